@@ -1,0 +1,92 @@
+/* compress/compress.h -- a model's difference <-> bytes, by a spec string.
+ *
+ * The only door of compress/. A `struct compress` is a parsed spec bound to a
+ * table of segments. It turns v = x - x_hat into a message and adds the
+ * decoded message, C(v), to a replica:
+ *
+ *   sender                             every holder of a replica
+ *   compress_encode(x, x_hat) --bytes--> compress_validate, compress_apply
+ *
+ * The sender updates its own x_hat by compress_apply() on its own bytes: both
+ * ends run the same instructions on the same bytes, so replicas are equal bit
+ * for bit. Encoding fuses the subtraction: no difference vector is stored
+ * unless a codec needs more than one pass over it.
+ *
+ * Contraction: E|C(v) - v|^2 <= (1 - delta) |v|^2, delta in (0, 1]
+ * (Koloskova, Stich, Jaggi 2019 call it omega; ICLR 2020 and this project
+ * delta). `delta = 1 - e2/x2` of each message is measured by the encoder.
+ *
+ * Layout of a message: for each unit of the scope (one for the whole model,
+ * or one a segment), in order: a byte 0 where the difference is zero, or a
+ * byte 1 and the codec's own body. Bodies say their own length by construction
+ * or by a varint; nothing follows the last.
+ */
+#ifndef COMPRESS_COMPRESS_H
+#define COMPRESS_COMPRESS_H
+
+#include "nn/vec.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    COMPRESS_SPEC_MAX = 96,   /* Bytes of a canonical spec, with the NUL. */
+    COMPRESS_ERROR_MAX = 160
+};
+
+enum compress_scope {
+    COMPRESS_MODEL, /* One unit: the whole vector. */
+    COMPRESS_LAYER  /* One unit a segment. */
+};
+
+struct compress; /* Opaque: made by compress_open(). */
+
+/* What the encoder measured, in double, over the whole vector. */
+struct compress_stat
+{
+    double x2; /* |x - x_hat|^2 before. */
+    double e2; /* |x - x_hat - C(x - x_hat)|^2: what the message leaves. */
+};
+
+/* Check a spec and write its canonical text (defaults filled in, one number
+ * format), so that equal compressors have equal texts. `error` gets one
+ * sentence that names the bad part. Returns 0 or -EINVAL. */
+int compress_canonical(const char *spec, char canonical[COMPRESS_SPEC_MAX],
+                       char error[COMPRESS_ERROR_MAX]);
+
+/* Bind a spec to a model of n_segments tiling segments (copied). Allocates
+ * all scratch there will be. Returns 0, -EINVAL or -ENOMEM. */
+int compress_open(struct compress **c, const char *spec,
+                  enum compress_scope scope, const struct segment *segments,
+                  size_t n_segments);
+void compress_close(struct compress *c);
+
+/* Length of the vector, and the longest message there can be, in bytes. */
+size_t compress_dim(const struct compress *c);
+size_t compress_bound(const struct compress *c);
+
+/* Bytes of a typical message (no entropy luck): for planning, not for limits. */
+size_t compress_nominal(const struct compress *c);
+
+/* Encode x - x_hat into dst[0..compress_bound). `draw` keys the codec's random
+ * choices: equal arguments give equal bytes. Returns 0 with *len and *stat
+ * set, or -ERANGE where the difference is not finite or its square overflows:
+ * then nothing is written that counts. Uses scratch inside c: one thread. */
+int compress_encode(struct compress *c, uint64_t draw, const float *x,
+                    const float *x_hat, uint8_t *dst, size_t *len,
+                    struct compress_stat *stat);
+
+/* Is this a message that compress_apply() may be given? True means: exact
+ * length, indices in range and increasing, scales finite and in range, every
+ * decoded value finite. Touches nothing, allocates nothing, and is safe
+ * from any thread, also beside compress_encode(). O(len). */
+bool compress_validate(const struct compress *c, const uint8_t *src,
+                       size_t len);
+
+/* x_hat += C. The message must have been validated (asserted in places).
+ * Cannot fail. Safe from any thread. */
+void compress_apply(const struct compress *c, const uint8_t *src, size_t len,
+                    float *x_hat);
+
+#endif

@@ -1,0 +1,403 @@
+#include "gossip/choco.h"
+
+#include "nn/rng.h"
+#include "topology/topology.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    BLOCK = 2048 /* Floats: x, a and b of a block stay in L1 and L2. */
+};
+
+static int open_all(struct choco *c, const struct choco_config *config)
+{
+    *c = (struct choco){.dim = config->dim,
+                        .fixed_gamma = config->fixed_gamma,
+                        .draw_key = config->draw_key};
+    c->x = calloc(config->dim, sizeof *c->x);
+    c->x0 = calloc(config->dim, sizeof *c->x0);
+    if (c->x == NULL || c->x0 == NULL)
+        return -ENOMEM;
+    for (int i = 0; i < DELTA_CODECS; i++) {
+        int err = compress_open(&c->codec[i], config->spec[i], config->scope,
+                                config->segments, config->n_segments);
+        if (err != 0)
+            return err;
+        size_t bound = compress_bound(c->codec[i]);
+        c->cap = bound > c->cap ? bound : c->cap;
+    }
+    packet_pool_init(&c->pool, c->cap);
+    return sketch_init(&c->sketch, config->run_seed, config->dim);
+}
+
+int choco_init(struct choco *c, const struct choco_config *config)
+{
+    int err = open_all(c, config);
+    if (err != 0)
+        choco_close(c);
+    return err;
+}
+
+void choco_close(struct choco *c)
+{
+    for (int i = 0; i < DELTA_CODECS; i++)
+        compress_close(c->codec[i]);
+    sketch_close(&c->sketch);
+    packet_pool_close(&c->pool);
+    while (c->free_halves != NULL) {
+        struct half *h = c->free_halves;
+        c->free_halves = h->next;
+        free(h->v);
+        free(h);
+    }
+    free(c->turn);
+    free(c->term);
+    free(c->x);
+    free(c->x0);
+}
+
+static struct half *half_get(struct choco *c)
+{
+    struct half *h = c->free_halves;
+    if (h != NULL) {
+        c->free_halves = h->next;
+        *h = (struct half){.v = h->v, .refs = 1};
+        return h;
+    }
+    h = calloc(1, sizeof *h);
+    if (h == NULL || (h->v = malloc(c->dim * sizeof *h->v)) == NULL) {
+        free(h);
+        return NULL;
+    }
+    h->refs = 1;
+    return h;
+}
+
+static void half_put(struct choco *c, struct half *h)
+{
+    if (h == NULL)
+        return;
+    assert(h->refs > 0);
+    if (--h->refs > 0)
+        return;
+    h->next = c->free_halves;
+    c->free_halves = h;
+}
+
+int choco_edge_open(struct choco *c, struct edge *e,
+                    const uint8_t self[WIRE_ID_BYTES],
+                    const uint8_t other[WIRE_ID_BYTES])
+{
+    int err = edge_init(e, self, other, c->cap);
+    if (err != 0)
+        return err;
+    gamma_init(&e->gamma, c->fixed_gamma);
+    sketch_lane_init(&e->lane);
+    e->b = malloc(c->dim * sizeof *e->b);
+    if (e->b != NULL)
+        return 0;
+    edge_close(e);
+    return -ENOMEM;
+}
+
+void choco_edge_close(struct choco *c, struct edge *e)
+{
+    half_put(c, e->a);
+    e->a = NULL;
+    free(e->b);
+    e->b = NULL;
+    edge_close(e);
+}
+
+int choco_turns(struct choco *c, size_t n)
+{
+    if (n > c->cap_turns) {
+        struct choco_turn *turn = realloc(c->turn, n * sizeof *turn);
+        if (turn == NULL)
+            return -ENOMEM;
+        c->turn = turn;
+        struct choco_term *term = realloc(c->term, n * sizeof *term);
+        if (term == NULL)
+            return -ENOMEM;
+        c->term = term;
+        c->cap_turns = n;
+    }
+    if (n > 0)
+        memset(c->turn, 0, n * sizeof *c->turn);
+    c->n_turns = n;
+    return 0;
+}
+
+/* All edges that begin anew in this job share one half. */
+static int plan_resets(struct choco *c)
+{
+    struct half *h = NULL;
+    for (size_t i = 0; i < c->n_turns; i++) {
+        struct choco_turn *t = &c->turn[i];
+        struct edge *e = t->edge;
+        if (!e->reset)
+            continue;
+        assert(!t->commit);
+        t->fresh_half = h == NULL;
+        if (h != NULL)
+            h->refs++;
+        else if ((h = half_get(c)) == NULL)
+            return -ENOMEM;
+        half_put(c, e->a);
+        e->a = h;
+        e->reset = false;
+        t->fresh = true;
+        gamma_init(&e->gamma, c->fixed_gamma);
+        sketch_lane_init(&e->lane);
+    }
+    return 0;
+}
+
+/* Do turns i and j commit the same delta to the same half? */
+static bool same_commit(const struct choco *c, size_t i, size_t j)
+{
+    const struct choco_turn *s = &c->turn[i], *t = &c->turn[j];
+    return s->commit && t->commit && s->edge->a == t->edge->a &&
+           s->ours.payload == t->ours.payload;
+}
+
+/* The committing group of turn i leaves its half to those who still wait, and
+ * goes on with a copy, unless it is all that holds the half. */
+static int plan_commit(struct choco *c, size_t i)
+{
+    struct half *h = c->turn[i].edge->a, *to = h;
+    uint32_t group = 0;
+    for (size_t j = i; j < c->n_turns; j++)
+        group += same_commit(c, i, j);
+    if (group < h->refs) {
+        if ((to = half_get(c)) == NULL)
+            return -ENOMEM;
+        to->refs = group;
+        c->turn[i].source = h; /* Held until the job is done. */
+        h->refs++;
+    }
+    c->turn[i].applies = true;
+    for (size_t j = i; j < c->n_turns; j++)
+        if (same_commit(c, i, j))
+            c->turn[j].half = to;
+    return 0;
+}
+
+/* After the halves are settled: one encoder for each (half, codec). */
+static int plan_encode(struct choco *c, size_t i)
+{
+    struct choco_turn *t = &c->turn[i];
+    for (size_t j = 0; j < i; j++)
+        if (c->turn[j].encode && c->turn[j].half == t->half &&
+            c->turn[j].codec == t->codec) {
+            t->made = c->turn[j].made;
+            packet_hold(t->made);
+            return 0;
+        }
+    t->made = packet_get(&c->pool);
+    t->encodes = true;
+    return t->made != NULL ? 0 : -ENOMEM;
+}
+
+/* Copy out of the edge what the worker needs of it. */
+static void take_turn(struct choco_turn *t)
+{
+    struct edge *e = t->edge;
+    t->epoch = e->epoch;
+    t->round = e->round;
+    if (!t->commit)
+        return;
+    t->ours = e->cur;
+    packet_hold(t->ours.payload);
+    t->theirs = *edge_theirs(e);
+    t->theirs.bytes = edge_take(e);
+}
+
+static void drop_packets(struct choco *c)
+{
+    for (size_t i = 0; i < c->n_turns; i++) {
+        packet_release(c->turn[i].ours.payload);
+        packet_release(c->turn[i].made);
+    }
+    c->n_turns = 0;
+}
+
+int choco_plan(struct choco *c, const struct choco_intent *intent)
+{
+    size_t n = c->n_turns;
+    c->run_round = intent->run_round;
+    c->degree = intent->degree;
+    c->settled = intent->settled;
+    c->diverged = false;
+    for (size_t i = 0; i < n; i++)
+        take_turn(&c->turn[i]);
+    int err = plan_resets(c);
+    for (size_t i = 0; i < n && err == 0; i++)
+        if (c->turn[i].commit && c->turn[i].half == NULL)
+            err = plan_commit(c, i);
+    for (size_t i = 0; i < n && err == 0; i++) {
+        struct choco_turn *t = &c->turn[i];
+        struct half *was = t->edge->a;
+        if (t->half != NULL && t->half != was) {
+            t->edge->a = t->half; /* Its refs are the group's size already. */
+            half_put(c, was);
+        }
+        t->half = t->edge->a;
+        if (t->encode)
+            err = plan_encode(c, i);
+    }
+    if (err != 0)
+        drop_packets(c);
+    return err;
+}
+
+/* The coefficient of a committing edge: both ends compute the same weight and
+ * step, from the two deltas alone. */
+static double coefficient(struct choco_turn *t)
+{
+    const struct wire_delta *own = &t->ours.head, *other = &t->theirs.head;
+    uint32_t lo = own->codec < other->codec ? own->codec : other->codec;
+    uint32_t hi = own->codec < other->codec ? other->codec : own->codec;
+    struct gamma_exchange x = {
+        .x2_own = (double)own->x2, .e2_own = (double)own->e2,
+        .x2_other = (double)other->x2, .e2_other = (double)other->e2,
+        .codecs = lo * DELTA_CODECS + hi};
+    t->w = topology_weight(own->degree, other->degree);
+    return t->w * gamma_next(&t->edge->gamma, &x);
+}
+
+void choco_mix_terms(float *x, size_t dim, struct choco_term *term, size_t n)
+{
+    for (size_t o = 0; o < dim; o += BLOCK) {
+        size_t len = dim - o < BLOCK ? dim - o : BLOCK;
+        for (struct choco_term *t = term; t < term + n; t++) {
+            vec_add_diff(x + o, t->coefficient, t->b + o, t->a + o, len);
+            t->d2 += vec_dist2(t->b + o, t->a + o, len);
+        }
+    }
+}
+
+/* Bring every replica of this job to where the plan wants it. */
+static void apply_deltas(struct choco *c)
+{
+    size_t n_bytes = c->dim * sizeof *c->x;
+    for (struct choco_turn *t = c->turn; t < c->turn + c->n_turns; t++) {
+        if (t->fresh_half)
+            memcpy(t->half->v, c->x0, n_bytes);
+        if (t->fresh)
+            memcpy(t->edge->b, c->x0, n_bytes);
+        if (t->source != NULL)
+            memcpy(t->half->v, t->source->v, n_bytes);
+        if (t->applies)
+            compress_apply(c->codec[t->ours.head.codec],
+                           t->ours.payload->bytes, t->ours.payload->len,
+                           t->half->v);
+        if (t->commit)
+            compress_apply(c->codec[t->theirs.head.codec], t->theirs.bytes,
+                           t->theirs.n_bytes, t->edge->b);
+    }
+}
+
+void choco_mix(struct choco *c)
+{
+    size_t n = 0;
+    apply_deltas(c);
+    for (struct choco_turn *t = c->turn; t < c->turn + c->n_turns; t++) {
+        if (!t->commit)
+            continue;
+        c->term[n++] = (struct choco_term){.a = t->half->v, .b = t->edge->b,
+                                           .coefficient = (float)coefficient(t),
+                                           .turn = t};
+        sketch_mix(&c->sketch, &t->edge->lane, t->w, &t->ours.sketch,
+                   &t->theirs.sketch);
+    }
+    choco_mix_terms(c->x, c->dim, c->term, n);
+    c->local2 = n > 0 ? 0 : c->local2;
+    for (size_t i = 0; i < n; i++) {
+        gamma_measured(&c->term[i].turn->edge->gamma, c->term[i].d2);
+        c->local2 += c->term[i].d2;
+    }
+}
+
+/* Of both replicas, the same at both ends. Never 0. */
+static uint64_t replicas_hash(const struct choco *c, const struct choco_turn *t)
+{
+    uint64_t a = vec_hash(t->half->v, c->dim);
+    uint64_t b = vec_hash(t->edge->b, c->dim);
+    return t->edge->low ? rng_at(a, b) | 1 : rng_at(b, a) | 1;
+}
+
+/* Turn i and all that share its payload. */
+static void encode_group(struct choco *c, size_t i)
+{
+    struct choco_turn *t = &c->turn[i];
+    struct compress_stat stat;
+    uint64_t draw = rng_at(rng_at(c->draw_key, c->run_round), i);
+    int err = compress_encode(c->codec[t->codec], draw, c->x, t->half->v,
+                              t->made->bytes, &t->made->len, &stat);
+    if (err != 0) {
+        c->diverged = true;
+        return;
+    }
+    for (size_t j = i; j < c->n_turns; j++)
+        if (c->turn[j].made == t->made) {
+            c->turn[j].sent.head.x2 = (float)stat.x2;
+            c->turn[j].sent.head.e2 = (float)stat.e2;
+        }
+}
+
+void choco_encode(struct choco *c)
+{
+    for (size_t i = 0; i < c->n_turns; i++) {
+        struct choco_turn *t = &c->turn[i];
+        if (!t->encode)
+            continue;
+        if (t->encodes)
+            encode_group(c, i);
+        struct wire_delta *h = &t->sent.head;
+        h->epoch = t->epoch;
+        h->round = t->round + t->commit;
+        h->run_round = c->run_round;
+        h->degree = c->degree;
+        h->settled = c->settled;
+        h->codec = t->codec;
+        if (h->round > 0 && h->round % CHOCO_HASH_EVERY == 0)
+            h->hash = replicas_hash(c, t);
+        if (t->sketch)
+            sketch_put(&c->sketch, &t->edge->lane, &t->sent.sketch);
+    }
+}
+
+/* The replicas were compared in this exchange and differ. */
+static bool mismatch(const struct choco_turn *t)
+{
+    uint64_t own = t->ours.head.hash, other = t->theirs.head.hash;
+    return own != 0 && other != 0 && own != other;
+}
+
+void choco_finish(struct choco *c)
+{
+    for (struct choco_turn *t = c->turn; t < c->turn + c->n_turns; t++) {
+        struct edge *e = t->edge;
+        if (t->source != NULL)
+            half_put(c, t->source);
+        bool current = e->epoch == t->epoch && !e->reset;
+        if (t->commit && current) {
+            e->n_mismatches += mismatch(t);
+            edge_advance(e);
+        }
+        packet_release(t->ours.payload);
+        if (t->encode && current && !c->diverged) {
+            assert(e->cur.payload == NULL);
+            e->cur = t->sent;
+            e->cur.payload = t->made;
+            e->resend_cur = true; /* It has to go out. */
+        } else {
+            packet_release(t->made);
+        }
+    }
+    c->n_turns = 0;
+}

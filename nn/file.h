@@ -1,0 +1,64 @@
+/* nn/file.h -- a data file, plain or gzip, read front to back.
+ *
+ * The one door to zlib. What a file is, its first two bytes say; a name that
+ * ends in .gz and is no gzip is refused. A gzip file must end in a whole
+ * member with a right checksum: a truncated or corrupt one is an error, not a
+ * short file.
+ *
+ *   path --file_open--> size bound --file_get, file_get, ...--> 0 at the end
+ *
+ * file_bound() is known before anything is read: the size of a plain file, or
+ * 1,032 times that of a gzip file (deflate's best). Who allocates what a
+ * header announces compares it with the bound first, so that a lying header
+ * costs at most that, and a small file never costs much.
+ *
+ * Every failure leaves one sentence that begins with the file's path.
+ */
+#ifndef NN_FILE_H
+#define NN_FILE_H
+
+#include "nn/data.h"
+
+#include <stdbool.h>
+
+struct file; /* Opaque: made by file_open(). */
+
+/* Open a regular file for reading. 0 or a negative errno with a sentence:
+ * -ENOENT, -EACCES, ..., -EINVAL for what is no regular file or a .gz that is
+ * no gzip, -ENOMEM. */
+__attribute__((warn_unused_result)) int
+file_open(struct file **f, const char *path, char error[DATA_ERROR_MAX]);
+
+/* The same, but the file is taken as it is, whatever its first bytes. */
+__attribute__((warn_unused_result)) int
+file_open_plain(struct file **f, const char *path, char error[DATA_ERROR_MAX]);
+void file_close(struct file *f);
+
+/* The most bytes that can come out of it. */
+uint64_t file_bound(const struct file *f);
+
+/* Read the next n bytes, fewer only at the end: *got says how many. At the end
+ * of a gzip file its checksum has been verified. 0, -EINVAL (corrupt or
+ * truncated gzip) or the read's errno, with a sentence. */
+__attribute__((warn_unused_result)) int
+file_get(struct file *f, void *dst, size_t n, size_t *got,
+         char error[DATA_ERROR_MAX]);
+
+/* Read all of a file of at most `limit` bytes into *bytes, which the caller
+ * frees; memory grows with what was read. As file_open() and file_get(), and
+ * -EFBIG beyond the limit. */
+__attribute__((warn_unused_result)) int
+file_read(const char *path, size_t limit, uint8_t **bytes, size_t *n,
+          char error[DATA_ERROR_MAX]);
+
+/* Does a file or directory of that name exist? */
+bool file_exists(const char *path);
+bool file_is_directory(const char *path);
+
+/* Write "PATH: message" into error, a long path cut at its front so that the
+ * message is whole. Returns -EINVAL, so that a refusal is one statement. */
+__attribute__((format(printf, 3, 4))) int
+file_error(char error[DATA_ERROR_MAX], const char *path, const char *format,
+           ...);
+
+#endif

@@ -1,0 +1,49 @@
+/* nn/trainer.h -- the trainer seam: all that a node sees of a model.
+ *
+ * nn/ is one trainer (nn/sgd_trainer.h), a test's quadratic is another, a
+ * program that brings its own model is a third. The vector x belongs to the
+ * caller; momentum, data order and scratch belong to the trainer. Calls come
+ * from one thread at a time.
+ */
+#ifndef NN_TRAINER_H
+#define NN_TRAINER_H
+
+#include "nn/vec.h"
+
+struct trainer_report
+{
+    double loss;     /* Mean over the samples seen. */
+    double accuracy; /* Fraction right, in [0, 1]. */
+    uint64_t n_samples;
+};
+
+struct trainer
+{
+    size_t n_params;
+    const struct segment *segments; /* Borrowed from the implementation. */
+    size_t n_segments;
+    void *self;
+
+    /* Write the run's initial model, a function of the run alone: every peer
+     * writes the same bits. */
+    void (*init)(void *self, float *x);
+
+    /* n_steps local SGD steps on x, at learning-rate schedule position
+     * `round` (of the run, not of the peer's age). Batches are a function of
+     * (run seed, peer, round, step), so a peer that skips rounds still draws
+     * what it would have drawn. */
+    void (*steps)(void *self, float *x, uint64_t round, uint32_t n_steps,
+                  struct trainer_report *report);
+
+    /* Loss and accuracy on the held-out set; at most max_samples of it
+     * (0: all). x is not changed. */
+    void (*evaluate)(void *self, const float *x, uint64_t max_samples,
+                     struct trainer_report *report);
+
+    /* The live members changed: for --shard auto, the samples are shared out
+     * anew. keys[0..n) are one 64-bit key a member; own is this peer's. May
+     * be NULL where the shard does not depend on who lives. */
+    void (*members)(void *self, const uint64_t *keys, size_t n, uint64_t own);
+};
+
+#endif

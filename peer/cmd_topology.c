@@ -1,0 +1,255 @@
+/* peer/cmd_topology.c -- `hearsay topology SPEC`: a graph in figures. */
+#include "compress/compress.h"
+#include "nn/data.h"
+#include "nn/model.h"
+#include "peer/cmd.h"
+#include "topology/topology.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    PEERS_DEFAULT = 8,
+    PEERS_MAX = 100000
+};
+
+const struct option_row cmd_topology_rows[] = {
+    {.name = "spec", .kind = OPTION_OPERAND, .arg = "SPEC", .required = true,
+     .help = "ring, torus, torus:RxC, complete, exponential, regular:K, edges:FILE or edges:0-1,1-2"},
+    {.name = "peers", .kind = OPTION_UINT, .arg = "N", .min = 1, .max = PEERS_MAX,
+     .help = "number of peers (default: as many as the spec is made for, else 8)"},
+    {.name = "seed", .kind = OPTION_UINT, .arg = "N", .fallback = "1",
+     .help = "of random graphs"},
+    {.name = "model", .kind = OPTION_TEXT, .arg = "SPEC",
+     .help = "also work out the bytes of a round for this model"},
+    {.name = "data", .kind = OPTION_TEXT, .arg = "SPEC",
+     .help = "data set that gives the model its shape"},
+    {.name = "compress", .kind = OPTION_TEXT, .arg = "SPEC",
+     .help = "compressor for the bytes of a round"},
+    {.name = "compress-scope", .kind = OPTION_CHOICE, .arg = "model|layer",
+     .help = "what the compressor sees at once"},
+    {.name = "dot", .kind = OPTION_FLAG, .help = "print the graph for graphviz instead"},
+    CMD_ROW_JSON,
+    {.name = NULL},
+};
+
+static const double target = 1e3; /* The reduction that rounds are counted for. */
+
+/* What the command found out. */
+struct figures
+{
+    char spec[TOPOLOGY_SPEC_MAX];
+    uint32_t n, degree_min, degree_max, diameter;
+    uint64_t n_edges;
+    double degree_mean;
+    struct spectrum spectrum;
+    double gamma;               /* The best without compression. */
+    double rounds, gamma_rounds; /* To the target, at gamma 1 and at the best. */
+    bool has_bytes;
+    struct run run; /* With has_bytes. */
+    size_t n_params;
+    uint64_t message_bytes; /* One delta. */
+};
+
+/* Rounds after which a factor of 1 - gap a round has done it. */
+static double rounds_to_target(double gap)
+{
+    if (!(gap < 1.0))
+        return 1.0;
+    return ceil(log(target) / -log1p(-gap) - 1e-9);
+}
+
+static int describe(struct figures *f, const struct graph *g)
+{
+    f->n = g->n;
+    f->n_edges = g->first[g->n] / 2;
+    f->degree_min = UINT32_MAX;
+    for (uint32_t v = 0; v < g->n; v++) {
+        uint32_t d = graph_degree(g, v);
+        f->degree_min = d < f->degree_min ? d : f->degree_min;
+        f->degree_max = d > f->degree_max ? d : f->degree_max;
+    }
+    f->degree_mean = 2.0 * (double)f->n_edges / g->n;
+    f->diameter = graph_diameter(g);
+    int r = graph_spectrum(g, &f->spectrum);
+    if (r)
+        return r;
+    /* x += gamma (W - I) x has the eigenvalues 1 - gamma (1 - lambda): best
+     * where the two ends are equally far from 0. */
+    double l2 = f->spectrum.lambda_2, ln = f->spectrum.lambda_n;
+    f->gamma = 2.0 / (2.0 - l2 - ln);
+    f->rounds = g->n > 1 ? rounds_to_target(f->spectrum.gap) : 0.0;
+    f->gamma_rounds = g->n > 1 ? rounds_to_target(f->gamma * (1.0 - l2)) : 0.0;
+    return 0;
+}
+
+/* The run flags that fix a message's size, the rest being defaults. */
+static int read_run(const struct options *o, struct run *run, char error[RUN_ERROR_MAX])
+{
+    static const char *const names[] = {"model", "data", "compress", "compress-scope"};
+    struct run_flags flags = {.value = {""}};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (options_given(o, names[i])
+            && run_flags_set(&flags, names[i], options_text(o, names[i]), error))
+            return CMD_USAGE;
+    return run_from_flags(run, &flags, error) ? CMD_USAGE : CMD_OK;
+}
+
+/* Bytes of one delta of the run's model. */
+static int measure_message(struct figures *f, char error[RUN_ERROR_MAX])
+{
+    static struct model model;
+    struct shape in;
+    uint32_t n_classes;
+    if (data_shape(f->run.data, &in.c, &in.h, &in.w, &n_classes)) {
+        snprintf(error, RUN_ERROR_MAX, "--data: %.100s is no kind of data", f->run.data);
+        return CMD_USAGE;
+    }
+    if (model_init(&model, f->run.model, in, n_classes, error))
+        return CMD_USAGE;
+    struct compress *c;
+    int r = compress_open(&c, f->run.compress,
+                          f->run.compress_by_layer ? COMPRESS_LAYER : COMPRESS_MODEL,
+                          model.segments, model.n_segments);
+    if (r) {
+        snprintf(error, RUN_ERROR_MAX, "--compress: %s: %.200s", strerror(-r), f->run.compress);
+        return CMD_FAILED;
+    }
+    f->n_params = model.n_params;
+    f->message_bytes = compress_nominal(c);
+    f->has_bytes = true;
+    compress_close(c);
+    return CMD_OK;
+}
+
+static void print_text(const struct figures *f)
+{
+    printf("topology      %s, %" PRIu32 " peers\n", f->spec, f->n);
+    printf("edges         %" PRIu64 "\n", f->n_edges);
+    if (f->degree_min == f->degree_max)
+        printf("degree        %" PRIu32 "\n", f->degree_min);
+    else
+        printf("degree        %" PRIu32 " to %" PRIu32 ", mean %.2f\n",
+               f->degree_min, f->degree_max, f->degree_mean);
+    printf("diameter      %" PRIu32 "\n", f->diameter);
+    printf("lambda_2      %.9f\n", f->spectrum.lambda_2);
+    printf("lambda_n      %.9f\n", f->spectrum.lambda_n);
+    printf("spectral gap  %.6g\n", f->spectrum.gap);
+    printf("best gamma    %.4f (without compression)\n", f->gamma);
+    printf("rounds        %.0f for 1/%.0f of the consensus distance, %.0f at the best gamma (without compression)\n",
+           f->rounds, target, f->gamma_rounds);
+    if (!f->has_bytes)
+        return;
+    double message = (double)f->message_bytes;
+    printf("message       %" PRIu64 " bytes: %s, %s, %zu parameters\n", f->message_bytes,
+           f->run.compress, f->run.model, f->n_params);
+    printf("bytes sent    %.0f a round by a peer on average, %.0f by all\n",
+           message * f->degree_mean, message * 2.0 * (double)f->n_edges);
+}
+
+static int print_json(const struct figures *f)
+{
+    json_t *j = json_pack("{s:s, s:I, s:I, s:I, s:f, s:I, s:I, s:f, s:f, s:f, s:f, s:I, s:I}",
+                          "topology", f->spec, "peers", (json_int_t)f->n, "edges",
+                          (json_int_t)f->n_edges, "degree_min", (json_int_t)f->degree_min,
+                          "degree_mean", f->degree_mean, "degree_max", (json_int_t)f->degree_max,
+                          "diameter", (json_int_t)f->diameter, "lambda_2", f->spectrum.lambda_2,
+                          "lambda_n", f->spectrum.lambda_n, "spectral_gap", f->spectrum.gap,
+                          "best_gamma", f->gamma, "rounds_to_1e-3", (json_int_t)f->rounds,
+                          "rounds_to_1e-3_best_gamma", (json_int_t)f->gamma_rounds);
+    int r = j ? 0 : -1;
+    if (!r && f->has_bytes) {
+        double message = (double)f->message_bytes;
+        json_t *more = json_pack("{s:s, s:s, s:I, s:I, s:f, s:f}", "model", f->run.model,
+                                 "compress", f->run.compress, "n_params", (json_int_t)f->n_params,
+                                 "message_bytes", (json_int_t)f->message_bytes,
+                                 "bytes_sent_a_round_by_a_peer", message * f->degree_mean,
+                                 "bytes_sent_a_round", message * 2.0 * (double)f->n_edges);
+        r = more ? json_object_update(j, more) : -1;
+        json_decref(more);
+    }
+    if (!r)
+        r = json_dumpf(j, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(12));
+    json_decref(j);
+    putchar('\n');
+    return r;
+}
+
+static void print_dot(const struct graph *g)
+{
+    puts("graph hearsay {");
+    for (uint32_t v = 0; v < g->n; v++) {
+        printf("  %" PRIu32 ";\n", v);
+        for (uint32_t i = g->first[v]; i < g->first[v + 1]; i++)
+            if (v < g->neighbour[i])
+                printf("  %" PRIu32 " -- %" PRIu32 ";\n", v, g->neighbour[i]);
+    }
+    puts("}");
+}
+
+/* The graph is there: work the figures out and print them. */
+static int report(const struct options *o, struct figures *f, const struct graph *g)
+{
+    char error[RUN_ERROR_MAX];
+    if (options_flag(o, "dot")) {
+        print_dot(g);
+        return cmd_finish(o);
+    }
+    if (options_given(o, "model") || options_given(o, "compress")) {
+        int code = read_run(o, &f->run, error);
+        if (!code)
+            code = measure_message(f, error);
+        if (code)
+            return cmd_fail(o, code, "%s", error);
+    }
+    if (describe(f, g))
+        return cmd_fail(o, CMD_FAILED, "out of memory");
+    if (!options_flag(o, "json"))
+        print_text(f);
+    else if (print_json(f))
+        return cmd_fail(o, CMD_FAILED, "cannot write JSON");
+    return cmd_finish(o);
+}
+
+/* The canonical spec, with a file of edges read. */
+static int read_spec(const struct options *o, char spec[TOPOLOGY_SPEC_MAX])
+{
+    char expanded[RUN_VALUE_MAX], error[OPTIONS_ERROR_MAX], why[TOPOLOGY_ERROR_MAX];
+    const char *text = options_text(o, "spec");
+    int r = cmd_expand("topology", text, expanded, error);
+    if (r < 0)
+        return cmd_fail(o, CMD_USAGE, "%s", error);
+    if (topology_canonical(r ? expanded : text, spec, why))
+        return cmd_fail(o, CMD_USAGE, "%s", why);
+    return CMD_OK;
+}
+
+int cmd_topology(const struct options *o)
+{
+    static struct figures f;
+    if (options_flag(o, "dot") && options_flag(o, "json"))
+        return cmd_fail(o, CMD_USAGE, "--dot and --json contradict each other");
+    if (read_spec(o, f.spec))
+        return CMD_USAGE;
+    uint32_t made_for = topology_peers(f.spec);
+    uint32_t n = (uint32_t)options_uint(o, "peers");
+    if (n == 0)
+        n = made_for ? made_for : PEERS_DEFAULT;
+    if (n > PEERS_MAX)
+        return cmd_fail(o, CMD_USAGE, "%.100s is for %" PRIu32 " peers, expected at most %d", f.spec, n, PEERS_MAX);
+    if (made_for && made_for != n)
+        fprintf(stderr, "hearsay topology: %.100s is for %" PRIu32 " peers; with %" PRIu32 " it is adapted\n",
+                f.spec, made_for, n);
+    struct graph g;
+    int r = graph_build(&g, f.spec, n, options_uint(o, "seed"));
+    if (r)
+        return cmd_fail(o, r == -EINVAL ? CMD_USAGE : CMD_FAILED, "%s for %" PRIu32 " peers: %s",
+                        f.spec, n, r == -EINVAL ? "too many edges" : strerror(-r));
+    int code = report(o, &f, &g);
+    graph_close(&g);
+    return code;
+}

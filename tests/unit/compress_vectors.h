@@ -1,0 +1,126 @@
+/* tests/unit/compress_vectors.h -- vectors and a harness the tests of
+ * compress/ share. */
+#ifndef TESTS_UNIT_COMPRESS_VECTORS_H
+#define TESTS_UNIT_COMPRESS_VECTORS_H
+
+#include "compress/compress.h"
+
+#include "nn/rng.h"
+#include "nn/vec.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum vector_kind {
+    VECTOR_GAUSS,
+    VECTOR_LAPLACE,
+    VECTOR_HEAVY, /* sign * g^4 */
+    VECTOR_ONE_HOT,
+    VECTOR_CONSTANT,
+    VECTOR_ALTERNATING,
+    VECTOR_ZERO,
+    VECTOR_HUGE_TINY,
+    VECTOR_DENORMAL,
+    VECTOR_TIES,
+    VECTOR_SPARSE, /* Mostly zeros, as gradients of dead inputs are. */
+    VECTOR_KINDS
+};
+
+static inline float vector_element(enum vector_kind kind, struct rng *r,
+                                   size_t i, size_t n)
+{
+    double g = rng_normal(r);
+    double u = rng_unit(r);
+    switch (kind) {
+    case VECTOR_GAUSS:
+        return (float)g;
+    case VECTOR_LAPLACE:
+        return (float)((g < 0 ? -1.0 : 1.0) * -log(1.0 - u));
+    case VECTOR_HEAVY:
+        return (float)((g < 0 ? -1.0 : 1.0) * g * g * g * g);
+    case VECTOR_ONE_HOT:
+        return i == n / 3 ? -2.5f : 0.0f;
+    case VECTOR_CONSTANT:
+        return -0.7f;
+    case VECTOR_ALTERNATING:
+        return i % 2 == 0 ? 1.25f : -1.25f;
+    case VECTOR_ZERO:
+        return i % 2 == 0 ? 0.0f : -0.0f;
+    case VECTOR_HUGE_TINY:
+        return i == n / 2 ? 1e18f : (float)g * 1e-12f;
+    case VECTOR_DENORMAL:
+        return (float)g * 0x1p-146f;
+    case VECTOR_TIES:
+        return (float)(1 + (int)(3 * u)) * (g < 0 ? -0.5f : 0.5f);
+    case VECTOR_SPARSE:
+        return u < 0.9 ? 0.0f : (float)g;
+    case VECTOR_KINDS:
+        break;
+    }
+    return NAN;
+}
+
+static inline void vector_fill(float *v, size_t n, enum vector_kind kind,
+                               uint64_t seed)
+{
+    struct rng r = rng_stream(rng_key(seed, RNG_TEST, (uint64_t)kind, n));
+    for (size_t i = 0; i < n; i++)
+        v[i] = vector_element(kind, &r, i, n);
+}
+
+/* A compressor with buffers of exactly the sizes promised, so that a
+ * sanitizer sees the first byte too many. */
+struct bench_rig
+{
+    struct compress *c;
+    size_t n, len;
+    uint8_t *bytes;
+    float *out; /* C(v). */
+    struct compress_stat stat;
+};
+
+static inline void rig_open(struct bench_rig *r, const char *spec, size_t n)
+{
+    struct segment all = {.n = n, .rows = 1, .cols = n};
+    *r = (struct bench_rig){.n = n};
+    int err = compress_open(&r->c, spec, COMPRESS_MODEL, &all, 1);
+    assert(err == 0);
+    r->bytes = malloc(compress_bound(r->c));
+    r->out = malloc(n * sizeof *r->out);
+    assert(r->bytes != NULL && r->out != NULL);
+}
+
+static inline void rig_close(struct bench_rig *r)
+{
+    compress_close(r->c);
+    free(r->bytes);
+    free(r->out);
+}
+
+/* Encode v itself and decode it into out. Returns what encode returned. */
+static inline int rig_code(struct bench_rig *r, uint64_t draw, const float *v)
+{
+    for (size_t i = 0; i < r->n; i++)
+        r->out[i] = 0.0f;
+    int err = compress_encode(r->c, draw, v, r->out, r->bytes, &r->len,
+                              &r->stat);
+    if (err == 0) {
+        assert(r->len <= compress_bound(r->c));
+        assert(compress_validate(r->c, r->bytes, r->len));
+        compress_apply(r->c, r->bytes, r->len, r->out);
+    }
+    return err;
+}
+
+/* 1 - |v - C(v)|^2 / |v|^2 of one message, from what was decoded. */
+static inline double rig_delta(struct bench_rig *r, uint64_t draw,
+                               const float *v)
+{
+    int err = rig_code(r, draw, v);
+    assert(err == 0);
+    return 1.0 - vec_dist2(v, r->out, r->n) / vec_norm2(v, r->n);
+}
+
+#endif

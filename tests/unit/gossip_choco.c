@@ -1,0 +1,409 @@
+/* tests/unit/gossip_choco.c -- halves shared and split, resets, hashes, divergence, the fused pass. */
+#include "gossip_choco_world.h"
+
+#include <errno.h>
+
+/* ---- in step, and out of it ---- */
+
+/* In step an exchange costs one encoding and one packet for all edges; an edge
+ * that stands still is split off, and joins again only by a reset of all. */
+static void test_halves(void **state)
+{
+    struct world w;
+    (void)state;
+    world_init(&w, 4, "topk:0.1", 0.3, 1);
+    struct peer *p = &w.peer[0];
+    for (uint64_t t = 0; t < 5; t++) {
+        beat(&w);
+        assert_int_equal(p->n_encoded, t + 1);
+        assert_int_equal(distinct_halves(&w, 0), 1);
+        assert_int_equal(p->e[1].a->refs, 3);
+        assert_ptr_equal(p->e[1].cur.payload, p->e[3].cur.payload);
+        assert_int_equal(p->e[1].cur.payload->refs, 3);
+        assert_int_equal(p->c.pool.live, t == 0 ? 1 : 2); /* cur and prev. */
+        check_replicas(&w);
+    }
+    float *was = malloc(DIM * sizeof *was);
+    assert_non_null(was);
+    hold(&w, 0, 3, true);
+    /* Of round 4 all has been delivered: it commits once more everywhere. */
+    for (uint64_t t = 0; t < 4; t++) {
+        beat(&w);
+        memcpy(was, p->e[3].a->v, t == 0 ? DIM * sizeof *was : 0);
+        /* The edge that waits keeps what it had; the others go on. */
+        assert_int_equal(distinct_halves(&w, 0), t < 1 ? 1 : 2);
+        assert_int_equal(distinct_halves(&w, 1), 1);
+        assert_memory_equal(was, p->e[3].a->v, DIM * sizeof *was);
+        assert_int_equal(p->e[3].a->refs, t < 1 ? 3 : 1);
+        assert_int_equal(p->n_encoded, 6 + t); /* One is made still. */
+        check_replicas(&w);
+    }
+    assert_int_equal(p->e[3].round + 3, p->e[1].round);
+    hold(&w, 0, 3, false);
+    deliver(&w, 0, 3);
+    deliver(&w, 3, 0);
+    for (uint64_t t = 0; t < 5; t++) {
+        uint64_t encoded = p->n_encoded;
+        beat(&w);
+        assert_int_equal(p->n_encoded, encoded + 2); /* Two halves, for good. */
+        check_replicas(&w);
+    }
+    free(was);
+    drain(&w);
+    check_replicas(&w);
+    check_mean(&w, 1e-4);
+    world_close(&w);
+}
+
+/* The second of three edges may fall out, and each of them alone. */
+static void test_every_edge_alone(void **state)
+{
+    struct world w;
+    (void)state;
+    world_init(&w, 4, "qsgd:4", 0, 1);
+    beat(&w);
+    for (uint32_t j = 1; j < 4; j++) {
+        hold(&w, 0, j, true);
+        for (int t = 0; t < 3; t++) {
+            beat(&w);
+            check_replicas(&w);
+        }
+        hold(&w, 0, j, false);
+        for (int t = 0; t < 3; t++) {
+            deliver(&w, 0, j);
+            deliver(&w, j, 0);
+            beat(&w);
+            check_replicas(&w);
+        }
+        assert_int_equal(distinct_halves(&w, 0), j < 3 ? j + 1 : 3);
+    }
+    drain(&w);
+    check_replicas(&w);
+    check_mean(&w, 1e-4);
+    world_close(&w);
+}
+
+/* Two edges with one half and two deltas of it, made at different times, that
+ * both commit in one job. */
+static void test_one_half_two_deltas(void **state)
+{
+    struct world w;
+    (void)state;
+    world_init(&w, 3, "topk:0.1", 0.3, 1);
+    w.step = 0.1f;
+    struct peer *p = &w.peer[0];
+    for (int t = 0; t < 3; t++)
+        beat(&w);
+    p->e[2].state = EDGE_PAUSED; /* Commits, but no delta is made for it... */
+    job_start(&w, 0);
+    job_finish(&w, 0);
+    p->e[2].state = EDGE_OPEN; /* ... until later. */
+    job_start(&w, 0);
+    job_finish(&w, 0);
+    assert_ptr_equal(p->e[1].a, p->e[2].a);
+    assert_ptr_not_equal(p->e[1].cur.payload, p->e[2].cur.payload);
+    for (uint32_t j = 1; j < 3; j++) {
+        job_start(&w, j);
+        job_finish(&w, j);
+        deliver(&w, j, 0);
+    }
+    assert_true(edge_ready(&p->e[1]) && edge_ready(&p->e[2]));
+    for (int t = 0; t < 3; t++)
+        beat(&w);
+    assert_ptr_not_equal(p->e[1].a, p->e[2].a);
+    drain(&w);
+    check_replicas(&w);
+    check_mean(&w, 1e-4);
+    world_close(&w);
+}
+
+/* A reset begins at x0 at both ends, and all that are reset share a half. */
+static void test_reset(void **state)
+{
+    struct world w;
+    (void)state;
+    world_init(&w, 4, "topk:0.1", 0, 1);
+    struct peer *p = &w.peer[0];
+    for (int t = 0; t < 3; t++)
+        beat(&w);
+    for (uint32_t j = 1; j < 4; j++)
+        agree(&w, 0, j, true);
+    assert_false(edge_ready(&p->e[1]));
+    assert_true(p->e[1].cur.payload == NULL && p->e[1].prev.payload == NULL);
+    job_start(&w, 0);
+    for (uint32_t j = 1; j < 4; j++) {
+        assert_memory_equal(p->e[j].a->v, p->c.x0, DIM * sizeof(float));
+        assert_memory_equal(p->e[j].b, p->c.x0, DIM * sizeof(float));
+        assert_false(p->e[j].gamma.begun);
+    }
+    assert_int_equal(distinct_halves(&w, 0), 1);
+    assert_int_equal(p->e[1].a->refs, 3);
+    job_finish(&w, 0);
+    assert_int_equal(p->e[1].cur.head.round, 0);
+    assert_int_equal(p->e[1].cur.head.epoch, p->e[1].epoch);
+    for (int t = 0; t < 3; t++)
+        beat(&w);
+    check_replicas(&w);
+
+    agree(&w, 0, 2, true); /* One alone gets a half of its own. */
+    beat(&w);
+    assert_int_equal(distinct_halves(&w, 0), 2);
+    assert_int_equal(distinct_halves(&w, 2), 2);
+    for (int t = 0; t < 3; t++)
+        beat(&w);
+    check_replicas(&w);
+    drain(&w);
+    check_replicas(&w);
+    world_close(&w);
+}
+
+/* A reset that overtakes a job: the job's exchange does not count, its delta is
+ * not sent, and no packet is lost. */
+static void test_reset_overtakes_job(void **state)
+{
+    struct world w;
+    (void)state;
+    world_init(&w, 3, "topk:0.1", 0, 1);
+    struct peer *p = &w.peer[0];
+    for (int t = 0; t < 3; t++)
+        beat(&w);
+    uint64_t done = p->e[1].n_exchanges;
+    job_start(&w, 0);
+    agree(&w, 0, 1, true);
+    job_finish(&w, 0);
+    assert_int_equal(p->e[1].n_exchanges, done);
+    assert_int_equal(p->e[1].round, 0);
+    assert_null(p->e[1].cur.payload);
+    assert_int_equal(p->e[2].n_exchanges, done + 1); /* The other edge is untouched. */
+    assert_non_null(p->e[2].cur.payload);
+    for (int t = 0; t < 5; t++)
+        beat(&w);
+    drain(&w);
+    check_replicas(&w);
+    world_close(&w);
+}
+
+/* ---- any order ---- */
+
+static void random_run(uint64_t seed, const char *spec, double gamma, bool resets)
+{
+    struct world w;
+    world_init(&w, 4, spec, gamma, 1);
+    w.rng = rng_stream(rng_key(seed, RNG_TEST, 3, 0));
+    w.step = 0.01f;
+    for (int t = 0; t < 1500; t++) {
+        uint32_t i = (uint32_t)rng_below(&w.rng, 4);
+        uint32_t j = (i + 1 + (uint32_t)rng_below(&w.rng, 3)) % 4;
+        uint64_t dice = rng_below(&w.rng, 100);
+        if (dice < 30)
+            job_start(&w, i);
+        else if (dice < 60)
+            job_finish(&w, i);
+        else if (dice < 97)
+            deliver(&w, i, j);
+        else if (dice < 98 && resets)
+            agree(&w, i, j, true);
+        else
+            hold(&w, i, j, rng_below(&w.rng, 4) == 0);
+        check_replicas(&w);
+    }
+    memset(w.held, 0, sizeof w.held);
+    w.step = 0;
+    drain(&w);
+    for (uint32_t i = 0; i < 4; i++)
+        for (uint32_t j = 0; j < i; j++) {
+            assert_int_equal(edge_to(&w, i, j)->round, edge_to(&w, j, i)->round);
+            assert_int_equal(edge_to(&w, i, j)->n_mismatches, 0);
+        }
+    check_replicas(&w);
+    if (!resets)
+        check_mean(&w, 1e-3);
+    world_close(&w);
+}
+
+static void test_any_order(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 6; seed++) {
+        print_message("seed %d\n", (int)seed);
+        random_run(seed, "topk:0.1", 0, false);
+        random_run(seed, "qsgd:4", 0.5, false);
+        random_run(seed, "sign:64", 0, true);
+    }
+}
+
+/* Exchanges contract: without steps the peers come together, at their mean. */
+static void test_consensus(void **state)
+{
+    struct world w;
+    (void)state;
+    world_init(&w, 4, "qsgd:4", 0, 1);
+    double before = spread(&w);
+    for (int t = 0; t < 40; t++)
+        beat(&w);
+    double after = spread(&w);
+    if (!(after <= 1e-6 * before))
+        fail_msg("%g of %g is left", after, before);
+    drain(&w);
+    check_mean(&w, 1e-4);
+    world_close(&w);
+}
+
+/* ---- the replicas' hash ---- */
+
+static void hash_run(bool tamper)
+{
+    struct world w;
+    world_init(&w, 3, "topk:0.1", 0.3, 1);
+    for (int t = 0; t < CHOCO_HASH_EVERY + 2; t++) {
+        if (tamper && t == 10)
+            w.peer[1].e[0].b[DIM - 1] += 1e-3f;
+        for (uint32_t i = 0; i < 3; i++)
+            for (uint32_t j = 0; j < 3; j++)
+                if (i != j && t > 0) {
+                    const struct edge *e = edge_to(&w, i, j);
+                    assert_int_equal(e->cur.head.hash != 0,
+                                     e->cur.head.round == CHOCO_HASH_EVERY);
+                    assert_int_equal(e->n_mismatches, 0); /* Not yet. */
+                }
+        beat(&w);
+    }
+    assert_int_equal(edge_to(&w, 0, 1)->n_mismatches, tamper); /* Both see it. */
+    assert_int_equal(edge_to(&w, 1, 0)->n_mismatches, tamper);
+    assert_int_equal(edge_to(&w, 0, 2)->n_mismatches, 0);
+    assert_int_equal(edge_to(&w, 2, 1)->n_mismatches, 0);
+    world_close(&w);
+}
+
+static void test_hash(void **state)
+{
+    (void)state;
+    hash_run(false);
+    hash_run(true);
+}
+
+/* ---- divergence ---- */
+
+/* x - a is not finite, or its square is no float: nothing goes out. */
+static void diverge(float value)
+{
+    struct world w;
+    world_init(&w, 2, "none", 1, 1);
+    beat(&w);
+    w.peer[0].c.x[5] = value;
+    job_start(&w, 0);
+    choco_finish(&w.peer[0].c);
+    w.peer[0].works = false;
+    assert_true(w.peer[0].c.diverged);
+    assert_null(w.peer[0].e[1].cur.payload);
+    world_close(&w);
+}
+
+static void test_divergence(void **state)
+{
+    (void)state;
+    diverge((float)NAN);
+    diverge((float)INFINITY);
+    diverge(3e38f);
+    diverge(1e25f);
+}
+
+/* ---- the fused pass ---- */
+
+static void test_mix_terms(void **state)
+{
+    static const size_t size[] = {1, 2, 3, 7, 8, 15, 16, 17, 31, 33, 255, 1023,
+                                  2047, 2048, 2049, 4095, 4097, 5000};
+    enum { TERMS = 5 };
+    (void)state;
+    for (size_t s = 0; s < sizeof size / sizeof size[0]; s++)
+        for (size_t n = 0; n <= TERMS; n++) {
+            size_t d = size[s];
+            struct rng rng = rng_stream(rng_key(s, RNG_TEST, n, 4));
+            struct choco_term term[TERMS];
+            float *v = malloc((2 * TERMS + 2) * d * sizeof *v);
+            assert_non_null(v);
+            for (size_t k = 0; k < (2 * TERMS + 2) * d; k++)
+                v[k] = (float)rng_normal(&rng);
+            float *x = v, *want = v + d;
+            memcpy(want, x, d * sizeof *x);
+            for (size_t t = 0; t < n; t++) {
+                const float *a = v + (2 + 2 * t) * d, *b = a + d;
+                term[t] = (struct choco_term){
+                    .a = a, .b = b, .coefficient = (float)rng_unit(&rng)};
+                for (size_t k = 0; k < d; k++)
+                    want[k] += term[t].coefficient * (b[k] - a[k]);
+            }
+            choco_mix_terms(x, d, term, n);
+            assert_memory_equal(x, want, d * sizeof *x);
+            for (size_t t = 0; t < n; t++) {
+                double d2 = 0;
+                for (size_t k = 0; k < d; k++) {
+                    double e = (double)term[t].b[k] - (double)term[t].a[k];
+                    d2 += e * e;
+                }
+                if (!(fabs(term[t].d2 - d2) <= 1e-6 * d2))
+                    fail_msg("size %zu: %g, expected %g", d, term[t].d2, d2);
+            }
+            free(v);
+        }
+}
+
+/* A spec that is none leaves nothing open (LeakSanitizer looks). */
+static void test_bad_spec(void **state)
+{
+    struct choco c;
+    struct choco_config config = {.segments = segments, .n_segments = 2,
+                                  .dim = DIM, .spec = {"fp16", "none", "tpk"}};
+    (void)state;
+    assert_int_equal(choco_init(&c, &config), -EINVAL);
+}
+
+/* ---- packets ---- */
+
+static void test_packets(void **state)
+{
+    struct packet_pool pool;
+    (void)state;
+    packet_pool_init(&pool, 10);
+    struct packet *p = packet_get(&pool), *q = packet_get(&pool);
+    assert_true(p != NULL && q != NULL && p != q);
+    assert_int_equal(pool.live, 2);
+    assert_int_equal(p->cap, 10);
+    p->len = 3;
+    memcpy(p->bytes, "abc", 3);
+    size_t n;
+    assert_memory_equal(packet_bytes(p, &n), "abc", 3);
+    assert_int_equal(n, 3);
+    packet_hold(p);
+    packet_release(p);
+    assert_int_equal(pool.live, 2);
+    packet_release(p);
+    assert_int_equal(pool.live, 1);
+    struct packet *again = packet_get(&pool);
+    assert_ptr_equal(again, p); /* Nothing was allocated. */
+    assert_int_equal(again->len, 0);
+    packet_release(NULL);
+    packet_release(again);
+    packet_release(q);
+    packet_pool_close(&pool);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_packets),
+        cmocka_unit_test(test_mix_terms),
+        cmocka_unit_test(test_halves),
+        cmocka_unit_test(test_every_edge_alone),
+        cmocka_unit_test(test_one_half_two_deltas),
+        cmocka_unit_test(test_reset),
+        cmocka_unit_test(test_reset_overtakes_job),
+        cmocka_unit_test(test_any_order),
+        cmocka_unit_test(test_consensus),
+        cmocka_unit_test(test_hash),
+        cmocka_unit_test(test_divergence),
+        cmocka_unit_test(test_bad_spec),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,303 @@
+/* tests/unit/gossip_choco_world.h -- Edge-CHOCO's numbers without a node: up to four
+ * peers, each two joined by an edge, whose jobs and deliveries the test orders
+ * as it likes.
+ *
+ *   job_start = plan, mix, local step, encode        job_finish = finish, send
+ *
+ * What is checked: after any order of events both ends of an edge hold the
+ * same replicas bit for bit, halves are shared and split as they should be,
+ * the mean stays, and every packet comes back (choco_close() asserts).
+ */
+#ifndef TESTS_UNIT_GOSSIP_CHOCO_WORLD_H
+#define TESTS_UNIT_GOSSIP_CHOCO_WORLD_H
+
+#include "gossip/choco.h"
+#include "nn/rng.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum {
+    MOST = 4,  /* Peers. */
+    DIM = 333,
+    QUEUE = 64
+};
+
+struct parcel
+{
+    struct wire_delta head;
+    struct sketch_message sketch;
+    uint8_t *bytes;
+};
+
+struct peer
+{
+    uint8_t id[WIRE_ID_BYTES];
+    struct choco c;
+    struct edge e[MOST]; /* e[own] is unused. */
+    bool works;
+    uint64_t round, n_encoded;
+};
+
+struct world
+{
+    uint32_t n;
+    struct peer peer[MOST];
+    struct parcel queue[MOST][MOST][QUEUE]; /* [from][to] */
+    uint32_t waiting[MOST][MOST];
+    bool held[MOST][MOST]; /* The edge is out of step: nothing is delivered. */
+    float step;
+    struct rng rng;
+    double sum[DIM]; /* Of the x, as the local steps alone would have it. */
+};
+
+static const struct segment segments[2] = {
+    {.name = "w", .n = 300, .rows = 20, .cols = 15},
+    {.name = "b", .offset = 300, .n = DIM - 300, .rows = 1, .cols = DIM - 300}};
+
+static inline struct edge *edge_to(struct world *w, uint32_t i, uint32_t j)
+{
+    return &w->peer[i].e[j];
+}
+
+/* Both ends ask and agree. */
+static inline void agree(struct world *w, uint32_t i, uint32_t j, bool anew)
+{
+    struct wire_edge a, b;
+    struct edge *x = edge_to(w, i, j), *y = edge_to(w, j, i);
+    edge_ask(x, rng_u64(&w->rng), i, anew, &a);
+    edge_ask(y, rng_u64(&w->rng), j, anew, &b);
+    (void)edge_hear(x, &b);
+    (void)edge_hear(y, &a);
+    assert_true(edge_agree(x, i) && edge_agree(y, j));
+    assert_int_equal(x->epoch, y->epoch);
+}
+
+/* gamma 0: the rule. x_i starts at noise of size `spread` around x0. */
+static inline void world_init(struct world *w, uint32_t n, const char *spec,
+                       double gamma, float spread)
+{
+    char canonical[COMPRESS_SPEC_MAX], error[COMPRESS_ERROR_MAX];
+    *w = (struct world){.n = n, .rng = rng_stream(rng_key(n, RNG_TEST, 1, 0))};
+    assert_int_equal(compress_canonical(spec, canonical, error), 0);
+    struct choco_config config = {
+        .segments = segments, .n_segments = 2, .dim = DIM,
+        .spec = {canonical, "fp16", "fp16"}, .scope = COMPRESS_LAYER,
+        .fixed_gamma = gamma, .run_seed = 1};
+    for (uint32_t i = 0; i < n; i++) {
+        struct peer *p = &w->peer[i];
+        p->id[0] = (uint8_t)(i * 37 % 5 + 1);
+        config.draw_key = i;
+        assert_int_equal(choco_init(&p->c, &config), 0);
+        struct rng common = rng_stream(rng_key(7, RNG_TEST, 2, 0));
+        for (size_t k = 0; k < DIM; k++) {
+            p->c.x0[k] = (float)rng_normal(&common);
+            p->c.x[k] = p->c.x0[k] + spread * (float)rng_normal(&w->rng);
+            w->sum[k] += (double)p->c.x[k];
+        }
+    }
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t j = 0; j < n; j++)
+            if (i != j)
+                assert_int_equal(choco_edge_open(&w->peer[i].c, edge_to(w, i, j),
+                                                 w->peer[i].id, w->peer[j].id), 0);
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t j = 0; j < i; j++)
+            agree(w, i, j, false);
+}
+
+static inline void world_close(struct world *w)
+{
+    for (uint32_t i = 0; i < w->n; i++) {
+        for (uint32_t j = 0; j < w->n; j++) {
+            if (i != j)
+                choco_edge_close(&w->peer[i].c, edge_to(w, i, j));
+            for (uint32_t k = 0; k < w->waiting[i][j]; k++)
+                free(w->queue[i][j][k].bytes);
+        }
+        assert_int_equal(w->peer[i].c.pool.live, 0);
+        choco_close(&w->peer[i].c);
+    }
+}
+
+static inline void job_start(struct world *w, uint32_t i)
+{
+    struct peer *p = &w->peer[i];
+    size_t n = 0;
+    if (p->works)
+        return;
+    assert_int_equal(choco_turns(&p->c, w->n), 0);
+    for (uint32_t j = 0; j < w->n; j++) {
+        struct edge *e = edge_to(w, i, j);
+        struct choco_turn *t = &p->c.turn[n];
+        if (i == j)
+            continue;
+        t->edge = e;
+        t->commit = edge_ready(e);
+        t->encode = e->state == EDGE_OPEN && (t->commit || edge_wants_delta(e));
+        t->codec = DELTA_RUN;
+        t->sketch = true;
+        n += t->commit || t->encode || e->reset;
+    }
+    memset(&p->c.turn[n], 0, sizeof *p->c.turn);
+    p->c.n_turns = n;
+    struct choco_intent intent = {.run_round = ++p->round,
+                                  .degree = w->n - 1, .settled = i};
+    assert_int_equal(choco_plan(&p->c, &intent), 0);
+    choco_mix(&p->c);
+    for (size_t k = 0; k < DIM && w->step > 0; k++) {
+        float was = p->c.x[k];
+        p->c.x[k] += w->step * (float)rng_normal(&w->rng);
+        w->sum[k] += (double)p->c.x[k] - (double)was;
+    }
+    choco_encode(&p->c);
+    for (size_t k = 0; k < p->c.n_turns; k++)
+        p->n_encoded += p->c.turn[k].encodes;
+    p->works = true;
+}
+
+static inline void send(struct world *w, uint32_t i, uint32_t j, struct edge_sent *s)
+{
+    uint32_t *n = &w->waiting[i][j];
+    assert_true(*n < QUEUE);
+    struct parcel *m = &w->queue[i][j][(*n)++];
+    *m = (struct parcel){.head = s->head, .sketch = s->sketch};
+    const uint8_t *p = packet_bytes(s->payload, &m->head.payload.n);
+    m->bytes = malloc(m->head.payload.n + 1);
+    assert_non_null(m->bytes);
+    memcpy(m->bytes, p, m->head.payload.n);
+    m->head.payload.p = m->bytes;
+}
+
+static inline void job_finish(struct world *w, uint32_t i)
+{
+    struct peer *p = &w->peer[i];
+    if (!p->works)
+        return;
+    choco_finish(&p->c);
+    assert_false(p->c.diverged);
+    p->works = false;
+    for (uint32_t j = 0; j < w->n; j++) {
+        struct edge *e = edge_to(w, i, j);
+        if (i != j && e->resend_cur && e->cur.payload != NULL)
+            send(w, i, j, &e->cur);
+        e->resend_cur = e->resend_prev = false;
+    }
+}
+
+/* All that waits from i to j. */
+static inline void deliver(struct world *w, uint32_t i, uint32_t j)
+{
+    struct edge *e = edge_to(w, j, i);
+    if (w->held[i][j])
+        return;
+    for (uint32_t k = 0; k < w->waiting[i][j]; k++) {
+        struct parcel *m = &w->queue[i][j][k];
+        enum edge_verdict v = edge_check(e, &m->head);
+        assert_true(v == EDGE_ACCEPT || v == EDGE_STALE);
+        assert_true(compress_validate(w->peer[j].c.codec[m->head.codec],
+                                      m->bytes, m->head.payload.n));
+        assert_true(sketch_valid(&w->peer[j].c.sketch, &m->sketch));
+        if (v == EDGE_ACCEPT)
+            edge_store(e, &m->head, &m->sketch);
+        free(m->bytes);
+    }
+    w->waiting[i][j] = 0;
+}
+
+/* One step of all in lock step: jobs, then everything is delivered. */
+static inline void beat(struct world *w)
+{
+    for (uint32_t i = 0; i < w->n; i++) {
+        job_start(w, i);
+        job_finish(w, i);
+    }
+    for (uint32_t i = 0; i < w->n; i++)
+        for (uint32_t j = 0; j < w->n; j++)
+            deliver(w, i, j);
+}
+
+static inline void hold(struct world *w, uint32_t i, uint32_t j, bool held)
+{
+    w->held[i][j] = w->held[j][i] = held;
+}
+
+/* ---- what must hold ---- */
+
+static inline void check_replicas(struct world *w)
+{
+    for (uint32_t i = 0; i < w->n; i++)
+        for (uint32_t j = 0; j < w->n; j++) {
+            const struct edge *x = edge_to(w, i, j), *y = edge_to(w, j, i);
+            if (i == j || x->round != y->round || x->reset || y->reset ||
+                w->peer[i].works || w->peer[j].works)
+                continue; /* One end is ahead, or under way. */
+            assert_memory_equal(x->a->v, y->b, DIM * sizeof(float));
+            assert_memory_equal(&x->gamma.value, &y->gamma.value,
+                                sizeof x->gamma.value);
+        }
+}
+
+/* The mean is where the local steps alone would have taken it. */
+static inline void check_mean(struct world *w, double tolerance)
+{
+    double worst = 0;
+    for (size_t k = 0; k < DIM; k++) {
+        double sum = 0;
+        for (uint32_t i = 0; i < w->n; i++)
+            sum += (double)w->peer[i].c.x[k];
+        double off = fabs(sum - w->sum[k]);
+        if (!(off <= worst))
+            worst = off;
+    }
+    if (!(worst <= tolerance))
+        fail_msg("the mean has moved by %g", worst);
+}
+
+static inline double spread(struct world *w)
+{
+    double sum = 0;
+    for (uint32_t i = 1; i < w->n; i++)
+        sum += vec_dist2(w->peer[0].c.x, w->peer[i].c.x, DIM);
+    return sum;
+}
+
+static inline uint32_t distinct_halves(struct world *w, uint32_t i)
+{
+    uint32_t n = 0;
+    for (uint32_t j = 0; j < w->n; j++) {
+        bool first = i != j;
+        for (uint32_t k = 0; k < j; k++)
+            first &= k == i || edge_to(w, i, k)->a != edge_to(w, i, j)->a;
+        n += first;
+    }
+    return n;
+}
+
+/* Deliver and work until nobody can do more; no new deltas. */
+static inline void drain(struct world *w)
+{
+    for (int turn = 0; turn < 4; turn++)
+        for (uint32_t i = 0; i < w->n; i++) {
+            for (uint32_t j = 0; j < w->n; j++)
+                deliver(w, j, i);
+            job_finish(w, i);
+            for (uint32_t j = 0; j < w->n; j++)
+                if (i != j && edge_to(w, i, j)->state == EDGE_OPEN)
+                    edge_to(w, i, j)->state = EDGE_PAUSED; /* No encoding. */
+            job_start(w, i);
+            job_finish(w, i);
+        }
+    for (uint32_t i = 0; i < w->n; i++)
+        for (uint32_t j = 0; j < w->n; j++)
+            if (i != j)
+                edge_to(w, i, j)->state = EDGE_OPEN;
+}
+
+#endif

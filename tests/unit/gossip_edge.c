@@ -1,0 +1,345 @@
+/* tests/unit/gossip_edge.c -- one edge: as a story, cut at every possible point, by random events, rule by rule. */
+#include "gossip_edge_world.h"
+
+/* ---- the story ---- */
+
+static void test_story(void **state)
+{
+    struct world w;
+    (void)state;
+    world_init(&w, 0);
+    struct edge *a = &w.end[0].e, *b = &w.end[1].e;
+    assert_int_equal(a->state, EDGE_CLOSED);
+    link_up(&w); /* Both say EDGE(0, 0). */
+    assert_int_equal(a->state, EDGE_ASKING);
+    deliver(&w, 0);
+    assert_int_equal(b->state, EDGE_OPEN);
+    assert_int_equal(a->state, EDGE_ASKING);
+    deliver(&w, 1);
+    assert_int_equal(a->state, EDGE_OPEN);
+    assert_true(a->epoch != 0 && a->epoch == b->epoch);
+    assert_true(a->reset && b->reset);
+    assert_int_equal(a->n_resets + b->n_resets, 0); /* The first is none. */
+    assert_true(edge_wants_delta(a) && !edge_ready(a));
+    for (int k = 0; k < 2; k++) {
+        job_start(&w, k);
+        job_finish(&w, k);
+    }
+    assert_false(edge_wants_delta(a));
+    assert_false(edge_ready(a)); /* Theirs is still under way. */
+    deliver(&w, 1);
+    assert_true(edge_ready(a));
+    assert_int_equal(a->round, 0);
+    job_start(&w, 0);
+    assert_int_equal(a->round, 0); /* Nothing is applied before the end. */
+    job_finish(&w, 0);
+    assert_int_equal(a->round, 1);
+    assert_int_equal(a->n_exchanges, 1);
+    deliver(&w, 0);
+    deliver(&w, 0); /* Their round 1, while b is at 0: kept. */
+    assert_int_equal(b->round, 0);
+    assert_true(b->got[0].full && b->got[1].full);
+    edge_pause(b, false); /* Silent: paused, and open again when heard. */
+    assert_int_equal(b->state, EDGE_PAUSED);
+    assert_true(edge_ready(b)); /* What is complete may be committed still. */
+    job_start(&w, 1);
+    assert_false(w.end[1].job.encode); /* But no delta is made for it. */
+    job_finish(&w, 1);
+    b->state = EDGE_OPEN;
+    assert_int_equal(b->round, 1);
+
+    /* The session breaks with b's answer on its way: a is at 1, b is at 2. */
+    job_start(&w, 1);
+    job_finish(&w, 1);
+    assert_true(edge_ready(b));
+    job_start(&w, 1);
+    job_finish(&w, 1);
+    cut(&w);
+    notice_loss(&w, 0);
+    assert_int_equal(a->state, EDGE_PAUSED);
+    link_up(&w);
+    uint64_t epoch = a->epoch;
+    deliver(&w, 0);
+    assert_int_equal(w.queue[1].n, 3); /* EDGE, round 1 again, round 2. */
+    deliver(&w, 1);
+    assert_int_equal(a->state, EDGE_OPEN);
+    assert_false(edge_ready(a));
+    deliver(&w, 1);
+    assert_true(edge_ready(a));
+    deliver(&w, 1);
+    deliver(&w, 0); /* a's round 1 again: b has it. */
+    run_fair(&w, 3);
+    assert_int_equal(a->epoch, epoch);
+    assert_int_equal(a->n_resets + b->n_resets, 0);
+
+    restart(&w, 1); /* b forgets all: this must be a reset at a. */
+    run_fair(&w, 3);
+    assert_true(a->epoch != epoch);
+    assert_int_equal(a->n_resets, 1);
+    assert_int_equal(b->n_resets, 0);
+
+    end_ask(&w, 0, true); /* The replicas differ: a wants to begin anew. */
+    run_fair(&w, 3);
+    assert_int_equal(a->n_resets, 2);
+    assert_int_equal(b->n_resets, 1);
+    world_close(&w);
+}
+
+/* ---- cut at every point ---- */
+
+/* Event i of a fair schedule of little concurrency. */
+static void script(struct world *w, int i)
+{
+    int k = i / 4 % 2;
+    switch (i % 4) {
+    case 0: job_start(w, k); break;
+    case 1: deliver(w, k); break;
+    case 2: job_finish(w, k); break;
+    case 3: deliver(w, 1 - k); break;
+    }
+    check(w);
+}
+
+static void test_cut_everywhere(void **state)
+{
+    enum { SPAN = 48 };
+    struct world w;
+    (void)state;
+    for (int first = 0; first < SPAN; first++)
+        for (int second = 0; second < SPAN; second++) {
+            world_init(&w, (uint64_t)first * SPAN + (uint64_t)second);
+            link_up(&w);
+            for (int i = 0; i < first; i++)
+                script(&w, i);
+            cut(&w);
+            link_up(&w);
+            for (int i = 0; i < second; i++)
+                script(&w, i + first % 3);
+            cut(&w);
+            run_fair(&w, 2);
+            check_one_epoch(&w);
+            world_close(&w);
+        }
+}
+
+/* ---- random events ---- */
+
+enum trouble {
+    CUTS = 1,     /* Sessions break. */
+    RESTARTS = 2, /* Ends forget. */
+    REASKS = 4    /* Ends ask again, close and reopen within a session. */
+};
+
+static void random_event(struct world *w, int trouble)
+{
+    int k = (int)rng_below(&w->rng, 2);
+    uint64_t dice = rng_below(&w->rng, 1000);
+    if (dice < 400)
+        deliver(w, k);
+    else if (dice < 600)
+        job_start(w, k);
+    else if (dice < 800)
+        job_finish(w, k);
+    else if (dice < 830 && trouble & CUTS)
+        cut(w);
+    else if (dice < 860)
+        notice_loss(w, k);
+    else if (dice < 940)
+        link_up(w);
+    else if (dice < 944 && trouble & RESTARTS)
+        restart(w, k);
+    else if (dice < 950 && trouble & REASKS && w->end[k].present &&
+             w->end[k].linked)
+        end_ask(w, k, dice % 2 == 0);
+    else if (dice < 956 && trouble & REASKS && w->end[k].present &&
+             !w->end[k].job.runs)
+        end_close(w, k);
+    else if (dice < 980 && !w->end[k].present)
+        end_open(w, k);
+    check(w);
+}
+
+static void random_runs(int trouble, uint64_t n_seeds)
+{
+    struct world w;
+    const char *only = getenv("SEED");
+    uint64_t first = only != NULL ? strtoull(only, NULL, 0) : 1;
+    uint64_t last = only != NULL ? first : n_seeds, commits = 0, resets = 0;
+    for (uint64_t seed = first; seed <= last; seed++) {
+        world_init(&w, seed);
+        for (int i = 0; i < 1500; i++)
+            random_event(&w, trouble);
+        uint64_t before = w.end[0].e.n_resets + w.end[1].e.n_resets;
+        for (int i = 0; i < 2; i++) { /* Twice: the second costs no reset. */
+            run_fair(&w, 2);
+            uint64_t after = w.end[0].e.n_resets + w.end[1].e.n_resets;
+            assert_true(i == 0 || after == before);
+            before = after;
+            cut(&w);
+        }
+        if (!(trouble & (RESTARTS | REASKS)))
+            check_one_epoch(&w);
+        commits += w.end[0].n_log;
+        resets += before;
+        world_close(&w);
+    }
+    print_message("seeds %llu..%llu: %llu exchanges, %llu resets\n",
+                  (unsigned long long)first, (unsigned long long)last,
+                  (unsigned long long)commits, (unsigned long long)resets);
+}
+
+static void test_random(void **state)
+{
+    (void)state;
+    random_runs(0, 20);
+    random_runs(CUTS, 300);
+    random_runs(CUTS | RESTARTS, 300);
+    random_runs(CUTS | RESTARTS | REASKS, 600);
+    random_runs(REASKS, 300);
+}
+
+/* ---- single rules ---- */
+
+static const struct sketch_message no_sketch;
+
+/* An open edge at round 0 in epoch 77, as the other end of nobody. */
+static void open_edge(struct edge *e, struct packet_pool *pool)
+{
+    uint8_t self[WIRE_ID_BYTES] = {1}, other[WIRE_ID_BYTES] = {2};
+    assert_int_equal(edge_init(e, self, other, PAYLOAD), 0);
+    e->state = EDGE_OPEN;
+    e->epoch = 77;
+    packet_pool_init(pool, PAYLOAD);
+}
+
+static void test_verdicts(void **state)
+{
+    struct edge e;
+    struct packet_pool pool;
+    uint8_t bytes[PAYLOAD + 1] = {0};
+    (void)state;
+    open_edge(&e, &pool);
+    const struct wire_delta good = {.epoch = 77, .degree = 1,
+                                    .payload = {bytes, PAYLOAD}};
+    struct wire_delta d = good;
+    assert_int_equal(edge_check(&e, &d), EDGE_ACCEPT);
+    d.epoch = 76;
+    assert_int_equal(edge_check(&e, &d), EDGE_STALE);
+    d.round = 9; /* Whatever else it says. */
+    d.degree = 0;
+    assert_int_equal(edge_check(&e, &d), EDGE_STALE);
+    d = good, d.codec = DELTA_CODECS;
+    assert_int_equal(edge_check(&e, &d), EDGE_VIOLATION);
+    d = good, d.degree = 0;
+    assert_int_equal(edge_check(&e, &d), EDGE_VIOLATION);
+    d = good, d.payload.n = PAYLOAD + 1;
+    assert_int_equal(edge_check(&e, &d), EDGE_VIOLATION);
+    d = good, d.payload.n = 0; /* Short is the codec's business. */
+    assert_int_equal(edge_check(&e, &d), EDGE_ACCEPT);
+
+    d = good, d.round = 1; /* They cannot have our round 0: it was not made. */
+    assert_int_equal(edge_check(&e, &d), EDGE_VIOLATION);
+    e.cur.payload = packet_get(&pool);
+    assert_int_equal(edge_check(&e, &d), EDGE_ACCEPT);
+    d.round = 2;
+    assert_int_equal(edge_check(&e, &d), EDGE_VIOLATION);
+    d.round = UINT64_MAX;
+    assert_int_equal(edge_check(&e, &d), EDGE_VIOLATION);
+
+    d = good;
+    edge_store(&e, &d, &no_sketch);
+    assert_int_equal(edge_check(&e, &d), EDGE_REPEAT);
+    assert_true(edge_ready(&e));
+    (void)edge_take(&e);
+    edge_advance(&e);
+    assert_int_equal(edge_check(&e, &d), EDGE_REPEAT); /* Of a round that is over. */
+
+    e.epoch = 0; /* No epoch: nothing fits, 0 neither. */
+    d = good, d.epoch = 0;
+    assert_int_equal(edge_check(&e, &d), EDGE_STALE);
+    edge_close(&e);
+    packet_pool_close(&pool);
+}
+
+/* What a job works on stays, whatever arrives or is reset meanwhile. */
+static void test_take(void **state)
+{
+    struct edge e;
+    struct packet_pool pool;
+    uint8_t bytes[PAYLOAD];
+    (void)state;
+    open_edge(&e, &pool);
+    e.cur.payload = packet_get(&pool);
+    struct wire_delta d = {.epoch = 77, .degree = 1, .payload = {bytes, PAYLOAD}};
+    memset(bytes, 0xa0, sizeof bytes);
+    edge_store(&e, &d, &no_sketch);
+    const uint8_t *taken = edge_take(&e);
+    d.round = 1;
+    memset(bytes, 0xa1, sizeof bytes);
+    edge_store(&e, &d, &no_sketch); /* They are one ahead. */
+    struct wire_edge m;
+    edge_ask(&e, 5, 6, true, &m);
+    assert_int_equal(m.epoch, 0);
+    (void)edge_hear(&e, &(struct wire_edge){.nonce = 8, .boot = 9});
+    assert_true(edge_agree(&e, 6) && e.reset);
+    for (uint64_t r = 0; r < 2; r++) { /* Both rounds of the new epoch. */
+        if (r == 1)
+            e.cur.payload = packet_get(&pool);
+        d.epoch = e.epoch;
+        d.round = r;
+        memset(bytes, 0xb0 + (int)r, sizeof bytes);
+        assert_int_equal(edge_check(&e, &d), EDGE_ACCEPT);
+        edge_store(&e, &d, &no_sketch);
+    }
+    for (int i = 0; i < PAYLOAD; i++)
+        assert_int_equal(taken[i], 0xa0);
+    e.reset = false;
+    const uint8_t *next = edge_take(&e);
+    assert_int_equal(next[0], 0xb0);
+    assert_int_equal(next[PAYLOAD - 1], 0xb0);
+    edge_close(&e);
+    packet_pool_close(&pool);
+}
+
+/* The new epoch is a function of both boots and nonces, equal at both ends,
+ * never 0. */
+static void test_epochs(void **state)
+{
+    uint8_t id[2][WIRE_ID_BYTES] = {{1}, {2}};
+    (void)state;
+    uint64_t seen[64];
+    for (uint64_t i = 0; i < 64; i++) {
+        struct edge e[2];
+        struct wire_edge m[2];
+        uint64_t boot[2] = {i & 1, i >> 1 & 1}, nonce[2] = {i >> 2 & 3, i >> 4 & 3};
+        for (int k = 0; k < 2; k++) {
+            assert_int_equal(edge_init(&e[k], id[k], id[1 - k], PAYLOAD), 0);
+            edge_ask(&e[k], 4 * nonce[k], boot[k], false, &m[k]);
+        }
+        for (int k = 0; k < 2; k++) {
+            assert_false(edge_agree(&e[k], boot[k])); /* Theirs is not here. */
+            assert_false(edge_hear(&e[k], &m[1 - k]));
+            assert_true(edge_agree(&e[k], boot[k]));
+            assert_false(edge_agree(&e[k], boot[k])); /* Once. */
+        }
+        assert_true(e[0].epoch != 0 && e[0].epoch == e[1].epoch);
+        seen[i] = e[0].epoch;
+        for (uint64_t j = 0; j < i; j++)
+            assert_true(seen[j] != seen[i]);
+        edge_close(&e[0]);
+        edge_close(&e[1]);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_story),
+        cmocka_unit_test(test_verdicts),
+        cmocka_unit_test(test_take),
+        cmocka_unit_test(test_epochs),
+        cmocka_unit_test(test_cut_everywhere),
+        cmocka_unit_test(test_random),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,474 @@
+/* tests/unit/gossip_members.c -- the rules of membership, one by one. */
+#include "tests/unit/gossip_toy.h"
+
+static void test_open(void **state)
+{
+    (void)state;
+    struct members *m = open_in(NULL, 3, 77);
+    const struct record *self = members_self(m);
+    assert_int_equal(self->incarnation, 77);
+    assert_string_equal(self->name, "peer-3");
+    struct record want = record(3, 77);
+    assert_memory_equal(self->signature, want.signature, WIRE_SIGNATURE_BYTES);
+    assert_int_equal(members_count(m), 1);
+    assert_true(is_vertex(m, 3));
+    assert_int_equal(members_tick(m, 1), INT64_MAX);
+    struct wire_members out = batch();
+    assert_true(members_dirty(m, &out, WIRE_BATCH_MAX));
+    assert_int_equal(out.n_records, 1);
+    assert_false(members_dirty(m, &out, WIRE_BATCH_MAX));
+    assert_null(members_find(m, id_of(4)));
+    check_invariants(m);
+    members_close(m);
+    members_close(NULL);
+}
+
+static void test_order(void **state)
+{
+    (void)state;
+    struct members *m = open_in(NULL, 5, 1);
+    static const uint32_t numbers[] = {10, 2, 100, 0, 11, 1, 9};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        assert_int_equal(merge(m, record(numbers[i], 1)), MEMBERS_NEWS);
+    static const char *const want[] = {"peer-0", "peer-1", "peer-2", "peer-5",
+                                       "peer-9", "peer-10", "peer-11", "peer-100"};
+    uint32_t at[WIRE_MEMBERS_MAX];
+    size_t self_at;
+    assert_int_equal(members_vertices(m, at, &self_at), 8);
+    assert_int_equal(self_at, 3);
+    for (uint32_t i = 0; i < 8; i++) {
+        assert_int_equal(at[i], i);
+        assert_string_equal(members_at(m, i)->record->name, want[i]);
+    }
+    check_invariants(m);
+
+    /* Equal names: by id. A new name: another place, another view. */
+    uint64_t view = members_view(m);
+    struct record r = unsigned_record(10, 2);
+    strcpy(r.name, "a");
+    assert_int_equal(merge(m, signed_record(r)), MEMBERS_NEWS);
+    assert_string_equal(members_at(m, 0)->record->name, "a");
+    assert_true(members_view(m) != view);
+    r = unsigned_record(11, 2);
+    strcpy(r.name, "a");
+    assert_int_equal(merge(m, signed_record(r)), MEMBERS_NEWS);
+    check_invariants(m);
+    members_close(m);
+}
+
+static void test_merge_verdicts(void **state)
+{
+    (void)state;
+    struct members *m = open_knowing(2);
+    drain(m);
+    assert_int_equal(merge(m, record(1, 1)), MEMBERS_OLD);
+    assert_int_equal(merge(m, record(1, 0)), MEMBERS_OLD);
+    struct record r = record(1, 5);
+    r.signature[0] ^= 1;
+    assert_int_equal(merge(m, r), MEMBERS_FORGED);
+    r = record(1, 5);
+    strcpy(r.address[0], "10.9.9.9:7100"); /* Signed, then changed. */
+    assert_int_equal(merge(m, r), MEMBERS_FORGED);
+    r = record(9, 5);
+    r.signature[63] ^= 0x80;
+    assert_int_equal(merge(m, r), MEMBERS_FORGED);
+    r = record(2, 5);
+    memcpy(r.id, id_of(1), sizeof r.id); /* Another's words under peer-1's id. */
+    assert_int_equal(merge(m, r), MEMBERS_FORGED);
+    assert_int_equal(members_count(m), 3);
+    assert_int_equal(members_find(m, id_of(1))->record->incarnation, 1);
+    struct wire_members out = batch();
+    assert_false(members_dirty(m, &out, WIRE_BATCH_MAX)); /* Nothing was changed. */
+    assert_int_equal(merge(m, record(1, 5)), MEMBERS_NEWS);
+    assert_int_equal(merge(m, record(1, UINT64_MAX)), MEMBERS_NEWS);
+    assert_int_equal(merge(m, record(1, 6)), MEMBERS_OLD);
+    assert_true(members_dirty(m, &out, WIRE_BATCH_MAX));
+    assert_int_equal(out.n_records, 1); /* The last word, once. */
+    assert_int_equal(out.records[0].incarnation, UINT64_MAX);
+    members_close(m);
+}
+
+/* Equal incarnations, different contents: all keep the same one. */
+static void test_ties(void **state)
+{
+    (void)state;
+    struct record a = unsigned_record(1, 4), b = a, left = a;
+    b.boot = 2;
+    left.state = RECORD_LEFT;
+    struct record all[] = {signed_record(a), signed_record(b), signed_record(left)};
+    struct members *m = open_in(NULL, 0, 1), *n = open_in(NULL, 0, 1);
+    merge(m, all[0]), merge(m, all[1]);
+    merge(n, all[1]), merge(n, all[0]);
+    assert_int_equal(members_find(m, id_of(1))->record->boot, members_find(n, id_of(1))->record->boot);
+    assert_int_equal(merge(m, all[2]), MEMBERS_NEWS); /* LEFT is final. */
+    assert_int_equal(merge(m, all[0]), MEMBERS_OLD);
+    assert_int_equal(merge(m, all[1]), MEMBERS_OLD);
+    assert_int_equal(state_of(m, 1), MEMBER_LEFT);
+    assert_false(is_vertex(m, 1));
+    assert_int_equal(merge(m, record(1, 5)), MEMBERS_NEWS); /* But for a new life. */
+    assert_int_equal(state_of(m, 1), MEMBER_ALIVE);
+    assert_true(is_vertex(m, 1));
+    members_close(m);
+    members_close(n);
+}
+
+static void test_about_me(void **state)
+{
+    (void)state;
+    struct members *m = open_in(NULL, 0, 10);
+    drain(m);
+    assert_int_equal(merge(m, record(0, 9)), MEMBERS_OLD);
+    assert_int_equal(merge(m, *members_self(m)), MEMBERS_OLD);
+    struct record forged = record(0, 20);
+    forged.signature[1] ^= 1;
+    assert_int_equal(merge(m, forged), MEMBERS_FORGED);
+    assert_int_equal(members_self(m)->incarnation, 10);
+    assert_int_equal(merge(m, record(0, 20)), MEMBERS_ABOUT_ME); /* A former life. */
+    assert_int_equal(members_self(m)->incarnation, 21);
+    struct record clone = unsigned_record(0, 21);
+    clone.boot = 99;
+    assert_int_equal(merge(m, signed_record(clone)), MEMBERS_ABOUT_ME);
+    assert_int_equal(members_self(m)->incarnation, 22);
+    struct record now = record(0, 22); /* Signed anew, and news. */
+    assert_memory_equal(members_self(m)->signature, now.signature, WIRE_SIGNATURE_BYTES);
+    struct wire_members out = batch();
+    assert_true(members_dirty(m, &out, WIRE_BATCH_MAX));
+    assert_int_equal(out.records[0].incarnation, 22);
+    assert_int_equal(merge(m, record(0, UINT64_MAX - 1)), MEMBERS_ABOUT_ME);
+    assert_int_equal(members_self(m)->incarnation, UINT64_MAX);
+    clone.incarnation = UINT64_MAX; /* Nothing is above: no overflow. */
+    assert_int_equal(merge(m, signed_record(clone)), MEMBERS_ABOUT_ME);
+    assert_int_equal(members_self(m)->incarnation, UINT64_MAX);
+    members_set_state(m, RECORD_FINISHED);
+    assert_true(members_add_address(m, "b:1"));
+    merge(m, record(1, 1));
+    assert_int_equal(accused(m, accusation(0, 1, UINT64_MAX), 0), MEMBERS_ABOUT_ME);
+    assert_int_equal(members_self(m)->incarnation, UINT64_MAX);
+    members_close(m);
+}
+
+static void test_refute(void **state)
+{
+    (void)state;
+    struct members *m = open_knowing(2);
+    drain(m);
+    assert_int_equal(accused(m, accusation(0, 1, 0), 0), MEMBERS_OLD);
+    assert_int_equal(accused(m, accusation(0, 1, 2), 0), MEMBERS_OLD); /* We never said 2. */
+    assert_int_equal(accused(m, accusation(0, 1, UINT64_MAX), 0), MEMBERS_OLD);
+    struct accusation forged = accusation(0, 1, 1);
+    forged.signature[7] ^= 1;
+    assert_int_equal(accused(m, forged, 0), MEMBERS_FORGED);
+    assert_int_equal(accused(m, accusation(0, 9, 1), 0), MEMBERS_OLD); /* A stranger's. */
+    assert_int_equal(members_self(m)->incarnation, 1);
+    assert_int_equal(accused(m, accusation(0, 1, 1), 0), MEMBERS_ABOUT_ME);
+    assert_int_equal(members_self(m)->incarnation, 2);
+    assert_int_equal(accused(m, accusation(0, 2, 1), 0), MEMBERS_OLD); /* Answered. */
+    assert_int_equal(state_of(m, 0), MEMBER_ALIVE);
+    struct wire_members out = batch();
+    assert_true(members_dirty(m, &out, WIRE_BATCH_MAX));
+    assert_int_equal(out.n_records, 1);
+    assert_int_equal(out.n_accusations, 0);
+    assert_int_equal(out.records[0].incarnation, 2);
+    members_set_state(m, RECORD_LEFT); /* Whoever has left does not argue. */
+    assert_int_equal(accused(m, accusation(0, 1, 3), 0), MEMBERS_OLD);
+    assert_int_equal(members_self(m)->incarnation, 3);
+    members_close(m);
+}
+
+static void test_suspect_then_dead(void **state)
+{
+    (void)state;
+    struct members *m = open_knowing(4);
+    drain(m);
+    uint64_t all = members_view(m);
+    assert_int_equal(accused(m, accusation(1, 2, 1), 100), MEMBERS_NEWS);
+    assert_int_equal(state_of(m, 1), MEMBER_SUSPECT);
+    assert_true(is_vertex(m, 1));
+    assert_int_equal(members_view(m), all);
+    assert_int_equal(accused(m, accusation(1, 2, 1), 200), MEMBERS_OLD); /* Counted once. */
+    assert_int_equal(members_tick(m, 100 + SUSPECT_US - 1), 100 + SUSPECT_US);
+    assert_int_equal(state_of(m, 1), MEMBER_SUSPECT);
+    assert_int_equal(members_tick(m, 100 + SUSPECT_US), INT64_MAX);
+    assert_int_equal(state_of(m, 1), MEMBER_DEAD);
+    assert_false(is_vertex(m, 1));
+    assert_true(members_view(m) != all);
+    assert_int_equal(members_count(m), 5); /* Never forgotten. */
+
+    /* A second accuser shortens it, a third changes nothing. */
+    assert_int_equal(accused(m, accusation(2, 3, 1), 0), MEMBERS_NEWS);
+    assert_int_equal(members_tick(m, 10), SUSPECT_US);
+    assert_int_equal(accused(m, accusation(2, 4, 1), SECOND), MEMBERS_NEWS);
+    assert_int_equal(accused(m, accusation(2, 1, 1), SECOND), MEMBERS_OLD);
+    assert_int_equal(members_tick(m, SECOND), SECOND + CONFIRMED_US);
+    assert_int_equal(members_tick(m, SECOND + CONFIRMED_US), INT64_MAX);
+    assert_int_equal(state_of(m, 2), MEMBER_DEAD);
+    assert_int_equal(accused(m, accusation(3, 4, 1), 0), MEMBERS_NEWS);
+    assert_int_equal(accused(m, accusation(3, 2, 1), SUSPECT_US - 5), MEMBERS_NEWS);
+    assert_int_equal(members_tick(m, SUSPECT_US - 5), SUSPECT_US); /* And never lengthens. */
+
+    /* A newer word brings the dead back, and the old accusations are void. */
+    assert_int_equal(merge(m, record(1, 2)), MEMBERS_NEWS);
+    assert_int_equal(state_of(m, 1), MEMBER_ALIVE);
+    assert_int_equal(members_find(m, id_of(1))->n_accusers, 0);
+    assert_int_equal(accused(m, accusation(1, 3, 1), 0), MEMBERS_OLD);
+    assert_int_equal(state_of(m, 1), MEMBER_ALIVE);
+    assert_true(is_vertex(m, 1));
+    check_invariants(m);
+    members_close(m);
+}
+
+static void test_bad_accusations(void **state)
+{
+    (void)state;
+    struct members *m = open_knowing(2);
+    drain(m);
+    assert_int_equal(accused(m, accusation(1, 1, 1), 0), MEMBERS_FORGED); /* Of oneself. */
+    assert_int_equal(accused(m, accusation(9, 1, 1), 0), MEMBERS_OLD);    /* Of a stranger, */
+    assert_int_equal(accused(m, accusation(1, 9, 1), 0), MEMBERS_OLD);    /* by a stranger. */
+    struct accusation a = accusation(1, 2, 1);
+    a.signature[0] ^= 1;
+    assert_int_equal(accused(m, a, 0), MEMBERS_FORGED);
+    a = accusation(1, 2, 0);
+    a.incarnation = 1; /* Signed for another incarnation. */
+    assert_int_equal(accused(m, a, 0), MEMBERS_FORGED);
+    merge(m, record_in(2, 2, RECORD_LEFT));
+    assert_int_equal(accused(m, accusation(2, 1, 2), 0), MEMBERS_OLD); /* It said so itself. */
+    assert_int_equal(state_of(m, 1), MEMBER_ALIVE);
+    assert_int_equal(state_of(m, 2), MEMBER_LEFT);
+    members_close(m);
+}
+
+/* An accusation may overtake the record it speaks of: it waits, unsaid; and it
+ * cannot keep one that stands from being heard. */
+static void test_accusation_waits(void **state)
+{
+    (void)state;
+    struct members *m = open_knowing(5);
+    drain(m);
+    assert_int_equal(accused(m, accusation(1, 2, 7), 0), MEMBERS_OLD);
+    assert_int_equal(accused(m, accusation(1, 3, UINT64_MAX), 0), MEMBERS_OLD);
+    assert_int_equal(state_of(m, 1), MEMBER_ALIVE);
+    struct wire_members out = batch();
+    assert_false(members_dirty(m, &out, WIRE_BATCH_MAX));
+    assert_int_equal(merge(m, record(1, 7)), MEMBERS_NEWS);
+    assert_int_equal(state_of(m, 1), MEMBER_SUSPECT);
+    assert_true(members_dirty(m, &out, WIRE_BATCH_MAX));
+    assert_int_equal(out.n_records, 1);
+    assert_int_equal(out.n_accusations, 1);
+    assert_int_equal(accused(m, accusation(1, 4, 7), 0), MEMBERS_NEWS); /* In the waiting one's seat. */
+    assert_int_equal(members_find(m, id_of(1))->n_accusers, 2);
+    members_tick(m, CONFIRMED_US);
+    assert_int_equal(state_of(m, 1), MEMBER_DEAD);
+    members_close(m);
+
+    m = open_knowing(3); /* Dead as 1, and accused as 7 already: suspect, not dead. */
+    accused(m, accusation(1, 2, 1), 0);
+    accused(m, accusation(1, 3, 7), 0);
+    members_tick(m, SUSPECT_US);
+    assert_int_equal(state_of(m, 1), MEMBER_DEAD);
+    struct record r = record(1, 7);
+    assert_int_equal(members_merge(m, &r, SUSPECT_US), MEMBERS_NEWS);
+    assert_int_equal(state_of(m, 1), MEMBER_SUSPECT);
+    assert_int_equal(members_tick(m, SUSPECT_US), 2 * SUSPECT_US);
+    members_close(m);
+}
+
+static void test_session_overrides(void **state)
+{
+    (void)state;
+    struct members *m = open_knowing(3);
+    drain(m);
+    members_session(m, id_of(1), true, 0);
+    assert_int_equal(accused(m, accusation(1, 2, 1), 0), MEMBERS_NEWS); /* Passed on, */
+    assert_int_equal(accused(m, accusation(1, 3, 1), 0), MEMBERS_NEWS);
+    assert_int_equal(state_of(m, 1), MEMBER_ALIVE); /* but not believed. */
+    assert_int_equal(members_tick(m, 100 * (int64_t)SECOND), INT64_MAX);
+    assert_int_equal(state_of(m, 1), MEMBER_ALIVE);
+    struct wire_members out = batch();
+    assert_true(members_dirty(m, &out, WIRE_BATCH_MAX));
+    assert_int_equal(out.n_accusations, 2);
+    members_accuse(m, id_of(1), 0);
+    assert_false(members_dirty(m, &out, WIRE_BATCH_MAX));
+
+    members_session(m, id_of(1), false, 50);
+    assert_int_equal(state_of(m, 1), MEMBER_SUSPECT);
+    assert_int_equal(members_tick(m, 51), 50 + CONFIRMED_US);
+    members_tick(m, 50 + CONFIRMED_US);
+    assert_int_equal(state_of(m, 1), MEMBER_DEAD);
+    members_session(m, id_of(1), true, 0); /* The dead answer. */
+    assert_int_equal(state_of(m, 1), MEMBER_ALIVE);
+    assert_true(is_vertex(m, 1));
+    assert_int_equal(merge(m, record(1, 2)), MEMBERS_NEWS);
+    members_session(m, id_of(1), false, 0); /* Refuted meanwhile. */
+    assert_int_equal(state_of(m, 1), MEMBER_ALIVE);
+
+    members_session(m, id_of(2), true, 0);
+    assert_int_equal(merge(m, record_in(2, 2, RECORD_LEFT)), MEMBERS_NEWS);
+    assert_int_equal(state_of(m, 2), MEMBER_LEFT); /* Its own word is above all. */
+    members_session(m, id_of(77), true, 0);        /* Nobody: nothing happens. */
+    members_session(m, id_of(0), true, 0);
+    assert_false(members_find(m, id_of(0))->connected);
+    check_invariants(m);
+    members_close(m);
+}
+
+static void test_we_accuse(void **state)
+{
+    (void)state;
+    struct members *m = open_knowing(4);
+    drain(m);
+    struct wire_members out = batch();
+    members_accuse(m, id_of(0), 0);
+    members_accuse(m, id_of(9), 0);
+    assert_false(members_dirty(m, &out, WIRE_BATCH_MAX));
+    members_accuse(m, id_of(1), 5);
+    members_accuse(m, id_of(1), 6);
+    assert_int_equal(state_of(m, 1), MEMBER_SUSPECT);
+    assert_int_equal(members_find(m, id_of(1))->n_accusers, 1);
+    assert_int_equal(members_tick(m, 5), 5 + SUSPECT_US);
+    assert_true(members_dirty(m, &out, WIRE_BATCH_MAX));
+    assert_int_equal(out.n_accusations, 1);
+    struct accusation want = accusation(1, 0, 1);
+    assert_memory_equal(&out.accusations[0], &want, sizeof want);
+
+    assert_int_equal(accused(m, accusation(2, 3, 1), 0), MEMBERS_NEWS);
+    members_accuse(m, id_of(2), SECOND); /* We confirm. */
+    assert_int_equal(members_find(m, id_of(2))->n_accusers, 2);
+    assert_int_equal(members_tick(m, SECOND), SECOND + CONFIRMED_US);
+    members_tick(m, SUSPECT_US * 2);
+    drain(m);
+    members_accuse(m, id_of(1), 0); /* Dead already. */
+    merge(m, record_in(3, 2, RECORD_LEFT));
+    drain(m);
+    members_accuse(m, id_of(3), 0);
+    assert_false(members_dirty(m, &out, WIRE_BATCH_MAX));
+    members_close(m);
+}
+
+static void test_finished(void **state)
+{
+    (void)state;
+    struct members *m = open_knowing(2);
+    uint64_t all = members_view(m);
+    assert_int_equal(merge(m, record_in(1, 2, RECORD_FINISHED)), MEMBERS_NEWS);
+    assert_int_equal(members_view(m), all);
+    accused(m, accusation(1, 2, 2), 0);
+    members_tick(m, SUSPECT_US);
+    assert_int_equal(state_of(m, 1), MEMBER_DEAD);
+    assert_true(is_vertex(m, 1)); /* Dead, but done: it counts. */
+    assert_int_equal(members_view(m), all);
+    assert_int_equal(merge(m, record_in(1, 3, RECORD_LEFT)), MEMBERS_NEWS);
+    assert_false(is_vertex(m, 1));
+    assert_true(members_view(m) != all);
+    members_close(m);
+}
+
+static void test_own_record(void **state)
+{
+    (void)state;
+    struct members *m = open_in(NULL, 0, 1);
+    drain(m);
+    assert_true(members_add_address(m, "[::1]:7100"));
+    assert_int_equal(members_self(m)->incarnation, 2);
+    assert_false(members_add_address(m, "[::1]:7100")); /* Known. */
+    assert_false(members_add_address(m, "[::1]:0"));
+    assert_false(members_add_address(m, ""));
+    assert_true(members_add_address(m, "b:1"));
+    assert_true(members_add_address(m, "c:1"));
+    assert_false(members_add_address(m, "d:1")); /* Full. */
+    assert_int_equal(members_self(m)->incarnation, 4);
+    members_set_state(m, RECORD_RUNNING);
+    assert_int_equal(members_self(m)->incarnation, 4);
+    members_set_state(m, RECORD_FINISHED);
+    assert_int_equal(members_self(m)->incarnation, 5);
+    members_set_state(m, RECORD_LEFT);
+    assert_true(is_vertex(m, 0)); /* To ourselves, always. */
+    struct record r = *members_self(m);
+    struct members *other = open_in(NULL, 1, 1);
+    assert_int_equal(merge(other, r), MEMBERS_NEWS);
+    assert_int_equal(state_of(other, 0), MEMBER_LEFT);
+    members_close(other);
+    members_close(m);
+}
+
+static void test_dirty_batches(void **state)
+{
+    (void)state;
+    struct members *m = open_knowing(300);
+    for (uint32_t i = 1; i <= 300; i++) {
+        assert_int_equal(accused(m, accusation(i, i % 300 + 1, 1), 0), MEMBERS_NEWS);
+        assert_int_equal(accused(m, accusation(i, (i + 6) % 300 + 1, 1), 0), MEMBERS_NEWS);
+    }
+    struct wire_members out = batch();
+    uint32_t n_records = 0, n_accusations = 0;
+    while (members_dirty(m, &out, 10)) {
+        assert_true(out.n_records <= 10 && out.n_accusations <= 10);
+        n_records += out.n_records;
+        n_accusations += out.n_accusations;
+    }
+    assert_int_equal(n_records, 301);
+    assert_int_equal(n_accusations, 600);
+    assert_false(members_find(m, id_of(7))->dirty);
+    merge(m, record(7, 2));
+    assert_true(members_find(m, id_of(7))->dirty);
+    assert_true(members_dirty(m, &out, 2));
+    assert_int_equal(out.n_records, 1);
+    assert_int_equal(out.n_accusations, 0);
+
+    size_t cursor = 0;
+    n_records = n_accusations = 0;
+    while (members_batch(m, &cursor, &out, WIRE_BATCH_MAX)) {
+        n_records += out.n_records;
+        n_accusations += out.n_accusations;
+    }
+    assert_int_equal(n_records, 301);
+    assert_int_equal(n_accusations, 598);
+    members_close(m);
+}
+
+static void test_full(void **state)
+{
+    (void)state;
+    struct members *m = open_knowing(WIRE_MEMBERS_MAX - 1);
+    assert_int_equal(members_count(m), WIRE_MEMBERS_MAX);
+    assert_int_equal(merge(m, record(1500, 1)), MEMBERS_FULL);
+    assert_int_equal(merge(m, record_in(1500, 1, RECORD_LEFT)), MEMBERS_FULL);
+    assert_int_equal(merge(m, record(1, 2)), MEMBERS_NEWS); /* Known ones go on. */
+    check_invariants(m);
+    assert_int_equal(merge(m, record_in(700, 2, RECORD_LEFT)), MEMBERS_NEWS);
+    assert_int_equal(merge(m, record_in(1500, 1, RECORD_LEFT)), MEMBERS_FULL);
+    assert_int_equal(merge(m, record(1500, 1)), MEMBERS_NEWS);
+    assert_null(members_find(m, id_of(700)));
+    assert_int_equal(state_of(m, 1500), MEMBER_ALIVE);
+    assert_true(is_vertex(m, 1500));
+    assert_int_equal(merge(m, record(1501, 1)), MEMBERS_FULL);
+    assert_int_equal(members_count(m), WIRE_MEMBERS_MAX);
+    check_invariants(m);
+    drain(m);
+    for (uint32_t i = 0; i < WIRE_MEMBERS_MAX; i++)
+        if (i != 700)
+            assert_non_null(members_find(m, id_of(i)));
+    members_close(m);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_open),
+        cmocka_unit_test(test_order),
+        cmocka_unit_test(test_merge_verdicts),
+        cmocka_unit_test(test_ties),
+        cmocka_unit_test(test_about_me),
+        cmocka_unit_test(test_refute),
+        cmocka_unit_test(test_suspect_then_dead),
+        cmocka_unit_test(test_bad_accusations),
+        cmocka_unit_test(test_accusation_waits),
+        cmocka_unit_test(test_session_overrides),
+        cmocka_unit_test(test_we_accuse),
+        cmocka_unit_test(test_finished),
+        cmocka_unit_test(test_own_record),
+        cmocka_unit_test(test_dirty_batches),
+        cmocka_unit_test(test_full),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

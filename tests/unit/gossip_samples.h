@@ -1,0 +1,228 @@
+/* tests/unit/gossip_samples.h -- a small and a large message of every type. */
+#ifndef TESTS_GOSSIP_SAMPLES_H
+#define TESTS_GOSSIP_SAMPLES_H
+
+#include "gossip/wire.h"
+#include "nn/rng.h"
+#include "tests/fuzz/wire_recode.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum {
+    CAP = 256 * 1024
+};
+
+static uint8_t buffer[CAP], other[CAP];
+static struct record records[WIRE_BATCH_MAX + 1];
+static struct accusation accusations[WIRE_BATCH_MAX];
+static struct wire_status status;
+static const uint8_t raw[70000] = {1, 2, 3};
+
+/* ---- Samples: of each type a small message, and one with every field as
+ * large as it goes. ---- */
+
+static inline void fill(uint8_t *p, size_t n, uint64_t key)
+{
+    for (size_t i = 0; i < n; i++)
+        p[i] = (uint8_t)rng_at(key, i);
+}
+
+static inline struct record small_record(uint64_t key)
+{
+    struct record r;
+    memset(&r, 0, sizeof r);
+    fill(r.id, sizeof r.id, key);
+    fill(r.signature, sizeof r.signature, key + 1);
+    strcpy(r.name, "peer-1");
+    strcpy(r.address[0], "10.0.0.1:7100");
+    r.n_addresses = 1;
+    r.incarnation = 1700000000000 + key;
+    r.boot = rng_at(key, 99);
+    return r;
+}
+
+static inline struct record large_record(uint64_t key)
+{
+    struct record r = small_record(key);
+    memset(r.name, 'n', WIRE_NAME_MAX);
+    r.n_addresses = WIRE_ADDRESSES_MAX;
+    for (uint32_t i = 0; i < r.n_addresses; i++) {
+        memset(r.address[i], 'a', WIRE_ADDRESS_MAX);
+        memcpy(r.address[i] + WIRE_ADDRESS_MAX - 6, ":65535", 6);
+    }
+    r.incarnation = r.boot = UINT64_MAX;
+    r.state = RECORD_LEFT;
+    return r;
+}
+
+static inline struct accusation sample_accusation(uint64_t key, uint64_t incarnation)
+{
+    struct accusation a;
+    memset(&a, 0, sizeof a);
+    fill(a.accused, sizeof a.accused, key);
+    fill(a.accuser, sizeof a.accuser, key + 1);
+    fill(a.signature, sizeof a.signature, key + 2);
+    a.incarnation = incarnation;
+    return a;
+}
+
+static char run_text[WIRE_RUN_MAX];
+
+static inline struct wire_hello sample_hello(bool large)
+{
+    memset(run_text, 'x', sizeof run_text);
+    memcpy(run_text, "model=lenet5\n", 13);
+    struct wire_hello m;
+    memset(&m, 0, sizeof m);
+    m = (struct wire_hello){.version = WIRE_VERSION, .has_run = true, .round = 7,
+                            .run = {(const uint8_t *)run_text, 13}, .record = small_record(5)};
+    if (large) {
+        m.version = UINT32_MAX;
+        m.has_started = true;
+        m.run.n = WIRE_RUN_MAX;
+        m.round = UINT64_MAX;
+        m.record = large_record(6);
+    }
+    return m;
+}
+
+static inline struct wire_members sample_members(bool large)
+{
+    uint32_t n = large ? WIRE_BATCH_MAX : 1;
+    for (uint32_t i = 0; i < n; i++) {
+        records[i] = large ? large_record(i) : small_record(i);
+        accusations[i] = sample_accusation(i, large ? UINT64_MAX : i);
+    }
+    return (struct wire_members){n, n, records, accusations};
+}
+
+static inline struct wire_delta sample_delta(bool large)
+{
+    if (large)
+        return (struct wire_delta){UINT64_MAX, UINT64_MAX, UINT64_MAX, WIRE_MEMBERS_MAX,
+                                   WIRE_CODE_MAX, 3.4e38f, 0x1p-149f, UINT64_MAX, UINT32_MAX,
+                                   UINT64_MAX, -3.4e38f, -0.0f, {raw, WIRE_SKETCH_MAX},
+                                   {raw, sizeof raw}};
+    return (struct wire_delta){.epoch = 0x123456789abcdef0, .round = 1000, .run_round = 4000,
+                               .degree = 4, .x2 = 1.5f, .e2 = 0.25f, .settled = 3,
+                               .payload = {raw, 37}};
+}
+
+static inline struct wire_status *sample_status(bool large)
+{
+    memset(&status, 0, sizeof status);
+    status.phase = 1;
+    status.loss = status.accuracy = status.drift = status.relative_drift = NAN;
+    status.n_edges = 1;
+    if (large) {
+        status.round = status.n_rounds = status.bytes_sent = UINT64_MAX;
+        status.bytes_received = status.n_strangers = status.n_violations = UINT64_MAX;
+        status.phase = WIRE_CODE_MAX;
+        status.loss = INFINITY;
+        status.accuracy = 1;
+        status.drift = 1e300;
+        status.relative_drift = 0;
+        status.drift_round = UINT64_MAX;
+        status.n_live = UINT32_MAX;
+        status.n_edges = WIRE_EDGES_MAX;
+    }
+    for (uint32_t i = 0; i < status.n_edges; i++) {
+        struct wire_status_edge *e = &status.edges[i];
+        fill(e->id, sizeof e->id, i);
+        e->state = large ? WIRE_CODE_MAX : 2;
+        e->round = e->resets = large ? UINT64_MAX : 3;
+        e->gamma = large ? NAN : 0.0375f;
+    }
+    return &status;
+}
+
+/* The sample's bytes in buffer; the length. */
+static inline size_t sample(enum wire_type type, bool large)
+{
+    uint64_t v = large ? UINT64_MAX : 9;
+    switch (type) {
+    case WIRE_HELLO: {
+        struct wire_hello m = sample_hello(large);
+        return wire_put_hello(buffer, CAP, &m);
+    }
+    case WIRE_MEMBERS: {
+        struct wire_members m = sample_members(large);
+        return wire_put_members(buffer, CAP, &m);
+    }
+    case WIRE_PING:
+        return wire_put_ping(buffer, CAP, &(struct wire_ping){v, (uint32_t)v, large});
+    case WIRE_EDGE:
+        return wire_put_edge(buffer, CAP, &(struct wire_edge){v, v - 1, v - 2, v - 3});
+    case WIRE_EDGE_CLOSE:
+        return wire_put_edge_close(buffer, CAP);
+    case WIRE_DELTA: {
+        struct wire_delta m = sample_delta(large);
+        return recode_with_payload(buffer, CAP, wire_put_delta(buffer, CAP, &m), m.payload);
+    }
+    case WIRE_MODEL_REQ:
+        return wire_put_model_req(buffer, CAP, &(struct wire_model_req){v});
+    case WIRE_MODEL: {
+        struct wire_model m = {v, {raw, large ? sizeof raw : 40}};
+        return recode_with_payload(buffer, CAP, wire_put_model(buffer, CAP, &m), m.payload);
+    }
+    case WIRE_STATUS_REQ:
+        return wire_put_status_req(buffer, CAP);
+    case WIRE_STATUS:
+        return wire_put_status(buffer, CAP, sample_status(large));
+    case WIRE_TYPE_END:
+        break;
+    }
+    fail();
+    return 0;
+}
+
+/* The same bytes in a heap block of their very size, so that a sanitizer sees
+ * any read beyond them. */
+static inline uint8_t *exactly(const uint8_t *p, size_t n)
+{
+    uint8_t *copy = malloc(n > 0 ? n : 1);
+    assert_non_null(copy);
+    if (n > 0)
+        memcpy(copy, p, n);
+    return copy;
+}
+
+/* No decoder takes these bytes. */
+static inline void assert_refused(const uint8_t *p, size_t n)
+{
+    uint8_t *copy = exactly(p, n);
+    for (int t = 1; t < WIRE_TYPE_END; t++)
+        if (recode_of[t](copy, n, other, CAP) != 0)
+            fail_msg("type %d takes %zu bytes that it should refuse", t, n);
+    free(copy);
+}
+
+/* At most the decoder of their own type takes them; then encoding what it read
+ * is a fixed point. Returns whether it did. */
+static inline bool check_sound(const uint8_t *p, size_t n)
+{
+    static uint8_t twice[CAP];
+    uint8_t *copy = exactly(p, n);
+    bool taken = false;
+    for (uint32_t t = 1; t < WIRE_TYPE_END; t++) {
+        size_t once = recode_of[t](copy, n, other, CAP);
+        if (once == 0)
+            continue;
+        taken = true;
+        assert_true(wire_scan(copy, n));
+        assert_int_equal(wire_type_of(copy, n), t);
+        assert_true(once <= n);
+        assert_int_equal(recode_of[t](other, once, twice, CAP), once);
+        assert_memory_equal(other, twice, once);
+    }
+    free(copy);
+    return taken;
+}
+
+#endif

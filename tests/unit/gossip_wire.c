@@ -1,0 +1,228 @@
+/* tests/unit/gossip_wire.c -- every message there and back, its size, what is signed. */
+#include "tests/unit/gossip_samples.h"
+
+static void test_round_trip_bytes(void **state)
+{
+    (void)state;
+    for (uint32_t t = 1; t < WIRE_TYPE_END; t++)
+        for (int large = 0; large < 2; large++) {
+            size_t n = sample((enum wire_type)t, large);
+            assert_true(n > 0);
+            assert_int_equal(wire_type_of(buffer, n), t);
+            uint8_t *copy = exactly(buffer, n);
+            for (uint32_t u = 1; u < WIRE_TYPE_END; u++)
+                assert_int_equal(recode_of[u](copy, n, other, CAP), u == t ? n : 0);
+            assert_int_equal(recode_of[t](copy, n, other, CAP), n);
+            assert_memory_equal(other, copy, n);
+            free(copy);
+        }
+}
+
+static void check_hello(bool large)
+{
+    size_t n = sample(WIRE_HELLO, large);
+    struct wire_hello want = sample_hello(large), m;
+    assert_true(wire_get_hello(buffer, n, &m));
+    assert_int_equal(m.version, want.version);
+    assert_int_equal(m.role, want.role);
+    assert_int_equal(m.has_run, want.has_run);
+    assert_int_equal(m.has_started, want.has_started);
+    assert_int_equal(m.round, want.round);
+    assert_int_equal(m.run.n, want.run.n);
+    assert_memory_equal(m.run.p, want.run.p, want.run.n);
+    assert_true(m.run.p > buffer && m.run.p < buffer + n);
+    assert_memory_equal(&m.record, &want.record, sizeof m.record);
+}
+
+static void check_delta(bool large)
+{
+    size_t n = sample(WIRE_DELTA, large);
+    struct wire_delta want = sample_delta(large), m;
+    assert_true(wire_get_delta(buffer, n, &m));
+    assert_int_equal(m.epoch, want.epoch);
+    assert_int_equal(m.round, want.round);
+    assert_int_equal(m.run_round, want.run_round);
+    assert_int_equal(m.degree, want.degree);
+    assert_int_equal(m.codec, want.codec);
+    assert_memory_equal(&m.x2, &want.x2, sizeof m.x2);
+    assert_memory_equal(&m.e2, &want.e2, sizeof m.e2);
+    assert_int_equal(m.hash, want.hash);
+    assert_int_equal(m.settled, want.settled);
+    assert_int_equal(m.sketch_generation, want.sketch_generation);
+    assert_memory_equal(&m.mean_dist2, &want.mean_dist2, sizeof m.mean_dist2);
+    assert_memory_equal(&m.mean_norm2, &want.mean_norm2, sizeof m.mean_norm2);
+    assert_int_equal(m.sketch.n, want.sketch.n);
+    assert_int_equal(m.payload.n, want.payload.n);
+    assert_ptr_equal(m.payload.p, buffer + n - m.payload.n); /* In place, at the end. */
+    if (m.sketch.n > 0)
+        assert_memory_equal(m.sketch.p, want.sketch.p, m.sketch.n);
+}
+
+static void check_members(bool large)
+{
+    static struct record r[WIRE_BATCH_MAX];
+    static struct accusation a[WIRE_BATCH_MAX];
+    size_t n = sample(WIRE_MEMBERS, large);
+    struct wire_members want = sample_members(large), m = {0, 0, r, a};
+    assert_true(wire_get_members(buffer, n, &m));
+    assert_int_equal(m.n_records, want.n_records);
+    assert_int_equal(m.n_accusations, want.n_accusations);
+    assert_memory_equal(r, want.records, m.n_records * sizeof *r);
+    assert_memory_equal(a, want.accusations, m.n_accusations * sizeof *a);
+}
+
+static void check_rest(bool large)
+{
+    uint64_t v = large ? UINT64_MAX : 9;
+    struct wire_ping ping;
+    assert_true(wire_get_ping(buffer, sample(WIRE_PING, large), &ping));
+    assert_int_equal(ping.round, v);
+    assert_int_equal(ping.settled, (uint32_t)v);
+    assert_int_equal(ping.finished, large);
+    struct wire_edge edge;
+    assert_true(wire_get_edge(buffer, sample(WIRE_EDGE, large), &edge));
+    assert_int_equal(edge.epoch, v);
+    assert_int_equal(edge.round, v - 1);
+    assert_int_equal(edge.nonce, v - 2);
+    assert_int_equal(edge.boot, v - 3);
+    struct wire_model_req req;
+    assert_true(wire_get_model_req(buffer, sample(WIRE_MODEL_REQ, large), &req));
+    assert_int_equal(req.round, v);
+    struct wire_model model;
+    size_t n = sample(WIRE_MODEL, large);
+    assert_true(wire_get_model(buffer, n, &model));
+    assert_int_equal(model.round, v);
+    assert_int_equal(model.payload.n, large ? sizeof raw : 40);
+    assert_ptr_equal(model.payload.p, buffer + n - model.payload.n);
+    static struct wire_status got;
+    n = sample(WIRE_STATUS, large);
+    assert_true(wire_get_status(buffer, n, &got));
+    assert_memory_equal(&got, &status, sizeof got);
+}
+
+static void test_round_trip_fields(void **state)
+{
+    (void)state;
+    for (int large = 0; large < 2; large++) {
+        check_hello(large);
+        check_delta(large);
+        check_members(large);
+        check_rest(large);
+    }
+}
+
+/* An observer, a newcomer without a run, empty lists. */
+static void test_round_trip_empty(void **state)
+{
+    (void)state;
+    struct wire_hello h = {.version = 1, .role = WIRE_OBSERVER}, got;
+    size_t n = wire_put_hello(buffer, CAP, &h);
+    assert_true(wire_get_hello(buffer, n, &got));
+    assert_int_equal(got.role, WIRE_OBSERVER);
+    assert_false(got.has_run);
+    assert_int_equal(got.run.n, 0);
+    assert_int_equal(got.record.n_addresses, 0);
+
+    struct wire_members m = {0, 0, records, accusations};
+    n = wire_put_members(buffer, CAP, &m);
+    m.n_records = m.n_accusations = 5;
+    assert_true(wire_get_members(buffer, n, &m));
+    assert_int_equal(m.n_records + m.n_accusations, 0);
+
+    struct wire_delta d = {.epoch = 1}, back;
+    n = wire_put_delta(buffer, CAP, &d);
+    assert_true(wire_get_delta(buffer, n, &back));
+    assert_int_equal(back.payload.n + back.sketch.n, 0);
+}
+
+static void test_sizes(void **state)
+{
+    (void)state;
+    for (uint32_t t = 1; t < WIRE_TYPE_END; t++) {
+        size_t small = sample((enum wire_type)t, false);
+        size_t large = sample((enum wire_type)t, true);
+        size_t max = wire_max((enum wire_type)t, sizeof raw, sizeof raw);
+        assert_true(small <= max);
+        assert_int_equal(large, max); /* The limit is met exactly. */
+        if (t != WIRE_DELTA && t != WIRE_MODEL)
+            assert_true(max <= WIRE_CONTROL_MAX);
+    }
+    struct wire_delta d = sample_delta(false);
+    size_t head = wire_put_delta(buffer, CAP, &d);
+    assert_true(head <= 49);
+    d.hash = UINT64_MAX; /* Every 64 rounds. */
+    assert_true(wire_put_delta(buffer, CAP, &d) <= 60);
+    d = sample_delta(true);
+    assert_true(wire_put_delta(buffer, CAP, &d) <= WIRE_HEAD_MAX + WIRE_SKETCH_MAX);
+}
+
+/* Every cap that is too small gives 0 and leaves what is behind it alone. */
+static void test_caps(void **state)
+{
+    (void)state;
+    struct wire_hello h = sample_hello(false);
+    struct wire_delta d = sample_delta(false);
+    struct wire_ping ping = {300, 70000, true};
+    size_t n_hello = wire_put_hello(buffer, CAP, &h);
+    size_t n_delta = wire_put_delta(buffer, CAP, &d);
+    size_t n_ping = wire_put_ping(buffer, CAP, &ping);
+    for (size_t cap = 0; cap <= n_hello; cap++) {
+        uint8_t *out = exactly(buffer, cap);
+        assert_int_equal(wire_put_hello(out, cap, &h), cap < n_hello ? 0 : n_hello);
+        assert_int_equal(wire_put_delta(out, cap, &d), cap < n_delta ? 0 : n_delta);
+        assert_int_equal(wire_put_ping(out, cap, &ping), cap < n_ping ? 0 : n_ping);
+        free(out);
+    }
+    uint8_t msg[2048];
+    struct record r = large_record(1);
+    assert_true(wire_record_signed(msg, sizeof msg, &r) > 0);
+    assert_int_equal(wire_record_signed(msg, 100, &r), 0);
+}
+
+/* The signed bytes cover every field but the signature, and tell a record from
+ * an accusation. */
+static void test_signed_bytes(void **state)
+{
+    (void)state;
+    uint8_t a[2048], b[2048];
+    struct record r = small_record(1), s = r;
+    size_t n = wire_record_signed(a, sizeof a, &r);
+    s.signature[3] ^= 1;
+    assert_int_equal(wire_record_signed(b, sizeof b, &s), n);
+    assert_memory_equal(a, b, n);
+    for (int field = 0; field < 6; field++) {
+        s = r;
+        s.id[31] ^= field == 0;
+        s.name[0] = (char)(s.name[0] ^ (field == 1));
+        s.address[0][0] = (char)(s.address[0][0] ^ (field == 2));
+        s.incarnation ^= field == 3;
+        s.boot ^= field == 4;
+        s.state = field == 5 ? RECORD_FINISHED : s.state;
+        size_t k = wire_record_signed(b, sizeof b, &s);
+        assert_true(k != n || memcmp(a, b, n) != 0);
+    }
+    struct accusation x = sample_accusation(1, 5), y = x;
+    size_t nx = wire_accusation_signed(b, sizeof b, &x);
+    assert_true(memcmp(a, b, 12) != 0);
+    for (int field = 0; field < 3; field++) {
+        y = x;
+        y.accused[0] ^= field == 0;
+        y.accuser[0] ^= field == 1;
+        y.incarnation ^= field == 2;
+        assert_int_equal(wire_accusation_signed(a, sizeof a, &y), nx);
+        assert_memory_not_equal(a, b, nx);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_round_trip_bytes),
+        cmocka_unit_test(test_round_trip_fields),
+        cmocka_unit_test(test_round_trip_empty),
+        cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_caps),
+        cmocka_unit_test(test_signed_bytes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

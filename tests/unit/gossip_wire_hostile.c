@@ -1,0 +1,407 @@
+/* tests/unit/gossip_wire_hostile.c -- whatever bytes come, they are refused or sound. */
+#include "tests/unit/gossip_samples.h"
+
+static void test_truncations(void **state)
+{
+    (void)state;
+    for (uint32_t t = 1; t < WIRE_TYPE_END; t++) {
+        size_t n = sample((enum wire_type)t, false);
+        for (size_t cut = 0; cut < n; cut++)
+            assert_refused(buffer, cut);
+        memset(buffer + n, 0, 8);
+        for (size_t more = 1; more < 8; more++)
+            assert_refused(buffer, n + more);
+    }
+}
+
+/* Every value of every byte of a small message of each type. */
+static void test_mutations(void **state)
+{
+    (void)state;
+    size_t n_taken = 0, n_all = 0;
+    for (uint32_t t = 1; t < WIRE_TYPE_END; t++) {
+        size_t n = sample((enum wire_type)t, false);
+        for (size_t i = 0; i < n; i++) {
+            uint8_t was = buffer[i];
+            for (uint32_t v = 0; v < 256; v++) {
+                buffer[i] = (uint8_t)v;
+                n_taken += check_sound(buffer, n);
+                n_all++;
+            }
+            buffer[i] = was;
+        }
+    }
+    assert_true(n_taken > n_all / 2); /* Ids, signatures, numbers. */
+    assert_true(n_taken < n_all - n_all / 20);
+}
+
+static bool scan_exactly(const uint8_t *p, size_t n)
+{
+    uint8_t *copy = exactly(p, n);
+    bool ok = wire_scan(copy, n);
+    wire_type_of(copy, n);
+    if (!ok)
+        assert_refused(p, n);
+    free(copy);
+    return ok;
+}
+
+static void test_scan_hostile(void **state)
+{
+    (void)state;
+    static const struct
+    {
+        size_t n;
+        uint8_t p[12];
+    } bad[] = {
+        {0, {0}},
+        {1, {0xc1}},                               /* Not msgpack. */
+        {5, {0xdd, 0xff, 0xff, 0xff, 0xff}},       /* Array of 2^32 - 1. */
+        {5, {0xdf, 0xff, 0xff, 0xff, 0xff}},       /* Map of as many. */
+        {5, {0xdd, 0x04, 0x00, 0x00, 0x00}},       /* 64 Mi, 2 GiB to msgpack-c. */
+        {3, {0xdc, 0xff, 0xff}},
+        {1, {0x9f}},                               /* 15 values, no bytes. */
+        {2, {0x91, 0xdc}},
+        {5, {0xdb, 0xff, 0xff, 0xff, 0xff}},       /* str32, bin32: too long. */
+        {6, {0xc6, 0x00, 0x00, 0x00, 0x02, 0x61}},
+        {4, {0xc5, 0x00, 0x02, 0x61}},
+        {2, {0xa2, 0x61}},
+        {3, {0x91, 0xd9, 0x01}},
+        {2, {0xc4, 0x01}},
+        {1, {0xcf}},                               /* A number cut short. */
+        {8, {0xcb, 1, 2, 3, 4, 5, 6, 7}},
+        {1, {0x80}},                               /* Maps. */
+        {3, {0x81, 0x01, 0x01}},
+        {3, {0xde, 0x00, 0x00}},
+        {3, {0xd4, 0x01, 0x01}},                   /* Ext types. */
+        {6, {0xd6, 0xff, 1, 2, 3, 4}},             /* A timestamp. */
+        {4, {0xc7, 0x01, 0x05, 0x00}},
+        {3, {0x91, 0xc7, 0x00}},
+        {2, {0x01, 0x01}},                         /* Bytes behind the end. */
+        {3, {0x91, 0x01, 0x01}},
+        {2, {0x90, 0x90}},
+        {4, {0x92, 0x91, 0x01, 0xc1}}};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        if (scan_exactly(bad[i].p, bad[i].n))
+            fail_msg("bad[%zu] passes the scan", i);
+    static const struct
+    {
+        size_t n;
+        uint8_t p[12];
+    } good[] = {{1, {0x00}}, {1, {0x90}}, {1, {0xa0}}, {1, {0xff}}, {1, {0xc0}}, {2, {0xc4, 0x00}},
+                {3, {0xdc, 0x00, 0x00}}, {5, {0xdb, 0, 0, 0, 0}}, {4, {0x92, 0x91, 0x01, 0xc3}},
+                {9, {0xd3, 1, 2, 3, 4, 5, 6, 7, 8}}, {5, {0xca, 1, 2, 3, 4}}};
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++)
+        if (!scan_exactly(good[i].p, good[i].n))
+            fail_msg("good[%zu] does not pass the scan", i);
+}
+
+static void test_scan_limits(void **state)
+{
+    (void)state;
+    for (size_t depth = 0; depth <= 40; depth++) { /* [[[...0...]]] */
+        memset(buffer, 0x91, depth);
+        buffer[depth] = 0;
+        assert_int_equal(scan_exactly(buffer, depth + 1), depth <= WIRE_DEPTH_MAX);
+        buffer[depth] = 0x90; /* An empty one does not nest. */
+        assert_int_equal(scan_exactly(buffer, depth + 1), depth <= WIRE_DEPTH_MAX);
+    }
+    for (size_t n = WIRE_ITEMS_MAX - 2; n <= WIRE_ITEMS_MAX + 1; n++) {
+        memset(buffer, 0, CAP);
+        buffer[0] = 0xdc;
+        buffer[1] = (uint8_t)(n >> 8);
+        buffer[2] = (uint8_t)n;
+        assert_int_equal(scan_exactly(buffer, 3 + n), n + 1 <= WIRE_ITEMS_MAX);
+    }
+    /* Nested arrays may not claim, together, more than there are bytes. */
+    static const uint8_t claim[] = {0x94, 0x93, 0x01, 0x02, 0x03, 0x01, 0x01};
+    assert_false(scan_exactly(claim, sizeof claim));
+}
+
+static void test_type_of(void **state)
+{
+    (void)state;
+    static const struct
+    {
+        size_t n;
+        uint8_t p[6];
+        int type;
+    } row[] = {{0, {0}, 0}, {1, {0x91}, 0}, {2, {0x91, 0x05}, WIRE_EDGE_CLOSE}, {1, {0x05}, 0},
+               {2, {0x91, 0x00}, 0}, {2, {0x91, WIRE_TYPE_END}, 0}, {2, {0x91, 0xff}, 0},
+               {3, {0x91, 0xcc, 0x05}, 0}, {2, {0xdc, 0x00}, 0}, {3, {0xdc, 0x00, 0x01}, 0},
+               {4, {0xdc, 0x00, 0x01, 0x05}, WIRE_EDGE_CLOSE}, {2, {0x90, 0x05}, 0},
+               {6, {0xdd, 0, 0, 0, 1, 0x09}, WIRE_STATUS_REQ}};
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+        uint8_t *copy = exactly(row[i].p, row[i].n);
+        assert_int_equal(wire_type_of(copy, row[i].n), row[i].type);
+        free(copy);
+    }
+    assert_true(wire_get_edge_close(row[10].p, 4)); /* A longer form of the same. */
+    assert_false(wire_get_edge_close((const uint8_t *)"\x92\x05\x01", 3));
+    assert_false(wire_get_status_req((const uint8_t *)"\x92\x09\x90", 3));
+}
+
+static void test_texts(void **state)
+{
+    (void)state;
+    static const char *const good_name[] = {"a", "peer-10", "A.b_C-9", "abcdefghijklmnopqrstuvwxyz012345"};
+    static const char *const bad_name[] = {"", " ", "a b", "a\n", "\x1b[2J", "pe\xc3\xa9r", "a/b", "a:b",
+                                           "abcdefghijklmnopqrstuvwxyz0123456"};
+    static const char *const good_address[] = {
+        "10.0.0.1:7100", "a:1", "a.example:65535", "[::1]:7100", "[fe80::1%eth0]:7100",
+        "[::ffff:10.0.0.1]:80", "my_service-1:7100"};
+    static const char *const bad_address[] = {
+        "", ":", "a", "a:", ":7100", "a:0", "a:65536", "a:99999", "a:100000", "a:07",
+        "a:+7", "a:-7", "a:7 ", "a: 7", "a b:7", "::1:7100", "[::1]", "[::1]7100", "[::1]:",
+        "[]:7", "[:]:7", "[::1:7100", "[::1]:70000", "[fe80::1%]:7", "[x]:7", "a\x1b:7",
+        "\xc3\xa9:7", "a:7\n", "a/b:7", "a:7:7", "[::1]]:7"};
+    for (size_t i = 0; i < sizeof good_name / sizeof *good_name; i++)
+        assert_true(wire_name_ok(good_name[i]));
+    for (size_t i = 0; i < sizeof bad_name / sizeof *bad_name; i++)
+        assert_false(wire_name_ok(bad_name[i]));
+    for (size_t i = 0; i < sizeof good_address / sizeof *good_address; i++)
+        if (!wire_address_ok(good_address[i]))
+            fail_msg("refused: %s", good_address[i]);
+    for (size_t i = 0; i < sizeof bad_address / sizeof *bad_address; i++)
+        if (wire_address_ok(bad_address[i]))
+            fail_msg("taken: %s", bad_address[i]);
+    char longest[WIRE_ADDRESS_MAX + 2];
+    memset(longest, 'a', sizeof longest);
+    strcpy(longest + WIRE_ADDRESS_MAX - 2, ":1");
+    assert_true(wire_address_ok(longest));
+    strcpy(longest + WIRE_ADDRESS_MAX - 2, ":12");
+    assert_false(wire_address_ok(longest));
+}
+
+static void check_bad_record(struct record r)
+{
+    struct wire_members m = {1, 0, &r, NULL};
+    assert_refused(buffer, wire_put_members(buffer, CAP, &m));
+    struct wire_hello h = sample_hello(false);
+    h.record = r;
+    assert_refused(buffer, wire_put_hello(buffer, CAP, &h));
+}
+
+static void test_bad_records(void **state)
+{
+    (void)state;
+    struct record r = small_record(1);
+    r.name[0] = '\0';
+    check_bad_record(r);
+    r = small_record(1);
+    strcpy(r.name, "a\x1b[2J");
+    check_bad_record(r);
+    r = small_record(1);
+    strcpy(r.address[0], "10.0.0.1:0");
+    check_bad_record(r);
+    r = small_record(1);
+    r.n_addresses = 2; /* The second is empty. */
+    check_bad_record(r);
+    r = small_record(1);
+    r.state = (enum record_state)(RECORD_LEFT + 1);
+    check_bad_record(r);
+
+    /* A NUL inside a name, and a name and an address too long by one. */
+    size_t n = sample(WIRE_MEMBERS, false);
+    uint8_t *name = memchr(buffer, 'p', n);
+    while (memcmp(name, "peer-1", 6) != 0)
+        name = memchr(name + 1, 'p', n - (size_t)(name + 1 - buffer));
+    name[4] = '\0';
+    assert_refused(buffer, n);
+}
+
+/* [2, [record x 65], []] and [2, [], [accusation x 65]], by hand. */
+static void test_too_many(void **state)
+{
+    (void)state;
+    struct wire_members m = sample_members(false);
+    m.n_accusations = 0;
+    size_t n = wire_put_members(buffer, CAP, &m);
+    size_t n_record = n - 4; /* 93 02 91 RECORD 90 */
+    for (uint32_t count = WIRE_BATCH_MAX; count <= WIRE_BATCH_MAX + 1; count++) {
+        uint8_t *p = other;
+        *p++ = 0x93, *p++ = 0x02, *p++ = 0xdc, *p++ = 0x00, *p++ = (uint8_t)count;
+        for (uint32_t i = 0; i < count; i++, p += n_record)
+            memcpy(p, buffer + 3, n_record);
+        *p++ = 0x90;
+        uint8_t *copy = exactly(other, (size_t)(p - other));
+        struct wire_members got = {0, 0, records, accusations};
+        assert_int_equal(wire_get_members(copy, (size_t)(p - other), &got), count <= WIRE_BATCH_MAX);
+        free(copy);
+    }
+    m = sample_members(false);
+    m.n_records = 0;
+    n = wire_put_members(buffer, CAP, &m);
+    size_t n_accusation = n - 4; /* 93 02 90 91 ACCUSATION */
+    for (uint32_t count = WIRE_BATCH_MAX; count <= WIRE_BATCH_MAX + 1; count++) {
+        uint8_t *p = other;
+        *p++ = 0x93, *p++ = 0x02, *p++ = 0x90, *p++ = 0xdc, *p++ = 0x00, *p++ = (uint8_t)count;
+        for (uint32_t i = 0; i < count; i++, p += n_accusation)
+            memcpy(p, buffer + 4, n_accusation);
+        uint8_t *copy = exactly(other, (size_t)(p - other));
+        struct wire_members got = {0, 0, records, accusations};
+        assert_int_equal(wire_get_members(copy, (size_t)(p - other), &got), count <= WIRE_BATCH_MAX);
+        free(copy);
+    }
+    /* Edges of a STATUS: 64 are in the large sample; the header says 65, and
+     * one more follows. */
+    n = sample(WIRE_STATUS, true);
+    size_t n_edge = 1 + 34 + 1 + 9 + 5 + 9;
+    memcpy(buffer + n, buffer + n - n_edge, n_edge);
+    uint8_t *count = buffer + n - WIRE_EDGES_MAX * n_edge - 1;
+    assert_int_equal(*count, WIRE_EDGES_MAX);
+    *count = WIRE_EDGES_MAX + 1;
+    assert_true(wire_scan(buffer, n + n_edge));
+    assert_refused(buffer, n + n_edge);
+}
+
+static void test_bad_hello(void **state)
+{
+    (void)state;
+    struct wire_hello h = sample_hello(false);
+    h.role = WIRE_OBSERVER; /* Its record is not sent: fine. */
+    assert_true(check_sound(buffer, wire_put_hello(buffer, CAP, &h)));
+    h.role = (enum wire_role)2;
+    assert_refused(buffer, wire_put_hello(buffer, CAP, &h));
+    h = sample_hello(false);
+    run_text[3] = '\x1b';
+    assert_refused(buffer, wire_put_hello(buffer, CAP, &h));
+    h = sample_hello(false);
+    run_text[3] = '\xc3';
+    assert_refused(buffer, wire_put_hello(buffer, CAP, &h));
+    h = sample_hello(false);
+    h.has_run = false;
+    h.run.n = 0;
+    assert_true(check_sound(buffer, wire_put_hello(buffer, CAP, &h)));
+    h.has_started = true; /* Without a run. */
+    assert_refused(buffer, wire_put_hello(buffer, CAP, &h));
+    h = sample_hello(false);
+    size_t n = wire_put_hello(buffer, CAP, &h);
+    assert_int_equal(buffer[4], 0xc3); /* has_run */
+    buffer[4] = 0xc2;
+    assert_refused(buffer, n);
+}
+
+static void test_bad_delta(void **state)
+{
+    (void)state;
+    static const float bad[] = {NAN, INFINITY, -INFINITY, -1};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        for (int field = 0; field < 4; field++) {
+            struct wire_delta d = sample_delta(false);
+            d.payload.n = 0;
+            float *at[] = {&d.x2, &d.e2, &d.mean_dist2, &d.mean_norm2};
+            *at[field] = bad[i];
+            size_t n = wire_put_delta(buffer, CAP, &d);
+            bool fine = field >= 2 && isfinite(bad[i]); /* Averages may be negative. */
+            assert_int_equal(check_sound(buffer, n), fine);
+        }
+    struct wire_delta d = {.degree = WIRE_MEMBERS_MAX + 1};
+    assert_refused(buffer, wire_put_delta(buffer, CAP, &d));
+    d = (struct wire_delta){.codec = WIRE_CODE_MAX + 1};
+    assert_refused(buffer, wire_put_delta(buffer, CAP, &d));
+    d = (struct wire_delta){.sketch = {raw, 8}};
+    assert_refused(buffer, wire_put_delta(buffer, CAP, &d));
+    d.sketch_generation = 1;
+    assert_true(check_sound(buffer, wire_put_delta(buffer, CAP, &d)));
+    struct wire_model m = {1, {raw, 5}};
+    assert_refused(buffer, recode_with_payload(buffer, CAP, wire_put_model(buffer, CAP, &m), m.payload));
+}
+
+static void test_bad_status(void **state)
+{
+    (void)state;
+    struct wire_status *s = sample_status(false);
+    s->accuracy = 1.5;
+    assert_refused(buffer, wire_put_status(buffer, CAP, s));
+    s = sample_status(false);
+    s->drift = -1;
+    assert_refused(buffer, wire_put_status(buffer, CAP, s));
+    s = sample_status(false);
+    s->phase = WIRE_CODE_MAX + 1;
+    assert_refused(buffer, wire_put_status(buffer, CAP, s));
+    s = sample_status(false);
+    s->edges[0].state = WIRE_CODE_MAX + 1;
+    assert_refused(buffer, wire_put_status(buffer, CAP, s));
+    s = sample_status(false);
+    s->edges[0].gamma = -0.5f;
+    assert_refused(buffer, wire_put_status(buffer, CAP, s));
+}
+
+/* The right number of values of the wrong types: [3, 9, 9, false] and kin. */
+static void test_wrong_types(void **state)
+{
+    (void)state;
+    static const struct
+    {
+        size_t n;
+        uint8_t p[14];
+        bool ok;
+    } row[] = {
+        {5, {0x94, 0x03, 0x09, 0x09, 0xc2}, true},
+        {5, {0x94, 0x03, 0x09, 0x09, 0x00}, false},           /* 0 for false. */
+        {5, {0x94, 0x03, 0xff, 0x09, 0xc2}, false},           /* -1. */
+        {5, {0x94, 0x03, 0xc0, 0x09, 0xc2}, false},           /* nil. */
+        {5, {0x94, 0x03, 0x90, 0x09, 0xc2}, false},
+        {5, {0x94, 0x03, 0xa0, 0x09, 0xc2}, false},
+        {6, {0x94, 0x03, 0xcc, 0x09, 0x09, 0xc2}, true},      /* A longer 9. */
+        {6, {0x94, 0x03, 0xd0, 0x09, 0x09, 0xc2}, true},      /* A signed 9. */
+        {6, {0x94, 0x03, 0xd0, 0x89, 0x09, 0xc2}, false},
+        {9, {0x94, 0x03, 0x09, 0xca, 0x41, 0x10, 0, 0, 0xc2}, false}, /* 9.0 */
+        {13, {0x94, 0x03, 0x09, 0xcf, 0, 0, 0, 1, 0, 0, 0, 0, 0xc2}, false}, /* 2^32 */
+        {6, {0x95, 0x03, 0x09, 0x09, 0xc2, 0x00}, false},     /* One too many. */
+        {4, {0x93, 0x03, 0x09, 0x09}, false},
+        {6, {0x92, 0x03, 0x93, 0x09, 0x09, 0xc2}, false}};    /* Nested. */
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++)
+        if (check_sound(row[i].p, row[i].n) != row[i].ok)
+            fail_msg("row[%zu] is %s", i, row[i].ok ? "refused" : "taken");
+    struct wire_ping m;
+    assert_true(wire_get_ping(row[7].p, row[7].n, &m));
+    assert_int_equal(m.round, 9);
+}
+
+/* Random bytes; random bytes that look like msgpack; spliced messages. */
+static void test_random(void **state)
+{
+    (void)state;
+    struct rng r = rng_stream(rng_key(1, RNG_TEST, 1, 0));
+    static const uint8_t heads[] = {0x90, 0x91, 0x93, 0x94, 0x97, 0x9f, 0xdc, 0xdd, 0xc2, 0xc3, 0xc0,
+                                    0xc4, 0xc5, 0xc6, 0xca, 0xcb, 0xcc, 0xcf, 0xd0, 0xd9, 0xa3, 0x81};
+    for (int i = 0; i < 30000; i++) {
+        size_t n = (size_t)rng_below(&r, 80);
+        for (size_t k = 0; k < n; k++)
+            buffer[k] = i % 2 ? heads[rng_below(&r, sizeof heads)] : (uint8_t)rng_u64(&r);
+        if (n > 1 && i % 3 == 0)
+            buffer[1] = (uint8_t)(1 + rng_below(&r, WIRE_TYPE_END));
+        check_sound(buffer, n);
+    }
+    for (int i = 0; i < 3000; i++) {
+        size_t n = sample((enum wire_type)(1 + rng_below(&r, WIRE_TYPE_END - 1)), i % 16 == 0);
+        for (uint64_t k = rng_below(&r, 4); k < 4; k++) {
+            size_t from = (size_t)rng_below(&r, n), to = (size_t)rng_below(&r, n);
+            size_t len = (size_t)rng_below(&r, 1 + n - (from > to ? from : to));
+            memmove(buffer + to, buffer + from, len);
+        }
+        check_sound(buffer, n);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_truncations),
+        cmocka_unit_test(test_mutations),
+        cmocka_unit_test(test_scan_hostile),
+        cmocka_unit_test(test_scan_limits),
+        cmocka_unit_test(test_type_of),
+        cmocka_unit_test(test_texts),
+        cmocka_unit_test(test_bad_records),
+        cmocka_unit_test(test_too_many),
+        cmocka_unit_test(test_bad_hello),
+        cmocka_unit_test(test_bad_delta),
+        cmocka_unit_test(test_bad_status),
+        cmocka_unit_test(test_wrong_types),
+        cmocka_unit_test(test_random),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

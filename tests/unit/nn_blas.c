@@ -1,0 +1,82 @@
+/* blas_gemm against three loops in double, on odd sizes and strides. */
+#include "nn_ref.h"
+
+#include "nn/blas.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <cmocka.h>
+#include <string.h>
+
+static const size_t sizes[] = {1, 2, 3, 7, 8, 15, 17, 33};
+
+enum {
+    N_SIZES = sizeof sizes / sizeof sizes[0],
+    STRIDE = 40, /* Wider than any matrix: the gap must stay as it is. */
+    CELLS = STRIDE * STRIDE
+};
+
+static void check(struct blas_gemm g, const float *c0)
+{
+    float got[CELLS], want[CELLS];
+    memcpy(got, c0, sizeof got);
+    memcpy(want, c0, sizeof want);
+    if (g.beta == 0)
+        for (size_t i = 0; i < g.m; i++)
+            ref_poison(got + i * g.ldc, g.n);
+    g.c = got;
+    blas_gemm(&g);
+    g.c = want;
+    blas_gemm_ref(&g);
+    for (size_t i = 0; i < CELLS; i++)
+        if (!ref_near((double)got[i], (double)want[i], 1e-5))
+            fail_msg("%zux%zux%zu %d%d beta %g cell %zu: %g, expected %g",
+                     g.m, g.n, g.k, g.a_transposed, g.b_transposed,
+                     (double)g.beta, i, (double)got[i], (double)want[i]);
+}
+
+static void test_gemm(void **state)
+{
+    (void)state;
+    double unused[CELLS];
+    float a[CELLS], b[CELLS], c[CELLS];
+    ref_noise(rng_key(1, RNG_TEST, 1, 0), 1, unused, a, CELLS);
+    ref_noise(rng_key(1, RNG_TEST, 2, 0), 1, unused, b, CELLS);
+    ref_noise(rng_key(1, RNG_TEST, 3, 0), 1, unused, c, CELLS);
+    for (size_t i = 0; i < N_SIZES * N_SIZES * N_SIZES * 8; i++) {
+        size_t s = i / 8;
+        check((struct blas_gemm){.m = sizes[s % N_SIZES],
+                                 .n = sizes[s / N_SIZES % N_SIZES],
+                                 .k = sizes[s / N_SIZES / N_SIZES],
+                                 .a = a, .lda = STRIDE, .a_transposed = i & 1,
+                                 .b = b, .ldb = STRIDE, .b_transposed = i & 2,
+                                 .ldc = STRIDE, .beta = i & 4 ? 1.0f : 0.0f},
+              c);
+    }
+}
+
+/* The reference itself, by hand: [1 2; 3 4] [5; 6] + 10 * [1; 1]. */
+static void test_ref(void **state)
+{
+    (void)state;
+    const float a[] = {1, 2, 3, 4}, b[] = {5, 6};
+    float c[] = {1, 1};
+    struct blas_gemm g = {.m = 2, .n = 1, .k = 2, .a = a, .lda = 2, .b = b,
+                          .ldb = 1, .c = c, .ldc = 1, .beta = 10};
+    blas_gemm_ref(&g);
+    assert_true(c[0] == 27 && c[1] == 49);
+    g.a_transposed = true;
+    g.beta = 0;
+    blas_gemm_ref(&g);
+    assert_true(c[0] == 23 && c[1] == 34);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_ref),
+        cmocka_unit_test(test_gemm),
+    };
+    blas_init();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,399 @@
+/* Data specs, IDX and CIFAR files: what is right is read, and each way to be
+ * wrong gives its sentence. */
+#include "nn/data.h"
+
+#include "nn/file.h"
+
+#include "nn_scratch.h"
+
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <cmocka.h>
+#include <sys/stat.h>
+
+enum {
+    N_TRAIN = 3,
+    N_TEST = 2,
+    PIXELS = 784,
+    IMAGES_MAX = 16 + N_TRAIN * PIXELS,
+    RECORD = 3073
+};
+
+static struct scratch s;
+
+static void put_u32(uint8_t *p, uint32_t v)
+{
+    for (int i = 0; i < 4; i++)
+        p[i] = (uint8_t)(v >> (24 - 8 * i));
+}
+
+/* The byte that pixel j of image i has in these tests. */
+static uint8_t pixel(size_t i, size_t j)
+{
+    return (uint8_t)(i * 31 + j * 7);
+}
+
+static size_t make_images(uint8_t *p, uint32_t n)
+{
+    put_u32(p, 0x803);
+    put_u32(p + 4, n);
+    put_u32(p + 8, 28);
+    put_u32(p + 12, 28);
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = 0; j < PIXELS; j++)
+            p[16 + i * PIXELS + j] = pixel(i, j);
+    return 16 + n * PIXELS;
+}
+
+static size_t make_labels(uint8_t *p, uint32_t n)
+{
+    put_u32(p, 0x801);
+    put_u32(p + 4, n);
+    for (size_t i = 0; i < n; i++)
+        p[8 + i] = (uint8_t)(9 - i);
+    return 8 + n;
+}
+
+/* A right set of four files. */
+static void put_mnist(void)
+{
+    uint8_t b[IMAGES_MAX];
+    scratch_count(&s, 1);
+    scratch_put(&s, "train-images-idx3-ubyte", b, make_images(b, N_TRAIN));
+    scratch_put_gz(&s, "train-labels-idx1-ubyte.gz", b, make_labels(b, N_TRAIN));
+    scratch_put_gz(&s, "t10k-images-idx3-ubyte.gz", b, make_images(b, N_TEST));
+    scratch_put(&s, "t10k-labels-idx1-ubyte", b, make_labels(b, N_TEST));
+}
+
+static size_t make_batch(uint8_t *p, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        p[i * RECORD] = (uint8_t)(i % 10);
+        for (size_t j = 1; j < RECORD; j++)
+            p[i * RECORD + j] = pixel(i, j - 1);
+    }
+    return n * RECORD;
+}
+
+static void put_cifar(void)
+{
+    uint8_t b[2 * RECORD];
+    scratch_count(&s, 1);
+    scratch_put(&s, "data_batch_1.bin", b, make_batch(b, 2));
+    scratch_put_gz(&s, "data_batch_4.bin.gz", b, make_batch(b, 1));
+    scratch_put(&s, "test_batch.bin", b, make_batch(b, 1));
+}
+
+static int open_kind(struct data *d, const char *kind, char error[DATA_ERROR_MAX])
+{
+    char spec[600];
+    snprintf(spec, sizeof spec, "%s:%s", kind, s.dir);
+    return data_open(d, spec, 1, error);
+}
+
+/* Opening must fail with a sentence that has both parts; nothing is left. */
+static void refused(const char *kind, const char *a, const char *b)
+{
+    struct data d;
+    char error[DATA_ERROR_MAX] = "";
+    int rc = open_kind(&d, kind, error);
+    if (rc >= 0 || !strstr(error, a) || !strstr(error, b))
+        print_error("rc %d, error \"%s\", expected \"%s\" and \"%s\"\n", rc, error, a, b);
+    assert_true(rc < 0);
+    assert_non_null(strstr(error, a));
+    assert_non_null(strstr(error, b));
+    assert_null(strchr(error, '\n'));
+    assert_null(d.train.pixels);
+    assert_null(d.test.labels);
+}
+
+static void test_kind(void **state)
+{
+    (void)state;
+    char kind[DATA_KIND_MAX], error[DATA_ERROR_MAX];
+    assert_int_equal(data_kind("glyphs", kind, error), 0);
+    assert_string_equal(kind, "glyphs");
+    assert_int_equal(data_kind("mnist:/a/b:c", kind, error), 0);
+    assert_string_equal(kind, "mnist");
+    assert_int_equal(data_kind("cifar10:.", kind, error), 0);
+    assert_string_equal(kind, "cifar10");
+    static const char *const bad[] = {"", ":", "mnist", "mnist:", "glyphs:", "glyphs:x",
+                                      "mnis:x", "mnistt:x", "MNIST:x", "cifar10"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        error[0] = '\0';
+        assert_int_equal(data_kind(bad[i], kind, error), -EINVAL);
+        assert_non_null(strstr(error, "expected"));
+        assert_non_null(strstr(error, bad[i]));
+    }
+}
+
+static void test_shape(void **state)
+{
+    (void)state;
+    uint32_t c, h, w, n;
+    assert_int_equal(data_shape("cifar10", &c, &h, &w, &n), 0);
+    assert_true(c == 3 && h == 32 && w == 32 && n == 10);
+    assert_int_equal(data_shape("glyphs", &c, &h, &w, &n), 0);
+    assert_true(c == 1 && h == 28 && w == 28 && n == 10);
+    assert_int_equal(data_shape("mnist:x", &c, &h, &w, &n), -EINVAL);
+}
+
+static void test_mnist(void **state)
+{
+    (void)state;
+    put_mnist();
+    struct data d;
+    char error[DATA_ERROR_MAX] = "";
+    assert_int_equal(open_kind(&d, "mnist", error), 0);
+    assert_int_equal(d.train.n, N_TRAIN);
+    assert_int_equal(d.test.n, N_TEST);
+    assert_int_equal(dataset_dim(&d.train), PIXELS);
+    float out[PIXELS];
+    for (size_t i = 0; i < N_TRAIN; i++) {
+        assert_int_equal(d.train.labels[i], 9 - i);
+        dataset_sample(&d.train, i, out);
+        for (size_t j = 0; j < PIXELS; j++) {
+            assert_int_equal(d.train.pixels[i * PIXELS + j], pixel(i, j));
+            double want = (pixel(i, j) / 255.0 - 0.1307) / 0.3081;
+            assert_true(fabs((double)out[j] - want) <= 1e-6);
+        }
+    }
+    data_close(&d);
+    assert_null(d.train.pixels);
+}
+
+static void test_cifar(void **state)
+{
+    (void)state;
+    put_cifar();
+    struct data d;
+    char error[DATA_ERROR_MAX] = "";
+    assert_int_equal(open_kind(&d, "cifar10", error), 0);
+    assert_int_equal(d.train.n, 3);
+    assert_int_equal(d.test.n, 1);
+    assert_int_equal(d.train.labels[1], 1);
+    assert_int_equal(d.train.labels[2], 0);
+    assert_int_equal(d.train.pixels[3072], pixel(1, 0));
+    float out[3072];
+    dataset_sample(&d.train, 1, out);
+    double blue = (pixel(1, 2048) / 255.0 - 0.4465) / 0.2616;
+    assert_true(fabs((double)out[2048] - blue) <= 1e-6);
+    data_close(&d);
+}
+
+static void test_directories(void **state)
+{
+    (void)state;
+    struct data d;
+    char error[DATA_ERROR_MAX] = "", spec[600];
+    scratch_count(&s, 1);
+    snprintf(spec, sizeof spec, "mnist:%s/none", s.dir);
+    assert_int_equal(data_open(&d, spec, 1, error), -ENOENT);
+    assert_non_null(strstr(error, "/none: found no such directory"));
+    scratch_put(&s, "file", "x", 1);
+    snprintf(spec, sizeof spec, "cifar10:%s/file", s.dir);
+    assert_int_equal(data_open(&d, spec, 1, error), -EINVAL);
+    assert_non_null(strstr(error, "expected a directory"));
+    refused("mnist", "train-images-idx3-ubyte", "found no");
+    refused("cifar10", "data_batch_1.bin", "found no");
+    put_mnist();
+    scratch_remove(&s, "train-labels-idx1-ubyte.gz"); /* Images without labels. */
+    refused("mnist", "train-labels-idx1-ubyte", "found no");
+    put_mnist();
+    scratch_remove(&s, "t10k-images-idx3-ubyte.gz");
+    assert_int_equal(mkdir(scratch_path(&s, "t10k-images-idx3-ubyte"), 0700), 0);
+    refused("mnist", "t10k-images-idx3-ubyte", "expected a regular file");
+    assert_int_equal(rmdir(scratch_path(&s, "t10k-images-idx3-ubyte")), 0);
+    put_cifar();
+    scratch_remove(&s, "test_batch.bin");
+    refused("cifar10", "test_batch.bin", "found no");
+}
+
+/* One 32-bit field set to a wrong value, and what must be said about it. */
+static void test_fields(void **state)
+{
+    (void)state;
+    static const struct
+    {
+        bool images;
+        size_t at;
+        uint32_t value;
+        const char *said;
+    } wrong[] = {
+        {true, 0, 0x801, "magic number: found 0x00000801, expected 0x00000803"},
+        {true, 0, 0x1f8b0800, "gzip data are corrupt"},
+        {true, 4, 0, "number of images: found 0"},
+        {true, 4, N_TRAIN - 1, "number of labels: found 3, expected 2"},
+        {true, 4, UINT32_MAX, "number of labels: found 3, expected 4294967295"},
+        {true, 8, 27, "height: found 27, expected 28"},
+        {true, 12, 0, "width: found 0, expected 28"},
+        {false, 0, 0x803, "magic number: found 0x00000803, expected 0x00000801"},
+        {false, 4, N_TRAIN + 1, "number of labels: found 4, expected 3"},
+        {false, 8, 0x090a0000, "label of sample 1: found 10, expected 0 to 9"},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        put_mnist();
+        uint8_t b[IMAGES_MAX + 4];
+        size_t n = wrong[i].images ? make_images(b, N_TRAIN) : make_labels(b, N_TRAIN);
+        put_u32(b + wrong[i].at, wrong[i].value);
+        scratch_remove(&s, "train-labels-idx1-ubyte.gz");
+        uint8_t l[16];
+        scratch_put(&s, "train-labels-idx1-ubyte", l, make_labels(l, N_TRAIN));
+        const char *name =
+            wrong[i].images ? "train-images-idx3-ubyte" : "train-labels-idx1-ubyte";
+        scratch_put(&s, name, b, n);
+        refused("mnist", i == 3 || i == 4 ? "train-labels" : name, wrong[i].said);
+    }
+}
+
+/* Both counts lie alike: refused by the file's size, before memory is taken. */
+static void test_lying_counts(void **state)
+{
+    (void)state;
+    uint8_t b[IMAGES_MAX];
+    put_mnist();
+    scratch_remove(&s, "train-labels-idx1-ubyte.gz");
+    size_t n = make_labels(b, N_TRAIN);
+    put_u32(b + 4, UINT32_MAX);
+    scratch_put(&s, "train-labels-idx1-ubyte", b, n);
+    n = make_images(b, N_TRAIN);
+    put_u32(b + 4, UINT32_MAX);
+    scratch_put(&s, "train-images-idx3-ubyte", b, n);
+    refused("mnist", "train-images-idx3-ubyte", "found 4294967295, expected no more");
+    scratch_remove(&s, "train-images-idx3-ubyte");
+    scratch_put_gz(&s, "train-images-idx3-ubyte.gz", b, n);
+    refused("mnist", "train-images-idx3-ubyte.gz", "found 4294967295, expected no more");
+}
+
+static void test_trailing(void **state)
+{
+    (void)state;
+    uint8_t b[IMAGES_MAX + 1] = {0};
+    put_mnist();
+    size_t n = make_images(b, N_TRAIN);
+    scratch_put(&s, "train-images-idx3-ubyte", b, n + 1);
+    refused("mnist", "train-images-idx3-ubyte", "trailing bytes");
+    put_mnist();
+    n = make_labels(b, N_TRAIN);
+    scratch_put_gz(&s, "train-labels-idx1-ubyte.gz", b, n + 1);
+    refused("mnist", "train-labels-idx1-ubyte.gz", "trailing bytes");
+    put_cifar();
+    uint8_t c[2 * RECORD] = {0};
+    scratch_put(&s, "data_batch_1.bin", c, RECORD + 1);
+    refused("cifar10", "data_batch_1.bin", "found 3074 bytes");
+    scratch_put(&s, "data_batch_1.bin", c, 0);
+    refused("cifar10", "data_batch_1.bin", "found 0 records");
+    c[RECORD] = 10;
+    scratch_put(&s, "data_batch_1.bin", c, sizeof c);
+    refused("cifar10", "data_batch_1.bin", "label of record 1: found 10");
+}
+
+static void test_no_gzip(void **state)
+{
+    (void)state;
+    uint8_t b[IMAGES_MAX];
+    put_mnist();
+    size_t n = make_images(b, N_TEST);
+    scratch_put(&s, "t10k-images-idx3-ubyte.gz", b, n);
+    refused("mnist", "t10k-images-idx3-ubyte.gz", "no gzip file");
+    scratch_put(&s, "t10k-images-idx3-ubyte.gz", b, 0);
+    refused("mnist", "t10k-images-idx3-ubyte.gz", "expected gzip data");
+    scratch_put_gz(&s, "t10k-images-idx3-ubyte.gz", b, n);
+    uint8_t z[IMAGES_MAX];
+    size_t n_z = scratch_get(&s, "t10k-images-idx3-ubyte.gz", z, sizeof z);
+    z[n_z - 5] ^= 1; /* The checksum. */
+    scratch_put(&s, "t10k-images-idx3-ubyte.gz", z, n_z);
+    refused("mnist", "t10k-images-idx3-ubyte.gz", "corrupt");
+    z[n_z - 5] ^= 1;
+    scratch_put(&s, "t10k-images-idx3-ubyte.gz", z, n_z - 1);
+    refused("mnist", "t10k-images-idx3-ubyte.gz", "truncated");
+    z[n_z] = 'x'; /* Behind the member: no other member. */
+    scratch_put(&s, "t10k-images-idx3-ubyte.gz", z, n_z + 1);
+    refused("mnist", "t10k-images-idx3-ubyte.gz", "gzip data");
+}
+
+/* Contents decide where the name does not say .gz, and members may follow
+ * each other. */
+static void test_gzip_contents(void **state)
+{
+    (void)state;
+    uint8_t b[IMAGES_MAX], z[2 * IMAGES_MAX];
+    put_mnist();
+    size_t n = make_images(b, N_TRAIN);
+    scratch_put_gz(&s, "part", b, 100);
+    size_t n_z = scratch_get(&s, "part", z, sizeof z);
+    scratch_put_gz(&s, "part", b + 100, n - 100);
+    n_z += scratch_get(&s, "part", z + n_z, sizeof z - n_z);
+    scratch_put(&s, "train-images-idx3-ubyte", z, n_z);
+    struct data d;
+    char error[DATA_ERROR_MAX] = "";
+    assert_int_equal(open_kind(&d, "mnist", error), 0);
+    assert_memory_equal(d.train.pixels, b + 16, n - 16);
+    data_close(&d);
+}
+
+/* A small file that inflates to much: read no further than it may. */
+static void test_bomb(void **state)
+{
+    (void)state;
+    enum { BOMB = 8 << 20 };
+    uint8_t *zeros = calloc(1, BOMB), *bytes;
+    assert_non_null(zeros);
+    scratch_put_gz(&s, "bomb.gz", zeros, BOMB);
+    size_t n;
+    char error[DATA_ERROR_MAX] = "";
+    assert_int_equal(file_read(scratch_path(&s, "bomb.gz"), 100000, &bytes, &n, error),
+                     -EFBIG);
+    assert_non_null(strstr(error, "bomb.gz: found over 100000 bytes"));
+    assert_null(bytes);
+    assert_int_equal(file_read(scratch_path(&s, "bomb.gz"), BOMB, &bytes, &n, error), 0);
+    assert_int_equal(n, BOMB);
+    assert_memory_equal(bytes, zeros, BOMB);
+    free(bytes);
+    assert_int_equal(file_read(scratch_path(&s, "bomb.gz"), BOMB - 1, &bytes, &n, error),
+                     -EFBIG);
+    free(zeros);
+}
+
+/* A sentence stays whole where the path is long. */
+static void test_long_path(void **state)
+{
+    (void)state;
+    char path[900], error[DATA_ERROR_MAX];
+    memset(path, 'd', sizeof path - 1);
+    path[sizeof path - 1] = '\0';
+    memcpy(path + sizeof path - 6, "/name", 6);
+    assert_int_equal(file_error(error, path, "field: found %d, expected %d", 1, 2), -EINVAL);
+    assert_non_null(strstr(error, "d/name: field: found 1, expected 2"));
+    assert_memory_equal(error, "...d", 4);
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    scratch_open(&s);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    scratch_close(&s);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_kind),         cmocka_unit_test(test_shape),
+        cmocka_unit_test(test_mnist),        cmocka_unit_test(test_cifar),
+        cmocka_unit_test(test_directories),  cmocka_unit_test(test_fields),
+        cmocka_unit_test(test_lying_counts), cmocka_unit_test(test_trailing),
+        cmocka_unit_test(test_no_gzip),      cmocka_unit_test(test_gzip_contents),
+        cmocka_unit_test(test_bomb),         cmocka_unit_test(test_long_path),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

@@ -1,0 +1,352 @@
+/* Model files: what is written is read back and readable from Python; a broken
+ * file is refused with a sentence and changes nothing. SEED= replays. */
+#include "nn/safetensors.h"
+
+#include "nn/rng.h"
+
+#include "nn_scratch.h"
+
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <cmocka.h>
+#include <sys/wait.h>
+
+enum {
+    N_PARAMS = 24 + 4 + 1,
+    N_SEGMENTS = 3,
+    FILE_MAX = 65536,
+    MUTATIONS = 6000
+};
+
+static const struct segment segments[N_SEGMENTS] = {
+    {.name = "conv1.weight", .offset = 0, .n = 24, .rows = 4, .cols = 6, .n_dims = 4,
+     .dims = {4, 1, 2, 3}},
+    {.name = "conv1.bias", .offset = 24, .n = 4, .rows = 1, .cols = 4, .n_dims = 1,
+     .dims = {4}},
+    {.name = "scale", .offset = 28, .n = 1, .rows = 1, .cols = 1, .n_dims = 0},
+};
+static const struct safetensors_meta meta[] = {
+    {"run", "model=lenet5\nseed=1\n\"quoted\" \\ \xc3\xa9"}, {"round", "17"}, {NULL, NULL}};
+
+static struct scratch s;
+static uint64_t seed;
+static float x[N_PARAMS];
+
+static void write_model(const char *name)
+{
+    char error[DATA_ERROR_MAX] = "";
+    int rc = safetensors_write(scratch_path(&s, name), x, segments, N_SEGMENTS, meta, error);
+    if (rc < 0)
+        print_error("%s\n", error);
+    assert_int_equal(rc, 0);
+}
+
+static void test_round_trip(void **state)
+{
+    (void)state;
+    scratch_count(&s, 1);
+    write_model("m");
+    write_model("m");                           /* Over the old one. */
+    assert_int_equal(scratch_count(&s, 0), 1); /* No temporary file is left. */
+    float y[N_PARAMS];
+    char error[DATA_ERROR_MAX] = "";
+    assert_int_equal(safetensors_read(scratch_path(&s, "m"), segments, N_SEGMENTS, y, error),
+                     0);
+    assert_memory_equal(x, y, sizeof x); /* Bits: -0 and the smallest, too. */
+    struct safetensors_info info;
+    assert_int_equal(safetensors_info(scratch_path(&s, "m"), &info, error), 0);
+    assert_int_equal(info.n_tensors, N_SEGMENTS);
+    assert_int_equal(info.n_floats, N_PARAMS);
+    assert_int_equal(info.n_meta, 2);
+    assert_string_equal(safetensors_value(&info, "run"), meta[0].value);
+    assert_string_equal(safetensors_value(&info, "round"), "17");
+    assert_null(safetensors_value(&info, "none"));
+    safetensors_info_close(&info);
+    assert_null(info.meta);
+}
+
+/* Byte for byte: Python's reader must find what it expects. */
+static void test_layout(void **state)
+{
+    (void)state;
+    char error[DATA_ERROR_MAX] = "";
+    const struct segment one = {.name = "w", .n = 2, .rows = 1, .cols = 2, .n_dims = 2,
+                                .dims = {1, 2}};
+    const float v[2] = {1.0f, -2.5f};
+    assert_int_equal(safetensors_write(scratch_path(&s, "l"), v, &one, 1, NULL, error), 0);
+    static const char head[] =
+        "{\"w\":{\"dtype\":\"F32\",\"shape\":[1,2],\"data_offsets\":[0,8]}}";
+    static const uint8_t data[] = {0, 0, 0x80, 0x3f, 0, 0, 0x20, 0xc0};
+    uint8_t b[256];
+    size_t n = scratch_get(&s, "l", b, sizeof b), padded = (sizeof head - 1 + 7) / 8 * 8;
+    assert_int_equal(n, 8 + padded + sizeof data);
+    assert_int_equal(b[0], padded);
+    for (int i = 1; i < 8; i++)
+        assert_int_equal(b[i], 0);
+    assert_memory_equal(b + 8, head, sizeof head - 1);
+    for (size_t i = sizeof head - 1; i < padded; i++)
+        assert_int_equal(b[8 + i], ' ');
+    assert_memory_equal(b + 8 + padded, data, sizeof data);
+}
+
+/* A reader of another make: Python, by the format's description alone. */
+static void test_python(void **state)
+{
+    (void)state;
+    static const char script[] =
+        "import json, struct, sys\n"
+        "b = open(sys.argv[1], 'rb').read()\n"
+        "n = struct.unpack('<Q', b[:8])[0]\n"
+        "h = json.loads(b[8:8 + n])\n"
+        "assert n % 8 == 0 and h['__metadata__']['round'] == '17'\n"
+        "t = h['conv1.bias']\n"
+        "assert t['dtype'] == 'F32' and t['shape'] == [4], t\n"
+        "assert h['conv1.weight']['shape'] == [4, 1, 2, 3] and h['scale']['shape'] == []\n"
+        "lo, hi = t['data_offsets']\n"
+        "v = struct.unpack('<4f', b[8 + n + lo:8 + n + hi])\n"
+        "assert v == (24.5, 25.5, 26.5, 27.5), v\n"
+        "assert 8 + n + h['scale']['data_offsets'][1] == len(b)\n";
+    if (system("python3 -c '' >/dev/null 2>&1") != 0) {
+        print_message("skipped: no python3\n");
+        skip();
+    }
+    write_model("p");
+    scratch_put(&s, "read.py", script, sizeof script - 1);
+    char command[2000];
+    snprintf(command, sizeof command, "python3 '%s' '%s'", scratch_path(&s, "read.py"),
+             scratch_path(&s, "p"));
+    assert_int_equal(system(command), 0);
+}
+
+/* Put a file with this header and n_data bytes of 0x3f; length as given, or
+ * the header's own where it is 0. */
+static void put_file(const char *name, const char *header, uint64_t length, size_t n_data)
+{
+    static uint8_t b[FILE_MAX];
+    size_t n = strlen(header);
+    assert(8 + n + n_data <= FILE_MAX);
+    for (int i = 0; i < 8; i++)
+        b[i] = (uint8_t)((length ? length : n) >> (8 * i));
+    memcpy(b + 8, header, n);
+    memset(b + 8 + n, 0x3f, n_data);
+    scratch_put(&s, name, b, 8 + n + n_data);
+}
+
+/* Reading must fail with a sentence that has `said`, and leave y alone. */
+static void refused(const char *name, const struct segment *seg, size_t n, const char *said)
+{
+    float y[N_PARAMS], before[N_PARAMS];
+    memset(y, 0x55, sizeof y);
+    memcpy(before, y, sizeof y);
+    char error[DATA_ERROR_MAX] = "";
+    int rc = safetensors_read(scratch_path(&s, name), seg, n, y, error);
+    if (rc >= 0 || !strstr(error, said) || !strstr(error, name))
+        print_error("rc %d, error \"%s\", expected \"%s\"\n", rc, error, said);
+    assert_true(rc < 0);
+    assert_non_null(strstr(error, said));
+    assert_non_null(strstr(error, name));
+    assert_null(strchr(error, '\n'));
+    assert_memory_equal(y, before, sizeof y);
+}
+
+#define W(dtype, shape, offsets) \
+    "{\"w\":{\"dtype\":" dtype ",\"shape\":" shape ",\"data_offsets\":" offsets "}}"
+
+static void test_headers(void **state)
+{
+    (void)state;
+    static const struct
+    {
+        const char *header;
+        size_t n_data;
+        uint64_t length;
+        const char *said;
+    } wrong[] = {
+        {W("\"F32\"", "[2]", "[0,8]"), 8, 1 << 21, "header length: found 2097152"},
+        {W("\"F32\"", "[2]", "[0,8]"), 8, UINT64_MAX, "header length: found 1844674407"},
+        {W("\"F32\"", "[2]", "[0,8]"), 8, 5, "header: found no JSON"},
+        {W("\"F16\"", "[2]", "[0,8]"), 8, 0, "dtype of w: found F16, expected F32"},
+        {W("5", "[2]", "[0,8]"), 8, 0, "dtype of w: found none"},
+        {W("\"F32\"", "[3]", "[0,12]"), 12, 0, "shape of w: found 3, expected 2"},
+        {W("\"F32\"", "[1,2]", "[0,8]"), 8, 0, "shape of w: found 1x2, expected 2"},
+        {W("\"F32\"", "[]", "[0,4]"), 4, 0, "shape of w: found a scalar, expected 2"},
+        {W("\"F32\"", "2", "[0,8]"), 8, 0, "shape of w: expected an array"},
+        {W("\"F32\"", "[2.0]", "[0,8]"), 8, 0, "shape of w: expected whole numbers"},
+        {W("\"F32\"", "[-2]", "[0,8]"), 8, 0, "shape of w: expected whole numbers"},
+        {W("\"F32\"", "[1,1,1,1,1,1,1,1,2]", "[0,8]"), 8, 0, "at most 8 numbers"},
+        {W("\"F32\"", "[4611686018427387905,4]", "[0,16]"), 16, 0, "more floats"},
+        {W("\"F32\"", "[2]", "[0,4]"), 4, 0, "data_offsets of w: found 4 bytes, expected 8"},
+        {W("\"F32\"", "[2]", "[8,0]"), 8, 0, "0 <= begin"},
+        {W("\"F32\"", "[2]", "[-8,0]"), 8, 0, "0 <= begin"},
+        {W("\"F32\"", "[2]", "[4,12]"), 12, 0, "found begin 4, expected 0"},
+        {W("\"F32\"", "[2]", "[0,8]"), 9, 0, "data: found 9 bytes, expected 8"},
+        {W("\"F32\"", "[2]", "[0,8]"), 7, 0, "data: found 7 bytes, expected 8"},
+        {"[]", 0, 0, "header: expected a JSON object"},
+        {"{}", 0, 0, "found 0 tensors, expected 1"},
+        {"{\"w\":5}", 0, 0, "dtype of w: found none"},
+        {"{\"__metadata__\":[]}", 0, 0, "__metadata__: expected a map"},
+        {"{\"__metadata__\":{\"a\":1}}", 0, 0, "__metadata__.a: expected a string"},
+        {"{\"v\":{\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[0,0]}}", 0, 0,
+         "tensor v: the model has none"},
+    };
+    const struct segment w = {.name = "w", .n = 2, .rows = 1, .cols = 2, .n_dims = 1,
+                              .dims = {2}};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        put_file("broken", wrong[i].header, wrong[i].length, wrong[i].n_data);
+        refused("broken", &w, 1, wrong[i].said);
+    }
+    const struct segment scalar = {.name = "w", .n = 1, .rows = 1, .cols = 1};
+    put_file("broken", W("\"F32\"", "[0]", "[0,0]"), 0, 0); /* Not even one float. */
+    refused("broken", &scalar, 1, "shape of w: found 0, expected a scalar");
+    float y[2];
+    char error[DATA_ERROR_MAX] = "";
+    put_file("right", W("\"F32\"", "[2]", "[0,8]"), 0, 8);
+    assert_int_equal(safetensors_read(scratch_path(&s, "right"), &w, 1, y, error), 0);
+    uint8_t b[256];
+    size_t n = scratch_get(&s, "right", b, sizeof b);
+    b[n - 1] = 0x7f; /* The exponent is all ones. */
+    b[n - 2] = 0x80;
+    scratch_put(&s, "nan", b, n);
+    refused("nan", &w, 1, "data of w: found NaN or infinity");
+    refused("missing", &w, 1, "No such file");
+    refused(".", &w, 1, "expected a regular file");
+}
+
+/* Bytes 1f 8b of a header's length look like gzip; they are not. Tensors may
+ * stand in any order in the JSON. */
+static void test_lookalike(void **state)
+{
+    (void)state;
+    static char header[0x8b1f + 1];
+    memset(header, ' ', 0x8b1f);
+    static const char json[] =
+        "{\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[8,12]},"
+        "\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}";
+    memcpy(header, json, sizeof json - 1);
+    put_file("lookalike", header, 0, 12);
+    const struct segment ab[2] = {
+        {.name = "a", .n = 2, .rows = 1, .cols = 2, .n_dims = 1, .dims = {2}},
+        {.name = "b", .offset = 2, .n = 1, .rows = 1, .cols = 1, .n_dims = 1, .dims = {1}}};
+    float y[3];
+    char error[DATA_ERROR_MAX] = "";
+    assert_int_equal(safetensors_read(scratch_path(&s, "lookalike"), ab, 2, y, error), 0);
+    assert_true(y[2] == y[0]);
+    refused("lookalike", ab, 1, "tensor b: the model has none");
+    struct segment abc[3] = {ab[0], ab[1], {.name = "c", .offset = 3}};
+    refused("lookalike", abc, 3, "found 2 tensors, expected 3");
+}
+
+static void test_write_errors(void **state)
+{
+    (void)state;
+    char error[DATA_ERROR_MAX] = "";
+    int rc = safetensors_write(scratch_path(&s, "no/such/m"), x, segments, N_SEGMENTS, NULL,
+                               error);
+    assert_int_equal(rc, -ENOENT);
+    assert_non_null(strstr(error, "no/such/m: cannot write"));
+    scratch_count(&s, 1);
+    write_model("m");
+    const struct safetensors_meta bad[] = {{"run", "\xff\xfe"}, {NULL, NULL}};
+    assert_int_equal(safetensors_write(scratch_path(&s, "m"), x, segments, N_SEGMENTS, bad,
+                                       error),
+                     -EINVAL);
+    assert_non_null(strstr(error, "expected UTF-8"));
+    float y[N_PARAMS]; /* The old file stands. */
+    assert_int_equal(safetensors_read(scratch_path(&s, "m"), segments, N_SEGMENTS, y, error),
+                     0);
+    assert_int_equal(scratch_count(&s, 0), 1);
+}
+
+/* Both readers on one file; true if it was taken. */
+static bool holds(const char *name)
+{
+    float y[N_PARAMS];
+    char error[DATA_ERROR_MAX] = "";
+    struct safetensors_info info;
+    int rc_info = safetensors_info(scratch_path(&s, name), &info, error);
+    assert_true(rc_info == 0 || (strlen(error) > 10 && !info.meta));
+    for (size_t i = 0; i < info.n_meta; i++)
+        assert_true(strlen(info.meta[i].key) + strlen(info.meta[i].value) < FILE_MAX);
+    safetensors_info_close(&info);
+    error[0] = '\0';
+    int rc = safetensors_read(scratch_path(&s, name), segments, N_SEGMENTS, y, error);
+    assert_true(rc == 0 ? rc_info == 0 : strlen(error) > 10);
+    for (size_t i = 0; rc == 0 && i < N_PARAMS; i++)
+        assert_true(isfinite(y[i]));
+    return rc == 0;
+}
+
+static void test_truncations(void **state)
+{
+    (void)state;
+    static uint8_t b[FILE_MAX];
+    write_model("whole");
+    size_t n = scratch_get(&s, "whole", b, sizeof b);
+    for (size_t i = 0; i < n; i++) {
+        scratch_put(&s, "cut", b, i);
+        if (holds("cut")) {
+            print_error("cut to %zu of %zu bytes: taken\n", i, n);
+            fail();
+        }
+    }
+    scratch_put(&s, "cut", b, n);
+    assert_true(holds("cut"));
+    scratch_put(&s, "cut", b, n + 1);
+    assert_false(holds("cut"));
+}
+
+static void test_mutations(void **state)
+{
+    (void)state;
+    static uint8_t b[FILE_MAX], m[FILE_MAX];
+    struct rng r = rng_stream(rng_key(seed, RNG_TEST, 0, 0));
+    write_model("whole");
+    size_t n = scratch_get(&s, "whole", b, sizeof b), taken = 0;
+    for (int k = 0; k < MUTATIONS; k++) {
+        memcpy(m, b, n);
+        size_t head = k % 4 ? n - N_PARAMS * sizeof(float) : n; /* Mostly the header. */
+        for (uint64_t c = rng_below(&r, 3) + 1; c > 0; c--) {
+            size_t at = rng_below(&r, head);
+            m[at] = k % 2 ? (uint8_t)"0123456789{}[],:\"-.e"[rng_below(&r, 20)]
+                          : (uint8_t)rng_u64(&r);
+        }
+        scratch_put(&s, "mutant", m, n);
+        taken += holds("mutant");
+    }
+    assert_true(taken > 0 && taken < MUTATIONS);
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    const char *given = getenv("SEED");
+    seed = given ? strtoull(given, NULL, 0) : 1;
+    print_message("SEED=%llu\n", (unsigned long long)seed);
+    for (size_t i = 0; i < N_PARAMS; i++)
+        x[i] = (float)i + 0.5f;
+    x[0] = -0.0f;
+    x[1] = 0x1p-149f;
+    scratch_open(&s);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    scratch_close(&s);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_round_trip), cmocka_unit_test(test_layout),
+        cmocka_unit_test(test_python),     cmocka_unit_test(test_headers),
+        cmocka_unit_test(test_lookalike),  cmocka_unit_test(test_write_errors),
+        cmocka_unit_test(test_truncations), cmocka_unit_test(test_mutations),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

@@ -1,0 +1,590 @@
+/* tests/unit/node_hostile_world.h -- an authenticated neighbour that means harm.
+ *
+ *        ours (a node) ---- friend (a node)
+ *             |  \
+ *   evil: the test  \-- watch: the test, an observer that asks for STATUS
+ *
+ * Both nodes train a quadratic in lock step and mix over their edge. Whatever
+ * evil says, the node must not crash, must hang up with a violation where the
+ * protocol is broken, and its model and its edge to the friend stay untouched.
+ * Every message is handed over in a buffer of its exact size, for ASan.
+ */
+#ifndef TESTS_UNIT_NODE_HOSTILE_WORLD_H
+#define TESTS_UNIT_NODE_HOSTILE_WORLD_H
+
+#include "compress/compress.h"
+#include "gossip/edge.h"
+#include "peer/node.h"
+#include "tests/unit/gossip_toy.h"
+
+#include <math.h>
+
+enum {
+    OURS, FRIEND, EVIL, WATCH, /* Who; also the members' numbers. */
+    NODES = 2,
+    DIM = 48,
+    LINKS = 1 << 16,
+    STEP_US = 20 * 1000,
+    PENDING = 4096,
+    SCRATCH = 128 * 1024
+};
+
+static const struct segment segment = {.name = "x", .n = DIM, .rows = 1,
+                                       .cols = DIM, .n_dims = 1,
+                                       .dims = {DIM}, .trained = true};
+
+struct mail
+{
+    uint32_t from, link;
+    uint8_t *bytes;
+    size_t n;
+};
+
+struct wire_seen /* The last of each kind that evil was sent. */
+{
+    bool hello, edge, delta, model_req, close;
+    uint32_t n_edges, n_sent;
+    struct wire_edge last_edge;
+    struct wire_delta last_delta;
+    struct wire_status status;
+    bool has_status, has_model;
+    float model[DIM];
+};
+
+struct world
+{
+    struct node *node[NODES];
+    uint8_t key[4][WIRE_ID_BYTES];
+    struct members_crypto crypto[NODES];
+    struct record known[3];
+    struct run run;
+    struct node_effects *fx;
+    int64_t now_us, wake_us[NODES], work_us[NODES]; /* 0: no job. */
+    bool over[NODES];
+    int exit_code[NODES];
+    struct { uint32_t end[2]; bool up; } link[LINKS];
+    uint32_t n_links, evil, watch; /* Their links to ours; UINT32_MAX: none. */
+    struct mail mail[PENDING];
+    uint32_t first, n_mail;
+    bool hung_up, violation; /* Evil's link, by ours. */
+    uint32_t n_dials;        /* Of evil's address, by ours. */
+    bool answers;            /* Evil takes dials. */
+    uint8_t *delta;          /* Copy of the last DELTA to evil. */
+    size_t n_delta;
+    struct wire_seen seen;
+    bool hold;               /* Keep packets, as a full socket does. */
+    struct packet *held[64];
+    uint32_t n_held;
+};
+
+/* ---- the trainer ---- */
+
+static inline void quadratic_init(void *self, float *x)
+{
+    (void)self;
+    for (size_t k = 0; k < DIM; k++)
+        x[k] = 1;
+}
+
+static inline void quadratic_steps(void *self, float *x, uint64_t round, uint32_t n,
+                            struct trainer_report *report)
+{
+    const uint8_t *id = self;
+    (void)n;
+    for (size_t k = 0; k < DIM; k++)
+        x[k] -= 0.1f * (x[k] - rng_unit_at(id[0] + round, k));
+    *report = (struct trainer_report){.n_samples = 1};
+}
+
+static inline void quadratic_evaluate(void *self, const float *x, uint64_t most,
+                               struct trainer_report *report)
+{
+    (void)self, (void)x, (void)most;
+    *report = (struct trainer_report){.n_samples = 1};
+}
+
+static inline int quadratic(void *self, const struct run *run, struct trainer *t,
+                     char error[RUN_ERROR_MAX])
+{
+    (void)run, (void)error;
+    *t = (struct trainer){.n_params = DIM, .segments = &segment, .n_segments = 1,
+                          .self = self, .init = quadratic_init,
+                          .steps = quadratic_steps,
+                          .evaluate = quadratic_evaluate};
+    return 0;
+}
+
+/* ---- the driver ---- */
+
+static inline int64_t no_clock(void)
+{
+    return 0;
+}
+
+static inline void step(struct world *w, uint32_t who, struct node_event *ev);
+
+static inline uint32_t connect_ends(struct world *w, uint32_t from, uint32_t to, uint32_t tag)
+{
+    uint32_t number = w->n_links++;
+    assert_true(number < LINKS);
+    w->link[number].end[0] = from;
+    w->link[number].end[1] = to;
+    w->link[number].up = true;
+    for (int k = 0; k < 2; k++) {
+        uint32_t who = w->link[number].end[k];
+        struct node_event ev = {.type = NODE_LINK_UP, .link = number,
+                                .up = {.dialled = k == 0, .tag = tag}};
+        if (who >= NODES)
+            continue;
+        memcpy(ev.up.id, w->key[w->link[number].end[1 - k]], WIRE_ID_BYTES);
+        step(w, who, &ev);
+    }
+    return number;
+}
+
+static inline void disconnect(struct world *w, uint32_t number, bool clean)
+{
+    if (number == UINT32_MAX || !w->link[number].up)
+        return;
+    w->link[number].up = false;
+    if (number == w->evil)
+        w->evil = UINT32_MAX;
+    for (int k = 0; k < 2; k++) {
+        struct node_event ev = {.type = NODE_LINK_DOWN, .link = number,
+                                .down.clean = clean};
+        if (w->link[number].end[k] < NODES)
+            step(w, w->link[number].end[k], &ev);
+    }
+}
+
+static inline uint32_t other_end(const struct world *w, uint32_t link, uint32_t who)
+{
+    return w->link[link].end[w->link[link].end[0] == who];
+}
+
+static inline void put_mail(struct world *w, uint32_t from, const struct node_send *s)
+{
+    size_t n_body = 0;
+    const uint8_t *body = s->body != NULL ? packet_bytes(s->body, &n_body) : NULL;
+    if (!w->link[s->link].up)
+        return;
+    assert_true(w->n_mail < PENDING);
+    struct mail *m = &w->mail[(w->first + w->n_mail++) % PENDING];
+    *m = (struct mail){from, s->link, malloc(s->n_head + n_body), s->n_head + n_body};
+    assert_non_null(m->bytes);
+    memcpy(m->bytes, s->head, s->n_head);
+    if (n_body > 0)
+        memcpy(m->bytes + s->n_head, body, n_body);
+    if (w->hold && s->body != NULL && w->n_held < 64) {
+        packet_hold(s->body);
+        w->held[w->n_held++] = s->body;
+    }
+}
+
+static inline void step(struct world *w, uint32_t who, struct node_event *ev)
+{
+    struct node_effects *fx = w->fx;
+    ev->now_us = w->now_us;
+    node_step(w->node[who], ev, fx);
+    uint32_t n_hangups = fx->n_hangups, hangup[NODE_LINKS_MAX], dials = fx->n_dials;
+    struct node_dial dial[NODE_DIALS_MAX];
+    char address[NODE_DIALS_MAX][WIRE_ADDRESS_MAX + 1];
+    for (uint32_t i = 0; i < fx->n_sends; i++)
+        put_mail(w, who, &fx->sends[i]);
+    for (uint32_t i = 0; i < n_hangups; i++) {
+        hangup[i] = fx->hangups[i].link;
+        if (who == OURS && hangup[i] == w->evil) {
+            w->hung_up = true;
+            w->violation = fx->hangups[i].violation;
+        }
+    }
+    for (uint32_t i = 0; i < dials; i++) {
+        dial[i] = fx->dials[i];
+        snprintf(address[i], sizeof address[i], "%s", dial[i].address);
+    }
+    for (uint32_t i = 0; i < fx->n_notes && getenv("LOUD") != NULL; i++)
+        print_message("%.3f s, %u: %s\n", (double)w->now_us * 1e-6, who, fx->notes[i].text);
+    if (fx->work) {
+        node_work(w->node[who], no_clock);
+        w->work_us[who] = w->now_us + STEP_US;
+    }
+    w->wake_us[who] = fx->wake_us;
+    w->over[who] |= fx->exit;
+    w->exit_code[who] = fx->exit_code;
+    /* From here on steps may follow, and fx be another's. */
+    for (uint32_t i = 0; i < n_hangups; i++)
+        disconnect(w, hangup[i], true);
+    for (uint32_t i = 0; i < dials; i++) {
+        bool to_evil = strcmp(address[i], w->known[EVIL].address[0]) == 0;
+        bool to_node = strcmp(address[i], w->known[1 - who].address[0]) == 0 &&
+                       w->node[1 - who] != NULL;
+        w->n_dials += to_evil && who == OURS;
+        if (to_node || (to_evil && who == OURS && w->answers && w->evil == UINT32_MAX)) {
+            uint32_t number = connect_ends(w, who, to_node ? 1 - who : EVIL, dial[i].tag);
+            if (to_evil)
+                w->evil = number;
+            continue;
+        }
+        struct node_event failed = {.type = NODE_DIAL_FAILED, .dial.tag = dial[i].tag};
+        step(w, who, &failed);
+    }
+}
+
+/* What the two parts played by the test are told. */
+static inline void overhear(struct world *w, const uint8_t *p, size_t n)
+{
+    struct wire_seen *s = &w->seen;
+    struct wire_hello hello;
+    struct wire_model model;
+    s->n_sent++;
+    switch (wire_type_of(p, n)) {
+    case WIRE_HELLO:
+        assert_true(wire_get_hello(p, n, &hello));
+        s->hello = true;
+        break;
+    case WIRE_EDGE:
+        assert_true(wire_get_edge(p, n, &s->last_edge));
+        s->edge = true;
+        s->n_edges++;
+        break;
+    case WIRE_DELTA:
+        assert_true(wire_get_delta(p, n, &s->last_delta));
+        s->delta = true;
+        free(w->delta);
+        w->delta = malloc(n);
+        assert_non_null(w->delta);
+        memcpy(w->delta, p, w->n_delta = n);
+        assert_true(wire_get_delta(w->delta, n, &s->last_delta));
+        break;
+    case WIRE_MODEL_REQ:
+        s->model_req = true;
+        break;
+    case WIRE_MODEL:
+        assert_true(wire_get_model(p, n, &model));
+        assert_int_equal(model.payload.n, sizeof s->model);
+        memcpy(s->model, model.payload.p, sizeof s->model);
+        s->has_model = true;
+        break;
+    case WIRE_STATUS:
+        assert_true(wire_get_status(p, n, &s->status));
+        s->has_status = true;
+        break;
+    case WIRE_EDGE_CLOSE:
+        s->close = true;
+        break;
+    case WIRE_MEMBERS:
+    case WIRE_PING:
+        break;
+    case WIRE_STATUS_REQ:
+    case WIRE_TYPE_END:
+        fail_msg("an honest node sent nonsense");
+    }
+}
+
+/* Everything that is under way arrives. */
+static inline void flush(struct world *w)
+{
+    for (uint32_t budget = 0; w->n_mail > 0; budget++) {
+        struct mail m = w->mail[w->first];
+        assert_true(budget < 100 * 1000); /* No message begets others for ever. */
+        w->first = (w->first + 1) % PENDING;
+        w->n_mail--;
+        uint32_t to = other_end(w, m.link, m.from);
+        struct node_event ev = {.type = NODE_RECV, .link = m.link,
+                                .recv = {m.bytes, m.n}};
+        if (w->link[m.link].up && to < NODES && !w->over[to])
+            step(w, to, &ev);
+        else if (w->link[m.link].up && to >= NODES)
+            overhear(w, m.bytes, m.n);
+        free(m.bytes);
+    }
+}
+
+static inline void run_until(struct world *w, int64_t t_us)
+{
+    for (;;) {
+        int64_t next = t_us;
+        struct node_event ev = {.type = NODE_TIMER};
+        uint32_t who = NODES;
+        flush(w);
+        for (uint32_t i = 0; i < NODES; i++) {
+            if (w->node[i] == NULL)
+                continue;
+            if (w->work_us[i] != 0 && w->work_us[i] <= next)
+                next = w->work_us[i], who = i, ev.type = NODE_WORKED;
+            if (!w->over[i] && w->wake_us[i] < next)
+                next = w->wake_us[i], who = i, ev.type = NODE_TIMER;
+        }
+        w->now_us = next > w->now_us ? next : w->now_us;
+        if (who == NODES)
+            return;
+        if (ev.type == NODE_WORKED)
+            w->work_us[who] = 0;
+        step(w, who, &ev);
+    }
+}
+
+static inline void run_for(struct world *w, int64_t us)
+{
+    run_until(w, w->now_us + us);
+}
+
+static inline void open_node(struct world *w, uint32_t who, uint32_t n_known)
+{
+    struct node_config c = {
+        .name = w->known[who].name, .boot = 10 + who, .incarnation = 2,
+        .own_seed = who, .crypto = &w->crypto[who], .known = w->known,
+        .n_known = n_known, .found = true, .run = w->run,
+        .make_trainer = quadratic, .make_trainer_self = w->key[who],
+        .n_advertise = 1};
+    const char *advertise = w->known[who].address[0];
+    static const char *address[NODES];
+    address[who] = advertise;
+    c.advertise = &address[who];
+    memcpy(c.id, w->key[who], WIRE_ID_BYTES);
+    w->crypto[who] = (struct members_crypto){w->key[who], toy_verify, toy_sign};
+    assert_int_equal(node_open(&w->node[who], &c), 0);
+    struct node_event start = {.type = NODE_START};
+    step(w, who, &start);
+}
+
+static inline void set_run(struct run *run, uint64_t rounds, uint32_t min_peers)
+{
+    char error[COMPRESS_ERROR_MAX], canonical[COMPRESS_SPEC_MAX];
+    struct run_flags *flags = calloc(1, sizeof *flags);
+    char text[RUN_ERROR_MAX];
+    assert_non_null(flags);
+    assert_int_equal(run_flags_set(flags, "model", "logreg", text), 0);
+    assert_int_equal(run_flags_set(flags, "topology", "complete", text), 0);
+    assert_int_equal(run_flags_set(flags, "rounds", "10", text), 0);
+    assert_int_equal(run_from_flags(run, flags, text), 0);
+    free(flags);
+    assert_int_equal(compress_canonical("topk:0.25", canonical, error), 0);
+    snprintf(run->compress, sizeof run->compress, "%s", canonical);
+    run->rounds = rounds;
+    run->min_peers = min_peers;
+    run->policy = RUN_SYNC;
+    run->final_drift = 0;
+}
+
+/* `friend`: with the other node; else ours is alone with evil. */
+static inline struct world *world_open(uint64_t rounds, uint32_t min_peers, bool friend)
+{
+    struct world *w = calloc(1, sizeof *w);
+    assert_non_null(w);
+    w->fx = calloc(1, sizeof *w->fx);
+    assert_non_null(w->fx);
+    w->now_us = 1000;
+    w->evil = w->watch = UINT32_MAX;
+    for (uint32_t i = 0; i < 4; i++) /* Ours must dial evil: the smaller id. */
+        memcpy(w->key[i], id_of(i), WIRE_ID_BYTES);
+    w->key[EVIL][0] = 0xff;
+    for (uint32_t i = 0; i < 3; i++) {
+        w->known[i] = unsigned_record(i, 1);
+        memcpy(w->known[i].id, w->key[i], WIRE_ID_BYTES);
+        w->known[i] = signed_record(w->known[i]);
+    }
+    set_run(&w->run, rounds, min_peers);
+    open_node(w, OURS, 3);
+    if (friend)
+        open_node(w, FRIEND, 3);
+    return w;
+}
+
+static inline void world_close(struct world *w)
+{
+    w->hold = false;
+    for (uint32_t i = 0; i < w->n_held; i++)
+        packet_release(w->held[i]);
+    for (uint32_t i = 0; i < NODES; i++) {
+        struct node_event stop = {.type = NODE_STOP}, worked = {.type = NODE_WORKED};
+        if (w->node[i] == NULL)
+            continue;
+        stop.now_us = worked.now_us = w->now_us;
+        node_step(w->node[i], &stop, w->fx);
+        if (w->work_us[i] != 0)
+            node_step(w->node[i], &worked, w->fx);
+        node_close(w->node[i]);
+    }
+    for (; w->n_mail > 0; w->n_mail--, w->first = (w->first + 1) % PENDING)
+        free(w->mail[w->first].bytes);
+    free(w->delta);
+    free(w->fx);
+    free(w);
+}
+
+/* ---- what evil does ---- */
+
+/* The message arrives at ours at once. What ours answers is overheard. */
+static inline void say(struct world *w, uint32_t link, const uint8_t *bytes, size_t n)
+{
+    uint8_t *exact = malloc(n > 0 ? n : 1);
+    assert_non_null(exact);
+    if (n > 0)
+        memcpy(exact, bytes, n);
+    struct node_event ev = {.type = NODE_RECV, .link = link, .recv = {exact, n}};
+    assert_true(link != UINT32_MAX && w->link[link].up);
+    step(w, OURS, &ev);
+    free(exact);
+    flush(w);
+}
+
+static inline void evil_says(struct world *w, const uint8_t *bytes, size_t n)
+{
+    say(w, w->evil, bytes, n);
+}
+
+static inline void evil_connects(struct world *w)
+{
+    disconnect(w, w->evil, false);
+    w->hung_up = w->violation = false;
+    free(w->delta);
+    w->delta = NULL;
+    w->seen = (struct wire_seen){0};
+    w->evil = w->n_links; /* Known before the events of its opening. */
+    (void)connect_ends(w, EVIL, OURS, 0);
+    flush(w);
+}
+
+static uint8_t scratch[SCRATCH];
+
+static inline struct wire_hello good_hello(struct world *w, char *text)
+{
+    struct wire_hello h = {.version = WIRE_VERSION, .role = WIRE_PEER,
+                           .has_run = true, .has_started = true,
+                           .run = {(uint8_t *)text, run_text(&w->run, text)},
+                           .round = 3, .record = w->known[EVIL]};
+    return h;
+}
+
+static inline void evil_hello(struct world *w)
+{
+    char text[WIRE_RUN_MAX + 1];
+    struct wire_hello h = good_hello(w, text);
+    evil_says(w, scratch, wire_put_hello(scratch, sizeof scratch, &h));
+    assert_false(w->hung_up);
+}
+
+/* Says HELLO and EDGE; then the edge is open, in a new epoch, at round 0. */
+static inline void evil_opens(struct world *w)
+{
+    static uint64_t nonce = 1000;
+    evil_connects(w);
+    evil_hello(w);
+    run_for(w, 3 * STEP_US); /* Between two jobs ours makes the edge. */
+    assert_true(w->seen.edge);
+    struct wire_edge m = {.nonce = nonce += 2, .boot = 66};
+    evil_says(w, scratch, wire_put_edge(scratch, sizeof scratch, &m));
+    assert_false(w->hung_up);
+    run_for(w, 4 * STEP_US);
+    assert_true(w->seen.delta);
+    assert_int_equal(w->seen.last_delta.round, 0);
+}
+
+/* A delta that ours must take: of the present round, in the run's codec or,
+ * at round 0 in the middle of a run, the catch-up codec. */
+static inline struct wire_delta good_delta(struct world *w, uint8_t *payload)
+{
+    struct compress *codec;
+    float x[DIM], zero[DIM] = {0};
+    struct compress_stat stat;
+    struct wire_delta d = {.epoch = w->seen.last_delta.epoch,
+                           .round = w->seen.last_delta.round,
+                           .run_round = w->seen.last_delta.run_round,
+                           .degree = 2, .codec = DELTA_RUN};
+    for (size_t k = 0; k < DIM; k++)
+        x[k] = (float)k * 0.01f;
+    assert_int_equal(compress_open(&codec, w->run.compress,
+                                   w->run.compress_by_layer ? COMPRESS_LAYER : COMPRESS_MODEL,
+                                   &segment, 1), 0);
+    assert_int_equal(compress_encode(codec, 1, x, zero, payload, &d.payload.n, &stat), 0);
+    compress_close(codec);
+    d.payload.p = payload;
+    d.x2 = (float)stat.x2;
+    d.e2 = (float)stat.e2;
+    return d;
+}
+
+static inline size_t put_delta(uint8_t *out, const struct wire_delta *d)
+{
+    size_t n = wire_put_delta(out, SCRATCH - 16384, d);
+    memcpy(out + n, d->payload.p, d->payload.n);
+    return n + d->payload.n;
+}
+
+/* ---- what must hold ---- */
+
+static const float *model(const struct world *w, uint32_t who)
+{
+    const struct segment *s;
+    size_t n_segments, n;
+    const float *x = node_model(w->node[who], &s, &n_segments, &n);
+    assert_non_null(x);
+    return x;
+}
+
+static inline struct node_progress progress(const struct world *w, uint32_t who)
+{
+    struct node_progress p;
+    node_progress(w->node[who], &p);
+    return p;
+}
+
+/* The observer asks; ours must still answer. */
+static const struct wire_status *status(struct world *w)
+{
+    if (w->watch == UINT32_MAX || !w->link[w->watch].up) {
+        struct wire_hello h = {.version = WIRE_VERSION, .role = WIRE_OBSERVER};
+        w->watch = w->n_links;
+        (void)connect_ends(w, WATCH, OURS, 0);
+        flush(w);
+        say(w, w->watch, scratch, wire_put_hello(scratch, sizeof scratch, &h));
+    }
+    w->seen.has_status = false;
+    uint8_t out[16];
+    say(w, w->watch, out, wire_put_status_req(out, sizeof out));
+    assert_true(w->seen.has_status);
+    return &w->seen.status;
+}
+
+static const struct wire_status_edge *edge_with(struct world *w, uint32_t who)
+{
+    const struct wire_status *s = status(w);
+    for (uint32_t i = 0; i < s->n_edges; i++)
+        if (memcmp(s->edges[i].id, w->key[who], WIRE_ID_BYTES) == 0)
+            return &s->edges[i];
+    return NULL;
+}
+
+static inline void check_friend(struct world *w)
+{
+    const struct wire_status_edge *e = edge_with(w, FRIEND);
+    assert_non_null(e);
+    assert_int_equal(e->state, EDGE_OPEN);
+    assert_int_equal(e->resets, 0);
+    assert_int_equal(progress(w, FRIEND).violations, 0);
+}
+
+/* Still training, and mixing with the friend. */
+static inline void check_alive(struct world *w)
+{
+    uint64_t round = progress(w, OURS).round, mixed = edge_with(w, FRIEND)->round;
+    assert_int_equal(progress(w, OURS).phase, NODE_TRAINING);
+    run_for(w, 10 * STEP_US);
+    check_friend(w);
+    if (progress(w, OURS).round < round + 4 || edge_with(w, FRIEND)->round < mixed + 4)
+        fail_msg("ours does not get on: round %llu",
+                 (unsigned long long)progress(w, OURS).round);
+}
+
+/* Ours and the friend train; evil, which they know by name, has not come. */
+static inline struct world *world_in_training(uint64_t rounds)
+{
+    struct world *w = world_open(rounds, 2, true);
+    run_for(w, 11 * SECOND); /* They wait for evil to open its edges. */
+    assert_int_equal(progress(w, OURS).phase, NODE_TRAINING);
+    check_friend(w);
+    return w;
+}
+
+#endif

@@ -1,0 +1,351 @@
+/* The command line: peer/options.h, row by row, and its one-line errors. */
+#include "peer/options.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct option_row rows[] = {
+    {.name = "peers", .short_name = 'n', .kind = OPTION_UINT, .arg = "N", .fallback = "8",
+     .help = "number of peers", .min = 1, .max = 64},
+    {.name = "skip", .kind = OPTION_UINT, .arg = "N", .help = "any number"},
+    {.name = "epochs", .kind = OPTION_REAL, .arg = "X", .help = "passes", .min = 0, .max = 100},
+    {.name = "out", .kind = OPTION_TEXT, .arg = "DIR", .help = "where to"},
+    {.name = "json", .short_name = 'j', .kind = OPTION_FLAG, .help = "as JSON"},
+    {.name = "colour", .kind = OPTION_CHOICE, .arg = "auto|on|off", .fallback = "auto", .help = "paint"},
+    {.name = "file", .kind = OPTION_OPERAND, .arg = "FILE", .required = true, .help = "the file"},
+    {.name = "other", .kind = OPTION_OPERAND, .arg = "OTHER", .help = "another"},
+    {.name = NULL},
+};
+static const struct command tool = {.name = "tool", .summary = "a tool", .usage = "FILE [options]",
+                                    .notes = "example:\n  hearsay tool x\n", .rows = rows};
+
+static const struct option_row run_rows[] = {
+    {.name = "data", .kind = OPTION_TEXT, .arg = "SPEC", .help = "this command's own"},
+    {.name = "key", .kind = OPTION_TEXT, .arg = "FILE", .help = "key", .required = true},
+    {.name = NULL},
+};
+static const struct command runner = {.name = "runner", .summary = "runs", .usage = "[options]",
+                                      .rows = run_rows, .takes_run_flags = true};
+
+enum { ARGS_MAX = 16 };
+static struct options o;
+static char error[OPTIONS_ERROR_MAX];
+
+/* The tests' environment: NAME, value, NAME, value, NULL. */
+static const char *const *environment;
+static char *env(const char *name)
+{
+    for (size_t i = 0; environment && environment[i]; i += 2)
+        if (strcmp(environment[i], name) == 0)
+            return (char *)(uintptr_t)environment[i + 1];
+    return NULL;
+}
+
+static int expand(const char *key, const char *value, char out[RUN_VALUE_MAX],
+                  char why[OPTIONS_ERROR_MAX])
+{
+    if (strcmp(key, "topology") != 0 || strcmp(value, "edges:f") != 0) {
+        snprintf(why, OPTIONS_ERROR_MAX, "gone: no such file");
+        return strcmp(value, "edges:gone") == 0 ? -EINVAL : 0;
+    }
+    strcpy(out, "edges:0-1");
+    return 1;
+}
+
+static const struct options_world world = {.env = env, .expand = expand};
+
+/* Parse the words of `line`, cut at blanks. */
+static int parse(const struct command *c, const char *line)
+{
+    static char words[512];
+    static char *argv[ARGS_MAX];
+    int argc = 0;
+    snprintf(words, sizeof words, "x %s", line);
+    for (char *p = strtok(words, " "); p; p = strtok(NULL, " "))
+        argv[argc++] = p;
+    argv[argc] = NULL;
+    strcpy(error, "nothing");
+    return options_parse(&o, c, argc, argv, &world, error);
+}
+
+static void accept_(const struct command *c, const char *line)
+{
+    if (parse(c, line) != OPTIONS_OK)
+        fail_msg("'%s' was refused: %s", line, error);
+}
+
+static void refuse(const struct command *c, const char *line, const char *want)
+{
+    int r = parse(c, line);
+    if (r != -EINVAL)
+        fail_msg("'%s' gave %d, want an error", line, r);
+    assert_string_equal(error, want);
+}
+
+static void test_defaults(void **state)
+{
+    (void)state;
+    accept_(&tool, "f");
+    assert_int_equal(options_uint(&o, "peers"), 8);
+    assert_int_equal(options_uint(&o, "skip"), 0);
+    assert_true(options_real(&o, "epochs") == 0.0);
+    assert_null(options_text(&o, "out"));
+    assert_null(options_text(&o, "other"));
+    assert_false(options_flag(&o, "json"));
+    assert_string_equal(options_text(&o, "colour"), "auto");
+    assert_false(options_given(&o, "peers"));
+}
+
+static void test_given(void **state)
+{
+    (void)state;
+    accept_(&tool, "--peers 3 f --epochs=2.5e0 -j --out - g --colour off --skip 18446744073709551615");
+    assert_int_equal(options_uint(&o, "peers"), 3);
+    assert_true(options_given(&o, "peers"));
+    assert_true(options_uint(&o, "skip") == UINT64_MAX);
+    assert_true(options_real(&o, "epochs") == 2.5);
+    assert_string_equal(options_text(&o, "out"), "-");
+    assert_true(options_flag(&o, "json"));
+    assert_string_equal(options_text(&o, "colour"), "off");
+    assert_string_equal(options_text(&o, "file"), "f");
+    assert_string_equal(options_text(&o, "other"), "g");
+    accept_(&tool, "-n4 -- --json");
+    assert_int_equal(options_uint(&o, "peers"), 4);
+    assert_string_equal(options_text(&o, "file"), "--json");
+    accept_(&tool, "-jn 5 f --peers 6"); /* The last one counts. */
+    assert_int_equal(options_uint(&o, "peers"), 6);
+    assert_true(options_flag(&o, "json"));
+    accept_(&tool, "f --out=--odd");
+    assert_string_equal(options_text(&o, "out"), "--odd");
+}
+
+static void test_numbers(void **state)
+{
+    (void)state;
+    refuse(&tool, "f --peers 0", "--peers is '0', expected a whole number from 1 to 64");
+    refuse(&tool, "f --peers 65", "--peers is '65', expected a whole number from 1 to 64");
+    static const char *const bad[] = {"-1", "+1", "1.0", "1e1", "0x4", "4x", "x", "18446744073709551616", NULL};
+    char line[64], want[128];
+    for (size_t i = 0; bad[i]; i++) {
+        snprintf(line, sizeof line, "f --peers %s", bad[i]);
+        snprintf(want, sizeof want, "--peers is '%s', expected a whole number from 1 to 64", bad[i]);
+        refuse(&tool, line, want);
+    }
+    refuse(&tool, "f --skip 18446744073709551616", "--skip is '18446744073709551616', expected a whole number");
+    refuse(&tool, "f --skip x", "--skip is 'x', expected a whole number");
+    static const char *const odd[] = {"-0.1", "100.5", "nan", "inf", "1e999", "0x1p3", "1,5", "1e", ".", NULL};
+    for (size_t i = 0; odd[i]; i++) {
+        snprintf(line, sizeof line, "f --epochs %s", odd[i]);
+        snprintf(want, sizeof want, "--epochs is '%s', expected a number from 0 to 100", odd[i]);
+        refuse(&tool, line, want);
+    }
+    uint64_t u = 7;
+    double d = 7.0;
+    assert_false(options_read_uint("", &u));
+    assert_false(options_read_uint(" 1", &u));
+    assert_false(options_read_real("", &d));
+    assert_false(options_read_real(" 1", &d));
+    assert_false(options_read_real("1e999", &d));
+    assert_false(options_read_uint("18446744073709551616", &u));
+    assert_true(u == 7 && d == 7.0);
+    assert_true(options_read_real("-1.5E-3", &d) && d == -1.5e-3);
+}
+
+static void test_errors(void **state)
+{
+    (void)state;
+    refuse(&tool, "f --foo", "unknown flag --foo");
+    refuse(&tool, "f --foo=3", "unknown flag --foo");
+    refuse(&tool, "f --pers 3", "unknown flag --pers, did you mean --peers?");
+    refuse(&tool, "f --peer 3", "unknown flag --peer, did you mean --peers?"); /* No abbreviations. */
+    refuse(&tool, "f --p 3", "unknown flag --p");
+    refuse(&tool, "f --hel", "unknown flag --hel");
+    refuse(&tool, "f --file x", "unknown flag --file"); /* An operand is no flag. */
+    refuse(&tool, "f -x", "unknown flag -x");
+    refuse(&tool, "f --out", "--out needs a value (DIR)");
+    refuse(&tool, "f -n", "--peers needs a value (N)");
+    refuse(&tool, "f --out --json", "--out needs a value (DIR), found the flag --json");
+    refuse(&tool, "f --out=", "--out is '', expected DIR");
+    refuse(&tool, "f --json=1", "--json takes no value, found '--json=1'");
+    refuse(&tool, "f --colour blue", "--colour is 'blue', expected auto|on|off");
+    refuse(&tool, "f --colour o", "--colour is 'o', expected auto|on|off");
+    refuse(&tool, "f --colour auto|on", "--colour is 'auto|on', expected auto|on|off");
+    refuse(&tool, "f g h", "unexpected argument 'h'");
+    refuse(&tool, "f g -- h", "unexpected argument 'h'");
+    refuse(&tool, "--json", "FILE is missing");
+    refuse(&tool, "", "FILE is missing");
+    refuse(&runner, "", "--key FILE is missing");
+    refuse(&runner, "stray --key k", "unexpected argument 'stray'");
+}
+
+/* An error is one line, however long the argument. */
+static void test_long_arguments(void **state)
+{
+    (void)state;
+    static char word[4000];
+    memset(word, 'a', sizeof word - 1);
+    memcpy(word, "--", 2);
+    char *argv[] = {"x", word, NULL};
+    assert_int_equal(options_parse(&o, &tool, 2, argv, &world, error), -EINVAL);
+    assert_true(strlen(error) < 200);
+    char *peers[] = {"x", "--peers", word + 2, NULL};
+    assert_int_equal(options_parse(&o, &tool, 3, peers, &world, error), -EINVAL);
+    assert_true(strlen(error) < 300);
+}
+
+static void test_environment(void **state)
+{
+    (void)state;
+    static const char *const set[] = {"HEARSAY_PEERS", "5", "HEARSAY_JSON", "yes", "HEARSAY_OUT", "",
+                                      "HEARSAY_FILE", "not read", NULL};
+    environment = set;
+    accept_(&tool, "f");
+    assert_int_equal(options_uint(&o, "peers"), 5);
+    assert_true(options_given(&o, "peers"));
+    assert_true(options_flag(&o, "json"));
+    assert_null(options_text(&o, "out"));
+    accept_(&tool, "f --peers 6");
+    assert_int_equal(options_uint(&o, "peers"), 6);
+    refuse(&tool, "", "FILE is missing");
+
+    static const char *const bad[] = {"HEARSAY_PEERS", "0", NULL};
+    environment = bad;
+    refuse(&tool, "f", "HEARSAY_PEERS is '0', expected a whole number from 1 to 64");
+    accept_(&tool, "f --peers 2"); /* The command line wins, also over nonsense. */
+
+    static const char *const flag[] = {"HEARSAY_JSON", "maybe", NULL};
+    environment = flag;
+    refuse(&tool, "f", "HEARSAY_JSON is 'maybe', expected 1 or 0");
+    static const char *const off[] = {"HEARSAY_JSON", "off", "HEARSAY_KEY", "k", "HEARSAY_MIN_PEERS", "4", NULL};
+    environment = off;
+    accept_(&tool, "f");
+    assert_false(options_flag(&o, "json"));
+    accept_(&runner, "");
+    assert_string_equal(options_text(&o, "key"), "k");
+    assert_string_equal(options_text(&o, "min-peers"), "4");
+    environment = NULL;
+}
+
+/* Place of a key's value in struct run_flags. */
+static const char *run_value(const char *name)
+{
+    for (size_t i = 0; run_keys[i].name; i++)
+        if (strcmp(run_keys[i].name, name) == 0)
+            return o.run.value[i];
+    fail_msg("no run key %s", name);
+    return NULL;
+}
+
+static void test_run_flags(void **state)
+{
+    (void)state;
+    accept_(&runner, "--key k");
+    assert_false(run_flags_any(&o.run));
+    accept_(&runner, "--key k --topology torus:02x3 --seed=9");
+    assert_true(run_flags_any(&o.run));
+    assert_string_equal(run_value("topology"), "torus:2x3");
+    assert_string_equal(run_value("seed"), "9");
+    assert_true(options_given(&o, "topology"));
+    assert_false(options_given(&o, "momentum"));
+    assert_int_equal(parse(&runner, "--key k --topology ring:x"), -EINVAL);
+    assert_non_null(strstr(error, "topology"));
+    assert_non_null(strstr(error, "'x'"));
+
+    static const char *const bad[] = {"HEARSAY_TOPOLOGY", "ring:x", NULL};
+    environment = bad;
+    assert_int_equal(parse(&runner, "--key k"), -EINVAL);
+    assert_int_equal(strncmp(error, "HEARSAY_TOPOLOGY: ", 18), 0);
+    environment = NULL;
+}
+
+/* A command's own row of a run key's name is not the run's. */
+static void test_own_row_takes_a_keys_place(void **state)
+{
+    (void)state;
+    accept_(&runner, "--key k --data anything");
+    assert_string_equal(options_text(&o, "data"), "anything");
+    assert_string_equal(run_value("data"), "");
+    static const char *const set[] = {"HEARSAY_DATA", "anything", NULL};
+    environment = set;
+    accept_(&runner, "--key k");
+    environment = NULL;
+    assert_string_equal(options_text(&o, "data"), "anything");
+    assert_false(run_flags_any(&o.run));
+}
+
+static void test_expand(void **state)
+{
+    (void)state;
+    accept_(&runner, "--key k --topology edges:f");
+    assert_string_equal(options_text(&o, "topology"), "edges:0-1");
+    assert_string_equal(run_value("topology"), "edges:0-1");
+    refuse(&runner, "--key k --topology edges:gone", "--topology: gone: no such file");
+}
+
+static void test_help(void **state)
+{
+    (void)state;
+    assert_int_equal(parse(&tool, "--help"), OPTIONS_WANT_HELP); /* Nothing is missing then. */
+    assert_int_equal(parse(&tool, "f -h --foo"), OPTIONS_WANT_HELP);
+    refuse(&tool, "f --foo --help", "unknown flag --foo");
+    static char text[OPTIONS_HELP_MAX];
+    size_t n = options_help(&tool, text);
+    assert_int_equal(n, strlen(text));
+    static const char *const parts[] = {
+        "usage: hearsay tool FILE [options]\n", "a tool", "-n, --peers N", "(default 8; HEARSAY_PEERS)",
+        "--colour auto|on|off", "HEARSAY_JSON", "FILE  ", "-h, --help", "example:\n", NULL};
+    for (size_t i = 0; parts[i]; i++)
+        if (!strstr(text, parts[i]))
+            fail_msg("help lacks '%s':\n%s", parts[i], text);
+    assert_null(strstr(text, "HEARSAY_FILE"));
+    options_help(&runner, text);
+    for (size_t i = 0; run_keys[i].name; i++) {
+        char flag[64];
+        snprintf(flag, sizeof flag, "--%s ", run_keys[i].name);
+        assert_non_null(strstr(text, flag));
+    }
+    assert_non_null(strstr(text, "this command's own"));
+    for (const char *line = text; line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL)
+        assert_true(strcspn(line, "\n") <= 100);
+}
+
+static void test_distance(void **state)
+{
+    (void)state;
+    assert_int_equal(options_distance("", ""), 0);
+    assert_int_equal(options_distance("abc", ""), 3);
+    assert_int_equal(options_distance("local", "lcoal"), 1);
+    assert_int_equal(options_distance("kitten", "sitting"), 3);
+    assert_int_equal(options_distance("peers", "peer"), 1);
+    assert_true(options_near("topolgy", "topology"));
+    assert_true(options_near("loacl", "local"));
+    assert_true(options_near("pear", "peer"));
+    assert_false(options_near("foo", "sim"));
+    assert_false(options_near("x", "eval"));
+    char name[32];
+    options_env_name("min-peers", name, sizeof name);
+    assert_string_equal(name, "HEARSAY_MIN_PEERS");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_defaults),
+        cmocka_unit_test(test_given),
+        cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_long_arguments),
+        cmocka_unit_test(test_environment),
+        cmocka_unit_test(test_run_flags),
+        cmocka_unit_test(test_own_row_takes_a_keys_place),
+        cmocka_unit_test(test_expand),
+        cmocka_unit_test(test_help),
+        cmocka_unit_test(test_distance),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,527 @@
+/* tests/unit/node_run.c -- the run: one text for one meaning, and nothing else accepted. */
+#include "peer/run.h"
+#include "compress/compress.h"
+#include "nn/rng.h"
+
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <sodium.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static char error[RUN_ERROR_MAX];
+
+static void set(struct run_flags *f, const char *name, const char *value)
+{
+    if (run_flags_set(f, name, value, error) != 0)
+        fail_msg("%s=%s: %s", name, value, error);
+}
+
+static struct run make(const struct run_flags *f)
+{
+    struct run r;
+    if (run_from_flags(&r, f, error) != 0)
+        fail_msg("%s", error);
+    return r;
+}
+
+/* A run with every key away from its default. */
+static struct run_flags rich_flags(void)
+{
+    static const char *const flags[][2] = {
+        {"model", "mlp:784-64-10"}, {"data", "mnist"}, {"skew", "dirichlet:0.5"},
+        {"compress", "fp16"}, {"final-compress", "none"}, {"compress-scope", "layer"},
+        {"topology", "regular:4"}, {"gamma", "0.0375"}, {"policy", "async"},
+        {"seed", "18446744073709551615"}, {"rounds", "4690"}, {"min-peers", "8"},
+        {"batch", "64"}, {"local-steps", "2"}, {"lr", "0.1"}, {"momentum", "0.95"},
+        {"nesterov", "false"}, {"weight-decay", "0.0001"}, {"warmup", "50"},
+        {"schedule", "step"}, {"final-drift", "0.0005"}};
+    struct run_flags f = {0};
+    for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++)
+        set(&f, flags[i][0], flags[i][1]);
+    for (size_t i = 0; run_keys[i].name != NULL; i++)
+        assert_string_not_equal(f.value[i], run_keys[i].fallback); /* All are there. */
+    return f;
+}
+
+static struct run_flags plain_flags(void)
+{
+    struct run_flags f = {0};
+    set(&f, "rounds", "500");
+    return f;
+}
+
+/* The canonical spelling of a codec. */
+static const char *codec(const char *spec)
+{
+    static char canonical[COMPRESS_SPEC_MAX];
+    char why[COMPRESS_ERROR_MAX];
+    if (compress_canonical(spec, canonical, why) != 0)
+        fail_msg("%s", why);
+    return canonical;
+}
+
+static void defaults_make_a_good_first_run(void **state)
+{
+    (void)state;
+    struct run_flags f = plain_flags();
+    struct run r = make(&f);
+    assert_string_equal(r.model, "lenet5");
+    assert_string_equal(r.data, "glyphs");
+    assert_string_equal(r.compress, codec("topk:0.01+qsgd:4"));
+    assert_string_equal(r.final_compress, codec("qsgd:4"));
+    assert_string_equal(r.topology, "ring");
+    assert_string_equal(r.skew, "iid");
+    assert_true(r.gamma_auto && !r.compress_by_layer && r.nesterov);
+    assert_true(r.policy == RUN_SYNC && r.schedule == RUN_COSINE);
+    assert_true(r.seed == 1 && r.rounds == 500 && r.min_peers == 1);
+    assert_true(r.batch == 32 && r.local_steps == 1 && r.warmup == 50);
+    assert_true(r.lr == 0.02 && r.momentum == 0.9 && r.weight_decay == 0 && r.final_drift == 0.001);
+}
+
+static void defaults_may_be_given(void **state)
+{
+    (void)state;
+    for (const struct run_key *k = run_keys; k->name != NULL; k++) {
+        struct run_flags f = {0};
+        assert_true(strlen(k->help) > 0);
+        if (strcmp(k->name, "rounds") == 0)
+            continue; /* Its 0 stands for none. */
+        set(&f, k->name, k->fallback);
+        if (k->kind != RUN_TEXT)
+            assert_string_equal(f.value[k - run_keys], k->fallback);
+        struct run_flags plain = plain_flags(), both = plain;
+        set(&both, k->name, k->fallback);
+        struct run r = make(&plain), s = make(&both);
+        char tr[WIRE_RUN_MAX + 1], ts[WIRE_RUN_MAX + 1];
+        run_text(&r, tr);
+        run_text(&s, ts);
+        assert_string_equal(tr, ts); /* Given or not, the same run. */
+    }
+}
+
+static void text_is_as_documented(void **state)
+{
+    (void)state;
+    struct run_flags f = rich_flags();
+    struct run r = make(&f);
+    char text[WIRE_RUN_MAX + 1];
+    size_t n = run_text(&r, text);
+    assert_int_equal(n, strlen(text));
+    assert_string_equal(text,
+                        "batch=64\n"
+                        "compress=fp16\n"
+                        "compress-scope=layer\n"
+                        "data=mnist\n"
+                        "final-compress=none\n"
+                        "final-drift=0.0005\n"
+                        "gamma=0.0375\n"
+                        "local-steps=2\n"
+                        "lr=0.1\n"
+                        "min-peers=8\n"
+                        "model=mlp:784-64-10\n"
+                        "momentum=0.95\n"
+                        "nesterov=false\n"
+                        "policy=async\n"
+                        "rounds=4690\n"
+                        "schedule=step\n"
+                        "seed=18446744073709551615\n"
+                        "skew=dirichlet:0.5\n"
+                        "topology=regular:4\n"
+                        "warmup=50\n"
+                        "weight-decay=0.0001\n");
+}
+
+static void check_round_trip(const struct run_flags *f)
+{
+    struct run r = make(f), back = {0};
+    char text[WIRE_RUN_MAX + 1], again[WIRE_RUN_MAX + 1];
+    uint8_t id[RUN_ID_BYTES], id_back[RUN_ID_BYTES], want[RUN_ID_BYTES];
+    size_t n = run_text(&r, text);
+    if (run_from_text(&back, text, n, error) != 0)
+        fail_msg("%s", error);
+    assert_int_equal(run_text(&back, again), n);
+    assert_memory_equal(again, text, n);
+    assert_true(back.lr == r.lr && back.gamma == r.gamma && back.gamma_auto == r.gamma_auto);
+    assert_true(back.seed == r.seed && back.rounds == r.rounds && back.warmup == r.warmup);
+    assert_true(back.batch == r.batch && back.policy == r.policy && back.schedule == r.schedule);
+    assert_true(back.nesterov == r.nesterov && back.compress_by_layer == r.compress_by_layer);
+    run_id(&r, id);
+    run_id(&back, id_back);
+    assert_memory_equal(id, id_back, sizeof id);
+    crypto_generichash(want, sizeof want, (const uint8_t *)text, n, NULL, 0);
+    assert_memory_equal(id, want, sizeof id);
+    assert_int_equal(run_check_flags(&back, f, error), 0);
+}
+
+static void runs_pass_there_and_back(void **state)
+{
+    (void)state;
+    struct run_flags f = plain_flags(), g = rich_flags();
+    check_round_trip(&f);
+    check_round_trip(&g);
+    set(&f, "topology", "edges:0-1,1-2,2-0");
+    check_round_trip(&f);
+}
+
+/* Awkward doubles read back as themselves. */
+static void reals_are_exact(void **state)
+{
+    (void)state;
+    struct rng r = rng_stream(rng_key(1, RNG_TEST, 0, 0));
+    char text[64];
+    for (int i = 0; i < 3000; i++) {
+        struct run_flags f = plain_flags();
+        double v = rng_unit(&r) * pow(10, -(double)rng_below(&r, 12));
+        snprintf(text, sizeof text, i % 2 ? "%.17g" : "%.4e", v);
+        set(&f, "lr", text);
+        struct run run = make(&f), back;
+        assert_true(run.lr == strtod(text, NULL));
+        char canonical[WIRE_RUN_MAX + 1];
+        size_t n = run_text(&run, canonical);
+        assert_int_equal(run_from_text(&back, canonical, n, error), 0);
+        assert_true(back.lr == run.lr);
+    }
+}
+
+static void one_spelling_for_each_meaning(void **state)
+{
+    (void)state;
+    static const char *const same[][3] = {
+        {"lr", "0.0500", "0.05"}, {"lr", "5e-2", "0.05"}, {"lr", "100", "100"},
+        {"lr", "1e2", "100"}, {"weight-decay", "-0", "0"}, {"batch", "0064", "64"},
+        {"gamma", "1.0", "1"},
+        {"model", "mlp:0784-10", "mlp:784-10"}, {"skew", "dirichlet:.50", "dirichlet:0.5"},
+        {"data", "mnist:/some/where", "mnist"}, {"data", "mnist", "mnist"},
+        {"final-compress", "auto", "auto"}, {"warmup", "auto", "auto"}, {"gamma", "auto", "auto"}};
+    for (size_t i = 0; i < sizeof same / sizeof same[0]; i++) {
+        struct run_flags f = {0};
+        set(&f, same[i][0], same[i][1]);
+        for (size_t k = 0; run_keys[k].name != NULL; k++)
+            assert_string_equal(f.value[k], strcmp(run_keys[k].name, same[i][0]) == 0 ? same[i][2] : "");
+    }
+}
+
+static void later_value_wins(void **state)
+{
+    (void)state;
+    struct run_flags f = plain_flags();
+    set(&f, "rounds", "7");
+    assert_true(make(&f).rounds == 7);
+}
+
+static void bad_values_name_the_flag(void **state)
+{
+    (void)state;
+    static const char *const bad[][3] = {
+        /* flag, value, what the sentence must contain */
+        {"batch", "0", "found '0', expected a whole number from 1 to 65536"},
+        {"batch", "65537", "found '65537'"}, {"batch", "-1", "found '-1'"},
+        {"batch", " 1", "found ' 1'"}, {"batch", "+1", "found '+1'"},
+        {"batch", "1 ", "found '1 '"}, {"batch", "0x10", "found '0x10'"},
+        {"batch", "99999999999999999999999", "found '99999999999999999999999'"},
+        {"seed", "18446744073709551616", "a whole number from 0 to 18446744073709551615"},
+        {"rounds", "0", "a whole number from 1 to"}, {"rounds", "auto", "found 'auto'"},
+        {"min-peers", "0", "from 1 to 1024"}, {"local-steps", "x", "found 'x'"},
+        {"warmup", "some", "'auto' or a whole number"},
+        {"lr", "nan", "found 'nan', expected a number from 0 to 1000"},
+        {"lr", "inf", "found 'inf'"}, {"lr", "1e400", "found '1e400'"}, {"lr", "0x1p-4", "found"},
+        {"lr", "-0.1", "found '-0.1'"}, {"lr", " 0.1", "found"}, {"lr", "0.1x", "found '0.1x'"},
+        {"lr", "1e", "found '1e'"}, {"lr", ".", "found '.'"}, {"lr", "--1", "found '--1'"},
+        {"momentum", "1", "from 0 to 0.9999"}, {"gamma", "0", "'auto' or a number from"},
+        {"gamma", "2.1", "found '2.1'"}, {"gamma", "Auto", "found 'Auto'"},
+        {"final-drift", "-1e-3", "found"}, {"weight-decay", "2", "from 0 to 1"},
+        {"policy", "Sync", "found 'Sync', expected sync|async"}, {"policy", "s", "sync|async"},
+        {"policy", "sync|async", "found 'sync|async'"}, {"policy", "|", "expected"},
+        {"schedule", "linear", "cosine|step|constant"}, {"nesterov", "yes", "false|true"},
+        {"compress-scope", "all", "model|layer"},
+        {"compress", "topk:1.5", "1.5"}, {"compress", "zip", "zip"}, {"compress", "auto", "auto"},
+        {"final-compress", "topk", ""}, {"topology", "ring:x", "x"}, {"topology", "star", "star"},
+        {"model", "resnet", "resnet"}, {"model", "mlp:", ""}, {"data", "imagenet", "imagenet"},
+        {"data", "mnist:", ""}, {"data", "glyphs:x", ""}, {"skew", "dirichlet:0", ""},
+        {"skew", "dirichlet:-1", ""}, {"skew", "dirichlet", ""}, {"skew", "IID", "IID"},
+        {"model", "", "found ''"}, {"seed", "1\n", "control characters"},
+        {"model", "lenet5\nseed=2", "'lenet5?seed=2'"}, {"data", "mnist:a\x7f" "b", "mnist:a?b"},
+        {"data", "mnist:a\tb", "control"}};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        struct run_flags f = {0}, zero = {0};
+        char flag[64];
+        error[0] = '\0';
+        if (run_flags_set(&f, bad[i][0], bad[i][1], error) != -EINVAL)
+            fail_msg("%s=%s was taken", bad[i][0], bad[i][1]);
+        snprintf(flag, sizeof flag, "--%s: ", bad[i][0]);
+        if (strncmp(error, flag, strlen(flag)) != 0 || strstr(error, bad[i][2]) == NULL ||
+            strchr(error, '\n') != NULL)
+            fail_msg("%s=%s: '%s' should have '%s'", bad[i][0], bad[i][1], error, bad[i][2]);
+        assert_memory_equal(&f, &zero, sizeof f);
+    }
+    struct run_flags f = {0};
+    assert_int_equal(run_flags_set(&f, "epochs", "3", error), -EINVAL);
+    assert_string_equal(error, "--epochs: no such flag");
+    assert_int_equal(run_flags_set(&f, "", "3", error), -EINVAL);
+    static char longest[RUN_VALUE_MAX + 1];
+    memset(longest, '1', RUN_VALUE_MAX);
+    for (const struct run_key *k = run_keys; k->name != NULL; k++) {
+        assert_int_equal(run_flags_set(&f, k->name, longest, error), -EINVAL);
+        assert_true(strlen(error) < 300);
+    }
+}
+
+static void autos_are_resolved(void **state)
+{
+    (void)state;
+    static const char *const final_of[][2] = {
+        {"none", "none"}, {"fp16", "fp16"}, {"qsgd:4", "qsgd:4"}, {"qsgd:8", "qsgd:8"},
+        {"sign", "qsgd:4"}, {"topk:0.01", "qsgd:4"}, {"topk:0.01+qsgd:4", "qsgd:4"},
+        {"randk:0.01", "qsgd:4"}};
+    for (size_t i = 0; i < sizeof final_of / sizeof final_of[0]; i++) {
+        struct run_flags f = plain_flags();
+        set(&f, "compress", final_of[i][0]);
+        assert_string_equal(make(&f).final_compress, codec(final_of[i][1]));
+        set(&f, "final-compress", "auto"); /* Said aloud, it is the same. */
+        struct run r = make(&f);
+        assert_string_equal(r.final_compress, codec(final_of[i][1]));
+        assert_int_equal(run_check_flags(&r, &f, error), 0);
+    }
+    static const char *const warmup_of[][2] = {
+        {"1", "0"}, {"9", "0"}, {"10", "1"}, {"999", "99"}, {"1000", "100"}, {"100000", "100"}};
+    for (size_t i = 0; i < sizeof warmup_of / sizeof warmup_of[0]; i++) {
+        struct run_flags f = {0};
+        set(&f, "rounds", warmup_of[i][0]);
+        assert_true(make(&f).warmup == strtoull(warmup_of[i][1], NULL, 10));
+        set(&f, "warmup", "77"); /* A number is taken as it is. */
+        assert_true(make(&f).warmup == 77);
+    }
+}
+
+static void rounds_may_come_later(void **state)
+{
+    (void)state;
+    struct run_flags f = {0};
+    set(&f, "batch", "16");
+    struct run r = make(&f);
+    assert_true(r.rounds == 0 && r.batch == 16 && r.local_steps == 1);
+    set(&f, "rounds", "300");
+    r = make(&f);
+    assert_true(r.rounds == 300 && r.warmup == 30);
+}
+
+static void data_alone_says_nothing_of_the_run(void **state)
+{
+    (void)state;
+    struct run_flags f = {0};
+    assert_false(run_flags_any(&f));
+    set(&f, "data", "mnist:/some/where");
+    assert_false(run_flags_any(&f));
+    set(&f, "seed", "1");
+    assert_true(run_flags_any(&f));
+}
+
+static void contradictions_name_both_values(void **state)
+{
+    (void)state;
+    static const char *const other[][2] = {
+        {"model", "lenet5"}, {"data", "glyphs"}, {"skew", "iid"}, {"compress", "topk:0.01"},
+        {"final-compress", "fp16"}, {"compress-scope", "model"}, {"topology", "ring"},
+        {"gamma", "auto"}, {"policy", "sync"}, {"seed", "2"}, {"rounds", "4691"},
+        {"min-peers", "3"}, {"batch", "32"}, {"local-steps", "1"}, {"lr", "0.2"},
+        {"momentum", "0.9"}, {"nesterov", "true"}, {"weight-decay", "0"}, {"warmup", "auto"},
+        {"schedule", "cosine"}, {"final-drift", "0"}};
+    struct run_flags rich = rich_flags();
+    struct run r = make(&rich);
+    for (size_t i = 0; i < sizeof other / sizeof other[0]; i++) {
+        struct run_flags f = {0};
+        size_t k = 0;
+        while (strcmp(run_keys[k].name, other[i][0]) != 0)
+            k++;
+        set(&f, other[i][0], other[i][1]);
+        const char *mine = strcmp(other[i][0], "warmup") == 0 ? "100" : f.value[k];
+        char want[RUN_ERROR_MAX];
+        snprintf(want, sizeof want, "--%s %.100s contradicts the cluster's run, which has %s=%.100s",
+                 other[i][0], mine, other[i][0], rich.value[k]);
+        assert_int_equal(run_check_flags(&r, &f, error), -EINVAL);
+        assert_string_equal(error, want);
+    }
+    /* What is not given is no contradiction; what is spelt otherwise is none. */
+    struct run_flags f = {0};
+    assert_int_equal(run_check_flags(&r, &f, error), 0);
+    set(&f, "gamma", "0.03750");
+    set(&f, "data", "mnist:/elsewhere");
+    set(&f, "skew", "dirichlet:5e-1");
+    assert_int_equal(run_check_flags(&r, &f, error), 0);
+    struct run_flags given = plain_flags(), spelt = {0};
+    set(&given, "compress", "topk:0.01");
+    set(&spelt, "compress", "topk:0.010");
+    r = make(&given);
+    assert_int_equal(run_check_flags(&r, &spelt, error), 0);
+}
+
+/* ---- Texts from strangers. ---- */
+
+/* Refused, or the canonical text of another run; never anything else. Returns
+ * whether it was taken. The text is a copy without NUL, for the sanitizers. */
+static bool is_safe(const char *text, size_t n)
+{
+    char *copy = malloc(n > 0 ? n : 1);
+    struct run r = {.seed = 77}, untouched = r;
+    char again[WIRE_RUN_MAX + 1];
+    assert_non_null(copy);
+    memcpy(copy, text, n);
+    error[0] = '\0';
+    int rc = run_from_text(&r, copy, n, error);
+    if (rc == 0) {
+        assert_true(r.rounds >= 1);
+        assert_int_equal(run_text(&r, again), n);
+        assert_memory_equal(again, copy, n);
+    } else {
+        assert_int_equal(rc, -EINVAL);
+        assert_true(error[0] != '\0' && strlen(error) < RUN_ERROR_MAX);
+        for (const char *e = error; *e != '\0'; e++)
+            assert_true(*e >= 0x20 && *e < 0x7f);
+        assert_int_equal(r.seed, untouched.seed);
+        assert_int_equal(r.rounds, 0);
+    }
+    free(copy);
+    return rc == 0;
+}
+
+static size_t some_text(bool rich, char text[WIRE_RUN_MAX + 1])
+{
+    struct run_flags f = rich ? rich_flags() : plain_flags();
+    struct run r = make(&f);
+    return run_text(&r, text);
+}
+
+static void truncations_are_refused(void **state)
+{
+    (void)state;
+    char text[WIRE_RUN_MAX + 1];
+    for (int rich = 0; rich < 2; rich++) {
+        size_t n = some_text(rich, text);
+        assert_true(is_safe(text, n));
+        for (size_t i = 0; i < n; i++)
+            assert_false(is_safe(text, i));
+        for (size_t i = 1; i < n; i++)
+            assert_false(is_safe(text + i, n - i));
+        assert_false(is_safe(text, n + 1)); /* With its NUL. */
+    }
+}
+
+/* A changed byte may make another good run (seed=2): then it is canonical. */
+static void mutations_are_refused_or_canonical(void **state)
+{
+    (void)state;
+    char text[WIRE_RUN_MAX + 1];
+    size_t taken = 0;
+    for (int rich = 0; rich < 2; rich++) {
+        size_t n = some_text(rich, text);
+        for (size_t i = 0; i < n; i++) {
+            char was = text[i];
+            for (int b = 0; b < 256; b++) {
+                text[i] = (char)b;
+                taken += text[i] != was && is_safe(text, n);
+            }
+            text[i] = was;
+        }
+    }
+    assert_true(taken > 100); /* Digits. */
+}
+
+static void other_texts_are_refused(void **state)
+{
+    (void)state;
+    char text[WIRE_RUN_MAX + 1], changed[2 * WIRE_RUN_MAX];
+    size_t n = some_text(true, text);
+    assert_false(is_safe("", 0));
+    assert_false(is_safe("\n", 1));
+    assert_false(is_safe("=", 1));
+    assert_false(is_safe("=\n", 2));
+    /* Each line twice, moved to the end, left out. */
+    for (size_t at = 0; at < n;) {
+        size_t len = (size_t)(strchr(text + at, '\n') - (text + at)) + 1;
+        snprintf(changed, sizeof changed, "%s%.*s", text, (int)len, text + at);
+        assert_false(is_safe(changed, n + len));
+        snprintf(changed, sizeof changed, "%.*s%s%.*s", (int)at, text, text + at + len, (int)len, text + at);
+        assert_true(is_safe(changed, n) == (at + len == n));
+        snprintf(changed, sizeof changed, "%.*s%s", (int)at, text, text + at + len);
+        assert_false(is_safe(changed, n - len));
+        at += len;
+    }
+    static const char *const swaps[][2] = {
+        {"final-compress=none", "final-compress=auto"}, {"warmup=50", "warmup=auto"},
+        {"lr=0.1", "lr=0.10"}, {"batch=64", "batch=064"}, {"data=mnist", "data=mnist:/etc"},
+        {"topology=regular:4", "topology=edges:/etc/passwd"}, {"rounds=4690", "rounds=0"},
+        {"\nseed", "\r\nseed"}, {"\nseed", "\n\nseed"}, {"model", "Model"},
+        {"batch=64\n", "batch=64\nepochs=3\n"}};
+    for (size_t i = 0; i < sizeof swaps / sizeof swaps[0]; i++) {
+        char *at = strstr(text, swaps[i][0]);
+        assert_non_null(at);
+        snprintf(changed, sizeof changed, "%.*s%s%s", (int)(at - text), text, swaps[i][1],
+                 at + strlen(swaps[i][0]));
+        assert_false(is_safe(changed, strlen(changed)));
+    }
+    memset(changed, 'a', sizeof changed);
+    assert_false(is_safe(changed, WIRE_RUN_MAX));
+    assert_false(is_safe(changed, WIRE_RUN_MAX + 1));
+    memset(changed, '\n', sizeof changed);
+    assert_false(is_safe(changed, WIRE_RUN_MAX));
+}
+
+/* What fits each value's limit but not the message is said so, and refused. */
+static void a_run_fits_its_message(void **state)
+{
+    (void)state;
+    struct run_flags f = plain_flags();
+    struct run r;
+    char edges[RUN_VALUE_MAX], model[RUN_SPEC_MAX], text[WIRE_RUN_MAX + 1];
+    int n = snprintf(edges, sizeof edges, "edges:");
+    for (int i = 0; n + 8 < (int)sizeof edges; i++)
+        n += snprintf(edges + n, sizeof edges - (size_t)n, "%s%d-%d", i ? "," : "", i, i + 1);
+    n = snprintf(model, sizeof model, "mlp:65536");
+    for (int i = 1; i < 32; i++)
+        n += snprintf(model + n, sizeof model - (size_t)n, "-65536");
+    set(&f, "topology", edges);
+    r = make(&f);
+    assert_true(run_text(&r, text) > RUN_VALUE_MAX);
+    check_round_trip(&f);
+    set(&f, "model", model);
+    set(&f, "skew", "dirichlet:0.12345678901234567");
+    set(&f, "compress", "topk:0.012345678+qsgd:4");
+    for (const struct run_key *k = run_keys; k->name != NULL; k++)
+        if (k->kind == RUN_REAL && strcmp(k->name, "gamma") != 0)
+            set(&f, k->name, "0.00012345678901234567");
+    struct run untouched = r;
+    assert_int_equal(run_from_flags(&r, &f, error), -EINVAL);
+    assert_non_null(strstr(error, "at most 2048"));
+    assert_memory_equal(&r, &untouched, sizeof r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(defaults_make_a_good_first_run),
+        cmocka_unit_test(defaults_may_be_given),
+        cmocka_unit_test(text_is_as_documented),
+        cmocka_unit_test(runs_pass_there_and_back),
+        cmocka_unit_test(reals_are_exact),
+        cmocka_unit_test(one_spelling_for_each_meaning),
+        cmocka_unit_test(later_value_wins),
+        cmocka_unit_test(bad_values_name_the_flag),
+        cmocka_unit_test(autos_are_resolved),
+        cmocka_unit_test(rounds_may_come_later),
+        cmocka_unit_test(data_alone_says_nothing_of_the_run),
+        cmocka_unit_test(contradictions_name_both_values),
+        cmocka_unit_test(truncations_are_refused),
+        cmocka_unit_test(mutations_are_refused_or_canonical),
+        cmocka_unit_test(other_texts_are_refused),
+        cmocka_unit_test(a_run_fits_its_message),
+    };
+    if (sodium_init() < 0)
+        return 1;
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

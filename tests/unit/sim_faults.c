@@ -1,0 +1,178 @@
+/* Peers die, come back, stall and lose sessions; the others go on. */
+#include "sim_rig.h"
+
+enum { SECOND = 1000 * 1000 };
+
+static void run_until(struct rig *r, int64_t t_us)
+{
+    while (sim_now_us(r->world) < t_us && sim_step(r->world))
+        ;
+}
+
+static struct node_progress progress(const struct rig *r, uint32_t i)
+{
+    struct node_progress p;
+    node_progress(sim_node(r->world, i), &p);
+    return p;
+}
+
+/* Every peer that lives has ended well, in the drift band, at the run's end. */
+static void all_ended_well(struct rig *r, double band)
+{
+    double xi, relative;
+    for (uint32_t i = 0; i < r->config.n_peers; i++) {
+        int code;
+        if (sim_node(r->world, i) == NULL)
+            continue;
+        if (!sim_ended(r->world, i, &code) || code != 0)
+            fail_msg("peer-%u did not end well", i);
+        assert_int_equal(progress(r, i).round, r->config.run.rounds);
+        assert_int_equal(progress(r, i).violations, 0);
+    }
+    sim_drift(r->world, &xi, &relative);
+    if (!(relative <= band))
+        fail_msg("relative drift %g, expected at most %g", relative, band);
+}
+
+static void rig_training(struct rig *r, uint32_t n, const char *topology,
+                         const char *compress, enum run_policy policy)
+{
+    rig_init(r, n, 500, topology, compress, 0);
+    r->eta = 0.05f;
+    r->noise = 1.0f;
+    r->config.step_us = 50 * 1000;
+    r->config.run.rounds = 1000; /* 50 s */
+    r->config.run.policy = policy;
+    r->config.run.final_drift = 1e-3;
+}
+
+static void death(const char *compress, enum run_policy policy)
+{
+    struct rig r;
+    rig_training(&r, 8, "ring", compress, policy);
+    rig_open(&r);
+    run_until(&r, 10 * SECOND);
+    uint64_t before = progress(&r, 0).round;
+    sim_kill(r.world, 3);
+    run_until(&r, 11 * SECOND);
+    if (policy == RUN_SYNC) /* They notice at once and do not wait. */
+        assert_true(progress(&r, 0).round >= before + 15);
+    run_until(&r, 30 * SECOND);
+    assert_int_equal(progress(&r, 0).n_live, 7);
+    for (uint32_t i = 0; i < 8; i++) /* The ring is closed again. */
+        if (i != 3)
+            assert_int_equal(progress(&r, i).n_edges, 2);
+    rig_run(&r, UINT64_MAX);
+    all_ended_well(&r, 1e-3);
+    rig_close(&r);
+}
+
+static void test_death(void **state)
+{
+    (void)state;
+    death("topk:0.1", RUN_SYNC);
+    death("qsgd:4", RUN_ASYNC);
+}
+
+/* Dead, and started again with the same command: it gets a model, not step
+ * zero, and ends in the band with the rest. */
+static void rejoin(int64_t away_us, enum run_policy policy)
+{
+    struct rig r;
+    rig_training(&r, 5, "ring", "topk:0.1", policy);
+    rig_open(&r);
+    run_until(&r, 10 * SECOND);
+    sim_kill(r.world, 2);
+    run_until(&r, 10 * SECOND + away_us);
+    uint64_t others = progress(&r, 0).round;
+    assert_int_equal(sim_restart(r.world, 2), 0);
+    run_until(&r, sim_now_us(r.world) + 5 * SECOND);
+    assert_true(progress(&r, 2).round + 20 >= others);
+    run_until(&r, 45 * SECOND);
+    assert_int_equal(progress(&r, 2).n_live, 5);
+    assert_int_equal(progress(&r, 2).n_edges, 2);
+    rig_run(&r, UINT64_MAX);
+    all_ended_well(&r, 1e-3);
+    rig_close(&r);
+}
+
+static void test_rejoin(void **state)
+{
+    (void)state;
+    rejoin(SECOND, RUN_SYNC);       /* Before it was taken for dead. */
+    rejoin(20 * SECOND, RUN_SYNC);  /* After. */
+    rejoin(20 * SECOND, RUN_ASYNC);
+}
+
+/* All but one die; the survivor trains on alone; all come back. */
+static void test_last_one_standing(void **state)
+{
+    struct rig r;
+    (void)state;
+    rig_training(&r, 4, "ring", "qsgd:4", RUN_SYNC);
+    rig_open(&r);
+    run_until(&r, 8 * SECOND);
+    for (uint32_t i = 1; i < 4; i++)
+        sim_kill(r.world, i);
+    run_until(&r, 32 * SECOND); /* The last is found dead once the ring has closed on it. */
+    assert_int_equal(progress(&r, 0).n_live, 1);
+    assert_true(progress(&r, 0).round > 400);
+    for (uint32_t i = 1; i < 4; i++)
+        assert_int_equal(sim_restart(r.world, i), 0);
+    rig_run(&r, UINT64_MAX);
+    all_ended_well(&r, 1e-3);
+    rig_close(&r);
+}
+
+/* Sessions break at random all the time, in both policies, on many graphs. */
+static void test_cut_sessions(void **state)
+{
+    static const char *const topology[] = {"ring", "complete", "regular:3"};
+    (void)state;
+    for (int k = 0; k < 6; k++) {
+        struct rig r;
+        rig_training(&r, 6, topology[k % 3], k % 2 ? "sign:64" : "topk:0.1",
+                     k < 3 ? RUN_SYNC : RUN_ASYNC);
+        r.config.seed = (uint64_t)k + 1;
+        r.config.cut_rate = 0.05;
+        r.config.jitter_us = 20 * 1000;
+        r.config.step_spread = k < 3 ? 0 : 2;
+        rig_open(&r);
+        rig_run(&r, UINT64_MAX);
+        all_ended_well(&r, 2e-3);
+        rig_close(&r);
+    }
+}
+
+/* A slow peer holds nobody up in an asynchronous run. */
+static void test_straggler(void **state)
+{
+    struct rig r;
+    (void)state;
+    rig_training(&r, 8, "ring", "topk:0.1", RUN_ASYNC);
+    r.config.step_spread = 9;
+    rig_open(&r);
+    run_until(&r, 20 * SECOND);
+    uint64_t least = UINT64_MAX, most = 0;
+    for (uint32_t i = 0; i < 8; i++) {
+        uint64_t round = progress(&r, i).round;
+        least = round < least ? round : least;
+        most = round > most ? round : most;
+    }
+    assert_true(most > 3 * least);
+    rig_run(&r, UINT64_MAX);
+    all_ended_well(&r, 2e-3);
+    rig_close(&r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_death),
+        cmocka_unit_test(test_rejoin),
+        cmocka_unit_test(test_last_one_standing),
+        cmocka_unit_test(test_cut_sessions),
+        cmocka_unit_test(test_straggler),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

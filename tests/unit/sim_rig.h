@@ -1,0 +1,251 @@
+/* tests/unit/sim_rig.h -- a simulated cluster whose trainer is a quadratic.
+ *
+ * Peer i minimises |x - c_i|^2 / 2 by gradient steps of size eta, c_i standard
+ * normal; x starts at 0. With eta = 0 it instead jumps to c_i in round 0 and
+ * never moves again: pure consensus. Every state after t mixes is recorded, so
+ * that a test sees the exact error of each round.
+ */
+#ifndef TESTS_UNIT_SIM_RIG_H
+#define TESTS_UNIT_SIM_RIG_H
+
+#include "compress/compress.h"
+#include "nn/rng.h"
+#include "peer/sim_world.h"
+#include "topology/topology.h"
+
+#include <assert.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { RIG_WINDOW = 16 };
+
+struct rig_peer
+{
+    struct rig *rig;
+    uint32_t index;
+};
+
+struct rig
+{
+    struct sim_config config;
+    size_t dim;
+    float eta, noise;  /* Of each step: standard deviation a coordinate. */
+    struct rig_peer *peers;
+    struct segment segment;
+    float *c;          /* n x dim */
+    float *state;      /* RIG_WINDOW x n x dim: after round t's mix. */
+    uint32_t count[RIG_WINDOW];
+    double *estimate;  /* Xi as peer 0 estimates it, by round. */
+    double *error2;    /* Sum over peers of |x_i - mean|^2, by round. */
+    uint64_t n_errors; /* Rounds known. */
+    struct sim_world *world;
+    bool loud, lost; /* lost: peer `dead` does not count any more. */
+    uint32_t dead;
+};
+
+static inline void rig_init_model(void *self, float *x)
+{
+    struct rig_peer *p = self;
+    memset(x, 0, p->rig->dim * sizeof *x);
+}
+
+/* Sum over peers of |x_i - mean|^2 for n vectors laid end to end. */
+static inline double rig_error2(const float *x, uint32_t n, size_t dim)
+{
+    double sum = 0;
+    for (size_t k = 0; k < dim; k++) {
+        double mean = 0;
+        for (uint32_t i = 0; i < n; i++)
+            mean += (double)x[i * dim + k] / n;
+        for (uint32_t i = 0; i < n; i++)
+            sum += ((double)x[i * dim + k] - mean) *
+                   ((double)x[i * dim + k] - mean);
+    }
+    return sum;
+}
+
+static inline void rig_record(struct rig *r, uint32_t peer, const float *x,
+                              uint64_t round)
+{
+    uint32_t n = r->config.n_peers, slot = (uint32_t)(round % RIG_WINDOW);
+    float *at = r->state + (size_t)slot * n * r->dim;
+    if (r->error2 == NULL)
+        return;
+    memcpy(at + peer * r->dim, x, r->dim * sizeof *x);
+    if (++r->count[slot] < n - r->lost)
+        return;
+    r->count[slot] = 0;
+    if (r->lost) { /* Close the gap: the order does not matter. */
+        memmove(at + r->dead * r->dim, at + (n - 1) * r->dim, r->dim * sizeof *x);
+        n--;
+    }
+    r->error2[round] = rig_error2(at, n, r->dim);
+    r->n_errors = round + 1;
+}
+
+/* Near enough to a normal deviate: the sum of four uniform ones. */
+static inline float rig_gauss(const struct rig_peer *p, uint64_t round,
+                              size_t k)
+{
+    uint64_t key = rng_key(round, RNG_TEST, p->index, 3);
+    float sum = -2;
+    for (uint64_t i = 0; i < 4; i++)
+        sum += rng_unit_at(key, 4 * k + i);
+    return sum * 1.7320508f;
+}
+
+static inline void rig_steps(void *self, float *x, uint64_t round,
+                             uint32_t n_steps, struct trainer_report *report)
+{
+    struct rig_peer *p = self;
+    struct rig *r = p->rig;
+    const float *c = r->c + p->index * r->dim;
+    rig_record(r, p->index, x, round);
+    for (uint32_t s = 0; s < n_steps; s++)
+        for (size_t k = 0; k < r->dim; k++)
+            if (r->eta > 0)
+                x[k] -= r->eta * (x[k] - c[k] + r->noise * rig_gauss(p, round, k));
+            else if (round == 0 && s == 0)
+                x[k] = c[k];
+    *report = (struct trainer_report){.n_samples = 1};
+}
+
+static inline void rig_evaluate(void *self, const float *x, uint64_t most,
+                                struct trainer_report *report)
+{
+    (void)self, (void)x, (void)most;
+    *report = (struct trainer_report){.n_samples = 1};
+}
+
+static inline int rig_trainer(void *self, uint32_t peer, const struct run *run,
+                              struct trainer *t, char error[RUN_ERROR_MAX])
+{
+    struct rig *r = self;
+    (void)run, (void)error;
+    *t = (struct trainer){.n_params = r->dim, .segments = &r->segment,
+                          .n_segments = 1, .self = &r->peers[peer],
+                          .init = rig_init_model, .steps = rig_steps,
+                          .evaluate = rig_evaluate};
+    return 0;
+}
+
+static inline void rig_measured(void *self, uint32_t peer)
+{
+    struct rig *r = self;
+    struct node_progress p;
+    node_progress(sim_node(r->world, peer), &p);
+    if (peer == 0 && r->estimate != NULL && p.round > 0 &&
+        p.drift > 0)
+        r->estimate[p.drift_round] = p.drift;
+}
+
+static inline void rig_note(void *self, uint32_t peer,
+                            const struct node_note *note)
+{
+    struct rig *r = self;
+    if (r->loud || note->level == NOTE_ERROR)
+        fprintf(stderr, "peer-%u: %s\n", peer, note->text);
+}
+
+/* Defaults that a test then changes; the specs are canonicalised. */
+static inline void rig_init(struct rig *r, uint32_t n, size_t dim,
+                            const char *topology, const char *compress,
+                            double gamma)
+{
+    char error[COMPRESS_ERROR_MAX], canonical[COMPRESS_SPEC_MAX];
+    *r = (struct rig){.dim = dim};
+    r->config = (struct sim_config){.n_peers = n, .seed = 1,
+                                    .latency_us = 100, .step_us = 1000,
+                                    .make_trainer = rig_trainer, .self = r,
+                                    .measured = rig_measured,
+                                    .note = rig_note};
+    struct run *run = &r->config.run;
+    *run = (struct run){.gamma = gamma, .gamma_auto = gamma == 0,
+                        .seed = 1, .rounds = 100, .min_peers = n, .batch = 1,
+                        .local_steps = 1};
+    if (compress_canonical(compress, canonical, error) != 0)
+        fail_msg("%s", error);
+    snprintf(run->compress, sizeof run->compress, "%s", canonical);
+    compress_canonical("qsgd:4", canonical, error);
+    snprintf(run->final_compress, sizeof run->final_compress, "%s", canonical);
+    snprintf(run->topology, sizeof run->topology, "%s", topology);
+    snprintf(run->model, sizeof run->model, "quadratic");
+    snprintf(run->data, sizeof run->data, "none");
+    snprintf(run->skew, sizeof run->skew, "iid");
+    r->segment = (struct segment){.name = "x", .n = dim, .rows = 1,
+                                  .cols = dim, .n_dims = 1, .trained = true};
+    r->peers = calloc(n, sizeof *r->peers);
+    r->c = calloc(n * dim, sizeof *r->c);
+    assert_true(r->peers && r->c);
+    struct rng rng = rng_stream(rng_key(11, RNG_TEST, n, dim));
+    for (uint32_t i = 0; i < n; i++)
+        r->peers[i] = (struct rig_peer){r, i};
+    for (size_t k = 0; k < n * dim; k++)
+        r->c[k] = (float)rng_normal(&rng);
+}
+
+/* Room for the exact error of each round. */
+static inline void rig_recording(struct rig *r)
+{
+    uint32_t n = r->config.n_peers;
+    r->state = calloc(RIG_WINDOW * n * r->dim, sizeof *r->state);
+    r->error2 = calloc(r->config.run.rounds + 1, sizeof *r->error2);
+    r->estimate = calloc(r->config.run.rounds + 1, sizeof *r->estimate);
+    assert_true(r->state && r->error2 && r->estimate);
+}
+
+static inline void rig_open(struct rig *r)
+{
+    assert_int_equal(sim_open(&r->world, &r->config), 0);
+}
+
+/* To the end of the run, or the limit of events. */
+static inline void rig_run(struct rig *r, uint64_t max_events)
+{
+    if (r->world == NULL)
+        rig_open(r);
+    while (sim_events(r->world) < max_events && sim_step(r->world))
+        ;
+}
+
+static inline const float *rig_model(const struct rig *r, uint32_t peer)
+{
+    const struct segment *s;
+    size_t n, d;
+    return node_model(sim_node(r->world, peer), &s, &n, &d);
+}
+
+/* |mean of the models - mean of the c_i| / |mean of the c_i| */
+static inline double rig_mean_error(const struct rig *r)
+{
+    double e2 = 0, m2 = 0;
+    uint32_t n = r->config.n_peers;
+    for (size_t k = 0; k < r->dim; k++) {
+        double x = 0, c = 0;
+        for (uint32_t i = 0; i < n; i++) {
+            x += (double)rig_model(r, i)[k] / n;
+            c += (double)r->c[i * r->dim + k] / n;
+        }
+        e2 += (x - c) * (x - c);
+        m2 += c * c;
+    }
+    return sqrt(e2 / m2);
+}
+
+static inline void rig_close(struct rig *r)
+{
+    sim_close(r->world);
+    free(r->peers);
+    free(r->c);
+    free(r->state);
+    free(r->error2);
+    free(r->estimate);
+}
+
+#endif

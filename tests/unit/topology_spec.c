@@ -1,0 +1,184 @@
+/* Specs: canonical texts, refusals, and files of edges. */
+#include "topology/topology.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+static void expect(const char *spec, const char *want)
+{
+    char canonical[TOPOLOGY_SPEC_MAX], again[TOPOLOGY_SPEC_MAX], error[TOPOLOGY_ERROR_MAX] = "";
+    if (topology_canonical(spec, canonical, error))
+        fail_msg("%s: %s", spec, error);
+    assert_string_equal(canonical, want);
+    assert_int_equal(topology_canonical(canonical, again, error), 0);
+    assert_string_equal(again, want);
+}
+
+static void test_canonical(void **state)
+{
+    (void)state;
+    expect("ring", "ring");
+    expect("torus", "torus");
+    expect("torus:04x8", "torus:4x8");
+    expect("complete", "complete");
+    expect("exponential", "exponential");
+    expect("regular:004", "regular:4");
+    expect("edges:2-1,0-1,1-2", "edges:0-1,1-2");
+    expect("edges:10-9,2-10,2-3", "edges:2-3,2-10,9-10");
+}
+
+static void test_refused(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {
+        "", ":", "rin", "rings", "ring:", "ring:x", "ring:4", "Ring", " ring", "complete:3",
+        "exponential:2", "torus:", "torus:4", "torus:0x3", "torus:3x0", "torus:3x", "torus:3x4x5",
+        "torus:-3x4", "torus:3 x4", "torus:9999999x1", "regular", "regular:", "regular:0",
+        "regular:1", "regular:-4", "regular:4.5", "regular:4x", "regular:99999999999999999999",
+        "edges", "edges:", "edges:missing", "edges:0", "edges:0-", "edges:0-0", "edges:0-1,",
+        "edges:,0-1", "edges:0-1,,1-2", "edges:0-1;1-2", "edges:0--1", "edges:0-1000001", NULL};
+    for (size_t i = 0; bad[i]; i++) {
+        char canonical[TOPOLOGY_SPEC_MAX] = "untouched", error[TOPOLOGY_ERROR_MAX] = "";
+        struct graph g;
+        if (topology_canonical(bad[i], canonical, error) != -EINVAL)
+            fail_msg("'%s' was taken", bad[i]);
+        assert_string_equal(canonical, "untouched");
+        assert_non_null(strstr(error, "expected"));
+        assert_int_equal(graph_build(&g, bad[i], 8, 1), -EINVAL);
+    }
+    struct graph g;
+    assert_int_equal(graph_build(&g, "ring", 0, 1), -EINVAL);
+    assert_int_equal(graph_build(&g, "complete", 100000, 1), -EINVAL);
+}
+
+/* What was found is shown, cut short and printable. */
+static void test_error_text(void **state)
+{
+    (void)state;
+    char canonical[TOPOLOGY_SPEC_MAX], error[TOPOLOGY_ERROR_MAX], spec[3000];
+    assert_int_equal(topology_canonical("regular:0", canonical, error), -EINVAL);
+    assert_string_equal(error, "topology regular: found '0', expected K neighbours, 2 or more, as in regular:4");
+    memset(spec, '\n', sizeof spec);
+    spec[sizeof spec - 1] = '\0';
+    assert_int_equal(topology_canonical(spec, canonical, error), -EINVAL);
+    assert_null(strchr(error, '\n'));
+}
+
+static void expect_file(const char *text, const char *want)
+{
+    char canonical[TOPOLOGY_SPEC_MAX], error[TOPOLOGY_ERROR_MAX] = "";
+    if (topology_edges_text(text, strlen(text), canonical, error))
+        fail_msg("'%s': %s", text, error);
+    assert_string_equal(canonical, want);
+}
+
+static void refuse_file(const char *text, const char *part)
+{
+    char canonical[TOPOLOGY_SPEC_MAX] = "untouched", error[TOPOLOGY_ERROR_MAX] = "";
+    if (topology_edges_text(text, strlen(text), canonical, error) != -EINVAL)
+        fail_msg("'%s' was taken", text);
+    if (!strstr(error, part))
+        fail_msg("'%s': error '%s' does not say '%s'", text, error, part);
+    assert_string_equal(canonical, "untouched");
+}
+
+static void test_file(void **state)
+{
+    (void)state;
+    expect_file("0 1\n1 2\n", "edges:0-1,1-2");
+    expect_file("0 1\n1 2", "edges:0-1,1-2");
+    expect_file("# a path\n\n  2\t1  # the end\r\n1 0\r\n", "edges:0-1,1-2");
+    expect_file("5 3", "edges:3-5");
+    refuse_file("", "no edge found");
+    refuse_file("# only words\n", "no edge found");
+    refuse_file("0 1\n1\n", "line 2: found '1'");
+    refuse_file("0 1\n\n1 2 3\n", "line 3");
+    refuse_file("0 1\n1 x\n", "line 2");
+    refuse_file("1-2\n", "line 1");
+    refuse_file("4 4\n", "two different peers");
+    refuse_file("0\n1\n", "line 1"); /* A number is not borrowed from the next line. */
+    refuse_file("-1 2\n", "line 1");
+    refuse_file("1 2000000\n", "line 1");
+}
+
+/* A NUL is no end of the text: what stands behind it is not dropped. */
+static void test_file_with_nul(void **state)
+{
+    (void)state;
+    char canonical[TOPOLOGY_SPEC_MAX], error[TOPOLOGY_ERROR_MAX];
+    static const char text[] = "0 1\0\n1 2\n";
+    assert_int_equal(topology_edges_text(text, sizeof text - 1, canonical, error), -EINVAL);
+    assert_non_null(strstr(error, "line 1"));
+}
+
+/* About 250 edges go into a run's text; more are refused, none is dropped. */
+static void test_too_many_edges(void **state)
+{
+    (void)state;
+    char text[20000], canonical[TOPOLOGY_SPEC_MAX], error[TOPOLOGY_ERROR_MAX];
+    size_t fits = 0;
+    for (uint32_t n = 150; n <= 400; n++) {
+        size_t at = 0;
+        for (uint32_t i = 0; i < n; i++)
+            at += (size_t)snprintf(text + at, sizeof text - at, "%u %u\n", i, (i + 1) % n);
+        if (topology_edges_text(text, at, canonical, error)) {
+            assert_non_null(strstr(error, "too many"));
+            break;
+        }
+        struct graph g;
+        assert_int_equal(graph_build(&g, canonical, n, 1), 0);
+        assert_int_equal(g.first[n], 2 * n); /* The ring that was written. */
+        graph_close(&g);
+        fits = n;
+    }
+    assert_in_range(fits, 180, 300);
+}
+
+/* Fewer peers than the file names, and more: still connected, and what both
+ * know is kept. */
+static void test_edges_and_peers(void **state)
+{
+    (void)state;
+    struct graph g;
+    assert_int_equal(graph_build(&g, "edges:0-1,1-2,2-3,3-0,0-2", 4, 1), 0);
+    assert_int_equal(g.first[4], 10);
+    graph_close(&g);
+    assert_int_equal(graph_build(&g, "edges:0-3,3-1,3-2", 3, 1), 0); /* The hub is gone: 0-1-2. */
+    assert_int_equal(g.first[3], 4);
+    assert_int_equal(graph_degree(&g, 1), 2);
+    graph_close(&g);
+    assert_int_equal(graph_build(&g, "edges:0-1,2-3", 6, 1), 0); /* 0-1, 2-3, then 0-2-4-5. */
+    assert_int_equal(g.first[6], 10);
+    assert_int_equal(graph_degree(&g, 2), 3);
+    graph_close(&g);
+}
+
+static void test_peers_of_a_spec(void **state)
+{
+    (void)state;
+    assert_int_equal(topology_peers("torus:4x8"), 32);
+    assert_int_equal(topology_peers("edges:0-1,1-7,2-3"), 8);
+    static const char *const any[] = {"ring", "torus", "regular:4", "nonsense", "edges:", NULL};
+    for (size_t i = 0; any[i]; i++)
+        assert_int_equal(topology_peers(any[i]), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_canonical),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_error_text),
+        cmocka_unit_test(test_file),
+        cmocka_unit_test(test_file_with_nul),
+        cmocka_unit_test(test_too_many_edges),
+        cmocka_unit_test(test_edges_and_peers),
+        cmocka_unit_test(test_peers_of_a_spec),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,194 @@
+/* Spectra against closed forms and against a dense eigenvalue routine. */
+#include "topology/topology.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { DENSE = 40, SEED = 11 };
+static const double pi = 3.14159265358979323846;
+static const double tolerance = 1e-9;
+
+static void near(double got, double want, const char *what, const char *spec, uint32_t n)
+{
+    double d = fabs(got - want);
+    if (!(d <= tolerance))
+        fail_msg("%s, n = %u: %s is %.12g, want %.12g", spec, n, what, got, want);
+}
+
+static struct spectrum spectrum_of(const char *spec, uint32_t n)
+{
+    struct graph g;
+    struct spectrum s;
+    assert_int_equal(graph_build(&g, spec, n, SEED), 0);
+    assert_int_equal(graph_spectrum(&g, &s), 0);
+    graph_close(&g);
+    return s;
+}
+
+/* Of a circulant graph: (1 + sum of cos over the neighbours of 0) / (1 + d). */
+static void circulant(const char *spec, uint32_t n)
+{
+    struct graph g;
+    assert_int_equal(graph_build(&g, spec, n, SEED), 0);
+    double top = -1.0, bottom = 1.0;
+    for (uint32_t j = 1; j < n; j++) {
+        double sum = 1.0;
+        for (uint32_t i = g.first[0]; i < g.first[1]; i++)
+            sum += cos(2 * pi * (double)((uint64_t)j * g.neighbour[i] % n) / n);
+        sum /= 1.0 + graph_degree(&g, 0);
+        top = fmax(top, sum);
+        bottom = fmin(bottom, sum);
+    }
+    graph_close(&g);
+    struct spectrum s = spectrum_of(spec, n);
+    near(s.lambda_2, top, "lambda_2", spec, n);
+    near(s.lambda_n, bottom, "lambda_n", spec, n);
+    near(s.gap, 1.0 - fmax(fabs(top), fabs(bottom)), "gap", spec, n);
+}
+
+static void test_circulants(void **state)
+{
+    (void)state;
+    for (uint32_t n = 2; n <= 70; n++) {
+        circulant("ring", n);
+        circulant("complete", n);
+        circulant("exponential", n);
+    }
+    circulant("ring", 1000);
+    circulant("exponential", 1000);
+    circulant("torus", 997); /* Prime: twisted, and circulant. */
+}
+
+/* The figures that the design goes by. */
+static void test_known_gaps(void **state)
+{
+    (void)state;
+    static const struct { const char *spec; uint32_t n; double gap; } known[] = {
+        {"ring", 4, 2.0 / 3}, {"ring", 8, .195262}, {"ring", 16, .050747}, {"ring", 32, .012810},
+        {"ring", 64, .003210}, {"torus", 9, .6}, {"torus", 16, .4}, {"torus:4x8", 32, .117157},
+        {"torus", 64, .117157}, {"complete", 9, 1.0}, {NULL, 0, 0}};
+    for (size_t i = 0; known[i].spec; i++) {
+        double gap = spectrum_of(known[i].spec, known[i].n).gap, d = fabs(gap - known[i].gap);
+        if (!(d <= 1e-6))
+            fail_msg("%s, n = %u: gap %.7f, want %.7f", known[i].spec, known[i].n, gap, known[i].gap);
+    }
+    struct spectrum s = spectrum_of("ring", 8);
+    double d = fabs(2.0 / (2.0 - s.lambda_2 - s.lambda_n) - 1.308);
+    assert_true(d <= 5e-4); /* PowerGossip's step size for 8 peers. */
+}
+
+/* Cyclic Jacobi on the dense matrix. Sorts the eigenvalues, descending. */
+static void jacobi(double a[DENSE][DENSE], uint32_t n, double values[DENSE])
+{
+    for (int sweep = 0; sweep < 60; sweep++)
+        for (uint32_t p = 0; p < n; p++)
+            for (uint32_t q = p + 1; q < n; q++) {
+                if (fabs(a[p][q]) < 1e-300)
+                    continue;
+                double theta = (a[q][q] - a[p][p]) / (2 * a[p][q]);
+                double t = (theta >= 0 ? 1 : -1) / (fabs(theta) + sqrt(theta * theta + 1));
+                double c = 1 / sqrt(t * t + 1), s = t * c;
+                for (uint32_t k = 0; k < n; k++) {
+                    double x = a[k][p], y = a[k][q];
+                    a[k][p] = c * x - s * y;
+                    a[k][q] = s * x + c * y;
+                }
+                for (uint32_t k = 0; k < n; k++) {
+                    double x = a[p][k], y = a[q][k];
+                    a[p][k] = c * x - s * y;
+                    a[q][k] = s * x + c * y;
+                }
+            }
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t at = i;
+        for (; at > 0 && values[at - 1] < a[i][i]; at--)
+            values[at] = values[at - 1];
+        values[at] = a[i][i];
+    }
+}
+
+static void dense(const char *spec, uint32_t n)
+{
+    static double w[DENSE][DENSE];
+    double values[DENSE];
+    struct graph g;
+    assert_int_equal(graph_build(&g, spec, n, SEED), 0);
+    memset(w, 0, sizeof w);
+    for (uint32_t v = 0; v < n; v++) {
+        w[v][v] = 1.0;
+        for (uint32_t i = g.first[v]; i < g.first[v + 1]; i++) {
+            uint32_t u = g.neighbour[i];
+            w[v][u] = topology_weight(graph_degree(&g, v), graph_degree(&g, u));
+            w[v][v] -= w[v][u];
+        }
+    }
+    graph_close(&g);
+    jacobi(w, n, values);
+    struct spectrum s = spectrum_of(spec, n);
+    near(1.0, values[0], "lambda_1", spec, n);
+    near(s.lambda_2, values[1], "lambda_2", spec, n);
+    near(s.lambda_n, values[n - 1], "lambda_n", spec, n);
+}
+
+static void test_against_dense(void **state)
+{
+    (void)state;
+    static const char *const specs[] = {
+        "torus", "torus:3x5", "regular:3", "regular:4", "regular:7", "edges:0-1,0-2,0-3,0-4,0-5",
+        "edges:0-9,1-8,2-7,3-6,4-5", NULL};
+    for (size_t i = 0; specs[i]; i++)
+        for (uint32_t n = 2; n <= DENSE; n += 1 + n / 4)
+            dense(specs[i], n);
+}
+
+static void test_one_peer(void **state)
+{
+    (void)state;
+    struct spectrum s = spectrum_of("ring", 1);
+    assert_true(s.lambda_2 == 0.0 && s.lambda_n == 0.0 && s.gap == 1.0);
+}
+
+static void test_disconnected(void **state)
+{
+    (void)state;
+    uint32_t first[] = {0, 1, 2, 3, 4}, neighbour[] = {1, 0, 3, 2};
+    struct graph g = {.n = 4, .first = first, .neighbour = neighbour};
+    struct spectrum s;
+    assert_int_equal(graph_spectrum(&g, &s), 0);
+    assert_true(s.lambda_2 == 1.0 && s.gap == 0.0);
+}
+
+/* 10,000 peers: the ring is the hardest, its gap is 1.3e-7. */
+static void test_large(void **state)
+{
+    (void)state;
+    uint32_t n = 10000;
+    struct spectrum s = spectrum_of("ring", n);
+    near(s.lambda_2, (1 + 2 * cos(2 * pi / n)) / 3, "lambda_2", "ring", n);
+    near(s.lambda_n, -1.0 / 3, "lambda_n", "ring", n);
+    s = spectrum_of("torus", n);
+    near(s.lambda_2, (3 + 2 * cos(2 * pi / 100)) / 5, "lambda_2", "torus", n);
+    near(s.lambda_n, -3.0 / 5, "lambda_n", "torus", n);
+    s = spectrum_of("regular:4", n);
+    /* Random graphs are nearly Ramanujan: lambda_2 about (1 + 2 sqrt 3) / 5. */
+    assert_true(s.lambda_2 < (1 + 2 * sqrt(3)) / 5 + 0.01 && s.lambda_2 > 0.85);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_circulants),
+        cmocka_unit_test(test_known_gaps),
+        cmocka_unit_test(test_against_dense),
+        cmocka_unit_test(test_one_peer),
+        cmocka_unit_test(test_disconnected),
+        cmocka_unit_test(test_large),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,263 @@
+/* tests/unit/uvdriver_fake.h -- a scripted node for tests of the libuv driver.
+ *
+ * Defines every node_* symbol itself, so that the real node is not linked. A
+ * test gives each fake a script: it sees the events and fills in effects.
+ * Loops run until a condition holds, under a watchdog, and never sleep.
+ */
+#ifndef TESTS_UVDRIVER_FAKE_H
+#define TESTS_UVDRIVER_FAKE_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "gossip/packet.h"
+#include "peer/uv_driver.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FAKE_LINKS = 8, WATCHDOG_MS = 20000 };
+
+struct fake
+{
+    void (*script)(struct fake *f, const struct node_event *ev, struct node_effects *fx);
+    size_t control_max, bulk_max;
+    bool runs; /* node_run() is not NULL. */
+
+    uint32_t n_up, n_down, n_clean, n_dial_failed, n_recv, n_sent, n_timer, n_worked, n_resolved, n_stop;
+    uint32_t link[FAKE_LINKS]; /* Of LINK_UP, in order. */
+    uint8_t id[WIRE_ID_BYTES]; /* Of the last. */
+    bool dialled;
+    uint32_t tag;
+    char local_host[64], remote_host[64];
+    uint64_t bytes_sent, bytes_received, n_strangers;
+    uint32_t n_models, n_notes;
+    void (*work)(void);
+
+    /* What the next event of any kind is to bring about. */
+    struct node_effects todo;
+    struct packet_pool pool;
+    struct uv_driver_config config;
+    struct uv_driver *driver;
+    struct channel_identity identity;
+    char address[32];
+};
+
+struct node
+{
+    struct fake *f;
+};
+
+int node_open(struct node **n, const struct node_config *config)
+{
+    *n = calloc(1, sizeof **n);
+    assert_non_null(*n);
+    (*n)->f = config->make_trainer_self;
+    return 0;
+}
+
+void node_close(struct node *n)
+{
+    free(n);
+}
+
+static void count(struct fake *f, const struct node_event *ev)
+{
+    f->bytes_sent = ev->io.bytes_sent;
+    f->bytes_received = ev->io.bytes_received;
+    f->n_strangers = ev->io.n_strangers;
+    switch (ev->type) {
+    case NODE_START: break;
+    case NODE_TIMER: f->n_timer++; break;
+    case NODE_LINK_UP:
+        assert_true(f->n_up < FAKE_LINKS);
+        f->link[f->n_up++] = ev->link;
+        memcpy(f->id, ev->up.id, sizeof f->id);
+        f->dialled = ev->up.dialled;
+        f->tag = ev->up.tag;
+        strcpy(f->local_host, ev->up.local_host);
+        strcpy(f->remote_host, ev->up.remote_host);
+        break;
+    case NODE_LINK_DOWN:
+        f->n_down++;
+        f->n_clean += ev->down.clean;
+        break;
+    case NODE_DIAL_FAILED:
+        f->n_dial_failed++;
+        f->tag = ev->dial.tag;
+        break;
+    case NODE_RESOLVED: f->n_resolved++; break;
+    case NODE_RECV: f->n_recv++; break;
+    case NODE_WORKED: f->n_worked++; break;
+    case NODE_SENT: f->n_sent++; break;
+    case NODE_STOP: f->n_stop++; break;
+    }
+}
+
+void node_step(struct node *n, const struct node_event *ev, struct node_effects *fx)
+{
+    struct fake *f = n->f;
+    *fx = f->todo;
+    memset(&f->todo, 0, sizeof f->todo);
+    f->todo.wake_us = INT64_MAX;
+    count(f, ev);
+    if (f->script)
+        f->script(f, ev, fx);
+}
+
+void node_work(struct node *n, int64_t (*clock_us)(void))
+{
+    assert_true(clock_us() > 0);
+    if (n->f->work)
+        n->f->work();
+}
+
+void node_progress(const struct node *n, struct node_progress *p)
+{
+    (void)n;
+    *p = (struct node_progress){.round = 7};
+}
+
+const float *node_model(const struct node *n, const struct segment **segments,
+                        size_t *n_segments, size_t *n_params)
+{
+    (void)n;
+    (void)segments;
+    (void)n_segments;
+    (void)n_params;
+    return NULL;
+}
+
+const struct run *node_run(const struct node *n)
+{
+    static const struct run run;
+    return n->f->runs ? &run : NULL;
+}
+
+const struct members *node_members(const struct node *n)
+{
+    (void)n;
+    return NULL;
+}
+
+size_t node_control_max(const struct node *n)
+{
+    return n->f->control_max;
+}
+
+size_t node_bulk_max(const struct node *n)
+{
+    return n->f->bulk_max;
+}
+
+/* ---- A pair of drivers on one loop ------------------------------------ */
+
+static const uint8_t fake_psk[CHANNEL_KEY] = {1, 2, 3};
+static uv_loop_t fake_loop;
+
+static void fake_wrote_model(void *self, const struct node *n)
+{
+    (void)n;
+    ((struct fake *)self)->n_models++;
+}
+
+static void fake_note(void *self, enum note_level level, const char *text)
+{
+    (void)level;
+    (void)text;
+    ((struct fake *)self)->n_notes++;
+}
+
+static inline void fake_init(struct fake *f, uint8_t seed)
+{
+    uint8_t bytes[32] = {seed};
+    memset(f, 0, sizeof *f);
+    f->control_max = WIRE_CONTROL_MAX;
+    f->bulk_max = 32 * 1024 * 1024;
+    f->todo.wake_us = INT64_MAX;
+    packet_pool_init(&f->pool, f->bulk_max);
+    channel_identity_from_seed(&f->identity, bytes);
+    uv_driver_defaults(&f->config);
+    f->config.identity = &f->identity;
+    f->config.psk = fake_psk;
+    f->config.node.make_trainer_self = f;
+    f->config.self = f;
+    f->config.write_model = fake_wrote_model;
+    f->config.note = fake_note;
+    f->config.link.drain_ms = 200;
+    assert_int_equal(uv_resolve_numeric("127.0.0.1:0", &f->config.listen), 0);
+}
+
+static inline void fake_open(struct fake *f)
+{
+    assert_int_equal(uv_driver_open(&f->driver, &fake_loop, &f->config), 0);
+    snprintf(f->address, sizeof f->address, "127.0.0.1:%u", (unsigned)uv_driver_port(f->driver));
+    uv_driver_start(f->driver);
+}
+
+static void fake_watchdog(uv_timer_t *t)
+{
+    (void)t;
+    fail_msg("nothing happened for %d ms", WATCHDOG_MS);
+}
+
+/* Runs the loop until cond. */
+#define FAKE_RUN_UNTIL(cond)                                                \
+    do {                                                                    \
+        uv_timer_t watchdog_;                                               \
+        uv_update_time(&fake_loop);                                         \
+        uv_timer_init(&fake_loop, &watchdog_);                              \
+        uv_timer_start(&watchdog_, fake_watchdog, WATCHDOG_MS, 0);          \
+        while (!(cond))                                                     \
+            uv_run(&fake_loop, UV_RUN_ONCE);                                \
+        uv_close((uv_handle_t *)&watchdog_, NULL);                          \
+        uv_run(&fake_loop, UV_RUN_NOWAIT);                                  \
+    } while (0)
+
+/* Make the fake take a step now, so that f->todo is carried out. */
+static inline void fake_poke(struct fake *f)
+{
+    uv_driver_poke(f->driver);
+}
+
+static inline void fake_dial(struct fake *f, const char *address, uint32_t tag)
+{
+    f->todo.dials[f->todo.n_dials++] = (struct node_dial){tag, address};
+    fake_poke(f);
+}
+
+static inline void fake_exit(struct fake *f)
+{
+    f->todo.exit = true;
+    fake_poke(f);
+}
+
+static inline void fake_close(struct fake *f)
+{
+    FAKE_RUN_UNTIL(uv_driver_done(f->driver));
+    uv_driver_close(f->driver);
+    channel_identity_close(&f->identity);
+    packet_pool_close(&f->pool); /* Asserts that every packet came back. */
+}
+
+static int fake_setup(void **state)
+{
+    (void)state;
+    signal(SIGPIPE, SIG_IGN);
+    return uv_loop_init(&fake_loop);
+}
+
+/* Nothing may be left on the loop. */
+static int fake_teardown(void **state)
+{
+    (void)state;
+    uv_run(&fake_loop, UV_RUN_NOWAIT);
+    return uv_loop_close(&fake_loop);
+}
+
+#endif

@@ -1,0 +1,488 @@
+/* tests/unit/uvdriver_link.c -- two drivers over loopback: sessions, lanes, limits, ends. */
+#include "tests/unit/uvdriver_fake.h"
+
+static struct fake a, b;
+
+static void open_both(void)
+{
+    fake_open(&a);
+    fake_open(&b);
+}
+
+static void close_both(void)
+{
+    if (a.driver) {
+        fake_exit(&a);
+        fake_exit(&b);
+        fake_close(&a);
+        fake_close(&b);
+    }
+}
+
+/* b dials a. */
+static void connect_both(void)
+{
+    open_both();
+    fake_dial(&b, a.address, 77);
+    FAKE_RUN_UNTIL(a.n_up == 1 && b.n_up == 1);
+}
+
+static void init_both(void)
+{
+    fake_init(&a, 'a');
+    fake_init(&b, 'b');
+}
+
+static void test_session_and_clean_end(void **state)
+{
+    (void)state;
+    init_both();
+    connect_both();
+    assert_memory_equal(a.id, b.identity.sign_pk, 32);
+    assert_memory_equal(b.id, a.identity.sign_pk, 32);
+    assert_true(b.dialled && !a.dialled);
+    assert_int_equal(b.tag, 77);
+    assert_string_equal(a.remote_host, "127.0.0.1");
+    assert_string_equal(b.local_host, "127.0.0.1");
+
+    b.todo.n_hangups = 1;
+    b.todo.hangups[0].link = b.link[0];
+    fake_poke(&b);
+    FAKE_RUN_UNTIL(a.n_down == 1 && b.n_down == 1);
+    assert_int_equal(a.n_clean, 1);
+    assert_int_equal(b.n_clean, 1);
+
+    /* Again, on a new number; and both ends say CLOSE at once. */
+    fake_dial(&b, a.address, 78);
+    FAKE_RUN_UNTIL(a.n_up == 2 && b.n_up == 2);
+    assert_int_not_equal(b.link[0], b.link[1]);
+    close_both();
+}
+
+static void test_abnormal_end(void **state)
+{
+    (void)state;
+    init_both();
+    connect_both();
+    b.todo.n_hangups = 1;
+    b.todo.hangups[0].link = b.link[0];
+    b.todo.hangups[0].violation = true;
+    fake_poke(&b);
+    FAKE_RUN_UNTIL(a.n_down == 1 && b.n_down == 1);
+    assert_int_equal(a.n_clean, 0);
+    assert_int_equal(b.n_clean, 0);
+    close_both();
+}
+
+static void test_totals_are_the_sockets(void **state)
+{
+    (void)state;
+    init_both();
+    connect_both();
+    uint8_t ping[100] = {9};
+    b.todo.sends[0] = (struct node_send){.link = b.link[0], .head = ping, .n_head = sizeof ping};
+    b.todo.n_sends = 1;
+    fake_poke(&b);
+    FAKE_RUN_UNTIL(a.n_recv == 1);
+    uv_run(&fake_loop, UV_RUN_NOWAIT);
+    fake_poke(&a);
+    fake_poke(&b);
+    uint64_t sent = CHANNEL_MSG1 + CHANNEL_MSG3 + CHANNEL_HEADER + 1 + 100 + 16;
+    assert_int_equal(b.bytes_sent, sent);
+    assert_int_equal(a.bytes_received, sent);
+    assert_int_equal(a.bytes_sent, CHANNEL_MSG2);
+    assert_int_equal(b.bytes_received, CHANNEL_MSG2);
+    close_both();
+}
+
+/* ---- Messages --------------------------------------------------------- */
+
+static const uint32_t sizes[] = {1, 2, 3, 100, 65517, 65518, 65519, 65520, 131036, 131037, 1 << 20, 5 << 20};
+enum { N_SIZES = sizeof sizes / sizeof *sizes };
+static uint32_t next_control, next_bulk;
+
+static uint8_t pattern(uint32_t which, size_t i)
+{
+    return (uint8_t)(i * 31 + which * 7 + (i >> 8) * 13);
+}
+
+/* First byte: lane; then a pattern; a message is known by its length. */
+static void check_message(struct fake *f, const struct node_event *ev, struct node_effects *fx)
+{
+    (void)f;
+    (void)fx;
+    if (ev->type != NODE_RECV)
+        return;
+    bool bulk = ev->recv.bytes[0] == 1;
+    uint32_t which = bulk ? next_bulk++ : next_control++;
+    size_t want = bulk ? sizes[which] : which * 37 % 60000 + 1;
+    assert_int_equal(ev->recv.len, want);
+    for (size_t i = 1; i < want; i++) {
+        if (ev->recv.bytes[i] != pattern(which, i))
+            fail_msg("message %u of lane %d, byte %zu", which, bulk, i);
+    }
+}
+
+static struct packet *make_packet(struct fake *f, uint32_t which, size_t n, size_t n_head)
+{
+    struct packet *p = packet_get(&f->pool);
+    assert_non_null(p);
+    p->len = n - n_head;
+    for (size_t i = 0; i < p->len; i++)
+        p->bytes[i] = pattern(which, i + n_head);
+    return p;
+}
+
+/* The head is 1 byte long, or the message where it is that short. */
+static void send_bulk(struct fake *f, uint32_t which)
+{
+    static const uint8_t head[1] = {1};
+    struct packet *p = sizes[which] > 1 ? make_packet(f, which, sizes[which], 1) : NULL;
+    f->todo.sends[f->todo.n_sends++] =
+        (struct node_send){.link = f->link[0], .bulk = true, .head = head, .n_head = 1, .body = p};
+    fake_poke(f);
+    if (p)
+        packet_release(p);
+}
+
+static void send_control(struct fake *f, uint32_t which)
+{
+    static uint8_t head[60001];
+    size_t n = which * 37 % 60000 + 1;
+    for (size_t i = 1; i < n; i++)
+        head[i] = pattern(which, i);
+    head[0] = 2;
+    f->todo.sends[f->todo.n_sends++] = (struct node_send){.link = f->link[0], .head = head, .n_head = n};
+    fake_poke(f);
+}
+
+static void exchange_all(uint32_t n_control)
+{
+    next_control = next_bulk = 0;
+    a.script = check_message;
+    connect_both();
+    for (uint32_t i = 0; i < N_SIZES; i++)
+        send_bulk(&b, i);
+    for (uint32_t i = 0; i < n_control; i++) {
+        send_control(&b, i);
+        if (i % 8 == 0)
+            uv_run(&fake_loop, UV_RUN_NOWAIT);
+    }
+    FAKE_RUN_UNTIL(next_control == n_control && next_bulk == N_SIZES && b.n_sent == N_SIZES);
+    assert_int_equal(a.n_down, 0);
+    close_both();
+}
+
+static void test_messages_arrive_whole_and_in_order(void **state)
+{
+    (void)state;
+    init_both();
+    exchange_all(1000);
+}
+
+static void test_messages_survive_rekeying(void **state)
+{
+    (void)state;
+    init_both();
+    b.config.link.rekey_bytes = 3000;
+    exchange_all(300);
+    init_both();
+    b.config.link.rekey_ms = 0;
+    exchange_all(300);
+}
+
+static uint32_t order[2], n_order;
+
+static void note_order(struct fake *f, const struct node_event *ev, struct node_effects *fx)
+{
+    (void)f;
+    (void)fx;
+    if (ev->type == NODE_RECV)
+        order[n_order++] = ev->recv.bytes[0];
+}
+
+static void test_control_overtakes_bulk(void **state)
+{
+    (void)state;
+    init_both();
+    n_order = 0;
+    a.script = note_order;
+    connect_both();
+    send_bulk(&b, N_SIZES - 1); /* 5 MiB, queued first. */
+    send_control(&b, 3);
+    FAKE_RUN_UNTIL(n_order == 2);
+    assert_int_equal(order[0], 2);
+    assert_int_equal(order[1], 1);
+    close_both();
+}
+
+/* What was sent in the step that hangs up still arrives, before the end. */
+static void test_last_words_arrive(void **state)
+{
+    (void)state;
+    init_both();
+    next_control = 0;
+    a.script = check_message;
+    connect_both();
+    static uint8_t one[1] = {2};
+    b.todo.sends[0] = (struct node_send){.link = b.link[0], .head = one, .n_head = 1};
+    b.todo.n_sends = 1;
+    b.todo.exit = true;
+    b.todo.exit_code = 3;
+    fake_poke(&b);
+    FAKE_RUN_UNTIL(a.n_down == 1);
+    assert_int_equal(next_control, 1);
+    assert_int_equal(a.n_clean, 1);
+    assert_int_equal(uv_driver_exit_code(b.driver), 3);
+    fake_close(&b);
+    fake_exit(&a);
+    fake_close(&a);
+}
+
+/* ---- Limits ----------------------------------------------------------- */
+
+static void test_over_long_message(void **state)
+{
+    (void)state;
+    init_both();
+    a.bulk_max = 65520; /* sizes[7] is the longest that passes. */
+    a.script = check_message;
+    next_bulk = next_control = 0;
+    connect_both();
+    for (uint32_t i = 0; i < 9; i++)
+        send_bulk(&b, i);
+    FAKE_RUN_UNTIL(a.n_down == 1 && b.n_down == 1);
+    assert_int_equal(next_bulk, 8);
+    assert_int_equal(a.n_clean + b.n_clean, 0);
+    close_both();
+}
+
+static void test_control_queue_is_bounded(void **state)
+{
+    (void)state;
+    init_both();
+    static uint8_t big[60000];
+    connect_both();
+    for (uint32_t i = 0; i < 10; i++)
+        b.todo.sends[i] = (struct node_send){.link = b.link[0], .head = big, .n_head = sizeof big};
+    b.todo.n_sends = 10; /* 600,000 bytes: 128 KiB are sealed, the rest is over 256 KiB. */
+    fake_poke(&b);
+    FAKE_RUN_UNTIL(a.n_down == 1 && b.n_down == 1);
+    assert_int_equal(b.n_clean, 0);
+    close_both();
+}
+
+/* ---- Dials ------------------------------------------------------------ */
+
+static void test_wrong_key(void **state)
+{
+    (void)state;
+    static const uint8_t other[CHANNEL_KEY] = {9};
+    init_both();
+    b.config.psk = other;
+    open_both();
+    fake_dial(&b, a.address, 5);
+    FAKE_RUN_UNTIL(b.n_dial_failed == 1);
+    assert_int_equal(b.tag, 5);
+    FAKE_RUN_UNTIL(uv_driver_counts(a.driver)->strangers == 1);
+    fake_poke(&a);
+    assert_int_equal(a.n_strangers, 1);
+    assert_int_equal(a.n_up + b.n_up, 0);
+    assert_int_equal(a.bytes_sent, 0);
+    assert_int_equal(a.bytes_received, CHANNEL_MSG1);
+    close_both();
+}
+
+static void test_dials_that_fail(void **state)
+{
+    (void)state;
+    char closed_port[32];
+    init_both();
+    open_both();
+    strcpy(closed_port, a.address);
+    fake_exit(&a);
+    fake_close(&a);
+    fake_dial(&b, closed_port, 1);
+    FAKE_RUN_UNTIL(b.n_dial_failed == 1);
+    fake_dial(&b, "no port at all", 2);
+    FAKE_RUN_UNTIL(b.n_dial_failed == 2);
+    assert_int_equal(b.tag, 2);
+    fake_dial(&b, "name.invalid:7100", 3);
+    FAKE_RUN_UNTIL(b.n_dial_failed == 3);
+    assert_int_equal(b.tag, 3);
+    fake_exit(&b);
+    fake_close(&b);
+}
+
+/* A name may have several addresses, of which not all listen. */
+static void test_dial_by_name(void **state)
+{
+    (void)state;
+    char name[32];
+    init_both();
+    open_both();
+    snprintf(name, sizeof name, "localhost:%u", (unsigned)uv_driver_port(a.driver));
+    fake_dial(&b, name, 6);
+    FAKE_RUN_UNTIL(a.n_up == 1 && b.n_up == 1);
+    close_both();
+}
+
+static void test_dial_to_itself(void **state)
+{
+    (void)state;
+    init_both();
+    open_both();
+    fake_dial(&a, a.address, 1);
+    FAKE_RUN_UNTIL(a.n_up == 2); /* Both ends are ours: the node tells by the id. */
+    assert_memory_equal(a.id, a.identity.sign_pk, 32);
+    close_both();
+}
+
+static void test_port_in_use(void **state)
+{
+    (void)state;
+    init_both();
+    fake_open(&a);
+    assert_int_equal(uv_resolve_numeric(a.address, &b.config.listen), 0);
+    assert_int_equal(uv_driver_open(&b.driver, &fake_loop, &b.config), -EADDRINUSE);
+    fake_exit(&a);
+    fake_close(&a);
+}
+
+/* ---- Stopping --------------------------------------------------------- */
+
+static void test_stop_has_a_deadline(void **state)
+{
+    (void)state;
+    init_both();
+    a.config.stop_ms = 1;
+    a.runs = true;
+    connect_both();
+    uv_driver_stop(a.driver);
+    assert_int_equal(a.n_stop, 1);
+    FAKE_RUN_UNTIL(b.n_down == 1);
+    assert_int_equal(b.n_clean, 1);
+    assert_int_equal(a.n_models, 1);
+    fake_close(&a);
+    fake_exit(&b);
+    fake_close(&b);
+}
+
+static uv_sem_t released;
+
+static void hang(void)
+{
+    uv_sem_wait(&released);
+}
+
+/* The thread cannot be joined then: the driver says so. */
+static void test_stop_while_a_job_hangs(void **state)
+{
+    (void)state;
+    init_both();
+    uv_sem_init(&released, 0);
+    a.config.stop_ms = 1;
+    a.runs = true;
+    a.work = hang;
+    fake_open(&a);
+    a.todo.work = true;
+    fake_poke(&a);
+    uv_driver_stop(a.driver);
+    FAKE_RUN_UNTIL(uv_driver_stuck(a.driver));
+    assert_int_equal(a.n_models, 0);
+    assert_false(uv_driver_done(a.driver));
+    uv_sem_post(&released);
+    uv_driver_unstick(a.driver);
+    fake_close(&a);
+    uv_sem_destroy(&released);
+}
+
+static void test_job(void **state)
+{
+    (void)state;
+    init_both();
+    fake_open(&a);
+    for (uint32_t i = 1; i <= 100; i++) {
+        a.todo.work = true;
+        fake_poke(&a);
+        FAKE_RUN_UNTIL(a.n_worked == i);
+    }
+    fake_exit(&a);
+    fake_close(&a);
+}
+
+static void test_wake(void **state)
+{
+    (void)state;
+    init_both();
+    fake_open(&a);
+    int64_t at = uv_worker_clock_us() + 3000;
+    a.todo.wake_us = at;
+    fake_poke(&a);
+    uint32_t before = a.n_timer;
+    FAKE_RUN_UNTIL(a.n_timer > before);
+    assert_true(uv_worker_clock_us() >= at);
+    fake_exit(&a);
+    fake_close(&a);
+}
+
+static void on_resolved(struct fake *f, const struct node_event *ev, struct node_effects *fx)
+{
+    (void)f;
+    (void)fx;
+    if (ev->type != NODE_RESOLVED)
+        return;
+    if (ev->resolved.seed == 2) {
+        assert_true(ev->resolved.n >= 1);
+        bool found = false;
+        for (uint32_t i = 0; i < ev->resolved.n; i++)
+            found |= strcmp(ev->resolved.address[i], "127.0.0.1:7100") == 0;
+        assert_true(found);
+    } else {
+        assert_int_equal(ev->resolved.seed, 3);
+        assert_int_equal(ev->resolved.n, 0);
+    }
+}
+
+static void test_resolves(void **state)
+{
+    (void)state;
+    init_both();
+    a.script = on_resolved;
+    fake_open(&a);
+    a.todo.n_resolves = 2;
+    a.todo.resolves[0].seed = 2;
+    a.todo.resolves[0].name = "localhost:7100";
+    a.todo.resolves[1].seed = 3;
+    a.todo.resolves[1].name = "name.invalid:7100";
+    fake_poke(&a);
+    FAKE_RUN_UNTIL(a.n_resolved == 2);
+    fake_exit(&a);
+    fake_close(&a);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_session_and_clean_end, fake_setup, fake_teardown),
+        cmocka_unit_test_setup_teardown(test_abnormal_end, fake_setup, fake_teardown),
+        cmocka_unit_test_setup_teardown(test_totals_are_the_sockets, fake_setup, fake_teardown),
+        cmocka_unit_test_setup_teardown(test_messages_arrive_whole_and_in_order, fake_setup, fake_teardown),
+        cmocka_unit_test_setup_teardown(test_messages_survive_rekeying, fake_setup, fake_teardown),
+        cmocka_unit_test_setup_teardown(test_control_overtakes_bulk, fake_setup, fake_teardown),
+        cmocka_unit_test_setup_teardown(test_last_words_arrive, fake_setup, fake_teardown),
+        cmocka_unit_test_setup_teardown(test_over_long_message, fake_setup, fake_teardown),
+        cmocka_unit_test_setup_teardown(test_control_queue_is_bounded, fake_setup, fake_teardown),
+        cmocka_unit_test_setup_teardown(test_wrong_key, fake_setup, fake_teardown),
+        cmocka_unit_test_setup_teardown(test_dials_that_fail, fake_setup, fake_teardown),
+        cmocka_unit_test_setup_teardown(test_dial_by_name, fake_setup, fake_teardown),
+        cmocka_unit_test_setup_teardown(test_dial_to_itself, fake_setup, fake_teardown),
+        cmocka_unit_test_setup_teardown(test_port_in_use, fake_setup, fake_teardown),
+        cmocka_unit_test_setup_teardown(test_stop_has_a_deadline, fake_setup, fake_teardown),
+        cmocka_unit_test_setup_teardown(test_stop_while_a_job_hangs, fake_setup, fake_teardown),
+        cmocka_unit_test_setup_teardown(test_job, fake_setup, fake_teardown),
+        cmocka_unit_test_setup_teardown(test_wake, fake_setup, fake_teardown),
+        cmocka_unit_test_setup_teardown(test_resolves, fake_setup, fake_teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,288 @@
+/* tests/unit/uvdriver_parts.c -- addresses, metrics lines, observers, children on a leash. */
+#include "tests/unit/uvdriver_fake.h"
+
+#include "peer/uv_client.h"
+#include "peer/uv_cluster.h"
+#include "peer/uv_metrics.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <unistd.h>
+
+/* ---- Addresses -------------------------------------------------------- */
+
+static void test_split(void **state)
+{
+    (void)state;
+    char host[UV_RESOLVE_HOST_MAX + 1], text[300];
+    uint16_t port;
+    static const char *const bad[] = {"", ":", "a", "a:", ":1", "a:0", "a:65536", "a:-1", "a:+1", "a: 1", "a:1x", "a:000001",
+                                      "a b:1", "::1:7100", "[]:1", "[::1]", "[::1:1", "a\x01:1", "a\xff:1"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        if (uv_resolve_split(bad[i], false, host, &port) != -EINVAL)
+            fail_msg("'%s' was taken", bad[i]);
+    }
+    assert_int_equal(uv_resolve_split("a.example:7100", false, host, &port), 0);
+    assert_string_equal(host, "a.example");
+    assert_int_equal(port, 7100);
+    assert_int_equal(uv_resolve_split("[fe80::1]:65535", false, host, &port), 0);
+    assert_string_equal(host, "fe80::1");
+    assert_int_equal(uv_resolve_split("a:0", true, host, &port), 0);
+    memset(text, 'a', sizeof text);
+    strcpy(text + UV_RESOLVE_HOST_MAX, ":1");
+    assert_int_equal(uv_resolve_split(text, false, host, &port), 0);
+    text[UV_RESOLVE_HOST_MAX] = 'a';
+    strcpy(text + UV_RESOLVE_HOST_MAX + 1, ":1");
+    assert_int_equal(uv_resolve_split(text, false, host, &port), -EINVAL);
+}
+
+static void test_numeric_and_back(void **state)
+{
+    (void)state;
+    static const char *const same[] = {"127.0.0.1:7100", "[::1]:7100", "[2001:db8::7]:1", "255.255.255.255:65535"};
+    union uv_address a, b;
+    char text[UV_RESOLVE_TEXT];
+    for (size_t i = 0; i < sizeof same / sizeof *same; i++) {
+        assert_int_equal(uv_resolve_numeric(same[i], &a), 0);
+        uv_resolve_text(&a.any, text);
+        assert_string_equal(text, same[i]);
+    }
+    assert_int_equal(uv_resolve_numeric("localhost:1", &a), -EINVAL);
+    assert_int_equal(uv_resolve_numeric("[::ffff:10.0.0.1]:5", &a), 0);
+    uv_resolve_text(&a.any, text);
+    assert_string_equal(text, "10.0.0.1:5");
+    assert_int_equal(uv_resolve_numeric("[::ffff:127.0.0.2]:5", &a), 0);
+    assert_true(uv_resolve_loopback(&a));
+    assert_int_equal(uv_resolve_numeric("127.0.0.1:5", &a), 0);
+    assert_int_equal(uv_resolve_numeric("127.0.0.1:6", &b), 0);
+    assert_true(uv_resolve_same(&a, &a) && !uv_resolve_same(&a, &b));
+}
+
+/* ---- Metrics ---------------------------------------------------------- */
+
+static void test_metrics_line(void **state)
+{
+    (void)state;
+    char path[] = "metrics-XXXXXX", line[1024];
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    close(fd);
+    struct uv_metrics m;
+    struct node_progress p = {.phase = NODE_SETTLING, .round = 7, .n_rounds = 9, .loss = 0.5, .accuracy = 0.25,
+                              .drift = NAN, .relative_drift = INFINITY, .bytes_sent = UINT64_C(1) << 40, .n_live = 3};
+    assert_int_equal(uv_metrics_open(&m, path, NULL), 0);
+    assert_int_equal(uv_metrics_write(&m, &p, 1.5), 0);
+    p.evaluated = true;
+    assert_int_equal(uv_metrics_write(&m, &p, 2.5), 0);
+    uv_metrics_close(&m);
+    FILE *f = fopen(path, "r");
+    for (int i = 0; i < 2; i++) {
+        assert_non_null(fgets(line, sizeof line, f));
+        json_t *j = json_loads(line, 0, NULL);
+        assert_non_null(j);
+        assert_int_equal(json_integer_value(json_object_get(j, "round")), 7);
+        assert_string_equal(json_string_value(json_object_get(j, "phase")), "settling");
+        assert_true(json_is_null(json_object_get(j, "drift")));
+        assert_true(json_is_null(json_object_get(j, "relative_drift")));
+        assert_int_equal(json_integer_value(json_object_get(j, "bytes_sent")), INT64_C(1) << 40);
+        assert_int_equal(json_integer_value(json_object_get(j, "live")), 3);
+        assert_true(json_is_null(json_object_get(j, "accuracy")) == (i == 0));
+        json_decref(j);
+    }
+    assert_null(fgets(line, sizeof line, f));
+    fclose(f);
+    unlink(path);
+    assert_int_equal(uv_metrics_open(&m, "no-such-dir/metrics", NULL), -ENOENT);
+}
+
+/* ---- Observer --------------------------------------------------------- */
+
+static struct fake a;
+static struct packet *model;
+static uint32_t seen_up, seen_message, seen_end;
+static size_t seen_bytes;
+
+/* The peer's side: HELLO must come first; a STATUS_REQ is answered in bulk. */
+static void peer_script(struct fake *f, const struct node_event *ev, struct node_effects *fx)
+{
+    struct wire_hello h;
+    if (ev->type != NODE_RECV)
+        return;
+    if (f->n_recv == 1) {
+        assert_true(wire_get_hello(ev->recv.bytes, ev->recv.len, &h));
+        assert_int_equal(h.role, WIRE_OBSERVER);
+        return;
+    }
+    assert_true(wire_get_status_req(ev->recv.bytes, ev->recv.len));
+    static const uint8_t head[1] = {7};
+    fx->sends[fx->n_sends++] = (struct node_send){.link = ev->link, .bulk = true, .head = head, .n_head = 1, .body = model};
+}
+
+static void client_up(void *self, uint32_t tag, uint32_t session, const uint8_t id[WIRE_ID_BYTES])
+{
+    uint8_t ask[16];
+    assert_int_equal(tag, 9);
+    assert_memory_equal(id, a.identity.sign_pk, WIRE_ID_BYTES);
+    seen_up++;
+    uv_client_send(*(struct uv_client **)self, session, ask, wire_put_status_req(ask, sizeof ask));
+}
+
+static void client_message(void *self, uint32_t session, const uint8_t *p, size_t n)
+{
+    assert_int_equal(p[0], 7);
+    seen_message++;
+    seen_bytes = n;
+    uv_client_hangup(*(struct uv_client **)self, session);
+}
+
+static void client_ended(void *self, uint32_t tag, uint32_t session)
+{
+    (void)self;
+    (void)tag;
+    (void)session;
+    seen_end++;
+}
+
+static bool client_done(void *self)
+{
+    (void)self;
+    uv_run(&fake_loop, UV_RUN_NOWAIT); /* The peer lives in this very thread. */
+    return seen_end == 1;
+}
+
+static void test_observer(void **state)
+{
+    (void)state;
+    struct uv_client *c;
+    union uv_address at;
+    struct uv_client_calls calls = {.self = &c, .up = client_up, .message = client_message, .ended = client_ended};
+    fake_init(&a, 'a');
+    a.script = peer_script;
+    fake_open(&a);
+    model = packet_get(&a.pool);
+    model->len = 3000000;
+    memset(model->bytes, 1, model->len);
+    assert_int_equal(uv_client_open(&c, fake_psk, &calls), 0);
+    assert_int_equal(uv_resolve_numeric(a.address, &at), 0);
+    assert_int_equal(uv_client_dial(c, 9, &at, 1), 0);
+    bool done = false;
+    for (int i = 0; i < WATCHDOG_MS && !done; i++)
+        done = uv_client_wait(c, 1, client_done);
+    assert_true(done);
+    assert_int_equal(seen_up, 1);
+    assert_int_equal(seen_message, 1);
+    assert_int_equal(seen_bytes, 3000001);
+    FAKE_RUN_UNTIL(a.n_down == 1);
+    assert_int_equal(a.n_clean, 1);
+    packet_release(model);
+    uv_client_close(c);
+    fake_exit(&a);
+    fake_close(&a);
+}
+
+/* ---- Children --------------------------------------------------------- */
+
+static uint32_t n_lines, n_children_ended;
+static char last_line[64];
+
+static void child_line(void *self, uint32_t i, char *text)
+{
+    (void)self;
+    assert_int_equal(i, 0);
+    n_lines++;
+    snprintf(last_line, sizeof last_line, "%s", text);
+}
+
+static void child_ended(void *self, uint32_t i)
+{
+    (void)self;
+    (void)i;
+    n_children_ended++;
+}
+
+static void run_child(struct uv_cluster *c, const char *script, uint32_t n)
+{
+    static char *env[] = {NULL};
+    char sh[] = "/bin/sh", flag[] = "-c", text[256];
+    char *args[] = {sh, flag, text, NULL};
+    snprintf(text, sizeof text, "%s", script);
+    n_lines = n_children_ended = 0;
+    assert_int_equal(uv_cluster_open(c, &fake_loop, n), 0);
+    c->line = child_line;
+    c->ended = child_ended;
+    assert_int_equal(uv_cluster_spawn(c, 0, args, env), 0);
+}
+
+static void close_cluster(struct uv_cluster *c)
+{
+    uv_cluster_close(c);
+    uv_run(&fake_loop, UV_RUN_NOWAIT);
+    uv_cluster_free(c);
+}
+
+static void test_child_speaks_and_ends(void **state)
+{
+    (void)state;
+    struct uv_cluster c;
+    run_child(&c, "echo one; echo two; printf half; exit 3", 1);
+    assert_true(c.child[0].port > 0);
+    FAKE_RUN_UNTIL(n_children_ended == 1);
+    assert_int_equal(n_lines, 2); /* What has no end is no line. */
+    assert_string_equal(last_line, "two");
+    assert_int_equal(c.child[0].status, 3);
+    close_cluster(&c);
+}
+
+static void test_child_is_stopped(void **state)
+{
+    (void)state;
+    struct uv_cluster c;
+    run_child(&c, "echo up; exec cat <&4", 1);
+    FAKE_RUN_UNTIL(n_lines == 1);
+    uv_cluster_stop(&c);
+    FAKE_RUN_UNTIL(n_children_ended == 1);
+    assert_int_equal(c.child[0].signal, SIGTERM);
+    close_cluster(&c);
+}
+
+/* The leash: its end is told to the child by the parent's death, here by the
+ * closing of the parent's end. */
+static void test_leash(void **state)
+{
+    (void)state;
+    struct uv_cluster c;
+    run_child(&c, "echo up; cat <&4 >/dev/null; exit 5", 1);
+    FAKE_RUN_UNTIL(n_lines == 1);
+    close(c.leash[1]);
+    c.leash[1] = -1;
+    FAKE_RUN_UNTIL(n_children_ended == 1);
+    assert_int_equal(c.child[0].status, 5);
+    close_cluster(&c);
+}
+
+static void test_over_long_line(void **state)
+{
+    (void)state;
+    struct uv_cluster c;
+    run_child(&c, "i=0; while [ $i -lt 3000 ]; do printf 1234567890; i=$((i+1)); done; echo; echo short", 1);
+    FAKE_RUN_UNTIL(n_children_ended == 1);
+    assert_int_equal(n_lines, 1);
+    assert_string_equal(last_line, "short");
+    close_cluster(&c);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_split),
+        cmocka_unit_test(test_numeric_and_back),
+        cmocka_unit_test(test_metrics_line),
+        cmocka_unit_test_setup_teardown(test_observer, fake_setup, fake_teardown),
+        cmocka_unit_test_setup_teardown(test_child_speaks_and_ends, fake_setup, fake_teardown),
+        cmocka_unit_test_setup_teardown(test_child_is_stopped, fake_setup, fake_teardown),
+        cmocka_unit_test_setup_teardown(test_leash, fake_setup, fake_teardown),
+        cmocka_unit_test_setup_teardown(test_over_long_line, fake_setup, fake_teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

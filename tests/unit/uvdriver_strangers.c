@@ -1,0 +1,269 @@
+/* tests/unit/uvdriver_strangers.c -- what comes to an open port: not one byte back, no allocation, a counter. */
+#include "tests/unit/uvdriver_fake.h"
+
+#include "nn/rng.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* Counts allocations of this process while armed. Sanitizers have their own
+ * allocator, so there it counts nothing. */
+static bool armed;
+static uint32_t n_allocations;
+#if defined(__GLIBC__) && !defined(HEARSAY_SANITIZED)
+#define COUNTS_ALLOCATIONS 1
+extern void *__libc_malloc(size_t n);
+extern void *__libc_calloc(size_t n, size_t size);
+extern void *__libc_realloc(void *p, size_t n);
+void *malloc(size_t n)
+{
+    n_allocations += armed;
+    return __libc_malloc(n);
+}
+void *calloc(size_t n, size_t size)
+{
+    n_allocations += armed;
+    return __libc_calloc(n, size);
+}
+void *realloc(void *p, size_t n)
+{
+    n_allocations += armed;
+    return __libc_realloc(p, n);
+}
+#else
+#define COUNTS_ALLOCATIONS 0
+#endif
+
+enum { BATCH = 40 };
+static struct fake a, b;
+
+static int connect_raw(void)
+{
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_true(fd >= 0);
+    struct sockaddr_in to = {.sin_family = AF_INET,
+                             .sin_port = htons(uv_driver_port(a.driver)),
+                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof to), 0);
+    assert_int_equal(fcntl(fd, F_SETFL, O_NONBLOCK), 0);
+    return fd;
+}
+
+/* One of the ways to knock; some wait for the deadline. */
+static void knock(int fd, uint32_t i)
+{
+    static const char http[] = "GET / HTTP/1.1\r\nHost: peer\r\n\r\n"
+                               "                                             ";
+    uint8_t junk[4096];
+    uint64_t key = rng_key(1, RNG_TEST, i, 0);
+    for (size_t k = 0; k < sizeof junk; k++)
+        junk[k] = (uint8_t)rng_at(key, k);
+    ssize_t n = 0;
+    switch (i % 8) {
+    case 0: n = write(fd, junk, sizeof junk); break;
+    case 1: n = write(fd, http, sizeof http); break;
+    case 2: break;                                          /* Silence. */
+    case 3: n = write(fd, junk, 1); break;                  /* Slow bytes. */
+    case 4: n = shutdown(fd, SHUT_WR); break;               /* Early FIN. */
+    case 5: n = write(fd, junk, CHANNEL_MSG1); break;       /* Of just the right size. */
+    case 6: n = write(fd, junk, CHANNEL_MSG1 - 1);          /* One short, then FIN. */
+        n = n < 0 ? n : shutdown(fd, SHUT_WR);
+        break;
+    case 7: { /* A reset. */
+        struct linger linger = {.l_onoff = 1};
+        n = setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof linger);
+        break;
+    }
+    }
+    assert_true(n >= 0);
+}
+
+/* True once the other end has closed; not one byte may come. */
+static bool ended_silently(int fd)
+{
+    char byte;
+    ssize_t n = recv(fd, &byte, 1, 0);
+    assert_true(n <= 0);
+    return n == 0 || (errno != EAGAIN && errno != EWOULDBLOCK);
+}
+
+static bool all_ended(int *fd, uint32_t n)
+{
+    bool all = true;
+    for (uint32_t i = 0; i < n; i++) {
+        if (fd[i] >= 0 && ended_silently(fd[i])) {
+            close(fd[i]);
+            fd[i] = -1;
+        }
+        all &= fd[i] < 0;
+    }
+    return all;
+}
+
+static void ping(uint32_t n_before)
+{
+    static const uint8_t byte[1] = {1};
+    b.todo.sends[0] = (struct node_send){.link = b.link[0], .head = byte, .n_head = 1};
+    b.todo.n_sends = 1;
+    fake_poke(&b);
+    FAKE_RUN_UNTIL(a.n_recv > n_before);
+}
+
+static void open_with_session(uint32_t handshake_ms)
+{
+    fake_init(&a, 'a');
+    fake_init(&b, 'b');
+    a.config.link.handshake_ms = handshake_ms;
+    fake_open(&a);
+    fake_open(&b);
+    fake_dial(&b, a.address, 1);
+    FAKE_RUN_UNTIL(a.n_up == 1 && b.n_up == 1);
+}
+
+static void close_all(void)
+{
+    fake_exit(&a);
+    fake_exit(&b);
+    fake_close(&a);
+    fake_close(&b);
+}
+
+static void test_junk_changes_a_counter(void **state)
+{
+    (void)state;
+    open_with_session(30);
+    uint32_t n = 0;
+    for (uint32_t round = 0; round < 25; round++) {
+        int fd[BATCH];
+        if (round == 1 && COUNTS_ALLOCATIONS)
+            armed = true; /* libuv's table of descriptors has grown by now. */
+        for (uint32_t i = 0; i < BATCH; i++) {
+            fd[i] = connect_raw();
+            knock(fd[i], n++);
+            if ((n - 1) % 8 == 7) {
+                close(fd[i]);
+                fd[i] = -1;
+            }
+        }
+        FAKE_RUN_UNTIL(all_ended(fd, BATCH) && uv_driver_counts(a.driver)->strangers == n);
+    }
+    armed = false;
+    assert_int_equal(n, 1000);
+    assert_int_equal(n_allocations, 0);
+    ping(a.n_recv); /* The session has not noticed. */
+    fake_poke(&a);
+    assert_int_equal(a.n_strangers, 1000);
+    assert_int_equal(a.bytes_sent, CHANNEL_MSG2);
+    assert_int_equal(a.n_up, 1);
+    assert_int_equal(a.n_down + a.n_clean, 0);
+    close_all();
+}
+
+/* More silent ones than half-open slots: newer ones push out older ones, and
+ * an honest peer comes in at once, long before any deadline. */
+static void test_flood_does_not_shut_the_door(void **state)
+{
+    (void)state;
+    int fd[300];
+    open_with_session(60 * 1000);
+    for (uint32_t i = 0; i < 300; i++) {
+        fd[i] = connect_raw();
+        if (i % 16 == 0)
+            uv_run(&fake_loop, UV_RUN_NOWAIT);
+    }
+    FAKE_RUN_UNTIL(uv_driver_counts(a.driver)->accepted == 301);
+    assert_true(uv_driver_counts(a.driver)->evicted >= 300 - 64);
+    fake_dial(&b, a.address, 2);
+    FAKE_RUN_UNTIL(a.n_up == 2);
+    for (uint32_t i = 0; i < 300; i++)
+        close(fd[i]);
+    FAKE_RUN_UNTIL(uv_driver_counts(a.driver)->strangers == 300);
+    close_all();
+}
+
+static void test_one_address_has_its_share(void **state)
+{
+    (void)state;
+    int fd[10];
+    fake_init(&a, 'a');
+    a.config.accept.per_loopback = 8;
+    fake_open(&a);
+    for (uint32_t i = 0; i < 10; i++)
+        fd[i] = connect_raw();
+    FAKE_RUN_UNTIL(uv_driver_counts(a.driver)->accepted == 10);
+    assert_int_equal(uv_driver_counts(a.driver)->refused, 2);
+    for (uint32_t i = 0; i < 10; i++)
+        close(fd[i]);
+    fake_exit(&a);
+    fake_close(&a);
+}
+
+/* The deadline is for the whole handshake: bytes do not prolong it. */
+static void test_slow_bytes_do_not_prolong(void **state)
+{
+    (void)state;
+    fake_init(&a, 'a');
+    a.config.link.handshake_ms = 40;
+    fake_open(&a);
+    int fd = connect_raw();
+    uint64_t begin = uv_hrtime();
+    uint32_t n = 0;
+    while (!ended_silently(fd)) {
+        if (n < CHANNEL_MSG1 - 1 && uv_hrtime() - begin > n * 2000000ull)
+            n += (uint32_t)(send(fd, "x", 1, MSG_NOSIGNAL) == 1);
+        uv_run(&fake_loop, UV_RUN_NOWAIT);
+    }
+    assert_true(uv_hrtime() - begin >= 39000000);
+    assert_true(n > 1);
+    close(fd);
+    FAKE_RUN_UNTIL(uv_driver_counts(a.driver)->strangers == 1);
+    fake_exit(&a);
+    fake_close(&a);
+}
+
+/* Without file descriptors the sessions live, nothing spins, and the door
+ * opens again. */
+static void test_no_file_descriptors(void **state)
+{
+    (void)state;
+    struct rlimit before, low;
+    int fd[64], hold[1024];
+    uint32_t n_hold = 0, n = 0;
+    open_with_session(60 * 1000);
+    for (n = 0; n < 4; n++)
+        fd[n] = connect_raw(); /* Waiting in the backlog. */
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    low = before;
+    low.rlim_cur = 128;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &low), 0);
+    while (n_hold < 1024 && (hold[n_hold] = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0)
+        n_hold++;
+    ping(a.n_recv);
+    ping(a.n_recv);
+    assert_int_equal(a.n_down, 0);
+    while (n_hold > 0)
+        close(hold[--n_hold]);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    fake_dial(&b, a.address, 2);
+    FAKE_RUN_UNTIL(a.n_up == 2);
+    while (n > 0)
+        close(fd[--n]);
+    close_all();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_junk_changes_a_counter, fake_setup, fake_teardown),
+        cmocka_unit_test_setup_teardown(test_flood_does_not_shut_the_door, fake_setup, fake_teardown),
+        cmocka_unit_test_setup_teardown(test_one_address_has_its_share, fake_setup, fake_teardown),
+        cmocka_unit_test_setup_teardown(test_slow_bytes_do_not_prolong, fake_setup, fake_teardown),
+        cmocka_unit_test_setup_teardown(test_no_file_descriptors, fake_setup, fake_teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

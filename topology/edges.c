@@ -1,0 +1,252 @@
+/* topology/edges.c -- a graph given by its edges: "edges:0-1,1-2,...".
+ *
+ * Canonical: smaller end first, ascending, each edge once. An edge with an end
+ * that is not among the n peers is left out; what then falls apart is joined
+ * by an edge from the smallest peer of each part to that of the next, so that
+ * any number of peers gives a connected graph.
+ */
+#include "topology/family.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int compare_pairs(const void *a, const void *b)
+{
+    const uint32_t *x = a, *y = b;
+    if (x[0] != y[0])
+        return x[0] < y[0] ? -1 : 1;
+    return (x[1] > y[1]) - (x[1] < y[1]);
+}
+
+/* Write the edges canonically. Sorts them in place. */
+static int write_edges(struct topology_edges *e, char *out, size_t cap,
+                       char error[TOPOLOGY_ERROR_MAX])
+{
+    qsort(e->pair, e->n, sizeof e->pair[0], compare_pairs);
+    size_t at = 0, written = 0;
+    out[0] = '\0';
+    for (size_t i = 0; i < e->n; i++) {
+        if (i > 0 && compare_pairs(e->pair[i], e->pair[i - 1]) == 0)
+            continue;
+        int n = snprintf(out + at, cap - at, "%s%u-%u", at ? "," : "",
+                         e->pair[i][0], e->pair[i][1]);
+        if (n < 0 || (size_t)n >= cap - at) {
+            snprintf(error, TOPOLOGY_ERROR_MAX,
+                     "topology edges: %zu edges are too many: the run carries %d bytes of them, room for the first %zu",
+                     e->n, (int)cap - 1, written);
+            return -EINVAL;
+        }
+        at += (size_t)n;
+        written++;
+    }
+    return 0;
+}
+
+/* Add an edge with its smaller end first. */
+static int add_ordered(struct topology_edges *e, uint32_t a, uint32_t b)
+{
+    return topology_edges_add(e, a < b ? a : b, a < b ? b : a);
+}
+
+/* Read "0-1,1-2" into e. 0, -EINVAL with *p at what was not understood, or
+ * -ENOMEM. */
+static int read_inline(struct topology_edges *e, const char **p)
+{
+    for (;;) {
+        const char *begin = *p;
+        uint32_t a, b;
+        if (!topology_number(p, &a) || **p != '-' || (++*p, !topology_number(p, &b))
+            || a == b || (**p != ',' && **p != '\0')) {
+            *p = begin;
+            return -EINVAL;
+        }
+        if (add_ordered(e, a, b))
+            return -ENOMEM;
+        if (**p == '\0')
+            return 0;
+        ++*p;
+    }
+}
+
+static int edges_canonical(const char *arg, char *out, size_t cap,
+                           char error[TOPOLOGY_ERROR_MAX])
+{
+    struct topology_edges e = {.n = 0};
+    const char *p = arg ? arg : "";
+    int r = read_inline(&e, &p);
+    if (r == -EINVAL)
+        topology_refuse(error, "edges", p, "edges of two different peers, as in edges:0-1,1-2");
+    else if (r)
+        snprintf(error, TOPOLOGY_ERROR_MAX, "topology edges: out of memory");
+    else
+        r = write_edges(&e, out, cap, error);
+    free(e.pair);
+    return r ? -EINVAL : 0;
+}
+
+/* ---- a file's text ------------------------------------------------------ */
+
+static const char *skip_blanks(const char *p, const char *end)
+{
+    while (p < end && (*p == ' ' || *p == '\t' || *p == '\r'))
+        p++;
+    return p;
+}
+
+/* Read a number inside [*p, end), which has a NUL or newline behind it. */
+static bool take_number(const char **p, const char *end, uint32_t *value)
+{
+    *p = skip_blanks(*p, end);
+    return *p < end && topology_number(p, value);
+}
+
+/* One line without its newline: an edge, or nothing. 0, -EINVAL or -ENOMEM. */
+static int read_line(struct topology_edges *e, const char *p, const char *end)
+{
+    const char *comment = memchr(p, '#', (size_t)(end - p));
+    end = comment ? comment : end;
+    p = skip_blanks(p, end);
+    if (p == end)
+        return 0;
+    uint32_t a, b;
+    if (!take_number(&p, end, &a) || p == end || (*p != ' ' && *p != '\t')
+        || !take_number(&p, end, &b) || skip_blanks(p, end) != end || a == b)
+        return -EINVAL;
+    return add_ordered(e, a, b);
+}
+
+/* Copy a line out, ended by NUL, for the message. */
+static void refuse_line(char error[TOPOLOGY_ERROR_MAX], size_t number,
+                        const char *line, size_t n)
+{
+    char where[32], found[64];
+    snprintf(where, sizeof where, "edges, line %zu", number);
+    n = n < sizeof found - 1 ? n : sizeof found - 1;
+    memcpy(found, line, n);
+    found[n] = '\0';
+    topology_refuse(error, where, found, "two different peers, as in '0 1'");
+}
+
+static int read_lines(struct topology_edges *e, const char *text, size_t len,
+                      char error[TOPOLOGY_ERROR_MAX])
+{
+    const char *end = text + len;
+    size_t number = 1;
+    for (const char *line = text; line < end; number++) {
+        const char *stop = memchr(line, '\n', (size_t)(end - line));
+        stop = stop ? stop : end;
+        int r = read_line(e, line, stop);
+        if (r == -EINVAL)
+            refuse_line(error, number, line, (size_t)(stop - line));
+        else if (r)
+            snprintf(error, TOPOLOGY_ERROR_MAX, "topology edges: out of memory");
+        if (r)
+            return -EINVAL;
+        line = stop < end ? stop + 1 : end;
+    }
+    return 0;
+}
+
+int topology_edges_text(const char *text, size_t len,
+                        char canonical[TOPOLOGY_SPEC_MAX],
+                        char error[TOPOLOGY_ERROR_MAX])
+{
+    static const char prefix[] = "edges:";
+    size_t n = sizeof prefix - 1;
+    struct topology_edges e = {.n = 0};
+    /* Numbers are read up to the first byte that is no digit: give the last
+     * line one. */
+    char *copy = malloc(len + 1);
+    if (!copy) {
+        snprintf(error, TOPOLOGY_ERROR_MAX, "topology edges: out of memory");
+        return -EINVAL;
+    }
+    memcpy(copy, text, len);
+    copy[len] = '\0';
+    int r = read_lines(&e, copy, len, error);
+    if (!r && e.n == 0) {
+        snprintf(error, TOPOLOGY_ERROR_MAX, "topology edges: no edge found, expected lines as '0 1'");
+        r = -EINVAL;
+    }
+    char out[TOPOLOGY_SPEC_MAX];
+    memcpy(out, prefix, n);
+    if (!r)
+        r = write_edges(&e, out + n, sizeof out - n, error);
+    if (!r)
+        memcpy(canonical, out, sizeof out);
+    free(e.pair);
+    free(copy);
+    return r;
+}
+
+/* ---- building ----------------------------------------------------------- */
+
+/* Root of v's part, with the path halved on the way. */
+static uint32_t find_root(uint32_t *parent, uint32_t v)
+{
+    while (parent[v] != v)
+        v = parent[v] = parent[parent[v]];
+    return v;
+}
+
+/* Join parts: afterwards the edges connect 0..n-1. Roots are the smallest
+ * vertices of their parts. */
+static int join_parts(struct topology_edges *e, uint32_t n)
+{
+    uint32_t *parent = malloc(n * sizeof *parent);
+    if (!parent)
+        return -ENOMEM;
+    for (uint32_t v = 0; v < n; v++)
+        parent[v] = v;
+    for (size_t i = 0; i < e->n; i++) {
+        uint32_t a = find_root(parent, e->pair[i][0]);
+        uint32_t b = find_root(parent, e->pair[i][1]);
+        parent[a > b ? a : b] = a > b ? b : a;
+    }
+    uint32_t last = 0; /* Vertex 0 is the root of its part. */
+    int r = 0;
+    for (uint32_t v = 1; v < n && !r; v++)
+        if (parent[v] == v) {
+            r = topology_edges_add(e, last, v);
+            last = v;
+        }
+    free(parent);
+    return r;
+}
+
+static int edges_build(struct topology_edges *e, const char *arg, uint32_t n,
+                       uint64_t seed)
+{
+    (void)seed;
+    assert(arg);
+    int r = read_inline(e, &arg);
+    if (r)
+        return r;
+    size_t kept = 0;
+    for (size_t i = 0; i < e->n; i++)
+        if (e->pair[i][1] < n) {
+            memmove(e->pair[kept], e->pair[i], sizeof e->pair[0]);
+            kept++;
+        }
+    e->n = kept;
+    return join_parts(e, n);
+}
+
+static uint32_t edges_peers(const char *arg)
+{
+    struct topology_edges e = {.n = 0};
+    uint32_t last = 0;
+    if (read_inline(&e, &arg) == 0)
+        for (size_t i = 0; i < e.n; i++)
+            last = e.pair[i][1] > last ? e.pair[i][1] : last;
+    free(e.pair);
+    return last + 1;
+}
+
+const struct topology topology_edges_family = {
+    .name = "edges", .help = "edges:FILE -- lines 'i j', or edges:0-1,1-2",
+    .canonical = edges_canonical, .build = edges_build, .peers = edges_peers,
+};

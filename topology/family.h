@@ -1,0 +1,35 @@
+/* topology/family.h -- inside topology/ only: edges being collected, numbers in specs. */
+#ifndef TOPOLOGY_FAMILY_H
+#define TOPOLOGY_FAMILY_H
+
+#include "topology/topology.h"
+
+/* Undirected edges in any order, each once or more, loops allowed: what is
+ * double or a loop is dropped when the graph is made of them. */
+struct topology_edges
+{
+    uint32_t (*pair)[2];
+    size_t n, cap;
+};
+
+/* Append one edge. 0 or -ENOMEM. */
+int topology_edges_add(struct topology_edges *e, uint32_t a, uint32_t b);
+
+/* Make g, of n vertices, from the edges. On failure (-EINVAL: too many;
+ * -ENOMEM) g holds nothing. O(n + m log degree). */
+int topology_edges_graph(const struct topology_edges *e, uint32_t n,
+                         struct graph *g);
+
+/* Read a whole number of at most TOPOLOGY_NUMBER_MAX, no sign, no blank, at
+ * *text and move *text behind it. */
+bool topology_number(const char **text, uint32_t *value);
+
+/* Write a sentence; returns -EINVAL. What was found may be anything: it is
+ * cut short and made printable. */
+int topology_refuse(char error[TOPOLOGY_ERROR_MAX], const char *family,
+                    const char *found, const char *expected);
+
+extern const struct topology topology_ring, topology_torus, topology_complete,
+    topology_exponential, topology_regular, topology_edges_family;
+
+#endif

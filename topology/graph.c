@@ -1,0 +1,70 @@
+/* topology/graph.c -- what can be asked of a graph: breadth-first searches. */
+#include "topology/topology.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+void graph_close(struct graph *g)
+{
+    free(g->first);
+    free(g->neighbour);
+    *g = (struct graph){.n = 0};
+}
+
+uint32_t graph_degree(const struct graph *g, uint32_t v)
+{
+    assert(v < g->n);
+    return g->first[v + 1] - g->first[v];
+}
+
+/* Hops from `from` to the farthest vertex, UINT32_MAX where one is out of
+ * reach. `queue` and `hops` are scratch of n each. */
+static uint32_t search(const struct graph *g, uint32_t from, uint32_t *queue,
+                       uint32_t *hops)
+{
+    memset(hops, 0xff, g->n * sizeof *hops);
+    uint32_t head = 0, tail = 0;
+    hops[from] = 0;
+    queue[tail++] = from;
+    while (head < tail) {
+        uint32_t v = queue[head++];
+        for (uint32_t i = g->first[v]; i < g->first[v + 1]; i++) {
+            uint32_t w = g->neighbour[i];
+            if (hops[w] == UINT32_MAX) {
+                hops[w] = hops[v] + 1;
+                queue[tail++] = w;
+            }
+        }
+    }
+    return tail == g->n ? hops[queue[tail - 1]] : UINT32_MAX;
+}
+
+/* The largest eccentricity among the vertices [begin, end). */
+static uint32_t farthest(const struct graph *g, uint32_t begin, uint32_t end)
+{
+    uint32_t *scratch = malloc(2 * (size_t)g->n * sizeof *scratch);
+    uint32_t max = scratch ? 0 : UINT32_MAX;
+    for (uint32_t v = begin; v < end && max != UINT32_MAX; v++) {
+        uint32_t hops = search(g, v, scratch, scratch + g->n);
+        max = hops > max ? hops : max;
+    }
+    free(scratch);
+    return max;
+}
+
+uint32_t graph_eccentricity(const struct graph *g, uint32_t v)
+{
+    assert(v < g->n);
+    return farthest(g, v, v + 1);
+}
+
+uint32_t graph_diameter(const struct graph *g)
+{
+    return farthest(g, 0, g->n);
+}
+
+bool graph_connected(const struct graph *g)
+{
+    return farthest(g, 0, 1) != UINT32_MAX;
+}

@@ -1,0 +1,232 @@
+/* topology/regular.c -- random K-regular graphs.
+ *
+ * Pairing (Bollobas 1980): K stubs a vertex, shuffled, taken in pairs. Pairs
+ * that would be loops or doubles are repaired by switching: the bad pair (a, b)
+ * and a random edge (c, d) become (a, c) and (b, d) where both are new. The
+ * result is near to uniform. One that is not connected is drawn again.
+ *
+ * K of more than half of the others is drawn as the complement of a sparse
+ * graph, where switching has room. K = 2 must be one cycle: a random order of
+ * the vertices is that directly.
+ *
+ * Where there is no such graph: n <= K + 1 gives the complete graph; n and K
+ * both odd give one random vertex a degree of K + 1.
+ */
+#include "nn/rng.h"
+#include "topology/family.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    ATTEMPTS_MAX = 1000, /* A draw fails once in ten at the worst: never reached. */
+    SWITCHES_MAX = 10000 /* Tries to repair one pair. */
+};
+
+/* A graph under construction: degree[v] is what v shall have, row v of
+ * `neighbour` (K + 1 wide) holds have[v] so far, edges[] each edge once. */
+struct draw
+{
+    uint32_t n, width, n_edges;
+    uint32_t *degree, *have, *neighbour, *stub;
+    uint32_t (*edge)[2];
+    struct rng rng;
+};
+
+static bool adjacent(const struct draw *d, uint32_t a, uint32_t b)
+{
+    const uint32_t *row = d->neighbour + (size_t)a * d->width;
+    for (uint32_t i = 0; i < d->have[a]; i++)
+        if (row[i] == b)
+            return true;
+    return false;
+}
+
+static void link_end(struct draw *d, uint32_t a, uint32_t b)
+{
+    d->neighbour[(size_t)a * d->width + d->have[a]++] = b;
+}
+
+static void unlink_end(struct draw *d, uint32_t a, uint32_t b)
+{
+    uint32_t *row = d->neighbour + (size_t)a * d->width;
+    uint32_t i = 0;
+    while (row[i] != b)
+        i++;
+    row[i] = row[--d->have[a]];
+}
+
+static void set_edge(struct draw *d, uint32_t at, uint32_t a, uint32_t b)
+{
+    d->edge[at][0] = a;
+    d->edge[at][1] = b;
+    link_end(d, a, b);
+    link_end(d, b, a);
+}
+
+static bool new_edge(const struct draw *d, uint32_t a, uint32_t b)
+{
+    return a != b && !adjacent(d, a, b);
+}
+
+/* Bring in the bad pair (a, b) by switching it with a random edge. */
+static bool repair(struct draw *d, uint32_t a, uint32_t b)
+{
+    for (uint32_t i = 0; i < SWITCHES_MAX && d->n_edges > 0; i++) {
+        uint32_t at = (uint32_t)rng_below(&d->rng, d->n_edges);
+        uint32_t side = (uint32_t)rng_below(&d->rng, 2);
+        uint32_t c = d->edge[at][side], e = d->edge[at][1 - side];
+        if (!new_edge(d, a, c) || !new_edge(d, b, e))
+            continue;
+        unlink_end(d, c, e);
+        unlink_end(d, e, c);
+        set_edge(d, at, a, c);
+        set_edge(d, d->n_edges++, b, e);
+        return true;
+    }
+    return false;
+}
+
+/* Draw a simple graph with the wanted degrees. False where repair got stuck. */
+static bool draw_pairs(struct draw *d)
+{
+    size_t n_stubs = 0, n_bad = 0;
+    for (uint32_t v = 0; v < d->n; v++) {
+        d->have[v] = 0;
+        for (uint32_t i = 0; i < d->degree[v]; i++)
+            d->stub[n_stubs++] = v;
+    }
+    assert(n_stubs % 2 == 0);
+    rng_shuffle(&d->rng, d->stub, n_stubs);
+    d->n_edges = 0;
+    for (size_t i = 0; i < n_stubs; i += 2) {
+        uint32_t a = d->stub[i], b = d->stub[i + 1];
+        if (new_edge(d, a, b)) {
+            set_edge(d, d->n_edges++, a, b);
+        } else { /* Kept at the front of stub[], which is read already. */
+            d->stub[2 * n_bad] = a;
+            d->stub[2 * n_bad++ + 1] = b;
+        }
+    }
+    for (size_t i = 0; i < n_bad; i++)
+        if (!repair(d, d->stub[2 * i], d->stub[2 * i + 1]))
+            return false;
+    return true;
+}
+
+/* Put the drawn edges, or all the others, into e. */
+static int collect(const struct draw *d, bool complement, struct topology_edges *e)
+{
+    e->n = 0;
+    int r = 0;
+    for (uint32_t i = 0; i < d->n_edges && !complement && !r; i++)
+        r = topology_edges_add(e, d->edge[i][0], d->edge[i][1]);
+    for (uint32_t a = 0; a < d->n && complement; a++)
+        for (uint32_t b = a + 1; b < d->n && !r; b++)
+            if (!adjacent(d, a, b))
+                r = topology_edges_add(e, a, b);
+    return r;
+}
+
+static int is_connected(const struct topology_edges *e, uint32_t n, bool *yes)
+{
+    struct graph g;
+    int r = topology_edges_graph(e, n, &g);
+    if (r)
+        return r;
+    *yes = graph_connected(&g);
+    graph_close(&g);
+    return 0;
+}
+
+static int draw_until_connected(struct draw *d, bool complement,
+                                struct topology_edges *e)
+{
+    for (uint32_t i = 0; i < ATTEMPTS_MAX; i++) {
+        if (!draw_pairs(d))
+            continue;
+        bool connected = false;
+        int r = collect(d, complement, e);
+        if (!r)
+            r = is_connected(e, d->n, &connected);
+        if (r || connected)
+            return r;
+    }
+    return -EINVAL;
+}
+
+static int draw_regular(struct topology_edges *e, uint32_t k, uint32_t n,
+                        struct rng rng)
+{
+    bool complement = k > (n - 1) / 2;
+    uint32_t sparse = complement ? n - 1 - k : k;
+    size_t n_stubs = (size_t)n * (sparse + 1);
+    struct draw d = {.n = n, .width = sparse + 1, .rng = rng};
+    d.degree = malloc(n * sizeof *d.degree);
+    d.have = malloc(n * sizeof *d.have);
+    d.neighbour = malloc(n_stubs * sizeof *d.neighbour);
+    d.stub = malloc(n_stubs * sizeof *d.stub);
+    d.edge = malloc(n_stubs * sizeof *d.edge);
+    int r = -ENOMEM;
+    if (d.degree && d.have && d.neighbour && d.stub && d.edge) {
+        for (uint32_t v = 0; v < n; v++)
+            d.degree[v] = sparse;
+        if ((uint64_t)n * k % 2 == 1) {
+            uint32_t v = (uint32_t)rng_below(&d.rng, n);
+            d.degree[v] = complement ? sparse - 1 : sparse + 1;
+        }
+        r = draw_until_connected(&d, complement, e);
+    }
+    free(d.degree);
+    free(d.have);
+    free(d.neighbour);
+    free(d.stub);
+    free(d.edge);
+    return r;
+}
+
+static int random_cycle(struct topology_edges *e, uint32_t n, struct rng rng)
+{
+    uint32_t *order = malloc(n * sizeof *order);
+    int r = order ? 0 : -ENOMEM;
+    for (uint32_t i = 0; i < n && !r; i++)
+        order[i] = i;
+    if (!r)
+        rng_shuffle(&rng, order, n);
+    for (uint32_t i = 0; i < n && !r; i++)
+        r = topology_edges_add(e, order[i], order[(i + 1) % n]);
+    free(order);
+    return r;
+}
+
+static int regular_build(struct topology_edges *e, const char *arg, uint32_t n,
+                         uint64_t seed)
+{
+    uint32_t k = 0;
+    if (!topology_number(&arg, &k))
+        return -EINVAL;
+    if (n <= k + 1)
+        return topology_complete.build(e, NULL, n, seed);
+    struct rng rng = rng_stream(rng_key(seed, RNG_TOPOLOGY, n, k));
+    return k == 2 ? random_cycle(e, n, rng) : draw_regular(e, k, n, rng);
+}
+
+static int regular_canonical(const char *arg, char *out, size_t cap,
+                             char error[TOPOLOGY_ERROR_MAX])
+{
+    const char *p = arg ? arg : "";
+    uint32_t k;
+    if (!topology_number(&p, &k) || *p || k < 2)
+        return topology_refuse(error, "regular", arg ? arg : "",
+                               "K neighbours, 2 or more, as in regular:4");
+    snprintf(out, cap, "%u", k);
+    return 0;
+}
+
+const struct topology topology_regular = {
+    .name = "regular", .help = "regular:K -- a random graph, K neighbours each",
+    .canonical = regular_canonical, .build = regular_build,
+};

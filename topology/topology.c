@@ -1,0 +1,181 @@
+#include "topology/topology.h"
+
+#include "topology/family.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const struct topology *const topology_all[] = {
+    &topology_ring,        &topology_torus,   &topology_complete,
+    &topology_exponential, &topology_regular, &topology_edges_family, NULL,
+};
+
+/* ---- specs -------------------------------------------------------------- */
+
+bool topology_number(const char **text, uint32_t *value)
+{
+    uint32_t v = 0;
+    const char *p = *text;
+    if (*p < '0' || *p > '9')
+        return false;
+    for (; *p >= '0' && *p <= '9'; p++) {
+        v = v * 10 + (uint32_t)(*p - '0');
+        if (v > TOPOLOGY_NUMBER_MAX)
+            return false;
+    }
+    *text = p;
+    *value = v;
+    return true;
+}
+
+int topology_refuse(char error[TOPOLOGY_ERROR_MAX], const char *family,
+                    const char *found, const char *expected)
+{
+    char shown[48];
+    size_t n = 0;
+    for (; found[n] && n + 4 < sizeof shown; n++)
+        shown[n] = found[n] >= ' ' && found[n] <= '~' ? found[n] : '?';
+    strcpy(shown + n, found[n] ? "..." : "");
+    snprintf(error, TOPOLOGY_ERROR_MAX, "topology %s: found '%s', expected %s",
+             family, shown, expected);
+    return -EINVAL;
+}
+
+/* The family a spec names, and its argument; NULL where there is none. */
+static const struct topology *find_family(const char *spec, const char **arg)
+{
+    size_t n = strcspn(spec, ":");
+    *arg = spec[n] == ':' ? spec + n + 1 : NULL;
+    for (size_t i = 0; topology_all[i]; i++)
+        if (strlen(topology_all[i]->name) == n
+            && memcmp(topology_all[i]->name, spec, n) == 0)
+            return topology_all[i];
+    return NULL;
+}
+
+int topology_canonical(const char *spec, char canonical[TOPOLOGY_SPEC_MAX],
+                       char error[TOPOLOGY_ERROR_MAX])
+{
+    const char *arg;
+    const struct topology *family = find_family(spec, &arg);
+    if (!family)
+        return topology_refuse(error, "of no known kind", spec,
+                               "ring, torus[:RxC], complete, exponential, regular:K or edges:...");
+    char text[TOPOLOGY_SPEC_MAX];
+    size_t n = strlen(family->name);
+    int r = family->canonical(arg, text, sizeof text - n - 1, error);
+    if (r)
+        return r;
+    snprintf(canonical, TOPOLOGY_SPEC_MAX, "%s%s%.*s", family->name,
+             text[0] ? ":" : "", (int)(sizeof text - n - 2), text);
+    return 0;
+}
+
+uint32_t topology_peers(const char *spec)
+{
+    char canonical[TOPOLOGY_SPEC_MAX], error[TOPOLOGY_ERROR_MAX];
+    if (topology_canonical(spec, canonical, error))
+        return 0;
+    const char *arg;
+    const struct topology *family = find_family(canonical, &arg);
+    return arg && family->peers ? family->peers(arg) : 0;
+}
+
+/* ---- edges to graph ----------------------------------------------------- */
+
+int topology_edges_add(struct topology_edges *e, uint32_t a, uint32_t b)
+{
+    if (e->n == e->cap) {
+        size_t cap = e->cap ? 2 * e->cap : 64;
+        void *p = realloc(e->pair, cap * sizeof e->pair[0]);
+        if (!p)
+            return -ENOMEM;
+        e->pair = p;
+        e->cap = cap;
+    }
+    e->pair[e->n][0] = a;
+    e->pair[e->n][1] = b;
+    e->n++;
+    return 0;
+}
+
+static int compare_u32(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Sort each vertex' neighbours and close the gaps that doubles leave. */
+static void sort_rows(struct graph *g)
+{
+    uint32_t kept = 0;
+    for (uint32_t v = 0; v < g->n; v++) {
+        uint32_t begin = g->first[v], end = g->first[v + 1];
+        qsort(g->neighbour + begin, end - begin, sizeof *g->neighbour, compare_u32);
+        g->first[v] = kept;
+        for (uint32_t i = begin; i < end; i++)
+            if (i == begin || g->neighbour[i] != g->neighbour[i - 1])
+                g->neighbour[kept++] = g->neighbour[i];
+    }
+    g->first[g->n] = kept;
+}
+
+int topology_edges_graph(const struct topology_edges *e, uint32_t n,
+                         struct graph *g)
+{
+    *g = (struct graph){.n = n};
+    if (e->n > UINT32_MAX / 2 || n == UINT32_MAX)
+        return -EINVAL;
+    g->first = calloc((size_t)n + 1, sizeof *g->first);
+    g->neighbour = malloc((2 * e->n + 1) * sizeof *g->neighbour);
+    if (!g->first || !g->neighbour) {
+        graph_close(g);
+        return -ENOMEM;
+    }
+    /* Counting sort by vertex: first[v] is where v's row begins, then (while
+     * the rows are filled) where its next neighbour goes. */
+    for (size_t i = 0; i < e->n; i++) {
+        uint32_t a = e->pair[i][0], b = e->pair[i][1];
+        assert(a < n && b < n);
+        if (a != b) {
+            g->first[a]++;
+            g->first[b]++;
+        }
+    }
+    uint32_t total = 0;
+    for (uint32_t v = 0; v <= n; v++) {
+        uint32_t degree = g->first[v];
+        g->first[v] = total;
+        total += degree;
+    }
+    for (size_t i = 0; i < e->n; i++) {
+        uint32_t a = e->pair[i][0], b = e->pair[i][1];
+        if (a != b) {
+            g->neighbour[g->first[a]++] = b;
+            g->neighbour[g->first[b]++] = a;
+        }
+    }
+    memmove(g->first + 1, g->first, n * sizeof *g->first);
+    g->first[0] = 0;
+    sort_rows(g);
+    return 0;
+}
+
+int graph_build(struct graph *g, const char *spec, uint32_t n, uint64_t seed)
+{
+    char canonical[TOPOLOGY_SPEC_MAX], error[TOPOLOGY_ERROR_MAX];
+    *g = (struct graph){.n = 0};
+    if (n == 0 || topology_canonical(spec, canonical, error))
+        return -EINVAL;
+    const char *arg;
+    const struct topology *family = find_family(canonical, &arg);
+    struct topology_edges edges = {.n = 0};
+    int r = n > 1 ? family->build(&edges, arg, n, seed) : 0;
+    if (!r)
+        r = topology_edges_graph(&edges, n, g);
+    free(edges.pair);
+    return r;
+}

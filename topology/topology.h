@@ -1,0 +1,108 @@
+/* topology/topology.h -- who talks to whom: graphs, mixing weights, spectral gap.
+ *
+ * A graph is a pure function of (spec, number of peers, seed). Vertices are
+ * 0..n-1, the places of the live members in their sorted order; this folder
+ * knows nothing of networks. Graphs are undirected and simple.
+ *
+ *   adjacency, compressed sparse rows:   first[n + 1], neighbour[first[n]]
+ *   neighbours of v: neighbour[first[v] .. first[v + 1]), ascending
+ *
+ * Mixing weights are Metropolis-Hastings: w_ij = 1 / (1 + max(d_i, d_j)), the
+ * self-weight takes the rest (Xiao, Boyd 2004; notes of DESIGN section 3).
+ */
+#ifndef TOPOLOGY_TOPOLOGY_H
+#define TOPOLOGY_TOPOLOGY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    /* Bytes of a canonical spec, with the NUL: about 250 edges of "edges:". It
+     * is part of the run's text, which WIRE_RUN_MAX limits. */
+    TOPOLOGY_SPEC_MAX = 1400,
+    TOPOLOGY_ERROR_MAX = 200,
+    TOPOLOGY_NUMBER_MAX = 1000000 /* Of any number in a spec. */
+};
+
+struct topology_edges; /* topology/family.h: edges being collected. */
+
+/* A family of graphs, one line of topology_all[], NULL-terminated. `arg` is
+ * what stands behind the spec's colon, NULL where there is none. */
+struct topology
+{
+    const char *name; /* "ring", "torus", "complete", "exponential", "regular", "edges" */
+    const char *help; /* One line: "regular:K -- random K-regular graph". */
+
+    /* Check arg and write it canonically to out[0..cap), "" for none. 0, or
+     * -EINVAL with a sentence in error. */
+    int (*canonical)(const char *arg, char *out, size_t cap,
+                     char error[TOPOLOGY_ERROR_MAX]);
+    /* Add the edges for n >= 2 vertices; loops and doubles are dropped by the
+     * caller. arg is canonical. 0, -EINVAL or -ENOMEM. */
+    int (*build)(struct topology_edges *e, const char *arg, uint32_t n,
+                 uint64_t seed);
+    /* How many peers a canonical arg is made for, 0 for any; NULL: any. */
+    uint32_t (*peers)(const char *arg);
+};
+extern const struct topology *const topology_all[];
+
+struct graph
+{
+    uint32_t n;
+    uint32_t *first;     /* n + 1 */
+    uint32_t *neighbour; /* first[n] */
+};
+
+/* Check a spec ("ring", "torus", "torus:4x8", "complete", "exponential",
+ * "regular:4", "edges:0-1,1-2") and write its canonical text. Returns 0 or
+ * -EINVAL with one sentence in error. A spec is the graph's identity, never a
+ * path: the command line reads a user's "edges:FILE" and hands the edges
+ * themselves to topology_edges_text(). */
+int topology_canonical(const char *spec, char canonical[TOPOLOGY_SPEC_MAX],
+                       char error[TOPOLOGY_ERROR_MAX]);
+
+/* How many peers a spec is made for ("torus:4x8": 32, "edges:0-1,1-2": 3);
+ * 0 for any number, and for a bad spec. */
+uint32_t topology_peers(const char *spec);
+
+/* Read the text of an edge file, "i j" lines with # comments, and write the
+ * canonical spec. Returns 0 or -EINVAL with one sentence that names the line.
+ * Needs no final newline; O(len log len). */
+int topology_edges_text(const char *text, size_t len,
+                        char canonical[TOPOLOGY_SPEC_MAX],
+                        char error[TOPOLOGY_ERROR_MAX]);
+
+/* Build the graph for n peers. Any n >= 1 gives a connected graph, since peers
+ * come and go: where the family has none for this n (regular:4 with n = 4,
+ * torus with a prime n) the nearest sensible one of it is taken, and the
+ * family's docstring says which. Returns 0, -EINVAL (a bad spec, no peers, or
+ * more than UINT32_MAX ends of edges) or -ENOMEM. */
+int graph_build(struct graph *g, const char *spec, uint32_t n, uint64_t seed);
+void graph_close(struct graph *g);
+
+uint32_t graph_degree(const struct graph *g, uint32_t v);
+
+/* Hops to the vertex farthest from v, and from any; UINT32_MAX where some
+ * vertex cannot be reached. O(m) and O(n m). These and graph_connected()
+ * allocate scratch; without memory they answer as if disconnected. */
+bool graph_connected(const struct graph *g);
+uint32_t graph_eccentricity(const struct graph *g, uint32_t v);
+uint32_t graph_diameter(const struct graph *g);
+
+/* The Metropolis-Hastings weight of an edge between degrees d_i and d_j. */
+static inline double topology_weight(uint32_t d_i, uint32_t d_j)
+{
+    return 1.0 / (1.0 + (double)(d_i > d_j ? d_i : d_j));
+}
+
+/* Eigenvalues of the mixing matrix W that matter: the second largest, the
+ * smallest, and gap = 1 - max(|lambda_2|, |lambda_n|) (0 if disconnected; of
+ * one vertex: 0, 0 and 1). By Lanczos iteration, to 1e-9 or better. */
+struct spectrum
+{
+    double lambda_2, lambda_n, gap;
+};
+int graph_spectrum(const struct graph *g, struct spectrum *s); /* 0 or -ENOMEM. */
+
+#endif
