@@ -1,0 +1,121 @@
+#!/usr/bin/env bash
+# tests/e2e/cli.sh -- every bad input ends with one clear line and exit code 2.
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/../lib.sh"
+e2e_begin
+
+# refuses TEXT REGEX ARGS...: exit code 2, nothing on stdout, one line on
+# stderr that matches, within a minute (a data set may be drawn first).
+refuses()
+{
+    local text=$1 regex=$2 status lines
+    shift 2
+    timeout -k 5 60 "$HEARSAY" "$@" >refused.out 2>refused.err </dev/null
+    status=$?
+    lines=$(wc -l <refused.err)
+    if [ "$status" = 2 ] && [ "$lines" = 1 ] && [ ! -s refused.out ] && grep -qiE -- "$regex" refused.err; then
+        ok "$text: $(cut -c 1-150 refused.err)"
+    else
+        not_ok "$text: exit code $status, $lines lines, wanted /$regex/: $(head -c 300 refused.err)"
+    fi
+}
+
+# ---- Flags. ----
+
+refuses "unknown command" 'lcal.*local' lcal
+refuses "unknown flag" '--no-such-flag' local --no-such-flag
+refuses "flag without its value" '--peers' local --peers
+refuses "--peers 0" '--peers.*0' local --peers 0
+refuses "--peers -1" '--peers' local --peers -1
+refuses "--peers 3x" '--peers.*3x' local --peers 3x
+refuses "--topology ring:x" 'ring:x|--topology.*ring' local --topology ring:x
+refuses "--topology heap" 'heap' local --topology heap
+refuses "topk:1.5" '1\.5' local --compress topk:1.5
+refuses "--compress zip" 'zip' local --compress zip
+refuses "--model of no kind" 'gpt' local --model gpt
+refuses "--data of no kind" 'imagenet' local --data imagenet
+refuses "--policy of no kind" 'later' local --policy later
+refuses "--lr nan" '--lr' local --lr nan
+refuses "peer without a key" '--key' peer
+HEARSAY_PEERS=0 refuses "HEARSAY_PEERS=0" 'peers' local
+refuses "topology of an unknown family" 'heap' topology heap
+
+for command in local peer sim status drift topology keygen eval; do
+    check "$command --help" eval "\"\$HEARSAY\" $command --help >help.out 2>&1 && grep -q usage help.out"
+done
+
+# ---- Data. ----
+
+# data_refused TEXT REGEX SPOIL: a good set, spoilt by a command in its
+# directory, is refused by `local` and `eval` in words that name what is wrong.
+python3 "$root/tests/e2e/idx.py" good 200 100
+timeout -k 5 60 "$HEARSAY" local --peers 2 --model logreg --rounds 3 --data mnist:good --out good-out \
+    >good.out 2>good.err </dev/null
+check "the good set trains" [ $? = 0 ]
+model=good-out/peer-0/model.safetensors
+data_refused()
+{
+    local text=$1 regex=$2
+    rm -rf data out && cp -r good data
+    (cd data && eval "$3")
+    refuses "$text" "$regex" local --peers 2 --model logreg --rounds 3 --data mnist:data --out out
+    check "  and leaves no model" [ ! -e out/peer-0/model.safetensors ]
+    refuses "  and eval" "$regex" eval "$model" --data mnist:data
+}
+data_refused "truncated IDX file" train-images 'truncate -s 5000 train-images-idx3-ubyte'
+data_refused "truncated test images" t10k-images 'truncate -s 5000 t10k-images-idx3-ubyte'
+data_refused "a .gz that is none" 'train-images.*gz' \
+    'mv train-images-idx3-ubyte train-images-idx3-ubyte.gz'
+data_refused "a truncated .gz" 'train-images.*gz' \
+    'gzip train-images-idx3-ubyte && truncate -s -100 train-images-idx3-ubyte.gz'
+data_refused "images without labels" train-labels 'rm train-labels-idx1-ubyte'
+data_refused "a file of another kind" train-images \
+    "printf '\1\2\3\4' | dd of=train-images-idx3-ubyte conv=notrunc status=none"
+data_refused "a label of no class" train-labels \
+    "printf '\377' | dd of=train-labels-idx1-ubyte bs=1 seek=20 conv=notrunc status=none"
+data_refused "a directory that is missing" data 'rm -r ../data'
+
+refuses "a model that is missing" 'no-such' eval no-such.safetensors --data mnist:good
+head -c 100 "$model" >cut.safetensors 2>/dev/null
+refuses "a model that is cut" 'cut.safetensors' eval cut.safetensors --data mnist:good
+head -c 4096 /dev/zero >zero.safetensors
+refuses "a model that is none" 'zero.safetensors' eval zero.safetensors --data mnist:good
+
+# ---- Keys, ports, names, runs. ----
+
+check "keygen" eval '"$HEARSAY" keygen cluster.key 2>keygen.err'
+check "  the key is ours alone" [ "$(stat -c %a cluster.key)" = 600 ]
+refuses "keygen over a key that is there" 'cluster.key' keygen cluster.key
+run=(--model logreg --data mnist:good --rounds 1000000 --final-drift 0)
+
+cp cluster.key open.key && chmod 644 open.key
+refuses "a key file that others can read" 'open.key' peer --listen 127.0.0.1:0 --key open.key "${run[@]}"
+refuses "a key file that is missing" 'no.key' peer --listen 127.0.0.1:0 --key no.key "${run[@]}"
+head -c 5 cluster.key >short.key && chmod 600 short.key
+refuses "a key file that is none" 'short.key' peer --listen 127.0.0.1:0 --key short.key "${run[@]}"
+
+refuses "--shard 3/2" '3/2' peer --listen 127.0.0.1:0 --key cluster.key "${run[@]}" --shard 3/2
+read -r port spare < <(free_ports 2)
+start a "$HEARSAY" peer --listen "127.0.0.1:$port" --key cluster.key "${run[@]}" --out a
+a=$started
+check "a peer trains alone" wait_until 30 round_at_least a/metrics.jsonl 1
+refuses "a port in use" "$port" peer --listen "127.0.0.1:$port" --key cluster.key "${run[@]}"
+refuses "a port of no kind" '99999' peer --listen 127.0.0.1:99999 --key cluster.key "${run[@]}"
+join=(--listen "127.0.0.1:$spare" --bootstrap "127.0.0.1:$port" --key cluster.key --data mnist:good --out b)
+refuses "a flag that contradicts the run (model)" 'model.*(lenet5.*logreg|logreg.*lenet5)' peer "${join[@]}" --model lenet5
+refuses "a flag that contradicts the run (rounds)" 'rounds.*(77.*1000000|1000000.*77)' peer "${join[@]}" --rounds 77
+check "the peer trains on" alive "$a"
+
+start lost "$HEARSAY" peer --listen 127.0.0.1:0 --bootstrap no-such-host.invalid:7100 --key cluster.key \
+    "${run[@]}" --out lost
+lost=$started
+check "a name that does not resolve is a warning" wait_until 20 grep -q no-such-host.invalid lost.err
+sleep 1
+check "  and the peer lives" alive "$lost"
+for pid in "$lost" "$a"; do
+    kill -TERM "$pid"
+    check "SIGTERM ends it within 5 s with exit code 0" finish "$pid" 5
+done
+check "  and leaves a model" [ -s a/model.safetensors ]
+
+e2e_end

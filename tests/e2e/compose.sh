@@ -1,0 +1,110 @@
+#!/usr/bin/env bash
+# tests/e2e/compose.sh -- deploy/compose.yml on a real engine: four peers train
+# glyphs; then once more, and one container is killed on the way.
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/../lib.sh"
+# shellcheck source=tests/lib_docker.sh
+. "$root/tests/lib_docker.sh"
+docker_answers || skip "no container engine answers here"
+compose=$(docker_compose) || skip "there is neither docker compose nor docker-compose"
+e2e_begin
+
+project=hearsaytest$$
+export IMAGE=hearsay-test PEERS=4
+dc()
+{
+    # shellcheck disable=SC2086 # One word or two.
+    timeout -k 5 180 $compose -p "$project" -f "$root/deploy/compose.yml" "$@" </dev/null
+}
+down()
+{
+    dc down --volumes --remove-orphans >down.out 2>&1
+}
+trap 'down; e2e_clean' EXIT
+
+if docker_build $IMAGE build.out; then
+    ok "the image builds: $(docker image inspect -f '{{.Size}}' $IMAGE | awk '{ printf "%.0f MB", $1 / 1e6 }')"
+else
+    not_ok "the image does not build"
+    tail -n 20 build.out | sed 's/^/# /'
+    exit 1
+fi
+check "its user is not root" [ "$(docker run --rm --network none --entrypoint id $IMAGE -u)" != 0 ]
+check "there is no compiler in it" eval "! docker run --rm --network none --entrypoint which $IMAGE gcc cmake"
+
+# begin NAME: the cluster from nothing; its containers in ${ids[@]}.
+begin()
+{
+    down
+    check "$1: up" eval "dc up -d --no-build >$1-up.out 2>&1"
+    mapfile -t ids < <(docker ps -aq --no-trunc --filter "label=com.docker.compose.project=$project" \
+        --filter label=com.docker.compose.service=peer)
+    check "$1: four containers" [ ${#ids[@]} = 4 ]
+}
+
+# shellcheck disable=SC2317 # By wait_until.
+running()
+{
+    [ "$(docker inspect -f '{{.State.Running}}' "$1" 2>/dev/null)" = true ]
+}
+
+# shellcheck disable=SC2317
+over()
+{
+    local id
+    for id in "${ids[@]}"; do
+        ! running "$id" || return 1
+    done
+}
+
+# fetch ID: its directory of the volume, as ./HOSTNAME; the name is in $host.
+fetch()
+{
+    host=$(docker inspect -f '{{.Config.Hostname}}' "$1")
+    rm -rf "$host"
+    docker cp "$1:/out/$host" . >/dev/null 2>&1
+}
+
+# results NAME ID...: every container ended well, with a model worth 97 % by
+# its own word and by hearsay eval, and the models agree.
+results()
+{
+    local name=$1 id accuracy evaluated models=()
+    shift
+    for id in "$@"; do
+        check "$name: $(cut -c 1-12 <<<"$id") ends with 0" \
+            [ "$(docker inspect -f '{{.State.ExitCode}}' "$id")" = 0 ]
+        fetch "$id"
+        accuracy=$(figures json "$host/summary.json" accuracy)
+        "$HEARSAY" eval "$host/model.safetensors" --data glyphs --json >eval.out 2>eval.err
+        evaluated=$(figures json eval.out accuracy)
+        check "$name: its accuracy: $accuracy by its own word" within "$accuracy" 0.97 1
+        check "$name: its accuracy: $evaluated by hearsay eval" within "$evaluated" 0.97 1
+        models+=("$host/model.safetensors")
+    done
+    read -r _ relative _ < <(figures drift "${models[@]}")
+    check "$name: exact relative drift ${relative-none} <= 1.15e-3" within "${relative-none}" 0 1.15e-3
+}
+
+# No run flags but these: the file's own defaults have to do.
+export HEARSAY_MODEL=lenet5 HEARSAY_COMPRESS=topk:0.05 HEARSAY_EPOCHS=${EPOCHS:-3} HEARSAY_SEED=$seed
+begin four
+check "four: all end within 180 s" wait_until 180 over
+results four "${ids[@]}"
+
+begin killed
+victim=${ids[2]}
+survivors=("${ids[0]}" "${ids[1]}" "${ids[3]}")
+# shellcheck disable=SC2317
+under_way()
+{
+    fetch "${ids[0]}" && round_at_least "$host/metrics.jsonl" 20
+}
+check "killed: the run is under way" wait_until 90 under_way
+docker kill "$victim" >/dev/null
+check "killed: $(cut -c 1-12 <<<"$victim") is dead at round $(last_round "$host/metrics.jsonl")" \
+    [ "$(docker inspect -f '{{.State.Running}}' "$victim")" = false ]
+check "killed: the others end within 180 s" wait_until 180 over
+results killed "${survivors[@]}"
+
+e2e_end

@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+"""Reads what runs write, independently of the program that wrote it.
+
+  figures.py json FILE PATH        a value of the JSON object that closes FILE ("peers.0.accuracy")
+  figures.py last FILE KEY         a value of the last whole line of a metrics.jsonl
+  figures.py best FILE KEY         the last value of KEY that is a number
+  figures.py first FILE KEY        a value of its first line
+  figures.py lines FILE            how many lines, all valid JSON objects, with rounds that never fall
+  figures.py drift MODEL MODEL...  Xi and Xi/|mean| of safetensors models, and their number of parameters
+"""
+import array
+import json
+import math
+import struct
+import sys
+
+
+def closing_object(path):
+    """The JSON object at the end of a text, whatever stands before it."""
+    lines = open(path, encoding="utf-8").read().splitlines()
+    for i in range(len(lines) - 1, -1, -1):
+        if lines[i].startswith("{"):
+            return json.loads("\n".join(lines[i:]))
+    raise ValueError("no JSON object at its end")
+
+
+def look_up(value, path):
+    for key in path.split("."):
+        value = value[int(key)] if isinstance(value, list) else value[key]
+    return value
+
+
+def metrics(path):
+    """The lines of a file that may still be written: a torn last one is left out."""
+    text = open(path, encoding="utf-8").read()
+    return [json.loads(line) for line in text.split("\n")[:-1]]
+
+
+def read_model(path):
+    """A safetensors file as {name: floats}, its layout checked to the byte."""
+    raw = open(path, "rb").read()
+    (n,) = struct.unpack_from("<Q", raw)
+    header = json.loads(raw[8 : 8 + n])
+    body = raw[8 + n :]
+    header.pop("__metadata__", None)
+    tensors, covered = {}, 0
+    for name, t in sorted(header.items(), key=lambda item: item[1]["data_offsets"]):
+        begin, end = t["data_offsets"]
+        if t["dtype"] != "F32":
+            continue
+        if begin != covered or end - begin != 4 * math.prod(t["shape"]):
+            raise ValueError(f"{path}: {name}: offsets {begin}..{end} do not fit shape {t['shape']}")
+        covered = end
+        tensors[name] = array.array("f", body[begin:end])
+    if covered != len(body):
+        raise ValueError(f"{path}: {len(body)} bytes of data, {covered} described")
+    return tensors
+
+
+def drift(paths):
+    models = [read_model(p) for p in paths]
+    if any(sorted(m) != sorted(models[0]) for m in models):
+        raise ValueError("the models have different tensors")
+    flat = [[v for name in sorted(m) for v in m[name]] for m in models]
+    n = len(flat)
+    xi2 = mean2 = 0.0
+    for column in zip(*flat):
+        mean = math.fsum(column) / n
+        xi2 += sum((v - mean) ** 2 for v in column) / n
+        mean2 += mean * mean
+    print(math.sqrt(xi2), math.sqrt(xi2 / mean2), len(flat[0]))
+
+
+def main():
+    tool, path, rest = sys.argv[1], sys.argv[2], sys.argv[3:]
+    if tool == "drift":
+        return drift([path] + rest)
+    if tool == "json":
+        value = look_up(closing_object(path), rest[0])
+        print(len(value) if isinstance(value, (list, dict)) else value)
+        return None
+    rows = metrics(path)
+    if tool == "lines":
+        rounds = [row["round"] for row in rows]
+        if rounds != sorted(rounds):
+            raise ValueError(f"{path}: rounds fall")
+        print(len(rows))
+    elif tool == "first":
+        print(rows[0][rest[0]])
+    elif tool == "last":
+        print(rows[-1][rest[0]])
+    elif tool == "best":
+        print([row[rest[0]] for row in rows if isinstance(row.get(rest[0]), (int, float))][-1])
+    else:
+        sys.exit(__doc__)
+    return None
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except (OSError, ValueError, LookupError, struct.error) as e:
+        sys.exit(f"# figures {' '.join(sys.argv[1:])}: {type(e).__name__}: {e}")

@@ -1,0 +1,66 @@
+#!/usr/bin/env python3
+"""A stranger without the key: junk.py PORT COUNT [SEED].
+
+Opens COUNT connections, a few at once, and sends each some bytes of no sense:
+nothing, one byte, as many as a first handshake message, or many more. Prints
+how many bytes came back in all, and exits 1 if there was one.
+"""
+import random
+import socket
+import sys
+
+AT_ONCE = 16
+SIZES = [0, 1, 47, 48, 49, 96, 200, 4096, 70000]
+
+
+def connect(port):
+    s = socket.create_connection(("127.0.0.1", port), timeout=20)
+    s.settimeout(2)
+    return s
+
+
+def answer_of(s):
+    """Bytes that come back until the other end hangs up, or says nothing for a while."""
+    got = 0
+    try:
+        while chunk := s.recv(65536):
+            got += len(chunk)
+    except OSError:
+        pass
+    s.close()
+    return got
+
+
+def main():
+    port, count = int(sys.argv[1]), int(sys.argv[2])
+    rng = random.Random(int(sys.argv[3]) if len(sys.argv) > 3 else 1)
+    got = sent = refused = 0
+    held = []
+    for i in range(count):
+        try:
+            s = connect(port)
+        except OSError:
+            refused += 1
+            continue
+        junk = rng.randbytes(rng.choice(SIZES))
+        try:
+            s.sendall(junk)
+            sent += len(junk)
+            if i % 2:
+                s.shutdown(socket.SHUT_WR)
+        except OSError:
+            pass
+        held.append((s, len(junk)))
+        if len(held) >= AT_ONCE:
+            first, length = held.pop(0)
+            if length < 48 and i % 100:
+                first.close()  # Too short to be judged: do not wait for the deadline each time.
+            else:
+                got += answer_of(first)
+    for s, _ in held:
+        got += answer_of(s)
+    print(f"{count} connections, {refused} refused, {sent} bytes sent, {got} bytes back")
+    sys.exit(1 if got else 0)
+
+
+main()

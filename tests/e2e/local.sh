@@ -1,0 +1,89 @@
+#!/usr/bin/env bash
+# tests/e2e/local.sh -- hearsay local: what it writes, says and leaves behind.
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/../lib.sh"
+e2e_begin
+
+# ---- A short run, read by an independent reader. ----
+
+timeout -k 5 240 "$HEARSAY" local --peers 4 --topology ring --model logreg --data glyphs --rounds 300 \
+    --compress topk:0.05 --seed "$seed" --out out --json >run.out 2>run.err </dev/null
+check "hearsay local ends with 0" [ $? = 0 ]
+models=()
+for i in 0 1 2 3; do
+    lines=$(figures lines out/peer-$i/metrics.jsonl)
+    check "peer $i: metrics.jsonl, ${lines:-no} lines" within "$lines" 300 100000
+    models+=("out/peer-$i/model.safetensors")
+done
+check "there is no peer more" [ ! -e out/peer-4 ]
+read -r _ relative n_params < <(figures drift "${models[@]}")
+check "the models read as safetensors: ${n_params-no} parameters" [ "${n_params-0}" = 7850 ]
+said=$(figures json run.out relative_drift)
+check "exact relative drift ${relative-none} <= 1.15e-3" within "${relative-none}" 0 1.15e-3
+check "the closing object says the same: $said" \
+    within "$(awk -v a="$said" -v b="${relative-0}" 'BEGIN { print (b > 0 ? a / b : "none") }')" 0.999 1.001
+check "the closing object has 4 peers" [ "$(figures json run.out peers)" = 4 ]
+worst=$(figures json run.out accuracy_min)
+check "accuracy of the worst peer: $worst" within "$worst" 0.6 1
+for i in 0 1 2 3; do
+    "$HEARSAY" eval "out/peer-$i/model.safetensors" --data glyphs --json >eval.out 2>eval.err
+    evaluated=$(figures json eval.out accuracy)
+    check "peer $i: eval of its model, $evaluated, is what the run said" \
+        within "$(awk -v a="$evaluated" -v b="$(figures json run.out peers.$i.accuracy)" 'BEGIN { print a - b }')" -1e-6 1e-6
+done
+for key in drift rounds seconds bytes_sent bytes_received; do
+    value=$(figures json run.out $key)
+    check "$key: $value" within "$value" 1e-9 1e12
+done
+
+# ---- Teardown. ----
+
+# shellcheck disable=SC2317 # By wait_until.
+begun()
+{
+    ! alive "$parent" || round_at_least "$1/peer-0/metrics.jsonl" 5
+}
+
+# endless NAME: a run that does not end by itself, its first rounds done.
+# $parent and ${children[@]} are its processes.
+endless()
+{
+    start "$1" "$HEARSAY" local --peers 4 --model logreg --data glyphs --rounds 10000000 \
+        --seed "$seed" --out "$1"
+    parent=$started
+    if ! wait_until 60 begun "$1" || ! alive "$parent"; then
+        not_ok "$1: no rounds within 60 s, or over too early"
+        exit 1
+    fi
+    mapfile -t children < <(children_of "$parent")
+    pids+=("${children[@]}") # Ours to end, should they outlive their parent.
+    check "$1: 4 children" [ ${#children[@]} = 4 ]
+}
+
+endless interrupted
+kill -INT "$parent"
+check "Ctrl-C: the parent ends within 10 s" wait_until 10 none_alive "$parent"
+check "  and no child is alive" wait_until 1 none_alive "${children[@]}"
+
+endless terminated
+kill -TERM "$parent"
+check "SIGTERM: the parent ends within 10 s" wait_until 10 none_alive "$parent"
+check "  and no child is alive" wait_until 1 none_alive "${children[@]}"
+check "  and the models are there" [ -s terminated/peer-3/model.safetensors ]
+
+endless killed
+kill -KILL "$parent"
+check "SIGKILL of the parent: its children are gone within 5 s" wait_until 5 none_alive "${children[@]}"
+
+endless bereft
+kill -KILL "${children[2]}"
+wait_until 8 none_alive "$parent" # Whether it goes on with three or ends: nothing may be left.
+if alive "$parent"; then
+    ok "one child killed: the others go on"
+    kill -TERM "$parent"
+    check "  and end on SIGTERM" wait_until 10 none_alive "$parent" "${children[@]}"
+else
+    check "one child killed: nothing is left" none_alive "${children[@]}"
+fi
+
+e2e_end

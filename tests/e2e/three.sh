@@ -1,0 +1,73 @@
+#!/usr/bin/env bash
+# tests/e2e/three.sh -- three peers from a bootstrap list: one is killed and
+# comes back, a fourth joins late; all end with one model.
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/../lib.sh"
+e2e_begin
+
+rounds=${ROUNDS:-2400}
+read -r pa pb pc pd < <(free_ports 4)
+port=([0]=$pa [1]=$pb [2]=$pc [3]=$pd)
+check "keygen" eval '"$HEARSAY" keygen cluster.key 2>keygen.err'
+
+# peer I LOG: the i-th peer, always by the same command.
+peer()
+{
+    start "$2" "$HEARSAY" peer --listen "127.0.0.1:${port[$1]}" --key cluster.key \
+        --bootstrap "127.0.0.1:$pa,127.0.0.1:$pb,127.0.0.1:$pc" --data glyphs --shard "$(($1 + 1))/4" \
+        --model lenet5 --rounds "$rounds" --min-peers 3 --topology ring --compress topk:0.05 \
+        --final-drift 1e-3 --seed "$seed" --name "peer-$1" --out "peer-$1"
+    pid[$1]=$started
+}
+
+for i in 0 1 2; do
+    peer $i "log-$i"
+done
+check "three peers find each other and train" wait_until 60 round_at_least peer-0/metrics.jsonl 10
+"$HEARSAY" status --bootstrap "127.0.0.1:$pa" --key cluster.key --json >status.out 2>status.err
+check "hearsay status knows them: $(figures json status.out members) members" [ "$(figures json status.out members)" = 3 ]
+for how in "" --exact; do
+    # shellcheck disable=SC2086 # A flag or none.
+    timeout 30 "$HEARSAY" drift --bootstrap "127.0.0.1:$pa" --key cluster.key --json $how >drift.out 2>drift.err
+    relative=$(figures json drift.out relative_drift)
+    check "hearsay drift $how answers: $relative" within "$relative" 1e-9 1
+done
+
+check "a third of the rounds done" wait_until 240 round_at_least peer-0/metrics.jsonl $((rounds / 3))
+kill -KILL "${pid[1]}"
+wait "${pid[1]}" 2>/dev/null
+killed=$(now_ms)
+at=$(last_round peer-0/metrics.jsonl)
+check "peer 1 is killed at round $at: peer 0 goes on" wait_until 10 round_at_least peer-0/metrics.jsonl $((at + 5))
+check "  and peer 2, within 10 s" wait_until $((10 - ($(now_ms) - killed) / 1000)) \
+    round_at_least peer-2/metrics.jsonl $((at + 5))
+echo "# 5 rounds further after $(($(now_ms) - killed)) ms"
+
+check "half of the rounds done" wait_until 240 round_at_least peer-0/metrics.jsonl $((rounds / 2))
+mv peer-1/metrics.jsonl peer-1/metrics-killed.jsonl
+at=$(last_round peer-0/metrics.jsonl)
+peer 1 log-1-again
+check "peer 1 is back at round $at and trains" wait_until 30 round_at_least peer-1/metrics.jsonl "$at"
+first=$(figures first peer-1/metrics.jsonl round)
+check "  from the others' model: its first round is $first" within "$first" "$at" "$rounds"
+
+at=$(last_round peer-0/metrics.jsonl)
+peer 3 log-3
+check "peer 3 joins at round $at and trains" wait_until 30 round_at_least peer-3/metrics.jsonl "$at"
+first=$(figures first peer-3/metrics.jsonl round)
+check "  from the others' model: its first round is $first" within "$first" "$at" "$rounds"
+
+end=$(($(now_ms) + 300000))
+for i in 0 1 2 3; do
+    left=$(((end - $(now_ms)) / 1000))
+    check "peer $i ends with 0" finish "${pid[$i]}" $((left > 1 ? left : 1))
+    [ "$failed" = 0 ] || end=$(now_ms) # No use in waiting for the rest.
+done
+read -r _ relative _ < <(figures drift peer-{0,1,2,3}/model.safetensors)
+check "exact relative drift of the four models: ${relative-none} <= 1.15e-3" within "${relative-none}" 0 1.15e-3
+for i in 0 1 2 3; do
+    accuracy=$(figures json peer-$i/summary.json accuracy)
+    check "peer $i: accuracy $accuracy" within "$accuracy" 0.95 1
+done
+
+e2e_end

@@ -1,0 +1,234 @@
+# tests/lib.sh -- what the end-to-end scripts share. Sourced by bash.
+# shellcheck shell=bash
+#
+# A script takes the program from $HEARSAY, works in a directory of its own,
+# prints one line a check ("ok ..." or "not ok ..."), ends only processes that
+# it started, and exits 0, 1, or 77 where it cannot run here.
+#
+#   . "$(dirname "$0")/../lib.sh"
+#   e2e_begin
+#   check "what must hold" command...
+#   e2e_end
+
+set -u
+export LC_ALL=C OPENBLAS_NUM_THREADS=1
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+HEARSAY=$(realpath -m "${HEARSAY:-$root/build/release/hearsay}")
+seed=${SEED:-1} # Of every run here; printed on failure.
+failed=0
+pids=() # Processes we started, and still have to end.
+
+# Nothing of the caller's may set an option behind our back.
+for variable in $(compgen -e | grep '^HEARSAY_'); do
+    unset "$variable"
+done
+
+skip()
+{
+    echo "skipped: $*"
+    exit 77
+}
+
+ok()
+{
+    echo "ok - $*"
+}
+
+not_ok()
+{
+    echo "not ok - $*"
+    failed=$((failed + 1))
+}
+
+# check TEXT COMMAND...: does the command succeed?
+check()
+{
+    local text=$1
+    shift
+    if "$@"; then
+        ok "$text"
+    else
+        not_ok "$text"
+    fi
+}
+
+# within X LOW HIGH: X is a number in [LOW, HIGH]. What is none fails.
+within()
+{
+    awk -v x="$1" -v low="$2" -v high="$3" 'BEGIN {
+        number = "^[-+]?[0-9]*[.]?[0-9]+([eE][-+]?[0-9]+)?$"
+        exit !(x ~ number && x + 0 >= low + 0 && x + 0 <= high + 0)
+    }'
+}
+
+# Whole milliseconds since some moment.
+now_ms()
+{
+    echo $(($(date +%s%N) / 1000000))
+}
+
+# ---- Processes. ----
+
+# start LOG COMMAND...: in the background; its pid is in $started.
+start()
+{
+    local log=$1
+    shift
+    "$@" >"$log.out" 2>"$log.err" </dev/null &
+    started=$!
+    pids+=("$started")
+}
+
+# The state letter and the parent of a process, empty where it is gone.
+process_stat()
+{
+    local line
+    { line=$(<"/proc/$1/stat"); } 2>/dev/null || return 1
+    line=${line##*) }
+    echo "${line%% [0-9-]*} $(cut -d' ' -f2 <<<"$line")"
+}
+
+# Does it run? A zombie does not.
+alive()
+{
+    local stat
+    stat=$(process_stat "$1") && [[ $stat != [ZX]* ]]
+}
+
+any_alive()
+{
+    local pid
+    for pid in "$@"; do
+        alive "$pid" && return 0
+    done
+    return 1
+}
+
+none_alive()
+{
+    ! any_alive "$@"
+}
+
+# The pids of a process's children.
+children_of()
+{
+    local dir stat
+    for dir in /proc/[0-9]*; do
+        stat=$(process_stat "${dir#/proc/}") && [ "${stat#* }" = "$1" ] && echo "${dir#/proc/}"
+    done
+    return 0
+}
+
+# wait_until SECONDS COMMAND...: asked five times a second.
+wait_until()
+{
+    local end=$(($(now_ms) + $1 * 1000))
+    shift
+    until "$@"; do
+        [ "$(now_ms)" -lt "$end" ] || return 1
+        sleep 0.2
+    done
+}
+
+# finish PID SECONDS: wait for its end. Its exit code is in $code, its time is
+# bounded: what overstays is killed, with code 124.
+finish()
+{
+    if ! wait_until "$2" none_alive "$1"; then
+        kill -KILL "$1" 2>/dev/null
+        wait "$1" 2>/dev/null
+        code=124
+    else
+        wait "$1" 2>/dev/null
+        code=$?
+    fi
+    forget "$1"
+    [ "$code" = 0 ]
+}
+
+forget()
+{
+    local pid kept=()
+    for pid in ${pids[@]+"${pids[@]}"}; do
+        [ "$pid" = "$1" ] || kept+=("$pid")
+    done
+    pids=(${kept[@]+"${kept[@]}"})
+}
+
+# ---- Figures. ----
+
+# n different TCP ports of the loopback that are free now.
+free_ports()
+{
+    python3 - "$1" <<'PY'
+import socket, sys
+held = [socket.socket() for _ in range(int(sys.argv[1]))]
+for s in held:
+    s.bind(("127.0.0.1", 0))
+print(*[s.getsockname()[1] for s in held])
+PY
+}
+
+# figures TOOL ARGS...: tests/e2e/figures.py, the reader of what runs write.
+figures()
+{
+    python3 "$root/tests/e2e/figures.py" "$@"
+}
+
+# The last round that a metrics.jsonl knows; -1 before its first line. Asked
+# often, so without starting an interpreter; a torn last line does not count.
+last_round()
+{
+    local round
+    round=$(tail -n 3 "$1" 2>/dev/null | sed -n 's/^{.*"round": *\([0-9][0-9]*\)[,}].*}$/\1/p' | tail -n 1)
+    echo "${round:--1}"
+}
+
+round_at_least()
+{
+    [ "$(last_round "$1")" -ge "$2" ]
+}
+
+# ---- Beginning and end. ----
+
+e2e_begin()
+{
+    local need
+    for need in python3 awk cmp; do
+        command -v "$need" >/dev/null || skip "there is no $need here"
+    done
+    if [ ! -x "$HEARSAY" ]; then
+        not_ok "there is a program at $HEARSAY"
+        exit 1
+    fi
+    work=$(mktemp -d) || exit 1
+    trap e2e_clean EXIT
+    trap 'exit 130' INT
+    trap 'exit 143' TERM HUP
+    cd "$work" || exit 1
+}
+
+e2e_clean()
+{
+    local status=$? pid
+    for pid in ${pids[@]+"${pids[@]}"}; do
+        kill -KILL "$pid" 2>/dev/null
+        wait "$pid" 2>/dev/null
+    done
+    if [ "$status" != 0 ] && [ "$status" != 77 ]; then
+        echo "# SEED=$seed"
+        tail -n 5 "$work"/*.err "$work"/*.out 2>/dev/null | sed 's/^/# /'
+    fi
+    if [ -n "${KEEP-}" ]; then
+        echo "# kept: $work"
+    else
+        rm -rf "$work"
+    fi
+    exit "$status"
+}
+
+e2e_end()
+{
+    [ "$failed" = 0 ] || exit 1
+    exit 0
+}

@@ -1,0 +1,103 @@
+# tests/lib_docker.sh -- a container engine and its base image. Sourced by
+# bash, with the repository in $root.
+# shellcheck shell=bash disable=SC2154
+
+docker_base=hearsay-base:bookworm # Made here; never pushed.
+
+# Does an engine answer?
+docker_answers()
+{
+    command -v docker >/dev/null && timeout 20 docker info >/dev/null 2>&1
+}
+
+# Print how compose is called here; fails where there is none.
+docker_compose()
+{
+    if docker compose version >/dev/null 2>&1; then
+        echo "docker compose"
+    elif command -v docker-compose >/dev/null; then
+        echo "docker-compose"
+    else
+        return 1
+    fi
+}
+
+# The machine's own package archives, as lines of a sources.list.
+docker_apt_sources()
+{
+    # shellcheck disable=SC2016 # apt's own variables.
+    apt-get indextargets --format '$(REPO_URI) $(RELEASE)' 'Created-By: Packages' 2>/dev/null \
+        | grep -E ' bookworm(-updates|-security)?$' | sort -u \
+        | sed 's/^\([^ ]*\) \(.*\)$/deb \1 \2 main/'
+}
+
+# Make the base image by debootstrap, for machines that cannot pull one. The
+# tree is kept as a tar outside of the repository, so that this happens once.
+docker_make_base()
+{
+    local cache=${XDG_CACHE_HOME:-/var/cache}/hearsay-base tar tree mirror
+    [ "$(id -u)" = 0 ] && command -v debootstrap >/dev/null || return 1
+    mkdir -p "$cache" || return 1
+    tar=$cache/bookworm.tar
+    if [ ! -s "$tar" ]; then
+        mirror=$(docker_apt_sources | sed -n 's/^deb \([^ ]*\) bookworm main$/\1/p' | head -n 1)
+        tree=$(mktemp -d "$cache/tree.XXXXXX") || return 1
+        chmod 755 "$tree" # It becomes the root directory, which every user must enter.
+        # shellcheck disable=SC2086 # No mirror known: debootstrap's own.
+        if ! debootstrap --variant=minbase bookworm "$tree" $mirror >"$cache/log" 2>&1 </dev/null; then
+            tail -n 5 "$cache/log" >&2
+            rm -rf "$tree"
+            return 1
+        fi
+        docker_apt_sources >"$tree/etc/apt/sources.list"
+        # How this machine reaches its archives, where that is set.
+        apt-config dump | grep -E '^Acquire::(https?::Proxy|Check-Valid-Until|Check-Date) ' \
+            >"$tree/etc/apt/apt.conf.d/99machine"
+        rm -rf "$tree"/var/lib/apt/lists/* "$tree"/var/cache/apt/*
+        tar -C "$tree" -c . >"$tar.part" && mv "$tar.part" "$tar"
+        rm -rf "$tree"
+    fi
+    docker import "$tar" "$docker_base" >/dev/null
+}
+
+# Print the name of a Debian base image that is here now: one there already,
+# one pulled, or one made.
+docker_base_image()
+{
+    local image
+    for image in debian:bookworm-slim "$docker_base"; do
+        if docker image inspect "$image" >/dev/null 2>&1; then
+            echo "$image"
+            return 0
+        fi
+    done
+    if timeout 120 docker pull -q debian:bookworm-slim >/dev/null 2>&1; then
+        echo debian:bookworm-slim
+    elif docker_make_base; then
+        echo "$docker_base"
+    else
+        return 1
+    fi
+}
+
+# docker_build TAG LOG: build deploy/Dockerfile. The host's network and its
+# proxies, because a build here reaches the archives as the machine does.
+docker_build()
+{
+    local base old variable args=()
+    base=$(docker_base_image) || { echo "no base image can be pulled or made" >"$2"; return 1; }
+    for variable in http_proxy https_proxy no_proxy; do
+        [ -z "${!variable-}" ] || args+=(--build-arg "$variable=${!variable}")
+    done
+    args+=(--network host --build-arg "BASE=$base" -f "$root/deploy/Dockerfile")
+    old=$(docker image inspect -f '{{.Id}}' "$1" 2>/dev/null)
+    # The first stage gets a name and so keeps its layers for the next build.
+    { docker build "${args[@]}" --target tools -t "$1-tools" "$root" \
+        && docker build "${args[@]}" -t "$1" "$root"; } >"$2" 2>&1 </dev/null || return 1
+    # What is left of the others goes: each is a copy of a whole system.
+    docker image prune -f --filter label=hearsay.stage=build >/dev/null 2>&1
+    if [ -n "$old" ] && [ "$old" != "$(docker image inspect -f '{{.Id}}' "$1")" ]; then
+        docker rmi "$old" >/dev/null 2>&1
+    fi
+    return 0
+}
