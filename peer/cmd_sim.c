@@ -265,6 +265,8 @@ static int open_peers(struct simulation *s, struct run *run)
             cmd_training_share(&s->peers[i], &s->peers[0]);
     }
     int err = cmd_training_fix_rounds(&s->peers[0], &flags, options_real(s->o, "epochs"), run, error);
+    if (err == 0) /* Bad data are bad input, whether or not they gave the rounds. */
+        err = cmd_training_data(&s->peers[0], run->data, run->seed, error);
     return err < 0 ? cmd_fail(s->o, CMD_USAGE, "%s", error) : CMD_OK;
 }
 
