@@ -167,9 +167,11 @@ static void test_must_diverge(void **state)
 {
     double last;
     (void)state;
-    rounds_to_1e6("qsgd:5:0:l2,round=sr,scale=raw", 0.34, 44, &last);
-    if (last <= 1e4) /* NaN, or a node that gave up, is divergence, too. */
-        fail_msg("error ratio %g: it should have exploded", last);
+    uint64_t t = rounds_to_1e6("qsgd:5:0:l2,round=sr,scale=raw", 0.34, 44, &last);
+    print_message("raw QSGD: error times %g by round %llu\n", last,
+                  (unsigned long long)t - 1);
+    assert_true(t > 20); /* It did run, and never came near. */
+    assert_true(last >= 1e4);
 }
 
 static void test_gamma_auto(void **state)

@@ -40,7 +40,7 @@ struct fake
     void (*work)(void);
 
     /* What the next event of any kind is to bring about. */
-    struct node_effects todo;
+    struct node_effects asks;
     struct packet_pool pool;
     struct uv_driver_config config;
     struct uv_driver *driver;
@@ -102,9 +102,9 @@ static void count(struct fake *f, const struct node_event *ev)
 void node_step(struct node *n, const struct node_event *ev, struct node_effects *fx)
 {
     struct fake *f = n->f;
-    *fx = f->todo;
-    memset(&f->todo, 0, sizeof f->todo);
-    f->todo.wake_us = INT64_MAX;
+    *fx = f->asks;
+    memset(&f->asks, 0, sizeof f->asks);
+    f->asks.wake_us = INT64_MAX;
     count(f, ev);
     if (f->script)
         f->script(f, ev, fx);
@@ -179,7 +179,7 @@ static inline void fake_init(struct fake *f, uint8_t seed)
     memset(f, 0, sizeof *f);
     f->control_max = WIRE_CONTROL_MAX;
     f->bulk_max = 32 * 1024 * 1024;
-    f->todo.wake_us = INT64_MAX;
+    f->asks.wake_us = INT64_MAX;
     packet_pool_init(&f->pool, f->bulk_max);
     channel_identity_from_seed(&f->identity, bytes);
     uv_driver_defaults(&f->config);
@@ -219,7 +219,7 @@ static void fake_watchdog(uv_timer_t *t)
         uv_run(&fake_loop, UV_RUN_NOWAIT);                                  \
     } while (0)
 
-/* Make the fake take a step now, so that f->todo is carried out. */
+/* Make the fake take a step now, so that f->asks is carried out. */
 static inline void fake_poke(struct fake *f)
 {
     uv_driver_poke(f->driver);
@@ -227,13 +227,13 @@ static inline void fake_poke(struct fake *f)
 
 static inline void fake_dial(struct fake *f, const char *address, uint32_t tag)
 {
-    f->todo.dials[f->todo.n_dials++] = (struct node_dial){tag, address};
+    f->asks.dials[f->asks.n_dials++] = (struct node_dial){tag, address};
     fake_poke(f);
 }
 
 static inline void fake_exit(struct fake *f)
 {
-    f->todo.exit = true;
+    f->asks.exit = true;
     fake_poke(f);
 }
 

@@ -45,8 +45,8 @@ static void test_session_and_clean_end(void **state)
     assert_string_equal(a.remote_host, "127.0.0.1");
     assert_string_equal(b.local_host, "127.0.0.1");
 
-    b.todo.n_hangups = 1;
-    b.todo.hangups[0].link = b.link[0];
+    b.asks.n_hangups = 1;
+    b.asks.hangups[0].link = b.link[0];
     fake_poke(&b);
     FAKE_RUN_UNTIL(a.n_down == 1 && b.n_down == 1);
     assert_int_equal(a.n_clean, 1);
@@ -64,9 +64,9 @@ static void test_abnormal_end(void **state)
     (void)state;
     init_both();
     connect_both();
-    b.todo.n_hangups = 1;
-    b.todo.hangups[0].link = b.link[0];
-    b.todo.hangups[0].violation = true;
+    b.asks.n_hangups = 1;
+    b.asks.hangups[0].link = b.link[0];
+    b.asks.hangups[0].violation = true;
     fake_poke(&b);
     FAKE_RUN_UNTIL(a.n_down == 1 && b.n_down == 1);
     assert_int_equal(a.n_clean, 0);
@@ -80,8 +80,8 @@ static void test_totals_are_the_sockets(void **state)
     init_both();
     connect_both();
     uint8_t ping[100] = {9};
-    b.todo.sends[0] = (struct node_send){.link = b.link[0], .head = ping, .n_head = sizeof ping};
-    b.todo.n_sends = 1;
+    b.asks.sends[0] = (struct node_send){.link = b.link[0], .head = ping, .n_head = sizeof ping};
+    b.asks.n_sends = 1;
     fake_poke(&b);
     FAKE_RUN_UNTIL(a.n_recv == 1);
     uv_run(&fake_loop, UV_RUN_NOWAIT);
@@ -138,7 +138,7 @@ static void send_bulk(struct fake *f, uint32_t which)
 {
     static const uint8_t head[1] = {1};
     struct packet *p = sizes[which] > 1 ? make_packet(f, which, sizes[which], 1) : NULL;
-    f->todo.sends[f->todo.n_sends++] =
+    f->asks.sends[f->asks.n_sends++] =
         (struct node_send){.link = f->link[0], .bulk = true, .head = head, .n_head = 1, .body = p};
     fake_poke(f);
     if (p)
@@ -152,7 +152,7 @@ static void send_control(struct fake *f, uint32_t which)
     for (size_t i = 1; i < n; i++)
         head[i] = pattern(which, i);
     head[0] = 2;
-    f->todo.sends[f->todo.n_sends++] = (struct node_send){.link = f->link[0], .head = head, .n_head = n};
+    f->asks.sends[f->asks.n_sends++] = (struct node_send){.link = f->link[0], .head = head, .n_head = n};
     fake_poke(f);
 }
 
@@ -225,10 +225,10 @@ static void test_last_words_arrive(void **state)
     a.script = check_message;
     connect_both();
     static uint8_t one[1] = {2};
-    b.todo.sends[0] = (struct node_send){.link = b.link[0], .head = one, .n_head = 1};
-    b.todo.n_sends = 1;
-    b.todo.exit = true;
-    b.todo.exit_code = 3;
+    b.asks.sends[0] = (struct node_send){.link = b.link[0], .head = one, .n_head = 1};
+    b.asks.n_sends = 1;
+    b.asks.exit = true;
+    b.asks.exit_code = 3;
     fake_poke(&b);
     FAKE_RUN_UNTIL(a.n_down == 1);
     assert_int_equal(next_control, 1);
@@ -264,8 +264,8 @@ static void test_control_queue_is_bounded(void **state)
     static uint8_t big[60000];
     connect_both();
     for (uint32_t i = 0; i < 10; i++)
-        b.todo.sends[i] = (struct node_send){.link = b.link[0], .head = big, .n_head = sizeof big};
-    b.todo.n_sends = 10; /* 600,000 bytes: 128 KiB are sealed, the rest is over 256 KiB. */
+        b.asks.sends[i] = (struct node_send){.link = b.link[0], .head = big, .n_head = sizeof big};
+    b.asks.n_sends = 10; /* 600,000 bytes: 128 KiB are sealed, the rest is over 256 KiB. */
     fake_poke(&b);
     FAKE_RUN_UNTIL(a.n_down == 1 && b.n_down == 1);
     assert_int_equal(b.n_clean, 0);
@@ -385,7 +385,7 @@ static void test_stop_while_a_job_hangs(void **state)
     a.runs = true;
     a.work = hang;
     fake_open(&a);
-    a.todo.work = true;
+    a.asks.work = true;
     fake_poke(&a);
     uv_driver_stop(a.driver);
     FAKE_RUN_UNTIL(uv_driver_stuck(a.driver));
@@ -403,7 +403,7 @@ static void test_job(void **state)
     init_both();
     fake_open(&a);
     for (uint32_t i = 1; i <= 100; i++) {
-        a.todo.work = true;
+        a.asks.work = true;
         fake_poke(&a);
         FAKE_RUN_UNTIL(a.n_worked == i);
     }
@@ -417,7 +417,7 @@ static void test_wake(void **state)
     init_both();
     fake_open(&a);
     int64_t at = uv_worker_clock_us() + 3000;
-    a.todo.wake_us = at;
+    a.asks.wake_us = at;
     fake_poke(&a);
     uint32_t before = a.n_timer;
     FAKE_RUN_UNTIL(a.n_timer > before);
@@ -450,11 +450,11 @@ static void test_resolves(void **state)
     init_both();
     a.script = on_resolved;
     fake_open(&a);
-    a.todo.n_resolves = 2;
-    a.todo.resolves[0].seed = 2;
-    a.todo.resolves[0].name = "localhost:7100";
-    a.todo.resolves[1].seed = 3;
-    a.todo.resolves[1].name = "name.invalid:7100";
+    a.asks.n_resolves = 2;
+    a.asks.resolves[0].seed = 2;
+    a.asks.resolves[0].name = "localhost:7100";
+    a.asks.resolves[1].seed = 3;
+    a.asks.resolves[1].name = "name.invalid:7100";
     fake_poke(&a);
     FAKE_RUN_UNTIL(a.n_resolved == 2);
     fake_exit(&a);

@@ -108,8 +108,8 @@ static bool all_ended(int *fd, uint32_t n)
 static void ping(uint32_t n_before)
 {
     static const uint8_t byte[1] = {1};
-    b.todo.sends[0] = (struct node_send){.link = b.link[0], .head = byte, .n_head = 1};
-    b.todo.n_sends = 1;
+    b.asks.sends[0] = (struct node_send){.link = b.link[0], .head = byte, .n_head = 1};
+    b.asks.n_sends = 1;
     fake_poke(&b);
     FAKE_RUN_UNTIL(a.n_recv > n_before);
 }
