@@ -1,16 +1,50 @@
 #include "compress/codec.h"
 
+#include "compress/simd.h"
+
 #include "nn/vec.h"
 
+#include <math.h>
 #include <string.h>
+
+extern const struct codec codec_none, codec_fp16, codec_sign, codec_qsgd,
+    codec_topk, codec_randk;
+
+extern const struct codec codec_onebit, codec_thr2, codec_dorefa, codec_tern,
+    codec_lc3;
+
+extern const struct codec codec_lowrank, codec_atomo;
+
+extern const struct codec codec_thr, codec_aji, codec_wangni, codec_adath,
+    codec_adaq;
+
+extern const struct codec codec_bf16, codec_int8, codec_dyn8, codec_qnt,
+    codec_nat;
 
 const struct codec *const codec_all[] = {
     &codec_none,
     &codec_fp16,
+    &codec_bf16,
+    &codec_int8,
+    &codec_dyn8,
+    &codec_qnt,
+    &codec_nat,
     &codec_sign,
     &codec_qsgd,
     &codec_topk,
     &codec_randk,
+    &codec_thr,
+    &codec_aji,
+    &codec_wangni,
+    &codec_adath,
+    &codec_adaq,
+    &codec_onebit,
+    &codec_thr2,
+    &codec_dorefa,
+    &codec_tern,
+    &codec_lc3,
+    &codec_lowrank,
+    &codec_atomo,
     NULL,
 };
 
@@ -57,4 +91,33 @@ uint32_t codec_load(float *restrict v, const float *x, const float *x_hat,
 size_t codec_share(uint64_t billionths, size_t n)
 {
     return (size_t)((billionths * n + 999999999u) / 1000000000u);
+}
+
+struct codec_sums codec_load_sums(float *restrict v, const float *x,
+                                  const float *x_hat, size_t n)
+{
+    struct simd_sums s = simd_load(v, x, x_hat, n);
+    return (struct codec_sums){s.x2, s.l1, s.max};
+}
+
+double codec_error2(const struct codec_values *f, const int64_t *arg,
+                    const uint8_t *src, const float *v, size_t n)
+{
+    float decoded[CODEC_CHUNK];
+    double e2 = 0.0;
+    for (size_t at = 0; at < n; at += CODEC_CHUNK) {
+        size_t count = n - at < CODEC_CHUNK ? n - at : CODEC_CHUNK;
+        f->decode(arg, src, n, at, count, decoded);
+        e2 += vec_dist2(v + at, decoded, count);
+    }
+    return e2;
+}
+
+uint64_t codec_warm_share(uint64_t billionths, uint64_t warm, uint64_t round)
+{
+    if (round >= warm)
+        return billionths;
+    double t = (double)(round + 1) / (double)(warm + 1);
+    double share = 1e9 * pow((double)billionths * 1e-9, t);
+    return share < 1e9 ? (uint64_t)share : UINT64_C(1000000000);
 }

@@ -1,18 +1,21 @@
 /* compress/codec.h -- inside compress/: what one codec is, and the table of all.
  *
- * One codec is one file and one line in codec_all[]. There are two roles:
+ * One codec is one file and one line in codec_all[]. There are three roles:
  *
- *   values    v[0..n) -> bytes, block by block; each block stands alone
+ *   values    v[0..n) -> bytes, block by block; each block stands alone and
+ *             has a length known beforehand             (driver: dense.c)
  *   selector  picks k of n coordinates; their values go to a values codec
+ *                                                       (driver: sparse.c)
+ *   body      a unit at once, by its own rules: messages whose length depends
+ *             on the values, matrices, memory from message to message
  *
- *   message of a unit:   0                          the difference is zero
+ *   message of a unit:   0                          nothing is sent for it
  *                        1 [positions] [blocks]     positions: selectors only
+ *                        1 [body]
  *
- * compress/dense.c drives a values codec over the blocks of a vector and
- * measures what each block leaves by decoding the bytes just written, so that
- * e2 cannot disagree with what the receiver will see. compress/sparse.c puts
- * a selector before it. compress/spec.c parses and prints `params`, the same
- * way for every codec.
+ * A unit is what is compressed by itself (unit.h). Decoded values are added to
+ * a unit's places in the flat vector through target.h. compress/spec.c parses
+ * and prints `params`, the same way for every codec.
  *
  * Every decoded increment is at most CODEC_LIMIT in size, so a replica that is
  * finite stays finite (2^64 vanishes beside FLT_MAX). A difference of that
@@ -21,7 +24,8 @@
 #ifndef COMPRESS_CODEC_H
 #define COMPRESS_CODEC_H
 
-#include "compress/rice.h"
+#include "compress/compress.h"
+#include "compress/target.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -58,6 +62,17 @@ struct codec_param
     const char *wants;        /* "in (0, 1]": for the error sentence. */
 };
 
+/* Where a difference is read from. x_hat NULL stands for zeros. */
+struct codec_source
+{
+    const float *x, *x_hat;
+    size_t n;
+    uint64_t key;   /* Stream of the random choices. */
+    uint64_t round; /* Of the run: for a ratio that warms up. */
+};
+
+/* ---- values ---- */
+
 /* One block to encode. */
 struct codec_block
 {
@@ -66,20 +81,22 @@ struct codec_block
     size_t first;   /* Index of v[0] in the coded vector: addresses randomness. */
     uint64_t key;   /* Stream of the random choices. */
     double x2;      /* |v|^2. */
+    double l1;      /* Sum of |v|. */
     float max;      /* max |v|. */
     float *work;    /* n floats of scratch. */
 };
 
-/* A values codec. `arg` are the parsed parameters, in the order of params. */
+/* `arg` are the parsed parameters, in the order of params. */
 struct codec_values
 {
     /* Elements a block (a multiple of 8), or 0 for one block of everything. */
     size_t (*block)(const int64_t *arg);
     /* Bytes of a block of n elements, exactly. */
     size_t (*size)(const int64_t *arg, size_t n);
-    /* Write size(n) bytes. False if a scale is out of range. */
-    bool (*encode)(const int64_t *arg, const struct codec_block *b,
-                   uint8_t *dst);
+    /* Write size(n) bytes. Returns |v - C(v)|^2 as decode will have it, or a
+     * negative number if a scale is out of range. */
+    double (*encode)(const int64_t *arg, const struct codec_block *b,
+                     uint8_t *dst);
     /* Is src[0..size(n)) a block that decode may be given? */
     bool (*check)(const int64_t *arg, const uint8_t *src, size_t n);
     /* Values at..at+count of a block of n. at is a multiple of CODEC_CHUNK,
@@ -88,71 +105,121 @@ struct codec_values
                    size_t count, float *v);
 };
 
-/* Where a difference is read from. x_hat NULL stands for zeros. */
-struct codec_source
-{
-    const float *x, *x_hat;
-    size_t n;
-    uint64_t key;
-};
+/* |v - C(v)|^2 by decoding a block just encoded: for a codec that has no
+ * cheaper way to know. */
+double codec_error2(const struct codec_values *f, const int64_t *arg,
+                    const uint8_t *src, const float *v, size_t n);
+
+/* ---- selectors ---- */
 
 /* What a selector took: ordered positions and their values. */
 struct codec_pick
 {
     uint32_t *index; /* keep(n) + CODEC_CHUNK of room. */
-    float *value;    /* Likewise. */
+    float *value;    /* Likewise: what goes to the coder, not -0. */
+    float *truth;    /* Likewise: v itself, where `scaled` says that value[] is
+                      * not v but what v is to be replaced by. */
+    bool scaled;
     void *scratch;   /* scratch(n) bytes. */
-    size_t k;
+    size_t k;        /* 0: nothing is sent for the unit. */
     double rest2;    /* Squares of what was not taken. */
     uint64_t seed;   /* Of a selector that sends no positions. */
 };
 
-/* Reads the positions of a message, in order. */
-struct codec_positions
-{
-    size_t n, k;
-    size_t used; /* Bytes of the positions in the message. */
-    size_t at;   /* Positions read so far. */
-    uint64_t seed;
-    struct rice_reader rice;
-};
-
 struct codec_selector
 {
-    size_t (*keep)(const int64_t *arg, size_t n); /* At most this many. */
-    size_t (*scratch)(const int64_t *arg, size_t n);
-    size_t (*bound)(const int64_t *arg, size_t n); /* Bytes of positions. */
-    size_t (*nominal)(const int64_t *arg, size_t n);
+    const char *coder; /* Coder where the spec names none; NULL: none. */
+    /* At most this many coordinates are taken of n >= 1: sizes buffers and
+     * limits what a message may claim. Grows with n. */
+    size_t (*keep)(const int64_t *arg, size_t n);
+    /* How many in a typical message; NULL: keep(n). */
+    size_t (*typical)(const int64_t *arg, size_t n);
+    size_t (*scratch)(const int64_t *arg, size_t n); /* May be NULL: none. */
     /* Fill pick. 0, or -ERANGE where the difference is not finite. */
     int (*select)(const int64_t *arg, const struct codec_source *s,
                   struct codec_pick *pick);
-    /* Write the positions; returns their length. */
-    size_t (*put)(const int64_t *arg, size_t n, const struct codec_pick *pick,
-                  uint8_t *dst);
-    /* Parse the head of the positions at src. False if malformed. */
-    bool (*open)(const int64_t *arg, size_t n, const uint8_t *src, size_t len,
-                 struct codec_positions *p);
-    /* The next count positions, count <= CODEC_CHUNK. False if malformed. */
-    bool (*next)(struct codec_positions *p, uint32_t *index, size_t count);
-    /* After the last position: is the encoding of the positions proper? */
-    bool (*end)(const struct codec_positions *p);
+    /* NULL: positions are sent (positions.h). Otherwise they follow from
+     * pick->seed: the at-th to (at+count)-th of k positions below n, which
+     * increase. k is keep(n), or sent where sends_k() is there and says so. */
+    void (*places)(const int64_t *arg, uint64_t seed, size_t n, size_t k,
+                   size_t at, size_t count, uint32_t *index);
+    bool (*sends_k)(const int64_t *arg);
+};
+
+/* ---- bodies ---- */
+
+/* Of a unit. One tensor has its rows and cols; other units are one row. */
+struct codec_shape
+{
+    size_t n, rows, cols;
+};
+
+/* What an encoder of bodies works with. */
+struct codec_desk
+{
+    void *scratch; /* scratch() bytes, aligned to 64. */
+    float *memory; /* memory() floats, zeros at first; NULL: none. The encoder's
+                    * alone: check and apply never see it. */
+};
+
+struct codec_body
+{
+    bool by_tensor; /* Each tensor is a unit, whatever the scope. */
+    /* Longest message of a unit of this shape, n >= 1, and a typical one. */
+    size_t (*bound)(const int64_t *arg, const struct codec_shape *shape);
+    size_t (*nominal)(const int64_t *arg, const struct codec_shape *shape);
+    size_t (*scratch)(const int64_t *arg, const struct codec_shape *shape);
+    size_t (*memory)(const int64_t *arg, const struct codec_shape *shape);
+    /* Write the body, at most bound() bytes, and set *len (0: nothing is sent)
+     * and stat. 0, or -ERANGE where the difference is not finite or a scale is
+     * out of range; memory is then as it was. */
+    int (*encode)(const int64_t *arg, const struct codec_shape *shape,
+                  const struct codec_source *s, const struct codec_desk *desk,
+                  uint8_t *dst, size_t *len, struct compress_stat *stat);
+    /* Length of the body that begins at src[0..len), or 0 if not proper. */
+    size_t (*check)(const int64_t *arg, const struct codec_shape *shape,
+                    const uint8_t *src, size_t len);
+    /* Add C to t; returns the length. The body has been checked. */
+    size_t (*apply)(const int64_t *arg, const struct codec_shape *shape,
+                    const uint8_t *src, size_t len, struct target *t);
+};
+
+/* ---- codecs ---- */
+
+enum codec_class {
+    CODEC_CONTRACTION, /* Of each message: |v - C|^2 <= (1 - delta) |v|^2. */
+    CODEC_EXPECTED,    /* A contraction on average over the draws. */
+    CODEC_UNBIASED,    /* E C = v; no contraction where omega >= 1. */
+    CODEC_NEITHER      /* For reproduction only. */
 };
 
 struct codec
 {
     const char *name;
+    const char *about;  /* What it sends, in one clause. */
+    enum codec_class class; /* At the defaults. */
+    const char *bound;  /* Its delta (or omega) at the defaults, as a formula. */
+    const char *unbiased; /* Options that make it unbiased, or NULL. */
+    const char *source; /* Paper, or where it is in use. */
     const struct codec_param *params; /* Ended by a NULL name; may be NULL. */
     /* Fill in and check what hangs together. May be NULL. On false, a clause
      * for the error sentence is in why[0..n). */
     bool (*settle)(int64_t *arg, char *why, size_t n);
-    const struct codec_values *values;     /* Exactly one of the two. */
+    const struct codec_values *values;     /* Exactly one of the three. */
+    /* Of values: y[0..count) += what decode would give, in one pass and with
+     * the same two roundings. May be NULL: then it is decoded and added. */
+    void (*values_add)(const int64_t *arg, const uint8_t *src, size_t n,
+                       size_t at, size_t count, float *y);
+    /* Of values: encode `count` blocks that follow each other, as encode does
+     * one by one; returns the sum of the errors, negative if one is. May be
+     * NULL. A codec whose passes wait for each other's sums is faster so. */
+    double (*values_encode)(const int64_t *arg, const struct codec_block *b,
+                            size_t count, uint8_t *dst);
     const struct codec_selector *selector;
+    const struct codec_body *body;
 };
 
-extern const struct codec codec_none, codec_fp16, codec_sign, codec_qsgd,
-    codec_topk, codec_randk;
-
-/* Every codec, ended by NULL. */
+/* Every codec, ended by NULL: codec.c. */
 extern const struct codec *const codec_all[];
 
 /* A codec with its arguments. */
@@ -173,7 +240,21 @@ enum codec_stream {
 uint32_t codec_load(float *restrict v, const float *x, const float *x_hat,
                     size_t n);
 
+/* The same, and |v|^2 and the sum of |v| in double. */
+struct codec_sums
+{
+    double x2, l1;
+    uint32_t max_bits;
+};
+struct codec_sums codec_load_sums(float *restrict v, const float *x,
+                                  const float *x_hat, size_t n);
+
 /* ceil(billionths / 1e9 * n), at least 1 where n > 0; n < 2^32. */
 size_t codec_share(uint64_t billionths, size_t n);
+
+/* The share of a round, for a selector that warms up over `warm` rounds as
+ * Deep Gradient Compression does: share^((round + 1) / (warm + 1)), which is
+ * `billionths` itself from round `warm` on. */
+uint64_t codec_warm_share(uint64_t billionths, uint64_t warm, uint64_t round);
 
 #endif

@@ -2,32 +2,39 @@
 
 #include "compress/sparse.h"
 #include "compress/spec.h"
+#include "compress/unit.h"
 
 #include "nn/rng.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* First byte of a unit. */
 enum {
-    UNIT_ZERO,
+    UNIT_NOTHING,
     UNIT_BODY
 };
 
-/* What is compressed by itself: the whole vector or one segment. */
-struct unit
+/* Lengths that the parts of scratch must have for the units of a model. */
+struct needs
 {
-    size_t offset, n;
+    size_t floats; /* Of a block, twice. */
+    size_t gather; /* Of a unit in several pieces. */
+    size_t picks;
+    size_t bytes;  /* A selector's or a body's own. */
+    size_t memory; /* Floats kept, of all units together. */
 };
 
 struct compress
 {
     struct spec spec;
-    struct sparse chain; /* Points into spec. */
-    struct unit *units;
-    size_t n_units, dim, bound, nominal;
-    struct sparse_scratch scratch;
+    struct units units; /* Point into spec. */
+    size_t bound, nominal;
+    struct sparse_scratch scratch; /* A body's is scratch.pick.scratch. */
+    float *gathered;
+    float *memory;
 };
 
 int compress_canonical(const char *spec, char canonical[COMPRESS_SPEC_MAX],
@@ -40,83 +47,113 @@ int compress_canonical(const char *spec, char canonical[COMPRESS_SPEC_MAX],
     return err;
 }
 
-static bool selects(const struct compress *c)
-{
-    return c->spec.selector.codec != NULL;
-}
-
-static void bind_units(struct compress *c, enum compress_scope scope,
-                       const struct segment *segments, size_t n_segments)
-{
-    c->dim = 0;
-    for (size_t i = 0; i < n_segments; i++) {
-        assert(segments[i].offset == c->dim); /* They tile the vector. */
-        c->units[i] = (struct unit){c->dim, segments[i].n};
-        c->dim += segments[i].n;
-    }
-    c->n_units = n_segments;
-    if (scope == COMPRESS_MODEL) {
-        c->units[0] = (struct unit){0, c->dim};
-        c->n_units = 1;
-    }
-}
-
 static size_t larger(size_t a, size_t b)
 {
     return a > b ? a : b;
 }
 
-/* Sizes of messages and of scratch, each the largest a unit needs. */
-static int plan(struct compress *c)
+static struct sparse chain_of(const struct unit *u)
 {
-    size_t floats = 1;
-    size_t picks = 1;
-    size_t bytes = 1;
-    for (size_t i = 0; i < c->n_units; i++) {
-        size_t n = c->units[i].n;
-        size_t coded = n;
-        if (selects(c)) {
-            const struct codec_stage *s = &c->spec.selector;
-            coded = s->codec->selector->keep(s->arg, n);
-            picks = larger(picks, coded + CODEC_CHUNK);
-            if (n > 0)
-                bytes = larger(bytes, s->codec->selector->scratch(s->arg, n));
-            c->bound += n > 0 ? sparse_bound(&c->chain, n) : 0;
-            c->nominal += n > 0 ? sparse_nominal(&c->chain, n) : 0;
-        } else {
-            c->bound += dense_size(&c->spec.coder, n);
-            c->nominal += dense_size(&c->spec.coder, n);
-        }
-        floats = larger(floats, dense_scratch(&c->spec.coder, coded));
+    return (struct sparse){&u->rule->selector, &u->rule->coder,
+                           u->rule->positions};
+}
+
+/* ---- sizes ---- */
+
+static void plan_body(struct compress *c, const struct unit *u,
+                      struct needs *need)
+{
+    const struct codec_stage *s = &u->rule->body;
+    const struct codec_body *f = s->codec->body;
+    c->bound += f->bound(s->arg, &u->shape);
+    c->nominal += f->nominal(s->arg, &u->shape);
+    if (f->scratch != NULL)
+        need->bytes = larger(need->bytes, f->scratch(s->arg, &u->shape));
+    if (f->memory != NULL)
+        need->memory += f->memory(s->arg, &u->shape);
+}
+
+static void plan_chain(struct compress *c, const struct unit *u,
+                       struct needs *need)
+{
+    const struct codec_stage *s = &u->rule->selector;
+    size_t n = u->shape.n;
+    size_t coded = n;
+    if (s->codec != NULL) {
+        struct sparse chain = chain_of(u);
+        coded = s->codec->selector->keep(s->arg, n);
+        need->picks = larger(need->picks, coded + CODEC_CHUNK);
+        if (s->codec->selector->scratch != NULL)
+            need->bytes = larger(need->bytes,
+                                 s->codec->selector->scratch(s->arg, n));
+        c->bound += sparse_bound(&chain, n);
+        c->nominal += sparse_nominal(&chain, n);
+    } else {
+        c->bound += dense_size(&u->rule->coder, n);
+        c->nominal += dense_size(&u->rule->coder, n);
     }
-    c->bound += c->n_units; /* The first bytes. */
-    c->nominal += c->n_units;
-    c->scratch.dense.v = malloc(floats * sizeof(float));
-    c->scratch.dense.work = malloc(floats * sizeof(float));
-    c->scratch.pick.index = malloc(picks * sizeof(uint32_t));
-    c->scratch.pick.value = malloc(picks * sizeof(float));
-    c->scratch.pick.scratch = malloc(bytes);
-    bool full = c->scratch.dense.v != NULL && c->scratch.dense.work != NULL &&
-                c->scratch.pick.index != NULL &&
-                c->scratch.pick.value != NULL && c->scratch.pick.scratch != NULL;
+    need->floats = larger(need->floats, dense_scratch(&u->rule->coder, coded));
+}
+
+static struct needs plan(struct compress *c)
+{
+    struct needs need = {.floats = 1, .gather = 1, .picks = 1, .bytes = 1};
+    for (size_t i = 0; i < c->units.n; i++) {
+        struct unit *u = &c->units.unit[i];
+        c->bound++; /* The first byte. */
+        c->nominal++;
+        u->memory = need.memory;
+        if (u->shape.n == 0)
+            continue;
+        if (u->n_pieces > 1)
+            need.gather = larger(need.gather, u->shape.n);
+        if (u->rule->body.codec != NULL)
+            plan_body(c, u, &need);
+        else
+            plan_chain(c, u, &need);
+    }
+    return need;
+}
+
+static void *aligned(size_t n_bytes)
+{
+    return aligned_alloc(64, (n_bytes + 63) / 64 * 64);
+}
+
+static int allocate(struct compress *c, const struct needs *need)
+{
+    struct sparse_scratch *s = &c->scratch;
+    s->dense.v = aligned(need->floats * sizeof(float));
+    s->dense.work = aligned(need->floats * sizeof(float));
+    s->pick.index = aligned(need->picks * sizeof(uint32_t));
+    s->pick.value = aligned(need->picks * sizeof(float));
+    s->pick.truth = aligned(need->picks * sizeof(float));
+    s->pick.scratch = aligned(need->bytes);
+    c->gathered = aligned(need->gather * sizeof(float));
+    c->memory = calloc(need->memory + 1, sizeof(float));
+    bool full = s->dense.v != NULL && s->dense.work != NULL &&
+                s->pick.index != NULL && s->pick.value != NULL &&
+                s->pick.truth != NULL && s->pick.scratch != NULL &&
+                c->gathered != NULL && c->memory != NULL;
     return full ? 0 : -ENOMEM;
 }
 
 int compress_open(struct compress **out, const char *spec,
-                  enum compress_scope scope, const struct segment *segments,
-                  size_t n_segments)
+                  const struct segment *segments, size_t n_segments)
 {
     char error[COMPRESS_ERROR_MAX];
     *out = NULL;
     struct compress *c = calloc(1, sizeof *c);
     if (c == NULL)
         return -ENOMEM;
-    c->units = calloc(n_segments + 1, sizeof *c->units);
-    int err = c->units == NULL ? -ENOMEM : spec_parse(&c->spec, spec, error);
+    int err = spec_parse(&c->spec, spec, error);
+    if (err == 0)
+        err = units_init(&c->units, &c->spec, segments, n_segments);
+    if (err == 0)
+        err = c->units.dim > UINT32_MAX ? -EINVAL : 0;
     if (err == 0) {
-        c->chain = (struct sparse){&c->spec.selector, &c->spec.coder};
-        bind_units(c, scope, segments, n_segments);
-        err = c->dim > UINT32_MAX ? -EINVAL : plan(c);
+        struct needs need = plan(c);
+        err = allocate(c, &need);
     }
     if (err != 0) {
         compress_close(c);
@@ -134,14 +171,17 @@ void compress_close(struct compress *c)
     free(c->scratch.dense.work);
     free(c->scratch.pick.index);
     free(c->scratch.pick.value);
+    free(c->scratch.pick.truth);
     free(c->scratch.pick.scratch);
-    free(c->units);
+    free(c->gathered);
+    free(c->memory);
+    units_close(&c->units);
     free(c);
 }
 
 size_t compress_dim(const struct compress *c)
 {
-    return c->dim;
+    return c->units.dim;
 }
 
 size_t compress_bound(const struct compress *c)
@@ -154,46 +194,78 @@ size_t compress_nominal(const struct compress *c)
     return c->nominal;
 }
 
-/* One unit, its first byte included. */
-static int encode_unit(struct compress *c, const struct codec_source *s,
-                       uint8_t *dst, size_t *len, struct compress_stat *stat)
+/* ---- encoding ---- */
+
+/* The unit's part of the difference: in place, or its pieces put together.
+ * -ERANGE if what was put together is not finite or too large. */
+static int source_of(struct compress *c, const struct unit *u,
+                     const struct compress_input *in, struct codec_source *s)
 {
-    int err;
-    if (selects(c)) {
-        err = sparse_encode(&c->chain, s, &c->scratch, dst + 1, len, stat);
-    } else {
-        err = dense_encode(&c->spec.coder, s, &c->scratch.dense, dst + 1, stat);
-        *len = dense_size(&c->spec.coder, s->n);
+    s->n = u->shape.n;
+    s->round = in->round;
+    if (u->n_pieces == 1) {
+        s->x = in->x + u->piece->offset;
+        s->x_hat = in->x_hat + u->piece->offset;
+        return 0;
     }
-    bool zero = !(stat->x2 > 0.0);
-    dst[0] = zero ? UNIT_ZERO : UNIT_BODY;
-    *len = zero ? 1 : 1 + *len;
+    uint32_t max = 0;
+    for (size_t i = 0; i < u->n_pieces; i++) {
+        const struct piece *p = &u->piece[i];
+        uint32_t bits = codec_load(c->gathered + p->at, in->x + p->offset,
+                                   in->x_hat + p->offset, p->n);
+        max = bits > max ? bits : max;
+    }
+    s->x = c->gathered;
+    s->x_hat = NULL;
+    return max < CODEC_LIMIT_BITS ? 0 : -ERANGE;
+}
+
+/* The body of one unit, without its first byte; *len 0: nothing to send. */
+static int encode_body(struct compress *c, const struct unit *u,
+                       const struct codec_source *s, uint8_t *dst,
+                       size_t *len, struct compress_stat *stat)
+{
+    const struct spec_rule *r = u->rule;
+    if (r->body.codec != NULL) {
+        struct codec_desk desk = {.scratch = c->scratch.pick.scratch,
+                                  .memory = c->memory + u->memory};
+        return r->body.codec->body->encode(r->body.arg, &u->shape, s, &desk,
+                                           dst, len, stat);
+    }
+    if (r->selector.codec != NULL) {
+        struct sparse chain = chain_of(u);
+        return sparse_encode(&chain, s, &c->scratch, dst, len, stat);
+    }
+    int err = dense_encode(&r->coder, s, &c->scratch.dense, dst, stat);
+    *len = stat->x2 > 0.0 ? dense_size(&r->coder, s->n) : 0;
     return err;
 }
 
-int compress_encode(struct compress *c, uint64_t draw, const float *x,
-                    const float *x_hat, uint8_t *dst, size_t *len,
-                    struct compress_stat *stat)
+int compress_encode(struct compress *c, const struct compress_input *in,
+                    uint8_t *dst, size_t *len, struct compress_stat *stat)
 {
     struct compress_stat total = {0};
     size_t at = 0;
-    for (size_t i = 0; i < c->n_units; i++) {
-        const struct unit *u = &c->units[i];
-        struct codec_source s = {.x = x + u->offset,
-                                 .x_hat = x_hat + u->offset,
-                                 .n = u->n,
-                                 .key = rng_at(draw, i)};
+    for (size_t i = 0; i < c->units.n; i++) {
+        const struct unit *u = &c->units.unit[i];
+        struct codec_source s = {.key = rng_at(in->draw, i)};
         struct compress_stat part = {0};
-        size_t n_bytes = 1;
-        dst[at] = UNIT_ZERO;
-        if (u->n > 0) {
-            int err = encode_unit(c, &s, dst + at, &n_bytes, &part);
+        size_t n_bytes = 0;
+        if (u->shape.n > 0) {
+            int err = source_of(c, u, in, &s);
+            if (err == 0)
+                err = encode_body(c, u, &s, dst + at + 1, &n_bytes, &part);
             if (err != 0)
                 return err;
         }
+        if (!(part.x2 > 0.0)) { /* A unit at rest: one byte, and no error. */
+            n_bytes = 0;
+            part.e2 = 0.0;
+        }
+        dst[at] = n_bytes > 0 ? UNIT_BODY : UNIT_NOTHING;
         total.x2 += part.x2;
         total.e2 += part.e2;
-        at += n_bytes;
+        at += 1 + n_bytes;
     }
     assert(at <= c->bound);
     *len = at;
@@ -201,18 +273,23 @@ int compress_encode(struct compress *c, uint64_t draw, const float *x,
     return 0;
 }
 
+/* ---- decoding ---- */
+
 /* Length of the unit's body in src[0..len), or 0 if it is not proper. */
-static size_t check_body(const struct compress *c, const uint8_t *src,
-                         size_t len, size_t n)
+static size_t check_body(const struct unit *u, const uint8_t *src, size_t len)
 {
+    const struct spec_rule *r = u->rule;
+    size_t n = u->shape.n;
     if (n == 0)
-        return 0; /* Only ever zero. */
-    if (selects(c))
-        return sparse_check(&c->chain, src, len, n);
-    size_t size = dense_size(&c->spec.coder, n);
-    if (len < size || !dense_check(&c->spec.coder, src, n))
-        return 0;
-    return size;
+        return 0; /* Never anything. */
+    if (r->body.codec != NULL)
+        return r->body.codec->body->check(r->body.arg, &u->shape, src, len);
+    if (r->selector.codec != NULL) {
+        struct sparse chain = chain_of(u);
+        return sparse_check(&chain, src, len, n);
+    }
+    size_t size = dense_size(&r->coder, n);
+    return len >= size && dense_check(&r->coder, src, n) ? size : 0;
 }
 
 bool compress_validate(const struct compress *c, const uint8_t *src,
@@ -221,12 +298,12 @@ bool compress_validate(const struct compress *c, const uint8_t *src,
     if (len > c->bound)
         return false;
     size_t at = 0;
-    for (size_t i = 0; i < c->n_units; i++) {
+    for (size_t i = 0; i < c->units.n; i++) {
         if (at == len || src[at] > UNIT_BODY)
             return false;
-        if (src[at++] == UNIT_ZERO)
+        if (src[at++] == UNIT_NOTHING)
             continue;
-        size_t body = check_body(c, src + at, len - at, c->units[i].n);
+        size_t body = check_body(&c->units.unit[i], src + at, len - at);
         if (body == 0)
             return false;
         at += body;
@@ -234,41 +311,61 @@ bool compress_validate(const struct compress *c, const uint8_t *src,
     return at == len;
 }
 
-VEC_CLONES static void add(float *restrict y, const float *restrict v,
-                           size_t n)
+static size_t apply_body(const struct unit *u, const uint8_t *src, size_t len,
+                         float *x_hat)
 {
-    for (size_t i = 0; i < n; i++)
-        y[i] += v[i];
-}
-
-static size_t apply_dense(const struct codec_stage *coder, const uint8_t *src,
-                          float *x_hat, size_t n)
-{
-    float v[CODEC_CHUNK];
-    for (size_t at = 0, count; at < n; at += count) {
-        count = dense_decode(coder, src, n, at, v);
-        add(x_hat + at, v, count);
+    const struct spec_rule *r = u->rule;
+    struct target t = {.x = x_hat, .piece = u->piece};
+    if (r->body.codec != NULL)
+        return r->body.codec->body->apply(r->body.arg, &u->shape, src, len,
+                                          &t);
+    if (r->selector.codec != NULL) {
+        struct sparse chain = chain_of(u);
+        return sparse_apply(&chain, src, len, &t, u->shape.n);
     }
-    return dense_size(coder, n);
+    return dense_apply(&r->coder, src, &t, u->shape.n);
 }
 
 void compress_apply(const struct compress *c, const uint8_t *src, size_t len,
                     float *x_hat)
 {
     size_t at = 0;
-    for (size_t i = 0; i < c->n_units; i++) {
-        const struct unit *u = &c->units[i];
+    for (size_t i = 0; i < c->units.n; i++) {
         assert(at < len);
-        if (src[at++] == UNIT_ZERO)
+        if (src[at++] == UNIT_NOTHING)
             continue;
-        if (selects(c)) {
-            at += sparse_apply(&c->chain, src + at, len - at,
-                               x_hat + u->offset, u->n);
-        } else {
-            assert(dense_size(&c->spec.coder, u->n) <= len - at);
-            at += apply_dense(&c->spec.coder, src + at, x_hat + u->offset,
-                              u->n);
-        }
+        at += apply_body(&c->units.unit[i], src + at, len - at, x_hat);
     }
     assert(at == len);
+}
+
+/* ---- the catalogue ---- */
+
+bool compress_catalogue(size_t i, struct compress_info *info)
+{
+    static const char *const classes[] = {
+        [CODEC_CONTRACTION] = "contraction",
+        [CODEC_EXPECTED] = "expected",
+        [CODEC_UNBIASED] = "unbiased",
+        [CODEC_NEITHER] = "neither",
+    };
+    const struct codec *codec = codec_all[i];
+    if (codec == NULL)
+        return false;
+    *info = (struct compress_info){
+        .name = codec->name,
+        .about = codec->about,
+        .role = codec->body != NULL       ? "body"
+                : codec->selector != NULL ? "selector"
+                                          : "values",
+        .class = classes[codec->class],
+        .bound = codec->bound,
+        .unbiased = codec->unbiased,
+        .source = codec->source,
+    };
+    char error[COMPRESS_ERROR_MAX];
+    int err = compress_canonical(codec->name, info->preset, error);
+    assert(err == 0); /* Each codec has defaults for all. */
+    spec_form(codec, info->form);
+    return true;
 }

@@ -16,10 +16,14 @@
  * (Koloskova, Stich, Jaggi 2019 call it omega; ICLR 2020 and this project
  * delta). `delta = 1 - e2/x2` of each message is measured by the encoder.
  *
- * Layout of a message: for each unit of the scope (one for the whole model,
- * or one a segment), in order: a byte 0 where the difference is zero, or a
- * byte 1 and the codec's own body. Bodies say their own length by construction
- * or by a varint; nothing follows the last.
+ * A spec is a list of rules: which compressor for which segments, and whether
+ * it works on all of them at once or one by one (spec.h). What is compressed by
+ * itself is a unit.
+ *
+ * Layout of a message: for each unit, rule by rule and in the order of the
+ * vector, a byte 0 where nothing is sent for it, or a byte 1 and the codec's
+ * own body. Bodies say their own length by construction or by a varint;
+ * nothing follows the last.
  */
 #ifndef COMPRESS_COMPRESS_H
 #define COMPRESS_COMPRESS_H
@@ -31,13 +35,8 @@
 #include <stdint.h>
 
 enum {
-    COMPRESS_SPEC_MAX = 96,   /* Bytes of a canonical spec, with the NUL. */
-    COMPRESS_ERROR_MAX = 160
-};
-
-enum compress_scope {
-    COMPRESS_MODEL, /* One unit: the whole vector. */
-    COMPRESS_LAYER  /* One unit a segment. */
+    COMPRESS_SPEC_MAX = 256,  /* Bytes of a canonical spec, with the NUL. */
+    COMPRESS_ERROR_MAX = 256
 };
 
 struct compress; /* Opaque: made by compress_open(). */
@@ -58,8 +57,7 @@ int compress_canonical(const char *spec, char canonical[COMPRESS_SPEC_MAX],
 /* Bind a spec to a model of n_segments tiling segments (copied). Allocates
  * all scratch there will be. Returns 0, -EINVAL or -ENOMEM. */
 int compress_open(struct compress **c, const char *spec,
-                  enum compress_scope scope, const struct segment *segments,
-                  size_t n_segments);
+                  const struct segment *segments, size_t n_segments);
 void compress_close(struct compress *c);
 
 /* Length of the vector, and the longest message there can be, in bytes. */
@@ -69,13 +67,21 @@ size_t compress_bound(const struct compress *c);
 /* Bytes of a typical message (no entropy luck): for planning, not for limits. */
 size_t compress_nominal(const struct compress *c);
 
-/* Encode x - x_hat into dst[0..compress_bound). `draw` keys the codec's random
- * choices: equal arguments give equal bytes. Returns 0 with *len and *stat
+/* What to encode. `draw` keys the codec's random choices; `round` is the
+ * run's, for a ratio that warms up. */
+struct compress_input
+{
+    uint64_t draw, round;
+    const float *x, *x_hat;
+};
+
+/* Encode x - x_hat into dst[0..compress_bound). Equal inputs give equal bytes,
+ * but for codecs that remember the message before (lowrank): they are a
+ * function of all inputs since compress_open(). Returns 0 with *len and *stat
  * set, or -ERANGE where the difference is not finite or its square overflows:
  * then nothing is written that counts. Uses scratch inside c: one thread. */
-int compress_encode(struct compress *c, uint64_t draw, const float *x,
-                    const float *x_hat, uint8_t *dst, size_t *len,
-                    struct compress_stat *stat);
+int compress_encode(struct compress *c, const struct compress_input *in,
+                    uint8_t *dst, size_t *len, struct compress_stat *stat);
 
 /* Is this a message that compress_apply() may be given? True means: exact
  * length, indices in range and increasing, scales finite and in range, every
@@ -88,5 +94,22 @@ bool compress_validate(const struct compress *c, const uint8_t *src,
  * Cannot fail. Safe from any thread. */
 void compress_apply(const struct compress *c, const uint8_t *src, size_t len,
                     float *x_hat);
+
+/* One line of the catalogue: a codec as users see it. Texts are static. */
+struct compress_info
+{
+    const char *name;
+    char form[COMPRESS_SPEC_MAX];   /* "qsgd:bits:bucket:norm,round=near|sr,..." */
+    char preset[COMPRESS_SPEC_MAX]; /* Canonical spec of its defaults. */
+    const char *about;    /* What it sends. */
+    const char *role;     /* "values", "selector" or "body". */
+    const char *class;    /* "contraction", "expected", "unbiased", "neither". */
+    const char *bound;    /* Formula of its delta or omega at the defaults. */
+    const char *unbiased; /* Options that make it unbiased, or NULL. */
+    const char *source;
+};
+
+/* The i-th codec, from 0. False behind the last. */
+bool compress_catalogue(size_t i, struct compress_info *info);
 
 #endif

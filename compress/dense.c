@@ -10,9 +10,23 @@ static size_t block_of(const struct codec_stage *c, size_t n)
     return block == 0 || block > n ? n : block;
 }
 
+/* Blocks loaded before the first is encoded: sums of one are added up while
+ * the next is read. All of them stay in the L1 cache. */
+enum {
+    BATCH_ELEMENTS = 2048,
+    BATCH_MAX = 16
+};
+
+static size_t batch_of(size_t block)
+{
+    size_t fit = block > 0 ? BATCH_ELEMENTS / block : 1;
+    return fit < 1 ? 1 : fit < BATCH_MAX ? fit : BATCH_MAX;
+}
+
 size_t dense_scratch(const struct codec_stage *c, size_t n)
 {
-    return block_of(c, n);
+    size_t block = block_of(c, n);
+    return block * batch_of(block);
 }
 
 size_t dense_size(const struct codec_stage *c, size_t n)
@@ -25,45 +39,63 @@ size_t dense_size(const struct codec_stage *c, size_t n)
     return n % block != 0 ? size + f->size(c->arg, n % block) : size;
 }
 
-/* |v - C|^2 of a block, from its bytes. */
-static double error2(const struct codec_stage *c, const uint8_t *src,
-                     const float *v, size_t n)
+/* Load the block at s->x[at..at+n). False if it is out of range. */
+static bool load_block(const struct codec_source *s, size_t at, size_t n,
+                       float *v, struct codec_block *b)
 {
-    float decoded[CODEC_CHUNK];
-    double e2 = 0.0;
-    for (size_t at = 0; at < n; at += CODEC_CHUNK) {
-        size_t count = n - at < CODEC_CHUNK ? n - at : CODEC_CHUNK;
-        c->codec->values->decode(c->arg, src, n, at, count, decoded);
-        e2 += vec_dist2(v + at, decoded, count);
+    struct codec_sums sums = codec_load_sums(
+        v, s->x + at, s->x_hat != NULL ? s->x_hat + at : NULL, n);
+    b->v = v;
+    b->n = n;
+    b->first = at;
+    b->key = s->key;
+    b->x2 = sums.x2;
+    b->l1 = sums.l1;
+    b->max = bytes_to_float(sums.max_bits);
+    return sums.max_bits < CODEC_LIMIT_BITS;
+}
+
+static double encode_blocks(const struct codec_stage *c,
+                            const struct codec_block *b, size_t count,
+                            uint8_t *dst)
+{
+    if (c->codec->values_encode != NULL)
+        return c->codec->values_encode(c->arg, b, count, dst);
+    double sum = 0.0;
+    for (size_t i = 0; i < count; i++) {
+        double e2 = c->codec->values->encode(c->arg, &b[i], dst);
+        if (!(e2 >= 0.0))
+            return -1.0;
+        sum += e2;
+        dst += c->codec->values->size(c->arg, b[i].n);
     }
-    return e2;
+    return sum;
 }
 
 int dense_encode(const struct codec_stage *c, const struct codec_source *s,
                  const struct dense_scratch *scratch, uint8_t *dst,
                  struct compress_stat *stat)
 {
-    const struct codec_values *f = c->codec->values;
     size_t block = block_of(c, s->n);
+    size_t batch = batch_of(block);
     *stat = (struct compress_stat){0};
-    for (size_t at = 0; at < s->n; at += block) {
-        struct codec_block b = {.v = scratch->v,
-                                .n = s->n - at < block ? s->n - at : block,
-                                .first = at,
-                                .key = s->key,
-                                .work = scratch->work};
-        uint32_t max = codec_load(scratch->v, s->x + at,
-                                  s->x_hat != NULL ? s->x_hat + at : NULL,
-                                  b.n);
-        if (max >= CODEC_LIMIT_BITS)
+    for (size_t at = 0; at < s->n;) {
+        struct codec_block b[BATCH_MAX];
+        size_t count = 0;
+        size_t size = 0;
+        for (; count < batch && at < s->n; at += b[count++].n) {
+            size_t n = s->n - at < block ? s->n - at : block;
+            if (!load_block(s, at, n, scratch->v + count * block, &b[count]))
+                return -ERANGE;
+            b[count].work = scratch->work + count * block;
+            stat->x2 += b[count].x2;
+            size += c->codec->values->size(c->arg, n);
+        }
+        double e2 = encode_blocks(c, b, count, dst);
+        if (!(e2 >= 0.0))
             return -ERANGE;
-        b.max = bytes_to_float(max);
-        b.x2 = vec_norm2(b.v, b.n);
-        if (!f->encode(c->arg, &b, dst))
-            return -ERANGE;
-        stat->x2 += b.x2;
-        stat->e2 += error2(c, dst, b.v, b.n);
-        dst += f->size(c->arg, b.n);
+        stat->e2 += e2;
+        dst += size;
     }
     return 0;
 }
@@ -93,4 +125,35 @@ size_t dense_decode(const struct codec_stage *c, const uint8_t *src, size_t n,
     src += at / block * f->size(c->arg, block);
     f->decode(c->arg, src, size, in, count, v);
     return count;
+}
+
+/* Add a block of n that begins at element `at`, a chunk at a time: straight
+ * to where it belongs, if the codec can and the chunk lies in one piece. */
+static void apply_block(const struct codec_stage *c, const uint8_t *src,
+                        struct target *t, size_t at, size_t n)
+{
+    float v[CODEC_CHUNK];
+    for (size_t in = 0; in < n; in += CODEC_CHUNK) {
+        size_t count = n - in < CODEC_CHUNK ? n - in : CODEC_CHUNK;
+        size_t span;
+        float *y = target_span(t, at + in, count, &span);
+        if (c->codec->values_add != NULL && span == count) {
+            c->codec->values_add(c->arg, src, n, in, count, y);
+        } else {
+            c->codec->values->decode(c->arg, src, n, in, count, v);
+            target_add(t, at + in, v, count);
+        }
+    }
+}
+
+size_t dense_apply(const struct codec_stage *c, const uint8_t *src,
+                   struct target *t, size_t n)
+{
+    size_t block = block_of(c, n);
+    for (size_t at = 0; at < n; at += block) {
+        size_t count = n - at < block ? n - at : block;
+        apply_block(c, src, t, at, count);
+        src += c->codec->values->size(c->arg, count);
+    }
+    return dense_size(c, n);
 }

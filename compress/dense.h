@@ -28,4 +28,8 @@ bool dense_check(const struct codec_stage *c, const uint8_t *src, size_t n);
 size_t dense_decode(const struct codec_stage *c, const uint8_t *src, size_t n,
                     size_t at, float *v);
 
+/* Add all n values to the target; returns dense_size(). */
+size_t dense_apply(const struct codec_stage *c, const uint8_t *src,
+                   struct target *t, size_t n);
+
 #endif

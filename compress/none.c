@@ -27,12 +27,12 @@ VEC_CLONES static void put_floats(uint8_t *restrict dst,
         bytes_put_float(dst + 4 * i, v[i]);
 }
 
-static bool none_encode(const int64_t *arg, const struct codec_block *b,
+static double none_encode(const int64_t *arg, const struct codec_block *b,
                         uint8_t *dst)
 {
     (void)arg;
     put_floats(dst, b->v, b->n);
-    return true;
+    return 0.0;
 }
 
 VEC_CLONES static bool none_check(const int64_t *arg, const uint8_t *src,
@@ -58,8 +58,28 @@ VEC_CLONES static void none_decode(const int64_t *arg,
         v[i] = bytes_get_float(src + 4 * (at + i));
 }
 
+VEC_CLONES static void none_add(const int64_t *arg,
+                                const uint8_t *restrict src, size_t n,
+                                size_t at, size_t count, float *restrict y)
+{
+    (void)arg;
+    (void)n;
+    for (size_t i = 0; i < count; i++)
+        y[i] += bytes_get_float(src + 4 * (at + i));
+}
+
 static const struct codec_values none_values = {
     none_block, none_size, none_encode, none_check, none_decode,
 };
 
-const struct codec codec_none = {.name = "none", .values = &none_values};
+extern const struct codec codec_none;
+const struct codec codec_none = {
+    .name = "none",
+    .about = "the values",
+    .class = CODEC_CONTRACTION,
+    .bound = "delta = 1",
+    .unbiased = "",
+    .source = "-",
+    .values = &none_values,
+    .values_add = none_add,
+};

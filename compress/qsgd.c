@@ -19,8 +19,8 @@
 
 #include "compress/bytes.h"
 #include "compress/pack.h"
+#include "compress/simd.h"
 
-#include "nn/rng.h"
 #include "nn/vec.h"
 
 #include <limits.h>
@@ -113,118 +113,70 @@ static size_t qsgd_size(const int64_t *arg, size_t n)
     return 4 + pack_size(n, (unsigned)arg[QSGD_BITS]);
 }
 
-/* The bucket's norm over 2^e, and the two exact factors that take |v| to
- * levels. Dividing by a power of two near the largest value first keeps tiny
- * and huge buckets inside a float's range, and is exact. */
-struct grid
+/* How a bucket is brought into a float's range. Values on the grid are
+ * v * levels / norm; where the norm is tiny that factor is no float, and where
+ * it is tiny or huge, squares of errors are none. Then both are multiplied by
+ * `shift` first, a power of two near 1 / max, which is exact. */
+struct range
 {
-    float shift;  /* 2^-e. */
-    float inv;    /* levels / (norm * 2^-e). */
-    float levels;
+    float shift;
+    double per_level; /* What 1 on the grid is: norm / levels, as rounded. */
+    struct simd_grid grid;
 };
 
-static struct grid grid_of(float levels, float max, double norm)
+static struct range range_of(float levels, float max, double norm)
 {
-    float shift = bytes_pow2(-bytes_exponent(max));
-    float inv = levels / (float)(norm * (double)shift);
-    return (struct grid){shift, inv, levels};
-}
-
-/* |v| on the grid. Rounding can put the largest just above `levels`. */
-static inline float on_grid(float v, struct grid g)
-{
-    float a = __builtin_fabsf(v) * g.shift * g.inv;
-    return a < g.levels ? a : g.levels;
-}
-
-static inline float with_sign_of(float a, float v)
-{
-    uint32_t sign = bytes_of_float(v) & 0x80000000u;
-    return bytes_to_float(bytes_of_float(a) | sign);
-}
-
-/* Adding 2^23 leaves a float no room for a fraction: rounds to nearest even. */
-VEC_CLONES static void levels_near(float *restrict q, const float *restrict v,
-                                   size_t n, struct grid g)
-{
-    for (size_t i = 0; i < n; i++) {
-        float level = (on_grid(v[i], g) + 0x1p23f) - 0x1p23f;
-        q[i] = with_sign_of(level, v[i]);
+    int e = bytes_exponent(max);
+    if (e >= -40 && e <= 40) {
+        float factor = levels / (float)norm;
+        return (struct range){1.0f, 1.0 / (double)factor,
+                              {factor, 1.0f, levels}};
     }
+    float near_one = bytes_pow2(-e);
+    float inv = levels / (float)(norm * (double)near_one);
+    return (struct range){near_one, 1.0 / ((double)inv * (double)near_one),
+                          {near_one, inv, levels}};
 }
 
-/* Number `first + i` of the stream, 24 bits of half a word each. first is
- * even. */
-VEC_CLONES static void units(float *restrict u, uint64_t key, size_t first,
-                             size_t n)
+/* <a, q> and |q|^2 of the levels q that are put in work, a being v on the
+ * grid. */
+struct products
 {
-    for (size_t i = 0; i < (n + 1) / 2; i++) {
-        uint64_t bits = rng_at(key, first / 2 + i);
-        u[2 * i] = (float)(int32_t)((uint32_t)bits >> 8) * 0x1p-24f;
-        u[2 * i + 1] = (float)(int32_t)(bits >> 40) * 0x1p-24f;
-    }
-}
+    double aq, q2;
+};
 
-VEC_CLONES static void levels_random(float *restrict q,
-                                     const float *restrict v,
-                                     const float *restrict u, size_t n,
-                                     struct grid g)
+static struct products quantise(const int64_t *arg,
+                                const struct codec_block *b,
+                                const struct simd_grid *g)
 {
-    for (size_t i = 0; i < n; i++) {
-        float a = on_grid(v[i], g);
-        float low = (float)(int32_t)a;
-        float level = low + (u[i] < a - low ? 1.0f : 0.0f);
-        q[i] = with_sign_of(level, v[i]);
-    }
-}
-
-static void quantise(const int64_t *arg, const struct codec_block *b,
-                     struct grid g)
-{
-    float *q = b->work;
-    if (arg[QSGD_ROUND] == ROUND_NEAR) {
-        levels_near(q, b->v, b->n, g);
-        return;
-    }
+    struct products p = {0};
     float u[CODEC_CHUNK];
+    bool random = arg[QSGD_ROUND] == ROUND_SR;
     for (size_t at = 0; at < b->n; at += CODEC_CHUNK) {
         size_t count = b->n - at < CODEC_CHUNK ? b->n - at : CODEC_CHUNK;
-        units(u, b->key, b->first + at, count);
-        levels_random(q + at, b->v + at, u, count, g);
+        if (random)
+            simd_coin(u, b->key, b->first + at, count);
+        struct simd_levels l = simd_round(g, b->work + at, b->v + at,
+                                          random ? u : NULL, count);
+        p.aq += (double)l.aq;
+        p.q2 += (double)l.q2;
     }
+    return p;
 }
 
-static double scale_of(const int64_t *arg, const struct codec_block *b,
-                       double norm)
+static double scale_of(const int64_t *arg, size_t size, double norm,
+                       const struct range *r, struct products p)
 {
     double s = (double)arg[QSGD_LEVELS];
-    double n = (double)b->n;
+    double n = (double)size;
     switch (arg[QSGD_SCALE]) {
-    case SCALE_LS: {
-        double q2 = vec_norm2(b->work, b->n);
-        return q2 > 0.0 ? vec_dot(b->v, b->work, b->n) / q2 : 0.0;
-    }
+    case SCALE_LS:
+        return p.q2 > 0.0 ? p.aq / p.q2 * r->per_level : 0.0;
     case SCALE_INV1W:
         return norm / s / (1.0 + fmin(n / (s * s), sqrt(n) / s));
     default:
         return norm / s;
     }
-}
-
-/* A level of q == -0 gets no sign. Without a branch: signs are a coin toss.
- * Returns the highest level. */
-VEC_CLONES static unsigned codes_of(uint16_t *restrict code,
-                                    const float *restrict q, size_t n,
-                                    unsigned bits)
-{
-    unsigned top = 0;
-    for (size_t i = 0; i < n; i++) {
-        unsigned level = (unsigned)(int32_t)__builtin_fabsf(q[i]);
-        unsigned sign = q[i] < 0.0f;
-        code[i] = (uint16_t)(level | sign << (bits - 1));
-        top = level > top ? level : top;
-    }
-    return top;
 }
 
 /* A 2-norm may pass the limit where no value decoded from it does. */
@@ -233,31 +185,82 @@ static bool in_range(float scale, unsigned top)
     return scale < CODEC_LIMIT && scale * (float)top < CODEC_LIMIT;
 }
 
-static bool qsgd_encode(const int64_t *arg, const struct codec_block *b,
-                        uint8_t *dst)
+/* Where the levels in use matter, as they hardly ever do. */
+static bool levels_in_range(float scale, const float *q, size_t n)
 {
-    unsigned bits = (unsigned)arg[QSGD_BITS];
-    float scale = 0.0f;
-    if (b->max > 0.0f) {
-        bool l2 = arg[QSGD_NORM] == NORM_L2;
-        double norm = l2 ? sqrt(b->x2) : (double)b->max;
-        quantise(arg, b, grid_of((float)arg[QSGD_LEVELS], b->max, norm));
-        scale = (float)scale_of(arg, b, norm);
-    }
-    bytes_put_float(dst, scale);
-    if (!(scale > 0.0f)) {
-        memset(dst + 4, 0, qsgd_size(arg, b->n) - 4);
-        return true;
-    }
-    unsigned top = 0;
+    float top = 0.0f;
+    for (size_t i = 0; i < n; i++)
+        top = __builtin_fabsf(q[i]) > top ? __builtin_fabsf(q[i]) : top;
+    return in_range(scale, (unsigned)top);
+}
+
+/* Pack the levels in work; returns the error they leave. */
+static double put_codes(const struct codec_block *b,
+                        const struct simd_coder *c, uint8_t *dst)
+{
     uint16_t code[CODEC_CHUNK];
+    double e2 = 0.0;
     for (size_t at = 0; at < b->n; at += CODEC_CHUNK) {
         size_t count = b->n - at < CODEC_CHUNK ? b->n - at : CODEC_CHUNK;
-        unsigned level = codes_of(code, b->work + at, count, bits);
-        top = level > top ? level : top;
-        pack_put(dst + 4 + at / 8 * bits, code, count, bits);
+        e2 += (double)simd_code(c, code, b->work + at, b->v + at, count);
+        pack_put(dst + at / 8 * c->bits, code, count, c->bits);
     }
-    return in_range(scale, top);
+    return e2 / (double)c->shift / (double)c->shift;
+}
+
+/* Round a bucket to levels, in its work: all but the codes. */
+static struct simd_coder qsgd_levels(const int64_t *arg,
+                                     const struct codec_block *b)
+{
+    struct simd_coder c = {.bits = (unsigned)arg[QSGD_BITS]};
+    if (b->max > 0.0f) {
+        double norm = arg[QSGD_NORM] == NORM_L2 ? sqrt(b->x2) : (double)b->max;
+        struct range r = range_of((float)arg[QSGD_LEVELS], b->max, norm);
+        struct products p = quantise(arg, b, &r.grid);
+        c.shift = r.shift;
+        c.scale = (float)scale_of(arg, b->n, norm, &r, p);
+    }
+    return c;
+}
+
+static double qsgd_put(const int64_t *arg, const struct codec_block *b,
+                       const struct simd_coder *c, uint8_t *dst)
+{
+    bytes_put_float(dst, c->scale);
+    if (!(c->scale > 0.0f)) {
+        memset(dst + 4, 0, qsgd_size(arg, b->n) - 4);
+        return b->x2;
+    }
+    if (!in_range(c->scale, (unsigned)arg[QSGD_LEVELS]) &&
+        !levels_in_range(c->scale, b->work, b->n))
+        return -1.0;
+    return put_codes(b, c, dst + 4);
+}
+
+static double qsgd_encode(const int64_t *arg, const struct codec_block *b,
+                          uint8_t *dst)
+{
+    struct simd_coder c = qsgd_levels(arg, b);
+    return qsgd_put(arg, b, &c, dst);
+}
+
+/* While a bucket's scale is divided out, the next is rounded. */
+static double qsgd_encode_all(const int64_t *arg, const struct codec_block *b,
+                              size_t count, uint8_t *dst)
+{
+    struct simd_coder last = qsgd_levels(arg, &b[0]);
+    double sum = 0.0;
+    for (size_t i = 0; i < count; i++) {
+        struct simd_coder c = last;
+        if (i + 1 < count)
+            last = qsgd_levels(arg, &b[i + 1]);
+        double e2 = qsgd_put(arg, &b[i], &c, dst);
+        if (!(e2 >= 0.0))
+            return -1.0;
+        sum += e2;
+        dst += qsgd_size(arg, b[i].n);
+    }
+    return sum;
 }
 
 /* The highest level, or UINT_MAX where a code is the sign of nothing. */
@@ -294,16 +297,35 @@ static bool qsgd_check(const int64_t *arg, const uint8_t *src, size_t n)
     return in_range(bytes_to_float(scale), top) && (scale != 0 || top == 0);
 }
 
+static inline float value_of(uint16_t code, unsigned bits, float scale)
+{
+    unsigned sign = 1u << (bits - 1);
+    float a = scale * (float)(int32_t)(code & (sign - 1));
+    uint32_t top = (uint32_t)(code & sign) << (32 - bits);
+    return bytes_to_float(bytes_of_float(a) | top);
+}
+
 VEC_CLONES static void values_of(const uint16_t *restrict code, size_t n,
                                  unsigned bits, float scale,
                                  float *restrict v)
 {
-    unsigned sign = 1u << (bits - 1);
-    for (size_t i = 0; i < n; i++) {
-        float a = scale * (float)(int32_t)(code[i] & (sign - 1));
-        uint32_t top = (uint32_t)(code[i] & sign) << (32 - bits);
-        v[i] = bytes_to_float(bytes_of_float(a) | top);
-    }
+    for (size_t i = 0; i < n; i++)
+        v[i] = value_of(code[i], bits, scale);
+}
+
+VEC_CLONES static void add_values(const uint16_t *restrict code, size_t n,
+                                  unsigned bits, float scale,
+                                  float *restrict y)
+{
+    for (size_t i = 0; i < n; i++)
+        y[i] += value_of(code[i], bits, scale);
+}
+
+VEC_CLONES static void add_bytes(const uint8_t *restrict code, size_t n,
+                                 float scale, float *restrict y)
+{
+    for (size_t i = 0; i < n; i++)
+        y[i] += value_of(code[i], 8, scale);
 }
 
 static void qsgd_decode(const int64_t *arg, const uint8_t *src, size_t n,
@@ -316,10 +338,42 @@ static void qsgd_decode(const int64_t *arg, const uint8_t *src, size_t n,
     values_of(code, count, bits, bytes_get_float(src), v);
 }
 
+static void qsgd_add(const int64_t *arg, const uint8_t *src, size_t n,
+                     size_t at, size_t count, float *y)
+{
+    (void)n;
+    unsigned bits = (unsigned)arg[QSGD_BITS];
+    float scale = bytes_get_float(src);
+    src += 4 + at / 8 * bits;
+    if (bits == 4) {
+        float value[16];
+        for (uint16_t i = 0; i < 16; i++)
+            value[i] = value_of(i, 4, scale);
+        simd_nibble_add(y, src, count, value);
+    } else if (bits == 8) {
+        add_bytes(src, count, scale, y);
+    } else {
+        uint16_t code[CODEC_CHUNK];
+        pack_get(src, code, count, bits);
+        add_values(code, count, bits, scale, y);
+    }
+}
+
 static const struct codec_values qsgd_values = {
     qsgd_block, qsgd_size, qsgd_encode, qsgd_check, qsgd_decode,
 };
 
-const struct codec codec_qsgd = {.name = "qsgd", .params = qsgd_params,
-                                 .settle = qsgd_settle,
-                                 .values = &qsgd_values};
+extern const struct codec codec_qsgd;
+const struct codec codec_qsgd = {
+    .name = "qsgd",
+    .about = "integer levels of the norm of a bucket",
+    .class = CODEC_CONTRACTION,
+    .bound = "delta >= 1 / bucket",
+    .unbiased = "round=sr,scale=raw",
+    .source = "Alistarh et al. 2017",
+    .params = qsgd_params,
+    .settle = qsgd_settle,
+    .values = &qsgd_values,
+    .values_add = qsgd_add,
+    .values_encode = qsgd_encode_all,
+};

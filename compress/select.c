@@ -1,6 +1,7 @@
 #include "compress/select.h"
 
 #include "compress/bytes.h"
+#include "compress/simd.h"
 
 #include "nn/rng.h"
 #include "nn/vec.h"
@@ -12,6 +13,7 @@
 enum {
     SAMPLE_MAX = 65536,
     SAMPLE_ALL = 8192, /* Up to here the sample is everything. */
+    SCAN_CHUNK = 4096, /* Elements scanned between two looks at the room. */
     DIGITS = 3,
     DIGIT_SIZE = 2048
 };
@@ -25,12 +27,16 @@ static inline uint32_t key_of(float f)
     return bytes_of_float(f) & 0x7fffffffu;
 }
 
-/* A search for the k-th largest key, one digit a pass. */
+/* ---- radix ---- */
+
+/* A search for the k-th largest key, one digit a pass. Neighbours are counted
+ * in different tables, as equal ones would wait for each other's store. */
 struct radix
 {
-    uint32_t count[DIGIT_SIZE];
+    uint32_t count[2][DIGIT_SIZE];
     uint32_t prefix; /* Digits known, in place. */
     size_t left;     /* Rank sought among the keys with that prefix. */
+    size_t same;     /* How many those are. */
     unsigned digit;
 };
 
@@ -39,43 +45,69 @@ static void radix_start(struct radix *r, size_t k)
     *r = (struct radix){.left = k};
 }
 
+static bool has_prefix(const struct radix *r, uint32_t key)
+{
+    unsigned above = digit_shift[r->digit] + digit_bits[r->digit];
+    return key >> above == r->prefix >> above;
+}
+
+/* Keys without the prefix do not count. */
 static void radix_count(struct radix *r, const float *v, size_t n)
 {
     unsigned shift = digit_shift[r->digit];
-    unsigned above = shift + digit_bits[r->digit];
     uint32_t mask = (1u << digit_bits[r->digit]) - 1;
     for (size_t i = 0; i < n; i++) {
         uint32_t key = key_of(v[i]);
-        if (key >> above == r->prefix >> above)
-            r->count[key >> shift & mask]++;
+        if (has_prefix(r, key))
+            r->count[i % 2][key >> shift & mask]++;
     }
 }
 
 /* Settle the digit just counted. */
 static void radix_next(struct radix *r)
 {
-    size_t i = DIGIT_SIZE;
-    while (r->count[--i] < r->left) {
-        r->left -= r->count[i];
+    size_t i = DIGIT_SIZE - 1;
+    size_t in = r->count[0][i] + r->count[1][i];
+    for (; in < r->left; in = r->count[0][i] + r->count[1][i]) {
+        r->left -= in;
         assert(i > 0);
+        i--;
     }
+    r->same = in;
     r->prefix |= (uint32_t)i << digit_shift[r->digit];
     r->digit++;
     memset(r->count, 0, sizeof r->count);
 }
 
-/* The k-th largest key of v, and how many of those equal to it are wanted. */
-static uint32_t kth_key(const float *v, size_t n, size_t k, size_t *ties)
+/* Keep what has the prefix; returns how many. */
+static size_t radix_shrink(const struct radix *r, float *v, size_t n)
+{
+    unsigned shift = digit_shift[r->digit - 1];
+    size_t kept = 0;
+    for (size_t i = 0; i < n; i++) {
+        float f = v[i];
+        v[kept] = f;
+        kept += key_of(f) >> shift == r->prefix >> shift;
+    }
+    return kept;
+}
+
+/* The k-th largest key of v, and how many of those equal to it are wanted.
+ * Leaves v in disorder. */
+static uint32_t kth_key(float *v, size_t n, size_t k, size_t *ties)
 {
     struct radix r;
     radix_start(&r, k);
     while (r.digit < DIGITS) {
         radix_count(&r, v, n);
         radix_next(&r);
+        n = radix_shrink(&r, v, n);
     }
     *ties = r.left;
     return r.prefix;
 }
+
+/* ---- sample ---- */
 
 static size_t sample_size(size_t n)
 {
@@ -98,17 +130,29 @@ static size_t sample_rank(size_t n, size_t k)
     return rank < s ? rank : s;
 }
 
-/* Room for candidates: what the rank brings, five deviations, and a line. */
+/* And five to the other side: the k-th largest is hardly ever above that. 0 if
+ * the sample has no such rank. */
+static size_t sample_rank_above(size_t n, size_t k)
+{
+    size_t s = sample_size(n);
+    double mean = (double)k * (double)s / (double)n;
+    double rank = floor(mean - 5.0 * sqrt(mean));
+    return s == n || rank < 1.0 ? 0 : (size_t)rank;
+}
+
+/* Room for candidates: what the rank brings, five deviations, and a line; and
+ * what a scan may find before it looks at the room again. */
 static size_t candidate_room(size_t n, size_t k)
 {
     size_t s = sample_size(n);
     double rank = (double)sample_rank(n, k);
     double most = (rank + 6.0 * sqrt(rank) + 16.0) * (double)n / (double)s;
     size_t room = most < (double)n ? (size_t)most : n;
-    return (room > k ? room : k) + CODEC_CHUNK;
+    return (room > k ? room : k) + SCAN_CHUNK + SIMD_LANES;
 }
 
-/* Scratch: candidates' values and indices, then the sample. */
+/* Scratch: candidates' values and indices, and the sample, in whose place the
+ * candidates near the threshold come later. */
 struct scratch
 {
     float *value;
@@ -127,7 +171,9 @@ static struct scratch carve(void *at, size_t n, size_t k)
 
 size_t select_scratch(size_t n, size_t k)
 {
-    return 8 * candidate_room(n, k) + 4 * sample_size(n);
+    size_t sample = 2 * sample_size(n); /* And a copy. */
+    size_t room = candidate_room(n, k);
+    return 8 * room + 4 * (sample > room ? sample : room);
 }
 
 size_t select_lines(size_t n)
@@ -144,110 +190,162 @@ size_t select_line_at(size_t n, size_t j)
     return j * stratum + (size_t)((rng_at(j, 0) >> 32) * span >> 32);
 }
 
-static uint32_t sample_threshold(const struct codec_source *s, size_t k,
-                                 float *sample)
+VEC_CLONES static void load_lines(float *restrict sample,
+                                  const struct codec_source *s)
 {
-    size_t size = sample_size(s->n);
-    if (size == s->n) {
-        codec_load(sample, s->x, s->x_hat, s->n);
-    } else {
-        for (size_t j = 0; j < size / SELECT_LINE; j++) {
-            size_t at = select_line_at(s->n, j);
-            codec_load(sample + j * SELECT_LINE, s->x + at,
-                       s->x_hat != NULL ? s->x_hat + at : NULL, SELECT_LINE);
-        }
-    }
-    size_t ties;
-    uint32_t t = kth_key(sample, size, sample_rank(s->n, k), &ties);
-    return t > 0 ? t : 1; /* Zeros are not taken. */
-}
-
-/* Append the positions of v[0..n) whose key is t or more to index, without a
- * branch on a value: most lines have none, so those are skipped whole. */
-VEC_CLONES static size_t find_above(const float *restrict v, size_t n,
-                                    int32_t t, uint32_t *restrict index)
-{
-    size_t found = 0;
-    for (size_t g = 0; g < n; g += SELECT_LINE) {
-        size_t end = n - g < SELECT_LINE ? n : g + SELECT_LINE;
-        if (end - g == SELECT_LINE) {
-            int32_t any = 0;
+    size_t n_lines = select_lines(s->n);
+    for (size_t j = 0; j < n_lines; j++) {
+        size_t at = select_line_at(s->n, j);
+        float *to = sample + j * SELECT_LINE;
+        for (size_t i = 0; i < SELECT_LINE; i++)
+            to[i] = s->x[at + i];
+        if (s->x_hat != NULL)
             for (size_t i = 0; i < SELECT_LINE; i++)
-                any |= (int32_t)key_of(v[g + i]) >= t;
-            if (!any)
-                continue;
-        }
-        for (size_t i = g; i < end; i++) {
-            index[found] = (uint32_t)i;
-            found += (int32_t)key_of(v[i]) >= t;
-        }
+                to[i] -= s->x_hat[at + i];
     }
-    return found;
 }
 
-/* What a scan has found so far. */
-struct found
+/* Where the k-th largest key is: at least `low`, and hardly ever `high` or
+ * more. Of a sample of everything, the key itself and its ties. */
+struct guess
 {
-    size_t n;
-    double rest2; /* Squares of the others. */
+    uint32_t low, high;
+    bool exact;
+    size_t ties;
 };
 
-/* Move what is >= t in v[0..n), which starts at element `base`, to the
- * candidates; v is left with zeros there. */
-static void take_above(float *v, size_t n, uint32_t t, size_t base,
-                       const struct scratch *c, struct found *found)
+static struct guess guess_from(const struct codec_source *s, size_t k,
+                               float *sample)
 {
-    uint32_t local[CODEC_CHUNK];
-    size_t m = find_above(v, n, (int32_t)t, local);
-    for (size_t i = 0; i < m; i++) {
-        c->value[found->n] = v[local[i]];
-        c->index[found->n] = (uint32_t)base + local[i];
-        found->n++;
-        v[local[i]] = 0.0f;
+    struct guess g = {.high = UINT32_MAX};
+    size_t size = sample_size(s->n);
+    g.exact = size == s->n;
+    if (g.exact)
+        codec_load(sample, s->x, s->x_hat, s->n);
+    else
+        load_lines(sample, s);
+    size_t above = sample_rank_above(s->n, k);
+    if (above > 0) { /* Before the other search shrinks the sample. */
+        size_t ties;
+        float *copy = sample + size;
+        memcpy(copy, sample, size * sizeof *sample);
+        g.high = kth_key(copy, size, above, &ties);
     }
-    found->rest2 += vec_norm2(v, n);
+    g.low = kth_key(sample, size, sample_rank(s->n, k), &g.ties);
+    if (g.low == 0) { /* Zeros are not taken: all others are. */
+        g.low = 1;
+        g.exact = false;
+    }
+    return g;
+}
+
+/* ---- scan ---- */
+
+static struct simd_scan scan_into(const struct scratch *c, uint32_t t)
+{
+    return (struct simd_scan){.t = t, .value = c->value, .index = c->index};
 }
 
 /* 1 if the candidates have more than their room. */
-static int scan(const struct codec_source *s, uint32_t t,
-                const struct scratch *c, struct found *found)
+static int scan(const struct codec_source *s, const struct scratch *c,
+                struct simd_scan *found)
 {
-    float v[CODEC_CHUNK];
-    for (size_t at = 0; at < s->n; at += CODEC_CHUNK) {
-        size_t count = s->n - at < CODEC_CHUNK ? s->n - at : CODEC_CHUNK;
-        if (found->n + count > c->room)
+    for (size_t at = 0; at < s->n; at += SCAN_CHUNK) {
+        size_t count = s->n - at < SCAN_CHUNK ? s->n - at : SCAN_CHUNK;
+        if (found->found + count + SIMD_LANES > c->room)
             return 1;
-        uint32_t max = codec_load(v, s->x + at,
-                                  s->x_hat != NULL ? s->x_hat + at : NULL,
-                                  count);
+        uint32_t max = simd_scan(found, s->x + at,
+                                 s->x_hat != NULL ? s->x_hat + at : NULL,
+                                 count, (uint32_t)at);
         if (max >= CODEC_LIMIT_BITS)
             return -ERANGE;
-        take_above(v, count, t, at, c, found);
     }
     return 0;
 }
 
-/* Copy to pick the candidates above t and the first `ties` equal to it. */
-static void choose(const struct scratch *c, const struct found *found,
-                   uint32_t t, size_t ties, struct codec_pick *pick)
+VEC_CLONES static size_t count_equal(const float *v, size_t n, uint32_t t)
 {
-    size_t k = 0;
-    double rest2 = found->rest2;
-    for (size_t i = 0; i < found->n; i++) {
-        uint32_t key = key_of(c->value[i]);
-        pick->index[k] = c->index[i];
-        pick->value[k] = c->value[i];
-        bool tie = key == t && ties > 0;
-        bool taken = key > t || tie;
-        ties -= tie;
-        k += taken;
-        rest2 += taken ? 0.0 : (double)c->value[i] * (double)c->value[i];
-    }
-    pick->k = k;
-    pick->rest2 = rest2;
+    uint32_t count = 0; /* n is small. */
+    for (size_t i = 0; i < n; i++)
+        count += key_of(v[i]) == t;
+    return count;
 }
 
-/* One pass of the histograms. False if the difference is not finite. */
+/* Take those above t and the first `ties` equal to it, one by one. */
+static void take_ties(struct simd_scan *to, const float *value,
+                      const uint32_t *index, size_t n, size_t ties)
+{
+    for (size_t i = 0; i < n; i++) {
+        uint32_t key = key_of(value[i]);
+        bool tie = key == to->t && ties > 0;
+        bool taken = key > to->t || tie;
+        to->index[to->found] = index[i];
+        to->value[to->found] = value[i];
+        ties -= tie;
+        to->found += taken;
+        to->rest2 += taken ? 0.0 : (double)value[i] * (double)value[i];
+    }
+}
+
+/* Move to `to` what is above to->t and the first *ties equal to it. From the
+ * chunk on in which the ties run out, nothing equal is taken. */
+static void take_chunk(struct simd_scan *to, const float *value,
+                       const uint32_t *index, size_t n, size_t *ties)
+{
+    size_t equal = *ties > 0 ? count_equal(value, n, to->t) : 0;
+    if (equal <= *ties) {
+        uint32_t t = to->t;
+        to->t += *ties == 0; /* None equal. */
+        simd_filter(to, value, index, n);
+        to->t = t;
+        *ties -= equal;
+    } else {
+        take_ties(to, value, index, n, *ties);
+        *ties = 0;
+    }
+}
+
+/* Copy to pick the candidates above t and the first `ties` equal to it. */
+static void choose(const struct simd_scan *found, uint32_t t, size_t ties,
+                   struct codec_pick *pick)
+{
+    struct simd_scan to = {.t = t, .value = pick->value,
+                           .index = pick->index, .rest2 = found->rest2};
+    for (size_t at = 0; at < found->found; at += CODEC_CHUNK) {
+        size_t n = found->found - at < CODEC_CHUNK ? found->found - at
+                                                   : CODEC_CHUNK;
+        take_chunk(&to, found->value + at, found->index + at, n, &ties);
+    }
+    pick->k = to.found;
+    pick->rest2 = to.rest2;
+}
+
+/* Those of the candidates that are below `high`, in near[]. */
+static size_t band(const struct simd_scan *found, uint32_t high, float *near)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < found->found; i++) {
+        near[n] = found->value[i];
+        n += key_of(found->value[i]) < high;
+    }
+    return n;
+}
+
+/* The k-th largest key of more than k candidates. */
+static uint32_t kth_candidate(const struct simd_scan *found, size_t k,
+                              uint32_t high, float *near, size_t *ties)
+{
+    size_t n = band(found, high, near);
+    size_t above = found->found - n;
+    if (above < k)
+        return kth_key(near, n, k - above, ties);
+    n = band(found, UINT32_MAX, near); /* All. */
+    return kth_key(near, n, k, ties);
+}
+
+/* ---- histograms ---- */
+
+/* One pass. False if the difference is not finite. */
 static bool count_all(const struct codec_source *s, struct radix *r)
 {
     float v[CODEC_CHUNK];
@@ -264,42 +362,58 @@ static bool count_all(const struct codec_source *s, struct radix *r)
     return true;
 }
 
-/* Collect straight into pick: at most k values are above t or wanted ties. */
-static void collect(const struct codec_source *s, uint32_t t, size_t ties,
-                    struct codec_pick *pick)
+/* More equal the k-th largest than there is room for: straight into pick, as
+ * at most k are above t or wanted ties. */
+static void collect(const struct codec_source *s, const struct scratch *c,
+                    uint32_t t, size_t ties, struct codec_pick *pick)
 {
-    float v[CODEC_CHUNK];
-    pick->k = 0;
-    pick->rest2 = 0.0;
-    for (size_t at = 0; at < s->n; at += CODEC_CHUNK) {
-        size_t count = s->n - at < CODEC_CHUNK ? s->n - at : CODEC_CHUNK;
-        codec_load(v, s->x + at, s->x_hat != NULL ? s->x_hat + at : NULL,
-                   count);
-        for (size_t i = 0; i < count; i++) {
-            uint32_t key = key_of(v[i]);
-            if (key < t || (key == t && ties == 0))
-                continue;
-            ties -= key == t;
-            pick->index[pick->k] = (uint32_t)(at + i);
-            pick->value[pick->k++] = v[i];
-            v[i] = 0.0f;
+    struct simd_scan to = {.t = t, .value = pick->value, .index = pick->index};
+    for (size_t at = 0; at < s->n; at += SCAN_CHUNK) {
+        size_t count = s->n - at < SCAN_CHUNK ? s->n - at : SCAN_CHUNK;
+        struct simd_scan found = scan_into(c, t);
+        simd_scan(&found, s->x + at, s->x_hat != NULL ? s->x_hat + at : NULL,
+                  count, (uint32_t)at);
+        to.rest2 += found.rest2;
+        for (size_t i = 0; i < found.found; i += CODEC_CHUNK) {
+            size_t n = found.found - i < CODEC_CHUNK ? found.found - i
+                                                     : CODEC_CHUNK;
+            take_chunk(&to, found.value + i, found.index + i, n, &ties);
         }
-        pick->rest2 += vec_norm2(v, count);
     }
+    pick->k = to.found;
+    pick->rest2 = to.rest2;
 }
 
+/* Digits are counted until what is at or above the prefix fits the room: for
+ * most vectors, one. */
 int select_top_histogram(const struct codec_source *s, size_t k,
                          struct codec_pick *pick)
 {
     assert(k >= 1 && k <= s->n);
+    struct scratch c = carve(pick->scratch, s->n, k);
     struct radix r;
     radix_start(&r, k);
-    while (r.digit < DIGITS)
+    bool fits = false;
+    while (r.digit < DIGITS && !fits) {
         if (!count_all(s, &r))
             return -ERANGE;
-    if (r.prefix == 0) /* Fewer than k are not zero: all of those. */
-        r.left = 0;
-    collect(s, r.prefix, r.left, pick);
+        fits = r.prefix > 0 &&
+               k - r.left + r.same + SCAN_CHUNK + SIMD_LANES <= c.room;
+    }
+    if (r.prefix == 0) { /* Fewer than k are not zero: all of those. */
+        collect(s, &c, 1, s->n, pick);
+        return 0;
+    }
+    if (!fits) {
+        collect(s, &c, r.prefix, r.left, pick);
+        return 0;
+    }
+    struct simd_scan found = scan_into(&c, r.prefix);
+    int err = scan(s, &c, &found);
+    assert(err == 0);
+    size_t ties;
+    uint32_t t = kth_candidate(&found, k, UINT32_MAX, c.sample, &ties);
+    choose(&found, t, ties, pick);
     return 0;
 }
 
@@ -308,20 +422,22 @@ int select_top(const struct codec_source *s, size_t k, struct codec_pick *pick,
 {
     assert(k >= 1 && k <= s->n);
     struct scratch c = carve(pick->scratch, s->n, k);
-    struct found found = {0};
-    uint32_t t = sample_threshold(s, k, c.sample);
-    int err = scan(s, t, &c, &found);
-    bool missed = err > 0 || (found.n < k && t > 1);
+    struct guess g = guess_from(s, k, c.sample);
+    struct simd_scan found = scan_into(&c, g.low);
+    int err = scan(s, &c, &found);
+    bool missed = err > 0 || (found.found < k && g.low > 1);
     if (fell_back != NULL)
         *fell_back = missed;
     if (err < 0)
         return err;
     if (missed)
         return select_top_histogram(s, k, pick);
-    size_t ties = 0;
-    uint32_t kth = 0;
-    if (found.n > k)
-        kth = kth_key(c.value, found.n, k, &ties);
-    choose(&c, &found, kth, ties, pick);
+    uint32_t t = g.low;
+    size_t ties = found.found; /* All, unless there are more than k. */
+    if (found.found > k && g.exact)
+        ties = g.ties;
+    else if (found.found > k)
+        t = kth_candidate(&found, k, g.high, c.sample, &ties);
+    choose(&found, t, ties, pick);
     return 0;
 }

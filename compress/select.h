@@ -1,15 +1,18 @@
 /* compress/select.h -- the k largest |x - x_hat|, exactly, at memory speed.
  *
- *   sample     strata's lines of 16 floats --> t, just below the k-th largest
- *   scan       all of it once: what is >= t goes to the candidates
- *   choose     the k-th largest of the candidates, by radix; ties to the
- *              lowest index; candidates are in order, so the result is
+ *   sample     strata's lines of 16 floats --> low and high, just below and
+ *              above the k-th largest
+ *   scan       all of it once: what is >= low goes to the candidates
+ *   choose     the k-th largest of the candidates, by radix among those below
+ *              high; ties to the lowest index; candidates are in order, so the
+ *              result is
  *
  * The order of |v| is the order of the float's bits without the sign, as
- * integers. If t was too high (fewer than k candidates) or too low (more than
- * there is room for, as when most values tie), the k-th largest is found by
- * histograms over the whole, three passes and one more to collect. Zeros are
- * never taken: with fewer than k other values, those are all.
+ * integers. If `low` was too high (fewer than k candidates) or too low (more
+ * than there is room for, as when most values tie), histograms over the whole
+ * find a better one: one pass, or up to three where values crowd, before they
+ * are collected. Zeros are never taken: with fewer than k other values, those
+ * are all.
  */
 #ifndef COMPRESS_SELECT_H
 #define COMPRESS_SELECT_H

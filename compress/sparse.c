@@ -1,89 +1,208 @@
 #include "compress/sparse.h"
 
+#include "compress/bytes.h"
+
 #include "nn/rng.h"
+#include "nn/vec.h"
 
 #include <assert.h>
 
+enum {
+    SEED_BYTES = 8
+};
+
+static const struct codec_selector *selector_of(const struct sparse *c)
+{
+    return c->selector->codec->selector;
+}
+
+static bool sends_k(const struct sparse *c)
+{
+    const struct codec_selector *f = selector_of(c);
+    return f->sends_k != NULL && f->sends_k(c->selector->arg);
+}
+
+/* ---- sizes ---- */
+
+static size_t places_bound(const struct sparse *c, size_t k, size_t n)
+{
+    if (selector_of(c)->places == NULL)
+        return positions_bound(c->positions, k, n);
+    return SEED_BYTES + (sends_k(c) ? BYTES_VARINT_MAX : 0);
+}
+
 size_t sparse_bound(const struct sparse *c, size_t n)
 {
-    const struct codec_selector *f = c->selector->codec->selector;
-    const int64_t *arg = c->selector->arg;
-    return f->bound(arg, n) + dense_size(c->coder, f->keep(arg, n));
+    size_t k = selector_of(c)->keep(c->selector->arg, n);
+    return places_bound(c, k, n) + dense_size(c->coder, k);
 }
 
 size_t sparse_nominal(const struct sparse *c, size_t n)
 {
-    const struct codec_selector *f = c->selector->codec->selector;
-    const int64_t *arg = c->selector->arg;
-    return f->nominal(arg, n) + dense_size(c->coder, f->keep(arg, n));
+    const struct codec_selector *f = selector_of(c);
+    size_t k = f->typical != NULL ? f->typical(c->selector->arg, n)
+                                  : f->keep(c->selector->arg, n);
+    size_t places = f->places == NULL ? positions_nominal(c->positions, k, n)
+                                      : places_bound(c, k, n);
+    return places + dense_size(c->coder, k);
+}
+
+/* ---- encoding ---- */
+
+static size_t put_places(const struct sparse *c, size_t n,
+                         const struct codec_pick *pick, uint8_t *dst)
+{
+    if (selector_of(c)->places == NULL)
+        return positions_put(c->positions, pick->index, pick->k, n, dst);
+    bytes_put_u64(dst, pick->seed);
+    if (!sends_k(c))
+        return SEED_BYTES;
+    return SEED_BYTES + bytes_put_varint(dst + SEED_BYTES, (uint32_t)pick->k);
+}
+
+/* What the coder's bytes leave of the true values. */
+static double error_to_truth(const struct sparse *c, const uint8_t *src,
+                             const struct codec_pick *pick)
+{
+    float v[CODEC_CHUNK];
+    double e2 = 0.0;
+    for (size_t at = 0, count; at < pick->k; at += count) {
+        count = dense_decode(c->coder, src, pick->k, at, v);
+        e2 += vec_dist2(pick->truth + at, v, count);
+    }
+    return e2;
 }
 
 int sparse_encode(const struct sparse *c, const struct codec_source *s,
                   struct sparse_scratch *scratch, uint8_t *dst, size_t *len,
                   struct compress_stat *stat)
 {
-    const struct codec_selector *f = c->selector->codec->selector;
     struct codec_pick *pick = &scratch->pick;
     struct codec_source from = *s;
     from.key = rng_at(s->key, CODEC_STREAM_SELECT);
+    pick->scaled = false;
     *len = 0;
     *stat = (struct compress_stat){0};
-    int err = f->select(c->selector->arg, &from, pick);
+    int err = selector_of(c)->select(c->selector->arg, &from, pick);
     if (err != 0)
         return err;
-    if (pick->k == 0)
-        return 0;
-    struct codec_source taken = {
-        .x = pick->value,
-        .n = pick->k,
-        .key = rng_at(s->key, CODEC_STREAM_VALUES),
-    };
-    *len = f->put(c->selector->arg, s->n, pick, dst);
-    err = dense_encode(c->coder, &taken, &scratch->dense, dst + *len, stat);
-    if (err != 0)
-        return err;
-    *len += dense_size(c->coder, pick->k);
+    if (pick->k > 0) {
+        struct codec_source taken = {
+            .x = pick->value,
+            .n = pick->k,
+            .key = rng_at(s->key, CODEC_STREAM_VALUES),
+        };
+        size_t places = put_places(c, s->n, pick, dst);
+        err = dense_encode(c->coder, &taken, &scratch->dense, dst + places,
+                           stat);
+        if (err != 0)
+            return err;
+        if (pick->scaled) {
+            stat->x2 = vec_norm2(pick->truth, pick->k);
+            stat->e2 = error_to_truth(c, dst + places, pick);
+        }
+        *len = places + dense_size(c->coder, pick->k);
+    }
     stat->x2 += pick->rest2;
     stat->e2 += pick->rest2;
     return 0;
 }
 
+/* ---- decoding ---- */
+
+/* Positions of a message, sent or derived. */
+struct places
+{
+    bool sent;
+    size_t n, k, used;
+    size_t at; /* Of those derived. */
+    uint64_t seed;
+    struct positions positions;
+};
+
+static bool open_seeded(struct places *p, const struct sparse *c, size_t most,
+                        const uint8_t *src, size_t len)
+{
+    if (len < SEED_BYTES)
+        return false;
+    p->seed = bytes_get_u64(src);
+    p->used = SEED_BYTES;
+    p->k = most;
+    if (!sends_k(c))
+        return true;
+    uint32_t k = 0;
+    size_t head = bytes_get_varint(src + SEED_BYTES, len - SEED_BYTES, &k);
+    p->k = k;
+    p->used += head;
+    return head != 0 && k >= 1 && k <= most;
+}
+
+static bool open_places(struct places *p, const struct sparse *c, size_t n,
+                        const uint8_t *src, size_t len)
+{
+    const struct codec_selector *f = selector_of(c);
+    size_t most = f->keep(c->selector->arg, n);
+    *p = (struct places){.sent = f->places == NULL, .n = n};
+    if (!p->sent)
+        return open_seeded(p, c, most, src, len);
+    if (!positions_open(&p->positions, c->positions, most, n, src, len))
+        return false;
+    p->k = p->positions.k;
+    p->used = p->positions.used;
+    return true;
+}
+
+static bool next_places(struct places *p, const struct sparse *c,
+                        uint32_t *index, size_t count)
+{
+    if (p->sent)
+        return positions_next(&p->positions, index, count);
+    selector_of(c)->places(c->selector->arg, p->seed, p->n, p->k, p->at, count,
+                           index);
+    p->at += count;
+    return true;
+}
+
+/* Positions that follow from a seed are proper by construction. */
+static bool check_places(struct places *p)
+{
+    if (!p->sent)
+        return true;
+    uint32_t index[CODEC_CHUNK];
+    for (size_t at = 0; at < p->k; at += CODEC_CHUNK) {
+        size_t count = p->k - at < CODEC_CHUNK ? p->k - at : CODEC_CHUNK;
+        if (!positions_next(&p->positions, index, count))
+            return false;
+    }
+    return positions_end(&p->positions);
+}
+
 size_t sparse_check(const struct sparse *c, const uint8_t *src, size_t len,
                     size_t n)
 {
-    const struct codec_selector *f = c->selector->codec->selector;
-    struct codec_positions p;
-    if (!f->open(c->selector->arg, n, src, len, &p))
+    struct places p;
+    if (!open_places(&p, c, n, src, len))
         return 0;
     size_t values = dense_size(c->coder, p.k);
-    if (values > len - p.used)
-        return 0;
-    uint32_t index[CODEC_CHUNK];
-    for (size_t at = 0; at < p.k; at += CODEC_CHUNK) {
-        size_t count = p.k - at < CODEC_CHUNK ? p.k - at : CODEC_CHUNK;
-        if (!f->next(&p, index, count))
-            return 0;
-    }
-    if (!f->end(&p) || !dense_check(c->coder, src + p.used, p.k))
+    if (values > len - p.used || !check_places(&p) ||
+        !dense_check(c->coder, src + p.used, p.k))
         return 0;
     return p.used + values;
 }
 
 size_t sparse_apply(const struct sparse *c, const uint8_t *src, size_t len,
-                    float *x_hat, size_t n)
+                    struct target *t, size_t n)
 {
-    const struct codec_selector *f = c->selector->codec->selector;
-    struct codec_positions p;
-    bool proper = f->open(c->selector->arg, n, src, len, &p);
+    struct places p;
+    bool proper = open_places(&p, c, n, src, len);
     assert(proper && dense_size(c->coder, p.k) <= len - p.used);
     uint32_t index[CODEC_CHUNK];
     float v[CODEC_CHUNK];
     for (size_t at = 0, count; at < p.k; at += count) {
         count = dense_decode(c->coder, src + p.used, p.k, at, v);
-        proper = f->next(&p, index, count);
+        proper = next_places(&p, c, index, count);
         assert(proper);
-        for (size_t i = 0; i < count; i++)
-            x_hat[index[i]] += v[i];
+        target_scatter(t, index, v, count);
     }
     return p.used + dense_size(c->coder, p.k);
 }

@@ -1,15 +1,18 @@
 /* compress/sparse.h -- a selector, then a values codec over what it took.
  *
- *   positions (the selector's) | blocks of the k values (compress/dense.h)
+ *   positions (positions.h)               | blocks of the k values (dense.h)
+ *   seed u64 [ k varint ] (seeded)        |
  */
 #ifndef COMPRESS_SPARSE_H
 #define COMPRESS_SPARSE_H
 
 #include "compress/dense.h"
+#include "compress/positions.h"
 
 struct sparse
 {
     const struct codec_stage *selector, *coder;
+    enum positions_how positions;
 };
 
 struct sparse_scratch
@@ -21,8 +24,8 @@ struct sparse_scratch
 size_t sparse_bound(const struct sparse *c, size_t n);
 size_t sparse_nominal(const struct sparse *c, size_t n);
 
-/* Write the message and set len and stat. 0 or -ERANGE; nothing is written
- * for a zero difference (stat->x2 is 0 then). */
+/* Write the message and set len and stat. 0 or -ERANGE; *len is 0 where the
+ * selector took nothing. */
 int sparse_encode(const struct sparse *c, const struct codec_source *s,
                   struct sparse_scratch *scratch, uint8_t *dst, size_t *len,
                   struct compress_stat *stat);
@@ -31,8 +34,8 @@ int sparse_encode(const struct sparse *c, const struct codec_source *s,
 size_t sparse_check(const struct sparse *c, const uint8_t *src, size_t len,
                     size_t n);
 
-/* x_hat += C; returns the length. The message has been checked. */
+/* Add C to the target; returns the length. The message has been checked. */
 size_t sparse_apply(const struct sparse *c, const uint8_t *src, size_t len,
-                    float *x_hat, size_t n);
+                    struct target *t, size_t n);
 
 #endif

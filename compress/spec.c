@@ -178,83 +178,265 @@ static const struct codec_param *option_of(const struct codec_stage *stage,
     return NULL;
 }
 
-static int parse_option(struct spec *s, struct part text,
-                        char error[COMPRESS_ERROR_MAX])
+/* A rule being parsed. */
+struct parser
+{
+    struct spec_rule *rule;
+    struct part text; /* The rule's. */
+    bool placed;      /* It says how positions are sent, */
+    bool scoped;      /* and its scope. */
+    char *error;
+};
+
+static int parse_scope(struct parser *p, struct part text, struct part value)
+{
+    static const char *const words[] = {"model", "layer", NULL};
+    int64_t scope, block;
+    if (p->scoped)
+        return refuse(p->error, "%.*s: scope is given twice", shown(text),
+                      text.at);
+    p->scoped = true;
+    if (read_word(value, words, &scope)) {
+        p->rule->scope = scope == 0 ? SPEC_MODEL : SPEC_LAYER;
+        return 0;
+    }
+    struct part rest = value;
+    if (same(cut(&rest, ":"), "block") && skip(&rest, ':') &&
+        read_number(rest, 0, &block) && block >= 1) {
+        p->rule->scope = SPEC_BLOCK;
+        p->rule->block = block;
+        return 0;
+    }
+    return refuse(p->error, "%.*s: scope must be model, layer or block:N, "
+                  "found %.*s", shown(text), text.at, shown(value), value.at);
+}
+
+/* A name that two stages have is the first one's that takes the value and does
+ * not have one yet. */
+static int parse_option(struct parser *p, struct part text)
 {
     struct part value = text;
     struct part name = cut(&value, "=");
     if (!skip(&value, '='))
-        return refuse(error, "%.*s: an option must be name=value",
+        return refuse(p->error, "%.*s: an option must be name=value",
                       shown(text), text.at);
-    size_t place;
-    struct codec_stage *stage = &s->selector;
-    const struct codec_param *param = option_of(stage, name, &place);
-    if (param == NULL) {
-        stage = &s->coder;
-        param = option_of(stage, name, &place);
+    if (same(name, "scope"))
+        return parse_scope(p, text, value);
+    struct codec_stage *stages[] = {&p->rule->selector, &p->rule->coder,
+                                    &p->rule->body};
+    const struct codec_param *known = NULL; /* Of that name, anywhere. */
+    bool twice = false;
+    for (size_t i = 0; i < 3; i++) {
+        size_t place;
+        const struct codec_param *param = option_of(stages[i], name, &place);
+        if (param == NULL)
+            continue;
+        known = param;
+        int64_t read;
+        twice = stages[i]->arg[place] != CODEC_UNSET;
+        if (twice || !read_value(param, value, &read))
+            continue;
+        stages[i]->arg[place] = read;
+        return 0;
     }
-    if (param == NULL)
-        return refuse(error, "%.*s: %s has no option %.*s", shown(text),
-                      text.at, s->coder.codec->name, shown(name), name.at);
-    if (stage->arg[place] != CODEC_UNSET)
-        return refuse(error, "%.*s: %s is given twice", shown(text), text.at,
-                      param->name);
-    if (!read_value(param, value, &stage->arg[place]))
-        return refuse(error, "%.*s: %s must be %s, found %.*s", shown(text),
-                      text.at, param->name, param->wants, shown(value),
-                      value.at);
+    if (known == NULL)
+        return refuse(p->error, "%.*s: there is no option %.*s here",
+                      shown(text), text.at, shown(name), name.at);
+    if (twice)
+        return refuse(p->error, "%.*s: %s is given twice", shown(text),
+                      text.at, known->name);
+    return refuse(p->error, "%.*s: %s must be %s, found %.*s", shown(text),
+                  text.at, known->name, known->wants, shown(value), value.at);
+}
+
+/* "/ef" behind a selector. */
+static int parse_positions(struct parser *p, const struct codec_stage *stage,
+                           struct part word)
+{
+    int64_t how;
+    const struct codec_selector *f = stage->codec->selector;
+    if (f == NULL || f->places != NULL)
+        return refuse(p->error, "%.*s: %s sends no positions", shown(p->text),
+                      p->text.at, stage->codec->name);
+    if (!read_word(word, positions_words, &how))
+        return refuse(p->error, "%.*s: positions must be auto, rice, ef or "
+                      "bitmap, found %.*s", shown(p->text), p->text.at,
+                      shown(word), word.at);
+    p->rule->positions = (enum positions_how)how;
     return 0;
 }
 
-/* Put the stages where they belong: at most one selector, first. */
-static int parse_chain(struct spec *s, struct part chain,
-                       char error[COMPRESS_ERROR_MAX])
+/* Put a stage where it belongs: a selector, then values; or a body alone. */
+static int place_stage(struct parser *p, const struct codec_stage *stage,
+                       struct part text)
 {
-    struct part whole = chain;
+    struct spec_rule *r = p->rule;
+    const struct codec *last = r->coder.codec != NULL ? r->coder.codec
+                                                      : r->body.codec;
+    if (last != NULL)
+        return refuse(p->error, "%.*s: nothing may follow %s, found +%.*s",
+                      shown(p->text), p->text.at, last->name, shown(text),
+                      text.at);
+    if (stage->codec->values != NULL)
+        r->coder = *stage;
+    else if (r->selector.codec != NULL)
+        return refuse(p->error, "%.*s: only values may follow %s, found %.*s",
+                      shown(p->text), p->text.at, r->selector.codec->name,
+                      shown(text), text.at);
+    else if (stage->codec->body != NULL)
+        r->body = *stage;
+    else
+        r->selector = *stage;
+    return 0;
+}
+
+static int parse_chain(struct parser *p, struct part chain)
+{
     do {
         struct codec_stage stage;
         struct part text = cut(&chain, "+");
-        int err = parse_stage(&stage, text, error);
+        struct part word = text;
+        struct part head = cut(&word, "/");
+        int err = parse_stage(&stage, head, p->error);
+        if (err == 0)
+            err = place_stage(p, &stage, text);
+        if (err == 0 && skip(&word, '/'))
+            err = parse_positions(p, &stage, word);
         if (err != 0)
             return err;
-        if (s->coder.codec != NULL)
-            return refuse(error, "%.*s: nothing may follow %s, found +%.*s",
-                          shown(whole), whole.at, s->coder.codec->name,
-                          shown(text), text.at);
-        if (stage.codec->values != NULL)
-            s->coder = stage;
-        else if (s->selector.codec == NULL)
-            s->selector = stage;
-        else
-            return refuse(error, "%.*s: only values may follow %s, found %.*s",
-                          shown(whole), whole.at, s->selector.codec->name,
-                          shown(text), text.at);
     } while (skip(&chain, '+'));
-    if (s->coder.codec == NULL)
-        s->coder = (struct codec_stage){.codec = &codec_none};
-    return 0;
+    struct spec_rule *r = p->rule;
+    if (r->coder.codec != NULL || r->body.codec != NULL)
+        return 0;
+    const char *coder = r->selector.codec->selector->coder;
+    coder = coder != NULL ? coder : "none";
+    struct part preset = {coder, strlen(coder)};
+    return parse_stage(&r->coder, preset, p->error);
 }
 
-/* Fill the defaults of a stage and check what hangs together. */
-static int settle(struct codec_stage *stage, struct part text,
-                  char error[COMPRESS_ERROR_MAX])
+bool spec_settle(struct codec_stage *stage, char *why, size_t n)
 {
     const struct codec_param *param;
-    if (stage->codec == NULL)
-        return 0;
     for (size_t i = 0; (param = param_at(stage->codec, i)) != NULL; i++) {
         if (stage->arg[i] != CODEC_UNSET)
             continue;
         stage->arg[i] = param->preset;
-        if (param->preset == CODEC_UNSET && !param->settled)
-            return refuse(error, "%.*s: %s is missing, it must be %s",
-                          shown(text), text.at, param->name, param->wants);
+        if (param->preset == CODEC_UNSET && !param->settled) {
+            snprintf(why, n, "%s is missing, it must be %s", param->name,
+                     param->wants);
+            return false;
+        }
     }
+    return stage->codec->settle == NULL ||
+           stage->codec->settle(stage->arg, why, n);
+}
+
+/* Fill the defaults of a stage and check what hangs together. */
+static int settle(struct parser *p, struct codec_stage *stage)
+{
     char why[COMPRESS_ERROR_MAX];
-    if (stage->codec->settle != NULL &&
-        !stage->codec->settle(stage->arg, why, sizeof why))
-        return refuse(error, "%.*s: %.*s", shown(text), text.at,
-                      COMPRESS_ERROR_MAX - SHOWN_MAX - 4, why);
+    if (stage->codec == NULL || spec_settle(stage, why, sizeof why))
+        return 0;
+    return refuse(p->error, "%.*s: %.*s", shown(p->text), p->text.at,
+                  COMPRESS_ERROR_MAX - SHOWN_MAX - 4, why);
+}
+
+static bool is_glob(struct part p)
+{
+    static const char extra[] = "_.-*?";
+    for (size_t i = 0; i < p.len; i++) {
+        char c = p.at[i];
+        bool name = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                    (c >= '0' && c <= '9') || strchr(extra, c) != NULL;
+        if (c == '\0' || !name)
+            return false;
+    }
+    return p.len > 0 && p.len < SPEC_GLOB_MAX;
+}
+
+static int parse_match(struct parser *p, struct part match)
+{
+    struct spec_rule *r = p->rule;
+    struct part number = match;
+    if (skip(&number, '<')) {
+        r->match = SPEC_SMALLER;
+        if (read_number(number, 0, &r->below) && r->below >= 1)
+            return 0;
+    } else if (same(match, "default")) {
+        r->match = SPEC_DEFAULT;
+        return 0;
+    } else if (same(match, "bias")) {
+        r->match = SPEC_BIAS;
+        return 0;
+    } else if (same(match, "conv")) {
+        r->match = SPEC_CONV;
+        return 0;
+    } else if (is_glob(match)) {
+        r->match = SPEC_GLOB;
+        memcpy(r->glob, match.at, match.len);
+        return 0;
+    }
+    return refuse(p->error, "%.*s: a rule must be for default, bias, conv, "
+                  "<N or a pattern of names, found %.*s", shown(p->text),
+                  p->text.at, shown(match), match.at);
+}
+
+static int check_scope(struct parser *p)
+{
+    const struct spec_rule *r = p->rule;
+    if (r->body.codec == NULL || !r->body.codec->body->by_tensor)
+        return 0;
+    bool other = p->scoped && r->scope != SPEC_LAYER;
+    p->rule->scope = SPEC_LAYER;
+    if (!other)
+        return 0;
+    return refuse(p->error, "%.*s: %s works on each tensor by itself",
+                  shown(p->text), p->text.at, r->body.codec->name);
+}
+
+/* "bias=fp16,scope=layer" */
+static int parse_rule(struct spec_rule *rule, struct part text, char *error)
+{
+    struct parser p = {.rule = rule, .text = text, .error = error};
+    struct part rest = text;
+    struct part behind = text;
+    struct part match = cut(&behind, "=,");
+    int err = 0;
+    if (text.len == 0)
+        return refuse(error, "a rule is empty");
+    if (skip(&behind, '=')) {
+        err = parse_match(&p, match);
+        rest = behind;
+    }
+    if (err == 0)
+        err = parse_chain(&p, cut(&rest, ","));
+    while (err == 0 && skip(&rest, ','))
+        err = parse_option(&p, cut(&rest, ","));
+    if (err == 0)
+        err = check_scope(&p);
+    if (err == 0)
+        err = settle(&p, &rule->selector);
+    if (err == 0)
+        err = settle(&p, &rule->coder);
+    return err == 0 ? settle(&p, &rule->body) : err;
+}
+
+/* The default rule comes first; there has to be one, and only one. */
+static int order_rules(struct spec *s, char *error)
+{
+    size_t at = s->n_rules;
+    for (size_t i = 0; i < s->n_rules; i++) {
+        if (s->rule[i].match != SPEC_DEFAULT)
+            continue;
+        if (at != s->n_rules)
+            return refuse(error, "there are two default rules");
+        at = i;
+    }
+    if (at == s->n_rules)
+        return refuse(error, "there is no default rule");
+    struct spec_rule first = s->rule[at];
+    memmove(&s->rule[1], &s->rule[0], at * sizeof first);
+    s->rule[0] = first;
     return 0;
 }
 
@@ -262,96 +444,66 @@ int spec_parse(struct spec *s, const char *text,
                char error[COMPRESS_ERROR_MAX])
 {
     struct part rest = {text, strlen(text)};
-    struct part whole = rest;
     struct spec out = {0};
+    char canonical[COMPRESS_SPEC_MAX];
     if (rest.len == 0)
         return refuse(error, "the compressor is empty");
-    int err = parse_chain(&out, cut(&rest, ","), error);
-    while (err == 0 && skip(&rest, ','))
-        err = parse_option(&out, cut(&rest, ","), error);
-    if (err == 0)
-        err = settle(&out.selector, whole, error);
-    if (err == 0)
-        err = settle(&out.coder, whole, error);
+    do {
+        if (out.n_rules == SPEC_RULES_MAX)
+            return refuse(error, "there are more than %d rules",
+                          SPEC_RULES_MAX);
+        struct part rule = cut(&rest, ";");
+        int err = parse_rule(&out.rule[out.n_rules++], rule, error);
+        if (err != 0)
+            return err;
+    } while (skip(&rest, ';'));
+    int err = order_rules(&out, error);
+    if (err == 0 && !spec_print(&out, canonical))
+        err = refuse(error, "the canonical text has more than %d bytes",
+                     COMPRESS_SPEC_MAX - 1);
     if (err == 0)
         *s = out;
     return err;
 }
 
-/* A text under construction. */
-struct printer
-{
-    char *at;
-    size_t len;
-};
+/* ---- matching ---- */
 
-__attribute__((format(printf, 2, 3))) static void
-print(struct printer *p, const char *format, ...)
+/* '*' any run of characters, '?' any one. */
+static bool glob(const char *pattern, const char *name)
 {
-    va_list args;
-    va_start(args, format);
-    int n = vsnprintf(p->at + p->len, COMPRESS_SPEC_MAX - p->len, format, args);
-    va_end(args);
-    assert(n >= 0 && p->len + (size_t)n < COMPRESS_SPEC_MAX);
-    p->len += (size_t)n;
+    const char *star = NULL, *from = NULL;
+    while (*name != '\0') {
+        if (*pattern == '*') {
+            star = pattern++;
+            from = name;
+        } else if (*pattern == '?' || *pattern == *name) {
+            pattern++;
+            name++;
+        } else if (star != NULL) {
+            pattern = star + 1;
+            name = ++from;
+        } else {
+            return false;
+        }
+    }
+    while (*pattern == '*')
+        pattern++;
+    return *pattern == '\0';
 }
 
-static void print_decimal(struct printer *p, int64_t value)
+bool spec_matches(const struct spec_rule *r, const struct segment *segment)
 {
-    const int64_t one = 1000000000;
-    print(p, "%lld", (long long)(value / one));
-    if (value % one == 0)
-        return;
-    print(p, ".%09lld", (long long)(value % one));
-    while (p->at[p->len - 1] == '0')
-        p->at[--p->len] = '\0';
-}
-
-static void print_value(struct printer *p, const struct codec_param *param,
-                        int64_t value)
-{
-    switch (param->kind) {
-    case CODEC_WORD:
-        print(p, "%s", param->words[value]);
-        break;
-    case CODEC_DECIMAL:
-        print_decimal(p, value);
-        break;
-    case CODEC_INTEGER:
-        print(p, "%lld", (long long)value);
-        break;
+    switch (r->match) {
+    case SPEC_DEFAULT:
+        return true;
+    case SPEC_SMALLER:
+        return segment->n < (size_t)r->below;
+    case SPEC_BIAS:
+        return glob("*.bias", segment->name);
+    case SPEC_CONV:
+        return segment->n_dims == 4;
+    case SPEC_GLOB:
+        return glob(r->glob, segment->name);
     }
-}
-
-/* The stage's positional parameters, or its options. */
-static void print_params(struct printer *p, const struct codec_stage *stage,
-                         bool options)
-{
-    const struct codec_param *param;
-    if (stage->codec == NULL)
-        return;
-    for (size_t i = 0; (param = param_at(stage->codec, i)) != NULL; i++) {
-        if (param->option != options)
-            continue;
-        if (options)
-            print(p, ",%s=", param->name);
-        else
-            print(p, ":");
-        print_value(p, param, stage->arg[i]);
-    }
-}
-
-void spec_print(const struct spec *s, char canonical[COMPRESS_SPEC_MAX])
-{
-    struct printer p = {canonical, 0};
-    if (s->selector.codec != NULL) {
-        print(&p, "%s", s->selector.codec->name);
-        print_params(&p, &s->selector, false);
-    }
-    if (s->selector.codec == NULL || s->coder.codec != &codec_none) {
-        print(&p, "%s%s", p.len > 0 ? "+" : "", s->coder.codec->name);
-        print_params(&p, &s->coder, false);
-    }
-    print_params(&p, &s->selector, true);
-    print_params(&p, &s->coder, true);
+    return false;
 }

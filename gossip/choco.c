@@ -15,6 +15,8 @@ enum {
 static int open_all(struct choco *c, const struct choco_config *config)
 {
     *c = (struct choco){.dim = config->dim,
+                        .mixer = config->mixer != NULL ? config->mixer
+                                                       : mixer_all[0],
                         .fixed_gamma = config->fixed_gamma,
                         .draw_key = config->draw_key};
     c->x = calloc(config->dim, sizeof *c->x);
@@ -22,7 +24,7 @@ static int open_all(struct choco *c, const struct choco_config *config)
     if (c->x == NULL || c->x0 == NULL)
         return -ENOMEM;
     for (int i = 0; i < DELTA_CODECS; i++) {
-        int err = compress_open(&c->codec[i], config->spec[i], config->scope,
+        int err = compress_open(&c->codec[i], config->spec[i],
                                 config->segments, config->n_segments);
         if (err != 0)
             return err;
@@ -30,6 +32,11 @@ static int open_all(struct choco *c, const struct choco_config *config)
         c->cap = bound > c->cap ? bound : c->cap;
     }
     packet_pool_init(&c->pool, c->cap);
+    c->remembers = c->mixer->updates && config->error_feedback;
+    c->average.lazy = config->lazy ? 0.5 : 1;
+    int err = c->mixer->open != NULL ? c->mixer->open(c) : 0;
+    if (err != 0)
+        return err;
     return sketch_init(&c->sketch, config->run_seed, config->dim);
 }
 
@@ -41,6 +48,13 @@ int choco_init(struct choco *c, const struct choco_config *config)
     return err;
 }
 
+static void half_free(struct half *h)
+{
+    free(h->v);
+    free(h->memory);
+    free(h);
+}
+
 void choco_close(struct choco *c)
 {
     for (int i = 0; i < DELTA_CODECS; i++)
@@ -50,29 +64,42 @@ void choco_close(struct choco *c)
     while (c->free_halves != NULL) {
         struct half *h = c->free_halves;
         c->free_halves = h->next;
-        free(h->v);
-        free(h);
+        half_free(h);
     }
+    free(c->average.u);
+    free(c->average.withheld);
+    free(c->average.sum);
     free(c->turn);
     free(c->term);
     free(c->x);
     free(c->x0);
 }
 
+static struct half *half_new(const struct choco *c)
+{
+    struct half *h = calloc(1, sizeof *h);
+    if (h == NULL)
+        return NULL;
+    h->v = malloc(c->dim * sizeof *h->v);
+    if (c->remembers)
+        h->memory = malloc(c->dim * sizeof *h->memory);
+    if (h->v != NULL && (h->memory != NULL || !c->remembers))
+        return h;
+    half_free(h);
+    return NULL;
+}
+
+/* Its floats are whatever they were. */
 static struct half *half_get(struct choco *c)
 {
     struct half *h = c->free_halves;
-    if (h != NULL) {
+    if (h != NULL)
         c->free_halves = h->next;
-        *h = (struct half){.v = h->v, .refs = 1};
-        return h;
-    }
-    h = calloc(1, sizeof *h);
-    if (h == NULL || (h->v = malloc(c->dim * sizeof *h->v)) == NULL) {
-        free(h);
+    else if ((h = half_new(c)) == NULL)
         return NULL;
-    }
     h->refs = 1;
+    h->next = c->halves;
+    c->halves = h;
     return h;
 }
 
@@ -83,6 +110,10 @@ static void half_put(struct choco *c, struct half *h)
     assert(h->refs > 0);
     if (--h->refs > 0)
         return;
+    struct half **at = &c->halves;
+    while (*at != h)
+        at = &(*at)->next;
+    *at = h->next;
     h->next = c->free_halves;
     c->free_halves = h;
 }
@@ -254,8 +285,8 @@ int choco_plan(struct choco *c, const struct choco_intent *intent)
     return err;
 }
 
-/* The coefficient of a committing edge: both ends compute the same weight and
- * step, from the two deltas alone. */
+/* The coefficient of a committing edge: both ends compute the same step from
+ * the two deltas alone, as they do the weight. */
 static double coefficient(struct choco_turn *t)
 {
     const struct wire_delta *own = &t->ours.head, *other = &t->theirs.head;
@@ -265,7 +296,6 @@ static double coefficient(struct choco_turn *t)
         .x2_own = (double)own->x2, .e2_own = (double)own->e2,
         .x2_other = (double)other->x2, .e2_other = (double)other->e2,
         .codecs = lo * DELTA_CODECS + hi};
-    t->w = topology_weight(own->degree, other->degree);
     return t->w * gamma_next(&t->edge->gamma, &x);
 }
 
@@ -301,25 +331,40 @@ static void apply_deltas(struct choco *c)
     }
 }
 
-void choco_mix(struct choco *c)
+/* Models move towards replicas, but for exchanges of updates. */
+static size_t gossip_terms(struct choco *c)
 {
     size_t n = 0;
-    apply_deltas(c);
     for (struct choco_turn *t = c->turn; t < c->turn + c->n_turns; t++) {
-        if (!t->commit)
+        if (!t->commit || choco_is_update(c, t->ours.head.codec) ||
+            choco_is_update(c, t->theirs.head.codec))
             continue;
         c->term[n++] = (struct choco_term){.a = t->half->v, .b = t->edge->b,
                                            .coefficient = (float)coefficient(t),
                                            .turn = t};
+    }
+    return n;
+}
+
+void choco_mix(struct choco *c)
+{
+    apply_deltas(c);
+    for (struct choco_turn *t = c->turn; t < c->turn + c->n_turns; t++) {
+        if (!t->commit)
+            continue;
+        t->w = topology_weight(t->ours.head.degree, t->theirs.head.degree);
         sketch_mix(&c->sketch, &t->edge->lane, t->w, &t->ours.sketch,
                    &t->theirs.sketch);
     }
+    size_t n = gossip_terms(c);
     choco_mix_terms(c->x, c->dim, c->term, n);
     c->local2 = n > 0 ? 0 : c->local2;
     for (size_t i = 0; i < n; i++) {
         gamma_measured(&c->term[i].turn->edge->gamma, c->term[i].d2);
         c->local2 += c->term[i].d2;
     }
+    if (c->mixer->mix != NULL)
+        c->mixer->mix(c);
 }
 
 /* Of both replicas, the same at both ends. Never 0. */
@@ -335,9 +380,15 @@ static void encode_group(struct choco *c, size_t i)
 {
     struct choco_turn *t = &c->turn[i];
     struct compress_stat stat;
-    uint64_t draw = rng_at(rng_at(c->draw_key, c->run_round), i);
-    int err = compress_encode(c->codec[t->codec], draw, c->x, t->half->v,
-                              t->made->bytes, &t->made->len, &stat);
+    struct compress_input in = {
+        .draw = rng_at(rng_at(c->draw_key, c->run_round), i),
+        .round = c->run_round,
+        .x = c->x,
+        .x_hat = t->half->v};
+    if (choco_is_update(c, t->codec))
+        c->mixer->source(c, t, &in);
+    int err = compress_encode(c->codec[t->codec], &in, t->made->bytes,
+                              &t->made->len, &stat);
     if (err != 0) {
         c->diverged = true;
         return;
@@ -351,6 +402,8 @@ static void encode_group(struct choco *c, size_t i)
 
 void choco_encode(struct choco *c)
 {
+    if (c->mixer->before != NULL)
+        c->mixer->before(c);
     for (size_t i = 0; i < c->n_turns; i++) {
         struct choco_turn *t = &c->turn[i];
         if (!t->encode)
@@ -369,6 +422,8 @@ void choco_encode(struct choco *c)
         if (t->sketch)
             sketch_put(&c->sketch, &t->edge->lane, &t->sent.sketch);
     }
+    if (c->mixer->after != NULL)
+        c->mixer->after(c);
 }
 
 /* The replicas were compared in this exchange and differ. */

@@ -16,12 +16,16 @@
  *   e1 -+                    e1 ---> half (a)       committed: a += q
  *   e2 -+-> half (a)   =>    e2 -/
  *   e3 -+                    e3 ---> half (copy)    still waits
+ *
+ * Another mixer (mixer.h) has the same jobs, halves and replicas; its deltas
+ * of training are updates of the model, which it applies and encodes itself.
  */
 #ifndef GOSSIP_CHOCO_H
 #define GOSSIP_CHOCO_H
 
 #include "compress/compress.h"
 #include "gossip/edge.h"
+#include "gossip/mixer.h"
 
 enum {
     CHOCO_HASH_EVERY = 64 /* Rounds between comparisons of the replicas. */
@@ -30,8 +34,9 @@ enum {
 struct half
 {
     float *v;
+    float *memory; /* Of the average mixer with error feedback, else NULL. */
     uint32_t refs;
-    struct half *next; /* In the free list. */
+    struct half *next; /* In the list of those in use, or of the free ones. */
 };
 
 /* How one edge takes part in a job. Filled by the owner for choco_plan(). */
@@ -67,15 +72,28 @@ struct choco_term
     struct choco_turn *turn;
 };
 
+/* What the average mixer keeps (average.h): dim floats each. */
+struct average
+{
+    float *u;        /* x before the local steps of this job. */
+    float *withheld; /* Of our updates, what is not in x; or NULL. */
+    float *sum;      /* Scratch: of decoded updates. */
+    size_t n_sent;   /* Different updates that the last job encoded. */
+    double lazy;     /* 1/2 where weights are halved, else 1. */
+};
+
 struct choco
 {
     size_t dim;
+    const struct mixer *mixer;
+    bool remembers; /* Error feedback of a mixer whose deltas are updates. */
+    struct average average;
     float *x;       /* The model: dim floats. */
     float *x0;      /* The run's initial model: where replicas begin. */
     struct compress *codec[DELTA_CODECS];
     struct sketch sketch;
     struct packet_pool pool;
-    struct half *free_halves;
+    struct half *halves, *free_halves;
     double fixed_gamma; /* 0: auto. */
     uint64_t draw_key;
     size_t cap; /* Longest payload of any codec. */
@@ -94,9 +112,12 @@ struct choco_config
     const struct segment *segments;
     size_t n_segments, dim;
     const char *spec[DELTA_CODECS]; /* Canonical specs. */
-    enum compress_scope scope;
     double fixed_gamma;
     uint64_t run_seed, draw_key;
+    const struct mixer *mixer; /* NULL: CHOCO. */
+    /* Where the mixer's deltas are updates; CHOCO has it built in. */
+    bool error_feedback;
+    bool lazy; /* With half the weights: on any graph that may not be complete. */
 };
 
 /* Allocates x and x0 too, both zero: the owner writes the run's initial model
@@ -133,6 +154,13 @@ void choco_encode(struct choco *c);
 /* Loop thread, after the job: advance what was committed, hand out what was
  * encoded (e->cur), drop what a reset overtook. */
 void choco_finish(struct choco *c);
+
+/* Is a delta of this codec an update of the model (mixer.h)? Else it corrects a
+ * replica. */
+static inline bool choco_is_update(const struct choco *c, uint32_t codec)
+{
+    return c->mixer->updates && codec == DELTA_RUN;
+}
 
 /* x += coefficient (b - a) over n terms, block by block; fills in their d2. */
 void choco_mix_terms(float *x, size_t dim, struct choco_term *term, size_t n);

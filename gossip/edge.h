@@ -38,7 +38,8 @@ enum edge_state {
     EDGE_DONE     /* Their model is final: nothing more is mixed. */
 };
 
-/* Which codec coded a delta: the sender's choice, delta by delta. */
+/* Which codec coded a delta: the sender's choice, delta by delta. Where the
+ * mixer's deltas are updates of the model (mixer.h), those of DELTA_RUN are. */
 enum delta_codec {
     DELTA_RUN,     /* The run's. */
     DELTA_FINAL,   /* --final-compress, in the last phase. */

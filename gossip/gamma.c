@@ -52,7 +52,8 @@ double gamma_next(struct gamma *g, const struct gamma_exchange *x)
         double other = contraction(x->x2_other, x->e2_other);
         double d = kFirst * (own < other ? own : other);
         g->value = d < 1.0 ? d : 1.0;
-        g->begun = x->x2_own > 0 || x->x2_other > 0;
+        /* Zero would stay zero: a threshold may let nothing pass at first. */
+        g->begun = g->value > 0 && (x->x2_own > 0 || x->x2_other > 0);
         g->codecs = x->codecs;
     } else if (g->d2 > 0) {
         double v = g->value * correction(g->e2, g->d2);

@@ -14,9 +14,9 @@ int sketch_init(struct sketch *k, uint64_t run_seed, size_t dim)
         k->figures.own_relative = (double)NAN;
     struct segment all = {.name = "sketch", .n = SKETCH_K, .rows = 1,
                           .cols = SKETCH_K};
-    int err = compress_open(&k->raw, "none", COMPRESS_MODEL, &all, 1);
+    int err = compress_open(&k->raw, "none", &all, 1);
     if (err == 0)
-        err = compress_open(&k->fine, "qsgd:4", COMPRESS_MODEL, &all, 1);
+        err = compress_open(&k->fine, "qsgd:4", &all, 1);
     if (err != 0)
         return err;
     assert(compress_bound(k->raw) < SKETCH_BYTES_MAX);
@@ -175,12 +175,13 @@ void sketch_put(struct sketch *k, struct sketch_lane *l,
     if (l->through)
         return; /* They are in the next window: wait until we are. */
     struct compress_stat stat;
+    struct compress_input in = {.x = k->at.m, .x_hat = l->a};
     out->bytes[0] = l->round == 0 ? LANE_RAW : LANE_FINE;
     out->u = (float)k->at.u;
     out->q = (float)k->at.q;
     if (!isfinite(out->u) || !isfinite(out->q) ||
-        compress_encode(lane_codec(k, out->bytes[0]), 0, k->at.m, l->a,
-                        out->bytes + 1, &out->n, &stat) != 0) {
+        compress_encode(lane_codec(k, out->bytes[0]), &in, out->bytes + 1,
+                        &out->n, &stat) != 0) {
         *out = (struct sketch_message){.tag = 0};
         return; /* Not finite: the model's own deltas will say so. */
     }

@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <cblas.h>
+#include <errno.h>
 #include <limits.h>
 
 static int dim(size_t n)
@@ -40,4 +41,55 @@ void blas_gemm_ref(const struct blas_gemm *g)
                 sum += (double)g->beta * (double)*c;
             *c = (float)sum;
         }
+}
+
+/* LAPACK's, out of the same library, whose headers of it are a package of
+ * their own. Fortran: all by reference, and the length of a text at the end. */
+extern void sgesdd_(const char *jobz, const int *m, const int *n, float *a,
+                    const int *lda, float *s, float *u, const int *ldu,
+                    float *vt, const int *ldvt, float *work, const int *lwork,
+                    int *iwork, int *info, size_t jobz_len);
+
+/* Column-major is row-major transposed: given a^T = vt^T diag(s) u^T, LAPACK's
+ * left vectors are our vt and its right ones our u, each as it lies. */
+static int gesdd(const struct blas_svd *d, float *work, int lwork, int *iwork)
+{
+    int m = dim(d->m), n = dim(d->n), info = 0;
+    int k = m < n ? m : n;
+    sgesdd_("S", &n, &m, d->a, &n, d->s, d->vt, &n, d->u, &k, work, &lwork,
+            iwork, &info, 1);
+    return info;
+}
+
+/* Floats of work space that LAPACK would like; a float may say it a little
+ * short. */
+static size_t work_floats(size_t m, size_t n)
+{
+    struct blas_svd d = {.m = m, .n = n};
+    float best = 0;
+    size_t k = m < n ? m : n, least = 4 * k * k + 7 * k;
+    assert(k <= BLAS_SVD_MAX);
+    int info = gesdd(&d, &best, -1, NULL);
+    assert(info == 0);
+    size_t n_floats = (size_t)((double)best * (1.0 + 0x1p-22));
+    n_floats = n_floats > least ? n_floats : least;
+    return n_floats < INT_MAX ? n_floats : INT_MAX;
+}
+
+size_t blas_svd_work(size_t m, size_t n)
+{
+    size_t k = m < n ? m : n;
+    return 8 * k * sizeof(int) + work_floats(m, n) * sizeof(float);
+}
+
+int blas_svd(const struct blas_svd *d)
+{
+    size_t k = d->m < d->n ? d->m : d->n;
+    assert(d->m <= INT_MAX / d->n);
+    blas_init();
+    int *iwork = d->work;
+    float *work = (float *)(iwork + 8 * k);
+    int info = gesdd(d, work, (int)work_floats(d->m, d->n), iwork);
+    assert(info >= 0 || info == -4); /* -4: a NaN in a. */
+    return info == 0 ? 0 : -EDOM;
 }

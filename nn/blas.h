@@ -1,4 +1,4 @@
-/* nn/blas.h -- matrix products: the one door to OpenBLAS.
+/* nn/blas.h -- matrix products and singular values: the one door to OpenBLAS.
  *
  * All matrices are row-major. A product is described by a struct rather than
  * by cblas's fourteen arguments, so that a call reads as what it computes:
@@ -36,5 +36,29 @@ void blas_gemm(const struct blas_gemm *g);
 
 /* The same by three loops, summed in double: what blas_gemm is held to. */
 void blas_gemm_ref(const struct blas_gemm *g);
+
+/* Thin singular value decomposition, k = min(m, n):
+ *
+ *   a (m x n) = u (m x k) * diag(s) * vt (k x n),  s[0] >= s[1] >= ... >= 0
+ */
+struct blas_svd
+{
+    size_t m, n;  /* Each at least 1; k at most BLAS_SVD_MAX, m n a 31-bit
+                   * number. */
+    float *a;     /* Destroyed. */
+    float *s, *u, *vt;
+    void *work;   /* blas_svd_work() bytes, aligned as for a double. */
+};
+
+enum {
+    BLAS_SVD_MAX = 16384 /* LAPACK counts its work space in an int. */
+};
+
+size_t blas_svd_work(size_t m, size_t n);
+
+/* By LAPACK's divide and conquer (sgesdd), on the calling thread. Values far
+ * from 1 should be scaled first. Returns 0, or -EDOM where `a` is not finite
+ * or the iteration does not converge. */
+int blas_svd(const struct blas_svd *d);
 
 #endif

@@ -48,6 +48,35 @@ VEC_CLONES static void step_plain(float *restrict x, float *restrict m,
     }
 }
 
+VEC_CLONES static void scale(float *g, float s, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        g[i] *= s;
+}
+
+void optimiser_clip(const struct optimiser *o, const struct segment *segments,
+                    size_t n_segments, float *grad)
+{
+    double norm2 = 0;
+    for (size_t i = 0; i < n_segments; i++)
+        if (segments[i].trained)
+            norm2 += vec_norm2(grad + segments[i].offset, segments[i].n);
+    double norm = sqrt(norm2);
+    if (!(o->clip > 0 && norm > o->clip && isfinite(norm)))
+        return;
+    for (size_t i = 0; i < n_segments; i++)
+        if (segments[i].trained)
+            scale(grad + segments[i].offset, (float)(o->clip / norm),
+                  segments[i].n);
+}
+
+VEC_CLONES void optimiser_forget(float *restrict m, const float *restrict sent,
+                                 size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        m[i] = sent[i] != 0 ? 0 : m[i];
+}
+
 void optimiser_step(const struct optimiser *o, const struct optimiser_step *s)
 {
     assert(o->momentum >= 0 && o->momentum < 1 && o->weight_decay >= 0);

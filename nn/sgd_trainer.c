@@ -123,9 +123,18 @@ static void trainer_steps(void *self, float *x, uint64_t round,
     for (uint32_t i = 0; i < n_steps; i++) {
         shard_batch(c->shard, round, i, c->batch, s->index);
         add_loss(report, batch_loss(c, c->train, &p), c->batch);
+        if (c->optimiser.clip > 0)
+            optimiser_clip(&c->optimiser, step.segments, step.n_segments,
+                           s->grad);
         optimiser_step(&c->optimiser, &step);
     }
     finish(report);
+}
+
+static void trainer_sent(void *self, const float *sent)
+{
+    struct sgd_trainer *t = self;
+    optimiser_forget(t->momentum, sent, t->config.model->n_params);
 }
 
 static void trainer_evaluate(void *self, const float *x, uint64_t max_samples,
@@ -216,6 +225,7 @@ struct trainer sgd_trainer_face(struct sgd_trainer *t)
                             .self = t,
                             .init = trainer_init,
                             .steps = trainer_steps,
+                            .sent = trainer_sent,
                             .evaluate = trainer_evaluate,
                             .members = trainer_members};
 }

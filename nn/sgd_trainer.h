@@ -7,7 +7,7 @@
  * outlives it, so a simulator of a thousand peers has one scratch; trainers
  * that share one are called from one thread.
  *
- * A step: draw a batch (nn/shard.h), forward, loss, backward, update. The
+ * A step: draw a batch (nn/shard.h), forward, loss, backward, clip, update. The
  * report's loss is the mean over the samples as they were seen: each batch at
  * the model of its step.
  */

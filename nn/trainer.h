@@ -35,6 +35,11 @@ struct trainer
     void (*steps)(void *self, float *x, uint64_t round, uint32_t n_steps,
                   struct trainer_report *report);
 
+    /* Coordinates with sent[k] != 0 have gone out, and with them all that the
+     * momentum held of them: forget it (DGC's factor masking, Lin et al. 2018).
+     * May be NULL: then there is no momentum. */
+    void (*sent)(void *self, const float *sent);
+
     /* Loss and accuracy on the held-out set; at most max_samples of it
      * (0: all). x is not changed. */
     void (*evaluate)(void *self, const float *x, uint64_t max_samples,

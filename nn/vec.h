@@ -18,8 +18,17 @@
 /* Hot loops carry this: one clone per instruction set, chosen at run time.
  * Without fused multiply-add and reassociation all clones give equal bits.
  * Sanitizers cannot run ifunc resolvers early, and older clangs (14) name the
- * ifunc so that no other file can call it: there it is empty. */
-#if defined(__x86_64__) && defined(__gnu_linux__) &&                           \
+ * ifunc so that no other file can call it: there it is empty. A test pins one
+ * level, to compare it with the others: 0, 2 for AVX2, 512 for AVX-512. */
+#if defined(HEARSAY_LEVEL) && defined(__x86_64__)
+#if HEARSAY_LEVEL == 512
+#define VEC_CLONES __attribute__((target("arch=x86-64-v4")))
+#elif HEARSAY_LEVEL == 2
+#define VEC_CLONES __attribute__((target("avx2")))
+#else
+#define VEC_CLONES
+#endif
+#elif defined(__x86_64__) && defined(__gnu_linux__) &&                         \
     !defined(__clang__) && !defined(HEARSAY_SANITIZED)
 #define VEC_CLONES __attribute__((target_clones("arch=x86-64-v4", "avx2", "default")))
 #else

@@ -18,8 +18,8 @@ enum cmd_exit {
 };
 
 extern const struct option_row cmd_local_rows[], cmd_peer_rows[], cmd_sim_rows[],
-    cmd_status_rows[], cmd_drift_rows[], cmd_topology_rows[], cmd_keygen_rows[],
-    cmd_eval_rows[];
+    cmd_status_rows[], cmd_drift_rows[], cmd_topology_rows[],
+    cmd_compressors_rows[], cmd_keygen_rows[], cmd_eval_rows[];
 
 int cmd_local(const struct options *o);
 int cmd_peer(const struct options *o);
@@ -27,6 +27,7 @@ int cmd_sim(const struct options *o);
 int cmd_status(const struct options *o);
 int cmd_drift(const struct options *o);
 int cmd_topology(const struct options *o);
+int cmd_compressors(const struct options *o);
 int cmd_keygen(const struct options *o);
 int cmd_eval(const struct options *o);
 

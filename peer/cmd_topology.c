@@ -30,8 +30,6 @@ const struct option_row cmd_topology_rows[] = {
      .help = "data set that gives the model its shape"},
     {.name = "compress", .kind = OPTION_TEXT, .arg = "SPEC",
      .help = "compressor for the bytes of a round"},
-    {.name = "compress-scope", .kind = OPTION_CHOICE, .arg = "model|layer",
-     .help = "what the compressor sees at once"},
     {.name = "dot", .kind = OPTION_FLAG, .help = "print the graph for graphviz instead"},
     CMD_ROW_JSON,
     {.name = NULL},
@@ -90,7 +88,7 @@ static int describe(struct figures *f, const struct graph *g)
 /* The run flags that fix a message's size, the rest being defaults. */
 static int read_run(const struct options *o, struct run *run, char error[RUN_ERROR_MAX])
 {
-    static const char *const names[] = {"model", "data", "compress", "compress-scope"};
+    static const char *const names[] = {"model", "data", "compress"};
     struct run_flags flags = {.value = {""}};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (options_given(o, names[i])
@@ -113,7 +111,6 @@ static int measure_message(struct figures *f, char error[RUN_ERROR_MAX])
         return CMD_USAGE;
     struct compress *c;
     int r = compress_open(&c, f->run.compress,
-                          f->run.compress_by_layer ? COMPRESS_LAYER : COMPRESS_MODEL,
                           model.segments, model.n_segments);
     if (r) {
         snprintf(error, RUN_ERROR_MAX, "--compress: %s: %.200s", strerror(-r), f->run.compress);

@@ -38,6 +38,13 @@ static const struct command commands[] = {
               "  hearsay topology torus:4x8 --peers 32 --model lenet5 --compress topk:0.01\n"
               "  hearsay topology regular:4 --peers 16 --dot | neato -Tsvg > graph.svg\n",
      .rows = cmd_topology_rows, .run = cmd_topology},
+    {.name = "compressors", .usage = "[--compress SPEC...] [options]",
+     .summary = "list the compressors: what they send, bounds, bytes, speed",
+     .notes = "examples:\n"
+              "  hearsay compressors\n"
+              "  hearsay compressors --measure --uplink 1Gbit\n"
+              "  hearsay compressors --model lenet5 --compress \"topk:0.01+qsgd:4 none;bias=fp16\"\n",
+     .rows = cmd_compressors_rows, .run = cmd_compressors},
     {.name = "keygen", .usage = "FILE",
      .summary = "write a new cluster key to a file",
      .rows = cmd_keygen_rows, .run = cmd_keygen},
@@ -110,7 +117,7 @@ static int program_help(FILE *out)
           "own data and gossip compressed differences of their models.\n\n",
           out);
     for (size_t i = 0; commands[i].name; i++)
-        fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].summary);
+        fprintf(out, "  %-11s %s\n", commands[i].name, commands[i].summary);
     fputs("\nhearsay COMMAND --help  lists a command's options; each can come from the\n"
           "environment as HEARSAY_ and its name (HEARSAY_MIN_PEERS=4).\n"
           "hearsay --version       prints the version.\n"

@@ -22,8 +22,10 @@ static int open_choco(struct node *n)
         .spec = {[DELTA_RUN] = r->compress,
                  [DELTA_FINAL] = r->final_compress,
                  [DELTA_CATCHUP] = "fp16"},
-        .scope = r->compress_by_layer ? COMPRESS_LAYER : COMPRESS_MODEL,
         .fixed_gamma = r->gamma_auto ? 0 : r->gamma,
+        .mixer = mixer_all[r->mixer],
+        .error_feedback = r->error_feedback,
+        .lazy = strcmp(r->topology, "complete") != 0,
         .run_seed = r->seed,
         .draw_key = rng_key(r->seed, RNG_DRAW,
                             rng_hash(n->config.name, strlen(n->config.name)),
@@ -296,8 +298,27 @@ static bool lonely(const struct node *n)
     return true;
 }
 
+/* Does the last phase find replicas that are of no model? Where deltas were
+ * updates, a and b are sums of them; mixing parts models that were equal, until
+ * x - a is under the target. (Some are a round older than others: the margin.) */
+static bool replicas_lag(const struct node *n)
+{
+    double most = kFinalMargin * n->run.final_drift;
+    for (size_t i = 0; i < n->n_edges && n->choco.mixer->updates; i++) {
+        const struct edge *e = &n->edges[i]->edge;
+        const struct edge_sent *s = e->cur.payload != NULL ? &e->cur : &e->prev;
+        if (e->state == EDGE_OPEN &&
+            (s->payload == NULL || choco_is_update(&n->choco, s->head.codec) ||
+             !((double)s->head.e2 <= most * most * n->choco.sketch.at.q)))
+            return true;
+    }
+    return false;
+}
+
 static void settle(struct node *n)
 {
+    if (replicas_lag(n)) /* No window that has begun counts. */
+        n->settling_window = n->choco.sketch.figures.own_window + 1;
     bool late = n->settle_rounds >= SETTLE_ROUNDS_MAX ||
                 n->now_us - n->exchange_us > STALL_US;
     if (late && !n->draining)

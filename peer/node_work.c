@@ -1,3 +1,4 @@
+#include "gossip/average.h"
 #include "peer/node_state.h"
 
 #include <assert.h>
@@ -8,7 +9,8 @@
 /* ---- plan, on the loop's thread ---- */
 
 /* For the edge's `round`. The last phase's codec waits until both ends are in
- * it: in an asynchronous run others may still train. */
+ * it: in an asynchronous run others may still train. Updates are small from an
+ * edge's first round on, and what is no update must not look like one. */
 static enum delta_codec choose_codec(const struct node *n,
                                      const struct choco_turn *t,
                                      uint64_t round)
@@ -17,6 +19,8 @@ static enum delta_codec choose_codec(const struct node *n,
     uint64_t theirs = t->commit ? edge_theirs(e)->head.run_round
                                 : e->run_round;
     bool settles = n->phase == NODE_SETTLING && theirs >= n->run.rounds;
+    if (n->choco.mixer->updates)
+        return n->phase == NODE_SETTLING ? DELTA_FINAL : DELTA_RUN;
     if (round == 0 && (n->round > 0 || n->phase == NODE_SETTLING))
         return DELTA_CATCHUP;
     return settles ? DELTA_FINAL : DELTA_RUN;
@@ -146,6 +150,14 @@ void work_last(struct node *n)
 
 /* ---- the job ---- */
 
+/* Factor masking: what has gone out leaves the momentum, too. */
+static void mask_momentum(struct node *n)
+{
+    const float *sent = average_sent(&n->choco);
+    if (n->run.factor_masking && sent != NULL && n->trainer.sent != NULL)
+        n->trainer.sent(n->trainer.self, sent);
+}
+
 /* On the worker's thread. */
 void node_work(struct node *n, int64_t (*clock_us)(void))
 {
@@ -171,6 +183,7 @@ void node_work(struct node *n, int64_t (*clock_us)(void))
                  &j->trained);
     int64_t trained = clock_us();
     choco_encode(&n->choco);
+    mask_momentum(n);
     j->compute_us = trained - trains;
     j->mix_us = clock_us() - trained + mixed - begin;
 }

@@ -1,6 +1,7 @@
 #include "peer/run.h"
 
 #include "compress/compress.h"
+#include "gossip/mixer.h"
 #include "peer/run_key.h"
 
 #include <assert.h>
@@ -14,7 +15,8 @@
 enum {
     RUN_KEY_MAX = 32,         /* Of a key in a text, more than any has. */
     WARMUP_ROUNDS = 100,      /* The default, at most a tenth of the run. */
-    NOMINAL_FLOATS = 1 << 16, /* Model on which a codec's size is taken. */
+    NOMINAL_SIDE = 256, /* Square tensor on which a codec's size is taken. */
+    NOMINAL_FLOATS = NOMINAL_SIDE * NOMINAL_SIDE,
     ROUNDS_DIGITS = 10
 };
 
@@ -146,13 +148,13 @@ static int resolve_final(const struct run_key *key, const char *codec, char out[
 {
     struct segment one = {.name = "x",
                           .n = NOMINAL_FLOATS,
-                          .rows = 1,
-                          .cols = NOMINAL_FLOATS,
-                          .n_dims = 1,
-                          .dims = {NOMINAL_FLOATS},
+                          .rows = NOMINAL_SIDE, /* Square, for codecs of matrices. */
+                          .cols = NOMINAL_SIDE,
+                          .n_dims = 2,
+                          .dims = {NOMINAL_SIDE, NOMINAL_SIDE},
                           .trained = true};
     struct compress *c;
-    int rc = compress_open(&c, codec, COMPRESS_MODEL, &one, 1);
+    int rc = compress_open(&c, codec, &one, 1);
     if (rc != 0) {
         snprintf(error, RUN_ERROR_MAX, "--compress: cannot set up '%.64s'", codec);
         return rc;
@@ -229,7 +231,51 @@ static int flag_or_default(const struct run_flags *f, size_t place, char value[R
     return run_canonical_value(key, key->fallback, value, error);
 }
 
-int run_from_flags(struct run *r, const struct run_flags *f, char error[RUN_ERROR_MAX])
+/* ---- The mixer and its flags. ---- */
+
+/* Keys that say nothing where deltas are no updates: one spelling then. */
+static int check_mixer(struct run *r, char error[RUN_ERROR_MAX])
+{
+    const struct mixer *m = mixer_all[r->mixer];
+    if (!m->updates) {
+        r->error_feedback = true;
+        r->factor_masking = false;
+    } else if (r->policy != RUN_SYNC) {
+        snprintf(error, RUN_ERROR_MAX,
+                 "--mixer %s: needs --policy sync: an update is made at the model that the one "
+                 "before has led to",
+                 m->name);
+        return -EINVAL;
+    }
+    return 0;
+}
+
+/* Was something given that this run has no use for? */
+static int check_given(const struct run *r, const struct run_flags *f, char error[RUN_ERROR_MAX])
+{
+    static const struct
+    {
+        const char *name, *why;
+    } own[] = {{"error-feedback", "CHOCO has error feedback built in"},
+               {"factor-masking", "CHOCO sends models, not momentum"}};
+    if (mixer_all[r->mixer]->updates)
+        return 0;
+    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++) {
+        size_t place;
+        const struct run_key *key = find_key(own[i].name, &place);
+        assert(key != NULL);
+        if (f->value[place][0] == '\0')
+            continue;
+        snprintf(error, RUN_ERROR_MAX, "--%s: only with --mixer average: %s", own[i].name,
+                 own[i].why);
+        return -EINVAL;
+    }
+    return 0;
+}
+
+/* ---- Public: flags and texts to runs and back. ---- */
+
+static int fill_run(struct run *r, const struct run_flags *f, char error[RUN_ERROR_MAX])
 {
     struct run made = {0};
     char value[RUN_VALUE_MAX], canonical[WIRE_RUN_MAX + 1];
@@ -244,6 +290,9 @@ int run_from_flags(struct run *r, const struct run_flags *f, char error[RUN_ERRO
             put_field(&made, &run_keys[i], value);
         }
     made.gamma_auto = made.gamma == 0;
+    int err = check_mixer(&made, error);
+    if (err != 0)
+        return err;
     /* Unknown rounds are counted with the digits they may get. */
     size_t n = write_text(&made, canonical) + (made.rounds == 0 ? 2 * ROUNDS_DIGITS : 0);
     if (n > WIRE_RUN_MAX) {
@@ -255,6 +304,17 @@ int run_from_flags(struct run *r, const struct run_flags *f, char error[RUN_ERRO
     }
     *r = made;
     return 0;
+}
+
+int run_from_flags(struct run *r, const struct run_flags *f, char error[RUN_ERROR_MAX])
+{
+    struct run made;
+    int rc = fill_run(&made, f, error);
+    if (rc == 0)
+        rc = check_given(&made, f, error);
+    if (rc == 0)
+        *r = made;
+    return rc;
 }
 
 size_t run_text(const struct run *r, char out[WIRE_RUN_MAX + 1])
@@ -307,7 +367,7 @@ int run_from_text(struct run *r, const char *text, size_t n, char error[RUN_ERRO
             snprintf(error, RUN_ERROR_MAX, "the run's text lacks %s", run_keys[i].name);
             return -EINVAL;
         }
-    int rc = run_from_flags(&parsed, &f, error);
+    int rc = fill_run(&parsed, &f, error);
     if (rc != 0)
         return rc;
     if (run_text(&parsed, again) != n || memcmp(again, text, n) != 0) {
@@ -344,5 +404,5 @@ int run_check_flags(const struct run *r, const struct run_flags *f, char error[R
             return -EINVAL;
         }
     }
-    return 0;
+    return check_given(r, f, error);
 }

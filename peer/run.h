@@ -36,7 +36,8 @@ struct run
     char compress[RUN_SPEC_MAX];
     char final_compress[RUN_SPEC_MAX]; /* A spec: "auto" is resolved. */
     char topology[RUN_VALUE_MAX];
-    bool compress_by_layer; /* --compress-scope layer|model */
+    uint32_t mixer; /* Place in mixer_all[] (gossip/mixer.h). */
+    bool error_feedback, factor_masking; /* Of mixers that send updates; else true, false. */
     bool gamma_auto;
     double gamma;
     enum run_policy policy;
@@ -46,6 +47,7 @@ struct run
     uint32_t batch, local_steps;
     double lr, momentum, weight_decay;
     bool nesterov;
+    double clip; /* Of the sum of min-peers gradients; 0: none. */
     uint64_t warmup; /* Rounds. */
     enum run_schedule schedule;
     double final_drift; /* Target Xi/|mean| of the last phase; 0: no last phase. */
@@ -90,7 +92,8 @@ run_flags_set(struct run_flags *f, const char *name, const char *value,
  * peer needs its own path. */
 bool run_flags_any(const struct run_flags *f);
 
-/* Fill in defaults, resolve "auto"s, and parse. Rounds may be absent: then
+/* Fill in defaults, resolve "auto"s, and parse; a flag given for another mixer
+ * than the run's is refused. Rounds may be absent: then
  * r->rounds is 0 and *r is good for reading batch and local steps, from which
  * the command line turns epochs into rounds; it sets the flag and calls again
  * (warmup depends on it). Returns 0, or -EINVAL or -ENOMEM with a sentence; then

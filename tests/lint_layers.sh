@@ -29,7 +29,9 @@ allowed()
     case $1 in
     nn/blas.c) door='<cblas\.h>' ;;
     nn/file*.c) door="<zlib\.h>|$files" ;;
+    compress/simd*.c) door='<immintrin\.h>' ;;
     nn/safetensors*.c) door="<jansson\.h>|$files" ;;
+    compress/atomo.c) door='"nn/blas\.h"' ;;
     gossip/wire*.c) door='<msgpack(/[a-z_]+)?\.h>' ;;
     peer/noise*.c | peer/channel*.c | peer/run*.c | peer/keyfile*.c | peer/identity*.c) door='<sodium\.h>' ;;
     peer/options.c) door='<getopt\.h>' ;;
@@ -41,7 +43,7 @@ allowed()
     case $1 in
     nn/*) echo "\"nn/|$std${door:+|$door}" ;;
     topology/*) echo "\"topology/|$vectors|$std" ;;
-    compress/*) echo "\"compress/|$vectors|$std" ;;
+    compress/*) echo "\"compress/|$vectors|$std${door:+|$door}" ;;
     gossip/*) echo "\"(gossip|compress|topology)/|$vectors|$std${door:+|$door}" ;;
     peer/main.c | peer/cmd*) echo '["<]' ;;
     peer/uv_*) echo '"(peer|gossip|compress|topology|nn)/|<' ;;

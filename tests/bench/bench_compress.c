@@ -1,117 +1,192 @@
 /* tests/bench/bench_compress.c -- speed of every compressor next to memcpy and
  * axpy of the same run. Not a test: prints a table.
  *
- *   bench_compress [log2 of the length]...        (20 and 24 by default)
+ *   bench_compress [log2 of the length]...        (17 and 26 by default)
+ *
+ * Every codec at its defaults and the list of bench_compress_targets.h. Encode
+ * and apply are shown in Gelem/s, as multiples of axpy and memcpy, with the
+ * target (a multiple of axpy), what of it is reached, and "ok" or "SHORT".
  */
-#include "compress/compress.h"
+#include "tests/bench/bench_compress_targets.h"
 
-#include "nn/rng.h"
+#include "tests/bench/bench_compress_parts.h"
+
+#include "compress/codec.h"
+#include "compress/compress.h"
+#include "compress/simd.h"
+
 #include "nn/vec.h"
 
-#include <assert.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-static const char *const specs[] = {
-    "none",
-    "fp16",
-    "sign",
-    "sign:64",
-    "sign:8192",
-    "qsgd:4",
-    "qsgd:8",
-    "qsgd:2",
-    "qsgd:4,round=sr",
-    "qsgd:4:512:l2,round=sr",
-    "qsgd:6:0:l2,round=sr,scale=inv1w,levels=16",
-    "topk:0.001",
-    "topk:0.01",
-    "topk:0.01+qsgd:4",
-    "topk:0.01+sign",
-    "topk:0.05+fp16",
-    "topk:0.1",
-    "randk:0.01",
-    "randk:0.1+qsgd:4",
+enum {
+    ROWS = 256, /* Of the matrices a model of 2^17 and more is made of. */
+    MATRIX = 1 << 17
 };
 
-static double now_s(void)
+/* A length and what memory does at it, Gelem/s. */
+struct yard
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+    size_t n;
+    int place;
+    float *x, *x_hat;
+    double copy, axpy;
+    struct segment *segments;
+    size_t n_segments;
+};
+
+static void measure_yard(struct yard *y)
+{
+    double t;
+    BEST(t, memcpy(y->x_hat, y->x, y->n * sizeof *y->x));
+    y->copy = fmax(y->copy, 1e-9 * (double)y->n / t);
+    BEST(t, vec_axpy(y->x_hat, 0.5f, y->x, y->n));
+    y->axpy = fmax(y->axpy, 1e-9 * (double)y->n / t);
 }
 
-/* Repeat a call until 0.15 s have gone; the fastest counts, as others share
- * the machine. */
-#define BEST(seconds, call)                                                  \
-    do {                                                                     \
-        (seconds) = 1e9;                                                     \
-        double start_ = now_s();                                             \
-        for (int r_ = 0; r_ < 3 || now_s() - start_ < 0.15; r_++) {          \
-            double t_ = now_s();                                             \
-            call;                                                            \
-            t_ = now_s() - t_;                                               \
-            (seconds) = t_ < (seconds) ? t_ : (seconds);                     \
-        }                                                                    \
-    } while (0)
-
-static void bench_one(const char *spec, size_t n, const float *x, float *x_hat)
+static void yard_open(struct yard *y, unsigned log2_n)
 {
-    struct segment segment = {.n = n, .rows = 1, .cols = n};
+    *y = (struct yard){.n = (size_t)1 << log2_n,
+                       .place = log2_n <= 18 ? PLACE_L2 : PLACE_MEMORY};
+    size_t matrix = y->n < MATRIX ? y->n : MATRIX;
+    size_t rows = matrix % ROWS == 0 ? ROWS : 1;
+    y->n_segments = y->n / matrix;
+    y->x = malloc(y->n * sizeof *y->x);
+    y->x_hat = malloc(y->n * sizeof *y->x_hat);
+    y->segments = calloc(y->n_segments, sizeof *y->segments);
+    assert(y->x != NULL && y->x_hat != NULL && y->segments != NULL);
+    for (size_t i = 0; i < y->n_segments; i++)
+        y->segments[i] = (struct segment){.offset = i * matrix,
+                                          .n = matrix,
+                                          .rows = rows,
+                                          .cols = matrix / rows};
+    struct rng r = rng_stream(rng_key(1, RNG_TEST, 0, 0));
+    for (size_t i = 0; i < y->n; i++)
+        y->x[i] = (float)rng_normal(&r);
+    memset(y->x_hat, 0, y->n * sizeof *y->x_hat);
+    measure_yard(y);
+    measure_yard(y);
+}
+
+static void yard_close(struct yard *y)
+{
+    free(y->x);
+    free(y->x_hat);
+    free(y->segments);
+}
+
+/* ---- compressors ---- */
+
+struct speed
+{
+    double encode, validate, apply; /* Gelem/s. */
+    double ratio, delta;
+};
+
+static struct speed speed_of(const struct yard *y, const char *spec)
+{
     struct compress *c;
-    int err = compress_open(&c, spec, COMPRESS_MODEL, &segment, 1);
+    int err = compress_open(&c, spec, y->segments, y->n_segments);
     assert(err == 0);
     uint8_t *bytes = malloc(compress_bound(c));
     assert(bytes != NULL);
+    memset(bytes, 1, compress_bound(c)); /* Its pages are there. */
+    memset(y->x_hat, 0, y->n * sizeof *y->x_hat);
+    struct compress_input in = {.draw = 7, .x = y->x, .x_hat = y->x_hat};
     struct compress_stat stat;
     size_t len = 0;
     double encode, validate, apply;
     bool proper = true;
-    memset(x_hat, 0, n * sizeof *x_hat);
-    BEST(encode, err |= compress_encode(c, 7, x, x_hat, bytes, &len, &stat));
+    BEST(encode, err |= compress_encode(c, &in, bytes, &len, &stat));
     BEST(validate, proper &= compress_validate(c, bytes, len));
-    BEST(apply, compress_apply(c, bytes, len, x_hat));
+    BEST(apply, compress_apply(c, bytes, len, y->x_hat));
     assert(err == 0 && proper);
-    printf("%-44s %8.3f %8.3f %8.3f %9.1f %8.4f\n", spec,
-           1e-9 * (double)n / encode, 1e-9 * (double)n / validate,
-           1e-9 * (double)n / apply, 4.0 * (double)n / (double)len,
-           1.0 - stat.e2 / stat.x2);
     free(bytes);
     compress_close(c);
+    double n = 1e-9 * (double)y->n;
+    return (struct speed){n / encode, n / validate, n / apply,
+                          4e9 * n / (double)len, 1.0 - stat.e2 / stat.x2};
+}
+
+static void print_speed(const struct yard *y, double gelem, double target)
+{
+    double share = gelem / y->axpy;
+    printf(" %8.2f %5.2f %5.2f", gelem, share, gelem / y->copy);
+    if (target > 0.0)
+        printf(" %5.2f %5.2f %-5s", target, share / target,
+               share >= TARGET_SLACK * target ? "ok" : "SHORT");
+    else
+        printf(" %5s %5s %-5s", "-", "-", "");
+}
+
+static void bench_one(const struct yard *y, const struct speed_target *t)
+{
+    struct speed s = speed_of(y, t->spec);
+    printf("%-42s", t->spec);
+    print_speed(y, s.encode, t->encode[y->place]);
+    print_speed(y, s.apply, t->apply[y->place]);
+    printf(" %8.1f %7.1f %7.4f\n", s.validate, s.ratio, s.delta);
+    fflush(stdout);
+}
+
+static bool listed(const char *name)
+{
+    for (size_t i = 0; i < N_TARGETS; i++)
+        if (strcmp(speed_targets[i].spec, name) == 0)
+            return true;
+    return false;
+}
+
+/* Exact top-1 % beside a quickselect. */
+static void bench_top(const struct yard *y)
+{
+    memset(y->x_hat, 0, y->n * sizeof *y->x_hat);
+    double naive = 1e-9 * (double)y->n /
+                   time_naive_top(y->x, y->x_hat, y->n,
+                                  codec_share(10000000, y->n));
+    double ours = speed_of(y, "topk").encode;
+    bool fast = ours >= TARGET_QUICKSELECT * naive &&
+                (y->axpy < 2.0 || ours >= TARGET_TOPK_GELEM);
+    printf("top-1 %%: %.2f Gelem/s with its coding, quickselect alone %.3f: "
+           "%.1f times (target %.0f)  %s\n",
+           ours, naive, ours / naive, TARGET_QUICKSELECT,
+           fast ? "ok" : "SHORT");
 }
 
 static void bench_length(unsigned log2_n)
 {
-    size_t n = (size_t)1 << log2_n;
-    float *x = malloc(n * sizeof *x);
-    float *y = malloc(n * sizeof *y);
-    assert(x != NULL && y != NULL);
-    struct rng r = rng_stream(rng_key(1, RNG_TEST, 0, 0));
-    for (size_t i = 0; i < n; i++)
-        x[i] = (float)rng_normal(&r);
-    memset(y, 0, n * sizeof *y);
-    double copy, axpy;
-    BEST(copy, memcpy(y, x, n * sizeof *y));
-    BEST(axpy, vec_axpy(y, 0.5f, x, n));
-    printf("d = 2^%u       Gelem/s: memcpy %.3f, axpy %.3f\n", log2_n,
-           1e-9 * (double)n / copy, 1e-9 * (double)n / axpy);
-    printf("%-44s %8s %8s %8s %9s %8s\n", "", "encode", "validate", "apply",
-           "ratio", "delta");
-    for (size_t i = 0; i < sizeof specs / sizeof specs[0]; i++)
-        bench_one(specs[i], n, x, y);
-    free(x);
-    free(y);
+    struct yard y;
+    yard_open(&y, log2_n);
+    printf("d = 2^%u, level %s, Gelem/s: memcpy %.2f, axpy %.2f; targets from "
+           "%s\n",
+           log2_n, simd_level(), y.copy, y.axpy,
+           y.place == PLACE_L2 ? "the L2 cache" : "memory");
+    printf("%-42s %8s %5s %5s %5s %5s %-5s %8s %5s %5s %5s %5s %-5s %8s %7s "
+           "%7s\n",
+           "", "encode", "/axpy", "/copy", "goal", "of it", "", "apply",
+           "/axpy", "/copy", "goal", "of it", "", "validate", "ratio",
+           "delta");
+    for (size_t i = 0; i < N_TARGETS; i++)
+        bench_one(&y, &speed_targets[i]);
+    for (size_t i = 0; codec_all[i] != NULL; i++)
+        if (!listed(codec_all[i]->name))
+            bench_one(&y, &(struct speed_target){.spec = codec_all[i]->name});
+    bench_top(&y);
+    measure_yard(&y);
+    printf("memcpy %.2f, axpy %.2f at best, to the end\n\n", y.copy, y.axpy);
+    yard_close(&y);
 }
 
 int main(int argc, char **argv)
 {
     if (argc < 2) {
-        bench_length(20);
-        bench_length(24);
+        bench_length(17);
+        bench_length(26);
     }
     for (int i = 1; i < argc; i++)
         bench_length((unsigned)strtoul(argv[i], NULL, 10));
+    printf("positions of 2^22\n");
+    bench_positions((size_t)1 << 22, 0.01, TARGET_RICE_PUT, TARGET_RICE_GET);
+    bench_positions((size_t)1 << 22, 0.1, TARGET_RICE_PUT, TARGET_RICE_GET);
     return 0;
 }

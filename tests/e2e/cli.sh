@@ -39,8 +39,19 @@ refuses "--lr nan" '--lr' local --lr nan
 refuses "peer without a key" '--key' peer
 HEARSAY_PEERS=0 refuses "HEARSAY_PEERS=0" 'peers' local
 refuses "topology of an unknown family" 'heap' topology heap
+refuses "compressors: --compress zip" 'zip' compressors --compress zip
+refuses "compressors: the second of two specs" 'topk:2' compressors --compress "none topk:2"
+refuses "compressors: --compress of blanks" '--compress' compressors --compress "  "
+refuses "compressors: an operand" 'topk' compressors topk
+refuses "compressors: --params 0" '--params.*0' compressors --params 0
+refuses "compressors: --params and --model" '--params.*--model' compressors --params 10 --model logreg
+refuses "compressors: --model of no kind" 'gpt' compressors --model gpt
+refuses "compressors: --neighbours 0" '--neighbours' compressors --neighbours 0
+for rate in fast 1 0Mbit -1Mbit 1mbit 1e3Mbit .5Gbit 1.Gbit 1..5Gbit "1 Mbit" 1Gbit/s Mbit nanbit 1Mbitx; do
+    refuses "compressors: --uplink '$rate'" "--uplink is '$rate'" compressors --uplink "$rate"
+done
 
-for command in local peer sim status drift topology keygen eval; do
+for command in local peer sim status drift topology compressors keygen eval; do
     check "$command --help" eval "\"\$HEARSAY\" $command --help >help.out 2>&1 && grep -q usage help.out"
 done
 

@@ -5,20 +5,28 @@
 . "$(dirname "$0")/../lib.sh"
 e2e_begin
 
-for compress in topk:0.05 qsgd:4; do
-    run=(--peers 4 --topology ring --model lenet5 --data glyphs --rounds 50 --policy sync
-        --compress "$compress" --seed "$seed")
+# equal NAME ARGS...: the same run, over TCP and simulated.
+equal()
+{
+    local name=$1 run
+    shift
+    run=(--peers 4 --model lenet5 --data glyphs --rounds 50 --policy sync --seed "$seed" "$@")
     for way in local sim; do
-        timeout -k 5 120 "$HEARSAY" $way "${run[@]}" --out "$way-$compress" >"$way.out" 2>"$way.err" </dev/null
-        check "$compress: hearsay $way ends with 0" [ $? = 0 ]
+        timeout -k 5 120 "$HEARSAY" $way "${run[@]}" --out "$way-$name" >"$way.out" 2>"$way.err" </dev/null
+        check "$name: hearsay $way ends with 0" [ $? = 0 ]
     done
     for i in 0 1 2 3; do
-        check "$compress: peer $i, TCP and simulated: the same model" \
-            cmp "local-$compress/peer-$i/model.safetensors" "sim-$compress/peer-$i/model.safetensors"
+        check "$name: peer $i, TCP and simulated: the same model" \
+            cmp "local-$name/peer-$i/model.safetensors" "sim-$name/peer-$i/model.safetensors"
     done
-    read -r _ relative _ < <(figures drift "sim-$compress"/peer-{0,1,2,3}/model.safetensors)
-    echo "# $compress: relative drift ${relative-none}"
-done
+    read -r _ relative _ < <(figures drift "sim-$name"/peer-{0,1,2,3}/model.safetensors)
+    echo "# $name: relative drift ${relative-none}"
+}
+
+equal topk:0.05 --topology ring --compress topk:0.05
+equal qsgd:4 --topology ring --compress qsgd:4
+equal average --topology complete --mixer average --compress topk:0.05 --factor-masking true --clip 4
+equal no-memory --topology ring --mixer average --compress randk:0.1 --error-feedback false
 # Whatever the order in which the peers find each other: starts are where a
 # cluster over TCP differs from one that is simulated.
 short=(--peers 4 --topology ring --model logreg --data glyphs --rounds 5 --policy sync --compress topk:0.05

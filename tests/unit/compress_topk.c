@@ -1,5 +1,4 @@
-/* Exact selection against qsort, and the coding of positions. */
-#include "compress/rice.h"
+/* Exact selection against qsort. */
 #include "compress/select.h"
 
 #include "tests/unit/compress_vectors.h"
@@ -167,95 +166,6 @@ static void test_refuses(void **state)
         }
 }
 
-/* Positions survive at every parameter, and the best one keeps the bound. */
-static void check_rice(const uint32_t *index, size_t k, size_t n)
-{
-    unsigned best = rice_best(index, k, n);
-    size_t room = k * 8 + n / 8 + 64;
-    uint8_t *bytes = malloc(room);
-    uint32_t *back = malloc(k * sizeof *back);
-    assert_non_null(bytes);
-    assert_non_null(back);
-    size_t least = SIZE_MAX;
-    for (unsigned b = 0; b <= RICE_B_MAX; b++) {
-        size_t len = rice_put(index, k, b, bytes);
-        assert_true(len <= room);
-        least = len < least ? len : least;
-        if (b == best)
-            assert_true(len <= rice_bound(k, n));
-        uint8_t *exact = malloc(len); /* So that reading too far is seen. */
-        assert_non_null(exact);
-        memcpy(exact, bytes, len);
-        struct rice_reader r = {.src = exact, .len = len, .n = n, .b = b};
-        assert_true(rice_get(&r, back, k));
-        assert_true(rice_ended(&r));
-        assert_memory_equal(back, index, k * sizeof *back);
-        r = (struct rice_reader){.src = exact, .len = len - 1, .n = n, .b = b};
-        assert_false(rice_get(&r, back, k));
-        r = (struct rice_reader){.src = exact, .len = len, .b = b};
-        r.n = index[k - 1]; /* The last position is out of range. */
-        assert_false(rice_get(&r, back, k));
-        free(exact);
-    }
-    assert_int_equal(rice_put(index, k, best, bytes), least);
-    free(bytes);
-    free(back);
-}
-
-static void test_rice(void **state)
-{
-    (void)state;
-    enum {
-        N = 5000
-    };
-    static uint32_t index[N];
-    struct rng r = rng_stream(rng_key(1, RNG_TEST, 0, 0));
-    static const double share[] = {0.001, 0.01, 0.1, 0.5, 1.0};
-    for (size_t s = 0; s < 5; s++) {
-        size_t k = 0;
-        for (uint32_t i = 0; i < N; i++)
-            if (rng_unit(&r) < share[s] || (i == N - 1 && k == 0))
-                index[k++] = i;
-        check_rice(index, k, N);
-    }
-    for (uint32_t at = 0; at < N; at += 49) { /* One position, anywhere. */
-        index[0] = at;
-        check_rice(index, 1, N);
-    }
-    for (uint32_t k = 1; k < N; k *= 3) { /* All at the end, all at the start. */
-        for (uint32_t i = 0; i < k; i++)
-            index[i] = N - k + i;
-        check_rice(index, k, N);
-        for (uint32_t i = 0; i < k; i++)
-            index[i] = i;
-        check_rice(index, k, N);
-    }
-}
-
-/* A reader of noise says no or stays in range. */
-static void test_rice_noise(void **state)
-{
-    (void)state;
-    struct rng r = rng_stream(rng_key(2, RNG_TEST, 0, 0));
-    for (size_t trial = 0; trial < 20000; trial++) {
-        uint8_t bytes[24];
-        uint32_t index[40];
-        size_t len = rng_below(&r, sizeof bytes + 1);
-        for (size_t i = 0; i < len; i++)
-            bytes[i] = trial % 3 == 0 ? 0 : (uint8_t)rng_u64(&r);
-        struct rice_reader in = {.src = bytes + sizeof bytes - len, .len = len,
-                                 .n = 1 + rng_below(&r, 1000),
-                                 .b = (unsigned)rng_below(&r, RICE_B_MAX + 1)};
-        memmove(bytes + sizeof bytes - len, bytes, len);
-        size_t k = 1 + rng_below(&r, 40);
-        if (!rice_get(&in, index, k))
-            continue;
-        assert_true(index[0] < in.n);
-        for (size_t i = 1; i < k; i++)
-            assert_true(index[i] > index[i - 1] && index[i] < in.n);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -263,8 +173,6 @@ int main(void)
         cmocka_unit_test(test_fast_path),
         cmocka_unit_test(test_forced_fallback),
         cmocka_unit_test(test_refuses),
-        cmocka_unit_test(test_rice),
-        cmocka_unit_test(test_rice_noise),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

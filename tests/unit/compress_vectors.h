@@ -70,8 +70,17 @@ static inline void vector_fill(float *v, size_t n, enum vector_kind kind,
         v[i] = vector_element(kind, &r, i, n);
 }
 
-/* A compressor with buffers of exactly the sizes promised, so that a
- * sanitizer sees the first byte too many. */
+enum {
+#ifdef HEARSAY_SANITIZED
+    RIG_GUARD = 0, /* The sanitizer sees the first byte too many itself. */
+#else
+    RIG_GUARD = 64,
+#endif
+    RIG_FENCE = 0xa5
+};
+
+/* A compressor with buffers of exactly the sizes promised, each with a fence
+ * behind it. */
 struct bench_rig
 {
     struct compress *c;
@@ -81,19 +90,49 @@ struct bench_rig
     struct compress_stat stat;
 };
 
+static inline void *fenced(size_t n_bytes)
+{
+    uint8_t *p = malloc(n_bytes + RIG_GUARD + (n_bytes == 0));
+    assert(p != NULL);
+    memset(p + n_bytes, RIG_FENCE, RIG_GUARD);
+    return p;
+}
+
+static inline bool fence_stands(const void *block, size_t n_bytes)
+{
+    const uint8_t *p = block;
+    for (size_t i = 0; i != RIG_GUARD; i++)
+        if (p[n_bytes + i] != RIG_FENCE)
+            return false;
+    return true;
+}
+
+static inline void rig_open_model(struct bench_rig *r, const char *spec,
+                                  const struct segment *s, size_t n_segments)
+{
+    *r = (struct bench_rig){0};
+    int err = compress_open(&r->c, spec, s, n_segments);
+    assert(err == 0);
+    r->n = compress_dim(r->c);
+    r->bytes = fenced(compress_bound(r->c));
+    r->out = fenced(r->n * sizeof *r->out);
+}
+
 static inline void rig_open(struct bench_rig *r, const char *spec, size_t n)
 {
     struct segment all = {.n = n, .rows = 1, .cols = n};
-    *r = (struct bench_rig){.n = n};
-    int err = compress_open(&r->c, spec, COMPRESS_MODEL, &all, 1);
-    assert(err == 0);
-    r->bytes = malloc(compress_bound(r->c));
-    r->out = malloc(n * sizeof *r->out);
-    assert(r->bytes != NULL && r->out != NULL);
+    rig_open_model(r, spec, &all, 1);
+}
+
+static inline void rig_check_fences(const struct bench_rig *r)
+{
+    assert(fence_stands(r->bytes, compress_bound(r->c)));
+    assert(fence_stands(r->out, r->n * sizeof *r->out));
 }
 
 static inline void rig_close(struct bench_rig *r)
 {
+    rig_check_fences(r);
     compress_close(r->c);
     free(r->bytes);
     free(r->out);
@@ -104,8 +143,8 @@ static inline int rig_code(struct bench_rig *r, uint64_t draw, const float *v)
 {
     for (size_t i = 0; i < r->n; i++)
         r->out[i] = 0.0f;
-    int err = compress_encode(r->c, draw, v, r->out, r->bytes, &r->len,
-                              &r->stat);
+    struct compress_input in = {.draw = draw, .x = v, .x_hat = r->out};
+    int err = compress_encode(r->c, &in, r->bytes, &r->len, &r->stat);
     if (err == 0) {
         assert(r->len <= compress_bound(r->c));
         assert(compress_validate(r->c, r->bytes, r->len));

@@ -1,6 +1,6 @@
-/* tests/unit/gossip_choco_world.h -- Edge-CHOCO's numbers without a node: up to four
- * peers, each two joined by an edge, whose jobs and deliveries the test orders
- * as it likes.
+/* tests/unit/gossip_choco_world.h -- Edge-CHOCO's numbers, or another mixer's,
+ * without a node: up to four peers (or WORLD_MOST), each two joined by an edge,
+ * whose jobs and deliveries the test orders as it likes.
  *
  *   job_start = plan, mix, local step, encode        job_finish = finish, send
  *
@@ -11,6 +11,7 @@
 #ifndef TESTS_UNIT_GOSSIP_CHOCO_WORLD_H
 #define TESTS_UNIT_GOSSIP_CHOCO_WORLD_H
 
+#include "gossip/average.h"
 #include "gossip/choco.h"
 #include "nn/rng.h"
 
@@ -23,8 +24,12 @@
 
 #include <cmocka.h>
 
+#ifndef WORLD_MOST
+#define WORLD_MOST 4
+#endif
+
 enum {
-    MOST = 4,  /* Peers. */
+    MOST = WORLD_MOST, /* Peers. */
     DIM = 333,
     QUEUE = 64
 };
@@ -42,7 +47,19 @@ struct peer
     struct choco c;
     struct edge e[MOST]; /* e[own] is unused. */
     bool works;
+    enum delta_codec codec; /* Of what it encodes. */
     uint64_t round, n_encoded;
+};
+
+/* How world_open() makes it. */
+struct world_how
+{
+    uint32_t n;
+    const char *spec;
+    double gamma; /* 0: the rule. */
+    float spread; /* x_i starts at noise of this size around x0. */
+    const struct mixer *mixer;
+    bool error_feedback;
 };
 
 struct world
@@ -53,6 +70,8 @@ struct world
     uint32_t waiting[MOST][MOST];
     bool held[MOST][MOST]; /* The edge is out of step: nothing is delivered. */
     float step;
+    void (*local)(struct world *w, uint32_t i, float *x); /* NULL: noise of size step. */
+    void (*encoded)(struct world *w, uint32_t i);         /* Or NULL. */
     struct rng rng;
     double sum[DIM]; /* Of the x, as the local steps alone would have it. */
 };
@@ -79,26 +98,26 @@ static inline void agree(struct world *w, uint32_t i, uint32_t j, bool anew)
     assert_int_equal(x->epoch, y->epoch);
 }
 
-/* gamma 0: the rule. x_i starts at noise of size `spread` around x0. */
-static inline void world_init(struct world *w, uint32_t n, const char *spec,
-                       double gamma, float spread)
+static inline void world_open(struct world *w, const struct world_how *how)
 {
+    uint32_t n = how->n;
     char canonical[COMPRESS_SPEC_MAX], error[COMPRESS_ERROR_MAX];
     *w = (struct world){.n = n, .rng = rng_stream(rng_key(n, RNG_TEST, 1, 0))};
-    assert_int_equal(compress_canonical(spec, canonical, error), 0);
+    assert_int_equal(compress_canonical(how->spec, canonical, error), 0);
     struct choco_config config = {
         .segments = segments, .n_segments = 2, .dim = DIM,
-        .spec = {canonical, "fp16", "fp16"}, .scope = COMPRESS_LAYER,
-        .fixed_gamma = gamma, .run_seed = 1};
+        .spec = {canonical, "fp16", "fp16"},
+        .fixed_gamma = how->gamma, .run_seed = 1,
+        .mixer = how->mixer, .error_feedback = how->error_feedback};
     for (uint32_t i = 0; i < n; i++) {
         struct peer *p = &w->peer[i];
-        p->id[0] = (uint8_t)(i * 37 % 5 + 1);
+        p->id[0] = (uint8_t)(i * 37 % 11 + 1);
         config.draw_key = i;
         assert_int_equal(choco_init(&p->c, &config), 0);
         struct rng common = rng_stream(rng_key(7, RNG_TEST, 2, 0));
         for (size_t k = 0; k < DIM; k++) {
             p->c.x0[k] = (float)rng_normal(&common);
-            p->c.x[k] = p->c.x0[k] + spread * (float)rng_normal(&w->rng);
+            p->c.x[k] = p->c.x0[k] + how->spread * (float)rng_normal(&w->rng);
             w->sum[k] += (double)p->c.x[k];
         }
     }
@@ -110,6 +129,13 @@ static inline void world_init(struct world *w, uint32_t n, const char *spec,
     for (uint32_t i = 0; i < n; i++)
         for (uint32_t j = 0; j < i; j++)
             agree(w, i, j, false);
+}
+
+static inline void world_init(struct world *w, uint32_t n, const char *spec,
+                       double gamma, float spread)
+{
+    world_open(w, &(struct world_how){.n = n, .spec = spec, .gamma = gamma,
+                                      .spread = spread});
 }
 
 static inline void world_close(struct world *w)
@@ -141,7 +167,7 @@ static inline void job_start(struct world *w, uint32_t i)
         t->edge = e;
         t->commit = edge_ready(e);
         t->encode = e->state == EDGE_OPEN && (t->commit || edge_wants_delta(e));
-        t->codec = DELTA_RUN;
+        t->codec = p->codec;
         t->sketch = true;
         n += t->commit || t->encode || e->reset;
     }
@@ -151,12 +177,20 @@ static inline void job_start(struct world *w, uint32_t i)
                                   .degree = w->n - 1, .settled = i};
     assert_int_equal(choco_plan(&p->c, &intent), 0);
     choco_mix(&p->c);
-    for (size_t k = 0; k < DIM && w->step > 0; k++) {
-        float was = p->c.x[k];
+    float mixed[DIM], stepped[DIM];
+    memcpy(mixed, p->c.x, sizeof mixed);
+    if (w->local != NULL)
+        w->local(w, i, p->c.x);
+    for (size_t k = 0; k < DIM && w->local == NULL && w->step > 0; k++)
         p->c.x[k] += w->step * (float)rng_normal(&w->rng);
-        w->sum[k] += (double)p->c.x[k] - (double)was;
-    }
+    memcpy(stepped, p->c.x, sizeof stepped);
     choco_encode(&p->c);
+    /* What an update leaves out without error feedback is gone. */
+    bool loses = p->c.mixer->updates && !p->c.remembers;
+    for (size_t k = 0; k < DIM; k++)
+        w->sum[k] += (double)(loses ? p->c.x[k] : stepped[k]) - (double)mixed[k];
+    if (w->encoded != NULL)
+        w->encoded(w, i);
     for (size_t k = 0; k < p->c.n_turns; k++)
         p->n_encoded += p->c.turn[k].encodes;
     p->works = true;
@@ -244,14 +278,18 @@ static inline void check_replicas(struct world *w)
         }
 }
 
-/* The mean is where the local steps alone would have taken it. */
+/* The mean is where the local steps alone would have taken it, what a memory
+ * holds back included. */
 static inline void check_mean(struct world *w, double tolerance)
 {
     double worst = 0;
     for (size_t k = 0; k < DIM; k++) {
         double sum = 0;
-        for (uint32_t i = 0; i < w->n; i++)
-            sum += (double)w->peer[i].c.x[k];
+        for (uint32_t i = 0; i < w->n; i++) {
+            const struct choco *c = &w->peer[i].c;
+            sum += (double)c->x[k];
+            sum += c->remembers ? (double)c->average.withheld[k] : 0;
+        }
         double off = fabs(sum - w->sum[k]);
         if (!(off <= worst))
             worst = off;

@@ -381,7 +381,7 @@ static void test_hostile_averages(void **state)
     float huge[SKETCH_K];
     struct segment all = {.name = "x", .n = SKETCH_K, .rows = 1, .cols = SKETCH_K};
     struct compress *raw;
-    assert_int_equal(compress_open(&raw, "none", COMPRESS_MODEL, &all, 1), 0);
+    assert_int_equal(compress_open(&raw, "none", &all, 1), 0);
     for (int t = 0; t < 300; t++) {
         for (size_t s = 0; s < c.n_slots; s++) {
             struct sketch_message *m = &c.slot[s].said[0];
@@ -394,8 +394,9 @@ static void test_hostile_averages(void **state)
                 float zero[SKETCH_K] = {0};
                 for (size_t e = 0; e < SKETCH_K; e++)
                     huge[e] = 1e18f;
-                assert_int_equal(compress_encode(raw, 0, huge, zero, m->bytes + 1,
-                                                 &m->n, &stat), 0);
+                struct compress_input in = {.x = huge, .x_hat = zero};
+                assert_int_equal(compress_encode(raw, &in, m->bytes + 1, &m->n,
+                                                 &stat), 0);
                 m->n++;
             }
         }

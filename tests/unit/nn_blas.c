@@ -1,11 +1,15 @@
-/* blas_gemm against three loops in double, on odd sizes and strides. */
+/* blas_gemm against three loops in double, on odd sizes and strides; blas_svd
+ * put together again. */
 #include "nn_ref.h"
 
 #include "nn/blas.h"
 
+#include <errno.h>
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <cmocka.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const size_t sizes[] = {1, 2, 3, 7, 8, 15, 17, 33};
@@ -71,11 +75,76 @@ static void test_ref(void **state)
     assert_true(c[0] == 23 && c[1] == 34);
 }
 
+/* Largest |a[i][j]| off the identity of rows (of vt) or columns (of u). */
+static double skew(const float *a, size_t k, size_t n, bool by_rows)
+{
+    double worst = 0;
+    for (size_t i = 0; i < k; i++)
+        for (size_t j = 0; j < k; j++) {
+            double sum = i == j ? -1 : 0;
+            for (size_t l = 0; l < n; l++)
+                sum += (double)(by_rows ? a[i * n + l] : a[l * k + i]) *
+                       (double)(by_rows ? a[j * n + l] : a[l * k + j]);
+            worst = fmax(worst, fabs(sum));
+        }
+    return worst;
+}
+
+static void check_svd(size_t m, size_t n, const float *a)
+{
+    size_t k = m < n ? m : n;
+    float copy[CELLS], s[STRIDE], u[CELLS], vt[CELLS];
+    void *work = malloc(blas_svd_work(m, n)); /* Exact, for the sanitizer. */
+    assert_non_null(work);
+    memcpy(copy, a, m * n * sizeof *a);
+    struct blas_svd d = {.m = m, .n = n, .a = copy, .s = s, .u = u, .vt = vt,
+                         .work = work};
+    assert_int_equal(blas_svd(&d), 0);
+    free(work);
+    for (size_t i = 1; i < k; i++)
+        assert_true(s[i - 1] >= s[i] && s[i] >= 0);
+    if (!(skew(u, k, m, false) < 1e-5 && skew(vt, k, n, true) < 1e-5))
+        fail_msg("%zux%zu: not orthonormal", m, n);
+    for (size_t i = 0; i < m; i++)
+        for (size_t j = 0; j < n; j++) {
+            double sum = 0;
+            for (size_t l = 0; l < k; l++)
+                sum += (double)s[l] * (double)u[i * k + l] *
+                       (double)vt[l * n + j];
+            if (!(fabs(sum - (double)a[i * n + j]) <= 1e-5 * (double)s[0]))
+                fail_msg("%zux%zu cell %zu,%zu: %g, expected %g", m, n, i, j,
+                         sum, (double)a[i * n + j]);
+        }
+}
+
+static void test_svd(void **state)
+{
+    (void)state;
+    double unused[CELLS];
+    float a[CELLS] = {0};
+    check_svd(5, 7, a);
+    ref_noise(rng_key(1, RNG_TEST, 4, 0), 1, unused, a, CELLS);
+    for (size_t i = 0; i < N_SIZES * N_SIZES; i++)
+        check_svd(sizes[i % N_SIZES], sizes[i / N_SIZES], a);
+    for (size_t i = 0; i < CELLS; i++)
+        a[i] = i == 40 ? 1e6f : 1; /* Of rank 2. */
+    check_svd(15, 33, a);
+    a[3] = NAN;
+    float s[3], u[9], vt[9];
+    void *work = malloc(blas_svd_work(3, 3));
+    assert_non_null(work);
+    struct blas_svd d = {.m = 3, .n = 3, .a = a, .s = s, .u = u, .vt = vt,
+                         .work = work};
+    assert_int_equal(blas_svd(&d), -EDOM);
+    free(work);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_ref),
         cmocka_unit_test(test_gemm),
+        cmocka_unit_test(test_svd),
     };
     blas_init();
     return cmocka_run_group_tests(tests, NULL, NULL);

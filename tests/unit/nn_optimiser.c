@@ -91,11 +91,65 @@ static void test_steps(void **state)
                                    .weight_decay = 0.3});
 }
 
+/* Over the clip it is scaled to it, under it untouched; what is not trained
+ * neither counts nor changes, and what is not finite is left to be noticed. */
+static void test_clip(void **state)
+{
+    (void)state;
+    double wide[N];
+    float grad[N], was[N];
+    ref_noise(rng_key(1, RNG_TEST, 3, 0), 1, wide, was, N);
+    was[45] = 1e30f; /* Not trained. */
+    double norm = sqrt(vec_norm2(was, 42));
+    struct optimiser o = {0};
+    for (int k = 0; k < 4; k++) {
+        static const double share[] = {0, 0.25, 0.99, 1.01};
+        o.clip = share[k] * norm;
+        memcpy(grad, was, sizeof grad);
+        optimiser_clip(&o, segments, 3, grad);
+        double want = k == 0 || k == 3 ? 1 : share[k];
+        for (size_t i = 0; i < N; i++)
+            if (!ref_near((double)grad[i], (double)was[i] * (i < 42 ? want : 1), 1e-6))
+                fail_msg("clip %g: [%zu] is %.9g, was %.9g", share[k], i,
+                         (double)grad[i], (double)was[i]);
+        if (want == 1)
+            assert_memory_equal(grad, was, sizeof grad);
+    }
+    o.clip = 0.1;
+    grad[3] = (float)NAN;
+    optimiser_clip(&o, segments, 3, grad);
+    assert_true(isnan(grad[3]));
+    grad[3] = (float)INFINITY;
+    optimiser_clip(&o, segments, 3, grad);
+    assert_true(isinf(grad[3]));
+    memset(grad, 0, sizeof grad);
+    optimiser_clip(&o, segments, 3, grad);
+    assert_true(vec_norm2(grad, N) == 0);
+}
+
+static void test_forget(void **state)
+{
+    (void)state;
+    static const size_t size[] = {1, 2, 3, 7, 8, 15, 16, 17, 31, 33, 51};
+    for (size_t s = 0; s < sizeof size / sizeof size[0]; s++) {
+        float m[N], sent[N];
+        for (size_t i = 0; i < N; i++) {
+            m[i] = 1 + (float)i;
+            sent[i] = i % 3 == 0 ? -1e-30f : i % 3 == 1 ? -0.0f : 0.0f;
+        }
+        optimiser_forget(m, sent, size[s]);
+        for (size_t i = 0; i < N; i++)
+            assert_true(m[i] == (i % 3 == 0 && i < size[s] ? 0 : 1 + (float)i));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_schedules),
         cmocka_unit_test(test_steps),
+        cmocka_unit_test(test_clip),
+        cmocka_unit_test(test_forget),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -211,6 +211,58 @@ static void test_one_step(void **state)
     bed_close(&b);
 }
 
+/* A step is as long as lr * clip where the gradient is longer, and weight decay
+ * comes on top; a clip that is never reached changes no bit. */
+static void test_clip(void **state)
+{
+    (void)state;
+    double length[3];
+    for (int k = 0; k < 3; k++) { /* None, far off, close. */
+        struct bed b, free_of_it;
+        bed_open(&b, "lenet5", 1);
+        bed_open(&free_of_it, "lenet5", 1);
+        b.config.optimiser = free_of_it.config.optimiser = (struct optimiser){0};
+        b.config.optimiser.clip = (double[]){0, 1e6, 0.01}[k];
+        bed_start(&b);
+        bed_start(&free_of_it);
+        float *x0 = ref_alloc(b.face.n_params, sizeof *x0);
+        memcpy(x0, b.x, b.face.n_params * sizeof *x0);
+        (void)steps(&b, 1, 1);
+        (void)steps(&free_of_it, 1, 1);
+        length[k] = sqrt(vec_dist2(b.x, x0, b.face.n_params));
+        if (k < 2)
+            same_x(&b, &free_of_it);
+        free(x0);
+        bed_close(&b);
+        bed_close(&free_of_it);
+    }
+    assert_true(length[0] > 2 * 0.02 * 0.01);
+    if (!(fabs(length[2] / (0.02 * 0.01) - 1) <= 1e-3))
+        fail_msg("clipped step of %g, expected %g", length[2], 0.02 * 0.01);
+}
+
+/* Factor masking: the momentum of what was sent, and only that, is gone. */
+static void test_sent(void **state)
+{
+    (void)state;
+    struct bed b;
+    bed_open(&b, "logreg", 1);
+    bed_start(&b);
+    (void)steps(&b, 0, 3);
+    size_t n = b.face.n_params;
+    float *sent = ref_alloc(n, sizeof *sent), *was = ref_alloc(n, sizeof *was);
+    memcpy(was, b.trainer.momentum, n * sizeof *was);
+    for (size_t i = 0; i < n; i++)
+        sent[i] = i % 5 == 0 ? 0.25f : 0;
+    b.face.sent(b.face.self, sent);
+    assert_true(vec_norm2(was, n) > 0);
+    for (size_t i = 0; i < n; i++)
+        assert_true(b.trainer.momentum[i] == (i % 5 == 0 ? 0 : was[i]));
+    free(sent);
+    free(was);
+    bed_close(&b);
+}
+
 /* Trainers that share scratch do not disturb each other. */
 static void test_shared_scratch(void **state)
 {
@@ -296,6 +348,8 @@ int main(void)
         cmocka_unit_test(test_deterministic),
         cmocka_unit_test(test_round_decides),
         cmocka_unit_test(test_one_step),
+        cmocka_unit_test(test_clip),
+        cmocka_unit_test(test_sent),
         cmocka_unit_test(test_shared_scratch),
         cmocka_unit_test(test_evaluate),
         cmocka_unit_test(test_diverged),

@@ -494,10 +494,9 @@ static inline struct wire_delta good_delta(struct world *w, uint8_t *payload)
                            .degree = 2, .codec = DELTA_RUN};
     for (size_t k = 0; k < DIM; k++)
         x[k] = (float)k * 0.01f;
-    assert_int_equal(compress_open(&codec, w->run.compress,
-                                   w->run.compress_by_layer ? COMPRESS_LAYER : COMPRESS_MODEL,
-                                   &segment, 1), 0);
-    assert_int_equal(compress_encode(codec, 1, x, zero, payload, &d.payload.n, &stat), 0);
+    struct compress_input in = {.draw = 1, .x = x, .x_hat = zero};
+    assert_int_equal(compress_open(&codec, w->run.compress, &segment, 1), 0);
+    assert_int_equal(compress_encode(codec, &in, payload, &d.payload.n, &stat), 0);
     compress_close(codec);
     d.payload.p = payload;
     d.x2 = (float)stat.x2;

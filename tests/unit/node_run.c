@@ -1,6 +1,7 @@
 /* tests/unit/node_run.c -- the run: one text for one meaning, and nothing else accepted. */
 #include "peer/run.h"
 #include "compress/compress.h"
+#include "gossip/mixer.h"
 #include "nn/rng.h"
 
 #include <errno.h>
@@ -30,22 +31,26 @@ static struct run make(const struct run_flags *f)
     return r;
 }
 
-/* A run with every key away from its default. */
+/* A run with every key away from its default, but for the policy: this mixer
+ * knows one only. */
 static struct run_flags rich_flags(void)
 {
     static const char *const flags[][2] = {
         {"model", "mlp:784-64-10"}, {"data", "mnist"}, {"skew", "dirichlet:0.5"},
-        {"compress", "fp16"}, {"final-compress", "none"}, {"compress-scope", "layer"},
-        {"topology", "regular:4"}, {"gamma", "0.0375"}, {"policy", "async"},
+        {"compress", "fp16"}, {"final-compress", "none"},
+        {"topology", "regular:4"}, {"mixer", "average"},
+        {"error-feedback", "false"}, {"factor-masking", "true"},
+        {"gamma", "0.0375"}, {"policy", "sync"},
         {"seed", "18446744073709551615"}, {"rounds", "4690"}, {"min-peers", "8"},
         {"batch", "64"}, {"local-steps", "2"}, {"lr", "0.1"}, {"momentum", "0.95"},
-        {"nesterov", "false"}, {"weight-decay", "0.0001"}, {"warmup", "50"},
+        {"nesterov", "false"}, {"clip", "2.5"}, {"weight-decay", "0.0001"}, {"warmup", "50"},
         {"schedule", "step"}, {"final-drift", "0.0005"}};
     struct run_flags f = {0};
     for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++)
         set(&f, flags[i][0], flags[i][1]);
     for (size_t i = 0; run_keys[i].name != NULL; i++)
-        assert_string_not_equal(f.value[i], run_keys[i].fallback); /* All are there. */
+        if (strcmp(run_keys[i].name, "policy") != 0)
+            assert_string_not_equal(f.value[i], run_keys[i].fallback); /* All are there. */
     return f;
 }
 
@@ -77,8 +82,10 @@ static void defaults_make_a_good_first_run(void **state)
     assert_string_equal(r.final_compress, codec("qsgd:4"));
     assert_string_equal(r.topology, "ring");
     assert_string_equal(r.skew, "iid");
-    assert_true(r.gamma_auto && !r.compress_by_layer && r.nesterov);
+    assert_true(r.gamma_auto && r.nesterov);
     assert_true(r.policy == RUN_SYNC && r.schedule == RUN_COSINE);
+    assert_string_equal(mixer_all[r.mixer]->name, "choco");
+    assert_true(r.error_feedback && !r.factor_masking && r.clip == 0);
     assert_true(r.seed == 1 && r.rounds == 500 && r.min_peers == 1);
     assert_true(r.batch == 32 && r.local_steps == 1 && r.warmup == 50);
     assert_true(r.lr == 0.02 && r.momentum == 0.9 && r.weight_decay == 0 && r.final_drift == 0.001);
@@ -95,7 +102,10 @@ static void defaults_may_be_given(void **state)
         set(&f, k->name, k->fallback);
         if (k->kind != RUN_TEXT)
             assert_string_equal(f.value[k - run_keys], k->fallback);
-        struct run_flags plain = plain_flags(), both = plain;
+        struct run_flags plain = plain_flags(), both;
+        if (strcmp(k->name, "error-feedback") == 0 || strcmp(k->name, "factor-masking") == 0)
+            set(&plain, "mixer", "average"); /* They are its own. */
+        both = plain;
         set(&both, k->name, k->fallback);
         struct run r = make(&plain), s = make(&both);
         char tr[WIRE_RUN_MAX + 1], ts[WIRE_RUN_MAX + 1];
@@ -115,19 +125,22 @@ static void text_is_as_documented(void **state)
     assert_int_equal(n, strlen(text));
     assert_string_equal(text,
                         "batch=64\n"
+                        "clip=2.5\n"
                         "compress=fp16\n"
-                        "compress-scope=layer\n"
                         "data=mnist\n"
+                        "error-feedback=false\n"
+                        "factor-masking=true\n"
                         "final-compress=none\n"
                         "final-drift=0.0005\n"
                         "gamma=0.0375\n"
                         "local-steps=2\n"
                         "lr=0.1\n"
                         "min-peers=8\n"
+                        "mixer=average\n"
                         "model=mlp:784-64-10\n"
                         "momentum=0.95\n"
                         "nesterov=false\n"
-                        "policy=async\n"
+                        "policy=sync\n"
                         "rounds=4690\n"
                         "schedule=step\n"
                         "seed=18446744073709551615\n"
@@ -150,7 +163,8 @@ static void check_round_trip(const struct run_flags *f)
     assert_true(back.lr == r.lr && back.gamma == r.gamma && back.gamma_auto == r.gamma_auto);
     assert_true(back.seed == r.seed && back.rounds == r.rounds && back.warmup == r.warmup);
     assert_true(back.batch == r.batch && back.policy == r.policy && back.schedule == r.schedule);
-    assert_true(back.nesterov == r.nesterov && back.compress_by_layer == r.compress_by_layer);
+    assert_true(back.nesterov == r.nesterov && back.clip == r.clip && back.mixer == r.mixer);
+    assert_true(back.error_feedback == r.error_feedback && back.factor_masking == r.factor_masking);
     run_id(&r, id);
     run_id(&back, id_back);
     assert_memory_equal(id, id_back, sizeof id);
@@ -239,9 +253,10 @@ static void bad_values_name_the_flag(void **state)
         {"policy", "Sync", "found 'Sync', expected sync|async"}, {"policy", "s", "sync|async"},
         {"policy", "sync|async", "found 'sync|async'"}, {"policy", "|", "expected"},
         {"schedule", "linear", "cosine|step|constant"}, {"nesterov", "yes", "false|true"},
-        {"compress-scope", "all", "model|layer"},
+        {"mixer", "mean", "found 'mean', expected choco|average"}, {"clip", "-1", "found '-1'"},
+        {"error-feedback", "off", "false|true"}, {"factor-masking", "1", "false|true"},
         {"compress", "topk:1.5", "1.5"}, {"compress", "zip", "zip"}, {"compress", "auto", "auto"},
-        {"final-compress", "topk", ""}, {"topology", "ring:x", "x"}, {"topology", "star", "star"},
+        {"final-compress", "topk:", ""}, {"topology", "ring:x", "x"}, {"topology", "star", "star"},
         {"model", "resnet", "resnet"}, {"model", "mlp:", ""}, {"data", "imagenet", "imagenet"},
         {"data", "mnist:", ""}, {"data", "glyphs:x", ""}, {"skew", "dirichlet:0", ""},
         {"skew", "dirichlet:-1", ""}, {"skew", "dirichlet", ""}, {"skew", "IID", "IID"},
@@ -299,6 +314,49 @@ static void autos_are_resolved(void **state)
     }
 }
 
+/* The choices of --mixer are the table's names, in its order. */
+static void mixers_are_the_tables(void **state)
+{
+    (void)state;
+    for (size_t i = 0; mixer_all[i] != NULL; i++) {
+        struct run_flags f = plain_flags();
+        set(&f, "mixer", mixer_all[i]->name);
+        assert_int_equal(make(&f).mixer, i);
+    }
+}
+
+/* What says something of one mixer only is refused with another, also where it
+ * would say the default. */
+static void flags_of_another_mixer_are_refused(void **state)
+{
+    (void)state;
+    static const char *const own[][3] = {
+        {"error-feedback", "true", "built in"}, {"error-feedback", "false", "built in"},
+        {"factor-masking", "true", "average"}, {"factor-masking", "false", "average"}};
+    struct run r = {.seed = 77}, untouched = r;
+    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++) {
+        struct run_flags f = plain_flags(), alone = {0};
+        struct run choco = make(&f);
+        char flag[64];
+        snprintf(flag, sizeof flag, "--%s", own[i][0]);
+        set(&f, own[i][0], own[i][1]);
+        set(&alone, own[i][0], own[i][1]);
+        assert_int_equal(run_from_flags(&r, &f, error), -EINVAL);
+        assert_true(strncmp(error, flag, strlen(flag)) == 0 && strstr(error, own[i][2]) != NULL);
+        assert_memory_equal(&r, &untouched, sizeof r);
+        assert_int_equal(run_check_flags(&choco, &alone, error), -EINVAL);
+        assert_true(strncmp(error, flag, strlen(flag)) == 0);
+        set(&f, "mixer", "average");
+        struct run average = make(&f);
+        assert_int_equal(run_check_flags(&average, &alone, error), 0);
+    }
+    struct run_flags f = plain_flags();
+    set(&f, "mixer", "average");
+    set(&f, "policy", "async");
+    assert_int_equal(run_from_flags(&r, &f, error), -EINVAL);
+    assert_non_null(strstr(error, "--policy sync"));
+}
+
 static void rounds_may_come_later(void **state)
 {
     (void)state;
@@ -327,8 +385,9 @@ static void contradictions_name_both_values(void **state)
     (void)state;
     static const char *const other[][2] = {
         {"model", "lenet5"}, {"data", "glyphs"}, {"skew", "iid"}, {"compress", "topk:0.01"},
-        {"final-compress", "fp16"}, {"compress-scope", "model"}, {"topology", "ring"},
-        {"gamma", "auto"}, {"policy", "sync"}, {"seed", "2"}, {"rounds", "4691"},
+        {"final-compress", "fp16"}, {"topology", "ring"}, {"mixer", "choco"},
+        {"error-feedback", "true"}, {"factor-masking", "false"}, {"clip", "0"},
+        {"gamma", "auto"}, {"policy", "async"}, {"seed", "2"}, {"rounds", "4691"},
         {"min-peers", "3"}, {"batch", "32"}, {"local-steps", "1"}, {"lr", "0.2"},
         {"momentum", "0.9"}, {"nesterov", "true"}, {"weight-decay", "0"}, {"warmup", "auto"},
         {"schedule", "cosine"}, {"final-drift", "0"}};
@@ -456,6 +515,7 @@ static void other_texts_are_refused(void **state)
         {"final-compress=none", "final-compress=auto"}, {"warmup=50", "warmup=auto"},
         {"lr=0.1", "lr=0.10"}, {"batch=64", "batch=064"}, {"data=mnist", "data=mnist:/etc"},
         {"topology=regular:4", "topology=edges:/etc/passwd"}, {"rounds=4690", "rounds=0"},
+        {"mixer=average", "mixer=choco"}, {"policy=sync", "policy=async"},
         {"\nseed", "\r\nseed"}, {"\nseed", "\n\nseed"}, {"model", "Model"},
         {"batch=64\n", "batch=64\nepochs=3\n"}};
     for (size_t i = 0; i < sizeof swaps / sizeof swaps[0]; i++) {
@@ -513,6 +573,8 @@ int main(void)
         cmocka_unit_test(later_value_wins),
         cmocka_unit_test(bad_values_name_the_flag),
         cmocka_unit_test(autos_are_resolved),
+        cmocka_unit_test(mixers_are_the_tables),
+        cmocka_unit_test(flags_of_another_mixer_are_refused),
         cmocka_unit_test(rounds_may_come_later),
         cmocka_unit_test(data_alone_says_nothing_of_the_run),
         cmocka_unit_test(contradictions_name_both_values),

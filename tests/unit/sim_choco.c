@@ -21,8 +21,7 @@ static void textbook_init(struct textbook *t, const struct rig *r)
     struct graph g;
     *t = (struct textbook){.n = r->config.n_peers, .dim = r->dim,
                            .gamma = run->gamma};
-    assert_int_equal(compress_open(&t->q, run->compress, COMPRESS_MODEL,
-                                   &r->segment, 1), 0);
+    assert_int_equal(compress_open(&t->q, run->compress, &r->segment, 1), 0);
     assert_int_equal(graph_build(&g, run->topology, t->n, run->seed), 0);
     t->w = calloc(t->n * t->n, sizeof *t->w);
     t->x = calloc(t->n * t->dim, sizeof *t->x);
@@ -53,8 +52,9 @@ static void textbook_round(struct textbook *t, struct rng *rng)
     struct compress_stat stat;
     for (uint32_t j = 0; j < t->n; j++) {
         float *x_hat = t->x_hat + j * t->dim;
-        assert_int_equal(compress_encode(t->q, 1, t->x + j * t->dim, x_hat,
-                                         msg, &len, &stat), 0);
+        struct compress_input in = {
+            .draw = 1, .x = t->x + j * t->dim, .x_hat = x_hat};
+        assert_int_equal(compress_encode(t->q, &in, msg, &len, &stat), 0);
         compress_apply(t->q, msg, len, x_hat);
         for (uint32_t i = 0; i < t->n; i++)
             if (i == j || rng_unit(rng) >= t->loss_rate)

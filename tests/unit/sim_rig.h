@@ -167,6 +167,7 @@ static inline void rig_init(struct rig *r, uint32_t n, size_t dim,
                                     .note = rig_note};
     struct run *run = &r->config.run;
     *run = (struct run){.gamma = gamma, .gamma_auto = gamma == 0,
+                        .error_feedback = true,
                         .seed = 1, .rounds = 100, .min_peers = n, .batch = 1,
                         .local_steps = 1};
     if (compress_canonical(compress, canonical, error) != 0)

@@ -1,0 +1,211 @@
+#include "compress/spec.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* A text under construction. */
+struct printer
+{
+    char *at;
+    size_t len;
+    bool full; /* Something did not fit. */
+};
+
+__attribute__((format(printf, 2, 3))) static void
+print(struct printer *p, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    int n = vsnprintf(p->at + p->len, COMPRESS_SPEC_MAX - p->len, format, args);
+    va_end(args);
+    if (n < 0 || p->len + (size_t)n >= COMPRESS_SPEC_MAX)
+        p->full = true;
+    else
+        p->len += (size_t)n;
+}
+
+static void print_decimal(struct printer *p, int64_t value)
+{
+    const int64_t one = 1000000000;
+    print(p, "%lld", (long long)(value / one));
+    if (value % one == 0)
+        return;
+    print(p, ".%09lld", (long long)(value % one));
+    while (p->at[p->len - 1] == '0')
+        p->at[--p->len] = '\0';
+}
+
+static void print_value(struct printer *p, const struct codec_param *param,
+                        int64_t value)
+{
+    switch (param->kind) {
+    case CODEC_WORD:
+        print(p, "%s", param->words[value]);
+        break;
+    case CODEC_DECIMAL:
+        print_decimal(p, value);
+        break;
+    case CODEC_INTEGER:
+        print(p, "%lld", (long long)value);
+        break;
+    }
+}
+
+static const struct codec_param *param_at(const struct codec *codec, size_t i)
+{
+    const struct codec_param *p = codec->params;
+    return p != NULL && p[i].name != NULL ? &p[i] : NULL;
+}
+
+/* Would leaving the i-th parameter out give the same stage? */
+static bool implied(const struct codec_stage *stage, size_t i)
+{
+    char why[COMPRESS_ERROR_MAX];
+    struct codec_stage without = *stage;
+    without.arg[i] = CODEC_UNSET;
+    return spec_settle(&without, why, sizeof why) &&
+           without.arg[i] == stage->arg[i];
+}
+
+static void print_stage(struct printer *p, const struct codec_stage *stage)
+{
+    const struct codec_param *param;
+    print(p, "%s", stage->codec->name);
+    for (size_t i = 0; (param = param_at(stage->codec, i)) != NULL; i++) {
+        if (param->option)
+            continue;
+        print(p, ":");
+        print_value(p, param, stage->arg[i]);
+    }
+}
+
+/* Does the stage print an option of that name? */
+static bool prints(const struct codec_stage *stage, const char *name)
+{
+    const struct codec_param *param;
+    if (stage == NULL || stage->codec == NULL)
+        return false;
+    for (size_t i = 0; (param = param_at(stage->codec, i)) != NULL; i++)
+        if (param->option && strcmp(param->name, name) == 0)
+            return !implied(stage, i);
+    return false;
+}
+
+/* Options that do not say the default, and those that have to stand before one
+ * of the same name of the stage `behind`. */
+static void print_options(struct printer *p, const struct codec_stage *stage,
+                          const struct codec_stage *behind)
+{
+    const struct codec_param *param;
+    if (stage->codec == NULL)
+        return;
+    for (size_t i = 0; (param = param_at(stage->codec, i)) != NULL; i++) {
+        if (!param->option ||
+            (implied(stage, i) && !prints(behind, param->name)))
+            continue;
+        print(p, ",%s=", param->name);
+        print_value(p, param, stage->arg[i]);
+    }
+}
+
+static void print_match(struct printer *p, const struct spec_rule *r)
+{
+    switch (r->match) {
+    case SPEC_DEFAULT:
+        break;
+    case SPEC_SMALLER:
+        print(p, "<%lld=", (long long)r->below);
+        break;
+    case SPEC_BIAS:
+        print(p, "bias=");
+        break;
+    case SPEC_CONV:
+        print(p, "conv=");
+        break;
+    case SPEC_GLOB:
+        print(p, "%s=", r->glob);
+        break;
+    }
+}
+
+static void print_scope(struct printer *p, const struct spec_rule *r)
+{
+    bool by_tensor = r->body.codec != NULL && r->body.codec->body->by_tensor;
+    if (r->scope == SPEC_LAYER && !by_tensor)
+        print(p, ",scope=layer");
+    else if (r->scope == SPEC_BLOCK)
+        print(p, ",scope=block:%lld", (long long)r->block);
+}
+
+/* Is a selector's coder the one that it has where none is named? */
+static bool coder_is_default(const struct spec_rule *r)
+{
+    const char *coder = r->selector.codec->selector->coder;
+    struct printer p = {.at = (char[COMPRESS_SPEC_MAX]){0}};
+    print_stage(&p, &r->coder);
+    print_options(&p, &r->coder, NULL);
+    return strcmp(p.at, coder != NULL ? coder : "none") == 0;
+}
+
+static void print_chain(struct printer *p, const struct spec_rule *r)
+{
+    if (r->body.codec != NULL) {
+        print_stage(p, &r->body);
+        return;
+    }
+    if (r->selector.codec == NULL) {
+        print_stage(p, &r->coder);
+        return;
+    }
+    print_stage(p, &r->selector);
+    if (r->positions != POSITIONS_AUTO)
+        print(p, "/%s", positions_words[r->positions]);
+    if (coder_is_default(r))
+        return;
+    print(p, "+");
+    print_stage(p, &r->coder);
+}
+
+static void print_rule(struct printer *p, const struct spec_rule *r)
+{
+    print_match(p, r);
+    print_chain(p, r);
+    print_options(p, &r->selector, &r->coder);
+    print_options(p, &r->coder, NULL);
+    print_options(p, &r->body, NULL);
+    print_scope(p, r);
+}
+
+bool spec_print(const struct spec *s, char canonical[COMPRESS_SPEC_MAX])
+{
+    struct printer p = {.at = canonical};
+    for (size_t i = 0; i < s->n_rules; i++) {
+        if (i > 0)
+            print(&p, ";");
+        print_rule(&p, &s->rule[i]);
+    }
+    return !p.full;
+}
+
+static void print_words(struct printer *p, const struct codec_param *param)
+{
+    for (size_t i = 0; param->words[i] != NULL; i++)
+        print(p, "%s%s", i > 0 ? "|" : "", param->words[i]);
+}
+
+void spec_form(const struct codec *codec, char form[COMPRESS_SPEC_MAX])
+{
+    struct printer p = {.at = form};
+    const struct codec_param *param;
+    print(&p, "%s", codec->name);
+    for (size_t i = 0; (param = param_at(codec, i)) != NULL; i++) {
+        print(&p, param->option ? ",%s=" : ":%s", param->name);
+        if (!param->option)
+            continue;
+        if (param->kind == CODEC_WORD)
+            print_words(&p, param);
+        else
+            print(&p, "N");
+    }
+}

@@ -1,0 +1,51 @@
+#include "compress/target.h"
+
+#include "nn/vec.h"
+
+VEC_CLONES static void add(float *restrict y, const float *restrict v,
+                           size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        y[i] += v[i];
+}
+
+/* Move the cursor to the piece that holds a place. */
+static inline const struct piece *piece_of(struct target *t, size_t place)
+{
+    while (place - t->piece->at >= t->piece->n)
+        t->piece++;
+    return t->piece;
+}
+
+float *target_span(struct target *t, size_t at, size_t count, size_t *n)
+{
+    const struct piece *p = piece_of(t, at);
+    size_t in = at - p->at;
+    *n = p->n - in < count ? p->n - in : count;
+    return t->x + p->offset + in;
+}
+
+void target_add(struct target *t, size_t at, const float *v, size_t count)
+{
+    while (count > 0) {
+        size_t n;
+        float *y = target_span(t, at, count, &n);
+        add(y, v, n);
+        at += n;
+        v += n;
+        count -= n;
+    }
+}
+
+void target_scatter(struct target *t, const uint32_t *index, const float *v,
+                    size_t count)
+{
+    size_t i = 0;
+    while (i < count) {
+        const struct piece *p = piece_of(t, index[i]);
+        float *x = t->x + p->offset;
+        uint32_t at = (uint32_t)p->at;
+        for (; i < count && index[i] - at < p->n; i++)
+            x[index[i] - at] += v[i];
+    }
+}

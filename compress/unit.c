@@ -1,0 +1,131 @@
+#include "compress/unit.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+
+/* Rules after the first are looked at first, in order. */
+static size_t rule_of(const struct spec *spec, const struct segment *segment)
+{
+    for (size_t i = 1; i < spec->n_rules; i++)
+        if (spec_matches(&spec->rule[i], segment))
+            return i;
+    return 0;
+}
+
+static bool by_segment(const struct spec_rule *r)
+{
+    return r->scope == SPEC_LAYER ||
+           (r->body.codec != NULL && r->body.codec->body->by_tensor);
+}
+
+/* What is being built. */
+struct builder
+{
+    struct units *u;
+    size_t n_pieces;
+};
+
+static struct unit *begin(struct builder *b, const struct spec_rule *r)
+{
+    struct unit *unit = &b->u->unit[b->u->n++];
+    *unit = (struct unit){.rule = r,
+                          .shape = {.rows = 1},
+                          .piece = &b->u->pieces[b->n_pieces]};
+    return unit;
+}
+
+/* Append n elements of the vector to the unit. */
+static void extend(struct builder *b, struct unit *unit, size_t offset,
+                   size_t n)
+{
+    struct piece *last = unit->n_pieces > 0 ? &b->u->pieces[b->n_pieces - 1]
+                                            : NULL;
+    if (last != NULL && last->offset + last->n == offset) {
+        last->n += n;
+    } else {
+        b->u->pieces[b->n_pieces++] =
+            (struct piece){.at = unit->shape.n, .offset = offset, .n = n};
+        unit->n_pieces++;
+    }
+    unit->shape.n += n;
+    unit->shape.cols = unit->shape.n;
+}
+
+/* A segment into units of `block` elements, the last one still open. */
+static struct unit *split(struct builder *b, const struct spec_rule *r,
+                          struct unit *open, const struct segment *s)
+{
+    size_t block = r->scope == SPEC_BLOCK ? (size_t)r->block : SIZE_MAX;
+    for (size_t at = 0; at < s->n;) {
+        if (open == NULL || open->shape.n == block)
+            open = begin(b, r);
+        size_t room = block - open->shape.n;
+        size_t n = s->n - at < room ? s->n - at : room;
+        extend(b, open, s->offset + at, n);
+        at += n;
+    }
+    return open;
+}
+
+static void build_rule(struct builder *b, const struct spec *spec, size_t rule,
+                       const struct segment *segments, size_t n_segments)
+{
+    const struct spec_rule *r = &spec->rule[rule];
+    struct unit *open = NULL;
+    for (size_t i = 0; i < n_segments; i++) {
+        const struct segment *s = &segments[i];
+        if (rule_of(spec, s) != rule)
+            continue;
+        if (!by_segment(r)) {
+            open = split(b, r, open, s);
+            continue;
+        }
+        struct unit *unit = begin(b, r);
+        extend(b, unit, s->offset, s->n);
+        if (s->rows * s->cols == s->n && s->n > 0) {
+            unit->shape.rows = s->rows;
+            unit->shape.cols = s->cols;
+        }
+    }
+}
+
+/* No more units and pieces than that. */
+static size_t most_units(const struct spec *spec, size_t dim,
+                         size_t n_segments)
+{
+    size_t most = n_segments + spec->n_rules;
+    for (size_t i = 0; i < spec->n_rules; i++)
+        if (spec->rule[i].scope == SPEC_BLOCK)
+            most += dim / (size_t)spec->rule[i].block + 1;
+    return most;
+}
+
+int units_init(struct units *u, const struct spec *spec,
+               const struct segment *segments, size_t n_segments)
+{
+    *u = (struct units){0};
+    for (size_t i = 0; i < n_segments; i++) {
+        assert(segments[i].offset == u->dim); /* They tile the vector. */
+        u->dim += segments[i].n;
+    }
+    size_t most = most_units(spec, u->dim, n_segments);
+    u->unit = calloc(most, sizeof *u->unit);
+    u->pieces = calloc(most, sizeof *u->pieces);
+    if (u->unit == NULL || u->pieces == NULL) {
+        units_close(u);
+        return -ENOMEM;
+    }
+    struct builder b = {.u = u};
+    for (size_t i = 0; i < spec->n_rules; i++)
+        build_rule(&b, spec, i, segments, n_segments);
+    assert(u->n <= most && b.n_pieces <= most);
+    return 0;
+}
+
+void units_close(struct units *u)
+{
+    free(u->unit);
+    free(u->pieces);
+    *u = (struct units){0};
+}

@@ -1,0 +1,67 @@
+/* tests/bench/bench_compress_targets.h -- what is timed, and how fast it is
+ * meant to be, as a share of axpy on the same machine in the same run.
+ *
+ * Shares are those of good loops measured on one AVX-512 core, whose axpy ran
+ * at 10.9 Gelem/s in the L2 cache and at 2.04 from memory. Reached is what
+ * comes within TARGET_SLACK of them. 0: no target.
+ */
+#ifndef TESTS_BENCH_BENCH_COMPRESS_TARGETS_H
+#define TESTS_BENCH_BENCH_COMPRESS_TARGETS_H
+
+#include <stddef.h>
+
+#define TARGET_SLACK 0.8
+
+enum {
+    PLACE_L2,
+    PLACE_MEMORY,
+    PLACES
+};
+
+struct speed_target
+{
+    const char *spec; /* As it is given, not canonical. */
+    double encode[PLACES], apply[PLACES];
+};
+
+/* Codecs that are not here are timed at their defaults. */
+static const struct speed_target speed_targets[] = {
+    {"none", {0, 0}, {0.92, 0.93}},
+    {"fp16", {0.50, 0.64}, {1.0, 1.2}},
+    {"int8", {0.55, 0.74}, {1.0, 1.3}},
+    {"sign", {0.50, 0.78}, {1.1, 1.67}},
+    {"sign:8192", {0.50, 0.78}, {1.1, 1.67}},
+    {"sign:64", {0, 0}, {0, 0}},
+    {"qsgd", {0.29, 0.64}, {1.0, 1.37}},
+    {"qsgd:4,round=sr", {0.18, 0.64}, {1.0, 1.37}},
+    {"qsgd:4:512:l2,round=sr", {0.18, 0.64}, {1.0, 1.37}},
+    {"qsgd:2", {0, 0}, {0, 0}},
+    {"qsgd:8", {0, 0}, {0, 0}},
+    {"qsgd:6:0:l2,round=sr,scale=inv1w,levels=16", {0, 0}, {0, 0}},
+    {"tern", {0.21, 0.59}, {0, 0}},
+    {"tern,round=sr", {0.21, 0.59}, {0, 0}},
+    {"nat", {0.32, 0.72}, {0, 0}},
+    {"3lc", {0.165, 0.44}, {0, 0}},
+    {"topk:0.001", {0, 0}, {0, 0}},
+    {"topk", {0.11, 0.59}, {0, 0}},
+    {"topk:0.01+qsgd:4", {0, 0}, {0, 0}},
+    {"topk:0.01+sign", {0, 0}, {0, 0}},
+    {"topk:0.05+fp16", {0, 0}, {0, 0}},
+    {"topk:0.1", {0.07, 0.29}, {0, 0}},
+    {"randk", {0, 2.45}, {0, 0}},
+    {"randk:0.1", {0, 0.83}, {0, 0}},
+    {"randk:0.1+qsgd:4", {0, 0}, {0, 0}},
+};
+
+enum {
+    N_TARGETS = sizeof speed_targets / sizeof speed_targets[0]
+};
+
+/* Selection: exact top-1 % against a quickselect. Positions: Rice, in millions
+ * a second. */
+#define TARGET_QUICKSELECT 8.0
+#define TARGET_TOPK_GELEM 1.0 /* Where axpy does 2 or more. */
+#define TARGET_RICE_PUT 500.0
+#define TARGET_RICE_GET 250.0
+
+#endif

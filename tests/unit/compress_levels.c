@@ -1,0 +1,241 @@
+/* Every instruction set makes the same messages and the same replicas.
+ *
+ * Built once as a test, which picks its level at run time as the program does,
+ * and once a level as a program that is pinned to it and prints a line for each
+ * case. The test makes the same lines and compares. */
+#include "compress/simd.h"
+
+#include "tests/unit/compress_specs.h"
+#include "tests/unit/compress_vectors.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+enum {
+    N_MAX = 70001,
+    N_FEW = 2100, /* Longer vectors are of fewer kinds. */
+    ROUNDS = 2,
+    LINE_MAX_LENGTH = COMPRESS_SPEC_MAX + 128
+};
+
+static const size_t sizes[] = {1, 5, 16, 17, 100, 513, 1000, 2085, 9000, N_MAX};
+
+/* One compressor at work on one vector. */
+struct job
+{
+    const char *spec;
+    size_t n;
+    const float *x[ROUNDS];
+    float *x_hat; /* n of scratch. */
+};
+
+/* Hash of what two messages are, do and measure. */
+static uint64_t digest(const struct job *j)
+{
+    size_t rows = j->n % 10 == 0 ? 10 : 1;
+    struct segment all = {.n = j->n, .rows = rows, .cols = j->n / rows};
+    struct compress *c;
+    int err = compress_open(&c, j->spec, &all, 1);
+    assert(err == 0);
+    uint8_t *bytes = malloc(compress_bound(c));
+    assert(bytes != NULL);
+    memset(j->x_hat, 0, j->n * sizeof *j->x_hat);
+    uint64_t h[ROUNDS][4];
+    for (uint64_t round = 0; round < ROUNDS; round++) {
+        struct compress_input in = {rng_key(round, RNG_TEST, j->n, 0), round,
+                                    j->x[round], j->x_hat};
+        struct compress_stat stat;
+        size_t len;
+        err = compress_encode(c, &in, bytes, &len, &stat);
+        assert(err == 0 && compress_validate(c, bytes, len));
+        compress_apply(c, bytes, len, j->x_hat);
+        h[round][0] = rng_hash(bytes, len);
+        h[round][1] = vec_hash(j->x_hat, j->n);
+        h[round][2] = rng_hash(&stat.x2, sizeof stat.x2);
+        h[round][3] = rng_hash(&stat.e2, sizeof stat.e2);
+    }
+    free(bytes);
+    compress_close(c);
+    return rng_hash(h, sizeof h);
+}
+
+/* Every compressor on one kind of vector, each as a line of text. */
+static void lines_of(size_t n, enum vector_kind kind,
+                     void (*use)(void *context, const char *line),
+                     void *context)
+{
+    static struct tested list[SPECS_MAX];
+    static float x[ROUNDS][N_MAX], x_hat[N_MAX];
+    size_t n_specs = specs_all(list);
+    for (uint64_t round = 0; round < ROUNDS; round++)
+        vector_fill(x[round], n, kind, round + 1);
+    for (size_t s = 0; s < n_specs; s++) {
+        struct job j = {list[s].spec, n, {x[0], x[1]}, x_hat};
+        char line[LINE_MAX_LENGTH];
+        snprintf(line, sizeof line, "%.*s n=%zu vector=%d %016" PRIx64,
+                 COMPRESS_SPEC_MAX, j.spec, n, (int)kind, digest(&j));
+        use(context, line);
+    }
+}
+
+static void each_line(void (*use)(void *context, const char *line),
+                      void *context)
+{
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
+        for (int kind = 0; kind < VECTOR_KINDS; kind++)
+            if (sizes[i] <= N_FEW || kind == VECTOR_GAUSS ||
+                kind == VECTOR_TIES || kind == VECTOR_SPARSE)
+                lines_of(sizes[i], (enum vector_kind)kind, use, context);
+}
+
+#ifdef HEARSAY_LEVEL
+
+static void print(void *context, const char *line)
+{
+    (void)context;
+    puts(line);
+}
+
+int main(void)
+{
+    fprintf(stderr, "%s\n", simd_level());
+    each_line(print, NULL);
+    return 0;
+}
+
+#else
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+#if defined(__x86_64__)
+#define HAS(feature) __builtin_cpu_supports(feature)
+#else
+#define HAS(feature) 0
+#endif
+
+/* Programs of the levels run side by side, and are read line by line. */
+enum {
+    LEVELS_MAX = 3
+};
+
+struct level
+{
+    const char *name, *command;
+    bool possible;
+    FILE *from;
+};
+
+static void compare(void *context, const char *line)
+{
+    struct level *levels = context;
+    for (size_t i = 0; i < LEVELS_MAX; i++) {
+        char other[LINE_MAX_LENGTH];
+        if (levels[i].from == NULL)
+            continue;
+        if (fgets(other, sizeof other, levels[i].from) == NULL)
+            fail_msg("%s ends before %s", levels[i].name, line);
+        other[strcspn(other, "\n")] = '\0';
+        if (strcmp(line, other) != 0)
+            fail_msg("%s makes\n%s, but %s\n%s", simd_level(), line,
+                     levels[i].name, other);
+    }
+}
+
+static void test_levels(void **state)
+{
+    (void)state;
+    struct level levels[LEVELS_MAX] = {
+        {"ref", LEVEL_REF " 2>&-", true, NULL},
+#ifdef LEVEL_AVX2
+        {"avx2", LEVEL_AVX2 " 2>&-", HAS("avx2"), NULL},
+        {"avx512", LEVEL_AVX512 " 2>&-",
+         HAS("avx512f") && HAS("avx512bw") && HAS("avx512dq") &&
+             HAS("avx512vl") && HAS("avx512cd"),
+         NULL},
+#endif
+    };
+    for (size_t i = 0; i < LEVELS_MAX; i++) {
+        if (levels[i].command == NULL)
+            continue;
+        if (!levels[i].possible) {
+            print_message("%s is left out: not on this CPU\n", levels[i].name);
+            continue;
+        }
+        levels[i].from = popen(levels[i].command, "r");
+        assert_non_null(levels[i].from);
+    }
+    each_line(compare, levels);
+    for (size_t i = 0; i < LEVELS_MAX; i++) {
+        char rest[8];
+        if (levels[i].from == NULL)
+            continue;
+        if (fgets(rest, sizeof rest, levels[i].from) != NULL)
+            fail_msg("%s goes on", levels[i].name);
+        assert_int_equal(pclose(levels[i].from), 0);
+    }
+}
+
+/* ---- threads ---- */
+
+enum {
+    THREADS = 4,
+    N_THREADS = 1000 /* Length of what they compress. */
+};
+
+/* One thread's digests of everything. */
+struct worker
+{
+    pthread_t thread;
+    float x[N_THREADS], x_hat[N_THREADS];
+    const struct tested *list;
+    size_t n_specs;
+    uint64_t digest[SPECS_MAX];
+};
+
+static void *work(void *arg)
+{
+    struct worker *w = arg;
+    for (size_t s = 0; s < w->n_specs; s++) {
+        struct job j = {w->list[s].spec, N_THREADS, {w->x, w->x}, w->x_hat};
+        w->digest[s] = digest(&j);
+    }
+    return NULL;
+}
+
+static void test_threads(void **state)
+{
+    (void)state;
+    static struct tested list[SPECS_MAX];
+    static struct worker w[THREADS + 1];
+    size_t n_specs = specs_all(list);
+    for (size_t i = 0; i <= THREADS; i++) {
+        w[i].list = list;
+        w[i].n_specs = n_specs;
+        vector_fill(w[i].x, N_THREADS, VECTOR_LAPLACE, 1);
+    }
+    for (size_t i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&w[i].thread, NULL, work, &w[i]), 0);
+    for (size_t i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_join(w[i].thread, NULL), 0);
+    work(&w[THREADS]); /* And alone. */
+    for (size_t i = 0; i < THREADS; i++)
+        for (size_t s = 0; s < n_specs; s++)
+            if (w[i].digest[s] != w[THREADS].digest[s])
+                fail_msg("%s: thread %zu made another message", list[s].spec,
+                         i);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_threads), /* First: it also picks the level. */
+        cmocka_unit_test(test_levels),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+#endif

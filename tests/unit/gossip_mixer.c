@@ -1,0 +1,508 @@
+/* tests/unit/gossip_mixer.c -- averaging of compressed updates: the textbook's
+ * numbers in step, its accounts in any order, DGC's rule, the last phase. */
+#define WORLD_MOST 8
+#include "gossip_choco_world.h"
+
+#include "nn/optimiser.h"
+
+static struct world w; /* Too large for a stack. */
+
+static void open_average(uint32_t n, const char *spec, bool error_feedback)
+{
+    world_open(&w, &(struct world_how){.n = n, .spec = spec,
+                                       .mixer = &mixer_average,
+                                       .error_feedback = error_feedback});
+}
+
+/* ---- the table ---- */
+
+static void test_table(void **state)
+{
+    (void)state;
+    assert_string_equal(mixer_all[0]->name, "choco"); /* The default of a NULL. */
+    assert_ptr_equal(mixer_all[1], &mixer_average);
+    assert_false(mixer_all[0]->updates);
+    assert_null(mixer_all[2]);
+}
+
+/* ---- in step ---- */
+
+/* Peer i minimises |D (x - c_i)|^2 / 2, D diagonal from 1/4 to 1. */
+static float centre(uint32_t i, size_t k)
+{
+    return 2 * rng_unit_at(rng_key(i, RNG_TEST, 5, 0), k) - 1;
+}
+
+static void descend(uint32_t i, float *x)
+{
+    for (size_t k = 0; k < DIM; k++)
+        x[k] -= 0.1f * (0.25f + 0.75f * (float)k / DIM) * (x[k] - centre(i, k));
+}
+
+static float seen[MOST][DIM]; /* Each peer's x as mixed, before its step. */
+
+static void local_quadratic(struct world *world, uint32_t i, float *x)
+{
+    (void)world;
+    memcpy(seen[i], x, sizeof seen[i]);
+    descend(i, x);
+}
+
+/* Stich, Cordonnier, Jaggi 2018, parallel form: one x, a memory e a peer. */
+struct textbook
+{
+    struct compress *q;
+    bool memory;
+    double x[DIM], e[MOST][DIM];
+};
+
+static void textbook_round(struct textbook *t, uint64_t round)
+{
+    double sum[DIM] = {0};
+    uint8_t *msg = malloc(compress_bound(t->q));
+    assert_non_null(msg);
+    for (uint32_t i = 0; i < w.n; i++) {
+        float x[DIM], p[DIM], zero[DIM] = {0}, c[DIM] = {0};
+        size_t len;
+        struct compress_stat stat;
+        for (size_t k = 0; k < DIM; k++)
+            x[k] = (float)t->x[k];
+        descend(i, x);
+        for (size_t k = 0; k < DIM; k++)
+            p[k] = (float)(t->e[i][k] + ((double)x[k] - t->x[k]));
+        /* The same draw as choco.c's: key, round, first turn. */
+        struct compress_input in = {.draw = rng_at(rng_at(i, round), 0),
+                                    .round = round, .x = p, .x_hat = zero};
+        assert_int_equal(compress_encode(t->q, &in, msg, &len, &stat), 0);
+        compress_apply(t->q, msg, len, c);
+        for (size_t k = 0; k < DIM; k++) {
+            sum[k] += (double)c[k];
+            t->e[i][k] = t->memory ? (double)p[k] - (double)c[k] : 0;
+        }
+    }
+    for (size_t k = 0; k < DIM; k++)
+        t->x[k] += sum[k] / w.n;
+    free(msg);
+}
+
+static double off_textbook(const struct textbook *t)
+{
+    double worst = 0;
+    for (uint32_t i = 0; i < w.n; i++)
+        for (size_t k = 0; k < DIM; k++) {
+            double d = fabs((double)seen[i][k] - t->x[k]);
+            if (!(d <= worst))
+                worst = d;
+        }
+    return worst;
+}
+
+/* Returns |x - x*|^2 of the end, of the mean of all quadratics. */
+static double as_textbook(uint32_t n, const char *spec, double tolerance, bool memory)
+{
+    struct textbook t = {.memory = memory};
+    char canonical[COMPRESS_SPEC_MAX], error[COMPRESS_ERROR_MAX];
+    assert_int_equal(compress_canonical(spec, canonical, error), 0);
+    assert_int_equal(compress_open(&t.q, canonical, segments, 2), 0);
+    open_average(n, spec, memory);
+    w.local = local_quadratic;
+    for (size_t k = 0; k < DIM; k++)
+        t.x[k] = (double)w.peer[0].c.x[k];
+    for (uint64_t round = 1; round <= 50; round++) {
+        beat(&w);
+        double off = off_textbook(&t); /* x before this round's step. */
+        if (!(off <= tolerance))
+            fail_msg("%u peers, %s, memory %d, round %d: off by %g", n, spec,
+                     memory, (int)round, off);
+        textbook_round(&t, round);
+        check_replicas(&w);
+    }
+    double left = 0;
+    for (size_t k = 0; k < DIM; k++) {
+        double best = 0;
+        for (uint32_t i = 0; i < n; i++)
+            best += (double)centre(i, k) / n;
+        left += (t.x[k] - best) * (t.x[k] - best);
+    }
+    compress_close(t.q);
+    drain(&w);
+    check_mean(&w, 1e-4);
+    world_close(&w);
+    return left;
+}
+
+static void test_textbook(void **state)
+{
+    static const struct
+    {
+        const char *spec;
+        double tolerance; /* A last bit may turn a quantised value over. */
+    } row[] = {{"none", 1e-5}, {"topk:0.05", 1e-5}, {"randk:0.1", 1e-5},
+               {"qsgd:4", 0.02}};
+    (void)state;
+    for (size_t s = 0; s < sizeof row / sizeof row[0]; s++)
+        for (uint32_t n = 4; n <= 8; n += 2) {
+            double with = as_textbook(n, row[s].spec, row[s].tolerance, true);
+            double without = as_textbook(n, row[s].spec, row[s].tolerance, false);
+            print_message("%u peers, %-16s |x - x*|^2 %8.3g with memory, "
+                          "%8.3g without\n", n, row[s].spec, with, without);
+        }
+}
+
+/* ---- the accounts ---- */
+
+static double told[MOST][DIM], done[MOST][DIM]; /* Sums of C_own, and of D. */
+
+static void local_noise(struct world *world, uint32_t i, float *x)
+{
+    for (size_t k = 0; k < DIM; k++) {
+        float was = x[k];
+        x[k] += 0.1f * (float)rng_normal(&world->rng);
+        done[i][k] += (double)x[k] - (double)was;
+    }
+}
+
+static void sum_told(struct world *world, uint32_t i)
+{
+    const float *sent = average_sent(&world->peer[i].c);
+    for (size_t k = 0; k < DIM && sent != NULL; k++)
+        told[i][k] += (double)sent[k];
+}
+
+/* What was told and what is remembered is all that was done. */
+static void test_nothing_is_lost(void **state)
+{
+    static const char *const specs[] = {"topk:0.02", "randk:0.05", "sign:64", "qsgd:3"};
+    (void)state;
+    for (size_t s = 0; s < sizeof specs / sizeof specs[0]; s++) {
+        open_average(4, specs[s], true);
+        memset(told, 0, sizeof told);
+        memset(done, 0, sizeof done);
+        w.local = local_noise;
+        w.encoded = sum_told;
+        for (int t = 0; t < 300; t++)
+            beat(&w);
+        double e2 = 0, d2 = 0;
+        for (uint32_t i = 0; i < w.n; i++) {
+            const struct choco *c = &w.peer[i].c;
+            for (size_t k = 0; k < DIM; k++) {
+                double e = told[i][k] + (double)c->average.withheld[k] - done[i][k];
+                e2 += e * e;
+                d2 += done[i][k] * done[i][k];
+            }
+        }
+        if (!(sqrt(e2 / d2) <= 1e-5))
+            fail_msg("%s: %g of all updates is missing", specs[s], sqrt(e2 / d2));
+        check_mean(&w, 1e-3);
+        /* In step all edges have one memory, and it is what is withheld from x
+         * once the delta under way is committed. */
+        const struct half *h = w.peer[0].e[1].a;
+        assert_int_equal(distinct_halves(&w, 0), 1);
+        struct packet *p = w.peer[0].e[1].cur.payload;
+        float memory[DIM], sent[DIM] = {0};
+        compress_apply(w.peer[0].c.codec[DELTA_RUN], p->bytes, p->len, sent);
+        for (size_t k = 0; k < DIM; k++)
+            memory[k] = h->memory[k] - sent[k];
+        assert_memory_equal(memory, w.peer[0].c.average.withheld, sizeof memory);
+        world_close(&w);
+    }
+}
+
+/* Without memory: what was told is what has moved the mean, and no more. */
+static void test_without_memory(void **state)
+{
+    (void)state;
+    open_average(4, "topk:0.02", false);
+    w.step = 0.1f;
+    for (int t = 0; t < 100; t++)
+        beat(&w);
+    assert_null(w.peer[0].c.average.withheld);
+    assert_null(w.peer[0].e[1].a->memory);
+    drain(&w);
+    check_mean(&w, 1e-4);
+    world_close(&w);
+}
+
+/* ---- DGC: Lin et al. 2018, sections 3.1 and 3.2 ---- */
+
+static float velocity[MOST][DIM];
+static bool touched[MOST][DIM];
+
+static void local_momentum(struct world *world, uint32_t i, float *x)
+{
+    for (size_t k = 0; k < DIM; k++) {
+        float was = x[k];
+        velocity[i][k] = 0.9f * velocity[i][k] + (float)rng_normal(&world->rng);
+        x[k] -= 0.01f * velocity[i][k];
+        done[i][k] += (double)x[k] - (double)was;
+    }
+}
+
+static void mask(struct world *world, uint32_t i)
+{
+    const struct choco *c = &world->peer[i].c;
+    const float *sent = average_sent(c);
+    size_t n = 0;
+    assert_non_null(sent);
+    optimiser_forget(velocity[i], sent, DIM);
+    for (size_t k = 0; k < DIM; k++) {
+        touched[i][k] |= sent[k] != 0;
+        n += sent[k] != 0;
+        if (sent[k] != 0) /* Sent: both are 0. */
+            assert_true(velocity[i][k] == 0 && c->average.withheld[k] == 0);
+        else if (!touched[i][k]) /* Never sent: all of it is still there. */
+            assert_true(fabs((double)c->average.withheld[k] - done[i][k]) <= 1e-5);
+    }
+    assert_int_equal(n, 7); /* 2 % of 333, rounded up. */
+}
+
+static void test_dgc(void **state)
+{
+    (void)state;
+    memset(velocity, 0, sizeof velocity);
+    memset(touched, 0, sizeof touched);
+    memset(done, 0, sizeof done);
+    open_average(4, "topk:0.02", true);
+    w.local = local_momentum;
+    w.encoded = mask;
+    for (int t = 0; t < 40; t++)
+        beat(&w);
+    size_t left = 0;
+    for (size_t k = 0; k < DIM; k++)
+        left += !touched[0][k];
+    assert_in_range(left, 1, DIM - 100); /* Both kinds were there. */
+    world_close(&w);
+}
+
+/* ---- out of step ---- */
+
+static double largest_gap(void)
+{
+    double worst = 0;
+    for (uint32_t i = 1; i < w.n; i++)
+        for (size_t k = 0; k < DIM; k++) {
+            double d = fabs((double)w.peer[i].c.x[k] - (double)w.peer[0].c.x[k]);
+            if (!(d <= worst))
+                worst = d;
+        }
+    return worst;
+}
+
+/* An edge that stood still is told later what it missed: models are equal again
+ * and where all updates lead. */
+static void test_catches_up(void **state)
+{
+    (void)state;
+    open_average(4, "topk:0.1", true);
+    w.step = 0.1f;
+    for (int t = 0; t < 5; t++)
+        beat(&w);
+    hold(&w, 0, 3, true);
+    for (int t = 0; t < 10; t++)
+        beat(&w);
+    assert_int_equal(distinct_halves(&w, 0), 2);
+    assert_true(largest_gap() > 0.1);
+    hold(&w, 0, 3, false);
+    for (int t = 0; t < 10; t++) {
+        beat(&w);
+        check_replicas(&w);
+    }
+    w.step = 0;
+    for (int t = 0; t < 60; t++) /* Until the memories are empty. */
+        beat(&w);
+    drain(&w);
+    double gap = largest_gap();
+    if (!(gap <= 1e-5))
+        fail_msg("models differ by %g", gap);
+    check_mean(&w, 1e-4);
+    world_close(&w);
+}
+
+/* Who has no edge to tell keeps its own updates, and only those. */
+static void test_alone(void **state)
+{
+    (void)state;
+    open_average(2, "topk:0.02", true);
+    w.step = 0.1f;
+    for (int t = 0; t < 5; t++)
+        beat(&w);
+    float withheld[DIM], was[DIM];
+    struct peer *p = &w.peer[0];
+    hold(&w, 0, 1, true);
+    beat(&w); /* What had arrived is committed; now both wait. */
+    memcpy(withheld, p->c.average.withheld, sizeof withheld);
+    for (int t = 0; t < 3; t++) {
+        memcpy(was, p->c.x, sizeof was);
+        beat(&w);
+        assert_null(average_sent(&p->c));
+        assert_true(vec_dist2(was, p->c.x, DIM) > 0.5 * 0.01 * DIM); /* All of it. */
+        assert_memory_equal(withheld, p->c.average.withheld, sizeof withheld);
+    }
+    hold(&w, 0, 1, false);
+    for (int t = 0; t < 20; t++)
+        beat(&w);
+    drain(&w);
+    check_replicas(&w);
+    check_mean(&w, 1e-4);
+    world_close(&w);
+}
+
+/* a and b begin at x0 again; the memory does not, and history is not sent. */
+static void test_reset(void **state)
+{
+    (void)state;
+    open_average(4, "topk:0.1", true);
+    w.step = 0.1f;
+    for (int t = 0; t < 60; t++)
+        beat(&w);
+    struct peer *p = &w.peer[0];
+    float memory[DIM];
+    memcpy(memory, p->c.average.withheld, sizeof memory);
+    double history = vec_dist2(p->c.x, p->c.x0, DIM);
+    agree(&w, 0, 3, true);
+    w.step = 0;
+    job_start(&w, 0);
+    assert_memory_equal(p->e[3].a->v, p->c.x0, sizeof memory);
+    assert_memory_equal(p->e[3].a->memory, memory, sizeof memory);
+    job_finish(&w, 0);
+    double sent = (double)p->e[3].cur.head.x2;
+    if (!(sent <= 1.1 * vec_norm2(memory, DIM) && sent < 0.5 * history))
+        fail_msg("sends %g, of %g ever", sent, history);
+    for (int t = 0; t < 60; t++)
+        beat(&w);
+    check_replicas(&w);
+    double gap = largest_gap(); /* The exchange under way was lost: one update. */
+    if (!(gap <= 1))
+        fail_msg("models differ by %g", gap);
+    drain(&w);
+    world_close(&w);
+}
+
+/* ---- any order ---- */
+
+static void random_run(uint64_t seed, const char *spec, bool memory, bool resets)
+{
+    open_average(4, spec, memory);
+    w.rng = rng_stream(rng_key(seed, RNG_TEST, 6, 0));
+    w.step = 0.01f;
+    for (int t = 0; t < 1500; t++) {
+        uint32_t i = (uint32_t)rng_below(&w.rng, 4);
+        uint32_t j = (i + 1 + (uint32_t)rng_below(&w.rng, 3)) % 4;
+        uint64_t dice = rng_below(&w.rng, 100);
+        if (dice < 30)
+            job_start(&w, i);
+        else if (dice < 60)
+            job_finish(&w, i);
+        else if (dice < 97)
+            deliver(&w, i, j);
+        else if (dice < 98 && resets)
+            agree(&w, i, j, true);
+        else
+            hold(&w, i, j, rng_below(&w.rng, 4) == 0);
+        check_replicas(&w);
+    }
+    memset(w.held, 0, sizeof w.held);
+    w.step = 0;
+    drain(&w);
+    check_replicas(&w);
+    if (!resets)
+        check_mean(&w, 1e-3);
+    for (uint32_t i = 0; i < 4; i++) { /* 400 steps of 0.01 a coordinate. */
+        double moved = sqrt(vec_dist2(w.peer[i].c.x, w.peer[i].c.x0, DIM) / DIM);
+        if (!(moved <= 1))
+            fail_msg("seed %d, %s: moved by %g", (int)seed, spec, moved);
+    }
+    world_close(&w);
+}
+
+static void test_any_order(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 6; seed++) {
+        print_message("seed %d\n", (int)seed);
+        random_run(seed, "topk:0.1", true, false);
+        random_run(seed, "topk:0.1", true, true);
+        random_run(seed, "qsgd:4", false, false);
+        random_run(seed, "sign:64", true, true);
+    }
+}
+
+/* ---- the last phase is CHOCO's ---- */
+
+static void test_last_phase(void **state)
+{
+    (void)state;
+    open_average(4, "topk:0.05", true);
+    w.step = 0.1f;
+    hold(&w, 0, 2, true); /* So that there is something to agree on. */
+    for (int t = 0; t < 20; t++)
+        beat(&w);
+    hold(&w, 0, 2, false);
+    /* One trains for longer: updates meet corrections on its edges. */
+    for (int t = 0; t < 6; t++) {
+        for (uint32_t i = 0; i < 4; i++)
+            w.peer[i].codec = i == 3 && t < 3 ? DELTA_RUN : DELTA_FINAL;
+        beat(&w);
+        check_replicas(&w);
+        w.step = 0;
+    }
+    double first = spread(&w);
+    for (int t = 0; t < 40; t++) {
+        beat(&w);
+        check_replicas(&w);
+    }
+    assert_null(average_sent(&w.peer[0].c));
+    if (!(spread(&w) <= 1e-10 * DIM))
+        fail_msg("%g of %g is left", spread(&w), first);
+    drain(&w);
+    check_mean(&w, 1e-4);
+    world_close(&w);
+}
+
+/* ---- divergence ---- */
+
+static float bad_value;
+
+static void local_bad(struct world *world, uint32_t i, float *x)
+{
+    x[5] = i == 0 && world->peer[0].round == 3 ? bad_value : x[5] + 0.1f;
+}
+
+static void test_divergence(void **state)
+{
+    static const float values[] = {(float)NAN, (float)INFINITY, 3e38f};
+    (void)state;
+    for (size_t v = 0; v < 3; v++)
+        for (int memory = 0; memory < 2; memory++) {
+            open_average(2, "none", memory);
+            bad_value = values[v];
+            w.local = local_bad;
+            beat(&w);
+            beat(&w);
+            job_start(&w, 0);
+            choco_finish(&w.peer[0].c);
+            w.peer[0].works = false;
+            assert_true(w.peer[0].c.diverged);
+            assert_null(average_sent(&w.peer[0].c));
+            assert_null(w.peer[0].e[1].cur.payload);
+            world_close(&w);
+        }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_table),
+        cmocka_unit_test(test_textbook),
+        cmocka_unit_test(test_nothing_is_lost),
+        cmocka_unit_test(test_without_memory),
+        cmocka_unit_test(test_dgc),
+        cmocka_unit_test(test_catches_up),
+        cmocka_unit_test(test_alone),
+        cmocka_unit_test(test_reset),
+        cmocka_unit_test(test_any_order),
+        cmocka_unit_test(test_last_phase),
+        cmocka_unit_test(test_divergence),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
