@@ -105,7 +105,12 @@ VEC_CLONES static void bf16_add(const int64_t *arg,
 }
 
 static const struct codec_values bf16_values = {
-    bf16_block, bf16_size, bf16_encode, bf16_check, bf16_decode,
+    .block = bf16_block,
+    .size = bf16_size,
+    .encode = bf16_encode,
+    .check = bf16_check,
+    .decode = bf16_decode,
+    .add = bf16_add,
 };
 
 extern const struct codec codec_bf16;
@@ -116,5 +121,4 @@ const struct codec codec_bf16 = {
     .bound = "delta >= 1 - 2^-16",
     .source = "in use in PyTorch and Horovod",
     .values = &bf16_values,
-    .values_add = bf16_add,
 };

@@ -100,6 +100,13 @@ struct codec_sums codec_load_sums(float *restrict v, const float *x,
     return (struct codec_sums){s.x2, s.l1, s.max};
 }
 
+struct codec_sums codec_load_x2(float *restrict v, const float *x,
+                                const float *x_hat, size_t n)
+{
+    struct simd_sums s = simd_load_x2(v, x, x_hat, n);
+    return (struct codec_sums){s.x2, 0.0, s.max};
+}
+
 double codec_error2(const struct codec_values *f, const int64_t *arg,
                     const uint8_t *src, const float *v, size_t n)
 {

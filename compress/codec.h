@@ -81,7 +81,7 @@ struct codec_block
     size_t first;   /* Index of v[0] in the coded vector: addresses randomness. */
     uint64_t key;   /* Stream of the random choices. */
     double x2;      /* |v|^2. */
-    double l1;      /* Sum of |v|. */
+    double l1;      /* Sum of |v|, if the codec asks for it; or else 0. */
     float max;      /* max |v|. */
     float *work;    /* n floats of scratch. */
 };
@@ -93,16 +93,26 @@ struct codec_values
     size_t (*block)(const int64_t *arg);
     /* Bytes of a block of n elements, exactly. */
     size_t (*size)(const int64_t *arg, size_t n);
+    bool wants_l1; /* encode looks at the block's l1. */
     /* Write size(n) bytes. Returns |v - C(v)|^2 as decode will have it, or a
      * negative number if a scale is out of range. */
     double (*encode)(const int64_t *arg, const struct codec_block *b,
                      uint8_t *dst);
+    /* Encode `count` blocks that follow each other, as encode does one by one;
+     * returns the sum of the errors, negative if one is. May be NULL. A codec
+     * whose passes wait for each other's sums is faster so. */
+    double (*encode_all)(const int64_t *arg, const struct codec_block *b,
+                         size_t count, uint8_t *dst);
     /* Is src[0..size(n)) a block that decode may be given? */
     bool (*check)(const int64_t *arg, const uint8_t *src, size_t n);
     /* Values at..at+count of a block of n. at is a multiple of CODEC_CHUNK,
      * count at most CODEC_CHUNK. */
     void (*decode)(const int64_t *arg, const uint8_t *src, size_t n, size_t at,
                    size_t count, float *v);
+    /* y[0..count) += what decode would give, in one pass and with the same two
+     * roundings. May be NULL: then it is decoded and added. */
+    void (*add)(const int64_t *arg, const uint8_t *src, size_t n, size_t at,
+                size_t count, float *y);
 };
 
 /* |v - C(v)|^2 by decoding a block just encoded: for a codec that has no
@@ -206,15 +216,6 @@ struct codec
      * for the error sentence is in why[0..n). */
     bool (*settle)(int64_t *arg, char *why, size_t n);
     const struct codec_values *values;     /* Exactly one of the three. */
-    /* Of values: y[0..count) += what decode would give, in one pass and with
-     * the same two roundings. May be NULL: then it is decoded and added. */
-    void (*values_add)(const int64_t *arg, const uint8_t *src, size_t n,
-                       size_t at, size_t count, float *y);
-    /* Of values: encode `count` blocks that follow each other, as encode does
-     * one by one; returns the sum of the errors, negative if one is. May be
-     * NULL. A codec whose passes wait for each other's sums is faster so. */
-    double (*values_encode)(const int64_t *arg, const struct codec_block *b,
-                            size_t count, uint8_t *dst);
     const struct codec_selector *selector;
     const struct codec_body *body;
 };
@@ -248,6 +249,10 @@ struct codec_sums
 };
 struct codec_sums codec_load_sums(float *restrict v, const float *x,
                                   const float *x_hat, size_t n);
+
+/* The same without the sum of |v|, which is 0: faster. */
+struct codec_sums codec_load_x2(float *restrict v, const float *x,
+                                const float *x_hat, size_t n);
 
 /* ceil(billionths / 1e9 * n), at least 1 where n > 0; n < 2^32. */
 size_t codec_share(uint64_t billionths, size_t n);

@@ -40,11 +40,14 @@ size_t dense_size(const struct codec_stage *c, size_t n)
 }
 
 /* Load the block at s->x[at..at+n). False if it is out of range. */
-static bool load_block(const struct codec_source *s, size_t at, size_t n,
-                       float *v, struct codec_block *b)
+static bool load_block(const struct codec *codec, const struct codec_source *s,
+                       size_t at, size_t n, struct codec_block *b, float *v)
 {
-    struct codec_sums sums = codec_load_sums(
-        v, s->x + at, s->x_hat != NULL ? s->x_hat + at : NULL, n);
+    const float *x = s->x + at;
+    const float *x_hat = s->x_hat != NULL ? s->x_hat + at : NULL;
+    struct codec_sums sums = codec->values->wants_l1
+                                 ? codec_load_sums(v, x, x_hat, n)
+                                 : codec_load_x2(v, x, x_hat, n);
     b->v = v;
     b->n = n;
     b->first = at;
@@ -59,8 +62,8 @@ static double encode_blocks(const struct codec_stage *c,
                             const struct codec_block *b, size_t count,
                             uint8_t *dst)
 {
-    if (c->codec->values_encode != NULL)
-        return c->codec->values_encode(c->arg, b, count, dst);
+    if (c->codec->values->encode_all != NULL)
+        return c->codec->values->encode_all(c->arg, b, count, dst);
     double sum = 0.0;
     for (size_t i = 0; i < count; i++) {
         double e2 = c->codec->values->encode(c->arg, &b[i], dst);
@@ -85,7 +88,8 @@ int dense_encode(const struct codec_stage *c, const struct codec_source *s,
         size_t size = 0;
         for (; count < batch && at < s->n; at += b[count++].n) {
             size_t n = s->n - at < block ? s->n - at : block;
-            if (!load_block(s, at, n, scratch->v + count * block, &b[count]))
+            float *v = scratch->v + count * block;
+            if (!load_block(c->codec, s, at, n, &b[count], v))
                 return -ERANGE;
             b[count].work = scratch->work + count * block;
             stat->x2 += b[count].x2;
@@ -137,8 +141,8 @@ static void apply_block(const struct codec_stage *c, const uint8_t *src,
         size_t count = n - in < CODEC_CHUNK ? n - in : CODEC_CHUNK;
         size_t span;
         float *y = target_span(t, at + in, count, &span);
-        if (c->codec->values_add != NULL && span == count) {
-            c->codec->values_add(c->arg, src, n, in, count, y);
+        if (c->codec->values->add != NULL && span == count) {
+            c->codec->values->add(c->arg, src, n, in, count, y);
         } else {
             c->codec->values->decode(c->arg, src, n, in, count, v);
             target_add(t, at + in, v, count);

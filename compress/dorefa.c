@@ -266,7 +266,11 @@ static void dorefa_decode(const int64_t *arg, const uint8_t *src, size_t n,
 }
 
 static const struct codec_values dorefa_values = {
-    dorefa_block, dorefa_size, dorefa_encode, dorefa_check, dorefa_decode,
+    .block = dorefa_block,
+    .size = dorefa_size,
+    .encode = dorefa_encode,
+    .check = dorefa_check,
+    .decode = dorefa_decode,
 };
 
 extern const struct codec codec_dorefa;

@@ -215,7 +215,12 @@ static void dyn8_add(const int64_t *arg, const uint8_t *src, size_t n,
 }
 
 static const struct codec_values dyn8_values = {
-    dyn8_block, dyn8_size, dyn8_encode, dyn8_check, dyn8_decode,
+    .block = dyn8_block,
+    .size = dyn8_size,
+    .encode = dyn8_encode,
+    .check = dyn8_check,
+    .decode = dyn8_decode,
+    .add = dyn8_add,
 };
 
 extern const struct codec codec_dyn8;
@@ -227,5 +232,4 @@ const struct codec codec_dyn8 = {
     .source = "Dettmers 2015",
     .params = dyn8_params,
     .values = &dyn8_values,
-    .values_add = dyn8_add,
 };

@@ -109,7 +109,12 @@ static void fp16_add(const int64_t *arg, const uint8_t *src, size_t n,
 }
 
 static const struct codec_values fp16_values = {
-    fp16_block, fp16_size, fp16_encode, fp16_check, fp16_decode,
+    .block = fp16_block,
+    .size = fp16_size,
+    .encode = fp16_encode,
+    .check = fp16_check,
+    .decode = fp16_decode,
+    .add = fp16_add,
 };
 
 extern const struct codec codec_fp16;
@@ -120,5 +125,4 @@ const struct codec codec_fp16 = {
     .bound = "delta >= 1 - 2^-22",
     .source = "in use in Horovod and PyTorch; the shift is ours",
     .values = &fp16_values,
-    .values_add = fp16_add,
 };

@@ -170,7 +170,12 @@ static void int8_add(const int64_t *arg, const uint8_t *src, size_t n,
 }
 
 static const struct codec_values int8_values = {
-    int8_block, int8_size, int8_encode, int8_check, int8_decode,
+    .block = int8_block,
+    .size = int8_size,
+    .encode = int8_encode,
+    .check = int8_check,
+    .decode = int8_decode,
+    .add = int8_add,
 };
 
 extern const struct codec codec_int8;
@@ -182,5 +187,4 @@ const struct codec codec_int8 = {
     .source = "blocks: Dettmers et al. 2022, in use in hivemind",
     .params = int8_params,
     .values = &int8_values,
-    .values_add = int8_add,
 };

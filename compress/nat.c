@@ -251,7 +251,12 @@ static void nat_add(const int64_t *arg, const uint8_t *src, size_t n,
 }
 
 static const struct codec_values nat_values = {
-    nat_block, nat_size, nat_encode, nat_check, nat_decode,
+    .block = nat_block,
+    .size = nat_size,
+    .encode = nat_encode,
+    .check = nat_check,
+    .decode = nat_decode,
+    .add = nat_add,
 };
 
 extern const struct codec codec_nat;
@@ -265,5 +270,4 @@ const struct codec codec_nat = {
     .params = nat_params,
     .settle = nat_settle,
     .values = &nat_values,
-    .values_add = nat_add,
 };

@@ -69,7 +69,12 @@ VEC_CLONES static void none_add(const int64_t *arg,
 }
 
 static const struct codec_values none_values = {
-    none_block, none_size, none_encode, none_check, none_decode,
+    .block = none_block,
+    .size = none_size,
+    .encode = none_encode,
+    .check = none_check,
+    .decode = none_decode,
+    .add = none_add,
 };
 
 extern const struct codec codec_none;
@@ -81,5 +86,4 @@ const struct codec codec_none = {
     .unbiased = "",
     .source = "-",
     .values = &none_values,
-    .values_add = none_add,
 };

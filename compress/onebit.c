@@ -185,7 +185,11 @@ static void onebit_decode(const int64_t *arg, const uint8_t *src, size_t n,
 }
 
 static const struct codec_values onebit_values = {
-    onebit_block, onebit_size, onebit_encode, onebit_check, onebit_decode,
+    .block = onebit_block,
+    .size = onebit_size,
+    .encode = onebit_encode,
+    .check = onebit_check,
+    .decode = onebit_decode,
 };
 
 extern const struct codec codec_onebit;

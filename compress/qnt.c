@@ -324,7 +324,11 @@ static void qnt_decode(const int64_t *arg, const uint8_t *src, size_t n,
 }
 
 static const struct codec_values qnt_values = {
-    qnt_block, qnt_size, qnt_encode, qnt_check, qnt_decode,
+    .block = qnt_block,
+    .size = qnt_size,
+    .encode = qnt_encode,
+    .check = qnt_check,
+    .decode = qnt_decode,
 };
 
 extern const struct codec codec_qnt;

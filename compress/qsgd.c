@@ -360,7 +360,13 @@ static void qsgd_add(const int64_t *arg, const uint8_t *src, size_t n,
 }
 
 static const struct codec_values qsgd_values = {
-    qsgd_block, qsgd_size, qsgd_encode, qsgd_check, qsgd_decode,
+    .block = qsgd_block,
+    .size = qsgd_size,
+    .encode = qsgd_encode,
+    .encode_all = qsgd_encode_all,
+    .check = qsgd_check,
+    .decode = qsgd_decode,
+    .add = qsgd_add,
 };
 
 extern const struct codec codec_qsgd;
@@ -374,6 +380,4 @@ const struct codec codec_qsgd = {
     .params = qsgd_params,
     .settle = qsgd_settle,
     .values = &qsgd_values,
-    .values_add = qsgd_add,
-    .values_encode = qsgd_encode_all,
 };

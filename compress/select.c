@@ -345,21 +345,53 @@ static uint32_t kth_candidate(const struct simd_scan *found, size_t k,
 
 /* ---- histograms ---- */
 
-/* One pass. False if the difference is not finite. */
-static bool count_all(const struct codec_source *s, struct radix *r)
+/* The first digit of |x - x_hat|. Returns the largest. */
+VEC_CLONES static uint32_t first_digits(uint16_t *restrict digit,
+                                        const float *restrict x,
+                                        const float *restrict x_hat, size_t n)
+{
+    uint32_t top = 0;
+    for (size_t i = 0; i < n; i++) {
+        uint32_t d = key_of(x[i] - x_hat[i]) >> digit_shift[0];
+        digit[i] = (uint16_t)d;
+        top = d > top ? d : top;
+    }
+    return top;
+}
+
+/* The pass for the first digit, which has no prefix. False if the difference
+ * is not finite: the limit is a whole digit. */
+static bool count_first(const struct codec_source *s, struct radix *r)
+{
+    static const float zeros[CODEC_CHUNK];
+    uint16_t digit[CODEC_CHUNK + 1];
+    for (size_t at = 0; at < s->n; at += CODEC_CHUNK) {
+        size_t count = s->n - at < CODEC_CHUNK ? s->n - at : CODEC_CHUNK;
+        uint32_t max = first_digits(
+            digit, s->x + at, s->x_hat != NULL ? s->x_hat + at : zeros, count);
+        if (max >= (uint32_t)CODEC_LIMIT_BITS >> digit_shift[0])
+            return false;
+        for (size_t i = 0; i + 2 <= count; i += 2) {
+            r->count[0][digit[i]]++;
+            r->count[1][digit[i + 1]]++;
+        }
+        if (count % 2 != 0)
+            r->count[0][digit[count - 1]]++;
+    }
+    radix_next(r);
+    return true;
+}
+
+static void count_next(const struct codec_source *s, struct radix *r)
 {
     float v[CODEC_CHUNK];
     for (size_t at = 0; at < s->n; at += CODEC_CHUNK) {
         size_t count = s->n - at < CODEC_CHUNK ? s->n - at : CODEC_CHUNK;
-        uint32_t max = codec_load(v, s->x + at,
-                                  s->x_hat != NULL ? s->x_hat + at : NULL,
-                                  count);
-        if (max >= CODEC_LIMIT_BITS)
-            return false;
+        codec_load(v, s->x + at, s->x_hat != NULL ? s->x_hat + at : NULL,
+                   count);
         radix_count(r, v, count);
     }
     radix_next(r);
-    return true;
 }
 
 /* More equal the k-th largest than there is room for: straight into pick, as
@@ -384,6 +416,13 @@ static void collect(const struct codec_source *s, const struct scratch *c,
     pick->rest2 = to.rest2;
 }
 
+/* Is there room for all keys from the prefix up? */
+static bool fits(const struct radix *r, size_t k, const struct scratch *c)
+{
+    size_t found = k - r->left + r->same;
+    return r->prefix > 0 && found + SCAN_CHUNK + SIMD_LANES <= c->room;
+}
+
 /* Digits are counted until what is at or above the prefix fits the room: for
  * most vectors, one. */
 int select_top_histogram(const struct codec_source *s, size_t k,
@@ -393,18 +432,15 @@ int select_top_histogram(const struct codec_source *s, size_t k,
     struct scratch c = carve(pick->scratch, s->n, k);
     struct radix r;
     radix_start(&r, k);
-    bool fits = false;
-    while (r.digit < DIGITS && !fits) {
-        if (!count_all(s, &r))
-            return -ERANGE;
-        fits = r.prefix > 0 &&
-               k - r.left + r.same + SCAN_CHUNK + SIMD_LANES <= c.room;
-    }
+    if (!count_first(s, &r))
+        return -ERANGE;
+    while (!fits(&r, k, &c) && r.digit < DIGITS)
+        count_next(s, &r);
     if (r.prefix == 0) { /* Fewer than k are not zero: all of those. */
         collect(s, &c, 1, s->n, pick);
         return 0;
     }
-    if (!fits) {
+    if (!fits(&r, k, &c)) {
         collect(s, &c, r.prefix, r.left, pick);
         return 0;
     }

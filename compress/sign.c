@@ -134,7 +134,13 @@ static void sign_add(const int64_t *arg, const uint8_t *src, size_t n,
 }
 
 static const struct codec_values sign_values = {
-    sign_block, sign_size, sign_encode, sign_check, sign_decode,
+    .block = sign_block,
+    .size = sign_size,
+    .wants_l1 = true,
+    .encode = sign_encode,
+    .check = sign_check,
+    .decode = sign_decode,
+    .add = sign_add,
 };
 
 extern const struct codec codec_sign;
@@ -146,5 +152,4 @@ const struct codec codec_sign = {
     .source = "Karimireddy et al. 2019",
     .params = sign_params,
     .values = &sign_values,
-    .values_add = sign_add,
 };

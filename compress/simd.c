@@ -51,6 +51,12 @@ struct simd_sums simd_load(float *restrict v, const float *restrict x,
     return table()->load(v, x, x_hat, n);
 }
 
+struct simd_sums simd_load_x2(float *restrict v, const float *restrict x,
+                              const float *restrict x_hat, size_t n)
+{
+    return table()->load_x2(v, x, x_hat, n);
+}
+
 void simd_sign_put(uint8_t *restrict dst, const float *restrict v, size_t n)
 {
     table()->sign_put(dst, v, n);

@@ -36,6 +36,10 @@ struct simd_sums
 struct simd_sums simd_load(float *restrict v, const float *restrict x,
                            const float *restrict x_hat, size_t n);
 
+/* The same without l1, which is 0. */
+struct simd_sums simd_load_x2(float *restrict v, const float *restrict x,
+                              const float *restrict x_hat, size_t n);
+
 /* One bit a value, its sign, low bit first: (n + 7) / 8 bytes, zeros behind. */
 void simd_sign_put(uint8_t *restrict dst, const float *restrict v, size_t n);
 

@@ -86,7 +86,7 @@ struct loading
 };
 
 STEP void load_step(struct loading *l, float *v, const float *x,
-                    const float *x_hat)
+                    const float *x_hat, bool with_l1)
 {
     for (int h = 0; h < 2; h++) {
         __m256 d = difference(x, x_hat, (size_t)h * HALF);
@@ -96,16 +96,18 @@ STEP void load_step(struct loading *l, float *v, const float *x,
         int g = 2 * h;
         _mm256_storeu_ps(v + h * HALF, d);
         l->max[h] = _mm256_max_epu32(l->max[h], _mm256_castps_si256(a));
-        l->l1[g] = _mm256_add_pd(l->l1[g], low);
-        l->l1[g + 1] = _mm256_add_pd(l->l1[g + 1], high);
+        if (with_l1) {
+            l->l1[g] = _mm256_add_pd(l->l1[g], low);
+            l->l1[g + 1] = _mm256_add_pd(l->l1[g + 1], high);
+        }
         l->x2[g] = _mm256_add_pd(l->x2[g], _mm256_mul_pd(low, low));
         l->x2[g + 1] = _mm256_add_pd(l->x2[g + 1], _mm256_mul_pd(high, high));
     }
 }
 
-AVX2 static struct simd_sums load_avx2(float *restrict v,
-                                       const float *restrict x,
-                                       const float *restrict x_hat, size_t n)
+STEP struct simd_sums load_with(float *restrict v, const float *restrict x,
+                                const float *restrict x_hat, size_t n,
+                                bool with_l1)
 {
     __m256d zero = _mm256_setzero_pd();
     __m256i none = _mm256_setzero_si256();
@@ -113,17 +115,36 @@ AVX2 static struct simd_sums load_avx2(float *restrict v,
                         {zero, zero, zero, zero},
                         {none, none}};
     size_t i = 0;
-    for (; i + SIMD_LANES <= n; i += SIMD_LANES)
-        load_step(&l, v + i, x + i, x_hat != NULL ? x_hat + i : NULL);
+    for (; i + SIMD_LANES <= n; i += SIMD_LANES) {
+        simd_ask(x + i); /* A line each. */
+        if (x_hat != NULL)
+            simd_ask(x_hat + i);
+        load_step(&l, v + i, x + i, x_hat != NULL ? x_hat + i : NULL, with_l1);
+    }
     if (i < n) {
         float p[3][SIMD_LANES] = {{0}};
         pad(p[0], x + i, n - i);
         if (x_hat != NULL)
             pad(p[1], x_hat + i, n - i);
-        load_step(&l, p[2], p[0], p[1]);
+        load_step(&l, p[2], p[0], p[1], with_l1);
         memcpy(v + i, p[2], (n - i) * sizeof *v);
     }
     return (struct simd_sums){total(l.x2), total(l.l1), top(l.max)};
+}
+
+AVX2 static struct simd_sums load_avx2(float *restrict v,
+                                       const float *restrict x,
+                                       const float *restrict x_hat, size_t n)
+{
+    return load_with(v, x, x_hat, n, true);
+}
+
+AVX2 static struct simd_sums load_x2_avx2(float *restrict v,
+                                          const float *restrict x,
+                                          const float *restrict x_hat,
+                                          size_t n)
+{
+    return load_with(v, x, x_hat, n, false);
 }
 
 /* ---- signs ---- */
@@ -237,7 +258,7 @@ STEP __m256 level_near(__m256 a)
 
 STEP __m256 level_random(__m256 a, __m256 u)
 {
-    __m256 low = _mm256_cvtepi32_ps(_mm256_cvttps_epi32(a));
+    __m256 low = _mm256_round_ps(a, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
     __m256 up = _mm256_cmp_ps(u, _mm256_sub_ps(a, low), _CMP_LT_OQ);
     return _mm256_add_ps(low, _mm256_and_ps(up, _mm256_set1_ps(1.0f)));
 }
@@ -257,13 +278,13 @@ STEP void round_step(struct rounding *r, float *q, const float *v,
         __m256 level;
         if (u == NULL) {
             level = level_near(a);
+            _mm256_storeu_ps(q + at, level);
         } else {
             __m256 b = _mm256_min_ps(abs_of(a), r->levels);
             level = level_random(b, _mm256_loadu_ps(u + at));
-            level = with_sign_of(level, a);
-            a = with_sign_of(b, a);
+            _mm256_storeu_ps(q + at, with_sign_of(level, a));
+            a = b;
         }
-        _mm256_storeu_ps(q + at, level);
         r->aq[h] = _mm256_add_ps(r->aq[h], _mm256_mul_ps(a, level));
         r->q2[h] = _mm256_add_ps(r->q2[h], _mm256_mul_ps(level, level));
     }
@@ -484,6 +505,7 @@ AVX2 static void filter_avx2(struct simd_scan *s, const float *restrict value,
 const struct simd_table simd_avx2 = {
     .name = "avx2",
     .load = load_avx2,
+    .load_x2 = load_x2_avx2,
     .sign_put = sign_put_avx2,
     .sign_add = sign_add_avx2,
     .half_put = half_put_avx2,

@@ -109,17 +109,41 @@ struct loading
     __m512i max;
 };
 
-STEP void load_step(struct loading *l, float *v, __m512 d, __mmask16 m)
+STEP void load_step(struct loading *l, float *v, __m512 d, __mmask16 m,
+                    bool with_l1)
 {
     __m512 a = abs_of(d);
     __m512d low = low_half(a);
     __m512d high = high_half(a);
     put(v, m, d);
     l->max = _mm512_max_epu32(l->max, _mm512_castps_si512(a));
-    l->l1[0] = _mm512_add_pd(l->l1[0], low);
-    l->l1[1] = _mm512_add_pd(l->l1[1], high);
+    if (with_l1) {
+        l->l1[0] = _mm512_add_pd(l->l1[0], low);
+        l->l1[1] = _mm512_add_pd(l->l1[1], high);
+    }
     l->x2[0] = _mm512_fmadd_pd(low, low, l->x2[0]);
     l->x2[1] = _mm512_fmadd_pd(high, high, l->x2[1]);
+}
+
+STEP struct simd_sums load_with(float *restrict v, const float *restrict x,
+                                const float *restrict x_hat, size_t n,
+                                bool with_l1)
+{
+    __m512d zero = _mm512_setzero_pd();
+    struct loading l = {{zero, zero}, {zero, zero}, _mm512_setzero_si512()};
+    size_t i = 0;
+    for (; i + SIMD_LANES <= n; i += SIMD_LANES) {
+        simd_ask(x + i); /* A line each. */
+        if (x_hat != NULL)
+            simd_ask(x_hat + i);
+        load_step(&l, v + i, difference(x, x_hat, i, ALL), ALL, with_l1);
+    }
+    if (i < n) {
+        __mmask16 m = tail(n - i);
+        load_step(&l, v + i, difference(x, x_hat, i, m), m, with_l1);
+    }
+    return (struct simd_sums){total(l.x2), total(l.l1),
+                              _mm512_reduce_max_epu32(l.max)};
 }
 
 AVX512 static struct simd_sums load_avx512(float *restrict v,
@@ -127,17 +151,15 @@ AVX512 static struct simd_sums load_avx512(float *restrict v,
                                            const float *restrict x_hat,
                                            size_t n)
 {
-    __m512d zero = _mm512_setzero_pd();
-    struct loading l = {{zero, zero}, {zero, zero}, _mm512_setzero_si512()};
-    size_t i = 0;
-    for (; i + SIMD_LANES <= n; i += SIMD_LANES)
-        load_step(&l, v + i, difference(x, x_hat, i, ALL), ALL);
-    if (i < n) {
-        __mmask16 m = tail(n - i);
-        load_step(&l, v + i, difference(x, x_hat, i, m), m);
-    }
-    return (struct simd_sums){total(l.x2), total(l.l1),
-                              _mm512_reduce_max_epu32(l.max)};
+    return load_with(v, x, x_hat, n, true);
+}
+
+AVX512 static struct simd_sums load_x2_avx512(float *restrict v,
+                                              const float *restrict x,
+                                              const float *restrict x_hat,
+                                              size_t n)
+{
+    return load_with(v, x, x_hat, n, false);
 }
 
 /* ---- signs ---- */
@@ -302,7 +324,8 @@ STEP __m512 level_near(__m512 a)
 
 STEP __m512 level_random(__m512 a, __m512 u)
 {
-    __m512 low = _mm512_cvtepi32_ps(_mm512_cvttps_epi32(a));
+    __m512 low =
+        _mm512_roundscale_ps(a, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
     __mmask16 up = _mm512_cmp_ps_mask(u, _mm512_sub_ps(a, low), _CMP_LT_OQ);
     return _mm512_mask_add_ps(low, up, low, _mm512_set1_ps(1.0f));
 }
@@ -310,8 +333,9 @@ STEP __m512 level_random(__m512 a, __m512 u)
 STEP __m512 with_sign_of(__m512 a, __m512 v)
 {
     __m512i top = _mm512_set1_epi32((int)0x80000000u);
-    __m512i sign = _mm512_and_si512(_mm512_castps_si512(v), top);
-    return _mm512_castsi512_ps(_mm512_or_si512(_mm512_castps_si512(a), sign));
+    return _mm512_castsi512_ps(_mm512_ternarylogic_epi32(
+        _mm512_castps_si512(a), _mm512_castps_si512(v), top,
+        0xf8)); /* a | (v & top) */
 }
 
 STEP void round_step(struct rounding *r, float *q, const float *v,
@@ -321,12 +345,13 @@ STEP void round_step(struct rounding *r, float *q, const float *v,
     __m512 level;
     if (u == NULL) {
         level = level_near(a);
+        put(q, m, level);
     } else {
         __m512 b = _mm512_min_ps(abs_of(a), r->levels);
-        level = with_sign_of(level_random(b, get(u, m)), a);
-        a = with_sign_of(b, a);
+        level = level_random(b, get(u, m));
+        put(q, m, with_sign_of(level, a));
+        a = b;
     }
-    put(q, m, level);
     r->aq = _mm512_add_ps(r->aq, _mm512_mul_ps(a, level));
     r->q2 = _mm512_add_ps(r->q2, _mm512_mul_ps(level, level));
 }
@@ -502,6 +527,7 @@ AVX512 static void filter_avx512(struct simd_scan *s,
 const struct simd_table simd_avx512 = {
     .name = "avx512",
     .load = load_avx512,
+    .load_x2 = load_x2_avx512,
     .sign_put = sign_put_avx512,
     .sign_add = sign_add_avx512,
     .half_put = half_put_avx512,

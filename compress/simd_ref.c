@@ -52,6 +52,14 @@ static struct simd_sums load_ref(float *restrict v, const float *restrict x,
     return (struct simd_sums){total(x2), total(l1), max};
 }
 
+static struct simd_sums load_x2_ref(float *restrict v, const float *restrict x,
+                                    const float *restrict x_hat, size_t n)
+{
+    struct simd_sums s = load_ref(v, x, x_hat, n);
+    s.l1 = 0.0;
+    return s;
+}
+
 static void sign_put_ref(uint8_t *restrict dst, const float *restrict v,
                          size_t n)
 {
@@ -191,6 +199,7 @@ static void filter_ref(struct simd_scan *s, const float *restrict value,
 const struct simd_table simd_ref = {
     .name = "ref",
     .load = load_ref,
+    .load_x2 = load_x2_ref,
     .sign_put = sign_put_ref,
     .sign_add = sign_add_ref,
     .half_put = half_put_ref,

@@ -146,7 +146,11 @@ static void tern_decode(const int64_t *arg, const uint8_t *src, size_t n,
 }
 
 static const struct codec_values tern_values = {
-    tern_block, tern_size, tern_encode, tern_check, tern_decode,
+    .block = tern_block,
+    .size = tern_size,
+    .encode = tern_encode,
+    .check = tern_check,
+    .decode = tern_decode,
 };
 
 extern const struct codec codec_tern;

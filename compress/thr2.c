@@ -246,7 +246,12 @@ static void thr2_decode(const int64_t *arg, const uint8_t *src, size_t n,
 }
 
 static const struct codec_values thr2_values = {
-    thr2_block, thr2_size, thr2_encode, thr2_check, thr2_decode,
+    .block = thr2_block,
+    .size = thr2_size,
+    .wants_l1 = true,
+    .encode = thr2_encode,
+    .check = thr2_check,
+    .decode = thr2_decode,
 };
 
 extern const struct codec codec_thr2;

@@ -21,9 +21,9 @@ static inline double now_s(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Repeat a call until 0.2 s have gone; the fastest counts, as others share the
- * machine. */
-#define BEST(seconds, call)                                                  \
+/* Repeat a call until `limit` seconds have gone; the fastest counts, as others
+ * share the machine. */
+#define BEST_OF(limit, seconds, call)                                        \
     do {                                                                     \
         (seconds) = 1e9;                                                     \
         double start_ = now_s();                                             \
@@ -32,8 +32,9 @@ static inline double now_s(void)
             call;                                                            \
             t_ = now_s() - t_;                                               \
             (seconds) = t_ < (seconds) ? t_ : (seconds);                     \
-        } while (now_s() - start_ < 0.2);                                    \
+        } while (now_s() - start_ < (limit));                                \
     } while (0)
+#define BEST(seconds, call) BEST_OF(0.2, seconds, call)
 
 /* ---- quickselect ---- */
 

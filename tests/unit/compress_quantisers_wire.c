@@ -368,7 +368,7 @@ static void test_add_is_decode(void **state)
         codec->values->decode(arg, bytes, N, 0, N, c);
         vector_fill(y, N, VECTOR_GAUSS, 2);
         memcpy(z, y, sizeof y);
-        codec->values_add(arg, bytes, N, 0, N, y);
+        codec->values->add(arg, bytes, N, 0, N, y);
         for (size_t j = 0; j < N; j++)
             z[j] += c[j];
         assert_memory_equal(y, z, sizeof y);
