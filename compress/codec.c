@@ -96,14 +96,14 @@ size_t codec_share(uint64_t billionths, size_t n)
 struct codec_sums codec_load_sums(float *restrict v, const float *x,
                                   const float *x_hat, size_t n)
 {
-    struct simd_sums s = simd_load(v, x, x_hat, n);
+    struct simd_sums s = simd_load(v, x, x_hat, n, SIMD_L1 | SIMD_AHEAD);
     return (struct codec_sums){s.x2, s.l1, s.max};
 }
 
 struct codec_sums codec_load_x2(float *restrict v, const float *x,
                                 const float *x_hat, size_t n)
 {
-    struct simd_sums s = simd_load_x2(v, x, x_hat, n);
+    struct simd_sums s = simd_load(v, x, x_hat, n, SIMD_AHEAD);
     return (struct codec_sums){s.x2, 0.0, s.max};
 }
 

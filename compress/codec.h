@@ -94,15 +94,22 @@ struct codec_values
     /* Bytes of a block of n elements, exactly. */
     size_t (*size)(const int64_t *arg, size_t n);
     bool wants_l1; /* encode looks at the block's l1. */
-    /* Write size(n) bytes. Returns |v - C(v)|^2 as decode will have it, or a
-     * negative number if a scale is out of range. */
+    /* One of three ways to encode; the others are NULL.
+     *
+     * A block that is loaded: write size(n) bytes. Returns |v - C(v)|^2 as
+     * decode will have it, or a negative number if a scale is out of range. */
     double (*encode)(const int64_t *arg, const struct codec_block *b,
                      uint8_t *dst);
-    /* Encode `count` blocks that follow each other, as encode does one by one;
-     * returns the sum of the errors, negative if one is. May be NULL. A codec
-     * whose passes wait for each other's sums is faster so. */
+    /* `count` blocks that follow each other; returns the sum of the errors,
+     * negative if one is. A codec whose passes wait for each other's sums is
+     * faster so. */
     double (*encode_all)(const int64_t *arg, const struct codec_block *b,
                          size_t count, uint8_t *dst);
+    /* The block of b->n elements of s at b->first, straight from x and x_hat:
+     * for codes that can be written before anything is summed up. Also sets x2,
+     * l1 and max of b, whose v is NULL. */
+    double (*encode_stream)(const int64_t *arg, const struct codec_source *s,
+                            struct codec_block *b, uint8_t *dst);
     /* Is src[0..size(n)) a block that decode may be given? */
     bool (*check)(const int64_t *arg, const uint8_t *src, size_t n);
     /* Values at..at+count of a block of n. at is a multiple of CODEC_CHUNK,

@@ -1,6 +1,7 @@
 #include "compress/dense.h"
 
 #include "compress/bytes.h"
+#include "compress/simd.h"
 
 #include <errno.h>
 
@@ -39,23 +40,27 @@ size_t dense_size(const struct codec_stage *c, size_t n)
     return n % block != 0 ? size + f->size(c->arg, n % block) : size;
 }
 
+/* Vectors of this many elements and more do not stay in a core's own cache. */
+enum {
+    FAR = 1 << 18
+};
+
 /* Load the block at s->x[at..at+n). False if it is out of range. */
 static bool load_block(const struct codec *codec, const struct codec_source *s,
                        size_t at, size_t n, struct codec_block *b, float *v)
 {
-    const float *x = s->x + at;
-    const float *x_hat = s->x_hat != NULL ? s->x_hat + at : NULL;
-    struct codec_sums sums = codec->values->wants_l1
-                                 ? codec_load_sums(v, x, x_hat, n)
-                                 : codec_load_x2(v, x, x_hat, n);
+    unsigned how = (codec->values->wants_l1 ? (unsigned)SIMD_L1 : 0u) |
+                   (s->n >= FAR ? (unsigned)SIMD_AHEAD : 0u);
+    struct simd_sums sums = simd_load(
+        v, s->x + at, s->x_hat != NULL ? s->x_hat + at : NULL, n, how);
     b->v = v;
     b->n = n;
     b->first = at;
     b->key = s->key;
     b->x2 = sums.x2;
     b->l1 = sums.l1;
-    b->max = bytes_to_float(sums.max_bits);
-    return sums.max_bits < CODEC_LIMIT_BITS;
+    b->max = bytes_to_float(sums.max);
+    return sums.max < CODEC_LIMIT_BITS;
 }
 
 static double encode_blocks(const struct codec_stage *c,
@@ -75,13 +80,33 @@ static double encode_blocks(const struct codec_stage *c,
     return sum;
 }
 
-int dense_encode(const struct codec_stage *c, const struct codec_source *s,
-                 const struct dense_scratch *scratch, uint8_t *dst,
-                 struct compress_stat *stat)
+/* All of s by a codec that needs no loaded blocks. */
+static int encode_stream(const struct codec_stage *c,
+                         const struct codec_source *s, uint8_t *dst,
+                         struct compress_stat *stat)
+{
+    size_t block = block_of(c, s->n);
+    for (size_t at = 0; at < s->n; at += block) {
+        size_t n = s->n - at < block ? s->n - at : block;
+        struct codec_block b = {.n = n, .first = at, .key = s->key};
+        double e2 = c->codec->values->encode_stream(c->arg, s, &b, dst);
+        if (!(e2 >= 0.0) || !(b.max < CODEC_LIMIT))
+            return -ERANGE;
+        stat->x2 += b.x2;
+        stat->e2 += e2;
+        dst += c->codec->values->size(c->arg, n);
+    }
+    return 0;
+}
+
+/* All of s, a batch of blocks at a time. */
+static int encode_batches(const struct codec_stage *c,
+                          const struct codec_source *s,
+                          const struct dense_scratch *scratch, uint8_t *dst,
+                          struct compress_stat *stat)
 {
     size_t block = block_of(c, s->n);
     size_t batch = batch_of(block);
-    *stat = (struct compress_stat){0};
     for (size_t at = 0; at < s->n;) {
         struct codec_block b[BATCH_MAX];
         size_t count = 0;
@@ -102,6 +127,16 @@ int dense_encode(const struct codec_stage *c, const struct codec_source *s,
         dst += size;
     }
     return 0;
+}
+
+int dense_encode(const struct codec_stage *c, const struct codec_source *s,
+                 const struct dense_scratch *scratch, uint8_t *dst,
+                 struct compress_stat *stat)
+{
+    *stat = (struct compress_stat){0};
+    if (c->codec->values->encode_stream != NULL)
+        return encode_stream(c, s, dst, stat);
+    return encode_batches(c, s, scratch, dst, stat);
 }
 
 bool dense_check(const struct codec_stage *c, const uint8_t *src, size_t n)

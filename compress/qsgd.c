@@ -237,13 +237,6 @@ static double qsgd_put(const int64_t *arg, const struct codec_block *b,
     return put_codes(b, c, dst + 4);
 }
 
-static double qsgd_encode(const int64_t *arg, const struct codec_block *b,
-                          uint8_t *dst)
-{
-    struct simd_coder c = qsgd_levels(arg, b);
-    return qsgd_put(arg, b, &c, dst);
-}
-
 /* While a bucket's scale is divided out, the next is rounded. */
 static double qsgd_encode_all(const int64_t *arg, const struct codec_block *b,
                               size_t count, uint8_t *dst)
@@ -362,7 +355,6 @@ static void qsgd_add(const int64_t *arg, const uint8_t *src, size_t n,
 static const struct codec_values qsgd_values = {
     .block = qsgd_block,
     .size = qsgd_size,
-    .encode = qsgd_encode,
     .encode_all = qsgd_encode_all,
     .check = qsgd_check,
     .decode = qsgd_decode,

@@ -65,21 +65,34 @@ static size_t sign_size(const int64_t *arg, size_t n)
     return head(arg) + (n + 7) / 8;
 }
 
-static double sign_encode(const int64_t *arg, const struct codec_block *b,
-                          uint8_t *dst)
+/* Scale and error of a block whose signs are written. */
+static double finish(const int64_t *arg, const struct codec_block *b,
+                     uint8_t *dst)
 {
+    double n = (double)b->n;
     float scale = 1.0f;
     if (arg[SIGN_SCALE] == SCALE_L1) {
-        scale = (float)(b->l1 / (double)b->n);
+        scale = (float)(b->l1 / n);
         bytes_put_float(dst, scale);
     }
     if (!(scale > 0.0f)) { /* All zero, or the mean is below every float. */
         memset(dst + 4, 0, sign_size(arg, b->n) - 4);
         return b->x2;
     }
-    simd_sign_put(dst + head(arg), b->v, b->n);
-    double s = (double)scale, n = (double)b->n;
+    double s = (double)scale;
     return fmax(0.0, b->x2 - s * (2.0 * b->l1 - n * s));
+}
+
+static double sign_stream(const int64_t *arg, const struct codec_source *s,
+                          struct codec_block *b, uint8_t *dst)
+{
+    struct simd_sums sums = simd_load_signs(
+        dst + head(arg), s->x + b->first,
+        s->x_hat != NULL ? s->x_hat + b->first : NULL, b->n, SIMD_AHEAD);
+    b->x2 = sums.x2;
+    b->l1 = sums.l1;
+    b->max = bytes_to_float(sums.max);
+    return finish(arg, b, dst);
 }
 
 static bool sign_check(const int64_t *arg, const uint8_t *src, size_t n)
@@ -137,7 +150,7 @@ static const struct codec_values sign_values = {
     .block = sign_block,
     .size = sign_size,
     .wants_l1 = true,
-    .encode = sign_encode,
+    .encode_stream = sign_stream,
     .check = sign_check,
     .decode = sign_decode,
     .add = sign_add,

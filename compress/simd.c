@@ -46,15 +46,17 @@ const char *simd_level(void)
 }
 
 struct simd_sums simd_load(float *restrict v, const float *restrict x,
-                           const float *restrict x_hat, size_t n)
+                           const float *restrict x_hat, size_t n, unsigned how)
 {
-    return table()->load(v, x, x_hat, n);
+    return table()->load(v, x, x_hat, n, how);
 }
 
-struct simd_sums simd_load_x2(float *restrict v, const float *restrict x,
-                              const float *restrict x_hat, size_t n)
+struct simd_sums simd_load_signs(uint8_t *restrict dst,
+                                 const float *restrict x,
+                                 const float *restrict x_hat, size_t n,
+                                 unsigned how)
 {
-    return table()->load_x2(v, x, x_hat, n);
+    return table()->load_signs(dst, x, x_hat, n, how);
 }
 
 void simd_sign_put(uint8_t *restrict dst, const float *restrict v, size_t n)

@@ -30,15 +30,23 @@ const char *simd_level(void);
 /* v = x - x_hat (x_hat may be NULL: zeros) with -0 made +0. */
 struct simd_sums
 {
-    double x2, l1; /* |v|^2 and the sum of |v|. */
-    uint32_t max;  /* Bits of max |v|; infinite and NaN are the largest. */
+    double x2; /* |v|^2. */
+    double l1; /* Sum of |v|, if SIMD_L1 was asked for, or else 0. */
+    uint32_t max; /* Bits of max |v|; infinite and NaN are the largest. */
+};
+enum {
+    SIMD_L1 = 1,
+    SIMD_AHEAD = 2 /* Ask memory for what comes 8 KiB later, too. */
 };
 struct simd_sums simd_load(float *restrict v, const float *restrict x,
-                           const float *restrict x_hat, size_t n);
+                           const float *restrict x_hat, size_t n, unsigned how);
 
-/* The same without l1, which is 0. */
-struct simd_sums simd_load_x2(float *restrict v, const float *restrict x,
-                              const float *restrict x_hat, size_t n);
+/* The same with l1, but what is written are the signs of v, as simd_sign_put()
+ * does. */
+struct simd_sums simd_load_signs(uint8_t *restrict dst,
+                                 const float *restrict x,
+                                 const float *restrict x_hat, size_t n,
+                                 unsigned how);
 
 /* One bit a value, its sign, low bit first: (n + 7) / 8 bytes, zeros behind. */
 void simd_sign_put(uint8_t *restrict dst, const float *restrict v, size_t n);

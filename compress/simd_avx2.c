@@ -85,8 +85,15 @@ struct loading
     __m256i max[2];
 };
 
-STEP void load_step(struct loading *l, float *v, const float *x,
-                    const float *x_hat, bool with_l1)
+/* Where differences go: as floats or as signs. */
+struct loaded
+{
+    float *v;
+    uint8_t *sign;
+};
+
+STEP void load_step(struct loading *l, const struct loaded *to, size_t i,
+                    const float *x, const float *x_hat, unsigned how)
 {
     for (int h = 0; h < 2; h++) {
         __m256 d = difference(x, x_hat, (size_t)h * HALF);
@@ -94,9 +101,12 @@ STEP void load_step(struct loading *l, float *v, const float *x,
         __m256d low = low_half(a);
         __m256d high = high_half(a);
         int g = 2 * h;
-        _mm256_storeu_ps(v + h * HALF, d);
+        if (to->v != NULL)
+            _mm256_storeu_ps(to->v + i + h * HALF, d);
+        if (to->sign != NULL)
+            to->sign[i / 8 + (size_t)h] = (uint8_t)_mm256_movemask_ps(d);
         l->max[h] = _mm256_max_epu32(l->max[h], _mm256_castps_si256(a));
-        if (with_l1) {
+        if (how & SIMD_L1) {
             l->l1[g] = _mm256_add_pd(l->l1[g], low);
             l->l1[g + 1] = _mm256_add_pd(l->l1[g + 1], high);
         }
@@ -105,9 +115,25 @@ STEP void load_step(struct loading *l, float *v, const float *x,
     }
 }
 
-STEP struct simd_sums load_with(float *restrict v, const float *restrict x,
-                                const float *restrict x_hat, size_t n,
-                                bool with_l1)
+/* The last n < 16 elements. */
+STEP void load_tail(struct loading *l, const struct loaded *to, size_t i,
+                    const float *x, const float *x_hat, size_t n)
+{
+    float p[3][SIMD_LANES] = {{0}};
+    uint8_t bits[SIMD_LANES / 8];
+    struct loaded last = {p[2], bits};
+    pad(p[0], x, n);
+    if (x_hat != NULL)
+        pad(p[1], x_hat, n);
+    load_step(l, &last, 0, p[0], p[1], SIMD_L1);
+    if (to->v != NULL)
+        memcpy(to->v + i, p[2], n * sizeof *to->v);
+    if (to->sign != NULL)
+        memcpy(to->sign + i / 8, bits, (n + 7) / 8);
+}
+
+STEP struct simd_sums load_all(const struct loaded *to, const float *x,
+                               const float *x_hat, size_t n, unsigned how)
 {
     __m256d zero = _mm256_setzero_pd();
     __m256i none = _mm256_setzero_si256();
@@ -116,35 +142,47 @@ STEP struct simd_sums load_with(float *restrict v, const float *restrict x,
                         {none, none}};
     size_t i = 0;
     for (; i + SIMD_LANES <= n; i += SIMD_LANES) {
-        simd_ask(x + i); /* A line each. */
-        if (x_hat != NULL)
-            simd_ask(x_hat + i);
-        load_step(&l, v + i, x + i, x_hat != NULL ? x_hat + i : NULL, with_l1);
+        if (how & SIMD_AHEAD) { /* A line each. */
+            simd_ask(x + i);
+            if (x_hat != NULL)
+                simd_ask(x_hat + i);
+        }
+        load_step(&l, to, i, x + i, x_hat != NULL ? x_hat + i : NULL, how);
     }
-    if (i < n) {
-        float p[3][SIMD_LANES] = {{0}};
-        pad(p[0], x + i, n - i);
-        if (x_hat != NULL)
-            pad(p[1], x_hat + i, n - i);
-        load_step(&l, p[2], p[0], p[1], with_l1);
-        memcpy(v + i, p[2], (n - i) * sizeof *v);
-    }
-    return (struct simd_sums){total(l.x2), total(l.l1), top(l.max)};
+    if (i < n)
+        load_tail(&l, to, i, x + i, x_hat != NULL ? x_hat + i : NULL, n - i);
+    return (struct simd_sums){total(l.x2), how & SIMD_L1 ? total(l.l1) : 0.0,
+                              top(l.max)};
 }
 
+/* A loop for each way. */
 AVX2 static struct simd_sums load_avx2(float *restrict v,
                                        const float *restrict x,
-                                       const float *restrict x_hat, size_t n)
+                                       const float *restrict x_hat, size_t n,
+                                       unsigned how)
 {
-    return load_with(v, x, x_hat, n, true);
+    struct loaded to = {v, NULL};
+    switch (how) {
+    case 0:
+        return load_all(&to, x, x_hat, n, 0);
+    case SIMD_L1:
+        return load_all(&to, x, x_hat, n, SIMD_L1);
+    case SIMD_AHEAD:
+        return load_all(&to, x, x_hat, n, SIMD_AHEAD);
+    default:
+        return load_all(&to, x, x_hat, n, SIMD_L1 | SIMD_AHEAD);
+    }
 }
 
-AVX2 static struct simd_sums load_x2_avx2(float *restrict v,
-                                          const float *restrict x,
-                                          const float *restrict x_hat,
-                                          size_t n)
+AVX2 static struct simd_sums load_signs_avx2(uint8_t *restrict dst,
+                                             const float *restrict x,
+                                             const float *restrict x_hat,
+                                             size_t n, unsigned how)
 {
-    return load_with(v, x, x_hat, n, false);
+    struct loaded to = {NULL, dst};
+    if (how & SIMD_AHEAD)
+        return load_all(&to, x, x_hat, n, SIMD_L1 | SIMD_AHEAD);
+    return load_all(&to, x, x_hat, n, SIMD_L1);
 }
 
 /* ---- signs ---- */
@@ -505,7 +543,7 @@ AVX2 static void filter_avx2(struct simd_scan *s, const float *restrict value,
 const struct simd_table simd_avx2 = {
     .name = "avx2",
     .load = load_avx2,
-    .load_x2 = load_x2_avx2,
+    .load_signs = load_signs_avx2,
     .sign_put = sign_put_avx2,
     .sign_add = sign_add_avx2,
     .half_put = half_put_avx2,

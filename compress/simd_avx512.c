@@ -57,6 +57,14 @@ STEP void put_words(void *p, __mmask16 m, __m256i v)
         _mm256_mask_storeu_epi16(p, m, v);
 }
 
+/* One bit a lane; a tail of eight lanes or less is one byte. */
+STEP void put_bits(uint8_t *dst, __mmask16 m, __mmask16 bits)
+{
+    dst[0] = (uint8_t)bits;
+    if (m > 0xff)
+        dst[1] = (uint8_t)(bits >> 8);
+}
+
 STEP __m512 abs_of(__m512 v)
 {
     return _mm512_castsi512_ps(_mm512_and_si512(
@@ -109,15 +117,26 @@ struct loading
     __m512i max;
 };
 
-STEP void load_step(struct loading *l, float *v, __m512 d, __mmask16 m,
-                    bool with_l1)
+/* Where differences go: as floats or as signs. */
+struct loaded
+{
+    float *v;
+    uint8_t *sign;
+};
+
+STEP void load_step(struct loading *l, const struct loaded *to, size_t i,
+                    __m512 d, __mmask16 m, unsigned how)
 {
     __m512 a = abs_of(d);
     __m512d low = low_half(a);
     __m512d high = high_half(a);
-    put(v, m, d);
+    if (to->v != NULL)
+        put(to->v + i, m, d);
+    if (to->sign != NULL)
+        put_bits(to->sign + i / 8, m, _mm512_movepi32_mask(
+                                          _mm512_castps_si512(d)));
     l->max = _mm512_max_epu32(l->max, _mm512_castps_si512(a));
-    if (with_l1) {
+    if (how & SIMD_L1) {
         l->l1[0] = _mm512_add_pd(l->l1[0], low);
         l->l1[1] = _mm512_add_pd(l->l1[1], high);
     }
@@ -125,41 +144,56 @@ STEP void load_step(struct loading *l, float *v, __m512 d, __mmask16 m,
     l->x2[1] = _mm512_fmadd_pd(high, high, l->x2[1]);
 }
 
-STEP struct simd_sums load_with(float *restrict v, const float *restrict x,
-                                const float *restrict x_hat, size_t n,
-                                bool with_l1)
+STEP struct simd_sums load_all(const struct loaded *to, const float *x,
+                               const float *x_hat, size_t n, unsigned how)
 {
     __m512d zero = _mm512_setzero_pd();
     struct loading l = {{zero, zero}, {zero, zero}, _mm512_setzero_si512()};
     size_t i = 0;
     for (; i + SIMD_LANES <= n; i += SIMD_LANES) {
-        simd_ask(x + i); /* A line each. */
-        if (x_hat != NULL)
-            simd_ask(x_hat + i);
-        load_step(&l, v + i, difference(x, x_hat, i, ALL), ALL, with_l1);
+        if (how & SIMD_AHEAD) { /* A line each. */
+            simd_ask(x + i);
+            if (x_hat != NULL)
+                simd_ask(x_hat + i);
+        }
+        load_step(&l, to, i, difference(x, x_hat, i, ALL), ALL, how);
     }
     if (i < n) {
         __mmask16 m = tail(n - i);
-        load_step(&l, v + i, difference(x, x_hat, i, m), m, with_l1);
+        load_step(&l, to, i, difference(x, x_hat, i, m), m, how);
     }
     return (struct simd_sums){total(l.x2), total(l.l1),
                               _mm512_reduce_max_epu32(l.max)};
 }
 
+/* A loop for each way. */
 AVX512 static struct simd_sums load_avx512(float *restrict v,
                                            const float *restrict x,
                                            const float *restrict x_hat,
-                                           size_t n)
+                                           size_t n, unsigned how)
 {
-    return load_with(v, x, x_hat, n, true);
+    struct loaded to = {v, NULL};
+    switch (how) {
+    case 0:
+        return load_all(&to, x, x_hat, n, 0);
+    case SIMD_L1:
+        return load_all(&to, x, x_hat, n, SIMD_L1);
+    case SIMD_AHEAD:
+        return load_all(&to, x, x_hat, n, SIMD_AHEAD);
+    default:
+        return load_all(&to, x, x_hat, n, SIMD_L1 | SIMD_AHEAD);
+    }
 }
 
-AVX512 static struct simd_sums load_x2_avx512(float *restrict v,
-                                              const float *restrict x,
-                                              const float *restrict x_hat,
-                                              size_t n)
+AVX512 static struct simd_sums load_signs_avx512(uint8_t *restrict dst,
+                                                 const float *restrict x,
+                                                 const float *restrict x_hat,
+                                                 size_t n, unsigned how)
 {
-    return load_with(v, x, x_hat, n, false);
+    struct loaded to = {NULL, dst};
+    if (how & SIMD_AHEAD)
+        return load_all(&to, x, x_hat, n, SIMD_L1 | SIMD_AHEAD);
+    return load_all(&to, x, x_hat, n, SIMD_L1);
 }
 
 /* ---- signs ---- */
@@ -169,13 +203,12 @@ AVX512 static void sign_put_avx512(uint8_t *restrict dst,
 {
     size_t i = 0;
     for (; i + SIMD_LANES <= n; i += SIMD_LANES) {
-        __m512i bits = _mm512_castps_si512(_mm512_loadu_ps(v + i));
-        bytes_put_u16(dst + i / 8, (uint16_t)_mm512_movepi32_mask(bits));
+        __m512i bits = _mm512_castps_si512(get(v + i, ALL));
+        put_bits(dst + i / 8, ALL, _mm512_movepi32_mask(bits));
     }
     if (i < n) {
         __m512i bits = _mm512_castps_si512(get(v + i, tail(n - i)));
-        uint16_t mask = (uint16_t)_mm512_movepi32_mask(bits);
-        memcpy(dst + i / 8, &mask, (n - i + 7) / 8);
+        put_bits(dst + i / 8, tail(n - i), _mm512_movepi32_mask(bits));
     }
 }
 
@@ -527,7 +560,7 @@ AVX512 static void filter_avx512(struct simd_scan *s,
 const struct simd_table simd_avx512 = {
     .name = "avx512",
     .load = load_avx512,
-    .load_x2 = load_x2_avx512,
+    .load_signs = load_signs_avx512,
     .sign_put = sign_put_avx512,
     .sign_add = sign_add_avx512,
     .half_put = half_put_avx512,

@@ -35,7 +35,8 @@ static inline float difference(const float *x, const float *x_hat, size_t i)
 }
 
 static struct simd_sums load_ref(float *restrict v, const float *restrict x,
-                                 const float *restrict x_hat, size_t n)
+                                 const float *restrict x_hat, size_t n,
+                                 unsigned how)
 {
     double x2[SIMD_LANES] = {0};
     double l1[SIMD_LANES] = {0};
@@ -49,15 +50,7 @@ static struct simd_sums load_ref(float *restrict v, const float *restrict x,
         l1[i & LANE] += a;
         x2[i & LANE] += a * a;
     }
-    return (struct simd_sums){total(x2), total(l1), max};
-}
-
-static struct simd_sums load_x2_ref(float *restrict v, const float *restrict x,
-                                    const float *restrict x_hat, size_t n)
-{
-    struct simd_sums s = load_ref(v, x, x_hat, n);
-    s.l1 = 0.0;
-    return s;
+    return (struct simd_sums){total(x2), how & SIMD_L1 ? total(l1) : 0.0, max};
 }
 
 static void sign_put_ref(uint8_t *restrict dst, const float *restrict v,
@@ -66,6 +59,28 @@ static void sign_put_ref(uint8_t *restrict dst, const float *restrict v,
     memset(dst, 0, (n + 7) / 8);
     for (size_t i = 0; i < n; i++)
         dst[i / 8] |= (uint8_t)(bytes_of_float(v[i]) >> 31 << (i % 8));
+}
+
+static struct simd_sums load_signs_ref(uint8_t *restrict dst,
+                                       const float *restrict x,
+                                       const float *restrict x_hat, size_t n,
+                                       unsigned how)
+{
+    double x2[SIMD_LANES] = {0};
+    double l1[SIMD_LANES] = {0};
+    uint32_t max = 0;
+    (void)how;
+    memset(dst, 0, (n + 7) / 8);
+    for (size_t i = 0; i < n; i++) {
+        uint32_t bits = bytes_of_float(difference(x, x_hat, i));
+        uint32_t abs = bits & 0x7fffffffu;
+        double a = (double)bytes_to_float(abs);
+        dst[i / 8] |= (uint8_t)(bits >> 31 << (i % 8));
+        max = abs > max ? abs : max;
+        l1[i & LANE] += a;
+        x2[i & LANE] += a * a;
+    }
+    return (struct simd_sums){total(x2), total(l1), max};
 }
 
 static void sign_add_ref(float *restrict y, const uint8_t *restrict src,
@@ -199,7 +214,7 @@ static void filter_ref(struct simd_scan *s, const float *restrict value,
 const struct simd_table simd_ref = {
     .name = "ref",
     .load = load_ref,
-    .load_x2 = load_x2_ref,
+    .load_signs = load_signs_ref,
     .sign_put = sign_put_ref,
     .sign_add = sign_add_ref,
     .half_put = half_put_ref,

@@ -17,9 +17,12 @@ struct simd_table
 {
     const char *name;
     struct simd_sums (*load)(float *restrict v, const float *restrict x,
-                             const float *restrict x_hat, size_t n);
-    struct simd_sums (*load_x2)(float *restrict v, const float *restrict x,
-                                const float *restrict x_hat, size_t n);
+                             const float *restrict x_hat, size_t n,
+                             unsigned how);
+    struct simd_sums (*load_signs)(uint8_t *restrict dst,
+                                   const float *restrict x,
+                                   const float *restrict x_hat, size_t n,
+                                   unsigned how);
     void (*sign_put)(uint8_t *restrict dst, const float *restrict v, size_t n);
     void (*sign_add)(float *restrict y, const uint8_t *restrict src, size_t n,
                      float scale);
@@ -46,17 +49,16 @@ extern const struct simd_table simd_ref;
 extern const struct simd_table simd_avx2, simd_avx512;
 #endif
 
-/* Bytes that loading runs ahead of itself. What it loads is worked on from the
- * cache, a batch of blocks at a time (dense.c), and memory would rest meanwhile:
- * so the next batch is asked for with this one. Half as fast again from memory,
- * and a twentieth slower where everything is in the L2 cache. */
+/* How far SIMD_AHEAD looks, in bytes: what is loaded is worked on from the
+ * cache, a batch of blocks at a time (dense.c), and memory would rest
+ * meanwhile; so the next batch is asked for with this one. */
 enum {
-    SIMD_AHEAD = 8192
+    SIMD_DISTANCE = 8192
 };
 
 static inline void simd_ask(const float *p)
 {
-    __builtin_prefetch((const void *)((uintptr_t)p + SIMD_AHEAD));
+    __builtin_prefetch((const void *)((uintptr_t)p + SIMD_DISTANCE));
 }
 
 /* Two numbers of a word. */
