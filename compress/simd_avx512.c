@@ -65,6 +65,15 @@ STEP void put_bits(uint8_t *dst, __mmask16 m, __mmask16 bits)
         dst[1] = (uint8_t)(bits >> 8);
 }
 
+/* Where gcc 12 keeps a mask in memory it stores 16 bits and takes 32 from there:
+ * the upper ones are cleared where it cannot know that they are. */
+STEP size_t count_lanes(__mmask16 m)
+{
+    unsigned bits = m;
+    __asm__("" : "+r"(bits));
+    return (size_t)__builtin_popcount(bits & ALL);
+}
+
 STEP __m512 abs_of(__m512 v)
 {
     return _mm512_castsi512_ps(_mm512_and_si512(
@@ -497,7 +506,7 @@ STEP void scan_step(struct scanning *g, __m512 d, __m512i index)
     _mm512_storeu_ps(g->value + g->found, _mm512_maskz_compress_ps(taken, d));
     _mm512_storeu_si512(g->index + g->found,
                         _mm512_maskz_compress_epi32(taken, index));
-    g->found += (size_t)__builtin_popcount((unsigned)taken);
+    g->found += count_lanes(taken);
     __m512 r = _mm512_maskz_mov_ps(rest, d);
     __m512d low = low_half(r);
     __m512d high = high_half(r);
