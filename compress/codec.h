@@ -244,22 +244,10 @@ enum codec_stream {
 };
 
 /* v = x - x_hat with -0 made +0; returns the bits of max |v|, which are
- * CODEC_LIMIT_BITS or more if any value is too large, infinite or NaN. */
+ * CODEC_LIMIT_BITS or more if any value is too large, infinite or NaN. Those who
+ * want sums of v, too, call simd_load(). */
 uint32_t codec_load(float *restrict v, const float *x, const float *x_hat,
                     size_t n);
-
-/* The same, and |v|^2 and the sum of |v| in double. */
-struct codec_sums
-{
-    double x2, l1;
-    uint32_t max_bits;
-};
-struct codec_sums codec_load_sums(float *restrict v, const float *x,
-                                  const float *x_hat, size_t n);
-
-/* The same without the sum of |v|, which is 0: faster. */
-struct codec_sums codec_load_x2(float *restrict v, const float *x,
-                                const float *x_hat, size_t n);
 
 /* ceil(billionths / 1e9 * n), at least 1 where n > 0; n < 2^32. */
 size_t codec_share(uint64_t billionths, size_t n);

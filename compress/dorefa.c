@@ -17,8 +17,9 @@
 #include "compress/codec.h"
 
 #include "compress/bytes.h"
-#include "compress/coin.h"
 #include "compress/pack.h"
+#include "compress/rows.h"
+#include "compress/simd.h"
 
 #include "nn/vec.h"
 
@@ -29,28 +30,20 @@ enum {
     DOREFA_SCALE
 };
 enum {
-    ROUND_NEAR,
-    ROUND_SR
-};
-enum {
     SCALE_LS,
     SCALE_RAW
 };
 enum {
-    BITS_MAX = 16,
-    LANES = 16
+    BITS_MAX = 16
 };
 
-static const char *const round_words[] = {"near", "sr", NULL};
 static const char *const scale_words[] = {"ls", "raw", NULL};
 
 static const struct codec_param dorefa_params[] = {
     {.name = "bits", .kind = CODEC_INTEGER, .low = 1, .high = BITS_MAX,
      .step = 1, .preset = 6, .wants = "an integer from 1 to 16"},
-    {.name = "block", .kind = CODEC_INTEGER, .high = CODEC_BLOCK_MAX, .step = 8,
-     .preset = 0, .wants = "0 (all) or a multiple of 8 up to 1048576"},
-    {.name = "round", .kind = CODEC_WORD, .option = true,
-     .words = round_words, .preset = ROUND_NEAR, .wants = "near or sr"},
+    ROWS_BLOCK("block", 0),
+    ROWS_ROUND(ROUND_NEAR),
     {.name = "scale", .kind = CODEC_WORD, .option = true,
      .words = scale_words, .preset = SCALE_LS, .wants = "ls or raw"},
     {.name = NULL},
@@ -121,47 +114,11 @@ VEC_CLONES static void codes_random(uint16_t *restrict code, float *restrict h,
     }
 }
 
-/* <v, h> and |h|^2, in lanes. */
+/* <v, h> and |h|^2. */
 struct product
 {
-    double vh[LANES], hh[LANES];
+    double vh, hh;
 };
-
-/* sum += a * b; n is a multiple of LANES. One product a loop: two are more
- * than gcc 12 makes vectors of. */
-VEC_CLONES static void multiply(double *restrict sum, const float *a,
-                                const float *b, size_t n)
-{
-    double l[LANES] = {0};
-    for (size_t i = 0; i < n; i += LANES)
-        for (size_t j = 0; j < LANES; j++)
-            l[j] += (double)a[i + j] * (double)b[i + j];
-    for (size_t j = 0; j < LANES; j++)
-        sum[j] += l[j];
-}
-
-static void add_products(struct product *p, const float *v, const float *h,
-                         size_t n)
-{
-    size_t whole = n / LANES * LANES;
-    multiply(p->vh, v, h, whole);
-    multiply(p->hh, h, h, whole);
-    if (whole == n)
-        return;
-    float tail[2][LANES] = {{0}};
-    memcpy(tail[0], v + whole, (n - whole) * sizeof *v);
-    memcpy(tail[1], h + whole, (n - whole) * sizeof *h);
-    multiply(p->vh, tail[0], tail[1], LANES);
-    multiply(p->hh, tail[1], tail[1], LANES);
-}
-
-static double total(const double l[LANES])
-{
-    double sum = 0.0;
-    for (size_t j = 0; j < LANES; j++)
-        sum += l[j];
-    return sum;
-}
 
 /* Write the codes of a whole block; the levels go to b->work. */
 static struct product put_codes(const int64_t *arg, const struct codec_block *b,
@@ -169,7 +126,7 @@ static struct product put_codes(const int64_t *arg, const struct codec_block *b,
 {
     unsigned bits = (unsigned)arg[DOREFA_BITS];
     struct grid g = grid_of(steps_of(arg), b->max);
-    struct product p = {.vh = {0}};
+    struct product p = {0};
     uint16_t code[CODEC_CHUNK];
     float u[CODEC_CHUNK];
     for (size_t at = 0; at < b->n; at += CODEC_CHUNK) {
@@ -178,32 +135,34 @@ static struct product put_codes(const int64_t *arg, const struct codec_block *b,
         if (arg[DOREFA_ROUND] == ROUND_NEAR) {
             codes_near(code, h, b->v + at, count, g);
         } else {
-            coin_units(u, b->key, b->first + at, count);
+            simd_coin(u, b->key, b->first + at, count);
             codes_random(code, h, b->v + at, u, count, g);
         }
         pack_put(dst + at / 8 * bits, code, count, bits);
-        add_products(&p, b->v + at, h, count);
+        p.vh += vec_dot(b->v + at, h, count);
+        p.hh += vec_norm2(h, count);
     }
     return p;
 }
 
-/* |v - scale h|^2 with the product rounded as decode does. From the sums above
- * it would be told wrongly: the rounding weighs by sqrt(|v|^2 / e2). */
-VEC_CLONES static double error2(const float *v, const float *h, size_t n,
-                                float scale)
+VEC_CLONES static void multiply(float *h, size_t n, float scale)
 {
-    double l[LANES] = {0};
-    size_t i = 0;
-    for (; i + LANES <= n; i += LANES)
-        for (size_t j = 0; j < LANES; j++) {
-            double d = (double)(v[i + j] - scale * h[i + j]);
-            l[j] += d * d;
-        }
-    for (size_t j = 0; i < n; i++, j++) {
-        double d = (double)(v[i] - scale * h[i]);
-        l[j] += d * d;
+    for (size_t i = 0; i < n; i++)
+        h[i] *= scale;
+}
+
+/* |v - scale h|^2 with the product rounded as decode does; h is lost. From the
+ * sums above it would be told wrongly: the rounding weighs by
+ * sqrt(|v|^2 / e2). */
+static double error2(const float *v, float *h, size_t n, float scale)
+{
+    double e2 = 0.0;
+    for (size_t at = 0; at < n; at += CODEC_CHUNK) {
+        size_t count = n - at < CODEC_CHUNK ? n - at : CODEC_CHUNK;
+        multiply(h + at, count, scale);
+        e2 += vec_dist2(v + at, h + at, count);
     }
-    return total(l);
+    return e2;
 }
 
 /* The levels reach +-L: a scale below 2^64 / L keeps every value in range. */
@@ -219,7 +178,7 @@ static double dorefa_encode(const int64_t *arg, const struct codec_block *b,
     if (b->max > 0.0f) {
         struct product p = put_codes(arg, b, dst + 4);
         double s = arg[DOREFA_SCALE] == SCALE_LS
-                       ? total(p.vh) / total(p.hh)
+                       ? p.vh / p.hh
                        : (double)b->max / (double)steps_of(arg);
         scale = s > 0.0 ? (float)s : 0.0f; /* Drawn away from v: send nothing. */
     }

@@ -22,6 +22,7 @@
 #include "compress/codec.h"
 
 #include "compress/bytes.h"
+#include "compress/rows.h"
 #include "compress/squares.h"
 
 #include "nn/vec.h"
@@ -34,8 +35,7 @@ enum {
 };
 
 static const struct codec_param dyn8_params[] = {
-    {.name = "block", .kind = CODEC_INTEGER, .high = CODEC_BLOCK_MAX, .step = 8,
-     .preset = 0, .wants = "0 (all) or a multiple of 8 up to 1048576"},
+    ROWS_BLOCK("block", 0),
     {.name = NULL},
 };
 

@@ -14,6 +14,7 @@
 #include "compress/codec.h"
 
 #include "compress/bytes.h"
+#include "compress/rows.h"
 #include "compress/squares.h"
 
 #include "nn/vec.h"
@@ -30,8 +31,7 @@ enum {
 #define ROUND_BIAS 0x1.8p23f
 
 static const struct codec_param int8_params[] = {
-    {.name = "block", .kind = CODEC_INTEGER, .high = CODEC_BLOCK_MAX, .step = 8,
-     .preset = 256, .wants = "0 (all) or a multiple of 8 up to 1048576"},
+    ROWS_BLOCK("block", 256),
     {.name = NULL},
 };
 

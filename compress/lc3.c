@@ -14,6 +14,7 @@
 
 #include "compress/bytes.h"
 #include "compress/quartic.h"
+#include "compress/simd.h"
 
 #include "nn/vec.h"
 
@@ -68,16 +69,15 @@ static const float *from(const float *x, size_t at)
 }
 
 /* Largest magnitude and |v|^2. */
-static struct codec_sums measure(const struct codec_source *s)
+static struct simd_sums measure(const struct codec_source *s)
 {
     float v[CODEC_CHUNK];
-    struct codec_sums all = {.max_bits = 0};
+    struct simd_sums all = {.max = 0};
     for (size_t at = 0; at < s->n; at += CODEC_CHUNK) {
         size_t count = s->n - at < CODEC_CHUNK ? s->n - at : CODEC_CHUNK;
-        struct codec_sums part =
-            codec_load_sums(v, s->x + at, from(s->x_hat, at), count);
-        uint32_t max = part.max_bits;
-        all.max_bits = max > all.max_bits ? max : all.max_bits;
+        struct simd_sums part = simd_load(v, s->x + at, from(s->x_hat, at),
+                                          count, SIMD_AHEAD);
+        all.max = part.max > all.max ? part.max : all.max;
         all.x2 += part.x2;
     }
     return all;
@@ -123,12 +123,12 @@ static int lc3_encode(const int64_t *arg, const struct codec_shape *shape,
     (void)desk;
     *len = 0;
     *stat = (struct compress_stat){0};
-    struct codec_sums sums = measure(s);
-    if (sums.max_bits >= CODEC_LIMIT_BITS)
+    struct simd_sums sums = measure(s);
+    if (sums.max >= CODEC_LIMIT_BITS)
         return -ERANGE;
-    if (sums.max_bits == 0)
+    if (sums.max == 0)
         return 0;
-    float m = scale_of(arg, bytes_to_float(sums.max_bits));
+    float m = scale_of(arg, bytes_to_float(sums.max));
     if (!(m < CODEC_LIMIT))
         return -ERANGE;
     /* The stream's length stands before it: leave room for the longest. */

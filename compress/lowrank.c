@@ -23,6 +23,7 @@
 
 #include "compress/bytes.h"
 #include "compress/matrix.h"
+#include "compress/simd.h"
 #include "compress/thin.h"
 
 #include "nn/rng.h"
@@ -156,9 +157,10 @@ static bool multiply(struct step *w)
     memset(w->f.p, 0, w->f.r * w->f.m * sizeof *w->f.p);
     for (size_t at = 0; at < w->shape.n;) {
         struct matrix_tile t = matrix_tile_at(&w->shape, at);
-        struct codec_sums sums = codec_load_sums(
-            w->buffer, s->x + at, s->x_hat != NULL ? s->x_hat + at : NULL, t.n);
-        uint32_t max = sums.max_bits;
+        struct simd_sums sums = simd_load(
+            w->buffer, s->x + at, s->x_hat != NULL ? s->x_hat + at : NULL, t.n,
+            SIMD_AHEAD);
+        uint32_t max = sums.max;
         if (max >= CODEC_LIMIT_BITS)
             return false;
         at += t.n;

@@ -22,6 +22,7 @@
 #include "compress/codec.h"
 
 #include "compress/bytes.h"
+#include "compress/rows.h"
 #include "compress/squares.h"
 
 #include "nn/rng.h"
@@ -32,10 +33,6 @@ enum {
     NAT_SCALE
 };
 enum {
-    ROUND_SR,
-    ROUND_NEAR
-};
-enum {
     SCALE_INV1W,
     SCALE_RAW
 };
@@ -44,12 +41,10 @@ enum {
     NAT_TOP = CODEC_LIMIT_BITS >> MANTISSA /* Exponent byte of 2^64. */
 };
 
-static const char *const round_words[] = {"sr", "near", NULL};
 static const char *const scale_words[] = {"inv1w", "raw", NULL};
 
 static const struct codec_param nat_params[] = {
-    {.name = "round", .kind = CODEC_WORD, .option = true,
-     .words = round_words, .preset = ROUND_SR, .wants = "sr or near"},
+    ROWS_ROUND(ROUND_SR),
     {.name = "scale", .kind = CODEC_WORD, .option = true,
      .words = scale_words, .preset = CODEC_UNSET, .settled = true,
      .wants = "inv1w or raw"},

@@ -24,6 +24,7 @@
 
 #include "compress/bytes.h"
 #include "compress/pack.h"
+#include "compress/rows.h"
 #include "compress/squares.h"
 
 #include "nn/vec.h"
@@ -48,8 +49,7 @@ enum {
 static const struct codec_param qnt_params[] = {
     {.name = "q", .kind = CODEC_INTEGER, .low = 2, .high = K_MAX, .step = 2,
      .preset = K_MAX, .wants = "a power of two from 2 to 256"},
-    {.name = "block", .kind = CODEC_INTEGER, .high = CODEC_BLOCK_MAX, .step = 8,
-     .preset = 0, .wants = "0 (all) or a multiple of 8 up to 1048576"},
+    ROWS_BLOCK("block", 0),
     {.name = NULL},
 };
 

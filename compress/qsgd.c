@@ -19,6 +19,7 @@
 
 #include "compress/bytes.h"
 #include "compress/pack.h"
+#include "compress/rows.h"
 #include "compress/simd.h"
 
 #include "nn/vec.h"
@@ -40,10 +41,6 @@ enum {
     NORM_L2
 };
 enum {
-    ROUND_NEAR,
-    ROUND_SR
-};
-enum {
     SCALE_LS,
     SCALE_INV1W,
     SCALE_RAW
@@ -54,20 +51,16 @@ enum {
 };
 
 static const char *const norm_words[] = {"max", "l2", NULL};
-static const char *const round_words[] = {"near", "sr", NULL};
 static const char *const scale_words[] = {"ls", "inv1w", "raw", NULL};
 
 static const struct codec_param qsgd_params[] = {
     {.name = "bits", .kind = CODEC_INTEGER, .low = 2, .high = BITS_MAX,
      .step = 1, .preset = CODEC_UNSET, .settled = true,
      .wants = "an integer from 2 to 16"},
-    {.name = "bucket", .kind = CODEC_INTEGER, .high = CODEC_BLOCK_MAX,
-     .step = 8, .preset = 512,
-     .wants = "0 (all) or a multiple of 8 up to 1048576"},
+    ROWS_BLOCK("bucket", 512),
     {.name = "norm", .kind = CODEC_WORD, .words = norm_words,
      .preset = NORM_MAX, .wants = "max or l2"},
-    {.name = "round", .kind = CODEC_WORD, .option = true,
-     .words = round_words, .preset = ROUND_NEAR, .wants = "near or sr"},
+    ROWS_ROUND(ROUND_NEAR),
     {.name = "scale", .kind = CODEC_WORD, .option = true,
      .words = scale_words, .preset = SCALE_LS, .wants = "ls, inv1w or raw"},
     {.name = "levels", .kind = CODEC_INTEGER, .option = true, .low = 1,

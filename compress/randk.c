@@ -12,6 +12,7 @@
 #include "compress/codec.h"
 
 #include "compress/keep.h"
+#include "compress/simd.h"
 
 #include "nn/rng.h"
 
@@ -90,9 +91,10 @@ static int randk_select(const int64_t *arg, const struct codec_source *s,
     pick->rest2 = 0.0;
     for (size_t at = 0; at < s->n; at += CODEC_CHUNK) {
         size_t count = s->n - at < CODEC_CHUNK ? s->n - at : CODEC_CHUNK;
-        struct codec_sums sums = codec_load_sums(
-            v, s->x + at, s->x_hat != NULL ? s->x_hat + at : NULL, count);
-        if (sums.max_bits >= CODEC_LIMIT_BITS)
+        struct simd_sums sums = simd_load(
+            v, s->x + at, s->x_hat != NULL ? s->x_hat + at : NULL, count,
+            SIMD_AHEAD);
+        if (sums.max >= CODEC_LIMIT_BITS)
             return -ERANGE;
         for (; k < w.k && next < at + count; k++) {
             float value = v[next - at];

@@ -1,6 +1,7 @@
 #include "compress/select.h"
 
 #include "compress/bytes.h"
+#include "compress/sample.h"
 #include "compress/simd.h"
 
 #include "nn/rng.h"
@@ -11,8 +12,6 @@
 #include <math.h>
 
 enum {
-    SAMPLE_MAX = 65536,
-    SAMPLE_ALL = 8192, /* Up to here the sample is everything. */
     SCAN_CHUNK = 4096, /* Elements scanned between two looks at the room. */
     DIGITS = 3,
     DIGIT_SIZE = 2048
@@ -109,20 +108,18 @@ static uint32_t kth_key(float *v, size_t n, size_t k, size_t *ties)
 
 /* ---- sample ---- */
 
-static size_t sample_size(size_t n)
+/* As many elements as sample.h has it, in whole lines unless it is all. */
+static size_t lines_size(size_t n)
 {
-    if (n <= SAMPLE_ALL)
-        return n;
-    size_t s = n / 32 > SAMPLE_ALL ? n / 32 : SAMPLE_ALL;
-    s = s < SAMPLE_MAX ? s : SAMPLE_MAX;
-    return s / SELECT_LINE * SELECT_LINE;
+    size_t s = sample_size(n);
+    return s == n ? n : s / SELECT_LINE * SELECT_LINE;
 }
 
 /* Rank of the threshold in the sample: five standard deviations to the safe
  * side, so that a miss is one in a million where lines are independent. */
 static size_t sample_rank(size_t n, size_t k)
 {
-    size_t s = sample_size(n);
+    size_t s = lines_size(n);
     if (s == n)
         return k;
     double mean = (double)k * (double)s / (double)n;
@@ -134,7 +131,7 @@ static size_t sample_rank(size_t n, size_t k)
  * the sample has no such rank. */
 static size_t sample_rank_above(size_t n, size_t k)
 {
-    size_t s = sample_size(n);
+    size_t s = lines_size(n);
     double mean = (double)k * (double)s / (double)n;
     double rank = floor(mean - 5.0 * sqrt(mean));
     return s == n || rank < 1.0 ? 0 : (size_t)rank;
@@ -144,7 +141,7 @@ static size_t sample_rank_above(size_t n, size_t k)
  * what a scan may find before it looks at the room again. */
 static size_t candidate_room(size_t n, size_t k)
 {
-    size_t s = sample_size(n);
+    size_t s = lines_size(n);
     double rank = (double)sample_rank(n, k);
     double most = (rank + 6.0 * sqrt(rank) + 16.0) * (double)n / (double)s;
     size_t room = most < (double)n ? (size_t)most : n;
@@ -171,14 +168,14 @@ static struct scratch carve(void *at, size_t n, size_t k)
 
 size_t select_scratch(size_t n, size_t k)
 {
-    size_t sample = 2 * sample_size(n); /* And a copy. */
+    size_t sample = 2 * lines_size(n); /* And a copy. */
     size_t room = candidate_room(n, k);
     return 8 * room + 4 * (sample > room ? sample : room);
 }
 
 size_t select_lines(size_t n)
 {
-    return sample_size(n) / SELECT_LINE;
+    return lines_size(n) / SELECT_LINE;
 }
 
 /* A fixed place in the j-th of equal strata: it need not be secret or fresh,
@@ -218,7 +215,7 @@ static struct guess guess_from(const struct codec_source *s, size_t k,
                                float *sample)
 {
     struct guess g = {.high = UINT32_MAX};
-    size_t size = sample_size(s->n);
+    size_t size = lines_size(s->n);
     g.exact = size == s->n;
     if (g.exact)
         codec_load(sample, s->x, s->x_hat, s->n);

@@ -19,6 +19,7 @@
 #include "compress/codec.h"
 
 #include "compress/bytes.h"
+#include "compress/rows.h"
 #include "compress/simd.h"
 
 #include "nn/vec.h"
@@ -37,8 +38,7 @@ enum {
 static const char *const scale_words[] = {"l1", "none", NULL};
 
 static const struct codec_param sign_params[] = {
-    {.name = "block", .kind = CODEC_INTEGER, .high = CODEC_BLOCK_MAX, .step = 8,
-     .preset = 512, .wants = "0 (all) or a multiple of 8 up to 1048576"},
+    ROWS_BLOCK("block", 512),
     {.name = "scale", .kind = CODEC_WORD, .option = true,
      .words = scale_words, .preset = SCALE_L1, .wants = "l1 or none"},
     {.name = NULL},

@@ -25,8 +25,9 @@
 #include "compress/codec.h"
 
 #include "compress/bytes.h"
-#include "compress/coin.h"
 #include "compress/quartic.h"
+#include "compress/rows.h"
+#include "compress/simd.h"
 
 #include "nn/vec.h"
 
@@ -39,25 +40,18 @@ enum {
     TERN_SCALE
 };
 enum {
-    ROUND_NEAR,
-    ROUND_SR
-};
-enum {
     SCALE_LS,
     SCALE_RAW
 };
 
-static const char *const round_words[] = {"near", "sr", NULL};
 static const char *const scale_words[] = {"ls", "raw", NULL};
 
 static const struct codec_param tern_params[] = {
-    {.name = "block", .kind = CODEC_INTEGER, .high = CODEC_BLOCK_MAX, .step = 8,
-     .preset = 0, .wants = "0 (all) or a multiple of 8 up to 1048576"},
+    ROWS_BLOCK("block", 0),
     {.name = "clip", .kind = CODEC_DECIMAL, .option = true,
      .high = INT64_C(1000000000000), .preset = INT64_C(2500000000),
      .wants = "in [0, 1000], 0 for none"},
-    {.name = "round", .kind = CODEC_WORD, .option = true,
-     .words = round_words, .preset = ROUND_NEAR, .wants = "near or sr"},
+    ROWS_ROUND(ROUND_NEAR),
     {.name = "scale", .kind = CODEC_WORD, .option = true,
      .words = scale_words, .preset = SCALE_LS, .wants = "ls or raw"},
     {.name = NULL},
@@ -104,7 +98,7 @@ static struct quartic_sent put_digits(const int64_t *arg,
         size_t count = b->n - at < CODEC_CHUNK ? b->n - at : CODEC_CHUNK;
         size_t in = at % QUARTIC_GROUP;
         if (arg[TERN_ROUND] == ROUND_SR) {
-            coin_units(limit, b->key, b->first + at, count);
+            simd_coin(limit, b->key, b->first + at, count);
             coins_to_limits(limit, count, m);
         }
         quartic_digits(digit + in, b->v + at, limit, count, &sent);

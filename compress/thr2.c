@@ -24,6 +24,7 @@
 #include "compress/codec.h"
 
 #include "compress/bytes.h"
+#include "compress/rows.h"
 
 #include "nn/vec.h"
 
@@ -51,8 +52,7 @@ static const char *const form_words[] = {"free", "mxnet", NULL};
 static const struct codec_param thr2_params[] = {
     {.name = "t", .kind = CODEC_DECIMAL, .low = 1, .high = T_MAX,
      .preset = CODEC_UNSET, .settled = true, .wants = "in (0, 1000]"},
-    {.name = "block", .kind = CODEC_INTEGER, .high = CODEC_BLOCK_MAX, .step = 8,
-     .preset = 0, .wants = "0 (all) or a multiple of 8 up to 1048576"},
+    ROWS_BLOCK("block", 0),
     {.name = "form", .kind = CODEC_WORD, .option = true, .words = form_words,
      .preset = FORM_FREE, .wants = "free or mxnet"},
     {.name = NULL},

@@ -33,6 +33,7 @@
 #include "compress/bytes.h"
 #include "compress/keep.h"
 #include "compress/scan.h"
+#include "compress/simd.h"
 
 #include "nn/rng.h"
 #include "nn/vec.h"
@@ -85,9 +86,10 @@ static int weigh_all(const struct codec_source *s, double *l1, float *max)
     *l1 = 0.0;
     for (size_t at = 0; at < s->n; at += CODEC_CHUNK) {
         size_t count = s->n - at < CODEC_CHUNK ? s->n - at : CODEC_CHUNK;
-        struct codec_sums sums = codec_load_sums(
-            v, s->x + at, s->x_hat != NULL ? s->x_hat + at : NULL, count);
-        top = sums.max_bits > top ? sums.max_bits : top;
+        struct simd_sums sums = simd_load(
+            v, s->x + at, s->x_hat != NULL ? s->x_hat + at : NULL, count,
+            SIMD_L1 | SIMD_AHEAD);
+        top = sums.max > top ? sums.max : top;
         *l1 += sums.l1;
     }
     *max = bytes_to_float(top);

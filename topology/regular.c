@@ -1,6 +1,6 @@
 /* topology/regular.c -- random K-regular graphs.
  *
- * Pairing (Bollobas 1980): K stubs a vertex, shuffled, taken in pairs. Pairs
+ * Pairing (Bollobas 1980): K half-edges a vertex, shuffled, taken in pairs. Pairs
  * that would be loops or doubles are repaired by switching: the bad pair (a, b)
  * and a random edge (c, d) become (a, c) and (b, d) where both are new. The
  * result is near to uniform. One that is not connected is drawn again.
@@ -31,7 +31,7 @@ enum {
 struct draw
 {
     uint32_t n, width, n_edges;
-    uint32_t *degree, *have, *neighbour, *stub;
+    uint32_t *degree, *have, *neighbour, *half_edge;
     uint32_t (*edge)[2];
     struct rng rng;
 };
@@ -93,26 +93,26 @@ static bool repair(struct draw *d, uint32_t a, uint32_t b)
 /* Draw a simple graph with the wanted degrees. False where repair got stuck. */
 static bool draw_pairs(struct draw *d)
 {
-    size_t n_stubs = 0, n_bad = 0;
+    size_t n_halves = 0, n_bad = 0;
     for (uint32_t v = 0; v < d->n; v++) {
         d->have[v] = 0;
         for (uint32_t i = 0; i < d->degree[v]; i++)
-            d->stub[n_stubs++] = v;
+            d->half_edge[n_halves++] = v;
     }
-    assert(n_stubs % 2 == 0);
-    rng_shuffle(&d->rng, d->stub, n_stubs);
+    assert(n_halves % 2 == 0);
+    rng_shuffle(&d->rng, d->half_edge, n_halves);
     d->n_edges = 0;
-    for (size_t i = 0; i < n_stubs; i += 2) {
-        uint32_t a = d->stub[i], b = d->stub[i + 1];
+    for (size_t i = 0; i < n_halves; i += 2) {
+        uint32_t a = d->half_edge[i], b = d->half_edge[i + 1];
         if (new_edge(d, a, b)) {
             set_edge(d, d->n_edges++, a, b);
-        } else { /* Kept at the front of stub[], which is read already. */
-            d->stub[2 * n_bad] = a;
-            d->stub[2 * n_bad++ + 1] = b;
+        } else { /* Kept at the front of half_edge[], which is read already. */
+            d->half_edge[2 * n_bad] = a;
+            d->half_edge[2 * n_bad++ + 1] = b;
         }
     }
     for (size_t i = 0; i < n_bad; i++)
-        if (!repair(d, d->stub[2 * i], d->stub[2 * i + 1]))
+        if (!repair(d, d->half_edge[2 * i], d->half_edge[2 * i + 1]))
             return false;
     return true;
 }
@@ -163,15 +163,15 @@ static int draw_regular(struct topology_edges *e, uint32_t k, uint32_t n,
 {
     bool complement = k > (n - 1) / 2;
     uint32_t sparse = complement ? n - 1 - k : k;
-    size_t n_stubs = (size_t)n * (sparse + 1);
+    size_t n_halves = (size_t)n * (sparse + 1);
     struct draw d = {.n = n, .width = sparse + 1, .rng = rng};
     d.degree = malloc(n * sizeof *d.degree);
     d.have = malloc(n * sizeof *d.have);
-    d.neighbour = malloc(n_stubs * sizeof *d.neighbour);
-    d.stub = malloc(n_stubs * sizeof *d.stub);
-    d.edge = malloc(n_stubs * sizeof *d.edge);
+    d.neighbour = malloc(n_halves * sizeof *d.neighbour);
+    d.half_edge = malloc(n_halves * sizeof *d.half_edge);
+    d.edge = malloc(n_halves * sizeof *d.edge);
     int r = -ENOMEM;
-    if (d.degree && d.have && d.neighbour && d.stub && d.edge) {
+    if (d.degree && d.have && d.neighbour && d.half_edge && d.edge) {
         for (uint32_t v = 0; v < n; v++)
             d.degree[v] = sparse;
         if ((uint64_t)n * k % 2 == 1) {
@@ -183,7 +183,7 @@ static int draw_regular(struct topology_edges *e, uint32_t k, uint32_t n,
     free(d.degree);
     free(d.have);
     free(d.neighbour);
-    free(d.stub);
+    free(d.half_edge);
     free(d.edge);
     return r;
 }
