@@ -11,8 +11,6 @@
 #include <cmocka.h>
 
 enum {
-    D = 65536,
-    SEEDS = 8,
     MILLION = 1000000
 };
 
@@ -70,8 +68,8 @@ static const struct {
     {"bf16", 0x1p-16, 0},
     {"int8", 256.0 / 64516, 256},
     {"int8:8", 8.0 / 64516, 8},
-    {"int8:0", 1, D},
-    {"dyn8", 1, D},
+    {"int8:0", 1, PIN_N},
+    {"dyn8", 1, PIN_N},
     {"dyn8:64", 1, 64},
     {"qnt", 1, 0},
     {"qnt:2", 1, 0},
@@ -120,19 +118,6 @@ static void test_contraction(void **state)
                 check_contraction(i, (enum vector_kind)kind, sizes[s]);
 }
 
-static double mean_delta(const char *spec, enum vector_kind kind)
-{
-    struct bench_rig r;
-    double sum = 0.0;
-    rig_open(&r, spec, D);
-    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
-        vector_fill(v, D, kind, seed);
-        sum += rig_delta(&r, seed, v);
-    }
-    rig_close(&r);
-    return sum / SEEDS;
-}
-
 static void test_pinned_contraction(void **state)
 {
     (void)state;
@@ -156,7 +141,7 @@ static void test_pinned_contraction(void **state)
         {"nat,round=near", VECTOR_GAUSS, 0.957, 0.967},
     };
     for (size_t i = 0; i < sizeof pins / sizeof pins[0]; i++) {
-        double delta = mean_delta(pins[i].spec, pins[i].kind);
+        double delta = rig_mean_delta(pins[i].spec, pins[i].kind);
         if (!(delta >= pins[i].low && delta <= pins[i].high))
             fail_msg("%s on vector %d: delta %.6f, expected %g to %g",
                      pins[i].spec, (int)pins[i].kind, delta, pins[i].low,

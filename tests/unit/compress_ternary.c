@@ -10,8 +10,6 @@
 #include <cmocka.h>
 
 enum {
-    D = 65536,
-    SEEDS = 8,
     MILLION = 1000000
 };
 
@@ -48,19 +46,6 @@ static void test_exact_sizes(void **state)
     }
 }
 
-static double mean_delta(const char *spec, enum vector_kind kind)
-{
-    struct bench_rig r;
-    double sum = 0.0;
-    rig_open(&r, spec, D);
-    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
-        vector_fill(v, D, kind, seed);
-        sum += rig_delta(&r, seed, v);
-    }
-    rig_close(&r);
-    return sum / SEEDS;
-}
-
 static void test_pinned_contraction(void **state)
 {
     (void)state;
@@ -87,7 +72,7 @@ static void test_pinned_contraction(void **state)
         const double expected[] = {pins[i].gauss, pins[i].laplace,
                                    pins[i].heavy};
         for (int kind = 0; kind < 3; kind++) {
-            double delta = mean_delta(pins[i].spec, (enum vector_kind)kind);
+            double delta = rig_mean_delta(pins[i].spec, (enum vector_kind)kind);
             if (!(fabs(delta - expected[kind]) <= pins[i].tol))
                 fail_msg("%s on vector %d: delta %.4f, expected %.4f within %g",
                          pins[i].spec, kind, delta, expected[kind],

@@ -162,4 +162,24 @@ static inline double rig_delta(struct bench_rig *r, uint64_t draw,
     return 1.0 - vec_dist2(v, r->out, r->n) / vec_norm2(v, r->n);
 }
 
+enum {
+    PIN_N = 65536, /* Values, and draws of them, that notes' figures are of. */
+    PIN_SEEDS = 8
+};
+
+/* Measured contraction of a compressor, the mean over the draws. */
+static inline double rig_mean_delta(const char *spec, enum vector_kind kind)
+{
+    static float v[PIN_N];
+    struct bench_rig r;
+    double sum = 0.0;
+    rig_open(&r, spec, PIN_N);
+    for (uint64_t seed = 1; seed <= PIN_SEEDS; seed++) {
+        vector_fill(v, PIN_N, kind, seed);
+        sum += rig_delta(&r, seed, v);
+    }
+    rig_close(&r);
+    return sum / PIN_SEEDS;
+}
+
 #endif

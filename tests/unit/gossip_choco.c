@@ -191,25 +191,7 @@ static void random_run(uint64_t seed, const char *spec, double gamma, bool reset
     world_init(&w, 4, spec, gamma, 1);
     w.rng = rng_stream(rng_key(seed, RNG_TEST, 3, 0));
     w.step = 0.01f;
-    for (int t = 0; t < 1500; t++) {
-        uint32_t i = (uint32_t)rng_below(&w.rng, 4);
-        uint32_t j = (i + 1 + (uint32_t)rng_below(&w.rng, 3)) % 4;
-        uint64_t dice = rng_below(&w.rng, 100);
-        if (dice < 30)
-            job_start(&w, i);
-        else if (dice < 60)
-            job_finish(&w, i);
-        else if (dice < 97)
-            deliver(&w, i, j);
-        else if (dice < 98 && resets)
-            agree(&w, i, j, true);
-        else
-            hold(&w, i, j, rng_below(&w.rng, 4) == 0);
-        check_replicas(&w);
-    }
-    memset(w.held, 0, sizeof w.held);
-    w.step = 0;
-    drain(&w);
+    random_events(&w, resets);
     for (uint32_t i = 0; i < 4; i++)
         for (uint32_t j = 0; j < i; j++) {
             assert_int_equal(edge_to(&w, i, j)->round, edge_to(&w, j, i)->round);

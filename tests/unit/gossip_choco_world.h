@@ -338,4 +338,29 @@ static inline void drain(struct world *w)
                 edge_to(w, i, j)->state = EDGE_OPEN;
 }
 
+/* 1,500 events of four peers in any order: jobs, messages, cut and held links,
+ * and resets if wanted. Then all that is under way arrives. */
+static inline void random_events(struct world *w, bool resets)
+{
+    for (int t = 0; t < 1500; t++) {
+        uint32_t i = (uint32_t)rng_below(&w->rng, 4);
+        uint32_t j = (i + 1 + (uint32_t)rng_below(&w->rng, 3)) % 4;
+        uint64_t dice = rng_below(&w->rng, 100);
+        if (dice < 30)
+            job_start(w, i);
+        else if (dice < 60)
+            job_finish(w, i);
+        else if (dice < 97)
+            deliver(w, i, j);
+        else if (dice < 98 && resets)
+            agree(w, i, j, true);
+        else
+            hold(w, i, j, rng_below(&w->rng, 4) == 0);
+        check_replicas(w);
+    }
+    memset(w->held, 0, sizeof w->held);
+    w->step = 0;
+    drain(w);
+}
+
 #endif

@@ -385,25 +385,7 @@ static void random_run(uint64_t seed, const char *spec, bool memory, bool resets
     open_average(4, spec, memory);
     w.rng = rng_stream(rng_key(seed, RNG_TEST, 6, 0));
     w.step = 0.01f;
-    for (int t = 0; t < 1500; t++) {
-        uint32_t i = (uint32_t)rng_below(&w.rng, 4);
-        uint32_t j = (i + 1 + (uint32_t)rng_below(&w.rng, 3)) % 4;
-        uint64_t dice = rng_below(&w.rng, 100);
-        if (dice < 30)
-            job_start(&w, i);
-        else if (dice < 60)
-            job_finish(&w, i);
-        else if (dice < 97)
-            deliver(&w, i, j);
-        else if (dice < 98 && resets)
-            agree(&w, i, j, true);
-        else
-            hold(&w, i, j, rng_below(&w.rng, 4) == 0);
-        check_replicas(&w);
-    }
-    memset(w.held, 0, sizeof w.held);
-    w.step = 0;
-    drain(&w);
+    random_events(&w, resets);
     check_replicas(&w);
     if (!resets)
         check_mean(&w, 1e-3);
