@@ -156,6 +156,20 @@ static void test_nothing_to_say(void **state)
     near(next(&g, 0.9), 0.15, 1e-12);
 }
 
+/* A threshold may let nothing pass: a step of 0 must not stay for ever. */
+static void test_nothing_came_through(void **state)
+{
+    struct gamma g;
+    (void)state;
+    gamma_init(&g, 0);
+    struct gamma_exchange stopped = {4, 4, 4, 4, 0};
+    for (int i = 0; i < 3; i++) {
+        near(gamma_next(&g, &stopped), 0, 0);
+        gamma_measured(&g, 1);
+    }
+    near(next(&g, 0.9), 0.15, 1e-12);
+}
+
 /* The two ends are each other's mirror image and get the same bits. */
 static void test_both_ends(void **state)
 {
@@ -216,6 +230,7 @@ int main(void)
         cmocka_unit_test(test_fixed),
         cmocka_unit_test(test_codec_change),
         cmocka_unit_test(test_nothing_to_say),
+        cmocka_unit_test(test_nothing_came_through),
         cmocka_unit_test(test_both_ends),
         cmocka_unit_test(test_tenth_root),
     };

@@ -293,7 +293,8 @@ static void autos_are_resolved(void **state)
     static const char *const final_of[][2] = {
         {"none", "none"}, {"fp16", "fp16"}, {"qsgd:4", "qsgd:4"}, {"qsgd:8", "qsgd:8"},
         {"sign", "qsgd:4"}, {"topk:0.01", "qsgd:4"}, {"topk:0.01+qsgd:4", "qsgd:4"},
-        {"randk:0.01", "qsgd:4"}};
+        {"randk:0.01", "qsgd:4"}, {"lowrank:2", "qsgd:4"}, {"thr", "qsgd:4"}, {"int8", "int8"},
+        {"topk:0.01;bias=fp16", "qsgd:4"}};
     for (size_t i = 0; i < sizeof final_of / sizeof final_of[0]; i++) {
         struct run_flags f = plain_flags();
         set(&f, "compress", final_of[i][0]);
