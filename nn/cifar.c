@@ -1,148 +1,196 @@
 #include "nn/cifar.h"
 
-#include "nn/file.h"
+#include "nn/image_set.h"
+#include "nn/reader.h"
 
 #include <assert.h>
 #include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
     IMAGE = 3 * 32 * 32,
-    RECORD = 1 + IMAGE,
-    RECORDS_MAX = 100000, /* Of one file; the real ones have 10,000. */
-    BATCHES = 5
+    RECORDS_AT_ONCE = 64,
+    COARSE_CLASSES = 20
 };
 
-/* One file's records, as they lie in it. */
+/* What a record is of either set: labels, the one that counts last, then
+ * IMAGE bytes. */
+struct record
+{
+    const char *kind, *other;
+    size_t n_labels;
+    struct
+    {
+        const char *name;
+        uint8_t n_classes;
+    } label[2];
+};
+
+static const struct record cifar10 = {"cifar10", "cifar100", 1, {{"label", 10}}};
+static const struct record cifar100 = {
+    "cifar100", "cifar10", 2, {{"coarse label", COARSE_CLASSES}, {"fine label", 100}}};
+
+static size_t record_size(const struct record *r)
+{
+    return r->n_labels + IMAGE;
+}
+
+/* ---- Which of them is it? ---- */
+
+static bool labels_fit(const struct record *r, const uint8_t *record)
+{
+    for (size_t i = 0; i < r->n_labels; i++)
+        if (record[i] >= r->label[i].n_classes)
+            return false;
+    return true;
+}
+
+static bool looks(const struct record *r, const uint8_t *bytes, size_t n, bool whole)
+{
+    size_t size = record_size(r);
+    if (n < size || (whole && n % size != 0))
+        return false;
+    for (size_t at = 0; at + r->n_labels <= n; at += size)
+        if (!labels_fit(r, bytes + at))
+            return false;
+    return true;
+}
+
+bool cifar_looks_10(const uint8_t *bytes, size_t n, bool whole)
+{
+    return looks(&cifar10, bytes, n, whole);
+}
+
+bool cifar_looks_100(const uint8_t *bytes, size_t n, bool whole)
+{
+    return looks(&cifar100, bytes, n, whole);
+}
+
+bool cifar_looks(const uint8_t *bytes, size_t n, bool whole)
+{
+    return cifar_looks_10(bytes, n, whole) || cifar_looks_100(bytes, n, whole);
+}
+
+/* ---- Reading. ---- */
+
+/* One file on its way into a set. */
 struct batch
 {
-    uint8_t *bytes;
-    size_t n; /* Records. */
+    const struct record *record;
+    struct image_set *set;
+    const char *path;
+    struct file *file;
+    uint32_t number; /* Of the file. */
+    uint64_t n;      /* Records so far. */
+    uint8_t *bytes;  /* RECORDS_AT_ONCE records. */
 };
 
-/* DIR/NAME or DIR/NAME.gz into path[]. False where there is neither. */
-static bool find(char path[PATH_MAX], const char *dir, const char *name)
+static int no_memory(const char *path, char error[DATA_ERROR_MAX])
 {
-    static const char *const endings[] = {"", ".gz"};
-    for (size_t i = 0; i < 2; i++) {
-        int n = snprintf(path, PATH_MAX, "%s/%s%s", dir, name, endings[i]);
-        if (n > 0 && n < PATH_MAX && file_exists(path))
-            return true;
-    }
-    return false;
+    file_error(error, path, "cannot read: no memory");
+    return -ENOMEM;
 }
 
-static int check(const struct batch *b, size_t n_bytes, const char *path,
-                 char error[DATA_ERROR_MAX])
+/* Part n records' labels from their pixels. */
+static int take(struct batch *b, size_t n, char error[DATA_ERROR_MAX])
 {
-    if (n_bytes % RECORD != 0)
-        return file_error(error, path,
-                          "size: found %zu bytes, expected whole records of %d: the "
-                          "file is truncated or has trailing bytes",
-                          n_bytes, RECORD);
-    if (b->n == 0)
-        return file_error(error, path, "size: found 0 records, expected at least 1");
-    for (size_t i = 0; i < b->n; i++)
-        if (b->bytes[i * RECORD] >= 10)
-            return file_error(error, path,
-                              "label of record %zu: found %u, expected 0 to 9", i,
-                              b->bytes[i * RECORD]);
+    struct dataset *d = b->set->d;
+    const struct record *r = b->record;
+    size_t most = image_set_most(d);
+    if (n > most - d->n)
+        return file_error(error, b->path, "found over %zu images, expected at most that", most);
+    if (image_set_room(b->set, n, most) < 0)
+        return no_memory(b->path, error);
+    for (size_t i = 0; i < n; i++) {
+        const uint8_t *p = b->bytes + i * record_size(r);
+        for (size_t k = 0; k < r->n_labels; k++)
+            if (p[k] >= r->label[k].n_classes)
+                return file_error(error, b->path, "%s of record %llu: found %u, expected 0 to %d",
+                                  r->label[k].name, (unsigned long long)(b->n + i), p[k],
+                                  r->label[k].n_classes - 1);
+        d->labels[d->n + i] = p[r->n_labels - 1];
+        memcpy(d->pixels + (d->n + i) * IMAGE, p + r->n_labels, IMAGE);
+    }
+    image_set_add(b->set, n, b->number);
+    b->n += n;
     return 0;
 }
 
-static int read_batch(struct batch *b, const char *path,
-                      char error[DATA_ERROR_MAX])
+/* The file has ended, `rest` bytes behind its last record. */
+static int check_size(const struct batch *b, size_t rest, char error[DATA_ERROR_MAX])
 {
-    size_t n_bytes;
-    int rc = file_read(path, (size_t)RECORDS_MAX * RECORD, &b->bytes, &n_bytes,
-                       error);
+    const struct record *other = b->record == &cifar10 ? &cifar100 : &cifar10;
+    uint64_t size = b->n * record_size(b->record) + rest;
+    if (size == 0)
+        return file_error(error, b->path, "size: found 0 records, expected at least 1");
+    if (rest == 0)
+        return 0;
+    bool others = size % record_size(other) == 0;
+    return file_error(error, b->path,
+                      "size: found %llu bytes, expected whole records of %zu: %s%s",
+                      (unsigned long long)size, record_size(b->record),
+                      others ? "they are those of " : "the file is truncated or has trailing bytes",
+                      others ? other->kind : "");
+}
+
+/* The bytes of a file that has none of the set's size are looked at before its
+ * labels, so that CIFAR-100 for CIFAR-10 is called so. */
+static int check_plain(const struct batch *b, char error[DATA_ERROR_MAX])
+{
+    struct batch all = *b;
+    uint64_t size = file_bound(b->file);
+    all.n = size / record_size(b->record);
+    return check_size(&all, size % record_size(b->record), error);
+}
+
+static int read_records(struct batch *b, char error[DATA_ERROR_MAX])
+{
+    size_t size = record_size(b->record), got;
+    int rc = file_is_plain(b->file) ? check_plain(b, error) : 0;
+    while (rc == 0) {
+        rc = file_get(b->file, b->bytes, RECORDS_AT_ONCE * size, &got, error);
+        if (rc == 0)
+            rc = take(b, got / size, error);
+        if (rc == 0 && got < RECORDS_AT_ONCE * size)
+            return check_size(b, got % size, error);
+    }
+    return rc;
+}
+
+static int read_batch(struct batch *b, const struct reader *r, char error[DATA_ERROR_MAX])
+{
+    int rc = file_open(&b->file, b->path, error);
     if (rc < 0)
         return rc;
-    b->n = n_bytes / RECORD;
-    rc = check(b, n_bytes, path, error);
-    if (rc < 0) {
-        free(b->bytes);
-        *b = (struct batch){0};
-    }
+    file_watch(b->file, &r->progress);
+    rc = read_records(b, error);
+    file_close(b->file);
     return rc;
 }
 
-/* Part the labels from the pixels, batch after batch. */
-static int join(struct dataset *d, const struct batch *b, size_t n_batches,
-                const char *dir, char error[DATA_ERROR_MAX])
+int cifar_read(struct dataset *d, const struct reader *r, char error[DATA_ERROR_MAX])
 {
-    size_t n = 0;
-    for (size_t i = 0; i < n_batches; i++)
-        n += b[i].n;
-    int rc = dataset_init(d, "cifar10", n);
-    if (rc < 0) {
-        file_error(error, dir, "no memory for %zu images", n);
-        return rc;
-    }
-    assert(dataset_dim(d) == IMAGE);
-    size_t at = 0;
-    for (size_t i = 0; i < n_batches; i++)
-        for (size_t j = 0; j < b[i].n; j++, at++) {
-            const uint8_t *record = b[i].bytes + j * RECORD;
-            d->labels[at] = record[0];
-            memcpy(d->pixels + at * IMAGE, record + 1, IMAGE);
-        }
-    return 0;
-}
-
-static int read_train(struct dataset *d, const char *dir,
-                      char error[DATA_ERROR_MAX])
-{
-    struct batch b[BATCHES] = {{0}};
-    size_t n = 0;
-    int rc = 0;
-    for (int i = 1; i <= BATCHES && rc == 0; i++) {
-        char name[32], path[PATH_MAX];
-        snprintf(name, sizeof name, "data_batch_%d.bin", i);
-        if (find(path, dir, name))
-            rc = read_batch(&b[n++], path, error);
-    }
-    if (n == 0) {
-        file_error(error, dir,
-                   "found no data_batch_1.bin to data_batch_5.bin, expected at least "
-                   "one, plain or with .gz");
-        rc = -ENOENT;
-    }
-    if (rc == 0)
-        rc = join(d, b, n, dir, error);
-    for (size_t i = 0; i < BATCHES; i++)
-        free(b[i].bytes);
-    return rc;
-}
-
-static int read_test(struct dataset *d, const char *dir,
-                     char error[DATA_ERROR_MAX])
-{
-    char path[PATH_MAX];
-    if (!find(path, dir, "test_batch.bin")) {
-        file_error(error, dir,
-                   "found no test_batch.bin, expected it plain or with .gz");
-        return -ENOENT;
-    }
-    struct batch b;
-    int rc = read_batch(&b, path, error);
-    if (rc < 0)
-        return rc;
-    rc = join(d, &b, 1, dir, error);
-    free(b.bytes);
-    return rc;
-}
-
-int cifar_read(struct data *d, const char *dir, char error[DATA_ERROR_MAX])
-{
+    const struct record *record = strcmp(r->kind, "cifar10") == 0 ? &cifar10 : &cifar100;
+    assert(strcmp(r->kind, record->kind) == 0 && r->n_paths >= 1);
     memset(d, 0, sizeof *d);
-    int rc = read_train(&d->train, dir, error);
-    if (rc == 0)
-        rc = read_test(&d->test, dir, error);
-    if (rc < 0)
-        data_close(d);
-    return rc;
+    dataset_kind(d, r->kind);
+    assert(dataset_dim(d) == IMAGE);
+    struct image_set set = {.d = d, .by_file = r->n_paths > 1};
+    uint8_t *bytes = malloc(RECORDS_AT_ONCE * record_size(record));
+    int rc = bytes ? 0 : no_memory(r->paths[0], error);
+    for (size_t i = 0; i < r->n_paths && rc == 0; i++) {
+        struct batch b = {.record = record, .set = &set, .path = r->paths[i],
+                          .number = (uint32_t)i, .bytes = bytes};
+        rc = read_batch(&b, r, error);
+    }
+    free(bytes);
+    if (rc < 0) {
+        dataset_close(d);
+        return rc;
+    }
+    image_set_end(&set);
+    d->n_files = (uint32_t)r->n_paths;
+    return 0;
 }

@@ -1,20 +1,21 @@
-/* nn/cifar.h -- CIFAR-10's binary batches.
+/* nn/cifar.h -- CIFAR's binary batches: which of the two sets are they of?
  *
- *   batch   records, nothing else
- *   record  label (1 byte) | red 32x32 | green 32x32 | blue 32x32
+ *   batch     records, nothing else
+ *   CIFAR-10  label (1 byte) | red 32x32 | green 32x32 | blue 32x32
+ *   CIFAR-100 coarse label (1 byte, 0..19) | fine label (1 byte) | the same
  *
  * Krizhevsky, "Learning multiple layers of features from tiny images", 2009.
- * data_batch_1.bin to data_batch_5.bin are the training set, as many of them
- * as there are, and test_batch.bin the test set; each plain or with .gz.
+ * The fine label of CIFAR-100 is the one that is learned. The reader is
+ * cifar_read() of nn/reader.h.
  */
 #ifndef NN_CIFAR_H
 #define NN_CIFAR_H
 
 #include "nn/data.h"
 
-/* Read the training and the test set of DIR. 0, or negative with a sentence
- * and *d empty. */
-__attribute__((warn_unused_result)) int
-cifar_read(struct data *d, const char *dir, char error[DATA_ERROR_MAX]);
+/* Do a file's first n bytes (`whole`: all it has) look like CIFAR-10's, like
+ * CIFAR-100's? Seldom, as of black images, like both. */
+bool cifar_looks_10(const uint8_t *bytes, size_t n, bool whole);
+bool cifar_looks_100(const uint8_t *bytes, size_t n, bool whole);
 
 #endif

@@ -1,32 +1,161 @@
 #include "nn/data.h"
 
-#include "nn/cifar.h"
-#include "nn/file.h"
+#include "nn/data_spec.h"
+#include "nn/data_split.h"
+#include "nn/files.h"
 #include "nn/glyphs.h"
-#include "nn/idx.h"
+#include "nn/labels.h"
+#include "nn/vec.h"
 
 #include <assert.h>
 #include <errno.h>
-#include <stdlib.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-/* What a kind fixes, and how its two sets come to be. */
-struct kind
-{
-    const char *name;
-    const char *expected; /* How to write it. */
-    bool on_disk;         /* A directory follows the name. */
-    uint32_t channels, height, width, n_classes;
-    float mean[DATA_CHANNELS_MAX], std[DATA_CHANNELS_MAX];
-    int (*open)(struct data *d, const char *dir, uint64_t seed,
-                char error[DATA_ERROR_MAX]);
-};
+#define HOLDOUT 0.1 /* Where neither files nor options say. */
 
-static int open_glyphs(struct data *d, const char *dir, uint64_t seed,
-                       char error[DATA_ERROR_MAX])
+/* ---- One set. ---- */
+
+size_t dataset_dim(const struct dataset *d)
 {
-    (void)dir;
+    return (size_t)d->shape.channels * d->shape.height * d->shape.width;
+}
+
+void dataset_kind(struct dataset *d, const char *kind)
+{
+    struct data_shape shape;
+    const struct data_format *f = data_format_of(kind, &shape);
+    assert(f && shape.n_classes > 0);
+    snprintf(d->kind, sizeof d->kind, "%s", kind);
+    d->shape = shape;
+    memcpy(d->mean, f->mean, sizeof d->mean);
+    memcpy(d->std, f->std, sizeof d->std);
+    /* Each rounded once from double. */
+    for (size_t c = 0; shape.form == DATA_IMAGES && c < shape.channels; c++)
+        for (int p = 0; p < 256; p++)
+            d->value[c][p] = (float)((p / 255.0 - (double)f->mean[c]) / (double)f->std[c]);
+}
+
+/* n * size bytes, at least one; NULL where that is no size at all. */
+static void *room(size_t n, size_t size)
+{
+    return n <= SIZE_MAX / 2 / size ? malloc(n > 0 ? n * size : 1) : NULL;
+}
+
+static bool take_room(struct dataset *d, size_t n, size_t entries)
+{
+    size_t dim = dataset_dim(d);
+    if (d->shape.form != DATA_TEXT && !(d->labels = room(n, sizeof *d->labels)))
+        return false;
+    switch (d->shape.form) {
+    case DATA_IMAGES:
+        return (d->pixels = room(n, dim)) != NULL;
+    case DATA_ROWS:
+        return (d->rows = room(n, dim * sizeof *d->rows)) != NULL;
+    case DATA_TEXT: /* And the byte behind the last. */
+        return n < SIZE_MAX / 2 / dim && (d->text = room(n * dim + 1, 1)) != NULL;
+    case DATA_SPARSE:
+        d->start = room(n + 1, sizeof *d->start);
+        d->column = room(entries, sizeof *d->column);
+        d->entry = room(entries, sizeof *d->entry);
+        break;
+    }
+    return d->start && d->column && d->entry;
+}
+
+int dataset_init(struct dataset *d, const char *kind, size_t n, size_t entries)
+{
+    assert(n >= 1);
+    memset(d, 0, sizeof *d);
+    dataset_kind(d, kind);
+    d->n = n;
+    d->n_files = 1;
+    if (take_room(d, n, entries))
+        return 0;
+    dataset_close(d);
+    return -ENOMEM;
+}
+
+void dataset_close(struct dataset *d)
+{
+    free(d->labels);
+    free(d->file);
+    labels_close(d->names);
+    free(d->pixels);
+    free(d->rows);
+    free(d->start);
+    free(d->column);
+    free(d->entry);
+    free(d->text);
+    memset(d, 0, sizeof *d);
+}
+
+static void look_up_1(float *restrict out, const uint8_t *restrict pixels,
+                      const float *restrict value, size_t n)
+{
+    for (size_t j = 0; j < n; j++)
+        out[j] = value[pixels[j]];
+}
+
+/* Three planes to places of three channels. */
+static void look_up_3(float *restrict out, const uint8_t *restrict pixels,
+                      const float (*restrict value)[256], size_t n)
+{
+    const uint8_t *red = pixels, *green = pixels + n, *blue = pixels + 2 * n;
+    for (size_t j = 0; j < n; j++) {
+        out[3 * j] = value[0][red[j]];
+        out[3 * j + 1] = value[1][green[j]];
+        out[3 * j + 2] = value[2][blue[j]];
+    }
+}
+
+VEC_CLONES static void bytes_to_floats(float *restrict out, const uint8_t *restrict bytes,
+                                       size_t n)
+{
+    for (size_t j = 0; j < n; j++)
+        out[j] = (float)bytes[j];
+}
+
+static void image_sample(const struct dataset *d, const uint8_t *pixels, float *out)
+{
+    size_t channels = d->shape.channels, n = (size_t)d->shape.height * d->shape.width;
+    assert(channels == 1 || channels == 3);
+    if (channels == 1)
+        look_up_1(out, pixels, d->value[0], n);
+    else
+        look_up_3(out, pixels, d->value, n);
+}
+
+void dataset_sample(const struct dataset *d, size_t i, float *out)
+{
+    assert(i < d->n && d->shape.form != DATA_SPARSE);
+    size_t dim = dataset_dim(d);
+    if (d->shape.form == DATA_IMAGES)
+        image_sample(d, d->pixels + i * dim, out);
+    else if (d->shape.form == DATA_ROWS)
+        memcpy(out, d->rows + i * dim, dim * sizeof *out);
+    else
+        bytes_to_floats(out, d->text + i * dim, dim);
+}
+
+void dataset_labels(const struct dataset *d, size_t i, uint16_t *labels)
+{
+    assert(i < d->n);
+    if (d->shape.form != DATA_TEXT) {
+        *labels = d->labels[i];
+        return;
+    }
+    size_t dim = dataset_dim(d);
+    const uint8_t *next = d->text + i * dim + 1;
+    for (size_t t = 0; t < dim; t++)
+        labels[t] = next[t];
+}
+
+/* ---- Both sets. ---- */
+
+static int open_glyphs(struct data *d, uint64_t seed, char error[DATA_ERROR_MAX])
+{
     int rc = glyphs_draw(&d->train, GLYPHS_TRAIN, seed, 0);
     if (rc == 0)
         rc = glyphs_draw(&d->test, GLYPHS_TEST, seed, GLYPHS_TRAIN);
@@ -36,104 +165,93 @@ static int open_glyphs(struct data *d, const char *dir, uint64_t seed,
     return rc;
 }
 
-static int open_mnist(struct data *d, const char *dir, uint64_t seed,
-                      char error[DATA_ERROR_MAX])
+/* A PATH alone gets its kind, all else is taken apart as it is. */
+static int parse(struct data_spec *s, const char *spec, char error[DATA_ERROR_MAX])
 {
-    (void)seed;
-    int rc = idx_read(&d->train, "mnist", dir, "train", error);
-    return rc < 0 ? rc : idx_read(&d->test, "mnist", dir, "t10k", error);
+    int rc = data_spec_parse(s, spec, error);
+    if (rc < 0 || s->format)
+        return rc;
+    char kind[DATA_KIND_MAX], whole[DATA_SPEC_MAX + DATA_KIND_MAX];
+    rc = data_sniff(spec, kind, error);
+    if (rc < 0)
+        return rc;
+    snprintf(whole, sizeof whole, "%s:%s", kind, spec);
+    return data_spec_parse(s, whole, error);
 }
 
-static int open_cifar(struct data *d, const char *dir, uint64_t seed,
-                      char error[DATA_ERROR_MAX])
+/* Can what the spec says be of the run's kind? And which of both do readers
+ * go by: the fixed one. */
+static int check_kind(const struct data_spec *s, const char *spec, const char *wanted,
+                      char kind[DATA_KIND_MAX], char error[DATA_ERROR_MAX])
 {
-    (void)seed;
-    return cifar_read(d, dir, error);
-}
-
-static const struct kind kinds[] = {
-    {.name = "glyphs", .expected = "glyphs", .channels = 1, .height = 28,
-     .width = 28, .n_classes = 10, .mean = {GLYPHS_MEAN}, .std = {GLYPHS_STD},
-     .open = open_glyphs},
-    {.name = "mnist", .expected = "mnist:DIR", .on_disk = true, .channels = 1,
-     .height = 28, .width = 28, .n_classes = 10, .mean = {0.1307f},
-     .std = {0.3081f}, .open = open_mnist},
-    {.name = "cifar10", .expected = "cifar10:DIR", .on_disk = true,
-     .channels = 3, .height = 32, .width = 32, .n_classes = 10,
-     .mean = {0.4914f, 0.4822f, 0.4465f}, .std = {0.2470f, 0.2435f, 0.2616f},
-     .open = open_cifar},
-};
-
-static const struct kind *find_kind(const char *name, size_t len)
-{
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        if (strlen(kinds[i].name) == len && memcmp(kinds[i].name, name, len) == 0)
-            return &kinds[i];
-    return NULL;
-}
-
-/* Part a spec at its colon: the kind, and the directory ("" for none). NULL
- * with a sentence where it is no spec. */
-static const struct kind *parse(const char *spec, const char **dir,
-                                char error[DATA_ERROR_MAX])
-{
-    size_t len = strcspn(spec, ":");
-    const struct kind *k = find_kind(spec, len);
-    bool colon = spec[len] == ':';
-    *dir = spec + len + (colon ? 1 : 0);
-    if (!k)
-        snprintf(error, DATA_ERROR_MAX,
-                 "found \"%.100s\", expected glyphs, mnist:DIR or cifar10:DIR",
-                 spec);
-    else if (k->on_disk ? **dir == '\0' : colon)
-        snprintf(error, DATA_ERROR_MAX, "found \"%.100s\", expected \"%s\"",
-                 spec, k->expected);
-    else
-        return k;
-    return NULL;
-}
-
-int data_kind(const char *spec, char kind[DATA_KIND_MAX],
-              char error[DATA_ERROR_MAX])
-{
-    const char *dir;
-    const struct kind *k = parse(spec, &dir, error);
-    if (!k)
+    snprintf(kind, DATA_KIND_MAX, "%s", s->format->name);
+    if (s->format->shape.form == DATA_TEXT)
+        snprintf(kind, DATA_KIND_MAX, "text/%u", s->context);
+    if (!wanted)
+        return 0;
+    if (!data_kind_agrees(kind, wanted)) {
+        snprintf(error, DATA_ERROR_MAX, "found data of kind %s (%.120s), expected %.60s", kind,
+                 spec, wanted);
         return -EINVAL;
-    snprintf(kind, DATA_KIND_MAX, "%s", k->name);
+    }
+    if (!data_kind_fixed(kind))
+        snprintf(kind, DATA_KIND_MAX, "%s", wanted);
     return 0;
 }
 
-int data_shape(const char *kind, uint32_t *channels, uint32_t *height,
-               uint32_t *width, uint32_t *n_classes)
+static int read_set(struct dataset *d, const struct data_spec *s, struct reader *r,
+                    const struct files *f, char error[DATA_ERROR_MAX])
 {
-    const struct kind *k = find_kind(kind, strlen(kind));
-    if (!k)
-        return -EINVAL;
-    *channels = k->channels;
-    *height = k->height;
-    *width = k->width;
-    *n_classes = k->n_classes;
-    return 0;
+    r->paths = (const char *const *)f->path;
+    r->n_paths = f->n;
+    return s->format->read(d, r, error);
 }
 
-int data_open(struct data *d, const char *spec, uint64_t seed,
+/* The held-out files must be of the kind that the training files are; where
+ * there are none, a share is held out. */
+static int read_both(struct data *d, const struct data_spec *s, struct reader *r,
+                     const struct files *train, const struct files *test,
+                     char error[DATA_ERROR_MAX])
+{
+    int rc = read_set(&d->train, s, r, train, error);
+    if (rc < 0)
+        return rc;
+    if (test->n == 0)
+        return data_split(&d->train, &d->test, s->holdout > 0 ? s->holdout : HOLDOUT, s->path,
+                          error);
+    r->kind = d->train.kind;
+    r->names = d->train.names;
+    return read_set(&d->test, s, r, test, error);
+}
+
+static int open_files(struct data *d, const struct data_spec *s, const char *kind,
+                      const struct data_request *request, char error[DATA_ERROR_MAX])
+{
+    struct files train, test;
+    int rc = files_find(&train, &test, s, error);
+    if (rc < 0)
+        return rc;
+    struct reader r = {.kind = kind, .label = s->label, .header = s->header,
+                       .divide = s->divide, .features = s->features, .context = s->context,
+                       .progress = {request->progress, request->self}};
+    rc = read_both(d, s, &r, &train, &test, error);
+    files_close(&train);
+    files_close(&test);
+    return rc;
+}
+
+int data_open(struct data *d, const struct data_request *request,
               char error[DATA_ERROR_MAX])
 {
     memset(d, 0, sizeof *d);
-    const char *dir;
-    const struct kind *k = parse(spec, &dir, error);
-    if (!k)
-        return -EINVAL;
-    if (k->on_disk && !file_exists(dir)) {
-        file_error(error, dir, "found no such directory, expected one with %s data",
-                   k->name);
-        return -ENOENT;
-    }
-    if (k->on_disk && !file_is_directory(dir))
-        return file_error(error, dir, "found a file, expected a directory with %s data",
-                          k->name);
-    int rc = k->open(d, dir, seed, error);
+    struct data_spec s;
+    char kind[DATA_KIND_MAX];
+    int rc = parse(&s, request->spec, error);
+    if (rc == 0)
+        rc = check_kind(&s, request->spec, request->kind, kind, error);
+    if (rc == 0)
+        rc = s.path ? open_files(d, &s, kind, request, error)
+                    : open_glyphs(d, request->seed, error);
     if (rc < 0)
         data_close(d);
     return rc;
@@ -143,57 +261,4 @@ void data_close(struct data *d)
 {
     dataset_close(&d->train);
     dataset_close(&d->test);
-}
-
-size_t dataset_dim(const struct dataset *d)
-{
-    return (size_t)d->channels * d->height * d->width;
-}
-
-void dataset_sample(const struct dataset *d, size_t i, float *out)
-{
-    assert(i < d->n);
-    size_t plane = (size_t)d->height * d->width;
-    const uint8_t *pixels = d->pixels + i * plane * d->channels;
-    for (size_t c = 0; c < d->channels; c++)
-        for (size_t j = 0; j < plane; j++)
-            *out++ = d->value[c][*pixels++];
-}
-
-/* The table of normalised values, each rounded once from double. */
-static void fill_values(struct dataset *d)
-{
-    for (size_t c = 0; c < d->channels; c++)
-        for (int p = 0; p < 256; p++)
-            d->value[c][p] = (float)((p / 255.0 - (double)d->mean[c]) / (double)d->std[c]);
-}
-
-int dataset_init(struct dataset *d, const char *kind, size_t n)
-{
-    const struct kind *k = find_kind(kind, strlen(kind));
-    assert(k && n >= 1);
-    memset(d, 0, sizeof *d);
-    snprintf(d->kind, sizeof d->kind, "%s", k->name);
-    d->channels = k->channels;
-    d->height = k->height;
-    d->width = k->width;
-    d->n_classes = k->n_classes;
-    d->n = n;
-    memcpy(d->mean, k->mean, sizeof d->mean);
-    memcpy(d->std, k->std, sizeof d->std);
-    fill_values(d);
-    if (n <= SIZE_MAX / dataset_dim(d))
-        d->pixels = malloc(n * dataset_dim(d));
-    d->labels = malloc(n);
-    if (d->pixels && d->labels)
-        return 0;
-    dataset_close(d);
-    return -ENOMEM;
-}
-
-void dataset_close(struct dataset *d)
-{
-    free(d->pixels);
-    free(d->labels);
-    memset(d, 0, sizeof *d);
 }

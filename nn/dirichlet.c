@@ -38,8 +38,7 @@ static double open_unit(struct rng *r)
     return ((double)(rng_u64(r) >> 12) + 0.5) * 0x1p-52;
 }
 
-/* Marsaglia's polar method. */
-static double normal(struct rng *r)
+double dirichlet_normal(struct rng *r)
 {
     for (;;) {
         double u = 2 * open_unit(r) - 1, v = 2 * open_unit(r) - 1;
@@ -54,7 +53,7 @@ static double log_gamma_draw(struct rng *r, double alpha)
 {
     double d = alpha - 1.0 / 3, c = 1 / sqrt(9 * d);
     for (;;) {
-        double x = normal(r), v = 1 + c * x;
+        double x = dirichlet_normal(r), v = 1 + c * x;
         if (v <= 0)
             continue;
         double log_v = 3 * dirichlet_log(v);

@@ -14,6 +14,9 @@
 double dirichlet_log(double x);
 double dirichlet_exp(double x);
 
+/* A normal deviate of mean 0 and variance 1, by Marsaglia's polar method. */
+double dirichlet_normal(struct rng *r);
+
 /* The logarithm of a Gamma(alpha, 1) draw: for small alpha the draw itself is
  * too small for a double. Proportional to such draws, normalised, is
  * Dirichlet. Needs alpha > 0. (Marsaglia, Tsang, "A simple method for

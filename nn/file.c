@@ -1,6 +1,7 @@
 #include "nn/file.h"
 
 #include <assert.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -14,6 +15,7 @@
 
 enum {
     CHUNK = 64 * 1024,      /* Compressed bytes read at a time. */
+    STEP = 4 << 20,         /* Of progress, in bytes of the file. */
     DEFLATE_FACTOR = 1032,  /* Deflate expands no more than this. */
     PATH_SHOWN = 160,       /* Of a path in a sentence. */
     GZIP_WINDOW = 15 + 16   /* inflateInit2: gzip wrapper only. */
@@ -25,6 +27,9 @@ struct file
     bool gzip;
     bool ended;        /* gzip: the last member's checksum was right. */
     uint64_t size;     /* Of the file on disk, when opened. */
+    uint64_t done;     /* Bytes of it that have been read ... */
+    uint64_t said;     /* ... and reported; UINT64_MAX: its end, too. */
+    struct file_progress progress;
     char *path;
     z_stream z;
     uint8_t in[CHUNK];
@@ -59,17 +64,37 @@ static bool named_gz(const char *path)
     return len >= 3 && strcmp(path + len - 3, ".gz") == 0;
 }
 
+void file_watch(struct file *f, const struct file_progress *progress)
+{
+    f->progress = *progress;
+}
+
+/* n more bytes have been read; none: the end. */
+static void report(struct file *f, size_t n)
+{
+    f->done += n;
+    if (!f->progress.call || f->said == UINT64_MAX)
+        return;
+    if (n > 0 && f->done - f->said < STEP)
+        return;
+    f->said = n > 0 ? f->done : UINT64_MAX;
+    uint64_t total = f->done > f->size ? f->done : f->size; /* It may grow. */
+    f->progress.call(f->progress.self, f->path, f->done, n > 0 ? total : f->done);
+}
+
 /* Read n bytes, fewer only at the end of the file. */
 static int read_some(struct file *f, uint8_t *dst, size_t n, size_t *got,
                      char error[DATA_ERROR_MAX])
 {
     *got = 0;
     while (*got < n) {
-        ssize_t r = read(f->fd, dst + *got, n - *got);
+        size_t want = n - *got < STEP ? n - *got : STEP;
+        ssize_t r = read(f->fd, dst + *got, want);
         if (r < 0 && errno == EINTR)
             continue;
         if (r < 0)
             return world_error(error, f->path, "cannot read", errno);
+        report(f, (size_t)r);
         if (r == 0)
             break;
         *got += (size_t)r;
@@ -95,6 +120,7 @@ static int sniff(struct file *f, char error[DATA_ERROR_MAX])
                                     magic[0], magic[1]);
     if (lseek(f->fd, 0, SEEK_SET) < 0)
         return world_error(error, f->path, "cannot seek", errno);
+    f->done = 0;
     if (f->gzip && inflateInit2(&f->z, GZIP_WINDOW) != Z_OK) {
         f->gzip = false;
         return world_error(error, f->path, "cannot read", ENOMEM);
@@ -162,6 +188,11 @@ void file_close(struct file *f)
 uint64_t file_bound(const struct file *f)
 {
     return f->gzip ? f->size * DEFLATE_FACTOR : f->size;
+}
+
+bool file_is_plain(const struct file *f)
+{
+    return !f->gzip;
 }
 
 /* Have compressed bytes ready; z.avail_in stays 0 at the end of the file. */
@@ -256,8 +287,8 @@ static int read_all(struct file *f, size_t limit, uint8_t **bytes, size_t *n,
     }
 }
 
-int file_read(const char *path, size_t limit, uint8_t **bytes, size_t *n,
-              char error[DATA_ERROR_MAX])
+int file_read(const char *path, size_t limit, const struct file_progress *progress,
+              uint8_t **bytes, size_t *n, char error[DATA_ERROR_MAX])
 {
     *bytes = NULL;
     *n = 0;
@@ -266,6 +297,8 @@ int file_read(const char *path, size_t limit, uint8_t **bytes, size_t *n,
     int rc = file_open(&f, path, error);
     if (rc < 0)
         return rc;
+    if (progress)
+        file_watch(f, progress);
     rc = read_all(f, limit, bytes, n, error);
     file_close(f);
     if (rc < 0) {
@@ -286,4 +319,94 @@ bool file_is_directory(const char *path)
 {
     struct stat st;
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+bool file_same(const char *a, const char *b)
+{
+    struct stat x, y;
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev &&
+           x.st_ino == y.st_ino;
+}
+
+int file_head(const char *path, uint8_t *bytes, size_t cap, size_t *n, bool *whole,
+              char error[DATA_ERROR_MAX])
+{
+    struct file *f;
+    uint8_t more;
+    size_t got = 0;
+    *n = 0;
+    int rc = file_open(&f, path, error);
+    if (rc < 0)
+        return rc;
+    rc = file_get(f, bytes, cap, n, error);
+    if (rc == 0)
+        rc = file_get(f, &more, 1, &got, error);
+    *whole = got == 0;
+    file_close(f);
+    return rc;
+}
+
+/* ---- Directories. ---- */
+
+static int by_bytes(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+void file_list_free(char **names, size_t n)
+{
+    for (size_t i = 0; names && i < n; i++)
+        free(names[i]);
+    free(names);
+}
+
+/* Is it a name to list? What cannot be looked at is listed: who opens it will
+ * say why. */
+static bool lists(DIR *d, const char *name)
+{
+    struct stat st;
+    return name[0] != '.' &&
+           (fstatat(dirfd(d), name, &st, 0) < 0 || !S_ISDIR(st.st_mode));
+}
+
+static int list_all(DIR *d, const char *dir, size_t most, char **names, size_t *n,
+                    char error[DATA_ERROR_MAX])
+{
+    struct dirent *e;
+    for (errno = 0; (e = readdir(d)); errno = 0) {
+        if (!lists(d, e->d_name))
+            continue;
+        if (*n == most) {
+            file_error(error, dir, "found over %zu files, expected at most that", most);
+            return -EFBIG;
+        }
+        names[*n] = strdup(e->d_name);
+        if (!names[*n])
+            return world_error(error, dir, "cannot list", ENOMEM);
+        ++*n;
+    }
+    return errno ? world_error(error, dir, "cannot list", errno) : 0;
+}
+
+int file_list(const char *dir, size_t most, char ***names, size_t *n,
+              char error[DATA_ERROR_MAX])
+{
+    *names = NULL;
+    *n = 0;
+    DIR *d = opendir(dir);
+    if (!d)
+        return world_error(error, dir, "cannot open", errno);
+    char **list = calloc(most, sizeof *list);
+    int rc = list ? list_all(d, dir, most, list, n, error)
+                  : world_error(error, dir, "cannot list", ENOMEM);
+    closedir(d);
+    if (rc < 0) {
+        file_list_free(list, *n);
+        *n = 0;
+        return rc;
+    }
+    if (*n > 0)
+        qsort(list, *n, sizeof *list, by_bytes);
+    *names = list;
+    return 0;
 }

@@ -309,7 +309,7 @@ uint8_t glyphs_image(uint64_t seed, uint64_t i, uint8_t pixels[SIDE * SIDE])
 
 int glyphs_draw(struct dataset *d, size_t n, uint64_t seed, uint64_t first)
 {
-    int rc = dataset_init(d, "glyphs", n);
+    int rc = dataset_init(d, "glyphs", n, 0);
     if (rc < 0)
         return rc;
     assert(dataset_dim(d) == SIDE * SIDE);

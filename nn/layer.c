@@ -1,35 +1,75 @@
 #include "nn/layer.h"
 
-#include <assert.h>
 #include <string.h>
 
 const struct layer_op *layer_op(enum layer_kind kind)
 {
-    switch (kind) {
-    case LAYER_CONV:
-        return &layer_conv;
-    case LAYER_DENSE:
-        return &layer_dense;
-    case LAYER_MAXPOOL:
-        return &layer_maxpool;
-    case LAYER_FLATTEN:
-        return &layer_flatten;
-    }
-    assert(false); /* Not a layer_kind. */
-    return NULL;
+    static const struct layer_op *const ops[LAYER_KINDS] = {
+        [LAYER_DENSE] = &layer_dense,
+        [LAYER_SPARSE] = &layer_sparse,
+        [LAYER_CONV] = &layer_conv,
+        [LAYER_NORM] = &layer_norm,
+        [LAYER_MAXPOOL] = &layer_maxpool,
+        [LAYER_AVGPOOL] = &layer_avgpool,
+        [LAYER_FLATTEN] = &layer_flatten,
+        [LAYER_SHORTCUT] = &layer_shortcut,
+        [LAYER_ADD] = &layer_add,
+        [LAYER_GELU] = &layer_gelu,
+        [LAYER_EMBED] = &layer_embed,
+        [LAYER_LSTM] = &layer_lstm,
+        [LAYER_ATTENTION] = &layer_attention,
+    };
+    assert(kind < LAYER_KINDS);
+    return ops[kind];
 }
 
-/* "v < 0 ? 0 : v", not fmaxf: a NaN must reach the loss and be seen there. */
-VEC_CLONES void layer_bias(float *v, size_t n, float bias, bool relu)
+/* "v < 0 ? 0 : v", not fmaxf: a NaN must pass. */
+VEC_CLONES static void relu(float *v, size_t n)
 {
-    if (relu)
-        for (size_t i = 0; i < n; i++) {
-            float y = v[i] + bias;
-            v[i] = y < 0.0f ? 0.0f : y;
-        }
-    else
-        for (size_t i = 0; i < n; i++)
-            v[i] += bias;
+    for (size_t i = 0; i < n; i++)
+        v[i] = v[i] < 0.0f ? 0.0f : v[i];
+}
+
+VEC_CLONES static void add_rows(float *restrict v, const float *restrict bias,
+                                size_t rows, size_t cols, bool relu_too)
+{
+    for (size_t r = 0; r < rows; r++, v += cols) {
+        if (relu_too)
+            for (size_t j = 0; j < cols; j++) {
+                float y = v[j] + bias[j];
+                v[j] = y < 0.0f ? 0.0f : y;
+            }
+        else
+            for (size_t j = 0; j < cols; j++)
+                v[j] += bias[j];
+    }
+}
+
+enum {
+    PERIOD = 256 /* Floats of a bias repeated, at most. */
+};
+
+/* Few columns are repeated to a longer row: loops over 6 floats cost most of
+ * their time in the turns. */
+void layer_bias(float *v, const float *bias, size_t rows, size_t cols,
+                bool relu_too)
+{
+    float period[PERIOD];
+    size_t times = cols <= PERIOD / 16 ? 16 : 1, width = times * cols;
+    if (bias == NULL) {
+        if (relu_too)
+            relu(v, rows * cols);
+        return;
+    }
+    if (times == 1) {
+        add_rows(v, bias, rows, cols, relu_too);
+        return;
+    }
+    for (size_t i = 0; i < times; i++)
+        memcpy(period + i * cols, bias, cols * sizeof *bias);
+    add_rows(v, period, rows / times, width, relu_too);
+    add_rows(v + rows / times * width, period, 1, rows % times * cols,
+             relu_too);
 }
 
 VEC_CLONES void layer_relu_mask(float *restrict d, const float *restrict out,
@@ -39,177 +79,119 @@ VEC_CLONES void layer_relu_mask(float *restrict d, const float *restrict out,
         d[i] = out[i] > 0.0f ? d[i] : 0.0f;
 }
 
-VEC_CLONES float layer_sum(const float *v, size_t n)
-{
-    double l[8] = {0};
-    size_t i = 0;
-    for (; i + 8 <= n; i += 8)
-        for (size_t j = 0; j < 8; j++)
-            l[j] += (double)v[i + j];
-    for (size_t j = 0; i < n; i++, j++)
-        l[j] += (double)v[i];
-    return (float)(((l[0] + l[4]) + (l[2] + l[6])) +
-                   ((l[1] + l[5]) + (l[3] + l[7])));
-}
-
-/* --- flatten: maps [c][n][hw] <-> vectors [n][c][hw] --- */
-
-static void no_params(const struct layer *l, size_t *rows, size_t *cols)
-{
-    (void)l;
-    *rows = *cols = 0;
-}
-
-static size_t no_scratch(const struct layer *l, uint32_t n)
-{
-    (void)l;
-    (void)n;
-    return 0;
-}
-
-/* Swap the two outer axes of v[a][b][run] into out[b][a][run]. */
-static void swap_axes(float *restrict out, const float *restrict v, size_t a,
-                      size_t b, size_t run)
-{
-    for (size_t i = 0; i < a; i++)
-        for (size_t j = 0; j < b; j++)
-            memcpy(out + (j * a + i) * run, v + (i * b + j) * run,
-                   run * sizeof *v);
-}
-
-static void flatten_forward(const struct layer *l, const struct layer_pass *p)
-{
-    assert(!l->relu);
-    swap_axes(p->out, p->in, l->in.c, p->n, (size_t)l->in.h * l->in.w);
-}
-
-static void flatten_backward(const struct layer *l, const struct layer_pass *p)
-{
-    if (p->d_in != NULL)
-        swap_axes(p->d_in, p->d_out, p->n, l->in.c, (size_t)l->in.h * l->in.w);
-}
-
-const struct layer_op layer_flatten = {
-    .name = "flatten",
-    .maps_in = true,
-    .maps_out = false,
-    .params = no_params,
-    .scratch = no_scratch,
-    .forward = flatten_forward,
-    .backward = flatten_backward,
-};
-
-/* --- 2x2 max-pooling, stride 2, on even maps --- */
+typedef float floats __attribute__((vector_size(64), aligned(4), may_alias));
 
 enum {
-    POOL_RUN = 8 /* Outputs worked out at once. */
+    SUM_LANES = 16,
+    SUM_COLUMNS = 4 * SUM_LANES, /* Whose sums are registers. */
+    SUM_ROWS = 16,               /* In float, before double takes over. */
+    SUM_BLOCK = 4 * SUM_ROWS     /* Of all columns, to stay in the cache. */
 };
 
-/* `n` outputs of a row; the two input rows begin at a and b. */
-static inline void pool_run(float *restrict out, const float *restrict a,
-                            const float *restrict b, size_t n, float floor)
+static inline size_t lesser(size_t a, size_t b)
 {
-    for (size_t j = 0; j < n; j++) {
-        float top = a[2 * j] > a[2 * j + 1] ? a[2 * j] : a[2 * j + 1];
-        float low = b[2 * j] > b[2 * j + 1] ? b[2 * j] : b[2 * j + 1];
-        float m = top > low ? top : low;
-        out[j] = m < floor ? floor : m;
+    return a < b ? a : b;
+}
+
+/* total[j] += the sum of column j, for SUM_COLUMNS of `stride`. */
+VEC_CLONES static void sum_columns(double *restrict total,
+                                   const float *restrict v, size_t rows,
+                                   size_t stride)
+{
+    for (size_t some; rows > 0; rows -= some) {
+        floats s[SUM_COLUMNS / SUM_LANES] = {0};
+        float sum[SUM_COLUMNS];
+        some = lesser(rows, SUM_ROWS);
+        for (size_t r = 0; r < some; r++, v += stride)
+#pragma GCC unroll 4
+            for (size_t k = 0; k < SUM_COLUMNS / SUM_LANES; k++)
+                s[k] += *(const floats *)(v + k * SUM_LANES);
+        memcpy(sum, s, sizeof sum);
+        for (size_t j = 0; j < SUM_COLUMNS; j++)
+            total[j] += (double)sum[j];
     }
 }
 
-/* What the gradient of `n` outputs of a row is worked out from, and to. */
-struct pool_back
+/* The same for n columns, less than SUM_COLUMNS. */
+VEC_CLONES static void sum_rest(double *restrict total, const float *restrict v,
+                                size_t rows, size_t stride, size_t n)
 {
-    const float *a, *b, *out, *d_out;
-    float *d_a, *d_b;
-};
+    for (size_t r = 0; r < rows; r++)
+        for (size_t j = 0; j < n; j++)
+            total[j] += (double)v[r * stride + j];
+}
 
-/* The gradient goes to the first of the four that is the maximum. */
-static inline void pool_run_back(const struct pool_back *p, size_t at, size_t n)
+static void sum_many(float *sum, const float *v, size_t rows, size_t cols)
 {
-    const float *restrict a = p->a + 2 * at, *restrict b = p->b + 2 * at;
-    const float *restrict out = p->out + at, *restrict d_out = p->d_out + at;
-    float *restrict d_a = p->d_a + 2 * at, *restrict d_b = p->d_b + 2 * at;
-    for (size_t j = 0; j < n; j++) {
-        float m = out[j], d = d_out[j];
-        bool a0 = a[2 * j] == m;
-        bool a1 = !a0 & (a[2 * j + 1] == m);
-        bool b0 = !(a0 | a1) & (b[2 * j] == m);
-        bool b1 = !(a0 | a1 | b0) & (b[2 * j + 1] == m);
-        d_a[2 * j] = a0 ? d : 0.0f;
-        d_a[2 * j + 1] = a1 ? d : 0.0f;
-        d_b[2 * j] = b0 ? d : 0.0f;
-        d_b[2 * j + 1] = b1 ? d : 0.0f;
+    for (size_t at = 0; at < cols; at += SUM_COLUMNS) {
+        size_t n = lesser(SUM_COLUMNS, cols - at);
+        double total[SUM_COLUMNS] = {0};
+        if (n == SUM_COLUMNS)
+            sum_columns(total, v + at, rows, cols);
+        else
+            sum_rest(total, v + at, rows, cols, n);
+        for (size_t j = 0; j < n; j++)
+            sum[at + j] = (float)total[j];
     }
 }
 
-/* Rows are short (14, 5), so a tail done one by one would cost most. Where
- * there is a full run at all the last one overlaps the one before it, and
- * writes some values twice. */
-VEC_CLONES static void pool_rows_forward(const struct layer *l, float *out,
-                                         const float *in, size_t rows)
+/* Few columns: so many rows are one that SUM_COLUMNS divides it. */
+static void sum_few(float *sum, const float *v, size_t rows, size_t cols)
 {
-    size_t w = l->out.w;
-    float floor = l->relu ? 0.0f : -__builtin_inff();
-    for (size_t r = 0; r < rows; r++, out += w, in += 4 * w) {
-        const float *b = in + 2 * w;
-        if (w < POOL_RUN) {
-            pool_run(out, in, b, w, floor);
-            continue;
-        }
-        for (size_t j = 0; j + POOL_RUN <= w; j += POOL_RUN)
-            pool_run(out + j, in + 2 * j, b + 2 * j, POOL_RUN, floor);
-        size_t j = w - POOL_RUN;
-        pool_run(out + j, in + 2 * j, b + 2 * j, POOL_RUN, floor);
+    double total[SUM_COLUMNS * SUM_COLUMNS / 2]; /* 16 KiB. */
+    size_t times = SUM_COLUMNS;
+    while (times % 2 == 0 && times / 2 * cols % SUM_COLUMNS == 0)
+        times /= 2;
+    size_t width = times * cols, tall = rows / times;
+    memset(total, 0, width * sizeof *total);
+    for (size_t r = 0; r < tall; r += SUM_BLOCK)
+        for (size_t at = 0; at < width; at += SUM_COLUMNS)
+            sum_columns(total + at, v + r * width + at,
+                        lesser(SUM_BLOCK, tall - r), width);
+    sum_rest(total, v + tall * width, 1, 0, rows % times * cols);
+    for (size_t j = 0; j < cols; j++) {
+        for (size_t i = 1; i < times; i++)
+            total[j] += total[i * cols + j];
+        sum[j] = (float)total[j];
     }
 }
 
-VEC_CLONES static void pool_rows_backward(const struct layer_pass *p, size_t w,
-                                          size_t rows)
+void layer_column_sums(float *sum, const float *v, size_t rows, size_t cols)
 {
-    for (size_t r = 0; r < rows; r++) {
-        struct pool_back b = {p->in + r * 4 * w,   p->in + (r * 4 + 2) * w,
-                              p->out + r * w,      p->d_out + r * w,
-                              p->d_in + r * 4 * w, p->d_in + (r * 4 + 2) * w};
-        if (w < POOL_RUN) {
-            pool_run_back(&b, 0, w);
-            continue;
-        }
-        for (size_t j = 0; j + POOL_RUN <= w; j += POOL_RUN)
-            pool_run_back(&b, j, POOL_RUN);
-        pool_run_back(&b, w - POOL_RUN, POOL_RUN);
-    }
+    if (cols <= SUM_COLUMNS / 2)
+        sum_few(sum, v, rows, cols);
+    else
+        sum_many(sum, v, rows, cols);
 }
 
-/* Heights are even, so pairs of rows never straddle two maps: the batch is one
- * long column of row pairs. */
-static size_t pool_rows(const struct layer *l, uint32_t n)
+/* Sixteen rows side by side: what is read are as many streams, what is written
+ * whole cache lines. */
+void layer_transpose(float *restrict to, const float *restrict from,
+                     size_t rows, size_t cols)
 {
-    assert(l->in.h == 2 * l->out.h && l->in.w == 2 * l->out.w);
-    return (size_t)l->out.c * n * l->out.h;
+    enum { SIDE = 16 };
+    size_t r = 0;
+    for (; r + SIDE <= rows; r += SIDE)
+        for (size_t c = 0; c < cols; c++)
+            for (size_t j = 0; j < SIDE; j++)
+                to[c * rows + r + j] = from[(r + j) * cols + c];
+    for (size_t c = 0; c < cols && r < rows; c++)
+        for (size_t j = r; j < rows; j++)
+            to[c * rows + j] = from[j * cols + c];
 }
 
-static void maxpool_forward(const struct layer *l, const struct layer_pass *p)
+VEC_CLONES static void add_to(float *restrict to, const float *restrict from,
+                              size_t n)
 {
-    pool_rows_forward(l, p->out, p->in, pool_rows(l, p->n));
+    for (size_t i = 0; i < n; i++)
+        to[i] += from[i];
 }
 
-static void maxpool_backward(const struct layer *l, const struct layer_pass *p)
+void layer_give(float *restrict to, const float *restrict from, size_t n,
+                bool add)
 {
-    if (p->d_in == NULL)
-        return;
-    size_t w = l->out.w, rows = pool_rows(l, p->n);
-    if (l->relu)
-        layer_relu_mask(p->d_out, p->out, rows * w);
-    pool_rows_backward(p, w, rows);
+    if (add)
+        add_to(to, from, n);
+    else
+        memcpy(to, from, n * sizeof *to);
 }
-
-const struct layer_op layer_maxpool = {
-    .name = "pool",
-    .maps_in = true,
-    .maps_out = true,
-    .params = no_params,
-    .scratch = no_scratch,
-    .forward = maxpool_forward,
-    .backward = maxpool_backward,
-};

@@ -1,10 +1,13 @@
 /* nn/loss.h -- softmax cross-entropy, and how often the largest logit is right.
  *
- *   loss of a sample   log(sum_j exp(z_j)) - z_label, with the largest z taken
- *                      out first, so that nothing overflows
- *   its gradient       (softmax(z) - onehot(label)) / n : of the mean loss
+ *   loss of a row   log(sum_j exp(z_j)) - sum_j t_j z_j, with the largest z
+ *                   taken out first, so that nothing overflows
+ *   targets t       onehot(label) * (1 - smoothing) + smoothing / n_classes
+ *                   (Szegedy et al. 2016, section 7)
+ *   its gradient    (softmax(z) - t) / n : of the mean loss
  *
- * A logit that is NaN gives a loss that is NaN and an answer that is wrong.
+ * Exponentials in float (nn/vec_math.h, within 2 ulp), sums in double. A logit
+ * that is NaN gives a loss that is NaN and an answer that is wrong.
  */
 #ifndef NN_LOSS_H
 #define NN_LOSS_H
@@ -14,15 +17,19 @@
 
 struct loss
 {
-    double sum;       /* Over the samples, not their mean. */
+    double sum;       /* Over the rows, not their mean; without smoothing's
+                       * part where smoothing is 0. */
     uint64_t n_right; /* Where the label is the first of the largest. */
 };
 
 struct loss_batch
 {
-    size_t n, n_classes;
-    const float *logits;   /* [n][n_classes] */
-    const uint8_t *labels; /* n, each < n_classes. */
+    size_t n, n_classes;    /* n rows. */
+    const float *logits;    /* [n][n_classes] */
+    const uint16_t *labels; /* n, each < n_classes. */
+    float smoothing;        /* In [0, 1). */
+    size_t n_mean;          /* Divisor of the gradient; 0: n. More than n where
+                             * these rows are a part of a batch. */
 };
 
 /* Loss of a batch; the gradient of its mean goes to d_logits, which may be

@@ -1,10 +1,12 @@
 /* nn/model_spec.h -- the text that names a model, parsed and printed.
  *
  *   spec = "logreg" | "lenet5" | "mlp:" size "-" size { "-" size }
+ *        | "vgg11" [ ":bn" ] | "resnet:" layers
+ *        | "lstm:" [ layers "x" ] width | "gpt:" [ layers "x" ] width
  *
  * Specs come from the command line and from the text of a run, which a peer
- * may have sent: nothing in them is trusted. Internal to nn/model.c, but for
- * model_spec(), which nn/model.h declares.
+ * may have sent: nothing in them is trusted. Internal to nn/model*.c, but for
+ * what nn/model.h declares.
  */
 #ifndef NN_MODEL_SPEC_H
 #define NN_MODEL_SPEC_H
@@ -15,12 +17,18 @@
 
 enum {
     MODEL_REFUSED = -EINVAL,
-    MODEL_SIZES_MAX = 32
+    MODEL_SIZES_MAX = 32,
+    MODEL_RESNET_MAX = 1202, /* Layers: the paper's deepest. */
+    MODEL_HEAD = 32          /* Channels of one head of attention. */
 };
 
-enum model_kind { MODEL_LOGREG, MODEL_MLP, MODEL_LENET5 };
+enum model_kind {
+    MODEL_LOGREG, MODEL_MLP, MODEL_LENET5, MODEL_VGG11, MODEL_RESNET,
+    MODEL_LSTM, MODEL_GPT, MODEL_KINDS
+};
 
-/* Widths of an mlp: input, hidden, output. n is 0 for other models. */
+/* What follows a name. mlp: the widths. vgg11: n is 1 with norms, else 0.
+ * resnet: layers. lstm, gpt: layers, width. */
 struct model_sizes
 {
     size_t n;

@@ -1,13 +1,25 @@
-/* nn/optimiser.h -- SGD with momentum, and the learning rate of a round.
+/* nn/optimiser.h -- SGD and Adam, and the learning rate of a round.
  *
  *   gradient = gradient * min(1, clip / |gradient|)       (clip > 0)
- *   g = gradient + weight_decay * x     (segments that decay: no biases)
- *   m = momentum * m + g                (PyTorch's form, dampening 0)
- *   x = x - lr * (nesterov ? g + momentum * m : m)
  *
- * The momentum m belongs to one peer: it is never averaged, and reset only by
- * DGC's factor masking. Its local gradient clipping is a clip of
- * X / sqrt(number of peers), X being what the sum of all gradients is held to.
+ *   sgd     g = gradient + decay * x
+ *           m = momentum * m + g            (PyTorch's form, dampening 0)
+ *           x = x - lr * (nesterov ? g + momentum * m : m)
+ *   adam    g = gradient + decay * x        (Kingma, Ba 2015, algorithm 1)
+ *           m = beta1 * m + (1 - beta1) * g;  v = beta2 * v + (1 - beta2) * g^2
+ *           x = x - lr * (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + eps)
+ *   adamw   the same with g = gradient, and before it x = x - lr * decay * x
+ *           (Loshchilov, Hutter 2019)
+ *
+ * decay is weight_decay in segments that decay: no biases, no norms. Segments
+ * that are not trained are running statistics: their "gradient" is (running -
+ * batch's), and x = x - 0.1 * gradient, whatever the learning rate; clipping
+ * leaves them out.
+ *
+ * m, v and the step number t belong to one peer: they are never averaged, and
+ * m is reset only by DGC's factor masking. Its local gradient clipping is a
+ * clip of X / sqrt(number of peers), X being what the sum of all gradients is
+ * held to.
  *
  * The learning rate is a function of the run's round, not of a peer's age, so
  * that a newcomer trains at the rate of the others. The first `warmup` rounds
@@ -33,10 +45,17 @@ struct schedule
     uint64_t rounds; /* Of the whole run. SCHEDULE_CONSTANT needs none. */
 };
 
+enum optimiser_kind { OPTIMISER_SGD, OPTIMISER_ADAM, OPTIMISER_ADAMW };
+
+#define OPTIMISER_ADAM_EPS 1e-8
+#define OPTIMISER_STATISTICS 0.1 /* PyTorch's momentum of a batch norm. */
+
 struct optimiser
 {
-    double momentum; /* In [0, 1). */
-    bool nesterov;
+    enum optimiser_kind kind;
+    double momentum; /* In [0, 1). Of Adam: beta1. */
+    double beta2;    /* Of Adam, in [0, 1). */
+    bool nesterov;   /* Of SGD. */
     double weight_decay;
     double clip; /* Longest gradient of one step; 0: any. */
 };
@@ -51,7 +70,10 @@ struct optimiser_step
     size_t n_segments;
     float *x;
     const float *grad;
-    float *m; /* Momentum, zeros before the first step. */
+    float *m;   /* Momentum, zeros before the first step. SGD without
+                 * momentum leaves it alone. */
+    float *v;   /* Of Adam: second moment, likewise; else NULL. */
+    uint64_t t; /* Of Adam: this is the t-th step, from 1. */
     double lr;
 };
 
@@ -63,7 +85,7 @@ void optimiser_clip(const struct optimiser *o, const struct segment *segments,
 /* m = 0 where sent is not. */
 void optimiser_forget(float *m, const float *sent, size_t n);
 
-/* One step. Segments that are not trained stay as they are. */
+/* One step, in one pass over memory. */
 void optimiser_step(const struct optimiser *o, const struct optimiser_step *s);
 
 #endif

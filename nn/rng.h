@@ -25,7 +25,8 @@ enum rng_purpose {
     RNG_GLYPHS,    /* The built-in data set. */
     RNG_PEER,      /* A node's own choices: jitter, whom to ask. */
     RNG_NETWORK,   /* The simulated network. */
-    RNG_TEST       /* Tests. */
+    RNG_TEST,      /* Tests. */
+    RNG_AUGMENT    /* What is done to a training image. */
 };
 
 struct rng

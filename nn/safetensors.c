@@ -10,8 +10,9 @@
 #include <string.h>
 
 enum {
-    LENGTH = 8,  /* Bytes of the header's length. */
-    DIMS_MAX = 8 /* Of a tensor, in a file. */
+    LENGTH = 8,   /* Bytes of the header's length. */
+    COUNTER = 8,  /* Bytes of a counter. */
+    DIMS_MAX = 8  /* Of a tensor, in a file. */
 };
 
 /* One tensor as the header describes it. */
@@ -21,6 +22,7 @@ struct tensor
     uint64_t begin, end; /* Bytes of the data. */
     uint32_t n_dims;
     uint64_t dims[DIMS_MAX];
+    bool counter; /* An int64 that is passed over. */
 };
 
 /* A header that has been checked: its tensors tile the data of the file. */
@@ -28,7 +30,7 @@ struct header
 {
     json_t *root;
     struct tensor *tensors; /* Ascending by `begin`. */
-    size_t n;
+    size_t n, n_counters;
     uint64_t n_bytes; /* Of the data. */
 };
 
@@ -37,6 +39,11 @@ static void header_close(struct header *h)
     json_decref(h->root);
     free(h->tensors);
     *h = (struct header){0};
+}
+
+static uint64_t float_bytes(const struct header *h)
+{
+    return h->n_bytes - h->n_counters * COUNTER;
 }
 
 static int no_memory(char error[DATA_ERROR_MAX], const char *path)
@@ -77,6 +84,16 @@ static int parse_shape(struct tensor *t, const json_t *shape, uint64_t *n_floats
     return 0;
 }
 
+/* How many batches a batch norm of PyTorch has seen: its state_dict has it, and
+ * nothing here needs it. */
+static bool is_counter(const char *name, const char *dtype, const json_t *shape)
+{
+    static const char last[] = "num_batches_tracked";
+    const char *dot = strrchr(name, '.');
+    return strcmp(dot ? dot + 1 : name, last) == 0 && strcmp(dtype, "I64") == 0
+           && json_is_array(shape) && json_array_size(shape) == 0;
+}
+
 /* {"dtype": "F32", "shape": [...], "data_offsets": [begin, end]} */
 static int parse_tensor(struct tensor *t, const char *name, const json_t *j,
                         const char *path, char error[DATA_ERROR_MAX])
@@ -85,11 +102,13 @@ static int parse_tensor(struct tensor *t, const char *name, const json_t *j,
     const char *dtype = json_string_value(json_object_get(j, "dtype"));
     if (!dtype)
         return file_error(error, path, "dtype of %.48s: found none, expected F32", name);
-    if (strcmp(dtype, "F32") != 0)
+    const json_t *shape = json_object_get(j, "shape");
+    t->counter = is_counter(name, dtype, shape);
+    if (strcmp(dtype, "F32") != 0 && !t->counter)
         return file_error(error, path, "dtype of %.48s: found %.16s, expected F32", name,
                           dtype);
     uint64_t n_floats = 0;
-    int rc = parse_shape(t, json_object_get(j, "shape"), &n_floats, path, error);
+    int rc = parse_shape(t, shape, &n_floats, path, error);
     if (rc < 0)
         return rc;
     const json_t *offsets = json_object_get(j, "data_offsets");
@@ -98,11 +117,12 @@ static int parse_tensor(struct tensor *t, const char *name, const json_t *j,
         return file_error(error, path,
                           "data_offsets of %.48s: expected [begin, end] with 0 <= begin "
                           "<= end", name);
-    if (t->end - t->begin != n_floats * sizeof(float))
+    uint64_t n_bytes = t->counter ? COUNTER : n_floats * sizeof(float);
+    if (t->end - t->begin != n_bytes)
         return file_error(error, path,
                           "data_offsets of %.48s: found %llu bytes, expected %llu for its "
                           "shape", name, (unsigned long long)(t->end - t->begin),
-                          (unsigned long long)(n_floats * sizeof(float)));
+                          (unsigned long long)n_bytes);
     return 0;
 }
 
@@ -175,6 +195,8 @@ static int parse_header(struct header *h, const char *path,
         if (rc < 0)
             return rc;
     }
+    for (size_t i = 0; i < h->n; i++)
+        h->n_counters += h->tensors[i].counter;
     return check_tiling(h, path, error);
 }
 
@@ -276,6 +298,8 @@ static int check_segments(const struct header *h, const struct segment *s, size_
 {
     for (size_t i = 0; i < h->n; i++) {
         const struct tensor *t = &h->tensors[i];
+        if (t->counter)
+            continue;
         const struct segment *to = find_segment(s, n, t->name);
         if (!to)
             return file_error(error, path,
@@ -284,8 +308,9 @@ static int check_segments(const struct header *h, const struct segment *s, size_
         if (rc < 0)
             return rc;
     }
-    if (h->n != n)
-        return file_error(error, path, "header: found %zu tensors, expected %zu", h->n, n);
+    size_t found = h->n - h->n_counters;
+    if (found != n)
+        return file_error(error, path, "header: found %zu tensors, expected %zu", found, n);
     return 0;
 }
 
@@ -301,17 +326,26 @@ static void from_wire(float *x, size_t n)
     }
 }
 
+/* Read one tensor's bytes to `dst`. */
+static int read_bytes(struct file *f, const struct tensor *t, void *dst,
+                      const char *path, char error[DATA_ERROR_MAX])
+{
+    size_t n_bytes = (size_t)(t->end - t->begin), got;
+    int rc = file_get(f, dst, n_bytes, &got, error);
+    if (rc == 0 && got < n_bytes)
+        return file_error(error, path, "data of %.48s: found %zu bytes, expected %zu",
+                          t->name, got, n_bytes);
+    return rc;
+}
+
 /* Read one tensor into its place. */
 static int read_tensor(struct file *f, const struct tensor *t, float *dst,
                        const char *path, char error[DATA_ERROR_MAX])
 {
-    size_t n_bytes = (size_t)(t->end - t->begin), got;
-    int rc = file_get(f, dst, n_bytes, &got, error);
+    size_t n_bytes = (size_t)(t->end - t->begin);
+    int rc = read_bytes(f, t, dst, path, error);
     if (rc < 0)
         return rc;
-    if (got < n_bytes)
-        return file_error(error, path, "data of %.48s: found %zu bytes, expected %zu",
-                          t->name, got, n_bytes);
     from_wire(dst, n_bytes / sizeof(float));
     if (!vec_finite(dst, n_bytes / sizeof(float)))
         return file_error(error, path,
@@ -332,11 +366,15 @@ int safetensors_read(const char *path, const struct segment *s, size_t n, float 
     float *y = rc == 0 ? malloc((size_t)h.n_bytes + 1) : NULL; /* As large as the model. */
     if (rc == 0 && !y)
         rc = no_memory(error, path);
-    for (size_t i = 0; i < h.n && rc == 0; i++)
-        rc = read_tensor(f, &h.tensors[i],
-                         y + find_segment(s, n, h.tensors[i].name)->offset, path, error);
+    for (size_t i = 0; i < h.n && rc == 0; i++) {
+        const struct tensor *t = &h.tensors[i];
+        uint8_t counter[COUNTER];
+        rc = t->counter ? read_bytes(f, t, counter, path, error)
+                        : read_tensor(f, t, y + find_segment(s, n, t->name)->offset, path,
+                                      error);
+    }
     if (rc == 0)
-        memcpy(x, y, (size_t)h.n_bytes);
+        memcpy(x, y, (size_t)float_bytes(&h));
     free(y);
     header_close(&h);
     file_close(f);
@@ -371,8 +409,8 @@ int safetensors_info(const char *path, struct safetensors_info *info,
     int rc = open_checked(&h, &f, path, error);
     if (rc < 0)
         return rc;
-    info->n_tensors = h.n;
-    info->n_floats = h.n_bytes / sizeof(float);
+    info->n_tensors = h.n - h.n_counters;
+    info->n_floats = float_bytes(&h) / sizeof(float);
     rc = copy_meta(info, json_object_get(h.root, "__metadata__"), path, error);
     if (rc < 0)
         safetensors_info_close(info);

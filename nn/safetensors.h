@@ -12,6 +12,8 @@
  * and changes nothing until all has been checked: sizes, JSON types, names,
  * dtype, shapes against the segment table, offsets that tile the data exactly,
  * finite values. Each failure leaves one sentence that begins with the path.
+ * Of a state_dict of PyTorch the batch norms' counters ("num_batches_tracked",
+ * one int64) are passed over.
  */
 #ifndef NN_SAFETENSORS_H
 #define NN_SAFETENSORS_H
@@ -49,7 +51,7 @@ safetensors_read(const char *path, const struct segment *s, size_t n, float *x,
 /* What can be told before the model is known. */
 struct safetensors_info
 {
-    size_t n_meta, n_tensors;
+    size_t n_meta, n_tensors;      /* Counters not counted. */
     uint64_t n_floats;             /* Of all tensors. */
     struct safetensors_meta *meta; /* n_meta pairs, owned by the struct. */
 };

@@ -1,6 +1,8 @@
 #include "nn/sgd_trainer.h"
 
 #include "nn/loss.h"
+#include "nn/rng.h"
+#include "nn/sgd_scratch.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -8,90 +10,94 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- scratch --- */
+/* --- passes --- */
 
-static float *floats(size_t n)
+/* Some samples of a set and what is done with them. */
+struct batch
 {
-    return aligned_alloc(64, (n * sizeof(float) + 63) / 64 * 64);
+    const struct dataset *set;
+    uint32_t n;
+    const uint32_t *index; /* Their numbers; NULL: `first` and on. */
+    size_t first;
+    const struct augment *augment;
+    uint64_t position;     /* Of the first in the peer's endless sequence. */
+    float smoothing;
+    size_t n_mean;         /* Rows that the gradient is a mean of. */
+};
+
+static size_t sample_of(const struct batch *b, uint32_t i)
+{
+    return b->index ? b->index[i] : b->first + i;
 }
 
-/* Without gradients a pass needs less, so more samples fit. */
-static uint32_t eval_batch(const struct model *m, uint32_t batch, size_t arena)
+/* Rows side by side in the set are there already; others are gathered. */
+static struct sparse_rows load_rows(struct sgd_part *p, const struct batch *b)
 {
-    uint32_t n = batch;
-    while (n < SGD_EVAL_BATCH_MAX && model_arena(m, n + 1, false) <= arena)
-        n++;
-    return n;
+    const struct dataset *set = b->set;
+    if (!b->index)
+        return (struct sparse_rows){set->start + b->first, set->column, set->entry};
+    p->start[0] = 0;
+    for (uint32_t i = 0; i < b->n; i++) {
+        size_t from = set->start[b->index[i]], at = p->start[i];
+        size_t n = set->start[b->index[i] + (size_t)1] - from;
+        memcpy(p->column + at, set->column + from, n * sizeof *p->column);
+        memcpy(p->value + at, set->entry + from, n * sizeof *p->value);
+        p->start[i + 1] = at + n;
+    }
+    return (struct sparse_rows){p->start, p->column, p->value};
 }
 
-int sgd_scratch_init(struct sgd_scratch *s, const struct model *m,
-                     uint32_t batch)
+/* Samples to the pass's input, changed as they should be; labels. */
+static void load(const struct sgd_config *c, struct sgd_part *p,
+                 struct model_pass *pass, const struct batch *b)
 {
-    assert(batch > 0);
-    memset(s, 0, sizeof *s);
-    s->n_params = m->n_params;
-    s->batch = batch;
-    s->n_arena = model_arena(m, batch, true);
-    s->eval_batch = eval_batch(m, batch, s->n_arena);
-    s->arena = floats(s->n_arena);
-    s->grad = floats(m->n_params);
-    s->sample = floats(shape_size(m->in));
-    s->index = malloc(s->eval_batch * sizeof *s->index);
-    s->label = malloc(s->eval_batch);
-    if (s->arena && s->grad && s->sample && s->index && s->label)
-        return 0;
-    sgd_scratch_close(s);
-    return -ENOMEM;
-}
-
-void sgd_scratch_close(struct sgd_scratch *s)
-{
-    free(s->arena);
-    free(s->grad);
-    free(s->sample);
-    free(s->index);
-    free(s->label);
-    memset(s, 0, sizeof *s);
-}
-
-/* --- steps --- */
-
-/* Samples index[0..n) of `set`, into the arena's input and label[]. */
-static void load(const struct sgd_config *c, const struct dataset *set,
-                 const struct model_pass *p)
-{
-    struct sgd_scratch *s = c->scratch;
-    for (uint32_t i = 0; i < p->n; i++) {
-        dataset_sample(set, s->index[i], s->sample);
-        model_input(c->model, p, i, s->sample);
-        s->label[i] = set->labels[s->index[i]];
+    if (c->model->sparse)
+        pass->rows = load_rows(p, b);
+    for (uint32_t i = 0; i < b->n; i++) {
+        size_t sample = sample_of(b, i);
+        dataset_labels(b->set, sample, p->label + (size_t)i * c->model->n_rows);
+        if (c->model->sparse)
+            continue;
+        uint64_t key = rng_key(c->seed, RNG_AUGMENT, c->shard ? c->shard->peer : 0,
+                               b->position + i);
+        augment_sample(b->augment, b->set, sample, key,
+                       model_input(c->model, pass, i));
     }
 }
 
-/* Forward pass and loss over the batch in index[]; with p->grad, gradient. */
-static struct loss batch_loss(const struct sgd_config *c,
-                              const struct dataset *set,
-                              const struct model_pass *p)
+/* One pass over a batch: its loss and, where the plan is for training, the
+ * gradient. */
+static struct loss run(const struct sgd_config *c, struct sgd_part *p,
+                       const struct model_plan *plan, const float *x,
+                       const struct batch *b)
 {
-    load(c, set, p);
-    float *logits = model_forward(c->model, p);
-    struct loss_batch b = {.n = p->n, .n_classes = c->model->n_classes,
-                           .logits = logits, .labels = c->scratch->label};
-    struct loss loss = loss_softmax(&b, p->grad != NULL ? logits : NULL);
-    if (p->grad != NULL)
-        model_backward(c->model, p, logits);
+    struct model_pass pass = {.n = b->n, .x = x, .grad = p->grad, .plan = plan,
+                              .arena = p->arena};
+    load(c, p, &pass, b);
+    float *logits = model_forward(c->model, &pass);
+    struct loss_batch l = {.n = (size_t)b->n * c->model->n_rows,
+                           .n_classes = c->model->n_classes,
+                           .logits = logits, .labels = p->label,
+                           .smoothing = b->smoothing, .n_mean = b->n_mean};
+    struct loss loss = loss_softmax(&l, plan->training ? logits : NULL);
+    if (plan->training)
+        model_backward(c->model, &pass, logits);
     return loss;
 }
 
-static void add_loss(struct trainer_report *r, struct loss loss, uint64_t n)
+/* The parts' losses, in order. */
+static void report_add(struct trainer_report *r, const struct sgd_scratch *s,
+                       uint64_t n_rows)
 {
-    r->loss += loss.sum;
-    r->accuracy += (double)loss.n_right;
-    r->n_samples += n;
+    for (uint32_t k = 0; k < s->threads; k++) {
+        r->loss += s->part[k].loss.sum;
+        r->accuracy += (double)s->part[k].loss.n_right;
+    }
+    r->n_samples += n_rows;
 }
 
 /* Sums to means. */
-static void finish(struct trainer_report *r)
+static void report_finish(struct trainer_report *r)
 {
     if (r->n_samples == 0)
         return;
@@ -99,10 +105,94 @@ static void finish(struct trainer_report *r)
     r->accuracy /= (double)r->n_samples;
 }
 
-static void trainer_init(void *self, float *x)
+/* --- training --- */
+
+/* One step, as its parts see it. */
+struct step
 {
-    struct sgd_trainer *t = self;
-    model_params(t->config.model, t->config.seed, x);
+    struct sgd_trainer *t;
+    uint64_t position; /* Of the batch. */
+    struct optimiser_step update;
+};
+
+/* Running statistics come as differences to a part's mean: what adds up to the
+ * batch's is each by its share. */
+static void weigh_statistics(const struct model *m, float *grad, float share)
+{
+    for (size_t i = 0; i < m->n_segments; i++) {
+        const struct segment *s = &m->segments[i];
+        for (size_t j = 0; !s->trained && j < s->n; j++)
+            grad[s->offset + j] *= share;
+    }
+}
+
+static void step_gradient(void *self, uint32_t k)
+{
+    const struct step *step = self;
+    const struct sgd_config *c = &step->t->config;
+    struct sgd_scratch *s = c->scratch;
+    struct sgd_part *p = &s->part[k];
+    size_t from = sgd_scratch_cut(c->batch, s->threads, k);
+    size_t to = sgd_scratch_cut(c->batch, s->threads, k + 1);
+    p->loss = (struct loss){0};
+    p->idle = from == to;
+    if (p->idle)
+        return;
+    struct batch b = {.set = c->train, .n = (uint32_t)(to - from),
+                      .index = s->index + from, .augment = &c->augment,
+                      .position = step->position + from,
+                      .smoothing = (float)c->label_smoothing,
+                      .n_mean = (size_t)c->batch * c->model->n_rows};
+    p->loss = run(c, p, &s->train, step->update.x, &b);
+    if (b.n < c->batch)
+        weigh_statistics(c->model, p->grad, (float)b.n / (float)c->batch);
+}
+
+/* The gradients' sum to part 0's, in one range, a few pages at a time. */
+static void step_add(void *self, uint32_t k)
+{
+    enum { CHUNK = 4096 };
+    const struct step *step = self;
+    struct sgd_scratch *s = step->t->config.scratch;
+    const struct sgd_part *p = &s->part[k];
+    for (size_t i = p->from; s->threads > 1 && i < p->to; i += CHUNK) {
+        size_t n = p->to - i < CHUNK ? p->to - i : CHUNK;
+        for (uint32_t j = 1; j < s->threads; j++)
+            if (!s->part[j].idle)
+                vec_axpy(s->part[0].grad + i, 1, s->part[j].grad + i, n);
+    }
+}
+
+static void step_update(void *self, uint32_t k)
+{
+    const struct step *step = self;
+    const struct sgd_config *c = &step->t->config;
+    struct optimiser_step update = step->update;
+    update.segments = c->scratch->part[k].segment;
+    update.n_segments = c->scratch->part[k].n_segments;
+    optimiser_step(&c->optimiser, &update);
+}
+
+static void step_add_update(void *self, uint32_t k)
+{
+    step_add(self, k);
+    step_update(self, k);
+}
+
+static void run_step(struct step *step)
+{
+    const struct sgd_config *c = &step->t->config;
+    struct sgd_scratch *s = c->scratch;
+    step->update.t = ++step->t->t;
+    team_run(s->team, step_gradient, step);
+    if (c->optimiser.clip > 0) { /* It must know the whole gradient. */
+        team_run(s->team, step_add, step);
+        optimiser_clip(&c->optimiser, c->model->segments, c->model->n_segments,
+                       s->part[0].grad);
+        team_run(s->team, step_update, step);
+    } else {
+        team_run(s->team, step_add_update, step);
+    }
 }
 
 static void trainer_steps(void *self, float *x, uint64_t round,
@@ -111,52 +201,34 @@ static void trainer_steps(void *self, float *x, uint64_t round,
     struct sgd_trainer *t = self;
     struct sgd_config *c = &t->config;
     struct sgd_scratch *s = c->scratch;
-    struct model_pass p = {.n = c->batch, .x = x, .grad = s->grad,
-                           .arena = s->arena, .n_arena = s->n_arena};
-    struct optimiser_step step = {.segments = c->model->segments,
-                                  .n_segments = c->model->n_segments,
-                                  .x = x,
-                                  .grad = s->grad,
-                                  .m = t->momentum,
-                                  .lr = schedule_lr(&c->schedule, round)};
+    struct step step = {.t = t,
+                        .update = {.x = x, .grad = s->part[0].grad,
+                                   .m = t->momentum, .v = t->second,
+                                   .lr = schedule_lr(&c->schedule, round)}};
     *report = (struct trainer_report){0};
     for (uint32_t i = 0; i < n_steps; i++) {
         shard_batch(c->shard, round, i, c->batch, s->index);
-        add_loss(report, batch_loss(c, c->train, &p), c->batch);
-        if (c->optimiser.clip > 0)
-            optimiser_clip(&c->optimiser, step.segments, step.n_segments,
-                           s->grad);
-        optimiser_step(&c->optimiser, &step);
+        step.position = (round * c->shard->local_steps + i) * c->batch;
+        run_step(&step);
+        report_add(report, s, (uint64_t)c->batch * c->model->n_rows);
     }
-    finish(report);
+    report_finish(report);
+}
+
+static void trainer_init(void *self, float *x)
+{
+    struct sgd_trainer *t = self;
+    const struct model *m = t->config.model;
+    if (t->config.init)
+        memcpy(x, t->config.init, m->n_params * sizeof *x);
+    else
+        model_params(m, t->config.seed, x);
 }
 
 static void trainer_sent(void *self, const float *sent)
 {
     struct sgd_trainer *t = self;
     optimiser_forget(t->momentum, sent, t->config.model->n_params);
-}
-
-static void trainer_evaluate(void *self, const float *x, uint64_t max_samples,
-                             struct trainer_report *report)
-{
-    struct sgd_trainer *t = self;
-    struct sgd_config *c = &t->config;
-    struct sgd_scratch *s = c->scratch;
-    size_t n = c->test->n;
-    if (max_samples != 0 && max_samples < n)
-        n = (size_t)max_samples;
-    *report = (struct trainer_report){0};
-    for (size_t at = 0; at < n; at += s->eval_batch) {
-        uint32_t batch = n - at < s->eval_batch ? (uint32_t)(n - at)
-                                                : s->eval_batch;
-        for (uint32_t i = 0; i < batch; i++)
-            s->index[i] = (uint32_t)at + i;
-        struct model_pass p = {.n = batch, .x = x, .arena = s->arena,
-                               .n_arena = s->n_arena};
-        add_loss(report, batch_loss(c, c->test, &p), batch);
-    }
-    finish(report);
 }
 
 static void trainer_members(void *self, const uint64_t *keys, size_t n,
@@ -166,21 +238,94 @@ static void trainer_members(void *self, const uint64_t *keys, size_t n,
     t->members_error = shard_members(t->config.shard, keys, n, own);
 }
 
+/* --- evaluation --- */
+
+struct evaluation
+{
+    const struct sgd_config *config;
+    const float *x;
+    size_t n;
+};
+
+static void evaluate_part(void *self, uint32_t k)
+{
+    static const struct augment as_it_is = {.crop = false};
+    const struct evaluation *e = self;
+    struct sgd_scratch *s = e->config->scratch;
+    struct sgd_part *p = &s->part[k];
+    size_t begin = sgd_scratch_cut(e->n, s->threads, k);
+    size_t end = sgd_scratch_cut(e->n, s->threads, k + 1);
+    p->loss = (struct loss){0};
+    for (size_t at = begin; at < end; at += s->eval.n) {
+        uint32_t n = end - at < s->eval.n ? (uint32_t)(end - at) : s->eval.n;
+        struct batch b = {.set = e->config->test, .n = n, .first = at,
+                          .augment = &as_it_is};
+        struct loss loss = run(e->config, p, &s->eval, e->x, &b);
+        p->loss.sum += loss.sum;
+        p->loss.n_right += loss.n_right;
+    }
+}
+
+static void trainer_evaluate(void *self, const float *x, uint64_t max_samples,
+                             struct trainer_report *report)
+{
+    struct sgd_trainer *t = self;
+    struct sgd_scratch *s = t->config.scratch;
+    size_t n = t->config.test->n;
+    if (max_samples != 0 && max_samples < n)
+        n = (size_t)max_samples;
+    struct evaluation e = {&t->config, x, n};
+    team_run(s->team, evaluate_part, &e);
+    *report = (struct trainer_report){0};
+    report_add(report, s, (uint64_t)n * t->config.model->n_rows);
+    report_finish(report);
+}
+
 /* --- the trainer --- */
+
+static const char *form_name(enum data_form form)
+{
+    switch (form) {
+    case DATA_IMAGES:
+        return "images";
+    case DATA_ROWS:
+        return "rows";
+    case DATA_SPARSE:
+        return "sparse rows";
+    case DATA_TEXT:
+        return "text";
+    }
+    assert(false);
+    return "";
+}
 
 static int check_shape(const struct model *m, const struct dataset *d,
                        char error[MODEL_ERROR_MAX])
 {
-    if (d->channels == m->in.c && d->height == m->in.h &&
-        d->width == m->in.w && d->n_classes == m->n_classes)
+    const struct data_shape *a = &m->data, *b = &d->shape;
+    if (a->form == b->form && a->channels == b->channels && a->height == b->height &&
+        a->width == b->width && a->n_classes == b->n_classes)
         return 0;
     snprintf(error, MODEL_ERROR_MAX,
-             "model \"%.80s\" is for %ux%ux%u inputs and %u classes, but the "
-             "data (%s) has %ux%ux%u and %u",
-             m->spec, (unsigned)m->in.c, (unsigned)m->in.h, (unsigned)m->in.w,
-             (unsigned)m->n_classes, d->kind, (unsigned)d->channels,
-             (unsigned)d->height, (unsigned)d->width, (unsigned)d->n_classes);
+             "model \"%.80s\" is for %s of %ux%ux%u and %u classes, but the data "
+             "(%.63s) are %s of %ux%ux%u and %u",
+             m->spec, form_name(a->form), (unsigned)a->channels,
+             (unsigned)a->height, (unsigned)a->width, (unsigned)a->n_classes,
+             d->kind, form_name(b->form), (unsigned)b->channels,
+             (unsigned)b->height, (unsigned)b->width, (unsigned)b->n_classes);
     return -EINVAL;
+}
+
+/* More threads than samples in a batch would have nothing to do. */
+static int open_scratch(struct sgd_trainer *t)
+{
+    struct sgd_config *c = &t->config;
+    uint32_t threads = c->threads == 0 ? 1 : c->threads;
+    int err = sgd_scratch_open(&t->own, c->model, c->batch,
+                               threads < c->batch ? threads : c->batch,
+                               c->train->longest);
+    c->scratch = t->own;
+    return err;
 }
 
 int sgd_trainer_init(struct sgd_trainer *t, const struct sgd_config *config,
@@ -193,16 +338,17 @@ int sgd_trainer_init(struct sgd_trainer *t, const struct sgd_config *config,
     if (check_shape(m, config->train, error) != 0 ||
         check_shape(m, config->test, error) != 0)
         return -EINVAL;
-    if (config->scratch == NULL) {
-        int err = sgd_scratch_init(&t->own, m, config->batch);
-        if (err)
-            return err;
-        t->config.scratch = &t->own;
-    }
-    assert(t->config.scratch->n_params == m->n_params);
-    assert(config->batch > 0 && t->config.scratch->batch >= config->batch);
+    assert(config->batch > 0);
+    int err = config->scratch ? 0 : open_scratch(t);
+    if (err)
+        return err;
+    const struct sgd_scratch *s = t->config.scratch;
+    assert(s->n_params == m->n_params && s->batch >= config->batch &&
+           (!m->sparse || s->longest >= config->train->longest));
+    bool adam = config->optimiser.kind != OPTIMISER_SGD;
     t->momentum = calloc(m->n_params, sizeof *t->momentum);
-    if (t->momentum == NULL) {
+    t->second = adam ? calloc(m->n_params, sizeof *t->second) : NULL;
+    if (!t->momentum || (adam && !t->second)) {
         sgd_trainer_close(t);
         return -ENOMEM;
     }
@@ -212,7 +358,8 @@ int sgd_trainer_init(struct sgd_trainer *t, const struct sgd_config *config,
 void sgd_trainer_close(struct sgd_trainer *t)
 {
     free(t->momentum);
-    sgd_scratch_close(&t->own);
+    free(t->second);
+    sgd_scratch_close(t->own);
     memset(t, 0, sizeof *t);
 }
 

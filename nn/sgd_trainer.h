@@ -1,4 +1,4 @@
-/* nn/sgd_trainer.h -- a trainer (nn/trainer.h): mini-batch SGD on a model.
+/* nn/sgd_trainer.h -- a trainer (nn/trainer.h): mini-batch training of a model.
  *
  *   shared by all trainers of a process     of one trainer
  *   model, data sets, scratch               momentum, shard
@@ -7,13 +7,20 @@
  * outlives it, so a simulator of a thousand peers has one scratch; trainers
  * that share one are called from one thread.
  *
- * A step: draw a batch (nn/shard.h), forward, loss, backward, clip, update. The
- * report's loss is the mean over the samples as they were seen: each batch at
- * the model of its step.
+ * A step: draw a batch (nn/shard.h), augment it (nn/augment.h), forward, loss,
+ * backward, clip, update. The report's loss is the mean over the rows (of a
+ * text: its bytes) as they were seen: each batch at the model of its step.
+ *
+ * With several threads (nn/team.h) a batch is shared out: each thread runs a
+ * contiguous part through an arena and a gradient of its own, and the parts are
+ * added in order. A batch norm sees its thread's part; running statistics move
+ * by all parts, each by its share. So the outcome is a function of the seed and
+ * the number of threads.
  */
 #ifndef NN_SGD_TRAINER_H
 #define NN_SGD_TRAINER_H
 
+#include "nn/augment.h"
 #include "nn/data.h"
 #include "nn/model.h"
 #include "nn/optimiser.h"
@@ -21,26 +28,20 @@
 #include "nn/trainer.h"
 
 enum {
-    SGD_EVAL_BATCH_MAX = 256
+    SGD_EVAL_BATCH_MAX = 256,
+    SGD_THREADS_MAX = 64
 };
 
-struct sgd_scratch
-{
-    float *arena;    /* Of a model pass. */
-    size_t n_arena;
-    float *grad;     /* n_params */
-    float *sample;   /* One sample, before it goes to its place. */
-    uint32_t *index; /* Of a batch's samples... */
-    uint8_t *label;  /* ... and their labels. */
-    size_t n_params; /* What it was made for. */
-    uint32_t batch, eval_batch;
-};
+struct sgd_scratch; /* Opaque. */
 
-/* Scratch for trainers of this model with batches of up to `batch`. An
- * evaluation takes the largest batch that fits in the same memory. 0 or
- * -ENOMEM. */
+/* Scratch for trainers of this model on data whose rows have at most `longest`
+ * entries (of sparse data; else 0), with batches of up to `batch`, on
+ * `threads` threads: at least 1, at most SGD_THREADS_MAX, and no more than
+ * `batch`. An evaluation takes the largest batch that fits in the same memory.
+ * 0, -ENOMEM or -EAGAIN (no threads). */
 __attribute__((warn_unused_result)) int
-sgd_scratch_init(struct sgd_scratch *s, const struct model *m, uint32_t batch);
+sgd_scratch_open(struct sgd_scratch **s, const struct model *m, uint32_t batch,
+                 uint32_t threads, size_t longest);
 void sgd_scratch_close(struct sgd_scratch *s);
 
 /* All that is borrowed must outlive the trainer. */
@@ -50,22 +51,30 @@ struct sgd_config
     const struct dataset *train, *test; /* Borrowed; of the model's shape. */
     struct shard *shard;                /* Borrowed; of `train`. */
     struct sgd_scratch *scratch;        /* Borrowed, or NULL: its own. */
-    uint64_t seed;                      /* The run's: the initial model. */
+    const float *init;                  /* Borrowed: the initial model; or NULL:
+                                         * model_params() of the seed. */
+    uint64_t seed;                      /* The run's. */
     uint32_t batch;
+    uint32_t threads;                   /* Of its own scratch; 0 is 1, more
+                                         * than `batch` is `batch`. */
     struct optimiser optimiser;
     struct schedule schedule;
+    struct augment augment;
+    double label_smoothing;             /* Of training, not of evaluation. */
 };
 
 struct sgd_trainer
 {
     struct sgd_config config;
-    float *momentum; /* n_params; part of a checkpoint. */
-    struct sgd_scratch own;
+    float *momentum; /* n_params; part of a checkpoint, as are ... */
+    float *second;   /* ... Adam's second moment (else NULL) ... */
+    uint64_t t;      /* ... and its number of steps. */
+    struct sgd_scratch *own;
     int members_error; /* Of the last members(): 0, or -ENOMEM. */
 };
 
 /* 0, or -EINVAL with a sentence (the data are not of the model's shape), or
- * -ENOMEM. */
+ * -ENOMEM or -EAGAIN. */
 __attribute__((warn_unused_result)) int
 sgd_trainer_init(struct sgd_trainer *t, const struct sgd_config *config,
                  char error[MODEL_ERROR_MAX]);

@@ -44,32 +44,6 @@ int shard_spec_parse(struct shard_spec *s, const char *text,
     return -EINVAL;
 }
 
-int shard_split_parse(struct shard_split *s, const char *text,
-                      char error[DATA_ERROR_MAX])
-{
-    static const char prefix[] = "dirichlet:";
-    *s = (struct shard_split){.fall = SHARD_IID};
-    if (strcmp(text, "iid") == 0)
-        return 0;
-    s->fall = SHARD_DIRICHLET;
-    if (strncmp(text, prefix, sizeof prefix - 1) == 0) {
-        const char *number = text + sizeof prefix - 1;
-        char *end = NULL;
-        /* Digits only: strtod would take "inf", hex and spaces, too. */
-        if (strspn(number, "0123456789.e-+") == strlen(number) &&
-            ((*number >= '0' && *number <= '9') || *number == '.'))
-            s->alpha = strtod(number, &end);
-        if (end && *end == '\0' && s->alpha >= SHARD_ALPHA_MIN &&
-            s->alpha <= SHARD_ALPHA_MAX)
-            return 0;
-    }
-    snprintf(error, DATA_ERROR_MAX,
-             "found \"%.60s\", expected iid or dirichlet:ALPHA with ALPHA from "
-             "%g to %g",
-             text, SHARD_ALPHA_MIN, SHARD_ALPHA_MAX);
-    return -EINVAL;
-}
-
 /* Make the shard `count` samples: those that `owner` owns, or all of the set.
  * On failure it is as it was. */
 static int take(struct shard *s, size_t count, const uint64_t *owner)
@@ -137,6 +111,33 @@ static int first_samples(struct shard *s)
     return -EINVAL;
 }
 
+/* Can the set be shared out like this? */
+static int check_split(const struct shard_config *c, const struct dataset *set,
+                       char error[DATA_ERROR_MAX])
+{
+    if (c->spec.mode == SHARD_OWN)
+        return 0;
+    if (shard_split_by_label(&c->split) && !set->labels) {
+        char text[SHARD_SPLIT_MAX];
+        shard_split_print(&c->split, text);
+        snprintf(error, DATA_ERROR_MAX,
+                 "found the split %s, expected iid or file: a text has no labels",
+                 text);
+        return -EINVAL;
+    }
+    if (c->spec.mode == SHARD_AUTO)
+        return 0;
+    bool by_file = c->split.fall == SHARD_FILE;
+    size_t n_files = set->file ? set->n_files : 1;
+    size_t most = by_file && n_files < set->n ? n_files : set->n;
+    if (c->spec.n_parts <= most)
+        return 0;
+    snprintf(error, DATA_ERROR_MAX,
+             "found %u parts, expected at most %zu, as there are %s",
+             c->spec.n_parts, most, by_file ? "files" : "samples");
+    return -EINVAL;
+}
+
 int shard_open(struct shard *s, const struct shard_config *config,
                const struct dataset *set, char error[DATA_ERROR_MAX])
 {
@@ -144,13 +145,10 @@ int shard_open(struct shard *s, const struct shard_config *config,
     *s = (struct shard){.spec = config->spec, .seed = config->seed,
                         .peer = config->peer, .local_steps = config->local_steps,
                         .n_set = set->n, .epoch = UINT64_MAX};
-    if (s->spec.mode == SHARD_PART && s->spec.n_parts > set->n) {
-        snprintf(error, DATA_ERROR_MAX,
-                 "found %u parts, expected at most %zu, as there are samples",
-                 s->spec.n_parts, set->n);
-        return -EINVAL;
-    }
-    int rc = open_owners(s, config, set);
+    int rc = check_split(config, set, error);
+    if (rc < 0)
+        return rc;
+    rc = open_owners(s, config, set);
     if (rc == 0)
         rc = first_samples(s);
     if (rc < 0) {

@@ -7,8 +7,7 @@
  *                  member's samples, and no others, find new owners, and a
  *                  newcomer takes its share, with nobody in charge
  *
- * How labels fall is part of the run: "iid", or "dirichlet:ALPHA", where each
- * class is shared out in Dirichlet(ALPHA) proportions.
+ * How samples fall to parts or members is part of the run: nn/shard_split.h.
  *
  *   sample -> owner    nn/shard_owners.h, one table for many shards
  *   owner  -> samples  struct shard: sample[0..count)
@@ -39,14 +38,11 @@ struct shard_spec
     uint32_t part, n_parts; /* SHARD_PART: part in 0..n_parts. */
 };
 
-/* Parse "i/n", "own" or "auto"; "iid" or "dirichlet:ALPHA". 0, or -EINVAL with
- * a sentence that says what was found and what was expected. */
+/* Parse "i/n", "own" or "auto". 0, or -EINVAL with a sentence that says what was
+ * found and what was expected. */
 __attribute__((warn_unused_result)) int
 shard_spec_parse(struct shard_spec *s, const char *text,
                  char error[DATA_ERROR_MAX]);
-__attribute__((warn_unused_result)) int
-shard_split_parse(struct shard_split *s, const char *text,
-                  char error[DATA_ERROR_MAX]);
 
 struct shard
 {
@@ -72,8 +68,9 @@ struct shard_config
 };
 
 /* Take a shard of `set`, which is borrowed until shard_close(). With `auto`
- * the peer is alone (and owns all) until shard_members() is called. 0, -EINVAL
- * (more parts than samples) with a sentence, or -ENOMEM. */
+ * the peer is alone (and owns all) until shard_members() is called. 0; -EINVAL
+ * with a sentence: more parts than samples or, split by file, than files, or a
+ * split by label of a text; or -ENOMEM. `own` heeds no split. */
 __attribute__((warn_unused_result)) int
 shard_open(struct shard *s, const struct shard_config *config,
            const struct dataset *set, char error[DATA_ERROR_MAX]);

@@ -3,17 +3,23 @@
  * Two ways to share a set out; a table holds the outcome of one at a time:
  *
  *   parts     sample -> 0..n_parts, fixed. iid: a random permutation cut into
- *             n equal pieces. Label-skewed: for each class, its samples in
- *             random order cut in Dirichlet(alpha) proportions (Hsu, Qi,
- *             Brown 2019), and a part left with nothing takes one sample.
+ *             n equal pieces. dirichlet: for each class, its samples in random
+ *             order cut in Dirichlet(alpha) proportions. label:K: the samples
+ *             class by class, in random order in each, cut into n K equal
+ *             pieces, which are dealt out at random. file: the files in random
+ *             order are dealt out in turn. A part left with nothing takes one
+ *             sample of another's.
  *   members   sample -> key of the live member whose cost(key, sample) is
  *             least (rendezvous hashing: Thaler, Ravishankar 1998). The cost
  *             hangs on that one member alone, so that a death moves only the
  *             dead member's samples and a newcomer takes only its own.
- *             Label-skewed: the cost is -log(uniform) / weight, and a
- *             member's weight for each class a Gamma(alpha) draw; the least
- *             of such costs falls on a member in proportion to its weight,
- *             and gamma draws in proportion are Dirichlet.
+ *             dirichlet: the cost is -log(uniform) / weight, and a member's
+ *             weight for each class a Gamma(alpha) draw; the least of such
+ *             costs falls on a member in proportion to its weight, and gamma
+ *             draws in proportion are Dirichlet. label:K: a member bids for K
+ *             classes that its key picks; what others bid is so high that it
+ *             counts only where nobody picked a class. file: one bid for all
+ *             samples of a file.
  *
  * Both are pure functions of (run seed, split, labels, parts or members): every
  * machine finds the same. Peers that live in one process (the simulator's)
@@ -24,22 +30,12 @@
 #define NN_SHARD_OWNERS_H
 
 #include "nn/data.h"
-
-#define SHARD_ALPHA_MIN 0.01
-#define SHARD_ALPHA_MAX 1000.0
-
-enum shard_fall { SHARD_IID, SHARD_DIRICHLET };
-
-struct shard_split
-{
-    enum shard_fall fall;
-    double alpha; /* SHARD_DIRICHLET: SHARD_ALPHA_MIN to SHARD_ALPHA_MAX. */
-};
+#include "nn/shard_split.h"
 
 struct shard_owners; /* Opaque. One thread at a time. */
 
-/* A table for `set`, which is borrowed until shard_owners_close(). 0 or
- * -ENOMEM. */
+/* A table for `set`, which is borrowed until shard_owners_close(); a split by
+ * label needs a set with labels. 0 or -ENOMEM. */
 __attribute__((warn_unused_result)) int
 shard_owners_open(struct shard_owners **o, const struct dataset *set,
                   const struct shard_split *split, uint64_t seed);

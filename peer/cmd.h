@@ -8,6 +8,7 @@
 #ifndef PEER_CMD_H
 #define PEER_CMD_H
 
+#include "nn/sgd_trainer.h"
 #include "peer/options.h"
 
 enum cmd_exit {
@@ -18,12 +19,16 @@ enum cmd_exit {
 };
 
 extern const struct option_row cmd_local_rows[], cmd_peer_rows[], cmd_sim_rows[],
-    cmd_status_rows[], cmd_drift_rows[], cmd_topology_rows[],
+    cmd_train_rows[], cmd_status_rows[], cmd_drift_rows[], cmd_topology_rows[],
     cmd_compressors_rows[], cmd_keygen_rows[], cmd_eval_rows[];
+
+/* The run keys of `hearsay train`. */
+extern const char *const cmd_train_keys[];
 
 int cmd_local(const struct options *o);
 int cmd_peer(const struct options *o);
 int cmd_sim(const struct options *o);
+int cmd_train(const struct options *o);
 int cmd_status(const struct options *o);
 int cmd_drift(const struct options *o);
 int cmd_topology(const struct options *o);
@@ -41,7 +46,8 @@ int cmd_fail(const struct options *o, int exit_code, const char *format, ...)
 int cmd_finish(const struct options *o);
 
 /* For struct options_world: "edges:FILE" of --topology becomes the edges that
- * the file lists. Also for a spec that is no run flag (key "topology"). */
+ * the file lists, and a path alone as --data gets its kind: "csv:PATH". Also
+ * for specs that are no run flags (keys "topology", "data"). */
 int cmd_expand(const char *key, const char *value, char out[RUN_VALUE_MAX],
                char error[OPTIONS_ERROR_MAX]);
 
@@ -60,6 +66,18 @@ int cmd_expand(const char *key, const char *value, char out[RUN_VALUE_MAX],
     {                                                                            \
         .name = "bootstrap", .kind = OPTION_TEXT, .arg = "HOST:PORT,...",        \
         .help = "peers to ask first; names are resolved to all their addresses"  \
+    }
+#define CMD_ROW_INIT                                                             \
+    {                                                                            \
+        .name = "init", .kind = OPTION_TEXT, .arg = "FILE",                      \
+        .help = "begin with this model.safetensors; every peer of a run needs "  \
+                "the same one"                                                   \
+    }
+#define CMD_ROW_THREADS                                                          \
+    {                                                                            \
+        .name = "threads", .kind = OPTION_UINT, .arg = "N", .fallback = "1",     \
+        .min = 1, .max = SGD_THREADS_MAX,                                        \
+        .help = "that share each batch; outcomes depend on their number"         \
     }
 #define CMD_ROW_OUT                                                              \
     {                                                                            \

@@ -1,8 +1,7 @@
 #include "peer/cmd_compressors.h"
 
-#include "nn/data.h"
-#include "nn/model.h"
 #include "peer/cmd.h"
+#include "peer/cmd_training.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -86,23 +85,17 @@ static int read_model(const struct options *o, struct model *model, char error[R
     static const char *const names[] = {"model", "data"};
     static struct run_flags flags;
     static struct run run;
-    struct shape in;
-    uint32_t n_classes;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (options_given(o, names[i]) && run_flags_set(&flags, names[i], options_text(o, names[i]), error))
             return CMD_USAGE;
     if (run_from_flags(&run, &flags, error))
         return CMD_USAGE;
-    if (data_shape(run.data, &in.c, &in.h, &in.w, &n_classes)) {
-        snprintf(error, RUN_ERROR_MAX, "--data: %.100s is no kind of data", run.data);
-        return CMD_USAGE;
-    }
-    return model_init(model, run.model, in, n_classes, error) ? CMD_USAGE : CMD_OK;
+    return cmd_training_model(model, &run, error) ? CMD_USAGE : CMD_OK;
 }
 
-static int read_vector(const struct options *o, struct cmd_compressors *t)
+/* t borrows what is in *model, where the options ask for one. */
+static int read_vector(const struct options *o, struct cmd_compressors *t, struct model *model)
 {
-    static struct model model;
     static struct segment tensor;
     char error[RUN_ERROR_MAX];
     bool by_model = options_given(o, "model") || options_given(o, "data");
@@ -116,13 +109,13 @@ static int read_vector(const struct options *o, struct cmd_compressors *t)
         t->n_segments = 1;
         return CMD_OK;
     }
-    int code = read_model(o, &model, error);
+    int code = read_model(o, model, error);
     if (code != CMD_OK)
         return cmd_fail(o, code, "%s", error);
-    t->model = model.spec;
-    t->segments = model.segments;
-    t->n_segments = model.n_segments;
-    t->n = model.n_params;
+    t->model = model->spec;
+    t->segments = model->segments;
+    t->n_segments = model->n_segments;
+    t->n = model->n_params;
     return CMD_OK;
 }
 
@@ -211,12 +204,13 @@ static int report(const struct options *o, struct cmd_compressors *t)
 int cmd_compressors(const struct options *o)
 {
     struct compress_info *infos = NULL;
+    struct model model = {.spec = ""};
     struct cmd_compressors t = {.seed = options_uint(o, "seed"),
                                 .neighbours = (uint32_t)options_uint(o, "neighbours"),
                                 .measured = options_flag(o, "measure") || options_given(o, "uplink")};
     int code = read_uplink(o, &t);
     if (code == CMD_OK)
-        code = read_vector(o, &t);
+        code = read_vector(o, &t, &model);
     if (code == CMD_OK)
         code = make_room(o, &t, &infos);
     if (code == CMD_OK)
@@ -225,5 +219,6 @@ int cmd_compressors(const struct options *o)
         code = report(o, &t);
     free(t.rows);
     free(infos);
+    model_close(&model);
     return code;
 }

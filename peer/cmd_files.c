@@ -82,22 +82,30 @@ int cmd_identity(const char *path, uint8_t seed[KEYFILE_BYTES],
     return err < 0 ? err : keyfile_read(path, seed, error);
 }
 
-int cmd_write_model(const char *path, const struct node *n, const char *name,
+int cmd_write_saved(const char *path, const struct cmd_saved *s,
                     char error[DATA_ERROR_MAX])
 {
     char round[24], text[WIRE_RUN_MAX + 1];
-    const struct segment *segments;
-    size_t n_segments, n_params;
+    snprintf(round, sizeof round, "%" PRIu64, s->round);
+    run_text(s->run, text);
+    const struct safetensors_meta meta[] = {{"run", text}, {"round", round}, {"name", s->name},
+                                            {"version", HEARSAY_VERSION}, {NULL, NULL}};
+    return safetensors_write(path, s->x, s->segments, s->n_segments, meta, error);
+}
+
+int cmd_write_model(const char *path, const struct node *n, const char *name,
+                    char error[DATA_ERROR_MAX])
+{
+    struct cmd_saved s = {.name = name};
     struct node_progress p;
-    const float *x = node_model(n, &segments, &n_segments, &n_params);
-    if (x == NULL)
+    size_t n_params;
+    s.x = node_model(n, &s.segments, &s.n_segments, &n_params);
+    if (s.x == NULL)
         return 0;
     node_progress(n, &p);
-    snprintf(round, sizeof round, "%" PRIu64, p.round);
-    run_text(node_run(n), text);
-    const struct safetensors_meta meta[] = {{"run", text}, {"round", round}, {"name", name},
-                                            {"version", HEARSAY_VERSION}, {NULL, NULL}};
-    return safetensors_write(path, x, segments, n_segments, meta, error);
+    s.round = p.round;
+    s.run = node_run(n);
+    return cmd_write_saved(path, &s, error);
 }
 
 int cmd_write_json(const char *path, const json_t *object)

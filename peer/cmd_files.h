@@ -24,9 +24,24 @@ __attribute__((warn_unused_result)) int
 cmd_identity(const char *path, uint8_t seed[KEYFILE_BYTES],
              char error[KEYFILE_ERROR_MAX]);
 
-/* Write a node's model as safetensors, with the metadata "run" (its canonical
- * text), "round", "name" and "version". Nothing is written while it has none.
- * 0, or a negative errno with a sentence. */
+/* A model on its way to a file. */
+struct cmd_saved
+{
+    const float *x;
+    const struct segment *segments;
+    size_t n_segments;
+    const struct run *run;
+    uint64_t round; /* That it has seen. */
+    const char *name;
+};
+
+/* Write a model as safetensors, with the metadata "run" (its canonical text),
+ * "round", "name" and "version". 0, or a negative errno with a sentence. */
+__attribute__((warn_unused_result)) int
+cmd_write_saved(const char *path, const struct cmd_saved *s,
+                char error[DATA_ERROR_MAX]);
+
+/* The same of a node's model. Nothing is written while it has none. */
 __attribute__((warn_unused_result)) int
 cmd_write_model(const char *path, const struct node *n, const char *name,
                 char error[DATA_ERROR_MAX]);

@@ -38,6 +38,7 @@ const struct option_row cmd_local_rows[] = {
      .help = "part i of N for peer i, or shared out among the living"},
     {.name = "epochs", .kind = OPTION_REAL, .arg = "X", .fallback = "10", .min = 1e-6, .max = 1e6,
      .help = "passes of all peers together over the data, where --rounds is not given"},
+    CMD_ROW_INIT,
     {.name = "out", .kind = OPTION_TEXT, .arg = "DIR",
      .help = "directory for models and metrics, peer-0/ and so on; default: a fresh temporary one, which is kept"},
     {.name = "evaluate-every", .kind = OPTION_UINT, .arg = "N", .fallback = "0", .min = 0, .max = 1e9,
@@ -62,6 +63,7 @@ struct local
     uv_signal_t on_int, on_term, on_hup;
     struct cmd_local_result result;
     struct cmd_progress progress;
+    struct cmd_progress_reading reading;
     uint64_t begin_ns;
     uint32_t n_ended;
     bool interrupted, failed, bad_input, begun;
@@ -187,6 +189,8 @@ static void make_args(struct args *a, const struct local *l, uint32_t i)
         add(a, "--shard=auto");
     if (options_given(l->o, "data"))
         add(a, "--data=%s", options_text(l->o, "data"));
+    if (options_given(l->o, "init"))
+        add(a, "--init=%s", options_text(l->o, "init"));
     for (uint32_t k = 0; run_keys[k].name; k++) {
         if (l->flags.value[k][0] && strcmp(run_keys[k].name, "data") != 0)
             add(a, "--%s=%s", run_keys[k].name, l->flags.value[k]);
@@ -265,8 +269,11 @@ static int check(struct local *l)
     if (strcmp(options_text(l->o, "shard"), "split") == 0)
         snprintf(shard, sizeof shard, "1/%u", (unsigned)l->n);
     int err = cmd_training_init(&l->training, data, shard, "peer-0", error);
+    l->reading.out = stderr;
+    l->training.reading = &l->reading;
+    l->training.init_path = options_text(l->o, "init");
     if (err == 0)
-        err = cmd_training_fix_rounds(&l->training, &filled, options_real(l->o, "epochs"), run, error);
+        err = cmd_training_fix(&l->training, &filled, options_real(l->o, "epochs"), run, error);
     if (err == 0 && data)
         err = cmd_training_data(&l->training, run->data, run->seed, error);
     if (err == 0)

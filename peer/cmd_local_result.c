@@ -32,6 +32,7 @@ void cmd_local_result_close(struct cmd_local_result *r)
 {
     for (uint32_t i = 0; i < r->n && r->summary; i++)
         json_decref(r->summary[i]);
+    model_close(&r->model);
     free(r->name);
     free(r->row);
     free(r->exit_code);

@@ -28,6 +28,8 @@ const struct option_row cmd_peer_rows[] = {
     CMD_ROW_KEY,
     {.name = "shard", .kind = OPTION_TEXT, .arg = "i/n|own|auto", .fallback = "auto",
      .help = "which samples are this peer's: part i of n, all of a private set, or shared out among the living"},
+    CMD_ROW_INIT,
+    CMD_ROW_THREADS,
     {.name = "epochs", .kind = OPTION_REAL, .arg = "X", .fallback = "10", .min = 1e-6, .max = 1e6,
      .help = "passes of all peers together over the data, where --rounds is not given"},
     {.name = "name", .kind = OPTION_TEXT, .arg = "NAME",
@@ -68,6 +70,7 @@ struct peer
     struct members_crypto crypto;
     struct uv_driver_config config;
     struct cmd_training training;
+    struct cmd_progress_reading reading;
     struct cmd_report report;
 };
 
@@ -180,16 +183,22 @@ static int take_run(struct peer *p)
     const char *data = options_given(p->o, "data") ? options_text(p->o, "data") : NULL;
     if (cmd_training_init(&p->training, data, options_text(p->o, "shard"), p->name, error) < 0)
         return cmd_fail(p->o, CMD_USAGE, "%s", error);
+    p->training.init_path = options_text(p->o, "init");
+    p->training.threads = (uint32_t)options_uint(p->o, "threads");
+    p->reading.out = stderr;
+    p->training.reading = p->report.notes_as_json ? NULL : &p->reading;
     c->flags = p->o->run;
     c->found = run_flags_any(&c->flags) || epochs || p->bootstrap.n == 0;
     if (!c->found)
         return CMD_OK;
     struct run_flags filled = c->flags;
-    if (cmd_training_fix_rounds(&p->training, &filled, options_real(p->o, "epochs"), &c->run, error) < 0)
-        return cmd_fail(p->o, CMD_USAGE, "%s", error);
-    if (epochs) /* A default binds nobody; what was asked for does. */
-        c->flags = filled;
-    return CMD_OK;
+    int err = cmd_training_fix(&p->training, &filled, options_real(p->o, "epochs"), &c->run, error);
+    if (err == 0 && epochs) { /* A default binds nobody; what was asked for does. */
+        char rounds[24];
+        snprintf(rounds, sizeof rounds, "%llu", (unsigned long long)c->run.rounds);
+        err = run_flags_set(&c->flags, "rounds", rounds, error);
+    }
+    return err < 0 ? cmd_fail(p->o, CMD_USAGE, "%s", error) : CMD_OK;
 }
 
 static int configure(struct peer *p)

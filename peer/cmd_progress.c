@@ -1,5 +1,7 @@
 #include "peer/cmd_progress.h"
 
+#include "nn/rng.h"
+
 #include <math.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -9,7 +11,9 @@
 enum {
     DRAW_MS = 100,
     SAY_MS = 5000,
-    BAR = 30
+    BAR = 30,
+    LARGE_FILE = 32 << 20, /* Bytes: reading it takes a while. */
+    PATH_SHOWN = 60        /* Of a path on the terminal, its end. */
 };
 
 const char *cmd_progress_percent(char out[CMD_PROGRESS_TEXT], double x)
@@ -146,4 +150,43 @@ void cmd_progress_show(struct cmd_progress *p, const struct cmd_progress_row *ro
 void cmd_progress_break(struct cmd_progress *p)
 {
     p->n_lines = 0;
+}
+
+void cmd_progress_read_end(struct cmd_progress_reading *r)
+{
+    if (r->drawn)
+        fputs("\r\033[K", r->out);
+    r->drawn = false;
+}
+
+/* Not twice for the same file. */
+static void say_reading(struct cmd_progress_reading *r, const char *path, uint64_t total)
+{
+    char size[CMD_PROGRESS_TEXT];
+    uint64_t hash = rng_hash(path, strlen(path));
+    if (total < LARGE_FILE || (hash == r->said_path && total == r->said_size))
+        return;
+    r->said_path = hash;
+    r->said_size = total;
+    fprintf(r->out, "reading %s (%s)\n", path, cmd_progress_bytes(size, total));
+}
+
+void cmd_progress_read(void *self, const char *path, uint64_t done, uint64_t total)
+{
+    struct cmd_progress_reading *r = self;
+    char size[CMD_PROGRESS_TEXT];
+    uint64_t now = uv_hrtime();
+    size_t n = strlen(path);
+    if (!isatty(fileno(r->out))) {
+        say_reading(r, path, total);
+        return;
+    }
+    if (r->drawn && now - r->drawn_ns < DRAW_MS * UINT64_C(1000000))
+        return;
+    r->drawn_ns = now;
+    r->drawn = true;
+    fprintf(r->out, "\r\033[Kreading %s%s  %s  %.0f %%", n > PATH_SHOWN ? "..." : "",
+            n > PATH_SHOWN ? path + n - PATH_SHOWN : path, cmd_progress_bytes(size, total),
+            total > 0 ? 100 * (double)done / (double)total : 100.0);
+    fflush(r->out);
 }

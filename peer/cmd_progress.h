@@ -1,10 +1,15 @@
-/* peer/cmd_progress.h -- many peers' progress for people: a live table, or plain lines.
+/* peer/cmd_progress.h -- progress for people: a live table, or plain lines.
  *
  *   [==========>             ]  42 %  168/400 rounds  11.2 s      on a terminal:
  *   peer-0  training  168/400  loss 0.4123  ...                   redrawn in place
  *
  *   training 168/400  loss 0.41 .. 0.47  drift 1.2e-02  ...       elsewhere:
  *                                                                 every few seconds
+ *
+ * and while data are read:
+ *
+ *   reading DIR/train.gz  9.91 MB  42 %       on a terminal, redrawn; elsewhere
+ *   reading DIR/train.gz (412.50 MB)          once for each large file
  */
 #ifndef PEER_CMD_PROGRESS_H
 #define PEER_CMD_PROGRESS_H
@@ -36,6 +41,21 @@ void cmd_progress_show(struct cmd_progress *p, const struct cmd_progress_row *ro
                        uint32_t n, double seconds, bool force);
 /* Before other text goes to the same place: leaves the table standing. */
 void cmd_progress_break(struct cmd_progress *p);
+
+/* The same while data are read. Start with zeros but for `out`. */
+struct cmd_progress_reading
+{
+    FILE *out;
+    bool drawn;         /* A line on the terminal is to be wiped. */
+    uint64_t drawn_ns;
+    uint64_t said_size; /* Of the file that was named last, and a hash ... */
+    uint64_t said_path; /* ... of its path. */
+};
+
+/* struct data_request's progress; `self` is the struct. */
+void cmd_progress_read(void *self, const char *path, uint64_t done, uint64_t total);
+/* All is read: wipe the line. */
+void cmd_progress_read_end(struct cmd_progress_reading *r);
 
 /* "93.41 %", "12.3 MB", "0.0123"; "-" where not finite. */
 enum { CMD_PROGRESS_TEXT = 24 };

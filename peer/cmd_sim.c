@@ -33,6 +33,7 @@ const struct option_row cmd_sim_rows[] = {
      .help = "part i of N for peer i, or shared out among the living"},
     {.name = "epochs", .kind = OPTION_REAL, .arg = "X", .fallback = "10", .min = 1e-6, .max = 1e6,
      .help = "passes of all peers together over the data, where --rounds is not given"},
+    CMD_ROW_INIT,
     {.name = "out", .kind = OPTION_TEXT, .arg = "DIR",
      .help = "directory for models and metrics, peer-0/ and so on; default: none are written"},
     {.name = "evaluate-every", .kind = OPTION_UINT, .arg = "N", .fallback = "0", .min = 0, .max = 1e9,
@@ -68,6 +69,7 @@ struct simulation
     struct cmd_training *peers; /* [0] reads the data; the others share. */
     struct sim_peer_files *files;
     struct sim_world *world;
+    struct cmd_progress_reading reading;
     struct timespec begin;
     uint64_t said; /* Round of the last line of progress. */
     bool failed;
@@ -264,7 +266,10 @@ static int open_peers(struct simulation *s, struct run *run)
         if (i > 0)
             cmd_training_share(&s->peers[i], &s->peers[0]);
     }
-    int err = cmd_training_fix_rounds(&s->peers[0], &flags, options_real(s->o, "epochs"), run, error);
+    s->reading.out = stderr;
+    s->peers[0].reading = &s->reading;
+    s->peers[0].init_path = options_text(s->o, "init");
+    int err = cmd_training_fix(&s->peers[0], &flags, options_real(s->o, "epochs"), run, error);
     if (err == 0) /* Bad data are bad input, whether or not they gave the rounds. */
         err = cmd_training_data(&s->peers[0], run->data, run->seed, error);
     return err < 0 ? cmd_fail(s->o, CMD_USAGE, "%s", error) : CMD_OK;

@@ -1,8 +1,7 @@
 /* peer/cmd_topology.c -- `hearsay topology SPEC`: a graph in figures. */
 #include "compress/compress.h"
-#include "nn/data.h"
-#include "nn/model.h"
 #include "peer/cmd.h"
+#include "peer/cmd_training.h"
 #include "topology/topology.h"
 
 #include <errno.h>
@@ -100,23 +99,18 @@ static int read_run(const struct options *o, struct run *run, char error[RUN_ERR
 /* Bytes of one delta of the run's model. */
 static int measure_message(struct figures *f, char error[RUN_ERROR_MAX])
 {
-    static struct model model;
-    struct shape in;
-    uint32_t n_classes;
-    if (data_shape(f->run.data, &in.c, &in.h, &in.w, &n_classes)) {
-        snprintf(error, RUN_ERROR_MAX, "--data: %.100s is no kind of data", f->run.data);
-        return CMD_USAGE;
-    }
-    if (model_init(&model, f->run.model, in, n_classes, error))
+    struct model model;
+    if (cmd_training_model(&model, &f->run, error))
         return CMD_USAGE;
     struct compress *c;
     int r = compress_open(&c, f->run.compress,
                           model.segments, model.n_segments);
+    f->n_params = model.n_params;
+    model_close(&model);
     if (r) {
         snprintf(error, RUN_ERROR_MAX, "--compress: %s: %.200s", strerror(-r), f->run.compress);
         return CMD_FAILED;
     }
-    f->n_params = model.n_params;
     f->message_bytes = compress_nominal(c);
     f->has_bytes = true;
     compress_close(c);

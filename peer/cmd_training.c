@@ -1,11 +1,14 @@
 #include "peer/cmd_training.h"
 
 #include "nn/rng.h"
+#include "nn/safetensors.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <math.h>
+#include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { ROUNDS_MAX = 1000000000 };
@@ -23,26 +26,46 @@ int cmd_training_init(struct cmd_training *t, const char *data_spec,
     return err;
 }
 
-int cmd_training_data(struct cmd_training *t, const char *kind, uint64_t seed,
-                      char error[RUN_ERROR_MAX])
+/* Is --data there, and of the run's kind as far as can be told unread? */
+static int check_kind(const struct cmd_training *t, const char *kind, char error[RUN_ERROR_MAX])
 {
     char why[DATA_ERROR_MAX], given[DATA_KIND_MAX];
-    const char *spec = t->data_spec ? t->data_spec : kind;
-    int err = data_kind(spec, given, why);
+    if (t->data_spec == NULL && strcmp(kind, "glyphs") != 0) {
+        snprintf(error, RUN_ERROR_MAX, "--data is missing: the run's data set is '%s'", kind);
+        return -EINVAL;
+    }
+    int err = t->data_spec != NULL ? data_kind(t->data_spec, given, why) : 0;
     if (err < 0) {
         snprintf(error, RUN_ERROR_MAX, "--data: %.300s", why);
         return err;
     }
-    if (strcmp(given, kind) != 0) {
-        snprintf(error, RUN_ERROR_MAX, "--data: found '%s', but the run's data set is '%s'", given, kind);
-        return -EINVAL;
-    }
-    if (t->has_data && (t->seed == seed || strcmp(kind, "glyphs") != 0))
+    if (t->data_spec == NULL || data_kind_agrees(given, kind))
+        return 0;
+    snprintf(error, RUN_ERROR_MAX, "--data: found '%s', but the run's data set is '%s'", given, kind);
+    return -EINVAL;
+}
+
+int cmd_training_data(struct cmd_training *t, const char *kind, uint64_t seed,
+                      char error[RUN_ERROR_MAX])
+{
+    char why[DATA_ERROR_MAX];
+    int err = check_kind(t, kind, error);
+    if (err < 0)
+        return err;
+    if (t->has_data && data_kind_agrees(t->data.train.kind, kind)
+        && (t->seed == seed || strcmp(kind, "glyphs") != 0))
         return 0;
     if (t->has_data)
         data_close(&t->data);
     t->has_data = false;
-    err = data_open(&t->data, spec, seed, why);
+    struct data_request request = {.spec = t->data_spec != NULL ? t->data_spec : kind,
+                                   .kind = data_kind_fixed(kind) ? kind : NULL,
+                                   .seed = seed,
+                                   .progress = t->reading != NULL ? cmd_progress_read : NULL,
+                                   .self = t->reading};
+    err = data_open(&t->data, &request, why);
+    if (t->reading != NULL)
+        cmd_progress_read_end(t->reading);
     if (err < 0) {
         snprintf(error, RUN_ERROR_MAX, "--data: %.300s", why);
         return err;
@@ -69,21 +92,117 @@ uint64_t cmd_training_rounds(const struct cmd_training *t,
     return rounds < ROUNDS_MAX ? (uint64_t)rounds : ROUNDS_MAX;
 }
 
-int cmd_training_fix_rounds(struct cmd_training *t, struct run_flags *flags,
-                            double epochs, struct run *run,
-                            char error[RUN_ERROR_MAX])
+int cmd_training_model(struct model *m, const struct run *run, char error[RUN_ERROR_MAX])
+{
+    char why[MODEL_ERROR_MAX];
+    struct data_shape shape;
+    if (!data_kind_fixed(run->data)) {
+        snprintf(error, RUN_ERROR_MAX,
+                 "--data: '%.63s' leaves the shape open, expected a fixed kind, such as mnist, "
+                 "libsvm/123x2/pm, csv/64x10/0 or idx/1x28x28/10", run->data);
+        return -EINVAL;
+    }
+    int err = data_shape(run->data, &shape);
+    assert(err == 0);
+    err = model_init(m, run->model, run->norm, &shape, why);
+    if (err < 0)
+        snprintf(error, RUN_ERROR_MAX, "--model: %.300s", err == -ENOMEM ? "out of memory" : why);
+    return err;
+}
+
+static int out_of_memory(const char *what, char error[RUN_ERROR_MAX])
+{
+    snprintf(error, RUN_ERROR_MAX, "out of memory for %s", what);
+    return -ENOMEM;
+}
+
+/* ---- The initial model's file. ---- */
+
+/* Read it into *x, which the caller frees, and write the run's text for it. */
+static int read_init(const struct cmd_training *t, const struct model *m, float **x,
+                     char text[RUN_INIT_MAX], char error[RUN_ERROR_MAX])
+{
+    char why[DATA_ERROR_MAX];
+    *x = calloc(m->n_params, sizeof **x);
+    if (*x == NULL)
+        return out_of_memory("the initial model", error);
+    int err = safetensors_read(t->init_path, m->segments, m->n_segments, *x, why);
+    if (err < 0) {
+        free(*x);
+        *x = NULL;
+        snprintf(error, RUN_ERROR_MAX, "--init: %.300s", why);
+        return err;
+    }
+    snprintf(text, RUN_INIT_MAX, "%016" PRIx64, vec_hash(*x, m->n_params));
+    return 0;
+}
+
+/* The run's initial model must be the one we were given. */
+static int take_init(struct cmd_training *t, const struct run *run, char error[RUN_ERROR_MAX])
+{
+    char text[RUN_INIT_MAX];
+    bool wanted = strcmp(run->init, "none") != 0;
+    if (t->init_path == NULL && !wanted)
+        return 0;
+    if (t->init_path == NULL) {
+        snprintf(error, RUN_ERROR_MAX,
+                 "--init is missing: the run begins with the model of a file (init=%s), which "
+                 "every peer needs", run->init);
+        return -EINVAL;
+    }
+    int err = read_init(t, &t->model, &t->init, text, error);
+    if (err < 0)
+        return err;
+    if (strcmp(text, run->init) != 0) {
+        snprintf(error, RUN_ERROR_MAX, "--init %.160s: found the model %s, but the run begins with %s%s",
+                 t->init_path, text, wanted ? "" : "no file: init=", run->init);
+        return -EINVAL;
+    }
+    return 0;
+}
+
+/* ---- Runs that files fix. ---- */
+
+static int set_and_fill(struct run_flags *flags, const char *name, const char *value,
+                        struct run *run, char error[RUN_ERROR_MAX])
+{
+    int err = run_flags_set(flags, name, value, error);
+    return err < 0 ? err : run_from_flags(run, flags, error);
+}
+
+static int fix_init(struct cmd_training *t, struct run_flags *flags, struct run *run,
+                    char error[RUN_ERROR_MAX])
+{
+    char text[RUN_INIT_MAX];
+    struct model m;
+    float *x = NULL;
+    int err = cmd_training_model(&m, run, error);
+    if (err < 0)
+        return err;
+    err = read_init(t, &m, &x, text, error);
+    free(x);
+    model_close(&m);
+    return err < 0 ? err : set_and_fill(flags, "init", text, run, error);
+}
+
+int cmd_training_fix(struct cmd_training *t, struct run_flags *flags,
+                     double epochs, struct run *run, char error[RUN_ERROR_MAX])
 {
     char text[24];
     int err = run_from_flags(run, flags, error);
-    if (err < 0 || run->rounds > 0)
-        return err;
-    err = cmd_training_data(t, run->data, run->seed, error);
-    if (err < 0)
-        return err;
-    snprintf(text, sizeof text, "%llu", (unsigned long long)cmd_training_rounds(t, run, epochs));
-    err = run_flags_set(flags, "rounds", text, error);
-    return err < 0 ? err : run_from_flags(run, flags, error);
+    bool open = err == 0 && !data_kind_fixed(run->data);
+    if (err == 0 && (open || run->rounds == 0))
+        err = cmd_training_data(t, run->data, run->seed, error);
+    if (err == 0 && open)
+        err = set_and_fill(flags, "data", t->data.train.kind, run, error);
+    if (err == 0 && run->rounds == 0) {
+        snprintf(text, sizeof text, "%" PRIu64, cmd_training_rounds(t, run, epochs));
+        err = set_and_fill(flags, "rounds", text, run, error);
+    }
+    return err == 0 && t->init_path != NULL ? fix_init(t, flags, run, error) : err;
 }
+
+/* ---- The trainer. ---- */
 
 static void close_trainer(struct cmd_training *t)
 {
@@ -110,10 +229,14 @@ static struct sgd_config sgd_config(struct cmd_training *t, const struct run *ru
         .train = &of->data.train,
         .test = &of->data.test,
         .shard = &t->shard,
-        .scratch = of->has_scratch ? &of->scratch : NULL,
+        .scratch = of->scratch,
+        .init = of->init,
         .seed = run->seed,
         .batch = run->batch,
-        .optimiser = {.momentum = run->momentum,
+        .threads = t->threads,
+        .optimiser = {.kind = run->optimiser,
+                      .momentum = run->momentum,
+                      .beta2 = run->beta2,
                       .nesterov = run->nesterov,
                       .weight_decay = run->weight_decay,
                       .clip = run->clip / sqrt((double)run->min_peers)},
@@ -121,26 +244,8 @@ static struct sgd_config sgd_config(struct cmd_training *t, const struct run *ru
                      .lr = run->lr,
                      .warmup = run->warmup,
                      .rounds = run->rounds},
+        .label_smoothing = run->label_smoothing,
     };
-}
-
-int cmd_training_model(struct model *m, const struct run *run, char error[RUN_ERROR_MAX])
-{
-    char why[MODEL_ERROR_MAX];
-    struct shape in;
-    uint32_t n_classes;
-    int err = data_shape(run->data, &in.c, &in.h, &in.w, &n_classes);
-    assert(err == 0); /* A run's data set is one of the table. */
-    err = model_init(m, run->model, in, n_classes, why);
-    if (err < 0)
-        snprintf(error, RUN_ERROR_MAX, "--model: %.300s", why);
-    return err;
-}
-
-static int out_of_memory(const char *what, char error[RUN_ERROR_MAX])
-{
-    snprintf(error, RUN_ERROR_MAX, "out of memory for %s", what);
-    return -ENOMEM;
 }
 
 /* The model; and, where others share ours, one scratch and one table of owners
@@ -148,12 +253,16 @@ static int out_of_memory(const char *what, char error[RUN_ERROR_MAX])
 static int make_common(struct cmd_training *t, const struct run *run,
                        const struct shard_split *split, char error[RUN_ERROR_MAX])
 {
+    size_t longest = t->data.train.longest > t->data.test.longest ? t->data.train.longest
+                                                                  : t->data.test.longest;
     int err = cmd_training_model(&t->model, run, error);
+    if (err == 0)
+        err = take_init(t, run, error);
     if (err < 0 || !t->shared)
         return err;
-    if (sgd_scratch_init(&t->scratch, &t->model, run->batch) < 0)
+    assert(t->threads <= 1);
+    if (sgd_scratch_open(&t->scratch, &t->model, run->batch, 1, longest) < 0)
         return out_of_memory("the model's activations", error);
-    t->has_scratch = true;
     if (shard_owners_open(&t->owners, &t->data.train, split, run->seed) < 0)
         return out_of_memory("the shards", error);
     return 0;
@@ -161,12 +270,25 @@ static int make_common(struct cmd_training *t, const struct run *run,
 
 static void close_common(struct cmd_training *t)
 {
-    if (t->has_scratch)
-        sgd_scratch_close(&t->scratch);
+    if (t->scratch != NULL)
+        sgd_scratch_close(t->scratch);
     if (t->owners != NULL)
         shard_owners_close(t->owners);
-    t->has_scratch = false;
+    free(t->init);
+    model_close(&t->model);
+    t->scratch = NULL;
     t->owners = NULL;
+    t->init = NULL;
+}
+
+static int check_threads(const struct cmd_training *t, const struct run *run,
+                         char error[RUN_ERROR_MAX])
+{
+    if (t->threads <= run->batch)
+        return 0;
+    snprintf(error, RUN_ERROR_MAX, "--threads: found %" PRIu32 ", expected at most the samples of a batch, %" PRIu32,
+             t->threads, run->batch);
+    return -EINVAL;
 }
 
 /* Model, shard, trainer, once the data are there. */
@@ -178,7 +300,10 @@ static int make(struct cmd_training *t, const struct run *run,
     struct cmd_training *of = t->of != NULL ? t->of : t;
     struct shard_config shard = {.spec = t->shard_spec, .seed = run->seed,
                                  .peer = t->peer_key, .local_steps = run->local_steps};
-    int err = shard_split_parse(&shard.split, run->skew, why);
+    int err = check_threads(t, run, error);
+    if (err < 0)
+        return err;
+    err = shard_split_parse(&shard.split, run->skew, why);
     if (err == 0 && of == t && (err = make_common(t, run, &shard.split, error)) < 0)
         return err;
     shard.owners = of->owners;
@@ -189,10 +314,14 @@ static int make(struct cmd_training *t, const struct run *run,
         return err;
     }
     struct sgd_config config = sgd_config(t, run);
-    err = sgd_trainer_init(&t->sgd, &config, why);
+    err = augment_parse(&config.augment, run->augment, why);
+    if (err == 0)
+        err = sgd_trainer_init(&t->sgd, &config, why);
     if (err < 0) {
         shard_close(&t->shard);
-        snprintf(error, RUN_ERROR_MAX, "%.300s", err == -ENOMEM ? "out of memory for the trainer" : why);
+        snprintf(error, RUN_ERROR_MAX, "%.300s",
+                 err == -ENOMEM ? "out of memory for the trainer"
+                 : err == -EAGAIN ? "the system gives no more threads" : why);
     }
     return err;
 }

@@ -9,6 +9,7 @@
 #define PEER_CMD_TRAINING_H
 
 #include "nn/sgd_trainer.h"
+#include "peer/cmd_progress.h"
 #include "peer/run.h"
 
 struct cmd_training
@@ -16,15 +17,20 @@ struct cmd_training
     const char *data_spec; /* "mnist:DIR"; NULL: what the run's kind alone names. */
     struct shard_spec shard_spec;
     uint64_t peer_key;     /* Of the member: its name's hash, as in the node. */
+    /* To be set behind cmd_training_init(), each may stay as it is: */
+    const char *init_path; /* The initial model's file, or NULL. */
+    uint32_t threads;      /* 0: one. */
+    struct cmd_progress_reading *reading; /* Where to say so, or NULL. */
 
     struct cmd_training *of; /* Whose data, model, scratch and owners are used, or NULL. */
     bool shared;             /* Others use ours. */
     struct data data;
-    bool has_data, has_trainer, has_scratch;
+    bool has_data, has_trainer;
     uint64_t seed; /* Of the data. */
-    struct model model;
-    struct shard_owners *owners; /* For those who share. */
-    struct sgd_scratch scratch;
+    struct model model; /* Zeros where there is none. */
+    float *init;        /* The initial model of a file, or NULL. */
+    struct shard_owners *owners;   /* For those who share. */
+    struct sgd_scratch *scratch;   /* Likewise. */
     struct shard shard;
     struct sgd_trainer sgd;
 };
@@ -39,7 +45,7 @@ cmd_training_init(struct cmd_training *t, const char *data_spec,
  * owners. `of` is made first and closed last; all run in one thread. */
 void cmd_training_share(struct cmd_training *t, struct cmd_training *of);
 
-/* Read or draw the data of `kind`, unless they are there. */
+/* Read or draw the data of `kind`, which may be open, unless they are there. */
 __attribute__((warn_unused_result)) int
 cmd_training_data(struct cmd_training *t, const char *kind, uint64_t seed,
                   char error[RUN_ERROR_MAX]);
@@ -50,14 +56,15 @@ cmd_training_data(struct cmd_training *t, const char *kind, uint64_t seed,
 uint64_t cmd_training_rounds(const struct cmd_training *t,
                              const struct run *run, double epochs);
 
-/* The run of these flags. Where they leave the rounds open, `epochs` fixes them:
- * reads the data and sets the flag. */
+/* The run of these flags, fixed. What they leave open, files say, and the flags
+ * are set: the rounds of `epochs` and the kind of the data by reading them, the
+ * hash of an initial model by reading that. */
 __attribute__((warn_unused_result)) int
-cmd_training_fix_rounds(struct cmd_training *t, struct run_flags *flags,
-                        double epochs, struct run *run,
-                        char error[RUN_ERROR_MAX]);
+cmd_training_fix(struct cmd_training *t, struct run_flags *flags,
+                 double epochs, struct run *run, char error[RUN_ERROR_MAX]);
 
-/* The run's model, which needs no data. */
+/* The run's model, which needs no data but their kind fixed. The caller closes
+ * it. */
 __attribute__((warn_unused_result)) int
 cmd_training_model(struct model *m, const struct run *run, char error[RUN_ERROR_MAX]);
 

@@ -8,6 +8,15 @@
 #include <string.h>
 
 static const struct command commands[] = {
+    {.name = "train", .usage = "[options]",
+     .summary = "train alone: the same training with no peers",
+     .notes = "examples:\n"
+              "  hearsay train --model lenet5 --data mnist:DIR --epochs 10 --out lenet5\n"
+              "  hearsay train --model logreg --data libsvm:a9a,test=a9a.t --lr 0.5\n"
+              "  hearsay train --model gpt:4x128 --data text:FILE --optimiser adamw --lr 0.001\n"
+              "Ctrl-C ends it with exit code 130 and, under --out, the model so far.\n",
+     .rows = cmd_train_rows, .takes_run_flags = true, .keys = cmd_train_keys,
+     .no_key = "only for peers, and hearsay train has none: see hearsay local", .run = cmd_train},
     {.name = "local", .usage = "[--peers N] [options]",
      .summary = "train with several peers on this machine",
      .notes = "example:\n"
@@ -48,10 +57,11 @@ static const struct command commands[] = {
     {.name = "keygen", .usage = "FILE",
      .summary = "write a new cluster key to a file",
      .rows = cmd_keygen_rows, .run = cmd_keygen},
-    {.name = "eval", .usage = "MODEL --data SPEC [--json]",
+    {.name = "eval", .usage = "MODEL --data SPEC [options]",
      .summary = "loss and accuracy of a saved model",
-     .notes = "example:\n"
-              "  hearsay eval out/peer-0/model.safetensors --data mnist:DIR\n",
+     .notes = "examples:\n"
+              "  hearsay eval out/peer-0/model.safetensors --data mnist:DIR\n"
+              "  hearsay eval from-pytorch.safetensors --model resnet:20 --data cifar10:DIR\n",
      .rows = cmd_eval_rows, .run = cmd_eval},
     {.name = NULL},
 };

@@ -24,6 +24,16 @@ static const struct option_row *find_row(const struct option_row *rows,
     return NULL;
 }
 
+bool options_takes_key(const struct command *command, const char *name)
+{
+    if (!command->takes_run_flags || find_row(command->rows, name))
+        return false;
+    const char *const *key = command->keys;
+    while (key && *key && strcmp(*key, name) != 0)
+        key++;
+    return !key || *key;
+}
+
 /* Fill o->values with every row, the command's own first. */
 static void collect_rows(struct options *o, const struct command *command)
 {
@@ -32,17 +42,15 @@ static void collect_rows(struct options *o, const struct command *command)
         assert(o->n < OPTIONS_MAX);
         o->values[o->n++].row = row;
     }
-    if (command->takes_run_flags) {
-        for (const struct run_key *key = run_keys; key->name; key++) {
-            if (find_row(command->rows, key->name))
-                continue;
-            assert(o->n < OPTIONS_MAX);
-            struct option_row *row = &o->run_rows[o->n_run_rows++];
-            *row = (struct option_row){.name = key->name, .kind = OPTION_TEXT,
-                                       .fallback = key->fallback,
-                                       .help = key->help};
-            o->values[o->n++].row = row;
-        }
+    for (const struct run_key *key = run_keys; key->name; key++) {
+        if (!options_takes_key(command, key->name))
+            continue;
+        assert(o->n < OPTIONS_MAX);
+        struct option_row *row = &o->run_rows[o->n_run_rows++];
+        *row = (struct option_row){.name = key->name, .kind = OPTION_TEXT,
+                                   .fallback = key->fallback,
+                                   .help = key->help};
+        o->values[o->n++].row = row;
     }
     for (uint32_t i = 0; i < o->n; i++) {
         o->values[i].text = o->values[i].row->fallback;
@@ -147,19 +155,31 @@ static const char *place(const struct option_row *row, enum option_source source
     return out;
 }
 
+/* The place of this key's expanded value. */
+static struct options_expanded *expanded(struct options *o, const char *name)
+{
+    struct options_expanded *e = o->expanded;
+    while (e->name && strcmp(e->name, name) != 0)
+        e++;
+    assert(e < o->expanded + OPTIONS_EXPANDED_MAX);
+    e->name = name;
+    return e;
+}
+
 /* Hand a run flag's value on; *text becomes what the world makes of it. */
 static int take_run_flag(struct options *o, const char *name, const char **text,
                          char error[OPTIONS_ERROR_MAX])
 {
     if (o->world->expand) {
-        char broken[OPTIONS_ERROR_MAX];
-        int r = o->world->expand(name, *text, o->expanded, broken);
+        char made[RUN_VALUE_MAX], broken[OPTIONS_ERROR_MAX];
+        int r = o->world->expand(name, *text, made, broken);
         if (r < 0) {
             snprintf(error, OPTIONS_ERROR_MAX, "--%s: %.*s", name,
                      OPTIONS_ERROR_MAX - ENV_NAME_MAX, broken);
             return r;
         }
-        *text = r ? o->expanded : *text;
+        if (r)
+            *text = memcpy(expanded(o, name)->text, made, sizeof made);
     }
     char why[RUN_ERROR_MAX];
     if (run_flags_set(&o->run, name, *text, why) == 0)
@@ -195,6 +215,14 @@ static int take(struct options *o, struct option_value *v, const char *text,
 
 /* ---- the command line --------------------------------------------------- */
 
+static bool is_run_key(const char *name)
+{
+    const struct run_key *key = run_keys;
+    while (key->name && strcmp(key->name, name) != 0)
+        key++;
+    return key->name;
+}
+
 static void unknown_flag(const struct options *o, const char *element,
                          char error[OPTIONS_ERROR_MAX])
 {
@@ -202,6 +230,10 @@ static void unknown_flag(const struct options *o, const char *element,
     size_t n = strcspn(element, "=");
     if (element[1] == '-' && n - 2 < sizeof name)
         memcpy(name, element + 2, n - 2);
+    if (o->command->takes_run_flags && is_run_key(name)) {
+        snprintf(error, OPTIONS_ERROR_MAX, "--%s: %s", name, o->command->no_key);
+        return;
+    }
     const char *best = NULL;
     for (uint32_t i = 0; i < o->n && name[0]; i++) {
         const char *known = o->values[i].row->name;

@@ -24,6 +24,7 @@
 
 enum {
     OPTIONS_MAX = 64,        /* Rows of one command, the run's included. */
+    OPTIONS_EXPANDED_MAX = 2, /* Values that `expand` may replace. */
     OPTIONS_ERROR_MAX = 512, /* Bytes of an error's text. */
     OPTIONS_HELP_MAX = 32768 /* Bytes of a help text. */
 };
@@ -60,6 +61,8 @@ struct command
     const char *notes;             /* Ends its --help: examples; or NULL. */
     const struct option_row *rows; /* Own rows. One that is named like a run key takes the key's place and is not handed to run_flags_set(). */
     bool takes_run_flags;
+    const char *const *keys; /* The run keys that it takes, up to NULL; or NULL: all. */
+    const char *no_key;      /* Said of the others where they are given: "--policy: ...". */
     int (*run)(const struct options *o); /* Returns the exit code. */
 };
 
@@ -81,7 +84,11 @@ struct options
     struct option_row run_rows[OPTIONS_MAX]; /* Made from run_keys[]. */
     uint32_t n_run_rows;
     struct run_flags run; /* The run flags that were given. */
-    char expanded[RUN_VALUE_MAX]; /* What `expand` made of a value. */
+    struct options_expanded
+    {
+        const char *name; /* Of the run key; NULL: free. */
+        char text[RUN_VALUE_MAX];
+    } expanded[OPTIONS_EXPANDED_MAX]; /* What `expand` made of values. */
 };
 
 /* What parsing needs of the world, each NULL for none. */
@@ -90,7 +97,7 @@ struct options_world
     char *(*env)(const char *name); /* getenv */
     /* Replace a run flag's value before it is checked ("edges:FILE" becomes
      * the edges). 1: replaced; 0: nothing to do; -EINVAL: a sentence. At most
-     * one key of a command line may be replaced. */
+     * OPTIONS_EXPANDED_MAX keys of a command line may be replaced. */
     int (*expand)(const char *key, const char *value, char out[RUN_VALUE_MAX],
                   char error[OPTIONS_ERROR_MAX]);
 };
@@ -108,6 +115,9 @@ int options_parse(struct options *o, const struct command *command, int argc,
 /* A command's help: usage, every option with default and environment name.
  * Returns its length; asserts that it fits. */
 size_t options_help(const struct command *command, char out[OPTIONS_HELP_MAX]);
+
+/* Is this the name of a run key that the command takes? */
+bool options_takes_key(const struct command *command, const char *name);
 
 /* Values by name; a name that the command has no such row for is a bug of ours
  * (assert). Text is NULL, a number 0, a flag false where nothing is given and

@@ -107,12 +107,12 @@ static bool has_default(const struct run_key *key)
 
 static void put_run_keys(struct page *p, const struct command *command)
 {
-    put(p, "\nthe run (must agree on all peers; a peer given none of them takes the cluster's):\n");
+    if (command->keys)
+        put(p, "\nthe run:\n");
+    else
+        put(p, "\nthe run (must agree on all peers; a peer given none of them takes the cluster's):\n");
     for (const struct run_key *key = run_keys; key->name; key++) {
-        bool own = false;
-        for (const struct option_row *row = command->rows; row->name; row++)
-            own = own || strcmp(row->name, key->name) == 0;
-        if (own)
+        if (!options_takes_key(command, key->name))
             continue;
         struct option_row row = {.name = key->name, .kind = OPTION_TEXT,
                                  .fallback = key->fallback, .help = key->help};

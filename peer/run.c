@@ -231,43 +231,88 @@ static int flag_or_default(const struct run_flags *f, size_t place, char value[R
     return run_canonical_value(key, key->fallback, value, error);
 }
 
-/* ---- The mixer and its flags. ---- */
+/* ---- What goes with what. ---- */
 
-/* Keys that say nothing where deltas are no updates: one spelling then. */
-static int check_mixer(struct run *r, char error[RUN_ERROR_MAX])
+static bool sends_models(const struct run *r)
 {
-    const struct mixer *m = mixer_all[r->mixer];
-    if (!m->updates) {
-        r->error_feedback = true;
-        r->factor_masking = false;
-    } else if (r->policy != RUN_SYNC) {
-        snprintf(error, RUN_ERROR_MAX,
-                 "--mixer %s: needs --policy sync: an update is made at the model that the one "
-                 "before has led to",
-                 m->name);
-        return -EINVAL;
+    return !mixer_all[r->mixer]->updates;
+}
+
+static bool is_sgd(const struct run *r)
+{
+    return r->optimiser == OPTIMISER_SGD;
+}
+
+static bool is_adam(const struct run *r)
+{
+    return r->optimiser != OPTIMISER_SGD;
+}
+
+static bool lacks_norms(const struct run *r)
+{
+    return !model_has_norm(r->model);
+}
+
+/* Keys that say something of some runs only. Elsewhere they have the default,
+ * so that there is one spelling, and may not be given. */
+static const struct
+{
+    const char *name;
+    bool (*useless)(const struct run *r);
+    const char *why;
+} own_keys[] = {
+    {"error-feedback", sends_models,
+     "only with --mixer average: CHOCO has error feedback built in"},
+    {"factor-masking", sends_models,
+     "only with --mixer average: CHOCO sends models, not momentum"},
+    {"nesterov", is_adam, "only with --optimiser sgd: Adam's momentum has one form"},
+    {"beta2", is_sgd, "only with --optimiser adam or adamw: SGD has no second moment"},
+    {"norm", lacks_norms, "only with a --model that has norms, such as resnet:20 or vgg11:bn"},
+};
+
+enum { OWN_KEYS = sizeof own_keys / sizeof own_keys[0] };
+
+static void clear_useless(struct run *r)
+{
+    for (size_t i = 0; i < OWN_KEYS; i++) {
+        size_t place;
+        const struct run_key *key = find_key(own_keys[i].name, &place);
+        assert(key != NULL);
+        if (own_keys[i].useless(r))
+            put_field(r, key, key->fallback);
     }
-    return 0;
 }
 
 /* Was something given that this run has no use for? */
 static int check_given(const struct run *r, const struct run_flags *f, char error[RUN_ERROR_MAX])
 {
-    static const struct
-    {
-        const char *name, *why;
-    } own[] = {{"error-feedback", "CHOCO has error feedback built in"},
-               {"factor-masking", "CHOCO sends models, not momentum"}};
-    if (mixer_all[r->mixer]->updates)
-        return 0;
-    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++) {
+    for (size_t i = 0; i < OWN_KEYS; i++) {
         size_t place;
-        const struct run_key *key = find_key(own[i].name, &place);
+        const struct run_key *key = find_key(own_keys[i].name, &place);
         assert(key != NULL);
-        if (f->value[place][0] == '\0')
+        if (f->value[place][0] == '\0' || !own_keys[i].useless(r))
             continue;
-        snprintf(error, RUN_ERROR_MAX, "--%s: only with --mixer average: %s", own[i].name,
-                 own[i].why);
+        snprintf(error, RUN_ERROR_MAX, "--%s: %s", own_keys[i].name, own_keys[i].why);
+        return -EINVAL;
+    }
+    return 0;
+}
+
+/* What one value rules out in another. */
+static int check_together(const struct run *r, char error[RUN_ERROR_MAX])
+{
+    struct data_shape shape;
+    if (!sends_models(r) && r->policy != RUN_SYNC) {
+        snprintf(error, RUN_ERROR_MAX,
+                 "--mixer %s: needs --policy sync: an update is made at the model that the one "
+                 "before has led to",
+                 mixer_all[r->mixer]->name);
+        return -EINVAL;
+    }
+    if (strcmp(r->augment, "none") != 0 && data_kind_fixed(r->data) &&
+        data_shape(r->data, &shape) == 0 && shape.form != DATA_IMAGES) {
+        snprintf(error, RUN_ERROR_MAX, "--augment %s: only of images, but the data are %.100s",
+                 r->augment, r->data);
         return -EINVAL;
     }
     return 0;
@@ -290,7 +335,8 @@ static int fill_run(struct run *r, const struct run_flags *f, char error[RUN_ERR
             put_field(&made, &run_keys[i], value);
         }
     made.gamma_auto = made.gamma == 0;
-    int err = check_mixer(&made, error);
+    clear_useless(&made);
+    int err = check_together(&made, error);
     if (err != 0)
         return err;
     /* Unknown rounds are counted with the digits they may get. */
@@ -319,7 +365,7 @@ int run_from_flags(struct run *r, const struct run_flags *f, char error[RUN_ERRO
 
 size_t run_text(const struct run *r, char out[WIRE_RUN_MAX + 1])
 {
-    assert(r->rounds >= 1);
+    assert(r->rounds >= 1 && data_kind_fixed(r->data));
     size_t n = write_text(r, out);
     assert(n <= WIRE_RUN_MAX); /* run_from_flags() saw to it. */
     return n;
@@ -370,6 +416,11 @@ int run_from_text(struct run *r, const char *text, size_t n, char error[RUN_ERRO
     int rc = fill_run(&parsed, &f, error);
     if (rc != 0)
         return rc;
+    if (!data_kind_fixed(parsed.data)) {
+        snprintf(error, RUN_ERROR_MAX, "the run's text has data=%.100s, which fixes no shapes",
+                 parsed.data);
+        return -EINVAL;
+    }
     if (run_text(&parsed, again) != n || memcmp(again, text, n) != 0) {
         snprintf(error, RUN_ERROR_MAX, "the run's text is not canonical");
         return -EINVAL;
@@ -397,7 +448,8 @@ int run_check_flags(const struct run *r, const struct run_flags *f, char error[R
         if (rc != 0)
             return rc;
         field_text(r, &run_keys[i], theirs);
-        if (strcmp(mine, theirs) != 0) {
+        bool is_data = run_keys[i].at == offsetof(struct run, data);
+        if (is_data ? !data_kind_agrees(mine, theirs) : strcmp(mine, theirs) != 0) {
             snprintf(error, RUN_ERROR_MAX,
                      "--%s %.120s contradicts the cluster's run, which has %s=%.120s",
                      run_keys[i].name, mine, run_keys[i].name, theirs);

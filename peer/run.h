@@ -12,6 +12,9 @@
 #define PEER_RUN_H
 
 #include "gossip/wire.h"
+#include "nn/augment.h"
+#include "nn/model.h"
+#include "nn/optimiser.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -24,6 +27,7 @@ enum {
     RUN_VALUE_MAX = 1400, /* Bytes of a value, with the NUL: a topology may carry its edges. */
     RUN_SPEC_MAX = 256,   /* Of any other canonical value. */
     RUN_KEYS_MAX = 32,
+    RUN_INIT_MAX = 17, /* "none" or 16 hex digits, with the NUL. */
     RUN_ID_BYTES = 32,
     RUN_ERROR_MAX = 320
 };
@@ -32,7 +36,14 @@ enum {
 struct run
 {
     char model[RUN_SPEC_MAX];
-    char data[RUN_SPEC_MAX]; /* The kind only ("mnist"), never a path: kind fixes shape and normalisation. */
+    enum model_norm norm; /* Of models without: MODEL_BATCH_NORM. */
+    /* Where the initial model comes from: "none", the seed; else a file, and
+     * this is vec_hash() of what it holds, the same at every peer. */
+    char init[RUN_INIT_MAX];
+    /* The kind only ("mnist"), never a path: kind fixes shape and
+     * normalisation. Before a run is fixed it may be an open kind ("csv"). */
+    char data[RUN_SPEC_MAX];
+    char augment[AUGMENT_SPEC_MAX];
     char compress[RUN_SPEC_MAX];
     char final_compress[RUN_SPEC_MAX]; /* A spec: "auto" is resolved. */
     char topology[RUN_VALUE_MAX];
@@ -45,13 +56,16 @@ struct run
     uint64_t rounds; /* 0: not known yet. Epochs are resolved to rounds before a run is fixed. */
     uint32_t min_peers;
     uint32_t batch, local_steps;
-    double lr, momentum, weight_decay;
-    bool nesterov;
+    enum optimiser_kind optimiser;
+    double lr, momentum, weight_decay; /* Momentum of Adam: beta1. */
+    double beta2;  /* Of Adam; else the default. */
+    bool nesterov; /* Of SGD; else true. */
+    double label_smoothing;
     double clip; /* Of the sum of min-peers gradients; 0: none. */
     uint64_t warmup; /* Rounds. */
     enum run_schedule schedule;
     double final_drift; /* Target Xi/|mean| of the last phase; 0: no last phase. */
-    char skew[RUN_SPEC_MAX]; /* "iid" or "dirichlet:ALPHA": how labels fall. */
+    char skew[RUN_SPEC_MAX]; /* How samples fall to shards (nn/shard_split.h). */
 };
 
 enum run_kind { RUN_TEXT, RUN_UINT, RUN_REAL, RUN_CHOICE };
@@ -92,28 +106,31 @@ run_flags_set(struct run_flags *f, const char *name, const char *value,
  * peer needs its own path. */
 bool run_flags_any(const struct run_flags *f);
 
-/* Fill in defaults, resolve "auto"s, and parse; a flag given for another mixer
- * than the run's is refused. Rounds may be absent: then
- * r->rounds is 0 and *r is good for reading batch and local steps, from which
- * the command line turns epochs into rounds; it sets the flag and calls again
- * (warmup depends on it). Returns 0, or -EINVAL or -ENOMEM with a sentence; then
- * *r is unchanged. */
+/* Fill in defaults, resolve "auto"s, and parse; a flag that the run has no use
+ * for (of another mixer or optimiser, a norm for a model that has none) is
+ * refused. Rounds may be absent: then r->rounds is 0 and *r is good for reading
+ * batch and local steps, from which the command line turns epochs into rounds;
+ * and data may be an open kind, which the files fix. It sets the flags and
+ * calls again (warmup depends on it). Returns 0, or -EINVAL or -ENOMEM with a
+ * sentence; then *r is unchanged. */
 __attribute__((warn_unused_result)) int
 run_from_flags(struct run *r, const struct run_flags *f,
                    char error[RUN_ERROR_MAX]);
 
 /* Canonical text (NUL-terminated, at most WIRE_RUN_MAX bytes), and back.
- * run_text() and run_id() want a fixed run (rounds >= 1). The text may come
- * from a peer: it is trusted in nothing, no file is opened for it, and only a
- * canonical text is accepted; on failure *r is unchanged. */
+ * run_text() and run_id() want a fixed run (rounds >= 1, data of a fixed kind).
+ * The text may come from a peer: it is trusted in nothing, no file is opened
+ * for it, and only a canonical text of a fixed run is accepted; on failure *r
+ * is unchanged. */
 size_t run_text(const struct run *r, char out[WIRE_RUN_MAX + 1]);
 __attribute__((warn_unused_result)) int
 run_from_text(struct run *r, const char *text, size_t n,
                   char error[RUN_ERROR_MAX]);
 void run_id(const struct run *r, uint8_t id[RUN_ID_BYTES]);
 
-/* Do explicitly given flags contradict this run? -EINVAL with a sentence that
- * names the flag and both values. */
+/* Do explicitly given flags contradict this run? An open kind of data agrees
+ * with each of its fixed ones. -EINVAL with a sentence that names the flag and
+ * both values. */
 __attribute__((warn_unused_result)) int
 run_check_flags(const struct run *r, const struct run_flags *f,
                     char error[RUN_ERROR_MAX]);

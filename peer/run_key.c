@@ -75,17 +75,32 @@ static int canonical_model(const char *value, char out[RUN_VALUE_MAX], char erro
 
 static int canonical_data(const char *value, char out[RUN_VALUE_MAX], char error[RUN_ERROR_MAX])
 {
-    char kind[DATA_KIND_MAX] = "", sentence[DATA_ERROR_MAX];
-    uint32_t shape[4];
-    if (strchr(value, ':') != NULL) {
-        if (data_kind(value, kind, sentence) != 0)
-            return spec_error(error, "data", sentence);
-    } else if (strlen(value) >= sizeof kind
-               || data_shape(value, &shape[0], &shape[1], &shape[2], &shape[3]))
-        return run_refuse(error, "data", value, "a data set: glyphs, mnist:DIR or cifar10:DIR");
-    else
-        memcpy(kind, value, strlen(value) + 1);
+    char kind[DATA_KIND_MAX], sentence[DATA_ERROR_MAX];
+    static_assert(sizeof kind <= RUN_SPEC_MAX, "fits");
+    if (data_kind(value, kind, sentence) != 0)
+        return spec_error(error, "data", sentence);
     memcpy(out, kind, strlen(kind) + 1);
+    return 0;
+}
+
+static int canonical_augment(const char *value, char out[RUN_VALUE_MAX], char error[RUN_ERROR_MAX])
+{
+    char sentence[DATA_ERROR_MAX];
+    struct augment a;
+    if (augment_parse(&a, value, sentence) != 0)
+        return spec_error(error, "augment", sentence);
+    augment_print(&a, out);
+    return 0;
+}
+
+/* Only texts of runs have this one: commands take a file, and hash its model. */
+static int canonical_init(const char *value, char out[RUN_VALUE_MAX], char error[RUN_ERROR_MAX])
+{
+    size_t digits = strspn(value, "0123456789abcdef");
+    bool hash = digits == RUN_INIT_MAX - 1 && value[digits] == '\0';
+    if (!hash && strcmp(value, "none") != 0)
+        return run_refuse(error, "init", value, "none or 16 hexadecimal digits");
+    memcpy(out, value, strlen(value) + 1);
     return 0;
 }
 
@@ -122,16 +137,11 @@ static int canonical_topology(const char *value, char out[RUN_VALUE_MAX], char e
 
 static int canonical_skew(const char *value, char out[RUN_VALUE_MAX], char error[RUN_ERROR_MAX])
 {
-    char sentence[DATA_ERROR_MAX], alpha[RUN_VALUE_MAX];
+    char sentence[DATA_ERROR_MAX];
     struct shard_split split;
     if (shard_split_parse(&split, value, sentence) != 0)
         return spec_error(error, "skew", sentence);
-    if (split.fall == SHARD_IID) {
-        memcpy(out, "iid", sizeof "iid");
-        return 0;
-    }
-    run_real_text(split.alpha, alpha);
-    snprintf(out, RUN_VALUE_MAX, "dirichlet:%.64s", alpha);
+    shard_split_print(&split, out);
     return 0;
 }
 
@@ -142,13 +152,26 @@ static int canonical_skew(const char *value, char out[RUN_VALUE_MAX], char error
 /* clang-format off */
 const struct run_key run_keys[] = {
     {.name = "model", .kind = RUN_TEXT, .fallback = "lenet5",
-     .help = "logreg, mlp:784-512-10 or lenet5",
+     .help = "logreg, mlp:784-512-10, lenet5, vgg11, vgg11:bn, resnet:20, lstm:256 or "
+             "lstm:2x256, gpt:4x128",
      .canonical = canonical_model, FIELD(model)},
+    {.name = "norm", .kind = RUN_CHOICE, .fallback = "batch",
+     .help = "norms of resnet and vgg11:bn: over the batch, over groups of 8 channels "
+             "(for shards of few labels), or over all channels",
+     .choices = "batch|group|layer", FIELD(norm)},
+    {.name = "init", .kind = RUN_TEXT, .fallback = "none",
+     .help = "hash of the model that a file gave to begin with",
+     .canonical = canonical_init, FIELD(init)},
     {.name = "data", .kind = RUN_TEXT, .fallback = "glyphs",
-     .help = "glyphs (built in), mnist:DIR or cifar10:DIR",
+     .help = "glyphs (built in); mnist, idx, cifar10, cifar100, libsvm, csv or text with "
+             ":PATH[,key=value]; or a PATH alone, whose kind its contents tell",
      .canonical = canonical_data, FIELD(data)},
+    {.name = "augment", .kind = RUN_TEXT, .fallback = "none",
+     .help = "random changes to training images: none, crop, flip or crop+flip",
+     .canonical = canonical_augment, FIELD(augment)},
     {.name = "skew", .kind = RUN_TEXT, .fallback = "iid",
-     .help = "how labels fall on the shards: iid or dirichlet:ALPHA",
+     .help = "how samples fall to the shards: iid, dirichlet:ALPHA (of each class), label:K "
+             "(K runs of labels a peer) or file (what is in one stays together)",
      .canonical = canonical_skew, FIELD(skew)},
     {.name = "compress", .kind = RUN_TEXT, .fallback = "topk:0.01+qsgd:4",
      .help = "what neighbours send: none, fp16, sign, qsgd:BITS, topk:SHARE, "
@@ -193,21 +216,30 @@ const struct run_key run_keys[] = {
     {.name = "local-steps", .kind = RUN_UINT, .fallback = "1",
      .help = "local steps between exchanges",
      .min = 1, .max = 1000000, FIELD(local_steps)},
+    {.name = "optimiser", .kind = RUN_CHOICE, .fallback = "sgd",
+     .help = "of local steps: SGD with momentum, Adam, or Adam with decoupled weight decay",
+     .choices = "sgd|adam|adamw", FIELD(optimiser)},
     {.name = "lr", .kind = RUN_REAL, .fallback = "0.02",
-     .help = "learning rate after warm-up",
+     .help = "learning rate after warm-up; Adam wants less, such as 0.001",
      .low = 0, .high = 1000, FIELD(lr)},
     {.name = "momentum", .kind = RUN_REAL, .fallback = "0.9",
-     .help = "of local SGD",
+     .help = "of SGD; of Adam: beta1",
      .low = 0, .high = 0.9999, FIELD(momentum)},
+    {.name = "beta2", .kind = RUN_REAL, .fallback = "0.999",
+     .help = "of Adam's second moment",
+     .low = 0, .high = 0.999999, FIELD(beta2)},
     {.name = "nesterov", .kind = RUN_CHOICE, .fallback = "true",
-     .help = "Nesterov's form of momentum",
+     .help = "of SGD: Nesterov's form of momentum",
      .choices = "false|true", FIELD(nesterov)},
+    {.name = "label-smoothing", .kind = RUN_REAL, .fallback = "0",
+     .help = "share of a training label that goes to all classes alike",
+     .low = 0, .high = 0.9, FIELD(label_smoothing)},
     {.name = "clip", .kind = RUN_REAL, .fallback = "0",
      .help = "longest sum of min-peers gradients: each is cut to this / "
              "sqrt(min-peers); 0: none",
      .low = 0, .high = 1e9, FIELD(clip)},
     {.name = "weight-decay", .kind = RUN_REAL, .fallback = "0",
-     .help = "of weights, not of biases",
+     .help = "of weights, not of biases and norms",
      .low = 0, .high = 1, FIELD(weight_decay)},
     {.name = "warmup", .kind = RUN_UINT, .fallback = "auto",
      .help = "rounds of linear warm-up; auto: 100, at most a tenth of all",

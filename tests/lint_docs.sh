@@ -27,8 +27,8 @@ commands=$("$HEARSAY" --help | sed -nE 's/^  ([a-z]+) .*/\1/p')
 [ -n "$commands" ] || complain "hearsay --help names no command"
 for command in $commands; do
     grep -qE "hearsay $command\b" "$readme" || complain "README does not show: hearsay $command"
-    for flag in $("$HEARSAY" "$command" --help | grep -oE -- '--[a-z][a-z-]+' | sort -u | grep -vxe --help); do
-        grep -qE -- "$flag([^a-z-]|\$)" "$readme" || complain "README does not name $flag (of hearsay $command)"
+    for flag in $("$HEARSAY" "$command" --help | grep -oE -- '--[a-z][a-z0-9-]+' | sort -u | grep -vxe --help); do
+        grep -qE -- "$flag([^a-z0-9-]|\$)" "$readme" || complain "README does not name $flag (of hearsay $command)"
     done
 done
 

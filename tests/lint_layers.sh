@@ -29,7 +29,8 @@ allowed()
     case $1 in
     nn/blas.c) door='<cblas\.h>' ;;
     nn/file*.c) door="<zlib\.h>|$files" ;;
-    compress/simd*.c) door='<immintrin\.h>' ;;
+    compress/simd*.c | nn/simd.h) door='<immintrin\.h>' ;;
+    nn/team.c) door='<pthread\.h>' ;;
     nn/safetensors*.c) door="<jansson\.h>|$files" ;;
     compress/atomo.c) door='"nn/blas\.h"' ;;
     gossip/wire*.c) door='<msgpack(/[a-z_]+)?\.h>' ;;
@@ -90,6 +91,7 @@ banned()
     peer/sim_*) echo "$clocks|$chance|$environment|$world" ;;
     nn/file*) echo "$clocks|$chance|$environment|$print" ;;
     nn/safetensors*) echo "$clocks|$chance|$environment" ;;
+    nn/team.c) echo "$clocks|$chance|$print|$environment" ;;
     nn/* | topology/* | compress/* | gossip/*) echo "$clocks|$chance|$print|$environment|$world" ;;
     peer/node* | peer/frame* | peer/channel* | peer/noise* | peer/run* | peer/options*)
         echo "$clocks|$chance|$print|$environment|$world" ;;

@@ -51,7 +51,45 @@ for rate in fast 1 0Mbit -1Mbit 1mbit 1e3Mbit .5Gbit 1.Gbit 1..5Gbit "1 Mbit" 1G
     refuses "compressors: --uplink '$rate'" "--uplink is '$rate'" compressors --uplink "$rate"
 done
 
-for command in local peer sim status drift topology compressors keygen eval; do
+# ---- Training's own. ----
+
+refuses "train: a flag of peers" '--policy.*hearsay local' train --policy sync
+refuses "train: another, with its value attached" '--local-steps.*hearsay local' train --local-steps=2
+refuses "train: American spelling" '--optimizer.*--optimiser' train --optimizer adam
+refuses "train: --rounds and --epochs" '--rounds.*--epochs' train --rounds 5 --epochs 2
+refuses "train: --epochs 0" "--epochs is '0'" train --epochs 0
+refuses "train: --eval-every -1" "--eval-every is '-1'" train --eval-every -1
+refuses "train: an operand" 'glyphs' train glyphs
+for command in train peer eval; do
+    refuses "$command: --threads 0" "--threads is '0', expected.*1 to 64" $command --threads 0
+    refuses "$command: --threads 65" "--threads is '65', expected.*1 to 64" $command --threads 65
+done
+refuses "more threads than samples in a batch" '--threads.*found 8.*4' train --model logreg --batch 4 --threads 8 --rounds 1
+refuses "--norm of a model that has none" '--norm.*resnet' train --norm group --rounds 1
+refuses "--norm of no kind" "--norm.*'instance'.*batch.group.layer" train --model resnet:20 --norm instance
+refuses "--optimiser of no kind" "--optimiser.*'rmsprop'.*sgd" local --optimiser rmsprop
+refuses "--nesterov of Adam" '--nesterov.*--optimiser sgd' train --optimiser adam --nesterov true --rounds 1
+refuses "--beta2 of SGD" '--beta2.*--optimiser adam' sim --beta2 0.99 --rounds 1
+refuses "--beta2 1" "--beta2.*'1'" train --optimiser adam --beta2 1
+refuses "--label-smoothing 1" "--label-smoothing.*'1'.*0.9" train --label-smoothing 1
+refuses "--augment of no kind" '--augment.*rotate' train --augment rotate
+refuses "--augment of a text" '--augment crop.*text' train --model lstm:8 --data text:x --augment crop --rounds 1
+refuses "--skew label:0" '--skew.*0' local --skew label:0
+refuses "--skew file:2" '--skew.*file' local --skew file:2
+refuses "a model for other data" 'lstm' train --model lstm:8 --rounds 1
+refuses "a model for larger images" 'vgg11' train --model vgg11 --rounds 1
+refuses "resnet:21" 'resnet:21|21' train --model resnet:21
+for command in train local sim; do
+    refuses "$command: --init of a file that is missing" '--init.*no-such.safetensors' \
+        $command --model logreg --rounds 1 --init no-such.safetensors
+done
+for command in "topology ring" compressors; do
+    # shellcheck disable=SC2086
+    refuses "$command: an open kind of data" '--data.*libsvm.*libsvm/123x2/pm' $command --model logreg --data libsvm:x
+done
+check "and a fixed one" eval '"$HEARSAY" topology ring --model logreg --data libsvm/123x2/pm >fixed.out 2>&1 && grep -q 248 fixed.out'
+
+for command in train local peer sim status drift topology compressors keygen eval; do
     check "$command --help" eval "\"\$HEARSAY\" $command --help >help.out 2>&1 && grep -q usage help.out"
 done
 
@@ -86,11 +124,48 @@ data_refused "a label of no class" train-labels \
     "printf '\377' | dd of=train-labels-idx1-ubyte bs=1 seek=20 conv=notrunc status=none"
 data_refused "a directory that is missing" data 'rm -r ../data'
 
+for kind in csv libsvm text idx cifar10 cifar100; do
+    refuses "$kind: a path that is missing" 'no-such-path' train --data "$kind:no-such-path" --rounds 1
+    refuses "$kind: without a path" "--data.*$kind" train --data "$kind:" --rounds 1
+done
+refuses "a path of no kind" 'no-such-path' train --data ./no-such-path --rounds 1
+printf 'a,b,y\n1,2,0\n3,4,1\n5,x,0\n1,2,1\n' >bad.csv
+refuses "csv: a word for a number" 'bad.csv.*line 4' train --model logreg --data csv:bad.csv,label=y --rounds 1
+printf '+1 1:1\n-1 2:x\n' >bad.svm
+refuses "libsvm: a word for a number" 'bad.svm.*line 2' train --model logreg --data libsvm:bad.svm --rounds 1
+refuses "a key of no meaning" '--data.*colour' train --model logreg --data csv:bad.csv,colour=red --rounds 1
+refuses "holdout=2" '--data.*holdout.*2' train --model logreg --data csv:bad.csv,holdout=2 --rounds 1
+printf 'short' >short.txt
+refuses "a text shorter than its context" 'short.txt' train --model lstm:8 --data text:short.txt --rounds 1
+
 refuses "a model that is missing" 'no-such' eval no-such.safetensors --data mnist:good
 head -c 100 "$model" >cut.safetensors 2>/dev/null
 refuses "a model that is cut" 'cut.safetensors' eval cut.safetensors --data mnist:good
 head -c 4096 /dev/zero >zero.safetensors
 refuses "a model that is none" 'zero.safetensors' eval zero.safetensors --data mnist:good
+
+python3 - <<'PY'
+import json, struct
+def write(path, shapes):
+    header, at = {}, 0
+    for name, shape in shapes.items():
+        n = 4
+        for d in shape:
+            n *= d
+        header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [at, at + n]}
+        at += n
+    text = json.dumps(header).encode()
+    open(path, "wb").write(struct.pack("<Q", len(text)) + text + bytes(at))
+write("foreign.safetensors", {"weight": [10, 784], "bias": [10]})
+PY
+refuses "a model without a run" 'foreign.*--model' eval foreign.safetensors --data mnist:good
+refuses "  of other tensors than --model has" 'foreign.*tensor weight' \
+    eval foreign.safetensors --model lenet5 --data mnist:good
+refuses "--norm without --model" '--norm.*--model' eval "$model" --norm batch --data mnist:good
+refuses "--norm of a model that has none" '--norm' eval "$model" --model logreg --norm batch --data mnist:good
+refuses "--init of another model" "$model" train --model lenet5 --data mnist:good --rounds 1 --init "$model"
+refuses "--init of no model" 'zero.safetensors' local --peers 2 --model logreg --data mnist:good --rounds 1 \
+    --init zero.safetensors
 
 # ---- Keys, ports, names, runs. ----
 

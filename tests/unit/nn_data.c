@@ -1,4 +1,4 @@
-/* Data specs, IDX and CIFAR files: what is right is read, and each way to be
+/* Sets in memory, IDX and CIFAR files: what is right is read, and each way to be
  * wrong gives its sentence. */
 #include "nn/data.h"
 
@@ -91,7 +91,7 @@ static int open_kind(struct data *d, const char *kind, char error[DATA_ERROR_MAX
 {
     char spec[600];
     snprintf(spec, sizeof spec, "%s:%s", kind, s.dir);
-    return data_open(d, spec, 1, error);
+    return data_open(d, &(struct data_request){.spec = spec, .seed = 1}, error);
 }
 
 /* Opening must fail with a sentence that has both parts; nothing is left. */
@@ -110,35 +110,54 @@ static void refused(const char *kind, const char *a, const char *b)
     assert_null(d.test.labels);
 }
 
-static void test_kind(void **state)
+/* Each form has its arrays, and gives samples and labels. */
+static void test_forms(void **state)
 {
     (void)state;
-    char kind[DATA_KIND_MAX], error[DATA_ERROR_MAX];
-    assert_int_equal(data_kind("glyphs", kind, error), 0);
-    assert_string_equal(kind, "glyphs");
-    assert_int_equal(data_kind("mnist:/a/b:c", kind, error), 0);
-    assert_string_equal(kind, "mnist");
-    assert_int_equal(data_kind("cifar10:.", kind, error), 0);
-    assert_string_equal(kind, "cifar10");
-    static const char *const bad[] = {"", ":", "mnist", "mnist:", "glyphs:", "glyphs:x",
-                                      "mnis:x", "mnistt:x", "MNIST:x", "cifar10"};
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        error[0] = '\0';
-        assert_int_equal(data_kind(bad[i], kind, error), -EINVAL);
-        assert_non_null(strstr(error, "expected"));
-        assert_non_null(strstr(error, bad[i]));
-    }
+    struct dataset d;
+    float out[8];
+    uint16_t label[4];
+    assert_int_equal(dataset_init(&d, "csv/3x5/1", 2, 0), 0);
+    assert_true(d.shape.form == DATA_ROWS && dataset_dim(&d) == 3 && d.shape.n_classes == 5);
+    for (int j = 0; j < 6; j++)
+        d.rows[j] = (float)j;
+    d.labels[0] = 1;
+    d.labels[1] = 4;
+    dataset_sample(&d, 1, out);
+    dataset_labels(&d, 1, label);
+    assert_true(fabsf(out[0] - 3) <= 0 && fabsf(out[2] - 5) <= 0 && label[0] == 4);
+    dataset_close(&d);
+    assert_int_equal(dataset_init(&d, "text/4", 2, 0), 0);
+    assert_true(d.shape.form == DATA_TEXT && dataset_dim(&d) == 4 && !d.labels);
+    memcpy(d.text, "abcdefgh\xff", 9);
+    dataset_sample(&d, 1, out);
+    dataset_labels(&d, 1, label);
+    assert_true(fabsf(out[0] - 'e') <= 0 && fabsf(out[3] - 'h') <= 0);
+    assert_true(label[0] == 'f' && label[2] == 'h' && label[3] == 255);
+    dataset_close(&d);
+    assert_int_equal(dataset_init(&d, "libsvm/123x2/pm", 2, 0), 0);
+    assert_true(d.shape.form == DATA_SPARSE && dataset_dim(&d) == 123);
+    d.start[2] = 0;
+    dataset_close(&d);
+    assert_int_equal(dataset_init(&d, "cifar100", 1, 0), 0);
+    assert_true(d.shape.channels == 3 && d.n == 1 && d.n_files == 1);
+    d.pixels[3071] = 0;
+    dataset_close(&d);
+    assert_null(d.pixels);
 }
 
-static void test_shape(void **state)
+/* What no machine has room for is refused, not wrapped around. */
+static void test_huge(void **state)
 {
     (void)state;
-    uint32_t c, h, w, n;
-    assert_int_equal(data_shape("cifar10", &c, &h, &w, &n), 0);
-    assert_true(c == 3 && h == 32 && w == 32 && n == 10);
-    assert_int_equal(data_shape("glyphs", &c, &h, &w, &n), 0);
-    assert_true(c == 1 && h == 28 && w == 28 && n == 10);
-    assert_int_equal(data_shape("mnist:x", &c, &h, &w, &n), -EINVAL);
+    static const char *const kinds[] = {"mnist", "csv/16777216x2/0", "text/4096",
+                                        "libsvm/3x2/0"};
+    struct dataset d;
+    for (size_t i = 0; i < 4; i++) {
+        assert_int_equal(dataset_init(&d, kinds[i], SIZE_MAX / 3, 1), -ENOMEM);
+        assert_null(d.labels);
+    }
+    assert_int_equal(dataset_init(&d, "libsvm/3x2/0", 1, SIZE_MAX / 3), -ENOMEM);
 }
 
 static void test_mnist(void **state)
@@ -174,14 +193,118 @@ static void test_cifar(void **state)
     assert_int_equal(open_kind(&d, "cifar10", error), 0);
     assert_int_equal(d.train.n, 3);
     assert_int_equal(d.test.n, 1);
+    assert_int_equal(d.train.n_files, 2);
+    assert_int_equal(d.train.file[1], 0);
+    assert_int_equal(d.train.file[2], 1);
+    assert_null(d.test.file);
     assert_int_equal(d.train.labels[1], 1);
     assert_int_equal(d.train.labels[2], 0);
     assert_int_equal(d.train.pixels[3072], pixel(1, 0));
-    float out[3072];
+    float out[3072]; /* [h][w][c] */
     dataset_sample(&d.train, 1, out);
-    double blue = (pixel(1, 2048) / 255.0 - 0.4465) / 0.2616;
-    assert_true(fabs((double)out[2048] - blue) <= 1e-6);
+    double blue = (pixel(1, 2048 + 35) / 255.0 - 0.4465) / 0.2616;
+    double green = (pixel(1, 1024 + 35) / 255.0 - 0.4822) / 0.2435;
+    assert_true(fabs((double)out[3 * 35 + 2] - blue) <= 1e-6);
+    assert_true(fabs((double)out[3 * 35 + 1] - green) <= 1e-6);
     data_close(&d);
+}
+
+static void test_cifar100(void **state)
+{
+    (void)state;
+    enum { SIZE = RECORD + 1 };
+    uint8_t b[3 * SIZE];
+    scratch_count(&s, 1);
+    for (size_t i = 0; i < 3; i++) {
+        b[i * SIZE] = (uint8_t)(7 * i);
+        b[i * SIZE + 1] = (uint8_t)(99 - i);
+        for (size_t j = 0; j < RECORD - 1; j++)
+            b[i * SIZE + 2 + j] = pixel(i, j);
+    }
+    scratch_put_gz(&s, "train.bin.gz", b, 3 * SIZE);
+    scratch_put(&s, "test.bin", b, SIZE);
+    struct data d;
+    char error[DATA_ERROR_MAX] = "";
+    assert_int_equal(open_kind(&d, "cifar100", error), 0);
+    assert_true(d.train.n == 3 && d.test.n == 1 && d.train.shape.n_classes == 100);
+    assert_int_equal(d.train.labels[2], 97);
+    assert_int_equal(d.train.pixels[3072 + 5], pixel(1, 5));
+    float out[3072];
+    dataset_sample(&d.test, 0, out);
+    assert_true(fabs((double)out[0] - (pixel(0, 0) / 255.0 - 0.5071) / 0.2673) <= 1e-6);
+    data_close(&d);
+    refused("cifar10", "train.bin.gz", "label of record"); /* train.bin.gz: size unknown. */
+    scratch_put(&s, "train.bin", b, 3 * SIZE);
+    refused("cifar10", "train.bin", "expected whole records of 3073: they are those of cifar100");
+    scratch_put(&s, "train.bin", b, 3 * SIZE - 1);
+    refused("cifar100", "train.bin", "found 9221 bytes, expected whole records of 3074");
+    b[0] = 20;
+    scratch_put(&s, "train.bin", b, 3 * SIZE);
+    refused("cifar100", "train.bin", "coarse label of record 0: found 20, expected 0 to 19");
+    b[0] = 0;
+    b[2 * SIZE + 1] = 100;
+    scratch_put(&s, "train.bin", b, 3 * SIZE);
+    refused("cifar100", "train.bin", "fine label of record 2: found 100, expected 0 to 99");
+}
+
+/* Shape and classes are what the files show, or what the run's kind says. */
+static void test_idx(void **state)
+{
+    (void)state;
+    uint8_t b[64] = {0, 0, 8, 3, 0, 0, 0, 4, 0, 0, 0, 2, 0, 0, 0, 3}, l[16];
+    for (size_t i = 0; i < 24; i++)
+        b[16 + i] = (uint8_t)(10 * i);
+    scratch_count(&s, 1);
+    scratch_put(&s, "emnist-x-train-images-idx3-ubyte", b, 40);
+    scratch_put_gz(&s, "more.images.idx3-ubyte.gz", b, 40);
+    scratch_put(&s, "t10k-images-idx3-ubyte", b, 40);
+    scratch_put_gz(&s, "emnist-x-train-labels-idx1-ubyte.gz", l, make_labels(l, 4));
+    scratch_put(&s, "more.labels.idx1-ubyte", l, make_labels(l, 4));
+    scratch_put(&s, "t10k-labels-idx1-ubyte", l, make_labels(l, 4));
+    struct data d;
+    char error[DATA_ERROR_MAX] = "", spec[600];
+    int rc = open_kind(&d, "idx", error);
+    assert_string_equal(error, "");
+    assert_int_equal(rc, 0);
+    assert_string_equal(d.train.kind, "idx/1x2x3/10");
+    assert_string_equal(d.test.kind, "idx/1x2x3/10");
+    assert_true(d.train.n == 8 && d.test.n == 4 && d.train.n_files == 2);
+    assert_true(d.train.file[3] == 0 && d.train.file[4] == 1);
+    float out[6];
+    dataset_sample(&d.train, 5, out);
+    for (size_t j = 0; j < 6; j++)
+        assert_true(fabs((double)out[j] - ((double)(10 * (6 + j)) / 255 - 0.5) / 0.5) <= 1e-6);
+    data_close(&d);
+    static const char *const wrong[][2] = {
+        {"idx/1x2x3/9", "label of sample 0: found 9, expected 0 to 8"},
+        {"idx/1x3x2/10", "height: found 2, expected 3"},
+        {"mnist", "found data of kind idx"},
+    };
+    snprintf(spec, sizeof spec, "idx:%s", s.dir);
+    for (size_t i = 0; i < 3; i++) {
+        struct data_request r = {.spec = spec, .kind = wrong[i][0]};
+        assert_int_equal(data_open(&d, &r, error), -EINVAL);
+        assert_non_null(strstr(error, wrong[i][1]));
+    }
+    struct data_request r = {.spec = spec, .kind = "idx/1x2x3/12"};
+    assert_int_equal(data_open(&d, &r, error), 0);
+    assert_int_equal(d.test.shape.n_classes, 12);
+    data_close(&d);
+    uint8_t ascending[12] = {0, 0, 8, 1, 0, 0, 0, 4, 0, 1, 2, 2};
+    scratch_put(&s, "more.labels.idx1-ubyte", ascending, 12);
+    scratch_remove(&s, "emnist-x-train-images-idx3-ubyte");
+    scratch_remove(&s, "emnist-x-train-labels-idx1-ubyte.gz");
+    refused("idx", "t10k-labels", "label of sample 0: found 9, expected 0 to 2");
+    scratch_put_gz(&s, "emnist-x-train-labels-idx1-ubyte.gz", l, make_labels(l, 4));
+    b[11] = 0;
+    scratch_put(&s, "emnist-x-train-images-idx3-ubyte", b, 40);
+    refused("idx", "emnist-x", "height: found 0, expected 1 to 1024");
+    b[10] = 4, b[11] = 1;
+    scratch_put(&s, "emnist-x-train-images-idx3-ubyte", b, 40);
+    refused("idx", "emnist-x", "height: found 1025, expected 1 to 1024");
+    b[10] = 0, b[11] = 3, b[15] = 2; /* The two training files differ. */
+    scratch_put(&s, "emnist-x-train-images-idx3-ubyte", b, 40);
+    refused("idx", "more.images", "height: found 2, expected 3");
 }
 
 static void test_directories(void **state)
@@ -189,27 +312,30 @@ static void test_directories(void **state)
     (void)state;
     struct data d;
     char error[DATA_ERROR_MAX] = "", spec[600];
+    struct data_request r = {.spec = spec};
     scratch_count(&s, 1);
     snprintf(spec, sizeof spec, "mnist:%s/none", s.dir);
-    assert_int_equal(data_open(&d, spec, 1, error), -ENOENT);
+    assert_int_equal(data_open(&d, &r, error), -ENOENT);
     assert_non_null(strstr(error, "/none: found no such directory"));
     scratch_put(&s, "file", "x", 1);
-    snprintf(spec, sizeof spec, "cifar10:%s/file", s.dir);
-    assert_int_equal(data_open(&d, spec, 1, error), -EINVAL);
-    assert_non_null(strstr(error, "expected a directory"));
+    snprintf(spec, sizeof spec, "mnist:%s/file", s.dir);
+    assert_int_equal(data_open(&d, &r, error), -EINVAL);
+    assert_non_null(strstr(error, "/file: found a file, expected a directory"));
     refused("mnist", "train-images-idx3-ubyte", "found no");
     refused("cifar10", "data_batch_1.bin", "found no");
     put_mnist();
     scratch_remove(&s, "train-labels-idx1-ubyte.gz"); /* Images without labels. */
-    refused("mnist", "train-labels-idx1-ubyte", "found no");
+    refused("mnist", "found no train-labels-idx1-ubyte beside", "train-images-idx3-ubyte:");
     put_mnist();
     scratch_remove(&s, "t10k-images-idx3-ubyte.gz");
+    refused("mnist", "found no t10k-images-idx3-ubyte beside", "t10k-labels-idx1-ubyte:");
     assert_int_equal(mkdir(scratch_path(&s, "t10k-images-idx3-ubyte"), 0700), 0);
-    refused("mnist", "t10k-images-idx3-ubyte", "expected a regular file");
+    refused("mnist", "t10k-images-idx3-ubyte", "found no");
     assert_int_equal(rmdir(scratch_path(&s, "t10k-images-idx3-ubyte")), 0);
     put_cifar();
-    scratch_remove(&s, "test_batch.bin");
-    refused("cifar10", "test_batch.bin", "found no");
+    scratch_remove(&s, "data_batch_1.bin");
+    assert_int_equal(mkfifo(scratch_path(&s, "data_batch_1.bin"), 0600), 0);
+    refused("cifar10", "data_batch_1.bin", "found a special file, expected a regular file");
 }
 
 /* One 32-bit field set to a wrong value, and what must be said about it. */
@@ -345,17 +471,68 @@ static void test_bomb(void **state)
     scratch_put_gz(&s, "bomb.gz", zeros, BOMB);
     size_t n;
     char error[DATA_ERROR_MAX] = "";
-    assert_int_equal(file_read(scratch_path(&s, "bomb.gz"), 100000, &bytes, &n, error),
+    assert_int_equal(file_read(scratch_path(&s, "bomb.gz"), 100000, NULL, &bytes, &n, error),
                      -EFBIG);
     assert_non_null(strstr(error, "bomb.gz: found over 100000 bytes"));
     assert_null(bytes);
-    assert_int_equal(file_read(scratch_path(&s, "bomb.gz"), BOMB, &bytes, &n, error), 0);
+    assert_int_equal(file_read(scratch_path(&s, "bomb.gz"), BOMB, NULL, &bytes, &n, error), 0);
     assert_int_equal(n, BOMB);
     assert_memory_equal(bytes, zeros, BOMB);
     free(bytes);
-    assert_int_equal(file_read(scratch_path(&s, "bomb.gz"), BOMB - 1, &bytes, &n, error),
+    assert_int_equal(file_read(scratch_path(&s, "bomb.gz"), BOMB - 1, NULL, &bytes, &n, error),
                      -EFBIG);
     free(zeros);
+}
+
+/* What file_read() and the readers say on their way. */
+struct seen
+{
+    size_t n_calls;
+    uint64_t done, total;
+    char path[600];
+};
+
+static void see(void *self, const char *path, uint64_t done, uint64_t total)
+{
+    struct seen *seen = self;
+    bool same = strcmp(seen->path, path) == 0;
+    assert_true(done <= total);
+    assert_true(!same || done > seen->done || done == total);
+    snprintf(seen->path, sizeof seen->path, "%s", path);
+    seen->n_calls++;
+    seen->done = done;
+    seen->total = total;
+}
+
+static void test_progress(void **state)
+{
+    (void)state;
+    enum { SIZE = 9 << 20 };
+    uint8_t *zeros = calloc(1, SIZE), *bytes;
+    assert_non_null(zeros);
+    scratch_count(&s, 1);
+    scratch_put(&s, "plain", zeros, SIZE);
+    struct seen seen = {0};
+    struct file_progress progress = {see, &seen};
+    size_t n;
+    char error[DATA_ERROR_MAX] = "";
+    int rc = file_read(scratch_path(&s, "plain"), SIZE, &progress, &bytes, &n, error);
+    assert_int_equal(rc, 0);
+    assert_memory_equal(bytes, zeros, SIZE);
+    assert_true(seen.n_calls >= 3 && seen.n_calls <= 4);
+    assert_true(seen.done == SIZE && seen.total == SIZE);
+    free(bytes);
+    free(zeros);
+    put_mnist();
+    char spec[600];
+    snprintf(spec, sizeof spec, "mnist:%s", s.dir);
+    struct data d;
+    seen = (struct seen){0};
+    struct data_request r = {.spec = spec, .progress = see, .self = &seen};
+    assert_int_equal(data_open(&d, &r, error), 0);
+    assert_int_equal(seen.n_calls, 4); /* The end of each file. */
+    assert_int_equal(seen.done, seen.total);
+    data_close(&d);
 }
 
 /* A sentence stays whole where the path is long. */
@@ -388,12 +565,14 @@ static int teardown(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_kind),         cmocka_unit_test(test_shape),
+        cmocka_unit_test(test_forms),        cmocka_unit_test(test_huge),
         cmocka_unit_test(test_mnist),        cmocka_unit_test(test_cifar),
+        cmocka_unit_test(test_cifar100),     cmocka_unit_test(test_idx),
         cmocka_unit_test(test_directories),  cmocka_unit_test(test_fields),
         cmocka_unit_test(test_lying_counts), cmocka_unit_test(test_trailing),
         cmocka_unit_test(test_no_gzip),      cmocka_unit_test(test_gzip_contents),
-        cmocka_unit_test(test_bomb),         cmocka_unit_test(test_long_path),
+        cmocka_unit_test(test_bomb),         cmocka_unit_test(test_progress),
+        cmocka_unit_test(test_long_path),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -5,6 +5,7 @@
 
 #include "nn_scratch.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -12,28 +13,54 @@
 
 enum {
     PIXELS = 784,
-    RECORD = 3073,
     FILE_MAX = 8192,
-    MUTATIONS = 1500 /* Of each file. */
+    BLOBS_MAX = 4,
+    MUTATIONS = 1200 /* Of each file. */
 };
 
 /* A file of a right set, in memory. */
 struct blob
 {
-    const char *kind, *name;
+    const char *name;
+    const char *text; /* NULL: images, or labels. */
     uint8_t bytes[FILE_MAX];
     size_t n;
 };
 
+/* A right set. */
+struct right
+{
+    const char *kind;
+    size_t n_labels;  /* Of a record of images; 0: IDX. */
+    bool shortens;    /* A part of a file may be right, too. */
+    struct blob blob[BLOBS_MAX];
+};
+
+#define ROWS "+1 3:0.5 7:1\n-1 1:2e-3\r\n\n-1\n+1 2:4 # seven\n"
+#define TABLE "a,b,class\n1,2.5,ash\n-3,4e2,\"o,k\"\n5,6,ash\n7,8,\"o,k\"\n"
+#define TEXT "It was the best of times,\nit was the worst of times.\n"
+
+static struct right sets[] = {
+    {.kind = "mnist", .blob = {{.name = "train-images-idx3-ubyte"},
+                               {.name = "train-labels-idx1-ubyte"},
+                               {.name = "t10k-images-idx3-ubyte.gz"},
+                               {.name = "t10k-labels-idx1-ubyte.gz"}}},
+    {.kind = "idx", .blob = {{.name = "a-images-idx3-ubyte"},
+                             {.name = "a-labels-idx1-ubyte.gz"}}},
+    {.kind = "cifar10", .n_labels = 1, .blob = {{.name = "data_batch_2.bin"},
+                                                {.name = "test_batch.bin.gz"}}},
+    {.kind = "cifar100", .n_labels = 2, .blob = {{.name = "train.bin.gz"}, {.name = "test.bin"}}},
+    {.kind = "libsvm", .shortens = true, .blob = {{.name = "rows", .text = ROWS},
+                                                  {.name = "rows.t.gz", .text = ROWS}}},
+    {.kind = "csv", .shortens = true, .blob = {{.name = "table.csv", .text = TABLE},
+                                               {.name = "table.val.csv.gz", .text = TABLE}}},
+    {.kind = "text", .shortens = true, .blob = {{.name = "text.gz", .text = TEXT},
+                                                {.name = "test.txt", .text = TEXT}}},
+};
+enum { SETS = sizeof sets / sizeof *sets };
+
 static struct scratch s;
 static uint64_t seed;
-
-static struct blob mnist[] = {{.kind = "mnist", .name = "train-images-idx3-ubyte"},
-                              {.kind = "mnist", .name = "train-labels-idx1-ubyte"},
-                              {.kind = "mnist", .name = "t10k-images-idx3-ubyte.gz"},
-                              {.kind = "mnist", .name = "t10k-labels-idx1-ubyte.gz"}};
-static struct blob cifar[] = {{.kind = "cifar10", .name = "data_batch_2.bin"},
-                              {.kind = "cifar10", .name = "test_batch.bin.gz"}};
 
 /* Bytes that compress, but not to nothing. */
 static uint8_t filler(size_t i)
@@ -41,106 +68,174 @@ static uint8_t filler(size_t i)
     return i % 5 ? (uint8_t)(rng_at(3, i) & 15) : 0;
 }
 
-static void make_blob(struct blob *b, bool labels)
+/* Two samples of images or labels; the text. Returns how many bytes. */
+static size_t make_raw(const struct right *set, const struct blob *b, uint8_t raw[FILE_MAX])
 {
-    uint8_t raw[FILE_MAX] = {0};
     size_t head = 0, n = 2;
-    if (strcmp(b->kind, "mnist") == 0) {
+    memset(raw, 0, FILE_MAX);
+    if (b->text) {
+        memcpy(raw, b->text, strlen(b->text));
+        return strlen(b->text);
+    }
+    if (set->n_labels == 0) {
+        bool labels = strstr(b->name, "labels") != NULL;
         uint8_t images_head[16] = {0, 0, 8, 3, 0, 0, 0, 2, 0, 0, 0, 28, 0, 0, 0, 28};
         memcpy(raw, images_head, sizeof images_head);
         raw[3] = labels ? 1 : 3;
         head = labels ? 8 : 16;
         n *= labels ? 1 : PIXELS;
     } else
-        n = RECORD;
+        n *= set->n_labels + 3072;
     for (size_t i = 0; i < n; i++)
         raw[head + i] = filler(i);
-    if (strstr(b->name, ".gz")) {
-        scratch_put_gz(&s, b->name, raw, head + n);
-        b->n = scratch_get(&s, b->name, b->bytes, FILE_MAX);
-    } else {
-        scratch_put(&s, b->name, raw, head + n);
-        memcpy(b->bytes, raw, b->n = head + n);
-    }
+    for (size_t i = 0; i < 2 * set->n_labels; i++)
+        raw[i / set->n_labels * (n / 2) + i % set->n_labels] = (uint8_t)i;
+    return head + n;
 }
 
-/* Open the kind's set: refused with one sentence, or all labels in range.
- * True if it was taken. */
+static void make_blob(const struct right *set, struct blob *b)
+{
+    uint8_t raw[FILE_MAX];
+    size_t n = make_raw(set, b, raw);
+    if (strstr(b->name, ".gz"))
+        scratch_put_gz(&s, b->name, raw, n);
+    else
+        scratch_put(&s, b->name, raw, n);
+    b->n = scratch_get(&s, b->name, b->bytes, FILE_MAX);
+}
+
+/* All that is promised of a set holds; sanitizers see each byte read. */
+static void check(const struct dataset *d)
+{
+    uint64_t sum = 0;
+    assert_true(d->n >= 1 && data_kind_fixed(d->kind));
+    for (size_t i = 0; i < d->n && d->labels; i++)
+        assert_true(d->labels[i] < d->shape.n_classes);
+    for (size_t i = 0; i < d->n && d->file; i++)
+        assert_true(d->file[i] < d->n_files);
+    for (size_t i = 0; i < d->n * dataset_dim(d) && d->pixels; i++)
+        sum += d->pixels[i];
+    for (size_t i = 0; i < d->n * dataset_dim(d) && d->rows; i++)
+        assert_true(isfinite(d->rows[i]));
+    for (size_t i = 0; i < d->n && d->start; i++) {
+        assert_true(d->start[i] <= d->start[i + 1] &&
+                    d->start[i + 1] - d->start[i] <= d->longest);
+        for (size_t j = d->start[i]; j < d->start[i + 1]; j++)
+            assert_true(d->column[j] < dataset_dim(d) && isfinite(d->entry[j]) &&
+                        (j == d->start[i] || d->column[j] > d->column[j - 1]));
+    }
+    for (size_t i = 0; i <= d->n * dataset_dim(d) && d->text; i++)
+        sum += d->text[i];
+    assert_true(sum > 0 || d->labels);
+}
+
+/* Open the kind's set: refused with one sentence, or right. True if it was
+ * taken. */
 static bool holds(const char *kind)
 {
     struct data d;
     char error[DATA_ERROR_MAX] = "", spec[600];
-    snprintf(spec, sizeof spec, "%s:%s", kind, s.dir);
-    int rc = data_open(&d, spec, 1, error);
+    snprintf(spec, sizeof spec, "%s:%s%s", kind, s.dir,
+             strcmp(kind, "text") == 0 ? ",context=4" : "");
+    int rc = data_open(&d, &(struct data_request){.spec = spec}, error);
     if (rc < 0) {
         assert_true(strlen(error) > 10);
-        assert_null(strchr(error, '\n'));
-        assert_null(d.train.pixels);
-        assert_null(d.test.pixels);
+        for (const char *p = error; *p; p++)
+            assert_true((unsigned char)*p >= 0x20 && *p != 0x7f);
+        assert_true(!d.train.labels && !d.train.pixels && !d.train.text && !d.test.labels);
         return false;
     }
-    const struct dataset *both[] = {&d.train, &d.test};
-    uint64_t sum = 0;
-    for (int k = 0; k < 2; k++) {
-        assert_true(both[k]->n >= 1);
-        for (size_t i = 0; i < both[k]->n; i++)
-            assert_true(both[k]->labels[i] < 10);
-        for (size_t i = 0; i < both[k]->n * dataset_dim(both[k]); i++)
-            sum += both[k]->pixels[i]; /* Sanitizers see each byte read. */
-    }
-    assert_true(sum > 0);
+    check(&d.train);
+    check(&d.test);
+    assert_string_equal(d.train.kind, d.test.kind);
     data_close(&d);
     return true;
 }
 
-static void truncate_each(struct blob *b, size_t n_blobs)
+static void put_set(struct right *set)
 {
-    for (size_t i = 0; i < n_blobs; i++) {
-        for (size_t n = 0; n < b[i].n; n++) {
-            scratch_put(&s, b[i].name, b[i].bytes, n);
-            if (holds(b[i].kind)) {
-                print_error("%s cut to %zu bytes was taken\n", b[i].name, n);
-                fail();
+    scratch_count(&s, 1);
+    for (size_t i = 0; i < BLOBS_MAX && set->blob[i].name; i++)
+        make_blob(set, &set->blob[i]);
+    assert_true(holds(set->kind));
+}
+
+/* Of images, and of all that is packed, no part is right. */
+static void test_truncations(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < SETS; k++) {
+        put_set(&sets[k]);
+        for (struct blob *b = sets[k].blob; b < sets[k].blob + BLOBS_MAX && b->name; b++) {
+            bool may = sets[k].shortens && !strstr(b->name, ".gz");
+            size_t n_taken = 0;
+            for (size_t n = 0; n < b->n; n++) {
+                if (sets[k].n_labels > 0 && n == b->n / 2 && !strstr(b->name, ".gz"))
+                    continue; /* One whole record. */
+                scratch_put(&s, b->name, b->bytes, n);
+                bool taken = holds(sets[k].kind);
+                n_taken += taken;
+                if (taken && !may)
+                    print_error("%s cut to %zu bytes was taken\n", b->name, n);
+                assert_true(may || !taken);
             }
+            assert_true(!may || n_taken > 0);
+            scratch_put(&s, b->name, b->bytes, b->n);
+            assert_true(holds(sets[k].kind));
         }
-        scratch_put(&s, b[i].name, b[i].bytes, b[i].n);
-        assert_true(holds(b[i].kind));
     }
 }
 
 /* Change one to four bytes; half of them among the first 32, where headers are. */
-static void mutate_each(struct blob *b, size_t n_blobs)
+static void mutate(struct blob *b, const char *kind, struct rng *r)
 {
-    struct rng r = rng_stream(rng_key(seed, RNG_TEST, 0, 0));
-    for (size_t i = 0; i < n_blobs; i++) {
-        size_t refused = 0;
-        for (int k = 0; k < MUTATIONS; k++) {
-            uint8_t m[FILE_MAX];
-            memcpy(m, b[i].bytes, b[i].n);
-            for (uint64_t c = rng_below(&r, 4) + 1; c > 0; c--) {
-                size_t span = rng_below(&r, 2) && b[i].n > 32 ? 32 : b[i].n;
-                m[rng_below(&r, span)] = (uint8_t)rng_u64(&r);
-            }
-            scratch_put(&s, b[i].name, m, b[i].n);
-            refused += !holds(b[i].kind);
+    size_t n_refused = 0;
+    for (int k = 0; k < MUTATIONS; k++) {
+        uint8_t m[FILE_MAX];
+        memcpy(m, b->bytes, b->n);
+        for (uint64_t c = rng_below(r, 4) + 1; c > 0; c--) {
+            size_t span = rng_below(r, 2) && b->n > 32 ? 32 : b->n;
+            m[rng_below(r, span)] = (uint8_t)rng_u64(r);
         }
-        assert_true(refused > 10);
-        scratch_put(&s, b[i].name, b[i].bytes, b[i].n);
+        scratch_put(&s, b->name, m, b->n);
+        n_refused += !holds(kind);
     }
-}
-
-static void test_truncations(void **state)
-{
-    (void)state;
-    truncate_each(mnist, 4);
-    truncate_each(cifar, 2);
+    assert_true(n_refused > 10 || strcmp(kind, "text") == 0 || strcmp(kind, "idx") == 0);
+    scratch_put(&s, b->name, b->bytes, b->n);
 }
 
 static void test_mutations(void **state)
 {
     (void)state;
-    mutate_each(mnist, 4);
-    mutate_each(cifar, 2);
+    struct rng r = rng_stream(rng_key(seed, RNG_TEST, 0, 0));
+    for (size_t k = 0; k < SETS; k++) {
+        put_set(&sets[k]);
+        for (size_t i = 0; i < BLOBS_MAX && sets[k].blob[i].name; i++)
+            mutate(&sets[k].blob[i], sets[k].kind, &r);
+    }
+}
+
+/* Any bytes at all, with any name: told by their looks, or not. */
+static void test_sniffing(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"x", "x.csv", "x.bin", "train-images-idx3-ubyte"};
+    struct rng r = rng_stream(rng_key(seed, RNG_TEST, 1, 0));
+    scratch_count(&s, 1);
+    for (int k = 0; k < 2000; k++) {
+        uint8_t bytes[64];
+        size_t n = rng_below(&r, sizeof bytes);
+        for (size_t i = 0; i < n; i++)
+            bytes[i] = k % 2 ? (uint8_t)"01 :,\n-.ab\""[rng_below(&r, 11)] : (uint8_t)rng_u64(&r);
+        const char *name = names[rng_below(&r, 4)];
+        scratch_put(&s, name, bytes, n);
+        char kind[DATA_KIND_MAX], error[DATA_ERROR_MAX] = "";
+        if (data_sniff(s.dir, kind, error) == 0)
+            holds(kind);
+        else
+            assert_true(strlen(error) > 10);
+        scratch_remove(&s, name);
+    }
 }
 
 static int setup(void **state)
@@ -150,10 +245,6 @@ static int setup(void **state)
     seed = given ? strtoull(given, NULL, 0) : 1;
     print_message("SEED=%llu\n", (unsigned long long)seed);
     scratch_open(&s);
-    for (size_t i = 0; i < 4; i++)
-        make_blob(&mnist[i], i % 2);
-    for (size_t i = 0; i < 2; i++)
-        make_blob(&cifar[i], false);
     return 0;
 }
 
@@ -169,6 +260,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_truncations),
         cmocka_unit_test(test_mutations),
+        cmocka_unit_test(test_sniffing),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

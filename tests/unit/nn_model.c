@@ -1,35 +1,52 @@
-/* Models: specs, segments, initial values, and the gradient of the mean loss
- * by the whole chain of layers against central differences. */
-#include "nn_ref.h"
-
+/* Models: specs, segments, initial values, plans, and the gradient of the mean
+ * loss by the whole graph, segment by segment, against central differences
+ * along it. Layers have tests of their own, and nn_golden.c other people's
+ * values. */
 #include "nn/loss.h"
 #include "nn/model.h"
+#include "nn/rng.h"
 
 #include <errno.h>
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <cmocka.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-static const struct shape mnist = {1, 28, 28}, cifar = {3, 32, 32};
+static const struct data_shape mnist = {DATA_IMAGES, 1, 28, 28, 10},
+                               cifar = {DATA_IMAGES, 3, 32, 32, 10},
+                               rows = {DATA_ROWS, 12, 1, 1, 4},
+                               sparse = {DATA_SPARSE, 50, 1, 1, 3},
+                               text = {DATA_TEXT, 1, 6, 1, 256};
 
 static char error[MODEL_ERROR_MAX];
 static struct model m;
 
-static void open_model(const char *spec, struct shape in, uint32_t n_classes)
+/* Replaces the one before. */
+static void open_model(const char *spec, const struct data_shape *data)
 {
     error[0] = '\0';
-    if (model_init(&m, spec, in, n_classes, error) != 0)
+    model_close(&m);
+    if (model_init(&m, spec, MODEL_BATCH_NORM, data, error) != 0)
         fail_msg("%s: %s", spec, error);
+}
+
+static void refused_for(const char *spec, const struct data_shape *data,
+                        const char *word)
+{
+    strcpy(error, "");
+    model_close(&m);
+    assert_int_equal(model_init(&m, spec, MODEL_BATCH_NORM, data, error),
+                     -EINVAL);
+    if (strstr(error, word) == NULL)
+        fail_msg("%s: \"%s\" does not say \"%s\"", spec, error, word);
 }
 
 static void refused(const char *spec, const char *word)
 {
-    strcpy(error, "");
-    assert_int_equal(model_init(&m, spec, mnist, 10, error), -EINVAL);
-    if (strstr(error, word) == NULL)
-        fail_msg("%s: \"%s\" does not say \"%s\"", spec, error, word);
+    refused_for(spec, &mnist, word);
 }
 
 static void test_bad_specs(void **state)
@@ -40,6 +57,10 @@ static void test_bad_specs(void **state)
         "mlp:", "mlp:784", "mlp:-784-10", "mlp:784-10-", "mlp:784--10",
         "mlp:784-0-10", "mlp:784-1e3-10", "mlp:784 -10", "mlp:784-65537-10",
         "mlp:784-99999999999999999999-10", "mlp:+784-10", "MLP:784-10",
+        "vgg11:", "vgg11:gn", "vgg", "vgg11:bn:", "resnet", "resnet:",
+        "resnet:18", "resnet:2", "resnet:1208", "resnet:020x", "resnet:-20",
+        "lstm", "lstm:", "lstm:0", "lstm:9x16", "lstm:2x", "lstm:2x8x8",
+        "lstm:x8", "lstm:4097", "gpt:4x100", "gpt:65x128", "gpt:4x", "gpt:32 ",
         "mlp:1-1-1-1-1-1-1-1-1-1-1-1-1-1-1-1-1-1-1-1-1-1-1-1-1-1-1-1-1-1-1-1-1"};
     char canonical[MODEL_SPEC_MAX];
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
@@ -62,9 +83,16 @@ static void test_misfits(void **state)
     refused("mlp:783-10", "784");
     refused("mlp:784-32-11", "11 outputs");
     refused("mlp:784-32-11", "10 classes");
-    struct shape wide = {1, 28, 30};
-    assert_int_equal(model_init(&m, "lenet5", wide, 10, error), -EINVAL);
-    assert_non_null(strstr(error, "28x30"));
+    struct data_shape wide = {DATA_IMAGES, 1, 28, 30, 10};
+    refused_for("lenet5", &wide, "28x30");
+    refused_for("resnet:20", &wide, "28x30");
+    refused_for("vgg11", &mnist, "28x28");
+    refused_for("lenet5", &rows, "rows of numbers");
+    refused_for("vgg11:bn", &sparse, "sparse rows");
+    refused_for("logreg", &text, "text");
+    refused_for("mlp:6-256", &text, "text");
+    refused_for("gpt:1x32", &mnist, "text:PATH");
+    refused_for("lstm:8", &rows, "text:PATH");
 }
 
 static void test_canonical(void **state)
@@ -72,21 +100,25 @@ static void test_canonical(void **state)
     (void)state;
     static const char *const pairs[][2] = {
         {"logreg", "logreg"}, {"lenet5", "lenet5"},
-        {"mlp:0784-0064-10", "mlp:784-64-10"},
+        {"mlp:0784-0064-10", "mlp:784-64-10"}, {"vgg11", "vgg11"},
+        {"vgg11:bn", "vgg11:bn"}, {"resnet:020", "resnet:20"},
+        {"lstm:1x256", "lstm:256"}, {"lstm:256", "lstm:256"},
+        {"lstm:2x64", "lstm:2x64"}, {"gpt:128", "gpt:1x128"},
+        {"gpt:4x128", "gpt:4x128"},
         {"mlp:65536-1", "mlp:65536-1"}};
     char got[MODEL_SPEC_MAX];
     for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
         assert_int_equal(model_spec(pairs[i][0], got, error), 0);
         assert_string_equal(got, pairs[i][1]);
     }
-    open_model("mlp:0784-10", mnist, 10);
+    open_model("mlp:0784-10", &mnist);
     assert_string_equal(m.spec, "mlp:784-10");
 }
 
 static void test_segments(void **state)
 {
     (void)state;
-    open_model("lenet5", mnist, 10);
+    open_model("lenet5", &mnist);
     assert_int_equal(m.n_params, 61706);
     static const char *const names[] = {
         "conv1.weight", "conv1.bias", "conv2.weight", "conv2.bias",
@@ -112,18 +144,115 @@ static void test_segments(void **state)
     assert_true(s->n_dims == 4 && s->dims[0] == 16 && s->dims[1] == 6 &&
                 s->dims[2] == 5 && s->dims[3] == 5);
     assert_true(m.segments[4].dims[0] == 120 && m.segments[4].dims[1] == 400);
-    open_model("lenet5", cifar, 10);
+    open_model("lenet5", &cifar);
     assert_int_equal(m.n_params, 62006);
-    open_model("mlp:784-512-512-10", mnist, 10);
+    open_model("mlp:784-512-512-10", &mnist);
     assert_int_equal(m.n_params, 669706);
-    open_model("logreg", mnist, 10);
+    open_model("logreg", &mnist);
     assert_int_equal(m.n_params, 7850);
+}
+
+/* The n-th segment is called so and has these dims (0 ends them). */
+static void check_segment(size_t n, const char *name, const uint32_t dims[4],
+                          bool decays, bool trained)
+{
+    assert_true(n < m.n_segments);
+    const struct segment *s = &m.segments[n];
+    assert_string_equal(s->name, name);
+    for (uint32_t d = 0; d < s->n_dims; d++)
+        assert_int_equal(s->dims[d], dims[d]);
+    assert_true(s->n_dims == 4 || dims[s->n_dims] == 0);
+    assert_int_equal(s->decays, decays);
+    assert_int_equal(s->trained, trained);
+}
+
+static size_t count_trained(void)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < m.n_segments; i++)
+        n += m.segments[i].trained ? m.segments[i].n : 0;
+    return n;
+}
+
+/* Counts of parameters that the papers and PyTorch's modules have. */
+static void test_networks(void **state)
+{
+    (void)state;
+    open_model("resnet:20", &cifar);
+    assert_int_equal(count_trained(), 269722);
+    assert_int_equal(m.n_params, 269722 + 2 * 688);
+    assert_int_equal(m.n_segments, 19 * 5 + 2);
+    check_segment(0, "conv1.weight", (uint32_t[4]){16, 3, 3, 3}, true, true);
+    check_segment(1, "bn1.weight", (uint32_t[4]){16}, false, true);
+    check_segment(3, "bn1.running_mean", (uint32_t[4]){16}, false, false);
+    check_segment(4, "bn1.running_var", (uint32_t[4]){16}, false, false);
+    check_segment(5, "layer1.0.conv1.weight", (uint32_t[4]){16, 16, 3, 3}, true, true);
+    check_segment(90, "layer3.2.conv2.weight", (uint32_t[4]){64, 64, 3, 3}, true, true);
+    check_segment(95, "fc.weight", (uint32_t[4]){10, 64}, true, true);
+    static const struct { const char *spec; size_t n; } deep[] = {
+        {"resnet:32", 464154}, {"resnet:44", 658586}, {"resnet:56", 853018},
+        {"resnet:110", 1727962}};
+    for (size_t i = 0; i < sizeof deep / sizeof *deep; i++) {
+        open_model(deep[i].spec, &cifar);
+        assert_int_equal(count_trained(), deep[i].n);
+    }
+    open_model("vgg11", &cifar);
+    assert_int_equal(m.n_params, 9225610);
+    static const unsigned plain[] = {0, 3, 6, 8, 11, 13, 16, 18};
+    static const unsigned normed[] = {0, 4, 8, 11, 15, 18, 22, 25};
+    char name[32];
+    for (size_t i = 0; i < 8; i++) {
+        snprintf(name, sizeof name, "features.%u.weight", plain[i]);
+        assert_string_equal(m.segments[2 * i].name, name);
+    }
+    assert_string_equal(m.segments[16].name, "classifier.weight");
+    open_model("vgg11:bn", &cifar);
+    assert_int_equal(count_trained(), 9225610 + 2 * 2752);
+    for (size_t i = 0; i < 8; i++) {
+        snprintf(name, sizeof name, "features.%u.weight", normed[i]);
+        assert_string_equal(m.segments[6 * i].name, name);
+        snprintf(name, sizeof name, "features.%u.running_var", normed[i] + 1);
+        assert_string_equal(m.segments[6 * i + 5].name, name);
+    }
+    struct data_shape book = text;
+    book.height = 128;
+    open_model("gpt:4x128", &book);
+    assert_int_equal(m.n_params, 875264);
+    assert_int_equal(m.n_rows, 128);
+    check_segment(0, "transformer.wte.weight", (uint32_t[4]){256, 128}, true, true);
+    check_segment(1, "transformer.wpe.weight", (uint32_t[4]){128, 128}, true, true);
+    check_segment(4, "transformer.h.0.attn.c_attn.weight", (uint32_t[4]){384, 128}, true, true);
+    check_segment(m.n_segments - 1, "lm_head.weight", (uint32_t[4]){256, 128}, true, true);
+    open_model("lstm:256", &book);
+    assert_int_equal(m.n_params, 657664);
+    check_segment(0, "encoder.weight", (uint32_t[4]){256, 256}, true, true);
+    check_segment(1, "rnn.weight_ih_l0", (uint32_t[4]){1024, 256}, true, true);
+    check_segment(4, "rnn.bias_hh_l0", (uint32_t[4]){1024}, false, true);
+    open_model("lstm:2x16", &book);
+    check_segment(6, "rnn.weight_hh_l1", (uint32_t[4]){64, 16}, true, true);
+}
+
+/* Norms choose by model_norm; who has them says so. */
+static void test_norms(void **state)
+{
+    (void)state;
+    model_close(&m);
+    assert_int_equal(model_init(&m, "resnet:8", MODEL_GROUP_NORM, &cifar, error), 0);
+    assert_int_equal(m.n_params, count_trained());
+    assert_int_equal(m.layers[1].groups, 2);
+    assert_string_equal(m.segments[1].name, "bn1.weight");
+    model_close(&m);
+    assert_int_equal(model_init(&m, "vgg11:bn", MODEL_LAYER_NORM, &cifar, error), 0);
+    assert_int_equal(m.layers[1].groups, 1);
+    assert_true(model_has_norm("resnet:20") && model_has_norm("vgg11:bn"));
+    assert_false(model_has_norm("vgg11") || model_has_norm("lenet5") ||
+                 model_has_norm("gpt:4x128") || model_has_norm("nonsense"));
 }
 
 static void test_initial_values(void **state)
 {
     (void)state;
-    open_model("lenet5", mnist, 10);
+    open_model("lenet5", &mnist);
     static float a[61706], b[61706];
     model_params(&m, 7, a);
     model_params(&m, 7, b);
@@ -143,158 +272,237 @@ static void test_initial_values(void **state)
     }
 }
 
-/* --- gradients --- */
+/* The spread of a segment's initial values, from its name. */
+static double deviation_of(const float *x, const char *name)
+{
+    for (size_t i = 0; i < m.n_segments; i++)
+        if (strcmp(m.segments[i].name, name) == 0)
+            return sqrt(vec_norm2(x + m.segments[i].offset, m.segments[i].n) /
+                        (double)m.segments[i].n);
+    fail_msg("no segment %s", name);
+    return 0;
+}
+
+static void test_initial_normals(void **state)
+{
+    (void)state;
+    open_model("resnet:20", &cifar);
+    float *x = malloc(m.n_params * sizeof *x);
+    assert_non_null(x);
+    model_params(&m, 7, x);
+    double he = sqrt(2.0 / (9 * 64));
+    assert_true(fabs(deviation_of(x, "layer3.1.conv1.weight") / he - 1) <= 0.02);
+    assert_true(deviation_of(x, "bn1.weight") == 1);
+    assert_true(deviation_of(x, "bn1.running_var") == 1);
+    assert_true(deviation_of(x, "bn1.running_mean") == 0);
+    assert_true(fabs(deviation_of(x, "fc.weight") * sqrt(3.0) * 8 - 1) <= 0.1);
+    free(x);
+    open_model("gpt:2x32", &text);
+    x = malloc(m.n_params * sizeof *x);
+    assert_non_null(x);
+    model_params(&m, 7, x);
+    assert_true(fabs(deviation_of(x, "transformer.wte.weight") / 0.02 - 1) <= 0.05);
+    assert_true(fabs(deviation_of(x, "transformer.h.1.mlp.c_proj.weight") / 0.01 - 1) <= 0.05);
+    assert_true(deviation_of(x, "transformer.h.1.mlp.c_fc.bias") == 0);
+    free(x);
+}
+
+/* --- passes --- */
 
 enum {
-    BATCH = 3
+    BATCH = 4
 };
 
 struct bed
 {
-    double *x, *in, *act[2];
-    float *xf, *gradf, *inf, *arena;
-    size_t n_in, n_arena;
-    uint8_t labels[BATCH];
+    struct model_plan plan;
+    float *x, *moved, *grad, *arena, *input;
+    uint16_t *labels;
+    size_t n_labels;
+    size_t start[BATCH + 1];
+    uint32_t column[BATCH * 8];
+    float value[BATCH * 8];
 };
 
-/* Mean loss, by naive loops. */
-static double ref_loss(const struct bed *b)
+static float *floats(size_t n)
 {
-    const double *in = b->in;
-    double *z = NULL, loss = 0;
-    for (size_t i = 0; i < m.n_layers; i++) {
-        z = b->act[i % 2];
-        ref_forward(&m.layers[i], BATCH, b->x, in, z);
-        in = z;
-    }
-    for (size_t s = 0; s < BATCH; s++, z += m.n_classes) {
-        double sum = 0;
-        for (size_t j = 0; j < m.n_classes; j++)
-            sum += exp(z[j]);
-        loss += log(sum) - z[b->labels[s]];
-    }
-    return loss / BATCH;
+    float *v = aligned_alloc(64, (n * sizeof *v + 63) / 64 * 64 + 64);
+    assert_non_null(v);
+    for (size_t i = 0; i < n; i++)
+        v[i] = NAN; /* Must be overwritten before it is used. */
+    return v;
 }
 
-static void bed_open(struct bed *b)
+static void draw_input(struct bed *b)
 {
-    size_t largest = 0;
-    for (size_t i = 0; i < m.n_layers; i++)
-        if (shape_size(m.layers[i].out) > largest)
-            largest = shape_size(m.layers[i].out);
-    b->n_in = shape_size(m.in);
-    b->n_arena = model_arena(&m, BATCH, true);
-    b->x = ref_alloc(m.n_params, sizeof(double));
-    b->in = ref_alloc(BATCH * b->n_in, sizeof(double));
-    for (size_t i = 0; i < 2; i++)
-        b->act[i] = ref_alloc(BATCH * largest, sizeof(double));
-    b->xf = ref_alloc(m.n_params, sizeof(float));
-    b->gradf = ref_alloc(m.n_params, sizeof(float));
-    b->inf = ref_alloc(BATCH * b->n_in, sizeof(float));
-    b->arena = ref_alloc(b->n_arena, sizeof(float));
-    ref_poison(b->arena, b->n_arena);
-    ref_poison(b->gradf, m.n_params);
-    model_params(&m, 3, b->xf);
-    for (size_t i = 0; i < m.n_params; i++)
-        b->x[i] = (double)b->xf[i];
-    ref_noise(rng_key(1, RNG_TEST, 5, 0), 1, b->in, b->inf, BATCH * b->n_in);
-    for (size_t i = 0; i < BATCH; i++)
-        b->labels[i] = (uint8_t)((i * 2 + 1) % m.n_classes);
+    struct rng r = rng_stream(rng_key(1, RNG_TEST, 5, 0));
+    for (size_t i = 0; i < BATCH * shape_size(m.in); i++)
+        b->input[i] = m.data.form == DATA_TEXT ? (float)rng_below(&r, 256)
+                                               : (float)rng_normal(&r);
+    for (size_t i = 0; i < b->n_labels; i++)
+        b->labels[i] = (uint16_t)rng_below(&r, m.n_classes);
+    for (size_t i = 0; i < BATCH; i++) {
+        b->start[i + 1] = b->start[i] + i; /* The first row is empty. */
+        for (size_t e = b->start[i]; e < b->start[i + 1]; e++) {
+            b->column[e] = (uint32_t)(7 * (e - b->start[i]) + i);
+            b->value[e] = (float)rng_normal(&r);
+        }
+    }
+}
+
+static void bed_open(struct bed *b, bool training)
+{
+    memset(b, 0, sizeof *b);
+    assert_int_equal(model_plan_init(&b->plan, &m, BATCH, training), 0);
+    b->n_labels = (size_t)BATCH * m.n_rows;
+    b->x = floats(m.n_params);
+    b->moved = floats(m.n_params);
+    b->grad = floats(m.n_params);
+    b->arena = floats(b->plan.n_floats);
+    b->input = floats(BATCH * shape_size(m.in));
+    b->labels = calloc(b->n_labels, sizeof *b->labels);
+    assert_non_null(b->labels);
+    model_params(&m, 3, b->x);
+    draw_input(b);
 }
 
 static void bed_close(struct bed *b)
 {
-    void *all[] = {b->x, b->in, b->act[0], b->act[1],
-                   b->xf, b->gradf, b->inf, b->arena};
+    void *all[] = {b->x, b->moved, b->grad, b->arena, b->input, b->labels};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         free(all[i]);
+    model_plan_close(&b->plan);
 }
 
-/* The float gradient of element i against the slope of ref_loss(). The
- * tolerance is absolute in units of the segment's largest gradient. */
-static void check_at(struct bed *b, size_t i, double scale)
+static struct model_pass bed_pass(struct bed *b, const float *x)
 {
-    double h = 1e-6, x0 = b->x[i];
-    b->x[i] = x0 + h;
-    double up = ref_loss(b);
-    b->x[i] = x0 - h;
-    double down = ref_loss(b);
-    b->x[i] = x0;
-    double want = (up - down) / (2 * h), got = (double)b->gradf[i];
-    if (!(fabs(got - want) <= 2e-5 * scale + 1e-8))
-        fail_msg("%s: grad[%zu] is %.9g, expected %.9g", m.spec, i, got, want);
+    return (struct model_pass){.n = BATCH, .x = x, .grad = b->grad,
+                               .plan = &b->plan, .arena = b->arena,
+                               .rows = {b->start, b->column, b->value}};
 }
 
-static void check_gradient(uint32_t per_segment)
+static float *forward(struct bed *b, const float *x)
+{
+    struct model_pass p = bed_pass(b, x);
+    size_t dim = m.sparse ? 0 : shape_size(m.in);
+    for (uint32_t i = 0; i < BATCH && dim > 0; i++)
+        memcpy(model_input(&m, &p, i), b->input + i * dim, dim * sizeof *b->input);
+    return model_forward(&m, &p);
+}
+
+static double loss_at(struct bed *b, const float *x, float **d_logits)
+{
+    float *z = forward(b, x);
+    struct loss_batch batch = {.n = b->n_labels, .n_classes = m.n_classes,
+                               .logits = z, .labels = b->labels};
+    if (d_logits != NULL)
+        *d_logits = z;
+    return loss_softmax(&batch, d_logits != NULL ? z : NULL).sum /
+           (double)b->n_labels;
+}
+
+/* The slope of the loss along the gradient of one segment is its length. */
+static void check_segment_slope(struct bed *b, const struct segment *s,
+                                double whole)
+{
+    const float *g = b->grad + s->offset;
+    double length = sqrt(vec_norm2(g, s->n));
+    if (!s->trained || length < 1e-3 * whole)
+        return; /* Such as a bias that a batch norm takes out again. */
+    double h = 3e-5 / length; /* Moves the loss by 3e-5. */
+    double loss[2];
+    for (int side = 0; side < 2; side++) {
+        memcpy(b->moved, b->x, m.n_params * sizeof *b->x);
+        vec_axpy(b->moved + s->offset, (float)((side ? -h : h) / length), g, s->n);
+        loss[side] = loss_at(b, b->moved, NULL);
+    }
+    double slope = (loss[0] - loss[1]) / (2 * h);
+    if (!(fabs(slope / length - 1) <= 0.08)) /* Kinks of ReLUs. */
+        fail_msg("%s: %s: slope %g, length of the gradient %g", m.spec, s->name,
+                 slope, length);
+}
+
+static void check_gradient(const char *spec, const struct data_shape *data)
 {
     struct bed b;
-    bed_open(&b);
-    struct model_pass p = {.n = BATCH, .x = b.xf, .grad = b.gradf,
-                           .arena = b.arena, .n_arena = b.n_arena};
-    for (uint32_t i = 0; i < BATCH; i++)
-        model_input(&m, &p, i, b.inf + i * b.n_in);
-    float *z = model_forward(&m, &p);
-    struct loss_batch batch = {BATCH, m.n_classes, z, b.labels};
-    double loss = loss_softmax(&batch, z).sum / BATCH;
-    assert_true(ref_near(loss, ref_loss(&b), 1e-5));
-    model_backward(&m, &p, z);
-    assert_true(vec_finite(b.gradf, m.n_params)); /* All of it is written. */
-    struct rng r = rng_stream(rng_key(1, RNG_TEST, 6, 0));
-    for (size_t i = 0; i < m.n_segments; i++) {
-        const struct segment *s = &m.segments[i];
-        double scale = 0;
-        for (size_t j = 0; j < s->n; j++)
-            scale = fmax(scale, fabs((double)b.gradf[s->offset + j]));
-        assert_true(scale > 0);
-        for (uint32_t c = 0; c < per_segment; c++)
-            check_at(&b, s->offset + (size_t)rng_below(&r, s->n), scale);
-    }
+    float *d_logits;
+    open_model(spec, data);
+    bed_open(&b, true);
+    (void)loss_at(&b, b.x, &d_logits);
+    struct model_pass p = bed_pass(&b, b.x);
+    model_backward(&m, &p, d_logits);
+    assert_true(vec_finite(b.grad, m.n_params)); /* All of it is written. */
+    double whole = sqrt(vec_norm2(b.grad, m.n_params));
+    assert_true(whole > 0);
+    for (size_t i = 0; i < m.n_segments; i++)
+        check_segment_slope(&b, &m.segments[i], whole);
     bed_close(&b);
 }
 
-static void test_gradient_logreg(void **state)
+static void test_gradients(void **state)
 {
     (void)state;
-    open_model("logreg", (struct shape){3, 4, 5}, 7);
-    check_gradient(100);
-}
-
-static void test_gradient_mlp(void **state)
-{
-    (void)state;
-    open_model("mlp:12-9-17-4", (struct shape){1, 3, 4}, 4);
-    check_gradient(100);
-    open_model("mlp:784-64-32-10", mnist, 10);
-    check_gradient(20);
-}
-
-static void test_gradient_lenet5(void **state)
-{
-    (void)state;
-    open_model("lenet5", mnist, 10);
-    check_gradient(15);
-    open_model("lenet5", cifar, 10);
-    check_gradient(8);
+    struct data_shape small = {DATA_IMAGES, 3, 4, 5, 7};
+    check_gradient("logreg", &small);
+    check_gradient("mlp:60-9-17-7", &small);
+    check_gradient("mlp:12-9-4", &rows);
+    check_gradient("logreg", &sparse);
+    check_gradient("mlp:50-16-3", &sparse);
+    check_gradient("mlp:784-64-32-10", &mnist);
+    check_gradient("lenet5", &mnist);
+    check_gradient("lenet5", &cifar);
+    check_gradient("resnet:8", &cifar);
+    check_gradient("resnet:8", &mnist);
+    check_gradient("lstm:8", &text);
+    check_gradient("lstm:2x16", &text);
+    check_gradient("gpt:2x32", &text);
 }
 
 /* Forward alone takes less memory and gives the same logits. */
+static void check_forward_only(const char *spec, const struct data_shape *data)
+{
+    struct bed both, alone;
+    open_model(spec, data);
+    bed_open(&both, true);
+    bed_open(&alone, false);
+    assert_true(alone.plan.n_floats < both.plan.n_floats);
+    assert_memory_equal(forward(&alone, alone.x), forward(&both, both.x),
+                        both.n_labels * m.n_classes * sizeof(float));
+    bed_close(&both);
+    bed_close(&alone);
+}
+
 static void test_forward_only(void **state)
 {
     (void)state;
-    open_model("lenet5", cifar, 10);
-    struct bed b;
-    bed_open(&b);
-    struct model_pass p = {.n = BATCH, .x = b.xf, .grad = b.gradf,
-                           .arena = b.arena, .n_arena = b.n_arena};
-    for (uint32_t i = 0; i < BATCH; i++)
-        model_input(&m, &p, i, b.inf + i * b.n_in);
-    float want[BATCH * 10];
-    memcpy(want, model_forward(&m, &p), sizeof want);
-    p.grad = NULL;
-    p.n_arena = model_arena(&m, BATCH, false);
-    assert_true(p.n_arena < b.n_arena);
-    assert_memory_equal(model_forward(&m, &p), want, sizeof want);
-    bed_close(&b);
+    check_forward_only("lenet5", &cifar);
+    check_forward_only("gpt:2x32", &text);
+    check_forward_only("lstm:2x16", &text);
+}
+
+/* A step of a deep net keeps all outputs, but gradients share places: all that
+ * lies before the scratch is far less than twice the outputs. */
+static void test_plan_shares(void **state)
+{
+    (void)state;
+    struct model_plan plan;
+    open_model("resnet:56", &cifar);
+    size_t outputs = 0;
+    for (size_t i = 0; i < m.n_layers; i++)
+        outputs += 8 * shape_size(m.layers[i].out);
+    assert_int_equal(model_plan_init(&plan, &m, 8, true), 0);
+    assert_true((double)plan.scratch < 1.3 * (double)outputs);
+    model_plan_close(&plan);
+    assert_int_equal(model_plan_init(&plan, &m, 8, false), 0);
+    assert_true((double)plan.scratch < 0.2 * (double)outputs);
+    model_plan_close(&plan);
+}
+
+static int close_last(void **state)
+{
+    (void)state;
+    model_close(&m);
+    return 0;
 }
 
 int main(void)
@@ -304,11 +512,13 @@ int main(void)
         cmocka_unit_test(test_misfits),
         cmocka_unit_test(test_canonical),
         cmocka_unit_test(test_segments),
+        cmocka_unit_test(test_networks),
+        cmocka_unit_test(test_norms),
         cmocka_unit_test(test_initial_values),
-        cmocka_unit_test(test_gradient_logreg),
-        cmocka_unit_test(test_gradient_mlp),
-        cmocka_unit_test(test_gradient_lenet5),
+        cmocka_unit_test(test_initial_normals),
+        cmocka_unit_test(test_gradients),
         cmocka_unit_test(test_forward_only),
+        cmocka_unit_test(test_plan_shares),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, NULL, close_last);
 }

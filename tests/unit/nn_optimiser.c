@@ -1,12 +1,28 @@
 /* Learning rates by hand; optimiser steps against a scalar loop. */
-#include "nn_ref.h"
-
 #include "nn/optimiser.h"
 
+#include "nn/rng.h"
+
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
-#include <cmocka.h>
 #include <string.h>
+#include <cmocka.h>
+
+static bool near(double got, double want, double tol)
+{
+    return fabs(got - want) <= tol * (1 + fabs(want));
+}
+
+/* n normal deviates, in both precisions (equal values). */
+static void noise(uint64_t a, uint64_t b, double *d, float *f, size_t n)
+{
+    struct rng r = rng_stream(rng_key(1, RNG_TEST, a, b));
+    for (size_t i = 0; i < n; i++) {
+        f[i] = (float)rng_normal(&r);
+        d[i] = (double)f[i];
+    }
+}
 
 static void lr_is(struct schedule s, uint64_t round, double want)
 {
@@ -48,7 +64,143 @@ static void test_schedules(void **state)
 }
 
 enum {
-    N = 37 + 5 + 9 /* A weight, a bias, running statistics. */
+    N_MAX = 1023 + 5 + 9, /* A weight, a bias, running statistics. */
+    STEPS = 7
+};
+
+/* One element by the header's formulas, in double. */
+struct element
+{
+    double x, m, v;
+};
+
+static void step_ref(const struct optimiser *o, const struct segment *seg,
+                     struct element *e, double gradient, double lr, double t)
+{
+    double decay = seg->decays ? o->weight_decay : 0;
+    if (!seg->trained) {
+        e->x -= 0.1 * gradient;
+        return;
+    }
+    double g = gradient + (o->kind == OPTIMISER_ADAMW ? 0 : decay * e->x);
+    if (o->kind == OPTIMISER_SGD) {
+        e->m = o->momentum * e->m + g;
+        e->x -= lr * (o->nesterov ? g + o->momentum * e->m : e->m);
+        return;
+    }
+    if (o->kind == OPTIMISER_ADAMW)
+        e->x -= lr * decay * e->x;
+    e->m = o->momentum * e->m + (1 - o->momentum) * g;
+    e->v = o->beta2 * e->v + (1 - o->beta2) * g * g;
+    e->x -= lr * (e->m / (1 - pow(o->momentum, t))) /
+            (sqrt(e->v / (1 - pow(o->beta2, t))) + 1e-8);
+}
+
+/* Some steps of a weight of n floats, a bias of 5 and statistics of 9. */
+static void check_steps(const struct optimiser *o, size_t n_weight)
+{
+    struct segment segments[3] = {
+        {.offset = 0, .n = n_weight, .decays = true, .trained = true},
+        {.offset = n_weight, .n = 5, .trained = true},
+        {.offset = n_weight + 5, .n = 9, .decays = true}};
+    static struct element e[N_MAX];
+    static double wide[N_MAX];
+    static float x[N_MAX], grad[N_MAX], m[N_MAX], v[N_MAX];
+    size_t n = n_weight + 14;
+    memset(m, 0, sizeof m);
+    memset(v, 0, sizeof v);
+    noise(1, 0, wide, x, n);
+    for (size_t i = 0; i < n; i++)
+        e[i] = (struct element){.x = wide[i]};
+    for (uint64_t t = 1; t <= STEPS; t++) {
+        double lr = 0.1 / (double)t;
+        noise(2, t, wide, grad, n);
+        struct optimiser_step s = {
+            .segments = segments, .n_segments = 3, .x = x, .grad = grad,
+            .m = m, .v = o->kind == OPTIMISER_SGD ? NULL : v, .t = t, .lr = lr};
+        optimiser_step(o, &s);
+        for (size_t i = 0; i < n; i++)
+            step_ref(o, &segments[i < n_weight ? 0 : i < n_weight + 5 ? 1 : 2],
+                     &e[i], wide[i], lr, (double)t);
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (!near((double)x[i], e[i].x, 2e-6))
+            fail_msg("x[%zu] of %zu: %.9g, expected %.9g", i, n, (double)x[i],
+                     e[i].x);
+        bool kept = o->momentum > 0;
+        if (!near((double)m[i], kept ? e[i].m : 0, 2e-6) ||
+            !near((double)v[i], e[i].v, 2e-6))
+            fail_msg("m, v[%zu] of %zu: %.9g, %.9g", i, n, (double)m[i],
+                     (double)v[i]);
+    }
+}
+
+static void test_steps(void **state)
+{
+    (void)state;
+    static const struct optimiser all[] = {
+        {.kind = OPTIMISER_SGD},
+        {.momentum = 0.9},
+        {.momentum = 0.9, .nesterov = true},
+        {.weight_decay = 0.1},
+        {.momentum = 0.5, .nesterov = true, .weight_decay = 0.3},
+        {.kind = OPTIMISER_ADAM, .momentum = 0.9, .beta2 = 0.999},
+        {.kind = OPTIMISER_ADAM, .momentum = 0.8, .beta2 = 0.9, .weight_decay = 0.2},
+        {.kind = OPTIMISER_ADAMW, .momentum = 0.9, .beta2 = 0.95, .weight_decay = 0.3},
+    };
+    static const size_t sizes[] = {1, 2, 3, 7, 8, 15, 16, 17, 31, 33, 100, 1023};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++)
+            check_steps(&all[i], sizes[k]);
+}
+
+/* Adam's first two steps worked by hand: lr 0.1, betas 1/2 and 3/4, from x = 1
+ * with gradients 2, then -4 (powers of two: m and v are exact).
+ *   m = 1, v = 1:     x = 1 - 0.1 (1 / 0.5) / sqrt(1 / 0.25) = 0.9
+ *   m = -1.5, v = 4.75: x = 0.9 + 0.1 (1.5 / 0.75) / sqrt(4.75 / 0.4375)
+ * AdamW with a decay of 0.5 begins each step with x * 0.95. */
+static void test_adam_by_hand(void **state)
+{
+    (void)state;
+    struct segment seg = {.n = 1, .decays = true, .trained = true};
+    for (int w = 0; w < 2; w++) {
+        struct optimiser o = {.kind = w ? OPTIMISER_ADAMW : OPTIMISER_ADAM,
+                              .momentum = 0.5, .beta2 = 0.75,
+                              .weight_decay = w ? 0.5 : 0};
+        float x = 1, m = 0, v = 0, grad = 2;
+        struct optimiser_step s = {.segments = &seg, .n_segments = 1, .x = &x,
+                                   .grad = &grad, .m = &m, .v = &v, .t = 1,
+                                   .lr = 0.1};
+        optimiser_step(&o, &s);
+        assert_true(m == 1 && v == 1);
+        double want = w ? 0.85 : 0.9;
+        assert_true(fabs((double)x - want) <= 1e-7);
+        grad = -4;
+        s.t = 2;
+        optimiser_step(&o, &s);
+        assert_true(m == -1.5f && v == 4.75f);
+        want = want * (w ? 0.95 : 1) + 0.2 / sqrt(4.75 / 0.4375);
+        assert_true(fabs((double)x - want) <= 1e-7);
+    }
+}
+
+/* What is not finite is not hidden. */
+static void test_nan(void **state)
+{
+    (void)state;
+    struct segment seg = {.n = 3, .trained = true};
+    for (int k = 0; k < 3; k++) {
+        struct optimiser o = {.kind = (enum optimiser_kind)k, .momentum = 0.9,
+                              .beta2 = 0.99};
+        float x[3] = {1, 1, 1}, m[3] = {0}, v[3] = {0}, grad[3] = {1, NAN, 1};
+        struct optimiser_step s = {&seg, 1, x, grad, m, v, 1, 0.1};
+        optimiser_step(&o, &s);
+        assert_true(isnan(x[1]) && x[0] < 1 && x[2] == x[0]);
+    }
+}
+
+enum {
+    N = 37 + 5 + 9
 };
 
 static const struct segment segments[] = {
@@ -57,40 +209,6 @@ static const struct segment segments[] = {
     {.offset = 42, .n = 9, .decays = true, .trained = false},
 };
 
-static void check_steps(struct optimiser o)
-{
-    double x[N], grad[N], m[N] = {0}, unused[N];
-    float xf[N], gradf[N], mf[N] = {0};
-    ref_noise(rng_key(1, RNG_TEST, 1, 0), 1, x, xf, N);
-    for (uint64_t t = 0; t < 5; t++) {
-        double lr = 0.1 / (double)(t + 1);
-        ref_noise(rng_key(1, RNG_TEST, 2, t), 1, grad, gradf, N);
-        struct optimiser_step s = {segments, 3, xf, gradf, mf, lr};
-        optimiser_step(&o, &s);
-        for (size_t i = 0; i < N - 9; i++) {
-            double g = grad[i] + (i < 37 ? o.weight_decay * x[i] : 0);
-            m[i] = o.momentum * m[i] + g;
-            x[i] -= lr * (o.nesterov ? g + o.momentum * m[i] : m[i]);
-        }
-    }
-    for (size_t i = 0; i < N; i++)
-        if (!ref_near((double)xf[i], x[i], 2e-6))
-            fail_msg("x[%zu]: %.9g, expected %.9g", i, (double)xf[i], x[i]);
-    ref_noise(rng_key(1, RNG_TEST, 1, 0), 1, unused, gradf, N);
-    assert_memory_equal(xf + 42, gradf + 42, 9 * sizeof *xf);
-}
-
-static void test_steps(void **state)
-{
-    (void)state;
-    check_steps((struct optimiser){0});
-    check_steps((struct optimiser){.momentum = 0.9});
-    check_steps((struct optimiser){.momentum = 0.9, .nesterov = true});
-    check_steps((struct optimiser){.weight_decay = 0.1});
-    check_steps((struct optimiser){.momentum = 0.5, .nesterov = true,
-                                   .weight_decay = 0.3});
-}
-
 /* Over the clip it is scaled to it, under it untouched; what is not trained
  * neither counts nor changes, and what is not finite is left to be noticed. */
 static void test_clip(void **state)
@@ -98,7 +216,7 @@ static void test_clip(void **state)
     (void)state;
     double wide[N];
     float grad[N], was[N];
-    ref_noise(rng_key(1, RNG_TEST, 3, 0), 1, wide, was, N);
+    noise(3, 0, wide, was, N);
     was[45] = 1e30f; /* Not trained. */
     double norm = sqrt(vec_norm2(was, 42));
     struct optimiser o = {0};
@@ -109,7 +227,7 @@ static void test_clip(void **state)
         optimiser_clip(&o, segments, 3, grad);
         double want = k == 0 || k == 3 ? 1 : share[k];
         for (size_t i = 0; i < N; i++)
-            if (!ref_near((double)grad[i], (double)was[i] * (i < 42 ? want : 1), 1e-6))
+            if (!near((double)grad[i], (double)was[i] * (i < 42 ? want : 1), 1e-6))
                 fail_msg("clip %g: [%zu] is %.9g, was %.9g", share[k], i,
                          (double)grad[i], (double)was[i]);
         if (want == 1)
@@ -148,6 +266,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_schedules),
         cmocka_unit_test(test_steps),
+        cmocka_unit_test(test_adam_by_hand),
+        cmocka_unit_test(test_nan),
         cmocka_unit_test(test_clip),
         cmocka_unit_test(test_forget),
     };

@@ -239,6 +239,37 @@ static void test_lookalike(void **state)
     refused("lookalike", abc, 3, "found 2 tensors, expected 3");
 }
 
+#define COUNTED(dtype, shape, offsets)                                        \
+    "{\"bn.num_batches_tracked\":{\"dtype\":\"" dtype "\",\"shape\":" shape   \
+    ",\"data_offsets\":" offsets "},"                                          \
+    "\"w\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[8,16]}}"
+
+/* The counters of a state_dict of PyTorch are passed over; what only looks like
+ * one is not. */
+static void test_counters(void **state)
+{
+    (void)state;
+    const struct segment w = {.name = "w", .n = 2, .rows = 1, .cols = 2, .n_dims = 1,
+                              .dims = {2}};
+    char error[DATA_ERROR_MAX] = "";
+    float got[4] = {7, 7, 7, 7};
+    put_file("counted", COUNTED("I64", "[]", "[0,8]"), 0, 16);
+    assert_int_equal(safetensors_read(scratch_path(&s, "counted"), &w, 1, got, error), 0);
+    assert_true(got[0] != 7 && got[1] != 7);
+    assert_true(got[2] == 7 && got[3] == 7);
+    struct safetensors_info info;
+    assert_int_equal(safetensors_info(scratch_path(&s, "counted"), &info, error), 0);
+    assert_int_equal(info.n_tensors, 1);
+    assert_int_equal(info.n_floats, 2);
+    safetensors_info_close(&info);
+    put_file("broken", COUNTED("I64", "[1]", "[0,8]"), 0, 16);
+    refused("broken", &w, 1, "found I64, expected F32");
+    put_file("broken", COUNTED("I32", "[]", "[0,8]"), 0, 16);
+    refused("broken", &w, 1, "found I32, expected F32");
+    put_file("broken", COUNTED("I64", "[]", "[0,4]"), 0, 12);
+    refused("broken", &w, 1, "found 4 bytes, expected 8");
+}
+
 static void test_write_errors(void **state)
 {
     (void)state;
@@ -345,7 +376,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_trip), cmocka_unit_test(test_layout),
         cmocka_unit_test(test_python),     cmocka_unit_test(test_headers),
-        cmocka_unit_test(test_lookalike),  cmocka_unit_test(test_write_errors),
+        cmocka_unit_test(test_lookalike),  cmocka_unit_test(test_counters),
+        cmocka_unit_test(test_write_errors),
         cmocka_unit_test(test_truncations), cmocka_unit_test(test_mutations),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -1,103 +1,10 @@
 /* The SGD trainer: determinism, batches by round, shared scratch, reports, and
  * that it learns. */
-#include "nn_ref.h"
+#include "nn_training.h"
 
 #include "nn/loss.h"
-#include "nn/sgd_trainer.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <cmocka.h>
-#include <string.h>
-
-enum {
-    N_TRAIN = 200,
-    N_TEST = 333, /* No multiple of any batch. */
-    BATCH = 16
-};
-
-/* Ten classes: one of ten stripes of two rows is bright, on a noisy ground. */
-static void fill_set(struct dataset *d, size_t n, uint64_t who)
-{
-    assert_int_equal(dataset_init(d, "mnist", n), 0);
-    uint64_t key = rng_key(1, RNG_TEST, who, 0);
-    for (size_t i = 0; i < n; i++) {
-        d->labels[i] = (uint8_t)(rng_at(key, i) % 10);
-        for (size_t j = 0; j < 784; j++) {
-            uint64_t noise = rng_at(key ^ 1, i * 784 + j) % 128;
-            bool bright = j / 56 == d->labels[i] + 2u;
-            d->pixels[i * 784 + j] = (uint8_t)(noise + (bright ? 100 : 0));
-        }
-    }
-}
-
-struct bed
-{
-    struct model model;
-    struct dataset train, test;
-    struct shard shard;
-    struct sgd_config config;
-    struct sgd_trainer trainer;
-    struct trainer face;
-    float *x;
-};
-
-static char error[MODEL_ERROR_MAX];
-
-static void bed_open(struct bed *b, const char *spec, uint64_t peer)
-{
-    memset(b, 0, sizeof *b);
-    assert_int_equal(model_init(&b->model, spec, (struct shape){1, 28, 28}, 10,
-                                error), 0);
-    fill_set(&b->train, N_TRAIN, 1);
-    fill_set(&b->test, N_TEST, 2);
-    struct shard_config shard = {.spec = {.mode = SHARD_OWN}, .seed = 5,
-                                 .peer = peer, .local_steps = 4};
-    char why[DATA_ERROR_MAX];
-    assert_int_equal(shard_open(&b->shard, &shard, &b->train, why), 0);
-    b->config = (struct sgd_config){
-        .model = &b->model, .train = &b->train, .test = &b->test,
-        .shard = &b->shard, .seed = 5, .batch = BATCH,
-        .optimiser = {.momentum = 0.9, .nesterov = true, .weight_decay = 1e-4},
-        .schedule = {SCHEDULE_COSINE, 0.02, 2, 40}};
-}
-
-static void bed_start(struct bed *b)
-{
-    assert_int_equal(sgd_trainer_init(&b->trainer, &b->config, error), 0);
-    b->face = sgd_trainer_face(&b->trainer);
-    b->x = ref_alloc(b->face.n_params, sizeof *b->x);
-    b->face.init(b->face.self, b->x);
-}
-
-static void bed_close(struct bed *b)
-{
-    free(b->x);
-    sgd_trainer_close(&b->trainer);
-    shard_close(&b->shard);
-    dataset_close(&b->train);
-    dataset_close(&b->test);
-}
-
-static struct trainer_report steps(struct bed *b, uint64_t round, uint32_t n)
-{
-    struct trainer_report r;
-    b->face.steps(b->face.self, b->x, round, n, &r);
-    return r;
-}
-
-static struct trainer_report evaluate(struct bed *b, uint64_t max_samples)
-{
-    struct trainer_report r;
-    b->face.evaluate(b->face.self, b->x, max_samples, &r);
-    return r;
-}
-
-static void same_x(const struct bed *a, const struct bed *b)
-{
-    assert_memory_equal(a->x, b->x, a->face.n_params * sizeof *a->x);
-}
 
 static const char *const specs[] = {"logreg", "mlp:784-32-10", "lenet5"};
 
@@ -171,33 +78,35 @@ static void test_round_decides(void **state)
     bed_close(&b);
 }
 
-/* One step by hand: x - lr(round) * gradient of the batch that the shard
- * draws, and the loss of that batch before the step. */
-static void test_one_step(void **state)
+/* One step by hand: x - lr(round) * gradient of the batch that the shard draws,
+ * changed as each place's key says, and the loss of that batch before the
+ * step. */
+static void check_one_step(const struct augment *augment, float smoothing)
 {
-    (void)state;
     struct bed b;
-    bed_open(&b, "logreg", 1);
+    bed_open(&b, "logreg", 3);
     b.config.optimiser = (struct optimiser){0};
+    b.config.augment = *augment;
+    b.config.label_smoothing = (double)smoothing;
     bed_start(&b);
     uint32_t index[BATCH];
-    uint8_t labels[BATCH];
-    size_t n_arena = model_arena(&b.model, BATCH, true);
-    float *arena = ref_alloc(n_arena, sizeof *arena);
-    float *grad = ref_alloc(b.face.n_params, sizeof *grad);
-    float *x0 = ref_alloc(b.face.n_params, sizeof *x0);
-    float sample[784];
+    uint16_t labels[BATCH];
+    struct model_plan plan;
+    assert_int_equal(model_plan_init(&plan, &b.model, BATCH, true), 0);
+    float *arena = aligned_alloc(64, (plan.n_floats * 4 + 63) / 64 * 64);
+    float *grad = vector(&b), *x0 = vector(&b);
     memcpy(x0, b.x, b.face.n_params * sizeof *x0);
-    struct model_pass p = {.n = BATCH, .x = x0, .grad = grad, .arena = arena,
-                           .n_arena = n_arena};
+    struct model_pass p = {.n = BATCH, .x = x0, .grad = grad, .plan = &plan,
+                           .arena = arena};
     shard_batch(&b.shard, 1, 0, BATCH, index);
     for (uint32_t i = 0; i < BATCH; i++) {
-        dataset_sample(&b.train, index[i], sample);
-        model_input(&b.model, &p, i, sample);
+        uint64_t key = rng_key(5, RNG_AUGMENT, 3, 4 * BATCH + i);
+        augment_sample(augment, &b.train, index[i], key, model_input(&b.model, &p, i));
         labels[i] = b.train.labels[index[i]];
     }
     float *z = model_forward(&b.model, &p);
-    struct loss_batch batch = {BATCH, 10, z, labels};
+    struct loss_batch batch = {.n = BATCH, .n_classes = 10, .logits = z,
+                               .labels = labels, .smoothing = smoothing};
     double loss = loss_softmax(&batch, z).sum / BATCH;
     model_backward(&b.model, &p, z);
     struct trainer_report r = steps(&b, 1, 1); /* Warm-up is over: lr 0.02. */
@@ -208,7 +117,16 @@ static void test_one_step(void **state)
     free(arena);
     free(grad);
     free(x0);
+    model_plan_close(&plan);
     bed_close(&b);
+}
+
+static void test_one_step(void **state)
+{
+    (void)state;
+    check_one_step(&(struct augment){false, false}, 0);
+    check_one_step(&(struct augment){true, true}, 0);
+    check_one_step(&(struct augment){false, false}, 0.2f);
 }
 
 /* A step is as long as lr * clip where the gradient is longer, and weight decay
@@ -225,7 +143,7 @@ static void test_clip(void **state)
         b.config.optimiser.clip = (double[]){0, 1e6, 0.01}[k];
         bed_start(&b);
         bed_start(&free_of_it);
-        float *x0 = ref_alloc(b.face.n_params, sizeof *x0);
+        float *x0 = vector(&b);
         memcpy(x0, b.x, b.face.n_params * sizeof *x0);
         (void)steps(&b, 1, 1);
         (void)steps(&free_of_it, 1, 1);
@@ -250,7 +168,7 @@ static void test_sent(void **state)
     bed_start(&b);
     (void)steps(&b, 0, 3);
     size_t n = b.face.n_params;
-    float *sent = ref_alloc(n, sizeof *sent), *was = ref_alloc(n, sizeof *was);
+    float *sent = vector(&b), *was = vector(&b);
     memcpy(was, b.trainer.momentum, n * sizeof *was);
     for (size_t i = 0; i < n; i++)
         sent[i] = i % 5 == 0 ? 0.25f : 0;
@@ -268,12 +186,12 @@ static void test_shared_scratch(void **state)
 {
     (void)state;
     struct bed alone, a, b;
-    struct sgd_scratch scratch;
+    struct sgd_scratch *scratch;
     bed_open(&alone, "lenet5", 1);
     bed_open(&a, "lenet5", 1);
     bed_open(&b, "lenet5", 2);
-    assert_int_equal(sgd_scratch_init(&scratch, &a.model, BATCH + 5), 0);
-    a.config.scratch = b.config.scratch = &scratch;
+    assert_int_equal(sgd_scratch_open(&scratch, &a.model, BATCH + 5, 1, 0), 0);
+    a.config.scratch = b.config.scratch = scratch;
     bed_start(&alone);
     bed_start(&a);
     bed_start(&b);
@@ -286,31 +204,34 @@ static void test_shared_scratch(void **state)
     bed_close(&alone);
     bed_close(&a);
     bed_close(&b);
-    sgd_scratch_close(&scratch);
+    sgd_scratch_close(scratch);
 }
 
 /* Evaluation sees each test sample once, whatever the size of its batches. */
 static void test_evaluate(void **state)
 {
     (void)state;
-    struct bed b;
+    struct bed b, wide;
     bed_open(&b, "mlp:784-32-10", 1);
+    bed_open(&wide, "mlp:784-32-10", 1);
+    b.config.batch = 1;
+    wide.config.batch = 150;
     bed_start(&b);
+    bed_start(&wide);
     assert_int_equal(evaluate(&b, 0).n_samples, N_TEST);
     assert_int_equal(evaluate(&b, 100000).n_samples, N_TEST);
-    assert_true(b.trainer.config.scratch->eval_batch >= BATCH);
-    double sum = 0, right = 0;
+    double sum = 0;
     for (uint64_t n = 1; n <= 70; n++) {
-        struct trainer_report r = evaluate(&b, n);
+        struct trainer_report r = evaluate(&b, n), w = evaluate(&wide, n);
         assert_int_equal(r.n_samples, n);
+        assert_true(near(r.loss, w.loss, 1e-6) && r.accuracy == w.accuracy);
+        assert_true(r.loss * (double)n > sum); /* One more loss, which is > 0. */
         sum = r.loss * (double)n;
-        right = r.accuracy * (double)n;
     }
-    b.trainer.config.scratch->eval_batch = 13;
-    struct trainer_report small = evaluate(&b, 70);
-    assert_true(ref_near(small.loss, sum / 70, 1e-6));
-    assert_true(ref_near(small.accuracy, right / 70, 1e-12));
+    struct trainer_report r = evaluate(&b, 0), w = evaluate(&wide, 0);
+    assert_true(near(r.loss, w.loss, 1e-6) && near(r.accuracy, w.accuracy, 1e-12));
     bed_close(&b);
+    bed_close(&wide);
 }
 
 /* A model with NaN in it reports NaN, and nothing right. */
@@ -321,7 +242,8 @@ static void test_diverged(void **state)
         struct bed b;
         bed_open(&b, specs[i], 1);
         bed_start(&b);
-        ref_poison(b.x, b.model.segments[0].n);
+        for (size_t k = 0; k < b.model.segments[0].n; k++)
+            b.x[k] = NAN;
         struct trainer_report r = evaluate(&b, 20);
         assert_true(isnan(r.loss) && r.accuracy == 0);
         bed_close(&b);
@@ -332,12 +254,66 @@ static void test_misfit(void **state)
 {
     (void)state;
     struct bed b;
+    char error[MODEL_ERROR_MAX];
     bed_open(&b, "logreg", 1);
-    b.test.height = 27;
+    b.test.shape.height = 27;
     assert_int_equal(sgd_trainer_init(&b.trainer, &b.config, error), -EINVAL);
-    assert_non_null(strstr(error, "1x27x28"));
-    assert_non_null(strstr(error, "1x28x28"));
-    b.test.height = 28;
+    assert_non_null(strstr(error, "images of 1x27x28"));
+    assert_non_null(strstr(error, "images of 1x28x28"));
+    b.test.shape.height = 28;
+    b.train.shape.n_classes = 11;
+    assert_int_equal(sgd_trainer_init(&b.trainer, &b.config, error), -EINVAL);
+    assert_non_null(strstr(error, "10 classes, but the data (mnist)"));
+    assert_non_null(strstr(error, "and 11"));
+    b.train.shape.n_classes = 10;
+    b.train.shape.form = DATA_SPARSE;
+    assert_int_equal(sgd_trainer_init(&b.trainer, &b.config, error), -EINVAL);
+    assert_non_null(strstr(error, "are sparse rows of"));
+    b.train.shape.form = DATA_IMAGES;
+    bed_close(&b);
+}
+
+/* A given model is where training begins. */
+static void test_init(void **state)
+{
+    (void)state;
+    struct bed b;
+    bed_open(&b, "logreg", 1);
+    float *init = vector(&b);
+    for (size_t i = 0; i < b.model.n_params; i++)
+        init[i] = (float)i;
+    b.config.init = init;
+    bed_start(&b);
+    assert_memory_equal(b.x, init, b.model.n_params * sizeof *init);
+    free(init);
+    bed_close(&b);
+}
+
+/* Adam has a second moment and counts its own steps, whatever the round; its
+ * first step is lr long in every coordinate. */
+static void test_adam(void **state)
+{
+    (void)state;
+    struct bed b;
+    bed_open(&b, "mlp:784-32-10", 1);
+    b.config.optimiser = (struct optimiser){.kind = OPTIMISER_ADAM, .momentum = 0.9,
+                                            .beta2 = 0.999};
+    bed_start(&b);
+    float *x0 = vector(&b);
+    memcpy(x0, b.x, b.face.n_params * sizeof *x0);
+    assert_non_null(b.trainer.second);
+    (void)steps(&b, 30, 1);
+    assert_int_equal(b.trainer.t, 1);
+    double lr = schedule_lr(&b.config.schedule, 30), most = 0;
+    for (size_t i = 0; i < b.face.n_params; i++)
+        most = fmax(most, fabs((double)(b.x[i] - x0[i])));
+    assert_true(fabs(most / lr - 1) <= 1e-3);
+    (void)steps(&b, 17, 4);
+    assert_int_equal(b.trainer.t, 5);
+    for (uint64_t round = 2; round < 20; round++)
+        (void)steps(&b, round, 4);
+    assert_true(evaluate(&b, 0).accuracy > 0.97);
+    free(x0);
     bed_close(&b);
 }
 
@@ -354,6 +330,8 @@ int main(void)
         cmocka_unit_test(test_evaluate),
         cmocka_unit_test(test_diverged),
         cmocka_unit_test(test_misfit),
+        cmocka_unit_test(test_init),
+        cmocka_unit_test(test_adam),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

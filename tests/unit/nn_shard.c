@@ -61,25 +61,53 @@ static void test_spec(void **state)
     }
 }
 
-static void test_split(void **state)
+/* A hash of who owns what, of eight parts or members. */
+static uint64_t outcome(const struct shard_split *split, bool members)
+{
+    static uint32_t sample[N];
+    uint64_t keys[8], hash = 0;
+    struct shard_owners *o;
+    for (uint64_t i = 0; i < 8; i++)
+        keys[i] = members ? rng_at(3, i) : i;
+    assert_int_equal(shard_owners_open(&o, &set, split, SEED), 0);
+    assert_int_equal(members ? shard_owners_members(o, keys, 8, keys[0])
+                             : shard_owners_parts(o, 8),
+                     0);
+    for (size_t k = 0; k < 8; k++) {
+        size_t n = shard_owners_count(o, keys[k]);
+        shard_owners_samples(o, keys[k], sample);
+        hash = rng_at(hash ^ rng_hash(sample, n * sizeof *sample), n);
+    }
+    shard_owners_close(o);
+    return hash;
+}
+
+/* Published figures hang on who trains on what: these may never change. */
+static void test_pinned(void **state)
 {
     (void)state;
-    struct shard_split s;
-    char error[DATA_ERROR_MAX];
-    assert_int_equal(shard_split_parse(&s, "iid", error), 0);
-    assert_int_equal(s.fall, SHARD_IID);
-    assert_int_equal(shard_split_parse(&s, "dirichlet:0.1", error), 0);
-    assert_true(s.fall == SHARD_DIRICHLET && s.alpha == 0.1);
-    assert_int_equal(shard_split_parse(&s, "dirichlet:1e2", error), 0);
-    static const char *const bad[] = {
-        "", "iid:1", "dirichlet", "dirichlet:", "dirichlet:0", "dirichlet:-1",
-        "dirichlet:nan", "dirichlet:inf", "dirichlet:0.001", "dirichlet:1001",
-        "dirichlet:0x1", "dirichlet: 1", "dirichlet:1 ", "dirichlet:+1", "dirichlet:1e"};
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        error[0] = '\0';
-        assert_int_equal(shard_split_parse(&s, bad[i], error), -EINVAL);
-        assert_non_null(strstr(error, "expected iid"));
-    }
+    struct shard_split wild = {.fall = SHARD_DIRICHLET, .alpha = 0.1};
+    struct shard_split mild = {.fall = SHARD_DIRICHLET, .alpha = 2};
+    assert_true(outcome(&iid, false) == 0xdb71457e2b2e7f85u);
+    assert_true(outcome(&iid, true) == 0x225845eb3254554bu);
+    assert_true(outcome(&wild, false) == 0x5b35992ee0fff7a2u);
+    assert_true(outcome(&wild, true) == 0x1b67f54254062db6u);
+    assert_true(outcome(&mild, false) == 0x24a3a14da59ccd4eu);
+    assert_true(outcome(&mild, true) == 0x6c0d5f727ca50c75u);
+    struct shard s;
+    struct shard_config c = config_of(SHARD_PART, 2, 8);
+    c.split = wild;
+    c.local_steps = 3;
+    open_shard(&s, &c);
+    uint32_t batch[16];
+    uint64_t hash = 0;
+    for (uint64_t round = 0; round < 20; round++)
+        for (uint32_t step = 0; step < 3; step++) {
+            shard_batch(&s, round, step, 16, batch);
+            hash = rng_at(hash ^ rng_hash(batch, sizeof batch), round);
+        }
+    assert_true(hash == 0xb4c64d47e167b860u);
+    shard_close(&s);
 }
 
 /* Open all n parts; every sample must be in exactly one, and none be empty.
@@ -123,7 +151,7 @@ static void test_parts(void **state)
         assert_true(most - least <= 1);
         for (int k = 0; k < 3; k++) {
             static const double alpha[] = {0.01, 0.5, 1000};
-            struct shard_split split = {SHARD_DIRICHLET, alpha[k]};
+            struct shard_split split = {.fall = SHARD_DIRICHLET, .alpha = alpha[k]};
             check_parts(&split, n_parts[i], &least, &most);
         }
     }
@@ -158,8 +186,9 @@ static double skew(const struct shard_split *split)
 static void test_skew(void **state)
 {
     (void)state;
-    struct shard_split wild = {SHARD_DIRICHLET, 0.1}, mild = {SHARD_DIRICHLET, 1},
-                       even = {SHARD_DIRICHLET, 1000};
+    struct shard_split wild = {.fall = SHARD_DIRICHLET, .alpha = 0.1};
+    struct shard_split mild = {.fall = SHARD_DIRICHLET, .alpha = 1};
+    struct shard_split even = {.fall = SHARD_DIRICHLET, .alpha = 1000};
     assert_true(skew(&wild) > 0.4);
     assert_true(skew(&wild) > skew(&mild) && skew(&mild) > skew(&even));
     assert_true(skew(&even) < 0.18);
@@ -262,7 +291,7 @@ static void check_auto(const struct shard_split *split)
 static void test_auto(void **state)
 {
     (void)state;
-    struct shard_split wild = {SHARD_DIRICHLET, 0.1};
+    struct shard_split wild = {.fall = SHARD_DIRICHLET, .alpha = 0.1};
     check_auto(&iid);
     check_auto(&wild);
 }
@@ -396,28 +425,23 @@ static void test_pure(void **state)
 static int setup(void **state)
 {
     (void)state;
-    if (dataset_init(&set, "glyphs", N) < 0)
-        return -1;
+    static uint16_t labels[N];
     for (size_t i = 0; i < N; i++)
-        set.labels[i] = (uint8_t)(rng_at(1, i) % 10);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    dataset_close(&set);
+        labels[i] = (uint16_t)(rng_at(1, i) % 10);
+    set = (struct dataset){.kind = "mnist", .n = N, .labels = labels,
+                           .n_files = 1,
+                           .shape = {DATA_IMAGES, 1, 28, 28, 10}};
     return 0;
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_spec),       cmocka_unit_test(test_split),
+        cmocka_unit_test(test_spec),       cmocka_unit_test(test_pinned),
         cmocka_unit_test(test_parts),      cmocka_unit_test(test_skew),
         cmocka_unit_test(test_gamma),      cmocka_unit_test(test_auto),
         cmocka_unit_test(test_auto_fair),  cmocka_unit_test(test_auto_crowd),
         cmocka_unit_test(test_batches),    cmocka_unit_test(test_pure),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, setup, NULL);
 }

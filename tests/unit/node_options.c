@@ -32,6 +32,12 @@ static const struct option_row run_rows[] = {
 static const struct command runner = {.name = "runner", .summary = "runs", .usage = "[options]",
                                       .rows = run_rows, .takes_run_flags = true};
 
+static const struct option_row no_rows[] = {{.name = NULL}};
+static const char *const alone_keys[] = {"model", "topology", "data", NULL};
+static const struct command alone = {.name = "alone", .summary = "takes some keys", .usage = "[options]",
+                                     .rows = no_rows, .takes_run_flags = true, .keys = alone_keys,
+                                     .no_key = "of others"};
+
 enum { ARGS_MAX = 16 };
 static struct options o;
 static char error[OPTIONS_ERROR_MAX];
@@ -49,6 +55,10 @@ static char *env(const char *name)
 static int expand(const char *key, const char *value, char out[RUN_VALUE_MAX],
                   char why[OPTIONS_ERROR_MAX])
 {
+    if (strcmp(key, "data") == 0 && value[0] == '/') {
+        snprintf(out, RUN_VALUE_MAX, "mnist:%s", value);
+        return 1;
+    }
     if (strcmp(key, "topology") != 0 || strcmp(value, "edges:f") != 0) {
         snprintf(why, OPTIONS_ERROR_MAX, "gone: no such file");
         return strcmp(value, "edges:gone") == 0 ? -EINVAL : 0;
@@ -285,6 +295,41 @@ static void test_expand(void **state)
     assert_string_equal(options_text(&o, "topology"), "edges:0-1");
     assert_string_equal(run_value("topology"), "edges:0-1");
     refuse(&runner, "--key k --topology edges:gone", "--topology: gone: no such file");
+    /* Two keys, and the last of several values. */
+    accept_(&alone, "--data /a --topology edges:f --data /b");
+    assert_string_equal(options_text(&o, "topology"), "edges:0-1");
+    assert_string_equal(options_text(&o, "data"), "mnist:/b");
+    assert_string_equal(run_value("data"), "mnist");
+    accept_(&alone, "--data /a --data glyphs");
+    assert_string_equal(options_text(&o, "data"), "glyphs");
+}
+
+/* A command may take a part of the run's keys. */
+static void test_some_keys(void **state)
+{
+    (void)state;
+    static char text[OPTIONS_HELP_MAX];
+    accept_(&alone, "--model logreg");
+    assert_string_equal(run_value("model"), "logreg");
+    refuse(&alone, "--policy sync", "--policy: of others");
+    refuse(&alone, "--lr=1", "--lr: of others");
+    refuse(&alone, "--polcy sync", "unknown flag --polcy");
+    refuse(&alone, "--modl x", "unknown flag --modl, did you mean --model?");
+    static const char *const set[] = {"HEARSAY_POLICY", "sync", "HEARSAY_MODEL", "logreg", NULL};
+    environment = set; /* It may be meant for others. */
+    accept_(&alone, "");
+    environment = NULL;
+    assert_string_equal(run_value("policy"), "");
+    assert_string_equal(run_value("model"), "logreg");
+    options_help(&alone, text);
+    for (const struct run_key *k = run_keys; k->name; k++) {
+        char flag[64];
+        snprintf(flag, sizeof flag, "--%s ", k->name);
+        assert_true(options_takes_key(&alone, k->name) == (strstr(text, flag) != NULL));
+    }
+    assert_true(options_takes_key(&alone, "data") && !options_takes_key(&alone, "lr"));
+    assert_true(options_takes_key(&runner, "lr") && !options_takes_key(&runner, "data"));
+    assert_false(options_takes_key(&tool, "lr"));
 }
 
 static void test_help(void **state)
@@ -344,6 +389,7 @@ int main(void)
         cmocka_unit_test(test_run_flags),
         cmocka_unit_test(test_own_row_takes_a_keys_place),
         cmocka_unit_test(test_expand),
+        cmocka_unit_test(test_some_keys),
         cmocka_unit_test(test_help),
         cmocka_unit_test(test_distance),
     };

@@ -177,7 +177,7 @@ static inline void rig_init(struct rig *r, uint32_t n, size_t dim,
     snprintf(run->final_compress, sizeof run->final_compress, "%s", canonical);
     snprintf(run->topology, sizeof run->topology, "%s", topology);
     snprintf(run->model, sizeof run->model, "quadratic");
-    snprintf(run->data, sizeof run->data, "none");
+    snprintf(run->data, sizeof run->data, "glyphs"); /* Any fixed kind. */
     snprintf(run->skew, sizeof run->skew, "iid");
     r->segment = (struct segment){.name = "x", .n = dim, .rows = 1,
                                   .cols = dim, .n_dims = 1, .trained = true};

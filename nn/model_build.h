@@ -1,0 +1,69 @@
+/* nn/model_build.h -- the networks, layer by layer. Internal to nn/model*.c.
+ *
+ *   build_add(b, &(struct layer){...}, "layer1.0.conv1")
+ *
+ * appends a layer behind the last one (unless `from` says otherwise), whose
+ * parameters become segments: the name, a dot, and the parameter's own name.
+ */
+#ifndef NN_MODEL_BUILD_H
+#define NN_MODEL_BUILD_H
+
+#include "nn/model_spec.h"
+
+/* How a segment begins. */
+enum begin_kind { BEGIN_UNIFORM, BEGIN_NORMAL };
+
+struct model_begin
+{
+    enum begin_kind kind;
+    float spread; /* Bound, or standard deviation. */
+    float value;  /* Centre. */
+};
+
+struct build
+{
+    struct model *m;
+    enum model_norm norm;
+    size_t layers_cap, segments_cap;
+    bool failed; /* Out of memory: what follows does nothing. */
+};
+
+enum {
+    BUILD_LAST = -3, /* `from`: the last layer, or the input. */
+    BUILD_NAME_MAX = 40
+};
+
+/* Append a layer: from, with, kind, out and what the kind needs are given. Its
+ * place in the list. */
+int build_add(struct build *b, struct layer l, const char *name);
+
+/* The place of the last layer, LAYER_INPUT where there is none; what comes out
+ * of a place. */
+int build_last(const struct build *b);
+struct shape build_shape(const struct build *b, int at);
+
+/* Have the weights of the last layer begin as N(0, std). */
+void build_normal(struct build *b, double std);
+
+/* Shorthands, each behind the last layer. */
+int build_dense(struct build *b, uint32_t width, bool relu, const char *name);
+int build_maxpool(struct build *b, bool relu);
+
+/* One function a kind (nn/model_images.c, nn/model_text.c): 0, or
+ * MODEL_REFUSED with a sentence where the data do not fit. */
+int build_logreg(struct build *b, const struct model_sizes *sizes,
+                 char error[MODEL_ERROR_MAX]);
+int build_mlp(struct build *b, const struct model_sizes *sizes,
+              char error[MODEL_ERROR_MAX]);
+int build_lenet5(struct build *b, const struct model_sizes *sizes,
+                 char error[MODEL_ERROR_MAX]);
+int build_vgg11(struct build *b, const struct model_sizes *sizes,
+                char error[MODEL_ERROR_MAX]);
+int build_resnet(struct build *b, const struct model_sizes *sizes,
+                 char error[MODEL_ERROR_MAX]);
+int build_lstm(struct build *b, const struct model_sizes *sizes,
+               char error[MODEL_ERROR_MAX]);
+int build_gpt(struct build *b, const struct model_sizes *sizes,
+              char error[MODEL_ERROR_MAX]);
+
+#endif

@@ -1,0 +1,157 @@
+#!/usr/bin/env python3
+"""Holds a model file to PyTorch's textbook module (tests/pytorch_models.py).
+
+  pytorch_check.py agree FILE LOGITS JSON --model SPEC [--norm KIND] --set KIND:DIR
+        load_state_dict takes the file as it is, strictly, and the module has
+        the logits of LOGITS (float32, [rows][classes]) on the held-out set, and
+        the loss and accuracy of JSON
+  pytorch_check.py write FILE --model SPEC ...
+        a module's state_dict as safetensors; running statistics have moved
+  pytorch_check.py near FILE FILE TOLERANCE
+        two files with the same tensors, running statistics apart
+
+KIND is idx, cifar, rows, table or text: of tests/e2e/pytorch_sets.py. Its own
+reader and writer of safetensors are here, so that it knows ours only by the
+format: 8 bytes of length, JSON, raw data.
+"""
+import argparse
+import json
+import os
+import struct
+import sys
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import pytorch_models as models  # noqa: E402
+import pytorch_sets as sets  # noqa: E402
+import torch  # noqa: E402
+
+CONTEXT = 16
+TOLERANCE = 1e-4  # Of the largest logit.
+SHAPES = dict(idx=(1, 28, 28), cifar=(3, 32, 32), rows=(sets.FEATURES, 1, 1), table=(6, 1, 1), text=(1, CONTEXT, 1))
+CLASSES = dict(idx=10, cifar=10, rows=2, table=3, text=models.BYTES)
+DTYPES = {"F32": torch.float32, "I64": torch.int64}
+
+
+def read(path):
+    with open(path, "rb") as f:
+        raw = f.read()
+    (n,) = struct.unpack_from("<Q", raw)
+    tensors = {}
+    for name, t in json.loads(raw[8 : 8 + n]).items():
+        if name == "__metadata__":
+            continue
+        begin, end = t["data_offsets"]
+        dtype = DTYPES[t["dtype"]]
+        data = bytearray(raw[8 + n + begin : 8 + n + end])
+        tensors[name] = torch.frombuffer(data, dtype=dtype).view(t["shape"])
+    return tensors
+
+
+def write(path, tensors):
+    header, body = {}, b""
+    for name, t in tensors.items():
+        data = t.detach().contiguous().numpy().tobytes()
+        kind = next(k for k, dtype in DTYPES.items() if dtype == t.dtype)
+        header[name] = dict(dtype=kind, shape=list(t.shape), data_offsets=[len(body), len(body) + len(data)])
+        body += data
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    with open(path, "wb") as f:
+        f.write(struct.pack("<Q", len(text)) + text + body)
+
+
+def module_for(args):
+    kind = args.set.partition(":")[0]
+    return models.model(args.model, args.norm, SHAPES[kind], CLASSES[kind], CONTEXT)
+
+
+def held_out(args):
+    kind, _, directory = args.set.partition(":")
+    return sets.held_out(kind, directory, CONTEXT)
+
+
+def running(tensors):
+    return {k: v for k, v in tensors.items() if "running_" in k}
+
+
+def agree(args):
+    tensors, module = read(args.files[0]), module_for(args)
+    module.load_state_dict(tensors, strict=True)
+    for name, v in running(tensors).items():
+        if bool((v == (1 if name.endswith("var") else 0)).all()):
+            return f"{name} is as it was before training"
+    x, labels = held_out(args)
+    with torch.no_grad():
+        want = module.eval()(x)
+    want = want.reshape(-1, want.shape[-1]).double()
+    with open(args.files[1], "rb") as f:
+        got = torch.frombuffer(bytearray(f.read()), dtype=torch.float32).double()
+    if got.numel() != want.numel():
+        return f"{got.numel()} logits, PyTorch has {want.numel()}"
+    off = float((got.view_as(want) - want).abs().max() / want.abs().max())
+    print(f"# {args.model}: {tuple(want.shape)} logits, furthest off {off:.1e} of the largest")
+    if not off <= TOLERANCE:
+        return f"logits are off by {off:.3g} of the largest"
+    return scored(args.files[2], want, labels.reshape(-1))
+
+
+def scored(path, logits, labels):
+    """What is said of the held-out set is what PyTorch says of it."""
+    with open(path, encoding="utf-8") as f:
+        said = json.load(f)
+    loss = float(torch.nn.functional.cross_entropy(logits, labels))
+    right = int((logits.argmax(1) == labels).sum())
+    if not abs(said["loss"] - loss) <= TOLERANCE * loss:
+        return f"loss {said['loss']}, PyTorch has {loss}"
+    # A tie may fall either way.
+    if not abs(said["accuracy"] * len(labels) - right) <= 1:
+        return f"accuracy {said['accuracy']}, PyTorch has {right} of {len(labels)} right"
+    return None
+
+
+def write_module(args):
+    torch.manual_seed(args.seed)
+    module = module_for(args).train()
+    for p in module.parameters():  # Nothing keeps a value that it begins with.
+        p.data += 0.02 * torch.randn_like(p)
+    x, _ = held_out(args)
+    with torch.no_grad():
+        for _ in range(3):
+            module(x)
+    write(args.files[0], module.state_dict())
+
+
+def near(args):
+    a, b = (read(path) for path in args.files[:2])
+    moved = running(a)
+    names = {k for k in a if k not in moved and "num_batches" not in k}
+    if names != {k for k in b if k not in moved and "num_batches" not in k}:
+        return "they have different tensors"
+    for k in sorted(names):
+        off = float((a[k] - b[k]).abs().max())
+        if not off <= float(args.files[2]):
+            return f"{k} differs by {off:.3g}"
+    return None
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("what", choices=["agree", "write", "near"])
+    parser.add_argument("files", nargs="+")
+    parser.add_argument("--model")
+    parser.add_argument("--norm", default="batch")
+    parser.add_argument("--set", default="")
+    parser.add_argument("--seed", type=int, default=1)
+    args = parser.parse_args()
+    torch.set_num_threads(1)
+    wrong = dict(agree=agree, write=write_module, near=near)[args.what](args)
+    if wrong:
+        sys.exit(f"# {args.what} {args.model} {' '.join(args.files)}: {wrong}")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except (OSError, ValueError, LookupError, RuntimeError, struct.error) as e:
+        sys.exit(f"# {' '.join(sys.argv[1:])}: {type(e).__name__}: {e}")

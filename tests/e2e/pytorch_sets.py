@@ -1,0 +1,131 @@
+#!/usr/bin/env python3
+"""Writes small data sets: pytorch_sets.py DIR [SEED], and reads their held-out sets.
+
+  cifar/     CIFAR-10's binary batches: 96 and 40 images, patterns under noise
+  rows/      train and test, libsvm text of 40 features, labels -1 and +1
+  table/     train.csv and test.csv, 7 columns, labels 0 to 2 in the last
+  text/      train.txt and test.txt
+
+tests/e2e/idx.py writes the images in MNIST's format.
+"""
+import os
+import random
+import struct
+import sys
+
+MEAN, STD = {1: (0.1307,), 3: (0.4914, 0.4822, 0.4465)}, {1: (0.3081,), 3: (0.2470, 0.2435, 0.2616)}
+FEATURES = 40
+
+
+def cifar(directory, rng):
+    patterns = [rng.randbytes(3072) for _ in range(10)]
+    for name, n in (("data_batch_1.bin", 96), ("test_batch.bin", 40)):
+        with open(os.path.join(directory, name), "wb") as f:
+            for i in range(n):
+                noise = rng.randbytes(3072)
+                f.write(bytes([i % 10]) + bytes((p + q) // 2 for p, q in zip(patterns[i % 10], noise)))
+
+
+def rows(directory, rng):
+    weight = [rng.gauss(0, 1) for _ in range(FEATURES)]
+    for name, n in (("set", 200), ("set.t", 50)):
+        with open(os.path.join(directory, name), "w", encoding="ascii") as f:
+            for i in range(n):
+                columns = sorted(rng.sample(range(FEATURES), 9))
+                if i == 0:  # All of them are seen in both files.
+                    columns = range(FEATURES)
+                values = [(c, round(rng.uniform(0.1, 1), 4)) for c in columns]
+                label = "+1" if sum(weight[c] * v for c, v in values) > 0 else "-1"
+                f.write(label + "".join(f" {c + 1}:{v}" for c, v in values) + "\n")
+
+
+def table(directory, rng):
+    for name, n in (("train.csv", 200), ("test.csv", 50)):
+        with open(os.path.join(directory, name), "w", encoding="ascii") as f:
+            f.write("a,b,c,d,e,f,kind\n")
+            for i in range(n):
+                values = [rng.gauss(i % 3, 1) for _ in range(6)]
+                f.write(",".join(f"{v:.4f}" for v in values) + f",{i % 3}\n")
+
+
+def text(directory, rng):
+    words = ["gossip", "peer", "is", "a", "the", "said", "and", "then", "nobody"]
+    for name, n in (("train.txt", 900), ("test.txt", 120)):
+        with open(os.path.join(directory, name), "w", encoding="ascii") as f:
+            f.write(" ".join(rng.choice(words) for _ in range(n)) + ".\n")
+
+
+# ---- The held-out sets, as (inputs, labels) for PyTorch. ----
+
+
+def images(pixels, channels):
+    """Normalised as the README says."""
+    import torch
+
+    mean, std = (torch.tensor(v, dtype=torch.float64).view(1, -1, 1, 1) for v in (MEAN[channels], STD[channels]))
+    return ((pixels.double() / 255 - mean) / std).float()
+
+
+def held_out_idx(directory):
+    import torch
+
+    with open(os.path.join(directory, "t10k-images-idx3-ubyte"), "rb") as f:
+        n, h, w = struct.unpack(">III", f.read(16)[4:])
+        pixels = torch.frombuffer(bytearray(f.read()), dtype=torch.uint8).view(n, 1, h, w)
+    with open(os.path.join(directory, "t10k-labels-idx1-ubyte"), "rb") as f:
+        labels = list(f.read()[8:])
+    return images(pixels, 1), torch.tensor(labels)
+
+
+def held_out_cifar(directory):
+    import torch
+
+    with open(os.path.join(directory, "test_batch.bin"), "rb") as f:
+        all_of = torch.frombuffer(bytearray(f.read()), dtype=torch.uint8).view(-1, 3073)
+    return images(all_of[:, 1:].reshape(-1, 3, 32, 32), 3), all_of[:, 0].long()
+
+
+def held_out_rows(directory):
+    import torch
+
+    lines = open(os.path.join(directory, "set.t"), encoding="ascii").read().split("\n")[:-1]
+    x = torch.zeros(len(lines), FEATURES)
+    for i, line in enumerate(lines):
+        for entry in line.split()[1:]:
+            column, value = entry.split(":")
+            x[i, int(column) - 1] = float(value)
+    return x, torch.tensor([int(line.startswith("+1")) for line in lines])
+
+
+def held_out_table(directory):
+    import torch
+
+    lines = open(os.path.join(directory, "test.csv"), encoding="ascii").read().split("\n")[1:-1]
+    numbers = [line.split(",") for line in lines]
+    return torch.tensor([[float(v) for v in row[:-1]] for row in numbers]), torch.tensor([int(row[-1]) for row in numbers])
+
+
+def held_out_text(directory, context):
+    import torch
+
+    with open(os.path.join(directory, "test.txt"), "rb") as f:
+        ids = torch.tensor(list(f.read()))
+    n = (len(ids) - 1) // context
+    return ids[: n * context].view(n, context), ids[1 : n * context + 1].view(n, context)
+
+
+def held_out(kind, directory, context):
+    readers = dict(idx=held_out_idx, cifar=held_out_cifar, rows=held_out_rows, table=held_out_table)
+    return held_out_text(directory, context) if kind == "text" else readers[kind](directory)
+
+
+def main():
+    directory, seed = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 1
+    for make in (cifar, rows, table, text):
+        part = os.path.join(directory, make.__name__)
+        os.makedirs(part, exist_ok=True)
+        make(part, random.Random(f"{seed} {make.__name__}"))
+
+
+if __name__ == "__main__":
+    main()

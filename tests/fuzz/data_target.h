@@ -1,0 +1,105 @@
+/* tests/fuzz/data_target.h -- what the fuzz targets of data files share: files without a disk,
+ * and what a set must be like that was taken. */
+#ifndef TESTS_FUZZ_DATA_TARGET_H
+#define TESTS_FUZZ_DATA_TARGET_H
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* memfd_create() */
+#endif
+
+#include "nn/data.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n);
+
+static inline void demand(bool ok)
+{
+    if (!ok)
+        abort();
+}
+
+/* A file in memory, with a name. All zero is one that is not yet made. */
+struct memory_file
+{
+    char path[32];
+    int fd;
+};
+
+static inline const char *memory_file_put(struct memory_file *f, const uint8_t *p, size_t n)
+{
+    if (!f->path[0]) {
+        f->fd = memfd_create("fuzz", 0);
+        demand(f->fd >= 0);
+        snprintf(f->path, sizeof f->path, "/proc/self/fd/%d", f->fd);
+    }
+    demand(ftruncate(f->fd, 0) == 0);
+    demand(n == 0 || pwrite(f->fd, p, n, 0) == (ssize_t)n);
+    return f->path;
+}
+
+static inline void check_sparse(const struct dataset *d)
+{
+    demand(d->start[0] == 0);
+    for (size_t i = 0; i < d->n; i++) {
+        demand(d->start[i] <= d->start[i + 1] && d->start[i + 1] - d->start[i] <= d->longest);
+        for (size_t k = d->start[i]; k < d->start[i + 1]; k++) {
+            demand(d->column[k] < d->shape.channels && isfinite(d->entry[k]));
+            demand(k == d->start[i] || d->column[k] > d->column[k - 1]);
+        }
+    }
+}
+
+/* The bytes of a set's arrays. */
+static inline size_t bytes_of(const struct dataset *d)
+{
+    size_t dim = (size_t)d->shape.channels * d->shape.height * d->shape.width;
+    size_t n = (d->labels ? d->n * sizeof *d->labels : 0) + (d->file ? d->n * sizeof *d->file : 0);
+    n += d->pixels ? d->n * dim : 0;
+    n += d->rows ? d->n * dim * sizeof *d->rows : 0;
+    n += d->text ? d->n * dim + 1 : 0;
+    n += d->start ? (d->n + 1) * sizeof *d->start : 0;
+    n += d->start ? d->start[d->n] * (sizeof *d->column + sizeof *d->entry) : 0;
+    return n;
+}
+
+/* What holds of every set that was read, from n bytes of files. Sums up what
+ * it is made of, so that sanitizers see each byte read. Closes it. */
+static inline void check_and_close(struct dataset *d, size_t n_bytes)
+{
+    size_t dim = (size_t)d->shape.channels * d->shape.height * d->shape.width;
+    demand(d->n >= 1 && d->n_files >= 1 && dim >= 1 && data_kind_fixed(d->kind));
+    demand(bytes_of(d) <= DATA_MEMORY_FACTOR * n_bytes + 64);
+    for (size_t i = 0; d->labels && i < d->n; i++)
+        demand(d->labels[i] < d->shape.n_classes);
+    for (size_t i = 0; d->file && i < d->n; i++)
+        demand(d->file[i] < d->n_files);
+    if (d->shape.form == DATA_SPARSE)
+        check_sparse(d);
+    for (size_t i = 0; d->rows && i < d->n * dim; i++)
+        demand(isfinite(d->rows[i]));
+    size_t sum = 0;
+    for (size_t i = 0; d->pixels && i < d->n * dim; i++)
+        sum += d->pixels[i];
+    for (size_t i = 0; d->text && i < d->n * dim + 1; i++)
+        sum += d->text[i];
+    demand(sum < SIZE_MAX);
+    dataset_close(d);
+}
+
+/* What was refused: one printable line, and nothing in the set. */
+static inline void check_refused(const struct dataset *d, const char *error)
+{
+    static const struct dataset empty;
+    demand(memcmp(d, &empty, sizeof empty) == 0);
+    demand(strlen(error) > 8 && strlen(error) < DATA_ERROR_MAX);
+    for (; *error; error++)
+        demand((unsigned char)*error >= 0x20 && *error != 0x7f);
+}
+
+#endif

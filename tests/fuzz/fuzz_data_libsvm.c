@@ -1,0 +1,47 @@
+/* tests/fuzz/fuzz_data_libsvm.c -- libFuzzer entry: libsvm's text and plain text, as one
+ * file or two. The first byte says how to read the rest. */
+#include "tests/fuzz/data_target.h"
+
+#include "nn/lines.h"
+
+/* How to read: the first byte modulo as many as there are. */
+static const struct reader readers[] = {
+    {.kind = "libsvm", .divide = 1},
+    {.kind = "libsvm", .divide = 1e-30},
+    {.kind = "libsvm", .divide = 1, .features = 123},
+    {.kind = "libsvm/123x2/pm", .divide = 1},
+    {.kind = "libsvm/20x3/1/16", .divide = 1},
+    {.kind = "text/4", .divide = 1},
+};
+
+/* Two files where the first byte's top bit is set, cut in the middle. */
+static size_t cut(const uint8_t *p, size_t n, bool two, struct lines_file files[2])
+{
+    size_t first = two ? n / 2 : n;
+    files[0] = (struct lines_file){"first", p, first};
+    files[1] = (struct lines_file){"second", p + first, n - first};
+    return two ? 2 : 1;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
+{
+    if (n == 0)
+        return 0;
+    struct reader r = readers[(p[0] & 127) % (sizeof readers / sizeof *readers)];
+    struct lines_file files[2];
+    r.n_paths = cut(p + 1, n - 1, p[0] & 128, files);
+    struct dataset d;
+    char error[DATA_ERROR_MAX];
+    memset(&d, 0xa5, sizeof d);
+    int rc = r.kind[0] == 't' ? text_parse(&d, &r, files, error)
+                              : libsvm_parse(&d, &r, files, error);
+    if (rc < 0)
+        check_refused(&d, error);
+    else
+        check_and_close(&d, n);
+    bool looks = libsvm_looks(p + 1, n - 1, true);
+    if (rc == 0 && strcmp(r.kind, "libsvm") == 0 && r.features == 0 && r.n_paths == 1)
+        demand(looks || n > 32); /* It has an entry, perhaps behind what is looked at. */
+    (void)libsvm_looks(p + 1, n - 1, false);
+    return 0;
+}

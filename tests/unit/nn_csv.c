@@ -1,0 +1,347 @@
+/* Tables: quotes, separators, headers, label columns, names, broken files. */
+#include "nn_rows.h"
+
+static const struct rows_format csv = {"csv", csv_parse, csv_read};
+
+enum {
+    MUTATIONS = 6000
+};
+
+static const char small[] = "height, \"the \"\"width\"\"\" ,species\r\n"
+                            "5.1,3.5,\"Iris setosa\"\r\n"
+                            "\r\n"
+                            "  \n"
+                            " 4.9 , \"3.0\" , Iris versicolor \n"
+                            "-1e-2,+.5,Iris setosa\n"
+                            "7,8,\"Iris, \"\"or not\"\"\"";
+
+static void rows_equal(const struct dataset *d, const float *rows, size_t n)
+{
+    assert_int_equal(d->n * d->shape.channels, n);
+    assert_memory_equal(d->rows, rows, n * sizeof *rows);
+}
+
+static void test_rows(void **state)
+{
+    (void)state;
+    struct dataset d = rows_take(&csv, rows_reader(&csv), small);
+    rows_check(&d);
+    assert_int_equal(d.shape.form, DATA_ROWS);
+    const float rows[] = {5.1f, 3.5f, 4.9f, 3, -1e-2f, 0.5f, 7, 8};
+    const uint16_t labels[] = {0, 1, 0, 2}; /* A comma is behind a space in ASCII. */
+    rows_equal(&d, rows, 8);
+    assert_memory_equal(d.labels, labels, sizeof labels);
+    static const char joined[] = "Iris setosa\nIris versicolor\nIris, \"or not\"";
+    char kind[DATA_KIND_MAX];
+    snprintf(kind, sizeof kind, "csv/2x3/names-%016llx",
+             (unsigned long long)rng_hash(joined, sizeof joined - 1));
+    assert_string_equal(d.kind, kind);
+    assert_string_equal(labels_name(d.names, 2), "Iris, \"or not\"");
+    dataset_close(&d);
+}
+
+/* Separators, headers, label columns: text and choices to kind and labels. */
+static void test_shapes(void **state)
+{
+    (void)state;
+    static const struct
+    {
+        const char *text, *header, *label, *kind;
+        double divide;
+        uint16_t first, last;
+        float value; /* The first row's first. */
+    } cases[] = {
+        {"1,2,0\n3,4,1\n", "auto", NULL, "csv/2x2/0", 1, 0, 1, 1},
+        {"1;2;0\n3;4;1", "auto", NULL, "csv/2x2/0", 1, 0, 1, 1},
+        {"1\t2\t-1\n3\t4\t+1", "auto", NULL, "csv/2x2/pm", 1, 0, 1, 1},
+        {"\xef\xbb\xbf" "1,2,1\n3,4,3", "auto", NULL, "csv/2x3/1", 1, 0, 2, 1},
+        {"1,2,0\n3,4,1\n", "no", "1", "csv/2x3/1", 1, 0, 2, 2},
+        {"1,2,0\n3,4,1\n", "auto", "3", "csv/2x2/0", 1, 0, 1, 1},
+        {"9,8,7\n1,2,0\n3,4,1\n", "yes", NULL, "csv/2x2/0", 1, 0, 1, 1},
+        {"9,8,y\n1,2,0\n3,4,1\n", "auto", NULL, "csv/2x2/0", 1, 0, 1, 1},
+        {",b,\n1,2,0\n3,4,1\n", "auto", NULL, "csv/2x2/0", 1, 0, 1, 1},
+        {"y,b,c\n0,2,16\n1,4,8\n", "auto", "y", "csv/2x2/0/16", 16, 0, 1, 2.0f / 16},
+        {"y,b,c\n0,2,16\n1,4,8\n", "yes", "c", "csv/2x16/1", 1, 15, 7, 0},
+        {"\"a,b\",\"7\"\n1,0\n2,1\n", "auto", "a,b", "csv/1x2/1", 1, 0, 1, 0},
+        {"yy,,y\n1,2,0\n3,4,1\n", "auto", "y", "csv/2x2/0", 1, 0, 1, 1},
+        {"1.0,2,\"0\"\n3,4,1.00\n", "auto", NULL, "csv/2x2/0", 1, 0, 1, 1},
+        {"1.5,0\n\n\r\n2.5,1\r", "auto", NULL, "csv/1x2/0", 1, 0, 1, 1.5f},
+        {"\n\n1.5,0\n2.5,1\r\n\n", "auto", NULL, "csv/1x2/0", 1, 0, 1, 1.5f},
+        {"\"1.5\"\t\"0\"\n2.5 \t 1", "auto", NULL, "csv/1x2/0", 1, 0, 1, 1.5f},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct reader r = rows_reader(&csv);
+        r.header = cases[i].header;
+        r.label = cases[i].label;
+        r.divide = cases[i].divide;
+        struct dataset d = rows_take(&csv, r, cases[i].text);
+        assert_string_equal(d.kind, cases[i].kind);
+        assert_int_equal(d.n, 2);
+        assert_int_equal(d.labels[0], cases[i].first);
+        assert_int_equal(d.labels[1], cases[i].last);
+        assert_true(d.rows[0] >= cases[i].value && d.rows[0] <= cases[i].value);
+        assert_null(d.names);
+        dataset_close(&d);
+    }
+}
+
+/* Names of a fixed kind: all of them, or some where the list is known. */
+static void test_names(void **state)
+{
+    (void)state;
+    static const char all[] = "1,b\n2,a\n3,c\n4,b\n";
+    struct dataset train = rows_take(&csv, rows_reader(&csv), all), test;
+    struct reader r = rows_reader(&csv);
+    r.kind = train.kind;
+    assert_string_equal(labels_name(train.names, 0), "a");
+    test = rows_take(&csv, r, "5,c\n6,a\n7,b\n");
+    assert_string_equal(test.kind, train.kind);
+    dataset_close(&test);
+    char sentence[DATA_ERROR_MAX];
+    snprintf(sentence, sizeof sentence,
+             "f0: labels: found 2 label names from \"b\" to \"c\" (names-%016llx), expected "
+             "the 3 of %.40s", (unsigned long long)rng_hash("b\nc", 3), train.kind + 8);
+    rows_refuse(&csv, r, "5,c\n6,b\n", sentence);
+    snprintf(sentence, sizeof sentence,
+             "f0: labels: found 3 label names from \"b\" to \"d\" (names-%016llx), expected "
+             "the 3 of %.40s", (unsigned long long)rng_hash("b\nc\nd", 5), train.kind + 8);
+    rows_refuse(&csv, r, "5,c\n6,b\n7,d", sentence);
+    r.names = train.names;
+    test = rows_take(&csv, r, "5,c\n6,b\n");
+    assert_string_equal(test.kind, train.kind);
+    assert_int_equal(test.labels[0], 2);
+    assert_int_equal(test.labels[1], 1);
+    dataset_close(&test);
+    rows_refuse(&csv, r, "5,c\n6,d\n", "f0: line 2, column 2 (label): found \"d\", expected "
+                                       "one of the 3 names of the training set");
+    dataset_close(&train);
+}
+
+static void test_fixed_kind(void **state)
+{
+    (void)state;
+    struct reader r = rows_reader(&csv);
+    r.kind = "csv/2x6/0/16";
+    struct dataset d = rows_take(&csv, r, "8,4,5\n");
+    assert_int_equal(d.labels[0], 5);
+    assert_true(d.rows[0] >= 0.5f && d.rows[0] <= 0.5f);
+    dataset_close(&d);
+    rows_refuse(&csv, r, "8,4,6\n", "f0: line 1, column 3 (label): found \"6\", expected a "
+                                    "whole number from 0 to 5");
+    rows_refuse(&csv, r, "8,4,x\n", "f0: line 1, column 3 (label): found \"x\", expected a "
+                                    "whole number from 0 to 5");
+    rows_refuse(&csv, r, "8,4,1,1\n",
+                "f0: line 1: found 4 cells, expected 3 (csv/2x6/0/16 and a label)");
+}
+
+/* What is refused, and how it says so. */
+struct refusal
+{
+    const char *text, *sentence, *header, *label;
+};
+
+static void test_refused(void **state)
+{
+    (void)state;
+    static const struct refusal cases[] = {
+        {"", "found no rows, expected at least 1", 0, 0},
+        {"\n \r\n\t\n", "found no rows, expected at least 1", 0, 0},
+        {"a,b,c\n", "found no rows behind the header, expected at least 1", 0, 0},
+        {"1 2 3\n", "line 1: found 1 cell, expected at least 2: values and a label, with "
+                    "commas, semicolons or tabs between", 0, 0},
+        {"1,2,0\n1,2\n", "line 2: found 2 cells, expected 3", 0, 0},
+        {"1,2,0\n1,2,3,4\n", "line 2: found 4 cells, expected 3", 0, 0},
+        {"1,2,0\n\n1,x\n", "line 3: found 2 cells, expected 3", 0, 0},
+        {"1,2,0\n1,2,1,\n", "line 2: found 4 cells, expected 3", 0, 0},
+        {"1,2,0\n1,x,1\n", "line 2, column 2: found \"x\", expected a number", 0, 0},
+        {"1,2,0\n1,,1\n", "line 2, column 2: found nothing, expected a number", 0, 0},
+        {"1,2,0\nNA,1,1\n", "line 2, column 1: found \"NA\", expected a number", 0, 0},
+        {"1,2,0\nnan,1,1\n", "line 2, column 1: found \"nan\", expected a number", 0, 0},
+        {"1,2,0\n1,0x1,1\n", "line 2, column 2: found \"0x1\", expected a number", 0, 0},
+        {"1,2,0\n1,1e40,1\n",
+         "line 2, column 2: found \"1e40\", expected a number in a float's range", 0, 0},
+        {"a,b,c\n1,2,0\n", "line 1, column 1: found \"a\", expected a number", "no", 0},
+        {"1,2,0\n1,2,0\n", "labels: found one class, expected at least 2", 0, 0},
+        {"1,a\n1,a\n", "labels: found one class, expected at least 2", 0, 0},
+        {"1,2,0.5\n", "line 1, column 3 (label): found \"0.5\", expected a whole number or a "
+                      "name", 0, 0},
+        {"1,2,0\n1,2,b\n", "line 2, column 3 (label): found \"b\", expected a whole number "
+                           "as in the lines before", 0, 0},
+        {"1,2,0\n1,2,0.5\n",
+         "line 2, column 3 (label): found \"0.5\", expected a whole number", 0, 0},
+        {"1,a\n2,b\n3,7\n", "line 3, column 2 (label): found \"7\", expected a name as in "
+                            "the lines before", 0, 0},
+        {"1,a\n2,\n", "line 2, column 2 (label): found nothing, expected a name of 1 to 128 "
+                      "printable bytes", 0, 0},
+        {"1,a\n2,\"b\nc\"\n", "line 2, column 2 (label): found \"b\\x0ac\", expected a name "
+                              "of 1 to 128 printable bytes", 0, 0},
+        {"1,2,0\n\n\"1,2,1\n3,4,0\n", "line 3: found a quote that is never closed", 0, 0},
+        {"1,2,0\n1,\"\n\n,1\n", "line 2: found a quote that is never closed", 0, 0},
+        {"1,2,0\n\"1\"x,2,1\n",
+         "line 2: found \"x\" behind a closing quote, expected a comma", 0, 0},
+        {"1;2;0\n\"1\",2,1\n",
+         "line 2: found \",\" behind a closing quote, expected a semicolon", 0, 0},
+        {"1\t2\t0\n\"1\" 2\t1\n",
+         "line 2: found \"2\" behind a closing quote, expected a tab", 0, 0},
+        {"1,2,0\n\"1\n\",2,1\n", "line 2, column 1: found \"1\\x0a\", expected a number", 0, 0},
+        {"1,2,0\n1\r2,2,1\n", "line 2, column 1: found \"1\\x0d2\", expected a number", 0, 0},
+        {"1,2,0\n3,4,1\n", "found 3 columns, expected column 4 to be the label", 0, "4"},
+        {"1,2,0\n3,4,1\n", "found 3 columns, expected column 0 to be the label", 0, "0"},
+        {"1,2,0\n3,4,1\n", "found 3 columns, expected column 99999999999999999999 to be the "
+                           "label", 0, "99999999999999999999999"},
+        {"1,2,0\n3,4,1\n",
+         "line 1: found 0 columns named \"y\", expected one, the label", 0, "y"},
+        {"\n\ny,y,z\n3,4,1\n",
+         "line 3: found 2 columns named \"y\", expected one, the label", 0, "y"},
+        {"y,y,z\n3,4,1\n", "label=y is a name, expected a number: header=no", "no", "y"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char sentence[DATA_ERROR_MAX + 8];
+        snprintf(sentence, sizeof sentence, "f0: %s", cases[i].sentence);
+        struct reader r = rows_reader(&csv);
+        r.label = cases[i].label;
+        r.header = cases[i].header ? cases[i].header : "auto";
+        rows_refuse(&csv, r, cases[i].text, sentence);
+    }
+}
+
+/* More different names than there may be classes; a name that is too long. */
+static void test_name_limits(void **state)
+{
+    (void)state;
+    size_t n = 0, cap = 64 * 1024;
+    char *text = malloc(cap);
+    for (int i = 0; i < DATA_CLASSES_MAX; i++)
+        n += (size_t)snprintf(text + n, cap - n, "1,a%d\n", i);
+    struct dataset d = rows_take(&csv, rows_reader(&csv), text);
+    assert_int_equal(d.shape.n_classes, DATA_CLASSES_MAX);
+    dataset_close(&d);
+    snprintf(text + n, cap - n, "1,b\n");
+    rows_refuse(&csv, rows_reader(&csv), text, "f0: line 4097, column 2 (label): found \"b\", "
+                                               "expected at most 4096 different labels");
+    for (int quoted = 0; quoted < 2; quoted++) {
+        memset(text, 'n', cap);
+        memcpy(text, quoted ? "1,a\n1,\"\"\"" : "1,a\n1,", quoted ? 9 : 6);
+        snprintf(text + (quoted ? 9 : 6) + 200, 4, quoted ? "\"\n" : "\n");
+        struct reader r = rows_reader(&csv);
+        char error[DATA_ERROR_MAX] = "";
+        assert_int_equal(rows_parse_text(&csv, r, &d, text, error), -EINVAL);
+        assert_non_null(strstr(error, "expected a name of 1 to 128 printable bytes"));
+    }
+    free(text);
+}
+
+static void test_files(void **state)
+{
+    (void)state;
+    struct reader r = rows_reader(&csv);
+    r.n_paths = 3;
+    r.label = "y";
+    const char *text[] = {"y,b\n0,1\n1,2\n", "5;3\n1;4\n", "\"y\", b \n7,5"};
+    size_t n[] = {12, 8, 11};
+    struct dataset d;
+    char error[DATA_ERROR_MAX] = "";
+    assert_int_equal(rows_parse(&csv, r, &d, text, n, error), 0);
+    assert_string_equal(d.kind, "csv/1x8/0");
+    const float rows[] = {1, 2, 3, 4, 5};
+    const uint16_t labels[] = {0, 1, 5, 1, 7};
+    const uint32_t file[] = {0, 0, 1, 1, 2};
+    rows_equal(&d, rows, 5);
+    assert_memory_equal(d.labels, labels, sizeof labels);
+    assert_memory_equal(d.file, file, sizeof file);
+    assert_int_equal(d.n_files, 3);
+    dataset_close(&d);
+    text[2] = "b,y\n7,5\n";
+    n[2] = 8;
+    assert_int_equal(rows_parse(&csv, r, &d, text, n, error), -EINVAL);
+    assert_string_equal(error, "f2: line 1, column 1: found \"b\", expected \"y\" as in the "
+                               "header of the first file");
+    text[2] = "1,2,3\n";
+    n[2] = 6;
+    assert_int_equal(rows_parse(&csv, r, &d, text, n, error), -EINVAL);
+    assert_string_equal(error, "f2: line 1: found 3 cells, expected 2");
+    rows_is_empty(&d);
+}
+
+static void test_looks(void **state)
+{
+    (void)state;
+    static const struct
+    {
+        const char *text;
+        bool whole, looks;
+    } cases[] = {
+        {"0,1,6,15\n0,0,10,16\n", true, true},
+        {"a,b,c\n1,2,x\n3,,y\n", true, true},
+        {"1,2\n", true, true},
+        {"1;2\n3;4\n5;", false, true},
+        {"1;2\n3;4\n5;", true, true},
+        {"1;2\n3;4\n5", true, false},
+        {"1\t2\tx y\n", true, true},
+        {"0.5,1,2,3,", false, true}, /* One long line. */
+        {"a,b,c\n", true, false},    /* A header alone. */
+        {"a,b,1\nc,d,1\n", true, false},
+        {"Well, then,\nhe said, go\n", true, false},
+        {"1,2\n1,2,3\n", true, false},
+        {"1,\"2\n", true, false},
+        {"1\n2\n", true, false},
+        {"", true, false},
+        {"", false, false},
+        {"1", false, false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        assert_int_equal(csv_looks((const uint8_t *)cases[i].text, strlen(cases[i].text),
+                                   cases[i].whole),
+                         cases[i].looks);
+}
+
+static void test_gz(void **state)
+{
+    (void)state;
+    struct scratch s;
+    struct dataset d;
+    scratch_open(&s);
+    rows_read_both(&csv, rows_reader(&csv), &s, small, &d);
+    assert_int_equal(d.n, 4);
+    dataset_close(&d);
+    rows_truncate_gz(&csv, rows_reader(&csv), &s, small);
+    scratch_close(&s);
+}
+
+static void test_broken(void **state)
+{
+    (void)state;
+    const char *seed = getenv("SEED");
+    uint64_t s = seed ? strtoull(seed, NULL, 0) : 1;
+    print_message("SEED=%llu\n", (unsigned long long)s);
+    struct reader r = rows_reader(&csv);
+    size_t taken = rows_truncate(&csv, r, small);
+    assert_true(taken > 10 && taken < strlen(small));
+    taken = rows_mutate(&csv, r, small, MUTATIONS, s);
+    assert_true(taken > MUTATIONS / 50 && taken < MUTATIONS);
+    r.label = "species";
+    rows_mutate(&csv, r, small, MUTATIONS, s);
+    r.label = "1";
+    r.kind = "csv/2x3/0/3";
+    static const char numbers[] = "0;2;16\r\n1;4;\"8\"\n2;-1e2;.5\n\n1;1;1";
+    rows_truncate(&csv, r, numbers);
+    taken = rows_mutate(&csv, r, numbers, MUTATIONS, s);
+    assert_true(taken > MUTATIONS / 50 && taken < MUTATIONS);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_shapes),
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_fixed_kind),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_name_limits),
+        cmocka_unit_test(test_files),
+        cmocka_unit_test(test_looks),
+        cmocka_unit_test(test_gz),
+        cmocka_unit_test(test_broken),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,168 @@
+/* Numbers, quoting, and the part of a kind that says features, classes and
+ * labels: each against a slower way, or what must be refused. */
+#include "nn/labels.h"
+
+#include "nn_rows.h"
+
+static bool take(const char *text, double *v)
+{
+    return lines_is_number((const uint8_t *)text, strlen(text), v);
+}
+
+static bool same(double a, double b)
+{
+    return memcmp(&a, &b, sizeof a) == 0;
+}
+
+static void test_numbers(void **state)
+{
+    (void)state;
+    static const char *const numbers[] = {
+        "0", "-0", "+0", "1", "007", "1.", ".5", "-.5", "1e5", "1E+5", "1.5e-5", "0.1",
+        "3.14159265358979323846", "9007199254740993", "9007199254740992",
+        "123456789012345678901234567890", "1e22", "1e23", "1e-22", "1e-23", "1e308", "1e309",
+        "-1e309", "4.9e-324", "1e-400", "0e99999999999", "0.000000000000000000000000000001",
+        "1e99999999999999999999", "1e-99999999999999999999", "2.2250738585072011e-308",
+        "179769313486231580793e289", "00000000000000000000000000000000000000000000000000001",
+        "0.3", "16777217", "1e4294967297", "1e-4294967295", "1.00000005960464477539062501"};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        double v = -7;
+        assert_true(take(numbers[i], &v));
+        if (!same(v, strtod(numbers[i], NULL)))
+            fail_msg("%s", numbers[i]);
+    }
+    static const char *const others[] = {
+        "", "+", "-", ".", "e5", ".e5", "1e", "1e+", "--1", "1.2.3", "1,5", " 1", "1 ", "0x10",
+        "inf", "nan", "1f", "1_000", "١"};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        double v;
+        if (take(others[i], &v))
+            fail_msg("%s", others[i]);
+    }
+}
+
+/* A number ends where it ends; one that is too long is none. */
+static void test_number_ends(void **state)
+{
+    (void)state;
+    const uint8_t text[] = "12e+x";
+    double v;
+    assert_ptr_equal(lines_number(text, text + 5, &v), text + 2);
+    assert_ptr_equal(lines_number(text, text + 1, &v), text + 1);
+    assert_null(lines_number(text, text, &v));
+    char longest[LINES_NUMBER_MAX + 2];
+    memset(longest, '1', sizeof longest);
+    longest[LINES_NUMBER_MAX] = '\0';
+    assert_true(take(longest, &v) && same(v, strtod(longest, NULL)));
+    longest[LINES_NUMBER_MAX] = '1';
+    longest[LINES_NUMBER_MAX + 1] = '\0';
+    assert_false(take(longest, &v));
+}
+
+static void test_random_numbers(void **state)
+{
+    (void)state;
+    struct rng g = rng_stream(rng_key(1, RNG_TEST, 0, 0));
+    for (int i = 0; i < 100000; i++) {
+        char text[64];
+        uint64_t bits = rng_u64(&g) & 0xbfffffffffffffffu;
+        double x, v;
+        memcpy(&x, &bits, sizeof x);
+        int form = (int)rng_below(&g, 4);
+        if (form == 0)
+            snprintf(text, sizeof text, "%.17g", x);
+        else if (form == 1)
+            snprintf(text, sizeof text, "%.*f", (int)rng_below(&g, 12), rng_normal(&g) * 1e3);
+        else if (form == 2)
+            snprintf(text, sizeof text, "%.*e", (int)rng_below(&g, 20), rng_normal(&g));
+        else
+            snprintf(text, sizeof text, "%llu.%llue%d", (unsigned long long)(bits >> 40),
+                     (unsigned long long)rng_below(&g, 1000000), (int)rng_below(&g, 60) - 30);
+        assert_true(take(text, &v));
+        if (!same(v, strtod(text, NULL)))
+            fail_msg("%s: %.17g", text, v);
+    }
+}
+
+static void test_to_float(void **state)
+{
+    (void)state;
+    float x;
+    assert_true(lines_to_float(3.4028234663852886e38, 1, &x) && isfinite(x));
+    assert_true(lines_to_float(1e40, 100, &x));
+    assert_false(lines_to_float(1e40, 1, &x));
+    assert_false(lines_to_float(-3.5e38, 1, &x));
+    assert_false(lines_to_float((double)INFINITY, 1, &x));
+    assert_true(lines_to_float(1e-60, 1, &x) && x >= 0 && x <= 0);
+    assert_true(lines_to_float(1, 3, &x) && x >= 1 / 3.0f && x <= 1 / 3.0f);
+}
+
+static void test_quote(void **state)
+{
+    (void)state;
+    assert_string_equal(lines_quote(NULL, 0).text, "nothing");
+    assert_string_equal(lines_quote((const uint8_t *)"a \"b\"", 5).text, "\"a \"b\"\"");
+    assert_string_equal(lines_quote((const uint8_t *)"\0\n\x7f\xff", 4).text,
+                        "\"\\x00\\x0a\\x7f\\xff\"");
+    uint8_t many[300];
+    memset(many, 0x80, sizeof many);
+    for (size_t n = 1; n <= sizeof many; n++) {
+        size_t len = strlen(lines_quote(many, n).text);
+        assert_true(len <= LINES_SHOWN + 5);
+    }
+}
+
+static void test_kinds(void **state)
+{
+    (void)state;
+    static const struct
+    {
+        const char *text, *format;
+        struct labels_kind kind;
+    } good[] = {
+        {"libsvm", "libsvm", {false, 0, 0, LABELS_OPEN, 0, 1}},
+        {"libsvm/123x2/pm", "libsvm", {true, 123, 2, LABELS_PM, 0, 1}},
+        {"csv/64x10/0/16", "csv", {true, 64, 10, LABELS_ZERO, 0, 16}},
+        {"csv/1x4096/1/0.1", "csv", {true, 1, 4096, LABELS_ONE, 0, 0.1}},
+        {"csv/16777216x3/names-0123456789abcdef/1e-05", "csv",
+         {true, 16777216, 3, LABELS_NAMES, 0x0123456789abcdef, 1e-5}},
+    };
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        struct labels_kind k;
+        assert_true(labels_kind_parse(good[i].text, good[i].format, &k));
+        assert_memory_equal(&k.features, &good[i].kind.features,
+                            sizeof k - offsetof(struct labels_kind, features));
+        char text[DATA_KIND_MAX];
+        assert_int_equal(k.fixed, good[i].kind.fixed);
+        assert_true(!k.fixed || labels_kind_print(&k, good[i].format, text));
+        assert_true(!k.fixed || strcmp(text, good[i].text) == 0);
+    }
+    static const char *const bad[] = {
+        "", "cs", "csv ", "csv/", "csv/64x10", "csv/64x10/", "csv/64x10/2", "csv/064x10/0",
+        "csv/0x10/0", "csv/64x1/0", "csv/64x3/pm", "csv/64x4097/0", "csv/16777217x2/0",
+        "csv/64x10/0/", "csv/64x10/0/1", "csv/64x10/0/1e1", "csv/64x10/0/0", "csv/64x10/0/-2",
+        "csv/64x10/0/nan", "csv/64x10/0/16/", "csv/64x10/0/1e999", "csv/64x10/pmx",
+        "csv/64x10/names-", "csv/64x10/names-0123456789ABCDEF", "csv/64x10/names-0123456789",
+        "csv/64x10/names-0123456789abcdef0", "csv/99999999999999x2/0", "libsvm/1x2/pm"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        struct labels_kind k;
+        if (labels_kind_parse(bad[i], "csv", &k))
+            fail_msg("%s", bad[i]);
+    }
+    struct labels_kind k = {true, 1 << 24, 4096, LABELS_NAMES, 1, 1.2345678901234567e-300};
+    char text[DATA_KIND_MAX];
+    assert_false(labels_kind_print(&k, "csv", text)); /* One byte too long. */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_number_ends),
+        cmocka_unit_test(test_random_numbers),
+        cmocka_unit_test(test_to_float),
+        cmocka_unit_test(test_quote),
+        cmocka_unit_test(test_kinds),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

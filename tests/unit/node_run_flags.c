@@ -1,0 +1,227 @@
+/* tests/unit/node_run_flags.c -- what flags make of each other: "auto"s, what goes with what, open kinds. */
+#include "tests/unit/node_run_flags.h"
+
+#include <sodium.h>
+
+static void autos_are_resolved(void **state)
+{
+    (void)state;
+    static const char *const final_of[][2] = {
+        {"none", "none"}, {"fp16", "fp16"}, {"qsgd:4", "qsgd:4"}, {"qsgd:8", "qsgd:8"},
+        {"sign", "qsgd:4"}, {"topk:0.01", "qsgd:4"}, {"topk:0.01+qsgd:4", "qsgd:4"},
+        {"randk:0.01", "qsgd:4"}, {"lowrank:2", "qsgd:4"}, {"thr", "qsgd:4"}, {"int8", "int8"},
+        {"topk:0.01;bias=fp16", "qsgd:4"}};
+    for (size_t i = 0; i < sizeof final_of / sizeof final_of[0]; i++) {
+        struct run_flags f = plain_flags();
+        set(&f, "compress", final_of[i][0]);
+        assert_string_equal(make(&f).final_compress, codec(final_of[i][1]));
+        set(&f, "final-compress", "auto"); /* Said aloud, it is the same. */
+        struct run r = make(&f);
+        assert_string_equal(r.final_compress, codec(final_of[i][1]));
+        assert_int_equal(run_check_flags(&r, &f, error), 0);
+    }
+    static const char *const warmup_of[][2] = {
+        {"1", "0"}, {"9", "0"}, {"10", "1"}, {"999", "99"}, {"1000", "100"}, {"100000", "100"}};
+    for (size_t i = 0; i < sizeof warmup_of / sizeof warmup_of[0]; i++) {
+        struct run_flags f = {0};
+        set(&f, "rounds", warmup_of[i][0]);
+        assert_true(make(&f).warmup == strtoull(warmup_of[i][1], NULL, 10));
+        set(&f, "warmup", "77"); /* A number is taken as it is. */
+        assert_true(make(&f).warmup == 77);
+    }
+}
+
+/* The choices of --mixer are the table's names, in its order. */
+static void mixers_are_the_tables(void **state)
+{
+    (void)state;
+    for (size_t i = 0; mixer_all[i] != NULL; i++) {
+        struct run_flags f = plain_flags();
+        set(&f, "mixer", mixer_all[i]->name);
+        assert_int_equal(make(&f).mixer, i);
+    }
+}
+
+/* What says something of one mixer only is refused with another, also where it
+ * would say the default. */
+static void flags_of_another_mixer_are_refused(void **state)
+{
+    (void)state;
+    static const char *const own[][3] = {
+        {"error-feedback", "true", "built in"}, {"error-feedback", "false", "built in"},
+        {"factor-masking", "true", "average"}, {"factor-masking", "false", "average"}};
+    struct run r = {.seed = 77}, untouched = r;
+    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++) {
+        struct run_flags f = plain_flags(), alone = {0};
+        struct run choco = make(&f);
+        char flag[64];
+        snprintf(flag, sizeof flag, "--%s", own[i][0]);
+        set(&f, own[i][0], own[i][1]);
+        set(&alone, own[i][0], own[i][1]);
+        assert_int_equal(run_from_flags(&r, &f, error), -EINVAL);
+        assert_true(strncmp(error, flag, strlen(flag)) == 0 && strstr(error, own[i][2]) != NULL);
+        assert_memory_equal(&r, &untouched, sizeof r);
+        assert_int_equal(run_check_flags(&choco, &alone, error), -EINVAL);
+        assert_true(strncmp(error, flag, strlen(flag)) == 0);
+        set(&f, "mixer", "average");
+        struct run average = make(&f);
+        assert_int_equal(run_check_flags(&average, &alone, error), 0);
+    }
+    struct run_flags f = plain_flags();
+    set(&f, "mixer", "average");
+    set(&f, "policy", "async");
+    assert_int_equal(run_from_flags(&r, &f, error), -EINVAL);
+    assert_non_null(strstr(error, "--policy sync"));
+}
+
+static void rounds_may_come_later(void **state)
+{
+    (void)state;
+    struct run_flags f = {0};
+    set(&f, "batch", "16");
+    struct run r = make(&f);
+    assert_true(r.rounds == 0 && r.batch == 16 && r.local_steps == 1);
+    set(&f, "rounds", "300");
+    r = make(&f);
+    assert_true(r.rounds == 300 && r.warmup == 30);
+}
+
+static void data_alone_says_nothing_of_the_run(void **state)
+{
+    (void)state;
+    struct run_flags f = {0};
+    assert_false(run_flags_any(&f));
+    set(&f, "data", "mnist:/some/where");
+    assert_false(run_flags_any(&f));
+    set(&f, "seed", "1");
+    assert_true(run_flags_any(&f));
+}
+
+/* Given, not the text's: what a run has no use for is refused, also where it
+ * would say the default; unsaid, it has one spelling. */
+static void useless_flags_are_refused(void **state)
+{
+    (void)state;
+    static const char *const bad[][4] = {
+        /* flag, value, its key and value that make it useful */
+        {"norm", "batch", "model", "resnet:20"}, {"norm", "group", "model", "vgg11:bn"},
+        {"beta2", "0.999", "optimiser", "adam"}, {"beta2", "0.9", "optimiser", "adamw"}};
+    struct run r = {.seed = 77}, untouched = r;
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        struct run_flags f = plain_flags(), alone = {0};
+        struct run plain = make(&f);
+        char flag[64];
+        snprintf(flag, sizeof flag, "--%s: only with --%s", bad[i][0], bad[i][2]);
+        set(&f, bad[i][0], bad[i][1]);
+        set(&alone, bad[i][0], bad[i][1]);
+        assert_int_equal(run_from_flags(&r, &f, error), -EINVAL);
+        /* "only with a --model that ..." */
+        assert_true(strncmp(error, flag, 16) == 0 && strstr(error, bad[i][2]) != NULL);
+        assert_memory_equal(&r, &untouched, sizeof r);
+        assert_int_equal(run_check_flags(&plain, &alone, error), -EINVAL);
+        set(&f, bad[i][2], bad[i][3]);
+        struct run useful = make(&f);
+        assert_int_equal(run_check_flags(&useful, &alone, error), 0);
+    }
+    struct run_flags f = plain_flags();
+    set(&f, "optimiser", "adam");
+    assert_true(make(&f).nesterov);
+    set(&f, "nesterov", "false");
+    assert_int_equal(run_from_flags(&r, &f, error), -EINVAL);
+    assert_true(strncmp(error, "--nesterov: only with --optimiser sgd", 37) == 0);
+    set(&f, "optimiser", "sgd");
+    assert_false(make(&f).nesterov);
+    f = plain_flags();
+    set(&f, "model", "vgg11"); /* Without norms. */
+    set(&f, "norm", "layer");
+    assert_int_equal(run_from_flags(&r, &f, error), -EINVAL);
+}
+
+static void choices_are_the_enums(void **state)
+{
+    (void)state;
+    static const char *const norms[] = {"batch", "group", "layer"};
+    static const char *const optimisers[] = {"sgd", "adam", "adamw"};
+    static const enum model_norm norm[] = {MODEL_BATCH_NORM, MODEL_GROUP_NORM, MODEL_LAYER_NORM};
+    static const enum optimiser_kind kind[] = {OPTIMISER_SGD, OPTIMISER_ADAM, OPTIMISER_ADAMW};
+    struct run_flags f = plain_flags();
+    set(&f, "model", "resnet:20");
+    for (size_t i = 0; i < 3; i++) {
+        set(&f, "norm", norms[i]);
+        set(&f, "optimiser", optimisers[i]);
+        struct run r = make(&f);
+        assert_true(r.norm == norm[i] && r.optimiser == kind[i]);
+    }
+}
+
+static void only_images_are_augmented(void **state)
+{
+    (void)state;
+    static const char *const data[][2] = {
+        {"glyphs", "yes"}, {"mnist:d", "yes"}, {"cifar100", "yes"}, {"idx/1x32x32/10", "yes"},
+        {"text/64", ""}, {"csv/64x10/0", ""}, {"libsvm/123x2/pm", ""},
+        {"csv:d", "yes"}}; /* Open: told once it is fixed. */
+    for (size_t i = 0; i < sizeof data / sizeof data[0]; i++) {
+        struct run_flags f = plain_flags();
+        struct run r;
+        set(&f, "data", data[i][0]);
+        set(&f, "augment", "none");
+        make(&f);
+        set(&f, "augment", "crop+flip");
+        int err = run_from_flags(&r, &f, error);
+        assert_int_equal(err, data[i][1][0] ? 0 : -EINVAL);
+        if (err != 0)
+            assert_true(strncmp(error, "--augment crop+flip: ", 21) == 0
+                        && strstr(error, data[i][0]) != NULL);
+    }
+}
+
+/* An open kind makes a run that is not fixed yet, and agrees with each run of
+ * its fixed ones. */
+static void open_kinds_agree_with_fixed_ones(void **state)
+{
+    (void)state;
+    struct run_flags open = plain_flags(), fixed = plain_flags(), other = plain_flags();
+    char text[WIRE_RUN_MAX + 1];
+    set(&open, "data", "libsvm:some/file");
+    assert_string_equal(make(&open).data, "libsvm");
+    set(&fixed, "data", "libsvm/123x2/pm");
+    struct run r = make(&fixed), back;
+    size_t n = run_text(&r, text);
+    assert_int_equal(run_from_text(&back, text, n, error), 0);
+    assert_string_equal(back.data, "libsvm/123x2/pm");
+    assert_int_equal(run_check_flags(&back, &open, error), 0);
+    assert_int_equal(run_check_flags(&back, &fixed, error), 0);
+    static const char *const others[] = {"csv", "libsvm/122x2/pm", "mnist:dir", "glyphs"};
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        set(&other, "data", others[i]);
+        assert_int_equal(run_check_flags(&back, &other, error), -EINVAL);
+        assert_non_null(strstr(error, "which has data=libsvm/123x2/pm"));
+    }
+    /* From a stranger the open kind is refused. */
+    char changed[WIRE_RUN_MAX + 1];
+    char *at = strstr(text, "libsvm/123x2/pm");
+    assert_non_null(at);
+    int length = snprintf(changed, sizeof changed, "%.*slibsvm%s", (int)(at - text), text,
+                          at + strlen("libsvm/123x2/pm"));
+    assert_int_equal(run_from_text(&back, changed, (size_t)length, error), -EINVAL);
+    assert_non_null(strstr(error, "fixes no shapes"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(autos_are_resolved),
+        cmocka_unit_test(mixers_are_the_tables),
+        cmocka_unit_test(flags_of_another_mixer_are_refused),
+        cmocka_unit_test(rounds_may_come_later),
+        cmocka_unit_test(data_alone_says_nothing_of_the_run),
+        cmocka_unit_test(useless_flags_are_refused),
+        cmocka_unit_test(choices_are_the_enums),
+        cmocka_unit_test(only_images_are_augmented),
+        cmocka_unit_test(open_kinds_agree_with_fixed_ones),
+    };
+    if (sodium_init() < 0)
+        return 1;
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
