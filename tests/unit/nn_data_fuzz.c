@@ -15,7 +15,7 @@ enum {
     PIXELS = 784,
     FILE_MAX = 8192,
     BLOBS_MAX = 4,
-    MUTATIONS = 1200 /* Of each file. */
+    MUTATIONS = 800 /* Of each file. */
 };
 
 /* A file of a right set, in memory. */
