@@ -17,6 +17,14 @@
 
 /* ---- One set. ---- */
 
+const char *data_form_name(enum data_form form)
+{
+    static const char *const names[] = {
+        [DATA_IMAGES] = "images", [DATA_ROWS] = "rows of numbers",
+        [DATA_SPARSE] = "sparse rows", [DATA_TEXT] = "text"};
+    return names[form];
+}
+
 size_t dataset_dim(const struct dataset *d)
 {
     return (size_t)d->shape.channels * d->shape.height * d->shape.width;

@@ -65,6 +65,9 @@ enum data_form {
     DATA_TEXT    /* Bytes; each predicts the next. */
 };
 
+/* In a sentence: "images", "sparse rows". */
+const char *data_form_name(enum data_form form);
+
 /* What a canonical kind fixes. Of a text: 1 x context x 1, 256 classes. Of rows:
  * features x 1 x 1. */
 struct data_shape

@@ -4,19 +4,11 @@
 #include <math.h>
 #include <stdio.h>
 
-static const char *form_name(enum data_form form)
-{
-    static const char *const names[] = {
-        [DATA_IMAGES] = "images", [DATA_ROWS] = "rows of numbers",
-        [DATA_SPARSE] = "sparse rows", [DATA_TEXT] = "text"};
-    return names[form];
-}
-
 static int refuse_form(const struct build *b, const char *expected,
                        char error[MODEL_ERROR_MAX])
 {
     snprintf(error, MODEL_ERROR_MAX, "model \"%.80s\" takes %s, but the data is %s",
-             b->m->spec, expected, form_name(b->m->data.form));
+             b->m->spec, expected, data_form_name(b->m->data.form));
     return MODEL_REFUSED;
 }
 

@@ -283,22 +283,6 @@ static void trainer_evaluate(void *self, const float *x, uint64_t max_samples,
 
 /* --- the trainer --- */
 
-static const char *form_name(enum data_form form)
-{
-    switch (form) {
-    case DATA_IMAGES:
-        return "images";
-    case DATA_ROWS:
-        return "rows";
-    case DATA_SPARSE:
-        return "sparse rows";
-    case DATA_TEXT:
-        return "text";
-    }
-    assert(false);
-    return "";
-}
-
 static int check_shape(const struct model *m, const struct dataset *d,
                        char error[MODEL_ERROR_MAX])
 {
@@ -309,9 +293,9 @@ static int check_shape(const struct model *m, const struct dataset *d,
     snprintf(error, MODEL_ERROR_MAX,
              "model \"%.80s\" is for %s of %ux%ux%u and %u classes, but the data "
              "(%.63s) are %s of %ux%ux%u and %u",
-             m->spec, form_name(a->form), (unsigned)a->channels,
+             m->spec, data_form_name(a->form), (unsigned)a->channels,
              (unsigned)a->height, (unsigned)a->width, (unsigned)a->n_classes,
-             d->kind, form_name(b->form), (unsigned)b->channels,
+             d->kind, data_form_name(b->form), (unsigned)b->channels,
              (unsigned)b->height, (unsigned)b->width, (unsigned)b->n_classes);
     return -EINVAL;
 }
