@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # tests/e2e/pytorch.sh -- models go to PyTorch and come back: names, layouts and
-# logits are those of its textbook modules. Skipped where PyTorch is missing.
+# logits are those of its textbook modules, and training goes where its
+# optimisers go. Skipped where PyTorch is missing.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 
@@ -16,7 +17,8 @@ e2e_begin
 export OMP_NUM_THREADS=1
 
 python3 "$root/tests/e2e/idx.py" idx 200 60 "$seed"
-python3 "$root/tests/e2e/pytorch_sets.py" . "$seed"
+python3 "$root/tests/e2e/idx.py" few/idx 16 20 "$seed"
+"$python" "$root/tests/e2e/pytorch_sets.py" . "$seed"
 
 # shellcheck disable=SC2317 # By check.
 pytorch()
@@ -56,6 +58,19 @@ models_agree()
         pytorch near "$name-theirs.safetensors" "$name-again/model.safetensors" 1e-6
 }
 
+# training_agrees NAME SET DATA MODEL RECIPE: twenty steps from one model.
+training_agrees()
+{
+    name=$1-$5
+    local set=$2 data=$3 model=$4 recipe=$5 flags
+    check "$name: PyTorch writes a model" pytorch write "$name.safetensors" --model "$model" --set "$set" --seed "$seed"
+    read -ra flags < <(pytorch flags "$recipe")
+    hearsay train --init "$name.safetensors" --model "$model" --data "$data" --out "$name" "${flags[@]}"
+    check "$name: hearsay train ends with 0" [ $? = 0 ]
+    check "$name: it goes where PyTorch goes" \
+        pytorch trained "$name.safetensors" "$name/model.safetensors" --model "$model" --set "$set" --recipe "$recipe"
+}
+
 models_agree logreg rows:rows libsvm:rows/set,test=rows/set.t logreg
 models_agree table table:table csv:table/train.csv,test=table/test.csv logreg
 models_agree mlp rows:rows libsvm:rows/set,test=rows/set.t mlp:40-16-2
@@ -66,5 +81,13 @@ models_agree resnet-group cifar:cifar cifar10:cifar resnet:20 --norm group
 models_agree resnet-layer cifar:cifar cifar10:cifar resnet:20 --norm layer
 models_agree lstm text:text text:text/train.txt,test=text/test.txt,context=16 lstm:2x32
 models_agree gpt text:text text:text/train.txt,test=text/test.txt,context=16 gpt:2x64
+
+text=text:few/text/train.txt,test=few/text/test.txt,context=16
+training_agrees lenet5 idx:few/idx mnist:few/idx lenet5 sgd
+training_agrees resnet cifar:few/cifar cifar10:few/cifar resnet:20 nesterov
+training_agrees lstm text:few/text $text lstm:2x32 sgd
+training_agrees lstm text:few/text $text lstm:2x32 adam
+training_agrees gpt text:few/text $text gpt:2x64 nesterov
+training_agrees gpt text:few/text $text gpt:2x64 adamw
 
 e2e_end

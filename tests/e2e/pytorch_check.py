@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """Holds a model file to PyTorch's textbook module (tests/pytorch_models.py).
 
   pytorch_check.py agree FILE LOGITS JSON --model SPEC [--norm KIND] --set KIND:DIR
@@ -9,6 +9,11 @@
         a module's state_dict as safetensors; running statistics have moved
   pytorch_check.py near FILE FILE TOLERANCE
         two files with the same tensors, running statistics apart
+  pytorch_check.py trained FIRST LAST --model SPEC ... --recipe NAME
+        from FIRST, PyTorch comes where LAST is: ROUNDS steps, each on the whole
+        of a training set that is one batch, so that its order says nothing
+  pytorch_check.py flags NAME
+        a recipe, as hearsay train's options
 
 KIND is idx, cifar, rows, table or text: of tests/e2e/pytorch_sets.py. Its own
 reader and writer of safetensors are here, so that it knows ours only by the
@@ -16,6 +21,7 @@ format: 8 bytes of length, JSON, raw data.
 """
 import argparse
 import json
+import math
 import os
 import struct
 import sys
@@ -26,8 +32,19 @@ import pytorch_models as models  # noqa: E402
 import pytorch_sets as sets  # noqa: E402
 import torch  # noqa: E402
 
-CONTEXT = 16
+CONTEXT = sets.CONTEXT
 TOLERANCE = 1e-4  # Of the largest logit.
+# Of the way from the first model to the last: in each tensor of a smooth model,
+# in the whole of one with ReLUs. There PyTorch in float32 ends up to 2 % of the
+# way from PyTorch in float64: each ReLU that decides otherwise is a step aside.
+TRAINED_SMOOTH, TRAINED = 1e-3, 5e-2
+ROUNDS, WARMUP = 20, 5
+RECIPES = {
+    "sgd": dict(optimiser="sgd", lr=0.02, momentum=0.9, nesterov="false", weight_decay=1e-2),
+    "nesterov": dict(optimiser="sgd", lr=0.02, momentum=0.9, nesterov="true", weight_decay=1e-2, label_smoothing=0.1),
+    "adam": dict(optimiser="adam", lr=2e-3, momentum=0.9, beta2=0.99, weight_decay=1e-3, clip=1.0),
+    "adamw": dict(optimiser="adamw", lr=1e-3, momentum=0.8, beta2=0.999, weight_decay=0.3, clip=0.5),
+}
 SHAPES = dict(idx=(1, 28, 28), cifar=(3, 32, 32), rows=(sets.FEATURES, 1, 1), table=(6, 1, 1), text=(1, CONTEXT, 1))
 CLASSES = dict(idx=10, cifar=10, rows=2, table=3, text=models.BYTES)
 DTYPES = {"F32": torch.float32, "I64": torch.int64}
@@ -66,9 +83,9 @@ def module_for(args):
     return models.model(args.model, args.norm, SHAPES[kind], CLASSES[kind], CONTEXT)
 
 
-def held_out(args):
+def samples(args, held_out=True):
     kind, _, directory = args.set.partition(":")
-    return sets.held_out(kind, directory, CONTEXT)
+    return sets.READERS[kind](directory, held_out)
 
 
 def running(tensors):
@@ -81,7 +98,7 @@ def agree(args):
     for name, v in running(tensors).items():
         if bool((v == (1 if name.endswith("var") else 0)).all()):
             return f"{name} is as it was before training"
-    x, labels = held_out(args)
+    x, labels = samples(args)
     with torch.no_grad():
         want = module.eval()(x)
     want = want.reshape(-1, want.shape[-1]).double()
@@ -115,7 +132,7 @@ def write_module(args):
     module = module_for(args).train()
     for p in module.parameters():  # Nothing keeps a value that it begins with.
         p.data += 0.02 * torch.randn_like(p)
-    x, _ = held_out(args)
+    x, _ = samples(args)
     with torch.no_grad():
         for _ in range(3):
             module(x)
@@ -135,17 +152,76 @@ def near(args):
     return None
 
 
+def optimiser_of(recipe, module):
+    params = models.groups(module, recipe["weight_decay"])
+    if recipe["optimiser"] == "sgd":
+        nesterov = recipe["nesterov"] == "true"
+        return torch.optim.SGD(params, lr=recipe["lr"], momentum=recipe["momentum"], nesterov=nesterov)
+    kind = torch.optim.Adam if recipe["optimiser"] == "adam" else torch.optim.AdamW
+    return kind(params, lr=recipe["lr"], betas=(recipe["momentum"], recipe["beta2"]))
+
+
+def rate(recipe, step):
+    if step < WARMUP:
+        return recipe["lr"] * (step + 1) / WARMUP
+    return recipe["lr"] * (1 + math.cos(math.pi * (step - WARMUP) / (ROUNDS - WARMUP))) / 2
+
+
+def trained(args):
+    recipe, module = RECIPES[args.recipe], module_for(args).double()
+    module.load_state_dict(read(args.files[0]))
+    x, y = samples(args, held_out=False)
+    x = x if models.is_text(args.model) else x.double()
+    first = {k: v.clone() for k, v in module.state_dict().items()}
+    optimiser = optimiser_of(recipe, module.train())
+    for step in range(ROUNDS):
+        for group in optimiser.param_groups:
+            group["lr"] = rate(recipe, step)
+        optimiser.zero_grad()
+        z = module(x)
+        torch.nn.functional.cross_entropy(z.reshape(-1, z.shape[-1]), y.reshape(-1),
+                                          label_smoothing=recipe.get("label_smoothing", 0.0)).backward()
+        if "clip" in recipe:
+            torch.nn.utils.clip_grad_norm_(module.parameters(), recipe["clip"])
+        optimiser.step()
+    return compare_ways(args, first, module.state_dict(), read(args.files[1]))
+
+
+def compare_ways(args, first, last, ours):
+    """How far is ours from `last`, against the way that PyTorch went?"""
+    names = sorted(k for k in ours if "num_batches" not in k)
+    ways = {k: float((last[k] - first[k]).norm()) for k in names}
+    offs = {k: float((ours[k].double() - last[k]).norm()) for k in names}
+    if models.is_text(args.model):
+        parts, tolerance = [(k, offs[k], ways[k]) for k in names], TRAINED_SMOOTH
+    else:
+        parts, tolerance = [("the model", math.hypot(*offs.values()), math.hypot(*ways.values()))], TRAINED
+    for k, off, way in parts:
+        if not off <= tolerance * way:
+            return f"{k} is {off:.3g} away from PyTorch's, which went {way:.3g}"
+    worst = max(off / way for _, off, way in parts)
+    print(f"# {args.model}, {args.recipe}: furthest off {worst:.1e} of the way")
+    return None
+
+
+def flags(args):
+    words = [f"--{k.replace('_', '-')} {v}" for k, v in RECIPES[args.files[0]].items()]
+    print(f"--rounds {ROUNDS} --warmup {WARMUP} --schedule cosine --batch {sets.FEW}", *words)
+
+
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("what", choices=["agree", "write", "near"])
+    parser.add_argument("what", choices=["agree", "write", "near", "trained", "flags"])
     parser.add_argument("files", nargs="+")
     parser.add_argument("--model")
     parser.add_argument("--norm", default="batch")
     parser.add_argument("--set", default="")
+    parser.add_argument("--recipe")
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
     torch.set_num_threads(1)
-    wrong = dict(agree=agree, write=write_module, near=near)[args.what](args)
+    does = dict(agree=agree, write=write_module, near=near, trained=trained, flags=flags)
+    wrong = does[args.what](args)
     if wrong:
         sys.exit(f"# {args.what} {args.model} {' '.join(args.files)}: {wrong}")
 
