@@ -14,17 +14,21 @@ static int refuse_form(const struct build *b, const char *expected,
 
 /* --- logreg, mlp --- */
 
-/* PyTorch's features of an image are in the order c, h, w. */
+/* PyTorch's features of an image are in the order c, h, w. With one channel
+ * they lie so already: it is a matter of words. */
 static void flatten(struct build *b)
 {
     struct shape in = build_shape(b, build_last(b));
+    struct shape flat = {(uint32_t)shape_size(in), 1, 1};
     if (shape_places(in) == 1 || b->m->sparse)
         return;
-    build_add(b,
-              (struct layer){.kind = LAYER_FLATTEN, .from = BUILD_LAST,
-                             .with = LAYER_NONE,
-                             .out = {(uint32_t)shape_size(in), 1, 1}},
-              "");
+    if (in.c == 1 && build_last(b) == LAYER_INPUT)
+        b->m->in = flat;
+    else
+        build_add(b,
+                  (struct layer){.kind = LAYER_FLATTEN, .from = BUILD_LAST,
+                                 .with = LAYER_NONE, .out = flat},
+                  "");
 }
 
 int build_logreg(struct build *b, const struct model_sizes *sizes,

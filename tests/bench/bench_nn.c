@@ -5,10 +5,11 @@
  *            [--seconds S] [--cpu-time] [SPEC ...]
  *
  * Images are noise of 3x32x32 for vgg11 and resnet, of 1x28x28 for others. The
- * wall clock runs, or for a busy machine the process's; the median step counts. GFLOP/s are of the layers' multiply-adds as convolutions
- * and products are defined, whatever a kernel saves: 2 flops each, forward, by
- * weights, and by inputs (but the first layer's). --layers splits the shortest
- * step by layer. --json prints one line for a program. */
+ * wall clock runs, or for a busy machine the process's; the median step counts.
+ * GFLOP/s are of the layers' multiply-adds as convolutions and products are
+ * defined, whatever a kernel saves: 2 flops each, forward, by weights, and by
+ * inputs (but the first layer's). --layers splits the shortest step by layer.
+ * --json prints one line for a program. */
 #include "nn/blas.h"
 #include "nn/loss.h"
 #include "nn/model.h"
@@ -298,12 +299,20 @@ static double layer_flops(const struct subject *s, size_t i)
     return 2.0 * products * s->pass.n;
 }
 
+/* Products of a layer's backward pass for each of its forward pass: where
+ * nothing before it has parameters, its input has no gradient. */
+static int backs_of(const struct subject *s, size_t i)
+{
+    int from = s->m.layers[i].from;
+    bool ends = from == LAYER_INPUT || s->plan.d_out[from] == MODEL_NOWHERE;
+    return ends ? 1 : 2;
+}
+
 static double step_flops(const struct subject *s)
 {
     double flops = 0;
     for (size_t i = 0; i < s->m.n_layers; i++)
-        flops += layer_flops(s, i)
-                 * (s->m.layers[i].from == LAYER_INPUT ? 2 : 3);
+        flops += layer_flops(s, i) * (1 + backs_of(s, i));
     return flops;
 }
 
@@ -312,7 +321,7 @@ static void print_layers(const struct subject *s, const struct times *best)
     for (size_t i = 0; i < s->m.n_layers; i++) {
         const struct layer *l = &s->m.layers[i];
         double flops = layer_flops(s, i) * 1e-9;
-        int backs = l->from == LAYER_INPUT ? 1 : 2;
+        int backs = backs_of(s, i);
         const double *t = best->layer[i];
         printf("  %3zu %-10s %4ux%ux%u -> %ux%ux%u%s%s  forward %8.3f ms",
                i, layer_op(l->kind)->name, l->in.c, l->in.h, l->in.w, l->out.c,
