@@ -5,7 +5,7 @@
 e2e_begin
 
 count=${COUNT:-10000}
-rounds=${ROUNDS:-3000}
+rounds=${ROUNDS:-12000}
 check "keygen" eval '"$HEARSAY" keygen cluster.key 2>keygen.err'
 
 # pair NAME: two peers in one synchronous run; $pa, $a and $b.
