@@ -16,12 +16,6 @@ void blas_init(void)
     openblas_set_num_threads(1);
 }
 
-const char *blas_kernels(void)
-{
-    blas_init();
-    return openblas_get_corename();
-}
-
 void blas_gemm(const struct blas_gemm *g)
 {
     cblas_sgemm(CblasRowMajor, g->a_transposed ? CblasTrans : CblasNoTrans,

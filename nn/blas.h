@@ -32,10 +32,6 @@ struct blas_gemm
 /* Hold OpenBLAS to the calling thread. Idempotent; before the first product. */
 void blas_init(void);
 
-/* The name of the kernels that OpenBLAS uses on this CPU (or was told to use by
- * OPENBLAS_CORETYPE): "SkylakeX". */
-const char *blas_kernels(void);
-
 void blas_gemm(const struct blas_gemm *g);
 
 /* The same by three loops, summed in double: what blas_gemm is held to. */

@@ -68,11 +68,6 @@ bool cifar_looks_100(const uint8_t *bytes, size_t n, bool whole)
     return looks(&cifar100, bytes, n, whole);
 }
 
-bool cifar_looks(const uint8_t *bytes, size_t n, bool whole)
-{
-    return cifar_looks_10(bytes, n, whole) || cifar_looks_100(bytes, n, whole);
-}
-
 /* ---- Reading. ---- */
 
 /* One file on its way into a set. */

@@ -7,8 +7,11 @@
 static int refuse_form(const struct build *b, const char *expected,
                        char error[MODEL_ERROR_MAX])
 {
-    snprintf(error, MODEL_ERROR_MAX, "model \"%.80s\" takes %s, but the data is %s",
-             b->m->spec, expected, data_form_name(b->m->data.form));
+    enum data_form form = b->m->data.form;
+    snprintf(error, MODEL_ERROR_MAX,
+             "model \"%.80s\" takes %s, but the data is %s, which %s take",
+             b->m->spec, expected, data_form_name(form),
+             form == DATA_TEXT ? "lstm:256 or gpt:4x128" : "logreg or mlp:SIZES");
     return MODEL_REFUSED;
 }
 

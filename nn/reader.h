@@ -69,6 +69,5 @@ bool libsvm_looks(const uint8_t *bytes, size_t n, bool whole);
 bool csv_looks(const uint8_t *bytes, size_t n, bool whole);
 bool text_looks(const uint8_t *bytes, size_t n, bool whole);
 bool idx_looks(const uint8_t *bytes, size_t n, bool whole);
-bool cifar_looks(const uint8_t *bytes, size_t n, bool whole);
 
 #endif

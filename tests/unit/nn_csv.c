@@ -266,11 +266,7 @@ static void test_files(void **state)
 static void test_looks(void **state)
 {
     (void)state;
-    static const struct
-    {
-        const char *text;
-        bool whole, looks;
-    } cases[] = {
+    static const struct rows_look cases[] = {
         {"0,1,6,15\n0,0,10,16\n", true, true},
         {"a,b,c\n1,2,x\n3,,y\n", true, true},
         {"1,2\n", true, true},
@@ -289,10 +285,7 @@ static void test_looks(void **state)
         {"", false, false},
         {"1", false, false},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        assert_int_equal(csv_looks((const uint8_t *)cases[i].text, strlen(cases[i].text),
-                                   cases[i].whole),
-                         cases[i].looks);
+    rows_check_looks(csv_looks, cases, sizeof cases / sizeof *cases);
 }
 
 static void test_gz(void **state)
@@ -311,9 +304,7 @@ static void test_gz(void **state)
 static void test_broken(void **state)
 {
     (void)state;
-    const char *seed = getenv("SEED");
-    uint64_t s = seed ? strtoull(seed, NULL, 0) : 1;
-    print_message("SEED=%llu\n", (unsigned long long)s);
+    uint64_t s = rows_seed();
     struct reader r = rows_reader(&csv);
     size_t taken = rows_truncate(&csv, r, small);
     assert_true(taken > 10 && taken < strlen(small));

@@ -218,11 +218,7 @@ static void test_files(void **state)
 static void test_looks(void **state)
 {
     (void)state;
-    static const struct
-    {
-        const char *text;
-        bool whole, looks;
-    } cases[] = {
+    static const struct rows_look cases[] = {
         {"-1 3:1 11:1\n+1 5:1\n", true, true},
         {"-1 3:1 11:1\n+1 5:1 6", false, true}, /* Cut in a token, */
         {"-1 3:1 11:1\n+1 5:1 6", true, false}, /* or this is the file. */
@@ -236,10 +232,7 @@ static void test_looks(void **state)
         {"", true, false},
         {"", false, false},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        assert_int_equal(libsvm_looks((const uint8_t *)cases[i].text, strlen(cases[i].text),
-                                      cases[i].whole),
-                         cases[i].looks);
+    rows_check_looks(libsvm_looks, cases, sizeof cases / sizeof *cases);
 }
 
 static void test_gz(void **state)
@@ -264,9 +257,7 @@ static void test_gz(void **state)
 static void test_broken(void **state)
 {
     (void)state;
-    const char *seed = getenv("SEED");
-    uint64_t s = seed ? strtoull(seed, NULL, 0) : 1;
-    print_message("SEED=%llu\n", (unsigned long long)s);
+    uint64_t s = rows_seed();
     struct reader r = rows_reader(&svm);
     size_t taken = rows_truncate(&svm, r, small);
     assert_true(taken > 10 && taken < strlen(small));

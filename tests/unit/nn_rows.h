@@ -24,6 +24,32 @@ struct rows_format
     int (*read)(struct dataset *d, const struct reader *r, char error[DATA_ERROR_MAX]);
 };
 
+/* How a file begins, whether that is all of it, and whether it looks right. */
+struct rows_look
+{
+    const char *text;
+    bool whole, looks;
+};
+
+static inline void rows_check_looks(bool (*looks)(const uint8_t *, size_t, bool),
+                                    const struct rows_look *cases, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const char *text = cases[i].text;
+        if (looks((const uint8_t *)text, strlen(text), cases[i].whole) != cases[i].looks)
+            fail_msg("looks wrong: \"%s\"", text);
+    }
+}
+
+/* Of random changes; SEED= replays them. */
+static inline uint64_t rows_seed(void)
+{
+    const char *text = getenv("SEED");
+    uint64_t seed = text ? strtoull(text, NULL, 0) : 1;
+    print_message("SEED=%llu\n", (unsigned long long)seed);
+    return seed;
+}
+
 static inline struct reader rows_reader(const struct rows_format *f)
 {
     return (struct reader){.n_paths = 1, .kind = f->kind, .header = "auto", .divide = 1,
