@@ -86,3 +86,11 @@ uint64_t vec_hash(const float *a, size_t n)
     }
     return rng_hash(h, sizeof h) ^ n;
 }
+
+size_t segments_trained(const struct segment *s, size_t n)
+{
+    size_t floats = 0;
+    for (size_t i = 0; i < n && s[i].trained; i++)
+        floats += s[i].n;
+    return floats;
+}

@@ -5,6 +5,9 @@
  *   x:  [ conv1.weight | conv1.bias | fc1.weight | ... ]
  *         ^offset, n     rows x cols as a matrix, n = rows * cols
  *
+ * Segments that are not trained come last, so that the trained parameters are
+ * a prefix of x: what is compressed, and what the consensus distance is of.
+ *
  * Sums run in double, in a fixed order (eight interleaved lanes, then the
  * lanes pairwise), so that every build gives the same bits on every machine.
  */
@@ -47,8 +50,12 @@ struct segment
     size_t rows, cols;           /* As a matrix; rows * cols == n. */
     uint32_t n_dims, dims[4];    /* As a tensor, for safetensors. */
     bool decays;                 /* Weight decay applies (weights, not biases). */
-    bool trained;                /* False: running statistics, mixed only. */
+    bool trained;                /* False: running statistics, averaged only. */
+    bool nonnegative;            /* Of a statistic: never below 0, as a variance. */
 };
+
+/* Floats of the trained segments, which are the first ones. */
+size_t segments_trained(const struct segment *s, size_t n);
 
 /* <a, b>, |a|^2 and |a - b|^2, each in double. */
 double vec_dot(const float *a, const float *b, size_t n);
