@@ -59,8 +59,8 @@ static void commit_own(struct choco *c)
         if (!t->applies || !choco_is_update(c, t->ours.head.codec))
             continue;
         zero(c, sum);
-        compress_apply(c->codec[DELTA_RUN], t->ours.payload->bytes,
-                       t->ours.payload->len, sum);
+        choco_apply(c, DELTA_RUN, t->ours.payload->bytes, t->ours.payload->len,
+                    sum);
         vec_axpy(c->x, (float)-group_weight(c, t), sum, c->dim);
         if (c->remembers)
             vec_axpy(t->half->memory, -1, sum, c->dim);
@@ -82,8 +82,7 @@ static void commit_theirs(struct choco *c)
             zero(c, sum);
             w = own;
         }
-        compress_apply(c->codec[DELTA_RUN], t->theirs.bytes, t->theirs.n_bytes,
-                       sum);
+        choco_apply(c, DELTA_RUN, t->theirs.bytes, t->theirs.n_bytes, sum);
     }
     if (w > 0)
         vec_axpy(c->x, (float)w, sum, c->dim);
@@ -155,8 +154,7 @@ static void after(struct choco *c)
     zero(c, v->sum);
     for (const struct choco_turn *t = c->turn; t < c->turn + c->n_turns; t++)
         if (t->encodes && choco_is_update(c, t->codec))
-            compress_apply(c->codec[DELTA_RUN], t->made->bytes, t->made->len,
-                           v->sum);
+            choco_apply(c, DELTA_RUN, t->made->bytes, t->made->len, v->sum);
     for (size_t k = 0; k < c->dim && v->n_sent > 1; k++)
         v->sum[k] *= share;
     copy(c, c->x, v->u);

@@ -14,30 +14,41 @@ enum {
 
 static int open_all(struct choco *c, const struct choco_config *config)
 {
-    *c = (struct choco){.dim = config->dim,
+    size_t n_trained = 0, dim = segments_trained(config->segments,
+                                                 config->n_segments);
+    while (n_trained < config->n_segments &&
+           config->segments[n_trained].trained)
+        n_trained++;
+    *c = (struct choco){.dim = dim,
                         .mixer = config->mixer != NULL ? config->mixer
                                                        : mixer_all[0],
                         .fixed_gamma = config->fixed_gamma,
                         .draw_key = config->draw_key};
-    c->x = calloc(config->dim, sizeof *c->x);
-    c->x0 = calloc(config->dim, sizeof *c->x0);
+    int err = statistics_init(&c->statistics, config->segments,
+                              config->n_segments);
+    if (err != 0)
+        return err;
+    c->n_floats = dim + c->statistics.n;
+    c->x = calloc(c->n_floats, sizeof *c->x);
+    c->x0 = calloc(c->n_floats, sizeof *c->x0);
     if (c->x == NULL || c->x0 == NULL)
         return -ENOMEM;
     for (int i = 0; i < DELTA_CODECS; i++) {
-        int err = compress_open(&c->codec[i], config->spec[i],
-                                config->segments, config->n_segments);
+        err = compress_open(&c->codec[i], config->spec[i], config->segments,
+                            n_trained);
         if (err != 0)
             return err;
         size_t bound = compress_bound(c->codec[i]);
         c->cap = bound > c->cap ? bound : c->cap;
     }
+    c->cap += statistics_bound(&c->statistics);
     packet_pool_init(&c->pool, c->cap);
     c->remembers = c->mixer->updates && config->error_feedback;
     c->average.lazy = config->lazy ? 0.5 : 1;
-    int err = c->mixer->open != NULL ? c->mixer->open(c) : 0;
+    err = c->mixer->open != NULL ? c->mixer->open(c) : 0;
     if (err != 0)
         return err;
-    return sketch_init(&c->sketch, config->run_seed, config->dim);
+    return sketch_init(&c->sketch, config->run_seed, dim);
 }
 
 int choco_init(struct choco *c, const struct choco_config *config)
@@ -60,6 +71,7 @@ void choco_close(struct choco *c)
     for (int i = 0; i < DELTA_CODECS; i++)
         compress_close(c->codec[i]);
     sketch_close(&c->sketch);
+    statistics_close(&c->statistics);
     packet_pool_close(&c->pool);
     while (c->free_halves != NULL) {
         struct half *h = c->free_halves;
@@ -217,13 +229,15 @@ static int plan_commit(struct choco *c, size_t i)
     return 0;
 }
 
-/* After the halves are settled: one encoder for each (half, codec). */
+/* After the halves are settled: one encoder for each (half, codec), with
+ * statistics or without. */
 static int plan_encode(struct choco *c, size_t i)
 {
     struct choco_turn *t = &c->turn[i];
     for (size_t j = 0; j < i; j++)
         if (c->turn[j].encode && c->turn[j].half == t->half &&
-            c->turn[j].codec == t->codec) {
+            c->turn[j].codec == t->codec &&
+            c->turn[j].statistics == t->statistics) {
             t->made = c->turn[j].made;
             packet_hold(t->made);
             return 0;
@@ -285,6 +299,21 @@ int choco_plan(struct choco *c, const struct choco_intent *intent)
     return err;
 }
 
+bool choco_valid(const struct choco *c, uint32_t codec, const uint8_t *payload,
+                 size_t len)
+{
+    size_t head = statistics_check(&c->statistics, payload, len);
+    return head != SIZE_MAX &&
+           compress_validate(c->codec[codec], payload + head, len - head);
+}
+
+void choco_apply(const struct choco *c, uint32_t codec, const uint8_t *payload,
+                 size_t len, float *x_hat)
+{
+    size_t head = statistics_length(&c->statistics, payload);
+    compress_apply(c->codec[codec], payload + head, len - head, x_hat);
+}
+
 /* The coefficient of a committing edge: both ends compute the same step from
  * the two deltas alone, as they do the weight. */
 static double coefficient(struct choco_turn *t)
@@ -322,12 +351,11 @@ static void apply_deltas(struct choco *c)
         if (t->source != NULL)
             memcpy(t->half->v, t->source->v, n_bytes);
         if (t->applies)
-            compress_apply(c->codec[t->ours.head.codec],
-                           t->ours.payload->bytes, t->ours.payload->len,
-                           t->half->v);
+            choco_apply(c, t->ours.head.codec, t->ours.payload->bytes,
+                        t->ours.payload->len, t->half->v);
         if (t->commit)
-            compress_apply(c->codec[t->theirs.head.codec], t->theirs.bytes,
-                           t->theirs.n_bytes, t->edge->b);
+            choco_apply(c, t->theirs.head.codec, t->theirs.bytes,
+                        t->theirs.n_bytes, t->edge->b);
     }
 }
 
@@ -355,7 +383,10 @@ void choco_mix(struct choco *c)
         t->w = topology_weight(t->ours.head.degree, t->theirs.head.degree);
         sketch_mix(&c->sketch, &t->edge->lane, t->w, &t->ours.sketch,
                    &t->theirs.sketch);
+        statistics_term(&c->statistics, t->w, t->ours.payload->bytes,
+                        t->theirs.bytes);
     }
+    statistics_mix(&c->statistics, c->x + c->dim);
     size_t n = gossip_terms(c);
     choco_mix_terms(c->x, c->dim, c->term, n);
     c->local2 = n > 0 ? 0 : c->local2;
@@ -387,12 +418,16 @@ static void encode_group(struct choco *c, size_t i)
         .x_hat = t->half->v};
     if (choco_is_update(c, t->codec))
         c->mixer->source(c, t, &in);
-    int err = compress_encode(c->codec[t->codec], &in, t->made->bytes,
-                              &t->made->len, &stat);
-    if (err != 0) {
+    const float *statistics = c->x + c->dim;
+    size_t len, head = statistics_put(&c->statistics, t->statistics,
+                                      statistics, t->made->bytes);
+    int err = compress_encode(c->codec[t->codec], &in, t->made->bytes + head,
+                              &len, &stat);
+    if (err != 0 || !statistics_proper(&c->statistics, statistics)) {
         c->diverged = true;
         return;
     }
+    t->made->len = head + len;
     for (size_t j = i; j < c->n_turns; j++)
         if (c->turn[j].made == t->made) {
             c->turn[j].sent.head.x2 = (float)stat.x2;

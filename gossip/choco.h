@@ -17,6 +17,9 @@
  *   e2 -+-> half (a)   =>    e2 -/
  *   e3 -+                    e3 ---> half (copy)    still waits
  *
+ * All of it is about the trained parameters, a prefix of x. Running statistics
+ * lie behind them and go in front of a delta's message (statistics.h).
+ *
  * Another mixer (mixer.h) has the same jobs, halves and replicas; its deltas
  * of training are updates of the model, which it applies and encodes itself.
  */
@@ -26,6 +29,7 @@
 #include "compress/compress.h"
 #include "gossip/edge.h"
 #include "gossip/mixer.h"
+#include "gossip/statistics.h"
 
 enum {
     CHOCO_HASH_EVERY = 64 /* Rounds between comparisons of the replicas. */
@@ -46,7 +50,8 @@ struct choco_turn
     bool commit;            /* edge_ready(). */
     bool encode;            /* Make our next delta. */
     enum delta_codec codec;
-    bool sketch;            /* The delta carries a sketch. */
+    bool sketch;            /* The delta carries a sketch, */
+    bool statistics;        /* and the values of running statistics. */
     /* The rest is the job's: copies, so that a reset of the edge meanwhile
      * (loop thread) and the worker never meet. */
     uint64_t epoch, round;
@@ -84,13 +89,15 @@ struct average
 
 struct choco
 {
-    size_t dim;
+    size_t dim;      /* Trained parameters. */
+    size_t n_floats; /* Of the model: running statistics lie behind them. */
     const struct mixer *mixer;
     bool remembers; /* Error feedback of a mixer whose deltas are updates. */
     struct average average;
-    float *x;       /* The model: dim floats. */
+    float *x;       /* The model: n_floats. */
     float *x0;      /* The run's initial model: where replicas begin. */
     struct compress *codec[DELTA_CODECS];
+    struct statistics statistics;
     struct sketch sketch;
     struct packet_pool pool;
     struct half *halves, *free_halves;
@@ -109,8 +116,8 @@ struct choco
 
 struct choco_config
 {
-    const struct segment *segments;
-    size_t n_segments, dim;
+    const struct segment *segments; /* Trained ones first. */
+    size_t n_segments;
     const char *spec[DELTA_CODECS]; /* Canonical specs. */
     double fixed_gamma;
     uint64_t run_seed, draw_key;
@@ -143,7 +150,7 @@ struct choco_intent
 int choco_turns(struct choco *c, size_t n);
 
 /* Loop thread, after choco_turns(): fill c->turn[0..n) (edge, commit, encode,
- * codec, sketch) in neighbour order, then call this. 0, or -ENOMEM: there is no
+ * codec, sketch, statistics) in neighbour order, then call this. 0, or -ENOMEM: there is no
  * job, and nothing but closing may follow. */
 int choco_plan(struct choco *c, const struct choco_intent *intent);
 
@@ -154,6 +161,15 @@ void choco_encode(struct choco *c);
 /* Loop thread, after the job: advance what was committed, hand out what was
  * encoded (e->cur), drop what a reset overtook. */
 void choco_finish(struct choco *c);
+
+/* May a payload of this codec be stored in an edge and committed? From any
+ * thread. */
+bool choco_valid(const struct choco *c, uint32_t codec, const uint8_t *payload,
+                 size_t len);
+
+/* x_hat += C of a valid payload, whatever statistics it has in front. */
+void choco_apply(const struct choco *c, uint32_t codec, const uint8_t *payload,
+                 size_t len, float *x_hat);
 
 /* Is a delta of this codec an update of the model (mixer.h)? Else it corrects a
  * replica. */

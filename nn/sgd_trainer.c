@@ -228,7 +228,9 @@ static void trainer_init(void *self, float *x)
 static void trainer_sent(void *self, const float *sent)
 {
     struct sgd_trainer *t = self;
-    optimiser_forget(t->momentum, sent, t->config.model->n_params);
+    optimiser_forget(t->momentum, sent,
+                     segments_trained(t->config.model->segments,
+                                      t->config.model->n_segments));
 }
 
 static void trainer_members(void *self, const uint64_t *keys, size_t n,

@@ -21,7 +21,8 @@ struct trainer_report
 struct trainer
 {
     size_t n_params;
-    const struct segment *segments; /* Borrowed from the implementation. */
+    const struct segment *segments; /* Borrowed from the implementation. Those
+                                     * that are not trained come last. */
     size_t n_segments;
     void *self;
 
@@ -36,7 +37,7 @@ struct trainer
     void (*steps)(void *self, float *x, uint64_t round, uint32_t n_steps,
                   struct trainer_report *report);
 
-    /* Coordinates with sent[k] != 0 have gone out, and with them all that the
+    /* Trained coordinates with sent[k] != 0 have gone out, and with them all that the
      * momentum held of them: forget it (DGC's factor masking, Lin et al. 2018).
      * May be NULL: then there is no momentum. */
     void (*sent)(void *self, const float *sent);

@@ -345,7 +345,7 @@ size_t node_bulk_max(const struct node *n)
 {
     if (!n->ready)
         return WIRE_HEAD_MAX + WIRE_SKETCH_MAX;
-    size_t model = n->choco.dim * sizeof(float);
+    size_t model = n->choco.n_floats * sizeof(float);
     size_t most = n->choco.cap > model ? n->choco.cap : model;
     return most + WIRE_HEAD_MAX + WIRE_SKETCH_MAX;
 }

@@ -244,12 +244,11 @@ void edges_delta(struct node *n, struct link *l, const uint8_t *p, size_t len)
     case EDGE_ACCEPT:
         break;
     }
-    const struct compress *codec = n->choco.codec[d.codec];
     if (d.run_round > n->run.rounds + SETTLE_ROUNDS_MAX + 1) {
         node_violation(n, l, "DELTA from after the run's end");
         return;
     }
-    if (!compress_validate(codec, d.payload.p, d.payload.n) ||
+    if (!choco_valid(&n->choco, d.codec, d.payload.p, d.payload.n) ||
         !copy_sketch(n, &d, &sketch)) {
         node_violation(n, l, "DELTA does not decode");
         return;

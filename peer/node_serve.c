@@ -41,7 +41,7 @@ void serve_model_req(struct node *n, struct link *l, const uint8_t *p,
     struct packet *now = packet_get(&n->models);
     if (now == NULL)
         return;
-    now->len = n->choco.dim * sizeof(float);
+    now->len = n->choco.n_floats * sizeof(float);
     memcpy(now->bytes, n->choco.x, now->len);
     send_model(n, l, now);
     n->held = now;

@@ -168,7 +168,7 @@ struct node
     struct neighbour **edges; /* In neighbour order. */
     size_t n_edges, cap_edges;
     uint32_t eccentricity, reach; /* Our own, and vertex 0's. */
-    uint64_t sketch_every;
+    uint64_t sketch_every, statistics_every; /* Deltas of training. */
     uint64_t round, settle_rounds;
     struct node_job job;
     uint32_t model_link; /* Whom we asked for a model; UINT32_MAX: nobody. */

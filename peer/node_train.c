@@ -5,12 +5,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Sketches take at most this share of the bytes of deltas. */
-static const double kSketchShare = 0.05;
+/* Sketches take at most this share of the bytes of deltas in training; so do
+ * running statistics, which move slowly and do nothing while training. */
+static const double kBesideShare = 0.05;
 /* The estimate has an error of its own: aim below the target. */
 static const double kFinalMargin = 0.8;
 
 /* ---- the run ---- */
+
+/* Every how many deltas does something of so many bytes go along? */
+static uint64_t every(size_t n_bytes, size_t delta)
+{
+    double k = (double)n_bytes / (kBesideShare * (double)delta);
+    return k > 1 ? (uint64_t)ceil(k) : 1;
+}
 
 static int open_choco(struct node *n)
 {
@@ -18,7 +26,6 @@ static int open_choco(struct node *n)
     struct choco_config c = {
         .segments = n->trainer.segments,
         .n_segments = n->trainer.n_segments,
-        .dim = n->trainer.n_params,
         .spec = {[DELTA_RUN] = r->compress,
                  [DELTA_FINAL] = r->final_compress,
                  [DELTA_CATCHUP] = "fp16"},
@@ -34,12 +41,12 @@ static int open_choco(struct node *n)
     if (err != 0)
         return err;
     n->trainer.init(n->trainer.self, n->choco.x0);
-    memcpy(n->choco.x, n->choco.x0, c.dim * sizeof(float));
-    packet_pool_init(&n->models, c.dim * sizeof(float));
-    double delta = (double)compress_nominal(n->choco.codec[DELTA_RUN]);
-    double every = (double)sketch_nominal(&n->choco.sketch) /
-                   (kSketchShare * delta);
-    n->sketch_every = every > 1 ? (uint64_t)ceil(every) : 1;
+    size_t n_bytes = n->choco.n_floats * sizeof(float);
+    memcpy(n->choco.x, n->choco.x0, n_bytes);
+    packet_pool_init(&n->models, n_bytes);
+    size_t delta = compress_nominal(n->choco.codec[DELTA_RUN]);
+    n->sketch_every = every(sketch_nominal(&n->choco.sketch), delta);
+    n->statistics_every = every(statistics_bound(&n->choco.statistics), delta);
     return 0;
 }
 
@@ -131,13 +138,14 @@ void train_model(struct node *n, struct link *l, const uint8_t *p, size_t len)
         node_violation(n, l, "MODEL not asked for");
         return;
     }
-    size_t n_bytes = n->choco.dim * sizeof(float);
+    size_t n_bytes = n->choco.n_floats * sizeof(float);
     if (!wire_get_model(p, len, &m) || m.payload.n != n_bytes) {
         node_violation(n, l, "bad MODEL");
         return;
     }
     memcpy(n->choco.x, m.payload.p, n_bytes);
-    if (!vec_finite(n->choco.x, n->choco.dim)) {
+    if (!vec_finite(n->choco.x, n->choco.n_floats) ||
+        !statistics_proper(&n->choco.statistics, n->choco.x + n->choco.dim)) {
         memcpy(n->choco.x, n->choco.x0, n_bytes);
         node_violation(n, l, "MODEL is not finite");
         return;

@@ -48,8 +48,9 @@ static bool plan_turn(struct node *n, struct neighbour *b,
     t->codec = choose_codec(n, t, round);
     /* A beat all peers of the lock step share; else both ends of the edge. */
     uint64_t beat = n->run.policy == RUN_SYNC ? n->round : round;
-    t->sketch = t->encode && (n->phase == NODE_SETTLING ||
-                              beat % n->sketch_every == 0);
+    bool settles = n->phase == NODE_SETTLING;
+    t->sketch = t->encode && (settles || beat % n->sketch_every == 0);
+    t->statistics = t->encode && (settles || beat % n->statistics_every == 0);
     if (t->commit && n->run.policy == RUN_SYNC)
         catch_up(n, edge_theirs(e)->head.run_round);
     return t->commit || t->encode || e->reset;
@@ -171,7 +172,7 @@ void node_work(struct node *n, int64_t (*clock_us)(void))
     j->moment.local2 = n->choco.local2;
     sketch_beat(&n->choco.sketch, n->choco.x, &j->moment);
     if (j->snapshot != NULL && (!j->at_window || n->choco.sketch.began)) {
-        j->snapshot->len = n->choco.dim * sizeof(float);
+        j->snapshot->len = n->choco.n_floats * sizeof(float);
         memcpy(j->snapshot->bytes, n->choco.x, j->snapshot->len);
     }
     int64_t mixed = clock_us();

@@ -336,7 +336,7 @@ static void test_bad_spec(void **state)
 {
     struct choco c;
     struct choco_config config = {.segments = segments, .n_segments = 2,
-                                  .dim = DIM, .spec = {"fp16", "none", "tpk"}};
+                                  .spec = {"fp16", "none", "tpk"}};
     (void)state;
     assert_int_equal(choco_init(&c, &config), -EINVAL);
 }

@@ -77,8 +77,9 @@ struct world
 };
 
 static const struct segment segments[2] = {
-    {.name = "w", .n = 300, .rows = 20, .cols = 15},
-    {.name = "b", .offset = 300, .n = DIM - 300, .rows = 1, .cols = DIM - 300}};
+    {.name = "w", .n = 300, .rows = 20, .cols = 15, .trained = true},
+    {.name = "b", .offset = 300, .n = DIM - 300, .rows = 1, .cols = DIM - 300,
+     .trained = true}};
 
 static inline struct edge *edge_to(struct world *w, uint32_t i, uint32_t j)
 {
@@ -105,7 +106,7 @@ static inline void world_open(struct world *w, const struct world_how *how)
     *w = (struct world){.n = n, .rng = rng_stream(rng_key(n, RNG_TEST, 1, 0))};
     assert_int_equal(compress_canonical(how->spec, canonical, error), 0);
     struct choco_config config = {
-        .segments = segments, .n_segments = 2, .dim = DIM,
+        .segments = segments, .n_segments = 2,
         .spec = {canonical, "fp16", "fp16"},
         .fixed_gamma = how->gamma, .run_seed = 1,
         .mixer = how->mixer, .error_feedback = how->error_feedback};
@@ -235,8 +236,8 @@ static inline void deliver(struct world *w, uint32_t i, uint32_t j)
         struct parcel *m = &w->queue[i][j][k];
         enum edge_verdict v = edge_check(e, &m->head);
         assert_true(v == EDGE_ACCEPT || v == EDGE_STALE);
-        assert_true(compress_validate(w->peer[j].c.codec[m->head.codec],
-                                      m->bytes, m->head.payload.n));
+        assert_true(choco_valid(&w->peer[j].c, m->head.codec,
+                                m->bytes, m->head.payload.n));
         assert_true(sketch_valid(&w->peer[j].c.sketch, &m->sketch));
         if (v == EDGE_ACCEPT)
             edge_store(e, &m->head, &m->sketch);
