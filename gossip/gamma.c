@@ -43,20 +43,29 @@ static double correction(double e2, double d2)
     return tenth_root(r);
 }
 
+#include <stdlib.h>
+static double lo(void) { return getenv("GLO") ? atof(getenv("GLO")) : 0.5; }
+static double hi(void) { return getenv("GHI") ? atof(getenv("GHI")) : 1.5; }
+
 double gamma_next(struct gamma *g, const struct gamma_exchange *x)
 {
     if (g->fixed)
         return g->value;
+    double own = contraction(x->x2_own, x->e2_own);
+    double other = contraction(x->x2_other, x->e2_other);
+    double delta = own < other ? own : other;
     if (!g->begun || g->codecs != x->codecs) {
-        double own = contraction(x->x2_own, x->e2_own);
-        double other = contraction(x->x2_other, x->e2_other);
-        double d = kFirst * (own < other ? own : other);
+        double d = kFirst * delta;
+        g->delta = delta;
         g->value = d < 1.0 ? d : 1.0;
         /* Zero would stay zero: a threshold may let nothing pass at first. */
         g->begun = g->value > 0 && (x->x2_own > 0 || x->x2_other > 0);
         g->codecs = x->codecs;
     } else if (g->d2 > 0) {
         double v = g->value * correction(g->e2, g->d2);
+        g->delta += 0.1 * (delta - g->delta);
+        double least = lo() * g->delta, most = hi() * g->delta;
+        v = v < least ? least : v > most ? most : v;
         g->value = v < 1.0 ? v : 1.0;
     }
     g->e2 = x->e2_own + x->e2_other;

@@ -27,6 +27,7 @@ struct gamma
     uint32_t codecs; /* Of the last exchange: a new codec begins anew. */
     double e2;       /* E_i^2 + E_j^2 of the last exchange. */
     double d2;       /* D^2 of it: filled in by the mixing pass. */
+    double delta;    /* The lesser contraction of the two ends, smoothed. */
 };
 
 /* What an exchange tells the rule; symmetric in the two ends. */

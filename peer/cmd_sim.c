@@ -202,6 +202,7 @@ static void collect(struct simulation *s, struct outcome *r, json_t *peers)
         json_object_set_new(line, "name", json_string(name));
         json_object_set_new(line, "exit_code", json_integer(ended ? code : 1));
         json_object_set_new(line, "accuracy", uv_metrics_number(p.accuracy));
+        json_object_set_new(line, "test_loss", uv_metrics_number(p.test_loss));
         json_array_append_new(peers, line);
     }
     sim_drift(s->world, &r->drift, &r->relative);
