@@ -78,7 +78,7 @@ struct layer_param
 {
     const char *of;   /* Its own part of the name: "weight", "bias_ih_l0". */
     uint32_t n_dims, dims[4]; /* PyTorch's layout. */
-    bool decays, trained;
+    bool decays, trained, nonnegative; /* As of a segment (nn/vec.h). */
     float bound; /* It begins uniform in +-bound, as PyTorch's does ... */
     float value; /* ... around this. */
 };

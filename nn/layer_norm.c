@@ -30,6 +30,7 @@ static size_t norm_params(const struct layer *l,
     p[1] = norm_param(l, "bias", 0, true);
     p[2] = norm_param(l, "running_mean", 0, false);
     p[3] = norm_param(l, "running_var", 1, false);
+    p[3].nonnegative = true;
     return l->norm == NORM_BATCH ? 4 : 2;
 }
 

@@ -38,6 +38,7 @@ int model_init(struct model *m, const char *spec, enum model_norm norm,
         model_close(m);
         return err;
     }
+    build_place(&b);
     m->n_rows = (uint32_t)shape_places(m->layers[m->n_layers - 1].out);
     blas_init();
     return 0;
@@ -54,15 +55,14 @@ void model_close(struct model *m)
 void model_params(const struct model *m, uint64_t seed, float *x)
 {
     for (size_t i = 0; i < m->n_segments; i++) {
-        const struct segment *s = &m->segments[i];
         const struct model_begin *b = &m->begins[i];
         uint64_t key = rng_key(seed, RNG_INIT, i, 0);
         struct rng r = rng_stream(key);
-        for (size_t j = 0; j < s->n; j++) {
+        for (size_t j = 0; j < b->n; j++) {
             float u = b->kind == BEGIN_NORMAL && b->spread > 0
                           ? (float)dirichlet_normal(&r)
                           : 2.0f * rng_unit_at(key, j) - 1.0f;
-            x[s->offset + j] = b->value + u * b->spread;
+            x[b->at + j] = b->value + u * b->spread;
         }
     }
 }

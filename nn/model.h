@@ -17,12 +17,14 @@
  *                          et al. 2019): 4 blocks of width 128, a head for
  *                          each 32 channels
  *
- *   x:  [ conv1.weight | conv1.bias | ... | fc3.weight | fc3.bias ]
+ *   x:  [ conv1.weight | bn1.weight | ... | fc.bias | bn1.running_mean | ... ]
+ *           trained                               |  running statistics
  *
  * Segments carry the names and layouts of the textbook modules in PyTorch
  * (README), so that a model file loads there as it is. Running statistics of
- * batch norms are segments, too, which are mixed and never trained: their
- * "gradient" is (running - batch's), and nn/optimiser.h moves them a tenth.
+ * batch norms are segments, too, which lie behind all others and are never
+ * trained: their "gradient" is (running - batch's), and nn/optimiser.h moves
+ * them a tenth.
  *
  * A model is immutable: any number of trainers share one. A pass works in an
  * arena of floats that the caller owns, laid out by a plan that is made once,
@@ -57,7 +59,7 @@ struct model
     struct layer *layers;
     size_t n_layers;
     struct segment *segments;
-    struct model_begin *begins; /* Of each segment; internal. */
+    struct model_begin *begins; /* Of each segment, as added; internal. */
     size_t n_segments;
     size_t n_params;
 };

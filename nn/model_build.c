@@ -43,12 +43,19 @@ static bool reserve_segments(struct build *b, size_t more)
     return true;
 }
 
+static size_t layer_params(const struct layer *l,
+                           struct layer_param p[LAYER_PARAMS_MAX])
+{
+    const struct layer_op *op = layer_op(l->kind);
+    return op->params ? op->params(l, p) : 0;
+}
+
 static void add_segment(struct model *m, const char *name,
                         const struct layer_param *p)
 {
     struct segment *s = &m->segments[m->n_segments];
-    *s = (struct segment){.offset = m->n_params, .n_dims = p->n_dims,
-                          .decays = p->decays, .trained = p->trained,
+    *s = (struct segment){.n_dims = p->n_dims, .decays = p->decays,
+                          .trained = p->trained, .nonnegative = p->nonnegative,
                           .rows = p->n_dims > 1 ? p->dims[0] : 1, .cols = 1};
     for (uint32_t i = 0; i < p->n_dims; i++) {
         s->dims[i] = p->dims[i];
@@ -58,10 +65,10 @@ static void add_segment(struct model *m, const char *name,
     s->n = s->rows * s->cols;
     int len = snprintf(s->name, sizeof s->name, "%s.%s", name, p->of);
     assert(len > 0 && (size_t)len < sizeof s->name);
-    m->begins[m->n_segments] = (struct model_begin){BEGIN_UNIFORM, p->bound,
-                                                    p->value};
+    m->begins[m->n_segments] = (struct model_begin){.kind = BEGIN_UNIFORM,
+                                                    .spread = p->bound,
+                                                    .value = p->value, .n = s->n};
     m->n_segments++;
-    m->n_params += s->n;
 }
 
 int build_add(struct build *b, struct layer l, const char *name)
@@ -79,12 +86,9 @@ int build_add(struct build *b, struct layer l, const char *name)
         return LAYER_INPUT;
     }
     l.in = build_shape(b, l.from);
-    const struct layer_op *op = layer_op(l.kind);
-    size_t n = op->params ? op->params(&l, params) : 0;
-    for (size_t i = 0; i < n; i++) {
-        l.at[i] = m->n_params;
+    size_t n = layer_params(&l, params);
+    for (size_t i = 0; i < n; i++)
         add_segment(m, name, &params[i]);
-    }
     m->layers[m->n_layers++] = l;
     return build_last(b);
 }
@@ -96,12 +100,40 @@ void build_normal(struct build *b, double std)
         return;
     struct layer_param params[LAYER_PARAMS_MAX];
     struct layer *l = &m->layers[m->n_layers - 1];
-    size_t n = layer_op(l->kind)->params(l, params);
+    size_t n = layer_params(l, params);
     for (size_t i = 0; i < n; i++) {
         struct model_begin *begin = &m->begins[m->n_segments - n + i];
-        bool matrix = params[i].n_dims > 1;
-        *begin = (struct model_begin){BEGIN_NORMAL, matrix ? (float)std : 0, 0};
+        begin->kind = BEGIN_NORMAL;
+        begin->spread = params[i].n_dims > 1 ? (float)std : 0;
+        begin->value = 0;
     }
+}
+
+static int by_offset(const void *a, const void *b)
+{
+    const struct segment *x = a, *y = b;
+    return x->offset < y->offset ? -1 : x->offset > y->offset;
+}
+
+void build_place(struct build *b)
+{
+    struct model *m = b->m;
+    for (int pass = 0; pass < 2; pass++)
+        for (size_t i = 0; i < m->n_segments; i++) {
+            if (m->segments[i].trained != (pass == 0))
+                continue;
+            m->segments[i].offset = m->begins[i].at = m->n_params;
+            m->n_params += m->segments[i].n;
+        }
+    size_t next = 0;
+    for (size_t i = 0; i < m->n_layers; i++) {
+        struct layer_param params[LAYER_PARAMS_MAX];
+        size_t n = layer_params(&m->layers[i], params);
+        for (size_t k = 0; k < n; k++)
+            m->layers[i].at[k] = m->begins[next++].at;
+    }
+    assert(next == m->n_segments);
+    qsort(m->segments, m->n_segments, sizeof *m->segments, by_offset);
 }
 
 int build_dense(struct build *b, uint32_t width, bool relu, const char *name)

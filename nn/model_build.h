@@ -4,13 +4,17 @@
  *
  * appends a layer behind the last one (unless `from` says otherwise), whose
  * parameters become segments: the name, a dot, and the parameter's own name.
+ * Where they lie is known once all layers are there:
+ *
+ *   build_place(b)    x: [ trained, as added | statistics, as added ]
  */
 #ifndef NN_MODEL_BUILD_H
 #define NN_MODEL_BUILD_H
 
 #include "nn/model_spec.h"
 
-/* How a segment begins. */
+/* How a segment begins. The i-th that was added draws from the i-th random
+ * stream, wherever it lies. */
 enum begin_kind { BEGIN_UNIFORM, BEGIN_NORMAL };
 
 struct model_begin
@@ -18,6 +22,7 @@ struct model_begin
     enum begin_kind kind;
     float spread; /* Bound, or standard deviation. */
     float value;  /* Centre. */
+    size_t at, n; /* Its floats, once it has been placed. */
 };
 
 struct build
@@ -44,6 +49,11 @@ struct shape build_shape(const struct build *b, int at);
 
 /* Have the weights of the last layer begin as N(0, std). */
 void build_normal(struct build *b, double std);
+
+/* Once the network is whole: put the segments that are trained before those
+ * that are not, each kind in the order in which they were added, and say where
+ * they lie, to the segments, the layers and the begins. */
+void build_place(struct build *b);
 
 /* Shorthands, each behind the last layer. */
 int build_dense(struct build *b, uint32_t width, bool relu, const char *name);

@@ -99,16 +99,12 @@ void optimiser_clip(const struct optimiser *o, const struct segment *segments,
                     size_t n_segments, float *grad)
 {
     double norm2 = 0;
-    for (size_t i = 0; i < n_segments; i++)
-        if (segments[i].trained)
-            norm2 += vec_norm2(grad + segments[i].offset, segments[i].n);
+    for (size_t i = 0; i < n_segments && segments[i].trained; i++)
+        norm2 += vec_norm2(grad + segments[i].offset, segments[i].n);
     double norm = sqrt(norm2);
     if (!(o->clip > 0 && norm > o->clip && isfinite(norm)))
         return;
-    for (size_t i = 0; i < n_segments; i++)
-        if (segments[i].trained)
-            scale(grad + segments[i].offset, (float)(o->clip / norm),
-                  segments[i].n);
+    scale(grad, (float)(o->clip / norm), segments_trained(segments, n_segments));
 }
 
 VEC_CLONES void optimiser_forget(float *restrict m, const float *restrict sent,

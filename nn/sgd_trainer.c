@@ -119,11 +119,8 @@ struct step
  * batch's is each by its share. */
 static void weigh_statistics(const struct model *m, float *grad, float share)
 {
-    for (size_t i = 0; i < m->n_segments; i++) {
-        const struct segment *s = &m->segments[i];
-        for (size_t j = 0; !s->trained && j < s->n; j++)
-            grad[s->offset + j] *= share;
-    }
+    for (size_t i = segments_trained(m->segments, m->n_segments); i < m->n_params; i++)
+        grad[i] *= share;
 }
 
 static void step_gradient(void *self, uint32_t k)

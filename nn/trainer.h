@@ -21,8 +21,9 @@ struct trainer_report
 struct trainer
 {
     size_t n_params;
-    const struct segment *segments; /* Borrowed from the implementation. Those
-                                     * that are not trained come last. */
+    /* Borrowed from the implementation. Segments that are not trained come
+     * last: the trained parameters are the first segments_trained() floats. */
+    const struct segment *segments;
     size_t n_segments;
     void *self;
 

@@ -198,6 +198,7 @@ static void test_params(void **state)
         assert_int_equal(p[i].dims[0], 12);
         assert_false(p[i].decays);
         assert_int_equal(p[i].trained, i < 2);
+        assert_int_equal(p[i].nonnegative, i == 3);
         assert_true(p[i].bound == 0.0f);
         assert_true(p[i].value == (i == 0 || i == 3 ? 1.0f : 0.0f));
     }

@@ -184,11 +184,12 @@ static void test_networks(void **state)
     assert_int_equal(m.n_segments, 19 * 5 + 2);
     check_segment(0, "conv1.weight", (uint32_t[4]){16, 3, 3, 3}, true, true);
     check_segment(1, "bn1.weight", (uint32_t[4]){16}, false, true);
-    check_segment(3, "bn1.running_mean", (uint32_t[4]){16}, false, false);
-    check_segment(4, "bn1.running_var", (uint32_t[4]){16}, false, false);
-    check_segment(5, "layer1.0.conv1.weight", (uint32_t[4]){16, 16, 3, 3}, true, true);
-    check_segment(90, "layer3.2.conv2.weight", (uint32_t[4]){64, 64, 3, 3}, true, true);
-    check_segment(95, "fc.weight", (uint32_t[4]){10, 64}, true, true);
+    check_segment(3, "layer1.0.conv1.weight", (uint32_t[4]){16, 16, 3, 3}, true, true);
+    check_segment(54, "layer3.2.conv2.weight", (uint32_t[4]){64, 64, 3, 3}, true, true);
+    check_segment(57, "fc.weight", (uint32_t[4]){10, 64}, true, true);
+    check_segment(59, "bn1.running_mean", (uint32_t[4]){16}, false, false);
+    check_segment(60, "bn1.running_var", (uint32_t[4]){16}, false, false);
+    check_segment(96, "layer3.2.bn2.running_var", (uint32_t[4]){64}, false, false);
     static const struct { const char *spec; size_t n; } deep[] = {
         {"resnet:32", 464154}, {"resnet:44", 658586}, {"resnet:56", 853018},
         {"resnet:110", 1727962}};
@@ -210,9 +211,9 @@ static void test_networks(void **state)
     assert_int_equal(count_trained(), 9225610 + 2 * 2752);
     for (size_t i = 0; i < 8; i++) {
         snprintf(name, sizeof name, "features.%u.weight", normed[i]);
-        assert_string_equal(m.segments[6 * i].name, name);
+        assert_string_equal(m.segments[4 * i].name, name);
         snprintf(name, sizeof name, "features.%u.running_var", normed[i] + 1);
-        assert_string_equal(m.segments[6 * i + 5].name, name);
+        assert_string_equal(m.segments[8 * 4 + 2 + 2 * i + 1].name, name);
     }
     struct data_shape book = text;
     book.height = 128;
@@ -230,6 +231,67 @@ static void test_networks(void **state)
     check_segment(4, "rnn.bias_hh_l0", (uint32_t[4]){1024}, false, true);
     open_model("lstm:2x16", &book);
     check_segment(6, "rnn.weight_hh_l1", (uint32_t[4]){64, 16}, true, true);
+}
+
+static bool ends_with(const char *name, const char *end)
+{
+    size_t n = strlen(name), k = strlen(end);
+    return n >= k && strcmp(name + n - k, end) == 0;
+}
+
+/* A layer's parameters are where it says, and there are those of one module. */
+static void check_layer_order(const struct layer *l)
+{
+    struct layer_param p[LAYER_PARAMS_MAX];
+    const struct layer_op *op = layer_op(l->kind);
+    size_t n = op->params ? op->params(l, p) : 0, module = 0;
+    for (size_t k = 0; k < n; k++) {
+        const struct segment *s = m.segments;
+        while (s->offset != l->at[k])
+            assert_true(++s < m.segments + m.n_segments);
+        assert_true(ends_with(s->name, p[k].of));
+        assert_true(k == 0 || strncmp(s->name, m.segments[module].name,
+                                      strlen(s->name) - strlen(p[k].of)) == 0);
+        module = k == 0 ? (size_t)(s - m.segments) : module;
+    }
+}
+
+/* First what is trained, then running statistics: each as the layers come,
+ * which is how the same network without statistics has the first of them. */
+static void check_order(const char *spec, size_t n_norms)
+{
+    struct model without;
+    assert_int_equal(model_init(&without, spec, MODEL_GROUP_NORM, &cifar, error), 0);
+    open_model(spec, &cifar);
+    size_t n = without.n_segments, end = 0;
+    assert_int_equal(m.n_segments, n + 2 * n_norms);
+    for (size_t i = 0; i < m.n_segments; i++) {
+        const struct segment *s = &m.segments[i];
+        assert_int_equal(s->offset, end);
+        assert_int_equal(s->trained, i < n);
+        assert_int_equal(s->nonnegative, ends_with(s->name, ".running_var"));
+        if (i < n)
+            assert_memory_equal(s, &without.segments[i], sizeof *s);
+        else
+            assert_true(ends_with(s->name, (i - n) % 2 ? ".running_var" : ".running_mean"));
+        end += s->n;
+    }
+    assert_int_equal(end, m.n_params);
+    assert_int_equal(segments_trained(m.segments, m.n_segments), without.n_params);
+    assert_int_equal(count_trained(), without.n_params);
+    for (size_t i = 0; i < m.n_layers; i++)
+        check_layer_order(&m.layers[i]);
+    model_close(&without);
+}
+
+static void test_order(void **state)
+{
+    (void)state;
+    check_order("resnet:8", 7);
+    check_order("resnet:20", 19);
+    check_order("vgg11:bn", 8);
+    check_order("vgg11", 0);
+    check_order("lenet5", 0);
 }
 
 /* Norms choose by model_norm; who has them says so. */
@@ -296,6 +358,9 @@ static void test_initial_normals(void **state)
     assert_true(deviation_of(x, "bn1.running_var") == 1);
     assert_true(deviation_of(x, "bn1.running_mean") == 0);
     assert_true(fabs(deviation_of(x, "fc.weight") * sqrt(3.0) * 8 - 1) <= 0.1);
+    /* A seed's model stays what it is, wherever its segments lie. */
+    const struct segment *fc = &m.segments[57];
+    assert_true(vec_hash(x + fc->offset, fc->n) == 0xfac7ffe9df81eafa);
     free(x);
     open_model("gpt:2x32", &text);
     x = malloc(m.n_params * sizeof *x);
@@ -513,6 +578,7 @@ int main(void)
         cmocka_unit_test(test_canonical),
         cmocka_unit_test(test_segments),
         cmocka_unit_test(test_networks),
+        cmocka_unit_test(test_order),
         cmocka_unit_test(test_norms),
         cmocka_unit_test(test_initial_values),
         cmocka_unit_test(test_initial_normals),
