@@ -374,6 +374,15 @@ static size_t gossip_terms(struct choco *c)
     return n;
 }
 
+/* What the mixing pass found of one edge. */
+static void measure(const struct choco *c, const struct choco_term *t)
+{
+    struct gamma *g = &t->turn->edge->gamma;
+    if (gamma_measured(g, t->d2))
+        (void)gamma_judge(g, vec_norm2(t->a, c->dim) +
+                                 vec_norm2(t->b, c->dim));
+}
+
 void choco_mix(struct choco *c)
 {
     apply_deltas(c);
@@ -391,7 +400,7 @@ void choco_mix(struct choco *c)
     choco_mix_terms(c->x, c->dim, c->term, n);
     c->local2 = n > 0 ? 0 : c->local2;
     for (size_t i = 0; i < n; i++) {
-        gamma_measured(&c->term[i].turn->edge->gamma, c->term[i].d2);
+        measure(c, &c->term[i]);
         c->local2 += c->term[i].d2;
     }
     if (c->mixer->mix != NULL)

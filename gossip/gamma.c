@@ -1,3 +1,4 @@
+/* gossip/gamma.c -- the rule for gamma, and its bounds. */
 #include "gossip/gamma.h"
 
 #include <math.h>
@@ -5,10 +6,16 @@
 static const double kTarget = 0.6; /* Of rho. */
 static const double kDown = 0.9, kUp = 1.05; /* Most change an exchange. */
 static const double kFirst = 1.5;
+static const double kLow = 0.5, kHigh = 1.5; /* Bounds of gamma / delta. */
+static const double kSmooth = 0.1;           /* Weight of the newest delta. */
+static const double kGrowth = 2.25;          /* Of D^2, from look to look. */
+static const double kPart = 1;               /* D^2 of |a|^2 + |b|^2. */
+static const double kRecovery = 1.01;        /* An exchange. */
 
 void gamma_init(struct gamma *g, double fixed_value)
 {
-    *g = (struct gamma){.value = fixed_value, .fixed = fixed_value > 0};
+    *g = (struct gamma){.value = fixed_value, .fixed = fixed_value > 0,
+                        .most = 1};
 }
 
 /* The share of |x - a|^2 that a delta carried: its measured contraction. */
@@ -17,6 +24,14 @@ static double contraction(double x2, double e2)
     if (!(x2 > 0) || !(e2 < x2))
         return x2 > 0 ? 0.0 : 1.0; /* Nothing to say is said perfectly. */
     return 1.0 - e2 / x2;
+}
+
+/* Of the two ends. */
+static double least_contraction(const struct gamma_exchange *x)
+{
+    double own = contraction(x->x2_own, x->e2_own);
+    double other = contraction(x->x2_other, x->e2_other);
+    return own < other ? own : other;
 }
 
 /* r^(1/10) for r in [kDown^10, kUp^10], by Newton's method: pow() may differ
@@ -43,37 +58,57 @@ static double correction(double e2, double d2)
     return tenth_root(r);
 }
 
-#include <stdlib.h>
-static double lo(void) { return getenv("GLO") ? atof(getenv("GLO")) : 0.5; }
-static double hi(void) { return getenv("GHI") ? atof(getenv("GHI")) : 1.5; }
+/* The upper bounds win. */
+static double confine(const struct gamma *g, double v)
+{
+    double low = kLow * g->delta, high = kHigh * g->delta;
+    v = v > low ? v : low;
+    v = v < high ? v : high;
+    return v < g->most ? v : g->most;
+}
 
 double gamma_next(struct gamma *g, const struct gamma_exchange *x)
 {
     if (g->fixed)
         return g->value;
-    double own = contraction(x->x2_own, x->e2_own);
-    double other = contraction(x->x2_other, x->e2_other);
-    double delta = own < other ? own : other;
+    double delta = least_contraction(x);
     if (!g->begun || g->codecs != x->codecs) {
-        double d = kFirst * delta;
         g->delta = delta;
-        g->value = d < 1.0 ? d : 1.0;
+        g->most = 1;
+        g->value = confine(g, kFirst * delta);
         /* Zero would stay zero: a threshold may let nothing pass at first. */
         g->begun = g->value > 0 && (x->x2_own > 0 || x->x2_other > 0);
         g->codecs = x->codecs;
-    } else if (g->d2 > 0) {
-        double v = g->value * correction(g->e2, g->d2);
-        g->delta += 0.1 * (delta - g->delta);
-        double least = lo() * g->delta, most = hi() * g->delta;
-        v = v < least ? least : v > most ? most : v;
-        g->value = v < 1.0 ? v : 1.0;
+    } else {
+        double change = g->d2 > 0 ? correction(g->e2, g->d2) : 1;
+        g->delta += kSmooth * (delta - g->delta);
+        g->value = confine(g, g->value * change);
     }
     g->e2 = x->e2_own + x->e2_other;
     g->d2 = 0;
+    g->most = g->most * kRecovery < 1 ? g->most * kRecovery : 1;
     return g->value;
 }
 
-void gamma_measured(struct gamma *g, double d2)
+bool gamma_measured(struct gamma *g, double d2)
 {
     g->d2 = d2;
+    if (++g->age < GAMMA_WINDOW)
+        return false;
+    bool grown = g->mark > 0 && d2 > kGrowth * g->mark;
+    g->grown = grown ? g->grown + 1 : 0;
+    g->mark = d2;
+    g->age = 0;
+    return g->grown >= GAMMA_WINDOWS;
+}
+
+bool gamma_judge(struct gamma *g, double n2)
+{
+    if (!(g->mark > kPart * n2))
+        return false;
+    g->grown = 0;
+    g->n_runaways++;
+    if (!g->fixed)
+        g->most = g->value / 2;
+    return !g->fixed;
 }

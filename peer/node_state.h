@@ -95,6 +95,7 @@ struct neighbour
     int64_t lost_us;    /* Since when there is no link. */
     double gamma;       /* The edge's, as the last job left it: the worker's own
                          * may change under our eyes. */
+    uint32_t n_runaways; /* Of the edge's gamma, as far as they were told. */
     struct redial redial;
     uint32_t next_address;
 };

@@ -204,6 +204,25 @@ static double mean_gamma(struct node *n)
     return count > 0 ? sum / (double)count : (double)NAN;
 }
 
+/* Distances that grew without end are said, edge by edge. */
+static void tell_runaways(struct node *n)
+{
+    for (size_t i = 0; i < n->n_edges; i++) {
+        struct neighbour *b = n->edges[i];
+        const struct gamma *g = &b->edge.gamma;
+        const struct member *m = members_find(n->members, b->edge.id);
+        if (g->n_runaways > b->n_runaways)
+            node_note(n, NOTE_WARNING,
+                      "round %llu: the distance to %s grows round after round: "
+                      "gamma %s %.3g",
+                      (unsigned long long)n->round,
+                      m != NULL ? m->record->name : "a neighbour",
+                      g->fixed ? "is fixed at" : "lowered to",
+                      g->fixed ? g->value : g->most);
+        b->n_runaways = g->n_runaways;
+    }
+}
+
 static void report(struct node *n)
 {
     const struct node_job *j = &n->job;
@@ -265,6 +284,7 @@ void work_done(struct node *n)
         return;
     }
     restart_mismatched(n);
+    tell_runaways(n);
     n->round += j->steps;
     n->settle_rounds += n->phase == NODE_SETTLING;
     n->idle_since_us = n->now_us;
