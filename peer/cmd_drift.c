@@ -8,7 +8,8 @@
  *
  *   --json: {"peers": [{"name", "round" (of the estimate), "drift", "relative_drift"}],
  *            "drift", "relative_drift": means of the peers' estimates,
- *            "exact": {"drift", "relative_drift", "models", "round_min",
+ *            "exact": {"drift", "relative_drift", "statistics_drift",
+ *                      "statistics_relative_drift", "models", "round_min",
  *                      "round_max"} or null, "ratio": estimated / exact}
  *
  * With --exact the models are those of the moment a drift window begins, and
@@ -16,9 +17,10 @@
  * figures speak of one state. Where peers stand at different rounds (an
  * asynchronous run) they are only near each other.
  */
-#include "peer/cmd_consensus.h"
 #include "peer/cmd_observe.h"
 #include "peer/cmd_progress.h"
+#include "peer/cmd_training.h"
+#include "peer/consensus.h"
 #include "peer/node.h"
 #include "peer/uv_metrics.h"
 
@@ -48,7 +50,7 @@ struct drift
     struct cmd_observe w;
     double xi, relative; /* Means of the estimates. */
     uint32_t n_estimates;
-    struct cmd_consensus exact;
+    struct consensus exact; /* n == 0: not asked for. */
     uint64_t round_min, round_max;
     const struct cmd_observed *with[WIRE_MEMBERS_MAX]; /* Whose models are compared. */
 };
@@ -84,9 +86,28 @@ static bool get_models(struct drift *d)
     return all;
 }
 
+/* A model on its way is floats alone: the run, of which peers tell in the
+ * handshake, says how many of them are trained. */
+static int count_trained(const struct drift *d, size_t dim, size_t *n_trained)
+{
+    char error[RUN_ERROR_MAX];
+    struct model m;
+    if (!d->w.has_run)
+        return cmd_fail(d->o, CMD_FAILED, "no peer told of the run that its model is of");
+    if (cmd_training_model(&m, &d->w.run, error) < 0)
+        return cmd_fail(d->o, CMD_FAILED, "the peers' run: %s", error);
+    size_t expected = m.n_params;
+    *n_trained = segments_trained(m.segments, m.n_segments);
+    model_close(&m);
+    if (dim != expected)
+        return cmd_fail(d->o, CMD_FAILED, "the peers sent models of %zu parameters, but %s of their run has %zu",
+                        dim, d->w.run.model, expected);
+    return CMD_OK;
+}
+
 static int compare(struct drift *d)
 {
-    size_t n = 0, dim = 0;
+    size_t n = 0, dim = 0, n_trained;
     bool all = get_models(d);
     /* A window may have begun while the question was on its way to some. */
     for (int k = 0; k < TRIES && all && d->round_min != d->round_max; k++)
@@ -108,7 +129,10 @@ static int compare(struct drift *d)
     if (d->round_min != d->round_max)
         fprintf(stderr, "hearsay drift: warning: the models are of different rounds, %llu to %llu\n",
                 (unsigned long long)d->round_min, (unsigned long long)d->round_max);
-    if (cmd_consensus(&d->exact, n, dim, model_of, d) < 0)
+    int code = count_trained(d, dim, &n_trained);
+    if (code != CMD_OK)
+        return code;
+    if (consensus_measure(&d->exact, n, n_trained, dim, model_of, d) < 0)
         return cmd_fail(d->o, CMD_FAILED, "out of memory for the models");
     return CMD_OK;
 }
@@ -155,6 +179,16 @@ static void average(struct drift *d)
     d->relative /= d->n_estimates;
 }
 
+static json_t *exact_object(const struct drift *d)
+{
+    const struct consensus *c = &d->exact;
+    return json_pack("{s:o, s:o, s:o, s:o, s:I, s:I, s:I}", "drift", uv_metrics_number(c->trained.xi),
+                     "relative_drift", uv_metrics_number(c->trained.relative), "statistics_drift",
+                     uv_metrics_number(c->statistics.xi), "statistics_relative_drift",
+                     uv_metrics_number(c->statistics.relative), "models", (json_int_t)c->n, "round_min",
+                     (json_int_t)d->round_min, "round_max", (json_int_t)d->round_max);
+}
+
 static void print_json(const struct drift *d)
 {
     json_t *peers = json_array(), *exact = json_null();
@@ -167,10 +201,8 @@ static void print_json(const struct drift *d)
                                                    uv_metrics_number(m->status.relative_drift)));
     }
     if (d->exact.n > 0)
-        exact = json_pack("{s:o, s:o, s:I, s:I, s:I}", "drift", uv_metrics_number(d->exact.xi), "relative_drift",
-                          uv_metrics_number(d->exact.relative), "models", (json_int_t)d->exact.n, "round_min",
-                          (json_int_t)d->round_min, "round_max", (json_int_t)d->round_max);
-    double ratio = d->exact.n > 0 ? d->xi / d->exact.xi : NAN;
+        exact = exact_object(d);
+    double ratio = d->xi / d->exact.trained.xi;
     json_t *j = json_pack("{s:o, s:o, s:o, s:o, s:o}", "peers", peers, "drift", uv_metrics_number(d->xi),
                           "relative_drift", uv_metrics_number(d->relative), "exact", exact, "ratio",
                           uv_metrics_number(ratio));
@@ -181,6 +213,7 @@ static void print_json(const struct drift *d)
 
 static void print_text(const struct drift *d)
 {
+    const struct consensus_part *trained = &d->exact.trained, *statistics = &d->exact.statistics;
     char a[CMD_PROGRESS_TEXT], b[CMD_PROGRESS_TEXT];
     for (uint32_t i = 0; i < d->w.n; i++) {
         const struct cmd_observed *m = &d->w.member[i];
@@ -194,14 +227,19 @@ static void print_text(const struct drift *d)
     if (d->exact.n == 0)
         return;
     printf("%-16s of round %-8llu drift %-10s relative %s   (%zu models)\n", "exact", (unsigned long long)d->round_max,
-           cmd_progress_number(a, "%.4e", d->exact.xi), cmd_progress_number(b, "%.4e", d->exact.relative), d->exact.n);
-    printf("%-16s %s\n", "ratio", cmd_progress_number(a, "%.3f", d->xi / d->exact.xi));
+           cmd_progress_number(a, "%.4e", trained->xi), cmd_progress_number(b, "%.4e", trained->relative), d->exact.n);
+    if (statistics->dim > 0)
+        printf("%-16s %-17s drift %-10s relative %s   (running means and variances, apart from the drift)\n",
+               "statistics", "", cmd_progress_number(a, "%.4e", statistics->xi),
+               cmd_progress_number(b, "%.4e", statistics->relative));
+    printf("%-16s %s\n", "ratio", cmd_progress_number(a, "%.3f", d->xi / trained->xi));
 }
 
 int cmd_drift(const struct options *o)
 {
     static struct drift d;
     d.o = o;
+    d.exact = consensus_none;
     int code = cmd_observe(&d.w, o);
     if (code == CMD_OK && options_flag(o, "exact")) {
         code = compare(&d);

@@ -14,6 +14,7 @@ int cmd_local_result_open(struct cmd_local_result *r, uint32_t n, const char *ou
 {
     r->n = n;
     r->out = out;
+    r->consensus = consensus_none;
     r->name = calloc(n, sizeof *r->name);
     r->row = calloc(n, sizeof *r->row);
     r->exit_code = calloc(n, sizeof *r->exit_code);
@@ -138,7 +139,8 @@ static int compare(struct cmd_local_result *r, const struct options *o)
             a.which[n++] = i;
     }
     if (err == 0 && n > 0)
-        err = cmd_consensus(&r->consensus, n, r->model.n_params, read_model, &a);
+        err = consensus_measure(&r->consensus, n, segments_trained(r->model.segments, r->model.n_segments),
+                                r->model.n_params, read_model, &a);
     free(a.which);
     free(a.x);
     if (err == -ENOMEM)
@@ -208,7 +210,7 @@ static json_t *run_object(const struct run *run)
 
 static void print_json(const struct cmd_local_result *r, const struct totals *t)
 {
-    const struct cmd_consensus *c = &r->consensus;
+    const struct consensus *c = &r->consensus;
     json_t *j = json_object(), *peers = json_array();
     for (uint32_t i = 0; i < r->n; i++)
         json_array_append_new(peers, peer_object(r, i));
@@ -216,8 +218,10 @@ static void print_json(const struct cmd_local_result *r, const struct totals *t)
     json_object_set_new(j, "n_models", json_integer((json_int_t)c->n));
     json_object_set_new(j, "accuracy_min", uv_metrics_number(t->accuracy_min));
     json_object_set_new(j, "accuracy_max", uv_metrics_number(t->accuracy_max));
-    json_object_set_new(j, "drift", uv_metrics_number(c->n ? c->xi : NAN));
-    json_object_set_new(j, "relative_drift", uv_metrics_number(c->n ? c->relative : NAN));
+    json_object_set_new(j, "drift", uv_metrics_number(c->trained.xi));
+    json_object_set_new(j, "relative_drift", uv_metrics_number(c->trained.relative));
+    json_object_set_new(j, "statistics_drift", uv_metrics_number(c->statistics.xi));
+    json_object_set_new(j, "statistics_relative_drift", uv_metrics_number(c->statistics.relative));
     json_object_set_new(j, "estimated_relative_drift", uv_metrics_number(t->relative_drift));
     json_object_set_new(j, "rounds", json_integer((json_int_t)t->rounds));
     json_object_set_new(j, "settle_rounds", json_integer((json_int_t)t->settle_rounds));
@@ -235,6 +239,7 @@ static void print_json(const struct cmd_local_result *r, const struct totals *t)
 static void print_table(const struct cmd_local_result *r, const struct totals *t)
 {
     char a[CMD_PROGRESS_TEXT], b[CMD_PROGRESS_TEXT], c[CMD_PROGRESS_TEXT], d[CMD_PROGRESS_TEXT];
+    const struct consensus_part *trained = &r->consensus.trained, *statistics = &r->consensus.statistics;
     printf("%-10s %9s %9s %10s %10s\n", "peer", "accuracy", "test loss", "sent", "received");
     for (uint32_t i = 0; i < r->n; i++) {
         const json_t *s = r->summary[i];
@@ -247,8 +252,11 @@ static void print_table(const struct cmd_local_result *r, const struct totals *t
     }
     printf("\naccuracy       %s to %s\n", cmd_progress_percent(a, t->accuracy_min), cmd_progress_percent(b, t->accuracy_max));
     if (r->consensus.n > 0)
-        printf("drift          %.4e, relative %.4e (exact, of %zu models)\n", r->consensus.xi,
-               r->consensus.relative, r->consensus.n);
+        printf("drift          %.4e, relative %.4e (exact, of %zu models)\n", trained->xi, trained->relative,
+               r->consensus.n);
+    if (statistics->dim > 0)
+        printf("statistics     %.4e, relative %.4e (running means and variances, apart from the drift)\n",
+               statistics->xi, statistics->relative);
     printf("rounds         %llu, and %llu to settle\n", (unsigned long long)t->rounds, (unsigned long long)t->settle_rounds);
     printf("bytes sent     %s by all peers, at the sockets\n", cmd_progress_bytes(a, t->sent));
     printf("seconds        %.1f\n", r->seconds);

@@ -8,6 +8,8 @@
  *    "n_peers": 8, "n_models": 8,
  *    "accuracy_min": 0.987, "accuracy_max": 0.989,
  *    "drift": 0.0123, "relative_drift": 0.0004,    exact, from the model files
+ *    "statistics_drift": 0.0021,                   the same of running means and
+ *    "statistics_relative_drift": 0.0001,          variances: null without them
  *    "estimated_relative_drift": 0.0004,           the peers' own, their mean
  *    "rounds": 400, "settle_rounds": 12, "seconds": 41.2,
  *    "bytes_sent": 1, "bytes_received": 1,         sums, at the sockets
@@ -22,8 +24,8 @@
 #include "gossip/wire.h"
 #include "nn/model.h"
 #include "peer/cmd.h"
-#include "peer/cmd_consensus.h"
 #include "peer/cmd_progress.h"
+#include "peer/consensus.h"
 
 #include <jansson.h>
 
@@ -38,7 +40,7 @@ struct cmd_local_result
     struct run run;
     struct model model;
     double seconds;
-    struct cmd_consensus consensus; /* n == 0: no model. */
+    struct consensus consensus; /* n == 0: no model. */
 };
 
 /* `out` is borrowed and may be filled in later. 0 or -ENOMEM. */

@@ -115,6 +115,13 @@ static void take_members(struct cmd_observe *w, const uint8_t *p, size_t n)
         take_record(w, &records[i]);
 }
 
+static void take_run(struct cmd_observe *w, const struct wire_hello *hello)
+{
+    char error[RUN_ERROR_MAX];
+    if (!w->has_run && hello->has_run)
+        w->has_run = run_from_text(&w->run, (const char *)hello->run.p, hello->run.n, error) == 0;
+}
+
 static void take_model(struct cmd_observe *w, struct cmd_observed *m, const uint8_t *p, size_t n)
 {
     struct wire_model model;
@@ -136,9 +143,10 @@ static void on_message(void *self, uint32_t session, const uint8_t *p, size_t n)
         return;
     enum wire_type type = wire_type_of(p, n);
     struct wire_hello hello;
-    if (type == WIRE_HELLO && wire_get_hello(p, n, &hello) && hello.role == WIRE_PEER)
+    if (type == WIRE_HELLO && wire_get_hello(p, n, &hello) && hello.role == WIRE_PEER) {
         take_record(w, &hello.record);
-    else if (type == WIRE_MEMBERS)
+        take_run(w, &hello);
+    } else if (type == WIRE_MEMBERS)
         take_members(w, p, n);
     else if (type == WIRE_STATUS)
         m->answered |= wire_get_status(p, n, &m->status);

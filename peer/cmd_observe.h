@@ -8,6 +8,7 @@
 
 #include "gossip/wire.h"
 #include "peer/cmd.h"
+#include "peer/run.h"
 #include "peer/uv_client.h"
 
 struct cmd_observed
@@ -30,6 +31,8 @@ struct cmd_observe
     uint32_t n;
     uint32_t n_pending; /* Lookups and dials of bootstrap names under way. */
     bool wants_models;
+    bool has_run;
+    struct run run; /* The first that a peer told of. */
 };
 
 /* Find all members and have every one that can be reached answer. Returns an

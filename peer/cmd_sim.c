@@ -103,14 +103,14 @@ static void say_progress(struct simulation *s, const struct node_progress *p)
 {
     uint64_t every = p->n_rounds / SIM_LINES + 1;
     uint64_t now = p->round + p->settle_rounds;
-    double xi, relative;
+    struct consensus c;
     if (now < s->said + every && p->phase != NODE_SERVING)
         return;
     s->said = now;
-    sim_drift(s->world, &xi, &relative);
+    sim_drift(s->world, &c);
     fprintf(stderr, "%8.2f s  round %" PRIu64 "/%" PRIu64 " + %" PRIu64 "  loss %.4f  drift %.3g exact, %.3g estimated\n",
             (double)sim_now_us(s->world) * 1e-6, p->round, p->n_rounds, p->settle_rounds,
-            p->loss, relative, p->relative_drift);
+            p->loss, c.trained.relative, p->relative_drift);
 }
 
 static void measured(void *self, uint32_t peer)
@@ -173,7 +173,8 @@ static int write_model(struct simulation *s, uint32_t i)
 
 struct outcome
 {
-    double accuracy_min, accuracy_max, drift, relative, estimated, seconds;
+    double accuracy_min, accuracy_max, estimated, seconds;
+    struct consensus exact;
     uint64_t rounds, settle_rounds, sent, received;
     uint32_t failed;
 };
@@ -205,7 +206,7 @@ static void collect(struct simulation *s, struct outcome *r, json_t *peers)
         json_object_set_new(line, "test_loss", uv_metrics_number(p.test_loss));
         json_array_append_new(peers, line);
     }
-    sim_drift(s->world, &r->drift, &r->relative);
+    sim_drift(s->world, &r->exact);
 }
 
 static int print_json(struct simulation *s)
@@ -214,12 +215,14 @@ static int print_json(struct simulation *s)
     json_t *peers = json_array();
     collect(s, &r, peers);
     json_t *j = json_pack(
-        "{s:o, s:I, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:f, s:f, s:I, s:I, s:I}",
+        "{s:o, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:f, s:f, s:I, s:I, s:I}",
         "peers", peers, "n_peers", (json_int_t)s->n,
         "accuracy_min", uv_metrics_number(r.accuracy_min),
         "accuracy_max", uv_metrics_number(r.accuracy_max),
-        "drift", uv_metrics_number(r.drift),
-        "relative_drift", uv_metrics_number(r.relative),
+        "drift", uv_metrics_number(r.exact.trained.xi),
+        "relative_drift", uv_metrics_number(r.exact.trained.relative),
+        "statistics_drift", uv_metrics_number(r.exact.statistics.xi),
+        "statistics_relative_drift", uv_metrics_number(r.exact.statistics.relative),
         "estimated_relative_drift", uv_metrics_number(r.estimated),
         "rounds", (json_int_t)r.rounds, "settle_rounds", (json_int_t)r.settle_rounds,
         "seconds", r.seconds, "simulated_s", (double)sim_now_us(s->world) * 1e-6,
@@ -237,10 +240,13 @@ static int print_text(struct simulation *s)
     collect(s, &r, NULL);
     printf("%u peers, %" PRIu64 " rounds and %" PRIu64 " of the last phase, %.2f s simulated in %.1f s\n"
            "accuracy        %.4f to %.4f\n"
-           "drift           %.4g, relative %.3g (exact), %.3g estimated\n"
-           "bytes sent      %" PRIu64 " in all, %.0f a peer and round\n",
+           "drift           %.4g, relative %.3g (exact), %.3g estimated\n",
            s->n, r.rounds, r.settle_rounds, (double)sim_now_us(s->world) * 1e-6, r.seconds,
-           r.accuracy_min, r.accuracy_max, r.drift, r.relative, r.estimated, r.sent,
+           r.accuracy_min, r.accuracy_max, r.exact.trained.xi, r.exact.trained.relative, r.estimated);
+    if (r.exact.statistics.dim > 0)
+        printf("statistics      %.4g, relative %.3g (running means and variances, apart from the drift)\n",
+               r.exact.statistics.xi, r.exact.statistics.relative);
+    printf("bytes sent      %" PRIu64 " in all, %.0f a peer and round\n", r.sent,
            (double)r.sent / s->n / (double)(r.rounds + r.settle_rounds));
     if (r.failed > 0)
         return cmd_fail(s->o, CMD_FAILED, "%u of %u peers did not finish", r.failed, s->n);

@@ -6,7 +6,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -436,45 +435,34 @@ int sim_restart(struct sim_world *w, uint32_t peer)
     return start_peer(w, p);
 }
 
-/* The i-th model there is, or NULL. */
-static const float *model_of(const struct sim_world *w, uint32_t i, size_t *d)
+/* The models there are, in the order of the peers. */
+struct models
 {
-    const struct segment *segments;
-    size_t n_segments;
-    if (w->peers[i].node == NULL)
-        return NULL;
-    return node_model(w->peers[i].node, &segments, &n_segments, d);
+    const float **x;
+    size_t n, n_trained, dim;
+};
+
+static const float *model_of(void *self, size_t i)
+{
+    return ((const struct models *)self)->x[i];
 }
 
-void sim_drift(const struct sim_world *w, double *xi, double *relative)
+void sim_drift(const struct sim_world *w, struct consensus *c)
 {
-    double *mean = NULL, sum2 = 0, mean2 = 0;
-    size_t n = 0, d = 0;
-    *xi = *relative = NAN;
-    for (uint32_t i = 0; i < w->config.n_peers; i++) {
-        const float *x = model_of(w, i, &d);
+    struct models all = {.x = calloc(w->config.n_peers, sizeof *all.x)};
+    *c = consensus_none;
+    for (uint32_t i = 0; all.x != NULL && i < w->config.n_peers; i++) {
+        const struct segment *segments;
+        size_t n_segments;
+        const float *x = NULL;
+        if (w->peers[i].node != NULL)
+            x = node_model(w->peers[i].node, &segments, &n_segments, &all.dim);
         if (x == NULL)
             continue;
-        if (mean == NULL && (mean = calloc(d, sizeof *mean)) == NULL)
-            return;
-        for (size_t k = 0; k < d; k++)
-            mean[k] += (double)x[k];
-        n++;
+        all.n_trained = segments_trained(segments, n_segments);
+        all.x[all.n++] = x;
     }
-    for (size_t k = 0; n > 0 && k < d; k++) {
-        mean[k] /= (double)n;
-        mean2 += mean[k] * mean[k];
-    }
-    for (uint32_t i = 0; i < w->config.n_peers && n > 0; i++) {
-        const float *x = model_of(w, i, &d);
-        for (size_t k = 0; x != NULL && k < d; k++) {
-            double e = (double)x[k] - mean[k];
-            sum2 += e * e;
-        }
-    }
-    free(mean);
-    if (n == 0)
-        return;
-    *xi = sqrt(sum2 / (double)n);
-    *relative = *xi / sqrt(mean2);
+    if (all.n > 0 && consensus_measure(c, all.n, all.n_trained, all.dim, model_of, &all) < 0)
+        *c = consensus_none;
+    free(all.x);
 }

@@ -16,6 +16,7 @@
 #ifndef PEER_SIM_WORLD_H
 #define PEER_SIM_WORLD_H
 
+#include "peer/consensus.h"
 #include "peer/node.h"
 
 struct sim_config
@@ -66,8 +67,8 @@ void sim_kill(struct sim_world *w, uint32_t peer);
 /* Start it again: same name and identity, nothing remembered. */
 int sim_restart(struct sim_world *w, uint32_t peer);
 
-/* Exact consensus distance over the peers that have a model, in double:
- * Xi = sqrt(mean |x_i - mean|^2), and Xi / |mean|. O(n d). */
-void sim_drift(const struct sim_world *w, double *xi, double *relative);
+/* The exact consensus distance over the peers that have a model; NaN where
+ * there is none, or no memory. O(n d). */
+void sim_drift(const struct sim_world *w, struct consensus *c);
 
 #endif

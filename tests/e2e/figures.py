@@ -6,7 +6,8 @@
   figures.py best FILE KEY         the last value of KEY that is a number
   figures.py first FILE KEY        a value of its first line
   figures.py lines FILE            how many lines, all valid JSON objects, with rounds that never fall
-  figures.py drift MODEL MODEL...  Xi and Xi/|mean| of safetensors models, and their number of parameters
+  figures.py drift MODEL MODEL...  of safetensors models: Xi and Xi/|mean| of what is trained and how many
+                                   numbers that is, then the same of running statistics (or nan nan 0)
 """
 import array
 import json
@@ -57,18 +58,26 @@ def read_model(path):
     return tensors
 
 
-def drift(paths):
-    models = [read_model(p) for p in paths]
-    if any(sorted(m) != sorted(models[0]) for m in models):
-        raise ValueError("the models have different tensors")
-    flat = [[v for name in sorted(m) for v in m[name]] for m in models]
+def distance(models, names):
+    flat = [[v for name in names for v in m[name]] for m in models]
     n = len(flat)
+    if not names:
+        return math.nan, math.nan, 0
     xi2 = mean2 = 0.0
     for column in zip(*flat):
         mean = math.fsum(column) / n
         xi2 += sum((v - mean) ** 2 for v in column) / n
         mean2 += mean * mean
-    print(math.sqrt(xi2), math.sqrt(xi2 / mean2), len(flat[0]))
+    return math.sqrt(xi2), math.sqrt(xi2 / mean2), len(flat[0])
+
+
+def drift(paths):
+    models = [read_model(p) for p in paths]
+    names = sorted(models[0])
+    if any(sorted(m) != names for m in models):
+        raise ValueError("the models have different tensors")
+    statistics = [name for name in names if "running_" in name]
+    print(*distance(models, [name for name in names if name not in statistics]), *distance(models, statistics))
 
 
 def main():

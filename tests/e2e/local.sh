@@ -16,7 +16,7 @@ for i in 0 1 2 3; do
     models+=("out/peer-$i/model.safetensors")
 done
 check "there is no peer more" [ ! -e out/peer-4 ]
-read -r _ relative n_params < <(figures drift "${models[@]}")
+read -r _ relative n_params _ < <(figures drift "${models[@]}")
 check "the models read as safetensors: ${n_params-no} parameters" [ "${n_params-0}" = 7850 ]
 said=$(figures json run.out relative_drift)
 check "exact relative drift ${relative-none} <= 1.15e-3" within "${relative-none}" 0 1.15e-3

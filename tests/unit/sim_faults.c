@@ -19,7 +19,7 @@ static struct node_progress progress(const struct rig *r, uint32_t i)
 /* Every peer that lives has ended well, in the drift band, at the run's end. */
 static void all_ended_well(struct rig *r, double band)
 {
-    double xi, relative;
+    struct consensus c;
     for (uint32_t i = 0; i < r->config.n_peers; i++) {
         int code;
         if (sim_node(r->world, i) == NULL)
@@ -29,9 +29,9 @@ static void all_ended_well(struct rig *r, double band)
         assert_int_equal(progress(r, i).round, r->config.run.rounds);
         assert_int_equal(progress(r, i).violations, 0);
     }
-    sim_drift(r->world, &xi, &relative);
-    if (!(relative <= band))
-        fail_msg("relative drift %g, expected at most %g", relative, band);
+    sim_drift(r->world, &c);
+    if (!(c.trained.relative <= band))
+        fail_msg("relative drift %g, expected at most %g", c.trained.relative, band);
 }
 
 static void rig_training(struct rig *r, uint32_t n, const char *topology,

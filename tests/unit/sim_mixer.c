@@ -25,7 +25,7 @@ static void run_until(struct rig *r, int64_t t_us)
 
 static void all_ended_well(const struct rig *r)
 {
-    double xi, relative;
+    struct consensus c;
     for (uint32_t i = 0; i < r->config.n_peers; i++) {
         struct node_progress p;
         int code;
@@ -37,9 +37,9 @@ static void all_ended_well(const struct rig *r)
         assert_int_equal(p.round, r->config.run.rounds);
         assert_int_equal(p.violations, 0);
     }
-    sim_drift(r->world, &xi, &relative);
-    if (!(relative <= 1e-3))
-        fail_msg("relative drift %g", relative);
+    sim_drift(r->world, &c);
+    if (!(c.trained.relative <= 1e-3))
+        fail_msg("relative drift %g", c.trained.relative);
 }
 
 /* |mean of the models - mean of the c_i| / |mean of the c_i|, and the largest

@@ -1,0 +1,69 @@
+#!/usr/bin/env bash
+# tests/e2e/statistics.sh -- a model with batch norms: the exact drift is that
+# of its trained parameters, and that of running statistics is told beside it.
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/../lib.sh"
+e2e_begin
+
+run=(--peers 4 --topology ring --data glyphs --rounds 4 --batch 8 --compress topk:0.1 --final-drift 0 --seed "$seed")
+keys=(drift relative_drift statistics_drift statistics_relative_drift)
+
+# same WHAT X Y: two numbers that are one but for rounding to a few digits.
+same()
+{
+    check "$1: $2 is $3" within "$(awk -v a="$2" -v b="$3" 'BEGIN { print (b > 0 ? a / b : a == b ? 1 : "none") }')" 0.994 1.006
+}
+
+# figure LINE NUMBER: the n-th number behind a line's name, in $way.out.
+figure()
+{
+    sed -n "s/^$1  *\([^,]*\), relative \([^ ]*\).*/\\$2/p" "$way.out"
+}
+
+for way in sim local; do
+    timeout -k 5 120 "$HEARSAY" "$way" "${run[@]}" --model resnet:8 --out "$way" --json >"$way.json" 2>"$way.err" </dev/null
+    check "hearsay $way --json ends with 0" [ $? = 0 ]
+    read -r xi relative n statistics statistics_relative n_statistics < <(figures drift "$way"/peer-{0,1,2,3}/model.safetensors)
+    check "$way: ${n-no} parameters are trained, ${n_statistics-no} are statistics" [ "${n-} ${n_statistics-}" = "75002 480" ]
+    read=("$xi" "$relative" "$statistics" "$statistics_relative")
+    for i in 0 1 2 3; do
+        same "$way: ${keys[i]}" "$(figures json "$way.json" "${keys[i]}")" "${read[i]}"
+    done
+    timeout -k 5 120 "$HEARSAY" "$way" "${run[@]}" --model resnet:8 --out "$way" >"$way.out" 2>"$way.err" </dev/null
+    read -r xi relative _ statistics statistics_relative _ < <(figures drift "$way"/peer-{0,1,2,3}/model.safetensors)
+    same "$way: drift, in words" "$(figure drift 1)" "$xi"
+    same "$way: relative drift, in words" "$(figure drift 2)" "$relative"
+    same "$way: statistics, in words" "$(figure statistics 1)" "$statistics"
+    same "$way: relative statistics, in words" "$(figure statistics 2)" "$statistics_relative"
+
+    timeout -k 5 60 "$HEARSAY" "$way" "${run[@]}" --model logreg --out plain --json >"$way.json" 2>"$way.err" </dev/null
+    check "$way: a model without has none" \
+        [ "$(figures json "$way.json" statistics_drift) $(figures json "$way.json" statistics_relative_drift)" = "None None" ]
+    check "$way: but a drift" within "$(figures json "$way.json" drift)" 1e-9 1e3
+    timeout -k 5 60 "$HEARSAY" "$way" "${run[@]}" --model logreg --out plain >"$way.out" 2>"$way.err" </dev/null
+    check "$way: and no such line" [ "$(grep -c ^drift "$way.out") $(grep -c ^statistics "$way.out")" = "1 0" ]
+done
+
+# ---- Live peers, whose weights stand still: only their statistics are apart. ----
+
+check "keygen" eval '"$HEARSAY" keygen cluster.key 2>keygen.err'
+read -r -a port < <(free_ports 4)
+for i in 0 1 2 3; do
+    start "peer-$i" "$HEARSAY" peer --listen "127.0.0.1:${port[i]}" --key cluster.key \
+        --bootstrap "127.0.0.1:${port[0]},127.0.0.1:${port[1]}" --data glyphs --shard "$((i + 1))/4" \
+        --model resnet:8 --batch 4 --lr 1e-12 --rounds 1000000 --min-peers 4 --topology ring --compress topk:0.1 \
+        --seed "$seed" --name "peer-$i" --out "peer-$i"
+done
+check "four peers train" wait_until 60 round_at_least peer-0/metrics.jsonl 5
+observe=(--bootstrap "127.0.0.1:${port[0]}" --key cluster.key --exact)
+timeout -k 5 60 "$HEARSAY" drift "${observe[@]}" --json >drift.json 2>drift.err
+check "hearsay drift --exact ends with 0" [ $? = 0 ]
+drift=$(figures json drift.json exact.drift) statistics=$(figures json drift.json exact.statistics_drift)
+check "weights are not apart: $drift" within "$drift" 0 1e-6
+check "statistics are: $statistics" within "$statistics" 1e-4 1e3
+check "  and relative to their mean" within "$(figures json drift.json exact.statistics_relative_drift)" 1e-6 10
+timeout -k 5 60 "$HEARSAY" drift "${observe[@]}" >drift.out 2>drift.err
+statistics=$(sed -n 's/^statistics  *drift \([^ ]*\) .*/\1/p' drift.out)
+check "in words: ${statistics:-none}" within "$statistics" 1e-4 1e3
+
+e2e_end
