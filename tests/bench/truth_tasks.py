@@ -51,7 +51,7 @@ TASKS = (
     Task("mnist-lenet5", "LeNet-5 on MNIST, 10,000 images, 8 peers in a ring", "mnist", "mnist", 10000, 8, 32, 240, 15,
          "--model lenet5 --lr 0.05"),
     Task("cifar-resnet20", "ResNet-20 with batch norm on CIFAR-10, 10,000 images, 4 peers in a ring", "cifar-10", "cifar10",
-         10000, 4, 16, 400, 90, "--model resnet:20 " + CIFAR.format(wd="1e-4", lr=0.1), glance=500),
+         10000, 4, 16, 800, 180, "--model resnet:20 " + CIFAR.format(wd="1e-4", lr=0.1), glance=500),
     Task("cifar-resnet20-group", "ResNet-20 with group norm on CIFAR-10, 10,000 images, 4 peers in a ring", "cifar-10",
          "cifar10", 10000, 4, 16, 400, 90, "--model resnet:20 --norm group " + CIFAR.format(wd="1e-4", lr=0.05), glance=500),
     Task("cifar-vgg11", "VGG-11 with batch norm on CIFAR-10, 5,000 images, 4 peers in a ring", "cifar-10", "cifar10",
