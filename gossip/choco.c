@@ -34,6 +34,8 @@ static int open_all(struct choco *c, const struct choco_config *config)
     if (c->x == NULL || c->x0 == NULL)
         return -ENOMEM;
     for (int i = 0; i < DELTA_CODECS; i++) {
+        if (config->spec[i] == NULL)
+            continue;
         err = compress_open(&c->codec[i], config->spec[i], config->segments,
                             n_trained);
         if (err != 0)
@@ -303,7 +305,7 @@ bool choco_valid(const struct choco *c, uint32_t codec, const uint8_t *payload,
                  size_t len)
 {
     size_t head = statistics_check(&c->statistics, payload, len);
-    return head != SIZE_MAX &&
+    return head != SIZE_MAX && c->codec[codec] != NULL &&
            compress_validate(c->codec[codec], payload + head, len - head);
 }
 
@@ -314,13 +316,20 @@ void choco_apply(const struct choco *c, uint32_t codec, const uint8_t *payload,
     compress_apply(c->codec[codec], payload + head, len - head, x_hat);
 }
 
+/* The rungs of the ladder are one codec to gamma: they differ by a factor in
+ * what they carry, which its bounds follow. */
+static uint32_t family(uint32_t codec)
+{
+    return codec < DELTA_RUNG ? codec : DELTA_RUNG;
+}
+
 /* The coefficient of a committing edge: both ends compute the same step from
  * the two deltas alone, as they do the weight. */
 static double coefficient(struct choco_turn *t)
 {
     const struct wire_delta *own = &t->ours.head, *other = &t->theirs.head;
-    uint32_t lo = own->codec < other->codec ? own->codec : other->codec;
-    uint32_t hi = own->codec < other->codec ? other->codec : own->codec;
+    uint32_t i = family(own->codec), j = family(other->codec);
+    uint32_t lo = i < j ? i : j, hi = i < j ? j : i;
     struct gamma_exchange x = {
         .x2_own = (double)own->x2, .e2_own = (double)own->e2,
         .x2_other = (double)other->x2, .e2_other = (double)other->e2,

@@ -49,7 +49,7 @@ struct choco_turn
     struct edge *edge;
     bool commit;            /* edge_ready(). */
     bool encode;            /* Make our next delta. */
-    enum delta_codec codec;
+    uint32_t codec;         /* enum delta_codec, or a rung. */
     bool sketch;            /* The delta carries a sketch, */
     bool statistics;        /* and the values of running statistics. */
     /* The rest is the job's: copies, so that a reset of the edge meanwhile
@@ -96,7 +96,7 @@ struct choco
     struct average average;
     float *x;       /* The model: n_floats. */
     float *x0;      /* The run's initial model: where replicas begin. */
-    struct compress *codec[DELTA_CODECS];
+    struct compress *codec[DELTA_CODECS]; /* NULL: not of this run. */
     struct statistics statistics;
     struct sketch sketch;
     struct packet_pool pool;
@@ -118,7 +118,7 @@ struct choco_config
 {
     const struct segment *segments; /* Trained ones first. */
     size_t n_segments;
-    const char *spec[DELTA_CODECS]; /* Canonical specs. */
+    const char *spec[DELTA_CODECS]; /* NULL: none in this run. */
     double fixed_gamma;
     uint64_t run_seed, draw_key;
     const struct mixer *mixer; /* NULL: CHOCO. */

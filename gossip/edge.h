@@ -26,6 +26,7 @@
 #define GOSSIP_EDGE_H
 
 #include "gossip/gamma.h"
+#include "gossip/ladder.h"
 #include "gossip/packet.h"
 #include "gossip/sketch.h"
 #include "gossip/wire.h"
@@ -44,7 +45,9 @@ enum delta_codec {
     DELTA_RUN,     /* The run's. */
     DELTA_FINAL,   /* --final-compress, in the last phase. */
     DELTA_CATCHUP, /* First of an epoch that began in the middle of a run. */
-    DELTA_CODECS
+    DELTA_RUNG,    /* With --compress auto, in place of DELTA_RUN: the first of
+                    * the ladder's (ladder.h). */
+    DELTA_CODECS = DELTA_RUNG + LADDER_RUNGS
 };
 
 /* One of our deltas, kept until the other end must have it. */

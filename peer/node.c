@@ -51,7 +51,8 @@ int node_open(struct node **out, const struct node_config *config)
     n->model_link = UINT32_MAX;
     n->progress.loss = n->progress.accuracy = n->progress.test_loss =
         n->progress.drift = n->progress.relative_drift =
-            n->progress.own_distance = n->progress.gamma = (double)NAN;
+            n->progress.own_distance = n->progress.gamma =
+                n->progress.drift_target = n->progress.statistics_apart = (double)NAN;
     n->seeds = calloc(config->n_bootstrap + 1, sizeof *n->seeds);
     if (n->seeds == NULL) {
         free(n);

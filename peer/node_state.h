@@ -171,6 +171,8 @@ struct node
     uint32_t eccentricity, reach; /* Our own, and vertex 0's. */
     uint64_t sketch_every, statistics_every; /* Deltas of training. */
     uint64_t round, settle_rounds;
+    bool by_drift;        /* --compress auto: deltas take the ladder's rung. */
+    struct ladder ladder;
     struct node_job job;
     uint32_t model_link; /* Whom we asked for a model; UINT32_MAX: nobody. */
     int64_t model_asked_us;

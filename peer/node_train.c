@@ -26,8 +26,7 @@ static int open_choco(struct node *n)
     struct choco_config c = {
         .segments = n->trainer.segments,
         .n_segments = n->trainer.n_segments,
-        .spec = {[DELTA_RUN] = r->compress,
-                 [DELTA_FINAL] = r->final_compress,
+        .spec = {[DELTA_FINAL] = r->final_compress,
                  [DELTA_CATCHUP] = "fp16"},
         .fixed_gamma = r->gamma_auto ? 0 : r->gamma,
         .mixer = mixer_all[r->mixer],
@@ -37,6 +36,13 @@ static int open_choco(struct node *n)
         .draw_key = rng_key(r->seed, RNG_DRAW,
                             rng_hash(n->config.name, strlen(n->config.name)),
                             0)};
+    bool by_drift = strcmp(r->compress, RUN_AUTO) == 0;
+    if (!by_drift)
+        c.spec[DELTA_RUN] = r->compress;
+    for (uint32_t i = 0; i < LADDER_RUNGS && by_drift; i++)
+        c.spec[DELTA_RUNG + i] = ladder_spec[i];
+    ladder_init(&n->ladder);
+    n->by_drift = by_drift;
     int err = choco_init(&n->choco, &c);
     if (err != 0)
         return err;
@@ -44,7 +50,8 @@ static int open_choco(struct node *n)
     size_t n_bytes = n->choco.n_floats * sizeof(float);
     memcpy(n->choco.x, n->choco.x0, n_bytes);
     packet_pool_init(&n->models, n_bytes);
-    size_t delta = compress_nominal(n->choco.codec[DELTA_RUN]);
+    size_t delta = compress_nominal(
+        n->choco.codec[by_drift ? DELTA_RUNG + LADDER_MIDDLE : DELTA_RUN]);
     n->sketch_every = every(sketch_nominal(&n->choco.sketch), delta);
     n->statistics_every = every(statistics_bound(&n->choco.statistics), delta);
     return 0;

@@ -11,9 +11,8 @@
 /* For the edge's `round`. The last phase's codec waits until both ends are in
  * it: in an asynchronous run others may still train. Updates are small from an
  * edge's first round on, and what is no update must not look like one. */
-static enum delta_codec choose_codec(const struct node *n,
-                                     const struct choco_turn *t,
-                                     uint64_t round)
+static uint32_t choose_codec(const struct node *n,
+                             const struct choco_turn *t, uint64_t round)
 {
     const struct edge *e = t->edge;
     uint64_t theirs = t->commit ? edge_theirs(e)->head.run_round
@@ -23,7 +22,9 @@ static enum delta_codec choose_codec(const struct node *n,
         return n->phase == NODE_SETTLING ? DELTA_FINAL : DELTA_RUN;
     if (round == 0 && (n->round > 0 || n->phase == NODE_SETTLING))
         return DELTA_CATCHUP;
-    return settles ? DELTA_FINAL : DELTA_RUN;
+    if (settles)
+        return DELTA_FINAL;
+    return n->by_drift ? DELTA_RUNG + n->ladder.rung : DELTA_RUN;
 }
 
 /* We were away, or have just come: the run is further than we are. */
@@ -103,6 +104,10 @@ void work_start(struct node *n)
     struct node_job *j = &n->job;
     uint32_t degree = 0;
     size_t turns = 0;
+    const struct sketch_figures *known = &n->choco.sketch.figures;
+    if (n->by_drift && n->phase == NODE_TRAINING)
+        ladder_look(&n->ladder, n->run.drift_target, known->relative,
+                    known->round, n->round);
     if (choco_turns(&n->choco, n->n_edges) != 0) {
         node_note(n, NOTE_ERROR, "out of memory for a job");
         node_end(n, 1);
@@ -245,6 +250,11 @@ static void report(struct node *n)
         p->drift_round = n->round;
     }
     p->gamma = mean_gamma(n);
+    p->rung = n->by_drift ? ladder_spec[n->ladder.rung] : NULL;
+    p->drift_target = n->by_drift ? n->run.drift_target : (double)NAN;
+    p->statistics_apart = n->choco.statistics.n > 0
+                              ? statistics_apart(&n->choco.statistics)
+                              : (double)NAN;
     p->compute_s += (double)j->compute_us * 1e-6;
     p->mix_s += (double)j->mix_us * 1e-6;
     p->n_edges = (uint32_t)edges_open(n);

@@ -146,6 +146,8 @@ static size_t write_text(const struct run *r, char out[WIRE_RUN_MAX + 1])
 static int resolve_final(const struct run_key *key, const char *codec, char out[RUN_VALUE_MAX],
                          char error[RUN_ERROR_MAX])
 {
+    if (strcmp(codec, RUN_AUTO) == 0)
+        return run_canonical_value(key, fine_codec, out, error);
     struct segment one = {.name = "x",
                           .n = NOMINAL_FLOATS,
                           .rows = NOMINAL_SIDE, /* Square, for codecs of matrices. */
@@ -248,6 +250,11 @@ static bool is_adam(const struct run *r)
     return r->optimiser != OPTIMISER_SGD;
 }
 
+static bool has_one_codec(const struct run *r)
+{
+    return strcmp(r->compress, RUN_AUTO) != 0;
+}
+
 static bool lacks_norms(const struct run *r)
 {
     return !model_has_norm(r->model);
@@ -265,6 +272,8 @@ static const struct
      "only with --mixer average: CHOCO has error feedback built in"},
     {"factor-masking", sends_models,
      "only with --mixer average: CHOCO sends models, not momentum"},
+    {"drift-target", has_one_codec,
+     "only with --compress auto: nothing else chooses by the drift"},
     {"nesterov", is_adam, "only with --optimiser sgd: Adam's momentum has one form"},
     {"beta2", is_sgd, "only with --optimiser adam or adamw: SGD has no second moment"},
     {"norm", lacks_norms, "only with a --model that has norms, such as resnet:20 or vgg11:bn"},
@@ -306,6 +315,13 @@ static int check_together(const struct run *r, char error[RUN_ERROR_MAX])
         snprintf(error, RUN_ERROR_MAX,
                  "--mixer %s: needs --policy sync: an update is made at the model that the one "
                  "before has led to",
+                 mixer_all[r->mixer]->name);
+        return -EINVAL;
+    }
+    if (!sends_models(r) && !has_one_codec(r)) {
+        snprintf(error, RUN_ERROR_MAX,
+                 "--mixer %s: needs a codec by --compress, not auto: its updates do not bring models "
+                 "together, whatever the drift",
                  mixer_all[r->mixer]->name);
         return -EINVAL;
     }

@@ -20,6 +20,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* --compress auto: precision by drift (gossip/ladder.h). */
+#define RUN_AUTO "auto"
+
 enum run_policy { RUN_SYNC, RUN_ASYNC };
 enum run_schedule { RUN_COSINE, RUN_STEP, RUN_CONSTANT };
 
@@ -44,7 +47,8 @@ struct run
      * normalisation. Before a run is fixed it may be an open kind ("csv"). */
     char data[RUN_SPEC_MAX];
     char augment[AUGMENT_SPEC_MAX];
-    char compress[RUN_SPEC_MAX];
+    char compress[RUN_SPEC_MAX]; /* A spec, or RUN_AUTO: the ladder's. */
+    double drift_target;         /* Relative; of the ladder, else the default. */
     char final_compress[RUN_SPEC_MAX]; /* A spec: "auto" is resolved. */
     char topology[RUN_VALUE_MAX];
     uint32_t mixer; /* Place in mixer_all[] (gossip/mixer.h). */

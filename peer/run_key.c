@@ -175,8 +175,12 @@ const struct run_key run_keys[] = {
      .canonical = canonical_skew, FIELD(skew)},
     {.name = "compress", .kind = RUN_TEXT, .fallback = "topk:0.01+qsgd:4",
      .help = "what neighbours send: none, fp16, sign, qsgd:BITS, topk:SHARE, "
-             "randk:SHARE, topk:SHARE+qsgd:BITS",
-     .canonical = canonical_compress, FIELD(compress)},
+             "randk:SHARE, topk:SHARE+qsgd:BITS; auto: as much as --drift-target needs",
+     .word = RUN_AUTO, .canonical = canonical_compress, FIELD(compress)},
+    {.name = "drift-target", .kind = RUN_REAL, .fallback = "0.02",
+     .help = "of --compress auto: relative drift while training to which peers "
+             "choose how much they send",
+     .low = 1e-9, .high = 10, FIELD(drift_target)},
     {.name = "final-compress", .kind = RUN_TEXT, .fallback = "auto",
      .help = "compressor of the last phase; auto: the run's own, or qsgd:4 "
              "where that is too coarse to agree with",

@@ -28,7 +28,8 @@ static json_t *whole(uint64_t n)
 json_t *uv_metrics_object(const struct node_progress *p, double time_s)
 {
     return json_pack(
-        "{s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+        "{s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:s?, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o,"
+        " s:o}",
         "round", whole(p->round),
         "rounds", whole(p->n_rounds),
         "phase", uv_metrics_phase(p->phase),
@@ -37,8 +38,12 @@ json_t *uv_metrics_object(const struct node_progress *p, double time_s)
         "accuracy", uv_metrics_number(p->evaluated ? p->accuracy : NAN),
         "drift", uv_metrics_number(p->drift),
         "relative_drift", uv_metrics_number(p->relative_drift),
+        "drift_round", isfinite(p->drift) ? whole(p->drift_round) : json_null(),
         "own_distance", uv_metrics_number(p->own_distance),
+        "statistics_disagreement", uv_metrics_number(p->statistics_apart),
         "gamma", uv_metrics_number(p->gamma),
+        "rung", p->rung,
+        "drift_target", uv_metrics_number(p->drift_target),
         "bytes_sent", whole(p->bytes_sent),
         "bytes_received", whole(p->bytes_received),
         "compute_s", uv_metrics_number(p->compute_s),
