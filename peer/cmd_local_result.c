@@ -126,7 +126,8 @@ static const float *read_model(void *self, size_t i)
     return a->x;
 }
 
-/* Over the peers that finished; those that died may have left nothing. */
+/* Over the peers that left a model: those that died may have left none, and
+ * one whose training ran away has one all the same. */
 static int compare(struct cmd_local_result *r, const struct options *o)
 {
     struct reader a = {.r = r, .which = calloc(r->n, sizeof *a.which),
@@ -135,7 +136,7 @@ static int compare(struct cmd_local_result *r, const struct options *o)
     char path[CMD_PATH_MAX];
     int err = a.which && a.x ? 0 : -ENOMEM;
     for (uint32_t i = 0; i < r->n && err == 0; i++) {
-        if (r->exit_code[i] == 0 && file_of(r, i, "model.safetensors", path) && access(path, F_OK) == 0)
+        if (file_of(r, i, "model.safetensors", path) && access(path, F_OK) == 0)
             a.which[n++] = i;
     }
     if (err == 0 && n > 0)
@@ -182,7 +183,7 @@ static json_t *peer_object(const struct cmd_local_result *r, uint32_t i)
 {
     static const char *const keys[] = {"accuracy", "test_loss", "loss", "round", "settle_rounds", "bytes_sent",
                                        "bytes_received", "compute_s", "wait_s", "mix_s", "relative_drift",
-                                       "own_distance", "resets", "violations", "exchanges"};
+                                       "own_distance", "diverged", "resets", "violations", "exchanges"};
     json_t *j = json_object();
     json_object_set_new(j, "name", json_string(r->name[i]));
     json_object_set_new(j, "exit_code", json_integer(r->exit_code[i]));

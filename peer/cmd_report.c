@@ -112,6 +112,7 @@ static json_t *summary(const struct cmd_report *r, const struct node *n, int exi
     json_object_set_new(j, "violations", json_integer((json_int_t)g.violations));
     json_object_set_new(j, "exchanges", json_integer((json_int_t)g.exchanges));
     json_object_set_new(j, "exit_code", json_integer(exit_code));
+    json_object_set_new(j, "diverged", g.diverged[0] ? json_string(g.diverged) : json_null());
     json_object_set_new(j, "run", json_string(text));
     return j;
 }

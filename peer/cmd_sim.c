@@ -202,6 +202,7 @@ static void collect(struct simulation *s, struct outcome *r, json_t *peers)
         snprintf(name, sizeof name, "peer-%u", i);
         json_object_set_new(line, "name", json_string(name));
         json_object_set_new(line, "exit_code", json_integer(ended ? code : 1));
+        json_object_set_new(line, "diverged", p.diverged[0] ? json_string(p.diverged) : json_null());
         json_object_set_new(line, "accuracy", uv_metrics_number(p.accuracy));
         json_object_set_new(line, "test_loss", uv_metrics_number(p.test_loss));
         json_array_append_new(peers, line);
@@ -249,7 +250,7 @@ static int print_text(struct simulation *s)
     printf("bytes sent      %" PRIu64 " in all, %.0f a peer and round\n", r.sent,
            (double)r.sent / s->n / (double)(r.rounds + r.settle_rounds));
     if (r.failed > 0)
-        return cmd_fail(s->o, CMD_FAILED, "%u of %u peers did not finish", r.failed, s->n);
+        return cmd_fail(s->o, CMD_FAILED, "%u of %u peers ended with an error", r.failed, s->n);
     return CMD_OK;
 }
 

@@ -25,6 +25,7 @@
 #include "gossip/wire.h"
 #include "nn/trainer.h"
 #include "peer/run.h"
+#include "peer/verdict.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -182,6 +183,7 @@ struct node_progress
     uint64_t resets, violations, exchanges; /* Totals over all edges. */
     uint64_t strangers; /* Refused before authentication, as the driver told. */
     bool evaluated; /* accuracy is of this very round. */
+    char diverged[VERDICT_TEXT]; /* How training ran away, told when it is over; or "". */
 };
 
 struct node; /* Opaque. */

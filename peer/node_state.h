@@ -173,6 +173,7 @@ struct node
     uint64_t round, settle_rounds;
     bool by_drift;        /* --compress auto: deltas take the ladder's rung. */
     struct ladder ladder;
+    struct verdict verdict;
     struct node_job job;
     uint32_t model_link; /* Whom we asked for a model; UINT32_MAX: nobody. */
     int64_t model_asked_us;

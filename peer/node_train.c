@@ -330,6 +330,16 @@ static bool replicas_lag(const struct node *n)
     return false;
 }
 
+/* Agreement on a model says nothing of what it is worth. */
+static void judge(struct node *n)
+{
+    char *why = n->progress.diverged;
+    if (verdict_ran_away(&n->verdict, why))
+        node_note(n, NOTE_WARNING,
+                  "the run diverged: %s. Try --gamma auto, a denser --compress or a lower --lr",
+                  why);
+}
+
 static void settle(struct node *n)
 {
     if (replicas_lag(n)) /* No window that has begun counts. */
@@ -343,10 +353,12 @@ static void settle(struct node *n)
         train_settled(n) > n->eccentricity)
         n->draining = true;
     /* A neighbour that lives but says nothing more must not hold us for ever. */
-    if (n->draining && (drained(n) || late))
+    if (n->draining && (drained(n) || late)) {
+        judge(n);
         work_last(n);
-    else if (!must_wait(n))
+    } else if (!must_wait(n)) {
         work_start(n);
+    }
 }
 
 /* Our model is final; stay for the neighbours that still mix. */
@@ -357,7 +369,7 @@ static void serve(struct node *n)
         if (!mute && (n->edges[i]->edge.state == EDGE_OPEN ||
                       n->edges[i]->edge.state == EDGE_ASKING))
             return;
-    node_end(n, 0);
+    node_end(n, n->progress.diverged[0] != '\0');
 }
 
 void train_update(struct node *n)

@@ -233,8 +233,12 @@ static void report(struct node *n)
     const struct node_job *j = &n->job;
     struct node_progress *p = &n->progress;
     const struct sketch *k = &n->choco.sketch;
-    if (j->steps)
+    if (j->steps) {
         p->loss = j->trained.loss;
+        verdict_loss(&n->verdict, n->round, p->loss);
+    }
+    verdict_drift(&n->verdict, k->figures.xi, k->figures.relative,
+                  k->figures.round, n->run.rounds);
     if (j->evaluate) {
         p->accuracy = j->tested.accuracy;
         p->test_loss = j->tested.loss;

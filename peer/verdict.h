@@ -1,0 +1,43 @@
+/* peer/verdict.h -- did a run's training run away?
+ *
+ * What a peer can see of divergence at the end of training, short of figures
+ * that are not finite (those end a run where they happen):
+ *
+ *   loss      a nat above where it began: worse than knowing nothing
+ *   distance  the peers' models farther apart than their mean is long, in the
+ *             last tenth of training: mixing no longer held them together
+ *
+ * The last phase makes one model of the wreck, whatever it is, and its drift is
+ * small; so a run must not be judged by that.
+ */
+#ifndef PEER_VERDICT_H
+#define PEER_VERDICT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { VERDICT_TEXT = 160 }; /* Bytes of its sentence, with the NUL. */
+
+struct verdict
+{
+    double loss_first;   /* Mean of the first rounds; NaN: not there from the start. */
+    double loss_last;    /* Moving average. */
+    uint64_t n_losses;
+    double drift;        /* Worst relative drift of the last tenth; NaN: none. */
+    uint64_t drift_round; /* When that was. */
+};
+
+void verdict_init(struct verdict *v);
+
+/* The loss of this round's local steps. */
+void verdict_loss(struct verdict *v, uint64_t round, double loss);
+
+/* An estimate: Xi, and relative to |mean|, of the moment when `round` of
+ * n_rounds began. Infinite or NaN beside a finite xi: no mean could be told. */
+void verdict_drift(struct verdict *v, double xi, double relative,
+                   uint64_t round, uint64_t n_rounds);
+
+/* True where training ran away; then why[] says how, as a clause. */
+bool verdict_ran_away(const struct verdict *v, char why[VERDICT_TEXT]);
+
+#endif
