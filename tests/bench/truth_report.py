@@ -123,7 +123,8 @@ def lost(value, text):
     """A difference as a change: what is worse is negative for points, positive for bits."""
     if value == math.inf:
         return "failed"
-    return show("{:+.4f}", value) if text else show("{:+.2f}", None if value is None else -value + 0.0)
+    digits = 4 if text else 2
+    return show(f"{{:+.{digits}f}}", value if value is None else round(value if text else -value, digits) + 0.0)
 
 
 def table(cells):
@@ -137,7 +138,8 @@ def table(cells):
             *(["of statistics"] if statistics else []), "verdict"]
     lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
     for c in cells:
-        marks = [show(form, score(c.records[s], task)) if s in c.records and scored(c.records[s]) else "-" for s in seeds]
+        marks = [show(form, score(c.records[s], task) if s in c.records and scored(c.records[s]) else None)
+                 for s in seeds]
         row = [f"`{c.codec}`{' *' if c.front else ''}", *marks, show(form, c.score), lost(c.loses, task.text),
                show("{:,.1f}", c.bytes / 1e6 if c.bytes else None), show("{:.1f}x", c.fewer), show("{:.1e}", c.drift),
                *([show("{:.1e}", c.statistics)] if statistics else []),
@@ -175,8 +177,8 @@ def summary(cells):
 
 
 def default(least):
-    """The codec that sends least of those that lose no more than is allowed on any task at H=1: by the means, and by the
-    means less one standard error."""
+    """The codec that sends least of those that lose no more than is allowed on any task at H=1: by the means, and by
+    the means less one standard error."""
     wanted = {c.task.name for c in least if c.codec == tasks.DENSE}
     if not wanted:
         return "The default: not known before `none` has run at H=1."
@@ -220,7 +222,7 @@ RESULT = ("accuracy_min", "accuracy_max", "bytes_sent", "rounds", "settle_rounds
 
 
 def tsv(cells):
-    """A line a run, in full precision; accuracy_min and _max are of the test images that all peers were looked at on."""
+    """A line a run, in full precision; accuracy_min and _max are of those test images that all peers saw."""
     lines = [[*TSV, "accuracy", "loss", "bits_per_character", "worse_than_none", "fewer_than_none", "front", *RESULT,
               "gamma_min", "gamma_max", "wall_s"]]
     for c in cells:

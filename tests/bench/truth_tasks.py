@@ -16,6 +16,8 @@ so that evaluating each on the whole set would cost as much as the training and 
 import dataclasses
 import gzip
 import os
+import shutil
+import zlib
 
 DENSE = "none"
 CODECS = (DENSE, "fp16", "qsgd:4", "sign", "tern", "topk:0.1+qsgd:4", "topk:0.05+qsgd:4", "topk:0.03+qsgd:4",
@@ -49,15 +51,15 @@ CIFAR = "--augment crop+flip --weight-decay"
 TASKS = (
     Task("mnist-lenet5", "LeNet-5 on MNIST, 10,000 images, 8 peers in a ring", "mnist", "mnist", 10000, 8, 32, 400, 12,
          "--model lenet5 --lr 0.05", glance=1000),
-    Task("cifar-resnet20", "ResNet-20 with batch norm on CIFAR-10, 10,000 images, 4 peers in a ring", "cifar-10", "cifar10",
-         10000, 4, 16, 360, 85, f"--model resnet:20 --lr 0.1 {CIFAR} 1e-4", glance=500),
+    Task("cifar-resnet20", "ResNet-20 with batch norm on CIFAR-10, 10,000 images, 4 peers in a ring", "cifar-10",
+         "cifar10", 10000, 4, 16, 360, 85, f"--model resnet:20 --lr 0.1 {CIFAR} 1e-4", glance=500),
     Task("cifar-resnet20-group", "ResNet-20 with group norm on CIFAR-10, 10,000 images, 4 peers in a ring", "cifar-10",
          "cifar10", 10000, 4, 16, 360, 100, f"--model resnet:20 --norm group --lr 0.05 {CIFAR} 1e-4", glance=500),
     Task("cifar-vgg11", "VGG-11 with batch norm on CIFAR-10, 5,000 images, 4 peers in a ring", "cifar-10", "cifar10",
          5000, 4, 32, 60, 130, f"--model vgg11:bn --lr 0.02 {CIFAR} 5e-4", glance=500),
-    Task("text-gpt", "a transformer of 2 blocks of width 64 on Shakespeare, 4 peers in a ring", "tinyshakespeare", "text",
-         0, 4, 4, 1000, 60, "--model gpt:2x64 --optimiser adamw --lr 0.004", text=True),
-    Task("text-lstm", "an LSTM of width 128 on Shakespeare, 4 peers in a ring", "tinyshakespeare", "text",
+    Task("text-gpt", "Transformer of 2 blocks of width 64 on Shakespeare, 4 peers in a ring", "tinyshakespeare",
+         "text", 0, 4, 4, 1000, 60, "--model gpt:2x64 --optimiser adamw --lr 0.004", text=True),
+    Task("text-lstm", "LSTM of width 128 on Shakespeare, 4 peers in a ring", "tinyshakespeare", "text",
          0, 4, 8, 600, 60, "--model lstm:128 --optimiser adamw --lr 0.006", text=True),
 )
 BY_NAME = {t.name: t for t in TASKS}
@@ -76,7 +78,7 @@ def contents(folder, name):
             try:
                 with how(path, "rb") as f:
                     return f.read()
-            except (OSError, EOFError) as e:
+            except (OSError, EOFError, zlib.error) as e:
                 raise Missing(f"{path}: {e}") from e
     raise Missing(f"there is no {os.path.join(folder, name)} and no {name}.gz")
 
@@ -88,10 +90,8 @@ def pack(folder, name, data):
 
 
 def idx_cut(data, n):
-    """The first n entries of an IDX file: two zero bytes, the type (unsigned bytes), the number of dimensions, then each
-    dimension as four bytes, the entries' number first."""
-    if data[:3] != b"\0\0\x08":
-        raise Missing("not an IDX file of unsigned bytes")
+    """The first n entries of an IDX file: two zero bytes, the type (unsigned bytes), the number of dimensions, then
+    each dimension as four bytes, the entries' number first."""
     shape = [int.from_bytes(data[4 + 4 * i:8 + 4 * i], "big") for i in range(data[3])]
     n = min(n, shape[0])
     size = 1
@@ -108,6 +108,8 @@ def cut_mnist(source, out, samples, glance):
     for stem, n in (("train", samples), ("t10k", glance)):
         for part in ("images-idx3-ubyte", "labels-idx1-ubyte"):
             data = contents(source, f"{stem}-{part}")
+            if data[:3] != b"\0\0\x08":
+                raise Missing(f"{os.path.join(source, f'{stem}-{part}')} is no IDX file of unsigned bytes")
             pack(out, f"{stem}-{part}", idx_cut(data, n) if n else data)
 
 
@@ -143,7 +145,10 @@ def prepare(task, root, out):
         final, scratch = os.path.join(out, name), os.path.join(out, f"{name}.{os.getpid()}")
         if not os.path.isdir(final):
             os.makedirs(scratch)
-            CUT[task.kind](source, scratch, task.samples, glance)
-            os.rename(scratch, final)
+            try:
+                CUT[task.kind](source, scratch, task.samples, glance)
+                os.rename(scratch, final)
+            finally:
+                shutil.rmtree(scratch, ignore_errors=True)
         return f"{task.kind}:{final}"
     return cut(task.glance), cut(0)
