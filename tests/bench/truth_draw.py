@@ -10,8 +10,8 @@ import plot
 import truth_report as report
 import truth_tasks as tasks
 
-SIZE = (1115, 600)  # Of the picture, and the margins of the plot in it, in pixels.
-LEFT, RIGHT, TOP, BOTTOM = 90, 225, 45, 60
+SIZE = (1130, 600)  # Of the picture, and the margins of the plot in it, in pixels.
+LEFT, RIGHT, TOP, BOTTOM = 105, 225, 45, 60
 WIDTH, HEIGHT = SIZE[0] - LEFT - RIGHT, SIZE[1] - TOP - BOTTOM
 COLOURS = ("#000000", "#7f7f7f", "#1f77b4", "#d62728", "#ff7f0e", "#98c93c", "#2ca02c", "#17a2a2", "#0b5d3b", "#9467bd",
            "#e377c2", "#8c564b", "#bcbd22", "#5b3a8e")

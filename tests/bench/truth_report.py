@@ -202,7 +202,8 @@ def default(least):
 
 def markdown(cells, left_out):
     lines = ["# Accuracy against bytes", "",
-             "The peer that does worst, on the whole test set; H: local steps between exchanges, at equal computing. "
+             "The peer that does worst, on the whole test set; H: local steps between exchanges, at equal computing; "
+             "MB: sent by all peers together, the last phase included. "
              "`*`: no other row of the task, at any H, has fewer bytes and no less accuracy.", ""]
     if left_out:
         lines += [f"{left_out} runs that were made with other flags or another effort are left out.", ""]
