@@ -54,7 +54,7 @@ TASKS = (
     Task("mnist-lenet5", "LeNet-5 on MNIST, 10,000 images, 8 peers in a ring", "mnist", "mnist", 10000, 8, 32, 400, 10,
          "--model lenet5 --lr 0.05", glance=1000),
     Task("cifar-resnet20", "ResNet-20 with batch norm on CIFAR-10, 10,000 images, 4 peers in a ring", "cifar-10",
-         "cifar10", 10000, 4, 16, 360, 75, f"--model resnet:20 --lr 0.1 {CIFAR} 1e-4", glance=500),
+         "cifar10", 10000, 4, 16, 800, 170, f"--model resnet:20 --lr 0.1 {CIFAR} 1e-4", glance=500),
     Task("cifar-resnet20-group", "ResNet-20 with group norm on CIFAR-10, 10,000 images, 4 peers in a ring", "cifar-10",
          "cifar10", 10000, 4, 16, 360, 88, f"--model resnet:20 --norm group --lr 0.05 {CIFAR} 1e-4", glance=500),
     Task("cifar-vgg11", "VGG-11 with batch norm on CIFAR-10, 5,000 images, 4 peers in a ring", "cifar-10", "cifar10",
