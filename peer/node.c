@@ -52,7 +52,7 @@ int node_open(struct node **out, const struct node_config *config)
     n->progress.loss = n->progress.accuracy = n->progress.test_loss =
         n->progress.drift = n->progress.relative_drift =
             n->progress.own_distance = n->progress.gamma =
-                n->progress.drift_target = n->progress.statistics_apart = (double)NAN;
+                n->progress.excess = n->progress.drift_target = n->progress.statistics_apart = (double)NAN;
     verdict_init(&n->verdict);
     n->seeds = calloc(config->n_bootstrap + 1, sizeof *n->seeds);
     if (n->seeds == NULL) {

@@ -175,7 +175,7 @@ struct node_progress
     double own_distance;          /* Estimated |x_i - mean|. */
     double gamma;                 /* Mean over the edges. */
     const char *rung;             /* Of --compress auto: the codec of the last deltas; else NULL. */
-    double drift_target;          /* Of --compress auto, else NaN. */
+    double excess, drift_target;  /* Of --compress auto (gossip/ladder.h): as last seen, and wanted; else NaN. */
     double statistics_apart;      /* Relative distance of the running statistics over the worst edge; NaN: none. */
     double compute_s, mix_s, wait_s; /* Totals: local steps; apply, mix and encode; waiting for others. */
     uint64_t bytes_sent, bytes_received; /* At the socket, as the driver last told. */

@@ -105,6 +105,8 @@ static void rebuild(struct node *n)
     }
     n->eccentricity = graph_eccentricity(&g, (uint32_t)self);
     n->reach = self == 0 ? n->eccentricity : graph_eccentricity(&g, 0);
+    if (n->by_drift)
+        n->spread = graph_spread(&g, (uint32_t)self);
     graph_close(&g);
     for (size_t i = n->n_edges; i-- > 0;) {
         struct neighbour *b = n->edges[i];

@@ -173,6 +173,8 @@ struct node
     uint64_t round, settle_rounds;
     bool by_drift;        /* --compress auto: deltas take the ladder's rung. */
     struct ladder ladder;
+    float *before;        /* x before the local steps of a job. */
+    double spread;        /* Of the graph at our place (topology.h). */
     struct verdict verdict;
     struct node_job job;
     uint32_t model_link; /* Whom we asked for a model; UINT32_MAX: nobody. */

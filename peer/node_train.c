@@ -1,6 +1,7 @@
 #include "peer/node_state.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,6 +47,11 @@ static int open_choco(struct node *n)
     int err = choco_init(&n->choco, &c);
     if (err != 0)
         return err;
+    n->before = by_drift ? malloc(n->choco.dim * sizeof *n->before) : NULL;
+    if (by_drift && n->before == NULL) {
+        choco_close(&n->choco);
+        return -ENOMEM;
+    }
     n->trainer.init(n->trainer.self, n->choco.x0);
     size_t n_bytes = n->choco.n_floats * sizeof(float);
     memcpy(n->choco.x, n->choco.x0, n_bytes);
@@ -93,6 +99,8 @@ void train_close(struct node *n)
     n->held = NULL;
     choco_close(&n->choco);
     packet_pool_close(&n->models);
+    free(n->before);
+    n->before = NULL;
     free(n->job.keys);
     free(n->job.lanes);
     n->job = (struct node_job){0};

@@ -99,15 +99,21 @@ static void set_moment(struct node *n)
         .round = n->round};
 }
 
+/* --compress auto: by what the last job has learnt. */
+static void choose_rung(struct node *n)
+{
+    const struct sketch_figures *known = &n->choco.sketch.figures;
+    if (n->by_drift && n->phase == NODE_TRAINING)
+        ladder_look(&n->ladder, n->run.drift_target, n->spread, known->xi,
+                    known->round, n->round);
+}
+
 void work_start(struct node *n)
 {
     struct node_job *j = &n->job;
     uint32_t degree = 0;
     size_t turns = 0;
-    const struct sketch_figures *known = &n->choco.sketch.figures;
-    if (n->by_drift && n->phase == NODE_TRAINING)
-        ladder_look(&n->ladder, n->run.drift_target, known->relative,
-                    known->round, n->round);
+    choose_rung(n);
     if (choco_turns(&n->choco, n->n_edges) != 0) {
         node_note(n, NOTE_ERROR, "out of memory for a job");
         node_end(n, 1);
@@ -164,6 +170,19 @@ static void mask_momentum(struct node *n)
         n->trainer.sent(n->trainer.self, sent);
 }
 
+/* Local steps; with --compress auto, how far they go, too. */
+static void train(struct node *n)
+{
+    struct trainer *t = &n->trainer;
+    size_t dim = n->choco.dim;
+    if (n->by_drift)
+        memcpy(n->before, n->choco.x, dim * sizeof *n->before);
+    t->steps(t->self, n->choco.x, n->round, n->run.local_steps,
+             &n->job.trained);
+    if (n->by_drift)
+        ladder_moved(&n->ladder, vec_dist2(n->choco.x, n->before, dim));
+}
+
 /* On the worker's thread. */
 void node_work(struct node *n, int64_t (*clock_us)(void))
 {
@@ -183,10 +202,11 @@ void node_work(struct node *n, int64_t (*clock_us)(void))
     int64_t mixed = clock_us();
     if (j->evaluate)
         t->evaluate(t->self, n->choco.x, j->evaluate_samples, &j->tested);
+    if (n->by_drift && n->choco.sketch.began)
+        ladder_mark(&n->ladder, n->round);
     int64_t trains = clock_us();
     if (j->steps)
-        t->steps(t->self, n->choco.x, n->round, n->run.local_steps,
-                 &j->trained);
+        train(n);
     int64_t trained = clock_us();
     choco_encode(&n->choco);
     mask_momentum(n);
@@ -255,6 +275,7 @@ static void report(struct node *n)
     }
     p->gamma = mean_gamma(n);
     p->rung = n->by_drift ? ladder_spec[n->ladder.rung] : NULL;
+    p->excess = n->ladder.excess;
     p->drift_target = n->by_drift ? n->run.drift_target : (double)NAN;
     p->statistics_apart = n->choco.statistics.n > 0
                               ? statistics_apart(&n->choco.statistics)

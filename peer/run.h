@@ -48,7 +48,7 @@ struct run
     char data[RUN_SPEC_MAX];
     char augment[AUGMENT_SPEC_MAX];
     char compress[RUN_SPEC_MAX]; /* A spec, or RUN_AUTO: the ladder's. */
-    double drift_target;         /* Relative; of the ladder, else the default. */
+    double drift_target;         /* Of the ladder (gossip/ladder.h), else the default. */
     char final_compress[RUN_SPEC_MAX]; /* A spec: "auto" is resolved. */
     char topology[RUN_VALUE_MAX];
     uint32_t mixer; /* Place in mixer_all[] (gossip/mixer.h). */

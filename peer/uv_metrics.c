@@ -29,7 +29,7 @@ json_t *uv_metrics_object(const struct node_progress *p, double time_s)
 {
     return json_pack(
         "{s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:s?, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o,"
-        " s:o}",
+        " s:o, s:o}",
         "round", whole(p->round),
         "rounds", whole(p->n_rounds),
         "phase", uv_metrics_phase(p->phase),
@@ -43,6 +43,7 @@ json_t *uv_metrics_object(const struct node_progress *p, double time_s)
         "statistics_disagreement", uv_metrics_number(p->statistics_apart),
         "gamma", uv_metrics_number(p->gamma),
         "rung", p->rung,
+        "drift_excess", uv_metrics_number(p->excess),
         "drift_target", uv_metrics_number(p->drift_target),
         "bytes_sent", whole(p->bytes_sent),
         "bytes_received", whole(p->bytes_received),

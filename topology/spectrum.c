@@ -22,12 +22,15 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum {
+    SPREAD_ROUNDS = 4096,
     STEPS_FIRST = 24, /* Before the first look at T. */
     STEPS_EXTRA = 64  /* Limit: 4 n + STEPS_EXTRA. */
 };
 
+static const double spread_enough = 1e-4; /* Of the sum: a term that ends it. */
 static const double settled = 1e-13;   /* Change of an extreme that is none. */
 static const double breakdown = 1e-13; /* beta of an exhausted space. */
 
@@ -180,4 +183,25 @@ int graph_spectrum(const struct graph *g, struct spectrum *s)
         s->lambda_2 = 1.0; /* What Lanczos found but for its last bits. */
     s->gap = 1.0 - fmax(fabs(s->lambda_2), fabs(s->lambda_n));
     return 0;
+}
+
+/* ---- spread ---- */
+
+double graph_spread(const struct graph *g, uint32_t v)
+{
+    double *x = calloc(2 * (size_t)g->n, sizeof *x), *y = x + g->n, sum = 0;
+    if (x == NULL)
+        return -1;
+    x[v] = 1;
+    centre(x, g->n);
+    for (int round = 0; round < SPREAD_ROUNDS; round++) {
+        mix(g, x, y);
+        double term = dot(y, y, g->n);
+        memcpy(x, y, g->n * sizeof *x);
+        sum += term;
+        if (!(term > spread_enough * sum))
+            break;
+    }
+    free(x);
+    return sqrt(sum);
 }

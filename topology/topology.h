@@ -96,6 +96,16 @@ static inline double topology_weight(uint32_t d_i, uint32_t d_j)
     return 1.0 / (1.0 + (double)(d_i > d_j ? d_i : d_j));
 }
 
+/* How far apart exact exchange keeps models at this vertex: if in every round
+ * each peer moves by an independent step of length 1 and then mixes by W, the
+ * rms distance from the mean after mixing,
+ *
+ *   spread^2 = sum over k >= 1 of |W^k (e_v - 1/n)|^2
+ *
+ * to 1 % or by 4096 rounds of it. 0 for one vertex; a negative number without
+ * memory. O(edges) a round. */
+double graph_spread(const struct graph *g, uint32_t v);
+
 /* Eigenvalues of the mixing matrix W that matter: the second largest, the
  * smallest, and gap = 1 - max(|lambda_2|, |lambda_n|) (0 if disconnected; of
  * one vertex: 0, 0 and 1). By Lanczos iteration, to 1e-9 or better. */
