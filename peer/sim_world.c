@@ -160,12 +160,26 @@ int sim_open(struct sim_world **out, const struct sim_config *config)
     return err;
 }
 
+/* A job may be under way: it is stopped and told done, so that the node can be
+ * closed; what it asks for is not carried out. */
+static void close_node(struct sim_world *w, struct sim_peer *p)
+{
+    struct node_event stop = {.now_us = w->now_us, .type = NODE_STOP};
+    struct node_event worked = {.now_us = w->now_us, .type = NODE_WORKED};
+    if (p->node == NULL)
+        return;
+    node_step(p->node, &stop, w->fx);
+    node_step(p->node, &worked, w->fx);
+    node_close(p->node);
+    p->node = NULL;
+}
+
 void sim_close(struct sim_world *w)
 {
     if (w == NULL)
         return;
     for (uint32_t i = 0; w->peers != NULL && i < w->config.n_peers; i++)
-        node_close(w->peers[i].node);
+        close_node(w, &w->peers[i]);
     sim_heap_close(&w->heap);
     free(w->links);
     free(w->peers);
@@ -416,13 +430,7 @@ void sim_kill(struct sim_world *w, uint32_t peer)
         return;
     if (!p->ended)
         end_peer(w, p, false);
-    /* Only so that it can be closed; what it asks for is not carried out. */
-    struct node_event stop = {.now_us = w->now_us, .type = NODE_STOP};
-    struct node_event worked = {.now_us = w->now_us, .type = NODE_WORKED};
-    node_step(p->node, &stop, w->fx);
-    node_step(p->node, &worked, w->fx);
-    node_close(p->node);
-    p->node = NULL;
+    close_node(w, p);
 }
 
 int sim_restart(struct sim_world *w, uint32_t peer)
