@@ -10,11 +10,13 @@
  *   excess = Xi / (spread |Delta|)
  *
  * |Delta| is how far a round of local steps moves this peer's model, and spread
- * what the graph makes of it: exact exchange leaves models whose steps were
- * independent of each other spread |Delta| apart (topology.h). So the excess is
- * the codec's own part in the drift, whatever the model, the rate, the number of
- * local steps or the graph: measured at four tasks, 0.5 to 1.5 without
- * compression, 3 to 7 with top-10 %, 20 to 100 with top-1 %.
+ * what the graph makes of it: exact exchange finds models whose steps were
+ * independent of each other spread |Delta| apart when it begins (topology.h). So
+ * at an excess of 1 models begin their local steps as near to each other as
+ * exact exchange has them after these. It is much the same whatever the model, the
+ * rate, the number of local steps or the graph (measured: LeNet-5, ResNet-20 and
+ * a transformer, with 1 and 10 local steps): 0.1 to 1 without compression, 1 to
+ * 3 with top-10 %, 8 to 30 with top-1 %.
  *
  *   excess / target
  *        2 --------  two rungs denser

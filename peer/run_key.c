@@ -177,9 +177,9 @@ const struct run_key run_keys[] = {
      .help = "what neighbours send: none, fp16, sign, qsgd:BITS, topk:SHARE, "
              "randk:SHARE, topk:SHARE+qsgd:BITS; auto: as much as --drift-target needs",
      .word = RUN_AUTO, .canonical = canonical_compress, FIELD(compress)},
-    {.name = "drift-target", .kind = RUN_REAL, .fallback = "3",
+    {.name = "drift-target", .kind = RUN_REAL, .fallback = "1",
      .help = "of --compress auto: drift to keep while training, as a multiple of what "
-             "exact exchange would leave; peers choose by it how much they send",
+             "exact exchange has before it mixes; peers choose by it how much they send",
      .low = 0.01, .high = 1e6, FIELD(drift_target)},
     {.name = "final-compress", .kind = RUN_TEXT, .fallback = "auto",
      .help = "compressor of the last phase; auto: the run's own, or qsgd:4 "

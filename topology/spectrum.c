@@ -194,6 +194,7 @@ double graph_spread(const struct graph *g, uint32_t v)
         return -1;
     x[v] = 1;
     centre(x, g->n);
+    sum = dot(x, x, g->n);
     for (int round = 0; round < SPREAD_ROUNDS; round++) {
         mix(g, x, y);
         double term = dot(y, y, g->n);

@@ -96,11 +96,11 @@ static inline double topology_weight(uint32_t d_i, uint32_t d_j)
     return 1.0 / (1.0 + (double)(d_i > d_j ? d_i : d_j));
 }
 
-/* How far apart exact exchange keeps models at this vertex: if in every round
- * each peer moves by an independent step of length 1 and then mixes by W, the
- * rms distance from the mean after mixing,
+/* How far apart models come under exact exchange, at this vertex: if in every
+ * round each peer moves by an independent step of length 1 and then mixes by W,
+ * the rms distance from the mean before it mixes,
  *
- *   spread^2 = sum over k >= 1 of |W^k (e_v - 1/n)|^2
+ *   spread^2 = sum over k >= 0 of |W^k (e_v - 1/n)|^2
  *
  * to 1 % or by 4096 rounds of it. 0 for one vertex; a negative number without
  * memory. O(edges) a round. */

@@ -180,6 +180,46 @@ static void test_large(void **state)
     assert_true(s.lambda_2 < (1 + 2 * sqrt(3)) / 5 + 0.01 && s.lambda_2 > 0.85);
 }
 
+/* Where all vertices are alike, spread^2 = mean over the eigenvalues but 1 of
+ * W of 1 / (1 - lambda^2). */
+static void test_spread_of_rings(void **state)
+{
+    static const uint32_t sizes[] = {2, 3, 4, 8, 25};
+    (void)state;
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        uint32_t n = sizes[i];
+        struct graph g;
+        double sum = 0;
+        assert_int_equal(graph_build(&g, "ring", n, SEED), 0);
+        for (uint32_t k = 1; k < n; k++) {
+            double lambda = n == 2 ? 0 : (1 + 2 * cos(2 * pi * k / n)) / 3;
+            sum += 1 / (1 - lambda * lambda) / n;
+        }
+        double got = graph_spread(&g, n / 2);
+        if (!(fabs(got - sqrt(sum)) <= 0.01 * sqrt(sum)))
+            fail_msg("ring of %u: spread %.6g, want %.6g", n, got, sqrt(sum));
+        graph_close(&g);
+    }
+}
+
+/* Exact averaging in one round leaves the newest step only; one peer has nobody
+ * to be apart from. */
+static void test_spread_of_others(void **state)
+{
+    struct graph g;
+    (void)state;
+    assert_int_equal(graph_build(&g, "complete", 5, SEED), 0);
+    near(graph_spread(&g, 0), sqrt(0.8), "spread", "complete", 5);
+    graph_close(&g);
+    assert_int_equal(graph_build(&g, "ring", 1, SEED), 0);
+    near(graph_spread(&g, 0), 0, "spread", "ring", 1);
+    graph_close(&g);
+    /* The middle of a star hears everybody; a tip hears only the middle. */
+    assert_int_equal(graph_build(&g, "edges:0-1,0-2,0-3,0-4,0-5", 6, SEED), 0);
+    assert_true(graph_spread(&g, 1) > graph_spread(&g, 0));
+    graph_close(&g);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -189,6 +229,8 @@ int main(void)
         cmocka_unit_test(test_one_peer),
         cmocka_unit_test(test_disconnected),
         cmocka_unit_test(test_large),
+        cmocka_unit_test(test_spread_of_rings),
+        cmocka_unit_test(test_spread_of_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,136 @@
+/* tests/unit/node_verdict.c -- when training is said to have run away. */
+#include "peer/verdict.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static char why[VERDICT_TEXT];
+
+/* `rounds` losses from `first` on, all the same. */
+static void losses(struct verdict *v, uint64_t first, int rounds, double loss)
+{
+    for (int i = 0; i < rounds; i++)
+        verdict_loss(v, first + (uint64_t)i, loss);
+}
+
+static struct verdict begun_at(double loss)
+{
+    struct verdict v;
+    verdict_init(&v);
+    losses(&v, 0, 10, loss);
+    return v;
+}
+
+/* A nat above the mean of the first ten rounds, by the moving average. */
+static void test_loss(void **state)
+{
+    static const struct
+    {
+        double first, last;
+        int rounds;
+        bool away;
+    } row[] = {
+        {2.3, 0.1, 100, false},
+        {2.3, 2.3, 100, false}, /* Nothing learnt is not divergence. */
+        {2.3, 3.2, 100, false},
+        {2.3, 3.4, 100, true},
+        {2.3, 40, 1, true},     /* 40 counts a tenth: 6.1. */
+        {2.3, 10, 1, false},    /* One bad batch: 3.07. */
+        {0.01, 0.5, 100, false},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+        struct verdict v = begun_at(row[i].first);
+        losses(&v, 10, row[i].rounds, row[i].last);
+        if (verdict_ran_away(&v, why) != row[i].away)
+            fail_msg("row %zu: loss %g after %g", i, row[i].last, row[i].first);
+    }
+    struct verdict v = begun_at(2.3);
+    losses(&v, 10, 200, 41.8);
+    assert_true(verdict_ran_away(&v, why));
+    assert_string_equal(why, "the training loss ended at 41.8, having begun at 2.3");
+}
+
+/* Of the first rounds it is the mean that counts. */
+static void test_first_rounds(void **state)
+{
+    struct verdict v;
+    (void)state;
+    verdict_init(&v);
+    for (int i = 0; i < 10; i++)
+        verdict_loss(&v, (uint64_t)i, i); /* 4.5 */
+    losses(&v, 10, 300, 5.4);
+    assert_false(verdict_ran_away(&v, why));
+    losses(&v, 310, 300, 5.6);
+    assert_true(verdict_ran_away(&v, why));
+}
+
+/* Who came in the middle does not know where the loss began. */
+static void test_joined_late(void **state)
+{
+    struct verdict v;
+    (void)state;
+    verdict_init(&v);
+    losses(&v, 500, 10, 0.1);
+    losses(&v, 510, 100, 9);
+    assert_false(verdict_ran_away(&v, why));
+}
+
+/* Models farther apart than their mean is long, in the last tenth. */
+static void test_distance(void **state)
+{
+    static const struct
+    {
+        double xi, relative;
+        uint64_t round;
+        bool away;
+    } row[] = {
+        {5, 0.9, 950, false},
+        {5, 1.1, 950, true},
+        {5, 1.1, 900, true},
+        {5, 1.1, 899, false},          /* It may have come back. */
+        {5, 1.1, 1000, true},          /* As the last phase began. */
+        {5, (double)NAN, 950, true},   /* No mean to be told. */
+        {0, (double)NAN, 950, false},
+        {(double)NAN, (double)NAN, 950, false}, /* No estimate. */
+        {(double)NAN, 3, 950, false},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+        struct verdict v = begun_at(2.3);
+        verdict_drift(&v, row[i].xi, row[i].relative, row[i].round, 1000);
+        if (verdict_ran_away(&v, why) != row[i].away)
+            fail_msg("row %zu", i);
+    }
+    struct verdict v = begun_at(2.3);
+    verdict_drift(&v, 9, 3.11, 960, 1000);
+    verdict_drift(&v, 9, 0.01, 1000, 1000); /* The last phase mends nothing. */
+    assert_true(verdict_ran_away(&v, why));
+    assert_string_equal(why, "at round 960 the models were farther apart than their "
+                             "mean is long (relative drift 3.11)");
+}
+
+static void test_nothing_known(void **state)
+{
+    struct verdict v;
+    (void)state;
+    verdict_init(&v);
+    assert_false(verdict_ran_away(&v, why));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_loss),
+        cmocka_unit_test(test_first_rounds),
+        cmocka_unit_test(test_joined_late),
+        cmocka_unit_test(test_distance),
+        cmocka_unit_test(test_nothing_known),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
