@@ -1,4 +1,4 @@
-/* tests/unit/gossip_gamma.c -- the residual-ratio rule, by hand. */
+/* tests/unit/gossip_gamma.c -- the residual-ratio rule, its bounds and its last resort, by hand. */
 #include "gossip/gamma.h"
 #include "nn/rng.h"
 
@@ -51,6 +51,14 @@ static void test_first(void **state)
     }
 }
 
+/* One in the middle of its bounds, delta/2 = 0.125 and 3 delta/2 = 0.375, whose
+ * last exchange left e2 at each end and measured d2. */
+static struct gamma begun(double e2, double d2)
+{
+    return (struct gamma){.value = 0.25, .delta = 0.25, .most = 1, .begun = true,
+                          .e2 = 2 * e2, .d2 = d2};
+}
+
 /* gamma clip((0.6 / rho)^0.1, 0.9, 1.05), rho of the exchange before:
  * rho = sqrt((e2_i + e2_j) / 2) / D. */
 static void test_then(void **state)
@@ -71,14 +79,73 @@ static void test_then(void **state)
     };
     (void)state;
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
-        struct gamma g;
-        gamma_init(&g, 0);
-        struct gamma_exchange x = {2, 1.6, 2, 1.6, 0}; /* delta 0.2: 0.3 */
-        near(gamma_next(&g, &x), 0.3, 1e-12);
-        gamma_measured(&g, 1.6 / 0.36);               /* rho 0.6 */
-        near(next(&g, row[i].e2), 0.3, 1e-9);
-        gamma_measured(&g, row[i].d2);
-        near(next(&g, 0.5), 0.3 * row[i].factor, 1e-9);
+        struct gamma g = begun(row[i].e2, row[i].d2);
+        near(next(&g, 0.75), 0.25 * row[i].factor, 1e-9); /* delta 1/4, as ever. */
+    }
+    struct gamma g = begun(0.36, 1), h = begun(0.36, 1);
+    near(next(&g, 0.75), 0.25, 1e-9);
+    near(next(&h, 0.75), 0.25, 1e-9);
+    gamma_measured(&g, 0.75); /* rho 1, of an exchange of these very functions: */
+    gamma_measured(&h, 1e9);
+    near(next(&g, 0.75), 0.25 * 0.9502002165056764, 1e-9);
+    near(next(&h, 0.75), 0.25 * 1.05, 1e-9);
+}
+
+/* ---- the bounds ---- */
+
+enum { SMALL = 0, FITS = 36, LARGE = 10000 }; /* 100 rho^2: times 1.05, 1, 0.9. */
+
+static void test_bounds(void **state)
+{
+    static const struct
+    {
+        double delta, value, most;
+        int rho2;
+        double want;
+    } row[] = {
+        {0.4, 0.4, 1, LARGE, 0.36},    /* Between them the ratio finds it. */
+        {0.4, 0.4, 1, SMALL, 0.42},
+        {0.4, 0.21, 1, LARGE, 0.2},    /* Never under delta/2, however large rho, */
+        {0.4, 0.2, 1, LARGE, 0.2},     /* however often. */
+        {0.4, 0.1, 1, LARGE, 0.2},
+        {0.4, 0.1, 1, FITS, 0.2},      /* Where delta has grown, it follows. */
+        {0.4, 0.59, 1, SMALL, 0.6},    /* Never above 3 delta/2, however small. */
+        {0.4, 0.6, 1, SMALL, 0.6},
+        {0.4, 0.9, 1, FITS, 0.6},
+        {0.4, 0.9, 1, LARGE, 0.6},
+        {0.9, 0.99, 1, SMALL, 1},      /* Never above 1. */
+        {0.4, 0.4, 0.3, FITS, 0.3},    /* `most` wins against the upper bound, */
+        {0.4, 0.7, 0.59, SMALL, 0.59},
+        {0.4, 0.4, 0.05, FITS, 0.05},  /* and against the lower one. */
+        {0.4, 0.05, 0.05, LARGE, 0.05},
+        {0.4, 0.4, 0.9, FITS, 0.4},    /* Above both it changes nothing. */
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+        struct gamma g = {.value = row[i].value, .delta = row[i].delta,
+                          .most = row[i].most, .begun = true,
+                          .e2 = 2 * 0.01 * row[i].rho2, .d2 = 1};
+        double got = next(&g, 1 - row[i].delta);
+        if (!(fabs(got - row[i].want) <= 1e-12))
+            fail_msg("row %zu: %.17g, expected %g", i, got, row[i].want);
+    }
+}
+
+/* delta <- delta + (new - delta) / 10, new of the worse end. */
+static void test_smoothing(void **state)
+{
+    struct gamma g;
+    (void)state;
+    gamma_init(&g, 0);
+    (void)next(&g, 0.8);
+    near(g.delta, 0.2, 1e-15); /* The first as it is. */
+    for (int t = 1; t <= 40; t++) {
+        struct gamma_exchange x = {10, 3, 10, 1, 0}, y = {10, 1, 10, 3, 0};
+        gamma_measured(&g, 1e-9); /* rho is large: gamma goes to its lower bound. */
+        double got = gamma_next(&g, t % 2 ? &x : &y);
+        near(g.delta, 0.7 - 0.5 * pow(0.9, t), 1e-12);
+        if (t > 6) /* It began at 3 delta/2, and falls by a tenth. */
+            near(got, g.delta / 2, 1e-12);
     }
 }
 
@@ -141,6 +208,13 @@ static void test_codec_change(void **state)
     near(gamma_next(&g, &fine), 0.75, 1e-9);
     gamma_measured(&g, 1e-9);
     near(gamma_next(&g, &coarse), 0.15, 1e-12); /* Back again: anew, too. */
+    near(g.delta, 0.1, 1e-12); /* Nothing of the other codec's is left. */
+    g.most = 0.01;
+    gamma_measured(&g, 1);
+    near(gamma_next(&g, &coarse), 0.01, 1e-12);
+    gamma_measured(&g, 1);
+    near(gamma_next(&g, &fine), 0.75, 1e-12); /* Nor of a runaway of that. */
+    near(g.most, 1, 0);
 }
 
 /* Both replicas were equal to the models: no delta says how the codec does, so
@@ -170,20 +244,120 @@ static void test_nothing_came_through(void **state)
     near(next(&g, 0.9), 0.15, 1e-12);
 }
 
-/* The two ends are each other's mirror image and get the same bits. */
+/* ---- a runaway ---- */
+
+/* GAMMA_WINDOW exchanges, of which the last measures d2: is the edge to be
+ * judged? Only that one may say so. */
+static bool window(struct gamma *g, double d2)
+{
+    for (int t = 1; t < GAMMA_WINDOW; t++) /* What lies between does not count. */
+        assert_false(gamma_measured(g, t % 2 ? 1e30 : 0));
+    return gamma_measured(g, d2);
+}
+
+/* Two windows in a row, in each of which D^2 grew by more than 2.25. */
+static void test_growth(void **state)
+{
+    static const struct
+    {
+        double d2[6];
+        bool want[6];
+    } row[] = {
+        {{1, 2.26, 5.11, 5, 1, 3}, {0, 0, 1, 0, 0, 0}},
+        {{1, 2.25, 5.0625, 11.390625, 25, 50}, {0, 0, 0, 0, 0, 0}},  /* Not more. */
+        {{1, 3, 3, 9, 27, 81}, {0, 0, 0, 0, 1, 1}},      /* In a row. */
+        {{1, 3, 6, 18, 36, 108}, {0, 0, 0, 0, 0, 0}},    /* Every other. */
+        {{9, 3, 1, 3, 9, 27}, {0, 0, 0, 0, 1, 1}},
+        {{0, 3, 9, 27, 0, 0}, {0, 0, 0, 1, 0, 0}},       /* From 0 is no growth. */
+        {{1, 3, (double)NAN, 9, 27, 81}, {0, 0, 0, 0, 0, 1}},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+        struct gamma g;
+        gamma_init(&g, 0);
+        for (int k = 0; k < 6; k++)
+            if (window(&g, row[i].d2[k]) != row[i].want[k])
+                fail_msg("row %zu, window %d", i, k);
+        assert_int_equal(g.n_runaways, 0); /* That is for gamma_judge() to say. */
+    }
+}
+
+/* Only where the models have no more in common than strangers': D^2 > n2. */
+static void test_runaway(void **state)
+{
+    struct gamma g;
+    (void)state;
+    gamma_init(&g, 0);
+    near(next(&g, 0.6), 0.6, 1e-12); /* delta 0.4 */
+    assert_false(window(&g, 1) || window(&g, 3));
+    assert_true(window(&g, 9));
+    assert_false(gamma_judge(&g, 9));
+    assert_false(gamma_judge(&g, 1e30));
+    assert_false(gamma_judge(&g, (double)NAN));
+    near(g.most, 1, 0);
+    assert_int_equal(g.n_runaways, 0);
+    assert_true(window(&g, 27)); /* It still grows: judged at each look. */
+    assert_true(gamma_judge(&g, 26.9));
+    assert_int_equal(g.n_runaways, 1);
+    near(g.most, 0.3, 1e-12);
+    near(g.value, 0.6, 1e-12); /* From the next exchange on. */
+    near(next(&g, 0.6), 0.3, 1e-12);
+    assert_false(window(&g, 81)); /* Two windows again before the next. */
+    assert_true(window(&g, 243));
+    assert_true(gamma_judge(&g, 1));
+    near(next(&g, 0.6), 0.15, 1e-12); /* Under delta/2 = 0.2. */
+    assert_int_equal(g.n_runaways, 2);
+}
+
+/* The upper bound comes back by a hundredth an exchange, to 1 and no further. */
+static void test_recovery(void **state)
+{
+    struct gamma g = {.value = 0.4, .delta = 0.4, .most = 1, .begun = true,
+                      .mark = 2};
+    (void)state;
+    assert_true(gamma_judge(&g, 1));
+    for (int t = 0; t < 200; t++) {
+        double want = 0.2 * pow(1.01, t);
+        near(next(&g, 0.6), want < 0.6 ? want : 0.6, 1e-12);
+        near(g.most, want * 1.01 < 1 ? want * 1.01 : 1, 1e-12);
+        gamma_measured(&g, 1e9); /* rho is small: it goes as far as it may. */
+    }
+}
+
+/* A fixed one is told of, and stays: the user's word goes. */
+static void test_fixed_runs_away(void **state)
+{
+    struct gamma g;
+    (void)state;
+    gamma_init(&g, 0.7);
+    near(next(&g, 0.9), 0.7, 0);
+    assert_false(window(&g, 1) || window(&g, 3));
+    assert_true(window(&g, 9));
+    assert_false(gamma_judge(&g, 1));
+    assert_int_equal(g.n_runaways, 1);
+    assert_false(window(&g, 27)); /* Counted anew. */
+    assert_true(window(&g, 81));
+    for (int t = 0; t < 3; t++)
+        near(next(&g, 0.9), 0.7, 0);
+}
+
+/* The two ends are each other's mirror image and get the same bits, also
+ * through codecs that change and runaways. */
 static void test_both_ends(void **state)
 {
+    uint64_t runaways = 0, capped = 0;
     (void)state;
     for (uint64_t seed = 1; seed <= 50; seed++) {
         struct rng r = rng_stream(rng_key(seed, RNG_TEST, 5, 0));
         struct gamma a, b;
+        double d2 = 1;
         gamma_init(&a, 0);
         gamma_init(&b, 0);
         for (int t = 0; t < 200; t++) {
             struct gamma_exchange x = {
                 .x2_own = exp(3 * rng_normal(&r)),
                 .x2_other = exp(3 * rng_normal(&r)),
-                .codecs = rng_below(&r, 30) == 0};
+                .codecs = rng_below(&r, 60) == 0};
             x.e2_own = x.x2_own * rng_unit(&r);
             x.e2_other = x.x2_other * rng_unit(&r);
             struct gamma_exchange y = {x.x2_other, x.e2_other, x.x2_own,
@@ -192,11 +366,21 @@ static void test_both_ends(void **state)
             if (memcmp(&ga, &gb, sizeof ga) != 0 || !(ga >= 0 && ga <= 1))
                 fail_msg("seed %d, exchange %d: %.17g and %.17g", (int)seed, t,
                          ga, gb);
-            double d2 = exp(4 * rng_normal(&r));
-            gamma_measured(&a, d2);
-            gamma_measured(&b, d2);
+            capped += a.most < 1;
+            d2 *= exp(0.2 * rng_normal(&r) + 0.12);
+            double n2 = 1e3 * rng_unit(&r);
+            bool judged = gamma_measured(&a, d2);
+            assert_int_equal(gamma_measured(&b, d2), judged);
+            if (judged)
+                assert_int_equal(gamma_judge(&a, n2), gamma_judge(&b, n2));
+            assert_memory_equal(&a.most, &b.most, sizeof a.most);
+            assert_memory_equal(&a.delta, &b.delta, sizeof a.delta);
+            assert_int_equal(a.n_runaways, b.n_runaways);
         }
+        runaways += a.n_runaways;
     }
+    print_message("%d runaways in 50 runs of 200 exchanges\n", (int)runaways);
+    assert_true(runaways > 50 && capped > 1000);
 }
 
 /* The tenth root is the library's to the last digits, over the whole range
@@ -208,8 +392,8 @@ static void test_tenth_root(void **state)
     for (int i = 0; i <= 4000; i++) {
         double factor = 0.89 + 0.17 * i / 4000;
         double rho = 0.6 / pow(factor, 10);
-        struct gamma g = {.value = 0.5, .begun = true, .e2 = 2 * rho * rho,
-                          .d2 = 1};
+        struct gamma g = {.value = 0.5, .delta = 0.5, .most = 1,
+                          .begun = true, .e2 = 2 * rho * rho, .d2 = 1};
         double got = next(&g, 0.5) / 0.5;
         double want = factor < 0.9 ? 0.9 : factor > 1.05 ? 1.05 : factor;
         double off = fabs(got / want - 1);
@@ -225,12 +409,18 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_first),
         cmocka_unit_test(test_then),
+        cmocka_unit_test(test_bounds),
+        cmocka_unit_test(test_smoothing),
         cmocka_unit_test(test_cap),
         cmocka_unit_test(test_unmeasured),
         cmocka_unit_test(test_fixed),
         cmocka_unit_test(test_codec_change),
         cmocka_unit_test(test_nothing_to_say),
         cmocka_unit_test(test_nothing_came_through),
+        cmocka_unit_test(test_growth),
+        cmocka_unit_test(test_runaway),
+        cmocka_unit_test(test_recovery),
+        cmocka_unit_test(test_fixed_runs_away),
         cmocka_unit_test(test_both_ends),
         cmocka_unit_test(test_tenth_root),
     };
