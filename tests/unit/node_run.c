@@ -5,8 +5,9 @@
 #include <math.h>
 #include <sodium.h>
 
-/* A run with every key away from its default, but for two: this mixer knows
- * one policy only, and this optimiser one form of momentum. */
+/* A run with every key away from its default, but for three: this mixer knows
+ * one policy only and needs a codec by name, and this optimiser one form of
+ * momentum. */
 static struct run_flags rich_flags(void)
 {
     static const char *const flags[][2] = {
@@ -69,6 +70,8 @@ static void defaults_may_be_given(void **state)
             set(&plain, "mixer", "average"); /* They are its own. */
         if (strcmp(k->name, "norm") == 0)
             set(&plain, "model", "resnet:20");
+        if (strcmp(k->name, "drift-target") == 0)
+            set(&plain, "compress", "auto");
         if (strcmp(k->name, "beta2") == 0)
             set(&plain, "optimiser", "adam");
         both = plain;
@@ -96,6 +99,7 @@ static void text_is_as_documented(void **state)
                         "clip=2.5\n"
                         "compress=fp16\n"
                         "data=cifar10\n"
+                        "drift-target=0.02\n"
                         "error-feedback=false\n"
                         "factor-masking=true\n"
                         "final-compress=none\n"
@@ -139,6 +143,8 @@ static void check_round_trip(const struct run_flags *f)
     assert_true(back.label_smoothing == r.label_smoothing && back.momentum == r.momentum);
     assert_string_equal(back.augment, r.augment);
     assert_string_equal(back.init, r.init);
+    assert_string_equal(back.compress, r.compress);
+    assert_true(back.drift_target == r.drift_target);
     assert_true(back.nesterov == r.nesterov && back.clip == r.clip && back.mixer == r.mixer);
     assert_true(back.error_feedback == r.error_feedback && back.factor_masking == r.factor_masking);
     run_id(&r, id);
@@ -156,6 +162,10 @@ static void runs_pass_there_and_back(void **state)
     check_round_trip(&f);
     check_round_trip(&g);
     set(&f, "topology", "edges:0-1,1-2,2-0");
+    check_round_trip(&f);
+    set(&f, "compress", "auto");
+    check_round_trip(&f);
+    set(&f, "drift-target", "0.125");
     check_round_trip(&f);
 }
 
@@ -192,6 +202,7 @@ static void one_spelling_for_each_meaning(void **state)
         {"data", "text:/some/where,context=64", "text/64"}, {"skew", "label:2", "label:2"},
         {"skew", "file", "file"}, {"augment", "flip+crop", "crop+flip"}, {"augment", "none", "none"},
         {"init", "none", "none"}, {"label-smoothing", "0.10", "0.1"},
+        {"compress", "auto", "auto"}, {"drift-target", "5e-2", "0.05"},
         {"final-compress", "auto", "auto"}, {"warmup", "auto", "auto"}, {"gamma", "auto", "auto"}};
     for (size_t i = 0; i < sizeof same / sizeof same[0]; i++) {
         struct run_flags f = {0};
@@ -235,7 +246,10 @@ static void bad_values_name_the_flag(void **state)
         {"schedule", "linear", "cosine|step|constant"}, {"nesterov", "yes", "false|true"},
         {"mixer", "mean", "found 'mean', expected choco|average"}, {"clip", "-1", "found '-1'"},
         {"error-feedback", "off", "false|true"}, {"factor-masking", "1", "false|true"},
-        {"compress", "topk:1.5", "1.5"}, {"compress", "zip", "zip"}, {"compress", "auto", "auto"},
+        {"compress", "topk:1.5", "1.5"}, {"compress", "zip", "zip"}, {"compress", "Auto", "Auto"},
+        {"compress", "auto;bias=fp16", "auto"}, {"final-compress", "Auto", "Auto"},
+        {"drift-target", "0", "found '0', expected a number from 1e-09 to 10"},
+        {"drift-target", "11", "found '11'"}, {"drift-target", "auto", "found 'auto'"},
         {"final-compress", "topk:", ""}, {"topology", "ring:x", "x"}, {"topology", "star", "star"},
         {"norm", "instance", "found 'instance', expected batch|group|layer"},
         {"optimiser", "rmsprop", "sgd|adam|adamw"}, {"beta2", "1", "from 0 to 0.999999"},
@@ -420,6 +434,7 @@ static void other_texts_are_refused(void **state)
         {"init=0", "init=A"}, {"init=0", "init="},
         {"topology=regular:4", "topology=edges:/etc/passwd"}, {"rounds=4690", "rounds=0"},
         {"mixer=average", "mixer=choco"}, {"policy=sync", "policy=async"},
+        {"compress=fp16", "compress=auto"}, {"drift-target=0.02", "drift-target=0.5"},
         {"\nseed", "\r\nseed"}, {"\nseed", "\n\nseed"}, {"model", "Model"},
         {"batch=64\n", "batch=64\nepochs=3\n"}};
     for (size_t i = 0; i < sizeof swaps / sizeof swaps[0]; i++) {

@@ -9,7 +9,7 @@ static void autos_are_resolved(void **state)
     static const char *const final_of[][2] = {
         {"none", "none"}, {"fp16", "fp16"}, {"qsgd:4", "qsgd:4"}, {"qsgd:8", "qsgd:8"},
         {"sign", "qsgd:4"}, {"topk:0.01", "qsgd:4"}, {"topk:0.01+qsgd:4", "qsgd:4"},
-        {"randk:0.01", "qsgd:4"}, {"lowrank:2", "qsgd:4"}, {"thr", "qsgd:4"}, {"int8", "int8"},
+        {"randk:0.01", "qsgd:4"}, {"lowrank:2", "qsgd:4"}, {"thr", "qsgd:4"}, {"int8", "int8"}, {"auto", "qsgd:4"},
         {"topk:0.01;bias=fp16", "qsgd:4"}};
     for (size_t i = 0; i < sizeof final_of / sizeof final_of[0]; i++) {
         struct run_flags f = plain_flags();
@@ -40,6 +40,26 @@ static void mixers_are_the_tables(void **state)
         set(&f, "mixer", mixer_all[i]->name);
         assert_int_equal(make(&f).mixer, i);
     }
+}
+
+/* The word stands for the ladder, which only CHOCO climbs. */
+static void auto_is_of_choco(void **state)
+{
+    (void)state;
+    struct run_flags f = plain_flags();
+    struct run r = {.seed = 77}, untouched = r;
+    set(&f, "compress", RUN_AUTO);
+    assert_string_equal(make(&f).compress, "auto");
+    assert_true(make(&f).drift_target == 0.02);
+    set(&f, "drift-target", "0.1");
+    assert_true(make(&f).drift_target == 0.1);
+    set(&f, "policy", "async");
+    assert_string_equal(make(&f).compress, "auto");
+    set(&f, "policy", "sync");
+    set(&f, "mixer", "average");
+    assert_int_equal(run_from_flags(&r, &f, error), -EINVAL);
+    assert_true(strncmp(error, "--mixer average: needs a codec by --compress, not auto", 54) == 0);
+    assert_memory_equal(&r, &untouched, sizeof r);
 }
 
 /* What says something of one mixer only is refused with another, also where it
@@ -105,7 +125,8 @@ static void useless_flags_are_refused(void **state)
     static const char *const bad[][4] = {
         /* flag, value, its key and value that make it useful */
         {"norm", "batch", "model", "resnet:20"}, {"norm", "group", "model", "vgg11:bn"},
-        {"beta2", "0.999", "optimiser", "adam"}, {"beta2", "0.9", "optimiser", "adamw"}};
+        {"beta2", "0.999", "optimiser", "adam"}, {"beta2", "0.9", "optimiser", "adamw"},
+        {"drift-target", "0.02", "compress", "auto"}, {"drift-target", "0.5", "compress", "auto"}};
     struct run r = {.seed = 77}, untouched = r;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         struct run_flags f = plain_flags(), alone = {0};
@@ -213,6 +234,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(autos_are_resolved),
         cmocka_unit_test(mixers_are_the_tables),
+        cmocka_unit_test(auto_is_of_choco),
         cmocka_unit_test(flags_of_another_mixer_are_refused),
         cmocka_unit_test(rounds_may_come_later),
         cmocka_unit_test(data_alone_says_nothing_of_the_run),
