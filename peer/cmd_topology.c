@@ -93,7 +93,12 @@ static int read_run(const struct options *o, struct run *run, char error[RUN_ERR
         if (options_given(o, names[i])
             && run_flags_set(&flags, names[i], options_text(o, names[i]), error))
             return CMD_USAGE;
-    return run_from_flags(run, &flags, error) ? CMD_USAGE : CMD_OK;
+    if (run_from_flags(run, &flags, error))
+        return CMD_USAGE;
+    if (strcmp(run->compress, RUN_AUTO) != 0)
+        return CMD_OK;
+    snprintf(error, RUN_ERROR_MAX, "--compress: auto has no message of one size: name a compressor");
+    return CMD_USAGE;
 }
 
 /* Bytes of one delta of the run's model. */

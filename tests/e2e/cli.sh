@@ -32,6 +32,14 @@ refuses "--topology ring:x" 'ring:x|--topology.*ring' local --topology ring:x
 refuses "--topology heap" 'heap' local --topology heap
 refuses "topk:1.5" '1\.5' local --compress topk:1.5
 refuses "--compress zip" 'zip' local --compress zip
+refuses "--drift-target of one codec" '--drift-target: only with --compress auto: nothing else chooses by the drift' \
+    local --drift-target 0.1
+refuses "--compress auto of updates" '--mixer average: needs a codec by --compress, not auto: its updates' \
+    sim --compress auto --mixer average
+refuses "--drift-target 0" "--drift-target: found '0', expected a number from 1e-09 to 10" \
+    local --compress auto --drift-target 0
+refuses "topology: --compress auto" '--compress: auto has no message of one size' topology ring --compress auto
+refuses "compressors: --compress auto" 'auto' compressors --compress auto
 refuses "--model of no kind" 'gpt' local --model gpt
 refuses "--data of no kind" 'imagenet' local --data imagenet
 refuses "--policy of no kind" 'later' local --policy later
