@@ -1,0 +1,148 @@
+/* tests/unit/gossip_ladder.c -- which rung for which drift, look by look. */
+#include "compress/compress.h"
+#include "gossip/edge.h"
+#include "gossip/ladder.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { LOOKS = 8 };
+
+/* The drift over the target at each look, and the rung after it. */
+static void test_table(void **state)
+{
+    static const struct
+    {
+        double ratio[LOOKS];
+        uint32_t rung[LOOKS]; /* It begins at 3. */
+    } row[] = {
+        /* Between 1/2 and 1, both included, it stays. */
+        {{0.5, 0.51, 0.75, 0.99, 1, 0.5, 1, 0.5}, {3, 3, 3, 3, 3, 3, 3, 3}},
+        /* Above the target: one denser. */
+        {{1.001, 0.7, 2, 1, 1.5, 0.9, 1.9, 0.6}, {4, 4, 5, 5, 6, 6, 7, 7}},
+        /* Above twice the target: two. */
+        {{2.001, 0.7, 0.7, 100, 0.7, 0.7, 0.7, 0.7}, {5, 5, 5, 7, 7, 7, 7, 7}},
+        /* Under half: one sparser, at the second look in a row. */
+        {{0.499, 0.499, 0.7, 0.1, 0.6, 0.1, 0.1, 0.7}, {3, 2, 2, 2, 2, 2, 1, 1}},
+        /* Two looks anew for the next one. */
+        {{0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.7, 0.7}, {3, 2, 2, 1, 1, 0, 0, 0}},
+        /* What was low before a step up does not count after it. */
+        {{0.1, 3, 0.1, 0.1, 1.5, 0.1, 0.5, 0.1}, {3, 5, 5, 4, 5, 5, 5, 5}},
+        {{0.1, 1.5, 0.1, 0.7, 0.1, 0.1, 0.1, 0.1}, {3, 4, 4, 4, 4, 3, 3, 2}},
+        /* The upper end. */
+        {{9, 9, 9, 1.5, 0.7, 0.1, 0.1, 9}, {5, 7, 7, 7, 7, 7, 6, 7}},
+        /* The lower end, and back; 0 is a drift. */
+        {{0, 0, 0, 0, 0, 0, 0, 0}, {3, 2, 2, 1, 1, 0, 0, 0}},
+        /* What is not known is no look, and does not break a row. */
+        {{0.1, (double)NAN, 0.1, (double)NAN, (double)INFINITY, 1.5, -INFINITY, 0.7},
+         {3, 3, 2, 2, 2, 3, 3, 3}},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++)
+        for (int target = 0; target < 2; target++) {
+            double of = target ? 0.25 : 4;
+            struct ladder l;
+            uint64_t changes = 0;
+            ladder_init(&l);
+            assert_int_equal(l.rung, LADDER_FIRST);
+            for (uint64_t t = 0; t < LOOKS; t++) {
+                uint32_t was = l.rung;
+                ladder_look(&l, of, of * row[i].ratio[t], 10 * t + 7, 10 * t + 9);
+                if (l.rung != row[i].rung[t])
+                    fail_msg("row %zu, look %d: rung %u, expected %u", i, (int)t,
+                             l.rung, row[i].rung[t]);
+                changes += l.rung != was;
+                assert_int_equal(l.changes, changes);
+            }
+        }
+}
+
+/* From the lower end it goes up as from anywhere. */
+static void test_lower_end(void **state)
+{
+    struct ladder l;
+    (void)state;
+    ladder_init(&l);
+    for (uint64_t t = 1; t <= 20; t++)
+        ladder_look(&l, 1, 0.1, 10 * t, 10 * t + 3);
+    assert_int_equal(l.rung, 0);
+    assert_int_equal(l.changes, LADDER_FIRST);
+    ladder_look(&l, 1, 0.7, 300, 303);
+    assert_int_equal(l.rung, 0);
+    ladder_look(&l, 1, 1.5, 310, 313);
+    assert_int_equal(l.rung, 1);
+}
+
+/* A figure counts once, and one of before the last change says nothing of it. */
+static void test_old_figures(void **state)
+{
+    struct ladder l;
+    (void)state;
+    ladder_init(&l);
+    ladder_look(&l, 1, 5, 0, 0); /* Round 0: there has been no window yet. */
+    assert_int_equal(l.rung, 3);
+    for (uint64_t now = 8; now < 20; now++)
+        ladder_look(&l, 1, 0.1, 8, now); /* Known all the time: one look. */
+    assert_int_equal(l.rung, 3);
+    ladder_look(&l, 1, 0.1, 7, 20); /* Older still. */
+    assert_int_equal(l.rung, 3);
+    ladder_look(&l, 1, 0.1, 9, 21);
+    assert_int_equal(l.rung, 2);
+    for (uint64_t of = 9; of <= 21; of++) /* All of before the change at 21. */
+        ladder_look(&l, 1, 9, of, 22);
+    assert_int_equal(l.rung, 2);
+    ladder_look(&l, 1, 0.1, 22, 30); /* That is a look, but no change: */
+    assert_int_equal(l.rung, 2);
+    ladder_look(&l, 1, 9, 22, 31);
+    assert_int_equal(l.rung, 2);
+    ladder_look(&l, 1, 9, 23, 32); /* what is newer counts at once. */
+    assert_int_equal(l.rung, 4);
+    ladder_look(&l, 1, 9, 32, 40);
+    assert_int_equal(l.rung, 4);
+    ladder_look(&l, 1, 9, 33, 41);
+    assert_int_equal(l.rung, 6);
+    ladder_look(&l, 1, 9, 42, 50);
+    assert_int_equal(l.rung, 7);
+    ladder_look(&l, 1, 9, 51, 60); /* No change at the end: as without. */
+    ladder_look(&l, 1, 0.1, 52, 61);
+    ladder_look(&l, 1, 0.1, 53, 62);
+    assert_int_equal(l.rung, 6);
+}
+
+/* Every rung is a codec by its canonical name, denser than the one before, and
+ * has a code on the wire. */
+static void test_rungs(void **state)
+{
+    static const struct segment segment = {.name = "x", .n = 60000, .rows = 200,
+                                           .cols = 300, .trained = true};
+    size_t before = 0;
+    (void)state;
+    for (int i = 0; i < LADDER_RUNGS; i++) {
+        char canonical[COMPRESS_SPEC_MAX], error[COMPRESS_ERROR_MAX];
+        struct compress *c;
+        assert_int_equal(compress_canonical(ladder_spec[i], canonical, error), 0);
+        assert_int_equal(compress_open(&c, ladder_spec[i], &segment, 1), 0);
+        if (compress_nominal(c) < before + before / 4)
+            fail_msg("%s is no denser than the rung before", ladder_spec[i]);
+        before = compress_nominal(c);
+        compress_close(c);
+    }
+    assert_true(DELTA_CODECS - 1 <= WIRE_CODE_MAX);
+    assert_true(LADDER_FIRST < LADDER_RUNGS && LADDER_MIDDLE < LADDER_RUNGS);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_table),
+        cmocka_unit_test(test_lower_end),
+        cmocka_unit_test(test_old_figures),
+        cmocka_unit_test(test_rungs),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
