@@ -153,7 +153,7 @@ void statistics_mix(struct statistics *s, float *x)
         float to = x[k] - s->owed[k] + s->sum[k];
         float least = x[k] < s->least[k] ? x[k] : s->least[k];
         float floor = s->nonnegative[k] ? least / 2 : to;
-        x[k] = to > floor ? to : floor;
+        x[k] = to < floor ? floor : to; /* A NaN stays one, and is refused. */
         s->owed[k] = x[k] - to;
     }
 }

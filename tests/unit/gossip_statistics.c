@@ -328,6 +328,24 @@ static void test_floor(void **state)
     run_jobs(0.5f, zero, 2);
 }
 
+/* The floor hides no broken model: what is no number stays so, and then neither
+ * goes out (statistics_proper()). */
+static void test_nan(void **state)
+{
+    struct statistics s = open_all();
+    float x[N];
+    (void)state;
+    for (int job = 0; job < 2; job++) {
+        fill(x, (float)NAN);
+        term_of(&s, 0.5, 1, 2);
+        statistics_mix(&s, x);
+        for (size_t k = 0; k < N; k++)
+            assert_true(isnan(x[k]));
+        assert_false(statistics_proper(&s, x));
+    }
+    statistics_close(&s);
+}
+
 /* ---- how far apart ---- */
 
 static void test_apart(void **state)
@@ -538,6 +556,7 @@ int main(void)
         cmocka_unit_test(test_absent),
         cmocka_unit_test(test_opposite),
         cmocka_unit_test(test_floor),
+        cmocka_unit_test(test_nan),
         cmocka_unit_test(test_apart),
         cmocka_unit_test_teardown(test_random, print_seed),
     };
