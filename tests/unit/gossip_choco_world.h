@@ -7,6 +7,9 @@
  * What is checked: after any order of events both ends of an edge hold the
  * same replicas bit for bit, halves are shared and split as they should be,
  * the mean stays, and every packet comes back (choco_close() asserts).
+ *
+ * A model may end with statistics, means and variances, that local steps move
+ * by streams of their own: the weights of such a world are those of one without.
  */
 #ifndef TESTS_UNIT_GOSSIP_CHOCO_WORLD_H
 #define TESTS_UNIT_GOSSIP_CHOCO_WORLD_H
@@ -31,6 +34,8 @@
 enum {
     MOST = WORLD_MOST, /* Peers. */
     DIM = 333,
+    MEANS = 5, VARIANCES = 6, /* Statistics behind the DIM floats, if wanted. */
+    STATS = MEANS + VARIANCES,
     QUEUE = 64
 };
 
@@ -60,6 +65,7 @@ struct world_how
     float spread; /* x_i starts at noise of this size around x0. */
     const struct mixer *mixer;
     bool error_feedback;
+    bool statistics;
 };
 
 struct world
@@ -74,12 +80,21 @@ struct world
     void (*encoded)(struct world *w, uint32_t i);         /* Or NULL. */
     struct rng rng;
     double sum[DIM]; /* Of the x, as the local steps alone would have it. */
+    bool statistics;
+    uint64_t with; /* Of 3 deltas, so many have theirs, at random. */
+    struct rng statistics_rng;
+    double statistics_sum[STATS]; /* As `sum`. */
 };
 
-static const struct segment segments[2] = {
+enum { TRAINED = 2, SEGMENTS = 4 };
+
+static const struct segment segments[SEGMENTS] = {
     {.name = "w", .n = 300, .rows = 20, .cols = 15, .trained = true},
     {.name = "b", .offset = 300, .n = DIM - 300, .rows = 1, .cols = DIM - 300,
-     .trained = true}};
+     .trained = true},
+    {.name = "mean", .offset = DIM, .n = MEANS, .rows = 1, .cols = MEANS},
+    {.name = "var", .offset = DIM + MEANS, .n = VARIANCES, .rows = 1,
+     .cols = VARIANCES, .nonnegative = true}};
 
 static inline struct edge *edge_to(struct world *w, uint32_t i, uint32_t j)
 {
@@ -103,10 +118,12 @@ static inline void world_open(struct world *w, const struct world_how *how)
 {
     uint32_t n = how->n;
     char canonical[COMPRESS_SPEC_MAX], error[COMPRESS_ERROR_MAX];
-    *w = (struct world){.n = n, .rng = rng_stream(rng_key(n, RNG_TEST, 1, 0))};
+    *w = (struct world){.n = n, .rng = rng_stream(rng_key(n, RNG_TEST, 1, 0)),
+                        .statistics = how->statistics, .with = 3,
+                        .statistics_rng = rng_stream(rng_key(n, RNG_TEST, 9, 0))};
     assert_int_equal(compress_canonical(how->spec, canonical, error), 0);
     struct choco_config config = {
-        .segments = segments, .n_segments = 2,
+        .segments = segments, .n_segments = how->statistics ? SEGMENTS : TRAINED,
         .spec = {canonical, "fp16", "fp16"},
         .fixed_gamma = how->gamma, .run_seed = 1,
         .mixer = how->mixer, .error_feedback = how->error_feedback};
@@ -120,6 +137,10 @@ static inline void world_open(struct world *w, const struct world_how *how)
             p->c.x0[k] = (float)rng_normal(&common);
             p->c.x[k] = p->c.x0[k] + how->spread * (float)rng_normal(&w->rng);
             w->sum[k] += (double)p->c.x[k];
+        }
+        for (size_t k = 0; k < STATS && w->statistics; k++) {
+            p->c.x0[DIM + k] = p->c.x[DIM + k] = k < MEANS ? 0 : 1;
+            w->statistics_sum[k] += (double)p->c.x[DIM + k];
         }
     }
     for (uint32_t i = 0; i < n; i++)
@@ -153,6 +174,17 @@ static inline void world_close(struct world *w)
     }
 }
 
+/* Running averages of what is now small, now large. */
+static inline void local_statistics(struct world *w, uint32_t i)
+{
+    float *x = w->peer[i].c.x + DIM;
+    for (size_t k = 0; k < STATS && w->statistics && w->step > 0; k++) {
+        float was = x[k], v = expf(3 * (float)rng_normal(&w->statistics_rng));
+        x[k] += 0.3f * ((k % 2 == 1 && k < MEANS ? -v : v) - was);
+        w->statistics_sum[k] += (double)x[k] - (double)was;
+    }
+}
+
 static inline void job_start(struct world *w, uint32_t i)
 {
     struct peer *p = &w->peer[i];
@@ -170,6 +202,7 @@ static inline void job_start(struct world *w, uint32_t i)
         t->encode = e->state == EDGE_OPEN && (t->commit || edge_wants_delta(e));
         t->codec = p->codec;
         t->sketch = true;
+        t->statistics = rng_below(&w->statistics_rng, 3) < w->with;
         n += t->commit || t->encode || e->reset;
     }
     memset(&p->c.turn[n], 0, sizeof *p->c.turn);
@@ -184,6 +217,7 @@ static inline void job_start(struct world *w, uint32_t i)
         w->local(w, i, p->c.x);
     for (size_t k = 0; k < DIM && w->local == NULL && w->step > 0; k++)
         p->c.x[k] += w->step * (float)rng_normal(&w->rng);
+    local_statistics(w, i);
     memcpy(stepped, p->c.x, sizeof stepped);
     choco_encode(&p->c);
     /* What an update leaves out without error feedback is gone. */
@@ -299,6 +333,26 @@ static inline void check_mean(struct world *w, double tolerance)
         fail_msg("the mean has moved by %g", worst);
 }
 
+/* So is that of the statistics, less what is owed; and no variance is below 0. */
+static inline void check_statistics(struct world *w, double tolerance)
+{
+    double worst = 0;
+    for (size_t k = 0; k < STATS && w->statistics; k++) {
+        double sum = 0;
+        for (uint32_t i = 0; i < w->n; i++) {
+            const struct choco *c = &w->peer[i].c;
+            sum += (double)c->x[DIM + k] - (double)c->statistics.owed[k];
+            assert_true(c->statistics.owed[k] >= 0);
+            assert_true(c->x[DIM + k] > 0 || k < MEANS);
+        }
+        double off = fabs(sum - w->statistics_sum[k]);
+        if (!(off <= worst))
+            worst = off;
+    }
+    if (!(worst <= tolerance))
+        fail_msg("the mean of the statistics has moved by %g", worst);
+}
+
 static inline double spread(struct world *w)
 {
     double sum = 0;
@@ -358,6 +412,7 @@ static inline void random_events(struct world *w, bool resets)
         else
             hold(w, i, j, rng_below(&w->rng, 4) == 0);
         check_replicas(w);
+        check_statistics(w, (double)INFINITY); /* Some exchanges are half done. */
     }
     memset(w->held, 0, sizeof w->held);
     w->step = 0;

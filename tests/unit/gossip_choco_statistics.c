@@ -1,0 +1,304 @@
+/* tests/unit/gossip_choco_statistics.c -- jobs of a model with running statistics:
+ * beside the weights they are averaged, and the weights do not notice. */
+#include "gossip_choco_world.h"
+
+static struct world w, plain; /* Too large for a stack. */
+
+static const struct
+{
+    const char *spec;
+    const struct mixer *mixer;
+} kinds[] = {{"topk:0.1", NULL}, {"qsgd:4", NULL}, {"none", NULL},
+             {"topk:0.1", &mixer_average}, {"qsgd:4", &mixer_average},
+             {"none", &mixer_average}};
+
+enum { KINDS = sizeof kinds / sizeof kinds[0] };
+
+static void open_kind(struct world *world, size_t kind, uint32_t n, bool statistics)
+{
+    world_open(world, &(struct world_how){.n = n, .spec = kinds[kind].spec,
+                                          .spread = kinds[kind].mixer == NULL,
+                                          .mixer = kinds[kind].mixer,
+                                          .error_feedback = true,
+                                          .statistics = statistics});
+}
+
+/* ---- payloads ---- */
+
+/* A model without: exactly what the compressor makes. */
+static void test_nothing_beside(void **state)
+{
+    (void)state;
+    for (size_t kind = 0; kind < 3; kind++) {
+        struct compress *q;
+        struct compress_stat stat;
+        char canonical[COMPRESS_SPEC_MAX], error[COMPRESS_ERROR_MAX];
+        uint8_t msg[4 * DIM + 64];
+        size_t len, n;
+        assert_int_equal(compress_canonical(kinds[kind].spec, canonical, error), 0);
+        assert_int_equal(compress_open(&q, canonical, segments, TRAINED), 0);
+        assert_true(compress_bound(q) <= sizeof msg);
+        open_kind(&w, kind, 2, false);
+        for (uint64_t round = 1; round <= 5; round++) {
+            struct peer *p = &w.peer[0];
+            float x_hat[DIM];
+            w.step = 0.1f;
+            job_start(&w, 0);
+            memcpy(x_hat, p->e[1].a->v, sizeof x_hat);
+            job_finish(&w, 0);
+            struct compress_input in = {.draw = rng_at(rng_at(0, round), 0),
+                                        .round = round, .x = p->c.x, .x_hat = x_hat};
+            assert_int_equal(compress_encode(q, &in, msg, &len, &stat), 0);
+            const uint8_t *got = packet_bytes(p->e[1].cur.payload, &n);
+            assert_int_equal(n, len);
+            assert_memory_equal(got, msg, n);
+            assert_true(choco_valid(&p->c, DELTA_RUN, got, n));
+            job_start(&w, 1);
+            job_finish(&w, 1);
+            deliver(&w, 0, 1);
+            deliver(&w, 1, 0);
+        }
+        compress_close(q);
+        world_close(&w);
+    }
+}
+
+/* With statistics in front of it, or with the byte that says there are none,
+ * the message is the same, and so are the weights: ten rounds of each. */
+static void test_weights_do_not_notice(void **state)
+{
+    (void)state;
+    for (size_t kind = 0; kind < KINDS; kind++) {
+        open_kind(&w, kind, 4, true);
+        open_kind(&plain, kind, 4, false);
+        w.step = plain.step = 0.1f;
+        w.peer[1].codec = plain.peer[1].codec = kinds[kind].mixer == NULL ? DELTA_FINAL : DELTA_RUN;
+        for (int t = 0; t < 20; t++) {
+            w.with = t < 10 ? 3 : 0;
+            beat(&w);
+            beat(&plain);
+            for (uint32_t i = 0; i < 4; i++) {
+                const struct peer *p = &w.peer[i], *q = &plain.peer[i];
+                assert_memory_equal(p->c.x, q->c.x, DIM * sizeof(float));
+                assert_int_equal(q->c.n_floats, DIM);
+                for (uint32_t j = 0; j < 4; j++) {
+                    size_t m, n;
+                    if (i == j)
+                        continue;
+                    const uint8_t *a = packet_bytes(p->e[j].cur.payload, &m);
+                    const uint8_t *b = packet_bytes(q->e[j].cur.payload, &n);
+                    size_t head = statistics_length(&p->c.statistics, a);
+                    assert_int_equal(a[0], head > 1);
+                    assert_int_equal(head, w.with > 0 ? 1 + 4 * STATS : 1);
+                    assert_int_equal(m, head + n);
+                    assert_memory_equal(a + head, b, n);
+                    assert_true(p->e[j].cur.head.x2 == q->e[j].cur.head.x2);
+                    assert_true(p->e[j].cur.head.e2 == q->e[j].cur.head.e2);
+                    if (head > 1)
+                        assert_memory_equal(a + 1, p->c.x + DIM, 4 * STATS);
+                }
+            }
+        }
+        world_close(&w);
+        world_close(&plain);
+    }
+}
+
+/* Two turns that share a half, one with statistics and one without, are two
+ * messages; two that both have them are one. */
+static void test_groups(void **state)
+{
+    (void)state;
+    open_kind(&w, 0, 4, true);
+    beat(&w);
+    struct choco *c = &w.peer[0].c;
+    assert_int_equal(choco_turns(c, 3), 0);
+    for (uint32_t j = 1; j < 4; j++)
+        c->turn[j - 1] = (struct choco_turn){
+            .edge = edge_to(&w, 0, j), .commit = edge_ready(edge_to(&w, 0, j)),
+            .encode = true, .statistics = j != 2};
+    c->n_turns = 3;
+    struct choco_intent intent = {.run_round = 2, .degree = 3};
+    assert_int_equal(choco_plan(c, &intent), 0);
+    choco_mix(c);
+    choco_encode(c);
+    assert_ptr_equal(c->turn[0].made, c->turn[2].made);
+    assert_ptr_not_equal(c->turn[0].made, c->turn[1].made);
+    assert_int_equal(c->turn[0].made->bytes[0], 1);
+    assert_int_equal(c->turn[1].made->bytes[0], 0);
+    assert_int_equal(c->turn[0].made->len, c->turn[1].made->len + 4 * STATS);
+    choco_finish(c);
+    world_close(&w);
+}
+
+/* Only what decodes to the last byte may be stored. */
+static void test_valid(void **state)
+{
+    (void)state;
+    for (size_t kind = 0; kind < 3; kind++) {
+        size_t n;
+        open_kind(&w, kind, 2, true);
+        beat(&w);
+        const struct choco *c = &w.peer[1].c;
+        const uint8_t *good = packet_bytes(w.peer[0].e[1].cur.payload, &n);
+        for (size_t len = 0; len <= n; len++) {
+            uint8_t *exact = malloc(len > 0 ? len : 1);
+            assert_non_null(exact);
+            memcpy(exact, good, len);
+            assert_int_equal(choco_valid(c, DELTA_RUN, exact, len), len == n);
+            free(exact);
+        }
+        static const float bad[] = {(float)NAN, INFINITY, -1, 1e30f};
+        uint8_t *spoilt = malloc(n + 1);
+        assert_non_null(spoilt);
+        for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+            memcpy(spoilt, good, n);
+            memcpy(spoilt + 1 + 4 * (STATS - 1), &bad[i], 4); /* A variance. */
+            assert_false(choco_valid(c, DELTA_RUN, spoilt, n));
+        }
+        memcpy(spoilt, good, n);
+        spoilt[n] = 0;
+        assert_false(choco_valid(c, DELTA_RUN, spoilt, n + 1));
+        spoilt[0] = 2;
+        assert_false(choco_valid(c, DELTA_RUN, spoilt, n));
+        spoilt[0] = 0; /* Then a message begins at the next byte. */
+        assert_false(choco_valid(c, DELTA_RUN, spoilt, n));
+        assert_false(choco_valid(c, DELTA_RUNG, good, n)); /* Not of this run. */
+        free(spoilt);
+        world_close(&w);
+    }
+}
+
+/* ---- averaging ---- */
+
+/* Four peers of a complete graph have weights of 1/4: one exchange is enough,
+ * whatever the codec and gamma, and the mixer has no part in it. */
+static void test_one_exchange(void **state)
+{
+    (void)state;
+    for (size_t kind = 0; kind < KINDS; kind++) {
+        open_kind(&w, kind, 4, true);
+        for (uint32_t i = 0; i < 4; i++)
+            for (size_t k = 0; k < STATS; k++) {
+                float *x = &w.peer[i].c.x[DIM + k];
+                w.statistics_sum[k] -= (double)*x;
+                *x = (float)(i * i) * 1000 + (float)k;
+                w.statistics_sum[k] += (double)*x;
+            }
+        beat(&w);
+        beat(&w); /* 3,500 = 1,000 (0 + 1 + 4 + 9) / 4 */
+        for (uint32_t i = 0; i < 4; i++) {
+            const struct choco *c = &w.peer[i].c;
+            for (size_t k = 0; k < STATS; k++) {
+                double off = fabs((double)c->x[DIM + k] - 3500 - (double)k);
+                if (!(off <= 0.01))
+                    fail_msg("kind %zu, peer %u: off by %g", kind, i, off);
+            }
+            assert_true(statistics_apart(&c->statistics) > 0.5);
+        }
+        beat(&w);
+        for (uint32_t i = 0; i < 4; i++)
+            assert_true(statistics_apart(&w.peer[i].c.statistics) <= 1e-6);
+        drain(&w);
+        check_statistics(&w, 0.01);
+        world_close(&w);
+    }
+}
+
+/* A reset of an edge takes nothing of what is owed with it. */
+static void test_reset(void **state)
+{
+    (void)state;
+    open_kind(&w, 0, 2, true);
+    beat(&w);
+    struct choco *c = &w.peer[0].c;
+    c->statistics.owed[MEANS] = 0.5f;
+    agree(&w, 0, 1, true);
+    job_start(&w, 0);
+    job_finish(&w, 0);
+    assert_true(c->statistics.owed[MEANS] == 0.5f);
+    assert_true(c->x[DIM + MEANS] == 1);
+    world_close(&w);
+}
+
+static void random_run(uint64_t seed, size_t kind, bool resets)
+{
+    open_kind(&w, kind, 4, true);
+    w.rng = rng_stream(rng_key(seed, RNG_TEST, 3, kind));
+    w.statistics_rng = rng_stream(rng_key(seed, RNG_TEST, 10, kind));
+    w.step = 0.01f;
+    w.with = 3 - seed % 2;
+    random_events(&w, resets);
+    check_replicas(&w);
+    if (!resets) {
+        double owed = 0;
+        for (uint32_t i = 0; i < 4; i++)
+            for (size_t k = 0; k < STATS; k++)
+                owed = fmax(owed, (double)w.peer[i].c.statistics.owed[k]);
+        check_mean(&w, 1e-3);
+        check_statistics(&w, 1e-4 * (1000 + owed));
+    }
+    world_close(&w);
+}
+
+static uint64_t running_seed;
+
+static int print_seed(void **state)
+{
+    (void)state;
+    if (running_seed != 0)
+        print_error("failed with SEED=%llu\n", (unsigned long long)running_seed);
+    running_seed = 0;
+    return 0;
+}
+
+static void test_any_order(void **state)
+{
+    const char *given = getenv("SEED");
+    uint64_t first = given != NULL ? strtoull(given, NULL, 10) : 1;
+    (void)state;
+    for (uint64_t seed = first; seed < first + (given != NULL ? 1 : 6); seed++) {
+        print_message("SEED=%d\n", (int)seed);
+        running_seed = seed;
+        for (size_t kind = 0; kind < KINDS; kind++)
+            for (int resets = 0; resets < 2; resets++)
+                random_run(seed, kind, resets);
+    }
+    running_seed = 0;
+}
+
+/* ---- divergence ---- */
+
+/* A statistic that no peer would take: nothing goes out, with it or without. */
+static void test_divergence(void **state)
+{
+    static const float values[] = {(float)NAN, INFINITY, -1e-6f, 1e30f};
+    (void)state;
+    for (size_t v = 0; v < sizeof values / sizeof values[0]; v++) {
+        open_kind(&w, 2, 2, true);
+        beat(&w);
+        w.with = v % 2 ? 3 : 0;
+        w.peer[0].c.x[DIM + STATS - 1] = values[v];
+        job_start(&w, 0);
+        choco_finish(&w.peer[0].c);
+        w.peer[0].works = false;
+        assert_true(w.peer[0].c.diverged);
+        assert_null(w.peer[0].e[1].cur.payload);
+        world_close(&w);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_nothing_beside),
+        cmocka_unit_test(test_weights_do_not_notice),
+        cmocka_unit_test(test_groups),
+        cmocka_unit_test(test_valid),
+        cmocka_unit_test(test_one_exchange),
+        cmocka_unit_test(test_reset),
+        cmocka_unit_test_teardown(test_any_order, print_seed),
+        cmocka_unit_test(test_divergence),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
