@@ -283,8 +283,9 @@ void sketch_beat(struct sketch *k, const float *x,
     }
     bool same = k->open && k->view == now->view;
     bool over = same && !k->adopted && is_over(k, now);
-    /* Where all others went on without us it is over, but says nothing. */
-    if (over && k->beats >= k->n_beats)
+    /* Where all others went on without us it is over, but says nothing; nor may
+     * it where an earlier moment is of no use. */
+    if (over && !now->anew && k->beats >= k->n_beats)
         end_window(k);
     if (over || (same && now->anew && !k->adopted))
         k->window++;

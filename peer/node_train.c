@@ -392,7 +392,9 @@ void train_update(struct node *n)
     case NODE_TRAINING:
         if (n->round >= n->run.rounds) {
             n->phase = NODE_SETTLING;
-            /* In lock step all begin a window now; else wait for the next. */
+            /* In lock step all begin a window now (who has to catch up, as soon
+             * as it can); else wait for the next. */
+            n->window_due = n->run.policy == RUN_SYNC;
             n->settling_window = n->choco.sketch.figures.own_window +
                                  (n->run.policy != RUN_SYNC);
             n->exchange_us = n->now_us;

@@ -94,9 +94,10 @@ static void set_moment(struct node *n)
     j->moment = (struct sketch_moment){
         .view = n->view, .reach = n->reach,
         .lock_step = sync,
-        .anew = sync && n->phase == NODE_SETTLING && n->settle_rounds == 0,
+        .anew = n->window_due && n->phase == NODE_SETTLING,
         .lane = j->lanes, .n_lanes = count, .alone = n->n_edges == 0,
         .round = n->round};
+    n->window_due = false;
 }
 
 /* --compress auto: by what the last job has learnt. */
