@@ -21,7 +21,7 @@ static void textbook_init(struct textbook *t, const struct rig *r)
     struct graph g;
     *t = (struct textbook){.n = r->config.n_peers, .dim = r->dim,
                            .gamma = run->gamma};
-    assert_int_equal(compress_open(&t->q, run->compress, &r->segment, 1), 0);
+    assert_int_equal(compress_open(&t->q, run->compress, r->segment, 1), 0);
     assert_int_equal(graph_build(&g, run->topology, t->n, run->seed), 0);
     t->w = calloc(t->n * t->n, sizeof *t->w);
     t->x = calloc(t->n * t->dim, sizeof *t->x);

@@ -4,6 +4,9 @@
  * normal; x starts at 0. With eta = 0 it instead jumps to c_i in round 0 and
  * never moves again: pure consensus. Every state after t mixes is recorded, so
  * that a test sees the exact error of each round.
+ *
+ * Behind x there may be statistics: means and variances of noise of any size,
+ * running averages that each step moves, as those of batch norms.
  */
 #ifndef TESTS_UNIT_SIM_RIG_H
 #define TESTS_UNIT_SIM_RIG_H
@@ -36,8 +39,13 @@ struct rig
     struct sim_config config;
     size_t dim;
     float eta, noise;  /* Of each step: standard deviation a coordinate. */
+    uint64_t quiet_from; /* From this round on noise is a hundredth; 0: never. */
+    size_t n_means, n_variances;
+    float scale;       /* Of the statistics. */
+    float lowest;      /* The least variance that a step has found. */
+    double *moved;     /* Sum over peers of what steps did to each float, or NULL. */
     struct rig_peer *peers;
-    struct segment segment;
+    struct segment segment[3];
     float *c;          /* n x dim */
     float *state;      /* RIG_WINDOW x n x dim: after round t's mix. */
     uint32_t count[RIG_WINDOW];
@@ -49,10 +57,18 @@ struct rig
     uint32_t dead;
 };
 
+static inline size_t rig_floats(const struct rig *r)
+{
+    return r->dim + r->n_means + r->n_variances;
+}
+
+/* Variances begin at 1. */
 static inline void rig_init_model(void *self, float *x)
 {
-    struct rig_peer *p = self;
-    memset(x, 0, p->rig->dim * sizeof *x);
+    const struct rig *r = ((struct rig_peer *)self)->rig;
+    memset(x, 0, rig_floats(r) * sizeof *x);
+    for (size_t k = r->dim + r->n_means; k < rig_floats(r); k++)
+        x[k] = 1;
 }
 
 /* Sum over peers of |x_i - mean|^2 for n vectors laid end to end. */
@@ -100,19 +116,47 @@ static inline float rig_gauss(const struct rig_peer *p, uint64_t round,
     return sum * 1.7320508f;
 }
 
+/* A tenth of the way to what this batch has: each peer's of another size. */
+static inline void rig_statistics(const struct rig_peer *p, float *x, uint64_t round)
+{
+    struct rig *r = p->rig;
+    for (size_t k = r->dim; k < rig_floats(r); k++) {
+        bool variance = k >= r->dim + r->n_means;
+        float v = rig_gauss(p, round, k);
+        if (variance)
+            r->lowest = !(x[k] >= r->lowest) ? x[k] : r->lowest;
+        v = variance ? expf(3 * v) : v;
+        x[k] += 0.1f * (r->scale * (float)(p->index + 1) * v - x[k]);
+    }
+}
+
+static inline void rig_gradient_steps(const struct rig_peer *p, float *x,
+                                      uint64_t round, uint32_t n_steps)
+{
+    const struct rig *r = p->rig;
+    const float *c = r->c + p->index * r->dim;
+    float noise = r->quiet_from > 0 && round >= r->quiet_from ? r->noise / 100
+                                                              : r->noise;
+    for (uint32_t s = 0; s < n_steps; s++)
+        for (size_t k = 0; k < r->dim; k++)
+            if (r->eta > 0)
+                x[k] -= r->eta * (x[k] - c[k] + noise * rig_gauss(p, round, k));
+            else if (round == 0 && s == 0)
+                x[k] = c[k];
+}
+
 static inline void rig_steps(void *self, float *x, uint64_t round,
                              uint32_t n_steps, struct trainer_report *report)
 {
     struct rig_peer *p = self;
     struct rig *r = p->rig;
-    const float *c = r->c + p->index * r->dim;
     rig_record(r, p->index, x, round);
-    for (uint32_t s = 0; s < n_steps; s++)
-        for (size_t k = 0; k < r->dim; k++)
-            if (r->eta > 0)
-                x[k] -= r->eta * (x[k] - c[k] + r->noise * rig_gauss(p, round, k));
-            else if (round == 0 && s == 0)
-                x[k] = c[k];
+    for (size_t k = 0; k < rig_floats(r) && r->moved != NULL; k++)
+        r->moved[k] -= (double)x[k];
+    rig_gradient_steps(p, x, round, n_steps);
+    rig_statistics(p, x, round);
+    for (size_t k = 0; k < rig_floats(r) && r->moved != NULL; k++)
+        r->moved[k] += (double)x[k];
     *report = (struct trainer_report){.n_samples = 1};
 }
 
@@ -128,8 +172,9 @@ static inline int rig_trainer(void *self, uint32_t peer, const struct run *run,
 {
     struct rig *r = self;
     (void)run, (void)error;
-    *t = (struct trainer){.n_params = r->dim, .segments = &r->segment,
-                          .n_segments = 1, .self = &r->peers[peer],
+    *t = (struct trainer){.n_params = rig_floats(r), .segments = r->segment,
+                          .n_segments = rig_floats(r) > r->dim ? 3 : 1,
+                          .self = &r->peers[peer],
                           .init = rig_init_model, .steps = rig_steps,
                           .evaluate = rig_evaluate};
     return 0;
@@ -159,7 +204,7 @@ static inline void rig_init(struct rig *r, uint32_t n, size_t dim,
                             double gamma)
 {
     char error[COMPRESS_ERROR_MAX], canonical[COMPRESS_SPEC_MAX];
-    *r = (struct rig){.dim = dim};
+    *r = (struct rig){.dim = dim, .lowest = (float)INFINITY};
     r->config = (struct sim_config){.n_peers = n, .seed = 1,
                                     .latency_us = 100, .step_us = 1000,
                                     .make_trainer = rig_trainer, .self = r,
@@ -169,8 +214,11 @@ static inline void rig_init(struct rig *r, uint32_t n, size_t dim,
     *run = (struct run){.gamma = gamma, .gamma_auto = gamma == 0,
                         .error_feedback = true,
                         .seed = 1, .rounds = 100, .min_peers = n, .batch = 1,
+                        .drift_target = 0.02,
                         .local_steps = 1};
-    if (compress_canonical(compress, canonical, error) != 0)
+    if (strcmp(compress, RUN_AUTO) == 0)
+        memcpy(canonical, RUN_AUTO, sizeof RUN_AUTO);
+    else if (compress_canonical(compress, canonical, error) != 0)
         fail_msg("%s", error);
     snprintf(run->compress, sizeof run->compress, "%s", canonical);
     compress_canonical("qsgd:4", canonical, error);
@@ -179,8 +227,8 @@ static inline void rig_init(struct rig *r, uint32_t n, size_t dim,
     snprintf(run->model, sizeof run->model, "quadratic");
     snprintf(run->data, sizeof run->data, "glyphs"); /* Any fixed kind. */
     snprintf(run->skew, sizeof run->skew, "iid");
-    r->segment = (struct segment){.name = "x", .n = dim, .rows = 1,
-                                  .cols = dim, .n_dims = 1, .trained = true};
+    r->segment[0] = (struct segment){.name = "x", .n = dim, .rows = 1,
+                                     .cols = dim, .n_dims = 1, .trained = true};
     r->peers = calloc(n, sizeof *r->peers);
     r->c = calloc(n * dim, sizeof *r->c);
     assert_true(r->peers && r->c);
@@ -189,6 +237,24 @@ static inline void rig_init(struct rig *r, uint32_t n, size_t dim,
         r->peers[i] = (struct rig_peer){r, i};
     for (size_t k = 0; k < n * dim; k++)
         r->c[k] = (float)rng_normal(&rng);
+}
+
+/* A model with statistics: before it is opened. */
+static inline void rig_with_statistics(struct rig *r, size_t n_means,
+                                       size_t n_variances, float scale)
+{
+    r->n_means = n_means;
+    r->n_variances = n_variances;
+    r->scale = scale;
+    r->segment[1] = (struct segment){.name = "mean", .offset = r->dim,
+                                     .n = n_means, .rows = 1, .cols = n_means,
+                                     .n_dims = 1};
+    r->segment[2] = (struct segment){.name = "var", .offset = r->dim + n_means,
+                                     .n = n_variances, .rows = 1,
+                                     .cols = n_variances, .n_dims = 1,
+                                     .nonnegative = true};
+    r->moved = calloc(rig_floats(r), sizeof *r->moved);
+    assert_non_null(r->moved);
 }
 
 /* Room for the exact error of each round. */
@@ -247,6 +313,7 @@ static inline void rig_close(struct rig *r)
     free(r->state);
     free(r->error2);
     free(r->estimate);
+    free(r->moved);
 }
 
 #endif

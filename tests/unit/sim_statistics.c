@@ -1,0 +1,187 @@
+/* tests/unit/sim_statistics.c -- running statistics through the node: their mean
+ * holds under faults, they agree in the end, and the drift is of the weights. */
+#include "sim_rig.h"
+
+#include "peer/node_state.h" /* For what is owed, which a node tells nobody. */
+
+static double size(const double *v, size_t n)
+{
+    double sum = 0;
+    for (size_t k = 0; k < n; k++)
+        sum += v[k] * v[k];
+    return sqrt(sum);
+}
+
+/* How far the sum over peers of floats [from, to) is from what steps made it,
+ * relative. With what is owed taken off. */
+static double moved_off(const struct rig *r, size_t from, size_t to)
+{
+    uint32_t n = r->config.n_peers;
+    double *off = calloc(to - from, sizeof *off), relative;
+    assert_non_null(off);
+    for (size_t k = from; k < to; k++) {
+        bool variance = k >= r->dim + r->n_means;
+        off[k - from] = -r->moved[k] - (variance ? n : 0); /* Begins at 1. */
+        for (uint32_t i = 0; i < n; i++) {
+            const struct node *node = sim_node(r->world, i);
+            off[k - from] += (double)rig_model(r, i)[k];
+            if (k >= r->dim)
+                off[k - from] -= (double)node->choco.statistics.owed[k - r->dim];
+        }
+    }
+    relative = size(off, to - from) / size(r->moved + from, to - from);
+    free(off);
+    return relative;
+}
+
+/* Nearly a third of all deltas are lost, and their sessions with them. */
+static void cut(const char *topology, const char *compress, enum run_policy policy,
+                uint64_t seed)
+{
+    struct rig r;
+    struct consensus c;
+    uint64_t exchanges = 0, n_owed = 0;
+    rig_init(&r, 6, 300, topology, compress, 0);
+    rig_with_statistics(&r, 7, 9, 10);
+    r.eta = 0.05f;
+    r.noise = 1;
+    r.config.seed = seed;
+    r.config.cut_rate = 0.3;
+    r.config.jitter_us = 20 * 1000;
+    r.config.step_us = 50 * 1000;
+    r.config.step_spread = policy == RUN_ASYNC ? 2 : 0;
+    r.config.run.rounds = 600;
+    r.config.run.policy = policy;
+    r.config.run.final_drift = 1e-4;
+    rig_open(&r);
+    while (sim_step(r.world))
+        for (uint32_t i = 0; i < 6; i++)
+            for (size_t k = 0; k < 16; k++)
+                n_owed += sim_node(r.world, i)->ready &&
+                          sim_node(r.world, i)->choco.statistics.owed[k] > 0;
+    for (uint32_t i = 0; i < 6; i++) {
+        struct node_progress p;
+        int code;
+        node_progress(sim_node(r.world, i), &p);
+        if (!sim_ended(r.world, i, &code) || code != 0)
+            fail_msg("peer-%u did not end well", i);
+        assert_int_equal(p.violations, 0);
+        assert_true(isfinite(p.statistics_apart));
+        exchanges += p.exchanges;
+    }
+    sim_drift(r.world, &c);
+    double trained = moved_off(&r, 0, r.dim), beside = moved_off(&r, r.dim, rig_floats(&r));
+    print_message("%-9s %-8s %s: %llu exchanges, means moved by %.2g and %.2g, relative "
+                  "drift %.2g and %.2g, least variance %.2g, seen owed %llu times\n",
+                  topology, compress, policy == RUN_SYNC ? "sync " : "async",
+                  (unsigned long long)exchanges / 2, trained, beside, c.trained.relative,
+                  c.statistics.relative, (double)r.lowest, (unsigned long long)n_owed);
+    /* The last exchange of the run may be half done, at the last phase's drift. */
+    if (!(trained <= 3e-5 && beside <= 3e-5))
+        fail_msg("the means have moved by %g and %g", trained, beside);
+    if (!(c.trained.relative <= 2e-4 && c.statistics.relative <= 5e-3))
+        fail_msg("relative drift %g and %g", c.trained.relative, c.statistics.relative);
+    assert_true(r.lowest > 0 && (n_owed > 0 || policy == RUN_SYNC));
+    rig_close(&r);
+}
+
+static void test_cut_sessions(void **state)
+{
+    (void)state;
+    cut("ring", "topk:0.1", RUN_SYNC, 1);
+    cut("regular:3", "qsgd:4", RUN_SYNC, 2);
+    cut("ring", "topk:0.1", RUN_ASYNC, 3);
+    cut("complete", "sign:64", RUN_ASYNC, 4);
+}
+
+/* ---- the drift is of the weights ---- */
+
+enum { ROUNDS = 400, FLOATS = 3000 };
+
+static void train(struct rig *r, const char *compress, size_t n_statistics)
+{
+    rig_init(r, 8, FLOATS, "ring", compress, 0);
+    if (n_statistics > 0)
+        rig_with_statistics(r, n_statistics / 2, n_statistics - n_statistics / 2, 1e4f);
+    r->eta = 0.05f;
+    r->noise = 2;
+    r->config.run.rounds = ROUNDS;
+    rig_recording(r);
+    rig_run(r, UINT64_MAX);
+    assert_true(r->n_errors == ROUNDS);
+}
+
+/* Statistics are 10,000 times as large and as far apart; the estimated drift is
+ * what it is without them, to the last bit, and so are the weights. */
+static void test_estimate(void **state)
+{
+    static const char *const specs[] = {"topk:0.05", "qsgd:4"};
+    (void)state;
+    for (size_t s = 0; s < 2; s++) {
+        struct rig with, without;
+        struct consensus c;
+        double worst = 0;
+        int moments = 0;
+        train(&with, specs[s], 40);
+        train(&without, specs[s], 0);
+        assert_memory_equal(with.estimate, without.estimate, ROUNDS * sizeof *with.estimate);
+        assert_memory_equal(with.error2, without.error2, ROUNDS * sizeof *with.error2);
+        for (uint32_t i = 0; i < 8; i++) {
+            struct node_progress p, q;
+            assert_memory_equal(rig_model(&with, i), rig_model(&without, i),
+                                FLOATS * sizeof(float));
+            node_progress(sim_node(with.world, i), &p);
+            node_progress(sim_node(without.world, i), &q);
+            assert_true(isnan(q.statistics_apart) && p.statistics_apart > 0.01);
+        }
+        for (uint64_t t = 30; t < ROUNDS - 20; t++) {
+            if (with.estimate[t] == 0)
+                continue; /* No window began at this round. */
+            double ratio = with.estimate[t] / sqrt(with.error2[t] / 8);
+            if (!(fabs(ratio - 1) <= worst))
+                worst = fabs(ratio - 1);
+            moments++;
+        }
+        sim_drift(with.world, &c);
+        print_message("%-10s %d estimates, worst off by %.1f %%; statistics %.2g, weights %.2g "
+                      "apart\n", specs[s], moments, 100 * worst, c.statistics.xi, c.trained.xi);
+        assert_true(c.statistics.xi > 1000 * c.trained.xi);
+        assert_true(moments >= 6);
+        if (!(worst <= 0.15))
+            fail_msg("%s: off by %.1f %%", specs[s], 100 * worst);
+        rig_close(&with);
+        rig_close(&without);
+    }
+}
+
+/* Where they are much beside a sparse message, they go with every k-th delta:
+ * at most a twentieth of the bytes. */
+static void test_every(void **state)
+{
+    (void)state;
+    for (int many = 0; many < 2; many++) {
+        struct rig r, without;
+        struct node_progress p, q;
+        train(&r, "topk:0.05", many ? 400 : 2);
+        train(&without, "topk:0.05", 0);
+        node_progress(sim_node(r.world, 0), &p);
+        node_progress(sim_node(without.world, 0), &q);
+        const struct node *n = sim_node(r.world, 0);
+        double share = 0.05 * (double)compress_nominal(n->choco.codec[DELTA_RUN]);
+        assert_int_equal(n->statistics_every, ceil((1 + 4. * (many ? 400 : 2)) / share));
+        assert_int_equal(n->statistics_every > 1, many);
+        assert_true(isfinite(p.statistics_apart) && p.exchanges == q.exchanges);
+        rig_close(&r);
+        rig_close(&without);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_cut_sessions),
+        cmocka_unit_test(test_estimate),
+        cmocka_unit_test(test_every),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
