@@ -5,36 +5,8 @@ static void test_acts(void **state)
 {
     (void)state;
     struct world *w = world_in_training(100000);
-    static uint8_t out[SCRATCH];
-    for (size_t i = 0; i < sizeof acts / sizeof acts[0]; i++) {
-        const struct act *a = &acts[i];
-        if (a->opened) {
-            evil_opens(w);
-        } else {
-            evil_connects(w);
-            evil_hello(w);
-        }
-        uint64_t violations = progress(w, OURS).violations;
-        uint64_t round = edge_with(w, FRIEND)->round;
-        float before[DIM];
-        memcpy(before, model(w, OURS), sizeof before);
-        size_t n = a->make(w, out);
-        evil_says(w, out, n);
-        if (w->hung_up != (a->want == ENDED || a->want == VIOLATION) ||
-            w->violation != (a->want == VIOLATION))
-            fail_msg("%s: %s", a->what, w->violation ? "a violation"
-                     : w->hung_up ? "hung up" : "taken");
-        assert_int_equal(progress(w, OURS).violations,
-                         violations + (a->want == VIOLATION));
-        assert_memory_equal(before, model(w, OURS), sizeof before);
-        check_friend(w);
-        assert_int_equal(edge_with(w, FRIEND)->round, round);
-        if (a->want == TAKEN && a->opened) /* In lock step evil is waited for. */
-            disconnect(w, w->evil, true);
-        check_alive(w);
-        if (a->want == DROPPED) /* Nothing has come of it. */
-            assert_true(edge_with(w, EVIL) == NULL || edge_with(w, EVIL)->round == 0);
-    }
+    for (size_t i = 0; i < sizeof acts / sizeof acts[0]; i++)
+        try_act(w, &acts[i]);
     world_close(w);
 }
 
@@ -106,20 +78,6 @@ static void test_same_models(void **state)
 }
 
 /* ---- a joiner and a bad donor ---- */
-
-/* Ours has come late: evil says that it is in the middle of the run, and is
- * asked for its model. */
-static void evil_is_asked(struct world *w)
-{
-    char text[WIRE_RUN_MAX + 1];
-    evil_connects(w);
-    struct wire_hello h = good_hello(w, text);
-    h.round = 50;
-    evil_says(w, scratch, wire_put_hello(scratch, sizeof scratch, &h));
-    run_for(w, SECOND / 5);
-    if (!w->seen.model_req)
-        fail_msg("ours has not asked for a model");
-}
 
 /* One more peer, played by the test as well. */
 static uint32_t third_connects(struct world *w)

@@ -287,4 +287,52 @@ static const struct act acts[] = {
     {"half a DELTA", delta_cut, true, VIOLATION},
 };
 
+/* Evil does it; ours takes, drops or refuses it, goes on with the friend, and
+ * its model is as it was. */
+static inline void try_act(struct world *w, const struct act *a)
+{
+    static uint8_t out[SCRATCH];
+    float before[FLOATS];
+    size_t size = n_floats() * sizeof(float);
+    if (a->opened) {
+        evil_opens(w);
+    } else {
+        evil_connects(w);
+        evil_hello(w);
+    }
+    uint64_t violations = progress(w, OURS).violations;
+    uint64_t round = edge_with(w, FRIEND)->round;
+    memcpy(before, model(w, OURS), size);
+    size_t n = a->make(w, out);
+    evil_says(w, out, n);
+    if (w->hung_up != (a->want == ENDED || a->want == VIOLATION) ||
+        w->violation != (a->want == VIOLATION))
+        fail_msg("%s: %s", a->what, w->violation ? "a violation"
+                 : w->hung_up ? "hung up" : "taken");
+    assert_int_equal(progress(w, OURS).violations,
+                     violations + (a->want == VIOLATION));
+    assert_memory_equal(before, model(w, OURS), size);
+    check_friend(w);
+    assert_int_equal(edge_with(w, FRIEND)->round, round);
+    if (a->want == TAKEN && a->opened) /* In lock step evil is waited for. */
+        disconnect(w, w->evil, true);
+    check_alive(w);
+    if (a->want == DROPPED) /* Nothing has come of it. */
+        assert_true(edge_with(w, EVIL) == NULL || edge_with(w, EVIL)->round == 0);
+}
+
+/* Ours has come late: evil says that it is in the middle of the run, and is
+ * asked for its model. */
+static inline void evil_is_asked(struct world *w)
+{
+    char text[WIRE_RUN_MAX + 1];
+    evil_connects(w);
+    struct wire_hello h = good_hello(w, text);
+    h.round = 50;
+    evil_says(w, scratch, wire_put_hello(scratch, sizeof scratch, &h));
+    run_for(w, SECOND / 5);
+    if (!w->seen.model_req)
+        fail_msg("ours has not asked for a model");
+}
+
 #endif

@@ -8,6 +8,9 @@
  * evil says, the node must not crash, must hang up with a violation where the
  * protocol is broken, and its model and its edge to the friend stay untouched.
  * Every message is handed over in a buffer of its exact size, for ASan.
+ *
+ * With `statistics` set before a world is opened, the model has some: variances;
+ * `compressor` is the run's.
  */
 #ifndef TESTS_UNIT_NODE_HOSTILE_WORLD_H
 #define TESTS_UNIT_NODE_HOSTILE_WORLD_H
@@ -23,15 +26,27 @@ enum {
     OURS, FRIEND, EVIL, WATCH, /* Who; also the members' numbers. */
     NODES = 2,
     DIM = 48,
+    STATISTICS = 5,
+    FLOATS = DIM + STATISTICS,
     LINKS = 1 << 16,
     STEP_US = 20 * 1000,
     PENDING = 4096,
     SCRATCH = 128 * 1024
 };
 
-static const struct segment segment = {.name = "x", .n = DIM, .rows = 1,
-                                       .cols = DIM, .n_dims = 1,
-                                       .dims = {DIM}, .trained = true};
+static const struct segment segment[2] = {
+    {.name = "x", .n = DIM, .rows = 1, .cols = DIM, .n_dims = 1, .dims = {DIM},
+     .trained = true},
+    {.name = "var", .offset = DIM, .n = STATISTICS, .rows = 1, .cols = STATISTICS,
+     .n_dims = 1, .dims = {STATISTICS}, .nonnegative = true}};
+
+static bool statistics; /* Has the model any? */
+static const char *compressor = "topk:0.25";
+
+static inline size_t n_floats(void)
+{
+    return statistics ? FLOATS : DIM;
+}
 
 struct mail
 {
@@ -82,7 +97,7 @@ struct world
 static inline void quadratic_init(void *self, float *x)
 {
     (void)self;
-    for (size_t k = 0; k < DIM; k++)
+    for (size_t k = 0; k < n_floats(); k++)
         x[k] = 1;
 }
 
@@ -93,6 +108,8 @@ static inline void quadratic_steps(void *self, float *x, uint64_t round, uint32_
     (void)n;
     for (size_t k = 0; k < DIM; k++)
         x[k] -= 0.1f * (x[k] - rng_unit_at(id[0] + round, k));
+    for (size_t k = DIM; k < n_floats(); k++)
+        x[k] -= 0.1f * (x[k] - 100 * rng_unit_at(id[0] + round, k));
     *report = (struct trainer_report){.n_samples = 1};
 }
 
@@ -107,7 +124,8 @@ static inline int quadratic(void *self, const struct run *run, struct trainer *t
                      char error[RUN_ERROR_MAX])
 {
     (void)run, (void)error;
-    *t = (struct trainer){.n_params = DIM, .segments = &segment, .n_segments = 1,
+    *t = (struct trainer){.n_params = n_floats(), .segments = segment,
+                          .n_segments = statistics ? 2 : 1,
                           .self = self, .init = quadratic_init,
                           .steps = quadratic_steps,
                           .evaluate = quadratic_evaluate};
@@ -359,7 +377,10 @@ static inline void set_run(struct run *run, uint64_t rounds, uint32_t min_peers)
     assert_int_equal(run_flags_set(flags, "rounds", "10", text), 0);
     assert_int_equal(run_from_flags(run, flags, text), 0);
     free(flags);
-    assert_int_equal(compress_canonical("topk:0.25", canonical, error), 0);
+    if (strcmp(compressor, RUN_AUTO) == 0)
+        memcpy(canonical, RUN_AUTO, sizeof RUN_AUTO);
+    else
+        assert_int_equal(compress_canonical(compressor, canonical, error), 0);
     snprintf(run->compress, sizeof run->compress, "%s", canonical);
     run->rounds = rounds;
     run->min_peers = min_peers;
@@ -481,23 +502,40 @@ static inline void evil_opens(struct world *w)
     assert_int_equal(w->seen.last_delta.round, 0);
 }
 
-/* A delta that ours must take: of the present round, in the run's codec or,
- * at round 0 in the middle of a run, the catch-up codec. */
+/* What a payload begins with. Returns its bytes. */
+static inline size_t good_head(uint8_t *payload)
+{
+    static const uint8_t one[4] = {0, 0, 0x80, 0x3f};
+    if (!statistics)
+        return 0;
+    payload[0] = 1;
+    for (size_t k = 0; k < STATISTICS; k++)
+        memcpy(payload + 1 + 4 * k, one, sizeof one);
+    return 1 + 4 * STATISTICS;
+}
+
+/* A delta that ours must take: of the present round, in the run's codec, or in
+ * its ladder's second. */
 static inline struct wire_delta good_delta(struct world *w, uint8_t *payload)
 {
+    bool by_drift = strcmp(w->run.compress, RUN_AUTO) == 0;
+    size_t head = good_head(payload);
     struct compress *codec;
     float x[DIM], zero[DIM] = {0};
     struct compress_stat stat;
     struct wire_delta d = {.epoch = w->seen.last_delta.epoch,
                            .round = w->seen.last_delta.round,
                            .run_round = w->seen.last_delta.run_round,
-                           .degree = 2, .codec = DELTA_RUN};
+                           .degree = 2,
+                           .codec = by_drift ? DELTA_RUNG + 1 : DELTA_RUN};
     for (size_t k = 0; k < DIM; k++)
         x[k] = (float)k * 0.01f;
     struct compress_input in = {.draw = 1, .x = x, .x_hat = zero};
-    assert_int_equal(compress_open(&codec, w->run.compress, &segment, 1), 0);
-    assert_int_equal(compress_encode(codec, &in, payload, &d.payload.n, &stat), 0);
+    assert_int_equal(compress_open(&codec, by_drift ? ladder_spec[1] : w->run.compress,
+                                   segment, 1), 0);
+    assert_int_equal(compress_encode(codec, &in, payload + head, &d.payload.n, &stat), 0);
     compress_close(codec);
+    d.payload.n += head;
     d.payload.p = payload;
     d.x2 = (float)stat.x2;
     d.e2 = (float)stat.e2;

@@ -1,0 +1,200 @@
+/* tests/unit/sim_ladder.c -- --compress auto through the node: precision follows the
+ * drift, up and down, and is a function of the seed. */
+#include "sim_rig.h"
+
+#include "gossip/ladder.h"
+#include "peer/node_state.h" /* For what goes with every k-th delta. */
+
+enum { PEERS = 4, FLOATS = 10000, ROUNDS = 600, QUIET = 300 };
+
+/* Of each peer, by round: the rung of the deltas sent then. */
+static int rung[PEERS][ROUNDS + 1];
+static double drift[ROUNDS + 1]; /* As peer 0 knew it. */
+
+static int place(const char *spec)
+{
+    for (int i = 0; i < LADDER_RUNGS; i++)
+        if (spec == ladder_spec[i])
+            return i;
+    fail_msg("%s is no rung", spec != NULL ? spec : "nothing");
+    return -1;
+}
+
+static void note_rung(void *self, uint32_t peer)
+{
+    struct rig *r = self;
+    struct node_progress p;
+    node_progress(sim_node(r->world, peer), &p);
+    assert_true(p.drift_target == r->config.run.drift_target);
+    assert_true(p.round <= ROUNDS);
+    if (p.phase == NODE_TRAINING)
+        rung[peer][p.round] = place(p.rung);
+    if (peer == 0)
+        drift[p.round] = p.relative_drift;
+}
+
+static void rig_auto(struct rig *r, double target)
+{
+    rig_init(r, PEERS, FLOATS, "ring", RUN_AUTO, 0);
+    r->eta = 0.05f;
+    r->noise = 3;
+    r->quiet_from = QUIET;
+    r->config.run.drift_target = target;
+    r->config.run.rounds = ROUNDS;
+    r->config.run.final_drift = 1e-3;
+    r->config.measured = note_rung;
+    memset(rung, 0, sizeof rung);
+}
+
+static void all_ended_well(const struct rig *r)
+{
+    struct consensus c;
+    for (uint32_t i = 0; i < PEERS; i++) {
+        int code;
+        struct node_progress p;
+        if (!sim_ended(r->world, i, &code) || code != 0)
+            fail_msg("peer-%u did not end well", i);
+        node_progress(sim_node(r->world, i), &p);
+        assert_int_equal(p.violations, 0);
+        assert_int_equal(p.resets, 0);
+    }
+    sim_drift(r->world, &c);
+    assert_true(c.trained.relative <= 1e-3);
+}
+
+/* Denser while steps are noisy, sparser once they are not. */
+static void test_up_and_down(void **state)
+{
+    struct rig r;
+    int most = 0, last = LADDER_RUNGS;
+    (void)state;
+    rig_auto(&r, 0.3);
+    rig_run(&r, UINT64_MAX);
+    all_ended_well(&r);
+    for (uint64_t t = 1; t < ROUNDS; t++) {
+        if (t % 30 == 0)
+            print_message("round %3d: rung %d, drift %.3g\n", (int)t, rung[0][t], drift[t]);
+        most = t < QUIET && rung[0][t] > most ? rung[0][t] : most;
+        last = rung[0][t];
+        int step = rung[0][t + 1] - rung[0][t];
+        assert_true(t + 1 == ROUNDS || (step >= -1 && step <= 2));
+    }
+    assert_int_equal(rung[0][1], LADDER_FIRST);
+    assert_true(most > LADDER_FIRST && last < LADDER_FIRST);
+    rig_close(&r);
+}
+
+/* The drift that was asked for is the drift that there is: a closer target
+ * takes a denser rung, and where one is enough the drift stays by it. */
+static void test_target(void **state)
+{
+    static const double target[] = {1, 0.3, 0.1};
+    double rungs[3] = {0};
+    (void)state;
+    for (int k = 0; k < 3; k++) {
+        struct rig r;
+        rig_auto(&r, target[k]);
+        r.quiet_from = 0;
+        rig_run(&r, UINT64_MAX);
+        all_ended_well(&r);
+        double mean = 0;
+        for (uint64_t t = QUIET; t < ROUNDS; t++) {
+            rungs[k] += (double)rung[0][t] / (ROUNDS - QUIET);
+            mean += drift[t] / (ROUNDS - QUIET);
+        }
+        if (!(mean <= 1.5 * target[k]))
+            fail_msg("target %g: mean drift %g", target[k], mean);
+        print_message("target %-4g: mean rung %.2f, mean drift %.3g\n", target[k], rungs[k],
+                      mean);
+        rig_close(&r);
+    }
+    assert_true(rungs[0] < rungs[1] && rungs[1] < rungs[2]);
+}
+
+/* How often sketches go along is planned by the rung in the middle, whichever is
+ * taken; and the run has no codec but the ladder's and those of other phases. */
+static void test_plan(void **state)
+{
+    struct rig r;
+    (void)state;
+    rig_auto(&r, 1);
+    rig_open(&r);
+    while (!sim_node(r.world, 0)->ready)
+        assert_true(sim_step(r.world));
+    const struct node *n = sim_node(r.world, 0);
+    const struct choco *c = &n->choco;
+    double middle = (double)compress_nominal(c->codec[DELTA_RUNG + LADDER_MIDDLE]);
+    assert_true((double)n->sketch_every == ceil((double)sketch_nominal(&c->sketch) / (0.05 * middle)));
+    assert_null(c->codec[DELTA_RUN]);
+    for (uint32_t k = DELTA_FINAL; k < DELTA_CODECS; k++)
+        assert_non_null(c->codec[k]);
+    rig_close(&r);
+}
+
+/* In lock step what a peer looks at is a function of the seed: neither the order
+ * in which messages come nor the time they take changes a rung. */
+static void test_same_seed(void **state)
+{
+    static float model[PEERS][FLOATS];
+    static int was[PEERS][ROUNDS + 1];
+    (void)state;
+    for (int k = 0; k < 3; k++) {
+        struct rig r;
+        rig_auto(&r, 0.3);
+        if (k == 2) {
+            r.config.seed = 99;
+            r.config.jitter_us = 3000;
+            r.config.step_spread = 1;
+        }
+        rig_run(&r, UINT64_MAX);
+        all_ended_well(&r);
+        for (uint32_t i = 0; i < PEERS; i++) {
+            if (k > 0)
+                assert_memory_equal(model[i], rig_model(&r, i), sizeof model[i]);
+            memcpy(model[i], rig_model(&r, i), sizeof model[i]);
+        }
+        if (k > 0)
+            assert_memory_equal(was, rung, sizeof was);
+        memcpy(was, rung, sizeof was);
+        rig_close(&r);
+    }
+}
+
+/* Each sender chooses for itself, and others may have other rungs: also where
+ * nobody waits and sessions are lost. */
+static void test_asynchronous(void **state)
+{
+    struct rig r;
+    struct consensus c;
+    (void)state;
+    rig_auto(&r, 0.3);
+    r.config.measured = NULL;
+    r.config.run.policy = RUN_ASYNC;
+    r.config.step_us = 50 * 1000;
+    r.config.step_spread = 2;
+    r.config.cut_rate = 0.05;
+    rig_run(&r, UINT64_MAX);
+    for (uint32_t i = 0; i < PEERS; i++) {
+        int code;
+        struct node_progress p;
+        assert_true(sim_ended(r.world, i, &code) && code == 0);
+        node_progress(sim_node(r.world, i), &p);
+        assert_int_equal(p.violations, 0);
+        assert_true(place(p.rung) >= 0);
+    }
+    sim_drift(r.world, &c);
+    assert_true(c.trained.relative <= 2e-3);
+    rig_close(&r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_up_and_down),
+        cmocka_unit_test(test_target),
+        cmocka_unit_test(test_plan),
+        cmocka_unit_test(test_same_seed),
+        cmocka_unit_test(test_asynchronous),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
