@@ -9,11 +9,13 @@ enum { FIRST = 10 }; /* Rounds whose mean is the loss to begin with. */
 static const double kNewest = 0.1; /* Weight of the newest loss. */
 static const double kWorse = 1;    /* Nats. */
 static const double kFar = 1;      /* Of |mean|. */
+static const double kGrown = 3;    /* Of Xi in the third quarter. */
 
 void verdict_init(struct verdict *v)
 {
     *v = (struct verdict){.loss_first = (double)NAN,
                           .loss_last = (double)NAN,
+                          .xi_half = (double)NAN,
                           .drift = (double)NAN};
 }
 
@@ -33,7 +35,11 @@ void verdict_loss(struct verdict *v, uint64_t round, double loss)
 void verdict_drift(struct verdict *v, double xi, double relative,
                    uint64_t round, uint64_t n_rounds)
 {
-    if (!isfinite(xi) || round < n_rounds - n_rounds / 10)
+    uint64_t half = n_rounds / 2, late = n_rounds - n_rounds / 10;
+    if (isfinite(xi) && round >= half && round < half + n_rounds / 4 &&
+        !(xi <= v->xi_half))
+        v->xi_half = xi;
+    if (round < late || !(xi > kGrown * v->xi_half))
         return;
     double far = isfinite(relative) ? relative : xi > 0 ? (double)INFINITY : 0;
     if (far <= v->drift)

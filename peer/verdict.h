@@ -4,8 +4,9 @@
  * that are not finite (those end a run where they happen):
  *
  *   loss      a nat above where it began: worse than knowing nothing
- *   distance  the peers' models farther apart than their mean is long, in the
- *             last tenth of training: mixing no longer held them together
+ *   distance  the peers' models, in the last tenth of training, farther apart
+ *             than their mean is long and three times as far as they were when
+ *             half of it was done: mixing no longer held them together
  *
  * The last phase makes one model of the wreck, whatever it is, and its drift is
  * small; so a run must not be judged by that.
@@ -23,7 +24,9 @@ struct verdict
     double loss_first;   /* Mean of the first rounds; NaN: not there from the start. */
     double loss_last;    /* Moving average. */
     uint64_t n_losses;
-    double drift;        /* Worst relative drift of the last tenth; NaN: none. */
+    double xi_half;      /* Largest Xi of the third quarter; NaN: none known. */
+    double drift;        /* Worst relative drift of the last tenth whose Xi was three
+                          * times that; NaN: none. */
     uint64_t drift_round; /* When that was. */
 };
 

@@ -13,6 +13,15 @@
 
 enum { LOOKS = 8 };
 
+/* A look where a round's motion was 1 when `of` began, and the graph's spread
+ * is 2: the excess is `excess`. */
+static void look(struct ladder *l, double target, double excess, uint64_t of, uint64_t now)
+{
+    l->motion2 = 1;
+    ladder_mark(l, of);
+    ladder_look(l, target, 2, 2 * excess, of, now);
+}
+
 /* The drift over the target at each look, and the rung after it. */
 static void test_table(void **state)
 {
@@ -47,17 +56,13 @@ static void test_table(void **state)
         for (int target = 0; target < 2; target++) {
             double of = target ? 0.25 : 4;
             struct ladder l;
-            uint64_t changes = 0;
             ladder_init(&l);
             assert_int_equal(l.rung, LADDER_FIRST);
             for (uint64_t t = 0; t < LOOKS; t++) {
-                uint32_t was = l.rung;
-                ladder_look(&l, of, of * row[i].ratio[t], 10 * t + 7, 10 * t + 9);
+                look(&l, of, of * row[i].ratio[t], 10 * t + 7, 10 * t + 9);
                 if (l.rung != row[i].rung[t])
                     fail_msg("row %zu, look %d: rung %u, expected %u", i, (int)t,
                              l.rung, row[i].rung[t]);
-                changes += l.rung != was;
-                assert_int_equal(l.changes, changes);
             }
         }
 }
@@ -69,12 +74,11 @@ static void test_lower_end(void **state)
     (void)state;
     ladder_init(&l);
     for (uint64_t t = 1; t <= 20; t++)
-        ladder_look(&l, 1, 0.1, 10 * t, 10 * t + 3);
+        look(&l, 1, 0.1, 10 * t, 10 * t + 3);
     assert_int_equal(l.rung, 0);
-    assert_int_equal(l.changes, LADDER_FIRST);
-    ladder_look(&l, 1, 0.7, 300, 303);
+    look(&l, 1, 0.7, 300, 303);
     assert_int_equal(l.rung, 0);
-    ladder_look(&l, 1, 1.5, 310, 313);
+    look(&l, 1, 1.5, 310, 313);
     assert_int_equal(l.rung, 1);
 }
 
@@ -84,34 +88,74 @@ static void test_old_figures(void **state)
     struct ladder l;
     (void)state;
     ladder_init(&l);
-    ladder_look(&l, 1, 5, 0, 0); /* Round 0: there has been no window yet. */
+    look(&l, 1, 5, 0, 0); /* Round 0: there has been no window yet. */
     assert_int_equal(l.rung, 3);
     for (uint64_t now = 8; now < 20; now++)
-        ladder_look(&l, 1, 0.1, 8, now); /* Known all the time: one look. */
+        look(&l, 1, 0.1, 8, now); /* Known all the time: one look. */
     assert_int_equal(l.rung, 3);
-    ladder_look(&l, 1, 0.1, 7, 20); /* Older still. */
+    look(&l, 1, 0.1, 7, 20); /* Older still. */
     assert_int_equal(l.rung, 3);
-    ladder_look(&l, 1, 0.1, 9, 21);
+    look(&l, 1, 0.1, 9, 21);
     assert_int_equal(l.rung, 2);
     for (uint64_t of = 9; of <= 21; of++) /* All of before the change at 21. */
-        ladder_look(&l, 1, 9, of, 22);
+        look(&l, 1, 9, of, 22);
     assert_int_equal(l.rung, 2);
-    ladder_look(&l, 1, 0.1, 22, 30); /* That is a look, but no change: */
+    look(&l, 1, 0.1, 22, 30); /* That is a look, but no change: */
     assert_int_equal(l.rung, 2);
-    ladder_look(&l, 1, 9, 22, 31);
+    look(&l, 1, 9, 22, 31);
     assert_int_equal(l.rung, 2);
-    ladder_look(&l, 1, 9, 23, 32); /* what is newer counts at once. */
+    look(&l, 1, 9, 23, 32); /* what is newer counts at once. */
     assert_int_equal(l.rung, 4);
-    ladder_look(&l, 1, 9, 32, 40);
+    look(&l, 1, 9, 32, 40);
     assert_int_equal(l.rung, 4);
-    ladder_look(&l, 1, 9, 33, 41);
+    look(&l, 1, 9, 33, 41);
     assert_int_equal(l.rung, 6);
-    ladder_look(&l, 1, 9, 42, 50);
+    look(&l, 1, 9, 42, 50);
     assert_int_equal(l.rung, 7);
-    ladder_look(&l, 1, 9, 51, 60); /* No change at the end: as without. */
-    ladder_look(&l, 1, 0.1, 52, 61);
-    ladder_look(&l, 1, 0.1, 53, 62);
+    look(&l, 1, 9, 51, 60); /* No change at the end: as without. */
+    look(&l, 1, 0.1, 52, 61);
+    look(&l, 1, 0.1, 53, 62);
     assert_int_equal(l.rung, 6);
+}
+
+/* The distance is measured by what a round of local steps moves, as it was when
+ * the figure's window began, times the graph's spread. */
+static void test_unit(void **state)
+{
+    struct ladder l;
+    (void)state;
+    ladder_init(&l);
+    assert_true(isnan(l.excess));
+    ladder_moved(&l, 4); /* The first counts whole, the others a tenth. */
+    ladder_mark(&l, 10);
+    ladder_moved(&l, 14);
+    ladder_mark(&l, 20);
+    assert_true(fabs(l.motion2 - 5) < 1e-12);
+    ladder_look(&l, 1, 1.5, 2.4, 10, 30); /* 2.4 / (1.5 * 2) */
+    assert_true(fabs(l.excess - 0.8) < 1e-12);
+    ladder_look(&l, 1, 1.5, 2.4, 20, 31);
+    assert_true(fabs(l.excess - 2.4 / 1.5 / sqrt(5)) < 1e-12);
+    assert_int_equal(l.rung, LADDER_FIRST);
+}
+
+/* No unit, no look: a window that began before this peer's first steps or is
+ * not remembered any more, a peer with no neighbour. */
+static void test_no_unit(void **state)
+{
+    struct ladder l;
+    (void)state;
+    ladder_init(&l);
+    ladder_mark(&l, 5);
+    ladder_look(&l, 1, 1, 99, 5, 30);
+    ladder_moved(&l, 1);
+    for (uint64_t t = 1; t <= LADDER_MARKS + 1; t++)
+        ladder_mark(&l, 10 * t);
+    ladder_look(&l, 1, 1, 99, 10, 90); /* The oldest has made room. */
+    ladder_look(&l, 1, 1, 99, 11, 91);
+    ladder_look(&l, 1, 0, 99, 20, 92);
+    assert_int_equal(l.rung, LADDER_FIRST);
+    ladder_look(&l, 1, 1, 99, 20, 93);
+    assert_int_equal(l.rung, LADDER_FIRST + 2);
 }
 
 /* Every rung is a codec by its canonical name, denser than the one before, and
@@ -142,6 +186,8 @@ int main(void)
         cmocka_unit_test(test_table),
         cmocka_unit_test(test_lower_end),
         cmocka_unit_test(test_old_figures),
+        cmocka_unit_test(test_unit),
+        cmocka_unit_test(test_no_unit),
         cmocka_unit_test(test_rungs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -99,7 +99,7 @@ static void text_is_as_documented(void **state)
                         "clip=2.5\n"
                         "compress=fp16\n"
                         "data=cifar10\n"
-                        "drift-target=0.02\n"
+                        "drift-target=1\n"
                         "error-feedback=false\n"
                         "factor-masking=true\n"
                         "final-compress=none\n"
@@ -248,8 +248,8 @@ static void bad_values_name_the_flag(void **state)
         {"error-feedback", "off", "false|true"}, {"factor-masking", "1", "false|true"},
         {"compress", "topk:1.5", "1.5"}, {"compress", "zip", "zip"}, {"compress", "Auto", "Auto"},
         {"compress", "auto;bias=fp16", "auto"}, {"final-compress", "Auto", "Auto"},
-        {"drift-target", "0", "found '0', expected a number from 1e-09 to 10"},
-        {"drift-target", "11", "found '11'"}, {"drift-target", "auto", "found 'auto'"},
+        {"drift-target", "0", "found '0', expected a number from 0.01 to 1e+06"},
+        {"drift-target", "2000000", "found '2000000'"}, {"drift-target", "auto", "found 'auto'"},
         {"final-compress", "topk:", ""}, {"topology", "ring:x", "x"}, {"topology", "star", "star"},
         {"norm", "instance", "found 'instance', expected batch|group|layer"},
         {"optimiser", "rmsprop", "sgd|adam|adamw"}, {"beta2", "1", "from 0 to 0.999999"},
@@ -434,7 +434,7 @@ static void other_texts_are_refused(void **state)
         {"init=0", "init=A"}, {"init=0", "init="},
         {"topology=regular:4", "topology=edges:/etc/passwd"}, {"rounds=4690", "rounds=0"},
         {"mixer=average", "mixer=choco"}, {"policy=sync", "policy=async"},
-        {"compress=fp16", "compress=auto"}, {"drift-target=0.02", "drift-target=0.5"},
+        {"compress=fp16", "compress=auto"}, {"drift-target=1", "drift-target=0.5"},
         {"\nseed", "\r\nseed"}, {"\nseed", "\n\nseed"}, {"model", "Model"},
         {"batch=64\n", "batch=64\nepochs=3\n"}};
     for (size_t i = 0; i < sizeof swaps / sizeof swaps[0]; i++) {

@@ -50,7 +50,7 @@ static void auto_is_of_choco(void **state)
     struct run r = {.seed = 77}, untouched = r;
     set(&f, "compress", RUN_AUTO);
     assert_string_equal(make(&f).compress, "auto");
-    assert_true(make(&f).drift_target == 0.02);
+    assert_true(make(&f).drift_target == 1);
     set(&f, "drift-target", "0.1");
     assert_true(make(&f).drift_target == 0.1);
     set(&f, "policy", "async");
@@ -126,7 +126,7 @@ static void useless_flags_are_refused(void **state)
         /* flag, value, its key and value that make it useful */
         {"norm", "batch", "model", "resnet:20"}, {"norm", "group", "model", "vgg11:bn"},
         {"beta2", "0.999", "optimiser", "adam"}, {"beta2", "0.9", "optimiser", "adamw"},
-        {"drift-target", "0.02", "compress", "auto"}, {"drift-target", "0.5", "compress", "auto"}};
+        {"drift-target", "1", "compress", "auto"}, {"drift-target", "0.5", "compress", "auto"}};
     struct run r = {.seed = 77}, untouched = r;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         struct run_flags f = plain_flags(), alone = {0};

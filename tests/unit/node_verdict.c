@@ -81,35 +81,43 @@ static void test_joined_late(void **state)
     assert_false(verdict_ran_away(&v, why));
 }
 
-/* Models farther apart than their mean is long, in the last tenth. */
+/* Models farther apart than their mean is long, in the last tenth, and three
+ * times as far as in the third quarter. */
 static void test_distance(void **state)
 {
     static const struct
     {
-        double xi, relative;
+        double half, xi, relative;
         uint64_t round;
         bool away;
     } row[] = {
-        {5, 0.9, 950, false},
-        {5, 1.1, 950, true},
-        {5, 1.1, 900, true},
-        {5, 1.1, 899, false},          /* It may have come back. */
-        {5, 1.1, 1000, true},          /* As the last phase began. */
-        {5, (double)NAN, 950, true},   /* No mean to be told. */
-        {0, (double)NAN, 950, false},
-        {(double)NAN, (double)NAN, 950, false}, /* No estimate. */
-        {(double)NAN, 3, 950, false},
+        {1, 5, 0.9, 950, false},
+        {1, 5, 1.1, 950, true},
+        {1, 5, 1.1, 900, true},
+        {1, 5, 1.1, 899, false},        /* It may have come back. */
+        {1, 5, 1.1, 1000, true},        /* As the last phase began. */
+        {1, 5, (double)NAN, 950, true}, /* No mean to be told. */
+        {2, 5, 1.1, 950, false},        /* Far apart all the time: noise. */
+        {(double)NAN, 5, 1.1, 950, false},
+        {0, 0, (double)NAN, 950, false},
+        {1, (double)NAN, (double)NAN, 950, false}, /* No estimate. */
+        {1, (double)NAN, 3, 950, false},
     };
     (void)state;
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
         struct verdict v = begun_at(2.3);
+        verdict_drift(&v, row[i].half, 0.1, 600, 1000);
+        verdict_drift(&v, row[i].half / 2, 0.1, 700, 1000); /* The largest counts. */
+        verdict_drift(&v, 0.01, 0.1, 499, 1000);
+        verdict_drift(&v, 99, 0.1, 750, 1000);
         verdict_drift(&v, row[i].xi, row[i].relative, row[i].round, 1000);
         if (verdict_ran_away(&v, why) != row[i].away)
             fail_msg("row %zu", i);
     }
     struct verdict v = begun_at(2.3);
+    verdict_drift(&v, 1, 0.3, 500, 1000);
     verdict_drift(&v, 9, 3.11, 960, 1000);
-    verdict_drift(&v, 9, 0.01, 1000, 1000); /* The last phase mends nothing. */
+    verdict_drift(&v, 0.1, 0.01, 1000, 1000); /* The last phase mends nothing. */
     assert_true(verdict_ran_away(&v, why));
     assert_string_equal(why, "at round 960 the models were farther apart than their "
                              "mean is long (relative drift 3.11)");

@@ -9,7 +9,7 @@ enum { PEERS = 4, FLOATS = 10000, ROUNDS = 600, QUIET = 300 };
 
 /* Of each peer, by round: the rung of the deltas sent then. */
 static int rung[PEERS][ROUNDS + 1];
-static double drift[ROUNDS + 1]; /* As peer 0 knew it. */
+static double drift[ROUNDS + 1]; /* The excess, as peer 0 knew it. */
 
 static int place(const char *spec)
 {
@@ -30,7 +30,7 @@ static void note_rung(void *self, uint32_t peer)
     if (p.phase == NODE_TRAINING)
         rung[peer][p.round] = place(p.rung);
     if (peer == 0)
-        drift[p.round] = p.relative_drift;
+        drift[p.round] = isfinite(p.excess) ? p.excess : 0;
 }
 
 static void rig_auto(struct rig *r, double target)
