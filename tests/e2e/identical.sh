@@ -27,6 +27,21 @@ equal topk:0.05 --topology ring --compress topk:0.05
 equal qsgd:4 --topology ring --compress qsgd:4
 equal average --topology complete --mixer average --compress topk:0.05 --factor-masking true --clip 4
 equal no-memory --topology ring --mixer average --compress randk:0.1 --error-feedback false
+# Batch norms: running statistics beside the weights.
+equal norms --topology ring --compress topk:0.05 --model resnet:8 --rounds 10 --batch 8
+# Precision by drift: what each peer looked at was the same, too.
+equal auto --topology ring --compress auto --drift-target 0.05 --rounds 100
+# rungs WAY PEER: a line a round.
+rungs()
+{
+    sed -n 's/.*"round": *\([0-9]*\),.*"rung": *"\([^"]*\)".*/\1 \2/p' "$1-auto/peer-$2/metrics.jsonl"
+}
+for i in 0 1 2 3; do
+    rungs local $i >local.rungs
+    rungs sim $i >sim.rungs
+    check "auto: peer $i takes the same rungs, $(cut -d ' ' -f 2 sim.rungs | uniq | tr '\n' ' ')" cmp local.rungs sim.rungs
+    check "  of which it has changed some" [ "$(cut -d ' ' -f 2 sim.rungs | uniq | wc -l)" -ge 2 ]
+done
 # Whatever the order in which the peers find each other: starts are where a
 # cluster over TCP differs from one that is simulated.
 short=(--peers 4 --topology ring --model logreg --data glyphs --rounds 5 --policy sync --compress topk:0.05

@@ -231,6 +231,80 @@ static void test_consensus(void **state)
     world_close(&w);
 }
 
+/* ---- gamma ---- */
+
+/* The rungs of the ladder are one codec to gamma, which goes on from rung to
+ * rung; another codec begins anew. Both ends agree whoever takes which. */
+static void test_rungs(void **state)
+{
+    struct world w;
+    (void)state;
+    world_open(&w, &(struct world_how){.n = 2, .spec = "none", .spread = 1, .ladder = true});
+    w.step = 0.1f;
+    const struct gamma *g = &edge_to(&w, 0, 1)->gamma;
+    for (uint32_t i = 0; i < 2; i++)
+        w.peer[i].codec = DELTA_RUNG + 2;
+    for (int t = 0; t < 20; t++)
+        beat(&w);
+    double delta = g->delta, value = g->value;
+    assert_true(delta < 0.4);
+    for (uint32_t t = 0; t < 3 * LADDER_RUNGS; t++) {
+        w.peer[0].codec = DELTA_RUNG + t % LADDER_RUNGS;
+        w.peer[1].codec = DELTA_RUNG + t * 5 % LADDER_RUNGS;
+        beat(&w);
+        check_replicas(&w);
+        assert_true(fabs(g->delta - delta) <= 0.1 + 1e-9); /* A tenth of the way, of 1. */
+        assert_true(g->value >= 0.5 * g->delta - 1e-12 && g->value <= 1.5 * g->delta + 1e-12);
+        if (t > 0)
+            assert_true(g->value <= 1.05 * value + 0.05);
+        delta = g->delta;
+        value = g->value;
+    }
+    w.peer[1].codec = DELTA_FINAL; /* One end's is enough. */
+    for (int t = 0; t < 2; t++)
+        beat(&w);
+    check_replicas(&w);
+    w.peer[0].codec = DELTA_FINAL;
+    for (int t = 0; t < 2; t++)
+        beat(&w);
+    assert_true(g->delta > 0.99 && g->value == 1); /* fp16 */
+    world_close(&w);
+}
+
+static float common; /* Of the two models, beside parts that are orthogonal. */
+
+static void local_growth(struct world *w, uint32_t i, float *x)
+{
+    for (size_t k = 0; k < DIM; k++)
+        x[k] = k % 2 == i % 2 ? powf(1.1f, (float)w->peer[i].round)
+                              : common * powf(1.1f, (float)w->peer[i].round);
+}
+
+static uint32_t runaways(float of_common, double gamma)
+{
+    struct world w;
+    common = of_common;
+    world_init(&w, 2, "none", gamma, 0);
+    w.local = local_growth;
+    for (int t = 0; t < 60; t++)
+        beat(&w);
+    check_replicas(&w);
+    uint32_t n = edge_to(&w, 0, 1)->gamma.n_runaways;
+    assert_int_equal(n, edge_to(&w, 1, 0)->gamma.n_runaways);
+    world_close(&w);
+    return n;
+}
+
+/* Models whose distance grows without end run away only where they have no more
+ * in common than strangers' have: D^2 > |a|^2 + |b|^2. */
+static void test_runaway(void **state)
+{
+    (void)state;
+    assert_int_equal(runaways(0.1f, 0.01), 0); /* D^2 = 0.8 of that, more than |a|^2. */
+    assert_true(runaways(-0.1f, 0.01) > 0);    /* 1.2 of it. */
+    assert_true(runaways(-0.1f, 0) > 0);
+}
+
 /* ---- the replicas' hash ---- */
 
 static void hash_run(bool tamper)
@@ -383,6 +457,8 @@ int main(void)
         cmocka_unit_test(test_reset_overtakes_job),
         cmocka_unit_test(test_any_order),
         cmocka_unit_test(test_consensus),
+        cmocka_unit_test(test_rungs),
+        cmocka_unit_test(test_runaway),
         cmocka_unit_test(test_hash),
         cmocka_unit_test(test_divergence),
         cmocka_unit_test(test_bad_spec),

@@ -52,7 +52,7 @@ struct peer
     struct choco c;
     struct edge e[MOST]; /* e[own] is unused. */
     bool works;
-    enum delta_codec codec; /* Of what it encodes. */
+    uint32_t codec; /* Of what it encodes. */
     uint64_t round, n_encoded;
 };
 
@@ -66,6 +66,7 @@ struct world_how
     const struct mixer *mixer;
     bool error_feedback;
     bool statistics;
+    bool ladder; /* With the ladder's rungs, and without a codec of the run. */
 };
 
 struct world
@@ -127,8 +128,13 @@ static inline void world_open(struct world *w, const struct world_how *how)
         .spec = {canonical, "fp16", "fp16"},
         .fixed_gamma = how->gamma, .run_seed = 1,
         .mixer = how->mixer, .error_feedback = how->error_feedback};
+    for (uint32_t i = 0; i < LADDER_RUNGS && how->ladder; i++)
+        config.spec[DELTA_RUNG + i] = ladder_spec[i];
+    if (how->ladder)
+        config.spec[DELTA_RUN] = NULL;
     for (uint32_t i = 0; i < n; i++) {
         struct peer *p = &w->peer[i];
+        p->codec = how->ladder ? DELTA_RUNG : DELTA_RUN;
         p->id[0] = (uint8_t)(i * 37 % 11 + 1);
         config.draw_key = i;
         assert_int_equal(choco_init(&p->c, &config), 0);

@@ -193,6 +193,53 @@ static void test_gamma_auto(void **state)
     }
 }
 
+static char told[2][NODE_NOTE_MAX]; /* The last warning of each peer, */
+static uint32_t n_told[2];
+
+static void note_warning(void *self, uint32_t peer, const struct node_note *note)
+{
+    (void)self;
+    if (note->level != NOTE_WARNING || strstr(note->text, "grows round after round") == NULL)
+        return;
+    n_told[peer]++;
+    snprintf(told[peer], sizeof told[peer], "%s", note->text);
+}
+
+/* Two peers whose steps part them for ever: each is told, and of what has become
+ * of gamma. Both ends come to the same. */
+static void runs_away(double gamma, const char *text)
+{
+    struct rig r;
+    struct node_progress p[2];
+    rig_init(&r, 2, 400, "ring", "topk:0.01", gamma);
+    for (size_t k = 0; k < r.dim; k++)
+        r.c[r.dim + k] = -r.c[k];
+    r.eta = -0.2f;
+    r.config.run.rounds = 60;
+    r.config.note = note_warning;
+    memset(n_told, 0, sizeof n_told);
+    rig_run(&r, UINT64_MAX);
+    for (uint32_t i = 0; i < 2; i++) {
+        node_progress(sim_node(r.world, i), &p[i]);
+        assert_int_equal(p[i].round, 60);
+        assert_true(n_told[i] > 0 && n_told[i] < 10); /* Each once, not each round. */
+        if (strstr(told[i], text) == NULL || strstr(told[i], i ? "peer-0" : "peer-1") == NULL)
+            fail_msg("'%s' should have '%s'", told[i], text);
+    }
+    print_message("%s\n", told[0]);
+    assert_int_equal(n_told[0], n_told[1]);
+    assert_memory_equal(&p[0].gamma, &p[1].gamma, sizeof p[0].gamma);
+    assert_true(gamma == 0 || p[0].gamma == gamma);
+    rig_close(&r);
+}
+
+static void test_runaway(void **state)
+{
+    (void)state;
+    runs_away(0, "gamma lowered to 0.0");
+    runs_away(0.05, "gamma is fixed at 0.05");
+}
+
 /* 30 % of exchanges lose a delta, and the session with it. */
 static void test_aborted_exchanges(void **state)
 {
@@ -277,6 +324,7 @@ int main(void)
         cmocka_unit_test(test_table),
         cmocka_unit_test(test_must_diverge),
         cmocka_unit_test(test_gamma_auto),
+        cmocka_unit_test(test_runaway),
         cmocka_unit_test(test_aborted_exchanges),
         cmocka_unit_test(test_textbook_breaks),
         cmocka_unit_test(test_same_seed_same_run),

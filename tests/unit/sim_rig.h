@@ -38,7 +38,8 @@ struct rig
 {
     struct sim_config config;
     size_t dim;
-    float eta, noise;  /* Of each step: standard deviation a coordinate. */
+    float eta, noise;  /* Of each step: standard deviation a coordinate. eta < 0
+                        * leads away from c_i. */
     uint64_t quiet_from; /* From this round on noise is a hundredth; 0: never. */
     size_t n_means, n_variances;
     float scale;       /* Of the statistics. */
@@ -139,7 +140,7 @@ static inline void rig_gradient_steps(const struct rig_peer *p, float *x,
                                                               : r->noise;
     for (uint32_t s = 0; s < n_steps; s++)
         for (size_t k = 0; k < r->dim; k++)
-            if (r->eta > 0)
+            if (r->eta != 0)
                 x[k] -= r->eta * (x[k] - c[k] + noise * rig_gauss(p, round, k));
             else if (round == 0 && s == 0)
                 x[k] = c[k];
