@@ -173,14 +173,14 @@ const struct run_key run_keys[] = {
      .help = "how samples fall to the shards: iid, dirichlet:ALPHA (of each class), label:K "
              "(K runs of labels a peer) or file (what is in one stays together)",
      .canonical = canonical_skew, FIELD(skew)},
-    {.name = "compress", .kind = RUN_TEXT, .fallback = "topk:0.01+qsgd:4",
+    {.name = "compress", .kind = RUN_TEXT, .fallback = "sign",
      .help = "what neighbours send: none, fp16, sign, qsgd:BITS, topk:SHARE, "
              "randk:SHARE, topk:SHARE+qsgd:BITS; auto: as much as --drift-target needs",
      .word = RUN_AUTO, .canonical = canonical_compress, FIELD(compress)},
     {.name = "drift-target", .kind = RUN_REAL, .fallback = "1",
      .help = "of --compress auto: drift to keep while training, as a multiple of what "
              "exact exchange has before it mixes; peers choose by it how much they send",
-     .low = 0.01, .high = 1e6, FIELD(drift_target)},
+     .low = 1e-6, .high = 1e6, FIELD(drift_target)},
     {.name = "final-compress", .kind = RUN_TEXT, .fallback = "auto",
      .help = "compressor of the last phase; auto: the run's own, or qsgd:4 "
              "where that is too coarse to agree with",

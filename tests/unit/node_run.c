@@ -248,7 +248,7 @@ static void bad_values_name_the_flag(void **state)
         {"error-feedback", "off", "false|true"}, {"factor-masking", "1", "false|true"},
         {"compress", "topk:1.5", "1.5"}, {"compress", "zip", "zip"}, {"compress", "Auto", "Auto"},
         {"compress", "auto;bias=fp16", "auto"}, {"final-compress", "Auto", "Auto"},
-        {"drift-target", "0", "found '0', expected a number from 0.01 to 1e+06"},
+        {"drift-target", "0", "found '0', expected a number from 1e-06 to 1e+06"},
         {"drift-target", "2000000", "found '2000000'"}, {"drift-target", "auto", "found 'auto'"},
         {"final-compress", "topk:", ""}, {"topology", "ring:x", "x"}, {"topology", "star", "star"},
         {"norm", "instance", "found 'instance', expected batch|group|layer"},
