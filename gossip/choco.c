@@ -5,6 +5,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -441,7 +442,8 @@ static void encode_group(struct choco *c, size_t i)
                                       statistics, t->made->bytes);
     int err = compress_encode(c->codec[t->codec], &in, t->made->bytes + head,
                               &len, &stat);
-    if (err != 0 || !statistics_proper(&c->statistics, statistics)) {
+    if (err != 0 || !isfinite((float)stat.x2) ||
+        !statistics_proper(&c->statistics, statistics)) {
         c->diverged = true;
         return;
     }

@@ -339,9 +339,10 @@ static int read_bytes(struct file *f, const struct tensor *t, void *dst,
 }
 
 /* Read one tensor into its place. */
-static int read_tensor(struct file *f, const struct tensor *t, float *dst,
-                       const char *path, char error[DATA_ERROR_MAX])
+static int read_tensor(struct file *f, const struct tensor *t, const struct segment *to,
+                       float *x, const char *path, char error[DATA_ERROR_MAX])
 {
+    float *dst = x + to->offset;
     size_t n_bytes = (size_t)(t->end - t->begin);
     int rc = read_bytes(f, t, dst, path, error);
     if (rc < 0)
@@ -351,6 +352,11 @@ static int read_tensor(struct file *f, const struct tensor *t, float *dst,
         return file_error(error, path,
                           "data of %.48s: found NaN or infinity, expected finite values",
                           t->name);
+    for (size_t i = 0; i < to->n && to->nonnegative; i++)
+        if (dst[i] < 0)
+            return file_error(error, path,
+                              "data of %.48s: found %g at place %zu, expected no negative value",
+                              t->name, (double)dst[i], i);
     return 0;
 }
 
@@ -370,8 +376,7 @@ int safetensors_read(const char *path, const struct segment *s, size_t n, float 
         const struct tensor *t = &h.tensors[i];
         uint8_t counter[COUNTER];
         rc = t->counter ? read_bytes(f, t, counter, path, error)
-                        : read_tensor(f, t, y + find_segment(s, n, t->name)->offset, path,
-                                      error);
+                        : read_tensor(f, t, find_segment(s, n, t->name), y, path, error);
     }
     if (rc == 0)
         memcpy(x, y, (size_t)float_bytes(&h));

@@ -342,9 +342,9 @@ static bool replicas_lag(const struct node *n)
 static void judge(struct node *n)
 {
     char *why = n->progress.diverged;
-    if (verdict_ran_away(&n->verdict, why))
+    if (why[0] != '\0' || verdict_ran_away(&n->verdict, why))
         node_note(n, NOTE_WARNING,
-                  "the run diverged: %s. Try --gamma auto, a denser --compress or a lower --lr",
+                  "the run diverged: %s. A lower --lr, a denser --compress or --gamma auto may help",
                   why);
 }
 
@@ -353,6 +353,7 @@ static void settle(struct node *n)
     if (replicas_lag(n)) /* No window that has begun counts. */
         n->settling_window = n->choco.sketch.figures.own_window + 1;
     bool late = n->settle_rounds >= SETTLE_ROUNDS_MAX ||
+                n->progress.diverged[0] != '\0' ||
                 n->now_us - n->exchange_us > STALL_US;
     if (late && !n->draining)
         node_note(n, NOTE_WARNING,

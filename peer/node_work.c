@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -237,7 +238,12 @@ static void tell_runaways(struct node *n)
         struct neighbour *b = n->edges[i];
         const struct gamma *g = &b->edge.gamma;
         const struct member *m = members_find(n->members, b->edge.id);
-        if (g->n_runaways > b->n_runaways)
+        bool told = g->n_runaways <= b->n_runaways;
+        if (!told && g->fixed && n->phase == NODE_SETTLING)
+            snprintf(n->progress.diverged, VERDICT_TEXT,
+                     "in the last phase the models went apart at gamma %.3g",
+                     g->value);
+        if (!told)
             node_note(n, NOTE_WARNING,
                       "round %llu: the distance to %s grows round after round: "
                       "gamma %s %.3g",
@@ -313,6 +319,9 @@ void work_done(struct node *n)
         serve_models(n, j->snapshot);
     j->snapshot = NULL;
     if (n->choco.diverged || (j->steps && !isfinite(j->trained.loss))) {
+        snprintf(n->progress.diverged, VERDICT_TEXT,
+                 "at round %llu a loss or a parameter was not finite or over 1e19",
+                 (unsigned long long)n->round);
         node_note(n, NOTE_ERROR,
                   "the model diverged at round %llu: try a lower --lr",
                   (unsigned long long)n->round);

@@ -117,6 +117,10 @@ static int canonical_codec(const char *name, const char *value, char out[RUN_VAL
 
 static int canonical_compress(const char *value, char out[RUN_VALUE_MAX], char error[RUN_ERROR_MAX])
 {
+    size_t n = strlen(RUN_AUTO); /* "auto" itself is the key's word. */
+    if (strncmp(value, RUN_AUTO, n) == 0 && strchr("+:;,/", value[n]) != NULL)
+        return run_refuse(error, "compress", value,
+                          "auto alone: it chooses the codec by the drift, and has no options but --drift-target");
     return canonical_codec("compress", value, out, error);
 }
 

@@ -4,10 +4,14 @@
 #include <math.h>
 #include <stdio.h>
 
-enum { FIRST = 10 }; /* Rounds whose mean is the loss to begin with. */
+enum {
+    FIRST = 10, /* Rounds whose mean is the loss to begin with, */
+    LEAST = 30  /* and without so many nothing is said of the loss. */
+};
 
 static const double kNewest = 0.1; /* Weight of the newest loss. */
-static const double kWorse = 1;    /* Nats. */
+static const double kWorse = 1;    /* Nats, */
+static const double kMost = 0.7;   /* in this share of the newest rounds. */
 static const double kFar = 1;      /* Of |mean|. */
 static const double kGrown = 3;    /* Of Xi in the third quarter. */
 
@@ -29,6 +33,8 @@ void verdict_loss(struct verdict *v, uint64_t round, double loss)
     }
     if (n <= FIRST)
         v->loss_first += (loss - v->loss_first) / (double)n;
+    bool above = loss > v->loss_first + kWorse;
+    v->above += kNewest * ((above ? 1.0 : 0.0) - v->above);
     v->loss_last += kNewest * (loss - v->loss_last);
 }
 
@@ -50,7 +56,7 @@ void verdict_drift(struct verdict *v, double xi, double relative,
 
 bool verdict_ran_away(const struct verdict *v, char why[VERDICT_TEXT])
 {
-    bool loss = v->loss_last > v->loss_first + kWorse;
+    bool loss = v->n_losses >= LEAST && v->above > kMost;
     bool drift = v->drift > kFar;
     if (loss)
         snprintf(why, VERDICT_TEXT, "the training loss ended at %.4g, having begun at %.4g",

@@ -3,7 +3,9 @@
  * What a peer can see of divergence at the end of training, short of figures
  * that are not finite (those end a run where they happen):
  *
- *   loss      a nat above where it began: worse than knowing nothing
+ *   loss      a nat above where it began, in most of the last ten or twenty
+ *             rounds: worse than knowing nothing (a mean would be led astray by
+ *             the rare large losses of small batches)
  *   distance  the peers' models, in the last tenth of training, farther apart
  *             than their mean is long and three times as far as they were when
  *             half of it was done: mixing no longer held them together
@@ -23,6 +25,7 @@ struct verdict
 {
     double loss_first;   /* Mean of the first rounds; NaN: not there from the start. */
     double loss_last;    /* Moving average. */
+    double above;        /* The same of: 1 where a loss was a nat above, else 0. */
     uint64_t n_losses;
     double xi_half;      /* Largest Xi of the third quarter; NaN: none known. */
     double drift;        /* Worst relative drift of the last tenth whose Xi was three

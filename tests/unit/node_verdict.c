@@ -26,7 +26,7 @@ static struct verdict begun_at(double loss)
     return v;
 }
 
-/* A nat above the mean of the first ten rounds, by the moving average. */
+/* A nat above the mean of the first ten rounds, in most of the newest. */
 static void test_loss(void **state)
 {
     static const struct
@@ -39,8 +39,9 @@ static void test_loss(void **state)
         {2.3, 2.3, 100, false}, /* Nothing learnt is not divergence. */
         {2.3, 3.2, 100, false},
         {2.3, 3.4, 100, true},
-        {2.3, 40, 1, true},     /* 40 counts a tenth: 6.1. */
-        {2.3, 10, 1, false},    /* One bad batch: 3.07. */
+        {2.3, 40, 20, true},
+        {2.3, 40, 19, false},   /* 29 rounds: too few to say. */
+        {2.3, 40, 11, false},
         {0.01, 0.5, 100, false},
     };
     (void)state;
@@ -54,6 +55,20 @@ static void test_loss(void **state)
     losses(&v, 10, 200, 41.8);
     assert_true(verdict_ran_away(&v, why));
     assert_string_equal(why, "the training loss ended at 41.8, having begun at 2.3");
+}
+
+/* Losses of single samples: a nat of the means is nothing beside their noise. */
+static void test_noise(void **state)
+{
+    struct verdict v;
+    (void)state;
+    verdict_init(&v);
+    losses(&v, 0, 10, 0.1);
+    for (uint64_t i = 10; i < 400; i++)
+        verdict_loss(&v, i, i % 3 == 0 ? 9 : 0.1);
+    assert_false(verdict_ran_away(&v, why)); /* 3 on average. */
+    losses(&v, 400, 100, 9);
+    assert_true(verdict_ran_away(&v, why));
 }
 
 /* Of the first rounds it is the mean that counts. */
@@ -135,6 +150,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_loss),
+        cmocka_unit_test(test_noise),
         cmocka_unit_test(test_first_rounds),
         cmocka_unit_test(test_joined_late),
         cmocka_unit_test(test_distance),
