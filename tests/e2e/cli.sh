@@ -36,7 +36,7 @@ refuses "--drift-target of one codec" '--drift-target: only with --compress auto
     local --drift-target 0.1
 refuses "--compress auto of updates" '--mixer average: needs a codec by --compress, not auto: its updates' \
     sim --compress auto --mixer average
-refuses "--drift-target 0" "--drift-target: found '0', expected a number from 1e-06 to 1e+06" \
+refuses "--drift-target 0" "--drift-target: found '0', expected a number from 1e-06 to 1e.06" \
     local --compress auto --drift-target 0
 refuses "topology: --compress auto" '--compress: auto has no message of one size' topology ring --compress auto
 refuses "compressors: --compress auto" 'auto' compressors --compress auto
