@@ -90,7 +90,7 @@ struct average
 struct choco
 {
     size_t dim;      /* Trained parameters. */
-    size_t n_floats; /* Of the model: running statistics lie behind them. */
+    size_t n_floats; /* The whole model: running statistics lie behind them. */
     const struct mixer *mixer;
     bool remembers; /* Error feedback of a mixer whose deltas are updates. */
     struct average average;

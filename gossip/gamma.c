@@ -8,8 +8,8 @@ static const double kDown = 0.9, kUp = 1.05; /* Most change an exchange. */
 static const double kFirst = 1.5;
 static const double kLow = 0.5, kHigh = 1.5; /* Bounds of gamma / delta. */
 static const double kSmooth = 0.1;           /* Weight of the newest delta. */
-static const double kGrowth = 2.25;          /* Of D^2, from look to look. */
-static const double kPart = 1;               /* D^2 of |a|^2 + |b|^2. */
+static const double kGrowth = 2.25;          /* A D^2 that has grown is so many times the last look's. */
+static const double kPart = 1;               /* D^2 over |a|^2 + |b|^2 from which an edge runs away. */
 static const double kRecovery = 1.01;        /* An exchange. */
 
 void gamma_init(struct gamma *g, double fixed_value)
@@ -26,7 +26,7 @@ static double contraction(double x2, double e2)
     return 1.0 - e2 / x2;
 }
 
-/* Of the two ends. */
+/* The lesser contraction counts: that end's replica lags more. */
 static double least_contraction(const struct gamma_exchange *x)
 {
     double own = contraction(x->x2_own, x->e2_own);

@@ -49,7 +49,7 @@ struct gamma
     double e2;       /* E_i^2 + E_j^2 of the last exchange. */
     double d2;       /* D^2 of it: filled in by the mixing pass. */
     double delta;    /* The lesser contraction of the two ends, smoothed. */
-    double most;     /* Of gamma: 1 but after a runaway. */
+    double most;     /* Gamma's upper bound: 1 but after a runaway. */
     double mark;     /* D^2 at the last look, */
     uint32_t age;    /* so many exchanges ago. */
     uint32_t grown;  /* Looks in a row that found it grown. */

@@ -39,11 +39,11 @@ struct statistics
     float *sum, *least; /* n of scratch: of a job's exchanges, what is added and
                          * the least value averaged. */
     size_t n_terms;     /* Exchanges in `sum`. */
-    double apart2;      /* Of the last averaging: the most |s_j - s_i|^2 ... */
+    double apart2;      /* The worst edge of the last averaging: |s_j - s_i|^2 ... */
     double size2;       /* ... over |s_i|^2 of that edge. */
 };
 
-/* Of the segments behind the trained ones. 0 or -ENOMEM (then nothing is left
+/* For the segments behind the trained ones. 0 or -ENOMEM (then nothing is left
  * open). */
 int statistics_init(struct statistics *s, const struct segment *segments,
                     size_t n_segments);

@@ -51,7 +51,7 @@ struct segment
     uint32_t n_dims, dims[4];    /* As a tensor, for safetensors. */
     bool decays;                 /* Weight decay applies (weights, not biases). */
     bool trained;                /* False: running statistics, averaged only. */
-    bool nonnegative;            /* Of a statistic: never below 0, as a variance. */
+    bool nonnegative;            /* A statistic that is never below 0: a variance. */
 };
 
 /* Floats of the trained segments, which are the first ones. */
