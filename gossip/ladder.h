@@ -22,7 +22,13 @@
  *        2 --------  two rungs denser
  *        1 --------  one rung denser
  *                    stay
- *      1/2 --------  one rung sparser, where it was so at two looks in a row
+ *      1/2 --------  one rung sparser, where it was low at two looks in a row
+ *
+ * Exact exchange itself may leave more than 1, where local steps follow one
+ * direction for rounds (momentum at the end of a training). So the codec must be to
+ * blame: what a delta leaves unsent, |x - a| after it, is the lag of the replicas.
+ * Under half of Xi a denser rung would not bring models nearer, and there is none;
+ * under a fifth the next sparser one does not part them, and counts as low.
  *
  * A look is at a new figure of a moment after the last change: an older one says
  * nothing of what the change did. A delta names its rung on the wire, so each
@@ -32,6 +38,7 @@
 #ifndef GOSSIP_LADDER_H
 #define GOSSIP_LADDER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum {
@@ -44,19 +51,22 @@ enum {
 /* Specs, the sparsest first. */
 extern const char *const ladder_spec[LADDER_RUNGS];
 
+struct ladder_mark
+{
+    uint64_t round;       /* When a window of the sketches began, */
+    double motion2, lag2; /* and what the averages were then; 0: unused. */
+};
+
 struct ladder
 {
     uint32_t rung;
     uint32_t n_low;   /* Looks in a row that found the excess under half. */
     uint64_t after;   /* Figures of rounds up to this one have been looked at,
                        * or are of before the last change. */
-    double motion2;   /* Moving average of |Delta|^2. */
+    double motion2;   /* Moving average of |Delta|^2, */
+    double lag2;      /* and of |x - a|^2 after a delta. */
     double excess;    /* At the last look; NaN before the first. */
-    struct
-    {
-        uint64_t round; /* When a window of the sketches began, */
-        double motion2; /* and what the average was then; 0: unused. */
-    } mark[LADDER_MARKS];
+    struct ladder_mark mark[LADDER_MARKS];
     uint32_t n_marks;
 };
 
@@ -64,6 +74,9 @@ void ladder_init(struct ladder *l);
 
 /* |Delta|^2 of the last round of local steps. */
 void ladder_moved(struct ladder *l, double motion2);
+
+/* |x - a|^2 behind the deltas of this round, the largest. */
+void ladder_lagged(struct ladder *l, double lag2);
 
 /* A drift window began with this round: its figure will come later. */
 void ladder_mark(struct ladder *l, uint64_t round);

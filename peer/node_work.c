@@ -185,6 +185,16 @@ static void train(struct node *n)
         ladder_moved(&n->ladder, vec_dist2(n->choco.x, n->before, dim));
 }
 
+/* |x - a|^2 that the deltas of this job left, where they left most. */
+static double greatest_lag(const struct node *n)
+{
+    double most = 0;
+    for (size_t i = 0; i < n->choco.n_turns; i++)
+        if (n->choco.turn[i].encode)
+            most = fmax(most, (double)n->choco.turn[i].sent.head.e2);
+    return most;
+}
+
 /* On the worker's thread. */
 void node_work(struct node *n, int64_t (*clock_us)(void))
 {
@@ -211,6 +221,8 @@ void node_work(struct node *n, int64_t (*clock_us)(void))
         train(n);
     int64_t trained = clock_us();
     choco_encode(&n->choco);
+    if (n->by_drift)
+        ladder_lagged(&n->ladder, greatest_lag(n));
     mask_momentum(n);
     j->compute_us = trained - trains;
     j->mix_us = clock_us() - trained + mixed - begin;

@@ -217,6 +217,18 @@ bool run_flags_any(const struct run_flags *f)
     return false;
 }
 
+/* Was a mixer given that adds up updates and sends no models? */
+static bool sends_updates(const struct run_flags *f)
+{
+    size_t place;
+    const struct run_key *key = find_key("mixer", &place);
+    assert(key != NULL);
+    for (uint32_t i = 0; mixer_all[i] != NULL; i++)
+        if (strcmp(f->value[place], mixer_all[i]->name) == 0)
+            return mixer_all[i]->updates;
+    return false;
+}
+
 /* Canonical text of what was given, or of the default. */
 static int flag_or_default(const struct run_flags *f, size_t place, char value[RUN_VALUE_MAX],
                            char error[RUN_ERROR_MAX])
@@ -230,7 +242,10 @@ static int flag_or_default(const struct run_flags *f, size_t place, char value[R
         memcpy(value, "0", sizeof "0");
         return 0;
     }
-    return run_canonical_value(key, key->fallback, value, error);
+    const char *fallback = key->fallback;
+    if (key->at == offsetof(struct run, compress) && sends_updates(f))
+        fallback = fine_codec; /* Its messages do not bring models together, so drift cannot choose. */
+    return run_canonical_value(key, fallback, value, error);
 }
 
 /* ---- What goes with what. ---- */

@@ -177,9 +177,10 @@ const struct run_key run_keys[] = {
      .help = "how samples fall to the shards: iid, dirichlet:ALPHA (of each class), label:K "
              "(K runs of labels a peer) or file (what is in one stays together)",
      .canonical = canonical_skew, FIELD(skew)},
-    {.name = "compress", .kind = RUN_TEXT, .fallback = "qsgd:4",
-     .help = "what neighbours send: none, fp16, sign, qsgd:BITS, topk:SHARE, "
-             "randk:SHARE, topk:SHARE+qsgd:BITS; auto: as much as --drift-target needs",
+    {.name = "compress", .kind = RUN_TEXT, .fallback = RUN_AUTO,
+     .help = "what neighbours send: auto, as much as --drift-target needs (qsgd:4 with "
+             "--mixer average); none, fp16, sign, qsgd:BITS, topk:SHARE, randk:SHARE, "
+             "topk:SHARE+qsgd:BITS, ...",
      .word = RUN_AUTO, .canonical = canonical_compress, FIELD(compress)},
     {.name = "drift-target", .kind = RUN_REAL, .fallback = "1",
      .help = "of --compress auto: drift to keep while training, as a multiple of what "

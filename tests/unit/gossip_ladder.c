@@ -14,10 +14,11 @@
 enum { LOOKS = 8 };
 
 /* A look where a round's motion was 1 when `of` began, and the graph's spread
- * is 2: the excess is `excess`. */
+ * is 2: the excess is `excess`. The replicas lag behind by as much as models differ. */
 static void look(struct ladder *l, double target, double excess, uint64_t of, uint64_t now)
 {
     l->motion2 = 1;
+    l->lag2 = 4 * excess * excess;
     ladder_mark(l, of);
     ladder_look(l, target, 2, 2 * excess, of, now);
 }
@@ -65,6 +66,34 @@ static void test_table(void **state)
                              l.rung, row[i].rung[t]);
             }
         }
+}
+
+/* Denser only where replicas lag by more than half of the drift, as they did when the
+ * figure's window began; sparser where they lag by less than a fifth. */
+static void test_lag(void **state)
+{
+    static const struct
+    {
+        double excess, lag;
+        uint32_t rung; /* After two looks. */
+    } row[] = {{1.5, 0.51, 5}, {1.5, 0.49, 3}, {100, 0.49, 3}, {100, 0.51, 7},
+               {1.5, 0.21, 3}, {1.5, 0.19, 2}, {100, 0, 2},    {0.7, 0.19, 2},
+               {0.7, 0.21, 3}, {0.3, 0.49, 2}, {0.3, 10, 2}};
+    (void)state;
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+        struct ladder l;
+        ladder_init(&l);
+        for (uint64_t t = 1; t <= 2; t++) {
+            double xi = 2 * row[i].excess, lag = row[i].lag * xi;
+            l.motion2 = 1;
+            l.lag2 = lag * lag;
+            ladder_mark(&l, 10 * t);
+            l.lag2 = 100 - l.lag2; /* What it is at the look is of no account. */
+            ladder_look(&l, 1, 2, xi, 10 * t, 10 * t + 3);
+        }
+        if (l.rung != row[i].rung)
+            fail_msg("row %zu: rung %u, expected %u", i, l.rung, row[i].rung);
+    }
 }
 
 /* From the lower end it goes up as from anywhere. */
@@ -129,8 +158,10 @@ static void test_unit(void **state)
     ladder_moved(&l, 4); /* The first counts whole, the others a tenth. */
     ladder_mark(&l, 10);
     ladder_moved(&l, 14);
+    ladder_lagged(&l, 2);
+    ladder_lagged(&l, 3);
     ladder_mark(&l, 20);
-    assert_true(fabs(l.motion2 - 5) < 1e-12);
+    assert_true(fabs(l.motion2 - 5) < 1e-12 && fabs(l.lag2 - 2.1) < 1e-12);
     ladder_look(&l, 1, 1.5, 2.4, 10, 30); /* 2.4 / (1.5 * 2) */
     assert_true(fabs(l.excess - 0.8) < 1e-12);
     ladder_look(&l, 1, 1.5, 2.4, 20, 31);
@@ -148,6 +179,7 @@ static void test_no_unit(void **state)
     ladder_mark(&l, 5);
     ladder_look(&l, 1, 1, 99, 5, 30);
     ladder_moved(&l, 1);
+    ladder_lagged(&l, 1e6);
     for (uint64_t t = 1; t <= LADDER_MARKS + 1; t++)
         ladder_mark(&l, 10 * t);
     ladder_look(&l, 1, 1, 99, 10, 90); /* The oldest has made room. */
@@ -184,6 +216,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_table),
+        cmocka_unit_test(test_lag),
         cmocka_unit_test(test_lower_end),
         cmocka_unit_test(test_old_figures),
         cmocka_unit_test(test_unit),

@@ -37,7 +37,8 @@ static void defaults_make_a_good_first_run(void **state)
     struct run r = make(&f);
     assert_string_equal(r.model, "lenet5");
     assert_string_equal(r.data, "glyphs");
-    assert_string_equal(r.compress, codec("qsgd:4"));
+    assert_string_equal(r.compress, RUN_AUTO);
+    assert_true(r.drift_target == 1);
     assert_string_equal(r.final_compress, codec("qsgd:4"));
     assert_string_equal(r.topology, "ring");
     assert_string_equal(r.skew, "iid");

@@ -62,6 +62,21 @@ static void auto_is_of_choco(void **state)
     assert_memory_equal(&r, &untouched, sizeof r);
 }
 
+/* Unsaid, it is the compressor of a run of CHOCO, and of no other. */
+static void auto_is_the_default_of_choco(void **state)
+{
+    (void)state;
+    for (size_t i = 0; mixer_all[i] != NULL; i++) {
+        struct run_flags f = {0};
+        set(&f, "rounds", "10");
+        set(&f, "mixer", mixer_all[i]->name);
+        struct run r = make(&f);
+        assert_string_equal(r.compress, mixer_all[i]->updates ? codec("qsgd:4") : RUN_AUTO);
+        set(&f, "compress", "sign");
+        assert_string_equal(make(&f).compress, codec("sign"));
+    }
+}
+
 /* What says something of one mixer only is refused with another, also where it
  * would say the default. */
 static void flags_of_another_mixer_are_refused(void **state)
@@ -130,6 +145,7 @@ static void useless_flags_are_refused(void **state)
     struct run r = {.seed = 77}, untouched = r;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         struct run_flags f = plain_flags(), alone = {0};
+        set(&f, "compress", "sign");
         struct run plain = make(&f);
         char flag[64];
         snprintf(flag, sizeof flag, "--%s: only with --%s", bad[i][0], bad[i][2]);
@@ -235,6 +251,7 @@ int main(void)
         cmocka_unit_test(autos_are_resolved),
         cmocka_unit_test(mixers_are_the_tables),
         cmocka_unit_test(auto_is_of_choco),
+        cmocka_unit_test(auto_is_the_default_of_choco),
         cmocka_unit_test(flags_of_another_mixer_are_refused),
         cmocka_unit_test(rounds_may_come_later),
         cmocka_unit_test(data_alone_says_nothing_of_the_run),
