@@ -11,6 +11,7 @@
 #include "peer/cmd.h"
 #include "peer/cmd_files.h"
 #include "peer/cmd_local_result.h"
+#include "peer/cmd_peers.h"
 #include "peer/cmd_training.h"
 #include "peer/uv_cluster.h"
 
@@ -34,6 +35,7 @@ enum {
 const struct option_row cmd_local_rows[] = {
     {.name = "peers", .kind = OPTION_UINT, .arg = "N", .fallback = "8", .min = 1, .max = PEERS_MAX,
      .help = "how many"},
+    CMD_ROW_MIN_PEERS,
     {.name = "shard", .kind = OPTION_CHOICE, .arg = "split|auto", .fallback = "split",
      .help = "part i of N for peer i, or shared out among the living"},
     {.name = "epochs", .kind = OPTION_REAL, .arg = "X", .fallback = "10", .min = 1e-6, .max = 1e6,
@@ -255,14 +257,11 @@ static void spawn_all(struct local *l)
 /* What can be found wrong here is said once, not by every child. */
 static int check(struct local *l)
 {
-    char error[RUN_ERROR_MAX], text[16];
+    char error[RUN_ERROR_MAX];
     const char *data = options_given(l->o, "data") ? options_text(l->o, "data") : NULL;
-    l->flags = l->o->run;
-    if (!options_given(l->o, "min-peers")) {
-        snprintf(text, sizeof text, "%u", (unsigned)l->n);
-        int err = run_flags_set(&l->flags, "min-peers", text, error);
-        assert(err == 0);
-    }
+    int code = cmd_peers_flags(l->o, l->n, &l->flags);
+    if (code != CMD_OK)
+        return code;
     struct run *run = &l->result.run;
     struct run_flags filled = l->flags;
     char shard[32] = "auto";

@@ -11,6 +11,7 @@
  */
 #include "peer/cmd.h"
 #include "peer/cmd_files.h"
+#include "peer/cmd_peers.h"
 #include "peer/cmd_training.h"
 #include "peer/sim_world.h"
 #include "peer/uv_metrics.h"
@@ -29,6 +30,7 @@ enum { SIM_LINES = 20 /* Lines of progress. */ };
 const struct option_row cmd_sim_rows[] = {
     {.name = "peers", .kind = OPTION_UINT, .arg = "N", .fallback = "8", .min = 1,
      .max = WIRE_MEMBERS_MAX, .help = "how many"},
+    CMD_ROW_MIN_PEERS,
     {.name = "shard", .kind = OPTION_CHOICE, .arg = "split|auto", .fallback = "split",
      .help = "part i of N for peer i, or shared out among the living"},
     {.name = "epochs", .kind = OPTION_REAL, .arg = "X", .fallback = "10", .min = 1e-6, .max = 1e6,
@@ -258,11 +260,11 @@ static int print_text(struct simulation *s)
 
 static int open_peers(struct simulation *s, struct run *run)
 {
-    char error[RUN_ERROR_MAX], text[32];
-    struct run_flags flags = s->o->run;
-    snprintf(text, sizeof text, "%u", s->n);
-    if (run_flags_set(&flags, "min-peers", text, error) < 0)
-        return cmd_fail(s->o, CMD_USAGE, "%s", error);
+    char error[RUN_ERROR_MAX];
+    struct run_flags flags;
+    int code = cmd_peers_flags(s->o, s->n, &flags);
+    if (code != CMD_OK)
+        return code;
     bool split = strcmp(options_text(s->o, "shard"), "split") == 0;
     for (uint32_t i = 0; i < s->n; i++) {
         char shard[32] = "auto", name[32];

@@ -45,6 +45,21 @@ refuses "--data of no kind" 'imagenet' local --data imagenet
 refuses "--policy of no kind" 'later' local --policy later
 refuses "--lr nan" '--lr' local --lr nan
 refuses "peer without a key" '--key' peer
+for command in local sim; do
+    refuses "$command: --min-peers above --peers" '--min-peers: found 3, expected at most the 2 of --peers' \
+        $command --min-peers 3 --peers 2 --rounds 1
+    refuses "$command: a torus for others" '--topology: torus:3x4 is for 12 peers, but --peers is 8' \
+        $command --topology torus:3x4 --peers 8 --rounds 1
+    refuses "$command: edges for others" '--topology: edges:.* is for 3 peers, but --peers is 4' \
+        $command --topology edges:0-1,1-2 --peers 4 --rounds 1
+    check "$command --help: --min-peers is as many as --peers" \
+        eval '"$HEARSAY" $command --help | grep -A 1 -e --min-peers | grep -q "default: all of --peers"'
+done
+printf '0 1\n1 2 # a line\n' >line.edges
+refuses "sim: a file of edges for others" '--topology: edges:0-1,1-2 is for 3 peers, but --peers is 2' \
+    sim --topology edges:line.edges --peers 2 --rounds 1
+check "sim: a file of edges for as many" eval \
+    '"$HEARSAY" sim --topology edges:line.edges --peers 3 --min-peers 2 --model logreg --rounds 1 >edges.out 2>edges.err'
 HEARSAY_PEERS=0 refuses "HEARSAY_PEERS=0" 'peers' local
 refuses "topology of an unknown family" 'heap' topology heap
 refuses "compressors: --compress zip" 'zip' compressors --compress zip
