@@ -40,6 +40,11 @@ const char *cmd_progress_number(char out[CMD_PROGRESS_TEXT], const char *format,
     return out;
 }
 
+const char *cmd_progress_drift(char out[CMD_PROGRESS_TEXT], const char *format, double x)
+{
+    return isfinite(x) ? cmd_progress_number(out, format, x) : strcpy(out, "unknown");
+}
+
 /* Over all peers. */
 struct whole
 {
@@ -74,7 +79,7 @@ static void say(struct cmd_progress *p, const struct whole *w, double seconds)
     fprintf(p->out, "%6.1f s  %-9s %llu/%llu  loss %s .. %s  accuracy %s  drift %s  sent %s\n", seconds, w->phase,
             (unsigned long long)w->round, (unsigned long long)w->rounds, cmd_progress_number(a, "%.4f", w->loss_min),
             cmd_progress_number(b, "%.4f", w->loss_max), cmd_progress_percent(c, w->accuracy_min),
-            cmd_progress_number(d, "%.2e", w->drift), cmd_progress_bytes(e, w->bytes_sent));
+            cmd_progress_drift(d, "%.2e", w->drift), cmd_progress_bytes(e, w->bytes_sent));
     fflush(p->out);
 }
 
@@ -95,7 +100,7 @@ static void draw_row(struct cmd_progress *p, const struct cmd_progress_row *r)
     fprintf(p->out, "\033[K%-10s %-9s %6llu/%-6llu loss %-8s accuracy %-8s drift %-9s sent %-9s got %s\n", r->name,
             r->phase, (unsigned long long)r->round, (unsigned long long)r->rounds,
             cmd_progress_number(a, "%.4f", r->loss), cmd_progress_percent(b, r->accuracy),
-            cmd_progress_number(c, "%.2e", r->relative_drift), cmd_progress_bytes(d, r->bytes_sent),
+            cmd_progress_drift(c, "%.2e", r->relative_drift), cmd_progress_bytes(d, r->bytes_sent),
             cmd_progress_bytes(e, r->bytes_received));
 }
 

@@ -62,5 +62,7 @@ enum { CMD_PROGRESS_TEXT = 24 };
 const char *cmd_progress_percent(char out[CMD_PROGRESS_TEXT], double x);
 const char *cmd_progress_bytes(char out[CMD_PROGRESS_TEXT], uint64_t n);
 const char *cmd_progress_number(char out[CMD_PROGRESS_TEXT], const char *format, double x);
+/* The same of a drift, which is "unknown" until a window of the sketches ends. */
+const char *cmd_progress_drift(char out[CMD_PROGRESS_TEXT], const char *format, double x);
 
 #endif

@@ -2,8 +2,8 @@
 
 #include "nn/safetensors.h"
 #include "peer/cmd_files.h"
+#include "peer/cmd_progress.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -42,21 +42,13 @@ void cmd_report_note(void *self, enum note_level level, const char *text)
     fprintf(stderr, "hearsay peer: %s%s: %s\n", r->name, level == NOTE_WARNING ? ": warning" : "", text);
 }
 
-static void percent(char out[16], double x)
-{
-    if (isfinite(x))
-        snprintf(out, 16, "%.2f %%", 100 * x);
-    else
-        snprintf(out, 16, "-");
-}
-
 static void say(struct cmd_report *r, const struct node_progress *g)
 {
-    char accuracy[16];
-    percent(accuracy, g->accuracy);
-    fprintf(stderr, "%s%-10s round %llu/%llu  loss %.4f  accuracy %s  drift %.2e  sent %.2f MB  %u live, %u edges",
+    char a[CMD_PROGRESS_TEXT], b[CMD_PROGRESS_TEXT], c[CMD_PROGRESS_TEXT];
+    fprintf(stderr, "%s%-10s round %llu/%llu  loss %s  accuracy %s  drift %s  sent %.2f MB  %u live, %u edges",
            r->terminal ? "\r\033[K" : "", uv_metrics_phase(g->phase), (unsigned long long)g->round,
-           (unsigned long long)g->n_rounds, g->loss, accuracy, g->relative_drift,
+           (unsigned long long)g->n_rounds, cmd_progress_number(a, "%.4f", g->loss),
+           cmd_progress_percent(b, g->accuracy), cmd_progress_drift(c, "%.2e", g->relative_drift),
            (double)g->bytes_sent * 1e-6, (unsigned)g->n_live, (unsigned)g->n_edges);
     r->drawn = r->terminal;
     if (!r->terminal)

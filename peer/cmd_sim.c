@@ -106,13 +106,15 @@ static void say_progress(struct simulation *s, const struct node_progress *p)
     uint64_t every = p->n_rounds / SIM_LINES + 1;
     uint64_t now = p->round + p->settle_rounds;
     struct consensus c;
+    char loss[CMD_PROGRESS_TEXT], exact[CMD_PROGRESS_TEXT], estimated[CMD_PROGRESS_TEXT];
     if (now < s->said + every && p->phase != NODE_SERVING)
         return;
     s->said = now;
     sim_drift(s->world, &c);
-    fprintf(stderr, "%8.2f s  round %" PRIu64 "/%" PRIu64 " + %" PRIu64 "  loss %.4f  drift %.3g exact, %.3g estimated\n",
+    fprintf(stderr, "%8.2f s  round %" PRIu64 "/%" PRIu64 " + %" PRIu64 "  loss %s  drift %s exact, %s estimated\n",
             (double)sim_now_us(s->world) * 1e-6, p->round, p->n_rounds, p->settle_rounds,
-            p->loss, c.trained.relative, p->relative_drift);
+            cmd_progress_number(loss, "%.4f", p->loss), cmd_progress_drift(exact, "%.3g", c.trained.relative),
+            cmd_progress_drift(estimated, "%.3g", p->relative_drift));
 }
 
 static void measured(void *self, uint32_t peer)
@@ -240,12 +242,15 @@ static int print_json(struct simulation *s)
 static int print_text(struct simulation *s)
 {
     struct outcome r;
+    char xi[CMD_PROGRESS_TEXT], relative[CMD_PROGRESS_TEXT], estimated[CMD_PROGRESS_TEXT];
     collect(s, &r, NULL);
     printf("%u peers, %" PRIu64 " rounds and %" PRIu64 " of the last phase, %.2f s simulated in %.1f s\n"
            "accuracy        %.4f to %.4f\n"
-           "drift           %.4g, relative %.3g (exact), %.3g estimated\n",
+           "drift           %s, relative %s (exact), %s estimated\n",
            s->n, r.rounds, r.settle_rounds, (double)sim_now_us(s->world) * 1e-6, r.seconds,
-           r.accuracy_min, r.accuracy_max, r.exact.trained.xi, r.exact.trained.relative, r.estimated);
+           r.accuracy_min, r.accuracy_max, cmd_progress_drift(xi, "%.4g", r.exact.trained.xi),
+           cmd_progress_drift(relative, "%.3g", r.exact.trained.relative),
+           cmd_progress_drift(estimated, "%.3g", r.estimated));
     if (r.exact.statistics.dim > 0)
         printf("statistics      %.4g, relative %.3g (running means and variances, apart from the drift)\n",
                r.exact.statistics.xi, r.exact.statistics.relative);

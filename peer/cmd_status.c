@@ -122,7 +122,7 @@ static void print_row(const struct cmd_observe *w, const struct cmd_observed *m)
     if (m->answered) {
         printf("%-9s %6llu/%-6llu %-8s %-8s %-9s %-10s %-10s", uv_metrics_phase((enum node_phase)s->phase),
                (unsigned long long)s->round, (unsigned long long)s->n_rounds, cmd_progress_number(a, "%.4f", s->loss),
-               cmd_progress_percent(b, s->accuracy), cmd_progress_number(c, "%.2e", s->relative_drift),
+               cmd_progress_percent(b, s->accuracy), cmd_progress_drift(c, "%.2e", s->relative_drift),
                cmd_progress_bytes(d, s->bytes_sent), cmd_progress_bytes(e, s->bytes_received));
         for (uint32_t i = 0; i < s->n_edges; i++) {
             printf("%s%s", i ? "," : " ", name_of(w, s->edges[i].id));

@@ -60,6 +60,8 @@ refuses "sim: a file of edges for others" '--topology: edges:0-1,1-2 is for 3 pe
     sim --topology edges:line.edges --peers 2 --rounds 1
 check "sim: a file of edges for as many" eval \
     '"$HEARSAY" sim --topology edges:line.edges --peers 3 --min-peers 2 --model logreg --rounds 1 >edges.out 2>edges.err'
+check "  whose drift is unknown before it is estimated" eval \
+    'grep -q "exact, unknown estimated" edges.err && ! grep -qi nan edges.err edges.out'
 HEARSAY_PEERS=0 refuses "HEARSAY_PEERS=0" 'peers' local
 refuses "topology of an unknown family" 'heap' topology heap
 refuses "compressors: --compress zip" 'zip' compressors --compress zip
@@ -226,5 +228,6 @@ for pid in "$lost" "$a"; do
     check "SIGTERM ends it within 5 s with exit code 0" finish "$pid" 5
 done
 check "  and leaves a model" [ -s a/model.safetensors ]
+check "who never trained knows of no drift" eval 'grep -q "drift unknown" lost.err && ! grep -qi nan lost.err'
 
 e2e_end
