@@ -7,7 +7,8 @@
  * those:
  *
  *   --json: {"peers": [{"name", "round" (of the estimate), "drift", "relative_drift"}],
- *            "drift", "relative_drift": means of the peers' estimates,
+ *            "drift", "relative_drift": means of the peers' estimates; with
+ *            --exact of those that are of the very state that was compared,
  *            "exact": {"drift", "relative_drift", "statistics_drift",
  *                      "statistics_relative_drift", "models", "round_min",
  *                      "round_max"} or null, "ratio": estimated / exact}
@@ -15,7 +16,8 @@
  * With --exact the models are those of the moment a drift window begins, and
  * the peers are asked until their estimates are of that very moment: both
  * figures speak of one state. Where peers stand at different rounds (an
- * asynchronous run) they are only near each other.
+ * asynchronous run) they are only near each other. No estimate is of a round
+ * that --round names, but by chance: then mean and ratio are null.
  */
 #include "peer/cmd_observe.h"
 #include "peer/cmd_progress.h"
@@ -137,6 +139,26 @@ static int compare(struct drift *d)
     return CMD_OK;
 }
 
+/* Is the peer's estimate of the model that it sent? The last phase goes on at
+ * one round, and only when it is over does that tell a state. */
+static bool same_state(const struct cmd_observed *m)
+{
+    bool told = m->model_round < m->status.n_rounds || m->status.phase >= NODE_SERVING;
+    return m->model && told && m->status.drift_round == m->model_round;
+}
+
+/* Was the estimate of the compared state missed by all who train? */
+static bool missed(const struct drift *d)
+{
+    bool any = false, training = false;
+    for (uint32_t i = 0; i < d->w.n; i++) {
+        const struct cmd_observed *m = &d->w.member[i];
+        any |= m->answered && same_state(m);
+        training |= m->answered && m->status.phase == NODE_TRAINING;
+    }
+    return training && !any;
+}
+
 /* Ask until each peer has said what it makes of the round that was compared
  * (or of the next one it measures), or trains no more; keep what it said. */
 static void wait_for_estimates(struct drift *d)
@@ -170,6 +192,8 @@ static void average(struct drift *d)
     for (uint32_t i = 0; i < d->w.n; i++) {
         const struct cmd_observed *m = &d->w.member[i];
         if (!m->answered || !isfinite(m->status.drift) || !isfinite(m->status.relative_drift))
+            continue;
+        if (d->exact.n > 0 && !same_state(m))
             continue;
         d->xi += m->status.drift;
         d->relative += m->status.relative_drift;
@@ -219,20 +243,35 @@ static void print_text(const struct drift *d)
         const struct cmd_observed *m = &d->w.member[i];
         if (m->answered)
             printf("%-16s of round %-8llu drift %-10s relative %s\n", m->record.name,
-                   (unsigned long long)m->status.drift_round, cmd_progress_number(a, "%.4e", m->status.drift),
-                   cmd_progress_number(b, "%.4e", m->status.relative_drift));
+                   (unsigned long long)m->status.drift_round, cmd_progress_drift(a, "%.4e", m->status.drift),
+                   cmd_progress_drift(b, "%.4e", m->status.relative_drift));
     }
-    printf("%-16s %-17s drift %-10s relative %s\n", "estimated", "", cmd_progress_number(a, "%.4e", d->xi),
-           cmd_progress_number(b, "%.4e", d->relative));
+    printf("%-16s %-17s drift %-10s relative %s\n", "estimated", "", cmd_progress_drift(a, "%.4e", d->xi),
+           cmd_progress_drift(b, "%.4e", d->relative));
     if (d->exact.n == 0)
         return;
     printf("%-16s of round %-8llu drift %-10s relative %s   (%zu models)\n", "exact", (unsigned long long)d->round_max,
-           cmd_progress_number(a, "%.4e", trained->xi), cmd_progress_number(b, "%.4e", trained->relative), d->exact.n);
+           cmd_progress_drift(a, "%.4e", trained->xi), cmd_progress_drift(b, "%.4e", trained->relative), d->exact.n);
     if (statistics->dim > 0)
         printf("%-16s %-17s drift %-10s relative %s   (running means and variances, apart from the drift)\n",
-               "statistics", "", cmd_progress_number(a, "%.4e", statistics->xi),
-               cmd_progress_number(b, "%.4e", statistics->relative));
-    printf("%-16s %s\n", "ratio", cmd_progress_number(a, "%.3f", d->xi / trained->xi));
+               "statistics", "", cmd_progress_drift(a, "%.4e", statistics->xi),
+               cmd_progress_drift(b, "%.4e", statistics->relative));
+    printf("%-16s %s\n", "ratio", cmd_progress_drift(a, "%.3f", d->xi / trained->xi));
+}
+
+/* Compare the models, and have the estimates of the same moment: where a window
+ * was over too soon to be seen, those of another one. */
+static int compare_with_estimates(struct drift *d)
+{
+    int code = CMD_OK;
+    for (int k = 0; k < TRIES && code == CMD_OK && (k == 0 || missed(d)); k++) {
+        code = compare(d);
+        if (code == CMD_OK)
+            wait_for_estimates(d);
+        if (options_given(d->o, "round"))
+            break;
+    }
+    return code;
 }
 
 int cmd_drift(const struct options *o)
@@ -240,12 +279,11 @@ int cmd_drift(const struct options *o)
     static struct drift d;
     d.o = o;
     d.exact = consensus_none;
+    if (options_given(o, "round") && !options_flag(o, "exact"))
+        return cmd_fail(o, CMD_USAGE, "--round: found without --exact, expected with it: it is the round to send models of");
     int code = cmd_observe(&d.w, o);
-    if (code == CMD_OK && options_flag(o, "exact")) {
-        code = compare(&d);
-        if (code == CMD_OK)
-            wait_for_estimates(&d);
-    }
+    if (code == CMD_OK && options_flag(o, "exact"))
+        code = compare_with_estimates(&d);
     if (code == CMD_OK) {
         average(&d);
         if (options_flag(o, "json"))

@@ -45,6 +45,8 @@ refuses "--data of no kind" 'imagenet' local --data imagenet
 refuses "--policy of no kind" 'later' local --policy later
 refuses "--lr nan" '--lr' local --lr nan
 refuses "peer without a key" '--key' peer
+refuses "drift: --round without --exact" '--round: found without --exact, expected with it' \
+    drift --bootstrap 127.0.0.1:1 --key no.key --round 5
 for command in local sim; do
     refuses "$command: --min-peers above --peers" '--min-peers: found 3, expected at most the 2 of --peers' \
         $command --min-peers 3 --peers 2 --rounds 1

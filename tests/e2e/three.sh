@@ -33,6 +33,26 @@ for how in "" --exact; do
     check "hearsay drift $how answers: $relative" within "$relative" 1e-9 1
 done
 
+ratio=$(figures json drift.out ratio)
+check "  both figures being of one state: ratio $ratio" within "$ratio" 0.5 2
+observe=(--bootstrap "127.0.0.1:$pa" --key cluster.key --exact --round 1)
+timeout 30 "$HEARSAY" drift "${observe[@]}" --json >past.out 2>past.err
+check "hearsay drift of a round that is over: models are compared" \
+    within "$(figures json past.out exact.relative_drift)" 1e-9 1
+# By chance an estimate is of just that round.
+check "  and an estimate of another round has no part in mean and ratio" python3 -c '
+import json, sys
+j = json.load(open("past.out"))
+same = [p for p in j["peers"] if j["exact"]["round_min"] <= p["round"] <= j["exact"]["round_max"]]
+sys.exit(not same and not j["drift"] == j["relative_drift"] == j["ratio"] == None)'
+# shellcheck disable=SC2317 # By wait_until.
+unknown()
+{
+    timeout 30 "$HEARSAY" drift "${observe[@]}" >past.out 2>past.err
+    grep -qE '^ratio +unknown$' past.out
+}
+check "  in words: unknown" wait_until 10 unknown
+
 check "a third of the rounds done" wait_until 240 round_at_least peer-0/metrics.jsonl $((rounds / 3))
 kill -KILL "${pid[1]}"
 wait "${pid[1]}" 2>/dev/null
