@@ -47,6 +47,33 @@ int compress_canonical(const char *spec, char canonical[COMPRESS_SPEC_MAX],
     return err;
 }
 
+static bool fits_any(const struct spec_rule *r, const struct segment *segments,
+                     size_t n_segments)
+{
+    for (size_t i = 0; i < n_segments; i++)
+        if (spec_matches(r, &segments[i]))
+            return true;
+    return false;
+}
+
+bool compress_idle_rule(const char *spec, const struct segment *segments,
+                        size_t n_segments, char rule[COMPRESS_SPEC_MAX])
+{
+    struct spec s;
+    char error[COMPRESS_ERROR_MAX];
+    int err = spec_parse(&s, spec, error);
+    assert(err == 0);
+    for (size_t i = 1; i < s.n_rules; i++) {
+        if (fits_any(&s.rule[i], segments, n_segments))
+            continue;
+        struct spec one = {.n_rules = 1, .rule = {s.rule[i]}};
+        bool whole = spec_print(&one, rule);
+        assert(whole); /* All rules together fit. */
+        return true;
+    }
+    return false;
+}
+
 static size_t larger(size_t a, size_t b)
 {
     return a > b ? a : b;

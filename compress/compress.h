@@ -54,6 +54,13 @@ struct compress_stat
 int compress_canonical(const char *spec, char canonical[COMPRESS_SPEC_MAX],
                        char error[COMPRESS_ERROR_MAX]);
 
+/* Is there a rule that fits none of the segments? Then `rule` gets the first
+ * one's canonical text, "conv9.*=fp16": its match is what stands before the '='.
+ * Such a rule does nothing, and may be a misspelt name. The default rule is for
+ * what the others leave. Wants a spec that compress_canonical() takes. */
+bool compress_idle_rule(const char *spec, const struct segment *segments,
+                        size_t n_segments, char rule[COMPRESS_SPEC_MAX]);
+
 /* Bind a spec to a model of n_segments tiling segments (copied). Allocates
  * all scratch there will be. Returns 0, -EINVAL or -ENOMEM. */
 int compress_open(struct compress **c, const char *spec,

@@ -145,10 +145,11 @@ static void find_info(const struct cmd_compressors *t, struct cmd_compressors_ro
             r->info = &t->infos[i];
 }
 
-/* Of the words of `specs`, or of the whole catalogue. */
-static int read_rows(const struct options *o, struct cmd_compressors *t)
+/* Of the words of `specs`, whose rules have to be for the model's tensors where
+ * there is a model; or of the whole catalogue. */
+static int read_rows(const struct options *o, struct cmd_compressors *t, const struct model *model)
 {
-    char error[COMPRESS_ERROR_MAX];
+    char error[COMPRESS_ERROR_MAX], why[RUN_ERROR_MAX];
     const char *specs = options_text(o, "compress");
     for (size_t i = 0; specs == NULL && i < t->n_infos; i++) {
         strcpy(t->rows[i].spec, t->infos[i].preset);
@@ -166,6 +167,8 @@ static int read_rows(const struct options *o, struct cmd_compressors *t)
         struct cmd_compressors_row *r = &t->rows[t->n_rows++];
         if (compress_canonical(word, r->spec, error))
             return cmd_fail(o, CMD_USAGE, "--compress: %s", error);
+        if (model->spec[0] && cmd_training_rules(model, "compress", r->spec, why))
+            return cmd_fail(o, CMD_USAGE, "%s", why);
         find_info(t, r);
     }
     return t->n_rows > 0 ? CMD_OK : cmd_fail(o, CMD_USAGE, "--compress names no compressor");
@@ -214,7 +217,7 @@ int cmd_compressors(const struct options *o)
     if (code == CMD_OK)
         code = make_room(o, &t, &infos);
     if (code == CMD_OK)
-        code = read_rows(o, &t);
+        code = read_rows(o, &t, &model);
     if (code == CMD_OK)
         code = report(o, &t);
     free(t.rows);

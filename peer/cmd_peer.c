@@ -184,6 +184,7 @@ static int take_run(struct peer *p)
     if (cmd_training_init(&p->training, data, options_text(p->o, "shard"), p->name, error) < 0)
         return cmd_fail(p->o, CMD_USAGE, "%s", error);
     p->training.init_path = options_text(p->o, "init");
+    p->training.joins = p->bootstrap.n > 0;
     p->training.threads = (uint32_t)options_uint(p->o, "threads");
     p->reading.out = stderr;
     p->training.reading = p->report.notes_as_json ? NULL : &p->reading;

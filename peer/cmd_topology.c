@@ -107,6 +107,10 @@ static int measure_message(struct figures *f, char error[RUN_ERROR_MAX])
     struct model model;
     if (cmd_training_model(&model, &f->run, error))
         return CMD_USAGE;
+    if (cmd_training_rules(&model, "compress", f->run.compress, error)) {
+        model_close(&model);
+        return CMD_USAGE;
+    }
     struct compress *c;
     int r = compress_open(&c, f->run.compress,
                           model.segments, model.n_segments);

@@ -1,5 +1,6 @@
 #include "peer/cmd_training.h"
 
+#include "compress/compress.h"
 #include "nn/rng.h"
 #include "nn/safetensors.h"
 
@@ -185,6 +186,41 @@ static int fix_init(struct cmd_training *t, struct run_flags *flags, struct run 
     return err < 0 ? err : set_and_fill(flags, "init", text, run, error);
 }
 
+int cmd_training_rules(const struct model *m, const char *flag, const char *spec,
+                       char error[RUN_ERROR_MAX])
+{
+    char rule[COMPRESS_SPEC_MAX];
+    if (!compress_idle_rule(spec, m->segments, m->n_segments, rule))
+        return 0;
+    snprintf(error, RUN_ERROR_MAX, "--%s: rule '%.120s': found no tensor of %.60s that '%.*s' fits, expected one", flag,
+             rule, m->spec, (int)strcspn(rule, "="), rule);
+    return -EINVAL;
+}
+
+static int check_rules(const struct run *run, const char *flag, const char *spec, char error[RUN_ERROR_MAX])
+{
+    struct model m;
+    if (strchr(spec, ';') == NULL) /* Not given, or but the default rule. */
+        return 0;
+    int err = cmd_training_model(&m, run, error);
+    if (err < 0)
+        return err;
+    err = cmd_training_rules(&m, flag, spec, error);
+    model_close(&m);
+    return err;
+}
+
+/* Codecs that were given, against the run's model. Of a cluster's run we know the
+ * model only where that was given, too. */
+static int check_codecs(const struct cmd_training *t, const struct run_flags *flags, const struct run *run,
+                        char error[RUN_ERROR_MAX])
+{
+    if (t->joins && run_flags_value(flags, "model")[0] == '\0')
+        return 0;
+    int err = check_rules(run, "compress", run_flags_value(flags, "compress"), error);
+    return err < 0 ? err : check_rules(run, "final-compress", run_flags_value(flags, "final-compress"), error);
+}
+
 int cmd_training_fix(struct cmd_training *t, struct run_flags *flags,
                      double epochs, struct run *run, char error[RUN_ERROR_MAX])
 {
@@ -199,6 +235,8 @@ int cmd_training_fix(struct cmd_training *t, struct run_flags *flags,
         snprintf(text, sizeof text, "%" PRIu64, cmd_training_rounds(t, run, epochs));
         err = set_and_fill(flags, "rounds", text, run, error);
     }
+    if (err == 0)
+        err = check_codecs(t, flags, run, error);
     return err == 0 && t->init_path != NULL ? fix_init(t, flags, run, error) : err;
 }
 

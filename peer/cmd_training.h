@@ -21,6 +21,7 @@ struct cmd_training
     const char *init_path; /* The initial model's file, or NULL. */
     uint32_t threads;      /* 0: one. */
     struct cmd_progress_reading *reading; /* Where to say so, or NULL. */
+    bool joins; /* The run, and its model, may be a cluster's that is there already. */
 
     struct cmd_training *of; /* Whose data, model, scratch and owners are used, or NULL. */
     bool shared;             /* Others use ours. */
@@ -56,9 +57,16 @@ cmd_training_data(struct cmd_training *t, const char *kind, uint64_t seed,
 uint64_t cmd_training_rounds(const struct cmd_training *t,
                              const struct run *run, double epochs);
 
+/* Refuses a spec that has a rule for no tensor of the model, with a sentence that
+ * names the flag, the rule and its match. */
+__attribute__((warn_unused_result)) int
+cmd_training_rules(const struct model *m, const char *flag, const char *spec,
+                   char error[RUN_ERROR_MAX]);
+
 /* The run of these flags, fixed. What they leave open, files say, and the flags
  * are set: the rounds of `epochs` and the kind of the data by reading them, the
- * hash of an initial model by reading that. */
+ * hash of an initial model by reading that. A codec among them with a rule for
+ * no tensor of the model is refused. */
 __attribute__((warn_unused_result)) int
 cmd_training_fix(struct cmd_training *t, struct run_flags *flags,
                  double epochs, struct run *run, char error[RUN_ERROR_MAX]);

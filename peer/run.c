@@ -209,6 +209,14 @@ int run_flags_set(struct run_flags *f, const char *name, const char *value,
     return rc;
 }
 
+const char *run_flags_value(const struct run_flags *f, const char *name)
+{
+    size_t place;
+    const struct run_key *key = find_key(name, &place);
+    assert(key != NULL);
+    return f->value[place];
+}
+
 bool run_flags_any(const struct run_flags *f)
 {
     for (size_t i = 0; run_keys[i].name != NULL; i++)

@@ -110,6 +110,10 @@ run_flags_set(struct run_flags *f, const char *name, const char *value,
  * peer needs its own path. */
 bool run_flags_any(const struct run_flags *f);
 
+/* The canonical value of a flag, "" where it was not given. A name that is no
+ * key is a bug of ours (assert). */
+const char *run_flags_value(const struct run_flags *f, const char *name);
+
 /* Fill in defaults, resolve "auto"s, and parse; a flag that the run has no use
  * for (of another mixer or optimiser, a norm for a model that has none) is
  * refused. Rounds may be absent: then r->rounds is 0 and *r is good for reading

@@ -22,6 +22,8 @@ refuses()
 
 # ---- Flags. ----
 
+check "keygen" eval '"$HEARSAY" keygen keygen.key 2>keygen.err'
+
 refuses "unknown command" 'lcal.*local' lcal
 refuses "unknown flag" '--no-such-flag' local --no-such-flag
 refuses "flag without its value" '--peers' local --peers
@@ -32,6 +34,18 @@ refuses "--topology ring:x" 'ring:x|--topology.*ring' local --topology ring:x
 refuses "--topology heap" 'heap' local --topology heap
 refuses "topk:1.5" '1\.5' local --compress topk:1.5
 refuses "--compress zip" 'zip' local --compress zip
+typo="qsgd:4;*wieght=none"
+for command in local sim "topology ring" compressors "peer --listen 127.0.0.1:0 --key keygen.key" \
+    "peer --bootstrap 127.0.0.1:1 --listen 127.0.0.1:0 --key keygen.key"; do
+    # shellcheck disable=SC2086
+    refuses "$command: a rule for no tensor" \
+        "--compress: rule '\*wieght=none': found no tensor of logreg that '\*wieght' fits, expected one" \
+        $command --model logreg --compress "$typo"
+done
+refuses "sim: a rule of the last phase for no tensor" "--final-compress: rule 'conv=none': found no tensor of mlp:784-10" \
+    sim --model mlp:784-10 --final-compress "qsgd:4;bias=fp16;conv=none"
+check "a rule for a tensor that the model has" eval \
+    '"$HEARSAY" sim --peers 2 --model logreg --rounds 1 --compress "qsgd:4;*weight=none" >rule.out 2>rule.err'
 refuses "--drift-target of one codec" '--drift-target: only with --compress auto: nothing else chooses by the drift' \
     local --drift-target 0.1
 refuses "--compress auto of updates" '--mixer average: needs a codec by --compress, not auto: its updates' \
@@ -199,7 +213,7 @@ refuses "--init of no model" 'zero.safetensors' local --peers 2 --model logreg -
 check "keygen" eval '"$HEARSAY" keygen cluster.key 2>keygen.err'
 check "  the key is ours alone" [ "$(stat -c %a cluster.key)" = 600 ]
 refuses "keygen over a key that is there" 'cluster.key' keygen cluster.key
-run=(--model logreg --data mnist:good --rounds 1000000 --final-drift 0)
+run=(--model mlp:784-8-8-8-10 --data mnist:good --compress "qsgd:4;fc4.*=none" --rounds 1000000 --final-drift 0)
 
 cp cluster.key open.key && chmod 644 open.key
 refuses "a key file that others can read" 'open.key' peer --listen 127.0.0.1:0 --key open.key "${run[@]}"
@@ -215,9 +229,14 @@ check "a peer trains alone" wait_until 30 round_at_least a/metrics.jsonl 1
 refuses "a port in use" "$port" peer --listen "127.0.0.1:$port" --key cluster.key "${run[@]}"
 refuses "a port of no kind" '99999' peer --listen 127.0.0.1:99999 --key cluster.key "${run[@]}"
 join=(--listen "127.0.0.1:$spare" --bootstrap "127.0.0.1:$port" --key cluster.key --data mnist:good --out b)
-refuses "a flag that contradicts the run (model)" 'model.*(lenet5.*logreg|logreg.*lenet5)' peer "${join[@]}" --model lenet5
+refuses "a flag that contradicts the run (model)" 'model.*(lenet5.*mlp|mlp.*lenet5)' peer "${join[@]}" --model lenet5
 refuses "a flag that contradicts the run (rounds)" 'rounds.*(77.*1000000|1000000.*77)' peer "${join[@]}" --rounds 77
 check "the peer trains on" alive "$a"
+start b "$HEARSAY" peer "${join[@]}" --compress "qsgd:4;fc4.*=none"
+b=$started
+check "a rule for a tensor of the run's model, not of the default one, joins" wait_until 30 round_at_least b/metrics.jsonl 1
+kill -TERM "$b"
+check "  and leaves with 0" finish "$b" 5
 
 start lost "$HEARSAY" peer --listen 127.0.0.1:0 --bootstrap no-such-host.invalid:7100 --key cluster.key \
     "${run[@]}" --out lost

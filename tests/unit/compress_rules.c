@@ -284,6 +284,33 @@ static void test_empty(void **state)
         }
 }
 
+/* A rule that is for no tensor is found, and only that. */
+static void test_idle_rules(void **state)
+{
+    (void)state;
+    static const struct
+    {
+        const char *spec, *idle; /* The text of the rule; NULL: there is none. */
+    } row[] = {
+        {"sign", NULL}, {"sign;bias=fp16", NULL}, {"sign;conv=fp16;fc?.bias=none", NULL},
+        {"bias=fp16;default=sign", NULL}, {"sign;<7=none", NULL},
+        {"sign;<6=none", "<6=none"}, {"sign;fc4.*=fp16", "fc4.*=fp16"},
+        {"fc4.*=fp16;sign;conv1.weigth=none", "fc4.*=fp16"},
+        {"sign;bias=fp16;conv1.weigth=none", "conv1.weigth=none"},
+        {"sign;*=fp16;fc1.*=none", NULL} /* Behind one that takes all, but not misspelt. */};
+    char rule[COMPRESS_SPEC_MAX];
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+        bool idle = compress_idle_rule(row[i].spec, lenet, N_LAYERS, rule);
+        if (idle != (row[i].idle != NULL) || (idle && strcmp(rule, row[i].idle) != 0))
+            fail_msg("%s: %s", row[i].spec, idle ? rule : "none found");
+    }
+    static const struct segment dense[] = {{.name = "fc.weight", .n = 9, .n_dims = 2}};
+    assert_true(compress_idle_rule("sign;bias=fp16", dense, 1, rule));
+    assert_string_equal(rule, "bias=fp16");
+    assert_true(compress_idle_rule("sign;conv=qsgd:4,scope=layer", dense, 1, rule));
+    assert_string_equal(rule, "conv=qsgd:4:512:max,scope=layer");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -293,6 +320,7 @@ int main(void)
         cmocka_unit_test(test_pieces),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_empty),
+        cmocka_unit_test(test_idle_rules),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
