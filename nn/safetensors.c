@@ -10,9 +10,10 @@
 #include <string.h>
 
 enum {
-    LENGTH = 8,   /* Bytes of the header's length. */
-    COUNTER = 8,  /* Bytes of a counter. */
-    DIMS_MAX = 8  /* Of a tensor, in a file. */
+    LENGTH = 8,     /* Bytes of the header's length. */
+    HEADER_MIN = 2, /* Bytes of a header: "{}". */
+    COUNTER = 8,    /* Bytes of a counter. */
+    DIMS_MAX = 8    /* Of a tensor, in a file. */
 };
 
 /* One tensor as the header describes it. */
@@ -177,8 +178,7 @@ static int check_meta(const json_t *meta, const char *path,
 static int parse_header(struct header *h, const char *path,
                         char error[DATA_ERROR_MAX])
 {
-    if (!json_is_object(h->root))
-        return file_error(error, path, "header: expected a JSON object");
+    assert(json_is_object(h->root)); /* It begins with '{'. */
     size_t n = json_object_size(h->root);
     if (n > SAFETENSORS_TENSORS_MAX)
         return file_error(error, path, "header: found %zu tensors, expected at most %d", n,
@@ -204,28 +204,32 @@ static int parse_header(struct header *h, const char *path,
 static int load_header(struct header *h, struct file *f, const char *path,
                        char error[DATA_ERROR_MAX])
 {
-    uint8_t b[LENGTH];
+    uint8_t b[LENGTH + 1]; /* And the header's first byte. */
     size_t got;
     int rc = file_get(f, b, sizeof b, &got, error);
     if (rc < 0)
         return rc;
     if (got < sizeof b)
-        return file_error(error, path, "header length: found %zu bytes, expected %d", got,
-                          LENGTH);
+        return file_error(error, path, "no safetensors file: found %zu bytes, expected %d "
+                          "and a JSON header", got, LENGTH);
+    if (b[LENGTH] != '{')
+        return file_error(error, path, "no safetensors file: found the byte 0x%02x behind its "
+                          "first %d, expected the '{' of a header", b[LENGTH], LENGTH);
     uint64_t n = 0, bound = file_bound(f) - LENGTH;
     for (size_t i = 0; i < LENGTH; i++)
         n |= (uint64_t)b[i] << (8 * i);
     uint64_t most = bound < SAFETENSORS_HEADER_MAX ? bound : SAFETENSORS_HEADER_MAX;
-    if (n > most)
-        return file_error(error, path, "header length: found %llu, expected at most %llu",
-                          (unsigned long long)n, (unsigned long long)most);
-    char *text = malloc((size_t)n + 1);
+    if (n < HEADER_MIN || n > most)
+        return file_error(error, path, "header length: found %llu, expected %d to %llu",
+                          (unsigned long long)n, HEADER_MIN, (unsigned long long)most);
+    char *text = malloc((size_t)n);
     if (!text)
         return no_memory(error, path);
-    rc = file_get(f, text, (size_t)n, &got, error);
+    text[0] = '{';
+    rc = file_get(f, text + 1, (size_t)n - 1, &got, error);
     json_error_t why = {0};
     if (rc == 0)
-        h->root = json_loadb(text, got, JSON_REJECT_DUPLICATES, &why);
+        h->root = json_loadb(text, got + 1, JSON_REJECT_DUPLICATES, &why);
     free(text);
     if (rc == 0 && !h->root)
         return file_error(error, path, "header: found no JSON: %.100s", why.text);

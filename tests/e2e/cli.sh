@@ -183,7 +183,7 @@ refuses "a model that is missing" 'no-such' eval no-such.safetensors --data mnis
 head -c 100 "$model" >cut.safetensors 2>/dev/null
 refuses "a model that is cut" 'cut.safetensors' eval cut.safetensors --data mnist:good
 head -c 4096 /dev/zero >zero.safetensors
-refuses "a model that is none" 'zero.safetensors' eval zero.safetensors --data mnist:good
+refuses "a model that is none" 'zero.safetensors: no safetensors file' eval zero.safetensors --data mnist:good
 
 python3 - <<'PY'
 import json, struct
@@ -205,7 +205,7 @@ refuses "  of other tensors than --model has" 'foreign.*tensor weight' \
 refuses "--norm without --model" '--norm.*--model' eval "$model" --norm batch --data mnist:good
 refuses "--norm of a model that has none" '--norm' eval "$model" --model logreg --norm batch --data mnist:good
 refuses "--init of another model" "$model" train --model lenet5 --data mnist:good --rounds 1 --init "$model"
-refuses "--init of no model" 'zero.safetensors' local --peers 2 --model logreg --data mnist:good --rounds 1 \
+refuses "--init of no model" '--init: zero.safetensors: no safetensors file' local --peers 2 --model logreg --data mnist:good --rounds 1 \
     --init zero.safetensors
 
 # ---- Keys, ports, names, runs. ----

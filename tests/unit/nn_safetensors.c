@@ -184,7 +184,10 @@ static void test_headers(void **state)
         {W("\"F32\"", "[2]", "[4,12]"), 12, 0, "found begin 4, expected 0"},
         {W("\"F32\"", "[2]", "[0,8]"), 9, 0, "data: found 9 bytes, expected 8"},
         {W("\"F32\"", "[2]", "[0,8]"), 7, 0, "data: found 7 bytes, expected 8"},
-        {"[]", 0, 0, "header: expected a JSON object"},
+        {"{}", 0, 1, "header length: found 1, expected 2 to 2"},
+        {"[]", 0, 0, "no safetensors file: found the byte 0x5b behind its first 8, expected the '{'"},
+        {" {}", 0, 0, "no safetensors file: found the byte 0x20"},
+        {"", 0, 2, "no safetensors file: found 8 bytes, expected 8 and a JSON header"},
         {"{}", 0, 0, "found 0 tensors, expected 1"},
         {"{\"w\":5}", 0, 0, "dtype of w: found none"},
         {"{\"__metadata__\":[]}", 0, 0, "__metadata__: expected a map"},
@@ -213,6 +216,18 @@ static void test_headers(void **state)
     refused("nan", &w, 1, "data of w: found NaN or infinity");
     refused("missing", &w, 1, "No such file");
     refused(".", &w, 1, "expected a regular file");
+}
+
+/* What is something else, or too short for a header, is told so. */
+static void test_other_files(void **state)
+{
+    (void)state;
+    static const char *const others[] = {
+        "", "short", "PK\3\4, as torch.save() writes a model", "weight,bias\n0.5,0.25\n"};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        scratch_put(&s, "other", (const uint8_t *)others[i], strlen(others[i]));
+        refused("other", segments, N_SEGMENTS, "no safetensors file: found ");
+    }
 }
 
 /* Bytes 1f 8b of a header's length look like gzip; they are not. Tensors may
@@ -376,7 +391,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_trip), cmocka_unit_test(test_layout),
         cmocka_unit_test(test_python),     cmocka_unit_test(test_headers),
-        cmocka_unit_test(test_lookalike),  cmocka_unit_test(test_counters),
+        cmocka_unit_test(test_other_files), cmocka_unit_test(test_lookalike),  cmocka_unit_test(test_counters),
         cmocka_unit_test(test_write_errors),
         cmocka_unit_test(test_truncations), cmocka_unit_test(test_mutations),
     };
