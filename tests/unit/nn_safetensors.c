@@ -218,6 +218,30 @@ static void test_headers(void **state)
     refused(".", &w, 1, "expected a regular file");
 }
 
+/* A variance below 0 is no model, though it is a number; -0 is none below. */
+static void test_negative_variance(void **state)
+{
+    (void)state;
+    static const struct segment var = {.name = "w", .n = 2, .rows = 1, .cols = 2, .n_dims = 1,
+                                       .dims = {2}, .nonnegative = true};
+    struct segment mean = var;
+    uint8_t b[256];
+    float y[2];
+    char error[DATA_ERROR_MAX] = "";
+    mean.nonnegative = false;
+    put_file("variance", W("\"F32\"", "[2]", "[0,8]"), 0, 8);
+    assert_int_equal(safetensors_read(scratch_path(&s, "variance"), &var, 1, y, error), 0);
+    size_t n = scratch_get(&s, "variance", b, sizeof b);
+    b[n - 1] |= 0x80;
+    scratch_put(&s, "variance", b, n);
+    refused("variance", &var, 1, "data of w: found -0.747059 at place 1, expected no negative value");
+    assert_int_equal(safetensors_read(scratch_path(&s, "variance"), &mean, 1, y, error), 0);
+    memcpy(b + n - 4, (uint8_t[]){0, 0, 0, 0x80}, 4);
+    scratch_put(&s, "variance", b, n);
+    assert_int_equal(safetensors_read(scratch_path(&s, "variance"), &var, 1, y, error), 0);
+    assert_true(y[1] == 0 && signbit(y[1]));
+}
+
 /* What is something else, or too short for a header, is told so. */
 static void test_other_files(void **state)
 {
@@ -391,6 +415,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_trip), cmocka_unit_test(test_layout),
         cmocka_unit_test(test_python),     cmocka_unit_test(test_headers),
+        cmocka_unit_test(test_negative_variance),
         cmocka_unit_test(test_other_files), cmocka_unit_test(test_lookalike),  cmocka_unit_test(test_counters),
         cmocka_unit_test(test_write_errors),
         cmocka_unit_test(test_truncations), cmocka_unit_test(test_mutations),
