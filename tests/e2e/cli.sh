@@ -52,6 +52,10 @@ refuses "--compress auto of updates" '--mixer average: needs a codec by --compre
     sim --compress auto --mixer average
 refuses "--drift-target 0" "--drift-target: found '0', expected a number from 1e-06 to 1e.06" \
     local --compress auto --drift-target 0
+for spec in auto+sign "auto;bias=none" auto:2; do
+    refuses "--compress $spec" "--compress: found '${spec/+/\\+}', expected auto alone: it chooses the codec by the drift" \
+        local --compress "$spec"
+done
 refuses "topology: --compress auto" '--compress: auto has no message of one size' topology ring --compress auto
 refuses "compressors: --compress auto" 'auto' compressors --compress auto
 refuses "--model of no kind" 'gpt' local --model gpt
