@@ -340,13 +340,15 @@ static void test_hash(void **state)
 
 /* ---- divergence ---- */
 
-/* x - a is not finite, or its square is no float: nothing goes out. */
-static void diverge(float value)
+/* n values of x are so large, or none at all, that x - a is not finite or its
+ * square is no float: nothing goes out. */
+static void diverge(float value, size_t n)
 {
     struct world w;
     world_init(&w, 2, "none", 1, 1);
     beat(&w);
-    w.peer[0].c.x[5] = value;
+    for (size_t k = 0; k < n; k++)
+        w.peer[0].c.x[5 + k] = value;
     job_start(&w, 0);
     choco_finish(&w.peer[0].c);
     w.peer[0].works = false;
@@ -358,10 +360,11 @@ static void diverge(float value)
 static void test_divergence(void **state)
 {
     (void)state;
-    diverge((float)NAN);
-    diverge((float)INFINITY);
-    diverge(3e38f);
-    diverge(1e25f);
+    diverge((float)NAN, 1);
+    diverge((float)INFINITY, 1);
+    diverge(3e38f, 1);
+    diverge(1e25f, 1);
+    diverge(0x1p63f, 300); /* Each square is a float, but their sum is none. */
 }
 
 /* ---- the fused pass ---- */
