@@ -1,6 +1,7 @@
 /* tests/unit/gossip_choco_statistics.c -- jobs of a model with running statistics:
  * beside the weights they are averaged, and the weights do not notice. */
 #include "gossip_choco_world.h"
+#include "tests/unit/gossip_seeds.h"
 
 static struct world w, plain; /* Too large for a stack. */
 
@@ -241,30 +242,17 @@ static void random_run(uint64_t seed, size_t kind, bool resets)
     world_close(&w);
 }
 
-static uint64_t running_seed;
-
-static int print_seed(void **state)
+static void check_any_order(uint64_t seed)
 {
-    (void)state;
-    if (running_seed != 0)
-        print_error("failed with SEED=%llu\n", (unsigned long long)running_seed);
-    running_seed = 0;
-    return 0;
+    for (size_t kind = 0; kind < KINDS; kind++)
+        for (int resets = 0; resets < 2; resets++)
+            random_run(seed, kind, resets);
 }
 
 static void test_any_order(void **state)
 {
-    const char *given = getenv("SEED");
-    uint64_t first = given != NULL ? strtoull(given, NULL, 10) : 1;
     (void)state;
-    for (uint64_t seed = first; seed < first + (given != NULL ? 1 : 6); seed++) {
-        print_message("SEED=%d\n", (int)seed);
-        running_seed = seed;
-        for (size_t kind = 0; kind < KINDS; kind++)
-            for (int resets = 0; resets < 2; resets++)
-                random_run(seed, kind, resets);
-    }
-    running_seed = 0;
+    for_seeds(check_any_order, 6);
 }
 
 /* ---- divergence ---- */

@@ -1,4 +1,5 @@
 /* tests/unit/gossip_members_cluster.c -- many tables: shared records, random orders, a cluster. */
+#include "tests/unit/gossip_seeds.h"
 #include "tests/unit/gossip_toy.h"
 
 /* Many tables, one set of records: each is kept and verified once. */
@@ -160,29 +161,6 @@ static void check_random(uint64_t seed)
     }
     for (uint32_t t = 0; t < N_TABLES; t++)
         members_close(m[t]);
-}
-
-/* Run a check for seeds 1..n, or for $SEED; the one that fails is printed. */
-static uint64_t running_seed;
-
-static void for_seeds(void (*check)(uint64_t seed), uint64_t n)
-{
-    const char *given = getenv("SEED");
-    uint64_t first = given ? strtoull(given, NULL, 10) : 1;
-    for (uint64_t seed = first; seed < first + (given ? 1 : n); seed++) {
-        running_seed = seed;
-        check(seed);
-    }
-    running_seed = 0;
-}
-
-static int print_seed(void **state)
-{
-    (void)state;
-    if (running_seed != 0)
-        print_error("failed with SEED=%llu\n", (unsigned long long)running_seed);
-    running_seed = 0;
-    return 0;
 }
 
 static void test_random_orders(void **state)

@@ -2,6 +2,7 @@
  * hand, and what is owed in random exchanges with values that are of long ago. */
 #include "gossip/statistics.h"
 #include "nn/rng.h"
+#include "tests/unit/gossip_seeds.h"
 
 #include <float.h>
 #include <math.h>
@@ -521,27 +522,10 @@ static void check_random(uint64_t seed)
         statistics_close(&c.s[i]);
 }
 
-static uint64_t running_seed;
-
-static int print_seed(void **state)
-{
-    (void)state;
-    if (running_seed != 0)
-        print_error("failed with SEED=%llu\n", (unsigned long long)running_seed);
-    running_seed = 0;
-    return 0;
-}
-
 static void test_random(void **state)
 {
-    const char *given = getenv("SEED");
-    uint64_t first = given != NULL ? strtoull(given, NULL, 10) : 1;
     (void)state;
-    for (uint64_t seed = first; seed < first + (given != NULL ? 1 : 30); seed++) {
-        running_seed = seed;
-        check_random(seed);
-    }
-    running_seed = 0;
+    for_seeds(check_random, 30);
 }
 
 int main(void)
