@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# tests/e2e/quickstart.sh -- deploy/quickstart: what it says before a build, and after one that failed.
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/../lib.sh"
+e2e_begin
+
+# In the place of cmake: keeps what has been said by then, and fails.
+mkdir bin
+cat >bin/cmake <<END
+#!/bin/sh
+cp "$work/quick.out" "$work/before.out"
+echo "no compiler of that name"
+exit 1
+END
+chmod +x bin/cmake
+PATH=$work/bin:$PATH timeout -k 5 60 "$root/deploy/quickstart" --peers 2 >quick.out 2>quick.err </dev/null
+check "a build that fails: exit code 1" [ $? = 1 ]
+check "  how long it may take is said before" grep -q 'takes a minute or two' before.out
+check "  what went wrong is shown" grep -q 'no compiler of that name' quick.err
+check "  and named" grep -q '^quickstart: the build failed' quick.err
+check "  and nothing is trained" eval '! grep -q "== hearsay local" quick.out'
+
+e2e_end
