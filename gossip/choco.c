@@ -13,6 +13,14 @@ enum {
     BLOCK = 2048 /* Floats: x, a and b of a block stay in L1 and L2. */
 };
 
+static const double kBesideShare = 0.05;
+
+uint64_t choco_every(size_t n_bytes, size_t message)
+{
+    double k = (double)n_bytes / (kBesideShare * (double)message);
+    return k > 1 ? (uint64_t)ceil(k) : 1;
+}
+
 static int open_all(struct choco *c, const struct choco_config *config)
 {
     size_t n_trained = 0, dim = segments_trained(config->segments,

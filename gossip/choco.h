@@ -127,6 +127,11 @@ struct choco_config
     bool lazy; /* With half the weights: on any graph that may not be complete. */
 };
 
+/* Every how many deltas does something of so many bytes go along, so that it has
+ * at most a twentieth of the bytes of messages of `message` bytes? So often do
+ * sketches and statistics, which tell of a training and do not steer it. */
+uint64_t choco_every(size_t n_bytes, size_t message);
+
 /* Allocates x and x0 too, both zero: the owner writes the run's initial model
  * to both. 0, -EINVAL or -ENOMEM (then nothing is left open). */
 int choco_init(struct choco *c, const struct choco_config *config);

@@ -1,5 +1,5 @@
 /* peer/cmd_topology.c -- `hearsay topology SPEC`: a graph in figures. */
-#include "compress/compress.h"
+#include "gossip/choco.h"
 #include "peer/cmd.h"
 #include "peer/cmd_training.h"
 #include "topology/topology.h"
@@ -49,7 +49,9 @@ struct figures
     bool has_bytes;
     struct run run; /* With has_bytes. */
     size_t n_params;
-    uint64_t message_bytes; /* One delta. */
+    uint64_t message_bytes;    /* One delta, with what is next ... */
+    uint64_t statistics_bytes; /* ... in front of every so many, else a byte; 0: there are none. */
+    uint64_t statistics_every;
 };
 
 /* Rounds after which a factor of 1 - gap a round has done it. */
@@ -101,6 +103,39 @@ static int read_run(const struct options *o, struct run *run, char error[RUN_ERR
     return CMD_USAGE;
 }
 
+/* Of a delta, as gossip/choco.h makes it: the trained parameters through the
+ * codec, and running statistics as they are. 0, or a negative errno. */
+static int size_message(struct figures *f, const struct model *m)
+{
+    struct compress *c;
+    struct statistics s;
+    size_t n_trained = 0;
+    while (n_trained < m->n_segments && m->segments[n_trained].trained)
+        n_trained++;
+    int r = compress_open(&c, f->run.compress, m->segments, n_trained);
+    if (r)
+        return r;
+    size_t message = compress_nominal(c);
+    compress_close(c);
+    r = statistics_init(&s, m->segments, m->n_segments);
+    if (r)
+        return r;
+    f->statistics_bytes = statistics_bound(&s);
+    f->statistics_every = choco_every(f->statistics_bytes, message);
+    f->message_bytes = message + f->statistics_bytes;
+    statistics_close(&s);
+    return 0;
+}
+
+/* Bytes of a delta, the mean of those with statistics and those without. */
+static double mean_message(const struct figures *f)
+{
+    double message = (double)f->message_bytes, statistics = (double)f->statistics_bytes;
+    if (f->statistics_bytes == 0)
+        return message;
+    return message - (statistics - 1) * (1 - 1 / (double)f->statistics_every);
+}
+
 /* Bytes of one delta of the run's model. */
 static int measure_message(struct figures *f, char error[RUN_ERROR_MAX])
 {
@@ -111,18 +146,14 @@ static int measure_message(struct figures *f, char error[RUN_ERROR_MAX])
         model_close(&model);
         return CMD_USAGE;
     }
-    struct compress *c;
-    int r = compress_open(&c, f->run.compress,
-                          model.segments, model.n_segments);
+    int r = size_message(f, &model);
     f->n_params = model.n_params;
     model_close(&model);
     if (r) {
         snprintf(error, RUN_ERROR_MAX, "--compress: %s: %.200s", strerror(-r), f->run.compress);
         return CMD_FAILED;
     }
-    f->message_bytes = compress_nominal(c);
     f->has_bytes = true;
-    compress_close(c);
     return CMD_OK;
 }
 
@@ -144,9 +175,14 @@ static void print_text(const struct figures *f)
            f->rounds, target, f->gamma_rounds);
     if (!f->has_bytes)
         return;
-    double message = (double)f->message_bytes;
+    double message = mean_message(f);
     printf("message       %" PRIu64 " bytes: %s, %s, %zu parameters\n", f->message_bytes,
            f->run.compress, f->run.model, f->n_params);
+    if (f->statistics_bytes > 0 && f->statistics_every == 1)
+        printf("statistics    %" PRIu64 " of these bytes, in every message\n", f->statistics_bytes);
+    else if (f->statistics_bytes > 0)
+        printf("statistics    %" PRIu64 " of these bytes, in one of %" PRIu64 " messages\n", f->statistics_bytes,
+               f->statistics_every);
     printf("bytes sent    %.0f a round by a peer on average, %.0f by all\n",
            message * f->degree_mean, message * 2.0 * (double)f->n_edges);
 }
@@ -163,10 +199,12 @@ static int print_json(const struct figures *f)
                           "rounds_to_1e-3_best_gamma", (json_int_t)f->gamma_rounds);
     int r = j ? 0 : -1;
     if (!r && f->has_bytes) {
-        double message = (double)f->message_bytes;
-        json_t *more = json_pack("{s:s, s:s, s:I, s:I, s:f, s:f}", "model", f->run.model,
+        double message = mean_message(f);
+        json_t *more = json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:f, s:f}", "model", f->run.model,
                                  "compress", f->run.compress, "n_params", (json_int_t)f->n_params,
                                  "message_bytes", (json_int_t)f->message_bytes,
+                                 "statistics_bytes", (json_int_t)f->statistics_bytes,
+                                 "statistics_every", (json_int_t)f->statistics_every,
                                  "bytes_sent_a_round_by_a_peer", message * f->degree_mean,
                                  "bytes_sent_a_round", message * 2.0 * (double)f->n_edges);
         r = more ? json_object_update(j, more) : -1;

@@ -6,20 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Sketches take at most this share of the bytes of deltas in training; so do
- * running statistics, which move slowly and do nothing while training. */
-static const double kBesideShare = 0.05;
 /* The estimate has an error of its own: aim below the target. */
 static const double kFinalMargin = 0.8;
 
 /* ---- the run ---- */
-
-/* Every how many deltas does something of so many bytes go along? */
-static uint64_t every(size_t n_bytes, size_t delta)
-{
-    double k = (double)n_bytes / (kBesideShare * (double)delta);
-    return k > 1 ? (uint64_t)ceil(k) : 1;
-}
 
 static int open_choco(struct node *n)
 {
@@ -58,8 +48,8 @@ static int open_choco(struct node *n)
     packet_pool_init(&n->models, n_bytes);
     size_t delta = compress_nominal(
         n->choco.codec[by_drift ? DELTA_RUNG + LADDER_MIDDLE : DELTA_RUN]);
-    n->sketch_every = every(sketch_nominal(&n->choco.sketch), delta);
-    n->statistics_every = every(statistics_bound(&n->choco.statistics), delta);
+    n->sketch_every = choco_every(sketch_nominal(&n->choco.sketch), delta);
+    n->statistics_every = choco_every(statistics_bound(&n->choco.statistics), delta);
     return 0;
 }
 

@@ -44,6 +44,26 @@ for way in sim local; do
     check "$way: and no such line" [ "$(grep -c ^drift "$way.out") $(grep -c ^statistics "$way.out")" = "1 0" ]
 done
 
+# ---- The bytes of a round: statistics go beside the codec, not through it. ----
+
+# sized CODEC BYTES EVERY: a delta of resnet:8 with its 480 statistics (1 + 4 * 480
+# bytes) in front, as EVERY-th has them; so each end of a ring's two edges sends it.
+sized()
+{
+    "$HEARSAY" topology ring --peers 8 --model resnet:8 --compress "$1" --json >topology.json 2>topology.err
+    check "topology, $1: message_bytes $2, statistics in one of $3" \
+        [ "$(figures json topology.json message_bytes) $(figures json topology.json statistics_bytes) $(figures json topology.json statistics_every)" = "$2 1921 $3" ]
+    check "  and bytes a round" within "$(figures json topology.json bytes_sent_a_round_by_a_peer)" \
+        "$(awk -v m="$2" -v k="$3" 'BEGIN { print 2 * (m - 1920 + 1920 / k) - 1 }')" \
+        "$(awk -v m="$2" -v k="$3" 'BEGIN { print 2 * (m - 1920 + 1920 / k) + 1 }')"
+}
+sized none $((1 + 4 * 75002 + 1921)) 1
+sized sign:0 $((1 + 4 + 9376 + 1921)) 5 # 1921 / (0.05 * 9381) = 4.1
+"$HEARSAY" topology ring --peers 8 --model resnet:8 --compress sign:0 >topology.out 2>topology.err
+check "  in words" eval 'grep -q "^message  *11302 bytes" topology.out && grep -q "^statistics  *1921 .* in one of 5 messages" topology.out'
+"$HEARSAY" topology ring --model logreg --compress none >topology.out 2>topology.err
+check "a model without has none" eval 'grep -q "^message  *31401 bytes" topology.out && ! grep -q ^statistics topology.out'
+
 # ---- Live peers, whose weights stand still: only their statistics are apart. ----
 
 check "keygen" eval '"$HEARSAY" keygen cluster.key 2>keygen.err'

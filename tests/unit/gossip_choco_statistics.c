@@ -170,6 +170,20 @@ static void test_valid(void **state)
     }
 }
 
+/* At most a twentieth of the bytes, and as often as that allows. */
+static void test_every(void **state)
+{
+    static const struct
+    {
+        size_t n_bytes, message;
+        uint64_t every;
+    } row[] = {{0, 1000, 1}, {1, 1000, 1}, {50, 1000, 1}, {51, 1000, 2}, {100, 1000, 2},
+               {101, 1000, 3}, {1000, 1000, 20}, {5000, 1, 100000}};
+    (void)state;
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++)
+        assert_int_equal(choco_every(row[i].n_bytes, row[i].message), row[i].every);
+}
+
 /* ---- averaging ---- */
 
 /* Four peers of a complete graph have weights of 1/4: one exchange is enough,
@@ -283,6 +297,7 @@ int main(void)
         cmocka_unit_test(test_weights_do_not_notice),
         cmocka_unit_test(test_groups),
         cmocka_unit_test(test_valid),
+        cmocka_unit_test(test_every),
         cmocka_unit_test(test_one_exchange),
         cmocka_unit_test(test_reset),
         cmocka_unit_test_teardown(test_any_order, print_seed),
