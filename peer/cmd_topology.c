@@ -1,5 +1,6 @@
 /* peer/cmd_topology.c -- `hearsay topology SPEC`: a graph in figures. */
 #include "gossip/choco.h"
+#include "gossip/ladder.h"
 #include "peer/cmd.h"
 #include "peer/cmd_training.h"
 #include "topology/topology.h"
@@ -36,6 +37,15 @@ const struct option_row cmd_topology_rows[] = {
 
 static const double target = 1e3; /* The reduction that rounds are counted for. */
 
+/* The deltas of one codec. */
+struct message
+{
+    const char *spec;
+    uint64_t bytes;      /* One delta, with what is next ... */
+    uint64_t statistics; /* ... in front of every so many, else a byte; 0: there are none. */
+    uint64_t every;
+};
+
 /* What the command found out. */
 struct figures
 {
@@ -46,12 +56,10 @@ struct figures
     struct spectrum spectrum;
     double gamma;               /* The best without compression. */
     double rounds, gamma_rounds; /* To the target, at gamma 1 and at the best. */
-    bool has_bytes;
-    struct run run; /* With has_bytes. */
+    struct run run; /* Of the messages, where there are any. */
     size_t n_params;
-    uint64_t message_bytes;    /* One delta, with what is next ... */
-    uint64_t statistics_bytes; /* ... in front of every so many, else a byte; 0: there are none. */
-    uint64_t statistics_every;
+    uint32_t n_messages; /* 0: not asked for; LADDER_RUNGS: what auto chooses from. */
+    struct message message[LADDER_RUNGS];
 };
 
 /* Rounds after which a factor of 1 - gap a round has done it. */
@@ -95,24 +103,19 @@ static int read_run(const struct options *o, struct run *run, char error[RUN_ERR
         if (options_given(o, names[i])
             && run_flags_set(&flags, names[i], options_text(o, names[i]), error))
             return CMD_USAGE;
-    if (run_from_flags(run, &flags, error))
-        return CMD_USAGE;
-    if (strcmp(run->compress, RUN_AUTO) != 0)
-        return CMD_OK;
-    snprintf(error, RUN_ERROR_MAX, "--compress: auto has no message of one size: name a compressor");
-    return CMD_USAGE;
+    return run_from_flags(run, &flags, error) ? CMD_USAGE : CMD_OK;
 }
 
-/* Of a delta, as gossip/choco.h makes it: the trained parameters through the
+/* Sizes a delta as gossip/choco.h makes it: the trained parameters through the
  * codec, and running statistics as they are. 0, or a negative errno. */
-static int size_message(struct figures *f, const struct model *m)
+static int size_message(struct message *of, const struct model *m)
 {
     struct compress *c;
     struct statistics s;
     size_t n_trained = 0;
     while (n_trained < m->n_segments && m->segments[n_trained].trained)
         n_trained++;
-    int r = compress_open(&c, f->run.compress, m->segments, n_trained);
+    int r = compress_open(&c, of->spec, m->segments, n_trained);
     if (r)
         return r;
     size_t message = compress_nominal(c);
@@ -120,41 +123,77 @@ static int size_message(struct figures *f, const struct model *m)
     r = statistics_init(&s, m->segments, m->n_segments);
     if (r)
         return r;
-    f->statistics_bytes = statistics_bound(&s);
-    f->statistics_every = choco_every(f->statistics_bytes, message);
-    f->message_bytes = message + f->statistics_bytes;
+    of->statistics = statistics_bound(&s);
+    of->every = choco_every(of->statistics, message);
+    of->bytes = message + of->statistics;
     statistics_close(&s);
     return 0;
 }
 
 /* Bytes of a delta, the mean of those with statistics and those without. */
-static double mean_message(const struct figures *f)
+static double mean_bytes(const struct message *of)
 {
-    double message = (double)f->message_bytes, statistics = (double)f->statistics_bytes;
-    if (f->statistics_bytes == 0)
+    double message = (double)of->bytes, statistics = (double)of->statistics;
+    if (of->statistics == 0)
         return message;
-    return message - (statistics - 1) * (1 - 1 / (double)f->statistics_every);
+    return message - (statistics - 1) * (1 - 1 / (double)of->every);
 }
 
-/* Bytes of one delta of the run's model. */
-static int measure_message(struct figures *f, char error[RUN_ERROR_MAX])
+/* The messages of the run's codec; of auto, those of each of its rungs. */
+static int measure_messages(struct figures *f, char error[RUN_ERROR_MAX])
 {
     struct model model;
+    bool by_drift = strcmp(f->run.compress, RUN_AUTO) == 0;
     if (cmd_training_model(&model, &f->run, error))
         return CMD_USAGE;
-    if (cmd_training_rules(&model, "compress", f->run.compress, error)) {
+    if (!by_drift && cmd_training_rules(&model, "compress", f->run.compress, error)) {
         model_close(&model);
         return CMD_USAGE;
     }
-    int r = size_message(f, &model);
     f->n_params = model.n_params;
-    model_close(&model);
-    if (r) {
-        snprintf(error, RUN_ERROR_MAX, "--compress: %s: %.200s", strerror(-r), f->run.compress);
-        return CMD_FAILED;
+    int r = 0;
+    for (uint32_t i = 0; !r && i < (by_drift ? LADDER_RUNGS : 1); i++) {
+        struct message *of = &f->message[f->n_messages++];
+        of->spec = by_drift ? ladder_spec[i] : f->run.compress;
+        r = size_message(of, &model);
+        if (r)
+            snprintf(error, RUN_ERROR_MAX, "--compress: %s: %.200s", strerror(-r), of->spec);
     }
-    f->has_bytes = true;
-    return CMD_OK;
+    model_close(&model);
+    return r ? CMD_FAILED : CMD_OK;
+}
+
+static double by_a_peer(const struct figures *f, const struct message *of)
+{
+    return mean_bytes(of) * f->degree_mean;
+}
+
+static double by_all(const struct figures *f, const struct message *of)
+{
+    return mean_bytes(of) * 2.0 * (double)f->n_edges;
+}
+
+static void print_message(const struct figures *f, const struct message *of)
+{
+    printf("message       %" PRIu64 " bytes: %s, %s, %zu parameters\n", of->bytes, of->spec, f->run.model,
+           f->n_params);
+    if (of->statistics > 0 && of->every == 1)
+        printf("statistics    %" PRIu64 " of these bytes, in every message\n", of->statistics);
+    else if (of->statistics > 0)
+        printf("statistics    %" PRIu64 " of these bytes, in one of %" PRIu64 " messages\n", of->statistics,
+               of->every);
+    printf("bytes sent    %.0f a round by a peer on average, %.0f by all\n", by_a_peer(f, of), by_all(f, of));
+}
+
+/* What auto chooses from. */
+static void print_rungs(const struct figures *f)
+{
+    printf("message       auto, by the drift: %s, %zu parameters\n", f->run.model, f->n_params);
+    for (uint32_t i = 0; i < f->n_messages; i++) {
+        const struct message *of = &f->message[i];
+        printf("  %-18s %9" PRIu64 " bytes, %.0f a round by a peer on average\n", of->spec, of->bytes,
+               by_a_peer(f, of));
+    }
 }
 
 static void print_text(const struct figures *f)
@@ -173,18 +212,43 @@ static void print_text(const struct figures *f)
     printf("best gamma    %.4f (without compression)\n", f->gamma);
     printf("rounds        %.0f for 1/%.0f of the consensus distance, %.0f at the best gamma (without compression)\n",
            f->rounds, target, f->gamma_rounds);
-    if (!f->has_bytes)
-        return;
-    double message = mean_message(f);
-    printf("message       %" PRIu64 " bytes: %s, %s, %zu parameters\n", f->message_bytes,
-           f->run.compress, f->run.model, f->n_params);
-    if (f->statistics_bytes > 0 && f->statistics_every == 1)
-        printf("statistics    %" PRIu64 " of these bytes, in every message\n", f->statistics_bytes);
-    else if (f->statistics_bytes > 0)
-        printf("statistics    %" PRIu64 " of these bytes, in one of %" PRIu64 " messages\n", f->statistics_bytes,
-               f->statistics_every);
-    printf("bytes sent    %.0f a round by a peer on average, %.0f by all\n",
-           message * f->degree_mean, message * 2.0 * (double)f->n_edges);
+    if (f->n_messages == 1)
+        print_message(f, &f->message[0]);
+    else if (f->n_messages > 1)
+        print_rungs(f);
+}
+
+static json_t *message_json(const struct figures *f, const struct message *of)
+{
+    return json_pack("{s:s, s:I, s:I, s:I, s:f, s:f}", "compress", of->spec,
+                     "message_bytes", (json_int_t)of->bytes,
+                     "statistics_bytes", (json_int_t)of->statistics,
+                     "statistics_every", (json_int_t)of->every,
+                     "bytes_sent_a_round_by_a_peer", by_a_peer(f, of),
+                     "bytes_sent_a_round", by_all(f, of));
+}
+
+/* One codec's figures, or auto's: "rungs", each with those of its codec. */
+static int add_messages(json_t *j, const struct figures *f)
+{
+    json_t *rungs = NULL, *more = NULL;
+    if (json_object_set_new(j, "model", json_string(f->run.model))
+        || json_object_set_new(j, "n_params", json_integer((json_int_t)f->n_params)))
+        return -1;
+    if (f->n_messages == 1) {
+        more = message_json(f, &f->message[0]);
+        int r = more ? json_object_update(j, more) : -1;
+        json_decref(more);
+        return r;
+    }
+    rungs = json_array();
+    for (uint32_t i = 0; i < f->n_messages; i++)
+        if (json_array_append_new(rungs, message_json(f, &f->message[i]))) {
+            json_decref(rungs);
+            return -1;
+        }
+    return json_object_set_new(j, "compress", json_string(RUN_AUTO))
+           || json_object_set_new(j, "rungs", rungs) ? -1 : 0;
 }
 
 static int print_json(const struct figures *f)
@@ -198,18 +262,8 @@ static int print_json(const struct figures *f)
                           "best_gamma", f->gamma, "rounds_to_1e-3", (json_int_t)f->rounds,
                           "rounds_to_1e-3_best_gamma", (json_int_t)f->gamma_rounds);
     int r = j ? 0 : -1;
-    if (!r && f->has_bytes) {
-        double message = mean_message(f);
-        json_t *more = json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:f, s:f}", "model", f->run.model,
-                                 "compress", f->run.compress, "n_params", (json_int_t)f->n_params,
-                                 "message_bytes", (json_int_t)f->message_bytes,
-                                 "statistics_bytes", (json_int_t)f->statistics_bytes,
-                                 "statistics_every", (json_int_t)f->statistics_every,
-                                 "bytes_sent_a_round_by_a_peer", message * f->degree_mean,
-                                 "bytes_sent_a_round", message * 2.0 * (double)f->n_edges);
-        r = more ? json_object_update(j, more) : -1;
-        json_decref(more);
-    }
+    if (!r && f->n_messages > 0)
+        r = add_messages(j, f);
     if (!r)
         r = json_dumpf(j, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(12));
     json_decref(j);
@@ -240,7 +294,7 @@ static int report(const struct options *o, struct figures *f, const struct graph
     if (options_given(o, "model") || options_given(o, "compress")) {
         int code = read_run(o, &f->run, error);
         if (!code)
-            code = measure_message(f, error);
+            code = measure_messages(f, error);
         if (code)
             return cmd_fail(o, code, "%s", error);
     }

@@ -47,7 +47,7 @@ refuses "sim: a rule of the last phase for no tensor" "--final-compress: rule 'c
 check "a rule for a tensor that the model has" eval \
     '"$HEARSAY" sim --peers 2 --model logreg --rounds 1 --compress "qsgd:4;*weight=none" >rule.out 2>rule.err'
 refuses "--drift-target of one codec" '--drift-target: only with --compress auto: nothing else chooses by the drift' \
-    local --drift-target 0.1
+    local --compress sign --drift-target 0.1
 refuses "--compress auto of updates" '--mixer average: needs a codec by --compress, not auto: its updates' \
     sim --compress auto --mixer average
 refuses "--drift-target 0" "--drift-target: found '0', expected a number from 1e-06 to 1e.06" \
@@ -56,7 +56,15 @@ for spec in auto+sign "auto;bias=none" auto:2; do
     refuses "--compress $spec" "--compress: found '${spec/+/\\+}', expected auto alone: it chooses the codec by the drift" \
         local --compress "$spec"
 done
-refuses "topology: --compress auto" '--compress: auto has no message of one size' topology ring --compress auto
+rungs=$("$HEARSAY" topology ring --peers 8 --model lenet5 --json) # auto is the default
+check "topology: auto has the bytes of each rung" python3 - "$rungs" <<'END'
+import json, sys
+o = json.loads(sys.argv[1])
+bytes_of = {r["compress"]: r["message_bytes"] for r in o["rungs"]}
+sys.exit(not (o["compress"] == "auto" and "message_bytes" not in o and len(bytes_of) == 8
+              and list(bytes_of.values()) == sorted(bytes_of.values()) and 0 <= bytes_of["fp16"] - 2 * o["n_params"] < 200
+              and all(r["bytes_sent_a_round"] == 16 * r["message_bytes"] for r in o["rungs"])))
+END
 refuses "compressors: --compress auto" 'auto' compressors --compress auto
 refuses "--model of no kind" 'gpt' local --model gpt
 refuses "--data of no kind" 'imagenet' local --data imagenet
