@@ -189,7 +189,10 @@ static int take_run(struct peer *p)
     p->reading.out = stderr;
     p->training.reading = p->report.notes_as_json ? NULL : &p->reading;
     c->flags = p->o->run;
-    c->found = run_flags_any(&c->flags) || epochs || p->bootstrap.n == 0;
+    bool orphan = p->bootstrap.n > 0 && !epochs && run_flags_orphan(&c->flags, error);
+    if (orphan)
+        (void)cmd_fail(p->o, CMD_OK, "%s; so this peer begins no run, and waits for one that has it", error);
+    c->found = !orphan && (run_flags_any(&c->flags) || epochs || p->bootstrap.n == 0);
     if (!c->found)
         return CMD_OK;
     struct run_flags filled = c->flags;

@@ -287,19 +287,19 @@ static bool lacks_norms(const struct run *r)
  * so that there is one spelling, and may not be given. */
 static const struct
 {
-    const char *name;
+    const char *name, *of; /* `of` decides whether it is of use. */
     bool (*useless)(const struct run *r);
     const char *why;
 } own_keys[] = {
-    {"error-feedback", sends_models,
+    {"error-feedback", "mixer", sends_models,
      "only with --mixer average: CHOCO has error feedback built in"},
-    {"factor-masking", sends_models,
+    {"factor-masking", "mixer", sends_models,
      "only with --mixer average: CHOCO sends models, not momentum"},
-    {"drift-target", has_one_codec,
+    {"drift-target", "compress", has_one_codec,
      "only with --compress auto: nothing else chooses by the drift"},
-    {"nesterov", is_adam, "only with --optimiser sgd: Adam's momentum has one form"},
-    {"beta2", is_sgd, "only with --optimiser adam or adamw: SGD has no second moment"},
-    {"norm", lacks_norms, "only with a --model that has norms, such as resnet:20 or vgg11:bn"},
+    {"nesterov", "optimiser", is_adam, "only with --optimiser sgd: Adam's momentum has one form"},
+    {"beta2", "optimiser", is_sgd, "only with --optimiser adam or adamw: SGD has no second moment"},
+    {"norm", "model", lacks_norms, "only with a --model that has norms, such as resnet:20 or vgg11:bn"},
 };
 
 enum { OWN_KEYS = sizeof own_keys / sizeof own_keys[0] };
@@ -315,19 +315,46 @@ static void clear_useless(struct run *r)
     }
 }
 
-/* Was something given that this run has no use for? */
+static bool is_useless(const struct run *r, const char *name)
+{
+    for (size_t i = 0; i < OWN_KEYS; i++)
+        if (strcmp(own_keys[i].name, name) == 0)
+            return own_keys[i].useless(r);
+    return false;
+}
+
+/* What was given that this run has no use for? Its place in own_keys[], OWN_KEYS
+ * where there is nothing. */
+static size_t given_in_vain(const struct run *r, const struct run_flags *f)
+{
+    size_t i = 0;
+    while (i < OWN_KEYS && (run_flags_value(f, own_keys[i].name)[0] == '\0' || !own_keys[i].useless(r)))
+        i++;
+    return i;
+}
+
 static int check_given(const struct run *r, const struct run_flags *f, char error[RUN_ERROR_MAX])
 {
-    for (size_t i = 0; i < OWN_KEYS; i++) {
-        size_t place;
-        const struct run_key *key = find_key(own_keys[i].name, &place);
-        assert(key != NULL);
-        if (f->value[place][0] == '\0' || !own_keys[i].useless(r))
-            continue;
-        snprintf(error, RUN_ERROR_MAX, "--%s: %s", own_keys[i].name, own_keys[i].why);
-        return -EINVAL;
-    }
-    return 0;
+    size_t i = given_in_vain(r, f);
+    if (i == OWN_KEYS)
+        return 0;
+    snprintf(error, RUN_ERROR_MAX, "--%s: %s", own_keys[i].name, own_keys[i].why);
+    return -EINVAL;
+}
+
+/* The same of a run that we did not make: say what it has, too. */
+static int check_given_to(const struct run *r, const struct run_flags *f, char error[RUN_ERROR_MAX])
+{
+    char theirs[RUN_VALUE_MAX];
+    size_t place, i = given_in_vain(r, f);
+    if (i == OWN_KEYS)
+        return 0;
+    const struct run_key *of = find_key(own_keys[i].of, &place);
+    assert(of != NULL);
+    field_text(r, of, theirs);
+    snprintf(error, RUN_ERROR_MAX, "--%s: %s, and the cluster's run has %s=%.120s", own_keys[i].name,
+             own_keys[i].why, of->name, theirs);
+    return -EINVAL;
 }
 
 /* What one value rules out in another. */
@@ -400,6 +427,19 @@ int run_from_flags(struct run *r, const struct run_flags *f, char error[RUN_ERRO
     if (rc == 0)
         *r = made;
     return rc;
+}
+
+bool run_flags_orphan(const struct run_flags *f, char why[RUN_ERROR_MAX])
+{
+    struct run r;
+    if (fill_run(&r, f, why) != 0)
+        return false;
+    for (size_t i = 0; i < OWN_KEYS; i++) {
+        bool in_vain = run_flags_value(f, own_keys[i].name)[0] != '\0' && own_keys[i].useless(&r);
+        if (in_vain && run_flags_value(f, own_keys[i].of)[0] != '\0')
+            return false;
+    }
+    return check_given(&r, f, why) != 0;
 }
 
 size_t run_text(const struct run *r, char out[WIRE_RUN_MAX + 1])
@@ -480,7 +520,7 @@ int run_check_flags(const struct run *r, const struct run_flags *f, char error[R
 {
     char mine[RUN_VALUE_MAX], theirs[RUN_VALUE_MAX];
     for (size_t i = 0; run_keys[i].name != NULL; i++) {
-        if (f->value[i][0] == '\0')
+        if (f->value[i][0] == '\0' || is_useless(r, run_keys[i].name))
             continue;
         memcpy(mine, f->value[i], sizeof mine);
         int rc = resolve(r, &run_keys[i], mine, error);
@@ -495,5 +535,5 @@ int run_check_flags(const struct run *r, const struct run_flags *f, char error[R
             return -EINVAL;
         }
     }
-    return check_given(r, f, error);
+    return check_given_to(r, f, error);
 }

@@ -114,6 +114,13 @@ bool run_flags_any(const struct run_flags *f);
  * key is a bug of ours (assert). */
 const char *run_flags_value(const struct run_flags *f, const char *name);
 
+/* Is there a flag that goes only with certain values of another key, which was
+ * not given (--drift-target, but no --compress)? No run can begin with it, but
+ * one that is there already may have use for it. Then `why` gets the sentence with
+ * which run_from_flags() refuses it. False too where another flag is a mistake in
+ * any run. */
+bool run_flags_orphan(const struct run_flags *f, char why[RUN_ERROR_MAX]);
+
 /* Fill in defaults, resolve "auto"s, and parse; a flag that the run has no use
  * for (of another mixer or optimiser, a norm for a model that has none) is
  * refused. Rounds may be absent: then r->rounds is 0 and *r is good for reading
@@ -136,9 +143,10 @@ run_from_text(struct run *r, const char *text, size_t n,
                   char error[RUN_ERROR_MAX]);
 void run_id(const struct run *r, uint8_t id[RUN_ID_BYTES]);
 
-/* Do explicitly given flags contradict this run? An open kind of data agrees
- * with each of its fixed ones. -EINVAL with a sentence that names the flag and
- * both values. */
+/* Do explicitly given flags contradict this run, or has it no use for one? An
+ * open kind of data agrees with each of its fixed ones. -EINVAL with a sentence
+ * that names the flag and both values, or what the run has in the place of what
+ * the flag goes with. */
 __attribute__((warn_unused_result)) int
 run_check_flags(const struct run *r, const struct run_flags *f,
                     char error[RUN_ERROR_MAX]);

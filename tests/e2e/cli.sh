@@ -234,7 +234,7 @@ head -c 5 cluster.key >short.key && chmod 600 short.key
 refuses "a key file that is none" 'short.key' peer --listen 127.0.0.1:0 --key short.key "${run[@]}"
 
 refuses "--shard 3/2" '3/2' peer --listen 127.0.0.1:0 --key cluster.key "${run[@]}" --shard 3/2
-read -r port spare < <(free_ports 2)
+read -r port spare third < <(free_ports 3)
 start a "$HEARSAY" peer --listen "127.0.0.1:$port" --key cluster.key "${run[@]}" --out a
 a=$started
 check "a peer trains alone" wait_until 30 round_at_least a/metrics.jsonl 1
@@ -249,6 +249,35 @@ b=$started
 check "a rule for a tensor of the run's model, not of the default one, joins" wait_until 30 round_at_least b/metrics.jsonl 1
 kill -TERM "$b"
 check "  and leaves with 0" finish "$b" 5
+
+# --drift-target without --compress: it is the cluster's run that says whether it is of use.
+start auto "$HEARSAY" peer --listen "127.0.0.1:$third" --key cluster.key --model logreg --data mnist:good \
+    --compress auto --drift-target 0.5 --rounds 1000000 --final-drift 0 --out auto
+auto=$started
+# joins PORT TARGET: with that target and nothing else of the run.
+joins()
+{
+    timeout -k 5 30 "$HEARSAY" peer --listen 127.0.0.1:0 --bootstrap "127.0.0.1:$1" --key cluster.key \
+        --data mnist:good --out c --drift-target "$2" >joins.out 2>joins.err </dev/null
+    status=$?
+}
+joins "$third" 0.25
+check "--drift-target that contradicts the run: $(tail -n 1 joins.err)" eval '[ $status = 2 ] && tail -n 1 joins.err |
+    grep -q -e "--drift-target 0.25 contradicts the cluster.s run, which has drift-target=0.5"'
+joins "$port" 0.5
+check "--drift-target of a run of one codec: $(tail -n 1 joins.err)" eval '[ $status = 2 ] && tail -n 1 joins.err |
+    grep -q -e "--drift-target: only with --compress auto: .*, and the cluster.s run has compress=qsgd:4"'
+refuses "--drift-target alone, with nobody to join" '--drift-target: only with --compress auto: nothing else' \
+    peer --listen 127.0.0.1:0 --key cluster.key --data mnist:good --out c --drift-target 0.5
+rm -rf c
+start c "$HEARSAY" peer --listen 127.0.0.1:0 --bootstrap "127.0.0.1:$third" --key cluster.key --data mnist:good \
+    --out c --drift-target 0.5
+c=$started
+check "--drift-target that is the run's joins" wait_until 30 round_at_least c/metrics.jsonl 1
+for pid in "$c" "$auto"; do
+    kill -TERM "$pid"
+    check "  and leaves with 0" finish "$pid" 5
+done
 
 start lost "$HEARSAY" peer --listen 127.0.0.1:0 --bootstrap no-such-host.invalid:7100 --key cluster.key \
     "${run[@]}" --out lost

@@ -174,6 +174,52 @@ static void useless_flags_are_refused(void **state)
     assert_int_equal(run_from_flags(&r, &f, error), -EINVAL);
 }
 
+/* A flag that goes with another one that was not given begins no run, but may
+ * join one; where the other was given, or there is a mistake, it may not. */
+static void orphans_may_join(void **state)
+{
+    (void)state;
+    static const char *const own[][5] = {
+        /* flag, value, the key that it goes with, a value that has use for it, one that has none */
+        {"drift-target", "0.5", "compress", "auto", "sign"}, {"beta2", "0.9", "optimiser", "adam", "sgd"},
+        {"norm", "group", "model", "resnet:20", "logreg"}, {"factor-masking", "true", "mixer", "average", "choco"}};
+    char why[RUN_ERROR_MAX], want[RUN_ERROR_MAX];
+    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++) {
+        struct run_flags f = plain_flags(), good = plain_flags(), other = plain_flags();
+        struct run r;
+        assert_false(run_flags_orphan(&f, why));
+        set(&f, own[i][0], own[i][1]);
+        assert_int_equal(run_from_flags(&r, &f, error), -EINVAL);
+        assert_true(run_flags_orphan(&f, why));
+        assert_string_equal(why, error);
+        /* Joining, it is compared as other flags are. */
+        set(&good, own[i][2], own[i][3]);
+        set(&good, own[i][0], own[i][1]);
+        r = make(&good);
+        assert_int_equal(run_check_flags(&r, &f, error), 0);
+        set(&other, own[i][2], own[i][4]);
+        r = make(&other);
+        assert_int_equal(run_check_flags(&r, &f, error), -EINVAL);
+        snprintf(want, sizeof want, "--%s: only with", own[i][0]);
+        assert_true(strncmp(error, want, strlen(want)) == 0);
+        snprintf(want, sizeof want, ", and the cluster's run has %s=%s", own[i][2], own[i][4]);
+        assert_non_null(strstr(error, want));
+        /* Both given: no run has use for it. */
+        set(&f, own[i][2], own[i][4]);
+        assert_false(run_flags_orphan(&f, why));
+    }
+    struct run_flags f = plain_flags(), r_flags = plain_flags();
+    set(&f, "drift-target", "0.5");
+    set(&r_flags, "compress", "auto");
+    set(&r_flags, "drift-target", "0.25");
+    struct run r = make(&r_flags);
+    assert_int_equal(run_check_flags(&r, &f, error), -EINVAL);
+    assert_string_equal(error, "--drift-target 0.5 contradicts the cluster's run, which has drift-target=0.25");
+    set(&f, "policy", "async"); /* Of two that contradict each other in any run. */
+    set(&f, "mixer", "average");
+    assert_false(run_flags_orphan(&f, why));
+}
+
 static void choices_are_the_enums(void **state)
 {
     (void)state;
@@ -256,6 +302,7 @@ int main(void)
         cmocka_unit_test(rounds_may_come_later),
         cmocka_unit_test(data_alone_says_nothing_of_the_run),
         cmocka_unit_test(useless_flags_are_refused),
+        cmocka_unit_test(orphans_may_join),
         cmocka_unit_test(choices_are_the_enums),
         cmocka_unit_test(only_images_are_augmented),
         cmocka_unit_test(open_kinds_agree_with_fixed_ones),
