@@ -15,7 +15,9 @@
  *   encode   C of the edge's memory (of D without error feedback)
  *            x = u + C_own: what we told is what we believe; the rest waits
  *
- * On a complete graph w = 1/n, and x is the textbook's, the same everywhere.
+ * On a complete graph w = 1/n, and x is the textbook's, the same everywhere. In
+ * the last phase updates go on there, with D = 0, so that memories drain while the
+ * drift is measured; models are moved together only if it is over the target.
  * On any other graph an update goes one hop: models are X = W S, S being the
  * sums of all updates of each peer, and drift apart until the last phase, which
  * is CHOCO's for all mixers. Gradient descent then moves S by -lr (W S - ...):

@@ -183,6 +183,12 @@ static inline bool choco_is_update(const struct choco *c, uint32_t codec)
     return c->mixer->updates && codec == DELTA_RUN;
 }
 
+/* Have all edges been told the same? Else there is more than one half. */
+static inline bool choco_in_step(const struct choco *c)
+{
+    return c->halves == NULL || c->halves->next == NULL;
+}
+
 /* x += coefficient (b - a) over n terms, block by block; fills in their d2. */
 void choco_mix_terms(float *x, size_t dim, struct choco_term *term, size_t n);
 

@@ -158,6 +158,7 @@ struct node
     enum node_phase phase;
     bool has_run, has_model, ready, working, stopping, draining, over;
     uint64_t settling_window; /* Figures of windows after this one count. */
+    bool corrects; /* Deltas of the last phase move models together; else they are updates. */
     bool window_due; /* The next job begins one: the first of a last phase in lock step. */
     int exit_code;
     struct run run;

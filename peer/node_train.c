@@ -311,13 +311,32 @@ static bool lonely(const struct node *n)
     return true;
 }
 
+/* Updates that reach everybody leave models equal. Then the last phase has only to
+ * find that out, and until it has, updates go on, of what memories hold: to move
+ * equal models together would part them first (below), and cost many times the bytes.
+ *
+ *   the mixer moves models anyhow                    correct
+ *   not everybody is a neighbour                     correct: they are apart
+ *   an edge is out of step, and so not told all      correct
+ *   the figure is known: over the target             correct
+ *                        under it, or not known yet  updates go on
+ */
+static bool must_correct(const struct node *n)
+{
+    const struct choco *c = &n->choco;
+    bool known = c->sketch.figures.own_window > n->settling_window;
+    if (!c->mixer->updates || c->average.lazy < 1 || !choco_in_step(c))
+        return true;
+    return known && !(train_own_distance(n) <= kFinalMargin * n->run.final_drift);
+}
+
 /* Does the last phase find replicas that are of no model? Where deltas were
  * updates, a and b are sums of them; mixing parts models that were equal, until
  * x - a is under the target. (Some are a round older than others: the margin.) */
 static bool replicas_lag(const struct node *n)
 {
     double most = kFinalMargin * n->run.final_drift;
-    for (size_t i = 0; i < n->n_edges && n->choco.mixer->updates; i++) {
+    for (size_t i = 0; i < n->n_edges && n->choco.mixer->updates && n->corrects; i++) {
         const struct edge *e = &n->edges[i]->edge;
         const struct edge_sent *s = e->cur.payload != NULL ? &e->cur : &e->prev;
         if (e->state == EDGE_OPEN &&
@@ -340,6 +359,7 @@ static void judge(struct node *n)
 
 static void settle(struct node *n)
 {
+    n->corrects |= must_correct(n);
     if (replicas_lag(n)) /* No window that has begun counts. */
         n->settling_window = n->choco.sketch.figures.own_window + 1;
     bool late = n->settle_rounds >= SETTLE_ROUNDS_MAX ||
@@ -383,6 +403,7 @@ void train_update(struct node *n)
     case NODE_TRAINING:
         if (n->round >= n->run.rounds) {
             n->phase = NODE_SETTLING;
+            n->corrects = false;
             /* In lock step all begin a window now (who has to catch up, as soon
              * as it can); else wait for the next. */
             n->window_due = n->run.policy == RUN_SYNC;

@@ -20,7 +20,7 @@ static uint32_t choose_codec(const struct node *n,
                                 : e->run_round;
     bool settles = n->phase == NODE_SETTLING && theirs >= n->run.rounds;
     if (n->choco.mixer->updates)
-        return n->phase == NODE_SETTLING ? DELTA_FINAL : DELTA_RUN;
+        return n->phase == NODE_SETTLING && n->corrects ? DELTA_FINAL : DELTA_RUN;
     if (round == 0 && (n->round > 0 || n->phase == NODE_SETTLING))
         return DELTA_CATCHUP;
     if (settles)
@@ -46,6 +46,8 @@ static bool plan_turn(struct node *n, struct neighbour *b,
     t->commit = edge_ready(e);
     t->encode = !n->draining && e->state == EDGE_OPEN &&
                 (t->commit || edge_wants_delta(e));
+    if (t->commit && n->phase == NODE_SETTLING) /* Who begins takes the others along. */
+        n->corrects |= !choco_is_update(&n->choco, edge_theirs(e)->head.codec);
     uint64_t round = e->round + t->commit;
     t->codec = choose_codec(n, t, round);
     /* A beat all peers of the lock step share; else both ends of the edge. */
