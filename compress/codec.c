@@ -1,8 +1,8 @@
 #include "compress/codec.h"
 
-#include "compress/simd.h"
+#include "compress/simd/simd.h"
 
-#include "nn/vec.h"
+#include "nn/math/vec.h"
 
 #include <math.h>
 

@@ -4,7 +4,7 @@
 #include "compress/spec.h"
 #include "compress/unit.h"
 
-#include "nn/rng.h"
+#include "nn/math/rng.h"
 
 #include <assert.h>
 #include <errno.h>

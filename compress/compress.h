@@ -28,7 +28,7 @@
 #ifndef COMPRESS_COMPRESS_H
 #define COMPRESS_COMPRESS_H
 
-#include "nn/vec.h"
+#include "nn/math/vec.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 #include "compress/dense.h"
 
-#include "compress/bytes.h"
-#include "compress/simd.h"
+#include "compress/coding/bytes.h"
+#include "compress/simd/simd.h"
 
 #include <errno.h>
 

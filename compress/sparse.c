@@ -1,9 +1,9 @@
 #include "compress/sparse.h"
 
-#include "compress/bytes.h"
+#include "compress/coding/bytes.h"
 
-#include "nn/rng.h"
-#include "nn/vec.h"
+#include "nn/math/rng.h"
+#include "nn/math/vec.h"
 
 #include <assert.h>
 

@@ -7,7 +7,7 @@
 #define COMPRESS_SPARSE_H
 
 #include "compress/dense.h"
-#include "compress/positions.h"
+#include "compress/coding/positions.h"
 
 struct sparse
 {

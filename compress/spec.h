@@ -24,7 +24,7 @@
 
 #include "compress/codec.h"
 #include "compress/compress.h"
-#include "compress/positions.h"
+#include "compress/coding/positions.h"
 
 enum {
     SPEC_RULES_MAX = 8,

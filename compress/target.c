@@ -1,6 +1,6 @@
 #include "compress/target.h"
 
-#include "nn/vec.h"
+#include "nn/math/vec.h"
 
 VEC_CLONES static void add(float *restrict y, const float *restrict v,
                            size_t n)

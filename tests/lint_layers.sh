@@ -20,47 +20,74 @@ complain()
 
 std='<(assert|ctype|errno|float|inttypes|limits|math|stdalign|stdarg|stdatomic|stdbool|stddef|stdint|stdio|stdlib|string|strings)\.h>'
 files='<(dirent|fcntl|unistd|sys/stat|sys/types|sys/mman)\.h>'
-vectors='"nn/(rng|vec)\.h"'
+vectors='"nn/math/(rng|vec)\.h"'
 
-# The one door of each third-party library, and what each room may see.
-allowed()
+# The house, from the bottom up: a folder, and the folders it may see besides
+# itself. Nothing points back, so that a reader can stop where he likes.
+sees()
 {
-    local door=''
     case $1 in
-    nn/blas.c) door='<cblas\.h>' ;;
-    nn/file*.c) door="<zlib\.h>|$files" ;;
-    compress/simd*.c | nn/simd.h) door='<immintrin\.h>' ;;
-    nn/team.c) door='<pthread\.h>' ;;
-    nn/safetensors*.c) door="<jansson\.h>|$files" ;;
-    compress/atomo.c) door='"nn/blas\.h"' ;;
-    gossip/wire*.c) door='<msgpack(/[a-z_]+)?\.h>' ;;
-    peer/noise*.c | peer/channel*.c | peer/run*.c | peer/keyfile*.c | peer/identity*.c) door='<sodium\.h>' ;;
-    peer/options.c) door='<getopt\.h>' ;;
-    peer/metrics*.c | peer/report*.c) door='<jansson\.h>' ;;
-    esac
-    case $1 in
-    peer/keyfile*.c | peer/output*.c | peer/checkpoint*.c) door="$door|$files" ;;
-    esac
-    case $1 in
-    nn/*) echo "\"nn/|$std${door:+|$door}" ;;
-    topology/*) echo "\"topology/|$vectors|$std" ;;
-    compress/*) echo "\"compress/|$vectors|$std${door:+|$door}" ;;
-    gossip/*) echo "\"(gossip|compress|topology)/|$vectors|$std${door:+|$door}" ;;
-    peer/main.c | peer/cmd*) echo '["<]' ;;
-    peer/uv_*) echo '"(peer|gossip|compress|topology|nn)/|<' ;;
-    peer/*) echo "\"(peer|gossip|compress|topology|nn)/|$std${door:+|$door}" ;;
+    nn/math) ;;
+    nn/files) echo nn/math ;;
+    nn/data) echo nn/math nn/files ;;
+    nn/shards) echo nn/math nn/data ;;
+    nn/layers) echo nn/math ;;
+    nn/models) echo nn/math nn/layers nn/data ;;
+    nn/train) echo nn/math nn/layers nn/models nn/data nn/shards ;;
+    topology) ;; # And of nn/math its streams and vectors, as compress/ and gossip/.
+    compress/simd | compress/coding) echo compress/simd compress/coding ;;
+    compress | compress/codecs) echo compress compress/codecs compress/coding compress/simd ;;
+    gossip/wire) echo compress topology ;;
+    gossip/members) echo gossip/wire topology ;;
+    gossip/exchange) echo gossip/wire compress topology ;;
+    gossip/mixers) echo gossip/wire gossip/exchange compress topology ;;
+    peer/run) echo gossip/mixers gossip/wire compress topology nn/models nn/data nn/shards nn/train ;;
+    peer/secure) ;;
+    peer/node) echo peer/run gossip/mixers gossip/exchange gossip/members gossip/wire compress topology nn/train ;;
+    peer/sim | peer/uv) echo peer/run peer/secure peer/node gossip/exchange gossip/wire nn/train ;;
+    peer/cmd) echo peer/run peer/secure peer/node peer/sim peer/uv gossip/mixers gossip/exchange gossip/members \
+        gossip/wire compress topology nn/models nn/files nn/data nn/shards nn/train nn/math ;;
+    *) return 1 ;;
     esac
 }
 
-# What it may not see although the line above lets it.
+# The one door of each third-party library, and who may see the world.
+door()
+{
+    case $1 in
+    nn/math/blas.c) echo '<cblas\.h>' ;;
+    nn/math/team.c) echo '<pthread\.h>' ;;
+    nn/math/simd.h | compress/simd/*) echo '<immintrin\.h>' ;;
+    nn/files/file.c) echo "<zlib\.h>|$files" ;;
+    nn/files/safetensors*.c) echo "<jansson\.h>|$files" ;;
+    compress/codecs/atomo.c) echo '"nn/math/blas\.h"' ;;
+    gossip/wire/*.c) echo '<msgpack(/[a-z_]+)?\.h>' ;;
+    peer/secure/keyfile.c) echo "<sodium\.h>|$files" ;;
+    peer/secure/*.c | peer/run/run.c) echo '<sodium\.h>' ;;
+    peer/run/options.c) echo '<getopt\.h>' ;;
+    peer/uv/*) echo '<' ;;
+    peer/cmd/*) echo '<' ;;
+    esac
+}
+
+# What it may not see although the lines above let it.
 forbidden()
 {
     case $1 in
-    peer/main.c | peer/cmd*) echo '<(msgpack|zlib|cblas)' ;;
-    peer/uv_*) echo '"peer/(cmd|sim_)|<(msgpack|zlib|cblas)' ;;
-    peer/sim_*) echo '"peer/(cmd|uv_)' ;;
-    *) echo '"peer/(cmd|uv_|sim_)|"tests/' ;;
+    peer/uv/* | peer/cmd/*) echo '<(msgpack|zlib|cblas)' ;;
+    *) echo '"tests/' ;;
     esac
+}
+
+allowed()
+{
+    local room rooms extra
+    rooms=$(sees "${1%/*}")
+    extra=$(door "$1")
+    printf '%s|%s%s|"%s/[a-z0-9_]+\\.(h|inc)"' "$std" "$vectors" "${extra:+|$extra}" "${1%/*}"
+    for room in $rooms; do
+        printf '|"%s/[a-z0-9_]+\\.h"' "$room"
+    done
 }
 
 check_includes()
@@ -86,16 +113,14 @@ environment='getenv|secure_getenv|setenv|putenv'
 banned()
 {
     case $1 in
-    peer/main.c | peer/cmd*) echo '' ;;
-    peer/uv_*) echo "$environment|rand|srand|random" ;;
-    peer/sim_*) echo "$clocks|$chance|$environment|$world" ;;
-    nn/file*) echo "$clocks|$chance|$environment|$print" ;;
-    nn/safetensors*) echo "$clocks|$chance|$environment" ;;
-    nn/team.c) echo "$clocks|$chance|$print|$environment" ;;
-    nn/* | topology/* | compress/* | gossip/*) echo "$clocks|$chance|$print|$environment|$world" ;;
-    peer/node* | peer/frame* | peer/channel* | peer/noise* | peer/run* | peer/options*)
-        echo "$clocks|$chance|$print|$environment|$world" ;;
-    *) echo "$clocks|$chance|$environment" ;; # The rest of the core writes files.
+    peer/cmd/*) echo '' ;;
+    peer/uv/*) echo "$environment|rand|srand|random" ;;
+    peer/sim/*) echo "$clocks|$chance|$environment|$world" ;;
+    nn/files/file.*) echo "$clocks|$chance|$environment|$print" ;;
+    nn/files/safetensors*) echo "$clocks|$chance|$environment" ;;
+    nn/math/team.c) echo "$clocks|$chance|$print|$environment" ;;
+    peer/secure/keyfile.c) echo "$clocks|$chance|$environment" ;;
+    *) echo "$clocks|$chance|$print|$environment|$world" ;;
     esac
 }
 
@@ -151,9 +176,10 @@ check_form()
     fi
 }
 
-rooms=({nn,topology,compress,gossip,peer}/*.[ch])
+rooms=({nn,topology,compress,gossip,peer}/*.[ch] {nn,topology,compress,gossip,peer}/*/*.[ch])
 [ ${#rooms[@]} -gt 0 ] || complain "no sources in $PWD"
 for file in "${rooms[@]}"; do
+    sees "${file%/*}" >/dev/null || complain "$file: its folder is no room of the house (see sees())"
     check_includes "$file"
     check_calls "$file"
     check_form "$file"
@@ -161,8 +187,11 @@ done
 for file in tests/*/*.[ch]; do
     check_form "$file"
 done
-for file in {nn,topology,compress,gossip,peer}/*/; do
-    complain "$file: rooms have no folders inside"
+for file in {nn,topology,compress,gossip,peer}/*/*/; do
+    complain "$file: folders are one deep"
+done
+for file in {nn,topology,compress,gossip,peer}/ {nn,topology,compress,gossip,peer}/*/; do
+    [ -f "${file}README.md" ] || complain "${file}README.md: what lives here, what it may see, where the next one goes"
 done
 
 # Words that say "not finished"; the brackets keep this line out of it.

@@ -12,7 +12,7 @@
  * Where there is no such graph: n <= K + 1 gives the complete graph; n and K
  * both odd give one random vertex a degree of K + 1.
  */
-#include "nn/rng.h"
+#include "nn/math/rng.h"
 #include "topology/family.h"
 
 #include <assert.h>

@@ -15,8 +15,8 @@
  * T grows by half until neither extreme moves: a ring's eigenvalues crowd
  * at 1, so that its Lanczos takes about n steps, most graphs' a few dozen.
  */
-#include "nn/rng.h"
-#include "nn/vec.h"
+#include "nn/math/rng.h"
+#include "nn/math/vec.h"
 #include "topology/topology.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* tests/bench/bench_channel.c -- what the channel costs: handshake, refusal, records. */
-#include "peer/channel.h"
+#include "peer/secure/channel.h"
 
 #include <sodium.h>
 #include <stdio.h>

@@ -15,10 +15,10 @@
 
 #include "compress/codec.h"
 #include "compress/compress.h"
-#include "compress/select.h"
-#include "compress/simd.h"
+#include "compress/codecs/select.h"
+#include "compress/simd/simd.h"
 
-#include "nn/vec.h"
+#include "nn/math/vec.h"
 
 #include <string.h>
 

@@ -4,9 +4,9 @@
 #define TESTS_BENCH_BENCH_COMPRESS_PARTS_H
 
 #include "compress/codec.h"
-#include "compress/positions.h"
+#include "compress/coding/positions.h"
 
-#include "nn/rng.h"
+#include "nn/math/rng.h"
 
 #include <assert.h>
 #include <math.h>

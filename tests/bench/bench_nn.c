@@ -10,11 +10,11 @@
  * defined, whatever a kernel saves: 2 flops each, forward, by weights, and by
  * inputs (but the first layer's). --layers splits the shortest step by layer.
  * --json prints one line for a program. */
-#include "nn/blas.h"
-#include "nn/loss.h"
-#include "nn/model.h"
-#include "nn/optimiser.h"
-#include "nn/rng.h"
+#include "nn/math/blas.h"
+#include "nn/layers/loss.h"
+#include "nn/models/model.h"
+#include "nn/train/optimiser.h"
+#include "nn/math/rng.h"
 
 #include <stdio.h>
 #include <stdlib.h>

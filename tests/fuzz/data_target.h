@@ -7,7 +7,7 @@
 #define _GNU_SOURCE /* memfd_create() */
 #endif
 
-#include "nn/data.h"
+#include "nn/data/data.h"
 
 #include <math.h>
 #include <stdio.h>

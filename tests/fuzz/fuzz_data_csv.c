@@ -2,7 +2,7 @@
  * says how to read the rest. */
 #include "tests/fuzz/data_target.h"
 
-#include "nn/lines.h"
+#include "nn/data/lines.h"
 
 /* How to read: the first byte modulo as many as there are. */
 static const struct reader readers[] = {

@@ -2,7 +2,7 @@
  * read whole, piece by piece, and with a limit. */
 #include "tests/fuzz/data_target.h"
 
-#include "nn/file.h"
+#include "nn/files/file.h"
 
 enum {
     PIECE = 7,

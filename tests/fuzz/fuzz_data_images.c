@@ -6,8 +6,8 @@
  * they are two files. */
 #include "tests/fuzz/data_target.h"
 
-#include "nn/cifar.h"
-#include "nn/reader.h"
+#include "nn/data/cifar.h"
+#include "nn/data/reader.h"
 
 enum {
     DEFLATE_MOST = 1032

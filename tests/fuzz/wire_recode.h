@@ -6,7 +6,7 @@
 #ifndef TESTS_WIRE_RECODE_H
 #define TESTS_WIRE_RECODE_H
 
-#include "gossip/wire.h"
+#include "gossip/wire/wire.h"
 
 #include <assert.h>
 #include <string.h>

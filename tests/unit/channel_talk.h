@@ -2,8 +2,8 @@
 #ifndef TESTS_UNIT_CHANNEL_TALK_H
 #define TESTS_UNIT_CHANNEL_TALK_H
 
-#include "nn/rng.h"
-#include "peer/channel.h"
+#include "nn/math/rng.h"
+#include "peer/secure/channel.h"
 
 #include <errno.h>
 #include <setjmp.h>

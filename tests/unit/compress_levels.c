@@ -3,7 +3,7 @@
  * Built once as a test, which picks its level at run time as the program does,
  * and once a level as a program that is pinned to it and prints a line for each
  * case. The test makes the same lines and compares. */
-#include "compress/simd.h"
+#include "compress/simd/simd.h"
 
 #include "tests/unit/compress_specs.h"
 #include "tests/unit/compress_vectors.h"

@@ -5,7 +5,7 @@
 
 #include "tests/unit/compress_vectors.h"
 
-#include "compress/bytes.h"
+#include "compress/coding/bytes.h"
 
 #include <stdarg.h>
 #include <stddef.h>

@@ -6,7 +6,7 @@
 #ifndef TESTS_UNIT_COMPRESS_MUTATE_H
 #define TESTS_UNIT_COMPRESS_MUTATE_H
 
-#include "nn/rng.h"
+#include "nn/math/rng.h"
 
 #include <stdint.h>
 #include <string.h>

@@ -1,10 +1,10 @@
 /* Codes of positions: against bit-by-bit references, to their exact cost, and
  * against whatever may arrive instead. */
-#include "compress/bytes.h"
+#include "compress/coding/bytes.h"
 #include "compress/codec.h"
-#include "compress/positions.h"
+#include "compress/coding/positions.h"
 
-#include "nn/rng.h"
+#include "nn/math/rng.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* Each selector against a stupid reference, and against its own claims. */
-#include "compress/bytes.h"
+#include "compress/coding/bytes.h"
 
 #include "tests/unit/compress_chosen.h"
 

@@ -1,7 +1,7 @@
 /* The grammar of compressors: canonical texts and error sentences. */
 #include "tests/unit/compress_specs.h"
 
-#include "nn/rng.h"
+#include "nn/math/rng.h"
 
 #include <errno.h>
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* Exact selection against qsort. */
-#include "compress/select.h"
+#include "compress/codecs/select.h"
 
 #include "tests/unit/compress_vectors.h"
 

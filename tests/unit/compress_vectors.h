@@ -5,8 +5,8 @@
 
 #include "compress/compress.h"
 
-#include "nn/rng.h"
-#include "nn/vec.h"
+#include "nn/math/rng.h"
+#include "nn/math/vec.h"
 
 #include <assert.h>
 #include <math.h>

@@ -14,9 +14,9 @@
 #ifndef TESTS_UNIT_GOSSIP_CHOCO_WORLD_H
 #define TESTS_UNIT_GOSSIP_CHOCO_WORLD_H
 
-#include "gossip/average.h"
-#include "gossip/choco.h"
-#include "nn/rng.h"
+#include "gossip/mixers/average.h"
+#include "gossip/mixers/choco.h"
+#include "nn/math/rng.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -11,8 +11,8 @@
 #ifndef TESTS_UNIT_GOSSIP_EDGE_WORLD_H
 #define TESTS_UNIT_GOSSIP_EDGE_WORLD_H
 
-#include "gossip/edge.h"
-#include "nn/rng.h"
+#include "gossip/exchange/edge.h"
+#include "nn/math/rng.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* tests/unit/gossip_gamma.c -- the residual-ratio rule, its bounds and its last resort, by hand. */
-#include "gossip/gamma.h"
-#include "nn/rng.h"
+#include "gossip/exchange/gamma.h"
+#include "nn/math/rng.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* tests/unit/gossip_ladder.c -- which rung for which drift, look by look. */
 #include "compress/compress.h"
-#include "gossip/edge.h"
-#include "gossip/ladder.h"
+#include "gossip/exchange/edge.h"
+#include "gossip/exchange/ladder.h"
 
 #include <math.h>
 #include <setjmp.h>

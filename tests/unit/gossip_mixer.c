@@ -3,7 +3,7 @@
 #define WORLD_MOST 8
 #include "gossip_choco_world.h"
 
-#include "nn/optimiser.h"
+#include "nn/train/optimiser.h"
 
 static struct world w; /* Too large for a stack. */
 

@@ -2,8 +2,8 @@
 #ifndef TESTS_GOSSIP_SAMPLES_H
 #define TESTS_GOSSIP_SAMPLES_H
 
-#include "gossip/wire.h"
-#include "nn/rng.h"
+#include "gossip/wire/wire.h"
+#include "nn/math/rng.h"
 #include "tests/fuzz/wire_recode.h"
 
 #include <math.h>

@@ -7,8 +7,8 @@
 #ifndef TESTS_UNIT_GOSSIP_SKETCH_WORLD_H
 #define TESTS_UNIT_GOSSIP_SKETCH_WORLD_H
 
-#include "gossip/sketch.h"
-#include "nn/rng.h"
+#include "gossip/exchange/sketch.h"
+#include "nn/math/rng.h"
 #include "topology/topology.h"
 
 #include <math.h>

@@ -1,7 +1,7 @@
 /* tests/unit/gossip_statistics.c -- running statistics on the wire, averaged by
  * hand, and what is owed in random exchanges with values that are of long ago. */
-#include "gossip/statistics.h"
-#include "nn/rng.h"
+#include "gossip/mixers/statistics.h"
+#include "nn/math/rng.h"
 #include "tests/unit/gossip_seeds.h"
 
 #include <float.h>

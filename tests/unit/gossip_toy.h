@@ -2,8 +2,8 @@
 #ifndef TESTS_GOSSIP_TOY_H
 #define TESTS_GOSSIP_TOY_H
 
-#include "gossip/members.h"
-#include "nn/rng.h"
+#include "gossip/members/members.h"
+#include "nn/math/rng.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* Augmentation against padding, cutting and turning done pixel by pixel. */
-#include "nn/augment.h"
+#include "nn/data/augment.h"
 
-#include "nn/rng.h"
+#include "nn/math/rng.h"
 
 #include <errno.h>
 #include <setjmp.h>

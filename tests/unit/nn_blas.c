@@ -2,7 +2,7 @@
  * put together again. */
 #include "nn_ref.h"
 
-#include "nn/blas.h"
+#include "nn/math/blas.h"
 
 #include <errno.h>
 #include <math.h>

@@ -1,8 +1,8 @@
 /* Convolutions against plain loops in double: forward, both gradients, by
- * either way of working them out (nn/winograd.h and products over frames). */
-#include "nn/layer.h"
-#include "nn/rng.h"
-#include "nn/winograd.h"
+ * either way of working them out (nn/layers/winograd.h and products over frames). */
+#include "nn/layers/layer.h"
+#include "nn/math/rng.h"
+#include "nn/layers/winograd.h"
 
 #include <math.h>
 #include <setjmp.h>

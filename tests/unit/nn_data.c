@@ -1,8 +1,8 @@
 /* Sets in memory, IDX and CIFAR files: what is right is read, and each way to be
  * wrong gives its sentence. */
-#include "nn/data.h"
+#include "nn/data/data.h"
 
-#include "nn/file.h"
+#include "nn/files/file.h"
 
 #include "nn_scratch.h"
 

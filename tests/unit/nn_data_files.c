@@ -1,9 +1,9 @@
 /* Which files are trained on and which are held out, what a path is taken for,
  * and how a set without held-out files is split. */
-#include "nn/data.h"
+#include "nn/data/data.h"
 
-#include "nn/files.h"
-#include "nn/labels.h"
+#include "nn/data/files.h"
+#include "nn/data/labels.h"
 
 #include "nn_scratch.h"
 

@@ -1,7 +1,7 @@
 /* Broken data files: every truncation, and thousands of mutations, are an
  * error with a sentence or a set that is right; never a crash. SEED= replays. */
-#include "nn/data.h"
-#include "nn/rng.h"
+#include "nn/data/data.h"
+#include "nn/math/rng.h"
 
 #include "nn_scratch.h"
 

@@ -1,6 +1,6 @@
 /* What reading a file costs: at most DATA_MEMORY_FACTOR times its size, and a
  * constant; and what it announces costs nothing. */
-#include "nn/data.h"
+#include "nn/data/data.h"
 
 #include "nn_scratch.h"
 

@@ -1,8 +1,8 @@
 /* Data specs and kinds: one spelling each, every wrong one a sentence, and no
  * file is ever looked at. */
-#include "nn/data_spec.h"
+#include "nn/data/spec.h"
 
-#include "nn/rng.h"
+#include "nn/math/rng.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,8 +1,8 @@
 /* The built-in set: the same bytes everywhere, ten classes, neither too easy
  * nor too hard. */
-#include "nn/glyphs.h"
+#include "nn/data/glyphs.h"
 
-#include "nn/rng.h"
+#include "nn/math/rng.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -21,7 +21,7 @@ enum {
 static struct dataset set, test;
 
 /* Golden: changes only if the drawing does, and then every cluster's data do.
- * Measured figures in nn/glyphs.h must be taken anew then. */
+ * Measured figures in nn/data/glyphs.h must be taken anew then. */
 static void test_golden(void **state)
 {
     (void)state;

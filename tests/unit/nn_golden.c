@@ -2,8 +2,8 @@
  * (tests/golden/nn_*.h, made by tests/golden/make_nn.py). */
 #include "tests/unit/nn_golden.h"
 
-#include "nn/blas.h"
-#include "nn/loss.h"
+#include "nn/math/blas.h"
+#include "nn/layers/loss.h"
 #include "tests/golden/nn_gpt.h"
 #include "tests/golden/nn_lenet5.h"
 #include "tests/golden/nn_lstm.h"

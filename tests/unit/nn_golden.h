@@ -20,7 +20,7 @@
 #ifndef TESTS_UNIT_NN_GOLDEN_H
 #define TESTS_UNIT_NN_GOLDEN_H
 
-#include "nn/model.h"
+#include "nn/models/model.h"
 
 /* How far we may be off. PyTorch's own float32 is off by at most a tenth of
  * these (tests/golden/make_nn.py prints it): they leave room for products that

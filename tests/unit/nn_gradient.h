@@ -17,8 +17,8 @@
 #ifndef TESTS_UNIT_NN_GRADIENT_H
 #define TESTS_UNIT_NN_GRADIENT_H
 
-#include "nn/layer.h"
-#include "nn/rng.h"
+#include "nn/layers/layer.h"
+#include "nn/math/rng.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* The table of layers, and what they share. */
-#include "nn/layer.h"
+#include "nn/layers/layer.h"
 
 #include "nn_gradient.h"
 

@@ -1,7 +1,7 @@
 /* Dense layers, of dense and of sparse rows. */
-#include "nn/layer.h"
+#include "nn/layers/layer.h"
 
-#include "nn/blas.h"
+#include "nn/math/blas.h"
 #include "nn_layer_ref.h"
 
 static struct layer dense(enum layer_kind kind, uint32_t i, uint32_t o)

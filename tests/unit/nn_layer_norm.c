@@ -1,5 +1,5 @@
 /* Norms: out, gradients, running statistics, and hard numbers. */
-#include "nn/layer.h"
+#include "nn/layers/layer.h"
 
 #include "nn_layer_ref.h"
 

@@ -1,5 +1,5 @@
 /* Pooling, and the layers that only move, join or bend values. */
-#include "nn/layer.h"
+#include "nn/layers/layer.h"
 
 #include "nn_layer_ref.h"
 

@@ -1,8 +1,8 @@
 /* Softmax cross-entropy against values worked out by hand, a loop in double,
  * and central differences. */
-#include "nn/loss.h"
+#include "nn/layers/loss.h"
 
-#include "nn/rng.h"
+#include "nn/math/rng.h"
 
 #include <math.h>
 #include <setjmp.h>

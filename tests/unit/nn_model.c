@@ -2,9 +2,9 @@
  * loss by the whole graph, segment by segment, against central differences
  * along it. Layers have tests of their own, and nn_golden.c other people's
  * values. */
-#include "nn/loss.h"
-#include "nn/model.h"
-#include "nn/rng.h"
+#include "nn/layers/loss.h"
+#include "nn/models/model.h"
+#include "nn/math/rng.h"
 
 #include <errno.h>
 #include <math.h>

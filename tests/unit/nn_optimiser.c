@@ -1,7 +1,7 @@
 /* Learning rates by hand; optimiser steps against a scalar loop. */
-#include "nn/optimiser.h"
+#include "nn/train/optimiser.h"
 
-#include "nn/rng.h"
+#include "nn/math/rng.h"
 
 #include <math.h>
 #include <setjmp.h>

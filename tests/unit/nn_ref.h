@@ -2,8 +2,8 @@
 #ifndef TESTS_UNIT_NN_REF_H
 #define TESTS_UNIT_NN_REF_H
 
-#include "nn/rng.h"
-#include "nn/vec.h"
+#include "nn/math/rng.h"
+#include "nn/math/vec.h"
 
 #include <math.h>
 #include <stdbool.h>

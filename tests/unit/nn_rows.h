@@ -3,8 +3,8 @@
 #ifndef TESTS_UNIT_NN_ROWS_H
 #define TESTS_UNIT_NN_ROWS_H
 
-#include "nn/lines.h"
-#include "nn/rng.h"
+#include "nn/data/lines.h"
+#include "nn/math/rng.h"
 
 #include "nn_scratch.h"
 

@@ -1,8 +1,8 @@
 /* Model files: what is written is read back and readable from Python; a broken
  * file is refused with a sentence and changes nothing. SEED= replays. */
-#include "nn/safetensors.h"
+#include "nn/files/safetensors.h"
 
-#include "nn/rng.h"
+#include "nn/math/rng.h"
 
 #include "nn_scratch.h"
 
@@ -37,7 +37,7 @@ static float x[N_PARAMS];
 
 static void write_model(const char *name)
 {
-    char error[DATA_ERROR_MAX] = "";
+    char error[FILE_ERROR_MAX] = "";
     int rc = safetensors_write(scratch_path(&s, name), x, segments, N_SEGMENTS, meta, error);
     if (rc < 0)
         print_error("%s\n", error);
@@ -52,7 +52,7 @@ static void test_round_trip(void **state)
     write_model("m");                           /* Over the old one. */
     assert_int_equal(scratch_count(&s, 0), 1); /* No temporary file is left. */
     float y[N_PARAMS];
-    char error[DATA_ERROR_MAX] = "";
+    char error[FILE_ERROR_MAX] = "";
     assert_int_equal(safetensors_read(scratch_path(&s, "m"), segments, N_SEGMENTS, y, error),
                      0);
     assert_memory_equal(x, y, sizeof x); /* Bits: -0 and the smallest, too. */
@@ -72,7 +72,7 @@ static void test_round_trip(void **state)
 static void test_layout(void **state)
 {
     (void)state;
-    char error[DATA_ERROR_MAX] = "";
+    char error[FILE_ERROR_MAX] = "";
     const struct segment one = {.name = "w", .n = 2, .rows = 1, .cols = 2, .n_dims = 2,
                                 .dims = {1, 2}};
     const float v[2] = {1.0f, -2.5f};
@@ -141,7 +141,7 @@ static void refused(const char *name, const struct segment *seg, size_t n, const
     float y[N_PARAMS], before[N_PARAMS];
     memset(y, 0x55, sizeof y);
     memcpy(before, y, sizeof y);
-    char error[DATA_ERROR_MAX] = "";
+    char error[FILE_ERROR_MAX] = "";
     int rc = safetensors_read(scratch_path(&s, name), seg, n, y, error);
     if (rc >= 0 || !strstr(error, said) || !strstr(error, name))
         print_error("rc %d, error \"%s\", expected \"%s\"\n", rc, error, said);
@@ -205,7 +205,7 @@ static void test_headers(void **state)
     put_file("broken", W("\"F32\"", "[0]", "[0,0]"), 0, 0); /* Not even one float. */
     refused("broken", &scalar, 1, "shape of w: found 0, expected a scalar");
     float y[2];
-    char error[DATA_ERROR_MAX] = "";
+    char error[FILE_ERROR_MAX] = "";
     put_file("right", W("\"F32\"", "[2]", "[0,8]"), 0, 8);
     assert_int_equal(safetensors_read(scratch_path(&s, "right"), &w, 1, y, error), 0);
     uint8_t b[256];
@@ -227,7 +227,7 @@ static void test_negative_variance(void **state)
     struct segment mean = var;
     uint8_t b[256];
     float y[2];
-    char error[DATA_ERROR_MAX] = "";
+    char error[FILE_ERROR_MAX] = "";
     mean.nonnegative = false;
     put_file("variance", W("\"F32\"", "[2]", "[0,8]"), 0, 8);
     assert_int_equal(safetensors_read(scratch_path(&s, "variance"), &var, 1, y, error), 0);
@@ -270,7 +270,7 @@ static void test_lookalike(void **state)
         {.name = "a", .n = 2, .rows = 1, .cols = 2, .n_dims = 1, .dims = {2}},
         {.name = "b", .offset = 2, .n = 1, .rows = 1, .cols = 1, .n_dims = 1, .dims = {1}}};
     float y[3];
-    char error[DATA_ERROR_MAX] = "";
+    char error[FILE_ERROR_MAX] = "";
     assert_int_equal(safetensors_read(scratch_path(&s, "lookalike"), ab, 2, y, error), 0);
     assert_true(y[2] == y[0]);
     refused("lookalike", ab, 1, "tensor b: the model has none");
@@ -290,7 +290,7 @@ static void test_counters(void **state)
     (void)state;
     const struct segment w = {.name = "w", .n = 2, .rows = 1, .cols = 2, .n_dims = 1,
                               .dims = {2}};
-    char error[DATA_ERROR_MAX] = "";
+    char error[FILE_ERROR_MAX] = "";
     float got[4] = {7, 7, 7, 7};
     put_file("counted", COUNTED("I64", "[]", "[0,8]"), 0, 16);
     assert_int_equal(safetensors_read(scratch_path(&s, "counted"), &w, 1, got, error), 0);
@@ -312,7 +312,7 @@ static void test_counters(void **state)
 static void test_write_errors(void **state)
 {
     (void)state;
-    char error[DATA_ERROR_MAX] = "";
+    char error[FILE_ERROR_MAX] = "";
     int rc = safetensors_write(scratch_path(&s, "no/such/m"), x, segments, N_SEGMENTS, NULL,
                                error);
     assert_int_equal(rc, -ENOENT);
@@ -334,7 +334,7 @@ static void test_write_errors(void **state)
 static bool holds(const char *name)
 {
     float y[N_PARAMS];
-    char error[DATA_ERROR_MAX] = "";
+    char error[FILE_ERROR_MAX] = "";
     struct safetensors_info info;
     int rc_info = safetensors_info(scratch_path(&s, name), &info, error);
     assert_true(rc_info == 0 || (strlen(error) > 10 && !info.meta));

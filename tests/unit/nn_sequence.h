@@ -6,9 +6,9 @@
 #ifndef TESTS_UNIT_NN_SEQUENCE_H
 #define TESTS_UNIT_NN_SEQUENCE_H
 
-#include "nn/blas.h"
-#include "nn/layer.h"
-#include "nn/rng.h"
+#include "nn/math/blas.h"
+#include "nn/layers/layer.h"
+#include "nn/math/rng.h"
 
 #include <math.h>
 #include <setjmp.h>

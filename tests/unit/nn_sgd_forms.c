@@ -1,7 +1,7 @@
 /* The SGD trainer on rows, sparse rows and text, and on several threads. */
 #include "nn_training.h"
 
-#include "nn/sgd_scratch.h"
+#include "nn/train/sgd_scratch.h"
 
 /* Sixty steps take each model below half its first loss. */
 static void check_learns(const char *spec, const char *kind, uint32_t threads)

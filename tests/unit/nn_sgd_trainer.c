@@ -2,7 +2,7 @@
  * that it learns. */
 #include "nn_training.h"
 
-#include "nn/loss.h"
+#include "nn/layers/loss.h"
 
 #include <errno.h>
 

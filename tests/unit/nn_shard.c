@@ -1,9 +1,9 @@
 /* Shards: every sample has one owner, a death moves only the dead member's
  * samples, and batches cover each epoch exactly once. */
-#include "nn/shard.h"
+#include "nn/shards/shard.h"
 
-#include "nn/dirichlet.h"
-#include "nn/rng.h"
+#include "nn/math/dirichlet.h"
+#include "nn/math/rng.h"
 
 #include <errno.h>
 #include <math.h>

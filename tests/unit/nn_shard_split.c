@@ -1,6 +1,6 @@
 /* Splits: their texts; few labels a part, whole files a part; what is refused. */
-#include "nn/rng.h"
-#include "nn/shard.h"
+#include "nn/math/rng.h"
+#include "nn/shards/shard.h"
 
 #include <errno.h>
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* Teams: every part is done once, on a thread of its own, and is done when a
  * run returns. */
-#include "nn/team.h"
+#include "nn/math/team.h"
 
 #include <pthread.h>
 #include <setjmp.h>

@@ -1,8 +1,8 @@
 /* Small products: every build of the kernels that runs here against plain
  * loops in double, over sizes around the tiles', strides of both kinds, runs,
  * sums; nothing is read or written beyond the rows. */
-#include "nn/rng.h"
-#include "nn/tile.h"
+#include "nn/math/rng.h"
+#include "nn/math/tile.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -3,8 +3,8 @@
 #ifndef TESTS_UNIT_NN_TRAINING_H
 #define TESTS_UNIT_NN_TRAINING_H
 
-#include "nn/rng.h"
-#include "nn/sgd_trainer.h"
+#include "nn/math/rng.h"
+#include "nn/train/sgd_trainer.h"
 
 #include <math.h>
 #include <setjmp.h>

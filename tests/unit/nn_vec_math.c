@@ -1,6 +1,6 @@
 /* exp, tanh and sigmoid against libm's in double over all exponents, at the
  * edges, and in vector code of each level. */
-#include "nn/vec_math.h"
+#include "nn/math/vec_math.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

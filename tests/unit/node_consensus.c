@@ -1,7 +1,7 @@
 /* The exact consensus distance: by the definition, each range by itself. */
-#include "peer/consensus.h"
+#include "peer/node/consensus.h"
 
-#include "nn/rng.h"
+#include "nn/math/rng.h"
 
 #include <errno.h>
 #include <math.h>

@@ -1,6 +1,6 @@
 /* tests/unit/node_frame.c -- messages through records: every cut, every limit. */
-#include "nn/rng.h"
-#include "peer/frame.h"
+#include "nn/math/rng.h"
+#include "peer/secure/frame.h"
 
 #include <errno.h>
 #include <setjmp.h>

@@ -4,8 +4,8 @@
 #ifndef TESTS_UNIT_NODE_HOSTILE_TRAINER_H
 #define TESTS_UNIT_NODE_HOSTILE_TRAINER_H
 
-#include "nn/rng.h"
-#include "peer/node.h"
+#include "nn/math/rng.h"
+#include "peer/node/node.h"
 
 enum {
     DIM = 48,

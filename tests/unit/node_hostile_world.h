@@ -18,8 +18,8 @@
 #include "node_hostile_trainer.h"
 
 #include "compress/compress.h"
-#include "gossip/edge.h"
-#include "peer/node.h"
+#include "gossip/exchange/edge.h"
+#include "peer/node/node.h"
 #include "tests/unit/gossip_toy.h"
 
 #include <math.h>

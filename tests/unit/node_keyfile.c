@@ -1,5 +1,5 @@
-/* Key files: peer/keyfile.h. */
-#include "peer/keyfile.h"
+/* Key files: peer/secure/keyfile.h. */
+#include "peer/secure/keyfile.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

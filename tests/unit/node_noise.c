@@ -1,5 +1,5 @@
 /* tests/unit/node_noise.c -- the Noise interpreter against public vectors. */
-#include "peer/noise.h"
+#include "peer/secure/noise.h"
 #include "tests/golden/noise_vectors.h"
 
 #include <errno.h>

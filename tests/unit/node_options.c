@@ -1,5 +1,5 @@
-/* The command line: peer/options.h, row by row, and its one-line errors. */
-#include "peer/options.h"
+/* The command line: peer/run/options.h, row by row, and its one-line errors. */
+#include "peer/run/options.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

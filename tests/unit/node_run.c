@@ -1,5 +1,5 @@
 /* tests/unit/node_run.c -- the run: one text for one meaning, and nothing else accepted. */
-#include "nn/rng.h"
+#include "nn/math/rng.h"
 #include "tests/unit/node_run_flags.h"
 
 #include <math.h>

@@ -1,10 +1,10 @@
-/* tests/unit/node_run_flags.h -- flags that make runs, for the tests of peer/run.h. */
+/* tests/unit/node_run_flags.h -- flags that make runs, for the tests of peer/run/run.h. */
 #ifndef TESTS_UNIT_NODE_RUN_FLAGS_H
 #define TESTS_UNIT_NODE_RUN_FLAGS_H
 
 #include "compress/compress.h"
-#include "gossip/mixer.h"
-#include "peer/run.h"
+#include "gossip/mixers/mixer.h"
+#include "peer/run/run.h"
 
 #include <errno.h>
 #include <setjmp.h>

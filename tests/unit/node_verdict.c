@@ -1,5 +1,5 @@
 /* tests/unit/node_verdict.c -- when training is said to have run away. */
-#include "peer/verdict.h"
+#include "peer/node/verdict.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -2,8 +2,8 @@
  * drift, up and down, and is a function of the seed. */
 #include "sim_rig.h"
 
-#include "gossip/ladder.h"
-#include "peer/node_state.h" /* For what goes with every k-th delta. */
+#include "gossip/exchange/ladder.h"
+#include "peer/node/state.h" /* For what goes with every k-th delta. */
 
 enum { PEERS = 4, FLOATS = 10000, ROUNDS = 600, QUIET = 300 };
 

@@ -1,6 +1,6 @@
 /* tests/unit/sim_mixer.c -- averaging of compressed updates through the node:
  * what error feedback is worth, other graphs, faults. */
-#include "gossip/mixer.h"
+#include "gossip/mixers/mixer.h"
 #include "sim_rig.h"
 
 enum { SECOND = 1000 * 1000 };

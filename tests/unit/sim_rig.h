@@ -12,8 +12,8 @@
 #define TESTS_UNIT_SIM_RIG_H
 
 #include "compress/compress.h"
-#include "nn/rng.h"
-#include "peer/sim_world.h"
+#include "nn/math/rng.h"
+#include "peer/sim/world.h"
 #include "topology/topology.h"
 
 #include <assert.h>

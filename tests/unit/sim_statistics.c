@@ -2,7 +2,7 @@
  * holds under faults, they agree in the end, and the drift is of the weights. */
 #include "sim_rig.h"
 
-#include "peer/node_state.h" /* For what is owed, which a node tells nobody. */
+#include "peer/node/state.h" /* For what is owed, which a node tells nobody. */
 
 static double size(const double *v, size_t n)
 {

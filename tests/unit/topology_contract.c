@@ -1,5 +1,5 @@
 /* Every family keeps the contract of topology.h for every number of peers. */
-#include "nn/rng.h"
+#include "nn/math/rng.h"
 #include "topology/topology.h"
 
 #include <setjmp.h>

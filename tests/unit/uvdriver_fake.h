@@ -14,8 +14,8 @@
 
 #include <cmocka.h>
 
-#include "gossip/packet.h"
-#include "peer/uv_driver.h"
+#include "gossip/exchange/packet.h"
+#include "peer/uv/driver.h"
 
 #include <signal.h>
 #include <stdlib.h>

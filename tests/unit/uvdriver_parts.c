@@ -1,9 +1,9 @@
 /* tests/unit/uvdriver_parts.c -- addresses, metrics lines, observers, children on a leash. */
 #include "tests/unit/uvdriver_fake.h"
 
-#include "peer/uv_client.h"
-#include "peer/uv_cluster.h"
-#include "peer/uv_metrics.h"
+#include "peer/uv/client.h"
+#include "peer/uv/cluster.h"
+#include "peer/uv/metrics.h"
 
 #include <errno.h>
 #include <math.h>

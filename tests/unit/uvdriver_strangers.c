@@ -1,7 +1,7 @@
 /* tests/unit/uvdriver_strangers.c -- what comes to an open port: not one byte back, no allocation, a counter. */
 #include "tests/unit/uvdriver_fake.h"
 
-#include "nn/rng.h"
+#include "nn/math/rng.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

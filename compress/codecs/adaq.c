@@ -1,0 +1,296 @@
+/* compress/codecs/adaq.c -- the largest of the positive, and of the negative values.
+ *
+ * AdaQ (Dryden et al. 2016): the top ceil(keep * n+) of the n+ positive
+ * values, and the top ceil(keep * n-) of the negative ones by magnitude, so
+ * that neither side starves. Its default coder onebit sends a mean for each
+ * side and a bit a value. Ties go to the lowest index.
+ *
+ * Both k-th largest are found at once, by histograms of the 31 bits of |v| as
+ * digits of 11, 11 and 9 bits: three passes and one more to collect, over few
+ * candidates where a sample finds a threshold that both sides' largest pass:
+ *
+ *   count    n+ and n-, which say k+ and k-
+ *   sample   its largest, some more than its share --> t
+ *   scan     all |v| >= t are candidates
+ *   search   among those, or all of v if they are too many, or too few
+ *
+ * With onebit delta = (S+^2 / k+ + S-^2 / k-) / |v|^2, S the sums of |v| sent;
+ * for the k largest of n values S^2 / k >= |v|^2 / n: delta >= 1/n.
+ */
+#include "compress/codec.h"
+
+#include "compress/coding/bytes.h"
+#include "compress/codecs/keep.h"
+#include "compress/codecs/sample.h"
+#include "compress/codecs/scan.h"
+
+#include "nn/math/vec.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <math.h>
+
+enum {
+    SIDES = 2, /* Positive, negative. */
+    DIGITS = 3,
+    DIGIT_SIZE = 2048
+};
+
+static const unsigned digit_shift[DIGITS] = {20, 9, 0};
+static const unsigned digit_bits[DIGITS] = {11, 11, 9};
+
+static const struct codec_param adaq_params[] = {
+    KEEP_PARAMS,
+    {.name = NULL},
+};
+
+/* Two shares rounded up are at most one more than their sum rounded up. */
+static size_t adaq_keep(const int64_t *arg, size_t n)
+{
+    size_t share = keep_most(arg, n);
+    return share < n ? share + 1 : n;
+}
+
+/* The search on one side. */
+struct side
+{
+    uint32_t count[DIGIT_SIZE];
+    uint32_t key;  /* Digits known, in place; then the k-th largest key. */
+    size_t left;   /* Rank sought among keys with those; then how many equal
+                    * to it are wanted. */
+    size_t k;
+};
+
+static inline uint32_t key_of(uint32_t bits)
+{
+    return bits & 0x7fffffffu;
+}
+
+/* Zeros are neither; they lie in the lowest place of a side, where none seeks
+ * them. */
+VEC_CLONES static void count_sides(const float *v, size_t n,
+                                   size_t size[SIDES])
+{
+    uint32_t above = 0;
+    uint32_t below = 0;
+    for (size_t i = 0; i < n; i++) {
+        above += v[i] > 0.0f;
+        below += v[i] < 0.0f;
+    }
+    size[0] += above;
+    size[1] += below;
+}
+
+static void count_digits(struct side side[SIDES], unsigned digit,
+                         const float *v, size_t n)
+{
+    unsigned shift = digit_shift[digit];
+    unsigned above = shift + digit_bits[digit];
+    uint32_t mask = (1u << digit_bits[digit]) - 1;
+    uint32_t known[SIDES] = {side[0].key >> above, side[1].key >> above};
+    for (size_t i = 0; i < n; i++) {
+        uint32_t bits = bytes_of_float(v[i]);
+        uint32_t key = key_of(bits);
+        if (key >> above == known[bits >> 31])
+            side[bits >> 31].count[key >> shift & mask]++;
+    }
+}
+
+static void settle_digit(struct side *s, unsigned digit)
+{
+    size_t i = DIGIT_SIZE;
+    while (s->count[--i] < s->left) {
+        s->left -= s->count[i];
+        assert(i > 0);
+    }
+    s->key |= (uint32_t)i << digit_shift[digit];
+    memset(s->count, 0, sizeof s->count);
+}
+
+/* The k[i]-th largest of each side of s, which is finite and has as many. */
+static void search(const struct codec_source *s, const size_t k[SIDES],
+                   struct side side[SIDES])
+{
+    float v[CODEC_CHUNK];
+    memset(side, 0, SIDES * sizeof side[0]);
+    for (size_t i = 0; i < SIDES; i++)
+        side[i].k = side[i].left = k[i];
+    for (unsigned digit = 0; digit < DIGITS; digit++) {
+        for (size_t at = 0, count; at < s->n; at += count) {
+            scan_load(s, at, v, &count);
+            count_digits(side, digit, v, count);
+        }
+        for (size_t i = 0; i < SIDES; i++)
+            if (k[i] > 0)
+                settle_digit(&side[i], digit);
+    }
+}
+
+VEC_CLONES static void mark_sides(uint8_t *restrict mark,
+                                  const float *restrict v, size_t n,
+                                  float above, float below)
+{
+    for (size_t i = 0; i < n; i++)
+        mark[i] = (v[i] >= above) | (v[i] <= below);
+}
+
+/* Copy what is marked, but for ties beyond those wanted. */
+static void collect(const struct codec_source *s, struct side side[SIDES],
+                    struct codec_pick *pick)
+{
+    float v[CODEC_CHUNK];
+    uint8_t mark[CODEC_CHUNK];
+    uint32_t local[CODEC_CHUNK];
+    /* A side of which nothing is wanted has no value as large as this. */
+    float above = side[0].k > 0 ? bytes_to_float(side[0].key) : CODEC_LIMIT;
+    float below = side[1].k > 0 ? -bytes_to_float(side[1].key) : -CODEC_LIMIT;
+    pick->k = 0;
+    pick->rest2 = 0.0;
+    for (size_t at = 0, count; at < s->n; at += count) {
+        scan_load(s, at, v, &count);
+        mark_sides(mark, v, count, above, below);
+        size_t m = scan_marked(mark, count, local);
+        for (size_t i = 0; i < m; i++) {
+            float value = v[local[i]];
+            struct side *of = &side[value < 0.0f];
+            if (key_of(bytes_of_float(value)) == of->key && of->left-- == 0) {
+                of->left = 0;
+                continue;
+            }
+            pick->index[pick->k] = (uint32_t)at + local[i];
+            pick->value[pick->k++] = value;
+            v[local[i]] = 0.0f;
+        }
+        pick->rest2 += vec_norm2(v, count);
+    }
+    assert(pick->k == side[0].k + side[1].k);
+}
+
+/* ---- candidates ---- */
+
+/* Five standard deviations to the safe side. */
+static size_t rank_of(double share, size_t size)
+{
+    double mean = share * (double)size;
+    size_t rank = (size_t)ceil(mean + 5.0 * sqrt(mean) + 1.0);
+    return rank < size ? rank : size;
+}
+
+/* Twice what both ranks bring where the sides are alike. */
+static size_t room_for(double share, size_t n)
+{
+    double m = (double)sample_size(n);
+    double mean = share * m;
+    double most = 2.0 * (mean + 8.0 * sqrt(mean) + 16.0) * (double)n / m;
+    return most < (double)n ? (size_t)most : n;
+}
+
+static size_t adaq_scratch(const int64_t *arg, size_t n)
+{
+    double share = 1e-9 * (double)keep_billionths(arg, 0);
+    size_t room = room_for(share, n) + CODEC_CHUNK;
+    return 8 * room + 4 * sample_size(n);
+}
+
+/* The bits of a magnitude that both sides' largest pass, by the sample; 0
+ * where it cannot say. 0 or -ERANGE. */
+static int threshold_of(const struct codec_source *s, double share, float *v,
+                        uint32_t *threshold)
+{
+    struct side side[SIDES];
+    struct codec_source drawn = {.x = v, .n = sample_size(s->n)};
+    uint32_t max;
+    size_t size[SIDES] = {0};
+    sample_draw(s, v);
+    int err = scan_max(&drawn, &max);
+    if (err != 0)
+        return err;
+    count_sides(v, drawn.n, size);
+    const size_t rank[SIDES] = {rank_of(share, size[0]),
+                                rank_of(share, size[1])};
+    search(&drawn, rank, side);
+    uint32_t keys[SIDES] = {rank[0] > 0 ? side[0].key : UINT32_MAX,
+                            rank[1] > 0 ? side[1].key : UINT32_MAX};
+    *threshold = keys[0] < keys[1] ? keys[0] : keys[1];
+    return 0;
+}
+
+/* Fill `near`. 0; 1 if it will not do; or -ERANGE. */
+static int find_candidates(const struct codec_source *s, double share,
+                           const size_t k[SIDES], void *scratch,
+                           struct codec_pick *near)
+{
+    uint32_t threshold;
+    size_t most = room_for(share, s->n);
+    size_t found[SIDES] = {0};
+    near->value = scratch;
+    near->index = (uint32_t *)(void *)(near->value + most + CODEC_CHUNK);
+    float *sample = (float *)(void *)(near->index + most + CODEC_CHUNK);
+    int err = threshold_of(s, share, sample, &threshold);
+    if (err == 0)
+        err = scan_above(s, threshold, most, near);
+    if (err != 0)
+        return err;
+    count_sides(near->value, near->k, found);
+    return found[0] >= k[0] && found[1] >= k[1] ? 0 : 1;
+}
+
+/* k of each side, from their sizes. 0 or -ERANGE. */
+static int shares_of(const struct codec_source *s, uint64_t billionths,
+                     size_t k[SIDES])
+{
+    float v[CODEC_CHUNK];
+    size_t size[SIDES] = {0};
+    for (size_t at = 0, count; at < s->n; at += count) {
+        if (scan_load(s, at, v, &count) >= CODEC_LIMIT_BITS)
+            return -ERANGE;
+        count_sides(v, count, size);
+    }
+    for (size_t i = 0; i < SIDES; i++)
+        k[i] = codec_share(billionths, size[i]);
+    return 0;
+}
+
+static int adaq_select(const int64_t *arg, const struct codec_source *s,
+                       struct codec_pick *pick)
+{
+    struct side side[SIDES];
+    struct codec_pick near = {0};
+    size_t k[SIDES];
+    uint64_t billionths = keep_billionths(arg, s->round);
+    int err = shares_of(s, billionths, k);
+    if (err == 0)
+        err = find_candidates(s, 1e-9 * (double)billionths, k, pick->scratch,
+                              &near);
+    if (err < 0)
+        return err;
+    struct codec_source among = {.x = near.value, .n = near.k};
+    const struct codec_source *from = err == 0 ? &among : s;
+    search(from, k, side);
+    collect(from, side, pick);
+    if (err > 0)
+        return 0;
+    for (size_t i = 0; i < pick->k; i++)
+        pick->index[i] = near.index[pick->index[i]];
+    pick->rest2 += near.rest2;
+    return 0;
+}
+
+static const struct codec_selector adaq_selector = {
+    .coder = "onebit",
+    .keep = adaq_keep,
+    .typical = keep_typical,
+    .scratch = adaq_scratch,
+    .select = adaq_select,
+};
+
+extern const struct codec codec_adaq;
+const struct codec codec_adaq = {
+    .name = "adaq",
+    .about = "the largest positive and negative values, as two means",
+    .class = CODEC_CONTRACTION,
+    .bound = "delta >= 1 / n",
+    .source = "Dryden et al. 2016",
+    .params = adaq_params,
+    .selector = &adaq_selector,
+};

@@ -1,0 +1,245 @@
+/* compress/codecs/dorefa.c -- k bits on an affine grid without a zero (DoReFa).
+ *
+ * Block of n:  scale f32 | n codes of k bits
+ *
+ * With M the largest |v| and L = 2^k - 1 steps, v / (2M) + 1/2 in [0, 1] is
+ * rounded to a code c of 0..L, over L (Zhou et al. 2016, equation 12). The
+ * levels lie at h = 2c - L, the odd numbers from -L to L, so there is no zero
+ * among them: C(v) = scale * h. Codes are rounded to nearest (round=near; a v
+ * of 0 counts as positive) or up with the probability of their fraction
+ * (round=sr, the paper's uniform noise of one step). The scale is
+ *   raw  M / L: with sr unbiased; the error is up to (M / L)^2 a value even of
+ *        a zero, more than |v|^2 in all where M is far above the other values;
+ *   ls   <v, h> / |h|^2: the least error these codes can have, never above
+ *        |v|^2: |v|^2 - <v, h>^2 / |h|^2.
+ * One bit and raw is sign with the largest as its scale; with ls it is sign.
+ */
+#include "compress/codec.h"
+
+#include "compress/coding/bytes.h"
+#include "compress/coding/pack.h"
+#include "compress/codecs/rows.h"
+#include "compress/simd/simd.h"
+
+#include "nn/math/vec.h"
+
+enum {
+    DOREFA_BITS, /* Indices of the arguments. */
+    DOREFA_BLOCK,
+    DOREFA_ROUND,
+    DOREFA_SCALE
+};
+enum {
+    SCALE_LS,
+    SCALE_RAW
+};
+enum {
+    BITS_MAX = 16
+};
+
+static const char *const scale_words[] = {"ls", "raw", NULL};
+
+static const struct codec_param dorefa_params[] = {
+    {.name = "bits", .kind = CODEC_INTEGER, .low = 1, .high = BITS_MAX,
+     .step = 1, .preset = 6, .wants = "an integer from 1 to 16"},
+    ROWS_BLOCK("block", 0),
+    ROWS_ROUND(ROUND_NEAR),
+    {.name = "scale", .kind = CODEC_WORD, .option = true,
+     .words = scale_words, .preset = SCALE_LS, .wants = "ls or raw"},
+    {.name = NULL},
+};
+
+static size_t dorefa_block(const int64_t *arg)
+{
+    return (size_t)arg[DOREFA_BLOCK];
+}
+
+static size_t dorefa_size(const int64_t *arg, size_t n)
+{
+    return 4 + pack_size(n, (unsigned)arg[DOREFA_BITS]);
+}
+
+static unsigned steps_of(const int64_t *arg)
+{
+    return (1u << arg[DOREFA_BITS]) - 1;
+}
+
+/* Two factors that take v to L v / (2M), in [-L/2, L/2]: a power of two near
+ * 1 / M first, exact, keeps tiny and huge blocks inside a float's range. */
+struct grid
+{
+    float shift, inv, steps;
+};
+
+static struct grid grid_of(unsigned steps, float max)
+{
+    float shift = bytes_pow2(-bytes_exponent(max));
+    return (struct grid){shift, 0.5f * (float)steps / (max * shift),
+                         (float)steps};
+}
+
+/* The code of a position of 0..L on the grid that may be rounded past an end,
+ * and its level. */
+static inline float clamped(float c, float steps)
+{
+    c = c > 0.0f ? c : 0.0f;
+    return c < steps ? c : steps;
+}
+
+/* Code c is nearest from c to c + 1 of v's place + (L + 1) / 2. */
+VEC_CLONES static void codes_near(uint16_t *restrict code, float *restrict h,
+                                  const float *restrict v, size_t n,
+                                  struct grid g)
+{
+    float half = 0.5f * (g.steps + 1.0f);
+    for (size_t i = 0; i < n; i++) {
+        float place = v[i] * g.shift * g.inv + half;
+        int32_t c = (int32_t)clamped(place, g.steps);
+        code[i] = (uint16_t)c;
+        h[i] = 2.0f * (float)c - g.steps;
+    }
+}
+
+VEC_CLONES static void codes_random(uint16_t *restrict code, float *restrict h,
+                                    const float *restrict v,
+                                    const float *restrict u, size_t n,
+                                    struct grid g)
+{
+    for (size_t i = 0; i < n; i++) {
+        float place = v[i] * g.shift * g.inv + 0.5f * g.steps;
+        float low = (float)(int32_t)clamped(place, g.steps);
+        float c = clamped(low + (u[i] < place - low ? 1.0f : 0.0f), g.steps);
+        code[i] = (uint16_t)(int32_t)c;
+        h[i] = 2.0f * c - g.steps;
+    }
+}
+
+/* <v, h> and |h|^2. */
+struct product
+{
+    double vh, hh;
+};
+
+/* Write the codes of a whole block; the levels go to b->work. */
+static struct product put_codes(const int64_t *arg, const struct codec_block *b,
+                                uint8_t *dst)
+{
+    unsigned bits = (unsigned)arg[DOREFA_BITS];
+    struct grid g = grid_of(steps_of(arg), b->max);
+    struct product p = {0};
+    uint16_t code[CODEC_CHUNK];
+    float u[CODEC_CHUNK];
+    for (size_t at = 0; at < b->n; at += CODEC_CHUNK) {
+        size_t count = b->n - at < CODEC_CHUNK ? b->n - at : CODEC_CHUNK;
+        float *h = b->work + at;
+        if (arg[DOREFA_ROUND] == ROUND_NEAR) {
+            codes_near(code, h, b->v + at, count, g);
+        } else {
+            simd_coin(u, b->key, b->first + at, count);
+            codes_random(code, h, b->v + at, u, count, g);
+        }
+        pack_put(dst + at / 8 * bits, code, count, bits);
+        p.vh += vec_dot(b->v + at, h, count);
+        p.hh += vec_norm2(h, count);
+    }
+    return p;
+}
+
+VEC_CLONES static void multiply(float *h, size_t n, float scale)
+{
+    for (size_t i = 0; i < n; i++)
+        h[i] *= scale;
+}
+
+/* |v - scale h|^2 with the product rounded as decode does; h is lost. From the
+ * sums above it would be told wrongly: the rounding weighs by
+ * sqrt(|v|^2 / e2). */
+static double error2(const float *v, float *h, size_t n, float scale)
+{
+    double e2 = 0.0;
+    for (size_t at = 0; at < n; at += CODEC_CHUNK) {
+        size_t count = n - at < CODEC_CHUNK ? n - at : CODEC_CHUNK;
+        multiply(h + at, count, scale);
+        e2 += vec_dist2(v + at, h + at, count);
+    }
+    return e2;
+}
+
+/* The levels reach +-L: a scale below 2^64 / L keeps every value in range. */
+static bool in_range(float scale, unsigned steps)
+{
+    return scale * (float)steps < CODEC_LIMIT;
+}
+
+static double dorefa_encode(const int64_t *arg, const struct codec_block *b,
+                            uint8_t *dst)
+{
+    float scale = 0.0f;
+    if (b->max > 0.0f) {
+        struct product p = put_codes(arg, b, dst + 4);
+        double s = arg[DOREFA_SCALE] == SCALE_LS
+                       ? p.vh / p.hh
+                       : (double)b->max / (double)steps_of(arg);
+        scale = s > 0.0 ? (float)s : 0.0f; /* Drawn away from v: send nothing. */
+    }
+    bytes_put_float(dst, scale);
+    if (!(scale > 0.0f)) {
+        memset(dst + 4, 0, dorefa_size(arg, b->n) - 4);
+        return b->x2;
+    }
+    if (!in_range(scale, steps_of(arg)))
+        return -1.0;
+    return error2(b->v, b->work, b->n, scale);
+}
+
+static bool dorefa_check(const int64_t *arg, const uint8_t *src, size_t n)
+{
+    uint32_t scale = bytes_get_u32(src);
+    if (scale >= CODEC_LIMIT_BITS || /* Also every negative, -0 and NaN. */
+        !in_range(bytes_to_float(scale), steps_of(arg)) ||
+        !pack_padded(src + 4, n, (unsigned)arg[DOREFA_BITS]))
+        return false;
+    if (scale != 0)
+        return true;
+    unsigned any = 0;
+    for (size_t i = 4; i < dorefa_size(arg, n); i++)
+        any |= src[i];
+    return any == 0;
+}
+
+VEC_CLONES static void values_of(const uint16_t *restrict code, size_t n,
+                                 float steps, float scale, float *restrict v)
+{
+    for (size_t i = 0; i < n; i++)
+        v[i] = scale * (2.0f * (float)(int32_t)code[i] - steps);
+}
+
+static void dorefa_decode(const int64_t *arg, const uint8_t *src, size_t n,
+                          size_t at, size_t count, float *v)
+{
+    (void)n;
+    unsigned bits = (unsigned)arg[DOREFA_BITS];
+    uint16_t code[CODEC_CHUNK];
+    pack_get(src + 4 + at / 8 * bits, code, count, bits);
+    values_of(code, count, (float)steps_of(arg), bytes_get_float(src), v);
+}
+
+static const struct codec_values dorefa_values = {
+    .block = dorefa_block,
+    .size = dorefa_size,
+    .encode = dorefa_encode,
+    .check = dorefa_check,
+    .decode = dorefa_decode,
+};
+
+extern const struct codec codec_dorefa;
+const struct codec codec_dorefa = {
+    .name = "dorefa",
+    .about = "k bits a value on an affine grid of the largest |v|",
+    .class = CODEC_CONTRACTION,
+    .bound = "delta = <v,h>^2 / (|h|^2 |v|^2) of the levels h",
+    .unbiased = "round=sr,scale=raw",
+    .source = "Zhou et al. 2016 (DoReFa-Net)",
+    .params = dorefa_params,
+    .values = &dorefa_values,
+};

@@ -1,0 +1,128 @@
+/* compress/codecs/fp16.c -- half precision after a power-of-two shift a block.
+ *
+ * Block of n <= 1024:  e u8 | n x binary16
+ *
+ * With E the exponent of the largest |v| of the block, values are multiplied
+ * by 2^(14-E), so that the largest falls in [2^14, 2^15], rounded to nearest
+ * even and sent as binary16; e is E + 127, or 0 for a block of zeros. The
+ * shift makes the codec scale-equivariant: a plain cast loses everything
+ * below 3e-8, where the differences of a converging run end up.
+ *
+ * Error: 2^-11 relative, and 2^-38 of the block's largest below 2^-28 of it.
+ * 16 bits a value and 8 a block.
+ */
+#include "compress/codec.h"
+
+#include "compress/coding/bytes.h"
+#include "compress/simd/simd.h"
+#include "compress/simd/table.h"
+
+#include "nn/math/vec.h"
+
+enum {
+    FP16_BLOCK = 1024,
+    FP16_BIAS = 127,
+    FP16_E_MAX = FP16_BIAS + 63, /* Largest below 2^64. */
+    FP16_CODE_MAX = 0x7800       /* 2^15: what the largest may round up to. */
+};
+
+/* The shift in two factors: the whole, up to 2^140, may be no float. */
+struct shift
+{
+    float first, second;
+};
+
+static struct shift shift_by(int s)
+{
+    int first = s > 127 ? 127 : s < -126 ? -126 : s;
+    return (struct shift){bytes_pow2(first), bytes_pow2(s - first)};
+}
+
+static size_t fp16_block(const int64_t *arg)
+{
+    (void)arg;
+    return FP16_BLOCK;
+}
+
+static size_t fp16_size(const int64_t *arg, size_t n)
+{
+    (void)arg;
+    return 1 + 2 * n;
+}
+
+/* The error is taken of the shifted values, where decoding is exact. */
+static double fp16_encode(const int64_t *arg, const struct codec_block *b,
+                          uint8_t *dst)
+{
+    (void)arg;
+    if (!(b->max > 0.0f)) {
+        memset(dst, 0, 1 + 2 * b->n);
+        return 0.0;
+    }
+    int e = bytes_exponent(b->max);
+    struct shift s = shift_by(14 - e);
+    double whole = (double)s.first * (double)s.second;
+    dst[0] = (uint8_t)(e + FP16_BIAS);
+    float e2 = simd_half_put(dst + 1, b->v, b->n, s.first, s.second);
+    return (double)e2 / whole / whole;
+}
+
+VEC_CLONES static bool fp16_check(const int64_t *arg, const uint8_t *src,
+                                  size_t n)
+{
+    (void)arg;
+    if (src[0] > FP16_E_MAX)
+        return false;
+    unsigned max = src[0] != 0 ? FP16_CODE_MAX : 0;
+    unsigned bad = 0;
+    for (size_t i = 0; i < n; i++) {
+        unsigned code = bytes_get_u16(src + 1 + 2 * i);
+        bad |= (code & 0x7fff) > max;
+        bad |= code == 0x8000;
+    }
+    return bad == 0;
+}
+
+VEC_CLONES static void decode_halves(const uint8_t *restrict src, size_t n,
+                                     struct shift s, float *restrict v)
+{
+    for (size_t i = 0; i < n; i++)
+        v[i] = simd_half_to_float(bytes_get_u16(src + 2 * i)) * s.first * s.second;
+}
+
+static void fp16_decode(const int64_t *arg, const uint8_t *src, size_t n,
+                        size_t at, size_t count, float *v)
+{
+    (void)arg;
+    (void)n;
+    int e = (int)src[0] - FP16_BIAS;
+    decode_halves(src + 1 + 2 * at, count, shift_by(e - 14), v);
+}
+
+static void fp16_add(const int64_t *arg, const uint8_t *src, size_t n,
+                     size_t at, size_t count, float *y)
+{
+    (void)arg;
+    (void)n;
+    struct shift s = shift_by((int)src[0] - FP16_BIAS - 14);
+    simd_half_add(y, src + 1 + 2 * at, count, s.first, s.second);
+}
+
+static const struct codec_values fp16_values = {
+    .block = fp16_block,
+    .size = fp16_size,
+    .encode = fp16_encode,
+    .check = fp16_check,
+    .decode = fp16_decode,
+    .add = fp16_add,
+};
+
+extern const struct codec codec_fp16;
+const struct codec codec_fp16 = {
+    .name = "fp16",
+    .about = "binary16 after a power-of-two shift a block of 1024",
+    .class = CODEC_CONTRACTION,
+    .bound = "delta >= 1 - 2^-22",
+    .source = "in use in Horovod and PyTorch; the shift is ours",
+    .values = &fp16_values,
+};

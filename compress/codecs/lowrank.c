@@ -1,0 +1,386 @@
+/* compress/codecs/lowrank.c -- a matrix as two thin factors, by a step of power
+ * iteration (PowerSGD: Vogels, Karimireddy, Jaggi 2019, Algorithm 1).
+ *
+ *   P = M Q;  P orthonormalised;  Q' = M^T P;  C = P Q'^T = P P^T M
+ *
+ * Message: P and Q' (matrix.h), 4 r (m + n) bytes; vectors and small tensors
+ * plain.
+ *
+ * C is a projection: |M - C|^2 = |M|^2 - |Q'|^2 never exceeds |M|^2. With Q
+ * Gaussian a matrix of no structure loses r / min(m, n) of its squares on
+ * average or more. Q' is kept and is the next message's Q ("warm start"):
+ * differences of a model drift slowly, so a step a message follows the leading
+ * singular vectors. Each column is kept times a power of two, so that its size
+ * cannot run away.
+ *
+ * A column of Q that is zero is drawn anew, from the unit's key. If M has
+ * nothing there (M Q = 0: less than 1e-6 of what it could be), its column of
+ * P is drawn instead, so that a memory at right angles to M cannot silence it.
+ * Nothing is compared with an absolute size, and M is read times powers of
+ * two: M 2^k gives the same P, and Q' times 2^k, bit for bit.
+ */
+#include "compress/codec.h"
+
+#include "compress/coding/bytes.h"
+#include "compress/codecs/matrix.h"
+#include "compress/simd/simd.h"
+#include "compress/codecs/thin.h"
+
+#include "nn/math/rng.h"
+#include "nn/math/vec.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+enum {
+    LOWRANK_R /* Index of the argument. */
+};
+enum {
+    RANK_MAX = 64,
+    /* Floats: whole panels of rows, and what thin.h asks for behind. */
+    BUFFER = THIN_PANEL * CODEC_CHUNK + THIN_LANES
+};
+
+static const struct codec_param lowrank_params[] = {
+    {.name = "r", .kind = CODEC_INTEGER, .low = 1, .high = RANK_MAX,
+     .step = 1, .preset = 2, .wants = "an integer from 1 to 64"},
+    {.name = NULL},
+};
+
+/* What an encoder works with. */
+struct step
+{
+    struct codec_shape shape;
+    const struct codec_source *s;
+    struct thin f; /* q_next is of M scaled to 1. */
+    float *buffer; /* BUFFER floats. */
+    uint32_t max_bits;
+    double x2;
+};
+
+static bool pays(const int64_t *arg, const struct codec_shape *shape)
+{
+    return matrix_pays(shape, (size_t)arg[LOWRANK_R]);
+}
+
+static size_t lowrank_bound(const int64_t *arg, const struct codec_shape *shape)
+{
+    return pays(arg, shape) ? matrix_size(shape, (size_t)arg[LOWRANK_R])
+                            : matrix_plain_size(shape);
+}
+
+static size_t lowrank_scratch(const int64_t *arg,
+                              const struct codec_shape *shape)
+{
+    if (!pays(arg, shape))
+        return matrix_plain_scratch(shape);
+    size_t r = (size_t)arg[LOWRANK_R], stride = thin_stride(shape->cols);
+    return r * (shape->rows + stride) * sizeof(double) +
+           (r * stride + BUFFER) * sizeof(float);
+}
+
+static size_t lowrank_memory(const int64_t *arg,
+                             const struct codec_shape *shape)
+{
+    return pays(arg, shape) ? (size_t)arg[LOWRANK_R] * shape->cols : 0;
+}
+
+static struct step lay_out(const struct codec_shape *shape, size_t r,
+                           void *scratch)
+{
+    struct thin f = {.m = shape->rows, .n = shape->cols, .r = r,
+                     .stride = thin_stride(shape->cols), .q_next = scratch};
+    f.q = (float *)(f.q_next + r * f.stride);
+    float *buffer = f.q + r * f.stride;
+    f.p = (double *)(buffer + BUFFER);
+    return (struct step){.shape = *shape, .f = f, .buffer = buffer};
+}
+
+/* ---- Q ---- */
+
+static void draw_column(double *v, size_t n, uint64_t key)
+{
+    struct rng r = rng_stream(key);
+    for (size_t i = 0; i < n; i++)
+        v[i] = rng_normal(&r);
+}
+
+static bool all_zero(const float *v, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (v[i] != 0.0f)
+            return false;
+    return true;
+}
+
+/* What is remembered; a column of zeros, as all are at first, is drawn. */
+static void choose_start(struct step *w, const float *memory)
+{
+    size_t n = w->f.n;
+    memset(w->f.q, 0, w->f.r * w->f.stride * sizeof *w->f.q);
+    for (size_t k = 0; k < w->f.r; k++, memory += n) {
+        float *q = w->f.q + k * w->f.stride;
+        if (!all_zero(memory, n)) {
+            memcpy(q, memory, n * sizeof *q);
+            continue;
+        }
+        draw_column(w->f.q_next, n, rng_at(w->s->key, k));
+        for (size_t j = 0; j < n; j++)
+            q[j] = (float)w->f.q_next[j];
+    }
+}
+
+/* Each column times the power of two that takes its largest below 2. */
+static void remember(const struct step *w, const uint8_t *message,
+                     float *memory)
+{
+    size_t n = w->f.n;
+    for (size_t k = 0; k < w->f.r; k++, memory += n) {
+        const uint8_t *q = message + matrix_q_at(&w->shape, w->f.r, k);
+        float max = 0.0f;
+        for (size_t j = 0; j < n; j++) {
+            memory[j] = bytes_get_float(q + 4 * j);
+            max = fmaxf(max, fabsf(memory[j]));
+        }
+        matrix_scale(memory, bytes_pow2(-bytes_exponent(max)), n);
+    }
+}
+
+/* ---- P = M Q ---- */
+
+/* P, x2 and max_bits. False where the difference is not finite. */
+static bool multiply(struct step *w)
+{
+    const struct codec_source *s = w->s;
+    memset(w->f.p, 0, w->f.r * w->f.m * sizeof *w->f.p);
+    for (size_t at = 0; at < w->shape.n;) {
+        struct matrix_tile t = matrix_tile_at(&w->shape, at);
+        struct simd_sums sums = simd_load(
+            w->buffer, s->x + at, s->x_hat != NULL ? s->x_hat + at : NULL, t.n,
+            SIMD_AHEAD);
+        uint32_t max = sums.max;
+        if (max >= CODEC_LIMIT_BITS)
+            return false;
+        at += t.n;
+        if (max == 0)
+            continue;
+        w->max_bits = max > w->max_bits ? max : w->max_bits;
+        w->x2 += sums.x2;
+        int e = bytes_exponent(bytes_to_float(max));
+        matrix_scale(w->buffer, bytes_pow2(-e), t.n);
+        memset(w->buffer + t.n, 0, THIN_LANES * sizeof *w->buffer);
+        thin_forward(&w->f, &t, w->buffer, (double)bytes_pow2(e));
+    }
+    return true;
+}
+
+/* ---- P orthonormal ---- */
+
+VEC_CLONES static double dot(const double *a, const double *b, size_t n)
+{
+    double l[8] = {0};
+    size_t i = 0;
+    for (; i + 8 <= n; i += 8)
+        for (size_t j = 0; j < 8; j++)
+            l[j] += a[i + j] * b[i + j];
+    for (size_t j = 0; i < n; i++, j++)
+        l[j] += a[i] * b[i];
+    return ((l[0] + l[4]) + (l[2] + l[6])) + ((l[1] + l[5]) + (l[3] + l[7]));
+}
+
+VEC_CLONES static void subtract(double *restrict y, double s,
+                                const double *restrict x, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        y[i] -= s * x[i];
+}
+
+/* Take the k columns before a column out of it, twice over, as once is not
+ * enough where little is left. Returns the norm of the rest. */
+static double clear(const struct step *w, size_t k)
+{
+    size_t m = w->f.m;
+    double *p = w->f.p + k * m;
+    for (int sweep = 0; sweep < 2; sweep++)
+        for (size_t j = 0; j < k; j++)
+            subtract(p, dot(w->f.p + j * m, p, m), w->f.p + j * m, m);
+    return sqrt(dot(p, p, m));
+}
+
+/* Modified Gram-Schmidt. matrix_pays() leaves more than r dimensions beside
+ * the columns, so that what is drawn has a part of its own. */
+static void orthonormalise(const struct step *w)
+{
+    size_t m = w->f.m, n = w->f.n;
+    for (size_t k = 0; k < w->f.r; k++) {
+        double *p = w->f.p + k * m;
+        double size = sqrt(w->x2 * vec_norm2(w->f.q + k * w->f.stride, n));
+        double norm = clear(w, k);
+        if (!(norm > 1e-6 * size)) {
+            draw_column(p, m, rng_at(w->s->key, RANK_MAX + k));
+            norm = clear(w, k);
+        }
+        assert(norm > 0.0);
+        for (size_t i = 0; i < m; i++)
+            p[i] /= norm;
+    }
+}
+
+/* ---- Q' = M^T P ---- */
+
+VEC_CLONES static void load_scaled(float *restrict v,
+                                   const float *restrict x,
+                                   const float *restrict x_hat, size_t n,
+                                   float scale)
+{
+    if (x_hat == NULL)
+        for (size_t i = 0; i < n; i++)
+            v[i] = x[i] * scale;
+    else
+        for (size_t i = 0; i < n; i++)
+            v[i] = (x[i] - x_hat[i]) * scale;
+}
+
+/* Rows row..row+rows of columns col..col+cols, times `shift`, into the
+ * buffer; rows of zeros follow up to a whole panel. */
+static void load_block(const struct step *w, const struct matrix_tile *t,
+                       float shift)
+{
+    const struct codec_source *s = w->s;
+    size_t n = w->f.n;
+    size_t run = t->cols == n ? t->n : t->cols; /* Elements side by side. */
+    for (size_t done = 0; done < t->n; done += run) {
+        size_t at = t->row * n + t->col + done / t->cols * n;
+        load_scaled(w->buffer + done, s->x + at,
+                    s->x_hat != NULL ? s->x_hat + at : NULL, run, shift);
+    }
+    size_t panels = (t->rows + THIN_PANEL - 1) / THIN_PANEL;
+    size_t end = panels * THIN_PANEL * t->cols + THIN_LANES;
+    memset(w->buffer + t->n, 0, (end - t->n) * sizeof *w->buffer);
+}
+
+/* Q', by the P of the message. */
+static void multiply_back(const struct step *w, const uint8_t *message,
+                          float shift)
+{
+    size_t m = w->f.m, n = w->f.n;
+    memset(w->f.q_next, 0, w->f.r * w->f.stride * sizeof *w->f.q_next);
+    for (size_t col = 0; col < n; col += CODEC_CHUNK) {
+        struct matrix_tile t = {.col = col, .cols = n - col};
+        t.cols = t.cols < CODEC_CHUNK ? t.cols : CODEC_CHUNK;
+        size_t fit = (BUFFER - THIN_LANES) / t.cols / THIN_PANEL * THIN_PANEL;
+        for (; t.row < m; t.row += t.rows) {
+            t.rows = m - t.row < fit ? m - t.row : fit;
+            t.n = t.rows * t.cols;
+            load_block(w, &t, shift);
+            thin_backward(&w->f, &t, w->buffer, message);
+        }
+    }
+}
+
+/* ---- the codec ---- */
+
+/* The closed form subtracts: where little is left, and where products of
+ * floats may vanish, C is decoded and compared. */
+static double error2(const struct step *w, const uint8_t *message)
+{
+    double q2 = 0.0;
+    for (size_t k = 0; k < w->f.r; k++) {
+        const double *q = w->f.q_next + k * w->f.stride;
+        q2 += dot(q, q, w->f.n);
+    }
+    int e = bytes_exponent(bytes_to_float(w->max_bits));
+    double e2 = w->x2 - ldexp(q2, 2 * e);
+    return e2 > 0.125 * w->x2 && e > -60
+               ? e2
+               : matrix_error2(&w->shape, w->f.r, message, w->s);
+}
+
+static int encode_factors(struct step *w, const struct codec_desk *desk,
+                          uint8_t *dst, size_t *len,
+                          struct compress_stat *stat)
+{
+    choose_start(w, desk->memory);
+    if (!multiply(w))
+        return -ERANGE;
+    *len = 0;
+    *stat = (struct compress_stat){.x2 = w->x2, .e2 = w->x2};
+    if (w->max_bits == 0)
+        return 0;
+    orthonormalise(w);
+    matrix_put(dst, w->f.p, w->f.r * w->f.m, 1.0);
+    int e = bytes_exponent(bytes_to_float(w->max_bits));
+    multiply_back(w, dst, bytes_pow2(-e));
+    for (size_t k = 0; k < w->f.r; k++)
+        matrix_put(dst + matrix_q_at(&w->shape, w->f.r, k),
+                   w->f.q_next + k * w->f.stride, w->f.n,
+                   (double)bytes_pow2(e));
+    double e2 = error2(w, dst);
+    if (!(e2 < w->x2))
+        return 0; /* Too small for floats to hold a part of it. */
+    if (!matrix_check(&w->shape, w->f.r, dst))
+        return -ERANGE;
+    *len = matrix_size(&w->shape, w->f.r);
+    stat->e2 = e2;
+    remember(w, dst, desk->memory);
+    return 0;
+}
+
+static int lowrank_encode(const int64_t *arg, const struct codec_shape *shape,
+                          const struct codec_source *s,
+                          const struct codec_desk *desk, uint8_t *dst,
+                          size_t *len, struct compress_stat *stat)
+{
+    if (!pays(arg, shape))
+        return matrix_plain_encode(s, desk->scratch, dst, len, stat);
+    struct step w = lay_out(shape, (size_t)arg[LOWRANK_R], desk->scratch);
+    w.s = s;
+    return encode_factors(&w, desk, dst, len, stat);
+}
+
+static size_t lowrank_check(const int64_t *arg, const struct codec_shape *shape,
+                            const uint8_t *src, size_t len)
+{
+    if (!pays(arg, shape))
+        return matrix_plain_check(shape, src, len);
+    size_t r = (size_t)arg[LOWRANK_R];
+    size_t size = matrix_size(shape, r);
+    return len >= size && matrix_check(shape, r, src) ? size : 0;
+}
+
+static size_t lowrank_apply(const int64_t *arg, const struct codec_shape *shape,
+                            const uint8_t *src, size_t len, struct target *t)
+{
+    if (!pays(arg, shape))
+        return matrix_plain_apply(shape, src, t);
+    size_t r = (size_t)arg[LOWRANK_R];
+    assert(len >= matrix_size(shape, r));
+    matrix_apply(shape, r, src, t);
+    return matrix_size(shape, r);
+}
+
+static const struct codec_body lowrank_body = {
+    .by_tensor = true,
+    .bound = lowrank_bound,
+    .nominal = lowrank_bound,
+    .scratch = lowrank_scratch,
+    .memory = lowrank_memory,
+    .encode = lowrank_encode,
+    .check = lowrank_check,
+    .apply = lowrank_apply,
+};
+
+extern const struct codec codec_lowrank;
+const struct codec codec_lowrank = {
+    .name = "lowrank",
+    .about = "r pairs of columns whose products sum to the matrix's leading "
+             "part; remembers",
+    .class = CODEC_EXPECTED,
+    .bound = "each message: delta >= 0; from a fresh start E delta >= "
+             "r / min(rows, cols)",
+    .source = "Vogels, Karimireddy, Jaggi 2019",
+    .params = lowrank_params,
+    .body = &lowrank_body,
+};

@@ -1,0 +1,204 @@
+#include "compress/codecs/matrix.h"
+
+#include "compress/coding/bytes.h"
+#include "compress/dense.h"
+
+#include "nn/math/vec.h"
+
+#define UNIT_MOST 1.001f /* Largest entry of a unit vector, with room. */
+
+enum {
+    INFINITY_BITS = 0x7f800000
+};
+
+extern const struct codec codec_none;
+static const struct codec_stage plain = {.codec = &codec_none};
+
+bool matrix_pays(const struct codec_shape *shape, size_t r)
+{
+    return shape->n > 2 * r * (shape->rows + shape->cols);
+}
+
+/* ---- plain ---- */
+
+size_t matrix_plain_size(const struct codec_shape *shape)
+{
+    return dense_size(&plain, shape->n);
+}
+
+size_t matrix_plain_scratch(const struct codec_shape *shape)
+{
+    return 2 * dense_scratch(&plain, shape->n) * sizeof(float);
+}
+
+int matrix_plain_encode(const struct codec_source *s, void *scratch,
+                        uint8_t *dst, size_t *len, struct compress_stat *stat)
+{
+    float *v = scratch;
+    struct dense_scratch work = {v, v + dense_scratch(&plain, s->n)};
+    int err = dense_encode(&plain, s, &work, dst, stat);
+    *len = err == 0 && stat->x2 > 0.0 ? dense_size(&plain, s->n) : 0;
+    return err;
+}
+
+size_t matrix_plain_check(const struct codec_shape *shape, const uint8_t *src,
+                          size_t len)
+{
+    size_t size = matrix_plain_size(shape);
+    return len >= size && dense_check(&plain, src, shape->n) ? size : 0;
+}
+
+size_t matrix_plain_apply(const struct codec_shape *shape, const uint8_t *src,
+                          struct target *t)
+{
+    return dense_apply(&plain, src, t, shape->n);
+}
+
+/* ---- factors ---- */
+
+size_t matrix_size(const struct codec_shape *shape, size_t r)
+{
+    return 4 * r * (shape->rows + shape->cols);
+}
+
+size_t matrix_p_at(const struct codec_shape *shape, size_t k)
+{
+    return 4 * k * shape->rows;
+}
+
+size_t matrix_q_at(const struct codec_shape *shape, size_t r, size_t k)
+{
+    return 4 * (r * shape->rows + k * shape->cols);
+}
+
+VEC_CLONES void matrix_put(uint8_t *restrict dst, const double *restrict v,
+                           size_t n, double scale)
+{
+    for (size_t i = 0; i < n; i++)
+        bytes_put_float(dst + 4 * i, (float)(v[i] * scale) + 0.0f);
+}
+
+/* The largest |v| as bits, or UINT32_MAX if there is a -0. */
+VEC_CLONES static uint32_t largest(const uint8_t *src, size_t n)
+{
+    uint32_t max = 0;
+    uint32_t bad = 0;
+    for (size_t i = 0; i < n; i++) {
+        uint32_t bits = bytes_get_u32(src + 4 * i);
+        uint32_t size = bits & 0x7fffffffu;
+        max = size > max ? size : max;
+        bad |= bits == 0x80000000u;
+    }
+    return bad ? UINT32_MAX : max;
+}
+
+bool matrix_is_nothing(const struct codec_shape *shape, size_t r,
+                       const uint8_t *src)
+{
+    return largest(src + matrix_q_at(shape, r, 0), r * shape->cols) == 0;
+}
+
+bool matrix_check(const struct codec_shape *shape, size_t r,
+                  const uint8_t *src)
+{
+    double most = 0.0;
+    uint32_t any = 0;
+    for (size_t k = 0; k < r; k++) {
+        uint32_t p = largest(src + matrix_p_at(shape, k), shape->rows);
+        uint32_t q = largest(src + matrix_q_at(shape, r, k), shape->cols);
+        if (p > bytes_of_float(UNIT_MOST) || q >= INFINITY_BITS)
+            return false;
+        most += (double)bytes_to_float(p) * (double)bytes_to_float(q);
+        any |= q;
+    }
+    /* The room is for the rounding of r additions. */
+    return any != 0 && most < (double)CODEC_LIMIT * (1.0 - 0x1p-16);
+}
+
+/* A tile of C. Two columns at a time, in the order of one by one: the tile is
+ * read and written half as often. */
+VEC_CLONES static void product(float *restrict v, const uint8_t *restrict src,
+                               const struct codec_shape *shape, size_t r,
+                               const struct matrix_tile *t)
+{
+    size_t n = t->cols;
+    for (size_t i = 0; i < t->rows; i++, v += n) {
+        const uint8_t *p = src + 4 * (t->row + i);
+        const uint8_t *q = src + 4 * (r * shape->rows + t->col);
+        size_t next_p = 4 * shape->rows, next_q = 4 * shape->cols;
+        for (size_t j = 0; j < n; j++)
+            v[j] = 0.0f;
+        size_t k = 0;
+        for (; k + 2 <= r; k += 2, p += 2 * next_p, q += 2 * next_q) {
+            float a = bytes_get_float(p), b = bytes_get_float(p + next_p);
+            for (size_t j = 0; j < n; j++)
+                v[j] = (v[j] + a * bytes_get_float(q + 4 * j)) +
+                       b * bytes_get_float(q + next_q + 4 * j);
+        }
+        if (k < r) {
+            float a = bytes_get_float(p);
+            for (size_t j = 0; j < n; j++)
+                v[j] += a * bytes_get_float(q + 4 * j);
+        }
+    }
+}
+
+void matrix_apply(const struct codec_shape *shape, size_t r,
+                  const uint8_t *src, struct target *t)
+{
+    float v[CODEC_CHUNK];
+    for (size_t at = 0; at < shape->n;) {
+        struct matrix_tile tile = matrix_tile_at(shape, at);
+        product(v, src, shape, r, &tile);
+        target_add(t, at, v, tile.n);
+        at += tile.n;
+    }
+}
+
+double matrix_error2(const struct codec_shape *shape, size_t r,
+                     const uint8_t *src, const struct codec_source *s)
+{
+    float v[CODEC_CHUNK], c[CODEC_CHUNK];
+    double e2 = 0.0;
+    for (size_t at = 0; at < shape->n;) {
+        struct matrix_tile tile = matrix_tile_at(shape, at);
+        matrix_load(v, s, at, tile.n);
+        product(c, src, shape, r, &tile);
+        e2 += vec_dist2(v, c, tile.n);
+        at += tile.n;
+    }
+    return e2;
+}
+
+/* ---- reading a matrix ---- */
+
+struct matrix_tile matrix_tile_at(const struct codec_shape *shape, size_t at)
+{
+    struct matrix_tile t = {.at = at,
+                            .row = at / shape->cols,
+                            .rows = 1,
+                            .col = at % shape->cols,
+                            .cols = shape->cols};
+    if (shape->cols > CODEC_CHUNK) {
+        size_t left = shape->cols - t.col;
+        t.cols = left < CODEC_CHUNK ? left : CODEC_CHUNK;
+    } else {
+        size_t left = shape->rows - t.row, fit = CODEC_CHUNK / shape->cols;
+        t.rows = left < fit ? left : fit;
+    }
+    t.n = t.rows * t.cols;
+    return t;
+}
+
+uint32_t matrix_load(float *v, const struct codec_source *s, size_t at,
+                     size_t n)
+{
+    return codec_load(v, s->x + at, s->x_hat != NULL ? s->x_hat + at : NULL,
+                      n);
+}
+
+VEC_CLONES void matrix_scale(float *v, float scale, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        v[i] *= scale;
+}

@@ -1,0 +1,268 @@
+/* compress/codecs/nat.c -- natural compression: sign and exponent, nine bits a value.
+ *
+ * Block of n <= 1024:  n exponent bytes | n sign bits, 1 for v < 0, low bit
+ *                      first, zeros to a byte
+ *
+ * A value 2^k * m, 1 <= m < 2, becomes 2^(k+1) with probability m - 1 and else
+ * 2^k (Horvath et al. 2019): adding 23 random bits to the float's own carries
+ * into its exponent with just that probability. So E C = v, and the variance
+ * is (m - 1)(2 - m) / m^2 of v^2, at most omega = 1/8, at m = 4/3.
+ *
+ * round=near rounds m >= 1.5 up: each error is at most |v| / 3.
+ *
+ * scale=raw sends these powers; scale=inv1w multiplies by 8/9 = 1 / (1+omega),
+ * a contraction with delta >= 8/9 on average, and with an error below 0.78 |v|
+ * in every draw. It is the default of round=sr, raw that of round=near.
+ *
+ * Exponent byte 0 is an exact zero, without a sign. A subnormal value becomes
+ * zero, in every mode: unbiased only from 2^-126 on. Otherwise the byte is
+ * that of the float, 127 for 1.0. A raw value that rounds up to 2^64 is
+ * refused by the encoder.
+ */
+#include "compress/codec.h"
+
+#include "compress/coding/bytes.h"
+#include "compress/codecs/rows.h"
+#include "compress/codecs/squares.h"
+
+#include "nn/math/rng.h"
+#include "nn/math/vec.h"
+
+enum {
+    NAT_ROUND,
+    NAT_SCALE
+};
+enum {
+    SCALE_INV1W,
+    SCALE_RAW
+};
+enum {
+    MANTISSA = 23,                        /* Bits. */
+    NAT_TOP = CODEC_LIMIT_BITS >> MANTISSA /* Exponent byte of 2^64. */
+};
+
+static const char *const scale_words[] = {"inv1w", "raw", NULL};
+
+static const struct codec_param nat_params[] = {
+    ROWS_ROUND(ROUND_SR),
+    {.name = "scale", .kind = CODEC_WORD, .option = true,
+     .words = scale_words, .preset = CODEC_UNSET, .settled = true,
+     .wants = "inv1w or raw"},
+    {.name = NULL},
+};
+
+static bool nat_settle(int64_t *arg, char *why, size_t n)
+{
+    (void)why;
+    (void)n;
+    if (arg[NAT_SCALE] == CODEC_UNSET)
+        arg[NAT_SCALE] = arg[NAT_ROUND] == ROUND_SR ? SCALE_INV1W : SCALE_RAW;
+    return true;
+}
+
+static size_t nat_block(const int64_t *arg)
+{
+    (void)arg;
+    return CODEC_CHUNK;
+}
+
+static size_t nat_size(const int64_t *arg, size_t n)
+{
+    (void)arg;
+    return n + (n + 7) / 8;
+}
+
+static float factor_of(const int64_t *arg)
+{
+    return arg[NAT_SCALE] == SCALE_INV1W ? 8.0f / 9.0f : 1.0f;
+}
+
+/* The highest exponent byte there may be: times 8/9, 2^64 is in range. */
+static unsigned top_of(const int64_t *arg)
+{
+    return arg[NAT_SCALE] == SCALE_INV1W ? NAT_TOP : NAT_TOP - 1;
+}
+
+/* What is added below the exponent: 23 bits, as 32-bit little-endian numbers.
+ * Number first + i of the stream has half a word of nn/rng; first is even, and
+ * there is room for an even n. */
+VEC_CLONES static void draw(uint8_t *restrict add, uint64_t key, size_t first,
+                            size_t n)
+{
+    for (size_t i = 0; i < (n + 1) / 2; i++)
+        bytes_put_u64(add + 8 * i, rng_at(key, first / 2 + i) >> 9 &
+                                       UINT64_C(0x007fffff007fffff));
+}
+
+static void halves(uint8_t *add, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        bytes_put_u32(add + 4 * i, 1u << (MANTISSA - 1));
+}
+
+struct rounded
+{
+    uint8_t *exponent;
+    uint8_t *sign; /* A byte each, 0 or 1. */
+    float *square; /* Of the error, times shift^2. */
+};
+
+/* Returns the highest exponent byte. */
+VEC_CLONES static unsigned round_to_powers(const struct rounded *to,
+                                           const float *restrict v,
+                                           const uint8_t *restrict add,
+                                           size_t n, float factor, float shift)
+{
+    uint8_t *restrict exponent = to->exponent;
+    uint8_t *restrict sign = to->sign;
+    float *restrict square = to->square;
+    uint32_t top = 0;
+    for (size_t i = 0; i < n; i++) {
+        uint32_t bits = bytes_of_float(v[i]);
+        uint32_t abs = bits & 0x7fffffffu;
+        uint32_t normal = 0u - (uint32_t)(abs >= 1u << MANTISSA);
+        uint32_t e = (abs + bytes_get_u32(add + 4 * i)) >> MANTISSA & normal;
+        exponent[i] = (uint8_t)e;
+        sign[i] = (uint8_t)(bits >> 31 & normal);
+        top = e > top ? e : top;
+        float power = bytes_to_float(e << MANTISSA);
+        float d = (bytes_to_float(abs) - power * factor) * shift;
+        square[i] = d * d;
+    }
+    return top;
+}
+
+/* Eight bytes of 0 or 1 to eight bits: the product's top byte has byte i at
+ * bit i. */
+VEC_CLONES static void pack_signs(uint8_t *restrict dst,
+                                  const uint8_t *restrict sign, size_t n_bytes)
+{
+    for (size_t i = 0; i < n_bytes; i++)
+        dst[i] = (uint8_t)(bytes_get_u64(sign + 8 * i) *
+                               UINT64_C(0x0102040810204080) >>
+                           56);
+}
+
+static double nat_encode(const int64_t *arg, const struct codec_block *b,
+                         uint8_t *dst)
+{
+    uint8_t add[4 * CODEC_CHUNK];
+    uint8_t sign[CODEC_CHUNK];
+    float square[CODEC_CHUNK];
+    if (arg[NAT_ROUND] == ROUND_SR)
+        draw(add, b->key, b->first, b->n);
+    else
+        halves(add, b->n);
+    float shift = squares_shift(b->max);
+    struct rounded to = {dst, sign, square};
+    unsigned top =
+        round_to_powers(&to, b->v, add, b->n, factor_of(arg), shift);
+    if (top > top_of(arg))
+        return -1.0;
+    size_t n_bytes = (b->n + 7) / 8;
+    memset(sign + b->n, 0, 8 * n_bytes - b->n);
+    pack_signs(dst + b->n, sign, n_bytes);
+    return squares_unshift(squares_sum(square, b->n), b->max);
+}
+
+/* And back: eight bits to eight bytes of 0 or 0x80. Each byte of the product
+ * keeps its own bit, which the sum carries to the top. */
+VEC_CLONES static void spread_signs(uint8_t *restrict minus,
+                                    const uint8_t *restrict sign,
+                                    size_t n_bytes)
+{
+    for (size_t i = 0; i < n_bytes; i++) {
+        uint64_t own = sign[i] * UINT64_C(0x0101010101010101) &
+                       UINT64_C(0x8040201008040201);
+        bytes_put_u64(minus + 8 * i, (own + UINT64_C(0x7f7f7f7f7f7f7f7f)) &
+                                         UINT64_C(0x8080808080808080));
+    }
+}
+
+struct seen
+{
+    uint8_t top;  /* The highest exponent byte. */
+    uint8_t bare; /* Not 0: there is a sign of nothing. */
+};
+
+VEC_CLONES static struct seen look(const uint8_t *restrict exponent,
+                                   const uint8_t *restrict minus, size_t n)
+{
+    struct seen s = {0};
+    for (size_t i = 0; i < n; i++) {
+        s.top = exponent[i] > s.top ? exponent[i] : s.top;
+        s.bare |= minus[i] & (uint8_t)(0 - (exponent[i] == 0));
+    }
+    return s;
+}
+
+static bool nat_check(const int64_t *arg, const uint8_t *src, size_t n)
+{
+    const uint8_t *sign = src + n;
+    if (n % 8 != 0 && sign[n / 8] >> (n % 8) != 0)
+        return false;
+    uint8_t minus[CODEC_CHUNK];
+    spread_signs(minus, sign, (n + 7) / 8);
+    struct seen s = look(src, minus, n);
+    return s.top <= top_of(arg) && s.bare == 0;
+}
+
+static inline float value_of(uint8_t exponent, uint8_t minus, float factor)
+{
+    float power = bytes_to_float((uint32_t)exponent << MANTISSA) * factor;
+    return bytes_to_float(bytes_of_float(power) | (uint32_t)minus << 24);
+}
+
+VEC_CLONES static void values_of(const uint8_t *restrict exponent,
+                                 const uint8_t *restrict minus, size_t n,
+                                 float factor, float *restrict v)
+{
+    for (size_t i = 0; i < n; i++)
+        v[i] = value_of(exponent[i], minus[i], factor);
+}
+
+VEC_CLONES static void add_values(const uint8_t *restrict exponent,
+                                  const uint8_t *restrict minus, size_t n,
+                                  float factor, float *restrict y)
+{
+    for (size_t i = 0; i < n; i++)
+        y[i] += value_of(exponent[i], minus[i], factor);
+}
+
+static void nat_decode(const int64_t *arg, const uint8_t *src, size_t n,
+                       size_t at, size_t count, float *v)
+{
+    uint8_t minus[CODEC_CHUNK];
+    spread_signs(minus, src + n + at / 8, (count + 7) / 8);
+    values_of(src + at, minus, count, factor_of(arg), v);
+}
+
+static void nat_add(const int64_t *arg, const uint8_t *src, size_t n,
+                    size_t at, size_t count, float *y)
+{
+    uint8_t minus[CODEC_CHUNK];
+    spread_signs(minus, src + n + at / 8, (count + 7) / 8);
+    add_values(src + at, minus, count, factor_of(arg), y);
+}
+
+static const struct codec_values nat_values = {
+    .block = nat_block,
+    .size = nat_size,
+    .encode = nat_encode,
+    .check = nat_check,
+    .decode = nat_decode,
+    .add = nat_add,
+};
+
+extern const struct codec codec_nat;
+const struct codec codec_nat = {
+    .name = "nat",
+    .about = "sign and exponent, the exponent rounded at random",
+    .class = CODEC_EXPECTED,
+    .bound = "delta >= 8/9",
+    .unbiased = "scale=raw",
+    .source = "Horvath et al. 2019",
+    .params = nat_params,
+    .settle = nat_settle,
+    .values = &nat_values,
+};

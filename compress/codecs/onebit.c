@@ -1,0 +1,204 @@
+/* compress/codecs/onebit.c -- one bit a value and two means a block (1-bit SGD).
+ *
+ * Block of n:  plus f32 | minus f32 | n bits, 1 for v < 0, low bit first,
+ *              zeros to a byte
+ *
+ * C(v) = plus where v >= 0 and -minus where v < 0: the means of |v| over the
+ * two classes (Seide et al. 2014), which are the least-squares values for
+ * these bits. Error |v|^2 - S+^2/n+ - S-^2/n-, by Cauchy-Schwarz never above
+ * that of sign with one scale.
+ *
+ * An empty class has the mean 0. The negative one has the mean 0 only if it is
+ * empty, as a mean of floats below zero does not round to zero.
+ */
+#include "compress/codec.h"
+
+#include "compress/coding/bytes.h"
+#include "compress/codecs/rows.h"
+#include "compress/simd/simd.h"
+
+#include "nn/math/vec.h"
+
+#include <math.h>
+
+enum {
+    ONEBIT_BLOCK /* Index of the argument. */
+};
+enum {
+    ONEBIT_HEAD = 8, /* Bytes of the two means. */
+    LANES = 16
+};
+
+static const struct codec_param onebit_params[] = {
+    ROWS_BLOCK("block", 0),
+    {.name = NULL},
+};
+
+static size_t onebit_block(const int64_t *arg)
+{
+    return (size_t)arg[ONEBIT_BLOCK];
+}
+
+static size_t onebit_size(const int64_t *arg, size_t n)
+{
+    (void)arg;
+    return ONEBIT_HEAD + (n + 7) / 8;
+}
+
+/* Sums of |v| over the classes, in lanes. */
+struct classes
+{
+    double plus[LANES], minus[LANES];
+};
+
+/* Add |v| of the values whose sign bit is `sign`; n is a multiple of LANES.
+ * Without a branch, as signs are a toss of a coin. */
+VEC_CLONES static void add_class(double *restrict sum, const float *restrict v,
+                                 size_t n, uint32_t sign)
+{
+    double l[LANES] = {0};
+    for (size_t i = 0; i < n; i += LANES)
+        for (size_t j = 0; j < LANES; j++) {
+            uint32_t bits = bytes_of_float(v[i + j]);
+            uint32_t in = (bits >> 31 ^ sign) - 1u;
+            l[j] += (double)bytes_to_float(bits & in & 0x7fffffffu);
+        }
+    for (size_t j = 0; j < LANES; j++)
+        sum[j] += l[j];
+}
+
+/* Each class is summed by itself: the difference of two sums would lose a tiny
+ * class beside a huge one. */
+static void add_both(struct classes *c, const float *v, size_t n)
+{
+    add_class(c->plus, v, n, 0);
+    add_class(c->minus, v, n, 1);
+}
+
+static double total(const double l[LANES])
+{
+    double sum = 0.0;
+    for (size_t j = 0; j < LANES; j++)
+        sum += l[j];
+    return sum;
+}
+
+VEC_CLONES static size_t count_bits(const uint8_t *src, size_t n_bytes)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < n_bytes; i++) {
+        unsigned b = src[i];
+        b -= b >> 1 & 0x55u;
+        b = (b & 0x33u) + (b >> 2 & 0x33u);
+        n += (b + (b >> 4)) & 15u;
+    }
+    return n;
+}
+
+/* Write a class's mean; returns what it takes off the error. */
+static double put_mean(uint8_t *dst, double sum, size_t n)
+{
+    float mean = n > 0 ? (float)(sum / (double)n) : 0.0f;
+    bytes_put_float(dst, mean);
+    double m = (double)mean;
+    return m * (2.0 * sum - (double)n * m);
+}
+
+static double onebit_encode(const int64_t *arg, const struct codec_block *b,
+                            uint8_t *dst)
+{
+    (void)arg;
+    struct classes c = {.plus = {0}};
+    uint8_t *bits = dst + ONEBIT_HEAD;
+    simd_sign_put(bits, b->v, b->n); /* There is no -0. */
+    size_t whole = b->n / LANES * LANES;
+    add_both(&c, b->v, whole);
+    float tail[LANES] = {0};
+    memcpy(tail, b->v + whole, (b->n - whole) * sizeof *tail);
+    add_both(&c, tail, LANES);
+    size_t negatives = count_bits(bits, (b->n + 7) / 8);
+    double taken = put_mean(dst, total(c.plus), b->n - negatives) +
+                   put_mean(dst + 4, total(c.minus), negatives);
+    return fmax(0.0, b->x2 - taken);
+}
+
+/* All bits together, and all of them apart. */
+VEC_CLONES static void fold_bits(const uint8_t *src, size_t n_bytes,
+                                 unsigned *any, unsigned *every)
+{
+    unsigned or = 0;
+    unsigned and = 0xff;
+    for (size_t i = 0; i < n_bytes; i++) {
+        or |= src[i];
+        and &= src[i];
+    }
+    *any = or;
+    *every = and;
+}
+
+static bool onebit_check(const int64_t *arg, const uint8_t *src, size_t n)
+{
+    uint32_t plus = bytes_get_u32(src);
+    uint32_t minus = bytes_get_u32(src + 4);
+    if (plus >= CODEC_LIMIT_BITS || minus >= CODEC_LIMIT_BITS)
+        return false; /* Also every negative, -0 and NaN. */
+    size_t n_bytes = onebit_size(arg, n) - ONEBIT_HEAD;
+    const uint8_t *bits = src + ONEBIT_HEAD;
+    unsigned last = bits[n_bytes - 1];
+    unsigned used = n % 8 != 0 ? 0xffu >> (8 - n % 8) : 0xffu;
+    if ((last & ~used) != 0)
+        return false;
+    unsigned any, every;
+    fold_bits(bits, n_bytes - 1, &any, &every);
+    bool all = every == 0xff && last == used;
+    return (minus != 0) == ((any | last) != 0) && (plus == 0 || !all);
+}
+
+/* plus and minus as a float's bits, the latter with its sign. */
+VEC_CLONES static void decode_bytes(const uint8_t *restrict src,
+                                    size_t n_bytes, uint32_t plus,
+                                    uint32_t minus, float *restrict v)
+{
+    uint32_t change = plus ^ minus;
+    for (size_t i = 0; i < n_bytes; i++)
+        for (unsigned j = 0; j < 8; j++) {
+            uint32_t mask = 0u - ((uint32_t)src[i] >> j & 1u);
+            v[8 * i + j] = bytes_to_float(plus ^ (change & mask));
+        }
+}
+
+static void onebit_decode(const int64_t *arg, const uint8_t *src, size_t n,
+                          size_t at, size_t count, float *v)
+{
+    (void)arg;
+    (void)n;
+    uint32_t plus = bytes_get_u32(src);
+    uint32_t minus = bytes_get_u32(src + 4) | 0x80000000u;
+    src += ONEBIT_HEAD + at / 8;
+    size_t whole = count / 8;
+    decode_bytes(src, whole, plus, minus, v);
+    float tail[8];
+    if (count % 8 != 0) {
+        decode_bytes(src + whole, 1, plus, minus, tail);
+        memcpy(v + 8 * whole, tail, (count % 8) * sizeof *v);
+    }
+}
+
+static const struct codec_values onebit_values = {
+    .block = onebit_block,
+    .size = onebit_size,
+    .encode = onebit_encode,
+    .check = onebit_check,
+    .decode = onebit_decode,
+};
+
+extern const struct codec codec_onebit;
+const struct codec codec_onebit = {
+    .name = "onebit",
+    .about = "one bit a value and the means of v >= 0 and of v < 0 a block",
+    .class = CODEC_CONTRACTION,
+    .bound = "delta = (S+^2/n+ + S-^2/n-) / |v|^2 >= |v|_1^2 / (n |v|^2)",
+    .source = "Seide et al. 2014",
+    .params = onebit_params,
+    .values = &onebit_values,
+};

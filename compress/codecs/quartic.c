@@ -1,0 +1,268 @@
+#include "compress/codecs/quartic.h"
+
+#include "compress/coding/bytes.h"
+
+#include "nn/math/vec.h"
+
+#include <assert.h>
+
+enum {
+    RUN_2 = QUARTIC_MAX + 1,                 /* The code of two zero bytes. */
+    RUN_MOST = RUN_2 + QUARTIC_RUN_MAX - 2,  /* 255. */
+    MASK_BYTES = 64,
+    LANES = QUARTIC_LANES
+};
+
+/* ---- digits ---- */
+
+double quartic_sum(const struct quartic_sent *sent)
+{
+    double sum = 0.0;
+    for (size_t j = 0; j < LANES; j++)
+        sum += sent->sum[j];
+    return sum;
+}
+
+/* |v| where it is sent, else 0; without a branch, as it is a toss of a coin. */
+static inline double sent_of(float v, float limit)
+{
+    float a = __builtin_fabsf(v);
+    uint32_t take = 0u - (uint32_t)(a + a > limit);
+    return (double)bytes_to_float(bytes_of_float(a) & take);
+}
+
+VEC_CLONES void quartic_digits(uint8_t *restrict digit, const float *restrict v,
+                               const float *restrict limit, size_t n,
+                               struct quartic_sent *restrict sent)
+{
+    double sum[LANES] = {0};
+    uint32_t k = 0;
+    for (size_t i = 0; i < n; i++) {
+        float a = __builtin_fabsf(v[i]);
+        uint32_t take = a + a > limit[i];
+        uint32_t sign = bytes_of_float(v[i]) >> 31;
+        digit[i] = (uint8_t)(1u + take - 2u * (take & sign));
+        k += take;
+    }
+    size_t i = 0;
+    for (; i + LANES <= n; i += LANES)
+        for (size_t j = 0; j < LANES; j++)
+            sum[j] += sent_of(v[i + j], limit[i + j]);
+    for (size_t j = 0; i < n; i++, j++)
+        sum[j] += sent_of(v[i], limit[i]);
+    for (size_t j = 0; j < LANES; j++)
+        sent->sum[j] += sum[j];
+    sent->n += k;
+}
+
+VEC_CLONES static void put_fifths(uint8_t *restrict dst,
+                                  const uint8_t *restrict digit, size_t m)
+{
+    for (size_t i = 0; i < m; i++) {
+        unsigned sum = digit[i];
+        sum = 3 * sum + digit[m + i];
+        sum = 3 * sum + digit[2 * m + i];
+        sum = 3 * sum + digit[3 * m + i];
+        dst[i] = (uint8_t)(3 * sum + digit[4 * m + i]);
+    }
+}
+
+void quartic_put(uint8_t *dst, uint8_t *digit, size_t n)
+{
+    size_t m = quartic_size(n);
+    memset(digit + n, 1, QUARTIC_DIGITS * m - n);
+    put_fifths(dst, digit, m);
+}
+
+/* Digit `fifth` of a byte b: the byte over 3^(5 - fifth) is a fraction whose
+ * first ternary digit it is. `third` is that power's inverse in 16 bits,
+ * rounded up: the error, at most 255 / 2^16, is below what would carry, 1/243. */
+static inline uint8_t digit_of(uint8_t b, uint16_t third)
+{
+    uint16_t fraction = (uint16_t)(b * third);
+    return (uint8_t)((uint32_t)fraction * 3u >> 16);
+}
+
+static const uint16_t thirds[QUARTIC_DIGITS] = {270, 810, 2428, 7282, 21846};
+
+VEC_CLONES static void get_fifth(const uint8_t *restrict src, size_t n,
+                                 uint16_t third, float scale,
+                                 float *restrict v)
+{
+    uint8_t digit[CODEC_CHUNK];
+    for (size_t i = 0; i < n; i++)
+        digit[i] = digit_of(src[i], third);
+    for (size_t i = 0; i < n; i++)
+        v[i] = scale * (float)((int32_t)digit[i] - 1);
+}
+
+void quartic_get(const uint8_t *src, size_t n, size_t at, size_t count,
+                 float scale, float *v)
+{
+    size_t start = at / QUARTIC_GROUP * QUARTIC_GROUP;
+    size_t group = n - start < QUARTIC_GROUP ? n - start : QUARTIC_GROUP;
+    size_t m = quartic_size(group);
+    src += start / QUARTIC_DIGITS;
+    for (size_t in = at - start; count > 0;) { /* Fifth after fifth. */
+        size_t fifth = in / m;
+        size_t from = in % m;
+        size_t some = m - from < count ? m - from : count;
+        get_fifth(src + from, some, thirds[fifth], scale, v);
+        in += some;
+        v += some;
+        count -= some;
+    }
+}
+
+/* Byte number `i` of a vector of n digits, at most 242: are its digits behind
+ * the end 1? */
+static bool padded(size_t n, size_t i, uint8_t byte)
+{
+    size_t start = i / QUARTIC_BYTES * QUARTIC_GROUP;
+    size_t group = n - start < QUARTIC_GROUP ? n - start : QUARTIC_GROUP;
+    size_t m = quartic_size(group);
+    for (size_t fifth = 0; fifth < QUARTIC_DIGITS; fifth++)
+        if (fifth * m + i % QUARTIC_BYTES >= group &&
+            digit_of(byte, thirds[fifth]) != 1)
+            return false;
+    return true;
+}
+
+/* Only the last four bytes can hold padding. */
+static size_t first_padded(size_t n_bytes)
+{
+    return n_bytes > QUARTIC_DIGITS - 1 ? n_bytes - (QUARTIC_DIGITS - 1) : 0;
+}
+
+VEC_CLONES static bool in_range(const uint8_t *src, size_t n_bytes, bool *any)
+{
+    unsigned bad = 0;
+    unsigned other = 0;
+    for (size_t i = 0; i < n_bytes; i++) {
+        bad |= src[i] > QUARTIC_MAX;
+        other |= src[i] ^ (unsigned)QUARTIC_ZERO;
+    }
+    *any = other != 0;
+    return bad == 0;
+}
+
+bool quartic_check(const uint8_t *src, size_t n, bool *any)
+{
+    size_t n_bytes = quartic_size(n);
+    if (!in_range(src, n_bytes, any))
+        return false;
+    for (size_t i = first_padded(n_bytes); i < n_bytes; i++)
+        if (!padded(n, i, src[i]))
+            return false;
+    return true;
+}
+
+/* ---- runs ---- */
+
+static void put_run(struct quartic_writer *w)
+{
+    for (; w->zeros >= QUARTIC_RUN_MAX; w->zeros -= QUARTIC_RUN_MAX)
+        *w->at++ = RUN_MOST;
+    if (w->zeros == 1)
+        *w->at++ = QUARTIC_ZERO;
+    else if (w->zeros > 1)
+        *w->at++ = (uint8_t)(RUN_2 + w->zeros - 2);
+    w->zeros = 0;
+}
+
+/* A bit for each of 64 bytes that is not zero. */
+VEC_CLONES static void masks_of(uint64_t *restrict mask,
+                                const uint8_t *restrict src, size_t n)
+{
+    uint8_t flag[MASK_BYTES];
+    for (size_t at = 0; at < n; at++) {
+        for (size_t i = 0; i < MASK_BYTES; i++)
+            flag[i] = src[MASK_BYTES * at + i] != QUARTIC_ZERO;
+        uint64_t bits = 0;
+        for (size_t i = 0; i < 8; i++)
+            bits |= (bytes_get_u64(flag + 8 * i) *
+                         UINT64_C(0x0102040810204080) >>
+                     56)
+                    << 8 * i;
+        mask[at] = bits;
+    }
+}
+
+static void write_byte(struct quartic_writer *w, uint8_t byte)
+{
+    if (byte == QUARTIC_ZERO) {
+        w->zeros++;
+        return;
+    }
+    put_run(w);
+    *w->at++ = byte;
+}
+
+void quartic_write(struct quartic_writer *w, const uint8_t *src, size_t n_bytes)
+{
+    uint64_t mask[QUARTIC_BYTES / MASK_BYTES];
+    assert(n_bytes <= QUARTIC_BYTES);
+    size_t whole = n_bytes / MASK_BYTES;
+    masks_of(mask, src, whole);
+    for (size_t at = 0; at < whole; at++) {
+        size_t done = 0; /* Of the 64. */
+        for (uint64_t left = mask[at]; left != 0; left &= left - 1) {
+            size_t i = (size_t)__builtin_ctzll(left);
+            w->zeros += i - done;
+            put_run(w);
+            *w->at++ = src[MASK_BYTES * at + i];
+            done = i + 1;
+        }
+        w->zeros += MASK_BYTES - done;
+    }
+    for (size_t i = MASK_BYTES * whole; i < n_bytes; i++)
+        write_byte(w, src[i]);
+}
+
+void quartic_finish(struct quartic_writer *w)
+{
+    put_run(w);
+}
+
+/* Zero bytes that a byte of the stream stands for; 0 for one with digits. */
+static inline size_t zeros_of(uint8_t byte)
+{
+    if (byte > QUARTIC_MAX)
+        return (size_t)(byte - RUN_2) + 2;
+    return byte == QUARTIC_ZERO;
+}
+
+bool quartic_check_runs(const uint8_t *src, size_t len, size_t n)
+{
+    size_t n_bytes = quartic_size(n);
+    size_t tail = first_padded(n_bytes);
+    size_t done = 0;
+    bool any = false;
+    bool closed = false; /* The byte before ended a run. */
+    for (size_t i = 0; i < len; i++) {
+        size_t zeros = zeros_of(src[i]);
+        if (zeros > 0 && closed)
+            return false;
+        closed = zeros > 0 && src[i] != RUN_MOST;
+        any |= zeros == 0;
+        if (zeros == 0 && done >= tail && done < n_bytes &&
+            !padded(n, done, src[i]))
+            return false;
+        done += zeros > 0 ? zeros : 1;
+    }
+    return done == n_bytes && any;
+}
+
+void quartic_read(struct quartic_reader *r, uint8_t *dst, size_t n_bytes)
+{
+    memset(dst, QUARTIC_ZERO, n_bytes);
+    size_t done = 0;
+    while (done + r->zeros < n_bytes) {
+        done += r->zeros;
+        uint8_t byte = *r->at++;
+        r->zeros = zeros_of(byte);
+        if (r->zeros == 0)
+            dst[done++] = byte;
+    }
+    r->zeros -= n_bytes - done;
+}

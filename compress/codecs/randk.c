@@ -1,0 +1,148 @@
+/* compress/codecs/randk.c -- ceil(keep * n) random coordinates, one of each stratum.
+ *
+ * [0, n) is cut into k strata of floor(n/k) or ceil(n/k); one coordinate of
+ * each is drawn from the seed, so that positions come out in order, without
+ * repetition, and cost eight bytes in all.
+ *
+ *   scale=biased     values as they are: a contraction of k/n on average over
+ *                    coordinates, at least 1/ceil(n/k) for each
+ *   scale=unbiased   times the size of the stratum, n/k where k divides n:
+ *                    omega = n/k - 1, and no contraction (CHOCO diverges)
+ */
+#include "compress/codec.h"
+
+#include "compress/codecs/keep.h"
+#include "compress/simd/simd.h"
+
+#include "nn/math/rng.h"
+
+#include <errno.h>
+
+enum {
+    RANDK_SCALE = KEEP_OPTIONS
+};
+enum {
+    SCALE_BIASED,
+    SCALE_UNBIASED
+};
+
+static const char *const scale_words[] = {"biased", "unbiased", NULL};
+
+static const struct codec_param randk_params[] = {
+    KEEP_PARAMS,
+    {.name = "scale", .kind = CODEC_WORD, .option = true,
+     .words = scale_words, .preset = SCALE_BIASED,
+     .wants = "biased or unbiased"},
+    {.name = NULL},
+};
+
+/* Walks the strata: stratum j is [j n / k, (j+1) n / k), 1 <= k <= n < 2^32.
+ * Without a division at each step: j n = from * k + rest. */
+struct walk
+{
+    uint64_t seed, j, k;
+    uint64_t from, rest;         /* Of stratum j. */
+    uint64_t quotient, fraction; /* Of n / k: what a step adds to both. */
+};
+
+static struct walk walk_from(uint64_t seed, uint64_t j, uint64_t k, uint64_t n)
+{
+    return (struct walk){seed, j, k, j * n / k, j * n % k, n / k, n % k};
+}
+
+/* The position in the next stratum, whose width is *width. */
+static inline uint32_t walk_next(struct walk *w, uint32_t *width)
+{
+    uint64_t rest = w->rest + w->fraction;
+    uint64_t carry = rest >= w->k;
+    uint64_t wide = w->quotient + carry;
+    uint64_t at = w->from + ((rng_at(w->seed, w->j) >> 32) * wide >> 32);
+    w->rest = carry ? rest - w->k : rest;
+    w->from += wide;
+    w->j++;
+    *width = (uint32_t)wide;
+    return (uint32_t)at;
+}
+
+/* Keep the values for the measure of the error, and send them larger. */
+static void scale_up(struct codec_pick *pick, size_t n)
+{
+    struct walk w = walk_from(pick->seed, 0, pick->k, n);
+    for (size_t j = 0; j < pick->k; j++) {
+        uint32_t width;
+        walk_next(&w, &width);
+        pick->truth[j] = pick->value[j];
+        pick->value[j] *= (float)width;
+    }
+    pick->scaled = true;
+}
+
+/* What is left is the squares of all less those of the picks, chunk by chunk:
+ * beside a huge pick it may come out as 0, which is 1e-16 of |v|^2 off. */
+static int randk_select(const int64_t *arg, const struct codec_source *s,
+                        struct codec_pick *pick)
+{
+    float v[CODEC_CHUNK];
+    struct walk w = walk_from(s->key, 0, keep_count(arg, s->n, s->round), s->n);
+    uint32_t width;
+    uint32_t next = walk_next(&w, &width);
+    size_t k = 0;
+    pick->seed = s->key;
+    pick->rest2 = 0.0;
+    for (size_t at = 0; at < s->n; at += CODEC_CHUNK) {
+        size_t count = s->n - at < CODEC_CHUNK ? s->n - at : CODEC_CHUNK;
+        struct simd_sums sums = simd_load(
+            v, s->x + at, s->x_hat != NULL ? s->x_hat + at : NULL, count,
+            SIMD_AHEAD);
+        if (sums.max >= CODEC_LIMIT_BITS)
+            return -ERANGE;
+        for (; k < w.k && next < at + count; k++) {
+            float value = v[next - at];
+            pick->index[k] = next;
+            pick->value[k] = value;
+            sums.x2 -= (double)value * (double)value;
+            next = k + 1 < w.k ? walk_next(&w, &width) : 0;
+        }
+        pick->rest2 += sums.x2 > 0.0 ? sums.x2 : 0.0;
+    }
+    pick->k = k;
+    if (arg[RANDK_SCALE] == SCALE_UNBIASED)
+        scale_up(pick, s->n);
+    return 0;
+}
+
+static void randk_places(const int64_t *arg, uint64_t seed, size_t n, size_t k,
+                         size_t at, size_t count, uint32_t *index)
+{
+    (void)arg;
+    struct walk w = walk_from(seed, at, k, n);
+    uint32_t width;
+    for (size_t i = 0; i < count; i++)
+        index[i] = walk_next(&w, &width);
+}
+
+/* Where k follows from the round, which a message does not say. */
+static bool randk_sends_k(const int64_t *arg)
+{
+    return arg[KEEP_WARM] > 0;
+}
+
+static const struct codec_selector randk_selector = {
+    .keep = keep_most,
+    .typical = keep_typical,
+    .select = randk_select,
+    .places = randk_places,
+    .sends_k = randk_sends_k,
+};
+
+extern const struct codec codec_randk;
+const struct codec codec_randk = {
+    .name = "randk",
+    .about = "random coordinates, one of each stratum, by a seed",
+    .class = CODEC_EXPECTED,
+    .bound = "E delta = keep",
+    .unbiased = "scale=unbiased",
+    .source = "Stich et al. 2018; the strata are ours",
+    .params = randk_params,
+    .selector = &randk_selector,
+};

@@ -1,0 +1,29 @@
+#include "compress/codecs/sample.h"
+
+#include "nn/math/rng.h"
+
+enum {
+    SAMPLE_ALL = 8192,
+    SAMPLE_MAX = 65536,
+    SAMPLE_PART = 32 /* One in so many elements. */
+};
+
+size_t sample_size(size_t n)
+{
+    if (n <= SAMPLE_ALL)
+        return n;
+    size_t m = n / SAMPLE_PART > SAMPLE_ALL ? n / SAMPLE_PART : SAMPLE_ALL;
+    return m < SAMPLE_MAX ? m : SAMPLE_MAX;
+}
+
+void sample_draw(const struct codec_source *s, float *v)
+{
+    uint64_t m = sample_size(s->n);
+    uint64_t from = 0;
+    for (uint64_t j = 0; j < m; j++) {
+        uint64_t to = (j + 1) * s->n / m;
+        size_t at = from + ((rng_at(0, j) >> 32) * (to - from) >> 32);
+        v[j] = s->x_hat != NULL ? s->x[at] - s->x_hat[at] : s->x[at];
+        from = to;
+    }
+}

@@ -1,0 +1,476 @@
+#include "compress/codecs/select.h"
+
+#include "compress/coding/bytes.h"
+#include "compress/codecs/sample.h"
+#include "compress/simd/simd.h"
+
+#include "nn/math/rng.h"
+#include "nn/math/vec.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <math.h>
+
+enum {
+    SCAN_CHUNK = 4096, /* Elements scanned between two looks at the room. */
+    DIGITS = 3,
+    DIGIT_SIZE = 2048
+};
+
+/* 31 bits of |v| as digits of 11, 11 and 9 bits, high first. */
+static const unsigned digit_shift[DIGITS] = {20, 9, 0};
+static const unsigned digit_bits[DIGITS] = {11, 11, 9};
+
+static inline uint32_t key_of(float f)
+{
+    return bytes_of_float(f) & 0x7fffffffu;
+}
+
+/* ---- radix ---- */
+
+/* A search for the k-th largest key, one digit a pass. Neighbours are counted
+ * in different tables, as equal ones would wait for each other's store. */
+struct radix
+{
+    uint32_t count[2][DIGIT_SIZE];
+    uint32_t prefix; /* Digits known, in place. */
+    size_t left;     /* Rank sought among the keys with that prefix. */
+    size_t same;     /* How many those are. */
+    unsigned digit;
+};
+
+static void radix_start(struct radix *r, size_t k)
+{
+    *r = (struct radix){.left = k};
+}
+
+static bool has_prefix(const struct radix *r, uint32_t key)
+{
+    unsigned above = digit_shift[r->digit] + digit_bits[r->digit];
+    return key >> above == r->prefix >> above;
+}
+
+/* Keys without the prefix do not count. */
+static void radix_count(struct radix *r, const float *v, size_t n)
+{
+    unsigned shift = digit_shift[r->digit];
+    uint32_t mask = (1u << digit_bits[r->digit]) - 1;
+    for (size_t i = 0; i < n; i++) {
+        uint32_t key = key_of(v[i]);
+        if (has_prefix(r, key))
+            r->count[i % 2][key >> shift & mask]++;
+    }
+}
+
+/* Settle the digit just counted. */
+static void radix_next(struct radix *r)
+{
+    size_t i = DIGIT_SIZE - 1;
+    size_t in = r->count[0][i] + r->count[1][i];
+    for (; in < r->left; in = r->count[0][i] + r->count[1][i]) {
+        r->left -= in;
+        assert(i > 0);
+        i--;
+    }
+    r->same = in;
+    r->prefix |= (uint32_t)i << digit_shift[r->digit];
+    r->digit++;
+    memset(r->count, 0, sizeof r->count);
+}
+
+/* Keep what has the prefix; returns how many. */
+static size_t radix_shrink(const struct radix *r, float *v, size_t n)
+{
+    unsigned shift = digit_shift[r->digit - 1];
+    size_t kept = 0;
+    for (size_t i = 0; i < n; i++) {
+        float f = v[i];
+        v[kept] = f;
+        kept += key_of(f) >> shift == r->prefix >> shift;
+    }
+    return kept;
+}
+
+/* The k-th largest key of v, and how many of those equal to it are wanted.
+ * Leaves v in disorder. */
+static uint32_t kth_key(float *v, size_t n, size_t k, size_t *ties)
+{
+    struct radix r;
+    radix_start(&r, k);
+    while (r.digit < DIGITS) {
+        radix_count(&r, v, n);
+        radix_next(&r);
+        n = radix_shrink(&r, v, n);
+    }
+    *ties = r.left;
+    return r.prefix;
+}
+
+/* ---- sample ---- */
+
+/* As many elements as sample.h has it, in whole lines unless it is all. */
+static size_t lines_size(size_t n)
+{
+    size_t s = sample_size(n);
+    return s == n ? n : s / SELECT_LINE * SELECT_LINE;
+}
+
+/* Rank of the threshold in the sample: five standard deviations to the safe
+ * side, so that a miss is one in a million where lines are independent. */
+static size_t sample_rank(size_t n, size_t k)
+{
+    size_t s = lines_size(n);
+    if (s == n)
+        return k;
+    double mean = (double)k * (double)s / (double)n;
+    size_t rank = (size_t)ceil(mean + 5.0 * sqrt(mean) + 1.0);
+    return rank < s ? rank : s;
+}
+
+/* And five to the other side: the k-th largest is hardly ever above that. 0 if
+ * the sample has no such rank. */
+static size_t sample_rank_above(size_t n, size_t k)
+{
+    size_t s = lines_size(n);
+    double mean = (double)k * (double)s / (double)n;
+    double rank = floor(mean - 5.0 * sqrt(mean));
+    return s == n || rank < 1.0 ? 0 : (size_t)rank;
+}
+
+/* Room for candidates: what the rank brings, five deviations, and a line; and
+ * what a scan may find before it looks at the room again. */
+static size_t candidate_room(size_t n, size_t k)
+{
+    size_t s = lines_size(n);
+    double rank = (double)sample_rank(n, k);
+    double most = (rank + 6.0 * sqrt(rank) + 16.0) * (double)n / (double)s;
+    size_t room = most < (double)n ? (size_t)most : n;
+    return (room > k ? room : k) + SCAN_CHUNK + SIMD_LANES;
+}
+
+/* Scratch: candidates' values and indices, and the sample, in whose place the
+ * candidates near the threshold come later. */
+struct scratch
+{
+    float *value;
+    uint32_t *index;
+    float *sample;
+    size_t room;
+};
+
+static struct scratch carve(void *at, size_t n, size_t k)
+{
+    struct scratch s = {.value = at, .room = candidate_room(n, k)};
+    s.index = (uint32_t *)(void *)(s.value + s.room);
+    s.sample = (float *)(void *)(s.index + s.room);
+    return s;
+}
+
+size_t select_scratch(size_t n, size_t k)
+{
+    size_t sample = 2 * lines_size(n); /* And a copy. */
+    size_t room = candidate_room(n, k);
+    return 8 * room + 4 * (sample > room ? sample : room);
+}
+
+size_t select_lines(size_t n)
+{
+    return lines_size(n) / SELECT_LINE;
+}
+
+/* A fixed place in the j-th of equal strata: it need not be secret or fresh,
+ * as a miss costs time and nothing else. */
+size_t select_line_at(size_t n, size_t j)
+{
+    size_t stratum = n / select_lines(n);
+    size_t span = stratum - SELECT_LINE + 1;
+    return j * stratum + (size_t)((rng_at(j, 0) >> 32) * span >> 32);
+}
+
+VEC_CLONES static void load_lines(float *restrict sample,
+                                  const struct codec_source *s)
+{
+    size_t n_lines = select_lines(s->n);
+    for (size_t j = 0; j < n_lines; j++) {
+        size_t at = select_line_at(s->n, j);
+        float *to = sample + j * SELECT_LINE;
+        for (size_t i = 0; i < SELECT_LINE; i++)
+            to[i] = s->x[at + i];
+        if (s->x_hat != NULL)
+            for (size_t i = 0; i < SELECT_LINE; i++)
+                to[i] -= s->x_hat[at + i];
+    }
+}
+
+/* Where the k-th largest key is: at least `low`, and hardly ever `high` or
+ * more. Of a sample of everything, the key itself and its ties. */
+struct guess
+{
+    uint32_t low, high;
+    bool exact;
+    size_t ties;
+};
+
+static struct guess guess_from(const struct codec_source *s, size_t k,
+                               float *sample)
+{
+    struct guess g = {.high = UINT32_MAX};
+    size_t size = lines_size(s->n);
+    g.exact = size == s->n;
+    if (g.exact)
+        codec_load(sample, s->x, s->x_hat, s->n);
+    else
+        load_lines(sample, s);
+    size_t above = sample_rank_above(s->n, k);
+    if (above > 0) { /* Before the other search shrinks the sample. */
+        size_t ties;
+        float *copy = sample + size;
+        memcpy(copy, sample, size * sizeof *sample);
+        g.high = kth_key(copy, size, above, &ties);
+    }
+    g.low = kth_key(sample, size, sample_rank(s->n, k), &g.ties);
+    if (g.low == 0) { /* Zeros are not taken: all others are. */
+        g.low = 1;
+        g.exact = false;
+    }
+    return g;
+}
+
+/* ---- scan ---- */
+
+static struct simd_scan scan_into(const struct scratch *c, uint32_t t)
+{
+    return (struct simd_scan){.t = t, .value = c->value, .index = c->index};
+}
+
+/* 1 if the candidates have more than their room. */
+static int scan(const struct codec_source *s, const struct scratch *c,
+                struct simd_scan *found)
+{
+    for (size_t at = 0; at < s->n; at += SCAN_CHUNK) {
+        size_t count = s->n - at < SCAN_CHUNK ? s->n - at : SCAN_CHUNK;
+        if (found->found + count + SIMD_LANES > c->room)
+            return 1;
+        uint32_t max = simd_scan(found, s->x + at,
+                                 s->x_hat != NULL ? s->x_hat + at : NULL,
+                                 count, (uint32_t)at);
+        if (max >= CODEC_LIMIT_BITS)
+            return -ERANGE;
+    }
+    return 0;
+}
+
+VEC_CLONES static size_t count_equal(const float *v, size_t n, uint32_t t)
+{
+    uint32_t count = 0; /* n is small. */
+    for (size_t i = 0; i < n; i++)
+        count += key_of(v[i]) == t;
+    return count;
+}
+
+/* Take those above t and the first `ties` equal to it, one by one. */
+static void take_ties(struct simd_scan *to, const float *value,
+                      const uint32_t *index, size_t n, size_t ties)
+{
+    for (size_t i = 0; i < n; i++) {
+        uint32_t key = key_of(value[i]);
+        bool tie = key == to->t && ties > 0;
+        bool taken = key > to->t || tie;
+        to->index[to->found] = index[i];
+        to->value[to->found] = value[i];
+        ties -= tie;
+        to->found += taken;
+        to->rest2 += taken ? 0.0 : (double)value[i] * (double)value[i];
+    }
+}
+
+/* Move to `to` what is above to->t and the first *ties equal to it. From the
+ * chunk on in which the ties run out, nothing equal is taken. */
+static void take_chunk(struct simd_scan *to, const float *value,
+                       const uint32_t *index, size_t n, size_t *ties)
+{
+    size_t equal = *ties > 0 ? count_equal(value, n, to->t) : 0;
+    if (equal <= *ties) {
+        uint32_t t = to->t;
+        to->t += *ties == 0; /* None equal. */
+        simd_filter(to, value, index, n);
+        to->t = t;
+        *ties -= equal;
+    } else {
+        take_ties(to, value, index, n, *ties);
+        *ties = 0;
+    }
+}
+
+/* Copy to pick the candidates above t and the first `ties` equal to it. */
+static void choose(const struct simd_scan *found, uint32_t t, size_t ties,
+                   struct codec_pick *pick)
+{
+    struct simd_scan to = {.t = t, .value = pick->value,
+                           .index = pick->index, .rest2 = found->rest2};
+    for (size_t at = 0; at < found->found; at += CODEC_CHUNK) {
+        size_t n = found->found - at < CODEC_CHUNK ? found->found - at
+                                                   : CODEC_CHUNK;
+        take_chunk(&to, found->value + at, found->index + at, n, &ties);
+    }
+    pick->k = to.found;
+    pick->rest2 = to.rest2;
+}
+
+/* Those of the candidates that are below `high`, in near[]. */
+static size_t band(const struct simd_scan *found, uint32_t high, float *near)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < found->found; i++) {
+        near[n] = found->value[i];
+        n += key_of(found->value[i]) < high;
+    }
+    return n;
+}
+
+/* The k-th largest key of more than k candidates. */
+static uint32_t kth_candidate(const struct simd_scan *found, size_t k,
+                              uint32_t high, float *near, size_t *ties)
+{
+    size_t n = band(found, high, near);
+    size_t above = found->found - n;
+    if (above < k)
+        return kth_key(near, n, k - above, ties);
+    n = band(found, UINT32_MAX, near); /* All. */
+    return kth_key(near, n, k, ties);
+}
+
+/* ---- histograms ---- */
+
+/* The first digit of |x - x_hat|. Returns the largest. */
+VEC_CLONES static uint32_t first_digits(uint16_t *restrict digit,
+                                        const float *restrict x,
+                                        const float *restrict x_hat, size_t n)
+{
+    uint32_t top = 0;
+    for (size_t i = 0; i < n; i++) {
+        uint32_t d = key_of(x[i] - x_hat[i]) >> digit_shift[0];
+        digit[i] = (uint16_t)d;
+        top = d > top ? d : top;
+    }
+    return top;
+}
+
+/* The pass for the first digit, which has no prefix. False if the difference
+ * is not finite: the limit is a whole digit. */
+static bool count_first(const struct codec_source *s, struct radix *r)
+{
+    static const float zeros[CODEC_CHUNK];
+    uint16_t digit[CODEC_CHUNK + 1];
+    for (size_t at = 0; at < s->n; at += CODEC_CHUNK) {
+        size_t count = s->n - at < CODEC_CHUNK ? s->n - at : CODEC_CHUNK;
+        uint32_t max = first_digits(
+            digit, s->x + at, s->x_hat != NULL ? s->x_hat + at : zeros, count);
+        if (max >= (uint32_t)CODEC_LIMIT_BITS >> digit_shift[0])
+            return false;
+        for (size_t i = 0; i + 2 <= count; i += 2) {
+            r->count[0][digit[i]]++;
+            r->count[1][digit[i + 1]]++;
+        }
+        if (count % 2 != 0)
+            r->count[0][digit[count - 1]]++;
+    }
+    radix_next(r);
+    return true;
+}
+
+static void count_next(const struct codec_source *s, struct radix *r)
+{
+    float v[CODEC_CHUNK];
+    for (size_t at = 0; at < s->n; at += CODEC_CHUNK) {
+        size_t count = s->n - at < CODEC_CHUNK ? s->n - at : CODEC_CHUNK;
+        codec_load(v, s->x + at, s->x_hat != NULL ? s->x_hat + at : NULL,
+                   count);
+        radix_count(r, v, count);
+    }
+    radix_next(r);
+}
+
+/* More equal the k-th largest than there is room for: straight into pick, as
+ * at most k are above t or wanted ties. */
+static void collect(const struct codec_source *s, const struct scratch *c,
+                    uint32_t t, size_t ties, struct codec_pick *pick)
+{
+    struct simd_scan to = {.t = t, .value = pick->value, .index = pick->index};
+    for (size_t at = 0; at < s->n; at += SCAN_CHUNK) {
+        size_t count = s->n - at < SCAN_CHUNK ? s->n - at : SCAN_CHUNK;
+        struct simd_scan found = scan_into(c, t);
+        simd_scan(&found, s->x + at, s->x_hat != NULL ? s->x_hat + at : NULL,
+                  count, (uint32_t)at);
+        to.rest2 += found.rest2;
+        for (size_t i = 0; i < found.found; i += CODEC_CHUNK) {
+            size_t n = found.found - i < CODEC_CHUNK ? found.found - i
+                                                     : CODEC_CHUNK;
+            take_chunk(&to, found.value + i, found.index + i, n, &ties);
+        }
+    }
+    pick->k = to.found;
+    pick->rest2 = to.rest2;
+}
+
+/* Is there room for all keys from the prefix up? */
+static bool fits(const struct radix *r, size_t k, const struct scratch *c)
+{
+    size_t found = k - r->left + r->same;
+    return r->prefix > 0 && found + SCAN_CHUNK + SIMD_LANES <= c->room;
+}
+
+/* Digits are counted until what is at or above the prefix fits the room: for
+ * most vectors, one. */
+int select_top_histogram(const struct codec_source *s, size_t k,
+                         struct codec_pick *pick)
+{
+    assert(k >= 1 && k <= s->n);
+    struct scratch c = carve(pick->scratch, s->n, k);
+    struct radix r;
+    radix_start(&r, k);
+    if (!count_first(s, &r))
+        return -ERANGE;
+    while (!fits(&r, k, &c) && r.digit < DIGITS)
+        count_next(s, &r);
+    if (r.prefix == 0) { /* Fewer than k are not zero: all of those. */
+        collect(s, &c, 1, s->n, pick);
+        return 0;
+    }
+    if (!fits(&r, k, &c)) {
+        collect(s, &c, r.prefix, r.left, pick);
+        return 0;
+    }
+    struct simd_scan found = scan_into(&c, r.prefix);
+    int err = scan(s, &c, &found);
+    assert(err == 0);
+    size_t ties;
+    uint32_t t = kth_candidate(&found, k, UINT32_MAX, c.sample, &ties);
+    choose(&found, t, ties, pick);
+    return 0;
+}
+
+int select_top(const struct codec_source *s, size_t k, struct codec_pick *pick,
+               bool *fell_back)
+{
+    assert(k >= 1 && k <= s->n);
+    struct scratch c = carve(pick->scratch, s->n, k);
+    struct guess g = guess_from(s, k, c.sample);
+    struct simd_scan found = scan_into(&c, g.low);
+    int err = scan(s, &c, &found);
+    bool missed = err > 0 || (found.found < k && g.low > 1);
+    if (fell_back != NULL)
+        *fell_back = missed;
+    if (err < 0)
+        return err;
+    if (missed)
+        return select_top_histogram(s, k, pick);
+    uint32_t t = g.low;
+    size_t ties = found.found; /* All, unless there are more than k. */
+    if (found.found > k && g.exact)
+        ties = g.ties;
+    else if (found.found > k)
+        t = kth_candidate(&found, k, g.high, c.sample, &ties);
+    choose(&found, t, ties, pick);
+    return 0;
+}

@@ -1,0 +1,130 @@
+#include "compress/codecs/thin.h"
+
+#include "compress/coding/bytes.h"
+
+#include "nn/math/vec.h"
+
+#include <string.h>
+
+enum {
+    TOGETHER = 4 /* Columns at most in a loop: M is read once for them. */
+};
+
+/* One register of floats, or several of a smaller machine's. Arrays of as many
+ * would be stored and read again at each step of a loop. */
+typedef float lanes __attribute__((vector_size(THIN_LANES * sizeof(float))));
+typedef double wide __attribute__((vector_size(THIN_LANES * sizeof(double))));
+
+/* ---- P ---- */
+
+static inline __attribute__((always_inline)) double sum_of(const lanes *v)
+{
+    double s[4] = {0};
+    for (size_t i = 0; i < THIN_LANES; i += 4)
+        for (size_t j = 0; j < 4; j++)
+            s[j] += (double)(*v)[i + j];
+    return (s[0] + s[2]) + (s[1] + s[3]);
+}
+
+/* How many columns to do next, of those left. */
+static inline size_t together(size_t left)
+{
+    return left >= 4 ? 4 : left >= 2 ? 2 : 1;
+}
+
+/* sum[k] = <v, column k of q>, k < count. Behind v stand finite numbers, that
+ * meet the zeros behind q. */
+static inline __attribute__((always_inline)) void
+dots(double *restrict sum, const float *restrict v, const float *restrict q,
+     size_t stride, size_t n, const size_t count)
+{
+    lanes s[TOGETHER] = {{0}}, a, b;
+    for (size_t j = 0; j < n; j += THIN_LANES) {
+        memcpy(&a, v + j, sizeof a);
+        for (size_t k = 0; k < count; k++) {
+            memcpy(&b, q + k * stride + j, sizeof b);
+            s[k] += a * b;
+        }
+    }
+    for (size_t k = 0; k < count; k++)
+        sum[k] = sum_of(&s[k]);
+}
+
+VEC_CLONES void thin_forward(const struct thin *w,
+                             const struct matrix_tile *t, const float *v,
+                             double back)
+{
+    for (size_t i = 0; i < t->rows; i++, v += t->cols) {
+        double *p = w->p + t->row + i;
+        for (size_t k = 0, count; k < w->r; k += count) {
+            double sum[TOGETHER];
+            const float *q = w->q + k * w->stride + t->col;
+            count = together(w->r - k);
+            if (count == 4)
+                dots(sum, v, q, w->stride, t->cols, 4);
+            else if (count == 2)
+                dots(sum, v, q, w->stride, t->cols, 2);
+            else
+                dots(sum, v, q, w->stride, t->cols, 1);
+            for (size_t c = 0; c < count; c++)
+                p[(k + c) * w->m] += back * sum[c];
+        }
+    }
+}
+
+/* ---- Q' ---- */
+
+/* Column k of q, k < count, += sum of p[k][i] v[i] over the rows of a panel.
+ * What stands behind a row goes to the room behind q. */
+static inline __attribute__((always_inline)) void
+add_panel(double *restrict q, size_t stride, const float *restrict v, size_t n,
+          float p[TOGETHER][THIN_PANEL], const size_t count)
+{
+    for (size_t j = 0; j < n; j += THIN_LANES) {
+        lanes s[TOGETHER] = {{0}}, a;
+        wide sum;
+        for (size_t i = 0; i < THIN_PANEL; i++) {
+            memcpy(&a, v + i * n + j, sizeof a);
+            for (size_t k = 0; k < count; k++)
+                s[k] += p[k][i] * a;
+        }
+        for (size_t k = 0; k < count; k++) {
+            memcpy(&sum, q + k * stride + j, sizeof sum);
+            sum += __builtin_convertvector(s[k], wide);
+            memcpy(q + k * stride + j, &sum, sizeof sum);
+        }
+    }
+}
+
+/* p[k][i] of rows row.. and columns first..: zero where there is no row. */
+static void get_panel(float p[TOGETHER][THIN_PANEL], const struct thin *w,
+                      const uint8_t *src, size_t row, size_t first,
+                      size_t count)
+{
+    size_t left = w->m - row;
+    memset(p, 0, TOGETHER * sizeof p[0]);
+    for (size_t k = 0; k < count; k++) {
+        const uint8_t *column = src + 4 * ((first + k) * w->m + row);
+        for (size_t i = 0; i < THIN_PANEL && i < left; i++)
+            p[k][i] = bytes_get_float(column + 4 * i);
+    }
+}
+
+VEC_CLONES void thin_backward(const struct thin *w,
+                              const struct matrix_tile *t, const float *v,
+                              const uint8_t *src)
+{
+    for (size_t i = 0; i < t->rows; i += THIN_PANEL, v += THIN_PANEL * t->cols)
+        for (size_t k = 0, count; k < w->r; k += count) {
+            float p[TOGETHER][THIN_PANEL];
+            double *q = w->q_next + k * w->stride + t->col;
+            count = together(w->r - k);
+            get_panel(p, w, src, t->row + i, k, count);
+            if (count == 4)
+                add_panel(q, w->stride, v, t->cols, p, 4);
+            else if (count == 2)
+                add_panel(q, w->stride, v, t->cols, p, 2);
+            else
+                add_panel(q, w->stride, v, t->cols, p, 1);
+        }
+}

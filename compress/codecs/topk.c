@@ -1,0 +1,44 @@
+/* compress/codecs/topk.c -- the ceil(keep * n) coordinates of largest magnitude.
+ *
+ * Ties go to the lowest index; zeros are never sent, so k may be smaller than
+ * keep says. Contraction at least k/n; the error is exactly the sum of the
+ * n - k smallest squares.
+ */
+#include "compress/codec.h"
+
+#include "compress/codecs/keep.h"
+#include "compress/codecs/select.h"
+
+static const struct codec_param topk_params[] = {
+    KEEP_PARAMS,
+    {.name = NULL},
+};
+
+static size_t topk_scratch(const int64_t *arg, size_t n)
+{
+    return select_scratch(n, keep_most(arg, n));
+}
+
+static int topk_select(const int64_t *arg, const struct codec_source *s,
+                       struct codec_pick *pick)
+{
+    return select_top(s, keep_count(arg, s->n, s->round), pick, NULL);
+}
+
+static const struct codec_selector topk_selector = {
+    .keep = keep_most,
+    .typical = keep_typical,
+    .scratch = topk_scratch,
+    .select = topk_select,
+};
+
+extern const struct codec codec_topk;
+const struct codec codec_topk = {
+    .name = "topk",
+    .about = "the largest coordinates",
+    .class = CODEC_CONTRACTION,
+    .bound = "delta >= keep",
+    .source = "Aji, Heafield 2017; Stich et al. 2018",
+    .params = topk_params,
+    .selector = &topk_selector,
+};

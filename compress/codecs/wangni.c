@@ -1,0 +1,274 @@
+/* compress/codecs/wangni.c -- coordinates drawn in proportion to |v|.
+ *
+ * Coordinate i is taken with probability p_i = min(1, kappa |v_i|), where
+ * kappa makes the sum of all p_i the K = ceil(keep * n) wanted (Wangni et al.
+ * 2018, Algorithm 3: solve as if none were above 1, count those that are, solve
+ * for the rest, until none is added). Those with p_i = 1 are saturated; the
+ * others, divided by p_i, are all sign(v_i) / kappa: a bit each.
+ *
+ *   scale=raw  v_i / p_i: unbiased, sum v_i^2 (1 / p_i - 1) of variance; where
+ *              none is saturated omega = |v|_1^2 / (K |v|^2) - 1, which is far
+ *              above 1 at small shares: no contraction
+ *   scale=ls   saturated values as they are, and the others times beta =
+ *              <v, q> / |q|^2 over them, q the values of raw: a contraction
+ *              whatever is drawn. One beta for all could not be better, and
+ *              with this one the mean of what is sent is the mean of |v|
+ *
+ * The default coder is sign:0, for this selector's values differ only where
+ * they are saturated: at the default share that takes a value 100 times the
+ * mean of |v|. Where none is, it loses nothing of either scale, at a bit a
+ * value instead of 32; where some are, the mean it sends is the least-squares
+ * scale for the signs (see ls), so that it contracts still, but raw is biased:
+ * raw and unbiased on any data is "wangni+none,scale=raw".
+ *
+ * With ls and sign:0, delta = (sum of |v| taken)^2 / (k |v|^2), and E delta >=
+ * (sum p |v|)^2 / (K |v|^2) by Jensen, as (sum)^2 / k is convex: without
+ * saturation K |v|^2 / |v|_1^2, which is 1 / (1 + omega) and at least keep.
+ *
+ * A draw of more than K + 6 sqrt(K) + 16 is drawn anew, from the next stream:
+ * one in 10^7 at most (Bernstein), so that the bias of raw is below that.
+ */
+#include "compress/codec.h"
+
+#include "compress/coding/bytes.h"
+#include "compress/codecs/keep.h"
+#include "compress/codecs/scan.h"
+#include "compress/simd/simd.h"
+
+#include "nn/math/rng.h"
+#include "nn/math/vec.h"
+
+#include <errno.h>
+#include <math.h>
+
+enum {
+    WANGNI_SCALE = KEEP_OPTIONS
+};
+enum {
+    SCALE_LS,
+    SCALE_RAW
+};
+enum {
+    LANES = 8,
+    SOLVE_MAX = 8, /* Passes to find kappa. Unbiased with any kappa. */
+    DRAWS_MAX = 4  /* The last takes what there is room for. */
+};
+
+#define KAPPA_ALL 0x1p900 /* Takes all but zeros, and keeps products finite. */
+
+static const char *const scale_words[] = {"ls", "raw", NULL};
+
+static const struct codec_param wangni_params[] = {
+    KEEP_PARAMS,
+    {.name = "scale", .kind = CODEC_WORD, .option = true,
+     .words = scale_words, .preset = SCALE_LS, .wants = "ls or raw"},
+    {.name = NULL},
+};
+
+static size_t most_of(size_t wanted, size_t n)
+{
+    size_t most = wanted + 16 + (size_t)(6.0 * sqrt((double)wanted));
+    return most < n ? most : n;
+}
+
+static size_t wangni_keep(const int64_t *arg, size_t n)
+{
+    return most_of(keep_most(arg, n), n);
+}
+
+/* ---- kappa ---- */
+
+/* The sum of |v| and the largest. 0 or -ERANGE. */
+static int weigh_all(const struct codec_source *s, double *l1, float *max)
+{
+    float v[CODEC_CHUNK];
+    uint32_t top = 0;
+    *l1 = 0.0;
+    for (size_t at = 0; at < s->n; at += CODEC_CHUNK) {
+        size_t count = s->n - at < CODEC_CHUNK ? s->n - at : CODEC_CHUNK;
+        struct simd_sums sums = simd_load(
+            v, s->x + at, s->x_hat != NULL ? s->x_hat + at : NULL, count,
+            SIMD_L1 | SIMD_AHEAD);
+        top = sums.max > top ? sums.max : top;
+        *l1 += sums.l1;
+    }
+    *max = bytes_to_float(top);
+    return top < CODEC_LIMIT_BITS ? 0 : -ERANGE;
+}
+
+/* At some kappa: the sum of |v| not saturated, and how many are. In lanes. */
+struct weights
+{
+    double sum[LANES], saturated[LANES];
+};
+
+VEC_CLONES static void weigh(struct weights *restrict w,
+                             const float *restrict v, size_t n, double kappa)
+{
+    struct weights l = *w;
+    size_t whole = n / LANES * LANES;
+    for (size_t i = 0; i < whole; i += LANES)
+        for (size_t j = 0; j < LANES; j++) {
+            double a = (double)__builtin_fabsf(v[i + j]);
+            l.sum[j] += kappa * a >= 1.0 ? 0.0 : a;
+            l.saturated[j] += kappa * a >= 1.0 ? 1.0 : 0.0;
+        }
+    for (size_t i = whole; i < n; i++) {
+        double a = (double)__builtin_fabsf(v[i]);
+        l.sum[0] += kappa * a >= 1.0 ? 0.0 : a;
+        l.saturated[0] += kappa * a >= 1.0 ? 1.0 : 0.0;
+    }
+    *w = l;
+}
+
+static void weigh_rest(const struct codec_source *s, double kappa, double *sum,
+                       size_t *saturated)
+{
+    float v[CODEC_CHUNK];
+    struct weights w = {0};
+    double over = 0.0;
+    for (size_t at = 0, count; at < s->n; at += count) {
+        scan_load(s, at, v, &count);
+        weigh(&w, v, count, kappa);
+    }
+    *sum = 0.0;
+    for (size_t j = 0; j < LANES; j++) {
+        *sum += w.sum[j];
+        over += w.saturated[j];
+    }
+    *saturated = (size_t)over;
+}
+
+/* 0 if all of v is zero. Usually one pass, as nothing is saturated. */
+static int solve(const struct codec_source *s, size_t wanted, double *kappa)
+{
+    double sum;
+    size_t saturated;
+    size_t before = 0;
+    float max;
+    int err = weigh_all(s, &sum, &max);
+    *kappa = 0.0;
+    if (err != 0 || sum == 0.0)
+        return err;
+    *kappa = wanted < s->n ? (double)wanted / sum : KAPPA_ALL;
+    for (int i = 1; i < SOLVE_MAX && *kappa * (double)max >= 1.0; i++) {
+        weigh_rest(s, *kappa, &sum, &saturated);
+        if (saturated == before || saturated >= wanted)
+            break;
+        before = saturated;
+        *kappa = sum > 0.0 ? (double)(wanted - saturated) / sum : KAPPA_ALL;
+    }
+    return 0;
+}
+
+/* ---- the draw ---- */
+
+/* Number i of 31 bits: half a word each. n is at most CODEC_CHUNK. */
+VEC_CLONES static void draw(int32_t *restrict u, uint64_t key, size_t first,
+                            size_t n)
+{
+    for (size_t i = 0; i < (n + 1) / 2; i++) {
+        uint64_t bits = rng_at(key, first / 2 + i);
+        u[2 * i] = (int32_t)((uint32_t)bits >> 1);
+        u[2 * i + 1] = (int32_t)(bits >> 33);
+    }
+}
+
+/* u / 2^31 < kappa |v|, which is sure where that is 1 or more. */
+VEC_CLONES static void mark_drawn(uint8_t *restrict mark,
+                                  const float *restrict v,
+                                  const int32_t *restrict u, size_t n,
+                                  double kappa)
+{
+    double scale = kappa * 0x1p31;
+    for (size_t i = 0; i < n; i++)
+        mark[i] = (double)u[i] < scale * (double)__builtin_fabsf(v[i]);
+}
+
+/* Fill pick->truth. False if more than `most` were drawn and that matters. */
+static bool take(const struct codec_source *s, double kappa, uint64_t key,
+                 size_t most, bool last, struct codec_pick *pick)
+{
+    float v[CODEC_CHUNK];
+    int32_t u[CODEC_CHUNK];
+    uint8_t mark[CODEC_CHUNK];
+    uint32_t local[CODEC_CHUNK];
+    pick->k = 0;
+    pick->rest2 = 0.0;
+    for (size_t at = 0, count; at < s->n; at += count) {
+        scan_load(s, at, v, &count);
+        draw(u, key, at, count);
+        mark_drawn(mark, v, u, count, kappa);
+        size_t m = scan_marked(mark, count, local);
+        if (m > most - pick->k) {
+            if (!last)
+                return false;
+            m = most - pick->k;
+        }
+        for (size_t i = 0; i < m; i++) {
+            pick->index[pick->k] = (uint32_t)at + local[i];
+            pick->truth[pick->k++] = v[local[i]];
+            v[local[i]] = 0.0f;
+        }
+        pick->rest2 += vec_norm2(v, count);
+    }
+    return true;
+}
+
+/* What goes in place of what was taken. */
+static void weight(const int64_t *arg, double kappa, struct codec_pick *pick)
+{
+    double sum = 0.0;
+    size_t n = 0;
+    for (size_t i = 0; i < pick->k; i++) {
+        double a = fabs((double)pick->truth[i]);
+        bool over = kappa * a >= 1.0;
+        sum += over ? 0.0 : a;
+        n += !over;
+    }
+    /* <v, q> / |q|^2 * q over n values of |q| = 1 / kappa is their mean. */
+    double each = arg[WANGNI_SCALE] == SCALE_RAW ? 1.0 / kappa
+                  : n > 0                        ? sum / (double)n
+                                                 : 0.0;
+    for (size_t i = 0; i < pick->k; i++) {
+        float v = pick->truth[i];
+        bool over = kappa * fabs((double)v) >= 1.0;
+        pick->value[i] = over ? v : copysignf((float)each, v);
+    }
+    pick->scaled = true;
+}
+
+static int wangni_select(const int64_t *arg, const struct codec_source *s,
+                         struct codec_pick *pick)
+{
+    size_t wanted = keep_count(arg, s->n, s->round);
+    size_t most = most_of(wanted, s->n);
+    double kappa;
+    uint64_t key = s->key;
+    int err = solve(s, wanted, &kappa);
+    if (err != 0)
+        return err;
+    for (int i = 1; !take(s, kappa, key, most, i == DRAWS_MAX, pick); i++)
+        key = rng_at(s->key, UINT64_MAX - (uint64_t)i);
+    weight(arg, kappa, pick);
+    return 0;
+}
+
+static const struct codec_selector wangni_selector = {
+    .coder = "sign:0",
+    .keep = wangni_keep,
+    .typical = keep_typical,
+    .select = wangni_select,
+};
+
+extern const struct codec codec_wangni;
+const struct codec codec_wangni = {
+    .name = "wangni",
+    .about = "coordinates drawn in proportion to |v|, one magnitude for all",
+    .class = CODEC_EXPECTED,
+    .bound = "E delta >= keep |v|^2 n / |v|_1^2 if kappa |v| <= 1",
+    .unbiased = "scale=raw",
+    .source = "Wangni et al. 2018",
+    .params = wangni_params,
+    .selector = &wangni_selector,
+};

@@ -1,0 +1,170 @@
+#include "compress/coding/positions.h"
+
+#include "compress/coding/bytes.h"
+
+#include <assert.h>
+
+const char *const positions_words[] = {"auto", "rice", "ef", "bitmap", NULL};
+
+enum {
+    HEAD_MAX = 2 * BYTES_VARINT_MAX + 1
+};
+
+static size_t varint_size(size_t v)
+{
+    size_t size = 1;
+    for (; v >= 0x80; v >>= 7)
+        size++;
+    return size;
+}
+
+/* ---- sizes ---- */
+
+size_t positions_bound(enum positions_how how, size_t k, size_t n)
+{
+    switch (how) {
+    case POSITIONS_AUTO:
+    case POSITIONS_RICE:
+        return HEAD_MAX + rice_bound(k, n);
+    case POSITIONS_EF:
+        return HEAD_MAX + elias_bound(k, n);
+    case POSITIONS_BITMAP:
+        break;
+    }
+    return HEAD_MAX + bitmap_size(n);
+}
+
+static size_t nominal_stream(enum positions_how how, size_t k, size_t n)
+{
+    switch (how) {
+    case POSITIONS_AUTO:
+    case POSITIONS_RICE:
+        return rice_nominal(k, n);
+    case POSITIONS_EF:
+        return elias_size(k, n);
+    case POSITIONS_BITMAP:
+        break;
+    }
+    return bitmap_size(n);
+}
+
+size_t positions_nominal(enum positions_how how, size_t k, size_t n)
+{
+    size_t stream = nominal_stream(how, k, n);
+    return varint_size(k) + 1 + varint_size(stream) + stream;
+}
+
+/* ---- writing ---- */
+
+static size_t put_head(uint8_t *dst, size_t k, unsigned code, size_t stream)
+{
+    size_t len = bytes_put_varint(dst, (uint32_t)k);
+    dst[len++] = (uint8_t)code;
+    return len + bytes_put_varint(dst + len, (uint32_t)stream);
+}
+
+static size_t put_rice(const uint32_t *index, size_t k, size_t n, uint8_t *dst)
+{
+    uint64_t bits;
+    unsigned b = rice_best(index, k, n, &bits);
+    size_t stream = (size_t)((bits + 7) / 8);
+    size_t len = put_head(dst, k, b, stream);
+    rice_put(index, k, b, dst + len, stream);
+    return len + stream;
+}
+
+static size_t put_elias(const uint32_t *index, size_t k, size_t n,
+                        uint8_t *dst)
+{
+    size_t stream = elias_size(k, n);
+    unsigned code = POSITIONS_CODE_EF + elias_low_bits(k, n);
+    size_t len = put_head(dst, k, code, stream);
+    elias_put(index, k, n, dst + len);
+    return len + stream;
+}
+
+static size_t put_bitmap(const uint32_t *index, size_t k, size_t n,
+                         uint8_t *dst)
+{
+    size_t len = put_head(dst, k, POSITIONS_CODE_BITMAP, bitmap_size(n));
+    bitmap_put(index, k, n, dst + len);
+    return len + bitmap_size(n);
+}
+
+size_t positions_put(enum positions_how how, const uint32_t *index, size_t k,
+                     size_t n, uint8_t *dst)
+{
+    assert(k >= 1 && k <= n);
+    switch (how) {
+    case POSITIONS_AUTO:
+    case POSITIONS_RICE:
+        return put_rice(index, k, n, dst);
+    case POSITIONS_EF:
+        return put_elias(index, k, n, dst);
+    case POSITIONS_BITMAP:
+        break;
+    }
+    return put_bitmap(index, k, n, dst);
+}
+
+/* ---- reading ---- */
+
+/* May a stream of that code have that length? */
+static bool proper_head(const struct positions *p, enum positions_how how,
+                        size_t stream)
+{
+    switch (how) {
+    case POSITIONS_AUTO:
+    case POSITIONS_RICE:
+        return p->code <= RICE_B_MAX && stream <= rice_bound(p->k, p->n);
+    case POSITIONS_EF:
+        return p->code == POSITIONS_CODE_EF + elias_low_bits(p->k, p->n) &&
+               stream == elias_size(p->k, p->n);
+    case POSITIONS_BITMAP:
+        break;
+    }
+    return p->code == POSITIONS_CODE_BITMAP && stream == bitmap_size(p->n);
+}
+
+bool positions_open(struct positions *p, enum positions_how how, size_t most,
+                    size_t n, const uint8_t *src, size_t len)
+{
+    uint32_t k = 0;
+    uint32_t stream = 0;
+    size_t used = bytes_get_varint(src, len, &k);
+    if (used == 0 || k == 0 || k > most || k > n || used == len)
+        return false;
+    *p = (struct positions){.n = n, .k = k, .code = src[used++]};
+    size_t head = bytes_get_varint(src + used, len - used, &stream);
+    used += head;
+    if (head == 0 || stream > len - used || !proper_head(p, how, stream))
+        return false;
+    p->used = used + stream;
+    src += used;
+    if (p->code == POSITIONS_CODE_BITMAP)
+        bitmap_open(&p->bitmap, n, src);
+    else if (p->code >= POSITIONS_CODE_EF)
+        elias_open(&p->elias, k, n, src);
+    else
+        p->rice = (struct rice_reader){
+            .src = src, .len = stream, .n = n, .b = p->code};
+    return true;
+}
+
+bool positions_next(struct positions *p, uint32_t *index, size_t count)
+{
+    if (p->code == POSITIONS_CODE_BITMAP)
+        return bitmap_get(&p->bitmap, index, count);
+    if (p->code >= POSITIONS_CODE_EF)
+        return elias_get(&p->elias, index, count);
+    return rice_get(&p->rice, index, count);
+}
+
+bool positions_end(const struct positions *p)
+{
+    if (p->code == POSITIONS_CODE_BITMAP)
+        return bitmap_ended(&p->bitmap);
+    if (p->code >= POSITIONS_CODE_EF)
+        return elias_ended(&p->elias);
+    return rice_ended(&p->rice) && rice_least(&p->rice);
+}

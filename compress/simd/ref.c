@@ -1,0 +1,228 @@
+/* compress/simd/ref.c -- the kernels in plain C: what the others must equal. */
+#include "compress/simd/table.h"
+
+#include "nn/math/rng.h"
+
+enum {
+    LANE = SIMD_LANES - 1 /* i & LANE is the lane of element i. */
+};
+
+static double total(double l[SIMD_LANES])
+{
+    for (size_t half = SIMD_LANES / 2; half > 0; half /= 2)
+        for (size_t j = 0; j < half; j++)
+            l[j] += l[j + half];
+    return l[0];
+}
+
+static float total_float(float l[SIMD_LANES])
+{
+    for (size_t half = SIMD_LANES / 2; half > 0; half /= 2)
+        for (size_t j = 0; j < half; j++)
+            l[j] += l[j + half];
+    return l[0];
+}
+
+static inline float abs_of(float f)
+{
+    return __builtin_fabsf(f);
+}
+
+/* -0 + 0 is +0. */
+static inline float difference(const float *x, const float *x_hat, size_t i)
+{
+    return (x[i] - (x_hat != NULL ? x_hat[i] : 0.0f)) + 0.0f;
+}
+
+static struct simd_sums load_ref(float *restrict v, const float *restrict x,
+                                 const float *restrict x_hat, size_t n,
+                                 unsigned how)
+{
+    double x2[SIMD_LANES] = {0};
+    double l1[SIMD_LANES] = {0};
+    uint32_t max = 0;
+    for (size_t i = 0; i < n; i++) {
+        float d = difference(x, x_hat, i);
+        uint32_t bits = bytes_of_float(abs_of(d));
+        double a = (double)abs_of(d);
+        v[i] = d;
+        max = bits > max ? bits : max;
+        l1[i & LANE] += a;
+        x2[i & LANE] += a * a;
+    }
+    return (struct simd_sums){total(x2), how & SIMD_L1 ? total(l1) : 0.0, max};
+}
+
+static void sign_put_ref(uint8_t *restrict dst, const float *restrict v,
+                         size_t n)
+{
+    memset(dst, 0, (n + 7) / 8);
+    for (size_t i = 0; i < n; i++)
+        dst[i / 8] |= (uint8_t)(bytes_of_float(v[i]) >> 31 << (i % 8));
+}
+
+static struct simd_sums load_signs_ref(uint8_t *restrict dst,
+                                       const float *restrict x,
+                                       const float *restrict x_hat, size_t n,
+                                       unsigned how)
+{
+    double x2[SIMD_LANES] = {0};
+    double l1[SIMD_LANES] = {0};
+    uint32_t max = 0;
+    (void)how;
+    memset(dst, 0, (n + 7) / 8);
+    for (size_t i = 0; i < n; i++) {
+        uint32_t bits = bytes_of_float(difference(x, x_hat, i));
+        uint32_t abs = bits & 0x7fffffffu;
+        double a = (double)bytes_to_float(abs);
+        dst[i / 8] |= (uint8_t)(bits >> 31 << (i % 8));
+        max = abs > max ? abs : max;
+        l1[i & LANE] += a;
+        x2[i & LANE] += a * a;
+    }
+    return (struct simd_sums){total(x2), total(l1), max};
+}
+
+static void sign_add_ref(float *restrict y, const uint8_t *restrict src,
+                         size_t n, float scale)
+{
+    for (size_t i = 0; i < n; i++)
+        y[i] += src[i / 8] >> (i % 8) & 1 ? -scale : scale;
+}
+
+static float half_put_ref(uint8_t *restrict dst, const float *restrict v,
+                          size_t n, float first, float second)
+{
+    float e2[SIMD_LANES] = {0};
+    for (size_t i = 0; i < n; i++) {
+        float f = v[i] * first * second;
+        uint16_t half = simd_half_of(f);
+        float d = f - simd_half_to_float(half);
+        bytes_put_u16(dst + 2 * i, half);
+        e2[i & LANE] += d * d;
+    }
+    return total_float(e2);
+}
+
+static void half_add_ref(float *restrict y, const uint8_t *restrict src,
+                         size_t n, float first, float second)
+{
+    for (size_t i = 0; i < n; i++)
+        y[i] += simd_half_to_float(bytes_get_u16(src + 2 * i)) * first * second;
+}
+
+static void coin_ref(float *u, uint64_t key, size_t first, size_t n)
+{
+    for (size_t i = 0; i < n / 2; i++)
+        simd_two_coins(u + 2 * i, rng_at(key, first / 2 + i));
+    if (n % 2 != 0) {
+        float last[2];
+        simd_two_coins(last, rng_at(key, (first + n) / 2));
+        u[n - 1] = last[0];
+    }
+}
+
+/* Adding 1.5 * 2^23 leaves a float no room for a fraction: rounds to nearest
+ * even. */
+static inline float level_near(float a)
+{
+    return (a + 0x1.8p23f) - 0x1.8p23f;
+}
+
+static inline float level_random(float a, float u)
+{
+    float b = abs_of(a);
+    float low = (float)(int32_t)b;
+    return __builtin_copysignf(u < b - low ? low + 1.0f : low, a);
+}
+
+static struct simd_levels round_ref(const struct simd_grid *g,
+                                    float *restrict q, const float *restrict v,
+                                    const float *restrict u, size_t n)
+{
+    float aq[SIMD_LANES] = {0};
+    float q2[SIMD_LANES] = {0};
+    for (size_t i = 0; i < n; i++) {
+        float a = v[i] * g->first * g->second;
+        if (u != NULL && abs_of(a) > g->levels)
+            a = __builtin_copysignf(g->levels, a);
+        q[i] = u != NULL ? level_random(a, u[i]) : level_near(a);
+        aq[i & LANE] += a * q[i];
+        q2[i & LANE] += q[i] * q[i];
+    }
+    return (struct simd_levels){total_float(aq), total_float(q2)};
+}
+
+static float code_ref(const struct simd_coder *c, uint16_t *restrict code,
+                      const float *restrict q, const float *restrict v,
+                      size_t n)
+{
+    float e2[SIMD_LANES] = {0};
+    for (size_t i = 0; i < n; i++) {
+        unsigned level = (unsigned)abs_of(q[i]);
+        unsigned sign = q[i] < 0.0f;
+        float d = (v[i] - c->scale * q[i]) * c->shift;
+        code[i] = (uint16_t)(level | sign << (c->bits - 1));
+        e2[i & LANE] += d * d;
+    }
+    return total_float(e2);
+}
+
+static void nibble_add_ref(float *restrict y, const uint8_t *restrict src,
+                           size_t n, const float value[16])
+{
+    for (size_t i = 0; i < n; i++)
+        y[i] += value[src[i / 2] >> (i % 2 * 4) & 15];
+}
+
+/* Append d, or add it to the rest. */
+static inline void take(struct simd_scan *s, double rest2[SIMD_LANES],
+                        size_t lane, float d, uint32_t index)
+{
+    if (bytes_of_float(abs_of(d)) >= s->t) {
+        s->value[s->found] = d;
+        s->index[s->found++] = index;
+    } else {
+        rest2[lane] += (double)d * (double)d;
+    }
+}
+
+static uint32_t scan_ref(struct simd_scan *s, const float *restrict x,
+                         const float *restrict x_hat, size_t n, uint32_t first)
+{
+    double rest2[SIMD_LANES] = {0};
+    uint32_t max = 0;
+    for (size_t i = 0; i < n; i++) {
+        float d = difference(x, x_hat, i);
+        uint32_t bits = bytes_of_float(abs_of(d));
+        max = bits > max ? bits : max;
+        take(s, rest2, i & LANE, d, first + (uint32_t)i);
+    }
+    s->rest2 += total(rest2);
+    return max;
+}
+
+static void filter_ref(struct simd_scan *s, const float *restrict value,
+                       const uint32_t *restrict index, size_t n)
+{
+    double rest2[SIMD_LANES] = {0};
+    for (size_t i = 0; i < n; i++)
+        take(s, rest2, i & LANE, value[i], index[i]);
+    s->rest2 += total(rest2);
+}
+
+const struct simd_table simd_ref = {
+    .name = "ref",
+    .load = load_ref,
+    .load_signs = load_signs_ref,
+    .sign_put = sign_put_ref,
+    .sign_add = sign_add_ref,
+    .half_put = half_put_ref,
+    .half_add = half_add_ref,
+    .coin = coin_ref,
+    .round = round_ref,
+    .code = code_ref,
+    .nibble_add = nibble_add_ref,
+    .scan = scan_ref,
+    .filter = filter_ref,
+};

@@ -1,0 +1,126 @@
+/* compress/simd/simd.h -- the loops the compiler's vectoriser cannot write well.
+ *
+ * Each has a plain twin, an AVX2 and an AVX-512 one (simd_table.h); the level
+ * is chosen once, at run time. All give the same bits:
+ *
+ *   sums      run in SIMD_LANES lanes, element i in lane i mod SIMD_LANES;
+ *             then the upper half of the lanes is added to the lower, until
+ *             one is left
+ *   products  are rounded before they are added: no fused multiply-add
+ *   tails     are padded with zeros, which no sum and no pick can see
+ *
+ * n is any; nothing is read or written beyond it, but for struct simd_scan.
+ */
+#ifndef COMPRESS_SIMD_SIMD_H
+#define COMPRESS_SIMD_SIMD_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    SIMD_LANES = 16,
+    /* At most this many elements in a call that sums in floats, so that a lane
+     * adds 64 values and errs by 2^-18 at the very worst. */
+    SIMD_CALL_MAX = 1024
+};
+
+/* "ref", "avx2" or "avx512". */
+const char *simd_level(void);
+
+/* v = x - x_hat (x_hat may be NULL: zeros) with -0 made +0. */
+struct simd_sums
+{
+    double x2; /* |v|^2. */
+    double l1; /* Sum of |v|, if SIMD_L1 was asked for, or else 0. */
+    uint32_t max; /* Bits of max |v|; infinite and NaN are the largest. */
+};
+enum {
+    SIMD_L1 = 1,
+    SIMD_AHEAD = 2 /* Ask memory for what comes 8 KiB later, too. */
+};
+struct simd_sums simd_load(float *restrict v, const float *restrict x,
+                           const float *restrict x_hat, size_t n, unsigned how);
+
+/* The same with l1, but what is written are the signs of v, as simd_sign_put()
+ * does. */
+struct simd_sums simd_load_signs(uint8_t *restrict dst,
+                                 const float *restrict x,
+                                 const float *restrict x_hat, size_t n,
+                                 unsigned how);
+
+/* One bit a value, its sign, low bit first: (n + 7) / 8 bytes, zeros behind. */
+void simd_sign_put(uint8_t *restrict dst, const float *restrict v, size_t n);
+
+/* y[i] += bit i of src ? -scale : scale. */
+void simd_sign_add(float *restrict y, const uint8_t *restrict src, size_t n,
+                   float scale);
+
+/* dst = binary16 of v * first * second, |that| <= 2^15, to nearest even, never
+ * the code of -0. Returns the sum of the squares of what was lost, still
+ * multiplied by (first * second)^2. A second of 1 is fastest.
+ * n <= SIMD_CALL_MAX. */
+float simd_half_put(uint8_t *restrict dst, const float *restrict v, size_t n,
+                    float first, float second);
+
+/* y += half * first * second, of n halves. */
+void simd_half_add(float *restrict y, const uint8_t *restrict src, size_t n,
+                   float first, float second);
+
+/* u[i] is number first + i of a stream, uniform in [0, 1): 24 bits, of half a
+ * word of nn/math/rng.h each. first is even. */
+void simd_coin(float *u, uint64_t key, size_t first, size_t n);
+
+/* Levels of a grid: a = v * first * second is rounded to nearest even if u is
+ * NULL; otherwise |a|, at most `levels`, is rounded up where u < its fraction.
+ * q gets the levels with their signs; the sign of a zero is not said.
+ * n <= SIMD_CALL_MAX. */
+struct simd_grid
+{
+    float first;
+    float second; /* 1 is fastest. */
+    float levels;
+};
+struct simd_levels
+{
+    float aq, q2; /* Sums of a * q and q * q. */
+};
+struct simd_levels simd_round(const struct simd_grid *g, float *restrict q,
+                              const float *restrict v,
+                              const float *restrict u, size_t n);
+
+/* Codes of levels q: |q| and, above it at bit `bits` - 1, whether q < 0.
+ * Returns the sum of ((v - scale * q) * shift)^2. n <= SIMD_CALL_MAX. */
+struct simd_coder
+{
+    float scale;
+    float shift; /* A power of two; 1 is fastest. */
+    unsigned bits;
+};
+float simd_code(const struct simd_coder *c, uint16_t *restrict code,
+                const float *restrict q, const float *restrict v, size_t n);
+
+/* y[i] += value[i-th nibble of src], low nibble first. */
+void simd_nibble_add(float *restrict y, const uint8_t *restrict src, size_t n,
+                     const float value[16]);
+
+/* Values whose bits without the sign are t >= 1 or more, and their positions,
+ * appended in order; room for SIMD_LANES more than there are. */
+struct simd_scan
+{
+    uint32_t t;
+    float *value;
+    uint32_t *index;
+    size_t found;
+    double rest2; /* Squares of the others are added. */
+};
+
+/* Of x - x_hat; positions are first, first + 1, ... Returns the bits of the
+ * largest magnitude, as simd_load() does. */
+uint32_t simd_scan(struct simd_scan *s, const float *restrict x,
+                   const float *restrict x_hat, size_t n, uint32_t first);
+
+/* Of values that have positions. */
+void simd_filter(struct simd_scan *s, const float *restrict value,
+                 const uint32_t *restrict index, size_t n);
+
+#endif

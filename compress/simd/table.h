@@ -1,0 +1,101 @@
+/* compress/simd/table.h -- the kernels behind simd.h, one table a level. */
+#ifndef COMPRESS_SIMD_TABLE_H
+#define COMPRESS_SIMD_TABLE_H
+
+#include "compress/simd/simd.h"
+
+#include "compress/coding/bytes.h"
+
+#if defined(__x86_64__)
+#define SIMD_X86 1
+#else
+#define SIMD_X86 0
+#endif
+
+/* Each as the function of simd.h that is named after it. */
+struct simd_table
+{
+    const char *name;
+    struct simd_sums (*load)(float *restrict v, const float *restrict x,
+                             const float *restrict x_hat, size_t n,
+                             unsigned how);
+    struct simd_sums (*load_signs)(uint8_t *restrict dst,
+                                   const float *restrict x,
+                                   const float *restrict x_hat, size_t n,
+                                   unsigned how);
+    void (*sign_put)(uint8_t *restrict dst, const float *restrict v, size_t n);
+    void (*sign_add)(float *restrict y, const uint8_t *restrict src, size_t n,
+                     float scale);
+    float (*half_put)(uint8_t *restrict dst, const float *restrict v, size_t n,
+                      float first, float second);
+    void (*half_add)(float *restrict y, const uint8_t *restrict src, size_t n,
+                     float first, float second);
+    void (*coin)(float *u, uint64_t key, size_t first, size_t n);
+    struct simd_levels (*round)(const struct simd_grid *g, float *restrict q,
+                                const float *restrict v,
+                                const float *restrict u, size_t n);
+    float (*code)(const struct simd_coder *c, uint16_t *restrict code,
+                  const float *restrict q, const float *restrict v, size_t n);
+    void (*nibble_add)(float *restrict y, const uint8_t *restrict src,
+                       size_t n, const float value[16]);
+    uint32_t (*scan)(struct simd_scan *s, const float *restrict x,
+                     const float *restrict x_hat, size_t n, uint32_t first);
+    void (*filter)(struct simd_scan *s, const float *restrict value,
+                   const uint32_t *restrict index, size_t n);
+};
+
+extern const struct simd_table simd_ref;
+#if SIMD_X86
+extern const struct simd_table simd_avx2, simd_avx512;
+#endif
+
+/* How far SIMD_AHEAD looks, in bytes: what is loaded is worked on from the
+ * cache, a batch of blocks at a time (dense.c), and memory would rest
+ * meanwhile; so the next batch is asked for with this one. */
+enum {
+    SIMD_DISTANCE = 8192
+};
+
+static inline void simd_ask(const float *p)
+{
+    __builtin_prefetch((const void *)((uintptr_t)p + SIMD_DISTANCE));
+}
+
+/* Two numbers of a word. */
+static inline void simd_two_coins(float u[2], uint64_t word)
+{
+    u[0] = (float)(int32_t)((uint32_t)word >> 8) * 0x1p-24f;
+    u[1] = (float)(int32_t)(word >> 40) * 0x1p-24f;
+}
+
+/* yes ? a : b, as the vectoriser does not see through a branch here. */
+static inline uint32_t simd_pick(bool yes, uint32_t a, uint32_t b)
+{
+    uint32_t mask = 0u - (uint32_t)yes;
+    return (a & mask) | (b & ~mask);
+}
+
+/* binary16 of f, |f| <= 2^15, to nearest even, never the code of -0. Below
+ * 2^-14 a half's step is 2^-24, which adding 1/2 makes the step of the float;
+ * above, the bits dropped are rounded in integers. */
+static inline uint16_t simd_half_of(float f)
+{
+    uint32_t bits = bytes_of_float(f);
+    uint32_t abs = bits & 0x7fffffffu;
+    uint32_t small = bytes_of_float(bytes_to_float(abs) + 0.5f) - 0x3f000000u;
+    uint32_t large = ((abs + 0xfffu + (abs >> 13 & 1)) >> 13) - (112u << 10);
+    uint32_t code = simd_pick(abs < 0x38800000u, small, large);
+    uint32_t sign = simd_pick(code != 0, bits >> 16 & 0x8000u, 0);
+    return (uint16_t)(code | sign);
+}
+
+static inline float simd_half_to_float(uint16_t h)
+{
+    uint32_t code = h & 0x7fffu;
+    float small = (float)(int32_t)code * 0x1p-24f;
+    uint32_t large = (code << 13) + (112u << 23);
+    uint32_t bits = simd_pick(code < 0x400, bytes_of_float(small), large);
+    return bytes_to_float(bits | (uint32_t)(h & 0x8000u) << 16);
+}
+
+#endif

@@ -1,0 +1,171 @@
+#include "gossip/exchange/edge.h"
+
+#include "nn/math/rng.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+int edge_init(struct edge *e, const uint8_t self[WIRE_ID_BYTES],
+              const uint8_t other[WIRE_ID_BYTES], size_t cap)
+{
+    *e = (struct edge){.low = memcmp(self, other, WIRE_ID_BYTES) < 0,
+                       .cap = cap};
+    memcpy(e->id, other, WIRE_ID_BYTES);
+    e->got[0].bytes = malloc(cap);
+    e->got[1].bytes = malloc(cap);
+    e->spare = malloc(cap);
+    if (e->got[0].bytes != NULL && e->got[1].bytes != NULL && e->spare != NULL)
+        return 0;
+    edge_close(e);
+    return -ENOMEM;
+}
+
+static void forget_deltas(struct edge *e)
+{
+    packet_release(e->cur.payload);
+    packet_release(e->prev.payload);
+    e->cur.payload = e->prev.payload = NULL;
+    e->got[0].full = e->got[1].full = false;
+}
+
+void edge_close(struct edge *e)
+{
+    forget_deltas(e);
+    free(e->got[0].bytes);
+    free(e->got[1].bytes);
+    free(e->spare);
+    e->got[0].bytes = e->got[1].bytes = e->spare = NULL;
+    e->state = EDGE_CLOSED;
+}
+
+void edge_ask(struct edge *e, uint64_t nonce, uint64_t boot, bool anew,
+              struct wire_edge *m)
+{
+    e->state = EDGE_ASKING;
+    e->nonce = e->heard ? nonce | 1 : nonce & ~UINT64_C(1);
+    e->asked = true;
+    if (anew)
+        e->epoch = 0;
+    *m = (struct wire_edge){.epoch = e->epoch, .round = e->round,
+                            .nonce = e->nonce, .boot = boot};
+}
+
+bool edge_hear(struct edge *e, const struct wire_edge *m)
+{
+    e->heard = true;
+    e->theirs = *m;
+    if (m->nonce & 1) /* It answers our last one, whatever came between. */
+        e->asked = true;
+    return !e->asked;
+}
+
+/* The next epoch, the same from both ends' point of view. Never 0. */
+static uint64_t next_epoch(const struct edge *e, uint64_t our_boot)
+{
+    uint64_t own = rng_at(our_boot, e->nonce);
+    uint64_t other = rng_at(e->theirs.boot, e->theirs.nonce);
+    return e->low ? rng_at(own, other) | 1 : rng_at(other, own) | 1;
+}
+
+bool edge_agree(struct edge *e, uint64_t our_boot)
+{
+    if (!e->asked || !e->heard)
+        return false;
+    uint64_t theirs = e->theirs.round;
+    bool same = e->epoch != 0 && e->epoch == e->theirs.epoch;
+    bool ahead = same && theirs + 1 == e->round;
+    e->asked = e->heard = false;
+    e->state = EDGE_OPEN;
+    if (same && (theirs == e->round || theirs == e->round + 1 || ahead)) {
+        e->resend_cur = e->cur.payload != NULL;
+        e->resend_prev = ahead && e->prev.payload != NULL;
+        if (!ahead || e->resend_prev)
+            return true;
+    }
+    forget_deltas(e);
+    e->n_resets += e->opened; /* The first epoch is no reset. */
+    e->opened = true;
+    e->epoch = next_epoch(e, our_boot);
+    e->round = 0;
+    e->reset = true;
+    e->resend_cur = e->resend_prev = false;
+    return true;
+}
+
+void edge_pause(struct edge *e, bool link_lost)
+{
+    if (link_lost)
+        e->asked = e->heard = false;
+    if (e->state == EDGE_OPEN || (e->state == EDGE_ASKING && link_lost))
+        e->state = EDGE_PAUSED;
+}
+
+enum edge_verdict edge_check(const struct edge *e, const struct wire_delta *d)
+{
+    if (d->epoch != e->epoch || e->epoch == 0)
+        return EDGE_STALE;
+    if (d->round < e->round)
+        return EDGE_REPEAT;
+    if (d->round > e->round + 1 || d->codec >= DELTA_CODECS ||
+        d->degree == 0 || d->payload.n > e->cap)
+        return EDGE_VIOLATION;
+    /* One ahead is only possible once they have our delta of this round. */
+    if (d->round == e->round + 1 && e->cur.payload == NULL)
+        return EDGE_VIOLATION;
+    return e->got[d->round % 2].full ? EDGE_REPEAT : EDGE_ACCEPT;
+}
+
+void edge_store(struct edge *e, const struct wire_delta *d,
+                const struct sketch_message *sketch)
+{
+    struct edge_got *g = &e->got[d->round % 2];
+    assert(!g->full && d->payload.n <= e->cap);
+    memcpy(g->bytes, d->payload.p, d->payload.n);
+    g->n_bytes = d->payload.n;
+    g->head = *d;
+    g->head.payload = (struct bytes){g->bytes, g->n_bytes};
+    g->head.sketch = (struct bytes){0};
+    g->sketch = *sketch;
+    g->full = true;
+}
+
+bool edge_ready(const struct edge *e)
+{
+    return e->epoch != 0 && e->cur.payload != NULL &&
+           e->got[e->round % 2].full && !e->reset;
+}
+
+bool edge_wants_delta(const struct edge *e)
+{
+    return e->cur.payload == NULL;
+}
+
+const struct edge_got *edge_theirs(const struct edge *e)
+{
+    return &e->got[e->round % 2];
+}
+
+uint8_t *edge_take(struct edge *e)
+{
+    struct edge_got *g = &e->got[e->round % 2];
+    assert(g->full);
+    uint8_t *taken = g->bytes;
+    g->bytes = e->spare;
+    e->spare = taken;
+    return taken;
+}
+
+void edge_advance(struct edge *e)
+{
+    struct edge_got *g = &e->got[e->round % 2];
+    e->settled = g->head.settled;
+    e->run_round = g->head.run_round;
+    g->full = false;
+    packet_release(e->prev.payload);
+    e->prev = e->cur;
+    e->cur.payload = NULL;
+    e->round++;
+    e->n_exchanges++;
+}

@@ -1,0 +1,81 @@
+/* gossip/exchange/ladder.c -- the rungs, and when to leave one. */
+#include "gossip/exchange/ladder.h"
+
+#include <math.h>
+#include <stddef.h>
+
+const char *const ladder_spec[LADDER_RUNGS] = {
+    "topk:0.003+qsgd:4", "topk:0.01+qsgd:4", "topk:0.03+qsgd:4",
+    "topk:0.1+qsgd:4",   "topk:0.3+qsgd:4",  "qsgd:4",
+    "qsgd:8",            "fp16"};
+
+static const double kNewest = 0.1; /* Weight of the newest figure in an average. */
+static const double kCoarse = 0.5; /* Replicas that lag by less of Xi are as good as exact; */
+static const double kFine = 0.2;   /* by less than this, they still are one rung sparser. */
+
+void ladder_init(struct ladder *l)
+{
+    *l = (struct ladder){.rung = LADDER_FIRST, .excess = (double)NAN};
+}
+
+/* Begins with the first value. */
+static void average(double *mean, double newest)
+{
+    *mean = *mean > 0 ? *mean + kNewest * (newest - *mean) : newest;
+}
+
+void ladder_moved(struct ladder *l, double motion2)
+{
+    average(&l->motion2, motion2);
+}
+
+void ladder_lagged(struct ladder *l, double lag2)
+{
+    average(&l->lag2, lag2);
+}
+
+void ladder_mark(struct ladder *l, uint64_t round)
+{
+    uint32_t i = l->n_marks++ % LADDER_MARKS;
+    l->mark[i].round = round;
+    l->mark[i].motion2 = l->motion2;
+    l->mark[i].lag2 = l->lag2;
+}
+
+/* The averages when that window began, or NULL. */
+static const struct ladder_mark *mark_at(const struct ladder *l, uint64_t round)
+{
+    for (uint32_t i = 0; i < LADDER_MARKS; i++)
+        if (l->mark[i].round == round && l->mark[i].motion2 > 0)
+            return &l->mark[i];
+    return NULL;
+}
+
+/* How many rungs up, or -1. */
+static int step(struct ladder *l, double ratio, double lag)
+{
+    bool low = ratio < 0.5 || lag < kFine;
+    l->n_low = low ? l->n_low + 1 : 0;
+    if (ratio > 1 && !low)
+        return lag <= kCoarse ? 0 : ratio > 2 ? 2 : 1;
+    return l->n_low >= 2 ? -1 : 0;
+}
+
+void ladder_look(struct ladder *l, double target, double spread, double xi,
+                 uint64_t of_round, uint64_t now)
+{
+    const struct ladder_mark *then = mark_at(l, of_round);
+    if (!isfinite(xi) || of_round <= l->after || then == NULL ||
+        !(spread > 0))
+        return;
+    l->after = of_round;
+    l->excess = xi / (spread * sqrt(then->motion2));
+    double lag = then->lag2 > 0 ? sqrt(then->lag2) / xi : 0;
+    int to = (int)l->rung + step(l, l->excess / target, lag);
+    to = to < 0 ? 0 : to >= LADDER_RUNGS ? LADDER_RUNGS - 1 : to;
+    if ((uint32_t)to == l->rung)
+        return;
+    l->rung = (uint32_t)to;
+    l->n_low = 0;
+    l->after = now;
+}

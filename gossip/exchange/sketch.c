@@ -1,0 +1,301 @@
+#include "gossip/exchange/sketch.h"
+
+#include "nn/math/rng.h"
+
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+int sketch_init(struct sketch *k, uint64_t run_seed, size_t dim)
+{
+    *k = (struct sketch){.key = rng_key(run_seed, RNG_SKETCH, 0, 0),
+                         .dim = dim};
+    k->figures.xi = k->figures.relative = k->figures.own =
+        k->figures.own_relative = (double)NAN;
+    struct segment all = {.name = "sketch", .n = SKETCH_K, .rows = 1,
+                          .cols = SKETCH_K};
+    int err = compress_open(&k->raw, "none", &all, 1);
+    if (err == 0)
+        err = compress_open(&k->fine, "qsgd:4", &all, 1);
+    if (err != 0)
+        return err;
+    assert(compress_bound(k->raw) < SKETCH_BYTES_MAX);
+    assert(compress_bound(k->fine) < SKETCH_BYTES_MAX);
+    return 0;
+}
+
+void sketch_close(struct sketch *k)
+{
+    compress_close(k->raw);
+    compress_close(k->fine);
+}
+
+void sketch_project(const struct sketch *k, const float *x,
+                    float out[SKETCH_K])
+{
+    double sum[SKETCH_K] = {0};
+    for (size_t i = 0; i < k->dim; i++) {
+        uint64_t h = rng_at(k->key, i);
+        double v = (double)x[i];
+        sum[h % SKETCH_K] += h >> 63 ? v : -v;
+    }
+    for (size_t i = 0; i < SKETCH_K; i++)
+        out[i] = (float)sum[i];
+}
+
+/* ---- windows ---- */
+
+/* A guess of the second eigenvalue of the mixing matrix from the graph's
+ * reach: 3 / reach^2 is a ring's gap, and less than a torus's. Every peer has
+ * to use the same number, and a wrong one costs speed, not truth. */
+static void set_pace(struct sketch *k, const struct sketch_moment *now)
+{
+    double reach = now->reach > 0 ? (double)now->reach : 1;
+    double gap = 3 / (reach * reach);
+    double lambda = 1 - (gap < 0.5 ? gap : 0.5);
+    k->momentum = 0;
+    double rate = lambda; /* Of the slowest error, a beat. */
+    if (now->lock_step) {
+        k->momentum = 2 / (1 + sqrt(1 - lambda * lambda)) - 1;
+        rate = sqrt(k->momentum);
+    }
+    k->n_beats = (uint32_t)ceil(-3.5 / log(rate)) + 2;
+}
+
+static void begin_window(struct sketch *k, const float *x,
+                         const struct sketch_moment *now)
+{
+    bool follows = k->open && k->view == now->view && !now->anew;
+    k->view = now->view;
+    k->round_done = k->round;
+    k->q_done = k->at.q;
+    if (!follows)
+        k->v = -1;
+    sketch_project(k, x, k->s);
+    memcpy(k->at.m, k->s, sizeof k->at.m);
+    k->at.u = k->v >= 0 ? k->v : 0;
+    k->at.q = vec_norm2(x, k->dim);
+    k->before[0] = k->before[1] = k->at;
+    k->round = now->round;
+    k->local2 = now->local2;
+    k->beats = 0;
+    k->mixed = 0;
+    k->open = k->began = true;
+    k->adopted = false;
+    set_pace(k, now);
+}
+
+static double ratio(double distance2, double q)
+{
+    double mean2 = q - distance2; /* mean |x|^2 - Xi^2 */
+    return distance2 <= 0 ? 0 : mean2 > 0 ? sqrt(distance2 / mean2) : (double)NAN;
+}
+
+/* K beats are done: two figures are ripe. */
+static void end_window(struct sketch *k)
+{
+    struct sketch_figures *f = &k->figures;
+    if (k->v >= 0) {
+        double xi2 = k->at.u > 0 ? k->at.u : 0;
+        f->xi = sqrt(xi2);
+        f->relative = ratio(xi2, k->q_done);
+        f->round = k->round_done;
+    }
+    k->v = vec_dist2(k->s, k->at.m, SKETCH_K);
+    f->own = sqrt(k->v);
+    f->own_relative = ratio(k->v, k->at.q);
+    f->own_round = k->round;
+    f->own_local2 = k->local2;
+    f->own_window++;
+}
+
+/* With y' = W y(k), what plain mixing made of the last beat's y(k):
+ * y(k+1) = y' + momentum (y' - y(k-1)). The first beat of a window is plain. */
+static void accelerate(struct sketch *k)
+{
+    float c = k->beats > 1 ? (float)k->momentum : 0;
+    for (size_t i = 0; i < SKETCH_K; i++)
+        k->at.m[i] += c * (k->at.m[i] - k->before[1].m[i]);
+    k->at.u += (double)c * (k->at.u - k->before[1].u);
+    k->at.q += (double)c * (k->at.q - k->before[1].q);
+    k->before[1] = k->before[0];
+    k->before[0] = k->at;
+}
+
+/* ---- lanes ---- */
+
+enum {
+    TAG_WINDOW = 24, TAG_ROUND = 16 /* Bits. The rest is the view's. */
+};
+
+static uint64_t lane_tag(const struct sketch_lane *l)
+{
+    uint64_t window = l->window & ((1u << TAG_WINDOW) - 1);
+    uint64_t round = (l->round + 1) & ((1u << TAG_ROUND) - 1);
+    return l->view >> (TAG_WINDOW + TAG_ROUND) << (TAG_WINDOW + TAG_ROUND) |
+           window << TAG_ROUND | (round > 0 ? round : 1);
+}
+
+void sketch_lane_init(struct sketch_lane *l)
+{
+    *l = (struct sketch_lane){0};
+}
+
+/* The first byte of a message says how the rest is coded. */
+enum lane_coding { LANE_RAW, LANE_FINE };
+
+static struct compress *lane_codec(const struct sketch *k, uint8_t coding)
+{
+    return coding == LANE_RAW ? k->raw : k->fine;
+}
+
+static void lane_apply(const struct sketch *k, const struct sketch_message *m,
+                       float *replica)
+{
+    compress_apply(lane_codec(k, m->bytes[0]), m->bytes + 1, m->n - 1,
+                   replica);
+}
+
+static bool lane_fits(const struct sketch *k, const struct sketch_lane *l)
+{
+    return k->open && l->view == k->view && l->window == k->window;
+}
+
+void sketch_put(struct sketch *k, struct sketch_lane *l,
+                struct sketch_message *out)
+{
+    *out = (struct sketch_message){.tag = 0};
+    if (!k->open)
+        return;
+    if (!lane_fits(k, l)) {
+        sketch_lane_init(l);
+        l->view = k->view;
+        l->window = k->window;
+    }
+    if (l->through)
+        return; /* They are in the next window: wait until we are. */
+    struct compress_stat stat;
+    struct compress_input in = {.x = k->at.m, .x_hat = l->a};
+    out->bytes[0] = l->round == 0 ? LANE_RAW : LANE_FINE;
+    out->u = (float)k->at.u;
+    out->q = (float)k->at.q;
+    if (!isfinite(out->u) || !isfinite(out->q) ||
+        compress_encode(lane_codec(k, out->bytes[0]), &in, out->bytes + 1,
+                        &out->n, &stat) != 0) {
+        *out = (struct sketch_message){.tag = 0};
+        return; /* Not finite: the model's own deltas will say so. */
+    }
+    out->n++;
+    out->tag = lane_tag(l);
+}
+
+bool sketch_valid(const struct sketch *k, const struct sketch_message *m)
+{
+    if (m->tag == 0)
+        return m->n == 0;
+    if (!isfinite(m->u) || !isfinite(m->q) || m->n < 1 ||
+        m->n > SKETCH_BYTES_MAX || m->bytes[0] > LANE_FINE)
+        return false;
+    return compress_validate(lane_codec(k, m->bytes[0]), m->bytes + 1,
+                             m->n - 1);
+}
+
+/* How many windows is their tag ahead of ours? 0: not, or of another view. */
+static uint32_t windows_ahead(const struct sketch *k, uint64_t tag)
+{
+    uint32_t mask = (1u << TAG_WINDOW) - 1;
+    uint32_t theirs = (uint32_t)(tag >> TAG_ROUND) & mask;
+    uint32_t ahead = (theirs - k->window) & mask;
+    bool same_view = tag >> (TAG_WINDOW + TAG_ROUND) ==
+                     k->view >> (TAG_WINDOW + TAG_ROUND);
+    return same_view && ahead <= mask / 2 ? ahead : 0;
+}
+
+/* The two halves are not of the same moment: nothing is mixed, and the next is
+ * raw at both ends. */
+static void mix_missed(struct sketch *k, struct sketch_lane *l, uint64_t tag)
+{
+    uint32_t ahead = windows_ahead(k, tag);
+    bool fits = lane_fits(k, l);
+    sketch_lane_init(l);
+    if (ahead == 1 && fits) {
+        l->view = k->view;
+        l->window = k->window;
+        l->through = true;
+    } else if (ahead > 1) {
+        k->window += ahead;
+        k->adopted = true;
+    }
+}
+
+void sketch_mix(struct sketch *k, struct sketch_lane *l, double w,
+                const struct sketch_message *own,
+                const struct sketch_message *other)
+{
+    if (other->tag != 0 && own->tag == 0 && windows_ahead(k, other->tag) > 1)
+        mix_missed(k, l, other->tag);
+    if (own->tag == 0 || other->tag == 0)
+        return; /* Not this time: both see so. */
+    if (own->tag != other->tag || !lane_fits(k, l)) {
+        mix_missed(k, l, other->tag);
+        return;
+    }
+    lane_apply(k, own, l->a);
+    lane_apply(k, other, l->b);
+    vec_add_diff(k->at.m, (float)w, l->b, l->a, SKETCH_K);
+    k->at.u += w * ((double)other->u - (double)own->u);
+    k->at.q += w * ((double)other->q - (double)own->q);
+    l->round++;
+    k->mixed++;
+}
+
+/* ---- a window ends, another begins ---- */
+
+/* Every lane has had its exchanges, or can have no more. */
+static bool is_over(const struct sketch *k, const struct sketch_moment *now)
+{
+    for (size_t i = 0; i < now->n_lanes; i++) {
+        const struct sketch_lane *l = now->lane[i];
+        bool done = lane_fits(k, l) && (l->round >= k->n_beats || l->through);
+        if (!done)
+            return false;
+    }
+    return true;
+}
+
+void sketch_beat(struct sketch *k, const float *x,
+                 const struct sketch_moment *now)
+{
+    k->began = false;
+    if (now->n_lanes == 0 && !now->alone)
+        return; /* Cut off: nothing new is known. */
+    if (now->alone) { /* The mean is our own. */
+        k->figures = (struct sketch_figures){
+            .round = now->round, .own_round = now->round,
+            .own_window = k->figures.own_window + 1};
+        k->open = false;
+        return;
+    }
+    if (k->mixed > 0) {
+        k->mixed = 0;
+        k->beats++;
+        accelerate(k);
+    }
+    bool same = k->open && k->view == now->view;
+    bool over = same && !k->adopted && is_over(k, now);
+    /* Where all others went on without us it is over, but says nothing; nor may
+     * it where an earlier moment is of no use. */
+    if (over && !now->anew && k->beats >= k->n_beats)
+        end_window(k);
+    if (over || (same && now->anew && !k->adopted))
+        k->window++;
+    else if (!same)
+        k->window = 0;
+    if (!same || over || k->adopted || now->anew)
+        begin_window(k, x, now);
+}
+
+size_t sketch_nominal(const struct sketch *k)
+{
+    return compress_nominal(k->fine) + 24;
+}

@@ -1,0 +1,539 @@
+#include "gossip/members/members.h"
+
+#include "gossip/members/table.h"
+#include "nn/math/rng.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    SELF = 0, /* Our slot. */
+    SIGNED_MAX = 2048
+};
+
+/* What of a member the others have not been told. */
+enum news {
+    NEWS_RECORD = 1,
+    NEWS_ACCUSATIONS = 2
+};
+
+struct members
+{
+    struct members_config config;
+    struct members_crypto crypto;
+    struct records *records;
+    bool owns_records;
+    struct record self; /* The record of slot SELF: not in the set, it changes. */
+    struct table table;
+    uint16_t first_news, last_news;
+    uint64_t view;  /* Sum of the vertices' hashes: their order does not matter. */
+    int64_t due_us; /* No suspect's time is up before this. */
+};
+
+/* ---- What follows from a change. ---- */
+
+static bool is_self(const struct members *m, const struct slot *s)
+{
+    return s == &m->table.slot[SELF];
+}
+
+static void add_news(struct members *m, struct slot *s, enum news news)
+{
+    if (s->news == 0) {
+        uint16_t at = table_place(&m->table, s);
+        s->next_news = SLOT_NONE;
+        if (m->first_news == SLOT_NONE)
+            m->first_news = at;
+        else
+            m->table.slot[m->last_news].next_news = at;
+        m->last_news = at;
+    }
+    s->news = (uint8_t)(s->news | news);
+    s->member.dirty = true;
+}
+
+static void set_vertex(struct members *m, struct slot *s, bool vertex)
+{
+    if (s->vertex == vertex)
+        return;
+    uint8_t text[WIRE_ID_BYTES + WIRE_NAME_MAX] = {0};
+    memcpy(text, s->member.record->id, WIRE_ID_BYTES);
+    memcpy(text + WIRE_ID_BYTES, s->member.record->name, strlen(s->member.record->name));
+    uint64_t h = rng_hash(text, sizeof text);
+    m->view += vertex ? h : 0 - h;
+    s->vertex = vertex;
+}
+
+/* Accusations against the member as it is now. */
+static uint32_t n_standing(const struct member *e)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < e->n_accusers; i++)
+        n += e->accusation[i].incarnation == e->record->incarnation;
+    return n;
+}
+
+/* The state that record, session and accusations add up to. */
+static enum member_state state_of(const struct members *m, const struct slot *s)
+{
+    const struct member *e = &s->member;
+    if (e->record->state == RECORD_LEFT)
+        return MEMBER_LEFT;
+    if (is_self(m, s) || e->connected || n_standing(e) == 0)
+        return MEMBER_ALIVE;
+    return e->state == MEMBER_DEAD ? MEMBER_DEAD : MEMBER_SUSPECT;
+}
+
+/* Something about the member has changed: draw the conclusions. */
+static void judge(struct members *m, struct slot *s, int64_t now_us)
+{
+    struct member *e = &s->member;
+    enum member_state before = e->state;
+    e->state = state_of(m, s);
+    if (e->state == MEMBER_SUSPECT) {
+        int64_t span_us = n_standing(e) >= 2 ? m->config.confirmed_us : m->config.suspect_us;
+        if (before != MEMBER_SUSPECT || now_us + span_us < e->dead_at_us)
+            e->dead_at_us = now_us + span_us;
+        if (e->dead_at_us < m->due_us)
+            m->due_us = e->dead_at_us;
+    }
+    bool lives = e->state == MEMBER_ALIVE || e->state == MEMBER_SUSPECT;
+    set_vertex(m, s, is_self(m, s) || e->record->state == RECORD_FINISHED ||
+                         (lives && e->record->state == RECORD_RUNNING));
+}
+
+/* Forget accusations of former incarnations; those that waited for this one
+ * stand now. */
+static void sift_accusations(struct members *m, struct slot *s)
+{
+    struct member *e = &s->member;
+    uint8_t n = 0;
+    for (uint32_t i = 0; i < e->n_accusers; i++)
+        if (e->accusation[i].incarnation >= e->record->incarnation)
+            e->accusation[n++] = e->accusation[i];
+    e->n_accusers = n;
+    if (n_standing(e) > 0)
+        add_news(m, s, NEWS_ACCUSATIONS);
+    if (n == 0) {
+        free(e->accusation);
+        e->accusation = NULL;
+    }
+}
+
+/* ---- Records. ---- */
+
+static bool record_signed_well(const struct members *m, const struct record *r)
+{
+    if (records_find(m->records, r) != NULL)
+        return true;
+    uint8_t msg[SIGNED_MAX];
+    size_t n = wire_record_signed(msg, sizeof msg, r);
+    assert(n > 0);
+    return m->crypto.verify(m->crypto.self, r->id, msg, n, r->signature);
+}
+
+/* Does r replace `old` of the same member? The last rule has no meaning but
+ * that everybody decides alike. */
+static bool supersedes(const struct record *r, const struct record *old)
+{
+    if (r->incarnation != old->incarnation)
+        return r->incarnation > old->incarnation;
+    if (r->state != old->state)
+        return r->state > old->state;
+    uint8_t a[SIGNED_MAX], b[SIGNED_MAX];
+    size_t na = wire_record_signed(a, sizeof a, r);
+    size_t nb = wire_record_signed(b, sizeof b, old);
+    int c = memcmp(a, b, na < nb ? na : nb);
+    return c != 0 ? c > 0 : na > nb;
+}
+
+/* Say our own record, which has new contents. */
+static void speak(struct members *m)
+{
+    struct slot *s = &m->table.slot[SELF];
+    uint8_t msg[SIGNED_MAX];
+    size_t n = wire_record_signed(msg, sizeof msg, &m->self);
+    assert(n > 0);
+    m->crypto.sign(m->crypto.self, msg, n, m->self.signature);
+    add_news(m, s, NEWS_RECORD);
+    judge(m, s, 0); /* We are no suspect of our own: the time is of no use. */
+}
+
+/* Say it again as of after `incarnation`, if there is such a number. */
+static void speak_above(struct members *m, uint64_t incarnation)
+{
+    m->self.incarnation = incarnation < UINT64_MAX ? incarnation + 1 : incarnation;
+    speak(m);
+}
+
+static enum members_verdict merge_self(struct members *m, const struct record *r)
+{
+    if (r->incarnation < m->self.incarnation || record_equal(r, &m->self))
+        return MEMBERS_OLD;
+    if (!record_signed_well(m, r))
+        return MEMBERS_FORGED;
+    if (r->incarnation < UINT64_MAX)
+        speak_above(m, r->incarnation);
+    return MEMBERS_ABOUT_ME;
+}
+
+static enum members_verdict replace(struct members *m, struct slot *s,
+                                    const struct record *r, int64_t now_us)
+{
+    struct member *e = &s->member;
+    const struct record *kept = records_hold(m->records, r);
+    if (kept == NULL)
+        return MEMBERS_FULL;
+    const struct record *old = e->record;
+    bool newer = r->incarnation > old->incarnation;
+    set_vertex(m, s, false); /* Under its old name. */
+    table_replace(&m->table, s, kept);
+    records_release(m->records, old);
+    add_news(m, s, NEWS_RECORD);
+    if (newer) {
+        e->state = MEMBER_ALIVE;
+        sift_accusations(m, s);
+    }
+    judge(m, s, now_us);
+    return MEMBERS_NEWS;
+}
+
+/* The slot of a member that has left and may be forgotten, or NULL. */
+static struct slot *find_left(struct members *m)
+{
+    for (uint32_t i = SELF + 1; i < m->table.n; i++) {
+        struct slot *s = &m->table.slot[i];
+        if (s->member.state == MEMBER_LEFT && !s->member.connected)
+            return s;
+    }
+    return NULL;
+}
+
+/* Give the slot of a member that has left to another's record. */
+static void reuse(struct members *m, struct slot *s, const struct record *kept)
+{
+    const struct record *old = s->member.record;
+    assert(!s->vertex);
+    table_replace(&m->table, s, kept);
+    records_release(m->records, old);
+    free(s->member.accusation);
+    s->member = (struct member){.record = kept, .dirty = s->member.dirty};
+}
+
+static enum members_verdict add(struct members *m, const struct record *r,
+                                int64_t now_us)
+{
+    bool full = m->table.n == WIRE_MEMBERS_MAX;
+    struct slot *s = NULL;
+    if (full && r->state != RECORD_LEFT)
+        s = find_left(m);
+    if (full && s == NULL)
+        return MEMBERS_FULL;
+    if (!record_signed_well(m, r))
+        return MEMBERS_FORGED;
+    if (!full && !table_reserve(&m->table))
+        return MEMBERS_FULL;
+    const struct record *kept = records_hold(m->records, r);
+    if (kept == NULL)
+        return MEMBERS_FULL;
+    if (full)
+        reuse(m, s, kept);
+    else
+        s = table_add(&m->table, kept);
+    add_news(m, s, NEWS_RECORD);
+    judge(m, s, now_us);
+    return MEMBERS_NEWS;
+}
+
+enum members_verdict members_merge(struct members *m, const struct record *r,
+                                   int64_t now_us)
+{
+    assert(r->n_addresses <= WIRE_ADDRESSES_MAX);
+    struct slot *s = table_find(&m->table, r->id);
+    if (s == NULL)
+        return add(m, r, now_us);
+    if (is_self(m, s))
+        return merge_self(m, r);
+    const struct record *known = s->member.record;
+    if (record_equal(r, known) || !supersedes(r, known))
+        return MEMBERS_OLD;
+    if (!record_signed_well(m, r))
+        return MEMBERS_FORGED;
+    return replace(m, s, r, now_us);
+}
+
+/* ---- Accusations. ---- */
+
+/* Where in the member's list this accusation may go: an empty place or, for
+ * one that stands, the place of one that does not. MEMBERS_ACCUSERS: nowhere,
+ * or it is there already. */
+static uint32_t seat(const struct member *e, const struct accusation *a)
+{
+    uint32_t at = e->n_accusers;
+    for (uint32_t i = 0; i < e->n_accusers; i++) {
+        const struct accusation *b = &e->accusation[i];
+        if (a->incarnation == b->incarnation &&
+            memcmp(a->accuser, b->accuser, sizeof a->accuser) == 0)
+            return MEMBERS_ACCUSERS;
+        if (at == MEMBERS_ACCUSERS && a->incarnation == e->record->incarnation &&
+            b->incarnation > e->record->incarnation)
+            at = i;
+    }
+    return at;
+}
+
+/* Store a checked accusation at its seat. */
+static enum members_verdict accept(struct members *m, struct slot *s,
+                                   const struct accusation *a, uint32_t at,
+                                   int64_t now_us)
+{
+    struct member *e = &s->member;
+    if (e->accusation == NULL)
+        e->accusation = malloc(MEMBERS_ACCUSERS * sizeof *e->accusation);
+    if (e->accusation == NULL)
+        return MEMBERS_FULL;
+    e->accusation[at] = *a;
+    if (at == e->n_accusers)
+        e->n_accusers++;
+    if (a->incarnation > e->record->incarnation)
+        return MEMBERS_OLD; /* It waits for its record. */
+    add_news(m, s, NEWS_ACCUSATIONS);
+    judge(m, s, now_us);
+    return MEMBERS_NEWS;
+}
+
+static bool accusation_signed_well(const struct members *m,
+                                   const struct accusation *a)
+{
+    uint8_t msg[SIGNED_MAX];
+    size_t n = wire_accusation_signed(msg, sizeof msg, a);
+    assert(n > 0);
+    return m->crypto.verify(m->crypto.self, a->accuser, msg, n, a->signature);
+}
+
+enum members_verdict members_accused(struct members *m,
+                                     const struct accusation *a,
+                                     int64_t now_us)
+{
+    if (memcmp(a->accused, a->accuser, sizeof a->accused) == 0)
+        return MEMBERS_FORGED;
+    struct slot *s = table_find(&m->table, a->accused);
+    if (s == NULL || table_find(&m->table, a->accuser) == NULL)
+        return MEMBERS_OLD;
+    const struct record *r = s->member.record;
+    if (a->incarnation < r->incarnation || r->state == RECORD_LEFT)
+        return MEMBERS_OLD;
+    if (is_self(m, s)) {
+        if (a->incarnation > m->self.incarnation)
+            return MEMBERS_OLD;
+        if (!accusation_signed_well(m, a))
+            return MEMBERS_FORGED;
+        speak_above(m, m->self.incarnation);
+        return MEMBERS_ABOUT_ME;
+    }
+    uint32_t at = seat(&s->member, a);
+    if (at == MEMBERS_ACCUSERS)
+        return MEMBERS_OLD;
+    if (!accusation_signed_well(m, a))
+        return MEMBERS_FORGED;
+    return accept(m, s, a, at, now_us);
+}
+
+void members_accuse(struct members *m, const uint8_t id[WIRE_ID_BYTES],
+                    int64_t now_us)
+{
+    struct slot *s = table_find(&m->table, id);
+    if (s == NULL || is_self(m, s) || s->member.connected ||
+        s->member.state == MEMBER_DEAD || s->member.state == MEMBER_LEFT)
+        return;
+    struct accusation a = {.incarnation = s->member.record->incarnation};
+    memcpy(a.accused, id, sizeof a.accused);
+    memcpy(a.accuser, m->self.id, sizeof a.accuser);
+    uint32_t at = seat(&s->member, &a);
+    if (at == MEMBERS_ACCUSERS)
+        return;
+    uint8_t msg[SIGNED_MAX];
+    size_t n = wire_accusation_signed(msg, sizeof msg, &a);
+    assert(n > 0);
+    m->crypto.sign(m->crypto.self, msg, n, a.signature);
+    /* Without memory it stays unsaid; the caller will ask again. */
+    (void)accept(m, s, &a, at, now_us);
+}
+
+/* ---- The rest of the interface. ---- */
+
+int members_open(struct members **out, const struct record *self,
+                 const struct members_config *config,
+                 const struct members_crypto *crypto)
+{
+    assert(wire_name_ok(self->name) && self->n_addresses <= WIRE_ADDRESSES_MAX);
+    struct members *m = malloc(sizeof *m);
+    if (m == NULL)
+        return -ENOMEM;
+    *m = (struct members){.config = *config, .crypto = *crypto, .self = *self,
+                          .records = config->records,
+                          .first_news = SLOT_NONE, .last_news = SLOT_NONE,
+                          .due_us = INT64_MAX};
+    if (m->records == NULL) {
+        m->records = records_open();
+        m->owns_records = true;
+    }
+    if (m->records == NULL || !table_reserve(&m->table)) {
+        members_close(m);
+        return -ENOMEM;
+    }
+    table_add(&m->table, &m->self);
+    speak(m);
+    *out = m;
+    return 0;
+}
+
+void members_close(struct members *m)
+{
+    if (m == NULL)
+        return;
+    for (uint32_t i = 0; i < m->table.n; i++) {
+        struct member *e = &m->table.slot[i].member;
+        free(e->accusation);
+        if (i != SELF)
+            records_release(m->records, e->record);
+    }
+    if (m->owns_records)
+        records_close(m->records);
+    table_close(&m->table);
+    free(m);
+}
+
+void members_session(struct members *m, const uint8_t id[WIRE_ID_BYTES],
+                     bool connected, int64_t now_us)
+{
+    struct slot *s = table_find(&m->table, id);
+    if (s == NULL || is_self(m, s))
+        return;
+    s->member.connected = connected;
+    judge(m, s, now_us);
+}
+
+void members_set_state(struct members *m, enum record_state state)
+{
+    if (m->self.state == state)
+        return;
+    m->self.state = state;
+    speak_above(m, m->self.incarnation);
+}
+
+bool members_add_address(struct members *m, const char *address)
+{
+    struct record *r = &m->self;
+    if (r->n_addresses == WIRE_ADDRESSES_MAX || !wire_address_ok(address))
+        return false;
+    for (uint32_t i = 0; i < r->n_addresses; i++)
+        if (strcmp(r->address[i], address) == 0)
+            return false;
+    memcpy(r->address[r->n_addresses++], address, strlen(address) + 1);
+    speak_above(m, r->incarnation);
+    return true;
+}
+
+int64_t members_tick(struct members *m, int64_t now_us)
+{
+    if (now_us < m->due_us)
+        return m->due_us;
+    m->due_us = INT64_MAX;
+    for (uint32_t i = 0; i < m->table.n; i++) {
+        struct member *e = &m->table.slot[i].member;
+        if (e->state != MEMBER_SUSPECT)
+            continue;
+        if (e->dead_at_us <= now_us)
+            e->state = MEMBER_DEAD;
+        judge(m, &m->table.slot[i], now_us);
+    }
+    return m->due_us;
+}
+
+const struct record *members_self(const struct members *m)
+{
+    return &m->self;
+}
+
+size_t members_count(const struct members *m)
+{
+    return m->table.n;
+}
+
+const struct member *members_at(const struct members *m, size_t i)
+{
+    assert(i < m->table.n);
+    return &m->table.slot[m->table.order[i]].member;
+}
+
+const struct member *members_find(const struct members *m,
+                                  const uint8_t id[WIRE_ID_BYTES])
+{
+    struct slot *s = table_find(&m->table, id);
+    return s == NULL ? NULL : &s->member;
+}
+
+size_t members_vertices(const struct members *m, uint32_t *at, size_t *self_at)
+{
+    size_t n = 0;
+    for (uint32_t i = 0; i < m->table.n; i++) {
+        uint16_t place = m->table.order[i];
+        if (place == SELF)
+            *self_at = n;
+        if (m->table.slot[place].vertex)
+            at[n++] = i;
+    }
+    return n;
+}
+
+uint64_t members_view(const struct members *m)
+{
+    return m->view != 0 ? m->view : 1;
+}
+
+/* Append what `news` names of one member; false where it does not fit. */
+static bool tell(const struct member *e, unsigned news, struct wire_members *out,
+                 uint32_t cap)
+{
+    uint32_t n_accusations = news & NEWS_ACCUSATIONS ? n_standing(e) : 0;
+    if (((news & NEWS_RECORD) && out->n_records == cap) ||
+        n_accusations > cap - out->n_accusations)
+        return false;
+    if (news & NEWS_RECORD)
+        out->records[out->n_records++] = *e->record;
+    for (uint32_t i = 0; n_accusations > 0 && i < e->n_accusers; i++)
+        if (e->accusation[i].incarnation == e->record->incarnation)
+            out->accusations[out->n_accusations++] = e->accusation[i];
+    return true;
+}
+
+bool members_dirty(struct members *m, struct wire_members *out, uint32_t cap)
+{
+    assert(cap >= MEMBERS_ACCUSERS && cap <= WIRE_BATCH_MAX);
+    out->n_records = 0;
+    out->n_accusations = 0;
+    while (m->first_news != SLOT_NONE) {
+        struct slot *s = &m->table.slot[m->first_news];
+        if (!tell(&s->member, s->news, out, cap))
+            return true;
+        m->first_news = s->next_news;
+        s->news = 0;
+        s->member.dirty = false;
+    }
+    return out->n_records > 0 || out->n_accusations > 0;
+}
+
+bool members_batch(const struct members *m, size_t *cursor,
+                   struct wire_members *out, uint32_t cap)
+{
+    assert(cap >= MEMBERS_ACCUSERS && cap <= WIRE_BATCH_MAX);
+    out->n_records = 0;
+    out->n_accusations = 0;
+    while (*cursor < m->table.n &&
+           tell(&m->table.slot[*cursor].member, NEWS_RECORD | NEWS_ACCUSATIONS, out, cap))
+        ++*cursor;
+    return out->n_records > 0;
+}

@@ -1,0 +1,169 @@
+/* gossip/members/members.h -- full membership by rumour: who is in the cluster.
+ *
+ * SWIM's and Lifeguard's ideas over the links that exist (no UDP):
+ *
+ *          record with a higher incarnation (refutation), or a live session
+ *        +--------------------------------------------------------------+
+ *        v                                                              |
+ *     ALIVE --an accusation of this incarnation--> SUSPECT --deadline--> DEAD
+ *        |                                            |                  |
+ *        +-------------- record says LEFT ------------+----> LEFT <------+
+ *
+ * Records are signed by the peer they describe, accusations by their accuser;
+ * independent accusers are counted (two are enough to shorten the deadline). A
+ * live session with a peer overrides any rumour about it. The dead are never
+ * forgotten. Pure: time comes with the call, signatures are checked by the
+ * owner's functions.
+ *
+ * Rumours commute: of two records the one with the higher incarnation wins;
+ * of two of one incarnation (a key used twice) the further state, then the
+ * greater bytes. An accusation counts only against the incarnation it names,
+ * and waits where that one's record is still on its way. So tables that have
+ * heard the same agree, in whatever order they heard it.
+ */
+#ifndef GOSSIP_MEMBERS_MEMBERS_H
+#define GOSSIP_MEMBERS_MEMBERS_H
+
+#include "gossip/members/records.h"
+#include "gossip/wire/wire.h"
+
+enum member_state {
+    MEMBER_ALIVE,
+    MEMBER_SUSPECT,
+    MEMBER_DEAD,
+    MEMBER_LEFT
+};
+
+enum {
+    MEMBERS_ACCUSERS = 2 /* Kept a member; more change nothing. */
+};
+
+/* One member of a table. Small (46 bytes in all, members_table.h), so that a
+ * simulator can hold a thousand tables of a thousand. */
+struct member
+{
+    const struct record *record;   /* Shared, see gossip/members/records.h; never NULL. */
+    struct accusation *accusation; /* n_accusers of them, some perhaps of an
+                                    * incarnation still to come; NULL: none. */
+    int64_t dead_at_us;            /* SUSPECT: when it is taken for dead. */
+    enum member_state state;
+    uint8_t n_accusers; /* At most MEMBERS_ACCUSERS. */
+    bool connected;     /* A live session: set by members_session(). */
+    bool dirty;         /* Changed since members_dirty() last gave it out. */
+};
+
+/* The owner's signing. verify: is `signature` by key `id` over msg? sign: by
+ * our own key. */
+struct members_crypto
+{
+    void *self;
+    bool (*verify)(void *self, const uint8_t id[WIRE_ID_BYTES],
+                   const uint8_t *msg, size_t n,
+                   const uint8_t signature[WIRE_SIGNATURE_BYTES]);
+    void (*sign)(void *self, const uint8_t *msg, size_t n,
+                 uint8_t signature[WIRE_SIGNATURE_BYTES]);
+};
+
+struct members_config
+{
+    int64_t suspect_us;   /* From an accusation to death, one accuser: 7 s. */
+    int64_t confirmed_us; /* The same with two accusers: 2 s. */
+    struct records *records; /* Shared with the other tables of this process (a
+                              * simulator), or NULL: the table has its own. */
+};
+
+/* Opaque. members_open() allocates; later only growth up to WIRE_MEMBERS_MAX, new
+ * records and accusations do. */
+struct members;
+
+/* What an arriving record or accusation did. */
+enum members_verdict {
+    MEMBERS_NEWS,    /* Changed something; will be in members_dirty(). */
+    MEMBERS_OLD,     /* Known already, or older, or of nobody we know. */
+    MEMBERS_ABOUT_ME, /* About us and not by our present word: we refuted. */
+    MEMBERS_FULL,    /* WIRE_MEMBERS_MAX reached, or no memory: dropped. */
+    MEMBERS_FORGED   /* Bad signature, or a claim nobody may make: a violation. */
+};
+
+/* `self` is our own first record, unsigned; it is signed here. 0 or -ENOMEM. */
+int members_open(struct members **m, const struct record *self,
+                 const struct members_config *config,
+                 const struct members_crypto *crypto);
+void members_close(struct members *m);
+
+/* Merge one record from anybody (whoever relays it). A record about us with
+ * incarnation >= ours that we did not make raises our incarnation above it and
+ * re-signs (the "cloned identity" alarm is the caller's, by the verdict: once
+ * is a former life of ours whose clock was ahead, again and again is a clone).
+ * At 2^64-1 there is no above: our record stays. Signatures are checked only
+ * where the record would change something, and by the first table that shares
+ * `records`. A full table gives up a member that has left for one that has not. */
+enum members_verdict members_merge(struct members *m, const struct record *r,
+                                   int64_t now_us);
+
+/* Merge one accusation. About us, as we are now: we refute by a higher
+ * incarnation (only our own signature can raise it further than that). About a
+ * connected member: kept and passed on, so that it can refute, but kept from
+ * changing its state. Only known members accuse, others and once each. */
+enum members_verdict members_accused(struct members *m,
+                                     const struct accusation *a,
+                                     int64_t now_us);
+
+/* We accuse: we hear nothing from it any more. Where another's accusation has
+ * made it SUSPECT already, ours confirms it. No-op where it is connected, dead,
+ * gone, unknown, ourselves, or accused by us already. */
+void members_accuse(struct members *m, const uint8_t id[WIRE_ID_BYTES],
+                    int64_t now_us);
+
+/* A session with `id` began or ended. While one lives the member is ALIVE,
+ * unless it has LEFT by its own word. When it ends, accusations that were not
+ * refuted meanwhile make it SUSPECT. No-op where `id` is unknown: call it after
+ * merging the record of its HELLO. */
+void members_session(struct members *m, const uint8_t id[WIRE_ID_BYTES],
+                     bool connected, int64_t now_us);
+
+/* Change our own record (state, addresses): bumps the incarnation, re-signs.
+ * No-op where nothing changes. */
+void members_set_state(struct members *m, enum record_state state);
+/* Adds an address if it is new, valid and there is room; true if it changed. */
+bool members_add_address(struct members *m, const char *address);
+
+/* Deadlines: suspects whose time is up become DEAD. Returns the next deadline,
+ * INT64_MAX for none. */
+int64_t members_tick(struct members *m, int64_t now_us);
+
+const struct record *members_self(const struct members *m);
+size_t members_count(const struct members *m);
+/* The i-th member in the sorted order: by length of name, then name, then id,
+ * so that peer-2 comes before peer-10. Includes ourselves. Valid until the
+ * next change. */
+const struct member *members_at(const struct members *m, size_t i);
+const struct member *members_find(const struct members *m,
+                                  const uint8_t id[WIRE_ID_BYTES]);
+
+/* The vertices of the topology, in sorted order: members ALIVE or SUSPECT
+ * with a record RUNNING or FINISHED, ourselves always. A FINISHED member
+ * stays a vertex whatever its state. Fills at[0..WIRE_MEMBERS_MAX) with
+ * indices for members_at(); returns how many; *self_at is our own place. */
+size_t members_vertices(const struct members *m, uint32_t *at, size_t *self_at);
+
+/* A number that changes whenever the vertices or their order change (a hash of
+ * their ids and names), equal in tables with equal vertices; never 0. O(1). */
+uint64_t members_view(const struct members *m);
+
+/* News for the others, oldest first: copies at most cap changed records, and at
+ * most cap accusations, into out's arrays and marks them clean. MEMBERS_ACCUSERS
+ * <= cap <= WIRE_BATCH_MAX. Returns false when there were none. Call until
+ * false. */
+bool members_dirty(struct members *m, struct wire_members *out, uint32_t cap);
+
+/* Everything, in batches, for a new session or anti-entropy: fills from *cursor
+ * (0 at first) on and moves it; false at the end, with nothing filled. Changes
+ * in between are allowed. cap as above. */
+bool members_batch(const struct members *m, size_t *cursor,
+                   struct wire_members *out, uint32_t cap);
+
+/* Order of two records as in members_at(); for tests and the command line. */
+int record_compare(const struct record *a, const struct record *b);
+
+#endif

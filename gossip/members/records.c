@@ -1,0 +1,149 @@
+#include "gossip/members/records.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    BUCKETS_FIRST = 64 /* A power of two. */
+};
+
+/* The record comes first: a reference to it is one to its entry. */
+struct entry
+{
+    struct record record;
+    uint32_t refs;
+    struct entry *next;
+};
+
+struct records
+{
+    struct entry **bucket;
+    size_t n_buckets, n;
+};
+
+struct records *records_open(void)
+{
+    struct records *s = malloc(sizeof *s);
+    if (s == NULL)
+        return NULL;
+    *s = (struct records){.n_buckets = BUCKETS_FIRST};
+    s->bucket = calloc(s->n_buckets, sizeof *s->bucket);
+    if (s->bucket == NULL) {
+        free(s);
+        return NULL;
+    }
+    return s;
+}
+
+void records_close(struct records *s)
+{
+    if (s == NULL)
+        return;
+    assert(s->n == 0);
+    free(s->bucket);
+    free(s);
+}
+
+bool record_equal(const struct record *a, const struct record *b)
+{
+    if (memcmp(a->id, b->id, sizeof a->id) != 0 ||
+        a->incarnation != b->incarnation || a->boot != b->boot ||
+        a->state != b->state || a->n_addresses != b->n_addresses ||
+        strcmp(a->name, b->name) != 0)
+        return false;
+    for (uint32_t i = 0; i < a->n_addresses; i++)
+        if (strcmp(a->address[i], b->address[i]) != 0)
+            return false;
+    return true;
+}
+
+/* A verified signature is as good as random; nobody can aim it at a bucket at
+ * less than the cost of a key search. */
+static struct entry **bucket_of(struct entry **bucket, size_t n_buckets,
+                                const struct record *r)
+{
+    uint64_t h;
+    memcpy(&h, r->signature, sizeof h);
+    return &bucket[h & (n_buckets - 1)];
+}
+
+static struct entry *find(const struct records *s, const struct record *r)
+{
+    struct entry *e = *bucket_of(s->bucket, s->n_buckets, r);
+    while (e != NULL &&
+           !(memcmp(e->record.signature, r->signature, sizeof r->signature) == 0 &&
+             record_equal(&e->record, r)))
+        e = e->next;
+    return e;
+}
+
+const struct record *records_find(const struct records *s,
+                                  const struct record *r)
+{
+    struct entry *e = find(s, r);
+    return e == NULL ? NULL : &e->record;
+}
+
+/* Twice as many buckets. Without memory the chains just get longer. */
+static void grow(struct records *s)
+{
+    size_t n_buckets = 2 * s->n_buckets;
+    struct entry **bucket = calloc(n_buckets, sizeof *bucket);
+    if (bucket == NULL)
+        return;
+    for (size_t i = 0; i < s->n_buckets; i++) {
+        struct entry *next;
+        for (struct entry *e = s->bucket[i]; e != NULL; e = next) {
+            struct entry **to = bucket_of(bucket, n_buckets, &e->record);
+            next = e->next;
+            e->next = *to;
+            *to = e;
+        }
+    }
+    free(s->bucket);
+    s->bucket = bucket;
+    s->n_buckets = n_buckets;
+}
+
+const struct record *records_hold(struct records *s, const struct record *r)
+{
+    struct entry *e = find(s, r);
+    if (e != NULL) {
+        e->refs++;
+        return &e->record;
+    }
+    e = malloc(sizeof *e);
+    if (e == NULL)
+        return NULL;
+    if (s->n >= s->n_buckets)
+        grow(s);
+    struct entry **head = bucket_of(s->bucket, s->n_buckets, r);
+    e->record = *r;
+    e->refs = 1;
+    e->next = *head;
+    *head = e;
+    s->n++;
+    return &e->record;
+}
+
+void records_release(struct records *s, const struct record *r)
+{
+    if (r == NULL)
+        return;
+    struct entry **at = bucket_of(s->bucket, s->n_buckets, r);
+    while (*at != NULL && &(*at)->record != r)
+        at = &(*at)->next;
+    assert(*at != NULL);
+    struct entry *e = *at;
+    if (--e->refs > 0)
+        return;
+    *at = e->next;
+    s->n--;
+    free(e);
+}
+
+size_t records_count(const struct records *s)
+{
+    return s->n;
+}

@@ -1,0 +1,43 @@
+/* gossip/members/records.h -- signed records, each kept once, shared by member tables.
+ *
+ * A simulator runs a thousand member tables of a thousand members each in one
+ * process: a million entries, but only a thousand different records. So the
+ * tables hold references into one set; a real peer's set has one user.
+ *
+ *   bucket[hash(signature)] -> entry{record, refs} -> entry ...
+ *
+ * A record in the set never changes, and its signature was checked by whoever
+ * put it there: finding it again saves checking it again. One thread only.
+ */
+#ifndef GOSSIP_MEMBERS_RECORDS_H
+#define GOSSIP_MEMBERS_RECORDS_H
+
+#include "gossip/wire/wire.h"
+
+struct records;
+
+/* An empty set, or NULL without memory. */
+struct records *records_open(void);
+
+/* No reference may be left (asserted). NULL is allowed. */
+void records_close(struct records *s);
+
+/* The kept record with the very contents of *r, signature and all; NULL where
+ * there is none. Takes no reference. */
+const struct record *records_find(const struct records *s,
+                                  const struct record *r);
+
+/* One more reference to the kept copy of *r, made if need be. NULL without
+ * memory. */
+const struct record *records_hold(struct records *s, const struct record *r);
+
+/* Give back what records_hold() returned; the last one frees it. NULL is
+ * allowed. */
+void records_release(struct records *s, const struct record *r);
+
+size_t records_count(const struct records *s);
+
+/* Do two records say the same, signatures aside? */
+bool record_equal(const struct record *a, const struct record *b);
+
+#endif

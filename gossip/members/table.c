@@ -1,0 +1,126 @@
+#include "gossip/members/table.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    SLOTS_FIRST = 32 /* A power of two, as WIRE_MEMBERS_MAX is. */
+};
+
+int record_compare(const struct record *a, const struct record *b)
+{
+    size_t na = strlen(a->name), nb = strlen(b->name);
+    if (na != nb)
+        return na < nb ? -1 : 1;
+    int c = memcmp(a->name, b->name, na);
+    return c != 0 ? c : memcmp(a->id, b->id, sizeof a->id);
+}
+
+/* The bucket that holds the slot of `id`, or the empty one where it would be.
+ * Half of all buckets are empty, and an id is a public key: spread already. */
+static uint16_t *bucket_of(const struct table *t, const uint8_t *id)
+{
+    uint32_t mask = 2 * t->cap - 1, i;
+    memcpy(&i, id, sizeof i);
+    while (t->bucket[i & mask] != SLOT_NONE &&
+           memcmp(t->slot[t->bucket[i & mask]].member.record->id, id, WIRE_ID_BYTES) != 0)
+        i++;
+    return &t->bucket[i & mask];
+}
+
+static void fill_buckets(struct table *t)
+{
+    for (uint32_t i = 0; i < 2 * t->cap; i++)
+        t->bucket[i] = SLOT_NONE;
+    for (uint32_t i = 0; i < t->n; i++)
+        *bucket_of(t, t->slot[i].member.record->id) = (uint16_t)i;
+}
+
+struct slot *table_find(const struct table *t, const uint8_t *id)
+{
+    uint16_t at = *bucket_of(t, id);
+    return at == SLOT_NONE ? NULL : &t->slot[at];
+}
+
+bool table_reserve(struct table *t)
+{
+    assert(t->n < WIRE_MEMBERS_MAX);
+    if (t->n < t->cap)
+        return true;
+    uint32_t cap = t->cap == 0 ? SLOTS_FIRST : 2 * t->cap;
+    uint16_t *bucket = malloc(2 * cap * sizeof *bucket);
+    uint16_t *order = realloc(t->order, cap * sizeof *order);
+    if (order != NULL)
+        t->order = order;
+    struct slot *slot = realloc(t->slot, cap * sizeof *slot);
+    if (slot != NULL)
+        t->slot = slot;
+    if (bucket == NULL || order == NULL || slot == NULL) {
+        free(bucket);
+        return false;
+    }
+    free(t->bucket);
+    t->bucket = bucket;
+    t->cap = cap;
+    fill_buckets(t);
+    return true;
+}
+
+/* How many of order[0..n) come before this record. */
+static uint32_t rank(const struct table *t, const struct record *r, uint32_t n)
+{
+    uint32_t low = 0;
+    while (low < n) {
+        uint32_t middle = low + (n - low) / 2;
+        if (record_compare(t->slot[t->order[middle]].member.record, r) < 0)
+            low = middle + 1;
+        else
+            n = middle;
+    }
+    return low;
+}
+
+/* Put slot `at` into its place among the n others, which are in order. */
+static void order_add(struct table *t, uint16_t at, uint32_t n)
+{
+    uint32_t i = rank(t, t->slot[at].member.record, n);
+    memmove(&t->order[i + 1], &t->order[i], (n - i) * sizeof *t->order);
+    t->order[i] = at;
+}
+
+static void order_remove(struct table *t, uint16_t at)
+{
+    uint32_t i = rank(t, t->slot[at].member.record, t->n);
+    assert(i < t->n && t->order[i] == at);
+    memmove(&t->order[i], &t->order[i + 1], (t->n - i - 1) * sizeof *t->order);
+}
+
+struct slot *table_add(struct table *t, const struct record *r)
+{
+    assert(t->n < t->cap);
+    uint16_t at = (uint16_t)t->n;
+    *bucket_of(t, r->id) = at;
+    t->slot[at] = (struct slot){.member.record = r, .next_news = SLOT_NONE};
+    order_add(t, at, t->n);
+    t->n++;
+    return &t->slot[at];
+}
+
+void table_replace(struct table *t, struct slot *s, const struct record *r)
+{
+    bool same = memcmp(s->member.record->id, r->id, WIRE_ID_BYTES) == 0;
+    order_remove(t, table_place(t, s));
+    s->member.record = r;
+    order_add(t, table_place(t, s), t->n - 1);
+    if (!same) /* Open addressing: a gap would hide others. Rare. */
+        fill_buckets(t);
+}
+
+void table_close(struct table *t)
+{
+    free(t->slot);
+    free(t->order);
+    free(t->bucket);
+    *t = (struct table){0};
+}

@@ -1,0 +1,56 @@
+/* gossip/members/table.h -- the store under gossip/members/members.c: slots by id and by order.
+ *
+ *   slot[]:   in order of arrival, never moved: what everything else points to
+ *   order[]:  places in slot[], sorted by record_compare()
+ *   bucket[]: hash of the id -> place in slot[]
+ *
+ * 46 bytes a member and no more than twice that allocated. Adding one costs
+ * O(log n) comparisons and a memmove of two bytes a member.
+ */
+#ifndef GOSSIP_MEMBERS_TABLE_H
+#define GOSSIP_MEMBERS_TABLE_H
+
+#include "gossip/members/members.h"
+
+enum {
+    SLOT_NONE = UINT16_MAX
+};
+
+struct slot
+{
+    struct member member;
+    uint16_t next_news; /* In the queue of those with news. */
+    uint8_t news;       /* Set of enum news; member.dirty says "not empty". */
+    bool vertex;        /* Counted in the view. */
+};
+
+struct table
+{
+    struct slot *slot; /* n of cap. */
+    uint16_t *order;   /* n of cap. */
+    uint16_t *bucket;  /* 2 cap of them, open addressing; SLOT_NONE is empty. */
+    uint32_t n, cap;
+};
+
+/* The slot of `id`, or NULL. Slots move when the table grows. */
+struct slot *table_find(const struct table *t, const uint8_t *id);
+
+/* Room for one more; asserts n < WIRE_MEMBERS_MAX. False without memory; then
+ * all is as before. */
+bool table_reserve(struct table *t);
+
+/* A zeroed slot for the member of this record, in the room reserved. */
+struct slot *table_add(struct table *t, const struct record *r);
+
+/* The slot gets another record, of the same member or of another. The old one
+ * must still be alive; reference counts are the caller's. */
+void table_replace(struct table *t, struct slot *s, const struct record *r);
+
+void table_close(struct table *t);
+
+static inline uint16_t table_place(const struct table *t, const struct slot *s)
+{
+    return (uint16_t)(s - t->slot);
+}
+
+#endif

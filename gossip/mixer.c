@@ -1,9 +1,0 @@
-#include "gossip/mixer.h"
-
-#include "gossip/average.h"
-
-#include <stddef.h>
-
-static const struct mixer mixer_choco = {.name = "choco"};
-
-const struct mixer *const mixer_all[] = {&mixer_choco, &mixer_average, NULL};

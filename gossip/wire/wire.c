@@ -1,0 +1,303 @@
+#include "gossip/wire/wire.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include <msgpack/pack.h>
+
+/* The caller's buffer, being filled. */
+struct out
+{
+    uint8_t *p;
+    size_t n, cap;
+    bool full; /* Something did not fit; nothing is written from there on. */
+    msgpack_packer packer;
+};
+
+static int append(void *self, const char *bytes, size_t n)
+{
+    struct out *o = self;
+    if (o->full || n > o->cap - o->n) {
+        o->full = true;
+        return -1;
+    }
+    if (n > 0)
+        memcpy(o->p + o->n, bytes, n);
+    o->n += n;
+    return 0;
+}
+
+static void begin(struct out *o, uint8_t *p, size_t cap)
+{
+    *o = (struct out){.p = p, .cap = cap};
+    msgpack_packer_init(&o->packer, o, append);
+}
+
+static size_t end(const struct out *o)
+{
+    return o->full ? 0 : o->n;
+}
+
+static void put_array(struct out *o, size_t n)
+{
+    msgpack_pack_array(&o->packer, n);
+}
+
+static void put_uint(struct out *o, uint64_t v)
+{
+    msgpack_pack_uint64(&o->packer, v);
+}
+
+static void put_bool(struct out *o, bool v)
+{
+    if (v)
+        msgpack_pack_true(&o->packer);
+    else
+        msgpack_pack_false(&o->packer);
+}
+
+static void put_float(struct out *o, float v)
+{
+    msgpack_pack_float(&o->packer, v);
+}
+
+static void put_double(struct out *o, double v)
+{
+    msgpack_pack_double(&o->packer, v);
+}
+
+static void put_str(struct out *o, const void *s, size_t n)
+{
+    msgpack_pack_str_with_body(&o->packer, s, n);
+}
+
+static void put_bin(struct out *o, const void *p, size_t n)
+{
+    msgpack_pack_bin_with_body(&o->packer, p, n);
+}
+
+/* All of a bin but its bytes. */
+static void put_bulk(struct out *o, struct bytes payload)
+{
+    assert(payload.n <= UINT32_MAX);
+    msgpack_pack_bin(&o->packer, payload.n);
+}
+
+/* Begin a message: fields counts what follows the type. */
+static void put_type(struct out *o, enum wire_type type, size_t fields)
+{
+    put_array(o, 1 + fields);
+    put_uint(o, (uint64_t)type);
+}
+
+/* A record's fields but the signature: 6 values. */
+static void put_record_fields(struct out *o, const struct record *r)
+{
+    assert(r->n_addresses <= WIRE_ADDRESSES_MAX);
+    put_bin(o, r->id, sizeof r->id);
+    put_str(o, r->name, strlen(r->name));
+    put_array(o, r->n_addresses);
+    for (uint32_t i = 0; i < r->n_addresses; i++)
+        put_str(o, r->address[i], strlen(r->address[i]));
+    put_uint(o, r->incarnation);
+    put_uint(o, r->boot);
+    put_uint(o, (uint64_t)r->state);
+}
+
+static void put_record(struct out *o, const struct record *r)
+{
+    put_array(o, 7);
+    put_record_fields(o, r);
+    put_bin(o, r->signature, sizeof r->signature);
+}
+
+/* An accusation's fields but the signature: 3 values. */
+static void put_accusation_fields(struct out *o, const struct accusation *a)
+{
+    put_bin(o, a->accused, sizeof a->accused);
+    put_bin(o, a->accuser, sizeof a->accuser);
+    put_uint(o, a->incarnation);
+}
+
+static void put_accusation(struct out *o, const struct accusation *a)
+{
+    put_array(o, 4);
+    put_accusation_fields(o, a);
+    put_bin(o, a->signature, sizeof a->signature);
+}
+
+size_t wire_put_hello(uint8_t *out, size_t cap, const struct wire_hello *m)
+{
+    assert(m->run.n <= WIRE_RUN_MAX && m->has_run == (m->run.n > 0));
+    struct out o;
+    begin(&o, out, cap);
+    put_type(&o, WIRE_HELLO, 7);
+    put_uint(&o, m->version);
+    put_uint(&o, (uint64_t)m->role);
+    put_bool(&o, m->has_run);
+    put_bool(&o, m->has_started);
+    put_str(&o, m->run.p, m->run.n);
+    put_uint(&o, m->round);
+    if (m->role == WIRE_PEER)
+        put_record(&o, &m->record);
+    else
+        msgpack_pack_nil(&o.packer);
+    return end(&o);
+}
+
+size_t wire_put_members(uint8_t *out, size_t cap, const struct wire_members *m)
+{
+    assert(m->n_records <= WIRE_BATCH_MAX && m->n_accusations <= WIRE_BATCH_MAX);
+    struct out o;
+    begin(&o, out, cap);
+    put_type(&o, WIRE_MEMBERS, 2);
+    put_array(&o, m->n_records);
+    for (uint32_t i = 0; i < m->n_records; i++)
+        put_record(&o, &m->records[i]);
+    put_array(&o, m->n_accusations);
+    for (uint32_t i = 0; i < m->n_accusations; i++)
+        put_accusation(&o, &m->accusations[i]);
+    return end(&o);
+}
+
+size_t wire_put_ping(uint8_t *out, size_t cap, const struct wire_ping *m)
+{
+    struct out o;
+    begin(&o, out, cap);
+    put_type(&o, WIRE_PING, 3);
+    put_uint(&o, m->round);
+    put_uint(&o, m->settled);
+    put_bool(&o, m->finished);
+    return end(&o);
+}
+
+size_t wire_put_edge(uint8_t *out, size_t cap, const struct wire_edge *m)
+{
+    struct out o;
+    begin(&o, out, cap);
+    put_type(&o, WIRE_EDGE, 4);
+    put_uint(&o, m->epoch);
+    put_uint(&o, m->round);
+    put_uint(&o, m->nonce);
+    put_uint(&o, m->boot);
+    return end(&o);
+}
+
+/* A message without fields. */
+static size_t put_bare(uint8_t *out, size_t cap, enum wire_type type)
+{
+    struct out o;
+    begin(&o, out, cap);
+    put_type(&o, type, 0);
+    return end(&o);
+}
+
+size_t wire_put_edge_close(uint8_t *out, size_t cap)
+{
+    return put_bare(out, cap, WIRE_EDGE_CLOSE);
+}
+
+size_t wire_put_status_req(uint8_t *out, size_t cap)
+{
+    return put_bare(out, cap, WIRE_STATUS_REQ);
+}
+
+size_t wire_put_delta(uint8_t *out, size_t cap, const struct wire_delta *m)
+{
+    assert(m->sketch.n <= WIRE_SKETCH_MAX);
+    struct out o;
+    begin(&o, out, cap);
+    put_type(&o, WIRE_DELTA, 14);
+    put_uint(&o, m->epoch);
+    put_uint(&o, m->round);
+    put_uint(&o, m->run_round);
+    put_uint(&o, m->degree);
+    put_uint(&o, m->codec);
+    put_float(&o, m->x2);
+    put_float(&o, m->e2);
+    put_uint(&o, m->hash);
+    put_uint(&o, m->settled);
+    put_uint(&o, m->sketch_generation);
+    put_float(&o, m->mean_dist2);
+    put_float(&o, m->mean_norm2);
+    put_bin(&o, m->sketch.p, m->sketch.n);
+    put_bulk(&o, m->payload);
+    return end(&o);
+}
+
+size_t wire_put_model_req(uint8_t *out, size_t cap, const struct wire_model_req *m)
+{
+    struct out o;
+    begin(&o, out, cap);
+    put_type(&o, WIRE_MODEL_REQ, 1);
+    put_uint(&o, m->round);
+    return end(&o);
+}
+
+size_t wire_put_model(uint8_t *out, size_t cap, const struct wire_model *m)
+{
+    struct out o;
+    begin(&o, out, cap);
+    put_type(&o, WIRE_MODEL, 2);
+    put_uint(&o, m->round);
+    put_bulk(&o, m->payload);
+    return end(&o);
+}
+
+static void put_status_edge(struct out *o, const struct wire_status_edge *e)
+{
+    put_array(o, 5);
+    put_bin(o, e->id, sizeof e->id);
+    put_uint(o, e->state);
+    put_uint(o, e->round);
+    put_float(o, e->gamma);
+    put_uint(o, e->resets);
+}
+
+size_t wire_put_status(uint8_t *out, size_t cap, const struct wire_status *m)
+{
+    assert(m->n_edges <= WIRE_EDGES_MAX);
+    struct out o;
+    begin(&o, out, cap);
+    put_type(&o, WIRE_STATUS, 14);
+    put_uint(&o, m->round);
+    put_uint(&o, m->n_rounds);
+    put_uint(&o, m->phase);
+    put_double(&o, m->loss);
+    put_double(&o, m->accuracy);
+    put_double(&o, m->drift);
+    put_double(&o, m->relative_drift);
+    put_uint(&o, m->drift_round);
+    put_uint(&o, m->bytes_sent);
+    put_uint(&o, m->bytes_received);
+    put_uint(&o, m->n_strangers);
+    put_uint(&o, m->n_violations);
+    put_uint(&o, m->n_live);
+    put_array(&o, m->n_edges);
+    for (uint32_t i = 0; i < m->n_edges; i++)
+        put_status_edge(&o, &m->edges[i]);
+    return end(&o);
+}
+
+size_t wire_record_signed(uint8_t *out, size_t cap, const struct record *r)
+{
+    static const char domain[] = "hearsay record 1";
+    struct out o;
+    begin(&o, out, cap);
+    append(&o, domain, sizeof domain); /* With its NUL. */
+    put_array(&o, 6);
+    put_record_fields(&o, r);
+    return end(&o);
+}
+
+size_t wire_accusation_signed(uint8_t *out, size_t cap,
+                              const struct accusation *a)
+{
+    static const char domain[] = "hearsay accusation 1";
+    struct out o;
+    begin(&o, out, cap);
+    append(&o, domain, sizeof domain);
+    put_array(&o, 3);
+    put_accusation_fields(&o, a);
+    return end(&o);
+}

@@ -1,0 +1,256 @@
+/* gossip/wire/wire.h -- the messages peers send, and their bytes.
+ *
+ * A message is one msgpack array, its first element the type. The channel
+ * below delivers whole messages; the driver carries them without looking in.
+ *
+ *   [type, field, field, ..., bin]        a bulk payload is the last field
+ *
+ * msgpack-c never sees bytes that were not scanned first (measured: a 5-byte
+ * array header makes it reserve 2 GiB): wire_scan() checks depth, declared
+ * counts against bytes left, item cap, no maps, no ext types, exact end.
+ * This folder is the only user of msgpack-c. Parsing allocates nothing:
+ * strings and bins point into the message.
+ *
+ *   wire_scan.c --> wire_token.c --> wire_get.c          wire.c
+ *     bytes           values          decoders           encoders
+ */
+#ifndef GOSSIP_WIRE_WIRE_H
+#define GOSSIP_WIRE_WIRE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Every limit of the protocol. */
+enum wire_limit {
+    WIRE_VERSION = 1,
+    WIRE_ID_BYTES = 32,
+    WIRE_SIGNATURE_BYTES = 64,
+    WIRE_NAME_MAX = 32,          /* Characters of a member's name. */
+    WIRE_ADDRESS_MAX = 127,      /* Characters of an announced "host:port". DNS allows names of
+                                  * 253; 64 records of four such would not fit a message. */
+    WIRE_ADDRESSES_MAX = 4,      /* Of one member. */
+    WIRE_MEMBERS_MAX = 1024,     /* Members a peer keeps. */
+    WIRE_BATCH_MAX = 64,         /* Records, or accusations, in one MEMBERS message. */
+    WIRE_RUN_MAX = 2048,         /* Bytes of a run's canonical text. */
+    WIRE_DEPTH_MAX = 5,
+    WIRE_ITEMS_MAX = 2048,       /* Of one message, nested ones too. The most real: 1,093. */
+    WIRE_CONTROL_MAX = 64 * 1024, /* Bytes of any message without a bulk payload. */
+    WIRE_HEAD_MAX = 1024,         /* Bytes of a bulk message before its payload, without the sketch. */
+    WIRE_SKETCH_MAX = 4096,       /* Bytes of the encoded sketch in a DELTA. */
+    WIRE_EDGES_MAX = 64,          /* Edges listed in a STATUS. */
+    WIRE_CODE_MAX = 15            /* Of an enum kept elsewhere: phase, edge state, codec. */
+};
+
+enum wire_type {
+    WIRE_HELLO = 1,  /* First in each direction: who I am, which run. */
+    WIRE_MEMBERS,    /* Records and accusations the receiver may not know. */
+    WIRE_PING,       /* Heartbeat. */
+    WIRE_EDGE,       /* I (re)open our edge: my epoch and round. */
+    WIRE_EDGE_CLOSE, /* I no longer mix with you. */
+    WIRE_DELTA,      /* One half of an edge round. Bulk. */
+    WIRE_MODEL_REQ,  /* Send me your model at a round. */
+    WIRE_MODEL,      /* A whole model. Bulk. */
+    WIRE_STATUS_REQ,
+    WIRE_STATUS,
+    WIRE_TYPE_END
+};
+
+enum wire_role {
+    WIRE_PEER = 0,
+    WIRE_OBSERVER /* `hearsay status`, `hearsay drift`: never a member. */
+};
+
+enum record_state {
+    RECORD_RUNNING = 0,
+    RECORD_FINISHED, /* Done with the run; still counts as a vertex. */
+    RECORD_LEFT      /* Left by its own word; no vertex. */
+};
+
+/* A member as it describes itself. Signed by itself; the signature covers the
+ * canonical bytes of every other field (wire_record_signed). */
+struct record
+{
+    uint8_t id[WIRE_ID_BYTES]; /* Ed25519 public key. */
+    char name[WIRE_NAME_MAX + 1];
+    char address[WIRE_ADDRESSES_MAX][WIRE_ADDRESS_MAX + 1]; /* "host:port" */
+    uint32_t n_addresses;
+    uint64_t incarnation; /* Higher is newer. */
+    uint64_t boot;        /* Random, one a process. */
+    enum record_state state;
+    uint8_t signature[WIRE_SIGNATURE_BYTES];
+};
+
+/* "I have not heard `accused` since its `incarnation`", signed by `accuser`. */
+struct accusation
+{
+    uint8_t accused[WIRE_ID_BYTES], accuser[WIRE_ID_BYTES];
+    uint64_t incarnation;
+    uint8_t signature[WIRE_SIGNATURE_BYTES];
+};
+
+/* A borrowed range inside the message. */
+struct bytes
+{
+    const uint8_t *p;
+    size_t n;
+};
+
+struct wire_hello
+{
+    uint32_t version;
+    enum wire_role role;
+    bool has_run;        /* False: I take the run from you. */
+    bool has_started;    /* My round 0 has begun: my run is a fact. */
+    struct bytes run;    /* Canonical text; empty without a run. */
+    uint64_t round;      /* Of the run, mine now. */
+    struct record record; /* Peers only; an observer's is zero. */
+};
+
+struct wire_members
+{
+    uint32_t n_records, n_accusations;
+    struct record *records;         /* Decoding fills the caller's arrays of */
+    struct accusation *accusations; /* WIRE_BATCH_MAX each. */
+};
+
+struct wire_ping
+{
+    uint64_t round; /* As run_round of a delta. */
+    uint32_t settled; /* See wire_delta. */
+    bool finished;
+};
+
+/* Both ends send one when they want the edge; from the pair both compute what
+ * is next: go on, resend, or a new epoch. See gossip/exchange/edge.h. */
+struct wire_edge
+{
+    uint64_t epoch; /* 0: none, or "reset". */
+    uint64_t round; /* Exchanges committed in that epoch. */
+    uint64_t nonce; /* Fresh each time: goes into the next epoch. */
+    uint64_t boot;  /* The sender's process. */
+};
+
+struct wire_delta
+{
+    uint64_t epoch;
+    uint64_t round;     /* Of the edge. */
+    uint64_t run_round; /* Rounds the sender has done, the last phase's included. */
+    uint32_t degree;    /* Edges the sender mixes over in this very round. */
+    uint32_t codec;     /* enum delta_codec of gossip/exchange/edge.h. */
+    float x2, e2;       /* |x - a|^2 before, and after this delta. */
+    uint64_t hash;      /* Of (a, b) before this round; 0 = not now. */
+    uint32_t settled;   /* Hops around me known to be under --final-drift. */
+    uint64_t sketch_generation; /* 0: no sketch in this delta. */
+    float mean_dist2, mean_norm2; /* The sender's averages, any sign; see gossip/exchange/sketch.h. */
+    struct bytes sketch;
+    struct bytes payload;
+};
+
+#define WIRE_ROUND_WINDOW UINT64_MAX
+
+struct wire_model_req
+{
+    uint64_t round; /* First state at or after this round; 0 = now;
+                     * WIRE_ROUND_WINDOW = that which the next drift window
+                     * (gossip/exchange/sketch.h) measures. */
+};
+
+struct wire_model
+{
+    uint64_t round;
+    struct bytes payload; /* n_params little-endian float32. */
+};
+
+struct wire_status_edge
+{
+    uint8_t id[WIRE_ID_BYTES];
+    uint32_t state; /* enum edge_state of gossip/exchange/edge.h. */
+    uint64_t round;
+    float gamma;
+    uint64_t resets;
+};
+
+/* Numbers about one peer, by itself. NaN where not known yet. */
+struct wire_status
+{
+    uint64_t round, n_rounds;
+    uint32_t phase; /* enum node_phase of peer/node/node.h. */
+    double loss, accuracy;
+    double drift, relative_drift; /* Xi and Xi/|mean|, estimated, */
+    uint64_t drift_round;         /* of the state of this round. */
+    uint64_t bytes_sent, bytes_received; /* At the sockets, all links. */
+    uint64_t n_strangers, n_violations;
+    uint32_t n_live;
+    uint32_t n_edges;
+    struct wire_status_edge edges[WIRE_EDGES_MAX];
+};
+
+/* Is this one well-formed msgpack value of a kind this protocol can contain
+ * (no maps, no ext types)? Reads only p[0..n), allocates nothing; its time is
+ * bounded by WIRE_ITEMS_MAX. */
+bool wire_scan(const uint8_t *p, size_t n);
+
+/* The type of a message, or 0 where it is not an array that begins with a
+ * known type. Looks at the first bytes only: safe on any, promises nothing of
+ * the rest. */
+enum wire_type wire_type_of(const uint8_t *p, size_t n);
+
+/* The longest message of a type, given the longest payload of a DELTA and the
+ * size of a model in bytes: the limit before a byte of it is buffered. */
+size_t wire_max(enum wire_type type, size_t delta_payload_max,
+                size_t model_bytes);
+
+/* The rules of the two texts, for whoever reads them from elsewhere. A name:
+ * [A-Za-z0-9._-]{1,32}. An address: "host:port", the host a name, an IPv4
+ * address or an IPv6 address in brackets, the port 1..65535 in plain decimal;
+ * WIRE_ADDRESS_MAX characters at most. Syntax only: who may be dialled is the
+ * dialler's question. */
+bool wire_name_ok(const char *name);
+bool wire_address_ok(const char *address);
+
+/* Encoders write to out[0..cap) and return the length, or 0 where cap is too
+ * small (a bug of ours, except that callers may ask with any cap). The two
+ * bulk encoders write all but the payload's bytes, which the caller sends
+ * right behind: head + payload is one message. A DELTA's head is 49 bytes in
+ * the usual case (small rounds, no hash, no sketch); WIRE_HEAD_MAX +
+ * WIRE_SKETCH_MAX hold any. They do not repeat the decoders' checks. */
+size_t wire_put_hello(uint8_t *out, size_t cap, const struct wire_hello *m);
+size_t wire_put_members(uint8_t *out, size_t cap, const struct wire_members *m);
+size_t wire_put_ping(uint8_t *out, size_t cap, const struct wire_ping *m);
+size_t wire_put_edge(uint8_t *out, size_t cap, const struct wire_edge *m);
+size_t wire_put_edge_close(uint8_t *out, size_t cap);
+size_t wire_put_delta(uint8_t *out, size_t cap, const struct wire_delta *m);
+size_t wire_put_model_req(uint8_t *out, size_t cap, const struct wire_model_req *m);
+size_t wire_put_model(uint8_t *out, size_t cap, const struct wire_model *m);
+size_t wire_put_status_req(uint8_t *out, size_t cap);
+size_t wire_put_status(uint8_t *out, size_t cap, const struct wire_status *m);
+
+/* Decoders: true and *m filled, or false and *m meaningless. They scan first,
+ * check the type, count, range and finiteness of every field (a run's text:
+ * printable ASCII and newlines), and demand the exact end. Ranges point into
+ * p, at any alignment. A DELTA or MODEL is whole here: head and payload
+ * contiguous. Refused beyond a wrong shape: a HELLO that has started without
+ * a run, or has no record though a peer's; squared norms that are negative;
+ * sketch bytes without a generation; a model that is no whole number of
+ * floats; enums kept elsewhere (phase, edge state, codec) above WIRE_CODE_MAX.
+ * NaN is allowed in a STATUS only, where Inf is, too: a diverged loss. */
+bool wire_get_hello(const uint8_t *p, size_t n, struct wire_hello *m);
+bool wire_get_members(const uint8_t *p, size_t n, struct wire_members *m);
+bool wire_get_ping(const uint8_t *p, size_t n, struct wire_ping *m);
+bool wire_get_edge(const uint8_t *p, size_t n, struct wire_edge *m);
+bool wire_get_delta(const uint8_t *p, size_t n, struct wire_delta *m);
+bool wire_get_model_req(const uint8_t *p, size_t n, struct wire_model_req *m);
+bool wire_get_model(const uint8_t *p, size_t n, struct wire_model *m);
+bool wire_get_status(const uint8_t *p, size_t n, struct wire_status *m);
+/* The messages without fields. */
+bool wire_get_edge_close(const uint8_t *p, size_t n);
+bool wire_get_status_req(const uint8_t *p, size_t n);
+
+/* The bytes a signature covers, with a domain prefix so that one kind can
+ * never be taken for the other. Returns the length; cap >= 2048 is enough. */
+size_t wire_record_signed(uint8_t *out, size_t cap, const struct record *r);
+size_t wire_accusation_signed(uint8_t *out, size_t cap,
+                              const struct accusation *a);
+
+#endif

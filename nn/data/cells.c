@@ -1,0 +1,171 @@
+#include "nn/data/cells.h"
+
+#include <string.h>
+
+static bool is_space(const struct cells *c, uint8_t byte)
+{
+    return byte == ' ' || (byte == '\t' && c->separator != '\t');
+}
+
+static void skip_spaces(struct cells *c)
+{
+    while (c->p < c->end && is_space(c, *c->p))
+        c->p++;
+}
+
+/* Does the line end here, with a newline, a return and a newline, or the file? */
+static bool at_line_end(const struct cells *c)
+{
+    size_t left = (size_t)(c->end - c->p);
+    return left == 0 || *c->p == '\n' ||
+           (*c->p == '\r' && (left == 1 || c->p[1] == '\n'));
+}
+
+/* Behind the line end that p stands at. */
+static void pass_line_end(struct cells *c)
+{
+    c->p += c->p < c->end && *c->p == '\r';
+    c->p += c->p < c->end && *c->p == '\n';
+    c->next_line++;
+}
+
+bool cells_record(struct cells *c)
+{
+    while (c->p < c->end) {
+        struct cells begin = *c;
+        skip_spaces(c);
+        if (!at_line_end(c)) {
+            *c = begin;
+            c->spot.line = c->next_line;
+            return true;
+        }
+        pass_line_end(c);
+    }
+    return false;
+}
+
+static int refuse_behind_quote(const struct cells *c)
+{
+    struct lines_quote q = lines_quote(c->p, 1);
+    const char *wanted = c->separator == '\t'  ? "a tab"
+                         : c->separator == ';' ? "a semicolon"
+                                               : "a comma";
+    return file_error(c->spot.error, c->spot.path,
+                      "line %llu: found %s behind a closing quote, expected %s",
+                      (unsigned long long)c->next_line, q.text, wanted);
+}
+
+/* A cell in quotes, which p stands at. */
+static int quoted_cell(struct cells *c, struct cells_cell *cell)
+{
+    uint64_t opened = c->next_line;
+    cell->p = ++c->p;
+    for (; c->p < c->end; c->p++) {
+        c->next_line += *c->p == '\n';
+        if (*c->p != '"')
+            continue;
+        if (c->p + 1 == c->end || c->p[1] != '"')
+            break;
+        cell->escaped = true;
+        c->p++;
+    }
+    if (c->p == c->end)
+        return file_error(c->spot.error, c->spot.path,
+                          "line %llu: found a quote that is never closed",
+                          (unsigned long long)opened);
+    cell->n = (size_t)(c->p - cell->p);
+    c->p++;
+    skip_spaces(c);
+    if (!at_line_end(c) && *c->p != c->separator)
+        return refuse_behind_quote(c);
+    return 0;
+}
+
+static void plain_cell(struct cells *c, struct cells_cell *cell)
+{
+    cell->p = c->p;
+    while (c->p < c->end && *c->p != c->separator && *c->p != '\n')
+        c->p++;
+    if ((c->p == c->end || *c->p == '\n') && c->p > cell->p && c->p[-1] == '\r')
+        c->p--;
+    const uint8_t *end = c->p;
+    while (end > cell->p && is_space(c, end[-1]))
+        end--;
+    cell->n = (size_t)(end - cell->p);
+}
+
+int cells_next(struct cells *c, struct cells_cell *cell)
+{
+    *cell = (struct cells_cell){0};
+    int rc = 0;
+    skip_spaces(c);
+    if (c->p < c->end && *c->p == '"')
+        rc = quoted_cell(c, cell);
+    else
+        plain_cell(c, cell);
+    if (rc < 0)
+        return rc;
+    cell->more = c->p < c->end && *c->p == c->separator;
+    if (cell->more)
+        c->p++;
+    else
+        pass_line_end(c);
+    return 0;
+}
+
+size_t cells_text(const struct cells_cell *cell, uint8_t *text, size_t cap)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < cell->n && n < cap; i++) {
+        text[n++] = cell->p[i];
+        i += cell->escaped && cell->p[i] == '"';
+    }
+    return n;
+}
+
+bool cells_is(const struct cells_cell *cell, const uint8_t *text, size_t n)
+{
+    uint8_t own[CELLS_NAME_MAX];
+    size_t n_own = cells_text(cell, own, sizeof own);
+    return n_own == (n < sizeof own ? n : sizeof own) && memcmp(own, text, n_own) == 0;
+}
+
+bool cells_number(const struct cells_cell *cell)
+{
+    double v;
+    return lines_is_number(cell->p, cell->n, &v);
+}
+
+int cells_count(struct cells c, size_t *n)
+{
+    struct cells_cell cell = {.more = true};
+    for (*n = 0; cell.more; ++*n) {
+        int rc = cells_next(&c, &cell);
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+uint8_t cells_separator(const struct cells *c)
+{
+    static const uint8_t all[] = {',', ';', '\t'};
+    size_t n[3] = {0}, best = 0;
+    bool quoted = false;
+    for (const uint8_t *p = c->p; p < c->end && (quoted || *p != '\n'); p++) {
+        quoted ^= *p == '"';
+        for (size_t i = 0; i < 3; i++)
+            n[i] += !quoted && *p == all[i];
+    }
+    for (size_t i = 1; i < 3; i++)
+        best = n[i] > n[best] ? i : best;
+    return all[best];
+}
+
+struct cells cells_open(const struct lines_file *f, char error[DATA_ERROR_MAX])
+{
+    bool mark = f->n >= 3 && memcmp(f->bytes, "\xef\xbb\xbf", 3) == 0;
+    return (struct cells){.p = f->bytes + (mark ? 3 : 0), .end = f->bytes + f->n,
+                          .separator = ',', .next_line = 1,
+                          .spot = {.path = f->path, .line = 1, .error = error}};
+}

@@ -1,0 +1,191 @@
+#include "nn/data/cifar.h"
+
+#include "nn/data/image_set.h"
+#include "nn/data/reader.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    IMAGE = 3 * 32 * 32,
+    RECORDS_AT_ONCE = 64,
+    COARSE_CLASSES = 20
+};
+
+/* What a record is of either set: labels, the one that counts last, then
+ * IMAGE bytes. */
+struct record
+{
+    const char *kind, *other;
+    size_t n_labels;
+    struct
+    {
+        const char *name;
+        uint8_t n_classes;
+    } label[2];
+};
+
+static const struct record cifar10 = {"cifar10", "cifar100", 1, {{"label", 10}}};
+static const struct record cifar100 = {
+    "cifar100", "cifar10", 2, {{"coarse label", COARSE_CLASSES}, {"fine label", 100}}};
+
+static size_t record_size(const struct record *r)
+{
+    return r->n_labels + IMAGE;
+}
+
+/* ---- Which of them is it? ---- */
+
+static bool labels_fit(const struct record *r, const uint8_t *record)
+{
+    for (size_t i = 0; i < r->n_labels; i++)
+        if (record[i] >= r->label[i].n_classes)
+            return false;
+    return true;
+}
+
+static bool looks(const struct record *r, const uint8_t *bytes, size_t n, bool whole)
+{
+    size_t size = record_size(r);
+    if (n < size || (whole && n % size != 0))
+        return false;
+    for (size_t at = 0; at + r->n_labels <= n; at += size)
+        if (!labels_fit(r, bytes + at))
+            return false;
+    return true;
+}
+
+bool cifar_looks_10(const uint8_t *bytes, size_t n, bool whole)
+{
+    return looks(&cifar10, bytes, n, whole);
+}
+
+bool cifar_looks_100(const uint8_t *bytes, size_t n, bool whole)
+{
+    return looks(&cifar100, bytes, n, whole);
+}
+
+/* ---- Reading. ---- */
+
+/* One file on its way into a set. */
+struct batch
+{
+    const struct record *record;
+    struct image_set *set;
+    const char *path;
+    struct file *file;
+    uint32_t number; /* Of the file. */
+    uint64_t n;      /* Records so far. */
+    uint8_t *bytes;  /* RECORDS_AT_ONCE records. */
+};
+
+static int no_memory(const char *path, char error[DATA_ERROR_MAX])
+{
+    file_error(error, path, "cannot read: no memory");
+    return -ENOMEM;
+}
+
+/* Part n records' labels from their pixels. */
+static int take(struct batch *b, size_t n, char error[DATA_ERROR_MAX])
+{
+    struct dataset *d = b->set->d;
+    const struct record *r = b->record;
+    size_t most = image_set_most(d);
+    if (n > most - d->n)
+        return file_error(error, b->path, "found over %zu images, expected at most that", most);
+    if (image_set_room(b->set, n, most) < 0)
+        return no_memory(b->path, error);
+    for (size_t i = 0; i < n; i++) {
+        const uint8_t *p = b->bytes + i * record_size(r);
+        for (size_t k = 0; k < r->n_labels; k++)
+            if (p[k] >= r->label[k].n_classes)
+                return file_error(error, b->path, "%s of record %llu: found %u, expected 0 to %d",
+                                  r->label[k].name, (unsigned long long)(b->n + i), p[k],
+                                  r->label[k].n_classes - 1);
+        d->labels[d->n + i] = p[r->n_labels - 1];
+        memcpy(d->pixels + (d->n + i) * IMAGE, p + r->n_labels, IMAGE);
+    }
+    image_set_add(b->set, n, b->number);
+    b->n += n;
+    return 0;
+}
+
+/* The file has ended, `rest` bytes behind its last record. */
+static int check_size(const struct batch *b, size_t rest, char error[DATA_ERROR_MAX])
+{
+    const struct record *other = b->record == &cifar10 ? &cifar100 : &cifar10;
+    uint64_t size = b->n * record_size(b->record) + rest;
+    if (size == 0)
+        return file_error(error, b->path, "size: found 0 records, expected at least 1");
+    if (rest == 0)
+        return 0;
+    bool others = size % record_size(other) == 0;
+    return file_error(error, b->path,
+                      "size: found %llu bytes, expected whole records of %zu: %s%s",
+                      (unsigned long long)size, record_size(b->record),
+                      others ? "they are those of " : "the file is truncated or has trailing bytes",
+                      others ? other->kind : "");
+}
+
+/* The bytes of a file that has none of the set's size are looked at before its
+ * labels, so that CIFAR-100 for CIFAR-10 is called so. */
+static int check_plain(const struct batch *b, char error[DATA_ERROR_MAX])
+{
+    struct batch all = *b;
+    uint64_t size = file_bound(b->file);
+    all.n = size / record_size(b->record);
+    return check_size(&all, size % record_size(b->record), error);
+}
+
+static int read_records(struct batch *b, char error[DATA_ERROR_MAX])
+{
+    size_t size = record_size(b->record), got;
+    int rc = file_is_plain(b->file) ? check_plain(b, error) : 0;
+    while (rc == 0) {
+        rc = file_get(b->file, b->bytes, RECORDS_AT_ONCE * size, &got, error);
+        if (rc == 0)
+            rc = take(b, got / size, error);
+        if (rc == 0 && got < RECORDS_AT_ONCE * size)
+            return check_size(b, got % size, error);
+    }
+    return rc;
+}
+
+static int read_batch(struct batch *b, const struct reader *r, char error[DATA_ERROR_MAX])
+{
+    int rc = file_open(&b->file, b->path, error);
+    if (rc < 0)
+        return rc;
+    file_watch(b->file, &r->progress);
+    rc = read_records(b, error);
+    file_close(b->file);
+    return rc;
+}
+
+int cifar_read(struct dataset *d, const struct reader *r, char error[DATA_ERROR_MAX])
+{
+    const struct record *record = strcmp(r->kind, "cifar10") == 0 ? &cifar10 : &cifar100;
+    assert(strcmp(r->kind, record->kind) == 0 && r->n_paths >= 1);
+    memset(d, 0, sizeof *d);
+    dataset_kind(d, r->kind);
+    assert(dataset_dim(d) == IMAGE);
+    struct image_set set = {.d = d, .by_file = r->n_paths > 1};
+    uint8_t *bytes = malloc(RECORDS_AT_ONCE * record_size(record));
+    int rc = bytes ? 0 : no_memory(r->paths[0], error);
+    for (size_t i = 0; i < r->n_paths && rc == 0; i++) {
+        struct batch b = {.record = record, .set = &set, .path = r->paths[i],
+                          .number = (uint32_t)i, .bytes = bytes};
+        rc = read_batch(&b, r, error);
+    }
+    free(bytes);
+    if (rc < 0) {
+        dataset_close(d);
+        return rc;
+    }
+    image_set_end(&set);
+    d->n_files = (uint32_t)r->n_paths;
+    return 0;
+}

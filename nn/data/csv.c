@@ -1,0 +1,414 @@
+/* A table as text: a record a line, cells between separators, RFC 4180's quotes.
+ *
+ *   height,width,species        header: yes, no, or told by its looks
+ *   5.1,3.5,"Iris setosa"       one column is the label, all others numbers
+ *
+ * First each file's sheet is opened: separator, columns, header. Then the rows
+ * of all are read twice, to check and count and to fill.
+ */
+#include "nn/data/cells.h"
+#include "nn/data/labels.h"
+#include "nn/data/lines.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    LOOK_RECORDS = 32 /* That csv_looks() looks at. */
+};
+
+struct table
+{
+    const struct reader *r;
+    const struct labels_kind *kind;
+    struct labels *labels;
+    struct dataset *d;        /* NULL in the first pass. */
+    size_t n_columns, label;  /* Of the label, from 0. */
+    struct cells header;      /* The first there is; p NULL: none. */
+    size_t n_rows;
+};
+
+/* ---- Opening a sheet. ---- */
+
+/* Does a sheet begin with a header? A word where a row has a number says so:
+ * in any column but the label's, and there where the second record has a
+ * number. */
+static int looks_header(const struct table *t, struct cells c, bool *header)
+{
+    struct cells_cell cell = {.more = true};
+    bool word = false;
+    *header = false;
+    for (size_t i = 0; cell.more; i++) {
+        int rc = cells_next(&c, &cell);
+        if (rc < 0)
+            return rc;
+        *header = *header || (i != t->label && !cells_number(&cell));
+        word = word || (i == t->label && !cells_number(&cell));
+    }
+    if (*header || !word || !cells_record(&c))
+        return 0;
+    cell.more = true;
+    for (size_t i = 0; i <= t->label && cell.more; i++) {
+        int rc = cells_next(&c, &cell);
+        if (rc < 0)
+            return rc;
+    }
+    *header = cells_number(&cell);
+    return 0;
+}
+
+/* The column of that name in the record at c. */
+static int find_column(struct table *t, struct cells c)
+{
+    const uint8_t *name = (const uint8_t *)t->r->label;
+    struct cells_cell cell = {.more = true};
+    size_t found = 0;
+    for (size_t i = 0; cell.more; i++) {
+        int rc = cells_next(&c, &cell);
+        if (rc < 0)
+            return rc;
+        if (!cells_is(&cell, name, strlen(t->r->label)))
+            continue;
+        found++;
+        t->label = i;
+    }
+    if (found == 1)
+        return 0;
+    return file_error(c.spot.error, c.spot.path,
+                      "line %llu: found %zu columns named %s, expected one, the label",
+                      (unsigned long long)c.spot.line, found,
+                      lines_quote(name, strlen(t->r->label)).text);
+}
+
+/* Which column is the label? *named: a header's name says so. */
+static int choose_label(struct table *t, const struct cells *c, bool *named)
+{
+    const char *label = t->r->label;
+    t->label = t->n_columns - 1;
+    *named = label && label[strspn(label, "0123456789")] != '\0';
+    if (!label)
+        return 0;
+    if (*named && strcmp(t->r->header, "no") != 0)
+        return find_column(t, *c);
+    if (*named)
+        return file_error(c->spot.error, c->spot.path,
+                          "label=%.40s is a name, expected a number: header=no", label);
+    unsigned long long i = strtoull(label, NULL, 10);
+    if (i < 1 || i > t->n_columns)
+        return file_error(c->spot.error, c->spot.path,
+                          "found %zu columns, expected column %.20s to be the label",
+                          t->n_columns, label);
+    t->label = (size_t)i - 1;
+    return 0;
+}
+
+static int check_columns(const struct table *t, const struct cells *c)
+{
+    size_t n = t->n_columns, fixed = (size_t)t->kind->features + 1;
+    if (t->kind->fixed && n != fixed)
+        return file_error(c->spot.error, c->spot.path,
+                          "line %llu: found %zu cells, expected %zu (%s and a label)",
+                          (unsigned long long)c->spot.line, n, fixed, t->r->kind);
+    if (n < 2)
+        return file_error(c->spot.error, c->spot.path,
+                          "line %llu: found 1 cell, expected at least 2: values and a "
+                          "label, with commas, semicolons or tabs between",
+                          (unsigned long long)c->spot.line);
+    if (n > (size_t)DATA_FEATURES_MAX + 1)
+        return file_error(c->spot.error, c->spot.path,
+                          "line %llu: found %zu cells, expected at most %d",
+                          (unsigned long long)c->spot.line, n, DATA_FEATURES_MAX + 1);
+    return 0;
+}
+
+static int refuse_cells(const struct cells *c, size_t found, size_t expected)
+{
+    return file_error(c->spot.error, c->spot.path,
+                      "line %llu: found %zu cells, expected %zu",
+                      (unsigned long long)c->spot.line, found, expected);
+}
+
+/* A later file's header must say what the first one's says. */
+static int check_header(const struct table *t, struct cells c)
+{
+    struct cells first = t->header;
+    struct cells_cell a = {.more = true}, b;
+    for (size_t i = 0; a.more; i++) {
+        int rc = cells_next(&c, &a);
+        rc = rc < 0 ? rc : cells_next(&first, &b);
+        if (rc < 0)
+            return rc;
+        uint8_t text[CELLS_NAME_MAX];
+        size_t n = cells_text(&b, text, sizeof text);
+        char wanted[LINES_SHOWN + 80], where[40];
+        snprintf(wanted, sizeof wanted, "%s as in the header of the first file",
+                 lines_quote(text, n).text);
+        snprintf(where, sizeof where, "column %zu", i + 1);
+        if (!cells_is(&a, text, n))
+            return lines_refuse(&c.spot, where, a.p, a.n, wanted);
+    }
+    return 0;
+}
+
+/* The record at c is the header: note or check it, and go past it. */
+static int take_header(struct table *t, struct cells *c)
+{
+    int rc = 0;
+    if (t->header.p)
+        rc = check_header(t, *c);
+    else
+        t->header = *c;
+    struct cells_cell cell = {.more = true};
+    while (rc == 0 && cell.more)
+        rc = cells_next(c, &cell);
+    return rc;
+}
+
+static int refuse_empty(const struct cells *c, const char *what)
+{
+    return file_error(c->spot.error, c->spot.path, "found no rows%s, expected at least 1",
+                      what);
+}
+
+/* Find out how a file is written; c is left at its first row. */
+static int open_sheet(struct table *t, struct cells *c)
+{
+    size_t n;
+    bool header = strcmp(t->r->header, "yes") == 0, named = false;
+    if (!cells_record(c))
+        return refuse_empty(c, "");
+    c->separator = cells_separator(c);
+    int rc = cells_count(*c, &n);
+    if (rc < 0)
+        return rc;
+    if (t->n_columns == 0) { /* The first file. */
+        t->n_columns = n;
+        rc = check_columns(t, c);
+        rc = rc < 0 ? rc : choose_label(t, c, &named);
+    } else if (n != t->n_columns)
+        rc = refuse_cells(c, n, t->n_columns);
+    if (rc == 0 && strcmp(t->r->header, "auto") == 0 && !named)
+        rc = looks_header(t, *c, &header);
+    if (rc == 0 && (header || named))
+        rc = take_header(t, c);
+    struct cells rows = *c;
+    if (rc == 0 && !cells_record(&rows))
+        return refuse_empty(c, " behind the header");
+    return rc;
+}
+
+/* ---- Rows. ---- */
+
+static int read_label(struct table *t, const struct cells *c, const struct cells_cell *cell)
+{
+    uint8_t text[LABELS_NAME_MAX + 1]; /* What is longer is no name. */
+    const uint8_t *p = cell->p;
+    size_t n = cell->n;
+    if (cell->escaped) {
+        n = cells_text(cell, text, sizeof text);
+        p = text;
+    }
+    if (t->d) {
+        t->d->labels[t->n_rows] = labels_class(t->labels, p, n);
+        return 0;
+    }
+    char wanted[LABELS_WHY_MAX], where[40];
+    int rc = labels_note(t->labels, p, n, wanted);
+    if (rc == -ENOMEM)
+        return lines_no_memory(c->spot.error, c->spot.path);
+    snprintf(where, sizeof where, "column %zu (label)", t->label + 1);
+    return rc < 0 ? lines_refuse(&c->spot, where, p, n, wanted) : 0;
+}
+
+static int read_value(struct table *t, const struct cells *c, const struct cells_cell *cell,
+                      size_t column)
+{
+    double v;
+    float x = 0;
+    bool number = lines_is_number(cell->p, cell->n, &v);
+    if (!number || !lines_to_float(v, t->kind->divide, &x)) {
+        char where[40];
+        snprintf(where, sizeof where, "column %zu", column + 1);
+        return lines_refuse(&c->spot, where, cell->p, cell->n,
+                            number ? "a number in a float's range" : "a number");
+    }
+    if (t->d)
+        t->d->rows[t->n_rows * (t->n_columns - 1) + column - (column > t->label)] = x;
+    return 0;
+}
+
+/* A cell is wrong. Where the record has too few or too many, that is why. */
+static int refuse_row(const struct table *t, const struct cells *c, bool more, size_t n,
+                      int rc)
+{
+    char kept[DATA_ERROR_MAX];
+    size_t left = 0;
+    memcpy(kept, c->spot.error, sizeof kept);
+    if (more && cells_count(*c, &left) < 0)
+        return -EINVAL;
+    if (rc == -EINVAL && n + left != t->n_columns)
+        return refuse_cells(c, n + left, t->n_columns);
+    memcpy(c->spot.error, kept, sizeof kept);
+    return rc;
+}
+
+static int read_row(struct table *t, struct cells *c)
+{
+    struct cells_cell cell = {.more = true};
+    size_t i = 0;
+    for (; cell.more; i++) {
+        int rc = cells_next(c, &cell);
+        if (rc < 0)
+            return rc;
+        if (i >= t->n_columns)
+            continue;
+        rc = i == t->label ? read_label(t, c, &cell) : read_value(t, c, &cell, i);
+        if (rc < 0)
+            return refuse_row(t, c, cell.more, i + 1, rc);
+    }
+    if (i != t->n_columns)
+        return refuse_cells(c, i, t->n_columns);
+    t->n_rows++;
+    return 0;
+}
+
+/* The rows of all files, from where their sheets were opened. */
+static int read_rows(struct table *t, const struct cells *sheets, size_t *n_rows)
+{
+    t->n_rows = 0;
+    for (size_t i = 0; i < t->r->n_paths; i++) {
+        struct cells c = sheets[i];
+        size_t before = t->n_rows;
+        while (cells_record(&c)) {
+            int rc = read_row(t, &c);
+            if (rc < 0)
+                return rc;
+        }
+        n_rows[i] = t->n_rows - before;
+    }
+    return 0;
+}
+
+/* The second pass. */
+static int fill(struct table *t, struct dataset *d, const char *kind,
+                const struct cells *sheets, size_t *n_rows)
+{
+    const struct lines_spot *spot = &sheets[0].spot;
+    size_t n = t->n_rows;
+    if (dataset_init(d, kind, n, 0) < 0)
+        return lines_no_memory(spot->error, spot->path);
+    t->d = d;
+    int rc = read_rows(t, sheets, n_rows);
+    assert(rc == 0 && t->n_rows == n);
+    if (lines_mark_files(d, n_rows, t->r->n_paths) < 0) {
+        dataset_close(d);
+        return lines_no_memory(spot->error, spot->path);
+    }
+    if (t->kind->scheme == LABELS_NAMES) {
+        d->names = t->labels;
+        t->labels = NULL;
+    }
+    return 0;
+}
+
+int csv_parse(struct dataset *d, const struct reader *r, const struct lines_file *files,
+              char error[DATA_ERROR_MAX])
+{
+    memset(d, 0, sizeof *d);
+    struct labels_kind kind;
+    int rc = lines_kind(r, "csv", files->path, &kind, error);
+    if (rc < 0)
+        return rc;
+    char text[DATA_KIND_MAX];
+    size_t *n_rows = calloc(r->n_paths, sizeof *n_rows);
+    struct cells *sheets = calloc(r->n_paths, sizeof *sheets);
+    struct table t = {.r = r, .kind = &kind, .labels = labels_open(&kind, r->names, true)};
+    if (!n_rows || !sheets || !t.labels)
+        rc = lines_no_memory(error, files->path);
+    for (size_t i = 0; i < r->n_paths && rc == 0; i++) {
+        sheets[i] = cells_open(&files[i], error);
+        rc = open_sheet(&t, &sheets[i]);
+    }
+    if (rc == 0)
+        rc = read_rows(&t, sheets, n_rows);
+    if (rc == 0)
+        rc = lines_settle(t.labels, &kind, t.n_rows, &sheets[r->n_paths - 1].spot);
+    if (rc == 0) {
+        kind.features = (uint32_t)(t.n_columns - 1);
+        rc = lines_kind_text(&kind, "csv", &sheets[0].spot, text);
+    }
+    if (rc == 0)
+        rc = fill(&t, d, text, sheets, n_rows);
+    labels_close(t.labels);
+    free(sheets);
+    free(n_rows);
+    return rc;
+}
+
+int csv_read(struct dataset *d, const struct reader *r, char error[DATA_ERROR_MAX])
+{
+    memset(d, 0, sizeof *d);
+    struct lines_file *files;
+    int rc = lines_load(r, &files, error);
+    if (rc < 0)
+        return rc;
+    rc = csv_parse(d, r, files, error);
+    lines_free(files, r->n_paths);
+    return rc;
+}
+
+/* ---- Does it look like one? ---- */
+
+/* Of a partial file, up to its last whole line; where not even one is whole,
+ * its last whole cell. */
+static void cut_partial(struct cells *c)
+{
+    const uint8_t *end = c->end;
+    while (end > c->p && end[-1] != '\n')
+        end--;
+    if (end == c->p)
+        for (end = c->end; end > c->p && end[-1] != c->separator; end--)
+            ;
+    c->end = end > c->p ? end - 1 : end;
+}
+
+/* All cells are numbers (or missing) but those of one column, *odd. False where
+ * two are not. The header may be all words. */
+static bool looks_row(struct cells *c, bool first, size_t *n, size_t *odd)
+{
+    struct cells_cell cell = {.more = true};
+    size_t i = 0;
+    for (; cell.more; i++) {
+        if (cells_next(c, &cell) < 0)
+            return false;
+        if (first || cell.n == 0 || cells_number(&cell) || i == *odd)
+            continue;
+        if (*odd != SIZE_MAX)
+            return false;
+        *odd = i;
+    }
+    bool same = first || i == *n;
+    *n = i;
+    return same && i >= 2;
+}
+
+bool csv_looks(const uint8_t *bytes, size_t n, bool whole)
+{
+    char error[DATA_ERROR_MAX];
+    const struct lines_file f = {.path = "", .bytes = bytes, .n = n};
+    struct cells c = cells_open(&f, error);
+    if (!cells_record(&c))
+        return false;
+    c.separator = cells_separator(&c);
+    if (!whole)
+        cut_partial(&c);
+    struct cells begin = c;
+    size_t n_cells = 0, odd = SIZE_MAX, n_records = 0;
+    for (; n_records < LOOK_RECORDS && cells_record(&c); n_records++)
+        if (!looks_row(&c, n_records == 0, &n_cells, &odd))
+            return false;
+    return n_records > 1 || (n_records == 1 && looks_row(&begin, false, &n_cells, &odd));
+}

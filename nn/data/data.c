@@ -1,0 +1,272 @@
+#include "nn/data/data.h"
+
+#include "nn/data/spec.h"
+#include "nn/data/split.h"
+#include "nn/data/files.h"
+#include "nn/data/glyphs.h"
+#include "nn/data/labels.h"
+#include "nn/math/vec.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define HOLDOUT 0.1 /* Where neither files nor options say. */
+
+/* ---- One set. ---- */
+
+const char *data_form_name(enum data_form form)
+{
+    static const char *const names[] = {
+        [DATA_IMAGES] = "images", [DATA_ROWS] = "rows of numbers",
+        [DATA_SPARSE] = "sparse rows", [DATA_TEXT] = "text"};
+    return names[form];
+}
+
+size_t dataset_dim(const struct dataset *d)
+{
+    return (size_t)d->shape.channels * d->shape.height * d->shape.width;
+}
+
+void dataset_kind(struct dataset *d, const char *kind)
+{
+    struct data_shape shape;
+    const struct data_format *f = data_format_of(kind, &shape);
+    assert(f && shape.n_classes > 0);
+    snprintf(d->kind, sizeof d->kind, "%s", kind);
+    d->shape = shape;
+    memcpy(d->mean, f->mean, sizeof d->mean);
+    memcpy(d->std, f->std, sizeof d->std);
+    /* Each rounded once from double. */
+    for (size_t c = 0; shape.form == DATA_IMAGES && c < shape.channels; c++)
+        for (int p = 0; p < 256; p++)
+            d->value[c][p] = (float)((p / 255.0 - (double)f->mean[c]) / (double)f->std[c]);
+}
+
+/* n * size bytes, at least one; NULL where that is no size at all. */
+static void *room(size_t n, size_t size)
+{
+    return n <= SIZE_MAX / 2 / size ? malloc(n > 0 ? n * size : 1) : NULL;
+}
+
+static bool take_room(struct dataset *d, size_t n, size_t entries)
+{
+    size_t dim = dataset_dim(d);
+    if (d->shape.form != DATA_TEXT && !(d->labels = room(n, sizeof *d->labels)))
+        return false;
+    switch (d->shape.form) {
+    case DATA_IMAGES:
+        return (d->pixels = room(n, dim)) != NULL;
+    case DATA_ROWS:
+        return (d->rows = room(n, dim * sizeof *d->rows)) != NULL;
+    case DATA_TEXT: /* And the byte behind the last. */
+        return n < SIZE_MAX / 2 / dim && (d->text = room(n * dim + 1, 1)) != NULL;
+    case DATA_SPARSE:
+        d->start = room(n + 1, sizeof *d->start);
+        d->column = room(entries, sizeof *d->column);
+        d->entry = room(entries, sizeof *d->entry);
+        break;
+    }
+    return d->start && d->column && d->entry;
+}
+
+int dataset_init(struct dataset *d, const char *kind, size_t n, size_t entries)
+{
+    assert(n >= 1);
+    memset(d, 0, sizeof *d);
+    dataset_kind(d, kind);
+    d->n = n;
+    d->n_files = 1;
+    if (take_room(d, n, entries))
+        return 0;
+    dataset_close(d);
+    return -ENOMEM;
+}
+
+void dataset_close(struct dataset *d)
+{
+    free(d->labels);
+    free(d->file);
+    labels_close(d->names);
+    free(d->pixels);
+    free(d->rows);
+    free(d->start);
+    free(d->column);
+    free(d->entry);
+    free(d->text);
+    memset(d, 0, sizeof *d);
+}
+
+static void look_up_1(float *restrict out, const uint8_t *restrict pixels,
+                      const float *restrict value, size_t n)
+{
+    for (size_t j = 0; j < n; j++)
+        out[j] = value[pixels[j]];
+}
+
+/* Three planes to places of three channels. */
+static void look_up_3(float *restrict out, const uint8_t *restrict pixels,
+                      const float (*restrict value)[256], size_t n)
+{
+    const uint8_t *red = pixels, *green = pixels + n, *blue = pixels + 2 * n;
+    for (size_t j = 0; j < n; j++) {
+        out[3 * j] = value[0][red[j]];
+        out[3 * j + 1] = value[1][green[j]];
+        out[3 * j + 2] = value[2][blue[j]];
+    }
+}
+
+VEC_CLONES static void bytes_to_floats(float *restrict out, const uint8_t *restrict bytes,
+                                       size_t n)
+{
+    for (size_t j = 0; j < n; j++)
+        out[j] = (float)bytes[j];
+}
+
+static void image_sample(const struct dataset *d, const uint8_t *pixels, float *out)
+{
+    size_t channels = d->shape.channels, n = (size_t)d->shape.height * d->shape.width;
+    assert(channels == 1 || channels == 3);
+    if (channels == 1)
+        look_up_1(out, pixels, d->value[0], n);
+    else
+        look_up_3(out, pixels, d->value, n);
+}
+
+void dataset_sample(const struct dataset *d, size_t i, float *out)
+{
+    assert(i < d->n && d->shape.form != DATA_SPARSE);
+    size_t dim = dataset_dim(d);
+    if (d->shape.form == DATA_IMAGES)
+        image_sample(d, d->pixels + i * dim, out);
+    else if (d->shape.form == DATA_ROWS)
+        memcpy(out, d->rows + i * dim, dim * sizeof *out);
+    else
+        bytes_to_floats(out, d->text + i * dim, dim);
+}
+
+void dataset_labels(const struct dataset *d, size_t i, uint16_t *labels)
+{
+    assert(i < d->n);
+    if (d->shape.form != DATA_TEXT) {
+        *labels = d->labels[i];
+        return;
+    }
+    size_t dim = dataset_dim(d);
+    const uint8_t *next = d->text + i * dim + 1;
+    for (size_t t = 0; t < dim; t++)
+        labels[t] = next[t];
+}
+
+/* ---- Both sets. ---- */
+
+static int open_glyphs(struct data *d, uint64_t seed, char error[DATA_ERROR_MAX])
+{
+    int rc = glyphs_draw(&d->train, GLYPHS_TRAIN, seed, 0);
+    if (rc == 0)
+        rc = glyphs_draw(&d->test, GLYPHS_TEST, seed, GLYPHS_TRAIN);
+    if (rc < 0)
+        snprintf(error, DATA_ERROR_MAX, "glyphs: no memory for %d images",
+                 GLYPHS_TRAIN + GLYPHS_TEST);
+    return rc;
+}
+
+/* A PATH alone gets its kind, all else is taken apart as it is. */
+static int parse(struct data_spec *s, const char *spec, char error[DATA_ERROR_MAX])
+{
+    int rc = data_spec_parse(s, spec, error);
+    if (rc < 0 || s->format)
+        return rc;
+    char kind[DATA_KIND_MAX], whole[DATA_SPEC_MAX + DATA_KIND_MAX];
+    rc = data_sniff(spec, kind, error);
+    if (rc < 0)
+        return rc;
+    snprintf(whole, sizeof whole, "%s:%s", kind, spec);
+    return data_spec_parse(s, whole, error);
+}
+
+/* Can what the spec says be of the run's kind? And which of both do readers
+ * go by: the fixed one. */
+static int check_kind(const struct data_spec *s, const char *spec, const char *wanted,
+                      char kind[DATA_KIND_MAX], char error[DATA_ERROR_MAX])
+{
+    snprintf(kind, DATA_KIND_MAX, "%s", s->format->name);
+    if (s->format->shape.form == DATA_TEXT)
+        snprintf(kind, DATA_KIND_MAX, "text/%u", s->context);
+    if (!wanted)
+        return 0;
+    if (!data_kind_agrees(kind, wanted)) {
+        snprintf(error, DATA_ERROR_MAX, "found data of kind %s (%.120s), expected %.60s", kind,
+                 spec, wanted);
+        return -EINVAL;
+    }
+    if (!data_kind_fixed(kind))
+        snprintf(kind, DATA_KIND_MAX, "%s", wanted);
+    return 0;
+}
+
+static int read_set(struct dataset *d, const struct data_spec *s, struct reader *r,
+                    const struct files *f, char error[DATA_ERROR_MAX])
+{
+    r->paths = (const char *const *)f->path;
+    r->n_paths = f->n;
+    return s->format->read(d, r, error);
+}
+
+/* The held-out files must be of the kind that the training files are; where
+ * there are none, a share is held out. */
+static int read_both(struct data *d, const struct data_spec *s, struct reader *r,
+                     const struct files *train, const struct files *test,
+                     char error[DATA_ERROR_MAX])
+{
+    int rc = read_set(&d->train, s, r, train, error);
+    if (rc < 0)
+        return rc;
+    if (test->n == 0)
+        return data_split(&d->train, &d->test, s->holdout > 0 ? s->holdout : HOLDOUT, s->path,
+                          error);
+    r->kind = d->train.kind;
+    r->names = d->train.names;
+    return read_set(&d->test, s, r, test, error);
+}
+
+static int open_files(struct data *d, const struct data_spec *s, const char *kind,
+                      const struct data_request *request, char error[DATA_ERROR_MAX])
+{
+    struct files train, test;
+    int rc = files_find(&train, &test, s, error);
+    if (rc < 0)
+        return rc;
+    struct reader r = {.kind = kind, .label = s->label, .header = s->header,
+                       .divide = s->divide, .features = s->features, .context = s->context,
+                       .progress = {request->progress, request->self}};
+    rc = read_both(d, s, &r, &train, &test, error);
+    files_close(&train);
+    files_close(&test);
+    return rc;
+}
+
+int data_open(struct data *d, const struct data_request *request,
+              char error[DATA_ERROR_MAX])
+{
+    memset(d, 0, sizeof *d);
+    struct data_spec s;
+    char kind[DATA_KIND_MAX];
+    int rc = parse(&s, request->spec, error);
+    if (rc == 0)
+        rc = check_kind(&s, request->spec, request->kind, kind, error);
+    if (rc == 0)
+        rc = s.path ? open_files(d, &s, kind, request, error)
+                    : open_glyphs(d, request->seed, error);
+    if (rc < 0)
+        data_close(d);
+    return rc;
+}
+
+void data_close(struct data *d)
+{
+    dataset_close(&d->train);
+    dataset_close(&d->test);
+}

@@ -1,0 +1,416 @@
+#include "nn/data/files.h"
+
+#include "nn/data/idx.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Names. ---- */
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+/* Of a name, without .gz. */
+static size_t stem(const char *name)
+{
+    size_t n = strlen(name);
+    return n > 3 && strcmp(name + n - 3, ".gz") == 0 ? n - 3 : n;
+}
+
+static char lower(char c)
+{
+    return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+}
+
+static bool is_word(const char *p, size_t n, const char *word)
+{
+    size_t i = 0;
+    while (i < n && lower(p[i]) == word[i]) /* Stops at the word's end: '\0'. */
+        i++;
+    return i == n && word[n] == '\0';
+}
+
+bool files_held_out(const char *name)
+{
+    static const char *const words[] = {"t",   "te",    "tes",        "test",    "testing",
+                                        "val", "valid", "validation", "heldout", "t10k"};
+    size_t n = stem(name);
+    if (n >= 4 && is_word(name, 4, "test"))
+        return true;
+    for (size_t at = 0, len; at < n; at += len + 1) {
+        for (len = 0; at + len < n && !strchr(".-_", name[at + len]); len++)
+            ;
+        for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+            if (is_word(name + at, len, words[i]))
+                return true;
+    }
+    return false;
+}
+
+static bool ends_in(const char *name, const char *ending)
+{
+    size_t n = stem(name), n_ending = strlen(ending);
+    return n > n_ending && memcmp(name + n - n_ending, ending, n_ending) == 0;
+}
+
+/* By name without .gz, so that samples come in the same order from either; the
+ * plain one first. */
+static int by_stem(const void *a, const void *b)
+{
+    const char *x = *(char *const *)a, *y = *(char *const *)b;
+    size_t n = stem(x), m = stem(y);
+    int order = memcmp(x, y, n < m ? n : m);
+    if (order != 0)
+        return order;
+    return n != m ? (n < m ? -1 : 1) : strcmp(x, y);
+}
+
+/* ---- Lists. ---- */
+
+void files_close(struct files *f)
+{
+    file_list_free(f->path, f->n);
+    *f = (struct files){0};
+}
+
+static int no_memory(const char *path, char error[DATA_ERROR_MAX])
+{
+    file_error(error, path, "cannot list: no memory");
+    return -ENOMEM;
+}
+
+/* Put DIR/NAME, or NAME where dir is NULL, at the end. */
+static int add(struct files *f, const char *dir, const char *name,
+               char error[DATA_ERROR_MAX])
+{
+    size_t len = (dir ? strlen(dir) + 1 : 0) + strlen(name) + 1;
+    char **grown = realloc(f->path, (f->n + 1) * sizeof *grown);
+    f->path = grown ? grown : f->path;
+    char *path = malloc(len);
+    if (!grown || !path) {
+        free(path);
+        return no_memory(dir ? dir : name, error);
+    }
+    snprintf(path, len, "%s%s%s", dir ? dir : "", dir ? "/" : "", name);
+    f->path[f->n++] = path;
+    return 0;
+}
+
+/* Keep those that are told by `keep`, and drop the others. */
+static void filter(struct files *f, bool (*keep)(const char *name, void *arg), void *arg)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < f->n; i++) {
+        if (keep(base_name(f->path[i]), arg))
+            f->path[n++] = f->path[i];
+        else
+            free(f->path[i]);
+    }
+    f->n = n;
+}
+
+/* Of twins, the plain one and the packed, drop the latter. */
+static void drop_twins(struct files *f)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < f->n; i++) {
+        const char *before = n > 0 ? f->path[n - 1] : "", *name = f->path[i];
+        bool twin = stem(before) == stem(name) && memcmp(before, name, stem(name)) == 0;
+        if (twin)
+            free(f->path[i]);
+        else
+            f->path[n++] = f->path[i];
+    }
+    f->n = n;
+}
+
+/* All files of a directory, as paths. */
+static int list(struct files *f, const char *dir, char error[DATA_ERROR_MAX])
+{
+    char **names;
+    size_t n;
+    int rc = file_list(dir, READER_FILES_MAX, &names, &n, error);
+    for (size_t i = 0; i < n && rc == 0; i++)
+        rc = add(f, dir, names[i], error);
+    file_list_free(names, n);
+    if (rc == 0 && f->n > 0)
+        qsort(f->path, f->n, sizeof *f->path, by_stem);
+    drop_twins(f);
+    return rc;
+}
+
+/* ---- Which of them are of the format? ---- */
+
+static bool keep_ending(const char *name, void *arg)
+{
+    return ends_in(name, arg);
+}
+
+static bool keep_images(const char *name, void *arg)
+{
+    (void)arg;
+    return idx_names_images(name);
+}
+
+static bool keep_held_out(const char *name, void *arg)
+{
+    return files_held_out(name) == *(bool *)arg;
+}
+
+/* Does a file begin like the format? */
+static int looks(const char *path, const struct data_format *f, bool *yes,
+                 char error[DATA_ERROR_MAX])
+{
+    size_t n;
+    bool whole = false;
+    uint8_t *head = malloc(FILES_HEAD);
+    int rc = head ? file_head(path, head, FILES_HEAD, &n, &whole, error)
+                  : no_memory(path, error);
+    *yes = rc == 0 && f->looks(head, n, whole);
+    free(head);
+    return rc;
+}
+
+static int refuse_held_out(const char *path, const struct data_format *format,
+                           char error[DATA_ERROR_MAX])
+{
+    return file_error(error, path,
+                      "found no %s at its beginning, expected it as its name says held out "
+                      "(else name the held-out set with test=)", format->name);
+}
+
+/* Keep what looks like the format. A file of text that is alone is kept: its
+ * reader says best what is wrong. */
+static int keep_looks(struct files *f, const struct data_format *format, bool split_wanted,
+                      char error[DATA_ERROR_MAX])
+{
+    size_t n = 0;
+    int rc = 0;
+    if (f->n == 1 && format->files == DATA_FILES_BY_LOOKS)
+        return 0;
+    for (size_t i = 0; i < f->n; i++) {
+        bool yes = false;
+        if (rc == 0)
+            rc = looks(f->path[i], format, &yes, error);
+        if (rc == 0 && !yes && !split_wanted && files_held_out(base_name(f->path[i])))
+            rc = refuse_held_out(f->path[i], format, error);
+        if (yes && rc == 0)
+            f->path[n++] = f->path[i];
+        else
+            free(f->path[i]);
+    }
+    f->n = n;
+    return rc;
+}
+
+/* ---- Pairs. ---- */
+
+/* The other file of a pair, plain before .gz. */
+static int partner(const char *path, char found[DATA_SPEC_MAX], char error[DATA_ERROR_MAX])
+{
+    char name[IDX_NAME_MAX], dir[DATA_SPEC_MAX];
+    const char *base = base_name(path);
+    bool ok = idx_partner(base, name) && (size_t)(base - path) < sizeof dir;
+    snprintf(dir, sizeof dir, "%.*s", ok ? (int)(base - path) : 0, path);
+    for (int i = 0; ok && i < 2; i++) {
+        int n = snprintf(found, DATA_SPEC_MAX, "%s%s%s", dir, name, i ? ".gz" : "");
+        if (n > 0 && n < DATA_SPEC_MAX && file_exists(found) &&
+            !file_is_directory(found))
+            return 0;
+    }
+    if (!ok)
+        return file_error(error, path, "the name is too long");
+    file_error(error, path, "found no %s beside it, expected that plain or with .gz", name);
+    return -ENOENT;
+}
+
+/* Put each file of images before its labels. */
+static int pair_up(struct files *images, char error[DATA_ERROR_MAX])
+{
+    struct files pairs = {0};
+    int rc = 0;
+    for (size_t i = 0; i < images->n && rc == 0; i++) {
+        char labels[DATA_SPEC_MAX];
+        rc = partner(images->path[i], labels, error);
+        if (rc == 0)
+            rc = add(&pairs, NULL, images->path[i], error);
+        if (rc == 0)
+            rc = add(&pairs, NULL, labels, error);
+    }
+    files_close(images);
+    *images = pairs;
+    return rc;
+}
+
+/* Labels must not lie there without their images. */
+static int check_labels(const struct files *f, char error[DATA_ERROR_MAX])
+{
+    for (size_t i = 0; i < f->n; i++) {
+        char found[DATA_SPEC_MAX];
+        int rc = idx_names_labels(base_name(f->path[i])) ? partner(f->path[i], found, error) : 0;
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+/* ---- Paths. ---- */
+
+/* There is no such file, or perhaps no such option (`format` may be NULL). */
+static int refuse_missing(const char *path, const struct data_format *format,
+                          char error[DATA_ERROR_MAX])
+{
+    char key[32], keys[96];
+    data_spec_keys(format, keys);
+    if (data_spec_stray(path, key))
+        file_error(error, path, "found no such file, and no option \"%s\", expected %s%s%s",
+                   key, keys, format ? " with " : "", format ? format->name : "");
+    else
+        file_error(error, path, "found no such directory or file, expected one with %s data",
+                   format ? format->name : "training");
+    return -ENOENT;
+}
+
+/* One file that was named. */
+static int one_file(struct files *f, const char *path, const struct data_format *format,
+                    char error[DATA_ERROR_MAX])
+{
+    if (format->files == DATA_FILES_IDX && !idx_names_images(base_name(path)))
+        return file_error(error, path,
+                          "found a file, expected a directory or a file named "
+                          "PREFIX-images-idx3-ubyte");
+    return add(f, NULL, path, error);
+}
+
+/* Those of a directory that are of the format. */
+static int of_format(struct files *f, const char *dir, const struct data_format *format,
+                     bool split_wanted, char error[DATA_ERROR_MAX])
+{
+    int rc = list(f, dir, error);
+    size_t n = f->n, n_binary = 0;
+    if (rc < 0)
+        return rc;
+    for (size_t i = 0; i < n; i++)
+        n_binary += ends_in(f->path[i], ".bin");
+    if (format->files == DATA_FILES_IDX) {
+        rc = check_labels(f, error);
+        filter(f, keep_images, NULL);
+    } else if (format->files == DATA_FILES_BINARY && n_binary > 0) {
+        char ending[] = ".bin";
+        filter(f, keep_ending, ending);
+    } else
+        rc = keep_looks(f, format, split_wanted, error);
+    if (rc < 0 || f->n > 0)
+        return rc;
+    file_error(error, dir, "found none that fits among its files (%zu), expected %s, plain or with .gz",
+               n, format->contents);
+    return -ENOENT;
+}
+
+/* Keep those that are named held out, or those that are not. */
+static void keep_named(struct files *f, bool held_out)
+{
+    filter(f, keep_held_out, &held_out);
+}
+
+static size_t count_held_out(const struct files *f)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < f->n; i++)
+        n += files_held_out(base_name(f->path[i]));
+    return n;
+}
+
+static int find_one(struct files *f, const char *path, const struct data_format *format,
+                    bool split_wanted, char error[DATA_ERROR_MAX])
+{
+    if (!file_exists(path))
+        return refuse_missing(path, format, error);
+    return file_is_directory(path) ? of_format(f, path, format, split_wanted, error)
+                                   : one_file(f, path, format, error);
+}
+
+/* What test= names. */
+static int find_test(struct files *test, const struct data_spec *s,
+                     char error[DATA_ERROR_MAX])
+{
+    int rc = find_one(test, s->test, s->format, false, error);
+    size_t n = rc == 0 ? count_held_out(test) : 0;
+    if (file_is_directory(s->test) && n > 0)
+        keep_named(test, true);
+    return rc;
+}
+
+/* Drop what is held out from the training files of a directory. */
+static void drop_same(struct files *train, const struct files *test)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < train->n; i++) {
+        bool same = false;
+        for (size_t j = 0; j < test->n && !same; j++)
+            same = file_same(train->path[i], test->path[j]);
+        if (same)
+            free(train->path[i]);
+        else
+            train->path[n++] = train->path[i];
+    }
+    train->n = n;
+}
+
+/* A directory's files into those for training and those held out. */
+static int part(struct files *train, struct files *test, const struct data_spec *s,
+                char error[DATA_ERROR_MAX])
+{
+    size_t n = train->n, n_held_out = count_held_out(train);
+    int rc = 0;
+    for (size_t i = 0; i < n && rc == 0 && !s->test && !(s->holdout > 0); i++)
+        if (files_held_out(base_name(train->path[i])))
+            rc = add(test, NULL, train->path[i], error);
+    keep_named(train, false);
+    if (s->test)
+        drop_same(train, test);
+    if (rc < 0 || train->n > 0)
+        return rc;
+    return file_error(error, s->path,
+                      "found %zu files of held-out data by their names and %zu others, "
+                      "expected at least one to train on", n_held_out, n - n_held_out);
+}
+
+int files_find(struct files *train, struct files *test, const struct data_spec *s,
+               char error[DATA_ERROR_MAX])
+{
+    assert(s->format && s->path && s->format->files != DATA_FILES_NONE);
+    *train = *test = (struct files){0};
+    bool other = s->test || s->holdout > 0;
+    int rc = find_one(train, s->path, s->format, other, error);
+    if (rc == 0 && s->test)
+        rc = find_test(test, s, error);
+    if (rc == 0 && file_is_directory(s->path))
+        rc = part(train, test, s, error);
+    if (rc == 0 && s->format->files == DATA_FILES_IDX)
+        rc = pair_up(train, error);
+    if (rc == 0 && s->format->files == DATA_FILES_IDX)
+        rc = pair_up(test, error);
+    if (rc < 0) {
+        files_close(train);
+        files_close(test);
+    }
+    return rc;
+}
+
+int files_all(struct files *f, const char *path, char error[DATA_ERROR_MAX])
+{
+    *f = (struct files){0};
+    int rc = !file_exists(path)          ? refuse_missing(path, NULL, error)
+             : file_is_directory(path) ? list(f, path, error)
+                                       : add(f, NULL, path, error);
+    if (rc < 0)
+        files_close(f);
+    return rc;
+}

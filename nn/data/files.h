@@ -1,0 +1,53 @@
+/* nn/data/files.h -- which files a data spec means: for training, and held out.
+ *
+ *   PATH is    training                     held out
+ *   a file     it                           test=; else a split
+ *   a directory: its files of the format, by name
+ *     alone    those not named held out     those named so; else a split
+ *     test=    the same, but what test= is  test=
+ *     holdout= the same                     a split
+ *
+ *   test=      a file: it; a directory: those of its files named held out, or
+ *              where there are none, all
+ *
+ * A name says "held out" by one of its parts, between '.', '-' and '_' and
+ * without case: t, te, tes, test, testing, val, valid, validation, heldout,
+ * t10k; or by beginning with "test".
+ *
+ * Of a directory, IDX files are told by their names, CIFAR's by .bin, and the
+ * rest by their first bytes: what does not look like the format (a README) is
+ * passed over, but not where its name says held out: nobody wants to be tested
+ * on other data than he thinks. Of a.csv and a.csv.gz, the first is taken.
+ */
+#ifndef NN_DATA_FILES_H
+#define NN_DATA_FILES_H
+
+#include "nn/data/spec.h"
+
+enum {
+    FILES_HEAD = 64 * 1024 /* Bytes of a file that are looked at. */
+};
+
+struct files
+{
+    char **path; /* n of them; of IDX, pairs of images and labels. */
+    size_t n;
+};
+
+/* Does a file's name say that it is held out? */
+bool files_held_out(const char *name);
+
+/* Find the files of a spec that has a format and a path. test->n = 0: nobody is
+ * held out, a split is wanted. 0, or -EINVAL, -ENOMEM or an errno with a
+ * sentence and both empty. */
+__attribute__((warn_unused_result)) int
+files_find(struct files *train, struct files *test, const struct data_spec *s,
+           char error[DATA_ERROR_MAX]);
+void files_close(struct files *f);
+
+/* The path itself where it is a file; of a directory, all of its files. The
+ * same outcome. */
+__attribute__((warn_unused_result)) int
+files_all(struct files *f, const char *path, char error[DATA_ERROR_MAX]);
+
+#endif

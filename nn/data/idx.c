@@ -1,0 +1,344 @@
+#include "nn/data/idx.h"
+
+#include "nn/data/spec.h"
+#include "nn/data/image_set.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    MAGIC_IMAGES = 0x00000803, /* Unsigned bytes, three dimensions. */
+    MAGIC_LABELS = 0x00000801,
+    AT_ONCE = 4096 /* Labels. */
+};
+
+/* ---- Names and looks. ---- */
+
+/* Where "WHAT" begins in PREFIX-WHAT, '.' standing for '-' too; NULL: it is no
+ * such name. */
+static const char *find_part(const char *name, const char *what, const char *rest)
+{
+    size_t len = strlen(name), n_what = strlen(what), n_rest = strlen(rest);
+    if (len >= 3 && strcmp(name + len - 3, ".gz") == 0)
+        len -= 3;
+    if (len < n_what + 1 + n_rest)
+        return NULL;
+    const char *p = name + len - n_rest - 1 - n_what;
+    bool ok = memcmp(p, what, n_what) == 0 && (p[n_what] == '-' || p[n_what] == '.') &&
+              memcmp(p + n_what + 1, rest, n_rest) == 0;
+    return ok ? p : NULL;
+}
+
+static const char *images_part(const char *name)
+{
+    return find_part(name, "images", "idx3-ubyte");
+}
+
+static const char *labels_part(const char *name)
+{
+    return find_part(name, "labels", "idx1-ubyte");
+}
+
+bool idx_names_images(const char *name)
+{
+    return images_part(name) != NULL;
+}
+
+bool idx_names_labels(const char *name)
+{
+    return labels_part(name) != NULL;
+}
+
+bool idx_partner(const char *name, char partner[IDX_NAME_MAX])
+{
+    bool images = idx_names_images(name);
+    const char *p = images ? images_part(name) : labels_part(name);
+    if (!p)
+        return false;
+    int n = snprintf(partner, IDX_NAME_MAX, "%.*s%s%c%s", (int)(p - name), name,
+                     images ? "labels" : "images", p[6],
+                     images ? "idx1-ubyte" : "idx3-ubyte");
+    return n > 0 && n < IDX_NAME_MAX;
+}
+
+static uint32_t u32(const uint8_t b[4])
+{
+    return (uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 8 | b[3];
+}
+
+bool idx_size(const uint8_t *bytes, size_t n, uint32_t *height, uint32_t *width)
+{
+    if (n < 16 || u32(bytes) != MAGIC_IMAGES)
+        return false;
+    *height = u32(bytes + 8);
+    *width = u32(bytes + 12);
+    return true;
+}
+
+bool idx_looks(const uint8_t *bytes, size_t n, bool whole)
+{
+    (void)whole;
+    return n >= 8 && (u32(bytes) == MAGIC_IMAGES || u32(bytes) == MAGIC_LABELS);
+}
+
+/* ---- Headers. ---- */
+
+/* One of the two files, opened. */
+struct idx
+{
+    const char *path;
+    struct file *file;
+};
+
+/* A pair on its way into a set. */
+struct pair
+{
+    struct idx images, labels;
+    struct image_set *set;
+    const struct reader *reader;
+    bool open;       /* The classes are those that are found. */
+    uint32_t number; /* Of the pair. */
+    size_t n;        /* Images it announces. */
+};
+
+static int no_memory(const char *path, char error[DATA_ERROR_MAX])
+{
+    file_error(error, path, "cannot read: no memory");
+    return -ENOMEM;
+}
+
+/* The next four bytes, big-endian. */
+static int get_u32(struct idx *x, const char *field, uint32_t *v,
+                   char error[DATA_ERROR_MAX])
+{
+    uint8_t b[4];
+    size_t got;
+    int rc = file_get(x->file, b, sizeof b, &got, error);
+    if (rc < 0)
+        return rc;
+    if (got < sizeof b)
+        return file_error(error, x->path,
+                          "%s: found %zu bytes, expected 4: the file is truncated",
+                          field, got);
+    *v = u32(b);
+    return 0;
+}
+
+static int get_magic(struct idx *x, uint32_t expected, char error[DATA_ERROR_MAX])
+{
+    uint32_t v = 0;
+    int rc = get_u32(x, "magic number", &v, error);
+    if (rc < 0 || v == expected)
+        return rc;
+    return file_error(error, x->path, "magic number: found 0x%08x, expected 0x%08x", v,
+                      expected);
+}
+
+/* Height or width: *side, or where that is 0, anything fit. */
+static int get_side(struct idx *x, const char *field, uint32_t *side,
+                    char error[DATA_ERROR_MAX])
+{
+    uint32_t v = 0;
+    int rc = get_u32(x, field, &v, error);
+    if (rc < 0)
+        return rc;
+    if (*side > 0 && v != *side)
+        return file_error(error, x->path, "%s: found %u, expected %u", field, v, *side);
+    if (v == 0 || v > DATA_SIDE_MAX)
+        return file_error(error, x->path, "%s: found %u, expected 1 to %d", field, v,
+                          DATA_SIDE_MAX);
+    *side = v;
+    return 0;
+}
+
+/* Can both files hold what they announce, and the set take it? */
+static int check_counts(const struct pair *p, uint32_t n_images, uint32_t n_labels,
+                        char error[DATA_ERROR_MAX])
+{
+    const struct dataset *d = p->set->d;
+    uint64_t bytes = (uint64_t)n_images * dataset_dim(d);
+    if (n_images == 0)
+        return file_error(error, p->images.path,
+                          "number of images: found 0, expected at least 1");
+    if (n_labels != n_images)
+        return file_error(error, p->labels.path,
+                          "number of labels: found %u, expected %u as there are images",
+                          n_labels, n_images);
+    if (bytes > file_bound(p->images.file))
+        return file_error(error, p->images.path,
+                          "number of images: found %u, expected no more than the file "
+                          "can hold (%llu bytes): it is truncated",
+                          n_images, (unsigned long long)file_bound(p->images.file));
+    if (n_labels > file_bound(p->labels.file))
+        return file_error(error, p->labels.path,
+                          "number of labels: found %u, expected no more than the file "
+                          "can hold (%llu bytes): it is truncated",
+                          n_labels, (unsigned long long)file_bound(p->labels.file));
+    if (n_images > image_set_most(d) - d->n)
+        return file_error(error, p->images.path,
+                          "number of images: found %u, expected at most %zu in all files",
+                          n_images, image_set_most(d));
+    return 0;
+}
+
+static int get_headers(struct pair *p, char error[DATA_ERROR_MAX])
+{
+    struct data_shape *shape = &p->set->d->shape;
+    uint32_t n_images = 0, n_labels = 0;
+    int rc = get_magic(&p->images, MAGIC_IMAGES, error);
+    if (rc == 0)
+        rc = get_u32(&p->images, "number of images", &n_images, error);
+    if (rc == 0)
+        rc = get_side(&p->images, "height", &shape->height, error);
+    if (rc == 0)
+        rc = get_side(&p->images, "width", &shape->width, error);
+    if (rc == 0)
+        rc = get_magic(&p->labels, MAGIC_LABELS, error);
+    if (rc == 0)
+        rc = get_u32(&p->labels, "number of labels", &n_labels, error);
+    if (rc == 0)
+        rc = check_counts(p, n_images, n_labels, error);
+    p->n = n_images;
+    return rc;
+}
+
+/* ---- Data. ---- */
+
+static int truncated(const struct idx *x, uint64_t got, uint64_t expected,
+                     char error[DATA_ERROR_MAX])
+{
+    return file_error(error, x->path,
+                      "data: found %llu bytes, expected %llu: the file is truncated",
+                      (unsigned long long)got, (unsigned long long)expected);
+}
+
+/* All that was announced has been read: nothing more may follow. */
+static int get_end(struct idx *x, uint64_t n, char error[DATA_ERROR_MAX])
+{
+    uint8_t more;
+    size_t got;
+    int rc = file_get(x->file, &more, 1, &got, error);
+    if (rc < 0 || got == 0)
+        return rc;
+    return file_error(error, x->path, "data: found trailing bytes, expected %llu in all",
+                      (unsigned long long)n);
+}
+
+/* Room grows with what was read. */
+static int get_pixels(struct pair *p, char error[DATA_ERROR_MAX])
+{
+    struct dataset *d = p->set->d;
+    size_t size = dataset_dim(d), step = image_set_step(d), got;
+    for (size_t i = 0; i < p->n;) {
+        size_t k = p->n - i < step ? p->n - i : step;
+        if (image_set_room(p->set, i + k, d->n + p->n) < 0)
+            return no_memory(p->images.path, error);
+        int rc = file_get(p->images.file, d->pixels + (d->n + i) * size, k * size, &got,
+                          error);
+        if (rc < 0)
+            return rc;
+        if (got < k * size)
+            return truncated(&p->images, (uint64_t)i * size + got, (uint64_t)p->n * size,
+                             error);
+        i += k;
+    }
+    return get_end(&p->images, (uint64_t)p->n * size, error);
+}
+
+/* The largest label there may be: a byte has no more. */
+static uint32_t label_most(const struct pair *p)
+{
+    uint32_t n = p->open ? 256 : p->set->d->shape.n_classes;
+    return n - 1;
+}
+
+static int get_labels(struct pair *p, char error[DATA_ERROR_MAX])
+{
+    struct dataset *d = p->set->d;
+    uint8_t bytes[AT_ONCE];
+    for (size_t i = 0, got; i < p->n; i += got) {
+        size_t k = p->n - i < sizeof bytes ? p->n - i : sizeof bytes;
+        int rc = file_get(p->labels.file, bytes, k, &got, error);
+        if (rc < 0)
+            return rc;
+        if (got < k)
+            return truncated(&p->labels, i + got, p->n, error);
+        for (size_t j = 0; j < k; j++) {
+            if (bytes[j] > label_most(p))
+                return file_error(error, p->labels.path,
+                                  "label of sample %zu: found %u, expected 0 to %u", i + j,
+                                  bytes[j], label_most(p));
+            d->labels[d->n + i + j] = bytes[j];
+        }
+    }
+    return get_end(&p->labels, p->n, error);
+}
+
+static int open_file(struct idx *x, const struct reader *r, char error[DATA_ERROR_MAX])
+{
+    int rc = file_open(&x->file, x->path, error);
+    if (rc == 0)
+        file_watch(x->file, &r->progress);
+    return rc;
+}
+
+static int read_pair(struct pair *p, char error[DATA_ERROR_MAX])
+{
+    int rc = open_file(&p->images, p->reader, error);
+    if (rc == 0)
+        rc = open_file(&p->labels, p->reader, error);
+    if (rc == 0)
+        rc = get_headers(p, error);
+    if (rc == 0)
+        rc = get_pixels(p, error);
+    if (rc == 0)
+        rc = get_labels(p, error);
+    if (rc == 0)
+        image_set_add(p->set, p->n, p->number);
+    file_close(p->images.file);
+    file_close(p->labels.file);
+    return rc;
+}
+
+/* What the files showed is the kind: the classes are those up to the largest
+ * label, at least two. */
+static void settle(struct dataset *d)
+{
+    uint32_t n = 2;
+    for (size_t i = 0; i < d->n; i++)
+        n = d->labels[i] >= n ? d->labels[i] + 1u : n;
+    char kind[DATA_KIND_MAX];
+    snprintf(kind, sizeof kind, "idx/1x%ux%u/%u", d->shape.height, d->shape.width, n);
+    dataset_kind(d, kind);
+}
+
+int idx_read(struct dataset *d, const struct reader *r, char error[DATA_ERROR_MAX])
+{
+    assert(r->n_paths >= 2 && r->n_paths % 2 == 0);
+    bool open = !data_kind_fixed(r->kind);
+    memset(d, 0, sizeof *d);
+    if (open)
+        d->shape = (struct data_shape){.form = DATA_IMAGES, .channels = 1};
+    else
+        dataset_kind(d, r->kind);
+    assert(d->shape.form == DATA_IMAGES && d->shape.channels == 1);
+    struct image_set set = {.d = d, .by_file = r->n_paths > 2};
+    int rc = 0;
+    for (size_t i = 0; i < r->n_paths && rc == 0; i += 2) {
+        struct pair p = {.images = {.path = r->paths[i]}, .labels = {.path = r->paths[i + 1]},
+                         .set = &set, .reader = r, .open = open,
+                         .number = (uint32_t)(i / 2)};
+        rc = read_pair(&p, error);
+    }
+    if (rc < 0) {
+        dataset_close(d);
+        return rc;
+    }
+    image_set_end(&set);
+    if (open)
+        settle(d);
+    d->n_files = (uint32_t)(r->n_paths / 2);
+    return 0;
+}

@@ -1,0 +1,57 @@
+#include "nn/data/image_set.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+
+size_t image_set_most(const struct dataset *d)
+{
+    uint64_t n = IMAGE_SET_BYTES_MAX / dataset_dim(d);
+    return n < UINT32_MAX ? (size_t)n : UINT32_MAX - 1; /* Samples are numbered in 32 bits. */
+}
+
+size_t image_set_step(const struct dataset *d)
+{
+    return IMAGE_SET_STEP / dataset_dim(d);
+}
+
+/* Have room for exactly `cap` images. */
+static int resize(struct image_set *s, size_t cap)
+{
+    struct dataset *d = s->d;
+    uint8_t *pixels = realloc(d->pixels, cap * dataset_dim(d));
+    d->pixels = pixels ? pixels : d->pixels;
+    uint16_t *labels = realloc(d->labels, cap * sizeof *labels);
+    d->labels = labels ? labels : d->labels;
+    uint32_t *file = s->by_file ? realloc(d->file, cap * sizeof *file) : NULL;
+    d->file = file ? file : d->file;
+    if (!pixels || !labels || (s->by_file && !file))
+        return -ENOMEM;
+    s->cap = cap;
+    return 0;
+}
+
+int image_set_room(struct image_set *s, size_t more, size_t most)
+{
+    size_t need = s->d->n + more;
+    assert(need <= most && most <= image_set_most(s->d));
+    if (need <= s->cap)
+        return 0;
+    size_t twice = s->cap > most / 2 ? most : s->cap * 2;
+    return resize(s, need > twice ? need : twice);
+}
+
+void image_set_add(struct image_set *s, size_t more, uint32_t file)
+{
+    assert(s->cap - s->d->n >= more);
+    for (size_t i = 0; s->by_file && i < more; i++)
+        s->d->file[s->d->n + i] = file;
+    s->d->n += more;
+}
+
+void image_set_end(struct image_set *s)
+{
+    assert(s->d->n >= 1);
+    if (s->cap > s->d->n)
+        (void)resize(s, s->d->n); /* Where it fails, all is as it was. */
+}

@@ -1,0 +1,418 @@
+#include "nn/data/labels.h"
+
+#include "nn/data/lines.h"
+#include "nn/math/rng.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    LABEL_MAX = DATA_CLASSES_MAX /* Whole numbers: -1 to this. */
+};
+
+struct labels
+{
+    enum labels_scheme scheme;
+    uint32_t n_classes; /* Of a fixed kind, or once settled. */
+    uint64_t hash;      /* The same, of names. */
+    bool words;         /* Open labels may be names. */
+    bool complete;      /* `name` is the whole list. */
+    bool seen[LABEL_MAX + 2]; /* Whole numbers found, from -1. */
+    uint32_t n_seen, n_names;
+    char *name[DATA_CLASSES_MAX]; /* Sorted by bytes. */
+};
+
+/* ---- The canonical kind. ---- */
+
+static const char *const scheme_text[] = {
+    [LABELS_PM] = "pm", [LABELS_ZERO] = "0", [LABELS_ONE] = "1"};
+
+/* A whole number from 1 to most, written the one way there is, and the
+ * character behind it; NULL where it is none. */
+static const char *parse_count(const char *p, char behind, uint32_t most, uint32_t *v)
+{
+    if (*p < '1' || *p > '9')
+        return NULL;
+    for (*v = 0; *p >= '0' && *p <= '9'; p++) {
+        *v = *v * 10 + (uint32_t)(*p - '0');
+        if (*v > most)
+            return NULL;
+    }
+    return *p == behind ? p + 1 : NULL;
+}
+
+/* Sixteen lower-case hex digits. */
+static const char *parse_hash(const char *p, uint64_t *hash)
+{
+    static const char hex[] = "0123456789abcdef";
+    *hash = 0;
+    for (int i = 0; i < 16; i++, p++) {
+        const char *at = *p ? strchr(hex, *p) : NULL;
+        if (!at)
+            return NULL;
+        *hash = *hash << 4 | (uint64_t)(at - hex);
+    }
+    return p;
+}
+
+static const char *parse_scheme(const char *p, struct labels_kind *k)
+{
+    if (strncmp(p, "names-", 6) == 0) {
+        k->scheme = LABELS_NAMES;
+        return parse_hash(p + 6, &k->hash);
+    }
+    for (enum labels_scheme s = LABELS_PM; s <= LABELS_ONE; s++) {
+        size_t n = strlen(scheme_text[s]);
+        if (strncmp(p, scheme_text[s], n) == 0) {
+            k->scheme = s;
+            return p + n;
+        }
+    }
+    return NULL;
+}
+
+/* The divisor as it is written in a kind: as short as reads back the same. */
+struct divide_text
+{
+    char text[32];
+};
+
+static struct divide_text divide_text(double divide)
+{
+    struct divide_text t = {""};
+    for (int digits = 1; digits <= 17; digits++) {
+        snprintf(t.text, sizeof t.text, "%.*g", digits, divide);
+        if (strtod(t.text, NULL) >= divide && strtod(t.text, NULL) <= divide)
+            break;
+    }
+    return t;
+}
+
+static bool parse_divide(const char *p, double *divide)
+{
+    *divide = 1;
+    if (*p == '\0')
+        return true;
+    size_t n = strlen(p + 1);
+    return *p == '/' && lines_is_number((const uint8_t *)p + 1, n, divide) &&
+           isfinite(*divide) && *divide > 0 && fabs(*divide - 1) > 0 &&
+           strcmp(divide_text(*divide).text, p + 1) == 0;
+}
+
+bool labels_kind_parse(const char *kind, const char *format, struct labels_kind *k)
+{
+    *k = (struct labels_kind){.divide = 1};
+    size_t n = strlen(format);
+    if (strncmp(kind, format, n) != 0 || strlen(kind) >= DATA_KIND_MAX)
+        return false;
+    if (kind[n] == '\0')
+        return true;
+    k->fixed = true;
+    if (kind[n] != '/')
+        return false;
+    const char *p = parse_count(kind + n + 1, 'x', DATA_FEATURES_MAX, &k->features);
+    p = p ? parse_count(p, '/', DATA_CLASSES_MAX, &k->n_classes) : NULL;
+    p = p ? parse_scheme(p, k) : NULL;
+    return p && parse_divide(p, &k->divide) && k->n_classes >= 2 &&
+           (k->scheme != LABELS_PM || k->n_classes == 2);
+}
+
+bool labels_kind_print(const struct labels_kind *k, const char *format,
+                       char kind[DATA_KIND_MAX])
+{
+    char labels[32];
+    if (k->scheme == LABELS_NAMES)
+        snprintf(labels, sizeof labels, "names-%016" PRIx64, k->hash);
+    else
+        snprintf(labels, sizeof labels, "%s", scheme_text[k->scheme]);
+    bool divided = fabs(k->divide - 1) > 0;
+    int n = snprintf(kind, DATA_KIND_MAX, "%s/%" PRIu32 "x%" PRIu32 "/%s%s%s", format,
+                     k->features, k->n_classes, labels, divided ? "/" : "",
+                     divided ? divide_text(k->divide).text : "");
+    return n > 0 && n < DATA_KIND_MAX;
+}
+
+/* ---- Names. ---- */
+
+/* The first name that is not before bytes[0..n), and whether it is that. */
+static uint32_t find_name(const struct labels *l, const uint8_t *bytes, size_t n,
+                          bool *found)
+{
+    uint32_t low = 0, high = l->n_names;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        size_t len = strlen(l->name[middle]);
+        int order = memcmp(l->name[middle], bytes, len < n ? len : n);
+        if (order < 0 || (order == 0 && len < n))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    *found = low < l->n_names && strlen(l->name[low]) == n &&
+             memcmp(l->name[low], bytes, n) == 0;
+    return low;
+}
+
+static int add_name(struct labels *l, uint32_t at, const uint8_t *bytes, size_t n)
+{
+    char *copy = malloc(n + 1);
+    if (!copy)
+        return -ENOMEM;
+    memcpy(copy, bytes, n);
+    copy[n] = '\0';
+    memmove(l->name + at + 1, l->name + at, (l->n_names - at) * sizeof *l->name);
+    l->name[at] = copy;
+    l->n_names++;
+    return 0;
+}
+
+/* Can it be a name? No control characters: a newline parts names where they
+ * are hashed, and all of them would spoil a terminal. */
+static bool is_name(const uint8_t *bytes, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (bytes[i] < 0x20 || bytes[i] == 0x7f)
+            return false;
+    return n >= 1 && n <= LABELS_NAME_MAX;
+}
+
+static int note_name(struct labels *l, const uint8_t *bytes, size_t n,
+                     char expected[LABELS_WHY_MAX])
+{
+    bool found;
+    uint32_t at = find_name(l, bytes, n, &found);
+    if (found)
+        return 0;
+    if (l->complete)
+        snprintf(expected, LABELS_WHY_MAX, "one of the %" PRIu32
+                 " names of the training set", l->n_names);
+    else if (!is_name(bytes, n))
+        snprintf(expected, LABELS_WHY_MAX,
+                 "a name of 1 to %d printable bytes", LABELS_NAME_MAX);
+    else if (l->n_names == DATA_CLASSES_MAX)
+        snprintf(expected, LABELS_WHY_MAX, "at most %d different labels",
+                 DATA_CLASSES_MAX);
+    else
+        return add_name(l, at, bytes, n);
+    return -EINVAL;
+}
+
+static int hash_names(const struct labels *l, uint64_t *hash)
+{
+    size_t n = 0, at = 0;
+    for (uint32_t i = 0; i < l->n_names; i++)
+        n += strlen(l->name[i]) + 1;
+    char *joined = malloc(n + 1);
+    if (!joined)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < l->n_names; i++) {
+        size_t len = strlen(l->name[i]);
+        memcpy(joined + at, l->name[i], len);
+        joined[at + len] = '\n';
+        at += len + 1;
+    }
+    *hash = rng_hash(joined, n > 0 ? n - 1 : 0);
+    free(joined);
+    return 0;
+}
+
+/* ---- Whole numbers. ---- */
+
+/* [+-]digits[.000]. What is beyond +-LABEL_MAX is some number beyond it. */
+static bool is_whole(const uint8_t *p, size_t n, int *v)
+{
+    const uint8_t *end = p + n;
+    bool minus = n > 0 && *p == '-';
+    p += n > 0 && (*p == '-' || *p == '+');
+    const uint8_t *begin = p;
+    for (*v = 0; p < end && *p >= '0' && *p <= '9'; p++)
+        *v = *v > LABEL_MAX ? *v : *v * 10 + (*p - '0');
+    *v = minus ? -*v : *v;
+    if (p == begin)
+        return false;
+    if (p < end && *p == '.')
+        for (p++; p < end && *p == '0'; p++)
+            ;
+    return p == end;
+}
+
+static bool has(const struct labels *l, int v)
+{
+    return l->seen[v + 1];
+}
+
+static int note_whole(struct labels *l, int v, char expected[LABELS_WHY_MAX])
+{
+    bool pm = v == -1 || v == 1;
+    bool others = l->n_seen > (uint32_t)has(l, -1) + (uint32_t)has(l, 1);
+    if (v < -1 || v > LABEL_MAX)
+        snprintf(expected, LABELS_WHY_MAX, "-1, or 0 to %d", LABEL_MAX);
+    else if (v == -1 && others)
+        snprintf(expected, LABELS_WHY_MAX,
+                 "0 to %d as in the lines before: -1 goes with +1 alone", LABEL_MAX);
+    else if (!pm && has(l, -1))
+        snprintf(expected, LABELS_WHY_MAX, "-1 or +1: -1 goes with +1 alone");
+    else {
+        l->n_seen += !has(l, v);
+        l->seen[v + 1] = true;
+        return 0;
+    }
+    return -EINVAL;
+}
+
+/* A label of a fixed scheme of numbers. */
+static int note_fixed(const struct labels *l, bool whole, int v,
+                      char expected[LABELS_WHY_MAX])
+{
+    int low = l->scheme == LABELS_ZERO ? 0 : l->scheme == LABELS_ONE ? 1 : -1;
+    int high = l->scheme == LABELS_PM ? 1 : low + (int)l->n_classes - 1;
+    if (whole && v >= low && v <= high && (l->scheme != LABELS_PM || v != 0))
+        return 0;
+    if (l->scheme == LABELS_PM)
+        snprintf(expected, LABELS_WHY_MAX, "-1 or +1");
+    else
+        snprintf(expected, LABELS_WHY_MAX, "a whole number from %d to %d", low, high);
+    return -EINVAL;
+}
+
+/* ---- The two together. ---- */
+
+int labels_note(struct labels *l, const uint8_t *bytes, size_t n,
+                char expected[LABELS_WHY_MAX])
+{
+    if (l->scheme == LABELS_NAMES)
+        return note_name(l, bytes, n, expected);
+    int v;
+    double real;
+    bool whole = is_whole(bytes, n, &v);
+    if (l->scheme != LABELS_OPEN)
+        return note_fixed(l, whole, v, expected);
+    if (whole && l->n_names == 0)
+        return note_whole(l, v, expected);
+    bool word = l->words && !lines_is_number(bytes, n, &real);
+    if (word && l->n_seen == 0)
+        return note_name(l, bytes, n, expected);
+    snprintf(expected, LABELS_WHY_MAX, "%s%s",
+             l->n_names > 0 ? "a name"
+             : l->words && l->n_seen == 0 ? "a whole number or a name"
+                                          : "a whole number",
+             l->n_names > 0 || (word && l->n_seen > 0) ? " as in the lines before" : "");
+    return -EINVAL;
+}
+
+/* What was found is the scheme. */
+static int settle_open(struct labels *l, char why[LABELS_WHY_MAX])
+{
+    int high = LABEL_MAX;
+    while (high > 0 && !has(l, high))
+        high--;
+    if (l->n_seen + l->n_names < 2) {
+        snprintf(why, LABELS_WHY_MAX, "found one class, expected at least 2");
+        return -EINVAL;
+    }
+    l->scheme = l->n_names > 0 ? LABELS_NAMES
+                : has(l, -1)   ? LABELS_PM
+                : has(l, 0)    ? LABELS_ZERO
+                               : LABELS_ONE;
+    l->n_classes = l->n_names > 0                 ? l->n_names
+                   : l->scheme == LABELS_PM       ? 2
+                   : (uint32_t)high + has(l, 0);
+    if (l->n_classes > DATA_CLASSES_MAX) {
+        snprintf(why, LABELS_WHY_MAX, "found labels 0 to %d, expected at most %d classes",
+                 high, DATA_CLASSES_MAX);
+        return -EINVAL;
+    }
+    return l->scheme == LABELS_NAMES ? hash_names(l, &l->hash) : 0;
+}
+
+/* Names that are to be those of a hash. */
+static int settle_names(struct labels *l, char why[LABELS_WHY_MAX])
+{
+    uint64_t hash;
+    int rc = hash_names(l, &hash);
+    if (rc < 0 || (hash == l->hash && l->n_names == l->n_classes))
+        return rc;
+    const char *first = l->n_names ? l->name[0] : "";
+    const char *last = l->n_names ? l->name[l->n_names - 1] : "";
+    snprintf(why, LABELS_WHY_MAX,
+             "found %" PRIu32 " label names from %s to %s (names-%016" PRIx64
+             "), expected the %" PRIu32 " of names-%016" PRIx64,
+             l->n_names, lines_quote((const uint8_t *)first, strlen(first)).text,
+             lines_quote((const uint8_t *)last, strlen(last)).text, hash, l->n_classes,
+             l->hash);
+    return -EINVAL;
+}
+
+int labels_settle(struct labels *l, struct labels_kind *k, char why[LABELS_WHY_MAX])
+{
+    int rc = 0;
+    if (l->scheme == LABELS_OPEN)
+        rc = settle_open(l, why);
+    else if (l->scheme == LABELS_NAMES && !l->complete)
+        rc = settle_names(l, why);
+    if (rc < 0)
+        return rc;
+    l->complete = true;
+    k->scheme = l->scheme;
+    k->n_classes = l->n_classes;
+    k->hash = l->hash;
+    return 0;
+}
+
+uint16_t labels_class(const struct labels *l, const uint8_t *bytes, size_t n)
+{
+    int v = 0;
+    bool found = true;
+    if (l->scheme == LABELS_NAMES)
+        v = (int)find_name(l, bytes, n, &found);
+    else
+        found = is_whole(bytes, n, &v);
+    if (l->scheme == LABELS_PM)
+        v = v > 0;
+    else if (l->scheme == LABELS_ONE)
+        v--;
+    assert(found && l->scheme != LABELS_OPEN && v >= 0 && v < (int)l->n_classes);
+    return (uint16_t)v;
+}
+
+const char *labels_name(const struct labels *l, uint32_t i)
+{
+    assert(i < l->n_classes);
+    return l->scheme == LABELS_NAMES ? l->name[i] : NULL;
+}
+
+struct labels *labels_open(const struct labels_kind *k, const struct labels *names,
+                           bool words)
+{
+    struct labels *l = calloc(1, sizeof *l);
+    if (!l)
+        return NULL;
+    l->words = words;
+    if (!k || !k->fixed)
+        return l;
+    l->scheme = k->scheme;
+    l->n_classes = k->n_classes;
+    l->hash = k->hash;
+    if (k->scheme != LABELS_NAMES || !names)
+        return l;
+    assert(names->complete && names->hash == k->hash && names->n_names == k->n_classes);
+    l->complete = true;
+    for (uint32_t i = 0; i < names->n_names; i++)
+        if (add_name(l, i, (const uint8_t *)names->name[i], strlen(names->name[i])) < 0) {
+            labels_close(l);
+            return NULL;
+        }
+    return l;
+}
+
+void labels_close(struct labels *l)
+{
+    for (uint32_t i = 0; l && i < l->n_names; i++)
+        free(l->name[i]);
+    free(l);
+}

@@ -1,0 +1,86 @@
+/* nn/data/labels.h -- labels of rows, as files spell them, and the classes they stand for.
+ *
+ *   scheme   files have           class       in a kind
+ *   PM       -1 and +1            0, 1        pm
+ *   ZERO     0..C-1               as they are 0
+ *   ONE      1..C                 label - 1   1
+ *   NAMES    C different words    in byte     names-HASH: rng_hash() of the
+ *                                 order       sorted names, with newlines
+ *                                             between, in 16 hex digits
+ *
+ * A reader notes every label of the first pass, settles, and asks for classes
+ * in the second:
+ *
+ *   open:   labels_open(NULL) --note, note, ...--> settle: what was found is
+ *                                                  the scheme
+ *   fixed:  labels_open(kind) --note: refuses what the kind has not--> settle
+ *
+ * A whole number may be written +1 or 1.0. Labels are all whole numbers or all
+ * names, so that one mistyped number does not turn classes into words. Which
+ * words a kind's names are, only their hash says: files must have all of them,
+ * or the caller knows the list (that of the training set) and they may have
+ * some.
+ */
+#ifndef NN_DATA_LABELS_H
+#define NN_DATA_LABELS_H
+
+#include "nn/data/data.h"
+
+enum {
+    LABELS_NAME_MAX = 128, /* Bytes of a name. */
+    LABELS_WHY_MAX = 256   /* Bytes of half a sentence, with the NUL. */
+};
+
+enum labels_scheme {
+    LABELS_OPEN,
+    LABELS_PM,
+    LABELS_ZERO,
+    LABELS_ONE,
+    LABELS_NAMES
+};
+
+/* What a canonical kind of rows says behind its format: "libsvm/123x2/pm/16". */
+struct labels_kind
+{
+    bool fixed; /* False: the open kind; all below is zero, divide 1. */
+    uint32_t features, n_classes;
+    enum labels_scheme scheme;
+    uint64_t hash; /* Of names. */
+    double divide;
+};
+
+/* Take apart a kind of this format ("libsvm", "csv"). False where it is none. */
+bool labels_kind_parse(const char *kind, const char *format,
+                       struct labels_kind *k);
+
+/* Write it down. False where it has no room. */
+bool labels_kind_print(const struct labels_kind *k, const char *format,
+                       char kind[DATA_KIND_MAX]);
+
+struct labels; /* Opaque. */
+
+/* Labels of a fixed kind, or to be found out (k NULL or open). `names`: the
+ * list of a kind of names, where it is known, else NULL; its hash must be the
+ * kind's. `words`: may open labels be names? NULL: no memory. */
+struct labels *labels_open(const struct labels_kind *k,
+                           const struct labels *names, bool words);
+void labels_close(struct labels *l);
+
+/* Note one label. 0; -ENOMEM; or -EINVAL with what was expected instead, for
+ * the end of a sentence "found X, expected ...". */
+__attribute__((warn_unused_result)) int
+labels_note(struct labels *l, const uint8_t *bytes, size_t n,
+            char expected[LABELS_WHY_MAX]);
+
+/* All are noted: fix scheme, number of classes and hash into *k. 0, or -EINVAL
+ * with a sentence: "found one class, expected at least 2". */
+__attribute__((warn_unused_result)) int
+labels_settle(struct labels *l, struct labels_kind *k, char why[LABELS_WHY_MAX]);
+
+/* The class of a label that has been noted, once settled. */
+uint16_t labels_class(const struct labels *l, const uint8_t *bytes, size_t n);
+
+/* The name of class i of a scheme of names; NULL for other schemes. */
+const char *labels_name(const struct labels *l, uint32_t i);
+
+#endif

@@ -1,0 +1,299 @@
+/* libsvm's text (Chang, Lin 2011): a row a line, the label, then the entries
+ * that are not zero, their indices ascending from 1.
+ *
+ *   -1 3:1 11:0.5 14:-2e-3   # a comment
+ *   ^label  ^index:value
+ */
+#include "nn/data/labels.h"
+#include "nn/data/lines.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    LOOK_LINES = 32 /* That libsvm_looks() looks at. */
+};
+
+/* One pass over the files. The first counts and notes labels, the second has a
+ * set to fill. */
+struct pass
+{
+    const struct labels_kind *kind;
+    const char *kind_text;
+    uint32_t most;         /* The largest index there may be. */
+    struct labels *labels; /* NULL: libsvm_looks(), any label and index will do. */
+    struct dataset *d;     /* NULL in the first pass. */
+    struct lines_spot spot;
+    size_t n_rows, n_entries, longest;
+    uint32_t largest; /* Index so far. */
+};
+
+/* A piece of a line. */
+struct piece
+{
+    const uint8_t *p, *end;
+};
+
+static bool is_space(uint8_t c)
+{
+    return c == ' ' || c == '\t';
+}
+
+/* Where the line's tokens end: at its newline (and the return before it), a
+ * comment, or the file's end. */
+static bool is_behind(struct piece line)
+{
+    return line.p == line.end || *line.p == '#' ||
+           (*line.p == '\r' && line.p + 1 == line.end);
+}
+
+static struct piece next_token(struct piece *line)
+{
+    while (line->p < line->end && is_space(*line->p))
+        line->p++;
+    struct piece token = {line->p, line->p};
+    while (!is_behind(*line) && !is_space(*line->p))
+        line->p++;
+    token.end = line->p;
+    return token;
+}
+
+static int refuse(const struct pass *s, const char *where, struct piece found,
+                  const char *wanted)
+{
+    return lines_refuse(&s->spot, where, found.p, (size_t)(found.end - found.p), wanted);
+}
+
+/* The index before the colon, which the token is cut behind. False where there
+ * is none. One that is too large becomes some number too large. */
+static bool read_index(struct piece *token, uint32_t *index)
+{
+    const uint8_t *p = token->p;
+    for (*index = 0; p < token->end && *p >= '0' && *p <= '9'; p++)
+        *index = *index > DATA_FEATURES_MAX ? *index : *index * 10 + (uint32_t)(*p - '0');
+    if (p == token->p || p == token->end || *p != ':')
+        return false;
+    token->p = p + 1;
+    return true;
+}
+
+/* An entry whose index is wrong: say what is. */
+static int refuse_index(const struct pass *s, struct piece token, uint32_t index,
+                        uint32_t before)
+{
+    char wanted[120];
+    if ((size_t)(token.end - token.p) >= 4 && memcmp(token.p, "qid:", 4) == 0)
+        snprintf(wanted, sizeof wanted, "index:value: data for ranking have no classes");
+    else if (index == 0)
+        snprintf(wanted, sizeof wanted, "index:value with an index of at least 1");
+    else if (index <= before)
+        snprintf(wanted, sizeof wanted,
+                 "an index above %u: indices ascend in a row", before);
+    else
+        snprintf(wanted, sizeof wanted, "an index of at most %u%s%s%s", s->most,
+                 s->kind->fixed ? " (" : "", s->kind->fixed ? s->kind_text : "",
+                 s->kind->fixed ? ")" : "");
+    return refuse(s, "entry", token, wanted);
+}
+
+/* One token "index:value". */
+static int read_entry(struct pass *s, struct piece token, uint32_t *before)
+{
+    struct piece rest = token;
+    uint32_t index;
+    if (!read_index(&rest, &index))
+        return refuse_index(s, token, 0, 0);
+    if (s->labels && (index <= *before || index > s->most))
+        return refuse_index(s, token, index, *before);
+    double v;
+    float x;
+    if (lines_number(rest.p, rest.end, &v) != rest.end)
+        return refuse(s, "entry", token, "index:value with a decimal number");
+    if (!lines_to_float(v, s->kind->divide, &x))
+        return refuse(s, "entry", token, "a value in a float's range");
+    if (s->d) {
+        s->d->column[s->n_entries] = index - 1;
+        s->d->entry[s->n_entries] = x;
+    }
+    s->n_entries++;
+    *before = index;
+    return 0;
+}
+
+static int read_label(struct pass *s, struct piece token)
+{
+    size_t n = (size_t)(token.end - token.p);
+    char wanted[LABELS_WHY_MAX] = "a number";
+    double any;
+    int rc = 0;
+    if (s->d)
+        s->d->labels[s->n_rows] = labels_class(s->labels, token.p, n);
+    else if (s->labels)
+        rc = labels_note(s->labels, token.p, n, wanted);
+    else if (!lines_is_number(token.p, n, &any))
+        rc = -EINVAL;
+    if (rc == -ENOMEM)
+        return lines_no_memory(s->spot.error, s->spot.path);
+    return rc < 0 ? refuse(s, "label", token, wanted) : 0;
+}
+
+/* One line without its newline: a row, or nothing. */
+static int read_line(struct pass *s, struct piece line)
+{
+    struct piece token = next_token(&line);
+    if (token.p == token.end)
+        return 0;
+    int rc = read_label(s, token);
+    size_t start = s->n_entries;
+    uint32_t before = 0;
+    for (;;) {
+        token = next_token(&line);
+        if (rc < 0 || token.p == token.end)
+            break;
+        rc = read_entry(s, token, &before);
+    }
+    if (rc < 0)
+        return rc;
+    size_t n = s->n_entries - start;
+    s->n_rows++;
+    s->longest = n > s->longest ? n : s->longest;
+    s->largest = before > s->largest ? before : s->largest;
+    if (s->d)
+        s->d->start[s->n_rows] = s->n_entries;
+    return 0;
+}
+
+/* Cut the next line off. False at the end of the bytes. */
+static bool next_line(struct piece *rest, struct piece *line)
+{
+    if (rest->p == rest->end)
+        return false;
+    const uint8_t *newline = memchr(rest->p, '\n', (size_t)(rest->end - rest->p));
+    *line = (struct piece){rest->p, newline ? newline : rest->end};
+    rest->p = newline ? newline + 1 : rest->end;
+    return true;
+}
+
+static int read_file(struct pass *s, const struct lines_file *f, size_t *n_rows)
+{
+    size_t before = s->n_rows;
+    struct piece rest = {f->bytes, f->bytes + f->n}, line;
+    s->spot.path = f->path;
+    for (s->spot.line = 1; next_line(&rest, &line); s->spot.line++) {
+        int rc = read_line(s, line);
+        if (rc < 0)
+            return rc;
+    }
+    *n_rows = s->n_rows - before;
+    if (*n_rows == 0)
+        return file_error(s->spot.error, f->path,
+                          "found no rows in %zu bytes, expected lines \"label "
+                          "index:value ...\"", f->n);
+    return 0;
+}
+
+static int read_files(struct pass *s, const struct lines_file *files, size_t n,
+                      size_t *n_rows)
+{
+    int rc = 0;
+    s->n_rows = s->n_entries = s->longest = 0;
+    for (size_t i = 0; i < n && rc == 0; i++)
+        rc = read_file(s, &files[i], &n_rows[i]);
+    return rc;
+}
+
+/* The first pass is over: what kind is it? */
+static int settle(const struct pass *s, const struct reader *r, struct labels_kind *kind,
+                  char text[DATA_KIND_MAX])
+{
+    int rc = lines_settle(s->labels, kind, s->n_rows, &s->spot);
+    if (rc < 0)
+        return rc;
+    if (!kind->fixed)
+        kind->features = r->features ? r->features : s->largest;
+    if (kind->features == 0)
+        return file_error(s->spot.error, s->spot.path,
+                          "found %zu rows without an entry, expected index:value",
+                          s->n_rows);
+    return lines_kind_text(kind, "libsvm", &s->spot, text);
+}
+
+/* The second pass. */
+static int fill(struct pass *s, struct dataset *d, const char *kind,
+                const struct lines_file *files, const struct reader *r, size_t *n_rows)
+{
+    int rc = dataset_init(d, kind, s->n_rows, s->n_entries);
+    if (rc < 0)
+        return lines_no_memory(s->spot.error, files->path);
+    size_t n = s->n_rows, n_entries = s->n_entries;
+    s->d = d;
+    d->start[0] = 0;
+    rc = read_files(s, files, r->n_paths, n_rows);
+    assert(rc == 0 && s->n_rows == n && s->n_entries == n_entries);
+    d->longest = s->longest;
+    if (lines_mark_files(d, n_rows, r->n_paths) == 0)
+        return 0;
+    dataset_close(d);
+    return lines_no_memory(s->spot.error, files->path);
+}
+
+int libsvm_parse(struct dataset *d, const struct reader *r,
+                 const struct lines_file *files, char error[DATA_ERROR_MAX])
+{
+    memset(d, 0, sizeof *d);
+    struct labels_kind kind;
+    int rc = lines_kind(r, "libsvm", files->path, &kind, error);
+    if (rc < 0)
+        return rc;
+    uint32_t given = kind.fixed ? kind.features : r->features;
+    struct pass s = {.kind = &kind, .kind_text = r->kind,
+                     .most = given ? given : DATA_FEATURES_MAX,
+                     .spot = {.path = files->path, .error = error}};
+    size_t *n_rows = calloc(r->n_paths, sizeof *n_rows);
+    s.labels = labels_open(&kind, NULL, false);
+    char text[DATA_KIND_MAX];
+    rc = n_rows && s.labels ? read_files(&s, files, r->n_paths, n_rows)
+                            : lines_no_memory(error, files->path);
+    if (rc == 0)
+        rc = settle(&s, r, &kind, text);
+    if (rc == 0)
+        rc = fill(&s, d, text, files, r, n_rows);
+    labels_close(s.labels);
+    free(n_rows);
+    return rc;
+}
+
+int libsvm_read(struct dataset *d, const struct reader *r, char error[DATA_ERROR_MAX])
+{
+    memset(d, 0, sizeof *d);
+    struct lines_file *files;
+    int rc = lines_load(r, &files, error);
+    if (rc < 0)
+        return rc;
+    rc = libsvm_parse(d, r, files, error);
+    lines_free(files, r->n_paths);
+    return rc;
+}
+
+/* The first lines are rows of numbers, and one has an entry. Labels may be any
+ * number and indices of any order: the reader says better what is wrong there. */
+bool libsvm_looks(const uint8_t *bytes, size_t n, bool whole)
+{
+    const struct labels_kind kind = {.divide = 1};
+    char error[DATA_ERROR_MAX];
+    struct pass s = {.kind = &kind, .kind_text = "", .most = DATA_FEATURES_MAX,
+                     .spot = {.path = "", .error = error}};
+    struct piece rest = {bytes, bytes + n}, line;
+    for (int i = 0; i < LOOK_LINES && next_line(&rest, &line); i++) {
+        if (rest.p == rest.end && !whole) { /* Cut off somewhere: to the last space. */
+            while (line.end > line.p && !is_space(line.end[-1]))
+                line.end--;
+        }
+        if (read_line(&s, line) < 0)
+            return false;
+    }
+    return s.n_entries > 0;
+}

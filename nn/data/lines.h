@@ -1,0 +1,99 @@
+/* nn/data/lines.h -- what the readers of lines of text share: files in memory, places, numbers.
+ *
+ * Each reader of text is a pure function of bytes in memory (libsvm_parse(),
+ * csv_parse(), text_parse() of nn/data/reader.h) behind one that reads the files:
+ *
+ *   paths --lines_load--> struct lines_file[n_paths] --*_parse--> dataset
+ *
+ * They go over the bytes twice: the first time to check everything and to
+ * count, the second to fill arrays of exactly the right size. So nothing is
+ * allocated for a file that is refused, and nothing ever grows.
+ */
+#ifndef NN_DATA_LINES_H
+#define NN_DATA_LINES_H
+
+#include "nn/data/labels.h"
+#include "nn/data/reader.h"
+
+enum {
+    LINES_SHOWN = 40,      /* Bytes of what was found, in a sentence. */
+    LINES_NUMBER_MAX = 127 /* Characters of a number. */
+};
+
+struct lines_file
+{
+    const char *path;     /* Borrowed. */
+    const uint8_t *bytes; /* n of them; may be NULL where n is 0. */
+    size_t n;
+};
+
+/* Read all files of r into memory: *files has r->n_paths, for lines_free(). 0,
+ * or what file_read() or memory says, with a sentence: then *files is NULL. */
+__attribute__((warn_unused_result)) int
+lines_load(const struct reader *r, struct lines_file **files,
+           char error[DATA_ERROR_MAX]);
+void lines_free(struct lines_file *files, size_t n);
+
+/* "PATH: cannot read: no memory" into error; returns -ENOMEM. */
+int lines_no_memory(char error[DATA_ERROR_MAX], const char *path);
+
+/* Where a reader stands. */
+struct lines_spot
+{
+    const char *path;
+    uint64_t line; /* From 1. */
+    char *error;   /* DATA_ERROR_MAX bytes. */
+};
+
+/* Refuse: "PATH: line 3, WHERE: found "x1", expected WANTED". Returns
+ * -EINVAL. */
+int lines_refuse(const struct lines_spot *spot, const char *where,
+                 const uint8_t *found, size_t n, const char *wanted);
+
+/* Bytes for a sentence: in quotes, what is not printable as \xNN, the rest
+ * after about LINES_SHOWN cut off; "nothing" for none. */
+struct lines_quote
+{
+    char text[LINES_SHOWN + 12];
+};
+
+struct lines_quote lines_quote(const uint8_t *bytes, size_t n);
+
+/* r->kind, which must be one of `format`; an open one takes r's divisor. 0, or
+ * -EINVAL where r asks for other features or another divisor than it has. */
+__attribute__((warn_unused_result)) int
+lines_kind(const struct reader *r, const char *format, const char *path,
+           struct labels_kind *kind, char error[DATA_ERROR_MAX]);
+
+/* All n_rows are read once: labels_settle() with the file's name before what it
+ * says, and are there too many? */
+__attribute__((warn_unused_result)) int
+lines_settle(struct labels *l, struct labels_kind *kind, size_t n_rows,
+             const struct lines_spot *spot);
+
+/* labels_kind_print(), with a sentence where it does not fit. */
+__attribute__((warn_unused_result)) int
+lines_kind_text(const struct labels_kind *kind, const char *format,
+                const struct lines_spot *spot, char text[DATA_KIND_MAX]);
+
+/* Note which file each row is from: rows[i] are of file i. Nothing to note
+ * where there is one file. 0 or -ENOMEM. */
+__attribute__((warn_unused_result)) int
+lines_mark_files(struct dataset *d, const size_t *rows, size_t n_files);
+
+/* The decimal number that begins at p, at most up to end:
+ *
+ *   [+-] (digits [. digits*] | . digits) [(e|E) [+-] digits]
+ *
+ * to the nearest double. Returns what is behind it; NULL where there is none,
+ * or one of more than LINES_NUMBER_MAX characters. No inf, nan or hex; no
+ * white space is skipped. Over a double's range it is infinite. */
+const uint8_t *lines_number(const uint8_t *p, const uint8_t *end, double *v);
+
+/* Is all of p[0..n) one number? */
+bool lines_is_number(const uint8_t *p, size_t n, double *v);
+
+/* v / divide as a float, rounded once; false where that is not finite. */
+bool lines_to_float(double v, double divide, float *x);
+
+#endif

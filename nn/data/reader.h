@@ -1,0 +1,73 @@
+/* nn/data/reader.h -- what nn/data/data.c asks of the readers of files, one per format.
+ *
+ * A reader fills one set from the files of that set, in order. `kind` is either
+ * an open kind ("libsvm"): then what the files show fixes the set's canonical
+ * kind; or a fixed one: then the files must be of it, and whatever is not is
+ * refused with file, line or offset, found and expected. On failure *d is empty.
+ */
+#ifndef NN_DATA_READER_H
+#define NN_DATA_READER_H
+
+#include "nn/data/data.h"
+#include "nn/files/file.h"
+
+enum {
+    READER_FILES_MAX = 4096
+};
+
+struct reader
+{
+    const char *const *paths; /* n_paths >= 1 files. */
+    size_t n_paths;
+    const char *kind;
+    const char *label;        /* csv: as given, or NULL: the last column. */
+    const char *header;       /* csv: "yes", "no", "auto". */
+    double divide;            /* csv, libsvm: > 0. */
+    uint32_t features;        /* libsvm: 0, or how many. */
+    uint32_t context;         /* text. */
+    const struct labels *names; /* csv of a fixed kind of names: the training
+                                 * set's list, of which files may have some;
+                                 * NULL: files must have all. */
+    struct file_progress progress;
+};
+
+__attribute__((warn_unused_result)) int
+libsvm_read(struct dataset *d, const struct reader *r,
+            char error[DATA_ERROR_MAX]);
+__attribute__((warn_unused_result)) int
+csv_read(struct dataset *d, const struct reader *r,
+         char error[DATA_ERROR_MAX]);
+__attribute__((warn_unused_result)) int
+text_read(struct dataset *d, const struct reader *r,
+          char error[DATA_ERROR_MAX]);
+__attribute__((warn_unused_result)) int
+cifar_read(struct dataset *d, const struct reader *r,
+           char error[DATA_ERROR_MAX]);
+
+/* The same of files whose bytes are in memory, files[r->n_paths] (nn/data/lines.h):
+ * r->paths is not looked at. */
+struct lines_file;
+__attribute__((warn_unused_result)) int
+libsvm_parse(struct dataset *d, const struct reader *r,
+             const struct lines_file *files, char error[DATA_ERROR_MAX]);
+__attribute__((warn_unused_result)) int
+csv_parse(struct dataset *d, const struct reader *r,
+          const struct lines_file *files, char error[DATA_ERROR_MAX]);
+__attribute__((warn_unused_result)) int
+text_parse(struct dataset *d, const struct reader *r,
+           const struct lines_file *files, char error[DATA_ERROR_MAX]);
+
+/* Images and labels lie in two files: paths[2 i] are images, paths[2 i + 1]
+ * their labels. */
+__attribute__((warn_unused_result)) int
+idx_read(struct dataset *d, const struct reader *r,
+         char error[DATA_ERROR_MAX]);
+
+/* Does a file begin like this format? What has been looked at are its first n
+ * bytes, unpacked; `whole` says that there are no more. */
+bool libsvm_looks(const uint8_t *bytes, size_t n, bool whole);
+bool csv_looks(const uint8_t *bytes, size_t n, bool whole);
+bool text_looks(const uint8_t *bytes, size_t n, bool whole);
+bool idx_looks(const uint8_t *bytes, size_t n, bool whole);
+
+#endif

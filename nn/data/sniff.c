@@ -1,0 +1,180 @@
+/* Which KIND is a path? Names say it of IDX and CIFAR files, which lie in
+ * directories of their own; else the first bytes do. */
+#include "nn/data/cifar.h"
+#include "nn/data/files.h"
+#include "nn/data/idx.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    MNIST_SIDE = 28,
+    MNIST_CLASSES = 10
+};
+
+/* What is known of a path so far. */
+struct sniff
+{
+    const char *path;
+    const char *kind; /* NULL: not yet known. */
+    uint8_t *head;    /* FILES_HEAD bytes of a file: */
+    size_t n;
+    bool whole;
+};
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+/* Read the beginning of a file that lies beside `path`. */
+static int read_head(struct sniff *s, const char *path, const char *name,
+                     char error[DATA_ERROR_MAX])
+{
+    char full[DATA_SPEC_MAX];
+    int n = snprintf(full, sizeof full, "%.*s%s", (int)(base_name(path) - path), path, name);
+    if (n < 0 || n >= (int)sizeof full)
+        return file_error(error, path, "the path is too long");
+    return file_head(full, s->head, FILES_HEAD, &s->n, &s->whole, error);
+}
+
+/* ---- Images. ---- */
+
+/* MNIST, or what comes in its shape; all else is "idx". */
+static int sniff_idx(struct sniff *s, const char *path, char error[DATA_ERROR_MAX])
+{
+    uint32_t h = 0, w = 0;
+    s->kind = "idx";
+    int rc = read_head(s, path, base_name(path), error);
+    if (rc < 0 || !idx_size(s->head, s->n, &h, &w) || h != MNIST_SIDE || w != MNIST_SIDE)
+        return rc;
+    char labels[IDX_NAME_MAX], full[DATA_SPEC_MAX];
+    if (!idx_partner(base_name(path), labels))
+        return 0;
+    snprintf(full, sizeof full, "%.*s%s", (int)(base_name(path) - path), path, labels);
+    size_t len = strlen(labels);
+    if (!file_exists(full) && len + 4 < sizeof labels)
+        memcpy(labels + len, ".gz", 4);
+    rc = read_head(s, path, labels, error);
+    for (size_t i = 8; rc == 0 && i < s->n; i++)
+        if (s->head[i] >= MNIST_CLASSES)
+            return 0;
+    s->kind = "mnist";
+    return rc;
+}
+
+/* A .bin file: what it holds, and where that may be both, how it is named. */
+static int sniff_binary(struct sniff *s, const char *path, char error[DATA_ERROR_MAX])
+{
+    int rc = read_head(s, path, base_name(path), error);
+    if (rc < 0)
+        return rc;
+    bool ten = cifar_looks_10(s->head, s->n, s->whole);
+    bool hundred = cifar_looks_100(s->head, s->n, s->whole);
+    if (ten == hundred) {
+        ten = strstr(base_name(path), "_batch") != NULL;
+        hundred = !ten && (strncmp(base_name(path), "train.bin", 9) == 0 ||
+                           strncmp(base_name(path), "test.bin", 8) == 0);
+    }
+    s->kind = ten ? "cifar10" : hundred ? "cifar100" : s->kind;
+    return 0;
+}
+
+static bool is_binary(const char *path)
+{
+    size_t n = strlen(path);
+    return (n > 4 && strcmp(path + n - 4, ".bin") == 0) ||
+           (n > 7 && strcmp(path + n - 7, ".bin.gz") == 0);
+}
+
+/* ---- All files. ---- */
+
+/* What one file looks like that no name tells. The first kinds are the
+ * strictest: of rows, text would be true, too. */
+static const char *looks_like(const struct sniff *s)
+{
+    static const char *const order[] = {"idx", "cifar10", "cifar100", "libsvm", "csv", "text"};
+    struct data_shape shape;
+    for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
+        const char *kind = i + 1 < sizeof order / sizeof *order ? order[i] : "text/1";
+        if (data_format_of(kind, &shape)->looks(s->head, s->n, s->whole))
+            return order[i];
+    }
+    return NULL;
+}
+
+/* Rows outdo text: a README lies beside them, and rows seldom lie beside texts. */
+static bool outdoes(const char *kind, const char *other)
+{
+    return kind && (!other || (strcmp(other, "text") == 0 && strcmp(kind, "text") != 0));
+}
+
+static int sniff_names(struct sniff *s, char *const *paths, size_t n,
+                       char error[DATA_ERROR_MAX])
+{
+    for (size_t i = 0; i < n && !s->kind; i++) {
+        int rc = 0;
+        if (idx_names_images(base_name(paths[i])))
+            rc = sniff_idx(s, paths[i], error);
+        else if (is_binary(paths[i]))
+            rc = sniff_binary(s, paths[i], error);
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+static int sniff_contents(struct sniff *s, char *const *paths, size_t n,
+                          char error[DATA_ERROR_MAX])
+{
+    for (size_t i = 0; i < n; i++) {
+        int rc = read_head(s, paths[i], base_name(paths[i]), error);
+        if (rc < 0)
+            return rc;
+        const char *kind = looks_like(s);
+        s->kind = outdoes(kind, s->kind) ? kind : s->kind;
+    }
+    return 0;
+}
+
+static int sniff_files(struct sniff *s, char *const *paths, size_t n,
+                       char error[DATA_ERROR_MAX])
+{
+    int rc = sniff_names(s, paths, n, error);
+    if (rc == 0 && !s->kind)
+        rc = sniff_contents(s, paths, n, error);
+    if (rc < 0 || s->kind)
+        return rc;
+    return file_error(error, s->path,
+                      "found %zu file%s of no kind that can be told, expected IDX, CIFAR, "
+                      "libsvm, csv or text (or KIND:PATH)", n, n == 1 ? "" : "s");
+}
+
+int data_sniff(const char *path, char kind[DATA_KIND_MAX], char error[DATA_ERROR_MAX])
+{
+    struct data_spec spec;
+    int rc = data_spec_parse(&spec, path, error);
+    if (rc < 0)
+        return rc;
+    if (spec.format) {
+        snprintf(kind, DATA_KIND_MAX, "%s", spec.format->name);
+        return 0;
+    }
+    struct files all;
+    struct sniff s = {.path = spec.path, .head = malloc(FILES_HEAD)};
+    rc = files_all(&all, spec.path, error);
+    if (rc == 0 && !s.head) {
+        file_error(error, spec.path, "cannot read: no memory");
+        rc = -ENOMEM;
+    }
+    if (rc == 0)
+        rc = sniff_files(&s, all.path, all.n, error);
+    if (rc == 0)
+        snprintf(kind, DATA_KIND_MAX, "%s", s.kind);
+    files_close(&all);
+    free(s.head);
+    return rc;
+}

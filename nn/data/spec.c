@@ -1,0 +1,393 @@
+#include "nn/data/spec.h"
+
+#include "nn/data/cifar.h"
+#include "nn/data/glyphs.h"
+#include "nn/data/labels.h"
+#include "nn/data/lines.h"
+
+#include <assert.h>
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define BIT(key) (UINT32_C(1) << DATA_KEY_##key)
+
+enum {
+    SPLIT_KEYS = BIT(TEST) | BIT(HOLDOUT),
+    TEXT_CLASSES = 256 /* A byte each. */
+};
+
+/* Means and deviations: of MNIST and CIFAR those of their training sets, that
+ * everybody uses; of any IDX images pixels go from 0..255 to -1..1. */
+const struct data_format data_formats[] = {
+    {.name = "glyphs", .expected = "glyphs",
+     .shape = {DATA_IMAGES, 1, 28, 28, 10}, .mean = {GLYPHS_MEAN}, .std = {GLYPHS_STD}},
+    {.name = "mnist", .expected = "mnist:DIR",
+     .contents = "train-images-idx3-ubyte and its labels", .files = DATA_FILES_IDX,
+     .keys = SPLIT_KEYS, .shape = {DATA_IMAGES, 1, 28, 28, 10},
+     .mean = {0.1307f}, .std = {0.3081f}, .read = idx_read, .looks = idx_looks},
+    {.name = "idx", .expected = "idx:DIR",
+     .contents = "train-images-idx3-ubyte and its labels", .files = DATA_FILES_IDX,
+     .keys = SPLIT_KEYS, .shape = {.form = DATA_IMAGES}, .mean = {0.5f}, .std = {0.5f},
+     .read = idx_read, .looks = idx_looks},
+    {.name = "cifar10", .expected = "cifar10:DIR",
+     .contents = "data_batch_1.bin or others of 3073-byte records",
+     .files = DATA_FILES_BINARY, .keys = SPLIT_KEYS, .shape = {DATA_IMAGES, 3, 32, 32, 10},
+     .mean = {0.4914f, 0.4822f, 0.4465f}, .std = {0.2470f, 0.2435f, 0.2616f},
+     .read = cifar_read, .looks = cifar_looks_10},
+    {.name = "cifar100", .expected = "cifar100:DIR",
+     .contents = "train.bin or others of 3074-byte records",
+     .files = DATA_FILES_BINARY, .keys = SPLIT_KEYS, .shape = {DATA_IMAGES, 3, 32, 32, 100},
+     .mean = {0.5071f, 0.4865f, 0.4409f}, .std = {0.2673f, 0.2564f, 0.2762f},
+     .read = cifar_read, .looks = cifar_looks_100},
+    {.name = "libsvm", .expected = "libsvm:PATH", .contents = "rows \"label index:value ...\"",
+     .files = DATA_FILES_BY_LOOKS, .keys = SPLIT_KEYS | BIT(DIVIDE) | BIT(FEATURES),
+     .shape = {.form = DATA_SPARSE}, .read = libsvm_read, .looks = libsvm_looks},
+    {.name = "csv", .expected = "csv:PATH", .contents = "a table of numbers with a label",
+     .files = DATA_FILES_BY_LOOKS,
+     .keys = SPLIT_KEYS | BIT(LABEL) | BIT(HEADER) | BIT(DIVIDE),
+     .shape = {.form = DATA_ROWS}, .read = csv_read, .looks = csv_looks},
+    {.name = "text", .expected = "text:PATH", .contents = "plain text",
+     .files = DATA_FILES_BY_LOOKS, .keys = SPLIT_KEYS | BIT(CONTEXT),
+     .shape = {.form = DATA_TEXT}, .read = text_read, .looks = text_looks},
+    {.name = NULL},
+};
+
+static const struct
+{
+    const char *name, *expected;
+} keys[DATA_KEYS] = {
+    [DATA_KEY_TEST] = {"test", "a PATH"},
+    [DATA_KEY_HOLDOUT] = {"holdout", "a share above 0 and below 1"},
+    [DATA_KEY_LABEL] = {"label", "a column's name or number"},
+    [DATA_KEY_HEADER] = {"header", "yes, no or auto"},
+    [DATA_KEY_DIVIDE] = {"divide", "a number above 0, at most 1e30"},
+    [DATA_KEY_FEATURES] = {"features", "a whole number from 1 to 16777216"},
+    [DATA_KEY_CONTEXT] = {"context", "a whole number from 1 to 4096"},
+};
+static_assert(DATA_FEATURES_MAX == 16777216 && DATA_CONTEXT_MAX == 4096, "as said above");
+
+static const struct data_format *find_format(const char *name, size_t n)
+{
+    for (const struct data_format *f = data_formats; f->name; f++)
+        if (strlen(f->name) == n && memcmp(f->name, name, n) == 0)
+            return f;
+    return NULL;
+}
+
+/* ---- Canonical kinds. ---- */
+
+/* A whole number from 1 to `most`, in the one way to write it. Returns what is
+ * behind it; NULL where there is none. */
+static const char *count(const char *p, uint32_t most, uint32_t *v)
+{
+    if (!p || *p < '1' || *p > '9')
+        return NULL;
+    for (*v = 0; *p >= '0' && *p <= '9'; p++) {
+        *v = *v * 10 + (uint32_t)(*p - '0');
+        if (*v > most)
+            return NULL;
+    }
+    return p;
+}
+
+static const char *literal(const char *p, const char *what)
+{
+    size_t n = strlen(what);
+    return p && strncmp(p, what, n) == 0 ? p + n : NULL;
+}
+
+/* "1x28x28/10" */
+static bool idx_kind(const char *p, struct data_shape *s)
+{
+    s->channels = 1;
+    p = count(literal(p, "1x"), DATA_SIDE_MAX, &s->height);
+    p = count(literal(p, "x"), DATA_SIDE_MAX, &s->width);
+    p = count(literal(p, "/"), DATA_CLASSES_MAX, &s->n_classes);
+    return p && *p == '\0' && s->n_classes >= 2;
+}
+
+static bool rows_kind(const char *kind, const struct data_format *f, struct data_shape *s)
+{
+    struct labels_kind k;
+    if (!labels_kind_parse(kind, f->name, &k) || !k.fixed)
+        return false;
+    *s = (struct data_shape){f->shape.form, k.features, 1, 1, k.n_classes};
+    return true;
+}
+
+static bool text_kind(const char *p, struct data_shape *s)
+{
+    s->channels = s->width = 1;
+    s->n_classes = TEXT_CLASSES;
+    p = count(p, DATA_CONTEXT_MAX, &s->height);
+    return p && *p == '\0';
+}
+
+const struct data_format *data_format_of(const char *kind, struct data_shape *shape)
+{
+    size_t n = strcspn(kind, "/");
+    const struct data_format *f = find_format(kind, n);
+    if (!f || strlen(kind) >= DATA_KIND_MAX)
+        return NULL;
+    *shape = f->shape;
+    bool ok = false;
+    if (f->shape.n_classes > 0 || kind[n] == '\0') /* A text's kind is never open. */
+        ok = kind[n] == '\0' && f->shape.form != DATA_TEXT;
+    else if (f->shape.form == DATA_TEXT)
+        ok = text_kind(kind + n + 1, shape);
+    else if (f->shape.form == DATA_IMAGES)
+        ok = idx_kind(kind + n + 1, shape);
+    else
+        ok = rows_kind(kind, f, shape);
+    return ok ? f : NULL;
+}
+
+int data_shape(const char *kind, struct data_shape *shape)
+{
+    struct data_shape s;
+    if (!data_format_of(kind, &s) || s.n_classes == 0)
+        return -EINVAL;
+    *shape = s;
+    return 0;
+}
+
+bool data_kind_fixed(const char *kind)
+{
+    struct data_shape s;
+    return data_shape(kind, &s) == 0;
+}
+
+bool data_kind_agrees(const char *a, const char *b)
+{
+    struct data_shape x, y;
+    const struct data_format *f = data_format_of(a, &x), *g = data_format_of(b, &y);
+    return f && f == g && (x.n_classes == 0 || y.n_classes == 0 || strcmp(a, b) == 0);
+}
+
+/* ---- Options. ---- */
+
+static bool is_letter(char c)
+{
+    return (c >= 'a' && c <= 'z') || c == '_';
+}
+
+/* The length of "word" where p is "word=...", else 0. */
+static size_t word(const char *p)
+{
+    size_t n = 0;
+    while (is_letter(p[n]))
+        n++;
+    return p[n] == '=' ? n : 0;
+}
+
+/* Which key is p[0..n)? DATA_KEYS: none. */
+static enum data_key find_key(const char *p, size_t n)
+{
+    enum data_key k = 0;
+    while (k < DATA_KEYS && (strlen(keys[k].name) != n || memcmp(keys[k].name, p, n) != 0))
+        k++;
+    return k;
+}
+
+/* Cut a value off before the next option. Returns that, or NULL. */
+static char *cut(char *p, bool any_word)
+{
+    for (; (p = strchr(p, ',')); p++) {
+        size_t n = word(p + 1);
+        if (n == 0 || (!any_word && find_key(p + 1, n) == DATA_KEYS))
+            continue;
+        *p = '\0';
+        return p + 1;
+    }
+    return NULL;
+}
+
+bool data_spec_stray(const char *path, char key[32])
+{
+    const char *p = strchr(path, ',');
+    while (p && word(p + 1) == 0)
+        p = strchr(p + 1, ',');
+    if (p)
+        snprintf(key, 32, "%.*s", (int)(word(p + 1) < 31 ? word(p + 1) : 31), p + 1);
+    return p != NULL;
+}
+
+void data_spec_keys(const struct data_format *f, char list[96])
+{
+    size_t at = 0;
+    snprintf(list, 96, "none");
+    for (enum data_key k = 0; k < DATA_KEYS; k++)
+        if (!f || f->keys >> k & 1)
+            at += (size_t)snprintf(list + at, 96 - at, "%s%s", at ? " or " : "",
+                                   keys[k].name);
+}
+
+static bool number(const char *p, double low, double high, double *v)
+{
+    return lines_is_number((const uint8_t *)p, strlen(p), v) && *v > low && *v < high;
+}
+
+/* Take one value. False where it is none of this key. */
+static bool take(struct data_spec *s, enum data_key key, const char *value)
+{
+    const char *end = NULL;
+    switch (key) {
+    case DATA_KEY_TEST:
+        s->test = value;
+        return *value != '\0';
+    case DATA_KEY_LABEL:
+        s->label = value;
+        return *value != '\0';
+    case DATA_KEY_HEADER:
+        s->header = value;
+        return strcmp(value, "yes") == 0 || strcmp(value, "no") == 0 ||
+               strcmp(value, "auto") == 0;
+    case DATA_KEY_HOLDOUT:
+        return number(value, 0, 1, &s->holdout);
+    case DATA_KEY_DIVIDE:
+        return number(value, 0, 1.0000001e30, &s->divide);
+    case DATA_KEY_FEATURES:
+        end = count(value, DATA_FEATURES_MAX, &s->features);
+        break;
+    case DATA_KEY_CONTEXT:
+        end = count(value, DATA_CONTEXT_MAX, &s->context);
+        break;
+    case DATA_KEYS:
+        break;
+    }
+    return end && *end == '\0';
+}
+
+/* One "key=value", n the length of its key. */
+static int option(struct data_spec *s, const char *p, size_t n, char error[DATA_ERROR_MAX])
+{
+    char list[96];
+    enum data_key key = find_key(p, n);
+    data_spec_keys(s->format, list);
+    if (key == DATA_KEYS || (s->format && !(s->format->keys >> key & 1)))
+        snprintf(error, DATA_ERROR_MAX, "found option %s, expected %s%s%s",
+                 lines_quote((const uint8_t *)p, n).text, list, s->format ? " with " : "",
+                 s->format ? s->format->name : "");
+    else if (s->given >> key & 1)
+        snprintf(error, DATA_ERROR_MAX, "option %s: found twice, expected once",
+                 keys[key].name);
+    else if (!take(s, key, p + n + 1))
+        snprintf(error, DATA_ERROR_MAX, "option %s: found %s, expected %s", keys[key].name,
+                 lines_quote((const uint8_t *)p + n + 1, strlen(p + n + 1)).text,
+                 keys[key].expected);
+    else {
+        s->given |= UINT32_C(1) << key;
+        return 0;
+    }
+    return -EINVAL;
+}
+
+static int options(struct data_spec *s, char *rest, char error[DATA_ERROR_MAX])
+{
+    while (rest) {
+        size_t n = word(rest);
+        char *next = cut(rest + n + 1, find_key(rest, n) != DATA_KEY_TEST);
+        int rc = option(s, rest, n, error);
+        if (rc < 0)
+            return rc;
+        rest = next;
+    }
+    if (s->test && s->holdout > 0) {
+        snprintf(error, DATA_ERROR_MAX,
+                 "options test and holdout: found both, expected one of them");
+        return -EINVAL;
+    }
+    return 0;
+}
+
+/* ---- Specs. ---- */
+
+/* Does it begin like "KIND:", known or not? Letters and digits before a colon
+ * are meant so: a path of that form is written with ./ before it. */
+static bool names_kind(const char *spec, size_t *n)
+{
+    for (*n = 0; isalnum((unsigned char)spec[*n]) || spec[*n] == '_'; ++*n)
+        ;
+    return *n > 0 && spec[*n] == ':';
+}
+
+static bool is_glyphs(const char *spec)
+{
+    const char *rest = literal(spec, "glyphs");
+    return rest && (*rest == '\0' || *rest == ',');
+}
+
+bool data_is_path(const char *spec)
+{
+    size_t n;
+    struct data_shape s;
+    return *spec != '\0' && *spec != ':' && !names_kind(spec, &n) && !is_glyphs(spec) &&
+           !data_format_of(spec, &s) && !(find_format(spec, strlen(spec)));
+}
+
+/* It is neither a spec nor a kind: what should it be? */
+static int refuse(const char *spec, char error[DATA_ERROR_MAX])
+{
+    struct lines_quote found = lines_quote((const uint8_t *)spec, strlen(spec));
+    size_t n = strcspn(spec, ":/,");
+    const struct data_format *f = find_format(spec, n);
+    if (f && (spec[n] == '/' || f->shape.form == DATA_TEXT) && spec[n] != ':' &&
+        f->shape.n_classes == 0)
+        snprintf(error, DATA_ERROR_MAX, "found %s, expected %s or a kind such as %s",
+                 found.text, f->expected,
+                 f->shape.form == DATA_TEXT     ? "text/128"
+                 : f->shape.form == DATA_IMAGES ? "idx/1x28x28/10"
+                 : f->shape.form == DATA_ROWS   ? "csv/64x10/0"
+                                                : "libsvm/123x2/pm");
+    else if (f)
+        snprintf(error, DATA_ERROR_MAX, "found %s, expected \"%s\"", found.text, f->expected);
+    else
+        snprintf(error, DATA_ERROR_MAX,
+                 "found %s, expected glyphs or KIND:PATH with a KIND of mnist, idx, cifar10, "
+                 "cifar100, libsvm, csv, text", found.text);
+    return -EINVAL;
+}
+
+int data_spec_parse(struct data_spec *s, const char *text, char error[DATA_ERROR_MAX])
+{
+    *s = (struct data_spec){.header = "auto", .divide = 1, .context = 128};
+    size_t len = strlen(text), n = 0;
+    if (len >= DATA_SPEC_MAX) {
+        snprintf(error, DATA_ERROR_MAX, "found a data spec of %zu bytes, expected fewer than %d",
+                 len, DATA_SPEC_MAX);
+        return -EINVAL;
+    }
+    memcpy(s->text, text, len + 1);
+    bool path_alone = data_is_path(text), kind = names_kind(text, &n);
+    if (!path_alone)
+        s->format = is_glyphs(text) ? data_formats : kind ? find_format(text, n) : NULL;
+    if (!path_alone && (!s->format || (s->format == data_formats) == kind))
+        return refuse(text, error);
+    char *path = s->text + (path_alone ? 0 : kind ? n + 1 : strlen("glyphs"));
+    char *rest = cut(path, s->format == data_formats);
+    if (s->format == data_formats ? *path != '\0' : *path == '\0')
+        return refuse(text, error);
+    s->path = s->format == data_formats ? NULL : path;
+    return options(s, rest, error);
+}
+
+int data_kind(const char *spec, char kind[DATA_KIND_MAX], char error[DATA_ERROR_MAX])
+{
+    struct data_shape shape;
+    struct data_spec s;
+    if (data_format_of(spec, &shape)) {
+        snprintf(kind, DATA_KIND_MAX, "%s", spec);
+        return 0;
+    }
+    if (data_is_path(spec))
+        return refuse(spec, error);
+    int rc = data_spec_parse(&s, spec, error);
+    if (rc == 0 && s.format->shape.form == DATA_TEXT)
+        snprintf(kind, DATA_KIND_MAX, "text/%u", s.context);
+    else if (rc == 0)
+        snprintf(kind, DATA_KIND_MAX, "%s", s.format->name);
+    return rc;
+}

@@ -1,0 +1,160 @@
+#include "nn/data/split.h"
+
+#include "nn/files/file.h"
+#include "nn/data/labels.h"
+#include "nn/math/rng.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Never to be changed: it decides what has been trained on. */
+#define SPLIT_KEY UINT64_C(0x68656c646f757421)
+
+/* Algorithm S, asked for sample 0, 1, ... in turn. */
+struct choice
+{
+    size_t n, k;      /* k of n are held out. */
+    size_t at, taken; /* Samples asked for, and held out of them. */
+};
+
+static bool choose(struct choice *c)
+{
+    double u = (double)(rng_at(SPLIT_KEY, c->at) >> 11) * 0x1p-53;
+    bool yes = u * (double)(c->n - c->at) < (double)(c->k - c->taken);
+    c->at++;
+    c->taken += yes;
+    return yes;
+}
+
+static size_t entries_of(const struct dataset *d, size_t i)
+{
+    return d->start[i + 1] - d->start[i];
+}
+
+/* Sparse entries of the samples held out. */
+static size_t count_entries(const struct dataset *d, struct choice c)
+{
+    size_t n = 0;
+    for (size_t i = 0; d->shape.form == DATA_SPARSE && i < d->n; i++)
+        n += choose(&c) ? entries_of(d, i) : 0;
+    return n;
+}
+
+static void move_row(struct dataset *to, size_t j, const struct dataset *from, size_t i)
+{
+    size_t n = entries_of(from, i), begin = from->start[i], at = to->start[j];
+    memmove(to->column + at, from->column + begin, n * sizeof *to->column);
+    memmove(to->entry + at, from->entry + begin, n * sizeof *to->entry);
+    to->start[j + 1] = at + n;
+    to->longest = n > to->longest ? n : to->longest;
+}
+
+/* Sample i of one set becomes sample j of another, or j <= i of the same. */
+static void move(struct dataset *to, size_t j, const struct dataset *from, size_t i)
+{
+    size_t dim = dataset_dim(from);
+    to->labels[j] = from->labels[i];
+    if (from->file)
+        to->file[j] = from->file[i];
+    if (from->pixels)
+        memmove(to->pixels + j * dim, from->pixels + i * dim, dim);
+    if (from->rows)
+        memmove(to->rows + j * dim, from->rows + i * dim, dim * sizeof *to->rows);
+    if (from->start)
+        move_row(to, j, from, i);
+}
+
+/* Give back the room behind what is left; where that fails, nothing is lost. */
+static void *shrunk(void *p, size_t n_bytes)
+{
+    void *q = p && n_bytes > 0 ? realloc(p, n_bytes) : NULL;
+    return q ? q : p;
+}
+
+static void shrink(struct dataset *d)
+{
+    size_t n = d->n, dim = dataset_dim(d);
+    d->labels = shrunk(d->labels, n * sizeof *d->labels);
+    d->file = shrunk(d->file, n * sizeof *d->file);
+    d->pixels = shrunk(d->pixels, n * dim);
+    d->rows = shrunk(d->rows, n * dim * sizeof *d->rows);
+    d->text = shrunk(d->text, n * dim + 1);
+    if (d->start) {
+        size_t entries = d->start[n];
+        d->start = shrunk(d->start, (n + 1) * sizeof *d->start);
+        d->column = shrunk(d->column, entries * sizeof *d->column);
+        d->entry = shrunk(d->entry, entries * sizeof *d->entry);
+    }
+}
+
+static void part(struct dataset *train, struct dataset *test, struct choice c)
+{
+    size_t j = 0, k = 0;
+    train->longest = 0;
+    if (train->start)
+        test->start[0] = 0;
+    for (size_t i = 0; i < train->n; i++) {
+        if (choose(&c))
+            move(test, k++, train, i);
+        else
+            move(train, j++, train, i);
+    }
+    assert(k == test->n && j + k == train->n);
+    train->n = j;
+}
+
+/* Of a text the last k samples, and the byte behind them. */
+static void part_text(struct dataset *train, struct dataset *test)
+{
+    size_t dim = dataset_dim(train), left = train->n - test->n;
+    memcpy(test->text, train->text + left * dim, test->n * dim + 1);
+    if (train->file)
+        memcpy(test->file, train->file + left, test->n * sizeof *test->file);
+    train->n = left;
+}
+
+/* Room for k samples like those of `train`. */
+static int open_like(struct dataset *test, const struct dataset *train, size_t k,
+                     size_t entries)
+{
+    int rc = dataset_init(test, train->kind, k, entries);
+    if (rc < 0)
+        return rc;
+    test->n_files = train->n_files;
+    if (train->file)
+        test->file = malloc(k * sizeof *test->file);
+    struct labels_kind names;
+    if (train->names && (labels_kind_parse(train->kind, "csv", &names) ||
+                         labels_kind_parse(train->kind, "libsvm", &names)))
+        test->names = labels_open(&names, train->names, false);
+    if ((!train->file || test->file) && (!train->names || test->names))
+        return 0;
+    dataset_close(test);
+    return -ENOMEM;
+}
+
+int data_split(struct dataset *train, struct dataset *test, double share,
+               const char *path, char error[DATA_ERROR_MAX])
+{
+    assert(share > 0 && share < 1 && train->n >= 1);
+    size_t n = train->n, k = (size_t)(share * (double)n + 0.5);
+    memset(test, 0, sizeof *test);
+    if (n < 2)
+        return file_error(error, path,
+                          "found 1 sample, expected at least 2: one to train on, one held out");
+    k = k < 1 ? 1 : k > n - 1 ? n - 1 : k;
+    struct choice c = {.n = n, .k = k};
+    int rc = open_like(test, train, k, count_entries(train, c));
+    if (rc < 0) {
+        file_error(error, path, "no memory to hold out %zu samples", k);
+        return rc;
+    }
+    if (train->shape.form == DATA_TEXT)
+        part_text(train, test);
+    else
+        part(train, test, c);
+    shrink(train);
+    return 0;
+}

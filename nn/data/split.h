@@ -1,0 +1,20 @@
+/* nn/data/split.h -- holding out a share of a set where no file does.
+ *
+ * Which samples is a function of the set alone, so that whoever reads the same
+ * files holds out the same: of a text its end; of all else exactly
+ * round(share * n) samples, chosen by Knuth's algorithm S (The Art of Computer
+ * Programming, vol. 2, 3.4.2) with a fixed seed. Both parts get at least one.
+ */
+#ifndef NN_DATA_SPLIT_H
+#define NN_DATA_SPLIT_H
+
+#include "nn/data/data.h"
+
+/* Move 0 < share < 1 of the samples of *train to *test; both keep their order.
+ * 0; -EINVAL (a set of one sample) with a sentence about `path`, or -ENOMEM:
+ * then *train is as it was and *test empty. */
+__attribute__((warn_unused_result)) int
+data_split(struct dataset *train, struct dataset *test, double share,
+           const char *path, char error[DATA_ERROR_MAX]);
+
+#endif

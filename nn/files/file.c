@@ -1,0 +1,412 @@
+#include "nn/files/file.h"
+
+#include <assert.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+enum {
+    CHUNK = 64 * 1024,      /* Compressed bytes read at a time. */
+    STEP = 4 << 20,         /* Of progress, in bytes of the file. */
+    DEFLATE_FACTOR = 1032,  /* Deflate expands no more than this. */
+    PATH_SHOWN = 160,       /* Of a path in a sentence. */
+    GZIP_WINDOW = 15 + 16   /* inflateInit2: gzip wrapper only. */
+};
+
+struct file
+{
+    int fd;
+    bool gzip;
+    bool ended;        /* gzip: the last member's checksum was right. */
+    uint64_t size;     /* Of the file on disk, when opened. */
+    uint64_t done;     /* Bytes of it that have been read ... */
+    uint64_t said;     /* ... and reported; UINT64_MAX: its end, too. */
+    struct file_progress progress;
+    char *path;
+    z_stream z;
+    uint8_t in[CHUNK];
+};
+
+int file_error(char error[FILE_ERROR_MAX], const char *path,
+               const char *format, ...)
+{
+    size_t len = strlen(path);
+    const char *tail = len > PATH_SHOWN ? path + len - PATH_SHOWN : path;
+    int n = snprintf(error, FILE_ERROR_MAX, "%s%s: ", tail == path ? "" : "...",
+                     tail);
+    assert(n > 0 && n < FILE_ERROR_MAX);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(error + n, (size_t)(FILE_ERROR_MAX - n), format, args);
+    va_end(args);
+    return -EINVAL;
+}
+
+/* The same for a failed system call. */
+static int world_error(char error[FILE_ERROR_MAX], const char *path,
+                       const char *what, int code)
+{
+    file_error(error, path, "%s: %s", what, strerror(code));
+    return -code;
+}
+
+static bool named_gz(const char *path)
+{
+    size_t len = strlen(path);
+    return len >= 3 && strcmp(path + len - 3, ".gz") == 0;
+}
+
+void file_watch(struct file *f, const struct file_progress *progress)
+{
+    f->progress = *progress;
+}
+
+/* n more bytes have been read; none: the end. */
+static void report(struct file *f, size_t n)
+{
+    f->done += n;
+    if (!f->progress.call || f->said == UINT64_MAX)
+        return;
+    if (n > 0 && f->done - f->said < STEP)
+        return;
+    f->said = n > 0 ? f->done : UINT64_MAX;
+    uint64_t total = f->done > f->size ? f->done : f->size; /* It may grow. */
+    f->progress.call(f->progress.self, f->path, f->done, n > 0 ? total : f->done);
+}
+
+/* Read n bytes, fewer only at the end of the file. */
+static int read_some(struct file *f, uint8_t *dst, size_t n, size_t *got,
+                     char error[FILE_ERROR_MAX])
+{
+    *got = 0;
+    while (*got < n) {
+        size_t want = n - *got < STEP ? n - *got : STEP;
+        ssize_t r = read(f->fd, dst + *got, want);
+        if (r < 0 && errno == EINTR)
+            continue;
+        if (r < 0)
+            return world_error(error, f->path, "cannot read", errno);
+        report(f, (size_t)r);
+        if (r == 0)
+            break;
+        *got += (size_t)r;
+    }
+    return 0;
+}
+
+/* What kind of file it is: its first two bytes are looked at and put back. */
+static int sniff(struct file *f, char error[FILE_ERROR_MAX])
+{
+    uint8_t magic[2] = {0};
+    size_t got;
+    int rc = read_some(f, magic, sizeof magic, &got, error);
+    if (rc < 0)
+        return rc;
+    f->gzip = got == 2 && magic[0] == 0x1f && magic[1] == 0x8b;
+    if (!f->gzip && named_gz(f->path))
+        return got < 2 ? file_error(error, f->path,
+                                    "found %zu bytes, expected gzip data", got)
+                       : file_error(error, f->path,
+                                    "found first bytes %02x %02x, expected "
+                                    "1f 8b: it is no gzip file",
+                                    magic[0], magic[1]);
+    if (lseek(f->fd, 0, SEEK_SET) < 0)
+        return world_error(error, f->path, "cannot seek", errno);
+    f->done = 0;
+    if (f->gzip && inflateInit2(&f->z, GZIP_WINDOW) != Z_OK) {
+        f->gzip = false;
+        return world_error(error, f->path, "cannot read", ENOMEM);
+    }
+    return 0;
+}
+
+static int open_regular(struct file *f, char error[FILE_ERROR_MAX])
+{
+    f->fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* A FIFO must not hang us. */
+    struct stat st;
+    if (f->fd < 0 || fstat(f->fd, &st) < 0)
+        return world_error(error, f->path, "cannot open", errno);
+    if (!S_ISREG(st.st_mode))
+        return file_error(error, f->path, "found a %s, expected a regular file",
+                          S_ISDIR(st.st_mode) ? "directory" : "special file");
+    f->size = (uint64_t)st.st_size;
+    return 0;
+}
+
+int file_open_plain(struct file **out, const char *path,
+                    char error[FILE_ERROR_MAX])
+{
+    *out = NULL;
+    struct file *f = calloc(1, sizeof *f);
+    char *copy = strdup(path);
+    if (!f || !copy) {
+        free(f);
+        free(copy);
+        return world_error(error, path, "cannot open", ENOMEM);
+    }
+    f->path = copy;
+    int rc = open_regular(f, error);
+    if (rc < 0)
+        file_close(f);
+    else
+        *out = f;
+    return rc;
+}
+
+int file_open(struct file **f, const char *path, char error[FILE_ERROR_MAX])
+{
+    int rc = file_open_plain(f, path, error);
+    if (rc == 0)
+        rc = sniff(*f, error);
+    if (rc < 0) {
+        file_close(*f);
+        *f = NULL;
+    }
+    return rc;
+}
+
+void file_close(struct file *f)
+{
+    if (!f)
+        return;
+    if (f->gzip)
+        inflateEnd(&f->z);
+    if (f->fd >= 0)
+        close(f->fd);
+    free(f->path);
+    free(f);
+}
+
+uint64_t file_bound(const struct file *f)
+{
+    return f->gzip ? f->size * DEFLATE_FACTOR : f->size;
+}
+
+bool file_is_plain(const struct file *f)
+{
+    return !f->gzip;
+}
+
+/* Have compressed bytes ready; z.avail_in stays 0 at the end of the file. */
+static int refill(struct file *f, char error[FILE_ERROR_MAX])
+{
+    if (f->z.avail_in > 0)
+        return 0;
+    size_t got;
+    int rc = read_some(f, f->in, CHUNK, &got, error);
+    f->z.next_in = f->in;
+    f->z.avail_in = (uInt)got;
+    return rc;
+}
+
+/* One member ended well. More bytes must be another member (gzip files may be
+ * put one behind the other); none end the file. */
+static int member_end(struct file *f, char error[FILE_ERROR_MAX])
+{
+    int rc = refill(f, error);
+    if (rc < 0)
+        return rc;
+    f->ended = f->z.avail_in == 0;
+    if (!f->ended && inflateReset(&f->z) != Z_OK)
+        return world_error(error, f->path, "cannot inflate", ENOMEM);
+    return 0;
+}
+
+/* Inflate into z.next_out until it is full or the file ends. */
+static int inflate_more(struct file *f, char error[FILE_ERROR_MAX])
+{
+    int rc = refill(f, error);
+    if (rc < 0)
+        return rc;
+    if (f->z.avail_in == 0)
+        return file_error(error, f->path,
+                          "gzip data end early: the file is truncated");
+    int z = inflate(&f->z, Z_NO_FLUSH);
+    if (z == Z_STREAM_END)
+        return member_end(f, error);
+    if (z == Z_MEM_ERROR)
+        return world_error(error, f->path, "cannot inflate", ENOMEM);
+    if (z != Z_OK && z != Z_BUF_ERROR)
+        return file_error(error, f->path, "gzip data are corrupt: %s",
+                          f->z.msg ? f->z.msg : "not deflate");
+    return 0;
+}
+
+int file_get(struct file *f, void *dst, size_t n, size_t *got,
+             char error[FILE_ERROR_MAX])
+{
+    if (!f->gzip)
+        return read_some(f, dst, n, got, error);
+    *got = 0;
+    while (*got < n && !f->ended) {
+        size_t room = n - *got < UINT_MAX / 2 ? n - *got : UINT_MAX / 2;
+        f->z.next_out = (uint8_t *)dst + *got;
+        f->z.avail_out = (uInt)room;
+        int rc = inflate_more(f, error);
+        *got += room - f->z.avail_out;
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+/* Read to the end into a buffer that doubles. */
+static int read_all(struct file *f, size_t limit, uint8_t **bytes, size_t *n,
+                    char error[FILE_ERROR_MAX])
+{
+    uint64_t bound = file_bound(f);
+    size_t cap = bound < CHUNK ? (size_t)bound + 1 : CHUNK;
+    if (!f->gzip && bound < limit)
+        cap = (size_t)bound + 1; /* One more, to see that it ends there. */
+    for (;;) {
+        uint8_t *grown = realloc(*bytes, cap);
+        if (!grown)
+            return world_error(error, f->path, "cannot read", ENOMEM);
+        *bytes = grown;
+        size_t got;
+        int rc = file_get(f, *bytes + *n, cap - *n, &got, error);
+        if (rc < 0)
+            return rc;
+        *n += got;
+        if (*n > limit) {
+            file_error(error, f->path, "found over %zu bytes, expected at most that",
+                       limit);
+            return -EFBIG;
+        }
+        if (*n < cap)
+            return 0;
+        cap = cap > limit / 2 ? limit + 1 : cap * 2;
+    }
+}
+
+int file_read(const char *path, size_t limit, const struct file_progress *progress,
+              uint8_t **bytes, size_t *n, char error[FILE_ERROR_MAX])
+{
+    *bytes = NULL;
+    *n = 0;
+    assert(limit < SIZE_MAX);
+    struct file *f;
+    int rc = file_open(&f, path, error);
+    if (rc < 0)
+        return rc;
+    if (progress)
+        file_watch(f, progress);
+    rc = read_all(f, limit, bytes, n, error);
+    file_close(f);
+    if (rc < 0) {
+        free(*bytes);
+        *bytes = NULL;
+        *n = 0;
+    }
+    return rc;
+}
+
+bool file_exists(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0;
+}
+
+bool file_is_directory(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+bool file_same(const char *a, const char *b)
+{
+    struct stat x, y;
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev &&
+           x.st_ino == y.st_ino;
+}
+
+int file_head(const char *path, uint8_t *bytes, size_t cap, size_t *n, bool *whole,
+              char error[FILE_ERROR_MAX])
+{
+    struct file *f;
+    uint8_t more;
+    size_t got = 0;
+    *n = 0;
+    int rc = file_open(&f, path, error);
+    if (rc < 0)
+        return rc;
+    rc = file_get(f, bytes, cap, n, error);
+    if (rc == 0)
+        rc = file_get(f, &more, 1, &got, error);
+    *whole = got == 0;
+    file_close(f);
+    return rc;
+}
+
+/* ---- Directories. ---- */
+
+static int by_bytes(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+void file_list_free(char **names, size_t n)
+{
+    for (size_t i = 0; names && i < n; i++)
+        free(names[i]);
+    free(names);
+}
+
+/* Is it a name to list? What cannot be looked at is listed: who opens it will
+ * say why. */
+static bool lists(DIR *d, const char *name)
+{
+    struct stat st;
+    return name[0] != '.' &&
+           (fstatat(dirfd(d), name, &st, 0) < 0 || !S_ISDIR(st.st_mode));
+}
+
+static int list_all(DIR *d, const char *dir, size_t most, char **names, size_t *n,
+                    char error[FILE_ERROR_MAX])
+{
+    struct dirent *e;
+    for (errno = 0; (e = readdir(d)); errno = 0) {
+        if (!lists(d, e->d_name))
+            continue;
+        if (*n == most) {
+            file_error(error, dir, "found over %zu files, expected at most that", most);
+            return -EFBIG;
+        }
+        names[*n] = strdup(e->d_name);
+        if (!names[*n])
+            return world_error(error, dir, "cannot list", ENOMEM);
+        ++*n;
+    }
+    return errno ? world_error(error, dir, "cannot list", errno) : 0;
+}
+
+int file_list(const char *dir, size_t most, char ***names, size_t *n,
+              char error[FILE_ERROR_MAX])
+{
+    *names = NULL;
+    *n = 0;
+    DIR *d = opendir(dir);
+    if (!d)
+        return world_error(error, dir, "cannot open", errno);
+    char **list = calloc(most, sizeof *list);
+    int rc = list ? list_all(d, dir, most, list, n, error)
+                  : world_error(error, dir, "cannot list", ENOMEM);
+    closedir(d);
+    if (rc < 0) {
+        file_list_free(list, *n);
+        *n = 0;
+        return rc;
+    }
+    if (*n > 0)
+        qsort(list, *n, sizeof *list, by_bytes);
+    *names = list;
+    return 0;
+}

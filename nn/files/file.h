@@ -1,0 +1,98 @@
+/* nn/files/file.h -- a data file, plain or gzip, read front to back.
+ *
+ * The one door to zlib. What a file is, its first two bytes say; a name that
+ * ends in .gz and is no gzip is refused. A gzip file must end in a whole
+ * member with a right checksum: a truncated or corrupt one is an error, not a
+ * short file.
+ *
+ *   path --file_open--> size bound --file_get, file_get, ...--> 0 at the end
+ *
+ * file_bound() is known before anything is read: the size of a plain file, or
+ * 1,032 times that of a gzip file (deflate's best). Who allocates what a
+ * header announces compares it with the bound first, so that a lying header
+ * costs at most that, and a small file never costs much.
+ *
+ * Every failure leaves one sentence that begins with the file's path.
+ */
+#ifndef NN_FILES_FILE_H
+#define NN_FILES_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    FILE_ERROR_MAX = 320 /* Bytes of an error sentence, with the NUL. */
+};
+
+struct file; /* Opaque: made by file_open(). */
+
+/* Called while a file is read, each few MiB: bytes of the file on disk, of
+ * all of it. `call` may be NULL. */
+struct file_progress
+{
+    void (*call)(void *self, const char *path, uint64_t done, uint64_t total);
+    void *self;
+};
+
+/* Open a regular file for reading. 0 or a negative errno with a sentence:
+ * -ENOENT, -EACCES, ..., -EINVAL for what is no regular file or a .gz that is
+ * no gzip, -ENOMEM. */
+__attribute__((warn_unused_result)) int
+file_open(struct file **f, const char *path, char error[FILE_ERROR_MAX]);
+
+/* The same, but the file is taken as it is, whatever its first bytes. */
+__attribute__((warn_unused_result)) int
+file_open_plain(struct file **f, const char *path, char error[FILE_ERROR_MAX]);
+void file_close(struct file *f);
+
+/* The most bytes that can come out of it; of a plain file, its size. */
+uint64_t file_bound(const struct file *f);
+bool file_is_plain(const struct file *f);
+
+/* Read the next n bytes, fewer only at the end: *got says how many. At the end
+ * of a gzip file its checksum has been verified. 0, -EINVAL (corrupt or
+ * truncated gzip) or the read's errno, with a sentence. */
+__attribute__((warn_unused_result)) int
+file_get(struct file *f, void *dst, size_t n, size_t *got,
+         char error[FILE_ERROR_MAX]);
+
+/* Say from here on how far it is: each few MiB of the file on disk, and when
+ * its end has been read. */
+void file_watch(struct file *f, const struct file_progress *progress);
+
+/* Read all of a file of at most `limit` bytes into *bytes, which the caller
+ * frees; memory grows with what was read. As file_open() and file_get(), and
+ * -EFBIG beyond the limit. `progress` may be NULL. */
+__attribute__((warn_unused_result)) int
+file_read(const char *path, size_t limit, const struct file_progress *progress,
+          uint8_t **bytes, size_t *n, char error[FILE_ERROR_MAX]);
+
+/* Does a file or directory of that name exist? */
+bool file_exists(const char *path);
+bool file_is_directory(const char *path);
+
+/* Are both there, and one file by two names? */
+bool file_same(const char *a, const char *b);
+
+/* The first bytes of a file, unpacked: *n <= cap of them. *whole: there are no
+ * more. As file_open() and file_get(). */
+__attribute__((warn_unused_result)) int
+file_head(const char *path, uint8_t *bytes, size_t cap, size_t *n, bool *whole,
+          char error[FILE_ERROR_MAX]);
+
+/* The names in a directory that are no directories and do not begin with a
+ * dot, in byte order; (*names)[0..*n), for file_list_free(). 0; -EFBIG with
+ * more than `most` of them; or the errno; then *names is NULL. */
+__attribute__((warn_unused_result)) int
+file_list(const char *dir, size_t most, char ***names, size_t *n,
+          char error[FILE_ERROR_MAX]);
+void file_list_free(char **names, size_t n);
+
+/* Write "PATH: message" into error, a long path cut at its front so that the
+ * message is whole. Returns -EINVAL, so that a refusal is one statement. */
+__attribute__((format(printf, 3, 4))) int
+file_error(char error[FILE_ERROR_MAX], const char *path, const char *format,
+           ...);
+
+#endif

@@ -1,0 +1,70 @@
+/* nn/files/safetensors.h -- a model as a safetensors file, as Python reads it.
+ *
+ *   N (8 bytes, little-endian) | header (N bytes of JSON) | data
+ *
+ *   header  {"__metadata__": {"run": "..."},
+ *            "conv1.weight": {"dtype": "F32", "shape": [6, 1, 5, 5],
+ *                             "data_offsets": [0, 600]}, ...}
+ *   data    float32, little-endian, tensor after tensor, no gaps
+ *
+ * Writing is durable and whole or nothing: a temporary file in the same
+ * directory, synced, renamed, its directory synced. Reading trusts nothing,
+ * and changes nothing until all has been checked: sizes, JSON types, names,
+ * dtype, shapes against the segment table, offsets that tile the data exactly,
+ * finite values. Each failure leaves one sentence that begins with the path.
+ * Of a state_dict of PyTorch the batch norms' counters ("num_batches_tracked",
+ * one int64) are passed over.
+ */
+#ifndef NN_FILES_SAFETENSORS_H
+#define NN_FILES_SAFETENSORS_H
+
+#include "nn/files/file.h"
+#include "nn/math/vec.h"
+
+enum {
+    SAFETENSORS_HEADER_MAX = 1 << 20,  /* Bytes of JSON that are accepted. */
+    SAFETENSORS_TENSORS_MAX = 4096,
+    SAFETENSORS_META_MAX = 64          /* Pairs of metadata. */
+};
+
+/* One pair of metadata, both UTF-8. */
+struct safetensors_meta
+{
+    const char *key, *value;
+};
+
+/* Write x, cut into the n tiling segments s[] (by their dims), with metadata
+ * pairs up to the one whose key is NULL (meta may be NULL). 0; -EINVAL for
+ * metadata that are not UTF-8 or too long; or a negative errno. Whatever
+ * happens, `path` is the whole old file or the whole new one. */
+__attribute__((warn_unused_result)) int
+safetensors_write(const char *path, const float *x, const struct segment *s,
+                  size_t n, const struct safetensors_meta *meta,
+                  char error[FILE_ERROR_MAX]);
+
+/* Read a file that has exactly the tensors of s[], in any order, into x. 0,
+ * -EINVAL (what the file says) or a negative errno: then x is as it was. */
+__attribute__((warn_unused_result)) int
+safetensors_read(const char *path, const struct segment *s, size_t n, float *x,
+                 char error[FILE_ERROR_MAX]);
+
+/* What can be told before the model is known. */
+struct safetensors_info
+{
+    size_t n_meta, n_tensors;      /* Counters not counted. */
+    uint64_t n_floats;             /* Of all tensors. */
+    struct safetensors_meta *meta; /* n_meta pairs, owned by the struct. */
+};
+
+/* Check a file's layout and read its metadata. 0, -EINVAL or a negative errno:
+ * then *info is empty. */
+__attribute__((warn_unused_result)) int
+safetensors_info(const char *path, struct safetensors_info *info,
+                 char error[FILE_ERROR_MAX]);
+
+/* The value of a key; NULL where there is none. */
+const char *safetensors_value(const struct safetensors_info *info,
+                              const char *key);
+void safetensors_info_close(struct safetensors_info *info);
+
+#endif

@@ -1,0 +1,306 @@
+/* The convolution: square kernel, stride 1 or 2, `pad` zeros on every side.
+ *
+ * Where nn/layers/winograd.h fits, it does the work. Everything else is here, as
+ * products whose one factor is the map itself, read where it lies: what the
+ * kernel sees at a place is `kernel` runs of kernel * c floats, one per row of
+ * the map, and the next place's runs begin stride * c floats on.
+ *
+ *   frame [ph][pw][c], a sample's map in zeros      a row of the output
+ *      . [. . .] . . .    k = kernel * c,           [ow][o]
+ *      . [. . .] . . .    `kernel` runs of it
+ *      . [. . .] . . .
+ *
+ *   forward     out (ow x o)          = places (ow x runs) * weight (runs x o)
+ *   by weights  d_weight (run x o)   += places^T           * d_out (.. x o)
+ *   by input    columns (ow x runs)   = d_out (ow x o) * weight^T, which are
+ *               then added onto the frame, run by run
+ *
+ * with weights in the order [kernel row][kernel column][c].
+ *
+ *   scratch:  [ frame | weights | columns of some rows ]
+ *
+ * A run of columns is filled up with zeros to whole vectors, which are added
+ * onto what follows the run and change nothing there.
+ */
+#include "nn/layers/layer.h"
+
+#include "nn/math/tile.h"
+#include "nn/layers/winograd.h"
+
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+enum {
+    COLUMNS_FLOATS = 1 << 14 /* At once, about. */
+};
+
+/* The sizes of one pass, and its parts of the scratch. */
+struct geometry
+{
+    size_t c, o, kernel, stride, pad;
+    size_t h, w, ph, pw, oh, ow; /* Map, frame, output. */
+    size_t run;                  /* kernel * c. */
+    size_t map, out;             /* Floats of a sample's input, output. */
+    size_t wide, rows;           /* Of columns: floats; output rows at once. */
+    size_t frame_floats;
+    float *frame, *weights, *columns;
+};
+
+/* Whole vectors: keeps what follows aligned, too. */
+static size_t whole(size_t floats)
+{
+    return (floats + LAYER_SLACK - 1) / LAYER_SLACK * LAYER_SLACK;
+}
+
+static struct geometry geometry(const struct layer *l, float *scratch)
+{
+    struct geometry g = {.c = l->in.c, .o = l->out.c, .kernel = l->kernel,
+                         .stride = l->stride, .pad = l->pad,
+                         .h = l->in.h, .w = l->in.w,
+                         .oh = l->out.h, .ow = l->out.w};
+    g.ph = g.h + 2 * g.pad;
+    g.pw = g.w + 2 * g.pad;
+    assert(g.kernel <= g.ph && (g.ph - g.kernel) / g.stride + 1 == g.oh);
+    assert(g.kernel <= g.pw && (g.pw - g.kernel) / g.stride + 1 == g.ow);
+    g.run = g.kernel * g.c;
+    g.map = g.h * g.w * g.c;
+    g.out = g.oh * g.ow * g.o;
+    g.wide = g.kernel * whole(g.run);
+    g.rows = COLUMNS_FLOATS / (g.ow * g.wide);
+    g.rows = g.rows < 1 ? 1 : g.rows < g.oh ? g.rows : g.oh;
+    g.frame_floats = g.pad > 0 ? whole(g.ph * g.pw * g.c) + LAYER_SLACK : 0;
+    if (scratch != NULL) {
+        g.frame = scratch;
+        g.weights = g.frame + g.frame_floats;
+        g.columns = g.weights + whole(g.wide * g.o);
+    }
+    return g;
+}
+
+static size_t conv_params(const struct layer *l,
+                          struct layer_param p[LAYER_PARAMS_MAX])
+{
+    uint32_t k = l->kernel, fan_in = l->in.c * k * k;
+    float bound = 1.0f / sqrtf((float)fan_in);
+    p[0] = (struct layer_param){.of = "weight",
+                                .n_dims = 4,
+                                .dims = {l->out.c, l->in.c, k, k},
+                                .decays = true,
+                                .trained = true,
+                                .bound = bound};
+    p[1] = (struct layer_param){.of = "bias",
+                                .n_dims = 1,
+                                .dims = {l->out.c},
+                                .trained = true,
+                                .bound = bound};
+    return l->bias ? 2 : 1;
+}
+
+static size_t conv_scratch(const struct layer *l, uint32_t n, bool training)
+{
+    if (winograd_fits(l))
+        return winograd_scratch(l, n, training);
+    struct geometry g = geometry(l, NULL);
+    size_t columns = training ? g.rows * g.ow * g.wide : 0;
+    return g.frame_floats + whole(g.wide * g.o) + columns;
+}
+
+static double conv_products(const struct layer *l)
+{
+    return (double)shape_size(l->out) * l->in.c * l->kernel * l->kernel;
+}
+
+/* Weights [o][c][rows][cols] to [rows][cols][c][o]. */
+static void pack_weights(const struct geometry *g, const float *weights)
+{
+    size_t taps = g->kernel * g->kernel;
+    for (size_t o = 0; o < g->o; o++)
+        for (size_t c = 0; c < g->c; c++)
+            for (size_t i = 0; i < taps; i++)
+                g->weights[(i * g->c + c) * g->o + o] = *weights++;
+}
+
+/* The way back. */
+static void unpack_weights(const struct geometry *g, float *weights)
+{
+    size_t taps = g->kernel * g->kernel;
+    for (size_t o = 0; o < g->o; o++)
+        for (size_t c = 0; c < g->c; c++)
+            for (size_t i = 0; i < taps; i++)
+                *weights++ = g->weights[(i * g->c + c) * g->o + o];
+}
+
+/* Weights [o][c][rows][cols] to [o][rows][cols][c], with zeros after each row
+ * of columns. */
+static void turn_weights(const struct geometry *g, const float *weights)
+{
+    size_t k = g->kernel, run = g->wide / k;
+    memset(g->weights, 0, g->o * g->wide * sizeof *g->weights);
+    for (size_t o = 0; o < g->o; o++)
+        for (size_t c = 0; c < g->c; c++)
+            for (size_t i = 0; i < k * k; i++)
+                g->weights[o * g->wide + i / k * run + i % k * g->c + c] =
+                    *weights++;
+}
+
+/* Clear the frame: once a pass, where only its inside changes. */
+static void clear_frame(const struct geometry *g)
+{
+    memset(g->frame, 0, g->frame_floats * sizeof *g->frame);
+}
+
+/* The frame of a map; where nothing is padded, the map. */
+static const float *framed(const struct geometry *g, const float *map)
+{
+    if (g->pad == 0)
+        return map;
+    float *to = g->frame + (g->pad * g->pw + g->pad) * g->c;
+    for (size_t y = 0; y < g->h; y++)
+        memcpy(to + y * g->pw * g->c, map + y * g->w * g->c,
+               g->w * g->c * sizeof *to);
+    return g->frame;
+}
+
+static void conv_forward(const struct layer *l, const struct layer_pass *p)
+{
+    if (winograd_fits(l)) {
+        winograd_forward(l, p);
+        return;
+    }
+    struct geometry g = geometry(l, p->scratch);
+    pack_weights(&g, p->x + l->at[0]);
+    clear_frame(&g);
+    for (size_t s = 0; s < p->n; s++) {
+        const float *frame = framed(&g, p->in + s * g.map);
+        for (size_t y = 0; y < g.oh; y++)
+            tile_product(&(struct tile_product){
+                .m = g.ow,
+                .n = g.o,
+                .k = g.run,
+                .a = frame + y * g.stride * g.pw * g.c,
+                .a_row = g.stride * g.c,
+                .a_col = 1,
+                .runs = g.kernel,
+                .a_run = g.pw * g.c,
+                .b = g.weights,
+                .ldb = g.o,
+                .c = p->out + s * g.out + y * g.ow * g.o,
+                .ldc = g.o,
+                .bias = l->bias ? p->x + l->at[1] : NULL,
+                .relu = l->relu});
+    }
+}
+
+/* The gradient by the weights: for each row of the kernel a product over all
+ * places of a sample. */
+static void d_weight(const struct layer *l, const struct layer_pass *p)
+{
+    struct geometry g = geometry(l, p->scratch);
+    clear_frame(&g);
+    for (size_t s = 0; s < p->n; s++) {
+        const float *frame = framed(&g, p->in + s * g.map);
+        for (size_t i = 0; i < g.kernel; i++)
+            tile_product(&(struct tile_product){
+                .m = g.run,
+                .n = g.o,
+                .k = g.ow,
+                .a = frame + i * g.pw * g.c,
+                .a_row = 1,
+                .a_col = g.stride * g.c,
+                .runs = g.oh,
+                .a_run = g.stride * g.pw * g.c,
+                .b = p->d_out + s * g.out,
+                .ldb = g.o,
+                .c = g.weights + i * g.run * g.o,
+                .ldc = g.o,
+                .add = s > 0});
+    }
+    unpack_weights(&g, p->grad + l->at[0]);
+}
+
+/* Add the columns of an output row onto a frame, from `frame` on. */
+VEC_CLONES static void add_columns(const struct geometry *g, float *frame,
+                                   const float *restrict from)
+{
+    size_t row = g->pw * g->c, vectors = g->wide / g->kernel / LAYER_SLACK;
+    for (size_t x = 0; x < g->ow; x++, frame += g->stride * g->c)
+        for (size_t i = 0; i < g->kernel; i++) {
+            float *restrict to = frame + i * row;
+            for (size_t v = 0; v < vectors; v++)
+                for (size_t j = 0; j < LAYER_SLACK; j++)
+                    *to++ += *from++;
+        }
+}
+
+/* The inside of the frame to a map, or added to it. */
+static void unframe(const struct geometry *g, float *map, bool add)
+{
+    const float *from = g->frame + (g->pad * g->pw + g->pad) * g->c;
+    for (size_t y = 0; y < g->h; y++)
+        layer_give(map + y * g->w * g->c, from + y * g->pw * g->c, g->w * g->c,
+                   add);
+}
+
+/* Columns of output rows y to y + count, and onto the frame. */
+static void add_rows(const struct geometry *g, const float *d_out, float *frame,
+                     size_t y, size_t count)
+{
+    tile_product(&(struct tile_product){.m = count * g->ow,
+                                        .n = g->wide,
+                                        .k = g->o,
+                                        .a = d_out + y * g->ow * g->o,
+                                        .a_row = g->o,
+                                        .a_col = 1,
+                                        .b = g->weights,
+                                        .ldb = g->wide,
+                                        .c = g->columns,
+                                        .ldc = g->wide});
+    for (size_t i = 0; i < count; i++)
+        add_columns(g, frame + (y + i) * g->stride * g->pw * g->c,
+                    g->columns + i * g->ow * g->wide);
+}
+
+/* The gradient by the input: columns, added onto a frame or, where nothing is
+ * padded, onto d_in itself. */
+static void d_in(const struct layer *l, const struct layer_pass *p)
+{
+    struct geometry g = geometry(l, p->scratch);
+    turn_weights(&g, p->x + l->at[0]);
+    for (size_t s = 0; s < p->n; s++) {
+        float *map = p->d_in + s * g.map;
+        if (g.pad > 0)
+            clear_frame(&g);
+        else if (!p->add_in)
+            memset(map, 0, g.map * sizeof *map);
+        for (size_t y = 0; y < g.oh; y += g.rows) {
+            size_t count = g.oh - y < g.rows ? g.oh - y : g.rows;
+            add_rows(&g, p->d_out + s * g.out, g.pad > 0 ? g.frame : map, y,
+                     count);
+        }
+        if (g.pad > 0)
+            unframe(&g, map, p->add_in);
+    }
+}
+
+static void conv_backward(const struct layer *l, const struct layer_pass *p)
+{
+    size_t places = (size_t)p->n * shape_places(l->out);
+    bool winograd = winograd_fits(l);
+    if (l->relu)
+        layer_relu_mask(p->d_out, p->out, places * l->out.c);
+    if (l->bias)
+        layer_column_sums(p->grad + l->at[1], p->d_out, places, l->out.c);
+    (winograd ? winograd_d_weight : d_weight)(l, p);
+    if (p->d_in != NULL)
+        (winograd ? winograd_d_in : d_in)(l, p);
+}
+
+const struct layer_op layer_conv = {
+    .name = "conv",
+    .params = conv_params,
+    .scratch = conv_scratch,
+    .forward = conv_forward,
+    .backward = conv_backward,
+    .products = conv_products,
+};

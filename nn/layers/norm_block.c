@@ -1,0 +1,185 @@
+#include "nn/layers/norm_block.h"
+
+#include "nn/math/vec.h"
+
+#include <string.h>
+
+typedef float floats __attribute__((vector_size(64), aligned(4), may_alias));
+typedef int32_t bits __attribute__((vector_size(64), aligned(4), may_alias));
+
+enum {
+    LANES = 16,
+    WIDE = LAYER_NORM_WIDE, /* Columns whose sums are registers. */
+    SHORT = 16              /* Rows summed in float before double. */
+};
+
+/* (x - mean), its square. */
+static inline void pair_forward(const struct layer_norm_sums *s, size_t at, size_t j,
+                                floats to[2])
+{
+    floats x = *(const floats *)(s->x + at) - *(const floats *)(s->mean + j);
+    to[0] = x;
+    to[1] = x * x;
+}
+
+/* g, g (x - mean). */
+static inline void pair_backward(const struct layer_norm_sums *s, size_t at, size_t j,
+                                 floats to[2])
+{
+    floats x = *(const floats *)(s->x + at) - *(const floats *)(s->mean + j);
+    floats g = *(const floats *)(s->g + at);
+    if (s->masked) {
+        floats y = x * *(const floats *)(s->scale + j) +
+                   *(const floats *)(s->bias + j);
+        g = (floats)((bits)g & (bits)(y > 0.0f));
+    }
+    to[0] = g;
+    to[1] = g * x;
+}
+
+static inline void add_lanes(double *restrict to, const floats *from)
+{
+    float f[WIDE];
+    memcpy(f, from, sizeof f);
+    for (size_t i = 0; i < WIDE; i++)
+        to[i] += (double)f[i];
+}
+
+/* WIDE columns, from j on, of rows of a period. */
+static inline __attribute__((always_inline)) void
+sum_columns(const struct layer_norm_sums *s, size_t j, size_t rows, size_t period,
+            bool backward)
+{
+    for (size_t r = 0; r < rows; r += SHORT) {
+        floats first[2] = {0}, second[2] = {0};
+        size_t end = r + SHORT < rows ? r + SHORT : rows;
+        for (size_t k = r; k < end; k++)
+#pragma GCC unroll 2
+            for (size_t i = 0; i < 2; i++) {
+                floats v[2];
+                size_t lane = j + i * LANES;
+                (backward ? pair_backward : pair_forward)(s, k * period + lane,
+                                                          lane, v);
+                first[i] += v[0];
+                second[i] += v[1];
+            }
+        add_lanes(s->first + j, first);
+        add_lanes(s->second + j, second);
+    }
+}
+
+VEC_CLONES static void sum_forward(const struct layer_norm_sums *s, size_t rows,
+                                   size_t period)
+{
+    for (size_t j = 0; j < period; j += WIDE)
+        sum_columns(s, j, rows, period, false);
+}
+
+VEC_CLONES static void sum_backward(const struct layer_norm_sums *s, size_t rows,
+                                    size_t period)
+{
+    struct layer_norm_sums k = *s; /* So that the branch is outside the loops. */
+    k.masked = false;
+    if (s->masked) {
+        k.masked = true;
+        for (size_t j = 0; j < period; j += WIDE)
+            sum_columns(&k, j, rows, period, true);
+    } else {
+        for (size_t j = 0; j < period; j += WIDE)
+            sum_columns(&k, j, rows, period, true);
+    }
+}
+
+/* What is left behind the last whole period: n floats. */
+static void sum_rest(const struct layer_norm_sums *s, size_t n)
+{
+    for (size_t j = 0; j < n; j++) {
+        float x = s->x[j] - s->mean[j], first = x, second = x * x;
+        if (s->g != NULL) {
+            bool open = !s->masked || x * s->scale[j] + s->bias[j] > 0.0f;
+            first = open ? s->g[j] : 0.0f;
+            second = first * x;
+        }
+        s->first[j] += (double)first;
+        s->second[j] += (double)second;
+    }
+}
+
+void layer_norm_add_sums(const struct layer_norm_sums *s, size_t n,
+                         size_t period)
+{
+    struct layer_norm_sums rest = *s;
+    size_t rows = n / period, whole = rows * period;
+    (s->g != NULL ? sum_backward : sum_forward)(s, rows, period);
+    rest.x += whole;
+    if (s->g != NULL)
+        rest.g += whole;
+    sum_rest(&rest, n - whole);
+}
+
+/* "y < 0 ? 0 : y": a NaN passes. */
+static inline __attribute__((always_inline)) void
+line_period(const struct layer_norm_line *k, size_t at, size_t n, bool with, bool relu)
+{
+    const float *restrict x = k->x + at, *restrict mean = k->mean;
+    const float *restrict scale = k->scale, *restrict bias = k->bias;
+    const float *restrict add = with ? k->with + at : NULL;
+    float *restrict out = k->out + at;
+    for (size_t j = 0; j < n; j++) {
+        float y = (x[j] - mean[j]) * scale[j] + bias[j];
+        if (with)
+            y += add[j];
+        out[j] = relu && y < 0.0f ? 0.0f : y;
+    }
+}
+
+VEC_CLONES void layer_norm_line(const struct layer_norm_line *k, size_t at, size_t n)
+{
+    if (k->with != NULL && k->relu)
+        line_period(k, at, n, true, true);
+    else if (k->with != NULL)
+        line_period(k, at, n, true, false);
+    else if (k->relu)
+        line_period(k, at, n, false, true);
+    else
+        line_period(k, at, n, false, false);
+}
+
+static inline __attribute__((always_inline)) void
+line_back_period(const struct layer_norm_back *k, size_t at, size_t n, bool masked,
+                 bool add)
+{
+    const float *restrict x = k->x + at, *restrict g = k->g + at;
+    const float *restrict mean = k->mean, *restrict scale = k->scale;
+    const float *restrict bias = k->bias, *restrict slope = k->slope;
+    const float *restrict level = k->level;
+    float *restrict d_in = k->d_in + at;
+    for (size_t j = 0; j < n; j++) {
+        float v = x[j] - mean[j], d = g[j];
+        if (masked)
+            d = v * scale[j] + bias[j] > 0.0f ? d : 0.0f;
+        d = d * scale[j] - v * slope[j] - level[j];
+        d_in[j] = add ? d_in[j] + d : d;
+    }
+}
+
+VEC_CLONES void layer_norm_back(const struct layer_norm_back *k, size_t at, size_t n)
+{
+    if (k->masked && k->add)
+        line_back_period(k, at, n, true, true);
+    else if (k->masked)
+        line_back_period(k, at, n, true, false);
+    else if (k->add)
+        line_back_period(k, at, n, false, true);
+    else
+        line_back_period(k, at, n, false, false);
+}
+
+/* g = d where the output is positive. */
+VEC_CLONES void layer_norm_mask(float *restrict g, const float *restrict d,
+                            const float *restrict out, size_t n)
+{
+    for (size_t j = 0; j < n; j++)
+        g[j] = out[j] > 0.0f ? d[j] : 0.0f;
+}
+

@@ -1,0 +1,198 @@
+/* nn/layers/pool.c -- 2x2 max-pooling and the mean over all places.
+ *
+ * Channels are innermost, so a place is a run of them, worked on RUN at a time.
+ * The last run of a place that is no whole one ends where the place ends, and
+ * does some channels twice. A place shorter than a run is done as one: what
+ * that writes too much is in places that are written after it (or the slack),
+ * as all is done in rising order of address.
+ *
+ * Forward keeps a word for each output, which of its four inputs it is, so that
+ * backward reads but these words and the gradient:
+ *
+ *   0 1     NOBODY where a ReLU closed it
+ *   2 3
+ */
+#include "nn/layers/layer.h"
+
+#include <string.h>
+
+enum {
+    RUN = LAYER_SLACK,
+    NOBODY = 4
+};
+
+/* In the memory of a float. */
+typedef int32_t word __attribute__((may_alias));
+
+/* The four places under an output are `next` and `down` floats apart. */
+struct window
+{
+    size_t next, down;
+};
+
+static struct window window_of(const struct layer *l)
+{
+    assert(l->in.h == 2 * l->out.h && l->in.w == 2 * l->out.w);
+    return (struct window){l->in.c, (size_t)l->in.w * l->in.c};
+}
+
+/* The first channel of run r of a place. */
+static inline size_t run_at(size_t r, size_t c)
+{
+    return (r + 1) * RUN <= c || c < RUN ? r * RUN : c - RUN;
+}
+
+/* RUN outputs. The first of equals, as PyTorch has it; a NaN beats all. */
+static inline __attribute__((always_inline)) void
+pool_run(float *restrict out, word *restrict which, const float *restrict in,
+         struct window w, bool relu, bool keep)
+{
+    const float *restrict b = in + w.next;
+    const float *restrict c = in + w.down, *restrict d = c + w.next;
+    for (size_t j = 0; j < RUN; j++) {
+        float m = in[j];
+        int32_t k = 0;
+        bool more = (b[j] > m) | (b[j] != b[j]);
+        m = more ? b[j] : m;
+        k = more ? 1 : k;
+        more = (c[j] > m) | (c[j] != c[j]);
+        m = more ? c[j] : m;
+        k = more ? 2 : k;
+        more = (d[j] > m) | (d[j] != d[j]);
+        m = more ? d[j] : m;
+        k = more ? 3 : k;
+        if (relu) {
+            k = m <= 0.0f ? NOBODY : k;
+            m = m < 0.0f ? 0.0f : m;
+        }
+        out[j] = m;
+        if (keep)
+            which[j] = k;
+    }
+}
+
+/* One row of `places` outputs; the upper input row begins at `in`. */
+VEC_CLONES static void pool_row(float *out, word *which, const float *in,
+                                const struct layer *l)
+{
+    struct window w = window_of(l);
+    size_t c = w.next, runs = (c + RUN - 1) / RUN;
+    for (size_t x = 0; x < l->out.w; x++)
+        for (size_t r = 0; r < runs; r++) {
+            size_t j = run_at(r, c), to = x * c + j;
+            const float *from = in + 2 * x * c + j;
+            word *kept = which == NULL ? NULL : which + to;
+            if (l->relu && which != NULL)
+                pool_run(out + to, kept, from, w, true, true);
+            else if (l->relu)
+                pool_run(out + to, kept, from, w, true, false);
+            else
+                pool_run(out + to, kept, from, w, false, which != NULL);
+        }
+}
+
+static size_t maxpool_keep(const struct layer *l, uint32_t n)
+{
+    return n * shape_size(l->out) + RUN;
+}
+
+static void maxpool_forward(const struct layer *l, const struct layer_pass *p)
+{
+    size_t rows = p->n * (size_t)l->out.h, width = (size_t)l->out.w * l->out.c;
+    word *which = (word *)p->keep;
+    for (size_t r = 0; r < rows; r++)
+        pool_row(p->out + r * width, which == NULL ? NULL : which + r * width,
+                 p->in + 4 * r * width, l);
+}
+
+/* What input k of the four gets, of RUN outputs. Unrolled, gcc would not see
+ * vectors in it. */
+static inline __attribute__((always_inline)) void
+give_run(float *restrict to, const float *restrict d,
+         const word *restrict which, int32_t k)
+{
+#pragma GCC unroll 1
+    for (size_t j = 0; j < RUN; j++) {
+        float v = d[j];
+        to[j] = which[j] == k ? v : 0.0f;
+    }
+}
+
+/* One row of inputs, the upper (k = 0) or the lower (2), under a row of
+ * outputs. */
+VEC_CLONES static void give_row(float *to, const float *d, const word *which,
+                                const struct layer *l, int32_t k)
+{
+    size_t c = l->in.c, runs = (c + RUN - 1) / RUN;
+    for (size_t x = 0; x < l->out.w; x++)
+        for (size_t r = 0; r < runs; r++) {
+            size_t j = run_at(r, c), from = x * c + j;
+            float *left = to + 2 * x * c + j;
+            give_run(left, d + from, which + from, k);
+            give_run(left + c, d + from, which + from, k + 1);
+        }
+}
+
+static void add_row(float *to, const float *d, const word *which,
+                    const struct layer *l, int32_t k)
+{
+    size_t c = l->in.c;
+    for (size_t i = 0; i < l->out.w * c; i++) {
+        int32_t side = which[i] - k;
+        if (side == 0 || side == 1)
+            to[(2 * (i / c) + (size_t)side) * c + i % c] += d[i];
+    }
+}
+
+static void maxpool_backward(const struct layer *l, const struct layer_pass *p)
+{
+    size_t rows = p->n * (size_t)l->out.h, width = (size_t)l->out.w * l->out.c;
+    const word *which = (const word *)p->keep;
+    if (p->d_in == NULL)
+        return;
+    for (size_t r = 0; r < rows; r++)
+        for (int32_t k = 0; k < NOBODY; k += 2)
+            (p->add_in ? add_row : give_row)(
+                p->d_in + (4 * r + (size_t)k) * width, p->d_out + r * width,
+                which + r * width, l, k);
+}
+
+const struct layer_op layer_maxpool = {
+    .name = "maxpool",
+    .keep = maxpool_keep,
+    .forward = maxpool_forward,
+    .backward = maxpool_backward,
+};
+
+/* --- the mean over all places --- */
+
+static void avgpool_forward(const struct layer *l, const struct layer_pass *p)
+{
+    size_t places = shape_places(l->in), c = l->in.c;
+    for (size_t i = 0; i < p->n; i++) {
+        float *out = p->out + i * c;
+        layer_column_sums(out, p->in + i * places * c, places, c);
+        for (size_t j = 0; j < c; j++)
+            out[j] /= (float)places;
+    }
+}
+
+static void avgpool_backward(const struct layer *l, const struct layer_pass *p)
+{
+    size_t places = shape_places(l->in), c = l->in.c;
+    if (p->d_in == NULL)
+        return;
+    for (size_t i = 0; i < p->n; i++) {
+        float *d = p->d_out + i * c;
+        for (size_t j = 0; j < c; j++)
+            d[j] /= (float)places;
+        for (size_t k = 0; k < places; k++)
+            layer_give(p->d_in + (i * places + k) * c, d, c, p->add_in);
+    }
+}
+
+const struct layer_op layer_avgpool = {
+    .name = "avgpool",
+    .forward = avgpool_forward,
+    .backward = avgpool_backward,
+};

@@ -1,0 +1,319 @@
+#include "nn/layers/winograd.h"
+
+#include "nn/math/tile.h"
+#include "nn/layers/winograd_transform.h"
+
+#include <assert.h>
+#include <string.h>
+
+enum {
+    XI = 16,     /* Matrices: the elements of a transformed tile. */
+    TAPS = 9,
+    APART = 16,  /* Floats between two matrices: their sizes are powers of two,
+                  * and the same place of all 16 would share a cache set. */
+    U_FLOATS = 1 << 20,      /* Of a slice's weights, about. */
+    U_CACHED = 1 << 16,      /* More than this is read anew for each block. */
+    BLOCK_FLOATS = 1 << 17,  /* Of a block's V and M, about ... */
+    BLOCK_TILES = 128,       /* ... but at least this where U is not cached;
+                              * twice that where it is made anew. */
+    WEIGHTS_FLOATS = TAPS * WINOGRAD_LANES * WINOGRAD_LANES
+};
+
+/* One pass: maps of `from` channels to maps of `to` channels. */
+struct winograd
+{
+    const struct winograd_kernels *kernels;
+    size_t h, w, from, to;
+    size_t strips, strip_tiles; /* Of the batch; of a strip. */
+    size_t block, slice;        /* Strips, and channels of `to`, at a time. */
+    size_t apart_u, apart_v, apart_m;
+    float *zeros, *weights, *u, *v, *m;
+    size_t floats; /* Of scratch. */
+};
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Channels of `to` in a slice: all of them, or as many as U_FLOATS hold. */
+static size_t slice_channels(size_t from, size_t to)
+{
+    size_t fit = U_FLOATS / (XI * from) / WINOGRAD_LANES * WINOGRAD_LANES;
+    return fit < WINOGRAD_LANES ? WINOGRAD_LANES : least(fit, to);
+}
+
+static size_t block_strips(const struct winograd *g)
+{
+    size_t tiles = BLOCK_FLOATS / (XI * (g->from + g->slice));
+    size_t enough = g->slice < g->to ? 2 * BLOCK_TILES : BLOCK_TILES;
+    if (XI * g->from * g->slice > U_CACHED && tiles < enough)
+        tiles = enough;
+    size_t strips = tiles / g->strip_tiles;
+    return strips < 1 ? 1 : least(strips, g->strips);
+}
+
+static struct winograd plan(const struct layer *l, uint32_t n, bool back,
+                            float *scratch)
+{
+    struct winograd g = {.kernels = winograd_kernels(),
+                         .h = l->in.h,
+                         .w = l->in.w,
+                         .from = back ? l->out.c : l->in.c,
+                         .to = back ? l->in.c : l->out.c};
+    g.strips = (size_t)n * g.h / 2;
+    g.strip_tiles = g.w / 2;
+    g.slice = slice_channels(g.from, g.to);
+    g.block = block_strips(&g);
+    size_t tiles = g.block * g.strip_tiles;
+    g.apart_u = g.from * g.slice + APART;
+    g.apart_v = tiles * g.from + APART;
+    g.apart_m = tiles * g.slice + APART;
+    g.floats = g.w * g.from + WEIGHTS_FLOATS +
+               XI * (g.apart_u + g.apart_v + g.apart_m);
+    if (scratch != NULL) {
+        g.zeros = scratch;
+        g.weights = g.zeros + g.w * g.from;
+        g.u = g.weights + WEIGHTS_FLOATS;
+        g.v = g.u + XI * g.apart_u;
+        g.m = g.v + XI * g.apart_v;
+    }
+    return g;
+}
+
+bool winograd_fits(const struct layer *l)
+{
+    return l->kernel == 3 && l->stride == 1 && l->pad == 1 &&
+           l->in.c % WINOGRAD_LANES == 0 && l->out.c % WINOGRAD_LANES == 0 &&
+           l->in.h % 2 == 0 && l->in.w % 2 == 0;
+}
+
+size_t winograd_scratch(const struct layer *l, uint32_t n, bool training)
+{
+    size_t forward = plan(l, n, false, NULL).floats;
+    size_t back = training ? plan(l, n, true, NULL).floats : 0;
+    return forward > back ? forward : back;
+}
+
+/* V of `count` strips from the first on. */
+static void maps_in(const struct winograd *g, const float *maps, size_t first,
+                    size_t count)
+{
+    size_t row = g->w * g->from;
+    struct winograd_strip s = {.w = g->w,
+                               .channels = g->from,
+                               .columns = g->from,
+                               .apart = g->apart_v,
+                               .matrix = g->v};
+    for (size_t i = first; i < first + count; i++) {
+        size_t y = i % (g->h / 2) * 2;
+        const float *at = maps + 2 * i * row;
+        s.in[0] = y > 0 ? at - row : g->zeros;
+        s.in[1] = at;
+        s.in[2] = at + row;
+        s.in[3] = y + 2 < g->h ? at + 2 * row : g->zeros;
+        g->kernels->strip_in(&s);
+        s.matrix += g->strip_tiles * g->from;
+    }
+}
+
+/* Where a slice's outputs go. */
+struct target
+{
+    float *maps;
+    const float *bias;
+    bool add, relu;
+};
+
+static void maps_out(const struct winograd *g, const struct target *to,
+                     size_t slice, size_t first, size_t count)
+{
+    size_t columns = least(g->slice, g->to - slice), row = g->w * g->to;
+    struct winograd_strip s = {.w = g->w,
+                               .channels = g->to,
+                               .columns = columns,
+                               .apart = g->apart_m,
+                               .matrix = g->m,
+                               .add = to->add,
+                               .relu = to->relu};
+    if (to->bias != NULL)
+        s.bias = to->bias + slice;
+    for (size_t i = first; i < first + count; i++) {
+        s.out[0] = to->maps + 2 * i * row + slice;
+        s.out[1] = s.out[0] + row;
+        g->kernels->strip_out(&s);
+        s.matrix += g->strip_tiles * columns;
+    }
+}
+
+/* The transformed gradient by a slice's outputs, in M's place. */
+static void gradient_in(const struct winograd *g, const float *maps,
+                        size_t slice, size_t first, size_t count)
+{
+    size_t columns = least(g->slice, g->to - slice), row = g->w * g->to;
+    struct winograd_strip s = {.w = g->w,
+                               .channels = g->to,
+                               .columns = columns,
+                               .apart = g->apart_m,
+                               .matrix = g->m};
+    for (size_t i = first; i < first + count; i++) {
+        s.in[0] = maps + 2 * i * row + slice;
+        s.in[1] = s.in[0] + row;
+        g->kernels->strip_gradient(&s);
+        s.matrix += g->strip_tiles * columns;
+    }
+}
+
+/* to[cols][rows] = the transpose of from[rows][cols]. */
+static void transpose(float *restrict to, size_t ld_to,
+                      const float *restrict from, size_t ld_from, size_t rows,
+                      size_t cols)
+{
+    for (size_t i = 0; i < rows; i++)
+        for (size_t j = 0; j < cols; j++)
+            to[j * ld_to + i] = from[i * ld_from + j];
+}
+
+/* U (c x slice of o) of weights [o][c][9]; lanes are output channels. */
+static void weights_forward(const struct winograd *g, const float *weights,
+                            size_t slice)
+{
+    size_t columns = least(g->slice, g->to - slice), row = g->from * TAPS;
+    for (size_t o = 0; o < columns; o += WINOGRAD_LANES)
+        for (size_t c = 0; c < g->from; c += WINOGRAD_LANES) {
+            transpose(g->weights, WINOGRAD_LANES,
+                      weights + (slice + o) * row + c * TAPS, row,
+                      WINOGRAD_LANES, WINOGRAD_LANES * TAPS);
+            for (size_t i = 0; i < WINOGRAD_LANES; i++)
+                g->kernels->weights_in(g->u + (c + i) * columns + o, g->apart_u,
+                                       g->weights + i * TAPS * WINOGRAD_LANES);
+        }
+}
+
+/* The gradient of the weights of a slice of o, from that of U. */
+static void weights_gradient(const struct winograd *g, float *grad,
+                             size_t slice)
+{
+    size_t columns = least(g->slice, g->to - slice), row = g->from * TAPS;
+    for (size_t o = 0; o < columns; o += WINOGRAD_LANES)
+        for (size_t c = 0; c < g->from; c += WINOGRAD_LANES) {
+            for (size_t i = 0; i < WINOGRAD_LANES; i++)
+                g->kernels->weights_out(g->weights + i * TAPS * WINOGRAD_LANES,
+                                        g->u + (c + i) * columns + o,
+                                        g->apart_u);
+            transpose(grad + (slice + o) * row + c * TAPS, row, g->weights,
+                      WINOGRAD_LANES, WINOGRAD_LANES * TAPS, WINOGRAD_LANES);
+        }
+}
+
+/* U (o x slice of c) for the way back; lanes are input channels. g is turned
+ * by 180 degrees in products(). */
+static void weights_back(const struct winograd *g, const float *weights,
+                         size_t slice)
+{
+    size_t columns = least(g->slice, g->to - slice), row = g->to * TAPS;
+    for (size_t o = 0; o < g->from; o++)
+        for (size_t c = 0; c < columns; c += WINOGRAD_LANES) {
+            transpose(g->weights, WINOGRAD_LANES,
+                      weights + o * row + (slice + c) * TAPS, TAPS,
+                      WINOGRAD_LANES, TAPS);
+            g->kernels->weights_in(g->u + o * columns + c, g->apart_u,
+                                   g->weights);
+        }
+}
+
+/* M = V U for `count` strips. Weights turned by 180 degrees: first and last
+ * row, first and last column of the 4x4 change places. */
+static void products(const struct winograd *g, size_t slice, size_t count,
+                     bool turned)
+{
+    static const size_t swap[4] = {3, 1, 2, 0};
+    size_t columns = least(g->slice, g->to - slice);
+    for (size_t xi = 0; xi < XI; xi++) {
+        size_t of = turned ? 4 * swap[xi / 4] + swap[xi % 4] : xi;
+        tile_product(&(struct tile_product){.m = count * g->strip_tiles,
+                                            .n = columns,
+                                            .k = g->from,
+                                            .a = g->v + xi * g->apart_v,
+                                            .a_row = g->from,
+                                            .a_col = 1,
+                                            .b = g->u + of * g->apart_u,
+                                            .ldb = columns,
+                                            .c = g->m + xi * g->apart_m,
+                                            .ldc = columns});
+    }
+}
+
+/* The gradient by U = V^T * that by M, or added to it. */
+static void gradient_products(const struct winograd *g, size_t slice,
+                              size_t count, bool add)
+{
+    size_t columns = least(g->slice, g->to - slice);
+    for (size_t xi = 0; xi < XI; xi++)
+        tile_product(&(struct tile_product){.m = g->from,
+                                            .n = columns,
+                                            .k = count * g->strip_tiles,
+                                            .a = g->v + xi * g->apart_v,
+                                            .a_row = 1,
+                                            .a_col = g->from,
+                                            .b = g->m + xi * g->apart_m,
+                                            .ldb = columns,
+                                            .c = g->u + xi * g->apart_u,
+                                            .ldc = columns,
+                                            .add = add});
+}
+
+typedef void weights_fn(const struct winograd *g, const float *weights,
+                        size_t slice);
+
+/* The convolution of all maps, forward or back. Where U is one slice it is
+ * made once. */
+static void convolve(const struct winograd *g, const float *maps,
+                     const float *weights, const struct target *to, bool back)
+{
+    weights_fn *make = back ? weights_back : weights_forward;
+    memset(g->zeros, 0, g->w * g->from * sizeof *g->zeros);
+    for (size_t first = 0; first < g->strips; first += g->block) {
+        size_t count = least(g->block, g->strips - first);
+        maps_in(g, maps, first, count);
+        for (size_t slice = 0; slice < g->to; slice += g->slice) {
+            if (first == 0 || g->slice < g->to)
+                make(g, weights, slice);
+            products(g, slice, count, back);
+            maps_out(g, to, slice, first, count);
+        }
+    }
+}
+
+void winograd_forward(const struct layer *l, const struct layer_pass *p)
+{
+    struct winograd g = plan(l, p->n, false, p->scratch);
+    struct target to = {.maps = p->out,
+                        .bias = l->bias ? p->x + l->at[1] : NULL,
+                        .relu = l->relu};
+    convolve(&g, p->in, p->x + l->at[0], &to, false);
+}
+
+void winograd_d_in(const struct layer *l, const struct layer_pass *p)
+{
+    struct winograd g = plan(l, p->n, true, p->scratch);
+    struct target to = {.maps = p->d_in, .add = p->add_in};
+    convolve(&g, p->d_out, p->x + l->at[0], &to, true);
+}
+
+/* Where the batch is one block, V serves all slices. */
+void winograd_d_weight(const struct layer *l, const struct layer_pass *p)
+{
+    struct winograd g = plan(l, p->n, false, p->scratch);
+    memset(g.zeros, 0, g.w * g.from * sizeof *g.zeros);
+    for (size_t slice = 0; slice < g.to; slice += g.slice) {
+        for (size_t first = 0; first < g.strips; first += g.block) {
+            size_t count = least(g.block, g.strips - first);
+            if (slice == 0 || g.block < g.strips)
+                maps_in(&g, p->in, first, count);
+            gradient_in(&g, p->d_out, slice, first, count);
+            gradient_products(&g, slice, count, first > 0);
+        }
+        weights_gradient(&g, p->grad + l->at[0], slice);
+    }
+}

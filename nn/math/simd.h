@@ -1,0 +1,75 @@
+/* nn/math/simd.h -- vectors of floats for kernels that are built once per width.
+ *
+ * Such kernels are in a file of their own (nn/math/tile_simd.inc) that a .c includes
+ * several times, each time after a
+ *
+ *   #define SIMD_LANES 16      512 bits: AVX-512, 32 registers
+ *                      8       256 bits: AVX2 and FMA, 16 registers
+ *                      4       128 bits: what every CPU of the kind has
+ *
+ * and that includes this one, which gives it
+ *
+ *   SIMD(name)     the name with the width at its end
+ *   SIMD_FN        in front of a function: built for that CPU
+ *   SIMD_INLINE    the same for helpers
+ *   SIMD(vec)      the vector; its + - * are lane by lane (gcc, clang)
+ *   SIMD(ivec)     the same of ints
+ *
+ * A .c may build a width where SIMD_HAS_16, SIMD_HAS_8 say so. Sanitized
+ * builds have the plain one only: they are to see every access.
+ */
+#ifndef NN_MATH_SIMD_H
+#define NN_MATH_SIMD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#if defined(__x86_64__) && !defined(HEARSAY_SANITIZED)
+#include <immintrin.h>
+#define SIMD_HAS_16 1
+#define SIMD_HAS_8 1
+#define SIMD_TARGET_16                                                         \
+    __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl,avx2,fma")))
+#define SIMD_TARGET_8 __attribute__((target("avx2,fma")))
+
+static inline bool simd_runs_16(void)
+{
+    return __builtin_cpu_supports("avx512f") &&
+           __builtin_cpu_supports("avx512dq") &&
+           __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512vl");
+}
+
+static inline bool simd_runs_8(void)
+{
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+}
+#endif
+
+#define SIMD_TARGET_4
+
+static inline bool simd_runs_4(void)
+{
+    return true;
+}
+
+#define SIMD_JOIN_(a, b) a##_##b
+#define SIMD_JOIN(a, b) SIMD_JOIN_(a, b)
+#define SIMD(name) SIMD_JOIN(name, SIMD_LANES)
+#define SIMD_FN SIMD_JOIN(SIMD_TARGET, SIMD_LANES)
+#define SIMD_INLINE SIMD_FN static inline __attribute__((always_inline))
+
+/* Loose: a vector may lie at any float. */
+typedef float vec_16
+    __attribute__((vector_size(64), aligned(4), may_alias, unused));
+typedef float vec_8
+    __attribute__((vector_size(32), aligned(4), may_alias, unused));
+typedef float vec_4
+    __attribute__((vector_size(16), aligned(4), may_alias, unused));
+
+/* Their bits, and what their comparisons give. */
+typedef int ivec_16 __attribute__((vector_size(64), unused));
+typedef int ivec_8 __attribute__((vector_size(32), unused));
+typedef int ivec_4 __attribute__((vector_size(16), unused));
+
+#endif

@@ -1,0 +1,180 @@
+#include "nn/models/spec.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+/* All refusals end here: the spec (cut short where it is long), and why. */
+static int refuse(char error[MODEL_ERROR_MAX], const char *spec,
+                  const char *why)
+{
+    snprintf(error, MODEL_ERROR_MAX, "model \"%.80s\": %s", spec, why);
+    return MODEL_REFUSED;
+}
+
+/* One decimal number in 1..MODEL_WIDTH_MAX. Returns the character behind it,
+ * or NULL. */
+static const char *parse_size(const char *p, uint32_t *size)
+{
+    uint32_t v = 0;
+    const char *begin = p;
+    for (; *p >= '0' && *p <= '9'; p++) {
+        v = v * 10 + (uint32_t)(*p - '0');
+        if (v > MODEL_WIDTH_MAX)
+            return NULL;
+    }
+    *size = v;
+    return p > begin && v > 0 ? p : NULL;
+}
+
+/* --- what follows each name: NULL, or why it is refused --- */
+
+static const char *parse_nothing(const char *p, struct model_sizes *sizes)
+{
+    (void)sizes;
+    return p == NULL ? NULL : "takes nothing after its name";
+}
+
+static const char *parse_widths(const char *p, struct model_sizes *sizes)
+{
+    if (p == NULL)
+        return "expected sizes, as in mlp:784-512-10";
+    for (;;) {
+        if (sizes->n == MODEL_SIZES_MAX)
+            return "more than 32 sizes";
+        p = parse_size(p, &sizes->size[sizes->n]);
+        if (p == NULL)
+            return "expected sizes from 1 to 65536 with \"-\" between, as in "
+                   "mlp:784-512-10";
+        sizes->n++;
+        if (*p == '\0')
+            break;
+        if (*p++ != '-')
+            return "expected only digits and \"-\" after \"mlp:\"";
+    }
+    return sizes->n < 2 ? "expected at least two sizes" : NULL;
+}
+
+static const char *parse_bn(const char *p, struct model_sizes *sizes)
+{
+    if (p == NULL)
+        return NULL;
+    sizes->n = 1;
+    return strcmp(p, "bn") == 0 ? NULL : "expected vgg11 or vgg11:bn";
+}
+
+static const char *parse_resnet(const char *p, struct model_sizes *sizes)
+{
+    sizes->n = 1;
+    p = p == NULL ? NULL : parse_size(p, &sizes->size[0]);
+    if (p == NULL || *p != '\0' || sizes->size[0] > MODEL_RESNET_MAX ||
+        sizes->size[0] < 8 || sizes->size[0] % 6 != 2)
+        return "expected 6k + 2 layers, 8 to 1202, as in resnet:20";
+    return NULL;
+}
+
+/* [LAYERSx]WIDTH */
+static const char *parse_stack(const char *p, struct model_sizes *sizes)
+{
+    static const char expected[] =
+        "expected LAYERSxWIDTH or WIDTH, at most 64 layers, widths up to 4096, "
+        "as in 2x256";
+    sizes->n = 2;
+    sizes->size[0] = 1;
+    p = p == NULL ? NULL : parse_size(p, &sizes->size[1]);
+    if (p != NULL && *p == 'x') {
+        sizes->size[0] = sizes->size[1];
+        p = parse_size(p + 1, &sizes->size[1]);
+    }
+    if (p == NULL || *p != '\0' || sizes->size[0] > 64 || sizes->size[1] > 4096)
+        return expected;
+    return NULL;
+}
+
+static const char *parse_lstm(const char *p, struct model_sizes *sizes)
+{
+    const char *why = parse_stack(p, sizes);
+    return why == NULL && sizes->size[0] > 8 ? "expected at most 8 layers" : why;
+}
+
+static const char *parse_gpt(const char *p, struct model_sizes *sizes)
+{
+    const char *why = parse_stack(p, sizes);
+    return why == NULL && sizes->size[1] % MODEL_HEAD != 0
+               ? "expected a width that is a multiple of 32, as in gpt:4x128"
+               : why;
+}
+
+/* In the order of enum model_kind. `p` is what follows the colon; NULL where
+ * there is none. */
+static const struct
+{
+    const char *name;
+    char between; /* Of its sizes, printed. */
+    const char *(*parse)(const char *p, struct model_sizes *sizes);
+} kinds[MODEL_KINDS] = {
+    [MODEL_LOGREG] = {"logreg", 0, parse_nothing},
+    [MODEL_MLP] = {"mlp", '-', parse_widths},
+    [MODEL_LENET5] = {"lenet5", 0, parse_nothing},
+    [MODEL_VGG11] = {"vgg11", 0, parse_bn},
+    [MODEL_RESNET] = {"resnet", 0, parse_resnet},
+    [MODEL_LSTM] = {"lstm", 'x', parse_lstm},
+    [MODEL_GPT] = {"gpt", 'x', parse_gpt},
+};
+
+int model_parse(const char *spec, enum model_kind *kind,
+                struct model_sizes *sizes, char error[MODEL_ERROR_MAX])
+{
+    *sizes = (struct model_sizes){0};
+    size_t n_name = strcspn(spec, ":");
+    for (size_t i = 0; i < MODEL_KINDS; i++) {
+        if (strlen(kinds[i].name) != n_name ||
+            strncmp(spec, kinds[i].name, n_name) != 0)
+            continue;
+        *kind = (enum model_kind)i;
+        const char *why = kinds[i].parse(
+            spec[n_name] == ':' ? spec + n_name + 1 : NULL, sizes);
+        return why == NULL ? 0 : refuse(error, spec, why);
+    }
+    return refuse(error, spec,
+                  "expected logreg, mlp:SIZES, lenet5, vgg11, vgg11:bn, "
+                  "resnet:LAYERS, lstm:LAYERSxWIDTH or gpt:LAYERSxWIDTH");
+}
+
+void model_print(enum model_kind kind, const struct model_sizes *sizes,
+                 char spec[MODEL_SPEC_MAX])
+{
+    const char *name = kinds[kind].name;
+    if (kind == MODEL_VGG11) {
+        snprintf(spec, MODEL_SPEC_MAX, "%s%s", name, sizes->n ? ":bn" : "");
+        return;
+    }
+    size_t at = (size_t)snprintf(spec, MODEL_SPEC_MAX, "%s", name);
+    bool one = kind == MODEL_LSTM && sizes->size[0] == 1;
+    for (size_t i = one ? 1 : 0; i < sizes->n; i++)
+        at += (size_t)snprintf(spec + at, MODEL_SPEC_MAX - at, "%c%u",
+                               i > (one ? 1 : 0) ? kinds[kind].between : ':',
+                               (unsigned)sizes->size[i]);
+    assert(at < MODEL_SPEC_MAX); /* 32 sizes of 8 characters fit. */
+}
+
+int model_spec(const char *spec, char canonical[MODEL_SPEC_MAX],
+               char error[MODEL_ERROR_MAX])
+{
+    enum model_kind kind;
+    struct model_sizes sizes;
+    int err = model_parse(spec, &kind, &sizes, error);
+    if (err == 0)
+        model_print(kind, &sizes, canonical);
+    return err;
+}
+
+bool model_has_norm(const char *spec)
+{
+    char error[MODEL_ERROR_MAX];
+    enum model_kind kind;
+    struct model_sizes sizes;
+    if (model_parse(spec, &kind, &sizes, error) != 0)
+        return false;
+    return kind == MODEL_RESNET || (kind == MODEL_VGG11 && sizes.n == 1);
+}

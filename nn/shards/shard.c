@@ -1,0 +1,194 @@
+#include "nn/shards/shard.h"
+
+#include "nn/math/rng.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A whole decimal number without sign, space or leading zero. NULL where there
+ * is none, else the first byte behind it. */
+static const char *parse_u32(const char *s, uint32_t *v)
+{
+    uint64_t n = 0;
+    const char *p = s;
+    for (; *p >= '0' && *p <= '9' && p - s < 9; p++)
+        n = n * 10 + (uint64_t)(*p - '0');
+    *v = (uint32_t)n;
+    return p == s || (*s == '0' && p - s > 1) ? NULL : p;
+}
+
+int shard_spec_parse(struct shard_spec *s, const char *text,
+                     char error[DATA_ERROR_MAX])
+{
+    *s = (struct shard_spec){.mode = SHARD_OWN, .n_parts = 1};
+    if (strcmp(text, "own") == 0)
+        return 0;
+    s->mode = SHARD_AUTO;
+    if (strcmp(text, "auto") == 0)
+        return 0;
+    s->mode = SHARD_PART;
+    uint32_t i = 0;
+    const char *p = parse_u32(text, &i);
+    p = p && *p == '/' ? parse_u32(p + 1, &s->n_parts) : NULL;
+    if (p && *p == '\0' && i >= 1 && i <= s->n_parts && s->n_parts <= SHARD_PARTS_MAX) {
+        s->part = i - 1;
+        return 0;
+    }
+    snprintf(error, DATA_ERROR_MAX,
+             "found \"%.60s\", expected i/n with i from 1 to n and n at most %d, "
+             "own, or auto",
+             text, SHARD_PARTS_MAX);
+    return -EINVAL;
+}
+
+/* Make the shard `count` samples: those that `owner` owns, or all of the set.
+ * On failure it is as it was. */
+static int take(struct shard *s, size_t count, const uint64_t *owner)
+{
+    uint32_t *order = calloc(count, sizeof *order);
+    uint32_t *sample = owner ? calloc(count, sizeof *sample) : NULL;
+    if (!order || (owner && !sample)) {
+        free(order);
+        free(sample);
+        return -ENOMEM;
+    }
+    if (owner)
+        shard_owners_samples(s->owners, *owner, sample);
+    free(s->order);
+    free(s->sample);
+    s->order = order;
+    s->sample = sample;
+    s->count = count;
+    s->epoch = UINT64_MAX;
+    return 0;
+}
+
+/* What `owner` owns by the table; all of the set where that is nothing. */
+static int take_owned(struct shard *s, uint64_t owner)
+{
+    size_t count = shard_owners_count(s->owners, owner);
+    return count > 0 ? take(s, count, &owner) : take(s, s->n_set, NULL);
+}
+
+static int take_part(struct shard *s)
+{
+    int rc = shard_owners_parts(s->owners, s->spec.n_parts);
+    return rc < 0 ? rc : take_owned(s, s->spec.part);
+}
+
+int shard_members(struct shard *s, const uint64_t *keys, size_t n, uint64_t own)
+{
+    if (s->spec.mode != SHARD_AUTO)
+        return 0;
+    int rc = shard_owners_members(s->owners, keys, n, own);
+    return rc < 0 ? rc : take_owned(s, own);
+}
+
+/* The table of owners: the shared one, or our own. `own` needs none. */
+static int open_owners(struct shard *s, const struct shard_config *config,
+                       const struct dataset *set)
+{
+    s->owners = config->owners;
+    if (s->owners || s->spec.mode == SHARD_OWN)
+        return 0;
+    s->owners_mine = true;
+    return shard_owners_open(&s->owners, set, &config->split, config->seed);
+}
+
+static int first_samples(struct shard *s)
+{
+    switch (s->spec.mode) {
+    case SHARD_PART:
+        return take_part(s);
+    case SHARD_OWN:
+    case SHARD_AUTO: /* Alone, until shard_members() says otherwise. */
+        return take(s, s->n_set, NULL);
+    }
+    assert(false);
+    return -EINVAL;
+}
+
+/* Can the set be shared out like this? */
+static int check_split(const struct shard_config *c, const struct dataset *set,
+                       char error[DATA_ERROR_MAX])
+{
+    if (c->spec.mode == SHARD_OWN)
+        return 0;
+    if (shard_split_by_label(&c->split) && !set->labels) {
+        char text[SHARD_SPLIT_MAX];
+        shard_split_print(&c->split, text);
+        snprintf(error, DATA_ERROR_MAX,
+                 "found the split %s, expected iid or file: a text has no labels",
+                 text);
+        return -EINVAL;
+    }
+    if (c->spec.mode == SHARD_AUTO)
+        return 0;
+    bool by_file = c->split.fall == SHARD_FILE;
+    size_t n_files = set->file ? set->n_files : 1;
+    size_t most = by_file && n_files < set->n ? n_files : set->n;
+    if (c->spec.n_parts <= most)
+        return 0;
+    snprintf(error, DATA_ERROR_MAX,
+             "found %u parts, expected at most %zu, as there are %s",
+             c->spec.n_parts, most, by_file ? "files" : "samples");
+    return -EINVAL;
+}
+
+int shard_open(struct shard *s, const struct shard_config *config,
+               const struct dataset *set, char error[DATA_ERROR_MAX])
+{
+    assert(config->local_steps >= 1 && set->n >= 1 && set->n <= UINT32_MAX);
+    *s = (struct shard){.spec = config->spec, .seed = config->seed,
+                        .peer = config->peer, .local_steps = config->local_steps,
+                        .n_set = set->n, .epoch = UINT64_MAX};
+    int rc = check_split(config, set, error);
+    if (rc < 0)
+        return rc;
+    rc = open_owners(s, config, set);
+    if (rc == 0)
+        rc = first_samples(s);
+    if (rc < 0) {
+        snprintf(error, DATA_ERROR_MAX, "no memory for %zu samples", set->n);
+        shard_close(s);
+    }
+    return rc;
+}
+
+void shard_close(struct shard *s)
+{
+    if (s->owners_mine)
+        shard_owners_close(s->owners);
+    free(s->sample);
+    free(s->order);
+    *s = (struct shard){.count = 0};
+}
+
+/* Have order[] be the permutation of an epoch. */
+static void turn_to(struct shard *s, uint64_t epoch)
+{
+    if (s->epoch == epoch)
+        return;
+    for (size_t i = 0; i < s->count; i++)
+        s->order[i] = s->sample ? s->sample[i] : (uint32_t)i;
+    struct rng r = rng_stream(rng_key(s->seed, RNG_SAMPLE, s->peer, epoch));
+    rng_shuffle(&r, s->order, s->count);
+    s->epoch = epoch;
+}
+
+void shard_batch(struct shard *s, uint64_t round, uint32_t step, uint32_t batch,
+                 uint32_t *indices)
+{
+    assert(s->count >= 1 && batch >= 1 && step < s->local_steps);
+    uint64_t p = (round * s->local_steps + step) * batch;
+    uint64_t epoch = p / s->count;
+    size_t at = (size_t)(p % s->count);
+    for (uint32_t i = 0; i < batch; epoch++, at = 0) {
+        turn_to(s, epoch);
+        for (; at < s->count && i < batch; at++, i++)
+            indices[i] = s->order[at];
+    }
+}

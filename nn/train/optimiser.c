@@ -1,0 +1,174 @@
+#include "nn/train/optimiser.h"
+
+#include <assert.h>
+#include <math.h>
+
+double schedule_lr(const struct schedule *s, uint64_t round)
+{
+    if (round < s->warmup)
+        return s->lr * (double)(round + 1) / (double)s->warmup;
+    if (s->kind == SCHEDULE_CONSTANT || s->rounds <= s->warmup)
+        return s->lr;
+    if (round >= s->rounds)
+        round = s->rounds - 1;
+    if (s->kind == SCHEDULE_STEP) {
+        double done = (double)round / (double)s->rounds;
+        return done < 0.5 ? s->lr : done < 0.75 ? s->lr * 0.1 : s->lr * 0.01;
+    }
+    double t = (double)(round - s->warmup) / (double)(s->rounds - s->warmup);
+    return s->lr * 0.5 * (1 + cos(3.14159265358979323846 * t));
+}
+
+/* The rates of a step in one segment, worked out once, in double. */
+struct rates
+{
+    float lr, decay;
+    float momentum; /* Of Adam: beta1. */
+    float gain;     /* The rest of this is Adam's: 1 - beta1, */
+    float beta2, gain2; /* beta2 and 1 - beta2, */
+    float spread;       /* 1 / sqrt(1 - beta2^t). */
+    float shrink;       /* AdamW: lr * decay. */
+};
+
+/* The vectors where a segment begins. */
+struct place
+{
+    float *x, *m, *v;
+    const float *grad;
+};
+
+VEC_CLONES static void step_bare(const struct place *p, const struct rates *r,
+                                 size_t n)
+{
+    float *restrict x = p->x;
+    const float *restrict grad = p->grad;
+    float lr = r->lr, decay = r->decay;
+    for (size_t i = 0; i < n; i++)
+        x[i] -= lr * (grad[i] + decay * x[i]);
+}
+
+VEC_CLONES static void step_plain(const struct place *p, const struct rates *r,
+                                  size_t n)
+{
+    float *restrict x = p->x, *restrict m = p->m;
+    const float *restrict grad = p->grad;
+    float lr = r->lr, momentum = r->momentum, decay = r->decay;
+    for (size_t i = 0; i < n; i++) {
+        m[i] = momentum * m[i] + (grad[i] + decay * x[i]);
+        x[i] -= lr * m[i];
+    }
+}
+
+VEC_CLONES static void step_nesterov(const struct place *p,
+                                     const struct rates *r, size_t n)
+{
+    float *restrict x = p->x, *restrict m = p->m;
+    const float *restrict grad = p->grad;
+    float lr = r->lr, momentum = r->momentum, decay = r->decay;
+    for (size_t i = 0; i < n; i++) {
+        float g = grad[i] + decay * x[i];
+        m[i] = momentum * m[i] + g;
+        x[i] -= lr * (g + momentum * m[i]);
+    }
+}
+
+/* Both of Adam: of decay and shrink one is 0. sqrt(v / (1 - beta2^t)) is
+ * sqrt(v) * spread, and m's correction is in lr. */
+VEC_CLONES static void step_adam(const struct place *p, const struct rates *r,
+                                 size_t n)
+{
+    float *restrict x = p->x, *restrict m = p->m, *restrict v = p->v;
+    const float *restrict grad = p->grad;
+    struct rates k = *r;
+    for (size_t i = 0; i < n; i++) {
+        float g = grad[i] + k.decay * x[i];
+        m[i] = k.momentum * m[i] + k.gain * g;
+        v[i] = k.beta2 * v[i] + k.gain2 * (g * g);
+        x[i] = (x[i] - k.shrink * x[i]) -
+               k.lr * m[i] / (sqrtf(v[i]) * k.spread + (float)OPTIMISER_ADAM_EPS);
+    }
+}
+
+VEC_CLONES static void scale(float *g, float s, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        g[i] *= s;
+}
+
+void optimiser_clip(const struct optimiser *o, const struct segment *segments,
+                    size_t n_segments, float *grad)
+{
+    double norm2 = 0;
+    for (size_t i = 0; i < n_segments && segments[i].trained; i++)
+        norm2 += vec_norm2(grad + segments[i].offset, segments[i].n);
+    double norm = sqrt(norm2);
+    if (!(o->clip > 0 && norm > o->clip && isfinite(norm)))
+        return;
+    scale(grad, (float)(o->clip / norm), segments_trained(segments, n_segments));
+}
+
+VEC_CLONES void optimiser_forget(float *restrict m, const float *restrict sent,
+                                 size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        m[i] = sent[i] != 0 ? 0 : m[i];
+}
+
+static struct rates rates_of(const struct optimiser *o,
+                             const struct optimiser_step *s, bool decays)
+{
+    double decay = decays ? o->weight_decay : 0;
+    struct rates r = {.lr = (float)s->lr, .decay = (float)decay,
+                      .momentum = (float)o->momentum};
+    if (o->kind == OPTIMISER_SGD)
+        return r;
+    r.lr = (float)(s->lr / (1 - pow(o->momentum, (double)s->t)));
+    r.gain = (float)(1 - o->momentum);
+    r.beta2 = (float)o->beta2;
+    r.gain2 = (float)(1 - o->beta2);
+    r.spread = (float)(1 / sqrt(1 - pow(o->beta2, (double)s->t)));
+    if (o->kind == OPTIMISER_ADAMW) {
+        r.shrink = (float)(s->lr * decay);
+        r.decay = 0;
+    }
+    return r;
+}
+
+static void step_segment(const struct optimiser *o, const struct place *p,
+                         const struct rates *r, size_t n)
+{
+    switch (o->kind) {
+    case OPTIMISER_SGD:
+        if (o->momentum == 0) /* m would be the gradient: nobody needs it. */
+            step_bare(p, r, n);
+        else if (o->nesterov)
+            step_nesterov(p, r, n);
+        else
+            step_plain(p, r, n);
+        return;
+    case OPTIMISER_ADAM:
+    case OPTIMISER_ADAMW:
+        step_adam(p, r, n);
+        return;
+    }
+    assert(false);
+}
+
+void optimiser_step(const struct optimiser *o, const struct optimiser_step *s)
+{
+    assert(o->momentum >= 0 && o->momentum < 1 && o->weight_decay >= 0);
+    assert(o->kind == OPTIMISER_SGD ||
+           (o->beta2 >= 0 && o->beta2 < 1 && s->v && s->t >= 1));
+    const struct rates rates[2] = {rates_of(o, s, false), rates_of(o, s, true)};
+    const struct rates statistics = {.lr = (float)OPTIMISER_STATISTICS};
+    for (size_t i = 0; i < s->n_segments; i++) {
+        const struct segment *seg = &s->segments[i];
+        size_t at = seg->offset;
+        struct place p = {s->x + at, s->m + at, s->v ? s->v + at : NULL,
+                          s->grad + at};
+        if (seg->trained)
+            step_segment(o, &p, &rates[seg->decays], seg->n);
+        else
+            step_bare(&p, &statistics, seg->n);
+    }
+}

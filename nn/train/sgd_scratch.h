@@ -1,0 +1,49 @@
+/* nn/train/sgd_scratch.h -- the memory and threads of a trainer's steps; internal.
+ *
+ *   batch    [ part 0 | part 1 | ... ]   each runs through an arena of its own
+ *   grad       d        d       ...      one for each part
+ *   vector   [ range 0 | range 1 | ... ] each part adds the gradients up in one
+ *                                        range, and updates it
+ */
+#ifndef NN_TRAIN_SGD_SCRATCH_H
+#define NN_TRAIN_SGD_SCRATCH_H
+
+#include "nn/layers/loss.h"
+#include "nn/train/sgd_trainer.h"
+#include "nn/math/team.h"
+
+/* What one thread has for itself: the memory of a pass over its part of a
+ * batch, and a range of the flat vector, which it adds up and updates. */
+struct sgd_part
+{
+    float *arena;
+    float *grad;             /* n_params; of part 0, at last, the batch's. */
+    uint16_t *label;         /* Of each row. */
+    size_t *start;           /* Sparse rows, gathered: train.n + 1, ... */
+    uint32_t *column;        /* ... train.n * longest, ... */
+    float *value;            /* ... likewise. */
+    size_t from, to;         /* Its range, and ... */
+    struct segment *segment; /* ... the segments' pieces in it. */
+    size_t n_segments;
+    bool idle;               /* It had nothing of the last batch. */
+    struct loss loss;
+};
+
+struct sgd_scratch
+{
+    size_t n_params, longest;
+    uint32_t batch, threads;
+    struct model_plan train, eval; /* For a part, in the same arena. */
+    uint32_t *index;               /* A batch's samples. */
+    struct sgd_part *part;         /* `threads` */
+    struct team *team;
+};
+
+/* Where part k of n things begins, k from 0 to `parts`. Part 0 is never smaller
+ * than another. */
+static inline size_t sgd_scratch_cut(size_t n, uint32_t parts, uint32_t k)
+{
+    return (n * k + parts - 1) / parts;
+}
+
+#endif

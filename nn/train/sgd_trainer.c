@@ -1,0 +1,361 @@
+#include "nn/train/sgd_trainer.h"
+
+#include "nn/layers/loss.h"
+#include "nn/math/rng.h"
+#include "nn/train/sgd_scratch.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- passes --- */
+
+/* Some samples of a set and what is done with them. */
+struct batch
+{
+    const struct dataset *set;
+    uint32_t n;
+    const uint32_t *index; /* Their numbers; NULL: `first` and on. */
+    size_t first;
+    const struct augment *augment;
+    uint64_t position;     /* Of the first in the peer's endless sequence. */
+    float smoothing;
+    size_t n_mean;         /* Rows that the gradient is a mean of. */
+};
+
+static size_t sample_of(const struct batch *b, uint32_t i)
+{
+    return b->index ? b->index[i] : b->first + i;
+}
+
+/* Rows side by side in the set are there already; others are gathered. */
+static struct sparse_rows load_rows(struct sgd_part *p, const struct batch *b)
+{
+    const struct dataset *set = b->set;
+    if (!b->index)
+        return (struct sparse_rows){set->start + b->first, set->column, set->entry};
+    p->start[0] = 0;
+    for (uint32_t i = 0; i < b->n; i++) {
+        size_t from = set->start[b->index[i]], at = p->start[i];
+        size_t n = set->start[b->index[i] + (size_t)1] - from;
+        memcpy(p->column + at, set->column + from, n * sizeof *p->column);
+        memcpy(p->value + at, set->entry + from, n * sizeof *p->value);
+        p->start[i + 1] = at + n;
+    }
+    return (struct sparse_rows){p->start, p->column, p->value};
+}
+
+/* Samples to the pass's input, changed as they should be; labels. */
+static void load(const struct sgd_config *c, struct sgd_part *p,
+                 struct model_pass *pass, const struct batch *b)
+{
+    if (c->model->sparse)
+        pass->rows = load_rows(p, b);
+    for (uint32_t i = 0; i < b->n; i++) {
+        size_t sample = sample_of(b, i);
+        dataset_labels(b->set, sample, p->label + (size_t)i * c->model->n_rows);
+        if (c->model->sparse)
+            continue;
+        uint64_t key = rng_key(c->seed, RNG_AUGMENT, c->shard ? c->shard->peer : 0,
+                               b->position + i);
+        augment_sample(b->augment, b->set, sample, key,
+                       model_input(c->model, pass, i));
+    }
+}
+
+/* One pass over a batch: its loss and, where the plan is for training, the
+ * gradient. */
+static struct loss run(const struct sgd_config *c, struct sgd_part *p,
+                       const struct model_plan *plan, const float *x,
+                       const struct batch *b)
+{
+    struct model_pass pass = {.n = b->n, .x = x, .grad = p->grad, .plan = plan,
+                              .arena = p->arena};
+    load(c, p, &pass, b);
+    float *logits = model_forward(c->model, &pass);
+    struct loss_batch l = {.n = (size_t)b->n * c->model->n_rows,
+                           .n_classes = c->model->n_classes,
+                           .logits = logits, .labels = p->label,
+                           .smoothing = b->smoothing, .n_mean = b->n_mean};
+    struct loss loss = loss_softmax(&l, plan->training ? logits : NULL);
+    if (plan->training)
+        model_backward(c->model, &pass, logits);
+    return loss;
+}
+
+/* The parts' losses, in order. */
+static void report_add(struct trainer_report *r, const struct sgd_scratch *s,
+                       uint64_t n_rows)
+{
+    for (uint32_t k = 0; k < s->threads; k++) {
+        r->loss += s->part[k].loss.sum;
+        r->accuracy += (double)s->part[k].loss.n_right;
+    }
+    r->n_samples += n_rows;
+}
+
+/* Sums to means. */
+static void report_finish(struct trainer_report *r)
+{
+    if (r->n_samples == 0)
+        return;
+    r->loss /= (double)r->n_samples;
+    r->accuracy /= (double)r->n_samples;
+}
+
+/* --- training --- */
+
+/* One step, as its parts see it. */
+struct step
+{
+    struct sgd_trainer *t;
+    uint64_t position; /* Of the batch. */
+    struct optimiser_step update;
+};
+
+/* Running statistics come as differences to a part's mean: what adds up to the
+ * batch's is each by its share. */
+static void weigh_statistics(const struct model *m, float *grad, float share)
+{
+    for (size_t i = segments_trained(m->segments, m->n_segments); i < m->n_params; i++)
+        grad[i] *= share;
+}
+
+static void step_gradient(void *self, uint32_t k)
+{
+    const struct step *step = self;
+    const struct sgd_config *c = &step->t->config;
+    struct sgd_scratch *s = c->scratch;
+    struct sgd_part *p = &s->part[k];
+    size_t from = sgd_scratch_cut(c->batch, s->threads, k);
+    size_t to = sgd_scratch_cut(c->batch, s->threads, k + 1);
+    p->loss = (struct loss){0};
+    p->idle = from == to;
+    if (p->idle)
+        return;
+    struct batch b = {.set = c->train, .n = (uint32_t)(to - from),
+                      .index = s->index + from, .augment = &c->augment,
+                      .position = step->position + from,
+                      .smoothing = (float)c->label_smoothing,
+                      .n_mean = (size_t)c->batch * c->model->n_rows};
+    p->loss = run(c, p, &s->train, step->update.x, &b);
+    if (b.n < c->batch)
+        weigh_statistics(c->model, p->grad, (float)b.n / (float)c->batch);
+}
+
+/* The gradients' sum to part 0's, in one range, a few pages at a time. */
+static void step_add(void *self, uint32_t k)
+{
+    enum { CHUNK = 4096 };
+    const struct step *step = self;
+    struct sgd_scratch *s = step->t->config.scratch;
+    const struct sgd_part *p = &s->part[k];
+    for (size_t i = p->from; s->threads > 1 && i < p->to; i += CHUNK) {
+        size_t n = p->to - i < CHUNK ? p->to - i : CHUNK;
+        for (uint32_t j = 1; j < s->threads; j++)
+            if (!s->part[j].idle)
+                vec_axpy(s->part[0].grad + i, 1, s->part[j].grad + i, n);
+    }
+}
+
+static void step_update(void *self, uint32_t k)
+{
+    const struct step *step = self;
+    const struct sgd_config *c = &step->t->config;
+    struct optimiser_step update = step->update;
+    update.segments = c->scratch->part[k].segment;
+    update.n_segments = c->scratch->part[k].n_segments;
+    optimiser_step(&c->optimiser, &update);
+}
+
+static void step_add_update(void *self, uint32_t k)
+{
+    step_add(self, k);
+    step_update(self, k);
+}
+
+static void run_step(struct step *step)
+{
+    const struct sgd_config *c = &step->t->config;
+    struct sgd_scratch *s = c->scratch;
+    step->update.t = ++step->t->t;
+    team_run(s->team, step_gradient, step);
+    if (c->optimiser.clip > 0) { /* It must know the whole gradient. */
+        team_run(s->team, step_add, step);
+        optimiser_clip(&c->optimiser, c->model->segments, c->model->n_segments,
+                       s->part[0].grad);
+        team_run(s->team, step_update, step);
+    } else {
+        team_run(s->team, step_add_update, step);
+    }
+}
+
+static void trainer_steps(void *self, float *x, uint64_t round,
+                          uint32_t n_steps, struct trainer_report *report)
+{
+    struct sgd_trainer *t = self;
+    struct sgd_config *c = &t->config;
+    struct sgd_scratch *s = c->scratch;
+    struct step step = {.t = t,
+                        .update = {.x = x, .grad = s->part[0].grad,
+                                   .m = t->momentum, .v = t->second,
+                                   .lr = schedule_lr(&c->schedule, round)}};
+    *report = (struct trainer_report){0};
+    for (uint32_t i = 0; i < n_steps; i++) {
+        shard_batch(c->shard, round, i, c->batch, s->index);
+        step.position = (round * c->shard->local_steps + i) * c->batch;
+        run_step(&step);
+        report_add(report, s, (uint64_t)c->batch * c->model->n_rows);
+    }
+    report_finish(report);
+}
+
+static void trainer_init(void *self, float *x)
+{
+    struct sgd_trainer *t = self;
+    const struct model *m = t->config.model;
+    if (t->config.init)
+        memcpy(x, t->config.init, m->n_params * sizeof *x);
+    else
+        model_params(m, t->config.seed, x);
+}
+
+static void trainer_sent(void *self, const float *sent)
+{
+    struct sgd_trainer *t = self;
+    optimiser_forget(t->momentum, sent,
+                     segments_trained(t->config.model->segments,
+                                      t->config.model->n_segments));
+}
+
+static void trainer_members(void *self, const uint64_t *keys, size_t n,
+                            uint64_t own)
+{
+    struct sgd_trainer *t = self;
+    t->members_error = shard_members(t->config.shard, keys, n, own);
+}
+
+/* --- evaluation --- */
+
+struct evaluation
+{
+    const struct sgd_config *config;
+    const float *x;
+    size_t n;
+};
+
+static void evaluate_part(void *self, uint32_t k)
+{
+    static const struct augment as_it_is = {.crop = false};
+    const struct evaluation *e = self;
+    struct sgd_scratch *s = e->config->scratch;
+    struct sgd_part *p = &s->part[k];
+    size_t begin = sgd_scratch_cut(e->n, s->threads, k);
+    size_t end = sgd_scratch_cut(e->n, s->threads, k + 1);
+    p->loss = (struct loss){0};
+    for (size_t at = begin; at < end; at += s->eval.n) {
+        uint32_t n = end - at < s->eval.n ? (uint32_t)(end - at) : s->eval.n;
+        struct batch b = {.set = e->config->test, .n = n, .first = at,
+                          .augment = &as_it_is};
+        struct loss loss = run(e->config, p, &s->eval, e->x, &b);
+        p->loss.sum += loss.sum;
+        p->loss.n_right += loss.n_right;
+    }
+}
+
+static void trainer_evaluate(void *self, const float *x, uint64_t max_samples,
+                             struct trainer_report *report)
+{
+    struct sgd_trainer *t = self;
+    struct sgd_scratch *s = t->config.scratch;
+    size_t n = t->config.test->n;
+    if (max_samples != 0 && max_samples < n)
+        n = (size_t)max_samples;
+    struct evaluation e = {&t->config, x, n};
+    team_run(s->team, evaluate_part, &e);
+    *report = (struct trainer_report){0};
+    report_add(report, s, (uint64_t)n * t->config.model->n_rows);
+    report_finish(report);
+}
+
+/* --- the trainer --- */
+
+static int check_shape(const struct model *m, const struct dataset *d,
+                       char error[MODEL_ERROR_MAX])
+{
+    const struct data_shape *a = &m->data, *b = &d->shape;
+    if (a->form == b->form && a->channels == b->channels && a->height == b->height &&
+        a->width == b->width && a->n_classes == b->n_classes)
+        return 0;
+    snprintf(error, MODEL_ERROR_MAX,
+             "model \"%.80s\" is for %s of %ux%ux%u and %u classes, but the data "
+             "(%.63s) are %s of %ux%ux%u and %u",
+             m->spec, data_form_name(a->form), (unsigned)a->channels,
+             (unsigned)a->height, (unsigned)a->width, (unsigned)a->n_classes,
+             d->kind, data_form_name(b->form), (unsigned)b->channels,
+             (unsigned)b->height, (unsigned)b->width, (unsigned)b->n_classes);
+    return -EINVAL;
+}
+
+/* More threads than samples in a batch would have nothing to do. */
+static int open_scratch(struct sgd_trainer *t)
+{
+    struct sgd_config *c = &t->config;
+    uint32_t threads = c->threads == 0 ? 1 : c->threads;
+    int err = sgd_scratch_open(&t->own, c->model, c->batch,
+                               threads < c->batch ? threads : c->batch,
+                               c->train->longest);
+    c->scratch = t->own;
+    return err;
+}
+
+int sgd_trainer_init(struct sgd_trainer *t, const struct sgd_config *config,
+                     char error[MODEL_ERROR_MAX])
+{
+    memset(t, 0, sizeof *t);
+    error[0] = '\0';
+    t->config = *config;
+    const struct model *m = config->model;
+    if (check_shape(m, config->train, error) != 0 ||
+        check_shape(m, config->test, error) != 0)
+        return -EINVAL;
+    assert(config->batch > 0);
+    int err = config->scratch ? 0 : open_scratch(t);
+    if (err)
+        return err;
+    const struct sgd_scratch *s = t->config.scratch;
+    assert(s->n_params == m->n_params && s->batch >= config->batch &&
+           (!m->sparse || s->longest >= config->train->longest));
+    bool adam = config->optimiser.kind != OPTIMISER_SGD;
+    t->momentum = calloc(m->n_params, sizeof *t->momentum);
+    t->second = adam ? calloc(m->n_params, sizeof *t->second) : NULL;
+    if (!t->momentum || (adam && !t->second)) {
+        sgd_trainer_close(t);
+        return -ENOMEM;
+    }
+    return 0;
+}
+
+void sgd_trainer_close(struct sgd_trainer *t)
+{
+    free(t->momentum);
+    free(t->second);
+    sgd_scratch_close(t->own);
+    memset(t, 0, sizeof *t);
+}
+
+struct trainer sgd_trainer_face(struct sgd_trainer *t)
+{
+    const struct model *m = t->config.model;
+    return (struct trainer){.n_params = m->n_params,
+                            .segments = m->segments,
+                            .n_segments = m->n_segments,
+                            .self = t,
+                            .init = trainer_init,
+                            .steps = trainer_steps,
+                            .sent = trainer_sent,
+                            .evaluate = trainer_evaluate,
+                            .members = trainer_members};
+}

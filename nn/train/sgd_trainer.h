@@ -1,0 +1,86 @@
+/* nn/train/sgd_trainer.h -- a trainer (nn/train/trainer.h): mini-batch training of a model.
+ *
+ *   shared by all trainers of a process     of one trainer
+ *   model, data sets, scratch               momentum, shard
+ *
+ * The scratch holds activations and gradients of one step and nothing that
+ * outlives it, so a simulator of a thousand peers has one scratch; trainers
+ * that share one are called from one thread.
+ *
+ * A step: draw a batch (nn/shards/shard.h), augment it (nn/data/augment.h), forward, loss,
+ * backward, clip, update. The report's loss is the mean over the rows (of a
+ * text: its bytes) as they were seen: each batch at the model of its step.
+ *
+ * With several threads (nn/math/team.h) a batch is shared out: each thread runs a
+ * contiguous part through an arena and a gradient of its own, and the parts are
+ * added in order. A batch norm sees its thread's part; running statistics move
+ * by all parts, each by its share. So the outcome is a function of the seed and
+ * the number of threads.
+ */
+#ifndef NN_TRAIN_SGD_TRAINER_H
+#define NN_TRAIN_SGD_TRAINER_H
+
+#include "nn/data/augment.h"
+#include "nn/data/data.h"
+#include "nn/models/model.h"
+#include "nn/train/optimiser.h"
+#include "nn/shards/shard.h"
+#include "nn/train/trainer.h"
+
+enum {
+    SGD_EVAL_BATCH_MAX = 256,
+    SGD_THREADS_MAX = 64
+};
+
+struct sgd_scratch; /* Opaque. */
+
+/* Scratch for trainers of this model on data whose rows have at most `longest`
+ * entries (of sparse data; else 0), with batches of up to `batch`, on
+ * `threads` threads: at least 1, at most SGD_THREADS_MAX, and no more than
+ * `batch`. An evaluation takes the largest batch that fits in the same memory.
+ * 0, -ENOMEM or -EAGAIN (no threads). */
+__attribute__((warn_unused_result)) int
+sgd_scratch_open(struct sgd_scratch **s, const struct model *m, uint32_t batch,
+                 uint32_t threads, size_t longest);
+void sgd_scratch_close(struct sgd_scratch *s);
+
+/* All that is borrowed must outlive the trainer. */
+struct sgd_config
+{
+    const struct model *model;          /* Borrowed. */
+    const struct dataset *train, *test; /* Borrowed; of the model's shape. */
+    struct shard *shard;                /* Borrowed; of `train`. */
+    struct sgd_scratch *scratch;        /* Borrowed, or NULL: its own. */
+    const float *init;                  /* Borrowed: the initial model; or NULL:
+                                         * model_params() of the seed. */
+    uint64_t seed;                      /* The run's. */
+    uint32_t batch;
+    uint32_t threads;                   /* Of its own scratch; 0 is 1, more
+                                         * than `batch` is `batch`. */
+    struct optimiser optimiser;
+    struct schedule schedule;
+    struct augment augment;
+    double label_smoothing;             /* Of training, not of evaluation. */
+};
+
+struct sgd_trainer
+{
+    struct sgd_config config;
+    float *momentum; /* n_params; part of a checkpoint, as are ... */
+    float *second;   /* ... Adam's second moment (else NULL) ... */
+    uint64_t t;      /* ... and its number of steps. */
+    struct sgd_scratch *own;
+    int members_error; /* Of the last members(): 0, or -ENOMEM. */
+};
+
+/* 0, or -EINVAL with a sentence (the data are not of the model's shape), or
+ * -ENOMEM or -EAGAIN. */
+__attribute__((warn_unused_result)) int
+sgd_trainer_init(struct sgd_trainer *t, const struct sgd_config *config,
+                 char error[MODEL_ERROR_MAX]);
+void sgd_trainer_close(struct sgd_trainer *t);
+
+/* Its face to a node; borrows t. */
+struct trainer sgd_trainer_face(struct sgd_trainer *t);
+
+#endif

@@ -1,0 +1,57 @@
+/* nn/train/trainer.h -- the trainer seam: all that a node sees of a model.
+ *
+ * nn/ is one trainer (nn/train/sgd_trainer.h), a test's quadratic is another, a
+ * program that brings its own model is a third. The vector x belongs to the
+ * caller; momentum, data order and scratch belong to the trainer. Calls come
+ * from one thread at a time.
+ */
+#ifndef NN_TRAIN_TRAINER_H
+#define NN_TRAIN_TRAINER_H
+
+#include "nn/math/vec.h"
+
+struct trainer_report
+{
+    double loss;     /* Mean over the rows seen. */
+    double accuracy; /* Fraction right, in [0, 1]. */
+    uint64_t n_samples; /* Rows seen: a sample is one, but of a text each of its
+                         * bytes is. */
+};
+
+struct trainer
+{
+    size_t n_params;
+    /* Borrowed from the implementation. Segments that are not trained come
+     * last: the trained parameters are the first segments_trained() floats. */
+    const struct segment *segments;
+    size_t n_segments;
+    void *self;
+
+    /* Write the run's initial model, a function of the run alone: every peer
+     * writes the same bits. */
+    void (*init)(void *self, float *x);
+
+    /* n_steps local SGD steps on x, at learning-rate schedule position
+     * `round` (of the run, not of the peer's age). Batches are a function of
+     * (run seed, peer, round, step), so a peer that skips rounds still draws
+     * what it would have drawn. */
+    void (*steps)(void *self, float *x, uint64_t round, uint32_t n_steps,
+                  struct trainer_report *report);
+
+    /* Trained coordinates with sent[k] != 0 have gone out, and with them all that the
+     * momentum held of them: forget it (DGC's factor masking, Lin et al. 2018).
+     * May be NULL: then there is no momentum. */
+    void (*sent)(void *self, const float *sent);
+
+    /* Loss and accuracy on the held-out set; at most max_samples of it
+     * (0: all). x is not changed. */
+    void (*evaluate)(void *self, const float *x, uint64_t max_samples,
+                     struct trainer_report *report);
+
+    /* The live members changed: for --shard auto, the samples are shared out
+     * anew. keys[0..n) are one 64-bit key a member; own is this peer's. May
+     * be NULL where the shard does not depend on who lives. */
+    void (*members)(void *self, const uint64_t *keys, size_t n, uint64_t own);
+};
+
+#endif

@@ -1,0 +1,88 @@
+/* peer/cmd/cmd.h -- the subcommands: one file peer/cmd/NAME.c each.
+ *
+ * A command gets checked options, does its work and returns an exit code.
+ * Results go to stdout, everything else to stderr. The table of commands, with
+ * their usage and examples, is in main.c; a command's file has its options'
+ * rows (NULL-terminated) and its function.
+ */
+#ifndef PEER_CMD_CMD_H
+#define PEER_CMD_CMD_H
+
+#include "nn/train/sgd_trainer.h"
+#include "peer/run/options.h"
+
+enum cmd_exit {
+    CMD_OK = 0,
+    CMD_FAILED = 1,       /* The world failed. */
+    CMD_USAGE = 2,        /* Bad usage or bad input. */
+    CMD_INTERRUPTED = 130 /* By Ctrl-C, before there was a result. */
+};
+
+extern const struct option_row cmd_local_rows[], cmd_peer_rows[], cmd_sim_rows[],
+    cmd_train_rows[], cmd_status_rows[], cmd_drift_rows[], cmd_topology_rows[],
+    cmd_compressors_rows[], cmd_keygen_rows[], cmd_eval_rows[];
+
+/* The run keys of `hearsay train`. */
+extern const char *const cmd_train_keys[];
+
+int cmd_local(const struct options *o);
+int cmd_peer(const struct options *o);
+int cmd_sim(const struct options *o);
+int cmd_train(const struct options *o);
+int cmd_status(const struct options *o);
+int cmd_drift(const struct options *o);
+int cmd_topology(const struct options *o);
+int cmd_compressors(const struct options *o);
+int cmd_keygen(const struct options *o);
+int cmd_eval(const struct options *o);
+
+/* Print "hearsay NAME: message" as one line to stderr. Returns `exit_code`, so
+ * that a command can `return cmd_fail(o, CMD_USAGE, "...", ...)`. */
+int cmd_fail(const struct options *o, int exit_code, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Flush stdout; CMD_FAILED with a line where what was printed did not get
+ * out (a full disk), else CMD_OK. The last call of a command that prints. */
+int cmd_finish(const struct options *o);
+
+/* For struct options_world: "edges:FILE" of --topology becomes the edges that
+ * the file lists, and a path alone as --data gets its kind: "csv:PATH". Also
+ * for specs that are no run flags (keys "topology", "data"). */
+int cmd_expand(const char *key, const char *value, char out[RUN_VALUE_MAX],
+               char error[OPTIONS_ERROR_MAX]);
+
+/* Rows that several commands share, so that they read the same everywhere. */
+#define CMD_ROW_JSON                                                             \
+    {                                                                            \
+        .name = "json", .kind = OPTION_FLAG,                                     \
+        .help = "print one JSON object to stdout"                                \
+    }
+#define CMD_ROW_KEY                                                              \
+    {                                                                            \
+        .name = "key", .kind = OPTION_TEXT, .arg = "FILE", .required = true,     \
+        .help = "the cluster key, as hearsay keygen writes it"                   \
+    }
+#define CMD_ROW_BOOTSTRAP                                                        \
+    {                                                                            \
+        .name = "bootstrap", .kind = OPTION_TEXT, .arg = "HOST:PORT,...",        \
+        .help = "peers to ask first; names are resolved to all their addresses"  \
+    }
+#define CMD_ROW_INIT                                                             \
+    {                                                                            \
+        .name = "init", .kind = OPTION_TEXT, .arg = "FILE",                      \
+        .help = "begin with this model.safetensors; every peer of a run needs "  \
+                "the same one"                                                   \
+    }
+#define CMD_ROW_THREADS                                                          \
+    {                                                                            \
+        .name = "threads", .kind = OPTION_UINT, .arg = "N", .fallback = "1",     \
+        .min = 1, .max = SGD_THREADS_MAX,                                        \
+        .help = "that share each batch; outcomes depend on their number"         \
+    }
+#define CMD_ROW_OUT                                                              \
+    {                                                                            \
+        .name = "out", .kind = OPTION_TEXT, .arg = "DIR",                        \
+        .help = "directory for models and metrics"                               \
+    }
+
+#endif

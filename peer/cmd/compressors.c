@@ -1,0 +1,227 @@
+#include "peer/cmd/compressors.h"
+
+#include "peer/cmd/cmd.h"
+#include "peer/cmd/training.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    PARAMS_DEFAULT = 1000000,
+    PARAMS_MAX = 1 << 28 /* A gibibyte a vector. */
+};
+
+const struct option_row cmd_compressors_rows[] = {
+    {.name = "compress", .kind = OPTION_TEXT, .arg = "SPEC...",
+     .help = "these alone, with blanks between them: \"none topk:0.01+qsgd:4\"; default: every codec at its defaults"},
+    {.name = "params", .kind = OPTION_UINT, .arg = "N", .min = 1, .max = PARAMS_MAX,
+     .help = "length of the vector, one tensor as square as can be (default 1000000)"},
+    {.name = "model", .kind = OPTION_TEXT, .arg = "SPEC",
+     .help = "the tensors of this model in place of one of --params"},
+    {.name = "data", .kind = OPTION_TEXT, .arg = "SPEC",
+     .help = "data set that gives the model its shape"},
+    {.name = "measure", .kind = OPTION_FLAG,
+     .help = "also measure contraction and speed, and below which uplink compressing pays"},
+    {.name = "neighbours", .kind = OPTION_UINT, .arg = "N", .fallback = "2", .min = 1, .max = 100000,
+     .help = "that a message goes to, for the question whether it pays"},
+    {.name = "uplink", .kind = OPTION_TEXT, .arg = "RATE",
+     .help = "100Mbit, 1Gbit, ...: measure, and say whether compressing pays at that rate"},
+    {.name = "seed", .kind = OPTION_UINT, .arg = "N", .fallback = "1",
+     .help = "of the values, which are standard normal"},
+    CMD_ROW_JSON,
+    {.name = NULL},
+};
+
+/* ---- options ---- */
+
+/* "100Mbit" to bits a second: a number and its unit, nothing else. */
+static bool read_rate(const char *text, double *rate)
+{
+    static const struct { const char *name; double factor; } units[] = {
+        {"bit", 1}, {"kbit", 1e3}, {"Mbit", 1e6}, {"Gbit", 1e9}, {"Tbit", 1e12}};
+    char number[24];
+    size_t n = strspn(text, "0123456789.");
+    double value;
+    if (n == 0 || n >= sizeof number || text[0] == '.' || text[n - 1] == '.')
+        return false;
+    memcpy(number, text, n);
+    number[n] = '\0';
+    if (!options_read_real(number, &value) || !(value > 0))
+        return false;
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+        if (strcmp(text + n, units[i].name) == 0) {
+            *rate = value * units[i].factor;
+            return true;
+        }
+    }
+    return false;
+}
+
+static int read_uplink(const struct options *o, struct cmd_compressors *t)
+{
+    const char *text = options_text(o, "uplink");
+    if (text == NULL || read_rate(text, &t->uplink))
+        return CMD_OK;
+    return cmd_fail(o, CMD_USAGE, "--uplink is '%.60s', expected a rate above 0 in bit, kbit, Mbit, Gbit or Tbit: 100Mbit",
+                    text);
+}
+
+/* ---- the vector ---- */
+
+static struct segment one_tensor(size_t n)
+{
+    size_t rows = 1;
+    for (size_t r = 1; r * r <= n; r++)
+        rows = n % r == 0 ? r : rows;
+    return (struct segment){.name = "weight", .n = n, .rows = rows, .cols = n / rows, .n_dims = 2,
+                            .dims = {(uint32_t)rows, (uint32_t)(n / rows)}, .decays = true, .trained = true};
+}
+
+/* The model of --model and --data, what is not given being the run's default. */
+static int read_model(const struct options *o, struct model *model, char error[RUN_ERROR_MAX])
+{
+    static const char *const names[] = {"model", "data"};
+    static struct run_flags flags;
+    static struct run run;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (options_given(o, names[i]) && run_flags_set(&flags, names[i], options_text(o, names[i]), error))
+            return CMD_USAGE;
+    if (run_from_flags(&run, &flags, error))
+        return CMD_USAGE;
+    return cmd_training_model(model, &run, error) ? CMD_USAGE : CMD_OK;
+}
+
+/* t borrows what is in *model, where the options ask for one. */
+static int read_vector(const struct options *o, struct cmd_compressors *t, struct model *model)
+{
+    static struct segment tensor;
+    char error[RUN_ERROR_MAX];
+    bool by_model = options_given(o, "model") || options_given(o, "data");
+    if (by_model && options_given(o, "params"))
+        return cmd_fail(o, CMD_USAGE, "--params and --%s contradict each other",
+                        options_given(o, "model") ? "model" : "data");
+    if (!by_model) {
+        t->n = options_given(o, "params") ? options_uint(o, "params") : PARAMS_DEFAULT;
+        tensor = one_tensor(t->n);
+        t->segments = &tensor;
+        t->n_segments = 1;
+        return CMD_OK;
+    }
+    int code = read_model(o, model, error);
+    if (code != CMD_OK)
+        return cmd_fail(o, code, "%s", error);
+    t->model = model->spec;
+    t->segments = model->segments;
+    t->n_segments = model->n_segments;
+    t->n = model->n_params;
+    return CMD_OK;
+}
+
+/* ---- the rows ---- */
+
+bool cmd_compressors_names(const char *spec, const char *codec)
+{
+    size_t n = strlen(codec);
+    for (const char *p = spec; *p != '\0'; p += *p == ';') {
+        size_t match = strcspn(p, "=,;"); /* "bias=" before the chain. */
+        p += p[match] == '=' ? match + 1 : 0;
+        for (bool stage = true; stage; p += stage) { /* "topk:0.01/ef", "qsgd:4" */
+            if (strcspn(p, ":/+,;") == n && memcmp(p, codec, n) == 0)
+                return true;
+            p += strcspn(p, "+,;");
+            stage = *p == '+';
+        }
+        p += strcspn(p, ";"); /* Options. */
+    }
+    return false;
+}
+
+static void find_info(const struct cmd_compressors *t, struct cmd_compressors_row *r)
+{
+    for (size_t i = 0; i < t->n_infos; i++)
+        if (strcmp(r->spec, t->infos[i].preset) == 0)
+            r->info = &t->infos[i];
+}
+
+/* Of the words of `specs`, whose rules have to be for the model's tensors where
+ * there is a model; or of the whole catalogue. */
+static int read_rows(const struct options *o, struct cmd_compressors *t, const struct model *model)
+{
+    char error[COMPRESS_ERROR_MAX], why[RUN_ERROR_MAX];
+    const char *specs = options_text(o, "compress");
+    for (size_t i = 0; specs == NULL && i < t->n_infos; i++) {
+        strcpy(t->rows[i].spec, t->infos[i].preset);
+        t->rows[i].info = &t->infos[i];
+        t->n_rows++;
+    }
+    for (const char *p = specs; p != NULL && *(p += strspn(p, " ")) != '\0';) {
+        char word[COMPRESS_SPEC_MAX];
+        size_t n = strcspn(p, " ");
+        if (n >= sizeof word)
+            return cmd_fail(o, CMD_USAGE, "--compress: %.40s...: longer than %zu characters", p, sizeof word - 1);
+        memcpy(word, p, n);
+        word[n] = '\0';
+        p += n;
+        struct cmd_compressors_row *r = &t->rows[t->n_rows++];
+        if (compress_canonical(word, r->spec, error))
+            return cmd_fail(o, CMD_USAGE, "--compress: %s", error);
+        if (model->spec[0] && cmd_training_rules(model, "compress", r->spec, why))
+            return cmd_fail(o, CMD_USAGE, "%s", why);
+        find_info(t, r);
+    }
+    return t->n_rows > 0 ? CMD_OK : cmd_fail(o, CMD_USAGE, "--compress names no compressor");
+}
+
+/* The catalogue, and room for as many rows as there can be. */
+static int make_room(const struct options *o, struct cmd_compressors *t, struct compress_info **infos)
+{
+    struct compress_info info;
+    const char *specs = options_text(o, "compress");
+    while (compress_catalogue(t->n_infos, &info))
+        t->n_infos++;
+    size_t n_rows = specs != NULL ? strlen(specs) / 2 + 1 : t->n_infos;
+    *infos = calloc(t->n_infos, sizeof **infos);
+    t->infos = *infos;
+    t->rows = calloc(n_rows, sizeof *t->rows);
+    if (t->infos == NULL || t->rows == NULL)
+        return cmd_fail(o, CMD_FAILED, "out of memory");
+    for (size_t i = 0; i < t->n_infos; i++)
+        compress_catalogue(i, &(*infos)[i]);
+    return CMD_OK;
+}
+
+static int report(const struct options *o, struct cmd_compressors *t)
+{
+    char error[CMD_COMPRESSORS_ERROR_MAX];
+    if (cmd_compressors_measure(t, error))
+        return cmd_fail(o, CMD_FAILED, "%s", error);
+    if (!options_flag(o, "json"))
+        cmd_compressors_print(t);
+    else if (cmd_compressors_print_json(t))
+        return cmd_fail(o, CMD_FAILED, "cannot write JSON");
+    return cmd_finish(o);
+}
+
+int cmd_compressors(const struct options *o)
+{
+    struct compress_info *infos = NULL;
+    struct model model = {.spec = ""};
+    struct cmd_compressors t = {.seed = options_uint(o, "seed"),
+                                .neighbours = (uint32_t)options_uint(o, "neighbours"),
+                                .measured = options_flag(o, "measure") || options_given(o, "uplink")};
+    int code = read_uplink(o, &t);
+    if (code == CMD_OK)
+        code = read_vector(o, &t, &model);
+    if (code == CMD_OK)
+        code = make_room(o, &t, &infos);
+    if (code == CMD_OK)
+        code = read_rows(o, &t, &model);
+    if (code == CMD_OK)
+        code = report(o, &t);
+    free(t.rows);
+    free(infos);
+    model_close(&model);
+    return code;
+}

@@ -1,0 +1,255 @@
+/* peer/cmd/compressors_measure.c -- bytes, contraction and speed of compressors. */
+#include "nn/math/rng.h"
+#include "peer/cmd/compressors.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    DRAWS = 4,  /* Vectors that delta is the mean of. */
+    REPEATS = 3 /* Timed at least. */
+};
+
+static const double clock_s = 20e-6;  /* A timed stretch lasts this at least, */
+static const double repeat_s = 0.1;   /* all repeats together this, */
+static const double patience_s = 2.0; /* and not more, once there is one. */
+
+/* Warm-ups of a ratio are over by then. */
+static const uint64_t late_round = UINT32_MAX;
+
+struct bench
+{
+    const struct cmd_compressors *t;
+    struct compress *c;
+    float *x, *y; /* The vector; what is decoded to. */
+    uint64_t draw; /* That x holds. */
+    uint8_t *message;
+    size_t len;
+    struct compress_stat stat;
+    double delta; /* Of the first message. */
+    int err;
+    char *error;
+};
+
+/* ---- vectors and messages ---- */
+
+static void fill(struct bench *b, uint64_t draw)
+{
+    if (b->draw == draw)
+        return;
+    struct rng r = rng_stream(rng_key(b->t->seed, RNG_TEST, draw, 0));
+    for (size_t i = 0; i < b->t->n; i++)
+        b->x[i] = (float)rng_normal(&r);
+    b->draw = draw;
+}
+
+static void clear(struct bench *b)
+{
+    memset(b->y, 0, b->t->n * sizeof *b->y);
+}
+
+static int refuse(struct bench *b, const char *spec, const char *what, int err)
+{
+    snprintf(b->error, CMD_COMPRESSORS_ERROR_MAX, "%s: %s", spec, what);
+    return err;
+}
+
+static void close_spec(struct bench *b)
+{
+    free(b->message);
+    b->message = NULL;
+    compress_close(b->c);
+    b->c = NULL;
+}
+
+static int open_spec(struct bench *b, const char *spec)
+{
+    int err = compress_open(&b->c, spec, b->t->segments, b->t->n_segments);
+    if (err == 0)
+        b->message = malloc(compress_bound(b->c));
+    if (err == 0 && b->message == NULL)
+        err = -ENOMEM;
+    if (err == 0)
+        return 0;
+    close_spec(b);
+    return refuse(b, spec, err == -ENOMEM ? "out of memory" : "does not fit this model", err);
+}
+
+static void encode(struct bench *b)
+{
+    struct compress_input in = {.draw = rng_key(b->t->seed, RNG_DRAW, b->draw, 0),
+                                .round = late_round, .x = b->x, .x_hat = b->y};
+    b->err |= compress_encode(b->c, &in, b->message, &b->len, &b->stat);
+}
+
+static void validate(struct bench *b)
+{
+    b->err |= compress_validate(b->c, b->message, b->len) ? 0 : -EBADMSG;
+}
+
+static void apply(struct bench *b)
+{
+    compress_apply(b->c, b->message, b->len, b->y);
+}
+
+static void axpy(struct bench *b)
+{
+    vec_axpy(b->y, 0.5f, b->x, b->t->n);
+}
+
+static void copy(struct bench *b)
+{
+    memcpy(b->y, b->x, b->t->n * sizeof *b->y);
+}
+
+/* The first message of an encoder that just began, for one vector: its length,
+ * and what it leaves, which both ends have to agree about. */
+static int first_message(struct bench *b, const char *spec, uint64_t draw)
+{
+    fill(b, draw);
+    clear(b);
+    b->err = 0;
+    encode(b);
+    if (b->err != 0)
+        return refuse(b, spec, "refuses to encode normal values", b->err);
+    validate(b);
+    if (b->err != 0)
+        return refuse(b, spec, "does not accept its own message", b->err);
+    apply(b);
+    double x2 = vec_norm2(b->x, b->t->n), e2 = vec_dist2(b->x, b->y, b->t->n);
+    b->delta = 1.0 - e2 / x2;
+    /* The encoder's figure may come from a formula; decoding is the truth. */
+    if (fabs(b->stat.x2 - x2) <= 1e-5 * x2 && fabs(b->stat.e2 - e2) <= 1e-5 * e2 + 1e-12 * x2)
+        return 0;
+    char what[160];
+    snprintf(what, sizeof what, "the encoder says that an error of %.9g is left, decoding leaves %.9g",
+             b->stat.e2, e2);
+    return refuse(b, spec, what, -EPROTO);
+}
+
+/* ---- times ---- */
+
+static double now_s(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Seconds of one call, the fastest of many: others may use the machine. */
+static double fastest(struct bench *b, void (*call)(struct bench *))
+{
+    double best = INFINITY, begin = now_s(), gone = 0.0;
+    size_t calls = 1, repeats = 0; /* So many calls between two looks at the clock. */
+    while ((repeats < REPEATS || gone < repeat_s) && (repeats == 0 || gone < patience_s)) {
+        double t = now_s();
+        for (size_t i = 0; i < calls; i++)
+            call(b);
+        double end = now_s();
+        gone = end - begin;
+        if (end - t < clock_s) {
+            calls *= 2;
+            continue;
+        }
+        best = fmin(best, (end - t) / (double)calls);
+        repeats++;
+    }
+    return best;
+}
+
+/* Of the rows' time, so that all are under the same load. */
+static void time_machine(struct bench *b, struct cmd_compressors *t)
+{
+    fill(b, 0);
+    clear(b);
+    t->axpy_s = fmin(t->axpy_s, fastest(b, axpy));
+    t->memcpy_s = fmin(t->memcpy_s, fastest(b, copy));
+}
+
+static void time_row(struct bench *b, struct cmd_compressors_row *r)
+{
+    fill(b, 0);
+    clear(b);
+    r->encode_s = fastest(b, encode);
+    r->validate_s = fastest(b, validate);
+    r->apply_s = fastest(b, apply);
+}
+
+/* ---- rows ---- */
+
+static int measure_row(struct bench *b, struct cmd_compressors_row *r)
+{
+    uint64_t draws = b->t->measured ? DRAWS : 1;
+    int err = 0;
+    for (uint64_t draw = 0; draw < draws && err == 0; draw++) {
+        err = open_spec(b, r->spec);
+        if (err != 0)
+            return err;
+        err = first_message(b, r->spec, draw);
+        r->delta += b->delta / (double)draws;
+        r->bytes = draw == 0 ? b->len : r->bytes;
+        close_spec(b);
+    }
+    if (err != 0 || !b->t->measured)
+        return err;
+    err = open_spec(b, r->spec);
+    if (err != 0)
+        return err;
+    time_row(b, r);
+    close_spec(b);
+    return b->err != 0 ? refuse(b, r->spec, "refuses what it took before", b->err) : 0;
+}
+
+static void say(const struct cmd_compressors *t, size_t i)
+{
+    if (t->measured && isatty(STDERR_FILENO))
+        fprintf(stderr, "\r\033[K%s", i < t->n_rows ? t->rows[i].spec : "");
+}
+
+int cmd_compressors_measure(struct cmd_compressors *t, char error[CMD_COMPRESSORS_ERROR_MAX])
+{
+    struct bench b = {.t = t, .draw = UINT64_MAX, .error = error,
+                      .x = malloc(t->n * sizeof(float)), .y = malloc(t->n * sizeof(float))};
+    int err = b.x != NULL && b.y != NULL ? 0 : -ENOMEM;
+    if (err != 0)
+        refuse(&b, "the vectors", "out of memory", err);
+    t->axpy_s = t->memcpy_s = INFINITY;
+    for (size_t i = 0; i < t->n_rows && err == 0; i++) {
+        say(t, i);
+        if (t->measured)
+            time_machine(&b, t);
+        err = measure_row(&b, &t->rows[i]);
+    }
+    say(t, t->n_rows);
+    free(b.x);
+    free(b.y);
+    return err;
+}
+
+/* ---- whether it pays ---- */
+
+static double compute_s(const struct cmd_compressors *t, const struct cmd_compressors_row *r)
+{
+    return r->encode_s + t->neighbours * (r->validate_s + r->apply_s);
+}
+
+double cmd_compressors_with(const struct cmd_compressors *t, const struct cmd_compressors_row *r)
+{
+    return compute_s(t, r) + t->neighbours * 8.0 * (double)r->bytes / t->uplink;
+}
+
+double cmd_compressors_without(const struct cmd_compressors *t)
+{
+    return t->neighbours * 32.0 * (double)t->n / t->uplink;
+}
+
+double cmd_compressors_pays_below(const struct cmd_compressors *t, const struct cmd_compressors_row *r)
+{
+    double saved = 32.0 * (double)t->n - 8.0 * (double)r->bytes; /* Bits a message. */
+    return saved > 0.0 ? t->neighbours * saved / compute_s(t, r) : 0.0;
+}

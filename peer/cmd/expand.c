@@ -1,0 +1,67 @@
+/* peer/cmd/expand.c -- values that name files, replaced by what the files say. */
+#include "nn/files/file.h"
+#include "peer/cmd/cmd.h"
+#include "topology/topology.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { EDGE_FILE_MAX = 1 << 20 }; /* Bytes; more is no graph that a run can carry. */
+
+static const char prefix[] = "edges:";
+
+static_assert((int)TOPOLOGY_SPEC_MAX <= (int)RUN_VALUE_MAX, "a spec fits into a run's value");
+
+static int expand_topology(const char *value, char out[RUN_VALUE_MAX],
+                           char error[OPTIONS_ERROR_MAX])
+{
+    char canonical[TOPOLOGY_SPEC_MAX], why[TOPOLOGY_ERROR_MAX], file_why[DATA_ERROR_MAX];
+    size_t n = sizeof prefix - 1;
+    if (strncmp(value, prefix, n) != 0 || !value[n] || topology_canonical(value, canonical, why) == 0)
+        return 0; /* Not ours, nothing there, or the edges themselves. */
+    const char *path = value + n;
+    uint8_t *bytes;
+    size_t len;
+    if (file_read(path, EDGE_FILE_MAX, NULL, &bytes, &len, file_why)) {
+        snprintf(error, OPTIONS_ERROR_MAX, "%s", file_why);
+        return -EINVAL;
+    }
+    int r = topology_edges_text((const char *)bytes, len, canonical, why);
+    free(bytes);
+    if (r) {
+        snprintf(error, OPTIONS_ERROR_MAX, "%.200s: %s", path, why);
+        return -EINVAL;
+    }
+    memcpy(out, canonical, strlen(canonical) + 1);
+    return 1;
+}
+
+/* "DIR" becomes "mnist:DIR", by what is in it. */
+static int expand_data(const char *value, char out[RUN_VALUE_MAX],
+                       char error[OPTIONS_ERROR_MAX])
+{
+    char kind[DATA_KIND_MAX], why[DATA_ERROR_MAX];
+    if (!data_is_path(value))
+        return 0;
+    if (data_sniff(value, kind, why)) {
+        snprintf(error, OPTIONS_ERROR_MAX, "%s", why);
+        return -EINVAL;
+    }
+    int n = snprintf(out, RUN_VALUE_MAX, "%s:%s", kind, value);
+    if (n < RUN_VALUE_MAX)
+        return 1;
+    snprintf(error, OPTIONS_ERROR_MAX, "the path has %zu characters, expected fewer than %d",
+             strlen(value), RUN_VALUE_MAX - DATA_KIND_MAX);
+    return -EINVAL;
+}
+
+int cmd_expand(const char *key, const char *value, char out[RUN_VALUE_MAX],
+               char error[OPTIONS_ERROR_MAX])
+{
+    if (strcmp(key, "topology") == 0)
+        return expand_topology(value, out, error);
+    return strcmp(key, "data") == 0 ? expand_data(value, out, error) : 0;
+}

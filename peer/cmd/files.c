@@ -1,0 +1,127 @@
+#include "peer/cmd/files.h"
+
+#include "nn/files/safetensors.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <uv.h>
+
+int cmd_path(char out[CMD_PATH_MAX], const char *dir, const char *name)
+{
+    int n = snprintf(out, CMD_PATH_MAX, "%s/%s", dir, name);
+    return n < CMD_PATH_MAX ? 0 : -ENAMETOOLONG;
+}
+
+static int make_dir(const char *path)
+{
+    struct stat st;
+    if (mkdir(path, 0700) == 0)
+        return 0;
+    if (errno != EEXIST)
+        return -errno;
+    if (stat(path, &st) < 0)
+        return -errno;
+    return S_ISDIR(st.st_mode) ? 0 : -ENOTDIR;
+}
+
+int cmd_make_dirs(const char *path)
+{
+    char part[CMD_PATH_MAX];
+    size_t n = strlen(path);
+    if (n == 0 || n >= sizeof part)
+        return -ENAMETOOLONG;
+    for (size_t i = 1; i <= n; i++) {
+        if (path[i] != '/' && path[i] != '\0')
+            continue;
+        memcpy(part, path, i);
+        part[i] = '\0';
+        int err = make_dir(part);
+        if (err < 0)
+            return err;
+    }
+    return 0;
+}
+
+/* The descriptor is left open on purpose: the lock goes with the process. */
+static int lock_file(const char *path, char error[KEYFILE_ERROR_MAX])
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
+        return 0;
+    int err = -errno;
+    if (fd >= 0)
+        close(fd);
+    snprintf(error, KEYFILE_ERROR_MAX, "%.300s: %s", path,
+             err == -EWOULDBLOCK ? "another process is this peer; give each its own --out or --identity"
+                                 : strerror(-err));
+    return err == -EWOULDBLOCK ? -EBUSY : err;
+}
+
+int cmd_identity(const char *path, uint8_t seed[KEYFILE_BYTES],
+                 char error[KEYFILE_ERROR_MAX])
+{
+    int err = 0;
+    if (access(path, F_OK) != 0) {
+        err = uv_random(NULL, NULL, seed, KEYFILE_BYTES, 0, NULL);
+        if (err < 0)
+            snprintf(error, KEYFILE_ERROR_MAX, "no random bytes: %s", uv_strerror(err));
+        else
+            err = keyfile_write(path, seed, error);
+        explicit_bzero(seed, KEYFILE_BYTES);
+    }
+    if (err == 0)
+        err = lock_file(path, error);
+    return err < 0 ? err : keyfile_read(path, seed, error);
+}
+
+int cmd_write_saved(const char *path, const struct cmd_saved *s,
+                    char error[DATA_ERROR_MAX])
+{
+    char round[24], text[WIRE_RUN_MAX + 1];
+    snprintf(round, sizeof round, "%" PRIu64, s->round);
+    run_text(s->run, text);
+    const struct safetensors_meta meta[] = {{"run", text}, {"round", round}, {"name", s->name},
+                                            {"version", HEARSAY_VERSION}, {NULL, NULL}};
+    return safetensors_write(path, s->x, s->segments, s->n_segments, meta, error);
+}
+
+int cmd_write_model(const char *path, const struct node *n, const char *name,
+                    char error[DATA_ERROR_MAX])
+{
+    struct cmd_saved s = {.name = name};
+    struct node_progress p;
+    size_t n_params;
+    s.x = node_model(n, &s.segments, &s.n_segments, &n_params);
+    if (s.x == NULL)
+        return 0;
+    node_progress(n, &p);
+    s.round = p.round;
+    s.run = node_run(n);
+    return cmd_write_saved(path, &s, error);
+}
+
+int cmd_write_json(const char *path, const json_t *object)
+{
+    char temporary[CMD_PATH_MAX + 8];
+    snprintf(temporary, sizeof temporary, "%s.tmp", path);
+    FILE *f = fopen(temporary, "w");
+    if (!f)
+        return -errno;
+    bool ok = json_dumpf(object, f, JSON_INDENT(2) | JSON_REAL_PRECISION(12)) == 0 && fputc('\n', f) >= 0;
+    ok &= fflush(f) == 0 && fsync(fileno(f)) == 0;
+    int err = ok ? 0 : errno ? -errno : -EIO;
+    fclose(f);
+    if (err == 0 && rename(temporary, path) < 0)
+        err = -errno;
+    if (err < 0)
+        unlink(temporary);
+    return err;
+}

@@ -1,0 +1,395 @@
+/* peer/cmd/local.c -- `hearsay local`: a cluster of real processes on this machine.
+ *
+ *   parent: cluster key, listening sockets, leash -- spawns --> `hearsay peer` x n
+ *   children: JSON lines on stdout --> progress, and the summary of each
+ *   at the end: every child's model.safetensors --> the exact consensus distance
+ *
+ * Under --out: cluster.key, peer-0/, peer-1/, ... each as peer/cmd/report.h
+ * says. No child outlives this process, however it ends (peer/uv/cluster.h).
+ * The closing JSON object is peer/cmd/local_result.h's.
+ */
+#include "peer/cmd/cmd.h"
+#include "peer/cmd/files.h"
+#include "peer/cmd/local_result.h"
+#include "peer/cmd/peers.h"
+#include "peer/cmd/training.h"
+#include "peer/uv/cluster.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+enum {
+    PEERS_MAX = 256,
+    BOOTSTRAP = 3,  /* Addresses that each child gets. */
+    ARGS_MAX = 64,
+    ARG_MAX = RUN_VALUE_MAX + 64
+};
+
+const struct option_row cmd_local_rows[] = {
+    {.name = "peers", .kind = OPTION_UINT, .arg = "N", .fallback = "8", .min = 1, .max = PEERS_MAX,
+     .help = "how many"},
+    CMD_ROW_MIN_PEERS,
+    {.name = "shard", .kind = OPTION_CHOICE, .arg = "split|auto", .fallback = "split",
+     .help = "part i of N for peer i, or shared out among the living"},
+    {.name = "epochs", .kind = OPTION_REAL, .arg = "X", .fallback = "10", .min = 1e-6, .max = 1e6,
+     .help = "passes of all peers together over the data, where --rounds is not given"},
+    CMD_ROW_INIT,
+    {.name = "out", .kind = OPTION_TEXT, .arg = "DIR",
+     .help = "directory for models and metrics, peer-0/ and so on; default: a fresh temporary one, which is kept"},
+    {.name = "evaluate-every", .kind = OPTION_UINT, .arg = "N", .fallback = "0", .min = 0, .max = 1e9,
+     .help = "rounds between evaluations while training; 0: at the end only"},
+    {.name = "evaluate-samples", .kind = OPTION_UINT, .arg = "N", .fallback = "1000", .min = 1, .max = 1e9,
+     .help = "of one evaluation while training; the last takes all"},
+    {.name = "json", .kind = OPTION_FLAG,
+     .help = "close with one JSON object on stdout: accuracy_min, accuracy_max, drift and relative_drift (exact), "
+             "rounds, settle_rounds, seconds, bytes_sent, bytes_received (at the sockets), run, and peers: the same of each"},
+    {.name = NULL},
+};
+
+struct local
+{
+    const struct options *o;
+    uint32_t n;
+    char out[CMD_PATH_MAX], key[CMD_PATH_MAX], program[CMD_PATH_MAX];
+    struct run_flags flags; /* With min-peers. */
+    struct cmd_training training;
+    uv_loop_t loop;
+    struct uv_cluster cluster;
+    uv_signal_t on_int, on_term, on_hup;
+    struct cmd_local_result result;
+    struct cmd_progress progress;
+    struct cmd_progress_reading reading;
+    uint64_t begin_ns;
+    uint32_t n_ended;
+    bool interrupted, failed, bad_input, begun;
+};
+
+static double seconds(const struct local *l)
+{
+    return (double)(uv_hrtime() - l->begin_ns) * 1e-9;
+}
+
+/* ---- Children --------------------------------------------------------- */
+
+static void on_line(void *self, uint32_t i, char *text)
+{
+    struct local *l = self;
+    const char *warning = cmd_local_result_line(&l->result, i, text);
+    if (warning) {
+        cmd_progress_break(&l->progress);
+        cmd_fail(l->o, CMD_OK, "%s: %s", l->result.name[i], warning);
+    }
+    l->begun |= l->result.row[i].round > 0;
+    cmd_progress_show(&l->progress, l->result.row, l->n, seconds(l), false);
+}
+
+static void close_signals(struct local *l)
+{
+    uv_close((uv_handle_t *)&l->on_int, NULL);
+    uv_close((uv_handle_t *)&l->on_term, NULL);
+    uv_close((uv_handle_t *)&l->on_hup, NULL);
+}
+
+static void finish_if_all_ended(struct local *l)
+{
+    if (l->n_ended < l->n)
+        return;
+    uv_cluster_close(&l->cluster);
+    close_signals(l);
+}
+
+static void on_ended(void *self, uint32_t i)
+{
+    struct local *l = self;
+    const struct uv_cluster_child *k = &l->cluster.child[i];
+    l->result.exit_code[i] = k->signal ? 128 + k->signal : (int)k->status;
+    l->n_ended++;
+    if (l->result.exit_code[i] != 0 && !l->cluster.stopping) {
+        cmd_progress_break(&l->progress);
+        const char *more = l->begun ? "; the others go on" : "; it never trained, so all stop";
+        if (k->signal)
+            cmd_fail(l->o, CMD_FAILED, "%s was ended by signal %d%s", l->result.name[i], k->signal, more);
+        else
+            cmd_fail(l->o, CMD_FAILED, "%s ended with code %d%s", l->result.name[i], (int)k->status, more);
+        l->failed = true;
+        l->bad_input |= k->status == CMD_USAGE;
+        if (!l->begun) /* The others would wait for it for ever. */
+            uv_cluster_stop(&l->cluster);
+    }
+    finish_if_all_ended(l);
+}
+
+static void on_signal(uv_signal_t *handle, int number)
+{
+    struct local *l = handle->data;
+    (void)number;
+    if (l->interrupted)
+        uv_cluster_kill(&l->cluster);
+    l->interrupted = true;
+    uv_cluster_stop(&l->cluster);
+}
+
+/* ---- Their command lines ---------------------------------------------- */
+
+struct args
+{
+    char *at[ARGS_MAX + 1];
+    uint32_t n;
+    bool failed;
+};
+
+__attribute__((format(printf, 2, 3))) static void add(struct args *a, const char *format, ...)
+{
+    char text[CMD_PATH_MAX + ARG_MAX];
+    va_list list;
+    va_start(list, format);
+    int n = vsnprintf(text, sizeof text, format, list);
+    va_end(list);
+    assert(a->n < ARGS_MAX && n < (int)sizeof text);
+    a->at[a->n] = strdup(text);
+    a->failed |= !a->at[a->n];
+    a->n++;
+}
+
+/* To the neighbours in the ring, and to the first. */
+static void add_bootstrap(struct args *a, const struct local *l, uint32_t i)
+{
+    uint32_t to[BOOTSTRAP] = {0, (i + 1) % l->n, (i + l->n - 1) % l->n}, n = 0;
+    char text[BOOTSTRAP * 32] = "";
+    for (uint32_t k = 0; k < BOOTSTRAP; k++) {
+        bool known = to[k] == i;
+        for (uint32_t j = 0; j < k; j++)
+            known |= to[j] == to[k];
+        size_t at = strlen(text);
+        if (!known)
+            snprintf(text + at, sizeof text - at, "%s127.0.0.1:%u", n++ ? "," : "", (unsigned)l->cluster.child[to[k]].port);
+    }
+    if (n > 0)
+        add(a, "--bootstrap=%s", text);
+}
+
+static void make_args(struct args *a, const struct local *l, uint32_t i)
+{
+    add(a, "%s", l->program);
+    add(a, "peer");
+    add(a, "--listen=fd:%d", UV_CLUSTER_LISTEN_FD);
+    add(a, "--leash-fd=%d", UV_CLUSTER_LEASH_FD);
+    add(a, "--key=%s", l->key);
+    add(a, "--name=%s", l->result.name[i]);
+    add(a, "--out=%s/%s", l->out, l->result.name[i]);
+    add(a, "--json");
+    if (strcmp(options_text(l->o, "shard"), "split") == 0)
+        add(a, "--shard=%u/%u", (unsigned)i + 1, (unsigned)l->n);
+    else
+        add(a, "--shard=auto");
+    if (options_given(l->o, "data"))
+        add(a, "--data=%s", options_text(l->o, "data"));
+    if (options_given(l->o, "init"))
+        add(a, "--init=%s", options_text(l->o, "init"));
+    for (uint32_t k = 0; run_keys[k].name; k++) {
+        if (l->flags.value[k][0] && strcmp(run_keys[k].name, "data") != 0)
+            add(a, "--%s=%s", run_keys[k].name, l->flags.value[k]);
+    }
+    add(a, "--epochs=%s", options_text(l->o, "epochs"));
+    add(a, "--evaluate-every=%s", options_text(l->o, "evaluate-every"));
+    add(a, "--evaluate-samples=%s", options_text(l->o, "evaluate-samples"));
+    add_bootstrap(a, l, i);
+}
+
+extern char **environ;
+
+/* Ours, without HEARSAY_*: what they say has been read, and would be read
+ * again; and one BLAS thread each, as the processes share the cores. */
+static char **make_env(void)
+{
+    static char threads[] = "OPENBLAS_NUM_THREADS=1";
+    size_t n = 0, k = 0;
+    while (environ[n])
+        n++;
+    char **env = calloc(n + 2, sizeof *env);
+    if (!env)
+        return NULL;
+    for (size_t i = 0; i < n; i++) {
+        if (strncmp(environ[i], "HEARSAY_", 8) != 0 && strncmp(environ[i], "OPENBLAS_NUM_THREADS=", 21) != 0)
+            env[k++] = environ[i];
+    }
+    env[k] = threads;
+    return env;
+}
+
+static int spawn(struct local *l, uint32_t i, char **env)
+{
+    struct args a = {.n = 0};
+    make_args(&a, l, i);
+    int err = a.failed ? -ENOMEM : uv_cluster_spawn(&l->cluster, i, a.at, env);
+    for (uint32_t k = 0; k < a.n; k++)
+        free(a.at[k]);
+    return err;
+}
+
+static void spawn_all(struct local *l)
+{
+    char **env = make_env();
+    for (uint32_t i = 0; i < l->n; i++) {
+        int err = !env ? -ENOMEM : l->failed ? -ECANCELED : spawn(l, i, env);
+        if (err == 0)
+            continue;
+        if (!l->failed)
+            cmd_fail(l->o, CMD_FAILED, "cannot start %s: %s", l->result.name[i], uv_strerror(err));
+        l->failed = true;
+        l->result.exit_code[i] = CMD_FAILED;
+        l->n_ended++;
+        uv_cluster_stop(&l->cluster);
+    }
+    free(env);
+    finish_if_all_ended(l);
+}
+
+/* ---- Before ----------------------------------------------------------- */
+
+/* What can be found wrong here is said once, not by every child. */
+static int check(struct local *l)
+{
+    char error[RUN_ERROR_MAX];
+    const char *data = options_given(l->o, "data") ? options_text(l->o, "data") : NULL;
+    int code = cmd_peers_flags(l->o, l->n, &l->flags);
+    if (code != CMD_OK)
+        return code;
+    struct run *run = &l->result.run;
+    struct run_flags filled = l->flags;
+    char shard[32] = "auto";
+    if (strcmp(options_text(l->o, "shard"), "split") == 0)
+        snprintf(shard, sizeof shard, "1/%u", (unsigned)l->n);
+    int err = cmd_training_init(&l->training, data, shard, "peer-0", error);
+    l->reading.out = stderr;
+    l->training.reading = &l->reading;
+    l->training.init_path = options_text(l->o, "init");
+    if (err == 0)
+        err = cmd_training_fix(&l->training, &filled, options_real(l->o, "epochs"), run, error);
+    if (err == 0 && data)
+        err = cmd_training_data(&l->training, run->data, run->seed, error);
+    if (err == 0)
+        err = cmd_training_model(&l->result.model, run, error);
+    cmd_training_close(&l->training);
+    return err < 0 ? cmd_fail(l->o, CMD_USAGE, "%s", error) : CMD_OK;
+}
+
+static int make_out(struct local *l)
+{
+    const char *given = options_text(l->o, "out");
+    const char *temporary = getenv("TMPDIR");
+    if (given && strlen(given) + WIRE_NAME_MAX + 32 >= sizeof l->out)
+        return cmd_fail(l->o, CMD_USAGE, "--out: the path is too long");
+    if (given) {
+        strcpy(l->out, given);
+        int err = cmd_make_dirs(l->out);
+        if (err < 0)
+            return cmd_fail(l->o, CMD_USAGE, "cannot make the directory %s: %s", l->out, uv_strerror(err));
+        return CMD_OK;
+    }
+    snprintf(l->out, sizeof l->out / 2, "%s/hearsay-XXXXXX", temporary && *temporary ? temporary : "/tmp");
+    if (!mkdtemp(l->out))
+        return cmd_fail(l->o, CMD_FAILED, "cannot make the directory %s: %s", l->out, strerror(errno));
+    return CMD_OK;
+}
+
+/* A fresh key; and what an earlier run left must not be taken for ours. */
+static int make_key(struct local *l)
+{
+    uint8_t key[KEYFILE_BYTES];
+    char error[KEYFILE_ERROR_MAX];
+    if (cmd_path(l->key, l->out, "cluster.key") < 0)
+        return cmd_fail(l->o, CMD_USAGE, "--out: the path is too long");
+    unlink(l->key);
+    if (uv_random(NULL, NULL, key, sizeof key, 0, NULL) < 0)
+        return cmd_fail(l->o, CMD_FAILED, "the system gives no random bytes");
+    int err = keyfile_write(l->key, key, error);
+    explicit_bzero(key, sizeof key);
+    if (err < 0)
+        return cmd_fail(l->o, CMD_FAILED, "%s", error);
+    for (uint32_t i = 0; i < l->n; i++)
+        cmd_local_result_clear(&l->result, i);
+    return CMD_OK;
+}
+
+static int find_program(struct local *l)
+{
+    size_t n = sizeof l->program;
+    int err = uv_exepath(l->program, &n);
+    if (err < 0)
+        return cmd_fail(l->o, CMD_FAILED, "cannot find this very program: %s", uv_strerror(err));
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+        limit.rlim_cur = limit.rlim_max;
+        (void)setrlimit(RLIMIT_NOFILE, &limit);
+    }
+    return CMD_OK;
+}
+
+static int open_cluster(struct local *l)
+{
+    uv_signal_t *signals[] = {&l->on_int, &l->on_term, &l->on_hup};
+    static const int number[] = {SIGINT, SIGTERM, SIGHUP};
+    int err = uv_loop_init(&l->loop);
+    if (err == 0)
+        err = uv_cluster_open(&l->cluster, &l->loop, l->n);
+    if (err < 0)
+        return cmd_fail(l->o, CMD_FAILED, "cannot open %u sockets: %s", (unsigned)l->n, uv_strerror(err));
+    l->cluster.self = l;
+    l->cluster.line = on_line;
+    l->cluster.ended = on_ended;
+    for (int i = 0; i < 3; i++) {
+        err = uv_signal_init(&l->loop, signals[i]);
+        signals[i]->data = l;
+        if (err == 0)
+            err = uv_signal_start(signals[i], on_signal, number[i]);
+        if (err < 0)
+            return cmd_fail(l->o, CMD_FAILED, "cannot catch signals: %s", uv_strerror(err));
+    }
+    return CMD_OK;
+}
+
+/* ---- Main ------------------------------------------------------------- */
+
+static int train(struct local *l)
+{
+    l->begin_ns = uv_hrtime();
+    cmd_progress_open(&l->progress, stderr);
+    fprintf(stderr, "hearsay local: %u peers, 127.0.0.1:%u to :%u, everything in %s\n", (unsigned)l->n,
+            (unsigned)l->cluster.child[0].port, (unsigned)l->cluster.child[l->n - 1].port, l->out);
+    spawn_all(l);
+    uv_run(&l->loop, UV_RUN_DEFAULT);
+    l->result.seconds = seconds(l);
+    cmd_progress_show(&l->progress, l->result.row, l->n, l->result.seconds, true);
+    uv_cluster_free(&l->cluster);
+    (void)uv_loop_close(&l->loop);
+    if (l->interrupted)
+        return CMD_INTERRUPTED;
+    if (l->bad_input && !l->begun)
+        return CMD_USAGE;
+    int code = cmd_local_result_print(&l->result, l->o, options_flag(l->o, "json"));
+    return l->failed ? CMD_FAILED : code;
+}
+
+int cmd_local(const struct options *o)
+{
+    static struct local l; /* Large, and one a process. */
+    static int (*const steps[])(struct local *) = {check, find_program, make_out, make_key, open_cluster, train};
+    l.o = o;
+    l.n = (uint32_t)options_uint(o, "peers");
+    signal(SIGPIPE, SIG_IGN);
+    if (cmd_local_result_open(&l.result, l.n, l.out) < 0)
+        return cmd_fail(o, CMD_FAILED, "out of memory");
+    int code = CMD_OK;
+    for (size_t i = 0; i < sizeof steps / sizeof *steps && code == CMD_OK; i++)
+        code = steps[i](&l);
+    cmd_local_result_close(&l.result);
+    return code;
+}

@@ -1,0 +1,277 @@
+#include "peer/cmd/local_result.h"
+
+#include "nn/files/safetensors.h"
+#include "peer/cmd/files.h"
+#include "peer/uv/metrics.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+int cmd_local_result_open(struct cmd_local_result *r, uint32_t n, const char *out)
+{
+    r->n = n;
+    r->out = out;
+    r->consensus = consensus_none;
+    r->name = calloc(n, sizeof *r->name);
+    r->row = calloc(n, sizeof *r->row);
+    r->exit_code = calloc(n, sizeof *r->exit_code);
+    r->summary = calloc(n, sizeof(json_t *));
+    if (!r->name || !r->row || !r->exit_code || !r->summary)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < n; i++) {
+        snprintf(r->name[i], sizeof r->name[i], "peer-%u", (unsigned)i);
+        r->row[i] = (struct cmd_progress_row){.name = r->name[i], .phase = "starting", .loss = NAN,
+                                              .accuracy = NAN, .relative_drift = NAN};
+    }
+    return 0;
+}
+
+void cmd_local_result_close(struct cmd_local_result *r)
+{
+    for (uint32_t i = 0; i < r->n && r->summary; i++)
+        json_decref(r->summary[i]);
+    model_close(&r->model);
+    free(r->name);
+    free(r->row);
+    free(r->exit_code);
+    free(r->summary);
+}
+
+static bool file_of(const struct cmd_local_result *r, uint32_t i, const char *name, char path[CMD_PATH_MAX])
+{
+    char dir[CMD_PATH_MAX];
+    return cmd_path(dir, r->out, r->name[i]) == 0 && cmd_path(path, dir, name) == 0;
+}
+
+void cmd_local_result_clear(const struct cmd_local_result *r, uint32_t i)
+{
+    static const char *const name[] = {"model.safetensors", "summary.json", "metrics.jsonl"};
+    char path[CMD_PATH_MAX];
+    for (size_t k = 0; k < sizeof name / sizeof *name; k++) {
+        if (file_of(r, i, name[k], path))
+            unlink(path);
+    }
+}
+
+/* ---- Lines ------------------------------------------------------------ */
+
+static double number(const json_t *object, const char *key)
+{
+    const json_t *v = json_object_get(object, key);
+    return json_is_number(v) ? json_number_value(v) : NAN;
+}
+
+static uint64_t whole(const json_t *object, const char *key)
+{
+    json_int_t v = json_integer_value(json_object_get(object, key));
+    return v > 0 ? (uint64_t)v : 0;
+}
+
+static void take_figures(struct cmd_progress_row *row, const json_t *object)
+{
+    const char *phase = json_string_value(json_object_get(object, "phase"));
+    snprintf(row->phase, sizeof row->phase, "%s", phase ? phase : "?");
+    row->round = whole(object, "round");
+    row->rounds = whole(object, "rounds");
+    row->settle_rounds = whole(object, "settle_rounds");
+    row->loss = number(object, "loss");
+    if (isfinite(number(object, "accuracy")))
+        row->accuracy = number(object, "accuracy");
+    row->relative_drift = number(object, "relative_drift");
+    row->bytes_sent = whole(object, "bytes_sent");
+    row->bytes_received = whole(object, "bytes_received");
+}
+
+const char *cmd_local_result_line(struct cmd_local_result *r, uint32_t i, const char *text)
+{
+    static char warning[320];
+    const char *said = NULL;
+    json_t *object = json_loads(text, 0, NULL);
+    const char *note = json_string_value(json_object_get(object, "note"));
+    const char *level = json_string_value(json_object_get(object, "level"));
+    if (note && level && strcmp(level, "info") != 0) {
+        snprintf(warning, sizeof warning, "%s", note);
+        said = warning;
+    } else if (json_object_get(object, "phase")) {
+        take_figures(&r->row[i], object);
+        if (json_is_true(json_object_get(object, "summary"))) {
+            json_decref(r->summary[i]);
+            r->summary[i] = json_incref(object);
+        }
+    }
+    json_decref(object);
+    return said;
+}
+
+/* ---- Exact consensus -------------------------------------------------- */
+
+struct reader
+{
+    const struct cmd_local_result *r;
+    uint32_t *which; /* Peers that have a model. */
+    float *x;
+    char error[DATA_ERROR_MAX];
+};
+
+static const float *read_model(void *self, size_t i)
+{
+    struct reader *a = self;
+    char path[CMD_PATH_MAX];
+    if (!file_of(a->r, a->which[i], "model.safetensors", path) ||
+        safetensors_read(path, a->r->model.segments, a->r->model.n_segments, a->x, a->error) < 0)
+        return NULL;
+    return a->x;
+}
+
+/* Over the peers that left a model: those that died may have left none, and
+ * one whose training ran away has one all the same. */
+static int compare(struct cmd_local_result *r, const struct options *o)
+{
+    struct reader a = {.r = r, .which = calloc(r->n, sizeof *a.which),
+                       .x = calloc(r->model.n_params, sizeof(float))};
+    size_t n = 0;
+    char path[CMD_PATH_MAX];
+    int err = a.which && a.x ? 0 : -ENOMEM;
+    for (uint32_t i = 0; i < r->n && err == 0; i++) {
+        if (file_of(r, i, "model.safetensors", path) && access(path, F_OK) == 0)
+            a.which[n++] = i;
+    }
+    if (err == 0 && n > 0)
+        err = consensus_measure(&r->consensus, n, segments_trained(r->model.segments, r->model.n_segments),
+                                r->model.n_params, read_model, &a);
+    free(a.which);
+    free(a.x);
+    if (err == -ENOMEM)
+        return cmd_fail(o, CMD_FAILED, "out of memory for the models");
+    return err < 0 ? cmd_fail(o, CMD_FAILED, "%s", a.error) : CMD_OK;
+}
+
+/* ---- Output ----------------------------------------------------------- */
+
+/* Over the peers' summaries. */
+struct totals
+{
+    double accuracy_min, accuracy_max, relative_drift;
+    uint64_t rounds, settle_rounds, sent, received;
+    uint32_t n;
+};
+
+static struct totals add_up(const struct cmd_local_result *r)
+{
+    struct totals t = {.accuracy_min = INFINITY, .accuracy_max = -INFINITY};
+    for (uint32_t i = 0; i < r->n; i++) {
+        const struct cmd_progress_row *row = &r->row[i];
+        t.sent += row->bytes_sent;
+        t.received += row->bytes_received;
+        t.rounds = row->round > t.rounds ? row->round : t.rounds;
+        t.settle_rounds = row->settle_rounds > t.settle_rounds ? row->settle_rounds : t.settle_rounds;
+        if (!r->summary[i])
+            continue;
+        t.n++;
+        t.relative_drift += number(r->summary[i], "relative_drift");
+        t.accuracy_min = fmin(t.accuracy_min, number(r->summary[i], "accuracy"));
+        t.accuracy_max = fmax(t.accuracy_max, number(r->summary[i], "accuracy"));
+    }
+    t.relative_drift /= t.n;
+    return t;
+}
+
+static json_t *peer_object(const struct cmd_local_result *r, uint32_t i)
+{
+    static const char *const keys[] = {"accuracy", "test_loss", "loss", "round", "settle_rounds", "bytes_sent",
+                                       "bytes_received", "compute_s", "wait_s", "mix_s", "relative_drift",
+                                       "own_distance", "diverged", "resets", "violations", "exchanges"};
+    json_t *j = json_object();
+    json_object_set_new(j, "name", json_string(r->name[i]));
+    json_object_set_new(j, "exit_code", json_integer(r->exit_code[i]));
+    for (size_t k = 0; k < sizeof keys / sizeof *keys; k++) {
+        json_t *v = json_object_get(r->summary[i], keys[k]);
+        json_object_set_new(j, keys[k], v ? json_incref(v) : json_null());
+    }
+    return j;
+}
+
+static json_t *run_object(const struct run *run)
+{
+    char text[WIRE_RUN_MAX + 1], *rest = text, *line;
+    json_t *j = json_object();
+    run_text(run, text);
+    while ((line = strsep(&rest, "\n")) != NULL) {
+        char *value = strchr(line, '=');
+        if (!value)
+            continue;
+        *value++ = '\0';
+        json_object_set_new(j, line, json_string(value));
+    }
+    return j;
+}
+
+static void print_json(const struct cmd_local_result *r, const struct totals *t)
+{
+    const struct consensus *c = &r->consensus;
+    json_t *j = json_object(), *peers = json_array();
+    for (uint32_t i = 0; i < r->n; i++)
+        json_array_append_new(peers, peer_object(r, i));
+    json_object_set_new(j, "n_peers", json_integer(r->n));
+    json_object_set_new(j, "n_models", json_integer((json_int_t)c->n));
+    json_object_set_new(j, "accuracy_min", uv_metrics_number(t->accuracy_min));
+    json_object_set_new(j, "accuracy_max", uv_metrics_number(t->accuracy_max));
+    json_object_set_new(j, "drift", uv_metrics_number(c->trained.xi));
+    json_object_set_new(j, "relative_drift", uv_metrics_number(c->trained.relative));
+    json_object_set_new(j, "statistics_drift", uv_metrics_number(c->statistics.xi));
+    json_object_set_new(j, "statistics_relative_drift", uv_metrics_number(c->statistics.relative));
+    json_object_set_new(j, "estimated_relative_drift", uv_metrics_number(t->relative_drift));
+    json_object_set_new(j, "rounds", json_integer((json_int_t)t->rounds));
+    json_object_set_new(j, "settle_rounds", json_integer((json_int_t)t->settle_rounds));
+    json_object_set_new(j, "seconds", uv_metrics_number(r->seconds));
+    json_object_set_new(j, "bytes_sent", json_integer((json_int_t)t->sent));
+    json_object_set_new(j, "bytes_received", json_integer((json_int_t)t->received));
+    json_object_set_new(j, "out", json_string(r->out));
+    json_object_set_new(j, "run", run_object(&r->run));
+    json_object_set_new(j, "peers", peers);
+    json_dumpf(j, stdout, JSON_COMPACT | JSON_REAL_PRECISION(12));
+    fputc('\n', stdout);
+    json_decref(j);
+}
+
+static void print_table(const struct cmd_local_result *r, const struct totals *t)
+{
+    char a[CMD_PROGRESS_TEXT], b[CMD_PROGRESS_TEXT], c[CMD_PROGRESS_TEXT], d[CMD_PROGRESS_TEXT];
+    const struct consensus_part *trained = &r->consensus.trained, *statistics = &r->consensus.statistics;
+    printf("%-10s %9s %9s %10s %10s\n", "peer", "accuracy", "test loss", "sent", "received");
+    for (uint32_t i = 0; i < r->n; i++) {
+        const json_t *s = r->summary[i];
+        printf("%-10s %9s %9s %10s %10s", r->name[i], cmd_progress_percent(a, number(s, "accuracy")),
+               cmd_progress_number(b, "%.4f", number(s, "test_loss")), cmd_progress_bytes(c, r->row[i].bytes_sent),
+               cmd_progress_bytes(d, r->row[i].bytes_received));
+        if (r->exit_code[i] != 0)
+            printf("   ended with code %d", r->exit_code[i]);
+        putchar('\n');
+    }
+    printf("\naccuracy       %s to %s\n", cmd_progress_percent(a, t->accuracy_min), cmd_progress_percent(b, t->accuracy_max));
+    if (r->consensus.n > 0)
+        printf("drift          %.4e, relative %.4e (exact, of %zu models)\n", trained->xi, trained->relative,
+               r->consensus.n);
+    if (statistics->dim > 0)
+        printf("statistics     %.4e, relative %.4e (running means and variances, apart from the drift)\n",
+               statistics->xi, statistics->relative);
+    printf("rounds         %llu, and %llu to settle\n", (unsigned long long)t->rounds, (unsigned long long)t->settle_rounds);
+    printf("bytes sent     %s by all peers, at the sockets\n", cmd_progress_bytes(a, t->sent));
+    printf("seconds        %.1f\n", r->seconds);
+    printf("models in      %s\n", r->out);
+}
+
+int cmd_local_result_print(struct cmd_local_result *r, const struct options *o, bool json)
+{
+    int code = compare(r, o);
+    struct totals t = add_up(r);
+    if (json)
+        print_json(r, &t);
+    else
+        print_table(r, &t);
+    int flushed = cmd_finish(o);
+    return code != CMD_OK ? code : flushed;
+}

@@ -1,0 +1,61 @@
+/* peer/cmd/local_result.h -- what came of a local cluster: a table, or one JSON object.
+ *
+ *   {"peers": [{"name": "peer-0", "exit_code": 0, "accuracy": 0.988,
+ *               "test_loss": 0.04, "loss": 0.02, "round": 400,
+ *               "settle_rounds": 12, "bytes_sent": 1, "bytes_received": 1,
+ *               "compute_s": 9.1, "wait_s": 1.2, "mix_s": 0.4,
+ *               "resets": 0, "violations": 0, "exchanges": 800}, ...],
+ *    "n_peers": 8, "n_models": 8,
+ *    "accuracy_min": 0.987, "accuracy_max": 0.989,
+ *    "drift": 0.0123, "relative_drift": 0.0004,    exact, from the model files
+ *    "statistics_drift": 0.0021,                   the same of running means and
+ *    "statistics_relative_drift": 0.0001,          variances: null without them
+ *    "estimated_relative_drift": 0.0004,           the peers' own, their mean
+ *    "rounds": 400, "settle_rounds": 12, "seconds": 41.2,
+ *    "bytes_sent": 1, "bytes_received": 1,         sums, at the sockets
+ *    "out": "DIR", "run": {"batch": "32", ...}}
+ *
+ * Figures of peers that ended without a summary are left out; what is not
+ * known is null.
+ */
+#ifndef PEER_CMD_LOCAL_RESULT_H
+#define PEER_CMD_LOCAL_RESULT_H
+
+#include "gossip/wire/wire.h"
+#include "nn/models/model.h"
+#include "peer/cmd/cmd.h"
+#include "peer/cmd/progress.h"
+#include "peer/node/consensus.h"
+
+#include <jansson.h>
+
+struct cmd_local_result
+{
+    uint32_t n;
+    const char *out;
+    char (*name)[WIRE_NAME_MAX + 1];
+    struct cmd_progress_row *row;
+    int *exit_code;
+    json_t **summary; /* NULL: none came. */
+    struct run run;
+    struct model model;
+    double seconds;
+    struct consensus consensus; /* n == 0: no model. */
+};
+
+/* `out` is borrowed and may be filled in later. 0 or -ENOMEM. */
+__attribute__((warn_unused_result)) int
+cmd_local_result_open(struct cmd_local_result *r, uint32_t n, const char *out);
+void cmd_local_result_close(struct cmd_local_result *r);
+
+/* Remove what an earlier run left of peer i. */
+void cmd_local_result_clear(const struct cmd_local_result *r, uint32_t i);
+
+/* One JSON line of peer i; whatever it says is only shown. Returns a warning to
+ * show, valid until the next call, or NULL. */
+const char *cmd_local_result_line(struct cmd_local_result *r, uint32_t i, const char *text);
+
+/* Read the models, compare, print. Returns the exit code. */
+int cmd_local_result_print(struct cmd_local_result *r, const struct options *o, bool json);
+
+#endif

@@ -1,0 +1,188 @@
+/* peer/cmd/main.c -- the program: finds the subcommand, parses, runs it. */
+#include "peer/cmd/cmd.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct command commands[] = {
+    {.name = "train", .usage = "[options]",
+     .summary = "train alone: the same training with no peers",
+     .notes = "examples:\n"
+              "  hearsay train --model lenet5 --data mnist:DIR --epochs 10 --out lenet5\n"
+              "  hearsay train --model logreg --data libsvm:a9a,test=a9a.t --lr 0.5\n"
+              "  hearsay train --model gpt:4x128 --data text:FILE --optimiser adamw --lr 0.001\n"
+              "Ctrl-C ends it with exit code 130 and, under --out, the model so far.\n",
+     .rows = cmd_train_rows, .takes_run_flags = true, .keys = cmd_train_keys,
+     .no_key = "only for peers, and hearsay train has none: see hearsay local", .run = cmd_train},
+    {.name = "local", .usage = "[--peers N] [options]",
+     .summary = "train with several peers on this machine",
+     .notes = "example:\n"
+              "  hearsay local --peers 8 --topology ring --compress topk:0.01 --data mnist:DIR\n",
+     .rows = cmd_local_rows, .takes_run_flags = true, .run = cmd_local},
+    {.name = "peer", .usage = "--key FILE [--bootstrap HOST:PORT,...] [options]",
+     .summary = "be one peer of a cluster",
+     .notes = "examples:\n"
+              "  hearsay keygen cluster.key\n"
+              "  hearsay peer --listen 0.0.0.0:7100 --key cluster.key --data mnist:DIR --shard 1/2\n"
+              "  hearsay peer --bootstrap a.example:7100 --key cluster.key --data mnist:DIR --shard 2/2\n",
+     .rows = cmd_peer_rows, .takes_run_flags = true, .run = cmd_peer},
+    {.name = "sim", .usage = "[--peers N] [options]",
+     .summary = "train the same peers over a simulated network",
+     .notes = "example:\n"
+              "  hearsay sim --peers 1000 --topology torus --compress qsgd:4 --model logreg\n",
+     .rows = cmd_sim_rows, .takes_run_flags = true, .run = cmd_sim},
+    {.name = "status", .usage = "--bootstrap HOST:PORT,... --key FILE [--json]",
+     .summary = "show who is alive and how far each peer is",
+     .rows = cmd_status_rows, .run = cmd_status},
+    {.name = "drift", .usage = "--bootstrap HOST:PORT,... --key FILE [--exact] [--json]",
+     .summary = "show how far the peers' models are apart",
+     .rows = cmd_drift_rows, .run = cmd_drift},
+    {.name = "topology", .usage = "SPEC [--peers N] [options]",
+     .summary = "describe a graph: degree, diameter, spectral gap, traffic",
+     .notes = "examples:\n"
+              "  hearsay topology ring --peers 64\n"
+              "  hearsay topology torus:4x8 --peers 32 --model lenet5 --compress topk:0.01\n"
+              "  hearsay topology regular:4 --peers 16 --dot | neato -Tsvg > graph.svg\n",
+     .rows = cmd_topology_rows, .run = cmd_topology},
+    {.name = "compressors", .usage = "[--compress SPEC...] [options]",
+     .summary = "list the compressors: what they send, bounds, bytes, speed",
+     .notes = "examples:\n"
+              "  hearsay compressors\n"
+              "  hearsay compressors --measure --uplink 1Gbit\n"
+              "  hearsay compressors --model lenet5 --compress \"topk:0.01+qsgd:4 none;bias=fp16\"\n",
+     .rows = cmd_compressors_rows, .run = cmd_compressors},
+    {.name = "keygen", .usage = "FILE",
+     .summary = "write a new cluster key to a file",
+     .rows = cmd_keygen_rows, .run = cmd_keygen},
+    {.name = "eval", .usage = "MODEL --data SPEC [options]",
+     .summary = "loss and accuracy of a saved model",
+     .notes = "examples:\n"
+              "  hearsay eval out/peer-0/model.safetensors --data mnist:DIR\n"
+              "  hearsay eval from-pytorch.safetensors --model resnet:20 --data cifar10:DIR\n",
+     .rows = cmd_eval_rows, .run = cmd_eval},
+    {.name = NULL},
+};
+
+int cmd_fail(const struct options *o, int exit_code, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    flockfile(stderr); /* One line, also where threads speak. */
+    fprintf(stderr, "hearsay %s: ", o->command->name);
+    vfprintf(stderr, format, args);
+    fputc('\n', stderr);
+    funlockfile(stderr);
+    va_end(args);
+    return exit_code;
+}
+
+int cmd_finish(const struct options *o)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return CMD_OK;
+    return cmd_fail(o, CMD_FAILED, "cannot write to stdout: %s",
+                    strerror(errno));
+}
+
+static const struct command *find_command(const char *name)
+{
+    for (size_t i = 0; commands[i].name; i++)
+        if (strcmp(commands[i].name, name) == 0)
+            return &commands[i];
+    return NULL;
+}
+
+static int unknown_command(const char *name)
+{
+    const struct command *best = NULL;
+    for (size_t i = 0; commands[i].name; i++)
+        if (options_near(name, commands[i].name)
+            && (!best || options_distance(name, commands[i].name)
+                             < options_distance(name, best->name)))
+            best = &commands[i];
+    if (best)
+        fprintf(stderr, "hearsay: unknown command %s, did you mean %s? (see hearsay --help)\n",
+                name, best->name);
+    else
+        fprintf(stderr, "hearsay: unknown command %s (see hearsay --help)\n", name);
+    return CMD_USAGE;
+}
+
+static int print_text(const char *text)
+{
+    if (fputs(text, stdout) < 0 || fflush(stdout) != 0) {
+        fprintf(stderr, "hearsay: cannot write to stdout: %s\n", strerror(errno));
+        return CMD_FAILED;
+    }
+    return CMD_OK;
+}
+
+static int program_help(FILE *out)
+{
+    fputs("usage: hearsay COMMAND [options]\n\n"
+          "Train one model on many machines with no server: peers run local SGD on their\n"
+          "own data and gossip compressed differences of their models.\n\n",
+          out);
+    for (size_t i = 0; commands[i].name; i++)
+        fprintf(out, "  %-11s %s\n", commands[i].name, commands[i].summary);
+    fputs("\nhearsay COMMAND --help  lists a command's options; each can come from the\n"
+          "environment as HEARSAY_ and its name (HEARSAY_MIN_PEERS=4).\n"
+          "hearsay --version       prints the version.\n"
+          "Exit codes: 0 ok, 1 the world failed, 2 bad usage or input, 130 interrupted.\n",
+          out);
+    return fflush(out) == 0 ? CMD_OK : CMD_FAILED;
+}
+
+static int command_help(const struct command *c)
+{
+    static char text[OPTIONS_HELP_MAX];
+    options_help(c, text);
+    return print_text(text);
+}
+
+static int help(int argc, char **argv)
+{
+    if (argc < 3)
+        return program_help(stdout);
+    const struct command *c = find_command(argv[2]);
+    return c ? command_help(c) : unknown_command(argv[2]);
+}
+
+static int run_command(const struct command *c, int argc, char **argv)
+{
+    static struct options options;
+    static const struct options_world world = {.env = getenv, .expand = cmd_expand};
+    char error[OPTIONS_ERROR_MAX];
+    switch (options_parse(&options, c, argc, argv, &world, error)) {
+    case OPTIONS_OK:
+        return c->run(&options);
+    case OPTIONS_WANT_HELP:
+        return command_help(c);
+    default:
+        fprintf(stderr, "hearsay %s: %s (see hearsay %s --help)\n", c->name,
+                error, c->name);
+        return CMD_USAGE;
+    }
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2) {
+        program_help(stderr);
+        return CMD_USAGE;
+    }
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0
+        || strcmp(argv[1], "help") == 0)
+        return help(argc, argv);
+    if (strcmp(argv[1], "--version") == 0)
+        return print_text("hearsay " HEARSAY_VERSION "\n");
+    if (argv[1][0] == '-') {
+        fprintf(stderr, "hearsay: unknown flag %s (see hearsay --help)\n", argv[1]);
+        return CMD_USAGE;
+    }
+    const struct command *c = find_command(argv[1]);
+    return c ? run_command(c, argc - 1, argv + 1) : unknown_command(argv[1]);
+}

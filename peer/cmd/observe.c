@@ -1,0 +1,271 @@
+#include "peer/cmd/observe.h"
+
+#include "gossip/members/members.h"
+#include "peer/secure/keyfile.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    ANSWER_MS = 5000, /* For the whole look round. */
+    SEED_TAG = UINT16_MAX, /* Of dials to addresses whose peer is not known yet. */
+    LIST_MAX = 4096
+};
+
+static struct cmd_observed *find(struct cmd_observe *w, const uint8_t id[WIRE_ID_BYTES])
+{
+    for (uint32_t i = 0; i < w->n; i++) {
+        if (memcmp(w->member[i].record.id, id, WIRE_ID_BYTES) == 0)
+            return &w->member[i];
+    }
+    if (w->n == WIRE_MEMBERS_MAX)
+        return NULL;
+    struct cmd_observed *m = &w->member[w->n++];
+    memcpy(m->record.id, id, WIRE_ID_BYTES);
+    m->session = UINT32_MAX;
+    return m;
+}
+
+static struct cmd_observed *of_session(struct cmd_observe *w, uint32_t session)
+{
+    for (uint32_t i = 0; i < w->n; i++) {
+        if (w->member[i].up && w->member[i].session == session)
+            return &w->member[i];
+    }
+    return NULL;
+}
+
+/* ---- Calls of the client ---------------------------------------------- */
+
+static void on_up(void *self, uint32_t tag, uint32_t session, const uint8_t id[WIRE_ID_BYTES])
+{
+    struct cmd_observe *w = self;
+    uint8_t ask[16];
+    struct cmd_observed *m = find(w, id);
+    w->n_pending -= tag == SEED_TAG;
+    if (!m || m->up) {
+        uv_client_hangup(w->client, session);
+        return;
+    }
+    m->up = m->dialled = true;
+    m->failed = false;
+    m->session = session;
+    uv_client_send(w->client, session, ask, wire_put_status_req(ask, sizeof ask));
+}
+
+static void on_ended(void *self, uint32_t tag, uint32_t session)
+{
+    struct cmd_observe *w = self;
+    struct cmd_observed *m = session != UINT32_MAX ? of_session(w, session) : NULL;
+    if (m) {
+        m->up = false;
+        m->failed = true;
+    } else if (session == UINT32_MAX && tag == SEED_TAG) {
+        w->n_pending--;
+    } else if (session == UINT32_MAX && tag < w->n && !w->member[tag].up) {
+        w->member[tag].failed = true;
+    }
+}
+
+static void on_resolved(void *self, uint32_t tag, const union uv_address *a, uint32_t n)
+{
+    struct cmd_observe *w = self;
+    w->n_pending--;
+    for (uint32_t i = 0; i < n && tag == SEED_TAG; i++)
+        w->n_pending += uv_client_dial(w->client, SEED_TAG, &a[i], 1) == 0;
+}
+
+/* Its numeric addresses, one after the other. */
+static void dial(struct cmd_observe *w, struct cmd_observed *m)
+{
+    union uv_address a[WIRE_ADDRESSES_MAX];
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < m->record.n_addresses; i++)
+        n += uv_resolve_numeric(m->record.address[i], &a[n]) == 0;
+    m->dialled = true;
+    m->failed = n == 0 || uv_client_dial(w->client, (uint32_t)(m - w->member), a, n) < 0;
+}
+
+static void take_record(struct cmd_observe *w, const struct record *r)
+{
+    uint8_t text[2048];
+    size_t n = wire_record_signed(text, sizeof text, r);
+    if (!channel_verify(r->id, text, n, r->signature))
+        return;
+    struct cmd_observed *m = find(w, r->id);
+    if (!m || (m->known && r->incarnation <= m->record.incarnation))
+        return;
+    m->known = true;
+    m->record = *r;
+    if (!m->dialled && r->state != RECORD_LEFT)
+        dial(w, m);
+}
+
+static void take_members(struct cmd_observe *w, const uint8_t *p, size_t n)
+{
+    static struct record records[WIRE_BATCH_MAX];
+    static struct accusation accusations[WIRE_BATCH_MAX];
+    struct wire_members m = {.records = records, .accusations = accusations};
+    if (!wire_get_members(p, n, &m))
+        return;
+    for (uint32_t i = 0; i < m.n_records; i++)
+        take_record(w, &records[i]);
+}
+
+static void take_run(struct cmd_observe *w, const struct wire_hello *hello)
+{
+    char error[RUN_ERROR_MAX];
+    if (!w->has_run && hello->has_run)
+        w->has_run = run_from_text(&w->run, (const char *)hello->run.p, hello->run.n, error) == 0;
+}
+
+static void take_model(struct cmd_observe *w, struct cmd_observed *m, const uint8_t *p, size_t n)
+{
+    struct wire_model model;
+    if (!w->wants_models || m->model || !wire_get_model(p, n, &model) || model.payload.n == 0)
+        return;
+    m->model = malloc(model.payload.n);
+    if (!m->model)
+        return;
+    memcpy(m->model, model.payload.p, model.payload.n); /* Little-endian, as this machine. */
+    m->n_floats = model.payload.n / sizeof(float);
+    m->model_round = model.round;
+}
+
+static void on_message(void *self, uint32_t session, const uint8_t *p, size_t n)
+{
+    struct cmd_observe *w = self;
+    struct cmd_observed *m = of_session(w, session);
+    if (!m || !wire_scan(p, n))
+        return;
+    enum wire_type type = wire_type_of(p, n);
+    struct wire_hello hello;
+    if (type == WIRE_HELLO && wire_get_hello(p, n, &hello) && hello.role == WIRE_PEER) {
+        take_record(w, &hello.record);
+        take_run(w, &hello);
+    } else if (type == WIRE_MEMBERS)
+        take_members(w, p, n);
+    else if (type == WIRE_STATUS)
+        m->answered |= wire_get_status(p, n, &m->status);
+    else if (type == WIRE_MODEL)
+        take_model(w, m, p, n);
+}
+
+/* ---- Waiting ---------------------------------------------------------- */
+
+static bool all_answered(void *self)
+{
+    const struct cmd_observe *w = self;
+    bool all = w->n_pending == 0;
+    for (uint32_t i = 0; i < w->n && all; i++) {
+        const struct cmd_observed *m = &w->member[i];
+        all = m->failed || (m->answered && m->known) || (!m->dialled && m->record.state == RECORD_LEFT);
+    }
+    return all;
+}
+
+static bool all_sent(void *self)
+{
+    const struct cmd_observe *w = self;
+    for (uint32_t i = 0; i < w->n; i++) {
+        if (w->member[i].up && !w->member[i].model)
+            return false;
+    }
+    return true;
+}
+
+bool cmd_observe_models(struct cmd_observe *w, uint64_t round, uint32_t ms)
+{
+    uint8_t ask[32];
+    size_t n = wire_put_model_req(ask, sizeof ask, &(struct wire_model_req){round});
+    w->wants_models = true;
+    for (uint32_t i = 0; i < w->n; i++) {
+        if (!w->member[i].up)
+            continue;
+        free(w->member[i].model); /* Of an earlier question. */
+        w->member[i].model = NULL;
+        uv_client_send(w->client, w->member[i].session, ask, n);
+    }
+    return uv_client_wait(w->client, ms, all_sent);
+}
+
+void cmd_observe_again(struct cmd_observe *w)
+{
+    uint8_t ask[16];
+    size_t n = wire_put_status_req(ask, sizeof ask);
+    for (uint32_t i = 0; i < w->n; i++) {
+        if (!w->member[i].up)
+            continue;
+        w->member[i].answered = false;
+        uv_client_send(w->client, w->member[i].session, ask, n);
+    }
+    (void)uv_client_wait(w->client, ANSWER_MS, all_answered);
+}
+
+/* ---- Begin and end ---------------------------------------------------- */
+
+static int ask_bootstrap(struct cmd_observe *w)
+{
+    const char *given = options_text(w->o, "bootstrap");
+    char text[LIST_MAX], *rest = text, *one;
+    if (!given)
+        return cmd_fail(w->o, CMD_USAGE, "--bootstrap is missing: name at least one peer");
+    if (strlen(given) >= sizeof text)
+        return cmd_fail(w->o, CMD_USAGE, "--bootstrap: found %zu characters, expected fewer than %d", strlen(given), LIST_MAX);
+    strcpy(text, given);
+    while ((one = strsep(&rest, ",")) != NULL) {
+        if (*one == '\0')
+            continue;
+        int err = uv_client_resolve(w->client, SEED_TAG, one);
+        if (err == -EINVAL)
+            return cmd_fail(w->o, CMD_USAGE, "--bootstrap: found '%.80s', expected HOST:PORT", one);
+        if (err < 0)
+            return cmd_fail(w->o, CMD_FAILED, "cannot look up %.80s: %s", one, uv_strerror(err));
+        w->n_pending++;
+    }
+    return CMD_OK;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const struct cmd_observed *x = a, *y = b;
+    return record_compare(&x->record, &y->record);
+}
+
+int cmd_observe(struct cmd_observe *w, const struct options *o)
+{
+    char error[KEYFILE_ERROR_MAX];
+    *w = (struct cmd_observe){.o = o};
+    struct uv_client_calls calls = {.self = w, .up = on_up, .message = on_message,
+                                    .ended = on_ended, .resolved = on_resolved};
+    signal(SIGPIPE, SIG_IGN);
+    if (keyfile_read(options_text(o, "key"), w->psk, error) < 0)
+        return cmd_fail(o, CMD_USAGE, "%s", error);
+    w->member = calloc(WIRE_MEMBERS_MAX, sizeof *w->member);
+    if (!w->member || uv_client_open(&w->client, w->psk, &calls) < 0)
+        return cmd_fail(o, CMD_FAILED, "out of memory");
+    int code = ask_bootstrap(w);
+    if (code != CMD_OK)
+        return code;
+    (void)uv_client_wait(w->client, ANSWER_MS, all_answered);
+    uint32_t n_answers = 0;
+    for (uint32_t i = 0; i < w->n; i++)
+        n_answers += w->member[i].answered;
+    if (n_answers == 0)
+        return cmd_fail(o, CMD_FAILED, "no peer answers at %s with this key", options_text(o, "bootstrap"));
+    qsort(w->member, w->n, sizeof *w->member, by_name);
+    return CMD_OK;
+}
+
+void cmd_observe_close(struct cmd_observe *w)
+{
+    if (w->client)
+        uv_client_close(w->client);
+    for (uint32_t i = 0; i < w->n && w->member; i++)
+        free(w->member[i].model);
+    free(w->member);
+    explicit_bzero(w->psk, sizeof w->psk);
+}

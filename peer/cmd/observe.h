@@ -1,0 +1,49 @@
+/* peer/cmd/observe.h -- who is in a cluster and what each says, for `status` and `drift`.
+ *
+ *   bootstrap names --> sessions --MEMBERS--> more members --> sessions
+ *   every session: STATUS_REQ --> STATUS; on demand MODEL_REQ --> MODEL
+ */
+#ifndef PEER_CMD_OBSERVE_H
+#define PEER_CMD_OBSERVE_H
+
+#include "gossip/wire/wire.h"
+#include "peer/cmd/cmd.h"
+#include "peer/run/run.h"
+#include "peer/uv/client.h"
+
+struct cmd_observed
+{
+    struct record record; /* Zero but for the id until a member told of it. */
+    bool known, dialled, failed, up, answered;
+    uint32_t session;
+    struct wire_status status;
+    float *model; /* Owned; NULL until it came. */
+    size_t n_floats;
+    uint64_t model_round;
+};
+
+struct cmd_observe
+{
+    const struct options *o;
+    struct uv_client *client;
+    uint8_t psk[CHANNEL_KEY];
+    struct cmd_observed *member; /* Sorted by name once cmd_observe() is done. */
+    uint32_t n;
+    uint32_t n_pending; /* Lookups and dials of bootstrap names under way. */
+    bool wants_models;
+    bool has_run;
+    struct run run; /* The first that a peer told of. */
+};
+
+/* Find all members and have every one that can be reached answer. Returns an
+ * exit code: CMD_USAGE for bad options, CMD_FAILED where nobody answered; both
+ * with a line on stderr. */
+int cmd_observe(struct cmd_observe *w, const struct options *o);
+/* Ask every member that answered for its model at or after `round` and wait
+ * until all have sent it. False: some did not within `ms`. */
+bool cmd_observe_models(struct cmd_observe *w, uint64_t round, uint32_t ms);
+/* Ask for the status of all once more. */
+void cmd_observe_again(struct cmd_observe *w);
+void cmd_observe_close(struct cmd_observe *w);
+
+#endif

@@ -1,0 +1,323 @@
+/* peer/cmd/peer.c -- `hearsay peer`: one peer of a cluster, from flags to files.
+ *
+ * Under --out: identity.key, and what peer/cmd/report.h lists.
+ */
+#include "gossip/wire/wire.h"
+#include "peer/cmd/cmd.h"
+#include "peer/cmd/files.h"
+#include "peer/cmd/report.h"
+#include "peer/cmd/training.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+enum {
+    ADDRESSES_MAX = NODE_SEEDS_MAX,
+    LIST_MAX = 4096  /* Characters of a list of addresses. */
+};
+
+const struct option_row cmd_peer_rows[] = {
+    {.name = "listen", .kind = OPTION_TEXT, .arg = "ADDRESS:PORT", .fallback = "0.0.0.0:7100",
+     .help = "where to listen; fd:N takes over a listening socket"},
+    CMD_ROW_BOOTSTRAP,
+    CMD_ROW_KEY,
+    {.name = "shard", .kind = OPTION_TEXT, .arg = "i/n|own|auto", .fallback = "auto",
+     .help = "which samples are this peer's: part i of n, all of a private set, or shared out among the living"},
+    CMD_ROW_INIT,
+    CMD_ROW_THREADS,
+    {.name = "epochs", .kind = OPTION_REAL, .arg = "X", .fallback = "10", .min = 1e-6, .max = 1e6,
+     .help = "passes of all peers together over the data, where --rounds is not given"},
+    {.name = "name", .kind = OPTION_TEXT, .arg = "NAME",
+     .help = "of this peer, [A-Za-z0-9._-]{1,32}; default: host name and port"},
+    {.name = "advertise", .kind = OPTION_TEXT, .arg = "HOST:PORT,...",
+     .help = "addresses to tell the others; default: those seen on connections"},
+    {.name = "identity", .kind = OPTION_TEXT, .arg = "FILE",
+     .help = "this peer's secret key, made when missing; default: identity.key under --out"},
+    {.name = "out", .kind = OPTION_TEXT, .arg = "DIR",
+     .help = "directory for model and metrics; default: hearsay-NAME"},
+    {.name = "evaluate-every", .kind = OPTION_UINT, .arg = "N", .fallback = "0", .min = 0, .max = 1e9,
+     .help = "rounds between evaluations while training; 0: at the end only"},
+    {.name = "evaluate-samples", .kind = OPTION_UINT, .arg = "N", .fallback = "1000", .min = 1, .max = 1e9,
+     .help = "of one evaluation while training; the last takes all"},
+    {.name = "leash-fd", .kind = OPTION_UINT, .arg = "N", .min = 3, .max = 65535,
+     .help = "exit at once when the pipe of this number ends"},
+    CMD_ROW_JSON,
+    {.name = NULL},
+};
+
+/* A list of addresses cut at its commas, in place. */
+struct list
+{
+    char text[LIST_MAX];
+    const char *at[ADDRESSES_MAX];
+    uint32_t n;
+};
+
+struct peer
+{
+    const struct options *o;
+    char name[WIRE_NAME_MAX + 1];
+    const char *out;
+    char out_default[WIRE_NAME_MAX + 16];
+    struct list bootstrap, advertise;
+    uint8_t psk[CHANNEL_KEY];
+    struct channel_identity identity;
+    struct members_crypto crypto;
+    struct uv_driver_config config;
+    struct cmd_training training;
+    struct cmd_progress_reading reading;
+    struct cmd_report report;
+};
+
+static bool verify(void *self, const uint8_t id[WIRE_ID_BYTES], const uint8_t *msg, size_t n,
+                   const uint8_t signature[WIRE_SIGNATURE_BYTES])
+{
+    (void)self;
+    return channel_verify(id, msg, n, signature);
+}
+
+static void sign(void *self, const uint8_t *msg, size_t n, uint8_t signature[WIRE_SIGNATURE_BYTES])
+{
+    channel_sign(self, msg, n, signature);
+}
+
+/* ---- From flags to a configuration ------------------------------------ */
+
+static int cut_list(struct peer *p, const char *option, uint32_t max, struct list *list)
+{
+    const char *text = options_text(p->o, option);
+    if (!text)
+        return CMD_OK;
+    if (strlen(text) >= sizeof list->text)
+        return cmd_fail(p->o, CMD_USAGE, "--%s: found %zu characters, expected fewer than %d",
+                        option, strlen(text), LIST_MAX);
+    strcpy(list->text, text);
+    char *rest = list->text, *one;
+    while ((one = strsep(&rest, ",")) != NULL) {
+        char host[UV_RESOLVE_HOST_MAX + 1];
+        uint16_t port;
+        if (*one == '\0')
+            continue;
+        if (uv_resolve_split(one, false, host, &port) < 0)
+            return cmd_fail(p->o, CMD_USAGE, "--%s: found '%.80s', expected HOST:PORT", option, one);
+        if (list->n == max)
+            return cmd_fail(p->o, CMD_USAGE, "--%s: found more than %u addresses", option, (unsigned)max);
+        list->at[list->n++] = one;
+    }
+    return CMD_OK;
+}
+
+static int take_listen(struct peer *p)
+{
+    const char *text = options_text(p->o, "listen");
+    uint64_t fd;
+    if (strncmp(text, "fd:", 3) == 0 && options_read_uint(text + 3, &fd) && fd <= 65535) {
+        p->config.listen_fd = (int)fd;
+        return CMD_OK;
+    }
+    if (uv_resolve_numeric(text, &p->config.listen) < 0)
+        return cmd_fail(p->o, CMD_USAGE, "--listen: found '%.80s', expected a numeric ADDRESS:PORT, or fd:N", text);
+    return CMD_OK;
+}
+
+/* Host name and port; without a port the process's number. */
+static void default_name(struct peer *p)
+{
+    char host[UV_MAXHOSTNAMESIZE] = "peer", clean[25];
+    size_t n = sizeof host, k = 0;
+    (void)uv_os_gethostname(host, &n);
+    for (size_t i = 0; host[i] && k + 1 < sizeof clean; i++)
+        clean[k++] = strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-", host[i]) ? host[i] : '-';
+    clean[k] = '\0';
+    unsigned port = ntohs(p->config.listen.v4.sin_port);
+    snprintf(p->name, sizeof p->name, "%s-%u", clean, port ? port : (unsigned)uv_os_getpid() % 1000000);
+}
+
+static int take_name(struct peer *p)
+{
+    const char *name = options_text(p->o, "name");
+    if (!name) {
+        default_name(p);
+    } else if (!wire_name_ok(name)) {
+        return cmd_fail(p->o, CMD_USAGE, "--name: found '%.80s', expected 1 to %d of A-Z a-z 0-9 . _ -", name, WIRE_NAME_MAX);
+    } else {
+        strcpy(p->name, name);
+    }
+    snprintf(p->out_default, sizeof p->out_default, "hearsay-%s", p->name);
+    p->out = options_text(p->o, "out") ? options_text(p->o, "out") : p->out_default;
+    return CMD_OK;
+}
+
+static int take_keys(struct peer *p)
+{
+    char error[KEYFILE_ERROR_MAX], path[CMD_PATH_MAX];
+    uint8_t seed[KEYFILE_BYTES];
+    int err = keyfile_read(options_text(p->o, "key"), p->psk, error);
+    if (err < 0)
+        return cmd_fail(p->o, CMD_USAGE, "%s", error);
+    err = cmd_make_dirs(p->out);
+    if (err < 0)
+        return cmd_fail(p->o, CMD_USAGE, "cannot make the directory %s: %s", p->out, uv_strerror(err));
+    const char *given = options_text(p->o, "identity");
+    if (!given && cmd_path(path, p->out, "identity.key") < 0)
+        return cmd_fail(p->o, CMD_USAGE, "--out: the path is too long");
+    err = cmd_identity(given ? given : path, seed, error);
+    if (err < 0)
+        return cmd_fail(p->o, CMD_USAGE, "%s", error);
+    channel_identity_from_seed(&p->identity, seed);
+    explicit_bzero(seed, sizeof seed);
+    return CMD_OK;
+}
+
+/* The run we would found, and the flags that bind us. */
+static int take_run(struct peer *p)
+{
+    char error[RUN_ERROR_MAX];
+    struct node_config *c = &p->config.node;
+    bool epochs = options_given(p->o, "epochs");
+    const char *data = options_given(p->o, "data") ? options_text(p->o, "data") : NULL;
+    if (cmd_training_init(&p->training, data, options_text(p->o, "shard"), p->name, error) < 0)
+        return cmd_fail(p->o, CMD_USAGE, "%s", error);
+    p->training.init_path = options_text(p->o, "init");
+    p->training.joins = p->bootstrap.n > 0;
+    p->training.threads = (uint32_t)options_uint(p->o, "threads");
+    p->reading.out = stderr;
+    p->training.reading = p->report.notes_as_json ? NULL : &p->reading;
+    c->flags = p->o->run;
+    bool orphan = p->bootstrap.n > 0 && !epochs && run_flags_orphan(&c->flags, error);
+    if (orphan)
+        (void)cmd_fail(p->o, CMD_OK, "%s; so this peer begins no run, and waits for one that has it", error);
+    c->found = !orphan && (run_flags_any(&c->flags) || epochs || p->bootstrap.n == 0);
+    if (!c->found)
+        return CMD_OK;
+    struct run_flags filled = c->flags;
+    int err = cmd_training_fix(&p->training, &filled, options_real(p->o, "epochs"), &c->run, error);
+    if (err == 0 && epochs) { /* A default binds nobody; what was asked for does. */
+        char rounds[24];
+        snprintf(rounds, sizeof rounds, "%llu", (unsigned long long)c->run.rounds);
+        err = run_flags_set(&c->flags, "rounds", rounds, error);
+    }
+    return err < 0 ? cmd_fail(p->o, CMD_USAGE, "%s", error) : CMD_OK;
+}
+
+static int configure(struct peer *p)
+{
+    uv_timeval64_t now;
+    struct node_config *c = &p->config.node;
+    uint64_t random[2];
+    if (uv_gettimeofday(&now) < 0 || uv_random(NULL, NULL, random, sizeof random, 0, NULL) < 0)
+        return cmd_fail(p->o, CMD_FAILED, "the system gives no time or no random bytes");
+    *c = (struct node_config){
+        .name = p->name,
+        .boot = random[0],
+        .own_seed = random[1],
+        .incarnation = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_usec / 1000,
+        .advertise = p->advertise.at,
+        .n_advertise = p->advertise.n,
+        .bootstrap = p->bootstrap.at,
+        .n_bootstrap = p->bootstrap.n,
+        .crypto = &p->crypto,
+        .make_trainer = cmd_training_make,
+        .make_trainer_self = &p->training,
+        .evaluate_every = options_uint(p->o, "evaluate-every"),
+        .evaluate_samples = options_uint(p->o, "evaluate-samples"),
+    };
+    memcpy(c->id, p->identity.sign_pk, sizeof c->id);
+    p->crypto = (struct members_crypto){.self = &p->identity, .verify = verify, .sign = sign};
+    p->config.identity = &p->identity;
+    p->config.psk = p->psk;
+    p->config.signals = true;
+    p->config.leash_fd = options_given(p->o, "leash-fd") ? (int)options_uint(p->o, "leash-fd") : -1;
+    p->config.self = &p->report;
+    p->config.note = cmd_report_note;
+    p->config.measured = cmd_report_measured;
+    p->config.write_model = cmd_report_model;
+    return take_run(p);
+}
+
+static int take_options(struct peer *p)
+{
+    static int (*const take[])(struct peer *) = {take_listen, take_name, take_keys, configure};
+    int code = cut_list(p, "bootstrap", NODE_SEEDS_MAX, &p->bootstrap);
+    if (code == CMD_OK)
+        code = cut_list(p, "advertise", WIRE_ADDRESSES_MAX, &p->advertise);
+    for (size_t i = 0; i < sizeof take / sizeof *take && code == CMD_OK; i++)
+        code = take[i](p);
+    return code;
+}
+
+/* ---- Main ------------------------------------------------------------- */
+
+static int run_driver(struct peer *p, struct uv_driver *d, uv_loop_t *loop)
+{
+    uv_driver_start(d);
+    uv_run(loop, UV_RUN_DEFAULT);
+    int exit_code = cmd_report_finish(&p->report, d);
+    if (uv_driver_stuck(d)) {
+        /* A job or a name lookup hangs: no thread of ours may be waited for. */
+        fflush(NULL);
+        _exit(exit_code);
+    }
+    uv_driver_close(d);
+    return exit_code;
+}
+
+static int serve(struct peer *p)
+{
+    char path[CMD_PATH_MAX];
+    p->report.name = p->name;
+    p->report.out = p->out;
+    uv_loop_t loop;
+    struct uv_driver *d;
+    int err = cmd_path(path, p->out, "metrics.jsonl");
+    if (err == 0)
+        err = uv_metrics_open(&p->report.metrics, path, p->report.json ? stdout : NULL);
+    if (err < 0)
+        return cmd_fail(p->o, CMD_USAGE, "cannot write %s: %s", path, uv_strerror(err));
+    err = uv_loop_init(&loop);
+    if (err == 0)
+        err = uv_driver_open(&d, &loop, &p->config);
+    int exit_code;
+    if (err < 0)
+        exit_code = cmd_fail(p->o, err == -ENOMEM ? CMD_FAILED : CMD_USAGE, "cannot listen on %s: %s",
+                             options_text(p->o, "listen"), uv_strerror(err));
+    else
+        exit_code = run_driver(p, d, &loop);
+    (void)uv_loop_close(&loop);
+    uv_metrics_close(&p->report.metrics);
+    return exit_code;
+}
+
+/* As many file descriptors as we may have. */
+static void raise_limits(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+        limit.rlim_cur = limit.rlim_max;
+        (void)setrlimit(RLIMIT_NOFILE, &limit);
+    }
+}
+
+int cmd_peer(const struct options *o)
+{
+    static struct peer p; /* Large, and one a process. */
+    p.o = o;
+    p.report = (struct cmd_report){.o = o, .json = options_flag(o, "json"), .begin_ns = uv_hrtime()};
+    p.report.notes_as_json = p.report.json && options_given(o, "leash-fd");
+    p.report.terminal = !p.report.json && isatty(STDERR_FILENO);
+    uv_driver_defaults(&p.config);
+    signal(SIGPIPE, SIG_IGN);
+    raise_limits();
+    int code = take_options(&p);
+    if (code == CMD_OK)
+        code = serve(&p);
+    cmd_training_close(&p.training);
+    channel_identity_close(&p.identity);
+    explicit_bzero(p.psk, sizeof p.psk);
+    return code;
+}

@@ -1,0 +1,26 @@
+/* peer/cmd/peers.h -- run flags of commands that start all the peers themselves.
+ *
+ * `hearsay local` and `hearsay sim` know the number of peers: --min-peers is
+ * that number where it is not given, and what needs another one is refused
+ * before anything begins.
+ */
+#ifndef PEER_CMD_PEERS_H
+#define PEER_CMD_PEERS_H
+
+#include "peer/cmd/cmd.h"
+
+/* Takes the place of the run key, whose default is that of `hearsay peer`. */
+#define CMD_ROW_MIN_PEERS                                                        \
+    {                                                                            \
+        .name = "min-peers", .kind = OPTION_UINT, .arg = "N", .min = 1,          \
+        .max = WIRE_MEMBERS_MAX,                                                 \
+        .help = "members to wait for before the first round; "                   \
+                "default: all of --peers"                                        \
+    }
+
+/* The run flags that were given, and min-peers. CMD_OK; or CMD_USAGE with a line
+ * on stderr where n peers cannot begin (--min-peers is more) or would have to
+ * adapt a topology that is made for another number; then *flags is untouched. */
+int cmd_peers_flags(const struct options *o, uint32_t n, struct run_flags *flags);
+
+#endif

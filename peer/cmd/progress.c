@@ -1,0 +1,197 @@
+#include "peer/cmd/progress.h"
+
+#include "nn/math/rng.h"
+
+#include <math.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+#include <uv.h>
+
+enum {
+    DRAW_MS = 100,
+    SAY_MS = 5000,
+    BAR = 30,
+    LARGE_FILE = 32 << 20, /* Bytes: reading it takes a while. */
+    PATH_SHOWN = 60        /* Of a path on the terminal, its end. */
+};
+
+const char *cmd_progress_percent(char out[CMD_PROGRESS_TEXT], double x)
+{
+    return cmd_progress_number(out, "%.2f %%", 100 * x);
+}
+
+const char *cmd_progress_bytes(char out[CMD_PROGRESS_TEXT], uint64_t n)
+{
+    static const char *const unit[] = {"B", "kB", "MB", "GB", "TB", "PB"};
+    double x = (double)n;
+    uint32_t i = 0;
+    for (; x >= 1000 && i < 5; i++)
+        x /= 1000;
+    snprintf(out, CMD_PROGRESS_TEXT, "%.*f %s", i == 0 ? 0 : 2, x, unit[i]);
+    return out;
+}
+
+const char *cmd_progress_number(char out[CMD_PROGRESS_TEXT], const char *format, double x)
+{
+    if (!isfinite(x))
+        return strcpy(out, "-");
+    snprintf(out, CMD_PROGRESS_TEXT, format, x);
+    return out;
+}
+
+const char *cmd_progress_drift(char out[CMD_PROGRESS_TEXT], const char *format, double x)
+{
+    return isfinite(x) ? cmd_progress_number(out, format, x) : strcpy(out, "unknown");
+}
+
+/* Over all peers. */
+struct whole
+{
+    uint64_t round, rounds, settle_rounds, bytes_sent;
+    double loss_min, loss_max, accuracy_min, drift;
+    const char *phase; /* Of the slowest. */
+};
+
+static struct whole sum_up(const struct cmd_progress_row *row, uint32_t n)
+{
+    struct whole w = {.round = UINT64_MAX, .loss_min = INFINITY, .loss_max = -INFINITY,
+                      .accuracy_min = INFINITY, .drift = -INFINITY, .phase = ""};
+    for (uint32_t i = 0; i < n; i++) {
+        if (row[i].round < w.round || w.round == UINT64_MAX) {
+            w.round = row[i].round;
+            w.phase = row[i].phase;
+        }
+        w.rounds = row[i].rounds > w.rounds ? row[i].rounds : w.rounds;
+        w.settle_rounds = row[i].settle_rounds > w.settle_rounds ? row[i].settle_rounds : w.settle_rounds;
+        w.bytes_sent += row[i].bytes_sent;
+        w.loss_min = fmin(w.loss_min, row[i].loss);
+        w.loss_max = fmax(w.loss_max, row[i].loss);
+        w.accuracy_min = fmin(w.accuracy_min, row[i].accuracy);
+        w.drift = fmax(w.drift, row[i].relative_drift);
+    }
+    return w;
+}
+
+static void say(struct cmd_progress *p, const struct whole *w, double seconds)
+{
+    char a[CMD_PROGRESS_TEXT], b[CMD_PROGRESS_TEXT], c[CMD_PROGRESS_TEXT], d[CMD_PROGRESS_TEXT], e[CMD_PROGRESS_TEXT];
+    fprintf(p->out, "%6.1f s  %-9s %llu/%llu  loss %s .. %s  accuracy %s  drift %s  sent %s\n", seconds, w->phase,
+            (unsigned long long)w->round, (unsigned long long)w->rounds, cmd_progress_number(a, "%.4f", w->loss_min),
+            cmd_progress_number(b, "%.4f", w->loss_max), cmd_progress_percent(c, w->accuracy_min),
+            cmd_progress_drift(d, "%.2e", w->drift), cmd_progress_bytes(e, w->bytes_sent));
+    fflush(p->out);
+}
+
+static void draw_bar(struct cmd_progress *p, const struct whole *w, double seconds)
+{
+    double done = w->rounds > 0 ? (double)w->round / (double)w->rounds : 0;
+    char bar[BAR + 1];
+    for (int i = 0; i < BAR; i++)
+        bar[i] = i < (int)(done * BAR) ? '=' : i == (int)(done * BAR) ? '>' : ' ';
+    bar[BAR] = '\0';
+    fprintf(p->out, "\033[K[%s] %3.0f %%  %llu/%llu rounds  %.1f s\n", bar, 100 * done,
+            (unsigned long long)w->round, (unsigned long long)w->rounds, seconds);
+}
+
+static void draw_row(struct cmd_progress *p, const struct cmd_progress_row *r)
+{
+    char a[CMD_PROGRESS_TEXT], b[CMD_PROGRESS_TEXT], c[CMD_PROGRESS_TEXT], d[CMD_PROGRESS_TEXT], e[CMD_PROGRESS_TEXT];
+    fprintf(p->out, "\033[K%-10s %-9s %6llu/%-6llu loss %-8s accuracy %-8s drift %-9s sent %-9s got %s\n", r->name,
+            r->phase, (unsigned long long)r->round, (unsigned long long)r->rounds,
+            cmd_progress_number(a, "%.4f", r->loss), cmd_progress_percent(b, r->accuracy),
+            cmd_progress_drift(c, "%.2e", r->relative_drift), cmd_progress_bytes(d, r->bytes_sent),
+            cmd_progress_bytes(e, r->bytes_received));
+}
+
+/* Rows that fit on the screen with the bar and a spare line. */
+static uint32_t rows_that_fit(const struct cmd_progress *p, uint32_t n)
+{
+    struct winsize size;
+    uint32_t fit = 20;
+    if (ioctl(fileno(p->out), TIOCGWINSZ, &size) == 0 && size.ws_row > 3)
+        fit = size.ws_row - 3u;
+    return n < fit ? n : fit;
+}
+
+static void draw(struct cmd_progress *p, const struct cmd_progress_row *row, uint32_t n, double seconds)
+{
+    struct whole w = sum_up(row, n);
+    uint32_t n_rows = rows_that_fit(p, n);
+    if (p->n_lines > 0)
+        fprintf(p->out, "\033[%uA\r", (unsigned)p->n_lines);
+    fputs("\033[?7l", p->out); /* Cut long lines: a wrapped one would spoil the count. */
+    draw_bar(p, &w, seconds);
+    for (uint32_t i = 0; i < n_rows; i++)
+        draw_row(p, &row[i]);
+    fputs("\033[?7h", p->out);
+    p->n_lines = n_rows + 1;
+    fflush(p->out);
+}
+
+void cmd_progress_open(struct cmd_progress *p, FILE *out)
+{
+    *p = (struct cmd_progress){.out = out, .terminal = isatty(fileno(out))};
+    p->said_ns = uv_hrtime();
+}
+
+void cmd_progress_show(struct cmd_progress *p, const struct cmd_progress_row *row,
+                       uint32_t n, double seconds, bool force)
+{
+    uint64_t now = uv_hrtime();
+    uint64_t every = (p->terminal ? DRAW_MS : SAY_MS) * UINT64_C(1000000);
+    uint64_t *last = p->terminal ? &p->drawn_ns : &p->said_ns;
+    if (n == 0 || (!force && now - *last < every))
+        return;
+    *last = now;
+    if (p->terminal) {
+        draw(p, row, n, seconds);
+    } else {
+        struct whole w = sum_up(row, n);
+        say(p, &w, seconds);
+    }
+}
+
+void cmd_progress_break(struct cmd_progress *p)
+{
+    p->n_lines = 0;
+}
+
+void cmd_progress_read_end(struct cmd_progress_reading *r)
+{
+    if (r->drawn)
+        fputs("\r\033[K", r->out);
+    r->drawn = false;
+}
+
+/* Not twice for the same file. */
+static void say_reading(struct cmd_progress_reading *r, const char *path, uint64_t total)
+{
+    char size[CMD_PROGRESS_TEXT];
+    uint64_t hash = rng_hash(path, strlen(path));
+    if (total < LARGE_FILE || (hash == r->said_path && total == r->said_size))
+        return;
+    r->said_path = hash;
+    r->said_size = total;
+    fprintf(r->out, "reading %s (%s)\n", path, cmd_progress_bytes(size, total));
+}
+
+void cmd_progress_read(void *self, const char *path, uint64_t done, uint64_t total)
+{
+    struct cmd_progress_reading *r = self;
+    char size[CMD_PROGRESS_TEXT];
+    uint64_t now = uv_hrtime();
+    size_t n = strlen(path);
+    if (!isatty(fileno(r->out))) {
+        say_reading(r, path, total);
+        return;
+    }
+    if (r->drawn && now - r->drawn_ns < DRAW_MS * UINT64_C(1000000))
+        return;
+    r->drawn_ns = now;
+    r->drawn = true;
+    fprintf(r->out, "\r\033[Kreading %s%s  %s  %.0f %%", n > PATH_SHOWN ? "..." : "",
+            n > PATH_SHOWN ? path + n - PATH_SHOWN : path, cmd_progress_bytes(size, total),
+            total > 0 ? 100 * (double)done / (double)total : 100.0);
+    fflush(r->out);
+}

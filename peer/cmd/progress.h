@@ -1,0 +1,68 @@
+/* peer/cmd/progress.h -- progress for people: a live table, or plain lines.
+ *
+ *   [==========>             ]  42 %  168/400 rounds  11.2 s      on a terminal:
+ *   peer-0  training  168/400  loss 0.4123  ...                   redrawn in place
+ *
+ *   training 168/400  loss 0.41 .. 0.47  drift 1.2e-02  ...       elsewhere:
+ *                                                                 every few seconds
+ *
+ * and while data are read:
+ *
+ *   reading DIR/train.gz  9.91 MB  42 %       on a terminal, redrawn; elsewhere
+ *   reading DIR/train.gz (412.50 MB)          once for each large file
+ */
+#ifndef PEER_CMD_PROGRESS_H
+#define PEER_CMD_PROGRESS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+struct cmd_progress_row
+{
+    const char *name;
+    char phase[16]; /* "starting" before the first report. */
+    uint64_t round, rounds, settle_rounds;
+    double loss, accuracy, relative_drift; /* NaN: not known. */
+    uint64_t bytes_sent, bytes_received;
+};
+
+struct cmd_progress
+{
+    FILE *out;
+    bool terminal;
+    uint64_t drawn_ns, said_ns;
+    uint32_t n_lines; /* Of the table as it stands on the screen. */
+};
+
+void cmd_progress_open(struct cmd_progress *p, FILE *out);
+/* Draw or say, if it is time; `force` makes it so. */
+void cmd_progress_show(struct cmd_progress *p, const struct cmd_progress_row *row,
+                       uint32_t n, double seconds, bool force);
+/* Before other text goes to the same place: leaves the table standing. */
+void cmd_progress_break(struct cmd_progress *p);
+
+/* The same while data are read. Start with zeros but for `out`. */
+struct cmd_progress_reading
+{
+    FILE *out;
+    bool drawn;         /* A line on the terminal is to be wiped. */
+    uint64_t drawn_ns;
+    uint64_t said_size; /* Of the file that was named last, and a hash ... */
+    uint64_t said_path; /* ... of its path. */
+};
+
+/* struct data_request's progress; `self` is the struct. */
+void cmd_progress_read(void *self, const char *path, uint64_t done, uint64_t total);
+/* All is read: wipe the line. */
+void cmd_progress_read_end(struct cmd_progress_reading *r);
+
+/* "93.41 %", "12.3 MB", "0.0123"; "-" where not finite. */
+enum { CMD_PROGRESS_TEXT = 24 };
+const char *cmd_progress_percent(char out[CMD_PROGRESS_TEXT], double x);
+const char *cmd_progress_bytes(char out[CMD_PROGRESS_TEXT], uint64_t n);
+const char *cmd_progress_number(char out[CMD_PROGRESS_TEXT], const char *format, double x);
+/* The same of a drift, which is "unknown" until a window of the sketches ends. */
+const char *cmd_progress_drift(char out[CMD_PROGRESS_TEXT], const char *format, double x);
+
+#endif

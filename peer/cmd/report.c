@@ -1,0 +1,143 @@
+#include "peer/cmd/report.h"
+
+#include "nn/files/safetensors.h"
+#include "peer/cmd/files.h"
+#include "peer/cmd/progress.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    LINE_MS = 3000, /* Between lines for people. */
+    DRAW_MS = 100   /* On a terminal. */
+};
+
+/* ---- While it runs ---------------------------------------------------- */
+
+static double seconds(const struct cmd_report *r)
+{
+    return (double)(uv_hrtime() - r->begin_ns) * 1e-9;
+}
+
+static void end_drawing(struct cmd_report *r)
+{
+    if (r->drawn)
+        fputc('\n', stderr);
+    r->drawn = false;
+}
+
+void cmd_report_note(void *self, enum note_level level, const char *text)
+{
+    struct cmd_report *r = self;
+    static const char *const word[] = {[NOTE_INFO] = "info", [NOTE_WARNING] = "warning", [NOTE_ERROR] = "error"};
+    if (r->notes_as_json) {
+        json_t *j = json_pack("{s:s, s:s}", "note", text, "level", word[level]);
+        json_dumpf(j, stdout, JSON_COMPACT);
+        json_decref(j);
+        putchar('\n');
+        fflush(stdout);
+        return;
+    }
+    end_drawing(r);
+    fprintf(stderr, "hearsay peer: %s%s: %s\n", r->name, level == NOTE_WARNING ? ": warning" : "", text);
+}
+
+static void say(struct cmd_report *r, const struct node_progress *g)
+{
+    char a[CMD_PROGRESS_TEXT], b[CMD_PROGRESS_TEXT], c[CMD_PROGRESS_TEXT];
+    fprintf(stderr, "%s%-10s round %llu/%llu  loss %s  accuracy %s  drift %s  sent %.2f MB  %u live, %u edges",
+           r->terminal ? "\r\033[K" : "", uv_metrics_phase(g->phase), (unsigned long long)g->round,
+           (unsigned long long)g->n_rounds, cmd_progress_number(a, "%.4f", g->loss),
+           cmd_progress_percent(b, g->accuracy), cmd_progress_drift(c, "%.2e", g->relative_drift),
+           (double)g->bytes_sent * 1e-6, (unsigned)g->n_live, (unsigned)g->n_edges);
+    r->drawn = r->terminal;
+    if (!r->terminal)
+        fputc('\n', stderr);
+}
+
+void cmd_report_measured(void *self, const struct node_progress *g)
+{
+    struct cmd_report *r = self;
+    int err = uv_metrics_write(&r->metrics, g, seconds(r));
+    if (err < 0) {
+        r->file_failed = true;
+        cmd_fail(r->o, CMD_FAILED, "cannot write metrics: %s", uv_strerror(err));
+    }
+    uint64_t now = uv_hrtime(), every = r->terminal ? DRAW_MS : LINE_MS;
+    if (r->json || now - r->said_ns < every * 1000000)
+        return;
+    r->said_ns = now;
+    say(r, g);
+}
+
+void cmd_report_model(void *self, const struct node *n)
+{
+    struct cmd_report *r = self;
+    char path[CMD_PATH_MAX], error[DATA_ERROR_MAX];
+    int err = cmd_path(path, r->out, "model.safetensors");
+    if (err < 0)
+        snprintf(error, sizeof error, "--out %.200s: %s", r->out, strerror(-err));
+    else
+        err = cmd_write_model(path, n, r->name, error);
+    r->wrote_model |= err == 0;
+    if (err < 0) {
+        r->file_failed = true;
+        cmd_fail(r->o, CMD_FAILED, "%s", error);
+    }
+}
+
+/* ---- The end ---------------------------------------------------------- */
+
+static json_t *summary(const struct cmd_report *r, const struct node *n, int exit_code)
+{
+    struct node_progress g;
+    char text[WIRE_RUN_MAX + 1] = "";
+    node_progress(n, &g);
+    if (node_run(n))
+        run_text(node_run(n), text);
+    json_t *j = uv_metrics_object(&g, seconds(r));
+    json_object_set_new(j, "summary", json_true());
+    json_object_set_new(j, "name", json_string(r->name));
+    json_object_set_new(j, "accuracy", uv_metrics_number(g.accuracy));
+    json_object_set_new(j, "test_loss", uv_metrics_number(g.test_loss));
+    json_object_set_new(j, "resets", json_integer((json_int_t)g.resets));
+    json_object_set_new(j, "violations", json_integer((json_int_t)g.violations));
+    json_object_set_new(j, "exchanges", json_integer((json_int_t)g.exchanges));
+    json_object_set_new(j, "exit_code", json_integer(exit_code));
+    json_object_set_new(j, "diverged", g.diverged[0] ? json_string(g.diverged) : json_null());
+    json_object_set_new(j, "run", json_string(text));
+    return j;
+}
+
+int cmd_report_finish(struct cmd_report *r, struct uv_driver *d)
+{
+    char path[CMD_PATH_MAX];
+    int exit_code = uv_driver_exit_code(d);
+    struct node_progress g;
+    node_progress(uv_driver_node(d), &g);
+    uv_driver_totals(d, &g.bytes_sent, &g.bytes_received);
+    if (exit_code == 0 && r->file_failed)
+        exit_code = CMD_FAILED;
+    json_t *j = summary(r, uv_driver_node(d), exit_code);
+    json_object_set_new(j, "bytes_sent", json_integer((json_int_t)g.bytes_sent));
+    json_object_set_new(j, "bytes_received", json_integer((json_int_t)g.bytes_received));
+    json_object_set_new(j, "strangers", json_integer((json_int_t)uv_driver_counts(d)->strangers));
+    int err = cmd_path(path, r->out, "summary.json");
+    if (err == 0)
+        err = cmd_write_json(path, j);
+    if (err < 0)
+        exit_code = cmd_fail(r->o, CMD_FAILED, "cannot write %s: %s", path, uv_strerror(err));
+    if (r->json) {
+        json_dumpf(j, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
+        fputc('\n', stdout);
+    } else if (exit_code != CMD_USAGE) { /* The error was all there is to say. */
+        say(r, &g);
+        end_drawing(r);
+        fprintf(stderr, "%s in %s\n", r->wrote_model ? "model and metrics are" : "metrics are",
+                r->out);
+    }
+    json_decref(j);
+    if (cmd_finish(r->o) != CMD_OK && exit_code == 0)
+        exit_code = CMD_FAILED;
+    return exit_code;
+}

@@ -1,0 +1,42 @@
+/* peer/cmd/report.h -- what `hearsay peer` writes and says while it runs and at the end.
+ *
+ * Under --out: metrics.jsonl (peer/uv/metrics.h), model.safetensors (metadata:
+ * run, round, name, version) and summary.json: the last metrics line with the
+ * final accuracy and
+ *
+ *   "summary": true, "name", "test_loss", "resets", "violations",
+ *   "exchanges", "strangers", "exit_code", "run": its canonical text
+ *
+ * With --json the lines of metrics.jsonl go to stdout as well, and the summary
+ * is the last of them. Lines for people go to stderr, one line redrawn on a
+ * terminal.
+ */
+#ifndef PEER_CMD_REPORT_H
+#define PEER_CMD_REPORT_H
+
+#include "peer/cmd/cmd.h"
+#include "peer/uv/driver.h"
+#include "peer/uv/metrics.h"
+
+struct cmd_report
+{
+    const struct options *o;
+    const char *name, *out;
+    bool json, terminal;
+    bool notes_as_json; /* {"note": "...", "level": "warning"} on stdout, for `local`. */
+    uint64_t begin_ns;
+    struct uv_metrics metrics;
+    uint64_t said_ns;
+    bool drawn;       /* A line on the terminal waits for its end. */
+    bool file_failed, wrote_model;
+};
+
+/* The driver's callbacks; `self` is the report. */
+void cmd_report_note(void *self, enum note_level level, const char *text);
+void cmd_report_measured(void *self, const struct node_progress *g);
+void cmd_report_model(void *self, const struct node *n);
+
+/* After the loop: summary and last words. Returns the process's exit code. */
+int cmd_report_finish(struct cmd_report *r, struct uv_driver *d);
+
+#endif

@@ -1,0 +1,343 @@
+/* peer/cmd/sim.c -- `hearsay sim`: the same peers over a simulated network.
+ *
+ * One process, virtual time, exact figures: the drift it prints is that of the
+ * models themselves. With --out it writes what `hearsay local` would:
+ * DIR/peer-0/metrics.jsonl, DIR/peer-0/model.safetensors, and so on; a
+ * synchronous run without faults gives the same models bit for bit.
+ *
+ * --json closes with one object on stdout: as `hearsay local`'s, with
+ * "simulated_s" (virtual time) and "events" beside "seconds"; bytes are those
+ * that a channel would have put on its sockets.
+ */
+#include "peer/cmd/cmd.h"
+#include "peer/cmd/files.h"
+#include "peer/cmd/peers.h"
+#include "peer/cmd/training.h"
+#include "peer/sim/world.h"
+#include "peer/uv/metrics.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { SIM_LINES = 20 /* Lines of progress. */ };
+
+const struct option_row cmd_sim_rows[] = {
+    {.name = "peers", .kind = OPTION_UINT, .arg = "N", .fallback = "8", .min = 1,
+     .max = WIRE_MEMBERS_MAX, .help = "how many"},
+    CMD_ROW_MIN_PEERS,
+    {.name = "shard", .kind = OPTION_CHOICE, .arg = "split|auto", .fallback = "split",
+     .help = "part i of N for peer i, or shared out among the living"},
+    {.name = "epochs", .kind = OPTION_REAL, .arg = "X", .fallback = "10", .min = 1e-6, .max = 1e6,
+     .help = "passes of all peers together over the data, where --rounds is not given"},
+    CMD_ROW_INIT,
+    {.name = "out", .kind = OPTION_TEXT, .arg = "DIR",
+     .help = "directory for models and metrics, peer-0/ and so on; default: none are written"},
+    {.name = "evaluate-every", .kind = OPTION_UINT, .arg = "N", .fallback = "0", .min = 0, .max = 1e9,
+     .help = "rounds between evaluations while training; 0: at the end only"},
+    {.name = "evaluate-samples", .kind = OPTION_UINT, .arg = "N", .fallback = "1000", .min = 1,
+     .max = 1e9, .help = "of one evaluation while training; the last takes all"},
+    {.name = "latency-us", .kind = OPTION_UINT, .arg = "T", .fallback = "200", .min = 0, .max = 1e9,
+     .help = "of a message, one way"},
+    {.name = "jitter-us", .kind = OPTION_UINT, .arg = "T", .fallback = "0", .min = 0, .max = 1e9,
+     .help = "more latency, uniform from 0 to this"},
+    {.name = "bandwidth", .kind = OPTION_REAL, .arg = "BYTES/S", .fallback = "0", .min = 0, .max = 1e15,
+     .help = "of each link and direction; 0: no limit"},
+    {.name = "step-us", .kind = OPTION_UINT, .arg = "T", .fallback = "5000", .min = 0, .max = 1e9,
+     .help = "virtual time of one local step"},
+    {.name = "step-spread", .kind = OPTION_REAL, .arg = "F", .fallback = "0", .min = 0, .max = 1e3,
+     .help = "peers are up to 1 + F times slower than that, each at random"},
+    {.name = "cut-rate", .kind = OPTION_REAL, .arg = "P", .fallback = "0", .min = 0, .max = 0.9,
+     .help = "chance that a delta is lost together with its session"},
+    CMD_ROW_JSON,
+    {.name = NULL},
+};
+
+struct sim_peer_files
+{
+    char dir[CMD_PATH_MAX], metrics[CMD_PATH_MAX];
+};
+
+struct simulation
+{
+    const struct options *o;
+    const char *out;
+    uint32_t n;
+    struct cmd_training *peers; /* [0] reads the data; the others share. */
+    struct sim_peer_files *files;
+    struct sim_world *world;
+    struct cmd_progress_reading reading;
+    struct timespec begin;
+    uint64_t said; /* Round of the last line of progress. */
+    bool failed;
+};
+
+static double seconds_since(const struct timespec *t)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)(now.tv_sec - t->tv_sec) +
+           (double)(now.tv_nsec - t->tv_nsec) * 1e-9;
+}
+
+static int make_trainer(void *self, uint32_t peer, const struct run *run,
+                        struct trainer *t, char error[RUN_ERROR_MAX])
+{
+    struct simulation *s = self;
+    return cmd_training_make(&s->peers[peer], run, t, error);
+}
+
+static void say_note(void *self, uint32_t peer, const struct node_note *note)
+{
+    struct simulation *s = self;
+    if (note->level == NOTE_INFO)
+        return;
+    fprintf(stderr, "hearsay sim: peer-%u: %s\n", peer, note->text);
+    s->failed |= note->level == NOTE_ERROR;
+}
+
+static void say_progress(struct simulation *s, const struct node_progress *p)
+{
+    uint64_t every = p->n_rounds / SIM_LINES + 1;
+    uint64_t now = p->round + p->settle_rounds;
+    struct consensus c;
+    char loss[CMD_PROGRESS_TEXT], exact[CMD_PROGRESS_TEXT], estimated[CMD_PROGRESS_TEXT];
+    if (now < s->said + every && p->phase != NODE_SERVING)
+        return;
+    s->said = now;
+    sim_drift(s->world, &c);
+    fprintf(stderr, "%8.2f s  round %" PRIu64 "/%" PRIu64 " + %" PRIu64 "  loss %s  drift %s exact, %s estimated\n",
+            (double)sim_now_us(s->world) * 1e-6, p->round, p->n_rounds, p->settle_rounds,
+            cmd_progress_number(loss, "%.4f", p->loss), cmd_progress_drift(exact, "%.3g", c.trained.relative),
+            cmd_progress_drift(estimated, "%.3g", p->relative_drift));
+}
+
+static void measured(void *self, uint32_t peer)
+{
+    struct simulation *s = self;
+    struct node_progress p;
+    node_progress(sim_node(s->world, peer), &p);
+    if (peer == 0)
+        say_progress(s, &p);
+    if (s->out == NULL)
+        return;
+    FILE *f = fopen(s->files[peer].metrics, "a");
+    json_t *line = uv_metrics_object(&p, (double)sim_now_us(s->world) * 1e-6);
+    if (f == NULL || line == NULL || json_dumpf(line, f, JSON_COMPACT) != 0 ||
+        fputc('\n', f) == EOF)
+        s->failed = true;
+    json_decref(line);
+    if (f != NULL && fclose(f) != 0)
+        s->failed = true;
+}
+
+/* ---- files ---- */
+
+static int open_files(struct simulation *s)
+{
+    if (s->out == NULL)
+        return CMD_OK;
+    s->files = calloc(s->n, sizeof *s->files);
+    if (s->files == NULL)
+        return cmd_fail(s->o, CMD_FAILED, "out of memory");
+    for (uint32_t i = 0; i < s->n; i++) {
+        char name[32];
+        struct sim_peer_files *f = &s->files[i];
+        snprintf(name, sizeof name, "peer-%u", i);
+        int err = cmd_path(f->dir, s->out, name);
+        if (err == 0)
+            err = cmd_make_dirs(f->dir);
+        if (err == 0)
+            err = cmd_path(f->metrics, f->dir, "metrics.jsonl");
+        if (err < 0)
+            return cmd_fail(s->o, CMD_USAGE, "--out %s: %s", s->out, strerror(-err));
+        remove(f->metrics);
+    }
+    return CMD_OK;
+}
+
+static int write_model(struct simulation *s, uint32_t i)
+{
+    char path[CMD_PATH_MAX], why[DATA_ERROR_MAX], name[32];
+    snprintf(name, sizeof name, "peer-%u", i);
+    int err = cmd_path(path, s->files[i].dir, "model.safetensors");
+    if (err < 0)
+        return cmd_fail(s->o, CMD_FAILED, "--out %s: %s", s->out, strerror(-err));
+    if (cmd_write_model(path, sim_node(s->world, i), name, why) < 0)
+        return cmd_fail(s->o, CMD_FAILED, "%s", why);
+    return CMD_OK;
+}
+
+/* ---- what came of it ---- */
+
+struct outcome
+{
+    double accuracy_min, accuracy_max, estimated, seconds;
+    struct consensus exact;
+    uint64_t rounds, settle_rounds, sent, received;
+    uint32_t failed;
+};
+
+static void collect(struct simulation *s, struct outcome *r, json_t *peers)
+{
+    *r = (struct outcome){.accuracy_min = 1, .seconds = seconds_since(&s->begin)};
+    for (uint32_t i = 0; i < s->n; i++) {
+        struct node_progress p;
+        int code = 1;
+        bool ended = sim_ended(s->world, i, &code);
+        node_progress(sim_node(s->world, i), &p);
+        r->failed += !ended || code != 0;
+        r->accuracy_min = fmin(r->accuracy_min, p.accuracy);
+        r->accuracy_max = fmax(r->accuracy_max, p.accuracy);
+        r->estimated += p.relative_drift / s->n;
+        r->rounds = p.round > r->rounds ? p.round : r->rounds;
+        r->settle_rounds = p.settle_rounds > r->settle_rounds ? p.settle_rounds : r->settle_rounds;
+        r->sent += p.bytes_sent;
+        r->received += p.bytes_received;
+        if (peers == NULL)
+            continue;
+        json_t *line = uv_metrics_object(&p, (double)sim_now_us(s->world) * 1e-6);
+        char name[32];
+        snprintf(name, sizeof name, "peer-%u", i);
+        json_object_set_new(line, "name", json_string(name));
+        json_object_set_new(line, "exit_code", json_integer(ended ? code : 1));
+        json_object_set_new(line, "diverged", p.diverged[0] ? json_string(p.diverged) : json_null());
+        json_object_set_new(line, "accuracy", uv_metrics_number(p.accuracy));
+        json_object_set_new(line, "test_loss", uv_metrics_number(p.test_loss));
+        json_array_append_new(peers, line);
+    }
+    sim_drift(s->world, &r->exact);
+}
+
+static int print_json(struct simulation *s)
+{
+    struct outcome r;
+    json_t *peers = json_array();
+    collect(s, &r, peers);
+    json_t *j = json_pack(
+        "{s:o, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:f, s:f, s:I, s:I, s:I}",
+        "peers", peers, "n_peers", (json_int_t)s->n,
+        "accuracy_min", uv_metrics_number(r.accuracy_min),
+        "accuracy_max", uv_metrics_number(r.accuracy_max),
+        "drift", uv_metrics_number(r.exact.trained.xi),
+        "relative_drift", uv_metrics_number(r.exact.trained.relative),
+        "statistics_drift", uv_metrics_number(r.exact.statistics.xi),
+        "statistics_relative_drift", uv_metrics_number(r.exact.statistics.relative),
+        "estimated_relative_drift", uv_metrics_number(r.estimated),
+        "rounds", (json_int_t)r.rounds, "settle_rounds", (json_int_t)r.settle_rounds,
+        "seconds", r.seconds, "simulated_s", (double)sim_now_us(s->world) * 1e-6,
+        "events", (json_int_t)sim_events(s->world),
+        "bytes_sent", (json_int_t)r.sent, "bytes_received", (json_int_t)r.received);
+    int bad = j == NULL || json_dumpf(j, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(12)) != 0;
+    json_decref(j);
+    putchar('\n');
+    return bad || r.failed > 0 ? CMD_FAILED : CMD_OK;
+}
+
+static int print_text(struct simulation *s)
+{
+    struct outcome r;
+    char xi[CMD_PROGRESS_TEXT], relative[CMD_PROGRESS_TEXT], estimated[CMD_PROGRESS_TEXT];
+    collect(s, &r, NULL);
+    printf("%u peers, %" PRIu64 " rounds and %" PRIu64 " of the last phase, %.2f s simulated in %.1f s\n"
+           "accuracy        %.4f to %.4f\n"
+           "drift           %s, relative %s (exact), %s estimated\n",
+           s->n, r.rounds, r.settle_rounds, (double)sim_now_us(s->world) * 1e-6, r.seconds,
+           r.accuracy_min, r.accuracy_max, cmd_progress_drift(xi, "%.4g", r.exact.trained.xi),
+           cmd_progress_drift(relative, "%.3g", r.exact.trained.relative),
+           cmd_progress_drift(estimated, "%.3g", r.estimated));
+    if (r.exact.statistics.dim > 0)
+        printf("statistics      %.4g, relative %.3g (running means and variances, apart from the drift)\n",
+               r.exact.statistics.xi, r.exact.statistics.relative);
+    printf("bytes sent      %" PRIu64 " in all, %.0f a peer and round\n", r.sent,
+           (double)r.sent / s->n / (double)(r.rounds + r.settle_rounds));
+    if (r.failed > 0)
+        return cmd_fail(s->o, CMD_FAILED, "%u of %u peers ended with an error", r.failed, s->n);
+    return CMD_OK;
+}
+
+/* ---- the run ---- */
+
+static int open_peers(struct simulation *s, struct run *run)
+{
+    char error[RUN_ERROR_MAX];
+    struct run_flags flags;
+    int code = cmd_peers_flags(s->o, s->n, &flags);
+    if (code != CMD_OK)
+        return code;
+    bool split = strcmp(options_text(s->o, "shard"), "split") == 0;
+    for (uint32_t i = 0; i < s->n; i++) {
+        char shard[32] = "auto", name[32];
+        snprintf(name, sizeof name, "peer-%u", i);
+        if (split)
+            snprintf(shard, sizeof shard, "%u/%u", i + 1, s->n);
+        if (cmd_training_init(&s->peers[i], options_text(s->o, "data"), shard, name, error) < 0)
+            return cmd_fail(s->o, CMD_USAGE, "%s", error);
+        if (i > 0)
+            cmd_training_share(&s->peers[i], &s->peers[0]);
+    }
+    s->reading.out = stderr;
+    s->peers[0].reading = &s->reading;
+    s->peers[0].init_path = options_text(s->o, "init");
+    int err = cmd_training_fix(&s->peers[0], &flags, options_real(s->o, "epochs"), run, error);
+    if (err == 0) /* Bad data are bad input, whether or not they gave the rounds. */
+        err = cmd_training_data(&s->peers[0], run->data, run->seed, error);
+    return err < 0 ? cmd_fail(s->o, CMD_USAGE, "%s", error) : CMD_OK;
+}
+
+static int simulate(struct simulation *s)
+{
+    const struct options *o = s->o;
+    struct run run;
+    int code = open_peers(s, &run);
+    if (code == CMD_OK)
+        code = open_files(s);
+    if (code != CMD_OK)
+        return code;
+    struct sim_config c = {
+        .n_peers = s->n, .seed = run.seed, .run = run,
+        .latency_us = (int64_t)options_uint(o, "latency-us"),
+        .jitter_us = (int64_t)options_uint(o, "jitter-us"),
+        .bytes_per_s = options_real(o, "bandwidth"),
+        .step_us = (int64_t)options_uint(o, "step-us"),
+        .step_spread = options_real(o, "step-spread"),
+        .cut_rate = options_real(o, "cut-rate"),
+        .evaluate_every = options_uint(o, "evaluate-every"),
+        .evaluate_samples = options_uint(o, "evaluate-samples"),
+        .make_trainer = make_trainer, .self = s,
+        .measured = measured, .note = say_note};
+    if (sim_open(&s->world, &c) != 0)
+        return cmd_fail(o, CMD_FAILED, "out of memory for %u peers", s->n);
+    while (!s->failed && sim_step(s->world))
+        ;
+    if (s->failed)
+        return CMD_FAILED;
+    for (uint32_t i = 0; i < s->n && s->out != NULL && code == CMD_OK; i++)
+        code = write_model(s, i);
+    if (code != CMD_OK)
+        return code;
+    code = options_flag(o, "json") ? print_json(s) : print_text(s);
+    return code != CMD_OK ? code : cmd_finish(o);
+}
+
+int cmd_sim(const struct options *o)
+{
+    struct simulation s = {.o = o, .out = options_text(o, "out"),
+                           .n = (uint32_t)options_uint(o, "peers")};
+    clock_gettime(CLOCK_MONOTONIC, &s.begin);
+    s.peers = calloc(s.n, sizeof *s.peers);
+    if (s.peers == NULL)
+        return cmd_fail(o, CMD_FAILED, "out of memory");
+    int code = simulate(&s);
+    sim_close(s.world);
+    for (uint32_t i = s.n; i-- > 0;) /* The first owns what is shared. */
+        cmd_training_close(&s.peers[i]);
+    free(s.files);
+    free(s.peers);
+    return code;
+}

@@ -1,0 +1,151 @@
+/* peer/cmd/status.c -- `hearsay status`: who is alive, who talks to whom, how far each is.
+ *
+ *   --json: {"members": [{"name", "id", "state": "alive|left|unreachable",
+ *     "addresses": [...], "phase", "round", "rounds", "loss", "accuracy",
+ *     "drift", "relative_drift", "bytes_sent", "bytes_received", "live",
+ *     "strangers", "violations",
+ *     "edges": [{"name", "state", "round", "gamma", "resets"}]}]}
+ *
+ * Figures are each peer's own word; null, or left out, where it gave none.
+ */
+#include "gossip/exchange/edge.h"
+#include "peer/cmd/observe.h"
+#include "peer/cmd/progress.h"
+#include "peer/uv/metrics.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+const struct option_row cmd_status_rows[] = {
+    CMD_ROW_BOOTSTRAP,
+    CMD_ROW_KEY,
+    CMD_ROW_JSON,
+    {.name = NULL},
+};
+
+static const char *state_of(const struct cmd_observed *m)
+{
+    if (m->answered)
+        return "alive";
+    return m->record.state == RECORD_LEFT ? "left" : "unreachable";
+}
+
+static const char *edge_state(uint32_t state)
+{
+    switch ((enum edge_state)state) {
+    case EDGE_CLOSED: return "closed";
+    case EDGE_ASKING: return "asking";
+    case EDGE_OPEN: return "open";
+    case EDGE_PAUSED: return "paused";
+    case EDGE_DONE: return "done";
+    }
+    return "unknown";
+}
+
+static const char *name_of(const struct cmd_observe *w, const uint8_t id[WIRE_ID_BYTES])
+{
+    for (uint32_t i = 0; i < w->n; i++) {
+        if (memcmp(w->member[i].record.id, id, WIRE_ID_BYTES) == 0 && w->member[i].known)
+            return w->member[i].record.name;
+    }
+    return "?";
+}
+
+/* ---- JSON ------------------------------------------------------------- */
+
+static json_t *whole(uint64_t n)
+{
+    return json_integer((json_int_t)n);
+}
+
+static json_t *edges_array(const struct cmd_observe *w, const struct wire_status *s)
+{
+    json_t *edges = json_array();
+    for (uint32_t i = 0; i < s->n_edges; i++) {
+        const struct wire_status_edge *e = &s->edges[i];
+        json_array_append_new(edges, json_pack("{s:s, s:s, s:o, s:o, s:o}", "name", name_of(w, e->id),
+                                               "state", edge_state(e->state), "round", whole(e->round), "gamma",
+                                               uv_metrics_number((double)e->gamma), "resets", whole(e->resets)));
+    }
+    return edges;
+}
+
+static void add_figures(json_t *j, const struct cmd_observe *w, const struct wire_status *s)
+{
+    json_object_set_new(j, "phase", json_string(uv_metrics_phase((enum node_phase)s->phase)));
+    json_object_set_new(j, "round", whole(s->round));
+    json_object_set_new(j, "rounds", whole(s->n_rounds));
+    json_object_set_new(j, "loss", uv_metrics_number(s->loss));
+    json_object_set_new(j, "accuracy", uv_metrics_number(s->accuracy));
+    json_object_set_new(j, "drift", uv_metrics_number(s->drift));
+    json_object_set_new(j, "relative_drift", uv_metrics_number(s->relative_drift));
+    json_object_set_new(j, "bytes_sent", whole(s->bytes_sent));
+    json_object_set_new(j, "bytes_received", whole(s->bytes_received));
+    json_object_set_new(j, "live", whole(s->n_live));
+    json_object_set_new(j, "strangers", whole(s->n_strangers));
+    json_object_set_new(j, "violations", whole(s->n_violations));
+    json_object_set_new(j, "edges", edges_array(w, s));
+}
+
+static void print_json(const struct cmd_observe *w)
+{
+    json_t *members = json_array();
+    for (uint32_t i = 0; i < w->n; i++) {
+        const struct cmd_observed *m = &w->member[i];
+        char id[2 * WIRE_ID_BYTES + 1];
+        for (int k = 0; k < WIRE_ID_BYTES; k++)
+            snprintf(id + 2 * k, 3, "%02x", m->record.id[k]);
+        json_t *j = json_pack("{s:s, s:s, s:s}", "name", m->record.name, "id", id, "state", state_of(m));
+        json_t *addresses = json_array();
+        for (uint32_t k = 0; k < m->record.n_addresses; k++)
+            json_array_append_new(addresses, json_string(m->record.address[k]));
+        json_object_set_new(j, "addresses", addresses);
+        if (m->answered)
+            add_figures(j, w, &m->status);
+        json_array_append_new(members, j);
+    }
+    json_t *all = json_pack("{s:o}", "members", members);
+    json_dumpf(all, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
+    putchar('\n');
+    json_decref(all);
+}
+
+/* ---- Table ------------------------------------------------------------ */
+
+static void print_row(const struct cmd_observe *w, const struct cmd_observed *m)
+{
+    char a[CMD_PROGRESS_TEXT], b[CMD_PROGRESS_TEXT], c[CMD_PROGRESS_TEXT], d[CMD_PROGRESS_TEXT], e[CMD_PROGRESS_TEXT];
+    const struct wire_status *s = &m->status;
+    printf("%-16s %-11s %-21s ", m->known ? m->record.name : "?", state_of(m),
+           m->record.n_addresses ? m->record.address[0] : "-");
+    if (m->answered) {
+        printf("%-9s %6llu/%-6llu %-8s %-8s %-9s %-10s %-10s", uv_metrics_phase((enum node_phase)s->phase),
+               (unsigned long long)s->round, (unsigned long long)s->n_rounds, cmd_progress_number(a, "%.4f", s->loss),
+               cmd_progress_percent(b, s->accuracy), cmd_progress_drift(c, "%.2e", s->relative_drift),
+               cmd_progress_bytes(d, s->bytes_sent), cmd_progress_bytes(e, s->bytes_received));
+        for (uint32_t i = 0; i < s->n_edges; i++) {
+            printf("%s%s", i ? "," : " ", name_of(w, s->edges[i].id));
+            if (s->edges[i].state != EDGE_OPEN)
+                printf("(%s)", edge_state(s->edges[i].state));
+        }
+    }
+    putchar('\n');
+}
+
+int cmd_status(const struct options *o)
+{
+    static struct cmd_observe w;
+    int code = cmd_observe(&w, o);
+    if (code == CMD_OK && options_flag(o, "json")) {
+        print_json(&w);
+    } else if (code == CMD_OK) {
+        printf("%-16s %-11s %-21s %-9s %13s %-8s %-8s %-9s %-10s %-10s %s\n", "name", "state", "address", "phase",
+               "round", "loss", "accuracy", "drift", "sent", "received", "neighbours");
+        for (uint32_t i = 0; i < w.n; i++)
+            print_row(&w, &w.member[i]);
+    }
+    cmd_observe_close(&w);
+    int flushed = cmd_finish(o);
+    return code != CMD_OK ? code : flushed;
+}

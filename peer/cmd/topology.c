@@ -1,0 +1,347 @@
+/* peer/cmd/topology.c -- `hearsay topology SPEC`: a graph in figures. */
+#include "gossip/mixers/choco.h"
+#include "gossip/exchange/ladder.h"
+#include "peer/cmd/cmd.h"
+#include "peer/cmd/training.h"
+#include "topology/topology.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    PEERS_DEFAULT = 8,
+    PEERS_MAX = 100000
+};
+
+const struct option_row cmd_topology_rows[] = {
+    {.name = "spec", .kind = OPTION_OPERAND, .arg = "SPEC", .required = true,
+     .help = "ring, torus, torus:RxC, complete, exponential, regular:K, edges:FILE or edges:0-1,1-2"},
+    {.name = "peers", .kind = OPTION_UINT, .arg = "N", .min = 1, .max = PEERS_MAX,
+     .help = "number of peers (default: as many as the spec is made for, else 8)"},
+    {.name = "seed", .kind = OPTION_UINT, .arg = "N", .fallback = "1",
+     .help = "of random graphs"},
+    {.name = "model", .kind = OPTION_TEXT, .arg = "SPEC",
+     .help = "also work out the bytes of a round for this model"},
+    {.name = "data", .kind = OPTION_TEXT, .arg = "SPEC",
+     .help = "data set that gives the model its shape"},
+    {.name = "compress", .kind = OPTION_TEXT, .arg = "SPEC",
+     .help = "compressor for the bytes of a round"},
+    {.name = "dot", .kind = OPTION_FLAG, .help = "print the graph for graphviz instead"},
+    CMD_ROW_JSON,
+    {.name = NULL},
+};
+
+static const double target = 1e3; /* The reduction that rounds are counted for. */
+
+/* The deltas of one codec. */
+struct message
+{
+    const char *spec;
+    uint64_t bytes;      /* One delta, with what is next ... */
+    uint64_t statistics; /* ... in front of every so many, else a byte; 0: there are none. */
+    uint64_t every;
+};
+
+/* What the command found out. */
+struct figures
+{
+    char spec[TOPOLOGY_SPEC_MAX];
+    uint32_t n, degree_min, degree_max, diameter;
+    uint64_t n_edges;
+    double degree_mean;
+    struct spectrum spectrum;
+    double gamma;               /* The best without compression. */
+    double rounds, gamma_rounds; /* To the target, at gamma 1 and at the best. */
+    struct run run; /* Of the messages, where there are any. */
+    size_t n_params;
+    uint32_t n_messages; /* 0: not asked for; LADDER_RUNGS: what auto chooses from. */
+    struct message message[LADDER_RUNGS];
+};
+
+/* Rounds after which a factor of 1 - gap a round has done it. */
+static double rounds_to_target(double gap)
+{
+    if (!(gap < 1.0))
+        return 1.0;
+    return ceil(log(target) / -log1p(-gap) - 1e-9);
+}
+
+static int describe(struct figures *f, const struct graph *g)
+{
+    f->n = g->n;
+    f->n_edges = g->first[g->n] / 2;
+    f->degree_min = UINT32_MAX;
+    for (uint32_t v = 0; v < g->n; v++) {
+        uint32_t d = graph_degree(g, v);
+        f->degree_min = d < f->degree_min ? d : f->degree_min;
+        f->degree_max = d > f->degree_max ? d : f->degree_max;
+    }
+    f->degree_mean = 2.0 * (double)f->n_edges / g->n;
+    f->diameter = graph_diameter(g);
+    int r = graph_spectrum(g, &f->spectrum);
+    if (r)
+        return r;
+    /* x += gamma (W - I) x has the eigenvalues 1 - gamma (1 - lambda): best
+     * where the two ends are equally far from 0. */
+    double l2 = f->spectrum.lambda_2, ln = f->spectrum.lambda_n;
+    f->gamma = 2.0 / (2.0 - l2 - ln);
+    f->rounds = g->n > 1 ? rounds_to_target(f->spectrum.gap) : 0.0;
+    f->gamma_rounds = g->n > 1 ? rounds_to_target(f->gamma * (1.0 - l2)) : 0.0;
+    return 0;
+}
+
+/* The run flags that fix a message's size, the rest being defaults. */
+static int read_run(const struct options *o, struct run *run, char error[RUN_ERROR_MAX])
+{
+    static const char *const names[] = {"model", "data", "compress"};
+    struct run_flags flags = {.value = {""}};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (options_given(o, names[i])
+            && run_flags_set(&flags, names[i], options_text(o, names[i]), error))
+            return CMD_USAGE;
+    return run_from_flags(run, &flags, error) ? CMD_USAGE : CMD_OK;
+}
+
+/* Sizes a delta as gossip/mixers/choco.h makes it: the trained parameters through the
+ * codec, and running statistics as they are. 0, or a negative errno. */
+static int size_message(struct message *of, const struct model *m)
+{
+    struct compress *c;
+    struct statistics s;
+    size_t n_trained = 0;
+    while (n_trained < m->n_segments && m->segments[n_trained].trained)
+        n_trained++;
+    int r = compress_open(&c, of->spec, m->segments, n_trained);
+    if (r)
+        return r;
+    size_t message = compress_nominal(c);
+    compress_close(c);
+    r = statistics_init(&s, m->segments, m->n_segments);
+    if (r)
+        return r;
+    of->statistics = statistics_bound(&s);
+    of->every = choco_every(of->statistics, message);
+    of->bytes = message + of->statistics;
+    statistics_close(&s);
+    return 0;
+}
+
+/* Bytes of a delta, the mean of those with statistics and those without. */
+static double mean_bytes(const struct message *of)
+{
+    double message = (double)of->bytes, statistics = (double)of->statistics;
+    if (of->statistics == 0)
+        return message;
+    return message - (statistics - 1) * (1 - 1 / (double)of->every);
+}
+
+/* The messages of the run's codec; of auto, those of each of its rungs. */
+static int measure_messages(struct figures *f, char error[RUN_ERROR_MAX])
+{
+    struct model model;
+    bool by_drift = strcmp(f->run.compress, RUN_AUTO) == 0;
+    if (cmd_training_model(&model, &f->run, error))
+        return CMD_USAGE;
+    if (!by_drift && cmd_training_rules(&model, "compress", f->run.compress, error)) {
+        model_close(&model);
+        return CMD_USAGE;
+    }
+    f->n_params = model.n_params;
+    int r = 0;
+    for (uint32_t i = 0; !r && i < (by_drift ? LADDER_RUNGS : 1); i++) {
+        struct message *of = &f->message[f->n_messages++];
+        of->spec = by_drift ? ladder_spec[i] : f->run.compress;
+        r = size_message(of, &model);
+        if (r)
+            snprintf(error, RUN_ERROR_MAX, "--compress: %s: %.200s", strerror(-r), of->spec);
+    }
+    model_close(&model);
+    return r ? CMD_FAILED : CMD_OK;
+}
+
+static double by_a_peer(const struct figures *f, const struct message *of)
+{
+    return mean_bytes(of) * f->degree_mean;
+}
+
+static double by_all(const struct figures *f, const struct message *of)
+{
+    return mean_bytes(of) * 2.0 * (double)f->n_edges;
+}
+
+static void print_message(const struct figures *f, const struct message *of)
+{
+    printf("message       %" PRIu64 " bytes: %s, %s, %zu parameters\n", of->bytes, of->spec, f->run.model,
+           f->n_params);
+    if (of->statistics > 0 && of->every == 1)
+        printf("statistics    %" PRIu64 " of these bytes, in every message\n", of->statistics);
+    else if (of->statistics > 0)
+        printf("statistics    %" PRIu64 " of these bytes, in one of %" PRIu64 " messages\n", of->statistics,
+               of->every);
+    printf("bytes sent    %.0f a round by a peer on average, %.0f by all\n", by_a_peer(f, of), by_all(f, of));
+}
+
+/* What auto chooses from. */
+static void print_rungs(const struct figures *f)
+{
+    printf("message       auto, by the drift: %s, %zu parameters\n", f->run.model, f->n_params);
+    for (uint32_t i = 0; i < f->n_messages; i++) {
+        const struct message *of = &f->message[i];
+        printf("  %-18s %9" PRIu64 " bytes, %.0f a round by a peer on average\n", of->spec, of->bytes,
+               by_a_peer(f, of));
+    }
+}
+
+static void print_text(const struct figures *f)
+{
+    printf("topology      %s, %" PRIu32 " peers\n", f->spec, f->n);
+    printf("edges         %" PRIu64 "\n", f->n_edges);
+    if (f->degree_min == f->degree_max)
+        printf("degree        %" PRIu32 "\n", f->degree_min);
+    else
+        printf("degree        %" PRIu32 " to %" PRIu32 ", mean %.2f\n",
+               f->degree_min, f->degree_max, f->degree_mean);
+    printf("diameter      %" PRIu32 "\n", f->diameter);
+    printf("lambda_2      %.9f\n", f->spectrum.lambda_2);
+    printf("lambda_n      %.9f\n", f->spectrum.lambda_n);
+    printf("spectral gap  %.6g\n", f->spectrum.gap);
+    printf("best gamma    %.4f (without compression)\n", f->gamma);
+    printf("rounds        %.0f for 1/%.0f of the consensus distance, %.0f at the best gamma (without compression)\n",
+           f->rounds, target, f->gamma_rounds);
+    if (f->n_messages == 1)
+        print_message(f, &f->message[0]);
+    else if (f->n_messages > 1)
+        print_rungs(f);
+}
+
+static json_t *message_json(const struct figures *f, const struct message *of)
+{
+    return json_pack("{s:s, s:I, s:I, s:I, s:f, s:f}", "compress", of->spec,
+                     "message_bytes", (json_int_t)of->bytes,
+                     "statistics_bytes", (json_int_t)of->statistics,
+                     "statistics_every", (json_int_t)of->every,
+                     "bytes_sent_a_round_by_a_peer", by_a_peer(f, of),
+                     "bytes_sent_a_round", by_all(f, of));
+}
+
+/* One codec's figures, or auto's: "rungs", each with those of its codec. */
+static int add_messages(json_t *j, const struct figures *f)
+{
+    json_t *rungs = NULL, *more = NULL;
+    if (json_object_set_new(j, "model", json_string(f->run.model))
+        || json_object_set_new(j, "n_params", json_integer((json_int_t)f->n_params)))
+        return -1;
+    if (f->n_messages == 1) {
+        more = message_json(f, &f->message[0]);
+        int r = more ? json_object_update(j, more) : -1;
+        json_decref(more);
+        return r;
+    }
+    rungs = json_array();
+    for (uint32_t i = 0; i < f->n_messages; i++)
+        if (json_array_append_new(rungs, message_json(f, &f->message[i]))) {
+            json_decref(rungs);
+            return -1;
+        }
+    return json_object_set_new(j, "compress", json_string(RUN_AUTO))
+           || json_object_set_new(j, "rungs", rungs) ? -1 : 0;
+}
+
+static int print_json(const struct figures *f)
+{
+    json_t *j = json_pack("{s:s, s:I, s:I, s:I, s:f, s:I, s:I, s:f, s:f, s:f, s:f, s:I, s:I}",
+                          "topology", f->spec, "peers", (json_int_t)f->n, "edges",
+                          (json_int_t)f->n_edges, "degree_min", (json_int_t)f->degree_min,
+                          "degree_mean", f->degree_mean, "degree_max", (json_int_t)f->degree_max,
+                          "diameter", (json_int_t)f->diameter, "lambda_2", f->spectrum.lambda_2,
+                          "lambda_n", f->spectrum.lambda_n, "spectral_gap", f->spectrum.gap,
+                          "best_gamma", f->gamma, "rounds_to_1e-3", (json_int_t)f->rounds,
+                          "rounds_to_1e-3_best_gamma", (json_int_t)f->gamma_rounds);
+    int r = j ? 0 : -1;
+    if (!r && f->n_messages > 0)
+        r = add_messages(j, f);
+    if (!r)
+        r = json_dumpf(j, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(12));
+    json_decref(j);
+    putchar('\n');
+    return r;
+}
+
+static void print_dot(const struct graph *g)
+{
+    puts("graph hearsay {");
+    for (uint32_t v = 0; v < g->n; v++) {
+        printf("  %" PRIu32 ";\n", v);
+        for (uint32_t i = g->first[v]; i < g->first[v + 1]; i++)
+            if (v < g->neighbour[i])
+                printf("  %" PRIu32 " -- %" PRIu32 ";\n", v, g->neighbour[i]);
+    }
+    puts("}");
+}
+
+/* The graph is there: work the figures out and print them. */
+static int report(const struct options *o, struct figures *f, const struct graph *g)
+{
+    char error[RUN_ERROR_MAX];
+    if (options_flag(o, "dot")) {
+        print_dot(g);
+        return cmd_finish(o);
+    }
+    if (options_given(o, "model") || options_given(o, "compress")) {
+        int code = read_run(o, &f->run, error);
+        if (!code)
+            code = measure_messages(f, error);
+        if (code)
+            return cmd_fail(o, code, "%s", error);
+    }
+    if (describe(f, g))
+        return cmd_fail(o, CMD_FAILED, "out of memory");
+    if (!options_flag(o, "json"))
+        print_text(f);
+    else if (print_json(f))
+        return cmd_fail(o, CMD_FAILED, "cannot write JSON");
+    return cmd_finish(o);
+}
+
+/* The canonical spec, with a file of edges read. */
+static int read_spec(const struct options *o, char spec[TOPOLOGY_SPEC_MAX])
+{
+    char expanded[RUN_VALUE_MAX], error[OPTIONS_ERROR_MAX], why[TOPOLOGY_ERROR_MAX];
+    const char *text = options_text(o, "spec");
+    int r = cmd_expand("topology", text, expanded, error);
+    if (r < 0)
+        return cmd_fail(o, CMD_USAGE, "%s", error);
+    if (topology_canonical(r ? expanded : text, spec, why))
+        return cmd_fail(o, CMD_USAGE, "%s", why);
+    return CMD_OK;
+}
+
+int cmd_topology(const struct options *o)
+{
+    static struct figures f;
+    if (options_flag(o, "dot") && options_flag(o, "json"))
+        return cmd_fail(o, CMD_USAGE, "--dot and --json contradict each other");
+    if (read_spec(o, f.spec))
+        return CMD_USAGE;
+    uint32_t made_for = topology_peers(f.spec);
+    uint32_t n = (uint32_t)options_uint(o, "peers");
+    if (n == 0)
+        n = made_for ? made_for : PEERS_DEFAULT;
+    if (n > PEERS_MAX)
+        return cmd_fail(o, CMD_USAGE, "%.100s is for %" PRIu32 " peers, expected at most %d", f.spec, n, PEERS_MAX);
+    if (made_for && made_for != n)
+        fprintf(stderr, "hearsay topology: %.100s is for %" PRIu32 " peers; with %" PRIu32 " it is adapted\n",
+                f.spec, made_for, n);
+    struct graph g;
+    int r = graph_build(&g, f.spec, n, options_uint(o, "seed"));
+    if (r)
+        return cmd_fail(o, r == -EINVAL ? CMD_USAGE : CMD_FAILED, "%s for %" PRIu32 " peers: %s",
+                        f.spec, n, r == -EINVAL ? "too many edges" : strerror(-r));
+    int code = report(o, &f, &g);
+    graph_close(&g);
+    return code;
+}

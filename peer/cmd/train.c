@@ -1,0 +1,226 @@
+/* peer/cmd/train.c -- `hearsay train`: the training of one peer, with no peers.
+ *
+ * The trainer, the run and the files are those of a peer: what comes out is,
+ * bit for bit, what `hearsay local --peers 1` makes of the same flags.
+ *
+ * Ctrl-C (or SIGTERM) ends it after the step under way, with exit code 130:
+ * the model so far is written, its metadata say at which round, and there is
+ * no result. A second one ends it at once.
+ */
+#include "peer/cmd/train.h"
+
+#include "peer/cmd/files.h"
+
+#include <errno.h>
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <uv.h>
+
+enum { TEST_LEAST = 1000 }; /* Samples of an evaluation on the way. */
+
+const struct option_row cmd_train_rows[] = {
+    {.name = "epochs", .kind = OPTION_REAL, .arg = "X", .fallback = "10", .min = 1e-6, .max = 1e6,
+     .help = "passes over the data, where --rounds is not given"},
+    {.name = "eval-every", .kind = OPTION_UINT, .arg = "EPOCHS", .fallback = "1", .min = 0, .max = 1e9,
+     .help = "between evaluations on the held-out set; 0: at the end only. Those on the way take at most "
+             "half as many samples as were trained on since the last, or 1000; the last takes all"},
+    CMD_ROW_INIT,
+    CMD_ROW_THREADS,
+    {.name = "out", .kind = OPTION_TEXT, .arg = "DIR",
+     .help = "directory for model.safetensors and metrics.jsonl; default: none are written"},
+    {.name = "json", .kind = OPTION_FLAG, .help = "close with one JSON object on stdout"},
+    {.name = NULL},
+};
+
+const char *const cmd_train_keys[] = {
+    "model", "norm", "init", "data", "augment", "seed", "rounds", "batch", "optimiser", "lr", "momentum",
+    "beta2", "nesterov", "label-smoothing", "clip", "weight-decay", "warmup", "schedule", NULL};
+
+static volatile sig_atomic_t stopped;
+
+static void on_signal(int number)
+{
+    (void)number;
+    stopped = 1;
+}
+
+/* The second one has its usual effect. */
+static void catch_signals(void)
+{
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    signal(SIGPIPE, SIG_IGN);
+}
+
+/* ---- Before ----------------------------------------------------------- */
+
+/* The run of the flags, of one peer; its trainer and its first model. */
+static int open_training(struct cmd_train *t)
+{
+    char error[RUN_ERROR_MAX];
+    const struct options *o = t->o;
+    struct run_flags flags = o->run;
+    const char *data = options_given(o, "data") ? options_text(o, "data") : NULL;
+    /* The name is that of the first of `hearsay local`: it draws the batches. */
+    int err = cmd_training_init(&t->training, data, "own", "peer-0", error);
+    t->reading.out = stderr;
+    t->training.reading = &t->reading;
+    t->training.init_path = options_text(o, "init");
+    t->training.threads = (uint32_t)options_uint(o, "threads");
+    if (err == 0)
+        err = cmd_training_fix(&t->training, &flags, options_real(o, "epochs"), &t->run, error);
+    if (err == 0)
+        err = cmd_training_make(&t->training, &t->run, &t->trainer, error);
+    if (err < 0)
+        return cmd_fail(o, err == -ENOMEM || err == -EAGAIN ? CMD_FAILED : CMD_USAGE, "%s", error);
+    t->x = calloc(t->trainer.n_params, sizeof *t->x);
+    if (t->x == NULL)
+        return cmd_fail(o, CMD_FAILED, "out of memory");
+    t->trainer.init(t->trainer.self, t->x);
+    t->schedule = t->training.sgd.config.schedule;
+    t->samples = t->training.data.train.n;
+    t->is_text = t->training.data.train.shape.form == DATA_TEXT;
+    return CMD_OK;
+}
+
+static int open_out(struct cmd_train *t)
+{
+    char path[CMD_PATH_MAX];
+    t->out = options_text(t->o, "out");
+    if (t->out == NULL)
+        return CMD_OK;
+    int err = cmd_make_dirs(t->out);
+    if (err == 0)
+        err = cmd_path(path, t->out, "metrics.jsonl");
+    if (err == 0 && (t->metrics = fopen(path, "w")) == NULL)
+        err = -errno;
+    return err < 0 ? cmd_fail(t->o, CMD_USAGE, "--out %s: %s", t->out, strerror(-err)) : CMD_OK;
+}
+
+/* ---- Training --------------------------------------------------------- */
+
+/* The first round at which one more pass is done. */
+static uint64_t end_of_epoch(const struct cmd_train *t)
+{
+    uint64_t rounds = ((t->epoch + 1) * t->samples + t->run.batch - 1) / t->run.batch;
+    return rounds < t->run.rounds ? rounds : t->run.rounds;
+}
+
+static void add(struct cmd_train_sums *s, const struct trainer_report *r, double spent)
+{
+    s->loss += r->loss * (double)r->n_samples;
+    s->accuracy += r->accuracy * (double)r->n_samples;
+    s->rows += r->n_samples;
+    s->seconds += spent;
+    s->steps++;
+}
+
+static int step(struct cmd_train *t)
+{
+    struct trainer_report r;
+    uint64_t begin = uv_hrtime();
+    t->trainer.steps(t->trainer.self, t->x, t->round, 1, &r);
+    double spent = (double)(uv_hrtime() - begin) * 1e-9;
+    add(&t->since, &r, spent);
+    add(&t->all, &r, spent);
+    t->round++;
+    cmd_train_draw(t);
+    if (isfinite(r.loss))
+        return CMD_OK;
+    cmd_train_break(t);
+    return cmd_fail(t->o, CMD_FAILED, "the model diverged at round %llu: try a lower --lr",
+                    (unsigned long long)t->round);
+}
+
+/* All of the held-out set at the end; on the way no more than keeps the time
+ * in proportion. */
+static void evaluate(struct cmd_train *t, uint64_t trained)
+{
+    uint64_t most = (trained + 1) / 2 > TEST_LEAST ? (trained + 1) / 2 : TEST_LEAST;
+    if (t->round == t->run.rounds)
+        most = 0;
+    t->trainer.evaluate(t->trainer.self, t->x, most, &t->tested);
+}
+
+static int train(struct cmd_train *t)
+{
+    uint64_t every = options_uint(t->o, "eval-every"), tested_at = 0, next = every;
+    int code = CMD_OK;
+    t->begin_ns = uv_hrtime();
+    while (t->round < t->run.rounds && !stopped && code == CMD_OK) {
+        code = step(t);
+        if (t->round < end_of_epoch(t) || code != CMD_OK)
+            continue;
+        t->epoch = t->round * t->run.batch / t->samples; /* A batch may be several. */
+        bool last = t->round == t->run.rounds;
+        t->tested = (struct trainer_report){0};
+        if (last || (every > 0 && t->epoch >= next)) {
+            evaluate(t, (t->round - tested_at) * t->run.batch);
+            tested_at = t->round;
+            next = t->epoch + every;
+        }
+        cmd_train_say(t);
+        if (!last)
+            t->since = (struct cmd_train_sums){0};
+    }
+    return code;
+}
+
+/* ---- After ------------------------------------------------------------ */
+
+static int write_model(struct cmd_train *t)
+{
+    char path[CMD_PATH_MAX], why[DATA_ERROR_MAX];
+    if (t->out == NULL)
+        return CMD_OK;
+    struct cmd_saved s = {.x = t->x, .segments = t->trainer.segments, .n_segments = t->trainer.n_segments,
+                          .run = &t->run, .round = t->round, .name = "peer-0"};
+    int err = cmd_path(path, t->out, "model.safetensors");
+    if (err < 0)
+        return cmd_fail(t->o, CMD_FAILED, "--out %s: %s", t->out, strerror(-err));
+    return cmd_write_saved(path, &s, why) < 0 ? cmd_fail(t->o, CMD_FAILED, "%s", why) : CMD_OK;
+}
+
+static int interrupted(struct cmd_train *t)
+{
+    int code = write_model(t);
+    if (code != CMD_OK)
+        return code;
+    cmd_train_break(t);
+    return cmd_fail(t->o, CMD_INTERRUPTED, "interrupted at round %llu of %llu%s%s", (unsigned long long)t->round,
+                    (unsigned long long)t->run.rounds, t->out ? ", the model so far is in " : "", t->out ? t->out : "");
+}
+
+static int run_all(struct cmd_train *t)
+{
+    int code = open_training(t);
+    if (code == CMD_OK)
+        code = open_out(t);
+    if (code == CMD_OK)
+        code = train(t);
+    if (code == CMD_OK && t->round < t->run.rounds)
+        return interrupted(t);
+    if (code == CMD_OK)
+        code = write_model(t);
+    if (code == CMD_OK)
+        code = cmd_train_result(t);
+    return code == CMD_OK && t->file_failed ? CMD_FAILED : code;
+}
+
+int cmd_train(const struct options *o)
+{
+    static struct cmd_train t; /* Large, and one a process. */
+    if (options_given(o, "rounds") && options_given(o, "epochs"))
+        return cmd_fail(o, CMD_USAGE, "--rounds and --epochs contradict each other");
+    t.o = o;
+    catch_signals();
+    int code = run_all(&t);
+    if (t.metrics != NULL)
+        fclose(t.metrics);
+    free(t.x);
+    cmd_training_close(&t.training);
+    return code;
+}

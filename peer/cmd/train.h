@@ -1,0 +1,64 @@
+/* peer/cmd/train.h -- `hearsay train`: what is counted while it runs, and how it is said.
+ *
+ * Under --out: model.safetensors, as peers write it (metadata: run, round,
+ * name, version), and metrics.jsonl with a line an epoch:
+ *
+ *   {"round": 1875, "epoch": 1.0, "lr": 0.0195, "loss": 0.31,
+ *    "accuracy": 0.91, "test_loss": 0.11, "test_accuracy": 0.967,
+ *    "test_samples": 10000, "seconds": 6.1, "samples_per_s": 9950.2}
+ *
+ * Loss and accuracy are the means of the batches since the last line, test_*
+ * of the held-out set, null where it was not asked. Of a text there are
+ * bits_per_character and test_bits_per_character, too: loss / ln 2.
+ *
+ * --json closes with one object on stdout: the last line's keys and model,
+ * data, n_params, threads, rounds, epochs, ms_per_step, train_seconds,
+ * peak_rss_bytes, out, run.
+ */
+#ifndef PEER_CMD_TRAIN_H
+#define PEER_CMD_TRAIN_H
+
+#include "peer/cmd/cmd.h"
+#include "peer/cmd/progress.h"
+#include "peer/cmd/training.h"
+
+#include <stdio.h>
+
+/* Sums over steps. */
+struct cmd_train_sums
+{
+    double loss, accuracy, seconds; /* Loss and accuracy times rows. */
+    uint64_t rows, steps;
+};
+
+struct cmd_train
+{
+    const struct options *o;
+    struct cmd_training training;
+    struct cmd_progress_reading reading;
+    struct run run;
+    struct schedule schedule;
+    struct trainer trainer;
+    float *x;
+    uint64_t round, epoch;  /* Done. */
+    uint64_t samples;       /* Of an epoch. */
+    struct cmd_train_sums since, all; /* Since the last line; since the start. */
+    struct trainer_report tested;     /* n_samples 0: not now. */
+    uint64_t begin_ns, drawn_ns;
+    const char *out;        /* NULL: no files. */
+    FILE *metrics;
+    bool is_text, drawn, file_failed;
+};
+
+/* On a terminal: redraw the line of the epoch under way, if it is time; and
+ * before other words, leave it standing. */
+void cmd_train_draw(struct cmd_train *t);
+void cmd_train_break(struct cmd_train *t);
+
+/* An epoch's line, for people and in metrics.jsonl. */
+void cmd_train_say(struct cmd_train *t);
+
+/* The closing words on stdout. Returns the exit code. */
+int cmd_train_result(struct cmd_train *t);
+
+#endif

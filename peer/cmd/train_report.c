@@ -1,0 +1,199 @@
+/* peer/cmd/train_report.c -- the lines and the result of `hearsay train`. */
+#include "peer/cmd/train.h"
+#include "peer/uv/metrics.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+#include <uv.h>
+
+enum { DRAW_MS = 100 };
+
+static const double bit = 0.69314718055994530942; /* ln 2: a bit in nats. */
+
+/* ---- Figures ---------------------------------------------------------- */
+
+static double mean_loss(const struct cmd_train_sums *s)
+{
+    return s->rows > 0 ? s->loss / (double)s->rows : (double)NAN;
+}
+
+static double mean_accuracy(const struct cmd_train_sums *s)
+{
+    return s->rows > 0 ? s->accuracy / (double)s->rows : (double)NAN;
+}
+
+/* Passes over the data in so many rounds. */
+static double epochs(const struct cmd_train *t, uint64_t rounds)
+{
+    return (double)(rounds * t->run.batch) / (double)t->samples;
+}
+
+static double ms_per_step(const struct cmd_train_sums *s)
+{
+    return 1e3 * s->seconds / (double)s->steps;
+}
+
+static double samples_per_s(const struct cmd_train *t, const struct cmd_train_sums *s)
+{
+    return (double)s->steps * t->run.batch / s->seconds;
+}
+
+static double seconds(const struct cmd_train *t)
+{
+    return (double)(uv_hrtime() - t->begin_ns) * 1e-9;
+}
+
+static double held_out(const struct cmd_train *t, double figure)
+{
+    return t->tested.n_samples > 0 ? figure : (double)NAN;
+}
+
+/* Bytes; Linux counts in KiB. */
+static uint64_t peak_rss(void)
+{
+    struct rusage use;
+    return getrusage(RUSAGE_SELF, &use) == 0 ? (uint64_t)use.ru_maxrss * 1024 : 0;
+}
+
+/* ---- Lines ------------------------------------------------------------ */
+
+static void put_loss(const char *name, double loss, bool is_text)
+{
+    char number[CMD_PROGRESS_TEXT];
+    fprintf(stderr, "  %s %s", name, cmd_progress_number(number, "%.4f", loss));
+    if (is_text)
+        fprintf(stderr, " (%s bits)", cmd_progress_number(number, "%.3f", loss / bit));
+}
+
+/* "3", "2.35": digits where there is something to say. */
+static int digits(double epoch)
+{
+    return fabs(epoch - round(epoch)) < 0.005 || epoch >= 100 ? 0 : 2;
+}
+
+/* "epoch 3/10  round 564/1880  loss 0.1234  accuracy 96.12 %" */
+static void put_line(const struct cmd_train *t, double epoch)
+{
+    char percent[CMD_PROGRESS_TEXT];
+    double last = epochs(t, t->run.rounds);
+    fprintf(stderr, "epoch %.*f/%.*f  round %" PRIu64 "/%" PRIu64, digits(epoch), epoch, digits(last),
+            last, t->round, t->run.rounds);
+    put_loss("loss", mean_loss(&t->since), t->is_text);
+    fprintf(stderr, "  accuracy %s", cmd_progress_percent(percent, mean_accuracy(&t->since)));
+}
+
+void cmd_train_draw(struct cmd_train *t)
+{
+    char number[CMD_PROGRESS_TEXT];
+    uint64_t now = uv_hrtime();
+    if (now - t->drawn_ns < DRAW_MS * UINT64_C(1000000) || !isatty(STDERR_FILENO))
+        return;
+    t->drawn_ns = now;
+    t->drawn = true;
+    fputs("\r\033[K", stderr);
+    put_line(t, epochs(t, t->round));
+    fprintf(stderr, "  %s ms/step", cmd_progress_number(number, "%.3f", ms_per_step(&t->since)));
+    fflush(stderr);
+}
+
+void cmd_train_break(struct cmd_train *t)
+{
+    if (t->drawn)
+        fputc('\n', stderr);
+    t->drawn = false;
+}
+
+static json_t *line_object(const struct cmd_train *t, const struct cmd_train_sums *s)
+{
+    double loss = mean_loss(s), test_loss = held_out(t, t->tested.loss);
+    json_t *j = json_pack("{s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:o}",
+                          "round", (json_int_t)t->round,
+                          "epoch", uv_metrics_number(epochs(t, t->round)),
+                          "lr", uv_metrics_number(schedule_lr(&t->schedule, t->round > 0 ? t->round - 1 : 0)),
+                          "loss", uv_metrics_number(loss),
+                          "accuracy", uv_metrics_number(mean_accuracy(s)),
+                          "test_loss", uv_metrics_number(test_loss),
+                          "test_accuracy", uv_metrics_number(held_out(t, t->tested.accuracy)),
+                          "test_samples", (json_int_t)t->tested.n_samples,
+                          "seconds", uv_metrics_number(seconds(t)),
+                          "samples_per_s", uv_metrics_number(samples_per_s(t, s)));
+    if (t->is_text) {
+        json_object_set_new(j, "bits_per_character", uv_metrics_number(loss / bit));
+        json_object_set_new(j, "test_bits_per_character", uv_metrics_number(test_loss / bit));
+    }
+    return j;
+}
+
+static void write_line(struct cmd_train *t)
+{
+    json_t *j = line_object(t, &t->since);
+    bool ok = j && json_dumpf(j, t->metrics, JSON_REAL_PRECISION(9)) == 0
+              && fputc('\n', t->metrics) != EOF && fflush(t->metrics) == 0;
+    json_decref(j);
+    if (!ok && !t->file_failed)
+        cmd_fail(t->o, CMD_FAILED, "cannot write %s/metrics.jsonl: %s", t->out, strerror(errno));
+    t->file_failed |= !ok;
+}
+
+void cmd_train_say(struct cmd_train *t)
+{
+    char number[CMD_PROGRESS_TEXT];
+    double epoch = t->round < t->run.rounds ? (double)t->epoch : epochs(t, t->round);
+    if (t->drawn)
+        fputs("\r\033[K", stderr);
+    t->drawn = false;
+    put_line(t, epoch);
+    if (t->tested.n_samples > 0) {
+        put_loss("held out", t->tested.loss, t->is_text);
+        fprintf(stderr, ", %s", cmd_progress_percent(number, t->tested.accuracy));
+    }
+    fprintf(stderr, "  %s ms/step\n", cmd_progress_number(number, "%.3f", ms_per_step(&t->since)));
+    if (t->metrics)
+        write_line(t);
+}
+
+/* ---- The result ------------------------------------------------------- */
+
+static int print_json(const struct cmd_train *t)
+{
+    char text[WIRE_RUN_MAX + 1];
+    run_text(&t->run, text);
+    json_t *j = line_object(t, &t->since);
+    json_t *more = json_pack(
+        "{s:s, s:s, s:I, s:I, s:I, s:o, s:o, s:o, s:I, s:s?, s:s}", "model", t->run.model,
+        "data", t->run.data, "n_params", (json_int_t)t->trainer.n_params,
+        "threads", (json_int_t)t->training.threads, "rounds", (json_int_t)t->run.rounds,
+        "epochs", uv_metrics_number(epochs(t, t->run.rounds)),
+        "ms_per_step", uv_metrics_number(ms_per_step(&t->all)),
+        "train_seconds", uv_metrics_number(t->all.seconds),
+        "peak_rss_bytes", (json_int_t)peak_rss(), "out", t->out, "run", text);
+    bool ok = j && more && json_object_update(j, more) == 0;
+    ok = ok && json_object_set_new(j, "samples_per_s", uv_metrics_number(samples_per_s(t, &t->all))) == 0;
+    ok = ok && json_dumpf(j, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(12)) == 0;
+    json_decref(j);
+    json_decref(more);
+    putchar('\n');
+    return ok ? cmd_finish(t->o) : cmd_fail(t->o, CMD_FAILED, "cannot write JSON (a path that is not UTF-8?)");
+}
+
+int cmd_train_result(struct cmd_train *t)
+{
+    char number[CMD_PROGRESS_TEXT];
+    const struct trainer_report *r = &t->tested;
+    if (options_flag(t->o, "json"))
+        return print_json(t);
+    printf("accuracy  %.4f\nloss      %.6f\n", r->accuracy, r->loss);
+    if (t->is_text)
+        printf("bits      %.4f a character\n", r->loss / bit);
+    printf("%s %" PRIu64 " of %s, held out\n", t->is_text ? "bytes    " : "samples  ", r->n_samples, t->run.data);
+    printf("trained   %" PRIu64 " rounds, %.*f epochs, %.1f s: %.3f ms a step, %.0f samples a second\n",
+           t->round, digits(epochs(t, t->round)), epochs(t, t->round), t->all.seconds, ms_per_step(&t->all), samples_per_s(t, &t->all));
+    printf("memory    %s at its peak\n", cmd_progress_bytes(number, peak_rss()));
+    printf("model     %s, %zu parameters%s%s%s\n", t->run.model, t->trainer.n_params, t->out ? ", in " : "",
+           t->out ? t->out : "", t->out ? "/model.safetensors" : "");
+    return cmd_finish(t->o);
+}

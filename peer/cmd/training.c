@@ -1,0 +1,392 @@
+#include "peer/cmd/training.h"
+
+#include "compress/compress.h"
+#include "nn/math/rng.h"
+#include "nn/files/safetensors.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <math.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ROUNDS_MAX = 1000000000 };
+
+int cmd_training_init(struct cmd_training *t, const char *data_spec,
+                      const char *shard, const char *name,
+                      char error[RUN_ERROR_MAX])
+{
+    char why[DATA_ERROR_MAX];
+    *t = (struct cmd_training){.data_spec = data_spec,
+                               .peer_key = rng_hash(name, strlen(name))};
+    int err = shard_spec_parse(&t->shard_spec, shard, why);
+    if (err < 0)
+        snprintf(error, RUN_ERROR_MAX, "--shard: %.280s", why);
+    return err;
+}
+
+/* Is --data there, and of the run's kind as far as can be told unread? */
+static int check_kind(const struct cmd_training *t, const char *kind, char error[RUN_ERROR_MAX])
+{
+    char why[DATA_ERROR_MAX], given[DATA_KIND_MAX];
+    if (t->data_spec == NULL && strcmp(kind, "glyphs") != 0) {
+        snprintf(error, RUN_ERROR_MAX, "--data is missing: the run's data set is '%s'", kind);
+        return -EINVAL;
+    }
+    int err = t->data_spec != NULL ? data_kind(t->data_spec, given, why) : 0;
+    if (err < 0) {
+        snprintf(error, RUN_ERROR_MAX, "--data: %.300s", why);
+        return err;
+    }
+    if (t->data_spec == NULL || data_kind_agrees(given, kind))
+        return 0;
+    snprintf(error, RUN_ERROR_MAX, "--data: found '%s', but the run's data set is '%s'", given, kind);
+    return -EINVAL;
+}
+
+int cmd_training_data(struct cmd_training *t, const char *kind, uint64_t seed,
+                      char error[RUN_ERROR_MAX])
+{
+    char why[DATA_ERROR_MAX];
+    int err = check_kind(t, kind, error);
+    if (err < 0)
+        return err;
+    if (t->has_data && data_kind_agrees(t->data.train.kind, kind)
+        && (t->seed == seed || strcmp(kind, "glyphs") != 0))
+        return 0;
+    if (t->has_data)
+        data_close(&t->data);
+    t->has_data = false;
+    struct data_request request = {.spec = t->data_spec != NULL ? t->data_spec : kind,
+                                   .kind = data_kind_fixed(kind) ? kind : NULL,
+                                   .seed = seed,
+                                   .progress = t->reading != NULL ? cmd_progress_read : NULL,
+                                   .self = t->reading};
+    err = data_open(&t->data, &request, why);
+    if (t->reading != NULL)
+        cmd_progress_read_end(t->reading);
+    if (err < 0) {
+        snprintf(error, RUN_ERROR_MAX, "--data: %.300s", why);
+        return err;
+    }
+    t->has_data = true;
+    t->seed = seed;
+    return 0;
+}
+
+uint64_t cmd_training_rounds(const struct cmd_training *t,
+                             const struct run *run, double epochs)
+{
+    assert(t->has_data);
+    uint32_t n = run->min_peers;
+    if (t->shard_spec.mode == SHARD_PART && t->shard_spec.n_parts > n)
+        n = t->shard_spec.n_parts;
+    double samples = (double)t->data.train.n;
+    if (t->shard_spec.mode == SHARD_OWN)
+        samples *= n;
+    double a_round = (double)run->batch * run->local_steps * n;
+    double rounds = ceil(epochs * samples / a_round);
+    if (!(rounds >= 1))
+        return 1;
+    return rounds < ROUNDS_MAX ? (uint64_t)rounds : ROUNDS_MAX;
+}
+
+int cmd_training_model(struct model *m, const struct run *run, char error[RUN_ERROR_MAX])
+{
+    char why[MODEL_ERROR_MAX];
+    struct data_shape shape;
+    if (!data_kind_fixed(run->data)) {
+        snprintf(error, RUN_ERROR_MAX,
+                 "--data: '%.63s' leaves the shape open, expected a fixed kind, such as mnist, "
+                 "libsvm/123x2/pm, csv/64x10/0 or idx/1x28x28/10", run->data);
+        return -EINVAL;
+    }
+    int err = data_shape(run->data, &shape);
+    assert(err == 0);
+    err = model_init(m, run->model, run->norm, &shape, why);
+    if (err < 0)
+        snprintf(error, RUN_ERROR_MAX, "--model: %.300s", err == -ENOMEM ? "out of memory" : why);
+    return err;
+}
+
+static int out_of_memory(const char *what, char error[RUN_ERROR_MAX])
+{
+    snprintf(error, RUN_ERROR_MAX, "out of memory for %s", what);
+    return -ENOMEM;
+}
+
+/* ---- The initial model's file. ---- */
+
+/* Read it into *x, which the caller frees, and write the run's text for it. */
+static int read_init(const struct cmd_training *t, const struct model *m, float **x,
+                     char text[RUN_INIT_MAX], char error[RUN_ERROR_MAX])
+{
+    char why[DATA_ERROR_MAX];
+    *x = calloc(m->n_params, sizeof **x);
+    if (*x == NULL)
+        return out_of_memory("the initial model", error);
+    int err = safetensors_read(t->init_path, m->segments, m->n_segments, *x, why);
+    if (err < 0) {
+        free(*x);
+        *x = NULL;
+        snprintf(error, RUN_ERROR_MAX, "--init: %.300s", why);
+        return err;
+    }
+    snprintf(text, RUN_INIT_MAX, "%016" PRIx64, vec_hash(*x, m->n_params));
+    return 0;
+}
+
+/* The run's initial model must be the one we were given. */
+static int take_init(struct cmd_training *t, const struct run *run, char error[RUN_ERROR_MAX])
+{
+    char text[RUN_INIT_MAX];
+    bool wanted = strcmp(run->init, "none") != 0;
+    if (t->init_path == NULL && !wanted)
+        return 0;
+    if (t->init_path == NULL) {
+        snprintf(error, RUN_ERROR_MAX,
+                 "--init is missing: the run begins with the model of a file (init=%s), which "
+                 "every peer needs", run->init);
+        return -EINVAL;
+    }
+    int err = read_init(t, &t->model, &t->init, text, error);
+    if (err < 0)
+        return err;
+    if (strcmp(text, run->init) != 0) {
+        snprintf(error, RUN_ERROR_MAX, "--init %.160s: found the model %s, but the run begins with %s%s",
+                 t->init_path, text, wanted ? "" : "no file: init=", run->init);
+        return -EINVAL;
+    }
+    return 0;
+}
+
+/* ---- Runs that files fix. ---- */
+
+static int set_and_fill(struct run_flags *flags, const char *name, const char *value,
+                        struct run *run, char error[RUN_ERROR_MAX])
+{
+    int err = run_flags_set(flags, name, value, error);
+    return err < 0 ? err : run_from_flags(run, flags, error);
+}
+
+static int fix_init(struct cmd_training *t, struct run_flags *flags, struct run *run,
+                    char error[RUN_ERROR_MAX])
+{
+    char text[RUN_INIT_MAX];
+    struct model m;
+    float *x = NULL;
+    int err = cmd_training_model(&m, run, error);
+    if (err < 0)
+        return err;
+    err = read_init(t, &m, &x, text, error);
+    free(x);
+    model_close(&m);
+    return err < 0 ? err : set_and_fill(flags, "init", text, run, error);
+}
+
+int cmd_training_rules(const struct model *m, const char *flag, const char *spec,
+                       char error[RUN_ERROR_MAX])
+{
+    char rule[COMPRESS_SPEC_MAX];
+    if (!compress_idle_rule(spec, m->segments, m->n_segments, rule))
+        return 0;
+    snprintf(error, RUN_ERROR_MAX, "--%s: rule '%.120s': found no tensor of %.60s that '%.*s' fits, expected one", flag,
+             rule, m->spec, (int)strcspn(rule, "="), rule);
+    return -EINVAL;
+}
+
+static int check_rules(const struct run *run, const char *flag, const char *spec, char error[RUN_ERROR_MAX])
+{
+    struct model m;
+    if (strchr(spec, ';') == NULL) /* Not given, or but the default rule. */
+        return 0;
+    int err = cmd_training_model(&m, run, error);
+    if (err < 0)
+        return err;
+    err = cmd_training_rules(&m, flag, spec, error);
+    model_close(&m);
+    return err;
+}
+
+/* Codecs that were given, against the run's model. Of a cluster's run we know the
+ * model only where that was given, too. */
+static int check_codecs(const struct cmd_training *t, const struct run_flags *flags, const struct run *run,
+                        char error[RUN_ERROR_MAX])
+{
+    if (t->joins && run_flags_value(flags, "model")[0] == '\0')
+        return 0;
+    int err = check_rules(run, "compress", run_flags_value(flags, "compress"), error);
+    return err < 0 ? err : check_rules(run, "final-compress", run_flags_value(flags, "final-compress"), error);
+}
+
+int cmd_training_fix(struct cmd_training *t, struct run_flags *flags,
+                     double epochs, struct run *run, char error[RUN_ERROR_MAX])
+{
+    char text[24];
+    int err = run_from_flags(run, flags, error);
+    bool open = err == 0 && !data_kind_fixed(run->data);
+    if (err == 0 && (open || run->rounds == 0))
+        err = cmd_training_data(t, run->data, run->seed, error);
+    if (err == 0 && open)
+        err = set_and_fill(flags, "data", t->data.train.kind, run, error);
+    if (err == 0 && run->rounds == 0) {
+        snprintf(text, sizeof text, "%" PRIu64, cmd_training_rounds(t, run, epochs));
+        err = set_and_fill(flags, "rounds", text, run, error);
+    }
+    if (err == 0)
+        err = check_codecs(t, flags, run, error);
+    return err == 0 && t->init_path != NULL ? fix_init(t, flags, run, error) : err;
+}
+
+/* ---- The trainer. ---- */
+
+static void close_trainer(struct cmd_training *t)
+{
+    if (!t->has_trainer)
+        return;
+    sgd_trainer_close(&t->sgd);
+    shard_close(&t->shard);
+    t->has_trainer = false;
+}
+
+void cmd_training_share(struct cmd_training *t, struct cmd_training *of)
+{
+    t->of = of;
+    of->shared = true;
+}
+
+static struct sgd_config sgd_config(struct cmd_training *t, const struct run *run)
+{
+    struct cmd_training *of = t->of != NULL ? t->of : t;
+    static const enum schedule_kind kind[] = {
+        [RUN_COSINE] = SCHEDULE_COSINE, [RUN_STEP] = SCHEDULE_STEP, [RUN_CONSTANT] = SCHEDULE_CONSTANT};
+    return (struct sgd_config){
+        .model = &of->model,
+        .train = &of->data.train,
+        .test = &of->data.test,
+        .shard = &t->shard,
+        .scratch = of->scratch,
+        .init = of->init,
+        .seed = run->seed,
+        .batch = run->batch,
+        .threads = t->threads,
+        .optimiser = {.kind = run->optimiser,
+                      .momentum = run->momentum,
+                      .beta2 = run->beta2,
+                      .nesterov = run->nesterov,
+                      .weight_decay = run->weight_decay,
+                      .clip = run->clip / sqrt((double)run->min_peers)},
+        .schedule = {.kind = kind[run->schedule],
+                     .lr = run->lr,
+                     .warmup = run->warmup,
+                     .rounds = run->rounds},
+        .label_smoothing = run->label_smoothing,
+    };
+}
+
+/* The model; and, where others share ours, one scratch and one table of owners
+ * for all. */
+static int make_common(struct cmd_training *t, const struct run *run,
+                       const struct shard_split *split, char error[RUN_ERROR_MAX])
+{
+    size_t longest = t->data.train.longest > t->data.test.longest ? t->data.train.longest
+                                                                  : t->data.test.longest;
+    int err = cmd_training_model(&t->model, run, error);
+    if (err == 0)
+        err = take_init(t, run, error);
+    if (err < 0 || !t->shared)
+        return err;
+    assert(t->threads <= 1);
+    if (sgd_scratch_open(&t->scratch, &t->model, run->batch, 1, longest) < 0)
+        return out_of_memory("the model's activations", error);
+    if (shard_owners_open(&t->owners, &t->data.train, split, run->seed) < 0)
+        return out_of_memory("the shards", error);
+    return 0;
+}
+
+static void close_common(struct cmd_training *t)
+{
+    if (t->scratch != NULL)
+        sgd_scratch_close(t->scratch);
+    if (t->owners != NULL)
+        shard_owners_close(t->owners);
+    free(t->init);
+    model_close(&t->model);
+    t->scratch = NULL;
+    t->owners = NULL;
+    t->init = NULL;
+}
+
+static int check_threads(const struct cmd_training *t, const struct run *run,
+                         char error[RUN_ERROR_MAX])
+{
+    if (t->threads <= run->batch)
+        return 0;
+    snprintf(error, RUN_ERROR_MAX, "--threads: found %" PRIu32 ", expected at most the samples of a batch, %" PRIu32,
+             t->threads, run->batch);
+    return -EINVAL;
+}
+
+/* Model, shard, trainer, once the data are there. */
+static int make(struct cmd_training *t, const struct run *run,
+                char error[RUN_ERROR_MAX])
+{
+    char why[MODEL_ERROR_MAX];
+    static_assert((int)DATA_ERROR_MAX <= (int)MODEL_ERROR_MAX, "one buffer for all");
+    struct cmd_training *of = t->of != NULL ? t->of : t;
+    struct shard_config shard = {.spec = t->shard_spec, .seed = run->seed,
+                                 .peer = t->peer_key, .local_steps = run->local_steps};
+    int err = check_threads(t, run, error);
+    if (err < 0)
+        return err;
+    err = shard_split_parse(&shard.split, run->skew, why);
+    if (err == 0 && of == t && (err = make_common(t, run, &shard.split, error)) < 0)
+        return err;
+    shard.owners = of->owners;
+    if (err == 0)
+        err = shard_open(&t->shard, &shard, &of->data.train, why);
+    if (err < 0) {
+        snprintf(error, RUN_ERROR_MAX, "--shard: %.300s", err == -ENOMEM ? "out of memory" : why);
+        return err;
+    }
+    struct sgd_config config = sgd_config(t, run);
+    err = augment_parse(&config.augment, run->augment, why);
+    if (err == 0)
+        err = sgd_trainer_init(&t->sgd, &config, why);
+    if (err < 0) {
+        shard_close(&t->shard);
+        snprintf(error, RUN_ERROR_MAX, "%.300s",
+                 err == -ENOMEM ? "out of memory for the trainer"
+                 : err == -EAGAIN ? "the system gives no more threads" : why);
+    }
+    return err;
+}
+
+int cmd_training_make(void *self, const struct run *run, struct trainer *out,
+                      char error[RUN_ERROR_MAX])
+{
+    struct cmd_training *t = self;
+    int err = 0;
+    close_trainer(t);
+    close_common(t);
+    if (t->of == NULL)
+        err = cmd_training_data(t, run->data, run->seed, error);
+    if (err == 0)
+        err = make(t, run, error);
+    if (err < 0)
+        return err;
+    t->has_trainer = true;
+    *out = sgd_trainer_face(&t->sgd);
+    return 0;
+}
+
+void cmd_training_close(struct cmd_training *t)
+{
+    close_trainer(t);
+    close_common(t);
+    if (t->has_data)
+        data_close(&t->data);
+    t->has_data = false;
+}

@@ -1,0 +1,49 @@
+/* peer/node/verdict.h -- did a run's training run away?
+ *
+ * What a peer can see of divergence at the end of training, short of figures
+ * that are not finite (those end a run where they happen):
+ *
+ *   loss      a nat above where it began, in most of the last ten or twenty
+ *             rounds: worse than knowing nothing (a mean would be led astray by
+ *             the rare large losses of small batches)
+ *   distance  the peers' models, in the last tenth of training, farther apart
+ *             than their mean is long and three times as far as they were when
+ *             half of it was done: mixing no longer held them together
+ *
+ * The last phase makes one model of the wreck, whatever it is, and its drift is
+ * small; so a run must not be judged by that.
+ */
+#ifndef PEER_NODE_VERDICT_H
+#define PEER_NODE_VERDICT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { VERDICT_TEXT = 160 }; /* Bytes of its sentence, with the NUL. */
+
+struct verdict
+{
+    double loss_first;   /* Mean of the first rounds; NaN: not there from the start. */
+    double loss_last;    /* Moving average. */
+    double above;        /* The same of: 1 where a loss was a nat above, else 0. */
+    uint64_t n_losses;
+    double xi_half;      /* Largest Xi of the third quarter; NaN: none known. */
+    double drift;        /* Worst relative drift of the last tenth whose Xi was three
+                          * times that; NaN: none. */
+    uint64_t drift_round; /* When that was. */
+};
+
+void verdict_init(struct verdict *v);
+
+/* The loss of this round's local steps. */
+void verdict_loss(struct verdict *v, uint64_t round, double loss);
+
+/* An estimate: Xi, and relative to |mean|, of the moment when `round` of
+ * n_rounds began. Infinite or NaN beside a finite xi: no mean could be told. */
+void verdict_drift(struct verdict *v, double xi, double relative,
+                   uint64_t round, uint64_t n_rounds);
+
+/* True where training ran away; then why[] says how, as a clause. */
+bool verdict_ran_away(const struct verdict *v, char why[VERDICT_TEXT]);
+
+#endif

@@ -1,0 +1,471 @@
+/* peer/run/options.c -- parsing and checking; options_text.c reads numbers, options_help.c writes --help. */
+#include "peer/run/options.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    LONG_BASE = 256,    /* getopt_long's value of row i is LONG_BASE + i. */
+    LONG_HELP = 255,
+    ENV_NAME_MAX = 64
+};
+
+/* ---- rows --------------------------------------------------------------- */
+
+static const struct option_row *find_row(const struct option_row *rows,
+                                         const char *name)
+{
+    for (; rows->name; rows++)
+        if (strcmp(rows->name, name) == 0)
+            return rows;
+    return NULL;
+}
+
+bool options_takes_key(const struct command *command, const char *name)
+{
+    if (!command->takes_run_flags || find_row(command->rows, name))
+        return false;
+    const char *const *key = command->keys;
+    while (key && *key && strcmp(*key, name) != 0)
+        key++;
+    return !key || *key;
+}
+
+/* Fill o->values with every row, the command's own first. */
+static void collect_rows(struct options *o, const struct command *command)
+{
+    *o = (struct options){.command = command};
+    for (const struct option_row *row = command->rows; row->name; row++) {
+        assert(o->n < OPTIONS_MAX);
+        o->values[o->n++].row = row;
+    }
+    for (const struct run_key *key = run_keys; key->name; key++) {
+        if (!options_takes_key(command, key->name))
+            continue;
+        assert(o->n < OPTIONS_MAX);
+        struct option_row *row = &o->run_rows[o->n_run_rows++];
+        *row = (struct option_row){.name = key->name, .kind = OPTION_TEXT,
+                                   .fallback = key->fallback,
+                                   .help = key->help};
+        o->values[o->n++].row = row;
+    }
+    for (uint32_t i = 0; i < o->n; i++) {
+        o->values[i].text = o->values[i].row->fallback;
+        o->values[i].source = o->values[i].text ? OPTION_DEFAULT : OPTION_UNSET;
+    }
+}
+
+static bool is_run_row(const struct options *o, const struct option_row *row)
+{
+    return row >= o->run_rows && row < o->run_rows + o->n_run_rows;
+}
+
+static struct option_value *find_value(struct options *o, const char *name)
+{
+    for (uint32_t i = 0; i < o->n; i++)
+        if (strcmp(o->values[i].row->name, name) == 0)
+            return &o->values[i];
+    return NULL;
+}
+
+/* ---- checking one value ------------------------------------------------- */
+
+static bool in_range(const struct option_row *row, double v)
+{
+    return v >= row->min && (row->max <= row->min || v <= row->max);
+}
+
+static void expected_number(const struct option_row *row, char *out, size_t cap)
+{
+    const char *kind = row->kind == OPTION_UINT ? "a whole number" : "a number";
+    if (row->max > row->min)
+        snprintf(out, cap, "%s from %.15g to %.15g", kind, row->min, row->max);
+    else if (row->kind == OPTION_UINT && row->min > 0)
+        snprintf(out, cap, "%s from %.15g on", kind, row->min);
+    else if (row->kind == OPTION_REAL)
+        snprintf(out, cap, "%s of %.15g or more", kind, row->min);
+    else
+        snprintf(out, cap, "%s", kind);
+}
+
+static bool is_choice(const char *choices, const char *text)
+{
+    size_t n = strlen(text);
+    if (n == 0 || strchr(text, '|'))
+        return false;
+    for (const char *p = choices; p; p = strchr(p, '|') ? strchr(p, '|') + 1 : NULL)
+        if (strncmp(p, text, n) == 0 && (p[n] == '|' || p[n] == '\0'))
+            return true;
+    return false;
+}
+
+static bool read_flag(const char *text, bool *on)
+{
+    if (is_choice("1|yes|true|on", text))
+        *on = true;
+    else if (is_choice("0|no|false|off", text))
+        *on = false;
+    else
+        return false;
+    return true;
+}
+
+/* Does the text suit the row? Else `expected` says what would. */
+static bool suits(const struct option_row *row, const char *text,
+                  char *expected, size_t cap)
+{
+    uint64_t u;
+    double d;
+    bool on;
+    switch (row->kind) {
+    case OPTION_UINT:
+        expected_number(row, expected, cap);
+        return options_read_uint(text, &u) && in_range(row, (double)u);
+    case OPTION_REAL:
+        expected_number(row, expected, cap);
+        return options_read_real(text, &d) && in_range(row, d);
+    case OPTION_CHOICE:
+        snprintf(expected, cap, "%s", row->arg);
+        return is_choice(row->arg, text);
+    case OPTION_FLAG:
+        snprintf(expected, cap, "1 or 0");
+        return read_flag(text, &on);
+    case OPTION_TEXT:
+    case OPTION_OPERAND:
+        snprintf(expected, cap, "%s", row->arg ? row->arg : "a value");
+        return text[0] != '\0';
+    }
+    assert(false && "unknown kind of option");
+    return false;
+}
+
+/* How to name a value's place in a message: "--peers", "HEARSAY_PEERS", "FILE". */
+static const char *place(const struct option_row *row, enum option_source source,
+                         char out[ENV_NAME_MAX])
+{
+    if (row->kind == OPTION_OPERAND)
+        snprintf(out, ENV_NAME_MAX, "%s", row->arg);
+    else if (source == OPTION_ENVIRONMENT)
+        options_env_name(row->name, out, ENV_NAME_MAX);
+    else
+        snprintf(out, ENV_NAME_MAX, "--%s", row->name);
+    return out;
+}
+
+/* The place of this key's expanded value. */
+static struct options_expanded *expanded(struct options *o, const char *name)
+{
+    struct options_expanded *e = o->expanded;
+    while (e->name && strcmp(e->name, name) != 0)
+        e++;
+    assert(e < o->expanded + OPTIONS_EXPANDED_MAX);
+    e->name = name;
+    return e;
+}
+
+/* Hand a run flag's value on; *text becomes what the world makes of it. */
+static int take_run_flag(struct options *o, const char *name, const char **text,
+                         char error[OPTIONS_ERROR_MAX])
+{
+    if (o->world->expand) {
+        char made[RUN_VALUE_MAX], broken[OPTIONS_ERROR_MAX];
+        int r = o->world->expand(name, *text, made, broken);
+        if (r < 0) {
+            snprintf(error, OPTIONS_ERROR_MAX, "--%s: %.*s", name,
+                     OPTIONS_ERROR_MAX - ENV_NAME_MAX, broken);
+            return r;
+        }
+        if (r)
+            *text = memcpy(expanded(o, name)->text, made, sizeof made);
+    }
+    char why[RUN_ERROR_MAX];
+    if (run_flags_set(&o->run, name, *text, why) == 0)
+        return 0;
+    snprintf(error, OPTIONS_ERROR_MAX, "%s", why);
+    return -EINVAL;
+}
+
+/* Take a value that was given. */
+static int take(struct options *o, struct option_value *v, const char *text,
+                enum option_source source, char error[OPTIONS_ERROR_MAX])
+{
+    char where[ENV_NAME_MAX], expected[160];
+    if (!suits(v->row, text, expected, sizeof expected)) {
+        snprintf(error, OPTIONS_ERROR_MAX, "%s is '%.120s', expected %s",
+                 place(v->row, source, where), text, expected);
+        return -EINVAL;
+    }
+    if (is_run_row(o, v->row) && take_run_flag(o, v->row->name, &text, error)) {
+        if (source == OPTION_ENVIRONMENT) {
+            /* The sentence speaks of --name: say where it came from, too. */
+            char why[OPTIONS_ERROR_MAX];
+            memcpy(why, error, sizeof why);
+            snprintf(error, OPTIONS_ERROR_MAX, "%s: %.*s", place(v->row, source, where),
+                     OPTIONS_ERROR_MAX - ENV_NAME_MAX - 3, why);
+        }
+        return -EINVAL;
+    }
+    v->text = text;
+    v->source = source;
+    return 0;
+}
+
+/* ---- the command line --------------------------------------------------- */
+
+static bool is_run_key(const char *name)
+{
+    const struct run_key *key = run_keys;
+    while (key->name && strcmp(key->name, name) != 0)
+        key++;
+    return key->name;
+}
+
+static void unknown_flag(const struct options *o, const char *element,
+                         char error[OPTIONS_ERROR_MAX])
+{
+    char name[ENV_NAME_MAX] = "";
+    size_t n = strcspn(element, "=");
+    if (element[1] == '-' && n - 2 < sizeof name)
+        memcpy(name, element + 2, n - 2);
+    if (o->command->takes_run_flags && is_run_key(name)) {
+        snprintf(error, OPTIONS_ERROR_MAX, "--%s: %s", name, o->command->no_key);
+        return;
+    }
+    const char *best = NULL;
+    for (uint32_t i = 0; i < o->n && name[0]; i++) {
+        const char *known = o->values[i].row->name;
+        if (o->values[i].row->kind != OPTION_OPERAND && options_near(name, known)
+            && (!best || options_distance(name, known) < options_distance(name, best)))
+            best = known;
+    }
+    snprintf(error, OPTIONS_ERROR_MAX, "unknown flag %.*s%s%s%s",
+             n < 120 ? (int)n : 120, element, best ? ", did you mean --" : "",
+             best ? best : "", best ? "?" : "");
+}
+
+/* getopt refused argv's `element`: say why. */
+static void refused(const struct options *o, int answer, int which,
+                    const char *element, char error[OPTIONS_ERROR_MAX])
+{
+    const struct option_row *row = which >= LONG_BASE ? o->values[which - LONG_BASE].row : NULL;
+    for (uint32_t i = 0; i < o->n && !row && which > 0; i++)
+        if (o->values[i].row->short_name == which)
+            row = o->values[i].row;
+    if (answer == ':' && row)
+        snprintf(error, OPTIONS_ERROR_MAX, "--%s needs a value (%s)", row->name,
+                 row->arg ? row->arg : "VALUE");
+    else if (row && row->kind == OPTION_FLAG)
+        snprintf(error, OPTIONS_ERROR_MAX, "--%s takes no value, found '%.120s'",
+                 row->name, element);
+    else
+        unknown_flag(o, element, error);
+}
+
+static int take_operand(struct options *o, const char *text,
+                        char error[OPTIONS_ERROR_MAX])
+{
+    for (uint32_t i = 0; i < o->n; i++) {
+        struct option_value *v = &o->values[i];
+        if (v->row->kind == OPTION_OPERAND && v->source != OPTION_COMMAND_LINE)
+            return take(o, v, text, OPTION_COMMAND_LINE, error);
+    }
+    snprintf(error, OPTIONS_ERROR_MAX, "unexpected argument '%.120s'", text);
+    return -EINVAL;
+}
+
+/* An option of row `i` was found in argv's `element`. */
+static int take_option(struct options *o, uint32_t i, const char *element,
+                       const char *text, char error[OPTIONS_ERROR_MAX])
+{
+    struct option_value *v = &o->values[i];
+    const char *name = v->row->name;
+    bool is_long = element[0] == '-' && element[1] == '-';
+    if (is_long && strncmp(element + 2, name, strlen(name)) != 0) {
+        unknown_flag(o, element, error); /* getopt's abbreviations. */
+        return -EINVAL;
+    }
+    if (v->row->kind == OPTION_FLAG)
+        text = "1";
+    else if (text[0] == '-' && text[1] == '-' && !strchr(element, '=')) {
+        snprintf(error, OPTIONS_ERROR_MAX, "--%s needs a value (%s), found the flag %.120s",
+                 name, v->row->arg ? v->row->arg : "VALUE", text);
+        return -EINVAL;
+    }
+    return take(o, v, text, OPTION_COMMAND_LINE, error);
+}
+
+/* getopt's own form of the rows. Returns how many. */
+static size_t getopt_tables(const struct options *o,
+                            struct option longs[OPTIONS_MAX + 2],
+                            char shorts[2 * OPTIONS_MAX + 8])
+{
+    size_t n = 0, s = 0;
+    /* '-': operands in their place, as option 1; ':': a missing value is ':'. */
+    shorts[s++] = '-';
+    shorts[s++] = ':';
+    shorts[s++] = 'h';
+    longs[n++] = (struct option){"help", no_argument, NULL, LONG_HELP};
+    for (uint32_t i = 0; i < o->n; i++) {
+        const struct option_row *row = o->values[i].row;
+        if (row->kind == OPTION_OPERAND)
+            continue;
+        bool flag = row->kind == OPTION_FLAG;
+        longs[n++] = (struct option){row->name, flag ? no_argument : required_argument,
+                                     NULL, LONG_BASE + (int)i};
+        if (row->short_name) {
+            shorts[s++] = row->short_name;
+            if (!flag)
+                shorts[s++] = ':';
+        }
+    }
+    longs[n] = (struct option){NULL, 0, NULL, 0};
+    shorts[s] = '\0';
+    return n;
+}
+
+static uint32_t row_of(const struct options *o, int answer)
+{
+    if (answer >= LONG_BASE)
+        return (uint32_t)(answer - LONG_BASE);
+    uint32_t i = 0;
+    while (i < o->n && o->values[i].row->short_name != answer)
+        i++;
+    assert(i < o->n);
+    return i;
+}
+
+static int read_command_line(struct options *o, int argc, char **argv,
+                             char error[OPTIONS_ERROR_MAX])
+{
+    struct option longs[OPTIONS_MAX + 2];
+    char shorts[2 * OPTIONS_MAX + 8];
+    getopt_tables(o, longs, shorts);
+    opterr = 0;
+    optind = 0; /* glibc: begin anew, whatever was parsed before. */
+    for (;;) {
+        const char *element = optind == 0 ? argv[1] : argv[optind];
+        int answer = getopt_long(argc, argv, shorts, longs, NULL);
+        int r = 0;
+        if (answer == -1)
+            break;
+        if (answer == 'h' || (answer == LONG_HELP && strcmp(element, "--help") == 0))
+            return OPTIONS_WANT_HELP;
+        if (answer == LONG_HELP) {
+            unknown_flag(o, element, error);
+            return -EINVAL;
+        }
+        if (answer == '?' || answer == ':') {
+            refused(o, answer, optopt, element, error);
+            return -EINVAL;
+        }
+        if (answer == 1)
+            r = take_operand(o, optarg, error);
+        else
+            r = take_option(o, row_of(o, answer), element, optarg, error);
+        if (r)
+            return r;
+    }
+    for (int i = optind; i < argc; i++) /* What stands behind "--". */
+        if (take_operand(o, argv[i], error))
+            return -EINVAL;
+    return OPTIONS_OK;
+}
+
+/* ---- the environment ---------------------------------------------------- */
+
+static int read_environment(struct options *o, char error[OPTIONS_ERROR_MAX])
+{
+    for (uint32_t i = 0; i < o->n; i++) {
+        struct option_value *v = &o->values[i];
+        if (v->row->kind == OPTION_OPERAND || v->source == OPTION_COMMAND_LINE)
+            continue;
+        char name[ENV_NAME_MAX];
+        options_env_name(v->row->name, name, sizeof name);
+        const char *text = o->world->env(name);
+        if (text && text[0] && take(o, v, text, OPTION_ENVIRONMENT, error))
+            return -EINVAL;
+    }
+    return 0;
+}
+
+static int check_required(const struct options *o, char error[OPTIONS_ERROR_MAX])
+{
+    for (uint32_t i = 0; i < o->n; i++) {
+        const struct option_value *v = &o->values[i];
+        if (!v->row->required || v->source != OPTION_UNSET)
+            continue;
+        bool operand = v->row->kind == OPTION_OPERAND;
+        snprintf(error, OPTIONS_ERROR_MAX, "%s%s%s%s is missing",
+                 operand ? "" : "--", operand ? "" : v->row->name,
+                 operand ? "" : " ", v->row->arg ? v->row->arg : "");
+        return -EINVAL;
+    }
+    return 0;
+}
+
+int options_parse(struct options *o, const struct command *command, int argc,
+                  char **argv, const struct options_world *world,
+                  char error[OPTIONS_ERROR_MAX])
+{
+    collect_rows(o, command);
+    o->world = world;
+    int r = argc > 1 ? read_command_line(o, argc, argv, error) : OPTIONS_OK;
+    if (r)
+        return r;
+    if (world->env && read_environment(o, error))
+        return -EINVAL;
+    return check_required(o, error);
+}
+
+/* ---- values ------------------------------------------------------------- */
+
+static const struct option_value *value_of(const struct options *o, const char *name)
+{
+    /* Only reads: the cast spares a second copy of the search. */
+    const struct option_value *v = find_value((struct options *)(uintptr_t)o, name);
+    assert(v && "the command has no row of that name");
+    return v;
+}
+
+const char *options_text(const struct options *o, const char *name)
+{
+    return value_of(o, name)->text;
+}
+
+uint64_t options_uint(const struct options *o, const char *name)
+{
+    const struct option_value *v = value_of(o, name);
+    uint64_t u = 0;
+    assert(v->row->kind == OPTION_UINT);
+    if (v->text && !options_read_uint(v->text, &u))
+        assert(false && "a fallback that is no number");
+    return u;
+}
+
+double options_real(const struct options *o, const char *name)
+{
+    const struct option_value *v = value_of(o, name);
+    double d = 0.0;
+    assert(v->row->kind == OPTION_REAL);
+    if (v->text && !options_read_real(v->text, &d))
+        assert(false && "a fallback that is no number");
+    return d;
+}
+
+bool options_flag(const struct options *o, const char *name)
+{
+    const struct option_value *v = value_of(o, name);
+    bool on = false;
+    assert(v->row->kind == OPTION_FLAG);
+    if (v->text && !read_flag(v->text, &on))
+        assert(false && "a fallback that is no flag");
+    return on;
+}
+
+bool options_given(const struct options *o, const char *name)
+{
+    return value_of(o, name)->source >= OPTION_ENVIRONMENT;
+}

@@ -1,0 +1,146 @@
+/* peer/run/options.h -- the command line, from tables: rows in, checked values out.
+ *
+ * A command names its options once, in rows; parsing, range checks, the
+ * environment and --help all read the same rows. A command that takes run
+ * flags has a row for each of run_keys[] (peer/run/run.h) as well, and their
+ * values are handed to run_flags_set().
+ *
+ *   command line  >  environment (HEARSAY_MIN_PEERS=4)  >  the row's fallback
+ *
+ * Syntax is getopt_long's: `--name value`, `--name=value`, `-n value`, `--`.
+ * Names are never abbreviated, so that adding an option breaks no script. An
+ * option given twice takes its last value; an empty environment variable is
+ * one that is not set. Pure but for getopt's own globals: the environment and
+ * files come through functions, texts go to the caller's buffers.
+ */
+#ifndef PEER_RUN_OPTIONS_H
+#define PEER_RUN_OPTIONS_H
+
+#include "peer/run/run.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    OPTIONS_MAX = 64,        /* Rows of one command, the run's included. */
+    OPTIONS_EXPANDED_MAX = 2, /* Values that `expand` may replace. */
+    OPTIONS_ERROR_MAX = 512, /* Bytes of an error's text. */
+    OPTIONS_HELP_MAX = 32768 /* Bytes of a help text. */
+};
+
+enum option_kind {
+    OPTION_FLAG,   /* No value; in the environment 1/0, yes/no, true/false, on/off. */
+    OPTION_TEXT,   /* Any text but the empty one. */
+    OPTION_UINT,   /* Whole number in [min, max]. */
+    OPTION_REAL,   /* Finite number in [min, max]. */
+    OPTION_CHOICE, /* One of `arg`, which reads "sync|async". */
+    OPTION_OPERAND /* Positional text, in the rows' order; not in the environment. */
+};
+
+struct option_row
+{
+    const char *name; /* "min-peers". NULL ends the rows. */
+    char short_name;  /* 'j', or 0. */
+    enum option_kind kind;
+    const char *arg;      /* How help calls the value: "N", "FILE"; the choices of a CHOICE. */
+    const char *fallback; /* Value when not given; NULL: none (text is NULL, number 0). */
+    const char *help;     /* A phrase without full stop. */
+    double min, max;      /* UINT and REAL; max <= min: from min up to any value. */
+    bool required;        /* Must be given (or set in the environment). */
+};
+
+struct options;
+
+/* One subcommand: a line of the table in peer/cmd/main.c. */
+struct command
+{
+    const char *name;              /* "local" */
+    const char *summary;           /* One line, for `hearsay --help`. */
+    const char *usage;             /* Behind "hearsay local": "[options]". */
+    const char *notes;             /* Ends its --help: examples; or NULL. */
+    const struct option_row *rows; /* Own rows. One that is named like a run key takes the key's place and is not handed to run_flags_set(). */
+    bool takes_run_flags;
+    const char *const *keys; /* The run keys that it takes, up to NULL; or NULL: all. */
+    const char *no_key;      /* Said of the others where they are given: "--policy: ...". */
+    int (*run)(const struct options *o); /* Returns the exit code. */
+};
+
+enum option_source { OPTION_UNSET, OPTION_DEFAULT, OPTION_ENVIRONMENT, OPTION_COMMAND_LINE };
+
+struct option_value
+{
+    const struct option_row *row;
+    const char *text; /* Borrowed from the row, environment or argv. */
+    enum option_source source;
+};
+
+struct options
+{
+    const struct command *command;
+    const struct options_world *world;
+    uint32_t n;
+    struct option_value values[OPTIONS_MAX];
+    struct option_row run_rows[OPTIONS_MAX]; /* Made from run_keys[]. */
+    uint32_t n_run_rows;
+    struct run_flags run; /* The run flags that were given. */
+    struct options_expanded
+    {
+        const char *name; /* Of the run key; NULL: free. */
+        char text[RUN_VALUE_MAX];
+    } expanded[OPTIONS_EXPANDED_MAX]; /* What `expand` made of values. */
+};
+
+/* What parsing needs of the world, each NULL for none. */
+struct options_world
+{
+    char *(*env)(const char *name); /* getenv */
+    /* Replace a run flag's value before it is checked ("edges:FILE" becomes
+     * the edges). 1: replaced; 0: nothing to do; -EINVAL: a sentence. At most
+     * OPTIONS_EXPANDED_MAX keys of a command line may be replaced. */
+    int (*expand)(const char *key, const char *value, char out[RUN_VALUE_MAX],
+                  char error[OPTIONS_ERROR_MAX]);
+};
+
+enum options_result { OPTIONS_OK = 0, OPTIONS_WANT_HELP = 1 };
+
+/* Read argv[1..argc), argv[0] being ignored, and the environment. Returns OPTIONS_OK with every value checked,
+ * OPTIONS_WANT_HELP where --help or -h came before any error, or -EINVAL with
+ * one sentence in `error` that names the option, what was found and what was
+ * expected. *o borrows argv and the command, and must not be moved. */
+int options_parse(struct options *o, const struct command *command, int argc,
+                  char **argv, const struct options_world *world,
+                  char error[OPTIONS_ERROR_MAX]);
+
+/* A command's help: usage, every option with default and environment name.
+ * Returns its length; asserts that it fits. */
+size_t options_help(const struct command *command, char out[OPTIONS_HELP_MAX]);
+
+/* Is this the name of a run key that the command takes? */
+bool options_takes_key(const struct command *command, const char *name);
+
+/* Values by name; a name that the command has no such row for is a bug of ours
+ * (assert). Text is NULL, a number 0, a flag false where nothing is given and
+ * there is no fallback. Run keys are texts. */
+const char *options_text(const struct options *o, const char *name);
+uint64_t options_uint(const struct options *o, const char *name);
+double options_real(const struct options *o, const char *name);
+bool options_flag(const struct options *o, const char *name);
+/* By the command line or the environment, not by the fallback. */
+bool options_given(const struct options *o, const char *name);
+
+/* Strict numbers: the whole text, no blanks, no sign for a uint, no hex, no
+ * nan or inf. False: refused, *value untouched. */
+bool options_read_uint(const char *text, uint64_t *value);
+bool options_read_real(const char *text, double *value);
+
+/* "min-peers" -> "HEARSAY_MIN_PEERS". Asserts that it fits. */
+void options_env_name(const char *name, char *out, size_t cap);
+
+/* Edit distance with swaps of neighbours (optimal string alignment), texts
+ * of up to 63 bytes; longer ones count as far apart. */
+size_t options_distance(const char *a, const char *b);
+/* Is b near enough to a to be what was meant? */
+bool options_near(const char *a, const char *b);
+
+#endif

@@ -1,0 +1,155 @@
+/* peer/run/options_help.c -- --help, written from a command's rows. */
+#include "peer/run/options.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    HELP_COLUMN = 27, /* Where the help phrases begin. */
+    HELP_WIDTH = 96,
+    NAME_MAX_BYTES = 96
+};
+
+/* A text being written into the caller's buffer. */
+struct page
+{
+    char *out;
+    size_t n;
+};
+
+static void put(struct page *p, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+static void put(struct page *p, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    int n = vsnprintf(p->out + p->n, OPTIONS_HELP_MAX - p->n, format, args);
+    va_end(args);
+    assert(n >= 0 && (size_t)n < OPTIONS_HELP_MAX - p->n);
+    p->n += (size_t)n;
+}
+
+/* Words of `text`, broken at HELP_WIDTH and indented to HELP_COLUMN; `column`
+ * is where the first word would go. */
+static void put_wrapped(struct page *p, int column, const char *text)
+{
+    bool first = true;
+    while (*text) {
+        int n = (int)strcspn(text, " ");
+        if (!first && column + 1 + n > HELP_WIDTH) {
+            put(p, "\n%*s", HELP_COLUMN, "");
+            column = HELP_COLUMN;
+            first = true;
+        }
+        put(p, "%s%.*s", first ? "" : " ", n, text);
+        column += n + !first;
+        first = false;
+        text += n;
+        text += strspn(text, " ");
+    }
+    put(p, "\n");
+}
+
+static void put_row(struct page *p, const char *name, const char *text)
+{
+    int n = (int)strlen(name);
+    put(p, "  %s", name);
+    if (n + 3 > HELP_COLUMN)
+        put(p, "\n%*s", HELP_COLUMN, "");
+    else
+        put(p, "%*s", HELP_COLUMN - n - 2, "");
+    put_wrapped(p, HELP_COLUMN, text);
+}
+
+static void put_option(struct page *p, const struct option_row *row)
+{
+    char name[NAME_MAX_BYTES], env[NAME_MAX_BYTES], text[1024];
+    bool flag = row->kind == OPTION_FLAG;
+    char dash[5] = {0};
+    if (row->short_name)
+        snprintf(dash, sizeof dash, "-%c, ", row->short_name);
+    snprintf(name, sizeof name, "%s--%s%s%s", dash, row->name,
+             flag ? "" : " ", flag ? "" : row->arg ? row->arg : "VALUE");
+    options_env_name(row->name, env, sizeof env);
+    bool shown = !flag && row->fallback && row->fallback[0];
+    snprintf(text, sizeof text, "%s (%s%s%s%s)", row->help,
+             shown ? "default " : row->required ? "must be given; " : "",
+             shown ? row->fallback : "", shown ? "; " : "", env);
+    put_row(p, name, text);
+}
+
+static bool has_kind(const struct option_row *row, bool operands)
+{
+    return (row->kind == OPTION_OPERAND) == operands;
+}
+
+static void put_operands(struct page *p, const struct option_row *rows)
+{
+    bool any = false;
+    for (const struct option_row *row = rows; row->name; row++) {
+        if (!has_kind(row, true))
+            continue;
+        put_row(p, row->arg, row->help);
+        any = true;
+    }
+    if (any)
+        put(p, "\n");
+}
+
+/* A fallback below the key's least value ("0" rounds) stands for none. */
+static bool has_default(const struct run_key *key)
+{
+    uint64_t v;
+    return !options_read_uint(key->fallback, &v) || v >= key->min;
+}
+
+static void put_run_keys(struct page *p, const struct command *command)
+{
+    if (command->keys)
+        put(p, "\nthe run:\n");
+    else
+        put(p, "\nthe run (must agree on all peers; a peer given none of them takes the cluster's):\n");
+    for (const struct run_key *key = run_keys; key->name; key++) {
+        if (!options_takes_key(command, key->name))
+            continue;
+        struct option_row row = {.name = key->name, .kind = OPTION_TEXT,
+                                 .fallback = key->fallback, .help = key->help};
+        switch (key->kind) {
+        case RUN_UINT:
+            row.arg = "N";
+            if (!has_default(key))
+                row.fallback = NULL;
+            break;
+        case RUN_REAL:
+            row.arg = "X";
+            break;
+        case RUN_TEXT:
+            row.arg = "SPEC";
+            break;
+        case RUN_CHOICE:
+            row.arg = key->choices;
+            break;
+        }
+        put_option(p, &row);
+    }
+}
+
+size_t options_help(const struct command *command, char out[OPTIONS_HELP_MAX])
+{
+    struct page p = {.out = out};
+    put(&p, "usage: hearsay %s %s\n\n%s\n\n", command->name, command->usage,
+        command->summary);
+    put_operands(&p, command->rows);
+    put(&p, "options (each can come from the environment; the command line wins):\n");
+    for (const struct option_row *row = command->rows; row->name; row++)
+        if (has_kind(row, false))
+            put_option(&p, row);
+    put_row(&p, "-h, --help", "print this and exit");
+    if (command->takes_run_flags)
+        put_run_keys(&p, command);
+    if (command->notes)
+        put(&p, "\n%s", command->notes);
+    return p.n;
+}

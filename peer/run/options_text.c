@@ -1,0 +1,84 @@
+/* peer/run/options_text.c -- numbers and names in texts, strictly. */
+#include "peer/run/options.h"
+
+#include <assert.h>
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { DISTANCE_MAX = 63 }; /* Bytes of a text that is compared. */
+
+bool options_read_uint(const char *text, uint64_t *value)
+{
+    if (!isdigit((unsigned char)text[0]))
+        return false; /* strtoull takes blanks and signs. */
+    char *end;
+    errno = 0;
+    unsigned long long v = strtoull(text, &end, 10);
+    if (errno || *end)
+        return false;
+    *value = v;
+    return true;
+}
+
+bool options_read_real(const char *text, double *value)
+{
+    if (!text[0] || strspn(text, "0123456789+-.eE") != strlen(text))
+        return false; /* strtod takes blanks, hex, nan and inf. */
+    char *end;
+    double v = strtod(text, &end);
+    if (*end || !isfinite(v))
+        return false;
+    *value = v;
+    return true;
+}
+
+static size_t min3(size_t a, size_t b, size_t c)
+{
+    size_t m = a < b ? a : b;
+    return m < c ? m : c;
+}
+
+size_t options_distance(const char *a, const char *b)
+{
+    size_t na = strlen(a), nb = strlen(b);
+    if (na > DISTANCE_MAX || nb > DISTANCE_MAX)
+        return na + nb;
+    /* Three rows of the table: of a's prefix of i - 2, i - 1 and i bytes. */
+    size_t rows[3][DISTANCE_MAX + 1];
+    size_t *before = rows[0], *last = rows[1], *now = rows[2];
+    for (size_t j = 0; j <= nb; j++)
+        last[j] = j;
+    for (size_t i = 1; i <= na; i++) {
+        now[0] = i;
+        for (size_t j = 1; j <= nb; j++) {
+            now[j] = min3(last[j] + 1, now[j - 1] + 1,
+                          last[j - 1] + (a[i - 1] != b[j - 1]));
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]
+                && before[j - 2] + 1 < now[j])
+                now[j] = before[j - 2] + 1;
+        }
+        size_t *spare = before;
+        before = last;
+        last = now;
+        now = spare;
+    }
+    return last[nb];
+}
+
+bool options_near(const char *a, const char *b)
+{
+    size_t n = strlen(b), d = options_distance(a, b);
+    return d <= (n + 2) / 4 + 1 && d < n;
+}
+
+void options_env_name(const char *name, char *out, size_t cap)
+{
+    int n = snprintf(out, cap, "HEARSAY_%s", name);
+    assert(n > 0 && (size_t)n < cap);
+    for (char *p = out; *p; p++)
+        *p = *p == '-' ? '_' : (char)toupper((unsigned char)*p);
+}

@@ -1,0 +1,74 @@
+/* peer/sim/world.h -- DRIVER 2: many nodes, a simulated network, virtual time.
+ *
+ * A heap of pending events, ties broken by a counter; the very node of the real
+ * driver, and the very bytes of its messages: encoded by one node, decoded by
+ * another. Left out are sockets, the channel's cryptography (a toy signature
+ * stands in for Ed25519, since the simulated are not hostile) and threads: a
+ * job runs at once and is reported done after the time it is simulated to take.
+ *
+ *   node_step() -> sends  --latency, bandwidth--> RECV
+ *               -> work   --steps x step_us-----> WORKED
+ *               -> dial   --latency------------->  LINK_UP at both ends
+ *
+ * Messages of one direction of a link arrive in order. A world is a function
+ * of its configuration: equal seeds give equal runs.
+ */
+#ifndef PEER_SIM_WORLD_H
+#define PEER_SIM_WORLD_H
+
+#include "peer/node/consensus.h"
+#include "peer/node/node.h"
+
+struct sim_config
+{
+    uint32_t n_peers;
+    uint64_t seed;          /* Of the network: jitter and faults. */
+    struct run run;
+    int64_t latency_us;     /* One way. */
+    int64_t jitter_us;      /* Uniform, added to the latency. */
+    double bytes_per_s;     /* Of a link and direction; 0: no limit. */
+    int64_t step_us;        /* One local step. */
+    double step_spread;     /* Peers' speeds differ by up to this factor - 1. */
+    double cut_rate;        /* Chance that a delta is lost with its session. */
+    uint64_t evaluate_every, evaluate_samples;
+
+    /* The trainer of a peer. 0, or -EINVAL with a sentence. */
+    int (*make_trainer)(void *self, uint32_t peer, const struct run *run,
+                        struct trainer *t, char error[RUN_ERROR_MAX]);
+    void *self;
+    /* New figures of a peer; may look at the world. May be NULL. */
+    void (*measured)(void *self, uint32_t peer);
+    /* A line for people. May be NULL. */
+    void (*note)(void *self, uint32_t peer, const struct node_note *note);
+};
+
+struct sim_world; /* Opaque. */
+
+/* 0, -EINVAL or -ENOMEM. */
+int sim_open(struct sim_world **w, const struct sim_config *config);
+void sim_close(struct sim_world *w);
+
+/* Deliver the earliest pending event. False: nothing is pending, or every
+ * node has ended. */
+bool sim_step(struct sim_world *w);
+
+int64_t sim_now_us(const struct sim_world *w);
+uint64_t sim_events(const struct sim_world *w);
+/* A hash of every event delivered so far: equal seeds must give equal ones. */
+uint64_t sim_trace(const struct sim_world *w);
+
+/* The node of a peer; NULL once it has been killed. */
+const struct node *sim_node(const struct sim_world *w, uint32_t peer);
+/* Has it ended by itself, and with which exit code? */
+bool sim_ended(const struct sim_world *w, uint32_t peer, int *exit_code);
+
+/* As SIGKILL: the node is gone, its sessions end abnormally. */
+void sim_kill(struct sim_world *w, uint32_t peer);
+/* Start it again: same name and identity, nothing remembered. */
+int sim_restart(struct sim_world *w, uint32_t peer);
+
+/* The exact consensus distance over the peers that have a model; NaN where
+ * there is none, or no memory. O(n d). */
+void sim_drift(const struct sim_world *w, struct consensus *c);
+
+#endif

@@ -1,0 +1,236 @@
+#include "peer/uv/accept.h"
+
+#include "nn/math/rng.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { BACKLOG = 512 };
+
+const struct uv_accept_limits uv_accept_limits_default = {
+    .half_open = 64,
+    .per_address = 8,
+    .per_loopback = 64, /* Many peers of one host start at once. */
+    .reserve = 32,
+    .rest_ms = 250,
+};
+
+struct uv_link *uv_accept_free_slot(struct uv_link *slots, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        if (slots[i].state == UV_LINK_FREE)
+            return &slots[i];
+    }
+    return NULL;
+}
+
+static struct uv_link *slot_for_stranger(struct uv_accept *a)
+{
+    uint32_t n_free = 0;
+    struct uv_link *found = NULL;
+    for (uint32_t i = 0; i < a->n_slots && n_free <= a->limits.reserve; i++) {
+        if (a->slots[i].state == UV_LINK_FREE) {
+            found = &a->slots[i];
+            n_free++;
+        }
+    }
+    return n_free > a->limits.reserve ? found : NULL;
+}
+
+/* ---- Limits ----------------------------------------------------------- */
+
+static void uncount(struct uv_accept *a, struct uv_link *l)
+{
+    if (l->counted) {
+        l->counted = false;
+        a->n_half_open--;
+    }
+}
+
+static void evict_one(struct uv_accept *a)
+{
+    uint64_t k = rng_at(a->random++, 0) % a->n_half_open;
+    for (uint32_t i = 0; i < a->n_slots; i++) {
+        struct uv_link *l = &a->slots[i];
+        if (l->counted && k-- == 0) {
+            a->counts.evicted++;
+            uncount(a, l);
+            uv_link_hangup(l, false);
+            return;
+        }
+    }
+    assert(false); /* n_half_open is the number of counted slots. */
+}
+
+static bool same_host(union uv_address a, union uv_address b)
+{
+    a.v4.sin_port = b.v4.sin_port = 0; /* The same place in v6. */
+    return uv_resolve_same(&a, &b);
+}
+
+static bool over_for_address(const struct uv_accept *a, const struct uv_link *l)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < a->n_slots; i++)
+        n += a->slots[i].counted && same_host(a->slots[i].remote, l->remote);
+    return n > (uv_resolve_loopback(&l->remote) ? a->limits.per_loopback
+                                                : a->limits.per_address);
+}
+
+/* ---- Connections ------------------------------------------------------ */
+
+static void take_connection(struct uv_accept *a)
+{
+    if (a->n_half_open >= a->limits.half_open)
+        evict_one(a);
+    struct uv_link *l = slot_for_stranger(a);
+    a->waiting = !l; /* Not accepted, libuv stops polling until we are. */
+    if (!l || uv_link_accept(l, a->net, (uv_stream_t *)&a->tcp) < 0)
+        return;
+    a->counts.accepted++;
+    if (l->state != UV_LINK_HANDSHAKE)
+        return;
+    l->counted = true;
+    a->n_half_open++;
+    if (over_for_address(a, l)) {
+        a->counts.refused++;
+        uncount(a, l);
+        uv_link_hangup(l, false);
+    }
+}
+
+static void listen_again(uv_timer_t *timer);
+
+static void on_rest(uv_handle_t *h)
+{
+    struct uv_accept *a = h->data;
+    if (!a->closing)
+        uv_timer_start(&a->timer, listen_again, a->limits.rest_ms, 0);
+}
+
+static void on_connection(uv_stream_t *server, int status)
+{
+    struct uv_accept *a = server->data;
+    if (a->resting || a->closing)
+        return;
+    if (status == 0) {
+        take_connection(a);
+    } else if (status == UV_EMFILE || status == UV_ENFILE || status == UV_ENOMEM ||
+               status == UV_ENOBUFS) {
+        /* libuv would ask again at once, for ever. */
+        a->counts.rests++;
+        a->resting = true;
+        a->waiting = false;
+        uv_close((uv_handle_t *)&a->tcp, on_rest);
+    }
+}
+
+static int start(struct uv_accept *a, int fd)
+{
+    int err = uv_tcp_init(a->net->loop, &a->tcp);
+    assert(err == 0); /* Makes no socket, so it cannot fail. */
+    a->tcp.data = a;
+    err = uv_tcp_open(&a->tcp, fd);
+    if (err < 0)
+        close(fd);
+    if (err == 0)
+        err = uv_listen((uv_stream_t *)&a->tcp, BACKLOG, on_connection);
+    return err;
+}
+
+static void listen_again(uv_timer_t *timer)
+{
+    struct uv_accept *a = timer->data;
+    int fd = fcntl(a->fd, F_DUPFD_CLOEXEC, 0);
+    if (fd < 0) {
+        uv_timer_start(&a->timer, listen_again, a->limits.rest_ms, 0);
+        return;
+    }
+    a->resting = false;
+    if (start(a, fd) < 0) {
+        a->resting = true;
+        uv_close((uv_handle_t *)&a->tcp, on_rest);
+    }
+}
+
+void uv_accept_up(struct uv_accept *a, struct uv_link *l)
+{
+    uncount(a, l);
+}
+
+void uv_accept_ended(struct uv_accept *a, struct uv_link *l)
+{
+    uncount(a, l);
+    a->counts.strangers += !l->dialled && !l->was_up;
+    if (a->waiting && !a->closing && !a->resting)
+        take_connection(a);
+}
+
+/* ---- Begin and end ---------------------------------------------------- */
+
+static int make_socket(const union uv_address *address)
+{
+    int fd = socket(address->any.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
+    if (fd < 0)
+        return -errno;
+    socklen_t n = address->any.sa_family == AF_INET ? sizeof address->v4 : sizeof address->v6;
+    if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) < 0 ||
+        bind(fd, &address->any, n) < 0 || listen(fd, BACKLOG) < 0) {
+        int err = -errno;
+        close(fd);
+        return err;
+    }
+    return fd;
+}
+
+void uv_accept_slots(struct uv_accept *a, struct uv_link *slots, uint32_t n)
+{
+    a->slots = slots;
+    a->n_slots = n;
+}
+
+int uv_accept_open(struct uv_accept *a, struct uv_link_net *net,
+                   const struct uv_accept_limits *limits,
+                   const union uv_address *address, int fd)
+{
+    *a = (struct uv_accept){.net = net, .limits = *limits, .fd = -1};
+    if (fd < 0)
+        fd = make_socket(address);
+    if (fd < 0)
+        return fd;
+    a->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    int err = uv_random(NULL, NULL, &a->random, sizeof a->random, 0, NULL);
+    if (err == 0)
+        err = uv_timer_init(net->loop, &a->timer);
+    if (err < 0) {
+        close(fd);
+        return err;
+    }
+    a->timer.data = a;
+    err = start(a, fd);
+    if (err < 0) {
+        uv_accept_close(a);
+        return err;
+    }
+    union uv_address local = {0};
+    int n = sizeof local;
+    (void)uv_tcp_getsockname(&a->tcp, &local.any, &n);
+    a->port = ntohs(local.v4.sin_port); /* The same place in v6. */
+    return 0;
+}
+
+void uv_accept_close(struct uv_accept *a)
+{
+    if (a->closing)
+        return;
+    a->closing = true;
+    if (!a->resting)
+        uv_close((uv_handle_t *)&a->tcp, NULL);
+    uv_close((uv_handle_t *)&a->timer, NULL);
+    if (a->fd >= 0)
+        close(a->fd);
+    a->fd = -1;
+}

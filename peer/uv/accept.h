@@ -1,0 +1,72 @@
+/* peer/uv/accept.h -- the door: listens, and bounds what strangers can cost.
+ *
+ *   connection --> a free slot, half-open --handshake--> session
+ *                        |
+ *                        +-- bad bytes, silence until the deadline, end,
+ *                            or pushed out by a newer one: counted, closed
+ *
+ * At most limits.half_open handshakes at a time; when one more comes a random
+ * one of them goes, so that a flood cannot keep the door shut for an honest
+ * peer (whose handshake takes a millisecond). Slots are preallocated by the
+ * owner; without a free one the connection waits in the kernel and nobody
+ * polls for it. When file descriptors run out, listening rests for a moment:
+ * the connections wait in the backlog, the sessions go on.
+ */
+#ifndef PEER_UV_ACCEPT_H
+#define PEER_UV_ACCEPT_H
+
+#include "peer/uv/link.h"
+
+struct uv_accept_limits
+{
+    uint32_t half_open;
+    uint32_t per_address;  /* Of the half-open ones, from one address. */
+    uint32_t per_loopback; /* The same for this very host. */
+    uint32_t reserve;      /* Free slots left for dialling. */
+    uint32_t rest_ms;      /* Without file descriptors. */
+};
+extern const struct uv_accept_limits uv_accept_limits_default;
+
+struct uv_accept_counts
+{
+    uint64_t accepted;
+    uint64_t strangers; /* Ended before a session, for whatever reason; includes the next two. */
+    uint64_t refused;   /* Over the limit of their address. */
+    uint64_t evicted;   /* Pushed out by a newer one. */
+    uint64_t rests;     /* Times that file descriptors ran out. */
+};
+
+struct uv_accept
+{
+    uv_tcp_t tcp;
+    uv_timer_t timer;
+    struct uv_link_net *net;
+    struct uv_accept_limits limits;
+    struct uv_accept_counts counts;
+    struct uv_link *slots; /* The owner's. */
+    uint32_t n_slots;
+    uint32_t n_half_open;
+    int fd;       /* A second descriptor of the listening socket, for after a rest. */
+    bool waiting; /* A connection waits for a slot. */
+    bool resting, closing;
+    uint64_t random;
+    uint16_t port; /* That it listens on. */
+};
+
+/* Listen on `address`, or on the inherited socket `fd` where fd >= 0 (taken
+ * over, also on failure). The slots are used as long as the acceptor lives.
+ * 0 or a negative errno; on failure nothing is left but handles that close:
+ * run the loop once. */
+int uv_accept_open(struct uv_accept *a, struct uv_link_net *net,
+                   const struct uv_accept_limits *limits,
+                   const union uv_address *address, int fd);
+/* Before the first connection: where links come from. */
+void uv_accept_slots(struct uv_accept *a, struct uv_link *slots, uint32_t n);
+/* The owner tells of every link that came up and of every one that ended. */
+void uv_accept_up(struct uv_accept *a, struct uv_link *l);
+void uv_accept_ended(struct uv_accept *a, struct uv_link *l);
+/* A free slot for the owner's own use, or NULL. */
+struct uv_link *uv_accept_free_slot(struct uv_link *slots, uint32_t n);
+void uv_accept_close(struct uv_accept *a);
+
+#endif

@@ -1,0 +1,51 @@
+/* peer/uv/client.h -- an observer: sessions with peers, to ask and not to take part.
+ *
+ * A fresh identity each time; the first message of each session is a HELLO
+ * with the role OBSERVER, after which a peer tells all members it knows and
+ * answers STATUS_REQ and MODEL_REQ. The caller runs the loop by
+ * uv_client_wait() and gets messages by callback.
+ */
+#ifndef PEER_UV_CLIENT_H
+#define PEER_UV_CLIENT_H
+
+#include "peer/uv/link.h"
+
+enum {
+    UV_CLIENT_SESSIONS_MAX = 1024,
+    UV_CLIENT_LOOKUPS_MAX = 64,
+    UV_CLIENT_BULK_MAX = 1 << 30 /* Bytes of a model. Buffered as they come, not as announced. */
+};
+
+struct uv_client;
+
+struct uv_client_calls
+{
+    void *self;
+    /* A session is open, HELLO has been sent. */
+    void (*up)(void *self, uint32_t tag, uint32_t session, const uint8_t id[WIRE_ID_BYTES]);
+    void (*message)(void *self, uint32_t session, const uint8_t *p, size_t n);
+    /* It ended, or never came up (then session is UINT32_MAX); tag as in the dial. */
+    void (*ended)(void *self, uint32_t tag, uint32_t session);
+    /* A name is resolved: dial what you like. */
+    void (*resolved)(void *self, uint32_t tag, const union uv_address *a, uint32_t n);
+};
+
+/* 0 or a negative errno. psk is borrowed. */
+__attribute__((warn_unused_result)) int
+uv_client_open(struct uv_client **c, const uint8_t psk[CHANNEL_KEY], const struct uv_client_calls *calls);
+/* Ends every session at once, without further calls. */
+void uv_client_close(struct uv_client *c);
+
+/* Begin; resolved(), up() or ended() follow. 0 or a negative errno. */
+__attribute__((warn_unused_result)) int
+uv_client_resolve(struct uv_client *c, uint32_t tag, const char *address);
+__attribute__((warn_unused_result)) int
+uv_client_dial(struct uv_client *c, uint32_t tag, const union uv_address *a, uint32_t n);
+
+void uv_client_send(struct uv_client *c, uint32_t session, const uint8_t *p, size_t n);
+void uv_client_hangup(struct uv_client *c, uint32_t session);
+
+/* Run the loop until done(self) or for `ms`. Returns what done() says last. */
+bool uv_client_wait(struct uv_client *c, uint32_t ms, bool (*done)(void *self));
+
+#endif

@@ -1,0 +1,284 @@
+#include "peer/uv/driver.h"
+
+#include "peer/uv/feed.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum {
+    STOP_MS = 4200, /* And half a second for the links: 5 s in all. */
+    N_HANDLES = 6   /* Of struct uv_driver itself. */
+};
+
+void uv_driver_defaults(struct uv_driver_config *c)
+{
+    *c = (struct uv_driver_config){
+        .listen_fd = -1,
+        .leash_fd = -1,
+        .stop_ms = STOP_MS,
+        .link = uv_link_limits_default,
+        .accept = uv_accept_limits_default,
+    };
+}
+
+/* ---- The end ---------------------------------------------------------- */
+
+static void on_closed(uv_handle_t *h)
+{
+    struct uv_driver *d = h->data;
+    d->n_open--;
+}
+
+static void close_handles(struct uv_driver *d)
+{
+    uv_handle_t *handle[N_HANDLES] = {
+        (uv_handle_t *)&d->wake, (uv_handle_t *)&d->stop, (uv_handle_t *)&d->end,
+        (uv_handle_t *)&d->on_term, (uv_handle_t *)&d->on_int, (uv_handle_t *)&d->leash};
+    for (uint32_t i = 0; i < N_HANDLES; i++) {
+        handle[i]->data = d;
+        uv_close(handle[i], on_closed);
+    }
+}
+
+/* A lookup that has begun cannot be cancelled, and may take long. */
+static bool lookups_hang(struct uv_driver *d)
+{
+    bool hang = false;
+    for (uint32_t i = 0; i < NODE_SEEDS_MAX; i++)
+        hang |= d->seed[i].busy && uv_cancel((uv_req_t *)&d->seed[i].request) < 0;
+    for (uint32_t i = 0; i < NODE_DIALS_MAX; i++)
+        hang |= d->dial[i].busy && uv_cancel((uv_req_t *)&d->dial[i].request) < 0;
+    return hang;
+}
+
+static void on_end(uv_timer_t *timer)
+{
+    struct uv_driver *d = timer->data;
+    if (d->ended)
+        return;
+    d->ended = true;
+    uv_accept_close(&d->accept);
+    for (uint32_t i = 0; i < UV_DRIVER_SLOTS; i++)
+        uv_link_hangup(&d->slot[i], false);
+    close_handles(d);
+    d->stuck = d->worker.busy || lookups_hang(d);
+    if (!d->worker.busy)
+        uv_worker_close(&d->worker);
+    if (d->stuck)
+        uv_stop(d->loop);
+}
+
+void uv_driver_link_ended(struct uv_driver *d)
+{
+    if (d->exiting && !d->ended && d->n_up == 0)
+        uv_timer_start(&d->end, on_end, 0, 0);
+}
+
+/* Sessions first say CLOSE; a link that does not answer has its own deadline. */
+void uv_driver_end(struct uv_driver *d, int exit_code)
+{
+    if (d->exiting)
+        return;
+    d->exiting = true;
+    d->exit_code = exit_code;
+    uv_timer_stop(&d->wake);
+    uv_timer_stop(&d->stop);
+    for (uint32_t i = 0; i < UV_DRIVER_SLOTS; i++)
+        uv_link_hangup(&d->slot[i], true);
+    uint64_t ms = d->n_up > 0 ? d->net.limits.drain_ms / 2 : 0;
+    uv_timer_start(&d->end, on_end, ms, 0);
+}
+
+static void on_overdue(uv_timer_t *timer)
+{
+    struct uv_driver *d = timer->data;
+    const struct uv_driver_config *c = d->config;
+    if (!d->worker.busy && c->write_model && node_run(d->node))
+        c->write_model(c->self, d->node);
+    uv_driver_end(d, 0);
+}
+
+void uv_driver_stop(struct uv_driver *d)
+{
+    if (d->stopping || d->exiting)
+        return;
+    d->stopping = true;
+    uv_update_time(d->loop);
+    uv_timer_start(&d->stop, on_overdue, d->config->stop_ms, 0);
+    uv_feed(d, &(struct node_event){.type = NODE_STOP});
+}
+
+static void on_signal(uv_signal_t *handle, int number)
+{
+    struct uv_driver *d = handle->data;
+    if (number == SIGINT && d->stopping)
+        _exit(130);
+    uv_driver_stop(d);
+}
+
+static void on_leash_room(uv_handle_t *h, size_t suggested, uv_buf_t *buf)
+{
+    (void)suggested;
+    struct uv_driver *d = h->data;
+    *buf = uv_buf_init(d->leash_byte, sizeof d->leash_byte);
+}
+
+static void on_leash(uv_stream_t *s, ssize_t n, const uv_buf_t *buf)
+{
+    (void)s;
+    (void)buf;
+    if (n < 0)
+        _exit(1); /* Whoever started us has gone. */
+}
+
+/* ---- Begin and close -------------------------------------------------- */
+
+/* Handles of our own; none of these can fail but the pipe and signals. */
+static int init_handles(struct uv_driver *d)
+{
+    uv_timer_init(d->loop, &d->wake);
+    uv_timer_init(d->loop, &d->stop);
+    uv_timer_init(d->loop, &d->end);
+    uv_pipe_init(d->loop, &d->leash, 0);
+    int err = uv_signal_init(d->loop, &d->on_term);
+    if (err == 0)
+        err = uv_signal_init(d->loop, &d->on_int);
+    assert(err == 0); /* The loop's first signal handle makes a pipe; without descriptors we would not have come here. */
+    d->n_open = N_HANDLES;
+    d->wake.data = d->stop.data = d->end.data = d;
+    d->on_term.data = d->on_int.data = d->leash.data = d;
+    const struct uv_driver_config *c = d->config;
+    if (c->signals) {
+        err = uv_signal_start(&d->on_term, on_signal, SIGTERM);
+        if (err == 0)
+            err = uv_signal_start(&d->on_int, on_signal, SIGINT);
+    }
+    if (err == 0 && c->leash_fd >= 0) {
+        err = uv_pipe_open(&d->leash, c->leash_fd);
+        if (err == 0)
+            err = uv_read_start((uv_stream_t *)&d->leash, on_leash_room, on_leash);
+    }
+    return err;
+}
+
+/* The node needs the port, so the socket comes first. */
+static int open_parts(struct uv_driver *d)
+{
+    const struct uv_driver_config *c = d->config;
+    snprintf(d->port, sizeof d->port, "%u", (unsigned)d->accept.port);
+    struct node_config node = c->node;
+    node.listen_port = d->port;
+    int err = node_open(&d->node, &node);
+    if (err < 0)
+        return err;
+    err = uv_worker_open(&d->worker, d->loop, d->node, uv_feed_worked, d);
+    if (err < 0)
+        goto no_worker;
+    err = init_handles(d);
+    if (err == 0)
+        return 0;
+    close_handles(d);
+    uv_worker_close(&d->worker);
+no_worker:
+    node_close(d->node);
+    return err;
+}
+
+int uv_driver_open(struct uv_driver **out, uv_loop_t *loop, const struct uv_driver_config *config)
+{
+    struct uv_driver *d = calloc(1, sizeof *d);
+    struct node_effects *fx = calloc(1, sizeof *fx);
+    int err = d && fx ? 0 : -ENOMEM;
+    if (err < 0)
+        goto no_memory;
+    d->config = config;
+    d->loop = loop;
+    d->fx = fx;
+    d->wake_us = INT64_MAX;
+    d->net = (struct uv_link_net){
+        .loop = loop, .identity = config->identity, .psk = config->psk, .limits = config->link};
+    uv_feed_net(d);
+    err = uv_accept_open(&d->accept, &d->net, &config->accept, &config->listen, config->listen_fd);
+    if (err < 0)
+        goto no_memory;
+    uv_accept_slots(&d->accept, d->slot, UV_DRIVER_SLOTS);
+    err = open_parts(d);
+    if (err == 0) {
+        *out = d;
+        return 0;
+    }
+    uv_accept_close(&d->accept);
+    uv_run(loop, UV_RUN_NOWAIT); /* Lets the handles close. */
+no_memory:
+    free(fx);
+    free(d);
+    return err;
+}
+
+void uv_driver_start(struct uv_driver *d)
+{
+    uv_feed(d, &(struct node_event){.type = NODE_START});
+}
+
+void uv_driver_poke(struct uv_driver *d)
+{
+    uv_feed(d, &(struct node_event){.type = NODE_TIMER});
+}
+
+uint16_t uv_driver_port(const struct uv_driver *d)
+{
+    return d->accept.port;
+}
+
+struct node *uv_driver_node(struct uv_driver *d)
+{
+    return d->node;
+}
+
+void uv_driver_totals(const struct uv_driver *d, uint64_t *sent, uint64_t *received)
+{
+    *sent = d->net.bytes_sent;
+    *received = d->net.bytes_received;
+}
+
+const struct uv_accept_counts *uv_driver_counts(const struct uv_driver *d)
+{
+    return &d->accept.counts;
+}
+
+bool uv_driver_done(const struct uv_driver *d)
+{
+    bool done = d->ended && !d->stuck && d->n_open == 0;
+    for (uint32_t i = 0; i < UV_DRIVER_SLOTS && done; i++)
+        done = d->slot[i].state == UV_LINK_FREE;
+    return done;
+}
+
+int uv_driver_exit_code(const struct uv_driver *d)
+{
+    return d->exit_code;
+}
+
+bool uv_driver_stuck(const struct uv_driver *d)
+{
+    return d->stuck;
+}
+
+void uv_driver_unstick(struct uv_driver *d)
+{
+    if (d->stuck && d->worker.busy)
+        uv_worker_close(&d->worker);
+    d->stuck = false;
+}
+
+void uv_driver_close(struct uv_driver *d)
+{
+    assert(uv_driver_done(d));
+    node_close(d->node);
+    free(d->fx);
+    free(d);
+}

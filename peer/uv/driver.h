@@ -1,0 +1,82 @@
+/* peer/uv/driver.h -- DRIVER 1: one node over real sockets, clock and thread.
+ *
+ *   sockets, timer, worker, signals --events--> node_step()
+ *   sends, dials, hang-ups, lookups, notes, job, files <--effects--
+ *
+ * One loop thread (network only) and one worker thread (training, encoding).
+ * The driver owns the node, the links and their slots. (It is not called
+ * uv_loop because libuv has uv_loop_init() and uv_loop_close() already.)
+ *
+ *   open --> run: START ... until the node asks for exit, or uv_driver_stop()
+ *   and its deadline --> links say CLOSE --> handles close --> close
+ */
+#ifndef PEER_UV_DRIVER_H
+#define PEER_UV_DRIVER_H
+
+#include "peer/node/node.h"
+#include "peer/uv/accept.h"
+#include "peer/uv/worker.h"
+
+#include <uv.h>
+
+enum {
+    UV_DRIVER_SLOTS = NODE_LINKS_MAX + 64 + 64, /* Sessions, half-open ones, those that are closing or dialled. */
+    UV_DRIVER_PORT = 6
+};
+
+struct uv_driver;
+
+struct uv_driver_config
+{
+    struct node_config node; /* listen_port is filled in by the driver. */
+    const struct channel_identity *identity;
+    const uint8_t *psk;
+    union uv_address listen;
+    int listen_fd; /* Inherited listening socket, or -1. Taken over. */
+    int leash_fd;  /* The process exits at once when this pipe ends, or -1. */
+    bool signals;  /* SIGTERM and SIGINT stop; a second SIGINT exits with 130. */
+    uint32_t stop_ms; /* From the stop to the end, whatever the node says. */
+    struct uv_link_limits link;
+    struct uv_accept_limits accept;
+
+    /* All may be NULL. From the loop thread, within a step: they must not call the driver. */
+    void *self;
+    void (*note)(void *self, enum note_level level, const char *text);
+    void (*measured)(void *self, const struct node_progress *p);
+    void (*write_model)(void *self, const struct node *n);
+};
+
+/* Defaults for everything but identity, psk, listen and node. */
+void uv_driver_defaults(struct uv_driver_config *c);
+
+/* Bind, then open the node. The config is borrowed as long as the driver
+ * lives. 0 or a negative errno (-EADDRINUSE ...; -EINVAL from the node). */
+int uv_driver_open(struct uv_driver **d, uv_loop_t *loop,
+                   const struct uv_driver_config *config);
+
+/* The port it listens on. */
+uint16_t uv_driver_port(const struct uv_driver *d);
+struct node *uv_driver_node(struct uv_driver *d);
+/* Bytes at the sockets so far. */
+void uv_driver_totals(const struct uv_driver *d, uint64_t *sent, uint64_t *received);
+const struct uv_accept_counts *uv_driver_counts(const struct uv_driver *d);
+
+/* Feed START. The driver then lives on the loop's callbacks. */
+void uv_driver_start(struct uv_driver *d);
+/* As SIGTERM does. */
+void uv_driver_stop(struct uv_driver *d);
+/* Feed a TIMER now: a stale one is harmless. */
+void uv_driver_poke(struct uv_driver *d);
+/* All handles are closed: the loop no longer knows of it. */
+bool uv_driver_done(const struct uv_driver *d);
+int uv_driver_exit_code(const struct uv_driver *d);
+/* A job is still running at the deadline: the caller writes what it has to
+ * and ends the process by _exit(), because the thread cannot be joined. */
+bool uv_driver_stuck(const struct uv_driver *d);
+/* Or waits for what is running, however long. */
+void uv_driver_unstick(struct uv_driver *d);
+
+/* Only when done. */
+void uv_driver_close(struct uv_driver *d);
+
+#endif

@@ -1,0 +1,57 @@
+/* peer/uv/feed.h -- the driver's inner side: events to the node, effects to the world.
+ *
+ * For peer/uv/driver.c (its life) and peer/uv/feed.c (its work) only.
+ *
+ *   uv_feed() --> node_step() --> sends, hang-ups, dials, lookups, notes,
+ *                                 files, job, wake-up, exit
+ *
+ * A step is never entered from within a step: whatever an effect brings about
+ * comes back in a later callback of the loop.
+ */
+#ifndef PEER_UV_FEED_H
+#define PEER_UV_FEED_H
+
+#include "peer/uv/driver.h"
+
+struct uv_driver
+{
+    const struct uv_driver_config *config;
+    uv_loop_t *loop;
+    struct node *node;
+    struct node_effects *fx;
+    struct uv_link_net net;
+    struct uv_accept accept;
+    struct uv_worker worker;
+    uv_timer_t wake, stop, end;
+    uv_signal_t on_term, on_int;
+    uv_pipe_t leash;
+    char leash_byte[16];
+    char port[UV_DRIVER_PORT];
+    uint32_t n_open; /* Own handles not yet closed. */
+    uint64_t n_numbers; /* Links that ever came up. */
+    uint32_t n_up;
+    int64_t wake_us;
+    bool polled;  /* The late wake-up has had its poll. */
+    bool feeding; /* node_step() and its effects are not re-entered. */
+    bool stopping, exiting, ended;
+    bool stuck;
+    int exit_code;
+    uint32_t n_failed; /* Dials that failed before they began. */
+    uint32_t failed[NODE_DIALS_MAX];
+    struct uv_resolve seed[NODE_SEEDS_MAX]; /* Lookups, */
+    struct uv_resolve dial[NODE_DIALS_MAX]; /* also of dials by name. */
+    struct uv_link slot[UV_DRIVER_SLOTS];
+};
+
+/* One event in, its effects out. Nothing once the end has begun. */
+void uv_feed(struct uv_driver *d, struct node_event *ev);
+
+/* Fill in the links' callbacks. */
+void uv_feed_net(struct uv_driver *d);
+void uv_feed_worked(void *driver); /* The worker's callback. */
+
+/* uv_driver.c's: the links say CLOSE, then everything closes. */
+void uv_driver_end(struct uv_driver *d, int exit_code);
+void uv_driver_link_ended(struct uv_driver *d);
+
+#endif

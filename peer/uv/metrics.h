@@ -1,0 +1,44 @@
+/* peer/uv/metrics.h -- metrics.jsonl: one JSON line a round.
+ *
+ *   {"round": 12, "rounds": 400, "phase": "training", "time_s": 3.41,
+ *    "loss": 0.31, "accuracy": null, "drift": 0.52, "relative_drift": 0.011,
+ *    "own_distance": 0.5, "gamma": 0.04, "bytes_sent": 81234,
+ *    "bytes_received": 80012, "compute_s": 2.9, "wait_s": 0.2, "mix_s": 0.1,
+ *    "live": 8, "edges": 2, "settle_rounds": 0}
+ *
+ * Seconds and bytes are totals since the process began, bytes as counted at
+ * the sockets. What is not known is null; accuracy is given for the rounds
+ * that evaluated it.
+ */
+#ifndef PEER_UV_METRICS_H
+#define PEER_UV_METRICS_H
+
+#include "peer/node/node.h"
+
+#include <jansson.h>
+#include <stdio.h>
+
+struct uv_metrics
+{
+    FILE *file;
+    FILE *copy;  /* A second place for each line (stdout), or NULL. */
+    bool failed; /* A write failed once; said once, then silent. */
+};
+
+/* "gathering", "training", "settling", "serving", "left". */
+const char *uv_metrics_phase(enum node_phase phase);
+
+/* null where it is not finite. */
+json_t *uv_metrics_number(double x);
+
+/* The object of one line; NULL without memory. */
+json_t *uv_metrics_object(const struct node_progress *p, double time_s);
+
+/* Create `path` anew. 0 or a negative errno. */
+int uv_metrics_open(struct uv_metrics *m, const char *path, FILE *copy);
+/* Returns 0, or a negative errno the first time a write fails. */
+int uv_metrics_write(struct uv_metrics *m, const struct node_progress *p,
+                     double time_s);
+void uv_metrics_close(struct uv_metrics *m);
+
+#endif

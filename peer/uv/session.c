@@ -1,0 +1,313 @@
+#include "peer/uv/session.h"
+
+#include "gossip/exchange/packet.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void pump(struct uv_link *l);
+
+/* ---- Queues ----------------------------------------------------------- */
+
+static void drop_first(struct uv_session_queue *q)
+{
+    struct uv_session_item *i = q->first;
+    q->bytes -= frame_left(&i->cut);
+    q->n--;
+    q->first = i->next;
+    if (!q->first)
+        q->end = &q->first;
+    if (i->body)
+        packet_release(i->body);
+    free(i);
+}
+
+static void drop_all(struct uv_session_queue *q)
+{
+    while (q->first)
+        drop_first(q);
+}
+
+static struct uv_session_item *make_item(enum frame_lane lane, const uint8_t *head,
+                                         size_t n_head, struct packet *body)
+{
+    struct uv_session_item *i = malloc(sizeof *i + n_head);
+    if (!i)
+        return NULL;
+    const uint8_t *bytes = NULL;
+    size_t n = 0;
+    if (body) {
+        packet_hold(body);
+        bytes = body->bytes;
+        n = body->len;
+    }
+    i->next = NULL;
+    i->body = body;
+    if (n_head > 0)
+        memcpy(i->head, head, n_head);
+    frame_cut_init(&i->cut, lane, i->head, n_head, bytes, n);
+    return i;
+}
+
+void uv_link_send(struct uv_link *l, bool bulk, const uint8_t *head,
+                  size_t n_head, struct packet *body)
+{
+    if (l->state != UV_LINK_OPEN)
+        return;
+    enum frame_lane lane = bulk ? FRAME_BULK : FRAME_CONTROL;
+    struct uv_session_queue *q = &l->session->queue[lane];
+    struct uv_session_item *i = make_item(lane, head, n_head, body);
+    if (!i) {
+        uv_link_end(l, -ENOMEM, false);
+        return;
+    }
+    *q->end = i;
+    q->end = &i->next;
+    q->n++;
+    q->bytes += frame_left(&i->cut);
+    pump(l);
+    bool over = bulk ? q->n > UV_SESSION_BULK_MAX
+                     : q->bytes > l->net->limits.control_queue;
+    if (over)
+        uv_link_end(l, -ENOBUFS, false);
+}
+
+/* ---- Sending ---------------------------------------------------------- */
+
+static void seal(struct uv_link *l, struct uv_session_chunk *c,
+                 const struct frame_record *r)
+{
+    assert(c->n + r->n + r->n2 + UV_SESSION_EMPTY <= UV_SESSION_CHUNK);
+    c->n += (uint32_t)channel_seal(&l->channel, r->kind, r->data, r->n,
+                                   r->data2, r->n2, c->bytes + c->n);
+}
+
+static bool room_for(const struct uv_session_chunk *c, size_t n)
+{
+    if (n > CHANNEL_PLAIN_MAX)
+        n = CHANNEL_PLAIN_MAX;
+    return c->n + n + UV_SESSION_EMPTY <= UV_SESSION_CHUNK;
+}
+
+/* By time or volume; the next record is under the next key. */
+static void rekey_if_due(struct uv_link *l, struct uv_session_chunk *c)
+{
+    struct uv_session *s = l->session;
+    const struct uv_link_limits *limits = &l->net->limits;
+    uint64_t now = uv_now(l->net->loop);
+    if (now < s->rekey_at_ms &&
+        l->channel.sent_since_rekey < limits->rekey_bytes)
+        return;
+    seal(l, c, &(struct frame_record){.kind = CHANNEL_REKEY});
+    s->rekey_at_ms = now + limits->rekey_ms;
+}
+
+/* The next record of the queue's first message. False: the queue is empty or
+ * the chunk is full. */
+static bool take_record(struct uv_link *l, struct uv_session_chunk *c,
+                        struct uv_session_queue *q)
+{
+    struct frame_record r;
+    struct uv_session_item *i = q->first;
+    if (!i || !room_for(c, frame_left(&i->cut)))
+        return false;
+    bool more = frame_next(&i->cut, &r);
+    assert(more);
+    q->bytes -= r.n + r.n2;
+    seal(l, c, &r);
+    if (frame_left(&i->cut) == 0) {
+        c->n_ended += i->cut.lane == FRAME_BULK;
+        drop_first(q);
+    }
+    return true;
+}
+
+/* Control first; bulk only while no control waits. */
+static void fill(struct uv_link *l, struct uv_session_chunk *c)
+{
+    struct uv_session *s = l->session;
+    struct uv_session_queue *control = &s->queue[FRAME_CONTROL];
+    c->n = c->n_ended = 0;
+    if (!control->first && !s->queue[FRAME_BULK].first && !s->closing)
+        return;
+    rekey_if_due(l, c);
+    while (take_record(l, c, control))
+        ;
+    if (control->first)
+        return;
+    while (take_record(l, c, &s->queue[FRAME_BULK]))
+        ;
+    if (s->closing && !s->closed && room_for(c, 0)) {
+        seal(l, c, &(struct frame_record){.kind = CHANNEL_CLOSE});
+        s->closed = true;
+    }
+}
+
+static void on_half_closed(uv_shutdown_t *request, int status)
+{
+    (void)request; /* The drain deadline deals with whatever went wrong. */
+    (void)status;
+}
+
+static void on_written(uv_write_t *request, int status)
+{
+    struct uv_session_chunk *c = request->data;
+    struct uv_link *l = c->link;
+    c->flying = false;
+    if (status == 0)
+        l->net->bytes_sent += c->n;
+    if (l->state == UV_LINK_CLOSED)
+        return;
+    if (status < 0) {
+        uv_link_end(l, status, false);
+        return;
+    }
+    uint32_t n_ended = c->n_ended;
+    pump(l);
+    while (n_ended-- > 0 && l->state == UV_LINK_OPEN)
+        l->net->sent(l->net->self, l);
+}
+
+/* Hand chunks to libuv while there is something to say and one is free. */
+static void pump(struct uv_link *l)
+{
+    struct uv_session *s = l->session;
+    for (uint32_t i = 0; i < UV_SESSION_CHUNKS && !s->closed; i++) {
+        struct uv_session_chunk *c = &s->chunk[i];
+        if (c->flying)
+            continue;
+        fill(l, c);
+        if (c->n == 0)
+            return;
+        c->flying = true;
+        c->request.data = c;
+        uv_buf_t buf = uv_buf_init((char *)c->bytes, c->n);
+        int err = uv_write(&c->request, (uv_stream_t *)&l->tcp, &buf, 1, on_written);
+        if (err == 0 && s->closed)
+            err = uv_shutdown(&s->shutdown, (uv_stream_t *)&l->tcp, on_half_closed);
+        if (err < 0) {
+            uv_link_end(l, err, false);
+            return;
+        }
+        l->clean |= s->closed;
+    }
+}
+
+void uv_session_hangup(struct uv_link *l)
+{
+    drop_all(&l->session->queue[FRAME_BULK]);
+    l->session->closing = true;
+    pump(l);
+}
+
+/* ---- Receiving -------------------------------------------------------- */
+
+uv_buf_t uv_session_room(struct uv_link *l)
+{
+    struct uv_session *s = l->session;
+    if (l->state == UV_LINK_DRAINING)
+        s->n_in = 0;
+    assert(s->n_in < sizeof s->in);
+    return uv_buf_init((char *)s->in + s->n_in, (unsigned)(sizeof s->in - s->n_in));
+}
+
+/* One record's plaintext: a piece of a message, or a word about the session. */
+static int take_plain(struct uv_link *l, enum channel_kind kind, size_t n)
+{
+    struct uv_session *s = l->session;
+    struct uv_link_net *net = l->net;
+    struct frame_message m;
+    int whole;
+    switch (kind) {
+    case CHANNEL_CLOSE:
+        uv_link_end(l, 0, true);
+        return 0;
+    case CHANNEL_REKEY: /* channel_open() has done it. */
+        return 0;
+    case CHANNEL_CONTROL:
+    case CHANNEL_CONTROL_END:
+    case CHANNEL_BULK:
+    case CHANNEL_BULK_END:
+        frame_limit(&s->frame, FRAME_CONTROL, net->limit(net->self, false));
+        frame_limit(&s->frame, FRAME_BULK, net->limit(net->self, true));
+        whole = frame_push(&s->frame, kind, s->plain, n, &m);
+        if (whole == 1)
+            net->recv(net->self, l, m.bytes, m.n);
+        return whole < 0 ? whole : 0;
+    }
+    return -EPROTO;
+}
+
+/* Open every whole record of s->in[0..n_in); the number of bytes used, or a
+ * negative errno. */
+static ptrdiff_t take_records(struct uv_link *l)
+{
+    struct uv_session *s = l->session;
+    size_t at = 0;
+    while (l->state == UV_LINK_OPEN && s->n_in - at >= CHANNEL_HEADER) {
+        const uint8_t *p = s->in + at;
+        size_t n = (size_t)p[0] << 8 | p[1], n_plain;
+        enum channel_kind kind;
+        if (n <= 16)
+            return -EPROTO;
+        if (s->n_in - at < CHANNEL_HEADER + n)
+            break;
+        int err = channel_open(&l->channel, p + CHANNEL_HEADER, n, s->plain, &n_plain, &kind);
+        if (err == 0)
+            err = take_plain(l, kind, n_plain);
+        if (err < 0)
+            return err;
+        at += CHANNEL_HEADER + n;
+    }
+    return (ptrdiff_t)at;
+}
+
+void uv_session_read(struct uv_link *l, size_t n)
+{
+    struct uv_session *s = l->session;
+    s->n_in += (uint32_t)n;
+    assert(s->n_in <= sizeof s->in);
+    ptrdiff_t used = take_records(l);
+    if (used < 0) {
+        uv_link_end(l, (int)used, false);
+        return;
+    }
+    s->n_in -= (uint32_t)used;
+    memmove(s->in, s->in + used, s->n_in);
+}
+
+/* ---- Begin and end ---------------------------------------------------- */
+
+int uv_session_open(struct uv_link *l)
+{
+    struct uv_session *s = malloc(sizeof *s);
+    if (!s)
+        return -ENOMEM;
+    frame_init(&s->frame, 0, 0);
+    for (uint32_t i = 0; i < FRAME_LANES; i++)
+        s->queue[i] = (struct uv_session_queue){.end = &s->queue[i].first};
+    for (uint32_t i = 0; i < UV_SESSION_CHUNKS; i++) {
+        s->chunk[i].link = l;
+        s->chunk[i].flying = false;
+    }
+    s->closing = s->closed = false;
+    s->rekey_at_ms = uv_now(l->net->loop) + l->net->limits.rekey_ms;
+    s->n_in = 0;
+    l->session = s;
+    return 0;
+}
+
+void uv_session_free(struct uv_link *l)
+{
+    struct uv_session *s = l->session;
+    if (!s)
+        return;
+    for (uint32_t i = 0; i < FRAME_LANES; i++)
+        drop_all(&s->queue[i]);
+    frame_close(&s->frame);
+    explicit_bzero(s->plain, sizeof s->plain);
+    free(s);
+    l->session = NULL;
+}

@@ -1,0 +1,89 @@
+#include "peer/uv/worker.h"
+
+#include <assert.h>
+
+int64_t uv_worker_clock_us(void)
+{
+    return (int64_t)(uv_hrtime() / 1000);
+}
+
+static void work(void *arg)
+{
+    struct uv_worker *w = arg;
+    uv_mutex_lock(&w->mutex);
+    for (;;) {
+        while (!w->posted && !w->quit)
+            uv_cond_wait(&w->cond, &w->mutex);
+        if (w->quit)
+            break;
+        w->posted = false;
+        uv_mutex_unlock(&w->mutex);
+        node_work(w->node, uv_worker_clock_us);
+        uv_mutex_lock(&w->mutex);
+        w->finished = true;
+        uv_async_send(&w->async);
+    }
+    uv_mutex_unlock(&w->mutex);
+}
+
+/* libuv may join several wake-ups into one, and give one too many. */
+static void on_async(uv_async_t *async)
+{
+    struct uv_worker *w = async->data;
+    uv_mutex_lock(&w->mutex);
+    bool finished = w->finished;
+    w->finished = false;
+    uv_mutex_unlock(&w->mutex);
+    if (!finished)
+        return;
+    w->busy = false;
+    w->done(w->self);
+}
+
+int uv_worker_open(struct uv_worker *w, uv_loop_t *loop, struct node *node,
+                   void (*done)(void *self), void *self)
+{
+    *w = (struct uv_worker){.node = node, .done = done, .self = self};
+    int err = uv_mutex_init(&w->mutex);
+    if (err < 0)
+        return err;
+    err = uv_cond_init(&w->cond);
+    if (err < 0)
+        goto no_cond;
+    err = uv_async_init(loop, &w->async, on_async);
+    if (err < 0)
+        goto no_async;
+    w->async.data = w;
+    err = uv_thread_create(&w->thread, work, w);
+    if (err == 0)
+        return 0;
+    uv_close((uv_handle_t *)&w->async, NULL);
+no_async:
+    uv_cond_destroy(&w->cond);
+no_cond:
+    uv_mutex_destroy(&w->mutex);
+    return err;
+}
+
+void uv_worker_post(struct uv_worker *w)
+{
+    assert(!w->busy);
+    w->busy = true;
+    uv_mutex_lock(&w->mutex);
+    w->posted = true;
+    uv_cond_signal(&w->cond);
+    uv_mutex_unlock(&w->mutex);
+}
+
+void uv_worker_close(struct uv_worker *w)
+{
+    uv_mutex_lock(&w->mutex);
+    w->quit = true;
+    uv_cond_signal(&w->cond);
+    uv_mutex_unlock(&w->mutex);
+    int err = uv_thread_join(&w->thread);
+    assert(err == 0);
+    uv_close((uv_handle_t *)&w->async, NULL);
+    uv_cond_destroy(&w->cond);
+    uv_mutex_destroy(&w->mutex);
+}

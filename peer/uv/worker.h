@@ -1,0 +1,42 @@
+/* peer/uv/worker.h -- the one thread that computes, so that the loop never waits.
+ *
+ *   loop thread    uv_worker_post() .................... done()
+ *   worker thread            \--- node_work(node) ---/ uv_async
+ *
+ * At most one job at a time. Between post and done the worker owns the model
+ * and the trainer.
+ */
+#ifndef PEER_UV_WORKER_H
+#define PEER_UV_WORKER_H
+
+#include "peer/node/node.h"
+
+#include <uv.h>
+
+struct uv_worker
+{
+    uv_thread_t thread;
+    uv_mutex_t mutex;
+    uv_cond_t cond;
+    uv_async_t async;
+    struct node *node;
+    bool busy;   /* Loop thread: a job was posted and done() not yet called. */
+    bool posted; /* Under the mutex, like the next two. */
+    bool finished;
+    bool quit;
+    void (*done)(void *self); /* On the loop thread. */
+    void *self;
+};
+
+/* 0 or a negative errno. The node is borrowed until uv_worker_close(). */
+int uv_worker_open(struct uv_worker *w, uv_loop_t *loop, struct node *node,
+                   void (*done)(void *self), void *self);
+void uv_worker_post(struct uv_worker *w);
+/* Waits for a running job, then begins to close the async handle: run the loop
+ * once more before the memory goes. done() is not called any more. */
+void uv_worker_close(struct uv_worker *w);
+
+/* Monotonic microseconds. */
+int64_t uv_worker_clock_us(void);
+
+#endif
