@@ -6,49 +6,24 @@
 
 #include <math.h>
 
-extern const struct codec codec_none, codec_fp16, codec_sign, codec_qsgd,
-    codec_topk, codec_randk;
+extern const struct codec codec_none, codec_fp16, codec_sign, codec_qsgd, codec_topk, codec_randk;
 
-extern const struct codec codec_onebit, codec_thr2, codec_dorefa, codec_tern,
-    codec_lc3;
+extern const struct codec codec_onebit, codec_thr2, codec_dorefa, codec_tern, codec_lc3;
 
 extern const struct codec codec_lowrank, codec_atomo;
 
-extern const struct codec codec_thr, codec_aji, codec_wangni, codec_adath,
-    codec_adaq;
+extern const struct codec codec_thr, codec_aji, codec_wangni, codec_adath, codec_adaq;
 
-extern const struct codec codec_bf16, codec_int8, codec_dyn8, codec_qnt,
-    codec_nat;
+extern const struct codec codec_bf16, codec_int8, codec_dyn8, codec_qnt, codec_nat;
 
 const struct codec *const codec_all[] = {
-    &codec_none,
-    &codec_fp16,
-    &codec_bf16,
-    &codec_int8,
-    &codec_dyn8,
-    &codec_qnt,
-    &codec_nat,
-    &codec_sign,
-    &codec_qsgd,
-    &codec_topk,
-    &codec_randk,
-    &codec_thr,
-    &codec_aji,
-    &codec_wangni,
-    &codec_adath,
-    &codec_adaq,
-    &codec_onebit,
-    &codec_thr2,
-    &codec_dorefa,
-    &codec_tern,
-    &codec_lc3,
-    &codec_lowrank,
-    &codec_atomo,
-    NULL,
+    &codec_none,   &codec_fp16,   &codec_bf16,  &codec_int8,    &codec_dyn8,   &codec_qnt,
+    &codec_nat,    &codec_sign,   &codec_qsgd,  &codec_topk,    &codec_randk,  &codec_thr,
+    &codec_aji,    &codec_wangni, &codec_adath, &codec_adaq,    &codec_onebit, &codec_thr2,
+    &codec_dorefa, &codec_tern,   &codec_lc3,   &codec_lowrank, &codec_atomo,  NULL,
 };
 
-uint32_t codec_load(float *restrict v, const float *x, const float *x_hat,
-                    size_t n)
+uint32_t codec_load(float *restrict v, const float *x, const float *x_hat, size_t n)
 {
     return simd_load(v, x, x_hat, n, SIMD_AHEAD).max;
 }
@@ -58,8 +33,8 @@ size_t codec_share(uint64_t billionths, size_t n)
     return (size_t)((billionths * n + 999999999u) / 1000000000u);
 }
 
-double codec_error2(const struct codec_values *f, const int64_t *arg,
-                    const uint8_t *src, const float *v, size_t n)
+double codec_error2(const struct codec_values *f, const int64_t *arg, const uint8_t *src,
+                    const float *v, size_t n)
 {
     float decoded[CODEC_CHUNK];
     double e2 = 0.0;

@@ -54,10 +54,10 @@ struct codec_param
 {
     const char *name;
     enum codec_param_kind kind;
-    bool option;     /* ",name=value" and not ":value". */
-    bool settled;    /* If left out, settle() fills it in. */
+    bool option;  /* ",name=value" and not ":value". */
+    bool settled; /* If left out, settle() fills it in. */
     int64_t low, high, step;
-    int64_t preset;  /* The default, or CODEC_UNSET. */
+    int64_t preset;           /* The default, or CODEC_UNSET. */
     const char *const *words; /* NULL-terminated. */
     const char *wants;        /* "in (0, 1]": for the error sentence. */
 };
@@ -78,12 +78,12 @@ struct codec_block
 {
     const float *v; /* No -0, every |v| < CODEC_LIMIT. */
     size_t n;
-    size_t first;   /* Index of v[0] in the coded vector: addresses randomness. */
-    uint64_t key;   /* Stream of the random choices. */
-    double x2;      /* |v|^2. */
-    double l1;      /* Sum of |v|, if the codec asks for it; or else 0. */
-    float max;      /* max |v|. */
-    float *work;    /* n floats of scratch. */
+    size_t first; /* Index of v[0] in the coded vector: addresses randomness. */
+    uint64_t key; /* Stream of the random choices. */
+    double x2;    /* |v|^2. */
+    double l1;    /* Sum of |v|, if the codec asks for it; or else 0. */
+    float max;    /* max |v|. */
+    float *work;  /* n floats of scratch. */
 };
 
 /* `arg` are the parsed parameters, in the order of params. */
@@ -98,34 +98,33 @@ struct codec_values
      *
      * A block that is loaded: write size(n) bytes. Returns |v - C(v)|^2 as
      * decode will have it, or a negative number if a scale is out of range. */
-    double (*encode)(const int64_t *arg, const struct codec_block *b,
-                     uint8_t *dst);
+    double (*encode)(const int64_t *arg, const struct codec_block *b, uint8_t *dst);
     /* `count` blocks that follow each other; returns the sum of the errors,
      * negative if one is. A codec whose passes wait for each other's sums is
      * faster so. */
-    double (*encode_all)(const int64_t *arg, const struct codec_block *b,
-                         size_t count, uint8_t *dst);
+    double (*encode_all)(const int64_t *arg, const struct codec_block *b, size_t count,
+                         uint8_t *dst);
     /* The block of b->n elements of s at b->first, straight from x and x_hat:
      * for codes that can be written before anything is summed up. Also sets x2,
      * l1 and max of b, whose v is NULL. */
-    double (*encode_stream)(const int64_t *arg, const struct codec_source *s,
-                            struct codec_block *b, uint8_t *dst);
+    double (*encode_stream)(const int64_t *arg, const struct codec_source *s, struct codec_block *b,
+                            uint8_t *dst);
     /* Is src[0..size(n)) a block that decode may be given? */
     bool (*check)(const int64_t *arg, const uint8_t *src, size_t n);
     /* Values at..at+count of a block of n. at is a multiple of CODEC_CHUNK,
      * count at most CODEC_CHUNK. */
-    void (*decode)(const int64_t *arg, const uint8_t *src, size_t n, size_t at,
-                   size_t count, float *v);
+    void (*decode)(const int64_t *arg, const uint8_t *src, size_t n, size_t at, size_t count,
+                   float *v);
     /* y[0..count) += what decode would give, in one pass and with the same two
      * roundings. May be NULL: then it is decoded and added. */
-    void (*add)(const int64_t *arg, const uint8_t *src, size_t n, size_t at,
-                size_t count, float *y);
+    void (*add)(const int64_t *arg, const uint8_t *src, size_t n, size_t at, size_t count,
+                float *y);
 };
 
 /* |v - C(v)|^2 by decoding a block just encoded: for a codec that has no
  * cheaper way to know. */
-double codec_error2(const struct codec_values *f, const int64_t *arg,
-                    const uint8_t *src, const float *v, size_t n);
+double codec_error2(const struct codec_values *f, const int64_t *arg, const uint8_t *src,
+                    const float *v, size_t n);
 
 /* ---- selectors ---- */
 
@@ -137,10 +136,10 @@ struct codec_pick
     float *truth;    /* Likewise: v itself, where `scaled` says that value[] is
                       * not v but what v is to be replaced by. */
     bool scaled;
-    void *scratch;   /* scratch(n) bytes. */
-    size_t k;        /* 0: nothing is sent for the unit. */
-    double rest2;    /* Squares of what was not taken. */
-    uint64_t seed;   /* Of a selector that sends no positions. */
+    void *scratch; /* scratch(n) bytes. */
+    size_t k;      /* 0: nothing is sent for the unit. */
+    double rest2;  /* Squares of what was not taken. */
+    uint64_t seed; /* Of a selector that sends no positions. */
 };
 
 struct codec_selector
@@ -153,13 +152,12 @@ struct codec_selector
     size_t (*typical)(const int64_t *arg, size_t n);
     size_t (*scratch)(const int64_t *arg, size_t n); /* May be NULL: none. */
     /* Fill pick. 0, or -ERANGE where the difference is not finite. */
-    int (*select)(const int64_t *arg, const struct codec_source *s,
-                  struct codec_pick *pick);
+    int (*select)(const int64_t *arg, const struct codec_source *s, struct codec_pick *pick);
     /* NULL: positions are sent (positions.h). Otherwise they follow from
      * pick->seed: the at-th to (at+count)-th of k positions below n, which
      * increase. k is keep(n), or sent where sends_k() is there and says so. */
-    void (*places)(const int64_t *arg, uint64_t seed, size_t n, size_t k,
-                   size_t at, size_t count, uint32_t *index);
+    void (*places)(const int64_t *arg, uint64_t seed, size_t n, size_t k, size_t at, size_t count,
+                   uint32_t *index);
     bool (*sends_k)(const int64_t *arg);
 };
 
@@ -190,15 +188,15 @@ struct codec_body
     /* Write the body, at most bound() bytes, and set *len (0: nothing is sent)
      * and stat. 0, or -ERANGE where the difference is not finite or a scale is
      * out of range; memory is then as it was. */
-    int (*encode)(const int64_t *arg, const struct codec_shape *shape,
-                  const struct codec_source *s, const struct codec_desk *desk,
-                  uint8_t *dst, size_t *len, struct compress_stat *stat);
+    int (*encode)(const int64_t *arg, const struct codec_shape *shape, const struct codec_source *s,
+                  const struct codec_desk *desk, uint8_t *dst, size_t *len,
+                  struct compress_stat *stat);
     /* Length of the body that begins at src[0..len), or 0 if not proper. */
-    size_t (*check)(const int64_t *arg, const struct codec_shape *shape,
-                    const uint8_t *src, size_t len);
+    size_t (*check)(const int64_t *arg, const struct codec_shape *shape, const uint8_t *src,
+                    size_t len);
     /* Add C to t; returns the length. The body has been checked. */
-    size_t (*apply)(const int64_t *arg, const struct codec_shape *shape,
-                    const uint8_t *src, size_t len, struct target *t);
+    size_t (*apply)(const int64_t *arg, const struct codec_shape *shape, const uint8_t *src,
+                    size_t len, struct target *t);
 };
 
 /* ---- codecs ---- */
@@ -213,16 +211,16 @@ enum codec_class {
 struct codec
 {
     const char *name;
-    const char *about;  /* What it sends, in one clause. */
-    enum codec_class class; /* At the defaults. */
-    const char *bound;  /* Its delta (or omega) at the defaults, as a formula. */
-    const char *unbiased; /* Options that make it unbiased, or NULL. */
-    const char *source; /* Paper, or where it is in use. */
+    const char *about;                /* What it sends, in one clause. */
+    enum codec_class class;           /* At the defaults. */
+    const char *bound;                /* Its delta (or omega) at the defaults, as a formula. */
+    const char *unbiased;             /* Options that make it unbiased, or NULL. */
+    const char *source;               /* Paper, or where it is in use. */
     const struct codec_param *params; /* Ended by a NULL name; may be NULL. */
     /* Fill in and check what hangs together. May be NULL. On false, a clause
      * for the error sentence is in why[0..n). */
     bool (*settle)(int64_t *arg, char *why, size_t n);
-    const struct codec_values *values;     /* Exactly one of the three. */
+    const struct codec_values *values; /* Exactly one of the three. */
     const struct codec_selector *selector;
     const struct codec_body *body;
 };
@@ -238,16 +236,12 @@ struct codec_stage
 };
 
 /* Streams of a unit's key: the selector's choices and the coder's. */
-enum codec_stream {
-    CODEC_STREAM_SELECT = 1,
-    CODEC_STREAM_VALUES
-};
+enum codec_stream { CODEC_STREAM_SELECT = 1, CODEC_STREAM_VALUES };
 
 /* v = x - x_hat with -0 made +0; returns the bits of max |v|, which are
  * CODEC_LIMIT_BITS or more if any value is too large, infinite or NaN. Those who
  * want sums of v, too, call simd_load(). */
-uint32_t codec_load(float *restrict v, const float *x, const float *x_hat,
-                    size_t n);
+uint32_t codec_load(float *restrict v, const float *x, const float *x_hat, size_t n);
 
 /* ceil(billionths / 1e9 * n), at least 1 where n > 0; n < 2^32. */
 size_t codec_share(uint64_t billionths, size_t n);

@@ -12,10 +12,7 @@
 #include <string.h>
 
 /* First byte of a unit. */
-enum {
-    UNIT_NOTHING,
-    UNIT_BODY
-};
+enum { UNIT_NOTHING, UNIT_BODY };
 
 /* Lengths that the parts of scratch must have for the units of a model. */
 struct needs
@@ -47,8 +44,7 @@ int compress_canonical(const char *spec, char canonical[COMPRESS_SPEC_MAX],
     return err;
 }
 
-static bool fits_any(const struct spec_rule *r, const struct segment *segments,
-                     size_t n_segments)
+static bool fits_any(const struct spec_rule *r, const struct segment *segments, size_t n_segments)
 {
     for (size_t i = 0; i < n_segments; i++)
         if (spec_matches(r, &segments[i]))
@@ -56,8 +52,8 @@ static bool fits_any(const struct spec_rule *r, const struct segment *segments,
     return false;
 }
 
-bool compress_idle_rule(const char *spec, const struct segment *segments,
-                        size_t n_segments, char rule[COMPRESS_SPEC_MAX])
+bool compress_idle_rule(const char *spec, const struct segment *segments, size_t n_segments,
+                        char rule[COMPRESS_SPEC_MAX])
 {
     struct spec s;
     char error[COMPRESS_ERROR_MAX];
@@ -81,14 +77,12 @@ static size_t larger(size_t a, size_t b)
 
 static struct sparse chain_of(const struct unit *u)
 {
-    return (struct sparse){&u->rule->selector, &u->rule->coder,
-                           u->rule->positions};
+    return (struct sparse){&u->rule->selector, &u->rule->coder, u->rule->positions};
 }
 
 /* ---- sizes ---- */
 
-static void plan_body(struct compress *c, const struct unit *u,
-                      struct needs *need)
+static void plan_body(struct compress *c, const struct unit *u, struct needs *need)
 {
     const struct codec_stage *s = &u->rule->body;
     const struct codec_body *f = s->codec->body;
@@ -100,8 +94,7 @@ static void plan_body(struct compress *c, const struct unit *u,
         need->memory += f->memory(s->arg, &u->shape);
 }
 
-static void plan_chain(struct compress *c, const struct unit *u,
-                       struct needs *need)
+static void plan_chain(struct compress *c, const struct unit *u, struct needs *need)
 {
     const struct codec_stage *s = &u->rule->selector;
     size_t n = u->shape.n;
@@ -111,8 +104,7 @@ static void plan_chain(struct compress *c, const struct unit *u,
         coded = s->codec->selector->keep(s->arg, n);
         need->picks = larger(need->picks, coded + CODEC_CHUNK);
         if (s->codec->selector->scratch != NULL)
-            need->bytes = larger(need->bytes,
-                                 s->codec->selector->scratch(s->arg, n));
+            need->bytes = larger(need->bytes, s->codec->selector->scratch(s->arg, n));
         c->bound += sparse_bound(&chain, n);
         c->nominal += sparse_nominal(&chain, n);
     } else {
@@ -158,15 +150,14 @@ static int allocate(struct compress *c, const struct needs *need)
     s->pick.scratch = aligned(need->bytes);
     c->gathered = aligned(need->gather * sizeof(float));
     c->memory = calloc(need->memory + 1, sizeof(float));
-    bool full = s->dense.v != NULL && s->dense.work != NULL &&
-                s->pick.index != NULL && s->pick.value != NULL &&
-                s->pick.truth != NULL && s->pick.scratch != NULL &&
-                c->gathered != NULL && c->memory != NULL;
+    bool full = s->dense.v != NULL && s->dense.work != NULL && s->pick.index != NULL
+                && s->pick.value != NULL && s->pick.truth != NULL && s->pick.scratch != NULL
+                && c->gathered != NULL && c->memory != NULL;
     return full ? 0 : -ENOMEM;
 }
 
-int compress_open(struct compress **out, const char *spec,
-                  const struct segment *segments, size_t n_segments)
+int compress_open(struct compress **out, const char *spec, const struct segment *segments,
+                  size_t n_segments)
 {
     char error[COMPRESS_ERROR_MAX];
     *out = NULL;
@@ -225,8 +216,8 @@ size_t compress_nominal(const struct compress *c)
 
 /* The unit's part of the difference: in place, or its pieces put together.
  * -ERANGE if what was put together is not finite or too large. */
-static int source_of(struct compress *c, const struct unit *u,
-                     const struct compress_input *in, struct codec_source *s)
+static int source_of(struct compress *c, const struct unit *u, const struct compress_input *in,
+                     struct codec_source *s)
 {
     s->n = u->shape.n;
     s->round = in->round;
@@ -238,8 +229,8 @@ static int source_of(struct compress *c, const struct unit *u,
     uint32_t max = 0;
     for (size_t i = 0; i < u->n_pieces; i++) {
         const struct piece *p = &u->piece[i];
-        uint32_t bits = codec_load(c->gathered + p->at, in->x + p->offset,
-                                   in->x_hat + p->offset, p->n);
+        uint32_t bits =
+            codec_load(c->gathered + p->at, in->x + p->offset, in->x_hat + p->offset, p->n);
         max = bits > max ? bits : max;
     }
     s->x = c->gathered;
@@ -248,16 +239,14 @@ static int source_of(struct compress *c, const struct unit *u,
 }
 
 /* The body of one unit, without its first byte; *len 0: nothing to send. */
-static int encode_body(struct compress *c, const struct unit *u,
-                       const struct codec_source *s, uint8_t *dst,
-                       size_t *len, struct compress_stat *stat)
+static int encode_body(struct compress *c, const struct unit *u, const struct codec_source *s,
+                       uint8_t *dst, size_t *len, struct compress_stat *stat)
 {
     const struct spec_rule *r = u->rule;
     if (r->body.codec != NULL) {
         struct codec_desk desk = {.scratch = c->scratch.pick.scratch,
                                   .memory = c->memory + u->memory};
-        return r->body.codec->body->encode(r->body.arg, &u->shape, s, &desk,
-                                           dst, len, stat);
+        return r->body.codec->body->encode(r->body.arg, &u->shape, s, &desk, dst, len, stat);
     }
     if (r->selector.codec != NULL) {
         struct sparse chain = chain_of(u);
@@ -268,8 +257,8 @@ static int encode_body(struct compress *c, const struct unit *u,
     return err;
 }
 
-int compress_encode(struct compress *c, const struct compress_input *in,
-                    uint8_t *dst, size_t *len, struct compress_stat *stat)
+int compress_encode(struct compress *c, const struct compress_input *in, uint8_t *dst, size_t *len,
+                    struct compress_stat *stat)
 {
     struct compress_stat total = {0};
     size_t at = 0;
@@ -319,8 +308,7 @@ static size_t check_body(const struct unit *u, const uint8_t *src, size_t len)
     return len >= size && dense_check(&r->coder, src, n) ? size : 0;
 }
 
-bool compress_validate(const struct compress *c, const uint8_t *src,
-                       size_t len)
+bool compress_validate(const struct compress *c, const uint8_t *src, size_t len)
 {
     if (len > c->bound)
         return false;
@@ -338,14 +326,12 @@ bool compress_validate(const struct compress *c, const uint8_t *src,
     return at == len;
 }
 
-static size_t apply_body(const struct unit *u, const uint8_t *src, size_t len,
-                         float *x_hat)
+static size_t apply_body(const struct unit *u, const uint8_t *src, size_t len, float *x_hat)
 {
     const struct spec_rule *r = u->rule;
     struct target t = {.x = x_hat, .piece = u->piece};
     if (r->body.codec != NULL)
-        return r->body.codec->body->apply(r->body.arg, &u->shape, src, len,
-                                          &t);
+        return r->body.codec->body->apply(r->body.arg, &u->shape, src, len, &t);
     if (r->selector.codec != NULL) {
         struct sparse chain = chain_of(u);
         return sparse_apply(&chain, src, len, &t, u->shape.n);
@@ -353,8 +339,7 @@ static size_t apply_body(const struct unit *u, const uint8_t *src, size_t len,
     return dense_apply(&r->coder, src, &t, u->shape.n);
 }
 
-void compress_apply(const struct compress *c, const uint8_t *src, size_t len,
-                    float *x_hat)
+void compress_apply(const struct compress *c, const uint8_t *src, size_t len, float *x_hat)
 {
     size_t at = 0;
     for (size_t i = 0; i < c->units.n; i++) {

@@ -35,7 +35,7 @@
 #include <stdint.h>
 
 enum {
-    COMPRESS_SPEC_MAX = 256,  /* Bytes of a canonical spec, with the NUL. */
+    COMPRESS_SPEC_MAX = 256, /* Bytes of a canonical spec, with the NUL. */
     COMPRESS_ERROR_MAX = 256
 };
 
@@ -58,13 +58,13 @@ int compress_canonical(const char *spec, char canonical[COMPRESS_SPEC_MAX],
  * one's canonical text, "conv9.*=fp16": its match is what stands before the '='.
  * Such a rule does nothing, and may be a misspelt name. The default rule is for
  * what the others leave. Wants a spec that compress_canonical() takes. */
-bool compress_idle_rule(const char *spec, const struct segment *segments,
-                        size_t n_segments, char rule[COMPRESS_SPEC_MAX]);
+bool compress_idle_rule(const char *spec, const struct segment *segments, size_t n_segments,
+                        char rule[COMPRESS_SPEC_MAX]);
 
 /* Bind a spec to a model of n_segments tiling segments (copied). Allocates
  * all scratch there will be. Returns 0, -EINVAL or -ENOMEM. */
-int compress_open(struct compress **c, const char *spec,
-                  const struct segment *segments, size_t n_segments);
+int compress_open(struct compress **c, const char *spec, const struct segment *segments,
+                  size_t n_segments);
 void compress_close(struct compress *c);
 
 /* Length of the vector, and the longest message there can be, in bytes. */
@@ -87,20 +87,18 @@ struct compress_input
  * function of all inputs since compress_open(). Returns 0 with *len and *stat
  * set, or -ERANGE where the difference is not finite or its square overflows:
  * then nothing is written that counts. Uses scratch inside c: one thread. */
-int compress_encode(struct compress *c, const struct compress_input *in,
-                    uint8_t *dst, size_t *len, struct compress_stat *stat);
+int compress_encode(struct compress *c, const struct compress_input *in, uint8_t *dst, size_t *len,
+                    struct compress_stat *stat);
 
 /* Is this a message that compress_apply() may be given? True means: exact
  * length, indices in range and increasing, scales finite and in range, every
  * decoded value finite. Touches nothing, allocates nothing, and is safe
  * from any thread, also beside compress_encode(). O(len). */
-bool compress_validate(const struct compress *c, const uint8_t *src,
-                       size_t len);
+bool compress_validate(const struct compress *c, const uint8_t *src, size_t len);
 
 /* x_hat += C. The message must have been validated (asserted in places).
  * Cannot fail. Safe from any thread. */
-void compress_apply(const struct compress *c, const uint8_t *src, size_t len,
-                    float *x_hat);
+void compress_apply(const struct compress *c, const uint8_t *src, size_t len, float *x_hat);
 
 /* One line of the catalogue: a codec as users see it. Texts are static. */
 struct compress_info
@@ -108,11 +106,11 @@ struct compress_info
     const char *name;
     char form[COMPRESS_SPEC_MAX];   /* "qsgd:bits:bucket:norm,round=near|sr,..." */
     char preset[COMPRESS_SPEC_MAX]; /* Canonical spec of its defaults. */
-    const char *about;    /* What it sends. */
-    const char *role;     /* "values", "selector" or "body". */
-    const char *class;    /* "contraction", "expected", "unbiased", "neither". */
-    const char *bound;    /* Formula of its delta or omega at the defaults. */
-    const char *unbiased; /* Options that make it unbiased, or NULL. */
+    const char *about;              /* What it sends. */
+    const char *role;               /* "values", "selector" or "body". */
+    const char *class;              /* "contraction", "expected", "unbiased", "neither". */
+    const char *bound;              /* Formula of its delta or omega at the defaults. */
+    const char *unbiased;           /* Options that make it unbiased, or NULL. */
     const char *source;
 };
 

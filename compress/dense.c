@@ -13,10 +13,7 @@ static size_t block_of(const struct codec_stage *c, size_t n)
 
 /* Blocks loaded before the first is encoded: sums of one are added up while
  * the next is read. All of them stay in the L1 cache. */
-enum {
-    BATCH_ELEMENTS = 2048,
-    BATCH_MAX = 16
-};
+enum { BATCH_ELEMENTS = 2048, BATCH_MAX = 16 };
 
 static size_t batch_of(size_t block)
 {
@@ -41,18 +38,16 @@ size_t dense_size(const struct codec_stage *c, size_t n)
 }
 
 /* Vectors of this many elements and more do not stay in a core's own cache. */
-enum {
-    FAR = 1 << 18
-};
+enum { FAR = 1 << 18 };
 
 /* Load the block at s->x[at..at+n). False if it is out of range. */
-static bool load_block(const struct codec *codec, const struct codec_source *s,
-                       size_t at, size_t n, struct codec_block *b, float *v)
+static bool load_block(const struct codec *codec, const struct codec_source *s, size_t at, size_t n,
+                       struct codec_block *b, float *v)
 {
-    unsigned how = (codec->values->wants_l1 ? (unsigned)SIMD_L1 : 0u) |
-                   (s->n >= FAR ? (unsigned)SIMD_AHEAD : 0u);
-    struct simd_sums sums = simd_load(
-        v, s->x + at, s->x_hat != NULL ? s->x_hat + at : NULL, n, how);
+    unsigned how = (codec->values->wants_l1 ? (unsigned)SIMD_L1 : 0u)
+                   | (s->n >= FAR ? (unsigned)SIMD_AHEAD : 0u);
+    struct simd_sums sums =
+        simd_load(v, s->x + at, s->x_hat != NULL ? s->x_hat + at : NULL, n, how);
     b->v = v;
     b->n = n;
     b->first = at;
@@ -63,8 +58,7 @@ static bool load_block(const struct codec *codec, const struct codec_source *s,
     return sums.max < CODEC_LIMIT_BITS;
 }
 
-static double encode_blocks(const struct codec_stage *c,
-                            const struct codec_block *b, size_t count,
+static double encode_blocks(const struct codec_stage *c, const struct codec_block *b, size_t count,
                             uint8_t *dst)
 {
     if (c->codec->values->encode_all != NULL)
@@ -81,8 +75,7 @@ static double encode_blocks(const struct codec_stage *c,
 }
 
 /* All of s by a codec that needs no loaded blocks. */
-static int encode_stream(const struct codec_stage *c,
-                         const struct codec_source *s, uint8_t *dst,
+static int encode_stream(const struct codec_stage *c, const struct codec_source *s, uint8_t *dst,
                          struct compress_stat *stat)
 {
     size_t block = block_of(c, s->n);
@@ -100,8 +93,7 @@ static int encode_stream(const struct codec_stage *c,
 }
 
 /* All of s, a batch of blocks at a time. */
-static int encode_batches(const struct codec_stage *c,
-                          const struct codec_source *s,
+static int encode_batches(const struct codec_stage *c, const struct codec_source *s,
                           const struct dense_scratch *scratch, uint8_t *dst,
                           struct compress_stat *stat)
 {
@@ -130,8 +122,7 @@ static int encode_batches(const struct codec_stage *c,
 }
 
 int dense_encode(const struct codec_stage *c, const struct codec_source *s,
-                 const struct dense_scratch *scratch, uint8_t *dst,
-                 struct compress_stat *stat)
+                 const struct dense_scratch *scratch, uint8_t *dst, struct compress_stat *stat)
 {
     *stat = (struct compress_stat){0};
     if (c->codec->values->encode_stream != NULL)
@@ -152,8 +143,7 @@ bool dense_check(const struct codec_stage *c, const uint8_t *src, size_t n)
     return true;
 }
 
-size_t dense_decode(const struct codec_stage *c, const uint8_t *src, size_t n,
-                    size_t at, float *v)
+size_t dense_decode(const struct codec_stage *c, const uint8_t *src, size_t n, size_t at, float *v)
 {
     const struct codec_values *f = c->codec->values;
     size_t block = block_of(c, n);
@@ -168,8 +158,8 @@ size_t dense_decode(const struct codec_stage *c, const uint8_t *src, size_t n,
 
 /* Add a block of n that begins at element `at`, a chunk at a time: straight
  * to where it belongs, if the codec can and the chunk lies in one piece. */
-static void apply_block(const struct codec_stage *c, const uint8_t *src,
-                        struct target *t, size_t at, size_t n)
+static void apply_block(const struct codec_stage *c, const uint8_t *src, struct target *t,
+                        size_t at, size_t n)
 {
     float v[CODEC_CHUNK];
     for (size_t in = 0; in < n; in += CODEC_CHUNK) {
@@ -185,8 +175,7 @@ static void apply_block(const struct codec_stage *c, const uint8_t *src,
     }
 }
 
-size_t dense_apply(const struct codec_stage *c, const uint8_t *src,
-                   struct target *t, size_t n)
+size_t dense_apply(const struct codec_stage *c, const uint8_t *src, struct target *t, size_t n)
 {
     size_t block = block_of(c, n);
     for (size_t at = 0; at < n; at += block) {

@@ -7,9 +7,7 @@
 
 #include <assert.h>
 
-enum {
-    SEED_BYTES = 8
-};
+enum { SEED_BYTES = 8 };
 
 static const struct codec_selector *selector_of(const struct sparse *c)
 {
@@ -40,17 +38,16 @@ size_t sparse_bound(const struct sparse *c, size_t n)
 size_t sparse_nominal(const struct sparse *c, size_t n)
 {
     const struct codec_selector *f = selector_of(c);
-    size_t k = f->typical != NULL ? f->typical(c->selector->arg, n)
-                                  : f->keep(c->selector->arg, n);
-    size_t places = f->places == NULL ? positions_nominal(c->positions, k, n)
-                                      : places_bound(c, k, n);
+    size_t k = f->typical != NULL ? f->typical(c->selector->arg, n) : f->keep(c->selector->arg, n);
+    size_t places =
+        f->places == NULL ? positions_nominal(c->positions, k, n) : places_bound(c, k, n);
     return places + dense_size(c->coder, k);
 }
 
 /* ---- encoding ---- */
 
-static size_t put_places(const struct sparse *c, size_t n,
-                         const struct codec_pick *pick, uint8_t *dst)
+static size_t put_places(const struct sparse *c, size_t n, const struct codec_pick *pick,
+                         uint8_t *dst)
 {
     if (selector_of(c)->places == NULL)
         return positions_put(c->positions, pick->index, pick->k, n, dst);
@@ -93,8 +90,7 @@ int sparse_encode(const struct sparse *c, const struct codec_source *s,
             .key = rng_at(s->key, CODEC_STREAM_VALUES),
         };
         size_t places = put_places(c, s->n, pick, dst);
-        err = dense_encode(c->coder, &taken, &scratch->dense, dst + places,
-                           stat);
+        err = dense_encode(c->coder, &taken, &scratch->dense, dst + places, stat);
         if (err != 0)
             return err;
         if (pick->scaled) {
@@ -120,8 +116,8 @@ struct places
     struct positions positions;
 };
 
-static bool open_seeded(struct places *p, const struct sparse *c, size_t most,
-                        const uint8_t *src, size_t len)
+static bool open_seeded(struct places *p, const struct sparse *c, size_t most, const uint8_t *src,
+                        size_t len)
 {
     if (len < SEED_BYTES)
         return false;
@@ -137,8 +133,8 @@ static bool open_seeded(struct places *p, const struct sparse *c, size_t most,
     return head != 0 && k >= 1 && k <= most;
 }
 
-static bool open_places(struct places *p, const struct sparse *c, size_t n,
-                        const uint8_t *src, size_t len)
+static bool open_places(struct places *p, const struct sparse *c, size_t n, const uint8_t *src,
+                        size_t len)
 {
     const struct codec_selector *f = selector_of(c);
     size_t most = f->keep(c->selector->arg, n);
@@ -152,13 +148,11 @@ static bool open_places(struct places *p, const struct sparse *c, size_t n,
     return true;
 }
 
-static bool next_places(struct places *p, const struct sparse *c,
-                        uint32_t *index, size_t count)
+static bool next_places(struct places *p, const struct sparse *c, uint32_t *index, size_t count)
 {
     if (p->sent)
         return positions_next(&p->positions, index, count);
-    selector_of(c)->places(c->selector->arg, p->seed, p->n, p->k, p->at, count,
-                           index);
+    selector_of(c)->places(c->selector->arg, p->seed, p->n, p->k, p->at, count, index);
     p->at += count;
     return true;
 }
@@ -177,21 +171,19 @@ static bool check_places(struct places *p)
     return positions_end(&p->positions);
 }
 
-size_t sparse_check(const struct sparse *c, const uint8_t *src, size_t len,
-                    size_t n)
+size_t sparse_check(const struct sparse *c, const uint8_t *src, size_t len, size_t n)
 {
     struct places p;
     if (!open_places(&p, c, n, src, len))
         return 0;
     size_t values = dense_size(c->coder, p.k);
-    if (values > len - p.used || !check_places(&p) ||
-        !dense_check(c->coder, src + p.used, p.k))
+    if (values > len - p.used || !check_places(&p) || !dense_check(c->coder, src + p.used, p.k))
         return 0;
     return p.used + values;
 }
 
-size_t sparse_apply(const struct sparse *c, const uint8_t *src, size_t len,
-                    struct target *t, size_t n)
+size_t sparse_apply(const struct sparse *c, const uint8_t *src, size_t len, struct target *t,
+                    size_t n)
 {
     struct places p;
     bool proper = open_places(&p, c, n, src, len);

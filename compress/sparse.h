@@ -6,8 +6,8 @@
 #ifndef COMPRESS_SPARSE_H
 #define COMPRESS_SPARSE_H
 
-#include "compress/dense.h"
 #include "compress/coding/positions.h"
+#include "compress/dense.h"
 
 struct sparse
 {
@@ -31,11 +31,10 @@ int sparse_encode(const struct sparse *c, const struct codec_source *s,
                   struct compress_stat *stat);
 
 /* Length of the message that begins at src[0..len), or 0 if it is not proper. */
-size_t sparse_check(const struct sparse *c, const uint8_t *src, size_t len,
-                    size_t n);
+size_t sparse_check(const struct sparse *c, const uint8_t *src, size_t len, size_t n);
 
 /* Add C to the target; returns the length. The message has been checked. */
-size_t sparse_apply(const struct sparse *c, const uint8_t *src, size_t len,
-                    struct target *t, size_t n);
+size_t sparse_apply(const struct sparse *c, const uint8_t *src, size_t len, struct target *t,
+                    size_t n);
 
 #endif

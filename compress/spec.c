@@ -8,8 +8,8 @@
 
 enum {
     DECIMAL_PLACES = 9,
-    DIGITS_MAX = 9,  /* Before the point: with the places below 2^63. */
-    SHOWN_MAX = 40   /* Bytes of foreign text repeated in an error. */
+    DIGITS_MAX = 9, /* Before the point: with the places below 2^63. */
+    SHOWN_MAX = 40  /* Bytes of foreign text repeated in an error. */
 };
 
 /* A piece of the text being parsed. */
@@ -24,8 +24,8 @@ static int shown(struct part p)
     return p.len < SHOWN_MAX ? (int)p.len : SHOWN_MAX;
 }
 
-__attribute__((format(printf, 2, 3))) static int
-refuse(char error[COMPRESS_ERROR_MAX], const char *format, ...)
+__attribute__((format(printf, 2, 3))) static int refuse(char error[COMPRESS_ERROR_MAX],
+                                                        const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -66,7 +66,7 @@ static bool same(struct part p, const char *word)
 static bool read_number(struct part p, int places, int64_t *value)
 {
     int64_t sum = 0;
-    int after = -1; /* Digits behind the point; -1 before it. */
+    int after = -1;    /* Digits behind the point; -1 before it. */
     size_t digits = 0; /* Before the point. */
     for (size_t i = 0; i < p.len; i++) {
         char c = p.at[i];
@@ -98,18 +98,17 @@ static bool read_word(struct part p, const char *const *words, int64_t *value)
     return false;
 }
 
-static bool read_value(const struct codec_param *param, struct part p,
-                       int64_t *value)
+static bool read_value(const struct codec_param *param, struct part p, int64_t *value)
 {
     switch (param->kind) {
     case CODEC_WORD:
         return read_word(p, param->words, value);
     case CODEC_DECIMAL:
-        return read_number(p, DECIMAL_PLACES, value) &&
-               *value >= param->low && *value <= param->high;
+        return read_number(p, DECIMAL_PLACES, value) && *value >= param->low
+               && *value <= param->high;
     case CODEC_INTEGER:
-        return read_number(p, 0, value) && *value >= param->low &&
-               *value <= param->high && *value % param->step == 0;
+        return read_number(p, 0, value) && *value >= param->low && *value <= param->high
+               && *value % param->step == 0;
     }
     return false;
 }
@@ -127,10 +126,10 @@ static int unknown_codec(struct part name, char error[COMPRESS_ERROR_MAX])
     char names[COMPRESS_ERROR_MAX] = "";
     size_t len = 0;
     for (size_t i = 0; codec_all[i] != NULL && len < sizeof names; i++)
-        len += (size_t)snprintf(names + len, sizeof names - len, "%s%s",
-                                i > 0 ? ", " : "", codec_all[i]->name);
-    return refuse(error, "%.*s: unknown compressor, expected one of %s",
-                  shown(name), name.at, names);
+        len += (size_t)snprintf(names + len, sizeof names - len, "%s%s", i > 0 ? ", " : "",
+                                codec_all[i]->name);
+    return refuse(error, "%.*s: unknown compressor, expected one of %s", shown(name), name.at,
+                  names);
 }
 
 /* Positional parameters come first in the table. */
@@ -141,8 +140,7 @@ static const struct codec_param *param_at(const struct codec *codec, size_t i)
 }
 
 /* "topk:0.01" to a stage; options are left unset. */
-static int parse_stage(struct codec_stage *stage, struct part text,
-                       char error[COMPRESS_ERROR_MAX])
+static int parse_stage(struct codec_stage *stage, struct part text, char error[COMPRESS_ERROR_MAX])
 {
     struct part rest = text;
     struct part name = cut(&rest, ":");
@@ -155,19 +153,18 @@ static int parse_stage(struct codec_stage *stage, struct part text,
         struct part value = cut(&rest, ":");
         const struct codec_param *param = param_at(stage->codec, i);
         if (param == NULL || param->option)
-            return refuse(error, "%.*s: %s takes %zu values at most",
-                          shown(text), text.at, stage->codec->name, i);
+            return refuse(error, "%.*s: %s takes %zu values at most", shown(text), text.at,
+                          stage->codec->name, i);
         if (!read_value(param, value, &stage->arg[i]))
-            return refuse(error, "%.*s: %s must be %s, found %.*s",
-                          shown(text), text.at, param->name, param->wants,
-                          shown(value), value.at);
+            return refuse(error, "%.*s: %s must be %s, found %.*s", shown(text), text.at,
+                          param->name, param->wants, shown(value), value.at);
     }
     return 0;
 }
 
 /* The option's place in the stage, or NULL if the stage has none so named. */
-static const struct codec_param *option_of(const struct codec_stage *stage,
-                                           struct part name, size_t *place)
+static const struct codec_param *option_of(const struct codec_stage *stage, struct part name,
+                                           size_t *place)
 {
     if (stage->codec == NULL)
         return NULL;
@@ -193,22 +190,23 @@ static int parse_scope(struct parser *p, struct part text, struct part value)
     static const char *const words[] = {"model", "layer", NULL};
     int64_t scope, block;
     if (p->scoped)
-        return refuse(p->error, "%.*s: scope is given twice", shown(text),
-                      text.at);
+        return refuse(p->error, "%.*s: scope is given twice", shown(text), text.at);
     p->scoped = true;
     if (read_word(value, words, &scope)) {
         p->rule->scope = scope == 0 ? SPEC_MODEL : SPEC_LAYER;
         return 0;
     }
     struct part rest = value;
-    if (same(cut(&rest, ":"), "block") && skip(&rest, ':') &&
-        read_number(rest, 0, &block) && block >= 1) {
+    if (same(cut(&rest, ":"), "block") && skip(&rest, ':') && read_number(rest, 0, &block)
+        && block >= 1) {
         p->rule->scope = SPEC_BLOCK;
         p->rule->block = block;
         return 0;
     }
-    return refuse(p->error, "%.*s: scope must be model, layer or block:N, "
-                  "found %.*s", shown(text), text.at, shown(value), value.at);
+    return refuse(p->error,
+                  "%.*s: scope must be model, layer or block:N, "
+                  "found %.*s",
+                  shown(text), text.at, shown(value), value.at);
 }
 
 /* A name that two stages have is the first one's that takes the value and does
@@ -218,12 +216,10 @@ static int parse_option(struct parser *p, struct part text)
     struct part value = text;
     struct part name = cut(&value, "=");
     if (!skip(&value, '='))
-        return refuse(p->error, "%.*s: an option must be name=value",
-                      shown(text), text.at);
+        return refuse(p->error, "%.*s: an option must be name=value", shown(text), text.at);
     if (same(name, "scope"))
         return parse_scope(p, text, value);
-    struct codec_stage *stages[] = {&p->rule->selector, &p->rule->coder,
-                                    &p->rule->body};
+    struct codec_stage *stages[] = {&p->rule->selector, &p->rule->coder, &p->rule->body};
     const struct codec_param *known = NULL; /* Of that name, anywhere. */
     bool twice = false;
     for (size_t i = 0; i < 3; i++) {
@@ -240,49 +236,44 @@ static int parse_option(struct parser *p, struct part text)
         return 0;
     }
     if (known == NULL)
-        return refuse(p->error, "%.*s: there is no option %.*s here",
-                      shown(text), text.at, shown(name), name.at);
+        return refuse(p->error, "%.*s: there is no option %.*s here", shown(text), text.at,
+                      shown(name), name.at);
     if (twice)
-        return refuse(p->error, "%.*s: %s is given twice", shown(text),
-                      text.at, known->name);
-    return refuse(p->error, "%.*s: %s must be %s, found %.*s", shown(text),
-                  text.at, known->name, known->wants, shown(value), value.at);
+        return refuse(p->error, "%.*s: %s is given twice", shown(text), text.at, known->name);
+    return refuse(p->error, "%.*s: %s must be %s, found %.*s", shown(text), text.at, known->name,
+                  known->wants, shown(value), value.at);
 }
 
 /* "/ef" behind a selector. */
-static int parse_positions(struct parser *p, const struct codec_stage *stage,
-                           struct part word)
+static int parse_positions(struct parser *p, const struct codec_stage *stage, struct part word)
 {
     int64_t how;
     const struct codec_selector *f = stage->codec->selector;
     if (f == NULL || f->places != NULL)
-        return refuse(p->error, "%.*s: %s sends no positions", shown(p->text),
-                      p->text.at, stage->codec->name);
+        return refuse(p->error, "%.*s: %s sends no positions", shown(p->text), p->text.at,
+                      stage->codec->name);
     if (!read_word(word, positions_words, &how))
-        return refuse(p->error, "%.*s: positions must be auto, rice, ef or "
-                      "bitmap, found %.*s", shown(p->text), p->text.at,
-                      shown(word), word.at);
+        return refuse(p->error,
+                      "%.*s: positions must be auto, rice, ef or "
+                      "bitmap, found %.*s",
+                      shown(p->text), p->text.at, shown(word), word.at);
     p->rule->positions = (enum positions_how)how;
     return 0;
 }
 
 /* Put a stage where it belongs: a selector, then values; or a body alone. */
-static int place_stage(struct parser *p, const struct codec_stage *stage,
-                       struct part text)
+static int place_stage(struct parser *p, const struct codec_stage *stage, struct part text)
 {
     struct spec_rule *r = p->rule;
-    const struct codec *last = r->coder.codec != NULL ? r->coder.codec
-                                                      : r->body.codec;
+    const struct codec *last = r->coder.codec != NULL ? r->coder.codec : r->body.codec;
     if (last != NULL)
-        return refuse(p->error, "%.*s: nothing may follow %s, found +%.*s",
-                      shown(p->text), p->text.at, last->name, shown(text),
-                      text.at);
+        return refuse(p->error, "%.*s: nothing may follow %s, found +%.*s", shown(p->text),
+                      p->text.at, last->name, shown(text), text.at);
     if (stage->codec->values != NULL)
         r->coder = *stage;
     else if (r->selector.codec != NULL)
-        return refuse(p->error, "%.*s: only values may follow %s, found %.*s",
-                      shown(p->text), p->text.at, r->selector.codec->name,
-                      shown(text), text.at);
+        return refuse(p->error, "%.*s: only values may follow %s, found %.*s", shown(p->text),
+                      p->text.at, r->selector.codec->name, shown(text), text.at);
     else if (stage->codec->body != NULL)
         r->body = *stage;
     else
@@ -322,13 +313,11 @@ bool spec_settle(struct codec_stage *stage, char *why, size_t n)
             continue;
         stage->arg[i] = param->preset;
         if (param->preset == CODEC_UNSET && !param->settled) {
-            snprintf(why, n, "%s is missing, it must be %s", param->name,
-                     param->wants);
+            snprintf(why, n, "%s is missing, it must be %s", param->name, param->wants);
             return false;
         }
     }
-    return stage->codec->settle == NULL ||
-           stage->codec->settle(stage->arg, why, n);
+    return stage->codec->settle == NULL || stage->codec->settle(stage->arg, why, n);
 }
 
 /* Fill the defaults of a stage and check what hangs together. */
@@ -346,8 +335,8 @@ static bool is_glob(struct part p)
     static const char extra[] = "_.-*?";
     for (size_t i = 0; i < p.len; i++) {
         char c = p.at[i];
-        bool name = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-                    (c >= '0' && c <= '9') || strchr(extra, c) != NULL;
+        bool name = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9')
+                    || strchr(extra, c) != NULL;
         if (c == '\0' || !name)
             return false;
     }
@@ -376,9 +365,10 @@ static int parse_match(struct parser *p, struct part match)
         memcpy(r->glob, match.at, match.len);
         return 0;
     }
-    return refuse(p->error, "%.*s: a rule must be for default, bias, conv, "
-                  "<N or a pattern of names, found %.*s", shown(p->text),
-                  p->text.at, shown(match), match.at);
+    return refuse(p->error,
+                  "%.*s: a rule must be for default, bias, conv, "
+                  "<N or a pattern of names, found %.*s",
+                  shown(p->text), p->text.at, shown(match), match.at);
 }
 
 static int check_scope(struct parser *p)
@@ -390,8 +380,8 @@ static int check_scope(struct parser *p)
     p->rule->scope = SPEC_LAYER;
     if (!other)
         return 0;
-    return refuse(p->error, "%.*s: %s works on each tensor by itself",
-                  shown(p->text), p->text.at, r->body.codec->name);
+    return refuse(p->error, "%.*s: %s works on each tensor by itself", shown(p->text), p->text.at,
+                  r->body.codec->name);
 }
 
 /* "bias=fp16,scope=layer" */
@@ -440,8 +430,7 @@ static int order_rules(struct spec *s, char *error)
     return 0;
 }
 
-int spec_parse(struct spec *s, const char *text,
-               char error[COMPRESS_ERROR_MAX])
+int spec_parse(struct spec *s, const char *text, char error[COMPRESS_ERROR_MAX])
 {
     struct part rest = {text, strlen(text)};
     struct spec out = {0};
@@ -450,8 +439,7 @@ int spec_parse(struct spec *s, const char *text,
         return refuse(error, "the compressor is empty");
     do {
         if (out.n_rules == SPEC_RULES_MAX)
-            return refuse(error, "there are more than %d rules",
-                          SPEC_RULES_MAX);
+            return refuse(error, "there are more than %d rules", SPEC_RULES_MAX);
         struct part rule = cut(&rest, ";");
         int err = parse_rule(&out.rule[out.n_rules++], rule, error);
         if (err != 0)
@@ -459,8 +447,7 @@ int spec_parse(struct spec *s, const char *text,
     } while (skip(&rest, ';'));
     int err = order_rules(&out, error);
     if (err == 0 && !spec_print(&out, canonical))
-        err = refuse(error, "the canonical text has more than %d bytes",
-                     COMPRESS_SPEC_MAX - 1);
+        err = refuse(error, "the canonical text has more than %d bytes", COMPRESS_SPEC_MAX - 1);
     if (err == 0)
         *s = out;
     return err;

@@ -23,8 +23,8 @@
 #define COMPRESS_SPEC_H
 
 #include "compress/codec.h"
-#include "compress/compress.h"
 #include "compress/coding/positions.h"
+#include "compress/compress.h"
 
 enum {
     SPEC_RULES_MAX = 8,
@@ -38,10 +38,10 @@ enum spec_scope { SPEC_MODEL, SPEC_LAYER, SPEC_BLOCK };
 struct spec_rule
 {
     enum spec_match match;
-    int64_t below;             /* SPEC_SMALLER. */
-    char glob[SPEC_GLOB_MAX];  /* SPEC_GLOB. */
+    int64_t below;            /* SPEC_SMALLER. */
+    char glob[SPEC_GLOB_MAX]; /* SPEC_GLOB. */
     enum spec_scope scope;
-    int64_t block;             /* SPEC_BLOCK. */
+    int64_t block;               /* SPEC_BLOCK. */
     struct codec_stage selector; /* codec is NULL if there is none. */
     struct codec_stage coder;    /* Values; codec is NULL for a body. */
     struct codec_stage body;     /* codec is NULL if there is none. */
@@ -55,8 +55,7 @@ struct spec
 };
 
 /* 0, or -EINVAL with one sentence in error. */
-int spec_parse(struct spec *s, const char *text,
-               char error[COMPRESS_ERROR_MAX]);
+int spec_parse(struct spec *s, const char *text, char error[COMPRESS_ERROR_MAX]);
 
 /* False if the canonical text does not fit. spec_parse() accepts only specs
  * that do. */

@@ -12,8 +12,7 @@ struct printer
     bool full; /* Something did not fit. */
 };
 
-__attribute__((format(printf, 2, 3))) static void
-print(struct printer *p, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void print(struct printer *p, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -36,8 +35,7 @@ static void print_decimal(struct printer *p, int64_t value)
         p->at[--p->len] = '\0';
 }
 
-static void print_value(struct printer *p, const struct codec_param *param,
-                        int64_t value)
+static void print_value(struct printer *p, const struct codec_param *param, int64_t value)
 {
     switch (param->kind) {
     case CODEC_WORD:
@@ -64,8 +62,7 @@ static bool implied(const struct codec_stage *stage, size_t i)
     char why[COMPRESS_ERROR_MAX];
     struct codec_stage without = *stage;
     without.arg[i] = CODEC_UNSET;
-    return spec_settle(&without, why, sizeof why) &&
-           without.arg[i] == stage->arg[i];
+    return spec_settle(&without, why, sizeof why) && without.arg[i] == stage->arg[i];
 }
 
 static void print_stage(struct printer *p, const struct codec_stage *stage)
@@ -101,8 +98,7 @@ static void print_options(struct printer *p, const struct codec_stage *stage,
     if (stage->codec == NULL)
         return;
     for (size_t i = 0; (param = param_at(stage->codec, i)) != NULL; i++) {
-        if (!param->option ||
-            (implied(stage, i) && !prints(behind, param->name)))
+        if (!param->option || (implied(stage, i) && !prints(behind, param->name)))
             continue;
         print(p, ",%s=", param->name);
         print_value(p, param, stage->arg[i]);

@@ -2,8 +2,7 @@
 
 #include "nn/math/vec.h"
 
-VEC_CLONES static void add(float *restrict y, const float *restrict v,
-                           size_t n)
+VEC_CLONES static void add(float *restrict y, const float *restrict v, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         y[i] += v[i];
@@ -37,8 +36,7 @@ void target_add(struct target *t, size_t at, const float *v, size_t count)
     }
 }
 
-void target_scatter(struct target *t, const uint32_t *index, const float *v,
-                    size_t count)
+void target_scatter(struct target *t, const uint32_t *index, const float *v, size_t count)
 {
     size_t i = 0;
     while (i < count) {

@@ -36,7 +36,6 @@ float *target_span(struct target *t, size_t at, size_t count, size_t *n);
 void target_add(struct target *t, size_t at, const float *v, size_t count);
 
 /* x[index[i]] += v[i]: places of the unit, increasing. */
-void target_scatter(struct target *t, const uint32_t *index, const float *v,
-                    size_t count);
+void target_scatter(struct target *t, const uint32_t *index, const float *v, size_t count);
 
 #endif

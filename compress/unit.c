@@ -15,8 +15,7 @@ static size_t rule_of(const struct spec *spec, const struct segment *segment)
 
 static bool by_segment(const struct spec_rule *r)
 {
-    return r->scope == SPEC_LAYER ||
-           (r->body.codec != NULL && r->body.codec->body->by_tensor);
+    return r->scope == SPEC_LAYER || (r->body.codec != NULL && r->body.codec->body->by_tensor);
 }
 
 /* What is being built. */
@@ -29,23 +28,18 @@ struct builder
 static struct unit *begin(struct builder *b, const struct spec_rule *r)
 {
     struct unit *unit = &b->u->unit[b->u->n++];
-    *unit = (struct unit){.rule = r,
-                          .shape = {.rows = 1},
-                          .piece = &b->u->pieces[b->n_pieces]};
+    *unit = (struct unit){.rule = r, .shape = {.rows = 1}, .piece = &b->u->pieces[b->n_pieces]};
     return unit;
 }
 
 /* Append n elements of the vector to the unit. */
-static void extend(struct builder *b, struct unit *unit, size_t offset,
-                   size_t n)
+static void extend(struct builder *b, struct unit *unit, size_t offset, size_t n)
 {
-    struct piece *last = unit->n_pieces > 0 ? &b->u->pieces[b->n_pieces - 1]
-                                            : NULL;
+    struct piece *last = unit->n_pieces > 0 ? &b->u->pieces[b->n_pieces - 1] : NULL;
     if (last != NULL && last->offset + last->n == offset) {
         last->n += n;
     } else {
-        b->u->pieces[b->n_pieces++] =
-            (struct piece){.at = unit->shape.n, .offset = offset, .n = n};
+        b->u->pieces[b->n_pieces++] = (struct piece){.at = unit->shape.n, .offset = offset, .n = n};
         unit->n_pieces++;
     }
     unit->shape.n += n;
@@ -53,8 +47,8 @@ static void extend(struct builder *b, struct unit *unit, size_t offset,
 }
 
 /* A segment into units of `block` elements, the last one still open. */
-static struct unit *split(struct builder *b, const struct spec_rule *r,
-                          struct unit *open, const struct segment *s)
+static struct unit *split(struct builder *b, const struct spec_rule *r, struct unit *open,
+                          const struct segment *s)
 {
     size_t block = r->scope == SPEC_BLOCK ? (size_t)r->block : SIZE_MAX;
     for (size_t at = 0; at < s->n;) {
@@ -91,8 +85,7 @@ static void build_rule(struct builder *b, const struct spec *spec, size_t rule,
 }
 
 /* No more units and pieces than that. */
-static size_t most_units(const struct spec *spec, size_t dim,
-                         size_t n_segments)
+static size_t most_units(const struct spec *spec, size_t dim, size_t n_segments)
 {
     size_t most = n_segments + spec->n_rules;
     for (size_t i = 0; i < spec->n_rules; i++)
@@ -101,8 +94,8 @@ static size_t most_units(const struct spec *spec, size_t dim,
     return most;
 }
 
-int units_init(struct units *u, const struct spec *spec,
-               const struct segment *segments, size_t n_segments)
+int units_init(struct units *u, const struct spec *spec, const struct segment *segments,
+               size_t n_segments)
 {
     *u = (struct units){0};
     for (size_t i = 0; i < n_segments; i++) {

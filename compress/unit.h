@@ -12,10 +12,10 @@
 struct unit
 {
     const struct spec_rule *rule;
-    struct codec_shape shape;   /* n may be 0: an empty segment. */
-    const struct piece *piece;  /* n_pieces of them. */
+    struct codec_shape shape;  /* n may be 0: an empty segment. */
+    const struct piece *piece; /* n_pieces of them. */
     size_t n_pieces;
-    size_t memory;              /* Where its floats begin in all memory. */
+    size_t memory; /* Where its floats begin in all memory. */
 };
 
 struct units
@@ -27,8 +27,8 @@ struct units
 };
 
 /* Cut a model. `spec` stays in use by the units. 0 or -ENOMEM. */
-int units_init(struct units *u, const struct spec *spec,
-               const struct segment *segments, size_t n_segments);
+int units_init(struct units *u, const struct spec *spec, const struct segment *segments,
+               size_t n_segments);
 void units_close(struct units *u);
 
 #endif

@@ -31,11 +31,12 @@ static int write_edges(struct topology_edges *e, char *out, size_t cap,
     for (size_t i = 0; i < e->n; i++) {
         if (i > 0 && compare_pairs(e->pair[i], e->pair[i - 1]) == 0)
             continue;
-        int n = snprintf(out + at, cap - at, "%s%u-%u", at ? "," : "",
-                         e->pair[i][0], e->pair[i][1]);
+        int n =
+            snprintf(out + at, cap - at, "%s%u-%u", at ? "," : "", e->pair[i][0], e->pair[i][1]);
         if (n < 0 || (size_t)n >= cap - at) {
             snprintf(error, TOPOLOGY_ERROR_MAX,
-                     "topology edges: %zu edges are too many: the run carries %d bytes of them, room for the first %zu",
+                     "topology edges: %zu edges are too many: the run carries %d bytes of them, "
+                     "room for the first %zu",
                      e->n, (int)cap - 1, written);
             return -EINVAL;
         }
@@ -58,8 +59,8 @@ static int read_inline(struct topology_edges *e, const char **p)
     for (;;) {
         const char *begin = *p;
         uint32_t a, b;
-        if (!topology_number(p, &a) || **p != '-' || (++*p, !topology_number(p, &b))
-            || a == b || (**p != ',' && **p != '\0')) {
+        if (!topology_number(p, &a) || **p != '-' || (++*p, !topology_number(p, &b)) || a == b
+            || (**p != ',' && **p != '\0')) {
             *p = begin;
             return -EINVAL;
         }
@@ -71,8 +72,7 @@ static int read_inline(struct topology_edges *e, const char **p)
     }
 }
 
-static int edges_canonical(const char *arg, char *out, size_t cap,
-                           char error[TOPOLOGY_ERROR_MAX])
+static int edges_canonical(const char *arg, char *out, size_t cap, char error[TOPOLOGY_ERROR_MAX])
 {
     struct topology_edges e = {.n = 0};
     const char *p = arg ? arg : "";
@@ -119,8 +119,7 @@ static int read_line(struct topology_edges *e, const char *p, const char *end)
 }
 
 /* Copy a line out, ended by NUL, for the message. */
-static void refuse_line(char error[TOPOLOGY_ERROR_MAX], size_t number,
-                        const char *line, size_t n)
+static void refuse_line(char error[TOPOLOGY_ERROR_MAX], size_t number, const char *line, size_t n)
 {
     char where[32], found[64];
     snprintf(where, sizeof where, "edges, line %zu", number);
@@ -150,8 +149,7 @@ static int read_lines(struct topology_edges *e, const char *text, size_t len,
     return 0;
 }
 
-int topology_edges_text(const char *text, size_t len,
-                        char canonical[TOPOLOGY_SPEC_MAX],
+int topology_edges_text(const char *text, size_t len, char canonical[TOPOLOGY_SPEC_MAX],
                         char error[TOPOLOGY_ERROR_MAX])
 {
     static const char prefix[] = "edges:";
@@ -168,7 +166,8 @@ int topology_edges_text(const char *text, size_t len,
     copy[len] = '\0';
     int r = read_lines(&e, copy, len, error);
     if (!r && e.n == 0) {
-        snprintf(error, TOPOLOGY_ERROR_MAX, "topology edges: no edge found, expected lines as '0 1'");
+        snprintf(error, TOPOLOGY_ERROR_MAX,
+                 "topology edges: no edge found, expected lines as '0 1'");
         r = -EINVAL;
     }
     char out[TOPOLOGY_SPEC_MAX];
@@ -217,8 +216,7 @@ static int join_parts(struct topology_edges *e, uint32_t n)
     return r;
 }
 
-static int edges_build(struct topology_edges *e, const char *arg, uint32_t n,
-                       uint64_t seed)
+static int edges_build(struct topology_edges *e, const char *arg, uint32_t n, uint64_t seed)
 {
     (void)seed;
     assert(arg);
@@ -247,6 +245,9 @@ static uint32_t edges_peers(const char *arg)
 }
 
 const struct topology topology_edges_family = {
-    .name = "edges", .help = "edges:FILE -- lines 'i j', or edges:0-1,1-2",
-    .canonical = edges_canonical, .build = edges_build, .peers = edges_peers,
+    .name = "edges",
+    .help = "edges:FILE -- lines 'i j', or edges:0-1,1-2",
+    .canonical = edges_canonical,
+    .build = edges_build,
+    .peers = edges_peers,
 };

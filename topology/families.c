@@ -27,23 +27,23 @@ static int add_step(struct topology_edges *e, uint32_t n, uint32_t step)
 
 /* ---- ring: two neighbours each; 2 peers: one edge; 3: a triangle. ---- */
 
-static int ring_canonical(const char *arg, char *out, size_t cap,
-                          char error[TOPOLOGY_ERROR_MAX])
+static int ring_canonical(const char *arg, char *out, size_t cap, char error[TOPOLOGY_ERROR_MAX])
 {
     (void)cap;
     return no_argument("ring", arg, out, error);
 }
 
-static int ring_build(struct topology_edges *e, const char *arg, uint32_t n,
-                      uint64_t seed)
+static int ring_build(struct topology_edges *e, const char *arg, uint32_t n, uint64_t seed)
 {
     (void)arg, (void)seed;
     return add_step(e, n, 1);
 }
 
 const struct topology topology_ring = {
-    .name = "ring", .help = "ring -- each peer has two neighbours",
-    .canonical = ring_canonical, .build = ring_build,
+    .name = "ring",
+    .help = "ring -- each peer has two neighbours",
+    .canonical = ring_canonical,
+    .build = ring_build,
 };
 
 /* ---- complete: everybody with everybody. ---- */
@@ -55,8 +55,7 @@ static int complete_canonical(const char *arg, char *out, size_t cap,
     return no_argument("complete", arg, out, error);
 }
 
-static int complete_build(struct topology_edges *e, const char *arg, uint32_t n,
-                          uint64_t seed)
+static int complete_build(struct topology_edges *e, const char *arg, uint32_t n, uint64_t seed)
 {
     (void)arg, (void)seed;
     if ((uint64_t)n * (n - 1) > UINT32_MAX)
@@ -69,8 +68,10 @@ static int complete_build(struct topology_edges *e, const char *arg, uint32_t n,
 }
 
 const struct topology topology_complete = {
-    .name = "complete", .help = "complete -- every peer with every other",
-    .canonical = complete_canonical, .build = complete_build,
+    .name = "complete",
+    .help = "complete -- every peer with every other",
+    .canonical = complete_canonical,
+    .build = complete_build,
 };
 
 /* ---- exponential: i with i +- 2^k, all 2^k < n; about 2 log2(n) neighbours
@@ -84,8 +85,7 @@ static int exponential_canonical(const char *arg, char *out, size_t cap,
     return no_argument("exponential", arg, out, error);
 }
 
-static int exponential_build(struct topology_edges *e, const char *arg,
-                             uint32_t n, uint64_t seed)
+static int exponential_build(struct topology_edges *e, const char *arg, uint32_t n, uint64_t seed)
 {
     (void)arg, (void)seed;
     int r = 0;
@@ -95,8 +95,10 @@ static int exponential_build(struct topology_edges *e, const char *arg,
 }
 
 const struct topology topology_exponential = {
-    .name = "exponential", .help = "exponential -- peer i with i +- 1, 2, 4, 8, ...",
-    .canonical = exponential_canonical, .build = exponential_build,
+    .name = "exponential",
+    .help = "exponential -- peer i with i +- 1, 2, 4, 8, ...",
+    .canonical = exponential_canonical,
+    .build = exponential_build,
 };
 
 /* ---- torus: rows x cols, peer i at (i / cols, i % cols), both directions
@@ -112,14 +114,13 @@ const struct topology topology_exponential = {
 static int torus_sides(const char *arg, uint32_t *rows, uint32_t *cols)
 {
     const char *p = arg;
-    if (!topology_number(&p, rows) || *p++ != 'x' || !topology_number(&p, cols)
-        || *p || *rows == 0 || *cols == 0)
+    if (!topology_number(&p, rows) || *p++ != 'x' || !topology_number(&p, cols) || *p || *rows == 0
+        || *cols == 0)
         return -EINVAL;
     return 0;
 }
 
-static int torus_canonical(const char *arg, char *out, size_t cap,
-                           char error[TOPOLOGY_ERROR_MAX])
+static int torus_canonical(const char *arg, char *out, size_t cap, char error[TOPOLOGY_ERROR_MAX])
 {
     uint32_t rows, cols;
     out[0] = '\0';
@@ -141,8 +142,7 @@ static int add_grid(struct topology_edges *e, uint32_t rows, uint32_t cols)
     return 0;
 }
 
-static int torus_build(struct topology_edges *e, const char *arg, uint32_t n,
-                       uint64_t seed)
+static int torus_build(struct topology_edges *e, const char *arg, uint32_t n, uint64_t seed)
 {
     (void)seed;
     uint32_t rows, cols;
@@ -167,6 +167,9 @@ static uint32_t torus_peers(const char *arg)
 }
 
 const struct topology topology_torus = {
-    .name = "torus", .help = "torus[:RxC] -- a grid closed both ways, four neighbours",
-    .canonical = torus_canonical, .build = torus_build, .peers = torus_peers,
+    .name = "torus",
+    .help = "torus[:RxC] -- a grid closed both ways, four neighbours",
+    .canonical = torus_canonical,
+    .build = torus_build,
+    .peers = torus_peers,
 };

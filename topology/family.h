@@ -17,8 +17,7 @@ int topology_edges_add(struct topology_edges *e, uint32_t a, uint32_t b);
 
 /* Make g, of n vertices, from the edges. On failure (-EINVAL: too many;
  * -ENOMEM) g holds nothing. O(n + m log degree). */
-int topology_edges_graph(const struct topology_edges *e, uint32_t n,
-                         struct graph *g);
+int topology_edges_graph(const struct topology_edges *e, uint32_t n, struct graph *g);
 
 /* Read a whole number of at most TOPOLOGY_NUMBER_MAX, no sign, no blank, at
  * *text and move *text behind it. */
@@ -26,10 +25,10 @@ bool topology_number(const char **text, uint32_t *value);
 
 /* Write a sentence; returns -EINVAL. What was found may be anything: it is
  * cut short and made printable. */
-int topology_refuse(char error[TOPOLOGY_ERROR_MAX], const char *family,
-                    const char *found, const char *expected);
+int topology_refuse(char error[TOPOLOGY_ERROR_MAX], const char *family, const char *found,
+                    const char *expected);
 
-extern const struct topology topology_ring, topology_torus, topology_complete,
-    topology_exponential, topology_regular, topology_edges_family;
+extern const struct topology topology_ring, topology_torus, topology_complete, topology_exponential,
+    topology_regular, topology_edges_family;
 
 #endif

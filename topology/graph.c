@@ -20,8 +20,7 @@ uint32_t graph_degree(const struct graph *g, uint32_t v)
 
 /* Hops from `from` to the farthest vertex, UINT32_MAX where one is out of
  * reach. `queue` and `hops` are scratch of n each. */
-static uint32_t search(const struct graph *g, uint32_t from, uint32_t *queue,
-                       uint32_t *hops)
+static uint32_t search(const struct graph *g, uint32_t from, uint32_t *queue, uint32_t *hops)
 {
     memset(hops, 0xff, g->n * sizeof *hops);
     uint32_t head = 0, tail = 0;

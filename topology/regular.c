@@ -142,8 +142,7 @@ static int is_connected(const struct topology_edges *e, uint32_t n, bool *yes)
     return 0;
 }
 
-static int draw_until_connected(struct draw *d, bool complement,
-                                struct topology_edges *e)
+static int draw_until_connected(struct draw *d, bool complement, struct topology_edges *e)
 {
     for (uint32_t i = 0; i < ATTEMPTS_MAX; i++) {
         if (!draw_pairs(d))
@@ -158,8 +157,7 @@ static int draw_until_connected(struct draw *d, bool complement,
     return -EINVAL;
 }
 
-static int draw_regular(struct topology_edges *e, uint32_t k, uint32_t n,
-                        struct rng rng)
+static int draw_regular(struct topology_edges *e, uint32_t k, uint32_t n, struct rng rng)
 {
     bool complement = k > (n - 1) / 2;
     uint32_t sparse = complement ? n - 1 - k : k;
@@ -202,8 +200,7 @@ static int random_cycle(struct topology_edges *e, uint32_t n, struct rng rng)
     return r;
 }
 
-static int regular_build(struct topology_edges *e, const char *arg, uint32_t n,
-                         uint64_t seed)
+static int regular_build(struct topology_edges *e, const char *arg, uint32_t n, uint64_t seed)
 {
     uint32_t k = 0;
     if (!topology_number(&arg, &k))
@@ -214,8 +211,7 @@ static int regular_build(struct topology_edges *e, const char *arg, uint32_t n,
     return k == 2 ? random_cycle(e, n, rng) : draw_regular(e, k, n, rng);
 }
 
-static int regular_canonical(const char *arg, char *out, size_t cap,
-                             char error[TOPOLOGY_ERROR_MAX])
+static int regular_canonical(const char *arg, char *out, size_t cap, char error[TOPOLOGY_ERROR_MAX])
 {
     const char *p = arg ? arg : "";
     uint32_t k;
@@ -227,6 +223,8 @@ static int regular_canonical(const char *arg, char *out, size_t cap,
 }
 
 const struct topology topology_regular = {
-    .name = "regular", .help = "regular:K -- a random graph, K neighbours each",
-    .canonical = regular_canonical, .build = regular_build,
+    .name = "regular",
+    .help = "regular:K -- a random graph, K neighbours each",
+    .canonical = regular_canonical,
+    .build = regular_build,
 };

@@ -31,14 +31,15 @@ enum {
 };
 
 static const double spread_enough = 1e-4; /* Of the sum: a term that ends it. */
-static const double settled = 1e-13;   /* Change of an extreme that is none. */
-static const double breakdown = 1e-13; /* beta of an exhausted space. */
+static const double settled = 1e-13;      /* Change of an extreme that is none. */
+static const double breakdown = 1e-13;    /* beta of an exhausted space. */
 
 struct lanczos
 {
     const struct graph *g;
     double *q, *q_before, *next;
-    double *alpha, *beta; /* T: alpha[0..k) on the diagonal, beta[i] beside alpha[i - 1] and alpha[i]. */
+    double *alpha,
+        *beta; /* T: alpha[0..k) on the diagonal, beta[i] beside alpha[i - 1] and alpha[i]. */
     size_t k, cap;
     bool exhausted; /* No direction is left: T's eigenvalues are W's. */
 };
@@ -157,8 +158,7 @@ static void lanczos_run(struct lanczos *l, struct spectrum *s)
             lanczos_step(l);
         double top = eigenvalue(l, l->k - 1), bottom = eigenvalue(l, 0);
         done = l->exhausted || l->k == l->cap
-               || (fabs(top - s->lambda_2) <= settled
-                   && fabs(bottom - s->lambda_n) <= settled);
+               || (fabs(top - s->lambda_2) <= settled && fabs(bottom - s->lambda_n) <= settled);
         s->lambda_2 = top;
         s->lambda_n = bottom;
     }
@@ -174,8 +174,13 @@ int graph_spectrum(const struct graph *g, struct spectrum *s)
     if (!scratch)
         return -ENOMEM;
     struct lanczos l = {
-        .g = g, .q = scratch, .q_before = scratch + n, .next = scratch + 2 * n,
-        .alpha = scratch + 3 * n, .beta = scratch + 3 * n + cap, .cap = cap,
+        .g = g,
+        .q = scratch,
+        .q_before = scratch + n,
+        .next = scratch + 2 * n,
+        .alpha = scratch + 3 * n,
+        .beta = scratch + 3 * n + cap,
+        .cap = cap,
     };
     lanczos_run(&l, s);
     free(scratch);

@@ -9,8 +9,13 @@
 #include <string.h>
 
 const struct topology *const topology_all[] = {
-    &topology_ring,        &topology_torus,   &topology_complete,
-    &topology_exponential, &topology_regular, &topology_edges_family, NULL,
+    &topology_ring,
+    &topology_torus,
+    &topology_complete,
+    &topology_exponential,
+    &topology_regular,
+    &topology_edges_family,
+    NULL,
 };
 
 /* ---- specs -------------------------------------------------------------- */
@@ -31,16 +36,16 @@ bool topology_number(const char **text, uint32_t *value)
     return true;
 }
 
-int topology_refuse(char error[TOPOLOGY_ERROR_MAX], const char *family,
-                    const char *found, const char *expected)
+int topology_refuse(char error[TOPOLOGY_ERROR_MAX], const char *family, const char *found,
+                    const char *expected)
 {
     char shown[48];
     size_t n = 0;
     for (; found[n] && n + 4 < sizeof shown; n++)
         shown[n] = found[n] >= ' ' && found[n] <= '~' ? found[n] : '?';
     strcpy(shown + n, found[n] ? "..." : "");
-    snprintf(error, TOPOLOGY_ERROR_MAX, "topology %s: found '%s', expected %s",
-             family, shown, expected);
+    snprintf(error, TOPOLOGY_ERROR_MAX, "topology %s: found '%s', expected %s", family, shown,
+             expected);
     return -EINVAL;
 }
 
@@ -50,8 +55,7 @@ static const struct topology *find_family(const char *spec, const char **arg)
     size_t n = strcspn(spec, ":");
     *arg = spec[n] == ':' ? spec + n + 1 : NULL;
     for (size_t i = 0; topology_all[i]; i++)
-        if (strlen(topology_all[i]->name) == n
-            && memcmp(topology_all[i]->name, spec, n) == 0)
+        if (strlen(topology_all[i]->name) == n && memcmp(topology_all[i]->name, spec, n) == 0)
             return topology_all[i];
     return NULL;
 }
@@ -69,8 +73,8 @@ int topology_canonical(const char *spec, char canonical[TOPOLOGY_SPEC_MAX],
     int r = family->canonical(arg, text, sizeof text - n - 1, error);
     if (r)
         return r;
-    snprintf(canonical, TOPOLOGY_SPEC_MAX, "%s%s%.*s", family->name,
-             text[0] ? ":" : "", (int)(sizeof text - n - 2), text);
+    snprintf(canonical, TOPOLOGY_SPEC_MAX, "%s%s%.*s", family->name, text[0] ? ":" : "",
+             (int)(sizeof text - n - 2), text);
     return 0;
 }
 
@@ -123,8 +127,7 @@ static void sort_rows(struct graph *g)
     g->first[g->n] = kept;
 }
 
-int topology_edges_graph(const struct topology_edges *e, uint32_t n,
-                         struct graph *g)
+int topology_edges_graph(const struct topology_edges *e, uint32_t n, struct graph *g)
 {
     *g = (struct graph){.n = n};
     if (e->n > UINT32_MAX / 2 || n == UINT32_MAX)

@@ -36,12 +36,10 @@ struct topology
 
     /* Check arg and write it canonically to out[0..cap), "" for none. 0, or
      * -EINVAL with a sentence in error. */
-    int (*canonical)(const char *arg, char *out, size_t cap,
-                     char error[TOPOLOGY_ERROR_MAX]);
+    int (*canonical)(const char *arg, char *out, size_t cap, char error[TOPOLOGY_ERROR_MAX]);
     /* Add the edges for n >= 2 vertices; loops and doubles are dropped by the
      * caller. arg is canonical. 0, -EINVAL or -ENOMEM. */
-    int (*build)(struct topology_edges *e, const char *arg, uint32_t n,
-                 uint64_t seed);
+    int (*build)(struct topology_edges *e, const char *arg, uint32_t n, uint64_t seed);
     /* How many peers a canonical arg is made for, 0 for any; NULL: any. */
     uint32_t (*peers)(const char *arg);
 };
@@ -69,8 +67,7 @@ uint32_t topology_peers(const char *spec);
 /* Read the text of an edge file, "i j" lines with # comments, and write the
  * canonical spec. Returns 0 or -EINVAL with one sentence that names the line.
  * Needs no final newline; O(len log len). */
-int topology_edges_text(const char *text, size_t len,
-                        char canonical[TOPOLOGY_SPEC_MAX],
+int topology_edges_text(const char *text, size_t len, char canonical[TOPOLOGY_SPEC_MAX],
                         char error[TOPOLOGY_ERROR_MAX]);
 
 /* Build the graph for n peers. Any n >= 1 gives a connected graph, since peers

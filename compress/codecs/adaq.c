@@ -19,10 +19,10 @@
  */
 #include "compress/codec.h"
 
-#include "compress/coding/bytes.h"
 #include "compress/codecs/keep.h"
 #include "compress/codecs/sample.h"
 #include "compress/codecs/scan.h"
+#include "compress/coding/bytes.h"
 
 #include "nn/math/vec.h"
 
@@ -55,8 +55,8 @@ static size_t adaq_keep(const int64_t *arg, size_t n)
 struct side
 {
     uint32_t count[DIGIT_SIZE];
-    uint32_t key;  /* Digits known, in place; then the k-th largest key. */
-    size_t left;   /* Rank sought among keys with those; then how many equal
+    uint32_t key; /* Digits known, in place; then the k-th largest key. */
+    size_t left;  /* Rank sought among keys with those; then how many equal
                     * to it are wanted. */
     size_t k;
 };
@@ -68,8 +68,7 @@ static inline uint32_t key_of(uint32_t bits)
 
 /* Zeros are neither; they lie in the lowest place of a side, where none seeks
  * them. */
-VEC_CLONES static void count_sides(const float *v, size_t n,
-                                   size_t size[SIDES])
+VEC_CLONES static void count_sides(const float *v, size_t n, size_t size[SIDES])
 {
     uint32_t above = 0;
     uint32_t below = 0;
@@ -81,8 +80,7 @@ VEC_CLONES static void count_sides(const float *v, size_t n,
     size[1] += below;
 }
 
-static void count_digits(struct side side[SIDES], unsigned digit,
-                         const float *v, size_t n)
+static void count_digits(struct side side[SIDES], unsigned digit, const float *v, size_t n)
 {
     unsigned shift = digit_shift[digit];
     unsigned above = shift + digit_bits[digit];
@@ -108,8 +106,7 @@ static void settle_digit(struct side *s, unsigned digit)
 }
 
 /* The k[i]-th largest of each side of s, which is finite and has as many. */
-static void search(const struct codec_source *s, const size_t k[SIDES],
-                   struct side side[SIDES])
+static void search(const struct codec_source *s, const size_t k[SIDES], struct side side[SIDES])
 {
     float v[CODEC_CHUNK];
     memset(side, 0, SIDES * sizeof side[0]);
@@ -126,8 +123,7 @@ static void search(const struct codec_source *s, const size_t k[SIDES],
     }
 }
 
-VEC_CLONES static void mark_sides(uint8_t *restrict mark,
-                                  const float *restrict v, size_t n,
+VEC_CLONES static void mark_sides(uint8_t *restrict mark, const float *restrict v, size_t n,
                                   float above, float below)
 {
     for (size_t i = 0; i < n; i++)
@@ -135,8 +131,7 @@ VEC_CLONES static void mark_sides(uint8_t *restrict mark,
 }
 
 /* Copy what is marked, but for ties beyond those wanted. */
-static void collect(const struct codec_source *s, struct side side[SIDES],
-                    struct codec_pick *pick)
+static void collect(const struct codec_source *s, struct side side[SIDES], struct codec_pick *pick)
 {
     float v[CODEC_CHUNK];
     uint8_t mark[CODEC_CHUNK];
@@ -194,8 +189,7 @@ static size_t adaq_scratch(const int64_t *arg, size_t n)
 
 /* The bits of a magnitude that both sides' largest pass, by the sample; 0
  * where it cannot say. 0 or -ERANGE. */
-static int threshold_of(const struct codec_source *s, double share, float *v,
-                        uint32_t *threshold)
+static int threshold_of(const struct codec_source *s, double share, float *v, uint32_t *threshold)
 {
     struct side side[SIDES];
     struct codec_source drawn = {.x = v, .n = sample_size(s->n)};
@@ -206,8 +200,7 @@ static int threshold_of(const struct codec_source *s, double share, float *v,
     if (err != 0)
         return err;
     count_sides(v, drawn.n, size);
-    const size_t rank[SIDES] = {rank_of(share, size[0]),
-                                rank_of(share, size[1])};
+    const size_t rank[SIDES] = {rank_of(share, size[0]), rank_of(share, size[1])};
     search(&drawn, rank, side);
     uint32_t keys[SIDES] = {rank[0] > 0 ? side[0].key : UINT32_MAX,
                             rank[1] > 0 ? side[1].key : UINT32_MAX};
@@ -216,9 +209,8 @@ static int threshold_of(const struct codec_source *s, double share, float *v,
 }
 
 /* Fill `near`. 0; 1 if it will not do; or -ERANGE. */
-static int find_candidates(const struct codec_source *s, double share,
-                           const size_t k[SIDES], void *scratch,
-                           struct codec_pick *near)
+static int find_candidates(const struct codec_source *s, double share, const size_t k[SIDES],
+                           void *scratch, struct codec_pick *near)
 {
     uint32_t threshold;
     size_t most = room_for(share, s->n);
@@ -236,8 +228,7 @@ static int find_candidates(const struct codec_source *s, double share,
 }
 
 /* k of each side, from their sizes. 0 or -ERANGE. */
-static int shares_of(const struct codec_source *s, uint64_t billionths,
-                     size_t k[SIDES])
+static int shares_of(const struct codec_source *s, uint64_t billionths, size_t k[SIDES])
 {
     float v[CODEC_CHUNK];
     size_t size[SIDES] = {0};
@@ -251,8 +242,7 @@ static int shares_of(const struct codec_source *s, uint64_t billionths,
     return 0;
 }
 
-static int adaq_select(const int64_t *arg, const struct codec_source *s,
-                       struct codec_pick *pick)
+static int adaq_select(const int64_t *arg, const struct codec_source *s, struct codec_pick *pick)
 {
     struct side side[SIDES];
     struct codec_pick near = {0};
@@ -260,8 +250,7 @@ static int adaq_select(const int64_t *arg, const struct codec_source *s,
     uint64_t billionths = keep_billionths(arg, s->round);
     int err = shares_of(s, billionths, k);
     if (err == 0)
-        err = find_candidates(s, 1e-9 * (double)billionths, k, pick->scratch,
-                              &near);
+        err = find_candidates(s, 1e-9 * (double)billionths, k, pick->scratch, &near);
     if (err < 0)
         return err;
     struct codec_source among = {.x = near.value, .n = near.k};

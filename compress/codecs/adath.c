@@ -7,8 +7,8 @@
  */
 #include "compress/codec.h"
 
-#include "compress/coding/bytes.h"
 #include "compress/codecs/scan.h"
+#include "compress/coding/bytes.h"
 
 enum {
     ADATH_SHARE /* Billionths. */
@@ -18,8 +18,12 @@ enum {
 };
 
 static const struct codec_param adath_params[] = {
-    {.name = "share", .kind = CODEC_DECIMAL, .low = 1, .high = 1000000000,
-     .preset = 500000000, .wants = "in (0, 1]"},
+    {.name = "share",
+     .kind = CODEC_DECIMAL,
+     .low = 1,
+     .high = 1000000000,
+     .preset = 500000000,
+     .wants = "in (0, 1]"},
     {.name = NULL},
 };
 
@@ -36,8 +40,7 @@ static size_t adath_typical(const int64_t *arg, size_t n)
 }
 
 /* The largest is a float that passes: the threshold is not above it. */
-static int adath_select(const int64_t *arg, const struct codec_source *s,
-                        struct codec_pick *pick)
+static int adath_select(const int64_t *arg, const struct codec_source *s, struct codec_pick *pick)
 {
     uint32_t max;
     int err = scan_max(s, &max);

@@ -15,15 +15,13 @@
  */
 #include "compress/codec.h"
 
-#include "compress/coding/bytes.h"
 #include "compress/codecs/keep.h"
 #include "compress/codecs/sample.h"
 #include "compress/codecs/scan.h"
 #include "compress/codecs/select.h"
+#include "compress/coding/bytes.h"
 
-enum {
-    SLACK = 64
-};
+enum { SLACK = 64 };
 
 static const struct codec_param aji_params[] = {
     KEEP_PARAMS,
@@ -70,15 +68,15 @@ static size_t aji_scratch(const int64_t *arg, size_t n)
 {
     size_t m = sample_size(n);
     size_t rank = keep_most(arg, m);
-    size_t sample = aligned(m * 4) + 2 * aligned((rank + CODEC_CHUNK) * 4) +
-                    select_scratch(m, rank);
+    size_t sample =
+        aligned(m * 4) + 2 * aligned((rank + CODEC_CHUNK) * 4) + select_scratch(m, rank);
     size_t all = select_scratch(n, keep_most(arg, n));
     return sample > all ? sample : all;
 }
 
 /* The bits of the quantile, 0 where it is zero. 0 or -ERANGE. */
-static int quantile(const struct codec_source *s, size_t m, size_t rank,
-                    uint8_t *scratch, uint32_t *threshold)
+static int quantile(const struct codec_source *s, size_t m, size_t rank, uint8_t *scratch,
+                    uint32_t *threshold)
 {
     struct sample sample = carve(scratch, m, rank);
     struct codec_source drawn = {.x = sample.v, .n = m};
@@ -94,14 +92,12 @@ static int quantile(const struct codec_source *s, size_t m, size_t rank,
     return 0;
 }
 
-static int aji_select(const int64_t *arg, const struct codec_source *s,
-                      struct codec_pick *pick)
+static int aji_select(const int64_t *arg, const struct codec_source *s, struct codec_pick *pick)
 {
     size_t share = keep_count(arg, s->n, s->round);
     size_t m = sample_size(s->n);
     uint32_t threshold;
-    int err = quantile(s, m, keep_count(arg, m, s->round), pick->scratch,
-                       &threshold);
+    int err = quantile(s, m, keep_count(arg, m, s->round), pick->scratch, &threshold);
     if (err == 0)
         err = scan_above(s, threshold, most_of(share, s->n), pick);
     return err > 0 ? select_top(s, share, pick, NULL) : err;

@@ -20,8 +20,8 @@
  */
 #include "compress/codec.h"
 
-#include "compress/coding/bytes.h"
 #include "compress/codecs/matrix.h"
+#include "compress/coding/bytes.h"
 
 #include "nn/math/blas.h"
 #include "nn/math/rng.h"
@@ -33,22 +33,25 @@
 #include <limits.h>
 #include <math.h>
 
-enum {
-    ATOMO_R,
-    ATOMO_SCALE
-};
-enum {
-    SCALE_LS,
-    SCALE_RAW
-};
+enum { ATOMO_R, ATOMO_SCALE };
+enum { SCALE_LS, SCALE_RAW };
 
 static const char *const scale_words[] = {"ls", "raw", NULL};
 
 static const struct codec_param atomo_params[] = {
-    {.name = "r", .kind = CODEC_INTEGER, .low = 1, .high = 64, .step = 1,
-     .preset = 3, .wants = "an integer from 1 to 64"},
-    {.name = "scale", .kind = CODEC_WORD, .option = true,
-     .words = scale_words, .preset = SCALE_LS, .wants = "ls or raw"},
+    {.name = "r",
+     .kind = CODEC_INTEGER,
+     .low = 1,
+     .high = 64,
+     .step = 1,
+     .preset = 3,
+     .wants = "an integer from 1 to 64"},
+    {.name = "scale",
+     .kind = CODEC_WORD,
+     .option = true,
+     .words = scale_words,
+     .preset = SCALE_LS,
+     .wants = "ls or raw"},
     {.name = NULL},
 };
 
@@ -60,8 +63,8 @@ static size_t shorter(const struct codec_shape *shape)
 /* What LAPACK could not count is plain, too. */
 static bool pays(const int64_t *arg, const struct codec_shape *shape)
 {
-    return matrix_pays(shape, (size_t)arg[ATOMO_R]) && shape->n <= INT_MAX &&
-           shorter(shape) <= BLAS_SVD_MAX;
+    return matrix_pays(shape, (size_t)arg[ATOMO_R]) && shape->n <= INT_MAX
+           && shorter(shape) <= BLAS_SVD_MAX;
 }
 
 /* Triples of a message. A sum of draws of mean r passes 4 r + 32 with a
@@ -74,9 +77,8 @@ static size_t most(const int64_t *arg, const struct codec_shape *shape)
 
 static size_t atomo_bound(const int64_t *arg, const struct codec_shape *shape)
 {
-    return pays(arg, shape)
-               ? BYTES_VARINT_MAX + matrix_size(shape, most(arg, shape))
-               : matrix_plain_size(shape);
+    return pays(arg, shape) ? BYTES_VARINT_MAX + matrix_size(shape, most(arg, shape))
+                            : matrix_plain_size(shape);
 }
 
 static size_t atomo_nominal(const int64_t *arg, const struct codec_shape *shape)
@@ -104,21 +106,10 @@ struct spectrum
     size_t n_taken;
 };
 
-enum part {
-    PART_A,
-    PART_S,
-    PART_U,
-    PART_VT,
-    PART_WORK,
-    PART_COLUMN,
-    PART_P,
-    PART_TAKEN,
-    PARTS
-};
+enum part { PART_A, PART_S, PART_U, PART_VT, PART_WORK, PART_COLUMN, PART_P, PART_TAKEN, PARTS };
 
 /* Bytes of each part of scratch, each a multiple of 64; returns their sum. */
-static size_t measure(size_t size[PARTS], const int64_t *arg,
-                      const struct codec_shape *shape)
+static size_t measure(size_t size[PARTS], const int64_t *arg, const struct codec_shape *shape)
 {
     size_t m = shape->rows, n = shape->cols, k = shorter(shape), sum = 0;
     size[PART_A] = m * n * sizeof(float);
@@ -139,12 +130,10 @@ static size_t measure(size_t size[PARTS], const int64_t *arg,
 static size_t atomo_scratch(const int64_t *arg, const struct codec_shape *shape)
 {
     size_t size[PARTS];
-    return pays(arg, shape) ? measure(size, arg, shape)
-                            : matrix_plain_scratch(shape);
+    return pays(arg, shape) ? measure(size, arg, shape) : matrix_plain_scratch(shape);
 }
 
-static struct spectrum lay_out(const int64_t *arg,
-                               const struct codec_shape *shape, char *scratch)
+static struct spectrum lay_out(const int64_t *arg, const struct codec_shape *shape, char *scratch)
 {
     size_t size[PARTS];
     void *at[PARTS];
@@ -154,8 +143,12 @@ static struct spectrum lay_out(const int64_t *arg,
         scratch += size[i];
     }
     return (struct spectrum){
-        .svd = {.m = shape->rows, .n = shape->cols, .a = at[PART_A],
-                .s = at[PART_S], .u = at[PART_U], .vt = at[PART_VT],
+        .svd = {.m = shape->rows,
+                .n = shape->cols,
+                .a = at[PART_A],
+                .s = at[PART_S],
+                .u = at[PART_U],
+                .vt = at[PART_VT],
                 .work = at[PART_WORK]},
         .column = at[PART_COLUMN],
         .p = at[PART_P],
@@ -180,8 +173,7 @@ static void fill_water(double *p, const float *s, size_t rank, size_t r)
     size_t certain = 0;
     for (size_t i = 0; i < rank; i++)
         left += (double)s[i];
-    while (certain < rank &&
-           (rank <= r || (double)(r - certain) * (double)s[certain] >= left)) {
+    while (certain < rank && (rank <= r || (double)(r - certain) * (double)s[certain] >= left)) {
         left -= (double)s[certain];
         p[certain++] = 1.0;
     }
@@ -190,8 +182,7 @@ static void fill_water(double *p, const float *s, size_t rank, size_t r)
 }
 
 /* Draw triples, and set their scales. */
-static void take(struct spectrum *w, const int64_t *arg, size_t rank,
-                 size_t limit, uint64_t key)
+static void take(struct spectrum *w, const int64_t *arg, size_t rank, size_t limit, uint64_t key)
 {
     double dot = 0.0, c2 = 0.0; /* <M, C> and |C|^2 for beta = 1. */
     fill_water(w->p, w->svd.s, rank, (size_t)arg[ATOMO_R]);
@@ -209,8 +200,7 @@ static void take(struct spectrum *w, const int64_t *arg, size_t rank,
             w->taken[i].scale *= dot / c2;
 }
 
-static void put_factors(const struct spectrum *w,
-                        const struct codec_shape *shape, double back,
+static void put_factors(const struct spectrum *w, const struct codec_shape *shape, double back,
                         uint8_t *dst)
 {
     size_t m = shape->rows, n = shape->cols, k = shorter(shape);
@@ -221,16 +211,15 @@ static void put_factors(const struct spectrum *w,
         matrix_put(dst + matrix_p_at(shape, t), w->column, m, 1.0);
         for (size_t j = 0; j < n; j++)
             w->column[j] = (double)w->svd.vt[triple->i * n + j];
-        matrix_put(dst + matrix_q_at(shape, w->n_taken, t), w->column, n,
-                   triple->scale * back);
+        matrix_put(dst + matrix_q_at(shape, w->n_taken, t), w->column, n, triple->scale * back);
     }
 }
 
 /* Should the decomposition fail, nothing is sent: that is never an error in
  * x_hat, only a round lost. */
 static int encode_triples(const int64_t *arg, const struct codec_shape *shape,
-                          const struct codec_source *s, struct spectrum *w,
-                          uint8_t *dst, struct compress_stat *stat)
+                          const struct codec_source *s, struct spectrum *w, uint8_t *dst,
+                          struct compress_stat *stat)
 {
     uint32_t max = matrix_load(w->svd.a, s, 0, shape->n);
     if (max >= CODEC_LIMIT_BITS)
@@ -260,8 +249,7 @@ static int encode_triples(const int64_t *arg, const struct codec_shape *shape,
 }
 
 static int atomo_encode(const int64_t *arg, const struct codec_shape *shape,
-                        const struct codec_source *s,
-                        const struct codec_desk *desk, uint8_t *dst,
+                        const struct codec_source *s, const struct codec_desk *desk, uint8_t *dst,
                         size_t *len, struct compress_stat *stat)
 {
     if (!pays(arg, shape))
@@ -269,17 +257,15 @@ static int atomo_encode(const int64_t *arg, const struct codec_shape *shape,
     struct spectrum w = lay_out(arg, shape, desk->scratch);
     int err = encode_triples(arg, shape, s, &w, dst, stat);
     uint32_t count = (uint32_t)w.n_taken;
-    *len = count == 0 ? 0
-                      : bytes_put_varint(dst, count) +
-                            matrix_size(shape, count);
+    *len = count == 0 ? 0 : bytes_put_varint(dst, count) + matrix_size(shape, count);
     return err;
 }
 
 /* ---- decoding ---- */
 
 /* Bytes of the count at src[0..len), or 0 if it is not one. */
-static size_t get_count(const int64_t *arg, const struct codec_shape *shape,
-                        const uint8_t *src, size_t len, size_t *count)
+static size_t get_count(const int64_t *arg, const struct codec_shape *shape, const uint8_t *src,
+                        size_t len, size_t *count)
 {
     uint32_t sent = 0;
     size_t head = bytes_get_varint(src, len, &sent);
@@ -287,21 +273,21 @@ static size_t get_count(const int64_t *arg, const struct codec_shape *shape,
     return sent >= 1 && sent <= most(arg, shape) ? head : 0;
 }
 
-static size_t atomo_check(const int64_t *arg, const struct codec_shape *shape,
-                          const uint8_t *src, size_t len)
+static size_t atomo_check(const int64_t *arg, const struct codec_shape *shape, const uint8_t *src,
+                          size_t len)
 {
     if (!pays(arg, shape))
         return matrix_plain_check(shape, src, len);
     size_t count = 0;
     size_t head = get_count(arg, shape, src, len, &count);
-    if (head == 0 || len - head < matrix_size(shape, count) ||
-        !matrix_check(shape, count, src + head))
+    if (head == 0 || len - head < matrix_size(shape, count)
+        || !matrix_check(shape, count, src + head))
         return 0;
     return head + matrix_size(shape, count);
 }
 
-static size_t atomo_apply(const int64_t *arg, const struct codec_shape *shape,
-                          const uint8_t *src, size_t len, struct target *t)
+static size_t atomo_apply(const int64_t *arg, const struct codec_shape *shape, const uint8_t *src,
+                          size_t len, struct target *t)
 {
     if (!pays(arg, shape))
         return matrix_plain_apply(shape, src, t);

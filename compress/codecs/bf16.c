@@ -11,8 +11,8 @@
  */
 #include "compress/codec.h"
 
-#include "compress/coding/bytes.h"
 #include "compress/codecs/squares.h"
+#include "compress/coding/bytes.h"
 
 #include "nn/math/vec.h"
 
@@ -40,10 +40,8 @@ static inline uint32_t upper_half(uint32_t abs)
 }
 
 /* Writes the codes, and squares of the errors times shift^2. */
-VEC_CLONES static void encode_halves(uint8_t *restrict dst,
-                                     float *restrict square,
-                                     const float *restrict v, size_t n,
-                                     float shift)
+VEC_CLONES static void encode_halves(uint8_t *restrict dst, float *restrict square,
+                                     const float *restrict v, size_t n, float shift)
 {
     for (size_t i = 0; i < n; i++) {
         uint32_t bits = bytes_of_float(v[i]);
@@ -55,8 +53,7 @@ VEC_CLONES static void encode_halves(uint8_t *restrict dst,
     }
 }
 
-static double bf16_encode(const int64_t *arg, const struct codec_block *b,
-                          uint8_t *dst)
+static double bf16_encode(const int64_t *arg, const struct codec_block *b, uint8_t *dst)
 {
     (void)arg;
     if (upper_half(bytes_of_float(b->max)) >= BF16_LIMIT)
@@ -71,8 +68,7 @@ static inline float value_at(const uint8_t *src, size_t i)
     return bytes_to_float((uint32_t)bytes_get_u16(src + 2 * i) << 16);
 }
 
-VEC_CLONES static bool bf16_check(const int64_t *arg, const uint8_t *src,
-                                  size_t n)
+VEC_CLONES static bool bf16_check(const int64_t *arg, const uint8_t *src, size_t n)
 {
     (void)arg;
     unsigned bad = 0;
@@ -84,8 +80,7 @@ VEC_CLONES static bool bf16_check(const int64_t *arg, const uint8_t *src,
     return bad == 0;
 }
 
-VEC_CLONES static void bf16_decode(const int64_t *arg,
-                                   const uint8_t *restrict src, size_t n,
+VEC_CLONES static void bf16_decode(const int64_t *arg, const uint8_t *restrict src, size_t n,
                                    size_t at, size_t count, float *restrict v)
 {
     (void)arg;
@@ -94,8 +89,7 @@ VEC_CLONES static void bf16_decode(const int64_t *arg,
         v[i] = value_at(src, at + i);
 }
 
-VEC_CLONES static void bf16_add(const int64_t *arg,
-                                const uint8_t *restrict src, size_t n,
+VEC_CLONES static void bf16_add(const int64_t *arg, const uint8_t *restrict src, size_t n,
                                 size_t at, size_t count, float *restrict y)
 {
     (void)arg;

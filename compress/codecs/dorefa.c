@@ -16,9 +16,9 @@
  */
 #include "compress/codec.h"
 
+#include "compress/codecs/rows.h"
 #include "compress/coding/bytes.h"
 #include "compress/coding/pack.h"
-#include "compress/codecs/rows.h"
 #include "compress/simd/simd.h"
 
 #include "nn/math/vec.h"
@@ -29,23 +29,27 @@ enum {
     DOREFA_ROUND,
     DOREFA_SCALE
 };
-enum {
-    SCALE_LS,
-    SCALE_RAW
-};
-enum {
-    BITS_MAX = 16
-};
+enum { SCALE_LS, SCALE_RAW };
+enum { BITS_MAX = 16 };
 
 static const char *const scale_words[] = {"ls", "raw", NULL};
 
 static const struct codec_param dorefa_params[] = {
-    {.name = "bits", .kind = CODEC_INTEGER, .low = 1, .high = BITS_MAX,
-     .step = 1, .preset = 6, .wants = "an integer from 1 to 16"},
+    {.name = "bits",
+     .kind = CODEC_INTEGER,
+     .low = 1,
+     .high = BITS_MAX,
+     .step = 1,
+     .preset = 6,
+     .wants = "an integer from 1 to 16"},
     ROWS_BLOCK("block", 0),
     ROWS_ROUND(ROUND_NEAR),
-    {.name = "scale", .kind = CODEC_WORD, .option = true,
-     .words = scale_words, .preset = SCALE_LS, .wants = "ls or raw"},
+    {.name = "scale",
+     .kind = CODEC_WORD,
+     .option = true,
+     .words = scale_words,
+     .preset = SCALE_LS,
+     .wants = "ls or raw"},
     {.name = NULL},
 };
 
@@ -74,8 +78,7 @@ struct grid
 static struct grid grid_of(unsigned steps, float max)
 {
     float shift = bytes_pow2(-bytes_exponent(max));
-    return (struct grid){shift, 0.5f * (float)steps / (max * shift),
-                         (float)steps};
+    return (struct grid){shift, 0.5f * (float)steps / (max * shift), (float)steps};
 }
 
 /* The code of a position of 0..L on the grid that may be rounded past an end,
@@ -88,8 +91,7 @@ static inline float clamped(float c, float steps)
 
 /* Code c is nearest from c to c + 1 of v's place + (L + 1) / 2. */
 VEC_CLONES static void codes_near(uint16_t *restrict code, float *restrict h,
-                                  const float *restrict v, size_t n,
-                                  struct grid g)
+                                  const float *restrict v, size_t n, struct grid g)
 {
     float half = 0.5f * (g.steps + 1.0f);
     for (size_t i = 0; i < n; i++) {
@@ -101,8 +103,7 @@ VEC_CLONES static void codes_near(uint16_t *restrict code, float *restrict h,
 }
 
 VEC_CLONES static void codes_random(uint16_t *restrict code, float *restrict h,
-                                    const float *restrict v,
-                                    const float *restrict u, size_t n,
+                                    const float *restrict v, const float *restrict u, size_t n,
                                     struct grid g)
 {
     for (size_t i = 0; i < n; i++) {
@@ -121,8 +122,7 @@ struct product
 };
 
 /* Write the codes of a whole block; the levels go to b->work. */
-static struct product put_codes(const int64_t *arg, const struct codec_block *b,
-                                uint8_t *dst)
+static struct product put_codes(const int64_t *arg, const struct codec_block *b, uint8_t *dst)
 {
     unsigned bits = (unsigned)arg[DOREFA_BITS];
     struct grid g = grid_of(steps_of(arg), b->max);
@@ -171,15 +171,13 @@ static bool in_range(float scale, unsigned steps)
     return scale * (float)steps < CODEC_LIMIT;
 }
 
-static double dorefa_encode(const int64_t *arg, const struct codec_block *b,
-                            uint8_t *dst)
+static double dorefa_encode(const int64_t *arg, const struct codec_block *b, uint8_t *dst)
 {
     float scale = 0.0f;
     if (b->max > 0.0f) {
         struct product p = put_codes(arg, b, dst + 4);
-        double s = arg[DOREFA_SCALE] == SCALE_LS
-                       ? p.vh / p.hh
-                       : (double)b->max / (double)steps_of(arg);
+        double s =
+            arg[DOREFA_SCALE] == SCALE_LS ? p.vh / p.hh : (double)b->max / (double)steps_of(arg);
         scale = s > 0.0 ? (float)s : 0.0f; /* Drawn away from v: send nothing. */
     }
     bytes_put_float(dst, scale);
@@ -196,8 +194,8 @@ static bool dorefa_check(const int64_t *arg, const uint8_t *src, size_t n)
 {
     uint32_t scale = bytes_get_u32(src);
     if (scale >= CODEC_LIMIT_BITS || /* Also every negative, -0 and NaN. */
-        !in_range(bytes_to_float(scale), steps_of(arg)) ||
-        !pack_padded(src + 4, n, (unsigned)arg[DOREFA_BITS]))
+        !in_range(bytes_to_float(scale), steps_of(arg))
+        || !pack_padded(src + 4, n, (unsigned)arg[DOREFA_BITS]))
         return false;
     if (scale != 0)
         return true;
@@ -207,15 +205,15 @@ static bool dorefa_check(const int64_t *arg, const uint8_t *src, size_t n)
     return any == 0;
 }
 
-VEC_CLONES static void values_of(const uint16_t *restrict code, size_t n,
-                                 float steps, float scale, float *restrict v)
+VEC_CLONES static void values_of(const uint16_t *restrict code, size_t n, float steps, float scale,
+                                 float *restrict v)
 {
     for (size_t i = 0; i < n; i++)
         v[i] = scale * (2.0f * (float)(int32_t)code[i] - steps);
 }
 
-static void dorefa_decode(const int64_t *arg, const uint8_t *src, size_t n,
-                          size_t at, size_t count, float *v)
+static void dorefa_decode(const int64_t *arg, const uint8_t *src, size_t n, size_t at, size_t count,
+                          float *v)
 {
     (void)n;
     unsigned bits = (unsigned)arg[DOREFA_BITS];

@@ -21,18 +21,16 @@
  */
 #include "compress/codec.h"
 
-#include "compress/coding/bytes.h"
 #include "compress/codecs/rows.h"
 #include "compress/codecs/squares.h"
+#include "compress/coding/bytes.h"
 
 #include "nn/math/vec.h"
 
 enum {
     DYN8_BLOCK /* Index of the argument. */
 };
-enum {
-    DYN8_TOP = 127
-};
+enum { DYN8_TOP = 127 };
 
 static const struct codec_param dyn8_params[] = {
     ROWS_BLOCK("block", 0),
@@ -43,19 +41,15 @@ static const struct codec_param dyn8_params[] = {
 #define LAST (0.1 + 0.9 * 63.5 / 64)
 
 /* Entry j of `parts` of the decade below `decade`. */
-#define ENTRY(decade, parts, j)                                                \
-    ((decade) * (0.1 + 0.9 * ((j) + 0.5) / (parts)) / LAST)
+#define ENTRY(decade, parts, j) ((decade) * (0.1 + 0.9 * ((j) + 0.5) / (parts)) / LAST)
 
 /* Where a decade gives way to the one below: half-way from its first entry to
  * the last one there. */
-#define BORDER(decade, parts)                                                  \
-    (float)((ENTRY(decade, parts, 0) +                                         \
-             ENTRY((decade) * 0.1, (parts) / 2, (parts) / 2 - 1)) /            \
-            2)
+#define BORDER(decade, parts)                                                                      \
+    (float)((ENTRY(decade, parts, 0) + ENTRY((decade)*0.1, (parts) / 2, (parts) / 2 - 1)) / 2)
 
 /* From a magnitude to its place: 1 in `decade` covers this many parts. */
-#define SLOPE(decade, parts)                                                   \
-    (float)((parts) / 0.9 / (decade) * LAST)
+#define SLOPE(decade, parts) (float)((parts) / 0.9 / (decade)*LAST)
 
 static size_t dyn8_block(const int64_t *arg)
 {
@@ -76,11 +70,11 @@ static inline uint32_t nearest(float a)
 {
     float parts = 64.0f;
     float slope = SLOPE(1e-0, 64);
-#define STEP_DOWN(decade, n)                                                   \
-    do {                                                                       \
-        bool below = a < BORDER((decade) * 10, 2 * (n));                       \
-        parts = below ? (float)(n) : parts;                                    \
-        slope = below ? SLOPE(decade, n) : slope;                              \
+#define STEP_DOWN(decade, n)                                                                       \
+    do {                                                                                           \
+        bool below = a < BORDER((decade)*10, 2 * (n));                                             \
+        parts = below ? (float)(n) : parts;                                                        \
+        slope = below ? SLOPE(decade, n) : slope;                                                  \
     } while (0)
     STEP_DOWN(1e-1, 32);
     STEP_DOWN(1e-2, 16);
@@ -95,9 +89,8 @@ static inline uint32_t nearest(float a)
     return (uint32_t)(int32_t)((code < last ? code : last) * zero);
 }
 
-VEC_CLONES static void codes_of(uint8_t *restrict code,
-                                const float *restrict v, size_t n, float shift,
-                                float inv)
+VEC_CLONES static void codes_of(uint8_t *restrict code, const float *restrict v, size_t n,
+                                float shift, float inv)
 {
     for (size_t i = 0; i < n; i++) {
         uint32_t bits = bytes_of_float(v[i]);
@@ -108,11 +101,10 @@ VEC_CLONES static void codes_of(uint8_t *restrict code,
     }
 }
 
-static void dyn8_decode(const int64_t *arg, const uint8_t *src, size_t n,
-                        size_t at, size_t count, float *v);
+static void dyn8_decode(const int64_t *arg, const uint8_t *src, size_t n, size_t at, size_t count,
+                        float *v);
 
-static double dyn8_encode(const int64_t *arg, const struct codec_block *b,
-                          uint8_t *dst)
+static double dyn8_encode(const int64_t *arg, const struct codec_block *b, uint8_t *dst)
 {
     bytes_put_float(dst, b->max);
     if (!(b->max > 0.0f)) {
@@ -183,31 +175,30 @@ static inline float value_of(uint8_t code, float scale)
     return bytes_to_float(bytes_of_float(scale * a) | minus);
 }
 
-VEC_CLONES static void values_of(const uint8_t *restrict code, size_t n,
-                                 float scale, float *restrict v)
+VEC_CLONES static void values_of(const uint8_t *restrict code, size_t n, float scale,
+                                 float *restrict v)
 {
     for (size_t i = 0; i < n; i++)
         v[i] = value_of(code[i], scale);
 }
 
-VEC_CLONES static void add_values(float *restrict y,
-                                  const uint8_t *restrict code, size_t n,
+VEC_CLONES static void add_values(float *restrict y, const uint8_t *restrict code, size_t n,
                                   float scale)
 {
     for (size_t i = 0; i < n; i++)
         y[i] += value_of(code[i], scale);
 }
 
-static void dyn8_decode(const int64_t *arg, const uint8_t *src, size_t n,
-                        size_t at, size_t count, float *v)
+static void dyn8_decode(const int64_t *arg, const uint8_t *src, size_t n, size_t at, size_t count,
+                        float *v)
 {
     (void)arg;
     (void)n;
     values_of(src + 4 + at, count, bytes_get_float(src), v);
 }
 
-static void dyn8_add(const int64_t *arg, const uint8_t *src, size_t n,
-                     size_t at, size_t count, float *y)
+static void dyn8_add(const int64_t *arg, const uint8_t *src, size_t n, size_t at, size_t count,
+                     float *y)
 {
     (void)arg;
     (void)n;

@@ -51,8 +51,7 @@ static size_t fp16_size(const int64_t *arg, size_t n)
 }
 
 /* The error is taken of the shifted values, where decoding is exact. */
-static double fp16_encode(const int64_t *arg, const struct codec_block *b,
-                          uint8_t *dst)
+static double fp16_encode(const int64_t *arg, const struct codec_block *b, uint8_t *dst)
 {
     (void)arg;
     if (!(b->max > 0.0f)) {
@@ -67,8 +66,7 @@ static double fp16_encode(const int64_t *arg, const struct codec_block *b,
     return (double)e2 / whole / whole;
 }
 
-VEC_CLONES static bool fp16_check(const int64_t *arg, const uint8_t *src,
-                                  size_t n)
+VEC_CLONES static bool fp16_check(const int64_t *arg, const uint8_t *src, size_t n)
 {
     (void)arg;
     if (src[0] > FP16_E_MAX)
@@ -83,15 +81,15 @@ VEC_CLONES static bool fp16_check(const int64_t *arg, const uint8_t *src,
     return bad == 0;
 }
 
-VEC_CLONES static void decode_halves(const uint8_t *restrict src, size_t n,
-                                     struct shift s, float *restrict v)
+VEC_CLONES static void decode_halves(const uint8_t *restrict src, size_t n, struct shift s,
+                                     float *restrict v)
 {
     for (size_t i = 0; i < n; i++)
         v[i] = simd_half_to_float(bytes_get_u16(src + 2 * i)) * s.first * s.second;
 }
 
-static void fp16_decode(const int64_t *arg, const uint8_t *src, size_t n,
-                        size_t at, size_t count, float *v)
+static void fp16_decode(const int64_t *arg, const uint8_t *src, size_t n, size_t at, size_t count,
+                        float *v)
 {
     (void)arg;
     (void)n;
@@ -99,8 +97,8 @@ static void fp16_decode(const int64_t *arg, const uint8_t *src, size_t n,
     decode_halves(src + 1 + 2 * at, count, shift_by(e - 14), v);
 }
 
-static void fp16_add(const int64_t *arg, const uint8_t *src, size_t n,
-                     size_t at, size_t count, float *y)
+static void fp16_add(const int64_t *arg, const uint8_t *src, size_t n, size_t at, size_t count,
+                     float *y)
 {
     (void)arg;
     (void)n;

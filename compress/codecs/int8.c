@@ -13,18 +13,16 @@
  */
 #include "compress/codec.h"
 
-#include "compress/coding/bytes.h"
 #include "compress/codecs/rows.h"
 #include "compress/codecs/squares.h"
+#include "compress/coding/bytes.h"
 
 #include "nn/math/vec.h"
 
 enum {
     INT8_BLOCK /* Index of the argument. */
 };
-enum {
-    INT8_TOP = 127
-};
+enum { INT8_TOP = 127 };
 
 /* Added to a float below 2^22 in size, this leaves its integer part, rounded
  * to nearest even, in the low bits: two's complement. */
@@ -59,8 +57,7 @@ struct grid
 static float scale_of(float max)
 {
     float scale = max / (float)INT8_TOP;
-    if (max > 0.0f && scale < 0x1p-126f &&
-        scale * ((float)INT8_TOP + 0.5f) <= max)
+    if (max > 0.0f && scale < 0x1p-126f && scale * ((float)INT8_TOP + 0.5f) <= max)
         return bytes_to_float(bytes_of_float(scale) + 1);
     return scale;
 }
@@ -69,15 +66,13 @@ static struct grid grid_of(float max, float scale)
 {
     float shift = squares_shift(max);
     float step = scale * shift;
-    float inv = scale < 0x1p-126f ? 1.0f / step
-                                  : (float)INT8_TOP / (max * shift);
+    float inv = scale < 0x1p-126f ? 1.0f / step : (float)INT8_TOP / (max * shift);
     return (struct grid){shift, step, inv};
 }
 
 /* Writes the codes, and squares of the errors times shift^2. */
 VEC_CLONES static void quantise(uint8_t *restrict code, float *restrict square,
-                                const float *restrict v, size_t n,
-                                struct grid g)
+                                const float *restrict v, size_t n, struct grid g)
 {
     for (size_t i = 0; i < n; i++) {
         float a = v[i] * g.shift;
@@ -88,8 +83,7 @@ VEC_CLONES static void quantise(uint8_t *restrict code, float *restrict square,
     }
 }
 
-static double int8_encode(const int64_t *arg, const struct codec_block *b,
-                          uint8_t *dst)
+static double int8_encode(const int64_t *arg, const struct codec_block *b, uint8_t *dst)
 {
     float scale = scale_of(b->max);
     if (scale * (float)INT8_TOP >= CODEC_LIMIT)
@@ -138,31 +132,30 @@ static bool int8_check(const int64_t *arg, const uint8_t *src, size_t n)
     return scale < 0x1p-126f ? top > 0 : top == INT8_TOP;
 }
 
-VEC_CLONES static void values_of(const uint8_t *restrict code, size_t n,
-                                 float scale, float *restrict v)
+VEC_CLONES static void values_of(const uint8_t *restrict code, size_t n, float scale,
+                                 float *restrict v)
 {
     for (size_t i = 0; i < n; i++)
         v[i] = scale * (float)(int8_t)code[i];
 }
 
-static void int8_decode(const int64_t *arg, const uint8_t *src, size_t n,
-                        size_t at, size_t count, float *v)
+static void int8_decode(const int64_t *arg, const uint8_t *src, size_t n, size_t at, size_t count,
+                        float *v)
 {
     (void)arg;
     (void)n;
     values_of(src + 4 + at, count, bytes_get_float(src), v);
 }
 
-VEC_CLONES static void add_values(float *restrict y,
-                                  const uint8_t *restrict code, size_t n,
+VEC_CLONES static void add_values(float *restrict y, const uint8_t *restrict code, size_t n,
                                   float scale)
 {
     for (size_t i = 0; i < n; i++)
         y[i] += scale * (float)(int8_t)code[i];
 }
 
-static void int8_add(const int64_t *arg, const uint8_t *src, size_t n,
-                     size_t at, size_t count, float *y)
+static void int8_add(const int64_t *arg, const uint8_t *src, size_t n, size_t at, size_t count,
+                     float *y)
 {
     (void)arg;
     (void)n;

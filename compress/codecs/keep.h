@@ -16,17 +16,22 @@ enum {
     KEEP_OPTIONS /* A selector's own parameters begin here. */
 };
 
-#define KEEP_PARAMS                                                          \
-    {.name = "keep", .kind = CODEC_DECIMAL, .low = 1, .high = 1000000000,    \
-     .preset = 10000000, .wants = "in (0, 1]"},                              \
-    {.name = "warm", .kind = CODEC_INTEGER, .option = true, .high = 1000000, \
-     .step = 1, .wants = "rounds, 0 to 1000000"}
+#define KEEP_PARAMS                                                                                \
+    {.name = "keep",                                                                               \
+     .kind = CODEC_DECIMAL,                                                                        \
+     .low = 1,                                                                                     \
+     .high = 1000000000,                                                                           \
+     .preset = 10000000,                                                                           \
+     .wants = "in (0, 1]"},                                                                        \
+    {                                                                                              \
+        .name = "warm", .kind = CODEC_INTEGER, .option = true, .high = 1000000, .step = 1,         \
+        .wants = "rounds, 0 to 1000000"                                                            \
+    }
 
 /* The share of a round, in billionths. */
 static inline uint64_t keep_billionths(const int64_t *arg, uint64_t round)
 {
-    return codec_warm_share((uint64_t)arg[KEEP_SHARE],
-                            (uint64_t)arg[KEEP_WARM], round);
+    return codec_warm_share((uint64_t)arg[KEEP_SHARE], (uint64_t)arg[KEEP_WARM], round);
 }
 
 /* Coordinates of n, rounded up: in a round, in the round of most, and when

@@ -12,8 +12,8 @@
  */
 #include "compress/codec.h"
 
-#include "compress/coding/bytes.h"
 #include "compress/codecs/quartic.h"
+#include "compress/coding/bytes.h"
 #include "compress/simd/simd.h"
 
 #include "nn/math/vec.h"
@@ -26,8 +26,11 @@ enum {
 };
 
 static const struct codec_param lc3_params[] = {
-    {.name = "s", .kind = CODEC_DECIMAL, .low = INT64_C(1000000000),
-     .high = INT64_C(1999999999), .preset = INT64_C(1000000000),
+    {.name = "s",
+     .kind = CODEC_DECIMAL,
+     .low = INT64_C(1000000000),
+     .high = INT64_C(1999999999),
+     .preset = INT64_C(1000000000),
      .wants = "in [1, 2)"},
     {.name = NULL},
 };
@@ -54,8 +57,7 @@ static size_t lc3_nominal(const int64_t *arg, const struct codec_shape *shape)
     double s = (double)arg[LC3_S] / 1e9;
     double bytes = (double)quartic_size(shape->n);
     double tries = log(2.0 * (double)shape->n + 2.0);
-    double max = sqrt(2.0 * tries) -
-                 (log(tries) + 1.377) / (2.0 * sqrt(2.0 * tries));
+    double max = sqrt(2.0 * tries) - (log(tries) + 1.377) / (2.0 * sqrt(2.0 * tries));
     double zero = erf(s / 2.0 * max / sqrt(2.0));
     double p = 1.0 - pow(zero, QUARTIC_DIGITS);
     double runs = (1.0 - p) / (1.0 - pow(1.0 - p, QUARTIC_RUN_MAX));
@@ -75,8 +77,7 @@ static struct simd_sums measure(const struct codec_source *s)
     struct simd_sums all = {.max = 0};
     for (size_t at = 0; at < s->n; at += CODEC_CHUNK) {
         size_t count = s->n - at < CODEC_CHUNK ? s->n - at : CODEC_CHUNK;
-        struct simd_sums part = simd_load(v, s->x + at, from(s->x_hat, at),
-                                          count, SIMD_AHEAD);
+        struct simd_sums part = simd_load(v, s->x + at, from(s->x_hat, at), count, SIMD_AHEAD);
         all.max = part.max > all.max ? part.max : all.max;
         all.x2 += part.x2;
     }
@@ -116,9 +117,8 @@ static uint8_t *put_stream(uint8_t *dst, const struct codec_source *s, float m,
 }
 
 static int lc3_encode(const int64_t *arg, const struct codec_shape *shape,
-                      const struct codec_source *s,
-                      const struct codec_desk *desk, uint8_t *dst, size_t *len,
-                      struct compress_stat *stat)
+                      const struct codec_source *s, const struct codec_desk *desk, uint8_t *dst,
+                      size_t *len, struct compress_stat *stat)
 {
     (void)desk;
     *len = 0;
@@ -141,13 +141,12 @@ static int lc3_encode(const int64_t *arg, const struct codec_shape *shape,
     *len = head + stream_len;
     double scale = (double)m;
     double taken = scale * (2.0 * quartic_sum(&sent) - (double)sent.n * scale);
-    *stat = (struct compress_stat){.x2 = sums.x2,
-                                   .e2 = fmax(0.0, sums.x2 - taken)};
+    *stat = (struct compress_stat){.x2 = sums.x2, .e2 = fmax(0.0, sums.x2 - taken)};
     return 0;
 }
 
-static size_t lc3_check(const int64_t *arg, const struct codec_shape *shape,
-                        const uint8_t *src, size_t len)
+static size_t lc3_check(const int64_t *arg, const struct codec_shape *shape, const uint8_t *src,
+                        size_t len)
 {
     (void)arg;
     if (len < 4)
@@ -163,8 +162,8 @@ static size_t lc3_check(const int64_t *arg, const struct codec_shape *shape,
     return proper ? head + stream_len : 0;
 }
 
-static size_t lc3_apply(const int64_t *arg, const struct codec_shape *shape,
-                        const uint8_t *src, size_t len, struct target *t)
+static size_t lc3_apply(const int64_t *arg, const struct codec_shape *shape, const uint8_t *src,
+                        size_t len, struct target *t)
 {
     (void)arg;
     uint32_t stream_len = 0;

@@ -21,10 +21,10 @@
  */
 #include "compress/codec.h"
 
-#include "compress/coding/bytes.h"
 #include "compress/codecs/matrix.h"
-#include "compress/simd/simd.h"
 #include "compress/codecs/thin.h"
+#include "compress/coding/bytes.h"
+#include "compress/simd/simd.h"
 
 #include "nn/math/rng.h"
 #include "nn/math/vec.h"
@@ -44,8 +44,13 @@ enum {
 };
 
 static const struct codec_param lowrank_params[] = {
-    {.name = "r", .kind = CODEC_INTEGER, .low = 1, .high = RANK_MAX,
-     .step = 1, .preset = 2, .wants = "an integer from 1 to 64"},
+    {.name = "r",
+     .kind = CODEC_INTEGER,
+     .low = 1,
+     .high = RANK_MAX,
+     .step = 1,
+     .preset = 2,
+     .wants = "an integer from 1 to 64"},
     {.name = NULL},
 };
 
@@ -67,31 +72,29 @@ static bool pays(const int64_t *arg, const struct codec_shape *shape)
 
 static size_t lowrank_bound(const int64_t *arg, const struct codec_shape *shape)
 {
-    return pays(arg, shape) ? matrix_size(shape, (size_t)arg[LOWRANK_R])
-                            : matrix_plain_size(shape);
+    return pays(arg, shape) ? matrix_size(shape, (size_t)arg[LOWRANK_R]) : matrix_plain_size(shape);
 }
 
-static size_t lowrank_scratch(const int64_t *arg,
-                              const struct codec_shape *shape)
+static size_t lowrank_scratch(const int64_t *arg, const struct codec_shape *shape)
 {
     if (!pays(arg, shape))
         return matrix_plain_scratch(shape);
     size_t r = (size_t)arg[LOWRANK_R], stride = thin_stride(shape->cols);
-    return r * (shape->rows + stride) * sizeof(double) +
-           (r * stride + BUFFER) * sizeof(float);
+    return r * (shape->rows + stride) * sizeof(double) + (r * stride + BUFFER) * sizeof(float);
 }
 
-static size_t lowrank_memory(const int64_t *arg,
-                             const struct codec_shape *shape)
+static size_t lowrank_memory(const int64_t *arg, const struct codec_shape *shape)
 {
     return pays(arg, shape) ? (size_t)arg[LOWRANK_R] * shape->cols : 0;
 }
 
-static struct step lay_out(const struct codec_shape *shape, size_t r,
-                           void *scratch)
+static struct step lay_out(const struct codec_shape *shape, size_t r, void *scratch)
 {
-    struct thin f = {.m = shape->rows, .n = shape->cols, .r = r,
-                     .stride = thin_stride(shape->cols), .q_next = scratch};
+    struct thin f = {.m = shape->rows,
+                     .n = shape->cols,
+                     .r = r,
+                     .stride = thin_stride(shape->cols),
+                     .q_next = scratch};
     f.q = (float *)(f.q_next + r * f.stride);
     float *buffer = f.q + r * f.stride;
     f.p = (double *)(buffer + BUFFER);
@@ -133,8 +136,7 @@ static void choose_start(struct step *w, const float *memory)
 }
 
 /* Each column times the power of two that takes its largest below 2. */
-static void remember(const struct step *w, const uint8_t *message,
-                     float *memory)
+static void remember(const struct step *w, const uint8_t *message, float *memory)
 {
     size_t n = w->f.n;
     for (size_t k = 0; k < w->f.r; k++, memory += n) {
@@ -157,9 +159,8 @@ static bool multiply(struct step *w)
     memset(w->f.p, 0, w->f.r * w->f.m * sizeof *w->f.p);
     for (size_t at = 0; at < w->shape.n;) {
         struct matrix_tile t = matrix_tile_at(&w->shape, at);
-        struct simd_sums sums = simd_load(
-            w->buffer, s->x + at, s->x_hat != NULL ? s->x_hat + at : NULL, t.n,
-            SIMD_AHEAD);
+        struct simd_sums sums = simd_load(w->buffer, s->x + at,
+                                          s->x_hat != NULL ? s->x_hat + at : NULL, t.n, SIMD_AHEAD);
         uint32_t max = sums.max;
         if (max >= CODEC_LIMIT_BITS)
             return false;
@@ -190,8 +191,7 @@ VEC_CLONES static double dot(const double *a, const double *b, size_t n)
     return ((l[0] + l[4]) + (l[2] + l[6])) + ((l[1] + l[5]) + (l[3] + l[7]));
 }
 
-VEC_CLONES static void subtract(double *restrict y, double s,
-                                const double *restrict x, size_t n)
+VEC_CLONES static void subtract(double *restrict y, double s, const double *restrict x, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         y[i] -= s * x[i];
@@ -230,10 +230,8 @@ static void orthonormalise(const struct step *w)
 
 /* ---- Q' = M^T P ---- */
 
-VEC_CLONES static void load_scaled(float *restrict v,
-                                   const float *restrict x,
-                                   const float *restrict x_hat, size_t n,
-                                   float scale)
+VEC_CLONES static void load_scaled(float *restrict v, const float *restrict x,
+                                   const float *restrict x_hat, size_t n, float scale)
 {
     if (x_hat == NULL)
         for (size_t i = 0; i < n; i++)
@@ -245,16 +243,15 @@ VEC_CLONES static void load_scaled(float *restrict v,
 
 /* Rows row..row+rows of columns col..col+cols, times `shift`, into the
  * buffer; rows of zeros follow up to a whole panel. */
-static void load_block(const struct step *w, const struct matrix_tile *t,
-                       float shift)
+static void load_block(const struct step *w, const struct matrix_tile *t, float shift)
 {
     const struct codec_source *s = w->s;
     size_t n = w->f.n;
     size_t run = t->cols == n ? t->n : t->cols; /* Elements side by side. */
     for (size_t done = 0; done < t->n; done += run) {
         size_t at = t->row * n + t->col + done / t->cols * n;
-        load_scaled(w->buffer + done, s->x + at,
-                    s->x_hat != NULL ? s->x_hat + at : NULL, run, shift);
+        load_scaled(w->buffer + done, s->x + at, s->x_hat != NULL ? s->x_hat + at : NULL, run,
+                    shift);
     }
     size_t panels = (t->rows + THIN_PANEL - 1) / THIN_PANEL;
     size_t end = panels * THIN_PANEL * t->cols + THIN_LANES;
@@ -262,8 +259,7 @@ static void load_block(const struct step *w, const struct matrix_tile *t,
 }
 
 /* Q', by the P of the message. */
-static void multiply_back(const struct step *w, const uint8_t *message,
-                          float shift)
+static void multiply_back(const struct step *w, const uint8_t *message, float shift)
 {
     size_t m = w->f.m, n = w->f.n;
     memset(w->f.q_next, 0, w->f.r * w->f.stride * sizeof *w->f.q_next);
@@ -293,13 +289,10 @@ static double error2(const struct step *w, const uint8_t *message)
     }
     int e = bytes_exponent(bytes_to_float(w->max_bits));
     double e2 = w->x2 - ldexp(q2, 2 * e);
-    return e2 > 0.125 * w->x2 && e > -60
-               ? e2
-               : matrix_error2(&w->shape, w->f.r, message, w->s);
+    return e2 > 0.125 * w->x2 && e > -60 ? e2 : matrix_error2(&w->shape, w->f.r, message, w->s);
 }
 
-static int encode_factors(struct step *w, const struct codec_desk *desk,
-                          uint8_t *dst, size_t *len,
+static int encode_factors(struct step *w, const struct codec_desk *desk, uint8_t *dst, size_t *len,
                           struct compress_stat *stat)
 {
     choose_start(w, desk->memory);
@@ -314,8 +307,7 @@ static int encode_factors(struct step *w, const struct codec_desk *desk,
     int e = bytes_exponent(bytes_to_float(w->max_bits));
     multiply_back(w, dst, bytes_pow2(-e));
     for (size_t k = 0; k < w->f.r; k++)
-        matrix_put(dst + matrix_q_at(&w->shape, w->f.r, k),
-                   w->f.q_next + k * w->f.stride, w->f.n,
+        matrix_put(dst + matrix_q_at(&w->shape, w->f.r, k), w->f.q_next + k * w->f.stride, w->f.n,
                    (double)bytes_pow2(e));
     double e2 = error2(w, dst);
     if (!(e2 < w->x2))
@@ -329,8 +321,7 @@ static int encode_factors(struct step *w, const struct codec_desk *desk,
 }
 
 static int lowrank_encode(const int64_t *arg, const struct codec_shape *shape,
-                          const struct codec_source *s,
-                          const struct codec_desk *desk, uint8_t *dst,
+                          const struct codec_source *s, const struct codec_desk *desk, uint8_t *dst,
                           size_t *len, struct compress_stat *stat)
 {
     if (!pays(arg, shape))
@@ -340,8 +331,8 @@ static int lowrank_encode(const int64_t *arg, const struct codec_shape *shape,
     return encode_factors(&w, desk, dst, len, stat);
 }
 
-static size_t lowrank_check(const int64_t *arg, const struct codec_shape *shape,
-                            const uint8_t *src, size_t len)
+static size_t lowrank_check(const int64_t *arg, const struct codec_shape *shape, const uint8_t *src,
+                            size_t len)
 {
     if (!pays(arg, shape))
         return matrix_plain_check(shape, src, len);
@@ -350,8 +341,8 @@ static size_t lowrank_check(const int64_t *arg, const struct codec_shape *shape,
     return len >= size && matrix_check(shape, r, src) ? size : 0;
 }
 
-static size_t lowrank_apply(const int64_t *arg, const struct codec_shape *shape,
-                            const uint8_t *src, size_t len, struct target *t)
+static size_t lowrank_apply(const int64_t *arg, const struct codec_shape *shape, const uint8_t *src,
+                            size_t len, struct target *t)
 {
     if (!pays(arg, shape))
         return matrix_plain_apply(shape, src, t);

@@ -7,9 +7,7 @@
 
 #define UNIT_MOST 1.001f /* Largest entry of a unit vector, with room. */
 
-enum {
-    INFINITY_BITS = 0x7f800000
-};
+enum { INFINITY_BITS = 0x7f800000 };
 
 extern const struct codec codec_none;
 static const struct codec_stage plain = {.codec = &codec_none};
@@ -31,8 +29,8 @@ size_t matrix_plain_scratch(const struct codec_shape *shape)
     return 2 * dense_scratch(&plain, shape->n) * sizeof(float);
 }
 
-int matrix_plain_encode(const struct codec_source *s, void *scratch,
-                        uint8_t *dst, size_t *len, struct compress_stat *stat)
+int matrix_plain_encode(const struct codec_source *s, void *scratch, uint8_t *dst, size_t *len,
+                        struct compress_stat *stat)
 {
     float *v = scratch;
     struct dense_scratch work = {v, v + dense_scratch(&plain, s->n)};
@@ -41,15 +39,13 @@ int matrix_plain_encode(const struct codec_source *s, void *scratch,
     return err;
 }
 
-size_t matrix_plain_check(const struct codec_shape *shape, const uint8_t *src,
-                          size_t len)
+size_t matrix_plain_check(const struct codec_shape *shape, const uint8_t *src, size_t len)
 {
     size_t size = matrix_plain_size(shape);
     return len >= size && dense_check(&plain, src, shape->n) ? size : 0;
 }
 
-size_t matrix_plain_apply(const struct codec_shape *shape, const uint8_t *src,
-                          struct target *t)
+size_t matrix_plain_apply(const struct codec_shape *shape, const uint8_t *src, struct target *t)
 {
     return dense_apply(&plain, src, t, shape->n);
 }
@@ -71,8 +67,7 @@ size_t matrix_q_at(const struct codec_shape *shape, size_t r, size_t k)
     return 4 * (r * shape->rows + k * shape->cols);
 }
 
-VEC_CLONES void matrix_put(uint8_t *restrict dst, const double *restrict v,
-                           size_t n, double scale)
+VEC_CLONES void matrix_put(uint8_t *restrict dst, const double *restrict v, size_t n, double scale)
 {
     for (size_t i = 0; i < n; i++)
         bytes_put_float(dst + 4 * i, (float)(v[i] * scale) + 0.0f);
@@ -92,14 +87,12 @@ VEC_CLONES static uint32_t largest(const uint8_t *src, size_t n)
     return bad ? UINT32_MAX : max;
 }
 
-bool matrix_is_nothing(const struct codec_shape *shape, size_t r,
-                       const uint8_t *src)
+bool matrix_is_nothing(const struct codec_shape *shape, size_t r, const uint8_t *src)
 {
     return largest(src + matrix_q_at(shape, r, 0), r * shape->cols) == 0;
 }
 
-bool matrix_check(const struct codec_shape *shape, size_t r,
-                  const uint8_t *src)
+bool matrix_check(const struct codec_shape *shape, size_t r, const uint8_t *src)
 {
     double most = 0.0;
     uint32_t any = 0;
@@ -132,8 +125,8 @@ VEC_CLONES static void product(float *restrict v, const uint8_t *restrict src,
         for (; k + 2 <= r; k += 2, p += 2 * next_p, q += 2 * next_q) {
             float a = bytes_get_float(p), b = bytes_get_float(p + next_p);
             for (size_t j = 0; j < n; j++)
-                v[j] = (v[j] + a * bytes_get_float(q + 4 * j)) +
-                       b * bytes_get_float(q + next_q + 4 * j);
+                v[j] = (v[j] + a * bytes_get_float(q + 4 * j))
+                       + b * bytes_get_float(q + next_q + 4 * j);
         }
         if (k < r) {
             float a = bytes_get_float(p);
@@ -143,8 +136,7 @@ VEC_CLONES static void product(float *restrict v, const uint8_t *restrict src,
     }
 }
 
-void matrix_apply(const struct codec_shape *shape, size_t r,
-                  const uint8_t *src, struct target *t)
+void matrix_apply(const struct codec_shape *shape, size_t r, const uint8_t *src, struct target *t)
 {
     float v[CODEC_CHUNK];
     for (size_t at = 0; at < shape->n;) {
@@ -155,8 +147,8 @@ void matrix_apply(const struct codec_shape *shape, size_t r,
     }
 }
 
-double matrix_error2(const struct codec_shape *shape, size_t r,
-                     const uint8_t *src, const struct codec_source *s)
+double matrix_error2(const struct codec_shape *shape, size_t r, const uint8_t *src,
+                     const struct codec_source *s)
 {
     float v[CODEC_CHUNK], c[CODEC_CHUNK];
     double e2 = 0.0;
@@ -174,11 +166,8 @@ double matrix_error2(const struct codec_shape *shape, size_t r,
 
 struct matrix_tile matrix_tile_at(const struct codec_shape *shape, size_t at)
 {
-    struct matrix_tile t = {.at = at,
-                            .row = at / shape->cols,
-                            .rows = 1,
-                            .col = at % shape->cols,
-                            .cols = shape->cols};
+    struct matrix_tile t = {
+        .at = at, .row = at / shape->cols, .rows = 1, .col = at % shape->cols, .cols = shape->cols};
     if (shape->cols > CODEC_CHUNK) {
         size_t left = shape->cols - t.col;
         t.cols = left < CODEC_CHUNK ? left : CODEC_CHUNK;
@@ -190,11 +179,9 @@ struct matrix_tile matrix_tile_at(const struct codec_shape *shape, size_t at)
     return t;
 }
 
-uint32_t matrix_load(float *v, const struct codec_source *s, size_t at,
-                     size_t n)
+uint32_t matrix_load(float *v, const struct codec_source *s, size_t at, size_t n)
 {
-    return codec_load(v, s->x + at, s->x_hat != NULL ? s->x_hat + at : NULL,
-                      n);
+    return codec_load(v, s->x + at, s->x_hat != NULL ? s->x_hat + at : NULL, n);
 }
 
 VEC_CLONES void matrix_scale(float *v, float scale, size_t n)

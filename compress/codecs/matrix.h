@@ -30,14 +30,12 @@ size_t matrix_plain_size(const struct codec_shape *shape);
 size_t matrix_plain_scratch(const struct codec_shape *shape);
 
 /* Write the values; nothing (*len 0) where all are zero. 0 or -ERANGE. */
-int matrix_plain_encode(const struct codec_source *s, void *scratch,
-                        uint8_t *dst, size_t *len, struct compress_stat *stat);
+int matrix_plain_encode(const struct codec_source *s, void *scratch, uint8_t *dst, size_t *len,
+                        struct compress_stat *stat);
 
 /* Length of the values in src[0..len), or 0 if they are not proper. */
-size_t matrix_plain_check(const struct codec_shape *shape, const uint8_t *src,
-                          size_t len);
-size_t matrix_plain_apply(const struct codec_shape *shape, const uint8_t *src,
-                          struct target *t);
+size_t matrix_plain_check(const struct codec_shape *shape, const uint8_t *src, size_t len);
+size_t matrix_plain_apply(const struct codec_shape *shape, const uint8_t *src, struct target *t);
 
 /* ---- factors ---- */
 
@@ -52,20 +50,17 @@ size_t matrix_q_at(const struct codec_shape *shape, size_t r, size_t k);
 void matrix_put(uint8_t *dst, const double *v, size_t n, double scale);
 
 /* Is all of Q zero? */
-bool matrix_is_nothing(const struct codec_shape *shape, size_t r,
-                       const uint8_t *src);
+bool matrix_is_nothing(const struct codec_shape *shape, size_t r, const uint8_t *src);
 
 /* May the factors in src[0..matrix_size()) be applied, and is Q not all
  * zero? True means that every value of C is below CODEC_LIMIT. */
-bool matrix_check(const struct codec_shape *shape, size_t r,
-                  const uint8_t *src);
+bool matrix_check(const struct codec_shape *shape, size_t r, const uint8_t *src);
 
-void matrix_apply(const struct codec_shape *shape, size_t r,
-                  const uint8_t *src, struct target *t);
+void matrix_apply(const struct codec_shape *shape, size_t r, const uint8_t *src, struct target *t);
 
 /* |v - C|^2, from C as it is decoded. */
-double matrix_error2(const struct codec_shape *shape, size_t r,
-                     const uint8_t *src, const struct codec_source *s);
+double matrix_error2(const struct codec_shape *shape, size_t r, const uint8_t *src,
+                     const struct codec_source *s);
 
 /* ---- reading a matrix ---- */
 
@@ -81,8 +76,7 @@ struct matrix_tile
 struct matrix_tile matrix_tile_at(const struct codec_shape *shape, size_t at);
 
 /* v = x - x_hat of elements at..at+n; returns as codec_load(). */
-uint32_t matrix_load(float *v, const struct codec_source *s, size_t at,
-                     size_t n);
+uint32_t matrix_load(float *v, const struct codec_source *s, size_t at, size_t n);
 
 /* v[i] *= scale, which is a power of two. */
 void matrix_scale(float *v, float scale, size_t n);

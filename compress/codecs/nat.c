@@ -21,23 +21,17 @@
  */
 #include "compress/codec.h"
 
-#include "compress/coding/bytes.h"
 #include "compress/codecs/rows.h"
 #include "compress/codecs/squares.h"
+#include "compress/coding/bytes.h"
 
 #include "nn/math/rng.h"
 #include "nn/math/vec.h"
 
+enum { NAT_ROUND, NAT_SCALE };
+enum { SCALE_INV1W, SCALE_RAW };
 enum {
-    NAT_ROUND,
-    NAT_SCALE
-};
-enum {
-    SCALE_INV1W,
-    SCALE_RAW
-};
-enum {
-    MANTISSA = 23,                        /* Bits. */
+    MANTISSA = 23,                         /* Bits. */
     NAT_TOP = CODEC_LIMIT_BITS >> MANTISSA /* Exponent byte of 2^64. */
 };
 
@@ -45,8 +39,12 @@ static const char *const scale_words[] = {"inv1w", "raw", NULL};
 
 static const struct codec_param nat_params[] = {
     ROWS_ROUND(ROUND_SR),
-    {.name = "scale", .kind = CODEC_WORD, .option = true,
-     .words = scale_words, .preset = CODEC_UNSET, .settled = true,
+    {.name = "scale",
+     .kind = CODEC_WORD,
+     .option = true,
+     .words = scale_words,
+     .preset = CODEC_UNSET,
+     .settled = true,
      .wants = "inv1w or raw"},
     {.name = NULL},
 };
@@ -86,12 +84,10 @@ static unsigned top_of(const int64_t *arg)
 /* What is added below the exponent: 23 bits, as 32-bit little-endian numbers.
  * Number first + i of the stream has half a word of nn/rng; first is even, and
  * there is room for an even n. */
-VEC_CLONES static void draw(uint8_t *restrict add, uint64_t key, size_t first,
-                            size_t n)
+VEC_CLONES static void draw(uint8_t *restrict add, uint64_t key, size_t first, size_t n)
 {
     for (size_t i = 0; i < (n + 1) / 2; i++)
-        bytes_put_u64(add + 8 * i, rng_at(key, first / 2 + i) >> 9 &
-                                       UINT64_C(0x007fffff007fffff));
+        bytes_put_u64(add + 8 * i, rng_at(key, first / 2 + i) >> 9 & UINT64_C(0x007fffff007fffff));
 }
 
 static void halves(uint8_t *add, size_t n)
@@ -108,10 +104,9 @@ struct rounded
 };
 
 /* Returns the highest exponent byte. */
-VEC_CLONES static unsigned round_to_powers(const struct rounded *to,
-                                           const float *restrict v,
-                                           const uint8_t *restrict add,
-                                           size_t n, float factor, float shift)
+VEC_CLONES static unsigned round_to_powers(const struct rounded *to, const float *restrict v,
+                                           const uint8_t *restrict add, size_t n, float factor,
+                                           float shift)
 {
     uint8_t *restrict exponent = to->exponent;
     uint8_t *restrict sign = to->sign;
@@ -134,17 +129,14 @@ VEC_CLONES static unsigned round_to_powers(const struct rounded *to,
 
 /* Eight bytes of 0 or 1 to eight bits: the product's top byte has byte i at
  * bit i. */
-VEC_CLONES static void pack_signs(uint8_t *restrict dst,
-                                  const uint8_t *restrict sign, size_t n_bytes)
+VEC_CLONES static void pack_signs(uint8_t *restrict dst, const uint8_t *restrict sign,
+                                  size_t n_bytes)
 {
     for (size_t i = 0; i < n_bytes; i++)
-        dst[i] = (uint8_t)(bytes_get_u64(sign + 8 * i) *
-                               UINT64_C(0x0102040810204080) >>
-                           56);
+        dst[i] = (uint8_t)(bytes_get_u64(sign + 8 * i) * UINT64_C(0x0102040810204080) >> 56);
 }
 
-static double nat_encode(const int64_t *arg, const struct codec_block *b,
-                         uint8_t *dst)
+static double nat_encode(const int64_t *arg, const struct codec_block *b, uint8_t *dst)
 {
     uint8_t add[4 * CODEC_CHUNK];
     uint8_t sign[CODEC_CHUNK];
@@ -155,8 +147,7 @@ static double nat_encode(const int64_t *arg, const struct codec_block *b,
         halves(add, b->n);
     float shift = squares_shift(b->max);
     struct rounded to = {dst, sign, square};
-    unsigned top =
-        round_to_powers(&to, b->v, add, b->n, factor_of(arg), shift);
+    unsigned top = round_to_powers(&to, b->v, add, b->n, factor_of(arg), shift);
     if (top > top_of(arg))
         return -1.0;
     size_t n_bytes = (b->n + 7) / 8;
@@ -167,15 +158,13 @@ static double nat_encode(const int64_t *arg, const struct codec_block *b,
 
 /* And back: eight bits to eight bytes of 0 or 0x80. Each byte of the product
  * keeps its own bit, which the sum carries to the top. */
-VEC_CLONES static void spread_signs(uint8_t *restrict minus,
-                                    const uint8_t *restrict sign,
+VEC_CLONES static void spread_signs(uint8_t *restrict minus, const uint8_t *restrict sign,
                                     size_t n_bytes)
 {
     for (size_t i = 0; i < n_bytes; i++) {
-        uint64_t own = sign[i] * UINT64_C(0x0101010101010101) &
-                       UINT64_C(0x8040201008040201);
-        bytes_put_u64(minus + 8 * i, (own + UINT64_C(0x7f7f7f7f7f7f7f7f)) &
-                                         UINT64_C(0x8080808080808080));
+        uint64_t own = sign[i] * UINT64_C(0x0101010101010101) & UINT64_C(0x8040201008040201);
+        bytes_put_u64(minus + 8 * i,
+                      (own + UINT64_C(0x7f7f7f7f7f7f7f7f)) & UINT64_C(0x8080808080808080));
     }
 }
 
@@ -185,8 +174,8 @@ struct seen
     uint8_t bare; /* Not 0: there is a sign of nothing. */
 };
 
-VEC_CLONES static struct seen look(const uint8_t *restrict exponent,
-                                   const uint8_t *restrict minus, size_t n)
+VEC_CLONES static struct seen look(const uint8_t *restrict exponent, const uint8_t *restrict minus,
+                                   size_t n)
 {
     struct seen s = {0};
     for (size_t i = 0; i < n; i++) {
@@ -213,32 +202,30 @@ static inline float value_of(uint8_t exponent, uint8_t minus, float factor)
     return bytes_to_float(bytes_of_float(power) | (uint32_t)minus << 24);
 }
 
-VEC_CLONES static void values_of(const uint8_t *restrict exponent,
-                                 const uint8_t *restrict minus, size_t n,
-                                 float factor, float *restrict v)
+VEC_CLONES static void values_of(const uint8_t *restrict exponent, const uint8_t *restrict minus,
+                                 size_t n, float factor, float *restrict v)
 {
     for (size_t i = 0; i < n; i++)
         v[i] = value_of(exponent[i], minus[i], factor);
 }
 
-VEC_CLONES static void add_values(const uint8_t *restrict exponent,
-                                  const uint8_t *restrict minus, size_t n,
-                                  float factor, float *restrict y)
+VEC_CLONES static void add_values(const uint8_t *restrict exponent, const uint8_t *restrict minus,
+                                  size_t n, float factor, float *restrict y)
 {
     for (size_t i = 0; i < n; i++)
         y[i] += value_of(exponent[i], minus[i], factor);
 }
 
-static void nat_decode(const int64_t *arg, const uint8_t *src, size_t n,
-                       size_t at, size_t count, float *v)
+static void nat_decode(const int64_t *arg, const uint8_t *src, size_t n, size_t at, size_t count,
+                       float *v)
 {
     uint8_t minus[CODEC_CHUNK];
     spread_signs(minus, src + n + at / 8, (count + 7) / 8);
     values_of(src + at, minus, count, factor_of(arg), v);
 }
 
-static void nat_add(const int64_t *arg, const uint8_t *src, size_t n,
-                    size_t at, size_t count, float *y)
+static void nat_add(const int64_t *arg, const uint8_t *src, size_t n, size_t at, size_t count,
+                    float *y)
 {
     uint8_t minus[CODEC_CHUNK];
     spread_signs(minus, src + n + at / 8, (count + 7) / 8);

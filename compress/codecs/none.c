@@ -20,23 +20,20 @@ static size_t none_size(const int64_t *arg, size_t n)
     return 4 * n;
 }
 
-VEC_CLONES static void put_floats(uint8_t *restrict dst,
-                                  const float *restrict v, size_t n)
+VEC_CLONES static void put_floats(uint8_t *restrict dst, const float *restrict v, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         bytes_put_float(dst + 4 * i, v[i]);
 }
 
-static double none_encode(const int64_t *arg, const struct codec_block *b,
-                        uint8_t *dst)
+static double none_encode(const int64_t *arg, const struct codec_block *b, uint8_t *dst)
 {
     (void)arg;
     put_floats(dst, b->v, b->n);
     return 0.0;
 }
 
-VEC_CLONES static bool none_check(const int64_t *arg, const uint8_t *src,
-                                  size_t n)
+VEC_CLONES static bool none_check(const int64_t *arg, const uint8_t *src, size_t n)
 {
     (void)arg;
     uint32_t bad = 0;
@@ -48,8 +45,7 @@ VEC_CLONES static bool none_check(const int64_t *arg, const uint8_t *src,
     return bad == 0;
 }
 
-VEC_CLONES static void none_decode(const int64_t *arg,
-                                   const uint8_t *restrict src, size_t n,
+VEC_CLONES static void none_decode(const int64_t *arg, const uint8_t *restrict src, size_t n,
                                    size_t at, size_t count, float *restrict v)
 {
     (void)arg;
@@ -58,8 +54,7 @@ VEC_CLONES static void none_decode(const int64_t *arg,
         v[i] = bytes_get_float(src + 4 * (at + i));
 }
 
-VEC_CLONES static void none_add(const int64_t *arg,
-                                const uint8_t *restrict src, size_t n,
+VEC_CLONES static void none_add(const int64_t *arg, const uint8_t *restrict src, size_t n,
                                 size_t at, size_t count, float *restrict y)
 {
     (void)arg;

@@ -13,8 +13,8 @@
  */
 #include "compress/codec.h"
 
-#include "compress/coding/bytes.h"
 #include "compress/codecs/rows.h"
+#include "compress/coding/bytes.h"
 #include "compress/simd/simd.h"
 
 #include "nn/math/vec.h"
@@ -53,8 +53,8 @@ struct classes
 
 /* Add |v| of the values whose sign bit is `sign`; n is a multiple of LANES.
  * Without a branch, as signs are a toss of a coin. */
-VEC_CLONES static void add_class(double *restrict sum, const float *restrict v,
-                                 size_t n, uint32_t sign)
+VEC_CLONES static void add_class(double *restrict sum, const float *restrict v, size_t n,
+                                 uint32_t sign)
 {
     double l[LANES] = {0};
     for (size_t i = 0; i < n; i += LANES)
@@ -104,8 +104,7 @@ static double put_mean(uint8_t *dst, double sum, size_t n)
     return m * (2.0 * sum - (double)n * m);
 }
 
-static double onebit_encode(const int64_t *arg, const struct codec_block *b,
-                            uint8_t *dst)
+static double onebit_encode(const int64_t *arg, const struct codec_block *b, uint8_t *dst)
 {
     (void)arg;
     struct classes c = {.plus = {0}};
@@ -117,14 +116,13 @@ static double onebit_encode(const int64_t *arg, const struct codec_block *b,
     memcpy(tail, b->v + whole, (b->n - whole) * sizeof *tail);
     add_both(&c, tail, LANES);
     size_t negatives = count_bits(bits, (b->n + 7) / 8);
-    double taken = put_mean(dst, total(c.plus), b->n - negatives) +
-                   put_mean(dst + 4, total(c.minus), negatives);
+    double taken = put_mean(dst, total(c.plus), b->n - negatives)
+                   + put_mean(dst + 4, total(c.minus), negatives);
     return fmax(0.0, b->x2 - taken);
 }
 
 /* All bits together, and all of them apart. */
-VEC_CLONES static void fold_bits(const uint8_t *src, size_t n_bytes,
-                                 unsigned *any, unsigned *every)
+VEC_CLONES static void fold_bits(const uint8_t *src, size_t n_bytes, unsigned *any, unsigned *every)
 {
     unsigned or = 0;
     unsigned and = 0xff;
@@ -132,7 +130,7 @@ VEC_CLONES static void fold_bits(const uint8_t *src, size_t n_bytes,
         or |= src[i];
         and &= src[i];
     }
-    *any = or;
+    *any = or ;
     *every = and;
 }
 
@@ -155,8 +153,7 @@ static bool onebit_check(const int64_t *arg, const uint8_t *src, size_t n)
 }
 
 /* plus and minus as a float's bits, the latter with its sign. */
-VEC_CLONES static void decode_bytes(const uint8_t *restrict src,
-                                    size_t n_bytes, uint32_t plus,
+VEC_CLONES static void decode_bytes(const uint8_t *restrict src, size_t n_bytes, uint32_t plus,
                                     uint32_t minus, float *restrict v)
 {
     uint32_t change = plus ^ minus;
@@ -167,8 +164,8 @@ VEC_CLONES static void decode_bytes(const uint8_t *restrict src,
         }
 }
 
-static void onebit_decode(const int64_t *arg, const uint8_t *src, size_t n,
-                          size_t at, size_t count, float *v)
+static void onebit_decode(const int64_t *arg, const uint8_t *src, size_t n, size_t at, size_t count,
+                          float *v)
 {
     (void)arg;
     (void)n;

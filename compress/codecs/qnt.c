@@ -22,33 +22,35 @@
  */
 #include "compress/codec.h"
 
-#include "compress/coding/bytes.h"
-#include "compress/coding/pack.h"
 #include "compress/codecs/rows.h"
 #include "compress/codecs/squares.h"
+#include "compress/coding/bytes.h"
+#include "compress/coding/pack.h"
 
 #include "nn/math/vec.h"
 
 #include <math.h>
 #include <stdio.h>
 
-enum {
-    QNT_Q,
-    QNT_BLOCK
-};
+enum { QNT_Q, QNT_BLOCK };
 enum {
     K_MAX = 256,
     SAMPLE_MAX = 16384,
     OCTAVES = 32,
-    CELL_SHIFT = 23 - 7,                    /* Mantissa bits below a cell. */
+    CELL_SHIFT = 23 - 7,                       /* Mantissa bits below a cell. */
     CELLS_HALF = OCTAVES << (23 - CELL_SHIFT), /* Of one sign. */
     CELLS = 2 * CELLS_HALF,
     LANES = 4 /* Sums per code, as neighbours often have the same one. */
 };
 
 static const struct codec_param qnt_params[] = {
-    {.name = "q", .kind = CODEC_INTEGER, .low = 2, .high = K_MAX, .step = 2,
-     .preset = K_MAX, .wants = "a power of two from 2 to 256"},
+    {.name = "q",
+     .kind = CODEC_INTEGER,
+     .low = 2,
+     .high = K_MAX,
+     .step = 2,
+     .preset = K_MAX,
+     .wants = "a power of two from 2 to 256"},
     ROWS_BLOCK("block", 0),
     {.name = NULL},
 };
@@ -57,8 +59,7 @@ static bool qnt_settle(int64_t *arg, char *why, size_t n)
 {
     if ((arg[QNT_Q] & (arg[QNT_Q] - 1)) == 0)
         return true;
-    snprintf(why, n, "q must be a power of two from 2 to 256, found %d",
-             (int)arg[QNT_Q]);
+    snprintf(why, n, "q must be a power of two from 2 to 256, found %d", (int)arg[QNT_Q]);
     return false;
 }
 
@@ -96,8 +97,7 @@ static inline uint32_t cell_of(float v, float shift)
     return (up ^ minus) + CELLS_HALF;
 }
 
-VEC_CLONES static void cells_of(uint16_t *restrict cell,
-                                const float *restrict v, size_t n,
+VEC_CLONES static void cells_of(uint16_t *restrict cell, const float *restrict v, size_t n,
                                 float shift)
 {
     for (size_t i = 0; i < n; i++)
@@ -115,8 +115,7 @@ struct sample
 
 /* The step is odd, so that it meets every column of a matrix whose width is a
  * power of two. */
-static void take_sample(struct sample *s, const struct codec_block *b,
-                        float shift)
+static void take_sample(struct sample *s, const struct codec_block *b, float shift)
 {
     *s = (struct sample){0};
     size_t step = (b->n + SAMPLE_MAX - 1) / SAMPLE_MAX | 1;
@@ -130,8 +129,7 @@ static void take_sample(struct sample *s, const struct codec_block *b,
  * cell's bucket follows from the light mass below its middle, in L = K - 2 H equal
  * parts: H heavy cells take a bucket each, and may each cut a light one in two.
  */
-static void assign_codes(uint8_t *restrict code, const struct sample *s,
-                         uint32_t k)
+static void assign_codes(uint8_t *restrict code, const struct sample *s, uint32_t k)
 {
     uint32_t light = s->n;
     uint32_t parts = k;
@@ -169,8 +167,7 @@ struct mass
     double sum, n;
 };
 
-static inline uint16_t code_one(struct mass *mass, const uint8_t *table,
-                                uint16_t cell, float v)
+static inline uint16_t code_one(struct mass *mass, const uint8_t *table, uint16_t cell, float v)
 {
     uint16_t code = table[cell];
     mass[code].sum += (double)v;
@@ -179,11 +176,9 @@ static inline uint16_t code_one(struct mass *mass, const uint8_t *table,
 }
 
 /* Codes of a chunk, and what they add to each bucket's mass. */
-static void code_chunk(uint16_t *restrict code,
-                       struct mass (*restrict mass)[K_MAX],
-                       const uint8_t *restrict table,
-                       const uint16_t *restrict cell, const float *restrict v,
-                       size_t n)
+static void code_chunk(uint16_t *restrict code, struct mass (*restrict mass)[K_MAX],
+                       const uint8_t *restrict table, const uint16_t *restrict cell,
+                       const float *restrict v, size_t n)
 {
     size_t i = 0;
     for (; i + LANES <= n; i += LANES)
@@ -216,8 +211,7 @@ static double put_means(uint8_t *dst, struct mass (*mass)[K_MAX], size_t k)
 
 static const struct codec_values qnt_values;
 
-static double qnt_encode(const int64_t *arg, const struct codec_block *b,
-                         uint8_t *dst)
+static double qnt_encode(const int64_t *arg, const struct codec_block *b, uint8_t *dst)
 {
     unsigned bits = bits_of(arg, b->n);
     size_t k = (size_t)1 << bits;
@@ -260,8 +254,8 @@ static bool means_proper(const uint8_t *src, size_t k)
     int64_t last = INT64_MIN;
     for (size_t c = 0; c < k; c++) {
         uint32_t bits = bytes_get_u32(src + 4 * c);
-        if ((bits & 0x7fffffffu) >= CODEC_LIMIT_BITS || bits == 0x80000000u ||
-            order_of(bits) < last)
+        if ((bits & 0x7fffffffu) >= CODEC_LIMIT_BITS || bits == 0x80000000u
+            || order_of(bits) < last)
             return false;
         last = order_of(bits);
     }
@@ -307,8 +301,8 @@ static bool qnt_check(const int64_t *arg, const uint8_t *src, size_t n)
     return codes_proper(src, seen, k);
 }
 
-static void qnt_decode(const int64_t *arg, const uint8_t *src, size_t n,
-                       size_t at, size_t count, float *v)
+static void qnt_decode(const int64_t *arg, const uint8_t *src, size_t n, size_t at, size_t count,
+                       float *v)
 {
     unsigned bits = bits_of(arg, n);
     size_t k = (size_t)1 << bits;

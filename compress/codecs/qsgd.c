@@ -17,9 +17,9 @@
  */
 #include "compress/codec.h"
 
+#include "compress/codecs/rows.h"
 #include "compress/coding/bytes.h"
 #include "compress/coding/pack.h"
-#include "compress/codecs/rows.h"
 #include "compress/simd/simd.h"
 
 #include "nn/math/vec.h"
@@ -28,44 +28,45 @@
 #include <math.h>
 #include <stdio.h>
 
-enum {
-    QSGD_BITS,
-    QSGD_BLOCK,
-    QSGD_NORM,
-    QSGD_ROUND,
-    QSGD_SCALE,
-    QSGD_LEVELS
-};
-enum {
-    NORM_MAX,
-    NORM_L2
-};
-enum {
-    SCALE_LS,
-    SCALE_INV1W,
-    SCALE_RAW
-};
-enum {
-    BITS_DEFAULT = 4,
-    BITS_MAX = 16
-};
+enum { QSGD_BITS, QSGD_BLOCK, QSGD_NORM, QSGD_ROUND, QSGD_SCALE, QSGD_LEVELS };
+enum { NORM_MAX, NORM_L2 };
+enum { SCALE_LS, SCALE_INV1W, SCALE_RAW };
+enum { BITS_DEFAULT = 4, BITS_MAX = 16 };
 
 static const char *const norm_words[] = {"max", "l2", NULL};
 static const char *const scale_words[] = {"ls", "inv1w", "raw", NULL};
 
 static const struct codec_param qsgd_params[] = {
-    {.name = "bits", .kind = CODEC_INTEGER, .low = 2, .high = BITS_MAX,
-     .step = 1, .preset = CODEC_UNSET, .settled = true,
+    {.name = "bits",
+     .kind = CODEC_INTEGER,
+     .low = 2,
+     .high = BITS_MAX,
+     .step = 1,
+     .preset = CODEC_UNSET,
+     .settled = true,
      .wants = "an integer from 2 to 16"},
     ROWS_BLOCK("bucket", 512),
-    {.name = "norm", .kind = CODEC_WORD, .words = norm_words,
-     .preset = NORM_MAX, .wants = "max or l2"},
+    {.name = "norm",
+     .kind = CODEC_WORD,
+     .words = norm_words,
+     .preset = NORM_MAX,
+     .wants = "max or l2"},
     ROWS_ROUND(ROUND_NEAR),
-    {.name = "scale", .kind = CODEC_WORD, .option = true,
-     .words = scale_words, .preset = SCALE_LS, .wants = "ls, inv1w or raw"},
-    {.name = "levels", .kind = CODEC_INTEGER, .option = true, .low = 1,
-     .high = (1 << (BITS_MAX - 1)) - 1, .step = 1, .preset = CODEC_UNSET,
-     .settled = true, .wants = "an integer from 1 to 32767"},
+    {.name = "scale",
+     .kind = CODEC_WORD,
+     .option = true,
+     .words = scale_words,
+     .preset = SCALE_LS,
+     .wants = "ls, inv1w or raw"},
+    {.name = "levels",
+     .kind = CODEC_INTEGER,
+     .option = true,
+     .low = 1,
+     .high = (1 << (BITS_MAX - 1)) - 1,
+     .step = 1,
+     .preset = CODEC_UNSET,
+     .settled = true,
+     .wants = "an integer from 1 to 32767"},
     {.name = NULL},
 };
 
@@ -91,8 +92,8 @@ static bool qsgd_settle(int64_t *arg, char *why, size_t n)
         arg[QSGD_BITS] = bits;
     if (arg[QSGD_BITS] == bits)
         return true;
-    snprintf(why, n, "levels=%d takes %d bits with the sign, found %d",
-             (int)arg[QSGD_LEVELS], (int)bits, (int)arg[QSGD_BITS]);
+    snprintf(why, n, "levels=%d takes %d bits with the sign, found %d", (int)arg[QSGD_LEVELS],
+             (int)bits, (int)arg[QSGD_BITS]);
     return false;
 }
 
@@ -122,13 +123,12 @@ static struct range range_of(float levels, float max, double norm)
     int e = bytes_exponent(max);
     if (e >= -40 && e <= 40) {
         float factor = levels / (float)norm;
-        return (struct range){1.0f, 1.0 / (double)factor,
-                              {factor, 1.0f, levels}};
+        return (struct range){1.0f, 1.0 / (double)factor, {factor, 1.0f, levels}};
     }
     float near_one = bytes_pow2(-e);
     float inv = levels / (float)(norm * (double)near_one);
-    return (struct range){near_one, 1.0 / ((double)inv * (double)near_one),
-                          {near_one, inv, levels}};
+    return (struct range){
+        near_one, 1.0 / ((double)inv * (double)near_one), {near_one, inv, levels}};
 }
 
 /* <a, q> and |q|^2 of the levels q that are put in work, a being v on the
@@ -138,8 +138,7 @@ struct products
     double aq, q2;
 };
 
-static struct products quantise(const int64_t *arg,
-                                const struct codec_block *b,
+static struct products quantise(const int64_t *arg, const struct codec_block *b,
                                 const struct simd_grid *g)
 {
     struct products p = {0};
@@ -149,16 +148,15 @@ static struct products quantise(const int64_t *arg,
         size_t count = b->n - at < CODEC_CHUNK ? b->n - at : CODEC_CHUNK;
         if (random)
             simd_coin(u, b->key, b->first + at, count);
-        struct simd_levels l = simd_round(g, b->work + at, b->v + at,
-                                          random ? u : NULL, count);
+        struct simd_levels l = simd_round(g, b->work + at, b->v + at, random ? u : NULL, count);
         p.aq += (double)l.aq;
         p.q2 += (double)l.q2;
     }
     return p;
 }
 
-static double scale_of(const int64_t *arg, size_t size, double norm,
-                       const struct range *r, struct products p)
+static double scale_of(const int64_t *arg, size_t size, double norm, const struct range *r,
+                       struct products p)
 {
     double s = (double)arg[QSGD_LEVELS];
     double n = (double)size;
@@ -188,8 +186,7 @@ static bool levels_in_range(float scale, const float *q, size_t n)
 }
 
 /* Pack the levels in work; returns the error they leave. */
-static double put_codes(const struct codec_block *b,
-                        const struct simd_coder *c, uint8_t *dst)
+static double put_codes(const struct codec_block *b, const struct simd_coder *c, uint8_t *dst)
 {
     uint16_t code[CODEC_CHUNK];
     double e2 = 0.0;
@@ -202,8 +199,7 @@ static double put_codes(const struct codec_block *b,
 }
 
 /* Round a bucket to levels, in its work: all but the codes. */
-static struct simd_coder qsgd_levels(const int64_t *arg,
-                                     const struct codec_block *b)
+static struct simd_coder qsgd_levels(const int64_t *arg, const struct codec_block *b)
 {
     struct simd_coder c = {.bits = (unsigned)arg[QSGD_BITS]};
     if (b->max > 0.0f) {
@@ -216,23 +212,23 @@ static struct simd_coder qsgd_levels(const int64_t *arg,
     return c;
 }
 
-static double qsgd_put(const int64_t *arg, const struct codec_block *b,
-                       const struct simd_coder *c, uint8_t *dst)
+static double qsgd_put(const int64_t *arg, const struct codec_block *b, const struct simd_coder *c,
+                       uint8_t *dst)
 {
     bytes_put_float(dst, c->scale);
     if (!(c->scale > 0.0f)) {
         memset(dst + 4, 0, qsgd_size(arg, b->n) - 4);
         return b->x2;
     }
-    if (!in_range(c->scale, (unsigned)arg[QSGD_LEVELS]) &&
-        !levels_in_range(c->scale, b->work, b->n))
+    if (!in_range(c->scale, (unsigned)arg[QSGD_LEVELS])
+        && !levels_in_range(c->scale, b->work, b->n))
         return -1.0;
     return put_codes(b, c, dst + 4);
 }
 
 /* While a bucket's scale is divided out, the next is rounded. */
-static double qsgd_encode_all(const int64_t *arg, const struct codec_block *b,
-                              size_t count, uint8_t *dst)
+static double qsgd_encode_all(const int64_t *arg, const struct codec_block *b, size_t count,
+                              uint8_t *dst)
 {
     struct simd_coder last = qsgd_levels(arg, &b[0]);
     double sum = 0.0;
@@ -250,8 +246,7 @@ static double qsgd_encode_all(const int64_t *arg, const struct codec_block *b,
 }
 
 /* The highest level, or UINT_MAX where a code is the sign of nothing. */
-VEC_CLONES static unsigned highest(const uint16_t *code, size_t n,
-                                   unsigned sign)
+VEC_CLONES static unsigned highest(const uint16_t *code, size_t n, unsigned sign)
 {
     unsigned bad = 0;
     unsigned top = 0;
@@ -291,31 +286,29 @@ static inline float value_of(uint16_t code, unsigned bits, float scale)
     return bytes_to_float(bytes_of_float(a) | top);
 }
 
-VEC_CLONES static void values_of(const uint16_t *restrict code, size_t n,
-                                 unsigned bits, float scale,
-                                 float *restrict v)
+VEC_CLONES static void values_of(const uint16_t *restrict code, size_t n, unsigned bits,
+                                 float scale, float *restrict v)
 {
     for (size_t i = 0; i < n; i++)
         v[i] = value_of(code[i], bits, scale);
 }
 
-VEC_CLONES static void add_values(const uint16_t *restrict code, size_t n,
-                                  unsigned bits, float scale,
-                                  float *restrict y)
+VEC_CLONES static void add_values(const uint16_t *restrict code, size_t n, unsigned bits,
+                                  float scale, float *restrict y)
 {
     for (size_t i = 0; i < n; i++)
         y[i] += value_of(code[i], bits, scale);
 }
 
-VEC_CLONES static void add_bytes(const uint8_t *restrict code, size_t n,
-                                 float scale, float *restrict y)
+VEC_CLONES static void add_bytes(const uint8_t *restrict code, size_t n, float scale,
+                                 float *restrict y)
 {
     for (size_t i = 0; i < n; i++)
         y[i] += value_of(code[i], 8, scale);
 }
 
-static void qsgd_decode(const int64_t *arg, const uint8_t *src, size_t n,
-                        size_t at, size_t count, float *v)
+static void qsgd_decode(const int64_t *arg, const uint8_t *src, size_t n, size_t at, size_t count,
+                        float *v)
 {
     (void)n;
     unsigned bits = (unsigned)arg[QSGD_BITS];
@@ -324,8 +317,8 @@ static void qsgd_decode(const int64_t *arg, const uint8_t *src, size_t n,
     values_of(code, count, bits, bytes_get_float(src), v);
 }
 
-static void qsgd_add(const int64_t *arg, const uint8_t *src, size_t n,
-                     size_t at, size_t count, float *y)
+static void qsgd_add(const int64_t *arg, const uint8_t *src, size_t n, size_t at, size_t count,
+                     float *y)
 {
     (void)n;
     unsigned bits = (unsigned)arg[QSGD_BITS];

@@ -7,8 +7,8 @@
 #include <assert.h>
 
 enum {
-    RUN_2 = QUARTIC_MAX + 1,                 /* The code of two zero bytes. */
-    RUN_MOST = RUN_2 + QUARTIC_RUN_MAX - 2,  /* 255. */
+    RUN_2 = QUARTIC_MAX + 1,                /* The code of two zero bytes. */
+    RUN_MOST = RUN_2 + QUARTIC_RUN_MAX - 2, /* 255. */
     MASK_BYTES = 64,
     LANES = QUARTIC_LANES
 };
@@ -55,8 +55,7 @@ VEC_CLONES void quartic_digits(uint8_t *restrict digit, const float *restrict v,
     sent->n += k;
 }
 
-VEC_CLONES static void put_fifths(uint8_t *restrict dst,
-                                  const uint8_t *restrict digit, size_t m)
+VEC_CLONES static void put_fifths(uint8_t *restrict dst, const uint8_t *restrict digit, size_t m)
 {
     for (size_t i = 0; i < m; i++) {
         unsigned sum = digit[i];
@@ -85,8 +84,7 @@ static inline uint8_t digit_of(uint8_t b, uint16_t third)
 
 static const uint16_t thirds[QUARTIC_DIGITS] = {270, 810, 2428, 7282, 21846};
 
-VEC_CLONES static void get_fifth(const uint8_t *restrict src, size_t n,
-                                 uint16_t third, float scale,
+VEC_CLONES static void get_fifth(const uint8_t *restrict src, size_t n, uint16_t third, float scale,
                                  float *restrict v)
 {
     uint8_t digit[CODEC_CHUNK];
@@ -96,8 +94,7 @@ VEC_CLONES static void get_fifth(const uint8_t *restrict src, size_t n,
         v[i] = scale * (float)((int32_t)digit[i] - 1);
 }
 
-void quartic_get(const uint8_t *src, size_t n, size_t at, size_t count,
-                 float scale, float *v)
+void quartic_get(const uint8_t *src, size_t n, size_t at, size_t count, float scale, float *v)
 {
     size_t start = at / QUARTIC_GROUP * QUARTIC_GROUP;
     size_t group = n - start < QUARTIC_GROUP ? n - start : QUARTIC_GROUP;
@@ -122,8 +119,7 @@ static bool padded(size_t n, size_t i, uint8_t byte)
     size_t group = n - start < QUARTIC_GROUP ? n - start : QUARTIC_GROUP;
     size_t m = quartic_size(group);
     for (size_t fifth = 0; fifth < QUARTIC_DIGITS; fifth++)
-        if (fifth * m + i % QUARTIC_BYTES >= group &&
-            digit_of(byte, thirds[fifth]) != 1)
+        if (fifth * m + i % QUARTIC_BYTES >= group && digit_of(byte, thirds[fifth]) != 1)
             return false;
     return true;
 }
@@ -171,8 +167,7 @@ static void put_run(struct quartic_writer *w)
 }
 
 /* A bit for each of 64 bytes that is not zero. */
-VEC_CLONES static void masks_of(uint64_t *restrict mask,
-                                const uint8_t *restrict src, size_t n)
+VEC_CLONES static void masks_of(uint64_t *restrict mask, const uint8_t *restrict src, size_t n)
 {
     uint8_t flag[MASK_BYTES];
     for (size_t at = 0; at < n; at++) {
@@ -180,10 +175,7 @@ VEC_CLONES static void masks_of(uint64_t *restrict mask,
             flag[i] = src[MASK_BYTES * at + i] != QUARTIC_ZERO;
         uint64_t bits = 0;
         for (size_t i = 0; i < 8; i++)
-            bits |= (bytes_get_u64(flag + 8 * i) *
-                         UINT64_C(0x0102040810204080) >>
-                     56)
-                    << 8 * i;
+            bits |= (bytes_get_u64(flag + 8 * i) * UINT64_C(0x0102040810204080) >> 56) << 8 * i;
         mask[at] = bits;
     }
 }
@@ -245,8 +237,7 @@ bool quartic_check_runs(const uint8_t *src, size_t len, size_t n)
             return false;
         closed = zeros > 0 && src[i] != RUN_MOST;
         any |= zeros == 0;
-        if (zeros == 0 && done >= tail && done < n_bytes &&
-            !padded(n, done, src[i]))
+        if (zeros == 0 && done >= tail && done < n_bytes && !padded(n, done, src[i]))
             return false;
         done += zeros > 0 ? zeros : 1;
     }

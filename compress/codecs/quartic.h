@@ -53,8 +53,8 @@ double quartic_sum(const struct quartic_sent *sent);
 
 /* Digits of v[0..n): that of v's sign where 2 |v| > limit[i] >= 0, else zero's.
  * Adds to *sent. (Twice |v| is exact; half a limit might not be.) */
-void quartic_digits(uint8_t *digit, const float *v, const float *limit,
-                    size_t n, struct quartic_sent *sent);
+void quartic_digits(uint8_t *digit, const float *v, const float *limit, size_t n,
+                    struct quartic_sent *sent);
 
 /* Write one group of n <= QUARTIC_GROUP digits. digit has room for five times
  * quartic_size(n); what lies behind n is overwritten. */
@@ -62,8 +62,7 @@ void quartic_put(uint8_t *dst, uint8_t *digit, size_t n);
 
 /* v[i] = scale * (digit - 1) for i = at..at+count of a vector of n digits. at
  * is a multiple of CODEC_CHUNK, count at most CODEC_CHUNK. */
-void quartic_get(const uint8_t *src, size_t n, size_t at, size_t count,
-                 float scale, float *v);
+void quartic_get(const uint8_t *src, size_t n, size_t at, size_t count, float scale, float *v);
 
 /* Are these quartic_size(n) bytes what quartic_put() could have written?
  * *any says whether a digit is not zero. */

@@ -18,20 +18,18 @@
 
 #include <errno.h>
 
-enum {
-    RANDK_SCALE = KEEP_OPTIONS
-};
-enum {
-    SCALE_BIASED,
-    SCALE_UNBIASED
-};
+enum { RANDK_SCALE = KEEP_OPTIONS };
+enum { SCALE_BIASED, SCALE_UNBIASED };
 
 static const char *const scale_words[] = {"biased", "unbiased", NULL};
 
 static const struct codec_param randk_params[] = {
     KEEP_PARAMS,
-    {.name = "scale", .kind = CODEC_WORD, .option = true,
-     .words = scale_words, .preset = SCALE_BIASED,
+    {.name = "scale",
+     .kind = CODEC_WORD,
+     .option = true,
+     .words = scale_words,
+     .preset = SCALE_BIASED,
      .wants = "biased or unbiased"},
     {.name = NULL},
 };
@@ -79,8 +77,7 @@ static void scale_up(struct codec_pick *pick, size_t n)
 
 /* What is left is the squares of all less those of the picks, chunk by chunk:
  * beside a huge pick it may come out as 0, which is 1e-16 of |v|^2 off. */
-static int randk_select(const int64_t *arg, const struct codec_source *s,
-                        struct codec_pick *pick)
+static int randk_select(const int64_t *arg, const struct codec_source *s, struct codec_pick *pick)
 {
     float v[CODEC_CHUNK];
     struct walk w = walk_from(s->key, 0, keep_count(arg, s->n, s->round), s->n);
@@ -91,9 +88,8 @@ static int randk_select(const int64_t *arg, const struct codec_source *s,
     pick->rest2 = 0.0;
     for (size_t at = 0; at < s->n; at += CODEC_CHUNK) {
         size_t count = s->n - at < CODEC_CHUNK ? s->n - at : CODEC_CHUNK;
-        struct simd_sums sums = simd_load(
-            v, s->x + at, s->x_hat != NULL ? s->x_hat + at : NULL, count,
-            SIMD_AHEAD);
+        struct simd_sums sums =
+            simd_load(v, s->x + at, s->x_hat != NULL ? s->x_hat + at : NULL, count, SIMD_AHEAD);
         if (sums.max >= CODEC_LIMIT_BITS)
             return -ERANGE;
         for (; k < w.k && next < at + count; k++) {
@@ -111,8 +107,8 @@ static int randk_select(const int64_t *arg, const struct codec_source *s,
     return 0;
 }
 
-static void randk_places(const int64_t *arg, uint64_t seed, size_t n, size_t k,
-                         size_t at, size_t count, uint32_t *index)
+static void randk_places(const int64_t *arg, uint64_t seed, size_t n, size_t k, size_t at,
+                         size_t count, uint32_t *index)
 {
     (void)arg;
     struct walk w = walk_from(seed, at, k, n);

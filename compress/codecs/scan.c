@@ -16,8 +16,7 @@ static const float *x_hat_at(const struct codec_source *s, size_t at)
     return s->x_hat != NULL ? s->x_hat + at : NULL;
 }
 
-uint32_t scan_load(const struct codec_source *s, size_t at, float *v,
-                   size_t *count)
+uint32_t scan_load(const struct codec_source *s, size_t at, float *v, size_t *count)
 {
     *count = s->n - at < CODEC_CHUNK ? s->n - at : CODEC_CHUNK;
     return codec_load(v, s->x + at, x_hat_at(s, at), *count);
@@ -43,13 +42,11 @@ uint32_t scan_threshold(double t)
 int scan_above(const struct codec_source *s, uint32_t threshold, size_t most,
                struct codec_pick *pick)
 {
-    struct simd_scan scan = {.t = threshold > 0 ? threshold : 1,
-                             .value = pick->value,
-                             .index = pick->index};
+    struct simd_scan scan = {
+        .t = threshold > 0 ? threshold : 1, .value = pick->value, .index = pick->index};
     for (size_t at = 0; at < s->n; at += STEP) {
         size_t count = s->n - at < STEP ? s->n - at : STEP;
-        uint32_t max = simd_scan(&scan, s->x + at, x_hat_at(s, at), count,
-                                 (uint32_t)at);
+        uint32_t max = simd_scan(&scan, s->x + at, x_hat_at(s, at), count, (uint32_t)at);
         if (max >= CODEC_LIMIT_BITS)
             return -ERANGE;
         if (scan.found > most)

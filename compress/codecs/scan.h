@@ -6,8 +6,7 @@
 
 /* Elements of s from `at` on, at most CODEC_CHUNK, into v as codec_load()
  * does; *count is how many. Returns the bits of the largest magnitude. */
-uint32_t scan_load(const struct codec_source *s, size_t at, float *v,
-                   size_t *count);
+uint32_t scan_load(const struct codec_source *s, size_t at, float *v, size_t *count);
 
 /* The bits of max |v|. 0 or -ERANGE. */
 int scan_max(const struct codec_source *s, uint32_t *max_bits);

@@ -1,7 +1,7 @@
 #include "compress/codecs/select.h"
 
-#include "compress/coding/bytes.h"
 #include "compress/codecs/sample.h"
+#include "compress/coding/bytes.h"
 #include "compress/simd/simd.h"
 
 #include "nn/math/rng.h"
@@ -187,8 +187,7 @@ size_t select_line_at(size_t n, size_t j)
     return j * stratum + (size_t)((rng_at(j, 0) >> 32) * span >> 32);
 }
 
-VEC_CLONES static void load_lines(float *restrict sample,
-                                  const struct codec_source *s)
+VEC_CLONES static void load_lines(float *restrict sample, const struct codec_source *s)
 {
     size_t n_lines = select_lines(s->n);
     for (size_t j = 0; j < n_lines; j++) {
@@ -211,8 +210,7 @@ struct guess
     size_t ties;
 };
 
-static struct guess guess_from(const struct codec_source *s, size_t k,
-                               float *sample)
+static struct guess guess_from(const struct codec_source *s, size_t k, float *sample)
 {
     struct guess g = {.high = UINT32_MAX};
     size_t size = lines_size(s->n);
@@ -244,16 +242,14 @@ static struct simd_scan scan_into(const struct scratch *c, uint32_t t)
 }
 
 /* 1 if the candidates have more than their room. */
-static int scan(const struct codec_source *s, const struct scratch *c,
-                struct simd_scan *found)
+static int scan(const struct codec_source *s, const struct scratch *c, struct simd_scan *found)
 {
     for (size_t at = 0; at < s->n; at += SCAN_CHUNK) {
         size_t count = s->n - at < SCAN_CHUNK ? s->n - at : SCAN_CHUNK;
         if (found->found + count + SIMD_LANES > c->room)
             return 1;
-        uint32_t max = simd_scan(found, s->x + at,
-                                 s->x_hat != NULL ? s->x_hat + at : NULL,
-                                 count, (uint32_t)at);
+        uint32_t max = simd_scan(found, s->x + at, s->x_hat != NULL ? s->x_hat + at : NULL, count,
+                                 (uint32_t)at);
         if (max >= CODEC_LIMIT_BITS)
             return -ERANGE;
     }
@@ -269,8 +265,8 @@ VEC_CLONES static size_t count_equal(const float *v, size_t n, uint32_t t)
 }
 
 /* Take those above t and the first `ties` equal to it, one by one. */
-static void take_ties(struct simd_scan *to, const float *value,
-                      const uint32_t *index, size_t n, size_t ties)
+static void take_ties(struct simd_scan *to, const float *value, const uint32_t *index, size_t n,
+                      size_t ties)
 {
     for (size_t i = 0; i < n; i++) {
         uint32_t key = key_of(value[i]);
@@ -286,8 +282,8 @@ static void take_ties(struct simd_scan *to, const float *value,
 
 /* Move to `to` what is above to->t and the first *ties equal to it. From the
  * chunk on in which the ties run out, nothing equal is taken. */
-static void take_chunk(struct simd_scan *to, const float *value,
-                       const uint32_t *index, size_t n, size_t *ties)
+static void take_chunk(struct simd_scan *to, const float *value, const uint32_t *index, size_t n,
+                       size_t *ties)
 {
     size_t equal = *ties > 0 ? count_equal(value, n, to->t) : 0;
     if (equal <= *ties) {
@@ -303,14 +299,12 @@ static void take_chunk(struct simd_scan *to, const float *value,
 }
 
 /* Copy to pick the candidates above t and the first `ties` equal to it. */
-static void choose(const struct simd_scan *found, uint32_t t, size_t ties,
-                   struct codec_pick *pick)
+static void choose(const struct simd_scan *found, uint32_t t, size_t ties, struct codec_pick *pick)
 {
-    struct simd_scan to = {.t = t, .value = pick->value,
-                           .index = pick->index, .rest2 = found->rest2};
+    struct simd_scan to = {
+        .t = t, .value = pick->value, .index = pick->index, .rest2 = found->rest2};
     for (size_t at = 0; at < found->found; at += CODEC_CHUNK) {
-        size_t n = found->found - at < CODEC_CHUNK ? found->found - at
-                                                   : CODEC_CHUNK;
+        size_t n = found->found - at < CODEC_CHUNK ? found->found - at : CODEC_CHUNK;
         take_chunk(&to, found->value + at, found->index + at, n, &ties);
     }
     pick->k = to.found;
@@ -329,8 +323,8 @@ static size_t band(const struct simd_scan *found, uint32_t high, float *near)
 }
 
 /* The k-th largest key of more than k candidates. */
-static uint32_t kth_candidate(const struct simd_scan *found, size_t k,
-                              uint32_t high, float *near, size_t *ties)
+static uint32_t kth_candidate(const struct simd_scan *found, size_t k, uint32_t high, float *near,
+                              size_t *ties)
 {
     size_t n = band(found, high, near);
     size_t above = found->found - n;
@@ -343,8 +337,7 @@ static uint32_t kth_candidate(const struct simd_scan *found, size_t k,
 /* ---- histograms ---- */
 
 /* The first digit of |x - x_hat|. Returns the largest. */
-VEC_CLONES static uint32_t first_digits(uint16_t *restrict digit,
-                                        const float *restrict x,
+VEC_CLONES static uint32_t first_digits(uint16_t *restrict digit, const float *restrict x,
                                         const float *restrict x_hat, size_t n)
 {
     uint32_t top = 0;
@@ -364,8 +357,8 @@ static bool count_first(const struct codec_source *s, struct radix *r)
     uint16_t digit[CODEC_CHUNK + 1];
     for (size_t at = 0; at < s->n; at += CODEC_CHUNK) {
         size_t count = s->n - at < CODEC_CHUNK ? s->n - at : CODEC_CHUNK;
-        uint32_t max = first_digits(
-            digit, s->x + at, s->x_hat != NULL ? s->x_hat + at : zeros, count);
+        uint32_t max =
+            first_digits(digit, s->x + at, s->x_hat != NULL ? s->x_hat + at : zeros, count);
         if (max >= (uint32_t)CODEC_LIMIT_BITS >> digit_shift[0])
             return false;
         for (size_t i = 0; i + 2 <= count; i += 2) {
@@ -384,8 +377,7 @@ static void count_next(const struct codec_source *s, struct radix *r)
     float v[CODEC_CHUNK];
     for (size_t at = 0; at < s->n; at += CODEC_CHUNK) {
         size_t count = s->n - at < CODEC_CHUNK ? s->n - at : CODEC_CHUNK;
-        codec_load(v, s->x + at, s->x_hat != NULL ? s->x_hat + at : NULL,
-                   count);
+        codec_load(v, s->x + at, s->x_hat != NULL ? s->x_hat + at : NULL, count);
         radix_count(r, v, count);
     }
     radix_next(r);
@@ -393,19 +385,17 @@ static void count_next(const struct codec_source *s, struct radix *r)
 
 /* More equal the k-th largest than there is room for: straight into pick, as
  * at most k are above t or wanted ties. */
-static void collect(const struct codec_source *s, const struct scratch *c,
-                    uint32_t t, size_t ties, struct codec_pick *pick)
+static void collect(const struct codec_source *s, const struct scratch *c, uint32_t t, size_t ties,
+                    struct codec_pick *pick)
 {
     struct simd_scan to = {.t = t, .value = pick->value, .index = pick->index};
     for (size_t at = 0; at < s->n; at += SCAN_CHUNK) {
         size_t count = s->n - at < SCAN_CHUNK ? s->n - at : SCAN_CHUNK;
         struct simd_scan found = scan_into(c, t);
-        simd_scan(&found, s->x + at, s->x_hat != NULL ? s->x_hat + at : NULL,
-                  count, (uint32_t)at);
+        simd_scan(&found, s->x + at, s->x_hat != NULL ? s->x_hat + at : NULL, count, (uint32_t)at);
         to.rest2 += found.rest2;
         for (size_t i = 0; i < found.found; i += CODEC_CHUNK) {
-            size_t n = found.found - i < CODEC_CHUNK ? found.found - i
-                                                     : CODEC_CHUNK;
+            size_t n = found.found - i < CODEC_CHUNK ? found.found - i : CODEC_CHUNK;
             take_chunk(&to, found.value + i, found.index + i, n, &ties);
         }
     }
@@ -422,8 +412,7 @@ static bool fits(const struct radix *r, size_t k, const struct scratch *c)
 
 /* Digits are counted until what is at or above the prefix fits the room: for
  * most vectors, one. */
-int select_top_histogram(const struct codec_source *s, size_t k,
-                         struct codec_pick *pick)
+int select_top_histogram(const struct codec_source *s, size_t k, struct codec_pick *pick)
 {
     assert(k >= 1 && k <= s->n);
     struct scratch c = carve(pick->scratch, s->n, k);
@@ -450,8 +439,7 @@ int select_top_histogram(const struct codec_source *s, size_t k,
     return 0;
 }
 
-int select_top(const struct codec_source *s, size_t k, struct codec_pick *pick,
-               bool *fell_back)
+int select_top(const struct codec_source *s, size_t k, struct codec_pick *pick, bool *fell_back)
 {
     assert(k >= 1 && k <= s->n);
     struct scratch c = carve(pick->scratch, s->n, k);

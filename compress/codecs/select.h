@@ -24,18 +24,14 @@ size_t select_scratch(size_t n, size_t k);
 
 /* Take the k largest of s into pick; 1 <= k <= n. Returns 0 or -ERANGE. If
  * fell_back is not NULL, it says whether the histograms were needed. */
-int select_top(const struct codec_source *s, size_t k, struct codec_pick *pick,
-               bool *fell_back);
+int select_top(const struct codec_source *s, size_t k, struct codec_pick *pick, bool *fell_back);
 
 /* The slow way alone: same result. */
-int select_top_histogram(const struct codec_source *s, size_t k,
-                         struct codec_pick *pick);
+int select_top_histogram(const struct codec_source *s, size_t k, struct codec_pick *pick);
 
 /* First element of sampled line j, for tests that plan against it; the number
  * of lines, each of SELECT_LINE elements. */
-enum {
-    SELECT_LINE = 16
-};
+enum { SELECT_LINE = 16 };
 size_t select_lines(size_t n);
 size_t select_line_at(size_t n, size_t j);
 

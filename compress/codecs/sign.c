@@ -18,29 +18,27 @@
  */
 #include "compress/codec.h"
 
-#include "compress/coding/bytes.h"
 #include "compress/codecs/rows.h"
+#include "compress/coding/bytes.h"
 #include "compress/simd/simd.h"
 
 #include "nn/math/vec.h"
 
 #include <math.h>
 
-enum {
-    SIGN_BLOCK,
-    SIGN_SCALE
-};
-enum {
-    SCALE_L1,
-    SCALE_NONE
-};
+enum { SIGN_BLOCK, SIGN_SCALE };
+enum { SCALE_L1, SCALE_NONE };
 
 static const char *const scale_words[] = {"l1", "none", NULL};
 
 static const struct codec_param sign_params[] = {
     ROWS_BLOCK("block", 512),
-    {.name = "scale", .kind = CODEC_WORD, .option = true,
-     .words = scale_words, .preset = SCALE_L1, .wants = "l1 or none"},
+    {.name = "scale",
+     .kind = CODEC_WORD,
+     .option = true,
+     .words = scale_words,
+     .preset = SCALE_L1,
+     .wants = "l1 or none"},
     {.name = NULL},
 };
 
@@ -66,8 +64,7 @@ static size_t sign_size(const int64_t *arg, size_t n)
 }
 
 /* Scale and error of a block whose signs are written. */
-static double finish(const int64_t *arg, const struct codec_block *b,
-                     uint8_t *dst)
+static double finish(const int64_t *arg, const struct codec_block *b, uint8_t *dst)
 {
     double n = (double)b->n;
     float scale = 1.0f;
@@ -83,12 +80,12 @@ static double finish(const int64_t *arg, const struct codec_block *b,
     return fmax(0.0, b->x2 - s * (2.0 * b->l1 - n * s));
 }
 
-static double sign_stream(const int64_t *arg, const struct codec_source *s,
-                          struct codec_block *b, uint8_t *dst)
+static double sign_stream(const int64_t *arg, const struct codec_source *s, struct codec_block *b,
+                          uint8_t *dst)
 {
-    struct simd_sums sums = simd_load_signs(
-        dst + head(arg), s->x + b->first,
-        s->x_hat != NULL ? s->x_hat + b->first : NULL, b->n, SIMD_AHEAD);
+    struct simd_sums sums =
+        simd_load_signs(dst + head(arg), s->x + b->first,
+                        s->x_hat != NULL ? s->x_hat + b->first : NULL, b->n, SIMD_AHEAD);
     b->x2 = sums.x2;
     b->l1 = sums.l1;
     b->max = bytes_to_float(sums.max);
@@ -113,8 +110,7 @@ static bool sign_check(const int64_t *arg, const uint8_t *src, size_t n)
     return any == 0;
 }
 
-VEC_CLONES static void decode_bytes(const uint8_t *restrict src,
-                                    size_t n_bytes, uint32_t scale,
+VEC_CLONES static void decode_bytes(const uint8_t *restrict src, size_t n_bytes, uint32_t scale,
                                     float *restrict v)
 {
     for (size_t i = 0; i < n_bytes; i++)
@@ -124,8 +120,8 @@ VEC_CLONES static void decode_bytes(const uint8_t *restrict src,
         }
 }
 
-static void sign_decode(const int64_t *arg, const uint8_t *src, size_t n,
-                        size_t at, size_t count, float *v)
+static void sign_decode(const int64_t *arg, const uint8_t *src, size_t n, size_t at, size_t count,
+                        float *v)
 {
     (void)n;
     uint32_t scale = bytes_of_float(scale_of(arg, src));
@@ -139,8 +135,8 @@ static void sign_decode(const int64_t *arg, const uint8_t *src, size_t n,
     }
 }
 
-static void sign_add(const int64_t *arg, const uint8_t *src, size_t n,
-                     size_t at, size_t count, float *y)
+static void sign_add(const int64_t *arg, const uint8_t *src, size_t n, size_t at, size_t count,
+                     float *y)
 {
     (void)n;
     simd_sign_add(y, src + head(arg) + at / 8, count, scale_of(arg, src));

@@ -6,9 +6,7 @@
 
 #include <assert.h>
 
-enum {
-    LANES = 16
-};
+enum { LANES = 16 };
 
 VEC_CLONES double squares_sum(const float *square, size_t n)
 {
@@ -27,14 +25,12 @@ VEC_CLONES double squares_sum(const float *square, size_t n)
     double half[LANES / 2];
     for (size_t j = 0; j < LANES / 2; j++)
         half[j] = (double)lane[j] + (double)lane[j + LANES / 2];
-    return ((half[0] + half[4]) + (half[2] + half[6])) +
-           ((half[1] + half[5]) + (half[3] + half[7]));
+    return ((half[0] + half[4]) + (half[2] + half[6]))
+           + ((half[1] + half[5]) + (half[3] + half[7]));
 }
 
-VEC_CLONES static void square_errors(float *restrict square,
-                                     const float *restrict v,
-                                     const float *restrict decoded, size_t n,
-                                     float shift)
+VEC_CLONES static void square_errors(float *restrict square, const float *restrict v,
+                                     const float *restrict decoded, size_t n, float shift)
 {
     for (size_t i = 0; i < n; i++) {
         float d = (v[i] - decoded[i]) * shift;
@@ -42,8 +38,7 @@ VEC_CLONES static void square_errors(float *restrict square,
     }
 }
 
-double squares_of_errors(const float *v, const float *decoded, size_t n,
-                         float shift)
+double squares_of_errors(const float *v, const float *decoded, size_t n, float shift)
 {
     float square[CODEC_CHUNK];
     assert(n <= CODEC_CHUNK);

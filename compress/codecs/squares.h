@@ -34,7 +34,6 @@ static inline double squares_unshift(double sum, float max)
 double squares_sum(const float *square, size_t n);
 
 /* The sum of ((v - decoded) * shift)^2 over n <= CODEC_CHUNK values. */
-double squares_of_errors(const float *v, const float *decoded, size_t n,
-                         float shift);
+double squares_of_errors(const float *v, const float *decoded, size_t n, float shift);
 
 #endif

@@ -24,9 +24,9 @@
  */
 #include "compress/codec.h"
 
-#include "compress/coding/bytes.h"
 #include "compress/codecs/quartic.h"
 #include "compress/codecs/rows.h"
+#include "compress/coding/bytes.h"
 #include "compress/simd/simd.h"
 
 #include "nn/math/vec.h"
@@ -39,21 +39,25 @@ enum {
     TERN_ROUND,
     TERN_SCALE
 };
-enum {
-    SCALE_LS,
-    SCALE_RAW
-};
+enum { SCALE_LS, SCALE_RAW };
 
 static const char *const scale_words[] = {"ls", "raw", NULL};
 
 static const struct codec_param tern_params[] = {
     ROWS_BLOCK("block", 0),
-    {.name = "clip", .kind = CODEC_DECIMAL, .option = true,
-     .high = INT64_C(1000000000000), .preset = INT64_C(2500000000),
+    {.name = "clip",
+     .kind = CODEC_DECIMAL,
+     .option = true,
+     .high = INT64_C(1000000000000),
+     .preset = INT64_C(2500000000),
      .wants = "in [0, 1000], 0 for none"},
     ROWS_ROUND(ROUND_NEAR),
-    {.name = "scale", .kind = CODEC_WORD, .option = true,
-     .words = scale_words, .preset = SCALE_LS, .wants = "ls or raw"},
+    {.name = "scale",
+     .kind = CODEC_WORD,
+     .option = true,
+     .words = scale_words,
+     .preset = SCALE_LS,
+     .wants = "ls or raw"},
     {.name = NULL},
 };
 
@@ -85,8 +89,7 @@ VEC_CLONES static void coins_to_limits(float *limit, size_t n, float m)
 }
 
 /* Code a whole block and sum up what is sent. */
-static struct quartic_sent put_digits(const int64_t *arg,
-                                      const struct codec_block *b, float m,
+static struct quartic_sent put_digits(const int64_t *arg, const struct codec_block *b, float m,
                                       uint8_t *dst)
 {
     struct quartic_sent sent = {.n = 0};
@@ -108,8 +111,7 @@ static struct quartic_sent put_digits(const int64_t *arg,
     return sent;
 }
 
-static double tern_encode(const int64_t *arg, const struct codec_block *b,
-                          uint8_t *dst)
+static double tern_encode(const int64_t *arg, const struct codec_block *b, uint8_t *dst)
 {
     float m = clip_of(arg, b);
     struct quartic_sent sent = put_digits(arg, b, m, dst + 4);
@@ -132,8 +134,8 @@ static bool tern_check(const int64_t *arg, const uint8_t *src, size_t n)
            quartic_check(src + 4, n, &any) && (scale != 0) == any;
 }
 
-static void tern_decode(const int64_t *arg, const uint8_t *src, size_t n,
-                        size_t at, size_t count, float *v)
+static void tern_decode(const int64_t *arg, const uint8_t *src, size_t n, size_t at, size_t count,
+                        float *v)
 {
     (void)arg;
     quartic_get(src + 4, n, at, count, bytes_get_float(src), v);

@@ -34,9 +34,10 @@ static inline size_t together(size_t left)
 
 /* sum[k] = <v, column k of q>, k < count. Behind v stand finite numbers, that
  * meet the zeros behind q. */
-static inline __attribute__((always_inline)) void
-dots(double *restrict sum, const float *restrict v, const float *restrict q,
-     size_t stride, size_t n, const size_t count)
+static inline __attribute__((always_inline)) void dots(double *restrict sum,
+                                                       const float *restrict v,
+                                                       const float *restrict q, size_t stride,
+                                                       size_t n, const size_t count)
 {
     lanes s[TOGETHER] = {{0}}, a, b;
     for (size_t j = 0; j < n; j += THIN_LANES) {
@@ -50,8 +51,7 @@ dots(double *restrict sum, const float *restrict v, const float *restrict q,
         sum[k] = sum_of(&s[k]);
 }
 
-VEC_CLONES void thin_forward(const struct thin *w,
-                             const struct matrix_tile *t, const float *v,
+VEC_CLONES void thin_forward(const struct thin *w, const struct matrix_tile *t, const float *v,
                              double back)
 {
     for (size_t i = 0; i < t->rows; i++, v += t->cols) {
@@ -76,9 +76,10 @@ VEC_CLONES void thin_forward(const struct thin *w,
 
 /* Column k of q, k < count, += sum of p[k][i] v[i] over the rows of a panel.
  * What stands behind a row goes to the room behind q. */
-static inline __attribute__((always_inline)) void
-add_panel(double *restrict q, size_t stride, const float *restrict v, size_t n,
-          float p[TOGETHER][THIN_PANEL], const size_t count)
+static inline __attribute__((always_inline)) void add_panel(double *restrict q, size_t stride,
+                                                            const float *restrict v, size_t n,
+                                                            float p[TOGETHER][THIN_PANEL],
+                                                            const size_t count)
 {
     for (size_t j = 0; j < n; j += THIN_LANES) {
         lanes s[TOGETHER] = {{0}}, a;
@@ -97,9 +98,8 @@ add_panel(double *restrict q, size_t stride, const float *restrict v, size_t n,
 }
 
 /* p[k][i] of rows row.. and columns first..: zero where there is no row. */
-static void get_panel(float p[TOGETHER][THIN_PANEL], const struct thin *w,
-                      const uint8_t *src, size_t row, size_t first,
-                      size_t count)
+static void get_panel(float p[TOGETHER][THIN_PANEL], const struct thin *w, const uint8_t *src,
+                      size_t row, size_t first, size_t count)
 {
     size_t left = w->m - row;
     memset(p, 0, TOGETHER * sizeof p[0]);
@@ -110,8 +110,7 @@ static void get_panel(float p[TOGETHER][THIN_PANEL], const struct thin *w,
     }
 }
 
-VEC_CLONES void thin_backward(const struct thin *w,
-                              const struct matrix_tile *t, const float *v,
+VEC_CLONES void thin_backward(const struct thin *w, const struct matrix_tile *t, const float *v,
                               const uint8_t *src)
 {
     for (size_t i = 0; i < t->rows; i += THIN_PANEL, v += THIN_PANEL * t->cols)

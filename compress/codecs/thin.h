@@ -14,10 +14,7 @@
 
 #include "compress/codecs/matrix.h"
 
-enum {
-    THIN_LANES = 16,
-    THIN_PANEL = 8
-};
+enum { THIN_LANES = 16, THIN_PANEL = 8 };
 
 struct thin
 {
@@ -35,13 +32,12 @@ static inline size_t thin_stride(size_t n)
 
 /* P += back * M Q for the tile v of M. Behind v stand THIN_LANES finite
  * numbers. */
-void thin_forward(const struct thin *w, const struct matrix_tile *t,
-                  const float *v, double back);
+void thin_forward(const struct thin *w, const struct matrix_tile *t, const float *v, double back);
 
 /* Q' += M^T P for the tile v of M, with P as floats in src[0..4 m r). Behind v
  * stand rows of zeros up to a multiple of THIN_PANEL, and THIN_LANES numbers
  * more. */
-void thin_backward(const struct thin *w, const struct matrix_tile *t,
-                   const float *v, const uint8_t *src);
+void thin_backward(const struct thin *w, const struct matrix_tile *t, const float *v,
+                   const uint8_t *src);
 
 #endif

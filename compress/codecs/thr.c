@@ -17,8 +17,11 @@ enum {
 };
 
 static const struct codec_param thr_params[] = {
-    {.name = "t", .kind = CODEC_DECIMAL, .low = 1,
-     .high = INT64_C(1000000000000000), .preset = 1000000,
+    {.name = "t",
+     .kind = CODEC_DECIMAL,
+     .low = 1,
+     .high = INT64_C(1000000000000000),
+     .preset = 1000000,
      .wants = "in (0, 1000000]"},
     {.name = NULL},
 };
@@ -35,8 +38,7 @@ static size_t thr_typical(const int64_t *arg, size_t n)
     return (n + TYPICAL_PART - 1) / TYPICAL_PART;
 }
 
-static int thr_select(const int64_t *arg, const struct codec_source *s,
-                      struct codec_pick *pick)
+static int thr_select(const int64_t *arg, const struct codec_source *s, struct codec_pick *pick)
 {
     uint32_t t = scan_threshold((double)arg[THR_T] / 1e9);
     return scan_above(s, t, s->n, pick);

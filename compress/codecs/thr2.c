@@ -23,8 +23,8 @@
  */
 #include "compress/codec.h"
 
-#include "compress/coding/bytes.h"
 #include "compress/codecs/rows.h"
+#include "compress/coding/bytes.h"
 
 #include "nn/math/vec.h"
 
@@ -35,26 +35,30 @@ enum {
     THR2_BLOCK,
     THR2_FORM
 };
-enum {
-    FORM_FREE,
-    FORM_MXNET
-};
-enum {
-    LANES = 16
-};
+enum { FORM_FREE, FORM_MXNET };
+enum { LANES = 16 };
 
-#define T_FREE INT64_C(800000000)  /* Billionths. */
+#define T_FREE  INT64_C(800000000) /* Billionths. */
 #define T_MXNET INT64_C(500000000)
-#define T_MAX INT64_C(1000000000000)
+#define T_MAX   INT64_C(1000000000000)
 
 static const char *const form_words[] = {"free", "mxnet", NULL};
 
 static const struct codec_param thr2_params[] = {
-    {.name = "t", .kind = CODEC_DECIMAL, .low = 1, .high = T_MAX,
-     .preset = CODEC_UNSET, .settled = true, .wants = "in (0, 1000]"},
+    {.name = "t",
+     .kind = CODEC_DECIMAL,
+     .low = 1,
+     .high = T_MAX,
+     .preset = CODEC_UNSET,
+     .settled = true,
+     .wants = "in (0, 1000]"},
     ROWS_BLOCK("block", 0),
-    {.name = "form", .kind = CODEC_WORD, .option = true, .words = form_words,
-     .preset = FORM_FREE, .wants = "free or mxnet"},
+    {.name = "form",
+     .kind = CODEC_WORD,
+     .option = true,
+     .words = form_words,
+     .preset = FORM_FREE,
+     .wants = "free or mxnet"},
     {.name = NULL},
 };
 
@@ -96,8 +100,7 @@ struct sent
 };
 
 /* A byte a code; n is a multiple of LANES, and t > 0. */
-VEC_CLONES static void codes_of(uint8_t *restrict code,
-                                const float *restrict v, size_t n, float t,
+VEC_CLONES static void codes_of(uint8_t *restrict code, const float *restrict v, size_t n, float t,
                                 struct sent *restrict out)
 {
     double sum[LANES] = {0};
@@ -120,12 +123,11 @@ VEC_CLONES static void codes_of(uint8_t *restrict code,
 }
 
 /* n codes, padded to 4 m, to m bytes. */
-VEC_CLONES static void pack_codes(uint8_t *restrict dst,
-                                  const uint8_t *restrict code, size_t m)
+VEC_CLONES static void pack_codes(uint8_t *restrict dst, const uint8_t *restrict code, size_t m)
 {
     for (size_t i = 0; i < m; i++)
-        dst[i] = (uint8_t)(code[i] | code[m + i] << 2 | code[2 * m + i] << 4 |
-                           code[3 * m + i] << 6);
+        dst[i] =
+            (uint8_t)(code[i] | code[m + i] << 2 | code[2 * m + i] << 4 | code[3 * m + i] << 6);
 }
 
 static double total(const double l[LANES])
@@ -162,8 +164,7 @@ static float threshold(double t, float max)
     return rounded > 0.0f ? rounded : 0x1p-149f;
 }
 
-static double thr2_encode(const int64_t *arg, const struct codec_block *b,
-                          uint8_t *dst)
+static double thr2_encode(const int64_t *arg, const struct codec_block *b, uint8_t *dst)
 {
     bool scaled = arg[THR2_FORM] == FORM_FREE;
     double t = t_of(arg);
@@ -181,8 +182,7 @@ static double thr2_encode(const int64_t *arg, const struct codec_block *b,
 }
 
 /* Is any code 01? All bits together go to *any. */
-VEC_CLONES static bool improper(const uint8_t *src, size_t n_bytes,
-                                unsigned *any)
+VEC_CLONES static bool improper(const uint8_t *src, size_t n_bytes, unsigned *any)
 {
     unsigned bad = 0;
     unsigned all = 0;
@@ -209,8 +209,7 @@ static bool thr2_check(const int64_t *arg, const uint8_t *src, size_t n)
     unsigned any;
     const uint8_t *codes = src + head(arg);
     size_t last = (n - 1) / CODEC_CHUNK * CODEC_CHUNK;
-    if (improper(codes, (n + 3) / 4, &any) ||
-        !padded(codes + last / 4, n - last))
+    if (improper(codes, (n + 3) / 4, &any) || !padded(codes + last / 4, n - last))
         return false;
     if (arg[THR2_FORM] == FORM_MXNET)
         return true;
@@ -218,9 +217,8 @@ static bool thr2_check(const int64_t *arg, const uint8_t *src, size_t n)
     return scale < CODEC_LIMIT_BITS && (scale != 0) == (any != 0);
 }
 
-VEC_CLONES static void get_quarter(const uint8_t *restrict src, size_t n,
-                                   unsigned shift, uint32_t scale,
-                                   float *restrict v)
+VEC_CLONES static void get_quarter(const uint8_t *restrict src, size_t n, unsigned shift,
+                                   uint32_t scale, float *restrict v)
 {
     for (size_t i = 0; i < n; i++) {
         uint32_t code = (uint32_t)src[i] >> shift;
@@ -230,13 +228,12 @@ VEC_CLONES static void get_quarter(const uint8_t *restrict src, size_t n,
     }
 }
 
-static void thr2_decode(const int64_t *arg, const uint8_t *src, size_t n,
-                        size_t at, size_t count, float *v)
+static void thr2_decode(const int64_t *arg, const uint8_t *src, size_t n, size_t at, size_t count,
+                        float *v)
 {
     (void)n;
     bool scaled = arg[THR2_FORM] == FORM_FREE;
-    uint32_t scale = scaled ? bytes_get_u32(src)
-                            : bytes_of_float((float)t_of(arg));
+    uint32_t scale = scaled ? bytes_get_u32(src) : bytes_of_float((float)t_of(arg));
     size_t m = (count + 3) / 4;
     src += head(arg) + at / 4;
     for (size_t first = 0; first < count; first += m) {

@@ -19,8 +19,7 @@ static size_t topk_scratch(const int64_t *arg, size_t n)
     return select_scratch(n, keep_most(arg, n));
 }
 
-static int topk_select(const int64_t *arg, const struct codec_source *s,
-                       struct codec_pick *pick)
+static int topk_select(const int64_t *arg, const struct codec_source *s, struct codec_pick *pick)
 {
     return select_top(s, keep_count(arg, s->n, s->round), pick, NULL);
 }

@@ -30,9 +30,9 @@
  */
 #include "compress/codec.h"
 
-#include "compress/coding/bytes.h"
 #include "compress/codecs/keep.h"
 #include "compress/codecs/scan.h"
+#include "compress/coding/bytes.h"
 #include "compress/simd/simd.h"
 
 #include "nn/math/rng.h"
@@ -41,13 +41,8 @@
 #include <errno.h>
 #include <math.h>
 
-enum {
-    WANGNI_SCALE = KEEP_OPTIONS
-};
-enum {
-    SCALE_LS,
-    SCALE_RAW
-};
+enum { WANGNI_SCALE = KEEP_OPTIONS };
+enum { SCALE_LS, SCALE_RAW };
 enum {
     LANES = 8,
     SOLVE_MAX = 8, /* Passes to find kappa. Unbiased with any kappa. */
@@ -60,8 +55,12 @@ static const char *const scale_words[] = {"ls", "raw", NULL};
 
 static const struct codec_param wangni_params[] = {
     KEEP_PARAMS,
-    {.name = "scale", .kind = CODEC_WORD, .option = true,
-     .words = scale_words, .preset = SCALE_LS, .wants = "ls or raw"},
+    {.name = "scale",
+     .kind = CODEC_WORD,
+     .option = true,
+     .words = scale_words,
+     .preset = SCALE_LS,
+     .wants = "ls or raw"},
     {.name = NULL},
 };
 
@@ -86,9 +85,8 @@ static int weigh_all(const struct codec_source *s, double *l1, float *max)
     *l1 = 0.0;
     for (size_t at = 0; at < s->n; at += CODEC_CHUNK) {
         size_t count = s->n - at < CODEC_CHUNK ? s->n - at : CODEC_CHUNK;
-        struct simd_sums sums = simd_load(
-            v, s->x + at, s->x_hat != NULL ? s->x_hat + at : NULL, count,
-            SIMD_L1 | SIMD_AHEAD);
+        struct simd_sums sums = simd_load(v, s->x + at, s->x_hat != NULL ? s->x_hat + at : NULL,
+                                          count, SIMD_L1 | SIMD_AHEAD);
         top = sums.max > top ? sums.max : top;
         *l1 += sums.l1;
     }
@@ -102,8 +100,8 @@ struct weights
     double sum[LANES], saturated[LANES];
 };
 
-VEC_CLONES static void weigh(struct weights *restrict w,
-                             const float *restrict v, size_t n, double kappa)
+VEC_CLONES static void weigh(struct weights *restrict w, const float *restrict v, size_t n,
+                             double kappa)
 {
     struct weights l = *w;
     size_t whole = n / LANES * LANES;
@@ -121,8 +119,7 @@ VEC_CLONES static void weigh(struct weights *restrict w,
     *w = l;
 }
 
-static void weigh_rest(const struct codec_source *s, double kappa, double *sum,
-                       size_t *saturated)
+static void weigh_rest(const struct codec_source *s, double kappa, double *sum, size_t *saturated)
 {
     float v[CODEC_CHUNK];
     struct weights w = {0};
@@ -164,8 +161,7 @@ static int solve(const struct codec_source *s, size_t wanted, double *kappa)
 /* ---- the draw ---- */
 
 /* Number i of 31 bits: half a word each. n is at most CODEC_CHUNK. */
-VEC_CLONES static void draw(int32_t *restrict u, uint64_t key, size_t first,
-                            size_t n)
+VEC_CLONES static void draw(int32_t *restrict u, uint64_t key, size_t first, size_t n)
 {
     for (size_t i = 0; i < (n + 1) / 2; i++) {
         uint64_t bits = rng_at(key, first / 2 + i);
@@ -175,10 +171,8 @@ VEC_CLONES static void draw(int32_t *restrict u, uint64_t key, size_t first,
 }
 
 /* u / 2^31 < kappa |v|, which is sure where that is 1 or more. */
-VEC_CLONES static void mark_drawn(uint8_t *restrict mark,
-                                  const float *restrict v,
-                                  const int32_t *restrict u, size_t n,
-                                  double kappa)
+VEC_CLONES static void mark_drawn(uint8_t *restrict mark, const float *restrict v,
+                                  const int32_t *restrict u, size_t n, double kappa)
 {
     double scale = kappa * 0x1p31;
     for (size_t i = 0; i < n; i++)
@@ -186,8 +180,8 @@ VEC_CLONES static void mark_drawn(uint8_t *restrict mark,
 }
 
 /* Fill pick->truth. False if more than `most` were drawn and that matters. */
-static bool take(const struct codec_source *s, double kappa, uint64_t key,
-                 size_t most, bool last, struct codec_pick *pick)
+static bool take(const struct codec_source *s, double kappa, uint64_t key, size_t most, bool last,
+                 struct codec_pick *pick)
 {
     float v[CODEC_CHUNK];
     int32_t u[CODEC_CHUNK];
@@ -227,9 +221,7 @@ static void weight(const int64_t *arg, double kappa, struct codec_pick *pick)
         n += !over;
     }
     /* <v, q> / |q|^2 * q over n values of |q| = 1 / kappa is their mean. */
-    double each = arg[WANGNI_SCALE] == SCALE_RAW ? 1.0 / kappa
-                  : n > 0                        ? sum / (double)n
-                                                 : 0.0;
+    double each = arg[WANGNI_SCALE] == SCALE_RAW ? 1.0 / kappa : n > 0 ? sum / (double)n : 0.0;
     for (size_t i = 0; i < pick->k; i++) {
         float v = pick->truth[i];
         bool over = kappa * fabs((double)v) >= 1.0;
@@ -238,8 +230,7 @@ static void weight(const int64_t *arg, double kappa, struct codec_pick *pick)
     pick->scaled = true;
 }
 
-static int wangni_select(const int64_t *arg, const struct codec_source *s,
-                         struct codec_pick *pick)
+static int wangni_select(const int64_t *arg, const struct codec_source *s, struct codec_pick *pick)
 {
     size_t wanted = keep_count(arg, s->n, s->round);
     size_t most = most_of(wanted, s->n);

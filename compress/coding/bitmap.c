@@ -32,8 +32,7 @@ void bitmap_open(struct bitmap_reader *r, size_t n, const uint8_t *src)
     r->bits = word_of(r, 0);
 }
 
-VEC_CLONES bool bitmap_get(struct bitmap_reader *r, uint32_t *index,
-                           size_t count)
+VEC_CLONES bool bitmap_get(struct bitmap_reader *r, uint32_t *index, size_t count)
 {
     uint64_t bits = r->bits;
     size_t word = r->word;

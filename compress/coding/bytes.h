@@ -123,8 +123,7 @@ static inline size_t bytes_put_varint(uint8_t *dst, uint32_t v)
 }
 
 /* Bytes read, or 0 if there is no proper 32-bit varint in src[0..len). */
-static inline size_t bytes_get_varint(const uint8_t *src, size_t len,
-                                      uint32_t *v)
+static inline size_t bytes_get_varint(const uint8_t *src, size_t len, uint32_t *v)
 {
     uint64_t sum = 0;
     for (size_t i = 0; i < len && i < BYTES_VARINT_MAX; i++) {

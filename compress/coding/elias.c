@@ -42,8 +42,8 @@ size_t elias_bound(size_t k, size_t n)
 
 /* ---- writing ---- */
 
-VEC_CLONES static void put_high(const uint32_t *index, size_t k, unsigned b,
-                                uint8_t *dst, const uint8_t *end)
+VEC_CLONES static void put_high(const uint32_t *index, size_t k, unsigned b, uint8_t *dst,
+                                const uint8_t *end)
 {
     uint64_t bits = 0;
     size_t word = 0;
@@ -60,8 +60,8 @@ VEC_CLONES static void put_high(const uint32_t *index, size_t k, unsigned b,
 /* Four parts at a time where they fit beside the up to seven bits left over:
  * eight bytes are stored whatever there is to say, as long as they are within
  * the stream, and what is too much is overwritten. */
-VEC_CLONES static void put_low(const uint32_t *index, size_t k, unsigned b,
-                               uint8_t *dst, const uint8_t *end)
+VEC_CLONES static void put_low(const uint32_t *index, size_t k, unsigned b, uint8_t *dst,
+                               const uint8_t *end)
 {
     uint64_t mask = (UINT64_C(1) << b) - 1;
     uint64_t bits = 0;
@@ -97,8 +97,7 @@ void elias_put(const uint32_t *index, size_t k, size_t n, uint8_t *dst)
 
 /* ---- reading ---- */
 
-void elias_open(struct elias_reader *r, size_t k, size_t n,
-                const uint8_t *src)
+void elias_open(struct elias_reader *r, size_t k, size_t n, const uint8_t *src)
 {
     unsigned b = elias_low_bits(k, n);
     *r = (struct elias_reader){.n = n, .b = b};
@@ -111,8 +110,7 @@ void elias_open(struct elias_reader *r, size_t k, size_t n,
 }
 
 /* The high parts of the next count positions, in order as they come. */
-VEC_CLONES static bool get_high(struct elias_reader *r, uint32_t *index,
-                                size_t count)
+VEC_CLONES static bool get_high(struct elias_reader *r, uint32_t *index, size_t count)
 {
     uint64_t bits = r->bits;
     size_t word = r->word;
@@ -139,8 +137,7 @@ static inline uint32_t with_low(uint32_t high, uint64_t low, unsigned b)
 }
 
 /* Put the low parts under the high ones. */
-VEC_CLONES static void get_low(const struct elias_reader *r,
-                               uint32_t *restrict index, size_t count)
+VEC_CLONES static void get_low(const struct elias_reader *r, uint32_t *restrict index, size_t count)
 {
     const uint8_t *src = r->low;
     const unsigned b = r->b;
@@ -189,6 +186,5 @@ bool elias_ended(const struct elias_reader *r)
     for (size_t at = 8 * r->word; at < r->n_high; at += 8)
         bits |= words_get(r->high, r->n_high, at);
     unsigned used = (unsigned)(r->i * r->b % 8);
-    return bits == 0 &&
-           (used == 0 || r->low[r->n_low - 1] >> used == 0);
+    return bits == 0 && (used == 0 || r->low[r->n_low - 1] >> used == 0);
 }

@@ -19,9 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum {
-    ELIAS_B_MAX = 31
-};
+enum { ELIAS_B_MAX = 31 };
 
 /* Low bits of a position, for 1 <= k <= n < 2^32. */
 unsigned elias_low_bits(size_t k, size_t n);
@@ -39,15 +37,14 @@ struct elias_reader
     size_t n_high, n_low;
     size_t n;
     unsigned b;
-    size_t i;       /* Positions read. */
-    size_t word;    /* Words of eight bytes of `high` taken, */
-    uint64_t bits;  /* and the ones of the last that have not been read. */
-    uint64_t next;  /* Lowest position that may come. */
+    size_t i;      /* Positions read. */
+    size_t word;   /* Words of eight bytes of `high` taken, */
+    uint64_t bits; /* and the ones of the last that have not been read. */
+    uint64_t next; /* Lowest position that may come. */
 };
 
 /* src has elias_size(k, n) bytes. */
-void elias_open(struct elias_reader *r, size_t k, size_t n,
-                const uint8_t *src);
+void elias_open(struct elias_reader *r, size_t k, size_t n, const uint8_t *src);
 
 /* Read count >= 1 positions, at most k in all. False if there are fewer, or
  * they do not increase, or one is not below n. Cost is bounded by the stream

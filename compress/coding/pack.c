@@ -5,8 +5,7 @@
 #include "nn/math/vec.h"
 
 /* Any width and any count: for what the faster ways leave over. */
-static void put_any(uint8_t *dst, const uint16_t *code, size_t n,
-                    unsigned bits)
+static void put_any(uint8_t *dst, const uint16_t *code, size_t n, unsigned bits)
 {
     uint64_t acc = 0;
     unsigned held = 0;
@@ -21,8 +20,7 @@ static void put_any(uint8_t *dst, const uint16_t *code, size_t n,
         *dst = (uint8_t)acc;
 }
 
-static void get_any(const uint8_t *src, uint16_t *code, size_t n,
-                    unsigned bits)
+static void get_any(const uint8_t *src, uint16_t *code, size_t n, unsigned bits)
 {
     uint64_t acc = 0;
     unsigned held = 0;
@@ -56,8 +54,7 @@ static inline uint64_t four_codes(const uint16_t *code)
     return w;
 }
 
-VEC_CLONES static void put_2(uint8_t *restrict dst,
-                             const uint16_t *restrict code, size_t n_bytes)
+VEC_CLONES static void put_2(uint8_t *restrict dst, const uint16_t *restrict code, size_t n_bytes)
 {
     for (size_t i = 0; i < n_bytes; i++) {
         uint64_t w = four_codes(code + 4 * i);
@@ -66,16 +63,14 @@ VEC_CLONES static void put_2(uint8_t *restrict dst,
     }
 }
 
-VEC_CLONES static void get_2(const uint8_t *restrict src,
-                             uint16_t *restrict code, size_t n_bytes)
+VEC_CLONES static void get_2(const uint8_t *restrict src, uint16_t *restrict code, size_t n_bytes)
 {
     for (size_t i = 0; i < n_bytes; i++)
         for (unsigned j = 0; j < 4; j++)
             code[4 * i + j] = src[i] >> (2 * j) & 3;
 }
 
-VEC_CLONES static void put_4(uint8_t *restrict dst,
-                             const uint16_t *restrict code, size_t n_bytes)
+VEC_CLONES static void put_4(uint8_t *restrict dst, const uint16_t *restrict code, size_t n_bytes)
 {
     for (size_t i = 0; i < n_bytes; i++) {
         uint32_t w = two_codes(code + 2 * i);
@@ -83,8 +78,7 @@ VEC_CLONES static void put_4(uint8_t *restrict dst,
     }
 }
 
-VEC_CLONES static void get_4(const uint8_t *restrict src,
-                             uint16_t *restrict code, size_t n_bytes)
+VEC_CLONES static void get_4(const uint8_t *restrict src, uint16_t *restrict code, size_t n_bytes)
 {
     for (size_t i = 0; i < n_bytes; i++) {
         code[2 * i] = src[i] & 15;
@@ -92,15 +86,13 @@ VEC_CLONES static void get_4(const uint8_t *restrict src,
     }
 }
 
-VEC_CLONES static void put_8(uint8_t *restrict dst,
-                             const uint16_t *restrict code, size_t n)
+VEC_CLONES static void put_8(uint8_t *restrict dst, const uint16_t *restrict code, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         dst[i] = (uint8_t)code[i];
 }
 
-VEC_CLONES static void get_8(const uint8_t *restrict src,
-                             uint16_t *restrict code, size_t n)
+VEC_CLONES static void get_8(const uint8_t *restrict src, uint16_t *restrict code, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         code[i] = src[i];
@@ -117,8 +109,7 @@ static inline uint64_t join_4(const uint16_t *code, unsigned bits)
     return low | high << (2 * bits);
 }
 
-static size_t put_narrow(uint8_t *dst, const uint16_t *code, size_t n,
-                         unsigned bits)
+static size_t put_narrow(uint8_t *dst, const uint16_t *code, size_t n, unsigned bits)
 {
     size_t i = 0;
     for (; (i / 8) * bits + 8 <= n * bits / 8 && i + 8 <= n; i += 8) {
@@ -129,8 +120,7 @@ static size_t put_narrow(uint8_t *dst, const uint16_t *code, size_t n,
     return i;
 }
 
-static size_t put_wide(uint8_t *dst, const uint16_t *code, size_t n,
-                       unsigned bits)
+static size_t put_wide(uint8_t *dst, const uint16_t *code, size_t n, unsigned bits)
 {
     size_t i = 0;
     for (; (i / 8) * bits + 16 <= n * bits / 8 && i + 8 <= n; i += 8) {
@@ -150,8 +140,7 @@ static inline void split_4(uint64_t w, uint16_t *code, unsigned bits)
         code[j] = (uint16_t)(w >> (j * bits) & mask);
 }
 
-static size_t get_narrow(const uint8_t *src, uint16_t *code, size_t n,
-                         unsigned bits)
+static size_t get_narrow(const uint8_t *src, uint16_t *code, size_t n, unsigned bits)
 {
     size_t i = 0;
     for (; (i / 8) * bits + 8 <= n * bits / 8 && i + 8 <= n; i += 8) {
@@ -162,8 +151,7 @@ static size_t get_narrow(const uint8_t *src, uint16_t *code, size_t n,
     return i;
 }
 
-static size_t get_wide(const uint8_t *src, uint16_t *code, size_t n,
-                       unsigned bits)
+static size_t get_wide(const uint8_t *src, uint16_t *code, size_t n, unsigned bits)
 {
     size_t i = 0;
     for (; (i / 8) * bits + 16 <= n * bits / 8 && i + 8 <= n; i += 8) {

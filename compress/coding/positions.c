@@ -6,9 +6,7 @@
 
 const char *const positions_words[] = {"auto", "rice", "ef", "bitmap", NULL};
 
-enum {
-    HEAD_MAX = 2 * BYTES_VARINT_MAX + 1
-};
+enum { HEAD_MAX = 2 * BYTES_VARINT_MAX + 1 };
 
 static size_t varint_size(size_t v)
 {
@@ -73,8 +71,7 @@ static size_t put_rice(const uint32_t *index, size_t k, size_t n, uint8_t *dst)
     return len + stream;
 }
 
-static size_t put_elias(const uint32_t *index, size_t k, size_t n,
-                        uint8_t *dst)
+static size_t put_elias(const uint32_t *index, size_t k, size_t n, uint8_t *dst)
 {
     size_t stream = elias_size(k, n);
     unsigned code = POSITIONS_CODE_EF + elias_low_bits(k, n);
@@ -83,16 +80,15 @@ static size_t put_elias(const uint32_t *index, size_t k, size_t n,
     return len + stream;
 }
 
-static size_t put_bitmap(const uint32_t *index, size_t k, size_t n,
-                         uint8_t *dst)
+static size_t put_bitmap(const uint32_t *index, size_t k, size_t n, uint8_t *dst)
 {
     size_t len = put_head(dst, k, POSITIONS_CODE_BITMAP, bitmap_size(n));
     bitmap_put(index, k, n, dst + len);
     return len + bitmap_size(n);
 }
 
-size_t positions_put(enum positions_how how, const uint32_t *index, size_t k,
-                     size_t n, uint8_t *dst)
+size_t positions_put(enum positions_how how, const uint32_t *index, size_t k, size_t n,
+                     uint8_t *dst)
 {
     assert(k >= 1 && k <= n);
     switch (how) {
@@ -110,24 +106,23 @@ size_t positions_put(enum positions_how how, const uint32_t *index, size_t k,
 /* ---- reading ---- */
 
 /* May a stream of that code have that length? */
-static bool proper_head(const struct positions *p, enum positions_how how,
-                        size_t stream)
+static bool proper_head(const struct positions *p, enum positions_how how, size_t stream)
 {
     switch (how) {
     case POSITIONS_AUTO:
     case POSITIONS_RICE:
         return p->code <= RICE_B_MAX && stream <= rice_bound(p->k, p->n);
     case POSITIONS_EF:
-        return p->code == POSITIONS_CODE_EF + elias_low_bits(p->k, p->n) &&
-               stream == elias_size(p->k, p->n);
+        return p->code == POSITIONS_CODE_EF + elias_low_bits(p->k, p->n)
+               && stream == elias_size(p->k, p->n);
     case POSITIONS_BITMAP:
         break;
     }
     return p->code == POSITIONS_CODE_BITMAP && stream == bitmap_size(p->n);
 }
 
-bool positions_open(struct positions *p, enum positions_how how, size_t most,
-                    size_t n, const uint8_t *src, size_t len)
+bool positions_open(struct positions *p, enum positions_how how, size_t most, size_t n,
+                    const uint8_t *src, size_t len)
 {
     uint32_t k = 0;
     uint32_t stream = 0;
@@ -146,8 +141,7 @@ bool positions_open(struct positions *p, enum positions_how how, size_t most,
     else if (p->code >= POSITIONS_CODE_EF)
         elias_open(&p->elias, k, n, src);
     else
-        p->rice = (struct rice_reader){
-            .src = src, .len = stream, .n = n, .b = p->code};
+        p->rice = (struct rice_reader){.src = src, .len = stream, .n = n, .b = p->code};
     return true;
 }
 

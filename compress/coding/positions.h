@@ -29,17 +29,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum positions_how {
-    POSITIONS_AUTO,
-    POSITIONS_RICE,
-    POSITIONS_EF,
-    POSITIONS_BITMAP
-};
+enum positions_how { POSITIONS_AUTO, POSITIONS_RICE, POSITIONS_EF, POSITIONS_BITMAP };
 
-enum {
-    POSITIONS_CODE_EF = 32,
-    POSITIONS_CODE_BITMAP = 64
-};
+enum { POSITIONS_CODE_EF = 32, POSITIONS_CODE_BITMAP = 64 };
 
 /* Names in the order of the enum, ended by NULL. */
 extern const char *const positions_words[];
@@ -50,8 +42,8 @@ size_t positions_bound(enum positions_how how, size_t k, size_t n);
 size_t positions_nominal(enum positions_how how, size_t k, size_t n);
 
 /* Write index[0..k), k >= 1; returns the bytes, at most positions_bound(). */
-size_t positions_put(enum positions_how how, const uint32_t *index, size_t k,
-                     size_t n, uint8_t *dst);
+size_t positions_put(enum positions_how how, const uint32_t *index, size_t k, size_t n,
+                     uint8_t *dst);
 
 /* Reads positions in order. */
 struct positions
@@ -59,7 +51,8 @@ struct positions
     size_t n, k;
     size_t used; /* Bytes of the whole encoding. */
     unsigned code;
-    union { /* By the code. */
+    union
+    { /* By the code. */
         struct rice_reader rice;
         struct elias_reader elias;
         struct bitmap_reader bitmap;
@@ -67,8 +60,8 @@ struct positions
 };
 
 /* Parse the head at src[0..len): 1 <= k <= most. False if malformed. */
-bool positions_open(struct positions *p, enum positions_how how, size_t most,
-                    size_t n, const uint8_t *src, size_t len);
+bool positions_open(struct positions *p, enum positions_how how, size_t most, size_t n,
+                    const uint8_t *src, size_t len);
 
 /* The next count >= 1 positions, k in all calls together. False if malformed.
  * Cost is bounded by the stream read. */

@@ -52,8 +52,7 @@ struct highs
     uint32_t sum[3];
 };
 
-VEC_CLONES static struct highs highs_of(const uint32_t *index, size_t k,
-                                        unsigned b)
+VEC_CLONES static struct highs highs_of(const uint32_t *index, size_t k, unsigned b)
 {
     uint32_t s0 = index[0] >> b;
     uint32_t s1 = s0 >> 1;
@@ -146,8 +145,7 @@ static void put_gap(struct writer *w, uint32_t gap, unsigned b)
     put_bits(w, (low << 1 | 1) << high, high + 1 + b);
 }
 
-VEC_CLONES void rice_put(const uint32_t *index, size_t k, unsigned b,
-                         uint8_t *dst, size_t len)
+VEC_CLONES void rice_put(const uint32_t *index, size_t k, unsigned b, uint8_t *dst, size_t len)
 {
     struct writer w = {.dst = dst, .end = dst + len};
     uint32_t next = 0;
@@ -215,8 +213,7 @@ static bool get_one(struct rice_reader *r, uint32_t *index)
 
 /* As many groups of positions as lie within one window each; returns how many
  * positions. Stops before what does not fit, or is not below n. */
-VEC_CLONES static size_t get_groups(struct rice_reader *reader,
-                                    uint32_t *index, size_t count)
+VEC_CLONES static size_t get_groups(struct rice_reader *reader, uint32_t *index, size_t count)
 {
     struct rice_reader r = *reader;
     const unsigned b = r.b;
@@ -228,8 +225,7 @@ VEC_CLONES static size_t get_groups(struct rice_reader *reader,
         unsigned used = 0;
         for (size_t j = 0; j < GROUP; j++) {
             /* The bit at the top ends what has no end, as too long. */
-            unsigned zeros =
-                (unsigned)__builtin_ctzll(bits | UINT64_C(1) << 63);
+            unsigned zeros = (unsigned)__builtin_ctzll(bits | UINT64_C(1) << 63);
             uint64_t gap = (uint64_t)zeros << b | (bits >> 1 >> zeros & mask);
             index[i + j] = (uint32_t)(next + gap);
             next += gap + 1;

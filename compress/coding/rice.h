@@ -19,9 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum {
-    RICE_B_MAX = 31
-};
+enum { RICE_B_MAX = 31 };
 
 /* Longest stream of k positions below n at the best parameter, in bytes;
  * grows with k. And a typical stream. */
@@ -37,18 +35,17 @@ uint64_t rice_bits(const uint32_t *index, size_t k, unsigned b);
 unsigned rice_best(const uint32_t *index, size_t k, size_t n, uint64_t *bits);
 
 /* Write the stream: exactly len = ceil(rice_bits() / 8) bytes. */
-void rice_put(const uint32_t *index, size_t k, unsigned b, uint8_t *dst,
-              size_t len);
+void rice_put(const uint32_t *index, size_t k, unsigned b, uint8_t *dst, size_t len);
 
 struct rice_reader
 {
     const uint8_t *src;
-    size_t len; /* Bytes. */
-    size_t at;  /* Bits read. */
+    size_t len;    /* Bytes. */
+    size_t at;     /* Bits read. */
     uint64_t next; /* Lowest position that may come. */
     uint64_t n;    /* Positions are below n. */
     unsigned b;
-    size_t k;      /* Positions read; of them, those whose high part is odd,
+    size_t k; /* Positions read; of them, those whose high part is odd,
                     * and those whose low part has its top bit set: */
     uint64_t odd, top;
 };

@@ -13,9 +13,7 @@
 #define AVX2 __attribute__((target("avx2")))
 #define STEP AVX2 __attribute__((always_inline)) static inline
 
-enum {
-    HALF = SIMD_LANES / 2
-};
+enum { HALF = SIMD_LANES / 2 };
 
 /* The last elements of a vector, and zeros. */
 static void pad(float to[SIMD_LANES], const float *from, size_t n)
@@ -26,8 +24,7 @@ static void pad(float to[SIMD_LANES], const float *from, size_t n)
 
 STEP __m256 abs_of(__m256 v)
 {
-    return _mm256_and_ps(
-        v, _mm256_castsi256_ps(_mm256_set1_epi32(0x7fffffff)));
+    return _mm256_and_ps(v, _mm256_castsi256_ps(_mm256_set1_epi32(0x7fffffff)));
 }
 
 STEP __m256d low_half(__m256 v)
@@ -43,18 +40,15 @@ STEP __m256d high_half(__m256 v)
 /* Sixteen lanes of double are four registers, of float two. */
 STEP double total(const __m256d l[4])
 {
-    __m256d l4 = _mm256_add_pd(_mm256_add_pd(l[0], l[2]),
-                               _mm256_add_pd(l[1], l[3]));
-    __m128d l2 = _mm_add_pd(_mm256_castpd256_pd128(l4),
-                            _mm256_extractf128_pd(l4, 1));
+    __m256d l4 = _mm256_add_pd(_mm256_add_pd(l[0], l[2]), _mm256_add_pd(l[1], l[3]));
+    __m128d l2 = _mm_add_pd(_mm256_castpd256_pd128(l4), _mm256_extractf128_pd(l4, 1));
     return _mm_cvtsd_f64(_mm_add_sd(l2, _mm_unpackhi_pd(l2, l2)));
 }
 
 STEP float total_float(const __m256 l[2])
 {
     __m256 l8 = _mm256_add_ps(l[0], l[1]);
-    __m128 l4 = _mm_add_ps(_mm256_castps256_ps128(l8),
-                           _mm256_extractf128_ps(l8, 1));
+    __m128 l4 = _mm_add_ps(_mm256_castps256_ps128(l8), _mm256_extractf128_ps(l8, 1));
     __m128 l2 = _mm_add_ps(l4, _mm_movehl_ps(l4, l4));
     return _mm_cvtss_f32(_mm_add_ss(l2, _mm_movehdup_ps(l2)));
 }
@@ -62,19 +56,15 @@ STEP float total_float(const __m256 l[2])
 STEP uint32_t top(const __m256i l[2])
 {
     __m256i l8 = _mm256_max_epu32(l[0], l[1]);
-    __m128i l4 = _mm_max_epu32(_mm256_castsi256_si128(l8),
-                               _mm256_extracti128_si256(l8, 1));
+    __m128i l4 = _mm_max_epu32(_mm256_castsi256_si128(l8), _mm256_extracti128_si256(l8, 1));
     __m128i l2 = _mm_max_epu32(l4, _mm_shuffle_epi32(l4, 0x4e));
-    return (uint32_t)_mm_cvtsi128_si32(
-        _mm_max_epu32(l2, _mm_shuffle_epi32(l2, 0xb1)));
+    return (uint32_t)_mm_cvtsi128_si32(_mm_max_epu32(l2, _mm_shuffle_epi32(l2, 0xb1)));
 }
 
 STEP __m256 difference(const float *x, const float *x_hat, size_t i)
 {
-    __m256 h = x_hat != NULL ? _mm256_loadu_ps(x_hat + i)
-                             : _mm256_setzero_ps();
-    return _mm256_add_ps(_mm256_sub_ps(_mm256_loadu_ps(x + i), h),
-                         _mm256_setzero_ps());
+    __m256 h = x_hat != NULL ? _mm256_loadu_ps(x_hat + i) : _mm256_setzero_ps();
+    return _mm256_add_ps(_mm256_sub_ps(_mm256_loadu_ps(x + i), h), _mm256_setzero_ps());
 }
 
 /* ---- load ---- */
@@ -92,8 +82,8 @@ struct loaded
     uint8_t *sign;
 };
 
-STEP void load_step(struct loading *l, const struct loaded *to, size_t i,
-                    const float *x, const float *x_hat, unsigned how)
+STEP void load_step(struct loading *l, const struct loaded *to, size_t i, const float *x,
+                    const float *x_hat, unsigned how)
 {
     for (int h = 0; h < 2; h++) {
         __m256 d = difference(x, x_hat, (size_t)h * HALF);
@@ -116,8 +106,8 @@ STEP void load_step(struct loading *l, const struct loaded *to, size_t i,
 }
 
 /* The last n < 16 elements. */
-STEP void load_tail(struct loading *l, const struct loaded *to, size_t i,
-                    const float *x, const float *x_hat, size_t n)
+STEP void load_tail(struct loading *l, const struct loaded *to, size_t i, const float *x,
+                    const float *x_hat, size_t n)
 {
     float p[3][SIMD_LANES] = {{0}};
     uint8_t bits[SIMD_LANES / 8];
@@ -132,14 +122,12 @@ STEP void load_tail(struct loading *l, const struct loaded *to, size_t i,
         memcpy(to->sign + i / 8, bits, (n + 7) / 8);
 }
 
-STEP struct simd_sums load_all(const struct loaded *to, const float *x,
-                               const float *x_hat, size_t n, unsigned how)
+STEP struct simd_sums load_all(const struct loaded *to, const float *x, const float *x_hat,
+                               size_t n, unsigned how)
 {
     __m256d zero = _mm256_setzero_pd();
     __m256i none = _mm256_setzero_si256();
-    struct loading l = {{zero, zero, zero, zero},
-                        {zero, zero, zero, zero},
-                        {none, none}};
+    struct loading l = {{zero, zero, zero, zero}, {zero, zero, zero, zero}, {none, none}};
     size_t i = 0;
     for (; i + SIMD_LANES <= n; i += SIMD_LANES) {
         if (how & SIMD_AHEAD) { /* A line each. */
@@ -151,15 +139,12 @@ STEP struct simd_sums load_all(const struct loaded *to, const float *x,
     }
     if (i < n)
         load_tail(&l, to, i, x + i, x_hat != NULL ? x_hat + i : NULL, n - i);
-    return (struct simd_sums){total(l.x2), how & SIMD_L1 ? total(l.l1) : 0.0,
-                              top(l.max)};
+    return (struct simd_sums){total(l.x2), how & SIMD_L1 ? total(l.l1) : 0.0, top(l.max)};
 }
 
 /* A loop for each way. */
-AVX2 static struct simd_sums load_avx2(float *restrict v,
-                                       const float *restrict x,
-                                       const float *restrict x_hat, size_t n,
-                                       unsigned how)
+AVX2 static struct simd_sums load_avx2(float *restrict v, const float *restrict x,
+                                       const float *restrict x_hat, size_t n, unsigned how)
 {
     struct loaded to = {v, NULL};
     switch (how) {
@@ -174,10 +159,8 @@ AVX2 static struct simd_sums load_avx2(float *restrict v,
     }
 }
 
-AVX2 static struct simd_sums load_signs_avx2(uint8_t *restrict dst,
-                                             const float *restrict x,
-                                             const float *restrict x_hat,
-                                             size_t n, unsigned how)
+AVX2 static struct simd_sums load_signs_avx2(uint8_t *restrict dst, const float *restrict x,
+                                             const float *restrict x_hat, size_t n, unsigned how)
 {
     struct loaded to = {NULL, dst};
     if (how & SIMD_AHEAD)
@@ -187,8 +170,7 @@ AVX2 static struct simd_sums load_signs_avx2(uint8_t *restrict dst,
 
 /* ---- signs ---- */
 
-AVX2 static void sign_put_avx2(uint8_t *restrict dst, const float *restrict v,
-                               size_t n)
+AVX2 static void sign_put_avx2(uint8_t *restrict dst, const float *restrict v, size_t n)
 {
     size_t i = 0;
     for (; i + HALF <= n; i += HALF)
@@ -204,14 +186,13 @@ STEP void sign_step(float *y, int bits, __m256 scale)
 {
     __m256i to_top = _mm256_setr_epi32(31, 30, 29, 28, 27, 26, 25, 24);
     __m256i moved = _mm256_sllv_epi32(_mm256_set1_epi32(bits), to_top);
-    __m256i sign =
-        _mm256_and_si256(moved, _mm256_set1_epi32((int)0x80000000u));
+    __m256i sign = _mm256_and_si256(moved, _mm256_set1_epi32((int)0x80000000u));
     __m256 v = _mm256_xor_ps(scale, _mm256_castsi256_ps(sign));
     _mm256_storeu_ps(y, _mm256_add_ps(_mm256_loadu_ps(y), v));
 }
 
-AVX2 static void sign_add_avx2(float *restrict y, const uint8_t *restrict src,
-                               size_t n, float scale)
+AVX2 static void sign_add_avx2(float *restrict y, const uint8_t *restrict src, size_t n,
+                               float scale)
 {
     __m256 scales = _mm256_set1_ps(scale);
     size_t i = 0;
@@ -229,8 +210,7 @@ AVX2 static void sign_add_avx2(float *restrict y, const uint8_t *restrict src,
 
 /* In plain C, which the vectoriser can do: binary16 instructions are another
  * feature bit, one that not every compiler can ask for. */
-STEP void half_step(__m256 e2[2], uint8_t *dst, const float *v, float first,
-                    float second)
+STEP void half_step(__m256 e2[2], uint8_t *dst, const float *v, float first, float second)
 {
     float d[SIMD_LANES];
     for (size_t j = 0; j < SIMD_LANES; j++) {
@@ -245,8 +225,8 @@ STEP void half_step(__m256 e2[2], uint8_t *dst, const float *v, float first,
     }
 }
 
-AVX2 static float half_put_avx2(uint8_t *restrict dst, const float *restrict v,
-                                size_t n, float first, float second)
+AVX2 static float half_put_avx2(uint8_t *restrict dst, const float *restrict v, size_t n,
+                                float first, float second)
 {
     __m256 e2[2] = {_mm256_setzero_ps(), _mm256_setzero_ps()};
     size_t i = 0;
@@ -262,8 +242,8 @@ AVX2 static float half_put_avx2(uint8_t *restrict dst, const float *restrict v,
     return total_float(e2);
 }
 
-AVX2 static void half_add_avx2(float *restrict y, const uint8_t *restrict src,
-                               size_t n, float first, float second)
+AVX2 static void half_add_avx2(float *restrict y, const uint8_t *restrict src, size_t n,
+                               float first, float second)
 {
     for (size_t i = 0; i < n; i++)
         y[i] += simd_half_to_float(bytes_get_u16(src + 2 * i)) * first * second;
@@ -306,8 +286,7 @@ STEP __m256 with_sign_of(__m256 a, __m256 v)
     return _mm256_or_ps(a, _mm256_and_ps(v, _mm256_set1_ps(-0.0f)));
 }
 
-STEP void round_step(struct rounding *r, float *q, const float *v,
-                     const float *u)
+STEP void round_step(struct rounding *r, float *q, const float *v, const float *u)
 {
     for (int h = 0; h < 2; h++) {
         int at = h * HALF;
@@ -328,14 +307,15 @@ STEP void round_step(struct rounding *r, float *q, const float *v,
     }
 }
 
-AVX2 static struct simd_levels round_avx2(const struct simd_grid *g,
-                                          float *restrict q,
-                                          const float *restrict v,
-                                          const float *restrict u, size_t n)
+AVX2 static struct simd_levels round_avx2(const struct simd_grid *g, float *restrict q,
+                                          const float *restrict v, const float *restrict u,
+                                          size_t n)
 {
     __m256 zero = _mm256_setzero_ps();
-    struct rounding r = {_mm256_set1_ps(g->first), _mm256_set1_ps(g->second),
-                         _mm256_set1_ps(g->levels), {zero, zero},
+    struct rounding r = {_mm256_set1_ps(g->first),
+                         _mm256_set1_ps(g->second),
+                         _mm256_set1_ps(g->levels),
+                         {zero, zero},
                          {zero, zero}};
     size_t i = 0;
     if (u == NULL)
@@ -367,30 +347,26 @@ STEP __m256i code_half(struct coding *c, const float *q, const float *v, int h)
     __m256 level = _mm256_loadu_ps(q + h * HALF);
     __m256i k = _mm256_cvttps_epi32(level);
     __m256i minus = _mm256_srai_epi32(k, 31);
-    __m256 d = _mm256_sub_ps(_mm256_loadu_ps(v + h * HALF),
-                             _mm256_mul_ps(c->scale, level));
+    __m256 d = _mm256_sub_ps(_mm256_loadu_ps(v + h * HALF), _mm256_mul_ps(c->scale, level));
     d = _mm256_mul_ps(d, c->shift);
     c->e2[h] = _mm256_add_ps(c->e2[h], _mm256_mul_ps(d, d));
-    return _mm256_or_si256(_mm256_abs_epi32(k),
-                           _mm256_and_si256(minus, c->sign));
+    return _mm256_or_si256(_mm256_abs_epi32(k), _mm256_and_si256(minus, c->sign));
 }
 
 /* Packing works in halves of a register: they are put in order again. */
-STEP void code_step(struct coding *c, uint16_t *code, const float *q,
-                    const float *v)
+STEP void code_step(struct coding *c, uint16_t *code, const float *q, const float *v)
 {
     __m256i low = code_half(c, q, v, 0);
     __m256i high = code_half(c, q, v, 1);
     __m256i both = _mm256_packus_epi32(low, high);
-    _mm256_storeu_si256((__m256i *)(void *)code,
-                        _mm256_permute4x64_epi64(both, 0xd8));
+    _mm256_storeu_si256((__m256i *)(void *)code, _mm256_permute4x64_epi64(both, 0xd8));
 }
 
-AVX2 static float code_avx2(const struct simd_coder *c,
-                            uint16_t *restrict code, const float *restrict q,
-                            const float *restrict v, size_t n)
+AVX2 static float code_avx2(const struct simd_coder *c, uint16_t *restrict code,
+                            const float *restrict q, const float *restrict v, size_t n)
 {
-    struct coding g = {_mm256_set1_ps(c->scale), _mm256_set1_ps(c->shift),
+    struct coding g = {_mm256_set1_ps(c->scale),
+                       _mm256_set1_ps(c->shift),
                        _mm256_set1_epi32((int)(1u << (c->bits - 1))),
                        {_mm256_setzero_ps(), _mm256_setzero_ps()}};
     size_t i = 0;
@@ -417,12 +393,10 @@ STEP void nibble_step(float *y, uint32_t eight, const __m256 values[2])
     _mm256_storeu_ps(y, _mm256_add_ps(_mm256_loadu_ps(y), v));
 }
 
-AVX2 static void nibble_add_avx2(float *restrict y,
-                                 const uint8_t *restrict src, size_t n,
+AVX2 static void nibble_add_avx2(float *restrict y, const uint8_t *restrict src, size_t n,
                                  const float value[16])
 {
-    __m256 values[2] = {_mm256_loadu_ps(value),
-                        _mm256_loadu_ps(value + HALF)};
+    __m256 values[2] = {_mm256_loadu_ps(value), _mm256_loadu_ps(value + HALF)};
     size_t i = 0;
     for (; i + HALF <= n; i += HALF)
         nibble_step(y + i, bytes_get_u32(src + i / 2), values);
@@ -442,8 +416,7 @@ AVX2 static void nibble_add_avx2(float *restrict y,
 STEP unsigned above(__m256 d, uint32_t t, __m256d rest2[2])
 {
     __m256i key = _mm256_castps_si256(abs_of(d));
-    __m256 taken = _mm256_castsi256_ps(
-        _mm256_cmpgt_epi32(key, _mm256_set1_epi32((int)(t - 1))));
+    __m256 taken = _mm256_castsi256_ps(_mm256_cmpgt_epi32(key, _mm256_set1_epi32((int)(t - 1))));
     __m256 rest = _mm256_andnot_ps(taken, d);
     __m256d low = low_half(rest);
     __m256d high = high_half(rest);
@@ -460,15 +433,13 @@ struct scanning
 };
 
 /* Few are taken: one branch for each. */
-STEP void scan_step(struct scanning *g, const float *x, const float *x_hat,
-                    uint32_t first)
+STEP void scan_step(struct scanning *g, const float *x, const float *x_hat, uint32_t first)
 {
     struct simd_scan *s = g->s;
     for (int h = 0; h < 2; h++) {
         float v[HALF];
         __m256 d = difference(x, x_hat, (size_t)h * HALF);
-        g->max[h] = _mm256_max_epu32(g->max[h],
-                                     _mm256_castps_si256(abs_of(d)));
+        g->max[h] = _mm256_max_epu32(g->max[h], _mm256_castps_si256(abs_of(d)));
         unsigned bits = above(d, s->t, g->rest2 + 2 * h);
         _mm256_storeu_ps(v, d);
         for (; bits != 0; bits &= bits - 1) {
@@ -487,14 +458,12 @@ STEP struct scanning scan_start(struct simd_scan *s)
 }
 
 AVX2 static uint32_t scan_avx2(struct simd_scan *s, const float *restrict x,
-                               const float *restrict x_hat, size_t n,
-                               uint32_t first)
+                               const float *restrict x_hat, size_t n, uint32_t first)
 {
     struct scanning g = scan_start(s);
     size_t i = 0;
     for (; i + SIMD_LANES <= n; i += SIMD_LANES)
-        scan_step(&g, x + i, x_hat != NULL ? x_hat + i : NULL,
-                  first + (uint32_t)i);
+        scan_step(&g, x + i, x_hat != NULL ? x_hat + i : NULL, first + (uint32_t)i);
     if (i < n) {
         float p[2][SIMD_LANES] = {{0}};
         pad(p[0], x + i, n - i);
@@ -507,14 +476,12 @@ AVX2 static uint32_t scan_avx2(struct simd_scan *s, const float *restrict x,
 }
 
 /* Most are taken here: appended without a branch. */
-STEP void filter_step(struct scanning *g, const float *value,
-                      const uint32_t *index)
+STEP void filter_step(struct scanning *g, const float *value, const uint32_t *index)
 {
     struct simd_scan *s = g->s;
     for (int h = 0; h < 2; h++) {
         int at = h * HALF;
-        unsigned bits = above(_mm256_loadu_ps(value + at), s->t,
-                              g->rest2 + 2 * h);
+        unsigned bits = above(_mm256_loadu_ps(value + at), s->t, g->rest2 + 2 * h);
         for (int j = 0; j < HALF; j++) {
             s->value[s->found] = value[at + j];
             s->index[s->found] = index[at + j];

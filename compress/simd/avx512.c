@@ -13,14 +13,12 @@
 #include <immintrin.h>
 
 #define AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,popcnt")))
-#define STEP AVX512 __attribute__((always_inline)) static inline
+#define STEP   AVX512 __attribute__((always_inline)) static inline
 
-enum {
-    ALL = 0xffff
-};
+enum { ALL = 0xffff };
 
 /* The constants of rng_at(). */
-#define RNG_STEP UINT64_C(0x9e3779b97f4a7c15)
+#define RNG_STEP  UINT64_C(0x9e3779b97f4a7c15)
 #define RNG_MIX_1 UINT64_C(0xbf58476d1ce4e5b9)
 #define RNG_MIX_2 UINT64_C(0x94d049bb133111eb)
 
@@ -76,8 +74,8 @@ STEP size_t count_lanes(__mmask16 m)
 
 STEP __m512 abs_of(__m512 v)
 {
-    return _mm512_castsi512_ps(_mm512_and_si512(
-        _mm512_castps_si512(v), _mm512_set1_epi32(0x7fffffff)));
+    return _mm512_castsi512_ps(
+        _mm512_and_si512(_mm512_castps_si512(v), _mm512_set1_epi32(0x7fffffff)));
 }
 
 STEP __m512d low_half(__m512 v)
@@ -94,25 +92,20 @@ STEP __m512d high_half(__m512 v)
 STEP double total(const __m512d l[2])
 {
     __m512d l8 = _mm512_add_pd(l[0], l[1]);
-    __m256d l4 = _mm256_add_pd(_mm512_castpd512_pd256(l8),
-                               _mm512_extractf64x4_pd(l8, 1));
-    __m128d l2 = _mm_add_pd(_mm256_castpd256_pd128(l4),
-                            _mm256_extractf128_pd(l4, 1));
+    __m256d l4 = _mm256_add_pd(_mm512_castpd512_pd256(l8), _mm512_extractf64x4_pd(l8, 1));
+    __m128d l2 = _mm_add_pd(_mm256_castpd256_pd128(l4), _mm256_extractf128_pd(l4, 1));
     return _mm_cvtsd_f64(_mm_add_sd(l2, _mm_unpackhi_pd(l2, l2)));
 }
 
 STEP float total_float(__m512 l)
 {
-    __m256 l8 = _mm256_add_ps(_mm512_castps512_ps256(l),
-                              _mm512_extractf32x8_ps(l, 1));
-    __m128 l4 = _mm_add_ps(_mm256_castps256_ps128(l8),
-                           _mm256_extractf128_ps(l8, 1));
+    __m256 l8 = _mm256_add_ps(_mm512_castps512_ps256(l), _mm512_extractf32x8_ps(l, 1));
+    __m128 l4 = _mm_add_ps(_mm256_castps256_ps128(l8), _mm256_extractf128_ps(l8, 1));
     __m128 l2 = _mm_add_ps(l4, _mm_movehl_ps(l4, l4));
     return _mm_cvtss_f32(_mm_add_ss(l2, _mm_movehdup_ps(l2)));
 }
 
-STEP __m512 difference(const float *x, const float *x_hat, size_t i,
-                       __mmask16 m)
+STEP __m512 difference(const float *x, const float *x_hat, size_t i, __mmask16 m)
 {
     __m512 h = x_hat != NULL ? get(x_hat + i, m) : _mm512_setzero_ps();
     return _mm512_add_ps(_mm512_sub_ps(get(x + i, m), h), _mm512_setzero_ps());
@@ -133,8 +126,8 @@ struct loaded
     uint8_t *sign;
 };
 
-STEP void load_step(struct loading *l, const struct loaded *to, size_t i,
-                    __m512 d, __mmask16 m, unsigned how)
+STEP void load_step(struct loading *l, const struct loaded *to, size_t i, __m512 d, __mmask16 m,
+                    unsigned how)
 {
     __m512 a = abs_of(d);
     __m512d low = low_half(a);
@@ -142,8 +135,7 @@ STEP void load_step(struct loading *l, const struct loaded *to, size_t i,
     if (to->v != NULL)
         put(to->v + i, m, d);
     if (to->sign != NULL)
-        put_bits(to->sign + i / 8, m, _mm512_movepi32_mask(
-                                          _mm512_castps_si512(d)));
+        put_bits(to->sign + i / 8, m, _mm512_movepi32_mask(_mm512_castps_si512(d)));
     l->max = _mm512_max_epu32(l->max, _mm512_castps_si512(a));
     if (how & SIMD_L1) {
         l->l1[0] = _mm512_add_pd(l->l1[0], low);
@@ -153,8 +145,8 @@ STEP void load_step(struct loading *l, const struct loaded *to, size_t i,
     l->x2[1] = _mm512_fmadd_pd(high, high, l->x2[1]);
 }
 
-STEP struct simd_sums load_all(const struct loaded *to, const float *x,
-                               const float *x_hat, size_t n, unsigned how)
+STEP struct simd_sums load_all(const struct loaded *to, const float *x, const float *x_hat,
+                               size_t n, unsigned how)
 {
     __m512d zero = _mm512_setzero_pd();
     struct loading l = {{zero, zero}, {zero, zero}, _mm512_setzero_si512()};
@@ -171,15 +163,12 @@ STEP struct simd_sums load_all(const struct loaded *to, const float *x,
         __mmask16 m = tail(n - i);
         load_step(&l, to, i, difference(x, x_hat, i, m), m, how);
     }
-    return (struct simd_sums){total(l.x2), total(l.l1),
-                              _mm512_reduce_max_epu32(l.max)};
+    return (struct simd_sums){total(l.x2), total(l.l1), _mm512_reduce_max_epu32(l.max)};
 }
 
 /* A loop for each way. */
-AVX512 static struct simd_sums load_avx512(float *restrict v,
-                                           const float *restrict x,
-                                           const float *restrict x_hat,
-                                           size_t n, unsigned how)
+AVX512 static struct simd_sums load_avx512(float *restrict v, const float *restrict x,
+                                           const float *restrict x_hat, size_t n, unsigned how)
 {
     struct loaded to = {v, NULL};
     switch (how) {
@@ -194,10 +183,9 @@ AVX512 static struct simd_sums load_avx512(float *restrict v,
     }
 }
 
-AVX512 static struct simd_sums load_signs_avx512(uint8_t *restrict dst,
-                                                 const float *restrict x,
-                                                 const float *restrict x_hat,
-                                                 size_t n, unsigned how)
+AVX512 static struct simd_sums load_signs_avx512(uint8_t *restrict dst, const float *restrict x,
+                                                 const float *restrict x_hat, size_t n,
+                                                 unsigned how)
 {
     struct loaded to = {NULL, dst};
     if (how & SIMD_AHEAD)
@@ -207,8 +195,7 @@ AVX512 static struct simd_sums load_signs_avx512(uint8_t *restrict dst,
 
 /* ---- signs ---- */
 
-AVX512 static void sign_put_avx512(uint8_t *restrict dst,
-                                   const float *restrict v, size_t n)
+AVX512 static void sign_put_avx512(uint8_t *restrict dst, const float *restrict v, size_t n)
 {
     size_t i = 0;
     for (; i + SIMD_LANES <= n; i += SIMD_LANES) {
@@ -227,8 +214,7 @@ STEP void sign_step(float *y, unsigned bits, __m512 scale[2], __mmask16 m)
     put(y, m, _mm512_add_ps(get(y, m), v));
 }
 
-AVX512 static void sign_add_avx512(float *restrict y,
-                                   const uint8_t *restrict src, size_t n,
+AVX512 static void sign_add_avx512(float *restrict y, const uint8_t *restrict src, size_t n,
                                    float scale)
 {
     __m512 scales[2] = {_mm512_set1_ps(scale), _mm512_set1_ps(-scale)};
@@ -253,8 +239,7 @@ struct shifting
 
 STEP struct shifting shift_by(float first, float second)
 {
-    return (struct shifting){_mm512_set1_ps(first), _mm512_set1_ps(second),
-                             second != 1.0f};
+    return (struct shifting){_mm512_set1_ps(first), _mm512_set1_ps(second), second != 1.0f};
 }
 
 STEP __m512 shifted(const struct shifting *s, __m512 f)
@@ -267,15 +252,13 @@ STEP __m512 shifted(const struct shifting *s, __m512 f)
 STEP __m512 half_step(uint8_t *dst, __m512 f, __m512 e2, __mmask16 m)
 {
     __m256i half = _mm512_cvtps_ph(f, _MM_FROUND_TO_NEAREST_INT);
-    __mmask16 keep =
-        _mm256_cmpneq_epi16_mask(half, _mm256_set1_epi16((short)0x8000));
+    __mmask16 keep = _mm256_cmpneq_epi16_mask(half, _mm256_set1_epi16((short)0x8000));
     __m512 d = _mm512_sub_ps(f, _mm512_cvtph_ps(half));
     put_words(dst, m, _mm256_maskz_mov_epi16(keep, half));
     return _mm512_add_ps(e2, _mm512_mul_ps(d, d));
 }
 
-AVX512 static float half_put_avx512(uint8_t *restrict dst,
-                                    const float *restrict v, size_t n,
+AVX512 static float half_put_avx512(uint8_t *restrict dst, const float *restrict v, size_t n,
                                     float first, float second)
 {
     struct shifting s = shift_by(first, second);
@@ -290,15 +273,13 @@ AVX512 static float half_put_avx512(uint8_t *restrict dst,
     return total_float(e2);
 }
 
-STEP void half_back(float *y, const uint8_t *src, const struct shifting *s,
-                    __mmask16 m)
+STEP void half_back(float *y, const uint8_t *src, const struct shifting *s, __mmask16 m)
 {
     __m512 f = shifted(s, _mm512_cvtph_ps(get_words(src, m)));
     put(y, m, _mm512_add_ps(get(y, m), f));
 }
 
-AVX512 static void half_add_avx512(float *restrict y,
-                                   const uint8_t *restrict src, size_t n,
+AVX512 static void half_add_avx512(float *restrict y, const uint8_t *restrict src, size_t n,
                                    float first, float second)
 {
     struct shifting s = shift_by(first, second);
@@ -330,18 +311,14 @@ STEP __m512i mix(__m512i key)
 /* A word's halves are neighbours already. */
 STEP __m512 coins(__m512i word)
 {
-    return _mm512_mul_ps(_mm512_cvtepi32_ps(_mm512_srli_epi32(word, 8)),
-                         _mm512_set1_ps(0x1p-24f));
+    return _mm512_mul_ps(_mm512_cvtepi32_ps(_mm512_srli_epi32(word, 8)), _mm512_set1_ps(0x1p-24f));
 }
 
 AVX512 static void coin_avx512(float *u, uint64_t key, size_t first, size_t n)
 {
     /* Number i of a key is number 0 of the key i steps on. */
-    __m512i steps = _mm512_mullo_epi64(_mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6,
-                                                         7),
-                                       words(RNG_STEP));
-    __m512i keys = _mm512_add_epi64(
-        words(key + first / 2 * RNG_STEP), steps);
+    __m512i steps = _mm512_mullo_epi64(_mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7), words(RNG_STEP));
+    __m512i keys = _mm512_add_epi64(words(key + first / 2 * RNG_STEP), steps);
     __m512i on = words(8 * RNG_STEP);
     size_t i = 0;
     for (; i + SIMD_LANES <= n; i += SIMD_LANES) {
@@ -360,14 +337,12 @@ struct rounding
 
 STEP __m512 level_near(__m512 a)
 {
-    return _mm512_roundscale_ps(a, _MM_FROUND_TO_NEAREST_INT |
-                                       _MM_FROUND_NO_EXC);
+    return _mm512_roundscale_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
 
 STEP __m512 level_random(__m512 a, __m512 u)
 {
-    __m512 low =
-        _mm512_roundscale_ps(a, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
+    __m512 low = _mm512_roundscale_ps(a, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
     __mmask16 up = _mm512_cmp_ps_mask(u, _mm512_sub_ps(a, low), _CMP_LT_OQ);
     return _mm512_mask_add_ps(low, up, low, _mm512_set1_ps(1.0f));
 }
@@ -376,12 +351,10 @@ STEP __m512 with_sign_of(__m512 a, __m512 v)
 {
     __m512i top = _mm512_set1_epi32((int)0x80000000u);
     return _mm512_castsi512_ps(_mm512_ternarylogic_epi32(
-        _mm512_castps_si512(a), _mm512_castps_si512(v), top,
-        0xf8)); /* a | (v & top) */
+        _mm512_castps_si512(a), _mm512_castps_si512(v), top, 0xf8)); /* a | (v & top) */
 }
 
-STEP void round_step(struct rounding *r, float *q, const float *v,
-                     const float *u, __mmask16 m)
+STEP void round_step(struct rounding *r, float *q, const float *v, const float *u, __mmask16 m)
 {
     __m512 a = shifted(&r->to_grid, get(v, m));
     __m512 level;
@@ -399,15 +372,12 @@ STEP void round_step(struct rounding *r, float *q, const float *v,
 }
 
 /* Zeros of a tail stay zeros: u < 0 never holds. */
-AVX512 static struct simd_levels round_avx512(const struct simd_grid *g,
-                                              float *restrict q,
-                                              const float *restrict v,
-                                              const float *restrict u,
+AVX512 static struct simd_levels round_avx512(const struct simd_grid *g, float *restrict q,
+                                              const float *restrict v, const float *restrict u,
                                               size_t n)
 {
-    struct rounding r = {shift_by(g->first, g->second),
-                         _mm512_set1_ps(g->levels), _mm512_setzero_ps(),
-                         _mm512_setzero_ps()};
+    struct rounding r = {shift_by(g->first, g->second), _mm512_set1_ps(g->levels),
+                         _mm512_setzero_ps(), _mm512_setzero_ps()};
     size_t i = 0;
     if (u == NULL)
         for (; i + SIMD_LANES <= n; i += SIMD_LANES)
@@ -427,8 +397,7 @@ struct coding
     __m512 e2;
 };
 
-STEP void code_step(struct coding *c, uint16_t *code, const float *q,
-                    const float *v, __mmask16 m)
+STEP void code_step(struct coding *c, uint16_t *code, const float *q, const float *v, __mmask16 m)
 {
     __m512 level = get(q, m);
     __m512i k = _mm512_cvttps_epi32(level);
@@ -441,14 +410,11 @@ STEP void code_step(struct coding *c, uint16_t *code, const float *q,
     c->e2 = _mm512_add_ps(c->e2, _mm512_mul_ps(d, d));
 }
 
-AVX512 static float code_avx512(const struct simd_coder *c,
-                                uint16_t *restrict code,
-                                const float *restrict q,
-                                const float *restrict v, size_t n)
+AVX512 static float code_avx512(const struct simd_coder *c, uint16_t *restrict code,
+                                const float *restrict q, const float *restrict v, size_t n)
 {
     struct coding g = {_mm512_set1_ps(c->scale), shift_by(1.0f, c->shift),
-                       _mm512_set1_epi32((int)(1u << (c->bits - 1))),
-                       _mm512_setzero_ps()};
+                       _mm512_set1_epi32((int)(1u << (c->bits - 1))), _mm512_setzero_ps()};
     size_t i = 0;
     for (; i + SIMD_LANES <= n; i += SIMD_LANES)
         code_step(&g, code + i, q + i, v + i, ALL);
@@ -461,26 +427,22 @@ STEP void nibble_step(float *y, __m128i eight, __m512 values, __mmask16 m)
 {
     /* 0x00ab to 0x0a0b, a byte a nibble. */
     __m128i k = _mm_cvtepu8_epi16(eight);
-    k = _mm_and_si128(_mm_or_si128(k, _mm_slli_epi16(k, 4)),
-                      _mm_set1_epi16(0x0f0f));
+    k = _mm_and_si128(_mm_or_si128(k, _mm_slli_epi16(k, 4)), _mm_set1_epi16(0x0f0f));
     __m512 v = _mm512_permutexvar_ps(_mm512_cvtepu8_epi32(k), values);
     put(y, m, _mm512_add_ps(get(y, m), v));
 }
 
-AVX512 static void nibble_add_avx512(float *restrict y,
-                                     const uint8_t *restrict src, size_t n,
+AVX512 static void nibble_add_avx512(float *restrict y, const uint8_t *restrict src, size_t n,
                                      const float value[16])
 {
     __m512 values = _mm512_loadu_ps(value);
     size_t i = 0;
     for (; i + SIMD_LANES <= n; i += SIMD_LANES)
-        nibble_step(y + i, _mm_loadl_epi64((const void *)(src + i / 2)),
-                    values, ALL);
+        nibble_step(y + i, _mm_loadl_epi64((const void *)(src + i / 2)), values, ALL);
     if (i < n) {
         uint8_t last[16] = {0};
         memcpy(last, src + i / 2, (n - i + 1) / 2);
-        nibble_step(y + i, _mm_loadl_epi64((const void *)last), values,
-                    tail(n - i));
+        nibble_step(y + i, _mm_loadl_epi64((const void *)last), values, tail(n - i));
     }
 }
 
@@ -504,8 +466,7 @@ STEP void scan_step(struct scanning *g, __m512 d, __m512i index)
     __mmask16 taken = _mm512_cmpge_epu32_mask(key, g->t);
     __mmask16 rest = _knot_mask16(taken);
     _mm512_storeu_ps(g->value + g->found, _mm512_maskz_compress_ps(taken, d));
-    _mm512_storeu_si512(g->index + g->found,
-                        _mm512_maskz_compress_epi32(taken, index));
+    _mm512_storeu_si512(g->index + g->found, _mm512_maskz_compress_epi32(taken, index));
     g->found += count_lanes(taken);
     __m512 r = _mm512_maskz_mov_ps(rest, d);
     __m512d low = low_half(r);
@@ -517,21 +478,18 @@ STEP void scan_step(struct scanning *g, __m512 d, __m512i index)
 STEP struct scanning scan_start(const struct simd_scan *s)
 {
     __m512d zero = _mm512_setzero_pd();
-    return (struct scanning){_mm512_set1_epi32((int)s->t), {zero, zero},
-                             s->value, s->index, s->found};
+    return (struct scanning){
+        _mm512_set1_epi32((int)s->t), {zero, zero}, s->value, s->index, s->found};
 }
 
-AVX512 static uint32_t scan_avx512(struct simd_scan *s,
-                                   const float *restrict x,
-                                   const float *restrict x_hat, size_t n,
-                                   uint32_t first)
+AVX512 static uint32_t scan_avx512(struct simd_scan *s, const float *restrict x,
+                                   const float *restrict x_hat, size_t n, uint32_t first)
 {
     struct scanning g = scan_start(s);
     __m512i max = _mm512_setzero_si512();
-    __m512i index = _mm512_add_epi32(
-        _mm512_set1_epi32((int)first),
-        _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14,
-                          15));
+    __m512i index =
+        _mm512_add_epi32(_mm512_set1_epi32((int)first),
+                         _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15));
     size_t i = 0;
     for (; i + SIMD_LANES <= n; i += SIMD_LANES) {
         __m512 d = difference(x, x_hat, i, ALL);
@@ -549,8 +507,7 @@ AVX512 static uint32_t scan_avx512(struct simd_scan *s,
     return _mm512_reduce_max_epu32(max);
 }
 
-AVX512 static void filter_avx512(struct simd_scan *s,
-                                 const float *restrict value,
+AVX512 static void filter_avx512(struct simd_scan *s, const float *restrict value,
                                  const uint32_t *restrict index, size_t n)
 {
     struct scanning g = scan_start(s);
@@ -559,8 +516,7 @@ AVX512 static void filter_avx512(struct simd_scan *s,
         scan_step(&g, get(value + i, ALL), _mm512_loadu_si512(index + i));
     if (i < n) {
         __mmask16 m = tail(n - i);
-        scan_step(&g, get(value + i, m),
-                  _mm512_maskz_loadu_epi32(m, index + i));
+        scan_step(&g, get(value + i, m), _mm512_maskz_loadu_epi32(m, index + i));
     }
     s->found = g.found;
     s->rest2 += total(g.rest2);

@@ -35,8 +35,7 @@ static inline float difference(const float *x, const float *x_hat, size_t i)
 }
 
 static struct simd_sums load_ref(float *restrict v, const float *restrict x,
-                                 const float *restrict x_hat, size_t n,
-                                 unsigned how)
+                                 const float *restrict x_hat, size_t n, unsigned how)
 {
     double x2[SIMD_LANES] = {0};
     double l1[SIMD_LANES] = {0};
@@ -53,18 +52,15 @@ static struct simd_sums load_ref(float *restrict v, const float *restrict x,
     return (struct simd_sums){total(x2), how & SIMD_L1 ? total(l1) : 0.0, max};
 }
 
-static void sign_put_ref(uint8_t *restrict dst, const float *restrict v,
-                         size_t n)
+static void sign_put_ref(uint8_t *restrict dst, const float *restrict v, size_t n)
 {
     memset(dst, 0, (n + 7) / 8);
     for (size_t i = 0; i < n; i++)
         dst[i / 8] |= (uint8_t)(bytes_of_float(v[i]) >> 31 << (i % 8));
 }
 
-static struct simd_sums load_signs_ref(uint8_t *restrict dst,
-                                       const float *restrict x,
-                                       const float *restrict x_hat, size_t n,
-                                       unsigned how)
+static struct simd_sums load_signs_ref(uint8_t *restrict dst, const float *restrict x,
+                                       const float *restrict x_hat, size_t n, unsigned how)
 {
     double x2[SIMD_LANES] = {0};
     double l1[SIMD_LANES] = {0};
@@ -83,15 +79,14 @@ static struct simd_sums load_signs_ref(uint8_t *restrict dst,
     return (struct simd_sums){total(x2), total(l1), max};
 }
 
-static void sign_add_ref(float *restrict y, const uint8_t *restrict src,
-                         size_t n, float scale)
+static void sign_add_ref(float *restrict y, const uint8_t *restrict src, size_t n, float scale)
 {
     for (size_t i = 0; i < n; i++)
         y[i] += src[i / 8] >> (i % 8) & 1 ? -scale : scale;
 }
 
-static float half_put_ref(uint8_t *restrict dst, const float *restrict v,
-                          size_t n, float first, float second)
+static float half_put_ref(uint8_t *restrict dst, const float *restrict v, size_t n, float first,
+                          float second)
 {
     float e2[SIMD_LANES] = {0};
     for (size_t i = 0; i < n; i++) {
@@ -104,8 +99,8 @@ static float half_put_ref(uint8_t *restrict dst, const float *restrict v,
     return total_float(e2);
 }
 
-static void half_add_ref(float *restrict y, const uint8_t *restrict src,
-                         size_t n, float first, float second)
+static void half_add_ref(float *restrict y, const uint8_t *restrict src, size_t n, float first,
+                         float second)
 {
     for (size_t i = 0; i < n; i++)
         y[i] += simd_half_to_float(bytes_get_u16(src + 2 * i)) * first * second;
@@ -136,9 +131,8 @@ static inline float level_random(float a, float u)
     return __builtin_copysignf(u < b - low ? low + 1.0f : low, a);
 }
 
-static struct simd_levels round_ref(const struct simd_grid *g,
-                                    float *restrict q, const float *restrict v,
-                                    const float *restrict u, size_t n)
+static struct simd_levels round_ref(const struct simd_grid *g, float *restrict q,
+                                    const float *restrict v, const float *restrict u, size_t n)
 {
     float aq[SIMD_LANES] = {0};
     float q2[SIMD_LANES] = {0};
@@ -153,9 +147,8 @@ static struct simd_levels round_ref(const struct simd_grid *g,
     return (struct simd_levels){total_float(aq), total_float(q2)};
 }
 
-static float code_ref(const struct simd_coder *c, uint16_t *restrict code,
-                      const float *restrict q, const float *restrict v,
-                      size_t n)
+static float code_ref(const struct simd_coder *c, uint16_t *restrict code, const float *restrict q,
+                      const float *restrict v, size_t n)
 {
     float e2[SIMD_LANES] = {0};
     for (size_t i = 0; i < n; i++) {
@@ -168,16 +161,16 @@ static float code_ref(const struct simd_coder *c, uint16_t *restrict code,
     return total_float(e2);
 }
 
-static void nibble_add_ref(float *restrict y, const uint8_t *restrict src,
-                           size_t n, const float value[16])
+static void nibble_add_ref(float *restrict y, const uint8_t *restrict src, size_t n,
+                           const float value[16])
 {
     for (size_t i = 0; i < n; i++)
         y[i] += value[src[i / 2] >> (i % 2 * 4) & 15];
 }
 
 /* Append d, or add it to the rest. */
-static inline void take(struct simd_scan *s, double rest2[SIMD_LANES],
-                        size_t lane, float d, uint32_t index)
+static inline void take(struct simd_scan *s, double rest2[SIMD_LANES], size_t lane, float d,
+                        uint32_t index)
 {
     if (bytes_of_float(abs_of(d)) >= s->t) {
         s->value[s->found] = d;
@@ -187,8 +180,8 @@ static inline void take(struct simd_scan *s, double rest2[SIMD_LANES],
     }
 }
 
-static uint32_t scan_ref(struct simd_scan *s, const float *restrict x,
-                         const float *restrict x_hat, size_t n, uint32_t first)
+static uint32_t scan_ref(struct simd_scan *s, const float *restrict x, const float *restrict x_hat,
+                         size_t n, uint32_t first)
 {
     double rest2[SIMD_LANES] = {0};
     uint32_t max = 0;

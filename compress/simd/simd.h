@@ -30,41 +30,38 @@ const char *simd_level(void);
 /* v = x - x_hat (x_hat may be NULL: zeros) with -0 made +0. */
 struct simd_sums
 {
-    double x2; /* |v|^2. */
-    double l1; /* Sum of |v|, if SIMD_L1 was asked for, or else 0. */
+    double x2;    /* |v|^2. */
+    double l1;    /* Sum of |v|, if SIMD_L1 was asked for, or else 0. */
     uint32_t max; /* Bits of max |v|; infinite and NaN are the largest. */
 };
 enum {
     SIMD_L1 = 1,
     SIMD_AHEAD = 2 /* Ask memory for what comes 8 KiB later, too. */
 };
-struct simd_sums simd_load(float *restrict v, const float *restrict x,
-                           const float *restrict x_hat, size_t n, unsigned how);
+struct simd_sums simd_load(float *restrict v, const float *restrict x, const float *restrict x_hat,
+                           size_t n, unsigned how);
 
 /* The same with l1, but what is written are the signs of v, as simd_sign_put()
  * does. */
-struct simd_sums simd_load_signs(uint8_t *restrict dst,
-                                 const float *restrict x,
-                                 const float *restrict x_hat, size_t n,
-                                 unsigned how);
+struct simd_sums simd_load_signs(uint8_t *restrict dst, const float *restrict x,
+                                 const float *restrict x_hat, size_t n, unsigned how);
 
 /* One bit a value, its sign, low bit first: (n + 7) / 8 bytes, zeros behind. */
 void simd_sign_put(uint8_t *restrict dst, const float *restrict v, size_t n);
 
 /* y[i] += bit i of src ? -scale : scale. */
-void simd_sign_add(float *restrict y, const uint8_t *restrict src, size_t n,
-                   float scale);
+void simd_sign_add(float *restrict y, const uint8_t *restrict src, size_t n, float scale);
 
 /* dst = binary16 of v * first * second, |that| <= 2^15, to nearest even, never
  * the code of -0. Returns the sum of the squares of what was lost, still
  * multiplied by (first * second)^2. A second of 1 is fastest.
  * n <= SIMD_CALL_MAX. */
-float simd_half_put(uint8_t *restrict dst, const float *restrict v, size_t n,
-                    float first, float second);
+float simd_half_put(uint8_t *restrict dst, const float *restrict v, size_t n, float first,
+                    float second);
 
 /* y += half * first * second, of n halves. */
-void simd_half_add(float *restrict y, const uint8_t *restrict src, size_t n,
-                   float first, float second);
+void simd_half_add(float *restrict y, const uint8_t *restrict src, size_t n, float first,
+                   float second);
 
 /* u[i] is number first + i of a stream, uniform in [0, 1): 24 bits, of half a
  * word of nn/math/rng.h each. first is even. */
@@ -84,8 +81,7 @@ struct simd_levels
 {
     float aq, q2; /* Sums of a * q and q * q. */
 };
-struct simd_levels simd_round(const struct simd_grid *g, float *restrict q,
-                              const float *restrict v,
+struct simd_levels simd_round(const struct simd_grid *g, float *restrict q, const float *restrict v,
                               const float *restrict u, size_t n);
 
 /* Codes of levels q: |q| and, above it at bit `bits` - 1, whether q < 0.
@@ -96,8 +92,8 @@ struct simd_coder
     float shift; /* A power of two; 1 is fastest. */
     unsigned bits;
 };
-float simd_code(const struct simd_coder *c, uint16_t *restrict code,
-                const float *restrict q, const float *restrict v, size_t n);
+float simd_code(const struct simd_coder *c, uint16_t *restrict code, const float *restrict q,
+                const float *restrict v, size_t n);
 
 /* y[i] += value[i-th nibble of src], low nibble first. */
 void simd_nibble_add(float *restrict y, const uint8_t *restrict src, size_t n,
@@ -116,11 +112,11 @@ struct simd_scan
 
 /* Of x - x_hat; positions are first, first + 1, ... Returns the bits of the
  * largest magnitude, as simd_load() does. */
-uint32_t simd_scan(struct simd_scan *s, const float *restrict x,
-                   const float *restrict x_hat, size_t n, uint32_t first);
+uint32_t simd_scan(struct simd_scan *s, const float *restrict x, const float *restrict x_hat,
+                   size_t n, uint32_t first);
 
 /* Of values that have positions. */
-void simd_filter(struct simd_scan *s, const float *restrict value,
-                 const uint32_t *restrict index, size_t n);
+void simd_filter(struct simd_scan *s, const float *restrict value, const uint32_t *restrict index,
+                 size_t n);
 
 #endif

@@ -17,31 +17,26 @@ struct simd_table
 {
     const char *name;
     struct simd_sums (*load)(float *restrict v, const float *restrict x,
-                             const float *restrict x_hat, size_t n,
-                             unsigned how);
-    struct simd_sums (*load_signs)(uint8_t *restrict dst,
-                                   const float *restrict x,
-                                   const float *restrict x_hat, size_t n,
-                                   unsigned how);
+                             const float *restrict x_hat, size_t n, unsigned how);
+    struct simd_sums (*load_signs)(uint8_t *restrict dst, const float *restrict x,
+                                   const float *restrict x_hat, size_t n, unsigned how);
     void (*sign_put)(uint8_t *restrict dst, const float *restrict v, size_t n);
-    void (*sign_add)(float *restrict y, const uint8_t *restrict src, size_t n,
-                     float scale);
-    float (*half_put)(uint8_t *restrict dst, const float *restrict v, size_t n,
-                      float first, float second);
-    void (*half_add)(float *restrict y, const uint8_t *restrict src, size_t n,
-                     float first, float second);
+    void (*sign_add)(float *restrict y, const uint8_t *restrict src, size_t n, float scale);
+    float (*half_put)(uint8_t *restrict dst, const float *restrict v, size_t n, float first,
+                      float second);
+    void (*half_add)(float *restrict y, const uint8_t *restrict src, size_t n, float first,
+                     float second);
     void (*coin)(float *u, uint64_t key, size_t first, size_t n);
     struct simd_levels (*round)(const struct simd_grid *g, float *restrict q,
-                                const float *restrict v,
-                                const float *restrict u, size_t n);
-    float (*code)(const struct simd_coder *c, uint16_t *restrict code,
-                  const float *restrict q, const float *restrict v, size_t n);
-    void (*nibble_add)(float *restrict y, const uint8_t *restrict src,
-                       size_t n, const float value[16]);
-    uint32_t (*scan)(struct simd_scan *s, const float *restrict x,
-                     const float *restrict x_hat, size_t n, uint32_t first);
-    void (*filter)(struct simd_scan *s, const float *restrict value,
-                   const uint32_t *restrict index, size_t n);
+                                const float *restrict v, const float *restrict u, size_t n);
+    float (*code)(const struct simd_coder *c, uint16_t *restrict code, const float *restrict q,
+                  const float *restrict v, size_t n);
+    void (*nibble_add)(float *restrict y, const uint8_t *restrict src, size_t n,
+                       const float value[16]);
+    uint32_t (*scan)(struct simd_scan *s, const float *restrict x, const float *restrict x_hat,
+                     size_t n, uint32_t first);
+    void (*filter)(struct simd_scan *s, const float *restrict value, const uint32_t *restrict index,
+                   size_t n);
 };
 
 extern const struct simd_table simd_ref;
@@ -52,9 +47,7 @@ extern const struct simd_table simd_avx2, simd_avx512;
 /* How far SIMD_AHEAD looks, in bytes: what is loaded is worked on from the
  * cache, a batch of blocks at a time (dense.c), and memory would rest
  * meanwhile; so the next batch is asked for with this one. */
-enum {
-    SIMD_DISTANCE = 8192
-};
+enum { SIMD_DISTANCE = 8192 };
 
 static inline void simd_ask(const float *p)
 {

@@ -7,11 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-int edge_init(struct edge *e, const uint8_t self[WIRE_ID_BYTES],
-              const uint8_t other[WIRE_ID_BYTES], size_t cap)
+int edge_init(struct edge *e, const uint8_t self[WIRE_ID_BYTES], const uint8_t other[WIRE_ID_BYTES],
+              size_t cap)
 {
-    *e = (struct edge){.low = memcmp(self, other, WIRE_ID_BYTES) < 0,
-                       .cap = cap};
+    *e = (struct edge){.low = memcmp(self, other, WIRE_ID_BYTES) < 0, .cap = cap};
     memcpy(e->id, other, WIRE_ID_BYTES);
     e->got[0].bytes = malloc(cap);
     e->got[1].bytes = malloc(cap);
@@ -40,16 +39,14 @@ void edge_close(struct edge *e)
     e->state = EDGE_CLOSED;
 }
 
-void edge_ask(struct edge *e, uint64_t nonce, uint64_t boot, bool anew,
-              struct wire_edge *m)
+void edge_ask(struct edge *e, uint64_t nonce, uint64_t boot, bool anew, struct wire_edge *m)
 {
     e->state = EDGE_ASKING;
     e->nonce = e->heard ? nonce | 1 : nonce & ~UINT64_C(1);
     e->asked = true;
     if (anew)
         e->epoch = 0;
-    *m = (struct wire_edge){.epoch = e->epoch, .round = e->round,
-                            .nonce = e->nonce, .boot = boot};
+    *m = (struct wire_edge){.epoch = e->epoch, .round = e->round, .nonce = e->nonce, .boot = boot};
 }
 
 bool edge_hear(struct edge *e, const struct wire_edge *m)
@@ -108,8 +105,8 @@ enum edge_verdict edge_check(const struct edge *e, const struct wire_delta *d)
         return EDGE_STALE;
     if (d->round < e->round)
         return EDGE_REPEAT;
-    if (d->round > e->round + 1 || d->codec >= DELTA_CODECS ||
-        d->degree == 0 || d->payload.n > e->cap)
+    if (d->round > e->round + 1 || d->codec >= DELTA_CODECS || d->degree == 0
+        || d->payload.n > e->cap)
         return EDGE_VIOLATION;
     /* One ahead is only possible once they have our delta of this round. */
     if (d->round == e->round + 1 && e->cur.payload == NULL)
@@ -117,8 +114,7 @@ enum edge_verdict edge_check(const struct edge *e, const struct wire_delta *d)
     return e->got[d->round % 2].full ? EDGE_REPEAT : EDGE_ACCEPT;
 }
 
-void edge_store(struct edge *e, const struct wire_delta *d,
-                const struct sketch_message *sketch)
+void edge_store(struct edge *e, const struct wire_delta *d, const struct sketch_message *sketch)
 {
     struct edge_got *g = &e->got[d->round % 2];
     assert(!g->full && d->payload.n <= e->cap);
@@ -133,8 +129,7 @@ void edge_store(struct edge *e, const struct wire_delta *d,
 
 bool edge_ready(const struct edge *e)
 {
-    return e->epoch != 0 && e->cur.payload != NULL &&
-           e->got[e->round % 2].full && !e->reset;
+    return e->epoch != 0 && e->cur.payload != NULL && e->got[e->round % 2].full && !e->reset;
 }
 
 bool edge_wants_delta(const struct edge *e)

@@ -32,11 +32,11 @@
 #include "gossip/wire/wire.h"
 
 enum edge_state {
-    EDGE_CLOSED,  /* Not wanted. */
-    EDGE_ASKING,  /* EDGE sent (or to be sent), theirs not here yet. */
-    EDGE_OPEN,    /* Both have opened it: it mixes. */
-    EDGE_PAUSED,  /* It was open or asking; the link is down or silent. */
-    EDGE_DONE     /* Their model is final: nothing more is mixed. */
+    EDGE_CLOSED, /* Not wanted. */
+    EDGE_ASKING, /* EDGE sent (or to be sent), theirs not here yet. */
+    EDGE_OPEN,   /* Both have opened it: it mixes. */
+    EDGE_PAUSED, /* It was open or asking; the link is down or silent. */
+    EDGE_DONE    /* Their model is final: nothing more is mixed. */
 };
 
 /* Which codec coded a delta: the sender's choice, delta by delta. Where the
@@ -77,38 +77,37 @@ struct edge
     enum edge_state state;
 
     uint64_t epoch, round;
-    uint64_t nonce;            /* Of our last EDGE. */
-    bool asked;                /* Our EDGE is out on this link, unanswered. */
-    bool heard;                /* Their EDGE is here on this link: */
+    uint64_t nonce; /* Of our last EDGE. */
+    bool asked;     /* Our EDGE is out on this link, unanswered. */
+    bool heard;     /* Their EDGE is here on this link: */
     struct wire_edge theirs;
-    bool opened;               /* Has had an epoch. */
-    bool reset;                /* a, b and gamma must begin anew. */
+    bool opened; /* Has had an epoch. */
+    bool reset;  /* a, b and gamma must begin anew. */
     bool resend_prev, resend_cur;
     struct edge_sent cur, prev;
-    struct edge_got got[2];    /* Of round r at [r % 2]. */
-    uint8_t *spare;            /* Changes places with the bytes a job works on. */
+    struct edge_got got[2]; /* Of round r at [r % 2]. */
+    uint8_t *spare;         /* Changes places with the bytes a job works on. */
     size_t cap;
 
-    struct half *a;            /* Ours; shared by edges in step. */
-    float *b;                  /* Theirs. */
+    struct half *a; /* Ours; shared by edges in step. */
+    float *b;       /* Theirs. */
     struct gamma gamma;
     struct sketch_lane lane;
 
-    uint32_t settled;          /* As announced in the last exchange committed: */
-    uint64_t run_round;        /* never from one that merely arrived early. */
-    bool ending;               /* They are finished: DONE after what is ready. */
+    uint32_t settled;   /* As announced in the last exchange committed: */
+    uint64_t run_round; /* never from one that merely arrived early. */
+    bool ending;        /* They are finished: DONE after what is ready. */
     uint64_t n_exchanges, n_resets, n_mismatches;
 };
 
 /* cap: longest payload, in bytes. 0 or -ENOMEM. */
-int edge_init(struct edge *e, const uint8_t self[WIRE_ID_BYTES],
-              const uint8_t other[WIRE_ID_BYTES], size_t cap);
+int edge_init(struct edge *e, const uint8_t self[WIRE_ID_BYTES], const uint8_t other[WIRE_ID_BYTES],
+              size_t cap);
 void edge_close(struct edge *e); /* Releases packets and buffers; a and b are choco's. */
 
 /* Our EDGE for a link that came up, or for a reset (`anew`): fills *m to be
  * sent. The state is ASKING until theirs is here. */
-void edge_ask(struct edge *e, uint64_t nonce, uint64_t boot, bool anew,
-              struct wire_edge *m);
+void edge_ask(struct edge *e, uint64_t nonce, uint64_t boot, bool anew, struct wire_edge *m);
 
 /* Their EDGE arrived. True: we have to answer with our own (edge_ask) first
  * and then call edge_agree(); happens when they ask on their own account. An
@@ -124,15 +123,14 @@ bool edge_agree(struct edge *e, uint64_t our_boot);
 void edge_pause(struct edge *e, bool link_lost);
 
 enum edge_verdict {
-    EDGE_ACCEPT,    /* Stored by edge_store(). */
-    EDGE_REPEAT,    /* Had it: drop. */
-    EDGE_STALE,     /* Of another epoch: drop, counted. */
-    EDGE_VIOLATION  /* Could never be sent by a correct peer. */
+    EDGE_ACCEPT,   /* Stored by edge_store(). */
+    EDGE_REPEAT,   /* Had it: drop. */
+    EDGE_STALE,    /* Of another epoch: drop, counted. */
+    EDGE_VIOLATION /* Could never be sent by a correct peer. */
 };
 /* Where does this delta belong? Its contents are checked by the caller. */
 enum edge_verdict edge_check(const struct edge *e, const struct wire_delta *d);
-void edge_store(struct edge *e, const struct wire_delta *d,
-                const struct sketch_message *sketch);
+void edge_store(struct edge *e, const struct wire_delta *d, const struct sketch_message *sketch);
 
 /* Both halves of the present round are here. */
 bool edge_ready(const struct edge *e);

@@ -3,19 +3,18 @@
 
 #include <math.h>
 
-static const double kTarget = 0.6; /* Of rho. */
+static const double kTarget = 0.6;           /* Of rho. */
 static const double kDown = 0.9, kUp = 1.05; /* Most change an exchange. */
 static const double kFirst = 1.5;
 static const double kLow = 0.5, kHigh = 1.5; /* Bounds of gamma / delta. */
 static const double kSmooth = 0.1;           /* Weight of the newest delta. */
-static const double kGrowth = 2.25;          /* A D^2 that has grown is so many times the last look's. */
-static const double kPart = 1;               /* D^2 over |a|^2 + |b|^2 from which an edge runs away. */
-static const double kRecovery = 1.01;        /* An exchange. */
+static const double kGrowth = 2.25;   /* A D^2 that has grown is so many times the last look's. */
+static const double kPart = 1;        /* D^2 over |a|^2 + |b|^2 from which an edge runs away. */
+static const double kRecovery = 1.01; /* An exchange. */
 
 void gamma_init(struct gamma *g, double fixed_value)
 {
-    *g = (struct gamma){.value = fixed_value, .fixed = fixed_value > 0,
-                        .most = 1};
+    *g = (struct gamma){.value = fixed_value, .fixed = fixed_value > 0, .most = 1};
 }
 
 /* The share of |x - a|^2 that a delta carried: its measured contraction. */

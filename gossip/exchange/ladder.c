@@ -5,9 +5,8 @@
 #include <stddef.h>
 
 const char *const ladder_spec[LADDER_RUNGS] = {
-    "topk:0.003+qsgd:4", "topk:0.01+qsgd:4", "topk:0.03+qsgd:4",
-    "topk:0.1+qsgd:4",   "topk:0.3+qsgd:4",  "qsgd:4",
-    "qsgd:8",            "fp16"};
+    "topk:0.003+qsgd:4", "topk:0.01+qsgd:4", "topk:0.03+qsgd:4", "topk:0.1+qsgd:4",
+    "topk:0.3+qsgd:4",   "qsgd:4",           "qsgd:8",           "fp16"};
 
 static const double kNewest = 0.1; /* Weight of the newest figure in an average. */
 static const double kCoarse = 0.5; /* Replicas that lag by less of Xi are as good as exact; */
@@ -61,12 +60,11 @@ static int step(struct ladder *l, double ratio, double lag)
     return l->n_low >= 2 ? -1 : 0;
 }
 
-void ladder_look(struct ladder *l, double target, double spread, double xi,
-                 uint64_t of_round, uint64_t now)
+void ladder_look(struct ladder *l, double target, double spread, double xi, uint64_t of_round,
+                 uint64_t now)
 {
     const struct ladder_mark *then = mark_at(l, of_round);
-    if (!isfinite(xi) || of_round <= l->after || then == NULL ||
-        !(spread > 0))
+    if (!isfinite(xi) || of_round <= l->after || then == NULL || !(spread > 0))
         return;
     l->after = of_round;
     l->excess = xi / (spread * sqrt(then->motion2));

@@ -60,12 +60,12 @@ struct ladder_mark
 struct ladder
 {
     uint32_t rung;
-    uint32_t n_low;   /* Looks in a row that found the excess under half. */
-    uint64_t after;   /* Figures of rounds up to this one have been looked at,
+    uint32_t n_low; /* Looks in a row that found the excess under half. */
+    uint64_t after; /* Figures of rounds up to this one have been looked at,
                        * or are of before the last change. */
-    double motion2;   /* Moving average of |Delta|^2, */
-    double lag2;      /* and of |x - a|^2 after a delta. */
-    double excess;    /* At the last look; NaN before the first. */
+    double motion2; /* Moving average of |Delta|^2, */
+    double lag2;    /* and of |x - a|^2 after a delta. */
+    double excess;  /* At the last look; NaN before the first. */
     struct ladder_mark mark[LADDER_MARKS];
     uint32_t n_marks;
 };
@@ -83,7 +83,7 @@ void ladder_mark(struct ladder *l, uint64_t round);
 
 /* A peer at run round `now` knows the drift Xi of the moment when `of_round`
  * began (NaN: none yet). Looks, and changes the rung where that is due. */
-void ladder_look(struct ladder *l, double target, double spread, double xi,
-                 uint64_t of_round, uint64_t now);
+void ladder_look(struct ladder *l, double target, double spread, double xi, uint64_t of_round,
+                 uint64_t now);
 
 #endif

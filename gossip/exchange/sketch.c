@@ -8,12 +8,9 @@
 
 int sketch_init(struct sketch *k, uint64_t run_seed, size_t dim)
 {
-    *k = (struct sketch){.key = rng_key(run_seed, RNG_SKETCH, 0, 0),
-                         .dim = dim};
-    k->figures.xi = k->figures.relative = k->figures.own =
-        k->figures.own_relative = (double)NAN;
-    struct segment all = {.name = "sketch", .n = SKETCH_K, .rows = 1,
-                          .cols = SKETCH_K};
+    *k = (struct sketch){.key = rng_key(run_seed, RNG_SKETCH, 0, 0), .dim = dim};
+    k->figures.xi = k->figures.relative = k->figures.own = k->figures.own_relative = (double)NAN;
+    struct segment all = {.name = "sketch", .n = SKETCH_K, .rows = 1, .cols = SKETCH_K};
     int err = compress_open(&k->raw, "none", &all, 1);
     if (err == 0)
         err = compress_open(&k->fine, "qsgd:4", &all, 1);
@@ -30,8 +27,7 @@ void sketch_close(struct sketch *k)
     compress_close(k->fine);
 }
 
-void sketch_project(const struct sketch *k, const float *x,
-                    float out[SKETCH_K])
+void sketch_project(const struct sketch *k, const float *x, float out[SKETCH_K])
 {
     double sum[SKETCH_K] = {0};
     for (size_t i = 0; i < k->dim; i++) {
@@ -62,8 +58,7 @@ static void set_pace(struct sketch *k, const struct sketch_moment *now)
     k->n_beats = (uint32_t)ceil(-3.5 / log(rate)) + 2;
 }
 
-static void begin_window(struct sketch *k, const float *x,
-                         const struct sketch_moment *now)
+static void begin_window(struct sketch *k, const float *x, const struct sketch_moment *now)
 {
     bool follows = k->open && k->view == now->view && !now->anew;
     k->view = now->view;
@@ -125,15 +120,16 @@ static void accelerate(struct sketch *k)
 /* ---- lanes ---- */
 
 enum {
-    TAG_WINDOW = 24, TAG_ROUND = 16 /* Bits. The rest is the view's. */
+    TAG_WINDOW = 24,
+    TAG_ROUND = 16 /* Bits. The rest is the view's. */
 };
 
 static uint64_t lane_tag(const struct sketch_lane *l)
 {
     uint64_t window = l->window & ((1u << TAG_WINDOW) - 1);
     uint64_t round = (l->round + 1) & ((1u << TAG_ROUND) - 1);
-    return l->view >> (TAG_WINDOW + TAG_ROUND) << (TAG_WINDOW + TAG_ROUND) |
-           window << TAG_ROUND | (round > 0 ? round : 1);
+    return l->view >> (TAG_WINDOW + TAG_ROUND) << (TAG_WINDOW + TAG_ROUND) | window << TAG_ROUND
+           | (round > 0 ? round : 1);
 }
 
 void sketch_lane_init(struct sketch_lane *l)
@@ -149,11 +145,9 @@ static struct compress *lane_codec(const struct sketch *k, uint8_t coding)
     return coding == LANE_RAW ? k->raw : k->fine;
 }
 
-static void lane_apply(const struct sketch *k, const struct sketch_message *m,
-                       float *replica)
+static void lane_apply(const struct sketch *k, const struct sketch_message *m, float *replica)
 {
-    compress_apply(lane_codec(k, m->bytes[0]), m->bytes + 1, m->n - 1,
-                   replica);
+    compress_apply(lane_codec(k, m->bytes[0]), m->bytes + 1, m->n - 1, replica);
 }
 
 static bool lane_fits(const struct sketch *k, const struct sketch_lane *l)
@@ -161,8 +155,7 @@ static bool lane_fits(const struct sketch *k, const struct sketch_lane *l)
     return k->open && l->view == k->view && l->window == k->window;
 }
 
-void sketch_put(struct sketch *k, struct sketch_lane *l,
-                struct sketch_message *out)
+void sketch_put(struct sketch *k, struct sketch_lane *l, struct sketch_message *out)
 {
     *out = (struct sketch_message){.tag = 0};
     if (!k->open)
@@ -179,9 +172,9 @@ void sketch_put(struct sketch *k, struct sketch_lane *l,
     out->bytes[0] = l->round == 0 ? LANE_RAW : LANE_FINE;
     out->u = (float)k->at.u;
     out->q = (float)k->at.q;
-    if (!isfinite(out->u) || !isfinite(out->q) ||
-        compress_encode(lane_codec(k, out->bytes[0]), &in, out->bytes + 1,
-                        &out->n, &stat) != 0) {
+    if (!isfinite(out->u) || !isfinite(out->q)
+        || compress_encode(lane_codec(k, out->bytes[0]), &in, out->bytes + 1, &out->n, &stat)
+               != 0) {
         *out = (struct sketch_message){.tag = 0};
         return; /* Not finite: the model's own deltas will say so. */
     }
@@ -193,11 +186,10 @@ bool sketch_valid(const struct sketch *k, const struct sketch_message *m)
 {
     if (m->tag == 0)
         return m->n == 0;
-    if (!isfinite(m->u) || !isfinite(m->q) || m->n < 1 ||
-        m->n > SKETCH_BYTES_MAX || m->bytes[0] > LANE_FINE)
+    if (!isfinite(m->u) || !isfinite(m->q) || m->n < 1 || m->n > SKETCH_BYTES_MAX
+        || m->bytes[0] > LANE_FINE)
         return false;
-    return compress_validate(lane_codec(k, m->bytes[0]), m->bytes + 1,
-                             m->n - 1);
+    return compress_validate(lane_codec(k, m->bytes[0]), m->bytes + 1, m->n - 1);
 }
 
 /* How many windows is their tag ahead of ours? 0: not, or of another view. */
@@ -206,8 +198,7 @@ static uint32_t windows_ahead(const struct sketch *k, uint64_t tag)
     uint32_t mask = (1u << TAG_WINDOW) - 1;
     uint32_t theirs = (uint32_t)(tag >> TAG_ROUND) & mask;
     uint32_t ahead = (theirs - k->window) & mask;
-    bool same_view = tag >> (TAG_WINDOW + TAG_ROUND) ==
-                     k->view >> (TAG_WINDOW + TAG_ROUND);
+    bool same_view = tag >> (TAG_WINDOW + TAG_ROUND) == k->view >> (TAG_WINDOW + TAG_ROUND);
     return same_view && ahead <= mask / 2 ? ahead : 0;
 }
 
@@ -228,8 +219,7 @@ static void mix_missed(struct sketch *k, struct sketch_lane *l, uint64_t tag)
     }
 }
 
-void sketch_mix(struct sketch *k, struct sketch_lane *l, double w,
-                const struct sketch_message *own,
+void sketch_mix(struct sketch *k, struct sketch_lane *l, double w, const struct sketch_message *own,
                 const struct sketch_message *other)
 {
     if (other->tag != 0 && own->tag == 0 && windows_ahead(k, other->tag) > 1)
@@ -263,16 +253,14 @@ static bool is_over(const struct sketch *k, const struct sketch_moment *now)
     return true;
 }
 
-void sketch_beat(struct sketch *k, const float *x,
-                 const struct sketch_moment *now)
+void sketch_beat(struct sketch *k, const float *x, const struct sketch_moment *now)
 {
     k->began = false;
     if (now->n_lanes == 0 && !now->alone)
-        return; /* Cut off: nothing new is known. */
+        return;       /* Cut off: nothing new is known. */
     if (now->alone) { /* The mean is our own. */
         k->figures = (struct sketch_figures){
-            .round = now->round, .own_round = now->round,
-            .own_window = k->figures.own_window + 1};
+            .round = now->round, .own_round = now->round, .own_window = k->figures.own_window + 1};
         k->open = false;
         return;
     }

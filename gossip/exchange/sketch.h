@@ -54,7 +54,7 @@ struct sketch_moment
     uint64_t view;  /* Of the members; with it go reach and lock_step. */
     uint32_t reach; /* Hops across the graph, the same number at all peers. */
     bool lock_step;
-    bool anew;      /* Begin a window now: an earlier moment is of no use. */
+    bool anew;                       /* Begin a window now: an earlier moment is of no use. */
     struct sketch_lane *const *lane; /* Of all edges that have not ended. */
     size_t n_lanes;
     bool alone;     /* No lanes because there is nobody else. */
@@ -68,8 +68,8 @@ struct sketch_figures
     uint64_t round;
     double own, own_relative; /* |x_i - mean|, later: when `own_round` began. */
     uint64_t own_round;
-    uint64_t own_window;      /* Counts the windows behind `own`. */
-    double own_local2;        /* local2 of that moment. */
+    uint64_t own_window; /* Counts the windows behind `own`. */
+    double own_local2;   /* local2 of that moment. */
 };
 
 /* What is averaged. */
@@ -86,13 +86,13 @@ struct sketch
     size_t dim;
     float s[SKETCH_K];
     struct sketch_average at, before[2]; /* Now; one and two beats ago. */
-    double v, q_done;  /* Of the window before; v < 0: there was none. */
-    double local2;     /* When this window began. */
-    bool open, adopted; /* A window is open; a later one was heard of. */
-    bool began;         /* In the last beat. */
+    double v, q_done;                    /* Of the window before; v < 0: there was none. */
+    double local2;                       /* When this window began. */
+    bool open, adopted;                  /* A window is open; a later one was heard of. */
+    bool began;                          /* In the last beat. */
     uint64_t view, round, round_done;
     uint32_t window;
-    size_t mixed;      /* Lanes since the last beat. */
+    size_t mixed;            /* Lanes since the last beat. */
     uint32_t beats, n_beats; /* Jobs that mixed; exchanges a lane (K). */
     double momentum;
     struct sketch_figures figures;
@@ -122,27 +122,23 @@ int sketch_init(struct sketch *k, uint64_t run_seed, size_t dim);
 void sketch_close(struct sketch *k);
 
 /* S x. Cost: one hash an element, O(dim). */
-void sketch_project(const struct sketch *k, const float *x,
-                    float out[SKETCH_K]);
+void sketch_project(const struct sketch *k, const float *x, float out[SKETCH_K]);
 
 /* After the mixing of a job, x being what it left. O(dim) where a window
  * begins, else O(k). */
-void sketch_beat(struct sketch *k, const float *x,
-                 const struct sketch_moment *now);
+void sketch_beat(struct sketch *k, const float *x, const struct sketch_moment *now);
 
 void sketch_lane_init(struct sketch_lane *l);
 
 /* Our half of a lane's exchange. */
-void sketch_put(struct sketch *k, struct sketch_lane *l,
-                struct sketch_message *out);
+void sketch_put(struct sketch *k, struct sketch_lane *l, struct sketch_message *out);
 
 /* May the message be given to sketch_mix()? From any thread. */
 bool sketch_valid(const struct sketch *k, const struct sketch_message *m);
 
 /* Commit an exchange: both halves are there. Where they are not of the same
  * window, nothing is mixed and the lane starts again at both ends. */
-void sketch_mix(struct sketch *k, struct sketch_lane *l, double w,
-                const struct sketch_message *own,
+void sketch_mix(struct sketch *k, struct sketch_lane *l, double w, const struct sketch_message *own,
                 const struct sketch_message *other);
 
 /* Bytes of a lane's usual message. */

@@ -14,10 +14,7 @@ enum {
 };
 
 /* What of a member the others have not been told. */
-enum news {
-    NEWS_RECORD = 1,
-    NEWS_ACCUSATIONS = 2
-};
+enum news { NEWS_RECORD = 1, NEWS_ACCUSATIONS = 2 };
 
 struct members
 {
@@ -100,8 +97,9 @@ static void judge(struct members *m, struct slot *s, int64_t now_us)
             m->due_us = e->dead_at_us;
     }
     bool lives = e->state == MEMBER_ALIVE || e->state == MEMBER_SUSPECT;
-    set_vertex(m, s, is_self(m, s) || e->record->state == RECORD_FINISHED ||
-                         (lives && e->record->state == RECORD_RUNNING));
+    set_vertex(m, s,
+               is_self(m, s) || e->record->state == RECORD_FINISHED
+                   || (lives && e->record->state == RECORD_RUNNING));
 }
 
 /* Forget accusations of former incarnations; those that waited for this one
@@ -179,8 +177,8 @@ static enum members_verdict merge_self(struct members *m, const struct record *r
     return MEMBERS_ABOUT_ME;
 }
 
-static enum members_verdict replace(struct members *m, struct slot *s,
-                                    const struct record *r, int64_t now_us)
+static enum members_verdict replace(struct members *m, struct slot *s, const struct record *r,
+                                    int64_t now_us)
 {
     struct member *e = &s->member;
     const struct record *kept = records_hold(m->records, r);
@@ -222,8 +220,7 @@ static void reuse(struct members *m, struct slot *s, const struct record *kept)
     s->member = (struct member){.record = kept, .dirty = s->member.dirty};
 }
 
-static enum members_verdict add(struct members *m, const struct record *r,
-                                int64_t now_us)
+static enum members_verdict add(struct members *m, const struct record *r, int64_t now_us)
 {
     bool full = m->table.n == WIRE_MEMBERS_MAX;
     struct slot *s = NULL;
@@ -247,8 +244,7 @@ static enum members_verdict add(struct members *m, const struct record *r,
     return MEMBERS_NEWS;
 }
 
-enum members_verdict members_merge(struct members *m, const struct record *r,
-                                   int64_t now_us)
+enum members_verdict members_merge(struct members *m, const struct record *r, int64_t now_us)
 {
     assert(r->n_addresses <= WIRE_ADDRESSES_MAX);
     struct slot *s = table_find(&m->table, r->id);
@@ -274,20 +270,19 @@ static uint32_t seat(const struct member *e, const struct accusation *a)
     uint32_t at = e->n_accusers;
     for (uint32_t i = 0; i < e->n_accusers; i++) {
         const struct accusation *b = &e->accusation[i];
-        if (a->incarnation == b->incarnation &&
-            memcmp(a->accuser, b->accuser, sizeof a->accuser) == 0)
+        if (a->incarnation == b->incarnation
+            && memcmp(a->accuser, b->accuser, sizeof a->accuser) == 0)
             return MEMBERS_ACCUSERS;
-        if (at == MEMBERS_ACCUSERS && a->incarnation == e->record->incarnation &&
-            b->incarnation > e->record->incarnation)
+        if (at == MEMBERS_ACCUSERS && a->incarnation == e->record->incarnation
+            && b->incarnation > e->record->incarnation)
             at = i;
     }
     return at;
 }
 
 /* Store a checked accusation at its seat. */
-static enum members_verdict accept(struct members *m, struct slot *s,
-                                   const struct accusation *a, uint32_t at,
-                                   int64_t now_us)
+static enum members_verdict accept(struct members *m, struct slot *s, const struct accusation *a,
+                                   uint32_t at, int64_t now_us)
 {
     struct member *e = &s->member;
     if (e->accusation == NULL)
@@ -304,8 +299,7 @@ static enum members_verdict accept(struct members *m, struct slot *s,
     return MEMBERS_NEWS;
 }
 
-static bool accusation_signed_well(const struct members *m,
-                                   const struct accusation *a)
+static bool accusation_signed_well(const struct members *m, const struct accusation *a)
 {
     uint8_t msg[SIGNED_MAX];
     size_t n = wire_accusation_signed(msg, sizeof msg, a);
@@ -313,9 +307,7 @@ static bool accusation_signed_well(const struct members *m,
     return m->crypto.verify(m->crypto.self, a->accuser, msg, n, a->signature);
 }
 
-enum members_verdict members_accused(struct members *m,
-                                     const struct accusation *a,
-                                     int64_t now_us)
+enum members_verdict members_accused(struct members *m, const struct accusation *a, int64_t now_us)
 {
     if (memcmp(a->accused, a->accuser, sizeof a->accused) == 0)
         return MEMBERS_FORGED;
@@ -341,12 +333,11 @@ enum members_verdict members_accused(struct members *m,
     return accept(m, s, a, at, now_us);
 }
 
-void members_accuse(struct members *m, const uint8_t id[WIRE_ID_BYTES],
-                    int64_t now_us)
+void members_accuse(struct members *m, const uint8_t id[WIRE_ID_BYTES], int64_t now_us)
 {
     struct slot *s = table_find(&m->table, id);
-    if (s == NULL || is_self(m, s) || s->member.connected ||
-        s->member.state == MEMBER_DEAD || s->member.state == MEMBER_LEFT)
+    if (s == NULL || is_self(m, s) || s->member.connected || s->member.state == MEMBER_DEAD
+        || s->member.state == MEMBER_LEFT)
         return;
     struct accusation a = {.incarnation = s->member.record->incarnation};
     memcpy(a.accused, id, sizeof a.accused);
@@ -365,16 +356,18 @@ void members_accuse(struct members *m, const uint8_t id[WIRE_ID_BYTES],
 /* ---- The rest of the interface. ---- */
 
 int members_open(struct members **out, const struct record *self,
-                 const struct members_config *config,
-                 const struct members_crypto *crypto)
+                 const struct members_config *config, const struct members_crypto *crypto)
 {
     assert(wire_name_ok(self->name) && self->n_addresses <= WIRE_ADDRESSES_MAX);
     struct members *m = malloc(sizeof *m);
     if (m == NULL)
         return -ENOMEM;
-    *m = (struct members){.config = *config, .crypto = *crypto, .self = *self,
+    *m = (struct members){.config = *config,
+                          .crypto = *crypto,
+                          .self = *self,
                           .records = config->records,
-                          .first_news = SLOT_NONE, .last_news = SLOT_NONE,
+                          .first_news = SLOT_NONE,
+                          .last_news = SLOT_NONE,
                           .due_us = INT64_MAX};
     if (m->records == NULL) {
         m->records = records_open();
@@ -406,8 +399,8 @@ void members_close(struct members *m)
     free(m);
 }
 
-void members_session(struct members *m, const uint8_t id[WIRE_ID_BYTES],
-                     bool connected, int64_t now_us)
+void members_session(struct members *m, const uint8_t id[WIRE_ID_BYTES], bool connected,
+                     int64_t now_us)
 {
     struct slot *s = table_find(&m->table, id);
     if (s == NULL || is_self(m, s))
@@ -469,8 +462,7 @@ const struct member *members_at(const struct members *m, size_t i)
     return &m->table.slot[m->table.order[i]].member;
 }
 
-const struct member *members_find(const struct members *m,
-                                  const uint8_t id[WIRE_ID_BYTES])
+const struct member *members_find(const struct members *m, const uint8_t id[WIRE_ID_BYTES])
 {
     struct slot *s = table_find(&m->table, id);
     return s == NULL ? NULL : &s->member;
@@ -495,12 +487,10 @@ uint64_t members_view(const struct members *m)
 }
 
 /* Append what `news` names of one member; false where it does not fit. */
-static bool tell(const struct member *e, unsigned news, struct wire_members *out,
-                 uint32_t cap)
+static bool tell(const struct member *e, unsigned news, struct wire_members *out, uint32_t cap)
 {
     uint32_t n_accusations = news & NEWS_ACCUSATIONS ? n_standing(e) : 0;
-    if (((news & NEWS_RECORD) && out->n_records == cap) ||
-        n_accusations > cap - out->n_accusations)
+    if (((news & NEWS_RECORD) && out->n_records == cap) || n_accusations > cap - out->n_accusations)
         return false;
     if (news & NEWS_RECORD)
         out->records[out->n_records++] = *e->record;
@@ -526,14 +516,13 @@ bool members_dirty(struct members *m, struct wire_members *out, uint32_t cap)
     return out->n_records > 0 || out->n_accusations > 0;
 }
 
-bool members_batch(const struct members *m, size_t *cursor,
-                   struct wire_members *out, uint32_t cap)
+bool members_batch(const struct members *m, size_t *cursor, struct wire_members *out, uint32_t cap)
 {
     assert(cap >= MEMBERS_ACCUSERS && cap <= WIRE_BATCH_MAX);
     out->n_records = 0;
     out->n_accusations = 0;
-    while (*cursor < m->table.n &&
-           tell(&m->table.slot[*cursor].member, NEWS_RECORD | NEWS_ACCUSATIONS, out, cap))
+    while (*cursor < m->table.n
+           && tell(&m->table.slot[*cursor].member, NEWS_RECORD | NEWS_ACCUSATIONS, out, cap))
         ++*cursor;
     return out->n_records > 0;
 }

@@ -27,12 +27,7 @@
 #include "gossip/members/records.h"
 #include "gossip/wire/wire.h"
 
-enum member_state {
-    MEMBER_ALIVE,
-    MEMBER_SUSPECT,
-    MEMBER_DEAD,
-    MEMBER_LEFT
-};
+enum member_state { MEMBER_ALIVE, MEMBER_SUSPECT, MEMBER_DEAD, MEMBER_LEFT };
 
 enum {
     MEMBERS_ACCUSERS = 2 /* Kept a member; more change nothing. */
@@ -57,17 +52,15 @@ struct member
 struct members_crypto
 {
     void *self;
-    bool (*verify)(void *self, const uint8_t id[WIRE_ID_BYTES],
-                   const uint8_t *msg, size_t n,
+    bool (*verify)(void *self, const uint8_t id[WIRE_ID_BYTES], const uint8_t *msg, size_t n,
                    const uint8_t signature[WIRE_SIGNATURE_BYTES]);
-    void (*sign)(void *self, const uint8_t *msg, size_t n,
-                 uint8_t signature[WIRE_SIGNATURE_BYTES]);
+    void (*sign)(void *self, const uint8_t *msg, size_t n, uint8_t signature[WIRE_SIGNATURE_BYTES]);
 };
 
 struct members_config
 {
-    int64_t suspect_us;   /* From an accusation to death, one accuser: 7 s. */
-    int64_t confirmed_us; /* The same with two accusers: 2 s. */
+    int64_t suspect_us;      /* From an accusation to death, one accuser: 7 s. */
+    int64_t confirmed_us;    /* The same with two accusers: 2 s. */
     struct records *records; /* Shared with the other tables of this process (a
                               * simulator), or NULL: the table has its own. */
 };
@@ -78,16 +71,15 @@ struct members;
 
 /* What an arriving record or accusation did. */
 enum members_verdict {
-    MEMBERS_NEWS,    /* Changed something; will be in members_dirty(). */
-    MEMBERS_OLD,     /* Known already, or older, or of nobody we know. */
+    MEMBERS_NEWS,     /* Changed something; will be in members_dirty(). */
+    MEMBERS_OLD,      /* Known already, or older, or of nobody we know. */
     MEMBERS_ABOUT_ME, /* About us and not by our present word: we refuted. */
-    MEMBERS_FULL,    /* WIRE_MEMBERS_MAX reached, or no memory: dropped. */
-    MEMBERS_FORGED   /* Bad signature, or a claim nobody may make: a violation. */
+    MEMBERS_FULL,     /* WIRE_MEMBERS_MAX reached, or no memory: dropped. */
+    MEMBERS_FORGED    /* Bad signature, or a claim nobody may make: a violation. */
 };
 
 /* `self` is our own first record, unsigned; it is signed here. 0 or -ENOMEM. */
-int members_open(struct members **m, const struct record *self,
-                 const struct members_config *config,
+int members_open(struct members **m, const struct record *self, const struct members_config *config,
                  const struct members_crypto *crypto);
 void members_close(struct members *m);
 
@@ -98,29 +90,25 @@ void members_close(struct members *m);
  * At 2^64-1 there is no above: our record stays. Signatures are checked only
  * where the record would change something, and by the first table that shares
  * `records`. A full table gives up a member that has left for one that has not. */
-enum members_verdict members_merge(struct members *m, const struct record *r,
-                                   int64_t now_us);
+enum members_verdict members_merge(struct members *m, const struct record *r, int64_t now_us);
 
 /* Merge one accusation. About us, as we are now: we refute by a higher
  * incarnation (only our own signature can raise it further than that). About a
  * connected member: kept and passed on, so that it can refute, but kept from
  * changing its state. Only known members accuse, others and once each. */
-enum members_verdict members_accused(struct members *m,
-                                     const struct accusation *a,
-                                     int64_t now_us);
+enum members_verdict members_accused(struct members *m, const struct accusation *a, int64_t now_us);
 
 /* We accuse: we hear nothing from it any more. Where another's accusation has
  * made it SUSPECT already, ours confirms it. No-op where it is connected, dead,
  * gone, unknown, ourselves, or accused by us already. */
-void members_accuse(struct members *m, const uint8_t id[WIRE_ID_BYTES],
-                    int64_t now_us);
+void members_accuse(struct members *m, const uint8_t id[WIRE_ID_BYTES], int64_t now_us);
 
 /* A session with `id` began or ended. While one lives the member is ALIVE,
  * unless it has LEFT by its own word. When it ends, accusations that were not
  * refuted meanwhile make it SUSPECT. No-op where `id` is unknown: call it after
  * merging the record of its HELLO. */
-void members_session(struct members *m, const uint8_t id[WIRE_ID_BYTES],
-                     bool connected, int64_t now_us);
+void members_session(struct members *m, const uint8_t id[WIRE_ID_BYTES], bool connected,
+                     int64_t now_us);
 
 /* Change our own record (state, addresses): bumps the incarnation, re-signs.
  * No-op where nothing changes. */
@@ -138,8 +126,7 @@ size_t members_count(const struct members *m);
  * so that peer-2 comes before peer-10. Includes ourselves. Valid until the
  * next change. */
 const struct member *members_at(const struct members *m, size_t i);
-const struct member *members_find(const struct members *m,
-                                  const uint8_t id[WIRE_ID_BYTES]);
+const struct member *members_find(const struct members *m, const uint8_t id[WIRE_ID_BYTES]);
 
 /* The vertices of the topology, in sorted order: members ALIVE or SUSPECT
  * with a record RUNNING or FINISHED, ourselves always. A FINISHED member
@@ -160,8 +147,7 @@ bool members_dirty(struct members *m, struct wire_members *out, uint32_t cap);
 /* Everything, in batches, for a new session or anti-entropy: fills from *cursor
  * (0 at first) on and moves it; false at the end, with nothing filled. Changes
  * in between are allowed. cap as above. */
-bool members_batch(const struct members *m, size_t *cursor,
-                   struct wire_members *out, uint32_t cap);
+bool members_batch(const struct members *m, size_t *cursor, struct wire_members *out, uint32_t cap);
 
 /* Order of two records as in members_at(); for tests and the command line. */
 int record_compare(const struct record *a, const struct record *b);

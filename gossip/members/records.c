@@ -47,10 +47,9 @@ void records_close(struct records *s)
 
 bool record_equal(const struct record *a, const struct record *b)
 {
-    if (memcmp(a->id, b->id, sizeof a->id) != 0 ||
-        a->incarnation != b->incarnation || a->boot != b->boot ||
-        a->state != b->state || a->n_addresses != b->n_addresses ||
-        strcmp(a->name, b->name) != 0)
+    if (memcmp(a->id, b->id, sizeof a->id) != 0 || a->incarnation != b->incarnation
+        || a->boot != b->boot || a->state != b->state || a->n_addresses != b->n_addresses
+        || strcmp(a->name, b->name) != 0)
         return false;
     for (uint32_t i = 0; i < a->n_addresses; i++)
         if (strcmp(a->address[i], b->address[i]) != 0)
@@ -60,8 +59,7 @@ bool record_equal(const struct record *a, const struct record *b)
 
 /* A verified signature is as good as random; nobody can aim it at a bucket at
  * less than the cost of a key search. */
-static struct entry **bucket_of(struct entry **bucket, size_t n_buckets,
-                                const struct record *r)
+static struct entry **bucket_of(struct entry **bucket, size_t n_buckets, const struct record *r)
 {
     uint64_t h;
     memcpy(&h, r->signature, sizeof h);
@@ -71,15 +69,14 @@ static struct entry **bucket_of(struct entry **bucket, size_t n_buckets,
 static struct entry *find(const struct records *s, const struct record *r)
 {
     struct entry *e = *bucket_of(s->bucket, s->n_buckets, r);
-    while (e != NULL &&
-           !(memcmp(e->record.signature, r->signature, sizeof r->signature) == 0 &&
-             record_equal(&e->record, r)))
+    while (e != NULL
+           && !(memcmp(e->record.signature, r->signature, sizeof r->signature) == 0
+                && record_equal(&e->record, r)))
         e = e->next;
     return e;
 }
 
-const struct record *records_find(const struct records *s,
-                                  const struct record *r)
+const struct record *records_find(const struct records *s, const struct record *r)
 {
     struct entry *e = find(s, r);
     return e == NULL ? NULL : &e->record;

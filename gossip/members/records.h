@@ -24,8 +24,7 @@ void records_close(struct records *s);
 
 /* The kept record with the very contents of *r, signature and all; NULL where
  * there is none. Takes no reference. */
-const struct record *records_find(const struct records *s,
-                                  const struct record *r);
+const struct record *records_find(const struct records *s, const struct record *r);
 
 /* One more reference to the kept copy of *r, made if need be. NULL without
  * memory. */

@@ -23,8 +23,8 @@ static uint16_t *bucket_of(const struct table *t, const uint8_t *id)
 {
     uint32_t mask = 2 * t->cap - 1, i;
     memcpy(&i, id, sizeof i);
-    while (t->bucket[i & mask] != SLOT_NONE &&
-           memcmp(t->slot[t->bucket[i & mask]].member.record->id, id, WIRE_ID_BYTES) != 0)
+    while (t->bucket[i & mask] != SLOT_NONE
+           && memcmp(t->slot[t->bucket[i & mask]].member.record->id, id, WIRE_ID_BYTES) != 0)
         i++;
     return &t->bucket[i & mask];
 }

@@ -12,9 +12,7 @@
 
 #include "gossip/members/members.h"
 
-enum {
-    SLOT_NONE = UINT16_MAX
-};
+enum { SLOT_NONE = UINT16_MAX };
 
 struct slot
 {

@@ -13,8 +13,7 @@ static int open_average(struct choco *c)
     v->sum = calloc(c->dim, sizeof *v->sum);
     if (c->remembers)
         v->withheld = calloc(c->dim, sizeof *v->withheld);
-    bool full = v->u != NULL && v->sum != NULL &&
-                (v->withheld != NULL || !c->remembers);
+    bool full = v->u != NULL && v->sum != NULL && (v->withheld != NULL || !c->remembers);
     return full ? 0 : -ENOMEM;
 }
 
@@ -46,8 +45,7 @@ static double group_weight(const struct choco *c, const struct choco_turn *t)
 {
     double w = 0;
     for (const struct choco_turn *s = t; s < c->turn + c->n_turns; s++)
-        if (s->commit && s->half == t->half &&
-            s->ours.payload == t->ours.payload)
+        if (s->commit && s->half == t->half && s->ours.payload == t->ours.payload)
             w += s->w;
     return w * c->average.lazy;
 }
@@ -59,8 +57,7 @@ static void commit_own(struct choco *c)
         if (!t->applies || !choco_is_update(c, t->ours.head.codec))
             continue;
         zero(c, sum);
-        choco_apply(c, DELTA_RUN, t->ours.payload->bytes, t->ours.payload->len,
-                    sum);
+        choco_apply(c, DELTA_RUN, t->ours.payload->bytes, t->ours.payload->len, sum);
         vec_axpy(c->x, (float)-group_weight(c, t), sum, c->dim);
         if (c->remembers)
             vec_axpy(t->half->memory, -1, sum, c->dim);
@@ -122,8 +119,7 @@ static void before(struct choco *c)
     zero(c, v->sum);
 }
 
-static void source(const struct choco *c, const struct choco_turn *t,
-                   struct compress_input *in)
+static void source(const struct choco *c, const struct choco_turn *t, struct compress_input *in)
 {
     in->x = c->remembers ? t->half->memory : c->x;
     in->x_hat = c->remembers ? c->average.sum : c->average.u; /* sum is 0. */

@@ -23,18 +23,14 @@ uint64_t choco_every(size_t n_bytes, size_t message)
 
 static int open_all(struct choco *c, const struct choco_config *config)
 {
-    size_t n_trained = 0, dim = segments_trained(config->segments,
-                                                 config->n_segments);
-    while (n_trained < config->n_segments &&
-           config->segments[n_trained].trained)
+    size_t n_trained = 0, dim = segments_trained(config->segments, config->n_segments);
+    while (n_trained < config->n_segments && config->segments[n_trained].trained)
         n_trained++;
     *c = (struct choco){.dim = dim,
-                        .mixer = config->mixer != NULL ? config->mixer
-                                                       : mixer_all[0],
+                        .mixer = config->mixer != NULL ? config->mixer : mixer_all[0],
                         .fixed_gamma = config->fixed_gamma,
                         .draw_key = config->draw_key};
-    int err = statistics_init(&c->statistics, config->segments,
-                              config->n_segments);
+    int err = statistics_init(&c->statistics, config->segments, config->n_segments);
     if (err != 0)
         return err;
     c->n_floats = dim + c->statistics.n;
@@ -45,8 +41,7 @@ static int open_all(struct choco *c, const struct choco_config *config)
     for (int i = 0; i < DELTA_CODECS; i++) {
         if (config->spec[i] == NULL)
             continue;
-        err = compress_open(&c->codec[i], config->spec[i], config->segments,
-                            n_trained);
+        err = compress_open(&c->codec[i], config->spec[i], config->segments, n_trained);
         if (err != 0)
             return err;
         size_t bound = compress_bound(c->codec[i]);
@@ -141,8 +136,7 @@ static void half_put(struct choco *c, struct half *h)
     c->free_halves = h;
 }
 
-int choco_edge_open(struct choco *c, struct edge *e,
-                    const uint8_t self[WIRE_ID_BYTES],
+int choco_edge_open(struct choco *c, struct edge *e, const uint8_t self[WIRE_ID_BYTES],
                     const uint8_t other[WIRE_ID_BYTES])
 {
     int err = edge_init(e, self, other, c->cap);
@@ -214,8 +208,7 @@ static int plan_resets(struct choco *c)
 static bool same_commit(const struct choco *c, size_t i, size_t j)
 {
     const struct choco_turn *s = &c->turn[i], *t = &c->turn[j];
-    return s->commit && t->commit && s->edge->a == t->edge->a &&
-           s->ours.payload == t->ours.payload;
+    return s->commit && t->commit && s->edge->a == t->edge->a && s->ours.payload == t->ours.payload;
 }
 
 /* The committing group of turn i leaves its half to those who still wait, and
@@ -246,9 +239,8 @@ static int plan_encode(struct choco *c, size_t i)
 {
     struct choco_turn *t = &c->turn[i];
     for (size_t j = 0; j < i; j++)
-        if (c->turn[j].encode && c->turn[j].half == t->half &&
-            c->turn[j].codec == t->codec &&
-            c->turn[j].statistics == t->statistics) {
+        if (c->turn[j].encode && c->turn[j].half == t->half && c->turn[j].codec == t->codec
+            && c->turn[j].statistics == t->statistics) {
             t->made = c->turn[j].made;
             packet_hold(t->made);
             return 0;
@@ -310,16 +302,15 @@ int choco_plan(struct choco *c, const struct choco_intent *intent)
     return err;
 }
 
-bool choco_valid(const struct choco *c, uint32_t codec, const uint8_t *payload,
-                 size_t len)
+bool choco_valid(const struct choco *c, uint32_t codec, const uint8_t *payload, size_t len)
 {
     size_t head = statistics_check(&c->statistics, payload, len);
-    return head != SIZE_MAX && c->codec[codec] != NULL &&
-           compress_validate(c->codec[codec], payload + head, len - head);
+    return head != SIZE_MAX && c->codec[codec] != NULL
+           && compress_validate(c->codec[codec], payload + head, len - head);
 }
 
-void choco_apply(const struct choco *c, uint32_t codec, const uint8_t *payload,
-                 size_t len, float *x_hat)
+void choco_apply(const struct choco *c, uint32_t codec, const uint8_t *payload, size_t len,
+                 float *x_hat)
 {
     size_t head = statistics_length(&c->statistics, payload);
     compress_apply(c->codec[codec], payload + head, len - head, x_hat);
@@ -339,10 +330,11 @@ static double coefficient(struct choco_turn *t)
     const struct wire_delta *own = &t->ours.head, *other = &t->theirs.head;
     uint32_t i = family(own->codec), j = family(other->codec);
     uint32_t lo = i < j ? i : j, hi = i < j ? j : i;
-    struct gamma_exchange x = {
-        .x2_own = (double)own->x2, .e2_own = (double)own->e2,
-        .x2_other = (double)other->x2, .e2_other = (double)other->e2,
-        .codecs = lo * DELTA_CODECS + hi};
+    struct gamma_exchange x = {.x2_own = (double)own->x2,
+                               .e2_own = (double)own->e2,
+                               .x2_other = (double)other->x2,
+                               .e2_other = (double)other->e2,
+                               .codecs = lo * DELTA_CODECS + hi};
     return t->w * gamma_next(&t->edge->gamma, &x);
 }
 
@@ -369,11 +361,10 @@ static void apply_deltas(struct choco *c)
         if (t->source != NULL)
             memcpy(t->half->v, t->source->v, n_bytes);
         if (t->applies)
-            choco_apply(c, t->ours.head.codec, t->ours.payload->bytes,
-                        t->ours.payload->len, t->half->v);
+            choco_apply(c, t->ours.head.codec, t->ours.payload->bytes, t->ours.payload->len,
+                        t->half->v);
         if (t->commit)
-            choco_apply(c, t->theirs.head.codec, t->theirs.bytes,
-                        t->theirs.n_bytes, t->edge->b);
+            choco_apply(c, t->theirs.head.codec, t->theirs.bytes, t->theirs.n_bytes, t->edge->b);
     }
 }
 
@@ -382,12 +373,11 @@ static size_t gossip_terms(struct choco *c)
 {
     size_t n = 0;
     for (struct choco_turn *t = c->turn; t < c->turn + c->n_turns; t++) {
-        if (!t->commit || choco_is_update(c, t->ours.head.codec) ||
-            choco_is_update(c, t->theirs.head.codec))
+        if (!t->commit || choco_is_update(c, t->ours.head.codec)
+            || choco_is_update(c, t->theirs.head.codec))
             continue;
-        c->term[n++] = (struct choco_term){.a = t->half->v, .b = t->edge->b,
-                                           .coefficient = (float)coefficient(t),
-                                           .turn = t};
+        c->term[n++] = (struct choco_term){
+            .a = t->half->v, .b = t->edge->b, .coefficient = (float)coefficient(t), .turn = t};
     }
     return n;
 }
@@ -397,8 +387,7 @@ static void measure(const struct choco *c, const struct choco_term *t)
 {
     struct gamma *g = &t->turn->edge->gamma;
     if (gamma_measured(g, t->d2))
-        (void)gamma_judge(g, vec_norm2(t->a, c->dim) +
-                                 vec_norm2(t->b, c->dim));
+        (void)gamma_judge(g, vec_norm2(t->a, c->dim) + vec_norm2(t->b, c->dim));
 }
 
 void choco_mix(struct choco *c)
@@ -408,10 +397,8 @@ void choco_mix(struct choco *c)
         if (!t->commit)
             continue;
         t->w = topology_weight(t->ours.head.degree, t->theirs.head.degree);
-        sketch_mix(&c->sketch, &t->edge->lane, t->w, &t->ours.sketch,
-                   &t->theirs.sketch);
-        statistics_term(&c->statistics, t->w, t->ours.payload->bytes,
-                        t->theirs.bytes);
+        sketch_mix(&c->sketch, &t->edge->lane, t->w, &t->ours.sketch, &t->theirs.sketch);
+        statistics_term(&c->statistics, t->w, t->ours.payload->bytes, t->theirs.bytes);
     }
     statistics_mix(&c->statistics, c->x + c->dim);
     size_t n = gossip_terms(c);
@@ -438,20 +425,16 @@ static void encode_group(struct choco *c, size_t i)
 {
     struct choco_turn *t = &c->turn[i];
     struct compress_stat stat;
-    struct compress_input in = {
-        .draw = rng_at(rng_at(c->draw_key, c->run_round), i),
-        .round = c->run_round,
-        .x = c->x,
-        .x_hat = t->half->v};
+    struct compress_input in = {.draw = rng_at(rng_at(c->draw_key, c->run_round), i),
+                                .round = c->run_round,
+                                .x = c->x,
+                                .x_hat = t->half->v};
     if (choco_is_update(c, t->codec))
         c->mixer->source(c, t, &in);
     const float *statistics = c->x + c->dim;
-    size_t len, head = statistics_put(&c->statistics, t->statistics,
-                                      statistics, t->made->bytes);
-    int err = compress_encode(c->codec[t->codec], &in, t->made->bytes + head,
-                              &len, &stat);
-    if (err != 0 || !isfinite((float)stat.x2) ||
-        !statistics_proper(&c->statistics, statistics)) {
+    size_t len, head = statistics_put(&c->statistics, t->statistics, statistics, t->made->bytes);
+    int err = compress_encode(c->codec[t->codec], &in, t->made->bytes + head, &len, &stat);
+    if (err != 0 || !isfinite((float)stat.x2) || !statistics_proper(&c->statistics, statistics)) {
         c->diverged = true;
         return;
     }

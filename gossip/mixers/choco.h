@@ -47,24 +47,24 @@ struct half
 struct choco_turn
 {
     struct edge *edge;
-    bool commit;            /* edge_ready(). */
-    bool encode;            /* Make our next delta. */
-    uint32_t codec;         /* enum delta_codec, or a rung. */
-    bool sketch;            /* The delta carries a sketch, */
-    bool statistics;        /* and the values of running statistics. */
+    bool commit;     /* edge_ready(). */
+    bool encode;     /* Make our next delta. */
+    uint32_t codec;  /* enum delta_codec, or a rung. */
+    bool sketch;     /* The delta carries a sketch, */
+    bool statistics; /* and the values of running statistics. */
     /* The rest is the job's: copies, so that a reset of the edge meanwhile
      * (loop thread) and the worker never meet. */
     uint64_t epoch, round;
-    struct edge_sent ours;   /* Committing: our delta, */
-    struct edge_got theirs;  /* and theirs. */
-    struct half *half;       /* Our a for this job, */
-    struct half *source;     /* which begins as a copy of this one, or NULL. */
-    struct packet *made;     /* Encoding: the payload of `sent`. */
+    struct edge_sent ours;  /* Committing: our delta, */
+    struct edge_got theirs; /* and theirs. */
+    struct half *half;      /* Our a for this job, */
+    struct half *source;    /* which begins as a copy of this one, or NULL. */
+    struct packet *made;    /* Encoding: the payload of `sent`. */
     struct edge_sent sent;
-    bool fresh;              /* b begins anew at x0, */
-    bool fresh_half;         /* and this turn sets the half to x0. */
-    bool applies;            /* The one turn of a group that applies `ours`. */
-    bool encodes;            /* The one turn of a group that encodes. */
+    bool fresh;      /* b begins anew at x0, */
+    bool fresh_half; /* and this turn sets the half to x0. */
+    bool applies;    /* The one turn of a group that applies `ours`. */
+    bool encodes;    /* The one turn of a group that encodes. */
     double w;
 };
 
@@ -94,8 +94,8 @@ struct choco
     const struct mixer *mixer;
     bool remembers; /* Error feedback of a mixer whose deltas are updates. */
     struct average average;
-    float *x;       /* The model: n_floats. */
-    float *x0;      /* The run's initial model: where replicas begin. */
+    float *x;                             /* The model: n_floats. */
+    float *x0;                            /* The run's initial model: where replicas begin. */
     struct compress *codec[DELTA_CODECS]; /* NULL: not of this run. */
     struct statistics statistics;
     struct sketch sketch;
@@ -139,8 +139,7 @@ void choco_close(struct choco *c);
 
 /* An edge of this run; closing gives its replicas back. Not while a job that
  * uses the edge runs. */
-int choco_edge_open(struct choco *c, struct edge *e,
-                    const uint8_t self[WIRE_ID_BYTES],
+int choco_edge_open(struct choco *c, struct edge *e, const uint8_t self[WIRE_ID_BYTES],
                     const uint8_t other[WIRE_ID_BYTES]);
 void choco_edge_close(struct choco *c, struct edge *e);
 
@@ -169,12 +168,11 @@ void choco_finish(struct choco *c);
 
 /* May a payload of this codec be stored in an edge and committed? From any
  * thread. */
-bool choco_valid(const struct choco *c, uint32_t codec, const uint8_t *payload,
-                 size_t len);
+bool choco_valid(const struct choco *c, uint32_t codec, const uint8_t *payload, size_t len);
 
 /* x_hat += C of a valid payload, whatever statistics it has in front. */
-void choco_apply(const struct choco *c, uint32_t codec, const uint8_t *payload,
-                 size_t len, float *x_hat);
+void choco_apply(const struct choco *c, uint32_t codec, const uint8_t *payload, size_t len,
+                 float *x_hat);
 
 /* Is a delta of this codec an update of the model (mixer.h)? Else it corrects a
  * replica. */

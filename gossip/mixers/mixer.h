@@ -35,8 +35,7 @@ struct mixer
     /* Local steps are done: before the first update is encoded, ... */
     void (*before)(struct choco *c);
     /* ... what turn t encodes, as a difference of two vectors, ... */
-    void (*source)(const struct choco *c, const struct choco_turn *t,
-                   struct compress_input *in);
+    void (*source)(const struct choco *c, const struct choco_turn *t, struct compress_input *in);
     /* ... and once all are encoded. */
     void (*after)(struct choco *c);
 };

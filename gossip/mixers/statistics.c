@@ -9,14 +9,9 @@
 /* A value of more is refused: sums of some thousands of them stay finite. */
 static const float kMost = 0x1p64f;
 
-enum {
-    ABSENT,
-    PRESENT,
-    FLOAT_BYTES = 4
-};
+enum { ABSENT, PRESENT, FLOAT_BYTES = 4 };
 
-int statistics_init(struct statistics *s, const struct segment *segments,
-                    size_t n_segments)
+int statistics_init(struct statistics *s, const struct segment *segments, size_t n_segments)
 {
     size_t trained = segments_trained(segments, n_segments);
     size_t n = 0;
@@ -30,15 +25,13 @@ int statistics_init(struct statistics *s, const struct segment *segments,
     s->sum = calloc(n, sizeof *s->sum);
     s->least = calloc(n, sizeof *s->least);
     s->nonnegative = calloc(n, sizeof *s->nonnegative);
-    if (s->owed == NULL || s->sum == NULL || s->least == NULL ||
-        s->nonnegative == NULL) {
+    if (s->owed == NULL || s->sum == NULL || s->least == NULL || s->nonnegative == NULL) {
         statistics_close(s);
         return -ENOMEM;
     }
     for (size_t i = 0; i < n_segments; i++)
         for (size_t k = 0; k < segments[i].n && !segments[i].trained; k++)
-            s->nonnegative[segments[i].offset - trained + k] =
-                segments[i].nonnegative;
+            s->nonnegative[segments[i].offset - trained + k] = segments[i].nonnegative;
     return 0;
 }
 
@@ -64,8 +57,8 @@ static bool proper(const struct statistics *s, size_t k, float v)
 static float get(const uint8_t *p, size_t k)
 {
     const uint8_t *b = p + 1 + FLOAT_BYTES * k;
-    uint32_t bits = (uint32_t)b[0] | (uint32_t)b[1] << 8 |
-                    (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24;
+    uint32_t bits =
+        (uint32_t)b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24;
     float v;
     memcpy(&v, &bits, sizeof v);
     return v;
@@ -88,8 +81,7 @@ bool statistics_proper(const struct statistics *s, const float *x)
     return true;
 }
 
-size_t statistics_put(const struct statistics *s, bool with, const float *x,
-                      uint8_t *out)
+size_t statistics_put(const struct statistics *s, bool with, const float *x, uint8_t *out)
 {
     if (s->n == 0)
         return 0;
@@ -106,8 +98,7 @@ size_t statistics_length(const struct statistics *s, const uint8_t *p)
     return p[0] == PRESENT ? 1 + FLOAT_BYTES * s->n : 1;
 }
 
-size_t statistics_check(const struct statistics *s, const uint8_t *p,
-                        size_t len)
+size_t statistics_check(const struct statistics *s, const uint8_t *p, size_t len)
 {
     if (s->n == 0)
         return 0;
@@ -119,8 +110,7 @@ size_t statistics_check(const struct statistics *s, const uint8_t *p,
     return statistics_length(s, p);
 }
 
-void statistics_term(struct statistics *s, double w, const uint8_t *own,
-                     const uint8_t *other)
+void statistics_term(struct statistics *s, double w, const uint8_t *own, const uint8_t *other)
 {
     double apart2 = 0, size2 = 0;
     if (s->n == 0 || own[0] != PRESENT || other[0] != PRESENT)

@@ -45,8 +45,7 @@ struct statistics
 
 /* For the segments behind the trained ones. 0 or -ENOMEM (then nothing is left
  * open). */
-int statistics_init(struct statistics *s, const struct segment *segments,
-                    size_t n_segments);
+int statistics_init(struct statistics *s, const struct segment *segments, size_t n_segments);
 void statistics_close(struct statistics *s);
 
 /* Bytes that statistics_put() writes at most. */
@@ -57,21 +56,18 @@ bool statistics_proper(const struct statistics *s, const float *x);
 
 /* Write the head of a payload, with the values x[0..n) if `with`. Returns its
  * bytes. */
-size_t statistics_put(const struct statistics *s, bool with, const float *x,
-                      uint8_t *out);
+size_t statistics_put(const struct statistics *s, bool with, const float *x, uint8_t *out);
 
 /* Length of the head that begins a payload of a peer, SIZE_MAX if its values are
  * not proper. Safe from any thread. */
-size_t statistics_check(const struct statistics *s, const uint8_t *p,
-                        size_t len);
+size_t statistics_check(const struct statistics *s, const uint8_t *p, size_t len);
 
 /* The same of a payload that has been checked. */
 size_t statistics_length(const struct statistics *s, const uint8_t *p);
 
 /* One exchange of a job with weight w: both payloads, checked. Does nothing
  * where one carries none. */
-void statistics_term(struct statistics *s, double w, const uint8_t *own,
-                     const uint8_t *other);
+void statistics_term(struct statistics *s, double w, const uint8_t *own, const uint8_t *other);
 
 /* Once all terms of a job are there: x[0..n) moves. */
 void statistics_mix(struct statistics *s, float *x);

@@ -5,8 +5,8 @@
  * from there on, and close_message() says no. So a decoder is a plain list of
  * its fields.
  */
-#include "gossip/wire/wire.h"
 #include "gossip/wire/token.h"
+#include "gossip/wire/wire.h"
 
 #include <assert.h>
 #include <math.h>
@@ -35,8 +35,8 @@ static void demand(struct reader *r, bool ok)
 }
 
 /* Split the message and go behind its type; fields counts what must follow. */
-static void open_message(struct reader *r, const uint8_t *p, size_t n,
-                         enum wire_type type, uint32_t fields)
+static void open_message(struct reader *r, const uint8_t *p, size_t n, enum wire_type type,
+                         uint32_t fields)
 {
     r->at = 0;
     r->n = 0;
@@ -112,8 +112,7 @@ static void get_fixed(struct reader *r, uint8_t *out, size_t n)
 
 /* A string into a zeroed array of max + 1, if it passes the rule. A NUL inside
  * it cannot: the text would end there and be shorter than its token. */
-static void get_text(struct reader *r, char *out, size_t max,
-                     bool (*ok)(const char *))
+static void get_text(struct reader *r, char *out, size_t max, bool (*ok)(const char *))
 {
     struct token t = next(r, TOKEN_STR);
     demand(r, t.n <= max);

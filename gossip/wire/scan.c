@@ -11,8 +11,8 @@
 /* The head of one value. */
 struct head
 {
-    size_t n_head;   /* Bytes: the head byte, and a value or a length. */
-    uint64_t n_body; /* Bytes of a string or bin behind it. */
+    size_t n_head;    /* Bytes: the head byte, and a value or a length. */
+    uint64_t n_body;  /* Bytes of a string or bin behind it. */
     uint64_t n_items; /* Values of an array behind it. */
 };
 
@@ -37,18 +37,18 @@ struct form
 };
 
 static const struct form form_of[32] = {
-    [0x00] = {VALUE, 0},                                     /* nil */
-    [0x02] = {VALUE, 0}, [0x03] = {VALUE, 0},                /* false, true */
-    [0x04] = {BODY_LENGTH, 1}, [0x05] = {BODY_LENGTH, 2},    /* bin 8, 16, 32 */
-    [0x06] = {BODY_LENGTH, 4},
-    [0x0a] = {VALUE, 4}, [0x0b] = {VALUE, 8},                /* float 32, 64 */
-    [0x0c] = {VALUE, 1}, [0x0d] = {VALUE, 2},                /* uint 8 .. 64 */
-    [0x0e] = {VALUE, 4}, [0x0f] = {VALUE, 8},
-    [0x10] = {VALUE, 1}, [0x11] = {VALUE, 2},                /* int 8 .. 64 */
-    [0x12] = {VALUE, 4}, [0x13] = {VALUE, 8},
-    [0x19] = {BODY_LENGTH, 1}, [0x1a] = {BODY_LENGTH, 2},    /* str 8, 16, 32 */
-    [0x1b] = {BODY_LENGTH, 4},
-    [0x1c] = {ARRAY_LENGTH, 2}, [0x1d] = {ARRAY_LENGTH, 4}}; /* array 16, 32 */
+    [0x00] = {VALUE, 0},                                  /* nil */
+    [0x02] = {VALUE, 0},       [0x03] = {VALUE, 0},       /* false, true */
+    [0x04] = {BODY_LENGTH, 1}, [0x05] = {BODY_LENGTH, 2}, /* bin 8, 16, 32 */
+    [0x06] = {BODY_LENGTH, 4}, [0x0a] = {VALUE, 4},
+    [0x0b] = {VALUE, 8},                            /* float 32, 64 */
+    [0x0c] = {VALUE, 1},       [0x0d] = {VALUE, 2}, /* uint 8 .. 64 */
+    [0x0e] = {VALUE, 4},       [0x0f] = {VALUE, 8},
+    [0x10] = {VALUE, 1},       [0x11] = {VALUE, 2}, /* int 8 .. 64 */
+    [0x12] = {VALUE, 4},       [0x13] = {VALUE, 8},
+    [0x19] = {BODY_LENGTH, 1}, [0x1a] = {BODY_LENGTH, 2}, /* str 8, 16, 32 */
+    [0x1b] = {BODY_LENGTH, 4}, [0x1c] = {ARRAY_LENGTH, 2},
+    [0x1d] = {ARRAY_LENGTH, 4}}; /* array 16, 32 */
 
 /* Read the head at p[0..n), n >= 1. False: refused, or cut short. */
 static bool read_head(const uint8_t *p, size_t n, struct head *h)
@@ -126,8 +126,8 @@ enum {
     F64 = 9,
     ID = 2 + WIRE_ID_BYTES,
     SIGNATURE = 2 + WIRE_SIGNATURE_BYTES,
-    RECORD = 1 + ID + 2 + WIRE_NAME_MAX + 1 + WIRE_ADDRESSES_MAX * (2 + WIRE_ADDRESS_MAX) +
-             2 * U64 + 1 + SIGNATURE,
+    RECORD = 1 + ID + 2 + WIRE_NAME_MAX + 1 + WIRE_ADDRESSES_MAX * (2 + WIRE_ADDRESS_MAX) + 2 * U64
+             + 1 + SIGNATURE,
     ACCUSATION = 1 + 2 * ID + U64 + SIGNATURE,
     ARRAY = 3,
     TYPE = 1,
@@ -140,16 +140,15 @@ static const size_t max_of[WIRE_TYPE_END] = {
     [WIRE_PING] = 1 + TYPE + U64 + U32 + 1,
     [WIRE_EDGE] = 1 + TYPE + 4 * U64,
     [WIRE_EDGE_CLOSE] = 1 + TYPE,
-    [WIRE_DELTA] = 1 + TYPE + 3 * U64 + U16 + 1 + 2 * F32 + U64 + U32 + U64 + 2 * F32 + 3 +
-                   WIRE_SKETCH_MAX + BULK,
+    [WIRE_DELTA] = 1 + TYPE + 3 * U64 + U16 + 1 + 2 * F32 + U64 + U32 + U64 + 2 * F32 + 3
+                   + WIRE_SKETCH_MAX + BULK,
     [WIRE_MODEL_REQ] = 1 + TYPE + U64,
     [WIRE_MODEL] = 1 + TYPE + U64 + BULK,
     [WIRE_STATUS_REQ] = 1 + TYPE,
-    [WIRE_STATUS] = 1 + TYPE + 2 * U64 + 1 + 4 * F64 + 5 * U64 + U32 + ARRAY +
-                    WIRE_EDGES_MAX * (1 + ID + 1 + U64 + F32 + U64)};
+    [WIRE_STATUS] = 1 + TYPE + 2 * U64 + 1 + 4 * F64 + 5 * U64 + U32 + ARRAY
+                    + WIRE_EDGES_MAX * (1 + ID + 1 + U64 + F32 + U64)};
 
-size_t wire_max(enum wire_type type, size_t delta_payload_max,
-                size_t model_bytes)
+size_t wire_max(enum wire_type type, size_t delta_payload_max, size_t model_bytes)
 {
     assert(type > 0 && type < WIRE_TYPE_END);
     size_t max = max_of[type];
@@ -165,8 +164,8 @@ size_t wire_max(enum wire_type type, size_t delta_payload_max,
 /* Characters of a name, and of a host's name. */
 static bool is_word(char c)
 {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-           (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-';
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.'
+           || c == '_' || c == '-';
 }
 
 bool wire_name_ok(const char *name)

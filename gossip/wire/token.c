@@ -38,8 +38,7 @@ static int append_bool(struct list *l, bool b)
     return append(l, (struct token){.kind = TOKEN_BOOL, .u = b});
 }
 
-static int append_bytes(struct list *l, enum token_kind kind, const char *p,
-                        unsigned n)
+static int append_bytes(struct list *l, enum token_kind kind, const char *p, unsigned n)
 {
     return append(l, (struct token){.kind = kind, .n = n, .p = (const uint8_t *)p});
 }
@@ -47,7 +46,7 @@ static int append_bytes(struct list *l, enum token_kind kind, const char *p,
 /* Where msgpack-c keeps the tree, we keep nothing. */
 typedef int nothing;
 
-#define CALLBACK static inline int
+#define CALLBACK  static inline int
 #define UNUSED(x) (void)(x)
 
 static inline nothing token_root(struct list **l)
@@ -55,16 +54,56 @@ static inline nothing token_root(struct list **l)
     UNUSED(l);
     return 0;
 }
-CALLBACK token_uint8(struct list **l, uint8_t d, nothing *o) { *o = 0; return append_uint(*l, d); }
-CALLBACK token_uint16(struct list **l, uint16_t d, nothing *o) { *o = 0; return append_uint(*l, d); }
-CALLBACK token_uint32(struct list **l, uint32_t d, nothing *o) { *o = 0; return append_uint(*l, d); }
-CALLBACK token_uint64(struct list **l, uint64_t d, nothing *o) { *o = 0; return append_uint(*l, d); }
-CALLBACK token_int8(struct list **l, int8_t d, nothing *o) { *o = 0; return append_int(*l, d); }
-CALLBACK token_int16(struct list **l, int16_t d, nothing *o) { *o = 0; return append_int(*l, d); }
-CALLBACK token_int32(struct list **l, int32_t d, nothing *o) { *o = 0; return append_int(*l, d); }
-CALLBACK token_int64(struct list **l, int64_t d, nothing *o) { *o = 0; return append_int(*l, d); }
-CALLBACK token_true(struct list **l, nothing *o) { *o = 0; return append_bool(*l, true); }
-CALLBACK token_false(struct list **l, nothing *o) { *o = 0; return append_bool(*l, false); }
+CALLBACK token_uint8(struct list **l, uint8_t d, nothing *o)
+{
+    *o = 0;
+    return append_uint(*l, d);
+}
+CALLBACK token_uint16(struct list **l, uint16_t d, nothing *o)
+{
+    *o = 0;
+    return append_uint(*l, d);
+}
+CALLBACK token_uint32(struct list **l, uint32_t d, nothing *o)
+{
+    *o = 0;
+    return append_uint(*l, d);
+}
+CALLBACK token_uint64(struct list **l, uint64_t d, nothing *o)
+{
+    *o = 0;
+    return append_uint(*l, d);
+}
+CALLBACK token_int8(struct list **l, int8_t d, nothing *o)
+{
+    *o = 0;
+    return append_int(*l, d);
+}
+CALLBACK token_int16(struct list **l, int16_t d, nothing *o)
+{
+    *o = 0;
+    return append_int(*l, d);
+}
+CALLBACK token_int32(struct list **l, int32_t d, nothing *o)
+{
+    *o = 0;
+    return append_int(*l, d);
+}
+CALLBACK token_int64(struct list **l, int64_t d, nothing *o)
+{
+    *o = 0;
+    return append_int(*l, d);
+}
+CALLBACK token_true(struct list **l, nothing *o)
+{
+    *o = 0;
+    return append_bool(*l, true);
+}
+CALLBACK token_false(struct list **l, nothing *o)
+{
+    *o = 0;
+    return append_bool(*l, false);
+}
 CALLBACK token_nil(struct list **l, nothing *o)
 {
     *o = 0;
@@ -122,15 +161,14 @@ CALLBACK token_ext(struct list **l, const char *base, const char *p, unsigned n,
     return -1;
 }
 
-#define msgpack_unpack_struct(name) struct token##name
+#define msgpack_unpack_struct(name)    struct token##name
 #define msgpack_unpack_func(ret, name) static inline ret token##name
-#define msgpack_unpack_callback(name) token##name
-#define msgpack_unpack_object nothing
-#define msgpack_unpack_user struct list *
+#define msgpack_unpack_callback(name)  token##name
+#define msgpack_unpack_object          nothing
+#define msgpack_unpack_user            struct list *
 #include <msgpack/unpack_template.h>
 
-bool token_split(const uint8_t *p, size_t n,
-                 struct token token[WIRE_ITEMS_MAX], uint32_t *n_tokens)
+bool token_split(const uint8_t *p, size_t n, struct token token[WIRE_ITEMS_MAX], uint32_t *n_tokens)
 {
     if (!wire_scan(p, n))
         return false;

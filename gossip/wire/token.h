@@ -36,7 +36,7 @@ struct token
 };
 
 /* Scan p[0..n) and split it. False where it does not pass wire_scan(). */
-bool token_split(const uint8_t *p, size_t n,
-                 struct token token[WIRE_ITEMS_MAX], uint32_t *n_tokens);
+bool token_split(const uint8_t *p, size_t n, struct token token[WIRE_ITEMS_MAX],
+                 uint32_t *n_tokens);
 
 #endif

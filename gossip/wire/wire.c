@@ -290,8 +290,7 @@ size_t wire_record_signed(uint8_t *out, size_t cap, const struct record *r)
     return end(&o);
 }
 
-size_t wire_accusation_signed(uint8_t *out, size_t cap,
-                              const struct accusation *a)
+size_t wire_accusation_signed(uint8_t *out, size_t cap, const struct accusation *a)
 {
     static const char domain[] = "hearsay accusation 1";
     struct out o;

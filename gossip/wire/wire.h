@@ -26,20 +26,20 @@ enum wire_limit {
     WIRE_VERSION = 1,
     WIRE_ID_BYTES = 32,
     WIRE_SIGNATURE_BYTES = 64,
-    WIRE_NAME_MAX = 32,          /* Characters of a member's name. */
-    WIRE_ADDRESS_MAX = 127,      /* Characters of an announced "host:port". DNS allows names of
+    WIRE_NAME_MAX = 32,      /* Characters of a member's name. */
+    WIRE_ADDRESS_MAX = 127,  /* Characters of an announced "host:port". DNS allows names of
                                   * 253; 64 records of four such would not fit a message. */
-    WIRE_ADDRESSES_MAX = 4,      /* Of one member. */
-    WIRE_MEMBERS_MAX = 1024,     /* Members a peer keeps. */
-    WIRE_BATCH_MAX = 64,         /* Records, or accusations, in one MEMBERS message. */
-    WIRE_RUN_MAX = 2048,         /* Bytes of a run's canonical text. */
+    WIRE_ADDRESSES_MAX = 4,  /* Of one member. */
+    WIRE_MEMBERS_MAX = 1024, /* Members a peer keeps. */
+    WIRE_BATCH_MAX = 64,     /* Records, or accusations, in one MEMBERS message. */
+    WIRE_RUN_MAX = 2048,     /* Bytes of a run's canonical text. */
     WIRE_DEPTH_MAX = 5,
-    WIRE_ITEMS_MAX = 2048,       /* Of one message, nested ones too. The most real: 1,093. */
+    WIRE_ITEMS_MAX = 2048,        /* Of one message, nested ones too. The most real: 1,093. */
     WIRE_CONTROL_MAX = 64 * 1024, /* Bytes of any message without a bulk payload. */
-    WIRE_HEAD_MAX = 1024,         /* Bytes of a bulk message before its payload, without the sketch. */
-    WIRE_SKETCH_MAX = 4096,       /* Bytes of the encoded sketch in a DELTA. */
-    WIRE_EDGES_MAX = 64,          /* Edges listed in a STATUS. */
-    WIRE_CODE_MAX = 15            /* Of an enum kept elsewhere: phase, edge state, codec. */
+    WIRE_HEAD_MAX = 1024,   /* Bytes of a bulk message before its payload, without the sketch. */
+    WIRE_SKETCH_MAX = 4096, /* Bytes of the encoded sketch in a DELTA. */
+    WIRE_EDGES_MAX = 64,    /* Edges listed in a STATUS. */
+    WIRE_CODE_MAX = 15      /* Of an enum kept elsewhere: phase, edge state, codec. */
 };
 
 enum wire_type {
@@ -100,10 +100,10 @@ struct wire_hello
 {
     uint32_t version;
     enum wire_role role;
-    bool has_run;        /* False: I take the run from you. */
-    bool has_started;    /* My round 0 has begun: my run is a fact. */
-    struct bytes run;    /* Canonical text; empty without a run. */
-    uint64_t round;      /* Of the run, mine now. */
+    bool has_run;         /* False: I take the run from you. */
+    bool has_started;     /* My round 0 has begun: my run is a fact. */
+    struct bytes run;     /* Canonical text; empty without a run. */
+    uint64_t round;       /* Of the run, mine now. */
     struct record record; /* Peers only; an observer's is zero. */
 };
 
@@ -116,7 +116,7 @@ struct wire_members
 
 struct wire_ping
 {
-    uint64_t round; /* As run_round of a delta. */
+    uint64_t round;   /* As run_round of a delta. */
     uint32_t settled; /* See wire_delta. */
     bool finished;
 };
@@ -134,15 +134,16 @@ struct wire_edge
 struct wire_delta
 {
     uint64_t epoch;
-    uint64_t round;     /* Of the edge. */
-    uint64_t run_round; /* Rounds the sender has done, the last phase's included. */
-    uint32_t degree;    /* Edges the sender mixes over in this very round. */
-    uint32_t codec;     /* enum delta_codec of gossip/exchange/edge.h. */
-    float x2, e2;       /* |x - a|^2 before, and after this delta. */
-    uint64_t hash;      /* Of (a, b) before this round; 0 = not now. */
-    uint32_t settled;   /* Hops around me known to be under --final-drift. */
+    uint64_t round;             /* Of the edge. */
+    uint64_t run_round;         /* Rounds the sender has done, the last phase's included. */
+    uint32_t degree;            /* Edges the sender mixes over in this very round. */
+    uint32_t codec;             /* enum delta_codec of gossip/exchange/edge.h. */
+    float x2, e2;               /* |x - a|^2 before, and after this delta. */
+    uint64_t hash;              /* Of (a, b) before this round; 0 = not now. */
+    uint32_t settled;           /* Hops around me known to be under --final-drift. */
     uint64_t sketch_generation; /* 0: no sketch in this delta. */
-    float mean_dist2, mean_norm2; /* The sender's averages, any sign; see gossip/exchange/sketch.h. */
+    float mean_dist2,
+        mean_norm2; /* The sender's averages, any sign; see gossip/exchange/sketch.h. */
     struct bytes sketch;
     struct bytes payload;
 };
@@ -177,8 +178,8 @@ struct wire_status
     uint64_t round, n_rounds;
     uint32_t phase; /* enum node_phase of peer/node/node.h. */
     double loss, accuracy;
-    double drift, relative_drift; /* Xi and Xi/|mean|, estimated, */
-    uint64_t drift_round;         /* of the state of this round. */
+    double drift, relative_drift;        /* Xi and Xi/|mean|, estimated, */
+    uint64_t drift_round;                /* of the state of this round. */
     uint64_t bytes_sent, bytes_received; /* At the sockets, all links. */
     uint64_t n_strangers, n_violations;
     uint32_t n_live;
@@ -198,8 +199,7 @@ enum wire_type wire_type_of(const uint8_t *p, size_t n);
 
 /* The longest message of a type, given the longest payload of a DELTA and the
  * size of a model in bytes: the limit before a byte of it is buffered. */
-size_t wire_max(enum wire_type type, size_t delta_payload_max,
-                size_t model_bytes);
+size_t wire_max(enum wire_type type, size_t delta_payload_max, size_t model_bytes);
 
 /* The rules of the two texts, for whoever reads them from elsewhere. A name:
  * [A-Za-z0-9._-]{1,32}. An address: "host:port", the host a name, an IPv4
@@ -250,7 +250,6 @@ bool wire_get_status_req(const uint8_t *p, size_t n);
 /* The bytes a signature covers, with a domain prefix so that one kind can
  * never be taken for the other. Returns the length; cap >= 2048 is enough. */
 size_t wire_record_signed(uint8_t *out, size_t cap, const struct record *r);
-size_t wire_accusation_signed(uint8_t *out, size_t cap,
-                              const struct accusation *a);
+size_t wire_accusation_signed(uint8_t *out, size_t cap, const struct accusation *a);
 
 #endif

@@ -22,8 +22,8 @@ int augment_parse(struct augment *a, const char *spec, char error[DATA_ERROR_MAX
         return 0;
     }
     *a = (struct augment){.crop = false};
-    snprintf(error, DATA_ERROR_MAX,
-             "found \"%.60s\", expected none, crop, flip or crop+flip", spec);
+    snprintf(error, DATA_ERROR_MAX, "found \"%.60s\", expected none, crop, flip or crop+flip",
+             spec);
     return -EINVAL;
 }
 
@@ -43,8 +43,7 @@ struct view
     bool flip;
 };
 
-static struct view view_of(const struct augment *a, const struct dataset *d,
-                           uint64_t key)
+static struct view view_of(const struct augment *a, const struct dataset *d, uint64_t key)
 {
     struct view v = {.d = d};
     if (a->crop) {
@@ -68,8 +67,7 @@ static void fill(float *out, float black, size_t n, size_t channels)
 
 /* One channel of one row; row == NULL: all black. Of the cut, places from to
  * to, not included, show the image. */
-static void view_row(const struct view *v, const uint8_t *row, const float *value,
-                     float *out)
+static void view_row(const struct view *v, const uint8_t *row, const float *value, float *out)
 {
     size_t channels = v->d->shape.channels, w = v->d->shape.width;
     size_t from = row ? clamp(-(int64_t)v->right, w) : w;
@@ -90,8 +88,8 @@ static void view_row(const struct view *v, const uint8_t *row, const float *valu
         out[x * channels] = value[pixel[to - from - 1 - x]];
 }
 
-void augment_sample(const struct augment *a, const struct dataset *d, size_t i,
-                    uint64_t key, float *out)
+void augment_sample(const struct augment *a, const struct dataset *d, size_t i, uint64_t key,
+                    float *out)
 {
     if (d->shape.form != DATA_IMAGES || !(a->crop || a->flip)) {
         dataset_sample(d, i, out);

@@ -13,10 +13,7 @@
 
 #include "nn/data/data.h"
 
-enum {
-    AUGMENT_PAD = 4,
-    AUGMENT_SPEC_MAX = 16
-};
+enum { AUGMENT_PAD = 4, AUGMENT_SPEC_MAX = 16 };
 
 struct augment
 {
@@ -24,13 +21,13 @@ struct augment
 };
 
 /* Parse a spec, in either order. 0, or -EINVAL with a sentence. */
-__attribute__((warn_unused_result)) int
-augment_parse(struct augment *a, const char *spec, char error[DATA_ERROR_MAX]);
+__attribute__((warn_unused_result)) int augment_parse(struct augment *a, const char *spec,
+                                                      char error[DATA_ERROR_MAX]);
 void augment_print(const struct augment *a, char spec[AUGMENT_SPEC_MAX]);
 
 /* Write image i, changed as `key` says and normalised, to out[h][w][c]. Of
  * other data, and where nothing is asked, as dataset_sample(). */
-void augment_sample(const struct augment *a, const struct dataset *d, size_t i,
-                    uint64_t key, float *out);
+void augment_sample(const struct augment *a, const struct dataset *d, size_t i, uint64_t key,
+                    float *out);
 
 #endif

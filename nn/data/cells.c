@@ -17,8 +17,7 @@ static void skip_spaces(struct cells *c)
 static bool at_line_end(const struct cells *c)
 {
     size_t left = (size_t)(c->end - c->p);
-    return left == 0 || *c->p == '\n' ||
-           (*c->p == '\r' && (left == 1 || c->p[1] == '\n'));
+    return left == 0 || *c->p == '\n' || (*c->p == '\r' && (left == 1 || c->p[1] == '\n'));
 }
 
 /* Behind the line end that p stands at. */
@@ -165,7 +164,9 @@ uint8_t cells_separator(const struct cells *c)
 struct cells cells_open(const struct lines_file *f, char error[DATA_ERROR_MAX])
 {
     bool mark = f->n >= 3 && memcmp(f->bytes, "\xef\xbb\xbf", 3) == 0;
-    return (struct cells){.p = f->bytes + (mark ? 3 : 0), .end = f->bytes + f->n,
-                          .separator = ',', .next_line = 1,
+    return (struct cells){.p = f->bytes + (mark ? 3 : 0),
+                          .end = f->bytes + f->n,
+                          .separator = ',',
+                          .next_line = 1,
                           .spot = {.path = f->path, .line = 1, .error = error}};
 }

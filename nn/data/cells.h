@@ -47,12 +47,10 @@ bool cells_record(struct cells *c);
 /* Take the next cell of the record; with its last one, the line's end. 0 or
  * -EINVAL with a sentence: a quote that is never closed, or something behind
  * one that is. */
-__attribute__((warn_unused_result)) int
-cells_next(struct cells *c, struct cells_cell *cell);
+__attribute__((warn_unused_result)) int cells_next(struct cells *c, struct cells_cell *cell);
 
 /* How many cells are left of a record, from c on. 0 or -EINVAL. */
-__attribute__((warn_unused_result)) int
-cells_count(struct cells c, size_t *n);
+__attribute__((warn_unused_result)) int cells_count(struct cells c, size_t *n);
 
 /* The cell's text, at most cap bytes of it; returns how many. */
 size_t cells_text(const struct cells_cell *cell, uint8_t *text, size_t cap);

@@ -9,11 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    IMAGE = 3 * 32 * 32,
-    RECORDS_AT_ONCE = 64,
-    COARSE_CLASSES = 20
-};
+enum { IMAGE = 3 * 32 * 32, RECORDS_AT_ONCE = 64, COARSE_CLASSES = 20 };
 
 /* What a record is of either set: labels, the one that counts last, then
  * IMAGE bytes. */
@@ -123,8 +119,7 @@ static int check_size(const struct batch *b, size_t rest, char error[DATA_ERROR_
     if (rest == 0)
         return 0;
     bool others = size % record_size(other) == 0;
-    return file_error(error, b->path,
-                      "size: found %llu bytes, expected whole records of %zu: %s%s",
+    return file_error(error, b->path, "size: found %llu bytes, expected whole records of %zu: %s%s",
                       (unsigned long long)size, record_size(b->record),
                       others ? "they are those of " : "the file is truncated or has trailing bytes",
                       others ? other->kind : "");
@@ -176,8 +171,11 @@ int cifar_read(struct dataset *d, const struct reader *r, char error[DATA_ERROR_
     uint8_t *bytes = malloc(RECORDS_AT_ONCE * record_size(record));
     int rc = bytes ? 0 : no_memory(r->paths[0], error);
     for (size_t i = 0; i < r->n_paths && rc == 0; i++) {
-        struct batch b = {.record = record, .set = &set, .path = r->paths[i],
-                          .number = (uint32_t)i, .bytes = bytes};
+        struct batch b = {.record = record,
+                          .set = &set,
+                          .path = r->paths[i],
+                          .number = (uint32_t)i,
+                          .bytes = bytes};
         rc = read_batch(&b, r, error);
     }
     free(bytes);

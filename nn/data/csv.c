@@ -25,9 +25,9 @@ struct table
     const struct reader *r;
     const struct labels_kind *kind;
     struct labels *labels;
-    struct dataset *d;        /* NULL in the first pass. */
-    size_t n_columns, label;  /* Of the label, from 0. */
-    struct cells header;      /* The first there is; p NULL: none. */
+    struct dataset *d;       /* NULL in the first pass. */
+    size_t n_columns, label; /* Of the label, from 0. */
+    struct cells header;     /* The first there is; p NULL: none. */
     size_t n_rows;
 };
 
@@ -77,10 +77,9 @@ static int find_column(struct table *t, struct cells c)
     }
     if (found == 1)
         return 0;
-    return file_error(c.spot.error, c.spot.path,
-                      "line %llu: found %zu columns named %s, expected one, the label",
-                      (unsigned long long)c.spot.line, found,
-                      lines_quote(name, strlen(t->r->label)).text);
+    return file_error(
+        c.spot.error, c.spot.path, "line %llu: found %zu columns named %s, expected one, the label",
+        (unsigned long long)c.spot.line, found, lines_quote(name, strlen(t->r->label)).text);
 }
 
 /* Which column is the label? *named: a header's name says so. */
@@ -99,8 +98,8 @@ static int choose_label(struct table *t, const struct cells *c, bool *named)
     unsigned long long i = strtoull(label, NULL, 10);
     if (i < 1 || i > t->n_columns)
         return file_error(c->spot.error, c->spot.path,
-                          "found %zu columns, expected column %.20s to be the label",
-                          t->n_columns, label);
+                          "found %zu columns, expected column %.20s to be the label", t->n_columns,
+                          label);
     t->label = (size_t)i - 1;
     return 0;
 }
@@ -126,8 +125,7 @@ static int check_columns(const struct table *t, const struct cells *c)
 
 static int refuse_cells(const struct cells *c, size_t found, size_t expected)
 {
-    return file_error(c->spot.error, c->spot.path,
-                      "line %llu: found %zu cells, expected %zu",
+    return file_error(c->spot.error, c->spot.path, "line %llu: found %zu cells, expected %zu",
                       (unsigned long long)c->spot.line, found, expected);
 }
 
@@ -169,8 +167,7 @@ static int take_header(struct table *t, struct cells *c)
 
 static int refuse_empty(const struct cells *c, const char *what)
 {
-    return file_error(c->spot.error, c->spot.path, "found no rows%s, expected at least 1",
-                      what);
+    return file_error(c->spot.error, c->spot.path, "found no rows%s, expected at least 1", what);
 }
 
 /* Find out how a file is written; c is left at its first row. */
@@ -241,8 +238,7 @@ static int read_value(struct table *t, const struct cells *c, const struct cells
 }
 
 /* A cell is wrong. Where the record has too few or too many, that is why. */
-static int refuse_row(const struct table *t, const struct cells *c, bool more, size_t n,
-                      int rc)
+static int refuse_row(const struct table *t, const struct cells *c, bool more, size_t n, int rc)
 {
     char kept[DATA_ERROR_MAX];
     size_t left = 0;
@@ -293,8 +289,8 @@ static int read_rows(struct table *t, const struct cells *sheets, size_t *n_rows
 }
 
 /* The second pass. */
-static int fill(struct table *t, struct dataset *d, const char *kind,
-                const struct cells *sheets, size_t *n_rows)
+static int fill(struct table *t, struct dataset *d, const char *kind, const struct cells *sheets,
+                size_t *n_rows)
 {
     const struct lines_spot *spot = &sheets[0].spot;
     size_t n = t->n_rows;

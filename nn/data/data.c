@@ -1,10 +1,10 @@
 #include "nn/data/data.h"
 
-#include "nn/data/spec.h"
-#include "nn/data/split.h"
 #include "nn/data/files.h"
 #include "nn/data/glyphs.h"
 #include "nn/data/labels.h"
+#include "nn/data/spec.h"
+#include "nn/data/split.h"
 #include "nn/math/vec.h"
 
 #include <assert.h>
@@ -19,9 +19,10 @@
 
 const char *data_form_name(enum data_form form)
 {
-    static const char *const names[] = {
-        [DATA_IMAGES] = "images", [DATA_ROWS] = "rows of numbers",
-        [DATA_SPARSE] = "sparse rows", [DATA_TEXT] = "text"};
+    static const char *const names[] = {[DATA_IMAGES] = "images",
+                                        [DATA_ROWS] = "rows of numbers",
+                                        [DATA_SPARSE] = "sparse rows",
+                                        [DATA_TEXT] = "text"};
     return names[form];
 }
 
@@ -118,8 +119,7 @@ static void look_up_3(float *restrict out, const uint8_t *restrict pixels,
     }
 }
 
-VEC_CLONES static void bytes_to_floats(float *restrict out, const uint8_t *restrict bytes,
-                                       size_t n)
+VEC_CLONES static void bytes_to_floats(float *restrict out, const uint8_t *restrict bytes, size_t n)
 {
     for (size_t j = 0; j < n; j++)
         out[j] = (float)bytes[j];
@@ -239,8 +239,12 @@ static int open_files(struct data *d, const struct data_spec *s, const char *kin
     int rc = files_find(&train, &test, s, error);
     if (rc < 0)
         return rc;
-    struct reader r = {.kind = kind, .label = s->label, .header = s->header,
-                       .divide = s->divide, .features = s->features, .context = s->context,
+    struct reader r = {.kind = kind,
+                       .label = s->label,
+                       .header = s->header,
+                       .divide = s->divide,
+                       .features = s->features,
+                       .context = s->context,
                        .progress = {request->progress, request->self}};
     rc = read_both(d, s, &r, &train, &test, error);
     files_close(&train);
@@ -248,8 +252,7 @@ static int open_files(struct data *d, const struct data_spec *s, const char *kin
     return rc;
 }
 
-int data_open(struct data *d, const struct data_request *request,
-              char error[DATA_ERROR_MAX])
+int data_open(struct data *d, const struct data_request *request, char error[DATA_ERROR_MAX])
 {
     memset(d, 0, sizeof *d);
     struct data_spec s;
@@ -258,8 +261,8 @@ int data_open(struct data *d, const struct data_request *request,
     if (rc == 0)
         rc = check_kind(&s, request->spec, request->kind, kind, error);
     if (rc == 0)
-        rc = s.path ? open_files(d, &s, kind, request, error)
-                    : open_glyphs(d, request->seed, error);
+        rc =
+            s.path ? open_files(d, &s, kind, request, error) : open_glyphs(d, request->seed, error);
     if (rc < 0)
         data_close(d);
     return rc;

@@ -91,19 +91,19 @@ struct dataset
     struct labels *names; /* Of a kind of names (nn/data/labels.h), else NULL; freed
                            * by labels_close(). */
 
-    uint8_t *pixels;  /* DATA_IMAGES: n x channels x height x width, as files
+    uint8_t *pixels; /* DATA_IMAGES: n x channels x height x width, as files
                        * have them. */
     float mean[DATA_CHANNELS_MAX], std[DATA_CHANNELS_MAX]; /* Of pixel / 255. */
-    float value[DATA_CHANNELS_MAX][256]; /* Pixel byte -> normalised. */
+    float value[DATA_CHANNELS_MAX][256];                   /* Pixel byte -> normalised. */
 
-    float *rows;      /* DATA_ROWS: n x channels. */
+    float *rows; /* DATA_ROWS: n x channels. */
 
     size_t *start;    /* DATA_SPARSE: n + 1; row i is start[i] to start[i + 1]. */
     uint32_t *column; /* Ascending in a row. */
     float *entry;
-    size_t longest;   /* Entries of the longest row. */
+    size_t longest; /* Entries of the longest row. */
 
-    uint8_t *text;    /* DATA_TEXT: sample i is text[i * context] on, context
+    uint8_t *text; /* DATA_TEXT: sample i is text[i * context] on, context
                        * bytes and the one behind them. */
 };
 
@@ -116,16 +116,14 @@ struct data
  * opens no file: "libsvm:DIR" gives the open kind "libsvm", "text:F,context=64"
  * gives "text/64", "csv/64x10/0" itself. A PATH alone is refused here. 0, or
  * -EINVAL with a sentence. */
-__attribute__((warn_unused_result)) int
-data_kind(const char *spec, char kind[DATA_KIND_MAX],
-          char error[DATA_ERROR_MAX]);
+__attribute__((warn_unused_result)) int data_kind(const char *spec, char kind[DATA_KIND_MAX],
+                                                  char error[DATA_ERROR_MAX]);
 
 /* Is this spec a PATH alone? And which KIND is it: looks at names and at the
  * first bytes of its files. 0, or -EINVAL or an errno with a sentence. */
 bool data_is_path(const char *spec);
-__attribute__((warn_unused_result)) int
-data_sniff(const char *path, char kind[DATA_KIND_MAX],
-           char error[DATA_ERROR_MAX]);
+__attribute__((warn_unused_result)) int data_sniff(const char *path, char kind[DATA_KIND_MAX],
+                                                   char error[DATA_ERROR_MAX]);
 
 /* Is the shape known? Do two kinds agree (equal, or one is the open kind of the
  * other)? */
@@ -133,8 +131,7 @@ bool data_kind_fixed(const char *kind);
 bool data_kind_agrees(const char *a, const char *b);
 
 /* Shapes that a canonical, fixed kind fixes. 0, or -EINVAL for what is none. */
-__attribute__((warn_unused_result)) int
-data_shape(const char *kind, struct data_shape *shape);
+__attribute__((warn_unused_result)) int data_shape(const char *kind, struct data_shape *shape);
 
 /* What to read. */
 struct data_request
@@ -144,17 +141,16 @@ struct data_request
     uint64_t seed;    /* The run's: changes "glyphs" only. */
     /* Called while reading, at most some times a second's worth of bytes; may
      * be NULL. `total` is the size of the file on disk. */
-    void (*progress)(void *self, const char *path, uint64_t done,
-                     uint64_t total);
+    void (*progress)(void *self, const char *path, uint64_t done, uint64_t total);
     void *self;
 };
 
 /* Read or draw both sets. 0, or -EINVAL (spec or contents), -ENOMEM, or the
  * file's errno; then `error` has one sentence (file, line or offset, found,
  * expected) and *d holds nothing. */
-__attribute__((warn_unused_result)) int
-data_open(struct data *d, const struct data_request *request,
-          char error[DATA_ERROR_MAX]);
+__attribute__((warn_unused_result)) int data_open(struct data *d,
+                                                  const struct data_request *request,
+                                                  char error[DATA_ERROR_MAX]);
 void data_close(struct data *d);
 
 /* Floats of one sample: channels * height * width. */
@@ -170,8 +166,8 @@ void dataset_labels(const struct dataset *d, size_t i, uint16_t *labels);
 /* Give *d the shapes and normalisation of a fixed `kind` and room for n >= 1
  * samples; `entries` of sparse rows in all. For readers of files and for
  * tests. 0 or -ENOMEM. */
-__attribute__((warn_unused_result)) int
-dataset_init(struct dataset *d, const char *kind, size_t n, size_t entries);
+__attribute__((warn_unused_result)) int dataset_init(struct dataset *d, const char *kind, size_t n,
+                                                     size_t entries);
 void dataset_close(struct dataset *d);
 
 /* Only its kind, shapes and normalisation: all else stays. */

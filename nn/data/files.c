@@ -86,8 +86,7 @@ static int no_memory(const char *path, char error[DATA_ERROR_MAX])
 }
 
 /* Put DIR/NAME, or NAME where dir is NULL, at the end. */
-static int add(struct files *f, const char *dir, const char *name,
-               char error[DATA_ERROR_MAX])
+static int add(struct files *f, const char *dir, const char *name, char error[DATA_ERROR_MAX])
 {
     size_t len = (dir ? strlen(dir) + 1 : 0) + strlen(name) + 1;
     char **grown = realloc(f->path, (f->n + 1) * sizeof *grown);
@@ -170,8 +169,7 @@ static int looks(const char *path, const struct data_format *f, bool *yes,
     size_t n;
     bool whole = false;
     uint8_t *head = malloc(FILES_HEAD);
-    int rc = head ? file_head(path, head, FILES_HEAD, &n, &whole, error)
-                  : no_memory(path, error);
+    int rc = head ? file_head(path, head, FILES_HEAD, &n, &whole, error) : no_memory(path, error);
     *yes = rc == 0 && f->looks(head, n, whole);
     free(head);
     return rc;
@@ -182,7 +180,8 @@ static int refuse_held_out(const char *path, const struct data_format *format,
 {
     return file_error(error, path,
                       "found no %s at its beginning, expected it as its name says held out "
-                      "(else name the held-out set with test=)", format->name);
+                      "(else name the held-out set with test=)",
+                      format->name);
 }
 
 /* Keep what looks like the format. A file of text that is alone is kept: its
@@ -220,8 +219,7 @@ static int partner(const char *path, char found[DATA_SPEC_MAX], char error[DATA_
     snprintf(dir, sizeof dir, "%.*s", ok ? (int)(base - path) : 0, path);
     for (int i = 0; ok && i < 2; i++) {
         int n = snprintf(found, DATA_SPEC_MAX, "%s%s%s", dir, name, i ? ".gz" : "");
-        if (n > 0 && n < DATA_SPEC_MAX && file_exists(found) &&
-            !file_is_directory(found))
+        if (n > 0 && n < DATA_SPEC_MAX && file_exists(found) && !file_is_directory(found))
             return 0;
     }
     if (!ok)
@@ -269,8 +267,8 @@ static int refuse_missing(const char *path, const struct data_format *format,
     char key[32], keys[96];
     data_spec_keys(format, keys);
     if (data_spec_stray(path, key))
-        file_error(error, path, "found no such file, and no option \"%s\", expected %s%s%s",
-                   key, keys, format ? " with " : "", format ? format->name : "");
+        file_error(error, path, "found no such file, and no option \"%s\", expected %s%s%s", key,
+                   keys, format ? " with " : "", format ? format->name : "");
     else
         file_error(error, path, "found no such directory or file, expected one with %s data",
                    format ? format->name : "training");
@@ -308,8 +306,9 @@ static int of_format(struct files *f, const char *dir, const struct data_format 
         rc = keep_looks(f, format, split_wanted, error);
     if (rc < 0 || f->n > 0)
         return rc;
-    file_error(error, dir, "found none that fits among its files (%zu), expected %s, plain or with .gz",
-               n, format->contents);
+    file_error(error, dir,
+               "found none that fits among its files (%zu), expected %s, plain or with .gz", n,
+               format->contents);
     return -ENOENT;
 }
 
@@ -337,8 +336,7 @@ static int find_one(struct files *f, const char *path, const struct data_format 
 }
 
 /* What test= names. */
-static int find_test(struct files *test, const struct data_spec *s,
-                     char error[DATA_ERROR_MAX])
+static int find_test(struct files *test, const struct data_spec *s, char error[DATA_ERROR_MAX])
 {
     int rc = find_one(test, s->test, s->format, false, error);
     size_t n = rc == 0 ? count_held_out(test) : 0;
@@ -379,7 +377,8 @@ static int part(struct files *train, struct files *test, const struct data_spec 
         return rc;
     return file_error(error, s->path,
                       "found %zu files of held-out data by their names and %zu others, "
-                      "expected at least one to train on", n_held_out, n - n_held_out);
+                      "expected at least one to train on",
+                      n_held_out, n - n_held_out);
 }
 
 int files_find(struct files *train, struct files *test, const struct data_spec *s,
@@ -407,7 +406,7 @@ int files_find(struct files *train, struct files *test, const struct data_spec *
 int files_all(struct files *f, const char *path, char error[DATA_ERROR_MAX])
 {
     *f = (struct files){0};
-    int rc = !file_exists(path)          ? refuse_missing(path, NULL, error)
+    int rc = !file_exists(path)        ? refuse_missing(path, NULL, error)
              : file_is_directory(path) ? list(f, path, error)
                                        : add(f, NULL, path, error);
     if (rc < 0)

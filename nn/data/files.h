@@ -40,14 +40,14 @@ bool files_held_out(const char *name);
 /* Find the files of a spec that has a format and a path. test->n = 0: nobody is
  * held out, a split is wanted. 0, or -EINVAL, -ENOMEM or an errno with a
  * sentence and both empty. */
-__attribute__((warn_unused_result)) int
-files_find(struct files *train, struct files *test, const struct data_spec *s,
-           char error[DATA_ERROR_MAX]);
+__attribute__((warn_unused_result)) int files_find(struct files *train, struct files *test,
+                                                   const struct data_spec *s,
+                                                   char error[DATA_ERROR_MAX]);
 void files_close(struct files *f);
 
 /* The path itself where it is a file; of a directory, all of its files. The
  * same outcome. */
-__attribute__((warn_unused_result)) int
-files_all(struct files *f, const char *path, char error[DATA_ERROR_MAX]);
+__attribute__((warn_unused_result)) int files_all(struct files *f, const char *path,
+                                                  char error[DATA_ERROR_MAX]);
 
 #endif

@@ -34,33 +34,77 @@ struct stroke
 /* The glyphs in a box of [-1, 1] x [-1, 1], y downwards. */
 static const struct stroke glyphs[GLYPHS_CLASSES][STROKES_MAX] = {
     /* O */
-    {{LOOP, 8, {{0, -1}, {.5f, -.75f}, {.7f, 0}, {.5f, .75f}, {0, 1},
-                {-.5f, .75f}, {-.7f, 0}, {-.5f, -.75f}}}},
+    {{LOOP,
+      8,
+      {{0, -1},
+       {.5f, -.75f},
+       {.7f, 0},
+       {.5f, .75f},
+       {0, 1},
+       {-.5f, .75f},
+       {-.7f, 0},
+       {-.5f, -.75f}}}},
     /* Q: O with a tail */
-    {{LOOP, 8, {{0, -1}, {.5f, -.75f}, {.7f, 0}, {.5f, .75f}, {0, 1},
-                {-.5f, .75f}, {-.7f, 0}, {-.5f, -.75f}}},
+    {{LOOP,
+      8,
+      {{0, -1},
+       {.5f, -.75f},
+       {.7f, 0},
+       {.5f, .75f},
+       {0, 1},
+       {-.5f, .75f},
+       {-.7f, 0},
+       {-.5f, -.75f}}},
      {LINES, 2, {{.1f, .35f}, {.75f, 1.1f}}}},
     /* C */
-    {{CURVE, 7, {{.6f, -.65f}, {.2f, -1}, {-.4f, -.8f}, {-.7f, 0},
-                 {-.4f, .8f}, {.2f, 1}, {.6f, .65f}}}},
+    {{CURVE,
+      7,
+      {{.6f, -.65f}, {.2f, -1}, {-.4f, -.8f}, {-.7f, 0}, {-.4f, .8f}, {.2f, 1}, {.6f, .65f}}}},
     /* G: C with a bar */
-    {{CURVE, 7, {{.6f, -.65f}, {.2f, -1}, {-.4f, -.8f}, {-.7f, 0},
-                 {-.4f, .8f}, {.2f, 1}, {.6f, .65f}}},
+    {{CURVE,
+      7,
+      {{.6f, -.65f}, {.2f, -1}, {-.4f, -.8f}, {-.7f, 0}, {-.4f, .8f}, {.2f, 1}, {.6f, .65f}}},
      {LINES, 3, {{.6f, .65f}, {.62f, .1f}, {.05f, .1f}}}},
     /* 4 */
-    {{LINES, 3, {{.15f, -1}, {-.7f, .35f}, {.75f, .35f}}},
-     {LINES, 2, {{.35f, -.35f}, {.3f, 1}}}},
+    {{LINES, 3, {{.15f, -1}, {-.7f, .35f}, {.75f, .35f}}}, {LINES, 2, {{.35f, -.35f}, {.3f, 1}}}},
     /* 9 */
-    {{LOOP, 7, {{.1f, -1}, {.5f, -.8f}, {.6f, -.35f}, {.2f, 0}, {-.35f, -.05f},
-                {-.6f, -.45f}, {-.35f, -.9f}}},
+    {{LOOP,
+      7,
+      {{.1f, -1},
+       {.5f, -.8f},
+       {.6f, -.35f},
+       {.2f, 0},
+       {-.35f, -.05f},
+       {-.6f, -.45f},
+       {-.35f, -.9f}}},
      {CURVE, 3, {{.6f, -.4f}, {.55f, .3f}, {.25f, 1}}}},
     /* S */
-    {{CURVE, 9, {{.6f, -.75f}, {.1f, -1}, {-.45f, -.8f}, {-.5f, -.4f}, {0, -.05f},
-                 {.5f, .35f}, {.5f, .8f}, {0, 1}, {-.6f, .75f}}}},
+    {{CURVE,
+      9,
+      {{.6f, -.75f},
+       {.1f, -1},
+       {-.45f, -.8f},
+       {-.5f, -.4f},
+       {0, -.05f},
+       {.5f, .35f},
+       {.5f, .8f},
+       {0, 1},
+       {-.6f, .75f}}}},
     /* 8: S closed on its other side */
-    {{LOOP, 12, {{0, -1}, {-.5f, -.75f}, {-.4f, -.3f}, {0, -.02f}, {.5f, .4f},
-                 {.5f, .8f}, {0, 1}, {-.5f, .8f}, {-.5f, .4f}, {0, -.02f},
-                 {.4f, -.3f}, {.5f, -.75f}}}},
+    {{LOOP,
+      12,
+      {{0, -1},
+       {-.5f, -.75f},
+       {-.4f, -.3f},
+       {0, -.02f},
+       {.5f, .4f},
+       {.5f, .8f},
+       {0, 1},
+       {-.5f, .8f},
+       {-.5f, .4f},
+       {0, -.02f},
+       {.4f, -.3f},
+       {.5f, -.75f}}}},
     /* Z */
     {{LINES, 4, {{-.6f, -.9f}, {.6f, -.9f}, {-.55f, .9f}, {.65f, .9f}}}},
     /* 7: Z without its base */
@@ -73,20 +117,20 @@ struct range
 {
     float low, high;
 };
-static const struct range rotation = {-.4f, .4f};  /* Radians. */
-static const struct range size_x = {6.f, 10.f};     /* Pixels a unit. */
-static const struct range aspect = {.85f, 1.2f};     /* Height over width. */
+static const struct range rotation = {-.4f, .4f}; /* Radians. */
+static const struct range size_x = {6.f, 10.f};   /* Pixels a unit. */
+static const struct range aspect = {.85f, 1.2f};  /* Height over width. */
 static const struct range shear = {-.3f, .3f};
-static const struct range shift = {-2.5f, 2.5f};     /* Pixels. */
-static const struct range tremor = {-.09f, .09f};    /* Of a point, box units. */
-static const struct range bend = {-.15f, .15f};      /* Coefficients of the warp. */
-static const struct range wave = {.02f, .11f};       /* Amplitude of the warp's wave. */
-static const struct range pen = {.7f, 1.6f};         /* Half the pen's width, pixels. */
-static const struct range ink = {.45f, 1.f};          /* Glyph's grey. */
-static const struct range paper = {0.f, .15f};       /* Background's grey. */
-static const struct range grain = {.03f, .13f};      /* Noise, standard deviation. */
-static const struct range faint = {.2f, .65f};       /* A distractor's ink, of the glyph's. */
-static const struct range length = {3.f, 8.f};       /* A distractor's, pixels. */
+static const struct range shift = {-2.5f, 2.5f};  /* Pixels. */
+static const struct range tremor = {-.09f, .09f}; /* Of a point, box units. */
+static const struct range bend = {-.15f, .15f};   /* Coefficients of the warp. */
+static const struct range wave = {.02f, .11f};    /* Amplitude of the warp's wave. */
+static const struct range pen = {.7f, 1.6f};      /* Half the pen's width, pixels. */
+static const struct range ink = {.45f, 1.f};      /* Glyph's grey. */
+static const struct range paper = {0.f, .15f};    /* Background's grey. */
+static const struct range grain = {.03f, .13f};   /* Noise, standard deviation. */
+static const struct range faint = {.2f, .65f};    /* A distractor's ink, of the glyph's. */
+static const struct range length = {3.f, 8.f};    /* A distractor's, pixels. */
 
 static float draw(struct rng *r, struct range range)
 {
@@ -119,9 +163,9 @@ static float cosine(float turns)
 /* Where a point of the box comes to lie in the image. */
 struct warp
 {
-    float bend_x[5], bend_y[5];         /* Of u^2, uv, v^2, u^2 v, u v^2. */
+    float bend_x[5], bend_y[5];             /* Of u^2, uv, v^2, u^2 v, u v^2. */
     float amplitude[2], angle[2], phase[2]; /* One wave a coordinate. */
-    float xx, xy, yx, yy, dx, dy;       /* The affine map. */
+    float xx, xy, yx, yy, dx, dy;           /* The affine map. */
 };
 
 static void warp_draw(struct warp *w, struct rng *r)
@@ -150,8 +194,7 @@ static void warp_draw(struct warp *w, struct rng *r)
 
 static float polynomial(const float k[5], float u, float v)
 {
-    return k[0] * u * u + k[1] * u * v + k[2] * v * v + k[3] * u * u * v +
-           k[4] * u * v * v;
+    return k[0] * u * u + k[1] * u * v + k[2] * v * v + k[3] * u * u * v + k[4] * u * v * v;
 }
 
 static struct point warp_apply(const struct warp *w, struct point p)
@@ -163,13 +206,11 @@ static struct point warp_apply(const struct warp *w, struct point p)
     }
     float u = p.x + polynomial(w->bend_x, p.x, p.y) + push[0];
     float v = p.y + polynomial(w->bend_y, p.x, p.y) + push[1];
-    return (struct point){w->xx * u + w->xy * v + w->dx,
-                          w->yx * u + w->yy * v + w->dy};
+    return (struct point){w->xx * u + w->xy * v + w->dx, w->yx * u + w->yy * v + w->dy};
 }
 
 /* The point at t in [0, 1) between b and c: a Catmull-Rom spline. */
-static struct point spline(struct point a, struct point b, struct point c,
-                           struct point d, float t)
+static struct point spline(struct point a, struct point b, struct point c, struct point d, float t)
 {
     float t2 = t * t, t3 = t2 * t;
     float ka = -t3 + 2 * t2 - t, kb = 3 * t3 - 5 * t2 + 2;
@@ -179,8 +220,7 @@ static struct point spline(struct point a, struct point b, struct point c,
 }
 
 /* A stroke as a chain of points, tremor put in. Returns how many. */
-static int chain(const struct stroke *s, struct rng *r,
-                 struct point out[POINTS_MAX])
+static int chain(const struct stroke *s, struct rng *r, struct point out[POINTS_MAX])
 {
     struct point p[CONTROLS_MAX];
     for (int i = 0; i < s->n; i++) {
@@ -220,8 +260,8 @@ static int end_pixel(float high, float r)
 
 /* One segment of the pen: a pixel's cover falls from 1 to 0 over one pixel at
  * the pen's edge. The darkest of all segments counts. */
-VEC_CLONES static void segment_draw(float *image, struct point a,
-                                    struct point b, float half, float grey)
+VEC_CLONES static void segment_draw(float *image, struct point a, struct point b, float half,
+                                    float grey)
 {
     float reach = half + .5f;
     float dx = b.x - a.x, dy = b.y - a.y;
@@ -244,8 +284,7 @@ VEC_CLONES static void segment_draw(float *image, struct point a,
     }
 }
 
-static void strokes_draw(float *image, const struct stroke *s, struct rng *r,
-                         float grey)
+static void strokes_draw(float *image, const struct stroke *s, struct rng *r, float grey)
 {
     struct warp w;
     warp_draw(&w, r);
@@ -281,14 +320,14 @@ static void distractors_draw(float *image, struct rng *r, float grey)
 
 /* Paper, noise and rounding. A sum of four 16-bit uniforms is near enough to
  * normal: variance 4/12 of the unit. */
-VEC_CLONES static void develop(const float *image, uint64_t key, float back,
-                               float sigma, uint8_t *pixels)
+VEC_CLONES static void develop(const float *image, uint64_t key, float back, float sigma,
+                               uint8_t *pixels)
 {
     float scale = sigma * 1.7320508f / 65536.f;
     for (uint64_t i = 0; i < SIDE * SIDE; i++) {
         uint64_t bits = rng_at(key, i);
-        int32_t sum = (int32_t)(bits & 0xffff) + (int32_t)(bits >> 16 & 0xffff) +
-                      (int32_t)(bits >> 32 & 0xffff) + (int32_t)(bits >> 48);
+        int32_t sum = (int32_t)(bits & 0xffff) + (int32_t)(bits >> 16 & 0xffff)
+                      + (int32_t)(bits >> 32 & 0xffff) + (int32_t)(bits >> 48);
         float v = back + image[i] * (1.f - back) + (float)(sum - 131070) * scale;
         v = v < 0.f ? 0.f : v > 1.f ? 1.f : v;
         pixels[i] = (uint8_t)(int32_t)(v * 255.f + .5f);

@@ -26,24 +26,18 @@
 
 #include "nn/data/data.h"
 
-enum {
-    GLYPHS_TRAIN = 20000,
-    GLYPHS_TEST = 4000,
-    GLYPHS_SIDE = 28,
-    GLYPHS_CLASSES = 10
-};
+enum { GLYPHS_TRAIN = 20000, GLYPHS_TEST = 4000, GLYPHS_SIDE = 28, GLYPHS_CLASSES = 10 };
 
 /* Of pixel / 255 over the training set, fixed once and for all. */
 #define GLYPHS_MEAN 0.168f
-#define GLYPHS_STD 0.216f
+#define GLYPHS_STD  0.216f
 
 /* Draw images first .. first + n of a seed into *d, which is initialised here.
  * 0 or -ENOMEM. About 10 us an image. */
-__attribute__((warn_unused_result)) int
-glyphs_draw(struct dataset *d, size_t n, uint64_t seed, uint64_t first);
+__attribute__((warn_unused_result)) int glyphs_draw(struct dataset *d, size_t n, uint64_t seed,
+                                                    uint64_t first);
 
 /* Draw image i alone; returns its class. */
-uint8_t glyphs_image(uint64_t seed, uint64_t i,
-                     uint8_t pixels[GLYPHS_SIDE * GLYPHS_SIDE]);
+uint8_t glyphs_image(uint64_t seed, uint64_t i, uint8_t pixels[GLYPHS_SIDE * GLYPHS_SIDE]);
 
 #endif

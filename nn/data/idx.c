@@ -1,7 +1,7 @@
 #include "nn/data/idx.h"
 
-#include "nn/data/spec.h"
 #include "nn/data/image_set.h"
+#include "nn/data/spec.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -26,8 +26,8 @@ static const char *find_part(const char *name, const char *what, const char *res
     if (len < n_what + 1 + n_rest)
         return NULL;
     const char *p = name + len - n_rest - 1 - n_what;
-    bool ok = memcmp(p, what, n_what) == 0 && (p[n_what] == '-' || p[n_what] == '.') &&
-              memcmp(p + n_what + 1, rest, n_rest) == 0;
+    bool ok = memcmp(p, what, n_what) == 0 && (p[n_what] == '-' || p[n_what] == '.')
+              && memcmp(p + n_what + 1, rest, n_rest) == 0;
     return ok ? p : NULL;
 }
 
@@ -58,8 +58,7 @@ bool idx_partner(const char *name, char partner[IDX_NAME_MAX])
     if (!p)
         return false;
     int n = snprintf(partner, IDX_NAME_MAX, "%.*s%s%c%s", (int)(p - name), name,
-                     images ? "labels" : "images", p[6],
-                     images ? "idx1-ubyte" : "idx3-ubyte");
+                     images ? "labels" : "images", p[6], images ? "idx1-ubyte" : "idx3-ubyte");
     return n > 0 && n < IDX_NAME_MAX;
 }
 
@@ -110,8 +109,7 @@ static int no_memory(const char *path, char error[DATA_ERROR_MAX])
 }
 
 /* The next four bytes, big-endian. */
-static int get_u32(struct idx *x, const char *field, uint32_t *v,
-                   char error[DATA_ERROR_MAX])
+static int get_u32(struct idx *x, const char *field, uint32_t *v, char error[DATA_ERROR_MAX])
 {
     uint8_t b[4];
     size_t got;
@@ -119,8 +117,7 @@ static int get_u32(struct idx *x, const char *field, uint32_t *v,
     if (rc < 0)
         return rc;
     if (got < sizeof b)
-        return file_error(error, x->path,
-                          "%s: found %zu bytes, expected 4: the file is truncated",
+        return file_error(error, x->path, "%s: found %zu bytes, expected 4: the file is truncated",
                           field, got);
     *v = u32(b);
     return 0;
@@ -132,13 +129,11 @@ static int get_magic(struct idx *x, uint32_t expected, char error[DATA_ERROR_MAX
     int rc = get_u32(x, "magic number", &v, error);
     if (rc < 0 || v == expected)
         return rc;
-    return file_error(error, x->path, "magic number: found 0x%08x, expected 0x%08x", v,
-                      expected);
+    return file_error(error, x->path, "magic number: found 0x%08x, expected 0x%08x", v, expected);
 }
 
 /* Height or width: *side, or where that is 0, anything fit. */
-static int get_side(struct idx *x, const char *field, uint32_t *side,
-                    char error[DATA_ERROR_MAX])
+static int get_side(struct idx *x, const char *field, uint32_t *side, char error[DATA_ERROR_MAX])
 {
     uint32_t v = 0;
     int rc = get_u32(x, field, &v, error);
@@ -160,12 +155,11 @@ static int check_counts(const struct pair *p, uint32_t n_images, uint32_t n_labe
     const struct dataset *d = p->set->d;
     uint64_t bytes = (uint64_t)n_images * dataset_dim(d);
     if (n_images == 0)
-        return file_error(error, p->images.path,
-                          "number of images: found 0, expected at least 1");
+        return file_error(error, p->images.path, "number of images: found 0, expected at least 1");
     if (n_labels != n_images)
         return file_error(error, p->labels.path,
-                          "number of labels: found %u, expected %u as there are images",
-                          n_labels, n_images);
+                          "number of labels: found %u, expected %u as there are images", n_labels,
+                          n_images);
     if (bytes > file_bound(p->images.file))
         return file_error(error, p->images.path,
                           "number of images: found %u, expected no more than the file "
@@ -178,8 +172,8 @@ static int check_counts(const struct pair *p, uint32_t n_images, uint32_t n_labe
                           n_labels, (unsigned long long)file_bound(p->labels.file));
     if (n_images > image_set_most(d) - d->n)
         return file_error(error, p->images.path,
-                          "number of images: found %u, expected at most %zu in all files",
-                          n_images, image_set_most(d));
+                          "number of images: found %u, expected at most %zu in all files", n_images,
+                          image_set_most(d));
     return 0;
 }
 
@@ -235,13 +229,11 @@ static int get_pixels(struct pair *p, char error[DATA_ERROR_MAX])
         size_t k = p->n - i < step ? p->n - i : step;
         if (image_set_room(p->set, i + k, d->n + p->n) < 0)
             return no_memory(p->images.path, error);
-        int rc = file_get(p->images.file, d->pixels + (d->n + i) * size, k * size, &got,
-                          error);
+        int rc = file_get(p->images.file, d->pixels + (d->n + i) * size, k * size, &got, error);
         if (rc < 0)
             return rc;
         if (got < k * size)
-            return truncated(&p->images, (uint64_t)i * size + got, (uint64_t)p->n * size,
-                             error);
+            return truncated(&p->images, (uint64_t)i * size + got, (uint64_t)p->n * size, error);
         i += k;
     }
     return get_end(&p->images, (uint64_t)p->n * size, error);
@@ -327,8 +319,11 @@ int idx_read(struct dataset *d, const struct reader *r, char error[DATA_ERROR_MA
     struct image_set set = {.d = d, .by_file = r->n_paths > 2};
     int rc = 0;
     for (size_t i = 0; i < r->n_paths && rc == 0; i += 2) {
-        struct pair p = {.images = {.path = r->paths[i]}, .labels = {.path = r->paths[i + 1]},
-                         .set = &set, .reader = r, .open = open,
+        struct pair p = {.images = {.path = r->paths[i]},
+                         .labels = {.path = r->paths[i + 1]},
+                         .set = &set,
+                         .reader = r,
+                         .open = open,
                          .number = (uint32_t)(i / 2)};
         rc = read_pair(&p, error);
     }

@@ -31,8 +31,8 @@ size_t image_set_step(const struct dataset *d);
 
 /* Room for `more` images behind the n there are, with `most` in sight
  * (n + more <= most <= image_set_most()). 0 or -ENOMEM. */
-__attribute__((warn_unused_result)) int
-image_set_room(struct image_set *s, size_t more, size_t most);
+__attribute__((warn_unused_result)) int image_set_room(struct image_set *s, size_t more,
+                                                       size_t most);
 
 /* `more` images have been read, all from this file. */
 void image_set_add(struct image_set *s, size_t more, uint32_t file);

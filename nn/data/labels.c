@@ -18,10 +18,10 @@ enum {
 struct labels
 {
     enum labels_scheme scheme;
-    uint32_t n_classes; /* Of a fixed kind, or once settled. */
-    uint64_t hash;      /* The same, of names. */
-    bool words;         /* Open labels may be names. */
-    bool complete;      /* `name` is the whole list. */
+    uint32_t n_classes;       /* Of a fixed kind, or once settled. */
+    uint64_t hash;            /* The same, of names. */
+    bool words;               /* Open labels may be names. */
+    bool complete;            /* `name` is the whole list. */
     bool seen[LABEL_MAX + 2]; /* Whole numbers found, from -1. */
     uint32_t n_seen, n_names;
     char *name[DATA_CLASSES_MAX]; /* Sorted by bytes. */
@@ -99,9 +99,8 @@ static bool parse_divide(const char *p, double *divide)
     if (*p == '\0')
         return true;
     size_t n = strlen(p + 1);
-    return *p == '/' && lines_is_number((const uint8_t *)p + 1, n, divide) &&
-           isfinite(*divide) && *divide > 0 && fabs(*divide - 1) > 0 &&
-           strcmp(divide_text(*divide).text, p + 1) == 0;
+    return *p == '/' && lines_is_number((const uint8_t *)p + 1, n, divide) && isfinite(*divide)
+           && *divide > 0 && fabs(*divide - 1) > 0 && strcmp(divide_text(*divide).text, p + 1) == 0;
 }
 
 bool labels_kind_parse(const char *kind, const char *format, struct labels_kind *k)
@@ -118,12 +117,11 @@ bool labels_kind_parse(const char *kind, const char *format, struct labels_kind 
     const char *p = parse_count(kind + n + 1, 'x', DATA_FEATURES_MAX, &k->features);
     p = p ? parse_count(p, '/', DATA_CLASSES_MAX, &k->n_classes) : NULL;
     p = p ? parse_scheme(p, k) : NULL;
-    return p && parse_divide(p, &k->divide) && k->n_classes >= 2 &&
-           (k->scheme != LABELS_PM || k->n_classes == 2);
+    return p && parse_divide(p, &k->divide) && k->n_classes >= 2
+           && (k->scheme != LABELS_PM || k->n_classes == 2);
 }
 
-bool labels_kind_print(const struct labels_kind *k, const char *format,
-                       char kind[DATA_KIND_MAX])
+bool labels_kind_print(const struct labels_kind *k, const char *format, char kind[DATA_KIND_MAX])
 {
     char labels[32];
     if (k->scheme == LABELS_NAMES)
@@ -131,8 +129,8 @@ bool labels_kind_print(const struct labels_kind *k, const char *format,
     else
         snprintf(labels, sizeof labels, "%s", scheme_text[k->scheme]);
     bool divided = fabs(k->divide - 1) > 0;
-    int n = snprintf(kind, DATA_KIND_MAX, "%s/%" PRIu32 "x%" PRIu32 "/%s%s%s", format,
-                     k->features, k->n_classes, labels, divided ? "/" : "",
+    int n = snprintf(kind, DATA_KIND_MAX, "%s/%" PRIu32 "x%" PRIu32 "/%s%s%s", format, k->features,
+                     k->n_classes, labels, divided ? "/" : "",
                      divided ? divide_text(k->divide).text : "");
     return n > 0 && n < DATA_KIND_MAX;
 }
@@ -140,8 +138,7 @@ bool labels_kind_print(const struct labels_kind *k, const char *format,
 /* ---- Names. ---- */
 
 /* The first name that is not before bytes[0..n), and whether it is that. */
-static uint32_t find_name(const struct labels *l, const uint8_t *bytes, size_t n,
-                          bool *found)
+static uint32_t find_name(const struct labels *l, const uint8_t *bytes, size_t n, bool *found)
 {
     uint32_t low = 0, high = l->n_names;
     while (low < high) {
@@ -153,8 +150,7 @@ static uint32_t find_name(const struct labels *l, const uint8_t *bytes, size_t n
         else
             high = middle;
     }
-    *found = low < l->n_names && strlen(l->name[low]) == n &&
-             memcmp(l->name[low], bytes, n) == 0;
+    *found = low < l->n_names && strlen(l->name[low]) == n && memcmp(l->name[low], bytes, n) == 0;
     return low;
 }
 
@@ -189,14 +185,12 @@ static int note_name(struct labels *l, const uint8_t *bytes, size_t n,
     if (found)
         return 0;
     if (l->complete)
-        snprintf(expected, LABELS_WHY_MAX, "one of the %" PRIu32
-                 " names of the training set", l->n_names);
+        snprintf(expected, LABELS_WHY_MAX, "one of the %" PRIu32 " names of the training set",
+                 l->n_names);
     else if (!is_name(bytes, n))
-        snprintf(expected, LABELS_WHY_MAX,
-                 "a name of 1 to %d printable bytes", LABELS_NAME_MAX);
+        snprintf(expected, LABELS_WHY_MAX, "a name of 1 to %d printable bytes", LABELS_NAME_MAX);
     else if (l->n_names == DATA_CLASSES_MAX)
-        snprintf(expected, LABELS_WHY_MAX, "at most %d different labels",
-                 DATA_CLASSES_MAX);
+        snprintf(expected, LABELS_WHY_MAX, "at most %d different labels", DATA_CLASSES_MAX);
     else
         return add_name(l, at, bytes, n);
     return -EINVAL;
@@ -253,8 +247,8 @@ static int note_whole(struct labels *l, int v, char expected[LABELS_WHY_MAX])
     if (v < -1 || v > LABEL_MAX)
         snprintf(expected, LABELS_WHY_MAX, "-1, or 0 to %d", LABEL_MAX);
     else if (v == -1 && others)
-        snprintf(expected, LABELS_WHY_MAX,
-                 "0 to %d as in the lines before: -1 goes with +1 alone", LABEL_MAX);
+        snprintf(expected, LABELS_WHY_MAX, "0 to %d as in the lines before: -1 goes with +1 alone",
+                 LABEL_MAX);
     else if (!pm && has(l, -1))
         snprintf(expected, LABELS_WHY_MAX, "-1 or +1: -1 goes with +1 alone");
     else {
@@ -266,8 +260,7 @@ static int note_whole(struct labels *l, int v, char expected[LABELS_WHY_MAX])
 }
 
 /* A label of a fixed scheme of numbers. */
-static int note_fixed(const struct labels *l, bool whole, int v,
-                      char expected[LABELS_WHY_MAX])
+static int note_fixed(const struct labels *l, bool whole, int v, char expected[LABELS_WHY_MAX])
 {
     int low = l->scheme == LABELS_ZERO ? 0 : l->scheme == LABELS_ONE ? 1 : -1;
     int high = l->scheme == LABELS_PM ? 1 : low + (int)l->n_classes - 1;
@@ -282,8 +275,7 @@ static int note_fixed(const struct labels *l, bool whole, int v,
 
 /* ---- The two together. ---- */
 
-int labels_note(struct labels *l, const uint8_t *bytes, size_t n,
-                char expected[LABELS_WHY_MAX])
+int labels_note(struct labels *l, const uint8_t *bytes, size_t n, char expected[LABELS_WHY_MAX])
 {
     if (l->scheme == LABELS_NAMES)
         return note_name(l, bytes, n, expected);
@@ -298,7 +290,7 @@ int labels_note(struct labels *l, const uint8_t *bytes, size_t n,
     if (word && l->n_seen == 0)
         return note_name(l, bytes, n, expected);
     snprintf(expected, LABELS_WHY_MAX, "%s%s",
-             l->n_names > 0 ? "a name"
+             l->n_names > 0               ? "a name"
              : l->words && l->n_seen == 0 ? "a whole number or a name"
                                           : "a whole number",
              l->n_names > 0 || (word && l->n_seen > 0) ? " as in the lines before" : "");
@@ -319,12 +311,12 @@ static int settle_open(struct labels *l, char why[LABELS_WHY_MAX])
                 : has(l, -1)   ? LABELS_PM
                 : has(l, 0)    ? LABELS_ZERO
                                : LABELS_ONE;
-    l->n_classes = l->n_names > 0                 ? l->n_names
-                   : l->scheme == LABELS_PM       ? 2
-                   : (uint32_t)high + has(l, 0);
+    l->n_classes = l->n_names > 0           ? l->n_names
+                   : l->scheme == LABELS_PM ? 2
+                                            : (uint32_t)high + has(l, 0);
     if (l->n_classes > DATA_CLASSES_MAX) {
-        snprintf(why, LABELS_WHY_MAX, "found labels 0 to %d, expected at most %d classes",
-                 high, DATA_CLASSES_MAX);
+        snprintf(why, LABELS_WHY_MAX, "found labels 0 to %d, expected at most %d classes", high,
+                 DATA_CLASSES_MAX);
         return -EINVAL;
     }
     return l->scheme == LABELS_NAMES ? hash_names(l, &l->hash) : 0;
@@ -343,8 +335,7 @@ static int settle_names(struct labels *l, char why[LABELS_WHY_MAX])
              "found %" PRIu32 " label names from %s to %s (names-%016" PRIx64
              "), expected the %" PRIu32 " of names-%016" PRIx64,
              l->n_names, lines_quote((const uint8_t *)first, strlen(first)).text,
-             lines_quote((const uint8_t *)last, strlen(last)).text, hash, l->n_classes,
-             l->hash);
+             lines_quote((const uint8_t *)last, strlen(last)).text, hash, l->n_classes, l->hash);
     return -EINVAL;
 }
 
@@ -386,8 +377,7 @@ const char *labels_name(const struct labels *l, uint32_t i)
     return l->scheme == LABELS_NAMES ? l->name[i] : NULL;
 }
 
-struct labels *labels_open(const struct labels_kind *k, const struct labels *names,
-                           bool words)
+struct labels *labels_open(const struct labels_kind *k, const struct labels *names, bool words)
 {
     struct labels *l = calloc(1, sizeof *l);
     if (!l)

@@ -46,8 +46,7 @@ static bool is_space(uint8_t c)
  * comment, or the file's end. */
 static bool is_behind(struct piece line)
 {
-    return line.p == line.end || *line.p == '#' ||
-           (*line.p == '\r' && line.p + 1 == line.end);
+    return line.p == line.end || *line.p == '#' || (*line.p == '\r' && line.p + 1 == line.end);
 }
 
 static struct piece next_token(struct piece *line)
@@ -61,8 +60,7 @@ static struct piece next_token(struct piece *line)
     return token;
 }
 
-static int refuse(const struct pass *s, const char *where, struct piece found,
-                  const char *wanted)
+static int refuse(const struct pass *s, const char *where, struct piece found, const char *wanted)
 {
     return lines_refuse(&s->spot, where, found.p, (size_t)(found.end - found.p), wanted);
 }
@@ -81,8 +79,7 @@ static bool read_index(struct piece *token, uint32_t *index)
 }
 
 /* An entry whose index is wrong: say what is. */
-static int refuse_index(const struct pass *s, struct piece token, uint32_t index,
-                        uint32_t before)
+static int refuse_index(const struct pass *s, struct piece token, uint32_t index, uint32_t before)
 {
     char wanted[120];
     if ((size_t)(token.end - token.p) >= 4 && memcmp(token.p, "qid:", 4) == 0)
@@ -90,8 +87,7 @@ static int refuse_index(const struct pass *s, struct piece token, uint32_t index
     else if (index == 0)
         snprintf(wanted, sizeof wanted, "index:value with an index of at least 1");
     else if (index <= before)
-        snprintf(wanted, sizeof wanted,
-                 "an index above %u: indices ascend in a row", before);
+        snprintf(wanted, sizeof wanted, "an index above %u: indices ascend in a row", before);
     else
         snprintf(wanted, sizeof wanted, "an index of at most %u%s%s%s", s->most,
                  s->kind->fixed ? " (" : "", s->kind->fixed ? s->kind_text : "",
@@ -191,12 +187,12 @@ static int read_file(struct pass *s, const struct lines_file *f, size_t *n_rows)
     if (*n_rows == 0)
         return file_error(s->spot.error, f->path,
                           "found no rows in %zu bytes, expected lines \"label "
-                          "index:value ...\"", f->n);
+                          "index:value ...\"",
+                          f->n);
     return 0;
 }
 
-static int read_files(struct pass *s, const struct lines_file *files, size_t n,
-                      size_t *n_rows)
+static int read_files(struct pass *s, const struct lines_file *files, size_t n, size_t *n_rows)
 {
     int rc = 0;
     s->n_rows = s->n_entries = s->longest = 0;
@@ -216,14 +212,13 @@ static int settle(const struct pass *s, const struct reader *r, struct labels_ki
         kind->features = r->features ? r->features : s->largest;
     if (kind->features == 0)
         return file_error(s->spot.error, s->spot.path,
-                          "found %zu rows without an entry, expected index:value",
-                          s->n_rows);
+                          "found %zu rows without an entry, expected index:value", s->n_rows);
     return lines_kind_text(kind, "libsvm", &s->spot, text);
 }
 
 /* The second pass. */
-static int fill(struct pass *s, struct dataset *d, const char *kind,
-                const struct lines_file *files, const struct reader *r, size_t *n_rows)
+static int fill(struct pass *s, struct dataset *d, const char *kind, const struct lines_file *files,
+                const struct reader *r, size_t *n_rows)
 {
     int rc = dataset_init(d, kind, s->n_rows, s->n_entries);
     if (rc < 0)
@@ -240,8 +235,8 @@ static int fill(struct pass *s, struct dataset *d, const char *kind,
     return lines_no_memory(s->spot.error, files->path);
 }
 
-int libsvm_parse(struct dataset *d, const struct reader *r,
-                 const struct lines_file *files, char error[DATA_ERROR_MAX])
+int libsvm_parse(struct dataset *d, const struct reader *r, const struct lines_file *files,
+                 char error[DATA_ERROR_MAX])
 {
     memset(d, 0, sizeof *d);
     struct labels_kind kind;
@@ -249,7 +244,8 @@ int libsvm_parse(struct dataset *d, const struct reader *r,
     if (rc < 0)
         return rc;
     uint32_t given = kind.fixed ? kind.features : r->features;
-    struct pass s = {.kind = &kind, .kind_text = r->kind,
+    struct pass s = {.kind = &kind,
+                     .kind_text = r->kind,
                      .most = given ? given : DATA_FEATURES_MAX,
                      .spot = {.path = files->path, .error = error}};
     size_t *n_rows = calloc(r->n_paths, sizeof *n_rows);
@@ -284,7 +280,9 @@ bool libsvm_looks(const uint8_t *bytes, size_t n, bool whole)
 {
     const struct labels_kind kind = {.divide = 1};
     char error[DATA_ERROR_MAX];
-    struct pass s = {.kind = &kind, .kind_text = "", .most = DATA_FEATURES_MAX,
+    struct pass s = {.kind = &kind,
+                     .kind_text = "",
+                     .most = DATA_FEATURES_MAX,
                      .spot = {.path = "", .error = error}};
     struct piece rest = {bytes, bytes + n}, line;
     for (int i = 0; i < LOOK_LINES && next_line(&rest, &line); i++) {

@@ -25,8 +25,7 @@ void lines_free(struct lines_file *files, size_t n)
     free(files);
 }
 
-int lines_load(const struct reader *r, struct lines_file **files,
-               char error[DATA_ERROR_MAX])
+int lines_load(const struct reader *r, struct lines_file **files, char error[DATA_ERROR_MAX])
 {
     assert(r->n_paths >= 1 && r->n_paths <= READER_FILES_MAX);
     int rc = 0;
@@ -63,12 +62,11 @@ struct lines_quote lines_quote(const uint8_t *bytes, size_t n)
     return q;
 }
 
-int lines_refuse(const struct lines_spot *spot, const char *where,
-                 const uint8_t *found, size_t n, const char *wanted)
+int lines_refuse(const struct lines_spot *spot, const char *where, const uint8_t *found, size_t n,
+                 const char *wanted)
 {
     return file_error(spot->error, spot->path, "line %llu, %s: found %s, expected %s",
-                      (unsigned long long)spot->line, where,
-                      lines_quote(found, n).text, wanted);
+                      (unsigned long long)spot->line, where, lines_quote(found, n).text, wanted);
 }
 
 int lines_mark_files(struct dataset *d, const size_t *rows, size_t n_files)
@@ -99,11 +97,11 @@ int lines_kind(const struct reader *r, const char *format, const char *path,
     if (!kind->fixed)
         kind->divide = r->divide;
     else if (r->features != 0 && r->features != kind->features)
-        return file_error(error, path, "found features=%u, expected %u (%s)",
-                          r->features, kind->features, r->kind);
+        return file_error(error, path, "found features=%u, expected %u (%s)", r->features,
+                          kind->features, r->kind);
     else if (!equal(r->divide, 1) && !equal(r->divide, kind->divide))
-        return file_error(error, path, "found divide=%g, expected %g (%s)", r->divide,
-                          kind->divide, r->kind);
+        return file_error(error, path, "found divide=%g, expected %g (%s)", r->divide, kind->divide,
+                          r->kind);
     return 0;
 }
 
@@ -117,8 +115,8 @@ int lines_settle(struct labels *l, struct labels_kind *kind, size_t n_rows,
     if (rc < 0)
         return file_error(spot->error, spot->path, "labels: %s", why);
     if (n_rows >= UINT32_MAX)
-        return file_error(spot->error, spot->path, "found %zu rows, expected at most %u",
-                          n_rows, UINT32_MAX - 1);
+        return file_error(spot->error, spot->path, "found %zu rows, expected at most %u", n_rows,
+                          UINT32_MAX - 1);
     return 0;
 }
 
@@ -127,8 +125,8 @@ int lines_kind_text(const struct labels_kind *kind, const char *format,
 {
     if (labels_kind_print(kind, format, text))
         return 0;
-    return file_error(spot->error, spot->path,
-                      "found divide=%g, expected one of fewer digits", kind->divide);
+    return file_error(spot->error, spot->path, "found divide=%g, expected one of fewer digits",
+                      kind->divide);
 }
 
 /* ---- Numbers. ---- */
@@ -158,8 +156,7 @@ static bool is_sign(const uint8_t *p, const uint8_t *end)
 }
 
 /* Digits into the mantissa; `point` says that they are behind the point. */
-static const uint8_t *digits(struct decimal *d, const uint8_t *p, const uint8_t *end,
-                             bool point)
+static const uint8_t *digits(struct decimal *d, const uint8_t *p, const uint8_t *end, bool point)
 {
     const uint64_t most = 100000000000000000u; /* 10^(DIGITS_EXACT - 1) */
     for (; is_digit(p, end); p++) {
@@ -193,11 +190,11 @@ static const uint8_t *exponent(struct decimal *d, const uint8_t *p, const uint8_
  * need one rounding. */
 static bool exact(const struct decimal *d, double *v)
 {
-    static const double power[POWER_EXACT + 1] = {
-        1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
-        1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
-    if (!d->whole || d->mantissa > (UINT64_C(1) << 53) || d->power < -POWER_EXACT ||
-        d->power > POWER_EXACT)
+    static const double power[POWER_EXACT + 1] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                                  1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
+                                                  1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+    if (!d->whole || d->mantissa > (UINT64_C(1) << 53) || d->power < -POWER_EXACT
+        || d->power > POWER_EXACT)
         return false;
     double m = (double)d->mantissa;
     m = d->power < 0 ? m / power[-d->power] : m * power[d->power];

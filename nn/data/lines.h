@@ -29,9 +29,9 @@ struct lines_file
 
 /* Read all files of r into memory: *files has r->n_paths, for lines_free(). 0,
  * or what file_read() or memory says, with a sentence: then *files is NULL. */
-__attribute__((warn_unused_result)) int
-lines_load(const struct reader *r, struct lines_file **files,
-           char error[DATA_ERROR_MAX]);
+__attribute__((warn_unused_result)) int lines_load(const struct reader *r,
+                                                   struct lines_file **files,
+                                                   char error[DATA_ERROR_MAX]);
 void lines_free(struct lines_file *files, size_t n);
 
 /* "PATH: cannot read: no memory" into error; returns -ENOMEM. */
@@ -47,8 +47,8 @@ struct lines_spot
 
 /* Refuse: "PATH: line 3, WHERE: found "x1", expected WANTED". Returns
  * -EINVAL. */
-int lines_refuse(const struct lines_spot *spot, const char *where,
-                 const uint8_t *found, size_t n, const char *wanted);
+int lines_refuse(const struct lines_spot *spot, const char *where, const uint8_t *found, size_t n,
+                 const char *wanted);
 
 /* Bytes for a sentence: in quotes, what is not printable as \xNN, the rest
  * after about LINES_SHOWN cut off; "nothing" for none. */
@@ -61,25 +61,25 @@ struct lines_quote lines_quote(const uint8_t *bytes, size_t n);
 
 /* r->kind, which must be one of `format`; an open one takes r's divisor. 0, or
  * -EINVAL where r asks for other features or another divisor than it has. */
-__attribute__((warn_unused_result)) int
-lines_kind(const struct reader *r, const char *format, const char *path,
-           struct labels_kind *kind, char error[DATA_ERROR_MAX]);
+__attribute__((warn_unused_result)) int lines_kind(const struct reader *r, const char *format,
+                                                   const char *path, struct labels_kind *kind,
+                                                   char error[DATA_ERROR_MAX]);
 
 /* All n_rows are read once: labels_settle() with the file's name before what it
  * says, and are there too many? */
-__attribute__((warn_unused_result)) int
-lines_settle(struct labels *l, struct labels_kind *kind, size_t n_rows,
-             const struct lines_spot *spot);
+__attribute__((warn_unused_result)) int lines_settle(struct labels *l, struct labels_kind *kind,
+                                                     size_t n_rows, const struct lines_spot *spot);
 
 /* labels_kind_print(), with a sentence where it does not fit. */
-__attribute__((warn_unused_result)) int
-lines_kind_text(const struct labels_kind *kind, const char *format,
-                const struct lines_spot *spot, char text[DATA_KIND_MAX]);
+__attribute__((warn_unused_result)) int lines_kind_text(const struct labels_kind *kind,
+                                                        const char *format,
+                                                        const struct lines_spot *spot,
+                                                        char text[DATA_KIND_MAX]);
 
 /* Note which file each row is from: rows[i] are of file i. Nothing to note
  * where there is one file. 0 or -ENOMEM. */
-__attribute__((warn_unused_result)) int
-lines_mark_files(struct dataset *d, const size_t *rows, size_t n_files);
+__attribute__((warn_unused_result)) int lines_mark_files(struct dataset *d, const size_t *rows,
+                                                         size_t n_files);
 
 /* The decimal number that begins at p, at most up to end:
  *

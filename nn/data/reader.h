@@ -11,57 +11,50 @@
 #include "nn/data/data.h"
 #include "nn/files/file.h"
 
-enum {
-    READER_FILES_MAX = 4096
-};
+enum { READER_FILES_MAX = 4096 };
 
 struct reader
 {
     const char *const *paths; /* n_paths >= 1 files. */
     size_t n_paths;
     const char *kind;
-    const char *label;        /* csv: as given, or NULL: the last column. */
-    const char *header;       /* csv: "yes", "no", "auto". */
-    double divide;            /* csv, libsvm: > 0. */
-    uint32_t features;        /* libsvm: 0, or how many. */
-    uint32_t context;         /* text. */
+    const char *label;          /* csv: as given, or NULL: the last column. */
+    const char *header;         /* csv: "yes", "no", "auto". */
+    double divide;              /* csv, libsvm: > 0. */
+    uint32_t features;          /* libsvm: 0, or how many. */
+    uint32_t context;           /* text. */
     const struct labels *names; /* csv of a fixed kind of names: the training
                                  * set's list, of which files may have some;
                                  * NULL: files must have all. */
     struct file_progress progress;
 };
 
-__attribute__((warn_unused_result)) int
-libsvm_read(struct dataset *d, const struct reader *r,
-            char error[DATA_ERROR_MAX]);
-__attribute__((warn_unused_result)) int
-csv_read(struct dataset *d, const struct reader *r,
-         char error[DATA_ERROR_MAX]);
-__attribute__((warn_unused_result)) int
-text_read(struct dataset *d, const struct reader *r,
-          char error[DATA_ERROR_MAX]);
-__attribute__((warn_unused_result)) int
-cifar_read(struct dataset *d, const struct reader *r,
-           char error[DATA_ERROR_MAX]);
+__attribute__((warn_unused_result)) int libsvm_read(struct dataset *d, const struct reader *r,
+                                                    char error[DATA_ERROR_MAX]);
+__attribute__((warn_unused_result)) int csv_read(struct dataset *d, const struct reader *r,
+                                                 char error[DATA_ERROR_MAX]);
+__attribute__((warn_unused_result)) int text_read(struct dataset *d, const struct reader *r,
+                                                  char error[DATA_ERROR_MAX]);
+__attribute__((warn_unused_result)) int cifar_read(struct dataset *d, const struct reader *r,
+                                                   char error[DATA_ERROR_MAX]);
 
 /* The same of files whose bytes are in memory, files[r->n_paths] (nn/data/lines.h):
  * r->paths is not looked at. */
 struct lines_file;
-__attribute__((warn_unused_result)) int
-libsvm_parse(struct dataset *d, const struct reader *r,
-             const struct lines_file *files, char error[DATA_ERROR_MAX]);
-__attribute__((warn_unused_result)) int
-csv_parse(struct dataset *d, const struct reader *r,
-          const struct lines_file *files, char error[DATA_ERROR_MAX]);
-__attribute__((warn_unused_result)) int
-text_parse(struct dataset *d, const struct reader *r,
-           const struct lines_file *files, char error[DATA_ERROR_MAX]);
+__attribute__((warn_unused_result)) int libsvm_parse(struct dataset *d, const struct reader *r,
+                                                     const struct lines_file *files,
+                                                     char error[DATA_ERROR_MAX]);
+__attribute__((warn_unused_result)) int csv_parse(struct dataset *d, const struct reader *r,
+                                                  const struct lines_file *files,
+                                                  char error[DATA_ERROR_MAX]);
+__attribute__((warn_unused_result)) int text_parse(struct dataset *d, const struct reader *r,
+                                                   const struct lines_file *files,
+                                                   char error[DATA_ERROR_MAX]);
 
 /* Images and labels lie in two files: paths[2 i] are images, paths[2 i + 1]
  * their labels. */
-__attribute__((warn_unused_result)) int
-idx_read(struct dataset *d, const struct reader *r,
-         char error[DATA_ERROR_MAX]);
+__attribute__((warn_unused_result)) int idx_read(struct dataset *d, const struct reader *r,
+                                                 char error[DATA_ERROR_MAX]);
 
 /* Does a file begin like this format? What has been looked at are its first n
  * bytes, unpacked; `whole` says that there are no more. */

@@ -9,10 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    MNIST_SIDE = 28,
-    MNIST_CLASSES = 10
-};
+enum { MNIST_SIDE = 28, MNIST_CLASSES = 10 };
 
 /* What is known of a path so far. */
 struct sniff
@@ -76,8 +73,9 @@ static int sniff_binary(struct sniff *s, const char *path, char error[DATA_ERROR
     bool hundred = cifar_looks_100(s->head, s->n, s->whole);
     if (ten == hundred) {
         ten = strstr(base_name(path), "_batch") != NULL;
-        hundred = !ten && (strncmp(base_name(path), "train.bin", 9) == 0 ||
-                           strncmp(base_name(path), "test.bin", 8) == 0);
+        hundred = !ten
+                  && (strncmp(base_name(path), "train.bin", 9) == 0
+                      || strncmp(base_name(path), "test.bin", 8) == 0);
     }
     s->kind = ten ? "cifar10" : hundred ? "cifar100" : s->kind;
     return 0;
@@ -86,8 +84,8 @@ static int sniff_binary(struct sniff *s, const char *path, char error[DATA_ERROR
 static bool is_binary(const char *path)
 {
     size_t n = strlen(path);
-    return (n > 4 && strcmp(path + n - 4, ".bin") == 0) ||
-           (n > 7 && strcmp(path + n - 7, ".bin.gz") == 0);
+    return (n > 4 && strcmp(path + n - 4, ".bin") == 0)
+           || (n > 7 && strcmp(path + n - 7, ".bin.gz") == 0);
 }
 
 /* ---- All files. ---- */
@@ -112,8 +110,7 @@ static bool outdoes(const char *kind, const char *other)
     return kind && (!other || (strcmp(other, "text") == 0 && strcmp(kind, "text") != 0));
 }
 
-static int sniff_names(struct sniff *s, char *const *paths, size_t n,
-                       char error[DATA_ERROR_MAX])
+static int sniff_names(struct sniff *s, char *const *paths, size_t n, char error[DATA_ERROR_MAX])
 {
     for (size_t i = 0; i < n && !s->kind; i++) {
         int rc = 0;
@@ -127,8 +124,7 @@ static int sniff_names(struct sniff *s, char *const *paths, size_t n,
     return 0;
 }
 
-static int sniff_contents(struct sniff *s, char *const *paths, size_t n,
-                          char error[DATA_ERROR_MAX])
+static int sniff_contents(struct sniff *s, char *const *paths, size_t n, char error[DATA_ERROR_MAX])
 {
     for (size_t i = 0; i < n; i++) {
         int rc = read_head(s, paths[i], base_name(paths[i]), error);
@@ -140,8 +136,7 @@ static int sniff_contents(struct sniff *s, char *const *paths, size_t n,
     return 0;
 }
 
-static int sniff_files(struct sniff *s, char *const *paths, size_t n,
-                       char error[DATA_ERROR_MAX])
+static int sniff_files(struct sniff *s, char *const *paths, size_t n, char error[DATA_ERROR_MAX])
 {
     int rc = sniff_names(s, paths, n, error);
     if (rc == 0 && !s->kind)
@@ -150,7 +145,8 @@ static int sniff_files(struct sniff *s, char *const *paths, size_t n,
         return rc;
     return file_error(error, s->path,
                       "found %zu file%s of no kind that can be told, expected IDX, CIFAR, "
-                      "libsvm, csv or text (or KIND:PATH)", n, n == 1 ? "" : "s");
+                      "libsvm, csv or text (or KIND:PATH)",
+                      n, n == 1 ? "" : "s");
 }
 
 int data_sniff(const char *path, char kind[DATA_KIND_MAX], char error[DATA_ERROR_MAX])

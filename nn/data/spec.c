@@ -22,36 +22,75 @@ enum {
 /* Means and deviations: of MNIST and CIFAR those of their training sets, that
  * everybody uses; of any IDX images pixels go from 0..255 to -1..1. */
 const struct data_format data_formats[] = {
-    {.name = "glyphs", .expected = "glyphs",
-     .shape = {DATA_IMAGES, 1, 28, 28, 10}, .mean = {GLYPHS_MEAN}, .std = {GLYPHS_STD}},
-    {.name = "mnist", .expected = "mnist:DIR",
-     .contents = "train-images-idx3-ubyte and its labels", .files = DATA_FILES_IDX,
-     .keys = SPLIT_KEYS, .shape = {DATA_IMAGES, 1, 28, 28, 10},
-     .mean = {0.1307f}, .std = {0.3081f}, .read = idx_read, .looks = idx_looks},
-    {.name = "idx", .expected = "idx:DIR",
-     .contents = "train-images-idx3-ubyte and its labels", .files = DATA_FILES_IDX,
-     .keys = SPLIT_KEYS, .shape = {.form = DATA_IMAGES}, .mean = {0.5f}, .std = {0.5f},
-     .read = idx_read, .looks = idx_looks},
-    {.name = "cifar10", .expected = "cifar10:DIR",
+    {.name = "glyphs",
+     .expected = "glyphs",
+     .shape = {DATA_IMAGES, 1, 28, 28, 10},
+     .mean = {GLYPHS_MEAN},
+     .std = {GLYPHS_STD}},
+    {.name = "mnist",
+     .expected = "mnist:DIR",
+     .contents = "train-images-idx3-ubyte and its labels",
+     .files = DATA_FILES_IDX,
+     .keys = SPLIT_KEYS,
+     .shape = {DATA_IMAGES, 1, 28, 28, 10},
+     .mean = {0.1307f},
+     .std = {0.3081f},
+     .read = idx_read,
+     .looks = idx_looks},
+    {.name = "idx",
+     .expected = "idx:DIR",
+     .contents = "train-images-idx3-ubyte and its labels",
+     .files = DATA_FILES_IDX,
+     .keys = SPLIT_KEYS,
+     .shape = {.form = DATA_IMAGES},
+     .mean = {0.5f},
+     .std = {0.5f},
+     .read = idx_read,
+     .looks = idx_looks},
+    {.name = "cifar10",
+     .expected = "cifar10:DIR",
      .contents = "data_batch_1.bin or others of 3073-byte records",
-     .files = DATA_FILES_BINARY, .keys = SPLIT_KEYS, .shape = {DATA_IMAGES, 3, 32, 32, 10},
-     .mean = {0.4914f, 0.4822f, 0.4465f}, .std = {0.2470f, 0.2435f, 0.2616f},
-     .read = cifar_read, .looks = cifar_looks_10},
-    {.name = "cifar100", .expected = "cifar100:DIR",
+     .files = DATA_FILES_BINARY,
+     .keys = SPLIT_KEYS,
+     .shape = {DATA_IMAGES, 3, 32, 32, 10},
+     .mean = {0.4914f, 0.4822f, 0.4465f},
+     .std = {0.2470f, 0.2435f, 0.2616f},
+     .read = cifar_read,
+     .looks = cifar_looks_10},
+    {.name = "cifar100",
+     .expected = "cifar100:DIR",
      .contents = "train.bin or others of 3074-byte records",
-     .files = DATA_FILES_BINARY, .keys = SPLIT_KEYS, .shape = {DATA_IMAGES, 3, 32, 32, 100},
-     .mean = {0.5071f, 0.4865f, 0.4409f}, .std = {0.2673f, 0.2564f, 0.2762f},
-     .read = cifar_read, .looks = cifar_looks_100},
-    {.name = "libsvm", .expected = "libsvm:PATH", .contents = "rows \"label index:value ...\"",
-     .files = DATA_FILES_BY_LOOKS, .keys = SPLIT_KEYS | BIT(DIVIDE) | BIT(FEATURES),
-     .shape = {.form = DATA_SPARSE}, .read = libsvm_read, .looks = libsvm_looks},
-    {.name = "csv", .expected = "csv:PATH", .contents = "a table of numbers with a label",
+     .files = DATA_FILES_BINARY,
+     .keys = SPLIT_KEYS,
+     .shape = {DATA_IMAGES, 3, 32, 32, 100},
+     .mean = {0.5071f, 0.4865f, 0.4409f},
+     .std = {0.2673f, 0.2564f, 0.2762f},
+     .read = cifar_read,
+     .looks = cifar_looks_100},
+    {.name = "libsvm",
+     .expected = "libsvm:PATH",
+     .contents = "rows \"label index:value ...\"",
+     .files = DATA_FILES_BY_LOOKS,
+     .keys = SPLIT_KEYS | BIT(DIVIDE) | BIT(FEATURES),
+     .shape = {.form = DATA_SPARSE},
+     .read = libsvm_read,
+     .looks = libsvm_looks},
+    {.name = "csv",
+     .expected = "csv:PATH",
+     .contents = "a table of numbers with a label",
      .files = DATA_FILES_BY_LOOKS,
      .keys = SPLIT_KEYS | BIT(LABEL) | BIT(HEADER) | BIT(DIVIDE),
-     .shape = {.form = DATA_ROWS}, .read = csv_read, .looks = csv_looks},
-    {.name = "text", .expected = "text:PATH", .contents = "plain text",
-     .files = DATA_FILES_BY_LOOKS, .keys = SPLIT_KEYS | BIT(CONTEXT),
-     .shape = {.form = DATA_TEXT}, .read = text_read, .looks = text_looks},
+     .shape = {.form = DATA_ROWS},
+     .read = csv_read,
+     .looks = csv_looks},
+    {.name = "text",
+     .expected = "text:PATH",
+     .contents = "plain text",
+     .files = DATA_FILES_BY_LOOKS,
+     .keys = SPLIT_KEYS | BIT(CONTEXT),
+     .shape = {.form = DATA_TEXT},
+     .read = text_read,
+     .looks = text_looks},
     {.name = NULL},
 };
 
@@ -221,8 +260,7 @@ void data_spec_keys(const struct data_format *f, char list[96])
     snprintf(list, 96, "none");
     for (enum data_key k = 0; k < DATA_KEYS; k++)
         if (!f || f->keys >> k & 1)
-            at += (size_t)snprintf(list + at, 96 - at, "%s%s", at ? " or " : "",
-                                   keys[k].name);
+            at += (size_t)snprintf(list + at, 96 - at, "%s%s", at ? " or " : "", keys[k].name);
 }
 
 static bool number(const char *p, double low, double high, double *v)
@@ -243,8 +281,7 @@ static bool take(struct data_spec *s, enum data_key key, const char *value)
         return *value != '\0';
     case DATA_KEY_HEADER:
         s->header = value;
-        return strcmp(value, "yes") == 0 || strcmp(value, "no") == 0 ||
-               strcmp(value, "auto") == 0;
+        return strcmp(value, "yes") == 0 || strcmp(value, "no") == 0 || strcmp(value, "auto") == 0;
     case DATA_KEY_HOLDOUT:
         return number(value, 0, 1, &s->holdout);
     case DATA_KEY_DIVIDE:
@@ -272,8 +309,7 @@ static int option(struct data_spec *s, const char *p, size_t n, char error[DATA_
                  lines_quote((const uint8_t *)p, n).text, list, s->format ? " with " : "",
                  s->format ? s->format->name : "");
     else if (s->given >> key & 1)
-        snprintf(error, DATA_ERROR_MAX, "option %s: found twice, expected once",
-                 keys[key].name);
+        snprintf(error, DATA_ERROR_MAX, "option %s: found twice, expected once", keys[key].name);
     else if (!take(s, key, p + n + 1))
         snprintf(error, DATA_ERROR_MAX, "option %s: found %s, expected %s", keys[key].name,
                  lines_quote((const uint8_t *)p + n + 1, strlen(p + n + 1)).text,
@@ -324,8 +360,8 @@ bool data_is_path(const char *spec)
 {
     size_t n;
     struct data_shape s;
-    return *spec != '\0' && *spec != ':' && !names_kind(spec, &n) && !is_glyphs(spec) &&
-           !data_format_of(spec, &s) && !(find_format(spec, strlen(spec)));
+    return *spec != '\0' && *spec != ':' && !names_kind(spec, &n) && !is_glyphs(spec)
+           && !data_format_of(spec, &s) && !(find_format(spec, strlen(spec)));
 }
 
 /* It is neither a spec nor a kind: what should it be? */
@@ -334,10 +370,10 @@ static int refuse(const char *spec, char error[DATA_ERROR_MAX])
     struct lines_quote found = lines_quote((const uint8_t *)spec, strlen(spec));
     size_t n = strcspn(spec, ":/,");
     const struct data_format *f = find_format(spec, n);
-    if (f && (spec[n] == '/' || f->shape.form == DATA_TEXT) && spec[n] != ':' &&
-        f->shape.n_classes == 0)
-        snprintf(error, DATA_ERROR_MAX, "found %s, expected %s or a kind such as %s",
-                 found.text, f->expected,
+    if (f && (spec[n] == '/' || f->shape.form == DATA_TEXT) && spec[n] != ':'
+        && f->shape.n_classes == 0)
+        snprintf(error, DATA_ERROR_MAX, "found %s, expected %s or a kind such as %s", found.text,
+                 f->expected,
                  f->shape.form == DATA_TEXT     ? "text/128"
                  : f->shape.form == DATA_IMAGES ? "idx/1x28x28/10"
                  : f->shape.form == DATA_ROWS   ? "csv/64x10/0"
@@ -347,7 +383,8 @@ static int refuse(const char *spec, char error[DATA_ERROR_MAX])
     else
         snprintf(error, DATA_ERROR_MAX,
                  "found %s, expected glyphs or KIND:PATH with a KIND of mnist, idx, cifar10, "
-                 "cifar100, libsvm, csv, text", found.text);
+                 "cifar100, libsvm, csv, text",
+                 found.text);
     return -EINVAL;
 }
 

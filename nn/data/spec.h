@@ -21,8 +21,8 @@ enum {
 /* How a format's files lie in a directory. */
 enum data_files {
     DATA_FILES_NONE,
-    DATA_FILES_IDX,     /* Images and labels, paired by their names. */
-    DATA_FILES_BINARY,  /* By their names' ending; else by their looks. */
+    DATA_FILES_IDX,    /* Images and labels, paired by their names. */
+    DATA_FILES_BINARY, /* By their names' ending; else by their looks. */
     DATA_FILES_BY_LOOKS
 };
 
@@ -30,14 +30,13 @@ enum data_files {
 struct data_format
 {
     const char *name;
-    const char *expected;    /* How to write it. */
-    const char *contents;    /* What its files hold, for a sentence. */
+    const char *expected; /* How to write it. */
+    const char *contents; /* What its files hold, for a sentence. */
     enum data_files files;
     uint32_t keys;           /* Bits of enum data_key: which it takes. */
     struct data_shape shape; /* n_classes 0: its canonical kinds say more. */
     float mean[DATA_CHANNELS_MAX], std[DATA_CHANNELS_MAX];
-    int (*read)(struct dataset *d, const struct reader *r,
-                char error[DATA_ERROR_MAX]);
+    int (*read)(struct dataset *d, const struct reader *r, char error[DATA_ERROR_MAX]);
     bool (*looks)(const uint8_t *bytes, size_t n, bool whole);
 };
 
@@ -46,8 +45,7 @@ extern const struct data_format data_formats[];
 
 /* The format of a canonical kind, open or fixed; NULL where it is neither. A
  * fixed kind's shape goes to *shape, an open one's n_classes is 0. */
-const struct data_format *data_format_of(const char *kind,
-                                         struct data_shape *shape);
+const struct data_format *data_format_of(const char *kind, struct data_shape *shape);
 
 enum data_key {
     DATA_KEY_TEST,
@@ -75,9 +73,8 @@ struct data_spec
 
 /* Take "glyphs", "KIND:PATH[,key=value]...", or "PATH[,key=value]..." apart.
  * 0, or -EINVAL with a sentence. */
-__attribute__((warn_unused_result)) int
-data_spec_parse(struct data_spec *s, const char *text,
-                char error[DATA_ERROR_MAX]);
+__attribute__((warn_unused_result)) int data_spec_parse(struct data_spec *s, const char *text,
+                                                        char error[DATA_ERROR_MAX]);
 
 /* The first option in a path whose key is none of the table's ("a,b=c"), for a
  * sentence about a path that is not there: its name goes to key. */

@@ -1,7 +1,7 @@
 #include "nn/data/split.h"
 
-#include "nn/files/file.h"
 #include "nn/data/labels.h"
+#include "nn/files/file.h"
 #include "nn/math/rng.h"
 
 #include <assert.h>
@@ -116,8 +116,7 @@ static void part_text(struct dataset *train, struct dataset *test)
 }
 
 /* Room for k samples like those of `train`. */
-static int open_like(struct dataset *test, const struct dataset *train, size_t k,
-                     size_t entries)
+static int open_like(struct dataset *test, const struct dataset *train, size_t k, size_t entries)
 {
     int rc = dataset_init(test, train->kind, k, entries);
     if (rc < 0)
@@ -126,8 +125,9 @@ static int open_like(struct dataset *test, const struct dataset *train, size_t k
     if (train->file)
         test->file = malloc(k * sizeof *test->file);
     struct labels_kind names;
-    if (train->names && (labels_kind_parse(train->kind, "csv", &names) ||
-                         labels_kind_parse(train->kind, "libsvm", &names)))
+    if (train->names
+        && (labels_kind_parse(train->kind, "csv", &names)
+            || labels_kind_parse(train->kind, "libsvm", &names)))
         test->names = labels_open(&names, train->names, false);
     if ((!train->file || test->file) && (!train->names || test->names))
         return 0;
@@ -135,8 +135,8 @@ static int open_like(struct dataset *test, const struct dataset *train, size_t k
     return -ENOMEM;
 }
 
-int data_split(struct dataset *train, struct dataset *test, double share,
-               const char *path, char error[DATA_ERROR_MAX])
+int data_split(struct dataset *train, struct dataset *test, double share, const char *path,
+               char error[DATA_ERROR_MAX])
 {
     assert(share > 0 && share < 1 && train->n >= 1);
     size_t n = train->n, k = (size_t)(share * (double)n + 0.5);

@@ -13,8 +13,8 @@
 /* Move 0 < share < 1 of the samples of *train to *test; both keep their order.
  * 0; -EINVAL (a set of one sample) with a sentence about `path`, or -ENOMEM:
  * then *train is as it was and *test empty. */
-__attribute__((warn_unused_result)) int
-data_split(struct dataset *train, struct dataset *test, double share,
-           const char *path, char error[DATA_ERROR_MAX]);
+__attribute__((warn_unused_result)) int data_split(struct dataset *train, struct dataset *test,
+                                                   double share, const char *path,
+                                                   char error[DATA_ERROR_MAX]);
 
 #endif

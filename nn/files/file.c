@@ -14,34 +14,32 @@
 #include <zlib.h>
 
 enum {
-    CHUNK = 64 * 1024,      /* Compressed bytes read at a time. */
-    STEP = 4 << 20,         /* Of progress, in bytes of the file. */
-    DEFLATE_FACTOR = 1032,  /* Deflate expands no more than this. */
-    PATH_SHOWN = 160,       /* Of a path in a sentence. */
-    GZIP_WINDOW = 15 + 16   /* inflateInit2: gzip wrapper only. */
+    CHUNK = 64 * 1024,     /* Compressed bytes read at a time. */
+    STEP = 4 << 20,        /* Of progress, in bytes of the file. */
+    DEFLATE_FACTOR = 1032, /* Deflate expands no more than this. */
+    PATH_SHOWN = 160,      /* Of a path in a sentence. */
+    GZIP_WINDOW = 15 + 16  /* inflateInit2: gzip wrapper only. */
 };
 
 struct file
 {
     int fd;
     bool gzip;
-    bool ended;        /* gzip: the last member's checksum was right. */
-    uint64_t size;     /* Of the file on disk, when opened. */
-    uint64_t done;     /* Bytes of it that have been read ... */
-    uint64_t said;     /* ... and reported; UINT64_MAX: its end, too. */
+    bool ended;    /* gzip: the last member's checksum was right. */
+    uint64_t size; /* Of the file on disk, when opened. */
+    uint64_t done; /* Bytes of it that have been read ... */
+    uint64_t said; /* ... and reported; UINT64_MAX: its end, too. */
     struct file_progress progress;
     char *path;
     z_stream z;
     uint8_t in[CHUNK];
 };
 
-int file_error(char error[FILE_ERROR_MAX], const char *path,
-               const char *format, ...)
+int file_error(char error[FILE_ERROR_MAX], const char *path, const char *format, ...)
 {
     size_t len = strlen(path);
     const char *tail = len > PATH_SHOWN ? path + len - PATH_SHOWN : path;
-    int n = snprintf(error, FILE_ERROR_MAX, "%s%s: ", tail == path ? "" : "...",
-                     tail);
+    int n = snprintf(error, FILE_ERROR_MAX, "%s%s: ", tail == path ? "" : "...", tail);
     assert(n > 0 && n < FILE_ERROR_MAX);
     va_list args;
     va_start(args, format);
@@ -51,8 +49,7 @@ int file_error(char error[FILE_ERROR_MAX], const char *path,
 }
 
 /* The same for a failed system call. */
-static int world_error(char error[FILE_ERROR_MAX], const char *path,
-                       const char *what, int code)
+static int world_error(char error[FILE_ERROR_MAX], const char *path, const char *what, int code)
 {
     file_error(error, path, "%s: %s", what, strerror(code));
     return -code;
@@ -112,8 +109,7 @@ static int sniff(struct file *f, char error[FILE_ERROR_MAX])
         return rc;
     f->gzip = got == 2 && magic[0] == 0x1f && magic[1] == 0x8b;
     if (!f->gzip && named_gz(f->path))
-        return got < 2 ? file_error(error, f->path,
-                                    "found %zu bytes, expected gzip data", got)
+        return got < 2 ? file_error(error, f->path, "found %zu bytes, expected gzip data", got)
                        : file_error(error, f->path,
                                     "found first bytes %02x %02x, expected "
                                     "1f 8b: it is no gzip file",
@@ -141,8 +137,7 @@ static int open_regular(struct file *f, char error[FILE_ERROR_MAX])
     return 0;
 }
 
-int file_open_plain(struct file **out, const char *path,
-                    char error[FILE_ERROR_MAX])
+int file_open_plain(struct file **out, const char *path, char error[FILE_ERROR_MAX])
 {
     *out = NULL;
     struct file *f = calloc(1, sizeof *f);
@@ -227,8 +222,7 @@ static int inflate_more(struct file *f, char error[FILE_ERROR_MAX])
     if (rc < 0)
         return rc;
     if (f->z.avail_in == 0)
-        return file_error(error, f->path,
-                          "gzip data end early: the file is truncated");
+        return file_error(error, f->path, "gzip data end early: the file is truncated");
     int z = inflate(&f->z, Z_NO_FLUSH);
     if (z == Z_STREAM_END)
         return member_end(f, error);
@@ -240,8 +234,7 @@ static int inflate_more(struct file *f, char error[FILE_ERROR_MAX])
     return 0;
 }
 
-int file_get(struct file *f, void *dst, size_t n, size_t *got,
-             char error[FILE_ERROR_MAX])
+int file_get(struct file *f, void *dst, size_t n, size_t *got, char error[FILE_ERROR_MAX])
 {
     if (!f->gzip)
         return read_some(f, dst, n, got, error);
@@ -277,8 +270,7 @@ static int read_all(struct file *f, size_t limit, uint8_t **bytes, size_t *n,
             return rc;
         *n += got;
         if (*n > limit) {
-            file_error(error, f->path, "found over %zu bytes, expected at most that",
-                       limit);
+            file_error(error, f->path, "found over %zu bytes, expected at most that", limit);
             return -EFBIG;
         }
         if (*n < cap)
@@ -287,8 +279,8 @@ static int read_all(struct file *f, size_t limit, uint8_t **bytes, size_t *n,
     }
 }
 
-int file_read(const char *path, size_t limit, const struct file_progress *progress,
-              uint8_t **bytes, size_t *n, char error[FILE_ERROR_MAX])
+int file_read(const char *path, size_t limit, const struct file_progress *progress, uint8_t **bytes,
+              size_t *n, char error[FILE_ERROR_MAX])
 {
     *bytes = NULL;
     *n = 0;
@@ -324,8 +316,7 @@ bool file_is_directory(const char *path)
 bool file_same(const char *a, const char *b)
 {
     struct stat x, y;
-    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev &&
-           x.st_ino == y.st_ino;
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
 int file_head(const char *path, uint8_t *bytes, size_t cap, size_t *n, bool *whole,
@@ -365,8 +356,7 @@ void file_list_free(char **names, size_t n)
 static bool lists(DIR *d, const char *name)
 {
     struct stat st;
-    return name[0] != '.' &&
-           (fstatat(dirfd(d), name, &st, 0) < 0 || !S_ISDIR(st.st_mode));
+    return name[0] != '.' && (fstatat(dirfd(d), name, &st, 0) < 0 || !S_ISDIR(st.st_mode));
 }
 
 static int list_all(DIR *d, const char *dir, size_t most, char **names, size_t *n,
@@ -388,8 +378,7 @@ static int list_all(DIR *d, const char *dir, size_t most, char **names, size_t *
     return errno ? world_error(error, dir, "cannot list", errno) : 0;
 }
 
-int file_list(const char *dir, size_t most, char ***names, size_t *n,
-              char error[FILE_ERROR_MAX])
+int file_list(const char *dir, size_t most, char ***names, size_t *n, char error[FILE_ERROR_MAX])
 {
     *names = NULL;
     *n = 0;

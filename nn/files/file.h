@@ -38,12 +38,12 @@ struct file_progress
 /* Open a regular file for reading. 0 or a negative errno with a sentence:
  * -ENOENT, -EACCES, ..., -EINVAL for what is no regular file or a .gz that is
  * no gzip, -ENOMEM. */
-__attribute__((warn_unused_result)) int
-file_open(struct file **f, const char *path, char error[FILE_ERROR_MAX]);
+__attribute__((warn_unused_result)) int file_open(struct file **f, const char *path,
+                                                  char error[FILE_ERROR_MAX]);
 
 /* The same, but the file is taken as it is, whatever its first bytes. */
-__attribute__((warn_unused_result)) int
-file_open_plain(struct file **f, const char *path, char error[FILE_ERROR_MAX]);
+__attribute__((warn_unused_result)) int file_open_plain(struct file **f, const char *path,
+                                                        char error[FILE_ERROR_MAX]);
 void file_close(struct file *f);
 
 /* The most bytes that can come out of it; of a plain file, its size. */
@@ -53,9 +53,8 @@ bool file_is_plain(const struct file *f);
 /* Read the next n bytes, fewer only at the end: *got says how many. At the end
  * of a gzip file its checksum has been verified. 0, -EINVAL (corrupt or
  * truncated gzip) or the read's errno, with a sentence. */
-__attribute__((warn_unused_result)) int
-file_get(struct file *f, void *dst, size_t n, size_t *got,
-         char error[FILE_ERROR_MAX]);
+__attribute__((warn_unused_result)) int file_get(struct file *f, void *dst, size_t n, size_t *got,
+                                                 char error[FILE_ERROR_MAX]);
 
 /* Say from here on how far it is: each few MiB of the file on disk, and when
  * its end has been read. */
@@ -64,9 +63,10 @@ void file_watch(struct file *f, const struct file_progress *progress);
 /* Read all of a file of at most `limit` bytes into *bytes, which the caller
  * frees; memory grows with what was read. As file_open() and file_get(), and
  * -EFBIG beyond the limit. `progress` may be NULL. */
-__attribute__((warn_unused_result)) int
-file_read(const char *path, size_t limit, const struct file_progress *progress,
-          uint8_t **bytes, size_t *n, char error[FILE_ERROR_MAX]);
+__attribute__((warn_unused_result)) int file_read(const char *path, size_t limit,
+                                                  const struct file_progress *progress,
+                                                  uint8_t **bytes, size_t *n,
+                                                  char error[FILE_ERROR_MAX]);
 
 /* Does a file or directory of that name exist? */
 bool file_exists(const char *path);
@@ -77,22 +77,20 @@ bool file_same(const char *a, const char *b);
 
 /* The first bytes of a file, unpacked: *n <= cap of them. *whole: there are no
  * more. As file_open() and file_get(). */
-__attribute__((warn_unused_result)) int
-file_head(const char *path, uint8_t *bytes, size_t cap, size_t *n, bool *whole,
-          char error[FILE_ERROR_MAX]);
+__attribute__((warn_unused_result)) int file_head(const char *path, uint8_t *bytes, size_t cap,
+                                                  size_t *n, bool *whole,
+                                                  char error[FILE_ERROR_MAX]);
 
 /* The names in a directory that are no directories and do not begin with a
  * dot, in byte order; (*names)[0..*n), for file_list_free(). 0; -EFBIG with
  * more than `most` of them; or the errno; then *names is NULL. */
-__attribute__((warn_unused_result)) int
-file_list(const char *dir, size_t most, char ***names, size_t *n,
-          char error[FILE_ERROR_MAX]);
+__attribute__((warn_unused_result)) int file_list(const char *dir, size_t most, char ***names,
+                                                  size_t *n, char error[FILE_ERROR_MAX]);
 void file_list_free(char **names, size_t n);
 
 /* Write "PATH: message" into error, a long path cut at its front so that the
  * message is whole. Returns -EINVAL, so that a refusal is one statement. */
-__attribute__((format(printf, 3, 4))) int
-file_error(char error[FILE_ERROR_MAX], const char *path, const char *format,
-           ...);
+__attribute__((format(printf, 3, 4))) int file_error(char error[FILE_ERROR_MAX], const char *path,
+                                                     const char *format, ...);
 
 #endif

@@ -19,7 +19,7 @@ enum {
 /* One tensor as the header describes it. */
 struct tensor
 {
-    const char *name; /* Borrowed from the JSON. */
+    const char *name;    /* Borrowed from the JSON. */
     uint64_t begin, end; /* Bytes of the data. */
     uint32_t n_dims;
     uint64_t dims[DIMS_MAX];
@@ -63,23 +63,23 @@ static bool get_number(const json_t *array, size_t i, uint64_t *v)
     return true;
 }
 
-static int parse_shape(struct tensor *t, const json_t *shape, uint64_t *n_floats,
-                       const char *path, char error[FILE_ERROR_MAX])
+static int parse_shape(struct tensor *t, const json_t *shape, uint64_t *n_floats, const char *path,
+                       char error[FILE_ERROR_MAX])
 {
     if (!json_is_array(shape) || json_array_size(shape) > DIMS_MAX)
-        return file_error(error, path,
-                          "shape of %.48s: expected an array of at most %d numbers",
+        return file_error(error, path, "shape of %.48s: expected an array of at most %d numbers",
                           t->name, DIMS_MAX);
     t->n_dims = (uint32_t)json_array_size(shape);
     *n_floats = 1;
     for (uint32_t i = 0; i < t->n_dims; i++) {
         if (!get_number(shape, i, &t->dims[i]))
-            return file_error(error, path,
-                              "shape of %.48s: expected whole numbers, none negative",
+            return file_error(error, path, "shape of %.48s: expected whole numbers, none negative",
                               t->name);
         if (t->dims[i] != 0 && *n_floats > (UINT64_MAX / sizeof(float)) / t->dims[i])
-            return file_error(error, path, "shape of %.48s: found more floats than "
-                              "there can be", t->name);
+            return file_error(error, path,
+                              "shape of %.48s: found more floats than "
+                              "there can be",
+                              t->name);
         *n_floats *= t->dims[i];
     }
     return 0;
@@ -96,8 +96,8 @@ static bool is_counter(const char *name, const char *dtype, const json_t *shape)
 }
 
 /* {"dtype": "F32", "shape": [...], "data_offsets": [begin, end]} */
-static int parse_tensor(struct tensor *t, const char *name, const json_t *j,
-                        const char *path, char error[FILE_ERROR_MAX])
+static int parse_tensor(struct tensor *t, const char *name, const json_t *j, const char *path,
+                        char error[FILE_ERROR_MAX])
 {
     t->name = name;
     const char *dtype = json_string_value(json_object_get(j, "dtype"));
@@ -106,23 +106,24 @@ static int parse_tensor(struct tensor *t, const char *name, const json_t *j,
     const json_t *shape = json_object_get(j, "shape");
     t->counter = is_counter(name, dtype, shape);
     if (strcmp(dtype, "F32") != 0 && !t->counter)
-        return file_error(error, path, "dtype of %.48s: found %.16s, expected F32", name,
-                          dtype);
+        return file_error(error, path, "dtype of %.48s: found %.16s, expected F32", name, dtype);
     uint64_t n_floats = 0;
     int rc = parse_shape(t, shape, &n_floats, path, error);
     if (rc < 0)
         return rc;
     const json_t *offsets = json_object_get(j, "data_offsets");
-    if (json_array_size(offsets) != 2 || !get_number(offsets, 0, &t->begin) ||
-        !get_number(offsets, 1, &t->end) || t->begin > t->end)
+    if (json_array_size(offsets) != 2 || !get_number(offsets, 0, &t->begin)
+        || !get_number(offsets, 1, &t->end) || t->begin > t->end)
         return file_error(error, path,
                           "data_offsets of %.48s: expected [begin, end] with 0 <= begin "
-                          "<= end", name);
+                          "<= end",
+                          name);
     uint64_t n_bytes = t->counter ? COUNTER : n_floats * sizeof(float);
     if (t->end - t->begin != n_bytes)
         return file_error(error, path,
                           "data_offsets of %.48s: found %llu bytes, expected %llu for its "
-                          "shape", name, (unsigned long long)(t->end - t->begin),
+                          "shape",
+                          name, (unsigned long long)(t->end - t->begin),
                           (unsigned long long)n_bytes);
     return 0;
 }
@@ -136,8 +137,7 @@ static int compare_begin(const void *a, const void *b)
 }
 
 /* Do the tensors lie one behind the other, without gap or overlap? */
-static int check_tiling(struct header *h, const char *path,
-                        char error[FILE_ERROR_MAX])
+static int check_tiling(struct header *h, const char *path, char error[FILE_ERROR_MAX])
 {
     qsort(h->tensors, h->n, sizeof *h->tensors, compare_begin);
     uint64_t at = 0;
@@ -145,38 +145,33 @@ static int check_tiling(struct header *h, const char *path,
         if (h->tensors[i].begin != at)
             return file_error(error, path,
                               "data_offsets of %.48s: found begin %llu, expected %llu: "
-                              "tensors must follow each other", h->tensors[i].name,
-                              (unsigned long long)h->tensors[i].begin,
+                              "tensors must follow each other",
+                              h->tensors[i].name, (unsigned long long)h->tensors[i].begin,
                               (unsigned long long)at);
         at = h->tensors[i].end;
     }
     if (at != h->n_bytes)
-        return file_error(error, path,
-                          "data: found %llu bytes, expected %llu as the header says",
+        return file_error(error, path, "data: found %llu bytes, expected %llu as the header says",
                           (unsigned long long)h->n_bytes, (unsigned long long)at);
     return 0;
 }
 
 /* "__metadata__" is a map of strings, or missing. */
-static int check_meta(const json_t *meta, const char *path,
-                      char error[FILE_ERROR_MAX])
+static int check_meta(const json_t *meta, const char *path, char error[FILE_ERROR_MAX])
 {
     if (!meta)
         return 0;
     if (!json_is_object(meta) || json_object_size(meta) > SAFETENSORS_META_MAX)
-        return file_error(error, path,
-                          "__metadata__: expected a map of at most %d strings",
+        return file_error(error, path, "__metadata__: expected a map of at most %d strings",
                           SAFETENSORS_META_MAX);
     const char *key;
     json_t *value;
-    json_object_foreach((json_t *)meta, key, value)
-        if (!json_is_string(value))
-            return file_error(error, path, "__metadata__.%.48s: expected a string", key);
+    json_object_foreach((json_t *)meta, key, value) if (!json_is_string(value)) return file_error(
+        error, path, "__metadata__.%.48s: expected a string", key);
     return 0;
 }
 
-static int parse_header(struct header *h, const char *path,
-                        char error[FILE_ERROR_MAX])
+static int parse_header(struct header *h, const char *path, char error[FILE_ERROR_MAX])
 {
     assert(json_is_object(h->root)); /* It begins with '{'. */
     size_t n = json_object_size(h->root);
@@ -188,7 +183,8 @@ static int parse_header(struct header *h, const char *path,
         return no_memory(error, path);
     const char *key;
     json_t *value;
-    json_object_foreach(h->root, key, value) {
+    json_object_foreach(h->root, key, value)
+    {
         int rc = strcmp(key, "__metadata__") == 0
                      ? check_meta(value, path, error)
                      : parse_tensor(&h->tensors[h->n++], key, value, path, error);
@@ -210,11 +206,15 @@ static int load_header(struct header *h, struct file *f, const char *path,
     if (rc < 0)
         return rc;
     if (got < sizeof b)
-        return file_error(error, path, "no safetensors file: found %zu bytes, expected %d "
-                          "and a JSON header", got, LENGTH);
+        return file_error(error, path,
+                          "no safetensors file: found %zu bytes, expected %d "
+                          "and a JSON header",
+                          got, LENGTH);
     if (b[LENGTH] != '{')
-        return file_error(error, path, "no safetensors file: found the byte 0x%02x behind its "
-                          "first %d, expected the '{' of a header", b[LENGTH], LENGTH);
+        return file_error(error, path,
+                          "no safetensors file: found the byte 0x%02x behind its "
+                          "first %d, expected the '{' of a header",
+                          b[LENGTH], LENGTH);
     uint64_t n = 0, bound = file_bound(f) - LENGTH;
     for (size_t i = 0; i < LENGTH; i++)
         n |= (uint64_t)b[i] << (8 * i);
@@ -282,12 +282,10 @@ static int check_shape(const struct tensor *t, const struct segment *s, const ch
     if (t->n_dims == s->n_dims && memcmp(t->dims, dims, sizeof dims) == 0)
         return 0;
     return file_error(error, path, "shape of %.48s: found %.60s, expected %.60s", t->name,
-                      shape_text(t->dims, t->n_dims).text,
-                      shape_text(dims, s->n_dims).text);
+                      shape_text(t->dims, t->n_dims).text, shape_text(dims, s->n_dims).text);
 }
 
-static const struct segment *find_segment(const struct segment *s, size_t n,
-                                          const char *name)
+static const struct segment *find_segment(const struct segment *s, size_t n, const char *name)
 {
     for (size_t i = 0; i < n; i++)
         if (strcmp(s[i].name, name) == 0)
@@ -306,8 +304,8 @@ static int check_segments(const struct header *h, const struct segment *s, size_
             continue;
         const struct segment *to = find_segment(s, n, t->name);
         if (!to)
-            return file_error(error, path,
-                              "tensor %.48s: the model has none of that name", t->name);
+            return file_error(error, path, "tensor %.48s: the model has none of that name",
+                              t->name);
         int rc = check_shape(t, to, path, error);
         if (rc < 0)
             return rc;
@@ -324,27 +322,27 @@ static void from_wire(float *x, size_t n)
     for (size_t i = 0; i < n; i++) {
         uint8_t b[sizeof(float)];
         memcpy(b, x + i, sizeof b);
-        uint32_t bits = (uint32_t)b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 |
-                        (uint32_t)b[3] << 24;
+        uint32_t bits =
+            (uint32_t)b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24;
         memcpy(x + i, &bits, sizeof bits);
     }
 }
 
 /* Read one tensor's bytes to `dst`. */
-static int read_bytes(struct file *f, const struct tensor *t, void *dst,
-                      const char *path, char error[FILE_ERROR_MAX])
+static int read_bytes(struct file *f, const struct tensor *t, void *dst, const char *path,
+                      char error[FILE_ERROR_MAX])
 {
     size_t n_bytes = (size_t)(t->end - t->begin), got;
     int rc = file_get(f, dst, n_bytes, &got, error);
     if (rc == 0 && got < n_bytes)
-        return file_error(error, path, "data of %.48s: found %zu bytes, expected %zu",
-                          t->name, got, n_bytes);
+        return file_error(error, path, "data of %.48s: found %zu bytes, expected %zu", t->name, got,
+                          n_bytes);
     return rc;
 }
 
 /* Read one tensor into its place. */
-static int read_tensor(struct file *f, const struct tensor *t, const struct segment *to,
-                       float *x, const char *path, char error[FILE_ERROR_MAX])
+static int read_tensor(struct file *f, const struct tensor *t, const struct segment *to, float *x,
+                       const char *path, char error[FILE_ERROR_MAX])
 {
     float *dst = x + to->offset;
     size_t n_bytes = (size_t)(t->end - t->begin);
@@ -354,8 +352,7 @@ static int read_tensor(struct file *f, const struct tensor *t, const struct segm
     from_wire(dst, n_bytes / sizeof(float));
     if (!vec_finite(dst, n_bytes / sizeof(float)))
         return file_error(error, path,
-                          "data of %.48s: found NaN or infinity, expected finite values",
-                          t->name);
+                          "data of %.48s: found NaN or infinity, expected finite values", t->name);
     for (size_t i = 0; i < to->n && to->nonnegative; i++)
         if (dst[i] < 0)
             return file_error(error, path,
@@ -399,7 +396,8 @@ static int copy_meta(struct safetensors_info *info, json_t *meta, const char *pa
         return no_memory(error, path);
     const char *key;
     json_t *value;
-    json_object_foreach(meta, key, value) {
+    json_object_foreach(meta, key, value)
+    {
         struct safetensors_meta *m = &info->meta[info->n_meta++];
         m->key = strdup(key);
         m->value = strdup(json_string_value(value));
@@ -409,8 +407,7 @@ static int copy_meta(struct safetensors_info *info, json_t *meta, const char *pa
     return 0;
 }
 
-int safetensors_info(const char *path, struct safetensors_info *info,
-                     char error[FILE_ERROR_MAX])
+int safetensors_info(const char *path, struct safetensors_info *info, char error[FILE_ERROR_MAX])
 {
     *info = (struct safetensors_info){0};
     struct header h;

@@ -22,9 +22,9 @@
 #include "nn/math/vec.h"
 
 enum {
-    SAFETENSORS_HEADER_MAX = 1 << 20,  /* Bytes of JSON that are accepted. */
+    SAFETENSORS_HEADER_MAX = 1 << 20, /* Bytes of JSON that are accepted. */
     SAFETENSORS_TENSORS_MAX = 4096,
-    SAFETENSORS_META_MAX = 64          /* Pairs of metadata. */
+    SAFETENSORS_META_MAX = 64 /* Pairs of metadata. */
 };
 
 /* One pair of metadata, both UTF-8. */
@@ -37,16 +37,16 @@ struct safetensors_meta
  * pairs up to the one whose key is NULL (meta may be NULL). 0; -EINVAL for
  * metadata that are not UTF-8 or too long; or a negative errno. Whatever
  * happens, `path` is the whole old file or the whole new one. */
-__attribute__((warn_unused_result)) int
-safetensors_write(const char *path, const float *x, const struct segment *s,
-                  size_t n, const struct safetensors_meta *meta,
-                  char error[FILE_ERROR_MAX]);
+__attribute__((warn_unused_result)) int safetensors_write(const char *path, const float *x,
+                                                          const struct segment *s, size_t n,
+                                                          const struct safetensors_meta *meta,
+                                                          char error[FILE_ERROR_MAX]);
 
 /* Read a file that has exactly the tensors of s[], in any order, into x. 0,
  * -EINVAL (what the file says) or a negative errno: then x is as it was. */
-__attribute__((warn_unused_result)) int
-safetensors_read(const char *path, const struct segment *s, size_t n, float *x,
-                 char error[FILE_ERROR_MAX]);
+__attribute__((warn_unused_result)) int safetensors_read(const char *path, const struct segment *s,
+                                                         size_t n, float *x,
+                                                         char error[FILE_ERROR_MAX]);
 
 /* What can be told before the model is known. */
 struct safetensors_info
@@ -58,13 +58,12 @@ struct safetensors_info
 
 /* Check a file's layout and read its metadata. 0, -EINVAL or a negative errno:
  * then *info is empty. */
-__attribute__((warn_unused_result)) int
-safetensors_info(const char *path, struct safetensors_info *info,
-                 char error[FILE_ERROR_MAX]);
+__attribute__((warn_unused_result)) int safetensors_info(const char *path,
+                                                         struct safetensors_info *info,
+                                                         char error[FILE_ERROR_MAX]);
 
 /* The value of a key; NULL where there is none. */
-const char *safetensors_value(const struct safetensors_info *info,
-                              const char *key);
+const char *safetensors_value(const struct safetensors_info *info, const char *key);
 void safetensors_info_close(struct safetensors_info *info);
 
 #endif

@@ -14,20 +14,19 @@
 #include <unistd.h>
 
 enum {
-    ALIGN = 8,      /* The data begin at a multiple of it; spaces fill up. */
-    CHUNK = 4096,   /* Floats turned into bytes at a time. */
+    ALIGN = 8,    /* The data begin at a multiple of it; spaces fill up. */
+    CHUNK = 4096, /* Floats turned into bytes at a time. */
     NAMES_TRIED = 100
 };
 
-static int world_error(char error[FILE_ERROR_MAX], const char *path,
-                       const char *what, int code)
+static int world_error(char error[FILE_ERROR_MAX], const char *path, const char *what, int code)
 {
     file_error(error, path, "cannot %s: %s", what, strerror(code));
     return -code;
 }
 
-static int put_meta(json_t *root, const struct safetensors_meta *meta,
-                    const char *path, char error[FILE_ERROR_MAX])
+static int put_meta(json_t *root, const struct safetensors_meta *meta, const char *path,
+                    char error[FILE_ERROR_MAX])
 {
     if (!meta || !meta->key)
         return 0;
@@ -66,8 +65,7 @@ static int put_tensor(json_t *root, const struct segment *s, const char *path,
 
 /* The header's text, padded with spaces to a multiple of ALIGN. */
 static int header_text(const char *path, const struct segment *s, size_t n,
-                       const struct safetensors_meta *meta, char **text,
-                       char error[FILE_ERROR_MAX])
+                       const struct safetensors_meta *meta, char **text, char error[FILE_ERROR_MAX])
 {
     *text = NULL;
     json_t *root = json_object();
@@ -187,9 +185,8 @@ static int replace(const char *path, const char *text, const float *x, size_t n)
     return rc < 0 ? rc : sync_directory(path);
 }
 
-int safetensors_write(const char *path, const float *x, const struct segment *s,
-                      size_t n, const struct safetensors_meta *meta,
-                      char error[FILE_ERROR_MAX])
+int safetensors_write(const char *path, const float *x, const struct segment *s, size_t n,
+                      const struct safetensors_meta *meta, char error[FILE_ERROR_MAX])
 {
     size_t n_floats = 0;
     for (size_t i = 0; i < n; i++) {

@@ -51,31 +51,29 @@ static size_t attention_keep(const struct layer *l, uint32_t n)
     return (size_t)n * l->groups * l->in.h * 2;
 }
 
-static size_t attention_scratch(const struct layer *l, uint32_t n,
-                                bool training)
+static size_t attention_scratch(const struct layer *l, uint32_t n, bool training)
 {
     (void)n;
     return (training ? 2u : 1u) * (size_t)BLOCK * whole_lanes(l->in.h);
 }
 
-static struct head head_of(const struct layer *l, const struct layer_pass *p,
-                           size_t sample, size_t j)
+static struct head head_of(const struct layer *l, const struct layer_pass *p, size_t sample,
+                           size_t j)
 {
     size_t c = l->out.c, d = c / l->groups, times = l->in.h;
     assert(l->in.c == 3 * c && c % l->groups == 0);
     const float *in = p->in + sample * times * 3 * c + j * d;
     float *keep = p->training ? p->keep : NULL;
-    return (struct head){
-        .times = times,
-        .d = d,
-        .stride = 3 * c,
-        .out_stride = c,
-        .scale = 1.0f / sqrtf((float)d),
-        .q = in,
-        .k = in + c,
-        .v = in + 2 * c,
-        .out = p->out + sample * times * c + j * d,
-        .keep = keep ? keep + (sample * l->groups + j) * 2 * times : NULL};
+    return (struct head){.times = times,
+                         .d = d,
+                         .stride = 3 * c,
+                         .out_stride = c,
+                         .scale = 1.0f / sqrtf((float)d),
+                         .q = in,
+                         .k = in + c,
+                         .v = in + 2 * c,
+                         .out = p->out + sample * times * c + j * d,
+                         .keep = keep ? keep + (sample * l->groups + j) * 2 * times : NULL};
 }
 
 static struct block block_of(const struct head *h, size_t from, float *scratch)
@@ -92,8 +90,8 @@ static struct block block_of(const struct head *h, size_t from, float *scratch)
 }
 
 /* s = a[rows][d] b[keys][d]^T */
-static void products(const struct head *h, const struct block *b, float *s,
-                     const float *a, size_t a_stride, const float *keys)
+static void products(const struct head *h, const struct block *b, float *s, const float *a,
+                     size_t a_stride, const float *keys)
 {
     blas_gemm(&(struct blas_gemm){.m = b->rows,
                                   .n = b->keys,
@@ -209,9 +207,8 @@ static void attention_forward(const struct layer *l, const struct layer_pass *p)
 
 /* s = P = exp(scale (s - most)) inverse; d_s, which comes as dP, becomes dS =
  * scale P (dP - dot), where dot = sum of P dP over the row. */
-VEC_CLONES static void row_backward(float *restrict s, float *restrict d_s,
-                                    size_t n, float scale, const float keep[2],
-                                    float dot)
+VEC_CLONES static void row_backward(float *restrict s, float *restrict d_s, size_t n, float scale,
+                                    const float keep[2], float dot)
 {
     float most = keep[0], inverse = keep[1];
     for (size_t j = 0; j < n; j++) {
@@ -236,8 +233,7 @@ VEC_CLONES static float row_dot(const float *a, const float *b, size_t n)
 
 /* The sum of P dP over a row is <out, d_out>, as out = P v and dP = d_out v^T:
  * shorter. */
-static void softmax_backward(const struct head *h, const struct block *b,
-                             const float *d_out)
+static void softmax_backward(const struct head *h, const struct block *b, const float *d_out)
 {
     for (size_t r = 0; r < b->rows; r++) {
         size_t t = b->from + r, at = t * h->out_stride;
@@ -249,9 +245,8 @@ static void softmax_backward(const struct head *h, const struct block *b,
 }
 
 /* d (+)= p[rows][keys]^T a[rows][d], for all keys of a block. */
-static void keys_backward(const struct head *h, const struct block *b,
-                          const float *p, const float *a, size_t a_stride,
-                          float *d, bool add)
+static void keys_backward(const struct head *h, const struct block *b, const float *p,
+                          const float *a, size_t a_stride, float *d, bool add)
 {
     blas_gemm(&(struct blas_gemm){.m = b->keys,
                                   .n = h->d,
@@ -269,8 +264,8 @@ static void keys_backward(const struct head *h, const struct block *b,
 /* The block of rows that is the last comes first: it has all keys, and so
  * writes all of d_k and d_v, to which the others add. d_in is its head's q, and
  * `apart` floats on its k, then its v. */
-static void head_backward(const struct head *h, const float *d_out, float *d_in,
-                          size_t apart, bool add, float *scratch)
+static void head_backward(const struct head *h, const float *d_out, float *d_in, size_t apart,
+                          bool add, float *scratch)
 {
     size_t n_blocks = (h->times + BLOCK - 1) / BLOCK;
     for (size_t i = n_blocks; i-- > 0;) {
@@ -294,17 +289,15 @@ static void head_backward(const struct head *h, const float *d_out, float *d_in,
     }
 }
 
-static void attention_backward(const struct layer *l,
-                               const struct layer_pass *p)
+static void attention_backward(const struct layer *l, const struct layer_pass *p)
 {
     if (p->d_in == NULL)
         return;
     for (size_t i = 0; i < p->n; i++)
         for (size_t j = 0; j < l->groups; j++) {
             struct head h = head_of(l, p, i, j);
-            head_backward(&h, p->d_out + (h.out - p->out),
-                          p->d_in + (h.q - p->in), l->out.c, p->add_in,
-                          p->scratch);
+            head_backward(&h, p->d_out + (h.out - p->out), p->d_in + (h.q - p->in), l->out.c,
+                          p->add_in, p->scratch);
         }
 }
 

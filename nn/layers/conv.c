@@ -24,8 +24,8 @@
  */
 #include "nn/layers/layer.h"
 
-#include "nn/math/tile.h"
 #include "nn/layers/winograd.h"
+#include "nn/math/tile.h"
 
 #include <assert.h>
 #include <math.h>
@@ -55,10 +55,15 @@ static size_t whole(size_t floats)
 
 static struct geometry geometry(const struct layer *l, float *scratch)
 {
-    struct geometry g = {.c = l->in.c, .o = l->out.c, .kernel = l->kernel,
-                         .stride = l->stride, .pad = l->pad,
-                         .h = l->in.h, .w = l->in.w,
-                         .oh = l->out.h, .ow = l->out.w};
+    struct geometry g = {.c = l->in.c,
+                         .o = l->out.c,
+                         .kernel = l->kernel,
+                         .stride = l->stride,
+                         .pad = l->pad,
+                         .h = l->in.h,
+                         .w = l->in.w,
+                         .oh = l->out.h,
+                         .ow = l->out.w};
     g.ph = g.h + 2 * g.pad;
     g.pw = g.w + 2 * g.pad;
     assert(g.kernel <= g.ph && (g.ph - g.kernel) / g.stride + 1 == g.oh);
@@ -78,8 +83,7 @@ static struct geometry geometry(const struct layer *l, float *scratch)
     return g;
 }
 
-static size_t conv_params(const struct layer *l,
-                          struct layer_param p[LAYER_PARAMS_MAX])
+static size_t conv_params(const struct layer *l, struct layer_param p[LAYER_PARAMS_MAX])
 {
     uint32_t k = l->kernel, fan_in = l->in.c * k * k;
     float bound = 1.0f / sqrtf((float)fan_in);
@@ -89,11 +93,8 @@ static size_t conv_params(const struct layer *l,
                                 .decays = true,
                                 .trained = true,
                                 .bound = bound};
-    p[1] = (struct layer_param){.of = "bias",
-                                .n_dims = 1,
-                                .dims = {l->out.c},
-                                .trained = true,
-                                .bound = bound};
+    p[1] = (struct layer_param){
+        .of = "bias", .n_dims = 1, .dims = {l->out.c}, .trained = true, .bound = bound};
     return l->bias ? 2 : 1;
 }
 
@@ -140,8 +141,7 @@ static void turn_weights(const struct geometry *g, const float *weights)
     for (size_t o = 0; o < g->o; o++)
         for (size_t c = 0; c < g->c; c++)
             for (size_t i = 0; i < k * k; i++)
-                g->weights[o * g->wide + i / k * run + i % k * g->c + c] =
-                    *weights++;
+                g->weights[o * g->wide + i / k * run + i % k * g->c + c] = *weights++;
 }
 
 /* Clear the frame: once a pass, where only its inside changes. */
@@ -157,8 +157,7 @@ static const float *framed(const struct geometry *g, const float *map)
         return map;
     float *to = g->frame + (g->pad * g->pw + g->pad) * g->c;
     for (size_t y = 0; y < g->h; y++)
-        memcpy(to + y * g->pw * g->c, map + y * g->w * g->c,
-               g->w * g->c * sizeof *to);
+        memcpy(to + y * g->pw * g->c, map + y * g->w * g->c, g->w * g->c * sizeof *to);
     return g->frame;
 }
 
@@ -174,21 +173,20 @@ static void conv_forward(const struct layer *l, const struct layer_pass *p)
     for (size_t s = 0; s < p->n; s++) {
         const float *frame = framed(&g, p->in + s * g.map);
         for (size_t y = 0; y < g.oh; y++)
-            tile_product(&(struct tile_product){
-                .m = g.ow,
-                .n = g.o,
-                .k = g.run,
-                .a = frame + y * g.stride * g.pw * g.c,
-                .a_row = g.stride * g.c,
-                .a_col = 1,
-                .runs = g.kernel,
-                .a_run = g.pw * g.c,
-                .b = g.weights,
-                .ldb = g.o,
-                .c = p->out + s * g.out + y * g.ow * g.o,
-                .ldc = g.o,
-                .bias = l->bias ? p->x + l->at[1] : NULL,
-                .relu = l->relu});
+            tile_product(&(struct tile_product){.m = g.ow,
+                                                .n = g.o,
+                                                .k = g.run,
+                                                .a = frame + y * g.stride * g.pw * g.c,
+                                                .a_row = g.stride * g.c,
+                                                .a_col = 1,
+                                                .runs = g.kernel,
+                                                .a_run = g.pw * g.c,
+                                                .b = g.weights,
+                                                .ldb = g.o,
+                                                .c = p->out + s * g.out + y * g.ow * g.o,
+                                                .ldc = g.o,
+                                                .bias = l->bias ? p->x + l->at[1] : NULL,
+                                                .relu = l->relu});
     }
 }
 
@@ -201,20 +199,19 @@ static void d_weight(const struct layer *l, const struct layer_pass *p)
     for (size_t s = 0; s < p->n; s++) {
         const float *frame = framed(&g, p->in + s * g.map);
         for (size_t i = 0; i < g.kernel; i++)
-            tile_product(&(struct tile_product){
-                .m = g.run,
-                .n = g.o,
-                .k = g.ow,
-                .a = frame + i * g.pw * g.c,
-                .a_row = 1,
-                .a_col = g.stride * g.c,
-                .runs = g.oh,
-                .a_run = g.stride * g.pw * g.c,
-                .b = p->d_out + s * g.out,
-                .ldb = g.o,
-                .c = g.weights + i * g.run * g.o,
-                .ldc = g.o,
-                .add = s > 0});
+            tile_product(&(struct tile_product){.m = g.run,
+                                                .n = g.o,
+                                                .k = g.ow,
+                                                .a = frame + i * g.pw * g.c,
+                                                .a_row = 1,
+                                                .a_col = g.stride * g.c,
+                                                .runs = g.oh,
+                                                .a_run = g.stride * g.pw * g.c,
+                                                .b = p->d_out + s * g.out,
+                                                .ldb = g.o,
+                                                .c = g.weights + i * g.run * g.o,
+                                                .ldc = g.o,
+                                                .add = s > 0});
     }
     unpack_weights(&g, p->grad + l->at[0]);
 }
@@ -238,13 +235,12 @@ static void unframe(const struct geometry *g, float *map, bool add)
 {
     const float *from = g->frame + (g->pad * g->pw + g->pad) * g->c;
     for (size_t y = 0; y < g->h; y++)
-        layer_give(map + y * g->w * g->c, from + y * g->pw * g->c, g->w * g->c,
-                   add);
+        layer_give(map + y * g->w * g->c, from + y * g->pw * g->c, g->w * g->c, add);
 }
 
 /* Columns of output rows y to y + count, and onto the frame. */
-static void add_rows(const struct geometry *g, const float *d_out, float *frame,
-                     size_t y, size_t count)
+static void add_rows(const struct geometry *g, const float *d_out, float *frame, size_t y,
+                     size_t count)
 {
     tile_product(&(struct tile_product){.m = count * g->ow,
                                         .n = g->wide,
@@ -275,8 +271,7 @@ static void d_in(const struct layer *l, const struct layer_pass *p)
             memset(map, 0, g.map * sizeof *map);
         for (size_t y = 0; y < g.oh; y += g.rows) {
             size_t count = g.oh - y < g.rows ? g.oh - y : g.rows;
-            add_rows(&g, p->d_out + s * g.out, g.pad > 0 ? g.frame : map, y,
-                     count);
+            add_rows(&g, p->d_out + s * g.out, g.pad > 0 ? g.frame : map, y, count);
         }
         if (g.pad > 0)
             unframe(&g, map, p->add_in);

@@ -16,15 +16,17 @@ enum {
     BLOCK = 256 /* ... and backward: in L2. */
 };
 
-static size_t dense_params(const struct layer *l,
-                           struct layer_param p[LAYER_PARAMS_MAX])
+static size_t dense_params(const struct layer *l, struct layer_param p[LAYER_PARAMS_MAX])
 {
     float bound = (float)(1.0 / sqrt((double)l->in.c));
-    p[0] = (struct layer_param){.of = "weight", .n_dims = 2,
-                                .dims = {l->out.c, l->in.c}, .decays = true,
-                                .trained = true, .bound = bound};
-    p[1] = (struct layer_param){.of = "bias", .n_dims = 1, .dims = {l->out.c},
-                                .trained = true, .bound = bound};
+    p[0] = (struct layer_param){.of = "weight",
+                                .n_dims = 2,
+                                .dims = {l->out.c, l->in.c},
+                                .decays = true,
+                                .trained = true,
+                                .bound = bound};
+    p[1] = (struct layer_param){
+        .of = "bias", .n_dims = 1, .dims = {l->out.c}, .trained = true, .bound = bound};
     return l->bias ? 2 : 1;
 }
 
@@ -43,8 +45,7 @@ static size_t dense_scratch(const struct layer *l, uint32_t n, bool training)
     return most * i + LAYER_SLACK + most * o;
 }
 
-static void forward_by_input(const struct layer *l, const struct layer_pass *p,
-                             size_t places)
+static void forward_by_input(const struct layer *l, const struct layer_pass *p, size_t places)
 {
     size_t i = l->in.c, o = l->out.c;
     float *in_t = p->scratch, *out_t = in_t + places * i + LAYER_SLACK;
@@ -63,25 +64,23 @@ static void forward_by_input(const struct layer *l, const struct layer_pass *p,
     layer_bias(p->out, l->bias ? p->x + l->at[1] : NULL, places, o, l->relu);
 }
 
-static void forward_by_weight(const struct layer *l, const struct layer_pass *p,
-                              size_t places)
+static void forward_by_weight(const struct layer *l, const struct layer_pass *p, size_t places)
 {
     size_t i = l->in.c, o = l->out.c;
     layer_transpose(p->scratch, p->x + l->at[0], o, i);
     for (size_t at = 0; at < places; at += ROWS)
-        tile_product(&(struct tile_product){
-            .m = places - at < ROWS ? places - at : ROWS,
-            .n = o,
-            .k = i,
-            .a = p->in + at * i,
-            .a_row = i,
-            .a_col = 1,
-            .b = p->scratch,
-            .ldb = o,
-            .c = p->out + at * o,
-            .ldc = o,
-            .bias = l->bias ? p->x + l->at[1] : NULL,
-            .relu = l->relu});
+        tile_product(&(struct tile_product){.m = places - at < ROWS ? places - at : ROWS,
+                                            .n = o,
+                                            .k = i,
+                                            .a = p->in + at * i,
+                                            .a_row = i,
+                                            .a_col = 1,
+                                            .b = p->scratch,
+                                            .ldb = o,
+                                            .c = p->out + at * o,
+                                            .ldc = o,
+                                            .bias = l->bias ? p->x + l->at[1] : NULL,
+                                            .relu = l->relu});
 }
 
 static void dense_forward(const struct layer *l, const struct layer_pass *p)
@@ -94,8 +93,8 @@ static void dense_forward(const struct layer *l, const struct layer_pass *p)
 }
 
 /* d weight (+)= d_out^T * in, d in (+)= d_out * weight, for some places. */
-static void backward_block(const struct layer *l, const struct layer_pass *p,
-                           size_t at, size_t places)
+static void backward_block(const struct layer *l, const struct layer_pass *p, size_t at,
+                           size_t places)
 {
     size_t i = l->in.c, o = l->out.c;
     tile_product(&(struct tile_product){.m = o,

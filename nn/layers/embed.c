@@ -15,8 +15,7 @@ enum {
     RUN = 64 /* Channels that are summed at a time. */
 };
 
-static size_t embed_params(const struct layer *l,
-                           struct layer_param p[LAYER_PARAMS_MAX])
+static size_t embed_params(const struct layer *l, struct layer_param p[LAYER_PARAMS_MAX])
 {
     p[0] = (struct layer_param){.of = l->positions ? "wte.weight" : "weight",
                                 .n_dims = 2,
@@ -65,8 +64,8 @@ static void embed_forward(const struct layer *l, const struct layer_pass *p)
 }
 
 /* sum[c] = the sum of the rows of d[][c] that are listed. */
-VEC_CLONES static void sum_rows(float *restrict sum, const float *restrict d,
-                                size_t c, const uint32_t *rows, size_t n_rows)
+VEC_CLONES static void sum_rows(float *restrict sum, const float *restrict d, size_t c,
+                                const uint32_t *rows, size_t n_rows)
 {
     for (size_t from = 0; from < c; from += RUN) {
         size_t run = c - from < RUN ? c - from : RUN;
@@ -95,8 +94,7 @@ static void tokens_gradient(const struct layer *l, const struct layer_pass *p)
         sorted[--end[token(p->in[i])]] = i; /* `end` becomes `begin`. */
     for (uint32_t id = 0; id < LAYER_VOCABULARY; id++) {
         uint32_t stop = id + 1 < LAYER_VOCABULARY ? end[id + 1] : n;
-        sum_rows(p->grad + l->at[0] + id * c, p->d_out, c, sorted + end[id],
-                 stop - end[id]);
+        sum_rows(p->grad + l->at[0] + id * c, p->d_out, c, sorted + end[id], stop - end[id]);
     }
 }
 
@@ -107,8 +105,7 @@ static void places_gradient(const struct layer *l, const struct layer_pass *p)
     for (uint32_t t = 0; t < times; t++) {
         for (uint32_t s = 0; s < p->n; s++)
             rows[s] = s * times + t;
-        sum_rows(p->grad + l->at[1] + t * l->out.c, p->d_out, l->out.c, rows,
-                 p->n);
+        sum_rows(p->grad + l->at[1] + t * l->out.c, p->d_out, l->out.c, rows, p->n);
     }
 }
 

@@ -30,8 +30,8 @@ VEC_CLONES static void relu(float *v, size_t n)
         v[i] = v[i] < 0.0f ? 0.0f : v[i];
 }
 
-VEC_CLONES static void add_rows(float *restrict v, const float *restrict bias,
-                                size_t rows, size_t cols, bool relu_too)
+VEC_CLONES static void add_rows(float *restrict v, const float *restrict bias, size_t rows,
+                                size_t cols, bool relu_too)
 {
     for (size_t r = 0; r < rows; r++, v += cols) {
         if (relu_too)
@@ -51,8 +51,7 @@ enum {
 
 /* Few columns are repeated to a longer row: loops over 6 floats cost most of
  * their time in the turns. */
-void layer_bias(float *v, const float *bias, size_t rows, size_t cols,
-                bool relu_too)
+void layer_bias(float *v, const float *bias, size_t rows, size_t cols, bool relu_too)
 {
     float period[PERIOD];
     size_t times = cols <= PERIOD / 16 ? 16 : 1, width = times * cols;
@@ -68,12 +67,10 @@ void layer_bias(float *v, const float *bias, size_t rows, size_t cols,
     for (size_t i = 0; i < times; i++)
         memcpy(period + i * cols, bias, cols * sizeof *bias);
     add_rows(v, period, rows / times, width, relu_too);
-    add_rows(v + rows / times * width, period, 1, rows % times * cols,
-             relu_too);
+    add_rows(v + rows / times * width, period, 1, rows % times * cols, relu_too);
 }
 
-VEC_CLONES void layer_relu_mask(float *restrict d, const float *restrict out,
-                                size_t n)
+VEC_CLONES void layer_relu_mask(float *restrict d, const float *restrict out, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         d[i] = out[i] > 0.0f ? d[i] : 0.0f;
@@ -94,8 +91,7 @@ static inline size_t lesser(size_t a, size_t b)
 }
 
 /* total[j] += the sum of column j, for SUM_COLUMNS of `stride`. */
-VEC_CLONES static void sum_columns(double *restrict total,
-                                   const float *restrict v, size_t rows,
+VEC_CLONES static void sum_columns(double *restrict total, const float *restrict v, size_t rows,
                                    size_t stride)
 {
     for (size_t some; rows > 0; rows -= some) {
@@ -113,8 +109,8 @@ VEC_CLONES static void sum_columns(double *restrict total,
 }
 
 /* The same for n columns, less than SUM_COLUMNS. */
-VEC_CLONES static void sum_rest(double *restrict total, const float *restrict v,
-                                size_t rows, size_t stride, size_t n)
+VEC_CLONES static void sum_rest(double *restrict total, const float *restrict v, size_t rows,
+                                size_t stride, size_t n)
 {
     for (size_t r = 0; r < rows; r++)
         for (size_t j = 0; j < n; j++)
@@ -146,8 +142,7 @@ static void sum_few(float *sum, const float *v, size_t rows, size_t cols)
     memset(total, 0, width * sizeof *total);
     for (size_t r = 0; r < tall; r += SUM_BLOCK)
         for (size_t at = 0; at < width; at += SUM_COLUMNS)
-            sum_columns(total + at, v + r * width + at,
-                        lesser(SUM_BLOCK, tall - r), width);
+            sum_columns(total + at, v + r * width + at, lesser(SUM_BLOCK, tall - r), width);
     sum_rest(total, v + tall * width, 1, 0, rows % times * cols);
     for (size_t j = 0; j < cols; j++) {
         for (size_t i = 1; i < times; i++)
@@ -166,8 +161,7 @@ void layer_column_sums(float *sum, const float *v, size_t rows, size_t cols)
 
 /* Sixteen rows side by side: what is read are as many streams, what is written
  * whole cache lines. */
-void layer_transpose(float *restrict to, const float *restrict from,
-                     size_t rows, size_t cols)
+void layer_transpose(float *restrict to, const float *restrict from, size_t rows, size_t cols)
 {
     enum { SIDE = 16 };
     size_t r = 0;
@@ -180,15 +174,13 @@ void layer_transpose(float *restrict to, const float *restrict from,
             to[c * rows + j] = from[j * cols + c];
 }
 
-VEC_CLONES static void add_to(float *restrict to, const float *restrict from,
-                              size_t n)
+VEC_CLONES static void add_to(float *restrict to, const float *restrict from, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         to[i] += from[i];
 }
 
-void layer_give(float *restrict to, const float *restrict from, size_t n,
-                bool add)
+void layer_give(float *restrict to, const float *restrict from, size_t n, bool add)
 {
     if (add)
         add_to(to, from, n);

@@ -29,8 +29,8 @@ enum {
     LAYER_SLACK = 16, /* Floats. */
     LAYER_PARAMS_MAX = 4,
     LAYER_VOCABULARY = 256, /* Token ids of LAYER_EMBED: bytes. */
-    LAYER_INPUT = -1, /* `from`: the model's input. */
-    LAYER_NONE = -2   /* `with`: nothing. */
+    LAYER_INPUT = -1,       /* `from`: the model's input. */
+    LAYER_NONE = -2         /* `with`: nothing. */
 };
 
 enum layer_kind {
@@ -76,11 +76,11 @@ struct layer
 /* One parameter tensor of a layer. */
 struct layer_param
 {
-    const char *of;   /* Its own part of the name: "weight", "bias_ih_l0". */
-    uint32_t n_dims, dims[4]; /* PyTorch's layout. */
+    const char *of;                    /* Its own part of the name: "weight", "bias_ih_l0". */
+    uint32_t n_dims, dims[4];          /* PyTorch's layout. */
     bool decays, trained, nonnegative; /* As of a segment (nn/math/vec.h). */
-    float bound; /* It begins uniform in +-bound, as PyTorch's does ... */
-    float value; /* ... around this. */
+    float bound;                       /* It begins uniform in +-bound, as PyTorch's does ... */
+    float value;                       /* ... around this. */
 };
 
 /* Sparse rows of a batch: row i is entries start[i] to start[i + 1]. */
@@ -93,20 +93,20 @@ struct sparse_rows
 
 struct layer_pass
 {
-    uint32_t n;      /* Samples. */
-    bool training;   /* Batch statistics; `keep` is there for backward. */
-    const float *x;  /* The model's flat vector. */
-    float *grad;     /* Its gradient: the layer writes all of its own part.
+    uint32_t n;     /* Samples. */
+    bool training;  /* Batch statistics; `keep` is there for backward. */
+    const float *x; /* The model's flat vector. */
+    float *grad;    /* Its gradient: the layer writes all of its own part.
                       * Of running statistics: (running - of this batch). */
     const float *in, *with;
     const struct sparse_rows *rows; /* LAYER_SPARSE's input. */
     float *out;
-    float *d_out;    /* Gradient by `out`; the layer may spoil it. */
+    float *d_out;          /* Gradient by `out`; the layer may spoil it. */
     float *d_in, *d_with;  /* NULL where nobody needs it. */
     bool add_in, add_with; /* Add to d_in, d_with; else write all of it. */
-    float *keep;     /* op->keep() floats, from forward to backward; NULL
+    float *keep;           /* op->keep() floats, from forward to backward; NULL
                       * where !training. */
-    float *scratch;  /* op->scratch() floats, of this call. */
+    float *scratch;        /* op->scratch() floats, of this call. */
 };
 
 struct layer_op
@@ -115,8 +115,7 @@ struct layer_op
 
     /* Its parameters, in the order of layer.at[]; returns how many. NULL:
      * none. */
-    size_t (*params)(const struct layer *l,
-                     struct layer_param p[LAYER_PARAMS_MAX]);
+    size_t (*params)(const struct layer *l, struct layer_param p[LAYER_PARAMS_MAX]);
 
     /* Floats of a batch of n; NULL: none. Both grow with n. */
     size_t (*keep)(const struct layer *l, uint32_t n);
@@ -132,9 +131,9 @@ struct layer_op
     double (*products)(const struct layer *l);
 };
 
-extern const struct layer_op layer_dense, layer_sparse, layer_conv, layer_norm,
-    layer_maxpool, layer_avgpool, layer_flatten, layer_shortcut, layer_add,
-    layer_gelu, layer_embed, layer_lstm, layer_attention;
+extern const struct layer_op layer_dense, layer_sparse, layer_conv, layer_norm, layer_maxpool,
+    layer_avgpool, layer_flatten, layer_shortcut, layer_add, layer_gelu, layer_embed, layer_lstm,
+    layer_attention;
 
 const struct layer_op *layer_op(enum layer_kind kind);
 
@@ -152,8 +151,7 @@ static inline size_t shape_size(struct shape s)
  * and be seen there. */
 
 /* v[rows][cols] += bias[cols] (NULL: nothing), then ReLU if asked. */
-void layer_bias(float *v, const float *bias, size_t rows, size_t cols,
-                bool relu);
+void layer_bias(float *v, const float *bias, size_t rows, size_t cols, bool relu);
 
 /* d = 0 wherever out is not positive. */
 void layer_relu_mask(float *restrict d, const float *restrict out, size_t n);
@@ -163,11 +161,9 @@ void layer_relu_mask(float *restrict d, const float *restrict out, size_t n);
 void layer_column_sums(float *sum, const float *v, size_t rows, size_t cols);
 
 /* to [cols][rows] = the transpose of from [rows][cols]. */
-void layer_transpose(float *restrict to, const float *restrict from,
-                     size_t rows, size_t cols);
+void layer_transpose(float *restrict to, const float *restrict from, size_t rows, size_t cols);
 
 /* to = from, or to += from. */
-void layer_give(float *restrict to, const float *restrict from, size_t n,
-                bool add);
+void layer_give(float *restrict to, const float *restrict from, size_t n, bool add);
 
 #endif

@@ -44,9 +44,9 @@ VEC_CLONES static bool is_right(const float *z, size_t n, size_t label)
     float z_label = z[label];
     uint32_t wrong = 0;
     for (size_t j = 0; j < label; j++)
-        wrong |= (uint32_t)!(z[j] < z_label);
+        wrong |= (uint32_t) !(z[j] < z_label);
     for (size_t j = label; j < n; j++)
-        wrong |= (uint32_t)!(z[j] <= z_label);
+        wrong |= (uint32_t) !(z[j] <= z_label);
     return wrong == 0;
 }
 

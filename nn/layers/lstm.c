@@ -51,12 +51,10 @@ static struct lstm lstm_of(const struct layer *l, const struct layer_pass *p)
                          .weight_hh = p->x + l->at[1]};
 }
 
-static size_t lstm_params(const struct layer *l,
-                          struct layer_param p[LAYER_PARAMS_MAX])
+static size_t lstm_params(const struct layer *l, struct layer_param p[LAYER_PARAMS_MAX])
 {
     static const char *const names[DEPTHS][LAYER_PARAMS_MAX] = {
-#define OF(d)                                                                  \
-    {"weight_ih_l" #d, "weight_hh_l" #d, "bias_ih_l" #d, "bias_hh_l" #d}
+#define OF(d) {"weight_ih_l" #d, "weight_hh_l" #d, "bias_ih_l" #d, "bias_hh_l" #d}
         OF(0), OF(1), OF(2), OF(3), OF(4),
         OF(5), OF(6), OF(7)
 #undef OF
@@ -110,13 +108,12 @@ static size_t lstm_scratch(const struct layer *l, uint32_t n, bool training)
 {
     size_t rows = chunk_rows(l, n), wide = l->out.c;
     size_t a_row = l->in.c + (training ? 5 : 4) * wide;
-    return rows * a_row + 4 * n * wide + 4 * wide + panels_size(wide) +
-           4 * wide * l->in.c;
+    return rows * a_row + 4 * n * wide + 4 * wide + panels_size(wide) + 4 * wide * l->in.c;
 }
 
 /* Rows of some times of v[n][times][w], time first. */
-static void gather(float *to, const float *v, const struct lstm *m, size_t w,
-                   size_t from, size_t some)
+static void gather(float *to, const float *v, const struct lstm *m, size_t w, size_t from,
+                   size_t some)
 {
     for (size_t t = from; t < from + some; t++)
         for (size_t s = 0; s < m->n; s++, to += w)
@@ -124,8 +121,7 @@ static void gather(float *to, const float *v, const struct lstm *m, size_t w,
 }
 
 /* The same of the h of one time earlier. */
-static void gather_before(float *to, const float *h, const struct lstm *m,
-                          size_t from, size_t some)
+static void gather_before(float *to, const float *h, const struct lstm *m, size_t from, size_t some)
 {
     if (from > 0) {
         gather(to, h, m, m->wide, from - 1, some);
@@ -136,8 +132,7 @@ static void gather_before(float *to, const float *h, const struct lstm *m,
 }
 
 /* v[k][cols], with any two strides, to panels [k][PANEL] of columns. */
-static void cut_panels(float *to, const float *v, size_t k, size_t cols,
-                       const size_t strides[2])
+static void cut_panels(float *to, const float *v, size_t k, size_t cols, const size_t strides[2])
 {
     for (size_t from = 0; from < cols; from += PANEL, to += k * PANEL) {
         size_t n = cols - from < PANEL ? cols - from : PANEL;
@@ -148,27 +143,25 @@ static void cut_panels(float *to, const float *v, size_t k, size_t cols,
 }
 
 /* c[n][cols] += a[n][k] panels */
-static void panels_product(const struct lstm *m, const float *a, size_t k,
-                           float *c, size_t ldc, size_t cols)
+static void panels_product(const struct lstm *m, const float *a, size_t k, float *c, size_t ldc,
+                           size_t cols)
 {
     for (size_t from = 0; from < cols; from += PANEL)
-        tile_product(&(struct tile_product){
-            .m = m->n,
-            .n = cols - from < PANEL ? cols - from : PANEL,
-            .k = k,
-            .a = a,
-            .a_row = k,
-            .a_col = 1,
-            .b = m->panels + from * k,
-            .ldb = PANEL,
-            .c = c + from,
-            .ldc = ldc,
-            .add = true});
+        tile_product(&(struct tile_product){.m = m->n,
+                                            .n = cols - from < PANEL ? cols - from : PANEL,
+                                            .k = k,
+                                            .a = a,
+                                            .a_row = k,
+                                            .a_col = 1,
+                                            .b = m->panels + from * k,
+                                            .ldb = PANEL,
+                                            .c = c + from,
+                                            .ldc = ldc,
+                                            .add = true});
 }
 
 /* Gates of a row, from sums to values. */
-VEC_CLONES static void squash(float *restrict gates, const float *restrict bias,
-                              size_t wide)
+VEC_CLONES static void squash(float *restrict gates, const float *restrict bias, size_t wide)
 {
     for (size_t j = 0; j < 2 * wide; j++)
         gates[j] = vec_sigmoid(gates[j] + bias[j]);
@@ -178,10 +171,8 @@ VEC_CLONES static void squash(float *restrict gates, const float *restrict bias,
         gates[j] = vec_sigmoid(gates[j] + bias[j]);
 }
 
-VEC_CLONES static void cell_forward(const float *restrict gates,
-                                    const float *restrict c_before,
-                                    float *restrict c, float *restrict h,
-                                    size_t wide)
+VEC_CLONES static void cell_forward(const float *restrict gates, const float *restrict c_before,
+                                    float *restrict c, float *restrict h, size_t wide)
 {
     const float *i = gates, *f = i + wide, *g = f + wide, *o = g + wide;
     for (size_t j = 0; j < wide; j++) {
@@ -193,8 +184,8 @@ VEC_CLONES static void cell_forward(const float *restrict gates,
 
 /* One time: the gates' sums hold the inputs' part already. h is the one of the
  * time before, and becomes this one's. */
-static void step_forward(const struct lstm *m, float *gates,
-                         const float *c_before, float *c, float *h, float *out)
+static void step_forward(const struct lstm *m, float *gates, const float *c_before, float *c,
+                         float *h, float *out)
 {
     size_t wide = m->wide, stride = m->times * wide;
     panels_product(m, h, wide, gates, 4 * wide, 4 * wide);
@@ -206,8 +197,7 @@ static void step_forward(const struct lstm *m, float *gates,
 }
 
 /* The inputs' part of a chunk's gates. */
-static void inputs_forward(const struct lstm *m, const float *in, size_t rows,
-                           float *gates)
+static void inputs_forward(const struct lstm *m, const float *in, size_t rows, float *gates)
 {
     tile_product(&(struct tile_product){.m = rows,
                                         .n = 4 * m->wide,
@@ -240,13 +230,11 @@ static void lstm_forward(const struct layer *l, const struct layer_pass *p)
     m.ih_t = take(&rest, 4 * m.wide * m.in);
     layer_transpose(m.ih_t, m.weight_ih, 4 * m.wide, m.in);
     float *gates = p->training ? p->keep : take(&rest, rows * 4 * m.wide);
-    float *cells =
-        p->training ? gates + 4 * m.times * a_time : take(&rest, 2 * a_time);
+    float *cells = p->training ? gates + 4 * m.times * a_time : take(&rest, 2 * a_time);
     const float *c_before = zero;
     memset(zero, 0, a_time * sizeof *zero);
     memset(h, 0, a_time * sizeof *h);
-    cut_panels(m.panels, m.weight_hh, m.wide, 4 * m.wide,
-               (size_t[]){1, m.wide});
+    cut_panels(m.panels, m.weight_hh, m.wide, 4 * m.wide, (size_t[]){1, m.wide});
     add_biases(m.bias, p->x, l);
     for (size_t from = 0; from < m.times; from += m.chunk) {
         size_t left = m.times - from, some = left < m.chunk ? left : m.chunk;
@@ -254,8 +242,7 @@ static void lstm_forward(const struct layer *l, const struct layer_pass *p)
         inputs_forward(&m, in, some * m.n, gates);
         for (size_t t = from; t < from + some; t++) {
             float *c = cells + (p->training ? t : t % 2) * a_time;
-            step_forward(&m, gates + 4 * (t - from) * a_time, c_before, c, h,
-                         p->out + t * m.wide);
+            step_forward(&m, gates + 4 * (t - from) * a_time, c_before, c, h, p->out + t * m.wide);
             c_before = c;
         }
         gates += p->training ? 4 * some * a_time : 0;
@@ -263,11 +250,9 @@ static void lstm_forward(const struct layer *l, const struct layer_pass *p)
 }
 
 /* By h = o tanh(c), of a row: d_c gets its part by h_t, d_o is by o's sum. */
-VEC_CLONES static void out_backward(const float *restrict o,
-                                    const float *restrict c,
-                                    const float *restrict d_h,
-                                    float *restrict d_c, float *restrict d_o,
-                                    size_t wide)
+VEC_CLONES static void out_backward(const float *restrict o, const float *restrict c,
+                                    const float *restrict d_h, float *restrict d_c,
+                                    float *restrict d_o, size_t wide)
 {
     for (size_t j = 0; j < wide; j++) {
         float y = vec_tanh(c[j]);
@@ -278,10 +263,8 @@ VEC_CLONES static void out_backward(const float *restrict o,
 
 /* By c = f c_before + i g, of a row: gradients by the sums of i, f, g; d_c
  * becomes that by c_before. */
-VEC_CLONES static void cell_backward(const float *restrict gates,
-                                     const float *restrict c_before,
-                                     float *restrict d_c,
-                                     float *restrict d_gates, size_t wide)
+VEC_CLONES static void cell_backward(const float *restrict gates, const float *restrict c_before,
+                                     float *restrict d_c, float *restrict d_gates, size_t wide)
 {
     const float *i = gates, *f = i + wide, *g = f + wide;
     for (size_t j = 0; j < wide; j++)
@@ -296,9 +279,8 @@ VEC_CLONES static void cell_backward(const float *restrict gates,
 
 /* One time: d_out of this time is complete, and that of the time before gets
  * its part by way of the gates. */
-static void step_backward(const struct lstm *m, const struct layer_pass *p,
-                          size_t t, const float *c_before, float *d_c,
-                          float *d_gates)
+static void step_backward(const struct lstm *m, const struct layer_pass *p, size_t t,
+                          const float *c_before, float *d_c, float *d_gates)
 {
     size_t wide = m->wide, stride = m->times * wide, a_time = m->n * wide;
     const float *gates = p->keep + 4 * t * a_time;
@@ -307,8 +289,8 @@ static void step_backward(const struct lstm *m, const struct layer_pass *p,
     for (size_t s = 0; s < m->n; s++) {
         const float *row = gates + s * 4 * wide;
         float *d_row = d_gates + s * 4 * wide;
-        out_backward(row + 3 * wide, c + s * wide, d_h + s * stride,
-                     d_c + s * wide, d_row + 3 * wide, wide);
+        out_backward(row + 3 * wide, c + s * wide, d_h + s * stride, d_c + s * wide,
+                     d_row + 3 * wide, wide);
         cell_backward(row, c_before + s * wide, d_c + s * wide, d_row, wide);
     }
     if (t > 0)
@@ -316,9 +298,8 @@ static void step_backward(const struct lstm *m, const struct layer_pass *p,
 }
 
 /* d weight (+)= d_gates^T v, of a chunk's rows v[rows][w]. */
-static void weight_backward(const struct lstm *m, float *d_weight,
-                            const float *d_gates, const float *v, size_t w,
-                            size_t rows)
+static void weight_backward(const struct lstm *m, float *d_weight, const float *d_gates,
+                            const float *v, size_t w, size_t rows)
 {
     tile_product(&(struct tile_product){.m = 4 * m->wide,
                                         .n = w,
@@ -334,9 +315,8 @@ static void weight_backward(const struct lstm *m, float *d_weight,
 }
 
 /* d_in of a chunk, by way of an area for its rows. */
-static void inputs_backward(const struct lstm *m, const struct layer_pass *p,
-                            const float *d_gates, float *area, size_t from,
-                            size_t some)
+static void inputs_backward(const struct lstm *m, const struct layer_pass *p, const float *d_gates,
+                            float *area, size_t from, size_t some)
 {
     tile_product(&(struct tile_product){.m = some * m->n,
                                         .n = m->in,
@@ -350,13 +330,12 @@ static void inputs_backward(const struct lstm *m, const struct layer_pass *p,
                                         .ldc = m->in});
     for (size_t t = from; t < from + some; t++)
         for (size_t s = 0; s < m->n; s++, area += m->in)
-            layer_give(p->d_in + (s * m->times + t) * m->in, area, m->in,
-                       p->add_in);
+            layer_give(p->d_in + (s * m->times + t) * m->in, area, m->in, p->add_in);
 }
 
 /* Of a chunk, each chunk's sum rounded once. */
-static void biases_backward(const struct lstm *m, float *grad, float *area,
-                            const float *d_gates, size_t rows)
+static void biases_backward(const struct lstm *m, float *grad, float *area, const float *d_gates,
+                            size_t rows)
 {
     size_t wide = 4 * m->wide;
     layer_column_sums(m->add_grad ? area : grad, d_gates, rows, wide);
@@ -375,15 +354,14 @@ static void lstm_backward(const struct layer *l, const struct layer_pass *p)
     const float *cells = p->keep + 4 * m.times * a_time;
     m.bias = take(&rest, 4 * m.wide);
     m.panels = take(&rest, panels_size(m.wide));
-    cut_panels(m.panels, m.weight_hh, 4 * m.wide, m.wide,
-               (size_t[]){m.wide, 1});
+    cut_panels(m.panels, m.weight_hh, 4 * m.wide, m.wide, (size_t[]){m.wide, 1});
     memset(zero, 0, a_time * sizeof *zero);
     memset(d_c, 0, a_time * sizeof *d_c);
     for (size_t end = m.times; end > 0;) {
         size_t from = (end - 1) / m.chunk * m.chunk, some = end - from;
         for (size_t t = end; t-- > from;)
-            step_backward(&m, p, t, t > 0 ? cells + (t - 1) * a_time : zero,
-                          d_c, d_gates + 4 * (t - from) * a_time);
+            step_backward(&m, p, t, t > 0 ? cells + (t - 1) * a_time : zero, d_c,
+                          d_gates + 4 * (t - from) * a_time);
         gather(in, p->in, &m, m.in, from, some);
         gather_before(h, p->out, &m, from, some);
         weight_backward(&m, p->grad + l->at[0], d_gates, in, m.in, some * m.n);
@@ -394,8 +372,7 @@ static void lstm_backward(const struct layer *l, const struct layer_pass *p)
         m.add_grad = true;
         end = from;
     }
-    memcpy(p->grad + l->at[3], p->grad + l->at[2],
-           4 * m.wide * sizeof *p->grad);
+    memcpy(p->grad + l->at[3], p->grad + l->at[2], 4 * m.wide * sizeof *p->grad);
 }
 
 static double lstm_products(const struct layer *l)

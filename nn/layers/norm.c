@@ -13,18 +13,14 @@ static const struct layer_op *norm_op(const struct layer *l)
     return NULL;
 }
 
-static struct layer_param norm_param(const struct layer *l, const char *of,
-                                     float value, bool trained)
+static struct layer_param norm_param(const struct layer *l, const char *of, float value,
+                                     bool trained)
 {
-    return (struct layer_param){.of = of,
-                                .n_dims = 1,
-                                .dims = {l->in.c},
-                                .trained = trained,
-                                .value = value};
+    return (struct layer_param){
+        .of = of, .n_dims = 1, .dims = {l->in.c}, .trained = trained, .value = value};
 }
 
-static size_t norm_params(const struct layer *l,
-                          struct layer_param p[LAYER_PARAMS_MAX])
+static size_t norm_params(const struct layer *l, struct layer_param p[LAYER_PARAMS_MAX])
 {
     p[0] = norm_param(l, "weight", 1, true);
     p[1] = norm_param(l, "bias", 0, true);

@@ -14,8 +14,7 @@ enum {
 };
 
 /* (x - mean), its square. */
-static inline void pair_forward(const struct layer_norm_sums *s, size_t at, size_t j,
-                                floats to[2])
+static inline void pair_forward(const struct layer_norm_sums *s, size_t at, size_t j, floats to[2])
 {
     floats x = *(const floats *)(s->x + at) - *(const floats *)(s->mean + j);
     to[0] = x;
@@ -23,14 +22,12 @@ static inline void pair_forward(const struct layer_norm_sums *s, size_t at, size
 }
 
 /* g, g (x - mean). */
-static inline void pair_backward(const struct layer_norm_sums *s, size_t at, size_t j,
-                                 floats to[2])
+static inline void pair_backward(const struct layer_norm_sums *s, size_t at, size_t j, floats to[2])
 {
     floats x = *(const floats *)(s->x + at) - *(const floats *)(s->mean + j);
     floats g = *(const floats *)(s->g + at);
     if (s->masked) {
-        floats y = x * *(const floats *)(s->scale + j) +
-                   *(const floats *)(s->bias + j);
+        floats y = x * *(const floats *)(s->scale + j) + *(const floats *)(s->bias + j);
         g = (floats)((bits)g & (bits)(y > 0.0f));
     }
     to[0] = g;
@@ -46,9 +43,9 @@ static inline void add_lanes(double *restrict to, const floats *from)
 }
 
 /* WIDE columns, from j on, of rows of a period. */
-static inline __attribute__((always_inline)) void
-sum_columns(const struct layer_norm_sums *s, size_t j, size_t rows, size_t period,
-            bool backward)
+static inline __attribute__((always_inline)) void sum_columns(const struct layer_norm_sums *s,
+                                                              size_t j, size_t rows, size_t period,
+                                                              bool backward)
 {
     for (size_t r = 0; r < rows; r += SHORT) {
         floats first[2] = {0}, second[2] = {0};
@@ -58,8 +55,7 @@ sum_columns(const struct layer_norm_sums *s, size_t j, size_t rows, size_t perio
             for (size_t i = 0; i < 2; i++) {
                 floats v[2];
                 size_t lane = j + i * LANES;
-                (backward ? pair_backward : pair_forward)(s, k * period + lane,
-                                                          lane, v);
+                (backward ? pair_backward : pair_forward)(s, k * period + lane, lane, v);
                 first[i] += v[0];
                 second[i] += v[1];
             }
@@ -68,15 +64,13 @@ sum_columns(const struct layer_norm_sums *s, size_t j, size_t rows, size_t perio
     }
 }
 
-VEC_CLONES static void sum_forward(const struct layer_norm_sums *s, size_t rows,
-                                   size_t period)
+VEC_CLONES static void sum_forward(const struct layer_norm_sums *s, size_t rows, size_t period)
 {
     for (size_t j = 0; j < period; j += WIDE)
         sum_columns(s, j, rows, period, false);
 }
 
-VEC_CLONES static void sum_backward(const struct layer_norm_sums *s, size_t rows,
-                                    size_t period)
+VEC_CLONES static void sum_backward(const struct layer_norm_sums *s, size_t rows, size_t period)
 {
     struct layer_norm_sums k = *s; /* So that the branch is outside the loops. */
     k.masked = false;
@@ -105,8 +99,7 @@ static void sum_rest(const struct layer_norm_sums *s, size_t n)
     }
 }
 
-void layer_norm_add_sums(const struct layer_norm_sums *s, size_t n,
-                         size_t period)
+void layer_norm_add_sums(const struct layer_norm_sums *s, size_t n, size_t period)
 {
     struct layer_norm_sums rest = *s;
     size_t rows = n / period, whole = rows * period;
@@ -118,8 +111,9 @@ void layer_norm_add_sums(const struct layer_norm_sums *s, size_t n,
 }
 
 /* "y < 0 ? 0 : y": a NaN passes. */
-static inline __attribute__((always_inline)) void
-line_period(const struct layer_norm_line *k, size_t at, size_t n, bool with, bool relu)
+static inline __attribute__((always_inline)) void line_period(const struct layer_norm_line *k,
+                                                              size_t at, size_t n, bool with,
+                                                              bool relu)
 {
     const float *restrict x = k->x + at, *restrict mean = k->mean;
     const float *restrict scale = k->scale, *restrict bias = k->bias;
@@ -145,9 +139,9 @@ VEC_CLONES void layer_norm_line(const struct layer_norm_line *k, size_t at, size
         line_period(k, at, n, false, false);
 }
 
-static inline __attribute__((always_inline)) void
-line_back_period(const struct layer_norm_back *k, size_t at, size_t n, bool masked,
-                 bool add)
+static inline __attribute__((always_inline)) void line_back_period(const struct layer_norm_back *k,
+                                                                   size_t at, size_t n, bool masked,
+                                                                   bool add)
 {
     const float *restrict x = k->x + at, *restrict g = k->g + at;
     const float *restrict mean = k->mean, *restrict scale = k->scale;
@@ -177,9 +171,8 @@ VEC_CLONES void layer_norm_back(const struct layer_norm_back *k, size_t at, size
 
 /* g = d where the output is positive. */
 VEC_CLONES void layer_norm_mask(float *restrict g, const float *restrict d,
-                            const float *restrict out, size_t n)
+                                const float *restrict out, size_t n)
 {
     for (size_t j = 0; j < n; j++)
         g[j] = out[j] > 0.0f ? d[j] : 0.0f;
 }
-

@@ -18,11 +18,10 @@ struct layer_norm_sums
     double *first, *second;
     const float *x, *g; /* g: NULL forward. */
     const float *mean, *scale, *bias;
-    bool masked;        /* g by the ReLU, worked out from x. */
+    bool masked; /* g by the ReLU, worked out from x. */
 };
 
-void layer_norm_add_sums(const struct layer_norm_sums *s, size_t n,
-                         size_t period);
+void layer_norm_add_sums(const struct layer_norm_sums *s, size_t n, size_t period);
 
 /* out = (x - mean) scale + bias, + with, ReLU: n floats from `at` on, of one
  * period at most. */
@@ -48,7 +47,7 @@ struct layer_norm_back
 void layer_norm_back(const struct layer_norm_back *k, size_t at, size_t n);
 
 /* g = d where the output is positive, else 0. */
-void layer_norm_mask(float *restrict g, const float *restrict d,
-                     const float *restrict out, size_t n);
+void layer_norm_mask(float *restrict g, const float *restrict d, const float *restrict out,
+                     size_t n);
 
 #endif

@@ -38,7 +38,7 @@ enum {
 
 struct span
 {
-    size_t n;             /* Spans of a batch. */
+    size_t n; /* Spans of a batch. */
     size_t rows, c;
     size_t times, period; /* period = times * c. */
     size_t block;         /* Floats; whole periods. */
@@ -133,13 +133,11 @@ static void sums_end(const struct layer_norm_sums *s, const struct span *of)
 
 /* The mean of what comes first, for the sums to be around: without it, a mean
  * that is large beside the deviation would eat up the variance. */
-static void centre(const struct span *s, const struct periods *t,
-                   const float *x)
+static void centre(const struct span *s, const struct periods *t, const float *x)
 {
     size_t n = lesser(s->block, s->rows * s->c);
     size_t rows = n / s->c;
-    struct layer_norm_sums k = {.first = t->sum, .second = t->square, .x = x,
-                     .mean = t->mean};
+    struct layer_norm_sums k = {.first = t->sum, .second = t->square, .x = x, .mean = t->mean};
     memset(t->mean, 0, s->period * sizeof(float));
     sums_begin(&k, s);
     layer_norm_add_sums(&k, n, s->period);
@@ -150,8 +148,8 @@ static void centre(const struct span *s, const struct periods *t,
 }
 
 /* Of the channels of one group, sums around t->mean to what they share. */
-static void group_statistics(const struct periods *t, double rows,
-                             const size_t range[2], float own[3])
+static void group_statistics(const struct periods *t, double rows, const size_t range[2],
+                             float own[3])
 {
     double total = 0, squares = 0, n = rows * (double)(range[1] - range[0]);
     for (size_t j = range[0]; j < range[1]; j++)
@@ -168,8 +166,8 @@ static void group_statistics(const struct periods *t, double rows,
 }
 
 /* own[3][c]: mean, 1 / deviation and variance of each channel. */
-static void span_statistics(const struct layer *l, const struct span *s,
-                            const struct periods *t, const float *x, float *own)
+static void span_statistics(const struct layer *l, const struct span *s, const struct periods *t,
+                            const float *x, float *own)
 {
     size_t width = l->norm == NORM_BATCH ? 1 : s->c / l->groups;
     struct layer_norm_sums k = {.first = t->sum, .second = t->square, .mean = t->mean};
@@ -177,8 +175,7 @@ static void span_statistics(const struct layer *l, const struct span *s,
     sums_begin(&k, s);
     for (size_t at = 0; at < s->rows * s->c; at += s->block) {
         k.x = x + at;
-        layer_norm_add_sums(&k, lesser(s->block, s->rows * s->c - at),
-                            s->period);
+        layer_norm_add_sums(&k, lesser(s->block, s->rows * s->c - at), s->period);
     }
     sums_end(&k, s);
     for (size_t j = 0; j < s->c; j += width) {
@@ -192,8 +189,7 @@ static void span_statistics(const struct layer *l, const struct span *s,
 
 /* The same, of a batch norm that does not train. Peers mix running statistics:
  * a variance may have come out below zero. */
-static void running_statistics(const struct layer *l,
-                               const struct layer_pass *p, float *own)
+static void running_statistics(const struct layer *l, const struct layer_pass *p, float *own)
 {
     const float *mean = p->x + l->at[2], *variance = p->x + l->at[3];
     for (size_t j = 0; j < l->in.c; j++) {
@@ -204,9 +200,8 @@ static void running_statistics(const struct layer *l,
 }
 
 /* mean, scale and bias from a span's own[] and the parameters. */
-static void fill_periods(const struct layer *l, const struct span *s,
-                         const struct periods *t, const float *x,
-                         const float *own)
+static void fill_periods(const struct layer *l, const struct span *s, const struct periods *t,
+                         const float *x, const float *own)
 {
     for (size_t j = 0; j < s->c; j++) {
         t->mean[j] = own[j];
@@ -234,17 +229,17 @@ static size_t columns_scratch(const struct layer *l, uint32_t n, bool training)
 }
 
 /* Write a span's output, from its end. */
-static void span_out(const struct layer *l, const struct layer_pass *p,
-                     const struct span *s, const struct periods *t, size_t from)
+static void span_out(const struct layer *l, const struct layer_pass *p, const struct span *s,
+                     const struct periods *t, size_t from)
 {
     size_t n = s->rows * s->c, blocks = (n + s->block - 1) / s->block;
     struct layer_norm_line k = {.x = p->in + from,
-                     .with = p->with == NULL ? NULL : p->with + from,
-                     .out = p->out + from,
-                     .mean = t->mean,
-                     .scale = t->scale,
-                     .bias = t->bias,
-                     .relu = l->relu};
+                                .with = p->with == NULL ? NULL : p->with + from,
+                                .out = p->out + from,
+                                .mean = t->mean,
+                                .scale = t->scale,
+                                .bias = t->bias,
+                                .relu = l->relu};
     for (size_t b = blocks; b-- > 0;) {
         size_t end = lesser(n, (b + 1) * s->block);
         for (size_t at = b * s->block; at < end; at += s->period)
@@ -272,8 +267,7 @@ static void columns_forward(const struct layer *l, const struct layer_pass *p)
 
 /* A residual's part of a block, from `at` on: write d_with, and return where g
  * is from now on, there or in d_out. */
-static const float *split_residual(const struct layer *l,
-                                   const struct layer_pass *p, size_t at,
+static const float *split_residual(const struct layer *l, const struct layer_pass *p, size_t at,
                                    size_t n)
 {
     float *d = p->d_out + at;
@@ -294,10 +288,9 @@ static const float *split_residual(const struct layer *l,
  * of g weight x_hat,
  *
  *   d_in = (g weight - P - x_hat Q) / deviation */
-static void group_coefficients(const struct layer *l,
-                               const struct layer_pass *p,
-                               const struct periods *t, const float *own,
-                               const size_t range[2], double rows)
+static void group_coefficients(const struct layer *l, const struct layer_pass *p,
+                               const struct periods *t, const float *own, const size_t range[2],
+                               double rows)
 {
     double g = 0, g_x = 0, inv = (double)own[l->in.c + range[0]];
     double n = rows * (double)(range[1] - range[0]);
@@ -316,16 +309,15 @@ static void group_coefficients(const struct layer *l,
 
 /* The sums of a span; returns where its g is. */
 static const float *span_sums(const struct layer *l, const struct layer_pass *p,
-                              const struct span *s, const struct periods *t,
-                              size_t from)
+                              const struct span *s, const struct periods *t, size_t from)
 {
     size_t n = s->rows * s->c;
     struct layer_norm_sums k = {.first = t->sum,
-                     .second = t->square,
-                     .mean = t->mean,
-                     .scale = t->scale,
-                     .bias = t->bias,
-                     .masked = l->relu && p->with == NULL};
+                                .second = t->square,
+                                .mean = t->mean,
+                                .scale = t->scale,
+                                .bias = t->bias,
+                                .masked = l->relu && p->with == NULL};
     const float *g = p->d_out + from;
     sums_begin(&k, s);
     for (size_t b = 0; b < n; b += s->block) {
@@ -342,21 +334,20 @@ static const float *span_sums(const struct layer *l, const struct layer_pass *p,
     return g;
 }
 
-static void span_d_in(const struct layer *l, const struct layer_pass *p,
-                      const struct span *s, const struct periods *t,
-                      const float *g, size_t from)
+static void span_d_in(const struct layer *l, const struct layer_pass *p, const struct span *s,
+                      const struct periods *t, const float *g, size_t from)
 {
     size_t n = s->rows * s->c, blocks = (n + s->block - 1) / s->block;
     struct layer_norm_back k = {.x = p->in + from,
-                          .g = g,
-                          .d_in = p->d_in + from,
-                          .mean = t->mean,
-                          .scale = t->scale,
-                          .bias = t->bias,
-                          .slope = t->slope,
-                          .level = t->level,
-                          .masked = l->relu && p->with == NULL,
-                          .add = p->add_in};
+                                .g = g,
+                                .d_in = p->d_in + from,
+                                .mean = t->mean,
+                                .scale = t->scale,
+                                .bias = t->bias,
+                                .slope = t->slope,
+                                .level = t->level,
+                                .masked = l->relu && p->with == NULL,
+                                .add = p->add_in};
     for (size_t b = blocks; b-- > 0;) {
         size_t end = lesser(n, (b + 1) * s->block);
         for (size_t at = b * s->block; at < end; at += s->period)
@@ -391,8 +382,7 @@ static void columns_backward(const struct layer *l, const struct layer_pass *p)
         fill_periods(l, &s, &t, p->x, own);
         const float *g = span_sums(l, p, &s, &t, from);
         for (size_t j = 0; j < s.c; j += width)
-            group_coefficients(l, p, &t, own, (size_t[2]){j, j + width},
-                               (double)s.rows);
+            group_coefficients(l, p, &t, own, (size_t[2]){j, j + width}, (double)s.rows);
         repeat(t.slope, &s);
         repeat(t.level, &s);
         if (p->d_in != NULL)

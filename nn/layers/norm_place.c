@@ -81,10 +81,7 @@ VEC_CLONES static void row_out(const struct row *k)
 static void place_forward(const struct layer *l, const struct layer_pass *p)
 {
     size_t rows = p->n * shape_places(l->in), c = l->in.c;
-    struct row k = {.weight = p->x + l->at[0],
-                    .bias = p->x + l->at[1],
-                    .c = c,
-                    .relu = l->relu};
+    struct row k = {.weight = p->x + l->at[0], .bias = p->x + l->at[1], .c = c, .relu = l->relu};
     for (size_t r = 0; r < rows; r++) {
         k.in = p->in + r * c;
         k.with = p->with == NULL ? NULL : p->with + r * c;
@@ -114,8 +111,7 @@ VEC_CLONES static void row_means(const struct row_back *k, float means[2])
     floats s = {0}, q = {0};
     size_t whole = k->c / LANES * LANES;
     for (size_t i = 0; i < whole; i += LANES) {
-        floats g = *(const floats *)(k->d + i) *
-                   *(const floats *)(k->weight + i);
+        floats g = *(const floats *)(k->d + i) * *(const floats *)(k->weight + i);
         s += g;
         q += g * (*(const floats *)(k->in + i) - k->own[0]);
     }
@@ -130,8 +126,8 @@ VEC_CLONES static void row_means(const struct row_back *k, float means[2])
 }
 
 /* d_in = (g - mean(g) - x_hat mean(g x_hat)) / deviation. */
-static inline __attribute__((always_inline)) void
-row_d_in(const struct row_back *k, const float means[2], bool add)
+static inline __attribute__((always_inline)) void row_d_in(const struct row_back *k,
+                                                           const float means[2], bool add)
 {
     const float *restrict in = k->in, *restrict d = k->d;
     const float *restrict weight = k->weight;
@@ -155,8 +151,7 @@ VEC_CLONES static void row_gradients(const struct row_back *k)
     }
 }
 
-VEC_CLONES static void row_backward(const struct row_back *k,
-                                    const float means[2])
+VEC_CLONES static void row_backward(const struct row_back *k, const float means[2])
 {
     if (k->add)
         row_d_in(k, means, true);
@@ -165,15 +160,12 @@ VEC_CLONES static void row_backward(const struct row_back *k,
 }
 
 /* Up to SHORT rows, from `first` on: d_in, and gradients added to v[2 c]. */
-static void rows_backward(const struct layer *l, const struct layer_pass *p,
-                          size_t first, size_t rows, float *v)
+static void rows_backward(const struct layer *l, const struct layer_pass *p, size_t first,
+                          size_t rows, float *v)
 {
     size_t c = l->in.c;
-    struct row_back k = {.weight = p->x + l->at[0],
-                         .d_weight = v,
-                         .d_bias = v + c,
-                         .c = c,
-                         .add = p->add_in};
+    struct row_back k = {
+        .weight = p->x + l->at[0], .d_weight = v, .d_bias = v + c, .c = c, .add = p->add_in};
     for (size_t r = first; r < first + rows; r++) {
         float means[2];
         k.in = p->in + r * c;

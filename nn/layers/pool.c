@@ -16,10 +16,7 @@
 
 #include <string.h>
 
-enum {
-    RUN = LAYER_SLACK,
-    NOBODY = 4
-};
+enum { RUN = LAYER_SLACK, NOBODY = 4 };
 
 /* In the memory of a float. */
 typedef int32_t word __attribute__((may_alias));
@@ -43,9 +40,10 @@ static inline size_t run_at(size_t r, size_t c)
 }
 
 /* RUN outputs. The first of equals, as PyTorch has it; a NaN beats all. */
-static inline __attribute__((always_inline)) void
-pool_run(float *restrict out, word *restrict which, const float *restrict in,
-         struct window w, bool relu, bool keep)
+static inline __attribute__((always_inline)) void pool_run(float *restrict out,
+                                                           word *restrict which,
+                                                           const float *restrict in,
+                                                           struct window w, bool relu, bool keep)
 {
     const float *restrict b = in + w.next;
     const float *restrict c = in + w.down, *restrict d = c + w.next;
@@ -72,8 +70,7 @@ pool_run(float *restrict out, word *restrict which, const float *restrict in,
 }
 
 /* One row of `places` outputs; the upper input row begins at `in`. */
-VEC_CLONES static void pool_row(float *out, word *which, const float *in,
-                                const struct layer *l)
+VEC_CLONES static void pool_row(float *out, word *which, const float *in, const struct layer *l)
 {
     struct window w = window_of(l);
     size_t c = w.next, runs = (c + RUN - 1) / RUN;
@@ -107,9 +104,9 @@ static void maxpool_forward(const struct layer *l, const struct layer_pass *p)
 
 /* What input k of the four gets, of RUN outputs. Unrolled, gcc would not see
  * vectors in it. */
-static inline __attribute__((always_inline)) void
-give_run(float *restrict to, const float *restrict d,
-         const word *restrict which, int32_t k)
+static inline __attribute__((always_inline)) void give_run(float *restrict to,
+                                                           const float *restrict d,
+                                                           const word *restrict which, int32_t k)
 {
 #pragma GCC unroll 1
     for (size_t j = 0; j < RUN; j++) {
@@ -120,8 +117,8 @@ give_run(float *restrict to, const float *restrict d,
 
 /* One row of inputs, the upper (k = 0) or the lower (2), under a row of
  * outputs. */
-VEC_CLONES static void give_row(float *to, const float *d, const word *which,
-                                const struct layer *l, int32_t k)
+VEC_CLONES static void give_row(float *to, const float *d, const word *which, const struct layer *l,
+                                int32_t k)
 {
     size_t c = l->in.c, runs = (c + RUN - 1) / RUN;
     for (size_t x = 0; x < l->out.w; x++)
@@ -133,8 +130,7 @@ VEC_CLONES static void give_row(float *to, const float *d, const word *which,
         }
 }
 
-static void add_row(float *to, const float *d, const word *which,
-                    const struct layer *l, int32_t k)
+static void add_row(float *to, const float *d, const word *which, const struct layer *l, int32_t k)
 {
     size_t c = l->in.c;
     for (size_t i = 0; i < l->out.w * c; i++) {
@@ -152,9 +148,8 @@ static void maxpool_backward(const struct layer *l, const struct layer_pass *p)
         return;
     for (size_t r = 0; r < rows; r++)
         for (int32_t k = 0; k < NOBODY; k += 2)
-            (p->add_in ? add_row : give_row)(
-                p->d_in + (4 * r + (size_t)k) * width, p->d_out + r * width,
-                which + r * width, l, k);
+            (p->add_in ? add_row : give_row)(p->d_in + (4 * r + (size_t)k) * width,
+                                             p->d_out + r * width, which + r * width, l, k);
 }
 
 const struct layer_op layer_maxpool = {

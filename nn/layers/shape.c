@@ -10,8 +10,8 @@
 
 /* to [cols][rows] (+)= the transpose of from [rows][cols], in squares that
  * stay in L1. */
-static void transpose(float *restrict to, const float *restrict from,
-                      const size_t size[2], bool add)
+static void transpose(float *restrict to, const float *restrict from, const size_t size[2],
+                      bool add)
 {
     enum { SQUARE = 16 };
     size_t rows = size[0], cols = size[1];
@@ -19,24 +19,22 @@ static void transpose(float *restrict to, const float *restrict from,
         for (size_t c0 = 0; c0 < cols; c0 += SQUARE)
             for (size_t c = c0; c < cols && c < c0 + SQUARE; c++)
                 for (size_t r = r0; r < rows && r < r0 + SQUARE; r++)
-                    to[c * rows + r] = from[r * cols + c] +
-                                       (add ? to[c * rows + r] : 0.0f);
+                    to[c * rows + r] = from[r * cols + c] + (add ? to[c * rows + r] : 0.0f);
 }
 
 static void flatten_forward(const struct layer *l, const struct layer_pass *p)
 {
     size_t places = shape_places(l->in), c = l->in.c;
     for (size_t i = 0; i < p->n; i++)
-        transpose(p->out + i * places * c, p->in + i * places * c,
-                  (size_t[2]){places, c}, false);
+        transpose(p->out + i * places * c, p->in + i * places * c, (size_t[2]){places, c}, false);
 }
 
 static void flatten_backward(const struct layer *l, const struct layer_pass *p)
 {
     size_t places = shape_places(l->in), c = l->in.c;
     for (size_t i = 0; i < p->n && p->d_in != NULL; i++)
-        transpose(p->d_in + i * places * c, p->d_out + i * places * c,
-                  (size_t[2]){c, places}, p->add_in);
+        transpose(p->d_in + i * places * c, p->d_out + i * places * c, (size_t[2]){c, places},
+                  p->add_in);
 }
 
 const struct layer_op layer_flatten = {
@@ -56,8 +54,8 @@ static size_t shortcut_from(const struct layer *l, size_t i, size_t y, size_t x)
 
 static size_t shortcut_before(const struct layer *l)
 {
-    assert(l->out.c >= l->in.c && l->in.h % l->out.h == 0 &&
-           l->in.w / l->out.w == l->in.h / l->out.h);
+    assert(l->out.c >= l->in.c && l->in.h % l->out.h == 0
+           && l->in.w / l->out.w == l->in.h / l->out.h);
     return (l->out.c - l->in.c) / 2;
 }
 
@@ -69,8 +67,7 @@ static void shortcut_forward(const struct layer *l, const struct layer_pass *p)
     for (size_t i = 0; i < p->n; i++)
         for (size_t y = 0; y < l->out.h; y++)
             for (size_t x = 0; x < l->out.w; x++, out += l->out.c)
-                memcpy(out + before, p->in + shortcut_from(l, i, y, x),
-                       l->in.c * sizeof *out);
+                memcpy(out + before, p->in + shortcut_from(l, i, y, x), l->in.c * sizeof *out);
 }
 
 static void shortcut_backward(const struct layer *l, const struct layer_pass *p)
@@ -84,8 +81,7 @@ static void shortcut_backward(const struct layer *l, const struct layer_pass *p)
     for (size_t i = 0; i < p->n; i++)
         for (size_t y = 0; y < l->out.h; y++)
             for (size_t x = 0; x < l->out.w; x++, d += l->out.c)
-                layer_give(p->d_in + shortcut_from(l, i, y, x), d + before,
-                           l->in.c, p->add_in);
+                layer_give(p->d_in + shortcut_from(l, i, y, x), d + before, l->in.c, p->add_in);
 }
 
 const struct layer_op layer_shortcut = {
@@ -96,8 +92,8 @@ const struct layer_op layer_shortcut = {
 
 /* --- add --- */
 
-VEC_CLONES static void sum_of(float *restrict out, const float *restrict a,
-                              const float *restrict b, size_t n)
+VEC_CLONES static void sum_of(float *restrict out, const float *restrict a, const float *restrict b,
+                              size_t n)
 {
     for (size_t i = 0; i < n; i++)
         out[i] = a[i] + b[i];
@@ -130,15 +126,14 @@ const struct layer_op layer_add = {
  * The second form has one exponential and nothing that cancels at x < 0. */
 
 #define GELU_SCALE 1.5957691216057308f /* 2 sqrt(2 / pi) */
-#define GELU_CUBE 0.044715f
+#define GELU_CUBE  0.044715f
 
 static inline float gelu_share(float x)
 {
     return vec_sigmoid(GELU_SCALE * (x + GELU_CUBE * x * x * x));
 }
 
-VEC_CLONES static void gelu(float *restrict out, const float *restrict in,
-                            size_t n)
+VEC_CLONES static void gelu(float *restrict out, const float *restrict in, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         out[i] = in[i] * gelu_share(in[i]);
@@ -154,8 +149,7 @@ static inline float gelu_slope(float x)
     return s + x * s * (1.0f - s) * d;
 }
 
-VEC_CLONES static void gelu_back(float *restrict d_in,
-                                 const float *restrict d_out,
+VEC_CLONES static void gelu_back(float *restrict d_in, const float *restrict d_out,
                                  const float *restrict in, size_t n, bool add)
 {
     if (add)
@@ -174,8 +168,7 @@ static void gelu_forward(const struct layer *l, const struct layer_pass *p)
 static void gelu_backward(const struct layer *l, const struct layer_pass *p)
 {
     if (p->d_in != NULL)
-        gelu_back(p->d_in, p->d_out, p->in, p->n * shape_size(l->out),
-                  p->add_in);
+        gelu_back(p->d_in, p->d_out, p->in, p->n * shape_size(l->out), p->add_in);
 }
 
 const struct layer_op layer_gelu = {

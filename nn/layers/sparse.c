@@ -26,9 +26,9 @@ struct part
 };
 
 /* Products of one row with `some` rows of weights, in double. */
-static inline __attribute__((always_inline)) void
-row_products(const struct part *k, const float *weight, size_t row,
-             double sum[SOME], size_t some)
+static inline __attribute__((always_inline)) void row_products(const struct part *k,
+                                                               const float *weight, size_t row,
+                                                               double sum[SOME], size_t some)
 {
     const struct sparse_rows *s = k->rows;
     for (size_t e = s->start[row]; e < s->start[row + 1]; e++) {
@@ -52,9 +52,9 @@ static void part_forward(const struct part *k, const float *weight, float *out)
     }
 }
 
-static inline __attribute__((always_inline)) void
-row_gradients(const struct part *k, float *grad, size_t row, const float *d,
-              size_t some)
+static inline __attribute__((always_inline)) void row_gradients(const struct part *k, float *grad,
+                                                                size_t row, const float *d,
+                                                                size_t some)
 {
     const struct sparse_rows *s = k->rows;
     for (size_t e = s->start[row]; e < s->start[row + 1]; e++) {
@@ -76,16 +76,13 @@ static void part_backward(const struct part *k, const float *d_out, float *grad)
     }
 }
 
-static struct part part_of(const struct layer *l, const struct layer_pass *p,
-                           size_t o)
+static struct part part_of(const struct layer *l, const struct layer_pass *p, size_t o)
 {
     size_t left = l->out.c - o;
-    return (struct part){p->rows,  p->n, l->in.c,
-                         l->out.c, o,    left < SOME ? left : SOME};
+    return (struct part){p->rows, p->n, l->in.c, l->out.c, o, left < SOME ? left : SOME};
 }
 
-static size_t sparse_params(const struct layer *l,
-                            struct layer_param p[LAYER_PARAMS_MAX])
+static size_t sparse_params(const struct layer *l, struct layer_param p[LAYER_PARAMS_MAX])
 {
     return layer_dense.params(l, p);
 }
@@ -96,8 +93,7 @@ static void sparse_forward(const struct layer *l, const struct layer_pass *p)
         struct part k = part_of(l, p, o);
         part_forward(&k, p->x + l->at[0] + o * l->in.c, p->out);
     }
-    layer_bias(p->out, l->bias ? p->x + l->at[1] : NULL, p->n, l->out.c,
-               l->relu);
+    layer_bias(p->out, l->bias ? p->x + l->at[1] : NULL, p->n, l->out.c, l->relu);
 }
 
 static void sparse_backward(const struct layer *l, const struct layer_pass *p)

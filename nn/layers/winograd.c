@@ -1,20 +1,20 @@
 #include "nn/layers/winograd.h"
 
-#include "nn/math/tile.h"
 #include "nn/layers/winograd_transform.h"
+#include "nn/math/tile.h"
 
 #include <assert.h>
 #include <string.h>
 
 enum {
-    XI = 16,     /* Matrices: the elements of a transformed tile. */
+    XI = 16, /* Matrices: the elements of a transformed tile. */
     TAPS = 9,
-    APART = 16,  /* Floats between two matrices: their sizes are powers of two,
+    APART = 16,             /* Floats between two matrices: their sizes are powers of two,
                   * and the same place of all 16 would share a cache set. */
-    U_FLOATS = 1 << 20,      /* Of a slice's weights, about. */
-    U_CACHED = 1 << 16,      /* More than this is read anew for each block. */
-    BLOCK_FLOATS = 1 << 17,  /* Of a block's V and M, about ... */
-    BLOCK_TILES = 128,       /* ... but at least this where U is not cached;
+    U_FLOATS = 1 << 20,     /* Of a slice's weights, about. */
+    U_CACHED = 1 << 16,     /* More than this is read anew for each block. */
+    BLOCK_FLOATS = 1 << 17, /* Of a block's V and M, about ... */
+    BLOCK_TILES = 128,      /* ... but at least this where U is not cached;
                               * twice that where it is made anew. */
     WEIGHTS_FLOATS = TAPS * WINOGRAD_LANES * WINOGRAD_LANES
 };
@@ -53,8 +53,7 @@ static size_t block_strips(const struct winograd *g)
     return strips < 1 ? 1 : least(strips, g->strips);
 }
 
-static struct winograd plan(const struct layer *l, uint32_t n, bool back,
-                            float *scratch)
+static struct winograd plan(const struct layer *l, uint32_t n, bool back, float *scratch)
 {
     struct winograd g = {.kernels = winograd_kernels(),
                          .h = l->in.h,
@@ -69,8 +68,7 @@ static struct winograd plan(const struct layer *l, uint32_t n, bool back,
     g.apart_u = g.from * g.slice + APART;
     g.apart_v = tiles * g.from + APART;
     g.apart_m = tiles * g.slice + APART;
-    g.floats = g.w * g.from + WEIGHTS_FLOATS +
-               XI * (g.apart_u + g.apart_v + g.apart_m);
+    g.floats = g.w * g.from + WEIGHTS_FLOATS + XI * (g.apart_u + g.apart_v + g.apart_m);
     if (scratch != NULL) {
         g.zeros = scratch;
         g.weights = g.zeros + g.w * g.from;
@@ -83,9 +81,8 @@ static struct winograd plan(const struct layer *l, uint32_t n, bool back,
 
 bool winograd_fits(const struct layer *l)
 {
-    return l->kernel == 3 && l->stride == 1 && l->pad == 1 &&
-           l->in.c % WINOGRAD_LANES == 0 && l->out.c % WINOGRAD_LANES == 0 &&
-           l->in.h % 2 == 0 && l->in.w % 2 == 0;
+    return l->kernel == 3 && l->stride == 1 && l->pad == 1 && l->in.c % WINOGRAD_LANES == 0
+           && l->out.c % WINOGRAD_LANES == 0 && l->in.h % 2 == 0 && l->in.w % 2 == 0;
 }
 
 size_t winograd_scratch(const struct layer *l, uint32_t n, bool training)
@@ -96,15 +93,11 @@ size_t winograd_scratch(const struct layer *l, uint32_t n, bool training)
 }
 
 /* V of `count` strips from the first on. */
-static void maps_in(const struct winograd *g, const float *maps, size_t first,
-                    size_t count)
+static void maps_in(const struct winograd *g, const float *maps, size_t first, size_t count)
 {
     size_t row = g->w * g->from;
-    struct winograd_strip s = {.w = g->w,
-                               .channels = g->from,
-                               .columns = g->from,
-                               .apart = g->apart_v,
-                               .matrix = g->v};
+    struct winograd_strip s = {
+        .w = g->w, .channels = g->from, .columns = g->from, .apart = g->apart_v, .matrix = g->v};
     for (size_t i = first; i < first + count; i++) {
         size_t y = i % (g->h / 2) * 2;
         const float *at = maps + 2 * i * row;
@@ -125,8 +118,8 @@ struct target
     bool add, relu;
 };
 
-static void maps_out(const struct winograd *g, const struct target *to,
-                     size_t slice, size_t first, size_t count)
+static void maps_out(const struct winograd *g, const struct target *to, size_t slice, size_t first,
+                     size_t count)
 {
     size_t columns = least(g->slice, g->to - slice), row = g->w * g->to;
     struct winograd_strip s = {.w = g->w,
@@ -147,15 +140,12 @@ static void maps_out(const struct winograd *g, const struct target *to,
 }
 
 /* The transformed gradient by a slice's outputs, in M's place. */
-static void gradient_in(const struct winograd *g, const float *maps,
-                        size_t slice, size_t first, size_t count)
+static void gradient_in(const struct winograd *g, const float *maps, size_t slice, size_t first,
+                        size_t count)
 {
     size_t columns = least(g->slice, g->to - slice), row = g->w * g->to;
-    struct winograd_strip s = {.w = g->w,
-                               .channels = g->to,
-                               .columns = columns,
-                               .apart = g->apart_m,
-                               .matrix = g->m};
+    struct winograd_strip s = {
+        .w = g->w, .channels = g->to, .columns = columns, .apart = g->apart_m, .matrix = g->m};
     for (size_t i = first; i < first + count; i++) {
         s.in[0] = maps + 2 * i * row + slice;
         s.in[1] = s.in[0] + row;
@@ -165,9 +155,8 @@ static void gradient_in(const struct winograd *g, const float *maps,
 }
 
 /* to[cols][rows] = the transpose of from[rows][cols]. */
-static void transpose(float *restrict to, size_t ld_to,
-                      const float *restrict from, size_t ld_from, size_t rows,
-                      size_t cols)
+static void transpose(float *restrict to, size_t ld_to, const float *restrict from, size_t ld_from,
+                      size_t rows, size_t cols)
 {
     for (size_t i = 0; i < rows; i++)
         for (size_t j = 0; j < cols; j++)
@@ -175,14 +164,12 @@ static void transpose(float *restrict to, size_t ld_to,
 }
 
 /* U (c x slice of o) of weights [o][c][9]; lanes are output channels. */
-static void weights_forward(const struct winograd *g, const float *weights,
-                            size_t slice)
+static void weights_forward(const struct winograd *g, const float *weights, size_t slice)
 {
     size_t columns = least(g->slice, g->to - slice), row = g->from * TAPS;
     for (size_t o = 0; o < columns; o += WINOGRAD_LANES)
         for (size_t c = 0; c < g->from; c += WINOGRAD_LANES) {
-            transpose(g->weights, WINOGRAD_LANES,
-                      weights + (slice + o) * row + c * TAPS, row,
+            transpose(g->weights, WINOGRAD_LANES, weights + (slice + o) * row + c * TAPS, row,
                       WINOGRAD_LANES, WINOGRAD_LANES * TAPS);
             for (size_t i = 0; i < WINOGRAD_LANES; i++)
                 g->kernels->weights_in(g->u + (c + i) * columns + o, g->apart_u,
@@ -191,41 +178,35 @@ static void weights_forward(const struct winograd *g, const float *weights,
 }
 
 /* The gradient of the weights of a slice of o, from that of U. */
-static void weights_gradient(const struct winograd *g, float *grad,
-                             size_t slice)
+static void weights_gradient(const struct winograd *g, float *grad, size_t slice)
 {
     size_t columns = least(g->slice, g->to - slice), row = g->from * TAPS;
     for (size_t o = 0; o < columns; o += WINOGRAD_LANES)
         for (size_t c = 0; c < g->from; c += WINOGRAD_LANES) {
             for (size_t i = 0; i < WINOGRAD_LANES; i++)
                 g->kernels->weights_out(g->weights + i * TAPS * WINOGRAD_LANES,
-                                        g->u + (c + i) * columns + o,
-                                        g->apart_u);
-            transpose(grad + (slice + o) * row + c * TAPS, row, g->weights,
-                      WINOGRAD_LANES, WINOGRAD_LANES * TAPS, WINOGRAD_LANES);
+                                        g->u + (c + i) * columns + o, g->apart_u);
+            transpose(grad + (slice + o) * row + c * TAPS, row, g->weights, WINOGRAD_LANES,
+                      WINOGRAD_LANES * TAPS, WINOGRAD_LANES);
         }
 }
 
 /* U (o x slice of c) for the way back; lanes are input channels. g is turned
  * by 180 degrees in products(). */
-static void weights_back(const struct winograd *g, const float *weights,
-                         size_t slice)
+static void weights_back(const struct winograd *g, const float *weights, size_t slice)
 {
     size_t columns = least(g->slice, g->to - slice), row = g->to * TAPS;
     for (size_t o = 0; o < g->from; o++)
         for (size_t c = 0; c < columns; c += WINOGRAD_LANES) {
-            transpose(g->weights, WINOGRAD_LANES,
-                      weights + o * row + (slice + c) * TAPS, TAPS,
+            transpose(g->weights, WINOGRAD_LANES, weights + o * row + (slice + c) * TAPS, TAPS,
                       WINOGRAD_LANES, TAPS);
-            g->kernels->weights_in(g->u + o * columns + c, g->apart_u,
-                                   g->weights);
+            g->kernels->weights_in(g->u + o * columns + c, g->apart_u, g->weights);
         }
 }
 
 /* M = V U for `count` strips. Weights turned by 180 degrees: first and last
  * row, first and last column of the 4x4 change places. */
-static void products(const struct winograd *g, size_t slice, size_t count,
-                     bool turned)
+static void products(const struct winograd *g, size_t slice, size_t count, bool turned)
 {
     static const size_t swap[4] = {3, 1, 2, 0};
     size_t columns = least(g->slice, g->to - slice);
@@ -245,8 +226,7 @@ static void products(const struct winograd *g, size_t slice, size_t count,
 }
 
 /* The gradient by U = V^T * that by M, or added to it. */
-static void gradient_products(const struct winograd *g, size_t slice,
-                              size_t count, bool add)
+static void gradient_products(const struct winograd *g, size_t slice, size_t count, bool add)
 {
     size_t columns = least(g->slice, g->to - slice);
     for (size_t xi = 0; xi < XI; xi++)
@@ -263,13 +243,12 @@ static void gradient_products(const struct winograd *g, size_t slice,
                                             .add = add});
 }
 
-typedef void weights_fn(const struct winograd *g, const float *weights,
-                        size_t slice);
+typedef void weights_fn(const struct winograd *g, const float *weights, size_t slice);
 
 /* The convolution of all maps, forward or back. Where U is one slice it is
  * made once. */
-static void convolve(const struct winograd *g, const float *maps,
-                     const float *weights, const struct target *to, bool back)
+static void convolve(const struct winograd *g, const float *maps, const float *weights,
+                     const struct target *to, bool back)
 {
     weights_fn *make = back ? weights_back : weights_forward;
     memset(g->zeros, 0, g->w * g->from * sizeof *g->zeros);
@@ -288,9 +267,7 @@ static void convolve(const struct winograd *g, const float *maps,
 void winograd_forward(const struct layer *l, const struct layer_pass *p)
 {
     struct winograd g = plan(l, p->n, false, p->scratch);
-    struct target to = {.maps = p->out,
-                        .bias = l->bias ? p->x + l->at[1] : NULL,
-                        .relu = l->relu};
+    struct target to = {.maps = p->out, .bias = l->bias ? p->x + l->at[1] : NULL, .relu = l->relu};
     convolve(&g, p->in, p->x + l->at[0], &to, false);
 }
 

@@ -20,15 +20,15 @@ enum {
 
 struct winograd_strip
 {
-    size_t w;               /* Places of a row, even. */
-    size_t channels;        /* Floats from one place to the next. */
-    size_t columns;         /* Channels at work, from the pointers on. */
-    size_t apart;           /* Floats from one matrix to the next. */
-    float *matrix;          /* Its first tile's row in the first of them. */
-    const float *in[4];     /* Rows of the map. */
+    size_t w;           /* Places of a row, even. */
+    size_t channels;    /* Floats from one place to the next. */
+    size_t columns;     /* Channels at work, from the pointers on. */
+    size_t apart;       /* Floats from one matrix to the next. */
+    float *matrix;      /* Its first tile's row in the first of them. */
+    const float *in[4]; /* Rows of the map. */
     float *out[2];
-    const float *bias;      /* Or NULL. */
-    bool add, relu;         /* Output: add to what is there; then ReLU. */
+    const float *bias; /* Or NULL. */
+    bool add, relu;    /* Output: add to what is there; then ReLU. */
 };
 
 struct winograd_kernels

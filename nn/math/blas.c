@@ -19,9 +19,8 @@ void blas_init(void)
 void blas_gemm(const struct blas_gemm *g)
 {
     cblas_sgemm(CblasRowMajor, g->a_transposed ? CblasTrans : CblasNoTrans,
-                g->b_transposed ? CblasTrans : CblasNoTrans, dim(g->m),
-                dim(g->n), dim(g->k), 1.0f, g->a, dim(g->lda), g->b,
-                dim(g->ldb), g->beta, g->c, dim(g->ldc));
+                g->b_transposed ? CblasTrans : CblasNoTrans, dim(g->m), dim(g->n), dim(g->k), 1.0f,
+                g->a, dim(g->lda), g->b, dim(g->ldb), g->beta, g->c, dim(g->ldc));
 }
 
 void blas_gemm_ref(const struct blas_gemm *g)
@@ -30,10 +29,8 @@ void blas_gemm_ref(const struct blas_gemm *g)
         for (size_t j = 0; j < g->n; j++) {
             double sum = 0;
             for (size_t l = 0; l < g->k; l++) {
-                float a = g->a_transposed ? g->a[l * g->lda + i]
-                                          : g->a[i * g->lda + l];
-                float b = g->b_transposed ? g->b[j * g->ldb + l]
-                                          : g->b[l * g->ldb + j];
+                float a = g->a_transposed ? g->a[l * g->lda + i] : g->a[i * g->lda + l];
+                float b = g->b_transposed ? g->b[j * g->ldb + l] : g->b[l * g->ldb + j];
                 sum += (double)a * (double)b;
             }
             float *c = &g->c[i * g->ldc + j];
@@ -45,10 +42,9 @@ void blas_gemm_ref(const struct blas_gemm *g)
 
 /* LAPACK's, out of the same library, whose headers of it are a package of
  * their own. Fortran: all by reference, and the length of a text at the end. */
-extern void sgesdd_(const char *jobz, const int *m, const int *n, float *a,
-                    const int *lda, float *s, float *u, const int *ldu,
-                    float *vt, const int *ldvt, float *work, const int *lwork,
-                    int *iwork, int *info, size_t jobz_len);
+extern void sgesdd_(const char *jobz, const int *m, const int *n, float *a, const int *lda,
+                    float *s, float *u, const int *ldu, float *vt, const int *ldvt, float *work,
+                    const int *lwork, int *iwork, int *info, size_t jobz_len);
 
 /* Column-major is row-major transposed: given a^T = vt^T diag(s) u^T, LAPACK's
  * left vectors are our vt and its right ones our u, each as it lies. */
@@ -56,8 +52,7 @@ static int gesdd(const struct blas_svd *d, float *work, int lwork, int *iwork)
 {
     int m = dim(d->m), n = dim(d->n), info = 0;
     int k = m < n ? m : n;
-    sgesdd_("S", &n, &m, d->a, &n, d->s, d->vt, &n, d->u, &k, work, &lwork,
-            iwork, &info, 1);
+    sgesdd_("S", &n, &m, d->a, &n, d->s, d->vt, &n, d->u, &k, work, &lwork, iwork, &info, 1);
     return info;
 }
 

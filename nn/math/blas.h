@@ -17,16 +17,16 @@
 
 struct blas_gemm
 {
-    size_t m, n, k;   /* Each at least 1. */
-    const float *a;   /* m x k, or k x m where a_transposed. */
-    size_t lda;       /* Floats from one row of a to the next. */
+    size_t m, n, k; /* Each at least 1. */
+    const float *a; /* m x k, or k x m where a_transposed. */
+    size_t lda;     /* Floats from one row of a to the next. */
     bool a_transposed;
-    const float *b;   /* k x n, or n x k where b_transposed. */
+    const float *b; /* k x n, or n x k where b_transposed. */
     size_t ldb;
     bool b_transposed;
-    float *c;         /* m x n; overlaps neither a nor b. */
+    float *c; /* m x n; overlaps neither a nor b. */
     size_t ldc;
-    float beta;       /* 0: c is written only, and may hold anything. */
+    float beta; /* 0: c is written only, and may hold anything. */
 };
 
 /* Hold OpenBLAS to the calling thread. Idempotent; before the first product. */
@@ -43,11 +43,11 @@ void blas_gemm_ref(const struct blas_gemm *g);
  */
 struct blas_svd
 {
-    size_t m, n;  /* Each at least 1; k at most BLAS_SVD_MAX, m n a 31-bit
+    size_t m, n; /* Each at least 1; k at most BLAS_SVD_MAX, m n a 31-bit
                    * number. */
-    float *a;     /* Destroyed. */
+    float *a;    /* Destroyed. */
     float *s, *u, *vt;
-    void *work;   /* blas_svd_work() bytes, aligned as for a double. */
+    void *work; /* blas_svd_work() bytes, aligned as for a double. */
 };
 
 enum {

@@ -3,8 +3,7 @@
 #include <assert.h>
 #include <math.h>
 
-uint64_t rng_key(uint64_t seed, enum rng_purpose purpose, uint64_t a,
-                 uint64_t b)
+uint64_t rng_key(uint64_t seed, enum rng_purpose purpose, uint64_t a, uint64_t b)
 {
     uint64_t key = rng_at(seed, (uint64_t)purpose);
     key = rng_at(key ^ a, 1);

@@ -16,17 +16,17 @@
 /* What a stream is for: the first word of every rng_key(), all in one place so
  * that no two users share a stream. */
 enum rng_purpose {
-    RNG_INIT = 1,  /* The run's initial model. */
-    RNG_SAMPLE,    /* Mini-batch order of one peer. */
-    RNG_SHARD,     /* Who owns which sample. */
-    RNG_DRAW,      /* Random choices of a codec. */
-    RNG_TOPOLOGY,  /* Random graphs. */
-    RNG_SKETCH,    /* Buckets and signs of the drift sketch. */
-    RNG_GLYPHS,    /* The built-in data set. */
-    RNG_PEER,      /* A node's own choices: jitter, whom to ask. */
-    RNG_NETWORK,   /* The simulated network. */
-    RNG_TEST,      /* Tests. */
-    RNG_AUGMENT    /* What is done to a training image. */
+    RNG_INIT = 1, /* The run's initial model. */
+    RNG_SAMPLE,   /* Mini-batch order of one peer. */
+    RNG_SHARD,    /* Who owns which sample. */
+    RNG_DRAW,     /* Random choices of a codec. */
+    RNG_TOPOLOGY, /* Random graphs. */
+    RNG_SKETCH,   /* Buckets and signs of the drift sketch. */
+    RNG_GLYPHS,   /* The built-in data set. */
+    RNG_PEER,     /* A node's own choices: jitter, whom to ask. */
+    RNG_NETWORK,  /* The simulated network. */
+    RNG_TEST,     /* Tests. */
+    RNG_AUGMENT   /* What is done to a training image. */
 };
 
 struct rng
@@ -37,8 +37,7 @@ struct rng
 
 /* Derive the key of a stream. Different arguments give streams independent
  * enough to hand one to each peer and round. */
-uint64_t rng_key(uint64_t seed, enum rng_purpose purpose, uint64_t a,
-                 uint64_t b);
+uint64_t rng_key(uint64_t seed, enum rng_purpose purpose, uint64_t a, uint64_t b);
 
 /* The i-th 64 uniform bits of a stream: SplitMix64 (Steele, Lea, Flood 2014),
  * whose state is a counter, evaluated at position i. */

@@ -26,18 +26,15 @@
 
 #if defined(__x86_64__) && !defined(HEARSAY_SANITIZED)
 #include <immintrin.h>
-#define SIMD_HAS_16 1
-#define SIMD_HAS_8 1
-#define SIMD_TARGET_16                                                         \
-    __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl,avx2,fma")))
-#define SIMD_TARGET_8 __attribute__((target("avx2,fma")))
+#define SIMD_HAS_16    1
+#define SIMD_HAS_8     1
+#define SIMD_TARGET_16 __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl,avx2,fma")))
+#define SIMD_TARGET_8  __attribute__((target("avx2,fma")))
 
 static inline bool simd_runs_16(void)
 {
-    return __builtin_cpu_supports("avx512f") &&
-           __builtin_cpu_supports("avx512dq") &&
-           __builtin_cpu_supports("avx512bw") &&
-           __builtin_cpu_supports("avx512vl");
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq")
+           && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
 }
 
 static inline bool simd_runs_8(void)
@@ -54,18 +51,15 @@ static inline bool simd_runs_4(void)
 }
 
 #define SIMD_JOIN_(a, b) a##_##b
-#define SIMD_JOIN(a, b) SIMD_JOIN_(a, b)
-#define SIMD(name) SIMD_JOIN(name, SIMD_LANES)
-#define SIMD_FN SIMD_JOIN(SIMD_TARGET, SIMD_LANES)
-#define SIMD_INLINE SIMD_FN static inline __attribute__((always_inline))
+#define SIMD_JOIN(a, b)  SIMD_JOIN_(a, b)
+#define SIMD(name)       SIMD_JOIN(name, SIMD_LANES)
+#define SIMD_FN          SIMD_JOIN(SIMD_TARGET, SIMD_LANES)
+#define SIMD_INLINE      SIMD_FN static inline __attribute__((always_inline))
 
 /* Loose: a vector may lie at any float. */
-typedef float vec_16
-    __attribute__((vector_size(64), aligned(4), may_alias, unused));
-typedef float vec_8
-    __attribute__((vector_size(32), aligned(4), may_alias, unused));
-typedef float vec_4
-    __attribute__((vector_size(16), aligned(4), may_alias, unused));
+typedef float vec_16 __attribute__((vector_size(64), aligned(4), may_alias, unused));
+typedef float vec_8 __attribute__((vector_size(32), aligned(4), may_alias, unused));
+typedef float vec_4 __attribute__((vector_size(16), aligned(4), may_alias, unused));
 
 /* Their bits, and what their comparisons give. */
 typedef int ivec_16 __attribute__((vector_size(64), unused));

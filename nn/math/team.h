@@ -14,12 +14,10 @@
 struct team; /* Opaque. */
 
 /* A team of n >= 1, the caller counted. 0, -ENOMEM or -EAGAIN. */
-__attribute__((warn_unused_result)) int
-team_open(struct team **team, uint32_t n);
+__attribute__((warn_unused_result)) int team_open(struct team **team, uint32_t n);
 void team_close(struct team *team);
 
 /* Allocates nothing. One caller at a time. */
-void team_run(struct team *team, void (*work)(void *self, uint32_t part),
-              void *self);
+void team_run(struct team *team, void (*work)(void *self, uint32_t part), void *self);
 
 #endif

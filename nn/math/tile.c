@@ -2,10 +2,7 @@
 
 #include "nn/math/simd.h"
 
-enum {
-    SLIM_K = 16,
-    SLIM_ROWS = 8
-};
+enum { SLIM_K = 16, SLIM_ROWS = 8 };
 
 /* What a tile is worked out from, and where to. */
 struct tile_at
@@ -17,20 +14,20 @@ struct tile_at
 };
 
 #ifdef SIMD_HAS_16
-#define SIMD_LANES 16
+#define SIMD_LANES  16
 #define TILE_ROWS_1 16
 #define TILE_ROWS_2 12
 #include "nn/math/tile_simd.inc"
 #endif
 
 #ifdef SIMD_HAS_8
-#define SIMD_LANES 8
+#define SIMD_LANES  8
 #define TILE_ROWS_1 12
 #define TILE_ROWS_2 6
 #include "nn/math/tile_simd.inc"
 #endif
 
-#define SIMD_LANES 4
+#define SIMD_LANES  4
 #define TILE_ROWS_1 12
 #define TILE_ROWS_2 6
 #include "nn/math/tile_simd.inc"
@@ -61,8 +58,7 @@ void tile_product_ref(const struct tile_product *t)
             if (t->bias != NULL)
                 sum += (double)t->bias[j];
             for (size_t k = 0; k < runs * t->k; k++) {
-                float a = t->a[i * t->a_row + k / t->k * t->a_run
-                               + k % t->k * t->a_col];
+                float a = t->a[i * t->a_row + k / t->k * t->a_run + k % t->k * t->a_col];
                 sum += (double)a * (double)t->b[k * t->ldb + j];
             }
             t->c[i * t->ldc + j] = t->relu && sum < 0 ? 0 : (float)sum;

@@ -34,18 +34,18 @@
 
 struct tile_product
 {
-    size_t m, n, k;      /* Any, also 0. */
+    size_t m, n, k; /* Any, also 0. */
     const float *a;
     size_t a_row, a_col;
-    size_t runs, a_run;  /* runs = 0 says 1. */
-    const float *b;      /* (k runs) x n, rows of n floats, not run over. */
+    size_t runs, a_run; /* runs = 0 says 1. */
+    const float *b;     /* (k runs) x n, rows of n floats, not run over. */
     size_t ldb;
-    float *c;            /* m x n, rows of n floats, not run over; overlaps
+    float *c; /* m x n, rows of n floats, not run over; overlaps
                           * neither a nor b. */
     size_t ldc;
-    bool add;            /* False: c is written only. */
-    const float *bias;   /* n, added to each row; or NULL. */
-    bool relu;           /* At the end. A NaN stays. */
+    bool add;          /* False: c is written only. */
+    const float *bias; /* n, added to each row; or NULL. */
+    bool relu;         /* At the end. A NaN stays. */
 };
 
 void tile_product(const struct tile_product *t);

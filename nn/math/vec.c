@@ -4,9 +4,7 @@
 
 #include <string.h>
 
-enum {
-    LANES = 8
-};
+enum { LANES = 8 };
 
 /* The lanes' total, pairwise, the same on every machine. */
 static double lanes_sum(const double l[LANES])
@@ -47,16 +45,14 @@ VEC_CLONES double vec_dist2(const float *a, const float *b, size_t n)
     return lanes_sum(l);
 }
 
-VEC_CLONES void vec_axpy(float *restrict y, float s, const float *restrict x,
-                         size_t n)
+VEC_CLONES void vec_axpy(float *restrict y, float s, const float *restrict x, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         y[i] += s * x[i];
 }
 
-VEC_CLONES void vec_add_diff(float *restrict y, float s,
-                             const float *restrict b, const float *restrict a,
-                             size_t n)
+VEC_CLONES void vec_add_diff(float *restrict y, float s, const float *restrict b,
+                             const float *restrict a, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         y[i] += s * (b[i] - a[i]);

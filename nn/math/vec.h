@@ -31,8 +31,8 @@
 #else
 #define VEC_CLONES
 #endif
-#elif defined(__x86_64__) && defined(__gnu_linux__) &&                         \
-    !defined(__clang__) && !defined(HEARSAY_SANITIZED)
+#elif defined(__x86_64__) && defined(__gnu_linux__) && !defined(__clang__)                         \
+    && !defined(HEARSAY_SANITIZED)
 #define VEC_CLONES __attribute__((target_clones("arch=x86-64-v4", "avx2", "default")))
 #else
 #define VEC_CLONES

@@ -37,8 +37,7 @@ static inline float vec_math_float(uint32_t bits)
 static inline float vec_math_select(bool yes, float a, float b)
 {
     uint32_t mask = 0u - (uint32_t)yes;
-    return vec_math_float((vec_math_bits(a) & mask)
-                          | (vec_math_bits(b) & ~mask));
+    return vec_math_float((vec_math_bits(a) & mask) | (vec_math_bits(b) & ~mask));
 }
 
 /* e^r - 1 where x = k ln 2 + r; *power = k << 23, to be added to a float's

@@ -32,31 +32,30 @@ static bool reserve_segments(struct build *b, size_t more)
 {
     struct model *m = b->m;
     size_t cap = b->segments_cap; /* Two arrays of one capacity. */
-    if (!reserve((void **)&m->begins, &cap, m->n_segments, more,
-                 sizeof *m->begins))
+    if (!reserve((void **)&m->begins, &cap, m->n_segments, more, sizeof *m->begins))
         return false;
     cap = b->segments_cap;
-    if (!reserve((void **)&m->segments, &cap, m->n_segments, more,
-                 sizeof *m->segments))
+    if (!reserve((void **)&m->segments, &cap, m->n_segments, more, sizeof *m->segments))
         return false;
     b->segments_cap = cap;
     return true;
 }
 
-static size_t layer_params(const struct layer *l,
-                           struct layer_param p[LAYER_PARAMS_MAX])
+static size_t layer_params(const struct layer *l, struct layer_param p[LAYER_PARAMS_MAX])
 {
     const struct layer_op *op = layer_op(l->kind);
     return op->params ? op->params(l, p) : 0;
 }
 
-static void add_segment(struct model *m, const char *name,
-                        const struct layer_param *p)
+static void add_segment(struct model *m, const char *name, const struct layer_param *p)
 {
     struct segment *s = &m->segments[m->n_segments];
-    *s = (struct segment){.n_dims = p->n_dims, .decays = p->decays,
-                          .trained = p->trained, .nonnegative = p->nonnegative,
-                          .rows = p->n_dims > 1 ? p->dims[0] : 1, .cols = 1};
+    *s = (struct segment){.n_dims = p->n_dims,
+                          .decays = p->decays,
+                          .trained = p->trained,
+                          .nonnegative = p->nonnegative,
+                          .rows = p->n_dims > 1 ? p->dims[0] : 1,
+                          .cols = 1};
     for (uint32_t i = 0; i < p->n_dims; i++) {
         s->dims[i] = p->dims[i];
         if (i > 0 || p->n_dims == 1)
@@ -65,9 +64,8 @@ static void add_segment(struct model *m, const char *name,
     s->n = s->rows * s->cols;
     int len = snprintf(s->name, sizeof s->name, "%s.%s", name, p->of);
     assert(len > 0 && (size_t)len < sizeof s->name);
-    m->begins[m->n_segments] = (struct model_begin){.kind = BEGIN_UNIFORM,
-                                                    .spread = p->bound,
-                                                    .value = p->value, .n = s->n};
+    m->begins[m->n_segments] = (struct model_begin){
+        .kind = BEGIN_UNIFORM, .spread = p->bound, .value = p->value, .n = s->n};
     m->n_segments++;
 }
 
@@ -79,8 +77,7 @@ int build_add(struct build *b, struct layer l, const char *name)
         l.from = build_last(b);
     assert(l.with == LAYER_NONE || l.with != l.from);
     if (b->failed
-        || !reserve((void **)&m->layers, &b->layers_cap, m->n_layers, 1,
-                    sizeof *m->layers)
+        || !reserve((void **)&m->layers, &b->layers_cap, m->n_layers, 1, sizeof *m->layers)
         || !reserve_segments(b, LAYER_PARAMS_MAX)) {
         b->failed = true;
         return LAYER_INPUT;
@@ -143,8 +140,10 @@ int build_dense(struct build *b, uint32_t width, bool relu, const char *name)
     bool sparse = last == LAYER_INPUT && b->m->sparse;
     return build_add(b,
                      (struct layer){.kind = sparse ? LAYER_SPARSE : LAYER_DENSE,
-                                    .from = last, .with = LAYER_NONE,
-                                    .out = {width, in.h, in.w}, .bias = true,
+                                    .from = last,
+                                    .with = LAYER_NONE,
+                                    .out = {width, in.h, in.w},
+                                    .bias = true,
                                     .relu = relu},
                      name);
 }
@@ -153,8 +152,10 @@ int build_maxpool(struct build *b, bool relu)
 {
     struct shape in = build_shape(b, build_last(b));
     return build_add(b,
-                     (struct layer){.kind = LAYER_MAXPOOL, .from = BUILD_LAST,
-                                    .with = LAYER_NONE, .relu = relu,
+                     (struct layer){.kind = LAYER_MAXPOOL,
+                                    .from = BUILD_LAST,
+                                    .with = LAYER_NONE,
+                                    .relu = relu,
                                     .out = {in.c, in.h / 2, in.w / 2}},
                      "");
 }

@@ -61,19 +61,12 @@ int build_maxpool(struct build *b, bool relu);
 
 /* One function a kind (nn/models/images.c, nn/models/text.c): 0, or
  * MODEL_REFUSED with a sentence where the data do not fit. */
-int build_logreg(struct build *b, const struct model_sizes *sizes,
-                 char error[MODEL_ERROR_MAX]);
-int build_mlp(struct build *b, const struct model_sizes *sizes,
-              char error[MODEL_ERROR_MAX]);
-int build_lenet5(struct build *b, const struct model_sizes *sizes,
-                 char error[MODEL_ERROR_MAX]);
-int build_vgg11(struct build *b, const struct model_sizes *sizes,
-                char error[MODEL_ERROR_MAX]);
-int build_resnet(struct build *b, const struct model_sizes *sizes,
-                 char error[MODEL_ERROR_MAX]);
-int build_lstm(struct build *b, const struct model_sizes *sizes,
-               char error[MODEL_ERROR_MAX]);
-int build_gpt(struct build *b, const struct model_sizes *sizes,
-              char error[MODEL_ERROR_MAX]);
+int build_logreg(struct build *b, const struct model_sizes *sizes, char error[MODEL_ERROR_MAX]);
+int build_mlp(struct build *b, const struct model_sizes *sizes, char error[MODEL_ERROR_MAX]);
+int build_lenet5(struct build *b, const struct model_sizes *sizes, char error[MODEL_ERROR_MAX]);
+int build_vgg11(struct build *b, const struct model_sizes *sizes, char error[MODEL_ERROR_MAX]);
+int build_resnet(struct build *b, const struct model_sizes *sizes, char error[MODEL_ERROR_MAX]);
+int build_lstm(struct build *b, const struct model_sizes *sizes, char error[MODEL_ERROR_MAX]);
+int build_gpt(struct build *b, const struct model_sizes *sizes, char error[MODEL_ERROR_MAX]);
 
 #endif

@@ -4,12 +4,10 @@
 #include <math.h>
 #include <stdio.h>
 
-static int refuse_form(const struct build *b, const char *expected,
-                       char error[MODEL_ERROR_MAX])
+static int refuse_form(const struct build *b, const char *expected, char error[MODEL_ERROR_MAX])
 {
     enum data_form form = b->m->data.form;
-    snprintf(error, MODEL_ERROR_MAX,
-             "model \"%.80s\" takes %s, but the data is %s, which %s take",
+    snprintf(error, MODEL_ERROR_MAX, "model \"%.80s\" takes %s, but the data is %s, which %s take",
              b->m->spec, expected, data_form_name(form),
              form == DATA_TEXT ? "lstm:256 or gpt:4x128" : "logreg or mlp:SIZES");
     return MODEL_REFUSED;
@@ -29,13 +27,12 @@ static void flatten(struct build *b)
         b->m->in = flat;
     else
         build_add(b,
-                  (struct layer){.kind = LAYER_FLATTEN, .from = BUILD_LAST,
-                                 .with = LAYER_NONE, .out = flat},
+                  (struct layer){
+                      .kind = LAYER_FLATTEN, .from = BUILD_LAST, .with = LAYER_NONE, .out = flat},
                   "");
 }
 
-int build_logreg(struct build *b, const struct model_sizes *sizes,
-                 char error[MODEL_ERROR_MAX])
+int build_logreg(struct build *b, const struct model_sizes *sizes, char error[MODEL_ERROR_MAX])
 {
     (void)sizes;
     if (b->m->data.form == DATA_TEXT)
@@ -55,21 +52,20 @@ static int check_mlp(const struct model *m, const struct model_sizes *sizes,
         snprintf(error, MODEL_ERROR_MAX,
                  "model \"%.80s\" takes %u inputs, but the data has %zu "
                  "(%ux%ux%u)",
-                 m->spec, (unsigned)sizes->size[0], inputs, (unsigned)m->in.c,
-                 (unsigned)m->in.h, (unsigned)m->in.w);
+                 m->spec, (unsigned)sizes->size[0], inputs, (unsigned)m->in.c, (unsigned)m->in.h,
+                 (unsigned)m->in.w);
         return MODEL_REFUSED;
     }
     if (last != m->n_classes) {
         snprintf(error, MODEL_ERROR_MAX,
-                 "model \"%.80s\" has %u outputs, but the data has %u classes",
-                 m->spec, (unsigned)last, (unsigned)m->n_classes);
+                 "model \"%.80s\" has %u outputs, but the data has %u classes", m->spec,
+                 (unsigned)last, (unsigned)m->n_classes);
         return MODEL_REFUSED;
     }
     return 0;
 }
 
-int build_mlp(struct build *b, const struct model_sizes *sizes,
-              char error[MODEL_ERROR_MAX])
+int build_mlp(struct build *b, const struct model_sizes *sizes, char error[MODEL_ERROR_MAX])
 {
     if (b->m->data.form == DATA_TEXT)
         return refuse_form(b, "images or rows", error);
@@ -87,8 +83,8 @@ int build_mlp(struct build *b, const struct model_sizes *sizes,
 /* --- convolutional networks --- */
 
 /* They take square images with sides from a list that ends in 0. */
-static int check_images(const struct build *b, const uint32_t *sides,
-                        const char *expected, char error[MODEL_ERROR_MAX])
+static int check_images(const struct build *b, const uint32_t *sides, const char *expected,
+                        char error[MODEL_ERROR_MAX])
 {
     const struct model *m = b->m;
     if (m->data.form != DATA_IMAGES)
@@ -96,14 +92,12 @@ static int check_images(const struct build *b, const uint32_t *sides,
     for (; *sides != 0; sides++)
         if (m->in.h == *sides && m->in.w == *sides)
             return 0;
-    snprintf(error, MODEL_ERROR_MAX,
-             "model \"%.80s\" takes images of %s, but the data has %ux%u",
+    snprintf(error, MODEL_ERROR_MAX, "model \"%.80s\" takes images of %s, but the data has %ux%u",
              m->spec, expected, (unsigned)m->in.h, (unsigned)m->in.w);
     return MODEL_REFUSED;
 }
 
-static int conv(struct build *b, struct layer l, uint32_t channels,
-                const char *name)
+static int conv(struct build *b, struct layer l, uint32_t channels, const char *name)
 {
     l.kind = LAYER_CONV;
     l.with = LAYER_NONE;
@@ -112,8 +106,7 @@ static int conv(struct build *b, struct layer l, uint32_t channels,
     if (l.stride == 0)
         l.stride = 1;
     struct shape in = build_shape(b, l.from);
-    l.out = (struct shape){channels,
-                           (in.h + 2 * l.pad - l.kernel) / l.stride + 1,
+    l.out = (struct shape){channels, (in.h + 2 * l.pad - l.kernel) / l.stride + 1,
                            (in.w + 2 * l.pad - l.kernel) / l.stride + 1};
     return build_add(b, l, name);
 }
@@ -130,8 +123,7 @@ static void he_normal(struct build *b)
 
 /* 28x28 is padded to the 32x32 that the paper has. ReLU comes after pooling,
  * with which it commutes. */
-int build_lenet5(struct build *b, const struct model_sizes *sizes,
-                 char error[MODEL_ERROR_MAX])
+int build_lenet5(struct build *b, const struct model_sizes *sizes, char error[MODEL_ERROR_MAX])
 {
     static const uint32_t sides[] = {28, 32, 0};
     (void)sizes;
@@ -155,8 +147,8 @@ int build_lenet5(struct build *b, const struct model_sizes *sizes,
 static int norm(struct build *b, int with, const char *name)
 {
     struct shape out = build_shape(b, build_last(b));
-    struct layer l = {.kind = LAYER_NORM, .from = BUILD_LAST, .with = with,
-                      .out = out, .relu = true};
+    struct layer l = {
+        .kind = LAYER_NORM, .from = BUILD_LAST, .with = with, .out = out, .relu = true};
     switch (b->norm) {
     case MODEL_BATCH_NORM:
         l.norm = NORM_BATCH;
@@ -174,12 +166,10 @@ static int norm(struct build *b, int with, const char *name)
 }
 
 /* Names count torchvision's modules: convolution, norm, ReLU, pooling. */
-int build_vgg11(struct build *b, const struct model_sizes *sizes,
-                char error[MODEL_ERROR_MAX])
+int build_vgg11(struct build *b, const struct model_sizes *sizes, char error[MODEL_ERROR_MAX])
 {
     static const uint32_t sides[] = {32, 0};
-    static const uint32_t plan[] = {64, 0, 128, 0, 256, 256, 0,
-                                    512, 512, 0, 512, 512, 0};
+    static const uint32_t plan[] = {64, 0, 128, 0, 256, 256, 0, 512, 512, 0, 512, 512, 0};
     if (check_images(b, sides, "32x32", error) != 0)
         return MODEL_REFUSED;
     bool with_norm = sizes->n > 0;
@@ -193,8 +183,12 @@ int build_vgg11(struct build *b, const struct model_sizes *sizes,
         bool pooled = plan[i + 1] == 0; /* There ReLU can wait. */
         char name[BUILD_NAME_MAX];
         snprintf(name, sizeof name, "features.%u", at);
-        conv(b, (struct layer){.from = BUILD_LAST, .kernel = 3, .pad = 1,
-                               .bias = true, .relu = !with_norm && !pooled},
+        conv(b,
+             (struct layer){.from = BUILD_LAST,
+                            .kernel = 3,
+                            .pad = 1,
+                            .bias = true,
+                            .relu = !with_norm && !pooled},
              plan[i], name);
         he_normal(b);
         if (with_norm) {
@@ -218,8 +212,8 @@ static void basic_block(struct build *b, uint32_t channels, const char *name)
     char part[BUILD_NAME_MAX];
     int in = build_last(b), past = in;
     struct shape from = build_shape(b, in);
-    struct layer three = {.from = BUILD_LAST, .kernel = 3, .pad = 1,
-                          .stride = from.c == channels ? 1 : 2};
+    struct layer three = {
+        .from = BUILD_LAST, .kernel = 3, .pad = 1, .stride = from.c == channels ? 1 : 2};
     snprintf(part, sizeof part, "%s.conv1", name);
     conv(b, three, channels, part);
     he_normal(b);
@@ -228,7 +222,8 @@ static void basic_block(struct build *b, uint32_t channels, const char *name)
     three.stride = 1;
     if (from.c != channels)
         past = build_add(b,
-                         (struct layer){.kind = LAYER_SHORTCUT, .from = in,
+                         (struct layer){.kind = LAYER_SHORTCUT,
+                                        .from = in,
                                         .with = LAYER_NONE,
                                         .out = {channels, from.h / 2, from.w / 2}},
                          "");
@@ -239,26 +234,23 @@ static void basic_block(struct build *b, uint32_t channels, const char *name)
     norm(b, past, part);
 }
 
-int build_resnet(struct build *b, const struct model_sizes *sizes,
-                 char error[MODEL_ERROR_MAX])
+int build_resnet(struct build *b, const struct model_sizes *sizes, char error[MODEL_ERROR_MAX])
 {
     static const uint32_t sides[] = {28, 32, 0};
     if (check_images(b, sides, "28x28 or 32x32", error) != 0)
         return MODEL_REFUSED;
-    conv(b, (struct layer){.from = BUILD_LAST, .kernel = 3, .pad = 1}, 16,
-         "conv1");
+    conv(b, (struct layer){.from = BUILD_LAST, .kernel = 3, .pad = 1}, 16, "conv1");
     he_normal(b);
     norm(b, LAYER_NONE, "bn1");
     for (uint32_t stage = 0; stage < 3; stage++)
         for (uint32_t i = 0; i < (sizes->size[0] - 2) / 6; i++) {
             char name[BUILD_NAME_MAX - 12]; /* Parts are added to it. */
-            snprintf(name, sizeof name, "layer%u.%u", (unsigned)stage + 1,
-                     (unsigned)i);
+            snprintf(name, sizeof name, "layer%u.%u", (unsigned)stage + 1, (unsigned)i);
             basic_block(b, 16u << stage, name);
         }
     build_add(b,
-              (struct layer){.kind = LAYER_AVGPOOL, .from = BUILD_LAST,
-                             .with = LAYER_NONE, .out = {64, 1, 1}},
+              (struct layer){
+                  .kind = LAYER_AVGPOOL, .from = BUILD_LAST, .with = LAYER_NONE, .out = {64, 1, 1}},
               "");
     build_dense(b, b->m->n_classes, false, "fc");
     return 0;

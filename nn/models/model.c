@@ -7,11 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int (*const build[MODEL_KINDS])(struct build *,
-                                       const struct model_sizes *, char *) = {
-    [MODEL_LOGREG] = build_logreg, [MODEL_MLP] = build_mlp,
-    [MODEL_LENET5] = build_lenet5, [MODEL_VGG11] = build_vgg11,
-    [MODEL_RESNET] = build_resnet, [MODEL_LSTM] = build_lstm,
+static int (*const build[MODEL_KINDS])(struct build *, const struct model_sizes *, char *) = {
+    [MODEL_LOGREG] = build_logreg, [MODEL_MLP] = build_mlp,       [MODEL_LENET5] = build_lenet5,
+    [MODEL_VGG11] = build_vgg11,   [MODEL_RESNET] = build_resnet, [MODEL_LSTM] = build_lstm,
     [MODEL_GPT] = build_gpt,
 };
 
@@ -59,9 +57,8 @@ void model_params(const struct model *m, uint64_t seed, float *x)
         uint64_t key = rng_key(seed, RNG_INIT, i, 0);
         struct rng r = rng_stream(key);
         for (size_t j = 0; j < b->n; j++) {
-            float u = b->kind == BEGIN_NORMAL && b->spread > 0
-                          ? (float)dirichlet_normal(&r)
-                          : 2.0f * rng_unit_at(key, j) - 1.0f;
+            float u = b->kind == BEGIN_NORMAL && b->spread > 0 ? (float)dirichlet_normal(&r)
+                                                               : 2.0f * rng_unit_at(key, j) - 1.0f;
             x[b->at + j] = b->value + u * b->spread;
         }
     }
@@ -70,14 +67,17 @@ void model_params(const struct model *m, uint64_t seed, float *x)
 /* --- passes --- */
 
 /* The part of a layer's pass that both directions share. */
-static struct layer_pass layer_at(const struct model *m,
-                                  const struct model_pass *p, size_t i)
+static struct layer_pass layer_at(const struct model *m, const struct model_pass *p, size_t i)
 {
     const struct layer *l = &m->layers[i];
     const struct model_plan *a = p->plan;
-    struct layer_pass pass = {.n = p->n, .training = a->training, .x = p->x,
-                              .grad = p->grad, .rows = &p->rows,
-                              .in = p->arena, .out = p->arena + a->out[i],
+    struct layer_pass pass = {.n = p->n,
+                              .training = a->training,
+                              .x = p->x,
+                              .grad = p->grad,
+                              .rows = &p->rows,
+                              .in = p->arena,
+                              .out = p->arena + a->out[i],
                               .scratch = p->arena + a->scratch};
     if (l->from != LAYER_INPUT)
         pass.in += a->out[l->from];
@@ -101,8 +101,7 @@ float *model_forward(const struct model *m, const struct model_pass *p)
 /* Where the gradient by the output of layer `of` is gathered, for its reader
  * i; NULL where nobody needs it. Readers come in falling order: the last one
  * writes, the others add. */
-static float *gradient_of(const struct model_pass *p, int of, size_t i,
-                          bool *add)
+static float *gradient_of(const struct model_pass *p, int of, size_t i, bool *add)
 {
     const struct model_plan *a = p->plan;
     if (of < 0 || a->d_out[of] == MODEL_NOWHERE)
@@ -111,8 +110,7 @@ static float *gradient_of(const struct model_pass *p, int of, size_t i,
     return p->arena + a->d_out[of];
 }
 
-void model_backward(const struct model *m, const struct model_pass *p,
-                    float *d_logits)
+void model_backward(const struct model *m, const struct model_pass *p, float *d_logits)
 {
     const struct model_plan *a = p->plan;
     assert(a->training && p->grad != NULL);

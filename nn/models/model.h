@@ -52,10 +52,10 @@ struct model
 {
     char spec[MODEL_SPEC_MAX]; /* Canonical. */
     struct data_shape data;
-    struct shape in;           /* Of a sample, from the data. */
-    bool sparse;               /* Its input are sparse rows. */
+    struct shape in; /* Of a sample, from the data. */
+    bool sparse;     /* Its input are sparse rows. */
     uint32_t n_classes;
-    uint32_t n_rows;           /* Rows of logits a sample: 1, or the context. */
+    uint32_t n_rows; /* Rows of logits a sample: 1, or the context. */
     struct layer *layers;
     size_t n_layers;
     struct segment *segments;
@@ -66,18 +66,18 @@ struct model
 
 /* Check a spec and write its canonical text ("mlp:0784-10" gives
  * "mlp:784-10"). 0, or -EINVAL with a sentence that says what was found. */
-__attribute__((warn_unused_result)) int
-model_spec(const char *spec, char canonical[MODEL_SPEC_MAX],
-           char error[MODEL_ERROR_MAX]);
+__attribute__((warn_unused_result)) int model_spec(const char *spec, char canonical[MODEL_SPEC_MAX],
+                                                   char error[MODEL_ERROR_MAX]);
 
 /* Has this (good) spec norms that a model_norm chooses? */
 bool model_has_norm(const char *spec);
 
 /* Build a model for data of this shape. 0; -EINVAL with a sentence: a bad spec,
  * or one that does not fit the data; or -ENOMEM. */
-__attribute__((warn_unused_result)) int
-model_init(struct model *m, const char *spec, enum model_norm norm,
-           const struct data_shape *data, char error[MODEL_ERROR_MAX]);
+__attribute__((warn_unused_result)) int model_init(struct model *m, const char *spec,
+                                                   enum model_norm norm,
+                                                   const struct data_shape *data,
+                                                   char error[MODEL_ERROR_MAX]);
 void model_close(struct model *m);
 
 /* The initial model, a function of the seed alone, as the textbook modules
@@ -90,10 +90,10 @@ struct model_plan
 {
     uint32_t n;
     bool training;
-    size_t n_floats;   /* Of the arena. */
-    size_t *out;       /* Of each layer ... */
-    size_t *d_out;     /* ... its gradient (training) ... */
-    size_t *keep;      /* ... and what it keeps (training). */
+    size_t n_floats;     /* Of the arena. */
+    size_t *out;         /* Of each layer ... */
+    size_t *d_out;       /* ... its gradient (training) ... */
+    size_t *keep;        /* ... and what it keeps (training). */
     size_t *last_reader; /* Of each output: the last layer that reads it. */
     size_t scratch;
 };
@@ -101,9 +101,9 @@ struct model_plan
 #define MODEL_NOWHERE SIZE_MAX /* d_out of a layer whose gradient goes nowhere. */
 
 /* 0 or -ENOMEM. */
-__attribute__((warn_unused_result)) int
-model_plan_init(struct model_plan *plan, const struct model *m, uint32_t n,
-                bool training);
+__attribute__((warn_unused_result)) int model_plan_init(struct model_plan *plan,
+                                                        const struct model *m, uint32_t n,
+                                                        bool training);
 void model_plan_close(struct model_plan *plan);
 
 /* One pass over a batch. */
@@ -113,14 +113,13 @@ struct model_pass
     const float *x; /* Parameters. */
     float *grad;    /* n_params floats; model_backward() writes all of it. */
     const struct model_plan *plan;
-    float *arena;   /* plan->n_floats, aligned to 64 bytes. */
+    float *arena;            /* plan->n_floats, aligned to 64 bytes. */
     struct sparse_rows rows; /* The input of a model that is `sparse`. */
 };
 
 /* Where sample i goes, [h][w][c] floats (nn/data/data.h's dataset_sample() writes
  * that). A pass leaves the input as it is. */
-static inline float *model_input(const struct model *m,
-                                 const struct model_pass *p, uint32_t i)
+static inline float *model_input(const struct model *m, const struct model_pass *p, uint32_t i)
 {
     return p->arena + i * shape_size(m->in);
 }
@@ -131,7 +130,6 @@ float *model_forward(const struct model *m, const struct model_pass *p);
 
 /* After model_forward() with the same pass, in a plan for training:
  * d_logits -> grad. Spoils d_logits. */
-void model_backward(const struct model *m, const struct model_pass *p,
-                    float *d_logits);
+void model_backward(const struct model *m, const struct model_pass *p, float *d_logits);
 
 #endif

@@ -18,16 +18,16 @@ enum {
 
 struct buffer
 {
-    size_t at, n;       /* Place and floats. */
-    size_t born, dies;  /* Steps, both included. */
-    size_t *where;      /* Receives the place. */
+    size_t at, n;      /* Place and floats. */
+    size_t born, dies; /* Steps, both included. */
+    size_t *where;     /* Receives the place. */
 };
 
 struct places
 {
     struct buffer *all; /* By place. */
     size_t n;
-    size_t end;         /* Of the highest. */
+    size_t end; /* Of the highest. */
 };
 
 /* Put one buffer in: the first gap between those that it meets in time. */
@@ -66,8 +66,7 @@ static void find_needs(const struct model *m, bool *needs)
 {
     for (size_t i = 0; i < m->n_layers; i++) {
         const struct layer *l = &m->layers[i];
-        needs[i] = layer_op(l->kind)->params != NULL
-                   || (l->from >= 0 && needs[l->from])
+        needs[i] = layer_op(l->kind)->params != NULL || (l->from >= 0 && needs[l->from])
                    || (l->with >= 0 && needs[l->with]);
     }
 }
@@ -86,52 +85,46 @@ static void find_readers(struct model_plan *plan, const struct model *m)
 }
 
 /* All buffers of layer i. The logits stay until the end of a pass. */
-static void place_layer(struct model_plan *plan, const struct model *m,
-                        struct places *p, size_t i, bool needed)
+static void place_layer(struct model_plan *plan, const struct model *m, struct places *p, size_t i,
+                        bool needed)
 {
     const struct layer *l = &m->layers[i];
     const struct layer_op *op = layer_op(l->kind);
     size_t last = 2 * m->n_layers - 1, back = last - i;
     size_t n_out = padded(plan->n * shape_size(l->out));
-    size_t dies = plan->training ? back
-                  : i + 1 == m->n_layers ? last : plan->last_reader[i];
-    place(p, (struct buffer){.n = n_out, .born = i, .dies = dies,
-                             .where = &plan->out[i]});
+    size_t dies = plan->training ? back : i + 1 == m->n_layers ? last : plan->last_reader[i];
+    place(p, (struct buffer){.n = n_out, .born = i, .dies = dies, .where = &plan->out[i]});
     if (!plan->training)
         return;
     size_t keep = op->keep ? op->keep(l, plan->n) : 0;
-    place(p, (struct buffer){.n = padded(keep), .born = i, .dies = back,
-                             .where = &plan->keep[i]});
+    place(p, (struct buffer){.n = padded(keep), .born = i, .dies = back, .where = &plan->keep[i]});
     if (needed && i + 1 < m->n_layers)
         place(p, (struct buffer){.n = n_out,
                                  .born = last - plan->last_reader[i],
-                                 .dies = back, .where = &plan->d_out[i]});
+                                 .dies = back,
+                                 .where = &plan->d_out[i]});
 }
 
 /* The input is read by the first layers in both directions and left whole. */
-static void place_all(struct model_plan *plan, const struct model *m,
-                      struct places *p, const bool *needs)
+static void place_all(struct model_plan *plan, const struct model *m, struct places *p,
+                      const bool *needs)
 {
     size_t scratch = 0, input, last = 2 * m->n_layers - 1;
     size_t dim = m->sparse ? 0 : shape_size(m->in);
-    place(p, (struct buffer){.n = padded(plan->n * dim), .born = 0,
-                             .dies = last, .where = &input});
+    place(p, (struct buffer){.n = padded(plan->n * dim), .born = 0, .dies = last, .where = &input});
     assert(input == 0);
     for (size_t i = 0; i < m->n_layers; i++) {
         const struct layer_op *op = layer_op(m->layers[i].kind);
-        size_t n = op->scratch ? op->scratch(&m->layers[i], plan->n,
-                                             plan->training)
-                               : 0;
+        size_t n = op->scratch ? op->scratch(&m->layers[i], plan->n, plan->training) : 0;
         scratch = n > scratch ? n : scratch;
         plan->d_out[i] = MODEL_NOWHERE;
         place_layer(plan, m, p, i, needs[i]);
     }
-    place(p, (struct buffer){.n = padded(scratch), .born = 0, .dies = last,
-                             .where = &plan->scratch});
+    place(p,
+          (struct buffer){.n = padded(scratch), .born = 0, .dies = last, .where = &plan->scratch});
 }
 
-int model_plan_init(struct model_plan *plan, const struct model *m, uint32_t n,
-                    bool training)
+int model_plan_init(struct model_plan *plan, const struct model *m, uint32_t n, bool training)
 {
     assert(n > 0);
     size_t layers = m->n_layers;

@@ -5,8 +5,7 @@
 #include <string.h>
 
 /* All refusals end here: the spec (cut short where it is long), and why. */
-static int refuse(char error[MODEL_ERROR_MAX], const char *spec,
-                  const char *why)
+static int refuse(char error[MODEL_ERROR_MAX], const char *spec, const char *why)
 {
     snprintf(error, MODEL_ERROR_MAX, "model \"%.80s\": %s", spec, why);
     return MODEL_REFUSED;
@@ -67,8 +66,8 @@ static const char *parse_resnet(const char *p, struct model_sizes *sizes)
 {
     sizes->n = 1;
     p = p == NULL ? NULL : parse_size(p, &sizes->size[0]);
-    if (p == NULL || *p != '\0' || sizes->size[0] > MODEL_RESNET_MAX ||
-        sizes->size[0] < 8 || sizes->size[0] % 6 != 2)
+    if (p == NULL || *p != '\0' || sizes->size[0] > MODEL_RESNET_MAX || sizes->size[0] < 8
+        || sizes->size[0] % 6 != 2)
         return "expected 6k + 2 layers, 8 to 1202, as in resnet:20";
     return NULL;
 }
@@ -113,27 +112,22 @@ static const struct
     char between; /* Of its sizes, printed. */
     const char *(*parse)(const char *p, struct model_sizes *sizes);
 } kinds[MODEL_KINDS] = {
-    [MODEL_LOGREG] = {"logreg", 0, parse_nothing},
-    [MODEL_MLP] = {"mlp", '-', parse_widths},
-    [MODEL_LENET5] = {"lenet5", 0, parse_nothing},
-    [MODEL_VGG11] = {"vgg11", 0, parse_bn},
-    [MODEL_RESNET] = {"resnet", 0, parse_resnet},
-    [MODEL_LSTM] = {"lstm", 'x', parse_lstm},
+    [MODEL_LOGREG] = {"logreg", 0, parse_nothing}, [MODEL_MLP] = {"mlp", '-', parse_widths},
+    [MODEL_LENET5] = {"lenet5", 0, parse_nothing}, [MODEL_VGG11] = {"vgg11", 0, parse_bn},
+    [MODEL_RESNET] = {"resnet", 0, parse_resnet},  [MODEL_LSTM] = {"lstm", 'x', parse_lstm},
     [MODEL_GPT] = {"gpt", 'x', parse_gpt},
 };
 
-int model_parse(const char *spec, enum model_kind *kind,
-                struct model_sizes *sizes, char error[MODEL_ERROR_MAX])
+int model_parse(const char *spec, enum model_kind *kind, struct model_sizes *sizes,
+                char error[MODEL_ERROR_MAX])
 {
     *sizes = (struct model_sizes){0};
     size_t n_name = strcspn(spec, ":");
     for (size_t i = 0; i < MODEL_KINDS; i++) {
-        if (strlen(kinds[i].name) != n_name ||
-            strncmp(spec, kinds[i].name, n_name) != 0)
+        if (strlen(kinds[i].name) != n_name || strncmp(spec, kinds[i].name, n_name) != 0)
             continue;
         *kind = (enum model_kind)i;
-        const char *why = kinds[i].parse(
-            spec[n_name] == ':' ? spec + n_name + 1 : NULL, sizes);
+        const char *why = kinds[i].parse(spec[n_name] == ':' ? spec + n_name + 1 : NULL, sizes);
         return why == NULL ? 0 : refuse(error, spec, why);
     }
     return refuse(error, spec,
@@ -141,8 +135,7 @@ int model_parse(const char *spec, enum model_kind *kind,
                   "resnet:LAYERS, lstm:LAYERSxWIDTH or gpt:LAYERSxWIDTH");
 }
 
-void model_print(enum model_kind kind, const struct model_sizes *sizes,
-                 char spec[MODEL_SPEC_MAX])
+void model_print(enum model_kind kind, const struct model_sizes *sizes, char spec[MODEL_SPEC_MAX])
 {
     const char *name = kinds[kind].name;
     if (kind == MODEL_VGG11) {
@@ -158,8 +151,7 @@ void model_print(enum model_kind kind, const struct model_sizes *sizes,
     assert(at < MODEL_SPEC_MAX); /* 32 sizes of 8 characters fit. */
 }
 
-int model_spec(const char *spec, char canonical[MODEL_SPEC_MAX],
-               char error[MODEL_ERROR_MAX])
+int model_spec(const char *spec, char canonical[MODEL_SPEC_MAX], char error[MODEL_ERROR_MAX])
 {
     enum model_kind kind;
     struct model_sizes sizes;

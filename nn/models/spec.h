@@ -23,8 +23,14 @@ enum {
 };
 
 enum model_kind {
-    MODEL_LOGREG, MODEL_MLP, MODEL_LENET5, MODEL_VGG11, MODEL_RESNET,
-    MODEL_LSTM, MODEL_GPT, MODEL_KINDS
+    MODEL_LOGREG,
+    MODEL_MLP,
+    MODEL_LENET5,
+    MODEL_VGG11,
+    MODEL_RESNET,
+    MODEL_LSTM,
+    MODEL_GPT,
+    MODEL_KINDS
 };
 
 /* What follows a name. mlp: the widths. vgg11: n is 1 with norms, else 0.
@@ -36,11 +42,10 @@ struct model_sizes
 };
 
 /* 0, or MODEL_REFUSED with a sentence. */
-__attribute__((warn_unused_result)) int
-model_parse(const char *spec, enum model_kind *kind, struct model_sizes *sizes,
-            char error[MODEL_ERROR_MAX]);
+__attribute__((warn_unused_result)) int model_parse(const char *spec, enum model_kind *kind,
+                                                    struct model_sizes *sizes,
+                                                    char error[MODEL_ERROR_MAX]);
 
-void model_print(enum model_kind kind, const struct model_sizes *sizes,
-                 char spec[MODEL_SPEC_MAX]);
+void model_print(enum model_kind kind, const struct model_sizes *sizes, char spec[MODEL_SPEC_MAX]);
 
 #endif

@@ -16,8 +16,7 @@ static int check_text(const struct build *b, char error[MODEL_ERROR_MAX])
 }
 
 /* Append a layer `width` wide at every time step. */
-static int add(struct build *b, struct layer l, uint32_t width,
-               const char *name)
+static int add(struct build *b, struct layer l, uint32_t width, const char *name)
 {
     l.out = (struct shape){width, b->m->in.h, 1};
     return build_add(b, l, name);
@@ -27,8 +26,7 @@ static int add(struct build *b, struct layer l, uint32_t width,
 
 /* The modules of a language model in PyTorch's examples: encoder, rnn,
  * decoder. */
-int build_lstm(struct build *b, const struct model_sizes *sizes,
-               char error[MODEL_ERROR_MAX])
+int build_lstm(struct build *b, const struct model_sizes *sizes, char error[MODEL_ERROR_MAX])
 {
     if (check_text(b, error) != 0)
         return MODEL_REFUSED;
@@ -43,8 +41,7 @@ int build_lstm(struct build *b, const struct model_sizes *sizes,
 
 /* A dense layer of a transformer: N(0, std) weights, no bias before the
  * softmax. */
-static void project(struct build *b, uint32_t width, double std,
-                    const char *name)
+static void project(struct build *b, uint32_t width, double std, const char *name)
 {
     add(b, (struct layer){BEHIND(LAYER_DENSE), .bias = true}, width, name);
     build_normal(b, std);
@@ -58,8 +55,7 @@ static void norm(struct build *b, uint32_t width, const char *name)
 /* Attention and a dense part, each of a norm of what it adds to. Projections
  * back begin smaller, by the number of additions (Radford et al. 2019,
  * section 2.3). */
-static void block(struct build *b, uint32_t width, double back,
-                  const char *name)
+static void block(struct build *b, uint32_t width, double back, const char *name)
 {
     char part[BUILD_NAME_MAX];
     int past = build_last(b);
@@ -67,12 +63,10 @@ static void block(struct build *b, uint32_t width, double back,
     norm(b, width, part);
     snprintf(part, sizeof part, "%s.attn.c_attn", name);
     project(b, 3 * width, 0.02, part);
-    add(b, (struct layer){BEHIND(LAYER_ATTENTION), .groups = width / MODEL_HEAD},
-        width, "");
+    add(b, (struct layer){BEHIND(LAYER_ATTENTION), .groups = width / MODEL_HEAD}, width, "");
     snprintf(part, sizeof part, "%s.attn.c_proj", name);
     project(b, width, back, part);
-    past = add(b, (struct layer){.kind = LAYER_ADD, .from = BUILD_LAST,
-                                 .with = past}, width, "");
+    past = add(b, (struct layer){.kind = LAYER_ADD, .from = BUILD_LAST, .with = past}, width, "");
     snprintf(part, sizeof part, "%s.ln_2", name);
     norm(b, width, part);
     snprintf(part, sizeof part, "%s.mlp.c_fc", name);
@@ -80,18 +74,15 @@ static void block(struct build *b, uint32_t width, double back,
     add(b, (struct layer){BEHIND(LAYER_GELU)}, 4 * width, "");
     snprintf(part, sizeof part, "%s.mlp.c_proj", name);
     project(b, width, back, part);
-    add(b, (struct layer){.kind = LAYER_ADD, .from = BUILD_LAST, .with = past},
-        width, "");
+    add(b, (struct layer){.kind = LAYER_ADD, .from = BUILD_LAST, .with = past}, width, "");
 }
 
-int build_gpt(struct build *b, const struct model_sizes *sizes,
-              char error[MODEL_ERROR_MAX])
+int build_gpt(struct build *b, const struct model_sizes *sizes, char error[MODEL_ERROR_MAX])
 {
     if (check_text(b, error) != 0)
         return MODEL_REFUSED;
     uint32_t layers = sizes->size[0], width = sizes->size[1];
-    add(b, (struct layer){BEHIND(LAYER_EMBED), .positions = true}, width,
-        "transformer");
+    add(b, (struct layer){BEHIND(LAYER_EMBED), .positions = true}, width, "transformer");
     build_normal(b, 0.02);
     for (uint32_t i = 0; i < layers; i++) {
         char name[BUILD_NAME_MAX - 12]; /* Parts are added to it. */

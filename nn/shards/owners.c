@@ -33,8 +33,8 @@ struct shard_owners
     struct shard_split split;
     uint64_t seed;
     enum holds holds;
-    uint32_t n_parts;  /* PARTS. */
-    uint64_t *keys;    /* MEMBERS: sorted, each once. */
+    uint32_t n_parts; /* PARTS. */
+    uint64_t *keys;   /* MEMBERS: sorted, each once. */
     size_t n_keys;
     uint64_t *owner;   /* A part or a key for each sample. */
     double *cost;      /* MEMBERS: its owner's; INFINITY while it has none. */
@@ -81,8 +81,8 @@ void shard_owners_close(struct shard_owners *o)
 /* ---- Parts ---- */
 
 /* v[0..n) in an order that `which` and `draw` pick. */
-static void shuffle(const struct shard_owners *o, uint64_t which, uint64_t draw,
-                    uint32_t *v, size_t n)
+static void shuffle(const struct shard_owners *o, uint64_t which, uint64_t draw, uint32_t *v,
+                    size_t n)
 {
     struct rng r = rng_stream(rng_key(o->seed, RNG_SHARD, which, draw));
     rng_shuffle(&r, v, n);
@@ -105,8 +105,8 @@ static void parts_iid(struct shard_owners *o, uint32_t n_parts)
 
 /* One class's proportions: Dirichlet(alpha) over the parts, cumulated so that
  * edge[j] is where part j ends, of 1. */
-static void class_edges(const struct shard_owners *o, uint64_t class,
-                        uint32_t n_parts, double *edge)
+static void class_edges(const struct shard_owners *o, uint64_t class, uint32_t n_parts,
+                        double *edge)
 {
     struct rng r = rng_stream(rng_key(o->seed, RNG_SHARD, class, DRAW_CUT));
     double top = -INFINITY, sum = 0;
@@ -141,8 +141,8 @@ static void sort_by_class(struct shard_owners *o, size_t *first)
 }
 
 /* Share out one class, sample[0..n). */
-static void parts_class(struct shard_owners *o, const uint32_t *sample, size_t n,
-                        uint32_t n_parts, const double *edge)
+static void parts_class(struct shard_owners *o, const uint32_t *sample, size_t n, uint32_t n_parts,
+                        const double *edge)
 {
     uint32_t part = 0;
     for (size_t i = 0; i < n; i++) {
@@ -181,8 +181,7 @@ static int parts_dirichlet(struct shard_owners *o, uint32_t n_parts)
         sort_by_class(o, first);
         for (uint32_t c = 0; c < n_classes; c++) {
             class_edges(o, c, n_parts, edge);
-            parts_class(o, o->scratch + first[c], first[c + 1] - first[c],
-                        n_parts, edge);
+            parts_class(o, o->scratch + first[c], first[c + 1] - first[c], n_parts, edge);
         }
     }
     free(edge);
@@ -203,8 +202,7 @@ static int parts_label(struct shard_owners *o, uint32_t n_parts)
         count_up(piece, n_pieces);
         shuffle(o, 0, DRAW_PIECES, piece, n_pieces);
         for (size_t q = 0; q < n_pieces; q++)
-            for (size_t i = n * piece[q] / n_pieces;
-                 i < n * ((size_t)piece[q] + 1) / n_pieces; i++)
+            for (size_t i = n * piece[q] / n_pieces; i < n * ((size_t)piece[q] + 1) / n_pieces; i++)
                 o->owner[o->scratch[i]] = q / o->split.per_part;
     }
     free(piece);
@@ -319,8 +317,7 @@ static struct bidder bidder_of(const struct shard_owners *o, uint64_t key)
     return (struct bidder){key, rng_key(o->seed, RNG_SHARD, key, DRAW_COST)};
 }
 
-static double bid(const struct bidder *b, const struct shard_owners *o,
-                  uint32_t sample)
+static double bid(const struct bidder *b, const struct shard_owners *o, uint32_t sample)
 {
     uint64_t at = o->split.fall == SHARD_FILE ? file_of(o->set, sample) : sample;
     uint64_t bits = rng_at(b->stream, at) >> 12;
@@ -333,8 +330,7 @@ static double bid(const struct bidder *b, const struct shard_owners *o,
 }
 
 /* Equal costs go to the smaller key, so that the order of bidding is nothing. */
-static void take_if_cheaper(struct shard_owners *o, uint32_t i, double cost,
-                            uint64_t key)
+static void take_if_cheaper(struct shard_owners *o, uint32_t i, double cost, uint64_t key)
 {
     if (cost < o->cost[i] || (cost == o->cost[i] && key < o->owner[i])) {
         o->cost[i] = cost;
@@ -343,8 +339,7 @@ static void take_if_cheaper(struct shard_owners *o, uint32_t i, double cost,
 }
 
 /* A member bids for all samples (list == NULL) or for those listed. */
-static void claim(struct shard_owners *o, uint64_t key, const uint32_t *list,
-                  size_t n)
+static void claim(struct shard_owners *o, uint64_t key, const uint32_t *list, size_t n)
 {
     struct bidder b = bidder_of(o, key);
     for (size_t i = 0; i < n; i++) {
@@ -365,8 +360,7 @@ static bool has_key(const uint64_t *keys, size_t n, uint64_t key)
 }
 
 /* keys[0..n) and own, sorted, each once; NULL without memory. */
-static uint64_t *sorted_keys(const uint64_t *keys, size_t n, uint64_t own,
-                             size_t *n_out)
+static uint64_t *sorted_keys(const uint64_t *keys, size_t n, uint64_t own, size_t *n_out)
 {
     uint64_t *v = calloc(n + 1, sizeof *v);
     if (!v)
@@ -413,15 +407,14 @@ static void change_members(struct shard_owners *o, const uint64_t *keys, size_t 
     }
 }
 
-int shard_owners_members(struct shard_owners *o, const uint64_t *keys, size_t n,
-                         uint64_t own)
+int shard_owners_members(struct shard_owners *o, const uint64_t *keys, size_t n, uint64_t own)
 {
     size_t n_keys;
     uint64_t *sorted = sorted_keys(keys, n, own, &n_keys);
     if (!sorted)
         return -ENOMEM;
-    if (o->holds == MEMBERS && o->n_keys == n_keys &&
-        memcmp(o->keys, sorted, n_keys * sizeof *sorted) == 0) {
+    if (o->holds == MEMBERS && o->n_keys == n_keys
+        && memcmp(o->keys, sorted, n_keys * sizeof *sorted) == 0) {
         free(sorted);
         return 0;
     }
@@ -449,8 +442,7 @@ size_t shard_owners_count(const struct shard_owners *o, uint64_t owner)
     return count_equal(o->owner, o->set->n, owner);
 }
 
-void shard_owners_samples(const struct shard_owners *o, uint64_t owner,
-                          uint32_t *sample)
+void shard_owners_samples(const struct shard_owners *o, uint64_t owner, uint32_t *sample)
 {
     assert(o->holds != NOTHING);
     for (size_t i = 0; i < o->set->n; i++)

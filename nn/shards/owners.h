@@ -36,25 +36,25 @@ struct shard_owners; /* Opaque. One thread at a time. */
 
 /* A table for `set`, which is borrowed until shard_owners_close(); a split by
  * label needs a set with labels. 0 or -ENOMEM. */
-__attribute__((warn_unused_result)) int
-shard_owners_open(struct shard_owners **o, const struct dataset *set,
-                  const struct shard_split *split, uint64_t seed);
+__attribute__((warn_unused_result)) int shard_owners_open(struct shard_owners **o,
+                                                          const struct dataset *set,
+                                                          const struct shard_split *split,
+                                                          uint64_t seed);
 void shard_owners_close(struct shard_owners *o);
 
 /* Share out among n_parts, at least 1 and at most the number of samples: every
  * part gets a sample. 0 or -ENOMEM (the table is as it was). */
-__attribute__((warn_unused_result)) int
-shard_owners_parts(struct shard_owners *o, uint32_t n_parts);
+__attribute__((warn_unused_result)) int shard_owners_parts(struct shard_owners *o,
+                                                           uint32_t n_parts);
 
 /* Share out among the members keys[0..n) and own, in any order, duplicates
  * counted once. A member may get nothing. 0 or -ENOMEM (as it was). */
-__attribute__((warn_unused_result)) int
-shard_owners_members(struct shard_owners *o, const uint64_t *keys, size_t n,
-                     uint64_t own);
+__attribute__((warn_unused_result)) int shard_owners_members(struct shard_owners *o,
+                                                             const uint64_t *keys, size_t n,
+                                                             uint64_t own);
 
 /* How many samples a part or member owns; which, ascending. */
 size_t shard_owners_count(const struct shard_owners *o, uint64_t owner);
-void shard_owners_samples(const struct shard_owners *o, uint64_t owner,
-                          uint32_t *sample);
+void shard_owners_samples(const struct shard_owners *o, uint64_t owner, uint32_t *sample);
 
 #endif

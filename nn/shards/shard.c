@@ -20,8 +20,7 @@ static const char *parse_u32(const char *s, uint32_t *v)
     return p == s || (*s == '0' && p - s > 1) ? NULL : p;
 }
 
-int shard_spec_parse(struct shard_spec *s, const char *text,
-                     char error[DATA_ERROR_MAX])
+int shard_spec_parse(struct shard_spec *s, const char *text, char error[DATA_ERROR_MAX])
 {
     *s = (struct shard_spec){.mode = SHARD_OWN, .n_parts = 1};
     if (strcmp(text, "own") == 0)
@@ -121,8 +120,7 @@ static int check_split(const struct shard_config *c, const struct dataset *set,
         char text[SHARD_SPLIT_MAX];
         shard_split_print(&c->split, text);
         snprintf(error, DATA_ERROR_MAX,
-                 "found the split %s, expected iid or file: a text has no labels",
-                 text);
+                 "found the split %s, expected iid or file: a text has no labels", text);
         return -EINVAL;
     }
     if (c->spec.mode == SHARD_AUTO)
@@ -132,19 +130,21 @@ static int check_split(const struct shard_config *c, const struct dataset *set,
     size_t most = by_file && n_files < set->n ? n_files : set->n;
     if (c->spec.n_parts <= most)
         return 0;
-    snprintf(error, DATA_ERROR_MAX,
-             "found %u parts, expected at most %zu, as there are %s",
+    snprintf(error, DATA_ERROR_MAX, "found %u parts, expected at most %zu, as there are %s",
              c->spec.n_parts, most, by_file ? "files" : "samples");
     return -EINVAL;
 }
 
-int shard_open(struct shard *s, const struct shard_config *config,
-               const struct dataset *set, char error[DATA_ERROR_MAX])
+int shard_open(struct shard *s, const struct shard_config *config, const struct dataset *set,
+               char error[DATA_ERROR_MAX])
 {
     assert(config->local_steps >= 1 && set->n >= 1 && set->n <= UINT32_MAX);
-    *s = (struct shard){.spec = config->spec, .seed = config->seed,
-                        .peer = config->peer, .local_steps = config->local_steps,
-                        .n_set = set->n, .epoch = UINT64_MAX};
+    *s = (struct shard){.spec = config->spec,
+                        .seed = config->seed,
+                        .peer = config->peer,
+                        .local_steps = config->local_steps,
+                        .n_set = set->n,
+                        .epoch = UINT64_MAX};
     int rc = check_split(config, set, error);
     if (rc < 0)
         return rc;
@@ -179,8 +179,7 @@ static void turn_to(struct shard *s, uint64_t epoch)
     s->epoch = epoch;
 }
 
-void shard_batch(struct shard *s, uint64_t round, uint32_t step, uint32_t batch,
-                 uint32_t *indices)
+void shard_batch(struct shard *s, uint64_t round, uint32_t step, uint32_t batch, uint32_t *indices)
 {
     assert(s->count >= 1 && batch >= 1 && step < s->local_steps);
     uint64_t p = (round * s->local_steps + step) * batch;

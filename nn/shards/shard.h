@@ -26,9 +26,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum {
-    SHARD_PARTS_MAX = 65536
-};
+enum { SHARD_PARTS_MAX = 65536 };
 
 enum shard_mode { SHARD_PART, SHARD_OWN, SHARD_AUTO };
 
@@ -40,9 +38,8 @@ struct shard_spec
 
 /* Parse "i/n", "own" or "auto". 0, or -EINVAL with a sentence that says what was
  * found and what was expected. */
-__attribute__((warn_unused_result)) int
-shard_spec_parse(struct shard_spec *s, const char *text,
-                 char error[DATA_ERROR_MAX]);
+__attribute__((warn_unused_result)) int shard_spec_parse(struct shard_spec *s, const char *text,
+                                                         char error[DATA_ERROR_MAX]);
 
 struct shard
 {
@@ -50,12 +47,12 @@ struct shard
     uint64_t seed, peer;  /* Run seed and peer key: the order's stream. */
     uint32_t local_steps; /* Batches a round. */
     struct shard_owners *owners;
-    bool owners_mine;     /* Made by shard_open(), closed by shard_close(). */
-    size_t n_set;         /* Samples of the whole set. */
-    size_t count;         /* Of this shard; at least one. */
-    uint32_t *sample;     /* Its samples, ascending; NULL: all of the set. */
-    uint32_t *order;      /* Permutation of them in epoch `epoch`. */
-    uint64_t epoch;       /* UINT64_MAX: order[] is stale. */
+    bool owners_mine; /* Made by shard_open(), closed by shard_close(). */
+    size_t n_set;     /* Samples of the whole set. */
+    size_t count;     /* Of this shard; at least one. */
+    uint32_t *sample; /* Its samples, ascending; NULL: all of the set. */
+    uint32_t *order;  /* Permutation of them in epoch `epoch`. */
+    uint64_t epoch;   /* UINT64_MAX: order[] is stale. */
 };
 
 struct shard_config
@@ -63,7 +60,7 @@ struct shard_config
     struct shard_spec spec;
     struct shard_split split;
     uint64_t seed, peer;
-    uint32_t local_steps; /* At least 1. */
+    uint32_t local_steps;        /* At least 1. */
     struct shard_owners *owners; /* Shared, of the same set, split and seed; or NULL. */
 };
 
@@ -71,22 +68,22 @@ struct shard_config
  * the peer is alone (and owns all) until shard_members() is called. 0; -EINVAL
  * with a sentence: more parts than samples or, split by file, than files, or a
  * split by label of a text; or -ENOMEM. `own` heeds no split. */
-__attribute__((warn_unused_result)) int
-shard_open(struct shard *s, const struct shard_config *config,
-           const struct dataset *set, char error[DATA_ERROR_MAX]);
+__attribute__((warn_unused_result)) int shard_open(struct shard *s,
+                                                   const struct shard_config *config,
+                                                   const struct dataset *set,
+                                                   char error[DATA_ERROR_MAX]);
 void shard_close(struct shard *s);
 
 /* The live members changed: keys[0..n) in any order, own among them (where it
  * is not, it is added). Does nothing unless the shard is `auto`. A member that
  * owns no sample at all draws from the whole set, so that it can train. 0 or
  * -ENOMEM (the shard stays as it was). */
-__attribute__((warn_unused_result)) int
-shard_members(struct shard *s, const uint64_t *keys, size_t n, uint64_t own);
+__attribute__((warn_unused_result)) int shard_members(struct shard *s, const uint64_t *keys,
+                                                      size_t n, uint64_t own);
 
 /* The `batch` sample numbers of step `step` of round `round`: positions
  * (round * local_steps + step) * batch and on of the sequence of epochs. Needs
  * batch >= 1. Cheap but for the first batch of an epoch, O(count). */
-void shard_batch(struct shard *s, uint64_t round, uint32_t step,
-                 uint32_t batch, uint32_t *indices);
+void shard_batch(struct shard *s, uint64_t round, uint32_t step, uint32_t batch, uint32_t *indices);
 
 #endif

@@ -17,11 +17,10 @@ static bool parse_alpha(const char *number, double *alpha)
 {
     char *end = NULL;
     /* Digits only: strtod would take "inf", hex and spaces, too. */
-    if (strspn(number, "0123456789.e-+") == strlen(number) &&
-        ((*number >= '0' && *number <= '9') || *number == '.'))
+    if (strspn(number, "0123456789.e-+") == strlen(number)
+        && ((*number >= '0' && *number <= '9') || *number == '.'))
         *alpha = strtod(number, &end);
-    return end && *end == '\0' && *alpha >= SHARD_ALPHA_MIN &&
-           *alpha <= SHARD_ALPHA_MAX;
+    return end && *end == '\0' && *alpha >= SHARD_ALPHA_MIN && *alpha <= SHARD_ALPHA_MAX;
 }
 
 /* A whole decimal number from 1 on, without a leading zero. */
@@ -34,8 +33,7 @@ static bool parse_per_part(const char *number, uint32_t *k)
     return *k <= SHARD_PER_PART_MAX;
 }
 
-int shard_split_parse(struct shard_split *s, const char *text,
-                      char error[DATA_ERROR_MAX])
+int shard_split_parse(struct shard_split *s, const char *text, char error[DATA_ERROR_MAX])
 {
     *s = (struct shard_split){.fall = SHARD_IID};
     if (strcmp(text, "iid") == 0)

@@ -34,9 +34,8 @@ struct shard_split
 
 /* 0, or -EINVAL with a sentence that says what was found and what was
  * expected. */
-__attribute__((warn_unused_result)) int
-shard_split_parse(struct shard_split *s, const char *text,
-                  char error[DATA_ERROR_MAX]);
+__attribute__((warn_unused_result)) int shard_split_parse(struct shard_split *s, const char *text,
+                                                          char error[DATA_ERROR_MAX]);
 
 /* Its canonical text; ALPHA in the fewest digits that read back as the same
  * number. */

@@ -23,8 +23,8 @@ double schedule_lr(const struct schedule *s, uint64_t round)
 struct rates
 {
     float lr, decay;
-    float momentum; /* Of Adam: beta1. */
-    float gain;     /* The rest of this is Adam's: 1 - beta1, */
+    float momentum;     /* Of Adam: beta1. */
+    float gain;         /* The rest of this is Adam's: 1 - beta1, */
     float beta2, gain2; /* beta2 and 1 - beta2, */
     float spread;       /* 1 / sqrt(1 - beta2^t). */
     float shrink;       /* AdamW: lr * decay. */
@@ -37,8 +37,7 @@ struct place
     const float *grad;
 };
 
-VEC_CLONES static void step_bare(const struct place *p, const struct rates *r,
-                                 size_t n)
+VEC_CLONES static void step_bare(const struct place *p, const struct rates *r, size_t n)
 {
     float *restrict x = p->x;
     const float *restrict grad = p->grad;
@@ -47,8 +46,7 @@ VEC_CLONES static void step_bare(const struct place *p, const struct rates *r,
         x[i] -= lr * (grad[i] + decay * x[i]);
 }
 
-VEC_CLONES static void step_plain(const struct place *p, const struct rates *r,
-                                  size_t n)
+VEC_CLONES static void step_plain(const struct place *p, const struct rates *r, size_t n)
 {
     float *restrict x = p->x, *restrict m = p->m;
     const float *restrict grad = p->grad;
@@ -59,8 +57,7 @@ VEC_CLONES static void step_plain(const struct place *p, const struct rates *r,
     }
 }
 
-VEC_CLONES static void step_nesterov(const struct place *p,
-                                     const struct rates *r, size_t n)
+VEC_CLONES static void step_nesterov(const struct place *p, const struct rates *r, size_t n)
 {
     float *restrict x = p->x, *restrict m = p->m;
     const float *restrict grad = p->grad;
@@ -74,8 +71,7 @@ VEC_CLONES static void step_nesterov(const struct place *p,
 
 /* Both of Adam: of decay and shrink one is 0. sqrt(v / (1 - beta2^t)) is
  * sqrt(v) * spread, and m's correction is in lr. */
-VEC_CLONES static void step_adam(const struct place *p, const struct rates *r,
-                                 size_t n)
+VEC_CLONES static void step_adam(const struct place *p, const struct rates *r, size_t n)
 {
     float *restrict x = p->x, *restrict m = p->m, *restrict v = p->v;
     const float *restrict grad = p->grad;
@@ -84,8 +80,8 @@ VEC_CLONES static void step_adam(const struct place *p, const struct rates *r,
         float g = grad[i] + k.decay * x[i];
         m[i] = k.momentum * m[i] + k.gain * g;
         v[i] = k.beta2 * v[i] + k.gain2 * (g * g);
-        x[i] = (x[i] - k.shrink * x[i]) -
-               k.lr * m[i] / (sqrtf(v[i]) * k.spread + (float)OPTIMISER_ADAM_EPS);
+        x[i] = (x[i] - k.shrink * x[i])
+               - k.lr * m[i] / (sqrtf(v[i]) * k.spread + (float)OPTIMISER_ADAM_EPS);
     }
 }
 
@@ -95,8 +91,8 @@ VEC_CLONES static void scale(float *g, float s, size_t n)
         g[i] *= s;
 }
 
-void optimiser_clip(const struct optimiser *o, const struct segment *segments,
-                    size_t n_segments, float *grad)
+void optimiser_clip(const struct optimiser *o, const struct segment *segments, size_t n_segments,
+                    float *grad)
 {
     double norm2 = 0;
     for (size_t i = 0; i < n_segments && segments[i].trained; i++)
@@ -107,19 +103,16 @@ void optimiser_clip(const struct optimiser *o, const struct segment *segments,
     scale(grad, (float)(o->clip / norm), segments_trained(segments, n_segments));
 }
 
-VEC_CLONES void optimiser_forget(float *restrict m, const float *restrict sent,
-                                 size_t n)
+VEC_CLONES void optimiser_forget(float *restrict m, const float *restrict sent, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         m[i] = sent[i] != 0 ? 0 : m[i];
 }
 
-static struct rates rates_of(const struct optimiser *o,
-                             const struct optimiser_step *s, bool decays)
+static struct rates rates_of(const struct optimiser *o, const struct optimiser_step *s, bool decays)
 {
     double decay = decays ? o->weight_decay : 0;
-    struct rates r = {.lr = (float)s->lr, .decay = (float)decay,
-                      .momentum = (float)o->momentum};
+    struct rates r = {.lr = (float)s->lr, .decay = (float)decay, .momentum = (float)o->momentum};
     if (o->kind == OPTIMISER_SGD)
         return r;
     r.lr = (float)(s->lr / (1 - pow(o->momentum, (double)s->t)));
@@ -134,8 +127,8 @@ static struct rates rates_of(const struct optimiser *o,
     return r;
 }
 
-static void step_segment(const struct optimiser *o, const struct place *p,
-                         const struct rates *r, size_t n)
+static void step_segment(const struct optimiser *o, const struct place *p, const struct rates *r,
+                         size_t n)
 {
     switch (o->kind) {
     case OPTIMISER_SGD:
@@ -157,15 +150,13 @@ static void step_segment(const struct optimiser *o, const struct place *p,
 void optimiser_step(const struct optimiser *o, const struct optimiser_step *s)
 {
     assert(o->momentum >= 0 && o->momentum < 1 && o->weight_decay >= 0);
-    assert(o->kind == OPTIMISER_SGD ||
-           (o->beta2 >= 0 && o->beta2 < 1 && s->v && s->t >= 1));
+    assert(o->kind == OPTIMISER_SGD || (o->beta2 >= 0 && o->beta2 < 1 && s->v && s->t >= 1));
     const struct rates rates[2] = {rates_of(o, s, false), rates_of(o, s, true)};
     const struct rates statistics = {.lr = (float)OPTIMISER_STATISTICS};
     for (size_t i = 0; i < s->n_segments; i++) {
         const struct segment *seg = &s->segments[i];
         size_t at = seg->offset;
-        struct place p = {s->x + at, s->m + at, s->v ? s->v + at : NULL,
-                          s->grad + at};
+        struct place p = {s->x + at, s->m + at, s->v ? s->v + at : NULL, s->grad + at};
         if (seg->trained)
             step_segment(o, &p, &rates[seg->decays], seg->n);
         else

@@ -47,7 +47,7 @@ struct schedule
 
 enum optimiser_kind { OPTIMISER_SGD, OPTIMISER_ADAM, OPTIMISER_ADAMW };
 
-#define OPTIMISER_ADAM_EPS 1e-8
+#define OPTIMISER_ADAM_EPS   1e-8
 #define OPTIMISER_STATISTICS 0.1 /* PyTorch's momentum of a batch norm. */
 
 struct optimiser
@@ -79,8 +79,8 @@ struct optimiser_step
 
 /* Scale the gradient (of the segments that are trained) down to o->clip. One
  * that is not finite stays so. */
-void optimiser_clip(const struct optimiser *o, const struct segment *segments,
-                    size_t n_segments, float *grad);
+void optimiser_clip(const struct optimiser *o, const struct segment *segments, size_t n_segments,
+                    float *grad);
 
 /* m = 0 where sent is not. */
 void optimiser_forget(float *m, const float *sent, size_t n);

@@ -11,8 +11,7 @@ static float *floats(size_t n)
 
 /* Without gradients a pass needs less, so more samples fit into `room`: the
  * plan for as many as do, at least one. */
-static int plan_evaluation(struct model_plan *plan, const struct model *m,
-                           size_t room)
+static int plan_evaluation(struct model_plan *plan, const struct model *m, size_t room)
 {
     uint32_t fits = 1, beyond = SGD_EVAL_BATCH_MAX + 1;
     while (beyond - fits > 1) {
@@ -52,13 +51,11 @@ static void cut_segments(struct sgd_part *p, const struct model *m)
     }
 }
 
-static bool part_open(struct sgd_part *p, const struct sgd_scratch *s,
-                      const struct model *m)
+static bool part_open(struct sgd_part *p, const struct sgd_scratch *s, const struct model *m)
 {
     size_t most = s->train.n > s->eval.n ? s->train.n : s->eval.n;
     size_t entries = m->sparse ? s->train.n * s->longest + 1 : 1;
-    size_t room = s->train.n_floats > s->eval.n_floats ? s->train.n_floats
-                                                        : s->eval.n_floats;
+    size_t room = s->train.n_floats > s->eval.n_floats ? s->train.n_floats : s->eval.n_floats;
     p->arena = floats(room);
     p->grad = floats(m->n_params + LAYER_SLACK);
     p->label = calloc(most * m->n_rows, sizeof *p->label);
@@ -99,16 +96,18 @@ static int open_parts(struct sgd_scratch *s, const struct model *m)
     return 0;
 }
 
-int sgd_scratch_open(struct sgd_scratch **out, const struct model *m,
-                     uint32_t batch, uint32_t threads, size_t longest)
+int sgd_scratch_open(struct sgd_scratch **out, const struct model *m, uint32_t batch,
+                     uint32_t threads, size_t longest)
 {
     assert(threads >= 1 && threads <= SGD_THREADS_MAX && threads <= batch);
     *out = NULL;
     struct sgd_scratch *s = calloc(1, sizeof *s);
     if (!s)
         return -ENOMEM;
-    *s = (struct sgd_scratch){.n_params = m->n_params, .longest = longest,
-                              .batch = batch, .threads = threads,
+    *s = (struct sgd_scratch){.n_params = m->n_params,
+                              .longest = longest,
+                              .batch = batch,
+                              .threads = threads,
                               .index = calloc(batch, sizeof *s->index),
                               .part = calloc(threads, sizeof *s->part)};
     int err = s->index && s->part ? plan(s, m) : -ENOMEM;

@@ -9,8 +9,8 @@
 #define NN_TRAIN_SGD_SCRATCH_H
 
 #include "nn/layers/loss.h"
-#include "nn/train/sgd_trainer.h"
 #include "nn/math/team.h"
+#include "nn/train/sgd_trainer.h"
 
 /* What one thread has for itself: the memory of a pass over its part of a
  * batch, and a range of the flat vector, which it adds up and updates. */
@@ -25,7 +25,7 @@ struct sgd_part
     size_t from, to;         /* Its range, and ... */
     struct segment *segment; /* ... the segments' pieces in it. */
     size_t n_segments;
-    bool idle;               /* It had nothing of the last batch. */
+    bool idle; /* It had nothing of the last batch. */
     struct loss loss;
 };
 

@@ -20,9 +20,9 @@ struct batch
     const uint32_t *index; /* Their numbers; NULL: `first` and on. */
     size_t first;
     const struct augment *augment;
-    uint64_t position;     /* Of the first in the peer's endless sequence. */
+    uint64_t position; /* Of the first in the peer's endless sequence. */
     float smoothing;
-    size_t n_mean;         /* Rows that the gradient is a mean of. */
+    size_t n_mean; /* Rows that the gradient is a mean of. */
 };
 
 static size_t sample_of(const struct batch *b, uint32_t i)
@@ -48,8 +48,8 @@ static struct sparse_rows load_rows(struct sgd_part *p, const struct batch *b)
 }
 
 /* Samples to the pass's input, changed as they should be; labels. */
-static void load(const struct sgd_config *c, struct sgd_part *p,
-                 struct model_pass *pass, const struct batch *b)
+static void load(const struct sgd_config *c, struct sgd_part *p, struct model_pass *pass,
+                 const struct batch *b)
 {
     if (c->model->sparse)
         pass->rows = load_rows(p, b);
@@ -58,27 +58,26 @@ static void load(const struct sgd_config *c, struct sgd_part *p,
         dataset_labels(b->set, sample, p->label + (size_t)i * c->model->n_rows);
         if (c->model->sparse)
             continue;
-        uint64_t key = rng_key(c->seed, RNG_AUGMENT, c->shard ? c->shard->peer : 0,
-                               b->position + i);
-        augment_sample(b->augment, b->set, sample, key,
-                       model_input(c->model, pass, i));
+        uint64_t key =
+            rng_key(c->seed, RNG_AUGMENT, c->shard ? c->shard->peer : 0, b->position + i);
+        augment_sample(b->augment, b->set, sample, key, model_input(c->model, pass, i));
     }
 }
 
 /* One pass over a batch: its loss and, where the plan is for training, the
  * gradient. */
 static struct loss run(const struct sgd_config *c, struct sgd_part *p,
-                       const struct model_plan *plan, const float *x,
-                       const struct batch *b)
+                       const struct model_plan *plan, const float *x, const struct batch *b)
 {
-    struct model_pass pass = {.n = b->n, .x = x, .grad = p->grad, .plan = plan,
-                              .arena = p->arena};
+    struct model_pass pass = {.n = b->n, .x = x, .grad = p->grad, .plan = plan, .arena = p->arena};
     load(c, p, &pass, b);
     float *logits = model_forward(c->model, &pass);
     struct loss_batch l = {.n = (size_t)b->n * c->model->n_rows,
                            .n_classes = c->model->n_classes,
-                           .logits = logits, .labels = p->label,
-                           .smoothing = b->smoothing, .n_mean = b->n_mean};
+                           .logits = logits,
+                           .labels = p->label,
+                           .smoothing = b->smoothing,
+                           .n_mean = b->n_mean};
     struct loss loss = loss_softmax(&l, plan->training ? logits : NULL);
     if (plan->training)
         model_backward(c->model, &pass, logits);
@@ -86,8 +85,7 @@ static struct loss run(const struct sgd_config *c, struct sgd_part *p,
 }
 
 /* The parts' losses, in order. */
-static void report_add(struct trainer_report *r, const struct sgd_scratch *s,
-                       uint64_t n_rows)
+static void report_add(struct trainer_report *r, const struct sgd_scratch *s, uint64_t n_rows)
 {
     for (uint32_t k = 0; k < s->threads; k++) {
         r->loss += s->part[k].loss.sum;
@@ -135,8 +133,10 @@ static void step_gradient(void *self, uint32_t k)
     p->idle = from == to;
     if (p->idle)
         return;
-    struct batch b = {.set = c->train, .n = (uint32_t)(to - from),
-                      .index = s->index + from, .augment = &c->augment,
+    struct batch b = {.set = c->train,
+                      .n = (uint32_t)(to - from),
+                      .index = s->index + from,
+                      .augment = &c->augment,
                       .position = step->position + from,
                       .smoothing = (float)c->label_smoothing,
                       .n_mean = (size_t)c->batch * c->model->n_rows};
@@ -184,23 +184,24 @@ static void run_step(struct step *step)
     team_run(s->team, step_gradient, step);
     if (c->optimiser.clip > 0) { /* It must know the whole gradient. */
         team_run(s->team, step_add, step);
-        optimiser_clip(&c->optimiser, c->model->segments, c->model->n_segments,
-                       s->part[0].grad);
+        optimiser_clip(&c->optimiser, c->model->segments, c->model->n_segments, s->part[0].grad);
         team_run(s->team, step_update, step);
     } else {
         team_run(s->team, step_add_update, step);
     }
 }
 
-static void trainer_steps(void *self, float *x, uint64_t round,
-                          uint32_t n_steps, struct trainer_report *report)
+static void trainer_steps(void *self, float *x, uint64_t round, uint32_t n_steps,
+                          struct trainer_report *report)
 {
     struct sgd_trainer *t = self;
     struct sgd_config *c = &t->config;
     struct sgd_scratch *s = c->scratch;
     struct step step = {.t = t,
-                        .update = {.x = x, .grad = s->part[0].grad,
-                                   .m = t->momentum, .v = t->second,
+                        .update = {.x = x,
+                                   .grad = s->part[0].grad,
+                                   .m = t->momentum,
+                                   .v = t->second,
                                    .lr = schedule_lr(&c->schedule, round)}};
     *report = (struct trainer_report){0};
     for (uint32_t i = 0; i < n_steps; i++) {
@@ -226,12 +227,10 @@ static void trainer_sent(void *self, const float *sent)
 {
     struct sgd_trainer *t = self;
     optimiser_forget(t->momentum, sent,
-                     segments_trained(t->config.model->segments,
-                                      t->config.model->n_segments));
+                     segments_trained(t->config.model->segments, t->config.model->n_segments));
 }
 
-static void trainer_members(void *self, const uint64_t *keys, size_t n,
-                            uint64_t own)
+static void trainer_members(void *self, const uint64_t *keys, size_t n, uint64_t own)
 {
     struct sgd_trainer *t = self;
     t->members_error = shard_members(t->config.shard, keys, n, own);
@@ -257,8 +256,7 @@ static void evaluate_part(void *self, uint32_t k)
     p->loss = (struct loss){0};
     for (size_t at = begin; at < end; at += s->eval.n) {
         uint32_t n = end - at < s->eval.n ? (uint32_t)(end - at) : s->eval.n;
-        struct batch b = {.set = e->config->test, .n = n, .first = at,
-                          .augment = &as_it_is};
+        struct batch b = {.set = e->config->test, .n = n, .first = at, .augment = &as_it_is};
         struct loss loss = run(e->config, p, &s->eval, e->x, &b);
         p->loss.sum += loss.sum;
         p->loss.n_right += loss.n_right;
@@ -282,20 +280,19 @@ static void trainer_evaluate(void *self, const float *x, uint64_t max_samples,
 
 /* --- the trainer --- */
 
-static int check_shape(const struct model *m, const struct dataset *d,
-                       char error[MODEL_ERROR_MAX])
+static int check_shape(const struct model *m, const struct dataset *d, char error[MODEL_ERROR_MAX])
 {
     const struct data_shape *a = &m->data, *b = &d->shape;
-    if (a->form == b->form && a->channels == b->channels && a->height == b->height &&
-        a->width == b->width && a->n_classes == b->n_classes)
+    if (a->form == b->form && a->channels == b->channels && a->height == b->height
+        && a->width == b->width && a->n_classes == b->n_classes)
         return 0;
     snprintf(error, MODEL_ERROR_MAX,
              "model \"%.80s\" is for %s of %ux%ux%u and %u classes, but the data "
              "(%.63s) are %s of %ux%ux%u and %u",
-             m->spec, data_form_name(a->form), (unsigned)a->channels,
-             (unsigned)a->height, (unsigned)a->width, (unsigned)a->n_classes,
-             d->kind, data_form_name(b->form), (unsigned)b->channels,
-             (unsigned)b->height, (unsigned)b->width, (unsigned)b->n_classes);
+             m->spec, data_form_name(a->form), (unsigned)a->channels, (unsigned)a->height,
+             (unsigned)a->width, (unsigned)a->n_classes, d->kind, data_form_name(b->form),
+             (unsigned)b->channels, (unsigned)b->height, (unsigned)b->width,
+             (unsigned)b->n_classes);
     return -EINVAL;
 }
 
@@ -304,8 +301,7 @@ static int open_scratch(struct sgd_trainer *t)
 {
     struct sgd_config *c = &t->config;
     uint32_t threads = c->threads == 0 ? 1 : c->threads;
-    int err = sgd_scratch_open(&t->own, c->model, c->batch,
-                               threads < c->batch ? threads : c->batch,
+    int err = sgd_scratch_open(&t->own, c->model, c->batch, threads < c->batch ? threads : c->batch,
                                c->train->longest);
     c->scratch = t->own;
     return err;
@@ -318,16 +314,15 @@ int sgd_trainer_init(struct sgd_trainer *t, const struct sgd_config *config,
     error[0] = '\0';
     t->config = *config;
     const struct model *m = config->model;
-    if (check_shape(m, config->train, error) != 0 ||
-        check_shape(m, config->test, error) != 0)
+    if (check_shape(m, config->train, error) != 0 || check_shape(m, config->test, error) != 0)
         return -EINVAL;
     assert(config->batch > 0);
     int err = config->scratch ? 0 : open_scratch(t);
     if (err)
         return err;
     const struct sgd_scratch *s = t->config.scratch;
-    assert(s->n_params == m->n_params && s->batch >= config->batch &&
-           (!m->sparse || s->longest >= config->train->longest));
+    assert(s->n_params == m->n_params && s->batch >= config->batch
+           && (!m->sparse || s->longest >= config->train->longest));
     bool adam = config->optimiser.kind != OPTIMISER_SGD;
     t->momentum = calloc(m->n_params, sizeof *t->momentum);
     t->second = adam ? calloc(m->n_params, sizeof *t->second) : NULL;

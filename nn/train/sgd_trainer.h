@@ -23,14 +23,11 @@
 #include "nn/data/augment.h"
 #include "nn/data/data.h"
 #include "nn/models/model.h"
-#include "nn/train/optimiser.h"
 #include "nn/shards/shard.h"
+#include "nn/train/optimiser.h"
 #include "nn/train/trainer.h"
 
-enum {
-    SGD_EVAL_BATCH_MAX = 256,
-    SGD_THREADS_MAX = 64
-};
+enum { SGD_EVAL_BATCH_MAX = 256, SGD_THREADS_MAX = 64 };
 
 struct sgd_scratch; /* Opaque. */
 
@@ -39,9 +36,9 @@ struct sgd_scratch; /* Opaque. */
  * `threads` threads: at least 1, at most SGD_THREADS_MAX, and no more than
  * `batch`. An evaluation takes the largest batch that fits in the same memory.
  * 0, -ENOMEM or -EAGAIN (no threads). */
-__attribute__((warn_unused_result)) int
-sgd_scratch_open(struct sgd_scratch **s, const struct model *m, uint32_t batch,
-                 uint32_t threads, size_t longest);
+__attribute__((warn_unused_result)) int sgd_scratch_open(struct sgd_scratch **s,
+                                                         const struct model *m, uint32_t batch,
+                                                         uint32_t threads, size_t longest);
 void sgd_scratch_close(struct sgd_scratch *s);
 
 /* All that is borrowed must outlive the trainer. */
@@ -55,12 +52,12 @@ struct sgd_config
                                          * model_params() of the seed. */
     uint64_t seed;                      /* The run's. */
     uint32_t batch;
-    uint32_t threads;                   /* Of its own scratch; 0 is 1, more
+    uint32_t threads; /* Of its own scratch; 0 is 1, more
                                          * than `batch` is `batch`. */
     struct optimiser optimiser;
     struct schedule schedule;
     struct augment augment;
-    double label_smoothing;             /* Of training, not of evaluation. */
+    double label_smoothing; /* Of training, not of evaluation. */
 };
 
 struct sgd_trainer
@@ -75,9 +72,9 @@ struct sgd_trainer
 
 /* 0, or -EINVAL with a sentence (the data are not of the model's shape), or
  * -ENOMEM or -EAGAIN. */
-__attribute__((warn_unused_result)) int
-sgd_trainer_init(struct sgd_trainer *t, const struct sgd_config *config,
-                 char error[MODEL_ERROR_MAX]);
+__attribute__((warn_unused_result)) int sgd_trainer_init(struct sgd_trainer *t,
+                                                         const struct sgd_config *config,
+                                                         char error[MODEL_ERROR_MAX]);
 void sgd_trainer_close(struct sgd_trainer *t);
 
 /* Its face to a node; borrows t. */

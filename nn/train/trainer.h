@@ -12,8 +12,8 @@
 
 struct trainer_report
 {
-    double loss;     /* Mean over the rows seen. */
-    double accuracy; /* Fraction right, in [0, 1]. */
+    double loss;        /* Mean over the rows seen. */
+    double accuracy;    /* Fraction right, in [0, 1]. */
     uint64_t n_samples; /* Rows seen: a sample is one, but of a text each of its
                          * bytes is. */
 };

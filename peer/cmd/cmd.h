@@ -18,9 +18,9 @@ enum cmd_exit {
     CMD_INTERRUPTED = 130 /* By Ctrl-C, before there was a result. */
 };
 
-extern const struct option_row cmd_local_rows[], cmd_peer_rows[], cmd_sim_rows[],
-    cmd_train_rows[], cmd_status_rows[], cmd_drift_rows[], cmd_topology_rows[],
-    cmd_compressors_rows[], cmd_keygen_rows[], cmd_eval_rows[];
+extern const struct option_row cmd_local_rows[], cmd_peer_rows[], cmd_sim_rows[], cmd_train_rows[],
+    cmd_status_rows[], cmd_drift_rows[], cmd_topology_rows[], cmd_compressors_rows[],
+    cmd_keygen_rows[], cmd_eval_rows[];
 
 /* The run keys of `hearsay train`. */
 extern const char *const cmd_train_keys[];
@@ -52,37 +52,35 @@ int cmd_expand(const char *key, const char *value, char out[RUN_VALUE_MAX],
                char error[OPTIONS_ERROR_MAX]);
 
 /* Rows that several commands share, so that they read the same everywhere. */
-#define CMD_ROW_JSON                                                             \
-    {                                                                            \
-        .name = "json", .kind = OPTION_FLAG,                                     \
-        .help = "print one JSON object to stdout"                                \
+#define CMD_ROW_JSON                                                                               \
+    {                                                                                              \
+        .name = "json", .kind = OPTION_FLAG, .help = "print one JSON object to stdout"             \
     }
-#define CMD_ROW_KEY                                                              \
-    {                                                                            \
-        .name = "key", .kind = OPTION_TEXT, .arg = "FILE", .required = true,     \
-        .help = "the cluster key, as hearsay keygen writes it"                   \
+#define CMD_ROW_KEY                                                                                \
+    {                                                                                              \
+        .name = "key", .kind = OPTION_TEXT, .arg = "FILE", .required = true,                       \
+        .help = "the cluster key, as hearsay keygen writes it"                                     \
     }
-#define CMD_ROW_BOOTSTRAP                                                        \
-    {                                                                            \
-        .name = "bootstrap", .kind = OPTION_TEXT, .arg = "HOST:PORT,...",        \
-        .help = "peers to ask first; names are resolved to all their addresses"  \
+#define CMD_ROW_BOOTSTRAP                                                                          \
+    {                                                                                              \
+        .name = "bootstrap", .kind = OPTION_TEXT, .arg = "HOST:PORT,...",                          \
+        .help = "peers to ask first; names are resolved to all their addresses"                    \
     }
-#define CMD_ROW_INIT                                                             \
-    {                                                                            \
-        .name = "init", .kind = OPTION_TEXT, .arg = "FILE",                      \
-        .help = "begin with this model.safetensors; every peer of a run needs "  \
-                "the same one"                                                   \
+#define CMD_ROW_INIT                                                                               \
+    {                                                                                              \
+        .name = "init", .kind = OPTION_TEXT, .arg = "FILE",                                        \
+        .help = "begin with this model.safetensors; every peer of a run needs "                    \
+                "the same one"                                                                     \
     }
-#define CMD_ROW_THREADS                                                          \
-    {                                                                            \
-        .name = "threads", .kind = OPTION_UINT, .arg = "N", .fallback = "1",     \
-        .min = 1, .max = SGD_THREADS_MAX,                                        \
-        .help = "that share each batch; outcomes depend on their number"         \
+#define CMD_ROW_THREADS                                                                            \
+    {                                                                                              \
+        .name = "threads", .kind = OPTION_UINT, .arg = "N", .fallback = "1", .min = 1,             \
+        .max = SGD_THREADS_MAX, .help = "that share each batch; outcomes depend on their number"   \
     }
-#define CMD_ROW_OUT                                                              \
-    {                                                                            \
-        .name = "out", .kind = OPTION_TEXT, .arg = "DIR",                        \
-        .help = "directory for models and metrics"                               \
+#define CMD_ROW_OUT                                                                                \
+    {                                                                                              \
+        .name = "out", .kind = OPTION_TEXT, .arg = "DIR",                                          \
+        .help = "directory for models and metrics"                                                 \
     }
 
 #endif

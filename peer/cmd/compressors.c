@@ -13,6 +13,7 @@ enum {
     PARAMS_MAX = 1 << 28 /* A gibibyte a vector. */
 };
 
+/* clang-format off */
 const struct option_row cmd_compressors_rows[] = {
     {.name = "compress", .kind = OPTION_TEXT, .arg = "SPEC...",
      .help = "these alone, with blanks between them: \"none topk:0.01+qsgd:4\"; default: every codec at its defaults"},
@@ -33,14 +34,18 @@ const struct option_row cmd_compressors_rows[] = {
     CMD_ROW_JSON,
     {.name = NULL},
 };
+/* clang-format on */
 
 /* ---- options ---- */
 
 /* "100Mbit" to bits a second: a number and its unit, nothing else. */
 static bool read_rate(const char *text, double *rate)
 {
-    static const struct { const char *name; double factor; } units[] = {
-        {"bit", 1}, {"kbit", 1e3}, {"Mbit", 1e6}, {"Gbit", 1e9}, {"Tbit", 1e12}};
+    static const struct
+    {
+        const char *name;
+        double factor;
+    } units[] = {{"bit", 1}, {"kbit", 1e3}, {"Mbit", 1e6}, {"Gbit", 1e9}, {"Tbit", 1e12}};
     char number[24];
     size_t n = strspn(text, "0123456789.");
     double value;
@@ -64,8 +69,10 @@ static int read_uplink(const struct options *o, struct cmd_compressors *t)
     const char *text = options_text(o, "uplink");
     if (text == NULL || read_rate(text, &t->uplink))
         return CMD_OK;
-    return cmd_fail(o, CMD_USAGE, "--uplink is '%.60s', expected a rate above 0 in bit, kbit, Mbit, Gbit or Tbit: 100Mbit",
-                    text);
+    return cmd_fail(
+        o, CMD_USAGE,
+        "--uplink is '%.60s', expected a rate above 0 in bit, kbit, Mbit, Gbit or Tbit: 100Mbit",
+        text);
 }
 
 /* ---- the vector ---- */
@@ -75,8 +82,14 @@ static struct segment one_tensor(size_t n)
     size_t rows = 1;
     for (size_t r = 1; r * r <= n; r++)
         rows = n % r == 0 ? r : rows;
-    return (struct segment){.name = "weight", .n = n, .rows = rows, .cols = n / rows, .n_dims = 2,
-                            .dims = {(uint32_t)rows, (uint32_t)(n / rows)}, .decays = true, .trained = true};
+    return (struct segment){.name = "weight",
+                            .n = n,
+                            .rows = rows,
+                            .cols = n / rows,
+                            .n_dims = 2,
+                            .dims = {(uint32_t)rows, (uint32_t)(n / rows)},
+                            .decays = true,
+                            .trained = true};
 }
 
 /* The model of --model and --data, what is not given being the run's default. */
@@ -86,7 +99,8 @@ static int read_model(const struct options *o, struct model *model, char error[R
     static struct run_flags flags;
     static struct run run;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (options_given(o, names[i]) && run_flags_set(&flags, names[i], options_text(o, names[i]), error))
+        if (options_given(o, names[i])
+            && run_flags_set(&flags, names[i], options_text(o, names[i]), error))
             return CMD_USAGE;
     if (run_from_flags(&run, &flags, error))
         return CMD_USAGE;
@@ -160,7 +174,8 @@ static int read_rows(const struct options *o, struct cmd_compressors *t, const s
         char word[COMPRESS_SPEC_MAX];
         size_t n = strcspn(p, " ");
         if (n >= sizeof word)
-            return cmd_fail(o, CMD_USAGE, "--compress: %.40s...: longer than %zu characters", p, sizeof word - 1);
+            return cmd_fail(o, CMD_USAGE, "--compress: %.40s...: longer than %zu characters", p,
+                            sizeof word - 1);
         memcpy(word, p, n);
         word[n] = '\0';
         p += n;
@@ -175,7 +190,8 @@ static int read_rows(const struct options *o, struct cmd_compressors *t, const s
 }
 
 /* The catalogue, and room for as many rows as there can be. */
-static int make_room(const struct options *o, struct cmd_compressors *t, struct compress_info **infos)
+static int make_room(const struct options *o, struct cmd_compressors *t,
+                     struct compress_info **infos)
 {
     struct compress_info info;
     const char *specs = options_text(o, "compress");
@@ -210,7 +226,8 @@ int cmd_compressors(const struct options *o)
     struct model model = {.spec = ""};
     struct cmd_compressors t = {.seed = options_uint(o, "seed"),
                                 .neighbours = (uint32_t)options_uint(o, "neighbours"),
-                                .measured = options_flag(o, "measure") || options_given(o, "uplink")};
+                                .measured =
+                                    options_flag(o, "measure") || options_given(o, "uplink")};
     int code = read_uplink(o, &t);
     if (code == CMD_OK)
         code = read_vector(o, &t, &model);

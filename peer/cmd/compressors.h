@@ -27,10 +27,10 @@ enum { CMD_COMPRESSORS_ERROR_MAX = 512 };
 /* One compressor. */
 struct cmd_compressors_row
 {
-    char spec[COMPRESS_SPEC_MAX];    /* Canonical. */
+    char spec[COMPRESS_SPEC_MAX];     /* Canonical. */
     const struct compress_info *info; /* Of the codec whose default it is, or NULL. */
-    size_t bytes;                    /* Of the first message of an encoder. */
-    double delta;                    /* 1 - |v - C(v)|^2 / |v|^2, mean of some draws. */
+    size_t bytes;                     /* Of the first message of an encoder. */
+    double delta;                     /* 1 - |v - C(v)|^2 / |v|^2, mean of some draws. */
     double encode_s, validate_s, apply_s;
 };
 
@@ -44,22 +44,20 @@ struct cmd_compressors
     size_t n_infos;
     struct cmd_compressors_row *rows;
     size_t n_rows;
-    bool measured;   /* What follows, and the rows' seconds and delta, are there. */
+    bool measured;           /* What follows, and the rows' seconds and delta, are there. */
     double axpy_s, memcpy_s; /* Of n floats. */
     uint32_t neighbours;
-    double uplink;   /* Bits a second; 0: none was named. */
+    double uplink; /* Bits a second; 0: none was named. */
 };
 
 /* Fill in bytes, and with `measured` the rest, of all rows. 0, or a negative
  * errno with a sentence in error. Takes a second or so a row if measured. */
-__attribute__((warn_unused_result)) int
-cmd_compressors_measure(struct cmd_compressors *t,
-                        char error[CMD_COMPRESSORS_ERROR_MAX]);
+__attribute__((warn_unused_result)) int cmd_compressors_measure(
+    struct cmd_compressors *t, char error[CMD_COMPRESSORS_ERROR_MAX]);
 
 /* The formulas above, in seconds at t->uplink, and the uplink in bits a second
  * below which compressing pays: 0 where it never does. */
-double cmd_compressors_with(const struct cmd_compressors *t,
-                            const struct cmd_compressors_row *r);
+double cmd_compressors_with(const struct cmd_compressors *t, const struct cmd_compressors_row *r);
 double cmd_compressors_without(const struct cmd_compressors *t);
 double cmd_compressors_pays_below(const struct cmd_compressors *t,
                                   const struct cmd_compressors_row *r);

@@ -26,7 +26,7 @@ struct bench
 {
     const struct cmd_compressors *t;
     struct compress *c;
-    float *x, *y; /* The vector; what is decoded to. */
+    float *x, *y;  /* The vector; what is decoded to. */
     uint64_t draw; /* That x holds. */
     uint8_t *message;
     size_t len;
@@ -83,7 +83,9 @@ static int open_spec(struct bench *b, const char *spec)
 static void encode(struct bench *b)
 {
     struct compress_input in = {.draw = rng_key(b->t->seed, RNG_DRAW, b->draw, 0),
-                                .round = late_round, .x = b->x, .x_hat = b->y};
+                                .round = late_round,
+                                .x = b->x,
+                                .x_hat = b->y};
     b->err |= compress_encode(b->c, &in, b->message, &b->len, &b->stat);
 }
 
@@ -127,8 +129,9 @@ static int first_message(struct bench *b, const char *spec, uint64_t draw)
     if (fabs(b->stat.x2 - x2) <= 1e-5 * x2 && fabs(b->stat.e2 - e2) <= 1e-5 * e2 + 1e-12 * x2)
         return 0;
     char what[160];
-    snprintf(what, sizeof what, "the encoder says that an error of %.9g is left, decoding leaves %.9g",
-             b->stat.e2, e2);
+    snprintf(what, sizeof what,
+             "the encoder says that an error of %.9g is left, decoding leaves %.9g", b->stat.e2,
+             e2);
     return refuse(b, spec, what, -EPROTO);
 }
 
@@ -213,8 +216,11 @@ static void say(const struct cmd_compressors *t, size_t i)
 
 int cmd_compressors_measure(struct cmd_compressors *t, char error[CMD_COMPRESSORS_ERROR_MAX])
 {
-    struct bench b = {.t = t, .draw = UINT64_MAX, .error = error,
-                      .x = malloc(t->n * sizeof(float)), .y = malloc(t->n * sizeof(float))};
+    struct bench b = {.t = t,
+                      .draw = UINT64_MAX,
+                      .error = error,
+                      .x = malloc(t->n * sizeof(float)),
+                      .y = malloc(t->n * sizeof(float))};
     int err = b.x != NULL && b.y != NULL ? 0 : -ENOMEM;
     if (err != 0)
         refuse(&b, "the vectors", "out of memory", err);
@@ -248,7 +254,8 @@ double cmd_compressors_without(const struct cmd_compressors *t)
     return t->neighbours * 32.0 * (double)t->n / t->uplink;
 }
 
-double cmd_compressors_pays_below(const struct cmd_compressors *t, const struct cmd_compressors_row *r)
+double cmd_compressors_pays_below(const struct cmd_compressors *t,
+                                  const struct cmd_compressors_row *r)
 {
     double saved = 32.0 * (double)t->n - 8.0 * (double)r->bytes; /* Bits a message. */
     return saved > 0.0 ? t->neighbours * saved / compute_s(t, r) : 0.0;

@@ -83,7 +83,8 @@ static void print_head(const struct cmd_compressors *t)
     if (t->model != NULL)
         printf("%s: %s parameters in %zu tensors", t->model, grouped(a, t->n), t->n_segments);
     else
-        printf("%s parameters, one tensor of %zu x %zu", grouped(a, t->n), t->segments->rows, t->segments->cols);
+        printf("%s parameters, one tensor of %zu x %zu", grouped(a, t->n), t->segments->rows,
+               t->segments->cols);
     printf("; standard normal values, seed %" PRIu64 "\n", t->seed);
     if (!t->measured)
         return;
@@ -110,10 +111,12 @@ static void print_classes(const struct cmd_compressors *t)
 /* One codec's texts. */
 static void print_info(const struct compress_info *info)
 {
-    static const struct { const char *role, *use; } roles[] = {
-        {"values", "alone or behind a selector: topk:0.01+"},
-        {"selector", "alone or with a coder of the values behind it: "},
-        {"body", "alone: "}};
+    static const struct
+    {
+        const char *role, *use;
+    } roles[] = {{"values", "alone or behind a selector: topk:0.01+"},
+                 {"selector", "alone or with a coder of the values behind it: "},
+                 {"body", "alone: "}};
     printf("\n%s\n    %s", info->form, info->about);
     if (strcmp(info->source, "-") != 0)
         printf(" (%s)", info->source);
@@ -133,7 +136,8 @@ static void print_infos(const struct cmd_compressors *t)
         if (used)
             print_info(&t->infos[i]);
     }
-    puts("\nC(v) is what a message for v adds at the receiver, delta such that |v - C(v)|^2 <= (1 - delta) |v|^2.\n"
+    puts("\nC(v) is what a message for v adds at the receiver, delta such that |v - C(v)|^2 <= (1 "
+         "- delta) |v|^2.\n"
          "contraction: each message has delta >= 0; expected: on average over the random choices;\n"
          "unbiased: C(v) is v on average; neither: for reproducing what others did.");
 }
@@ -143,15 +147,17 @@ static void print_measured(const struct cmd_compressors *t)
     char a[TEXT], b[TEXT], c[TEXT];
     int width = spec_width(t);
     bool at = t->uplink > 0;
-    printf("\n%*s%13s%11s%10s%9s%6s%8s%9s%6s%8s%16s%s\n", width, "", "", "", "", "encode", "of", "of", "apply",
-           "of", "of", "pays below", at ? "    there" : "");
-    printf("%-*s%13s%11s%10s%9s%6s%8s%9s%6s%8s%16s%s\n", width, "compressor", "bytes", "less by", "delta",
-           "Gelem/s", "axpy", "memcpy", "Gelem/s", "axpy", "memcpy", "an uplink of", at ? "    it takes  pays" : "");
+    printf("\n%*s%13s%11s%10s%9s%6s%8s%9s%6s%8s%16s%s\n", width, "", "", "", "", "encode", "of",
+           "of", "apply", "of", "of", "pays below", at ? "    there" : "");
+    printf("%-*s%13s%11s%10s%9s%6s%8s%9s%6s%8s%16s%s\n", width, "compressor", "bytes", "less by",
+           "delta", "Gelem/s", "axpy", "memcpy", "Gelem/s", "axpy", "memcpy", "an uplink of",
+           at ? "    it takes  pays" : "");
     for (size_t i = 0; i < t->n_rows; i++) {
         const struct cmd_compressors_row *r = &t->rows[i];
-        printf("%-*s%13s%10.1fx%10.4f%9.3f%6.2f%8.2f%9.3f%6.2f%8.2f%16s", width, r->spec, grouped(a, r->bytes),
-               ratio(t, r), r->delta, speed(t, r->encode_s), t->axpy_s / r->encode_s, t->memcpy_s / r->encode_s,
-               speed(t, r->apply_s), t->axpy_s / r->apply_s, t->memcpy_s / r->apply_s,
+        printf("%-*s%13s%10.1fx%10.4f%9.3f%6.2f%8.2f%9.3f%6.2f%8.2f%16s", width, r->spec,
+               grouped(a, r->bytes), ratio(t, r), r->delta, speed(t, r->encode_s),
+               t->axpy_s / r->encode_s, t->memcpy_s / r->encode_s, speed(t, r->apply_s),
+               t->axpy_s / r->apply_s, t->memcpy_s / r->apply_s,
                rate_text(b, cmd_compressors_pays_below(t, r)));
         if (at)
             printf("%12s  %s", seconds_text(c, cmd_compressors_with(t, r)),
@@ -210,7 +216,8 @@ static void set_info(json_t *j, const struct compress_info *info)
     set_text(j, "source", info ? info->source : NULL);
 }
 
-static void set_measured(json_t *j, const struct cmd_compressors *t, const struct cmd_compressors_row *r)
+static void set_measured(json_t *j, const struct cmd_compressors *t,
+                         const struct cmd_compressors_row *r)
 {
     double below = cmd_compressors_pays_below(t, r);
     set_number(j, "delta", r->delta);
@@ -227,7 +234,8 @@ static void set_measured(json_t *j, const struct cmd_compressors *t, const struc
     if (!(t->uplink > 0))
         return;
     set_number(j, "with_s", cmd_compressors_with(t, r));
-    json_object_set_new(j, "pays", json_boolean(cmd_compressors_with(t, r) < cmd_compressors_without(t)));
+    json_object_set_new(j, "pays",
+                        json_boolean(cmd_compressors_with(t, r) < cmd_compressors_without(t)));
 }
 
 static json_t *row_object(const struct cmd_compressors *t, const struct cmd_compressors_row *r)

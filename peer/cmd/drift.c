@@ -34,6 +34,7 @@
 
 enum { TRIES = 10, POLL_MS = 5 }; /* A window of a small model may last 50. */
 
+/* clang-format off */
 const struct option_row cmd_drift_rows[] = {
     CMD_ROW_BOOTSTRAP,
     CMD_ROW_KEY,
@@ -45,6 +46,7 @@ const struct option_row cmd_drift_rows[] = {
     CMD_ROW_JSON,
     {.name = NULL},
 };
+/* clang-format on */
 
 struct drift
 {
@@ -102,8 +104,9 @@ static int count_trained(const struct drift *d, size_t dim, size_t *n_trained)
     *n_trained = segments_trained(m.segments, m.n_segments);
     model_close(&m);
     if (dim != expected)
-        return cmd_fail(d->o, CMD_FAILED, "the peers sent models of %zu parameters, but %s of their run has %zu",
-                        dim, d->w.run.model, expected);
+        return cmd_fail(d->o, CMD_FAILED,
+                        "the peers sent models of %zu parameters, but %s of their run has %zu", dim,
+                        d->w.run.model, expected);
     return CMD_OK;
 }
 
@@ -121,15 +124,17 @@ static int compare(struct drift *d)
         if (!m->model)
             continue;
         if (n > 0 && m->n_floats != dim)
-            return cmd_fail(d->o, CMD_FAILED, "%s sent a model of %zu parameters, the others of %zu",
-                            m->record.name, m->n_floats, dim);
+            return cmd_fail(d->o, CMD_FAILED,
+                            "%s sent a model of %zu parameters, the others of %zu", m->record.name,
+                            m->n_floats, dim);
         dim = m->n_floats;
         d->with[n++] = m;
     }
     if (n == 0)
         return cmd_fail(d->o, CMD_FAILED, "no peer sent its model");
     if (d->round_min != d->round_max)
-        fprintf(stderr, "hearsay drift: warning: the models are of different rounds, %llu to %llu\n",
+        fprintf(stderr,
+                "hearsay drift: warning: the models are of different rounds, %llu to %llu\n",
                 (unsigned long long)d->round_min, (unsigned long long)d->round_max);
     int code = count_trained(d, dim, &n_trained);
     if (code != CMD_OK)
@@ -206,11 +211,12 @@ static void average(struct drift *d)
 static json_t *exact_object(const struct drift *d)
 {
     const struct consensus *c = &d->exact;
-    return json_pack("{s:o, s:o, s:o, s:o, s:I, s:I, s:I}", "drift", uv_metrics_number(c->trained.xi),
-                     "relative_drift", uv_metrics_number(c->trained.relative), "statistics_drift",
+    return json_pack("{s:o, s:o, s:o, s:o, s:I, s:I, s:I}", "drift",
+                     uv_metrics_number(c->trained.xi), "relative_drift",
+                     uv_metrics_number(c->trained.relative), "statistics_drift",
                      uv_metrics_number(c->statistics.xi), "statistics_relative_drift",
-                     uv_metrics_number(c->statistics.relative), "models", (json_int_t)c->n, "round_min",
-                     (json_int_t)d->round_min, "round_max", (json_int_t)d->round_max);
+                     uv_metrics_number(c->statistics.relative), "models", (json_int_t)c->n,
+                     "round_min", (json_int_t)d->round_min, "round_max", (json_int_t)d->round_max);
 }
 
 static void print_json(const struct drift *d)
@@ -219,17 +225,19 @@ static void print_json(const struct drift *d)
     for (uint32_t i = 0; i < d->w.n; i++) {
         const struct cmd_observed *m = &d->w.member[i];
         if (m->answered)
-            json_array_append_new(peers, json_pack("{s:s, s:I, s:o, s:o}", "name", m->record.name, "round",
-                                                   (json_int_t)m->status.drift_round, "drift",
-                                                   uv_metrics_number(m->status.drift), "relative_drift",
-                                                   uv_metrics_number(m->status.relative_drift)));
+            json_array_append_new(peers,
+                                  json_pack("{s:s, s:I, s:o, s:o}", "name", m->record.name, "round",
+                                            (json_int_t)m->status.drift_round, "drift",
+                                            uv_metrics_number(m->status.drift), "relative_drift",
+                                            uv_metrics_number(m->status.relative_drift)));
     }
     if (d->exact.n > 0)
         exact = exact_object(d);
     double ratio = d->xi / d->exact.trained.xi;
-    json_t *j = json_pack("{s:o, s:o, s:o, s:o, s:o}", "peers", peers, "drift", uv_metrics_number(d->xi),
-                          "relative_drift", uv_metrics_number(d->relative), "exact", exact, "ratio",
-                          uv_metrics_number(ratio));
+    json_t *j =
+        json_pack("{s:o, s:o, s:o, s:o, s:o}", "peers", peers, "drift", uv_metrics_number(d->xi),
+                  "relative_drift", uv_metrics_number(d->relative), "exact", exact, "ratio",
+                  uv_metrics_number(ratio));
     json_dumpf(j, stdout, JSON_COMPACT | JSON_REAL_PRECISION(12));
     putchar('\n');
     json_decref(j);
@@ -243,17 +251,20 @@ static void print_text(const struct drift *d)
         const struct cmd_observed *m = &d->w.member[i];
         if (m->answered)
             printf("%-16s of round %-8llu drift %-10s relative %s\n", m->record.name,
-                   (unsigned long long)m->status.drift_round, cmd_progress_drift(a, "%.4e", m->status.drift),
+                   (unsigned long long)m->status.drift_round,
+                   cmd_progress_drift(a, "%.4e", m->status.drift),
                    cmd_progress_drift(b, "%.4e", m->status.relative_drift));
     }
-    printf("%-16s %-17s drift %-10s relative %s\n", "estimated", "", cmd_progress_drift(a, "%.4e", d->xi),
-           cmd_progress_drift(b, "%.4e", d->relative));
+    printf("%-16s %-17s drift %-10s relative %s\n", "estimated", "",
+           cmd_progress_drift(a, "%.4e", d->xi), cmd_progress_drift(b, "%.4e", d->relative));
     if (d->exact.n == 0)
         return;
-    printf("%-16s of round %-8llu drift %-10s relative %s   (%zu models)\n", "exact", (unsigned long long)d->round_max,
-           cmd_progress_drift(a, "%.4e", trained->xi), cmd_progress_drift(b, "%.4e", trained->relative), d->exact.n);
+    printf("%-16s of round %-8llu drift %-10s relative %s   (%zu models)\n", "exact",
+           (unsigned long long)d->round_max, cmd_progress_drift(a, "%.4e", trained->xi),
+           cmd_progress_drift(b, "%.4e", trained->relative), d->exact.n);
     if (statistics->dim > 0)
-        printf("%-16s %-17s drift %-10s relative %s   (running means and variances, apart from the drift)\n",
+        printf("%-16s %-17s drift %-10s relative %s   (running means and variances, apart from the "
+               "drift)\n",
                "statistics", "", cmd_progress_drift(a, "%.4e", statistics->xi),
                cmd_progress_drift(b, "%.4e", statistics->relative));
     printf("%-16s %s\n", "ratio", cmd_progress_drift(a, "%.3f", d->xi / trained->xi));
@@ -280,7 +291,9 @@ int cmd_drift(const struct options *o)
     d.o = o;
     d.exact = consensus_none;
     if (options_given(o, "round") && !options_flag(o, "exact"))
-        return cmd_fail(o, CMD_USAGE, "--round: found without --exact, expected with it: it is the round to send models of");
+        return cmd_fail(
+            o, CMD_USAGE,
+            "--round: found without --exact, expected with it: it is the round to send models of");
     int code = cmd_observe(&d.w, o);
     if (code == CMD_OK && options_flag(o, "exact"))
         code = compare_with_estimates(&d);

@@ -23,6 +23,7 @@
 
 enum { EVAL_BATCH = 64 }; /* Of training, whose memory holds more when there is none. */
 
+/* clang-format off */
 const struct option_row cmd_eval_rows[] = {
     {.name = "file", .kind = OPTION_OPERAND, .arg = "MODEL", .required = true,
      .help = "a model that a peer or hearsay train wrote: model.safetensors; or any such file, with --model"},
@@ -38,6 +39,7 @@ const struct option_row cmd_eval_rows[] = {
     CMD_ROW_JSON,
     {.name = NULL},
 };
+/* clang-format on */
 
 /* All that an evaluation holds; cleaned up as a whole. */
 struct evaluation
@@ -84,7 +86,8 @@ static int read_run(const struct options *o, const char *path, struct run *run)
     const char *text = safetensors_value(&info, "run");
     int code = CMD_OK;
     if (!text)
-        code = cmd_fail(o, CMD_USAGE, "%s: no \"run\" among its metadata: say with --model what it holds", path);
+        code = cmd_fail(o, CMD_USAGE,
+                        "%s: no \"run\" among its metadata: say with --model what it holds", path);
     else if (run_from_text(run, text, strlen(text), error))
         code = cmd_fail(o, CMD_USAGE, "%s: %s", path, error);
     safetensors_info_close(&info);
@@ -98,7 +101,8 @@ static int make_run(const struct options *o, const struct evaluation *e, struct 
     char error[RUN_ERROR_MAX];
     static struct run_flags flags;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (options_given(o, names[i]) && run_flags_set(&flags, names[i], options_text(o, names[i]), error))
+        if (options_given(o, names[i])
+            && run_flags_set(&flags, names[i], options_text(o, names[i]), error))
             return cmd_fail(o, CMD_USAGE, "%s", error);
     if (e->data_spec[0] && run_flags_set(&flags, "data", e->data_spec, error))
         return cmd_fail(o, CMD_USAGE, "%s", error);
@@ -115,9 +119,10 @@ static int read_data_spec(const struct options *o, struct evaluation *e)
     int r = cmd_expand("data", given, e->data_spec, error);
     if (r < 0)
         return cmd_fail(o, CMD_USAGE, "--data: %s", error);
-    if (r == 0 && snprintf(e->data_spec, sizeof e->data_spec, "%s", given) >= (int)sizeof e->data_spec)
-        return cmd_fail(o, CMD_USAGE, "--data: found %zu characters, expected fewer than %d", strlen(given),
-                        RUN_VALUE_MAX);
+    if (r == 0
+        && snprintf(e->data_spec, sizeof e->data_spec, "%s", given) >= (int)sizeof e->data_spec)
+        return cmd_fail(o, CMD_USAGE, "--data: found %zu characters, expected fewer than %d",
+                        strlen(given), RUN_VALUE_MAX);
     return CMD_OK;
 }
 
@@ -128,7 +133,8 @@ static int read_what(const struct options *o, struct evaluation *e)
     int code = read_data_spec(o, e);
     if (code != CMD_OK)
         return code;
-    return options_given(o, "model") ? make_run(o, e, &e->run) : read_run(o, options_text(o, "file"), &e->run);
+    return options_given(o, "model") ? make_run(o, e, &e->run)
+                                     : read_run(o, options_text(o, "file"), &e->run);
 }
 
 /* ---- Data, model, evaluation ------------------------------------------ */
@@ -144,8 +150,8 @@ static int open_data(const struct options *o, struct evaluation *e)
     if (given && data_kind(given, kind, error))
         return cmd_fail(o, CMD_USAGE, "--data: %s", error);
     if (given && !data_kind_agrees(kind, e->run.data))
-        return cmd_fail(o, CMD_USAGE, "--data is %.100s, but the model's run has %s",
-                        given, e->run.data);
+        return cmd_fail(o, CMD_USAGE, "--data is %.100s, but the model's run has %s", given,
+                        e->run.data);
     struct data_request request = {.spec = given ? given : e->run.data,
                                    .kind = data_kind_fixed(e->run.data) ? e->run.data : NULL,
                                    .seed = e->run.seed,
@@ -185,14 +191,18 @@ static int evaluate(const struct options *o, struct evaluation *e)
         return cmd_fail(o, CMD_FAILED, "%s", r == -ENOMEM ? "out of memory" : error);
     e->has_shard = true;
     static_assert((int)EVAL_BATCH >= (int)SGD_THREADS_MAX, "a thread has a sample");
-    struct sgd_config config = {.model = &e->model, .train = &e->data.train,
-                                .test = &e->data.test, .shard = &e->shard,
-                                .batch = EVAL_BATCH, .threads = (uint32_t)options_uint(o, "threads")};
+    struct sgd_config config = {.model = &e->model,
+                                .train = &e->data.train,
+                                .test = &e->data.test,
+                                .shard = &e->shard,
+                                .batch = EVAL_BATCH,
+                                .threads = (uint32_t)options_uint(o, "threads")};
     r = sgd_trainer_init(&e->trainer, &config, error);
     if (r)
-        return cmd_fail(o, CMD_FAILED, "%s", r == -ENOMEM   ? "out of memory"
-                                             : r == -EAGAIN ? "the system gives no more threads"
-                                                            : error);
+        return cmd_fail(o, CMD_FAILED, "%s",
+                        r == -ENOMEM   ? "out of memory"
+                        : r == -EAGAIN ? "the system gives no more threads"
+                                       : error);
     e->has_trainer = true;
     struct trainer face = sgd_trainer_face(&e->trainer);
     face.evaluate(face.self, e->x, 0, &e->report);
@@ -221,9 +231,9 @@ static double bits(const struct evaluation *e)
 
 static int print_json(const struct options *o, const char *path, const struct evaluation *e)
 {
-    json_t *j = json_pack("{s:s, s:s, s:s, s:I, s:I, s:f, s:o}", "file", path, "model", e->run.model,
-                          "data", e->run.data, "n_params", (json_int_t)e->model.n_params,
-                          "samples", (json_int_t)e->report.n_samples,
+    json_t *j = json_pack("{s:s, s:s, s:s, s:I, s:I, s:f, s:o}", "file", path, "model",
+                          e->run.model, "data", e->run.data, "n_params",
+                          (json_int_t)e->model.n_params, "samples", (json_int_t)e->report.n_samples,
                           "accuracy", e->report.accuracy, "loss", number(e->report.loss));
     int r = j ? 0 : -1;
     if (!r && e->model.data.form == DATA_TEXT)
@@ -241,7 +251,8 @@ static void print_text(const struct evaluation *e)
     if (is_text)
         printf("bits      %.4f a character\n", bits(e));
     printf("%s %" PRIu64 " of %s, held out\nmodel     %s, %zu parameters\n",
-           is_text ? "bytes    " : "samples  ", e->report.n_samples, e->run.data, e->run.model, e->model.n_params);
+           is_text ? "bytes    " : "samples  ", e->report.n_samples, e->run.data, e->run.model,
+           e->model.n_params);
 }
 
 static int evaluate_file(const struct options *o, struct evaluation *e)

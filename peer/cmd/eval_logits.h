@@ -9,8 +9,7 @@
 #include "nn/models/model.h"
 
 /* 0 or a negative errno; then the file may be half written. */
-__attribute__((warn_unused_result)) int
-cmd_eval_logits(const char *path, const struct model *m, const float *x,
-                const struct dataset *set);
+__attribute__((warn_unused_result)) int cmd_eval_logits(const char *path, const struct model *m,
+                                                        const float *x, const struct dataset *set);
 
 #endif

@@ -20,7 +20,8 @@ static int expand_topology(const char *value, char out[RUN_VALUE_MAX],
 {
     char canonical[TOPOLOGY_SPEC_MAX], why[TOPOLOGY_ERROR_MAX], file_why[DATA_ERROR_MAX];
     size_t n = sizeof prefix - 1;
-    if (strncmp(value, prefix, n) != 0 || !value[n] || topology_canonical(value, canonical, why) == 0)
+    if (strncmp(value, prefix, n) != 0 || !value[n]
+        || topology_canonical(value, canonical, why) == 0)
         return 0; /* Not ours, nothing there, or the edges themselves. */
     const char *path = value + n;
     uint8_t *bytes;
@@ -40,8 +41,7 @@ static int expand_topology(const char *value, char out[RUN_VALUE_MAX],
 }
 
 /* "DIR" becomes "mnist:DIR", by what is in it. */
-static int expand_data(const char *value, char out[RUN_VALUE_MAX],
-                       char error[OPTIONS_ERROR_MAX])
+static int expand_data(const char *value, char out[RUN_VALUE_MAX], char error[OPTIONS_ERROR_MAX])
 {
     char kind[DATA_KIND_MAX], why[DATA_ERROR_MAX];
     if (!data_is_path(value))

@@ -60,13 +60,13 @@ static int lock_file(const char *path, char error[KEYFILE_ERROR_MAX])
     if (fd >= 0)
         close(fd);
     snprintf(error, KEYFILE_ERROR_MAX, "%.300s: %s", path,
-             err == -EWOULDBLOCK ? "another process is this peer; give each its own --out or --identity"
-                                 : strerror(-err));
+             err == -EWOULDBLOCK
+                 ? "another process is this peer; give each its own --out or --identity"
+                 : strerror(-err));
     return err == -EWOULDBLOCK ? -EBUSY : err;
 }
 
-int cmd_identity(const char *path, uint8_t seed[KEYFILE_BYTES],
-                 char error[KEYFILE_ERROR_MAX])
+int cmd_identity(const char *path, uint8_t seed[KEYFILE_BYTES], char error[KEYFILE_ERROR_MAX])
 {
     int err = 0;
     if (access(path, F_OK) != 0) {
@@ -82,14 +82,16 @@ int cmd_identity(const char *path, uint8_t seed[KEYFILE_BYTES],
     return err < 0 ? err : keyfile_read(path, seed, error);
 }
 
-int cmd_write_saved(const char *path, const struct cmd_saved *s,
-                    char error[DATA_ERROR_MAX])
+int cmd_write_saved(const char *path, const struct cmd_saved *s, char error[DATA_ERROR_MAX])
 {
     char round[24], text[WIRE_RUN_MAX + 1];
     snprintf(round, sizeof round, "%" PRIu64, s->round);
     run_text(s->run, text);
-    const struct safetensors_meta meta[] = {{"run", text}, {"round", round}, {"name", s->name},
-                                            {"version", HEARSAY_VERSION}, {NULL, NULL}};
+    const struct safetensors_meta meta[] = {{"run", text},
+                                            {"round", round},
+                                            {"name", s->name},
+                                            {"version", HEARSAY_VERSION},
+                                            {NULL, NULL}};
     return safetensors_write(path, s->x, s->segments, s->n_segments, meta, error);
 }
 
@@ -115,7 +117,8 @@ int cmd_write_json(const char *path, const json_t *object)
     FILE *f = fopen(temporary, "w");
     if (!f)
         return -errno;
-    bool ok = json_dumpf(object, f, JSON_INDENT(2) | JSON_REAL_PRECISION(12)) == 0 && fputc('\n', f) >= 0;
+    bool ok =
+        json_dumpf(object, f, JSON_INDENT(2) | JSON_REAL_PRECISION(12)) == 0 && fputc('\n', f) >= 0;
     ok &= fflush(f) == 0 && fsync(fileno(f)) == 0;
     int err = ok ? 0 : errno ? -errno : -EIO;
     fclose(f);

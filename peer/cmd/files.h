@@ -3,16 +3,16 @@
 #define PEER_CMD_FILES_H
 
 #include "nn/data/data.h"
-#include "peer/secure/keyfile.h"
 #include "peer/node/node.h"
+#include "peer/secure/keyfile.h"
 
 #include <jansson.h>
 
 enum { CMD_PATH_MAX = 1024 };
 
 /* DIR/NAME; asserts nothing: a path that is too long is -ENAMETOOLONG. */
-__attribute__((warn_unused_result)) int
-cmd_path(char out[CMD_PATH_MAX], const char *dir, const char *name);
+__attribute__((warn_unused_result)) int cmd_path(char out[CMD_PATH_MAX], const char *dir,
+                                                 const char *name);
 
 /* mkdir -p, mode 0700 for what is new. 0 or a negative errno. */
 __attribute__((warn_unused_result)) int cmd_make_dirs(const char *path);
@@ -20,9 +20,8 @@ __attribute__((warn_unused_result)) int cmd_make_dirs(const char *path);
 /* The identity's seed in `path`: read it, or make it. The file stays locked as
  * long as the process lives, so that no two processes are one peer: -EBUSY.
  * 0 or a negative errno with a sentence. */
-__attribute__((warn_unused_result)) int
-cmd_identity(const char *path, uint8_t seed[KEYFILE_BYTES],
-             char error[KEYFILE_ERROR_MAX]);
+__attribute__((warn_unused_result)) int cmd_identity(const char *path, uint8_t seed[KEYFILE_BYTES],
+                                                     char error[KEYFILE_ERROR_MAX]);
 
 /* A model on its way to a file. */
 struct cmd_saved
@@ -37,17 +36,15 @@ struct cmd_saved
 
 /* Write a model as safetensors, with the metadata "run" (its canonical text),
  * "round", "name" and "version". 0, or a negative errno with a sentence. */
-__attribute__((warn_unused_result)) int
-cmd_write_saved(const char *path, const struct cmd_saved *s,
-                char error[DATA_ERROR_MAX]);
+__attribute__((warn_unused_result)) int cmd_write_saved(const char *path, const struct cmd_saved *s,
+                                                        char error[DATA_ERROR_MAX]);
 
 /* The same of a node's model. Nothing is written while it has none. */
-__attribute__((warn_unused_result)) int
-cmd_write_model(const char *path, const struct node *n, const char *name,
-                char error[DATA_ERROR_MAX]);
+__attribute__((warn_unused_result)) int cmd_write_model(const char *path, const struct node *n,
+                                                        const char *name,
+                                                        char error[DATA_ERROR_MAX]);
 
 /* Write one object, readable, through a temporary file. 0 or a negative errno. */
-__attribute__((warn_unused_result)) int
-cmd_write_json(const char *path, const json_t *object);
+__attribute__((warn_unused_result)) int cmd_write_json(const char *path, const json_t *object);
 
 #endif

@@ -6,11 +6,13 @@
 #include <sodium.h>
 #include <stdio.h>
 
+/* clang-format off */
 const struct option_row cmd_keygen_rows[] = {
     {.name = "file", .kind = OPTION_OPERAND, .arg = "FILE", .required = true,
      .help = "where to write the key; must not exist yet"},
     {.name = NULL},
 };
+/* clang-format on */
 
 int cmd_keygen(const struct options *o)
 {
@@ -24,6 +26,8 @@ int cmd_keygen(const struct options *o)
     sodium_memzero(key, sizeof key);
     if (r)
         return cmd_fail(o, r == -EEXIST ? CMD_USAGE : CMD_FAILED, "%s", error);
-    fprintf(stderr, "hearsay keygen: wrote %s; every peer of the cluster needs a copy, and nobody else\n", path);
+    fprintf(stderr,
+            "hearsay keygen: wrote %s; every peer of the cluster needs a copy, and nobody else\n",
+            path);
     return CMD_OK;
 }

@@ -27,11 +27,12 @@
 
 enum {
     PEERS_MAX = 256,
-    BOOTSTRAP = 3,  /* Addresses that each child gets. */
+    BOOTSTRAP = 3, /* Addresses that each child gets. */
     ARGS_MAX = 64,
     ARG_MAX = RUN_VALUE_MAX + 64
 };
 
+/* clang-format off */
 const struct option_row cmd_local_rows[] = {
     {.name = "peers", .kind = OPTION_UINT, .arg = "N", .fallback = "8", .min = 1, .max = PEERS_MAX,
      .help = "how many"},
@@ -52,6 +53,7 @@ const struct option_row cmd_local_rows[] = {
              "rounds, settle_rounds, seconds, bytes_sent, bytes_received (at the sockets), run, and peers: the same of each"},
     {.name = NULL},
 };
+/* clang-format on */
 
 struct local
 {
@@ -115,9 +117,11 @@ static void on_ended(void *self, uint32_t i)
         cmd_progress_break(&l->progress);
         const char *more = l->begun ? "; the others go on" : "; it never trained, so all stop";
         if (k->signal)
-            cmd_fail(l->o, CMD_FAILED, "%s was ended by signal %d%s", l->result.name[i], k->signal, more);
+            cmd_fail(l->o, CMD_FAILED, "%s was ended by signal %d%s", l->result.name[i], k->signal,
+                     more);
         else
-            cmd_fail(l->o, CMD_FAILED, "%s ended with code %d%s", l->result.name[i], (int)k->status, more);
+            cmd_fail(l->o, CMD_FAILED, "%s ended with code %d%s", l->result.name[i], (int)k->status,
+                     more);
         l->failed = true;
         l->bad_input |= k->status == CMD_USAGE;
         if (!l->begun) /* The others would wait for it for ever. */
@@ -169,7 +173,8 @@ static void add_bootstrap(struct args *a, const struct local *l, uint32_t i)
             known |= to[j] == to[k];
         size_t at = strlen(text);
         if (!known)
-            snprintf(text + at, sizeof text - at, "%s127.0.0.1:%u", n++ ? "," : "", (unsigned)l->cluster.child[to[k]].port);
+            snprintf(text + at, sizeof text - at, "%s127.0.0.1:%u", n++ ? "," : "",
+                     (unsigned)l->cluster.child[to[k]].port);
     }
     if (n > 0)
         add(a, "--bootstrap=%s", text);
@@ -217,7 +222,8 @@ static char **make_env(void)
     if (!env)
         return NULL;
     for (size_t i = 0; i < n; i++) {
-        if (strncmp(environ[i], "HEARSAY_", 8) != 0 && strncmp(environ[i], "OPENBLAS_NUM_THREADS=", 21) != 0)
+        if (strncmp(environ[i], "HEARSAY_", 8) != 0
+            && strncmp(environ[i], "OPENBLAS_NUM_THREADS=", 21) != 0)
             env[k++] = environ[i];
     }
     env[k] = threads;
@@ -291,12 +297,15 @@ static int make_out(struct local *l)
         strcpy(l->out, given);
         int err = cmd_make_dirs(l->out);
         if (err < 0)
-            return cmd_fail(l->o, CMD_USAGE, "cannot make the directory %s: %s", l->out, uv_strerror(err));
+            return cmd_fail(l->o, CMD_USAGE, "cannot make the directory %s: %s", l->out,
+                            uv_strerror(err));
         return CMD_OK;
     }
-    snprintf(l->out, sizeof l->out / 2, "%s/hearsay-XXXXXX", temporary && *temporary ? temporary : "/tmp");
+    snprintf(l->out, sizeof l->out / 2, "%s/hearsay-XXXXXX",
+             temporary && *temporary ? temporary : "/tmp");
     if (!mkdtemp(l->out))
-        return cmd_fail(l->o, CMD_FAILED, "cannot make the directory %s: %s", l->out, strerror(errno));
+        return cmd_fail(l->o, CMD_FAILED, "cannot make the directory %s: %s", l->out,
+                        strerror(errno));
     return CMD_OK;
 }
 
@@ -341,7 +350,8 @@ static int open_cluster(struct local *l)
     if (err == 0)
         err = uv_cluster_open(&l->cluster, &l->loop, l->n);
     if (err < 0)
-        return cmd_fail(l->o, CMD_FAILED, "cannot open %u sockets: %s", (unsigned)l->n, uv_strerror(err));
+        return cmd_fail(l->o, CMD_FAILED, "cannot open %u sockets: %s", (unsigned)l->n,
+                        uv_strerror(err));
     l->cluster.self = l;
     l->cluster.line = on_line;
     l->cluster.ended = on_ended;
@@ -362,8 +372,9 @@ static int train(struct local *l)
 {
     l->begin_ns = uv_hrtime();
     cmd_progress_open(&l->progress, stderr);
-    fprintf(stderr, "hearsay local: %u peers, 127.0.0.1:%u to :%u, everything in %s\n", (unsigned)l->n,
-            (unsigned)l->cluster.child[0].port, (unsigned)l->cluster.child[l->n - 1].port, l->out);
+    fprintf(stderr, "hearsay local: %u peers, 127.0.0.1:%u to :%u, everything in %s\n",
+            (unsigned)l->n, (unsigned)l->cluster.child[0].port,
+            (unsigned)l->cluster.child[l->n - 1].port, l->out);
     spawn_all(l);
     uv_run(&l->loop, UV_RUN_DEFAULT);
     l->result.seconds = seconds(l);
@@ -381,7 +392,8 @@ static int train(struct local *l)
 int cmd_local(const struct options *o)
 {
     static struct local l; /* Large, and one a process. */
-    static int (*const steps[])(struct local *) = {check, find_program, make_out, make_key, open_cluster, train};
+    static int (*const steps[])(struct local *) = {check,    find_program, make_out,
+                                                   make_key, open_cluster, train};
     l.o = o;
     l.n = (uint32_t)options_uint(o, "peers");
     signal(SIGPIPE, SIG_IGN);

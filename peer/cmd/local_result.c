@@ -23,8 +23,11 @@ int cmd_local_result_open(struct cmd_local_result *r, uint32_t n, const char *ou
         return -ENOMEM;
     for (uint32_t i = 0; i < n; i++) {
         snprintf(r->name[i], sizeof r->name[i], "peer-%u", (unsigned)i);
-        r->row[i] = (struct cmd_progress_row){.name = r->name[i], .phase = "starting", .loss = NAN,
-                                              .accuracy = NAN, .relative_drift = NAN};
+        r->row[i] = (struct cmd_progress_row){.name = r->name[i],
+                                              .phase = "starting",
+                                              .loss = NAN,
+                                              .accuracy = NAN,
+                                              .relative_drift = NAN};
     }
     return 0;
 }
@@ -40,7 +43,8 @@ void cmd_local_result_close(struct cmd_local_result *r)
     free(r->summary);
 }
 
-static bool file_of(const struct cmd_local_result *r, uint32_t i, const char *name, char path[CMD_PATH_MAX])
+static bool file_of(const struct cmd_local_result *r, uint32_t i, const char *name,
+                    char path[CMD_PATH_MAX])
 {
     char dir[CMD_PATH_MAX];
     return cmd_path(dir, r->out, r->name[i]) == 0 && cmd_path(path, dir, name) == 0;
@@ -120,8 +124,8 @@ static const float *read_model(void *self, size_t i)
 {
     struct reader *a = self;
     char path[CMD_PATH_MAX];
-    if (!file_of(a->r, a->which[i], "model.safetensors", path) ||
-        safetensors_read(path, a->r->model.segments, a->r->model.n_segments, a->x, a->error) < 0)
+    if (!file_of(a->r, a->which[i], "model.safetensors", path)
+        || safetensors_read(path, a->r->model.segments, a->r->model.n_segments, a->x, a->error) < 0)
         return NULL;
     return a->x;
 }
@@ -130,7 +134,8 @@ static const float *read_model(void *self, size_t i)
  * one whose training ran away has one all the same. */
 static int compare(struct cmd_local_result *r, const struct options *o)
 {
-    struct reader a = {.r = r, .which = calloc(r->n, sizeof *a.which),
+    struct reader a = {.r = r,
+                       .which = calloc(r->n, sizeof *a.which),
                        .x = calloc(r->model.n_params, sizeof(float))};
     size_t n = 0;
     char path[CMD_PATH_MAX];
@@ -140,7 +145,8 @@ static int compare(struct cmd_local_result *r, const struct options *o)
             a.which[n++] = i;
     }
     if (err == 0 && n > 0)
-        err = consensus_measure(&r->consensus, n, segments_trained(r->model.segments, r->model.n_segments),
+        err = consensus_measure(&r->consensus, n,
+                                segments_trained(r->model.segments, r->model.n_segments),
                                 r->model.n_params, read_model, &a);
     free(a.which);
     free(a.x);
@@ -167,7 +173,8 @@ static struct totals add_up(const struct cmd_local_result *r)
         t.sent += row->bytes_sent;
         t.received += row->bytes_received;
         t.rounds = row->round > t.rounds ? row->round : t.rounds;
-        t.settle_rounds = row->settle_rounds > t.settle_rounds ? row->settle_rounds : t.settle_rounds;
+        t.settle_rounds =
+            row->settle_rounds > t.settle_rounds ? row->settle_rounds : t.settle_rounds;
         if (!r->summary[i])
             continue;
         t.n++;
@@ -181,9 +188,10 @@ static struct totals add_up(const struct cmd_local_result *r)
 
 static json_t *peer_object(const struct cmd_local_result *r, uint32_t i)
 {
-    static const char *const keys[] = {"accuracy", "test_loss", "loss", "round", "settle_rounds", "bytes_sent",
-                                       "bytes_received", "compute_s", "wait_s", "mix_s", "relative_drift",
-                                       "own_distance", "diverged", "resets", "violations", "exchanges"};
+    static const char *const keys[] = {
+        "accuracy",       "test_loss", "loss",       "round",    "settle_rounds",  "bytes_sent",
+        "bytes_received", "compute_s", "wait_s",     "mix_s",    "relative_drift", "own_distance",
+        "diverged",       "resets",    "violations", "exchanges"};
     json_t *j = json_object();
     json_object_set_new(j, "name", json_string(r->name[i]));
     json_object_set_new(j, "exit_code", json_integer(r->exit_code[i]));
@@ -240,25 +248,31 @@ static void print_json(const struct cmd_local_result *r, const struct totals *t)
 static void print_table(const struct cmd_local_result *r, const struct totals *t)
 {
     char a[CMD_PROGRESS_TEXT], b[CMD_PROGRESS_TEXT], c[CMD_PROGRESS_TEXT], d[CMD_PROGRESS_TEXT];
-    const struct consensus_part *trained = &r->consensus.trained, *statistics = &r->consensus.statistics;
+    const struct consensus_part *trained = &r->consensus.trained,
+                                *statistics = &r->consensus.statistics;
     printf("%-10s %9s %9s %10s %10s\n", "peer", "accuracy", "test loss", "sent", "received");
     for (uint32_t i = 0; i < r->n; i++) {
         const json_t *s = r->summary[i];
-        printf("%-10s %9s %9s %10s %10s", r->name[i], cmd_progress_percent(a, number(s, "accuracy")),
-               cmd_progress_number(b, "%.4f", number(s, "test_loss")), cmd_progress_bytes(c, r->row[i].bytes_sent),
+        printf("%-10s %9s %9s %10s %10s", r->name[i],
+               cmd_progress_percent(a, number(s, "accuracy")),
+               cmd_progress_number(b, "%.4f", number(s, "test_loss")),
+               cmd_progress_bytes(c, r->row[i].bytes_sent),
                cmd_progress_bytes(d, r->row[i].bytes_received));
         if (r->exit_code[i] != 0)
             printf("   ended with code %d", r->exit_code[i]);
         putchar('\n');
     }
-    printf("\naccuracy       %s to %s\n", cmd_progress_percent(a, t->accuracy_min), cmd_progress_percent(b, t->accuracy_max));
+    printf("\naccuracy       %s to %s\n", cmd_progress_percent(a, t->accuracy_min),
+           cmd_progress_percent(b, t->accuracy_max));
     if (r->consensus.n > 0)
-        printf("drift          %.4e, relative %.4e (exact, of %zu models)\n", trained->xi, trained->relative,
-               r->consensus.n);
+        printf("drift          %.4e, relative %.4e (exact, of %zu models)\n", trained->xi,
+               trained->relative, r->consensus.n);
     if (statistics->dim > 0)
-        printf("statistics     %.4e, relative %.4e (running means and variances, apart from the drift)\n",
+        printf("statistics     %.4e, relative %.4e (running means and variances, apart from the "
+               "drift)\n",
                statistics->xi, statistics->relative);
-    printf("rounds         %llu, and %llu to settle\n", (unsigned long long)t->rounds, (unsigned long long)t->settle_rounds);
+    printf("rounds         %llu, and %llu to settle\n", (unsigned long long)t->rounds,
+           (unsigned long long)t->settle_rounds);
     printf("bytes sent     %s by all peers, at the sockets\n", cmd_progress_bytes(a, t->sent));
     printf("seconds        %.1f\n", r->seconds);
     printf("models in      %s\n", r->out);

@@ -44,8 +44,8 @@ struct cmd_local_result
 };
 
 /* `out` is borrowed and may be filled in later. 0 or -ENOMEM. */
-__attribute__((warn_unused_result)) int
-cmd_local_result_open(struct cmd_local_result *r, uint32_t n, const char *out);
+__attribute__((warn_unused_result)) int cmd_local_result_open(struct cmd_local_result *r,
+                                                              uint32_t n, const char *out);
 void cmd_local_result_close(struct cmd_local_result *r);
 
 /* Remove what an earlier run left of peer i. */

@@ -8,61 +8,89 @@
 #include <string.h>
 
 static const struct command commands[] = {
-    {.name = "train", .usage = "[options]",
+    {.name = "train",
+     .usage = "[options]",
      .summary = "train alone: the same training with no peers",
      .notes = "examples:\n"
               "  hearsay train --model lenet5 --data mnist:DIR --epochs 10 --out lenet5\n"
               "  hearsay train --model logreg --data libsvm:a9a,test=a9a.t --lr 0.5\n"
               "  hearsay train --model gpt:4x128 --data text:FILE --optimiser adamw --lr 0.001\n"
               "Ctrl-C ends it with exit code 130 and, under --out, the model so far.\n",
-     .rows = cmd_train_rows, .takes_run_flags = true, .keys = cmd_train_keys,
-     .no_key = "only for peers, and hearsay train has none: see hearsay local", .run = cmd_train},
-    {.name = "local", .usage = "[--peers N] [options]",
+     .rows = cmd_train_rows,
+     .takes_run_flags = true,
+     .keys = cmd_train_keys,
+     .no_key = "only for peers, and hearsay train has none: see hearsay local",
+     .run = cmd_train},
+    {.name = "local",
+     .usage = "[--peers N] [options]",
      .summary = "train with several peers on this machine",
      .notes = "example:\n"
               "  hearsay local --peers 8 --topology ring --compress topk:0.01 --data mnist:DIR\n",
-     .rows = cmd_local_rows, .takes_run_flags = true, .run = cmd_local},
-    {.name = "peer", .usage = "--key FILE [--bootstrap HOST:PORT,...] [options]",
+     .rows = cmd_local_rows,
+     .takes_run_flags = true,
+     .run = cmd_local},
+    {.name = "peer",
+     .usage = "--key FILE [--bootstrap HOST:PORT,...] [options]",
      .summary = "be one peer of a cluster",
-     .notes = "examples:\n"
-              "  hearsay keygen cluster.key\n"
-              "  hearsay peer --listen 0.0.0.0:7100 --key cluster.key --data mnist:DIR --shard 1/2\n"
-              "  hearsay peer --bootstrap a.example:7100 --key cluster.key --data mnist:DIR --shard 2/2\n",
-     .rows = cmd_peer_rows, .takes_run_flags = true, .run = cmd_peer},
-    {.name = "sim", .usage = "[--peers N] [options]",
+     .notes =
+         "examples:\n"
+         "  hearsay keygen cluster.key\n"
+         "  hearsay peer --listen 0.0.0.0:7100 --key cluster.key --data mnist:DIR --shard 1/2\n"
+         "  hearsay peer --bootstrap a.example:7100 --key cluster.key --data mnist:DIR --shard "
+         "2/2\n",
+     .rows = cmd_peer_rows,
+     .takes_run_flags = true,
+     .run = cmd_peer},
+    {.name = "sim",
+     .usage = "[--peers N] [options]",
      .summary = "train the same peers over a simulated network",
      .notes = "example:\n"
               "  hearsay sim --peers 1000 --topology torus --compress qsgd:4 --model logreg\n",
-     .rows = cmd_sim_rows, .takes_run_flags = true, .run = cmd_sim},
-    {.name = "status", .usage = "--bootstrap HOST:PORT,... --key FILE [--json]",
+     .rows = cmd_sim_rows,
+     .takes_run_flags = true,
+     .run = cmd_sim},
+    {.name = "status",
+     .usage = "--bootstrap HOST:PORT,... --key FILE [--json]",
      .summary = "show who is alive and how far each peer is",
-     .rows = cmd_status_rows, .run = cmd_status},
-    {.name = "drift", .usage = "--bootstrap HOST:PORT,... --key FILE [--exact] [--json]",
+     .rows = cmd_status_rows,
+     .run = cmd_status},
+    {.name = "drift",
+     .usage = "--bootstrap HOST:PORT,... --key FILE [--exact] [--json]",
      .summary = "show how far the peers' models are apart",
-     .rows = cmd_drift_rows, .run = cmd_drift},
-    {.name = "topology", .usage = "SPEC [--peers N] [options]",
+     .rows = cmd_drift_rows,
+     .run = cmd_drift},
+    {.name = "topology",
+     .usage = "SPEC [--peers N] [options]",
      .summary = "describe a graph: degree, diameter, spectral gap, traffic",
      .notes = "examples:\n"
               "  hearsay topology ring --peers 64\n"
               "  hearsay topology torus:4x8 --peers 32 --model lenet5 --compress topk:0.01\n"
               "  hearsay topology regular:4 --peers 16 --dot | neato -Tsvg > graph.svg\n",
-     .rows = cmd_topology_rows, .run = cmd_topology},
-    {.name = "compressors", .usage = "[--compress SPEC...] [options]",
+     .rows = cmd_topology_rows,
+     .run = cmd_topology},
+    {.name = "compressors",
+     .usage = "[--compress SPEC...] [options]",
      .summary = "list the compressors: what they send, bounds, bytes, speed",
-     .notes = "examples:\n"
-              "  hearsay compressors\n"
-              "  hearsay compressors --measure --uplink 1Gbit\n"
-              "  hearsay compressors --model lenet5 --compress \"topk:0.01+qsgd:4 none;bias=fp16\"\n",
-     .rows = cmd_compressors_rows, .run = cmd_compressors},
-    {.name = "keygen", .usage = "FILE",
+     .notes =
+         "examples:\n"
+         "  hearsay compressors\n"
+         "  hearsay compressors --measure --uplink 1Gbit\n"
+         "  hearsay compressors --model lenet5 --compress \"topk:0.01+qsgd:4 none;bias=fp16\"\n",
+     .rows = cmd_compressors_rows,
+     .run = cmd_compressors},
+    {.name = "keygen",
+     .usage = "FILE",
      .summary = "write a new cluster key to a file",
-     .rows = cmd_keygen_rows, .run = cmd_keygen},
-    {.name = "eval", .usage = "MODEL --data SPEC [options]",
+     .rows = cmd_keygen_rows,
+     .run = cmd_keygen},
+    {.name = "eval",
+     .usage = "MODEL --data SPEC [options]",
      .summary = "loss and accuracy of a saved model",
      .notes = "examples:\n"
               "  hearsay eval out/peer-0/model.safetensors --data mnist:DIR\n"
               "  hearsay eval from-pytorch.safetensors --model resnet:20 --data cifar10:DIR\n",
-     .rows = cmd_eval_rows, .run = cmd_eval},
+     .rows = cmd_eval_rows,
+     .run = cmd_eval},
     {.name = NULL},
 };
 
@@ -83,8 +111,7 @@ int cmd_finish(const struct options *o)
 {
     if (fflush(stdout) == 0 && !ferror(stdout))
         return CMD_OK;
-    return cmd_fail(o, CMD_FAILED, "cannot write to stdout: %s",
-                    strerror(errno));
+    return cmd_fail(o, CMD_FAILED, "cannot write to stdout: %s", strerror(errno));
 }
 
 static const struct command *find_command(const char *name)
@@ -100,8 +127,8 @@ static int unknown_command(const char *name)
     const struct command *best = NULL;
     for (size_t i = 0; commands[i].name; i++)
         if (options_near(name, commands[i].name)
-            && (!best || options_distance(name, commands[i].name)
-                             < options_distance(name, best->name)))
+            && (!best
+                || options_distance(name, commands[i].name) < options_distance(name, best->name)))
             best = &commands[i];
     if (best)
         fprintf(stderr, "hearsay: unknown command %s, did you mean %s? (see hearsay --help)\n",
@@ -162,8 +189,7 @@ static int run_command(const struct command *c, int argc, char **argv)
     case OPTIONS_WANT_HELP:
         return command_help(c);
     default:
-        fprintf(stderr, "hearsay %s: %s (see hearsay %s --help)\n", c->name,
-                error, c->name);
+        fprintf(stderr, "hearsay %s: %s (see hearsay %s --help)\n", c->name, error, c->name);
         return CMD_USAGE;
     }
 }

@@ -10,7 +10,7 @@
 #include <string.h>
 
 enum {
-    ANSWER_MS = 5000, /* For the whole look round. */
+    ANSWER_MS = 5000,      /* For the whole look round. */
     SEED_TAG = UINT16_MAX, /* Of dials to addresses whose peer is not known yet. */
     LIST_MAX = 4096
 };
@@ -162,7 +162,8 @@ static bool all_answered(void *self)
     bool all = w->n_pending == 0;
     for (uint32_t i = 0; i < w->n && all; i++) {
         const struct cmd_observed *m = &w->member[i];
-        all = m->failed || (m->answered && m->known) || (!m->dialled && m->record.state == RECORD_LEFT);
+        all = m->failed || (m->answered && m->known)
+              || (!m->dialled && m->record.state == RECORD_LEFT);
     }
     return all;
 }
@@ -214,7 +215,9 @@ static int ask_bootstrap(struct cmd_observe *w)
     if (!given)
         return cmd_fail(w->o, CMD_USAGE, "--bootstrap is missing: name at least one peer");
     if (strlen(given) >= sizeof text)
-        return cmd_fail(w->o, CMD_USAGE, "--bootstrap: found %zu characters, expected fewer than %d", strlen(given), LIST_MAX);
+        return cmd_fail(w->o, CMD_USAGE,
+                        "--bootstrap: found %zu characters, expected fewer than %d", strlen(given),
+                        LIST_MAX);
     strcpy(text, given);
     while ((one = strsep(&rest, ",")) != NULL) {
         if (*one == '\0')
@@ -239,8 +242,8 @@ int cmd_observe(struct cmd_observe *w, const struct options *o)
 {
     char error[KEYFILE_ERROR_MAX];
     *w = (struct cmd_observe){.o = o};
-    struct uv_client_calls calls = {.self = w, .up = on_up, .message = on_message,
-                                    .ended = on_ended, .resolved = on_resolved};
+    struct uv_client_calls calls = {
+        .self = w, .up = on_up, .message = on_message, .ended = on_ended, .resolved = on_resolved};
     signal(SIGPIPE, SIG_IGN);
     if (keyfile_read(options_text(o, "key"), w->psk, error) < 0)
         return cmd_fail(o, CMD_USAGE, "%s", error);
@@ -255,7 +258,8 @@ int cmd_observe(struct cmd_observe *w, const struct options *o)
     for (uint32_t i = 0; i < w->n; i++)
         n_answers += w->member[i].answered;
     if (n_answers == 0)
-        return cmd_fail(o, CMD_FAILED, "no peer answers at %s with this key", options_text(o, "bootstrap"));
+        return cmd_fail(o, CMD_FAILED, "no peer answers at %s with this key",
+                        options_text(o, "bootstrap"));
     qsort(w->member, w->n, sizeof *w->member, by_name);
     return CMD_OK;
 }

@@ -18,9 +18,10 @@
 
 enum {
     ADDRESSES_MAX = NODE_SEEDS_MAX,
-    LIST_MAX = 4096  /* Characters of a list of addresses. */
+    LIST_MAX = 4096 /* Characters of a list of addresses. */
 };
 
+/* clang-format off */
 const struct option_row cmd_peer_rows[] = {
     {.name = "listen", .kind = OPTION_TEXT, .arg = "ADDRESS:PORT", .fallback = "0.0.0.0:7100",
      .help = "where to listen; fd:N takes over a listening socket"},
@@ -49,6 +50,7 @@ const struct option_row cmd_peer_rows[] = {
     CMD_ROW_JSON,
     {.name = NULL},
 };
+/* clang-format on */
 
 /* A list of addresses cut at its commas, in place. */
 struct list
@@ -104,9 +106,11 @@ static int cut_list(struct peer *p, const char *option, uint32_t max, struct lis
         if (*one == '\0')
             continue;
         if (uv_resolve_split(one, false, host, &port) < 0)
-            return cmd_fail(p->o, CMD_USAGE, "--%s: found '%.80s', expected HOST:PORT", option, one);
+            return cmd_fail(p->o, CMD_USAGE, "--%s: found '%.80s', expected HOST:PORT", option,
+                            one);
         if (list->n == max)
-            return cmd_fail(p->o, CMD_USAGE, "--%s: found more than %u addresses", option, (unsigned)max);
+            return cmd_fail(p->o, CMD_USAGE, "--%s: found more than %u addresses", option,
+                            (unsigned)max);
         list->at[list->n++] = one;
     }
     return CMD_OK;
@@ -121,7 +125,8 @@ static int take_listen(struct peer *p)
         return CMD_OK;
     }
     if (uv_resolve_numeric(text, &p->config.listen) < 0)
-        return cmd_fail(p->o, CMD_USAGE, "--listen: found '%.80s', expected a numeric ADDRESS:PORT, or fd:N", text);
+        return cmd_fail(p->o, CMD_USAGE,
+                        "--listen: found '%.80s', expected a numeric ADDRESS:PORT, or fd:N", text);
     return CMD_OK;
 }
 
@@ -132,10 +137,14 @@ static void default_name(struct peer *p)
     size_t n = sizeof host, k = 0;
     (void)uv_os_gethostname(host, &n);
     for (size_t i = 0; host[i] && k + 1 < sizeof clean; i++)
-        clean[k++] = strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-", host[i]) ? host[i] : '-';
+        clean[k++] =
+            strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-", host[i])
+                ? host[i]
+                : '-';
     clean[k] = '\0';
     unsigned port = ntohs(p->config.listen.v4.sin_port);
-    snprintf(p->name, sizeof p->name, "%s-%u", clean, port ? port : (unsigned)uv_os_getpid() % 1000000);
+    snprintf(p->name, sizeof p->name, "%s-%u", clean,
+             port ? port : (unsigned)uv_os_getpid() % 1000000);
 }
 
 static int take_name(struct peer *p)
@@ -144,7 +153,9 @@ static int take_name(struct peer *p)
     if (!name) {
         default_name(p);
     } else if (!wire_name_ok(name)) {
-        return cmd_fail(p->o, CMD_USAGE, "--name: found '%.80s', expected 1 to %d of A-Z a-z 0-9 . _ -", name, WIRE_NAME_MAX);
+        return cmd_fail(p->o, CMD_USAGE,
+                        "--name: found '%.80s', expected 1 to %d of A-Z a-z 0-9 . _ -", name,
+                        WIRE_NAME_MAX);
     } else {
         strcpy(p->name, name);
     }
@@ -162,7 +173,8 @@ static int take_keys(struct peer *p)
         return cmd_fail(p->o, CMD_USAGE, "%s", error);
     err = cmd_make_dirs(p->out);
     if (err < 0)
-        return cmd_fail(p->o, CMD_USAGE, "cannot make the directory %s: %s", p->out, uv_strerror(err));
+        return cmd_fail(p->o, CMD_USAGE, "cannot make the directory %s: %s", p->out,
+                        uv_strerror(err));
     const char *given = options_text(p->o, "identity");
     if (!given && cmd_path(path, p->out, "identity.key") < 0)
         return cmd_fail(p->o, CMD_USAGE, "--out: the path is too long");
@@ -191,7 +203,8 @@ static int take_run(struct peer *p)
     c->flags = p->o->run;
     bool orphan = p->bootstrap.n > 0 && !epochs && run_flags_orphan(&c->flags, error);
     if (orphan)
-        (void)cmd_fail(p->o, CMD_OK, "%s; so this peer begins no run, and waits for one that has it", error);
+        (void)cmd_fail(p->o, CMD_OK,
+                       "%s; so this peer begins no run, and waits for one that has it", error);
     c->found = !orphan && (run_flags_any(&c->flags) || epochs || p->bootstrap.n == 0);
     if (!c->found)
         return CMD_OK;
@@ -284,8 +297,9 @@ static int serve(struct peer *p)
         err = uv_driver_open(&d, &loop, &p->config);
     int exit_code;
     if (err < 0)
-        exit_code = cmd_fail(p->o, err == -ENOMEM ? CMD_FAILED : CMD_USAGE, "cannot listen on %s: %s",
-                             options_text(p->o, "listen"), uv_strerror(err));
+        exit_code =
+            cmd_fail(p->o, err == -ENOMEM ? CMD_FAILED : CMD_USAGE, "cannot listen on %s: %s",
+                     options_text(p->o, "listen"), uv_strerror(err));
     else
         exit_code = run_driver(p, d, &loop);
     (void)uv_loop_close(&loop);
@@ -307,7 +321,8 @@ int cmd_peer(const struct options *o)
 {
     static struct peer p; /* Large, and one a process. */
     p.o = o;
-    p.report = (struct cmd_report){.o = o, .json = options_flag(o, "json"), .begin_ns = uv_hrtime()};
+    p.report =
+        (struct cmd_report){.o = o, .json = options_flag(o, "json"), .begin_ns = uv_hrtime()};
     p.report.notes_as_json = p.report.json && options_given(o, "leash-fd");
     p.report.terminal = !p.report.json && isatty(STDERR_FILENO);
     uv_driver_defaults(&p.config);

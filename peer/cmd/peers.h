@@ -10,12 +10,11 @@
 #include "peer/cmd/cmd.h"
 
 /* Takes the place of the run key, whose default is that of `hearsay peer`. */
-#define CMD_ROW_MIN_PEERS                                                        \
-    {                                                                            \
-        .name = "min-peers", .kind = OPTION_UINT, .arg = "N", .min = 1,          \
-        .max = WIRE_MEMBERS_MAX,                                                 \
-        .help = "members to wait for before the first round; "                   \
-                "default: all of --peers"                                        \
+#define CMD_ROW_MIN_PEERS                                                                          \
+    {                                                                                              \
+        .name = "min-peers", .kind = OPTION_UINT, .arg = "N", .min = 1, .max = WIRE_MEMBERS_MAX,   \
+        .help = "members to wait for before the first round; "                                     \
+                "default: all of --peers"                                                          \
     }
 
 /* The run flags that were given, and min-peers. CMD_OK; or CMD_USAGE with a line

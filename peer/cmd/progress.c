@@ -55,15 +55,20 @@ struct whole
 
 static struct whole sum_up(const struct cmd_progress_row *row, uint32_t n)
 {
-    struct whole w = {.round = UINT64_MAX, .loss_min = INFINITY, .loss_max = -INFINITY,
-                      .accuracy_min = INFINITY, .drift = -INFINITY, .phase = ""};
+    struct whole w = {.round = UINT64_MAX,
+                      .loss_min = INFINITY,
+                      .loss_max = -INFINITY,
+                      .accuracy_min = INFINITY,
+                      .drift = -INFINITY,
+                      .phase = ""};
     for (uint32_t i = 0; i < n; i++) {
         if (row[i].round < w.round || w.round == UINT64_MAX) {
             w.round = row[i].round;
             w.phase = row[i].phase;
         }
         w.rounds = row[i].rounds > w.rounds ? row[i].rounds : w.rounds;
-        w.settle_rounds = row[i].settle_rounds > w.settle_rounds ? row[i].settle_rounds : w.settle_rounds;
+        w.settle_rounds =
+            row[i].settle_rounds > w.settle_rounds ? row[i].settle_rounds : w.settle_rounds;
         w.bytes_sent += row[i].bytes_sent;
         w.loss_min = fmin(w.loss_min, row[i].loss);
         w.loss_max = fmax(w.loss_max, row[i].loss);
@@ -75,9 +80,11 @@ static struct whole sum_up(const struct cmd_progress_row *row, uint32_t n)
 
 static void say(struct cmd_progress *p, const struct whole *w, double seconds)
 {
-    char a[CMD_PROGRESS_TEXT], b[CMD_PROGRESS_TEXT], c[CMD_PROGRESS_TEXT], d[CMD_PROGRESS_TEXT], e[CMD_PROGRESS_TEXT];
-    fprintf(p->out, "%6.1f s  %-9s %llu/%llu  loss %s .. %s  accuracy %s  drift %s  sent %s\n", seconds, w->phase,
-            (unsigned long long)w->round, (unsigned long long)w->rounds, cmd_progress_number(a, "%.4f", w->loss_min),
+    char a[CMD_PROGRESS_TEXT], b[CMD_PROGRESS_TEXT], c[CMD_PROGRESS_TEXT], d[CMD_PROGRESS_TEXT],
+        e[CMD_PROGRESS_TEXT];
+    fprintf(p->out, "%6.1f s  %-9s %llu/%llu  loss %s .. %s  accuracy %s  drift %s  sent %s\n",
+            seconds, w->phase, (unsigned long long)w->round, (unsigned long long)w->rounds,
+            cmd_progress_number(a, "%.4f", w->loss_min),
             cmd_progress_number(b, "%.4f", w->loss_max), cmd_progress_percent(c, w->accuracy_min),
             cmd_progress_drift(d, "%.2e", w->drift), cmd_progress_bytes(e, w->bytes_sent));
     fflush(p->out);
@@ -96,9 +103,11 @@ static void draw_bar(struct cmd_progress *p, const struct whole *w, double secon
 
 static void draw_row(struct cmd_progress *p, const struct cmd_progress_row *r)
 {
-    char a[CMD_PROGRESS_TEXT], b[CMD_PROGRESS_TEXT], c[CMD_PROGRESS_TEXT], d[CMD_PROGRESS_TEXT], e[CMD_PROGRESS_TEXT];
-    fprintf(p->out, "\033[K%-10s %-9s %6llu/%-6llu loss %-8s accuracy %-8s drift %-9s sent %-9s got %s\n", r->name,
-            r->phase, (unsigned long long)r->round, (unsigned long long)r->rounds,
+    char a[CMD_PROGRESS_TEXT], b[CMD_PROGRESS_TEXT], c[CMD_PROGRESS_TEXT], d[CMD_PROGRESS_TEXT],
+        e[CMD_PROGRESS_TEXT];
+    fprintf(p->out,
+            "\033[K%-10s %-9s %6llu/%-6llu loss %-8s accuracy %-8s drift %-9s sent %-9s got %s\n",
+            r->name, r->phase, (unsigned long long)r->round, (unsigned long long)r->rounds,
             cmd_progress_number(a, "%.4f", r->loss), cmd_progress_percent(b, r->accuracy),
             cmd_progress_drift(c, "%.2e", r->relative_drift), cmd_progress_bytes(d, r->bytes_sent),
             cmd_progress_bytes(e, r->bytes_received));
@@ -114,7 +123,8 @@ static uint32_t rows_that_fit(const struct cmd_progress *p, uint32_t n)
     return n < fit ? n : fit;
 }
 
-static void draw(struct cmd_progress *p, const struct cmd_progress_row *row, uint32_t n, double seconds)
+static void draw(struct cmd_progress *p, const struct cmd_progress_row *row, uint32_t n,
+                 double seconds)
 {
     struct whole w = sum_up(row, n);
     uint32_t n_rows = rows_that_fit(p, n);
@@ -135,8 +145,8 @@ void cmd_progress_open(struct cmd_progress *p, FILE *out)
     p->said_ns = uv_hrtime();
 }
 
-void cmd_progress_show(struct cmd_progress *p, const struct cmd_progress_row *row,
-                       uint32_t n, double seconds, bool force)
+void cmd_progress_show(struct cmd_progress *p, const struct cmd_progress_row *row, uint32_t n,
+                       double seconds, bool force)
 {
     uint64_t now = uv_hrtime();
     uint64_t every = (p->terminal ? DRAW_MS : SAY_MS) * UINT64_C(1000000);

@@ -37,8 +37,8 @@ struct cmd_progress
 
 void cmd_progress_open(struct cmd_progress *p, FILE *out);
 /* Draw or say, if it is time; `force` makes it so. */
-void cmd_progress_show(struct cmd_progress *p, const struct cmd_progress_row *row,
-                       uint32_t n, double seconds, bool force);
+void cmd_progress_show(struct cmd_progress *p, const struct cmd_progress_row *row, uint32_t n,
+                       double seconds, bool force);
 /* Before other text goes to the same place: leaves the table standing. */
 void cmd_progress_break(struct cmd_progress *p);
 
@@ -46,7 +46,7 @@ void cmd_progress_break(struct cmd_progress *p);
 struct cmd_progress_reading
 {
     FILE *out;
-    bool drawn;         /* A line on the terminal is to be wiped. */
+    bool drawn; /* A line on the terminal is to be wiped. */
     uint64_t drawn_ns;
     uint64_t said_size; /* Of the file that was named last, and a hash ... */
     uint64_t said_path; /* ... of its path. */

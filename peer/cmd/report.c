@@ -29,7 +29,8 @@ static void end_drawing(struct cmd_report *r)
 void cmd_report_note(void *self, enum note_level level, const char *text)
 {
     struct cmd_report *r = self;
-    static const char *const word[] = {[NOTE_INFO] = "info", [NOTE_WARNING] = "warning", [NOTE_ERROR] = "error"};
+    static const char *const word[] = {
+        [NOTE_INFO] = "info", [NOTE_WARNING] = "warning", [NOTE_ERROR] = "error"};
     if (r->notes_as_json) {
         json_t *j = json_pack("{s:s, s:s}", "note", text, "level", word[level]);
         json_dumpf(j, stdout, JSON_COMPACT);
@@ -39,17 +40,20 @@ void cmd_report_note(void *self, enum note_level level, const char *text)
         return;
     }
     end_drawing(r);
-    fprintf(stderr, "hearsay peer: %s%s: %s\n", r->name, level == NOTE_WARNING ? ": warning" : "", text);
+    fprintf(stderr, "hearsay peer: %s%s: %s\n", r->name, level == NOTE_WARNING ? ": warning" : "",
+            text);
 }
 
 static void say(struct cmd_report *r, const struct node_progress *g)
 {
     char a[CMD_PROGRESS_TEXT], b[CMD_PROGRESS_TEXT], c[CMD_PROGRESS_TEXT];
-    fprintf(stderr, "%s%-10s round %llu/%llu  loss %s  accuracy %s  drift %s  sent %.2f MB  %u live, %u edges",
-           r->terminal ? "\r\033[K" : "", uv_metrics_phase(g->phase), (unsigned long long)g->round,
-           (unsigned long long)g->n_rounds, cmd_progress_number(a, "%.4f", g->loss),
-           cmd_progress_percent(b, g->accuracy), cmd_progress_drift(c, "%.2e", g->relative_drift),
-           (double)g->bytes_sent * 1e-6, (unsigned)g->n_live, (unsigned)g->n_edges);
+    fprintf(
+        stderr,
+        "%s%-10s round %llu/%llu  loss %s  accuracy %s  drift %s  sent %.2f MB  %u live, %u edges",
+        r->terminal ? "\r\033[K" : "", uv_metrics_phase(g->phase), (unsigned long long)g->round,
+        (unsigned long long)g->n_rounds, cmd_progress_number(a, "%.4f", g->loss),
+        cmd_progress_percent(b, g->accuracy), cmd_progress_drift(c, "%.2e", g->relative_drift),
+        (double)g->bytes_sent * 1e-6, (unsigned)g->n_live, (unsigned)g->n_edges);
     r->drawn = r->terminal;
     if (!r->terminal)
         fputc('\n', stderr);

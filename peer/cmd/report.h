@@ -27,7 +27,7 @@ struct cmd_report
     uint64_t begin_ns;
     struct uv_metrics metrics;
     uint64_t said_ns;
-    bool drawn;       /* A line on the terminal waits for its end. */
+    bool drawn; /* A line on the terminal waits for its end. */
     bool file_failed, wrote_model;
 };
 

@@ -27,6 +27,7 @@
 
 enum { SIM_LINES = 20 /* Lines of progress. */ };
 
+/* clang-format off */
 const struct option_row cmd_sim_rows[] = {
     {.name = "peers", .kind = OPTION_UINT, .arg = "N", .fallback = "8", .min = 1,
      .max = WIRE_MEMBERS_MAX, .help = "how many"},
@@ -57,6 +58,7 @@ const struct option_row cmd_sim_rows[] = {
     CMD_ROW_JSON,
     {.name = NULL},
 };
+/* clang-format on */
 
 struct sim_peer_files
 {
@@ -81,12 +83,11 @@ static double seconds_since(const struct timespec *t)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)(now.tv_sec - t->tv_sec) +
-           (double)(now.tv_nsec - t->tv_nsec) * 1e-9;
+    return (double)(now.tv_sec - t->tv_sec) + (double)(now.tv_nsec - t->tv_nsec) * 1e-9;
 }
 
-static int make_trainer(void *self, uint32_t peer, const struct run *run,
-                        struct trainer *t, char error[RUN_ERROR_MAX])
+static int make_trainer(void *self, uint32_t peer, const struct run *run, struct trainer *t,
+                        char error[RUN_ERROR_MAX])
 {
     struct simulation *s = self;
     return cmd_training_make(&s->peers[peer], run, t, error);
@@ -111,9 +112,12 @@ static void say_progress(struct simulation *s, const struct node_progress *p)
         return;
     s->said = now;
     sim_drift(s->world, &c);
-    fprintf(stderr, "%8.2f s  round %" PRIu64 "/%" PRIu64 " + %" PRIu64 "  loss %s  drift %s exact, %s estimated\n",
+    fprintf(stderr,
+            "%8.2f s  round %" PRIu64 "/%" PRIu64 " + %" PRIu64
+            "  loss %s  drift %s exact, %s estimated\n",
             (double)sim_now_us(s->world) * 1e-6, p->round, p->n_rounds, p->settle_rounds,
-            cmd_progress_number(loss, "%.4f", p->loss), cmd_progress_drift(exact, "%.3g", c.trained.relative),
+            cmd_progress_number(loss, "%.4f", p->loss),
+            cmd_progress_drift(exact, "%.3g", c.trained.relative),
             cmd_progress_drift(estimated, "%.3g", p->relative_drift));
 }
 
@@ -128,8 +132,8 @@ static void measured(void *self, uint32_t peer)
         return;
     FILE *f = fopen(s->files[peer].metrics, "a");
     json_t *line = uv_metrics_object(&p, (double)sim_now_us(s->world) * 1e-6);
-    if (f == NULL || line == NULL || json_dumpf(line, f, JSON_COMPACT) != 0 ||
-        fputc('\n', f) == EOF)
+    if (f == NULL || line == NULL || json_dumpf(line, f, JSON_COMPACT) != 0
+        || fputc('\n', f) == EOF)
         s->failed = true;
     json_decref(line);
     if (f != NULL && fclose(f) != 0)
@@ -206,7 +210,8 @@ static void collect(struct simulation *s, struct outcome *r, json_t *peers)
         snprintf(name, sizeof name, "peer-%u", i);
         json_object_set_new(line, "name", json_string(name));
         json_object_set_new(line, "exit_code", json_integer(ended ? code : 1));
-        json_object_set_new(line, "diverged", p.diverged[0] ? json_string(p.diverged) : json_null());
+        json_object_set_new(line, "diverged",
+                            p.diverged[0] ? json_string(p.diverged) : json_null());
         json_object_set_new(line, "accuracy", uv_metrics_number(p.accuracy));
         json_object_set_new(line, "test_loss", uv_metrics_number(p.test_loss));
         json_array_append_new(peers, line);
@@ -220,18 +225,16 @@ static int print_json(struct simulation *s)
     json_t *peers = json_array();
     collect(s, &r, peers);
     json_t *j = json_pack(
-        "{s:o, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:f, s:f, s:I, s:I, s:I}",
-        "peers", peers, "n_peers", (json_int_t)s->n,
-        "accuracy_min", uv_metrics_number(r.accuracy_min),
-        "accuracy_max", uv_metrics_number(r.accuracy_max),
-        "drift", uv_metrics_number(r.exact.trained.xi),
-        "relative_drift", uv_metrics_number(r.exact.trained.relative),
-        "statistics_drift", uv_metrics_number(r.exact.statistics.xi),
-        "statistics_relative_drift", uv_metrics_number(r.exact.statistics.relative),
-        "estimated_relative_drift", uv_metrics_number(r.estimated),
-        "rounds", (json_int_t)r.rounds, "settle_rounds", (json_int_t)r.settle_rounds,
-        "seconds", r.seconds, "simulated_s", (double)sim_now_us(s->world) * 1e-6,
-        "events", (json_int_t)sim_events(s->world),
+        "{s:o, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:f, s:f, s:I, s:I, s:I}", "peers",
+        peers, "n_peers", (json_int_t)s->n, "accuracy_min", uv_metrics_number(r.accuracy_min),
+        "accuracy_max", uv_metrics_number(r.accuracy_max), "drift",
+        uv_metrics_number(r.exact.trained.xi), "relative_drift",
+        uv_metrics_number(r.exact.trained.relative), "statistics_drift",
+        uv_metrics_number(r.exact.statistics.xi), "statistics_relative_drift",
+        uv_metrics_number(r.exact.statistics.relative), "estimated_relative_drift",
+        uv_metrics_number(r.estimated), "rounds", (json_int_t)r.rounds, "settle_rounds",
+        (json_int_t)r.settle_rounds, "seconds", r.seconds, "simulated_s",
+        (double)sim_now_us(s->world) * 1e-6, "events", (json_int_t)sim_events(s->world),
         "bytes_sent", (json_int_t)r.sent, "bytes_received", (json_int_t)r.received);
     int bad = j == NULL || json_dumpf(j, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(12)) != 0;
     json_decref(j);
@@ -244,7 +247,8 @@ static int print_text(struct simulation *s)
     struct outcome r;
     char xi[CMD_PROGRESS_TEXT], relative[CMD_PROGRESS_TEXT], estimated[CMD_PROGRESS_TEXT];
     collect(s, &r, NULL);
-    printf("%u peers, %" PRIu64 " rounds and %" PRIu64 " of the last phase, %.2f s simulated in %.1f s\n"
+    printf("%u peers, %" PRIu64 " rounds and %" PRIu64
+           " of the last phase, %.2f s simulated in %.1f s\n"
            "accuracy        %.4f to %.4f\n"
            "drift           %s, relative %s (exact), %s estimated\n",
            s->n, r.rounds, r.settle_rounds, (double)sim_now_us(s->world) * 1e-6, r.seconds,
@@ -252,7 +256,8 @@ static int print_text(struct simulation *s)
            cmd_progress_drift(relative, "%.3g", r.exact.trained.relative),
            cmd_progress_drift(estimated, "%.3g", r.estimated));
     if (r.exact.statistics.dim > 0)
-        printf("statistics      %.4g, relative %.3g (running means and variances, apart from the drift)\n",
+        printf("statistics      %.4g, relative %.3g (running means and variances, apart from the "
+               "drift)\n",
                r.exact.statistics.xi, r.exact.statistics.relative);
     printf("bytes sent      %" PRIu64 " in all, %.0f a peer and round\n", r.sent,
            (double)r.sent / s->n / (double)(r.rounds + r.settle_rounds));
@@ -299,18 +304,21 @@ static int simulate(struct simulation *s)
         code = open_files(s);
     if (code != CMD_OK)
         return code;
-    struct sim_config c = {
-        .n_peers = s->n, .seed = run.seed, .run = run,
-        .latency_us = (int64_t)options_uint(o, "latency-us"),
-        .jitter_us = (int64_t)options_uint(o, "jitter-us"),
-        .bytes_per_s = options_real(o, "bandwidth"),
-        .step_us = (int64_t)options_uint(o, "step-us"),
-        .step_spread = options_real(o, "step-spread"),
-        .cut_rate = options_real(o, "cut-rate"),
-        .evaluate_every = options_uint(o, "evaluate-every"),
-        .evaluate_samples = options_uint(o, "evaluate-samples"),
-        .make_trainer = make_trainer, .self = s,
-        .measured = measured, .note = say_note};
+    struct sim_config c = {.n_peers = s->n,
+                           .seed = run.seed,
+                           .run = run,
+                           .latency_us = (int64_t)options_uint(o, "latency-us"),
+                           .jitter_us = (int64_t)options_uint(o, "jitter-us"),
+                           .bytes_per_s = options_real(o, "bandwidth"),
+                           .step_us = (int64_t)options_uint(o, "step-us"),
+                           .step_spread = options_real(o, "step-spread"),
+                           .cut_rate = options_real(o, "cut-rate"),
+                           .evaluate_every = options_uint(o, "evaluate-every"),
+                           .evaluate_samples = options_uint(o, "evaluate-samples"),
+                           .make_trainer = make_trainer,
+                           .self = s,
+                           .measured = measured,
+                           .note = say_note};
     if (sim_open(&s->world, &c) != 0)
         return cmd_fail(o, CMD_FAILED, "out of memory for %u peers", s->n);
     while (!s->failed && sim_step(s->world))
@@ -327,8 +335,8 @@ static int simulate(struct simulation *s)
 
 int cmd_sim(const struct options *o)
 {
-    struct simulation s = {.o = o, .out = options_text(o, "out"),
-                           .n = (uint32_t)options_uint(o, "peers")};
+    struct simulation s = {
+        .o = o, .out = options_text(o, "out"), .n = (uint32_t)options_uint(o, "peers")};
     clock_gettime(CLOCK_MONOTONIC, &s.begin);
     s.peers = calloc(s.n, sizeof *s.peers);
     if (s.peers == NULL)

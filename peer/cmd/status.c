@@ -17,12 +17,14 @@
 #include <stdio.h>
 #include <string.h>
 
+/* clang-format off */
 const struct option_row cmd_status_rows[] = {
     CMD_ROW_BOOTSTRAP,
     CMD_ROW_KEY,
     CMD_ROW_JSON,
     {.name = NULL},
 };
+/* clang-format on */
 
 static const char *state_of(const struct cmd_observed *m)
 {
@@ -34,11 +36,16 @@ static const char *state_of(const struct cmd_observed *m)
 static const char *edge_state(uint32_t state)
 {
     switch ((enum edge_state)state) {
-    case EDGE_CLOSED: return "closed";
-    case EDGE_ASKING: return "asking";
-    case EDGE_OPEN: return "open";
-    case EDGE_PAUSED: return "paused";
-    case EDGE_DONE: return "done";
+    case EDGE_CLOSED:
+        return "closed";
+    case EDGE_ASKING:
+        return "asking";
+    case EDGE_OPEN:
+        return "open";
+    case EDGE_PAUSED:
+        return "paused";
+    case EDGE_DONE:
+        return "done";
     }
     return "unknown";
 }
@@ -64,9 +71,10 @@ static json_t *edges_array(const struct cmd_observe *w, const struct wire_status
     json_t *edges = json_array();
     for (uint32_t i = 0; i < s->n_edges; i++) {
         const struct wire_status_edge *e = &s->edges[i];
-        json_array_append_new(edges, json_pack("{s:s, s:s, s:o, s:o, s:o}", "name", name_of(w, e->id),
-                                               "state", edge_state(e->state), "round", whole(e->round), "gamma",
-                                               uv_metrics_number((double)e->gamma), "resets", whole(e->resets)));
+        json_array_append_new(
+            edges, json_pack("{s:s, s:s, s:o, s:o, s:o}", "name", name_of(w, e->id), "state",
+                             edge_state(e->state), "round", whole(e->round), "gamma",
+                             uv_metrics_number((double)e->gamma), "resets", whole(e->resets)));
     }
     return edges;
 }
@@ -96,7 +104,8 @@ static void print_json(const struct cmd_observe *w)
         char id[2 * WIRE_ID_BYTES + 1];
         for (int k = 0; k < WIRE_ID_BYTES; k++)
             snprintf(id + 2 * k, 3, "%02x", m->record.id[k]);
-        json_t *j = json_pack("{s:s, s:s, s:s}", "name", m->record.name, "id", id, "state", state_of(m));
+        json_t *j =
+            json_pack("{s:s, s:s, s:s}", "name", m->record.name, "id", id, "state", state_of(m));
         json_t *addresses = json_array();
         for (uint32_t k = 0; k < m->record.n_addresses; k++)
             json_array_append_new(addresses, json_string(m->record.address[k]));
@@ -115,14 +124,17 @@ static void print_json(const struct cmd_observe *w)
 
 static void print_row(const struct cmd_observe *w, const struct cmd_observed *m)
 {
-    char a[CMD_PROGRESS_TEXT], b[CMD_PROGRESS_TEXT], c[CMD_PROGRESS_TEXT], d[CMD_PROGRESS_TEXT], e[CMD_PROGRESS_TEXT];
+    char a[CMD_PROGRESS_TEXT], b[CMD_PROGRESS_TEXT], c[CMD_PROGRESS_TEXT], d[CMD_PROGRESS_TEXT],
+        e[CMD_PROGRESS_TEXT];
     const struct wire_status *s = &m->status;
     printf("%-16s %-11s %-21s ", m->known ? m->record.name : "?", state_of(m),
            m->record.n_addresses ? m->record.address[0] : "-");
     if (m->answered) {
-        printf("%-9s %6llu/%-6llu %-8s %-8s %-9s %-10s %-10s", uv_metrics_phase((enum node_phase)s->phase),
-               (unsigned long long)s->round, (unsigned long long)s->n_rounds, cmd_progress_number(a, "%.4f", s->loss),
-               cmd_progress_percent(b, s->accuracy), cmd_progress_drift(c, "%.2e", s->relative_drift),
+        printf("%-9s %6llu/%-6llu %-8s %-8s %-9s %-10s %-10s",
+               uv_metrics_phase((enum node_phase)s->phase), (unsigned long long)s->round,
+               (unsigned long long)s->n_rounds, cmd_progress_number(a, "%.4f", s->loss),
+               cmd_progress_percent(b, s->accuracy),
+               cmd_progress_drift(c, "%.2e", s->relative_drift),
                cmd_progress_bytes(d, s->bytes_sent), cmd_progress_bytes(e, s->bytes_received));
         for (uint32_t i = 0; i < s->n_edges; i++) {
             printf("%s%s", i ? "," : " ", name_of(w, s->edges[i].id));
@@ -140,8 +152,9 @@ int cmd_status(const struct options *o)
     if (code == CMD_OK && options_flag(o, "json")) {
         print_json(&w);
     } else if (code == CMD_OK) {
-        printf("%-16s %-11s %-21s %-9s %13s %-8s %-8s %-9s %-10s %-10s %s\n", "name", "state", "address", "phase",
-               "round", "loss", "accuracy", "drift", "sent", "received", "neighbours");
+        printf("%-16s %-11s %-21s %-9s %13s %-8s %-8s %-9s %-10s %-10s %s\n", "name", "state",
+               "address", "phase", "round", "loss", "accuracy", "drift", "sent", "received",
+               "neighbours");
         for (uint32_t i = 0; i < w.n; i++)
             print_row(&w, &w.member[i]);
     }

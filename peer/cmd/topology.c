@@ -1,9 +1,9 @@
 /* peer/cmd/topology.c -- `hearsay topology SPEC`: a graph in figures. */
-#include "gossip/mixers/choco.h"
+#include "topology/topology.h"
 #include "gossip/exchange/ladder.h"
+#include "gossip/mixers/choco.h"
 #include "peer/cmd/cmd.h"
 #include "peer/cmd/training.h"
-#include "topology/topology.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -12,11 +12,9 @@
 #include <stdio.h>
 #include <string.h>
 
-enum {
-    PEERS_DEFAULT = 8,
-    PEERS_MAX = 100000
-};
+enum { PEERS_DEFAULT = 8, PEERS_MAX = 100000 };
 
+/* clang-format off */
 const struct option_row cmd_topology_rows[] = {
     {.name = "spec", .kind = OPTION_OPERAND, .arg = "SPEC", .required = true,
      .help = "ring, torus, torus:RxC, complete, exponential, regular:K, edges:FILE or edges:0-1,1-2"},
@@ -34,6 +32,7 @@ const struct option_row cmd_topology_rows[] = {
     CMD_ROW_JSON,
     {.name = NULL},
 };
+/* clang-format on */
 
 static const double target = 1e3; /* The reduction that rounds are counted for. */
 
@@ -54,9 +53,9 @@ struct figures
     uint64_t n_edges;
     double degree_mean;
     struct spectrum spectrum;
-    double gamma;               /* The best without compression. */
+    double gamma;                /* The best without compression. */
     double rounds, gamma_rounds; /* To the target, at gamma 1 and at the best. */
-    struct run run; /* Of the messages, where there are any. */
+    struct run run;              /* Of the messages, where there are any. */
     size_t n_params;
     uint32_t n_messages; /* 0: not asked for; LADDER_RUNGS: what auto chooses from. */
     struct message message[LADDER_RUNGS];
@@ -175,14 +174,15 @@ static double by_all(const struct figures *f, const struct message *of)
 
 static void print_message(const struct figures *f, const struct message *of)
 {
-    printf("message       %" PRIu64 " bytes: %s, %s, %zu parameters\n", of->bytes, of->spec, f->run.model,
-           f->n_params);
+    printf("message       %" PRIu64 " bytes: %s, %s, %zu parameters\n", of->bytes, of->spec,
+           f->run.model, f->n_params);
     if (of->statistics > 0 && of->every == 1)
         printf("statistics    %" PRIu64 " of these bytes, in every message\n", of->statistics);
     else if (of->statistics > 0)
-        printf("statistics    %" PRIu64 " of these bytes, in one of %" PRIu64 " messages\n", of->statistics,
-               of->every);
-    printf("bytes sent    %.0f a round by a peer on average, %.0f by all\n", by_a_peer(f, of), by_all(f, of));
+        printf("statistics    %" PRIu64 " of these bytes, in one of %" PRIu64 " messages\n",
+               of->statistics, of->every);
+    printf("bytes sent    %.0f a round by a peer on average, %.0f by all\n", by_a_peer(f, of),
+           by_all(f, of));
 }
 
 /* What auto chooses from. */
@@ -191,8 +191,8 @@ static void print_rungs(const struct figures *f)
     printf("message       auto, by the drift: %s, %zu parameters\n", f->run.model, f->n_params);
     for (uint32_t i = 0; i < f->n_messages; i++) {
         const struct message *of = &f->message[i];
-        printf("  %-18s %9" PRIu64 " bytes, %.0f a round by a peer on average\n", of->spec, of->bytes,
-               by_a_peer(f, of));
+        printf("  %-18s %9" PRIu64 " bytes, %.0f a round by a peer on average\n", of->spec,
+               of->bytes, by_a_peer(f, of));
     }
 }
 
@@ -203,14 +203,15 @@ static void print_text(const struct figures *f)
     if (f->degree_min == f->degree_max)
         printf("degree        %" PRIu32 "\n", f->degree_min);
     else
-        printf("degree        %" PRIu32 " to %" PRIu32 ", mean %.2f\n",
-               f->degree_min, f->degree_max, f->degree_mean);
+        printf("degree        %" PRIu32 " to %" PRIu32 ", mean %.2f\n", f->degree_min,
+               f->degree_max, f->degree_mean);
     printf("diameter      %" PRIu32 "\n", f->diameter);
     printf("lambda_2      %.9f\n", f->spectrum.lambda_2);
     printf("lambda_n      %.9f\n", f->spectrum.lambda_n);
     printf("spectral gap  %.6g\n", f->spectrum.gap);
     printf("best gamma    %.4f (without compression)\n", f->gamma);
-    printf("rounds        %.0f for 1/%.0f of the consensus distance, %.0f at the best gamma (without compression)\n",
+    printf("rounds        %.0f for 1/%.0f of the consensus distance, %.0f at the best gamma "
+           "(without compression)\n",
            f->rounds, target, f->gamma_rounds);
     if (f->n_messages == 1)
         print_message(f, &f->message[0]);
@@ -220,12 +221,10 @@ static void print_text(const struct figures *f)
 
 static json_t *message_json(const struct figures *f, const struct message *of)
 {
-    return json_pack("{s:s, s:I, s:I, s:I, s:f, s:f}", "compress", of->spec,
-                     "message_bytes", (json_int_t)of->bytes,
-                     "statistics_bytes", (json_int_t)of->statistics,
-                     "statistics_every", (json_int_t)of->every,
-                     "bytes_sent_a_round_by_a_peer", by_a_peer(f, of),
-                     "bytes_sent_a_round", by_all(f, of));
+    return json_pack("{s:s, s:I, s:I, s:I, s:f, s:f}", "compress", of->spec, "message_bytes",
+                     (json_int_t)of->bytes, "statistics_bytes", (json_int_t)of->statistics,
+                     "statistics_every", (json_int_t)of->every, "bytes_sent_a_round_by_a_peer",
+                     by_a_peer(f, of), "bytes_sent_a_round", by_all(f, of));
 }
 
 /* One codec's figures, or auto's: "rungs", each with those of its codec. */
@@ -248,19 +247,21 @@ static int add_messages(json_t *j, const struct figures *f)
             return -1;
         }
     return json_object_set_new(j, "compress", json_string(RUN_AUTO))
-           || json_object_set_new(j, "rungs", rungs) ? -1 : 0;
+                   || json_object_set_new(j, "rungs", rungs)
+               ? -1
+               : 0;
 }
 
 static int print_json(const struct figures *f)
 {
-    json_t *j = json_pack("{s:s, s:I, s:I, s:I, s:f, s:I, s:I, s:f, s:f, s:f, s:f, s:I, s:I}",
-                          "topology", f->spec, "peers", (json_int_t)f->n, "edges",
-                          (json_int_t)f->n_edges, "degree_min", (json_int_t)f->degree_min,
-                          "degree_mean", f->degree_mean, "degree_max", (json_int_t)f->degree_max,
-                          "diameter", (json_int_t)f->diameter, "lambda_2", f->spectrum.lambda_2,
-                          "lambda_n", f->spectrum.lambda_n, "spectral_gap", f->spectrum.gap,
-                          "best_gamma", f->gamma, "rounds_to_1e-3", (json_int_t)f->rounds,
-                          "rounds_to_1e-3_best_gamma", (json_int_t)f->gamma_rounds);
+    json_t *j =
+        json_pack("{s:s, s:I, s:I, s:I, s:f, s:I, s:I, s:f, s:f, s:f, s:f, s:I, s:I}", "topology",
+                  f->spec, "peers", (json_int_t)f->n, "edges", (json_int_t)f->n_edges, "degree_min",
+                  (json_int_t)f->degree_min, "degree_mean", f->degree_mean, "degree_max",
+                  (json_int_t)f->degree_max, "diameter", (json_int_t)f->diameter, "lambda_2",
+                  f->spectrum.lambda_2, "lambda_n", f->spectrum.lambda_n, "spectral_gap",
+                  f->spectrum.gap, "best_gamma", f->gamma, "rounds_to_1e-3", (json_int_t)f->rounds,
+                  "rounds_to_1e-3_best_gamma", (json_int_t)f->gamma_rounds);
     int r = j ? 0 : -1;
     if (!r && f->n_messages > 0)
         r = add_messages(j, f);
@@ -332,9 +333,12 @@ int cmd_topology(const struct options *o)
     if (n == 0)
         n = made_for ? made_for : PEERS_DEFAULT;
     if (n > PEERS_MAX)
-        return cmd_fail(o, CMD_USAGE, "%.100s is for %" PRIu32 " peers, expected at most %d", f.spec, n, PEERS_MAX);
+        return cmd_fail(o, CMD_USAGE, "%.100s is for %" PRIu32 " peers, expected at most %d",
+                        f.spec, n, PEERS_MAX);
     if (made_for && made_for != n)
-        fprintf(stderr, "hearsay topology: %.100s is for %" PRIu32 " peers; with %" PRIu32 " it is adapted\n",
+        fprintf(stderr,
+                "hearsay topology: %.100s is for %" PRIu32 " peers; with %" PRIu32
+                " it is adapted\n",
                 f.spec, made_for, n);
     struct graph g;
     int r = graph_build(&g, f.spec, n, options_uint(o, "seed"));

@@ -20,6 +20,7 @@
 
 enum { TEST_LEAST = 1000 }; /* Samples of an evaluation on the way. */
 
+/* clang-format off */
 const struct option_row cmd_train_rows[] = {
     {.name = "epochs", .kind = OPTION_REAL, .arg = "X", .fallback = "10", .min = 1e-6, .max = 1e6,
      .help = "passes over the data, where --rounds is not given"},
@@ -33,10 +34,12 @@ const struct option_row cmd_train_rows[] = {
     {.name = "json", .kind = OPTION_FLAG, .help = "close with one JSON object on stdout"},
     {.name = NULL},
 };
+/* clang-format on */
 
 const char *const cmd_train_keys[] = {
-    "model", "norm", "init", "data", "augment", "seed", "rounds", "batch", "optimiser", "lr", "momentum",
-    "beta2", "nesterov", "label-smoothing", "clip", "weight-decay", "warmup", "schedule", NULL};
+    "model", "norm",         "init",   "data",     "augment", "seed",     "rounds",
+    "batch", "optimiser",    "lr",     "momentum", "beta2",   "nesterov", "label-smoothing",
+    "clip",  "weight-decay", "warmup", "schedule", NULL};
 
 static volatile sig_atomic_t stopped;
 
@@ -176,8 +179,12 @@ static int write_model(struct cmd_train *t)
     char path[CMD_PATH_MAX], why[DATA_ERROR_MAX];
     if (t->out == NULL)
         return CMD_OK;
-    struct cmd_saved s = {.x = t->x, .segments = t->trainer.segments, .n_segments = t->trainer.n_segments,
-                          .run = &t->run, .round = t->round, .name = "peer-0"};
+    struct cmd_saved s = {.x = t->x,
+                          .segments = t->trainer.segments,
+                          .n_segments = t->trainer.n_segments,
+                          .run = &t->run,
+                          .round = t->round,
+                          .name = "peer-0"};
     int err = cmd_path(path, t->out, "model.safetensors");
     if (err < 0)
         return cmd_fail(t->o, CMD_FAILED, "--out %s: %s", t->out, strerror(-err));
@@ -190,8 +197,9 @@ static int interrupted(struct cmd_train *t)
     if (code != CMD_OK)
         return code;
     cmd_train_break(t);
-    return cmd_fail(t->o, CMD_INTERRUPTED, "interrupted at round %llu of %llu%s%s", (unsigned long long)t->round,
-                    (unsigned long long)t->run.rounds, t->out ? ", the model so far is in " : "", t->out ? t->out : "");
+    return cmd_fail(t->o, CMD_INTERRUPTED, "interrupted at round %llu of %llu%s%s",
+                    (unsigned long long)t->round, (unsigned long long)t->run.rounds,
+                    t->out ? ", the model so far is in " : "", t->out ? t->out : "");
 }
 
 static int run_all(struct cmd_train *t)

@@ -40,12 +40,12 @@ struct cmd_train
     struct schedule schedule;
     struct trainer trainer;
     float *x;
-    uint64_t round, epoch;  /* Done. */
-    uint64_t samples;       /* Of an epoch. */
+    uint64_t round, epoch;            /* Done. */
+    uint64_t samples;                 /* Of an epoch. */
     struct cmd_train_sums since, all; /* Since the last line; since the start. */
     struct trainer_report tested;     /* n_samples 0: not now. */
     uint64_t begin_ns, drawn_ns;
-    const char *out;        /* NULL: no files. */
+    const char *out; /* NULL: no files. */
     FILE *metrics;
     bool is_text, drawn, file_failed;
 };

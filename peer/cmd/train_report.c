@@ -80,8 +80,8 @@ static void put_line(const struct cmd_train *t, double epoch)
 {
     char percent[CMD_PROGRESS_TEXT];
     double last = epochs(t, t->run.rounds);
-    fprintf(stderr, "epoch %.*f/%.*f  round %" PRIu64 "/%" PRIu64, digits(epoch), epoch, digits(last),
-            last, t->round, t->run.rounds);
+    fprintf(stderr, "epoch %.*f/%.*f  round %" PRIu64 "/%" PRIu64, digits(epoch), epoch,
+            digits(last), last, t->round, t->run.rounds);
     put_loss("loss", mean_loss(&t->since), t->is_text);
     fprintf(stderr, "  accuracy %s", cmd_progress_percent(percent, mean_accuracy(&t->since)));
 }
@@ -110,17 +110,15 @@ void cmd_train_break(struct cmd_train *t)
 static json_t *line_object(const struct cmd_train *t, const struct cmd_train_sums *s)
 {
     double loss = mean_loss(s), test_loss = held_out(t, t->tested.loss);
-    json_t *j = json_pack("{s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:o}",
-                          "round", (json_int_t)t->round,
-                          "epoch", uv_metrics_number(epochs(t, t->round)),
-                          "lr", uv_metrics_number(schedule_lr(&t->schedule, t->round > 0 ? t->round - 1 : 0)),
-                          "loss", uv_metrics_number(loss),
-                          "accuracy", uv_metrics_number(mean_accuracy(s)),
-                          "test_loss", uv_metrics_number(test_loss),
-                          "test_accuracy", uv_metrics_number(held_out(t, t->tested.accuracy)),
-                          "test_samples", (json_int_t)t->tested.n_samples,
-                          "seconds", uv_metrics_number(seconds(t)),
-                          "samples_per_s", uv_metrics_number(samples_per_s(t, s)));
+    json_t *j =
+        json_pack("{s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:o}", "round",
+                  (json_int_t)t->round, "epoch", uv_metrics_number(epochs(t, t->round)), "lr",
+                  uv_metrics_number(schedule_lr(&t->schedule, t->round > 0 ? t->round - 1 : 0)),
+                  "loss", uv_metrics_number(loss), "accuracy", uv_metrics_number(mean_accuracy(s)),
+                  "test_loss", uv_metrics_number(test_loss), "test_accuracy",
+                  uv_metrics_number(held_out(t, t->tested.accuracy)), "test_samples",
+                  (json_int_t)t->tested.n_samples, "seconds", uv_metrics_number(seconds(t)),
+                  "samples_per_s", uv_metrics_number(samples_per_s(t, s)));
     if (t->is_text) {
         json_object_set_new(j, "bits_per_character", uv_metrics_number(loss / bit));
         json_object_set_new(j, "test_bits_per_character", uv_metrics_number(test_loss / bit));
@@ -164,20 +162,22 @@ static int print_json(const struct cmd_train *t)
     run_text(&t->run, text);
     json_t *j = line_object(t, &t->since);
     json_t *more = json_pack(
-        "{s:s, s:s, s:I, s:I, s:I, s:o, s:o, s:o, s:I, s:s?, s:s}", "model", t->run.model,
-        "data", t->run.data, "n_params", (json_int_t)t->trainer.n_params,
-        "threads", (json_int_t)t->training.threads, "rounds", (json_int_t)t->run.rounds,
-        "epochs", uv_metrics_number(epochs(t, t->run.rounds)),
-        "ms_per_step", uv_metrics_number(ms_per_step(&t->all)),
-        "train_seconds", uv_metrics_number(t->all.seconds),
+        "{s:s, s:s, s:I, s:I, s:I, s:o, s:o, s:o, s:I, s:s?, s:s}", "model", t->run.model, "data",
+        t->run.data, "n_params", (json_int_t)t->trainer.n_params, "threads",
+        (json_int_t)t->training.threads, "rounds", (json_int_t)t->run.rounds, "epochs",
+        uv_metrics_number(epochs(t, t->run.rounds)), "ms_per_step",
+        uv_metrics_number(ms_per_step(&t->all)), "train_seconds", uv_metrics_number(t->all.seconds),
         "peak_rss_bytes", (json_int_t)peak_rss(), "out", t->out, "run", text);
     bool ok = j && more && json_object_update(j, more) == 0;
-    ok = ok && json_object_set_new(j, "samples_per_s", uv_metrics_number(samples_per_s(t, &t->all))) == 0;
+    ok = ok
+         && json_object_set_new(j, "samples_per_s", uv_metrics_number(samples_per_s(t, &t->all)))
+                == 0;
     ok = ok && json_dumpf(j, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(12)) == 0;
     json_decref(j);
     json_decref(more);
     putchar('\n');
-    return ok ? cmd_finish(t->o) : cmd_fail(t->o, CMD_FAILED, "cannot write JSON (a path that is not UTF-8?)");
+    return ok ? cmd_finish(t->o)
+              : cmd_fail(t->o, CMD_FAILED, "cannot write JSON (a path that is not UTF-8?)");
 }
 
 int cmd_train_result(struct cmd_train *t)
@@ -189,11 +189,14 @@ int cmd_train_result(struct cmd_train *t)
     printf("accuracy  %.4f\nloss      %.6f\n", r->accuracy, r->loss);
     if (t->is_text)
         printf("bits      %.4f a character\n", r->loss / bit);
-    printf("%s %" PRIu64 " of %s, held out\n", t->is_text ? "bytes    " : "samples  ", r->n_samples, t->run.data);
-    printf("trained   %" PRIu64 " rounds, %.*f epochs, %.1f s: %.3f ms a step, %.0f samples a second\n",
-           t->round, digits(epochs(t, t->round)), epochs(t, t->round), t->all.seconds, ms_per_step(&t->all), samples_per_s(t, &t->all));
+    printf("%s %" PRIu64 " of %s, held out\n", t->is_text ? "bytes    " : "samples  ", r->n_samples,
+           t->run.data);
+    printf("trained   %" PRIu64
+           " rounds, %.*f epochs, %.1f s: %.3f ms a step, %.0f samples a second\n",
+           t->round, digits(epochs(t, t->round)), epochs(t, t->round), t->all.seconds,
+           ms_per_step(&t->all), samples_per_s(t, &t->all));
     printf("memory    %s at its peak\n", cmd_progress_bytes(number, peak_rss()));
-    printf("model     %s, %zu parameters%s%s%s\n", t->run.model, t->trainer.n_params, t->out ? ", in " : "",
-           t->out ? t->out : "", t->out ? "/model.safetensors" : "");
+    printf("model     %s, %zu parameters%s%s%s\n", t->run.model, t->trainer.n_params,
+           t->out ? ", in " : "", t->out ? t->out : "", t->out ? "/model.safetensors" : "");
     return cmd_finish(t->o);
 }

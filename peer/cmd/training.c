@@ -1,26 +1,24 @@
 #include "peer/cmd/training.h"
 
 #include "compress/compress.h"
-#include "nn/math/rng.h"
 #include "nn/files/safetensors.h"
+#include "nn/math/rng.h"
 
 #include <assert.h>
 #include <errno.h>
-#include <math.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { ROUNDS_MAX = 1000000000 };
 
-int cmd_training_init(struct cmd_training *t, const char *data_spec,
-                      const char *shard, const char *name,
-                      char error[RUN_ERROR_MAX])
+int cmd_training_init(struct cmd_training *t, const char *data_spec, const char *shard,
+                      const char *name, char error[RUN_ERROR_MAX])
 {
     char why[DATA_ERROR_MAX];
-    *t = (struct cmd_training){.data_spec = data_spec,
-                               .peer_key = rng_hash(name, strlen(name))};
+    *t = (struct cmd_training){.data_spec = data_spec, .peer_key = rng_hash(name, strlen(name))};
     int err = shard_spec_parse(&t->shard_spec, shard, why);
     if (err < 0)
         snprintf(error, RUN_ERROR_MAX, "--shard: %.280s", why);
@@ -42,7 +40,8 @@ static int check_kind(const struct cmd_training *t, const char *kind, char error
     }
     if (t->data_spec == NULL || data_kind_agrees(given, kind))
         return 0;
-    snprintf(error, RUN_ERROR_MAX, "--data: found '%s', but the run's data set is '%s'", given, kind);
+    snprintf(error, RUN_ERROR_MAX, "--data: found '%s', but the run's data set is '%s'", given,
+             kind);
     return -EINVAL;
 }
 
@@ -76,8 +75,7 @@ int cmd_training_data(struct cmd_training *t, const char *kind, uint64_t seed,
     return 0;
 }
 
-uint64_t cmd_training_rounds(const struct cmd_training *t,
-                             const struct run *run, double epochs)
+uint64_t cmd_training_rounds(const struct cmd_training *t, const struct run *run, double epochs)
 {
     assert(t->has_data);
     uint32_t n = run->min_peers;
@@ -100,7 +98,8 @@ int cmd_training_model(struct model *m, const struct run *run, char error[RUN_ER
     if (!data_kind_fixed(run->data)) {
         snprintf(error, RUN_ERROR_MAX,
                  "--data: '%.63s' leaves the shape open, expected a fixed kind, such as mnist, "
-                 "libsvm/123x2/pm, csv/64x10/0 or idx/1x28x28/10", run->data);
+                 "libsvm/123x2/pm, csv/64x10/0 or idx/1x28x28/10",
+                 run->data);
         return -EINVAL;
     }
     int err = data_shape(run->data, &shape);
@@ -148,15 +147,17 @@ static int take_init(struct cmd_training *t, const struct run *run, char error[R
     if (t->init_path == NULL) {
         snprintf(error, RUN_ERROR_MAX,
                  "--init is missing: the run begins with the model of a file (init=%s), which "
-                 "every peer needs", run->init);
+                 "every peer needs",
+                 run->init);
         return -EINVAL;
     }
     int err = read_init(t, &t->model, &t->init, text, error);
     if (err < 0)
         return err;
     if (strcmp(text, run->init) != 0) {
-        snprintf(error, RUN_ERROR_MAX, "--init %.160s: found the model %s, but the run begins with %s%s",
-                 t->init_path, text, wanted ? "" : "no file: init=", run->init);
+        snprintf(error, RUN_ERROR_MAX,
+                 "--init %.160s: found the model %s, but the run begins with %s%s", t->init_path,
+                 text, wanted ? "" : "no file: init=", run->init);
         return -EINVAL;
     }
     return 0;
@@ -192,12 +193,14 @@ int cmd_training_rules(const struct model *m, const char *flag, const char *spec
     char rule[COMPRESS_SPEC_MAX];
     if (!compress_idle_rule(spec, m->segments, m->n_segments, rule))
         return 0;
-    snprintf(error, RUN_ERROR_MAX, "--%s: rule '%.120s': found no tensor of %.60s that '%.*s' fits, expected one", flag,
+    snprintf(error, RUN_ERROR_MAX,
+             "--%s: rule '%.120s': found no tensor of %.60s that '%.*s' fits, expected one", flag,
              rule, m->spec, (int)strcspn(rule, "="), rule);
     return -EINVAL;
 }
 
-static int check_rules(const struct run *run, const char *flag, const char *spec, char error[RUN_ERROR_MAX])
+static int check_rules(const struct run *run, const char *flag, const char *spec,
+                       char error[RUN_ERROR_MAX])
 {
     struct model m;
     if (strchr(spec, ';') == NULL) /* Not given, or but the default rule. */
@@ -212,17 +215,19 @@ static int check_rules(const struct run *run, const char *flag, const char *spec
 
 /* Codecs that were given, against the run's model. Of a cluster's run we know the
  * model only where that was given, too. */
-static int check_codecs(const struct cmd_training *t, const struct run_flags *flags, const struct run *run,
-                        char error[RUN_ERROR_MAX])
+static int check_codecs(const struct cmd_training *t, const struct run_flags *flags,
+                        const struct run *run, char error[RUN_ERROR_MAX])
 {
     if (t->joins && run_flags_value(flags, "model")[0] == '\0')
         return 0;
     int err = check_rules(run, "compress", run_flags_value(flags, "compress"), error);
-    return err < 0 ? err : check_rules(run, "final-compress", run_flags_value(flags, "final-compress"), error);
+    return err < 0 ? err
+                   : check_rules(run, "final-compress", run_flags_value(flags, "final-compress"),
+                                 error);
 }
 
-int cmd_training_fix(struct cmd_training *t, struct run_flags *flags,
-                     double epochs, struct run *run, char error[RUN_ERROR_MAX])
+int cmd_training_fix(struct cmd_training *t, struct run_flags *flags, double epochs,
+                     struct run *run, char error[RUN_ERROR_MAX])
 {
     char text[24];
     int err = run_from_flags(run, flags, error);
@@ -260,8 +265,9 @@ void cmd_training_share(struct cmd_training *t, struct cmd_training *of)
 static struct sgd_config sgd_config(struct cmd_training *t, const struct run *run)
 {
     struct cmd_training *of = t->of != NULL ? t->of : t;
-    static const enum schedule_kind kind[] = {
-        [RUN_COSINE] = SCHEDULE_COSINE, [RUN_STEP] = SCHEDULE_STEP, [RUN_CONSTANT] = SCHEDULE_CONSTANT};
+    static const enum schedule_kind kind[] = {[RUN_COSINE] = SCHEDULE_COSINE,
+                                              [RUN_STEP] = SCHEDULE_STEP,
+                                              [RUN_CONSTANT] = SCHEDULE_CONSTANT};
     return (struct sgd_config){
         .model = &of->model,
         .train = &of->data.train,
@@ -291,8 +297,8 @@ static struct sgd_config sgd_config(struct cmd_training *t, const struct run *ru
 static int make_common(struct cmd_training *t, const struct run *run,
                        const struct shard_split *split, char error[RUN_ERROR_MAX])
 {
-    size_t longest = t->data.train.longest > t->data.test.longest ? t->data.train.longest
-                                                                  : t->data.test.longest;
+    size_t longest =
+        t->data.train.longest > t->data.test.longest ? t->data.train.longest : t->data.test.longest;
     int err = cmd_training_model(&t->model, run, error);
     if (err == 0)
         err = take_init(t, run, error);
@@ -324,20 +330,22 @@ static int check_threads(const struct cmd_training *t, const struct run *run,
 {
     if (t->threads <= run->batch)
         return 0;
-    snprintf(error, RUN_ERROR_MAX, "--threads: found %" PRIu32 ", expected at most the samples of a batch, %" PRIu32,
+    snprintf(error, RUN_ERROR_MAX,
+             "--threads: found %" PRIu32 ", expected at most the samples of a batch, %" PRIu32,
              t->threads, run->batch);
     return -EINVAL;
 }
 
 /* Model, shard, trainer, once the data are there. */
-static int make(struct cmd_training *t, const struct run *run,
-                char error[RUN_ERROR_MAX])
+static int make(struct cmd_training *t, const struct run *run, char error[RUN_ERROR_MAX])
 {
     char why[MODEL_ERROR_MAX];
     static_assert((int)DATA_ERROR_MAX <= (int)MODEL_ERROR_MAX, "one buffer for all");
     struct cmd_training *of = t->of != NULL ? t->of : t;
-    struct shard_config shard = {.spec = t->shard_spec, .seed = run->seed,
-                                 .peer = t->peer_key, .local_steps = run->local_steps};
+    struct shard_config shard = {.spec = t->shard_spec,
+                                 .seed = run->seed,
+                                 .peer = t->peer_key,
+                                 .local_steps = run->local_steps};
     int err = check_threads(t, run, error);
     if (err < 0)
         return err;
@@ -358,8 +366,9 @@ static int make(struct cmd_training *t, const struct run *run,
     if (err < 0) {
         shard_close(&t->shard);
         snprintf(error, RUN_ERROR_MAX, "%.300s",
-                 err == -ENOMEM ? "out of memory for the trainer"
-                 : err == -EAGAIN ? "the system gives no more threads" : why);
+                 err == -ENOMEM   ? "out of memory for the trainer"
+                 : err == -EAGAIN ? "the system gives no more threads"
+                                  : why);
     }
     return err;
 }

@@ -16,10 +16,10 @@ struct cmd_training
 {
     const char *data_spec; /* "mnist:DIR"; NULL: what the run's kind alone names. */
     struct shard_spec shard_spec;
-    uint64_t peer_key;     /* Of the member: its name's hash, as in the node. */
+    uint64_t peer_key; /* Of the member: its name's hash, as in the node. */
     /* To be set behind cmd_training_init(), each may stay as it is: */
-    const char *init_path; /* The initial model's file, or NULL. */
-    uint32_t threads;      /* 0: one. */
+    const char *init_path;                /* The initial model's file, or NULL. */
+    uint32_t threads;                     /* 0: one. */
     struct cmd_progress_reading *reading; /* Where to say so, or NULL. */
     bool joins; /* The run, and its model, may be a cluster's that is there already. */
 
@@ -27,54 +27,53 @@ struct cmd_training
     bool shared;             /* Others use ours. */
     struct data data;
     bool has_data, has_trainer;
-    uint64_t seed; /* Of the data. */
-    struct model model; /* Zeros where there is none. */
-    float *init;        /* The initial model of a file, or NULL. */
-    struct shard_owners *owners;   /* For those who share. */
-    struct sgd_scratch *scratch;   /* Likewise. */
+    uint64_t seed;               /* Of the data. */
+    struct model model;          /* Zeros where there is none. */
+    float *init;                 /* The initial model of a file, or NULL. */
+    struct shard_owners *owners; /* For those who share. */
+    struct sgd_scratch *scratch; /* Likewise. */
     struct shard shard;
     struct sgd_trainer sgd;
 };
 
 /* Refuses a bad shard text with -EINVAL and a sentence. */
-__attribute__((warn_unused_result)) int
-cmd_training_init(struct cmd_training *t, const char *data_spec,
-                  const char *shard, const char *name,
-                  char error[RUN_ERROR_MAX]);
+__attribute__((warn_unused_result)) int cmd_training_init(struct cmd_training *t,
+                                                          const char *data_spec, const char *shard,
+                                                          const char *name,
+                                                          char error[RUN_ERROR_MAX]);
 
 /* Many peers in one process: t uses `of`'s data, model, scratch and table of
  * owners. `of` is made first and closed last; all run in one thread. */
 void cmd_training_share(struct cmd_training *t, struct cmd_training *of);
 
 /* Read or draw the data of `kind`, which may be open, unless they are there. */
-__attribute__((warn_unused_result)) int
-cmd_training_data(struct cmd_training *t, const char *kind, uint64_t seed,
-                  char error[RUN_ERROR_MAX]);
+__attribute__((warn_unused_result)) int cmd_training_data(struct cmd_training *t, const char *kind,
+                                                          uint64_t seed, char error[RUN_ERROR_MAX]);
 
 /* Rounds of `epochs` passes over the common set by n peers together:
  * ceil(epochs * N / (batch * local_steps * n)), where a private set of size N
  * counts n times. Needs the data. */
-uint64_t cmd_training_rounds(const struct cmd_training *t,
-                             const struct run *run, double epochs);
+uint64_t cmd_training_rounds(const struct cmd_training *t, const struct run *run, double epochs);
 
 /* Refuses a spec that has a rule for no tensor of the model, with a sentence that
  * names the flag, the rule and its match. */
-__attribute__((warn_unused_result)) int
-cmd_training_rules(const struct model *m, const char *flag, const char *spec,
-                   char error[RUN_ERROR_MAX]);
+__attribute__((warn_unused_result)) int cmd_training_rules(const struct model *m, const char *flag,
+                                                           const char *spec,
+                                                           char error[RUN_ERROR_MAX]);
 
 /* The run of these flags, fixed. What they leave open, files say, and the flags
  * are set: the rounds of `epochs` and the kind of the data by reading them, the
  * hash of an initial model by reading that. A codec among them with a rule for
  * no tensor of the model is refused. */
-__attribute__((warn_unused_result)) int
-cmd_training_fix(struct cmd_training *t, struct run_flags *flags,
-                 double epochs, struct run *run, char error[RUN_ERROR_MAX]);
+__attribute__((warn_unused_result)) int cmd_training_fix(struct cmd_training *t,
+                                                         struct run_flags *flags, double epochs,
+                                                         struct run *run,
+                                                         char error[RUN_ERROR_MAX]);
 
 /* The run's model, which needs no data but their kind fixed. The caller closes
  * it. */
-__attribute__((warn_unused_result)) int
-cmd_training_model(struct model *m, const struct run *run, char error[RUN_ERROR_MAX]);
+__attribute__((warn_unused_result)) int cmd_training_model(struct model *m, const struct run *run,
+                                                           char error[RUN_ERROR_MAX]);
 
 /* struct node_config's make_trainer; `self` is the struct. May be called
  * again for another run. */

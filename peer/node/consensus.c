@@ -60,9 +60,10 @@ int consensus_measure(struct consensus *c, size_t n, size_t n_trained, size_t di
         }
     }
     if (err == 0)
-        *c = (struct consensus){
-            .n = n, .trained = part_of(mean, n_trained, trained2, n),
-            .statistics = part_of(mean + n_trained, dim - n_trained, statistics2, n)};
+        *c = (struct consensus){.n = n,
+                                .trained = part_of(mean, n_trained, trained2, n),
+                                .statistics =
+                                    part_of(mean + n_trained, dim - n_trained, statistics2, n)};
     free(mean);
     return err;
 }

@@ -36,8 +36,9 @@ extern const struct consensus consensus_none;
 /* get(self, i) gives model i, of dim floats of which the first n_trained are
  * trained, valid until the next call, or NULL, which ends it. 0, -ENOMEM, or
  * -EIO where a model could not be had: then *c is as it was. */
-__attribute__((warn_unused_result)) int
-consensus_measure(struct consensus *c, size_t n, size_t n_trained, size_t dim,
-                  const float *(*get)(void *self, size_t i), void *self);
+__attribute__((warn_unused_result)) int consensus_measure(struct consensus *c, size_t n,
+                                                          size_t n_trained, size_t dim,
+                                                          const float *(*get)(void *self, size_t i),
+                                                          void *self);
 
 #endif

@@ -9,8 +9,7 @@ static void dial(struct node *n, const char *address, uint32_t *tag)
     struct node_effects *fx = n->fx;
     assert(fx->n_dials < NODE_DIALS_MAX);
     *tag = ++n->next_tag;
-    fx->dials[fx->n_dials++] =
-        (struct node_dial){.tag = *tag, .address = address};
+    fx->dials[fx->n_dials++] = (struct node_dial){.tag = *tag, .address = address};
 }
 
 static void redial_failed(struct node *n, struct redial *r)
@@ -46,8 +45,7 @@ static bool known_address(const struct node *n, const char *address)
 static void dial_seed(struct node *n, struct seed *s)
 {
     for (uint32_t k = 0; k < s->n && n->fx->n_dials < NODE_DIALS_MAX; k++) {
-        if (s->at[k].busy || s->at[k].self ||
-            known_address(n, s->at[k].address))
+        if (s->at[k].busy || s->at[k].self || known_address(n, s->at[k].address))
             continue;
         s->at[k].busy = true;
         dial(n, s->at[k].address, &s->at[k].tag);
@@ -75,9 +73,7 @@ void dial_resolved(struct node *n, const struct node_event *ev)
     s->busy = false;
     if (ev->resolved.n == 0) {
         if (!s->warned)
-            node_note(n, NOTE_WARNING,
-                      "bootstrap %s does not resolve; will be retried",
-                      s->name);
+            node_note(n, NOTE_WARNING, "bootstrap %s does not resolve; will be retried", s->name);
         s->warned = true;
         s->next_us = n->now_us + node_jitter(n, SEED_ALONE_US);
         return;
@@ -89,10 +85,8 @@ void dial_resolved(struct node *n, const struct node_event *ev)
     uint32_t count = ev->resolved.n;
     s->n = count < NODE_SEED_ADDRESSES ? count : NODE_SEED_ADDRESSES;
     for (uint32_t k = 0; k < s->n; k++) {
-        bool self = s->at[k].self &&
-                    strcmp(s->at[k].address, ev->resolved.address[k]) == 0;
-        snprintf(s->at[k].address, sizeof s->at[k].address, "%s",
-                 ev->resolved.address[k]);
+        bool self = s->at[k].self && strcmp(s->at[k].address, ev->resolved.address[k]) == 0;
+        snprintf(s->at[k].address, sizeof s->at[k].address, "%s", ev->resolved.address[k]);
         s->at[k].self = self;
     }
     dial_seed(n, s);
@@ -132,8 +126,7 @@ void dial_failed(struct node *n, uint32_t tag)
 static bool in_touch(const struct node *n, const uint8_t *id)
 {
     for (size_t i = 0; i < NODE_LINKS_MAX; i++)
-        if (n->links[i].used && !n->links[i].doomed &&
-            node_same_id(n->links[i].id, id))
+        if (n->links[i].used && !n->links[i].doomed && node_same_id(n->links[i].id, id))
             return true;
     return false;
 }
@@ -142,16 +135,15 @@ void dial_neighbour(struct node *n, struct neighbour *b)
 {
     struct redial *r = &b->redial;
     const struct member *m = members_find(n->members, b->edge.id);
-    if (b->link != NULL || r->busy || n->now_us < r->next_us || m == NULL ||
-        m->record->n_addresses == 0 || n->fx->n_dials == NODE_DIALS_MAX ||
-        in_touch(n, b->edge.id))
+    if (b->link != NULL || r->busy || n->now_us < r->next_us || m == NULL
+        || m->record->n_addresses == 0 || n->fx->n_dials == NODE_DIALS_MAX
+        || in_touch(n, b->edge.id))
         return;
     /* The smaller id dials at once, the other leaves it a moment. */
     if (!b->edge.low && n->now_us < b->lost_us + YIELD_US)
         return;
     r->busy = true;
-    dial(n, m->record->address[b->next_address++ % m->record->n_addresses],
-         &r->tag);
+    dial(n, m->record->address[b->next_address++ % m->record->n_addresses], &r->tag);
 }
 
 void dial_in_vain(struct node *n, const struct link *l)
@@ -176,8 +168,8 @@ void dial_tick_dead(struct node *n)
     size_t first = (size_t)rng_below(&n->rng, count);
     for (size_t i = 0; i < count; i++) {
         const struct member *m = members_at(n->members, (first + i) % count);
-        if (m->state != MEMBER_DEAD || m->record->n_addresses == 0 ||
-            n->fx->n_dials == NODE_DIALS_MAX)
+        if (m->state != MEMBER_DEAD || m->record->n_addresses == 0
+            || n->fx->n_dials == NODE_DIALS_MAX)
             continue;
         size_t k = (size_t)rng_below(&n->rng, m->record->n_addresses);
         n->dead.busy = true;

@@ -23,8 +23,7 @@ static struct neighbour *add(struct node *n, const uint8_t *id)
 {
     if (n->n_edges == n->cap_edges) {
         size_t cap = 2 * n->cap_edges + 4;
-        struct neighbour **grown =
-            realloc(n->edges, cap * sizeof(struct neighbour *));
+        struct neighbour **grown = realloc(n->edges, cap * sizeof(struct neighbour *));
         if (grown == NULL)
             return NULL;
         n->edges = grown;
@@ -48,8 +47,7 @@ static void drop(struct node *n, size_t i)
     struct neighbour *b = n->edges[i];
     choco_edge_close(&n->choco, &b->edge);
     free(b);
-    memmove(n->edges + i, n->edges + i + 1,
-            (n->n_edges - i - 1) * sizeof(struct neighbour *));
+    memmove(n->edges + i, n->edges + i + 1, (n->n_edges - i - 1) * sizeof(struct neighbour *));
     n->n_edges--;
 }
 
@@ -67,10 +65,8 @@ static void sort_edges(struct node *n)
 {
     for (size_t i = 1; i < n->n_edges; i++)
         for (size_t j = i; j > 0; j--) {
-            const struct record *x =
-                members_find(n->members, n->edges[j - 1]->edge.id)->record;
-            const struct record *y =
-                members_find(n->members, n->edges[j]->edge.id)->record;
+            const struct record *x = members_find(n->members, n->edges[j - 1]->edge.id)->record;
+            const struct record *y = members_find(n->members, n->edges[j]->edge.id)->record;
             if (record_compare(x, y) <= 0)
                 break;
             struct neighbour *t = n->edges[j];
@@ -93,8 +89,7 @@ static void rebuild(struct node *n)
     for (size_t i = 0; i < n->n_edges; i++)
         n->edges[i]->wanted = false;
     for (uint32_t k = g.first[self]; k < g.first[self + 1]; k++) {
-        const struct member *m =
-            members_at(n->members, n->vertices[g.neighbour[k]]);
+        const struct member *m = members_at(n->members, n->vertices[g.neighbour[k]]);
         struct neighbour *b = find(n, m->record->id);
         if (b == NULL && (b = add(n, m->record->id)) == NULL) {
             node_note(n, NOTE_ERROR, "out of memory for an edge");
@@ -114,8 +109,7 @@ static void rebuild(struct node *n)
         if (b->wanted)
             continue;
         if (b->link != NULL)
-            node_send(n, b->link, true, out, wire_put_edge_close(out, sizeof out),
-                      NULL);
+            node_send(n, b->link, true, out, wire_put_edge_close(out, sizeof out), NULL);
         drop(n, i);
     }
     sort_edges(n);
@@ -134,8 +128,7 @@ static void tell_trainer(struct node *n)
         j->cap_keys = count;
     }
     for (size_t i = 0; i < count; i++) {
-        const struct record *r =
-            members_at(n->members, n->vertices[i])->record;
+        const struct record *r = members_at(n->members, n->vertices[i])->record;
         j->keys[i] = rng_hash(r->name, strlen(r->name));
     }
     j->n_keys = count;
@@ -193,8 +186,7 @@ void edges_edge(struct node *n, struct link *l, const uint8_t *p, size_t len)
     agree(n, b);
 }
 
-void edges_edge_close(struct node *n, struct link *l, const uint8_t *p,
-                      size_t len)
+void edges_edge_close(struct node *n, struct link *l, const uint8_t *p, size_t len)
 {
     struct neighbour *b = edges_of(n, l);
     if (!wire_get_edge_close(p, len)) {
@@ -213,10 +205,8 @@ void edges_edge_close(struct node *n, struct link *l, const uint8_t *p,
 static bool copy_sketch(const struct node *n, const struct wire_delta *d,
                         struct sketch_message *out)
 {
-    *out = (struct sketch_message){.tag = d->sketch_generation,
-                                   .u = d->mean_dist2,
-                                   .q = d->mean_norm2,
-                                   .n = d->sketch.n};
+    *out = (struct sketch_message){
+        .tag = d->sketch_generation, .u = d->mean_dist2, .q = d->mean_norm2, .n = d->sketch.n};
     if (d->sketch.n > SKETCH_BYTES_MAX)
         return false;
     if (d->sketch.n > 0)
@@ -250,8 +240,8 @@ void edges_delta(struct node *n, struct link *l, const uint8_t *p, size_t len)
         node_violation(n, l, "DELTA from after the run's end");
         return;
     }
-    if (!choco_valid(&n->choco, d.codec, d.payload.p, d.payload.n) ||
-        !copy_sketch(n, &d, &sketch)) {
+    if (!choco_valid(&n->choco, d.codec, d.payload.p, d.payload.n)
+        || !copy_sketch(n, &d, &sketch)) {
         node_violation(n, l, "DELTA does not decode");
         return;
     }
@@ -262,8 +252,7 @@ void edges_delta(struct node *n, struct link *l, const uint8_t *p, size_t len)
         l->round = d.run_round;
 }
 
-static void send_delta(struct node *n, struct neighbour *b,
-                       struct edge_sent *sent)
+static void send_delta(struct node *n, struct neighbour *b, struct edge_sent *sent)
 {
     uint8_t head[WIRE_HEAD_MAX + SKETCH_BYTES_MAX];
     struct wire_delta d = sent->head;
@@ -295,8 +284,7 @@ void edges_link_lost(struct node *n, struct link *l)
 void edges_heard(struct node *n, struct link *l)
 {
     struct neighbour *b = edges_of(n, l);
-    if (b != NULL && b->link == l && b->edge.state == EDGE_PAUSED &&
-        !b->must_ask)
+    if (b != NULL && b->link == l && b->edge.state == EDGE_PAUSED && !b->must_ask)
         b->edge.state = EDGE_OPEN;
 }
 

@@ -8,8 +8,7 @@ struct link *links_to(struct node *n, const uint8_t id[WIRE_ID_BYTES])
 {
     for (size_t i = 0; i < NODE_LINKS_MAX; i++) {
         struct link *l = &n->links[i];
-        if (link_talks(l) && !l->doomed &&
-            node_same_id(l->id, id))
+        if (link_talks(l) && !l->doomed && node_same_id(l->id, id))
             return l;
     }
     return NULL;
@@ -37,26 +36,22 @@ void links_say_hello(struct node *n, struct link *l)
     struct wire_hello h = {.version = WIRE_VERSION,
                            .role = WIRE_PEER,
                            .has_run = n->has_run,
-                           .has_started = n->has_model &&
-                                          n->phase != NODE_GATHERING,
-                           .run = {(const uint8_t *)n->run_text,
-                                   n->n_run_text},
+                           .has_started = n->has_model && n->phase != NODE_GATHERING,
+                           .run = {(const uint8_t *)n->run_text, n->n_run_text},
                            .round = n->round,
                            .record = *members_self(n->members)};
-    node_send(n, l, false, n->scratch,
-              wire_put_hello(n->scratch, sizeof n->scratch, &h), NULL);
+    node_send(n, l, false, n->scratch, wire_put_hello(n->scratch, sizeof n->scratch, &h), NULL);
 }
 
 /* We are reachable where this connection ends, at the port we listen on. */
 static void learn_address(struct node *n, const char *host)
 {
     char address[WIRE_ADDRESS_MAX + 1];
-    if (n->config.n_advertise > 0 || n->config.listen_port == NULL ||
-        host == NULL || strlen(host) > WIRE_ADDRESS_MAX - 16)
+    if (n->config.n_advertise > 0 || n->config.listen_port == NULL || host == NULL
+        || strlen(host) > WIRE_ADDRESS_MAX - 16)
         return;
     bool v6 = strchr(host, ':') != NULL;
-    snprintf(address, sizeof address, v6 ? "[%s]:%s" : "%s:%s", host,
-             n->config.listen_port);
+    snprintf(address, sizeof address, v6 ? "[%s]:%s" : "%s:%s", host, n->config.listen_port);
     (void)members_add_address(n->members, address);
 }
 
@@ -74,8 +69,10 @@ void links_up(struct node *n, const struct node_event *ev)
         node_hang_up(n, &refused, false);
         return;
     }
-    *l = (struct link){.used = true, .dialled = ev->up.dialled,
-                       .number = ev->link, .heard_us = n->now_us,
+    *l = (struct link){.used = true,
+                       .dialled = ev->up.dialled,
+                       .number = ev->link,
+                       .heard_us = n->now_us,
                        .up_us = n->now_us};
     memcpy(l->id, ev->up.id, WIRE_ID_BYTES);
     learn_address(n, ev->up.local_host);
@@ -118,13 +115,12 @@ static bool is_duplicate(struct node *n, struct link *l, uint64_t boot)
 }
 
 /* Which run? Ours, theirs, or none of both: see run.h. True: go on. */
-static bool agree_on_run(struct node *n, struct link *l,
-                         const struct wire_hello *h)
+static bool agree_on_run(struct node *n, struct link *l, const struct wire_hello *h)
 {
     if (!h->has_run)
         return true; /* They will take ours. */
-    bool same = n->has_run && h->run.n == n->n_run_text &&
-                memcmp(h->run.p, n->run_text, h->run.n) == 0;
+    bool same =
+        n->has_run && h->run.n == n->n_run_text && memcmp(h->run.p, n->run_text, h->run.n) == 0;
     l->same_run = same;
     if (same)
         return true;
@@ -162,16 +158,14 @@ static bool agree_on_run(struct node *n, struct link *l,
 
 static void tell_all(struct node *n, struct link *l)
 {
-    struct wire_members m = {.records = n->batch_records,
-                             .accusations = n->batch_accusations};
+    struct wire_members m = {.records = n->batch_records, .accusations = n->batch_accusations};
     size_t cursor = 0;
     while (members_batch(n->members, &cursor, &m, WIRE_BATCH_MAX))
-        node_send(n, l, false, n->scratch,
-                  wire_put_members(n->scratch, sizeof n->scratch, &m), NULL);
+        node_send(n, l, false, n->scratch, wire_put_members(n->scratch, sizeof n->scratch, &m),
+                  NULL);
 }
 
-static void note_forged(struct node *n, struct link *l,
-                        enum members_verdict verdict)
+static void note_forged(struct node *n, struct link *l, enum members_verdict verdict)
 {
     if (verdict == MEMBERS_FORGED)
         node_violation(n, l, "forged rumour");
@@ -202,8 +196,7 @@ void links_hello(struct node *n, struct link *l, const uint8_t *p, size_t len)
         return;
     if (!agree_on_run(n, l, &h))
         return; /* A peer of another run is no member. */
-    enum members_verdict verdict = members_merge(n->members, &h.record,
-                                                 n->now_us);
+    enum members_verdict verdict = members_merge(n->members, &h.record, n->now_us);
     note_forged(n, l, verdict);
     if (verdict == MEMBERS_FORGED)
         return;
@@ -218,21 +211,17 @@ void links_hello(struct node *n, struct link *l, const uint8_t *p, size_t len)
     }
 }
 
-void links_members(struct node *n, struct link *l, const uint8_t *p,
-                   size_t len)
+void links_members(struct node *n, struct link *l, const uint8_t *p, size_t len)
 {
-    struct wire_members m = {.records = n->batch_records,
-                             .accusations = n->batch_accusations};
+    struct wire_members m = {.records = n->batch_records, .accusations = n->batch_accusations};
     if (!wire_get_members(p, len, &m)) {
         node_violation(n, l, "bad MEMBERS");
         return;
     }
     for (uint32_t i = 0; i < m.n_records && !l->doomed; i++)
-        note_forged(n, l,
-                    members_merge(n->members, &m.records[i], n->now_us));
+        note_forged(n, l, members_merge(n->members, &m.records[i], n->now_us));
     for (uint32_t i = 0; i < m.n_accusations && !l->doomed; i++)
-        note_forged(n, l,
-                    members_accused(n->members, &m.accusations[i], n->now_us));
+        note_forged(n, l, members_accused(n->members, &m.accusations[i], n->now_us));
 }
 
 void links_ping(struct node *n, struct link *l, const uint8_t *p, size_t len)
@@ -252,8 +241,7 @@ void links_ping(struct node *n, struct link *l, const uint8_t *p, size_t len)
 
 void links_news(struct node *n)
 {
-    struct wire_members m = {.records = n->batch_records,
-                             .accusations = n->batch_accusations};
+    struct wire_members m = {.records = n->batch_records, .accusations = n->batch_accusations};
     while (members_dirty(n->members, &m, WIRE_BATCH_MAX)) {
         size_t len = wire_put_members(n->scratch, sizeof n->scratch, &m);
         for (size_t i = 0; i < NODE_LINKS_MAX; i++)
@@ -280,9 +268,9 @@ static void prune(struct node *n)
         if (!l->used || l->doomed)
             continue;
         bool silent = n->now_us - l->heard_us > DEAD_LINK_US;
-        bool surplus = l->hello && l->dialled && !l->observer &&
-                       n->phase == NODE_TRAINING && edges_of(n, l) == NULL &&
-                       n->n_edges > 0 && n->now_us - l->up_us > SURPLUS_US;
+        bool surplus = l->hello && l->dialled && !l->observer && n->phase == NODE_TRAINING
+                       && edges_of(n, l) == NULL && n->n_edges > 0
+                       && n->now_us - l->up_us > SURPLUS_US;
         if (silent || surplus)
             node_hang_up(n, l, false);
     }

@@ -13,15 +13,13 @@
 static int open_members(struct node *n)
 {
     const struct node_config *c = &n->config;
-    struct record self = {.n_addresses = 0, .incarnation = c->incarnation,
-                          .boot = c->boot, .state = RECORD_RUNNING};
+    struct record self = {
+        .n_addresses = 0, .incarnation = c->incarnation, .boot = c->boot, .state = RECORD_RUNNING};
     memcpy(self.id, c->id, WIRE_ID_BYTES);
     snprintf(self.name, sizeof self.name, "%s", c->name);
     for (uint32_t i = 0; i < c->n_advertise && i < WIRE_ADDRESSES_MAX; i++)
-        snprintf(self.address[self.n_addresses++], WIRE_ADDRESS_MAX + 1, "%s",
-                 c->advertise[i]);
-    struct members_config timing = {.suspect_us = SUSPECT_US,
-                                    .confirmed_us = CONFIRMED_US};
+        snprintf(self.address[self.n_addresses++], WIRE_ADDRESS_MAX + 1, "%s", c->advertise[i]);
+    struct members_config timing = {.suspect_us = SUSPECT_US, .confirmed_us = CONFIRMED_US};
     int err = members_open(&n->members, &self, &timing, c->crypto);
     for (uint32_t i = 0; i < c->n_known && err == 0; i++)
         (void)members_merge(n->members, &c->known[i], 0);
@@ -40,8 +38,7 @@ bool node_same_id(const uint8_t *a, const uint8_t *b)
 
 int node_open(struct node **out, const struct node_config *config)
 {
-    if (config->n_bootstrap > NODE_SEEDS_MAX ||
-        strlen(config->name) > WIRE_NAME_MAX)
+    if (config->n_bootstrap > NODE_SEEDS_MAX || strlen(config->name) > WIRE_NAME_MAX)
         return -EINVAL;
     struct node *n = calloc(1, sizeof *n);
     if (n == NULL)
@@ -49,10 +46,10 @@ int node_open(struct node **out, const struct node_config *config)
     n->config = *config;
     n->rng = rng_stream(rng_key(config->own_seed, RNG_PEER, 0, 0));
     n->model_link = UINT32_MAX;
-    n->progress.loss = n->progress.accuracy = n->progress.test_loss =
-        n->progress.drift = n->progress.relative_drift =
-            n->progress.own_distance = n->progress.gamma =
-                n->progress.excess = n->progress.drift_target = n->progress.statistics_apart = (double)NAN;
+    n->progress.loss = n->progress.accuracy = n->progress.test_loss = n->progress.drift =
+        n->progress.relative_drift = n->progress.own_distance = n->progress.gamma =
+            n->progress.excess = n->progress.drift_target = n->progress.statistics_apart =
+                (double)NAN;
     verdict_init(&n->verdict);
     n->seeds = calloc(config->n_bootstrap + 1, sizeof *n->seeds);
     if (n->seeds == NULL) {
@@ -94,8 +91,8 @@ struct link *node_link(struct node *n, uint32_t number)
 
 /* Heads are copied to one arena, which may move while it grows: until the end
  * of the step a send knows its place only. */
-void node_send(struct node *n, const struct link *l, bool bulk,
-               const uint8_t *head, size_t n_head, struct packet *body)
+void node_send(struct node *n, const struct link *l, bool bulk, const uint8_t *head, size_t n_head,
+               struct packet *body)
 {
     struct node_effects *fx = n->fx;
     assert(n_head > 0);
@@ -114,8 +111,8 @@ void node_send(struct node *n, const struct link *l, bool bulk,
     memcpy(n->out + n->n_out, head, n_head);
     n->head_at[fx->n_sends] = n->n_out;
     n->n_out += n_head;
-    fx->sends[fx->n_sends++] = (struct node_send){
-        .link = l->number, .bulk = bulk, .n_head = n_head, .body = body};
+    fx->sends[fx->n_sends++] =
+        (struct node_send){.link = l->number, .bulk = bulk, .n_head = n_head, .body = body};
 }
 
 void node_note(struct node *n, enum note_level level, const char *format, ...)
@@ -145,8 +142,8 @@ void node_hang_up(struct node *n, struct link *l, bool violation)
 void node_violation(struct node *n, struct link *l, const char *what)
 {
     n->progress.violations++;
-    node_note(n, NOTE_WARNING, "peer %02x%02x%02x%02x broke the protocol: %s",
-              l->id[0], l->id[1], l->id[2], l->id[3], what);
+    node_note(n, NOTE_WARNING, "peer %02x%02x%02x%02x broke the protocol: %s", l->id[0], l->id[1],
+              l->id[2], l->id[3], what);
     node_hang_up(n, l, true);
 }
 
@@ -172,14 +169,12 @@ static void stop(struct node *n)
 }
 
 /* Everything a peer may say; an observer may only ask. */
-static void receive(struct node *n, struct link *l, const uint8_t *p,
-                    size_t len)
+static void receive(struct node *n, struct link *l, const uint8_t *p, size_t len)
 {
     enum wire_type type = wire_type_of(p, len);
     bool may = l->hello || type == WIRE_HELLO;
     if (l->observer)
-        may = type == WIRE_STATUS_REQ || type == WIRE_MODEL_REQ ||
-              type == WIRE_PING;
+        may = type == WIRE_STATUS_REQ || type == WIRE_MODEL_REQ || type == WIRE_PING;
     if (!may || type == 0) {
         node_violation(n, l, type == 0 ? "not a message" : "out of turn");
         return;
@@ -265,8 +260,7 @@ static void handle(struct node *n, const struct node_event *ev)
     }
 }
 
-void node_step(struct node *n, const struct node_event *ev,
-               struct node_effects *fx)
+void node_step(struct node *n, const struct node_event *ev, struct node_effects *fx)
 {
     fx->n_sends = fx->n_dials = fx->n_hangups = fx->n_resolves = fx->n_notes = 0;
     fx->work = fx->measured = fx->write_model = fx->exit = false;
@@ -316,8 +310,8 @@ void node_progress(const struct node *n, struct node_progress *p)
     p->settle_rounds = n->settle_rounds;
 }
 
-const float *node_model(const struct node *n, const struct segment **segments,
-                        size_t *n_segments, size_t *n_params)
+const float *node_model(const struct node *n, const struct segment **segments, size_t *n_segments,
+                        size_t *n_params)
 {
     if (!n->ready)
         return NULL;

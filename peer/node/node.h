@@ -20,12 +20,12 @@
 #ifndef PEER_NODE_NODE_H
 #define PEER_NODE_NODE_H
 
-#include "gossip/members/members.h"
 #include "gossip/exchange/packet.h"
+#include "gossip/members/members.h"
 #include "gossip/wire/wire.h"
 #include "nn/train/trainer.h"
-#include "peer/run/run.h"
 #include "peer/node/verdict.h"
+#include "peer/run/run.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -35,30 +35,30 @@ enum {
     NODE_SENDS_MAX = 4096, /* Of one step. */
     NODE_DIALS_MAX = 32,
     NODE_NOTES_MAX = 16,
-    NODE_NOTE_MAX = 240,   /* Bytes of one note. */
-    NODE_SEEDS_MAX = 16,   /* Bootstrap names. */
+    NODE_NOTE_MAX = 240, /* Bytes of one note. */
+    NODE_SEEDS_MAX = 16, /* Bootstrap names. */
     NODE_LINKS_MAX = 256
 };
 
 enum node_phase {
     NODE_GATHERING, /* Waiting for min-peers, for the run, or for a model. */
     NODE_TRAINING,
-    NODE_SETTLING,  /* Last phase: gossip without gradients to --final-drift. */
-    NODE_SERVING,   /* Our model is final; neighbours still need us. */
-    NODE_LEFT       /* Nothing more will come. */
+    NODE_SETTLING, /* Last phase: gossip without gradients to --final-drift. */
+    NODE_SERVING,  /* Our model is final; neighbours still need us. */
+    NODE_LEFT      /* Nothing more will come. */
 };
 
 enum node_event_type {
-    NODE_START,     /* First event, exactly once. */
-    NODE_TIMER,     /* fx.wake_us has been reached. */
-    NODE_LINK_UP,   /* A session is open: link, up.* */
-    NODE_LINK_DOWN, /* It ended, whoever ended it: link, down.clean. Also after our hang-up. */
+    NODE_START,       /* First event, exactly once. */
+    NODE_TIMER,       /* fx.wake_us has been reached. */
+    NODE_LINK_UP,     /* A session is open: link, up.* */
+    NODE_LINK_DOWN,   /* It ended, whoever ended it: link, down.clean. Also after our hang-up. */
     NODE_DIAL_FAILED, /* dial.tag */
-    NODE_RESOLVED,  /* resolved.* */
-    NODE_RECV,      /* A whole message: link, recv.* */
-    NODE_WORKED,    /* The job is done. */
-    NODE_SENT,      /* The bulk message being sent on `link` has left our queue. */
-    NODE_STOP       /* SIGTERM: finish the job, write the model, leave. */
+    NODE_RESOLVED,    /* resolved.* */
+    NODE_RECV,        /* A whole message: link, recv.* */
+    NODE_WORKED,      /* The job is done. */
+    NODE_SENT,        /* The bulk message being sent on `link` has left our queue. */
+    NODE_STOP         /* SIGTERM: finish the job, write the model, leave. */
 };
 
 /* Something that happened outside. Every pointer is borrowed for the call. */
@@ -75,8 +75,14 @@ struct node_event
         const char *local_host;    /* Our address on this connection, numeric. */
         const char *remote_host;
     } up;
-    struct { bool clean; } down;
-    struct { uint32_t tag; } dial;
+    struct
+    {
+        bool clean;
+    } down;
+    struct
+    {
+        uint32_t tag;
+    } dial;
     struct
     {
         uint32_t seed;              /* Place in the bootstrap list. */
@@ -88,16 +94,20 @@ struct node_event
         const uint8_t *bytes;
         size_t len;
     } recv;
-    struct { uint64_t bytes_sent, bytes_received, n_strangers; } io; /* Totals so far: at the sockets; refused connections. */
+    struct
+    {
+        uint64_t bytes_sent, bytes_received, n_strangers;
+    } io; /* Totals so far: at the sockets; refused connections. */
 };
 
 struct node_send
 {
     uint32_t link;
-    bool bulk;            /* Own lane; control overtakes it between records. */
-    const uint8_t *head;  /* Copied or sealed by the driver before the next step. */
+    bool bulk;           /* Own lane; control overtakes it between records. */
+    const uint8_t *head; /* Copied or sealed by the driver before the next step. */
     size_t n_head;
-    struct packet *body;  /* NULL, or the payload behind the head: packet_hold() it while it is needed. */
+    struct packet
+        *body; /* NULL, or the payload behind the head: packet_hold() it while it is needed. */
 };
 
 struct node_dial
@@ -120,36 +130,45 @@ struct node_effects
     uint32_t n_sends, n_dials, n_hangups, n_resolves, n_notes;
     struct node_send sends[NODE_SENDS_MAX];
     struct node_dial dials[NODE_DIALS_MAX];
-    struct { uint32_t link; bool violation; } hangups[NODE_LINKS_MAX]; /* Clean: a CLOSE goes first. */
-    struct { uint32_t seed; const char *name; } resolves[NODE_SEEDS_MAX]; /* "host:port" */
+    struct
+    {
+        uint32_t link;
+        bool violation;
+    } hangups[NODE_LINKS_MAX]; /* Clean: a CLOSE goes first. */
+    struct
+    {
+        uint32_t seed;
+        const char *name;
+    } resolves[NODE_SEEDS_MAX]; /* "host:port" */
     struct node_note notes[NODE_NOTES_MAX];
     bool work;        /* Call node_work(), then post WORKED. */
     bool measured;    /* node_progress() has new figures: write a metrics line. */
     bool write_model; /* The model is final: write it (node_model()). */
     bool exit;        /* All is done; stop the loop. */
     int exit_code;
-    int64_t wake_us;  /* Post TIMER at this time; INT64_MAX for never. */
+    int64_t wake_us; /* Post TIMER at this time; INT64_MAX for never. */
 };
 
 struct node_config
 {
-    const char *name;                 /* Of this member; [A-Za-z0-9._-]{1,32}. */
-    uint8_t id[WIRE_ID_BYTES];        /* Our Ed25519 public key. */
-    uint64_t boot;                    /* Random, one a process. */
-    uint64_t incarnation;             /* Start value: the wall clock in ms, so that a restart is newer. */
-    uint64_t own_seed;                /* Random: for jitter only. */
-    const char *listen_port;          /* "7100": joined to learnt local addresses. */
-    const char *const *advertise;     /* Addresses to announce, or none: learn them. */
+    const char *name;          /* Of this member; [A-Za-z0-9._-]{1,32}. */
+    uint8_t id[WIRE_ID_BYTES]; /* Our Ed25519 public key. */
+    uint64_t boot;             /* Random, one a process. */
+    uint64_t incarnation;      /* Start value: the wall clock in ms, so that a restart is newer. */
+    uint64_t own_seed;         /* Random: for jitter only. */
+    const char *listen_port;   /* "7100": joined to learnt local addresses. */
+    const char *const *advertise; /* Addresses to announce, or none: learn them. */
     uint32_t n_advertise;
-    const char *const *bootstrap;     /* "host:port" */
+    const char *const *bootstrap; /* "host:port" */
     uint32_t n_bootstrap;
     const struct members_crypto *crypto;
-    const struct record *known;       /* Members known from the start (simulator). */
+    const struct record *known; /* Members known from the start (simulator). */
     uint32_t n_known;
 
-    struct run_flags flags;           /* What was given explicitly. */
-    bool found;                       /* May fix the run itself if nobody has one (a peer with run flags or without bootstrap). */
-    struct run run;                   /* With `found`: the run it would fix. */
+    struct run_flags flags; /* What was given explicitly. */
+    bool
+        found; /* May fix the run itself if nobody has one (a peer with run flags or without bootstrap). */
+    struct run run; /* With `found`: the run it would fix. */
 
     /* Called when the run is known, perhaps at once, and again if a proposed
      * run gives way to the cluster's: build the trainer for it. On failure returns -EINVAL with a sentence; the node ends with
@@ -175,14 +194,17 @@ struct node_progress
     double own_distance;          /* Estimated |x_i - mean|. */
     double gamma;                 /* Mean over the edges. */
     const char *rung;             /* Of --compress auto: the codec of the last deltas; else NULL. */
-    double excess, drift_target;  /* Of --compress auto (gossip/exchange/ladder.h): as last seen, and wanted; else NaN. */
-    double statistics_apart;      /* Relative distance of the running statistics over the worst edge; NaN: none. */
-    double compute_s, mix_s, wait_s; /* Totals: local steps; apply, mix and encode; waiting for others. */
+    double excess,
+        drift_target; /* Of --compress auto (gossip/exchange/ladder.h): as last seen, and wanted; else NaN. */
+    double
+        statistics_apart; /* Relative distance of the running statistics over the worst edge; NaN: none. */
+    double compute_s, mix_s,
+        wait_s; /* Totals: local steps; apply, mix and encode; waiting for others. */
     uint64_t bytes_sent, bytes_received; /* At the socket, as the driver last told. */
     uint32_t n_live, n_edges;
     uint64_t resets, violations, exchanges; /* Totals over all edges. */
-    uint64_t strangers; /* Refused before authentication, as the driver told. */
-    bool evaluated; /* accuracy is of this very round. */
+    uint64_t strangers;                     /* Refused before authentication, as the driver told. */
+    bool evaluated;                         /* accuracy is of this very round. */
     char diverged[VERDICT_TEXT]; /* How training ran away, told when it is over; or "". */
 };
 
@@ -195,8 +217,7 @@ void node_close(struct node *n);
 
 /* Advance by one event. Never fails: bad input from a link is counted, hung
  * up on and changes nothing else. */
-void node_step(struct node *n, const struct node_event *ev,
-               struct node_effects *fx);
+void node_step(struct node *n, const struct node_event *ev, struct node_effects *fx);
 
 /* Run the job that the last step asked for. `clock_us` is read for the
  * compute and mix times only. */
@@ -205,8 +226,8 @@ void node_work(struct node *n, int64_t (*clock_us)(void));
 void node_progress(const struct node *n, struct node_progress *p);
 /* The parameters and their segments; NULL before the run is known. Not while a
  * job runs. */
-const float *node_model(const struct node *n, const struct segment **segments,
-                        size_t *n_segments, size_t *n_params);
+const float *node_model(const struct node *n, const struct segment **segments, size_t *n_segments,
+                        size_t *n_params);
 const struct run *node_run(const struct node *n); /* NULL before it is known. */
 const struct members *node_members(const struct node *n);
 

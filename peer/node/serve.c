@@ -16,16 +16,14 @@ static void send_model(struct node *n, struct link *l, struct packet *model)
 void serve_models(struct node *n, struct packet *model)
 {
     for (size_t i = 0; i < NODE_LINKS_MAX; i++)
-        if (n->links[i].used && n->links[i].model_wanted &&
-            (n->links[i].model_round <= n->round ||
-             (n->links[i].model_round == WIRE_ROUND_WINDOW &&
-              n->choco.sketch.began)))
+        if (n->links[i].used && n->links[i].model_wanted
+            && (n->links[i].model_round <= n->round
+                || (n->links[i].model_round == WIRE_ROUND_WINDOW && n->choco.sketch.began)))
             send_model(n, &n->links[i], model);
     n->held = model;
 }
 
-void serve_model_req(struct node *n, struct link *l, const uint8_t *p,
-                     size_t len)
+void serve_model_req(struct node *n, struct link *l, const uint8_t *p, size_t len)
 {
     struct wire_model_req m;
     if (!wire_get_model_req(p, len, &m)) {
@@ -73,12 +71,10 @@ static void send_status(struct node *n, struct link *l)
         out->gamma = (float)b->gamma;
         out->resets = e->n_resets;
     }
-    node_send(n, l, false, n->scratch,
-              wire_put_status(n->scratch, sizeof n->scratch, &s), NULL);
+    node_send(n, l, false, n->scratch, wire_put_status(n->scratch, sizeof n->scratch, &s), NULL);
 }
 
-void serve_status_req(struct node *n, struct link *l, const uint8_t *p,
-                      size_t len)
+void serve_status_req(struct node *n, struct link *l, const uint8_t *p, size_t len)
 {
     if (!wire_get_status_req(p, len)) {
         node_violation(n, l, "bad STATUS_REQ");

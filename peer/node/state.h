@@ -27,45 +27,42 @@ enum {
 enum node_time {
     TICK_US = 100 * 1000,
     HEARTBEAT_US = 500 * 1000,
-    SILENT_US = 3 * 1000 * 1000,        /* Edge paused, peer accused. */
-    DEAD_LINK_US = 10 * 1000 * 1000,    /* A silent link is hung up. */
+    SILENT_US = 3 * 1000 * 1000,     /* Edge paused, peer accused. */
+    DEAD_LINK_US = 10 * 1000 * 1000, /* A silent link is hung up. */
     REDIAL_MIN_US = 100 * 1000,
-    YIELD_US = 2 * 1000 * 1000,         /* The larger id leaves dialling to the smaller. */
+    YIELD_US = 2 * 1000 * 1000, /* The larger id leaves dialling to the smaller. */
     REDIAL_MAX_US = 5 * 1000 * 1000,
     DEAD_REDIAL_US = 30 * 1000 * 1000,
     SEED_US = 30 * 1000 * 1000,
     SEED_ALONE_US = 2 * 1000 * 1000,
-    ENTROPY_US = 10 * 1000 * 1000,      /* All we know, to one link. */
-    SURPLUS_US = 15 * 1000 * 1000,      /* An idle link that no edge needs. */
-    QUIET_US = 200 * 1000,              /* No edge opened for so long, before round 0: sessions
+    ENTROPY_US = 10 * 1000 * 1000, /* All we know, to one link. */
+    SURPLUS_US = 15 * 1000 * 1000, /* An idle link that no edge needs. */
+    QUIET_US = 200 * 1000,         /* No edge opened for so long, before round 0: sessions
                                          * that crossed have been sorted out. */
-    GRACE_US = 3 * 1000 * 1000,         /* For bootstrap to answer, before going alone. */
-    OPENING_US = 10 * 1000 * 1000,      /* For all edges to open, before round 0. */
-    MODEL_US = 20 * 1000 * 1000,        /* For a neighbour to send its model. */
-    STUCK_US = 2 * 1000 * 1000,         /* Lock step that does not move: see must_wait(). */
-    STALL_US = 30 * 1000 * 1000,        /* Last phase without any exchange. */
+    GRACE_US = 3 * 1000 * 1000,    /* For bootstrap to answer, before going alone. */
+    OPENING_US = 10 * 1000 * 1000, /* For all edges to open, before round 0. */
+    MODEL_US = 20 * 1000 * 1000,   /* For a neighbour to send its model. */
+    STUCK_US = 2 * 1000 * 1000,    /* Lock step that does not move: see must_wait(). */
+    STALL_US = 30 * 1000 * 1000,   /* Last phase without any exchange. */
     SUSPECT_US = 7 * 1000 * 1000,
     CONFIRMED_US = 2 * 1000 * 1000
 };
 
-enum {
-    SETTLE_ROUNDS_MAX = 5000,
-    SETTLED_FAR = 1 << 30
-};
+enum { SETTLE_ROUNDS_MAX = 5000, SETTLED_FAR = 1 << 30 };
 
 /* One session. */
 struct link
 {
     bool used, dialled, hello, observer, same_run, started, finished, doomed;
-    bool opened, violated;  /* An edge mixed on it; it ends for a violation. */
+    bool opened, violated; /* An edge mixed on it; it ends for a violation. */
     uint32_t number;
     uint8_t id[WIRE_ID_BYTES];
     int64_t heard_us, up_us;
-    uint64_t boot;          /* Of their process. */
-    uint64_t round;         /* Of the run, as they last said. */
-    bool edge_heard;        /* Their EDGE came before we had the edge. */
+    uint64_t boot;   /* Of their process. */
+    uint64_t round;  /* Of the run, as they last said. */
+    bool edge_heard; /* Their EDGE came before we had the edge. */
     struct wire_edge edge;
-    bool model_wanted;      /* They want our model at or after this round. */
+    bool model_wanted; /* They want our model at or after this round. */
     uint64_t model_round;
 };
 
@@ -87,15 +84,15 @@ static inline bool link_talks(const struct link *l)
 struct neighbour
 {
     struct edge edge;
-    struct link *link;  /* NULL: none now. */
-    bool wanted;        /* By the present topology. */
-    bool must_ask;      /* EDGE has to be sent on this link. */
-    bool grace;         /* (Re)opened in the middle of the run: nobody waits */
+    struct link *link;    /* NULL: none now. */
+    bool wanted;          /* By the present topology. */
+    bool must_ask;        /* EDGE has to be sent on this link. */
+    bool grace;           /* (Re)opened in the middle of the run: nobody waits */
     uint64_t grace_round; /* for it until a delta of a later round has come. */
-    int64_t lost_us;    /* Since when there is no link. */
-    double gamma;       /* The edge's, as the last job left it: the worker's own
+    int64_t lost_us;      /* Since when there is no link. */
+    double gamma;         /* The edge's, as the last job left it: the worker's own
                          * may change under our eyes. */
-    uint32_t n_runaways; /* Of the edge's gamma, as far as they were told. */
+    uint32_t n_runaways;  /* Of the edge's gamma, as far as they were told. */
     struct redial redial;
     uint32_t next_address;
 };
@@ -158,7 +155,7 @@ struct node
     enum node_phase phase;
     bool has_run, has_model, ready, working, stopping, draining, over;
     uint64_t settling_window; /* Figures of windows after this one count. */
-    bool corrects; /* Deltas of the last phase move models together; else they are updates. */
+    bool corrects;   /* Deltas of the last phase move models together; else they are updates. */
     bool window_due; /* The next job begins one: the first of a last phase in lock step. */
     int exit_code;
     struct run run;
@@ -167,16 +164,16 @@ struct node
     struct trainer trainer;
     struct choco choco;
     struct packet_pool models;
-    struct packet *held; /* In this step's sends; released in the next. */
+    struct packet *held;      /* In this step's sends; released in the next. */
     struct neighbour **edges; /* In neighbour order. */
     size_t n_edges, cap_edges;
-    uint32_t eccentricity, reach; /* Our own, and vertex 0's. */
+    uint32_t eccentricity, reach;            /* Our own, and vertex 0's. */
     uint64_t sketch_every, statistics_every; /* Deltas of training. */
     uint64_t round, settle_rounds;
-    bool by_drift;        /* --compress auto: deltas take the ladder's rung. */
+    bool by_drift; /* --compress auto: deltas take the ladder's rung. */
     struct ladder ladder;
-    float *before;        /* x before the local steps of a job. */
-    double spread;        /* Of the graph at our place (topology.h). */
+    float *before; /* x before the local steps of a job. */
+    double spread; /* Of the graph at our place (topology.h). */
     struct verdict verdict;
     struct node_job job;
     uint32_t model_link; /* Whom we asked for a model; UINT32_MAX: nobody. */
@@ -186,8 +183,8 @@ struct node
 
 /* node.c */
 struct link *node_link(struct node *n, uint32_t number);
-void node_send(struct node *n, const struct link *l, bool bulk,
-               const uint8_t *head, size_t n_head, struct packet *body);
+void node_send(struct node *n, const struct link *l, bool bulk, const uint8_t *head, size_t n_head,
+               struct packet *body);
 void node_note(struct node *n, enum note_level level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 void node_violation(struct node *n, struct link *l, const char *what);

@@ -17,16 +17,14 @@ static int open_choco(struct node *n)
     struct choco_config c = {
         .segments = n->trainer.segments,
         .n_segments = n->trainer.n_segments,
-        .spec = {[DELTA_FINAL] = r->final_compress,
-                 [DELTA_CATCHUP] = "fp16"},
+        .spec = {[DELTA_FINAL] = r->final_compress, [DELTA_CATCHUP] = "fp16"},
         .fixed_gamma = r->gamma_auto ? 0 : r->gamma,
         .mixer = mixer_all[r->mixer],
         .error_feedback = r->error_feedback,
         .lazy = strcmp(r->topology, "complete") != 0,
         .run_seed = r->seed,
-        .draw_key = rng_key(r->seed, RNG_DRAW,
-                            rng_hash(n->config.name, strlen(n->config.name)),
-                            0)};
+        .draw_key =
+            rng_key(r->seed, RNG_DRAW, rng_hash(n->config.name, strlen(n->config.name)), 0)};
     bool by_drift = strcmp(r->compress, RUN_AUTO) == 0;
     if (!by_drift)
         c.spec[DELTA_RUN] = r->compress;
@@ -46,8 +44,8 @@ static int open_choco(struct node *n)
     size_t n_bytes = n->choco.n_floats * sizeof(float);
     memcpy(n->choco.x, n->choco.x0, n_bytes);
     packet_pool_init(&n->models, n_bytes);
-    size_t delta = compress_nominal(
-        n->choco.codec[by_drift ? DELTA_RUNG + LADDER_MIDDLE : DELTA_RUN]);
+    size_t delta =
+        compress_nominal(n->choco.codec[by_drift ? DELTA_RUNG + LADDER_MIDDLE : DELTA_RUN]);
     n->sketch_every = choco_every(sketch_nominal(&n->choco.sketch), delta);
     n->statistics_every = choco_every(statistics_bound(&n->choco.statistics), delta);
     return 0;
@@ -64,15 +62,13 @@ void train_take_run(struct node *n, const struct run *run)
     n->run = *run;
     n->n_run_text = run_text(run, n->run_text);
     n->has_run = true;
-    if (n->config.make_trainer(n->config.make_trainer_self, &n->run,
-                               &n->trainer, error) != 0) {
+    if (n->config.make_trainer(n->config.make_trainer_self, &n->run, &n->trainer, error) != 0) {
         node_note(n, NOTE_ERROR, "%s", error);
         node_end(n, 2);
         return;
     }
     if (open_choco(n) != 0) {
-        node_note(n, NOTE_ERROR, "out of memory for %zu parameters",
-                  n->trainer.n_params);
+        node_note(n, NOTE_ERROR, "out of memory for %zu parameters", n->trainer.n_params);
         node_end(n, 1);
         return;
     }
@@ -104,10 +100,8 @@ static struct link *donor(struct node *n)
     struct link *best = NULL;
     for (size_t i = 0; i < NODE_LINKS_MAX; i++) {
         struct link *l = &n->links[i];
-        if (link_talks(l) && !l->doomed &&
-            l->same_run && l->started &&
-            l->number != n->model_link &&
-            (best == NULL || l->round > best->round))
+        if (link_talks(l) && !l->doomed && l->same_run && l->started && l->number != n->model_link
+            && (best == NULL || l->round > best->round))
             best = l;
     }
     return best;
@@ -117,8 +111,7 @@ static struct link *donor(struct node *n)
 static void get_model(struct node *n)
 {
     bool asked = n->model_link != UINT32_MAX;
-    if (asked && node_link(n, n->model_link) != NULL &&
-        n->now_us - n->model_asked_us < MODEL_US)
+    if (asked && node_link(n, n->model_link) != NULL && n->now_us - n->model_asked_us < MODEL_US)
         return;
     struct link *l = donor(n);
     if (l != NULL) {
@@ -126,13 +119,11 @@ static void get_model(struct node *n)
         struct wire_model_req m = {.round = 0};
         n->model_link = l->number;
         n->model_asked_us = n->now_us;
-        node_send(n, l, false, out, wire_put_model_req(out, sizeof out, &m),
-                  NULL);
+        node_send(n, l, false, out, wire_put_model_req(out, sizeof out, &m), NULL);
         return;
     }
     n->model_link = UINT32_MAX;
-    bool waits = n->config.n_bootstrap > 0 && !links_any(n) &&
-                 n->now_us - n->begun_us < GRACE_US;
+    bool waits = n->config.n_bootstrap > 0 && !links_any(n) && n->now_us - n->begun_us < GRACE_US;
     n->has_model = !waits;
 }
 
@@ -149,8 +140,8 @@ void train_model(struct node *n, struct link *l, const uint8_t *p, size_t len)
         return;
     }
     memcpy(n->choco.x, m.payload.p, n_bytes);
-    if (!vec_finite(n->choco.x, n->choco.n_floats) ||
-        !statistics_proper(&n->choco.statistics, n->choco.x + n->choco.dim)) {
+    if (!vec_finite(n->choco.x, n->choco.n_floats)
+        || !statistics_proper(&n->choco.statistics, n->choco.x + n->choco.dim)) {
         memcpy(n->choco.x, n->choco.x0, n_bytes);
         node_violation(n, l, "MODEL is not finite");
         return;
@@ -158,8 +149,7 @@ void train_model(struct node *n, struct link *l, const uint8_t *p, size_t len)
     n->round = m.round < n->run.rounds ? m.round : n->run.rounds;
     n->has_model = true;
     n->model_link = UINT32_MAX;
-    node_note(n, NOTE_INFO, "joined the run at round %llu of %llu",
-              (unsigned long long)n->round,
+    node_note(n, NOTE_INFO, "joined the run at round %llu of %llu", (unsigned long long)n->round,
               (unsigned long long)n->run.rounds);
 }
 
@@ -225,16 +215,14 @@ double train_own_distance(const struct node *n)
     double shrunk = n->choco.local2 / f->own_local2;
     if (f->own_window <= n->settling_window)
         return (double)INFINITY;
-    if (n->run.policy != RUN_SYNC || !(shrunk < 0.25) ||
-        f->own_window < n->settling_window + 2)
+    if (n->run.policy != RUN_SYNC || !(shrunk < 0.25) || f->own_window < n->settling_window + 2)
         return f->own_relative;
     return 2 * sqrt(shrunk) * f->own_relative;
 }
 
 uint32_t train_settled(const struct node *n)
 {
-    if (n->phase != NODE_SETTLING ||
-        !(train_own_distance(n) <= kFinalMargin * n->run.final_drift))
+    if (n->phase != NODE_SETTLING || !(train_own_distance(n) <= kFinalMargin * n->run.final_drift))
         return 0;
     uint32_t least = SETTLED_FAR;
     for (size_t i = 0; i < n->n_edges; i++) {
@@ -268,11 +256,10 @@ static uint64_t their_beat(const struct edge *e)
 static bool waits_for(const struct node *n, const struct neighbour *b)
 {
     const struct edge *e = &b->edge;
-    if (e->state != EDGE_OPEN || b->grace || e->cur.payload == NULL ||
-        edge_ready(e) || their_beat(e) >= train_beat(n))
+    if (e->state != EDGE_OPEN || b->grace || e->cur.payload == NULL || edge_ready(e)
+        || their_beat(e) >= train_beat(n))
         return false;
-    bool stuck = n->now_us - n->exchange_us > STUCK_US &&
-                 n->now_us - n->idle_since_us > STUCK_US;
+    bool stuck = n->now_us - n->exchange_us > STUCK_US && n->now_us - n->idle_since_us > STUCK_US;
     return !(stuck && b->link != NULL && b->link->round >= train_beat(n));
 }
 
@@ -285,8 +272,7 @@ static bool must_wait(const struct node *n)
         const struct edge *e = &n->edges[i]->edge;
         if (n->run.policy == RUN_SYNC && waits_for(n, n->edges[i]))
             return true;
-        any |= edge_ready(e) ||
-               (e->state == EDGE_OPEN && e->cur.payload == NULL);
+        any |= edge_ready(e) || (e->state == EDGE_OPEN && e->cur.payload == NULL);
     }
     return n->phase == NODE_SETTLING && !any;
 }
@@ -296,8 +282,7 @@ static bool drained(const struct node *n)
 {
     for (size_t i = 0; i < n->n_edges; i++) {
         const struct edge *e = &n->edges[i]->edge;
-        if (edge_ready(e) ||
-            (e->state == EDGE_OPEN && e->cur.payload != NULL))
+        if (edge_ready(e) || (e->state == EDGE_OPEN && e->cur.payload != NULL))
             return false;
     }
     return true;
@@ -339,9 +324,9 @@ static bool replicas_lag(const struct node *n)
     for (size_t i = 0; i < n->n_edges && n->choco.mixer->updates && n->corrects; i++) {
         const struct edge *e = &n->edges[i]->edge;
         const struct edge_sent *s = e->cur.payload != NULL ? &e->cur : &e->prev;
-        if (e->state == EDGE_OPEN &&
-            (s->payload == NULL || choco_is_update(&n->choco, s->head.codec) ||
-             !((double)s->head.e2 <= most * most * n->choco.sketch.at.q)))
+        if (e->state == EDGE_OPEN
+            && (s->payload == NULL || choco_is_update(&n->choco, s->head.codec)
+                || !((double)s->head.e2 <= most * most * n->choco.sketch.at.q)))
             return true;
     }
     return false;
@@ -352,9 +337,10 @@ static void judge(struct node *n)
 {
     char *why = n->progress.diverged;
     if (why[0] != '\0' || verdict_ran_away(&n->verdict, why))
-        node_note(n, NOTE_WARNING,
-                  "the run diverged: %s. A lower --lr, a denser --compress or --gamma auto may help",
-                  why);
+        node_note(
+            n, NOTE_WARNING,
+            "the run diverged: %s. A lower --lr, a denser --compress or --gamma auto may help",
+            why);
 }
 
 static void settle(struct node *n)
@@ -362,14 +348,11 @@ static void settle(struct node *n)
     n->corrects |= must_correct(n);
     if (replicas_lag(n)) /* No window that has begun counts. */
         n->settling_window = n->choco.sketch.figures.own_window + 1;
-    bool late = n->settle_rounds >= SETTLE_ROUNDS_MAX ||
-                n->progress.diverged[0] != '\0' ||
-                n->now_us - n->exchange_us > STALL_US;
+    bool late = n->settle_rounds >= SETTLE_ROUNDS_MAX || n->progress.diverged[0] != '\0'
+                || n->now_us - n->exchange_us > STALL_US;
     if (late && !n->draining)
-        node_note(n, NOTE_WARNING,
-                  "the last phase ended without reaching --final-drift");
-    if (late || n->run.final_drift <= 0 || lonely(n) ||
-        train_settled(n) > n->eccentricity)
+        node_note(n, NOTE_WARNING, "the last phase ended without reaching --final-drift");
+    if (late || n->run.final_drift <= 0 || lonely(n) || train_settled(n) > n->eccentricity)
         n->draining = true;
     /* A neighbour that lives but says nothing more must not hold us for ever. */
     if (n->draining && (drained(n) || late)) {
@@ -385,8 +368,8 @@ static void serve(struct node *n)
 {
     bool mute = n->now_us - n->idle_since_us > STALL_US;
     for (size_t i = 0; i < n->n_edges; i++)
-        if (!mute && (n->edges[i]->edge.state == EDGE_OPEN ||
-                      n->edges[i]->edge.state == EDGE_ASKING))
+        if (!mute
+            && (n->edges[i]->edge.state == EDGE_OPEN || n->edges[i]->edge.state == EDGE_ASKING))
             return;
     node_end(n, n->progress.diverged[0] != '\0');
 }
@@ -407,8 +390,7 @@ void train_update(struct node *n)
             /* In lock step all begin a window now (who has to catch up, as soon
              * as it can); else wait for the next. */
             n->window_due = n->run.policy == RUN_SYNC;
-            n->settling_window = n->choco.sketch.figures.own_window +
-                                 (n->run.policy != RUN_SYNC);
+            n->settling_window = n->choco.sketch.figures.own_window + (n->run.policy != RUN_SYNC);
             n->exchange_us = n->now_us;
             settle(n);
         } else if (!must_wait(n)) {

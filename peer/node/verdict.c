@@ -38,12 +38,10 @@ void verdict_loss(struct verdict *v, uint64_t round, double loss)
     v->loss_last += kNewest * (loss - v->loss_last);
 }
 
-void verdict_drift(struct verdict *v, double xi, double relative,
-                   uint64_t round, uint64_t n_rounds)
+void verdict_drift(struct verdict *v, double xi, double relative, uint64_t round, uint64_t n_rounds)
 {
     uint64_t half = n_rounds / 2, late = n_rounds - n_rounds / 10;
-    if (isfinite(xi) && round >= half && round < half + n_rounds / 4 &&
-        !(xi <= v->xi_half))
+    if (isfinite(xi) && round >= half && round < half + n_rounds / 4 && !(xi <= v->xi_half))
         v->xi_half = xi;
     if (round < late || !(xi > kGrown * v->xi_half))
         return;

@@ -23,12 +23,12 @@ enum { VERDICT_TEXT = 160 }; /* Bytes of its sentence, with the NUL. */
 
 struct verdict
 {
-    double loss_first;   /* Mean of the first rounds; NaN: not there from the start. */
-    double loss_last;    /* Moving average. */
-    double above;        /* The same of: 1 where a loss was a nat above, else 0. */
+    double loss_first; /* Mean of the first rounds; NaN: not there from the start. */
+    double loss_last;  /* Moving average. */
+    double above;      /* The same of: 1 where a loss was a nat above, else 0. */
     uint64_t n_losses;
-    double xi_half;      /* Largest Xi of the third quarter; NaN: none known. */
-    double drift;        /* Worst relative drift of the last tenth whose Xi was three
+    double xi_half;       /* Largest Xi of the third quarter; NaN: none known. */
+    double drift;         /* Worst relative drift of the last tenth whose Xi was three
                           * times that; NaN: none. */
     uint64_t drift_round; /* When that was. */
 };
@@ -40,8 +40,8 @@ void verdict_loss(struct verdict *v, uint64_t round, double loss);
 
 /* An estimate: Xi, and relative to |mean|, of the moment when `round` of
  * n_rounds began. Infinite or NaN beside a finite xi: no mean could be told. */
-void verdict_drift(struct verdict *v, double xi, double relative,
-                   uint64_t round, uint64_t n_rounds);
+void verdict_drift(struct verdict *v, double xi, double relative, uint64_t round,
+                   uint64_t n_rounds);
 
 /* True where training ran away; then why[] says how, as a clause. */
 bool verdict_ran_away(const struct verdict *v, char why[VERDICT_TEXT]);

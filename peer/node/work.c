@@ -12,12 +12,10 @@
 /* For the edge's `round`. The last phase's codec waits until both ends are in
  * it: in an asynchronous run others may still train. Updates are small from an
  * edge's first round on, and what is no update must not look like one. */
-static uint32_t choose_codec(const struct node *n,
-                             const struct choco_turn *t, uint64_t round)
+static uint32_t choose_codec(const struct node *n, const struct choco_turn *t, uint64_t round)
 {
     const struct edge *e = t->edge;
-    uint64_t theirs = t->commit ? edge_theirs(e)->head.run_round
-                                : e->run_round;
+    uint64_t theirs = t->commit ? edge_theirs(e)->head.run_round : e->run_round;
     bool settles = n->phase == NODE_SETTLING && theirs >= n->run.rounds;
     if (n->choco.mixer->updates)
         return n->phase == NODE_SETTLING && n->corrects ? DELTA_FINAL : DELTA_RUN;
@@ -38,14 +36,12 @@ static void catch_up(struct node *n, uint64_t beat)
         n->settle_rounds = beat - n->round;
 }
 
-static bool plan_turn(struct node *n, struct neighbour *b,
-                      struct choco_turn *t)
+static bool plan_turn(struct node *n, struct neighbour *b, struct choco_turn *t)
 {
     struct edge *e = &b->edge;
     t->edge = e;
     t->commit = edge_ready(e);
-    t->encode = !n->draining && e->state == EDGE_OPEN &&
-                (t->commit || edge_wants_delta(e));
+    t->encode = !n->draining && e->state == EDGE_OPEN && (t->commit || edge_wants_delta(e));
     if (t->commit && n->phase == NODE_SETTLING) /* Who begins takes the others along. */
         n->corrects |= !choco_is_update(&n->choco, edge_theirs(e)->head.codec);
     uint64_t round = e->round + t->commit;
@@ -66,8 +62,7 @@ static void plan_snapshot(struct node *n)
     for (size_t i = 0; i < NODE_LINKS_MAX; i++) {
         const struct link *l = &n->links[i];
         bool now = l->model_round <= n->round;
-        if (!l->used || !l->model_wanted ||
-            !(now || l->model_round == WIRE_ROUND_WINDOW))
+        if (!l->used || !l->model_wanted || !(now || l->model_round == WIRE_ROUND_WINDOW))
             continue;
         n->job.at_window &= !now;
         if (n->job.snapshot == NULL)
@@ -82,8 +77,7 @@ static void set_moment(struct node *n)
     bool sync = n->run.policy == RUN_SYNC;
     size_t count = 0;
     if (n->n_edges > j->cap_lanes) {
-        struct sketch_lane **grown =
-            realloc(j->lanes, n->n_edges * sizeof(struct sketch_lane *));
+        struct sketch_lane **grown = realloc(j->lanes, n->n_edges * sizeof(struct sketch_lane *));
         if (grown == NULL) {
             node_end(n, 1);
             return;
@@ -94,12 +88,14 @@ static void set_moment(struct node *n)
     for (size_t i = 0; i < n->n_edges; i++)
         if (n->edges[i]->edge.state != EDGE_DONE && n->edges[i]->edge.opened)
             j->lanes[count++] = &n->edges[i]->edge.lane; /* Paused ones, too. */
-    j->moment = (struct sketch_moment){
-        .view = n->view, .reach = n->reach,
-        .lock_step = sync,
-        .anew = n->window_due && n->phase == NODE_SETTLING,
-        .lane = j->lanes, .n_lanes = count, .alone = n->n_edges == 0,
-        .round = n->round};
+    j->moment = (struct sketch_moment){.view = n->view,
+                                       .reach = n->reach,
+                                       .lock_step = sync,
+                                       .anew = n->window_due && n->phase == NODE_SETTLING,
+                                       .lane = j->lanes,
+                                       .n_lanes = count,
+                                       .alone = n->n_edges == 0,
+                                       .round = n->round};
     n->window_due = false;
 }
 
@@ -108,8 +104,7 @@ static void choose_rung(struct node *n)
 {
     const struct sketch_figures *known = &n->choco.sketch.figures;
     if (n->by_drift && n->phase == NODE_TRAINING)
-        ladder_look(&n->ladder, n->run.drift_target, n->spread, known->xi,
-                    known->round, n->round);
+        ladder_look(&n->ladder, n->run.drift_target, n->spread, known->xi, known->round, n->round);
 }
 
 void work_start(struct node *n)
@@ -132,8 +127,7 @@ void work_start(struct node *n)
     n->choco.n_turns = turns;
     j->steps = n->phase == NODE_TRAINING && n->round < n->run.rounds;
     uint64_t every = n->config.evaluate_every;
-    j->evaluate = j->steps && every > 0 && n->round > 0 &&
-                  n->round % every == 0;
+    j->evaluate = j->steps && every > 0 && n->round > 0 && n->round % every == 0;
     j->evaluate_samples = n->config.evaluate_samples;
     set_moment(n);
     plan_snapshot(n);
@@ -181,8 +175,7 @@ static void train(struct node *n)
     size_t dim = n->choco.dim;
     if (n->by_drift)
         memcpy(n->before, n->choco.x, dim * sizeof *n->before);
-    t->steps(t->self, n->choco.x, n->round, n->run.local_steps,
-             &n->job.trained);
+    t->steps(t->self, n->choco.x, n->round, n->run.local_steps, &n->job.trained);
     if (n->by_drift)
         ladder_moved(&n->ladder, vec_dist2(n->choco.x, n->before, dim));
 }
@@ -204,8 +197,7 @@ void node_work(struct node *n, int64_t (*clock_us)(void))
     struct trainer *t = &n->trainer;
     int64_t begin = clock_us();
     if (j->members && t->members != NULL)
-        t->members(t->self, j->keys, j->n_keys,
-                   rng_hash(n->config.name, strlen(n->config.name)));
+        t->members(t->self, j->keys, j->n_keys, rng_hash(n->config.name, strlen(n->config.name)));
     choco_mix(&n->choco);
     j->moment.local2 = n->choco.local2;
     sketch_beat(&n->choco.sketch, n->choco.x, &j->moment);
@@ -255,16 +247,13 @@ static void tell_runaways(struct node *n)
         bool told = g->n_runaways <= b->n_runaways;
         if (!told && g->fixed && n->phase == NODE_SETTLING)
             snprintf(n->progress.diverged, VERDICT_TEXT,
-                     "in the last phase the models went apart at gamma %.3g",
-                     g->value);
+                     "in the last phase the models went apart at gamma %.3g", g->value);
         if (!told)
             node_note(n, NOTE_WARNING,
                       "round %llu: the distance to %s grows round after round: "
                       "gamma %s %.3g",
-                      (unsigned long long)n->round,
-                      m != NULL ? m->record->name : "a neighbour",
-                      g->fixed ? "is fixed at" : "lowered to",
-                      g->fixed ? g->value : g->most);
+                      (unsigned long long)n->round, m != NULL ? m->record->name : "a neighbour",
+                      g->fixed ? "is fixed at" : "lowered to", g->fixed ? g->value : g->most);
         b->n_runaways = g->n_runaways;
     }
 }
@@ -278,8 +267,7 @@ static void report(struct node *n)
         p->loss = j->trained.loss;
         verdict_loss(&n->verdict, n->round, p->loss);
     }
-    verdict_drift(&n->verdict, k->figures.xi, k->figures.relative,
-                  k->figures.round, n->run.rounds);
+    verdict_drift(&n->verdict, k->figures.xi, k->figures.relative, k->figures.round, n->run.rounds);
     if (j->evaluate) {
         p->accuracy = j->tested.accuracy;
         p->test_loss = j->tested.loss;
@@ -298,9 +286,8 @@ static void report(struct node *n)
     p->rung = n->by_drift ? ladder_spec[n->ladder.rung] : NULL;
     p->excess = n->ladder.excess;
     p->drift_target = n->by_drift ? n->run.drift_target : (double)NAN;
-    p->statistics_apart = n->choco.statistics.n > 0
-                              ? statistics_apart(&n->choco.statistics)
-                              : (double)NAN;
+    p->statistics_apart =
+        n->choco.statistics.n > 0 ? statistics_apart(&n->choco.statistics) : (double)NAN;
     p->compute_s += (double)j->compute_us * 1e-6;
     p->mix_s += (double)j->mix_us * 1e-6;
     p->n_edges = (uint32_t)edges_open(n);
@@ -336,8 +323,7 @@ void work_done(struct node *n)
         snprintf(n->progress.diverged, VERDICT_TEXT,
                  "at round %llu a loss or a parameter was not finite or over 1e19",
                  (unsigned long long)n->round);
-        node_note(n, NOTE_ERROR,
-                  "the model diverged at round %llu: try a lower --lr",
+        node_note(n, NOTE_ERROR, "the model diverged at round %llu: try a lower --lr",
                   (unsigned long long)n->round);
         node_end(n, 1);
         return;
@@ -348,8 +334,8 @@ void work_done(struct node *n)
     n->settle_rounds += n->phase == NODE_SETTLING;
     n->idle_since_us = n->now_us;
     if (n->run.policy == RUN_ASYNC && n->phase == NODE_SETTLING)
-        n->not_before_us = n->now_us + (int64_t)(n->progress.compute_s * 1e6 /
-                                                 (double)(n->round + 1));
+        n->not_before_us =
+            n->now_us + (int64_t)(n->progress.compute_s * 1e6 / (double)(n->round + 1));
     n->fx->measured = true;
     if (n->phase != NODE_SERVING)
         return;

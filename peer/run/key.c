@@ -119,8 +119,9 @@ static int canonical_compress(const char *value, char out[RUN_VALUE_MAX], char e
 {
     size_t n = strlen(RUN_AUTO); /* "auto" itself is the key's word. */
     if (strncmp(value, RUN_AUTO, n) == 0 && strchr("+:;,/", value[n]) != NULL)
-        return run_refuse(error, "compress", value,
-                          "auto alone: it chooses the codec by the drift, and has no options but --drift-target");
+        return run_refuse(
+            error, "compress", value,
+            "auto alone: it chooses the codec by the drift, and has no options but --drift-target");
     return canonical_codec("compress", value, out, error);
 }
 

@@ -13,8 +13,8 @@ enum {
 
 /* Write the canonical text of a value without control characters. 0, or
  * -EINVAL with a sentence. */
-int run_canonical_value(const struct run_key *key, const char *value,
-                        char out[RUN_VALUE_MAX], char error[RUN_ERROR_MAX]);
+int run_canonical_value(const struct run_key *key, const char *value, char out[RUN_VALUE_MAX],
+                        char error[RUN_ERROR_MAX]);
 
 /* The place of `value` in "a|b|c", or -1. */
 int run_choice_index(const char *choices, const char *value);

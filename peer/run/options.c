@@ -8,15 +8,14 @@
 #include <string.h>
 
 enum {
-    LONG_BASE = 256,    /* getopt_long's value of row i is LONG_BASE + i. */
+    LONG_BASE = 256, /* getopt_long's value of row i is LONG_BASE + i. */
     LONG_HELP = 255,
     ENV_NAME_MAX = 64
 };
 
 /* ---- rows --------------------------------------------------------------- */
 
-static const struct option_row *find_row(const struct option_row *rows,
-                                         const char *name)
+static const struct option_row *find_row(const struct option_row *rows, const char *name)
 {
     for (; rows->name; rows++)
         if (strcmp(rows->name, name) == 0)
@@ -47,9 +46,8 @@ static void collect_rows(struct options *o, const struct command *command)
             continue;
         assert(o->n < OPTIONS_MAX);
         struct option_row *row = &o->run_rows[o->n_run_rows++];
-        *row = (struct option_row){.name = key->name, .kind = OPTION_TEXT,
-                                   .fallback = key->fallback,
-                                   .help = key->help};
+        *row = (struct option_row){
+            .name = key->name, .kind = OPTION_TEXT, .fallback = key->fallback, .help = key->help};
         o->values[o->n++].row = row;
     }
     for (uint32_t i = 0; i < o->n; i++) {
@@ -114,8 +112,7 @@ static bool read_flag(const char *text, bool *on)
 }
 
 /* Does the text suit the row? Else `expected` says what would. */
-static bool suits(const struct option_row *row, const char *text,
-                  char *expected, size_t cap)
+static bool suits(const struct option_row *row, const char *text, char *expected, size_t cap)
 {
     uint64_t u;
     double d;
@@ -174,8 +171,8 @@ static int take_run_flag(struct options *o, const char *name, const char **text,
         char made[RUN_VALUE_MAX], broken[OPTIONS_ERROR_MAX];
         int r = o->world->expand(name, *text, made, broken);
         if (r < 0) {
-            snprintf(error, OPTIONS_ERROR_MAX, "--%s: %.*s", name,
-                     OPTIONS_ERROR_MAX - ENV_NAME_MAX, broken);
+            snprintf(error, OPTIONS_ERROR_MAX, "--%s: %.*s", name, OPTIONS_ERROR_MAX - ENV_NAME_MAX,
+                     broken);
             return r;
         }
         if (r)
@@ -241,14 +238,13 @@ static void unknown_flag(const struct options *o, const char *element,
             && (!best || options_distance(name, known) < options_distance(name, best)))
             best = known;
     }
-    snprintf(error, OPTIONS_ERROR_MAX, "unknown flag %.*s%s%s%s",
-             n < 120 ? (int)n : 120, element, best ? ", did you mean --" : "",
-             best ? best : "", best ? "?" : "");
+    snprintf(error, OPTIONS_ERROR_MAX, "unknown flag %.*s%s%s%s", n < 120 ? (int)n : 120, element,
+             best ? ", did you mean --" : "", best ? best : "", best ? "?" : "");
 }
 
 /* getopt refused argv's `element`: say why. */
-static void refused(const struct options *o, int answer, int which,
-                    const char *element, char error[OPTIONS_ERROR_MAX])
+static void refused(const struct options *o, int answer, int which, const char *element,
+                    char error[OPTIONS_ERROR_MAX])
 {
     const struct option_row *row = which >= LONG_BASE ? o->values[which - LONG_BASE].row : NULL;
     for (uint32_t i = 0; i < o->n && !row && which > 0; i++)
@@ -258,14 +254,13 @@ static void refused(const struct options *o, int answer, int which,
         snprintf(error, OPTIONS_ERROR_MAX, "--%s needs a value (%s)", row->name,
                  row->arg ? row->arg : "VALUE");
     else if (row && row->kind == OPTION_FLAG)
-        snprintf(error, OPTIONS_ERROR_MAX, "--%s takes no value, found '%.120s'",
-                 row->name, element);
+        snprintf(error, OPTIONS_ERROR_MAX, "--%s takes no value, found '%.120s'", row->name,
+                 element);
     else
         unknown_flag(o, element, error);
 }
 
-static int take_operand(struct options *o, const char *text,
-                        char error[OPTIONS_ERROR_MAX])
+static int take_operand(struct options *o, const char *text, char error[OPTIONS_ERROR_MAX])
 {
     for (uint32_t i = 0; i < o->n; i++) {
         struct option_value *v = &o->values[i];
@@ -277,8 +272,8 @@ static int take_operand(struct options *o, const char *text,
 }
 
 /* An option of row `i` was found in argv's `element`. */
-static int take_option(struct options *o, uint32_t i, const char *element,
-                       const char *text, char error[OPTIONS_ERROR_MAX])
+static int take_option(struct options *o, uint32_t i, const char *element, const char *text,
+                       char error[OPTIONS_ERROR_MAX])
 {
     struct option_value *v = &o->values[i];
     const char *name = v->row->name;
@@ -290,16 +285,15 @@ static int take_option(struct options *o, uint32_t i, const char *element,
     if (v->row->kind == OPTION_FLAG)
         text = "1";
     else if (text[0] == '-' && text[1] == '-' && !strchr(element, '=')) {
-        snprintf(error, OPTIONS_ERROR_MAX, "--%s needs a value (%s), found the flag %.120s",
-                 name, v->row->arg ? v->row->arg : "VALUE", text);
+        snprintf(error, OPTIONS_ERROR_MAX, "--%s needs a value (%s), found the flag %.120s", name,
+                 v->row->arg ? v->row->arg : "VALUE", text);
         return -EINVAL;
     }
     return take(o, v, text, OPTION_COMMAND_LINE, error);
 }
 
 /* getopt's own form of the rows. Returns how many. */
-static size_t getopt_tables(const struct options *o,
-                            struct option longs[OPTIONS_MAX + 2],
+static size_t getopt_tables(const struct options *o, struct option longs[OPTIONS_MAX + 2],
                             char shorts[2 * OPTIONS_MAX + 8])
 {
     size_t n = 0, s = 0;
@@ -313,8 +307,8 @@ static size_t getopt_tables(const struct options *o,
         if (row->kind == OPTION_OPERAND)
             continue;
         bool flag = row->kind == OPTION_FLAG;
-        longs[n++] = (struct option){row->name, flag ? no_argument : required_argument,
-                                     NULL, LONG_BASE + (int)i};
+        longs[n++] = (struct option){row->name, flag ? no_argument : required_argument, NULL,
+                                     LONG_BASE + (int)i};
         if (row->short_name) {
             shorts[s++] = row->short_name;
             if (!flag)
@@ -398,17 +392,15 @@ static int check_required(const struct options *o, char error[OPTIONS_ERROR_MAX]
         if (!v->row->required || v->source != OPTION_UNSET)
             continue;
         bool operand = v->row->kind == OPTION_OPERAND;
-        snprintf(error, OPTIONS_ERROR_MAX, "%s%s%s%s is missing",
-                 operand ? "" : "--", operand ? "" : v->row->name,
-                 operand ? "" : " ", v->row->arg ? v->row->arg : "");
+        snprintf(error, OPTIONS_ERROR_MAX, "%s%s%s%s is missing", operand ? "" : "--",
+                 operand ? "" : v->row->name, operand ? "" : " ", v->row->arg ? v->row->arg : "");
         return -EINVAL;
     }
     return 0;
 }
 
-int options_parse(struct options *o, const struct command *command, int argc,
-                  char **argv, const struct options_world *world,
-                  char error[OPTIONS_ERROR_MAX])
+int options_parse(struct options *o, const struct command *command, int argc, char **argv,
+                  const struct options_world *world, char error[OPTIONS_ERROR_MAX])
 {
     collect_rows(o, command);
     o->world = world;

@@ -23,10 +23,10 @@
 #include <stdint.h>
 
 enum {
-    OPTIONS_MAX = 64,        /* Rows of one command, the run's included. */
+    OPTIONS_MAX = 64,         /* Rows of one command, the run's included. */
     OPTIONS_EXPANDED_MAX = 2, /* Values that `expand` may replace. */
-    OPTIONS_ERROR_MAX = 512, /* Bytes of an error's text. */
-    OPTIONS_HELP_MAX = 32768 /* Bytes of a help text. */
+    OPTIONS_ERROR_MAX = 512,  /* Bytes of an error's text. */
+    OPTIONS_HELP_MAX = 32768  /* Bytes of a help text. */
 };
 
 enum option_kind {
@@ -55,11 +55,12 @@ struct options;
 /* One subcommand: a line of the table in peer/cmd/main.c. */
 struct command
 {
-    const char *name;              /* "local" */
-    const char *summary;           /* One line, for `hearsay --help`. */
-    const char *usage;             /* Behind "hearsay local": "[options]". */
-    const char *notes;             /* Ends its --help: examples; or NULL. */
-    const struct option_row *rows; /* Own rows. One that is named like a run key takes the key's place and is not handed to run_flags_set(). */
+    const char *name;    /* "local" */
+    const char *summary; /* One line, for `hearsay --help`. */
+    const char *usage;   /* Behind "hearsay local": "[options]". */
+    const char *notes;   /* Ends its --help: examples; or NULL. */
+    const struct option_row *
+        rows; /* Own rows. One that is named like a run key takes the key's place and is not handed to run_flags_set(). */
     bool takes_run_flags;
     const char *const *keys; /* The run keys that it takes, up to NULL; or NULL: all. */
     const char *no_key;      /* Said of the others where they are given: "--policy: ...". */
@@ -108,9 +109,8 @@ enum options_result { OPTIONS_OK = 0, OPTIONS_WANT_HELP = 1 };
  * OPTIONS_WANT_HELP where --help or -h came before any error, or -EINVAL with
  * one sentence in `error` that names the option, what was found and what was
  * expected. *o borrows argv and the command, and must not be moved. */
-int options_parse(struct options *o, const struct command *command, int argc,
-                  char **argv, const struct options_world *world,
-                  char error[OPTIONS_ERROR_MAX]);
+int options_parse(struct options *o, const struct command *command, int argc, char **argv,
+                  const struct options_world *world, char error[OPTIONS_ERROR_MAX]);
 
 /* A command's help: usage, every option with default and environment name.
  * Returns its length; asserts that it fits. */

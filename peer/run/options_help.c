@@ -19,8 +19,7 @@ struct page
     size_t n;
 };
 
-static void put(struct page *p, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+static void put(struct page *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static void put(struct page *p, const char *format, ...)
 {
     va_list args;
@@ -70,12 +69,16 @@ static void put_option(struct page *p, const struct option_row *row)
     char dash[5] = {0};
     if (row->short_name)
         snprintf(dash, sizeof dash, "-%c, ", row->short_name);
-    snprintf(name, sizeof name, "%s--%s%s%s", dash, row->name,
-             flag ? "" : " ", flag ? "" : row->arg ? row->arg : "VALUE");
+    snprintf(name, sizeof name, "%s--%s%s%s", dash, row->name, flag ? "" : " ",
+             flag       ? ""
+             : row->arg ? row->arg
+                        : "VALUE");
     options_env_name(row->name, env, sizeof env);
     bool shown = !flag && row->fallback && row->fallback[0];
     snprintf(text, sizeof text, "%s (%s%s%s%s)", row->help,
-             shown ? "default " : row->required ? "must be given; " : "",
+             shown           ? "default "
+             : row->required ? "must be given; "
+                             : "",
              shown ? row->fallback : "", shown ? "; " : "", env);
     put_row(p, name, text);
 }
@@ -110,12 +113,13 @@ static void put_run_keys(struct page *p, const struct command *command)
     if (command->keys)
         put(p, "\nthe run:\n");
     else
-        put(p, "\nthe run (must agree on all peers; a peer given none of them takes the cluster's):\n");
+        put(p, "\nthe run (must agree on all peers; a peer given none of them takes the "
+               "cluster's):\n");
     for (const struct run_key *key = run_keys; key->name; key++) {
         if (!options_takes_key(command, key->name))
             continue;
-        struct option_row row = {.name = key->name, .kind = OPTION_TEXT,
-                                 .fallback = key->fallback, .help = key->help};
+        struct option_row row = {
+            .name = key->name, .kind = OPTION_TEXT, .fallback = key->fallback, .help = key->help};
         switch (key->kind) {
         case RUN_UINT:
             row.arg = "N";
@@ -139,8 +143,7 @@ static void put_run_keys(struct page *p, const struct command *command)
 size_t options_help(const struct command *command, char out[OPTIONS_HELP_MAX])
 {
     struct page p = {.out = out};
-    put(&p, "usage: hearsay %s %s\n\n%s\n\n", command->name, command->usage,
-        command->summary);
+    put(&p, "usage: hearsay %s %s\n\n%s\n\n", command->name, command->usage, command->summary);
     put_operands(&p, command->rows);
     put(&p, "options (each can come from the environment; the command line wins):\n");
     for (const struct option_row *row = command->rows; row->name; row++)

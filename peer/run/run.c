@@ -13,9 +13,9 @@
 #include <string.h>
 
 enum {
-    RUN_KEY_MAX = 32,         /* Of a key in a text, more than any has. */
-    WARMUP_ROUNDS = 100,      /* The default, at most a tenth of the run. */
-    NOMINAL_SIDE = 256, /* Square tensor on which a codec's size is taken. */
+    RUN_KEY_MAX = 32,    /* Of a key in a text, more than any has. */
+    WARMUP_ROUNDS = 100, /* The default, at most a tenth of the run. */
+    NOMINAL_SIDE = 256,  /* Square tensor on which a codec's size is taken. */
     NOMINAL_FLOATS = NOMINAL_SIDE * NOMINAL_SIDE,
     ROUNDS_DIGITS = 10
 };
@@ -252,7 +252,8 @@ static int flag_or_default(const struct run_flags *f, size_t place, char value[R
     }
     const char *fallback = key->fallback;
     if (key->at == offsetof(struct run, compress) && sends_updates(f))
-        fallback = fine_codec; /* Its messages do not bring models together, so drift cannot choose. */
+        fallback =
+            fine_codec; /* Its messages do not bring models together, so drift cannot choose. */
     return run_canonical_value(key, fallback, value, error);
 }
 
@@ -299,7 +300,8 @@ static const struct
      "only with --compress auto: nothing else chooses by the drift"},
     {"nesterov", "optimiser", is_adam, "only with --optimiser sgd: Adam's momentum has one form"},
     {"beta2", "optimiser", is_sgd, "only with --optimiser adam or adamw: SGD has no second moment"},
-    {"norm", "model", lacks_norms, "only with a --model that has norms, such as resnet:20 or vgg11:bn"},
+    {"norm", "model", lacks_norms,
+     "only with a --model that has norms, such as resnet:20 or vgg11:bn"},
 };
 
 enum { OWN_KEYS = sizeof own_keys / sizeof own_keys[0] };
@@ -328,7 +330,8 @@ static bool is_useless(const struct run *r, const char *name)
 static size_t given_in_vain(const struct run *r, const struct run_flags *f)
 {
     size_t i = 0;
-    while (i < OWN_KEYS && (run_flags_value(f, own_keys[i].name)[0] == '\0' || !own_keys[i].useless(r)))
+    while (i < OWN_KEYS
+           && (run_flags_value(f, own_keys[i].name)[0] == '\0' || !own_keys[i].useless(r)))
         i++;
     return i;
 }
@@ -352,8 +355,8 @@ static int check_given_to(const struct run *r, const struct run_flags *f, char e
     const struct run_key *of = find_key(own_keys[i].of, &place);
     assert(of != NULL);
     field_text(r, of, theirs);
-    snprintf(error, RUN_ERROR_MAX, "--%s: %s, and the cluster's run has %s=%.120s", own_keys[i].name,
-             own_keys[i].why, of->name, theirs);
+    snprintf(error, RUN_ERROR_MAX, "--%s: %s, and the cluster's run has %s=%.120s",
+             own_keys[i].name, own_keys[i].why, of->name, theirs);
     return -EINVAL;
 }
 
@@ -369,14 +372,15 @@ static int check_together(const struct run *r, char error[RUN_ERROR_MAX])
         return -EINVAL;
     }
     if (!sends_models(r) && !has_one_codec(r)) {
-        snprintf(error, RUN_ERROR_MAX,
-                 "--mixer %s: needs a codec by --compress, not auto: its updates do not bring models "
-                 "together, whatever the drift",
-                 mixer_all[r->mixer]->name);
+        snprintf(
+            error, RUN_ERROR_MAX,
+            "--mixer %s: needs a codec by --compress, not auto: its updates do not bring models "
+            "together, whatever the drift",
+            mixer_all[r->mixer]->name);
         return -EINVAL;
     }
-    if (strcmp(r->augment, "none") != 0 && data_kind_fixed(r->data) &&
-        data_shape(r->data, &shape) == 0 && shape.form != DATA_IMAGES) {
+    if (strcmp(r->augment, "none") != 0 && data_kind_fixed(r->data)
+        && data_shape(r->data, &shape) == 0 && shape.form != DATA_IMAGES) {
         snprintf(error, RUN_ERROR_MAX, "--augment %s: only of images, but the data are %.100s",
                  r->augment, r->data);
         return -EINVAL;

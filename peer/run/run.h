@@ -51,7 +51,7 @@ struct run
     double drift_target;         /* Of the ladder (gossip/exchange/ladder.h), else the default. */
     char final_compress[RUN_SPEC_MAX]; /* A spec: "auto" is resolved. */
     char topology[RUN_VALUE_MAX];
-    uint32_t mixer; /* Place in mixer_all[] (gossip/mixers/mixer.h). */
+    uint32_t mixer;                      /* Place in mixer_all[] (gossip/mixers/mixer.h). */
     bool error_feedback, factor_masking; /* Of mixers that send updates; else true, false. */
     bool gamma_auto;
     double gamma;
@@ -62,13 +62,13 @@ struct run
     uint32_t batch, local_steps;
     enum optimiser_kind optimiser;
     double lr, momentum, weight_decay; /* Momentum of Adam: beta1. */
-    double beta2;  /* Of Adam; else the default. */
-    bool nesterov; /* Of SGD; else true. */
+    double beta2;                      /* Of Adam; else the default. */
+    bool nesterov;                     /* Of SGD; else true. */
     double label_smoothing;
-    double clip; /* Of the sum of min-peers gradients; 0: none. */
+    double clip;     /* Of the sum of min-peers gradients; 0: none. */
     uint64_t warmup; /* Rounds. */
     enum run_schedule schedule;
-    double final_drift; /* Target Xi/|mean| of the last phase; 0: no last phase. */
+    double final_drift;      /* Target Xi/|mean| of the last phase; 0: no last phase. */
     char skew[RUN_SPEC_MAX]; /* How samples fall to shards (nn/shards/split.h). */
 };
 
@@ -86,8 +86,7 @@ struct run_key
     double low, high;    /* RUN_REAL, both included. */
     size_t at, size;     /* The field in struct run. */
     /* RUN_TEXT: check and write the canonical text. */
-    int (*canonical)(const char *value, char out[RUN_VALUE_MAX],
-                     char error[RUN_ERROR_MAX]);
+    int (*canonical)(const char *value, char out[RUN_VALUE_MAX], char error[RUN_ERROR_MAX]);
 };
 extern const struct run_key run_keys[]; /* Ends with name == NULL. */
 
@@ -103,9 +102,8 @@ struct run_flags
  * -EINVAL with one sentence that names the flag, what was found and what was
  * expected; then nothing is changed. Of data's value ("mnist:DIR") only the
  * kind is kept. */
-__attribute__((warn_unused_result)) int
-run_flags_set(struct run_flags *f, const char *name, const char *value,
-                  char error[RUN_ERROR_MAX]);
+__attribute__((warn_unused_result)) int run_flags_set(struct run_flags *f, const char *name,
+                                                      const char *value, char error[RUN_ERROR_MAX]);
 /* Is any given that says something of the run? `data` alone does not: every
  * peer needs its own path. */
 bool run_flags_any(const struct run_flags *f);
@@ -128,9 +126,8 @@ bool run_flags_orphan(const struct run_flags *f, char why[RUN_ERROR_MAX]);
  * and data may be an open kind, which the files fix. It sets the flags and
  * calls again (warmup depends on it). Returns 0, or -EINVAL or -ENOMEM with a
  * sentence; then *r is unchanged. */
-__attribute__((warn_unused_result)) int
-run_from_flags(struct run *r, const struct run_flags *f,
-                   char error[RUN_ERROR_MAX]);
+__attribute__((warn_unused_result)) int run_from_flags(struct run *r, const struct run_flags *f,
+                                                       char error[RUN_ERROR_MAX]);
 
 /* Canonical text (NUL-terminated, at most WIRE_RUN_MAX bytes), and back.
  * run_text() and run_id() want a fixed run (rounds >= 1, data of a fixed kind).
@@ -138,17 +135,16 @@ run_from_flags(struct run *r, const struct run_flags *f,
  * for it, and only a canonical text of a fixed run is accepted; on failure *r
  * is unchanged. */
 size_t run_text(const struct run *r, char out[WIRE_RUN_MAX + 1]);
-__attribute__((warn_unused_result)) int
-run_from_text(struct run *r, const char *text, size_t n,
-                  char error[RUN_ERROR_MAX]);
+__attribute__((warn_unused_result)) int run_from_text(struct run *r, const char *text, size_t n,
+                                                      char error[RUN_ERROR_MAX]);
 void run_id(const struct run *r, uint8_t id[RUN_ID_BYTES]);
 
 /* Do explicitly given flags contradict this run, or has it no use for one? An
  * open kind of data agrees with each of its fixed ones. -EINVAL with a sentence
  * that names the flag and both values, or what the run has in the place of what
  * the flag goes with. */
-__attribute__((warn_unused_result)) int
-run_check_flags(const struct run *r, const struct run_flags *f,
-                    char error[RUN_ERROR_MAX]);
+__attribute__((warn_unused_result)) int run_check_flags(const struct run *r,
+                                                        const struct run_flags *f,
+                                                        char error[RUN_ERROR_MAX]);
 
 #endif

@@ -27,12 +27,13 @@
 
 enum {
     CHANNEL_KEY = 32,
-    CHANNEL_ID = 32,             /* Ed25519 public key: who the peer is. */
-    CHANNEL_PAYLOAD = CHANNEL_ID + 64, /* id, and its signature over the Noise static key (domain-separated). */
+    CHANNEL_ID = 32, /* Ed25519 public key: who the peer is. */
+    CHANNEL_PAYLOAD =
+        CHANNEL_ID + 64, /* id, and its signature over the Noise static key (domain-separated). */
     CHANNEL_MSG1 = 32 + 16,
     CHANNEL_MSG2 = 32 + 48 + CHANNEL_PAYLOAD + 16,
     CHANNEL_MSG3 = 48 + CHANNEL_PAYLOAD + 16,
-    CHANNEL_RECORD_MAX = 65535,  /* Ciphertext with tag: Noise's own limit. */
+    CHANNEL_RECORD_MAX = 65535,                      /* Ciphertext with tag: Noise's own limit. */
     CHANNEL_PLAIN_MAX = CHANNEL_RECORD_MAX - 16 - 1, /* Data in one record. */
     CHANNEL_OPEN_MAX = CHANNEL_RECORD_MAX - 16, /* Room that channel_open() needs: data and kind. */
     CHANNEL_HEADER = 2,
@@ -43,10 +44,12 @@ enum {
  * the END kind. Control records may come between the bulk records of one
  * message: a heartbeat never waits behind a model. */
 enum channel_kind {
-    CHANNEL_CONTROL = 1, CHANNEL_CONTROL_END,
-    CHANNEL_BULK, CHANNEL_BULK_END,
-    CHANNEL_REKEY,       /* The sender's next record uses the next key (Noise REKEY). No data. */
-    CHANNEL_CLOSE        /* Authenticated end, nothing follows. No data. An end without it is abnormal. */
+    CHANNEL_CONTROL = 1,
+    CHANNEL_CONTROL_END,
+    CHANNEL_BULK,
+    CHANNEL_BULK_END,
+    CHANNEL_REKEY, /* The sender's next record uses the next key (Noise REKEY). No data. */
+    CHANNEL_CLOSE  /* Authenticated end, nothing follows. No data. An end without it is abnormal. */
 };
 
 /* Who I am: an Ed25519 identity, and an X25519 static key of its own, signed
@@ -63,7 +66,9 @@ void channel_identity_close(struct channel_identity *id);
 
 enum channel_state {
     /* The responder waits for msg1; the initiator has yet to write it. */
-    CHANNEL_WAIT_MSG1, CHANNEL_WAIT_MSG2, CHANNEL_WAIT_MSG3,
+    CHANNEL_WAIT_MSG1,
+    CHANNEL_WAIT_MSG2,
+    CHANNEL_WAIT_MSG3,
     CHANNEL_OPEN,
     CHANNEL_FAILED
 };
@@ -77,16 +82,15 @@ struct channel
     bool initiator;
     bool sent_close, got_close;
     uint8_t peer_id[CHANNEL_ID];
-    uint64_t sent_since_rekey; /* Bytes of data sealed under the present key. */
+    uint64_t sent_since_rekey;               /* Bytes of data sealed under the present key. */
     const struct channel_identity *identity; /* Borrowed until open. */
-    struct noise noise;        /* All zero once the handshake is over. */
+    struct noise noise;                      /* All zero once the handshake is over. */
     struct noise_cipher send, recv;
 };
 
 /* Begin. `ephemeral` is 32 fresh random bytes, used once; the caller wipes its
  * own copy. The prologue is fixed: "hearsay/1". */
-void channel_init(struct channel *c, bool initiator,
-                  const struct channel_identity *identity,
+void channel_init(struct channel *c, bool initiator, const struct channel_identity *identity,
                   const uint8_t psk[CHANNEL_KEY], const uint8_t ephemeral[32]);
 void channel_close(struct channel *c); /* Wipes every secret. */
 
@@ -99,9 +103,8 @@ size_t channel_wants(const struct channel *c);
  * and the connection is to be closed without a byte. An initiator starts with
  * in == NULL, n_in == 0 to get msg1. A channel that neither waits nor is to
  * begin refuses any bytes. */
-__attribute__((warn_unused_result)) int
-channel_handshake(struct channel *c, const uint8_t *in, size_t n_in,
-                  uint8_t *out, size_t *n_out);
+__attribute__((warn_unused_result)) int channel_handshake(struct channel *c, const uint8_t *in,
+                                                          size_t n_in, uint8_t *out, size_t *n_out);
 
 /* Seal one record: n + n2 <= CHANNEL_PLAIN_MAX bytes of data into out (n + n2
  * + CHANNEL_OVERHEAD bytes). Returns the length, or 0 where nothing can be
@@ -109,18 +112,17 @@ channel_handshake(struct channel *c, const uint8_t *in, size_t n_in,
  * may be in two parts (head and body) so that a bulk message needs no joining
  * copy; pass n2 = 0 for one. Rekeying by volume and time is the caller's call:
  * seal a CHANNEL_REKEY. */
-size_t channel_seal(struct channel *c, enum channel_kind kind,
-                    const uint8_t *data, size_t n, const uint8_t *data2,
-                    size_t n2, uint8_t *out);
+size_t channel_seal(struct channel *c, enum channel_kind kind, const uint8_t *data, size_t n,
+                    const uint8_t *data2, size_t n2, uint8_t *out);
 
 /* Open one record: ciphertext in[0..n) without its header, into out, which
  * has room for n - 16 bytes (CHANNEL_OPEN_MAX do always) and may be `in`
  * itself; the data is out[0..*n_out). Returns 0, or -EPROTO: forged, replayed,
  * out of order, not a record, or after a CLOSE; the channel is FAILED for
  * good, and nothing in out counts. A REKEY is handled within. */
-__attribute__((warn_unused_result)) int
-channel_open(struct channel *c, const uint8_t *in, size_t n, uint8_t *out,
-             size_t *n_out, enum channel_kind *kind);
+__attribute__((warn_unused_result)) int channel_open(struct channel *c, const uint8_t *in, size_t n,
+                                                     uint8_t *out, size_t *n_out,
+                                                     enum channel_kind *kind);
 
 /* Sign and verify with the identity (Ed25519, detached), for records. What is
  * signed must begin with a domain of its own; "hearsay static key" is taken. */

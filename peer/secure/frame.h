@@ -55,9 +55,9 @@ void frame_close(struct frame *f);
  *            lane's limit; refused before a byte is stored: hang up
  *   -ENOMEM  hang up, too: the message cannot be completed
  */
-__attribute__((warn_unused_result)) int
-frame_push(struct frame *f, enum channel_kind kind, const uint8_t *data,
-           size_t n, struct frame_message *m);
+__attribute__((warn_unused_result)) int frame_push(struct frame *f, enum channel_kind kind,
+                                                   const uint8_t *data, size_t n,
+                                                   struct frame_message *m);
 
 /* Sending: a cursor over one message, head then body (either may be empty, not
  * both). Borrows both until the last record is cut. */
@@ -77,9 +77,8 @@ struct frame_record
     size_t n, n2;
 };
 
-void frame_cut_init(struct frame_cut *c, enum frame_lane lane,
-                    const uint8_t *head, size_t n_head, const uint8_t *body,
-                    size_t n_body);
+void frame_cut_init(struct frame_cut *c, enum frame_lane lane, const uint8_t *head, size_t n_head,
+                    const uint8_t *body, size_t n_body);
 
 /* The next record of the message, at most CHANNEL_PLAIN_MAX bytes; false once
  * all are cut. */

@@ -15,10 +15,10 @@ enum {
 };
 
 /* "key FILE: ..."; returns `code`. */
-static int refuse(char error[KEYFILE_ERROR_MAX], int code, const char *path,
-                  const char *format, ...) __attribute__((format(printf, 4, 5)));
-static int refuse(char error[KEYFILE_ERROR_MAX], int code, const char *path,
-                  const char *format, ...)
+static int refuse(char error[KEYFILE_ERROR_MAX], int code, const char *path, const char *format,
+                  ...) __attribute__((format(printf, 4, 5)));
+static int refuse(char error[KEYFILE_ERROR_MAX], int code, const char *path, const char *format,
+                  ...)
 {
     char why[KEYFILE_ERROR_MAX / 2 + 64];
     va_list args;
@@ -59,23 +59,24 @@ static int check_mode(int fd, const char *path, char error[KEYFILE_ERROR_MAX])
 }
 
 /* 64 digits, then nothing or a newline. */
-static int parse(const char *path, const char *text, size_t n,
-                 uint8_t key[KEYFILE_BYTES], char error[KEYFILE_ERROR_MAX])
+static int parse(const char *path, const char *text, size_t n, uint8_t key[KEYFILE_BYTES],
+                 char error[KEYFILE_ERROR_MAX])
 {
     size_t n_bytes;
     if (n == HEX + 1 && text[HEX] == '\n')
         n = HEX;
     if (n != HEX)
-        return refuse(error, -EINVAL, path, "%s%zu bytes, expected %d hexadecimal digits and a newline",
+        return refuse(error, -EINVAL, path,
+                      "%s%zu bytes, expected %d hexadecimal digits and a newline",
                       n == TEXT_MAX ? "at least " : "", n, HEX);
     if (sodium_hex2bin(key, KEYFILE_BYTES, text, n, NULL, &n_bytes, NULL)
         || n_bytes != KEYFILE_BYTES)
-        return refuse(error, -EINVAL, path, "not all of it is hexadecimal, expected %d digits and a newline", HEX);
+        return refuse(error, -EINVAL, path,
+                      "not all of it is hexadecimal, expected %d digits and a newline", HEX);
     return 0;
 }
 
-int keyfile_read(const char *path, uint8_t key[KEYFILE_BYTES],
-                 char error[KEYFILE_ERROR_MAX])
+int keyfile_read(const char *path, uint8_t key[KEYFILE_BYTES], char error[KEYFILE_ERROR_MAX])
 {
     char text[TEXT_MAX];
     size_t n;
@@ -112,8 +113,7 @@ static int write_all(int fd, const char *text, size_t n)
     return fsync(fd) ? -errno : 0;
 }
 
-int keyfile_write(const char *path, const uint8_t key[KEYFILE_BYTES],
-                  char error[KEYFILE_ERROR_MAX])
+int keyfile_write(const char *path, const uint8_t key[KEYFILE_BYTES], char error[KEYFILE_ERROR_MAX])
 {
     char text[HEX + 1];
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);

@@ -9,21 +9,17 @@
 
 #include <stdint.h>
 
-enum {
-    KEYFILE_BYTES = 32,
-    KEYFILE_ERROR_MAX = 512
-};
+enum { KEYFILE_BYTES = 32, KEYFILE_ERROR_MAX = 512 };
 
 /* Read a key. 0, -EINVAL (no regular file, group or others may use it, wrong
  * size, not hexadecimal) or the system's errno; then key[] is zero. */
-__attribute__((warn_unused_result)) int
-keyfile_read(const char *path, uint8_t key[KEYFILE_BYTES],
-             char error[KEYFILE_ERROR_MAX]);
+__attribute__((warn_unused_result)) int keyfile_read(const char *path, uint8_t key[KEYFILE_BYTES],
+                                                     char error[KEYFILE_ERROR_MAX]);
 
 /* Write a new file of mode 0600, on the disk when this returns. Never touches
  * a file that exists (-EEXIST); leaves none behind on failure. */
-__attribute__((warn_unused_result)) int
-keyfile_write(const char *path, const uint8_t key[KEYFILE_BYTES],
-              char error[KEYFILE_ERROR_MAX]);
+__attribute__((warn_unused_result)) int keyfile_write(const char *path,
+                                                      const uint8_t key[KEYFILE_BYTES],
+                                                      char error[KEYFILE_ERROR_MAX]);
 
 #endif

@@ -23,17 +23,15 @@
 #include <stdint.h>
 
 enum {
-    NOISE_KEY = 32,          /* DHLEN, HASHLEN and the cipher's key. */
+    NOISE_KEY = 32, /* DHLEN, HASHLEN and the cipher's key. */
     NOISE_TAG = 16,
     NOISE_MESSAGE_MAX = 65535,
-    NOISE_MESSAGES_MAX = 4,  /* Of one pattern. */
-    NOISE_TOKENS_MAX = 8,    /* Of one message, with NOISE_END. */
+    NOISE_MESSAGES_MAX = 4, /* Of one pattern. */
+    NOISE_TOKENS_MAX = 8,   /* Of one message, with NOISE_END. */
     NOISE_PSKS_MAX = 2
 };
 
-enum noise_token {
-    NOISE_END = 0, NOISE_E, NOISE_S, NOISE_EE, NOISE_ES, NOISE_SE, NOISE_PSK
-};
+enum noise_token { NOISE_END = 0, NOISE_E, NOISE_S, NOISE_EE, NOISE_ES, NOISE_SE, NOISE_PSK };
 
 /* Only interactive patterns without pre-messages; the initiator writes
  * messages 0, 2, ... */
@@ -59,8 +57,8 @@ struct noise_config
     bool initiator;
     const uint8_t *prologue;
     size_t n_prologue;
-    const uint8_t *s_sk, *s_pk; /* Static key pair. */
-    const uint8_t *e_sk;        /* 32 fresh random bytes. */
+    const uint8_t *s_sk, *s_pk;         /* Static key pair. */
+    const uint8_t *e_sk;                /* 32 fresh random bytes. */
     const uint8_t *psk[NOISE_PSKS_MAX]; /* In the order of their tokens. */
 };
 
@@ -90,30 +88,29 @@ size_t noise_overhead(const struct noise *s);
 /* Write the next message: payload[0..n) into out[0..n + overhead). 0, or
  * -EPROTO where the other side's key is a low-order point: then the state has
  * failed for good, and out is zero. */
-__attribute__((warn_unused_result)) int
-noise_write(struct noise *s, const uint8_t *payload, size_t n, uint8_t *out);
+__attribute__((warn_unused_result)) int noise_write(struct noise *s, const uint8_t *payload,
+                                                    size_t n, uint8_t *out);
 
 /* Read the next message in[0..n) into payload[0..n - overhead), which must not
  * overlap it. 0, or -EPROTO: failed for good, and nothing in payload counts. */
-__attribute__((warn_unused_result)) int
-noise_read(struct noise *s, const uint8_t *in, size_t n, uint8_t *payload);
+__attribute__((warn_unused_result)) int noise_read(struct noise *s, const uint8_t *in, size_t n,
+                                                   uint8_t *payload);
 
 /* After the last message: the two directions' ciphers. The handshake's state
  * is for the caller to close. */
-void noise_split(const struct noise *s, struct noise_cipher *send,
-                 struct noise_cipher *recv);
+void noise_split(const struct noise *s, struct noise_cipher *send, struct noise_cipher *recv);
 
 /* EncryptWithAd: m[0..n) into out[0..n + NOISE_TAG); may be in place. 0, or
  * -EPROTO when the nonces are used up. `ad` may be NULL with n_ad = 0. */
-__attribute__((warn_unused_result)) int
-noise_seal(struct noise_cipher *c, const uint8_t *ad, size_t n_ad,
-           const uint8_t *m, size_t n, uint8_t *out);
+__attribute__((warn_unused_result)) int noise_seal(struct noise_cipher *c, const uint8_t *ad,
+                                                   size_t n_ad, const uint8_t *m, size_t n,
+                                                   uint8_t *out);
 
 /* DecryptWithAd: in[0..n), n >= NOISE_TAG, into out[0..n - NOISE_TAG); may be
  * in place. 0, or -EPROTO: then the nonce has not moved. */
-__attribute__((warn_unused_result)) int
-noise_open(struct noise_cipher *c, const uint8_t *ad, size_t n_ad,
-           const uint8_t *in, size_t n, uint8_t *out);
+__attribute__((warn_unused_result)) int noise_open(struct noise_cipher *c, const uint8_t *ad,
+                                                   size_t n_ad, const uint8_t *in, size_t n,
+                                                   uint8_t *out);
 
 /* REKEY (section 4.2); the nonce goes on. */
 void noise_rekey(struct noise_cipher *c);

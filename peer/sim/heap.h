@@ -15,8 +15,8 @@ struct sim_event
     uint32_t peer, boot; /* To whom; to which of its lives. */
     enum node_event_type type;
     uint32_t link, tag;
-    bool flag;           /* LINK_UP: dialled. LINK_DOWN: clean. */
-    uint8_t *bytes;      /* RECV. */
+    bool flag;      /* LINK_UP: dialled. LINK_DOWN: clean. */
+    uint8_t *bytes; /* RECV. */
     size_t n_bytes;
 };
 

@@ -19,8 +19,8 @@ struct sim_peer
     char name[WIRE_NAME_MAX + 1], address[WIRE_NAME_MAX + 8];
     const char *advertise;
     uint8_t id[WIRE_ID_BYTES];
-    int64_t wake_us;   /* Earliest TIMER already queued. */
-    double slowness;   /* Of its local steps. */
+    int64_t wake_us; /* Earliest TIMER already queued. */
+    double slowness; /* Of its local steps. */
     uint64_t sent, received;
     bool ended;
     int exit_code;
@@ -50,16 +50,15 @@ struct sim_world
 
 /* ---- a toy signature: the id and a hash, so that a changed byte shows ---- */
 
-static void toy_tag(const uint8_t id[WIRE_ID_BYTES], const uint8_t *msg,
-                    size_t n, uint8_t out[WIRE_SIGNATURE_BYTES])
+static void toy_tag(const uint8_t id[WIRE_ID_BYTES], const uint8_t *msg, size_t n,
+                    uint8_t out[WIRE_SIGNATURE_BYTES])
 {
     uint64_t h = rng_hash(msg, n) ^ rng_hash(id, WIRE_ID_BYTES);
     memset(out, 0, WIRE_SIGNATURE_BYTES);
     memcpy(out, &h, sizeof h);
 }
 
-static bool toy_verify(void *self, const uint8_t id[WIRE_ID_BYTES],
-                       const uint8_t *msg, size_t n,
+static bool toy_verify(void *self, const uint8_t id[WIRE_ID_BYTES], const uint8_t *msg, size_t n,
                        const uint8_t signature[WIRE_SIGNATURE_BYTES])
 {
     uint8_t tag[WIRE_SIGNATURE_BYTES];
@@ -81,8 +80,7 @@ static int make_trainer(void *self, const struct run *run, struct trainer *t,
                         char error[RUN_ERROR_MAX])
 {
     struct sim_peer *p = self;
-    return p->world->config.make_trainer(p->world->config.self, p->index, run,
-                                         t, error);
+    return p->world->config.make_trainer(p->world->config.self, p->index, run, t, error);
 }
 
 static void post(struct sim_world *w, struct sim_peer *p, struct sim_event e)
@@ -95,15 +93,21 @@ static void post(struct sim_world *w, struct sim_peer *p, struct sim_event e)
 static int start_peer(struct sim_world *w, struct sim_peer *p)
 {
     p->crypto = (struct members_crypto){p, toy_verify, toy_sign};
-    struct node_config c = {
-        .name = p->name, .boot = rng_at(w->config.seed, p->index + 1) + p->boot,
-        .incarnation = p->boot + 1u,
-        .own_seed = rng_key(w->config.seed, RNG_NETWORK, p->index, p->boot),
-        .advertise = &p->advertise, .n_advertise = 1, .crypto = &p->crypto,
-        .known = w->known, .n_known = w->config.n_peers, .found = true,
-        .run = w->config.run, .make_trainer = make_trainer,
-        .make_trainer_self = p, .evaluate_every = w->config.evaluate_every,
-        .evaluate_samples = w->config.evaluate_samples};
+    struct node_config c = {.name = p->name,
+                            .boot = rng_at(w->config.seed, p->index + 1) + p->boot,
+                            .incarnation = p->boot + 1u,
+                            .own_seed = rng_key(w->config.seed, RNG_NETWORK, p->index, p->boot),
+                            .advertise = &p->advertise,
+                            .n_advertise = 1,
+                            .crypto = &p->crypto,
+                            .known = w->known,
+                            .n_known = w->config.n_peers,
+                            .found = true,
+                            .run = w->config.run,
+                            .make_trainer = make_trainer,
+                            .make_trainer_self = p,
+                            .evaluate_every = w->config.evaluate_every,
+                            .evaluate_samples = w->config.evaluate_samples};
     memcpy(c.id, p->id, sizeof c.id);
     int err = node_open(&p->node, &c);
     if (err != 0)
@@ -193,8 +197,7 @@ void sim_close(struct sim_world *w)
 static int64_t lag(struct sim_world *w)
 {
     int64_t j = w->config.jitter_us;
-    return w->config.latency_us +
-           (j > 0 ? (int64_t)rng_below(&w->rng, (uint64_t)j) : 0);
+    return w->config.latency_us + (j > 0 ? (int64_t)rng_below(&w->rng, (uint64_t)j) : 0);
 }
 
 static int side(const struct sim_link *l, const struct sim_peer *p)
@@ -211,8 +214,8 @@ static void link_down(struct sim_world *w, uint32_t number, bool clean)
     for (int k = 0; k < 2; k++)
         if (w->peers[l->end[k]].node != NULL)
             post(w, &w->peers[l->end[k]],
-                 (struct sim_event){.at_us = w->now_us, .type = NODE_LINK_DOWN,
-                                    .link = number, .flag = clean});
+                 (struct sim_event){
+                     .at_us = w->now_us, .type = NODE_LINK_DOWN, .link = number, .flag = clean});
 }
 
 /* What the channel adds to a message: its records' headers and tags. */
@@ -222,16 +225,14 @@ static uint64_t socket_bytes(size_t n)
     return n + records * (CHANNEL_HEADER + 1 + 16);
 }
 
-static void send_message(struct sim_world *w, struct sim_peer *p,
-                         const struct node_send *s)
+static void send_message(struct sim_world *w, struct sim_peer *p, const struct node_send *s)
 {
     struct sim_link *l = &w->links[s->link];
     size_t n_body = 0;
     const uint8_t *body = s->body ? packet_bytes(s->body, &n_body) : NULL;
     if (!l->up)
         return;
-    if (body != NULL && w->config.cut_rate > 0 &&
-        rng_unit(&w->rng) < w->config.cut_rate) {
+    if (body != NULL && w->config.cut_rate > 0 && rng_unit(&w->rng) < w->config.cut_rate) {
         link_down(w, s->link, false);
         return;
     }
@@ -252,29 +253,26 @@ static void send_message(struct sim_world *w, struct sim_peer *p,
     l->clear_us[k] = at;
     p->sent += socket_bytes(n);
     to->received += socket_bytes(n);
-    post(w, to, (struct sim_event){.at_us = at, .type = NODE_RECV,
-                                   .link = s->link, .bytes = bytes,
-                                   .n_bytes = n});
+    post(w, to,
+         (struct sim_event){
+             .at_us = at, .type = NODE_RECV, .link = s->link, .bytes = bytes, .n_bytes = n});
 }
 
 static struct sim_peer *peer_at(struct sim_world *w, const char *address)
 {
     unsigned index;
-    if (sscanf(address, "peer-%u:1", &index) != 1 ||
-        index >= w->config.n_peers)
+    if (sscanf(address, "peer-%u:1", &index) != 1 || index >= w->config.n_peers)
         return NULL;
     struct sim_peer *p = &w->peers[index];
     return p->node != NULL && !p->ended ? p : NULL;
 }
 
-static void dial(struct sim_world *w, struct sim_peer *p,
-                 const struct node_dial *d)
+static void dial(struct sim_world *w, struct sim_peer *p, const struct node_dial *d)
 {
     struct sim_peer *to = peer_at(w, d->address);
     int64_t at = w->now_us + 2 * lag(w);
     if (to == NULL || to == p) {
-        post(w, p, (struct sim_event){.at_us = at, .type = NODE_DIAL_FAILED,
-                                      .tag = d->tag});
+        post(w, p, (struct sim_event){.at_us = at, .type = NODE_DIAL_FAILED, .tag = d->tag});
         return;
     }
     if (w->n_links == w->cap_links) {
@@ -284,17 +282,16 @@ static void dial(struct sim_world *w, struct sim_peer *p,
             abort();
     }
     uint32_t number = w->n_links++;
-    w->links[number] = (struct sim_link){.end = {p->index, to->index},
-                                         .up = true, .clear_us = {at, at}};
+    w->links[number] =
+        (struct sim_link){.end = {p->index, to->index}, .up = true, .clear_us = {at, at}};
     p->sent += CHANNEL_MSG1 + CHANNEL_MSG3;
     p->received += CHANNEL_MSG2;
     to->sent += CHANNEL_MSG2;
     to->received += CHANNEL_MSG1 + CHANNEL_MSG3;
-    post(w, p, (struct sim_event){.at_us = at, .type = NODE_LINK_UP,
-                                  .link = number, .tag = d->tag,
-                                  .flag = true});
-    post(w, to, (struct sim_event){.at_us = at, .type = NODE_LINK_UP,
-                                   .link = number});
+    post(w, p,
+         (struct sim_event){
+             .at_us = at, .type = NODE_LINK_UP, .link = number, .tag = d->tag, .flag = true});
+    post(w, to, (struct sim_event){.at_us = at, .type = NODE_LINK_UP, .link = number});
 }
 
 /* ---- one step ---- */
@@ -314,8 +311,7 @@ static void end_peer(struct sim_world *w, struct sim_peer *p, bool clean)
             link_down(w, k, clean);
 }
 
-static void carry_out(struct sim_world *w, struct sim_peer *p,
-                      const struct node_effects *fx)
+static void carry_out(struct sim_world *w, struct sim_peer *p, const struct node_effects *fx)
 {
     for (uint32_t i = 0; i < fx->n_sends; i++)
         send_message(w, p, &fx->sends[i]);
@@ -326,11 +322,9 @@ static void carry_out(struct sim_world *w, struct sim_peer *p,
     for (uint32_t i = 0; i < fx->n_notes && w->config.note != NULL; i++)
         w->config.note(w->config.self, p->index, &fx->notes[i]);
     if (fx->work) {
-        double us = (double)w->config.step_us * p->slowness *
-                    (double)w->config.run.local_steps;
+        double us = (double)w->config.step_us * p->slowness * (double)w->config.run.local_steps;
         node_work(p->node, no_clock);
-        post(w, p, (struct sim_event){.at_us = w->now_us + (int64_t)us,
-                                      .type = NODE_WORKED});
+        post(w, p, (struct sim_event){.at_us = w->now_us + (int64_t)us, .type = NODE_WORKED});
     }
     if (fx->measured && w->config.measured != NULL)
         w->config.measured(w->config.self, p->index);
@@ -341,16 +335,13 @@ static void carry_out(struct sim_world *w, struct sim_peer *p,
     }
     if (fx->wake_us < p->wake_us) {
         p->wake_us = fx->wake_us;
-        post(w, p, (struct sim_event){.at_us = fx->wake_us,
-                                      .type = NODE_TIMER});
+        post(w, p, (struct sim_event){.at_us = fx->wake_us, .type = NODE_TIMER});
     }
 }
 
-static void deliver(struct sim_world *w, struct sim_peer *p,
-                    const struct sim_event *e)
+static void deliver(struct sim_world *w, struct sim_peer *p, const struct sim_event *e)
 {
-    struct node_event ev = {.now_us = w->now_us, .type = e->type,
-                            .link = e->link};
+    struct node_event ev = {.now_us = w->now_us, .type = e->type, .link = e->link};
     ev.io.bytes_sent = p->sent;
     ev.io.bytes_received = p->received;
     ev.recv.bytes = e->bytes;
@@ -371,8 +362,7 @@ static void deliver(struct sim_world *w, struct sim_peer *p,
 
 static void trace(struct sim_world *w, const struct sim_event *e)
 {
-    uint64_t v[3] = {(uint64_t)e->at_us,
-                     (uint64_t)e->peer << 32 | (uint64_t)e->type,
+    uint64_t v[3] = {(uint64_t)e->at_us, (uint64_t)e->peer << 32 | (uint64_t)e->type,
                      (uint64_t)e->link << 32 | (uint64_t)e->n_bytes};
     w->trace = rng_at(w->trace ^ rng_hash(v, sizeof v), w->n_events);
     w->n_events++;

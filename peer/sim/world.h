@@ -22,19 +22,19 @@
 struct sim_config
 {
     uint32_t n_peers;
-    uint64_t seed;          /* Of the network: jitter and faults. */
+    uint64_t seed; /* Of the network: jitter and faults. */
     struct run run;
-    int64_t latency_us;     /* One way. */
-    int64_t jitter_us;      /* Uniform, added to the latency. */
-    double bytes_per_s;     /* Of a link and direction; 0: no limit. */
-    int64_t step_us;        /* One local step. */
-    double step_spread;     /* Peers' speeds differ by up to this factor - 1. */
-    double cut_rate;        /* Chance that a delta is lost with its session. */
+    int64_t latency_us; /* One way. */
+    int64_t jitter_us;  /* Uniform, added to the latency. */
+    double bytes_per_s; /* Of a link and direction; 0: no limit. */
+    int64_t step_us;    /* One local step. */
+    double step_spread; /* Peers' speeds differ by up to this factor - 1. */
+    double cut_rate;    /* Chance that a delta is lost with its session. */
     uint64_t evaluate_every, evaluate_samples;
 
     /* The trainer of a peer. 0, or -EINVAL with a sentence. */
-    int (*make_trainer)(void *self, uint32_t peer, const struct run *run,
-                        struct trainer *t, char error[RUN_ERROR_MAX]);
+    int (*make_trainer)(void *self, uint32_t peer, const struct run *run, struct trainer *t,
+                        char error[RUN_ERROR_MAX]);
     void *self;
     /* New figures of a peer; may look at the world. May be NULL. */
     void (*measured)(void *self, uint32_t peer);

@@ -76,8 +76,7 @@ static bool over_for_address(const struct uv_accept *a, const struct uv_link *l)
     uint32_t n = 0;
     for (uint32_t i = 0; i < a->n_slots; i++)
         n += a->slots[i].counted && same_host(a->slots[i].remote, l->remote);
-    return n > (uv_resolve_loopback(&l->remote) ? a->limits.per_loopback
-                                                : a->limits.per_address);
+    return n > (uv_resolve_loopback(&l->remote) ? a->limits.per_loopback : a->limits.per_address);
 }
 
 /* ---- Connections ------------------------------------------------------ */
@@ -118,8 +117,8 @@ static void on_connection(uv_stream_t *server, int status)
         return;
     if (status == 0) {
         take_connection(a);
-    } else if (status == UV_EMFILE || status == UV_ENFILE || status == UV_ENOMEM ||
-               status == UV_ENOBUFS) {
+    } else if (status == UV_EMFILE || status == UV_ENFILE || status == UV_ENOMEM
+               || status == UV_ENOBUFS) {
         /* libuv would ask again at once, for ever. */
         a->counts.rests++;
         a->resting = true;
@@ -177,8 +176,8 @@ static int make_socket(const union uv_address *address)
     if (fd < 0)
         return -errno;
     socklen_t n = address->any.sa_family == AF_INET ? sizeof address->v4 : sizeof address->v6;
-    if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) < 0 ||
-        bind(fd, &address->any, n) < 0 || listen(fd, BACKLOG) < 0) {
+    if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) < 0
+        || bind(fd, &address->any, n) < 0 || listen(fd, BACKLOG) < 0) {
         int err = -errno;
         close(fd);
         return err;
@@ -193,8 +192,7 @@ void uv_accept_slots(struct uv_accept *a, struct uv_link *slots, uint32_t n)
 }
 
 int uv_accept_open(struct uv_accept *a, struct uv_link_net *net,
-                   const struct uv_accept_limits *limits,
-                   const union uv_address *address, int fd)
+                   const struct uv_accept_limits *limits, const union uv_address *address, int fd)
 {
     *a = (struct uv_accept){.net = net, .limits = *limits, .fd = -1};
     if (fd < 0)

@@ -58,8 +58,7 @@ struct uv_accept
  * 0 or a negative errno; on failure nothing is left but handles that close:
  * run the loop once. */
 int uv_accept_open(struct uv_accept *a, struct uv_link_net *net,
-                   const struct uv_accept_limits *limits,
-                   const union uv_address *address, int fd);
+                   const struct uv_accept_limits *limits, const union uv_address *address, int fd);
 /* Before the first connection: where links come from. */
 void uv_accept_slots(struct uv_accept *a, struct uv_link *slots, uint32_t n);
 /* The owner tells of every link that came up and of every one that ended. */

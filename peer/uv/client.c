@@ -61,7 +61,8 @@ static size_t limit(void *self, bool bulk)
     return bulk ? (size_t)UV_CLIENT_BULK_MAX : (size_t)WIRE_CONTROL_MAX;
 }
 
-int uv_client_open(struct uv_client **out, const uint8_t psk[CHANNEL_KEY], const struct uv_client_calls *calls)
+int uv_client_open(struct uv_client **out, const uint8_t psk[CHANNEL_KEY],
+                   const struct uv_client_calls *calls)
 {
     uint8_t seed[32];
     struct uv_client *c = calloc(1, sizeof *c);
@@ -79,9 +80,16 @@ int uv_client_open(struct uv_client **out, const uint8_t psk[CHANNEL_KEY], const
     channel_identity_from_seed(&c->identity, seed);
     explicit_bzero(seed, sizeof seed);
     c->calls = *calls;
-    c->net = (struct uv_link_net){
-        .loop = &c->loop, .identity = &c->identity, .psk = psk, .limits = uv_link_limits_default,
-        .self = c, .up = on_up, .recv = on_recv, .sent = on_sent, .ended = on_ended, .limit = limit};
+    c->net = (struct uv_link_net){.loop = &c->loop,
+                                  .identity = &c->identity,
+                                  .psk = psk,
+                                  .limits = uv_link_limits_default,
+                                  .self = c,
+                                  .up = on_up,
+                                  .recv = on_recv,
+                                  .sent = on_sent,
+                                  .ended = on_ended,
+                                  .limit = limit};
     *out = c;
     return 0;
 }

@@ -31,16 +31,17 @@ struct uv_client_calls
 };
 
 /* 0 or a negative errno. psk is borrowed. */
-__attribute__((warn_unused_result)) int
-uv_client_open(struct uv_client **c, const uint8_t psk[CHANNEL_KEY], const struct uv_client_calls *calls);
+__attribute__((warn_unused_result)) int uv_client_open(struct uv_client **c,
+                                                       const uint8_t psk[CHANNEL_KEY],
+                                                       const struct uv_client_calls *calls);
 /* Ends every session at once, without further calls. */
 void uv_client_close(struct uv_client *c);
 
 /* Begin; resolved(), up() or ended() follow. 0 or a negative errno. */
-__attribute__((warn_unused_result)) int
-uv_client_resolve(struct uv_client *c, uint32_t tag, const char *address);
-__attribute__((warn_unused_result)) int
-uv_client_dial(struct uv_client *c, uint32_t tag, const union uv_address *a, uint32_t n);
+__attribute__((warn_unused_result)) int uv_client_resolve(struct uv_client *c, uint32_t tag,
+                                                          const char *address);
+__attribute__((warn_unused_result)) int uv_client_dial(struct uv_client *c, uint32_t tag,
+                                                       const union uv_address *a, uint32_t n);
 
 void uv_client_send(struct uv_client *c, uint32_t session, const uint8_t *p, size_t n);
 void uv_client_hangup(struct uv_client *c, uint32_t session);

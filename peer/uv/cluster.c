@@ -122,9 +122,12 @@ int uv_cluster_spawn(struct uv_cluster *c, uint32_t i, char **args, char **env)
         {.flags = UV_INHERIT_FD, .data.fd = k->listen_fd},
         {.flags = UV_INHERIT_FD, .data.fd = c->leash[0]},
     };
-    uv_process_options_t options = {
-        .file = args[0], .args = args, .env = env, .exit_cb = on_child_exit,
-        .stdio = stdio, .stdio_count = UV_CLUSTER_LEASH_FD + 1};
+    uv_process_options_t options = {.file = args[0],
+                                    .args = args,
+                                    .env = env,
+                                    .exit_cb = on_child_exit,
+                                    .stdio = stdio,
+                                    .stdio_count = UV_CLUSTER_LEASH_FD + 1};
     k->process.data = k->output.data = k;
     k->spawned = k->running = k->reading = true;
     c->n_busy++;
@@ -150,8 +153,9 @@ static int listen_anywhere(struct uv_cluster_child *k)
     struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t n = sizeof a;
     k->listen_fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (k->listen_fd < 0 || bind(k->listen_fd, (struct sockaddr *)&a, n) < 0 ||
-        listen(k->listen_fd, BACKLOG) < 0 || getsockname(k->listen_fd, (struct sockaddr *)&a, &n) < 0)
+    if (k->listen_fd < 0 || bind(k->listen_fd, (struct sockaddr *)&a, n) < 0
+        || listen(k->listen_fd, BACKLOG) < 0
+        || getsockname(k->listen_fd, (struct sockaddr *)&a, &n) < 0)
         return -errno;
     k->port = ntohs(a.sin_port);
     return 0;

@@ -35,9 +35,9 @@ static void on_closed(uv_handle_t *h)
 
 static void close_handles(struct uv_driver *d)
 {
-    uv_handle_t *handle[N_HANDLES] = {
-        (uv_handle_t *)&d->wake, (uv_handle_t *)&d->stop, (uv_handle_t *)&d->end,
-        (uv_handle_t *)&d->on_term, (uv_handle_t *)&d->on_int, (uv_handle_t *)&d->leash};
+    uv_handle_t *handle[N_HANDLES] = {(uv_handle_t *)&d->wake,   (uv_handle_t *)&d->stop,
+                                      (uv_handle_t *)&d->end,    (uv_handle_t *)&d->on_term,
+                                      (uv_handle_t *)&d->on_int, (uv_handle_t *)&d->leash};
     for (uint32_t i = 0; i < N_HANDLES; i++) {
         handle[i]->data = d;
         uv_close(handle[i], on_closed);
@@ -147,7 +147,9 @@ static int init_handles(struct uv_driver *d)
     int err = uv_signal_init(d->loop, &d->on_term);
     if (err == 0)
         err = uv_signal_init(d->loop, &d->on_int);
-    assert(err == 0); /* The loop's first signal handle makes a pipe; without descriptors we would not have come here. */
+    assert(
+        err
+        == 0); /* The loop's first signal handle makes a pipe; without descriptors we would not have come here. */
     d->n_open = N_HANDLES;
     d->wake.data = d->stop.data = d->end.data = d;
     d->on_term.data = d->on_int.data = d->leash.data = d;

@@ -20,7 +20,8 @@
 #include <uv.h>
 
 enum {
-    UV_DRIVER_SLOTS = NODE_LINKS_MAX + 64 + 64, /* Sessions, half-open ones, those that are closing or dialled. */
+    UV_DRIVER_SLOTS =
+        NODE_LINKS_MAX + 64 + 64, /* Sessions, half-open ones, those that are closing or dialled. */
     UV_DRIVER_PORT = 6
 };
 
@@ -32,9 +33,9 @@ struct uv_driver_config
     const struct channel_identity *identity;
     const uint8_t *psk;
     union uv_address listen;
-    int listen_fd; /* Inherited listening socket, or -1. Taken over. */
-    int leash_fd;  /* The process exits at once when this pipe ends, or -1. */
-    bool signals;  /* SIGTERM and SIGINT stop; a second SIGINT exits with 130. */
+    int listen_fd;    /* Inherited listening socket, or -1. Taken over. */
+    int leash_fd;     /* The process exits at once when this pipe ends, or -1. */
+    bool signals;     /* SIGTERM and SIGINT stop; a second SIGINT exits with 130. */
     uint32_t stop_ms; /* From the stop to the end, whatever the node says. */
     struct uv_link_limits link;
     struct uv_accept_limits accept;
@@ -51,8 +52,7 @@ void uv_driver_defaults(struct uv_driver_config *c);
 
 /* Bind, then open the node. The config is borrowed as long as the driver
  * lives. 0 or a negative errno (-EADDRINUSE ...; -EINVAL from the node). */
-int uv_driver_open(struct uv_driver **d, uv_loop_t *loop,
-                   const struct uv_driver_config *config);
+int uv_driver_open(struct uv_driver **d, uv_loop_t *loop, const struct uv_driver_config *config);
 
 /* The port it listens on. */
 uint16_t uv_driver_port(const struct uv_driver *d);

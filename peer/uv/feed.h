@@ -27,7 +27,7 @@ struct uv_driver
     uv_pipe_t leash;
     char leash_byte[16];
     char port[UV_DRIVER_PORT];
-    uint32_t n_open; /* Own handles not yet closed. */
+    uint32_t n_open;    /* Own handles not yet closed. */
     uint64_t n_numbers; /* Links that ever came up. */
     uint32_t n_up;
     int64_t wake_us;

@@ -18,8 +18,8 @@ const struct uv_link_limits uv_link_limits_default = {
 };
 
 enum {
-    KEEPALIVE_S = 15,        /* Backstops for a host that has gone: the */
-    USER_TIMEOUT_MS = 30000  /* application's heartbeat is much quicker. */
+    KEEPALIVE_S = 15,       /* Backstops for a host that has gone: the */
+    USER_TIMEOUT_MS = 30000 /* application's heartbeat is much quicker. */
 };
 
 static void try_next(struct uv_link *l);
@@ -120,8 +120,7 @@ static int handshake(struct uv_link *l, const uint8_t *in, size_t n_in)
     l->write_size[i] = (uint32_t)n_out;
     l->write[i].data = l;
     uv_buf_t buf = uv_buf_init((char *)out, (unsigned)n_out);
-    return uv_write(&l->write[i], (uv_stream_t *)&l->tcp, &buf, 1,
-                    on_handshake_written);
+    return uv_write(&l->write[i], (uv_stream_t *)&l->tcp, &buf, 1, on_handshake_written);
 }
 
 static void go_up(struct uv_link *l)
@@ -233,8 +232,7 @@ static int begin_handshake(struct uv_link *l)
         return err;
     set_options(l);
     l->state = UV_LINK_HANDSHAKE;
-    channel_init(&l->channel, l->dialled, l->net->identity, l->net->psk,
-                 ephemeral);
+    channel_init(&l->channel, l->dialled, l->net->identity, l->net->psk, ephemeral);
     explicit_bzero(ephemeral, sizeof ephemeral);
     err = uv_timer_start(&l->timer, on_deadline, l->net->limits.handshake_ms, 0);
     if (err == 0 && l->dialled)
@@ -354,8 +352,8 @@ static void try_next(struct uv_link *l)
     }
 }
 
-int uv_link_dial(struct uv_link *l, struct uv_link_net *net,
-                 const union uv_address *address, uint32_t n)
+int uv_link_dial(struct uv_link *l, struct uv_link_net *net, const union uv_address *address,
+                 uint32_t n)
 {
     int err = open_handles(l, net, true);
     if (err < 0)

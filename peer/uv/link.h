@@ -17,15 +17,15 @@
 #ifndef PEER_UV_LINK_H
 #define PEER_UV_LINK_H
 
-#include "peer/secure/channel.h"
 #include "peer/node/node.h"
+#include "peer/secure/channel.h"
 #include "peer/uv/resolve.h"
 
 #include <uv.h>
 
 enum {
     UV_LINK_NOTSENT = 128 * 1024, /* Bytes the kernel may hold unsent. */
-    UV_LINK_DIAL_MAX = 8      /* Addresses tried one after the other in one dial. */
+    UV_LINK_DIAL_MAX = 8          /* Addresses tried one after the other in one dial. */
 };
 
 enum uv_link_state {
@@ -44,7 +44,7 @@ struct uv_link_limits
     uint32_t drain_ms;     /* Our CLOSE to the peer's end. */
     uint32_t rekey_ms;
     uint64_t rekey_bytes;
-    size_t control_queue;  /* Bytes. */
+    size_t control_queue; /* Bytes. */
 };
 extern const struct uv_link_limits uv_link_limits_default;
 
@@ -79,15 +79,15 @@ struct uv_link
     bool dialled;
     bool was_up;
     bool clean;
-    bool counted;   /* The acceptor's: counts among its half-open ones. */
-    int error;      /* Why it ended: 0, or a negative errno. -EPROTO: bad bytes. */
-    uint32_t number;/* The owner's. */
-    uint32_t tag;   /* The owner's, of a dial. */
+    bool counted;    /* The acceptor's: counts among its half-open ones. */
+    int error;       /* Why it ended: 0, or a negative errno. -EPROTO: bad bytes. */
+    uint32_t number; /* The owner's. */
+    uint32_t tag;    /* The owner's, of a dial. */
     union uv_address remote;
 
     struct uv_link_net *net;
     uv_tcp_t tcp;
-    uv_timer_t timer; /* Deadline of the state. */
+    uv_timer_t timer;   /* Deadline of the state. */
     uint32_t n_handles; /* Not yet closed. */
     struct channel channel;
     struct uv_session *session;
@@ -106,20 +106,19 @@ struct uv_link
 
 /* Take the connection that waits at `server`. 0 or a negative errno: then the
  * slot is FREE and ended() will not come. */
-int uv_link_accept(struct uv_link *l, struct uv_link_net *net,
-                   uv_stream_t *server);
+int uv_link_accept(struct uv_link *l, struct uv_link_net *net, uv_stream_t *server);
 
 /* Try the addresses in their order (at most UV_LINK_DIAL_MAX are kept) until
  * one connects. Failure is told by ended() alone, like every other end. With
  * n == 0 the link ends with -ENOENT. Returns a negative errno only where the
  * slot could not be set up and is FREE. */
-int uv_link_dial(struct uv_link *l, struct uv_link_net *net,
-                 const union uv_address *address, uint32_t n);
+int uv_link_dial(struct uv_link *l, struct uv_link_net *net, const union uv_address *address,
+                 uint32_t n);
 
 /* Queue one message: head[0..n_head), copied, then body, which is held until
  * it is sealed. Ignored where the link is not open. */
-void uv_link_send(struct uv_link *l, bool bulk, const uint8_t *head,
-                  size_t n_head, struct packet *body);
+void uv_link_send(struct uv_link *l, bool bulk, const uint8_t *head, size_t n_head,
+                  struct packet *body);
 
 /* End it. Politely: what control is queued goes first, then CLOSE. Otherwise
  * at once without a word. ended() follows. */

@@ -6,11 +6,16 @@
 const char *uv_metrics_phase(enum node_phase phase)
 {
     switch (phase) {
-    case NODE_GATHERING: return "gathering";
-    case NODE_TRAINING: return "training";
-    case NODE_SETTLING: return "settling";
-    case NODE_SERVING: return "serving";
-    case NODE_LEFT: return "left";
+    case NODE_GATHERING:
+        return "gathering";
+    case NODE_TRAINING:
+        return "training";
+    case NODE_SETTLING:
+        return "settling";
+    case NODE_SERVING:
+        return "serving";
+    case NODE_LEFT:
+        return "left";
     }
     return "unknown"; /* A number from a peer may be none of ours. */
 }
@@ -28,31 +33,21 @@ static json_t *whole(uint64_t n)
 json_t *uv_metrics_object(const struct node_progress *p, double time_s)
 {
     return json_pack(
-        "{s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:s?, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o,"
+        "{s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:s?, s:o, s:o, s:o, s:o, "
+        "s:o, s:o, s:o, s:o,"
         " s:o, s:o}",
-        "round", whole(p->round),
-        "rounds", whole(p->n_rounds),
-        "phase", uv_metrics_phase(p->phase),
-        "time_s", uv_metrics_number(time_s),
-        "loss", uv_metrics_number(p->loss),
-        "accuracy", uv_metrics_number(p->evaluated ? p->accuracy : NAN),
-        "drift", uv_metrics_number(p->drift),
-        "relative_drift", uv_metrics_number(p->relative_drift),
-        "drift_round", isfinite(p->drift) ? whole(p->drift_round) : json_null(),
-        "own_distance", uv_metrics_number(p->own_distance),
-        "statistics_disagreement", uv_metrics_number(p->statistics_apart),
-        "gamma", uv_metrics_number(p->gamma),
-        "rung", p->rung,
-        "drift_excess", uv_metrics_number(p->excess),
-        "drift_target", uv_metrics_number(p->drift_target),
-        "bytes_sent", whole(p->bytes_sent),
-        "bytes_received", whole(p->bytes_received),
-        "compute_s", uv_metrics_number(p->compute_s),
-        "wait_s", uv_metrics_number(p->wait_s),
-        "mix_s", uv_metrics_number(p->mix_s),
-        "live", whole(p->n_live),
-        "edges", whole(p->n_edges),
-        "settle_rounds", whole(p->settle_rounds));
+        "round", whole(p->round), "rounds", whole(p->n_rounds), "phase", uv_metrics_phase(p->phase),
+        "time_s", uv_metrics_number(time_s), "loss", uv_metrics_number(p->loss), "accuracy",
+        uv_metrics_number(p->evaluated ? p->accuracy : NAN), "drift", uv_metrics_number(p->drift),
+        "relative_drift", uv_metrics_number(p->relative_drift), "drift_round",
+        isfinite(p->drift) ? whole(p->drift_round) : json_null(), "own_distance",
+        uv_metrics_number(p->own_distance), "statistics_disagreement",
+        uv_metrics_number(p->statistics_apart), "gamma", uv_metrics_number(p->gamma), "rung",
+        p->rung, "drift_excess", uv_metrics_number(p->excess), "drift_target",
+        uv_metrics_number(p->drift_target), "bytes_sent", whole(p->bytes_sent), "bytes_received",
+        whole(p->bytes_received), "compute_s", uv_metrics_number(p->compute_s), "wait_s",
+        uv_metrics_number(p->wait_s), "mix_s", uv_metrics_number(p->mix_s), "live",
+        whole(p->n_live), "edges", whole(p->n_edges), "settle_rounds", whole(p->settle_rounds));
 }
 
 int uv_metrics_open(struct uv_metrics *m, const char *path, FILE *copy)
@@ -69,8 +64,7 @@ static int put(FILE *file, const char *text)
     return 0;
 }
 
-int uv_metrics_write(struct uv_metrics *m, const struct node_progress *p,
-                     double time_s)
+int uv_metrics_write(struct uv_metrics *m, const struct node_progress *p, double time_s)
 {
     json_t *object = uv_metrics_object(p, time_s);
     char *text = object ? json_dumps(object, JSON_REAL_PRECISION(9)) : NULL;

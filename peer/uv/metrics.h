@@ -37,8 +37,7 @@ json_t *uv_metrics_object(const struct node_progress *p, double time_s);
 /* Create `path` anew. 0 or a negative errno. */
 int uv_metrics_open(struct uv_metrics *m, const char *path, FILE *copy);
 /* Returns 0, or a negative errno the first time a write fails. */
-int uv_metrics_write(struct uv_metrics *m, const struct node_progress *p,
-                     double time_s);
+int uv_metrics_write(struct uv_metrics *m, const struct node_progress *p, double time_s);
 void uv_metrics_close(struct uv_metrics *m);
 
 #endif

@@ -36,8 +36,8 @@ static bool read_port(const char *text, uint16_t *port)
     return number <= 65535;
 }
 
-int uv_resolve_split(const char *address, bool allow_any_port,
-                     char host[UV_RESOLVE_HOST_MAX + 1], uint16_t *port)
+int uv_resolve_split(const char *address, bool allow_any_port, char host[UV_RESOLVE_HOST_MAX + 1],
+                     uint16_t *port)
 {
     const char *colon = strrchr(address, ':');
     uint16_t number;
@@ -77,11 +77,9 @@ bool uv_resolve_same(const union uv_address *a, const union uv_address *b)
     if (a->any.sa_family != b->any.sa_family)
         return false;
     if (a->any.sa_family == AF_INET)
-        return a->v4.sin_port == b->v4.sin_port &&
-               a->v4.sin_addr.s_addr == b->v4.sin_addr.s_addr;
-    return a->v6.sin6_port == b->v6.sin6_port &&
-           memcmp(&a->v6.sin6_addr, &b->v6.sin6_addr, 16) == 0 &&
-           a->v6.sin6_scope_id == b->v6.sin6_scope_id;
+        return a->v4.sin_port == b->v4.sin_port && a->v4.sin_addr.s_addr == b->v4.sin_addr.s_addr;
+    return a->v6.sin6_port == b->v6.sin6_port && memcmp(&a->v6.sin6_addr, &b->v6.sin6_addr, 16) == 0
+           && a->v6.sin6_scope_id == b->v6.sin6_scope_id;
 }
 
 bool uv_resolve_loopback(const union uv_address *a)
@@ -95,8 +93,7 @@ bool uv_resolve_loopback(const union uv_address *a)
 }
 
 /* Keep what can be dialled and is new. */
-static uint32_t collect(const struct addrinfo *list,
-                        union uv_address out[UV_RESOLVE_MAX])
+static uint32_t collect(const struct addrinfo *list, union uv_address out[UV_RESOLVE_MAX])
 {
     uint32_t n = 0;
     for (const struct addrinfo *i = list; i && n < UV_RESOLVE_MAX; i = i->ai_next) {
@@ -115,8 +112,7 @@ static uint32_t collect(const struct addrinfo *list,
     return n;
 }
 
-static void on_answer(uv_getaddrinfo_t *request, int status,
-                      struct addrinfo *list)
+static void on_answer(uv_getaddrinfo_t *request, int status, struct addrinfo *list)
 {
     struct uv_resolve *r = request->data;
     union uv_address answer[UV_RESOLVE_MAX];
@@ -172,8 +168,7 @@ void uv_resolve_text(const struct sockaddr *a, char out[UV_RESOLVE_TEXT])
     snprintf(out, UV_RESOLVE_TEXT, format, host, (unsigned)port);
 }
 
-void uv_resolve_names(const uv_tcp_t *tcp, union uv_address *local,
-                      union uv_address *remote)
+void uv_resolve_names(const uv_tcp_t *tcp, union uv_address *local, union uv_address *remote)
 {
     int n = sizeof *local;
     memset(local, 0, sizeof *local);

@@ -13,12 +13,14 @@
 #include <uv.h>
 
 enum {
-    UV_RESOLVE_MAX = 64,       /* Answers kept. */
-    UV_RESOLVE_HOST_MAX = 253, /* Characters of a name; longer ones were cut by old libuv (CVE-2024-24806). */
-    UV_RESOLVE_TEXT = 64       /* Bytes of a numeric "host:port" with its NUL. */
+    UV_RESOLVE_MAX = 64, /* Answers kept. */
+    UV_RESOLVE_HOST_MAX =
+        253, /* Characters of a name; longer ones were cut by old libuv (CVE-2024-24806). */
+    UV_RESOLVE_TEXT = 64 /* Bytes of a numeric "host:port" with its NUL. */
 };
 
-union uv_address {
+union uv_address
+{
     struct sockaddr any;
     struct sockaddr_in v4;
     struct sockaddr_in6 v6;
@@ -38,8 +40,8 @@ struct uv_resolve
 
 /* Cut "host:port" in two. -EINVAL: no port, a port outside 1..65535 (0 where
  * allow_any_port), an empty or too long host, or characters no name has. */
-int uv_resolve_split(const char *address, bool allow_any_port,
-                     char host[UV_RESOLVE_HOST_MAX + 1], uint16_t *port);
+int uv_resolve_split(const char *address, bool allow_any_port, char host[UV_RESOLVE_HOST_MAX + 1],
+                     uint16_t *port);
 
 /* A numeric address without a lookup; -EINVAL where it is a name. */
 int uv_resolve_numeric(const char *address, union uv_address *out);
@@ -55,7 +57,6 @@ void uv_resolve_host(const struct sockaddr *a, char out[UV_RESOLVE_TEXT]);
 bool uv_resolve_same(const union uv_address *a, const union uv_address *b);
 bool uv_resolve_loopback(const union uv_address *a);
 /* Both ends of a connected or listening socket; a zeroed address on failure. */
-void uv_resolve_names(const uv_tcp_t *tcp, union uv_address *local,
-                      union uv_address *remote);
+void uv_resolve_names(const uv_tcp_t *tcp, union uv_address *local, union uv_address *remote);
 
 #endif

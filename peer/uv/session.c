@@ -30,8 +30,8 @@ static void drop_all(struct uv_session_queue *q)
         drop_first(q);
 }
 
-static struct uv_session_item *make_item(enum frame_lane lane, const uint8_t *head,
-                                         size_t n_head, struct packet *body)
+static struct uv_session_item *make_item(enum frame_lane lane, const uint8_t *head, size_t n_head,
+                                         struct packet *body)
 {
     struct uv_session_item *i = malloc(sizeof *i + n_head);
     if (!i)
@@ -51,8 +51,8 @@ static struct uv_session_item *make_item(enum frame_lane lane, const uint8_t *he
     return i;
 }
 
-void uv_link_send(struct uv_link *l, bool bulk, const uint8_t *head,
-                  size_t n_head, struct packet *body)
+void uv_link_send(struct uv_link *l, bool bulk, const uint8_t *head, size_t n_head,
+                  struct packet *body)
 {
     if (l->state != UV_LINK_OPEN)
         return;
@@ -68,20 +68,18 @@ void uv_link_send(struct uv_link *l, bool bulk, const uint8_t *head,
     q->n++;
     q->bytes += frame_left(&i->cut);
     pump(l);
-    bool over = bulk ? q->n > UV_SESSION_BULK_MAX
-                     : q->bytes > l->net->limits.control_queue;
+    bool over = bulk ? q->n > UV_SESSION_BULK_MAX : q->bytes > l->net->limits.control_queue;
     if (over)
         uv_link_end(l, -ENOBUFS, false);
 }
 
 /* ---- Sending ---------------------------------------------------------- */
 
-static void seal(struct uv_link *l, struct uv_session_chunk *c,
-                 const struct frame_record *r)
+static void seal(struct uv_link *l, struct uv_session_chunk *c, const struct frame_record *r)
 {
     assert(c->n + r->n + r->n2 + UV_SESSION_EMPTY <= UV_SESSION_CHUNK);
-    c->n += (uint32_t)channel_seal(&l->channel, r->kind, r->data, r->n,
-                                   r->data2, r->n2, c->bytes + c->n);
+    c->n += (uint32_t)channel_seal(&l->channel, r->kind, r->data, r->n, r->data2, r->n2,
+                                   c->bytes + c->n);
 }
 
 static bool room_for(const struct uv_session_chunk *c, size_t n)
@@ -97,8 +95,7 @@ static void rekey_if_due(struct uv_link *l, struct uv_session_chunk *c)
     struct uv_session *s = l->session;
     const struct uv_link_limits *limits = &l->net->limits;
     uint64_t now = uv_now(l->net->loop);
-    if (now < s->rekey_at_ms &&
-        l->channel.sent_since_rekey < limits->rekey_bytes)
+    if (now < s->rekey_at_ms && l->channel.sent_since_rekey < limits->rekey_bytes)
         return;
     seal(l, c, &(struct frame_record){.kind = CHANNEL_REKEY});
     s->rekey_at_ms = now + limits->rekey_ms;
@@ -106,8 +103,7 @@ static void rekey_if_due(struct uv_link *l, struct uv_session_chunk *c)
 
 /* The next record of the queue's first message. False: the queue is empty or
  * the chunk is full. */
-static bool take_record(struct uv_link *l, struct uv_session_chunk *c,
-                        struct uv_session_queue *q)
+static bool take_record(struct uv_link *l, struct uv_session_chunk *c, struct uv_session_queue *q)
 {
     struct frame_record r;
     struct uv_session_item *i = q->first;

@@ -24,7 +24,8 @@ enum {
     UV_SESSION_CHUNKS = 2,
     UV_SESSION_RECORD = CHANNEL_HEADER + CHANNEL_RECORD_MAX,
     UV_SESSION_EMPTY = CHANNEL_HEADER + 1 + 16, /* A record without data: REKEY, CLOSE. */
-    UV_SESSION_CHUNK = UV_SESSION_EMPTY + UV_SESSION_RECORD, /* Bytes: a whole record fits even behind a REKEY. */
+    UV_SESSION_CHUNK =
+        UV_SESSION_EMPTY + UV_SESSION_RECORD, /* Bytes: a whole record fits even behind a REKEY. */
     UV_SESSION_IN = 2 * UV_SESSION_RECORD,
     UV_SESSION_BULK_MAX = 16 /* Messages. */
 };

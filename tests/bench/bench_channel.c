@@ -22,8 +22,8 @@ static int talk(struct channel *a, struct channel *b)
     size_t n;
     channel_init(a, true, &ids[0], psk, ephemeral);
     channel_init(b, false, &ids[1], psk, ephemeral);
-    return channel_handshake(a, NULL, 0, x, &n) || channel_handshake(b, x, n, y, &n) ||
-           channel_handshake(a, y, n, x, &n) || channel_handshake(b, x, n, y, &n);
+    return channel_handshake(a, NULL, 0, x, &n) || channel_handshake(b, x, n, y, &n)
+           || channel_handshake(a, y, n, x, &n) || channel_handshake(b, x, n, y, &n);
 }
 
 static void bench_handshake(void)
@@ -34,7 +34,8 @@ static void bench_handshake(void)
     int bad = 0;
     for (int i = 0; i < N; i++)
         bad += talk(&a, &b);
-    printf("handshake        %8.1f us for both ends (%d failed)\n", 1e6 * (now_s() - begin) / N, bad);
+    printf("handshake        %8.1f us for both ends (%d failed)\n", 1e6 * (now_s() - begin) / N,
+           bad);
 }
 
 static void bench_stranger(void)
@@ -50,7 +51,8 @@ static void bench_stranger(void)
         channel_init(&c, false, &ids[1], psk, ephemeral);
         taken += channel_handshake(&c, junk, sizeof junk, out, &n) == 0;
     }
-    printf("junk msg1        %8.2f us until refused (%d taken)\n", 1e6 * (now_s() - begin) / N, taken);
+    printf("junk msg1        %8.2f us until refused (%d taken)\n", 1e6 * (now_s() - begin) / N,
+           taken);
 }
 
 static void bench_records(size_t n_data)
@@ -70,8 +72,9 @@ static void bench_records(size_t n_data)
         open_s += now_s() - t1;
     }
     double bytes = (double)rounds * (double)n_data;
-    printf("record of %6zu  %8.3f GB/s sealed, %.3f GB/s opened, %.2f us both (%d failed)\n", n_data,
-           1e-9 * bytes / seal_s, 1e-9 * bytes / open_s, 1e6 * (seal_s + open_s) / (double)rounds, bad);
+    printf("record of %6zu  %8.3f GB/s sealed, %.3f GB/s opened, %.2f us both (%d failed)\n",
+           n_data, 1e-9 * bytes / seal_s, 1e-9 * bytes / open_s,
+           1e6 * (seal_s + open_s) / (double)rounds, bad);
 }
 
 int main(void)

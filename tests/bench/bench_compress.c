@@ -14,8 +14,8 @@
 #include "tests/bench/bench_compress_parts.h"
 
 #include "compress/codec.h"
-#include "compress/compress.h"
 #include "compress/codecs/select.h"
+#include "compress/compress.h"
 #include "compress/simd/simd.h"
 
 #include "nn/math/vec.h"
@@ -49,8 +49,7 @@ static void measure_yard(struct yard *y)
 
 static void yard_open(struct yard *y, unsigned log2_n)
 {
-    *y = (struct yard){.n = (size_t)1 << log2_n,
-                       .place = log2_n <= 18 ? PLACE_L2 : PLACE_MEMORY};
+    *y = (struct yard){.n = (size_t)1 << log2_n, .place = log2_n <= 18 ? PLACE_L2 : PLACE_MEMORY};
     size_t matrix = y->n < MATRIX ? y->n : MATRIX;
     size_t rows = matrix % ROWS == 0 ? ROWS : 1;
     y->n_segments = y->n / matrix;
@@ -59,10 +58,8 @@ static void yard_open(struct yard *y, unsigned log2_n)
     y->segments = calloc(y->n_segments, sizeof *y->segments);
     assert(y->x != NULL && y->x_hat != NULL && y->segments != NULL);
     for (size_t i = 0; i < y->n_segments; i++)
-        y->segments[i] = (struct segment){.offset = i * matrix,
-                                          .n = matrix,
-                                          .rows = rows,
-                                          .cols = matrix / rows};
+        y->segments[i] = (struct segment){
+            .offset = i * matrix, .n = matrix, .rows = rows, .cols = matrix / rows};
     struct rng r = rng_stream(rng_key(1, RNG_TEST, 0, 0));
     for (size_t i = 0; i < y->n; i++)
         y->x[i] = (float)rng_normal(&r);
@@ -106,8 +103,8 @@ static struct speed speed_of(const struct yard *y, const char *spec)
     free(bytes);
     compress_close(c);
     double n = 1e-9 * (double)y->n;
-    return (struct speed){n / encode, n / validate, n / apply,
-                          4e9 * n / (double)len, 1.0 - stat.e2 / stat.x2};
+    return (struct speed){n / encode, n / validate, n / apply, 4e9 * n / (double)len,
+                          1.0 - stat.e2 / stat.x2};
 }
 
 static void print_speed(const struct yard *y, double gelem, double target)
@@ -168,17 +165,15 @@ static void bench_top(struct yard *y)
     memset(y->x_hat, 0, y->n * sizeof *y->x_hat);
     double naive = 1e-9 * (double)y->n / time_naive_top(y->x, y->x_hat, y->n, k);
     double ours = speed_of(y, "topk").encode;
-    bool fast = ours >= TARGET_QUICKSELECT * naive &&
-                (y->axpy < 2.0 || ours >= TARGET_TOPK_GELEM);
+    bool fast = ours >= TARGET_QUICKSELECT * naive && (y->axpy < 2.0 || ours >= TARGET_TOPK_GELEM);
     memset(y->x_hat, 0, y->n * sizeof *y->x_hat);
     double slow = histogram_speed(y, k) / y->axpy;
     double target = target_histogram[y->place];
     printf("top-1 %%: %.2f Gelem/s with its coding, quickselect alone %.3f: "
            "%.1f times (goal %.0f)  %s\n",
-           ours, naive, ours / naive, TARGET_QUICKSELECT,
-           fast ? "ok" : "SHORT");
-    printf("top-1 %%, by histograms: %.2f of axpy (goal %.2f)  %s\n", slow,
-           target, slow >= TARGET_SLACK * target ? "ok" : "SHORT");
+           ours, naive, ours / naive, TARGET_QUICKSELECT, fast ? "ok" : "SHORT");
+    printf("top-1 %%, by histograms: %.2f of axpy (goal %.2f)  %s\n", slow, target,
+           slow >= TARGET_SLACK * target ? "ok" : "SHORT");
 }
 
 static void bench_length(unsigned log2_n)
@@ -188,13 +183,11 @@ static void bench_length(unsigned log2_n)
     yard_open(&y, log2_n);
     printf("d = 2^%u, level %s, Gelem/s: memcpy %.2f, axpy %.2f; targets from "
            "%s\n",
-           log2_n, simd_level(), y.copy, y.axpy,
-           y.place == PLACE_L2 ? "the L2 cache" : "memory");
+           log2_n, simd_level(), y.copy, y.axpy, y.place == PLACE_L2 ? "the L2 cache" : "memory");
     printf("%-42s %8s %5s %5s %5s %5s %-5s %8s %5s %5s %5s %5s %-5s %8s %7s "
            "%7s\n",
-           "", "encode", "/axpy", "/copy", "goal", "of it", "", "apply",
-           "/axpy", "/copy", "goal", "of it", "", "validate", "ratio",
-           "delta");
+           "", "encode", "/axpy", "/copy", "goal", "of it", "", "apply", "/axpy", "/copy", "goal",
+           "of it", "", "validate", "ratio", "delta");
     for (size_t i = 0; i < N_TARGETS; i++)
         bench_one(&y, &speed_targets[i]);
     for (size_t i = 0; codec_all[i] != NULL; i++)

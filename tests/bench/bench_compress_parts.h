@@ -23,16 +23,16 @@ static inline double now_s(void)
 
 /* Repeat a call until `limit` seconds have gone; the fastest counts, as others
  * share the machine. */
-#define BEST_OF(limit, seconds, call)                                        \
-    do {                                                                     \
-        (seconds) = 1e9;                                                     \
-        double start_ = now_s();                                             \
-        do {                                                                 \
-            double t_ = now_s();                                             \
-            call;                                                            \
-            t_ = now_s() - t_;                                               \
-            (seconds) = t_ < (seconds) ? t_ : (seconds);                     \
-        } while (now_s() - start_ < (limit));                                \
+#define BEST_OF(limit, seconds, call)                                                              \
+    do {                                                                                           \
+        (seconds) = 1e9;                                                                           \
+        double start_ = now_s();                                                                   \
+        do {                                                                                       \
+            double t_ = now_s();                                                                   \
+            call;                                                                                  \
+            t_ = now_s() - t_;                                                                     \
+            (seconds) = t_ < (seconds) ? t_ : (seconds);                                           \
+        } while (now_s() - start_ < (limit));                                                      \
     } while (0)
 #define BEST(seconds, call) BEST_OF(0.2, seconds, call)
 
@@ -71,9 +71,8 @@ static inline float quickselect(float *a, size_t n, size_t k)
 }
 
 /* The textbook's top-k: magnitudes, quickselect, collect. */
-static inline size_t naive_top(const float *x, const float *x_hat, size_t n,
-                               size_t k, float *scratch, float *value,
-                               uint32_t *index)
+static inline size_t naive_top(const float *x, const float *x_hat, size_t n, size_t k,
+                               float *scratch, float *value, uint32_t *index)
 {
     size_t found = 0;
     for (size_t i = 0; i < n; i++)
@@ -87,8 +86,7 @@ static inline size_t naive_top(const float *x, const float *x_hat, size_t n,
     return found;
 }
 
-static inline double time_naive_top(const float *x, const float *x_hat,
-                                    size_t n, size_t k)
+static inline double time_naive_top(const float *x, const float *x_hat, size_t n, size_t k)
 {
     float *scratch = malloc(n * sizeof *scratch);
     float *value = malloc(k * sizeof *value);
@@ -106,8 +104,8 @@ static inline double time_naive_top(const float *x, const float *x_hat,
 
 /* ---- positions ---- */
 
-static inline bool read_positions(enum positions_how how, const uint8_t *src,
-                                  size_t len, size_t n, uint32_t *index)
+static inline bool read_positions(enum positions_how how, const uint8_t *src, size_t len, size_t n,
+                                  uint32_t *index)
 {
     struct positions p;
     bool proper = positions_open(&p, how, n, n, src, len);
@@ -119,8 +117,7 @@ static inline bool read_positions(enum positions_how how, const uint8_t *src,
 }
 
 /* Random positions of a share of n, by each coder. */
-static inline void bench_positions(size_t n, double share, double rice_put,
-                                   double rice_get)
+static inline void bench_positions(size_t n, double share, double rice_put, double rice_get)
 {
     uint32_t *index = malloc(n * sizeof *index);
     uint32_t chunk[CODEC_CHUNK];
@@ -134,22 +131,18 @@ static inline void bench_positions(size_t n, double share, double rice_put,
         double put, get;
         size_t len = 0;
         bool proper = true;
-        BEST(put, len = positions_put((enum positions_how)how, index, k, n,
-                                      bytes));
-        BEST(get, proper &= read_positions((enum positions_how)how, bytes, len,
-                                           n, chunk));
+        BEST(put, len = positions_put((enum positions_how)how, index, k, n, bytes));
+        BEST(get, proper &= read_positions((enum positions_how)how, bytes, len, n, chunk));
         assert(proper);
         put = 1e-6 * (double)k / put;
         get = 1e-6 * (double)k / get;
         const char *word = how != POSITIONS_RICE ? ""
-                           : put >= TARGET_SLACK * rice_put &&
-                                   get >= TARGET_SLACK * rice_get
+                           : put >= TARGET_SLACK * rice_put && get >= TARGET_SLACK * rice_get
                                ? "ok"
                                : "SHORT";
         printf("  %-7s %4.1f %%  put %7.0f  get %7.0f Midx/s  %6.3f bits each"
                "  %s\n",
-               positions_words[how], 100.0 * share, put, get,
-               8.0 * (double)len / (double)k, word);
+               positions_words[how], 100.0 * share, put, get, 8.0 * (double)len / (double)k, word);
     }
     free(index);
     free(bytes);

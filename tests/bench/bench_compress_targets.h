@@ -12,11 +12,7 @@
 
 #define TARGET_SLACK 0.8
 
-enum {
-    PLACE_L2,
-    PLACE_MEMORY,
-    PLACES
-};
+enum { PLACE_L2, PLACE_MEMORY, PLACES };
 
 struct speed_target
 {
@@ -53,14 +49,12 @@ static const struct speed_target speed_targets[] = {
     {"randk:0.1+qsgd:4", {0, 0}, {0, 0}},
 };
 
-enum {
-    N_TARGETS = sizeof speed_targets / sizeof speed_targets[0]
-};
+enum { N_TARGETS = sizeof speed_targets / sizeof speed_targets[0] };
 
 /* Selection: exact top-1 % against a quickselect. Positions: Rice, in millions
  * a second. */
 #define TARGET_QUICKSELECT 8.0
-#define TARGET_TOPK_GELEM 1.0 /* Where axpy does 2 or more. */
+#define TARGET_TOPK_GELEM  1.0 /* Where axpy does 2 or more. */
 static const double target_histogram[PLACES] = {0.117, 0.32};
 #define TARGET_RICE_PUT 500.0
 #define TARGET_RICE_GET 250.0

@@ -13,12 +13,7 @@
 
 #include <time.h>
 
-enum {
-    ROWS = 200,
-    N = 100 * ROWS,
-    MUTANTS = 1500,
-    SEEDS = 5
-};
+enum { ROWS = 200, N = 100 * ROWS, MUTANTS = 1500, SEEDS = 5 };
 
 static float v[N], x_hat[N];
 
@@ -30,8 +25,7 @@ static double now_ns(void)
 }
 
 /* Check and, if it passes, apply. */
-static double cost_once(const struct bench_rig *r, const uint8_t *m,
-                        size_t len, bool *proper)
+static double cost_once(const struct bench_rig *r, const uint8_t *m, size_t len, bool *proper)
 {
     double start = now_ns();
     *proper = compress_validate(r->c, m, len);
@@ -41,8 +35,8 @@ static double cost_once(const struct bench_rig *r, const uint8_t *m,
 }
 
 /* The least of some: the machine's other work is not the message's. */
-static double cost(const struct bench_rig *r, const uint8_t *m, size_t len,
-                   size_t times, bool *proper)
+static double cost(const struct bench_rig *r, const uint8_t *m, size_t len, size_t times,
+                   bool *proper)
 {
     double least = INFINITY;
     while (times-- > 0)
@@ -57,8 +51,7 @@ struct worst
 };
 
 /* Edits of one honest message. */
-static void try_mutants(struct bench_rig *r, struct rng *rng, double honest,
-                        struct worst *w)
+static void try_mutants(struct bench_rig *r, struct rng *rng, double honest, struct worst *w)
 {
     size_t room = r->len + 64;
     uint8_t *m = malloc(room);
@@ -82,9 +75,8 @@ static void try_mutants(struct bench_rig *r, struct rng *rng, double honest,
 
 static bool bench_one(const char *spec)
 {
-    static const enum vector_kind kinds[SEEDS] = {
-        VECTOR_GAUSS, VECTOR_LAPLACE, VECTOR_SPARSE, VECTOR_TIES,
-        VECTOR_HEAVY};
+    static const enum vector_kind kinds[SEEDS] = {VECTOR_GAUSS, VECTOR_LAPLACE, VECTOR_SPARSE,
+                                                  VECTOR_TIES, VECTOR_HEAVY};
     struct segment square = {.n = N, .rows = ROWS, .cols = N / ROWS};
     struct rng rng = rng_stream(rng_key(1, RNG_TEST, 0, 0));
     struct bench_rig r;
@@ -104,9 +96,8 @@ static bool bench_one(const char *spec)
         assert(err == 0);
         try_mutants(&r, &rng, honest, &w);
     }
-    printf("%-44s %9.0f ns  worst %9.0f ns  %5.2fx  %5zu of %d pass%s\n", spec,
-           honest, w.ns, w.ratio, w.passed, MUTANTS,
-           w.ratio > 4.0 ? "  ABOVE 4x" : "");
+    printf("%-44s %9.0f ns  worst %9.0f ns  %5.2fx  %5zu of %d pass%s\n", spec, honest, w.ns,
+           w.ratio, w.passed, MUTANTS, w.ratio > 4.0 ? "  ABOVE 4x" : "");
     rig_close(&r);
     return w.ratio <= 4.0;
 }

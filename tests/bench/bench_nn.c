@@ -10,24 +10,18 @@
  * defined, whatever a kernel saves: 2 flops each, forward, by weights, and by
  * inputs (but the first layer's). --layers splits the shortest step by layer.
  * --json prints one line for a program. */
-#include "nn/math/blas.h"
 #include "nn/layers/loss.h"
+#include "nn/math/blas.h"
+#include "nn/math/rng.h"
 #include "nn/models/model.h"
 #include "nn/train/optimiser.h"
-#include "nn/math/rng.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-enum {
-    PEAK_CUBE = 1024,
-    PEAK_TRIALS = 8,
-    WARM_STEPS = 2,
-    STEPS_MAX = 4096,
-    LAYERS_MAX = 512
-};
+enum { PEAK_CUBE = 1024, PEAK_TRIALS = 8, WARM_STEPS = 2, STEPS_MAX = 4096, LAYERS_MAX = 512 };
 
 struct bench_options
 {
@@ -86,8 +80,8 @@ static double sgemm_peak(void)
 {
     size_t n = PEAK_CUBE;
     float *a = noise(n * n, 1), *b = noise(n * n, 2), *c = noise(n * n, 3);
-    struct blas_gemm g = {.m = n, .n = n, .k = n, .a = a, .lda = n, .b = b,
-                          .ldb = n, .c = c, .ldc = n};
+    struct blas_gemm g = {
+        .m = n, .n = n, .k = n, .a = a, .lda = n, .b = b, .ldb = n, .c = c, .ldc = n};
     double best = 1e9;
     blas_init();
     for (int i = 0; i < PEAK_TRIALS; i++) {
@@ -131,8 +125,7 @@ static void fill_input(struct subject *s)
         s->labels[i] = (uint16_t)(rng_at(key, i) % s->m.n_classes);
 }
 
-static void subject_open(struct subject *s, const char *spec,
-                         const struct bench_options *o)
+static void subject_open(struct subject *s, const char *spec, const struct bench_options *o)
 {
     char error[MODEL_ERROR_MAX];
     struct data_shape shape = shape_for(spec, o->context);
@@ -141,18 +134,22 @@ static void subject_open(struct subject *s, const char *spec,
         fprintf(stderr, "bench_nn: %s\n", error);
         exit(2);
     }
-    if (s->m.n_layers > LAYERS_MAX
-        || model_plan_init(&s->plan, &s->m, o->batch, true) != 0)
+    if (s->m.n_layers > LAYERS_MAX || model_plan_init(&s->plan, &s->m, o->batch, true) != 0)
         exit(1);
     size_t n = s->m.n_params;
     float *x = room(n, sizeof *x), *grad = room(n, sizeof *grad);
     model_params(&s->m, 1, x);
-    s->pass = (struct model_pass){
-        .n = o->batch, .x = x, .grad = grad, .plan = &s->plan,
-        .arena = room(s->plan.n_floats, sizeof(float))};
-    s->step = (struct optimiser_step){
-        .segments = s->m.segments, .n_segments = s->m.n_segments, .x = x,
-        .grad = grad, .m = room(n, sizeof(float)), .lr = 1e-3};
+    s->pass = (struct model_pass){.n = o->batch,
+                                  .x = x,
+                                  .grad = grad,
+                                  .plan = &s->plan,
+                                  .arena = room(s->plan.n_floats, sizeof(float))};
+    s->step = (struct optimiser_step){.segments = s->m.segments,
+                                      .n_segments = s->m.n_segments,
+                                      .x = x,
+                                      .grad = grad,
+                                      .m = room(n, sizeof(float)),
+                                      .lr = 1e-3};
     s->labels = room((size_t)o->batch * s->m.n_rows, sizeof *s->labels);
     fill_input(s);
 }
@@ -176,9 +173,13 @@ static struct layer_pass layer_at(const struct subject *s, size_t i)
     const struct layer *l = &s->m.layers[i];
     const struct model_plan *a = &s->plan;
     float *arena = s->pass.arena;
-    struct layer_pass p = {.n = s->pass.n, .training = true, .x = s->pass.x,
-                           .grad = s->pass.grad, .rows = &s->pass.rows,
-                           .in = arena, .out = arena + a->out[i],
+    struct layer_pass p = {.n = s->pass.n,
+                           .training = true,
+                           .x = s->pass.x,
+                           .grad = s->pass.grad,
+                           .rows = &s->pass.rows,
+                           .in = arena,
+                           .out = arena + a->out[i],
                            .keep = arena + a->keep[i],
                            .scratch = arena + a->scratch};
     if (l->from >= 0)
@@ -208,8 +209,7 @@ static float *forward_by_layer(const struct subject *s, struct times *t)
     return s->pass.arena + s->plan.out[s->m.n_layers - 1];
 }
 
-static void backward_by_layer(const struct subject *s, float *d_logits,
-                              struct times *t)
+static void backward_by_layer(const struct subject *s, float *d_logits, struct times *t)
 {
     for (size_t i = s->m.n_layers; i-- > 0;) {
         const struct layer *l = &s->m.layers[i];
@@ -231,14 +231,14 @@ static void backward_by_layer(const struct subject *s, float *d_logits,
 
 static void one_step(struct subject *s, struct times *t)
 {
-    static const struct optimiser sgd = {.kind = OPTIMISER_SGD,
-                                         .momentum = 0.9, .nesterov = true,
-                                         .weight_decay = 1e-4};
+    static const struct optimiser sgd = {
+        .kind = OPTIMISER_SGD, .momentum = 0.9, .nesterov = true, .weight_decay = 1e-4};
     bool split = s->options->layers;
     double t0 = now_s();
     float *z = split ? forward_by_layer(s, t) : model_forward(&s->m, &s->pass);
     struct loss_batch b = {.n = (size_t)s->pass.n * s->m.n_rows,
-                           .n_classes = s->m.n_classes, .logits = z,
+                           .n_classes = s->m.n_classes,
+                           .logits = z,
                            .labels = s->labels};
     struct loss loss = loss_softmax(&b, z);
     double t1 = now_s();
@@ -323,10 +323,9 @@ static void print_layers(const struct subject *s, const struct times *best)
         double flops = layer_flops(s, i) * 1e-9;
         int backs = backs_of(s, i);
         const double *t = best->layer[i];
-        printf("  %3zu %-10s %4ux%ux%u -> %ux%ux%u%s%s  forward %8.3f ms",
-               i, layer_op(l->kind)->name, l->in.c, l->in.h, l->in.w, l->out.c,
-               l->out.h, l->out.w, l->with != LAYER_NONE ? " +" : "",
-               l->relu ? " relu" : "", 1e3 * t[0]);
+        printf("  %3zu %-10s %4ux%ux%u -> %ux%ux%u%s%s  forward %8.3f ms", i,
+               layer_op(l->kind)->name, l->in.c, l->in.h, l->in.w, l->out.c, l->out.h, l->out.w,
+               l->with != LAYER_NONE ? " +" : "", l->relu ? " relu" : "", 1e3 * t[0]);
         if (flops > 0)
             printf(" (%5.1f GF/s)", flops / t[0]);
         printf("  backward %8.3f ms", 1e3 * t[1]);
@@ -336,8 +335,7 @@ static void print_layers(const struct subject *s, const struct times *best)
     }
 }
 
-static void print_one(const struct subject *s, double median,
-                      const struct times *best, double peak)
+static void print_one(const struct subject *s, double median, const struct times *best, double peak)
 {
     double flops = step_flops(s);
     if (s->options->json) {
@@ -345,16 +343,15 @@ static void print_one(const struct subject *s, double median,
                "\"forward_ms\": %.6f, \"backward_ms\": %.6f, "
                "\"update_ms\": %.6f, \"gflop\": %.6f, \"arena_mb\": %.3f, "
                "\"peak_gflops\": %.3f}\n",
-               s->m.spec, 1e3 * median, 1e3 * sum(best), 1e3 * best->forward,
-               1e3 * best->backward, 1e3 * best->update, 1e-9 * flops,
-               4e-6 * (double)s->plan.n_floats, 1e-9 * peak);
+               s->m.spec, 1e3 * median, 1e3 * sum(best), 1e3 * best->forward, 1e3 * best->backward,
+               1e3 * best->update, 1e-9 * flops, 4e-6 * (double)s->plan.n_floats, 1e-9 * peak);
         return;
     }
     printf("%-20s %8.3f ms/step, min %8.3f  (forward %.3f, backward %.3f, "
            "update %.3f)  %5.1f GF/s, %4.1f %% of peak, arena %.1f MB\n",
-           s->m.spec, 1e3 * median, 1e3 * sum(best), 1e3 * best->forward,
-           1e3 * best->backward, 1e3 * best->update, 1e-9 * flops / median,
-           100 * flops / median / peak, 4e-6 * (double)s->plan.n_floats);
+           s->m.spec, 1e3 * median, 1e3 * sum(best), 1e3 * best->forward, 1e3 * best->backward,
+           1e3 * best->update, 1e-9 * flops / median, 100 * flops / median / peak,
+           4e-6 * (double)s->plan.n_floats);
     if (s->options->layers)
         print_layers(s, best);
 }
@@ -418,9 +415,8 @@ static int option(struct bench_options *o, char **argv, int left)
 
 int main(int argc, char **argv)
 {
-    static const char *const all[] = {
-        "logreg", "mlp:784-512-512-10", "lenet5", "resnet:20", "vgg11",
-        "vgg11:bn", "lstm:256", "gpt:4x128"};
+    static const char *const all[] = {"logreg", "mlp:784-512-512-10", "lenet5",   "resnet:20",
+                                      "vgg11",  "vgg11:bn",           "lstm:256", "gpt:4x128"};
     struct bench_options o = {.batch = 64, .context = 128, .seconds = 1};
     int i = 1;
     while (i < argc && begins(argv[i], "--"))
@@ -429,8 +425,8 @@ int main(int argc, char **argv)
         usage();
     double peak = sgemm_peak();
     if (!o.json)
-        printf("sgemm peak %.1f GF/s (%d-cube, one thread), batch %u\n",
-               1e-9 * peak, PEAK_CUBE, o.batch);
+        printf("sgemm peak %.1f GF/s (%d-cube, one thread), batch %u\n", 1e-9 * peak, PEAK_CUBE,
+               o.batch);
     bool named = i < argc;
     for (; i < argc; i++)
         bench(argv[i], &o, peak);

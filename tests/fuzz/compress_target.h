@@ -22,18 +22,13 @@
 
 #include <stdlib.h>
 
-enum {
-    HEAD = 3,
-    N_SHAPES = 5,
-    TARGETS_MAX = 256
-};
+enum { HEAD = 3, N_SHAPES = 5, TARGETS_MAX = 256 };
 
 /* Of the file that includes this one. */
 static bool in_family(const struct codec *codec);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size,
-                               unsigned seed);
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed);
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
 
 static void demand(bool ok)
@@ -102,17 +97,14 @@ static struct compress *open_shape(const char *spec, size_t shape)
         {.name = "a", .n = 90, .rows = 9, .cols = 10},
         {.name = "b", .offset = 90, .n = 1, .rows = 1, .cols = 1},
         {.name = "c", .offset = 91, .n = 209, .rows = 19, .cols = 11}};
-    static const struct segment large[] = {
-        {.n = 3000, .rows = 50, .cols = 60}};
-    static const char *const tails[N_SHAPES] = {"", "", ",scope=layer",
-                                                ";b=none", ""};
+    static const struct segment large[] = {{.n = 3000, .rows = 50, .cols = 60}};
+    static const char *const tails[N_SHAPES] = {"", "", ",scope=layer", ";b=none", ""};
     struct compress *c;
     char text[SPEC_LONG];
     bool scoped = strstr(spec, "scope=") != NULL;
     const char *tail = scoped && shape == 2 ? "" : tails[shape];
     const struct segment *s = shape == 0 ? small : shape == 4 ? large : three;
-    int err = compress_open(&c, spec_and(text, spec, tail), s,
-                            s == three ? 3 : 1);
+    int err = compress_open(&c, spec_and(text, spec, tail), s, s == three ? 3 : 1);
     demand(err == 0);
     return c;
 }
@@ -195,8 +187,7 @@ static void put_head(uint8_t *data, struct rng *r)
     data[2] = (uint8_t)rng_below(r, N_SHAPES);
 }
 
-size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size,
-                               unsigned seed)
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed)
 {
     struct rng r = rng_stream(rng_key(seed, RNG_TEST, size, 0));
     if (max_size <= HEAD)
@@ -212,8 +203,7 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size,
             return LLVMFuzzerMutate(data, size, max_size);
         size = honest;
     } else if (rng_below(&r, 4) == 0) {
-        return HEAD + LLVMFuzzerMutate(data + HEAD, size - HEAD,
-                                       max_size - HEAD);
+        return HEAD + LLVMFuzzerMutate(data + HEAD, size - HEAD, max_size - HEAD);
     }
     size_t len = size - HEAD;
     if (len == 0)

@@ -23,12 +23,21 @@ static void demand(bool ok)
 static void exchange(const char *spec)
 {
     static const struct segment model[] = {
-        {.name = "conv1.weight", .n = 36, .rows = 4, .cols = 9, .n_dims = 4,
-         .dims = {4, 1, 3, 3}},
-        {.name = "conv1.bias", .offset = 36, .n = 4, .rows = 1, .cols = 4,
-         .n_dims = 1, .dims = {4}},
-        {.name = "fc1.weight", .offset = 40, .n = 20, .rows = 5, .cols = 4,
-         .n_dims = 2, .dims = {5, 4}}};
+        {.name = "conv1.weight", .n = 36, .rows = 4, .cols = 9, .n_dims = 4, .dims = {4, 1, 3, 3}},
+        {.name = "conv1.bias",
+         .offset = 36,
+         .n = 4,
+         .rows = 1,
+         .cols = 4,
+         .n_dims = 1,
+         .dims = {4}},
+        {.name = "fc1.weight",
+         .offset = 40,
+         .n = 20,
+         .rows = 5,
+         .cols = 4,
+         .n_dims = 2,
+         .dims = {5, 4}}};
     struct compress *c;
     struct compress_stat stat;
     float x[60], x_hat[60] = {0};

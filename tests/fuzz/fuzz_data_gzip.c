@@ -4,11 +4,7 @@
 
 #include "nn/files/file.h"
 
-enum {
-    PIECE = 7,
-    LIMIT = 1 << 10,
-    DEFLATE_MOST = 1032
-};
+enum { PIECE = 7, LIMIT = 1 << 10, DEFLATE_MOST = 1032 };
 
 /* The same in small pieces gives the same. */
 static void check_pieces(const char *path, const uint8_t *bytes, size_t n, bool good)

@@ -9,9 +9,7 @@
 #include "nn/data/cifar.h"
 #include "nn/data/reader.h"
 
-enum {
-    DEFLATE_MOST = 1032
-};
+enum { DEFLATE_MOST = 1032 };
 
 static const char *const kinds[] = {"mnist", "idx", "idx/1x2x3/3", "cifar10", "cifar100"};
 
@@ -41,9 +39,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
     if (rc < 0)
         check_refused(&d, error);
     else
-        check_and_close(&d, n * (is_gzip(p + 3, cut) || is_gzip(p + 3 + cut, n - 3 - cut)
-                                    ? DEFLATE_MOST
-                                    : 1));
+        check_and_close(
+            &d, n * (is_gzip(p + 3, cut) || is_gzip(p + 3 + cut, n - 3 - cut) ? DEFLATE_MOST : 1));
     (void)idx_looks(p + 3, cut, true);
     (void)cifar_looks_10(p + 3, cut, true);
     (void)cifar_looks_100(p + 3, cut, true);

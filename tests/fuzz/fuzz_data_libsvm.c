@@ -33,8 +33,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
     struct dataset d;
     char error[DATA_ERROR_MAX];
     memset(&d, 0xa5, sizeof d);
-    int rc = r.kind[0] == 't' ? text_parse(&d, &r, files, error)
-                              : libsvm_parse(&d, &r, files, error);
+    int rc =
+        r.kind[0] == 't' ? text_parse(&d, &r, files, error) : libsvm_parse(&d, &r, files, error);
     if (rc < 0)
         check_refused(&d, error);
     else

@@ -88,11 +88,15 @@ static size_t recode_status(const uint8_t *p, size_t n, uint8_t *out, size_t cap
     return wire_get_status(p, n, &m) ? wire_put_status(out, cap, &m) : 0;
 }
 
-static recode_function *const recode_of[WIRE_TYPE_END] = {
-    [WIRE_HELLO] = recode_hello,         [WIRE_MEMBERS] = recode_members,
-    [WIRE_PING] = recode_ping,           [WIRE_EDGE] = recode_edge,
-    [WIRE_EDGE_CLOSE] = recode_edge_close, [WIRE_DELTA] = recode_delta,
-    [WIRE_MODEL_REQ] = recode_model_req, [WIRE_MODEL] = recode_model,
-    [WIRE_STATUS_REQ] = recode_status_req, [WIRE_STATUS] = recode_status};
+static recode_function *const recode_of[WIRE_TYPE_END] = {[WIRE_HELLO] = recode_hello,
+                                                          [WIRE_MEMBERS] = recode_members,
+                                                          [WIRE_PING] = recode_ping,
+                                                          [WIRE_EDGE] = recode_edge,
+                                                          [WIRE_EDGE_CLOSE] = recode_edge_close,
+                                                          [WIRE_DELTA] = recode_delta,
+                                                          [WIRE_MODEL_REQ] = recode_model_req,
+                                                          [WIRE_MODEL] = recode_model,
+                                                          [WIRE_STATUS_REQ] = recode_status_req,
+                                                          [WIRE_STATUS] = recode_status};
 
 #endif

@@ -5,13 +5,11 @@
 #include <errno.h>
 #include <stdio.h>
 
-static const enum vector_kind kinds[] = {
-    VECTOR_GAUSS,    VECTOR_LAPLACE, VECTOR_HEAVY,    VECTOR_ONE_HOT,
-    VECTOR_CONSTANT, VECTOR_ZERO,    VECTOR_DENORMAL, VECTOR_HUGE_TINY};
+static const enum vector_kind kinds[] = {VECTOR_GAUSS,    VECTOR_LAPLACE,  VECTOR_HEAVY,
+                                         VECTOR_ONE_HOT,  VECTOR_CONSTANT, VECTOR_ZERO,
+                                         VECTOR_DENORMAL, VECTOR_HUGE_TINY};
 
-enum {
-    KINDS = sizeof kinds / sizeof kinds[0]
-};
+enum { KINDS = sizeof kinds / sizeof kinds[0] };
 
 static struct known known;
 static float v[MATRIX_CELLS], scaled[MATRIX_CELLS];
@@ -36,8 +34,7 @@ static void test_never_expands(void **state)
                 rig_open_matrix(&rig, spec, m, n);
                 vector_fill(v, m * n, kinds[kind], 1);
                 for (uint64_t draw = 0; draw < 2; draw++) {
-                    snprintf(what, sizeof what, "%zux%zu %s vector %d", m, n,
-                             spec, kinds[kind]);
+                    snprintf(what, sizeof what, "%zux%zu %s vector %d", m, n, spec, kinds[kind]);
                     assert_int_equal(rig_code(&rig, draw, v), 0);
                     check_message(&rig, v, plain, what);
                     unsigned count = count_of(&rig);
@@ -55,15 +52,13 @@ static void test_exact_recovery(void **state)
     for (size_t rank = 1; rank <= 3; rank++)
         for (uint64_t draw = 0; draw < 20; draw++) {
             struct bench_rig rig;
-            known = (struct known){.m = 64, .n = 40, .k = rank,
-                                   .sigma = {5.0, 0.5, 0.05}};
+            known = (struct known){.m = 64, .n = 40, .k = rank, .sigma = {5.0, 0.5, 0.05}};
             known_make(&known, draw);
-            rig_open_matrix(&rig, draw % 2 ? "atomo:3" : "atomo:3,scale=raw",
-                            64, 40);
+            rig_open_matrix(&rig, draw % 2 ? "atomo:3" : "atomo:3,scale=raw", 64, 40);
             double left = 1.0 - rig_delta(&rig, draw, known.x);
             if (!(sqrt(left) < 1e-5) || count_of(&rig) != rank)
-                fail_msg("rank %zu, draw %d: %u triples leave %g", rank,
-                         (int)draw, count_of(&rig), sqrt(left));
+                fail_msg("rank %zu, draw %d: %u triples leave %g", rank, (int)draw, count_of(&rig),
+                         sqrt(left));
             rig_close(&rig);
         }
 }
@@ -93,8 +88,7 @@ static void test_unbiased(void **state)
 {
     (void)state;
     double p[8], one[8];
-    known = (struct known){.m = 8, .n = 8, .k = 8,
-                           .sigma = {4, 3, 2.5, 2, 1.5, 1, 0.7, 0.3}};
+    known = (struct known){.m = 8, .n = 8, .k = 8, .sigma = {4, 3, 2.5, 2, 1.5, 1, 0.7, 0.3}};
     known_make(&known, 11);
     for (size_t i = 0; i < 8; i++) {
         p[i] = known.sigma[i] / 15.0; /* They sum to 15. */
@@ -124,8 +118,7 @@ static struct means means_of(const char *spec, size_t draws)
         sum.count += count_of(&rig);
     }
     rig_close(&rig);
-    return (struct means){sum.rest / (double)draws,
-                          sum.count / (double)draws};
+    return (struct means){sum.rest / (double)draws, sum.count / (double)draws};
 }
 
 /* No triple is certain: omega = (sum sigma)^2 / (r sum sigma^2) - 1. */
@@ -148,8 +141,7 @@ static void test_variance(void **state)
         fail_msg("%.3f triples a message", raw.count);
     struct means ls = means_of("atomo:3", 1000);
     if (!(1.0 - ls.rest >= 1.0 / (1.0 + omega) - 0.01))
-        fail_msg("delta %.4f, 1 / (1 + omega) is %.4f", 1.0 - ls.rest,
-                 1.0 / (1.0 + omega));
+        fail_msg("delta %.4f, 1 / (1 + omega) is %.4f", 1.0 - ls.rest, 1.0 / (1.0 + omega));
 }
 
 /* Two triples pass 1 and are certain; the third's worth is shared out. */
@@ -201,10 +193,7 @@ static void test_repeats(void **state)
 {
     (void)state;
     static const int powers[] = {0, -60, -30, 30, 58};
-    enum {
-        M = 33,
-        N = 47
-    };
+    enum { M = 33, N = 47 };
     struct bench_rig one, other;
     rig_open_matrix(&one, "atomo:4", M, N);
     rig_open_matrix(&other, "atomo:4", M, N);
@@ -218,13 +207,12 @@ static void test_repeats(void **state)
         assert_int_equal(other.len, one.len);
         assert_memory_equal(one.bytes, other.bytes, q < one.len ? q : 1);
         for (; q < one.len; q += 4)
-            assert_true(bytes_get_float(other.bytes + q) ==
-                        ldexpf(bytes_get_float(one.bytes + q), powers[i]));
+            assert_true(bytes_get_float(other.bytes + q)
+                        == ldexpf(bytes_get_float(one.bytes + q), powers[i]));
     }
     assert_int_equal(rig_code(&one, 1, v), 0);
     assert_int_equal(rig_code(&other, 2, v), 0);
-    assert_true(one.len != other.len ||
-                memcmp(one.bytes, other.bytes, one.len) != 0);
+    assert_true(one.len != other.len || memcmp(one.bytes, other.bytes, one.len) != 0);
     scaled[700] = NAN;
     assert_int_equal(rig_code(&other, 2, scaled), -ERANGE);
     scaled[700] = -INFINITY;
@@ -236,10 +224,7 @@ static void test_repeats(void **state)
 static void test_hostile(void **state)
 {
     (void)state;
-    enum {
-        M = 20,
-        N = 30
-    };
+    enum { M = 20, N = 30 };
     struct bench_rig rig;
     uint64_t draw = 0;
     rig_open_matrix(&rig, "atomo:2", M, N);
@@ -248,18 +233,15 @@ static void test_hostile(void **state)
         assert_int_equal(rig_code(&rig, draw++, v), 0);
     while (count_of(&rig) != 2);
     refuse_lengths(&rig);
-    static const uint32_t never[] = {0x7fc00000, 0x7f800000, 0xff800000,
-                                     0x80000000};
+    static const uint32_t never[] = {0x7fc00000, 0x7f800000, 0xff800000, 0x80000000};
     for (size_t at = 2; at < rig.len; at += 4) {
         for (size_t i = 0; i < sizeof never / sizeof never[0]; i++)
             refuse_bits(&rig, at, never[i]);
-        refuse_bits(&rig, at,
-                    bytes_of_float(at < 2 + 8 * M ? 1.002f : 0x1p70f));
+        refuse_bits(&rig, at, bytes_of_float(at < 2 + 8 * M ? 1.002f : 0x1p70f));
     }
     for (unsigned count = 0; count < 256; count++) {
         rig.bytes[1] = (uint8_t)count;
-        assert_int_equal(compress_validate(rig.c, rig.bytes, rig.len),
-                         count == 2);
+        assert_int_equal(compress_validate(rig.c, rig.bytes, rig.len), count == 2);
     }
     rig_close(&rig);
 }
@@ -269,11 +251,7 @@ static void test_hostile(void **state)
 static void test_most(void **state)
 {
     (void)state;
-    enum {
-        M = 20,
-        N = 30,
-        LEN = 3 + 4 * (M + 1) * (M + N)
-    };
+    enum { M = 20, N = 30, LEN = 3 + 4 * (M + 1) * (M + N) };
     const struct segment s[] = {
         {.n = M * N, .rows = M, .cols = N},
         {.offset = M * N, .n = 60 * 60, .rows = 60, .cols = 60},
@@ -301,14 +279,10 @@ static void test_most(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_never_expands),
-        cmocka_unit_test(test_exact_recovery),
-        cmocka_unit_test(test_unbiased),
-        cmocka_unit_test(test_variance),
-        cmocka_unit_test(test_certain),
-        cmocka_unit_test(test_nothing_drawn),
-        cmocka_unit_test(test_repeats),
-        cmocka_unit_test(test_hostile),
+        cmocka_unit_test(test_never_expands), cmocka_unit_test(test_exact_recovery),
+        cmocka_unit_test(test_unbiased),      cmocka_unit_test(test_variance),
+        cmocka_unit_test(test_certain),       cmocka_unit_test(test_nothing_drawn),
+        cmocka_unit_test(test_repeats),       cmocka_unit_test(test_hostile),
         cmocka_unit_test(test_most),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -38,10 +38,8 @@ static inline void chosen_open(struct chosen *c, const char *spec, size_t n)
     c->pick = (struct codec_pick){.index = malloc(room),
                                   .value = malloc(room),
                                   .truth = malloc(room),
-                                  .scratch = aligned_alloc(
-                                      64, scratch / 64 * 64 + 64)};
-    assert_true(c->pick.index && c->pick.value && c->pick.truth &&
-                c->pick.scratch);
+                                  .scratch = aligned_alloc(64, scratch / 64 * 64 + 64)};
+    assert_true(c->pick.index && c->pick.value && c->pick.truth && c->pick.scratch);
 }
 
 static inline void chosen_close(struct chosen *c)
@@ -53,8 +51,8 @@ static inline void chosen_close(struct chosen *c)
 }
 
 /* Select from v[0..n). */
-static inline int chosen_select(struct chosen *c, const float *v, size_t n,
-                                uint64_t key, uint64_t round)
+static inline int chosen_select(struct chosen *c, const float *v, size_t n, uint64_t key,
+                                uint64_t round)
 {
     struct codec_source s = {.x = v, .n = n, .key = key, .round = round};
     c->pick.scaled = false;
@@ -62,8 +60,7 @@ static inline int chosen_select(struct chosen *c, const float *v, size_t n,
 }
 
 /* The values themselves, in order, each once; and the squares of the rest. */
-static inline void chosen_check(const struct chosen *c, const float *v,
-                                size_t n, const char *what)
+static inline void chosen_check(const struct chosen *c, const float *v, size_t n, const char *what)
 {
     const struct codec_pick *p = &c->pick;
     double all2 = 0.0, taken2 = 0.0;
@@ -71,15 +68,14 @@ static inline void chosen_check(const struct chosen *c, const float *v,
     if (p->k > c->keep)
         fail_msg("%s: took %zu of %zu, may %zu", what, p->k, n, c->keep);
     for (size_t i = 0; i < p->k; i++) {
-        if (p->index[i] >= n || (i > 0 && p->index[i] <= p->index[i - 1]) ||
-            truth[i] != v[p->index[i]])
+        if (p->index[i] >= n || (i > 0 && p->index[i] <= p->index[i - 1])
+            || truth[i] != v[p->index[i]])
             fail_msg("%s: n=%zu: bad %zu-th of %zu", what, n, i, p->k);
         taken2 += (double)truth[i] * (double)truth[i];
     }
     all2 = vec_norm2(v, n);
     if (!(fabs(p->rest2 + taken2 - all2) <= 1e-9 * all2))
-        fail_msg("%s: n=%zu: rest2 %g, taken %g, all %g", what, n, p->rest2,
-                 taken2, all2);
+        fail_msg("%s: n=%zu: rest2 %g, taken %g, all %g", what, n, p->rest2, taken2, all2);
 }
 
 #endif

@@ -8,15 +8,10 @@
 
 #include <cmocka.h>
 
-enum {
-    N_MAX = 8193,
-    N_LARGE = 1000003,
-    DRAWS = 200
-};
+enum { N_MAX = 8193, N_LARGE = 1000003, DRAWS = 200 };
 
-static const size_t sizes[] = {0,   1,   2,   3,   5,    7,    8,    15,
-                               16,  17,  31,  32,  33,   255,  256,  257,
-                               511, 512, 513, 4095, 4096, 4097, 8191, 8193};
+static const size_t sizes[] = {0,  1,   2,   3,   5,   7,   8,   15,   16,   17,   31,   32,
+                               33, 255, 256, 257, 511, 512, 513, 4095, 4096, 4097, 8191, 8193};
 
 static float vectors[VECTOR_KINDS][N_MAX];
 static float large[N_LARGE], x[N_MAX], x_hat[N_MAX];
@@ -39,8 +34,8 @@ static void complain(const char *what, double found, double expected)
         return;
     last_spec = at_spec;
     last_what = what;
-    print_error("%s: n=%zu vector=%d: %s (%.9g, expected %.9g)\n", at_spec,
-                at_n, at_kind, what, found, expected);
+    print_error("%s: n=%zu vector=%d: %s (%.9g, expected %.9g)\n", at_spec, at_n, at_kind, what,
+                found, expected);
 }
 
 static void check(bool ok, const char *what)
@@ -89,19 +84,17 @@ static void check_lengths(struct bench_rig *r)
 }
 
 /* The same call again, from the same past, gives the same bytes. */
-static void check_repeats(struct bench_rig *r, const struct tested *t,
-                          const float *v)
+static void check_repeats(struct bench_rig *r, const struct tested *t, const float *v)
 {
     size_t len = r->len;
     uint8_t *first = malloc(len);
     assert_non_null(first);
     memcpy(first, r->bytes, len);
-    check(rig_code(r, 5, v) == 0 && r->len == len &&
-              memcmp(first, r->bytes, len) == 0,
+    check(rig_code(r, 5, v) == 0 && r->len == len && memcmp(first, r->bytes, len) == 0,
           "one draw gave two messages");
     bool by_tensor = t->codec->body != NULL && t->codec->body->by_tensor;
-    if (at_kind == VECTOR_GAUSS && r->n >= 255 &&
-        (t->traits & SPEC_RANDOM) && (at_matrices || !by_tensor)) {
+    if (at_kind == VECTOR_GAUSS && r->n >= 255 && (t->traits & SPEC_RANDOM)
+        && (at_matrices || !by_tensor)) {
         check(rig_code(r, 6, v) == 0, "encode");
         bool same = r->len == len && memcmp(first, r->bytes, len) == 0;
         check(!same, "another draw, but the same message");
@@ -111,8 +104,7 @@ static void check_repeats(struct bench_rig *r, const struct tested *t,
 
 /* Something is sent of what is not zero: always by a contraction, and of one
  * element and of constants by all that do not choose among elements. */
-static void check_speaks(const struct bench_rig *r, const struct tested *t,
-                         double x2)
+static void check_speaks(const struct bench_rig *r, const struct tested *t, double x2)
 {
     if (!(x2 > 0.0) || at_kind == VECTOR_DENORMAL || (t->traits & SPEC_MUTE))
         return;
@@ -127,8 +119,7 @@ static void check_speaks(const struct bench_rig *r, const struct tested *t,
 }
 
 /* One vector through one compressor that has seen none before. */
-static void check_vector(struct bench_rig *r, const struct tested *t,
-                         const float *v)
+static void check_vector(struct bench_rig *r, const struct tested *t, const float *v)
 {
     check(rig_code(r, 5, v) == 0, "encode");
     double x2 = vec_norm2(v, r->n);
@@ -137,8 +128,8 @@ static void check_vector(struct bench_rig *r, const struct tested *t,
         complain("x2 is not |v|^2", r->stat.x2, x2);
     if (!agrees(r->stat.e2, e2, x2))
         complain("e2 is not |v - C|^2", r->stat.e2, e2);
-    bool contracts = t->class == CODEC_CONTRACTION ||
-                     (t->class == CODEC_EXPECTED && !(t->traits & SPEC_LOOSE));
+    bool contracts =
+        t->class == CODEC_CONTRACTION || (t->class == CODEC_EXPECTED && !(t->traits & SPEC_LOOSE));
     if (contracts && !(e2 <= x2 * (1.0 + 1e-6)))
         complain("|v - C|^2 is above |v|^2", e2, x2);
     check_speaks(r, t, x2);
@@ -157,12 +148,10 @@ static void check_replica(struct bench_rig *r)
     vector_fill(x, r->n, VECTOR_GAUSS, 3);
     vector_fill(x_hat, r->n, VECTOR_LAPLACE, 4);
     for (size_t round = 0; round < 3; round++) {
-        struct compress_input in = {
-            .draw = round, .round = round, .x = x, .x_hat = x_hat};
+        struct compress_input in = {.draw = round, .round = round, .x = x, .x_hat = x_hat};
         memcpy(a, x_hat, r->n * sizeof *a);
         memcpy(b, x_hat, r->n * sizeof *b);
-        check(compress_encode(r->c, &in, r->bytes, &r->len, &r->stat) == 0,
-              "encode");
+        check(compress_encode(r->c, &in, r->bytes, &r->len, &r->stat) == 0, "encode");
         check(memcmp(a, x_hat, r->n * sizeof *a) == 0, "encode wrote x_hat");
         check(compress_validate(r->c, r->bytes, r->len), "own message refused");
         compress_apply(r->c, r->bytes, r->len, a);
@@ -263,17 +252,13 @@ static void test_large(void **state)
 /* A model of matrices of all shapes: for codecs that see tensors. */
 static size_t matrices(struct segment s[16])
 {
-    static const size_t shapes[][2] = {
-        {1, 1},  {2, 2},   {3, 5},   {5, 3},   {16, 16}, {17, 33},
-        {64, 9}, {10, 64}, {6, 150}, {1, 120}, {0, 0},   {90, 1}};
-    enum {
-        N = sizeof shapes / sizeof shapes[0]
-    };
+    static const size_t shapes[][2] = {{1, 1},  {2, 2},   {3, 5},   {5, 3},   {16, 16}, {17, 33},
+                                       {64, 9}, {10, 64}, {6, 150}, {1, 120}, {0, 0},   {90, 1}};
+    enum { N = sizeof shapes / sizeof shapes[0] };
     size_t at = 0;
     for (size_t i = 0; i < N; i++) {
         size_t n = shapes[i][0] * shapes[i][1];
-        s[i] = (struct segment){.offset = at, .n = n, .rows = shapes[i][0],
-                                .cols = shapes[i][1]};
+        s[i] = (struct segment){.offset = at, .n = n, .rows = shapes[i][0], .cols = shapes[i][1]};
         at += n;
     }
     return N;
@@ -307,9 +292,8 @@ static void test_expected(void **state)
 {
     (void)state;
     static struct tested list[SPECS_MAX];
-    static const enum vector_kind kinds[] = {VECTOR_GAUSS, VECTOR_LAPLACE,
-                                             VECTOR_HEAVY, VECTOR_ONE_HOT,
-                                             VECTOR_CONSTANT};
+    static const enum vector_kind kinds[] = {VECTOR_GAUSS, VECTOR_LAPLACE, VECTOR_HEAVY,
+                                             VECTOR_ONE_HOT, VECTOR_CONSTANT};
     struct segment s[16];
     size_t n_segments = matrices(s);
     size_t n_specs = specs_all(list);
@@ -350,14 +334,11 @@ static void test_table(void **state)
     size_t n = 0;
     for (; codec_all[n] != NULL; n++) {
         const struct codec *c = codec_all[n];
-        assert_int_equal((c->values != NULL) + (c->selector != NULL) +
-                             (c->body != NULL),
-                         1);
+        assert_int_equal((c->values != NULL) + (c->selector != NULL) + (c->body != NULL), 1);
         assert_true(compress_catalogue(n, &info));
         assert_string_equal(info.name, c->name);
         at_spec = c->name;
-        check(info.about != NULL && info.bound != NULL && info.source != NULL,
-              "a text is missing");
+        check(info.about != NULL && info.bound != NULL && info.source != NULL, "a text is missing");
         check(strncmp(info.preset, c->name, strlen(c->name)) == 0, "preset");
         check(strncmp(info.form, c->name, strlen(c->name)) == 0, "form");
         check(spec_codec(c->name) == c, "two codecs of one name");
@@ -369,10 +350,8 @@ static void test_table(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_contract),
-        cmocka_unit_test(test_large),
-        cmocka_unit_test(test_matrices),
-        cmocka_unit_test(test_expected),
+        cmocka_unit_test(test_contract), cmocka_unit_test(test_large),
+        cmocka_unit_test(test_matrices), cmocka_unit_test(test_expected),
         cmocka_unit_test(test_table),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

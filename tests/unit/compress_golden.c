@@ -16,10 +16,7 @@
 
 #include <cmocka.h>
 
-enum {
-    N = 5000,
-    ROUNDS = 3
-};
+enum { N = 5000, ROUNDS = 3 };
 
 static float x[N], x_hat[N];
 static struct tested list[SPECS_MAX];
@@ -58,11 +55,9 @@ static uint64_t hash_of(const char *spec)
     rig_open_model(&r, spec, s, 4);
     fill(x_hat, 1);
     for (uint64_t round = 0; round < ROUNDS; round++) {
-        struct compress_input in = {
-            .draw = round, .round = round, .x = x, .x_hat = x_hat};
+        struct compress_input in = {.draw = round, .round = round, .x = x, .x_hat = x_hat};
         fill(x, 2 + round);
-        assert_int_equal(
-            compress_encode(r.c, &in, r.bytes, &r.len, &r.stat), 0);
+        assert_int_equal(compress_encode(r.c, &in, r.bytes, &r.len, &r.stat), 0);
         assert_true(compress_validate(r.c, r.bytes, r.len));
         compress_apply(r.c, r.bytes, r.len, x_hat);
         hash = 31 * hash + rng_hash(r.bytes, r.len);
@@ -87,10 +82,8 @@ static void test_hashes(void **state)
         if (j < n_golden && golden_hashes[j].hash == hash)
             continue;
         wrong++;
-        print_error("%s: %016llx, expected %016llx\n", list[i].spec,
-                    (unsigned long long)hash,
-                    j < n_golden ? (unsigned long long)golden_hashes[j].hash
-                                 : 0ull);
+        print_error("%s: %016llx, expected %016llx\n", list[i].spec, (unsigned long long)hash,
+                    j < n_golden ? (unsigned long long)golden_hashes[j].hash : 0ull);
     }
     assert_int_equal(wrong, 0);
 }

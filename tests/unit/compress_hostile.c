@@ -29,13 +29,11 @@ struct honest
 
 /* Three segments as one unit, each by itself, or the outer two as one unit in
  * two pieces. */
-static void honest_open(struct honest *h, const struct tested *t,
-                        uint64_t seed)
+static void honest_open(struct honest *h, const struct tested *t, uint64_t seed)
 {
     static const char *const tails[] = {"", ",scope=layer", ";mid=none"};
     struct segment s[3] = {{.offset = 0, .n = 90, .rows = 9, .cols = 10},
-                           {.name = "mid", .offset = 90, .n = 1, .rows = 1,
-                            .cols = 1},
+                           {.name = "mid", .offset = 90, .n = 1, .rows = 1, .cols = 1},
                            {.offset = 91, .n = 42, .rows = 6, .cols = 7}};
     if (seed % 2 == 1) { /* Long enough for several blocks. */
         s[2].n = N_MAX - 91;
@@ -55,8 +53,7 @@ static void honest_open(struct honest *h, const struct tested *t,
     vector_fill(v, h->n, seed % 4 < 2 ? VECTOR_GAUSS : VECTOR_SPARSE, seed);
     struct compress_stat stat;
     struct compress_input in = {.draw = seed, .x = v, .x_hat = h->out};
-    assert_int_equal(
-        compress_encode(h->c, &in, h->bytes, &h->len, &stat), 0);
+    assert_int_equal(compress_encode(h->c, &in, h->bytes, &h->len, &stat), 0);
 }
 
 static void honest_close(struct honest *h)
@@ -79,8 +76,7 @@ static bool offer(struct honest *h, const uint8_t *bytes, size_t len)
         compress_apply(h->c, exact, len, h->out);
         for (size_t i = 0; i < h->n; i++)
             if (!(fabsf(h->out[i]) <= 0x1p64f))
-                fail_msg("%s: element %zu became %g", h->spec, i,
-                         (double)h->out[i]);
+                fail_msg("%s: element %zu became %g", h->spec, i, (double)h->out[i]);
     }
     free(exact);
     return proper;
@@ -112,10 +108,9 @@ static void test_truncations(void **state)
  * a coder may send a zero for one. */
 static bool has_one_encoding(const struct tested *t)
 {
-    return t->codec->values != NULL ||
-           (t->codec->selector != NULL &&
-            t->codec->selector->places == NULL &&
-            strchr(t->spec, '+') == NULL);
+    return t->codec->values != NULL
+           || (t->codec->selector != NULL && t->codec->selector->places == NULL
+               && strchr(t->spec, '+') == NULL);
 }
 
 static void test_bit_flips(void **state)
@@ -132,8 +127,7 @@ static void test_bit_flips(void **state)
             for (size_t bit = 0; bit < 8 * h.len; bit++) {
                 h.bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
                 bool proper = offer(&h, h.bytes, h.len);
-                if (proper && one_way &&
-                    memcmp(before, h.out, h.n * sizeof *before) == 0)
+                if (proper && one_way && memcmp(before, h.out, h.n * sizeof *before) == 0)
                     fail_msg("%s: bit %zu means nothing", h.spec, bit);
                 h.bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
             }
@@ -171,7 +165,8 @@ static void test_mutations(void **state)
 static void test_chosen(void **state)
 {
     (void)state;
-    static const struct {
+    static const struct
+    {
         const char *spec;
         size_t n, len;
         uint8_t bytes[24]; /* The rest is zeros. */
@@ -183,19 +178,19 @@ static void test_chosen(void **state)
         {"none", 1, 0, {0}, false},
         {"none", 1, 2, {0, 0}, false},
         {"none", 1, 5, {1, 0, 0, 0x80, 0x3f}, true},
-        {"none", 1, 5, {1, 0, 0, 0, 0x80}, false},          /* -0 */
-        {"none", 1, 5, {1, 0, 0, 0xc0, 0x7f}, false},       /* NaN */
-        {"none", 1, 5, {1, 0, 0, 0x80, 0xff}, false},       /* -inf */
-        {"none", 1, 5, {1, 0, 0, 0x80, 0x5f}, false},       /* 2^64 */
+        {"none", 1, 5, {1, 0, 0, 0, 0x80}, false},    /* -0 */
+        {"none", 1, 5, {1, 0, 0, 0xc0, 0x7f}, false}, /* NaN */
+        {"none", 1, 5, {1, 0, 0, 0x80, 0xff}, false}, /* -inf */
+        {"none", 1, 5, {1, 0, 0, 0x80, 0x5f}, false}, /* 2^64 */
         {"fp16", 1, 4, {1, 127, 0x00, 0x78}, true},
-        {"fp16", 1, 4, {1, 127, 0x01, 0x78}, false},        /* Above 2^15. */
-        {"fp16", 1, 4, {1, 127, 0x00, 0x80}, false},        /* -0 */
-        {"fp16", 1, 4, {1, 191, 0x00, 0x10}, false},        /* 2^64 */
-        {"fp16", 1, 4, {1, 0, 0x01, 0x00}, false},          /* Zero block. */
+        {"fp16", 1, 4, {1, 127, 0x01, 0x78}, false}, /* Above 2^15. */
+        {"fp16", 1, 4, {1, 127, 0x00, 0x80}, false}, /* -0 */
+        {"fp16", 1, 4, {1, 191, 0x00, 0x10}, false}, /* 2^64 */
+        {"fp16", 1, 4, {1, 0, 0x01, 0x00}, false},   /* Zero block. */
         {"sign:0", 3, 6, {1, 0, 0, 0x80, 0x3f, 7}, true},
-        {"sign:0", 3, 6, {1, 0, 0, 0x80, 0x3f, 8}, false},  /* Padding. */
-        {"sign:0", 3, 6, {1, 0, 0, 0x80, 0xbf, 1}, false},  /* Negative. */
-        {"sign:0", 3, 6, {1, 0, 0, 0, 0, 1}, false},        /* Zero scale. */
+        {"sign:0", 3, 6, {1, 0, 0, 0x80, 0x3f, 8}, false}, /* Padding. */
+        {"sign:0", 3, 6, {1, 0, 0, 0x80, 0xbf, 1}, false}, /* Negative. */
+        {"sign:0", 3, 6, {1, 0, 0, 0, 0, 1}, false},       /* Zero scale. */
         {"qsgd:4:0", 1, 6, {1, 0, 0, 0x80, 0x3f, 0x0f}, true},
         {"qsgd:4:0", 1, 6, {1, 0, 0, 0x80, 0x3f, 0x08}, false}, /* -0 */
         {"qsgd:4:0", 1, 6, {1, 0, 0, 0x80, 0x3f, 0x1f}, false}, /* Padding. */
@@ -238,12 +233,11 @@ static void test_chosen(void **state)
         {"topk:0.1/ef", 20, 10, {1, 1, 36, 2, 5, 0, 0, 0, 0x80, 0x3f}, false},
         {"topk:0.1/ef", 20, 10, {1, 1, 36, 2, 1, 31, 0, 0, 0x80, 0x3f}, false},
         {"topk:0.1/ef", 20, 10, {1, 1, 35, 2, 1, 7, 0, 0, 0x80, 0x3f}, false},
-        {"topk:0.1/ef", 20, 11, {1, 1, 36, 3, 1, 15, 0, 0, 0, 0x80, 0x3f},
-         false},
+        {"topk:0.1/ef", 20, 11, {1, 1, 36, 3, 1, 15, 0, 0, 0, 0x80, 0x3f}, false},
         {"topk:0.1/ef", 20, 9, {1, 1, 3, 1, 0x1e, 0, 0, 0x80, 0x3f}, false},
-        {"topk:0.1/ef", 20, 14, {1, 2, 35, 2, 3, 0x23}, true},   /* 3, 4 */
-        {"topk:0.1/ef", 20, 14, {1, 2, 35, 2, 3, 0x1b}, false},  /* 3, 3 */
-        {"topk:0.1/ef", 20, 14, {1, 2, 35, 2, 3, 0x13}, false},  /* 3, 2 */
+        {"topk:0.1/ef", 20, 14, {1, 2, 35, 2, 3, 0x23}, true},  /* 3, 4 */
+        {"topk:0.1/ef", 20, 14, {1, 2, 35, 2, 3, 0x1b}, false}, /* 3, 3 */
+        {"topk:0.1/ef", 20, 14, {1, 2, 35, 2, 3, 0x13}, false}, /* 3, 2 */
         {"topk:0.1/bitmap", 20, 11, {1, 1, 64, 3, 0, 0x80, 0}, true},
         {"topk:0.1/bitmap", 20, 11, {1, 1, 64, 3, 0, 0x80, 1}, false},
         {"topk:0.1/bitmap", 20, 11, {1, 1, 64, 3, 0, 0x80, 0x10}, false},
@@ -261,8 +255,7 @@ static void test_chosen(void **state)
         h.out = calloc(h.n, sizeof *h.out);
         assert_non_null(h.out);
         if (offer(&h, cases[i].bytes, cases[i].len) != cases[i].proper)
-            fail_msg("case %zu of %s should %spass", i, h.spec,
-                     cases[i].proper ? "" : "not ");
+            fail_msg("case %zu of %s should %spass", i, h.spec, cases[i].proper ? "" : "not ");
         honest_close(&h);
     }
 }

@@ -42,8 +42,8 @@ static uint64_t digest(const struct job *j)
     memset(j->x_hat, 0, j->n * sizeof *j->x_hat);
     uint64_t h[ROUNDS][4];
     for (uint64_t round = 0; round < ROUNDS; round++) {
-        struct compress_input in = {rng_key(round, RNG_TEST, j->n, 0), round,
-                                    j->x[round], j->x_hat};
+        struct compress_input in = {rng_key(round, RNG_TEST, j->n, 0), round, j->x[round],
+                                    j->x_hat};
         struct compress_stat stat;
         size_t len;
         err = compress_encode(c, &in, bytes, &len, &stat);
@@ -60,8 +60,7 @@ static uint64_t digest(const struct job *j)
 }
 
 /* Every compressor on one kind of vector, each as a line of text. */
-static void lines_of(size_t n, enum vector_kind kind,
-                     void (*use)(void *context, const char *line),
+static void lines_of(size_t n, enum vector_kind kind, void (*use)(void *context, const char *line),
                      void *context)
 {
     static struct tested list[SPECS_MAX];
@@ -72,19 +71,18 @@ static void lines_of(size_t n, enum vector_kind kind,
     for (size_t s = 0; s < n_specs; s++) {
         struct job j = {list[s].spec, n, {x[0], x[1]}, x_hat};
         char line[LINE_MAX_LENGTH];
-        snprintf(line, sizeof line, "%.*s n=%zu vector=%d %016" PRIx64,
-                 COMPRESS_SPEC_MAX, j.spec, n, (int)kind, digest(&j));
+        snprintf(line, sizeof line, "%.*s n=%zu vector=%d %016" PRIx64, COMPRESS_SPEC_MAX, j.spec,
+                 n, (int)kind, digest(&j));
         use(context, line);
     }
 }
 
-static void each_line(void (*use)(void *context, const char *line),
-                      void *context)
+static void each_line(void (*use)(void *context, const char *line), void *context)
 {
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
         for (int kind = 0; kind < VECTOR_KINDS; kind++)
-            if (sizes[i] <= N_FEW || kind == VECTOR_GAUSS ||
-                kind == VECTOR_TIES || kind == VECTOR_SPARSE)
+            if (sizes[i] <= N_FEW || kind == VECTOR_GAUSS || kind == VECTOR_TIES
+                || kind == VECTOR_SPARSE)
                 lines_of(sizes[i], (enum vector_kind)kind, use, context);
 }
 
@@ -118,9 +116,7 @@ int main(void)
 #endif
 
 /* Programs of the levels run side by side, and are read line by line. */
-enum {
-    LEVELS_MAX = 3
-};
+enum { LEVELS_MAX = 3 };
 
 struct level
 {
@@ -140,8 +136,7 @@ static void compare(void *context, const char *line)
             fail_msg("%s ends before %s", levels[i].name, line);
         other[strcspn(other, "\n")] = '\0';
         if (strcmp(line, other) != 0)
-            fail_msg("%s makes\n%s, but %s\n%s", simd_level(), line,
-                     levels[i].name, other);
+            fail_msg("%s makes\n%s, but %s\n%s", simd_level(), line, levels[i].name, other);
     }
 }
 
@@ -153,8 +148,7 @@ static void test_levels(void **state)
 #ifdef LEVEL_AVX2
         {"avx2", LEVEL_AVX2 " 2>&-", HAS("avx2"), NULL},
         {"avx512", LEVEL_AVX512 " 2>&-",
-         HAS("avx512f") && HAS("avx512bw") && HAS("avx512dq") &&
-             HAS("avx512vl") && HAS("avx512cd"),
+         HAS("avx512f") && HAS("avx512bw") && HAS("avx512dq") && HAS("avx512vl") && HAS("avx512cd"),
          NULL},
 #endif
     };
@@ -225,8 +219,7 @@ static void test_threads(void **state)
     for (size_t i = 0; i < THREADS; i++)
         for (size_t s = 0; s < n_specs; s++)
             if (w[i].digest[s] != w[THREADS].digest[s])
-                fail_msg("%s: thread %zu made another message", list[s].spec,
-                         i);
+                fail_msg("%s: thread %zu made another message", list[s].spec, i);
 }
 
 int main(void)

@@ -4,14 +4,11 @@
 #include <errno.h>
 #include <stdio.h>
 
-static const enum vector_kind kinds[] = {
-    VECTOR_GAUSS,    VECTOR_LAPLACE, VECTOR_HEAVY,   VECTOR_ONE_HOT,
-    VECTOR_CONSTANT, VECTOR_ZERO,    VECTOR_DENORMAL, VECTOR_HUGE_TINY,
-    VECTOR_SPARSE};
+static const enum vector_kind kinds[] = {VECTOR_GAUSS,    VECTOR_LAPLACE,   VECTOR_HEAVY,
+                                         VECTOR_ONE_HOT,  VECTOR_CONSTANT,  VECTOR_ZERO,
+                                         VECTOR_DENORMAL, VECTOR_HUGE_TINY, VECTOR_SPARSE};
 
-enum {
-    KINDS = sizeof kinds / sizeof kinds[0]
-};
+enum { KINDS = sizeof kinds / sizeof kinds[0] };
 
 static struct known known;
 static float v[MATRIX_CELLS], scaled[MATRIX_CELLS];
@@ -36,20 +33,17 @@ static void test_never_expands(void **state)
                 bool plain = m * n <= 2 * r * (m + n);
                 struct bench_rig rig;
                 rig_open_matrix(&rig, spec_of(r), m, n);
-                assert_int_equal(compress_bound(rig.c),
-                                 1 + 4 * (plain ? m * n : r * (m + n)));
+                assert_int_equal(compress_bound(rig.c), 1 + 4 * (plain ? m * n : r * (m + n)));
                 vector_fill(v, m * n, kinds[kind], 1);
                 for (uint64_t draw = 0; draw < 3; draw++) { /* Warm, too. */
-                    snprintf(what, sizeof what,
-                             "%zux%zu rank %zu vector %d message %d", m, n, r,
+                    snprintf(what, sizeof what, "%zux%zu rank %zu vector %d message %d", m, n, r,
                              kinds[kind], (int)draw);
                     assert_int_equal(rig_code(&rig, draw, v), 0);
                     check_message(&rig, v, plain, what);
                     bool sent = rig.len == compress_bound(rig.c);
                     if (!sent && (rig.len != 1 || rig.stat.e2 != rig.stat.x2))
                         fail_msg("%s: %zu bytes", what, rig.len);
-                    if (!sent && rig.stat.x2 > 0.0 &&
-                        kinds[kind] != VECTOR_DENORMAL)
+                    if (!sent && rig.stat.x2 > 0.0 && kinds[kind] != VECTOR_DENORMAL)
                         fail_msg("%s: nothing was got across", what);
                 }
                 rig_close(&rig);
@@ -64,8 +58,7 @@ static void test_exact_recovery(void **state)
         for (size_t r = 1; r <= 8; r *= 2)
             for (size_t rank = 1; rank <= r; rank++) {
                 struct bench_rig rig;
-                known = (struct known){.m = shapes[s][0], .n = shapes[s][1],
-                                       .k = rank};
+                known = (struct known){.m = shapes[s][0], .n = shapes[s][1], .k = rank};
                 for (size_t i = 0; i < rank; i++)
                     known.sigma[i] = 3.0 / (double)(i + 1);
                 known_make(&known, 7);
@@ -73,16 +66,15 @@ static void test_exact_recovery(void **state)
                 for (uint64_t draw = 0; draw < 3; draw++) {
                     double left = 1.0 - rig_delta(&rig, draw, known.x);
                     if (!(sqrt(left) < 1e-5))
-                        fail_msg("rank %zu by %zu, message %d: leaves %g",
-                                 rank, r, (int)draw, sqrt(left));
+                        fail_msg("rank %zu by %zu, message %d: leaves %g", rank, r, (int)draw,
+                                 sqrt(left));
                 }
                 rig_close(&rig);
             }
 }
 
 /* Mean delta of first messages. */
-static double mean_delta(size_t m, size_t n, size_t r, enum vector_kind kind,
-                         size_t draws)
+static double mean_delta(size_t m, size_t n, size_t r, enum vector_kind kind, size_t draws)
 {
     double sum = 0.0;
     for (size_t i = 0; i < draws; i++) {
@@ -98,7 +90,8 @@ static double mean_delta(size_t m, size_t n, size_t r, enum vector_kind kind,
 static void test_contraction(void **state)
 {
     (void)state;
-    static const struct {
+    static const struct
+    {
         size_t side, r, draws;
         enum vector_kind kind;
         double low, high;
@@ -112,8 +105,8 @@ static void test_contraction(void **state)
         {171, 4, 20, VECTOR_LAPLACE, 0.0460 - 0.0025, 0.0460 + 0.0025},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        double mean = mean_delta(cases[i].side, cases[i].side, cases[i].r,
-                                 cases[i].kind, cases[i].draws);
+        double mean =
+            mean_delta(cases[i].side, cases[i].side, cases[i].r, cases[i].kind, cases[i].draws);
         if (!(mean >= cases[i].low && mean <= cases[i].high))
             fail_msg("case %zu: mean delta %.5f", i, mean);
     }
@@ -141,8 +134,7 @@ static void test_warm_start(void **state)
         last = rig_delta(&warm, draw, known.x);
     }
     rig_close(&warm);
-    if (!(last > chance + 0.02 && last <= best / all + 1e-5 &&
-          last > best / all - 0.02))
+    if (!(last > chance + 0.02 && last <= best / all + 1e-5 && last > best / all - 0.02))
         fail_msg("warm %.4f, cold %.4f, best %.4f", last, chance, best / all);
 }
 
@@ -173,18 +165,15 @@ static double gram(const struct bench_rig *r, size_t m, size_t k, size_t l)
 {
     double sum = 0.0;
     for (size_t i = 0; i < m; i++)
-        sum += (double)bytes_get_float(r->bytes + 1 + 4 * (k * m + i)) *
-               (double)bytes_get_float(r->bytes + 1 + 4 * (l * m + i));
+        sum += (double)bytes_get_float(r->bytes + 1 + 4 * (k * m + i))
+               * (double)bytes_get_float(r->bytes + 1 + 4 * (l * m + i));
     return sum;
 }
 
 static void test_orthonormal(void **state)
 {
     (void)state;
-    enum {
-        M = 120,
-        N = 256
-    };
+    enum { M = 120, N = 256 };
     for (size_t kind = 0; kind < KINDS; kind++)
         for (size_t r = 1; r <= 16; r *= 4) {
             struct bench_rig rig;
@@ -197,8 +186,8 @@ static void test_orthonormal(void **state)
                         double want = k == l ? 1.0 : 0.0;
                         double got = gram(&rig, M, k, l);
                         if (!(fabs(got - want) < 1e-5))
-                            fail_msg("vector %d rank %zu: P^T P %zu,%zu is %g",
-                                     kinds[kind], r, k, l, got);
+                            fail_msg("vector %d rank %zu: P^T P %zu,%zu is %g", kinds[kind], r, k,
+                                     l, got);
                     }
             }
             rig_close(&rig);
@@ -209,9 +198,7 @@ static void test_orthonormal(void **state)
 static void test_replicas(void **state)
 {
     (void)state;
-    enum {
-        CELLS = 50 * 45
-    };
+    enum { CELLS = 50 * 45 };
     static float a[CELLS], b[CELLS];
     struct bench_rig rig;
     rig_open_matrix(&rig, "lowrank:3", 50, 45);
@@ -220,8 +207,7 @@ static void test_replicas(void **state)
     for (uint64_t round = 0; round < 8; round++) {
         vector_fill(v, CELLS, VECTOR_GAUSS, round);
         struct compress_input in = {.draw = round, .x = v, .x_hat = a};
-        assert_int_equal(compress_encode(rig.c, &in, rig.bytes, &rig.len,
-                                         &rig.stat), 0);
+        assert_int_equal(compress_encode(rig.c, &in, rig.bytes, &rig.len, &rig.stat), 0);
         assert_true(compress_validate(rig.c, rig.bytes, rig.len));
         compress_apply(rig.c, rig.bytes, rig.len, a);
         compress_apply(rig.c, rig.bytes, rig.len, b);
@@ -237,18 +223,13 @@ static void test_scales(void **state)
 {
     (void)state;
     static const int powers[] = {-60, -30, -1, 30, 60};
-    enum {
-        M = 33,
-        N = 77,
-        R = 2
-    };
+    enum { M = 33, N = 77, R = 2 };
     for (size_t i = 0; i < sizeof powers / sizeof powers[0]; i++) {
         struct bench_rig one, other;
         rig_open_matrix(&one, "lowrank:2", M, N);
         rig_open_matrix(&other, "lowrank:2", M, N);
         for (uint64_t draw = 0; draw < 4; draw++) {
-            vector_fill(v, M * N, draw == 2 ? VECTOR_SPARSE : VECTOR_GAUSS,
-                        draw);
+            vector_fill(v, M * N, draw == 2 ? VECTOR_SPARSE : VECTOR_GAUSS, draw);
             for (size_t j = 0; j < M * N; j++) {
                 /* Once, rows that differ by 2^64 in size. */
                 v[j] = ldexpf(v[j], draw == 1 ? -2 * (int)(j / N) : 0);
@@ -261,8 +242,7 @@ static void test_scales(void **state)
             assert_memory_equal(one.bytes, other.bytes, 1 + 4 * R * M);
             for (size_t j = 1 + 4 * R * M; j < one.len; j += 4) {
                 float q = bytes_get_float(one.bytes + j);
-                assert_true(bytes_get_float(other.bytes + j) ==
-                            ldexpf(q, powers[i]));
+                assert_true(bytes_get_float(other.bytes + j) == ldexpf(q, powers[i]));
             }
         }
         rig_close(&one);
@@ -274,9 +254,7 @@ static void test_scales(void **state)
 static void test_refusals(void **state)
 {
     (void)state;
-    enum {
-        CELLS = 45 * 45
-    };
+    enum { CELLS = 45 * 45 };
     struct bench_rig one, other;
     rig_open_matrix(&one, "lowrank:2", 45, 45);
     rig_open_matrix(&other, "lowrank:2", 45, 45);
@@ -308,8 +286,7 @@ static void test_hostile(void **state)
     assert_int_equal(rig_code(&rig, 1, v), 0);
     assert_int_equal(rig.len, 1 + 8 * 50);
     refuse_lengths(&rig);
-    static const uint32_t never[] = {0x7fc00000, 0xffc00001, 0x7f800000,
-                                     0xff800000, 0x80000000};
+    static const uint32_t never[] = {0x7fc00000, 0xffc00001, 0x7f800000, 0xff800000, 0x80000000};
     for (size_t at = 1; at < rig.len; at += 4)
         for (size_t i = 0; i < sizeof never / sizeof never[0]; i++)
             refuse_bits(&rig, at, never[i]);
@@ -345,7 +322,8 @@ static void test_model(void **state)
         {.name = "b.weight", .offset = 620, .n = 800, .rows = 80, .cols = 10},
         {.name = "b.bias", .offset = 1420, .n = 8, .rows = 8, .cols = 1},
     };
-    static const struct {
+    static const struct
+    {
         const char *spec;
         size_t len;
     } cases[] = {
@@ -377,16 +355,11 @@ static void test_model(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_never_expands),
-        cmocka_unit_test(test_exact_recovery),
-        cmocka_unit_test(test_contraction),
-        cmocka_unit_test(test_warm_start),
-        cmocka_unit_test(test_right_angles),
-        cmocka_unit_test(test_orthonormal),
-        cmocka_unit_test(test_replicas),
-        cmocka_unit_test(test_scales),
-        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_hostile),
+        cmocka_unit_test(test_never_expands), cmocka_unit_test(test_exact_recovery),
+        cmocka_unit_test(test_contraction),   cmocka_unit_test(test_warm_start),
+        cmocka_unit_test(test_right_angles),  cmocka_unit_test(test_orthonormal),
+        cmocka_unit_test(test_replicas),      cmocka_unit_test(test_scales),
+        cmocka_unit_test(test_refusals),      cmocka_unit_test(test_hostile),
         cmocka_unit_test(test_model),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

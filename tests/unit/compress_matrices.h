@@ -7,9 +7,9 @@
 
 #include "compress/coding/bytes.h"
 
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 
 #include <cmocka.h>
 
@@ -19,8 +19,7 @@ enum {
 };
 
 /* Columns u[0..k), each of n, orthonormal. */
-static inline void orthonormal(double u[SIDE_MAX][SIDE_MAX], size_t n,
-                               size_t k, uint64_t seed)
+static inline void orthonormal(double u[SIDE_MAX][SIDE_MAX], size_t n, size_t k, uint64_t seed)
 {
     struct rng r = rng_stream(rng_key(seed, RNG_TEST, n, k));
     for (size_t i = 0; i < k; i++) {
@@ -67,8 +66,7 @@ static inline void known_make(struct known *w, uint64_t seed)
 }
 
 /* How much of atom i is in x: u[i]^T x v[i]. */
-static inline double known_part(const struct known *w, const float *x,
-                                size_t i)
+static inline double known_part(const struct known *w, const float *x, size_t i)
 {
     double sum = 0.0;
     for (size_t a = 0; a < w->m; a++)
@@ -77,8 +75,7 @@ static inline double known_part(const struct known *w, const float *x,
     return sum;
 }
 
-static inline void rig_open_matrix(struct bench_rig *r, const char *spec,
-                                   size_t m, size_t n)
+static inline void rig_open_matrix(struct bench_rig *r, const char *spec, size_t m, size_t n)
 {
     struct segment s = {.n = m * n, .rows = m, .cols = n};
     rig_open_model(r, spec, &s, 1);
@@ -109,19 +106,14 @@ static inline void refuse_lengths(struct bench_rig *r)
     free(copy);
 }
 
-static const size_t matrix_shapes[][2] = {
-    {1, 1},   {1, 37},  {37, 1},    {2, 3},    {16, 400},
-    {45, 45}, {500, 10}, {120, 256}, {7, 1100}, {3, 2500}};
+static const size_t matrix_shapes[][2] = {{1, 1},   {1, 37},   {37, 1},    {2, 3},    {16, 400},
+                                          {45, 45}, {500, 10}, {120, 256}, {7, 1100}, {3, 2500}};
 
-enum {
-    MATRIX_SHAPES = sizeof matrix_shapes / sizeof matrix_shapes[0],
-    MATRIX_CELLS = 120 * 256
-};
+enum { MATRIX_SHAPES = sizeof matrix_shapes / sizeof matrix_shapes[0], MATRIX_CELLS = 120 * 256 };
 
 /* A message must say what it leaves, and leave no more than there was; what
  * factors cannot halve is sent as it is. */
-static inline void check_message(struct bench_rig *r, const float *v,
-                                 bool plain, const char *what)
+static inline void check_message(struct bench_rig *r, const float *v, bool plain, const char *what)
 {
     double x2 = vec_norm2(v, r->n), e2 = vec_dist2(v, r->out, r->n);
     if (!(e2 <= x2 * (1.0 + 1e-5)))

@@ -12,24 +12,21 @@
 #include <string.h>
 
 /* Quartic 121, its runs and beyond, bitmap's code, Elias-Fano's, -0 codes. */
-static const uint8_t mutate_bytes[] = {0x00, 0x01, 0x7f, 0x80, 0x88, 0xff,
-                                       0x3f, 0x5f, 0x78, 0x7c, 31,   32,
-                                       63,   64,   65,   121,  242,  243,
-                                       255,  0xc0, 0x55, 0xaa};
+static const uint8_t mutate_bytes[] = {0x00, 0x01, 0x7f, 0x80, 0x88, 0xff, 0x3f, 0x5f,
+                                       0x78, 0x7c, 31,   32,   63,   64,   65,   121,
+                                       242,  243,  255,  0xc0, 0x55, 0xaa};
 
 /* Floats: -0, NaN, infinities, 2^64 and just below, subnormals, -1, 2^63;
  * then the longest varint. */
 static const uint32_t mutate_words[] = {
-    0x80000000u, 0x7fc00000u, 0x7f800000u, 0xff800000u, 0x5f800000u,
-    0x5f7fffffu, 0x00000001u, 0x007fffffu, 0x00800000u, 0x80000001u,
-    0xbf800000u, 0x5f000000u, 0x00000000u, 0xffffffffu};
+    0x80000000u, 0x7fc00000u, 0x7f800000u, 0xff800000u, 0x5f800000u, 0x5f7fffffu, 0x00000001u,
+    0x007fffffu, 0x00800000u, 0x80000001u, 0xbf800000u, 0x5f000000u, 0x00000000u, 0xffffffffu};
 
 static inline void mutate_word(struct rng *r, uint8_t *m, size_t len)
 {
     if (len < 4)
         return;
-    uint32_t word = mutate_words[rng_below(
-        r, sizeof mutate_words / sizeof mutate_words[0])];
+    uint32_t word = mutate_words[rng_below(r, sizeof mutate_words / sizeof mutate_words[0])];
     /* Scales stand at the front, or anywhere. */
     size_t most = rng_below(r, 2) == 0 && len > 24 ? 24 : len;
     uint8_t *at = m + rng_below(r, most - 3);

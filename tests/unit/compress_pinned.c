@@ -11,15 +11,11 @@
 
 #include <cmocka.h>
 
-enum {
-    SIDE = 256,
-    D = SIDE * SIDE,
-    SEEDS = 8
-};
+enum { SIDE = 256, D = SIDE * SIDE, SEEDS = 8 };
 
-#define GAUSS VECTOR_GAUSS
+#define GAUSS   VECTOR_GAUSS
 #define LAPLACE VECTOR_LAPLACE
-#define HEAVY VECTOR_HEAVY
+#define HEAVY   VECTOR_HEAVY
 
 /* Vectors are made once: data[kind][seed]. */
 static float data[3][SEEDS][D];
@@ -119,9 +115,8 @@ static void test_pinned_contraction(void **state)
     for (size_t i = 0; i < sizeof pins / sizeof pins[0]; i++) {
         double delta = mean_delta(pins[i].spec, pins[i].kind);
         if (!(fabs(delta - pins[i].delta) <= pins[i].tol))
-            fail_msg("%s on vector %d: delta %.5f, expected %.5f within %g",
-                     pins[i].spec, (int)pins[i].kind, delta, pins[i].delta,
-                     pins[i].tol);
+            fail_msg("%s on vector %d: delta %.5f, expected %.5f within %g", pins[i].spec,
+                     (int)pins[i].kind, delta, pins[i].delta, pins[i].tol);
     }
 }
 

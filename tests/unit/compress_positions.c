@@ -1,7 +1,7 @@
 /* Codes of positions: against bit-by-bit references, to their exact cost, and
  * against whatever may arrive instead. */
-#include "compress/coding/bytes.h"
 #include "compress/codec.h"
+#include "compress/coding/bytes.h"
 #include "compress/coding/positions.h"
 
 #include "nn/math/rng.h"
@@ -22,11 +22,9 @@ enum {
     HEAD_MAX = 11 /* Two varints and a byte. */
 };
 
-static const enum positions_how hows[] = {POSITIONS_AUTO, POSITIONS_RICE,
-                                          POSITIONS_EF, POSITIONS_BITMAP};
-enum {
-    HOWS = sizeof hows / sizeof hows[0]
-};
+static const enum positions_how hows[] = {POSITIONS_AUTO, POSITIONS_RICE, POSITIONS_EF,
+                                          POSITIONS_BITMAP};
+enum { HOWS = sizeof hows / sizeof hows[0] };
 
 static uint32_t set[N_COST], back[N_COST + CODEC_CHUNK];
 static uint8_t bytes[2 * N_COST];
@@ -125,8 +123,7 @@ static unsigned ref_best(const uint32_t *index, size_t k)
 }
 
 /* The whole encoding of set[0..k), from the stream in ref. */
-static void check_against_ref(enum positions_how how, size_t k, size_t n,
-                              size_t len)
+static void check_against_ref(enum positions_how how, size_t k, size_t n, size_t len)
 {
     uint8_t head[HEAD_MAX];
     unsigned code = 0;
@@ -149,18 +146,16 @@ static void check_against_ref(enum positions_how how, size_t k, size_t n,
     size_t used = bytes_put_varint(head, (uint32_t)k);
     head[used++] = (uint8_t)code;
     used += bytes_put_varint(head + used, (uint32_t)stream);
-    if (len != used + stream || memcmp(bytes, head, used) != 0 ||
-        memcmp(bytes + used, ref.at, stream) != 0)
-        fail_msg("%s, k=%zu, n=%zu: not the reference's bytes",
-                 positions_words[how], k, n);
+    if (len != used + stream || memcmp(bytes, head, used) != 0
+        || memcmp(bytes + used, ref.at, stream) != 0)
+        fail_msg("%s, k=%zu, n=%zu: not the reference's bytes", positions_words[how], k, n);
 }
 
 /* ---- reading ---- */
 
 /* Read all in steps of `step`; true if every call says so. */
-static bool read_all(enum positions_how how, size_t most, size_t n,
-                     const uint8_t *src, size_t len, size_t step,
-                     struct positions *p)
+static bool read_all(enum positions_how how, size_t most, size_t n, const uint8_t *src, size_t len,
+                     size_t step, struct positions *p)
 {
     if (!positions_open(p, how, most, n, src, len))
         return false;
@@ -175,8 +170,8 @@ static bool read_all(enum positions_how how, size_t most, size_t n,
 /* What is accepted is in order, in range, and what the encoder would have
  * written: a set has one encoding. The bytes are read from a block of their
  * own, so that a sanitizer sees a byte too many. */
-static bool check_foreign(enum positions_how how, size_t most, size_t n,
-                          const uint8_t *src, size_t len)
+static bool check_foreign(enum positions_how how, size_t most, size_t n, const uint8_t *src,
+                          size_t len)
 {
     static uint8_t again[ROOM];
     struct positions p;
@@ -193,8 +188,7 @@ static bool check_foreign(enum positions_how how, size_t most, size_t n,
     assert_true(positions_bound(how, p.k, n) <= ROOM);
     size_t own = positions_put(how, back, p.k, n, again);
     if (own != p.used || memcmp(again, src, own) != 0)
-        fail_msg("%s, k=%zu, n=%zu: a second encoding is accepted",
-                 positions_words[how], p.k, n);
+        fail_msg("%s, k=%zu, n=%zu: a second encoding is accepted", positions_words[how], p.k, n);
     return true;
 }
 
@@ -247,8 +241,7 @@ static size_t random_set(struct rng *r, size_t n, double share)
 static void test_round_trips(void **state)
 {
     (void)state;
-    static const size_t sizes[] = {1,  2,  3,   7,   8,    9,    63,
-                                   64, 65, 127, 128, 1000, 4096, N_MAX};
+    static const size_t sizes[] = {1, 2, 3, 7, 8, 9, 63, 64, 65, 127, 128, 1000, 4096, N_MAX};
     static const double share[] = {0.0001, 0.001, 0.01, 0.1, 0.5, 0.9, 1.0};
     struct rng r = rng_stream(rng_key(1, RNG_TEST, 0, 0));
     for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++) {
@@ -282,8 +275,7 @@ static void test_round_trips(void **state)
 static void test_far(void **state)
 {
     (void)state;
-    static const uint32_t far[] = {0, 1, 0x7fffffffu, 0x80000000u, 0xfffffffdu,
-                                   0xfffffffeu};
+    static const uint32_t far[] = {0, 1, 0x7fffffffu, 0x80000000u, 0xfffffffdu, 0xfffffffeu};
     for (size_t k = 1; k <= 6; k++)
         for (size_t h = 0; h < 3; h++) {
             struct positions p;
@@ -292,8 +284,7 @@ static void test_far(void **state)
             assert_true(len <= positions_bound(hows[h], k, UINT32_MAX));
             assert_true(read_all(hows[h], k, UINT32_MAX, bytes, len, 2, &p));
             assert_memory_equal(back, from, k * sizeof *from);
-            assert_false(read_all(hows[h], k, UINT32_MAX - 1, bytes, len, 2,
-                                  &p));
+            assert_false(read_all(hows[h], k, UINT32_MAX - 1, bytes, len, 2, &p));
         }
 }
 
@@ -313,7 +304,8 @@ static double cost(enum positions_how how, size_t k)
 static void test_costs(void **state)
 {
     (void)state;
-    static const struct {
+    static const struct
+    {
         double share, rice, ef, bitmap;
     } known[] = {{0.01, 8.108, 8.5625, 100.0}, {0.1, 4.756, 5.25, 10.0}};
     for (size_t i = 0; i < 2; i++)
@@ -326,16 +318,14 @@ static void test_costs(void **state)
                     set[k++] = (uint32_t)p;
             assert_int_equal(k, want);
             double d = (double)k, n = N_COST;
-            double least = (lgamma(n + 1) - lgamma(d + 1) - lgamma(n - d + 1)) /
-                           (d * log(2.0));
+            double least = (lgamma(n + 1) - lgamma(d + 1) - lgamma(n - d + 1)) / (d * log(2.0));
             double rice = cost(POSITIONS_RICE, k);
             double ef = cost(POSITIONS_EF, k);
             double bitmap = cost(POSITIONS_BITMAP, k);
-            if (!(fabs(rice - known[i].rice) <= 0.01) || !(rice >= least) ||
-                !(fabs(ef - known[i].ef) <= 0.01) ||
-                !(fabs(bitmap - known[i].bitmap) <= 0.02))
-                fail_msg("share %g: %.4f, %.4f, %.4f bits, least %.4f",
-                         known[i].share, rice, ef, bitmap, least);
+            if (!(fabs(rice - known[i].rice) <= 0.01) || !(rice >= least)
+                || !(fabs(ef - known[i].ef) <= 0.01) || !(fabs(bitmap - known[i].bitmap) <= 0.02))
+                fail_msg("share %g: %.4f, %.4f, %.4f bits, least %.4f", known[i].share, rice, ef,
+                         bitmap, least);
         }
 }
 
@@ -365,22 +355,18 @@ static void test_bounds(void **state)
     struct rng r = rng_stream(rng_key(2, RNG_TEST, 0, 0));
     for (size_t trial = 0; trial < 100000; trial++) {
         size_t n = 1 + rng_below(&r, trial % 50 == 0 ? 5000 : 300);
-        size_t k = trial % 4 == 0 ? random_set(&r, n, rng_unit(&r))
-                                  : gap_set(&r, n);
+        size_t k = trial % 4 == 0 ? random_set(&r, n, rng_unit(&r)) : gap_set(&r, n);
         size_t most = k + rng_below(&r, n - k + 1);
         size_t length[HOWS];
         for (size_t h = 0; h < HOWS; h++) {
             struct positions p;
             length[h] = positions_put(hows[h], set, k, n, bytes);
             if (length[h] > positions_bound(hows[h], most, n))
-                fail_msg("trial %zu, %s: above the bound", trial,
-                         positions_words[hows[h]]);
-            assert_true(read_all(hows[h], most, n, bytes, length[h],
-                                 CODEC_CHUNK, &p));
+                fail_msg("trial %zu, %s: above the bound", trial, positions_words[hows[h]]);
+            assert_true(read_all(hows[h], most, n, bytes, length[h], CODEC_CHUNK, &p));
             assert_memory_equal(back, set, k * sizeof *set);
         }
-        assert_true(length[0] <= length[1] && length[0] <= length[2] &&
-                    length[0] <= length[3]);
+        assert_true(length[0] <= length[1] && length[0] <= length[2] && length[0] <= length[3]);
         uint64_t bits; /* The bounds above have room for longer heads. */
         rice_best(set, k, n, &bits);
         assert_true((bits + 7) / 8 <= rice_bound(most, n));
@@ -439,7 +425,7 @@ static void test_noise(void **state)
         size_t h = trial % HOWS;
         size_t n = 1 + rng_below(&r, 40);
         size_t k = 1 + rng_below(&r, n);
-        unsigned code = h < 2 ? (unsigned)rng_below(&r, 6)
+        unsigned code = h < 2    ? (unsigned)rng_below(&r, 6)
                         : h == 2 ? 32 + elias_low_bits(k, n)
                                  : 64;
         size_t stream = h < 2    ? 1 + rng_below(&r, rice_bound(k, n))
@@ -457,8 +443,7 @@ static void test_noise(void **state)
 }
 
 /* Refuse set[0..k) edited by hand. */
-static void refused(enum positions_how how, size_t n, size_t len,
-                    const char *what)
+static void refused(enum positions_how how, size_t n, size_t len, const char *what)
 {
     if (check_foreign(how, n, n, bytes, len))
         fail_msg("%s: %s is accepted", positions_words[how], what);
@@ -549,12 +534,9 @@ static void test_rules(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trips),
-        cmocka_unit_test(test_far),
-        cmocka_unit_test(test_costs),
-        cmocka_unit_test(test_bounds),
-        cmocka_unit_test(test_edits),
-        cmocka_unit_test(test_noise),
+        cmocka_unit_test(test_round_trips), cmocka_unit_test(test_far),
+        cmocka_unit_test(test_costs),       cmocka_unit_test(test_bounds),
+        cmocka_unit_test(test_edits),       cmocka_unit_test(test_noise),
         cmocka_unit_test(test_rules),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,9 +8,7 @@
 
 #include <cmocka.h>
 
-enum {
-    N_MAX = 4097
-};
+enum { N_MAX = 4097 };
 
 static float v[N_MAX];
 
@@ -56,8 +54,8 @@ static double exact_onebit(const struct outcome *o)
         n_plus += !negative;
     }
     double n_minus = (double)o->n - n_plus;
-    return o->x2 - (n_plus > 0 ? plus * plus / n_plus : 0.0) -
-           (n_minus > 0 ? minus * minus / n_minus : 0.0);
+    return o->x2 - (n_plus > 0 ? plus * plus / n_plus : 0.0)
+           - (n_minus > 0 ? minus * minus / n_minus : 0.0);
 }
 
 /* Squares below a magnitude. */
@@ -232,8 +230,7 @@ static const struct claim
     {"randk:0.1", 0, NULL, at_most_none, each_own, 0},
 };
 
-static struct outcome outcome_of(const float *from, const float *c, size_t n,
-                                 double arg)
+static struct outcome outcome_of(const float *from, const float *c, size_t n, double arg)
 {
     struct outcome o = {.v = from, .c = c, .n = n, .arg = arg};
     o.x2 = vec_norm2(from, n);
@@ -277,8 +274,7 @@ static void check_claim(const struct claim *c, int kind, size_t n)
             struct outcome o = outcome_of(v + at, r.out + at, m, c->arg);
             const char *what = broken(c, &o);
             if (what != NULL)
-                fail_msg("%s: n=%zu vector=%d block at %zu: %s", c->spec, n,
-                         kind, at, what);
+                fail_msg("%s: n=%zu vector=%d block at %zu: %s", c->spec, n, kind, at, what);
         }
     }
     rig_close(&r);
@@ -303,26 +299,26 @@ static void test_claims(void **state)
 static void test_means(void **state)
 {
     (void)state;
-    enum {
-        SIDE = 30,
-        N = SIDE * SIDE,
-        DRAWS = 200
-    };
-    static const struct {
+    enum { SIDE = 30, N = SIDE * SIDE, DRAWS = 200 };
+    static const struct
+    {
         const char *spec;
         double delta;
     } means[] = {
-        {"randk:0.1", 0.1},           {"randk:0.5", 0.5},
-        {"nat", 8.0 / 9.0},           {"nat,scale=raw", 7.0 / 8.0},
-        {"lowrank:2", 2.0 / SIDE},    {"lowrank:8", 8.0 / SIDE},
-        {"atomo:3", 3.0 / (3 + SIDE)}, {"wangni:0.1", 0.1},
+        {"randk:0.1", 0.1},
+        {"randk:0.5", 0.5},
+        {"nat", 8.0 / 9.0},
+        {"nat,scale=raw", 7.0 / 8.0},
+        {"lowrank:2", 2.0 / SIDE},
+        {"lowrank:8", 8.0 / SIDE},
+        {"atomo:3", 3.0 / (3 + SIDE)},
+        {"wangni:0.1", 0.1},
         {"wangni:0.5+none", 0.5},
-        {"qsgd:6:0:l2,round=sr,scale=inv1w,levels=16",
-         1.0 / (1.0 + 30.0 / 16.0)},
+        {"qsgd:6:0:l2,round=sr,scale=inv1w,levels=16", 1.0 / (1.0 + 30.0 / 16.0)},
         {"qsgd:6:0:l2,round=sr,levels=16", 1.0 / (1.0 + 30.0 / 16.0)},
     };
-    static const enum vector_kind kinds[] = {VECTOR_GAUSS, VECTOR_LAPLACE,
-                                             VECTOR_HEAVY, VECTOR_CONSTANT};
+    static const enum vector_kind kinds[] = {VECTOR_GAUSS, VECTOR_LAPLACE, VECTOR_HEAVY,
+                                             VECTOR_CONSTANT};
     struct segment square = {.n = N, .rows = SIDE, .cols = SIDE};
     for (size_t k = 0; k < 4; k++)
         for (size_t i = 0; i < sizeof means / sizeof means[0]; i++) {
@@ -339,8 +335,8 @@ static void test_means(void **state)
             double mean = sum / DRAWS;
             double se = sqrt(fmax(squares / DRAWS - mean * mean, 0) / DRAWS);
             if (!(mean >= means[i].delta * (1.0 - 1e-6) - 5.0 * se))
-                fail_msg("%s on vector %d: mean delta %.4f, at least %.4f",
-                         means[i].spec, (int)kinds[k], mean, means[i].delta);
+                fail_msg("%s on vector %d: mean delta %.4f, at least %.4f", means[i].spec,
+                         (int)kinds[k], mean, means[i].delta);
         }
 }
 

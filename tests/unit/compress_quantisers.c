@@ -10,16 +10,15 @@
 
 #include <cmocka.h>
 
-enum {
-    MILLION = 1000000
-};
+enum { MILLION = 1000000 };
 
 static float v[MILLION], x[MILLION];
 
 static void test_exact_sizes(void **state)
 {
     (void)state;
-    static const struct {
+    static const struct
+    {
         const char *spec;
         size_t n, len;
     } sizes[] = {
@@ -48,11 +47,10 @@ static void test_exact_sizes(void **state)
         struct bench_rig r;
         rig_open(&r, sizes[i].spec, sizes[i].n);
         assert_int_equal(rig_code(&r, 1, v), 0);
-        if (r.len != sizes[i].len + 1 || compress_bound(r.c) != r.len ||
-            compress_nominal(r.c) != r.len)
-            fail_msg("%s: %zu bytes, bound %zu, nominal %zu, expected %zu + 1",
-                     sizes[i].spec, r.len, compress_bound(r.c),
-                     compress_nominal(r.c), sizes[i].len);
+        if (r.len != sizes[i].len + 1 || compress_bound(r.c) != r.len
+            || compress_nominal(r.c) != r.len)
+            fail_msg("%s: %zu bytes, bound %zu, nominal %zu, expected %zu + 1", sizes[i].spec,
+                     r.len, compress_bound(r.c), compress_nominal(r.c), sizes[i].len);
         rig_close(&r);
     }
 }
@@ -60,7 +58,8 @@ static void test_exact_sizes(void **state)
 /* ---- contraction ---- */
 
 /* 1 - delta, as proved, where the largest value is normal. */
-static const struct {
+static const struct
+{
     const char *spec;
     double worst; /* Of |v|^2. */
     double block; /* Not 0: 1 - 1/block is proved, too. */
@@ -94,16 +93,14 @@ static void check_contraction(size_t i, enum vector_kind kind, size_t n)
     else if (proved[i].block > 0)
         most = fmin(most, x2 * (1.0 - 1.0 / fmin(proved[i].block, (double)n)));
     if (!(e2 <= most * (1.0 + 1e-5) + 1e-12 * x2))
-        fail_msg("%s, vector %d, n=%zu: error %g of %g, proved %g",
-                 proved[i].spec, (int)kind, n, e2, x2, most);
-    if (!(fabs(r.stat.e2 - e2) <= 1e-5 * e2 + 1e-12 * x2) ||
-        !(fabs(r.stat.x2 - x2) <= 1e-9 * x2))
-        fail_msg("%s, vector %d, n=%zu: e2 said %g of %g, was %g of %g",
-                 proved[i].spec, (int)kind, n, r.stat.e2, r.stat.x2, e2, x2);
+        fail_msg("%s, vector %d, n=%zu: error %g of %g, proved %g", proved[i].spec, (int)kind, n,
+                 e2, x2, most);
+    if (!(fabs(r.stat.e2 - e2) <= 1e-5 * e2 + 1e-12 * x2) || !(fabs(r.stat.x2 - x2) <= 1e-9 * x2))
+        fail_msg("%s, vector %d, n=%zu: e2 said %g of %g, was %g of %g", proved[i].spec, (int)kind,
+                 n, r.stat.e2, r.stat.x2, e2, x2);
     for (size_t j = 0; j < n; j++)
         if (!(fabsf(r.out[j]) < CODEC_LIMIT))
-            fail_msg("%s: %a became %a", proved[i].spec, (double)v[j],
-                     (double)r.out[j]);
+            fail_msg("%s: %a became %a", proved[i].spec, (double)v[j], (double)r.out[j]);
     rig_close(&r);
 }
 
@@ -121,7 +118,8 @@ static void test_contraction(void **state)
 static void test_pinned_contraction(void **state)
 {
     (void)state;
-    static const struct {
+    static const struct
+    {
         const char *spec;
         enum vector_kind kind;
         double low, high;
@@ -143,19 +141,15 @@ static void test_pinned_contraction(void **state)
     for (size_t i = 0; i < sizeof pins / sizeof pins[0]; i++) {
         double delta = rig_mean_delta(pins[i].spec, pins[i].kind);
         if (!(delta >= pins[i].low && delta <= pins[i].high))
-            fail_msg("%s on vector %d: delta %.6f, expected %g to %g",
-                     pins[i].spec, (int)pins[i].kind, delta, pins[i].low,
-                     pins[i].high);
+            fail_msg("%s on vector %d: delta %.6f, expected %g to %g", pins[i].spec,
+                     (int)pins[i].kind, delta, pins[i].low, pins[i].high);
     }
 }
 
 /* C(2^k v) = 2^k C(v), bit for bit, and codes do not change. */
-static void check_scale(const char *spec, enum vector_kind kind, int k,
-                        size_t head)
+static void check_scale(const char *spec, enum vector_kind kind, int k, size_t head)
 {
-    enum {
-        N = 2999
-    };
+    enum { N = 2999 };
     struct bench_rig a, b;
     rig_open(&a, spec, N);
     rig_open(&b, spec, N);
@@ -166,8 +160,8 @@ static void check_scale(const char *spec, enum vector_kind kind, int k,
     assert_int_equal(rig_code(&b, 4, x), 0);
     for (size_t i = 0; i < N; i++)
         if (!(ldexpf(a.out[i], k) == b.out[i]))
-            fail_msg("%s, vector %d, 2^%d: element %zu: %a and %a", spec,
-                     (int)kind, k, i, (double)a.out[i], (double)b.out[i]);
+            fail_msg("%s, vector %d, 2^%d: element %zu: %a and %a", spec, (int)kind, k, i,
+                     (double)a.out[i], (double)b.out[i]);
     if (head > 0)
         assert_memory_equal(a.bytes + head, b.bytes + head, a.len - head);
     rig_close(&a);
@@ -177,23 +171,22 @@ static void check_scale(const char *spec, enum vector_kind kind, int k,
 static void test_scale_equivariance(void **state)
 {
     (void)state;
-    static const struct {
+    static const struct
+    {
         const char *spec;
         size_t head; /* Bytes before the codes; 0: codes are exponents. */
     } specs[] = {
-        {"bf16", 0},   {"int8:0", 5},         {"int8", 0},
-        {"dyn8", 5},   {"dyn8:8", 0},         {"qnt", 1 + 1024},
-        {"qnt:16", 65}, {"qnt:4:8", 0},       {"nat", 0},
-        {"nat,scale=raw", 0}, {"nat,round=near", 0},
+        {"bf16", 0},   {"int8:0", 5},        {"int8", 0},           {"dyn8", 5},
+        {"dyn8:8", 0}, {"qnt", 1 + 1024},    {"qnt:16", 65},        {"qnt:4:8", 0},
+        {"nat", 0},    {"nat,scale=raw", 0}, {"nat,round=near", 0},
     };
     static const int powers[] = {-60, -30, 30, 60};
-    static const enum vector_kind kinds[] = {VECTOR_GAUSS, VECTOR_LAPLACE,
-                                             VECTOR_TIES, VECTOR_SPARSE};
+    static const enum vector_kind kinds[] = {VECTOR_GAUSS, VECTOR_LAPLACE, VECTOR_TIES,
+                                             VECTOR_SPARSE};
     for (size_t i = 0; i < sizeof specs / sizeof specs[0]; i++)
         for (size_t j = 0; j < 4; j++)
             for (size_t k = 0; k < 4; k++)
-                check_scale(specs[i].spec, kinds[j], powers[k],
-                            specs[i].head);
+                check_scale(specs[i].spec, kinds[j], powers[k], specs[i].head);
 }
 
 /* ---- randomness of nat ---- */
@@ -203,10 +196,7 @@ static void test_scale_equivariance(void **state)
 static void test_nat_unbiased(void **state)
 {
     (void)state;
-    enum {
-        N = 64,
-        DRAWS = 4096
-    };
+    enum { N = 64, DRAWS = 4096 };
     static double sum[N];
     struct bench_rig r;
     rig_open(&r, "nat,scale=raw", N);
@@ -236,10 +226,7 @@ static void test_nat_unbiased(void **state)
 static void test_nat_variance(void **state)
 {
     (void)state;
-    enum {
-        N = 4096,
-        DRAWS = 50
-    };
+    enum { N = 4096, DRAWS = 50 };
     static const int powers[] = {-100, -3, 0, 40};
     struct bench_rig r;
     rig_open(&r, "nat,scale=raw", N);
@@ -265,10 +252,7 @@ static void test_nat_variance(void **state)
 static void test_nat_draws(void **state)
 {
     (void)state;
-    enum {
-        N = 2048,
-        DRAWS = 100
-    };
+    enum { N = 2048, DRAWS = 100 };
     static float last[N];
     struct bench_rig r;
     rig_open(&r, "nat,scale=raw", N);
@@ -295,12 +279,9 @@ static void test_nat_draws(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_exact_sizes),
-        cmocka_unit_test(test_contraction),
-        cmocka_unit_test(test_pinned_contraction),
-        cmocka_unit_test(test_scale_equivariance),
-        cmocka_unit_test(test_nat_unbiased),
-        cmocka_unit_test(test_nat_variance),
+        cmocka_unit_test(test_exact_sizes),        cmocka_unit_test(test_contraction),
+        cmocka_unit_test(test_pinned_contraction), cmocka_unit_test(test_scale_equivariance),
+        cmocka_unit_test(test_nat_unbiased),       cmocka_unit_test(test_nat_variance),
         cmocka_unit_test(test_nat_draws),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

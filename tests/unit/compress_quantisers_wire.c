@@ -11,9 +11,7 @@
 
 #include <cmocka.h>
 
-enum {
-    N_MAX = 65536
-};
+enum { N_MAX = 65536 };
 
 static float v[N_MAX];
 
@@ -42,8 +40,8 @@ static void check_rounding(const char *spec, const struct becomes *b, size_t n)
     assert_int_equal(rig_code(&r, 1, v), 0);
     for (size_t i = 0; i < n; i++)
         if (!(r.out[i] == b[i].to) || signbit(r.out[i]) != signbit(b[i].to))
-            fail_msg("%s: %a became %a, expected %a", spec, (double)b[i].from,
-                     (double)r.out[i], (double)b[i].to);
+            fail_msg("%s: %a became %a, expected %a", spec, (double)b[i].from, (double)r.out[i],
+                     (double)b[i].to);
     rig_close(&r);
 }
 
@@ -73,14 +71,11 @@ static void test_int8_rounding(void **state)
 {
     (void)state;
     static const struct becomes pairs[] = {
-        {-127.0f, -127.0f}, {0.5f, 0.0f},  {1.5f, 2.0f},   {-2.5f, -2.0f},
-        {-0.5f, 0.0f},      {126.6f, 127.0f}, {-63.49f, -63.0f},
-        {0x1p-100f, 0.0f},
+        {-127.0f, -127.0f}, {0.5f, 0.0f},     {1.5f, 2.0f},      {-2.5f, -2.0f},
+        {-0.5f, 0.0f},      {126.6f, 127.0f}, {-63.49f, -63.0f}, {0x1p-100f, 0.0f},
     };
     struct becomes scaled[sizeof pairs / sizeof pairs[0]];
-    enum {
-        N = sizeof pairs / sizeof pairs[0]
-    };
+    enum { N = sizeof pairs / sizeof pairs[0] };
     static const int powers[] = {0, -100, -149, 50};
     for (size_t p = 0; p < sizeof powers / sizeof powers[0]; p++) {
         for (size_t i = 0; i < N; i++) {
@@ -104,10 +99,10 @@ static void test_int8_subnormal_scales(void **state)
         v[1] = -ldexpf(1.0f, -149);
         assert_int_equal(rig_code(&r, 1, v), 0);
         double half = 0.51 * ldexp(1.0 + steps / 127.0, -149);
-        if (!(fabs((double)r.out[0] - (double)v[0]) <= half) ||
-            !(fabsf(r.out[1] - v[1]) <= fabsf(v[1])))
-            fail_msg("%u steps: %a became %a, %a %a", steps, (double)v[0],
-                     (double)r.out[0], (double)v[1], (double)r.out[1]);
+        if (!(fabs((double)r.out[0] - (double)v[0]) <= half)
+            || !(fabsf(r.out[1] - v[1]) <= fabsf(v[1])))
+            fail_msg("%u steps: %a became %a, %a %a", steps, (double)v[0], (double)r.out[0],
+                     (double)v[1], (double)r.out[1]);
     }
     rig_close(&r);
 }
@@ -134,10 +129,11 @@ static void test_nat_rounding(void **state)
 {
     (void)state;
     static const struct becomes near[] = {
-        {1.0f, 1.0f},          {1.4999f, 1.0f},       {1.5f, 2.0f},
-        {-3.1f, -4.0f},        {0.0f, 0.0f},          {0x1.7p62f, 0x1p62f},
+        {1.0f, 1.0f},           {1.4999f, 1.0f},
+        {1.5f, 2.0f},           {-3.1f, -4.0f},
+        {0.0f, 0.0f},           {0x1.7p62f, 0x1p62f},
         {0x1p-126f, 0x1p-126f}, {-0x1.8p-126f, -0x1p-125f},
-        {0x1.fp-127f, 0.0f},   {-0x1p-149f, 0.0f}, /* Subnormal. */
+        {0x1.fp-127f, 0.0f},    {-0x1p-149f, 0.0f}, /* Subnormal. */
     };
     check_rounding("nat,round=near", near, sizeof near / sizeof near[0]);
     static const struct becomes scaled[] = {
@@ -177,8 +173,7 @@ static void test_dyn8_entries(void **state)
     for (unsigned i = 0; i < 256; i++) {
         double expected = 3.0 * tree_entry(i & 127) * (i < 128 ? 1 : -1);
         if (!(fabs((double)out[i] - expected) <= 1e-6 * fabs(expected)))
-            fail_msg("code %u is %.9g, expected %.9g", i, (double)out[i],
-                     expected);
+            fail_msg("code %u is %.9g, expected %.9g", i, (double)out[i], expected);
         assert_true(i == 0 || i > 127 || out[i] > out[i - 1]);
     }
     assert_true(out[127] == 3.0f);
@@ -188,16 +183,13 @@ static void test_dyn8_entries(void **state)
 static void test_dyn8_nearest(void **state)
 {
     (void)state;
-    enum {
-        N = 4000
-    };
+    enum { N = 4000 };
     struct bench_rig r;
     struct rng rng = rng_stream(rng_key(1, RNG_TEST, 0, 0));
     rig_open(&r, "dyn8", N);
     v[0] = -7.5f;
     for (size_t i = 1; i < N; i++)
-        v[i] = (float)(7.5 * pow(10.0, -7.5 * rng_unit(&rng)) *
-                       (i % 2 == 0 ? 1 : -1));
+        v[i] = (float)(7.5 * pow(10.0, -7.5 * rng_unit(&rng)) * (i % 2 == 0 ? 1 : -1));
     for (size_t z = 1; z < 7; z++) /* Where decades meet. */
         v[z] = (float)(7.5 * 0.1028 * pow(10.0, 1 - (double)z));
     assert_int_equal(rig_code(&r, 1, v), 0);
@@ -208,8 +200,8 @@ static void test_dyn8_nearest(void **state)
             best = fmin(best, fabs(a - 7.5 * tree_entry(c)));
         double e = fabs((double)v[i] - (double)r.out[i]);
         if (!(e <= best + 2e-6 * a))
-            fail_msg("%g became %g, and %g is the least error", (double)v[i],
-                     (double)r.out[i], best);
+            fail_msg("%g became %g, and %g is the least error", (double)v[i], (double)r.out[i],
+                     best);
     }
     rig_close(&r);
 }
@@ -254,8 +246,7 @@ static void test_qnt_means_and_masses(void **state)
         for (size_t c = 0; c < k; c++) {
             double mean = b[c].sum / b[c].n;
             if (!(fabs((double)b[c].mean - mean) <= 1e-6 * fabs(mean)))
-                fail_msg("n=%zu: %g is the mean %g", n, (double)b[c].mean,
-                         mean);
+                fail_msg("n=%zu: %g is the mean %g", n, (double)b[c].mean, mean);
             double mass = b[c].n * 64.0 / (double)n;
             if (!(mass > 0.6 && mass < 1.6))
                 fail_msg("n=%zu: a bucket has %.2f of its mass", n, mass);
@@ -289,9 +280,8 @@ static void test_qnt_of_atoms(void **state)
 static void test_qnt_arguments(void **state)
 {
     (void)state;
-    static const char *const bad[] = {"qnt:3",   "qnt:48", "qnt:512", "qnt:0",
-                                      "qnt:1",   "qnt:100", "qnt:16:9",
-                                      "int8:12", "dyn8:3", "nat:1024"};
+    static const char *const bad[] = {"qnt:3",   "qnt:48",   "qnt:512", "qnt:0",  "qnt:1",
+                                      "qnt:100", "qnt:16:9", "int8:12", "dyn8:3", "nat:1024"};
     char canonical[COMPRESS_SPEC_MAX], error[COMPRESS_ERROR_MAX];
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
         assert_int_equal(compress_canonical(bad[i], canonical, error), -EINVAL);
@@ -315,22 +305,29 @@ static void test_qnt_arguments(void **state)
 static void test_limit(void **state)
 {
     (void)state;
-    static const struct {
+    static const struct
+    {
         const char *spec;
         float max;
         bool refused;
     } cases[] = {
-        {"bf16", 0x1.fefffep63f, false}, {"bf16", 0x1.ffp63f, true},
-        {"int8", 0x1.ff8p63f, false},    {"dyn8", 0x1.fffffep63f, false},
-        {"qnt", 0x1.fffffep63f, false},  {"nat", 0x1.fffffep63f, false},
+        {"bf16", 0x1.fefffep63f, false},
+        {"bf16", 0x1.ffp63f, true},
+        {"int8", 0x1.ff8p63f, false},
+        {"dyn8", 0x1.fffffep63f, false},
+        {"qnt", 0x1.fffffep63f, false},
+        {"nat", 0x1.fffffep63f, false},
         {"nat,round=near", 0x1.7ffffep63f, false},
         {"nat,round=near", 0x1.8p63f, true},
         {"nat,round=near,scale=inv1w", 0x1.8p63f, false},
         {"nat,scale=raw", 0x1p63f, false},
         {"nat,scale=raw", 0x1.fffffep63f, true},
-        {"bf16", 0x1p64f, true}, {"int8", 0x1p64f, true},
-        {"dyn8", 0x1p64f, true}, {"qnt", 0x1p64f, true},
-        {"nat", 0x1p64f, true},  {"dyn8", NAN, true},
+        {"bf16", 0x1p64f, true},
+        {"int8", 0x1p64f, true},
+        {"dyn8", 0x1p64f, true},
+        {"qnt", 0x1p64f, true},
+        {"nat", 0x1p64f, true},
+        {"dyn8", NAN, true},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct bench_rig r;
@@ -351,9 +348,7 @@ static void test_limit(void **state)
 static void test_add_is_decode(void **state)
 {
     (void)state;
-    enum {
-        N = 1019
-    };
+    enum { N = 1019 };
     static const char *const names[] = {"bf16", "int8", "dyn8", "nat"};
     static const int64_t arg[CODEC_ARGS_MAX] = {0};
     static uint8_t bytes[4 * N];
@@ -458,8 +453,7 @@ static void test_hostile(void **state)
 static void test_flips(void **state)
 {
     (void)state;
-    static const char *const specs[] = {"bf16", "int8:8",  "dyn8", "qnt:16",
-                                        "nat",  "nat,scale=raw"};
+    static const char *const specs[] = {"bf16", "int8:8", "dyn8", "qnt:16", "nat", "nat,scale=raw"};
     for (size_t s = 0; s < sizeof specs / sizeof specs[0]; s++) {
         struct bench_rig r;
         size_t refused = 0;

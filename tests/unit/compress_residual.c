@@ -13,18 +13,14 @@
 
 #include <cmocka.h>
 
-enum {
-    SIDE = 30,
-    N = 2 * SIDE * SIDE,
-    STEPS = 200
-};
+enum { SIDE = 30, N = 2 * SIDE * SIDE, STEPS = 200 };
 
 static float g[N], p[N], e[N];
 static double sent[N], wanted[N];
 
 struct account
 {
-    double miss; /* |sum C + e - sum g| / |sum g| */
+    double miss;          /* |sum C + e - sum g| / |sum g| */
     double e2, g2, least; /* Last |e|^2, largest |g|^2, least delta. */
 };
 
@@ -49,8 +45,7 @@ static void step(struct bench_rig *r, uint64_t t, struct account *a)
 static struct account run(const char *spec)
 {
     struct segment s[2] = {{.n = N / 2, .rows = SIDE, .cols = SIDE},
-                           {.offset = N / 2, .n = N / 2, .rows = SIDE,
-                            .cols = SIDE}};
+                           {.offset = N / 2, .n = N / 2, .rows = SIDE, .cols = SIDE}};
     struct account a = {.least = 1.0};
     struct bench_rig r;
     rig_open_model(&r, spec, s, 2);
@@ -82,10 +77,9 @@ static void test_nothing_is_lost(void **state)
         if (!(a.miss <= 1e-4))
             fail_msg("%s: %.2g of the updates are lost", list[i].spec, a.miss);
         double d = a.least;
-        if (list[i].class == CODEC_CONTRACTION && d > 0.0 &&
-            !(a.e2 <= 4.0 * (1.0 - d) / (d * d) * a.g2 * 1.001 + 1e-9 * a.g2))
-            fail_msg("%s: |e|^2 is %.3g |g|^2 with delta %.3g", list[i].spec,
-                     a.e2 / a.g2, d);
+        if (list[i].class == CODEC_CONTRACTION && d > 0.0
+            && !(a.e2 <= 4.0 * (1.0 - d) / (d * d) * a.g2 * 1.001 + 1e-9 * a.g2))
+            fail_msg("%s: |e|^2 is %.3g |g|^2 with delta %.3g", list[i].spec, a.e2 / a.g2, d);
     }
 }
 

@@ -10,33 +10,73 @@
 
 /* LeNet-5, d = 61,706. */
 static const struct segment lenet[] = {
-    {.name = "conv1.weight", .offset = 0, .n = 150, .rows = 6, .cols = 25,
-     .n_dims = 4, .dims = {6, 1, 5, 5}},
-    {.name = "conv1.bias", .offset = 150, .n = 6, .rows = 1, .cols = 6,
-     .n_dims = 1, .dims = {6}},
-    {.name = "conv2.weight", .offset = 156, .n = 2400, .rows = 16,
-     .cols = 150, .n_dims = 4, .dims = {16, 6, 5, 5}},
-    {.name = "conv2.bias", .offset = 2556, .n = 16, .rows = 1, .cols = 16,
-     .n_dims = 1, .dims = {16}},
-    {.name = "fc1.weight", .offset = 2572, .n = 48000, .rows = 120,
-     .cols = 400, .n_dims = 2, .dims = {120, 400}},
-    {.name = "fc1.bias", .offset = 50572, .n = 120, .rows = 1, .cols = 120,
-     .n_dims = 1, .dims = {120}},
-    {.name = "fc2.weight", .offset = 50692, .n = 10080, .rows = 84,
-     .cols = 120, .n_dims = 2, .dims = {84, 120}},
-    {.name = "fc2.bias", .offset = 60772, .n = 84, .rows = 1, .cols = 84,
-     .n_dims = 1, .dims = {84}},
-    {.name = "fc3.weight", .offset = 60856, .n = 840, .rows = 10, .cols = 84,
-     .n_dims = 2, .dims = {10, 84}},
-    {.name = "fc3.bias", .offset = 61696, .n = 10, .rows = 1, .cols = 10,
-     .n_dims = 1, .dims = {10}},
+    {.name = "conv1.weight",
+     .offset = 0,
+     .n = 150,
+     .rows = 6,
+     .cols = 25,
+     .n_dims = 4,
+     .dims = {6, 1, 5, 5}},
+    {.name = "conv1.bias", .offset = 150, .n = 6, .rows = 1, .cols = 6, .n_dims = 1, .dims = {6}},
+    {.name = "conv2.weight",
+     .offset = 156,
+     .n = 2400,
+     .rows = 16,
+     .cols = 150,
+     .n_dims = 4,
+     .dims = {16, 6, 5, 5}},
+    {.name = "conv2.bias",
+     .offset = 2556,
+     .n = 16,
+     .rows = 1,
+     .cols = 16,
+     .n_dims = 1,
+     .dims = {16}},
+    {.name = "fc1.weight",
+     .offset = 2572,
+     .n = 48000,
+     .rows = 120,
+     .cols = 400,
+     .n_dims = 2,
+     .dims = {120, 400}},
+    {.name = "fc1.bias",
+     .offset = 50572,
+     .n = 120,
+     .rows = 1,
+     .cols = 120,
+     .n_dims = 1,
+     .dims = {120}},
+    {.name = "fc2.weight",
+     .offset = 50692,
+     .n = 10080,
+     .rows = 84,
+     .cols = 120,
+     .n_dims = 2,
+     .dims = {84, 120}},
+    {.name = "fc2.bias",
+     .offset = 60772,
+     .n = 84,
+     .rows = 1,
+     .cols = 84,
+     .n_dims = 1,
+     .dims = {84}},
+    {.name = "fc3.weight",
+     .offset = 60856,
+     .n = 840,
+     .rows = 10,
+     .cols = 84,
+     .n_dims = 2,
+     .dims = {10, 84}},
+    {.name = "fc3.bias",
+     .offset = 61696,
+     .n = 10,
+     .rows = 1,
+     .cols = 10,
+     .n_dims = 1,
+     .dims = {10}},
 };
 
-enum {
-    N_LAYERS = sizeof lenet / sizeof lenet[0],
-    D = 61706,
-    UNITS_MAX = 10
-};
+enum { N_LAYERS = sizeof lenet / sizeof lenet[0], D = 61706, UNITS_MAX = 10 };
 
 static float x[D], v[D], joined[D], expected[D];
 static uint8_t bytes[8 * D];
@@ -77,8 +117,7 @@ static void scatter(const struct part *p, const float *from, float *to)
 
 /* Compress a part alone, append its message, and note what it decodes to. A
  * part of one segment keeps its shape. */
-static void add_part(const struct part *p, size_t *len,
-                     struct compress_stat *sum)
+static void add_part(const struct part *p, size_t *len, struct compress_stat *sum)
 {
     struct bench_rig r;
     size_t n = gather(p, v);
@@ -114,12 +153,11 @@ static void check_rules(const struct rules *rules)
     for (; units < UNITS_MAX && rules->part[units].spec != NULL; units++)
         add_part(&rules->part[units], &len, &sum);
     if (len != r.len || memcmp(bytes, r.bytes, len) != 0)
-        fail_msg("%s: %zu bytes are not the parts' %zu", rules->spec, r.len,
-                 len);
+        fail_msg("%s: %zu bytes are not the parts' %zu", rules->spec, r.len, len);
     for (size_t i = 0; i < D; i++)
         if (!(expected[i] == r.out[i]))
-            fail_msg("%s: element %zu is %g, alone %g", rules->spec, i,
-                     (double)r.out[i], (double)expected[i]);
+            fail_msg("%s: element %zu is %g, alone %g", rules->spec, i, (double)r.out[i],
+                     (double)expected[i]);
     assert_true(close_to(r.stat.x2, sum.x2));
     assert_true(close_to(r.stat.e2, sum.e2));
     rig_close(&r);
@@ -133,21 +171,27 @@ static void test_rules(void **state)
         {"default=topk:0.01;bias=fp16;<256=none",
          {{"2468", "topk:0.01"}, {"13579", "fp16"}, {"0", "none"}}},
         /* The first rule that matches has it. */
-        {"<256=none;bias=fp16;topk:0.01",
-         {{"2468", "topk:0.01"}, {"013579", "none"}}},
+        {"<256=none;bias=fp16;topk:0.01", {{"2468", "topk:0.01"}, {"013579", "none"}}},
         {"topk:0.1+qsgd:4,scope=layer;bias=none",
-         {{"0", "topk:0.1+qsgd:4"}, {"2", "topk:0.1+qsgd:4"},
-          {"4", "topk:0.1+qsgd:4"}, {"6", "topk:0.1+qsgd:4"},
-          {"8", "topk:0.1+qsgd:4"}, {"13579", "none"}}},
+         {{"0", "topk:0.1+qsgd:4"},
+          {"2", "topk:0.1+qsgd:4"},
+          {"4", "topk:0.1+qsgd:4"},
+          {"6", "topk:0.1+qsgd:4"},
+          {"8", "topk:0.1+qsgd:4"},
+          {"13579", "none"}}},
         {"qsgd:4;bias=none,scope=layer;conv=fp16",
-         {{"468", "qsgd:4"}, {"1", "none"}, {"3", "none"}, {"5", "none"},
-          {"7", "none"}, {"9", "none"}, {"02", "fp16"}}},
+         {{"468", "qsgd:4"},
+          {"1", "none"},
+          {"3", "none"},
+          {"5", "none"},
+          {"7", "none"},
+          {"9", "none"},
+          {"02", "fp16"}}},
         {"none;conv=sign:0;fc?.w*=topk:0.05/ef",
          {{"13579", "none"}, {"02", "sign:0"}, {"468", "topk:0.05/ef"}}},
         {"fp16;*1*=sign", {{"236789", "fp16"}, {"0145", "sign"}}},
         {"fp16;*=sign", {{"0123456789", "sign"}}}, /* Nothing is left. */
-        {"fp16;fc2.weight=sign;conv*=none",
-         {{"45789", "fp16"}, {"6", "sign"}, {"0123", "none"}}},
+        {"fp16;fc2.weight=sign;conv*=none", {{"45789", "fp16"}, {"6", "sign"}, {"0123", "none"}}},
         {"fp16;fc=sign;<1=none", {{"0123456789", "fp16"}}},
         {"fp16;<6=none;<7=sign", {{"023456789", "fp16"}, {"1", "sign"}}},
     };
@@ -167,12 +211,11 @@ static void test_layer_scope(void **state)
     vector_fill(v, D, VECTOR_LAPLACE, 2);
     memset(v + lenet[2].offset, 0, 2400 * sizeof *v); /* One stands still. */
     for (size_t i = 0; i < n_specs; i++) {
-        static const char *const names[] = {"0", "1", "2", "3", "4",
-                                            "5", "6", "7", "8", "9"};
+        static const char *const names[] = {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"};
         char spec[SPEC_LONG];
         struct rules rules = {.spec = spec};
-        if (strstr(list[i].spec, "scope=") != NULL ||
-            (list[i].traits & SPEC_RANDOM)) /* Units draw independently. */
+        if (strstr(list[i].spec, "scope=") != NULL
+            || (list[i].traits & SPEC_RANDOM)) /* Units draw independently. */
             continue;
         spec_and(spec, list[i].spec, ",scope=layer");
         for (size_t j = 0; j < N_LAYERS; j++)
@@ -190,8 +233,7 @@ static void test_block_scope(void **state)
         char spec[64];
         struct bench_rig whole, part;
         const struct part rest = {"02468", "topk:0.1"};
-        snprintf(spec, sizeof spec, "topk:0.1,scope=block:%zu;bias=none",
-                 blocks[b]);
+        snprintf(spec, sizeof spec, "topk:0.1,scope=block:%zu;bias=none", blocks[b]);
         vector_fill(v, D, VECTOR_GAUSS, 3);
         rig_open_model(&whole, spec, lenet, N_LAYERS);
         assert_int_equal(rig_code(&whole, 9, v), 0);
@@ -226,11 +268,9 @@ static void test_pieces(void **state)
         vector_fill(v, D, VECTOR_LAPLACE, 5);
         memcpy(r.out, v, sizeof v);
         for (size_t j = 1; j < N_LAYERS; j += 2) /* Biases are as they were. */
-            memcpy(x + lenet[j].offset, v + lenet[j].offset,
-                   lenet[j].n * sizeof *x);
+            memcpy(x + lenet[j].offset, v + lenet[j].offset, lenet[j].n * sizeof *x);
         struct compress_input in = {.draw = 3, .x = x, .x_hat = v};
-        assert_int_equal(
-            compress_encode(r.c, &in, r.bytes, &r.len, &r.stat), 0);
+        assert_int_equal(compress_encode(r.c, &in, r.bytes, &r.len, &r.stat), 0);
         assert_true(compress_validate(r.c, r.bytes, r.len));
         compress_apply(r.c, r.bytes, r.len, r.out);
         for (size_t j = 1; j < N_LAYERS; j += 2)
@@ -240,8 +280,7 @@ static void test_pieces(void **state)
         double left = sqrt(vec_dist2(x, r.out, D));
         double slack = 1e-5 * left + 0x1p-22 * sqrt(vec_norm2(r.out, D));
         if (!(fabs(left - sqrt(r.stat.e2)) <= slack))
-            fail_msg("%s: %.6g is left, e2 says %.6g", spec, left,
-                     sqrt(r.stat.e2));
+            fail_msg("%s: %.6g is left, e2 says %.6g", spec, left, sqrt(r.stat.e2));
         rig_close(&r);
     }
 }
@@ -291,13 +330,16 @@ static void test_idle_rules(void **state)
     static const struct
     {
         const char *spec, *idle; /* The text of the rule; NULL: there is none. */
-    } row[] = {
-        {"sign", NULL}, {"sign;bias=fp16", NULL}, {"sign;conv=fp16;fc?.bias=none", NULL},
-        {"bias=fp16;default=sign", NULL}, {"sign;<7=none", NULL},
-        {"sign;<6=none", "<6=none"}, {"sign;fc4.*=fp16", "fc4.*=fp16"},
-        {"fc4.*=fp16;sign;conv1.weigth=none", "fc4.*=fp16"},
-        {"sign;bias=fp16;conv1.weigth=none", "conv1.weigth=none"},
-        {"sign;*=fp16;fc1.*=none", NULL} /* Behind one that takes all, but not misspelt. */};
+    } row[] = {{"sign", NULL},
+               {"sign;bias=fp16", NULL},
+               {"sign;conv=fp16;fc?.bias=none", NULL},
+               {"bias=fp16;default=sign", NULL},
+               {"sign;<7=none", NULL},
+               {"sign;<6=none", "<6=none"},
+               {"sign;fc4.*=fp16", "fc4.*=fp16"},
+               {"fc4.*=fp16;sign;conv1.weigth=none", "fc4.*=fp16"},
+               {"sign;bias=fp16;conv1.weigth=none", "conv1.weigth=none"},
+               {"sign;*=fp16;fc1.*=none", NULL} /* Behind one that takes all, but not misspelt. */};
     char rule[COMPRESS_SPEC_MAX];
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
         bool idle = compress_idle_rule(row[i].spec, lenet, N_LAYERS, rule);
@@ -314,12 +356,9 @@ static void test_idle_rules(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rules),
-        cmocka_unit_test(test_layer_scope),
-        cmocka_unit_test(test_block_scope),
-        cmocka_unit_test(test_pieces),
-        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_empty),
+        cmocka_unit_test(test_rules),       cmocka_unit_test(test_layer_scope),
+        cmocka_unit_test(test_block_scope), cmocka_unit_test(test_pieces),
+        cmocka_unit_test(test_refusals),    cmocka_unit_test(test_empty),
         cmocka_unit_test(test_idle_rules),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,10 +8,7 @@
 
 #include <cmocka.h>
 
-enum {
-    N = 4097,
-    THREADS = 4
-};
+enum { N = 4097, THREADS = 4 };
 
 static float v[N], once[N], order[N];
 static struct tested list[SPECS_MAX];
@@ -47,7 +44,7 @@ static void test_scale_equivariance(void **state)
                 open_tensors(&a, list[i].spec);
                 open_tensors(&b, list[i].spec);
                 vector_fill(v, N, heavy ? VECTOR_HEAVY : VECTOR_LAPLACE, 7);
-                for (size_t j = 0; j < N; j++) /* About 1 at most: so that */
+                for (size_t j = 0; j < N; j++)         /* About 1 at most: so that */
                     v[j] *= heavy ? 0x1p-9f : 0x1p-3f; /* 2^60 fits. */
                 assert_int_equal(rig_code(&a, 3, v), 0);
                 memcpy(once, a.out, sizeof once);
@@ -66,8 +63,7 @@ static void test_scale_equivariance(void **state)
                 double e2 = ldexp(a.stat.e2, 2 * k);
                 double x2 = ldexp(a.stat.x2, 2 * k);
                 if (!(fabs(b.stat.e2 - e2) <= 1e-6 * e2 + 1e-13 * x2))
-                    fail_msg("%s: 2^%d: e2 is %g, expected %g", list[i].spec,
-                             k, b.stat.e2, e2);
+                    fail_msg("%s: 2^%d: e2 is %g, expected %g", list[i].spec, k, b.stat.e2, e2);
                 rig_close(&a);
                 rig_close(&b);
             }
@@ -78,9 +74,8 @@ static void test_scale_equivariance(void **state)
 static void test_sign_flips(void **state)
 {
     (void)state;
-    static const char *const specs[] = {"topk:0.05", "topk:0.05/ef",
-                                        "topk:0.3+sign:0", "sign", "sign:0",
-                                        "qsgd:4", "fp16", "none"};
+    static const char *const specs[] = {
+        "topk:0.05", "topk:0.05/ef", "topk:0.3+sign:0", "sign", "sign:0", "qsgd:4", "fp16", "none"};
     for (size_t i = 0; i < sizeof specs / sizeof specs[0]; i++) {
         struct bench_rig r;
         rig_open(&r, specs[i], N);
@@ -92,8 +87,7 @@ static void test_sign_flips(void **state)
         assert_int_equal(rig_code(&r, 3, v), 0);
         for (size_t j = 0; j < N; j++)
             if (!(r.out[j] == (rng_at(5, j) % 2 ? once[j] : -once[j])))
-                fail_msg("%s: the size of element %zu hangs on its sign",
-                         specs[i], j);
+                fail_msg("%s: the size of element %zu hangs on its sign", specs[i], j);
         rig_close(&r);
     }
 }
@@ -102,8 +96,8 @@ static void test_sign_flips(void **state)
 static void test_permutations(void **state)
 {
     (void)state;
-    static const char *const specs[] = {"topk:0.05", "topk:0.3/bitmap",
-                                        "topk:0.3+fp16", "sign:0", "none"};
+    static const char *const specs[] = {"topk:0.05", "topk:0.3/bitmap", "topk:0.3+fp16", "sign:0",
+                                        "none"};
     uint32_t p[N];
     struct rng rng = rng_stream(rng_key(9, RNG_TEST, 0, 0));
     for (size_t j = 0; j < N; j++)
@@ -137,8 +131,7 @@ static void *hold(void *arg)
 {
     struct holder *h = arg;
     for (int times = 0; times < 3; times++) {
-        h->proper = compress_validate(h->from->c, h->from->bytes,
-                                      h->from->len);
+        h->proper = compress_validate(h->from->c, h->from->bytes, h->from->len);
         if (h->proper)
             compress_apply(h->from->c, h->from->bytes, h->from->len, h->x_hat);
     }

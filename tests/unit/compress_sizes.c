@@ -7,10 +7,7 @@
 
 #include <cmocka.h>
 
-enum {
-    MILLION = 1000000,
-    SMALL_MAX = 300
-};
+enum { MILLION = 1000000, SMALL_MAX = 300 };
 
 static float v[MILLION];
 
@@ -19,7 +16,8 @@ static float v[MILLION];
 static void test_exact_sizes(void **state)
 {
     (void)state;
-    static const struct {
+    static const struct
+    {
         const char *spec;
         size_t len;
     } sizes[] = {
@@ -49,11 +47,9 @@ static void test_exact_sizes(void **state)
         struct bench_rig r;
         rig_open(&r, sizes[i].spec, MILLION);
         assert_int_equal(rig_code(&r, 1, v), 0);
-        if (r.len != sizes[i].len || compress_bound(r.c) != r.len ||
-            compress_nominal(r.c) != r.len)
-            fail_msg("%s: %zu bytes, bound %zu, nominal %zu, expected %zu",
-                     sizes[i].spec, r.len, compress_bound(r.c),
-                     compress_nominal(r.c), sizes[i].len);
+        if (r.len != sizes[i].len || compress_bound(r.c) != r.len || compress_nominal(r.c) != r.len)
+            fail_msg("%s: %zu bytes, bound %zu, nominal %zu, expected %zu", sizes[i].spec, r.len,
+                     compress_bound(r.c), compress_nominal(r.c), sizes[i].len);
         rig_close(&r);
     }
 }
@@ -69,7 +65,8 @@ static double log2_choose(double n, double k)
 static void test_position_bits(void **state)
 {
     (void)state;
-    static const struct {
+    static const struct
+    {
         const char *spec;
         double k, values, bits, tol;
     } pins[] = {
@@ -95,11 +92,10 @@ static void test_position_bits(void **state)
         double least = log2_choose(MILLION, pins[i].k) / pins[i].k;
         double nominal = (double)compress_nominal(r.c) / (double)r.len;
         if (!(fabs(bits - pins[i].bits) <= pins[i].tol) || !(bits >= least))
-            fail_msg("%s: %.4f bits a position, expected %.3f, at least %.3f",
-                     pins[i].spec, bits, pins[i].bits, least);
+            fail_msg("%s: %.4f bits a position, expected %.3f, at least %.3f", pins[i].spec, bits,
+                     pins[i].bits, least);
         if (!(fabs(nominal - 1.0) <= 0.02))
-            fail_msg("%s: nominal is %.3f of %zu bytes", pins[i].spec, nominal,
-                     r.len);
+            fail_msg("%s: nominal is %.3f of %zu bytes", pins[i].spec, nominal, r.len);
         rig_close(&r);
     }
 }
@@ -129,8 +125,7 @@ static void fill_odd(struct rng *r, size_t n)
     size_t how = rng_below(r, 6);
     size_t hot = 1 + rng_below(r, n < 8 ? n : 8);
     if (how == 5) {
-        vector_fill(v, n, (enum vector_kind)rng_below(r, VECTOR_KINDS),
-                    rng_u64(r));
+        vector_fill(v, n, (enum vector_kind)rng_below(r, VECTOR_KINDS), rng_u64(r));
         return;
     }
     memset(v, 0, n * sizeof *v);
@@ -177,8 +172,8 @@ static void test_bounds(void **state)
 static void test_bound_of_gaps(void **state)
 {
     (void)state;
-    static const char *const specs[] = {"topk:0.01", "topk:0.01/rice",
-                                        "topk:0.01/ef", "topk:0.01/bitmap"};
+    static const char *const specs[] = {"topk:0.01", "topk:0.01/rice", "topk:0.01/ef",
+                                        "topk:0.01/bitmap"};
     for (size_t i = 0; i < sizeof specs / sizeof specs[0]; i++)
         for (size_t n = 1; n <= MILLION; n = n * 3 + 1) {
             struct bench_rig r;
@@ -191,8 +186,7 @@ static void test_bound_of_gaps(void **state)
             assert_int_equal(rig_code(&r, 0, v), 0);
             assert_true(r.out[n - 1] == 2.0f);
             if (strcmp(specs[i], "topk:0.01") == 0) /* Not ten times dearer. */
-                assert_true((double)r.len <=
-                            8.0 + 1.2 * (double)compress_nominal(r.c));
+                assert_true((double)r.len <= 8.0 + 1.2 * (double)compress_nominal(r.c));
             rig_close(&r);
         }
 }
@@ -200,10 +194,8 @@ static void test_bound_of_gaps(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_exact_sizes),
-        cmocka_unit_test(test_position_bits),
-        cmocka_unit_test(test_budget),
-        cmocka_unit_test(test_bounds),
+        cmocka_unit_test(test_exact_sizes),   cmocka_unit_test(test_position_bits),
+        cmocka_unit_test(test_budget),        cmocka_unit_test(test_bounds),
         cmocka_unit_test(test_bound_of_gaps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

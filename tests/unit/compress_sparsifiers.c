@@ -3,10 +3,7 @@
 
 #include "tests/unit/compress_chosen.h"
 
-enum {
-    N_MAX = 1 << 20,
-    WARM = 4
-};
+enum { N_MAX = 1 << 20, WARM = 4 };
 
 static float v[N_MAX];
 static bool want[N_MAX]; /* What the reference takes. */
@@ -20,8 +17,8 @@ static void check_wanted(const struct chosen *c, size_t n, const char *what)
     for (size_t i = 0; i < n; i++) {
         bool taken = k < c->pick.k && c->pick.index[k] == i;
         if (taken != want[i])
-            fail_msg("%s: n=%zu: element %zu (%g) is %staken", what, n, i,
-                     (double)v[i], taken ? "" : "not ");
+            fail_msg("%s: n=%zu: element %zu (%g) is %staken", what, n, i, (double)v[i],
+                     taken ? "" : "not ");
         k += taken;
     }
 }
@@ -61,10 +58,7 @@ static void want_top(size_t n, double share, int sign)
 
 static const size_t sizes[] = {1, 2, 3, 17, 100, 1023, 1024, 1025, 8193, 30000};
 static const double shares[] = {0.001, 0.01, 0.1, 0.5, 1.0};
-enum {
-    SIZES = sizeof sizes / sizeof sizes[0],
-    SHARES = sizeof shares / sizeof shares[0]
-};
+enum { SIZES = sizeof sizes / sizeof sizes[0], SHARES = sizeof shares / sizeof shares[0] };
 
 /* Run body for all sizes and vectors; n and the vector are set. */
 typedef void check_fn(size_t n, int kind);
@@ -82,8 +76,8 @@ static void for_all(check_fn *body)
 
 static void check_thr(size_t n, int kind)
 {
-    static const char *const specs[] = {"thr", "thr:0.5", "thr:1.25",
-                                        "thr:0.000000001", "thr:1000000"};
+    static const char *const specs[] = {"thr", "thr:0.5", "thr:1.25", "thr:0.000000001",
+                                        "thr:1000000"};
     static const double t[] = {0.001, 0.5, 1.25, 1e-9, 1e6};
     (void)kind;
     for (size_t j = 0; j < 5; j++) {
@@ -161,8 +155,7 @@ static void test_topk(void **state)
 static void test_nothing(void **state)
 {
     (void)state;
-    static const char *const specs[] = {"thr:5", "thr:5/ef+sign",
-                                        "thr:5/bitmap+qsgd:4"};
+    static const char *const specs[] = {"thr:5", "thr:5/ef+sign", "thr:5/bitmap+qsgd:4"};
     for (size_t i = 0; i < 3; i++) {
         struct bench_rig r;
         rig_open(&r, specs[i], 1000);
@@ -206,8 +199,7 @@ static void check_aji(size_t n, int kind)
         if (nonzero > 0 && c.pick.k == 0)
             fail_msg("%s: n=%zu vector=%d: nothing is sent", spec, n, kind);
         if (n <= 8192 && c.pick.k < share && c.pick.k < nonzero)
-            fail_msg("%s: n=%zu vector=%d: the sample was all, but k=%zu",
-                     spec, n, kind, c.pick.k);
+            fail_msg("%s: n=%zu vector=%d: the sample was all, but k=%zu", spec, n, kind, c.pick.k);
         chosen_close(&c);
     }
 }
@@ -225,10 +217,7 @@ static void mark_sample(size_t n, size_t m, bool *looks)
 static void test_aji(void **state)
 {
     (void)state;
-    enum {
-        N = 100000,
-        M = 8192
-    };
+    enum { N = 100000, M = 8192 };
     static bool looks[N];
     struct chosen c;
     for_all(check_aji);
@@ -267,11 +256,8 @@ static void test_aji(void **state)
 
 /* ---- what all have in common ---- */
 
-static const char *const all[] = {"topk", "randk", "thr",  "aji",
-                                  "adaq", "adath", "wangni"};
-enum {
-    ALL = sizeof all / sizeof all[0]
-};
+static const char *const all[] = {"topk", "randk", "thr", "aji", "adaq", "adath", "wangni"};
+enum { ALL = sizeof all / sizeof all[0] };
 
 /* Coordinates that a message has, from its bytes. */
 static size_t sent(const struct bench_rig *r, bool seeded)
@@ -287,11 +273,8 @@ static size_t sent(const struct bench_rig *r, bool seeded)
 static void test_warm(void **state)
 {
     (void)state;
-    static const char *const warming[] = {"topk", "randk", "aji", "adaq",
-                                          "wangni"};
-    enum {
-        N = 20000
-    };
+    static const char *const warming[] = {"topk", "randk", "aji", "adaq", "wangni"};
+    enum { N = 20000 };
     vector_fill(v, N, VECTOR_GAUSS, 1);
     for (size_t j = 0; j < 5; j++) {
         struct bench_rig r;
@@ -306,17 +289,14 @@ static void test_warm(void **state)
                 slack = 6.0 * sqrt(k);
             if (strcmp(warming[j], "aji") == 0)
                 slack = 5.0 * k / sqrt(k * 8192 / N);
-            struct compress_input in = {
-                .draw = 1, .round = round, .x = v, .x_hat = r.out};
+            struct compress_input in = {.draw = 1, .round = round, .x = v, .x_hat = r.out};
             memset(r.out, 0, N * sizeof *r.out);
-            assert_int_equal(
-                compress_encode(r.c, &in, r.bytes, &r.len, &r.stat), 0);
+            assert_int_equal(compress_encode(r.c, &in, r.bytes, &r.len, &r.stat), 0);
             assert_true(compress_validate(r.c, r.bytes, r.len));
             assert_true(r.len <= compress_bound(r.c));
             size_t found = sent(&r, strcmp(warming[j], "randk") == 0);
             if (!(fabs((double)found - k) <= slack))
-                fail_msg("%s: round %d: %zu sent, not %g", spec, (int)round,
-                         found, k);
+                fail_msg("%s: round %d: %zu sent, not %g", spec, (int)round, found, k);
         }
         double nominal = (double)compress_nominal(r.c);
         if (!(fabs(nominal - (double)r.len) <= 0.25 * (double)r.len))
@@ -371,9 +351,7 @@ static void test_refusals(void **state)
 static void test_differences(void **state)
 {
     (void)state;
-    enum {
-        N = 20000
-    };
+    enum { N = 20000 };
     static float x[N], x_hat[N];
     vector_fill(x, N, VECTOR_LAPLACE, 1);
     vector_fill(x_hat, N, VECTOR_GAUSS, 2);
@@ -400,16 +378,11 @@ static void test_differences(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_thr),
-        cmocka_unit_test(test_adath),
-        cmocka_unit_test(test_adaq),
-        cmocka_unit_test(test_topk),
-        cmocka_unit_test(test_nothing),
-        cmocka_unit_test(test_aji),
-        cmocka_unit_test(test_warm),
-        cmocka_unit_test(test_zeros),
-        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_differences),
+        cmocka_unit_test(test_thr),      cmocka_unit_test(test_adath),
+        cmocka_unit_test(test_adaq),     cmocka_unit_test(test_topk),
+        cmocka_unit_test(test_nothing),  cmocka_unit_test(test_aji),
+        cmocka_unit_test(test_warm),     cmocka_unit_test(test_zeros),
+        cmocka_unit_test(test_refusals), cmocka_unit_test(test_differences),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

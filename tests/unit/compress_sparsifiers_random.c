@@ -2,16 +2,11 @@
  * and contractions otherwise. */
 #include "tests/unit/compress_chosen.h"
 
-enum {
-    N_MAX = 1000000
-};
+enum { N_MAX = 1000000 };
 
 static float v[N_MAX];
 
-enum {
-    D = 64,
-    DRAWS = 4096
-};
+enum { D = 64, DRAWS = 4096 };
 
 struct moments
 {
@@ -58,7 +53,8 @@ static bool unbiased(const struct moments *m, const double var[D])
 static void test_randk_unbiased(void **state)
 {
     (void)state;
-    static const struct {
+    static const struct
+    {
         const char *spec, *biased;
         double k;
     } known[] = {{"randk:0.25,scale=unbiased", "randk:0.25", 16},
@@ -85,9 +81,7 @@ static void test_randk_unbiased(void **state)
 static void test_randk_strata(void **state)
 {
     (void)state;
-    enum {
-        N = 61
-    };
+    enum { N = 61 };
     struct bench_rig r;
     double sum[N] = {0};
     double hits = 0.0;
@@ -97,8 +91,7 @@ static void test_randk_strata(void **state)
     for (uint64_t draw = 0; draw < DRAWS; draw++) {
         assert_int_equal(rig_code(&r, draw, v), 0);
         for (size_t i = 0; i < N; i++) {
-            assert_true(r.out[i] == 0.0f || r.out[i] == 8.0f ||
-                        r.out[i] == 9.0f);
+            assert_true(r.out[i] == 0.0f || r.out[i] == 8.0f || r.out[i] == 9.0f);
             sum[i] += (double)r.out[i];
             hits += r.out[i] != 0.0f;
         }
@@ -150,7 +143,8 @@ static void probabilities(size_t n, double k, double *p)
 static void test_wangni_unbiased(void **state)
 {
     (void)state;
-    static const struct {
+    static const struct
+    {
         const char *spec, *scaled;
         double k;
         enum vector_kind kind;
@@ -175,8 +169,7 @@ static void test_wangni_unbiased(void **state)
         if (!unbiased(&m, var))
             fail_msg("%s: biased", known[j].spec);
         if (!(fabs(m.e2 / DRAWS - total) <= 0.05 * total))
-            fail_msg("%s: variance %g, not %g", known[j].spec, m.e2 / DRAWS,
-                     total);
+            fail_msg("%s: variance %g, not %g", known[j].spec, m.e2 / DRAWS, total);
         if (!(fabs(m.k / DRAWS - known[j].k) <= 0.05 * known[j].k))
             fail_msg("%s: %g taken", known[j].spec, m.k / DRAWS);
         draw_many(known[j].scaled, &m);
@@ -189,20 +182,17 @@ static void test_wangni_unbiased(void **state)
 static void test_wangni_omega(void **state)
 {
     (void)state;
-    enum {
-        N = 2000
-    };
-    static const struct {
+    enum { N = 2000 };
+    static const struct
+    {
         const char *raw, *raw_sign, *none, *sign;
         double k;
-    } known[] = {
-        {"wangni:0.01+none,scale=raw", "wangni:0.01,scale=raw",
-         "wangni:0.01+none", "wangni:0.01", 20},
-        {"wangni:0.05+none,scale=raw", "wangni:0.05,scale=raw",
-         "wangni:0.05+none", "wangni:0.05", 100}};
+    } known[] = {{"wangni:0.01+none,scale=raw", "wangni:0.01,scale=raw", "wangni:0.01+none",
+                  "wangni:0.01", 20},
+                 {"wangni:0.05+none,scale=raw", "wangni:0.05,scale=raw", "wangni:0.05+none",
+                  "wangni:0.05", 100}};
     for (size_t j = 0; j < 2; j++) {
-        const char *const specs[] = {known[j].raw, known[j].raw_sign,
-                                     known[j].none, known[j].sign};
+        const char *const specs[] = {known[j].raw, known[j].raw_sign, known[j].none, known[j].sign};
         double mean[4] = {0};
         double l1 = 0.0;
         vector_fill(v, N, j == 0 ? VECTOR_LAPLACE : VECTOR_GAUSS, 9);
@@ -219,13 +209,10 @@ static void test_wangni_omega(void **state)
             }
             rig_close(&r);
         }
-        if (!(fabs(mean[0] - omega) <= 0.03 * omega) ||
-            !(fabs(mean[1] - mean[0]) <= 1e-4 * omega))
+        if (!(fabs(mean[0] - omega) <= 0.03 * omega) || !(fabs(mean[1] - mean[0]) <= 1e-4 * omega))
             fail_msg("omega %g and %g, not %g", mean[0], mean[1], omega);
-        if (!(mean[2] <= 1.0 - 1.0 / (1.0 + omega) + 1e-3) ||
-            !(fabs(mean[3] - mean[2]) <= 1e-6))
-            fail_msg("left %g and %g; 1/(1+omega) is %g", mean[2], mean[3],
-                     1.0 / (1.0 + omega));
+        if (!(mean[2] <= 1.0 - 1.0 / (1.0 + omega) + 1e-3) || !(fabs(mean[3] - mean[2]) <= 1e-6))
+            fail_msg("left %g and %g; 1/(1+omega) is %g", mean[2], mean[3], 1.0 / (1.0 + omega));
     }
 }
 
@@ -234,10 +221,9 @@ static void test_wangni_omega(void **state)
 static void test_wangni_contracts(void **state)
 {
     (void)state;
-    static const char *const specs[] = {"wangni",          "wangni+none",
-                                        "wangni:0.1",      "wangni:0.1+none",
-                                        "wangni:0.5",      "wangni:0.5+none",
-                                        "wangni:0.3/ef+qsgd:4", "wangni:1"};
+    static const char *const specs[] = {
+        "wangni",     "wangni+none",     "wangni:0.1",           "wangni:0.1+none",
+        "wangni:0.5", "wangni:0.5+none", "wangni:0.3/ef+qsgd:4", "wangni:1"};
     static const size_t lengths[] = {1, 2, 5, 64, 3000};
     for (size_t s = 0; s < sizeof specs / sizeof specs[0]; s++)
         for (size_t l = 0; l < 5; l++)
@@ -251,8 +237,8 @@ static void test_wangni_contracts(void **state)
                     double e2 = vec_dist2(v, r.out, n);
                     double x2 = vec_norm2(v, n);
                     if (!(e2 <= x2 * (1.0 + 1e-6)))
-                        fail_msg("%s: n=%zu vector=%d draw=%d: %g", specs[s],
-                                 n, kind, (int)draw, e2 / x2);
+                        fail_msg("%s: n=%zu vector=%d draw=%d: %g", specs[s], n, kind, (int)draw,
+                                 e2 / x2);
                     assert_true(fabs(r.stat.e2 - e2) <= 1e-5 * e2 + 1e-12 * x2);
                 }
                 rig_close(&r);
@@ -263,9 +249,7 @@ static void test_wangni_contracts(void **state)
 static void test_wangni_numbers(void **state)
 {
     (void)state;
-    enum {
-        N = 64 * CODEC_CHUNK
-    };
+    enum { N = 64 * CODEC_CHUNK };
     size_t hits[CODEC_CHUNK] = {0};
     struct chosen c;
     vector_fill(v, N, VECTOR_CONSTANT, 1);
@@ -282,10 +266,9 @@ static void test_wangni_numbers(void **state)
 static void test_wangni_delta(void **state)
 {
     (void)state;
-    enum {
-        N = 65536
-    };
-    static const struct {
+    enum { N = 65536 };
+    static const struct
+    {
         enum vector_kind kind;
         double delta;
     } known[] = {{VECTOR_GAUSS, 0.157}, {VECTOR_LAPLACE, 0.200}};
@@ -306,14 +289,10 @@ static void test_wangni_delta(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_randk_unbiased),
-        cmocka_unit_test(test_randk_strata),
-        cmocka_unit_test(test_randk_size),
-        cmocka_unit_test(test_wangni_unbiased),
-        cmocka_unit_test(test_wangni_omega),
-        cmocka_unit_test(test_wangni_contracts),
-        cmocka_unit_test(test_wangni_numbers),
-        cmocka_unit_test(test_wangni_delta),
+        cmocka_unit_test(test_randk_unbiased), cmocka_unit_test(test_randk_strata),
+        cmocka_unit_test(test_randk_size),     cmocka_unit_test(test_wangni_unbiased),
+        cmocka_unit_test(test_wangni_omega),   cmocka_unit_test(test_wangni_contracts),
+        cmocka_unit_test(test_wangni_numbers), cmocka_unit_test(test_wangni_delta),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

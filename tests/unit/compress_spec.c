@@ -59,12 +59,10 @@ static void test_canonical(void **state)
         {"topk:0.05+fp16", "topk:0.05+fp16"},
         {"randk:0.1+qsgd:4,round=sr", "randk:0.1+qsgd:4:512:max,round=sr"},
         /* Two stages with an option of one name. */
-        {"randk:0.3+nat,scale=unbiased,scale=raw",
-         "randk:0.3+nat,scale=unbiased,scale=raw"},
+        {"randk:0.3+nat,scale=unbiased,scale=raw", "randk:0.3+nat,scale=unbiased,scale=raw"},
         {"randk:0.3+nat,scale=raw", "randk:0.3+nat,scale=biased,scale=raw"},
         {"wangni+qsgd,scale=raw", "wangni:0.01+qsgd:4:512:max,scale=raw"},
-        {"wangni+qsgd,scale=ls,scale=raw",
-         "wangni:0.01+qsgd:4:512:max,scale=ls,scale=raw"},
+        {"wangni+qsgd,scale=ls,scale=raw", "wangni:0.01+qsgd:4:512:max,scale=ls,scale=raw"},
         /* Options go with the stage that has them, the scope comes last. */
         {"topk:0.1+qsgd:4,scope=layer,round=sr,warm=3",
          "topk:0.1+qsgd:4:512:max,warm=3,round=sr,scope=layer"},
@@ -73,8 +71,7 @@ static void test_canonical(void **state)
         /* Rules: the default's first, the others as given. */
         {"default=none", "none"},
         {"bias=fp16;none", "none;bias=fp16"},
-        {"default=topk:0.01;bias=fp16;<256=none",
-         "topk:0.01;bias=fp16;<256=none"},
+        {"default=topk:0.01;bias=fp16;<256=none", "topk:0.01;bias=fp16;<256=none"},
         {"<0256=none;bias=fp16,scope=layer;default=sign",
          "sign:512;<256=none;bias=fp16,scope=layer"},
         {"none;conv=sign;conv?.w*=fp16", "none;conv=sign:512;conv?.w*=fp16"},
@@ -112,8 +109,7 @@ static void test_errors(void **state)
         {"topk:.5", "topk:.5: keep must be in (0, 1], found .5"},
         {"topk:0.", "topk:0.: keep must be in (0, 1], found 0."},
         {"topk:nan", "topk:nan: keep must be in (0, 1], found nan"},
-        {"topk:0.0000000001",
-         "topk:0.0000000001: keep must be in (0, 1], found 0.0000000001"},
+        {"topk:0.0000000001", "topk:0.0000000001: keep must be in (0, 1], found 0.0000000001"},
         {"topk:", "topk:: keep must be in (0, 1], found "},
         {"topk:0.1:2", "topk:0.1:2: topk takes 1 values at most"},
         {"", "the compressor is empty"},
@@ -129,8 +125,7 @@ static void test_errors(void **state)
         {"qsgd:4,bits=4", "bits=4: there is no option bits here"},
         {"qsgd:4,levels=16", "qsgd:4,levels=16: levels=16 takes 6 bits with "
                              "the sign, found 4"},
-        {"sign+topk:0.1",
-         "sign+topk:0.1: nothing may follow sign, found +topk:0.1"},
+        {"sign+topk:0.1", "sign+topk:0.1: nothing may follow sign, found +topk:0.1"},
         {"topk:0.1+randk:0.1", "topk:0.1+randk:0.1: only values may follow "
                                "topk, found randk:0.1"},
         {"topk:0.1+qsgd:4+sign", "topk:0.1+qsgd:4+sign: nothing may follow "
@@ -174,19 +169,19 @@ static void test_errors(void **state)
 static void test_unknown(void **state)
 {
     (void)state;
-    static const char *const specs[][2] = {
-        {"gzip", "gzip"},     {"none ", "none "}, {"topk:0.1+", ""},
-        {"sign;a=zip", "zip"}, {"TOPK", "TOPK"}};
+    static const char *const specs[][2] = {{"gzip", "gzip"},
+                                           {"none ", "none "},
+                                           {"topk:0.1+", ""},
+                                           {"sign;a=zip", "zip"},
+                                           {"TOPK", "TOPK"}};
     for (size_t i = 0; i < sizeof specs / sizeof specs[0]; i++) {
         char sentence[COMPRESS_ERROR_MAX];
-        int n = snprintf(sentence, sizeof sentence,
-                         "%s: unknown compressor, expected one of ",
+        int n = snprintf(sentence, sizeof sentence, "%s: unknown compressor, expected one of ",
                          specs[i][1]);
         size_t len = (size_t)n;
         for (size_t j = 0; codec_all[j] != NULL && len < sizeof sentence; j++)
-            len += (size_t)snprintf(sentence + len, sizeof sentence - len,
-                                    "%s%s", j > 0 ? ", " : "",
-                                    codec_all[j]->name);
+            len += (size_t)snprintf(sentence + len, sizeof sentence - len, "%s%s",
+                                    j > 0 ? ", " : "", codec_all[j]->name);
         assert_true(len < sizeof sentence); /* All names fit. */
         check_refused(specs[i][0], sentence);
     }
@@ -203,12 +198,12 @@ static void test_bodies(void **state)
         if (c->body == NULL)
             continue;
         snprintf(spec, sizeof spec, "topk:0.1+%s", c->name);
-        snprintf(sentence, sizeof sentence,
-                 "%s: only values may follow topk, found %s", spec, c->name);
+        snprintf(sentence, sizeof sentence, "%s: only values may follow topk, found %s", spec,
+                 c->name);
         check_refused(spec, sentence);
         snprintf(spec, sizeof spec, "%s+sign", c->name);
-        snprintf(sentence, sizeof sentence,
-                 "%s: nothing may follow %s, found +sign", spec, c->name);
+        snprintf(sentence, sizeof sentence, "%s: nothing may follow %s, found +sign", spec,
+                 c->name);
         check_refused(spec, sentence);
         snprintf(spec, sizeof spec, "%s,scope=layer", c->name);
         check_fixed(spec, text);
@@ -217,8 +212,7 @@ static void test_bodies(void **state)
             continue;
         assert_string_equal(text, plain);
         snprintf(spec, sizeof spec, "%s,scope=model", c->name);
-        snprintf(sentence, sizeof sentence,
-                 "%s: %s works on each tensor by itself", spec, c->name);
+        snprintf(sentence, sizeof sentence, "%s: %s works on each tensor by itself", spec, c->name);
         check_refused(spec, sentence);
     }
 }
@@ -228,8 +222,8 @@ static void test_long_texts(void **state)
 {
     (void)state;
     static const char *const heads[] = {
-        "",     "topk:",  "topk:0.",      "topk:0.1+",    "qsgd:4,",
-        "sign:", "topk/", "qsgd:4,round=", "qsgd,levels=", "none;",
+        "",       "topk:",       "topk:0.",           "topk:0.1+",    "qsgd:4,",
+        "sign:",  "topk/",       "qsgd:4,round=",     "qsgd,levels=", "none;",
         "none;<", "sign,scope=", "sign,scope=block:", "none;a=sign,"};
     static const char tails[] = "0a:+,=./;<*";
     char spec[4096];
@@ -258,8 +252,7 @@ static void test_long_texts(void **state)
 }
 
 /* Any values of any codec's parameters, in a text that says them all. */
-static size_t random_stage(struct rng *r, const struct codec *c, char *text,
-                           char *options)
+static size_t random_stage(struct rng *r, const struct codec *c, char *text, char *options)
 {
     const struct codec_param *p = c->params;
     bool told = true; /* Positional values cannot be left out in between. */
@@ -277,13 +270,12 @@ static size_t random_stage(struct rng *r, const struct codec *c, char *text,
             break;
         case CODEC_INTEGER:
             snprintf(value, sizeof value, "%lld",
-                     (long long)(p->low + (p->low % step + step) % step +
-                                 step * (int64_t)rng_below(r, room)));
+                     (long long)(p->low + (p->low % step + step) % step
+                                 + step * (int64_t)rng_below(r, room)));
             break;
         case CODEC_DECIMAL: {
             int64_t at = p->low + (int64_t)rng_below(r, room);
-            snprintf(value, sizeof value, "%lld.%09lld",
-                     (long long)(at / 1000000000),
+            snprintf(value, sizeof value, "%lld.%09lld", (long long)(at / 1000000000),
                      (long long)(at % 1000000000));
             break;
         }
@@ -300,16 +292,14 @@ static size_t random_stage(struct rng *r, const struct codec *c, char *text,
 static void random_rule(struct rng *r, char *text, bool other)
 {
     static const char *const matches[] = {"bias=", "conv=", "<100=", "a*.w?="};
-    static const char *const scopes[] = {"", ",scope=layer", ",scope=block:7",
-                                         ",scope=model"};
+    static const char *const scopes[] = {"", ",scope=layer", ",scope=block:7", ",scope=model"};
     static const char *const hows[] = {"", "/ef", "/rice", "/bitmap", "/auto"};
     char options[1024] = "";
     size_t n = 0;
     while (codec_all[n] != NULL)
         n++;
     const struct codec *c = codec_all[rng_below(r, n)];
-    size_t len = (size_t)sprintf(text, "%s",
-                                 other ? matches[rng_below(r, 4)] : "");
+    size_t len = (size_t)sprintf(text, "%s", other ? matches[rng_below(r, 4)] : "");
     len += random_stage(r, c, text + len, options);
     if (c->selector != NULL) {
         if (c->selector->places == NULL)
@@ -359,12 +349,9 @@ static void test_fixed_points(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_canonical),
-        cmocka_unit_test(test_errors),
-        cmocka_unit_test(test_unknown),
-        cmocka_unit_test(test_bodies),
-        cmocka_unit_test(test_long_texts),
-        cmocka_unit_test(test_fixed_points),
+        cmocka_unit_test(test_canonical),  cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_unknown),    cmocka_unit_test(test_bodies),
+        cmocka_unit_test(test_long_texts), cmocka_unit_test(test_fixed_points),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,10 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum {
-    SPECS_MAX = 160,
-    SPEC_LONG = COMPRESS_SPEC_MAX + 32
-};
+enum { SPECS_MAX = 160, SPEC_LONG = COMPRESS_SPEC_MAX + 32 };
 
 enum spec_trait {
     SPEC_RANDOM = 1,   /* Another draw gives another message. */
@@ -52,8 +49,7 @@ static const struct further further_specs[] = {
     {"qsgd:4,round=sr", CODEC_CONTRACTION, SPEC_RANDOM},
     {"qsgd:5:64:l2,round=sr", CODEC_CONTRACTION, SPEC_RANDOM},
     {"qsgd:4:512:l2,round=sr,scale=raw", CODEC_NEITHER, SPEC_RANDOM},
-    {"qsgd:6:0:l2,round=sr,scale=inv1w,levels=16", CODEC_EXPECTED,
-     SPEC_RANDOM | SPEC_LOOSE},
+    {"qsgd:6:0:l2,round=sr,scale=inv1w,levels=16", CODEC_EXPECTED, SPEC_RANDOM | SPEC_LOOSE},
     {"topk:0.3", CODEC_CONTRACTION, 0},
     {"topk:1", CODEC_CONTRACTION, 0},
     {"topk:0.01+qsgd:4", CODEC_CONTRACTION, 0},
@@ -114,7 +110,8 @@ static const struct further further_specs[] = {
 };
 
 /* What defaults cannot be asked for. */
-static const struct {
+static const struct
+{
     const char *name;
     unsigned traits;
 } special_codecs[] = {
@@ -125,14 +122,13 @@ static inline const struct codec *spec_codec(const char *spec)
 {
     size_t n = strcspn(spec, ":/+,;");
     for (size_t i = 0; codec_all[i] != NULL; i++)
-        if (strlen(codec_all[i]->name) == n &&
-            memcmp(codec_all[i]->name, spec, n) == 0)
+        if (strlen(codec_all[i]->name) == n && memcmp(codec_all[i]->name, spec, n) == 0)
             return codec_all[i];
     return NULL;
 }
 
-static inline struct tested *spec_add(struct tested *list, size_t *n,
-                                      const char *spec, const char *tail)
+static inline struct tested *spec_add(struct tested *list, size_t *n, const char *spec,
+                                      const char *tail)
 {
     assert(*n < SPECS_MAX);
     struct tested *t = &list[(*n)++];
@@ -142,8 +138,7 @@ static inline struct tested *spec_add(struct tested *list, size_t *n,
     t->class = t->codec->class;
     if (t->class == CODEC_EXPECTED || t->class == CODEC_UNBIASED)
         t->traits = SPEC_RANDOM;
-    for (size_t i = 0; i < sizeof special_codecs / sizeof special_codecs[0];
-         i++)
+    for (size_t i = 0; i < sizeof special_codecs / sizeof special_codecs[0]; i++)
         if (strcmp(special_codecs[i].name, t->codec->name) == 0)
             t->traits |= special_codecs[i].traits;
     return t;
@@ -161,8 +156,7 @@ static inline size_t specs_all(struct tested *list)
             if (c->selector != NULL && c->selector->places == NULL)
                 spec_add(list, &n, c->name, hows[j]);
     }
-    for (size_t i = 0; i < sizeof further_specs / sizeof further_specs[0];
-         i++) {
+    for (size_t i = 0; i < sizeof further_specs / sizeof further_specs[0]; i++) {
         const struct further *f = &further_specs[i];
         struct tested *t = spec_add(list, &n, f->spec, "");
         t->class = f->class;
@@ -172,8 +166,7 @@ static inline size_t specs_all(struct tested *list)
 }
 
 /* A spec and more of it, in text. Returns text. */
-static inline const char *spec_and(char text[SPEC_LONG], const char *spec,
-                                   const char *tail)
+static inline const char *spec_and(char text[SPEC_LONG], const char *spec, const char *tail)
 {
     size_t n = strlen(spec), m = strlen(tail);
     assert(n + m < SPEC_LONG);

@@ -9,9 +9,7 @@
 
 #include <cmocka.h>
 
-enum {
-    MILLION = 1000000
-};
+enum { MILLION = 1000000 };
 
 static float v[MILLION];
 
@@ -19,29 +17,24 @@ static float v[MILLION];
 static void test_exact_sizes(void **state)
 {
     (void)state;
-    static const struct {
+    static const struct
+    {
         const char *spec;
         size_t len;
     } sizes[] = {
-        {"onebit", 125008 + 1},
-        {"onebit:512", 125000 + 8 * 1954 + 1},
-        {"thr2", 250004 + 1},
-        {"thr2,form=mxnet", 250000 + 1},
-        {"dorefa", 750004 + 1},
-        {"dorefa:1", 125004 + 1},
-        {"tern", 200004 + 1},
-        {"tern:512", 1953 * 103 + 13 + 4 * 1954 + 1},
+        {"onebit", 125008 + 1}, {"onebit:512", 125000 + 8 * 1954 + 1},
+        {"thr2", 250004 + 1},   {"thr2,form=mxnet", 250000 + 1},
+        {"dorefa", 750004 + 1}, {"dorefa:1", 125004 + 1},
+        {"tern", 200004 + 1},   {"tern:512", 1953 * 103 + 13 + 4 * 1954 + 1},
     };
     vector_fill(v, MILLION, VECTOR_GAUSS, 1);
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         struct bench_rig r;
         rig_open(&r, sizes[i].spec, MILLION);
         assert_int_equal(rig_code(&r, 1, v), 0);
-        if (r.len != sizes[i].len || compress_bound(r.c) != r.len ||
-            compress_nominal(r.c) != r.len)
-            fail_msg("%s: %zu bytes, bound %zu, nominal %zu, expected %zu",
-                     sizes[i].spec, r.len, compress_bound(r.c),
-                     compress_nominal(r.c), sizes[i].len);
+        if (r.len != sizes[i].len || compress_bound(r.c) != r.len || compress_nominal(r.c) != r.len)
+            fail_msg("%s: %zu bytes, bound %zu, nominal %zu, expected %zu", sizes[i].spec, r.len,
+                     compress_bound(r.c), compress_nominal(r.c), sizes[i].len);
         rig_close(&r);
     }
 }
@@ -49,7 +42,8 @@ static void test_exact_sizes(void **state)
 static void test_pinned_contraction(void **state)
 {
     (void)state;
-    static const struct {
+    static const struct
+    {
         const char *spec;
         double gauss, laplace, heavy, tol;
     } pins[] = {
@@ -69,14 +63,12 @@ static void test_pinned_contraction(void **state)
         {"3lc:1.75", .0006, .0009, .012, .0024},
     };
     for (size_t i = 0; i < sizeof pins / sizeof pins[0]; i++) {
-        const double expected[] = {pins[i].gauss, pins[i].laplace,
-                                   pins[i].heavy};
+        const double expected[] = {pins[i].gauss, pins[i].laplace, pins[i].heavy};
         for (int kind = 0; kind < 3; kind++) {
             double delta = rig_mean_delta(pins[i].spec, (enum vector_kind)kind);
             if (!(fabs(delta - expected[kind]) <= pins[i].tol))
-                fail_msg("%s on vector %d: delta %.4f, expected %.4f within %g",
-                         pins[i].spec, kind, delta, expected[kind],
-                         pins[i].tol);
+                fail_msg("%s on vector %d: delta %.4f, expected %.4f within %g", pins[i].spec, kind,
+                         delta, expected[kind], pins[i].tol);
         }
     }
 }
@@ -104,14 +96,11 @@ static const char *const specs[] = {
     "3lc:1.75",
     "3lc:1.999999999",
 };
-enum {
-    N_SPECS = sizeof specs / sizeof specs[0]
-};
+enum { N_SPECS = sizeof specs / sizeof specs[0] };
 
-static const size_t lengths[] = {1,    2,    3,    4,    5,    6,   7,
-                                 8,    15,   16,   17,   24,   25,  33,
-                                 257,  1023, 1024, 1025, 4097, 5119, 5120,
-                                 5121, 6145, 10241, 65536};
+static const size_t lengths[] = {1,    2,    3,    4,    5,    6,     7,    8,    15,
+                                 16,   17,   24,   25,   33,   257,   1023, 1024, 1025,
+                                 4097, 5119, 5120, 5121, 6145, 10241, 65536};
 
 /* No message has more error than there was, the error is what was told, and
  * the largest value is not lost, but where that is the historic form's way. */
@@ -124,14 +113,13 @@ static void check_message(const char *spec, size_t n, int kind)
     double x2 = vec_norm2(v, n);
     double e2 = vec_dist2(v, r.out, n);
     double c2 = vec_norm2(r.out, n);
-    bool ok = err == 0 && e2 <= x2 * (1.0 + 1e-6) &&
-              fabs(r.stat.e2 - e2) <= 1e-5 * e2 + 1e-12 * x2 &&
-              fabs(r.stat.x2 - x2) <= 1e-9 * x2;
+    bool ok = err == 0 && e2 <= x2 * (1.0 + 1e-6) && fabs(r.stat.e2 - e2) <= 1e-5 * e2 + 1e-12 * x2
+              && fabs(r.stat.x2 - x2) <= 1e-9 * x2;
     if (strstr(spec, "mxnet") == NULL && kind != VECTOR_DENORMAL)
         ok = ok && (c2 > 0.0) == (x2 > 0.0);
     if (!ok)
-        fail_msg("%s: n=%zu vector=%d: |v|^2 %g error %g told %g", spec, n,
-                 kind, x2, e2, r.stat.e2);
+        fail_msg("%s: n=%zu vector=%d: |v|^2 %g error %g told %g", spec, n, kind, x2, e2,
+                 r.stat.e2);
     rig_close(&r);
 }
 
@@ -171,9 +159,7 @@ static void test_onebit_beats_sign(void **state)
 static void test_onebit_classes_apart(void **state)
 {
     (void)state;
-    enum {
-        N = 100
-    };
+    enum { N = 100 };
     struct bench_rig r;
     rig_open(&r, "onebit", N);
     for (size_t i = 0; i < N; i++)
@@ -188,9 +174,8 @@ static void test_onebit_classes_apart(void **state)
 static void test_degenerate(void **state)
 {
     (void)state;
-    static const char *const exact[] = {"onebit", "thr2",     "dorefa",
-                                        "tern",   "tern:512", "tern,scale=raw",
-                                        "3lc"};
+    static const char *const exact[] = {"onebit",   "thr2",           "dorefa", "tern",
+                                        "tern:512", "tern,scale=raw", "3lc"};
     for (size_t i = 0; i < sizeof exact / sizeof exact[0]; i++)
         for (size_t n = 1; n <= 2000; n = 2 * n + 1)
             for (int sign = -1; sign <= 1; sign += 2) {
@@ -201,8 +186,8 @@ static void test_degenerate(void **state)
                 assert_int_equal(rig_code(&r, 1, v), 0);
                 for (size_t j = 0; j < n; j++)
                     if (!(fabsf(r.out[j] - v[j]) <= 1e-6f))
-                        fail_msg("%s: n=%zu: %g became %g", exact[i], n,
-                                 (double)v[j], (double)r.out[j]);
+                        fail_msg("%s: n=%zu: %g became %g", exact[i], n, (double)v[j],
+                                 (double)r.out[j]);
                 rig_close(&r);
             }
 }
@@ -234,17 +219,13 @@ static void test_dorefa_levels(void **state)
     assert_int_equal(rig_code(&r, 1, in), 0);
     for (size_t i = 0; i < 8; i++)
         if (!(fabsf(r.out[i] - out[i]) <= 1e-6f))
-            fail_msg("%g became %g, expected %g", (double)in[i],
-                     (double)r.out[i], (double)out[i]);
+            fail_msg("%g became %g, expected %g", (double)in[i], (double)r.out[i], (double)out[i]);
     rig_close(&r);
 }
 
 /* ---- stochastic rounding ---- */
 
-enum {
-    N = 64,
-    DRAWS = 4096
-};
+enum { N = 64, DRAWS = 4096 };
 
 /* |z| of the worst coordinate's mean, against the exact deviations. `swap`
  * mutates each drawn value to what the wrong probability would send. */
@@ -283,7 +264,8 @@ static double worst_z(const char *spec, unsigned steps, bool centred, bool swap)
 static void test_unbiased(void **state)
 {
     (void)state;
-    static const struct {
+    static const struct
+    {
         const char *spec;
         unsigned steps;
         bool centred;
@@ -307,9 +289,7 @@ static void test_unbiased(void **state)
 static void test_terngrad_variance(void **state)
 {
     (void)state;
-    enum {
-        LONG = 512
-    };
+    enum { LONG = 512 };
     struct bench_rig r;
     rig_open(&r, "tern,clip=0,round=sr,scale=raw", LONG);
     vector_fill(v, LONG, VECTOR_GAUSS, 8);
@@ -356,9 +336,7 @@ static void test_scale_equivariance(void **state)
 {
     (void)state;
     static const int powers[] = {-60, -30, 30, 60};
-    enum {
-        LONG = 6000
-    };
+    enum { LONG = 6000 };
     static float once[LONG];
     for (size_t i = 0; i < N_SPECS; i++)
         for (size_t p = 0; p < 4 && strstr(specs[i], "mxnet") == NULL; p++) {

@@ -10,10 +10,7 @@
 
 #include <cmocka.h>
 
-enum {
-    MILLION = 1000000,
-    BYTES = MILLION / 5
-};
+enum { MILLION = 1000000, BYTES = MILLION / 5 };
 
 static uint8_t digits[MILLION + QUARTIC_GROUP];
 static uint8_t packed[BYTES + 1], stream[BYTES + 1], again[BYTES + 1];
@@ -44,17 +41,15 @@ static void draw_digits(size_t n, uint64_t zeros_of_8, uint64_t seed)
 {
     struct rng r = rng_stream(rng_key(seed, RNG_TEST, n, 0));
     for (size_t i = 0; i < n; i++)
-        digits[i] = rng_below(&r, 8) < zeros_of_8 ? 1
-                                                  : (uint8_t)rng_below(&r, 3);
+        digits[i] = rng_below(&r, 8) < zeros_of_8 ? 1 : (uint8_t)rng_below(&r, 3);
 }
 
 static void test_quartic(void **state)
 {
     (void)state;
-    static const size_t sizes[] = {1,    2,    3,    4,    5,    6,    9,
-                                   10,   11,   16,   19,   20,   21,   1024,
-                                   1025, 2047, 5119, 5120, 5121, 5123, 9999,
-                                   10240, 12345};
+    static const size_t sizes[] = {1,    2,    3,    4,    5,    6,     9,    10,
+                                   11,   16,   19,   20,   21,   1024,  1025, 2047,
+                                   5119, 5120, 5121, 5123, 9999, 10240, 12345};
     for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++) {
         size_t n = sizes[s];
         bool any;
@@ -126,9 +121,7 @@ static size_t write_all(size_t n_bytes)
 {
     struct quartic_writer w = {.at = stream};
     for (size_t at = 0; at < n_bytes; at += QUARTIC_BYTES)
-        quartic_write(&w, packed + at,
-                      n_bytes - at < QUARTIC_BYTES ? n_bytes - at
-                                                   : QUARTIC_BYTES);
+        quartic_write(&w, packed + at, n_bytes - at < QUARTIC_BYTES ? n_bytes - at : QUARTIC_BYTES);
     quartic_finish(&w);
     return (size_t)(w.at - stream);
 }
@@ -215,14 +208,14 @@ static void test_3lc_length(void **state)
 /* ---- messages from outside ---- */
 
 /* Bytes of 1.0f, 2^63, 2^64, -1.0f, -0.0f, infinity and NaN. */
-#define ONE 0, 0, 0x80, 0x3f
-#define HALF_LIMIT 0, 0, 0, 0x5f
-#define LIMIT 0, 0, 0x80, 0x5f
-#define MINUS_ONE 0, 0, 0x80, 0xbf
-#define MINUS_ZERO 0, 0, 0, 0x80
-#define INF 0, 0, 0x80, 0x7f
+#define ONE          0, 0, 0x80, 0x3f
+#define HALF_LIMIT   0, 0, 0, 0x5f
+#define LIMIT        0, 0, 0x80, 0x5f
+#define MINUS_ONE    0, 0, 0x80, 0xbf
+#define MINUS_ZERO   0, 0, 0, 0x80
+#define INF          0, 0, 0x80, 0x7f
 #define NOT_A_NUMBER 0, 0, 0xc0, 0x7f
-#define ZERO 0, 0, 0, 0
+#define ZERO         0, 0, 0, 0
 
 static const struct
 {
@@ -235,13 +228,13 @@ static const struct
     {"onebit", 3, 10, {1, ONE, ONE, 2}, true},
     {"onebit", 3, 10, {1, ONE, ZERO, 0}, true},
     {"onebit", 3, 10, {1, ZERO, ONE, 7}, true},
-    {"onebit", 3, 10, {1, ZERO, ONE, 3}, true},     /* A zero is not < 0. */
-    {"onebit", 3, 10, {1, ZERO, ZERO, 0}, true},    /* A mean below floats. */
+    {"onebit", 3, 10, {1, ZERO, ONE, 3}, true},  /* A zero is not < 0. */
+    {"onebit", 3, 10, {1, ZERO, ZERO, 0}, true}, /* A mean below floats. */
     {"onebit", 3, 10, {1, HALF_LIMIT, HALF_LIMIT, 2}, true},
-    {"onebit", 3, 10, {1, ONE, ONE, 0}, false},     /* minus of nobody */
-    {"onebit", 3, 10, {1, ONE, ONE, 7}, false},     /* plus of nobody */
-    {"onebit", 3, 10, {1, ONE, ZERO, 2}, false},    /* -0 */
-    {"onebit", 3, 10, {1, ONE, ONE, 10}, false},    /* Padding. */
+    {"onebit", 3, 10, {1, ONE, ONE, 0}, false},  /* minus of nobody */
+    {"onebit", 3, 10, {1, ONE, ONE, 7}, false},  /* plus of nobody */
+    {"onebit", 3, 10, {1, ONE, ZERO, 2}, false}, /* -0 */
+    {"onebit", 3, 10, {1, ONE, ONE, 10}, false}, /* Padding. */
     {"onebit", 3, 10, {1, MINUS_ONE, ONE, 2}, false},
     {"onebit", 3, 10, {1, ONE, MINUS_ONE, 2}, false},
     {"onebit", 3, 10, {1, MINUS_ZERO, ONE, 2}, false},
@@ -258,12 +251,12 @@ static const struct
 
     /* Five codes in two bytes: 0 2 4 - and 1 3 - -. */
     {"thr2", 5, 7, {1, ONE, 0x3e, 0x0b}, true},
-    {"thr2", 5, 7, {1, ONE, 0x3d, 0x0b}, false},      /* 01 */
-    {"thr2", 5, 7, {1, ONE, 0x1e, 0x0b}, false},      /* 01 */
-    {"thr2", 5, 7, {1, ONE, 0xbe, 0x0b}, false},      /* Padding. */
-    {"thr2", 5, 7, {1, ONE, 0x3e, 0x2b}, false},      /* Padding. */
-    {"thr2", 5, 7, {1, ONE, 0x3e, 0x8b}, false},      /* Padding. */
-    {"thr2", 5, 7, {1, ONE, 0, 0}, false},            /* Scale of nothing. */
+    {"thr2", 5, 7, {1, ONE, 0x3d, 0x0b}, false}, /* 01 */
+    {"thr2", 5, 7, {1, ONE, 0x1e, 0x0b}, false}, /* 01 */
+    {"thr2", 5, 7, {1, ONE, 0xbe, 0x0b}, false}, /* Padding. */
+    {"thr2", 5, 7, {1, ONE, 0x3e, 0x2b}, false}, /* Padding. */
+    {"thr2", 5, 7, {1, ONE, 0x3e, 0x8b}, false}, /* Padding. */
+    {"thr2", 5, 7, {1, ONE, 0, 0}, false},       /* Scale of nothing. */
     {"thr2", 5, 7, {1, ZERO, 0, 0}, true},
     {"thr2", 5, 7, {1, ZERO, 0x02, 0}, false},
     {"thr2", 5, 7, {1, MINUS_ONE, 0x3e, 0x0b}, false},
@@ -278,10 +271,10 @@ static const struct
     {"thr2,form=mxnet", 5, 3, {1, 0xbe, 0x0b}, false},
 
     {"dorefa:6", 1, 6, {1, ONE, 63}, true},
-    {"dorefa:6", 1, 6, {1, ONE, 64}, false},          /* Padding. */
+    {"dorefa:6", 1, 6, {1, ONE, 64}, false}, /* Padding. */
     {"dorefa:6", 1, 6, {1, ZERO, 0}, true},
     {"dorefa:6", 1, 6, {1, ZERO, 1}, false},
-    {"dorefa:6", 1, 6, {1, HALF_LIMIT, 32}, false},   /* 63 * 2^63 */
+    {"dorefa:6", 1, 6, {1, HALF_LIMIT, 32}, false}, /* 63 * 2^63 */
     {"dorefa:6", 1, 6, {1, MINUS_ONE, 32}, false},
     {"dorefa:6", 1, 6, {1, MINUS_ZERO, 0}, false},
     {"dorefa:6", 1, 6, {1, INF, 32}, false},
@@ -292,12 +285,12 @@ static const struct
     /* Seven digits in two bytes: 0 2 4 6 - and 1 3 5 - -. */
     {"tern", 7, 7, {1, ONE, 1, 4}, true},
     {"tern", 7, 7, {1, ONE, 241, 238}, true},
-    {"tern", 7, 7, {1, ONE, 242, 238}, false},        /* Padding. */
+    {"tern", 7, 7, {1, ONE, 242, 238}, false}, /* Padding. */
     {"tern", 7, 7, {1, ONE, 241, 239}, false},
     {"tern", 7, 7, {1, ONE, 241, 235}, false},
     {"tern", 7, 7, {1, ONE, 243, 238}, false},
     {"tern", 7, 7, {1, ONE, 255, 238}, false},
-    {"tern", 7, 7, {1, ONE, 121, 121}, false},        /* Scale of nothing. */
+    {"tern", 7, 7, {1, ONE, 121, 121}, false}, /* Scale of nothing. */
     {"tern", 7, 7, {1, ZERO, 121, 121}, true},
     {"tern", 7, 7, {1, ZERO, 1, 4}, false},
     {"tern", 7, 7, {1, MINUS_ONE, 1, 4}, false},
@@ -318,9 +311,9 @@ static const struct
     {"3lc", 200, 10, {1, ONE, 4, 0, 255, 255, 253}, false}, /* Past the end. */
     {"3lc", 200, 10, {1, ONE, 4, 0, 255, 255, 251}, false}, /* One short. */
     {"3lc", 200, 10, {1, ONE, 4, 0, 255, 255, 255}, false},
-    {"3lc", 200, 9, {1, ONE, 3, 255, 255, 253}, false},      /* 40 zeros. */
+    {"3lc", 200, 9, {1, ONE, 3, 255, 255, 253}, false}, /* 40 zeros. */
     {"3lc", 200, 10, {1, ONE, 4, 255, 255, 252, 121}, false},
-    {"3lc", 200, 9, {1, ONE, 4, 0, 255, 255}, false},        /* Cut off. */
+    {"3lc", 200, 9, {1, ONE, 4, 0, 255, 255}, false}, /* Cut off. */
     {"3lc", 200, 11, {1, ONE, 4, 0, 255, 255, 252, 0}, false},
     {"3lc", 200, 11, {1, ONE, 5, 0, 255, 255, 252, 0}, false},
     {"3lc", 200, 11, {1, ONE, 0x84, 0, 0, 255, 255, 252}, false},
@@ -336,12 +329,12 @@ static const struct
     {"3lc", 200, 10, {1, LIMIT, 4, 0, 255, 255, 252}, false},
     {"3lc", 200, 10, {1, HALF_LIMIT, 4, 0, 255, 255, 252}, true},
     {"3lc", 7, 8, {1, ONE, 2, 1, 4}, true},
-    {"3lc", 7, 8, {1, ONE, 2, 2, 4}, false},                 /* Padding. */
+    {"3lc", 7, 8, {1, ONE, 2, 2, 4}, false}, /* Padding. */
     {"3lc", 7, 8, {1, ONE, 2, 1, 5}, false},
     {"3lc", 7, 8, {1, ONE, 2, 121, 4}, true},
     {"3lc", 7, 8, {1, ONE, 2, 121, 121}, false},
-    {"3lc", 7, 7, {1, ONE, 1, 243}, false},                  /* All zeros. */
-    {"3lc", 20, 10, {1, ONE, 4, 0, 121, 121, 0}, false},     /* Not 243. */
+    {"3lc", 7, 7, {1, ONE, 1, 243}, false},              /* All zeros. */
+    {"3lc", 20, 10, {1, ONE, 4, 0, 121, 121, 0}, false}, /* Not 243. */
     {"3lc", 20, 9, {1, ONE, 3, 0, 243, 0}, true},
 };
 
@@ -373,12 +366,10 @@ static void test_chosen(void **state)
 static void test_one_encoding(void **state)
 {
     (void)state;
-    static const char *const specs[] = {
-        "onebit", "onebit:16", "thr2",      "thr2,form=mxnet", "dorefa:3",
-        "tern",   "tern:16",   "3lc",       "3lc:1.5"};
-    enum {
-        N = 43
-    };
+    static const char *const specs[] = {"onebit",          "onebit:16", "thr2",
+                                        "thr2,form=mxnet", "dorefa:3",  "tern",
+                                        "tern:16",         "3lc",       "3lc:1.5"};
+    enum { N = 43 };
     float before[N];
     for (size_t i = 0; i < sizeof specs / sizeof specs[0]; i++)
         for (uint64_t seed = 0; seed < 4; seed++) {
@@ -395,8 +386,8 @@ static void test_one_encoding(void **state)
                 if (compress_validate(r.c, r.bytes, r.len)) {
                     compress_apply(r.c, r.bytes, r.len, r.out);
                     if (memcmp(before, r.out, sizeof before) == 0)
-                        fail_msg("%s: byte %zu as %u means the same", specs[i],
-                                 at / 255, (unsigned)*byte);
+                        fail_msg("%s: byte %zu as %u means the same", specs[i], at / 255,
+                                 (unsigned)*byte);
                 }
                 *byte = keep;
             }
@@ -407,14 +398,10 @@ static void test_one_encoding(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_quartic),
-        cmocka_unit_test(test_quartic_bytes),
-        cmocka_unit_test(test_quartic_padding),
-        cmocka_unit_test(test_runs),
-        cmocka_unit_test(test_runs_of_zeros),
-        cmocka_unit_test(test_3lc_length),
-        cmocka_unit_test(test_chosen),
-        cmocka_unit_test(test_one_encoding),
+        cmocka_unit_test(test_quartic),         cmocka_unit_test(test_quartic_bytes),
+        cmocka_unit_test(test_quartic_padding), cmocka_unit_test(test_runs),
+        cmocka_unit_test(test_runs_of_zeros),   cmocka_unit_test(test_3lc_length),
+        cmocka_unit_test(test_chosen),          cmocka_unit_test(test_one_encoding),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

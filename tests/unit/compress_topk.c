@@ -10,9 +10,7 @@
 
 #include <cmocka.h>
 
-enum {
-    N_MAX = 1 << 20
-};
+enum { N_MAX = 1 << 20 };
 
 static float v[N_MAX];
 static uint32_t order[N_MAX];
@@ -71,8 +69,7 @@ static void check_pick(const struct codec_pick *p, size_t n, size_t k)
     double rest2 = vec_norm2(v, n);
     for (size_t i = 0; i < k; i++) {
         if (p->index[i] != order[i])
-            fail_msg("n=%zu k=%zu: %zu-th position is %u, not %u", n, k, i,
-                     p->index[i], order[i]);
+            fail_msg("n=%zu k=%zu: %zu-th position is %u, not %u", n, k, i, p->index[i], order[i]);
         assert_true(p->value[i] == v[order[i]]);
         rest2 -= (double)v[order[i]] * (double)v[order[i]];
     }
@@ -99,8 +96,7 @@ static bool check_select(size_t n, size_t k)
 static void test_against_oracle(void **state)
 {
     (void)state;
-    static const size_t sizes[] = {1,   2,    3,    15,   16,   17,   100,
-                                   1023, 8191, 8192, 8193, 8209, 40000};
+    static const size_t sizes[] = {1, 2, 3, 15, 16, 17, 100, 1023, 8191, 8192, 8193, 8209, 40000};
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
         for (int kind = 0; kind < VECTOR_KINDS; kind++) {
             size_t n = sizes[i];
@@ -131,9 +127,7 @@ static void test_fast_path(void **state)
 static void test_forced_fallback(void **state)
 {
     (void)state;
-    enum {
-        N = 100000
-    };
+    enum { N = 100000 };
     for (int high = 0; high < 2; high++) {
         vector_fill(v, N, VECTOR_GAUSS, 3);
         for (size_t j = 0; j < select_lines(N); j++)

@@ -8,11 +8,7 @@
 
 #include <cmocka.h>
 
-enum {
-    SIDE = 8,
-    N_MAX = 4 * SIDE * SIDE,
-    DRAWS = 4096
-};
+enum { SIDE = 8, N_MAX = 4 * SIDE * SIDE, DRAWS = 4096 };
 
 /* 64 elements; four times as many where a codec of matrices would send 8 by 8
  * as it is. */
@@ -60,8 +56,7 @@ static struct verdict z_test(draw_fn *draw_one, void *self)
         verdict.worst = z > verdict.worst || !(z == z) ? z : verdict.worst;
         verdict.z2 += z * z;
     }
-    verdict.unbiased = verdict.worst < 5.0 &&
-                       verdict.z2 < (double)n + 6.0 * sqrt(2.0 * (double)n);
+    verdict.unbiased = verdict.worst < 5.0 && verdict.z2 < (double)n + 6.0 * sqrt(2.0 * (double)n);
     return verdict;
 }
 
@@ -80,14 +75,14 @@ static void check_codec(const char *spec)
     struct bench_rig r;
     n = square.n;
     rig_open_model(&r, spec, &square, 1);
-    static const enum vector_kind kinds[] = {VECTOR_GAUSS, VECTOR_SPARSE,
-                                             VECTOR_HEAVY, VECTOR_CONSTANT};
+    static const enum vector_kind kinds[] = {VECTOR_GAUSS, VECTOR_SPARSE, VECTOR_HEAVY,
+                                             VECTOR_CONSTANT};
     for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
         vector_fill(v, n, kinds[k], 5);
         struct verdict verdict = z_test(draw_codec, &r);
         if (!verdict.unbiased)
-            fail_msg("%s on vector %d: largest |z| %.1f, sum of z^2 %.0f",
-                     spec, (int)kinds[k], verdict.worst, verdict.z2);
+            fail_msg("%s on vector %d: largest |z| %.1f, sum of z^2 %.0f", spec, (int)kinds[k],
+                     verdict.worst, verdict.z2);
     }
     rig_close(&r);
     n = SIDE * SIDE;
@@ -135,11 +130,19 @@ static void test_further(void **state)
 static void test_biased(void **state)
 {
     (void)state;
-    static const char *const specs[] = {
-        "qsgd:4:0:l2,round=sr,scale=inv1w", "qsgd:2:0:l2,round=sr,scale=ls",
-        "qsgd:2:0:max", "sign:0", "topk:0.5", "randk:0.5", "nat",
-        "tern,clip=0,round=sr", "tern,clip=1,round=sr,scale=raw",
-        "wangni:0.3", "onebit", "3lc", "dorefa:1,round=sr"};
+    static const char *const specs[] = {"qsgd:4:0:l2,round=sr,scale=inv1w",
+                                        "qsgd:2:0:l2,round=sr,scale=ls",
+                                        "qsgd:2:0:max",
+                                        "sign:0",
+                                        "topk:0.5",
+                                        "randk:0.5",
+                                        "nat",
+                                        "tern,clip=0,round=sr",
+                                        "tern,clip=1,round=sr,scale=raw",
+                                        "wangni:0.3",
+                                        "onebit",
+                                        "3lc",
+                                        "dorefa:1,round=sr"};
     vector_fill(v, n, VECTOR_GAUSS, 5);
     for (size_t i = 0; i < sizeof specs / sizeof specs[0]; i++) {
         struct bench_rig r;
@@ -225,10 +228,8 @@ static void test_swapped_example(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_codecs),
-        cmocka_unit_test(test_further),
-        cmocka_unit_test(test_biased),
-        cmocka_unit_test(test_mutants),
+        cmocka_unit_test(test_codecs),          cmocka_unit_test(test_further),
+        cmocka_unit_test(test_biased),          cmocka_unit_test(test_mutants),
         cmocka_unit_test(test_swapped_example),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,9 +7,7 @@
 
 #include <cmocka.h>
 
-enum {
-    N_MAX = 160000
-};
+enum { N_MAX = 160000 };
 
 static float v[N_MAX];
 
@@ -17,9 +15,7 @@ static float v[N_MAX];
 static void test_draws_uncorrelated(void **state)
 {
     (void)state;
-    enum {
-        N = 1024
-    };
+    enum { N = 1024 };
     struct bench_rig r;
     rig_open(&r, "qsgd:2:0:max,round=sr,scale=raw", N);
     for (size_t i = 0; i < N; i++)
@@ -47,10 +43,7 @@ static void test_draws_uncorrelated(void **state)
 static void test_randk_marginals(void **state)
 {
     (void)state;
-    enum {
-        N = 101,
-        DRAWS = 20000
-    };
+    enum { N = 101, DRAWS = 20000 };
     static size_t hits[N];
     struct bench_rig r;
     rig_open(&r, "randk:0.2", N);
@@ -80,9 +73,9 @@ static void test_randk_marginals(void **state)
 static void test_level_overflow(void **state)
 {
     (void)state;
-    static const char *const specs[] = {
-        "qsgd:8:8:l2,round=sr,scale=raw", "qsgd:2:8:l2,round=sr,scale=raw",
-        "qsgd:4:8:l2,round=sr,scale=raw"};
+    static const char *const specs[] = {"qsgd:8:8:l2,round=sr,scale=raw",
+                                        "qsgd:2:8:l2,round=sr,scale=raw",
+                                        "qsgd:4:8:l2,round=sr,scale=raw"};
     const size_t rounds = 10000000 / (N_MAX / 8);
     size_t naive = 0, short_of = 0;
     memset(v, 0, sizeof v);
@@ -101,8 +94,7 @@ static void test_level_overflow(void **state)
                 float a = fabsf(v[i]);
                 short_of += fabsf(r.out[i]) < 0.9999f * a;
                 if (!(fabsf(r.out[i]) <= a + 3e-7f * a))
-                    fail_msg("%s: %zu: %a became %a", specs[s], i,
-                             (double)v[i], (double)r.out[i]);
+                    fail_msg("%s: %zu: %a became %a", specs[s], i, (double)v[i], (double)r.out[i]);
             }
             rig_close(&r);
         }
@@ -115,13 +107,10 @@ static void test_level_overflow(void **state)
 static void test_lone_values(void **state)
 {
     (void)state;
-    enum {
-        N = N_MAX
-    };
-    static const char *const specs[] = {
-        "qsgd:2:8:max,scale=raw", "qsgd:4:8:max,round=sr,scale=raw",
-        "qsgd:8:8:l2,scale=raw",  "qsgd:16:8:l2,scale=raw",
-        "qsgd:2:8:l2,round=sr",   "qsgd:6:8:max,levels=16"};
+    enum { N = N_MAX };
+    static const char *const specs[] = {"qsgd:2:8:max,scale=raw", "qsgd:4:8:max,round=sr,scale=raw",
+                                        "qsgd:8:8:l2,scale=raw",  "qsgd:16:8:l2,scale=raw",
+                                        "qsgd:2:8:l2,round=sr",   "qsgd:6:8:max,levels=16"};
     struct rng rng = rng_stream(rng_key(4, RNG_TEST, 0, 0));
     memset(v, 0, N * sizeof *v);
     for (size_t i = 3; i < N; i += 8)
@@ -132,8 +121,7 @@ static void test_lone_values(void **state)
         assert_int_equal(rig_code(&r, s, v), 0);
         for (size_t i = 0; i < N; i++)
             if (!(fabsf(r.out[i] - v[i]) <= 3e-7f * fabsf(v[i])))
-                fail_msg("%s: %zu: %a became %a", specs[s], i, (double)v[i],
-                         (double)r.out[i]);
+                fail_msg("%s: %zu: %a became %a", specs[s], i, (double)v[i], (double)r.out[i]);
         rig_close(&r);
     }
 }
@@ -155,9 +143,7 @@ static void test_fp16_rounding(void **state)
         {0x1.ffcp-1f, 0x1.ffcp-1f},
         {0x1.fffp-1f, 1.0f},
     };
-    enum {
-        N = sizeof pairs / sizeof pairs[0]
-    };
+    enum { N = sizeof pairs / sizeof pairs[0] };
     struct bench_rig r;
     rig_open(&r, "fp16", N + 1);
     for (size_t i = 0; i < N; i++)
@@ -166,18 +152,16 @@ static void test_fp16_rounding(void **state)
     assert_int_equal(rig_code(&r, 1, v), 0);
     for (size_t i = 0; i < N; i++)
         if (!(r.out[i] == pairs[i][1]))
-            fail_msg("%a became %a, expected %a", (double)pairs[i][0],
-                     (double)r.out[i], (double)pairs[i][1]);
+            fail_msg("%a became %a, expected %a", (double)pairs[i][0], (double)r.out[i],
+                     (double)pairs[i][1]);
     rig_close(&r);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_draws_uncorrelated),
-        cmocka_unit_test(test_randk_marginals),
-        cmocka_unit_test(test_level_overflow),
-        cmocka_unit_test(test_lone_values),
+        cmocka_unit_test(test_draws_uncorrelated), cmocka_unit_test(test_randk_marginals),
+        cmocka_unit_test(test_level_overflow),     cmocka_unit_test(test_lone_values),
         cmocka_unit_test(test_fp16_rounding),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

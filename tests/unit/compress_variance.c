@@ -7,11 +7,7 @@
 
 #include <cmocka.h>
 
-enum {
-    SIDE = 16,
-    N = 2 * SIDE * SIDE,
-    DRAWS = 2000
-};
+enum { SIDE = 16, N = 2 * SIDE * SIDE, DRAWS = 2000 };
 
 static float v[N];
 
@@ -172,8 +168,8 @@ static void test_formulas(void **state)
             double expected = f->variance(f->arg);
             double mean = mean_error(f->spec);
             if (!(fabs(mean - expected) <= 0.03 * expected))
-                fail_msg("%s on vector %d: mean error %.5g, expected %.5g",
-                         f->spec, (int)kinds[k], mean, expected);
+                fail_msg("%s on vector %d: mean error %.5g, expected %.5g", f->spec, (int)kinds[k],
+                         mean, expected);
         }
 }
 
@@ -208,8 +204,7 @@ static void test_atomo(void **state)
     enum {
         M = 16 /* Smaller ones are sent as they are. */
     };
-    static const double sigmas[2][M] = {{8, 7, 6, 5, 4, 3, 2, 1},
-                                        {100, 9, 5, 4, 3, 2, 1, 0.5}};
+    static const double sigmas[2][M] = {{8, 7, 6, 5, 4, 3, 2, 1}, {100, 9, 5, 4, 3, 2, 1, 0.5}};
     for (size_t s = 0; s < 2; s++) {
         struct segment square = {.n = M * M, .rows = M, .cols = M};
         struct bench_rig r;

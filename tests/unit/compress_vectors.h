@@ -28,8 +28,7 @@ enum vector_kind {
     VECTOR_KINDS
 };
 
-static inline float vector_element(enum vector_kind kind, struct rng *r,
-                                   size_t i, size_t n)
+static inline float vector_element(enum vector_kind kind, struct rng *r, size_t i, size_t n)
 {
     double g = rng_normal(r);
     double u = rng_unit(r);
@@ -62,8 +61,7 @@ static inline float vector_element(enum vector_kind kind, struct rng *r,
     return NAN;
 }
 
-static inline void vector_fill(float *v, size_t n, enum vector_kind kind,
-                               uint64_t seed)
+static inline void vector_fill(float *v, size_t n, enum vector_kind kind, uint64_t seed)
 {
     struct rng r = rng_stream(rng_key(seed, RNG_TEST, (uint64_t)kind, n));
     for (size_t i = 0; i < n; i++)
@@ -107,8 +105,8 @@ static inline bool fence_stands(const void *block, size_t n_bytes)
     return true;
 }
 
-static inline void rig_open_model(struct bench_rig *r, const char *spec,
-                                  const struct segment *s, size_t n_segments)
+static inline void rig_open_model(struct bench_rig *r, const char *spec, const struct segment *s,
+                                  size_t n_segments)
 {
     *r = (struct bench_rig){0};
     int err = compress_open(&r->c, spec, s, n_segments);
@@ -154,8 +152,7 @@ static inline int rig_code(struct bench_rig *r, uint64_t draw, const float *v)
 }
 
 /* 1 - |v - C(v)|^2 / |v|^2 of one message, from what was decoded. */
-static inline double rig_delta(struct bench_rig *r, uint64_t draw,
-                               const float *v)
+static inline double rig_delta(struct bench_rig *r, uint64_t draw, const float *v)
 {
     int err = rig_code(r, draw, v);
     assert(err == 0);

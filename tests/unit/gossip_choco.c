@@ -318,8 +318,7 @@ static void hash_run(bool tamper)
             for (uint32_t j = 0; j < 3; j++)
                 if (i != j && t > 0) {
                     const struct edge *e = edge_to(&w, i, j);
-                    assert_int_equal(e->cur.head.hash != 0,
-                                     e->cur.head.round == CHOCO_HASH_EVERY);
+                    assert_int_equal(e->cur.head.hash != 0, e->cur.head.round == CHOCO_HASH_EVERY);
                     assert_int_equal(e->n_mismatches, 0); /* Not yet. */
                 }
         beat(&w);
@@ -371,8 +370,8 @@ static void test_divergence(void **state)
 
 static void test_mix_terms(void **state)
 {
-    static const size_t size[] = {1, 2, 3, 7, 8, 15, 16, 17, 31, 33, 255, 1023,
-                                  2047, 2048, 2049, 4095, 4097, 5000};
+    static const size_t size[] = {1,  2,   3,    7,    8,    15,   16,   17,   31,
+                                  33, 255, 1023, 2047, 2048, 2049, 4095, 4097, 5000};
     enum { TERMS = 5 };
     (void)state;
     for (size_t s = 0; s < sizeof size / sizeof size[0]; s++)
@@ -388,8 +387,7 @@ static void test_mix_terms(void **state)
             memcpy(want, x, d * sizeof *x);
             for (size_t t = 0; t < n; t++) {
                 const float *a = v + (2 + 2 * t) * d, *b = a + d;
-                term[t] = (struct choco_term){
-                    .a = a, .b = b, .coefficient = (float)rng_unit(&rng)};
+                term[t] = (struct choco_term){.a = a, .b = b, .coefficient = (float)rng_unit(&rng)};
                 for (size_t k = 0; k < d; k++)
                     want[k] += term[t].coefficient * (b[k] - a[k]);
             }
@@ -412,8 +410,8 @@ static void test_mix_terms(void **state)
 static void test_bad_spec(void **state)
 {
     struct choco c;
-    struct choco_config config = {.segments = segments, .n_segments = 2,
-                                  .spec = {"fp16", "none", "tpk"}};
+    struct choco_config config = {
+        .segments = segments, .n_segments = 2, .spec = {"fp16", "none", "tpk"}};
     (void)state;
     assert_int_equal(choco_init(&c, &config), -EINVAL);
 }

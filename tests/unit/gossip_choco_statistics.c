@@ -9,15 +9,15 @@ static const struct
 {
     const char *spec;
     const struct mixer *mixer;
-} kinds[] = {{"topk:0.1", NULL}, {"qsgd:4", NULL}, {"none", NULL},
-             {"topk:0.1", &mixer_average}, {"qsgd:4", &mixer_average},
-             {"none", &mixer_average}};
+} kinds[] = {{"topk:0.1", NULL},           {"qsgd:4", NULL},           {"none", NULL},
+             {"topk:0.1", &mixer_average}, {"qsgd:4", &mixer_average}, {"none", &mixer_average}};
 
 enum { KINDS = sizeof kinds / sizeof kinds[0] };
 
 static void open_kind(struct world *world, size_t kind, uint32_t n, bool statistics)
 {
-    world_open(world, &(struct world_how){.n = n, .spec = kinds[kind].spec,
+    world_open(world, &(struct world_how){.n = n,
+                                          .spec = kinds[kind].spec,
                                           .spread = kinds[kind].mixer == NULL,
                                           .mixer = kinds[kind].mixer,
                                           .error_feedback = true,
@@ -47,8 +47,8 @@ static void test_nothing_beside(void **state)
             job_start(&w, 0);
             memcpy(x_hat, p->e[1].a->v, sizeof x_hat);
             job_finish(&w, 0);
-            struct compress_input in = {.draw = rng_at(rng_at(0, round), 0),
-                                        .round = round, .x = p->c.x, .x_hat = x_hat};
+            struct compress_input in = {
+                .draw = rng_at(rng_at(0, round), 0), .round = round, .x = p->c.x, .x_hat = x_hat};
             assert_int_equal(compress_encode(q, &in, msg, &len, &stat), 0);
             const uint8_t *got = packet_bytes(p->e[1].cur.payload, &n);
             assert_int_equal(n, len);
@@ -115,9 +115,10 @@ static void test_groups(void **state)
     struct choco *c = &w.peer[0].c;
     assert_int_equal(choco_turns(c, 3), 0);
     for (uint32_t j = 1; j < 4; j++)
-        c->turn[j - 1] = (struct choco_turn){
-            .edge = edge_to(&w, 0, j), .commit = edge_ready(edge_to(&w, 0, j)),
-            .encode = true, .statistics = j != 2};
+        c->turn[j - 1] = (struct choco_turn){.edge = edge_to(&w, 0, j),
+                                             .commit = edge_ready(edge_to(&w, 0, j)),
+                                             .encode = true,
+                                             .statistics = j != 2};
     c->n_turns = 3;
     struct choco_intent intent = {.run_round = 2, .degree = 3};
     assert_int_equal(choco_plan(c, &intent), 0);
@@ -177,8 +178,8 @@ static void test_every(void **state)
     {
         size_t n_bytes, message;
         uint64_t every;
-    } row[] = {{0, 1000, 1}, {1, 1000, 1}, {50, 1000, 1}, {51, 1000, 2}, {100, 1000, 2},
-               {101, 1000, 3}, {1000, 1000, 20}, {5000, 1, 100000}};
+    } row[] = {{0, 1000, 1},   {1, 1000, 1},   {50, 1000, 1},    {51, 1000, 2},
+               {100, 1000, 2}, {101, 1000, 3}, {1000, 1000, 20}, {5000, 1, 100000}};
     (void)state;
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++)
         assert_int_equal(choco_every(row[i].n_bytes, row[i].message), row[i].every);

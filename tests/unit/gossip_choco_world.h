@@ -34,7 +34,8 @@
 enum {
     MOST = WORLD_MOST, /* Peers. */
     DIM = 333,
-    MEANS = 5, VARIANCES = 6, /* Statistics behind the DIM floats, if wanted. */
+    MEANS = 5,
+    VARIANCES = 6, /* Statistics behind the DIM floats, if wanted. */
     STATS = MEANS + VARIANCES,
     QUEUE = 64
 };
@@ -91,11 +92,14 @@ enum { TRAINED = 2, SEGMENTS = 4 };
 
 static const struct segment segments[SEGMENTS] = {
     {.name = "w", .n = 300, .rows = 20, .cols = 15, .trained = true},
-    {.name = "b", .offset = 300, .n = DIM - 300, .rows = 1, .cols = DIM - 300,
-     .trained = true},
+    {.name = "b", .offset = 300, .n = DIM - 300, .rows = 1, .cols = DIM - 300, .trained = true},
     {.name = "mean", .offset = DIM, .n = MEANS, .rows = 1, .cols = MEANS},
-    {.name = "var", .offset = DIM + MEANS, .n = VARIANCES, .rows = 1,
-     .cols = VARIANCES, .nonnegative = true}};
+    {.name = "var",
+     .offset = DIM + MEANS,
+     .n = VARIANCES,
+     .rows = 1,
+     .cols = VARIANCES,
+     .nonnegative = true}};
 
 static inline struct edge *edge_to(struct world *w, uint32_t i, uint32_t j)
 {
@@ -119,15 +123,19 @@ static inline void world_open(struct world *w, const struct world_how *how)
 {
     uint32_t n = how->n;
     char canonical[COMPRESS_SPEC_MAX], error[COMPRESS_ERROR_MAX];
-    *w = (struct world){.n = n, .rng = rng_stream(rng_key(n, RNG_TEST, 1, 0)),
-                        .statistics = how->statistics, .with = 3,
+    *w = (struct world){.n = n,
+                        .rng = rng_stream(rng_key(n, RNG_TEST, 1, 0)),
+                        .statistics = how->statistics,
+                        .with = 3,
                         .statistics_rng = rng_stream(rng_key(n, RNG_TEST, 9, 0))};
     assert_int_equal(compress_canonical(how->spec, canonical, error), 0);
-    struct choco_config config = {
-        .segments = segments, .n_segments = how->statistics ? SEGMENTS : TRAINED,
-        .spec = {canonical, "fp16", "fp16"},
-        .fixed_gamma = how->gamma, .run_seed = 1,
-        .mixer = how->mixer, .error_feedback = how->error_feedback};
+    struct choco_config config = {.segments = segments,
+                                  .n_segments = how->statistics ? SEGMENTS : TRAINED,
+                                  .spec = {canonical, "fp16", "fp16"},
+                                  .fixed_gamma = how->gamma,
+                                  .run_seed = 1,
+                                  .mixer = how->mixer,
+                                  .error_feedback = how->error_feedback};
     for (uint32_t i = 0; i < LADDER_RUNGS && how->ladder; i++)
         config.spec[DELTA_RUNG + i] = ladder_spec[i];
     if (how->ladder)
@@ -152,18 +160,18 @@ static inline void world_open(struct world *w, const struct world_how *how)
     for (uint32_t i = 0; i < n; i++)
         for (uint32_t j = 0; j < n; j++)
             if (i != j)
-                assert_int_equal(choco_edge_open(&w->peer[i].c, edge_to(w, i, j),
-                                                 w->peer[i].id, w->peer[j].id), 0);
+                assert_int_equal(
+                    choco_edge_open(&w->peer[i].c, edge_to(w, i, j), w->peer[i].id, w->peer[j].id),
+                    0);
     for (uint32_t i = 0; i < n; i++)
         for (uint32_t j = 0; j < i; j++)
             agree(w, i, j, false);
 }
 
-static inline void world_init(struct world *w, uint32_t n, const char *spec,
-                       double gamma, float spread)
+static inline void world_init(struct world *w, uint32_t n, const char *spec, double gamma,
+                              float spread)
 {
-    world_open(w, &(struct world_how){.n = n, .spec = spec, .gamma = gamma,
-                                      .spread = spread});
+    world_open(w, &(struct world_how){.n = n, .spec = spec, .gamma = gamma, .spread = spread});
 }
 
 static inline void world_close(struct world *w)
@@ -213,8 +221,7 @@ static inline void job_start(struct world *w, uint32_t i)
     }
     memset(&p->c.turn[n], 0, sizeof *p->c.turn);
     p->c.n_turns = n;
-    struct choco_intent intent = {.run_round = ++p->round,
-                                  .degree = w->n - 1, .settled = i};
+    struct choco_intent intent = {.run_round = ++p->round, .degree = w->n - 1, .settled = i};
     assert_int_equal(choco_plan(&p->c, &intent), 0);
     choco_mix(&p->c);
     float mixed[DIM], stepped[DIM];
@@ -276,8 +283,7 @@ static inline void deliver(struct world *w, uint32_t i, uint32_t j)
         struct parcel *m = &w->queue[i][j][k];
         enum edge_verdict v = edge_check(e, &m->head);
         assert_true(v == EDGE_ACCEPT || v == EDGE_STALE);
-        assert_true(choco_valid(&w->peer[j].c, m->head.codec,
-                                m->bytes, m->head.payload.n));
+        assert_true(choco_valid(&w->peer[j].c, m->head.codec, m->bytes, m->head.payload.n));
         assert_true(sketch_valid(&w->peer[j].c.sketch, &m->sketch));
         if (v == EDGE_ACCEPT)
             edge_store(e, &m->head, &m->sketch);
@@ -310,12 +316,11 @@ static inline void check_replicas(struct world *w)
     for (uint32_t i = 0; i < w->n; i++)
         for (uint32_t j = 0; j < w->n; j++) {
             const struct edge *x = edge_to(w, i, j), *y = edge_to(w, j, i);
-            if (i == j || x->round != y->round || x->reset || y->reset ||
-                w->peer[i].works || w->peer[j].works)
+            if (i == j || x->round != y->round || x->reset || y->reset || w->peer[i].works
+                || w->peer[j].works)
                 continue; /* One end is ahead, or under way. */
             assert_memory_equal(x->a->v, y->b, DIM * sizeof(float));
-            assert_memory_equal(&x->gamma.value, &y->gamma.value,
-                                sizeof x->gamma.value);
+            assert_memory_equal(&x->gamma.value, &y->gamma.value, sizeof x->gamma.value);
         }
 }
 

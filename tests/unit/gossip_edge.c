@@ -92,10 +92,18 @@ static void script(struct world *w, int i)
 {
     int k = i / 4 % 2;
     switch (i % 4) {
-    case 0: job_start(w, k); break;
-    case 1: deliver(w, k); break;
-    case 2: job_finish(w, k); break;
-    case 3: deliver(w, 1 - k); break;
+    case 0:
+        job_start(w, k);
+        break;
+    case 1:
+        deliver(w, k);
+        break;
+    case 2:
+        job_finish(w, k);
+        break;
+    case 3:
+        deliver(w, 1 - k);
+        break;
     }
     check(w);
 }
@@ -148,11 +156,9 @@ static void random_event(struct world *w, int trouble)
         link_up(w);
     else if (dice < 944 && trouble & RESTARTS)
         restart(w, k);
-    else if (dice < 950 && trouble & REASKS && w->end[k].present &&
-             w->end[k].linked)
+    else if (dice < 950 && trouble & REASKS && w->end[k].present && w->end[k].linked)
         end_ask(w, k, dice % 2 == 0);
-    else if (dice < 956 && trouble & REASKS && w->end[k].present &&
-             !w->end[k].job.runs)
+    else if (dice < 956 && trouble & REASKS && w->end[k].present && !w->end[k].job.runs)
         end_close(w, k);
     else if (dice < 980 && !w->end[k].present)
         end_open(w, k);
@@ -183,9 +189,9 @@ static void random_runs(int trouble, uint64_t n_seeds)
         resets += before;
         world_close(&w);
     }
-    print_message("seeds %llu..%llu: %llu exchanges, %llu resets\n",
-                  (unsigned long long)first, (unsigned long long)last,
-                  (unsigned long long)commits, (unsigned long long)resets);
+    print_message("seeds %llu..%llu: %llu exchanges, %llu resets\n", (unsigned long long)first,
+                  (unsigned long long)last, (unsigned long long)commits,
+                  (unsigned long long)resets);
 }
 
 static void test_random(void **state)
@@ -219,8 +225,7 @@ static void test_verdicts(void **state)
     uint8_t bytes[PAYLOAD + 1] = {0};
     (void)state;
     open_edge(&e, &pool);
-    const struct wire_delta good = {.epoch = 77, .degree = 1,
-                                    .payload = {bytes, PAYLOAD}};
+    const struct wire_delta good = {.epoch = 77, .degree = 1, .payload = {bytes, PAYLOAD}};
     struct wire_delta d = good;
     assert_int_equal(edge_check(&e, &d), EDGE_ACCEPT);
     d.epoch = 76;
@@ -334,12 +339,9 @@ static void test_epochs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_story),
-        cmocka_unit_test(test_verdicts),
-        cmocka_unit_test(test_take),
-        cmocka_unit_test(test_epochs),
-        cmocka_unit_test(test_cut_everywhere),
-        cmocka_unit_test(test_random),
+        cmocka_unit_test(test_story),          cmocka_unit_test(test_verdicts),
+        cmocka_unit_test(test_take),           cmocka_unit_test(test_epochs),
+        cmocka_unit_test(test_cut_everywhere), cmocka_unit_test(test_random),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

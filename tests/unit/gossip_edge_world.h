@@ -114,13 +114,11 @@ static inline void end_send(struct world *w, int k)
     struct edge *e = &d->e;
     if (!d->present || !d->linked || e->state != EDGE_OPEN)
         return;
-    struct edge_sent *sent[2] = {e->resend_prev ? &e->prev : NULL,
-                                 e->resend_cur ? &e->cur : NULL};
+    struct edge_sent *sent[2] = {e->resend_prev ? &e->prev : NULL, e->resend_cur ? &e->cur : NULL};
     for (int i = 0; i < 2; i++) {
         if (sent[i] == NULL || sent[i]->payload == NULL)
             continue;
-        struct message m = {.kind = SAY_DELTA, .delta = sent[i]->head,
-                            .tag = sent[i]->sketch.tag};
+        struct message m = {.kind = SAY_DELTA, .delta = sent[i]->head, .tag = sent[i]->sketch.tag};
         assert_int_equal(sent[i]->payload->len, PAYLOAD);
         memcpy(m.payload, sent[i]->payload->bytes, PAYLOAD);
         put(w, k, &m);
@@ -162,8 +160,7 @@ static inline void job_start(struct world *w, int k)
         return;
     *j = (struct job){.commit = edge_ready(e)};
     uint64_t round = e->round + j->commit;
-    j->encode = e->state == EDGE_OPEN && (j->commit || edge_wants_delta(e)) &&
-                round < w->limit;
+    j->encode = e->state == EDGE_OPEN && (j->commit || edge_wants_delta(e)) && round < w->limit;
     j->runs = j->commit || j->encode || e->reset;
     j->epoch = e->epoch;
     j->round = e->round;
@@ -187,10 +184,13 @@ static inline void job_start(struct world *w, int k)
     p->len = PAYLOAD;
     memset(p->bytes, (int)d->serial, PAYLOAD);
     memcpy(p->bytes, &word, sizeof word);
-    j->made = (struct edge_sent){
-        .payload = p, .sketch.tag = word,
-        .head = {.epoch = j->epoch, .round = round, .degree = 2,
-                 .run_round = round, .settled = (uint32_t)round}};
+    j->made = (struct edge_sent){.payload = p,
+                                 .sketch.tag = word,
+                                 .head = {.epoch = j->epoch,
+                                          .round = round,
+                                          .degree = 2,
+                                          .run_round = round,
+                                          .settled = (uint32_t)round}};
 }
 
 /* Was this round applied with the same two deltas at the other end? */
@@ -344,8 +344,8 @@ static inline void restart(struct world *w, int k)
 
 static inline void world_init(struct world *w, uint64_t seed)
 {
-    *w = (struct world){.seed = seed, .limit = UINT64_MAX,
-                        .rng = rng_stream(rng_key(seed, RNG_TEST, 0, 0))};
+    *w = (struct world){
+        .seed = seed, .limit = UINT64_MAX, .rng = rng_stream(rng_key(seed, RNG_TEST, 0, 0))};
     for (int k = 0; k < 2; k++) {
         struct end *d = &w->end[k];
         d->id[5] = (uint8_t)((unsigned)k ^ (seed & 1));
@@ -375,11 +375,9 @@ static inline void world_close(struct world *w)
 static inline void check(const struct world *w)
 {
     const struct edge *a = &w->end[0].e, *b = &w->end[1].e;
-    if (!w->end[0].present || !w->end[1].present || a->epoch == 0 ||
-        a->epoch != b->epoch)
+    if (!w->end[0].present || !w->end[1].present || a->epoch == 0 || a->epoch != b->epoch)
         return;
-    uint64_t apart = a->round > b->round ? a->round - b->round
-                                         : b->round - a->round;
+    uint64_t apart = a->round > b->round ? a->round - b->round : b->round - a->round;
     if (apart > 1)
         fail_msg("seed %llu: rounds %llu and %llu", (unsigned long long)w->seed,
                  (unsigned long long)a->round, (unsigned long long)b->round);
@@ -406,16 +404,15 @@ static inline void run_fair(struct world *w, uint64_t more)
             w->limit = (a->round > b->round ? a->round : b->round) + more;
     }
     if (w->n_edges_sent - edges > 8)
-        fail_msg("seed %llu: %llu EDGE messages, and no end",
-                 (unsigned long long)w->seed,
+        fail_msg("seed %llu: %llu EDGE messages, and no end", (unsigned long long)w->seed,
                  (unsigned long long)(w->n_edges_sent - edges));
-    if (a->state != EDGE_OPEN || b->state != EDGE_OPEN ||
-        a->epoch != b->epoch || a->round != b->round || a->round != w->limit)
+    if (a->state != EDGE_OPEN || b->state != EDGE_OPEN || a->epoch != b->epoch
+        || a->round != b->round || a->round != w->limit)
         fail_msg("seed %llu: states %d %d, epochs %llx %llx, rounds %llu %llu "
-                 "of %llu", (unsigned long long)w->seed, a->state, b->state,
-                 (unsigned long long)a->epoch, (unsigned long long)b->epoch,
-                 (unsigned long long)a->round, (unsigned long long)b->round,
-                 (unsigned long long)w->limit);
+                 "of %llu",
+                 (unsigned long long)w->seed, a->state, b->state, (unsigned long long)a->epoch,
+                 (unsigned long long)b->epoch, (unsigned long long)a->round,
+                 (unsigned long long)b->round, (unsigned long long)w->limit);
     assert_int_equal(w->queue[0].n + w->queue[1].n, 0);
     assert_true(a->cur.payload == NULL && b->cur.payload == NULL);
     const struct end *x = &w->end[0], *y = &w->end[1];
@@ -437,8 +434,7 @@ static inline void check_one_epoch(const struct world *w)
     assert_int_equal(a->n_log, b->n_log);
     for (uint32_t i = 0; i < a->n_log; i++)
         if (a->log[i].epoch != a->log[0].epoch)
-            fail_msg("seed %llu: a reset without need",
-                     (unsigned long long)w->seed);
+            fail_msg("seed %llu: a reset without need", (unsigned long long)w->seed);
 }
 
 #endif

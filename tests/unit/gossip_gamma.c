@@ -31,15 +31,15 @@ static void test_first(void **state)
         struct gamma_exchange x;
         double want;
     } row[] = {
-        {{4, 3, 4, 3, 0}, 0.375},     /* delta 1/4 at both */
-        {{4, 3, 10, 1, 0}, 0.375},    /* the smaller delta counts */
-        {{10, 1, 4, 3, 0}, 0.375},    /* whoever has it */
-        {{4, 1, 4, 1, 0}, 1},         /* delta 3/4: 1.125, cut to 1 */
-        {{4, 4. / 3, 9, 3, 0}, 1},    /* delta 2/3: just 1 */
-        {{7, 0, 3, 0, 0}, 1},         /* exact */
-        {{4, 4, 4, 0, 0}, 0},         /* nothing came through */
-        {{4, 5, 4, 0, 0}, 0},         /* worse than nothing */
-        {{0, 0, 4, 3, 0}, 0.375},     /* nothing to say is said perfectly */
+        {{4, 3, 4, 3, 0}, 0.375},  /* delta 1/4 at both */
+        {{4, 3, 10, 1, 0}, 0.375}, /* the smaller delta counts */
+        {{10, 1, 4, 3, 0}, 0.375}, /* whoever has it */
+        {{4, 1, 4, 1, 0}, 1},      /* delta 3/4: 1.125, cut to 1 */
+        {{4, 4. / 3, 9, 3, 0}, 1}, /* delta 2/3: just 1 */
+        {{7, 0, 3, 0, 0}, 1},      /* exact */
+        {{4, 4, 4, 0, 0}, 0},      /* nothing came through */
+        {{4, 5, 4, 0, 0}, 0},      /* worse than nothing */
+        {{0, 0, 4, 3, 0}, 0.375},  /* nothing to say is said perfectly */
         {{0, 0, 0, 0, 0}, 1},
     };
     (void)state;
@@ -55,8 +55,8 @@ static void test_first(void **state)
  * last exchange left e2 at each end and measured d2. */
 static struct gamma begun(double e2, double d2)
 {
-    return (struct gamma){.value = 0.25, .delta = 0.25, .most = 1, .begun = true,
-                          .e2 = 2 * e2, .d2 = d2};
+    return (struct gamma){
+        .value = 0.25, .delta = 0.25, .most = 1, .begun = true, .e2 = 2 * e2, .d2 = d2};
 }
 
 /* gamma clip((0.6 / rho)^0.1, 0.9, 1.05), rho of the exchange before:
@@ -67,15 +67,15 @@ static void test_then(void **state)
     {
         double e2, d2, factor; /* e2 at each end. */
     } row[] = {
-        {0.36, 1, 1},                       /* rho 0.6: the target */
-        {1, 1, 0.9502002165056764 },        /* rho 1: 0.6^0.1 */
-        {0.25, 1, 1.0183993761470242},      /* rho 0.5: 1.2^0.1 */
-        {0.7, 1, 0.9672978512556829},            /* rho sqrt(0.7) */
-        {0.0001, 1, 1.05},                  /* rho 0.01: up, clipped */
-        {0, 1, 1.05},                       /* rho 0 */
-        {100, 1, 0.9},                      /* rho 10: down, clipped */
+        {0.36, 1, 1},                  /* rho 0.6: the target */
+        {1, 1, 0.9502002165056764},    /* rho 1: 0.6^0.1 */
+        {0.25, 1, 1.0183993761470242}, /* rho 0.5: 1.2^0.1 */
+        {0.7, 1, 0.9672978512556829},  /* rho sqrt(0.7) */
+        {0.0001, 1, 1.05},             /* rho 0.01: up, clipped */
+        {0, 1, 1.05},                  /* rho 0 */
+        {100, 1, 0.9},                 /* rho 10: down, clipped */
         {1, 1e-300, 0.9},
-        {1, 0, 1},                          /* D = 0 tells nothing. */
+        {1, 0, 1}, /* D = 0 tells nothing. */
     };
     (void)state;
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
@@ -102,29 +102,34 @@ static void test_bounds(void **state)
         double delta, value, most;
         int rho2;
         double want;
-    } row[] = {
-        {0.4, 0.4, 1, LARGE, 0.36},    /* Between them the ratio finds it. */
-        {0.4, 0.4, 1, SMALL, 0.42},
-        {0.4, 0.21, 1, LARGE, 0.2},    /* Never under delta/2, however large rho, */
-        {0.4, 0.2, 1, LARGE, 0.2},     /* however often. */
-        {0.4, 0.1, 1, LARGE, 0.2},
-        {0.4, 0.1, 1, FITS, 0.2},      /* Where delta has grown, it follows. */
-        {0.4, 0.59, 1, SMALL, 0.6},    /* Never above 3 delta/2, however small. */
-        {0.4, 0.6, 1, SMALL, 0.6},
-        {0.4, 0.9, 1, FITS, 0.6},
-        {0.4, 0.9, 1, LARGE, 0.6},
-        {0.9, 0.99, 1, SMALL, 1},      /* Never above 1. */
-        {0.4, 0.4, 0.3, FITS, 0.3},    /* `most` wins against the upper bound, */
-        {0.4, 0.7, 0.59, SMALL, 0.59},
-        {0.4, 0.4, 0.05, FITS, 0.05},  /* and against the lower one. */
-        {0.4, 0.05, 0.05, LARGE, 0.05},
-        {0.4, 0.4, 0.9, FITS, 0.4},    /* Above both it changes nothing. */
-    };
+    } row
+        [] =
+            {
+                {0.4, 0.4, 1, LARGE, 0.36}, /* Between them the ratio finds it. */
+                {0.4, 0.4, 1, SMALL, 0.42},
+                {0.4, 0.21, 1, LARGE, 0.2}, /* Never under delta/2, however large rho, */
+                {0.4, 0.2, 1, LARGE, 0.2},  /* however often. */
+                {0.4, 0.1, 1, LARGE, 0.2},
+                {0.4, 0.1, 1, FITS, 0.2},   /* Where delta has grown, it follows. */
+                {0.4, 0.59, 1, SMALL, 0.6}, /* Never above 3 delta/2, however small. */
+                {0.4, 0.6, 1, SMALL, 0.6},
+                {0.4, 0.9, 1, FITS, 0.6},
+                {0.4, 0.9, 1, LARGE, 0.6},
+                {0.9, 0.99, 1, SMALL, 1},   /* Never above 1. */
+                {0.4, 0.4, 0.3, FITS, 0.3}, /* `most` wins against the upper bound, */
+                {0.4, 0.7, 0.59, SMALL, 0.59},
+                {0.4, 0.4, 0.05, FITS, 0.05}, /* and against the lower one. */
+                {0.4, 0.05, 0.05, LARGE, 0.05},
+                {0.4, 0.4, 0.9, FITS, 0.4}, /* Above both it changes nothing. */
+            };
     (void)state;
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
-        struct gamma g = {.value = row[i].value, .delta = row[i].delta,
-                          .most = row[i].most, .begun = true,
-                          .e2 = 2 * 0.01 * row[i].rho2, .d2 = 1};
+        struct gamma g = {.value = row[i].value,
+                          .delta = row[i].delta,
+                          .most = row[i].most,
+                          .begun = true,
+                          .e2 = 2 * 0.01 * row[i].rho2,
+                          .d2 = 1};
         double got = next(&g, 1 - row[i].delta);
         if (!(fabs(got - row[i].want) <= 1e-12))
             fail_msg("row %zu: %.17g, expected %g", i, got, row[i].want);
@@ -208,7 +213,7 @@ static void test_codec_change(void **state)
     near(gamma_next(&g, &fine), 0.75, 1e-9);
     gamma_measured(&g, 1e-9);
     near(gamma_next(&g, &coarse), 0.15, 1e-12); /* Back again: anew, too. */
-    near(g.delta, 0.1, 1e-12); /* Nothing of the other codec's is left. */
+    near(g.delta, 0.1, 1e-12);                  /* Nothing of the other codec's is left. */
     g.most = 0.01;
     gamma_measured(&g, 1);
     near(gamma_next(&g, &coarse), 0.01, 1e-12);
@@ -264,11 +269,11 @@ static void test_growth(void **state)
         bool want[6];
     } row[] = {
         {{1, 2.26, 5.11, 5, 1, 3}, {0, 0, 1, 0, 0, 0}},
-        {{1, 2.25, 5.0625, 11.390625, 25, 50}, {0, 0, 0, 0, 0, 0}},  /* Not more. */
-        {{1, 3, 3, 9, 27, 81}, {0, 0, 0, 0, 1, 1}},      /* In a row. */
-        {{1, 3, 6, 18, 36, 108}, {0, 0, 0, 0, 0, 0}},    /* Every other. */
+        {{1, 2.25, 5.0625, 11.390625, 25, 50}, {0, 0, 0, 0, 0, 0}}, /* Not more. */
+        {{1, 3, 3, 9, 27, 81}, {0, 0, 0, 0, 1, 1}},                 /* In a row. */
+        {{1, 3, 6, 18, 36, 108}, {0, 0, 0, 0, 0, 0}},               /* Every other. */
         {{9, 3, 1, 3, 9, 27}, {0, 0, 0, 0, 1, 1}},
-        {{0, 3, 9, 27, 0, 0}, {0, 0, 0, 1, 0, 0}},       /* From 0 is no growth. */
+        {{0, 3, 9, 27, 0, 0}, {0, 0, 0, 1, 0, 0}}, /* From 0 is no growth. */
         {{1, 3, (double)NAN, 9, 27, 81}, {0, 0, 0, 0, 0, 1}},
     };
     (void)state;
@@ -312,8 +317,7 @@ static void test_runaway(void **state)
 /* The upper bound comes back by a hundredth an exchange, to 1 and no further. */
 static void test_recovery(void **state)
 {
-    struct gamma g = {.value = 0.4, .delta = 0.4, .most = 1, .begun = true,
-                      .mark = 2};
+    struct gamma g = {.value = 0.4, .delta = 0.4, .most = 1, .begun = true, .mark = 2};
     (void)state;
     assert_true(gamma_judge(&g, 1));
     for (int t = 0; t < 200; t++) {
@@ -354,18 +358,15 @@ static void test_both_ends(void **state)
         gamma_init(&a, 0);
         gamma_init(&b, 0);
         for (int t = 0; t < 200; t++) {
-            struct gamma_exchange x = {
-                .x2_own = exp(3 * rng_normal(&r)),
-                .x2_other = exp(3 * rng_normal(&r)),
-                .codecs = rng_below(&r, 60) == 0};
+            struct gamma_exchange x = {.x2_own = exp(3 * rng_normal(&r)),
+                                       .x2_other = exp(3 * rng_normal(&r)),
+                                       .codecs = rng_below(&r, 60) == 0};
             x.e2_own = x.x2_own * rng_unit(&r);
             x.e2_other = x.x2_other * rng_unit(&r);
-            struct gamma_exchange y = {x.x2_other, x.e2_other, x.x2_own,
-                                       x.e2_own, x.codecs};
+            struct gamma_exchange y = {x.x2_other, x.e2_other, x.x2_own, x.e2_own, x.codecs};
             double ga = gamma_next(&a, &x), gb = gamma_next(&b, &y);
             if (memcmp(&ga, &gb, sizeof ga) != 0 || !(ga >= 0 && ga <= 1))
-                fail_msg("seed %d, exchange %d: %.17g and %.17g", (int)seed, t,
-                         ga, gb);
+                fail_msg("seed %d, exchange %d: %.17g and %.17g", (int)seed, t, ga, gb);
             capped += a.most < 1;
             d2 *= exp(0.2 * rng_normal(&r) + 0.12);
             double n2 = 1e3 * rng_unit(&r);
@@ -392,8 +393,8 @@ static void test_tenth_root(void **state)
     for (int i = 0; i <= 4000; i++) {
         double factor = 0.89 + 0.17 * i / 4000;
         double rho = 0.6 / pow(factor, 10);
-        struct gamma g = {.value = 0.5, .delta = 0.5, .most = 1,
-                          .begun = true, .e2 = 2 * rho * rho, .d2 = 1};
+        struct gamma g = {
+            .value = 0.5, .delta = 0.5, .most = 1, .begun = true, .e2 = 2 * rho * rho, .d2 = 1};
         double got = next(&g, 0.5) / 0.5;
         double want = factor < 0.9 ? 0.9 : factor > 1.05 ? 1.05 : factor;
         double off = fabs(got / want - 1);

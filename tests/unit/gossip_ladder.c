@@ -62,8 +62,8 @@ static void test_table(void **state)
             for (uint64_t t = 0; t < LOOKS; t++) {
                 look(&l, of, of * row[i].ratio[t], 10 * t + 7, 10 * t + 9);
                 if (l.rung != row[i].rung[t])
-                    fail_msg("row %zu, look %d: rung %u, expected %u", i, (int)t,
-                             l.rung, row[i].rung[t]);
+                    fail_msg("row %zu, look %d: rung %u, expected %u", i, (int)t, l.rung,
+                             row[i].rung[t]);
             }
         }
 }
@@ -194,8 +194,8 @@ static void test_no_unit(void **state)
  * has a code on the wire. */
 static void test_rungs(void **state)
 {
-    static const struct segment segment = {.name = "x", .n = 60000, .rows = 200,
-                                           .cols = 300, .trained = true};
+    static const struct segment segment = {
+        .name = "x", .n = 60000, .rows = 200, .cols = 300, .trained = true};
     size_t before = 0;
     (void)state;
     for (int i = 0; i < LADDER_RUNGS; i++) {
@@ -215,12 +215,9 @@ static void test_rungs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_table),
-        cmocka_unit_test(test_lag),
-        cmocka_unit_test(test_lower_end),
-        cmocka_unit_test(test_old_figures),
-        cmocka_unit_test(test_unit),
-        cmocka_unit_test(test_no_unit),
+        cmocka_unit_test(test_table),     cmocka_unit_test(test_lag),
+        cmocka_unit_test(test_lower_end), cmocka_unit_test(test_old_figures),
+        cmocka_unit_test(test_unit),      cmocka_unit_test(test_no_unit),
         cmocka_unit_test(test_rungs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -30,7 +30,7 @@ static void test_order(void **state)
     static const uint32_t numbers[] = {10, 2, 100, 0, 11, 1, 9};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         assert_int_equal(merge(m, record(numbers[i], 1)), MEMBERS_NEWS);
-    static const char *const want[] = {"peer-0", "peer-1", "peer-2", "peer-5",
+    static const char *const want[] = {"peer-0", "peer-1",  "peer-2",  "peer-5",
                                        "peer-9", "peer-10", "peer-11", "peer-100"};
     uint32_t at[WIRE_MEMBERS_MAX];
     size_t self_at;
@@ -99,7 +99,8 @@ static void test_ties(void **state)
     struct members *m = open_in(NULL, 0, 1), *n = open_in(NULL, 0, 1);
     merge(m, all[0]), merge(m, all[1]);
     merge(n, all[1]), merge(n, all[0]);
-    assert_int_equal(members_find(m, id_of(1))->record->boot, members_find(n, id_of(1))->record->boot);
+    assert_int_equal(members_find(m, id_of(1))->record->boot,
+                     members_find(n, id_of(1))->record->boot);
     assert_int_equal(merge(m, all[2]), MEMBERS_NEWS); /* LEFT is final. */
     assert_int_equal(merge(m, all[0]), MEMBERS_OLD);
     assert_int_equal(merge(m, all[1]), MEMBERS_OLD);
@@ -255,7 +256,8 @@ static void test_accusation_waits(void **state)
     assert_true(members_dirty(m, &out, WIRE_BATCH_MAX));
     assert_int_equal(out.n_records, 1);
     assert_int_equal(out.n_accusations, 1);
-    assert_int_equal(accused(m, accusation(1, 4, 7), 0), MEMBERS_NEWS); /* In the waiting one's seat. */
+    assert_int_equal(accused(m, accusation(1, 4, 7), 0),
+                     MEMBERS_NEWS); /* In the waiting one's seat. */
     assert_int_equal(members_find(m, id_of(1))->n_accusers, 2);
     members_tick(m, CONFIRMED_US);
     assert_int_equal(state_of(m, 1), MEMBER_DEAD);

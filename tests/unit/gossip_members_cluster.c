@@ -91,10 +91,10 @@ static const struct record *ref_record(const struct rumour *all, uint32_t who)
         size_t na = wire_record_signed(a, sizeof a, r);
         size_t nb = best ? wire_record_signed(b, sizeof b, best) : 0;
         int bytes = best ? memcmp(a, b, na < nb ? na : nb) : 1;
-        if (best == NULL || r->incarnation > best->incarnation ||
-            (r->incarnation == best->incarnation &&
-             (r->state > best->state ||
-              (r->state == best->state && (bytes > 0 || (bytes == 0 && na > nb))))))
+        if (best == NULL || r->incarnation > best->incarnation
+            || (r->incarnation == best->incarnation
+                && (r->state > best->state
+                    || (r->state == best->state && (bytes > 0 || (bytes == 0 && na > nb))))))
             best = r;
     }
     return best;
@@ -106,9 +106,9 @@ static uint32_t ref_accusers(const struct rumour *all, uint32_t who, uint64_t in
     for (uint32_t by = 1; by <= N_PEERS; by++) {
         bool found = false;
         for (uint32_t i = 0; i < N_RUMOURS; i++)
-            found |= !all[i].is_record && all[i].accusation.incarnation == incarnation &&
-                     memcmp(all[i].accusation.accused, id_of(who), WIRE_ID_BYTES) == 0 &&
-                     memcmp(all[i].accusation.accuser, id_of(by), WIRE_ID_BYTES) == 0;
+            found |= !all[i].is_record && all[i].accusation.incarnation == incarnation
+                     && memcmp(all[i].accusation.accused, id_of(who), WIRE_ID_BYTES) == 0
+                     && memcmp(all[i].accusation.accuser, id_of(by), WIRE_ID_BYTES) == 0;
         n += found;
     }
     return n < MEMBERS_ACCUSERS ? n : MEMBERS_ACCUSERS;
@@ -172,10 +172,7 @@ static void test_random_orders(void **state)
 /* ---- A cluster: tables that send each other their news, as real messages
  * over the links of a ring with chords, some of it late. ---- */
 
-enum {
-    N_CLUSTER = 24,
-    NEIGHBOURS = 4
-};
+enum { N_CLUSTER = 24, NEIGHBOURS = 4 };
 
 struct cluster
 {

@@ -9,9 +9,9 @@ static struct world w; /* Too large for a stack. */
 
 static void open_average(uint32_t n, const char *spec, bool error_feedback)
 {
-    world_open(&w, &(struct world_how){.n = n, .spec = spec,
-                                       .mixer = &mixer_average,
-                                       .error_feedback = error_feedback});
+    world_open(
+        &w, &(struct world_how){
+                .n = n, .spec = spec, .mixer = &mixer_average, .error_feedback = error_feedback});
 }
 
 /* ---- the table ---- */
@@ -71,8 +71,8 @@ static void textbook_round(struct textbook *t, uint64_t round)
         for (size_t k = 0; k < DIM; k++)
             p[k] = (float)(t->e[i][k] + ((double)x[k] - t->x[k]));
         /* The same draw as choco.c's: key, round, first turn. */
-        struct compress_input in = {.draw = rng_at(rng_at(i, round), 0),
-                                    .round = round, .x = p, .x_hat = zero};
+        struct compress_input in = {
+            .draw = rng_at(rng_at(i, round), 0), .round = round, .x = p, .x_hat = zero};
         assert_int_equal(compress_encode(t->q, &in, msg, &len, &stat), 0);
         compress_apply(t->q, msg, len, c);
         for (size_t k = 0; k < DIM; k++) {
@@ -112,8 +112,8 @@ static double as_textbook(uint32_t n, const char *spec, double tolerance, bool m
         beat(&w);
         double off = off_textbook(&t); /* x before this round's step. */
         if (!(off <= tolerance))
-            fail_msg("%u peers, %s, memory %d, round %d: off by %g", n, spec,
-                     memory, (int)round, off);
+            fail_msg("%u peers, %s, memory %d, round %d: off by %g", n, spec, memory, (int)round,
+                     off);
         textbook_round(&t, round);
         check_replicas(&w);
     }
@@ -137,15 +137,15 @@ static void test_textbook(void **state)
     {
         const char *spec;
         double tolerance; /* A last bit may turn a quantised value over. */
-    } row[] = {{"none", 1e-5}, {"topk:0.05", 1e-5}, {"randk:0.1", 1e-5},
-               {"qsgd:4", 0.02}};
+    } row[] = {{"none", 1e-5}, {"topk:0.05", 1e-5}, {"randk:0.1", 1e-5}, {"qsgd:4", 0.02}};
     (void)state;
     for (size_t s = 0; s < sizeof row / sizeof row[0]; s++)
         for (uint32_t n = 4; n <= 8; n += 2) {
             double with = as_textbook(n, row[s].spec, row[s].tolerance, true);
             double without = as_textbook(n, row[s].spec, row[s].tolerance, false);
             print_message("%u peers, %-16s |x - x*|^2 %8.3g with memory, "
-                          "%8.3g without\n", n, row[s].spec, with, without);
+                          "%8.3g without\n",
+                          n, row[s].spec, with, without);
         }
 }
 

@@ -14,9 +14,7 @@
 
 #include <cmocka.h>
 
-enum {
-    CAP = 256 * 1024
-};
+enum { CAP = 256 * 1024 };
 
 static uint8_t buffer[CAP], other[CAP];
 static struct record records[WIRE_BATCH_MAX + 1];
@@ -80,8 +78,11 @@ static inline struct wire_hello sample_hello(bool large)
     memcpy(run_text, "model=lenet5\n", 13);
     struct wire_hello m;
     memset(&m, 0, sizeof m);
-    m = (struct wire_hello){.version = WIRE_VERSION, .has_run = true, .round = 7,
-                            .run = {(const uint8_t *)run_text, 13}, .record = small_record(5)};
+    m = (struct wire_hello){.version = WIRE_VERSION,
+                            .has_run = true,
+                            .round = 7,
+                            .run = {(const uint8_t *)run_text, 13},
+                            .record = small_record(5)};
     if (large) {
         m.version = UINT32_MAX;
         m.has_started = true;
@@ -105,12 +106,27 @@ static inline struct wire_members sample_members(bool large)
 static inline struct wire_delta sample_delta(bool large)
 {
     if (large)
-        return (struct wire_delta){UINT64_MAX, UINT64_MAX, UINT64_MAX, WIRE_MEMBERS_MAX,
-                                   WIRE_CODE_MAX, 3.4e38f, 0x1p-149f, UINT64_MAX, UINT32_MAX,
-                                   UINT64_MAX, -3.4e38f, -0.0f, {raw, WIRE_SKETCH_MAX},
+        return (struct wire_delta){UINT64_MAX,
+                                   UINT64_MAX,
+                                   UINT64_MAX,
+                                   WIRE_MEMBERS_MAX,
+                                   WIRE_CODE_MAX,
+                                   3.4e38f,
+                                   0x1p-149f,
+                                   UINT64_MAX,
+                                   UINT32_MAX,
+                                   UINT64_MAX,
+                                   -3.4e38f,
+                                   -0.0f,
+                                   {raw, WIRE_SKETCH_MAX},
                                    {raw, sizeof raw}};
-    return (struct wire_delta){.epoch = 0x123456789abcdef0, .round = 1000, .run_round = 4000,
-                               .degree = 4, .x2 = 1.5f, .e2 = 0.25f, .settled = 3,
+    return (struct wire_delta){.epoch = 0x123456789abcdef0,
+                               .round = 1000,
+                               .run_round = 4000,
+                               .degree = 4,
+                               .x2 = 1.5f,
+                               .e2 = 0.25f,
+                               .settled = 3,
                                .payload = {raw, 37}};
 }
 

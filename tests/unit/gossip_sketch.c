@@ -48,10 +48,8 @@ static void test_norm(void **state)
         sketch_close(&k);
     }
     double rms = sqrt(sum2 / SEEDS), promised = sqrt(2.0 / SKETCH_K);
-    print_message("bias %.4f, rms error %.4f, promised %.4f\n", sum / SEEDS,
-                  rms, promised);
-    if (!(fabs(sum / SEEDS) <= 4 * promised / sqrt(SEEDS)) ||
-        !(fabs(rms / promised - 1) <= 0.15))
+    print_message("bias %.4f, rms error %.4f, promised %.4f\n", sum / SEEDS, rms, promised);
+    if (!(fabs(sum / SEEDS) <= 4 * promised / sqrt(SEEDS)) || !(fabs(rms / promised - 1) <= 0.15))
         fail();
 }
 
@@ -72,14 +70,14 @@ static void lock_step_on(const char *topology)
         beat(&c);
         assert_true(c.round < 200);
     }
-    assert_int_equal(c.round, beats + 1); /* K exchanges, and the beat that begins. */
+    assert_int_equal(c.round, beats + 1);  /* K exchanges, and the beat that begins. */
     assert_true(isnan(c.k[0].figures.xi)); /* The first window has no u yet. */
     assert_true(c.k[0].figures.own > 0);
     while (c.k[0].window == 1)
         beat(&c);
     print_message("%s: K = %d, sums off by %.2g, Xi %.4f, of the sketches "
-                  "%.4f\n", topology, (int)beats, worst, c.k[0].figures.xi,
-                  sketched_xi(&c));
+                  "%.4f\n",
+                  topology, (int)beats, worst, c.k[0].figures.xi, sketched_xi(&c));
     assert_true(worst <= 1e-5);
     assert_int_equal(c.k[0].figures.round, 0); /* When the window before began. */
     assert_int_equal(c.k[0].figures.own_round, beats);
@@ -113,8 +111,7 @@ static void test_aborted(void **state)
         for (int t = 0; t < 12; t++) { /* Less than a window. */
             for (size_t s = 0; s < c.n_slots; s++)
                 for (int end = 0; end < 2; end++)
-                    if (c.slot[s].full && !c.slot[s].done[end] &&
-                        rng_below(&r, 10) < 6)
+                    if (c.slot[s].full && !c.slot[s].done[end] && rng_below(&r, 10) < 6)
                         commit(&c, &c.slot[s], end);
             for (uint32_t i = 0; i < N; i++)
                 beat_one(&c, i);
@@ -144,8 +141,8 @@ static void test_own_pace(void **state)
         uint32_t i = (uint32_t)rng_below(&r, N);
         for (size_t s = 0; s < c.n_slots; s++)
             for (int end = 0; end < 2; end++)
-                if (c.slot[s].full && !c.slot[s].done[end] &&
-                    (end == 0 ? c.slot[s].i : c.slot[s].j) == i)
+                if (c.slot[s].full && !c.slot[s].done[end]
+                    && (end == 0 ? c.slot[s].i : c.slot[s].j) == i)
                     commit(&c, &c.slot[s], end);
         beat_one(&c, i);
         for (size_t s = 0; s < c.n_slots; s++)
@@ -217,8 +214,8 @@ static void late_joiner(const char *topology, bool lock_step)
     open_peer(&c, 3);
     c.away[3] = false;
     uint64_t beats = recover(&c, 4);
-    print_message("%s: four windows in %d beats, K = %d\n", topology,
-                  (int)beats, (int)c.k[0].n_beats);
+    print_message("%s: four windows in %d beats, K = %d\n", topology, (int)beats,
+                  (int)c.k[0].n_beats);
     for (uint32_t i = 0; i < N; i++) /* None is more than one ahead. */
         assert_true(c.k[i].window - c.k[0].window + 1 <= 2);
     check_figures(&c, 0.05);
@@ -253,8 +250,8 @@ static void test_mismatched_windows(void **state)
         (void)recover(&c, 5);
         for (uint32_t i = 0; i < N; i++)
             if (((c.k[i].window - c.k[0].window + 1) & 0xffffff) > 2)
-                fail_msg("ahead by %u: peer %u is in window %u, peer 0 in %u",
-                         ahead[a], i, c.k[i].window, c.k[0].window);
+                fail_msg("ahead by %u: peer %u is in window %u, peer 0 in %u", ahead[a], i,
+                         c.k[i].window, c.k[0].window);
         check_figures(&c, 0.05);
         cluster_close(&c);
     }
@@ -395,8 +392,7 @@ static void test_hostile_averages(void **state)
                 for (size_t e = 0; e < SKETCH_K; e++)
                     huge[e] = 1e18f;
                 struct compress_input in = {.x = huge, .x_hat = zero};
-                assert_int_equal(compress_encode(raw, &in, m->bytes + 1, &m->n,
-                                                 &stat), 0);
+                assert_int_equal(compress_encode(raw, &in, m->bytes + 1, &m->n, &stat), 0);
                 m->n++;
             }
         }

@@ -98,8 +98,7 @@ static inline bool is_away(const struct cluster *c, const struct slot *s)
 static inline void commit(struct cluster *c, struct slot *s, int end)
 {
     uint32_t i = end == 0 ? s->i : s->j;
-    sketch_mix(&c->k[i], &s->lane[end], weight(c, s), &s->said[end],
-               &s->said[1 - end]);
+    sketch_mix(&c->k[i], &s->lane[end], weight(c, s), &s->said[end], &s->said[1 - end]);
     s->done[end] = true;
 }
 
@@ -112,8 +111,10 @@ static inline void beat_one(struct cluster *c, uint32_t i)
             lane[n++] = &c->slot[s].lane[c->slot[s].j == i];
     struct sketch_moment now = {.view = c->view,
                                 .reach = graph_eccentricity(&c->g, 0),
-                                .lock_step = c->lock_step, .lane = lane,
-                                .n_lanes = n, .round = c->round};
+                                .lock_step = c->lock_step,
+                                .lane = lane,
+                                .n_lanes = n,
+                                .round = c->round};
     sketch_beat(&c->k[i], c->x[i], &now);
 }
 
@@ -211,11 +212,11 @@ static inline void check_figures(struct cluster *c, double tolerance)
     double truth = sketched_xi(c), relative, exact = exact_xi(c, &relative);
     for (uint32_t i = 0; i < N; i++) {
         const struct sketch_figures *f = &c->k[i].figures;
-        if (!(fabs(f->xi / truth - 1) <= tolerance) ||
-            !(fabs(f->xi / exact - 1) <= 0.15) ||
-            !(fabs(f->relative / relative - 1) <= 0.2))
+        if (!(fabs(f->xi / truth - 1) <= tolerance) || !(fabs(f->xi / exact - 1) <= 0.15)
+            || !(fabs(f->relative / relative - 1) <= 0.2))
             fail_msg("peer %u: Xi %g, sketches %g, models %g; relative %g, "
-                     "exact %g", i, f->xi, truth, exact, f->relative, relative);
+                     "exact %g",
+                     i, f->xi, truth, exact, f->relative, relative);
     }
 }
 

@@ -15,9 +15,9 @@
 #include <cmocka.h>
 
 enum {
-    N = 6,          /* Statistics of the model below, */
-    VARIANCE = 2,   /* of which [2..4] are variances, */
-    MEANS = 5,      /* and [0], [1] and [5] are means. */
+    N = 6,        /* Statistics of the model below, */
+    VARIANCE = 2, /* of which [2..4] are variances, */
+    MEANS = 5,    /* and [0], [1] and [5] are means. */
     HEAD = 1 + 4 * N
 };
 
@@ -45,9 +45,8 @@ static struct statistics open_all(void)
 static void test_layout(void **state)
 {
     static const float x[N] = {1, -2.5f, 0, 65536, 0.1f, -0.0f};
-    static const uint8_t want[HEAD] = {
-        1, 0, 0, 0x80, 0x3f, 0, 0, 0x20, 0xc0, 0, 0, 0, 0,
-        0, 0, 0x80, 0x47, 0xcd, 0xcc, 0xcc, 0x3d, 0, 0, 0, 0x80};
+    static const uint8_t want[HEAD] = {1, 0, 0,    0x80, 0x3f, 0,    0,    0x20, 0xc0, 0, 0, 0,   0,
+                                       0, 0, 0x80, 0x47, 0xcd, 0xcc, 0xcc, 0x3d, 0,    0, 0, 0x80};
     struct statistics s = open_all();
     uint8_t out[HEAD + 1];
     (void)state;
@@ -101,13 +100,21 @@ static void test_values(void **state)
     {
         float v;
         bool mean, variance; /* Is it taken as one? */
-    } row[] = {
-        {0, true, true}, {-0.0f, true, true}, {1e-45f, true, true},
-        {-1e-45f, true, false}, {-1, true, false}, {0x1p64f, true, true},
-        {-0x1p64f, true, false}, {0x1.000002p64f, false, false},
-        {-0x1.000002p64f, false, false}, {FLT_MAX, false, false},
-        {-FLT_MAX, false, false}, {INFINITY, false, false},
-        {-INFINITY, false, false}, {NAN, false, false}, {-NAN, false, false}};
+    } row[] = {{0, true, true},
+               {-0.0f, true, true},
+               {1e-45f, true, true},
+               {-1e-45f, true, false},
+               {-1, true, false},
+               {0x1p64f, true, true},
+               {-0x1p64f, true, false},
+               {0x1.000002p64f, false, false},
+               {-0x1.000002p64f, false, false},
+               {FLT_MAX, false, false},
+               {-FLT_MAX, false, false},
+               {INFINITY, false, false},
+               {-INFINITY, false, false},
+               {NAN, false, false},
+               {-NAN, false, false}};
     struct statistics s = open_all();
     (void)state;
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++)
@@ -306,14 +313,14 @@ static void test_floor(void **state)
 {
     /* x has fallen since 10 was sent: half of what it is stays. */
     static const struct job own_least[] = {
-        {{10, 10}, {1, 10}, 0.05, 4.45},   /* 0.1 - 4.5 = 0.05 - 4.45 */
-        {{10, 1}, {1, 10}, 0.025, 4.425},  /* Nothing more is due; half stays. */
-        {{1, 1}, {2, 1}, 0.0125, 3.9125},  /* 0.5 is paid, and half of what was. */
-        {{1, 1}, {9, 2}, 0.6, 0},          /* 4.5 pays it all. */
+        {{10, 10}, {1, 10}, 0.05, 4.45},  /* 0.1 - 4.5 = 0.05 - 4.45 */
+        {{10, 1}, {1, 10}, 0.025, 4.425}, /* Nothing more is due; half stays. */
+        {{1, 1}, {2, 1}, 0.0125, 3.9125}, /* 0.5 is paid, and half of what was. */
+        {{1, 1}, {9, 2}, 0.6, 0},         /* 4.5 pays it all. */
         {{1, 1}, {1, 2}, 1.1, 0}};
     /* Another's is the least: of the first edge, or of the second. */
     static const struct job first[] = {{{10, 3}, {0.2f, 3}, 0.1, 1}},
-        second[] = {{{3, 10}, {3, 0.2f}, 0.1, 1}};
+                            second[] = {{{3, 10}, {3, 0.2f}, 0.1, 1}};
     /* What is left is above 0, but under half of the least. */
     static const struct job positive[] = {{{2.4f, 5}, {1, 5}, 0.5, 0.2}};
     /* Half of the least is far under what is due: no floor. */
@@ -363,7 +370,7 @@ static void test_apart(void **state)
     near((float)statistics_apart(&s), 2); /* |4 ...| / |2 ...| */
     statistics_mix(&s, x);
     near((float)statistics_apart(&s), 2); /* As long as nothing new is known. */
-    term_of(&s, 0.25, 4, 3); /* Of this averaging alone. */
+    term_of(&s, 0.25, 4, 3);              /* Of this averaging alone. */
     statistics_mix(&s, x);
     near((float)statistics_apart(&s), 0.25);
     term_of(&s, 0.25, 1, -1); /* Of its own size, not of the first edge's. */
@@ -431,8 +438,8 @@ static void commit(struct cluster *c, int i, bool all)
     for (int j = 0; j < PEERS; j++) {
         struct exchange *e = between(c, i, j);
         int own = i < j ? 0 : 1;
-        if (i == j || !e->full[0] || !e->full[1] || e->done[own] ||
-            (!all && rng_below(&c->rng, 2) == 0))
+        if (i == j || !e->full[0] || !e->full[1] || e->done[own]
+            || (!all && rng_below(&c->rng, 2) == 0))
             continue;
         any = true;
         statistics_term(&c->s[i], 0.25, e->sent[own], e->sent[1 - own]);
@@ -515,8 +522,7 @@ static void check_random(uint64_t seed)
     for (int i = 0; i < PEERS; i++)
         commit(&c, i, true); /* All or nothing, in the end, too. */
     check_means(&c);
-    print_message("SEED=%-3d owed %6d times, %g at most\n", (int)seed,
-                  (int)c.floors, c.owed);
+    print_message("SEED=%-3d owed %6d times, %g at most\n", (int)seed, (int)c.floors, c.owed);
     assert_true(c.floors > 20);
     for (int i = 0; i < PEERS; i++)
         statistics_close(&c.s[i]);
@@ -531,18 +537,12 @@ static void test_random(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_layout),
-        cmocka_unit_test(test_truncations),
-        cmocka_unit_test(test_values),
-        cmocka_unit_test(test_none),
-        cmocka_unit_test(test_in_step),
-        cmocka_unit_test(test_values_apart),
-        cmocka_unit_test(test_absent),
-        cmocka_unit_test(test_opposite),
-        cmocka_unit_test(test_floor),
-        cmocka_unit_test(test_nan),
-        cmocka_unit_test(test_apart),
-        cmocka_unit_test_teardown(test_random, print_seed),
+        cmocka_unit_test(test_layout),  cmocka_unit_test(test_truncations),
+        cmocka_unit_test(test_values),  cmocka_unit_test(test_none),
+        cmocka_unit_test(test_in_step), cmocka_unit_test(test_values_apart),
+        cmocka_unit_test(test_absent),  cmocka_unit_test(test_opposite),
+        cmocka_unit_test(test_floor),   cmocka_unit_test(test_nan),
+        cmocka_unit_test(test_apart),   cmocka_unit_test_teardown(test_random, print_seed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,11 +13,7 @@
 
 #include <cmocka.h>
 
-enum {
-    SECOND = 1000 * 1000,
-    SUSPECT_US = 7 * SECOND,
-    CONFIRMED_US = 2 * SECOND
-};
+enum { SECOND = 1000 * 1000, SUSPECT_US = 7 * SECOND, CONFIRMED_US = 2 * SECOND };
 
 /* ---- A toy signature: a hash of signer and message. Anyone could make it;
  * the tests forge by spoiling bytes. ---- */
@@ -31,8 +27,8 @@ static inline void toy_signature(const uint8_t *id, const uint8_t *msg, size_t n
         out[i] = (uint8_t)rng_at(key, i);
 }
 
-static inline bool toy_verify(void *self, const uint8_t id[WIRE_ID_BYTES], const uint8_t *msg, size_t n,
-                       const uint8_t signature[WIRE_SIGNATURE_BYTES])
+static inline bool toy_verify(void *self, const uint8_t id[WIRE_ID_BYTES], const uint8_t *msg,
+                              size_t n, const uint8_t signature[WIRE_SIGNATURE_BYTES])
 {
     (void)self;
     uint8_t want[WIRE_SIGNATURE_BYTES];
@@ -42,7 +38,7 @@ static inline bool toy_verify(void *self, const uint8_t id[WIRE_ID_BYTES], const
 }
 
 static inline void toy_sign(void *self, const uint8_t *msg, size_t n,
-                     uint8_t signature[WIRE_SIGNATURE_BYTES])
+                            uint8_t signature[WIRE_SIGNATURE_BYTES])
 {
     toy_signature(self, msg, n, signature);
 }
@@ -82,7 +78,8 @@ static inline struct record record(uint32_t number, uint64_t incarnation)
     return signed_record(unsigned_record(number, incarnation));
 }
 
-static inline struct record record_in(uint32_t number, uint64_t incarnation, enum record_state state)
+static inline struct record record_in(uint32_t number, uint64_t incarnation,
+                                      enum record_state state)
 {
     struct record r = unsigned_record(number, incarnation);
     r.state = state;

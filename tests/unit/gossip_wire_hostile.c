@@ -53,34 +53,33 @@ static void test_scan_hostile(void **state)
     {
         size_t n;
         uint8_t p[12];
-    } bad[] = {
-        {0, {0}},
-        {1, {0xc1}},                               /* Not msgpack. */
-        {5, {0xdd, 0xff, 0xff, 0xff, 0xff}},       /* Array of 2^32 - 1. */
-        {5, {0xdf, 0xff, 0xff, 0xff, 0xff}},       /* Map of as many. */
-        {5, {0xdd, 0x04, 0x00, 0x00, 0x00}},       /* 64 Mi, 2 GiB to msgpack-c. */
-        {3, {0xdc, 0xff, 0xff}},
-        {1, {0x9f}},                               /* 15 values, no bytes. */
-        {2, {0x91, 0xdc}},
-        {5, {0xdb, 0xff, 0xff, 0xff, 0xff}},       /* str32, bin32: too long. */
-        {6, {0xc6, 0x00, 0x00, 0x00, 0x02, 0x61}},
-        {4, {0xc5, 0x00, 0x02, 0x61}},
-        {2, {0xa2, 0x61}},
-        {3, {0x91, 0xd9, 0x01}},
-        {2, {0xc4, 0x01}},
-        {1, {0xcf}},                               /* A number cut short. */
-        {8, {0xcb, 1, 2, 3, 4, 5, 6, 7}},
-        {1, {0x80}},                               /* Maps. */
-        {3, {0x81, 0x01, 0x01}},
-        {3, {0xde, 0x00, 0x00}},
-        {3, {0xd4, 0x01, 0x01}},                   /* Ext types. */
-        {6, {0xd6, 0xff, 1, 2, 3, 4}},             /* A timestamp. */
-        {4, {0xc7, 0x01, 0x05, 0x00}},
-        {3, {0x91, 0xc7, 0x00}},
-        {2, {0x01, 0x01}},                         /* Bytes behind the end. */
-        {3, {0x91, 0x01, 0x01}},
-        {2, {0x90, 0x90}},
-        {4, {0x92, 0x91, 0x01, 0xc1}}};
+    } bad[] = {{0, {0}},
+               {1, {0xc1}},                         /* Not msgpack. */
+               {5, {0xdd, 0xff, 0xff, 0xff, 0xff}}, /* Array of 2^32 - 1. */
+               {5, {0xdf, 0xff, 0xff, 0xff, 0xff}}, /* Map of as many. */
+               {5, {0xdd, 0x04, 0x00, 0x00, 0x00}}, /* 64 Mi, 2 GiB to msgpack-c. */
+               {3, {0xdc, 0xff, 0xff}},
+               {1, {0x9f}}, /* 15 values, no bytes. */
+               {2, {0x91, 0xdc}},
+               {5, {0xdb, 0xff, 0xff, 0xff, 0xff}}, /* str32, bin32: too long. */
+               {6, {0xc6, 0x00, 0x00, 0x00, 0x02, 0x61}},
+               {4, {0xc5, 0x00, 0x02, 0x61}},
+               {2, {0xa2, 0x61}},
+               {3, {0x91, 0xd9, 0x01}},
+               {2, {0xc4, 0x01}},
+               {1, {0xcf}}, /* A number cut short. */
+               {8, {0xcb, 1, 2, 3, 4, 5, 6, 7}},
+               {1, {0x80}}, /* Maps. */
+               {3, {0x81, 0x01, 0x01}},
+               {3, {0xde, 0x00, 0x00}},
+               {3, {0xd4, 0x01, 0x01}},       /* Ext types. */
+               {6, {0xd6, 0xff, 1, 2, 3, 4}}, /* A timestamp. */
+               {4, {0xc7, 0x01, 0x05, 0x00}},
+               {3, {0x91, 0xc7, 0x00}},
+               {2, {0x01, 0x01}}, /* Bytes behind the end. */
+               {3, {0x91, 0x01, 0x01}},
+               {2, {0x90, 0x90}},
+               {4, {0x92, 0x91, 0x01, 0xc1}}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         if (scan_exactly(bad[i].p, bad[i].n))
             fail_msg("bad[%zu] passes the scan", i);
@@ -88,9 +87,17 @@ static void test_scan_hostile(void **state)
     {
         size_t n;
         uint8_t p[12];
-    } good[] = {{1, {0x00}}, {1, {0x90}}, {1, {0xa0}}, {1, {0xff}}, {1, {0xc0}}, {2, {0xc4, 0x00}},
-                {3, {0xdc, 0x00, 0x00}}, {5, {0xdb, 0, 0, 0, 0}}, {4, {0x92, 0x91, 0x01, 0xc3}},
-                {9, {0xd3, 1, 2, 3, 4, 5, 6, 7, 8}}, {5, {0xca, 1, 2, 3, 4}}};
+    } good[] = {{1, {0x00}},
+                {1, {0x90}},
+                {1, {0xa0}},
+                {1, {0xff}},
+                {1, {0xc0}},
+                {2, {0xc4, 0x00}},
+                {3, {0xdc, 0x00, 0x00}},
+                {5, {0xdb, 0, 0, 0, 0}},
+                {4, {0x92, 0x91, 0x01, 0xc3}},
+                {9, {0xd3, 1, 2, 3, 4, 5, 6, 7, 8}},
+                {5, {0xca, 1, 2, 3, 4}}};
     for (size_t i = 0; i < sizeof good / sizeof *good; i++)
         if (!scan_exactly(good[i].p, good[i].n))
             fail_msg("good[%zu] does not pass the scan", i);
@@ -126,10 +133,18 @@ static void test_type_of(void **state)
         size_t n;
         uint8_t p[6];
         int type;
-    } row[] = {{0, {0}, 0}, {1, {0x91}, 0}, {2, {0x91, 0x05}, WIRE_EDGE_CLOSE}, {1, {0x05}, 0},
-               {2, {0x91, 0x00}, 0}, {2, {0x91, WIRE_TYPE_END}, 0}, {2, {0x91, 0xff}, 0},
-               {3, {0x91, 0xcc, 0x05}, 0}, {2, {0xdc, 0x00}, 0}, {3, {0xdc, 0x00, 0x01}, 0},
-               {4, {0xdc, 0x00, 0x01, 0x05}, WIRE_EDGE_CLOSE}, {2, {0x90, 0x05}, 0},
+    } row[] = {{0, {0}, 0},
+               {1, {0x91}, 0},
+               {2, {0x91, 0x05}, WIRE_EDGE_CLOSE},
+               {1, {0x05}, 0},
+               {2, {0x91, 0x00}, 0},
+               {2, {0x91, WIRE_TYPE_END}, 0},
+               {2, {0x91, 0xff}, 0},
+               {3, {0x91, 0xcc, 0x05}, 0},
+               {2, {0xdc, 0x00}, 0},
+               {3, {0xdc, 0x00, 0x01}, 0},
+               {4, {0xdc, 0x00, 0x01, 0x05}, WIRE_EDGE_CLOSE},
+               {2, {0x90, 0x05}, 0},
                {6, {0xdd, 0, 0, 0, 1, 0x09}, WIRE_STATUS_REQ}};
     for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
         uint8_t *copy = exactly(row[i].p, row[i].n);
@@ -144,17 +159,22 @@ static void test_type_of(void **state)
 static void test_texts(void **state)
 {
     (void)state;
-    static const char *const good_name[] = {"a", "peer-10", "A.b_C-9", "abcdefghijklmnopqrstuvwxyz012345"};
-    static const char *const bad_name[] = {"", " ", "a b", "a\n", "\x1b[2J", "pe\xc3\xa9r", "a/b", "a:b",
-                                           "abcdefghijklmnopqrstuvwxyz0123456"};
-    static const char *const good_address[] = {
-        "10.0.0.1:7100", "a:1", "a.example:65535", "[::1]:7100", "[fe80::1%eth0]:7100",
-        "[::ffff:10.0.0.1]:80", "my_service-1:7100"};
+    static const char *const good_name[] = {"a", "peer-10", "A.b_C-9",
+                                            "abcdefghijklmnopqrstuvwxyz012345"};
+    static const char *const bad_name[] = {"",    " ",       "a b",
+                                           "a\n", "\x1b[2J", "pe\xc3\xa9r",
+                                           "a/b", "a:b",     "abcdefghijklmnopqrstuvwxyz0123456"};
+    static const char *const good_address[] = {"10.0.0.1:7100",       "a:1",
+                                               "a.example:65535",     "[::1]:7100",
+                                               "[fe80::1%eth0]:7100", "[::ffff:10.0.0.1]:80",
+                                               "my_service-1:7100"};
     static const char *const bad_address[] = {
-        "", ":", "a", "a:", ":7100", "a:0", "a:65536", "a:99999", "a:100000", "a:07",
-        "a:+7", "a:-7", "a:7 ", "a: 7", "a b:7", "::1:7100", "[::1]", "[::1]7100", "[::1]:",
-        "[]:7", "[:]:7", "[::1:7100", "[::1]:70000", "[fe80::1%]:7", "[x]:7", "a\x1b:7",
-        "\xc3\xa9:7", "a:7\n", "a/b:7", "a:7:7", "[::1]]:7"};
+        "",        ":",       "a",          "a:",        ":7100",       "a:0",
+        "a:65536", "a:99999", "a:100000",   "a:07",      "a:+7",        "a:-7",
+        "a:7 ",    "a: 7",    "a b:7",      "::1:7100",  "[::1]",       "[::1]7100",
+        "[::1]:",  "[]:7",    "[:]:7",      "[::1:7100", "[::1]:70000", "[fe80::1%]:7",
+        "[x]:7",   "a\x1b:7", "\xc3\xa9:7", "a:7\n",     "a/b:7",       "a:7:7",
+        "[::1]]:7"};
     for (size_t i = 0; i < sizeof good_name / sizeof *good_name; i++)
         assert_true(wire_name_ok(good_name[i]));
     for (size_t i = 0; i < sizeof bad_name / sizeof *bad_name; i++)
@@ -226,7 +246,8 @@ static void test_too_many(void **state)
         *p++ = 0x90;
         uint8_t *copy = exactly(other, (size_t)(p - other));
         struct wire_members got = {0, 0, records, accusations};
-        assert_int_equal(wire_get_members(copy, (size_t)(p - other), &got), count <= WIRE_BATCH_MAX);
+        assert_int_equal(wire_get_members(copy, (size_t)(p - other), &got),
+                         count <= WIRE_BATCH_MAX);
         free(copy);
     }
     m = sample_members(false);
@@ -240,7 +261,8 @@ static void test_too_many(void **state)
             memcpy(p, buffer + 4, n_accusation);
         uint8_t *copy = exactly(other, (size_t)(p - other));
         struct wire_members got = {0, 0, records, accusations};
-        assert_int_equal(wire_get_members(copy, (size_t)(p - other), &got), count <= WIRE_BATCH_MAX);
+        assert_int_equal(wire_get_members(copy, (size_t)(p - other), &got),
+                         count <= WIRE_BATCH_MAX);
         free(copy);
     }
     /* Edges of a STATUS: 64 are in the large sample; the header says 65, and
@@ -305,7 +327,8 @@ static void test_bad_delta(void **state)
     d.sketch_generation = 1;
     assert_true(check_sound(buffer, wire_put_delta(buffer, CAP, &d)));
     struct wire_model m = {1, {raw, 5}};
-    assert_refused(buffer, recode_with_payload(buffer, CAP, wire_put_model(buffer, CAP, &m), m.payload));
+    assert_refused(buffer,
+                   recode_with_payload(buffer, CAP, wire_put_model(buffer, CAP, &m), m.payload));
 }
 
 static void test_bad_status(void **state)
@@ -337,21 +360,20 @@ static void test_wrong_types(void **state)
         size_t n;
         uint8_t p[14];
         bool ok;
-    } row[] = {
-        {5, {0x94, 0x03, 0x09, 0x09, 0xc2}, true},
-        {5, {0x94, 0x03, 0x09, 0x09, 0x00}, false},           /* 0 for false. */
-        {5, {0x94, 0x03, 0xff, 0x09, 0xc2}, false},           /* -1. */
-        {5, {0x94, 0x03, 0xc0, 0x09, 0xc2}, false},           /* nil. */
-        {5, {0x94, 0x03, 0x90, 0x09, 0xc2}, false},
-        {5, {0x94, 0x03, 0xa0, 0x09, 0xc2}, false},
-        {6, {0x94, 0x03, 0xcc, 0x09, 0x09, 0xc2}, true},      /* A longer 9. */
-        {6, {0x94, 0x03, 0xd0, 0x09, 0x09, 0xc2}, true},      /* A signed 9. */
-        {6, {0x94, 0x03, 0xd0, 0x89, 0x09, 0xc2}, false},
-        {9, {0x94, 0x03, 0x09, 0xca, 0x41, 0x10, 0, 0, 0xc2}, false}, /* 9.0 */
-        {13, {0x94, 0x03, 0x09, 0xcf, 0, 0, 0, 1, 0, 0, 0, 0, 0xc2}, false}, /* 2^32 */
-        {6, {0x95, 0x03, 0x09, 0x09, 0xc2, 0x00}, false},     /* One too many. */
-        {4, {0x93, 0x03, 0x09, 0x09}, false},
-        {6, {0x92, 0x03, 0x93, 0x09, 0x09, 0xc2}, false}};    /* Nested. */
+    } row[] = {{5, {0x94, 0x03, 0x09, 0x09, 0xc2}, true},
+               {5, {0x94, 0x03, 0x09, 0x09, 0x00}, false}, /* 0 for false. */
+               {5, {0x94, 0x03, 0xff, 0x09, 0xc2}, false}, /* -1. */
+               {5, {0x94, 0x03, 0xc0, 0x09, 0xc2}, false}, /* nil. */
+               {5, {0x94, 0x03, 0x90, 0x09, 0xc2}, false},
+               {5, {0x94, 0x03, 0xa0, 0x09, 0xc2}, false},
+               {6, {0x94, 0x03, 0xcc, 0x09, 0x09, 0xc2}, true}, /* A longer 9. */
+               {6, {0x94, 0x03, 0xd0, 0x09, 0x09, 0xc2}, true}, /* A signed 9. */
+               {6, {0x94, 0x03, 0xd0, 0x89, 0x09, 0xc2}, false},
+               {9, {0x94, 0x03, 0x09, 0xca, 0x41, 0x10, 0, 0, 0xc2}, false},        /* 9.0 */
+               {13, {0x94, 0x03, 0x09, 0xcf, 0, 0, 0, 1, 0, 0, 0, 0, 0xc2}, false}, /* 2^32 */
+               {6, {0x95, 0x03, 0x09, 0x09, 0xc2, 0x00}, false}, /* One too many. */
+               {4, {0x93, 0x03, 0x09, 0x09}, false},
+               {6, {0x92, 0x03, 0x93, 0x09, 0x09, 0xc2}, false}}; /* Nested. */
     for (size_t i = 0; i < sizeof row / sizeof *row; i++)
         if (check_sound(row[i].p, row[i].n) != row[i].ok)
             fail_msg("row[%zu] is %s", i, row[i].ok ? "refused" : "taken");
@@ -365,8 +387,9 @@ static void test_random(void **state)
 {
     (void)state;
     struct rng r = rng_stream(rng_key(1, RNG_TEST, 1, 0));
-    static const uint8_t heads[] = {0x90, 0x91, 0x93, 0x94, 0x97, 0x9f, 0xdc, 0xdd, 0xc2, 0xc3, 0xc0,
-                                    0xc4, 0xc5, 0xc6, 0xca, 0xcb, 0xcc, 0xcf, 0xd0, 0xd9, 0xa3, 0x81};
+    static const uint8_t heads[] = {0x90, 0x91, 0x93, 0x94, 0x97, 0x9f, 0xdc, 0xdd,
+                                    0xc2, 0xc3, 0xc0, 0xc4, 0xc5, 0xc6, 0xca, 0xcb,
+                                    0xcc, 0xcf, 0xd0, 0xd9, 0xa3, 0x81};
     for (int i = 0; i < 30000; i++) {
         size_t n = (size_t)rng_below(&r, 80);
         for (size_t k = 0; k < n; k++)
@@ -389,18 +412,12 @@ static void test_random(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_truncations),
-        cmocka_unit_test(test_mutations),
-        cmocka_unit_test(test_scan_hostile),
-        cmocka_unit_test(test_scan_limits),
-        cmocka_unit_test(test_type_of),
-        cmocka_unit_test(test_texts),
-        cmocka_unit_test(test_bad_records),
-        cmocka_unit_test(test_too_many),
-        cmocka_unit_test(test_bad_hello),
-        cmocka_unit_test(test_bad_delta),
-        cmocka_unit_test(test_bad_status),
-        cmocka_unit_test(test_wrong_types),
+        cmocka_unit_test(test_truncations),  cmocka_unit_test(test_mutations),
+        cmocka_unit_test(test_scan_hostile), cmocka_unit_test(test_scan_limits),
+        cmocka_unit_test(test_type_of),      cmocka_unit_test(test_texts),
+        cmocka_unit_test(test_bad_records),  cmocka_unit_test(test_too_many),
+        cmocka_unit_test(test_bad_hello),    cmocka_unit_test(test_bad_delta),
+        cmocka_unit_test(test_bad_status),   cmocka_unit_test(test_wrong_types),
         cmocka_unit_test(test_random),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -53,8 +53,8 @@ static void check(const char *spec, const char *kind, uint32_t threads)
     (void)steps(&b, 20, 2); /* Of another epoch. */
     (void)evaluate(&b, 0);
     if (n_calls != before)
-        fail_msg("%s, %u threads: %zu allocations in a step", spec,
-                 (unsigned)threads, n_calls - before);
+        fail_msg("%s, %u threads: %zu allocations in a step", spec, (unsigned)threads,
+                 n_calls - before);
     bed_close(&b);
 }
 

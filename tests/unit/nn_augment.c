@@ -7,13 +7,10 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
+
 #include <cmocka.h>
 
-enum {
-    N = 3,
-    SIZE_MOST = 4 * 33 * 33,
-    DRAWS = 300
-};
+enum { N = 3, SIZE_MOST = 4 * 33 * 33, DRAWS = 300 };
 
 static uint8_t pixels[N * SIZE_MOST];
 static uint16_t labels[N];
@@ -21,8 +18,11 @@ static uint16_t labels[N];
 /* A set of n x c x h x w noise whose pixels, normalised, tell the channel. */
 static struct dataset set_of(uint32_t c, uint32_t h, uint32_t w)
 {
-    struct dataset d = {.kind = "cifar10", .n = N, .labels = labels,
-                        .pixels = pixels, .n_files = 1,
+    struct dataset d = {.kind = "cifar10",
+                        .n = N,
+                        .labels = labels,
+                        .pixels = pixels,
+                        .n_files = 1,
                         .shape = {DATA_IMAGES, c, h, w, 10}};
     for (size_t i = 0; i < N * SIZE_MOST; i++)
         pixels[i] = (uint8_t)rng_at(3, i);
@@ -38,13 +38,13 @@ static float pixel_at(const struct dataset *d, size_t i, size_t c, int y, int x)
     int h = (int)d->shape.height, w = (int)d->shape.width;
     uint8_t byte = 0;
     if (y >= 0 && y < h && x >= 0 && x < w)
-        byte = d->pixels[((i * d->shape.channels + c) * (size_t)h + (size_t)y) *
-                             (size_t)w + (size_t)x];
+        byte = d->pixels[((i * d->shape.channels + c) * (size_t)h + (size_t)y) * (size_t)w
+                         + (size_t)x];
     return d->value[c][byte];
 }
 
-static bool is_view(const struct dataset *d, size_t i, const float *out, int down,
-                    int right, bool flip)
+static bool is_view(const struct dataset *d, size_t i, const float *out, int down, int right,
+                    bool flip)
 {
     int h = (int)d->shape.height, w = (int)d->shape.width;
     size_t channels = d->shape.channels;
@@ -97,17 +97,16 @@ static void check_views(const struct augment *a, uint32_t c, uint32_t h, uint32_
     assert_true(a->flip ? flips > DRAWS * 2 / 5 && flips < DRAWS * 3 / 5 : flips == 0);
     assert_true(a->crop ? places > 70 : places == 1);
     for (size_t k = 0; k < 9 && a->crop; k++)
-        assert_true(rows[k] > DRAWS / 25 && columns[k] > DRAWS / 25 &&
-                    rows[k] < DRAWS / 4 && columns[k] < DRAWS / 4);
+        assert_true(rows[k] > DRAWS / 25 && columns[k] > DRAWS / 25 && rows[k] < DRAWS / 4
+                    && columns[k] < DRAWS / 4);
 }
 
 static void test_views(void **state)
 {
     (void)state;
     static const struct augment all[3] = {{true, false}, {false, true}, {true, true}};
-    static const uint32_t shapes[][3] = {{1, 28, 28}, {3, 32, 32}, {4, 33, 13},
-                                         {2, 1, 1},   {1, 3, 5},   {3, 17, 4},
-                                         {1, 31, 16}};
+    static const uint32_t shapes[][3] = {{1, 28, 28}, {3, 32, 32}, {4, 33, 13}, {2, 1, 1},
+                                         {1, 3, 5},   {3, 17, 4},  {1, 31, 16}};
     for (size_t i = 0; i < 3; i++)
         for (size_t k = 0; k < sizeof shapes / sizeof *shapes; k++)
             check_views(&all[i], shapes[k][0], shapes[k][1], shapes[k][2]);
@@ -124,8 +123,11 @@ static void test_untouched(void **state)
     assert_memory_equal(out, plain, sizeof out);
     assert_true(is_view(&d, 1, plain, 0, 0, false));
     float rows[6] = {1, 2, 3, 4, 5, 6}, row[3];
-    struct dataset table = {.kind = "csv/3x2/0", .n = 2, .labels = labels,
-                            .rows = rows, .shape = {DATA_ROWS, 3, 1, 1, 2}};
+    struct dataset table = {.kind = "csv/3x2/0",
+                            .n = 2,
+                            .labels = labels,
+                            .rows = rows,
+                            .shape = {DATA_ROWS, 3, 1, 1, 2}};
     augment_sample(&(struct augment){true, true}, &table, 1, 7, row);
     assert_memory_equal(row, rows + 3, sizeof row);
 }
@@ -133,8 +135,10 @@ static void test_untouched(void **state)
 static void test_specs(void **state)
 {
     (void)state;
-    static const char *const good[][2] = {{"none", "none"}, {"crop", "crop"},
-                                          {"flip", "flip"}, {"crop+flip", "crop+flip"},
+    static const char *const good[][2] = {{"none", "none"},
+                                          {"crop", "crop"},
+                                          {"flip", "flip"},
+                                          {"crop+flip", "crop+flip"},
                                           {"flip+crop", "crop+flip"}};
     struct augment a;
     char error[DATA_ERROR_MAX], spec[AUGMENT_SPEC_MAX];
@@ -145,8 +149,8 @@ static void test_specs(void **state)
         augment_print(&a, spec);
         assert_string_equal(spec, good[i][1]);
     }
-    static const char *const bad[] = {"", "crop,flip", "crop+", "crop+crop", "None",
-                                      "flip ", "rotate"};
+    static const char *const bad[] = {"",     "crop,flip", "crop+", "crop+crop",
+                                      "None", "flip ",     "rotate"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         error[0] = '\0';
         assert_int_equal(augment_parse(&a, bad[i], error), -EINVAL);

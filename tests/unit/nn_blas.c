@@ -8,9 +8,10 @@
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
-#include <cmocka.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include <cmocka.h>
 
 static const size_t sizes[] = {1, 2, 3, 7, 8, 15, 17, 33};
 
@@ -34,9 +35,9 @@ static void check(struct blas_gemm g, const float *c0)
     blas_gemm_ref(&g);
     for (size_t i = 0; i < CELLS; i++)
         if (!ref_near((double)got[i], (double)want[i], 1e-5))
-            fail_msg("%zux%zux%zu %d%d beta %g cell %zu: %g, expected %g",
-                     g.m, g.n, g.k, g.a_transposed, g.b_transposed,
-                     (double)g.beta, i, (double)got[i], (double)want[i]);
+            fail_msg("%zux%zux%zu %d%d beta %g cell %zu: %g, expected %g", g.m, g.n, g.k,
+                     g.a_transposed, g.b_transposed, (double)g.beta, i, (double)got[i],
+                     (double)want[i]);
 }
 
 static void test_gemm(void **state)
@@ -52,9 +53,14 @@ static void test_gemm(void **state)
         check((struct blas_gemm){.m = sizes[s % N_SIZES],
                                  .n = sizes[s / N_SIZES % N_SIZES],
                                  .k = sizes[s / N_SIZES / N_SIZES],
-                                 .a = a, .lda = STRIDE, .a_transposed = i & 1,
-                                 .b = b, .ldb = STRIDE, .b_transposed = i & 2,
-                                 .ldc = STRIDE, .beta = i & 4 ? 1.0f : 0.0f},
+                                 .a = a,
+                                 .lda = STRIDE,
+                                 .a_transposed = i & 1,
+                                 .b = b,
+                                 .ldb = STRIDE,
+                                 .b_transposed = i & 2,
+                                 .ldc = STRIDE,
+                                 .beta = i & 4 ? 1.0f : 0.0f},
               c);
     }
 }
@@ -65,8 +71,8 @@ static void test_ref(void **state)
     (void)state;
     const float a[] = {1, 2, 3, 4}, b[] = {5, 6};
     float c[] = {1, 1};
-    struct blas_gemm g = {.m = 2, .n = 1, .k = 2, .a = a, .lda = 2, .b = b,
-                          .ldb = 1, .c = c, .ldc = 1, .beta = 10};
+    struct blas_gemm g = {
+        .m = 2, .n = 1, .k = 2, .a = a, .lda = 2, .b = b, .ldb = 1, .c = c, .ldc = 1, .beta = 10};
     blas_gemm_ref(&g);
     assert_true(c[0] == 27 && c[1] == 49);
     g.a_transposed = true;
@@ -83,8 +89,8 @@ static double skew(const float *a, size_t k, size_t n, bool by_rows)
         for (size_t j = 0; j < k; j++) {
             double sum = i == j ? -1 : 0;
             for (size_t l = 0; l < n; l++)
-                sum += (double)(by_rows ? a[i * n + l] : a[l * k + i]) *
-                       (double)(by_rows ? a[j * n + l] : a[l * k + j]);
+                sum += (double)(by_rows ? a[i * n + l] : a[l * k + i])
+                       * (double)(by_rows ? a[j * n + l] : a[l * k + j]);
             worst = fmax(worst, fabs(sum));
         }
     return worst;
@@ -97,8 +103,7 @@ static void check_svd(size_t m, size_t n, const float *a)
     void *work = malloc(blas_svd_work(m, n)); /* Exact, for the sanitizer. */
     assert_non_null(work);
     memcpy(copy, a, m * n * sizeof *a);
-    struct blas_svd d = {.m = m, .n = n, .a = copy, .s = s, .u = u, .vt = vt,
-                         .work = work};
+    struct blas_svd d = {.m = m, .n = n, .a = copy, .s = s, .u = u, .vt = vt, .work = work};
     assert_int_equal(blas_svd(&d), 0);
     free(work);
     for (size_t i = 1; i < k; i++)
@@ -109,11 +114,10 @@ static void check_svd(size_t m, size_t n, const float *a)
         for (size_t j = 0; j < n; j++) {
             double sum = 0;
             for (size_t l = 0; l < k; l++)
-                sum += (double)s[l] * (double)u[i * k + l] *
-                       (double)vt[l * n + j];
+                sum += (double)s[l] * (double)u[i * k + l] * (double)vt[l * n + j];
             if (!(fabs(sum - (double)a[i * n + j]) <= 1e-5 * (double)s[0]))
-                fail_msg("%zux%zu cell %zu,%zu: %g, expected %g", m, n, i, j,
-                         sum, (double)a[i * n + j]);
+                fail_msg("%zux%zu cell %zu,%zu: %g, expected %g", m, n, i, j, sum,
+                         (double)a[i * n + j]);
         }
 }
 
@@ -133,8 +137,7 @@ static void test_svd(void **state)
     float s[3], u[9], vt[9];
     void *work = malloc(blas_svd_work(3, 3));
     assert_non_null(work);
-    struct blas_svd d = {.m = 3, .n = 3, .a = a, .s = s, .u = u, .vt = vt,
-                         .work = work};
+    struct blas_svd d = {.m = 3, .n = 3, .a = a, .s = s, .u = u, .vt = vt, .work = work};
     assert_int_equal(blas_svd(&d), -EDOM);
     free(work);
 }

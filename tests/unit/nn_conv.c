@@ -1,15 +1,16 @@
 /* Convolutions against plain loops in double: forward, both gradients, by
  * either way of working them out (nn/layers/winograd.h and products over frames). */
 #include "nn/layers/layer.h"
-#include "nn/math/rng.h"
 #include "nn/layers/winograd.h"
+#include "nn/math/rng.h"
 
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
-#include <cmocka.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include <cmocka.h>
 
 enum {
     GUARD = 64, /* Floats behind each array, that must not change. */
@@ -75,8 +76,7 @@ static struct layer make_layer(struct shape_of s, struct options of)
     return l;
 }
 
-static void open_pass(struct pass *t, struct shape_of s, struct options of,
-                      uint32_t n)
+static void open_pass(struct pass *t, struct shape_of s, struct options of, uint32_t n)
 {
     *t = (struct pass){.l = make_layer(s, of)};
     size_t n_in = n * shape_size(t->l.in), n_out = n * shape_size(t->l.out);
@@ -130,9 +130,9 @@ static double *zeros(size_t n)
 
 static struct reference open_reference(const struct pass *t)
 {
-    struct reference r = {t->floats[0], t->floats[1], t->floats[2],
-                          zeros(t->floats[0]), zeros(t->floats[1]),
-                          zeros(t->floats[2]), zeros(t->floats[0])};
+    struct reference r = {t->floats[0],        t->floats[1],        t->floats[2],
+                          zeros(t->floats[0]), zeros(t->floats[1]), zeros(t->floats[2]),
+                          zeros(t->floats[0])};
     for (size_t i = 0; i < r.n_in; i++)
         r.d_in[i] = t->p.add_in ? (double)t->p.d_in[i] : 0;
     return r;
@@ -146,13 +146,13 @@ static void close_reference(struct reference *r)
     free(r->d_out);
 }
 
-typedef void term_fn(const struct pass *t, struct reference *r, size_t out,
-                     size_t in, size_t weight);
+typedef void term_fn(const struct pass *t, struct reference *r, size_t out, size_t in,
+                     size_t weight);
 
 /* Calls `term` for each product that there is between an output, an input and
  * a weight. */
-static void each_output(const struct pass *t, struct reference *r,
-                        size_t out, size_t s, size_t y, size_t x, term_fn *term)
+static void each_output(const struct pass *t, struct reference *r, size_t out, size_t s, size_t y,
+                        size_t x, term_fn *term)
 {
     const struct layer *l = &t->l;
     for (size_t c = 0; c < l->in.c; c++)
@@ -164,9 +164,7 @@ static void each_output(const struct pass *t, struct reference *r,
                     continue;
                 size_t o = out % l->out.c;
                 size_t in = ((s * l->in.h + iy) * l->in.w + ix) * l->in.c + c;
-                term(t, r, out, in,
-                     l->at[0] + ((o * l->in.c + c) * l->kernel + i) * l->kernel
-                         + j);
+                term(t, r, out, in, l->at[0] + ((o * l->in.c + c) * l->kernel + i) * l->kernel + j);
             }
 }
 
@@ -180,14 +178,14 @@ static void each_term(const struct pass *t, struct reference *r, term_fn *term)
                     each_output(t, r, out++, s, y, x, term);
 }
 
-static void forward_term(const struct pass *t, struct reference *r, size_t out,
-                         size_t in, size_t weight)
+static void forward_term(const struct pass *t, struct reference *r, size_t out, size_t in,
+                         size_t weight)
 {
     r->out[out] += (double)t->in[in] * (double)t->x[weight];
 }
 
-static void backward_term(const struct pass *t, struct reference *r, size_t out,
-                          size_t in, size_t weight)
+static void backward_term(const struct pass *t, struct reference *r, size_t out, size_t in,
+                          size_t weight)
 {
     r->grad[weight] += r->d_out[out] * (double)t->in[in];
     r->d_in[in] += r->d_out[out] * (double)t->x[weight];
@@ -217,8 +215,8 @@ static void backward_ref(const struct pass *t, struct reference *r)
 }
 
 /* Within 1e-5 of the largest there is. */
-static void close_to(const char *what, const struct pass *t, const float *got,
-                     const double *want, size_t n)
+static void close_to(const char *what, const struct pass *t, const float *got, const double *want,
+                     size_t n)
 {
     double most = 1e-3;
     for (size_t i = 0; i < n; i++)
@@ -226,9 +224,9 @@ static void close_to(const char *what, const struct pass *t, const float *got,
     for (size_t i = 0; i < n; i++)
         if (!(fabs((double)got[i] - want[i]) <= 1e-5 * most))
             fail_msg("%s of %u->%u at %ux%u, kernel %u stride %u pad %u, n %u: "
-                     "[%zu] is %g, not %g", what, t->l.in.c, t->l.out.c,
-                     t->l.in.h, t->l.in.w, t->l.kernel, t->l.stride, t->l.pad,
-                     t->p.n, i, (double)got[i], want[i]);
+                     "[%zu] is %g, not %g",
+                     what, t->l.in.c, t->l.out.c, t->l.in.h, t->l.in.w, t->l.kernel, t->l.stride,
+                     t->l.pad, t->p.n, i, (double)got[i], want[i]);
 }
 
 static void check(struct shape_of s, struct options of, uint32_t n)
@@ -255,24 +253,41 @@ static void check(struct shape_of s, struct options of, uint32_t n)
 
 static const struct shape_of shapes[] = {
     /* Winograd's: one tile, one strip, several, blocks that end early. */
-    {16, 16, 2, 2, 3, 1, 1}, {16, 32, 4, 4, 3, 1, 1}, {32, 16, 6, 2, 3, 1, 1},
-    {16, 16, 8, 10, 3, 1, 1}, {48, 16, 4, 8, 3, 1, 1}, {32, 48, 8, 8, 3, 1, 1},
-    {16, 16, 32, 32, 3, 1, 1}, {64, 64, 8, 8, 3, 1, 1},
+    {16, 16, 2, 2, 3, 1, 1},
+    {16, 32, 4, 4, 3, 1, 1},
+    {32, 16, 6, 2, 3, 1, 1},
+    {16, 16, 8, 10, 3, 1, 1},
+    {48, 16, 4, 8, 3, 1, 1},
+    {32, 48, 8, 8, 3, 1, 1},
+    {16, 16, 32, 32, 3, 1, 1},
+    {64, 64, 8, 8, 3, 1, 1},
     /* Nearly, but not. */
-    {17, 16, 4, 4, 3, 1, 1}, {16, 17, 4, 6, 3, 1, 1}, {16, 16, 5, 4, 3, 1, 1},
-    {16, 16, 4, 7, 3, 1, 1}, {16, 16, 6, 6, 3, 1, 0}, {16, 16, 4, 4, 3, 1, 2},
-    {16, 32, 8, 8, 3, 2, 1}, {32, 48, 9, 7, 3, 2, 1}, {16, 16, 7, 7, 3, 2, 0},
+    {17, 16, 4, 4, 3, 1, 1},
+    {16, 17, 4, 6, 3, 1, 1},
+    {16, 16, 5, 4, 3, 1, 1},
+    {16, 16, 4, 7, 3, 1, 1},
+    {16, 16, 6, 6, 3, 1, 0},
+    {16, 16, 4, 4, 3, 1, 2},
+    {16, 32, 8, 8, 3, 2, 1},
+    {32, 48, 9, 7, 3, 2, 1},
+    {16, 16, 7, 7, 3, 2, 0},
     /* Images, LeNet's, single places, kernels as large as their maps. */
-    {3, 16, 8, 8, 3, 1, 1}, {3, 1, 5, 9, 3, 2, 1}, {1, 6, 12, 12, 5, 1, 2},
-    {6, 16, 9, 8, 5, 1, 0}, {1, 1, 1, 1, 1, 1, 0}, {6, 3, 4, 5, 1, 1, 0},
-    {16, 32, 6, 6, 1, 2, 0}, {3, 17, 5, 5, 5, 1, 0}, {1, 3, 1, 1, 3, 1, 1},
-    {48, 6, 3, 3, 3, 2, 1}, {17, 48, 3, 4, 1, 1, 1}, {6, 6, 2, 2, 5, 2, 2},
+    {3, 16, 8, 8, 3, 1, 1},
+    {3, 1, 5, 9, 3, 2, 1},
+    {1, 6, 12, 12, 5, 1, 2},
+    {6, 16, 9, 8, 5, 1, 0},
+    {1, 1, 1, 1, 1, 1, 0},
+    {6, 3, 4, 5, 1, 1, 0},
+    {16, 32, 6, 6, 1, 2, 0},
+    {3, 17, 5, 5, 5, 1, 0},
+    {1, 3, 1, 1, 3, 1, 1},
+    {48, 6, 3, 3, 3, 2, 1},
+    {17, 48, 3, 4, 1, 1, 1},
+    {6, 6, 2, 2, 5, 2, 2},
     {17, 6, 13, 11, 3, 1, 1}, /* Columns in several parts. */
 };
 
-enum {
-    N_SHAPES = sizeof shapes / sizeof shapes[0]
-};
+enum { N_SHAPES = sizeof shapes / sizeof shapes[0] };
 
 static void test_shapes(void **state)
 {
@@ -281,8 +296,7 @@ static void test_shapes(void **state)
     for (size_t i = 0; i < N_SHAPES; i++)
         for (size_t j = 0; j < 4; j++) {
             size_t bits = i + j;
-            check(shapes[i],
-                  (struct options){bits & 1, bits & 2, (bits + j) & 2}, ns[j]);
+            check(shapes[i], (struct options){bits & 1, bits & 2, (bits + j) & 2}, ns[j]);
         }
 }
 
@@ -300,10 +314,8 @@ static void test_options(void **state)
 static void test_slices(void **state)
 {
     (void)state;
-    check((struct shape_of){512, 160, 2, 2, 3, 1, 1},
-          (struct options){true, true, true}, 3);
-    check((struct shape_of){160, 512, 2, 4, 3, 1, 1},
-          (struct options){false, true, false}, 2);
+    check((struct shape_of){512, 160, 2, 2, 3, 1, 1}, (struct options){true, true, true}, 3);
+    check((struct shape_of){160, 512, 2, 4, 3, 1, 1}, (struct options){false, true, false}, 2);
 }
 
 /* Which way is taken. */
@@ -335,10 +347,8 @@ static void check_alone(struct shape_of of, uint32_t n)
         memcpy(one.x, t.x, t.floats[2] * sizeof *one.x);
         layer_conv.forward(&one.l, &one.p);
         layer_conv.backward(&one.l, &one.p);
-        assert_memory_equal(one.p.out, t.p.out + s * n_out,
-                            n_out * sizeof *d_out);
-        assert_memory_equal(one.p.d_in, t.p.d_in + s * n_in,
-                            n_in * sizeof *d_out);
+        assert_memory_equal(one.p.out, t.p.out + s * n_out, n_out * sizeof *d_out);
+        assert_memory_equal(one.p.d_in, t.p.d_in + s * n_in, n_in * sizeof *d_out);
         for (size_t i = 0; i < t.floats[2]; i++)
             sum[i] += (double)one.p.grad[i];
         close_pass(&one);
@@ -415,8 +425,8 @@ static void test_nan(void **state)
 static void test_params(void **state)
 {
     (void)state;
-    struct layer l = make_layer((struct shape_of){6, 16, 14, 14, 5, 1, 0},
-                                (struct options){.bias = true});
+    struct layer l =
+        make_layer((struct shape_of){6, 16, 14, 14, 5, 1, 0}, (struct options){.bias = true});
     struct layer_param p[LAYER_PARAMS_MAX];
     assert_int_equal(layer_conv.params(&l, p), 2);
     assert_string_equal(p[0].of, "weight");

@@ -4,8 +4,7 @@
 #include "nn_layer_ref.h"
 
 /* One output: what a place's kernel sees, times PyTorch's [o][c][kh][kw]. */
-static double conv_at(const struct layer *l, const struct gradient_values *v,
-                      const size_t at[4])
+static double conv_at(const struct layer *l, const struct gradient_values *v, const size_t at[4])
 {
     const double *weight = v->x + l->at[0];
     size_t k = l->kernel;
@@ -14,17 +13,15 @@ static double conv_at(const struct layer *l, const struct gradient_values *v,
         for (size_t i = 0; i < k * k; i++) {
             size_t y = at[1] * l->stride + i / k; /* Of the padded map. */
             size_t x = at[2] * l->stride + i % k;
-            if (y < l->pad || x < l->pad || y >= l->in.h + l->pad ||
-                x >= l->in.w + l->pad)
+            if (y < l->pad || x < l->pad || y >= l->in.h + l->pad || x >= l->in.w + l->pad)
                 continue;
-            sum += weight[(at[3] * l->in.c + c) * k * k + i] *
-                   v->in[ref_at(l->in, at[0], y - l->pad, x - l->pad, c)];
+            sum += weight[(at[3] * l->in.c + c) * k * k + i]
+                   * v->in[ref_at(l->in, at[0], y - l->pad, x - l->pad, c)];
         }
     return ref_relu(l, sum);
 }
 
-static void ref_conv(const struct layer *l, const struct gradient_values *v,
-                     double *out)
+static void ref_conv(const struct layer *l, const struct gradient_values *v, double *out)
 {
     for (size_t s = 0; s < v->n; s++)
         for (size_t y = 0; y < l->out.h; y++)
@@ -33,13 +30,17 @@ static void ref_conv(const struct layer *l, const struct gradient_values *v,
                     *out++ = conv_at(l, v, (size_t[4]){s, y, x, o});
 }
 
-static struct layer conv(struct shape in, uint32_t o, uint32_t kernel,
-                         uint32_t stride, uint32_t pad)
+static struct layer conv(struct shape in, uint32_t o, uint32_t kernel, uint32_t stride,
+                         uint32_t pad)
 {
-    return (struct layer){.kind = LAYER_CONV, .with = LAYER_NONE, .in = in,
-                          .out = {o, (in.h + 2 * pad - kernel) / stride + 1,
-                                  (in.w + 2 * pad - kernel) / stride + 1},
-                          .kernel = kernel, .stride = stride, .pad = pad};
+    return (struct layer){
+        .kind = LAYER_CONV,
+        .with = LAYER_NONE,
+        .in = in,
+        .out = {o, (in.h + 2 * pad - kernel) / stride + 1, (in.w + 2 * pad - kernel) / stride + 1},
+        .kernel = kernel,
+        .stride = stride,
+        .pad = pad};
 }
 
 static void check(struct layer l)

@@ -1,19 +1,20 @@
 /* Winograd's transforms: every build of them that runs here against the
  * paper's matrices (Lavin and Gray 2016, section 4.1) written out, and the
  * whole method on one tile; all builds give equal bits. */
-#include "nn/math/rng.h"
 #include "nn/layers/winograd_transform.h"
+#include "nn/math/rng.h"
 
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
-#include <cmocka.h>
 #include <stdbool.h>
 #include <string.h>
 
+#include <cmocka.h>
+
 enum {
-    C = 48,      /* Channels of the maps, ... */
-    COLUMNS = 32,/* ... those at work, and the first of them. */
+    C = 48,       /* Channels of the maps, ... */
+    COLUMNS = 32, /* ... those at work, and the first of them. */
     FIRST = 16,
     W = 6,
     TILES = W / 2,
@@ -23,13 +24,11 @@ enum {
 };
 
 static const double at[2][4] = {{1, 1, 1, 0}, {0, 1, -1, -1}};
-static const double bt[4][4] = {
-    {1, 0, -1, 0}, {0, 1, 1, 0}, {0, -1, 1, 0}, {0, 1, 0, -1}};
-static const double gm[4][3] = {
-    {1, 0, 0}, {0.5, 0.5, 0.5}, {0.5, -0.5, 0.5}, {0, 0, 1}};
+static const double bt[4][4] = {{1, 0, -1, 0}, {0, 1, 1, 0}, {0, -1, 1, 0}, {0, 1, 0, -1}};
+static const double gm[4][3] = {{1, 0, 0}, {0.5, 0.5, 0.5}, {0.5, -0.5, 0.5}, {0, 0, 1}};
 
-static float rows[4][W * C], matrix[XI * APART], out[2][W * C], bias[C],
-    weights[9 * LANES], u[XI * LANES];
+static float rows[4][W * C], matrix[XI * APART], out[2][W * C], bias[C], weights[9 * LANES],
+    u[XI * LANES];
 
 static void fill(float *v, size_t n, uint64_t what)
 {
@@ -62,11 +61,8 @@ static void with_all(each_fn *each)
 
 static struct winograd_strip strip(void)
 {
-    struct winograd_strip s = {.w = W,
-                               .channels = C,
-                               .columns = COLUMNS,
-                               .apart = APART,
-                               .matrix = matrix};
+    struct winograd_strip s = {
+        .w = W, .channels = C, .columns = COLUMNS, .apart = APART, .matrix = matrix};
     for (size_t i = 0; i < 4; i++)
         s.in[i] = rows[i] + FIRST;
     for (size_t i = 0; i < 2; i++)
@@ -104,8 +100,7 @@ static void in(const struct winograd_kernels *kernels)
                 double want = 0;
                 for (size_t i = 0; i < 4; i++)
                     for (size_t j = 0; j < 4; j++) /* x - 1 may wrap: large. */
-                        want += bt[xi / 4][i] * bt[xi % 4][j]
-                                * place(i, 2 * t + j - 1, c);
+                        want += bt[xi / 4][i] * bt[xi % 4][j] * place(i, 2 * t + j - 1, c);
                 near(matrix[xi * APART + t * COLUMNS + c], want);
             }
     matrix_is_clean();
@@ -122,13 +117,11 @@ static double inverse(size_t t, size_t c, size_t i, size_t j)
 {
     double y = 0;
     for (size_t xi = 0; xi < XI; xi++)
-        y += at[i][xi / 4] * at[j][xi % 4]
-             * (double)matrix[xi * APART + t * COLUMNS + c];
+        y += at[i][xi / 4] * at[j][xi % 4] * (double)matrix[xi * APART + t * COLUMNS + c];
     return y;
 }
 
-static void check_out(const struct winograd_kernels *kernels, bool biased,
-                      bool add, bool relu)
+static void check_out(const struct winograd_kernels *kernels, bool biased, bool add, bool relu)
 {
     static float before[2][W * C];
     struct winograd_strip s = strip();
@@ -147,8 +140,7 @@ static void check_out(const struct winograd_kernels *kernels, bool biased,
                 continue;
             }
             double y = inverse(x / 2, c - FIRST, i, x % 2);
-            y += (biased ? (double)bias[c] : 0)
-                 + (add ? (double)before[i][k] : 0);
+            y += (biased ? (double)bias[c] : 0) + (add ? (double)before[i][k] : 0);
             near(out[i][k], relu && y < 0 ? 0 : y);
         }
 }
@@ -177,8 +169,7 @@ static void gradient(const struct winograd_kernels *kernels)
                 double want = (xi / 4 == 3) == (xi % 4 == 3) ? 1 : -1, sum = 0;
                 for (size_t i = 0; i < 2; i++)
                     for (size_t j = 0; j < 2; j++)
-                        sum += at[i][xi / 4] * at[j][xi % 4]
-                               * place(i, 2 * t + j, c);
+                        sum += at[i][xi / 4] * at[j][xi % 4] * place(i, 2 * t + j, c);
                 near(matrix[xi * APART + t * COLUMNS + c], want * sum);
             }
     matrix_is_clean();
@@ -197,8 +188,7 @@ static void weights_both(const struct winograd_kernels *kernels)
         for (size_t lane = 0; lane < LANES; lane++) {
             double want = 0;
             for (size_t k = 0; k < 9; k++)
-                want += gm[xi / 4][k / 3] * gm[xi % 4][k % 3]
-                        * (double)weights[k * LANES + lane];
+                want += gm[xi / 4][k / 3] * gm[xi % 4][k % 3] * (double)weights[k * LANES + lane];
             near(u[xi * LANES + lane], want);
         }
     float back[9 * LANES];
@@ -209,8 +199,7 @@ static void weights_both(const struct winograd_kernels *kernels)
             double want = 0;
             for (size_t xi = 0; xi < XI; xi++) {
                 double sign = (xi / 4 == 3) == (xi % 4 == 3) ? 1 : -1;
-                want += sign * gm[xi / 4][k / 3] * gm[xi % 4][k % 3]
-                        * (double)u[xi * LANES + lane];
+                want += sign * gm[xi / 4][k / 3] * gm[xi % 4][k % 3] * (double)u[xi * LANES + lane];
             }
             near(back[k * LANES + lane], want);
         }
@@ -231,10 +220,10 @@ static void same_bits(const struct winograd_kernels *kernels)
     for (size_t i = 0; winograd_all[i] != NULL; i++)
         plain = winograd_all[i];
     struct winograd_strip s = strip();
-    void (*const strips[2])(const struct winograd_strip *) = {
-        kernels->strip_in, kernels->strip_gradient};
-    void (*const plains[2])(const struct winograd_strip *) = {
-        plain->strip_in, plain->strip_gradient};
+    void (*const strips[2])(const struct winograd_strip *) = {kernels->strip_in,
+                                                              kernels->strip_gradient};
+    void (*const plains[2])(const struct winograd_strip *) = {plain->strip_in,
+                                                              plain->strip_gradient};
     for (size_t i = 0; i < 2; i++) {
         spoil(matrix, XI * APART);
         plains[i](&s);
@@ -265,8 +254,8 @@ static void test_same_bits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_in),       cmocka_unit_test(test_out),
-        cmocka_unit_test(test_gradient), cmocka_unit_test(test_weights),
+        cmocka_unit_test(test_in),        cmocka_unit_test(test_out),
+        cmocka_unit_test(test_gradient),  cmocka_unit_test(test_weights),
         cmocka_unit_test(test_same_bits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,9 +3,7 @@
 
 static const struct rows_format csv = {"csv", csv_parse, csv_read};
 
-enum {
-    MUTATIONS = 6000
-};
+enum { MUTATIONS = 6000 };
 
 static const char small[] = "height, \"the \"\"width\"\"\" ,species\r\n"
                             "5.1,3.5,\"Iris setosa\"\r\n"
@@ -54,7 +52,9 @@ static void test_shapes(void **state)
         {"1,2,0\n3,4,1\n", "auto", NULL, "csv/2x2/0", 1, 0, 1, 1},
         {"1;2;0\n3;4;1", "auto", NULL, "csv/2x2/0", 1, 0, 1, 1},
         {"1\t2\t-1\n3\t4\t+1", "auto", NULL, "csv/2x2/pm", 1, 0, 1, 1},
-        {"\xef\xbb\xbf" "1,2,1\n3,4,3", "auto", NULL, "csv/2x3/1", 1, 0, 2, 1},
+        {"\xef\xbb\xbf"
+         "1,2,1\n3,4,3",
+         "auto", NULL, "csv/2x3/1", 1, 0, 2, 1},
         {"1,2,0\n3,4,1\n", "no", "1", "csv/2x3/1", 1, 0, 2, 2},
         {"1,2,0\n3,4,1\n", "auto", "3", "csv/2x2/0", 1, 0, 1, 1},
         {"9,8,7\n1,2,0\n3,4,1\n", "yes", NULL, "csv/2x2/0", 1, 0, 1, 1},
@@ -100,11 +100,13 @@ static void test_names(void **state)
     char sentence[DATA_ERROR_MAX];
     snprintf(sentence, sizeof sentence,
              "f0: labels: found 2 label names from \"b\" to \"c\" (names-%016llx), expected "
-             "the 3 of %.40s", (unsigned long long)rng_hash("b\nc", 3), train.kind + 8);
+             "the 3 of %.40s",
+             (unsigned long long)rng_hash("b\nc", 3), train.kind + 8);
     rows_refuse(&csv, r, "5,c\n6,b\n", sentence);
     snprintf(sentence, sizeof sentence,
              "f0: labels: found 3 label names from \"b\" to \"d\" (names-%016llx), expected "
-             "the 3 of %.40s", (unsigned long long)rng_hash("b\nc\nd", 5), train.kind + 8);
+             "the 3 of %.40s",
+             (unsigned long long)rng_hash("b\nc\nd", 5), train.kind + 8);
     rows_refuse(&csv, r, "5,c\n6,b\n7,d", sentence);
     r.names = train.names;
     test = rows_take(&csv, r, "5,c\n6,b\n");
@@ -112,8 +114,9 @@ static void test_names(void **state)
     assert_int_equal(test.labels[0], 2);
     assert_int_equal(test.labels[1], 1);
     dataset_close(&test);
-    rows_refuse(&csv, r, "5,c\n6,d\n", "f0: line 2, column 2 (label): found \"d\", expected "
-                                       "one of the 3 names of the training set");
+    rows_refuse(&csv, r, "5,c\n6,d\n",
+                "f0: line 2, column 2 (label): found \"d\", expected "
+                "one of the 3 names of the training set");
     dataset_close(&train);
 }
 
@@ -126,10 +129,12 @@ static void test_fixed_kind(void **state)
     assert_int_equal(d.labels[0], 5);
     assert_true(d.rows[0] >= 0.5f && d.rows[0] <= 0.5f);
     dataset_close(&d);
-    rows_refuse(&csv, r, "8,4,6\n", "f0: line 1, column 3 (label): found \"6\", expected a "
-                                    "whole number from 0 to 5");
-    rows_refuse(&csv, r, "8,4,x\n", "f0: line 1, column 3 (label): found \"x\", expected a "
-                                    "whole number from 0 to 5");
+    rows_refuse(&csv, r, "8,4,6\n",
+                "f0: line 1, column 3 (label): found \"6\", expected a "
+                "whole number from 0 to 5");
+    rows_refuse(&csv, r, "8,4,x\n",
+                "f0: line 1, column 3 (label): found \"x\", expected a "
+                "whole number from 0 to 5");
     rows_refuse(&csv, r, "8,4,1,1\n",
                 "f0: line 1: found 4 cells, expected 3 (csv/2x6/0/16 and a label)");
 }
@@ -147,8 +152,10 @@ static void test_refused(void **state)
         {"", "found no rows, expected at least 1", 0, 0},
         {"\n \r\n\t\n", "found no rows, expected at least 1", 0, 0},
         {"a,b,c\n", "found no rows behind the header, expected at least 1", 0, 0},
-        {"1 2 3\n", "line 1: found 1 cell, expected at least 2: values and a label, with "
-                    "commas, semicolons or tabs between", 0, 0},
+        {"1 2 3\n",
+         "line 1: found 1 cell, expected at least 2: values and a label, with "
+         "commas, semicolons or tabs between",
+         0, 0},
         {"1,2,0\n1,2\n", "line 2: found 2 cells, expected 3", 0, 0},
         {"1,2,0\n1,2,3,4\n", "line 2: found 4 cells, expected 3", 0, 0},
         {"1,2,0\n\n1,x\n", "line 3: found 2 cells, expected 3", 0, 0},
@@ -163,36 +170,47 @@ static void test_refused(void **state)
         {"a,b,c\n1,2,0\n", "line 1, column 1: found \"a\", expected a number", "no", 0},
         {"1,2,0\n1,2,0\n", "labels: found one class, expected at least 2", 0, 0},
         {"1,a\n1,a\n", "labels: found one class, expected at least 2", 0, 0},
-        {"1,2,0.5\n", "line 1, column 3 (label): found \"0.5\", expected a whole number or a "
-                      "name", 0, 0},
-        {"1,2,0\n1,2,b\n", "line 2, column 3 (label): found \"b\", expected a whole number "
-                           "as in the lines before", 0, 0},
-        {"1,2,0\n1,2,0.5\n",
-         "line 2, column 3 (label): found \"0.5\", expected a whole number", 0, 0},
-        {"1,a\n2,b\n3,7\n", "line 3, column 2 (label): found \"7\", expected a name as in "
-                            "the lines before", 0, 0},
-        {"1,a\n2,\n", "line 2, column 2 (label): found nothing, expected a name of 1 to 128 "
-                      "printable bytes", 0, 0},
-        {"1,a\n2,\"b\nc\"\n", "line 2, column 2 (label): found \"b\\x0ac\", expected a name "
-                              "of 1 to 128 printable bytes", 0, 0},
+        {"1,2,0.5\n",
+         "line 1, column 3 (label): found \"0.5\", expected a whole number or a "
+         "name",
+         0, 0},
+        {"1,2,0\n1,2,b\n",
+         "line 2, column 3 (label): found \"b\", expected a whole number "
+         "as in the lines before",
+         0, 0},
+        {"1,2,0\n1,2,0.5\n", "line 2, column 3 (label): found \"0.5\", expected a whole number", 0,
+         0},
+        {"1,a\n2,b\n3,7\n",
+         "line 3, column 2 (label): found \"7\", expected a name as in "
+         "the lines before",
+         0, 0},
+        {"1,a\n2,\n",
+         "line 2, column 2 (label): found nothing, expected a name of 1 to 128 "
+         "printable bytes",
+         0, 0},
+        {"1,a\n2,\"b\nc\"\n",
+         "line 2, column 2 (label): found \"b\\x0ac\", expected a name "
+         "of 1 to 128 printable bytes",
+         0, 0},
         {"1,2,0\n\n\"1,2,1\n3,4,0\n", "line 3: found a quote that is never closed", 0, 0},
         {"1,2,0\n1,\"\n\n,1\n", "line 2: found a quote that is never closed", 0, 0},
-        {"1,2,0\n\"1\"x,2,1\n",
-         "line 2: found \"x\" behind a closing quote, expected a comma", 0, 0},
-        {"1;2;0\n\"1\",2,1\n",
-         "line 2: found \",\" behind a closing quote, expected a semicolon", 0, 0},
-        {"1\t2\t0\n\"1\" 2\t1\n",
-         "line 2: found \"2\" behind a closing quote, expected a tab", 0, 0},
+        {"1,2,0\n\"1\"x,2,1\n", "line 2: found \"x\" behind a closing quote, expected a comma", 0,
+         0},
+        {"1;2;0\n\"1\",2,1\n", "line 2: found \",\" behind a closing quote, expected a semicolon",
+         0, 0},
+        {"1\t2\t0\n\"1\" 2\t1\n", "line 2: found \"2\" behind a closing quote, expected a tab", 0,
+         0},
         {"1,2,0\n\"1\n\",2,1\n", "line 2, column 1: found \"1\\x0a\", expected a number", 0, 0},
         {"1,2,0\n1\r2,2,1\n", "line 2, column 1: found \"1\\x0d2\", expected a number", 0, 0},
         {"1,2,0\n3,4,1\n", "found 3 columns, expected column 4 to be the label", 0, "4"},
         {"1,2,0\n3,4,1\n", "found 3 columns, expected column 0 to be the label", 0, "0"},
-        {"1,2,0\n3,4,1\n", "found 3 columns, expected column 99999999999999999999 to be the "
-                           "label", 0, "99999999999999999999999"},
         {"1,2,0\n3,4,1\n",
-         "line 1: found 0 columns named \"y\", expected one, the label", 0, "y"},
-        {"\n\ny,y,z\n3,4,1\n",
-         "line 3: found 2 columns named \"y\", expected one, the label", 0, "y"},
+         "found 3 columns, expected column 99999999999999999999 to be the "
+         "label",
+         0, "99999999999999999999999"},
+        {"1,2,0\n3,4,1\n", "line 1: found 0 columns named \"y\", expected one, the label", 0, "y"},
+        {"\n\ny,y,z\n3,4,1\n", "line 3: found 2 columns named \"y\", expected one, the label", 0,
+         "y"},
         {"y,y,z\n3,4,1\n", "label=y is a name, expected a number: header=no", "no", "y"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -217,8 +235,9 @@ static void test_name_limits(void **state)
     assert_int_equal(d.shape.n_classes, DATA_CLASSES_MAX);
     dataset_close(&d);
     snprintf(text + n, cap - n, "1,b\n");
-    rows_refuse(&csv, rows_reader(&csv), text, "f0: line 4097, column 2 (label): found \"b\", "
-                                               "expected at most 4096 different labels");
+    rows_refuse(&csv, rows_reader(&csv), text,
+                "f0: line 4097, column 2 (label): found \"b\", "
+                "expected at most 4096 different labels");
     for (int quoted = 0; quoted < 2; quoted++) {
         memset(text, 'n', cap);
         memcpy(text, quoted ? "1,a\n1,\"\"\"" : "1,a\n1,", quoted ? 9 : 6);
@@ -323,16 +342,11 @@ static void test_broken(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rows),
-        cmocka_unit_test(test_shapes),
-        cmocka_unit_test(test_names),
-        cmocka_unit_test(test_fixed_kind),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_name_limits),
-        cmocka_unit_test(test_files),
-        cmocka_unit_test(test_looks),
-        cmocka_unit_test(test_gz),
-        cmocka_unit_test(test_broken),
+        cmocka_unit_test(test_rows),    cmocka_unit_test(test_shapes),
+        cmocka_unit_test(test_names),   cmocka_unit_test(test_fixed_kind),
+        cmocka_unit_test(test_refused), cmocka_unit_test(test_name_limits),
+        cmocka_unit_test(test_files),   cmocka_unit_test(test_looks),
+        cmocka_unit_test(test_gz),      cmocka_unit_test(test_broken),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,16 +11,11 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
-#include <cmocka.h>
 #include <sys/stat.h>
 
-enum {
-    N_TRAIN = 3,
-    N_TEST = 2,
-    PIXELS = 784,
-    IMAGES_MAX = 16 + N_TRAIN * PIXELS,
-    RECORD = 3073
-};
+#include <cmocka.h>
+
+enum { N_TRAIN = 3, N_TEST = 2, PIXELS = 784, IMAGES_MAX = 16 + N_TRAIN * PIXELS, RECORD = 3073 };
 
 static struct scratch s;
 
@@ -150,8 +145,7 @@ static void test_forms(void **state)
 static void test_huge(void **state)
 {
     (void)state;
-    static const char *const kinds[] = {"mnist", "csv/16777216x2/0", "text/4096",
-                                        "libsvm/3x2/0"};
+    static const char *const kinds[] = {"mnist", "csv/16777216x2/0", "text/4096", "libsvm/3x2/0"};
     struct dataset d;
     for (size_t i = 0; i < 4; i++) {
         assert_int_equal(dataset_init(&d, kinds[i], SIZE_MAX / 3, 1), -ENOMEM);
@@ -368,8 +362,7 @@ static void test_fields(void **state)
         scratch_remove(&s, "train-labels-idx1-ubyte.gz");
         uint8_t l[16];
         scratch_put(&s, "train-labels-idx1-ubyte", l, make_labels(l, N_TRAIN));
-        const char *name =
-            wrong[i].images ? "train-images-idx3-ubyte" : "train-labels-idx1-ubyte";
+        const char *name = wrong[i].images ? "train-images-idx3-ubyte" : "train-labels-idx1-ubyte";
         scratch_put(&s, name, b, n);
         refused("mnist", i == 3 || i == 4 ? "train-labels" : name, wrong[i].said);
     }

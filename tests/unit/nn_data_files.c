@@ -12,8 +12,9 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
-#include <cmocka.h>
 #include <sys/stat.h>
+
+#include <cmocka.h>
 
 static struct scratch s;
 static char error[DATA_ERROR_MAX];
@@ -45,8 +46,8 @@ static void refused(const char *kind, const char *rest, const char *a, const cha
     struct data d;
     int rc = open_rest(&d, kind, rest, NULL);
     if (rc >= 0 || !strstr(error, a) || !strstr(error, b))
-        print_error("%s %s: rc %d, \"%s\", expected \"%s\" and \"%s\"\n", kind, rest, rc, error,
-                    a, b);
+        print_error("%s %s: rc %d, \"%s\", expected \"%s\" and \"%s\"\n", kind, rest, rc, error, a,
+                    b);
     assert_true(rc < 0);
     assert_non_null(strstr(error, a));
     assert_non_null(strstr(error, b));
@@ -73,14 +74,28 @@ static void test_names(void **state)
 {
     (void)state;
     static const char *const held_out[] = {
-        "a9a.t", "agaricus.txt.test", "optdigits.tes", "test_batch.bin", "test_batch.bin.gz",
-        "t10k-images-idx3-ubyte.gz", "T10K-x", "Test.csv", "a.TEST.gz", "x_val.csv",
-        "testing", "emnist-letters-test-images-idx3-ubyte", "a-valid.txt", "validation",
-        "a.heldout", "x.te", "tests.csv", "t"};
-    static const char *const others[] = {
-        "a9a", "agaricus.txt.train", "optdigits.tra", "data_batch_1.bin", "train.bin",
-        "input.txt", "latest.csv", "contest.csv", "value.csv", "tt.csv", "a.t2", "gz", ".gz",
-        "valley.csv", "", "x.attest"};
+        "a9a.t",          "agaricus.txt.test", "optdigits.tes",
+        "test_batch.bin", "test_batch.bin.gz", "t10k-images-idx3-ubyte.gz",
+        "T10K-x",         "Test.csv",          "a.TEST.gz",
+        "x_val.csv",      "testing",           "emnist-letters-test-images-idx3-ubyte",
+        "a-valid.txt",    "validation",        "a.heldout",
+        "x.te",           "tests.csv",         "t"};
+    static const char *const others[] = {"a9a",
+                                         "agaricus.txt.train",
+                                         "optdigits.tra",
+                                         "data_batch_1.bin",
+                                         "train.bin",
+                                         "input.txt",
+                                         "latest.csv",
+                                         "contest.csv",
+                                         "value.csv",
+                                         "tt.csv",
+                                         "a.t2",
+                                         "gz",
+                                         ".gz",
+                                         "valley.csv",
+                                         "",
+                                         "x.attest"};
     for (size_t i = 0; i < sizeof held_out / sizeof *held_out; i++)
         assert_true(files_held_out(held_out[i]));
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
@@ -478,12 +493,18 @@ static int teardown(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_names),             cmocka_unit_test(test_directory),
-        cmocka_unit_test(test_test_option),       cmocka_unit_test(test_wrong_directories),
-        cmocka_unit_test(test_split_rows),        cmocka_unit_test(test_split_names),
-        cmocka_unit_test(test_split_sparse),      cmocka_unit_test(test_split_text),
-        cmocka_unit_test(test_split_text_short),  cmocka_unit_test(test_split_images),
-        cmocka_unit_test(test_run_kind),          cmocka_unit_test(test_sniff_rows),
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_directory),
+        cmocka_unit_test(test_test_option),
+        cmocka_unit_test(test_wrong_directories),
+        cmocka_unit_test(test_split_rows),
+        cmocka_unit_test(test_split_names),
+        cmocka_unit_test(test_split_sparse),
+        cmocka_unit_test(test_split_text),
+        cmocka_unit_test(test_split_text_short),
+        cmocka_unit_test(test_split_images),
+        cmocka_unit_test(test_run_kind),
+        cmocka_unit_test(test_sniff_rows),
         cmocka_unit_test(test_sniff_images),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

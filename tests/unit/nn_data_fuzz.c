@@ -9,6 +9,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
+
 #include <cmocka.h>
 
 enum {
@@ -31,31 +32,35 @@ struct blob
 struct right
 {
     const char *kind;
-    size_t n_labels;  /* Of a record of images; 0: IDX. */
-    bool shortens;    /* A part of a file may be right, too. */
+    size_t n_labels; /* Of a record of images; 0: IDX. */
+    bool shortens;   /* A part of a file may be right, too. */
     struct blob blob[BLOBS_MAX];
 };
 
-#define ROWS "+1 3:0.5 7:1\n-1 1:2e-3\r\n\n-1\n+1 2:4 # seven\n"
+#define ROWS  "+1 3:0.5 7:1\n-1 1:2e-3\r\n\n-1\n+1 2:4 # seven\n"
 #define TABLE "a,b,class\n1,2.5,ash\n-3,4e2,\"o,k\"\n5,6,ash\n7,8,\"o,k\"\n"
-#define TEXT "It was the best of times,\nit was the worst of times.\n"
+#define TEXT  "It was the best of times,\nit was the worst of times.\n"
 
 static struct right sets[] = {
-    {.kind = "mnist", .blob = {{.name = "train-images-idx3-ubyte"},
-                               {.name = "train-labels-idx1-ubyte"},
-                               {.name = "t10k-images-idx3-ubyte.gz"},
-                               {.name = "t10k-labels-idx1-ubyte.gz"}}},
-    {.kind = "idx", .blob = {{.name = "a-images-idx3-ubyte"},
-                             {.name = "a-labels-idx1-ubyte.gz"}}},
-    {.kind = "cifar10", .n_labels = 1, .blob = {{.name = "data_batch_2.bin"},
-                                                {.name = "test_batch.bin.gz"}}},
+    {.kind = "mnist",
+     .blob = {{.name = "train-images-idx3-ubyte"},
+              {.name = "train-labels-idx1-ubyte"},
+              {.name = "t10k-images-idx3-ubyte.gz"},
+              {.name = "t10k-labels-idx1-ubyte.gz"}}},
+    {.kind = "idx", .blob = {{.name = "a-images-idx3-ubyte"}, {.name = "a-labels-idx1-ubyte.gz"}}},
+    {.kind = "cifar10",
+     .n_labels = 1,
+     .blob = {{.name = "data_batch_2.bin"}, {.name = "test_batch.bin.gz"}}},
     {.kind = "cifar100", .n_labels = 2, .blob = {{.name = "train.bin.gz"}, {.name = "test.bin"}}},
-    {.kind = "libsvm", .shortens = true, .blob = {{.name = "rows", .text = ROWS},
-                                                  {.name = "rows.t.gz", .text = ROWS}}},
-    {.kind = "csv", .shortens = true, .blob = {{.name = "table.csv", .text = TABLE},
-                                               {.name = "table.val.csv.gz", .text = TABLE}}},
-    {.kind = "text", .shortens = true, .blob = {{.name = "text.gz", .text = TEXT},
-                                                {.name = "test.txt", .text = TEXT}}},
+    {.kind = "libsvm",
+     .shortens = true,
+     .blob = {{.name = "rows", .text = ROWS}, {.name = "rows.t.gz", .text = ROWS}}},
+    {.kind = "csv",
+     .shortens = true,
+     .blob = {{.name = "table.csv", .text = TABLE}, {.name = "table.val.csv.gz", .text = TABLE}}},
+    {.kind = "text",
+     .shortens = true,
+     .blob = {{.name = "text.gz", .text = TEXT}, {.name = "test.txt", .text = TEXT}}},
 };
 enum { SETS = sizeof sets / sizeof *sets };
 
@@ -118,11 +123,10 @@ static void check(const struct dataset *d)
     for (size_t i = 0; i < d->n * dataset_dim(d) && d->rows; i++)
         assert_true(isfinite(d->rows[i]));
     for (size_t i = 0; i < d->n && d->start; i++) {
-        assert_true(d->start[i] <= d->start[i + 1] &&
-                    d->start[i + 1] - d->start[i] <= d->longest);
+        assert_true(d->start[i] <= d->start[i + 1] && d->start[i + 1] - d->start[i] <= d->longest);
         for (size_t j = d->start[i]; j < d->start[i + 1]; j++)
-            assert_true(d->column[j] < dataset_dim(d) && isfinite(d->entry[j]) &&
-                        (j == d->start[i] || d->column[j] > d->column[j - 1]));
+            assert_true(d->column[j] < dataset_dim(d) && isfinite(d->entry[j])
+                        && (j == d->start[i] || d->column[j] > d->column[j - 1]));
     }
     for (size_t i = 0; i <= d->n * dataset_dim(d) && d->text; i++)
         sum += d->text[i];
@@ -226,7 +230,7 @@ static void test_sniffing(void **state)
         uint8_t bytes[64];
         size_t n = rng_below(&r, sizeof bytes);
         for (size_t i = 0; i < n; i++)
-            bytes[i] = k % 2 ? (uint8_t)"01 :,\n-.ab\""[rng_below(&r, 11)] : (uint8_t)rng_u64(&r);
+            bytes[i] = k % 2 ? (uint8_t) "01 :,\n-.ab\""[rng_below(&r, 11)] : (uint8_t)rng_u64(&r);
         const char *name = names[rng_below(&r, 4)];
         scratch_put(&s, name, bytes, n);
         char kind[DATA_KIND_MAX], error[DATA_ERROR_MAX] = "";

@@ -7,8 +7,9 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
-#include <cmocka.h>
 #include <sys/resource.h>
+
+#include <cmocka.h>
 
 enum {
     SIZE = 2 << 20, /* Of the files of one set. */
@@ -32,8 +33,7 @@ static size_t taken(void)
 }
 
 /* Open a spec with no more memory than that. Sanitizers need their own. */
-static int open_within(struct data *d, const char *spec, size_t limit,
-                       char error[DATA_ERROR_MAX])
+static int open_within(struct data *d, const char *spec, size_t limit, char error[DATA_ERROR_MAX])
 {
     struct rlimit old;
     int rc = getrlimit(RLIMIT_DATA, &old);

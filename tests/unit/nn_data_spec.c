@@ -11,8 +11,9 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-#include <cmocka.h>
 #include <sys/stat.h>
+
+#include <cmocka.h>
 
 /* The library's calls come here instead: this program has no files. */
 static size_t n_looks;
@@ -79,8 +80,9 @@ static void test_kind(void **state)
         assert_false(data_is_path(right[i][0]));
     }
     static const char *const wrong[] = {
-        "", ":", ":x", "mnist:", "glyphs:", "glyphs:x", "glyphsx", "mnis:x", "mnistt:x",
-        "MNIST:x", "text", "csv:", "csv:,label=1", "/a/b", "./mnist", "a.csv", "mnist ", " mnist"};
+        "",        ":",        ":x",      "mnist:", "glyphs:", "glyphs:x",     "glyphsx",
+        "mnis:x",  "mnistt:x", "MNIST:x", "text",   "csv:",    "csv:,label=1", "/a/b",
+        "./mnist", "a.csv",    "mnist ",  " mnist"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         refused(wrong[i], "expected");
         refused(wrong[i], wrong[i][0] ? wrong[i] : "nothing");
@@ -159,9 +161,9 @@ static void test_is_path(void **state)
     static const char *const paths[] = {"/a",      "a",          ".",        "../x:y",
                                         "./mnist", "csv/x.csv",  "a-b:c",    "a.csv,label=2",
                                         "mnist/",  "glyphs.csv", "text/0x1", "idx/1x28x28/1"};
-    static const char *const others[] = {"",         ":",           "glyphs",  "mnist",
-                                         "mnist:x",  "foo:x",       "text",    "csv/64x10/0",
-                                         "text/128", "glyphs,x=1",  "idx",     "libsvm/1x2/pm"};
+    static const char *const others[] = {"",         ":",          "glyphs", "mnist",
+                                         "mnist:x",  "foo:x",      "text",   "csv/64x10/0",
+                                         "text/128", "glyphs,x=1", "idx",    "libsvm/1x2/pm"};
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
         assert_true(data_is_path(paths[i]));
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
@@ -171,8 +173,8 @@ static void test_is_path(void **state)
 static bool has_shape(const char *kind, struct data_shape want)
 {
     struct data_shape s;
-    return data_shape(kind, &s) == 0 && s.form == want.form && s.channels == want.channels &&
-           s.height == want.height && s.width == want.width && s.n_classes == want.n_classes;
+    return data_shape(kind, &s) == 0 && s.form == want.form && s.channels == want.channels
+           && s.height == want.height && s.width == want.width && s.n_classes == want.n_classes;
 }
 
 static void test_shape(void **state)
@@ -213,20 +215,58 @@ static void test_shape(void **state)
 static void test_strict(void **state)
 {
     (void)state;
-    static const char *const wrong[] = {
-        "mnist/", "mnist/1x28x28/10", "glyphs/1", "cifar10/", "idx/", "idx/1x28x28",
-        "idx/1x28x28/", "idx/1x28x28/1", "idx/1x28x28/4097", "idx/2x28x28/10",
-        "idx/3x28x28/10", "idx/01x28x28/10", "idx/1x028x28/10", "idx/1x0x28/10",
-        "idx/1x1025x28/10", "idx/1x28x28/10 ", "idx/1x28x28/10/2", "idx/1x+28x28/10",
-        "idx/1X28X28/10", "idx/1x99999999999999999999x28/10", "text/", "text/0", "text/4097",
-        "text/0128", "text/-1", "text/128/", "text/1e2", "libsvm/", "libsvm/0x2/pm",
-        "libsvm/16777217x2/pm", "libsvm/9x1/0", "libsvm/9x4097/0", "libsvm/9x3/pm",
-        "libsvm/9x2/2", "libsvm/9x2/pm/1", "libsvm/9x2/pm/0", "libsvm/9x2/pm/16.0",
-        "libsvm/9x2/pm/+16", "libsvm/9x2/pm/1e1", "libsvm/9x2/pm/inf", "libsvm/9x2/pm/nan",
-        "libsvm/9x2/pm/0x10", "libsvm/9x2/pm/", "libsvm/9x2", "csv/9x2/names-",
-        "csv/9x2/names-0123456789ABCDEF", "csv/9x2/names-0123456789abcde",
-        "csv/9x2/names-0123456789abcdef0", "csv//x", "csv/9x2/0\n", "csv/9x2/\x1b[2J",
-        "csv/9x2/%s%n"};
+    static const char *const wrong[] = {"mnist/",
+                                        "mnist/1x28x28/10",
+                                        "glyphs/1",
+                                        "cifar10/",
+                                        "idx/",
+                                        "idx/1x28x28",
+                                        "idx/1x28x28/",
+                                        "idx/1x28x28/1",
+                                        "idx/1x28x28/4097",
+                                        "idx/2x28x28/10",
+                                        "idx/3x28x28/10",
+                                        "idx/01x28x28/10",
+                                        "idx/1x028x28/10",
+                                        "idx/1x0x28/10",
+                                        "idx/1x1025x28/10",
+                                        "idx/1x28x28/10 ",
+                                        "idx/1x28x28/10/2",
+                                        "idx/1x+28x28/10",
+                                        "idx/1X28X28/10",
+                                        "idx/1x99999999999999999999x28/10",
+                                        "text/",
+                                        "text/0",
+                                        "text/4097",
+                                        "text/0128",
+                                        "text/-1",
+                                        "text/128/",
+                                        "text/1e2",
+                                        "libsvm/",
+                                        "libsvm/0x2/pm",
+                                        "libsvm/16777217x2/pm",
+                                        "libsvm/9x1/0",
+                                        "libsvm/9x4097/0",
+                                        "libsvm/9x3/pm",
+                                        "libsvm/9x2/2",
+                                        "libsvm/9x2/pm/1",
+                                        "libsvm/9x2/pm/0",
+                                        "libsvm/9x2/pm/16.0",
+                                        "libsvm/9x2/pm/+16",
+                                        "libsvm/9x2/pm/1e1",
+                                        "libsvm/9x2/pm/inf",
+                                        "libsvm/9x2/pm/nan",
+                                        "libsvm/9x2/pm/0x10",
+                                        "libsvm/9x2/pm/",
+                                        "libsvm/9x2",
+                                        "csv/9x2/names-",
+                                        "csv/9x2/names-0123456789ABCDEF",
+                                        "csv/9x2/names-0123456789abcde",
+                                        "csv/9x2/names-0123456789abcdef0",
+                                        "csv//x",
+                                        "csv/9x2/0\n",
+                                        "csv/9x2/\x1b[2J",
+                                        "csv/9x2/%s%n"};
     struct data_shape shape = {.channels = 77};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         assert_false(data_kind_fixed(wrong[i]));
@@ -271,10 +311,37 @@ static void test_agrees(void **state)
 static void test_random(void **state)
 {
     (void)state;
-    static const char *const pieces[] = {
-        "csv", "libsvm", "text", "idx", "mnist", "glyphs", ":", "/", ",", "=", "1x", "x", "28",
-        "0", "2", "10", "pm", "names-", "0123456789abcdef", "label=", "test=", "holdout=0.5",
-        "divide=", "context=", "features=", "header=yes", "99999999999", "\xff", "-", "%s", "."};
+    static const char *const pieces[] = {"csv",
+                                         "libsvm",
+                                         "text",
+                                         "idx",
+                                         "mnist",
+                                         "glyphs",
+                                         ":",
+                                         "/",
+                                         ",",
+                                         "=",
+                                         "1x",
+                                         "x",
+                                         "28",
+                                         "0",
+                                         "2",
+                                         "10",
+                                         "pm",
+                                         "names-",
+                                         "0123456789abcdef",
+                                         "label=",
+                                         "test=",
+                                         "holdout=0.5",
+                                         "divide=",
+                                         "context=",
+                                         "features=",
+                                         "header=yes",
+                                         "99999999999",
+                                         "\xff",
+                                         "-",
+                                         "%s",
+                                         "."};
     enum { N = sizeof pieces / sizeof *pieces };
     struct rng r = rng_stream(rng_key(5, RNG_TEST, 0, 0));
     size_t n_right = 0;
@@ -292,8 +359,8 @@ static void test_random(void **state)
         memcpy(again, kind, sizeof again);
         assert_string_equal(kind_of(again), again);
         if (data_shape(again, &s) == 0)
-            assert_true(s.n_classes >= 2 && s.n_classes <= DATA_CLASSES_MAX && s.channels >= 1 &&
-                        s.channels <= DATA_FEATURES_MAX && s.height >= 1 && s.width >= 1);
+            assert_true(s.n_classes >= 2 && s.n_classes <= DATA_CLASSES_MAX && s.channels >= 1
+                        && s.channels <= DATA_FEATURES_MAX && s.height >= 1 && s.width >= 1);
     }
     assert_true(n_right > 1000);
 }
@@ -307,8 +374,7 @@ static void test_no_file(void **state)
     char error[DATA_ERROR_MAX] = "";
     assert_int_equal(data_open(&d, &(struct data_request){.spec = "csv:x"}, error), -ENOENT);
     assert_true(n_looks > 0);
-    assert_int_equal(data_open(&d, &(struct data_request){.spec = "csv:x,foo=1"}, error),
-                     -ENOENT);
+    assert_int_equal(data_open(&d, &(struct data_request){.spec = "csv:x,foo=1"}, error), -ENOENT);
     assert_non_null(strstr(error, "no option \"foo\""));
     n_looks = 0;
     static const char *const pathless[] = {"mnist", "csv", "text/128", "csv/64x10/0", "idx"};
@@ -317,8 +383,8 @@ static void test_no_file(void **state)
                          -EINVAL);
         assert_non_null(strstr(error, "expected"));
     }
-    assert_int_equal(
-        data_open(&d, &(struct data_request){.spec = "csv:x", .kind = "mnist"}, error), -EINVAL);
+    assert_int_equal(data_open(&d, &(struct data_request){.spec = "csv:x", .kind = "mnist"}, error),
+                     -EINVAL);
     assert_string_equal(error, "found data of kind csv (csv:x), expected mnist");
     assert_int_equal(n_looks, 0);
 }

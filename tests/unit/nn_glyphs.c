@@ -9,14 +9,10 @@
 #include <stdarg.h>
 #include <stdbool.h>
 #include <string.h>
+
 #include <cmocka.h>
 
-enum {
-    PIXELS = GLYPHS_SIDE * GLYPHS_SIDE,
-    N = 4000,
-    N_TEST = 1000,
-    EPOCHS = 4
-};
+enum { PIXELS = GLYPHS_SIDE * GLYPHS_SIDE, N = 4000, N_TEST = 1000, EPOCHS = 4 };
 
 static struct dataset set, test;
 
@@ -172,9 +168,9 @@ static int teardown(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_golden),     cmocka_unit_test(test_addressed),
-        cmocka_unit_test(test_classes),    cmocka_unit_test(test_normalised),
-        cmocka_unit_test(test_open),       cmocka_unit_test(test_difficulty),
+        cmocka_unit_test(test_golden),  cmocka_unit_test(test_addressed),
+        cmocka_unit_test(test_classes), cmocka_unit_test(test_normalised),
+        cmocka_unit_test(test_open),    cmocka_unit_test(test_difficulty),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

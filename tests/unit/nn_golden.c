@@ -2,8 +2,8 @@
  * (tests/golden/nn_*.h, made by tests/golden/make_nn.py). */
 #include "tests/unit/nn_golden.h"
 
-#include "nn/math/blas.h"
 #include "nn/layers/loss.h"
+#include "nn/math/blas.h"
 #include "tests/golden/nn_gpt.h"
 #include "tests/golden/nn_lenet5.h"
 #include "tests/golden/nn_lstm.h"
@@ -15,10 +15,11 @@
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
-#include <cmocka.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include <cmocka.h>
 
 /* A golden model and ours: the same parameters, input and labels. */
 struct pair
@@ -59,8 +60,7 @@ static void *room(size_t n, size_t size)
     return v;
 }
 
-static const struct golden_tensor *find(const struct golden_model *g,
-                                        const struct segment *s)
+static const struct golden_tensor *find(const struct golden_model *g, const struct segment *s)
 {
     for (size_t i = 0; i < g->n_tensors; i++)
         if (strcmp(g->tensors[i].name, s->name) == 0)
@@ -112,9 +112,8 @@ static void fill_input(const struct pair *p, const struct model_pass *pass)
         float *sample = model_input(&p->m, pass, i);
         for (size_t j = 0; j < places * c; j++) {
             size_t number = i * places * c + j;
-            sample[j % places * c + j / places]
-                = g->data.form == DATA_TEXT ? (float)(word(k, number) >> 24)
-                                            : unit(k, number);
+            sample[j % places * c + j / places] =
+                g->data.form == DATA_TEXT ? (float)(word(k, number) >> 24) : unit(k, number);
         }
     }
 }
@@ -140,15 +139,14 @@ static void pair_open(struct pair *p, const struct golden_model *g)
 /* A plan, an arena full of what nobody may rely on, and the input. */
 static struct model_pass begin(struct pair *p, bool training)
 {
-    assert_int_equal(
-        model_plan_init(&p->plan, &p->m, p->golden->n, training), 0);
+    assert_int_equal(model_plan_init(&p->plan, &p->m, p->golden->n, training), 0);
     p->arena = room(p->plan.n_floats, sizeof *p->arena);
     for (size_t i = 0; i < p->plan.n_floats; i++)
         p->arena[i] = NAN;
     for (size_t i = 0; i < p->m.n_params; i++)
         p->grad[i] = NAN;
-    struct model_pass pass = {.n = p->golden->n, .x = p->x, .grad = p->grad,
-                              .plan = &p->plan, .arena = p->arena};
+    struct model_pass pass = {
+        .n = p->golden->n, .x = p->x, .grad = p->grad, .plan = &p->plan, .arena = p->arena};
     fill_input(p, &pass);
     return pass;
 }
@@ -167,12 +165,12 @@ static void pair_close(struct pair *p)
     free(p->labels);
 }
 
-static void check_near(const struct pair *p, const char *what, double got,
-                       double want, double tolerance)
+static void check_near(const struct pair *p, const char *what, double got, double want,
+                       double tolerance)
 {
     if (!(fabs(got - want) <= tolerance))
-        fail_msg("%s: %s: %.9g, PyTorch has %.9g, tolerance %.2g",
-                 p->golden->name, what, got, want, tolerance);
+        fail_msg("%s: %s: %.9g, PyTorch has %.9g, tolerance %.2g", p->golden->name, what, got, want,
+                 tolerance);
 }
 
 static double dot(const struct golden_model *g, const float *v, size_t n)
@@ -186,8 +184,7 @@ static double dot(const struct golden_model *g, const float *v, size_t n)
 
 /* Each logit; or each row's inner product, which is as far off as the square
  * root of that many logits, a third of them squared. */
-static void check_logits(const struct pair *p, const char *what,
-                         const float *z, const double *want)
+static void check_logits(const struct pair *p, const char *what, const float *z, const double *want)
 {
     const struct golden_model *g = p->golden;
     size_t c = g->data.n_classes;
@@ -196,12 +193,10 @@ static void check_logits(const struct pair *p, const char *what,
     for (size_t i = 0; !text && i < p->rows * c; i++)
         check_near(p, what, (double)z[i], want[i], tolerance);
     for (size_t i = 0; text && i < p->rows; i++)
-        check_near(p, what, dot(g, &z[i * c], c), want[i],
-                   tolerance * sqrt((double)c / 3));
+        check_near(p, what, dot(g, &z[i * c], c), want[i], tolerance * sqrt((double)c / 3));
 }
 
-static void check_gradient(const struct pair *p, const struct segment *s,
-                           double steepest)
+static void check_gradient(const struct pair *p, const struct segment *s, double steepest)
 {
     const struct golden_tensor *t = find(p->golden, s);
     const float *v = &p->grad[s->offset];
@@ -231,11 +226,10 @@ static void check_training(struct pair *p)
     struct model_pass pass = begin(p, true);
     float *z = model_forward(&p->m, &pass);
     check_logits(p, "logit in training", z, g->logits);
-    struct loss_batch batch = {.n = p->rows, .n_classes = g->data.n_classes,
-                               .logits = z, .labels = p->labels};
+    struct loss_batch batch = {
+        .n = p->rows, .n_classes = g->data.n_classes, .logits = z, .labels = p->labels};
     struct loss loss = loss_softmax(&batch, z);
-    check_near(p, "loss", loss.sum / (double)p->rows, g->loss,
-               GOLDEN_LOSS * g->loss);
+    check_near(p, "loss", loss.sum / (double)p->rows, g->loss, GOLDEN_LOSS * g->loss);
     model_backward(&p->m, &pass, z);
     double steepest = 0;
     for (size_t i = 0; i < g->n_tensors; i++)
@@ -274,16 +268,16 @@ static void test_hash(void **state)
 }
 
 static const struct golden_model *all[] = {
-    &lenet5_golden, &vgg11_golden, &vgg11_bn_golden, &resnet20_golden,
-    &resnet20_group_golden, &lstm_golden, &gpt_golden};
+    &lenet5_golden,         &vgg11_golden, &vgg11_bn_golden, &resnet20_golden,
+    &resnet20_group_golden, &lstm_golden,  &gpt_golden};
 
 int main(void)
 {
     enum { N = sizeof all / sizeof all[0] };
     struct CMUnitTest tests[1 + N] = {cmocka_unit_test(test_hash)};
     for (size_t i = 0; i < N; i++)
-        tests[1 + i] = (struct CMUnitTest){
-            .name = all[i]->name, .test_func = check_model,
-            .initial_state = (void *)(uintptr_t)all[i]};
+        tests[1 + i] = (struct CMUnitTest){.name = all[i]->name,
+                                           .test_func = check_model,
+                                           .initial_state = (void *)(uintptr_t)all[i]};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -26,17 +26,15 @@
  * these (tests/golden/make_nn.py prints it): they leave room for products that
  * are summed in another order or by Winograd's transforms, and are far from
  * what a wrong term, a forgotten bias or a transposed tensor does. */
-#define GOLDEN_LOSS 1e-5  /* Relative. */
+#define GOLDEN_LOSS  1e-5 /* Relative. */
 #define GOLDEN_LOGIT 1e-4 /* Of the largest logit. */
-#define GOLDEN_GRAD 1e-4  /* Norm and dot of a gradient, of its norm ... */
+#define GOLDEN_GRAD  1e-4 /* Norm and dot of a gradient, of its norm ... */
 #define GOLDEN_VALUE 5e-4 /* ... a value, of the root of its mean square ... */
-#define GOLDEN_FLOOR 1e-6 /* ... each with this of the model's steepest tensor:
+#define GOLDEN_FLOOR                                                                               \
+    1e-6 /* ... each with this of the model's steepest tensor:
                            * a bias before a batch norm has the gradient 0. */
 
-enum {
-    GOLDEN_ALL_OF = 32,
-    GOLDEN_SPREAD = 16
-};
+enum { GOLDEN_ALL_OF = 32, GOLDEN_SPREAD = 16 };
 
 struct golden_tensor
 {
@@ -54,9 +52,9 @@ struct golden_model
     enum model_norm norm;
     struct data_shape data;
     uint32_t n, salt;
-    double loss, largest;         /* Logit, in absolute value. */
-    const double *logits;         /* In training; of a text, each row's inner */
-    const double *tested;         /* product with unit("dot", i); in evaluation. */
+    double loss, largest; /* Logit, in absolute value. */
+    const double *logits; /* In training; of a text, each row's inner */
+    const double *tested; /* product with unit("dot", i); in evaluation. */
     const struct golden_tensor *tensors;
     size_t n_tensors;
 };

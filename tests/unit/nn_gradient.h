@@ -43,8 +43,7 @@ struct gradient_values
     double *x, *in, *with;
 };
 
-typedef void (*gradient_ref)(const struct layer *l,
-                             const struct gradient_values *v, double *out);
+typedef void (*gradient_ref)(const struct layer *l, const struct gradient_values *v, double *out);
 
 /* A run of floats: its slack behind it, and values of the same in double. */
 struct gradient_run
@@ -100,13 +99,11 @@ static inline float *gradient_floats(size_t n)
 
 static inline struct gradient_run gradient_run(size_t n)
 {
-    return (struct gradient_run){n, gradient_floats(n),
-                                 gradient_alloc(n, sizeof(double))};
+    return (struct gradient_run){n, gradient_floats(n), gradient_alloc(n, sizeof(double))};
 }
 
 /* Normal deviates of this scale around `mean`. */
-static inline void gradient_noise(struct gradient_run *r, uint64_t key,
-                                  double scale, double mean)
+static inline void gradient_noise(struct gradient_run *r, uint64_t key, double scale, double mean)
 {
     struct rng rng = rng_stream(key);
     for (size_t i = 0; i < r->n; i++) {
@@ -158,16 +155,15 @@ static inline void gradient_sparsify(struct gradient_bed *b, uint64_t key)
     b->rows = (struct sparse_rows){start, column, value};
 }
 
-static inline void gradient_open(struct gradient_bed *b, struct layer l,
-                                 gradient_ref ref, uint32_t n)
+static inline void gradient_open(struct gradient_bed *b, struct layer l, gradient_ref ref,
+                                 uint32_t n)
 {
     *b = (struct gradient_bed){.l = l, .op = layer_op(l.kind), .ref = ref};
     bool sparse = l.kind == LAYER_SPARSE, with = l.with != LAYER_NONE;
     uint64_t key = rng_key(n, RNG_TEST, (uint64_t)l.kind, shape_size(l.in));
     gradient_params(b);
     b->v.n = n;
-    struct gradient_run *runs[] = {&b->in,     &b->d_in, &b->with,
-                                   &b->d_with, &b->out,  &b->d_out};
+    struct gradient_run *runs[] = {&b->in, &b->d_in, &b->with, &b->d_with, &b->out, &b->d_out};
     for (size_t i = 0; i < 6; i++)
         *runs[i] = gradient_run(n * shape_size(i < 2 ? l.in : l.out));
     gradient_noise(&b->x, key, 0.5, l.kind == LAYER_NORM ? 1 : 0);
@@ -192,9 +188,8 @@ static inline void gradient_open(struct gradient_bed *b, struct layer l,
 
 static inline void gradient_close(struct gradient_bed *b)
 {
-    const struct gradient_run *runs[] = {&b->x,     &b->in,   &b->with,
-                                         &b->out,   &b->d_out, &b->grad,
-                                         &b->d_in,  &b->d_with};
+    const struct gradient_run *runs[] = {&b->x,     &b->in,   &b->with, &b->out,
+                                         &b->d_out, &b->grad, &b->d_in, &b->d_with};
     for (size_t i = 0; i < 8; i++) {
         free(runs[i]->f);
         free(runs[i]->d);
@@ -207,12 +202,12 @@ static inline void gradient_close(struct gradient_bed *b)
     free(b->scratch);
 }
 
-static inline void gradient_near(const struct gradient_bed *b, const char *what,
-                                 size_t i, double got, double want)
+static inline void gradient_near(const struct gradient_bed *b, const char *what, size_t i,
+                                 double got, double want)
 {
     if (!(fabs(got - want) <= gradient_tol * (1 + fabs(want))))
-        fail_msg("%s, batch of %u, %s[%zu]: %.9g, expected %.9g", b->op->name,
-                 (unsigned)b->v.n, what, i, got, want);
+        fail_msg("%s, batch of %u, %s[%zu]: %.9g, expected %.9g", b->op->name, (unsigned)b->v.n,
+                 what, i, got, want);
 }
 
 /* --- forward --- */
@@ -223,8 +218,7 @@ static inline void gradient_buffers(struct gradient_bed *b, bool training)
     free(b->keep);
     free(b->scratch);
     size_t n_keep = b->op->keep ? b->op->keep(&b->l, b->v.n) : 0;
-    b->n_scratch =
-        b->op->scratch ? b->op->scratch(&b->l, b->v.n, training) : 0;
+    b->n_scratch = b->op->scratch ? b->op->scratch(&b->l, b->v.n, training) : 0;
     b->keep = training ? gradient_floats(n_keep) : NULL;
     b->scratch = gradient_floats(b->n_scratch);
     b->p.keep = b->keep;
@@ -239,8 +233,8 @@ static inline void gradient_forward(struct gradient_bed *b, bool training)
     b->op->forward(&b->l, &b->p);
     b->ref(&b->l, &b->v, b->out.d);
     for (size_t i = 0; i < b->out.n; i++)
-        gradient_near(b, training ? "out" : "out, not training", i,
-                      (double)b->out.f[i], b->out.d[i]);
+        gradient_near(b, training ? "out" : "out, not training", i, (double)b->out.f[i],
+                      b->out.d[i]);
 }
 
 /* --- backward --- */
@@ -266,8 +260,7 @@ static inline double gradient_slope(const struct gradient_bed *b, double *v)
 }
 
 /* Some elements of got[n] against slopes by at[n]; all, where n is small. */
-static inline void gradient_slopes(const struct gradient_bed *b,
-                                   const char *what, const float *got,
+static inline void gradient_slopes(const struct gradient_bed *b, const char *what, const float *got,
                                    double *at, size_t n)
 {
     struct rng r = rng_stream(rng_key(n, RNG_TEST, 0, b->v.n));
@@ -302,8 +295,8 @@ static inline void gradient_check_params(const struct gradient_bed *b)
 }
 
 /* A second pass: what was there is kept, and the same added. */
-static inline void gradient_check_add(struct gradient_bed *b, float *to,
-                                      size_t n, bool *add, const char *what)
+static inline void gradient_check_add(struct gradient_bed *b, float *to, size_t n, bool *add,
+                                      const char *what)
 {
     float *first = gradient_floats(n), *grad = gradient_floats(b->grad.n);
     memcpy(first, to, n * sizeof *first);
@@ -314,8 +307,7 @@ static inline void gradient_check_add(struct gradient_bed *b, float *to,
     gradient_backward(b);
     *add = false;
     for (size_t i = 0; i < n; i++)
-        gradient_near(b, what, i, (double)to[i],
-                      (double)first[i] + (double)(i % 7) - 3);
+        gradient_near(b, what, i, (double)to[i], (double)first[i] + (double)(i % 7) - 3);
     assert_memory_equal(grad, b->grad.f, b->grad.n * sizeof *grad);
     free(first);
     free(grad);
@@ -343,8 +335,7 @@ static inline void gradient_check_inputs(const struct gradient_bed *b)
             assert_true((double)runs[r]->f[i] == runs[r]->d[i]);
 }
 
-static inline void gradient_check_batch(struct layer l, gradient_ref ref,
-                                        uint32_t n)
+static inline void gradient_check_batch(struct layer l, gradient_ref ref, uint32_t n)
 {
     struct gradient_bed b;
     gradient_open(&b, l, ref, n);
@@ -363,8 +354,7 @@ static inline void gradient_check_batch(struct layer l, gradient_ref ref,
     if (b.p.d_in != NULL)
         gradient_check_add(&b, b.d_in.f, b.in.n, &b.p.add_in, "added d_in");
     if (b.p.d_with != NULL)
-        gradient_check_add(&b, b.d_with.f, b.with.n, &b.p.add_with,
-                           "added d_with");
+        gradient_check_add(&b, b.d_with.f, b.with.n, &b.p.add_with, "added d_with");
     gradient_check_alone(&b);
     gradient_check_inputs(&b);
     gradient_close(&b);

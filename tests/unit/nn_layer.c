@@ -4,7 +4,7 @@
 #include "nn_gradient.h"
 
 static const size_t all_rows[] = {0, 1, 2, 3, 15, 16, 17, 63, 64, 65, 300, 5000};
-static const size_t all_cols[] = {1,  2,  3,  6,  10, 16, 17, 31,  32,
+static const size_t all_cols[] = {1,  2,  3,  6,  10, 16, 17,  31,  32,
                                   33, 48, 63, 64, 65, 96, 127, 128, 200};
 
 enum {

@@ -6,11 +6,8 @@
 
 static struct layer dense(enum layer_kind kind, uint32_t i, uint32_t o)
 {
-    return (struct layer){.kind = kind,
-                          .in = {i, 1, 1},
-                          .out = {o, 1, 1},
-                          .with = LAYER_NONE,
-                          .bias = true};
+    return (struct layer){
+        .kind = kind, .in = {i, 1, 1}, .out = {o, 1, 1}, .with = LAYER_NONE, .bias = true};
 }
 
 /* With and without bias and ReLU. */
@@ -23,8 +20,7 @@ static void check_all(struct layer l)
     }
 }
 
-static const uint32_t sizes[][2] = {{1, 1},   {7, 5},  {2, 33}, {33, 2},
-                                    {31, 17}, {64, 8}, {16, 48}};
+static const uint32_t sizes[][2] = {{1, 1}, {7, 5}, {2, 33}, {33, 2}, {31, 17}, {64, 8}, {16, 48}};
 
 static void test_dense(void **state)
 {

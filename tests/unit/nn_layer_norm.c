@@ -3,8 +3,7 @@
 
 #include "nn_layer_ref.h"
 
-static struct layer norm(enum norm_kind kind, uint32_t c, uint32_t h,
-                         uint32_t w)
+static struct layer norm(enum norm_kind kind, uint32_t c, uint32_t h, uint32_t w)
 {
     return (struct layer){.kind = LAYER_NORM,
                           .in = {c, h, w},
@@ -44,8 +43,7 @@ static void test_batch_long(void **state)
 static void test_group(void **state)
 {
     (void)state;
-    static const uint32_t shapes[][2] = {{1, 1}, {6, 2}, {16, 2},
-                                         {15, 5}, {24, 1}, {64, 8}};
+    static const uint32_t shapes[][2] = {{1, 1}, {6, 2}, {16, 2}, {15, 5}, {24, 1}, {64, 8}};
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
         struct layer l = norm(NORM_GROUP, shapes[i][0], 4, 3);
         l.groups = shapes[i][1];
@@ -78,8 +76,7 @@ static void test_running(void **state)
         for (size_t c = 0; c < 5; c++) {
             size_t mean = b.l.at[2] + c, var = b.l.at[3] + c;
             double unbias = m[c].n > 1 ? m[c].n / (m[c].n - 1) : 1;
-            gradient_near(&b, "running_mean", c, (double)b.grad.f[mean],
-                          b.x.d[mean] - m[c].mean);
+            gradient_near(&b, "running_mean", c, (double)b.grad.f[mean], b.x.d[mean] - m[c].mean);
             gradient_near(&b, "running_var", c, (double)b.grad.f[var],
                           b.x.d[var] - unbias * m[c].var);
         }
@@ -121,8 +118,7 @@ static void test_large_mean(void **state)
             b.op->forward(&b.l, &b.p);
             ref_norm(&b.l, &b.v, b.out.d);
             for (size_t i = 0; i < b.out.n; i++)
-                assert_true(fabs((double)b.out.f[i] - b.out.d[i]) <=
-                            3e-4 * (1 + fabs(b.out.d[i])));
+                assert_true(fabs((double)b.out.f[i] - b.out.d[i]) <= 3e-4 * (1 + fabs(b.out.d[i])));
             gradient_close(&b);
         }
 }
@@ -187,8 +183,7 @@ static void test_nan_elsewhere(void **state)
 static void test_params(void **state)
 {
     (void)state;
-    static const char *const names[] = {"weight", "bias", "running_mean",
-                                        "running_var"};
+    static const char *const names[] = {"weight", "bias", "running_mean", "running_var"};
     struct layer_param p[LAYER_PARAMS_MAX];
     struct layer l = norm(NORM_BATCH, 12, 4, 4);
     assert_int_equal(layer_norm.params(&l, p), 4);
@@ -211,16 +206,11 @@ static void test_params(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_batch),
-        cmocka_unit_test(test_batch_long),
-        cmocka_unit_test(test_group),
-        cmocka_unit_test(test_place),
-        cmocka_unit_test(test_running),
-        cmocka_unit_test(test_negative_variance),
-        cmocka_unit_test(test_large_mean),
-        cmocka_unit_test(test_constant),
-        cmocka_unit_test(test_nan),
-        cmocka_unit_test(test_nan_elsewhere),
+        cmocka_unit_test(test_batch),      cmocka_unit_test(test_batch_long),
+        cmocka_unit_test(test_group),      cmocka_unit_test(test_place),
+        cmocka_unit_test(test_running),    cmocka_unit_test(test_negative_variance),
+        cmocka_unit_test(test_large_mean), cmocka_unit_test(test_constant),
+        cmocka_unit_test(test_nan),        cmocka_unit_test(test_nan_elsewhere),
         cmocka_unit_test(test_params),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -25,17 +25,11 @@ static void test_maxpool(void **state)
 }
 
 /* The four of each window in PyTorch's order: right of it, then below. */
-static void pool_once(const struct layer *l, const float *in, float *out,
-                      float *d_out, float *d_in)
+static void pool_once(const struct layer *l, const float *in, float *out, float *d_out, float *d_in)
 {
     float *keep = gradient_floats(layer_maxpool.keep(l, 1));
-    struct layer_pass p = {.n = 1,
-                           .training = true,
-                           .in = in,
-                           .out = out,
-                           .d_out = d_out,
-                           .d_in = d_in,
-                           .keep = keep};
+    struct layer_pass p = {
+        .n = 1, .training = true, .in = in, .out = out, .d_out = d_out, .d_in = d_in, .keep = keep};
     layer_maxpool.forward(l, &p);
     layer_maxpool.backward(l, &p);
     free(keep);
@@ -47,8 +41,7 @@ static void test_maxpool_tie(void **state)
 {
     (void)state;
     struct layer l = maxpool(1, 1, 4, false);
-    float in[16 + LAYER_SLACK] = {1, 2, 5, 5, -1, -3, 0, -7, 2, 2, 5, 5, -1,
-                                  -1, -2, 0};
+    float in[16 + LAYER_SLACK] = {1, 2, 5, 5, -1, -3, 0, -7, 2, 2, 5, 5, -1, -1, -2, 0};
     float out[4 + LAYER_SLACK], d_in[16 + LAYER_SLACK];
     float d_out[4 + LAYER_SLACK] = {3, 7, 9, 4};
     pool_once(&l, in, out, d_out, d_in);
@@ -97,24 +90,22 @@ static void test_avgpool(void **state)
 static void test_flatten(void **state)
 {
     (void)state;
-    static const struct shape shapes[] = {
-        {1, 1, 1}, {3, 2, 5}, {16, 5, 5}, {17, 1, 1}, {6, 33, 2}, {40, 4, 5}};
+    static const struct shape shapes[] = {{1, 1, 1},  {3, 2, 5},  {16, 5, 5},
+                                          {17, 1, 1}, {6, 33, 2}, {40, 4, 5}};
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
-        gradient_check(
-            (struct layer){.kind = LAYER_FLATTEN,
-                           .in = shapes[i],
-                           .out = {(uint32_t)shape_size(shapes[i]), 1, 1},
-                           .with = LAYER_NONE},
-            ref_flatten);
+        gradient_check((struct layer){.kind = LAYER_FLATTEN,
+                                      .in = shapes[i],
+                                      .out = {(uint32_t)shape_size(shapes[i]), 1, 1},
+                                      .with = LAYER_NONE},
+                       ref_flatten);
 }
 
 static void test_shortcut(void **state)
 {
     (void)state;
-    static const struct shape shapes[][2] = {
-        {{1, 2, 2}, {2, 1, 1}},   {{3, 4, 6}, {6, 2, 3}},
-        {{16, 4, 4}, {32, 2, 2}}, {{4, 3, 5}, {8, 3, 5}},
-        {{5, 6, 2}, {8, 3, 1}},   {{7, 4, 2}, {7, 2, 1}}};
+    static const struct shape shapes[][2] = {{{1, 2, 2}, {2, 1, 1}},   {{3, 4, 6}, {6, 2, 3}},
+                                             {{16, 4, 4}, {32, 2, 2}}, {{4, 3, 5}, {8, 3, 5}},
+                                             {{5, 6, 2}, {8, 3, 1}},   {{7, 4, 2}, {7, 2, 1}}};
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
         gradient_check((struct layer){.kind = LAYER_SHORTCUT,
                                       .in = shapes[i][0],
@@ -126,20 +117,15 @@ static void test_shortcut(void **state)
 static void test_add(void **state)
 {
     (void)state;
-    gradient_check((struct layer){.kind = LAYER_ADD,
-                                  .in = {3, 5, 7},
-                                  .out = {3, 5, 7}},
-                   ref_add);
+    gradient_check((struct layer){.kind = LAYER_ADD, .in = {3, 5, 7}, .out = {3, 5, 7}}, ref_add);
 }
 
 static void test_gelu(void **state)
 {
     (void)state;
-    gradient_check((struct layer){.kind = LAYER_GELU,
-                                  .in = {37, 3, 1},
-                                  .out = {37, 3, 1},
-                                  .with = LAYER_NONE},
-                   ref_gelu);
+    gradient_check(
+        (struct layer){.kind = LAYER_GELU, .in = {37, 3, 1}, .out = {37, 3, 1}, .with = LAYER_NONE},
+        ref_gelu);
 }
 
 /* Far out GELU is the identity, or nothing; its slope 1, or 0. */
@@ -150,8 +136,7 @@ static void test_gelu_far(void **state)
     float in[6 + LAYER_SLACK] = {-1e20f, -50, 0, 50, 1e12f, NAN};
     float out[6 + LAYER_SLACK], d_in[6 + LAYER_SLACK];
     float d_out[6 + LAYER_SLACK] = {1, 1, 1, 1, 1, 1};
-    struct layer_pass p = {.n = 1, .in = in, .out = out, .d_out = d_out,
-                           .d_in = d_in};
+    struct layer_pass p = {.n = 1, .in = in, .out = out, .d_out = d_out, .d_in = d_in};
     layer_gelu.forward(&l, &p);
     layer_gelu.backward(&l, &p);
     const float want[5] = {0, 0, 0, 50, 1e12f}, slope[5] = {0, 0, 0.5f, 1, 1};
@@ -165,14 +150,10 @@ static void test_gelu_far(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_maxpool),
-        cmocka_unit_test(test_maxpool_tie),
-        cmocka_unit_test(test_maxpool_nan),
-        cmocka_unit_test(test_avgpool),
-        cmocka_unit_test(test_flatten),
-        cmocka_unit_test(test_shortcut),
-        cmocka_unit_test(test_add),
-        cmocka_unit_test(test_gelu),
+        cmocka_unit_test(test_maxpool),     cmocka_unit_test(test_maxpool_tie),
+        cmocka_unit_test(test_maxpool_nan), cmocka_unit_test(test_avgpool),
+        cmocka_unit_test(test_flatten),     cmocka_unit_test(test_shortcut),
+        cmocka_unit_test(test_add),         cmocka_unit_test(test_gelu),
         cmocka_unit_test(test_gelu_far),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,8 +6,7 @@
 #include "nn_gradient.h"
 
 /* Element (sample, y, x, channel) of values of this shape. */
-static inline size_t ref_at(struct shape s, size_t sample, size_t y, size_t x,
-                            size_t c)
+static inline size_t ref_at(struct shape s, size_t sample, size_t y, size_t x, size_t c)
 {
     return ((sample * s.h + y) * s.w + x) * s.c + c;
 }
@@ -18,8 +17,7 @@ static inline double ref_relu(const struct layer *l, double v)
 }
 
 /* Of dense rows, or of sparse ones that were made dense. */
-static inline void ref_dense(const struct layer *l,
-                             const struct gradient_values *v, double *out)
+static inline void ref_dense(const struct layer *l, const struct gradient_values *v, double *out)
 {
     size_t i_n = l->in.c, o_n = l->out.c;
     for (size_t place = 0; place < v->n * shape_places(l->in); place++)
@@ -31,8 +29,7 @@ static inline void ref_dense(const struct layer *l,
         }
 }
 
-static inline void ref_maxpool(const struct layer *l,
-                               const struct gradient_values *v, double *out)
+static inline void ref_maxpool(const struct layer *l, const struct gradient_values *v, double *out)
 {
     for (size_t i = 0; i < v->n * shape_size(l->out); i++) {
         size_t c = i % l->out.c, place = i / l->out.c;
@@ -40,14 +37,12 @@ static inline void ref_maxpool(const struct layer *l,
         size_t s = place / shape_places(l->out);
         double top = -INFINITY;
         for (size_t k = 0; k < 4; k++)
-            top = fmax(top, v->in[ref_at(l->in, s, 2 * y + k / 2,
-                                         2 * x + k % 2, c)]);
+            top = fmax(top, v->in[ref_at(l->in, s, 2 * y + k / 2, 2 * x + k % 2, c)]);
         out[i] = ref_relu(l, top);
     }
 }
 
-static inline void ref_avgpool(const struct layer *l,
-                               const struct gradient_values *v, double *out)
+static inline void ref_avgpool(const struct layer *l, const struct gradient_values *v, double *out)
 {
     size_t places = shape_places(l->in);
     for (size_t i = 0; i < v->n * (size_t)l->in.c; i++) {
@@ -59,8 +54,7 @@ static inline void ref_avgpool(const struct layer *l,
     }
 }
 
-static inline void ref_flatten(const struct layer *l,
-                               const struct gradient_values *v, double *out)
+static inline void ref_flatten(const struct layer *l, const struct gradient_values *v, double *out)
 {
     for (size_t s = 0; s < v->n; s++)
         for (size_t c = 0; c < l->in.c; c++)
@@ -69,8 +63,7 @@ static inline void ref_flatten(const struct layer *l,
                     *out++ = v->in[ref_at(l->in, s, y, x, c)];
 }
 
-static inline void ref_shortcut(const struct layer *l,
-                                const struct gradient_values *v, double *out)
+static inline void ref_shortcut(const struct layer *l, const struct gradient_values *v, double *out)
 {
     size_t step = l->in.h / l->out.h, before = (l->out.c - l->in.c) / 2;
     for (size_t i = 0; i < v->n * shape_size(l->out); i++)
@@ -83,15 +76,13 @@ static inline void ref_shortcut(const struct layer *l,
                         v->in[ref_at(l->in, s, step * y, step * x, c)];
 }
 
-static inline void ref_add(const struct layer *l,
-                           const struct gradient_values *v, double *out)
+static inline void ref_add(const struct layer *l, const struct gradient_values *v, double *out)
 {
     for (size_t i = 0; i < v->n * shape_size(l->out); i++)
         out[i] = v->in[i] + v->with[i];
 }
 
-static inline void ref_gelu(const struct layer *l,
-                            const struct gradient_values *v, double *out)
+static inline void ref_gelu(const struct layer *l, const struct gradient_values *v, double *out)
 {
     double scale = sqrt(2 / acos(-1.0));
     for (size_t i = 0; i < v->n * shape_size(l->out); i++) {
@@ -120,8 +111,7 @@ struct ref_moments
     double n, mean, var; /* Biased. */
 };
 
-static inline void ref_norm_moments(const struct layer *l,
-                                    const struct gradient_values *v,
+static inline void ref_norm_moments(const struct layer *l, const struct gradient_values *v,
                                     struct ref_moments *m, size_t size)
 {
     memset(m, 0, size * sizeof *m);
@@ -137,8 +127,7 @@ static inline void ref_norm_moments(const struct layer *l,
     }
 }
 
-static inline void ref_norm(const struct layer *l,
-                            const struct gradient_values *v, double *out)
+static inline void ref_norm(const struct layer *l, const struct gradient_values *v, double *out)
 {
     size_t size = v->n * shape_size(l->in), c = l->in.c;
     struct ref_moments *m = gradient_alloc(size, sizeof *m);

@@ -3,9 +3,7 @@
 
 static const struct rows_format svm = {"libsvm", libsvm_parse, libsvm_read};
 
-enum {
-    MUTATIONS = 6000
-};
+enum { MUTATIONS = 6000 };
 
 static const char small[] = "-1 3:1 11:0.5 14:-2e-3 \n"
                             "+1 1:+4.25\t2:.5  15:7.\r\n"
@@ -100,17 +98,21 @@ static void test_fixed_kind(void **state)
     d = rows_take(&svm, r, "+1\n");
     assert_int_equal(d.start[1], 0);
     dataset_close(&d);
-    rows_refuse(&svm, r, "+1 124:1\n", "f0: line 1, entry: found \"124:1\", expected an "
-                                       "index of at most 123 (libsvm/123x2/pm)");
+    rows_refuse(&svm, r, "+1 124:1\n",
+                "f0: line 1, entry: found \"124:1\", expected an "
+                "index of at most 123 (libsvm/123x2/pm)");
     rows_refuse(&svm, r, "+1\n0 1:1\n", "f0: line 2, label: found \"0\", expected -1 or +1");
     r.kind = "libsvm/9x6/1";
-    rows_refuse(&svm, r, "0 1:1", "f0: line 1, label: found \"0\", expected a whole number "
-                                  "from 1 to 6");
-    rows_refuse(&svm, r, "7 1:1", "f0: line 1, label: found \"7\", expected a whole number "
-                                  "from 1 to 6");
+    rows_refuse(&svm, r, "0 1:1",
+                "f0: line 1, label: found \"0\", expected a whole number "
+                "from 1 to 6");
+    rows_refuse(&svm, r, "7 1:1",
+                "f0: line 1, label: found \"7\", expected a whole number "
+                "from 1 to 6");
     r.kind = "libsvm/9x6/0/16";
-    rows_refuse(&svm, r, "6 1:1", "f0: line 1, label: found \"6\", expected a whole number "
-                                  "from 0 to 5");
+    rows_refuse(&svm, r, "6 1:1",
+                "f0: line 1, label: found \"6\", expected a whole number "
+                "from 0 to 5");
     d = rows_take(&svm, r, "5 1:8\n");
     assert_true(d.entry[0] >= 0.5f && d.entry[0] <= 0.5f);
     dataset_close(&d);
@@ -126,14 +128,11 @@ static void test_refused(void **state)
     (void)state;
     static const char *const cases[][2] = {
         {"", "found no rows in 0 bytes, expected lines \"label index:value ...\""},
-        {"\n \r\n# 1 2:3\n",
-         "found no rows in 12 bytes, expected lines \"label index:value ...\""},
+        {"\n \r\n# 1 2:3\n", "found no rows in 12 bytes, expected lines \"label index:value ...\""},
         {"1\n2\n", "found 2 rows without an entry, expected index:value"},
         {"1 1:1\n1 2:1\n", "labels: found one class, expected at least 2"},
-        {"0 1:1\n4096 2:1\n",
-         "labels: found labels 0 to 4096, expected at most 4096 classes"},
-        {"1 1:1\n\nabc 2:1",
-         "line 3, label: found \"abc\", expected a whole number"},
+        {"0 1:1\n4096 2:1\n", "labels: found labels 0 to 4096, expected at most 4096 classes"},
+        {"1 1:1\n\nabc 2:1", "line 3, label: found \"abc\", expected a whole number"},
         {"1.5 1:1", "line 1, label: found \"1.5\", expected a whole number"},
         {"1e0 1:1", "line 1, label: found \"1e0\", expected a whole number"},
         {"1,3 1:1", "line 1, label: found \"1,3\", expected a whole number"},
@@ -145,8 +144,7 @@ static void test_refused(void **state)
                                      "expected -1, or 0 to 4096"},
         {"0 1:1\n-1 1:1", "line 2, label: found \"-1\", expected 0 to 4096 as in the lines "
                           "before: -1 goes with +1 alone"},
-        {"-1 1:1\n2 1:1",
-         "line 2, label: found \"2\", expected -1 or +1: -1 goes with +1 alone"},
+        {"-1 1:1\n2 1:1", "line 2, label: found \"2\", expected -1 or +1: -1 goes with +1 alone"},
         {"1 qid:3 1:1", "line 1, entry: found \"qid:3\", expected index:value: data for "
                         "ranking have no classes"},
         {"1 0:1", "line 1, entry: found \"0:1\", expected index:value with an index of at "
@@ -173,8 +171,7 @@ static void test_refused(void **state)
                     "number"},
         {"1 1: 2", "line 1, entry: found \"1:\", expected index:value with a decimal number"},
         {"1 1:1e39", "line 1, entry: found \"1:1e39\", expected a value in a float's range"},
-        {"1 1:-1e999",
-         "line 1, entry: found \"1:-1e999\", expected a value in a float's range"},
+        {"1 1:-1e999", "line 1, entry: found \"1:-1e999\", expected a value in a float's range"},
         {"1 1:\x01\xff", "line 1, entry: found \"1:\\x01\\xff\", expected index:value with a "
                          "decimal number"},
         {"1 1:1\r2:1", "line 1, entry: found \"1:1\\x0d2:1\", expected index:value with a "
@@ -224,7 +221,7 @@ static void test_looks(void **state)
         {"-1 3:1 11:1\n+1 5:1 6", true, false}, /* or this is the file. */
         {"1 3:1 11:1 14:", false, true},        /* One long line. */
         {"# comment\n\n2 1:0.5\n", true, true},
-        {"1 0:1\n1.5 2:1 2:2\n", true, true},   /* Wrong, but none other. */
+        {"1 0:1\n1.5 2:1 2:2\n", true, true}, /* Wrong, but none other. */
         {"1\n2\n3\n", true, false},
         {"1 2 3\n4 5 6\n", true, false},
         {"0,1,2\n", true, false},

@@ -17,23 +17,52 @@ static bool same(double a, double b)
 static void test_numbers(void **state)
 {
     (void)state;
-    static const char *const numbers[] = {
-        "0", "-0", "+0", "1", "007", "1.", ".5", "-.5", "1e5", "1E+5", "1.5e-5", "0.1",
-        "3.14159265358979323846", "9007199254740993", "9007199254740992",
-        "123456789012345678901234567890", "1e22", "1e23", "1e-22", "1e-23", "1e308", "1e309",
-        "-1e309", "4.9e-324", "1e-400", "0e99999999999", "0.000000000000000000000000000001",
-        "1e99999999999999999999", "1e-99999999999999999999", "2.2250738585072011e-308",
-        "179769313486231580793e289", "00000000000000000000000000000000000000000000000000001",
-        "0.3", "16777217", "1e4294967297", "1e-4294967295", "1.00000005960464477539062501"};
+    static const char *const numbers[] = {"0",
+                                          "-0",
+                                          "+0",
+                                          "1",
+                                          "007",
+                                          "1.",
+                                          ".5",
+                                          "-.5",
+                                          "1e5",
+                                          "1E+5",
+                                          "1.5e-5",
+                                          "0.1",
+                                          "3.14159265358979323846",
+                                          "9007199254740993",
+                                          "9007199254740992",
+                                          "123456789012345678901234567890",
+                                          "1e22",
+                                          "1e23",
+                                          "1e-22",
+                                          "1e-23",
+                                          "1e308",
+                                          "1e309",
+                                          "-1e309",
+                                          "4.9e-324",
+                                          "1e-400",
+                                          "0e99999999999",
+                                          "0.000000000000000000000000000001",
+                                          "1e99999999999999999999",
+                                          "1e-99999999999999999999",
+                                          "2.2250738585072011e-308",
+                                          "179769313486231580793e289",
+                                          "00000000000000000000000000000000000000000000000000001",
+                                          "0.3",
+                                          "16777217",
+                                          "1e4294967297",
+                                          "1e-4294967295",
+                                          "1.00000005960464477539062501"};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         double v = -7;
         assert_true(take(numbers[i], &v));
         if (!same(v, strtod(numbers[i], NULL)))
             fail_msg("%s", numbers[i]);
     }
-    static const char *const others[] = {
-        "", "+", "-", ".", "e5", ".e5", "1e", "1e+", "--1", "1.2.3", "1,5", " 1", "1 ", "0x10",
-        "inf", "nan", "1f", "1_000", "١"};
+    static const char *const others[] = {"",    "+",   "-",     ".",     "e5", ".e5", "1e",
+                                         "1e+", "--1", "1.2.3", "1,5",   " 1", "1 ",  "0x10",
+                                         "inf", "nan", "1f",    "1_000", "١"};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         double v;
         if (take(others[i], &v))
@@ -124,7 +153,8 @@ static void test_kinds(void **state)
         {"libsvm/123x2/pm", "libsvm", {true, 123, 2, LABELS_PM, 0, 1}},
         {"csv/64x10/0/16", "csv", {true, 64, 10, LABELS_ZERO, 0, 16}},
         {"csv/1x4096/1/0.1", "csv", {true, 1, 4096, LABELS_ONE, 0, 0.1}},
-        {"csv/16777216x3/names-0123456789abcdef/1e-05", "csv",
+        {"csv/16777216x3/names-0123456789abcdef/1e-05",
+         "csv",
          {true, 16777216, 3, LABELS_NAMES, 0x0123456789abcdef, 1e-5}},
     };
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
@@ -137,13 +167,34 @@ static void test_kinds(void **state)
         assert_true(!k.fixed || labels_kind_print(&k, good[i].format, text));
         assert_true(!k.fixed || strcmp(text, good[i].text) == 0);
     }
-    static const char *const bad[] = {
-        "", "cs", "csv ", "csv/", "csv/64x10", "csv/64x10/", "csv/64x10/2", "csv/064x10/0",
-        "csv/0x10/0", "csv/64x1/0", "csv/64x3/pm", "csv/64x4097/0", "csv/16777217x2/0",
-        "csv/64x10/0/", "csv/64x10/0/1", "csv/64x10/0/1e1", "csv/64x10/0/0", "csv/64x10/0/-2",
-        "csv/64x10/0/nan", "csv/64x10/0/16/", "csv/64x10/0/1e999", "csv/64x10/pmx",
-        "csv/64x10/names-", "csv/64x10/names-0123456789ABCDEF", "csv/64x10/names-0123456789",
-        "csv/64x10/names-0123456789abcdef0", "csv/99999999999999x2/0", "libsvm/1x2/pm"};
+    static const char *const bad[] = {"",
+                                      "cs",
+                                      "csv ",
+                                      "csv/",
+                                      "csv/64x10",
+                                      "csv/64x10/",
+                                      "csv/64x10/2",
+                                      "csv/064x10/0",
+                                      "csv/0x10/0",
+                                      "csv/64x1/0",
+                                      "csv/64x3/pm",
+                                      "csv/64x4097/0",
+                                      "csv/16777217x2/0",
+                                      "csv/64x10/0/",
+                                      "csv/64x10/0/1",
+                                      "csv/64x10/0/1e1",
+                                      "csv/64x10/0/0",
+                                      "csv/64x10/0/-2",
+                                      "csv/64x10/0/nan",
+                                      "csv/64x10/0/16/",
+                                      "csv/64x10/0/1e999",
+                                      "csv/64x10/pmx",
+                                      "csv/64x10/names-",
+                                      "csv/64x10/names-0123456789ABCDEF",
+                                      "csv/64x10/names-0123456789",
+                                      "csv/64x10/names-0123456789abcdef0",
+                                      "csv/99999999999999x2/0",
+                                      "libsvm/1x2/pm"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct labels_kind k;
         if (labels_kind_parse(bad[i], "csv", &k))
@@ -157,12 +208,9 @@ static void test_kinds(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_numbers),
-        cmocka_unit_test(test_number_ends),
-        cmocka_unit_test(test_random_numbers),
-        cmocka_unit_test(test_to_float),
-        cmocka_unit_test(test_quote),
-        cmocka_unit_test(test_kinds),
+        cmocka_unit_test(test_numbers),        cmocka_unit_test(test_number_ends),
+        cmocka_unit_test(test_random_numbers), cmocka_unit_test(test_to_float),
+        cmocka_unit_test(test_quote),          cmocka_unit_test(test_kinds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,6 +9,7 @@
 #include <stdarg.h>
 #include <stdbool.h>
 #include <string.h>
+
 #include <cmocka.h>
 
 static bool near(double got, double want, double tol)
@@ -42,8 +43,8 @@ static void test_smoothing_by_hand(void **state)
     (void)state;
     float z[3] = {0, 0.69314718f, 1.6094379f}, d[3];
     const uint16_t labels[1] = {1};
-    struct loss_batch b = {.n = 1, .n_classes = 3, .logits = z, .labels = labels,
-                           .smoothing = 0.3f};
+    struct loss_batch b = {
+        .n = 1, .n_classes = 3, .logits = z, .labels = labels, .smoothing = 0.3f};
     struct loss loss = loss_softmax(&b, d);
     assert_true(near(loss.sum, log(8) - 0.8 * log(2) - 0.1 * log(5), 1e-6));
     assert_true(near((double)d[0], 0.125 - 0.1, 1e-6));
@@ -85,22 +86,17 @@ static void test_nan_is_wrong(void **state)
             float z[MOST] = {5}, d[MOST];
             const uint16_t labels[1] = {0};
             z[at] = NAN;
-            struct loss_batch b = {.n = 1, .n_classes = n, .logits = z,
-                                   .labels = labels};
+            struct loss_batch b = {.n = 1, .n_classes = n, .logits = z, .labels = labels};
             struct loss loss = loss_softmax(&b, d);
             assert_true(isnan(loss.sum) && isnan(d[0]));
             assert_int_equal(loss.n_right, 0);
         }
 }
 
-enum {
-    ROWS = 9,
-    CLASSES_MAX = 4096
-};
+enum { ROWS = 9, CLASSES_MAX = 4096 };
 
 /* The same by the header's formulas; z[] is changed by `by` at one place. */
-static double loss_ref(const struct loss_batch *b, size_t at, double by,
-                       size_t *n_right)
+static double loss_ref(const struct loss_batch *b, size_t at, double by, size_t *n_right)
 {
     double total = 0, n = (double)b->n_classes, s = (double)b->smoothing;
     *n_right = 0;
@@ -135,8 +131,8 @@ static void check_random(size_t n_classes, float smoothing, float spread)
         if (i % 2)
             z[i * n_classes + labels[i]] = 4 * spread; /* Mostly right. */
     }
-    struct loss_batch b = {.n = ROWS, .n_classes = n_classes, .logits = z,
-                           .labels = labels, .smoothing = smoothing};
+    struct loss_batch b = {
+        .n = ROWS, .n_classes = n_classes, .logits = z, .labels = labels, .smoothing = smoothing};
     size_t n_right, unused;
     double want = loss_ref(&b, SIZE_MAX, 0, &n_right);
     struct loss loss = loss_softmax(&b, d);
@@ -148,11 +144,10 @@ static void check_random(size_t n_classes, float smoothing, float spread)
         if (k < ROWS)
             at = (size_t)k * n_classes + labels[k];
         double step = 1e-5;
-        double slope = (loss_ref(&b, at, step, &unused) -
-                        loss_ref(&b, at, -step, &unused)) / (2 * step) / ROWS;
+        double slope = (loss_ref(&b, at, step, &unused) - loss_ref(&b, at, -step, &unused))
+                       / (2 * step) / ROWS;
         if (!(fabs((double)d[at] - slope) <= 1e-7))
-            fail_msg("%zu classes: gradient %.9g, expected %.9g", n_classes,
-                     (double)d[at], slope);
+            fail_msg("%zu classes: gradient %.9g, expected %.9g", n_classes, (double)d[at], slope);
     }
     float *in_place = z;
     (void)loss_softmax(&b, in_place);
@@ -162,8 +157,8 @@ static void check_random(size_t n_classes, float smoothing, float spread)
 static void test_random(void **state)
 {
     (void)state;
-    static const size_t classes[] = {2, 3, 7, 8, 10, 15, 16, 17, 31, 33,
-                                     100, 255, 256, 257, 1023, 4096};
+    static const size_t classes[] = {2,  3,  7,   8,   10,  15,  16,   17,
+                                     31, 33, 100, 255, 256, 257, 1023, 4096};
     for (size_t i = 0; i < sizeof classes / sizeof *classes; i++) {
         check_random(classes[i], 0, 1);
         check_random(classes[i], 0.1f, 3);
@@ -181,8 +176,8 @@ static void test_rows_sum_to_zero(void **state)
         double sum = 0;
         for (size_t j = 0; j < 17; j++)
             z[j] = rng_unit_at(7, j + 17 * (size_t)k) * 9;
-        struct loss_batch b = {.n = 1, .n_classes = 17, .logits = z,
-                               .labels = labels, .smoothing = 0.2f * (float)k};
+        struct loss_batch b = {
+            .n = 1, .n_classes = 17, .logits = z, .labels = labels, .smoothing = 0.2f * (float)k};
         (void)loss_softmax(&b, d);
         for (size_t j = 0; j < 17; j++)
             sum += (double)d[j];
@@ -193,12 +188,9 @@ static void test_rows_sum_to_zero(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_by_hand),
-        cmocka_unit_test(test_smoothing_by_hand),
-        cmocka_unit_test(test_stable_in_place),
-        cmocka_unit_test(test_tie),
-        cmocka_unit_test(test_nan_is_wrong),
-        cmocka_unit_test(test_random),
+        cmocka_unit_test(test_by_hand),          cmocka_unit_test(test_smoothing_by_hand),
+        cmocka_unit_test(test_stable_in_place),  cmocka_unit_test(test_tie),
+        cmocka_unit_test(test_nan_is_wrong),     cmocka_unit_test(test_random),
         cmocka_unit_test(test_rows_sum_to_zero),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

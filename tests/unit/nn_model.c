@@ -1,45 +1,14 @@
-/* Models: specs, segments, initial values, plans, and the gradient of the mean
+/* tests/unit/nn_model.c -- models: specs, segments, plans, and the gradient of the mean
  * loss by the whole graph, segment by segment, against central differences
  * along it. Layers have tests of their own, and nn_golden.c other people's
  * values. */
-#include "nn/layers/loss.h"
-#include "nn/models/model.h"
-#include "nn/math/rng.h"
+#include "tests/unit/nn_model.h"
 
-#include <errno.h>
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <cmocka.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-static const struct data_shape mnist = {DATA_IMAGES, 1, 28, 28, 10},
-                               cifar = {DATA_IMAGES, 3, 32, 32, 10},
-                               rows = {DATA_ROWS, 12, 1, 1, 4},
-                               sparse = {DATA_SPARSE, 50, 1, 1, 3},
-                               text = {DATA_TEXT, 1, 6, 1, 256};
-
-static char error[MODEL_ERROR_MAX];
-static struct model m;
-
-/* Replaces the one before. */
-static void open_model(const char *spec, const struct data_shape *data)
-{
-    error[0] = '\0';
-    model_close(&m);
-    if (model_init(&m, spec, MODEL_BATCH_NORM, data, error) != 0)
-        fail_msg("%s: %s", spec, error);
-}
-
-static void refused_for(const char *spec, const struct data_shape *data,
-                        const char *word)
+static void refused_for(const char *spec, const struct data_shape *data, const char *word)
 {
     strcpy(error, "");
     model_close(&m);
-    assert_int_equal(model_init(&m, spec, MODEL_BATCH_NORM, data, error),
-                     -EINVAL);
+    assert_int_equal(model_init(&m, spec, MODEL_BATCH_NORM, data, error), -EINVAL);
     if (strstr(error, word) == NULL)
         fail_msg("%s: \"%s\" does not say \"%s\"", spec, error, word);
 }
@@ -53,14 +22,49 @@ static void test_bad_specs(void **state)
 {
     (void)state;
     static const char *const bad[] = {
-        "", "x", "logreg:", "logreg:10", "lenet", "lenet55", "lenet5:", "mlp",
-        "mlp:", "mlp:784", "mlp:-784-10", "mlp:784-10-", "mlp:784--10",
-        "mlp:784-0-10", "mlp:784-1e3-10", "mlp:784 -10", "mlp:784-65537-10",
-        "mlp:784-99999999999999999999-10", "mlp:+784-10", "MLP:784-10",
-        "vgg11:", "vgg11:gn", "vgg", "vgg11:bn:", "resnet", "resnet:",
-        "resnet:18", "resnet:2", "resnet:1208", "resnet:020x", "resnet:-20",
-        "lstm", "lstm:", "lstm:0", "lstm:9x16", "lstm:2x", "lstm:2x8x8",
-        "lstm:x8", "lstm:4097", "gpt:4x100", "gpt:65x128", "gpt:4x", "gpt:32 ",
+        "",
+        "x",
+        "logreg:",
+        "logreg:10",
+        "lenet",
+        "lenet55",
+        "lenet5:",
+        "mlp",
+        "mlp:",
+        "mlp:784",
+        "mlp:-784-10",
+        "mlp:784-10-",
+        "mlp:784--10",
+        "mlp:784-0-10",
+        "mlp:784-1e3-10",
+        "mlp:784 -10",
+        "mlp:784-65537-10",
+        "mlp:784-99999999999999999999-10",
+        "mlp:+784-10",
+        "MLP:784-10",
+        "vgg11:",
+        "vgg11:gn",
+        "vgg",
+        "vgg11:bn:",
+        "resnet",
+        "resnet:",
+        "resnet:18",
+        "resnet:2",
+        "resnet:1208",
+        "resnet:020x",
+        "resnet:-20",
+        "lstm",
+        "lstm:",
+        "lstm:0",
+        "lstm:9x16",
+        "lstm:2x",
+        "lstm:2x8x8",
+        "lstm:x8",
+        "lstm:4097",
+        "gpt:4x100",
+        "gpt:65x128",
+        "gpt:4x",
+        "gpt:32 ",
         "mlp:1-1-1-1-1-1-1-1-1-1-1-1-1-1-1-1-1-1-1-1-1-1-1-1-1-1-1-1-1-1-1-1-1"};
     char canonical[MODEL_SPEC_MAX];
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
@@ -98,14 +102,18 @@ static void test_misfits(void **state)
 static void test_canonical(void **state)
 {
     (void)state;
-    static const char *const pairs[][2] = {
-        {"logreg", "logreg"}, {"lenet5", "lenet5"},
-        {"mlp:0784-0064-10", "mlp:784-64-10"}, {"vgg11", "vgg11"},
-        {"vgg11:bn", "vgg11:bn"}, {"resnet:020", "resnet:20"},
-        {"lstm:1x256", "lstm:256"}, {"lstm:256", "lstm:256"},
-        {"lstm:2x64", "lstm:2x64"}, {"gpt:128", "gpt:1x128"},
-        {"gpt:4x128", "gpt:4x128"},
-        {"mlp:65536-1", "mlp:65536-1"}};
+    static const char *const pairs[][2] = {{"logreg", "logreg"},
+                                           {"lenet5", "lenet5"},
+                                           {"mlp:0784-0064-10", "mlp:784-64-10"},
+                                           {"vgg11", "vgg11"},
+                                           {"vgg11:bn", "vgg11:bn"},
+                                           {"resnet:020", "resnet:20"},
+                                           {"lstm:1x256", "lstm:256"},
+                                           {"lstm:256", "lstm:256"},
+                                           {"lstm:2x64", "lstm:2x64"},
+                                           {"gpt:128", "gpt:1x128"},
+                                           {"gpt:4x128", "gpt:4x128"},
+                                           {"mlp:65536-1", "mlp:65536-1"}};
     char got[MODEL_SPEC_MAX];
     for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
         assert_int_equal(model_spec(pairs[i][0], got, error), 0);
@@ -120,10 +128,9 @@ static void test_segments(void **state)
     (void)state;
     open_model("lenet5", &mnist);
     assert_int_equal(m.n_params, 61706);
-    static const char *const names[] = {
-        "conv1.weight", "conv1.bias", "conv2.weight", "conv2.bias",
-        "fc1.weight", "fc1.bias", "fc2.weight", "fc2.bias",
-        "fc3.weight", "fc3.bias"};
+    static const char *const names[] = {"conv1.weight", "conv1.bias", "conv2.weight", "conv2.bias",
+                                        "fc1.weight",   "fc1.bias",   "fc2.weight",   "fc2.bias",
+                                        "fc3.weight",   "fc3.bias"};
     assert_int_equal(m.n_segments, 10);
     size_t end = 0;
     for (size_t i = 0; i < m.n_segments; i++) {
@@ -141,8 +148,8 @@ static void test_segments(void **state)
     }
     assert_int_equal(end, m.n_params);
     const struct segment *s = &m.segments[2];
-    assert_true(s->n_dims == 4 && s->dims[0] == 16 && s->dims[1] == 6 &&
-                s->dims[2] == 5 && s->dims[3] == 5);
+    assert_true(s->n_dims == 4 && s->dims[0] == 16 && s->dims[1] == 6 && s->dims[2] == 5
+                && s->dims[3] == 5);
     assert_true(m.segments[4].dims[0] == 120 && m.segments[4].dims[1] == 400);
     open_model("lenet5", &cifar);
     assert_int_equal(m.n_params, 62006);
@@ -153,8 +160,8 @@ static void test_segments(void **state)
 }
 
 /* The n-th segment is called so and has these dims (0 ends them). */
-static void check_segment(size_t n, const char *name, const uint32_t dims[4],
-                          bool decays, bool trained)
+static void check_segment(size_t n, const char *name, const uint32_t dims[4], bool decays,
+                          bool trained)
 {
     assert_true(n < m.n_segments);
     const struct segment *s = &m.segments[n];
@@ -190,9 +197,14 @@ static void test_networks(void **state)
     check_segment(59, "bn1.running_mean", (uint32_t[4]){16}, false, false);
     check_segment(60, "bn1.running_var", (uint32_t[4]){16}, false, false);
     check_segment(96, "layer3.2.bn2.running_var", (uint32_t[4]){64}, false, false);
-    static const struct { const char *spec; size_t n; } deep[] = {
-        {"resnet:32", 464154}, {"resnet:44", 658586}, {"resnet:56", 853018},
-        {"resnet:110", 1727962}};
+    static const struct
+    {
+        const char *spec;
+        size_t n;
+    } deep[] = {{"resnet:32", 464154},
+                {"resnet:44", 658586},
+                {"resnet:56", 853018},
+                {"resnet:110", 1727962}};
     for (size_t i = 0; i < sizeof deep / sizeof *deep; i++) {
         open_model(deep[i].spec, &cifar);
         assert_int_equal(count_trained(), deep[i].n);
@@ -250,8 +262,9 @@ static void check_layer_order(const struct layer *l)
         while (s->offset != l->at[k])
             assert_true(++s < m.segments + m.n_segments);
         assert_true(ends_with(s->name, p[k].of));
-        assert_true(k == 0 || strncmp(s->name, m.segments[module].name,
-                                      strlen(s->name) - strlen(p[k].of)) == 0);
+        assert_true(k == 0
+                    || strncmp(s->name, m.segments[module].name, strlen(s->name) - strlen(p[k].of))
+                           == 0);
         module = k == 0 ? (size_t)(s - m.segments) : module;
     }
 }
@@ -307,76 +320,13 @@ static void test_norms(void **state)
     assert_int_equal(model_init(&m, "vgg11:bn", MODEL_LAYER_NORM, &cifar, error), 0);
     assert_int_equal(m.layers[1].groups, 1);
     assert_true(model_has_norm("resnet:20") && model_has_norm("vgg11:bn"));
-    assert_false(model_has_norm("vgg11") || model_has_norm("lenet5") ||
-                 model_has_norm("gpt:4x128") || model_has_norm("nonsense"));
-}
-
-static void test_initial_values(void **state)
-{
-    (void)state;
-    open_model("lenet5", &mnist);
-    static float a[61706], b[61706];
-    model_params(&m, 7, a);
-    model_params(&m, 7, b);
-    assert_memory_equal(a, b, sizeof a);
-    model_params(&m, 8, b);
-    assert_memory_not_equal(a, b, sizeof a);
-    static const size_t fan_in[] = {25, 25, 150, 150, 400, 400, 120, 120, 84, 84};
-    for (size_t i = 0; i < m.n_segments; i++) {
-        const struct segment *s = &m.segments[i];
-        double bound = 1 / sqrt((double)fan_in[i]);
-        for (size_t j = 0; j < s->n; j++)
-            assert_true(fabs((double)a[s->offset + j]) <= bound * 1.000001);
-        if (s->n < 1000)
-            continue;
-        double variance = vec_norm2(a + s->offset, s->n) / (double)s->n;
-        assert_true(fabs(variance / (bound * bound / 3) - 1) <= 0.1);
-    }
-}
-
-/* The spread of a segment's initial values, from its name. */
-static double deviation_of(const float *x, const char *name)
-{
-    for (size_t i = 0; i < m.n_segments; i++)
-        if (strcmp(m.segments[i].name, name) == 0)
-            return sqrt(vec_norm2(x + m.segments[i].offset, m.segments[i].n) /
-                        (double)m.segments[i].n);
-    fail_msg("no segment %s", name);
-    return 0;
-}
-
-static void test_initial_normals(void **state)
-{
-    (void)state;
-    open_model("resnet:20", &cifar);
-    float *x = malloc(m.n_params * sizeof *x);
-    assert_non_null(x);
-    model_params(&m, 7, x);
-    double he = sqrt(2.0 / (9 * 64));
-    assert_true(fabs(deviation_of(x, "layer3.1.conv1.weight") / he - 1) <= 0.02);
-    assert_true(deviation_of(x, "bn1.weight") == 1);
-    assert_true(deviation_of(x, "bn1.running_var") == 1);
-    assert_true(deviation_of(x, "bn1.running_mean") == 0);
-    assert_true(fabs(deviation_of(x, "fc.weight") * sqrt(3.0) * 8 - 1) <= 0.1);
-    /* A seed's model stays what it is, wherever its segments lie. */
-    const struct segment *fc = &m.segments[57];
-    assert_true(vec_hash(x + fc->offset, fc->n) == 0xfac7ffe9df81eafa);
-    free(x);
-    open_model("gpt:2x32", &text);
-    x = malloc(m.n_params * sizeof *x);
-    assert_non_null(x);
-    model_params(&m, 7, x);
-    assert_true(fabs(deviation_of(x, "transformer.wte.weight") / 0.02 - 1) <= 0.05);
-    assert_true(fabs(deviation_of(x, "transformer.h.1.mlp.c_proj.weight") / 0.01 - 1) <= 0.05);
-    assert_true(deviation_of(x, "transformer.h.1.mlp.c_fc.bias") == 0);
-    free(x);
+    assert_false(model_has_norm("vgg11") || model_has_norm("lenet5") || model_has_norm("gpt:4x128")
+                 || model_has_norm("nonsense"));
 }
 
 /* --- passes --- */
 
-enum {
-    BATCH = 4
-};
+enum { BATCH = 4 };
 
 struct bed
 {
@@ -402,8 +352,7 @@ static void draw_input(struct bed *b)
 {
     struct rng r = rng_stream(rng_key(1, RNG_TEST, 5, 0));
     for (size_t i = 0; i < BATCH * shape_size(m.in); i++)
-        b->input[i] = m.data.form == DATA_TEXT ? (float)rng_below(&r, 256)
-                                               : (float)rng_normal(&r);
+        b->input[i] = m.data.form == DATA_TEXT ? (float)rng_below(&r, 256) : (float)rng_normal(&r);
     for (size_t i = 0; i < b->n_labels; i++)
         b->labels[i] = (uint16_t)rng_below(&r, m.n_classes);
     for (size_t i = 0; i < BATCH; i++) {
@@ -441,8 +390,11 @@ static void bed_close(struct bed *b)
 
 static struct model_pass bed_pass(struct bed *b, const float *x)
 {
-    return (struct model_pass){.n = BATCH, .x = x, .grad = b->grad,
-                               .plan = &b->plan, .arena = b->arena,
+    return (struct model_pass){.n = BATCH,
+                               .x = x,
+                               .grad = b->grad,
+                               .plan = &b->plan,
+                               .arena = b->arena,
                                .rows = {b->start, b->column, b->value}};
 }
 
@@ -458,22 +410,20 @@ static float *forward(struct bed *b, const float *x)
 static double loss_at(struct bed *b, const float *x, float **d_logits)
 {
     float *z = forward(b, x);
-    struct loss_batch batch = {.n = b->n_labels, .n_classes = m.n_classes,
-                               .logits = z, .labels = b->labels};
+    struct loss_batch batch = {
+        .n = b->n_labels, .n_classes = m.n_classes, .logits = z, .labels = b->labels};
     if (d_logits != NULL)
         *d_logits = z;
-    return loss_softmax(&batch, d_logits != NULL ? z : NULL).sum /
-           (double)b->n_labels;
+    return loss_softmax(&batch, d_logits != NULL ? z : NULL).sum / (double)b->n_labels;
 }
 
 /* The slope of the loss along the gradient of one segment is its length. */
-static void check_segment_slope(struct bed *b, const struct segment *s,
-                                double whole)
+static void check_segment_slope(struct bed *b, const struct segment *s, double whole)
 {
     const float *g = b->grad + s->offset;
     double length = sqrt(vec_norm2(g, s->n));
     if (!s->trained || length < 1e-3 * whole)
-        return; /* Such as a bias that a batch norm takes out again. */
+        return;               /* Such as a bias that a batch norm takes out again. */
     double h = 3e-5 / length; /* Moves the loss by 3e-5. */
     double loss[2];
     for (int side = 0; side < 2; side++) {
@@ -483,8 +433,7 @@ static void check_segment_slope(struct bed *b, const struct segment *s,
     }
     double slope = (loss[0] - loss[1]) / (2 * h);
     if (!(fabs(slope / length - 1) <= 0.08)) /* Kinks of ReLUs. */
-        fail_msg("%s: %s: slope %g, length of the gradient %g", m.spec, s->name,
-                 slope, length);
+        fail_msg("%s: %s: slope %g, length of the gradient %g", m.spec, s->name, slope, length);
 }
 
 static void check_gradient(const char *spec, const struct data_shape *data)
@@ -563,28 +512,14 @@ static void test_plan_shares(void **state)
     model_plan_close(&plan);
 }
 
-static int close_last(void **state)
-{
-    (void)state;
-    model_close(&m);
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bad_specs),
-        cmocka_unit_test(test_misfits),
-        cmocka_unit_test(test_canonical),
-        cmocka_unit_test(test_segments),
-        cmocka_unit_test(test_networks),
-        cmocka_unit_test(test_order),
-        cmocka_unit_test(test_norms),
-        cmocka_unit_test(test_initial_values),
-        cmocka_unit_test(test_initial_normals),
-        cmocka_unit_test(test_gradients),
-        cmocka_unit_test(test_forward_only),
-        cmocka_unit_test(test_plan_shares),
+        cmocka_unit_test(test_bad_specs),    cmocka_unit_test(test_misfits),
+        cmocka_unit_test(test_canonical),    cmocka_unit_test(test_segments),
+        cmocka_unit_test(test_networks),     cmocka_unit_test(test_order),
+        cmocka_unit_test(test_norms),        cmocka_unit_test(test_gradients),
+        cmocka_unit_test(test_forward_only), cmocka_unit_test(test_plan_shares),
     };
     return cmocka_run_group_tests(tests, NULL, close_last);
 }

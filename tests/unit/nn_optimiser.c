@@ -7,6 +7,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
+
 #include <cmocka.h>
 
 static bool near(double got, double want, double tol)
@@ -28,8 +29,7 @@ static void lr_is(struct schedule s, uint64_t round, double want)
 {
     double got = schedule_lr(&s, round);
     if (!(fabs(got - want) <= 1e-12))
-        fail_msg("round %llu: %.15g, expected %.15g",
-                 (unsigned long long)round, got, want);
+        fail_msg("round %llu: %.15g, expected %.15g", (unsigned long long)round, got, want);
 }
 
 static void test_schedules(void **state)
@@ -74,8 +74,8 @@ struct element
     double x, m, v;
 };
 
-static void step_ref(const struct optimiser *o, const struct segment *seg,
-                     struct element *e, double gradient, double lr, double t)
+static void step_ref(const struct optimiser *o, const struct segment *seg, struct element *e,
+                     double gradient, double lr, double t)
 {
     double decay = seg->decays ? o->weight_decay : 0;
     if (!seg->trained) {
@@ -92,17 +92,15 @@ static void step_ref(const struct optimiser *o, const struct segment *seg,
         e->x -= lr * decay * e->x;
     e->m = o->momentum * e->m + (1 - o->momentum) * g;
     e->v = o->beta2 * e->v + (1 - o->beta2) * g * g;
-    e->x -= lr * (e->m / (1 - pow(o->momentum, t))) /
-            (sqrt(e->v / (1 - pow(o->beta2, t))) + 1e-8);
+    e->x -= lr * (e->m / (1 - pow(o->momentum, t))) / (sqrt(e->v / (1 - pow(o->beta2, t))) + 1e-8);
 }
 
 /* Some steps of a weight of n floats, a bias of 5 and statistics of 9. */
 static void check_steps(const struct optimiser *o, size_t n_weight)
 {
-    struct segment segments[3] = {
-        {.offset = 0, .n = n_weight, .decays = true, .trained = true},
-        {.offset = n_weight, .n = 5, .trained = true},
-        {.offset = n_weight + 5, .n = 9, .decays = true}};
+    struct segment segments[3] = {{.offset = 0, .n = n_weight, .decays = true, .trained = true},
+                                  {.offset = n_weight, .n = 5, .trained = true},
+                                  {.offset = n_weight + 5, .n = 9, .decays = true}};
     static struct element e[N_MAX];
     static double wide[N_MAX];
     static float x[N_MAX], grad[N_MAX], m[N_MAX], v[N_MAX];
@@ -115,23 +113,28 @@ static void check_steps(const struct optimiser *o, size_t n_weight)
     for (uint64_t t = 1; t <= STEPS; t++) {
         double lr = 0.1 / (double)t;
         noise(2, t, wide, grad, n);
-        struct optimiser_step s = {
-            .segments = segments, .n_segments = 3, .x = x, .grad = grad,
-            .m = m, .v = o->kind == OPTIMISER_SGD ? NULL : v, .t = t, .lr = lr};
+        struct optimiser_step s = {.segments = segments,
+                                   .n_segments = 3,
+                                   .x = x,
+                                   .grad = grad,
+                                   .m = m,
+                                   .v = o->kind == OPTIMISER_SGD ? NULL : v,
+                                   .t = t,
+                                   .lr = lr};
         optimiser_step(o, &s);
         for (size_t i = 0; i < n; i++)
-            step_ref(o, &segments[i < n_weight ? 0 : i < n_weight + 5 ? 1 : 2],
+            step_ref(o,
+                     &segments[i < n_weight       ? 0
+                               : i < n_weight + 5 ? 1
+                                                  : 2],
                      &e[i], wide[i], lr, (double)t);
     }
     for (size_t i = 0; i < n; i++) {
         if (!near((double)x[i], e[i].x, 2e-6))
-            fail_msg("x[%zu] of %zu: %.9g, expected %.9g", i, n, (double)x[i],
-                     e[i].x);
+            fail_msg("x[%zu] of %zu: %.9g, expected %.9g", i, n, (double)x[i], e[i].x);
         bool kept = o->momentum > 0;
-        if (!near((double)m[i], kept ? e[i].m : 0, 2e-6) ||
-            !near((double)v[i], e[i].v, 2e-6))
-            fail_msg("m, v[%zu] of %zu: %.9g, %.9g", i, n, (double)m[i],
-                     (double)v[i]);
+        if (!near((double)m[i], kept ? e[i].m : 0, 2e-6) || !near((double)v[i], e[i].v, 2e-6))
+            fail_msg("m, v[%zu] of %zu: %.9g, %.9g", i, n, (double)m[i], (double)v[i]);
     }
 }
 
@@ -165,11 +168,17 @@ static void test_adam_by_hand(void **state)
     struct segment seg = {.n = 1, .decays = true, .trained = true};
     for (int w = 0; w < 2; w++) {
         struct optimiser o = {.kind = w ? OPTIMISER_ADAMW : OPTIMISER_ADAM,
-                              .momentum = 0.5, .beta2 = 0.75,
+                              .momentum = 0.5,
+                              .beta2 = 0.75,
                               .weight_decay = w ? 0.5 : 0};
         float x = 1, m = 0, v = 0, grad = 2;
-        struct optimiser_step s = {.segments = &seg, .n_segments = 1, .x = &x,
-                                   .grad = &grad, .m = &m, .v = &v, .t = 1,
+        struct optimiser_step s = {.segments = &seg,
+                                   .n_segments = 1,
+                                   .x = &x,
+                                   .grad = &grad,
+                                   .m = &m,
+                                   .v = &v,
+                                   .t = 1,
                                    .lr = 0.1};
         optimiser_step(&o, &s);
         assert_true(m == 1 && v == 1);
@@ -190,8 +199,7 @@ static void test_nan(void **state)
     (void)state;
     struct segment seg = {.n = 3, .trained = true};
     for (int k = 0; k < 3; k++) {
-        struct optimiser o = {.kind = (enum optimiser_kind)k, .momentum = 0.9,
-                              .beta2 = 0.99};
+        struct optimiser o = {.kind = (enum optimiser_kind)k, .momentum = 0.9, .beta2 = 0.99};
         float x[3] = {1, 1, 1}, m[3] = {0}, v[3] = {0}, grad[3] = {1, NAN, 1};
         struct optimiser_step s = {&seg, 1, x, grad, m, v, 1, 0.1};
         optimiser_step(&o, &s);
@@ -199,9 +207,7 @@ static void test_nan(void **state)
     }
 }
 
-enum {
-    N = 37 + 5 + 9
-};
+enum { N = 37 + 5 + 9 };
 
 static const struct segment segments[] = {
     {.offset = 0, .n = 37, .decays = true, .trained = true},
@@ -228,8 +234,8 @@ static void test_clip(void **state)
         double want = k == 0 || k == 3 ? 1 : share[k];
         for (size_t i = 0; i < N; i++)
             if (!near((double)grad[i], (double)was[i] * (i < 42 ? want : 1), 1e-6))
-                fail_msg("clip %g: [%zu] is %.9g, was %.9g", share[k], i,
-                         (double)grad[i], (double)was[i]);
+                fail_msg("clip %g: [%zu] is %.9g, was %.9g", share[k], i, (double)grad[i],
+                         (double)was[i]);
         if (want == 1)
             assert_memory_equal(grad, was, sizeof grad);
     }
@@ -264,12 +270,9 @@ static void test_forget(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_schedules),
-        cmocka_unit_test(test_steps),
-        cmocka_unit_test(test_adam_by_hand),
-        cmocka_unit_test(test_nan),
-        cmocka_unit_test(test_clip),
-        cmocka_unit_test(test_forget),
+        cmocka_unit_test(test_schedules),    cmocka_unit_test(test_steps),
+        cmocka_unit_test(test_adam_by_hand), cmocka_unit_test(test_nan),
+        cmocka_unit_test(test_clip),         cmocka_unit_test(test_forget),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,8 +18,7 @@ static inline void *ref_alloc(size_t n, size_t size)
 }
 
 /* n normal deviates, in both precisions (equal values). */
-static inline void ref_noise(uint64_t key, double scale, double *d, float *f,
-                             size_t n)
+static inline void ref_noise(uint64_t key, double scale, double *d, float *f, size_t n)
 {
     struct rng r = rng_stream(key);
     for (size_t i = 0; i < n; i++) {

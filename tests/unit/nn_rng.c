@@ -3,16 +3,17 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
-#include <cmocka.h>
 #include <string.h>
+
+#include <cmocka.h>
 
 /* The published outputs of SplitMix64 seeded with 1234567. */
 static void test_splitmix(void **state)
 {
     (void)state;
-    static const uint64_t want[] = {
-        6457827717110365317u, 3203168211198807973u, 9817491932198370423u,
-        4593380528125082431u, 16408922859458223821u};
+    static const uint64_t want[] = {6457827717110365317u, 3203168211198807973u,
+                                    9817491932198370423u, 4593380528125082431u,
+                                    16408922859458223821u};
     struct rng r = rng_stream(1234567);
     for (uint64_t i = 0; i < 5; i++) {
         assert_true(rng_at(1234567, i) == want[i]);
@@ -29,8 +30,7 @@ static void test_keys(void **state)
     for (uint64_t seed = 0; seed < 3; seed++)
         for (int purpose = RNG_INIT; purpose < RNG_INIT + 3; purpose++)
             for (uint64_t i = 0; i < 9; i++)
-                keys[n++] = rng_key(seed, (enum rng_purpose)purpose, i / 3,
-                                    i % 3);
+                keys[n++] = rng_key(seed, (enum rng_purpose)purpose, i / 3, i % 3);
     for (size_t i = 0; i < n; i++)
         for (size_t j = 0; j < i; j++)
             assert_true(keys[i] != keys[j]);
@@ -138,26 +138,22 @@ static void test_shuffle_is_fair(void **state)
 static void test_hash(void **state)
 {
     (void)state;
-    static const char *const names[] = {"", "\0", "a", "b", "ab", "ba", "aa",
-                                        "fc1.weight", "fc2.weight"};
+    static const char *const names[] = {"",   "\0", "a",          "b",         "ab",
+                                        "ba", "aa", "fc1.weight", "fc2.weight"};
     static const size_t lengths[] = {0, 1, 1, 1, 2, 2, 2, 10, 10};
     for (size_t i = 0; i < 9; i++)
         for (size_t j = 0; j < 9; j++)
-            assert_true((rng_hash(names[i], lengths[i]) ==
-                         rng_hash(names[j], lengths[j])) == (i == j));
+            assert_true((rng_hash(names[i], lengths[i]) == rng_hash(names[j], lengths[j]))
+                        == (i == j));
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_splitmix),
-        cmocka_unit_test(test_keys),
-        cmocka_unit_test(test_uniform),
-        cmocka_unit_test(test_below_edges),
-        cmocka_unit_test(test_normal),
-        cmocka_unit_test(test_shuffle),
-        cmocka_unit_test(test_shuffle_is_fair),
-        cmocka_unit_test(test_hash),
+        cmocka_unit_test(test_splitmix),        cmocka_unit_test(test_keys),
+        cmocka_unit_test(test_uniform),         cmocka_unit_test(test_below_edges),
+        cmocka_unit_test(test_normal),          cmocka_unit_test(test_shuffle),
+        cmocka_unit_test(test_shuffle_is_fair), cmocka_unit_test(test_hash),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

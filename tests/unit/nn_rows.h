@@ -13,6 +13,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
+
 #include <cmocka.h>
 
 /* One format: how to read it, from memory and from files. */
@@ -52,8 +53,8 @@ static inline uint64_t rows_seed(void)
 
 static inline struct reader rows_reader(const struct rows_format *f)
 {
-    return (struct reader){.n_paths = 1, .kind = f->kind, .header = "auto", .divide = 1,
-                           .context = 4};
+    return (struct reader){
+        .n_paths = 1, .kind = f->kind, .header = "auto", .divide = 1, .context = 4};
 }
 
 /* Parse n files called f0, f1, ... Each gets a block of its very size, so that
@@ -78,8 +79,8 @@ static inline int rows_parse(const struct rows_format *f, struct reader r, struc
 }
 
 /* One file, as a string. */
-static inline int rows_parse_text(const struct rows_format *f, struct reader r,
-                                  struct dataset *d, const char *text, char *error)
+static inline int rows_parse_text(const struct rows_format *f, struct reader r, struct dataset *d,
+                                  const char *text, char *error)
 {
     size_t n = strlen(text);
     return rows_parse(f, r, d, &text, &n, error);
@@ -182,8 +183,7 @@ static inline bool rows_holds(const struct rows_format *f, struct reader r, cons
 }
 
 /* Every truncation; returns how many were taken. */
-static inline size_t rows_truncate(const struct rows_format *f, struct reader r,
-                                   const char *text)
+static inline size_t rows_truncate(const struct rows_format *f, struct reader r, const char *text)
 {
     size_t taken = 0;
     for (size_t n = 0; n <= strlen(text); n++)
@@ -194,8 +194,8 @@ static inline size_t rows_truncate(const struct rows_format *f, struct reader r,
 /* One to four bytes changed, put in or taken out, `times` times over; half of
  * the new bytes are of those that mean something. Returns how many were
  * taken. */
-static inline size_t rows_mutate(const struct rows_format *f, struct reader r,
-                                 const char *text, size_t times, uint64_t seed)
+static inline size_t rows_mutate(const struct rows_format *f, struct reader r, const char *text,
+                                 size_t times, uint64_t seed)
 {
     static const char meaning[] = "0123456789+-.eE:,;\t\" \r\n#x";
     struct rng g = rng_stream(rng_key(seed, RNG_TEST, strlen(text), 0));
@@ -223,8 +223,7 @@ static inline size_t rows_mutate(const struct rows_format *f, struct reader r,
 
 /* Read the same text from a plain file and a gzip file: equal sets. */
 static inline void rows_read_both(const struct rows_format *f, struct reader r,
-                                  const struct scratch *s, const char *text,
-                                  struct dataset *plain)
+                                  const struct scratch *s, const char *text, struct dataset *plain)
 {
     char error[DATA_ERROR_MAX] = "";
     struct dataset packed;

@@ -11,21 +11,21 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
-#include <cmocka.h>
 #include <sys/wait.h>
 
-enum {
-    N_PARAMS = 24 + 4 + 1,
-    N_SEGMENTS = 3,
-    FILE_MAX = 65536,
-    MUTATIONS = 6000
-};
+#include <cmocka.h>
+
+enum { N_PARAMS = 24 + 4 + 1, N_SEGMENTS = 3, FILE_MAX = 65536, MUTATIONS = 6000 };
 
 static const struct segment segments[N_SEGMENTS] = {
-    {.name = "conv1.weight", .offset = 0, .n = 24, .rows = 4, .cols = 6, .n_dims = 4,
+    {.name = "conv1.weight",
+     .offset = 0,
+     .n = 24,
+     .rows = 4,
+     .cols = 6,
+     .n_dims = 4,
      .dims = {4, 1, 2, 3}},
-    {.name = "conv1.bias", .offset = 24, .n = 4, .rows = 1, .cols = 4, .n_dims = 1,
-     .dims = {4}},
+    {.name = "conv1.bias", .offset = 24, .n = 4, .rows = 1, .cols = 4, .n_dims = 1, .dims = {4}},
     {.name = "scale", .offset = 28, .n = 1, .rows = 1, .cols = 1, .n_dims = 0},
 };
 static const struct safetensors_meta meta[] = {
@@ -49,12 +49,11 @@ static void test_round_trip(void **state)
     (void)state;
     scratch_count(&s, 1);
     write_model("m");
-    write_model("m");                           /* Over the old one. */
+    write_model("m");                          /* Over the old one. */
     assert_int_equal(scratch_count(&s, 0), 1); /* No temporary file is left. */
     float y[N_PARAMS];
     char error[FILE_ERROR_MAX] = "";
-    assert_int_equal(safetensors_read(scratch_path(&s, "m"), segments, N_SEGMENTS, y, error),
-                     0);
+    assert_int_equal(safetensors_read(scratch_path(&s, "m"), segments, N_SEGMENTS, y, error), 0);
     assert_memory_equal(x, y, sizeof x); /* Bits: -0 and the smallest, too. */
     struct safetensors_info info;
     assert_int_equal(safetensors_info(scratch_path(&s, "m"), &info, error), 0);
@@ -73,12 +72,11 @@ static void test_layout(void **state)
 {
     (void)state;
     char error[FILE_ERROR_MAX] = "";
-    const struct segment one = {.name = "w", .n = 2, .rows = 1, .cols = 2, .n_dims = 2,
-                                .dims = {1, 2}};
+    const struct segment one = {
+        .name = "w", .n = 2, .rows = 1, .cols = 2, .n_dims = 2, .dims = {1, 2}};
     const float v[2] = {1.0f, -2.5f};
     assert_int_equal(safetensors_write(scratch_path(&s, "l"), v, &one, 1, NULL, error), 0);
-    static const char head[] =
-        "{\"w\":{\"dtype\":\"F32\",\"shape\":[1,2],\"data_offsets\":[0,8]}}";
+    static const char head[] = "{\"w\":{\"dtype\":\"F32\",\"shape\":[1,2],\"data_offsets\":[0,8]}}";
     static const uint8_t data[] = {0, 0, 0x80, 0x3f, 0, 0, 0x20, 0xc0};
     uint8_t b[256];
     size_t n = scratch_get(&s, "l", b, sizeof b), padded = (sizeof head - 1 + 7) / 8 * 8;
@@ -152,7 +150,7 @@ static void refused(const char *name, const struct segment *seg, size_t n, const
     assert_memory_equal(y, before, sizeof y);
 }
 
-#define W(dtype, shape, offsets) \
+#define W(dtype, shape, offsets)                                                                   \
     "{\"w\":{\"dtype\":" dtype ",\"shape\":" shape ",\"data_offsets\":" offsets "}}"
 
 static void test_headers(void **state)
@@ -185,7 +183,8 @@ static void test_headers(void **state)
         {W("\"F32\"", "[2]", "[0,8]"), 9, 0, "data: found 9 bytes, expected 8"},
         {W("\"F32\"", "[2]", "[0,8]"), 7, 0, "data: found 7 bytes, expected 8"},
         {"{}", 0, 1, "header length: found 1, expected 2 to 2"},
-        {"[]", 0, 0, "no safetensors file: found the byte 0x5b behind its first 8, expected the '{'"},
+        {"[]", 0, 0,
+         "no safetensors file: found the byte 0x5b behind its first 8, expected the '{'"},
         {" {}", 0, 0, "no safetensors file: found the byte 0x20"},
         {"", 0, 2, "no safetensors file: found 8 bytes, expected 8 and a JSON header"},
         {"{}", 0, 0, "found 0 tensors, expected 1"},
@@ -195,8 +194,7 @@ static void test_headers(void **state)
         {"{\"v\":{\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[0,0]}}", 0, 0,
          "tensor v: the model has none"},
     };
-    const struct segment w = {.name = "w", .n = 2, .rows = 1, .cols = 2, .n_dims = 1,
-                              .dims = {2}};
+    const struct segment w = {.name = "w", .n = 2, .rows = 1, .cols = 2, .n_dims = 1, .dims = {2}};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         put_file("broken", wrong[i].header, wrong[i].length, wrong[i].n_data);
         refused("broken", &w, 1, wrong[i].said);
@@ -222,8 +220,8 @@ static void test_headers(void **state)
 static void test_negative_variance(void **state)
 {
     (void)state;
-    static const struct segment var = {.name = "w", .n = 2, .rows = 1, .cols = 2, .n_dims = 1,
-                                       .dims = {2}, .nonnegative = true};
+    static const struct segment var = {
+        .name = "w", .n = 2, .rows = 1, .cols = 2, .n_dims = 1, .dims = {2}, .nonnegative = true};
     struct segment mean = var;
     uint8_t b[256];
     float y[2];
@@ -234,7 +232,8 @@ static void test_negative_variance(void **state)
     size_t n = scratch_get(&s, "variance", b, sizeof b);
     b[n - 1] |= 0x80;
     scratch_put(&s, "variance", b, n);
-    refused("variance", &var, 1, "data of w: found -0.747059 at place 1, expected no negative value");
+    refused("variance", &var, 1,
+            "data of w: found -0.747059 at place 1, expected no negative value");
     assert_int_equal(safetensors_read(scratch_path(&s, "variance"), &mean, 1, y, error), 0);
     memcpy(b + n - 4, (uint8_t[]){0, 0, 0, 0x80}, 4);
     scratch_put(&s, "variance", b, n);
@@ -246,8 +245,8 @@ static void test_negative_variance(void **state)
 static void test_other_files(void **state)
 {
     (void)state;
-    static const char *const others[] = {
-        "", "short", "PK\3\4, as torch.save() writes a model", "weight,bias\n0.5,0.25\n"};
+    static const char *const others[] = {"", "short", "PK\3\4, as torch.save() writes a model",
+                                         "weight,bias\n0.5,0.25\n"};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         scratch_put(&s, "other", (const uint8_t *)others[i], strlen(others[i]));
         refused("other", segments, N_SEGMENTS, "no safetensors file: found ");
@@ -261,9 +260,8 @@ static void test_lookalike(void **state)
     (void)state;
     static char header[0x8b1f + 1];
     memset(header, ' ', 0x8b1f);
-    static const char json[] =
-        "{\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[8,12]},"
-        "\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}";
+    static const char json[] = "{\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[8,12]},"
+                               "\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}";
     memcpy(header, json, sizeof json - 1);
     put_file("lookalike", header, 0, 12);
     const struct segment ab[2] = {
@@ -278,9 +276,9 @@ static void test_lookalike(void **state)
     refused("lookalike", abc, 3, "found 2 tensors, expected 3");
 }
 
-#define COUNTED(dtype, shape, offsets)                                        \
-    "{\"bn.num_batches_tracked\":{\"dtype\":\"" dtype "\",\"shape\":" shape   \
-    ",\"data_offsets\":" offsets "},"                                          \
+#define COUNTED(dtype, shape, offsets)                                                             \
+    "{\"bn.num_batches_tracked\":{\"dtype\":\"" dtype "\",\"shape\":" shape                        \
+    ",\"data_offsets\":" offsets "},"                                                              \
     "\"w\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[8,16]}}"
 
 /* The counters of a state_dict of PyTorch are passed over; what only looks like
@@ -288,8 +286,7 @@ static void test_lookalike(void **state)
 static void test_counters(void **state)
 {
     (void)state;
-    const struct segment w = {.name = "w", .n = 2, .rows = 1, .cols = 2, .n_dims = 1,
-                              .dims = {2}};
+    const struct segment w = {.name = "w", .n = 2, .rows = 1, .cols = 2, .n_dims = 1, .dims = {2}};
     char error[FILE_ERROR_MAX] = "";
     float got[4] = {7, 7, 7, 7};
     put_file("counted", COUNTED("I64", "[]", "[0,8]"), 0, 16);
@@ -313,20 +310,17 @@ static void test_write_errors(void **state)
 {
     (void)state;
     char error[FILE_ERROR_MAX] = "";
-    int rc = safetensors_write(scratch_path(&s, "no/such/m"), x, segments, N_SEGMENTS, NULL,
-                               error);
+    int rc = safetensors_write(scratch_path(&s, "no/such/m"), x, segments, N_SEGMENTS, NULL, error);
     assert_int_equal(rc, -ENOENT);
     assert_non_null(strstr(error, "no/such/m: cannot write"));
     scratch_count(&s, 1);
     write_model("m");
     const struct safetensors_meta bad[] = {{"run", "\xff\xfe"}, {NULL, NULL}};
-    assert_int_equal(safetensors_write(scratch_path(&s, "m"), x, segments, N_SEGMENTS, bad,
-                                       error),
+    assert_int_equal(safetensors_write(scratch_path(&s, "m"), x, segments, N_SEGMENTS, bad, error),
                      -EINVAL);
     assert_non_null(strstr(error, "expected UTF-8"));
     float y[N_PARAMS]; /* The old file stands. */
-    assert_int_equal(safetensors_read(scratch_path(&s, "m"), segments, N_SEGMENTS, y, error),
-                     0);
+    assert_int_equal(safetensors_read(scratch_path(&s, "m"), segments, N_SEGMENTS, y, error), 0);
     assert_int_equal(scratch_count(&s, 0), 1);
 }
 
@@ -380,8 +374,8 @@ static void test_mutations(void **state)
         size_t head = k % 4 ? n - N_PARAMS * sizeof(float) : n; /* Mostly the header. */
         for (uint64_t c = rng_below(&r, 3) + 1; c > 0; c--) {
             size_t at = rng_below(&r, head);
-            m[at] = k % 2 ? (uint8_t)"0123456789{}[],:\"-.e"[rng_below(&r, 20)]
-                          : (uint8_t)rng_u64(&r);
+            m[at] =
+                k % 2 ? (uint8_t) "0123456789{}[],:\"-.e"[rng_below(&r, 20)] : (uint8_t)rng_u64(&r);
         }
         scratch_put(&s, "mutant", m, n);
         taken += holds("mutant");
@@ -413,12 +407,17 @@ static int teardown(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trip), cmocka_unit_test(test_layout),
-        cmocka_unit_test(test_python),     cmocka_unit_test(test_headers),
+        cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_layout),
+        cmocka_unit_test(test_python),
+        cmocka_unit_test(test_headers),
         cmocka_unit_test(test_negative_variance),
-        cmocka_unit_test(test_other_files), cmocka_unit_test(test_lookalike),  cmocka_unit_test(test_counters),
+        cmocka_unit_test(test_other_files),
+        cmocka_unit_test(test_lookalike),
+        cmocka_unit_test(test_counters),
         cmocka_unit_test(test_write_errors),
-        cmocka_unit_test(test_truncations), cmocka_unit_test(test_mutations),
+        cmocka_unit_test(test_truncations),
+        cmocka_unit_test(test_mutations),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

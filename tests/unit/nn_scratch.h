@@ -41,8 +41,8 @@ static inline void scratch_remove(const struct scratch *s, const char *name)
 
 /* The old file goes first: ext4 flushes a file that is cut to nothing and
  * written again, which takes a fuzzer minutes. */
-static inline void scratch_put(const struct scratch *s, const char *name,
-                               const void *bytes, size_t n)
+static inline void scratch_put(const struct scratch *s, const char *name, const void *bytes,
+                               size_t n)
 {
     scratch_remove(s, name);
     FILE *f = fopen(scratch_path(s, name), "wb");
@@ -53,8 +53,7 @@ static inline void scratch_put(const struct scratch *s, const char *name,
 }
 
 /* The whole file into buf[0..cap); returns its size. */
-static inline size_t scratch_get(const struct scratch *s, const char *name,
-                                 void *buf, size_t cap)
+static inline size_t scratch_get(const struct scratch *s, const char *name, void *buf, size_t cap)
 {
     FILE *f = fopen(scratch_path(s, name), "rb");
     assert(f);
@@ -63,8 +62,8 @@ static inline size_t scratch_get(const struct scratch *s, const char *name,
     return n;
 }
 
-static inline void scratch_put_gz(const struct scratch *s, const char *name,
-                                  const void *bytes, size_t n)
+static inline void scratch_put_gz(const struct scratch *s, const char *name, const void *bytes,
+                                  size_t n)
 {
     gzFile f = gzopen(scratch_path(s, name), "wb6");
     assert(f);

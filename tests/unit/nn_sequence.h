@@ -6,8 +6,8 @@
 #ifndef TESTS_UNIT_NN_SEQUENCE_H
 #define TESTS_UNIT_NN_SEQUENCE_H
 
-#include "nn/math/blas.h"
 #include "nn/layers/layer.h"
+#include "nn/math/blas.h"
 #include "nn/math/rng.h"
 
 #include <math.h>
@@ -25,8 +25,8 @@ enum {
 
 static const double sequence_tol = 3e-5;
 
-typedef void (*sequence_ref)(const struct layer *l, size_t n, const double *x,
-                             const double *in, double *out);
+typedef void (*sequence_ref)(const struct layer *l, size_t n, const double *x, const double *in,
+                             double *out);
 
 struct sequence
 {
@@ -54,8 +54,7 @@ static inline float *sequence_nans(size_t n)
     return f;
 }
 
-static inline void sequence_noise(uint64_t key, double scale, double *d,
-                                  float *f, size_t n)
+static inline void sequence_noise(uint64_t key, double scale, double *d, float *f, size_t n)
 {
     struct rng r = rng_stream(key);
     for (size_t i = 0; i < n; i++) {
@@ -112,9 +111,8 @@ static inline void sequence_open(struct sequence *b, struct layer l, uint32_t n)
 
 static inline void sequence_close(struct sequence *b)
 {
-    void *all[] = {b->x,      b->xf,     b->in,       b->inf,   b->d_out,
-                   b->d_outf, b->out,    b->p.grad,   b->p.out, b->p.d_out,
-                   b->p.d_in, b->p.keep, b->p.scratch};
+    void *all[] = {b->x,      b->xf,    b->in,      b->inf,    b->d_out,  b->d_outf,   b->out,
+                   b->p.grad, b->p.out, b->p.d_out, b->p.d_in, b->p.keep, b->p.scratch};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         free(all[i]);
 }
@@ -131,8 +129,7 @@ static inline void sequence_backward(struct sequence *b)
     b->op->backward(&b->l, &b->p);
 }
 
-static inline void sequence_near(const char *what, size_t i, float got,
-                                 double want)
+static inline void sequence_near(const char *what, size_t i, float got, double want)
 {
     double off = fabs((double)got - want);
     if (!(off <= sequence_tol * fmax(1, fabs(want))))
@@ -140,8 +137,7 @@ static inline void sequence_near(const char *what, size_t i, float got,
 }
 
 /* <reference's out, d_out> has the gradient that backward must give. */
-static inline double sequence_slope(struct sequence *b, sequence_ref ref,
-                                    double *v)
+static inline double sequence_slope(struct sequence *b, sequence_ref ref, double *v)
 {
     const double h = 1e-5, v0 = *v;
     double sum = 0;
@@ -155,9 +151,8 @@ static inline double sequence_slope(struct sequence *b, sequence_ref ref,
     return sum / (2 * h);
 }
 
-static inline void sequence_slopes(struct sequence *b, sequence_ref ref,
-                                   const char *what, double *v,
-                                   const float *grad, size_t n)
+static inline void sequence_slopes(struct sequence *b, sequence_ref ref, const char *what,
+                                   double *v, const float *grad, size_t n)
 {
     struct rng r = rng_stream(rng_key(n, RNG_TEST, 0, 0));
     size_t checks = n < SEQUENCE_CHECKS ? n : SEQUENCE_CHECKS;
@@ -261,8 +256,7 @@ static inline void sequence_check_memory(struct layer l)
     const struct layer_op *op = layer_op(l.kind);
     for (uint32_t n = 1; n < 3000; n++)
         for (int training = 0; training < 2; training++) {
-            assert_true(op->scratch(&l, n, training)
-                        <= op->scratch(&l, n + 1, training));
+            assert_true(op->scratch(&l, n, training) <= op->scratch(&l, n + 1, training));
             assert_true(!op->keep || op->keep(&l, n) <= op->keep(&l, n + 1));
         }
 }

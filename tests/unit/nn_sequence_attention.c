@@ -17,8 +17,7 @@ static void attend(const struct head *h, size_t t, double *out)
     for (size_t j = 0; j <= t; j++) {
         p[j] = 0;
         for (size_t i = 0; i < h->d; i++)
-            p[j] += h->q[t * h->stride + i] * h->k[j * h->stride + i]
-                    / sqrt((double)h->d);
+            p[j] += h->q[t * h->stride + i] * h->k[j * h->stride + i] / sqrt((double)h->d);
         most = fmax(most, p[j]);
     }
     for (size_t j = 0; j <= t; j++) {
@@ -33,8 +32,8 @@ static void attend(const struct head *h, size_t t, double *out)
     free(p);
 }
 
-static void attention_ref(const struct layer *l, size_t n, const double *x,
-                          const double *in, double *out)
+static void attention_ref(const struct layer *l, size_t n, const double *x, const double *in,
+                          double *out)
 {
     (void)x;
     size_t c = l->out.c, times = l->in.h, d = c / l->groups;

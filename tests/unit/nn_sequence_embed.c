@@ -4,14 +4,11 @@
 
 static struct layer embed(uint32_t times, uint32_t c, bool positions)
 {
-    return (struct layer){.kind = LAYER_EMBED,
-                          .positions = positions,
-                          .in = {1, times, 1},
-                          .out = {c, times, 1}};
+    return (struct layer){
+        .kind = LAYER_EMBED, .positions = positions, .in = {1, times, 1}, .out = {c, times, 1}};
 }
 
-static void embed_open(struct sequence *b, struct layer l, uint32_t n,
-                       uint32_t n_ids)
+static void embed_open(struct sequence *b, struct layer l, uint32_t n, uint32_t n_ids)
 {
     sequence_open(b, l, n);
     struct rng r = rng_stream(rng_key(2, RNG_TEST, n, l.out.c));

@@ -8,8 +8,8 @@ static double sigmoid(double x)
 }
 
 /* The sum of gate k: of one sample's x_t and h of the time before. */
-static double gate(const struct layer *l, const double *x, size_t k,
-                   const double *in, const double *h)
+static double gate(const struct layer *l, const double *x, size_t k, const double *in,
+                   const double *h)
 {
     double sum = x[l->at[2] + k] + x[l->at[3] + k];
     for (size_t j = 0; j < l->in.c; j++)
@@ -19,8 +19,8 @@ static double gate(const struct layer *l, const double *x, size_t k,
     return sum;
 }
 
-static void lstm_ref(const struct layer *l, size_t n, const double *x,
-                     const double *in, double *out)
+static void lstm_ref(const struct layer *l, size_t n, const double *x, const double *in,
+                     double *out)
 {
     size_t wide = l->out.c, times = l->in.h;
     double *c = sequence_alloc(wide, sizeof *c);
@@ -43,8 +43,7 @@ static void lstm_ref(const struct layer *l, size_t n, const double *x,
 
 static struct layer lstm(uint32_t in, uint32_t wide, uint32_t times)
 {
-    return (struct layer){
-        .kind = LAYER_LSTM, .in = {in, times, 1}, .out = {wide, times, 1}};
+    return (struct layer){.kind = LAYER_LSTM, .in = {in, times, 1}, .out = {wide, times, 1}};
 }
 
 static void does_it_match_the_reference(void **state)
@@ -53,12 +52,10 @@ static void does_it_match_the_reference(void **state)
     const struct
     {
         uint32_t in, wide, times, n;
-    } cases[] = {{1, 1, 1, 1},   {1, 1, 5, 2},  {3, 3, 1, 1},
-                 {5, 3, 7, 3},   {2, 16, 4, 1}, {16, 16, 3, 5},
-                 {17, 17, 6, 4}, {4, 33, 3, 2}, {3, 2, 40, 1}};
+    } cases[] = {{1, 1, 1, 1},   {1, 1, 5, 2},   {3, 3, 1, 1},  {5, 3, 7, 3}, {2, 16, 4, 1},
+                 {16, 16, 3, 5}, {17, 17, 6, 4}, {4, 33, 3, 2}, {3, 2, 40, 1}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
-        sequence_check(lstm(cases[i].in, cases[i].wide, cases[i].times),
-                       cases[i].n, lstm_ref);
+        sequence_check(lstm(cases[i].in, cases[i].wide, cases[i].times), cases[i].n, lstm_ref);
 }
 
 /* A chunk is about 512 rows: several times, one time, the last one short. */

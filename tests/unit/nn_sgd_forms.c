@@ -9,17 +9,16 @@ static void check_learns(const char *spec, const char *kind, uint32_t threads)
     struct bed b;
     bed_open_on(&b, spec, kind, 1);
     b.config.threads = threads;
-    b.config.optimiser = (struct optimiser){.kind = OPTIMISER_ADAMW, .momentum = 0.9,
-                                            .beta2 = 0.99, .weight_decay = 0.01,
-                                            .clip = 5};
+    b.config.optimiser = (struct optimiser){
+        .kind = OPTIMISER_ADAMW, .momentum = 0.9, .beta2 = 0.99, .weight_decay = 0.01, .clip = 5};
     bed_start(&b);
     uint32_t rows = b.model.n_rows;
     struct trainer_report before = evaluate(&b, 0), last = {0};
     for (uint64_t round = 0; round < 15; round++)
         last = steps(&b, round, 4);
     struct trainer_report after = evaluate(&b, 0);
-    if (!(after.loss < before.loss / 2 && after.accuracy > before.accuracy &&
-          last.loss < before.loss / 2))
+    if (!(after.loss < before.loss / 2 && after.accuracy > before.accuracy
+          && last.loss < before.loss / 2))
         fail_msg("%s on %s: %g -> %g", spec, kind, before.loss, after.loss);
     assert_int_equal(before.n_samples, N_TEST * rows);
     assert_int_equal(last.n_samples, 4 * BATCH * rows);
@@ -99,11 +98,17 @@ static void check_threads(const char *spec, const char *kind, double clip)
         struct bed b[2];
         for (int k = 0; k < 2; k++) {
             bed_open_on(&b[k], spec, kind, 1);
-            b[k].config = (struct sgd_config){
-                .model = &b[k].model, .train = &b[k].train, .test = &b[k].test,
-                .shard = &b[k].shard, .seed = 5, .batch = BATCH, .threads = threads,
-                .optimiser = one.config.optimiser, .schedule = one.config.schedule,
-                .augment = one.config.augment, .label_smoothing = 0.1};
+            b[k].config = (struct sgd_config){.model = &b[k].model,
+                                              .train = &b[k].train,
+                                              .test = &b[k].test,
+                                              .shard = &b[k].shard,
+                                              .seed = 5,
+                                              .batch = BATCH,
+                                              .threads = threads,
+                                              .optimiser = one.config.optimiser,
+                                              .schedule = one.config.schedule,
+                                              .augment = one.config.augment,
+                                              .label_smoothing = 0.1};
             bed_start(&b[k]);
             struct trainer_report r = {0};
             for (uint64_t round = 0; round < 2; round++)
@@ -218,12 +223,9 @@ static void test_evaluation_fits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_learns),
-        cmocka_unit_test(test_sparse_is_dense),
-        cmocka_unit_test(test_text_rows),
-        cmocka_unit_test(test_threads),
-        cmocka_unit_test(test_statistics),
-        cmocka_unit_test(test_more_threads_than_samples),
+        cmocka_unit_test(test_learns),          cmocka_unit_test(test_sparse_is_dense),
+        cmocka_unit_test(test_text_rows),       cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_statistics),      cmocka_unit_test(test_more_threads_than_samples),
         cmocka_unit_test(test_evaluation_fits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

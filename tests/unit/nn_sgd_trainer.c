@@ -19,10 +19,10 @@ static void test_learns(void **state)
         for (uint64_t round = 0; round < 40; round++)
             last = steps(&b, round, 4);
         struct trainer_report after = evaluate(&b, 0);
-        if (!(before.accuracy < 0.4 && after.accuracy > 0.97 &&
-              last.loss < 0.1 && after.loss < 0.2))
-            fail_msg("%s: %g -> %g, loss %g, %g", specs[i], before.accuracy,
-                     after.accuracy, last.loss, after.loss);
+        if (!(before.accuracy < 0.4 && after.accuracy > 0.97 && last.loss < 0.1
+              && after.loss < 0.2))
+            fail_msg("%s: %g -> %g, loss %g, %g", specs[i], before.accuracy, after.accuracy,
+                     last.loss, after.loss);
         assert_int_equal(last.n_samples, 4 * BATCH);
         bed_close(&b);
     }
@@ -96,8 +96,7 @@ static void check_one_step(const struct augment *augment, float smoothing)
     float *arena = aligned_alloc(64, (plan.n_floats * 4 + 63) / 64 * 64);
     float *grad = vector(&b), *x0 = vector(&b);
     memcpy(x0, b.x, b.face.n_params * sizeof *x0);
-    struct model_pass p = {.n = BATCH, .x = x0, .grad = grad, .plan = &plan,
-                           .arena = arena};
+    struct model_pass p = {.n = BATCH, .x = x0, .grad = grad, .plan = &plan, .arena = arena};
     shard_batch(&b.shard, 1, 0, BATCH, index);
     for (uint32_t i = 0; i < BATCH; i++) {
         uint64_t key = rng_key(5, RNG_AUGMENT, 3, 4 * BATCH + i);
@@ -105,15 +104,14 @@ static void check_one_step(const struct augment *augment, float smoothing)
         labels[i] = b.train.labels[index[i]];
     }
     float *z = model_forward(&b.model, &p);
-    struct loss_batch batch = {.n = BATCH, .n_classes = 10, .logits = z,
-                               .labels = labels, .smoothing = smoothing};
+    struct loss_batch batch = {
+        .n = BATCH, .n_classes = 10, .logits = z, .labels = labels, .smoothing = smoothing};
     double loss = loss_softmax(&batch, z).sum / BATCH;
     model_backward(&b.model, &p, z);
     struct trainer_report r = steps(&b, 1, 1); /* Warm-up is over: lr 0.02. */
     assert_true(r.loss == loss);
     for (size_t i = 0; i < b.face.n_params; i++)
-        assert_true(fabs((double)b.x[i] - ((double)x0[i] -
-                                           0.02 * (double)grad[i])) <= 1e-7);
+        assert_true(fabs((double)b.x[i] - ((double)x0[i] - 0.02 * (double)grad[i])) <= 1e-7);
     free(arena);
     free(grad);
     free(x0);
@@ -296,8 +294,8 @@ static void test_adam(void **state)
     (void)state;
     struct bed b;
     bed_open(&b, "mlp:784-32-10", 1);
-    b.config.optimiser = (struct optimiser){.kind = OPTIMISER_ADAM, .momentum = 0.9,
-                                            .beta2 = 0.999};
+    b.config.optimiser =
+        (struct optimiser){.kind = OPTIMISER_ADAM, .momentum = 0.9, .beta2 = 0.999};
     bed_start(&b);
     float *x0 = vector(&b);
     memcpy(x0, b.x, b.face.n_params * sizeof *x0);
@@ -320,18 +318,12 @@ static void test_adam(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_learns),
-        cmocka_unit_test(test_deterministic),
-        cmocka_unit_test(test_round_decides),
-        cmocka_unit_test(test_one_step),
-        cmocka_unit_test(test_clip),
-        cmocka_unit_test(test_sent),
-        cmocka_unit_test(test_shared_scratch),
-        cmocka_unit_test(test_evaluate),
-        cmocka_unit_test(test_diverged),
-        cmocka_unit_test(test_misfit),
-        cmocka_unit_test(test_init),
-        cmocka_unit_test(test_adam),
+        cmocka_unit_test(test_learns),         cmocka_unit_test(test_deterministic),
+        cmocka_unit_test(test_round_decides),  cmocka_unit_test(test_one_step),
+        cmocka_unit_test(test_clip),           cmocka_unit_test(test_sent),
+        cmocka_unit_test(test_shared_scratch), cmocka_unit_test(test_evaluate),
+        cmocka_unit_test(test_diverged),       cmocka_unit_test(test_misfit),
+        cmocka_unit_test(test_init),           cmocka_unit_test(test_adam),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,20 +11,18 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+
 #include <cmocka.h>
 
-enum {
-    N = 1003,
-    SEED = 7
-};
+enum { N = 1003, SEED = 7 };
 
 static struct dataset set;
 static const struct shard_split iid = {.fall = SHARD_IID};
 
 static struct shard_config config_of(enum shard_mode mode, uint32_t part, uint32_t n_parts)
 {
-    return (struct shard_config){.spec = {mode, part, n_parts}, .split = iid,
-                                 .seed = SEED, .peer = 5, .local_steps = 1};
+    return (struct shard_config){
+        .spec = {mode, part, n_parts}, .split = iid, .seed = SEED, .peer = 5, .local_steps = 1};
 }
 
 static void open_shard(struct shard *s, const struct shard_config *c)
@@ -50,9 +48,23 @@ static void test_spec(void **state)
     assert_int_equal(s.mode, SHARD_OWN);
     assert_int_equal(shard_spec_parse(&s, "auto", error), 0);
     assert_int_equal(s.mode, SHARD_AUTO);
-    static const char *const bad[] = {
-        "", "0/3", "4/3", "1/0", "1", "1/", "/3", "-1/3", " 1/3", "1/3 ", "01/3", "1/2/3",
-        "autos", "1/65537", "4294967297/3", "1/4294967297", "99999999999999999999/2"};
+    static const char *const bad[] = {"",
+                                      "0/3",
+                                      "4/3",
+                                      "1/0",
+                                      "1",
+                                      "1/",
+                                      "/3",
+                                      "-1/3",
+                                      " 1/3",
+                                      "1/3 ",
+                                      "01/3",
+                                      "1/2/3",
+                                      "autos",
+                                      "1/65537",
+                                      "4294967297/3",
+                                      "1/4294967297",
+                                      "99999999999999999999/2"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         error[0] = '\0';
         assert_int_equal(shard_spec_parse(&s, bad[i], error), -EINVAL);
@@ -70,8 +82,7 @@ static uint64_t outcome(const struct shard_split *split, bool members)
     for (uint64_t i = 0; i < 8; i++)
         keys[i] = members ? rng_at(3, i) : i;
     assert_int_equal(shard_owners_open(&o, &set, split, SEED), 0);
-    assert_int_equal(members ? shard_owners_members(o, keys, 8, keys[0])
-                             : shard_owners_parts(o, 8),
+    assert_int_equal(members ? shard_owners_members(o, keys, 8, keys[0]) : shard_owners_parts(o, 8),
                      0);
     for (size_t k = 0; k < 8; k++) {
         size_t n = shard_owners_count(o, keys[k]);
@@ -112,8 +123,7 @@ static void test_pinned(void **state)
 
 /* Open all n parts; every sample must be in exactly one, and none be empty.
  * Returns the smallest and largest. */
-static void check_parts(const struct shard_split *split, uint32_t n, size_t *least,
-                        size_t *most)
+static void check_parts(const struct shard_split *split, uint32_t n, size_t *least, size_t *most)
 {
     uint8_t seen[N] = {0};
     struct shard_owners *owners;
@@ -415,7 +425,7 @@ static void test_pure(void **state)
         for (int i = 0; i < 16; i++)
             same += x[i] == y[i];
     }
-    assert_true(same < 50); /* Peers draw in orders of their own. */
+    assert_true(same < 50);                /* Peers draw in orders of their own. */
     shard_batch(&a, UINT64_MAX, 1, 16, x); /* A far round is as good as any. */
     shard_close(&a);
     shard_close(&b);
@@ -428,7 +438,9 @@ static int setup(void **state)
     static uint16_t labels[N];
     for (size_t i = 0; i < N; i++)
         labels[i] = (uint16_t)(rng_at(1, i) % 10);
-    set = (struct dataset){.kind = "mnist", .n = N, .labels = labels,
+    set = (struct dataset){.kind = "mnist",
+                           .n = N,
+                           .labels = labels,
                            .n_files = 1,
                            .shape = {DATA_IMAGES, 1, 28, 28, 10}};
     return 0;
@@ -437,11 +449,11 @@ static int setup(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_spec),       cmocka_unit_test(test_pinned),
-        cmocka_unit_test(test_parts),      cmocka_unit_test(test_skew),
-        cmocka_unit_test(test_gamma),      cmocka_unit_test(test_auto),
-        cmocka_unit_test(test_auto_fair),  cmocka_unit_test(test_auto_crowd),
-        cmocka_unit_test(test_batches),    cmocka_unit_test(test_pure),
+        cmocka_unit_test(test_spec),      cmocka_unit_test(test_pinned),
+        cmocka_unit_test(test_parts),     cmocka_unit_test(test_skew),
+        cmocka_unit_test(test_gamma),     cmocka_unit_test(test_auto),
+        cmocka_unit_test(test_auto_fair), cmocka_unit_test(test_auto_crowd),
+        cmocka_unit_test(test_batches),   cmocka_unit_test(test_pure),
     };
     return cmocka_run_group_tests(tests, setup, NULL);
 }

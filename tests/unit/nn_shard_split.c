@@ -7,22 +7,21 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+
 #include <cmocka.h>
 
-enum {
-    N = 2000,
-    CLASSES = 10,
-    FILES = 23,
-    SEED = 11
-};
+enum { N = 2000, CLASSES = 10, FILES = 23, SEED = 11 };
 
 static uint16_t labels[N];
 static uint32_t files[N];
-static struct dataset set = {.kind = "mnist", .n = N, .labels = labels,
-                             .file = files, .n_files = FILES,
+static struct dataset set = {.kind = "mnist",
+                             .n = N,
+                             .labels = labels,
+                             .file = files,
+                             .n_files = FILES,
                              .shape = {DATA_IMAGES, 1, 28, 28, CLASSES}};
-static const struct dataset text = {.kind = "text/8", .n = N, .n_files = 1,
-                                    .shape = {DATA_TEXT, 1, 8, 1, 256}};
+static const struct dataset text = {
+    .kind = "text/8", .n = N, .n_files = 1, .shape = {DATA_TEXT, 1, 8, 1, 256}};
 static char error[DATA_ERROR_MAX];
 
 static struct shard_split split_of(const char *spec)
@@ -37,10 +36,15 @@ static void test_texts(void **state)
 {
     (void)state;
     static const char *const good[][2] = {
-        {"iid", "iid"}, {"file", "file"}, {"label:1", "label:1"},
-        {"label:100", "label:100"}, {"dirichlet:0.1", "dirichlet:0.1"},
-        {"dirichlet:1e2", "dirichlet:100"}, {"dirichlet:1000", "dirichlet:1000"},
-        {"dirichlet:.50", "dirichlet:0.5"}, {"dirichlet:0.01", "dirichlet:0.01"},
+        {"iid", "iid"},
+        {"file", "file"},
+        {"label:1", "label:1"},
+        {"label:100", "label:100"},
+        {"dirichlet:0.1", "dirichlet:0.1"},
+        {"dirichlet:1e2", "dirichlet:100"},
+        {"dirichlet:1000", "dirichlet:1000"},
+        {"dirichlet:.50", "dirichlet:0.5"},
+        {"dirichlet:0.01", "dirichlet:0.01"},
         {"dirichlet:0.3333333333333333", "dirichlet:0.3333333333333333"}};
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         char out[SHARD_SPLIT_MAX];
@@ -57,13 +61,33 @@ static void test_texts(void **state)
 static void test_bad_texts(void **state)
 {
     (void)state;
-    static const char *const bad[] = {
-        "", "iid:1", "dirichlet", "dirichlet:", "dirichlet:0", "dirichlet:-1",
-        "dirichlet:nan", "dirichlet:inf", "dirichlet:0.001", "dirichlet:1001",
-        "dirichlet:0x1", "dirichlet: 1", "dirichlet:1 ", "dirichlet:+1",
-        "dirichlet:1e", "label", "label:", "label:0", "label:101", "label:01",
-        "label:-1", "label:2 ", "label:2.0", "label:4294967297", "files",
-        "file:1", "IID"};
+    static const char *const bad[] = {"",
+                                      "iid:1",
+                                      "dirichlet",
+                                      "dirichlet:",
+                                      "dirichlet:0",
+                                      "dirichlet:-1",
+                                      "dirichlet:nan",
+                                      "dirichlet:inf",
+                                      "dirichlet:0.001",
+                                      "dirichlet:1001",
+                                      "dirichlet:0x1",
+                                      "dirichlet: 1",
+                                      "dirichlet:1 ",
+                                      "dirichlet:+1",
+                                      "dirichlet:1e",
+                                      "label",
+                                      "label:",
+                                      "label:0",
+                                      "label:101",
+                                      "label:01",
+                                      "label:-1",
+                                      "label:2 ",
+                                      "label:2.0",
+                                      "label:4294967297",
+                                      "files",
+                                      "file:1",
+                                      "IID"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct shard_split s;
         error[0] = '\0';
@@ -74,16 +98,15 @@ static void test_bad_texts(void **state)
 }
 
 /* owner[i] by the table, parts or members; each sample has exactly one. */
-static void owners(const struct dataset *d, const char *spec, const uint64_t *keys,
-                   uint32_t n, bool members, uint32_t owner[N])
+static void owners(const struct dataset *d, const char *spec, const uint64_t *keys, uint32_t n,
+                   bool members, uint32_t owner[N])
 {
     struct shard_split split = split_of(spec);
     struct shard_owners *o;
     static uint32_t sample[N];
     size_t total = 0;
     assert_int_equal(shard_owners_open(&o, d, &split, SEED), 0);
-    assert_int_equal(members ? shard_owners_members(o, keys, n, keys[0])
-                             : shard_owners_parts(o, n),
+    assert_int_equal(members ? shard_owners_members(o, keys, n, keys[0]) : shard_owners_parts(o, n),
                      0);
     for (size_t i = 0; i < N; i++)
         owner[i] = UINT32_MAX;
@@ -136,7 +159,7 @@ static void test_label_parts(void **state)
             total += n;
         }
         assert_true(total <= 20 * k + CLASSES - 1); /* Each border once. */
-        assert_true(k < 3 || total > 45); /* Not three from one place. */
+        assert_true(k < 3 || total > 45);           /* Not three from one place. */
     }
 }
 
@@ -172,7 +195,7 @@ static void test_file_parts(void **state)
     }
     for (uint32_t f = 0; f < FILES; f++)
         in_order += of_file[f] == f;
-    assert_true(in_order < FILES / 2); /* Dealt out at random. */
+    assert_true(in_order < FILES / 2);                   /* Dealt out at random. */
     owners(&set, "file", NULL, FILES + 9, false, owner); /* The last take one. */
 }
 
@@ -219,8 +242,8 @@ static void check_death(const char *spec)
     assert_true(moved > 0);
     struct shard_split split = split_of(spec);
     struct shard s;
-    struct shard_config c = {.spec = {SHARD_AUTO, 0, 0}, .split = split,
-                             .seed = SEED, .local_steps = 1};
+    struct shard_config c = {
+        .spec = {SHARD_AUTO, 0, 0}, .split = split, .seed = SEED, .local_steps = 1};
     assert_int_equal(shard_open(&s, &c, &set, error), 0);
     assert_int_equal(shard_members(&s, keys, 6, keys[2]), 0);
     assert_int_equal(shard_members(&s, keys, 5, keys[2]), 0);
@@ -259,12 +282,12 @@ static void test_file_members(void **state)
     assert_true(busy >= 4);
 }
 
-static int try_open(const struct dataset *d, const char *spec,
-                    enum shard_mode mode, uint32_t n_parts)
+static int try_open(const struct dataset *d, const char *spec, enum shard_mode mode,
+                    uint32_t n_parts)
 {
     struct shard s;
-    struct shard_config c = {.spec = {mode, 0, n_parts}, .split = split_of(spec),
-                             .seed = SEED, .local_steps = 1};
+    struct shard_config c = {
+        .spec = {mode, 0, n_parts}, .split = split_of(spec), .seed = SEED, .local_steps = 1};
     error[0] = '\0';
     int rc = shard_open(&s, &c, d, error);
     if (rc == 0)
@@ -301,7 +324,9 @@ static void test_many_classes(void **state)
     (void)state;
     static uint16_t wide[N];
     static uint32_t owner[N];
-    struct dataset many = {.kind = "csv/1x4096/0", .n = N, .labels = wide,
+    struct dataset many = {.kind = "csv/1x4096/0",
+                           .n = N,
+                           .labels = wide,
                            .shape = {DATA_ROWS, 1, 1, 1, DATA_CLASSES_MAX}};
     for (size_t i = 0; i < N; i++)
         wide[i] = (uint16_t)(rng_at(5, i) % 3 + DATA_CLASSES_MAX - 3);
@@ -326,11 +351,11 @@ static int setup(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_texts),        cmocka_unit_test(test_bad_texts),
-        cmocka_unit_test(test_label_parts),  cmocka_unit_test(test_label_crumbs),
-        cmocka_unit_test(test_file_parts),   cmocka_unit_test(test_label_members),
-        cmocka_unit_test(test_death),        cmocka_unit_test(test_file_members),
-        cmocka_unit_test(test_refused),      cmocka_unit_test(test_many_classes),
+        cmocka_unit_test(test_texts),       cmocka_unit_test(test_bad_texts),
+        cmocka_unit_test(test_label_parts), cmocka_unit_test(test_label_crumbs),
+        cmocka_unit_test(test_file_parts),  cmocka_unit_test(test_label_members),
+        cmocka_unit_test(test_death),       cmocka_unit_test(test_file_members),
+        cmocka_unit_test(test_refused),     cmocka_unit_test(test_many_classes),
     };
     return cmocka_run_group_tests(tests, setup, NULL);
 }

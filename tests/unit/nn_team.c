@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
+
 #include <cmocka.h>
 
 enum { TEAM_MAX = 9 };

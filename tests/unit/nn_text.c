@@ -11,8 +11,8 @@ static void test_samples(void **state)
         struct dataset d;
         char error[DATA_ERROR_MAX];
         const char *text = quick;
-        assert_int_equal(rows_parse(&text_format, rows_reader(&text_format), &d, &text, &n,
-                                    error), 0);
+        assert_int_equal(rows_parse(&text_format, rows_reader(&text_format), &d, &text, &n, error),
+                         0);
         rows_check(&d);
         assert_string_equal(d.kind, "text/4");
         assert_int_equal(d.shape.form, DATA_TEXT);
@@ -111,7 +111,9 @@ static void test_looks(void **state)
         {"First Citizen:\nBefore\twe\r\n", 26, true},
         {"", 0, false},
         {"nul\0inside", 10, false},
-        {"Gr\xc3\xbc\xc3\x9f""e \xe2\x82\xac \xf0\x9f\x99\x82", 16, true},
+        {"Gr\xc3\xbc\xc3\x9f"
+         "e \xe2\x82\xac \xf0\x9f\x99\x82",
+         16, true},
         {"cut \xf0\x9f", 6, true},
         {"latin1 caf\xe9 and all of the rest", 31, true},
         {"\xff\xfe\xe9\xe8 binary", 11, false},
@@ -140,12 +142,9 @@ static void test_gz(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_samples),
-        cmocka_unit_test(test_kind_fixes_context),
-        cmocka_unit_test(test_files),
-        cmocka_unit_test(test_file_of_each_sample),
-        cmocka_unit_test(test_looks),
-        cmocka_unit_test(test_gz),
+        cmocka_unit_test(test_samples), cmocka_unit_test(test_kind_fixes_context),
+        cmocka_unit_test(test_files),   cmocka_unit_test(test_file_of_each_sample),
+        cmocka_unit_test(test_looks),   cmocka_unit_test(test_gz),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,18 +7,14 @@
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
-#include <cmocka.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    A_FLOATS = 40000,
-    B_FLOATS = 70000,
-    C_FLOATS = 12000
-};
+#include <cmocka.h>
 
-static float a[A_FLOATS], b[B_FLOATS], c[C_FLOATS], want[C_FLOATS],
-    before[C_FLOATS], bias[100];
+enum { A_FLOATS = 40000, B_FLOATS = 70000, C_FLOATS = 12000 };
+
+static float a[A_FLOATS], b[B_FLOATS], c[C_FLOATS], want[C_FLOATS], before[C_FLOATS], bias[100];
 
 static void fill(float *v, size_t n, uint64_t what)
 {
@@ -44,8 +40,8 @@ static void check(const struct tile_kernels *kernels, struct tile_product t)
         size_t row = i / t.ldc, column = i % t.ldc;
         if (row < t.m && column < t.n ? !(d <= bound) : c[i] != before[i])
             fail_msg("m %zu n %zu k %zu runs %zu add %d: element %zu %zu is "
-                     "%g, not %g", t.m, t.n, t.k, t.runs, t.add, row, column,
-                     (double)c[i], (double)want[i]);
+                     "%g, not %g",
+                     t.m, t.n, t.k, t.runs, t.add, row, column, (double)c[i], (double)want[i]);
     }
 }
 
@@ -68,20 +64,25 @@ static void with_all(each_fn *each)
 
 static void sizes(const struct tile_kernels *kernels)
 {
-    static const size_t all[] = {1, 2, 3, 5, 6, 7, 8, 11, 12, 13, 15, 16, 17,
-                                 25, 31, 32, 33, 48, 63, 65};
-    enum {
-        N = sizeof all / sizeof all[0]
-    };
+    static const size_t all[] = {1,  2,  3,  5,  6,  7,  8,  11, 12, 13,
+                                 15, 16, 17, 25, 31, 32, 33, 48, 63, 65};
+    enum { N = sizeof all / sizeof all[0] };
     for (size_t i = 0; i < N; i++)
         for (size_t j = 0; j < N; j++)
             for (size_t x = 0; x < 6; x++) {
                 size_t m = all[i], n = all[j], k = all[(i + j + 5 * x) % N];
-                check(kernels, (struct tile_product){
-                    .m = m, .n = n, .k = k, .a = a, .b = b,
-                    .a_row = x % 2 ? k + x : 1, .a_col = x % 2 ? 1 : m + x,
-                    .ldb = n + x, .ldc = n + x % 3, .add = x % 3 == 0,
-                    .bias = x % 4 < 2 ? NULL : bias, .relu = (i + x) % 4 == 0});
+                check(kernels, (struct tile_product){.m = m,
+                                                     .n = n,
+                                                     .k = k,
+                                                     .a = a,
+                                                     .b = b,
+                                                     .a_row = x % 2 ? k + x : 1,
+                                                     .a_col = x % 2 ? 1 : m + x,
+                                                     .ldb = n + x,
+                                                     .ldc = n + x % 3,
+                                                     .add = x % 3 == 0,
+                                                     .bias = x % 4 < 2 ? NULL : bias,
+                                                     .relu = (i + x) % 4 == 0});
             }
 }
 
@@ -98,10 +99,17 @@ static void runs(const struct tile_kernels *kernels)
         for (size_t ch = 1; ch <= 7; ch++)
             for (size_t stride = 1; stride <= 2; stride++) {
                 size_t wide = 40 * ch, o = 2 * ch + 3;
-                struct tile_product t = {
-                    .m = 18, .n = o, .k = kernel * ch, .a = a, .b = b,
-                    .a_row = stride * ch, .a_col = 1, .runs = kernel,
-                    .a_run = wide, .ldb = o, .ldc = o};
+                struct tile_product t = {.m = 18,
+                                         .n = o,
+                                         .k = kernel * ch,
+                                         .a = a,
+                                         .b = b,
+                                         .a_row = stride * ch,
+                                         .a_col = 1,
+                                         .runs = kernel,
+                                         .a_run = wide,
+                                         .ldb = o,
+                                         .ldc = o};
                 check(kernels, t);
                 t.m = kernel * ch;
                 t.a_row = 1;
@@ -126,11 +134,18 @@ static void slim(const struct tile_kernels *kernels)
     for (size_t m = 1; m <= 40; m++)
         for (size_t n = 14; n <= 50; n += n % 2 ? 1 : 17)
             for (unsigned bits = 0; bits < 8; bits++)
-                check(kernels, (struct tile_product){
-                    .m = m, .n = n, .k = 16, .a = a, .a_row = 16 + m % 3,
-                    .a_col = 1, .b = b, .ldb = n, .ldc = n + 1,
-                    .add = bits & 1, .bias = bits & 2 ? bias : NULL,
-                    .relu = bits & 4});
+                check(kernels, (struct tile_product){.m = m,
+                                                     .n = n,
+                                                     .k = 16,
+                                                     .a = a,
+                                                     .a_row = 16 + m % 3,
+                                                     .a_col = 1,
+                                                     .b = b,
+                                                     .ldb = n,
+                                                     .ldc = n + 1,
+                                                     .add = bits & 1,
+                                                     .bias = bits & 2 ? bias : NULL,
+                                                     .relu = bits & 4});
 }
 
 static void test_slim(void **state)
@@ -145,8 +160,16 @@ static void nans(const struct tile_kernels *kernels)
     float row[70];
     fill(row, 70, 6);
     row[3] = NAN;
-    struct tile_product t = {.m = 1, .n = 53, .k = 70, .a = row, .a_row = 70,
-                             .a_col = 1, .b = b, .ldb = 53, .c = c, .ldc = 53,
+    struct tile_product t = {.m = 1,
+                             .n = 53,
+                             .k = 70,
+                             .a = row,
+                             .a_row = 70,
+                             .a_col = 1,
+                             .b = b,
+                             .ldb = 53,
+                             .c = c,
+                             .ldc = 53,
                              .relu = true};
     kernels->product(&t);
     for (size_t j = 0; j < 53; j++)
@@ -162,8 +185,7 @@ static void test_nans(void **state)
 /* Zeros of each size: no elements, and sums of nothing. */
 static void empty(const struct tile_kernels *kernels)
 {
-    struct tile_product t = {.a = a, .a_row = 3, .a_col = 1, .b = b, .ldb = 40,
-                             .ldc = 40};
+    struct tile_product t = {.a = a, .a_row = 3, .a_col = 1, .b = b, .ldb = 40, .ldc = 40};
     check(kernels, t);
     t.m = 5;
     check(kernels, t);
@@ -193,8 +215,15 @@ static void ends(const struct tile_kernels *kernels)
         assert_true(b_end != NULL && c_end != NULL);
         for (size_t i = 0; i < 2 * ldb + n; i++)
             b_end[i] = i % ldb < n ? b[i] : NAN;
-        struct tile_product t = {.m = m, .n = n, .k = k, .a = a, .a_row = k,
-                                 .a_col = 1, .b = b_end, .ldb = ldb, .c = c_end,
+        struct tile_product t = {.m = m,
+                                 .n = n,
+                                 .k = k,
+                                 .a = a,
+                                 .a_row = k,
+                                 .a_col = 1,
+                                 .b = b_end,
+                                 .ldb = ldb,
+                                 .c = c_end,
                                  .ldc = n};
         kernels->product(&t);
         t.c = want;
@@ -215,8 +244,16 @@ static void test_ends(void **state)
 /* A row's bits do not depend on how many rows there are. */
 static void rows_alone(const struct tile_kernels *kernels)
 {
-    struct tile_product t = {.m = 61, .n = 53, .k = 70, .a = a, .a_row = 70,
-                             .a_col = 1, .b = b, .ldb = 53, .c = c, .ldc = 53};
+    struct tile_product t = {.m = 61,
+                             .n = 53,
+                             .k = 70,
+                             .a = a,
+                             .a_row = 70,
+                             .a_col = 1,
+                             .b = b,
+                             .ldb = 53,
+                             .c = c,
+                             .ldc = 53};
     kernels->product(&t);
     t.m = 1;
     t.c = want;
@@ -238,8 +275,16 @@ static void test_choice(void **state)
     (void)state;
     fill(a, A_FLOATS, 1);
     fill(b, B_FLOATS, 2);
-    struct tile_product t = {.m = 20, .n = 40, .k = 30, .a = a, .a_row = 30,
-                             .a_col = 1, .b = b, .ldb = 40, .c = c, .ldc = 40};
+    struct tile_product t = {.m = 20,
+                             .n = 40,
+                             .k = 30,
+                             .a = a,
+                             .a_row = 30,
+                             .a_col = 1,
+                             .b = b,
+                             .ldb = 40,
+                             .c = c,
+                             .ldc = 40};
     tile_product(&t);
     t.c = want;
     tile_product_ref(&t);

@@ -11,6 +11,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+
 #include <cmocka.h>
 
 enum {
@@ -75,13 +76,12 @@ static inline void fill_sparse(struct dataset *d, uint64_t key)
 static inline void fill_text(struct dataset *d, uint64_t key)
 {
     for (size_t i = 0; i <= d->n * CONTEXT; i++)
-        d->text[i] = rng_at(key, i) % 16 == 0 ? '?' : (uint8_t)"gossip "[i % 7];
+        d->text[i] = rng_at(key, i) % 16 == 0 ? '?' : (uint8_t) "gossip "[i % 7];
 }
 
 /* A set of n samples of "mnist", "cifar10", "csv/60x10/0", "libsvm/60x10/0" or
  * "text/12". */
-static inline void fill_set(struct dataset *d, const char *kind, size_t n,
-                            uint64_t who)
+static inline void fill_set(struct dataset *d, const char *kind, size_t n, uint64_t who)
 {
     uint64_t key = rng_key(1, RNG_TEST, who, 0);
     assert_int_equal(dataset_init(d, kind, n, n * N_FEATURES), 0);
@@ -115,8 +115,7 @@ struct bed
 };
 
 /* A bed is opened, then config may be changed, then it is started. */
-static inline void bed_open_on(struct bed *b, const char *spec, const char *kind,
-                               uint64_t peer)
+static inline void bed_open_on(struct bed *b, const char *spec, const char *kind, uint64_t peer)
 {
     static char error[MODEL_ERROR_MAX];
     memset(b, 0, sizeof *b);
@@ -124,15 +123,19 @@ static inline void bed_open_on(struct bed *b, const char *spec, const char *kind
     fill_set(&b->test, kind, N_TEST, 2);
     if (model_init(&b->model, spec, MODEL_BATCH_NORM, &b->train.shape, error) != 0)
         fail_msg("%s on %s: %s", spec, kind, error);
-    struct shard_config shard = {.spec = {.mode = SHARD_OWN}, .seed = 5,
-                                 .peer = peer, .local_steps = 4};
+    struct shard_config shard = {
+        .spec = {.mode = SHARD_OWN}, .seed = 5, .peer = peer, .local_steps = 4};
     char why[DATA_ERROR_MAX];
     assert_int_equal(shard_open(&b->shard, &shard, &b->train, why), 0);
-    b->config = (struct sgd_config){
-        .model = &b->model, .train = &b->train, .test = &b->test,
-        .shard = &b->shard, .seed = 5, .batch = BATCH,
-        .optimiser = {.momentum = 0.9, .nesterov = true, .weight_decay = 1e-4},
-        .schedule = {SCHEDULE_COSINE, 0.02, 2, 40}};
+    b->config =
+        (struct sgd_config){.model = &b->model,
+                            .train = &b->train,
+                            .test = &b->test,
+                            .shard = &b->shard,
+                            .seed = 5,
+                            .batch = BATCH,
+                            .optimiser = {.momentum = 0.9, .nesterov = true, .weight_decay = 1e-4},
+                            .schedule = {SCHEDULE_COSINE, 0.02, 2, 40}};
 }
 
 static inline void bed_open(struct bed *b, const char *spec, uint64_t peer)

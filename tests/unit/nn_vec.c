@@ -3,16 +3,13 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
-#include <cmocka.h>
 #include <string.h>
 
-static const size_t sizes[] = {0,  1,  2,  3,  7,  8,   9,   15,  16,
-                               17, 31, 32, 33, 63, 100, 255, 1023};
+#include <cmocka.h>
 
-enum {
-    N_SIZES = sizeof sizes / sizeof sizes[0],
-    LONGEST = 1023
-};
+static const size_t sizes[] = {0, 1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 100, 255, 1023};
+
+enum { N_SIZES = sizeof sizes / sizeof sizes[0], LONGEST = 1023 };
 
 static double ad[LONGEST], bd[LONGEST];
 static float a[LONGEST], b[LONGEST];

@@ -49,8 +49,7 @@ static double ulps(float got, double want)
 
 /* Every STEP-th float there is; below `least` it is next to 0, above `most`
  * infinite. */
-static void sweep(run_fn run, double (*true_value)(double), double worst,
-                  float least, float most)
+static void sweep(run_fn run, double (*true_value)(double), double worst, float least, float most)
 {
     static float x[RUN], y[RUN];
     for (uint64_t bits = 0; bits < 1ull << 32; bits += (uint64_t)RUN * STEP) {
@@ -68,8 +67,7 @@ static void sweep(run_fn run, double (*true_value)(double), double worst,
             else if (x[j] > most)
                 assert_true(isinf(y[j]) && y[j] > 0.0f);
             else if (!(ulps(y[j], want) <= worst))
-                fail_msg("%a: %a, expected %a", (double)x[j], (double)y[j],
-                         want);
+                fail_msg("%a: %a, expected %a", (double)x[j], (double)y[j], want);
         }
     }
 }
@@ -95,8 +93,7 @@ static void is_sigmoid_within_three_ulp(void **state)
 static void are_edges_right(void **state)
 {
     (void)state;
-    const float tiny[] = {0x1p-149f, 0x1.8p-130f, 0x1p-126f, 0x1p-60f,
-                          0x1p-20f};
+    const float tiny[] = {0x1p-149f, 0x1.8p-130f, 0x1p-126f, 0x1p-60f, 0x1p-20f};
     assert_true(vec_exp(0.0f) == 1.0f && vec_exp(-0.0f) == 1.0f);
     assert_true(vec_exp(INFINITY) == INFINITY && vec_exp(-INFINITY) == 0.0f);
     assert_true(vec_exp(88.73f) == INFINITY && vec_exp(1e30f) == INFINITY);
@@ -128,14 +125,12 @@ static void does_exp_never_fall(void **state)
     }
 }
 
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)            \
-    && !defined(HEARSAY_SANITIZED)
-#define LEVEL(name, level)                                                     \
-    __attribute__((target(level))) static void name(float *restrict to,        \
-                                                    const float *restrict x)   \
-    {                                                                          \
-        for (size_t j = 0; j < RUN; j++)                                       \
-            to[j] = vec_exp(x[j]) + vec_tanh(x[j]) * vec_sigmoid(x[j]);        \
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(HEARSAY_SANITIZED)
+#define LEVEL(name, level)                                                                         \
+    __attribute__((target(level))) static void name(float *restrict to, const float *restrict x)   \
+    {                                                                                              \
+        for (size_t j = 0; j < RUN; j++)                                                           \
+            to[j] = vec_exp(x[j]) + vec_tanh(x[j]) * vec_sigmoid(x[j]);                            \
     }
 LEVEL(all_sse2, "sse2")
 LEVEL(all_avx2, "avx2")
@@ -146,8 +141,7 @@ static void are_levels_equal(void **state)
     (void)state;
     static float x[RUN], a[RUN], b[RUN];
     run_fn levels[] = {__builtin_cpu_supports("avx2") ? all_avx2 : all_sse2,
-                       __builtin_cpu_supports("avx512f")
-                               && __builtin_cpu_supports("avx512vl")
+                       __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl")
                                && __builtin_cpu_supports("avx512bw")
                                && __builtin_cpu_supports("avx512dq")
                                && __builtin_cpu_supports("avx512cd")
@@ -176,12 +170,9 @@ static void are_levels_equal(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(is_exp_within_two_ulp),
-        cmocka_unit_test(is_tanh_within_three_ulp),
-        cmocka_unit_test(is_sigmoid_within_three_ulp),
-        cmocka_unit_test(are_edges_right),
-        cmocka_unit_test(does_exp_never_fall),
-        cmocka_unit_test(are_levels_equal),
+        cmocka_unit_test(is_exp_within_two_ulp),       cmocka_unit_test(is_tanh_within_three_ulp),
+        cmocka_unit_test(is_sigmoid_within_three_ulp), cmocka_unit_test(are_edges_right),
+        cmocka_unit_test(does_exp_never_fall),         cmocka_unit_test(are_levels_equal),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,12 +9,10 @@
 #include <stdarg.h>
 #include <stdbool.h>
 #include <string.h>
+
 #include <cmocka.h>
 
-enum {
-    MODELS = 5,
-    DIM = 33
-};
+enum { MODELS = 5, DIM = 33 };
 
 struct models
 {
@@ -48,7 +46,8 @@ static struct consensus measure(struct models *m, size_t n_trained)
 }
 
 /* Coordinates `from` to `to`, one at a time; NaN where there are none. */
-static void check_part(const struct models *m, const struct consensus_part *p, size_t from, size_t to)
+static void check_part(const struct models *m, const struct consensus_part *p, size_t from,
+                       size_t to)
 {
     double xi2 = 0, mean2 = 0;
     assert_int_equal(p->dim, to - from);

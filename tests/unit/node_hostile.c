@@ -16,9 +16,13 @@ static void test_out_of_turn(void **state)
     static uint8_t out[SCRATCH];
     (void)state;
     struct world *w = world_in_training(100000);
-    size_t (*const early[])(struct world *, uint8_t *) = {
-        ping, edge_max, close_edge, delta_good, model_unasked, status_of_mine,
-        members_accuses_friend};
+    size_t (*const early[])(struct world *, uint8_t *) = {ping,
+                                                          edge_max,
+                                                          close_edge,
+                                                          delta_good,
+                                                          model_unasked,
+                                                          status_of_mine,
+                                                          members_accuses_friend};
     for (size_t i = 0; i < sizeof early / sizeof early[0]; i++) {
         evil_connects(w);
         evil_says(w, out, early[i](w, out));
@@ -36,8 +40,8 @@ static void test_out_of_turn(void **state)
             assert_false(w->hung_up);
             continue;
         }
-        evil_says(w, out, i < sizeof early / sizeof early[0]
-                              ? early[i](w, out) : hello_again(w, out));
+        evil_says(w, out,
+                  i < sizeof early / sizeof early[0] ? early[i](w, out) : hello_again(w, out));
         assert_true(w->violation);
     }
     check_alive(w);
@@ -150,10 +154,8 @@ static void test_run_gives_way(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_acts),
-        cmocka_unit_test(test_out_of_turn),
-        cmocka_unit_test(test_same_models),
-        cmocka_unit_test(test_bad_donor),
+        cmocka_unit_test(test_acts),          cmocka_unit_test(test_out_of_turn),
+        cmocka_unit_test(test_same_models),   cmocka_unit_test(test_bad_donor),
         cmocka_unit_test(test_run_gives_way),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,10 +11,10 @@ static size_t with_value(struct world *w, uint8_t *out, size_t place, float valu
     return put_delta(out, &d);
 }
 
-#define VALUE_ACT(name, place, value)                                          \
-    static size_t name(struct world *w, uint8_t *out)                          \
-    {                                                                          \
-        return with_value(w, out, place, value);                               \
+#define VALUE_ACT(name, place, value)                                                              \
+    static size_t name(struct world *w, uint8_t *out)                                              \
+    {                                                                                              \
+        return with_value(w, out, place, value);                                                   \
     }
 VALUE_ACT(value_nan, 0, (float)NAN)
 VALUE_ACT(value_infinite, 1, INFINITY)

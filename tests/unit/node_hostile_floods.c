@@ -12,8 +12,8 @@ static void test_storms(void **state)
     evil_opens(w);
     w->seen.n_edges = w->seen.n_sent = 0;
     for (uint64_t i = 0; i < 3000; i++) {
-        struct wire_edge m = {.epoch = i % 3 ? i : w->seen.last_delta.epoch,
-                              .round = i % 5, .nonce = i, .boot = i};
+        struct wire_edge m = {
+            .epoch = i % 3 ? i : w->seen.last_delta.epoch, .round = i % 5, .nonce = i, .boot = i};
         evil_says(w, out, wire_put_edge(out, sizeof out, &m));
         if (i % 100 == 0)
             run_for(w, STEP_US);
@@ -67,8 +67,8 @@ static size_t mutate(struct rng *r, uint8_t *p, size_t n, size_t cap)
             p[at] ^= (uint8_t)(1u << rng_below(r, 8));
             break;
         case 4: { /* A number that is large, or a type. */
-            static const uint8_t special[] = {0, 1, 0x7f, 0x80, 0x90, 0x9f, 0xc0,
-                0xc2, 0xc4, 0xc6, 0xca, 0xcb, 0xcc, 0xcf, 0xd9, 0xdc, 0xdd, 0xff};
+            static const uint8_t special[] = {0,    1,    0x7f, 0x80, 0x90, 0x9f, 0xc0, 0xc2, 0xc4,
+                                              0xc6, 0xca, 0xcb, 0xcc, 0xcf, 0xd9, 0xdc, 0xdd, 0xff};
             p[at] = special[rng_below(r, sizeof special)];
             break;
         }
@@ -92,10 +92,12 @@ static size_t mutate(struct rng *r, uint8_t *p, size_t n, size_t cap)
 static void test_mutations(void **state)
 {
     static uint8_t out[SCRATCH];
-    size_t (*const seedling[])(struct world *, uint8_t *) = {
-        hello_again, members_good, members_accuses_friend, ping, edge_same_far,
-        edge_max, close_edge, delta_good, delta_echo, delta_good, delta_echo,
-        model_req, model_unasked, status_req, status_of_mine};
+    size_t (*const seedling[])(struct world *,
+                               uint8_t *) = {hello_again,   members_good,  members_accuses_friend,
+                                             ping,          edge_same_far, edge_max,
+                                             close_edge,    delta_good,    delta_echo,
+                                             delta_good,    delta_echo,    model_req,
+                                             model_unasked, status_req,    status_of_mine};
     enum { SEEDLINGS = sizeof seedling / sizeof seedling[0] };
     uint32_t n_violations = 0, n_taken = 0;
     const char *seed = getenv("SEED");
@@ -136,8 +138,7 @@ static void test_mutations(void **state)
         assert_true(vec_finite(model(w, OURS), DIM));
         assert_false(w->over[OURS] || w->over[FRIEND]);
     }
-    print_message("6000 mutations: %u violations, %u taken or dropped\n",
-                  n_violations, n_taken);
+    print_message("6000 mutations: %u violations, %u taken or dropped\n", n_violations, n_taken);
     assert_true(n_violations > 2000 && n_taken > 300);
     world_close(w);
 }
@@ -147,9 +148,9 @@ static void test_mutations(void **state)
 static void test_truncations(void **state)
 {
     static uint8_t whole[SCRATCH];
-    size_t (*const make[])(struct world *, uint8_t *) = {
-        hello_again, members_good, ping, edge_same_far, close_edge, delta_good,
-        model_req, status_req};
+    size_t (*const make[])(struct world *, uint8_t *) = {hello_again,   members_good, ping,
+                                                         edge_same_far, close_edge,   delta_good,
+                                                         model_req,     status_req};
     (void)state;
     struct world *w = world_in_training(100000);
     for (size_t m = 0; m < sizeof make / sizeof make[0]; m++) {

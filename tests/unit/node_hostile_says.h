@@ -9,11 +9,12 @@ struct act
 {
     const char *what;
     size_t (*make)(struct world *w, uint8_t *out);
-    bool opened;            /* Said with an open edge; else after HELLO. */
+    bool opened; /* Said with an open edge; else after HELLO. */
     enum { TAKEN, DROPPED, ENDED, VIOLATION } want;
 };
 
-static inline size_t put_hello(struct world *w, uint8_t *out, void (*spoil)(struct world *, struct wire_hello *))
+static inline size_t put_hello(struct world *w, uint8_t *out,
+                               void (*spoil)(struct world *, struct wire_hello *))
 {
     char text[WIRE_RUN_MAX + 1];
     struct wire_hello h = good_hello(w, text);
@@ -40,11 +41,26 @@ static inline void spoil_text(struct world *w, struct wire_hello *h)
 {
     (void)w, h->run.n--;
 }
-static inline size_t hello_version(struct world *w, uint8_t *out) { return put_hello(w, out, spoil_version); }
-static inline size_t hello_who(struct world *w, uint8_t *out) { return put_hello(w, out, spoil_who); }
-static inline size_t hello_signature(struct world *w, uint8_t *out) { return put_hello(w, out, spoil_signature); }
-static inline size_t hello_role(struct world *w, uint8_t *out) { return put_hello(w, out, spoil_role); }
-static inline size_t hello_text(struct world *w, uint8_t *out) { return put_hello(w, out, spoil_text); }
+static inline size_t hello_version(struct world *w, uint8_t *out)
+{
+    return put_hello(w, out, spoil_version);
+}
+static inline size_t hello_who(struct world *w, uint8_t *out)
+{
+    return put_hello(w, out, spoil_who);
+}
+static inline size_t hello_signature(struct world *w, uint8_t *out)
+{
+    return put_hello(w, out, spoil_signature);
+}
+static inline size_t hello_role(struct world *w, uint8_t *out)
+{
+    return put_hello(w, out, spoil_role);
+}
+static inline size_t hello_text(struct world *w, uint8_t *out)
+{
+    return put_hello(w, out, spoil_text);
+}
 static inline size_t hello_again(struct world *w, uint8_t *out)
 {
     char text[WIRE_RUN_MAX + 1];
@@ -170,13 +186,13 @@ static inline size_t unknown_type(struct world *w, uint8_t *out)
 }
 
 /* Deltas: a good one with one field spoilt. */
-#define DELTA_ACT(name, change)                                                \
-    static inline size_t name(struct world *w, uint8_t *out)                          \
-    {                                                                          \
-        static uint8_t payload[65536];                                         \
-        struct wire_delta d = good_delta(w, payload);                          \
-        change;                                                                \
-        return put_delta(out, &d);                                             \
+#define DELTA_ACT(name, change)                                                                    \
+    static inline size_t name(struct world *w, uint8_t *out)                                       \
+    {                                                                                              \
+        static uint8_t payload[65536];                                                             \
+        struct wire_delta d = good_delta(w, payload);                                              \
+        change;                                                                                    \
+        return put_delta(out, &d);                                                                 \
     }
 DELTA_ACT(delta_good, (void)0)
 DELTA_ACT(delta_epoch, d.epoch++)
@@ -200,7 +216,8 @@ DELTA_ACT(delta_too_long, d.payload.n = 60000)
 DELTA_ACT(delta_garbage, memset(payload, 0xa5, d.payload.n))
 DELTA_ACT(delta_sketch, (d.sketch_generation = 1, d.sketch = (struct bytes){payload, 9}))
 DELTA_ACT(delta_sketch_tag, d.sketch = ((struct bytes){payload, 9}))
-DELTA_ACT(delta_sketch_long, (d.sketch_generation = 1, d.sketch = (struct bytes){payload, WIRE_SKETCH_MAX}))
+DELTA_ACT(delta_sketch_long,
+          (d.sketch_generation = 1, d.sketch = (struct bytes){payload, WIRE_SKETCH_MAX}))
 DELTA_ACT(delta_sketch_nan, d.mean_dist2 = (float)NAN)
 DELTA_ACT(delta_settled, d.settled = UINT32_MAX)
 
@@ -305,12 +322,13 @@ static inline void try_act(struct world *w, const struct act *a)
     memcpy(before, model(w, OURS), size);
     size_t n = a->make(w, out);
     evil_says(w, out, n);
-    if (w->hung_up != (a->want == ENDED || a->want == VIOLATION) ||
-        w->violation != (a->want == VIOLATION))
-        fail_msg("%s: %s", a->what, w->violation ? "a violation"
-                 : w->hung_up ? "hung up" : "taken");
-    assert_int_equal(progress(w, OURS).violations,
-                     violations + (a->want == VIOLATION));
+    if (w->hung_up != (a->want == ENDED || a->want == VIOLATION)
+        || w->violation != (a->want == VIOLATION))
+        fail_msg("%s: %s", a->what,
+                 w->violation ? "a violation"
+                 : w->hung_up ? "hung up"
+                              : "taken");
+    assert_int_equal(progress(w, OURS).violations, violations + (a->want == VIOLATION));
     assert_memory_equal(before, model(w, OURS), size);
     check_friend(w);
     assert_int_equal(edge_with(w, FRIEND)->round, round);

@@ -7,17 +7,18 @@
 #include "nn/math/rng.h"
 #include "peer/node/node.h"
 
-enum {
-    DIM = 48,
-    STATISTICS = 5,
-    FLOATS = DIM + STATISTICS
-};
+enum { DIM = 48, STATISTICS = 5, FLOATS = DIM + STATISTICS };
 
 static const struct segment segment[2] = {
-    {.name = "x", .n = DIM, .rows = 1, .cols = DIM, .n_dims = 1, .dims = {DIM},
-     .trained = true},
-    {.name = "var", .offset = DIM, .n = STATISTICS, .rows = 1, .cols = STATISTICS,
-     .n_dims = 1, .dims = {STATISTICS}, .nonnegative = true}};
+    {.name = "x", .n = DIM, .rows = 1, .cols = DIM, .n_dims = 1, .dims = {DIM}, .trained = true},
+    {.name = "var",
+     .offset = DIM,
+     .n = STATISTICS,
+     .rows = 1,
+     .cols = STATISTICS,
+     .n_dims = 1,
+     .dims = {STATISTICS},
+     .nonnegative = true}};
 
 static bool statistics; /* Has the model any? */
 static const char *compressor = "topk:0.25";
@@ -35,7 +36,7 @@ static inline void quadratic_init(void *self, float *x)
 }
 
 static inline void quadratic_steps(void *self, float *x, uint64_t round, uint32_t n,
-                            struct trainer_report *report)
+                                   struct trainer_report *report)
 {
     const uint8_t *id = self;
     (void)n;
@@ -47,19 +48,21 @@ static inline void quadratic_steps(void *self, float *x, uint64_t round, uint32_
 }
 
 static inline void quadratic_evaluate(void *self, const float *x, uint64_t most,
-                               struct trainer_report *report)
+                                      struct trainer_report *report)
 {
     (void)self, (void)x, (void)most;
     *report = (struct trainer_report){.n_samples = 1};
 }
 
 static inline int quadratic(void *self, const struct run *run, struct trainer *t,
-                     char error[RUN_ERROR_MAX])
+                            char error[RUN_ERROR_MAX])
 {
     (void)run, (void)error;
-    *t = (struct trainer){.n_params = n_floats(), .segments = segment,
+    *t = (struct trainer){.n_params = n_floats(),
+                          .segments = segment,
                           .n_segments = statistics ? 2 : 1,
-                          .self = self, .init = quadratic_init,
+                          .self = self,
+                          .init = quadratic_init,
                           .steps = quadratic_steps,
                           .evaluate = quadratic_evaluate};
     return 0;

@@ -25,7 +25,10 @@
 #include <math.h>
 
 enum {
-    OURS, FRIEND, EVIL, WATCH, /* Who; also the members' numbers. */
+    OURS,
+    FRIEND,
+    EVIL,
+    WATCH, /* Who; also the members' numbers. */
     NODES = 2,
     LINKS = 1 << 16,
     STEP_US = 20 * 1000,
@@ -62,7 +65,11 @@ struct world
     int64_t now_us, wake_us[NODES], work_us[NODES]; /* 0: no job. */
     bool over[NODES];
     int exit_code[NODES];
-    struct { uint32_t end[2]; bool up; } link[LINKS];
+    struct
+    {
+        uint32_t end[2];
+        bool up;
+    } link[LINKS];
     uint32_t n_links, evil, watch; /* Their links to ours; UINT32_MAX: none. */
     struct mail mail[PENDING];
     uint32_t first, n_mail;
@@ -72,7 +79,7 @@ struct world
     uint8_t *delta;          /* Copy of the last DELTA to evil. */
     size_t n_delta;
     struct wire_seen seen;
-    bool hold;               /* Keep packets, as a full socket does. */
+    bool hold; /* Keep packets, as a full socket does. */
     struct packet *held[64];
     uint32_t n_held;
 };
@@ -97,8 +104,8 @@ static inline uint32_t connect_ends(struct world *w, uint32_t from, uint32_t to,
     w->link[number].up = true;
     for (int k = 0; k < 2; k++) {
         uint32_t who = w->link[number].end[k];
-        struct node_event ev = {.type = NODE_LINK_UP, .link = number,
-                                .up = {.dialled = k == 0, .tag = tag}};
+        struct node_event ev = {
+            .type = NODE_LINK_UP, .link = number, .up = {.dialled = k == 0, .tag = tag}};
         if (who >= NODES)
             continue;
         memcpy(ev.up.id, w->key[w->link[number].end[1 - k]], WIRE_ID_BYTES);
@@ -115,8 +122,7 @@ static inline void disconnect(struct world *w, uint32_t number, bool clean)
     if (number == w->evil)
         w->evil = UINT32_MAX;
     for (int k = 0; k < 2; k++) {
-        struct node_event ev = {.type = NODE_LINK_DOWN, .link = number,
-                                .down.clean = clean};
+        struct node_event ev = {.type = NODE_LINK_DOWN, .link = number, .down.clean = clean};
         if (w->link[number].end[k] < NODES)
             step(w, w->link[number].end[k], &ev);
     }
@@ -181,8 +187,8 @@ static inline void step(struct world *w, uint32_t who, struct node_event *ev)
         disconnect(w, hangup[i], true);
     for (uint32_t i = 0; i < dials; i++) {
         bool to_evil = strcmp(address[i], w->known[EVIL].address[0]) == 0;
-        bool to_node = strcmp(address[i], w->known[1 - who].address[0]) == 0 &&
-                       w->node[1 - who] != NULL;
+        bool to_node =
+            strcmp(address[i], w->known[1 - who].address[0]) == 0 && w->node[1 - who] != NULL;
         w->n_dials += to_evil && who == OURS;
         if (to_node || (to_evil && who == OURS && w->answers && w->evil == UINT32_MAX)) {
             uint32_t number = connect_ends(w, who, to_node ? 1 - who : EVIL, dial[i].tag);
@@ -255,8 +261,7 @@ static inline void flush(struct world *w)
         w->first = (w->first + 1) % PENDING;
         w->n_mail--;
         uint32_t to = other_end(w, m.link, m.from);
-        struct node_event ev = {.type = NODE_RECV, .link = m.link,
-                                .recv = {m.bytes, m.n}};
+        struct node_event ev = {.type = NODE_RECV, .link = m.link, .recv = {m.bytes, m.n}};
         if (w->link[m.link].up && to < NODES && !w->over[to])
             step(w, to, &ev);
         else if (w->link[m.link].up && to >= NODES)
@@ -296,12 +301,18 @@ static inline void run_for(struct world *w, int64_t us)
 
 static inline void open_node(struct world *w, uint32_t who, uint32_t n_known)
 {
-    struct node_config c = {
-        .name = w->known[who].name, .boot = 10 + who, .incarnation = 2,
-        .own_seed = who, .crypto = &w->crypto[who], .known = w->known,
-        .n_known = n_known, .found = true, .run = w->run,
-        .make_trainer = quadratic, .make_trainer_self = w->key[who],
-        .n_advertise = 1};
+    struct node_config c = {.name = w->known[who].name,
+                            .boot = 10 + who,
+                            .incarnation = 2,
+                            .own_seed = who,
+                            .crypto = &w->crypto[who],
+                            .known = w->known,
+                            .n_known = n_known,
+                            .found = true,
+                            .run = w->run,
+                            .make_trainer = quadratic,
+                            .make_trainer_self = w->key[who],
+                            .n_advertise = 1};
     const char *advertise = w->known[who].address[0];
     static const char *address[NODES];
     address[who] = advertise;
@@ -418,10 +429,13 @@ static uint8_t scratch[SCRATCH];
 
 static inline struct wire_hello good_hello(struct world *w, char *text)
 {
-    struct wire_hello h = {.version = WIRE_VERSION, .role = WIRE_PEER,
-                           .has_run = true, .has_started = true,
+    struct wire_hello h = {.version = WIRE_VERSION,
+                           .role = WIRE_PEER,
+                           .has_run = true,
+                           .has_started = true,
                            .run = {(uint8_t *)text, run_text(&w->run, text)},
-                           .round = 3, .record = w->known[EVIL]};
+                           .round = 3,
+                           .record = w->known[EVIL]};
     return h;
 }
 
@@ -478,8 +492,8 @@ static inline struct wire_delta good_delta(struct world *w, uint8_t *payload)
     for (size_t k = 0; k < DIM; k++)
         x[k] = (float)k * 0.01f;
     struct compress_input in = {.draw = 1, .x = x, .x_hat = zero};
-    assert_int_equal(compress_open(&codec, by_drift ? ladder_spec[1] : w->run.compress,
-                                   segment, 1), 0);
+    assert_int_equal(compress_open(&codec, by_drift ? ladder_spec[1] : w->run.compress, segment, 1),
+                     0);
     assert_int_equal(compress_encode(codec, &in, payload + head, &d.payload.n, &stat), 0);
     compress_close(codec);
     d.payload.n += head;
@@ -557,8 +571,7 @@ static inline void check_alive(struct world *w)
     run_for(w, 10 * STEP_US);
     check_friend(w);
     if (progress(w, OURS).round < round + 4 || edge_with(w, FRIEND)->round < mixed + 4)
-        fail_msg("ours does not get on: round %llu",
-                 (unsigned long long)progress(w, OURS).round);
+        fail_msg("ours does not get on: round %llu", (unsigned long long)progress(w, OURS).round);
 }
 
 /* Ours and the friend train; evil, which they know by name, has not come. */

@@ -1,16 +1,17 @@
 /* Key files: peer/secure/keyfile.h. */
 #include "peer/secure/keyfile.h"
 
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <cmocka.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include <cmocka.h>
 
 static char dir[64], path[128], error[KEYFILE_ERROR_MAX];
 static uint8_t key[KEYFILE_BYTES], zero[KEYFILE_BYTES];

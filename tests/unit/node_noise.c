@@ -11,9 +11,7 @@
 
 #include <cmocka.h>
 
-enum {
-    BYTES_MAX = 256
-};
+enum { BYTES_MAX = 256 };
 
 #define XX_1 NOISE_E
 #define XX_2 NOISE_E, NOISE_EE, NOISE_S, NOISE_ES
@@ -23,9 +21,18 @@ enum {
 static const struct noise_pattern patterns[] = {
     {"Noise_XX_25519_ChaChaPoly_SHA256", 3, 0, {{XX_1}, {XX_2}, {XX_3}}},
     {"Noise_XXpsk0_25519_ChaChaPoly_SHA256", 3, 1, {{NOISE_PSK, XX_1}, {XX_2}, {XX_3}}},
-    {"Noise_XXpsk0+psk1_25519_ChaChaPoly_SHA256", 3, 2, {{NOISE_PSK, XX_1, NOISE_PSK}, {XX_2}, {XX_3}}},
-    {"Noise_XXpsk0+psk2_25519_ChaChaPoly_SHA256", 3, 2, {{NOISE_PSK, XX_1}, {XX_2, NOISE_PSK}, {XX_3}}},
-    {"Noise_XXpsk0+psk3_25519_ChaChaPoly_SHA256", 3, 2, {{NOISE_PSK, XX_1}, {XX_2}, {XX_3, NOISE_PSK}}}};
+    {"Noise_XXpsk0+psk1_25519_ChaChaPoly_SHA256",
+     3,
+     2,
+     {{NOISE_PSK, XX_1, NOISE_PSK}, {XX_2}, {XX_3}}},
+    {"Noise_XXpsk0+psk2_25519_ChaChaPoly_SHA256",
+     3,
+     2,
+     {{NOISE_PSK, XX_1}, {XX_2, NOISE_PSK}, {XX_3}}},
+    {"Noise_XXpsk0+psk3_25519_ChaChaPoly_SHA256",
+     3,
+     2,
+     {{NOISE_PSK, XX_1}, {XX_2}, {XX_3, NOISE_PSK}}}};
 
 struct blob
 {
@@ -37,7 +44,8 @@ static struct blob unhex(const char *hex)
 {
     struct blob b = {.n = 0};
     assert_non_null(hex);
-    assert_int_equal(sodium_hex2bin(b.bytes, sizeof b.bytes, hex, strlen(hex), NULL, &b.n, NULL), 0);
+    assert_int_equal(sodium_hex2bin(b.bytes, sizeof b.bytes, hex, strlen(hex), NULL, &b.n, NULL),
+                     0);
     return b;
 }
 
@@ -56,9 +64,12 @@ static void start(struct noise *s, const struct noise_vector *v, bool initiator)
     struct blob sk = unhex(initiator ? v->init_static : v->resp_static);
     struct blob e = unhex(initiator ? v->init_ephemeral : v->resp_ephemeral);
     const char *const *hex = initiator ? v->init_psks : v->resp_psks;
-    struct noise_config config = {.pattern = find_pattern(v->name), .initiator = initiator,
-                                  .prologue = prologue.bytes, .n_prologue = prologue.n,
-                                  .s_sk = sk.bytes, .e_sk = e.bytes};
+    struct noise_config config = {.pattern = find_pattern(v->name),
+                                  .initiator = initiator,
+                                  .prologue = prologue.bytes,
+                                  .n_prologue = prologue.n,
+                                  .s_sk = sk.bytes,
+                                  .e_sk = e.bytes};
     uint8_t pk[NOISE_KEY];
     struct blob psk[NOISE_PSKS_MAX];
     crypto_scalarmult_base(pk, sk.bytes);
@@ -71,8 +82,8 @@ static void start(struct noise *s, const struct noise_vector *v, bool initiator)
     noise_init(s, &config);
 }
 
-static void check_message(struct noise *writer, struct noise *reader,
-                          const struct blob *payload, const struct blob *wire)
+static void check_message(struct noise *writer, struct noise *reader, const struct blob *payload,
+                          const struct blob *wire)
 {
     uint8_t out[BYTES_MAX], back[BYTES_MAX];
     assert_true(noise_writes(writer) && noise_reads(reader));
@@ -103,7 +114,8 @@ static void check_vector(const struct noise_vector *v)
     start(&side[1], v, false);
     unsigned handshake = side[0].pattern->n_messages, i = 0;
     for (; v->messages[i].payload != NULL; i++) {
-        struct blob payload = unhex(v->messages[i].payload), wire = unhex(v->messages[i].ciphertext);
+        struct blob payload = unhex(v->messages[i].payload),
+                    wire = unhex(v->messages[i].ciphertext);
         unsigned w = i % 2, r = 1 - w;
         if (i < handshake)
             check_message(&side[w], &side[r], &payload, &wire);
@@ -170,7 +182,8 @@ static void rekey_follows_the_specification(void **state)
 {
     (void)state;
     struct noise_cipher c = {.n = 7, .keyed = true};
-    uint8_t nonce[12] = {0, 0, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255}, zeros[32] = {0}, want[48];
+    uint8_t nonce[12] = {0, 0, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255}, zeros[32] = {0},
+            want[48];
     for (int i = 0; i < NOISE_KEY; i++)
         c.k[i] = (uint8_t)i;
     crypto_aead_chacha20poly1305_ietf_encrypt(want, NULL, zeros, 32, NULL, 0, NULL, nonce, c.k);

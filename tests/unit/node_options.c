@@ -1,14 +1,16 @@
 /* The command line: peer/run/options.h, row by row, and its one-line errors. */
 #include "peer/run/options.h"
 
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <cmocka.h>
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
+#include <cmocka.h>
+
+/* clang-format off */
 static const struct option_row rows[] = {
     {.name = "peers", .short_name = 'n', .kind = OPTION_UINT, .arg = "N", .fallback = "8",
      .help = "number of peers", .min = 1, .max = 64},
@@ -21,21 +23,34 @@ static const struct option_row rows[] = {
     {.name = "other", .kind = OPTION_OPERAND, .arg = "OTHER", .help = "another"},
     {.name = NULL},
 };
-static const struct command tool = {.name = "tool", .summary = "a tool", .usage = "FILE [options]",
-                                    .notes = "example:\n  hearsay tool x\n", .rows = rows};
+/* clang-format on */
+static const struct command tool = {.name = "tool",
+                                    .summary = "a tool",
+                                    .usage = "FILE [options]",
+                                    .notes = "example:\n  hearsay tool x\n",
+                                    .rows = rows};
 
+/* clang-format off */
 static const struct option_row run_rows[] = {
     {.name = "data", .kind = OPTION_TEXT, .arg = "SPEC", .help = "this command's own"},
     {.name = "key", .kind = OPTION_TEXT, .arg = "FILE", .help = "key", .required = true},
     {.name = NULL},
 };
-static const struct command runner = {.name = "runner", .summary = "runs", .usage = "[options]",
-                                      .rows = run_rows, .takes_run_flags = true};
+/* clang-format on */
+static const struct command runner = {.name = "runner",
+                                      .summary = "runs",
+                                      .usage = "[options]",
+                                      .rows = run_rows,
+                                      .takes_run_flags = true};
 
 static const struct option_row no_rows[] = {{.name = NULL}};
 static const char *const alone_keys[] = {"model", "topology", "data", NULL};
-static const struct command alone = {.name = "alone", .summary = "takes some keys", .usage = "[options]",
-                                     .rows = no_rows, .takes_run_flags = true, .keys = alone_keys,
+static const struct command alone = {.name = "alone",
+                                     .summary = "takes some keys",
+                                     .usage = "[options]",
+                                     .rows = no_rows,
+                                     .takes_run_flags = true,
+                                     .keys = alone_keys,
                                      .no_key = "of others"};
 
 enum { ARGS_MAX = 16 };
@@ -114,7 +129,8 @@ static void test_defaults(void **state)
 static void test_given(void **state)
 {
     (void)state;
-    accept_(&tool, "--peers 3 f --epochs=2.5e0 -j --out - g --colour off --skip 18446744073709551615");
+    accept_(&tool,
+            "--peers 3 f --epochs=2.5e0 -j --out - g --colour off --skip 18446744073709551615");
     assert_int_equal(options_uint(&o, "peers"), 3);
     assert_true(options_given(&o, "peers"));
     assert_true(options_uint(&o, "skip") == UINT64_MAX);
@@ -139,16 +155,20 @@ static void test_numbers(void **state)
     (void)state;
     refuse(&tool, "f --peers 0", "--peers is '0', expected a whole number from 1 to 64");
     refuse(&tool, "f --peers 65", "--peers is '65', expected a whole number from 1 to 64");
-    static const char *const bad[] = {"-1", "+1", "1.0", "1e1", "0x4", "4x", "x", "18446744073709551616", NULL};
+    static const char *const bad[] = {
+        "-1", "+1", "1.0", "1e1", "0x4", "4x", "x", "18446744073709551616", NULL};
     char line[64], want[128];
     for (size_t i = 0; bad[i]; i++) {
         snprintf(line, sizeof line, "f --peers %s", bad[i]);
-        snprintf(want, sizeof want, "--peers is '%s', expected a whole number from 1 to 64", bad[i]);
+        snprintf(want, sizeof want, "--peers is '%s', expected a whole number from 1 to 64",
+                 bad[i]);
         refuse(&tool, line, want);
     }
-    refuse(&tool, "f --skip 18446744073709551616", "--skip is '18446744073709551616', expected a whole number");
+    refuse(&tool, "f --skip 18446744073709551616",
+           "--skip is '18446744073709551616', expected a whole number");
     refuse(&tool, "f --skip x", "--skip is 'x', expected a whole number");
-    static const char *const odd[] = {"-0.1", "100.5", "nan", "inf", "1e999", "0x1p3", "1,5", "1e", ".", NULL};
+    static const char *const odd[] = {"-0.1",  "100.5", "nan", "inf", "1e999",
+                                      "0x1p3", "1,5",   "1e",  ".",   NULL};
     for (size_t i = 0; odd[i]; i++) {
         snprintf(line, sizeof line, "f --epochs %s", odd[i]);
         snprintf(want, sizeof want, "--epochs is '%s', expected a number from 0 to 100", odd[i]);
@@ -172,7 +192,8 @@ static void test_errors(void **state)
     refuse(&tool, "f --foo", "unknown flag --foo");
     refuse(&tool, "f --foo=3", "unknown flag --foo");
     refuse(&tool, "f --pers 3", "unknown flag --pers, did you mean --peers?");
-    refuse(&tool, "f --peer 3", "unknown flag --peer, did you mean --peers?"); /* No abbreviations. */
+    refuse(&tool, "f --peer 3",
+           "unknown flag --peer, did you mean --peers?"); /* No abbreviations. */
     refuse(&tool, "f --p 3", "unknown flag --p");
     refuse(&tool, "f --hel", "unknown flag --hel");
     refuse(&tool, "f --file x", "unknown flag --file"); /* An operand is no flag. */
@@ -211,8 +232,9 @@ static void test_long_arguments(void **state)
 static void test_environment(void **state)
 {
     (void)state;
-    static const char *const set[] = {"HEARSAY_PEERS", "5", "HEARSAY_JSON", "yes", "HEARSAY_OUT", "",
-                                      "HEARSAY_FILE", "not read", NULL};
+    static const char *const set[] = {"HEARSAY_PEERS", "5",           "HEARSAY_JSON",
+                                      "yes",           "HEARSAY_OUT", "",
+                                      "HEARSAY_FILE",  "not read",    NULL};
     environment = set;
     accept_(&tool, "f");
     assert_int_equal(options_uint(&o, "peers"), 5);
@@ -231,7 +253,8 @@ static void test_environment(void **state)
     static const char *const flag[] = {"HEARSAY_JSON", "maybe", NULL};
     environment = flag;
     refuse(&tool, "f", "HEARSAY_JSON is 'maybe', expected 1 or 0");
-    static const char *const off[] = {"HEARSAY_JSON", "off", "HEARSAY_KEY", "k", "HEARSAY_MIN_PEERS", "4", NULL};
+    static const char *const off[] = {"HEARSAY_JSON",      "off", "HEARSAY_KEY", "k",
+                                      "HEARSAY_MIN_PEERS", "4",   NULL};
     environment = off;
     accept_(&tool, "f");
     assert_false(options_flag(&o, "json"));
@@ -341,9 +364,16 @@ static void test_help(void **state)
     static char text[OPTIONS_HELP_MAX];
     size_t n = options_help(&tool, text);
     assert_int_equal(n, strlen(text));
-    static const char *const parts[] = {
-        "usage: hearsay tool FILE [options]\n", "a tool", "-n, --peers N", "(default 8; HEARSAY_PEERS)",
-        "--colour auto|on|off", "HEARSAY_JSON", "FILE  ", "-h, --help", "example:\n", NULL};
+    static const char *const parts[] = {"usage: hearsay tool FILE [options]\n",
+                                        "a tool",
+                                        "-n, --peers N",
+                                        "(default 8; HEARSAY_PEERS)",
+                                        "--colour auto|on|off",
+                                        "HEARSAY_JSON",
+                                        "FILE  ",
+                                        "-h, --help",
+                                        "example:\n",
+                                        NULL};
     for (size_t i = 0; parts[i]; i++)
         if (!strstr(text, parts[i]))
             fail_msg("help lacks '%s':\n%s", parts[i], text);
@@ -380,18 +410,12 @@ static void test_distance(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_defaults),
-        cmocka_unit_test(test_given),
-        cmocka_unit_test(test_numbers),
-        cmocka_unit_test(test_errors),
-        cmocka_unit_test(test_long_arguments),
-        cmocka_unit_test(test_environment),
-        cmocka_unit_test(test_run_flags),
-        cmocka_unit_test(test_own_row_takes_a_keys_place),
-        cmocka_unit_test(test_expand),
-        cmocka_unit_test(test_some_keys),
-        cmocka_unit_test(test_help),
-        cmocka_unit_test(test_distance),
+        cmocka_unit_test(test_defaults),       cmocka_unit_test(test_given),
+        cmocka_unit_test(test_numbers),        cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_long_arguments), cmocka_unit_test(test_environment),
+        cmocka_unit_test(test_run_flags),      cmocka_unit_test(test_own_row_takes_a_keys_place),
+        cmocka_unit_test(test_expand),         cmocka_unit_test(test_some_keys),
+        cmocka_unit_test(test_help),           cmocka_unit_test(test_distance),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,16 +11,16 @@
 static struct run_flags rich_flags(void)
 {
     static const char *const flags[][2] = {
-        {"model", "resnet:20"}, {"norm", "group"}, {"init", "0123456789abcdef"},
-        {"data", "cifar10"}, {"augment", "crop+flip"}, {"skew", "dirichlet:0.5"},
-        {"compress", "fp16"}, {"final-compress", "none"},
-        {"topology", "regular:4"}, {"mixer", "average"},
-        {"error-feedback", "false"}, {"factor-masking", "true"},
-        {"gamma", "0.0375"}, {"policy", "sync"},
-        {"seed", "18446744073709551615"}, {"rounds", "4690"}, {"min-peers", "8"},
-        {"batch", "64"}, {"local-steps", "2"}, {"optimiser", "adamw"}, {"lr", "0.1"},
-        {"momentum", "0.95"}, {"beta2", "0.99"}, {"label-smoothing", "0.1"}, {"clip", "2.5"}, {"weight-decay", "0.0001"}, {"warmup", "50"},
-        {"schedule", "step"}, {"final-drift", "0.0005"}};
+        {"model", "resnet:20"}, {"norm", "group"},           {"init", "0123456789abcdef"},
+        {"data", "cifar10"},    {"augment", "crop+flip"},    {"skew", "dirichlet:0.5"},
+        {"compress", "fp16"},   {"final-compress", "none"},  {"topology", "regular:4"},
+        {"mixer", "average"},   {"error-feedback", "false"}, {"factor-masking", "true"},
+        {"gamma", "0.0375"},    {"policy", "sync"},          {"seed", "18446744073709551615"},
+        {"rounds", "4690"},     {"min-peers", "8"},          {"batch", "64"},
+        {"local-steps", "2"},   {"optimiser", "adamw"},      {"lr", "0.1"},
+        {"momentum", "0.95"},   {"beta2", "0.99"},           {"label-smoothing", "0.1"},
+        {"clip", "2.5"},        {"weight-decay", "0.0001"},  {"warmup", "50"},
+        {"schedule", "step"},   {"final-drift", "0.0005"}};
     struct run_flags f = {0};
     for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++)
         set(&f, flags[i][0], flags[i][1]);
@@ -93,38 +93,37 @@ static void text_is_as_documented(void **state)
     char text[WIRE_RUN_MAX + 1];
     size_t n = run_text(&r, text);
     assert_int_equal(n, strlen(text));
-    assert_string_equal(text,
-                        "augment=crop+flip\n"
-                        "batch=64\n"
-                        "beta2=0.99\n"
-                        "clip=2.5\n"
-                        "compress=fp16\n"
-                        "data=cifar10\n"
-                        "drift-target=1\n"
-                        "error-feedback=false\n"
-                        "factor-masking=true\n"
-                        "final-compress=none\n"
-                        "final-drift=0.0005\n"
-                        "gamma=0.0375\n"
-                        "init=0123456789abcdef\n"
-                        "label-smoothing=0.1\n"
-                        "local-steps=2\n"
-                        "lr=0.1\n"
-                        "min-peers=8\n"
-                        "mixer=average\n"
-                        "model=resnet:20\n"
-                        "momentum=0.95\n"
-                        "nesterov=true\n"
-                        "norm=group\n"
-                        "optimiser=adamw\n"
-                        "policy=sync\n"
-                        "rounds=4690\n"
-                        "schedule=step\n"
-                        "seed=18446744073709551615\n"
-                        "skew=dirichlet:0.5\n"
-                        "topology=regular:4\n"
-                        "warmup=50\n"
-                        "weight-decay=0.0001\n");
+    assert_string_equal(text, "augment=crop+flip\n"
+                              "batch=64\n"
+                              "beta2=0.99\n"
+                              "clip=2.5\n"
+                              "compress=fp16\n"
+                              "data=cifar10\n"
+                              "drift-target=1\n"
+                              "error-feedback=false\n"
+                              "factor-masking=true\n"
+                              "final-compress=none\n"
+                              "final-drift=0.0005\n"
+                              "gamma=0.0375\n"
+                              "init=0123456789abcdef\n"
+                              "label-smoothing=0.1\n"
+                              "local-steps=2\n"
+                              "lr=0.1\n"
+                              "min-peers=8\n"
+                              "mixer=average\n"
+                              "model=resnet:20\n"
+                              "momentum=0.95\n"
+                              "nesterov=true\n"
+                              "norm=group\n"
+                              "optimiser=adamw\n"
+                              "policy=sync\n"
+                              "rounds=4690\n"
+                              "schedule=step\n"
+                              "seed=18446744073709551615\n"
+                              "skew=dirichlet:0.5\n"
+                              "topology=regular:4\n"
+                              "warmup=50\n"
+                              "weight-decay=0.0001\n");
 }
 
 static void check_round_trip(const struct run_flags *f)
@@ -193,23 +192,36 @@ static void reals_are_exact(void **state)
 static void one_spelling_for_each_meaning(void **state)
 {
     (void)state;
-    static const char *const same[][3] = {
-        {"lr", "0.0500", "0.05"}, {"lr", "5e-2", "0.05"}, {"lr", "100", "100"},
-        {"lr", "1e2", "100"}, {"weight-decay", "-0", "0"}, {"batch", "0064", "64"},
-        {"gamma", "1.0", "1"},
-        {"model", "mlp:0784-10", "mlp:784-10"}, {"skew", "dirichlet:.50", "dirichlet:0.5"},
-        {"data", "mnist:/some/where", "mnist"}, {"data", "mnist", "mnist"},
-        {"data", "csv:/some/where", "csv"},
-        {"data", "text:/some/where,context=64", "text/64"}, {"skew", "label:2", "label:2"},
-        {"skew", "file", "file"}, {"augment", "flip+crop", "crop+flip"}, {"augment", "none", "none"},
-        {"init", "none", "none"}, {"label-smoothing", "0.10", "0.1"},
-        {"compress", "auto", "auto"}, {"drift-target", "5e-2", "0.05"},
-        {"final-compress", "auto", "auto"}, {"warmup", "auto", "auto"}, {"gamma", "auto", "auto"}};
+    static const char *const same[][3] = {{"lr", "0.0500", "0.05"},
+                                          {"lr", "5e-2", "0.05"},
+                                          {"lr", "100", "100"},
+                                          {"lr", "1e2", "100"},
+                                          {"weight-decay", "-0", "0"},
+                                          {"batch", "0064", "64"},
+                                          {"gamma", "1.0", "1"},
+                                          {"model", "mlp:0784-10", "mlp:784-10"},
+                                          {"skew", "dirichlet:.50", "dirichlet:0.5"},
+                                          {"data", "mnist:/some/where", "mnist"},
+                                          {"data", "mnist", "mnist"},
+                                          {"data", "csv:/some/where", "csv"},
+                                          {"data", "text:/some/where,context=64", "text/64"},
+                                          {"skew", "label:2", "label:2"},
+                                          {"skew", "file", "file"},
+                                          {"augment", "flip+crop", "crop+flip"},
+                                          {"augment", "none", "none"},
+                                          {"init", "none", "none"},
+                                          {"label-smoothing", "0.10", "0.1"},
+                                          {"compress", "auto", "auto"},
+                                          {"drift-target", "5e-2", "0.05"},
+                                          {"final-compress", "auto", "auto"},
+                                          {"warmup", "auto", "auto"},
+                                          {"gamma", "auto", "auto"}};
     for (size_t i = 0; i < sizeof same / sizeof same[0]; i++) {
         struct run_flags f = {0};
         set(&f, same[i][0], same[i][1]);
         for (size_t k = 0; run_keys[k].name != NULL; k++)
-            assert_string_equal(f.value[k], strcmp(run_keys[k].name, same[i][0]) == 0 ? same[i][2] : "");
+            assert_string_equal(f.value[k],
+                                strcmp(run_keys[k].name, same[i][0]) == 0 ? same[i][2] : "");
     }
 }
 
@@ -227,47 +239,96 @@ static void bad_values_name_the_flag(void **state)
     static const char *const bad[][3] = {
         /* flag, value, what the sentence must contain */
         {"batch", "0", "found '0', expected a whole number from 1 to 65536"},
-        {"batch", "65537", "found '65537'"}, {"batch", "-1", "found '-1'"},
-        {"batch", " 1", "found ' 1'"}, {"batch", "+1", "found '+1'"},
-        {"batch", "1 ", "found '1 '"}, {"batch", "0x10", "found '0x10'"},
+        {"batch", "65537", "found '65537'"},
+        {"batch", "-1", "found '-1'"},
+        {"batch", " 1", "found ' 1'"},
+        {"batch", "+1", "found '+1'"},
+        {"batch", "1 ", "found '1 '"},
+        {"batch", "0x10", "found '0x10'"},
         {"batch", "99999999999999999999999", "found '99999999999999999999999'"},
         {"seed", "18446744073709551616", "a whole number from 0 to 18446744073709551615"},
-        {"rounds", "0", "a whole number from 1 to"}, {"rounds", "auto", "found 'auto'"},
-        {"min-peers", "0", "from 1 to 1024"}, {"local-steps", "x", "found 'x'"},
+        {"rounds", "0", "a whole number from 1 to"},
+        {"rounds", "auto", "found 'auto'"},
+        {"min-peers", "0", "from 1 to 1024"},
+        {"local-steps", "x", "found 'x'"},
         {"warmup", "some", "'auto' or a whole number"},
         {"lr", "nan", "found 'nan', expected a number from 0 to 1000"},
-        {"lr", "inf", "found 'inf'"}, {"lr", "1e400", "found '1e400'"}, {"lr", "0x1p-4", "found"},
-        {"lr", "-0.1", "found '-0.1'"}, {"lr", " 0.1", "found"}, {"lr", "0.1x", "found '0.1x'"},
-        {"lr", "1e", "found '1e'"}, {"lr", ".", "found '.'"}, {"lr", "--1", "found '--1'"},
-        {"momentum", "1", "from 0 to 0.9999"}, {"gamma", "0", "'auto' or a number from"},
-        {"gamma", "2.1", "found '2.1'"}, {"gamma", "Auto", "found 'Auto'"},
-        {"final-drift", "-1e-3", "found"}, {"weight-decay", "2", "from 0 to 1"},
-        {"policy", "Sync", "found 'Sync', expected sync|async"}, {"policy", "s", "sync|async"},
-        {"policy", "sync|async", "found 'sync|async'"}, {"policy", "|", "expected"},
-        {"schedule", "linear", "cosine|step|constant"}, {"nesterov", "yes", "false|true"},
-        {"mixer", "mean", "found 'mean', expected choco|average"}, {"clip", "-1", "found '-1'"},
-        {"error-feedback", "off", "false|true"}, {"factor-masking", "1", "false|true"},
-        {"compress", "topk:1.5", "1.5"}, {"compress", "zip", "zip"}, {"compress", "Auto", "Auto"},
-        {"compress", "auto;bias=fp16", "auto"}, {"final-compress", "Auto", "Auto"},
+        {"lr", "inf", "found 'inf'"},
+        {"lr", "1e400", "found '1e400'"},
+        {"lr", "0x1p-4", "found"},
+        {"lr", "-0.1", "found '-0.1'"},
+        {"lr", " 0.1", "found"},
+        {"lr", "0.1x", "found '0.1x'"},
+        {"lr", "1e", "found '1e'"},
+        {"lr", ".", "found '.'"},
+        {"lr", "--1", "found '--1'"},
+        {"momentum", "1", "from 0 to 0.9999"},
+        {"gamma", "0", "'auto' or a number from"},
+        {"gamma", "2.1", "found '2.1'"},
+        {"gamma", "Auto", "found 'Auto'"},
+        {"final-drift", "-1e-3", "found"},
+        {"weight-decay", "2", "from 0 to 1"},
+        {"policy", "Sync", "found 'Sync', expected sync|async"},
+        {"policy", "s", "sync|async"},
+        {"policy", "sync|async", "found 'sync|async'"},
+        {"policy", "|", "expected"},
+        {"schedule", "linear", "cosine|step|constant"},
+        {"nesterov", "yes", "false|true"},
+        {"mixer", "mean", "found 'mean', expected choco|average"},
+        {"clip", "-1", "found '-1'"},
+        {"error-feedback", "off", "false|true"},
+        {"factor-masking", "1", "false|true"},
+        {"compress", "topk:1.5", "1.5"},
+        {"compress", "zip", "zip"},
+        {"compress", "Auto", "Auto"},
+        {"compress", "auto;bias=fp16", "auto"},
+        {"final-compress", "Auto", "Auto"},
         {"drift-target", "0", "found '0', expected a number from 1e-06 to 1e+06"},
-        {"drift-target", "2000000", "found '2000000'"}, {"drift-target", "auto", "found 'auto'"},
-        {"final-compress", "topk:", ""}, {"topology", "ring:x", "x"}, {"topology", "star", "star"},
+        {"drift-target", "2000000", "found '2000000'"},
+        {"drift-target", "auto", "found 'auto'"},
+        {"final-compress", "topk:", ""},
+        {"topology", "ring:x", "x"},
+        {"topology", "star", "star"},
         {"norm", "instance", "found 'instance', expected batch|group|layer"},
-        {"optimiser", "rmsprop", "sgd|adam|adamw"}, {"beta2", "1", "from 0 to 0.999999"},
-        {"label-smoothing", "1", "from 0 to 0.9"}, {"label-smoothing", "-0.1", "found '-0.1'"},
-        {"augment", "rotate", "rotate"}, {"augment", "crop+", ""}, {"augment", "crop,flip", ""},
+        {"optimiser", "rmsprop", "sgd|adam|adamw"},
+        {"beta2", "1", "from 0 to 0.999999"},
+        {"label-smoothing", "1", "from 0 to 0.9"},
+        {"label-smoothing", "-0.1", "found '-0.1'"},
+        {"augment", "rotate", "rotate"},
+        {"augment", "crop+", ""},
+        {"augment", "crop,flip", ""},
         {"init", "model.safetensors", "none or 16 hexadecimal digits"},
-        {"init", "0123456789ABCDEF", "hexadecimal"}, {"init", "0123456789abcde", "hexadecimal"},
+        {"init", "0123456789ABCDEF", "hexadecimal"},
+        {"init", "0123456789abcde", "hexadecimal"},
         {"init", "0123456789abcdef0", "hexadecimal"},
-        {"skew", "label:0", ""}, {"skew", "label", ""}, {"skew", "file:1", ""},
-        {"data", "csv/0x10/0", ""}, {"data", "csv:", ""}, {"data", "text/0", ""},
-        {"data", "/some/path", ""}, {"data", "libsvm/123x2/pm/0", ""},
-        {"model", "resnet", "resnet"}, {"model", "resnet:21", "21"}, {"model", "vgg11:gn", ""},
-        {"model", "gpt:4x130", "130"}, {"model", "lstm:0", ""}, {"model", "mlp:", ""}, {"data", "imagenet", "imagenet"},
-        {"data", "mnist:", ""}, {"data", "glyphs:x", ""}, {"skew", "dirichlet:0", ""},
-        {"skew", "dirichlet:-1", ""}, {"skew", "dirichlet", ""}, {"skew", "IID", "IID"},
-        {"model", "", "found ''"}, {"seed", "1\n", "control characters"},
-        {"model", "lenet5\nseed=2", "'lenet5?seed=2'"}, {"data", "mnist:a\x7f" "b", "mnist:a?b"},
+        {"skew", "label:0", ""},
+        {"skew", "label", ""},
+        {"skew", "file:1", ""},
+        {"data", "csv/0x10/0", ""},
+        {"data", "csv:", ""},
+        {"data", "text/0", ""},
+        {"data", "/some/path", ""},
+        {"data", "libsvm/123x2/pm/0", ""},
+        {"model", "resnet", "resnet"},
+        {"model", "resnet:21", "21"},
+        {"model", "vgg11:gn", ""},
+        {"model", "gpt:4x130", "130"},
+        {"model", "lstm:0", ""},
+        {"model", "mlp:", ""},
+        {"data", "imagenet", "imagenet"},
+        {"data", "mnist:", ""},
+        {"data", "glyphs:x", ""},
+        {"skew", "dirichlet:0", ""},
+        {"skew", "dirichlet:-1", ""},
+        {"skew", "dirichlet", ""},
+        {"skew", "IID", "IID"},
+        {"model", "", "found ''"},
+        {"seed", "1\n", "control characters"},
+        {"model", "lenet5\nseed=2", "'lenet5?seed=2'"},
+        {"data",
+         "mnist:a\x7f"
+         "b",
+         "mnist:a?b"},
         {"data", "mnist:a\tb", "control"}};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         struct run_flags f = {0}, zero = {0};
@@ -276,8 +337,8 @@ static void bad_values_name_the_flag(void **state)
         if (run_flags_set(&f, bad[i][0], bad[i][1], error) != -EINVAL)
             fail_msg("%s=%s was taken", bad[i][0], bad[i][1]);
         snprintf(flag, sizeof flag, "--%s: ", bad[i][0]);
-        if (strncmp(error, flag, strlen(flag)) != 0 || strstr(error, bad[i][2]) == NULL ||
-            strchr(error, '\n') != NULL)
+        if (strncmp(error, flag, strlen(flag)) != 0 || strstr(error, bad[i][2]) == NULL
+            || strchr(error, '\n') != NULL)
             fail_msg("%s=%s: '%s' should have '%s'", bad[i][0], bad[i][1], error, bad[i][2]);
         assert_memory_equal(&f, &zero, sizeof f);
     }
@@ -296,16 +357,35 @@ static void bad_values_name_the_flag(void **state)
 static void contradictions_name_both_values(void **state)
 {
     (void)state;
-    static const char *const other[][2] = {
-        {"model", "resnet:32"}, {"norm", "layer"}, {"init", "none"}, {"data", "glyphs"},
-        {"augment", "none"}, {"optimiser", "adam"}, {"beta2", "0.999"}, {"label-smoothing", "0"},
-        {"skew", "iid"}, {"compress", "topk:0.01"},
-        {"final-compress", "fp16"}, {"topology", "ring"}, {"mixer", "choco"},
-        {"error-feedback", "true"}, {"factor-masking", "false"}, {"clip", "0"},
-        {"gamma", "auto"}, {"policy", "async"}, {"seed", "2"}, {"rounds", "4691"},
-        {"min-peers", "3"}, {"batch", "32"}, {"local-steps", "1"}, {"lr", "0.2"},
-        {"momentum", "0.9"}, {"weight-decay", "0"}, {"warmup", "auto"},
-        {"schedule", "cosine"}, {"final-drift", "0"}};
+    static const char *const other[][2] = {{"model", "resnet:32"},
+                                           {"norm", "layer"},
+                                           {"init", "none"},
+                                           {"data", "glyphs"},
+                                           {"augment", "none"},
+                                           {"optimiser", "adam"},
+                                           {"beta2", "0.999"},
+                                           {"label-smoothing", "0"},
+                                           {"skew", "iid"},
+                                           {"compress", "topk:0.01"},
+                                           {"final-compress", "fp16"},
+                                           {"topology", "ring"},
+                                           {"mixer", "choco"},
+                                           {"error-feedback", "true"},
+                                           {"factor-masking", "false"},
+                                           {"clip", "0"},
+                                           {"gamma", "auto"},
+                                           {"policy", "async"},
+                                           {"seed", "2"},
+                                           {"rounds", "4691"},
+                                           {"min-peers", "3"},
+                                           {"batch", "32"},
+                                           {"local-steps", "1"},
+                                           {"lr", "0.2"},
+                                           {"momentum", "0.9"},
+                                           {"weight-decay", "0"},
+                                           {"warmup", "auto"},
+                                           {"schedule", "cosine"},
+                                           {"final-drift", "0"}};
     struct run_flags rich = rich_flags();
     struct run r = make(&rich);
     for (size_t i = 0; i < sizeof other / sizeof other[0]; i++) {
@@ -316,8 +396,9 @@ static void contradictions_name_both_values(void **state)
         set(&f, other[i][0], other[i][1]);
         const char *mine = strcmp(other[i][0], "warmup") == 0 ? "100" : f.value[k];
         char want[RUN_ERROR_MAX];
-        snprintf(want, sizeof want, "--%s %.100s contradicts the cluster's run, which has %s=%.100s",
-                 other[i][0], mine, other[i][0], rich.value[k]);
+        snprintf(want, sizeof want,
+                 "--%s %.100s contradicts the cluster's run, which has %s=%.100s", other[i][0],
+                 mine, other[i][0], rich.value[k]);
         assert_int_equal(run_check_flags(&r, &f, error), -EINVAL);
         assert_string_equal(error, want);
     }
@@ -420,24 +501,37 @@ static void other_texts_are_refused(void **state)
         size_t len = (size_t)(strchr(text + at, '\n') - (text + at)) + 1;
         snprintf(changed, sizeof changed, "%s%.*s", text, (int)len, text + at);
         assert_false(is_safe(changed, n + len));
-        snprintf(changed, sizeof changed, "%.*s%s%.*s", (int)at, text, text + at + len, (int)len, text + at);
+        snprintf(changed, sizeof changed, "%.*s%s%.*s", (int)at, text, text + at + len, (int)len,
+                 text + at);
         assert_true(is_safe(changed, n) == (at + len == n));
         snprintf(changed, sizeof changed, "%.*s%s", (int)at, text, text + at + len);
         assert_false(is_safe(changed, n - len));
         at += len;
     }
-    static const char *const swaps[][2] = {
-        {"final-compress=none", "final-compress=auto"}, {"warmup=50", "warmup=auto"},
-        {"lr=0.1", "lr=0.10"}, {"batch=64", "batch=064"}, {"data=cifar10", "data=cifar10:/etc"},
-        {"data=cifar10", "data=csv"}, {"data=cifar10", "data=idx"}, {"data=cifar10", "data=text/64"},
-        {"nesterov=true", "nesterov=false"}, {"optimiser=adamw", "optimiser=sgd"},
-        {"model=resnet:20", "model=vgg11"}, {"augment=crop+flip", "augment=flip+crop"},
-        {"init=0", "init=A"}, {"init=0", "init="},
-        {"topology=regular:4", "topology=edges:/etc/passwd"}, {"rounds=4690", "rounds=0"},
-        {"mixer=average", "mixer=choco"}, {"policy=sync", "policy=async"},
-        {"compress=fp16", "compress=auto"}, {"drift-target=1", "drift-target=0.5"},
-        {"\nseed", "\r\nseed"}, {"\nseed", "\n\nseed"}, {"model", "Model"},
-        {"batch=64\n", "batch=64\nepochs=3\n"}};
+    static const char *const swaps[][2] = {{"final-compress=none", "final-compress=auto"},
+                                           {"warmup=50", "warmup=auto"},
+                                           {"lr=0.1", "lr=0.10"},
+                                           {"batch=64", "batch=064"},
+                                           {"data=cifar10", "data=cifar10:/etc"},
+                                           {"data=cifar10", "data=csv"},
+                                           {"data=cifar10", "data=idx"},
+                                           {"data=cifar10", "data=text/64"},
+                                           {"nesterov=true", "nesterov=false"},
+                                           {"optimiser=adamw", "optimiser=sgd"},
+                                           {"model=resnet:20", "model=vgg11"},
+                                           {"augment=crop+flip", "augment=flip+crop"},
+                                           {"init=0", "init=A"},
+                                           {"init=0", "init="},
+                                           {"topology=regular:4", "topology=edges:/etc/passwd"},
+                                           {"rounds=4690", "rounds=0"},
+                                           {"mixer=average", "mixer=choco"},
+                                           {"policy=sync", "policy=async"},
+                                           {"compress=fp16", "compress=auto"},
+                                           {"drift-target=1", "drift-target=0.5"},
+                                           {"\nseed", "\r\nseed"},
+                                           {"\nseed", "\n\nseed"},
+                                           {"model", "Model"},
+                                           {"batch=64\n", "batch=64\nepochs=3\n"}};
     for (size_t i = 0; i < sizeof swaps / sizeof swaps[0]; i++) {
         char *at = strstr(text, swaps[i][0]);
         assert_non_null(at);

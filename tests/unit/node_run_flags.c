@@ -6,11 +6,19 @@
 static void autos_are_resolved(void **state)
 {
     (void)state;
-    static const char *const final_of[][2] = {
-        {"none", "none"}, {"fp16", "fp16"}, {"qsgd:4", "qsgd:4"}, {"qsgd:8", "qsgd:8"},
-        {"sign", "qsgd:4"}, {"topk:0.01", "qsgd:4"}, {"topk:0.01+qsgd:4", "qsgd:4"},
-        {"randk:0.01", "qsgd:4"}, {"lowrank:2", "qsgd:4"}, {"thr", "qsgd:4"}, {"int8", "int8"}, {"auto", "qsgd:4"},
-        {"topk:0.01;bias=fp16", "qsgd:4"}};
+    static const char *const final_of[][2] = {{"none", "none"},
+                                              {"fp16", "fp16"},
+                                              {"qsgd:4", "qsgd:4"},
+                                              {"qsgd:8", "qsgd:8"},
+                                              {"sign", "qsgd:4"},
+                                              {"topk:0.01", "qsgd:4"},
+                                              {"topk:0.01+qsgd:4", "qsgd:4"},
+                                              {"randk:0.01", "qsgd:4"},
+                                              {"lowrank:2", "qsgd:4"},
+                                              {"thr", "qsgd:4"},
+                                              {"int8", "int8"},
+                                              {"auto", "qsgd:4"},
+                                              {"topk:0.01;bias=fp16", "qsgd:4"}};
     for (size_t i = 0; i < sizeof final_of / sizeof final_of[0]; i++) {
         struct run_flags f = plain_flags();
         set(&f, "compress", final_of[i][0]);
@@ -20,8 +28,8 @@ static void autos_are_resolved(void **state)
         assert_string_equal(r.final_compress, codec(final_of[i][1]));
         assert_int_equal(run_check_flags(&r, &f, error), 0);
     }
-    static const char *const warmup_of[][2] = {
-        {"1", "0"}, {"9", "0"}, {"10", "1"}, {"999", "99"}, {"1000", "100"}, {"100000", "100"}};
+    static const char *const warmup_of[][2] = {{"1", "0"},    {"9", "0"},      {"10", "1"},
+                                               {"999", "99"}, {"1000", "100"}, {"100000", "100"}};
     for (size_t i = 0; i < sizeof warmup_of / sizeof warmup_of[0]; i++) {
         struct run_flags f = {0};
         set(&f, "rounds", warmup_of[i][0]);
@@ -82,9 +90,10 @@ static void auto_is_the_default_of_choco(void **state)
 static void flags_of_another_mixer_are_refused(void **state)
 {
     (void)state;
-    static const char *const own[][3] = {
-        {"error-feedback", "true", "built in"}, {"error-feedback", "false", "built in"},
-        {"factor-masking", "true", "average"}, {"factor-masking", "false", "average"}};
+    static const char *const own[][3] = {{"error-feedback", "true", "built in"},
+                                         {"error-feedback", "false", "built in"},
+                                         {"factor-masking", "true", "average"},
+                                         {"factor-masking", "false", "average"}};
     struct run r = {.seed = 77}, untouched = r;
     for (size_t i = 0; i < sizeof own / sizeof own[0]; i++) {
         struct run_flags f = plain_flags(), alone = {0};
@@ -139,8 +148,8 @@ static void useless_flags_are_refused(void **state)
     (void)state;
     static const char *const bad[][4] = {
         /* flag, value, its key and value that make it useful */
-        {"norm", "batch", "model", "resnet:20"}, {"norm", "group", "model", "vgg11:bn"},
-        {"beta2", "0.999", "optimiser", "adam"}, {"beta2", "0.9", "optimiser", "adamw"},
+        {"norm", "batch", "model", "resnet:20"},   {"norm", "group", "model", "vgg11:bn"},
+        {"beta2", "0.999", "optimiser", "adam"},   {"beta2", "0.9", "optimiser", "adamw"},
         {"drift-target", "1", "compress", "auto"}, {"drift-target", "0.5", "compress", "auto"}};
     struct run r = {.seed = 77}, untouched = r;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
@@ -181,8 +190,10 @@ static void orphans_may_join(void **state)
     (void)state;
     static const char *const own[][5] = {
         /* flag, value, the key that it goes with, a value that has use for it, one that has none */
-        {"drift-target", "0.5", "compress", "auto", "sign"}, {"beta2", "0.9", "optimiser", "adam", "sgd"},
-        {"norm", "group", "model", "resnet:20", "logreg"}, {"factor-masking", "true", "mixer", "average", "choco"}};
+        {"drift-target", "0.5", "compress", "auto", "sign"},
+        {"beta2", "0.9", "optimiser", "adam", "sgd"},
+        {"norm", "group", "model", "resnet:20", "logreg"},
+        {"factor-masking", "true", "mixer", "average", "choco"}};
     char why[RUN_ERROR_MAX], want[RUN_ERROR_MAX];
     for (size_t i = 0; i < sizeof own / sizeof own[0]; i++) {
         struct run_flags f = plain_flags(), good = plain_flags(), other = plain_flags();
@@ -214,7 +225,8 @@ static void orphans_may_join(void **state)
     set(&r_flags, "drift-target", "0.25");
     struct run r = make(&r_flags);
     assert_int_equal(run_check_flags(&r, &f, error), -EINVAL);
-    assert_string_equal(error, "--drift-target 0.5 contradicts the cluster's run, which has drift-target=0.25");
+    assert_string_equal(
+        error, "--drift-target 0.5 contradicts the cluster's run, which has drift-target=0.25");
     set(&f, "policy", "async"); /* Of two that contradict each other in any run. */
     set(&f, "mixer", "average");
     assert_false(run_flags_orphan(&f, why));
@@ -241,9 +253,9 @@ static void only_images_are_augmented(void **state)
 {
     (void)state;
     static const char *const data[][2] = {
-        {"glyphs", "yes"}, {"mnist:d", "yes"}, {"cifar100", "yes"}, {"idx/1x32x32/10", "yes"},
-        {"text/64", ""}, {"csv/64x10/0", ""}, {"libsvm/123x2/pm", ""},
-        {"csv:d", "yes"}}; /* Open: told once it is fixed. */
+        {"glyphs", "yes"},         {"mnist:d", "yes"}, {"cifar100", "yes"},
+        {"idx/1x32x32/10", "yes"}, {"text/64", ""},    {"csv/64x10/0", ""},
+        {"libsvm/123x2/pm", ""},   {"csv:d", "yes"}}; /* Open: told once it is fixed. */
     for (size_t i = 0; i < sizeof data / sizeof data[0]; i++) {
         struct run_flags f = plain_flags();
         struct run r;

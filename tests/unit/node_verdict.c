@@ -35,14 +35,10 @@ static void test_loss(void **state)
         int rounds;
         bool away;
     } row[] = {
-        {2.3, 0.1, 100, false},
-        {2.3, 2.3, 100, false}, /* Nothing learnt is not divergence. */
-        {2.3, 3.2, 100, false},
-        {2.3, 3.4, 100, true},
-        {2.3, 40, 20, true},
-        {2.3, 40, 19, false},   /* 29 rounds: too few to say. */
-        {2.3, 40, 11, false},
-        {0.01, 0.5, 100, false},
+        {2.3, 0.1, 100, false}, {2.3, 2.3, 100, false}, /* Nothing learnt is not divergence. */
+        {2.3, 3.2, 100, false}, {2.3, 3.4, 100, true},
+        {2.3, 40, 20, true},    {2.3, 40, 19, false}, /* 29 rounds: too few to say. */
+        {2.3, 40, 11, false},   {0.01, 0.5, 100, false},
     };
     (void)state;
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
@@ -149,12 +145,9 @@ static void test_nothing_known(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_loss),
-        cmocka_unit_test(test_noise),
-        cmocka_unit_test(test_first_rounds),
-        cmocka_unit_test(test_joined_late),
-        cmocka_unit_test(test_distance),
-        cmocka_unit_test(test_nothing_known),
+        cmocka_unit_test(test_loss),         cmocka_unit_test(test_noise),
+        cmocka_unit_test(test_first_rounds), cmocka_unit_test(test_joined_late),
+        cmocka_unit_test(test_distance),     cmocka_unit_test(test_nothing_known),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,8 +19,7 @@ static void textbook_init(struct textbook *t, const struct rig *r)
 {
     const struct run *run = &r->config.run;
     struct graph g;
-    *t = (struct textbook){.n = r->config.n_peers, .dim = r->dim,
-                           .gamma = run->gamma};
+    *t = (struct textbook){.n = r->config.n_peers, .dim = r->dim, .gamma = run->gamma};
     assert_int_equal(compress_open(&t->q, run->compress, r->segment, 1), 0);
     assert_int_equal(graph_build(&g, run->topology, t->n, run->seed), 0);
     t->w = calloc(t->n * t->n, sizeof *t->w);
@@ -52,14 +51,12 @@ static void textbook_round(struct textbook *t, struct rng *rng)
     struct compress_stat stat;
     for (uint32_t j = 0; j < t->n; j++) {
         float *x_hat = t->x_hat + j * t->dim;
-        struct compress_input in = {
-            .draw = 1, .x = t->x + j * t->dim, .x_hat = x_hat};
+        struct compress_input in = {.draw = 1, .x = t->x + j * t->dim, .x_hat = x_hat};
         assert_int_equal(compress_encode(t->q, &in, msg, &len, &stat), 0);
         compress_apply(t->q, msg, len, x_hat);
         for (uint32_t i = 0; i < t->n; i++)
             if (i == j || rng_unit(rng) >= t->loss_rate)
-                compress_apply(t->q, msg, len,
-                               t->copy + (i * t->n + j) * t->dim);
+                compress_apply(t->q, msg, len, t->copy + (i * t->n + j) * t->dim);
     }
     for (uint32_t i = 0; i < t->n; i++)
         for (uint32_t j = 0; j < t->n; j++) {
@@ -72,8 +69,7 @@ static void textbook_round(struct textbook *t, struct rng *rng)
     free(msg);
 }
 
-static void same_as_textbook(const char *topology, const char *compress,
-                             double gamma, float eta)
+static void same_as_textbook(const char *topology, const char *compress, double gamma, float eta)
 {
     struct rig r;
     struct textbook t;
@@ -94,8 +90,7 @@ static void same_as_textbook(const char *topology, const char *compress,
     double worst = 0;
     for (uint32_t i = 0; i < t.n; i++)
         for (size_t k = 0; k < t.dim; k++) {
-            double e = fabs((double)rig_model(&r, i)[k] -
-                            (double)t.x[i * t.dim + k]);
+            double e = fabs((double)rig_model(&r, i)[k] - (double)t.x[i * t.dim + k]);
             if (!(e <= worst))
                 worst = e;
         }
@@ -115,8 +110,7 @@ static void test_textbook(void **state)
 }
 
 /* First round t at which the squared error is under 1e-6 of what it was. */
-static uint64_t rounds_to_1e6(const char *compress, double gamma,
-                              uint64_t most, double *last)
+static uint64_t rounds_to_1e6(const char *compress, double gamma, uint64_t most, double *last)
 {
     struct rig r;
     rig_init(&r, 8, 2000, "ring", compress, gamma);
@@ -142,23 +136,22 @@ static void test_table(void **state)
         double gamma;
         uint64_t rounds;
     } row[] = {
-        {"none", 1.25, 23},         {"sign:0", 0.98, 55},
+        {"none", 1.25, 23},
+        {"sign:0", 0.98, 55},
         {"qsgd:6:0:l2,levels=16,round=sr,scale=inv1w", 0.378, 70},
-        {"topk:0.1", 0.298, 99},    {"topk:0.01", 0.0347, 904},
+        {"topk:0.1", 0.298, 99},
+        {"topk:0.01", 0.0347, 904},
         {"randk:0.1", 0.09, 408},
     };
     (void)state;
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
         double last;
-        uint64_t t = rounds_to_1e6(row[i].compress, row[i].gamma,
-                                   row[i].rounds * 5 / 4, &last);
-        print_message("%-44s gamma %-6g %4llu rounds, expected %llu\n",
-                      row[i].compress, row[i].gamma, (unsigned long long)t,
-                      (unsigned long long)row[i].rounds);
+        uint64_t t = rounds_to_1e6(row[i].compress, row[i].gamma, row[i].rounds * 5 / 4, &last);
+        print_message("%-44s gamma %-6g %4llu rounds, expected %llu\n", row[i].compress,
+                      row[i].gamma, (unsigned long long)t, (unsigned long long)row[i].rounds);
         double ratio = (double)t / (double)row[i].rounds;
         if (!(ratio >= 0.9 && ratio <= 1.1))
-            fail_msg("%s: %llu rounds", row[i].compress,
-                     (unsigned long long)t);
+            fail_msg("%s: %llu rounds", row[i].compress, (unsigned long long)t);
     }
 }
 
@@ -168,8 +161,7 @@ static void test_must_diverge(void **state)
     double last;
     (void)state;
     uint64_t t = rounds_to_1e6("qsgd:5:0:l2,round=sr,scale=raw", 0.34, 44, &last);
-    print_message("raw QSGD: error times %g by round %llu\n", last,
-                  (unsigned long long)t - 1);
+    print_message("raw QSGD: error times %g by round %llu\n", last, (unsigned long long)t - 1);
     assert_true(t > 20); /* It did run, and never came near. */
     assert_true(last >= 1e4);
 }
@@ -180,15 +172,17 @@ static void test_gamma_auto(void **state)
     {
         const char *compress;
         uint64_t most; /* notes/gamma.md's figure, and a quarter. */
-    } row[] = {{"qsgd:4", 36}, {"sign:64", 61}, {"topk:0.1", 124},
-               {"topk:0.01", 1100}, {"randk:0.1", 484}};
+    } row[] = {{"qsgd:4", 36},
+               {"sign:64", 61},
+               {"topk:0.1", 124},
+               {"topk:0.01", 1100},
+               {"randk:0.1", 484}};
     (void)state;
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
         double last;
         uint64_t t = rounds_to_1e6(row[i].compress, 0, row[i].most, &last);
-        print_message("%-10s gamma auto %llu rounds, at most %llu\n",
-                      row[i].compress, (unsigned long long)t,
-                      (unsigned long long)row[i].most);
+        print_message("%-10s gamma auto %llu rounds, at most %llu\n", row[i].compress,
+                      (unsigned long long)t, (unsigned long long)row[i].most);
         assert_true(t <= row[i].most);
     }
 }
@@ -263,8 +257,7 @@ static void test_aborted_exchanges(void **state)
     }
     print_message("%llu exchanges committed of %u; mean moved by %.2g, "
                   "relative drift %.2g\n",
-                  (unsigned long long)exchanges / 2, 8 * 10000, mean,
-                  c.trained.relative);
+                  (unsigned long long)exchanges / 2, 8 * 10000, mean, c.trained.relative);
     assert_true(exchanges / 2 > 20000);
     assert_true(mean <= 1e-5);
     assert_true(c.trained.relative <= 1e-4);
@@ -294,8 +287,7 @@ static void test_textbook_breaks(void **state)
         e2 += (x - c) * (x - c);
         m2 += c * c;
     }
-    print_message("textbook with 1 %% loss: mean moved by %.2g of itself\n",
-                  sqrt(e2 / m2));
+    print_message("textbook with 1 %% loss: mean moved by %.2g of itself\n", sqrt(e2 / m2));
     assert_false(sqrt(e2 / m2) <= 1e-2);
     textbook_close(&t);
     rig_close(&r);
@@ -320,14 +312,10 @@ static void test_same_seed_same_run(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_textbook),
-        cmocka_unit_test(test_table),
-        cmocka_unit_test(test_must_diverge),
-        cmocka_unit_test(test_gamma_auto),
-        cmocka_unit_test(test_runaway),
-        cmocka_unit_test(test_aborted_exchanges),
-        cmocka_unit_test(test_textbook_breaks),
-        cmocka_unit_test(test_same_seed_same_run),
+        cmocka_unit_test(test_textbook),        cmocka_unit_test(test_table),
+        cmocka_unit_test(test_must_diverge),    cmocka_unit_test(test_gamma_auto),
+        cmocka_unit_test(test_runaway),         cmocka_unit_test(test_aborted_exchanges),
+        cmocka_unit_test(test_textbook_breaks), cmocka_unit_test(test_same_seed_same_run),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,8 +2,7 @@
 #include "sim_rig.h"
 
 /* At ten moments at least of a run with noisy steps. */
-static void drift_is_right(const char *topology, uint32_t n,
-                           const char *compress, size_t dim)
+static void drift_is_right(const char *topology, uint32_t n, const char *compress, size_t dim)
 {
     struct rig r;
     double worst = 0;
@@ -24,8 +23,8 @@ static void drift_is_right(const char *topology, uint32_t n,
         if (!(fabs(ratio - 1) <= worst))
             worst = fabs(ratio - 1);
     }
-    print_message("%-11s n=%-3u %-22s %2d estimates, worst off by %.1f %%\n",
-                  topology, n, compress, moments, 100 * worst);
+    print_message("%-11s n=%-3u %-22s %2d estimates, worst off by %.1f %%\n", topology, n, compress,
+                  moments, 100 * worst);
     assert_true(moments >= 10);
     if (!(worst <= 0.15))
         fail_msg("%s %s: off by %.1f %%", topology, compress, 100 * worst);
@@ -67,8 +66,7 @@ static void test_estimate_after_death(void **state)
             continue;
         double exact = sqrt(r.error2[t] / 7);
         if (!(fabs(r.estimate[t] / exact - 1) <= 0.15))
-            fail_msg("round %d: estimated %g, exact %g", (int)t,
-                     r.estimate[t], exact);
+            fail_msg("round %d: estimated %g, exact %g", (int)t, r.estimate[t], exact);
         moments++;
     }
     print_message("%d estimates after a death\n", moments);
@@ -76,8 +74,7 @@ static void test_estimate_after_death(void **state)
     rig_close(&r);
 }
 
-static void settles(const char *topology, uint32_t n, const char *compress,
-                    double target)
+static void settles(const char *topology, uint32_t n, const char *compress, double target)
 {
     struct rig r;
     struct consensus c;
@@ -97,8 +94,8 @@ static void settles(const char *topology, uint32_t n, const char *compress,
         assert_true(sim_ended(r.world, i, &code) && code == 0);
     }
     print_message("%-11s n=%-3u %-18s last phase %3llu rounds, drift %.2g, "
-                  "target %.2g\n", topology, n, compress,
-                  (unsigned long long)most, c.trained.relative, target);
+                  "target %.2g\n",
+                  topology, n, compress, (unsigned long long)most, c.trained.relative, target);
     assert_true(most <= 200); /* By its figures, not by a limit. */
     if (!(c.trained.relative <= target))
         fail_msg("drift %g, target %g", c.trained.relative, target);

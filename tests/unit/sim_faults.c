@@ -34,8 +34,8 @@ static void all_ended_well(struct rig *r, double band)
         fail_msg("relative drift %g, expected at most %g", c.trained.relative, band);
 }
 
-static void rig_training(struct rig *r, uint32_t n, const char *topology,
-                         const char *compress, enum run_policy policy)
+static void rig_training(struct rig *r, uint32_t n, const char *topology, const char *compress,
+                         enum run_policy policy)
 {
     rig_init(r, n, 500, topology, compress, 0);
     r->eta = 0.05f;
@@ -99,8 +99,8 @@ static void rejoin(int64_t away_us, enum run_policy policy)
 static void test_rejoin(void **state)
 {
     (void)state;
-    rejoin(SECOND, RUN_SYNC);       /* Before it was taken for dead. */
-    rejoin(20 * SECOND, RUN_SYNC);  /* After. */
+    rejoin(SECOND, RUN_SYNC);      /* Before it was taken for dead. */
+    rejoin(20 * SECOND, RUN_SYNC); /* After. */
     rejoin(20 * SECOND, RUN_ASYNC);
 }
 

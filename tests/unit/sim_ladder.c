@@ -107,8 +107,7 @@ static void test_target(void **state)
         }
         if (!(mean <= 1.5 * target[k]))
             fail_msg("target %g: mean drift %g", target[k], mean);
-        print_message("target %-4g: mean rung %.2f, mean drift %.3g\n", target[k], rungs[k],
-                      mean);
+        print_message("target %-4g: mean rung %.2f, mean drift %.3g\n", target[k], rungs[k], mean);
         rig_close(&r);
     }
     assert_true(rungs[0] < rungs[1] && rungs[1] < rungs[2]);
@@ -127,7 +126,8 @@ static void test_plan(void **state)
     const struct node *n = sim_node(r.world, 0);
     const struct choco *c = &n->choco;
     double middle = (double)compress_nominal(c->codec[DELTA_RUNG + LADDER_MIDDLE]);
-    assert_true((double)n->sketch_every == ceil((double)sketch_nominal(&c->sketch) / (0.05 * middle)));
+    assert_true((double)n->sketch_every
+                == ceil((double)sketch_nominal(&c->sketch) / (0.05 * middle)));
     assert_null(c->codec[DELTA_RUN]);
     for (uint32_t k = DELTA_FINAL; k < DELTA_CODECS; k++)
         assert_non_null(c->codec[k]);
@@ -193,10 +193,8 @@ static void test_asynchronous(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_up_and_down),
-        cmocka_unit_test(test_target),
-        cmocka_unit_test(test_plan),
-        cmocka_unit_test(test_same_seed),
+        cmocka_unit_test(test_up_and_down),  cmocka_unit_test(test_target),
+        cmocka_unit_test(test_plan),         cmocka_unit_test(test_same_seed),
         cmocka_unit_test(test_asynchronous),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

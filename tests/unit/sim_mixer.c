@@ -5,8 +5,8 @@
 
 enum { SECOND = 1000 * 1000 };
 
-static void rig_average(struct rig *r, uint32_t n, const char *topology,
-                        const char *compress, bool memory)
+static void rig_average(struct rig *r, uint32_t n, const char *topology, const char *compress,
+                        bool memory)
 {
     rig_init(r, n, 500, topology, compress, 0);
     r->config.run.mixer = 1;
@@ -63,8 +63,8 @@ static struct outcome train(const char *topology, const char *compress, bool mem
     for (uint64_t t = 0; t < r.n_errors; t++)
         o.drift = fmax(o.drift, sqrt(r.error2[t] / 8 / m2));
     assert_true(r.n_errors == r.config.run.rounds);
-    print_message("%-9s %-10s memory %d: error %.3g, drift while training %.3g\n",
-                  topology, compress, memory, o.error, o.drift);
+    print_message("%-9s %-10s memory %d: error %.3g, drift while training %.3g\n", topology,
+                  compress, memory, o.error, o.drift);
     rig_close(&r);
     return o;
 }
@@ -242,14 +242,10 @@ static void test_same_seed_same_run(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_complete),
-        cmocka_unit_test(test_other_graphs),
-        cmocka_unit_test(test_last_phase),
-        cmocka_unit_test(test_last_phase_with_cuts),
-        cmocka_unit_test(test_cut_sessions),
-        cmocka_unit_test(test_death_and_return),
-        cmocka_unit_test(test_one_peer),
-        cmocka_unit_test(test_same_seed_same_run),
+        cmocka_unit_test(test_complete),     cmocka_unit_test(test_other_graphs),
+        cmocka_unit_test(test_last_phase),   cmocka_unit_test(test_last_phase_with_cuts),
+        cmocka_unit_test(test_cut_sessions), cmocka_unit_test(test_death_and_return),
+        cmocka_unit_test(test_one_peer),     cmocka_unit_test(test_same_seed_same_run),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

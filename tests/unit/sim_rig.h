@@ -38,17 +38,17 @@ struct rig
 {
     struct sim_config config;
     size_t dim;
-    float eta, noise;  /* Of each step: standard deviation a coordinate. eta < 0
+    float eta, noise;    /* Of each step: standard deviation a coordinate. eta < 0
                         * leads away from c_i. */
     uint64_t quiet_from; /* From this round on noise is a hundredth; 0: never. */
     size_t n_means, n_variances;
-    float scale;       /* Of the statistics. */
-    float lowest;      /* The least variance that a step has found. */
-    double *moved;     /* Sum over peers of what steps did to each float, or NULL. */
+    float scale;   /* Of the statistics. */
+    float lowest;  /* The least variance that a step has found. */
+    double *moved; /* Sum over peers of what steps did to each float, or NULL. */
     struct rig_peer *peers;
     struct segment segment[3];
-    float *c;          /* n x dim */
-    float *state;      /* RIG_WINDOW x n x dim: after round t's mix. */
+    float *c;     /* n x dim */
+    float *state; /* RIG_WINDOW x n x dim: after round t's mix. */
     uint32_t count[RIG_WINDOW];
     double *estimate;  /* Xi as peer 0 estimates it, by round. */
     double *error2;    /* Sum over peers of |x_i - mean|^2, by round. */
@@ -81,14 +81,12 @@ static inline double rig_error2(const float *x, uint32_t n, size_t dim)
         for (uint32_t i = 0; i < n; i++)
             mean += (double)x[i * dim + k] / n;
         for (uint32_t i = 0; i < n; i++)
-            sum += ((double)x[i * dim + k] - mean) *
-                   ((double)x[i * dim + k] - mean);
+            sum += ((double)x[i * dim + k] - mean) * ((double)x[i * dim + k] - mean);
     }
     return sum;
 }
 
-static inline void rig_record(struct rig *r, uint32_t peer, const float *x,
-                              uint64_t round)
+static inline void rig_record(struct rig *r, uint32_t peer, const float *x, uint64_t round)
 {
     uint32_t n = r->config.n_peers, slot = (uint32_t)(round % RIG_WINDOW);
     float *at = r->state + (size_t)slot * n * r->dim;
@@ -107,8 +105,7 @@ static inline void rig_record(struct rig *r, uint32_t peer, const float *x,
 }
 
 /* Near enough to a normal deviate: the sum of four uniform ones. */
-static inline float rig_gauss(const struct rig_peer *p, uint64_t round,
-                              size_t k)
+static inline float rig_gauss(const struct rig_peer *p, uint64_t round, size_t k)
 {
     uint64_t key = rng_key(round, RNG_TEST, p->index, 3);
     float sum = -2;
@@ -131,13 +128,12 @@ static inline void rig_statistics(const struct rig_peer *p, float *x, uint64_t r
     }
 }
 
-static inline void rig_gradient_steps(const struct rig_peer *p, float *x,
-                                      uint64_t round, uint32_t n_steps)
+static inline void rig_gradient_steps(const struct rig_peer *p, float *x, uint64_t round,
+                                      uint32_t n_steps)
 {
     const struct rig *r = p->rig;
     const float *c = r->c + p->index * r->dim;
-    float noise = r->quiet_from > 0 && round >= r->quiet_from ? r->noise / 100
-                                                              : r->noise;
+    float noise = r->quiet_from > 0 && round >= r->quiet_from ? r->noise / 100 : r->noise;
     for (uint32_t s = 0; s < n_steps; s++)
         for (size_t k = 0; k < r->dim; k++)
             if (r->eta != 0)
@@ -146,8 +142,8 @@ static inline void rig_gradient_steps(const struct rig_peer *p, float *x,
                 x[k] = c[k];
 }
 
-static inline void rig_steps(void *self, float *x, uint64_t round,
-                             uint32_t n_steps, struct trainer_report *report)
+static inline void rig_steps(void *self, float *x, uint64_t round, uint32_t n_steps,
+                             struct trainer_report *report)
 {
     struct rig_peer *p = self;
     struct rig *r = p->rig;
@@ -168,15 +164,17 @@ static inline void rig_evaluate(void *self, const float *x, uint64_t most,
     *report = (struct trainer_report){.n_samples = 1};
 }
 
-static inline int rig_trainer(void *self, uint32_t peer, const struct run *run,
-                              struct trainer *t, char error[RUN_ERROR_MAX])
+static inline int rig_trainer(void *self, uint32_t peer, const struct run *run, struct trainer *t,
+                              char error[RUN_ERROR_MAX])
 {
     struct rig *r = self;
     (void)run, (void)error;
-    *t = (struct trainer){.n_params = rig_floats(r), .segments = r->segment,
+    *t = (struct trainer){.n_params = rig_floats(r),
+                          .segments = r->segment,
                           .n_segments = rig_floats(r) > r->dim ? 3 : 1,
                           .self = &r->peers[peer],
-                          .init = rig_init_model, .steps = rig_steps,
+                          .init = rig_init_model,
+                          .steps = rig_steps,
                           .evaluate = rig_evaluate};
     return 0;
 }
@@ -186,13 +184,11 @@ static inline void rig_measured(void *self, uint32_t peer)
     struct rig *r = self;
     struct node_progress p;
     node_progress(sim_node(r->world, peer), &p);
-    if (peer == 0 && r->estimate != NULL && p.round > 0 &&
-        p.drift > 0)
+    if (peer == 0 && r->estimate != NULL && p.round > 0 && p.drift > 0)
         r->estimate[p.drift_round] = p.drift;
 }
 
-static inline void rig_note(void *self, uint32_t peer,
-                            const struct node_note *note)
+static inline void rig_note(void *self, uint32_t peer, const struct node_note *note)
 {
     struct rig *r = self;
     if (r->loud || note->level == NOTE_ERROR)
@@ -200,21 +196,27 @@ static inline void rig_note(void *self, uint32_t peer,
 }
 
 /* Defaults that a test then changes; the specs are canonicalised. */
-static inline void rig_init(struct rig *r, uint32_t n, size_t dim,
-                            const char *topology, const char *compress,
-                            double gamma)
+static inline void rig_init(struct rig *r, uint32_t n, size_t dim, const char *topology,
+                            const char *compress, double gamma)
 {
     char error[COMPRESS_ERROR_MAX], canonical[COMPRESS_SPEC_MAX];
     *r = (struct rig){.dim = dim, .lowest = (float)INFINITY};
-    r->config = (struct sim_config){.n_peers = n, .seed = 1,
-                                    .latency_us = 100, .step_us = 1000,
-                                    .make_trainer = rig_trainer, .self = r,
+    r->config = (struct sim_config){.n_peers = n,
+                                    .seed = 1,
+                                    .latency_us = 100,
+                                    .step_us = 1000,
+                                    .make_trainer = rig_trainer,
+                                    .self = r,
                                     .measured = rig_measured,
                                     .note = rig_note};
     struct run *run = &r->config.run;
-    *run = (struct run){.gamma = gamma, .gamma_auto = gamma == 0,
+    *run = (struct run){.gamma = gamma,
+                        .gamma_auto = gamma == 0,
                         .error_feedback = true,
-                        .seed = 1, .rounds = 100, .min_peers = n, .batch = 1,
+                        .seed = 1,
+                        .rounds = 100,
+                        .min_peers = n,
+                        .batch = 1,
                         .drift_target = 0.02,
                         .local_steps = 1};
     if (strcmp(compress, RUN_AUTO) == 0)
@@ -228,8 +230,8 @@ static inline void rig_init(struct rig *r, uint32_t n, size_t dim,
     snprintf(run->model, sizeof run->model, "quadratic");
     snprintf(run->data, sizeof run->data, "glyphs"); /* Any fixed kind. */
     snprintf(run->skew, sizeof run->skew, "iid");
-    r->segment[0] = (struct segment){.name = "x", .n = dim, .rows = 1,
-                                     .cols = dim, .n_dims = 1, .trained = true};
+    r->segment[0] = (struct segment){
+        .name = "x", .n = dim, .rows = 1, .cols = dim, .n_dims = 1, .trained = true};
     r->peers = calloc(n, sizeof *r->peers);
     r->c = calloc(n * dim, sizeof *r->c);
     assert_true(r->peers && r->c);
@@ -241,18 +243,20 @@ static inline void rig_init(struct rig *r, uint32_t n, size_t dim,
 }
 
 /* A model with statistics: before it is opened. */
-static inline void rig_with_statistics(struct rig *r, size_t n_means,
-                                       size_t n_variances, float scale)
+static inline void rig_with_statistics(struct rig *r, size_t n_means, size_t n_variances,
+                                       float scale)
 {
     r->n_means = n_means;
     r->n_variances = n_variances;
     r->scale = scale;
-    r->segment[1] = (struct segment){.name = "mean", .offset = r->dim,
-                                     .n = n_means, .rows = 1, .cols = n_means,
-                                     .n_dims = 1};
-    r->segment[2] = (struct segment){.name = "var", .offset = r->dim + n_means,
-                                     .n = n_variances, .rows = 1,
-                                     .cols = n_variances, .n_dims = 1,
+    r->segment[1] = (struct segment){
+        .name = "mean", .offset = r->dim, .n = n_means, .rows = 1, .cols = n_means, .n_dims = 1};
+    r->segment[2] = (struct segment){.name = "var",
+                                     .offset = r->dim + n_means,
+                                     .n = n_variances,
+                                     .rows = 1,
+                                     .cols = n_variances,
+                                     .n_dims = 1,
                                      .nonnegative = true};
     r->moved = calloc(rig_floats(r), sizeof *r->moved);
     assert_non_null(r->moved);

@@ -35,8 +35,7 @@ static double moved_off(const struct rig *r, size_t from, size_t to)
 }
 
 /* Nearly a third of all deltas are lost, and their sessions with them. */
-static void cut(const char *topology, const char *compress, enum run_policy policy,
-                uint64_t seed)
+static void cut(const char *topology, const char *compress, enum run_policy policy, uint64_t seed)
 {
     struct rig r;
     struct consensus c;
@@ -57,8 +56,8 @@ static void cut(const char *topology, const char *compress, enum run_policy poli
     while (sim_step(r.world))
         for (uint32_t i = 0; i < 6; i++)
             for (size_t k = 0; k < 16; k++)
-                n_owed += sim_node(r.world, i)->ready &&
-                          sim_node(r.world, i)->choco.statistics.owed[k] > 0;
+                n_owed += sim_node(r.world, i)->ready
+                          && sim_node(r.world, i)->choco.statistics.owed[k] > 0;
     for (uint32_t i = 0; i < 6; i++) {
         struct node_progress p;
         int code;
@@ -150,7 +149,8 @@ static void test_estimate(void **state)
         }
         sim_drift(with.world, &c);
         print_message("%-10s %d estimates, worst off by %.1f %%; statistics %.2g, weights %.2g "
-                      "apart\n", specs[s], moments, 100 * worst, c.statistics.xi, c.trained.xi);
+                      "apart\n",
+                      specs[s], moments, 100 * worst, c.statistics.xi, c.trained.xi);
         assert_true(c.statistics.xi > 1000 * c.trained.xi);
         assert_true(moments >= 6);
         if (!(worst <= 0.15))

@@ -2,21 +2,22 @@
 #include "nn/math/rng.h"
 #include "topology/topology.h"
 
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <cmocka.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include <cmocka.h>
+
 enum { SMALL = 40, SEED = 7 };
 
 static const char *const specs[] = {
-    "ring", "torus", "torus:4x8", "torus:2x2", "torus:1x5", "torus:2x7", "complete",
-    "exponential", "regular:2", "regular:3", "regular:4", "regular:7", "regular:20", "regular:37",
-    "edges:0-1,1-2,2-5", "edges:3-39,3-7", NULL,
+    "ring",       "torus",       "torus:4x8",         "torus:2x2",      "torus:1x5", "torus:2x7",
+    "complete",   "exponential", "regular:2",         "regular:3",      "regular:4", "regular:7",
+    "regular:20", "regular:37",  "edges:0-1,1-2,2-5", "edges:3-39,3-7", NULL,
 };
 static const uint32_t larger[] = {64, 97, 128, 255, 256, 1009, 0};
 
@@ -54,8 +55,7 @@ static void check_simple(const struct graph *g, const char *spec)
 
 static bool same(const struct graph *a, const struct graph *b)
 {
-    return a->n == b->n
-           && memcmp(a->first, b->first, (a->n + 1) * sizeof *a->first) == 0
+    return a->n == b->n && memcmp(a->first, b->first, (a->n + 1) * sizeof *a->first) == 0
            && memcmp(a->neighbour, b->neighbour, a->first[a->n] * sizeof *a->neighbour) == 0;
 }
 

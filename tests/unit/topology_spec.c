@@ -1,13 +1,14 @@
 /* Specs: canonical texts, refusals, and files of edges. */
 #include "topology/topology.h"
 
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <cmocka.h>
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+
+#include <cmocka.h>
 
 static void expect(const char *spec, const char *want)
 {
@@ -35,13 +36,47 @@ static void test_canonical(void **state)
 static void test_refused(void **state)
 {
     (void)state;
-    static const char *const bad[] = {
-        "", ":", "rin", "rings", "ring:", "ring:x", "ring:4", "Ring", " ring", "complete:3",
-        "exponential:2", "torus:", "torus:4", "torus:0x3", "torus:3x0", "torus:3x", "torus:3x4x5",
-        "torus:-3x4", "torus:3 x4", "torus:9999999x1", "regular", "regular:", "regular:0",
-        "regular:1", "regular:-4", "regular:4.5", "regular:4x", "regular:99999999999999999999",
-        "edges", "edges:", "edges:missing", "edges:0", "edges:0-", "edges:0-0", "edges:0-1,",
-        "edges:,0-1", "edges:0-1,,1-2", "edges:0-1;1-2", "edges:0--1", "edges:0-1000001", NULL};
+    static const char *const bad[] = {"",
+                                      ":",
+                                      "rin",
+                                      "rings",
+                                      "ring:",
+                                      "ring:x",
+                                      "ring:4",
+                                      "Ring",
+                                      " ring",
+                                      "complete:3",
+                                      "exponential:2",
+                                      "torus:",
+                                      "torus:4",
+                                      "torus:0x3",
+                                      "torus:3x0",
+                                      "torus:3x",
+                                      "torus:3x4x5",
+                                      "torus:-3x4",
+                                      "torus:3 x4",
+                                      "torus:9999999x1",
+                                      "regular",
+                                      "regular:",
+                                      "regular:0",
+                                      "regular:1",
+                                      "regular:-4",
+                                      "regular:4.5",
+                                      "regular:4x",
+                                      "regular:99999999999999999999",
+                                      "edges",
+                                      "edges:",
+                                      "edges:missing",
+                                      "edges:0",
+                                      "edges:0-",
+                                      "edges:0-0",
+                                      "edges:0-1,",
+                                      "edges:,0-1",
+                                      "edges:0-1,,1-2",
+                                      "edges:0-1;1-2",
+                                      "edges:0--1",
+                                      "edges:0-1000001",
+                                      NULL};
     for (size_t i = 0; bad[i]; i++) {
         char canonical[TOPOLOGY_SPEC_MAX] = "untouched", error[TOPOLOGY_ERROR_MAX] = "";
         struct graph g;
@@ -62,7 +97,8 @@ static void test_error_text(void **state)
     (void)state;
     char canonical[TOPOLOGY_SPEC_MAX], error[TOPOLOGY_ERROR_MAX], spec[3000];
     assert_int_equal(topology_canonical("regular:0", canonical, error), -EINVAL);
-    assert_string_equal(error, "topology regular: found '0', expected K neighbours, 2 or more, as in regular:4");
+    assert_string_equal(
+        error, "topology regular: found '0', expected K neighbours, 2 or more, as in regular:4");
     memset(spec, '\n', sizeof spec);
     spec[sizeof spec - 1] = '\0';
     assert_int_equal(topology_canonical(spec, canonical, error), -EINVAL);
@@ -171,14 +207,10 @@ static void test_peers_of_a_spec(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_canonical),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_error_text),
-        cmocka_unit_test(test_file),
-        cmocka_unit_test(test_file_with_nul),
-        cmocka_unit_test(test_too_many_edges),
-        cmocka_unit_test(test_edges_and_peers),
-        cmocka_unit_test(test_peers_of_a_spec),
+        cmocka_unit_test(test_canonical),       cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_error_text),      cmocka_unit_test(test_file),
+        cmocka_unit_test(test_file_with_nul),   cmocka_unit_test(test_too_many_edges),
+        cmocka_unit_test(test_edges_and_peers), cmocka_unit_test(test_peers_of_a_spec),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,15 @@
 /* Spectra against closed forms and against a dense eigenvalue routine. */
 #include "topology/topology.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <cmocka.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include <cmocka.h>
 
 enum { DENSE = 40, SEED = 11 };
 static const double pi = 3.14159265358979323846;
@@ -69,14 +70,27 @@ static void test_circulants(void **state)
 static void test_known_gaps(void **state)
 {
     (void)state;
-    static const struct { const char *spec; uint32_t n; double gap; } known[] = {
-        {"ring", 4, 2.0 / 3}, {"ring", 8, .195262}, {"ring", 16, .050747}, {"ring", 32, .012810},
-        {"ring", 64, .003210}, {"torus", 9, .6}, {"torus", 16, .4}, {"torus:4x8", 32, .117157},
-        {"torus", 64, .117157}, {"complete", 9, 1.0}, {NULL, 0, 0}};
+    static const struct
+    {
+        const char *spec;
+        uint32_t n;
+        double gap;
+    } known[] = {{"ring", 4, 2.0 / 3},
+                 {"ring", 8, .195262},
+                 {"ring", 16, .050747},
+                 {"ring", 32, .012810},
+                 {"ring", 64, .003210},
+                 {"torus", 9, .6},
+                 {"torus", 16, .4},
+                 {"torus:4x8", 32, .117157},
+                 {"torus", 64, .117157},
+                 {"complete", 9, 1.0},
+                 {NULL, 0, 0}};
     for (size_t i = 0; known[i].spec; i++) {
         double gap = spectrum_of(known[i].spec, known[i].n).gap, d = fabs(gap - known[i].gap);
         if (!(d <= 1e-6))
-            fail_msg("%s, n = %u: gap %.7f, want %.7f", known[i].spec, known[i].n, gap, known[i].gap);
+            fail_msg("%s, n = %u: gap %.7f, want %.7f", known[i].spec, known[i].n, gap,
+                     known[i].gap);
     }
     struct spectrum s = spectrum_of("ring", 8);
     double d = fabs(2.0 / (2.0 - s.lambda_2 - s.lambda_n) - 1.308);
@@ -139,9 +153,14 @@ static void dense(const char *spec, uint32_t n)
 static void test_against_dense(void **state)
 {
     (void)state;
-    static const char *const specs[] = {
-        "torus", "torus:3x5", "regular:3", "regular:4", "regular:7", "edges:0-1,0-2,0-3,0-4,0-5",
-        "edges:0-9,1-8,2-7,3-6,4-5", NULL};
+    static const char *const specs[] = {"torus",
+                                        "torus:3x5",
+                                        "regular:3",
+                                        "regular:4",
+                                        "regular:7",
+                                        "edges:0-1,0-2,0-3,0-4,0-5",
+                                        "edges:0-9,1-8,2-7,3-6,4-5",
+                                        NULL};
     for (size_t i = 0; specs[i]; i++)
         for (uint32_t n = 2; n <= DENSE; n += 1 + n / 4)
             dense(specs[i], n);
@@ -223,14 +242,10 @@ static void test_spread_of_others(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_circulants),
-        cmocka_unit_test(test_known_gaps),
-        cmocka_unit_test(test_against_dense),
-        cmocka_unit_test(test_one_peer),
-        cmocka_unit_test(test_disconnected),
-        cmocka_unit_test(test_large),
-        cmocka_unit_test(test_spread_of_rings),
-        cmocka_unit_test(test_spread_of_others),
+        cmocka_unit_test(test_circulants),      cmocka_unit_test(test_known_gaps),
+        cmocka_unit_test(test_against_dense),   cmocka_unit_test(test_one_peer),
+        cmocka_unit_test(test_disconnected),    cmocka_unit_test(test_large),
+        cmocka_unit_test(test_spread_of_rings), cmocka_unit_test(test_spread_of_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -29,7 +29,8 @@ struct fake
     size_t control_max, bulk_max;
     bool runs; /* node_run() is not NULL. */
 
-    uint32_t n_up, n_down, n_clean, n_dial_failed, n_recv, n_sent, n_timer, n_worked, n_resolved, n_stop;
+    uint32_t n_up, n_down, n_clean, n_dial_failed, n_recv, n_sent, n_timer, n_worked, n_resolved,
+        n_stop;
     uint32_t link[FAKE_LINKS]; /* Of LINK_UP, in order. */
     uint8_t id[WIRE_ID_BYTES]; /* Of the last. */
     bool dialled;
@@ -72,8 +73,11 @@ static void count(struct fake *f, const struct node_event *ev)
     f->bytes_received = ev->io.bytes_received;
     f->n_strangers = ev->io.n_strangers;
     switch (ev->type) {
-    case NODE_START: break;
-    case NODE_TIMER: f->n_timer++; break;
+    case NODE_START:
+        break;
+    case NODE_TIMER:
+        f->n_timer++;
+        break;
     case NODE_LINK_UP:
         assert_true(f->n_up < FAKE_LINKS);
         f->link[f->n_up++] = ev->link;
@@ -91,11 +95,21 @@ static void count(struct fake *f, const struct node_event *ev)
         f->n_dial_failed++;
         f->tag = ev->dial.tag;
         break;
-    case NODE_RESOLVED: f->n_resolved++; break;
-    case NODE_RECV: f->n_recv++; break;
-    case NODE_WORKED: f->n_worked++; break;
-    case NODE_SENT: f->n_sent++; break;
-    case NODE_STOP: f->n_stop++; break;
+    case NODE_RESOLVED:
+        f->n_resolved++;
+        break;
+    case NODE_RECV:
+        f->n_recv++;
+        break;
+    case NODE_WORKED:
+        f->n_worked++;
+        break;
+    case NODE_SENT:
+        f->n_sent++;
+        break;
+    case NODE_STOP:
+        f->n_stop++;
+        break;
     }
 }
 
@@ -123,8 +137,8 @@ void node_progress(const struct node *n, struct node_progress *p)
     *p = (struct node_progress){.round = 7};
 }
 
-const float *node_model(const struct node *n, const struct segment **segments,
-                        size_t *n_segments, size_t *n_params)
+const float *node_model(const struct node *n, const struct segment **segments, size_t *n_segments,
+                        size_t *n_params)
 {
     (void)n;
     (void)segments;
@@ -207,16 +221,16 @@ static void fake_watchdog(uv_timer_t *t)
 }
 
 /* Runs the loop until cond. */
-#define FAKE_RUN_UNTIL(cond)                                                \
-    do {                                                                    \
-        uv_timer_t watchdog_;                                               \
-        uv_update_time(&fake_loop);                                         \
-        uv_timer_init(&fake_loop, &watchdog_);                              \
-        uv_timer_start(&watchdog_, fake_watchdog, WATCHDOG_MS, 0);          \
-        while (!(cond))                                                     \
-            uv_run(&fake_loop, UV_RUN_ONCE);                                \
-        uv_close((uv_handle_t *)&watchdog_, NULL);                          \
-        uv_run(&fake_loop, UV_RUN_NOWAIT);                                  \
+#define FAKE_RUN_UNTIL(cond)                                                                       \
+    do {                                                                                           \
+        uv_timer_t watchdog_;                                                                      \
+        uv_update_time(&fake_loop);                                                                \
+        uv_timer_init(&fake_loop, &watchdog_);                                                     \
+        uv_timer_start(&watchdog_, fake_watchdog, WATCHDOG_MS, 0);                                 \
+        while (!(cond))                                                                            \
+            uv_run(&fake_loop, UV_RUN_ONCE);                                                       \
+        uv_close((uv_handle_t *)&watchdog_, NULL);                                                 \
+        uv_run(&fake_loop, UV_RUN_NOWAIT);                                                         \
     } while (0)
 
 /* Make the fake take a step now, so that f->asks is carried out. */

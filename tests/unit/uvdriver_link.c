@@ -97,7 +97,8 @@ static void test_totals_are_the_sockets(void **state)
 
 /* ---- Messages --------------------------------------------------------- */
 
-static const uint32_t sizes[] = {1, 2, 3, 100, 65517, 65518, 65519, 65520, 131036, 131037, 1 << 20, 5 << 20};
+static const uint32_t sizes[] = {1,     2,     3,      100,    65517,   65518,
+                                 65519, 65520, 131036, 131037, 1 << 20, 5 << 20};
 enum { N_SIZES = sizeof sizes / sizeof *sizes };
 static uint32_t next_control, next_bulk;
 
@@ -152,7 +153,8 @@ static void send_control(struct fake *f, uint32_t which)
     for (size_t i = 1; i < n; i++)
         head[i] = pattern(which, i);
     head[0] = 2;
-    f->asks.sends[f->asks.n_sends++] = (struct node_send){.link = f->link[0], .head = head, .n_head = n};
+    f->asks.sends[f->asks.n_sends++] =
+        (struct node_send){.link = f->link[0], .head = head, .n_head = n};
     fake_poke(f);
 }
 
@@ -467,7 +469,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_session_and_clean_end, fake_setup, fake_teardown),
         cmocka_unit_test_setup_teardown(test_abnormal_end, fake_setup, fake_teardown),
         cmocka_unit_test_setup_teardown(test_totals_are_the_sockets, fake_setup, fake_teardown),
-        cmocka_unit_test_setup_teardown(test_messages_arrive_whole_and_in_order, fake_setup, fake_teardown),
+        cmocka_unit_test_setup_teardown(test_messages_arrive_whole_and_in_order, fake_setup,
+                                        fake_teardown),
         cmocka_unit_test_setup_teardown(test_messages_survive_rekeying, fake_setup, fake_teardown),
         cmocka_unit_test_setup_teardown(test_control_overtakes_bulk, fake_setup, fake_teardown),
         cmocka_unit_test_setup_teardown(test_last_words_arrive, fake_setup, fake_teardown),

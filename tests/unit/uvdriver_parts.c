@@ -17,8 +17,10 @@ static void test_split(void **state)
     (void)state;
     char host[UV_RESOLVE_HOST_MAX + 1], text[300];
     uint16_t port;
-    static const char *const bad[] = {"", ":", "a", "a:", ":1", "a:0", "a:65536", "a:-1", "a:+1", "a: 1", "a:1x", "a:000001",
-                                      "a b:1", "::1:7100", "[]:1", "[::1]", "[::1:1", "a\x01:1", "a\xff:1"};
+    static const char *const bad[] = {"",      ":",        "a",       "a:",       ":1",
+                                      "a:0",   "a:65536",  "a:-1",    "a:+1",     "a: 1",
+                                      "a:1x",  "a:000001", "a b:1",   "::1:7100", "[]:1",
+                                      "[::1]", "[::1:1",   "a\x01:1", "a\xff:1"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         if (uv_resolve_split(bad[i], false, host, &port) != -EINVAL)
             fail_msg("'%s' was taken", bad[i]);
@@ -40,7 +42,8 @@ static void test_split(void **state)
 static void test_numeric_and_back(void **state)
 {
     (void)state;
-    static const char *const same[] = {"127.0.0.1:7100", "[::1]:7100", "[2001:db8::7]:1", "255.255.255.255:65535"};
+    static const char *const same[] = {"127.0.0.1:7100", "[::1]:7100", "[2001:db8::7]:1",
+                                       "255.255.255.255:65535"};
     union uv_address a, b;
     char text[UV_RESOLVE_TEXT];
     for (size_t i = 0; i < sizeof same / sizeof *same; i++) {
@@ -69,8 +72,15 @@ static void test_metrics_line(void **state)
     assert_true(fd >= 0);
     close(fd);
     struct uv_metrics m;
-    struct node_progress p = {.phase = NODE_SETTLING, .round = 7, .n_rounds = 9, .loss = 0.5, .accuracy = 0.25,
-                              .drift = NAN, .relative_drift = INFINITY, .bytes_sent = UINT64_C(1) << 40, .n_live = 3};
+    struct node_progress p = {.phase = NODE_SETTLING,
+                              .round = 7,
+                              .n_rounds = 9,
+                              .loss = 0.5,
+                              .accuracy = 0.25,
+                              .drift = NAN,
+                              .relative_drift = INFINITY,
+                              .bytes_sent = UINT64_C(1) << 40,
+                              .n_live = 3};
     assert_int_equal(uv_metrics_open(&m, path, NULL), 0);
     assert_int_equal(uv_metrics_write(&m, &p, 1.5), 0);
     p.evaluated = true;
@@ -116,7 +126,8 @@ static void peer_script(struct fake *f, const struct node_event *ev, struct node
     }
     assert_true(wire_get_status_req(ev->recv.bytes, ev->recv.len));
     static const uint8_t head[1] = {7};
-    fx->sends[fx->n_sends++] = (struct node_send){.link = ev->link, .bulk = true, .head = head, .n_head = 1, .body = model};
+    fx->sends[fx->n_sends++] = (struct node_send){
+        .link = ev->link, .bulk = true, .head = head, .n_head = 1, .body = model};
 }
 
 static void client_up(void *self, uint32_t tag, uint32_t session, const uint8_t id[WIRE_ID_BYTES])
@@ -156,7 +167,8 @@ static void test_observer(void **state)
     (void)state;
     struct uv_client *c;
     union uv_address at;
-    struct uv_client_calls calls = {.self = &c, .up = client_up, .message = client_message, .ended = client_ended};
+    struct uv_client_calls calls = {
+        .self = &c, .up = client_up, .message = client_message, .ended = client_ended};
     fake_init(&a, 'a');
     a.script = peer_script;
     fake_open(&a);
@@ -265,7 +277,9 @@ static void test_over_long_line(void **state)
 {
     (void)state;
     struct uv_cluster c;
-    run_child(&c, "i=0; while [ $i -lt 3000 ]; do printf 1234567890; i=$((i+1)); done; echo; echo short", 1);
+    run_child(
+        &c, "i=0; while [ $i -lt 3000 ]; do printf 1234567890; i=$((i+1)); done; echo; echo short",
+        1);
     FAKE_RUN_UNTIL(n_children_ended == 1);
     assert_int_equal(n_lines, 1);
     assert_string_equal(last_line, "short");

@@ -65,13 +65,25 @@ static void knock(int fd, uint32_t i)
         junk[k] = (uint8_t)rng_at(key, k);
     ssize_t n = 0;
     switch (i % 8) {
-    case 0: n = write(fd, junk, sizeof junk); break;
-    case 1: n = write(fd, http, sizeof http); break;
-    case 2: break;                                          /* Silence. */
-    case 3: n = write(fd, junk, 1); break;                  /* Slow bytes. */
-    case 4: n = shutdown(fd, SHUT_WR); break;               /* Early FIN. */
-    case 5: n = write(fd, junk, CHANNEL_MSG1); break;       /* Of just the right size. */
-    case 6: n = write(fd, junk, CHANNEL_MSG1 - 1);          /* One short, then FIN. */
+    case 0:
+        n = write(fd, junk, sizeof junk);
+        break;
+    case 1:
+        n = write(fd, http, sizeof http);
+        break;
+    case 2:
+        break; /* Silence. */
+    case 3:
+        n = write(fd, junk, 1);
+        break; /* Slow bytes. */
+    case 4:
+        n = shutdown(fd, SHUT_WR);
+        break; /* Early FIN. */
+    case 5:
+        n = write(fd, junk, CHANNEL_MSG1);
+        break; /* Of just the right size. */
+    case 6:
+        n = write(fd, junk, CHANNEL_MSG1 - 1); /* One short, then FIN. */
         n = n < 0 ? n : shutdown(fd, SHUT_WR);
         break;
     case 7: { /* A reset. */
@@ -260,7 +272,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_junk_changes_a_counter, fake_setup, fake_teardown),
-        cmocka_unit_test_setup_teardown(test_flood_does_not_shut_the_door, fake_setup, fake_teardown),
+        cmocka_unit_test_setup_teardown(test_flood_does_not_shut_the_door, fake_setup,
+                                        fake_teardown),
         cmocka_unit_test_setup_teardown(test_one_address_has_its_share, fake_setup, fake_teardown),
         cmocka_unit_test_setup_teardown(test_slow_bytes_do_not_prolong, fake_setup, fake_teardown),
         cmocka_unit_test_setup_teardown(test_no_file_descriptors, fake_setup, fake_teardown),
