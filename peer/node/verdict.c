@@ -5,37 +5,63 @@
 #include <stdio.h>
 
 enum {
-    FIRST = 10, /* Rounds whose mean is the loss to begin with, */
-    LEAST = 30  /* and without so many nothing is said of the loss. */
+    FIRST = 10, /* Rounds whose mean is a loss to begin with. */
+    LEAST = 30, /* With fewer rounds only clear cases are judged. */
+    STREAK = 10 /* Losses in a row that make a case clear in a run of 30 rounds or more. */
 };
 
 static const double kNewest = 0.1; /* Weight of the newest loss. */
-static const double kWorse = 1;    /* Nats, */
+static const double kWorse = 1;    /* Nats above where the loss began, */
 static const double kMost = 0.7;   /* in this share of the newest rounds. */
-static const double kFar = 1;      /* Of |mean|. */
-static const double kGrown = 3;    /* Of Xi in the third quarter. */
+static const double kClear = 3;    /* So many times where it began is a clear case. */
+static const double kNoise = 2;    /* Nats that the loss of one sample may be low by chance. */
+static const double kFar = 1;      /* In units of |mean|. */
+static const double kGrown = 3;    /* Times Xi in the third quarter. */
 
 void verdict_init(struct verdict *v)
 {
     *v = (struct verdict){.loss_first = (double)NAN,
+                          .loss_mean = (double)NAN,
                           .loss_last = (double)NAN,
                           .xi_half = (double)NAN,
                           .drift = (double)NAN};
 }
 
-void verdict_loss(struct verdict *v, uint64_t round, double loss)
+/* What the losses are compared with: the mean of the first ones, unless it was
+ * already raised by losses that ran away in them. The very first loss cannot
+ * have been; but where it is of few samples, it may be low by chance. NaN for
+ * who was not there from the start. */
+static double begun(const struct verdict *v)
+{
+    double first = v->loss_first + kNoise / sqrt((double)v->n_samples);
+    return first < v->loss_mean ? first : v->loss_mean;
+}
+
+void verdict_loss(struct verdict *v, uint64_t round, double loss, uint64_t n_samples)
 {
     uint64_t n = ++v->n_losses;
     if (n == 1) {
-        v->loss_first = round == 0 ? loss : (double)NAN;
+        v->loss_first = v->loss_mean = round == 0 ? loss : (double)NAN;
         v->loss_last = loss;
+        v->n_samples = n_samples > 0 ? n_samples : 1;
         return;
     }
     if (n <= FIRST)
-        v->loss_first += (loss - v->loss_first) / (double)n;
-    bool above = loss > v->loss_first + kWorse;
+        v->loss_mean += (loss - v->loss_mean) / (double)n;
+    double limit = begun(v);
+    bool above = loss > limit + kWorse;
     v->above += kNewest * ((above ? 1.0 : 0.0) - v->above);
-    v->loss_last += kNewest * (loss - v->loss_last);
+    v->n_clear = above && loss > kClear * limit ? v->n_clear + 1 : 0;
+    double weight = n > LEAST ? kNewest : n > 3 ? kNewest * LEAST / (double)n : 1;
+    v->loss_last += weight * (loss - v->loss_last);
+}
+
+/* Were the newest losses, a third of all in a short run, all clearly worse? */
+static bool clearly_worse(const struct verdict *v)
+{
+    uint64_t third = (v->n_losses + 2) / 3;
+    uint64_t least = third < 2 ? 2 : third < STREAK ? third : STREAK;
+    return v->n_clear >= least;
 }
 
 void verdict_drift(struct verdict *v, double xi, double relative, uint64_t round, uint64_t n_rounds)
@@ -54,11 +80,11 @@ void verdict_drift(struct verdict *v, double xi, double relative, uint64_t round
 
 bool verdict_ran_away(const struct verdict *v, char why[VERDICT_TEXT])
 {
-    bool loss = v->n_losses >= LEAST && v->above > kMost;
+    bool loss = (v->n_losses >= LEAST && v->above > kMost) || clearly_worse(v);
     bool drift = v->drift > kFar;
     if (loss)
         snprintf(why, VERDICT_TEXT, "the training loss ended at %.4g, having begun at %.4g",
-                 v->loss_last, v->loss_first);
+                 v->loss_last, v->loss_first < v->loss_mean ? v->loss_first : v->loss_mean);
     else if (drift)
         snprintf(why, VERDICT_TEXT,
                  "at round %llu the models were farther apart than their mean is long "

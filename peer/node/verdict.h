@@ -5,7 +5,14 @@
  *
  *   loss      a nat above where it began, in most of the last ten or twenty
  *             rounds: worse than knowing nothing (a mean would be led astray by
- *             the rare large losses of small batches)
+ *             the rare large losses of small batches). This takes 30 rounds.
+ *             Or, in a run of any length, three times and a nat above it in all
+ *             of the last ten rounds (of a run under 30 rounds: in the last
+ *             third of them, and in two at least).
+ *             "Where it began" is the mean of the first ten losses, or the first
+ *             one (and two nats by the root of its samples, as it may be low by
+ *             chance) where that is less: losses that ran away within the first
+ *             ten rounds do not raise it.
  *   distance  the peers' models, in the last tenth of training, farther apart
  *             than their mean is long and three times as far as they were when
  *             half of it was done: mixing no longer held them together
@@ -23,10 +30,13 @@ enum { VERDICT_TEXT = 160 }; /* Bytes of its sentence, with the NUL. */
 
 struct verdict
 {
-    double loss_first; /* Mean of the first rounds; NaN: not there from the start. */
+    double loss_first; /* The first loss; NaN: not there from the start. */
+    double loss_mean;  /* Mean of the first ten losses; NaN as loss_first. */
     double loss_last;  /* Moving average. */
     double above;      /* The same of: 1 where a loss was a nat above, else 0. */
     uint64_t n_losses;
+    uint64_t n_samples;   /* That the first loss is the mean of. */
+    uint64_t n_clear;     /* Newest losses in a row that were clearly too large. */
     double xi_half;       /* Largest Xi of the third quarter; NaN: none known. */
     double drift;         /* Worst relative drift of the last tenth whose Xi was three
                           * times that; NaN: none. */
@@ -35,8 +45,8 @@ struct verdict
 
 void verdict_init(struct verdict *v);
 
-/* The loss of this round's local steps. */
-void verdict_loss(struct verdict *v, uint64_t round, double loss);
+/* The loss of this round's local steps, the mean of so many samples. */
+void verdict_loss(struct verdict *v, uint64_t round, double loss, uint64_t n_samples);
 
 /* An estimate: Xi, and relative to |mean|, of the moment when `round` of
  * n_rounds began. Infinite or NaN beside a finite xi: no mean could be told. */

@@ -265,7 +265,7 @@ static void report(struct node *n)
     const struct sketch *k = &n->choco.sketch;
     if (j->steps) {
         p->loss = j->trained.loss;
-        verdict_loss(&n->verdict, n->round, p->loss);
+        verdict_loss(&n->verdict, n->round, p->loss, j->trained.n_samples);
     }
     verdict_drift(&n->verdict, k->figures.xi, k->figures.relative, k->figures.round, n->run.rounds);
     if (j->evaluate) {

@@ -16,4 +16,14 @@ for way in sim local; do
         within "$(figures json "$way.out" settle_rounds)" 1 500
 done
 
+# An explosion within the first rounds must not pass for where the loss began.
+for rounds in 100 3; do
+    timeout -k 5 60 "$HEARSAY" sim --peers 2 --model logreg --data glyphs --rounds $rounds --lr 1000 --seed "$seed" \
+        --json >early.out 2>early.err
+    check "$rounds rounds at --lr 1000 end with 1" [ $? = 1 ]
+    check "  and say that it began near 2.4" \
+        grep -q 'the run diverged: the training loss ended at [0-9.e+]*, having begun at 2\.[0-9]*\.' early.err
+    check "  in JSON, too" grep -q '"diverged": "the training loss ended at' early.out
+done
+
 e2e_end

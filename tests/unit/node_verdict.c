@@ -9,13 +9,15 @@
 
 #include <cmocka.h>
 
+enum { BATCH = 32 };
+
 static char why[VERDICT_TEXT];
 
 /* `rounds` losses from `first` on, all the same. */
 static void losses(struct verdict *v, uint64_t first, int rounds, double loss)
 {
     for (int i = 0; i < rounds; i++)
-        verdict_loss(v, first + (uint64_t)i, loss);
+        verdict_loss(v, first + (uint64_t)i, loss, BATCH);
 }
 
 static struct verdict begun_at(double loss)
@@ -35,10 +37,11 @@ static void test_loss(void **state)
         int rounds;
         bool away;
     } row[] = {
-        {2.3, 0.1, 100, false}, {2.3, 2.3, 100, false}, /* Nothing learnt is not divergence. */
-        {2.3, 3.2, 100, false}, {2.3, 3.4, 100, true},
-        {2.3, 40, 20, true},    {2.3, 40, 19, false}, /* 29 rounds: too few to say. */
-        {2.3, 40, 11, false},   {0.01, 0.5, 100, false},
+        {2.3, 0.1, 100, false},  {2.3, 2.3, 100, false}, /* Nothing learnt is not divergence. */
+        {2.3, 3.2, 100, false},  {2.3, 3.4, 100, true},
+        {2.3, 3.4, 20, true},    {2.3, 3.4, 19, false}, /* 29 rounds: too few to say. */
+        {2.3, 6.8, 19, false},   {2.3, 40, 19, true},   /* But a clear case is one. */
+        {0.01, 0.5, 100, false},
     };
     (void)state;
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
@@ -61,24 +64,92 @@ static void test_noise(void **state)
     verdict_init(&v);
     losses(&v, 0, 10, 0.1);
     for (uint64_t i = 10; i < 400; i++)
-        verdict_loss(&v, i, i % 3 == 0 ? 9 : 0.1);
+        verdict_loss(&v, i, i % 3 == 0 ? 9 : 0.1, 1);
     assert_false(verdict_ran_away(&v, why)); /* 3 on average. */
     losses(&v, 400, 100, 9);
     assert_true(verdict_ran_away(&v, why));
 }
 
-/* Of the first rounds it is the mean that counts. */
-static void test_first_rounds(void **state)
+/* A run whose losses are 2.4, 3104, 6254, ..., up to 13808. */
+static struct verdict exploded(int rounds, uint64_t n_samples)
 {
     struct verdict v;
-    (void)state;
     verdict_init(&v);
-    for (int i = 0; i < 10; i++)
-        verdict_loss(&v, (uint64_t)i, i); /* 4.5 */
-    losses(&v, 10, 300, 5.4);
+    verdict_loss(&v, 0, 2.4, n_samples);
+    for (int i = 1; i < rounds; i++)
+        verdict_loss(&v, (uint64_t)i, i < 4 ? 3104 * i : 13808, n_samples);
+    return v;
+}
+
+/* Losses that run away within the first ten rounds do not hide that they did. */
+static void test_first_rounds(void **state)
+{
+    (void)state;
+    for (uint64_t n_samples = 1; n_samples < 100; n_samples *= 3) {
+        struct verdict v = exploded(100, n_samples);
+        assert_true(verdict_ran_away(&v, why));
+        assert_non_null(strstr(why, "ended at 1.381e+04, having begun at 2.4"));
+    }
+    struct verdict v;
+    verdict_init(&v); /* The mean of the first losses counts where it is less: 2.8. */
+    for (uint64_t i = 0; i < 10; i++)
+        verdict_loss(&v, i, i == 0 ? 10 : 2, BATCH);
+    losses(&v, 10, 100, 3.7);
     assert_false(verdict_ran_away(&v, why));
-    losses(&v, 310, 300, 5.6);
+    losses(&v, 110, 100, 3.9);
     assert_true(verdict_ran_away(&v, why));
+}
+
+/* The first loss of a single sample may be low by chance, that of many is not. */
+static void test_first_by_chance(void **state)
+{
+    static const struct
+    {
+        uint64_t n_samples;
+        bool away;
+    } row[] = {{1, false}, {64, true}};
+    (void)state;
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+        struct verdict v;
+        verdict_init(&v);
+        verdict_loss(&v, 0, 0.3, row[i].n_samples);
+        losses(&v, 1, 100, 2.3);
+        if (verdict_ran_away(&v, why) != row[i].away)
+            fail_msg("%llu samples", (unsigned long long)row[i].n_samples);
+    }
+}
+
+/* Under 30 rounds: the newest third of the losses, and two at least, all three
+ * times and a nat above where they began. */
+static void test_short(void **state)
+{
+    static const struct
+    {
+        int before, after;
+        double loss;
+        bool away;
+    } row[] = {
+        {1, 1, 3104, false}, {1, 2, 3104, true}, {4, 2, 40, true},   {5, 2, 40, false},
+        {10, 5, 40, true},   {12, 5, 40, false}, {19, 10, 40, true}, {90, 10, 40, true},
+        {90, 9, 40, false},  {4, 2, 3.4, false}, {4, 2, 6, false},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+        struct verdict v;
+        verdict_init(&v);
+        losses(&v, 0, row[i].before, 2.3);
+        losses(&v, (uint64_t)row[i].before, row[i].after, row[i].loss);
+        if (verdict_ran_away(&v, why) != row[i].away)
+            fail_msg("row %zu: %d losses of %g after %d", i, row[i].after, row[i].loss,
+                     row[i].before);
+    }
+    struct verdict v = exploded(3, BATCH);
+    assert_true(verdict_ran_away(&v, why));
+    assert_string_equal(why, "the training loss ended at 6208, having begun at 2.4");
+    verdict_init(&v);
+    losses(&v, 0, 10, 0.01); /* Three times as much of next to nothing is nothing. */
+    losses(&v, 10, 19, 0.9);
+    assert_false(verdict_ran_away(&v, why));
 }
 
 /* Who came in the middle does not know where the loss began. */
@@ -146,7 +217,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_loss),         cmocka_unit_test(test_noise),
-        cmocka_unit_test(test_first_rounds), cmocka_unit_test(test_joined_late),
+        cmocka_unit_test(test_first_rounds), cmocka_unit_test(test_first_by_chance),
+        cmocka_unit_test(test_short),        cmocka_unit_test(test_joined_late),
         cmocka_unit_test(test_distance),     cmocka_unit_test(test_nothing_known),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
