@@ -129,6 +129,7 @@ static int step(struct cmd_train *t)
     double spent = (double)(uv_hrtime() - begin) * 1e-9;
     add(&t->since, &r, spent);
     add(&t->all, &r, spent);
+    verdict_loss(&t->verdict, t->round, r.loss, r.n_samples);
     t->round++;
     cmd_train_draw(t);
     if (isfinite(r.loss))
@@ -153,6 +154,7 @@ static int train(struct cmd_train *t)
     uint64_t every = options_uint(t->o, "eval-every"), tested_at = 0, next = every;
     int code = CMD_OK;
     t->begin_ns = uv_hrtime();
+    verdict_init(&t->verdict);
     while (t->round < t->run.rounds && !stopped && code == CMD_OK) {
         code = step(t);
         if (t->round < end_of_epoch(t) || code != CMD_OK)
@@ -202,6 +204,15 @@ static int interrupted(struct cmd_train *t)
                     t->out ? ", the model so far is in " : "", t->out ? t->out : "");
 }
 
+/* A finished run whose loss ran away has its files and its result all the same,
+ * but is no success. */
+static int judge(struct cmd_train *t)
+{
+    if (!verdict_ran_away(&t->verdict, t->diverged))
+        return CMD_OK;
+    return cmd_fail(t->o, CMD_FAILED, "the run diverged: %s. A lower --lr may help", t->diverged);
+}
+
 static int run_all(struct cmd_train *t)
 {
     int code = open_training(t);
@@ -213,8 +224,12 @@ static int run_all(struct cmd_train *t)
         return interrupted(t);
     if (code == CMD_OK)
         code = write_model(t);
+    if (code != CMD_OK)
+        return code;
+    int judged = judge(t);
+    code = cmd_train_result(t);
     if (code == CMD_OK)
-        code = cmd_train_result(t);
+        code = judged;
     return code == CMD_OK && t->file_failed ? CMD_FAILED : code;
 }
 

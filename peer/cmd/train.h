@@ -13,7 +13,7 @@
  *
  * --json closes with one object on stdout: the last line's keys and model,
  * data, n_params, threads, rounds, epochs, ms_per_step, train_seconds,
- * peak_rss_bytes, out, run.
+ * peak_rss_bytes, diverged (null, or how training ran away), out, run.
  */
 #ifndef PEER_CMD_TRAIN_H
 #define PEER_CMD_TRAIN_H
@@ -21,6 +21,7 @@
 #include "peer/cmd/cmd.h"
 #include "peer/cmd/progress.h"
 #include "peer/cmd/training.h"
+#include "peer/node/verdict.h"
 
 #include <stdio.h>
 
@@ -45,7 +46,9 @@ struct cmd_train
     struct cmd_train_sums since, all; /* Since the last line; since the start. */
     struct trainer_report tested;     /* n_samples 0: not now. */
     uint64_t begin_ns, drawn_ns;
-    const char *out; /* NULL: no files. */
+    struct verdict verdict;      /* Fed with the loss of every step. */
+    char diverged[VERDICT_TEXT]; /* How training ran away; "": it did not. */
+    const char *out;             /* NULL: no files. */
     FILE *metrics;
     bool is_text, drawn, file_failed;
 };

@@ -162,12 +162,13 @@ static int print_json(const struct cmd_train *t)
     run_text(&t->run, text);
     json_t *j = line_object(t, &t->since);
     json_t *more = json_pack(
-        "{s:s, s:s, s:I, s:I, s:I, s:o, s:o, s:o, s:I, s:s?, s:s}", "model", t->run.model, "data",
-        t->run.data, "n_params", (json_int_t)t->trainer.n_params, "threads",
+        "{s:s, s:s, s:I, s:I, s:I, s:o, s:o, s:o, s:I, s:o, s:s?, s:s}", "model", t->run.model,
+        "data", t->run.data, "n_params", (json_int_t)t->trainer.n_params, "threads",
         (json_int_t)t->training.threads, "rounds", (json_int_t)t->run.rounds, "epochs",
         uv_metrics_number(epochs(t, t->run.rounds)), "ms_per_step",
         uv_metrics_number(ms_per_step(&t->all)), "train_seconds", uv_metrics_number(t->all.seconds),
-        "peak_rss_bytes", (json_int_t)peak_rss(), "out", t->out, "run", text);
+        "peak_rss_bytes", (json_int_t)peak_rss(), "diverged",
+        t->diverged[0] ? json_string(t->diverged) : json_null(), "out", t->out, "run", text);
     bool ok = j && more && json_object_update(j, more) == 0;
     ok = ok
          && json_object_set_new(j, "samples_per_s", uv_metrics_number(samples_per_s(t, &t->all)))

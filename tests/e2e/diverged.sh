@@ -26,4 +26,14 @@ for rounds in 100 3; do
     check "  in JSON, too" grep -q '"diverged": "the training loss ended at' early.out
 done
 
+# Training alone is judged alike.
+"$HEARSAY" train --model logreg --data glyphs --rounds 60 --lr 1000 --seed "$seed" --out train --json >train.out 2>train.err
+check "train at --lr 1000 ends with 1" [ $? = 1 ]
+check "  and says why" grep -q 'the run diverged: the training loss ended at [0-9.e+]*, having begun at 2\.[0-9]*\.' train.err
+check "  in JSON, too" grep -q '"diverged": "the training loss ended at' train.out
+check "  and keeps the model" [ -s train/model.safetensors ]
+"$HEARSAY" train --model logreg --data glyphs --rounds 60 --seed "$seed" --json >train.out 2>train.err
+check "train at the default --lr ends with 0" [ $? = 0 ]
+check "  and diverged is null" [ "$(figures json train.out diverged)" = None ]
+
 e2e_end
