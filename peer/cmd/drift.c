@@ -17,7 +17,12 @@
  * the peers are asked until their estimates are of that very moment: both
  * figures speak of one state. Where peers stand at different rounds (an
  * asynchronous run) they are only near each other. No estimate is of a round
- * that --round names, but by chance: then mean and ratio are null.
+ * that --round names, but by chance, nor of a model of the last phase: then
+ * mean and ratio are null. So are all figures of a single model.
+ *
+ * A peer keeps no models: of a past round it sends the one that it has. Where
+ * not all that was compared is of the round that --round names, the exit code
+ * is 1 and stderr says what was compared.
  */
 #include "peer/cmd/observe.h"
 #include "peer/cmd/progress.h"
@@ -141,14 +146,20 @@ static int compare(struct drift *d)
         return code;
     if (consensus_measure(&d->exact, n, n_trained, dim, model_of, d) < 0)
         return cmd_fail(d->o, CMD_FAILED, "out of memory for the models");
+    if (n == 1) { /* It is no distance from anything. */
+        fprintf(stderr, "hearsay drift: warning: a single model has no drift\n");
+        d->exact.trained.xi = d->exact.trained.relative = (double)NAN;
+        d->exact.statistics.xi = d->exact.statistics.relative = (double)NAN;
+    }
     return CMD_OK;
 }
 
 /* Is the peer's estimate of the model that it sent? The last phase goes on at
- * one round, and only when it is over does that tell a state. */
+ * one round, so that this round names no state: an estimate "of" it is of an
+ * earlier moment of the phase than the model is. */
 static bool same_state(const struct cmd_observed *m)
 {
-    bool told = m->model_round < m->status.n_rounds || m->status.phase >= NODE_SERVING;
+    bool told = m->model_round < m->status.n_rounds;
     return m->model && told && m->status.drift_round == m->model_round;
 }
 
@@ -270,6 +281,25 @@ static void print_text(const struct drift *d)
     printf("%-16s %s\n", "ratio", cmd_progress_drift(a, "%.3f", d->xi / trained->xi));
 }
 
+/* Were the models those of the round that --round names? What was compared
+ * instead is an answer to another question, and no success. */
+static int check_round(const struct drift *d)
+{
+    unsigned long long asked = options_uint(d->o, "round"), min = d->round_min, max = d->round_max;
+    if (!options_given(d->o, "round") || (min == asked && max == asked))
+        return CMD_OK;
+    if (min > asked)
+        return cmd_fail(d->o, CMD_FAILED, "round %llu is past: round %llu was compared instead",
+                        asked, max);
+    if (max < asked)
+        return cmd_fail(d->o, CMD_FAILED,
+                        "round %llu does not come: training ended, round %llu was compared instead",
+                        asked, max);
+    return cmd_fail(d->o, CMD_FAILED,
+                    "not all models are of round %llu: rounds %llu to %llu were compared", asked,
+                    min, max);
+}
+
 /* Compare the models, and have the estimates of the same moment: where a window
  * was over too soon to be seen, those of another one. */
 static int compare_with_estimates(struct drift *d)
@@ -303,6 +333,8 @@ int cmd_drift(const struct options *o)
             print_json(&d);
         else
             print_text(&d);
+        if (d.exact.n > 0)
+            code = check_round(&d);
     }
     cmd_observe_close(&d.w);
     int flushed = cmd_finish(o);

@@ -238,6 +238,12 @@ read -r port spare third < <(free_ports 3)
 start a "$HEARSAY" peer --listen "127.0.0.1:$port" --key cluster.key "${run[@]}" --out a
 a=$started
 check "a peer trains alone" wait_until 30 round_at_least a/metrics.jsonl 1
+observe=(--bootstrap "127.0.0.1:$port" --key cluster.key --exact --json)
+later=$(($(last_round a/metrics.jsonl) + 2000))
+check "drift --exact --round $later ends with 0" eval '"$HEARSAY" drift "${observe[@]}" --round $later >one.out 2>one.err'
+check "  and is of that round" [ "$(figures json one.out exact.round_min)" = "$later" ]
+check "  and unknown: a single model is no distance from anything" \
+    [ "$(figures json one.out exact.relative_drift) $(figures json one.out ratio)" = "None None" ]
 refuses "a port in use" "$port" peer --listen "127.0.0.1:$port" --key cluster.key "${run[@]}"
 refuses "a port of no kind" '99999' peer --listen 127.0.0.1:99999 --key cluster.key "${run[@]}"
 join=(--listen "127.0.0.1:$spare" --bootstrap "127.0.0.1:$port" --key cluster.key --data mnist:good --out b)

@@ -37,6 +37,9 @@ ratio=$(figures json drift.out ratio)
 check "  both figures being of one state: ratio $ratio" within "$ratio" 0.5 2
 observe=(--bootstrap "127.0.0.1:$pa" --key cluster.key --exact --round 1)
 timeout 30 "$HEARSAY" drift "${observe[@]}" --json >past.out 2>past.err
+check "hearsay drift of a round that is over ends with 1" [ $? = 1 ]
+check "  and says so: $(tail -n 1 past.err)" \
+    grep -qE '^hearsay drift: round 1 is past: round [0-9]+ was compared instead$' past.err
 check "hearsay drift of a round that is over: models are compared" \
     within "$(figures json past.out exact.relative_drift)" 1e-9 1
 # By chance an estimate is of just that round.
