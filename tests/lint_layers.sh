@@ -20,7 +20,7 @@ complain()
 
 std='<(assert|ctype|errno|float|inttypes|limits|math|stdalign|stdarg|stdatomic|stdbool|stddef|stdint|stdio|stdlib|string|strings)\.h>'
 files='<(dirent|fcntl|unistd|sys/stat|sys/types|sys/mman)\.h>'
-vectors='"nn/math/(rng|vec)\.h"'
+vectors='"nn/math/(number|rng|vec)\.h"'
 
 # The house, from the bottom up: a folder, and the folders it may see besides
 # itself. Nothing points back, so that a reader can stop where he likes.
@@ -34,7 +34,7 @@ sees()
     nn/layers) echo nn/math ;;
     nn/models) echo nn/math nn/layers nn/data ;;
     nn/train) echo nn/math nn/layers nn/models nn/data nn/shards ;;
-    topology) ;; # And of nn/math its streams and vectors, as compress/ and gossip/.
+    topology) ;; # And of nn/math its streams, vectors and numbers, as compress/ and gossip/.
     compress/simd | compress/coding) echo compress/simd compress/coding ;;
     compress | compress/codecs) echo compress compress/codecs compress/coding compress/simd ;;
     gossip/wire) echo compress topology ;;

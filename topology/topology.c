@@ -1,5 +1,6 @@
 #include "topology/topology.h"
 
+#include "nn/math/number.h"
 #include "topology/family.h"
 
 #include <assert.h>
@@ -22,17 +23,12 @@ const struct topology *const topology_all[] = {
 
 bool topology_number(const char **text, uint32_t *value)
 {
-    uint32_t v = 0;
-    const char *p = *text;
-    if (*p < '0' || *p > '9')
+    uint64_t v;
+    const char *behind = number_digits(*text, TOPOLOGY_NUMBER_MAX, &v);
+    if (behind == NULL)
         return false;
-    for (; *p >= '0' && *p <= '9'; p++) {
-        v = v * 10 + (uint32_t)(*p - '0');
-        if (v > TOPOLOGY_NUMBER_MAX)
-            return false;
-    }
-    *text = p;
-    *value = v;
+    *text = behind;
+    *value = (uint32_t)v;
     return true;
 }
 

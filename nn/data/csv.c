@@ -9,6 +9,7 @@
 #include "nn/data/cells.h"
 #include "nn/data/labels.h"
 #include "nn/data/lines.h"
+#include "nn/math/number.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -95,8 +96,9 @@ static int choose_label(struct table *t, const struct cells *c, bool *named)
     if (*named)
         return file_error(c->spot.error, c->spot.path,
                           "label=%.40s is a name, expected a number: header=no", label);
-    unsigned long long i = strtoull(label, NULL, 10);
-    if (i < 1 || i > t->n_columns)
+    uint64_t i = 0; /* So it stays where the number is too large. */
+    number_digits(label, t->n_columns, &i);
+    if (i < 1)
         return file_error(c->spot.error, c->spot.path,
                           "found %zu columns, expected column %.20s to be the label", t->n_columns,
                           label);

@@ -1,6 +1,7 @@
 #include "nn/data/labels.h"
 
 #include "nn/data/lines.h"
+#include "nn/math/number.h"
 #include "nn/math/rng.h"
 
 #include <assert.h>
@@ -36,14 +37,8 @@ static const char *const scheme_text[] = {
  * character behind it; NULL where it is none. */
 static const char *parse_count(const char *p, char behind, uint32_t most, uint32_t *v)
 {
-    if (*p < '1' || *p > '9')
-        return NULL;
-    for (*v = 0; *p >= '0' && *p <= '9'; p++) {
-        *v = *v * 10 + (uint32_t)(*p - '0');
-        if (*v > most)
-            return NULL;
-    }
-    return *p == behind ? p + 1 : NULL;
+    p = *p != '0' ? number_plain(p, most, v) : NULL;
+    return p != NULL && *p == behind ? p + 1 : NULL;
 }
 
 /* Sixteen lower-case hex digits. */

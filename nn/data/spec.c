@@ -4,6 +4,7 @@
 #include "nn/data/glyphs.h"
 #include "nn/data/labels.h"
 #include "nn/data/lines.h"
+#include "nn/math/number.h"
 
 #include <assert.h>
 #include <ctype.h>
@@ -122,14 +123,7 @@ static const struct data_format *find_format(const char *name, size_t n)
  * behind it; NULL where there is none. */
 static const char *count(const char *p, uint32_t most, uint32_t *v)
 {
-    if (!p || *p < '1' || *p > '9')
-        return NULL;
-    for (*v = 0; *p >= '0' && *p <= '9'; p++) {
-        *v = *v * 10 + (uint32_t)(*p - '0');
-        if (*v > most)
-            return NULL;
-    }
-    return p;
+    return p != NULL && *p != '0' ? number_plain(p, most, v) : NULL;
 }
 
 static const char *literal(const char *p, const char *what)

@@ -8,6 +8,7 @@
  * What is too short to be a sample, at the end, is left out.
  */
 #include "nn/data/lines.h"
+#include "nn/math/number.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -22,13 +23,14 @@ enum {
 /* "text/128", or the open kind: then r says. */
 static uint32_t context_of(const struct reader *r)
 {
-    unsigned long context = r->context;
+    uint32_t context = r->context;
     if (strcmp(r->kind, "text") != 0) {
         assert(strncmp(r->kind, "text/", 5) == 0);
-        context = strtoul(r->kind + 5, NULL, 10);
+        context = 0;
+        number_plain(r->kind + 5, DATA_CONTEXT_MAX, &context);
     }
     assert(context >= 1 && context <= DATA_CONTEXT_MAX);
-    return (uint32_t)context;
+    return context;
 }
 
 /* Copy the first n bytes of the files. */

@@ -1,5 +1,7 @@
 #include "nn/models/spec.h"
 
+#include "nn/math/number.h"
+
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,15 +17,10 @@ static int refuse(char error[MODEL_ERROR_MAX], const char *spec, const char *why
  * or NULL. */
 static const char *parse_size(const char *p, uint32_t *size)
 {
-    uint32_t v = 0;
-    const char *begin = p;
-    for (; *p >= '0' && *p <= '9'; p++) {
-        v = v * 10 + (uint32_t)(*p - '0');
-        if (v > MODEL_WIDTH_MAX)
-            return NULL;
-    }
-    *size = v;
-    return p > begin && v > 0 ? p : NULL;
+    uint64_t v = 0;
+    p = number_digits(p, MODEL_WIDTH_MAX, &v);
+    *size = (uint32_t)v;
+    return v > 0 ? p : NULL;
 }
 
 /* --- what follows each name: NULL, or why it is refused --- */

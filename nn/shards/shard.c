@@ -1,5 +1,6 @@
 #include "nn/shards/shard.h"
 
+#include "nn/math/number.h"
 #include "nn/math/rng.h"
 
 #include <assert.h>
@@ -7,18 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* A whole decimal number without sign, space or leading zero. NULL where there
- * is none, else the first byte behind it. */
-static const char *parse_u32(const char *s, uint32_t *v)
-{
-    uint64_t n = 0;
-    const char *p = s;
-    for (; *p >= '0' && *p <= '9' && p - s < 9; p++)
-        n = n * 10 + (uint64_t)(*p - '0');
-    *v = (uint32_t)n;
-    return p == s || (*s == '0' && p - s > 1) ? NULL : p;
-}
 
 int shard_spec_parse(struct shard_spec *s, const char *text, char error[DATA_ERROR_MAX])
 {
@@ -30,8 +19,8 @@ int shard_spec_parse(struct shard_spec *s, const char *text, char error[DATA_ERR
         return 0;
     s->mode = SHARD_PART;
     uint32_t i = 0;
-    const char *p = parse_u32(text, &i);
-    p = p && *p == '/' ? parse_u32(p + 1, &s->n_parts) : NULL;
+    const char *p = number_plain(text, UINT32_MAX, &i);
+    p = p && *p == '/' ? number_plain(p + 1, UINT32_MAX, &s->n_parts) : NULL;
     if (p && *p == '\0' && i >= 1 && i <= s->n_parts && s->n_parts <= SHARD_PARTS_MAX) {
         s->part = i - 1;
         return 0;

@@ -1,5 +1,7 @@
 #include "nn/shards/split.h"
 
+#include "nn/math/number.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
@@ -15,22 +17,17 @@ static const char *behind(const char *text, const char *prefix)
 
 static bool parse_alpha(const char *number, double *alpha)
 {
-    char *end = NULL;
-    /* Digits only: strtod would take "inf", hex and spaces, too. */
-    if (strspn(number, "0123456789.e-+") == strlen(number)
-        && ((*number >= '0' && *number <= '9') || *number == '.'))
-        *alpha = strtod(number, &end);
-    return end && *end == '\0' && *alpha >= SHARD_ALPHA_MIN && *alpha <= SHARD_ALPHA_MAX;
+    /* No sign, and one way to write an exponent. */
+    if (strchr("+-", *number) != NULL || strchr(number, 'E') != NULL || !number_real(number, alpha))
+        return false;
+    return *alpha >= SHARD_ALPHA_MIN && *alpha <= SHARD_ALPHA_MAX;
 }
 
 /* A whole decimal number from 1 on, without a leading zero. */
 static bool parse_per_part(const char *number, uint32_t *k)
 {
-    size_t n = strlen(number);
-    if (n == 0 || n > 3 || strspn(number, "0123456789") != n || *number == '0')
-        return false;
-    *k = (uint32_t)strtoul(number, NULL, 10);
-    return *k <= SHARD_PER_PART_MAX;
+    const char *end = number_plain(number, SHARD_PER_PART_MAX, k);
+    return end != NULL && *end == '\0' && *k > 0;
 }
 
 int shard_split_parse(struct shard_split *s, const char *text, char error[DATA_ERROR_MAX])

@@ -1,5 +1,6 @@
 #include "peer/cmd/compressors.h"
 
+#include "nn/math/number.h"
 #include "peer/cmd/cmd.h"
 #include "peer/cmd/training.h"
 
@@ -53,7 +54,7 @@ static bool read_rate(const char *text, double *rate)
         return false;
     memcpy(number, text, n);
     number[n] = '\0';
-    if (!options_read_real(number, &value) || !(value > 0))
+    if (!number_real(number, &value) || !(value > 0))
         return false;
     for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
         if (strcmp(text + n, units[i].name) == 0) {

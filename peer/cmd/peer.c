@@ -3,6 +3,7 @@
  * Under --out: identity.key, and what peer/cmd/report.h lists.
  */
 #include "gossip/wire/wire.h"
+#include "nn/math/number.h"
 #include "peer/cmd/cmd.h"
 #include "peer/cmd/files.h"
 #include "peer/cmd/report.h"
@@ -120,7 +121,7 @@ static int take_listen(struct peer *p)
 {
     const char *text = options_text(p->o, "listen");
     uint64_t fd;
-    if (strncmp(text, "fd:", 3) == 0 && options_read_uint(text + 3, &fd) && fd <= 65535) {
+    if (strncmp(text, "fd:", 3) == 0 && number_whole(text + 3, &fd) && fd <= 65535) {
         p->config.listen_fd = (int)fd;
         return CMD_OK;
     }

@@ -7,6 +7,7 @@
 
 #include "compress/compress.h"
 #include "nn/data/data.h"
+#include "nn/math/number.h"
 #include "nn/models/model.h"
 #include "nn/shards/shard.h"
 #include "topology/topology.h"
@@ -14,7 +15,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { ROUNDS_MAX = 1000000000 };
@@ -36,16 +36,6 @@ int run_refuse(char error[RUN_ERROR_MAX], const char *name, const char *found, c
     snprintf(error, RUN_ERROR_MAX, "--%s: found '%s', expected %.200s", name, run_quote(q, found),
              expected);
     return -EINVAL;
-}
-
-void run_real_text(double v, char out[RUN_VALUE_MAX])
-{
-    for (int digits = 1; digits <= 17; digits++) {
-        snprintf(out, RUN_VALUE_MAX, "%.*g", digits, v);
-        bool plain = strchr(out, 'e') == NULL;
-        if (strtod(out, NULL) == v && (plain || !(v >= 1 && v < 1e15)))
-            return;
-    }
 }
 
 /* ---- Text values: each checked by the folder that knows it. ---- */
@@ -271,16 +261,14 @@ static int canonical_uint(const struct run_key *key, const char *value, char out
                           char error[RUN_ERROR_MAX])
 {
     char expected[96];
-    size_t digits = strspn(value, "0123456789");
-    errno = 0;
-    unsigned long long v = strtoull(value, NULL, 10);
-    if (digits == 0 || value[digits] != '\0' || errno != 0 || v < key->min || v > key->max) {
+    uint64_t v;
+    if (!number_whole(value, &v) || v < key->min || v > key->max) {
         snprintf(expected, sizeof expected, "%sa whole number from %llu to %llu",
                  key->word != NULL ? "'auto' or " : "", (unsigned long long)key->min,
                  (unsigned long long)key->max);
         return run_refuse(error, key->name, value, expected);
     }
-    snprintf(out, RUN_VALUE_MAX, "%llu", v);
+    snprintf(out, RUN_VALUE_MAX, "%llu", (unsigned long long)v);
     return 0;
 }
 
@@ -288,30 +276,14 @@ static int canonical_real(const struct run_key *key, const char *value, char out
                           char error[RUN_ERROR_MAX])
 {
     char expected[96];
-    char *end;
-    /* The alphabet keeps out strtod's blanks, hexadecimals, nan and inf. */
-    bool decimal = value[strspn(value, "0123456789.eE+-")] == '\0';
-    double v = strtod(value, &end);
-    if (!decimal || end == value || *end != '\0' || !(v >= key->low && v <= key->high)) {
+    double v;
+    if (!number_real(value, &v) || !(v >= key->low && v <= key->high)) {
         snprintf(expected, sizeof expected, "%sa number from %g to %g",
                  key->word != NULL ? "'auto' or " : "", key->low, key->high);
         return run_refuse(error, key->name, value, expected);
     }
-    run_real_text(v + 0.0, out); /* -0 becomes 0. */
+    number_real_text(v + 0.0, out); /* -0 becomes 0. */
     return 0;
-}
-
-int run_choice_index(const char *choices, const char *value)
-{
-    size_t n = strlen(value);
-    for (int i = 0;; i++) {
-        size_t len = strcspn(choices, "|");
-        if (len == n && memcmp(choices, value, n) == 0)
-            return i;
-        if (choices[len] == '\0')
-            return -1;
-        choices += len + 1;
-    }
 }
 
 int run_canonical_value(const struct run_key *key, const char *value, char out[RUN_VALUE_MAX],
@@ -329,7 +301,7 @@ int run_canonical_value(const struct run_key *key, const char *value, char out[R
     case RUN_REAL:
         return canonical_real(key, value, out, error);
     case RUN_CHOICE:
-        if (run_choice_index(key->choices, value) < 0)
+        if (number_choice(key->choices, value) < 0)
             return run_refuse(error, key->name, value, key->choices);
         memcpy(out, value, strlen(value) + 1);
         return 0;

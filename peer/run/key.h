@@ -16,13 +16,6 @@ enum {
 int run_canonical_value(const struct run_key *key, const char *value, char out[RUN_VALUE_MAX],
                         char error[RUN_ERROR_MAX]);
 
-/* The place of `value` in "a|b|c", or -1. */
-int run_choice_index(const char *choices, const char *value);
-
-/* The shortest decimal text that reads back as the same double, without an
- * exponent where people would not write one. */
-void run_real_text(double v, char out[RUN_VALUE_MAX]);
-
 /* What was found, fit to print: it may be a stranger's bytes. */
 const char *run_quote(char out[RUN_QUOTE_MAX + 4], const char *found);
 

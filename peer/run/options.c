@@ -1,5 +1,7 @@
-/* peer/run/options.c -- parsing and checking; options_text.c reads numbers, options_help.c writes --help. */
+/* peer/run/options.c -- parsing and checking; options_text.c compares names, options_help.c writes --help. */
 #include "peer/run/options.h"
+
+#include "nn/math/number.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -89,22 +91,11 @@ static void expected_number(const struct option_row *row, char *out, size_t cap)
         snprintf(out, cap, "%s", kind);
 }
 
-static bool is_choice(const char *choices, const char *text)
-{
-    size_t n = strlen(text);
-    if (n == 0 || strchr(text, '|'))
-        return false;
-    for (const char *p = choices; p; p = strchr(p, '|') ? strchr(p, '|') + 1 : NULL)
-        if (strncmp(p, text, n) == 0 && (p[n] == '|' || p[n] == '\0'))
-            return true;
-    return false;
-}
-
 static bool read_flag(const char *text, bool *on)
 {
-    if (is_choice("1|yes|true|on", text))
+    if (number_choice("1|yes|true|on", text) >= 0)
         *on = true;
-    else if (is_choice("0|no|false|off", text))
+    else if (number_choice("0|no|false|off", text) >= 0)
         *on = false;
     else
         return false;
@@ -120,13 +111,13 @@ static bool suits(const struct option_row *row, const char *text, char *expected
     switch (row->kind) {
     case OPTION_UINT:
         expected_number(row, expected, cap);
-        return options_read_uint(text, &u) && in_range(row, (double)u);
+        return number_whole(text, &u) && in_range(row, (double)u);
     case OPTION_REAL:
         expected_number(row, expected, cap);
-        return options_read_real(text, &d) && in_range(row, d);
+        return number_real(text, &d) && in_range(row, d);
     case OPTION_CHOICE:
         snprintf(expected, cap, "%s", row->arg);
-        return is_choice(row->arg, text);
+        return number_choice(row->arg, text) >= 0;
     case OPTION_FLAG:
         snprintf(expected, cap, "1 or 0");
         return read_flag(text, &on);
@@ -432,7 +423,7 @@ uint64_t options_uint(const struct options *o, const char *name)
     const struct option_value *v = value_of(o, name);
     uint64_t u = 0;
     assert(v->row->kind == OPTION_UINT);
-    if (v->text && !options_read_uint(v->text, &u))
+    if (v->text && !number_whole(v->text, &u))
         assert(false && "a fallback that is no number");
     return u;
 }
@@ -442,7 +433,7 @@ double options_real(const struct options *o, const char *name)
     const struct option_value *v = value_of(o, name);
     double d = 0.0;
     assert(v->row->kind == OPTION_REAL);
-    if (v->text && !options_read_real(v->text, &d))
+    if (v->text && !number_real(v->text, &d))
         assert(false && "a fallback that is no number");
     return d;
 }

@@ -129,11 +129,6 @@ bool options_flag(const struct options *o, const char *name);
 /* By the command line or the environment, not by the fallback. */
 bool options_given(const struct options *o, const char *name);
 
-/* Strict numbers: the whole text, no blanks, no sign for a uint, no hex, no
- * nan or inf. False: refused, *value untouched. */
-bool options_read_uint(const char *text, uint64_t *value);
-bool options_read_real(const char *text, double *value);
-
 /* "min-peers" -> "HEARSAY_MIN_PEERS". Asserts that it fits. */
 void options_env_name(const char *name, char *out, size_t cap);
 

@@ -1,6 +1,8 @@
 /* peer/run/options_help.c -- --help, written from a command's rows. */
 #include "peer/run/options.h"
 
+#include "nn/math/number.h"
+
 #include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -105,7 +107,7 @@ static void put_operands(struct page *p, const struct option_row *rows)
 static bool has_default(const struct run_key *key)
 {
     uint64_t v;
-    return !options_read_uint(key->fallback, &v) || v >= key->min;
+    return !number_whole(key->fallback, &v) || v >= key->min;
 }
 
 static void put_run_keys(struct page *p, const struct command *command)

@@ -1,40 +1,12 @@
-/* peer/run/options_text.c -- numbers and names in texts, strictly. */
+/* peer/run/options_text.c -- names: how near two are, and how the environment spells one. */
 #include "peer/run/options.h"
 
 #include <assert.h>
 #include <ctype.h>
-#include <errno.h>
-#include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { DISTANCE_MAX = 63 }; /* Bytes of a text that is compared. */
-
-bool options_read_uint(const char *text, uint64_t *value)
-{
-    if (!isdigit((unsigned char)text[0]))
-        return false; /* strtoull takes blanks and signs. */
-    char *end;
-    errno = 0;
-    unsigned long long v = strtoull(text, &end, 10);
-    if (errno || *end)
-        return false;
-    *value = v;
-    return true;
-}
-
-bool options_read_real(const char *text, double *value)
-{
-    if (!text[0] || strspn(text, "0123456789+-.eE") != strlen(text))
-        return false; /* strtod takes blanks, hex, nan and inf. */
-    char *end;
-    double v = strtod(text, &end);
-    if (*end || !isfinite(v))
-        return false;
-    *value = v;
-    return true;
-}
 
 static size_t min3(size_t a, size_t b, size_t c)
 {

@@ -2,6 +2,7 @@
 
 #include "compress/compress.h"
 #include "gossip/mixers/mixer.h"
+#include "nn/math/number.h"
 #include "peer/run/key.h"
 
 #include <assert.h>
@@ -66,30 +67,33 @@ static uint64_t get_integer(const void *field, size_t size)
 static void put_field(struct run *r, const struct run_key *key, const char *canonical)
 {
     void *field = (char *)r + key->at;
+    uint64_t whole;
+    double real;
     assert(key->kind != RUN_TEXT || strlen(canonical) < key->size);
     switch (key->kind) {
     case RUN_TEXT:
         memcpy(field, canonical, strlen(canonical) + 1);
         break;
     case RUN_UINT:
-        put_integer(field, key->size, strtoull(canonical, NULL, 10));
+        if (number_whole(canonical, &whole)) /* Else a word, which is resolved later. */
+            put_integer(field, key->size, whole);
         break;
     case RUN_REAL:
-        *(double *)field = strtod(canonical, NULL); /* "auto" reads as 0. */
+        if (number_real(canonical, &real))
+            memcpy(field, &real, sizeof real);
         break;
     case RUN_CHOICE:
-        put_integer(field, key->size, (uint64_t)run_choice_index(key->choices, canonical));
+        put_integer(field, key->size, (uint64_t)number_choice(key->choices, canonical));
         break;
     }
 }
 
-static void choice_text(const char *choices, uint64_t index, char out[RUN_VALUE_MAX])
+static void choice_text(const char *choices, uint64_t place, char out[RUN_VALUE_MAX])
 {
-    for (; index > 0; index--)
-        choices += strcspn(choices, "|") + 1;
-    size_t len = strcspn(choices, "|");
-    memcpy(out, choices, len);
-    out[len] = '\0';
+    size_t n;
+    const char *name = number_choice_at(choices, place, &n);
+    memcpy(out, name, n);
+    out[n] = '\0';
 }
 
 static void field_text(const struct run *r, const struct run_key *key, char out[RUN_VALUE_MAX])
@@ -106,7 +110,7 @@ static void field_text(const struct run *r, const struct run_key *key, char out[
         if (field == &r->gamma && r->gamma_auto)
             memcpy(out, "auto", sizeof "auto");
         else
-            run_real_text(*(const double *)field, out);
+            number_real_text(*(const double *)field, out);
         break;
     case RUN_CHOICE:
         choice_text(key->choices, get_integer(field, key->size), out);

@@ -1,5 +1,7 @@
 #include "peer/uv/resolve.h"
 
+#include "nn/math/number.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <netdb.h>
@@ -20,20 +22,14 @@ static bool host_ok(const char *host, size_t n)
     return true;
 }
 
-/* Digits only: strtoul would take signs and blanks. */
 static bool read_port(const char *text, uint16_t *port)
 {
-    uint32_t number = 0;
-    size_t n = strlen(text);
-    if (n == 0 || n > 5)
+    uint64_t number;
+    const char *behind = number_digits(text, UINT16_MAX, &number);
+    if (behind == NULL || *behind != '\0' || behind - text > 5)
         return false;
-    for (size_t i = 0; i < n; i++) {
-        if (text[i] < '0' || text[i] > '9')
-            return false;
-        number = number * 10 + (uint32_t)(text[i] - '0');
-    }
     *port = (uint16_t)number;
-    return number <= 65535;
+    return true;
 }
 
 int uv_resolve_split(const char *address, bool allow_any_port, char host[UV_RESOLVE_HOST_MAX + 1],

@@ -1,4 +1,5 @@
 /* The command line: peer/run/options.h, row by row, and its one-line errors. */
+#include "nn/math/number.h"
 #include "peer/run/options.h"
 
 #include <errno.h>
@@ -176,14 +177,14 @@ static void test_numbers(void **state)
     }
     uint64_t u = 7;
     double d = 7.0;
-    assert_false(options_read_uint("", &u));
-    assert_false(options_read_uint(" 1", &u));
-    assert_false(options_read_real("", &d));
-    assert_false(options_read_real(" 1", &d));
-    assert_false(options_read_real("1e999", &d));
-    assert_false(options_read_uint("18446744073709551616", &u));
+    assert_false(number_whole("", &u));
+    assert_false(number_whole(" 1", &u));
+    assert_false(number_real("", &d));
+    assert_false(number_real(" 1", &d));
+    assert_false(number_real("1e999", &d));
+    assert_false(number_whole("18446744073709551616", &u));
     assert_true(u == 7 && d == 7.0);
-    assert_true(options_read_real("-1.5E-3", &d) && d == -1.5e-3);
+    assert_true(number_real("-1.5E-3", &d) && d == -1.5e-3);
 }
 
 static void test_errors(void **state)
