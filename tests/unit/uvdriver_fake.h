@@ -21,7 +21,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FAKE_LINKS = 8, WATCHDOG_MS = 20000 };
+enum {
+    FAKE_LINKS = 8,
+    WATCHDOG_MS = 240 * 1000,     /* Ends a test that hangs; no test that passes is near it. */
+    FAKE_GENEROUS_MS = 120 * 1000 /* Deadlines that are not to come, however busy the machine. */
+};
 
 struct fake
 {
@@ -203,7 +207,8 @@ static inline void fake_init(struct fake *f, uint8_t seed)
     f->config.self = f;
     f->config.write_model = fake_wrote_model;
     f->config.note = fake_note;
-    f->config.link.drain_ms = 200;
+    f->config.link.connect_ms = f->config.link.handshake_ms = FAKE_GENEROUS_MS;
+    f->config.link.drain_ms = FAKE_GENEROUS_MS;
     assert_int_equal(uv_resolve_numeric("127.0.0.1:0", &f->config.listen), 0);
 }
 

@@ -1,6 +1,10 @@
 /* tests/unit/uvdriver_link.c -- two drivers over loopback: sessions, lanes, limits, ends. */
 #include "tests/unit/uvdriver_fake.h"
 
+#include <arpa/inet.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
 static struct fake a, b;
 
 static void open_both(void)
@@ -295,16 +299,28 @@ static void test_wrong_key(void **state)
     close_both();
 }
 
+/* A port of the loopback where nobody listens, and nobody else can while the descriptor that
+ * is returned lives: a test beside this one may be given any port that is free. */
+static int hold_deaf_port(char address[32])
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t n = sizeof at;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_true(fd >= 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof at), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &n), 0);
+    snprintf(address, 32, "127.0.0.1:%u", (unsigned)ntohs(at.sin_port));
+    return fd;
+}
+
 static void test_dials_that_fail(void **state)
 {
     (void)state;
-    char closed_port[32];
-    init_both();
-    open_both();
-    strcpy(closed_port, a.address);
-    fake_exit(&a);
-    fake_close(&a);
-    fake_dial(&b, closed_port, 1);
+    char deaf[32];
+    int fd = hold_deaf_port(deaf);
+    fake_init(&b, 'b');
+    fake_open(&b);
+    fake_dial(&b, deaf, 1);
     FAKE_RUN_UNTIL(b.n_dial_failed == 1);
     fake_dial(&b, "no port at all", 2);
     FAKE_RUN_UNTIL(b.n_dial_failed == 2);
@@ -312,6 +328,7 @@ static void test_dials_that_fail(void **state)
     fake_dial(&b, "name.invalid:7100", 3);
     FAKE_RUN_UNTIL(b.n_dial_failed == 3);
     assert_int_equal(b.tag, 3);
+    close(fd);
     fake_exit(&b);
     fake_close(&b);
 }
