@@ -5,14 +5,19 @@
  *
  *   [type, field, field, ..., bin]        a bulk payload is the last field
  *
- * msgpack-c never sees bytes that were not scanned first (measured: a 5-byte
- * array header makes it reserve 2 GiB): wire_scan() checks depth, declared
- * counts against bytes left, item cap, no maps, no ext types, exact end.
- * This folder is the only user of msgpack-c. Parsing allocates nothing:
- * strings and bins point into the message.
+ *   bytes --wire_read()--> struct wire_message --a handler--> ...
+ *   struct wire_delta, ... --wire_put_delta(), ...--> bytes
  *
- *   wire_scan.c --> wire_token.c --> wire_get.c          wire.c
- *     bytes           values          decoders           encoders
+ * Bytes from outside become a message in one place and one pass: a cursor that
+ * knows where the bytes end asks for each field's kind, range and length in
+ * turn. What is not the next field is refused there, so nested arrays, maps,
+ * ext types and counts larger than the message need no check of their own, and
+ * nothing is allocated: strings and bins point into the message.
+ *
+ * msgpack-c writes only. To read with it takes a scan before it (measured: a
+ * 5-byte array header makes it reserve 2 GiB), its callbacks, and a list of
+ * values between the two: 440 lines, against 100 for a cursor. A test has
+ * msgpack-c agree on every message that wire_read() takes.
  */
 #ifndef GOSSIP_WIRE_WIRE_H
 #define GOSSIP_WIRE_WIRE_H
@@ -26,15 +31,13 @@ enum wire_limit {
     WIRE_VERSION = 1,
     WIRE_ID_BYTES = 32,
     WIRE_SIGNATURE_BYTES = 64,
-    WIRE_NAME_MAX = 32,      /* Characters of a member's name. */
-    WIRE_ADDRESS_MAX = 127,  /* Characters of an announced "host:port". DNS allows names of
+    WIRE_NAME_MAX = 32,           /* Characters of a member's name. */
+    WIRE_ADDRESS_MAX = 127,       /* Characters of an announced "host:port". DNS allows names of
                                   * 253; 64 records of four such would not fit a message. */
-    WIRE_ADDRESSES_MAX = 4,  /* Of one member. */
-    WIRE_MEMBERS_MAX = 1024, /* Members a peer keeps. */
-    WIRE_BATCH_MAX = 64,     /* Records, or accusations, in one MEMBERS message. */
-    WIRE_RUN_MAX = 2048,     /* Bytes of a run's canonical text. */
-    WIRE_DEPTH_MAX = 5,
-    WIRE_ITEMS_MAX = 2048,        /* Of one message, nested ones too. The most real: 1,093. */
+    WIRE_ADDRESSES_MAX = 4,       /* Of one member. */
+    WIRE_MEMBERS_MAX = 1024,      /* Members a peer keeps. */
+    WIRE_BATCH_MAX = 64,          /* Records, or accusations, in one MEMBERS message. */
+    WIRE_RUN_MAX = 2048,          /* Bytes of a run's canonical text. */
     WIRE_CONTROL_MAX = 64 * 1024, /* Bytes of any message without a bulk payload. */
     WIRE_HEAD_MAX = 1024,   /* Bytes of a bulk message before its payload, without the sketch. */
     WIRE_SKETCH_MAX = 4096, /* Bytes of the encoded sketch in a DELTA. */
@@ -43,7 +46,8 @@ enum wire_limit {
 };
 
 enum wire_type {
-    WIRE_HELLO = 1,  /* First in each direction: who I am, which run. */
+    WIRE_NONE = 0,
+    WIRE_HELLO,      /* First in each direction: who I am, which run. */
     WIRE_MEMBERS,    /* Records and accusations the receiver may not know. */
     WIRE_PING,       /* Heartbeat. */
     WIRE_EDGE,       /* I (re)open our edge: my epoch and round. */
@@ -110,8 +114,15 @@ struct wire_hello
 struct wire_members
 {
     uint32_t n_records, n_accusations;
-    struct record *records;         /* Decoding fills the caller's arrays of */
-    struct accusation *accusations; /* WIRE_BATCH_MAX each. */
+    struct record *records;         /* Both in a wire_batch: wire_read() fills the */
+    struct accusation *accusations; /* reader's, members_dirty() the sender's. */
+};
+
+/* Room for what a MEMBERS message tells: 53 KB, so one for each reader. */
+struct wire_batch
+{
+    struct record records[WIRE_BATCH_MAX];
+    struct accusation accusations[WIRE_BATCH_MAX];
 };
 
 struct wire_ping
@@ -187,19 +198,39 @@ struct wire_status
     struct wire_status_edge edges[WIRE_EDGES_MAX];
 };
 
-/* Is this one well-formed msgpack value of a kind this protocol can contain
- * (no maps, no ext types)? Reads only p[0..n), allocates nothing; its time is
- * bounded by WIRE_ITEMS_MAX. */
-bool wire_scan(const uint8_t *p, size_t n);
+/* Any message, as it came. What is of variable length is borrowed: `struct
+ * bytes` point into the message's bytes, the lists of a MEMBERS into `batch`. */
+struct wire_message
+{
+    enum wire_type type; /* Tells which of the union holds; none for EDGE_CLOSE and STATUS_REQ. */
+    struct wire_batch *batch;
+    union
+    {
+        struct wire_hello hello;
+        struct wire_members members;
+        struct wire_ping ping;
+        struct wire_edge edge;
+        struct wire_delta delta;
+        struct wire_model_req model_req;
+        struct wire_model model;
+        struct wire_status status;
+    };
+};
 
-/* The type of a message, or 0 where it is not an array that begins with a
- * known type. Looks at the first bytes only: safe on any, promises nothing of
- * the rest. */
-enum wire_type wire_type_of(const uint8_t *p, size_t n);
-
-/* The longest message of a type, given the longest payload of a DELTA and the
- * size of a model in bytes: the limit before a byte of it is buffered. */
-size_t wire_max(enum wire_type type, size_t delta_payload_max, size_t model_bytes);
+/* Read the message in p[0..n), which may stand at any address. True: *m is it,
+ * and holds as long as p and *batch do. False: *m and *batch are meaningless
+ * but for m->type, which names what the message says to be, or is WIRE_NONE
+ * where it does not begin like one.
+ *
+ * The count, kind, range and finiteness of every field are checked (a run's
+ * text: printable ASCII and newlines), and the exact end. A DELTA or MODEL is
+ * whole here: head and payload contiguous. Refused beyond a wrong shape: a
+ * HELLO that has started without a run, or has no record though a peer's;
+ * squared norms that are negative; sketch bytes without a generation; a model
+ * that is no whole number of floats; enums kept elsewhere (phase, edge state,
+ * codec) above WIRE_CODE_MAX. NaN is allowed in a STATUS only, where Inf is,
+ * too: a diverged loss. */
+bool wire_read(const uint8_t *p, size_t n, struct wire_batch *batch, struct wire_message *m);
 
 /* The rules of the two texts, for whoever reads them from elsewhere. A name:
  * [A-Za-z0-9._-]{1,32}. An address: "host:port", the host a name, an IPv4
@@ -214,7 +245,7 @@ bool wire_address_ok(const char *address);
  * bulk encoders write all but the payload's bytes, which the caller sends
  * right behind: head + payload is one message. A DELTA's head is 49 bytes in
  * the usual case (small rounds, no hash, no sketch); WIRE_HEAD_MAX +
- * WIRE_SKETCH_MAX hold any. They do not repeat the decoders' checks. */
+ * WIRE_SKETCH_MAX hold any. They do not repeat the reader's checks. */
 size_t wire_put_hello(uint8_t *out, size_t cap, const struct wire_hello *m);
 size_t wire_put_members(uint8_t *out, size_t cap, const struct wire_members *m);
 size_t wire_put_ping(uint8_t *out, size_t cap, const struct wire_ping *m);
@@ -225,27 +256,6 @@ size_t wire_put_model_req(uint8_t *out, size_t cap, const struct wire_model_req 
 size_t wire_put_model(uint8_t *out, size_t cap, const struct wire_model *m);
 size_t wire_put_status_req(uint8_t *out, size_t cap);
 size_t wire_put_status(uint8_t *out, size_t cap, const struct wire_status *m);
-
-/* Decoders: true and *m filled, or false and *m meaningless. They scan first,
- * check the type, count, range and finiteness of every field (a run's text:
- * printable ASCII and newlines), and demand the exact end. Ranges point into
- * p, at any alignment. A DELTA or MODEL is whole here: head and payload
- * contiguous. Refused beyond a wrong shape: a HELLO that has started without
- * a run, or has no record though a peer's; squared norms that are negative;
- * sketch bytes without a generation; a model that is no whole number of
- * floats; enums kept elsewhere (phase, edge state, codec) above WIRE_CODE_MAX.
- * NaN is allowed in a STATUS only, where Inf is, too: a diverged loss. */
-bool wire_get_hello(const uint8_t *p, size_t n, struct wire_hello *m);
-bool wire_get_members(const uint8_t *p, size_t n, struct wire_members *m);
-bool wire_get_ping(const uint8_t *p, size_t n, struct wire_ping *m);
-bool wire_get_edge(const uint8_t *p, size_t n, struct wire_edge *m);
-bool wire_get_delta(const uint8_t *p, size_t n, struct wire_delta *m);
-bool wire_get_model_req(const uint8_t *p, size_t n, struct wire_model_req *m);
-bool wire_get_model(const uint8_t *p, size_t n, struct wire_model *m);
-bool wire_get_status(const uint8_t *p, size_t n, struct wire_status *m);
-/* The messages without fields. */
-bool wire_get_edge_close(const uint8_t *p, size_t n);
-bool wire_get_status_req(const uint8_t *p, size_t n);
 
 /* The bytes a signature covers, with a domain prefix so that one kind can
  * never be taken for the other. Returns the length; cap >= 2048 is enough. */

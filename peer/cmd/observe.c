@@ -104,17 +104,6 @@ static void take_record(struct cmd_observe *w, const struct record *r)
         dial(w, m);
 }
 
-static void take_members(struct cmd_observe *w, const uint8_t *p, size_t n)
-{
-    static struct record records[WIRE_BATCH_MAX];
-    static struct accusation accusations[WIRE_BATCH_MAX];
-    struct wire_members m = {.records = records, .accusations = accusations};
-    if (!wire_get_members(p, n, &m))
-        return;
-    for (uint32_t i = 0; i < m.n_records; i++)
-        take_record(w, &records[i]);
-}
-
 static void take_run(struct cmd_observe *w, const struct wire_hello *hello)
 {
     char error[RUN_ERROR_MAX];
@@ -122,36 +111,38 @@ static void take_run(struct cmd_observe *w, const struct wire_hello *hello)
         w->has_run = run_from_text(&w->run, (const char *)hello->run.p, hello->run.n, error) == 0;
 }
 
-static void take_model(struct cmd_observe *w, struct cmd_observed *m, const uint8_t *p, size_t n)
+static void take_model(struct cmd_observe *w, struct cmd_observed *m,
+                       const struct wire_model *model)
 {
-    struct wire_model model;
-    if (!w->wants_models || m->model || !wire_get_model(p, n, &model) || model.payload.n == 0)
+    if (!w->wants_models || m->model || model->payload.n == 0)
         return;
-    m->model = malloc(model.payload.n);
+    m->model = malloc(model->payload.n);
     if (!m->model)
         return;
-    memcpy(m->model, model.payload.p, model.payload.n); /* Little-endian, as this machine. */
-    m->n_floats = model.payload.n / sizeof(float);
-    m->model_round = model.round;
+    memcpy(m->model, model->payload.p, model->payload.n); /* Little-endian, as this machine. */
+    m->n_floats = model->payload.n / sizeof(float);
+    m->model_round = model->round;
 }
 
-static void on_message(void *self, uint32_t session, const uint8_t *p, size_t n)
+/* A peer says more to its like than an observer has asked for: that is passed over. */
+static void on_message(void *self, uint32_t session, const struct wire_message *message)
 {
     struct cmd_observe *w = self;
     struct cmd_observed *m = of_session(w, session);
-    if (!m || !wire_scan(p, n))
+    if (!m)
         return;
-    enum wire_type type = wire_type_of(p, n);
-    struct wire_hello hello;
-    if (type == WIRE_HELLO && wire_get_hello(p, n, &hello) && hello.role == WIRE_PEER) {
-        take_record(w, &hello.record);
-        take_run(w, &hello);
-    } else if (type == WIRE_MEMBERS)
-        take_members(w, p, n);
-    else if (type == WIRE_STATUS)
-        m->answered |= wire_get_status(p, n, &m->status);
-    else if (type == WIRE_MODEL)
-        take_model(w, m, p, n);
+    if (message->type == WIRE_HELLO && message->hello.role == WIRE_PEER) {
+        take_record(w, &message->hello.record);
+        take_run(w, &message->hello);
+    } else if (message->type == WIRE_MEMBERS) {
+        for (uint32_t i = 0; i < message->members.n_records; i++)
+            take_record(w, &message->members.records[i]);
+    } else if (message->type == WIRE_STATUS) {
+        m->status = message->status;
+        m->answered = true;
+    } else if (message->type == WIRE_MODEL) {
+        take_model(w, m, &message->model);
+    }
 }
 
 /* ---- Waiting ---------------------------------------------------------- */

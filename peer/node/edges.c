@@ -168,31 +168,23 @@ static void ask(struct node *n, struct neighbour *b)
     node_send(n, b->link, true, out, wire_put_edge(out, sizeof out, &m), NULL);
 }
 
-void edges_edge(struct node *n, struct link *l, const uint8_t *p, size_t len)
+void edges_edge(struct node *n, struct link *l, const struct wire_message *m)
 {
-    struct wire_edge m;
-    if (!wire_get_edge(p, len, &m)) {
-        node_violation(n, l, "bad EDGE");
-        return;
-    }
     struct neighbour *b = edges_of(n, l);
     if (b == NULL || b->link != l) {
         l->edge_heard = true; /* We may come to want it, too. */
-        l->edge = m;
+        l->edge = m->edge;
         return;
     }
-    if (edge_hear(&b->edge, &m))
+    if (edge_hear(&b->edge, &m->edge))
         ask(n, b);
     agree(n, b);
 }
 
-void edges_edge_close(struct node *n, struct link *l, const uint8_t *p, size_t len)
+void edges_edge_close(struct node *n, struct link *l, const struct wire_message *m)
 {
     struct neighbour *b = edges_of(n, l);
-    if (!wire_get_edge_close(p, len)) {
-        node_violation(n, l, "bad EDGE_CLOSE");
-        return;
-    }
+    (void)m;
     l->edge_heard = false;
     if (b == NULL || b->link != l)
         return;
@@ -214,19 +206,15 @@ static bool copy_sketch(const struct node *n, const struct wire_delta *d,
     return sketch_valid(&n->choco.sketch, out);
 }
 
-/* Parse, verify, and only then keep. */
-void edges_delta(struct node *n, struct link *l, const uint8_t *p, size_t len)
+/* It has been read; verify it, and only then keep it. */
+void edges_delta(struct node *n, struct link *l, const struct wire_message *m)
 {
-    struct wire_delta d;
+    const struct wire_delta *d = &m->delta;
     struct sketch_message sketch;
-    if (!wire_get_delta(p, len, &d) || !(d.x2 >= 0) || !(d.e2 >= 0)) {
-        node_violation(n, l, "bad DELTA");
-        return;
-    }
     struct neighbour *b = edges_of(n, l);
     if (b == NULL || b->link != l)
         return; /* Of an edge that we have closed. */
-    switch (edge_check(&b->edge, &d)) {
+    switch (edge_check(&b->edge, d)) {
     case EDGE_REPEAT:
     case EDGE_STALE:
         return;
@@ -236,20 +224,20 @@ void edges_delta(struct node *n, struct link *l, const uint8_t *p, size_t len)
     case EDGE_ACCEPT:
         break;
     }
-    if (d.run_round > n->run.rounds + SETTLE_ROUNDS_MAX + 1) {
+    if (d->run_round > n->run.rounds + SETTLE_ROUNDS_MAX + 1) {
         node_violation(n, l, "DELTA from after the run's end");
         return;
     }
-    if (!choco_valid(&n->choco, d.codec, d.payload.p, d.payload.n)
-        || !copy_sketch(n, &d, &sketch)) {
+    if (!choco_valid(&n->choco, d->codec, d->payload.p, d->payload.n)
+        || !copy_sketch(n, d, &sketch)) {
         node_violation(n, l, "DELTA does not decode");
         return;
     }
-    edge_store(&b->edge, &d, &sketch);
-    b->grace &= d.round <= b->grace_round;
+    edge_store(&b->edge, d, &sketch);
+    b->grace &= d->round <= b->grace_round;
     n->exchange_us = n->now_us;
-    if (d.run_round > l->round)
-        l->round = d.run_round;
+    if (d->run_round > l->round)
+        l->round = d->run_round;
 }
 
 static void send_delta(struct node *n, struct neighbour *b, struct edge_sent *sent)

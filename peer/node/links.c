@@ -158,7 +158,7 @@ static bool agree_on_run(struct node *n, struct link *l, const struct wire_hello
 
 static void tell_all(struct node *n, struct link *l)
 {
-    struct wire_members m = {.records = n->batch_records, .accusations = n->batch_accusations};
+    struct wire_members m = {.records = n->batch.records, .accusations = n->batch.accusations};
     size_t cursor = 0;
     while (members_batch(n->members, &cursor, &m, WIRE_BATCH_MAX))
         node_send(n, l, false, n->scratch, wire_put_members(n->scratch, sizeof n->scratch, &m),
@@ -171,39 +171,39 @@ static void note_forged(struct node *n, struct link *l, enum members_verdict ver
         node_violation(n, l, "forged rumour");
 }
 
-void links_hello(struct node *n, struct link *l, const uint8_t *p, size_t len)
+void links_hello(struct node *n, struct link *l, const struct wire_message *m)
 {
-    struct wire_hello h;
-    if (!wire_get_hello(p, len, &h) || h.version != WIRE_VERSION) {
+    const struct wire_hello *h = &m->hello;
+    if (h->version != WIRE_VERSION) {
         node_violation(n, l, "bad HELLO");
         return;
     }
-    if (h.role == WIRE_OBSERVER && l->hello) {
+    if (h->role == WIRE_OBSERVER && l->hello) {
         node_violation(n, l, "a peer that turns observer");
         return;
     }
-    if (h.role == WIRE_OBSERVER) {
+    if (h->role == WIRE_OBSERVER) {
         l->hello = l->observer = true;
         tell_all(n, l);
         return;
     }
-    if (!node_same_id(h.record.id, l->id)) {
+    if (!node_same_id(h->record.id, l->id)) {
         node_violation(n, l, "HELLO with another's record");
         return;
     }
     bool first = !l->hello;
-    if (first && is_duplicate(n, l, h.record.boot))
+    if (first && is_duplicate(n, l, h->record.boot))
         return;
-    if (!agree_on_run(n, l, &h))
+    if (!agree_on_run(n, l, h))
         return; /* A peer of another run is no member. */
-    enum members_verdict verdict = members_merge(n->members, &h.record, n->now_us);
+    enum members_verdict verdict = members_merge(n->members, &h->record, n->now_us);
     note_forged(n, l, verdict);
     if (verdict == MEMBERS_FORGED)
         return;
     l->hello = true;
-    l->boot = h.record.boot;
-    l->started = h.has_started;
-    l->round = h.round;
+    l->boot = h->record.boot;
+    l->started = h->has_started;
+    l->round = h->round;
     members_session(n->members, l->id, true, n->now_us);
     if (first) {
         tell_all(n, l);
@@ -211,29 +211,20 @@ void links_hello(struct node *n, struct link *l, const uint8_t *p, size_t len)
     }
 }
 
-void links_members(struct node *n, struct link *l, const uint8_t *p, size_t len)
+void links_members(struct node *n, struct link *l, const struct wire_message *m)
 {
-    struct wire_members m = {.records = n->batch_records, .accusations = n->batch_accusations};
-    if (!wire_get_members(p, len, &m)) {
-        node_violation(n, l, "bad MEMBERS");
-        return;
-    }
-    for (uint32_t i = 0; i < m.n_records && !l->doomed; i++)
-        note_forged(n, l, members_merge(n->members, &m.records[i], n->now_us));
-    for (uint32_t i = 0; i < m.n_accusations && !l->doomed; i++)
-        note_forged(n, l, members_accused(n->members, &m.accusations[i], n->now_us));
+    const struct wire_members *told = &m->members;
+    for (uint32_t i = 0; i < told->n_records && !l->doomed; i++)
+        note_forged(n, l, members_merge(n->members, &told->records[i], n->now_us));
+    for (uint32_t i = 0; i < told->n_accusations && !l->doomed; i++)
+        note_forged(n, l, members_accused(n->members, &told->accusations[i], n->now_us));
 }
 
-void links_ping(struct node *n, struct link *l, const uint8_t *p, size_t len)
+void links_ping(struct node *n, struct link *l, const struct wire_message *m)
 {
-    struct wire_ping ping;
-    if (!wire_get_ping(p, len, &ping)) {
-        node_violation(n, l, "bad PING");
-        return;
-    }
-    l->round = ping.round;
-    l->started |= ping.round > 0;
-    if (ping.finished)
+    l->round = m->ping.round;
+    l->started |= m->ping.round > 0;
+    if (m->ping.finished)
         edges_finished(n, l);
 }
 
@@ -241,7 +232,7 @@ void links_ping(struct node *n, struct link *l, const uint8_t *p, size_t len)
 
 void links_news(struct node *n)
 {
-    struct wire_members m = {.records = n->batch_records, .accusations = n->batch_accusations};
+    struct wire_members m = {.records = n->batch.records, .accusations = n->batch.accusations};
     while (members_dirty(n->members, &m, WIRE_BATCH_MAX)) {
         size_t len = wire_put_members(n->scratch, sizeof n->scratch, &m);
         for (size_t i = 0; i < NODE_LINKS_MAX; i++)

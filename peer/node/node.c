@@ -168,50 +168,40 @@ static void stop(struct node *n)
     node_end(n, 0);
 }
 
-/* Everything a peer may say; an observer may only ask. */
+/* What may be said to us, type by type. What has no handler is never sent to a
+ * peer; an observer may only ask. */
+static const struct
+{
+    void (*handle)(struct node *n, struct link *l, const struct wire_message *m);
+    bool observers_too;
+    const char *unreadable;
+} handler_of[WIRE_TYPE_END] = {[WIRE_NONE] = {NULL, true, "not a message"},
+                               [WIRE_HELLO] = {links_hello, false, "bad HELLO"},
+                               [WIRE_MEMBERS] = {links_members, false, "bad MEMBERS"},
+                               [WIRE_PING] = {links_ping, true, "bad PING"},
+                               [WIRE_EDGE] = {edges_edge, false, "bad EDGE"},
+                               [WIRE_EDGE_CLOSE] = {edges_edge_close, false, "bad EDGE_CLOSE"},
+                               [WIRE_DELTA] = {edges_delta, false, "bad DELTA"},
+                               [WIRE_MODEL_REQ] = {serve_model_req, true, "bad MODEL_REQ"},
+                               [WIRE_MODEL] = {train_model, false, "bad MODEL"},
+                               [WIRE_STATUS_REQ] = {serve_status_req, true, "bad STATUS_REQ"},
+                               [WIRE_STATUS] = {NULL, false, "unexpected message"}};
+
+/* Bytes become a message here and nowhere else in the node. */
 static void receive(struct node *n, struct link *l, const uint8_t *p, size_t len)
 {
-    enum wire_type type = wire_type_of(p, len);
-    bool may = l->hello || type == WIRE_HELLO;
-    if (l->observer)
-        may = type == WIRE_STATUS_REQ || type == WIRE_MODEL_REQ || type == WIRE_PING;
-    if (!may || type == 0) {
-        node_violation(n, l, type == 0 ? "not a message" : "out of turn");
-        return;
-    }
-    switch (type) {
-    case WIRE_HELLO:
-        links_hello(n, l, p, len);
-        break;
-    case WIRE_MEMBERS:
-        links_members(n, l, p, len);
-        break;
-    case WIRE_PING:
-        links_ping(n, l, p, len);
-        break;
-    case WIRE_EDGE:
-        edges_edge(n, l, p, len);
-        break;
-    case WIRE_EDGE_CLOSE:
-        edges_edge_close(n, l, p, len);
-        break;
-    case WIRE_DELTA:
-        edges_delta(n, l, p, len);
-        break;
-    case WIRE_MODEL_REQ:
-        serve_model_req(n, l, p, len);
-        break;
-    case WIRE_MODEL:
-        train_model(n, l, p, len);
-        break;
-    case WIRE_STATUS_REQ:
-        serve_status_req(n, l, p, len);
-        break;
-    case WIRE_STATUS:
-    case WIRE_TYPE_END:
+    struct wire_message m;
+    bool readable = wire_read(p, len, &n->batch, &m);
+    bool in_turn = l->observer ? handler_of[m.type].observers_too
+                               : l->hello || m.type == WIRE_HELLO || m.type == WIRE_NONE;
+    if (!in_turn)
+        node_violation(n, l, "out of turn");
+    else if (!readable)
+        node_violation(n, l, handler_of[m.type].unreadable);
+    else if (handler_of[m.type].handle == NULL)
         node_violation(n, l, "unexpected message");
-        break;
-    }
+    else
+        handler_of[m.type].handle(n, l, &m);
 }
 
 static void handle(struct node *n, const struct node_event *ev)
@@ -324,11 +314,6 @@ const float *node_model(const struct node *n, const struct segment **segments, s
 const struct run *node_run(const struct node *n)
 {
     return n->has_run ? &n->run : NULL;
-}
-
-const struct members *node_members(const struct node *n)
-{
-    return n->members;
 }
 
 size_t node_control_max(const struct node *n)

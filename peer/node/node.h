@@ -229,7 +229,6 @@ void node_progress(const struct node *n, struct node_progress *p);
 const float *node_model(const struct node *n, const struct segment **segments, size_t *n_segments,
                         size_t *n_params);
 const struct run *node_run(const struct node *n); /* NULL before it is known. */
-const struct members *node_members(const struct node *n);
 
 /* The longest message a link may send us now, by lane: the driver's limit
  * before it buffers. Grows once the run is known. */

@@ -23,15 +23,10 @@ void serve_models(struct node *n, struct packet *model)
     n->held = model;
 }
 
-void serve_model_req(struct node *n, struct link *l, const uint8_t *p, size_t len)
+void serve_model_req(struct node *n, struct link *l, const struct wire_message *m)
 {
-    struct wire_model_req m;
-    if (!wire_get_model_req(p, len, &m)) {
-        node_violation(n, l, "bad MODEL_REQ");
-        return;
-    }
     l->model_wanted = true;
-    l->model_round = m.round;
+    l->model_round = m->model_req.round;
     /* The next job takes it. (Before the first one our run may still give way
      * to the cluster's, and its packets with it.) */
     if (n->working || !n->has_model || n->phase <= NODE_TRAINING)
@@ -45,8 +40,9 @@ void serve_model_req(struct node *n, struct link *l, const uint8_t *p, size_t le
     n->held = now;
 }
 
-static void send_status(struct node *n, struct link *l)
+void serve_status_req(struct node *n, struct link *l, const struct wire_message *m)
 {
+    (void)m;
     const struct node_progress *p = &n->progress;
     struct wire_status s = {.round = n->round,
                             .n_rounds = n->has_run ? n->run.rounds : 0,
@@ -72,15 +68,6 @@ static void send_status(struct node *n, struct link *l)
         out->resets = e->n_resets;
     }
     node_send(n, l, false, n->scratch, wire_put_status(n->scratch, sizeof n->scratch, &s), NULL);
-}
-
-void serve_status_req(struct node *n, struct link *l, const uint8_t *p, size_t len)
-{
-    if (!wire_get_status_req(p, len)) {
-        node_violation(n, l, "bad STATUS_REQ");
-        return;
-    }
-    send_status(n, l);
 }
 
 /* In the bulk lane, so that it comes after our last delta. */

@@ -1,12 +1,12 @@
 /* peer/node/state.h -- the inside of struct node, shared by peer/node/ only.
  *
- *   node.c         open, close, step: dispatch, arena of sends, notes
- *   node_links.c   sessions, HELLO, which run, heartbeats, rumours
- *   node_dial.c    bootstrap names, and reaching members
- *   node_edges.c   which edges there are; EDGE, DELTA; what is sent again
- *   node_train.c   phases: gathering, training, settling, serving
- *   node_work.c    the job: planned, done, reported
- *   node_serve.c   what others ask: models, status; "we are finished"
+ *   node.c    open, close, step: dispatch, arena of sends, notes
+ *   links.c   sessions, HELLO, which run, heartbeats, rumours
+ *   dial.c    bootstrap names, and reaching members
+ *   edges.c   which edges there are; EDGE, DELTA; what is sent again
+ *   train.c   phases: gathering, training, settling, serving
+ *   work.c    the job: planned, done, reported
+ *   serve.c   what others ask: models, status; "we are finished"
  *
  * Each step handles its event, then lets every part look at the clock; all of
  * that is idempotent, so no part schedules anything but the common tick.
@@ -149,8 +149,7 @@ struct node
     uint32_t next_tag;
     uint32_t vertices[WIRE_MEMBERS_MAX];
     uint8_t scratch[WIRE_CONTROL_MAX]; /* For one control message. */
-    struct record batch_records[WIRE_BATCH_MAX];
-    struct accusation batch_accusations[WIRE_BATCH_MAX];
+    struct wire_batch batch;           /* Of the MEMBERS message being read or written. */
 
     enum node_phase phase;
     bool has_run, has_model, ready, working, stopping, draining, over;
@@ -194,20 +193,20 @@ void node_end(struct node *n, int exit_code);
 int64_t node_jitter(struct node *n, int64_t d); /* d +- 20 %: no herd. */
 bool node_same_id(const uint8_t *a, const uint8_t *b);
 
-/* node_links.c */
+/* links.c */
 void links_start(struct node *n);
 void links_up(struct node *n, const struct node_event *ev);
 void links_down(struct node *n, const struct node_event *ev);
-void links_hello(struct node *n, struct link *l, const uint8_t *p, size_t len);
-void links_members(struct node *n, struct link *l, const uint8_t *p, size_t len);
-void links_ping(struct node *n, struct link *l, const uint8_t *p, size_t len);
+void links_hello(struct node *n, struct link *l, const struct wire_message *m);
+void links_members(struct node *n, struct link *l, const struct wire_message *m);
+void links_ping(struct node *n, struct link *l, const struct wire_message *m);
 void links_tick(struct node *n);
 void links_say_hello(struct node *n, struct link *l);
 void links_news(struct node *n); /* Pass on what changed among the members. */
 struct link *links_to(struct node *n, const uint8_t id[WIRE_ID_BYTES]);
 bool links_any(const struct node *n); /* A session with any peer. */
 
-/* node_dial.c */
+/* dial.c */
 void dial_start(struct node *n);
 void dial_resolved(struct node *n, const struct node_event *ev);
 void dial_failed(struct node *n, uint32_t tag);
@@ -219,11 +218,11 @@ void dial_in_vain(struct node *n, const struct link *l);
 void dial_tick_seeds(struct node *n);
 void dial_tick_dead(struct node *n);
 
-/* node_edges.c */
+/* edges.c */
 void edges_update(struct node *n); /* Topology, asking, agreeing, sending. */
-void edges_edge(struct node *n, struct link *l, const uint8_t *p, size_t len);
-void edges_edge_close(struct node *n, struct link *l, const uint8_t *p, size_t len);
-void edges_delta(struct node *n, struct link *l, const uint8_t *p, size_t len);
+void edges_edge(struct node *n, struct link *l, const struct wire_message *m);
+void edges_edge_close(struct node *n, struct link *l, const struct wire_message *m);
+void edges_delta(struct node *n, struct link *l, const struct wire_message *m);
 void edges_link_lost(struct node *n, struct link *l);
 void edges_heard(struct node *n, struct link *l);
 void edges_finished(struct node *n, struct link *l);
@@ -232,11 +231,11 @@ void edges_close_all(struct node *n);
 size_t edges_open(const struct node *n); /* How many mix now. */
 struct neighbour *edges_of(struct node *n, const struct link *l);
 
-/* node_train.c */
+/* train.c */
 /* The run is known: build what depends on it. */
 void train_take_run(struct node *n, const struct run *run);
 void train_update(struct node *n); /* Start a phase or a job if it is time. */
-void train_model(struct node *n, struct link *l, const uint8_t *p, size_t len);
+void train_model(struct node *n, struct link *l, const struct wire_message *m);
 /* A bound in the last phase on our own distance, |x_i - mean| / |mean|: at
  * most what it was when the last window began, since mixing alone only
  * contracts. In lock step, once one window of the last phase has let the fast
@@ -251,14 +250,14 @@ uint32_t train_settled(const struct node *n);
 uint64_t train_beat(const struct node *n);
 void train_close(struct node *n);
 
-/* node_work.c */
+/* work.c */
 void work_start(struct node *n); /* Plan a job of the present phase. */
 void work_last(struct node *n);  /* Nothing more is mixed: measure and test. */
 void work_done(struct node *n);
 
-/* node_serve.c */
-void serve_model_req(struct node *n, struct link *l, const uint8_t *p, size_t len);
-void serve_status_req(struct node *n, struct link *l, const uint8_t *p, size_t len);
+/* serve.c */
+void serve_model_req(struct node *n, struct link *l, const struct wire_message *m);
+void serve_status_req(struct node *n, struct link *l, const struct wire_message *m);
 void serve_models(struct node *n, struct packet *model); /* Takes it; to all who wait. */
 void serve_say_finished(struct node *n, struct link *l);
 

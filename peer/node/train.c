@@ -127,26 +127,26 @@ static void get_model(struct node *n)
     n->has_model = !waits;
 }
 
-void train_model(struct node *n, struct link *l, const uint8_t *p, size_t len)
+void train_model(struct node *n, struct link *l, const struct wire_message *m)
 {
-    struct wire_model m;
+    const struct wire_model *model = &m->model;
     if (l->number != n->model_link || n->has_model || !n->ready) {
         node_violation(n, l, "MODEL not asked for");
         return;
     }
     size_t n_bytes = n->choco.n_floats * sizeof(float);
-    if (!wire_get_model(p, len, &m) || m.payload.n != n_bytes) {
+    if (model->payload.n != n_bytes) {
         node_violation(n, l, "bad MODEL");
         return;
     }
-    memcpy(n->choco.x, m.payload.p, n_bytes);
+    memcpy(n->choco.x, model->payload.p, n_bytes);
     if (!vec_finite(n->choco.x, n->choco.n_floats)
         || !statistics_proper(&n->choco.statistics, n->choco.x + n->choco.dim)) {
         memcpy(n->choco.x, n->choco.x0, n_bytes);
         node_violation(n, l, "MODEL is not finite");
         return;
     }
-    n->round = m.round < n->run.rounds ? m.round : n->run.rounds;
+    n->round = model->round < n->run.rounds ? model->round : n->run.rounds;
     n->has_model = true;
     n->model_link = UINT32_MAX;
     node_note(n, NOTE_INFO, "joined the run at round %llu of %llu", (unsigned long long)n->round,

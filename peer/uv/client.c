@@ -15,6 +15,7 @@ struct uv_client
     struct channel_identity identity;
     bool late;    /* The time of a wait is over. */
     bool closing; /* No more calls. */
+    struct wire_batch batch;
     struct uv_resolve lookup[UV_CLIENT_LOOKUPS_MAX];
     struct uv_link slot[UV_CLIENT_SESSIONS_MAX];
 };
@@ -38,8 +39,9 @@ static void on_up(void *self, struct uv_link *l)
 static void on_recv(void *self, struct uv_link *l, const uint8_t *p, size_t n)
 {
     struct uv_client *c = self;
-    if (!c->closing)
-        c->calls.message(c->calls.self, session_of(c, l), p, n);
+    struct wire_message m;
+    if (!c->closing && wire_read(p, n, &c->batch, &m))
+        c->calls.message(c->calls.self, session_of(c, l), &m);
 }
 
 static void on_sent(void *self, struct uv_link *l)

@@ -8,6 +8,7 @@
 #ifndef PEER_UV_CLIENT_H
 #define PEER_UV_CLIENT_H
 
+#include "gossip/wire/wire.h"
 #include "peer/uv/link.h"
 
 enum {
@@ -23,7 +24,8 @@ struct uv_client_calls
     void *self;
     /* A session is open, HELLO has been sent. */
     void (*up)(void *self, uint32_t tag, uint32_t session, const uint8_t id[WIRE_ID_BYTES]);
-    void (*message)(void *self, uint32_t session, const uint8_t *p, size_t n);
+    /* Borrowed for the call. What cannot be read is dropped without a word. */
+    void (*message)(void *self, uint32_t session, const struct wire_message *m);
     /* It ended, or never came up (then session is UINT32_MAX); tag as in the dial. */
     void (*ended)(void *self, uint32_t tag, uint32_t session);
     /* A name is resolved: dial what you like. */

@@ -191,16 +191,15 @@ static uint32_t neighbour(uint32_t i, uint32_t k)
 static void deliver(struct cluster *c, uint32_t to, const struct wire_members *news)
 {
     static uint8_t bytes[WIRE_CONTROL_MAX];
-    static struct record records[WIRE_BATCH_MAX];
-    static struct accusation accusations[WIRE_BATCH_MAX];
+    static struct wire_batch batch;
+    static struct wire_message m;
     size_t n = wire_put_members(bytes, sizeof bytes, news);
     assert_true(n > 0);
-    struct wire_members got = {0, 0, records, accusations};
-    assert_true(wire_get_members(bytes, n, &got));
-    for (uint32_t i = 0; i < got.n_records; i++)
-        assert_true(members_merge(c->m[to], &records[i], c->now_us) != MEMBERS_FORGED);
-    for (uint32_t i = 0; i < got.n_accusations; i++)
-        assert_true(members_accused(c->m[to], &accusations[i], c->now_us) != MEMBERS_FORGED);
+    assert_true(wire_read(bytes, n, &batch, &m));
+    for (uint32_t i = 0; i < m.members.n_records; i++)
+        assert_true(members_merge(c->m[to], &batch.records[i], c->now_us) != MEMBERS_FORGED);
+    for (uint32_t i = 0; i < m.members.n_accusations; i++)
+        assert_true(members_accused(c->m[to], &batch.accusations[i], c->now_us) != MEMBERS_FORGED);
 }
 
 /* Everybody passes its news on until there is none, in random order. */

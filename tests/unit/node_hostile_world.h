@@ -205,39 +205,38 @@ static inline void step(struct world *w, uint32_t who, struct node_event *ev)
 static inline void overhear(struct world *w, const uint8_t *p, size_t n)
 {
     struct wire_seen *s = &w->seen;
-    struct wire_hello hello;
-    struct wire_model model;
+    static struct wire_batch batch;
+    static struct wire_message m;
     s->n_sent++;
-    switch (wire_type_of(p, n)) {
+    assert_true(wire_read(p, n, &batch, &m));
+    switch (m.type) {
     case WIRE_HELLO:
-        assert_true(wire_get_hello(p, n, &hello));
         s->hello = true;
         break;
     case WIRE_EDGE:
-        assert_true(wire_get_edge(p, n, &s->last_edge));
+        s->last_edge = m.edge;
         s->edge = true;
         s->n_edges++;
         break;
     case WIRE_DELTA:
-        assert_true(wire_get_delta(p, n, &s->last_delta));
         s->delta = true;
         free(w->delta);
         w->delta = malloc(n);
         assert_non_null(w->delta);
         memcpy(w->delta, p, w->n_delta = n);
-        assert_true(wire_get_delta(w->delta, n, &s->last_delta));
+        assert_true(wire_read(w->delta, n, &batch, &m));
+        s->last_delta = m.delta;
         break;
     case WIRE_MODEL_REQ:
         s->model_req = true;
         break;
     case WIRE_MODEL:
-        assert_true(wire_get_model(p, n, &model));
-        assert_int_equal(model.payload.n, sizeof s->model);
-        memcpy(s->model, model.payload.p, sizeof s->model);
+        assert_int_equal(m.model.payload.n, sizeof s->model);
+        memcpy(s->model, m.model.payload.p, sizeof s->model);
         s->has_model = true;
         break;
     case WIRE_STATUS:
-        assert_true(wire_get_status(p, n, &s->status));
+        s->status = m.status;
         s->has_status = true;
         break;
     case WIRE_EDGE_CLOSE:
@@ -247,6 +246,7 @@ static inline void overhear(struct world *w, const uint8_t *p, size_t n)
     case WIRE_PING:
         break;
     case WIRE_STATUS_REQ:
+    case WIRE_NONE:
     case WIRE_TYPE_END:
         fail_msg("an honest node sent nonsense");
     }

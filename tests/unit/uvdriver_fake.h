@@ -157,12 +157,6 @@ const struct run *node_run(const struct node *n)
     return n->f->runs ? &run : NULL;
 }
 
-const struct members *node_members(const struct node *n)
-{
-    (void)n;
-    return NULL;
-}
-
 size_t node_control_max(const struct node *n)
 {
     return n->f->control_max;

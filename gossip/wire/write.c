@@ -1,3 +1,8 @@
+/* gossip/wire/write.c -- messages, and what is signed of them, to bytes; the only user of msgpack-c.
+ *
+ * msgpack-c packs each value in its shortest form and hands the bytes to
+ * append(), which knows the caller's buffer and its end.
+ */
 #include "gossip/wire/wire.h"
 
 #include <assert.h>

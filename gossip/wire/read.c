@@ -1,0 +1,376 @@
+/* gossip/wire/read.c -- the one place where bytes from outside become a message.
+ *
+ * A cursor goes over the bytes once, from left to right. The first value that
+ * is not what its field wants makes the cursor bad, and it stays bad: it
+ * yields zeros from there on, and wire_read() says no. So a reader is a plain
+ * list of its message's fields.
+ *
+ * A msgpack value is a head byte that says the kind; behind it stand 0, 1, 2,
+ * 4 or 8 bytes of a number or of a length, the most significant first; behind
+ * a length stand that many bytes (str, bin) or that many values (array).
+ */
+#include "gossip/wire/wire.h"
+
+#include <math.h>
+#include <string.h>
+
+struct cursor
+{
+    const uint8_t *at, *end;
+    bool bad;
+};
+
+static void demand(struct cursor *c, bool ok)
+{
+    if (!ok)
+        c->bad = true;
+}
+
+/* The next n bytes, or NULL where the message has fewer. */
+static const uint8_t *take(struct cursor *c, size_t n)
+{
+    demand(c, n <= (size_t)(c->end - c->at));
+    if (c->bad)
+        return NULL;
+    c->at += n;
+    return c->at - n;
+}
+
+/* The next value's head byte; 0xc1, which msgpack never uses, at the end. */
+static uint8_t take_head(struct cursor *c)
+{
+    const uint8_t *p = take(c, 1);
+    return p != NULL ? *p : 0xc1;
+}
+
+static uint64_t take_number(struct cursor *c, unsigned n_bytes)
+{
+    const uint8_t *p = take(c, n_bytes);
+    uint64_t v = 0;
+    for (unsigned i = 0; p != NULL && i < n_bytes; i++)
+        v = v << 8 | p[i];
+    return v;
+}
+
+/* What follows `head` where heads from `first` on announce 1, 2, 4 and 8 bytes. */
+static uint64_t take_width(struct cursor *c, uint8_t head, uint8_t first)
+{
+    return take_number(c, 1u << (head - first));
+}
+
+/* ---- one value ---- */
+
+static uint64_t get_uint(struct cursor *c, uint64_t max)
+{
+    uint8_t head = take_head(c);
+    uint64_t u = head;
+    if (head >= 0xcc && head <= 0xcf) {
+        u = take_width(c, head, 0xcc);
+    } else if (head >= 0xd0 && head <= 0xd3) {
+        /* A signed encoding of a number that is not negative is that number. */
+        u = take_width(c, head, 0xd0);
+        demand(c, u >> ((8u << (head - 0xd0)) - 1) == 0);
+    } else {
+        demand(c, head <= 0x7f);
+    }
+    demand(c, u <= max);
+    return c->bad ? 0 : u;
+}
+
+static uint64_t get_u64(struct cursor *c)
+{
+    return get_uint(c, UINT64_MAX);
+}
+
+static uint32_t get_u32(struct cursor *c, uint32_t max)
+{
+    return (uint32_t)get_uint(c, max);
+}
+
+static bool get_bool(struct cursor *c)
+{
+    uint8_t head = take_head(c);
+    demand(c, head == 0xc2 || head == 0xc3);
+    return head == 0xc3;
+}
+
+static void get_nil(struct cursor *c)
+{
+    demand(c, take_head(c) == 0xc0);
+}
+
+static float get_float(struct cursor *c)
+{
+    demand(c, take_head(c) == 0xca);
+    uint32_t bits = (uint32_t)take_number(c, sizeof bits);
+    float f;
+    memcpy(&f, &bits, sizeof f);
+    return f;
+}
+
+static float get_finite(struct cursor *c)
+{
+    float f = get_float(c);
+    demand(c, isfinite(f));
+    return f;
+}
+
+static float get_norm2(struct cursor *c)
+{
+    float f = get_finite(c);
+    demand(c, f >= 0);
+    return f;
+}
+
+/* A figure of a STATUS: in [low, high], or NaN. */
+static double get_figure(struct cursor *c, double low, double high)
+{
+    demand(c, take_head(c) == 0xcb);
+    uint64_t bits = take_number(c, sizeof bits);
+    double d;
+    memcpy(&d, &bits, sizeof d);
+    demand(c, !(d < low) && !(d > high));
+    return d;
+}
+
+/* The number of values in an array of at most max. It is 0 once the cursor is
+ * bad, so a loop over it ends. */
+static uint32_t get_count(struct cursor *c, uint32_t max)
+{
+    uint8_t head = take_head(c);
+    uint64_t n = head & 0x0fu;
+    if (head == 0xdc || head == 0xdd)
+        n = take_number(c, head == 0xdc ? 2 : 4);
+    else
+        demand(c, head >= 0x90 && head <= 0x9f);
+    demand(c, n <= max);
+    return c->bad ? 0 : (uint32_t)n;
+}
+
+static struct bytes take_body(struct cursor *c, uint64_t n, size_t max)
+{
+    demand(c, n <= max);
+    const uint8_t *p = take(c, (size_t)n);
+    return (struct bytes){.p = p, .n = p != NULL ? (size_t)n : 0};
+}
+
+static struct bytes get_bin(struct cursor *c, size_t max)
+{
+    uint8_t head = take_head(c);
+    demand(c, head >= 0xc4 && head <= 0xc6);
+    return take_body(c, c->bad ? 0 : take_width(c, head, 0xc4), max);
+}
+
+static struct bytes get_str(struct cursor *c, size_t max)
+{
+    uint8_t head = take_head(c);
+    if (head >= 0xa0 && head <= 0xbf)
+        return take_body(c, head & 0x1fu, max);
+    demand(c, head >= 0xd9 && head <= 0xdb);
+    return take_body(c, c->bad ? 0 : take_width(c, head, 0xd9), max);
+}
+
+/* ---- values that a message holds more than once ---- */
+
+static void get_fixed(struct cursor *c, uint8_t *out, size_t n)
+{
+    struct bytes b = get_bin(c, n);
+    demand(c, b.n == n);
+    if (!c->bad)
+        memcpy(out, b.p, n);
+}
+
+/* A string into a zeroed array of max + 1, if it passes the rule. A NUL inside
+ * it cannot: the text would end there and be shorter than announced. */
+static void get_text(struct cursor *c, char *out, size_t max, bool (*ok)(const char *))
+{
+    struct bytes b = get_str(c, max);
+    if (c->bad)
+        return;
+    memcpy(out, b.p, b.n);
+    demand(c, strlen(out) == b.n && ok(out));
+}
+
+static void get_record(struct cursor *c, struct record *m)
+{
+    memset(m, 0, sizeof *m);
+    demand(c, get_count(c, 7) == 7);
+    get_fixed(c, m->id, sizeof m->id);
+    get_text(c, m->name, WIRE_NAME_MAX, wire_name_ok);
+    m->n_addresses = get_count(c, WIRE_ADDRESSES_MAX);
+    for (uint32_t i = 0; i < m->n_addresses; i++)
+        get_text(c, m->address[i], WIRE_ADDRESS_MAX, wire_address_ok);
+    m->incarnation = get_u64(c);
+    m->boot = get_u64(c);
+    m->state = (enum record_state)get_u32(c, RECORD_LEFT);
+    get_fixed(c, m->signature, sizeof m->signature);
+}
+
+static void get_accusation(struct cursor *c, struct accusation *m)
+{
+    memset(m, 0, sizeof *m);
+    demand(c, get_count(c, 4) == 4);
+    get_fixed(c, m->accused, sizeof m->accused);
+    get_fixed(c, m->accuser, sizeof m->accuser);
+    m->incarnation = get_u64(c);
+    get_fixed(c, m->signature, sizeof m->signature);
+}
+
+/* A run's canonical text: lines of printable ASCII. */
+static struct bytes get_run(struct cursor *c)
+{
+    struct bytes b = get_str(c, WIRE_RUN_MAX);
+    for (size_t i = 0; i < b.n; i++)
+        demand(c, b.p[i] == '\n' || (b.p[i] >= ' ' && b.p[i] <= '~'));
+    return b;
+}
+
+static void get_status_edge(struct cursor *c, struct wire_status_edge *e)
+{
+    demand(c, get_count(c, 5) == 5);
+    get_fixed(c, e->id, sizeof e->id);
+    e->state = get_u32(c, WIRE_CODE_MAX);
+    e->round = get_u64(c);
+    e->gamma = get_float(c);
+    demand(c, !(e->gamma < 0));
+    e->resets = get_u64(c);
+}
+
+/* ---- one message, behind its type ---- */
+
+static void read_hello(struct cursor *c, struct wire_message *message)
+{
+    struct wire_hello *m = &message->hello;
+    m->version = get_u32(c, UINT32_MAX);
+    m->role = (enum wire_role)get_u32(c, WIRE_OBSERVER);
+    m->has_run = get_bool(c);
+    m->has_started = get_bool(c);
+    m->run = get_run(c);
+    m->round = get_u64(c);
+    if (m->role == WIRE_PEER) {
+        get_record(c, &m->record);
+    } else {
+        get_nil(c);
+        memset(&m->record, 0, sizeof m->record);
+    }
+    demand(c, m->has_run == (m->run.n > 0));
+    demand(c, m->has_run || !m->has_started);
+}
+
+static void read_members(struct cursor *c, struct wire_message *message)
+{
+    struct wire_members *m = &message->members;
+    m->records = message->batch->records;
+    m->accusations = message->batch->accusations;
+    m->n_records = get_count(c, WIRE_BATCH_MAX);
+    for (uint32_t i = 0; i < m->n_records && !c->bad; i++)
+        get_record(c, &m->records[i]);
+    m->n_accusations = get_count(c, WIRE_BATCH_MAX);
+    for (uint32_t i = 0; i < m->n_accusations && !c->bad; i++)
+        get_accusation(c, &m->accusations[i]);
+}
+
+static void read_ping(struct cursor *c, struct wire_message *message)
+{
+    struct wire_ping *m = &message->ping;
+    m->round = get_u64(c);
+    m->settled = get_u32(c, UINT32_MAX);
+    m->finished = get_bool(c);
+}
+
+static void read_edge(struct cursor *c, struct wire_message *message)
+{
+    struct wire_edge *m = &message->edge;
+    m->epoch = get_u64(c);
+    m->round = get_u64(c);
+    m->nonce = get_u64(c);
+    m->boot = get_u64(c);
+}
+
+static void read_delta(struct cursor *c, struct wire_message *message)
+{
+    struct wire_delta *m = &message->delta;
+    m->epoch = get_u64(c);
+    m->round = get_u64(c);
+    m->run_round = get_u64(c);
+    m->degree = get_u32(c, WIRE_MEMBERS_MAX);
+    m->codec = get_u32(c, WIRE_CODE_MAX);
+    m->x2 = get_norm2(c);
+    m->e2 = get_norm2(c);
+    m->hash = get_u64(c);
+    m->settled = get_u32(c, UINT32_MAX);
+    m->sketch_generation = get_u64(c);
+    m->mean_dist2 = get_finite(c);
+    m->mean_norm2 = get_finite(c);
+    m->sketch = get_bin(c, WIRE_SKETCH_MAX);
+    m->payload = get_bin(c, UINT32_MAX);
+    demand(c, m->sketch_generation != 0 || m->sketch.n == 0);
+}
+
+static void read_model_req(struct cursor *c, struct wire_message *message)
+{
+    message->model_req.round = get_u64(c);
+}
+
+static void read_model(struct cursor *c, struct wire_message *message)
+{
+    struct wire_model *m = &message->model;
+    m->round = get_u64(c);
+    m->payload = get_bin(c, UINT32_MAX);
+    demand(c, m->payload.n % sizeof(float) == 0);
+}
+
+static void read_status(struct cursor *c, struct wire_message *message)
+{
+    struct wire_status *m = &message->status;
+    memset(m, 0, sizeof *m);
+    m->round = get_u64(c);
+    m->n_rounds = get_u64(c);
+    m->phase = get_u32(c, WIRE_CODE_MAX);
+    m->loss = get_figure(c, -INFINITY, INFINITY);
+    m->accuracy = get_figure(c, 0, 1);
+    m->drift = get_figure(c, 0, INFINITY);
+    m->relative_drift = get_figure(c, 0, INFINITY);
+    m->drift_round = get_u64(c);
+    m->bytes_sent = get_u64(c);
+    m->bytes_received = get_u64(c);
+    m->n_strangers = get_u64(c);
+    m->n_violations = get_u64(c);
+    m->n_live = get_u32(c, UINT32_MAX);
+    m->n_edges = get_count(c, WIRE_EDGES_MAX);
+    for (uint32_t i = 0; i < m->n_edges && !c->bad; i++)
+        get_status_edge(c, &m->edges[i]);
+}
+
+/* EDGE_CLOSE and STATUS_REQ have said all by their type. */
+static void read_nothing(struct cursor *c, struct wire_message *message)
+{
+    (void)c;
+    (void)message;
+}
+
+static const struct
+{
+    uint32_t fields; /* Values behind the type. */
+    void (*read)(struct cursor *c, struct wire_message *message);
+} reader_of[WIRE_TYPE_END] = {
+    [WIRE_HELLO] = {7, read_hello},         [WIRE_MEMBERS] = {2, read_members},
+    [WIRE_PING] = {3, read_ping},           [WIRE_EDGE] = {4, read_edge},
+    [WIRE_EDGE_CLOSE] = {0, read_nothing},  [WIRE_DELTA] = {14, read_delta},
+    [WIRE_MODEL_REQ] = {1, read_model_req}, [WIRE_MODEL] = {2, read_model},
+    [WIRE_STATUS_REQ] = {0, read_nothing},  [WIRE_STATUS] = {14, read_status}};
+
+bool wire_read(const uint8_t *p, size_t n, struct wire_batch *batch, struct wire_message *m)
+{
+    struct cursor c = {.at = p, .end = p + n};
+    m->type = WIRE_NONE;
+    m->batch = batch;
+    uint32_t n_values = get_count(&c, UINT32_MAX);
+    uint8_t type = take_head(&c); /* Small: its own encoding, and no other. */
+    if (n_values == 0 || c.bad || type == WIRE_NONE || type >= WIRE_TYPE_END)
+        return false;
+    m->type = (enum wire_type)type;
+    demand(&c, n_values == 1 + reader_of[type].fields);
+    reader_of[type].read(&c, m);
+    return !c.bad && c.at == c.end;
+}
