@@ -68,7 +68,7 @@ struct edge_got
     size_t n_bytes;
 };
 
-struct half; /* choco.h */
+struct replica; /* gossip/mixers/replica.h */
 
 struct edge
 {
@@ -89,10 +89,10 @@ struct edge
     uint8_t *spare;         /* Changes places with the bytes a job works on. */
     size_t cap;
 
-    struct half *a; /* Ours; shared by edges in step. */
-    float *b;       /* Theirs. */
+    struct replica *a; /* Of our model, shared by edges in step. */
+    float *b;          /* Replica of theirs. */
     struct gamma gamma;
-    struct sketch_lane lane;
+    struct sketch_pair sketch; /* The estimates of both ends. */
 
     uint32_t settled;   /* As announced in the last exchange committed: */
     uint64_t run_round; /* never from one that merely arrived early. */

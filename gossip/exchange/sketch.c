@@ -117,69 +117,69 @@ static void accelerate(struct sketch *k)
     k->before[0] = k->at;
 }
 
-/* ---- lanes ---- */
+/* ---- pairs ---- */
 
 enum {
     TAG_WINDOW = 24,
     TAG_ROUND = 16 /* Bits. The rest is the view's. */
 };
 
-static uint64_t lane_tag(const struct sketch_lane *l)
+static uint64_t pair_tag(const struct sketch_pair *p)
 {
-    uint64_t window = l->window & ((1u << TAG_WINDOW) - 1);
-    uint64_t round = (l->round + 1) & ((1u << TAG_ROUND) - 1);
-    return l->view >> (TAG_WINDOW + TAG_ROUND) << (TAG_WINDOW + TAG_ROUND) | window << TAG_ROUND
+    uint64_t window = p->window & ((1u << TAG_WINDOW) - 1);
+    uint64_t round = (p->round + 1) & ((1u << TAG_ROUND) - 1);
+    return p->view >> (TAG_WINDOW + TAG_ROUND) << (TAG_WINDOW + TAG_ROUND) | window << TAG_ROUND
            | (round > 0 ? round : 1);
 }
 
-void sketch_lane_init(struct sketch_lane *l)
+void sketch_pair_init(struct sketch_pair *p)
 {
-    *l = (struct sketch_lane){0};
+    *p = (struct sketch_pair){0};
 }
 
 /* The first byte of a message says how the rest is coded. */
-enum lane_coding { LANE_RAW, LANE_FINE };
+enum pair_coding { PAIR_RAW, PAIR_FINE };
 
-static struct compress *lane_codec(const struct sketch *k, uint8_t coding)
+static struct compress *pair_codec(const struct sketch *k, uint8_t coding)
 {
-    return coding == LANE_RAW ? k->raw : k->fine;
+    return coding == PAIR_RAW ? k->raw : k->fine;
 }
 
-static void lane_apply(const struct sketch *k, const struct sketch_message *m, float *replica)
+static void pair_apply(const struct sketch *k, const struct sketch_message *m, float *replica)
 {
-    compress_apply(lane_codec(k, m->bytes[0]), m->bytes + 1, m->n - 1, replica);
+    compress_apply(pair_codec(k, m->bytes[0]), m->bytes + 1, m->n - 1, replica);
 }
 
-static bool lane_fits(const struct sketch *k, const struct sketch_lane *l)
+static bool pair_fits(const struct sketch *k, const struct sketch_pair *p)
 {
-    return k->open && l->view == k->view && l->window == k->window;
+    return k->open && p->view == k->view && p->window == k->window;
 }
 
-void sketch_put(struct sketch *k, struct sketch_lane *l, struct sketch_message *out)
+void sketch_put(struct sketch *k, struct sketch_pair *p, struct sketch_message *out)
 {
     *out = (struct sketch_message){.tag = 0};
     if (!k->open)
         return;
-    if (!lane_fits(k, l)) {
-        sketch_lane_init(l);
-        l->view = k->view;
-        l->window = k->window;
+    if (!pair_fits(k, p)) {
+        sketch_pair_init(p);
+        p->view = k->view;
+        p->window = k->window;
     }
-    if (l->through)
+    if (p->through)
         return; /* They are in the next window: wait until we are. */
     struct compress_stat stat;
-    struct compress_input in = {.x = k->at.m, .x_hat = l->a};
-    out->bytes[0] = l->round == 0 ? LANE_RAW : LANE_FINE;
+    struct compress_input in = {.x = k->at.m, .x_hat = p->a};
+    out->bytes[0] = p->round == 0 ? PAIR_RAW : PAIR_FINE;
     out->u = (float)k->at.u;
     out->q = (float)k->at.q;
     if (!isfinite(out->u) || !isfinite(out->q)
-        || compress_encode(lane_codec(k, out->bytes[0]), &in, out->bytes + 1, &out->n, &stat)
+        || compress_encode(pair_codec(k, out->bytes[0]), &in, out->bytes + 1, &out->n, &stat)
                != 0) {
         *out = (struct sketch_message){.tag = 0};
         return; /* Not finite: the model's own deltas will say so. */
     }
     out->n++;
-    out->tag = lane_tag(l);
+    out->tag = pair_tag(p);
 }
 
 bool sketch_valid(const struct sketch *k, const struct sketch_message *m)
@@ -187,9 +187,9 @@ bool sketch_valid(const struct sketch *k, const struct sketch_message *m)
     if (m->tag == 0)
         return m->n == 0;
     if (!isfinite(m->u) || !isfinite(m->q) || m->n < 1 || m->n > SKETCH_BYTES_MAX
-        || m->bytes[0] > LANE_FINE)
+        || m->bytes[0] > PAIR_FINE)
         return false;
-    return compress_validate(lane_codec(k, m->bytes[0]), m->bytes + 1, m->n - 1);
+    return compress_validate(pair_codec(k, m->bytes[0]), m->bytes + 1, m->n - 1);
 }
 
 /* How many windows is their tag ahead of ours? 0: not, or of another view. */
@@ -204,49 +204,49 @@ static uint32_t windows_ahead(const struct sketch *k, uint64_t tag)
 
 /* The two halves are not of the same moment: nothing is mixed, and the next is
  * raw at both ends. */
-static void mix_missed(struct sketch *k, struct sketch_lane *l, uint64_t tag)
+static void mix_missed(struct sketch *k, struct sketch_pair *p, uint64_t tag)
 {
     uint32_t ahead = windows_ahead(k, tag);
-    bool fits = lane_fits(k, l);
-    sketch_lane_init(l);
+    bool fits = pair_fits(k, p);
+    sketch_pair_init(p);
     if (ahead == 1 && fits) {
-        l->view = k->view;
-        l->window = k->window;
-        l->through = true;
+        p->view = k->view;
+        p->window = k->window;
+        p->through = true;
     } else if (ahead > 1) {
         k->window += ahead;
         k->adopted = true;
     }
 }
 
-void sketch_mix(struct sketch *k, struct sketch_lane *l, double w, const struct sketch_message *own,
+void sketch_mix(struct sketch *k, struct sketch_pair *p, double w, const struct sketch_message *own,
                 const struct sketch_message *other)
 {
     if (other->tag != 0 && own->tag == 0 && windows_ahead(k, other->tag) > 1)
-        mix_missed(k, l, other->tag);
+        mix_missed(k, p, other->tag);
     if (own->tag == 0 || other->tag == 0)
         return; /* Not this time: both see so. */
-    if (own->tag != other->tag || !lane_fits(k, l)) {
-        mix_missed(k, l, other->tag);
+    if (own->tag != other->tag || !pair_fits(k, p)) {
+        mix_missed(k, p, other->tag);
         return;
     }
-    lane_apply(k, own, l->a);
-    lane_apply(k, other, l->b);
-    vec_add_diff(k->at.m, (float)w, l->b, l->a, SKETCH_K);
+    pair_apply(k, own, p->a);
+    pair_apply(k, other, p->b);
+    vec_add_diff(k->at.m, (float)w, p->b, p->a, SKETCH_K);
     k->at.u += w * ((double)other->u - (double)own->u);
     k->at.q += w * ((double)other->q - (double)own->q);
-    l->round++;
+    p->round++;
     k->mixed++;
 }
 
 /* ---- a window ends, another begins ---- */
 
-/* Every lane has had its exchanges, or can have no more. */
+/* Every pair has had its exchanges, or can have no more. */
 static bool is_over(const struct sketch *k, const struct sketch_moment *now)
 {
-    for (size_t i = 0; i < now->n_lanes; i++) {
-        const struct sketch_lane *l = now->lane[i];
-        bool done = lane_fits(k, l) && (l->round >= k->n_beats || l->through);
+    for (size_t i = 0; i < now->n_pairs; i++) {
+        const struct sketch_pair *p = now->pair[i];
+        bool done = pair_fits(k, p) && (p->round >= k->n_beats || p->through);
         if (!done)
             return false;
     }
@@ -256,7 +256,7 @@ static bool is_over(const struct sketch *k, const struct sketch_moment *now)
 void sketch_beat(struct sketch *k, const float *x, const struct sketch_moment *now)
 {
     k->began = false;
-    if (now->n_lanes == 0 && !now->alone)
+    if (now->n_pairs == 0 && !now->alone)
         return;       /* Cut off: nothing new is known. */
     if (now->alone) { /* The mean is our own. */
         k->figures = (struct sketch_figures){

@@ -27,7 +27,7 @@
  * hold through any aborted or repeated one. (Not quite where in lock step a
  * peer misses a beat: its neighbours' momentum has no opposite. The next
  * window makes that good.) Only peers in the same window of the same view of
- * the members mix. A window ends for a peer once each of its lanes has had its
+ * the members mix. A window ends for a peer once each of its pairs has had its
  * K exchanges, or its other end is through already; one of less than K beats
  * gives no figures. Who is two windows behind gives up and joins the latest.
  *
@@ -55,9 +55,9 @@ struct sketch_moment
     uint32_t reach; /* Hops across the graph, the same number at all peers. */
     bool lock_step;
     bool anew;                       /* Begin a window now: an earlier moment is of no use. */
-    struct sketch_lane *const *lane; /* Of all edges that have not ended. */
-    size_t n_lanes;
-    bool alone;     /* No lanes because there is nobody else. */
+    struct sketch_pair *const *pair; /* Of all edges that have not ended. */
+    size_t n_pairs;
+    bool alone;     /* No pairs because there is nobody else. */
     uint64_t round; /* Of the run. */
     double local2;  /* Sum of |b - a|^2 over our edges, as just mixed. */
 };
@@ -93,14 +93,14 @@ struct sketch
     uint64_t view, round, round_done;
     uint32_t window;
     size_t mixed;            /* Lanes since the last beat. */
-    uint32_t beats, n_beats; /* Jobs that mixed; exchanges a lane (K). */
+    uint32_t beats, n_beats; /* Jobs that mixed; exchanges a pair (K). */
     double momentum;
     struct sketch_figures figures;
-    struct compress *raw, *fine; /* The two codecs of a lane. */
+    struct compress *raw, *fine; /* The two codecs of a pair. */
 };
 
 /* One direction pair of one edge. */
-struct sketch_lane
+struct sketch_pair
 {
     float a[SKETCH_K], b[SKETCH_K];
     uint64_t view;
@@ -111,7 +111,7 @@ struct sketch_lane
 /* What a delta carries. */
 struct sketch_message
 {
-    uint64_t tag; /* View, window and round of the lane. 0: no sketch. */
+    uint64_t tag; /* View, window and round of the pair. 0: no sketch. */
     float u, q;
     size_t n;
     uint8_t bytes[SKETCH_BYTES_MAX];
@@ -128,20 +128,20 @@ void sketch_project(const struct sketch *k, const float *x, float out[SKETCH_K])
  * begins, else O(k). */
 void sketch_beat(struct sketch *k, const float *x, const struct sketch_moment *now);
 
-void sketch_lane_init(struct sketch_lane *l);
+void sketch_pair_init(struct sketch_pair *p);
 
-/* Our half of a lane's exchange. */
-void sketch_put(struct sketch *k, struct sketch_lane *l, struct sketch_message *out);
+/* Our half of a pair's exchange. */
+void sketch_put(struct sketch *k, struct sketch_pair *p, struct sketch_message *out);
 
 /* May the message be given to sketch_mix()? From any thread. */
 bool sketch_valid(const struct sketch *k, const struct sketch_message *m);
 
 /* Commit an exchange: both halves are there. Where they are not of the same
- * window, nothing is mixed and the lane starts again at both ends. */
-void sketch_mix(struct sketch *k, struct sketch_lane *l, double w, const struct sketch_message *own,
+ * window, nothing is mixed and the pair starts again at both ends. */
+void sketch_mix(struct sketch *k, struct sketch_pair *p, double w, const struct sketch_message *own,
                 const struct sketch_message *other);
 
-/* Bytes of a lane's usual message. */
+/* Bytes of a pair's usual message. */
 size_t sketch_nominal(const struct sketch *k);
 
 #endif

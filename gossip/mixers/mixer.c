@@ -1,9 +1,7 @@
+/* gossip/mixers/mixer.c -- the list of mixers: the only place that names them all. */
 #include "gossip/mixers/mixer.h"
 
 #include "gossip/mixers/average.h"
-
-#include <stddef.h>
-
-static const struct mixer mixer_choco = {.name = "choco"};
+#include "gossip/mixers/choco.h"
 
 const struct mixer *const mixer_all[] = {&mixer_choco, &mixer_average, NULL};

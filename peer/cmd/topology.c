@@ -1,7 +1,7 @@
 /* peer/cmd/topology.c -- `hearsay topology SPEC`: a graph in figures. */
 #include "topology/topology.h"
 #include "gossip/exchange/ladder.h"
-#include "gossip/mixers/choco.h"
+#include "gossip/mixers/mixing.h"
 #include "peer/cmd/cmd.h"
 #include "peer/cmd/training.h"
 
@@ -105,7 +105,7 @@ static int read_run(const struct options *o, struct run *run, char error[RUN_ERR
     return run_from_flags(run, &flags, error) ? CMD_USAGE : CMD_OK;
 }
 
-/* Sizes a delta as gossip/mixers/choco.h makes it: the trained parameters through the
+/* Sizes a delta as gossip/mixers/mixing.h makes it: the trained parameters through the
  * codec, and running statistics as they are. 0, or a negative errno. */
 static int size_message(struct message *of, const struct model *m)
 {
@@ -123,7 +123,7 @@ static int size_message(struct message *of, const struct model *m)
     if (r)
         return r;
     of->statistics = statistics_bound(&s);
-    of->every = choco_every(of->statistics, message);
+    of->every = mixing_every(of->statistics, message);
     of->bytes = message + of->statistics;
     statistics_close(&s);
     return 0;

@@ -32,7 +32,7 @@ static struct neighbour *add(struct node *n, const uint8_t *id)
     struct neighbour *b = calloc(1, sizeof *b);
     if (b == NULL)
         return NULL;
-    if (choco_edge_open(&n->choco, &b->edge, n->config.id, id) != 0) {
+    if (mixing_edge_open(&n->mixing, &b->edge, n->config.id, id) != 0) {
         free(b);
         return NULL;
     }
@@ -45,7 +45,7 @@ static struct neighbour *add(struct node *n, const uint8_t *id)
 static void drop(struct node *n, size_t i)
 {
     struct neighbour *b = n->edges[i];
-    choco_edge_close(&n->choco, &b->edge);
+    mixing_edge_close(&n->mixing, &b->edge);
     free(b);
     memmove(n->edges + i, n->edges + i + 1, (n->n_edges - i - 1) * sizeof(struct neighbour *));
     n->n_edges--;
@@ -203,7 +203,7 @@ static bool copy_sketch(const struct node *n, const struct wire_delta *d,
         return false;
     if (d->sketch.n > 0)
         memcpy(out->bytes, d->sketch.p, d->sketch.n);
-    return sketch_valid(&n->choco.sketch, out);
+    return mixing_sketch_valid(&n->mixing, out);
 }
 
 /* It has been read; verify it, and only then keep it. */
@@ -228,7 +228,7 @@ void edges_delta(struct node *n, struct link *l, const struct wire_message *m)
         node_violation(n, l, "DELTA from after the run's end");
         return;
     }
-    if (!choco_valid(&n->choco, d->codec, d->payload.p, d->payload.n)
+    if (!mixing_valid(&n->mixing, d->codec, d->payload.p, d->payload.n)
         || !copy_sketch(n, d, &sketch)) {
         node_violation(n, l, "DELTA does not decode");
         return;

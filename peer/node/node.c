@@ -308,7 +308,7 @@ const float *node_model(const struct node *n, const struct segment **segments, s
     *segments = n->trainer.segments;
     *n_segments = n->trainer.n_segments;
     *n_params = n->trainer.n_params;
-    return n->choco.x;
+    return n->mixing.x;
 }
 
 const struct run *node_run(const struct node *n)
@@ -326,7 +326,7 @@ size_t node_bulk_max(const struct node *n)
 {
     if (!n->ready)
         return WIRE_HEAD_MAX + WIRE_SKETCH_MAX;
-    size_t model = n->choco.n_floats * sizeof(float);
-    size_t most = n->choco.cap > model ? n->choco.cap : model;
+    size_t model = mixing_model_bytes(&n->mixing);
+    size_t most = n->mixing.cap > model ? n->mixing.cap : model;
     return most + WIRE_HEAD_MAX + WIRE_SKETCH_MAX;
 }

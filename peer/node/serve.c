@@ -18,7 +18,8 @@ void serve_models(struct node *n, struct packet *model)
     for (size_t i = 0; i < NODE_LINKS_MAX; i++)
         if (n->links[i].used && n->links[i].model_wanted
             && (n->links[i].model_round <= n->round
-                || (n->links[i].model_round == WIRE_ROUND_WINDOW && n->choco.sketch.began)))
+                || (n->links[i].model_round == WIRE_ROUND_WINDOW
+                    && mixing_window_began(&n->mixing))))
             send_model(n, &n->links[i], model);
     n->held = model;
 }
@@ -34,8 +35,7 @@ void serve_model_req(struct node *n, struct link *l, const struct wire_message *
     struct packet *now = packet_get(&n->models);
     if (now == NULL)
         return;
-    now->len = n->choco.n_floats * sizeof(float);
-    memcpy(now->bytes, n->choco.x, now->len);
+    mixing_copy_model(&n->mixing, now);
     send_model(n, l, now);
     n->held = now;
 }

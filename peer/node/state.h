@@ -14,7 +14,7 @@
 #ifndef PEER_NODE_STATE_H
 #define PEER_NODE_STATE_H
 
-#include "gossip/mixers/choco.h"
+#include "gossip/mixers/mixing.h"
 #include "nn/math/rng.h"
 #include "peer/node/node.h"
 #include "topology/topology.h"
@@ -122,8 +122,8 @@ struct node_job
     uint64_t *keys;
     size_t n_keys, cap_keys;
     struct sketch_moment moment;
-    struct sketch_lane **lanes;
-    size_t cap_lanes;
+    struct sketch_pair **pairs;
+    size_t cap_pairs;
     struct trainer_report trained, tested;
     int64_t compute_us, mix_us;
 };
@@ -154,20 +154,18 @@ struct node
     enum node_phase phase;
     bool has_run, has_model, ready, working, stopping, draining, over;
     uint64_t settling_window; /* Figures of windows after this one count. */
-    bool corrects;   /* Deltas of the last phase move models together; else they are updates. */
-    bool window_due; /* The next job begins one: the first of a last phase in lock step. */
+    bool window_due;          /* The next job begins one: the first of a last phase in lock step. */
     int exit_code;
     struct run run;
     char run_text[WIRE_RUN_MAX + 1];
     size_t n_run_text;
     struct trainer trainer;
-    struct choco choco;
+    struct mixing mixing;
     struct packet_pool models;
     struct packet *held;      /* In this step's sends; released in the next. */
     struct neighbour **edges; /* In neighbour order. */
     size_t n_edges, cap_edges;
-    uint32_t eccentricity, reach;            /* Our own, and vertex 0's. */
-    uint64_t sketch_every, statistics_every; /* Deltas of training. */
+    uint32_t eccentricity, reach; /* Our own, and vertex 0's. */
     uint64_t round, settle_rounds;
     bool by_drift; /* --compress auto: deltas take the ladder's rung. */
     struct ladder ladder;

@@ -11,17 +11,17 @@ static const double kFinalMargin = 0.8;
 
 /* ---- the run ---- */
 
-static int open_choco(struct node *n)
+static int open_mixing(struct node *n)
 {
     const struct run *r = &n->run;
-    struct choco_config c = {
+    struct mixing_config c = {
         .segments = n->trainer.segments,
         .n_segments = n->trainer.n_segments,
         .spec = {[DELTA_FINAL] = r->final_compress, [DELTA_CATCHUP] = "fp16"},
         .fixed_gamma = r->gamma_auto ? 0 : r->gamma,
         .mixer = mixer_all[r->mixer],
         .error_feedback = r->error_feedback,
-        .lazy = strcmp(r->topology, "complete") != 0,
+        .complete = strcmp(r->topology, "complete") == 0,
         .run_seed = r->seed,
         .draw_key =
             rng_key(r->seed, RNG_DRAW, rng_hash(n->config.name, strlen(n->config.name)), 0)};
@@ -32,22 +32,17 @@ static int open_choco(struct node *n)
         c.spec[DELTA_RUNG + i] = ladder_spec[i];
     ladder_init(&n->ladder);
     n->by_drift = by_drift;
-    int err = choco_init(&n->choco, &c);
+    int err = mixing_init(&n->mixing, &c);
     if (err != 0)
         return err;
-    n->before = by_drift ? malloc(n->choco.dim * sizeof *n->before) : NULL;
+    n->before = by_drift ? malloc(n->mixing.dim * sizeof *n->before) : NULL;
     if (by_drift && n->before == NULL) {
-        choco_close(&n->choco);
+        mixing_close(&n->mixing);
         return -ENOMEM;
     }
-    n->trainer.init(n->trainer.self, n->choco.x0);
-    size_t n_bytes = n->choco.n_floats * sizeof(float);
-    memcpy(n->choco.x, n->choco.x0, n_bytes);
-    packet_pool_init(&n->models, n_bytes);
-    size_t delta =
-        compress_nominal(n->choco.codec[by_drift ? DELTA_RUNG + LADDER_MIDDLE : DELTA_RUN]);
-    n->sketch_every = choco_every(sketch_nominal(&n->choco.sketch), delta);
-    n->statistics_every = choco_every(statistics_bound(&n->choco.statistics), delta);
+    n->trainer.init(n->trainer.self, n->mixing.x0);
+    mixing_start(&n->mixing);
+    packet_pool_init(&n->models, mixing_model_bytes(&n->mixing));
     return 0;
 }
 
@@ -67,7 +62,7 @@ void train_take_run(struct node *n, const struct run *run)
         node_end(n, 2);
         return;
     }
-    if (open_choco(n) != 0) {
+    if (open_mixing(n) != 0) {
         node_note(n, NOTE_ERROR, "out of memory for %zu parameters", n->trainer.n_params);
         node_end(n, 1);
         return;
@@ -83,12 +78,12 @@ void train_close(struct node *n)
     n->job.snapshot = NULL;
     packet_release(n->held);
     n->held = NULL;
-    choco_close(&n->choco);
+    mixing_close(&n->mixing);
     packet_pool_close(&n->models);
     free(n->before);
     n->before = NULL;
     free(n->job.keys);
-    free(n->job.lanes);
+    free(n->job.pairs);
     n->job = (struct node_job){0};
     n->ready = n->has_model = false;
 }
@@ -134,15 +129,11 @@ void train_model(struct node *n, struct link *l, const struct wire_message *m)
         node_violation(n, l, "MODEL not asked for");
         return;
     }
-    size_t n_bytes = n->choco.n_floats * sizeof(float);
-    if (model->payload.n != n_bytes) {
+    if (model->payload.n != mixing_model_bytes(&n->mixing)) {
         node_violation(n, l, "bad MODEL");
         return;
     }
-    memcpy(n->choco.x, model->payload.p, n_bytes);
-    if (!vec_finite(n->choco.x, n->choco.n_floats)
-        || !statistics_proper(&n->choco.statistics, n->choco.x + n->choco.dim)) {
-        memcpy(n->choco.x, n->choco.x0, n_bytes);
+    if (mixing_take_model(&n->mixing, model->payload.p) != 0) {
         node_violation(n, l, "MODEL is not finite");
         return;
     }
@@ -211,8 +202,8 @@ static void end_edges(struct node *n)
 
 double train_own_distance(const struct node *n)
 {
-    const struct sketch_figures *f = &n->choco.sketch.figures;
-    double shrunk = n->choco.local2 / f->own_local2;
+    const struct sketch_figures *f = mixing_figures(&n->mixing);
+    double shrunk = n->mixing.local2 / f->own_local2;
     if (f->own_window <= n->settling_window)
         return (double)INFINITY;
     if (n->run.policy != RUN_SYNC || !(shrunk < 0.25) || f->own_window < n->settling_window + 2)
@@ -296,39 +287,20 @@ static bool lonely(const struct node *n)
     return true;
 }
 
-/* Updates that reach everybody leave models equal. Then the last phase has only to
- * find that out, and until it has, updates go on, of what memories hold: to move
- * equal models together would part them first (below), and cost many times the bytes.
- *
- *   the mixer moves models anyhow                    correct
- *   not everybody is a neighbour                     correct: they are apart
- *   an edge is out of step, and so not told all      correct
- *   the figure is known: over the target             correct
- *                        under it, or not known yet  updates go on
- */
-static bool must_correct(const struct node *n)
+/* The drift was measured in this phase, and is over the target. */
+static bool known_apart(const struct node *n)
 {
-    const struct choco *c = &n->choco;
-    bool known = c->sketch.figures.own_window > n->settling_window;
-    if (!c->mixer->updates || c->average.lazy < 1 || !choco_in_step(c))
-        return true;
+    bool known = mixing_figures(&n->mixing)->own_window > n->settling_window;
     return known && !(train_own_distance(n) <= kFinalMargin * n->run.final_drift);
 }
 
-/* Does the last phase find replicas that are of no model? Where deltas were
- * updates, a and b are sums of them; mixing parts models that were equal, until
- * x - a is under the target. (Some are a round older than others: the margin.) */
+/* Some replica is of no model yet: mixing parts models, whatever they measured before.
+ * (Some are a round older than others: the margin.) */
 static bool replicas_lag(const struct node *n)
 {
-    double most = kFinalMargin * n->run.final_drift;
-    for (size_t i = 0; i < n->n_edges && n->choco.mixer->updates && n->corrects; i++) {
-        const struct edge *e = &n->edges[i]->edge;
-        const struct edge_sent *s = e->cur.payload != NULL ? &e->cur : &e->prev;
-        if (e->state == EDGE_OPEN
-            && (s->payload == NULL || choco_is_update(&n->choco, s->head.codec)
-                || !((double)s->head.e2 <= most * most * n->choco.sketch.at.q)))
+    for (size_t i = 0; i < n->n_edges; i++)
+        if (mixing_lags(&n->mixing, &n->edges[i]->edge, kFinalMargin * n->run.final_drift))
             return true;
-    }
     return false;
 }
 
@@ -345,9 +317,9 @@ static void judge(struct node *n)
 
 static void settle(struct node *n)
 {
-    n->corrects |= must_correct(n);
+    mixing_settle(&n->mixing, known_apart(n));
     if (replicas_lag(n)) /* No window that has begun counts. */
-        n->settling_window = n->choco.sketch.figures.own_window + 1;
+        n->settling_window = mixing_figures(&n->mixing)->own_window + 1;
     bool late = n->settle_rounds >= SETTLE_ROUNDS_MAX || n->progress.diverged[0] != '\0'
                 || n->now_us - n->exchange_us > STALL_US;
     if (late && !n->draining)
@@ -386,11 +358,11 @@ void train_update(struct node *n)
     case NODE_TRAINING:
         if (n->round >= n->run.rounds) {
             n->phase = NODE_SETTLING;
-            n->corrects = false;
             /* In lock step all begin a window now (who has to catch up, as soon
              * as it can); else wait for the next. */
             n->window_due = n->run.policy == RUN_SYNC;
-            n->settling_window = n->choco.sketch.figures.own_window + (n->run.policy != RUN_SYNC);
+            n->settling_window =
+                mixing_figures(&n->mixing)->own_window + (n->run.policy != RUN_SYNC);
             n->exchange_us = n->now_us;
             settle(n);
         } else if (!must_wait(n)) {

@@ -1,4 +1,3 @@
-#include "gossip/mixers/average.h"
 #include "peer/node/state.h"
 
 #include <assert.h>
@@ -8,23 +7,6 @@
 #include <string.h>
 
 /* ---- plan, on the loop's thread ---- */
-
-/* For the edge's `round`. The last phase's codec waits until both ends are in
- * it: in an asynchronous run others may still train. Updates are small from an
- * edge's first round on, and what is no update must not look like one. */
-static uint32_t choose_codec(const struct node *n, const struct choco_turn *t, uint64_t round)
-{
-    const struct edge *e = t->edge;
-    uint64_t theirs = t->commit ? edge_theirs(e)->head.run_round : e->run_round;
-    bool settles = n->phase == NODE_SETTLING && theirs >= n->run.rounds;
-    if (n->choco.mixer->updates)
-        return n->phase == NODE_SETTLING && n->corrects ? DELTA_FINAL : DELTA_RUN;
-    if (round == 0 && (n->round > 0 || n->phase == NODE_SETTLING))
-        return DELTA_CATCHUP;
-    if (settles)
-        return DELTA_FINAL;
-    return n->by_drift ? DELTA_RUNG + n->ladder.rung : DELTA_RUN;
-}
 
 /* We were away, or have just come: the run is further than we are. */
 static void catch_up(struct node *n, uint64_t beat)
@@ -36,24 +18,19 @@ static void catch_up(struct node *n, uint64_t beat)
         n->settle_rounds = beat - n->round;
 }
 
-static bool plan_turn(struct node *n, struct neighbour *b, struct choco_turn *t)
+/* The edge's task in this job. In lock step an exchange that commits may tell us that
+ * the run is further than we are; the edges behind it already go by that. */
+static void plan_edge(struct node *n, struct edge *e)
 {
-    struct edge *e = &b->edge;
-    t->edge = e;
-    t->commit = edge_ready(e);
-    t->encode = !n->draining && e->state == EDGE_OPEN && (t->commit || edge_wants_delta(e));
-    if (t->commit && n->phase == NODE_SETTLING) /* Who begins takes the others along. */
-        n->corrects |= !choco_is_update(&n->choco, edge_theirs(e)->head.codec);
-    uint64_t round = e->round + t->commit;
-    t->codec = choose_codec(n, t, round);
-    /* A beat all peers of the lock step share; else both ends of the edge. */
-    uint64_t beat = n->run.policy == RUN_SYNC ? n->round : round;
-    bool settles = n->phase == NODE_SETTLING;
-    t->sketch = t->encode && (settles || beat % n->sketch_every == 0);
-    t->statistics = t->encode && (settles || beat % n->statistics_every == 0);
-    if (t->commit && n->run.policy == RUN_SYNC)
+    struct mixing_moment now = {.round = n->round,
+                                .n_rounds = n->run.rounds,
+                                .lock_step = n->run.policy == RUN_SYNC,
+                                .settling = n->phase == NODE_SETTLING,
+                                .draining = n->draining,
+                                .codec = n->by_drift ? DELTA_RUNG + n->ladder.rung : DELTA_RUN};
+    mixing_join(&n->mixing, e, &now);
+    if (now.lock_step && edge_ready(e))
         catch_up(n, edge_theirs(e)->head.run_round);
-    return t->commit || t->encode || e->reset;
 }
 
 static void plan_snapshot(struct node *n)
@@ -76,24 +53,24 @@ static void set_moment(struct node *n)
     struct node_job *j = &n->job;
     bool sync = n->run.policy == RUN_SYNC;
     size_t count = 0;
-    if (n->n_edges > j->cap_lanes) {
-        struct sketch_lane **grown = realloc(j->lanes, n->n_edges * sizeof(struct sketch_lane *));
+    if (n->n_edges > j->cap_pairs) {
+        struct sketch_pair **grown = realloc(j->pairs, n->n_edges * sizeof(struct sketch_pair *));
         if (grown == NULL) {
             node_end(n, 1);
             return;
         }
-        j->lanes = grown;
-        j->cap_lanes = n->n_edges;
+        j->pairs = grown;
+        j->cap_pairs = n->n_edges;
     }
     for (size_t i = 0; i < n->n_edges; i++)
         if (n->edges[i]->edge.state != EDGE_DONE && n->edges[i]->edge.opened)
-            j->lanes[count++] = &n->edges[i]->edge.lane; /* Paused ones, too. */
+            j->pairs[count++] = &n->edges[i]->edge.sketch; /* Paused ones, too. */
     j->moment = (struct sketch_moment){.view = n->view,
                                        .reach = n->reach,
                                        .lock_step = sync,
                                        .anew = n->window_due && n->phase == NODE_SETTLING,
-                                       .lane = j->lanes,
-                                       .n_lanes = count,
+                                       .pair = j->pairs,
+                                       .n_pairs = count,
                                        .alone = n->n_edges == 0,
                                        .round = n->round};
     n->window_due = false;
@@ -102,7 +79,7 @@ static void set_moment(struct node *n)
 /* --compress auto: by what the last job has learnt. */
 static void choose_rung(struct node *n)
 {
-    const struct sketch_figures *known = &n->choco.sketch.figures;
+    const struct sketch_figures *known = mixing_figures(&n->mixing);
     if (n->by_drift && n->phase == NODE_TRAINING)
         ladder_look(&n->ladder, n->run.drift_target, n->spread, known->xi, known->round, n->round);
 }
@@ -111,9 +88,8 @@ void work_start(struct node *n)
 {
     struct node_job *j = &n->job;
     uint32_t degree = 0;
-    size_t turns = 0;
     choose_rung(n);
-    if (choco_turns(&n->choco, n->n_edges) != 0) {
+    if (mixing_begin(&n->mixing, n->n_edges) != 0) {
         node_note(n, NOTE_ERROR, "out of memory for a job");
         node_end(n, 1);
         return;
@@ -121,10 +97,8 @@ void work_start(struct node *n)
     for (size_t i = 0; i < n->n_edges; i++) {
         struct edge *e = &n->edges[i]->edge;
         degree += e->state == EDGE_OPEN;
-        if (plan_turn(n, n->edges[i], &n->choco.turn[turns]))
-            turns++;
+        plan_edge(n, e);
     }
-    n->choco.n_turns = turns;
     j->steps = n->phase == NODE_TRAINING && n->round < n->run.rounds;
     uint64_t every = n->config.evaluate_every;
     j->evaluate = j->steps && every > 0 && n->round > 0 && n->round % every == 0;
@@ -132,16 +106,15 @@ void work_start(struct node *n)
     set_moment(n);
     plan_snapshot(n);
     bool counts = j->steps || n->phase == NODE_SETTLING;
-    struct choco_intent intent = {.run_round = train_beat(n) + counts,
-                                  .degree = degree > 0 ? degree : 1,
-                                  .settled = train_settled(n)};
-    if (choco_plan(&n->choco, &intent) != 0) {
+    struct mixing_announcement says = {.run_round = train_beat(n) + counts,
+                                       .degree = degree > 0 ? degree : 1,
+                                       .settled = train_settled(n)};
+    if (mixing_plan(&n->mixing, &says) != 0) {
         node_note(n, NOTE_ERROR, "out of memory for a job");
         node_end(n, 1);
         return;
     }
-    for (size_t i = 0; i < turns; i++)
-        n->progress.exchanges += n->choco.turn[i].commit;
+    n->progress.exchanges += mixing_commits(&n->mixing);
     n->progress.wait_s += (double)(n->now_us - n->idle_since_us) * 1e-6;
     n->working = n->fx->work = true;
 }
@@ -149,7 +122,8 @@ void work_start(struct node *n)
 void work_last(struct node *n)
 {
     n->phase = NODE_SERVING;
-    n->choco.n_turns = 0;
+    int err = mixing_begin(&n->mixing, 0);
+    assert(err == 0);
     n->job.steps = false;
     n->job.evaluate = true;
     n->job.evaluate_samples = 0;
@@ -163,7 +137,7 @@ void work_last(struct node *n)
 /* Factor masking: what has gone out leaves the momentum, too. */
 static void mask_momentum(struct node *n)
 {
-    const float *sent = average_sent(&n->choco);
+    const float *sent = mixing_sent(&n->mixing);
     if (n->run.factor_masking && sent != NULL && n->trainer.sent != NULL)
         n->trainer.sent(n->trainer.self, sent);
 }
@@ -172,22 +146,12 @@ static void mask_momentum(struct node *n)
 static void train(struct node *n)
 {
     struct trainer *t = &n->trainer;
-    size_t dim = n->choco.dim;
+    size_t dim = n->mixing.dim;
     if (n->by_drift)
-        memcpy(n->before, n->choco.x, dim * sizeof *n->before);
-    t->steps(t->self, n->choco.x, n->round, n->run.local_steps, &n->job.trained);
+        memcpy(n->before, n->mixing.x, dim * sizeof *n->before);
+    t->steps(t->self, n->mixing.x, n->round, n->run.local_steps, &n->job.trained);
     if (n->by_drift)
-        ladder_moved(&n->ladder, vec_dist2(n->choco.x, n->before, dim));
-}
-
-/* |x - a|^2 that the deltas of this job left, where they left most. */
-static double greatest_lag(const struct node *n)
-{
-    double most = 0;
-    for (size_t i = 0; i < n->choco.n_turns; i++)
-        if (n->choco.turn[i].encode)
-            most = fmax(most, (double)n->choco.turn[i].sent.head.e2);
-    return most;
+        ladder_moved(&n->ladder, vec_dist2(n->mixing.x, n->before, dim));
 }
 
 /* On the worker's thread. */
@@ -198,25 +162,22 @@ void node_work(struct node *n, int64_t (*clock_us)(void))
     int64_t begin = clock_us();
     if (j->members && t->members != NULL)
         t->members(t->self, j->keys, j->n_keys, rng_hash(n->config.name, strlen(n->config.name)));
-    choco_mix(&n->choco);
-    j->moment.local2 = n->choco.local2;
-    sketch_beat(&n->choco.sketch, n->choco.x, &j->moment);
-    if (j->snapshot != NULL && (!j->at_window || n->choco.sketch.began)) {
-        j->snapshot->len = n->choco.n_floats * sizeof(float);
-        memcpy(j->snapshot->bytes, n->choco.x, j->snapshot->len);
-    }
+    mixing_mix(&n->mixing);
+    mixing_beat(&n->mixing, &j->moment);
+    if (j->snapshot != NULL && (!j->at_window || mixing_window_began(&n->mixing)))
+        mixing_copy_model(&n->mixing, j->snapshot);
     int64_t mixed = clock_us();
     if (j->evaluate)
-        t->evaluate(t->self, n->choco.x, j->evaluate_samples, &j->tested);
-    if (n->by_drift && n->choco.sketch.began)
+        t->evaluate(t->self, n->mixing.x, j->evaluate_samples, &j->tested);
+    if (n->by_drift && mixing_window_began(&n->mixing))
         ladder_mark(&n->ladder, n->round);
     int64_t trains = clock_us();
     if (j->steps)
         train(n);
     int64_t trained = clock_us();
-    choco_encode(&n->choco);
+    mixing_encode(&n->mixing);
     if (n->by_drift)
-        ladder_lagged(&n->ladder, greatest_lag(n));
+        ladder_lagged(&n->ladder, mixing_lag2(&n->mixing));
     mask_momentum(n);
     j->compute_us = trained - trains;
     j->mix_us = clock_us() - trained + mixed - begin;
@@ -262,7 +223,7 @@ static void report(struct node *n)
 {
     const struct node_job *j = &n->job;
     struct node_progress *p = &n->progress;
-    const struct sketch *k = &n->choco.sketch;
+    const struct sketch *k = &n->mixing.sketch;
     if (j->steps) {
         p->loss = j->trained.loss;
         verdict_loss(&n->verdict, n->round, p->loss, j->trained.n_samples);
@@ -287,7 +248,7 @@ static void report(struct node *n)
     p->excess = n->ladder.excess;
     p->drift_target = n->by_drift ? n->run.drift_target : (double)NAN;
     p->statistics_apart =
-        n->choco.statistics.n > 0 ? statistics_apart(&n->choco.statistics) : (double)NAN;
+        n->mixing.statistics.n > 0 ? statistics_apart(&n->mixing.statistics) : (double)NAN;
     p->compute_s += (double)j->compute_us * 1e-6;
     p->mix_s += (double)j->mix_us * 1e-6;
     p->n_edges = (uint32_t)edges_open(n);
@@ -312,14 +273,14 @@ void work_done(struct node *n)
 {
     struct node_job *j = &n->job;
     j->members = false;
-    choco_finish(&n->choco);
+    mixing_finish(&n->mixing);
     report(n);
     if (j->snapshot != NULL && j->snapshot->len == 0)
         packet_release(j->snapshot); /* No window began. */
     else if (j->snapshot != NULL)
         serve_models(n, j->snapshot);
     j->snapshot = NULL;
-    if (n->choco.diverged || (j->steps && !isfinite(j->trained.loss))) {
+    if (n->mixing.diverged || (j->steps && !isfinite(j->trained.loss))) {
         snprintf(n->progress.diverged, VERDICT_TEXT,
                  "at round %llu a loss or a parameter was not finite or over 1e19",
                  (unsigned long long)n->round);

@@ -1,4 +1,4 @@
-/* tests/unit/gossip_choco.c -- halves shared and split, resets, hashes, divergence, the fused pass. */
+/* tests/unit/gossip_choco.c -- replicas shared and split, resets, hashes, divergence, the fused pass. */
 #include "gossip_choco_world.h"
 
 #include <errno.h>
@@ -7,7 +7,7 @@
 
 /* In step an exchange costs one encoding and one packet for all edges; an edge
  * that stands still is split off, and joins again only by a reset of all. */
-static void test_halves(void **state)
+static void test_replicas(void **state)
 {
     struct world w;
     (void)state;
@@ -16,11 +16,11 @@ static void test_halves(void **state)
     for (uint64_t t = 0; t < 5; t++) {
         beat(&w);
         assert_int_equal(p->n_encoded, t + 1);
-        assert_int_equal(distinct_halves(&w, 0), 1);
+        assert_int_equal(distinct_replicas(&w, 0), 1);
         assert_int_equal(p->e[1].a->refs, 3);
         assert_ptr_equal(p->e[1].cur.payload, p->e[3].cur.payload);
         assert_int_equal(p->e[1].cur.payload->refs, 3);
-        assert_int_equal(p->c.pool.live, t == 0 ? 1 : 2); /* cur and prev. */
+        assert_int_equal(p->c.packets.live, t == 0 ? 1 : 2); /* cur and prev. */
         check_replicas(&w);
     }
     float *was = malloc(DIM * sizeof *was);
@@ -31,8 +31,8 @@ static void test_halves(void **state)
         beat(&w);
         memcpy(was, p->e[3].a->v, t == 0 ? DIM * sizeof *was : 0);
         /* The edge that waits keeps what it had; the others go on. */
-        assert_int_equal(distinct_halves(&w, 0), t < 1 ? 1 : 2);
-        assert_int_equal(distinct_halves(&w, 1), 1);
+        assert_int_equal(distinct_replicas(&w, 0), t < 1 ? 1 : 2);
+        assert_int_equal(distinct_replicas(&w, 1), 1);
         assert_memory_equal(was, p->e[3].a->v, DIM * sizeof *was);
         assert_int_equal(p->e[3].a->refs, t < 1 ? 3 : 1);
         assert_int_equal(p->n_encoded, 6 + t); /* One is made still. */
@@ -45,7 +45,7 @@ static void test_halves(void **state)
     for (uint64_t t = 0; t < 5; t++) {
         uint64_t encoded = p->n_encoded;
         beat(&w);
-        assert_int_equal(p->n_encoded, encoded + 2); /* Two halves, for good. */
+        assert_int_equal(p->n_encoded, encoded + 2); /* Two replicas, for good. */
         check_replicas(&w);
     }
     free(was);
@@ -75,7 +75,7 @@ static void test_every_edge_alone(void **state)
             beat(&w);
             check_replicas(&w);
         }
-        assert_int_equal(distinct_halves(&w, 0), j < 3 ? j + 1 : 3);
+        assert_int_equal(distinct_replicas(&w, 0), j < 3 ? j + 1 : 3);
     }
     drain(&w);
     check_replicas(&w);
@@ -83,9 +83,9 @@ static void test_every_edge_alone(void **state)
     world_close(&w);
 }
 
-/* Two edges with one half and two deltas of it, made at different times, that
+/* Two edges with one replica and two deltas of it, made at different times, that
  * both commit in one job. */
-static void test_one_half_two_deltas(void **state)
+static void test_one_replica_two_deltas(void **state)
 {
     struct world w;
     (void)state;
@@ -117,7 +117,7 @@ static void test_one_half_two_deltas(void **state)
     world_close(&w);
 }
 
-/* A reset begins at x0 at both ends, and all that are reset share a half. */
+/* A reset begins at x0 at both ends, and all that are reset share a replica. */
 static void test_reset(void **state)
 {
     struct world w;
@@ -136,7 +136,7 @@ static void test_reset(void **state)
         assert_memory_equal(p->e[j].b, p->c.x0, DIM * sizeof(float));
         assert_false(p->e[j].gamma.begun);
     }
-    assert_int_equal(distinct_halves(&w, 0), 1);
+    assert_int_equal(distinct_replicas(&w, 0), 1);
     assert_int_equal(p->e[1].a->refs, 3);
     job_finish(&w, 0);
     assert_int_equal(p->e[1].cur.head.round, 0);
@@ -145,10 +145,10 @@ static void test_reset(void **state)
         beat(&w);
     check_replicas(&w);
 
-    agree(&w, 0, 2, true); /* One alone gets a half of its own. */
+    agree(&w, 0, 2, true); /* One alone gets a replica of its own. */
     beat(&w);
-    assert_int_equal(distinct_halves(&w, 0), 2);
-    assert_int_equal(distinct_halves(&w, 2), 2);
+    assert_int_equal(distinct_replicas(&w, 0), 2);
+    assert_int_equal(distinct_replicas(&w, 2), 2);
     for (int t = 0; t < 3; t++)
         beat(&w);
     check_replicas(&w);
@@ -311,14 +311,14 @@ static void hash_run(bool tamper)
 {
     struct world w;
     world_init(&w, 3, "topk:0.1", 0.3, 1);
-    for (int t = 0; t < CHOCO_HASH_EVERY + 2; t++) {
+    for (int t = 0; t < MIXING_HASH_EVERY + 2; t++) {
         if (tamper && t == 10)
             w.peer[1].e[0].b[DIM - 1] += 1e-3f;
         for (uint32_t i = 0; i < 3; i++)
             for (uint32_t j = 0; j < 3; j++)
                 if (i != j && t > 0) {
                     const struct edge *e = edge_to(&w, i, j);
-                    assert_int_equal(e->cur.head.hash != 0, e->cur.head.round == CHOCO_HASH_EVERY);
+                    assert_int_equal(e->cur.head.hash != 0, e->cur.head.round == MIXING_HASH_EVERY);
                     assert_int_equal(e->n_mismatches, 0); /* Not yet. */
                 }
         beat(&w);
@@ -349,7 +349,7 @@ static void diverge(float value, size_t n)
     for (size_t k = 0; k < n; k++)
         w.peer[0].c.x[5 + k] = value;
     job_start(&w, 0);
-    choco_finish(&w.peer[0].c);
+    mixing_finish(&w.peer[0].c);
     w.peer[0].works = false;
     assert_true(w.peer[0].c.diverged);
     assert_null(w.peer[0].e[1].cur.payload);
@@ -378,7 +378,7 @@ static void test_mix_terms(void **state)
         for (size_t n = 0; n <= TERMS; n++) {
             size_t d = size[s];
             struct rng rng = rng_stream(rng_key(s, RNG_TEST, n, 4));
-            struct choco_term term[TERMS];
+            struct correction term[TERMS];
             float *v = malloc((2 * TERMS + 2) * d * sizeof *v);
             assert_non_null(v);
             for (size_t k = 0; k < (2 * TERMS + 2) * d; k++)
@@ -387,11 +387,11 @@ static void test_mix_terms(void **state)
             memcpy(want, x, d * sizeof *x);
             for (size_t t = 0; t < n; t++) {
                 const float *a = v + (2 + 2 * t) * d, *b = a + d;
-                term[t] = (struct choco_term){.a = a, .b = b, .coefficient = (float)rng_unit(&rng)};
+                term[t] = (struct correction){.a = a, .b = b, .coefficient = (float)rng_unit(&rng)};
                 for (size_t k = 0; k < d; k++)
                     want[k] += term[t].coefficient * (b[k] - a[k]);
             }
-            choco_mix_terms(x, d, term, n);
+            correction_pass(x, d, term, n);
             assert_memory_equal(x, want, d * sizeof *x);
             for (size_t t = 0; t < n; t++) {
                 double d2 = 0;
@@ -409,11 +409,11 @@ static void test_mix_terms(void **state)
 /* A spec that is none leaves nothing open (LeakSanitizer looks). */
 static void test_bad_spec(void **state)
 {
-    struct choco c;
-    struct choco_config config = {
+    struct mixing c;
+    struct mixing_config config = {
         .segments = segments, .n_segments = 2, .spec = {"fp16", "none", "tpk"}};
     (void)state;
-    assert_int_equal(choco_init(&c, &config), -EINVAL);
+    assert_int_equal(mixing_init(&c, &config), -EINVAL);
 }
 
 /* ---- packets ---- */
@@ -451,9 +451,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_packets),
         cmocka_unit_test(test_mix_terms),
-        cmocka_unit_test(test_halves),
+        cmocka_unit_test(test_replicas),
         cmocka_unit_test(test_every_edge_alone),
-        cmocka_unit_test(test_one_half_two_deltas),
+        cmocka_unit_test(test_one_replica_two_deltas),
         cmocka_unit_test(test_reset),
         cmocka_unit_test(test_reset_overtakes_job),
         cmocka_unit_test(test_any_order),

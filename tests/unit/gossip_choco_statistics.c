@@ -53,7 +53,7 @@ static void test_nothing_beside(void **state)
             const uint8_t *got = packet_bytes(p->e[1].cur.payload, &n);
             assert_int_equal(n, len);
             assert_memory_equal(got, msg, n);
-            assert_true(choco_valid(&p->c, DELTA_RUN, got, n));
+            assert_true(mixing_valid(&p->c, DELTA_RUN, got, n));
             job_start(&w, 1);
             job_finish(&w, 1);
             deliver(&w, 0, 1);
@@ -105,31 +105,32 @@ static void test_weights_do_not_notice(void **state)
     }
 }
 
-/* Two turns that share a half, one with statistics and one without, are two
+/* Two tasks that share a replica, one with statistics and one without, are two
  * messages; two that both have them are one. */
 static void test_groups(void **state)
 {
     (void)state;
     open_kind(&w, 0, 4, true);
     beat(&w);
-    struct choco *c = &w.peer[0].c;
-    assert_int_equal(choco_turns(c, 3), 0);
+    struct mixing *c = &w.peer[0].c;
+    assert_int_equal(mixing_begin(c, 3), 0);
+    c->n_tasks = 3;
     for (uint32_t j = 1; j < 4; j++)
-        c->turn[j - 1] = (struct choco_turn){.edge = edge_to(&w, 0, j),
-                                             .commit = edge_ready(edge_to(&w, 0, j)),
-                                             .encode = true,
-                                             .statistics = j != 2};
-    c->n_turns = 3;
-    struct choco_intent intent = {.run_round = 2, .degree = 3};
-    assert_int_equal(choco_plan(c, &intent), 0);
-    choco_mix(c);
-    choco_encode(c);
-    assert_ptr_equal(c->turn[0].made, c->turn[2].made);
-    assert_ptr_not_equal(c->turn[0].made, c->turn[1].made);
-    assert_int_equal(c->turn[0].made->bytes[0], 1);
-    assert_int_equal(c->turn[1].made->bytes[0], 0);
-    assert_int_equal(c->turn[0].made->len, c->turn[1].made->len + 4 * STATS);
-    choco_finish(c);
+        c->task[j - 1] = (struct mixing_task){.edge = edge_to(&w, 0, j),
+                                              .commit = edge_ready(edge_to(&w, 0, j)),
+                                              .encode = true,
+                                              .statistics = j != 2};
+    c->n_tasks = 3;
+    struct mixing_announcement says = {.run_round = 2, .degree = 3};
+    assert_int_equal(mixing_plan(c, &says), 0);
+    mixing_mix(c);
+    mixing_encode(c);
+    assert_ptr_equal(c->task[0].made, c->task[2].made);
+    assert_ptr_not_equal(c->task[0].made, c->task[1].made);
+    assert_int_equal(c->task[0].made->bytes[0], 1);
+    assert_int_equal(c->task[1].made->bytes[0], 0);
+    assert_int_equal(c->task[0].made->len, c->task[1].made->len + 4 * STATS);
+    mixing_finish(c);
     world_close(&w);
 }
 
@@ -141,13 +142,13 @@ static void test_valid(void **state)
         size_t n;
         open_kind(&w, kind, 2, true);
         beat(&w);
-        const struct choco *c = &w.peer[1].c;
+        const struct mixing *c = &w.peer[1].c;
         const uint8_t *good = packet_bytes(w.peer[0].e[1].cur.payload, &n);
         for (size_t len = 0; len <= n; len++) {
             uint8_t *exact = malloc(len > 0 ? len : 1);
             assert_non_null(exact);
             memcpy(exact, good, len);
-            assert_int_equal(choco_valid(c, DELTA_RUN, exact, len), len == n);
+            assert_int_equal(mixing_valid(c, DELTA_RUN, exact, len), len == n);
             free(exact);
         }
         static const float bad[] = {(float)NAN, INFINITY, -1, 1e30f};
@@ -156,16 +157,16 @@ static void test_valid(void **state)
         for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
             memcpy(spoilt, good, n);
             memcpy(spoilt + 1 + 4 * (STATS - 1), &bad[i], 4); /* A variance. */
-            assert_false(choco_valid(c, DELTA_RUN, spoilt, n));
+            assert_false(mixing_valid(c, DELTA_RUN, spoilt, n));
         }
         memcpy(spoilt, good, n);
         spoilt[n] = 0;
-        assert_false(choco_valid(c, DELTA_RUN, spoilt, n + 1));
+        assert_false(mixing_valid(c, DELTA_RUN, spoilt, n + 1));
         spoilt[0] = 2;
-        assert_false(choco_valid(c, DELTA_RUN, spoilt, n));
+        assert_false(mixing_valid(c, DELTA_RUN, spoilt, n));
         spoilt[0] = 0; /* Then a message begins at the next byte. */
-        assert_false(choco_valid(c, DELTA_RUN, spoilt, n));
-        assert_false(choco_valid(c, DELTA_RUNG, good, n)); /* Not of this run. */
+        assert_false(mixing_valid(c, DELTA_RUN, spoilt, n));
+        assert_false(mixing_valid(c, DELTA_RUNG, good, n)); /* Not of this run. */
         free(spoilt);
         world_close(&w);
     }
@@ -182,7 +183,7 @@ static void test_every(void **state)
                {100, 1000, 2}, {101, 1000, 3}, {1000, 1000, 20}, {5000, 1, 100000}};
     (void)state;
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++)
-        assert_int_equal(choco_every(row[i].n_bytes, row[i].message), row[i].every);
+        assert_int_equal(mixing_every(row[i].n_bytes, row[i].message), row[i].every);
 }
 
 /* ---- averaging ---- */
@@ -204,7 +205,7 @@ static void test_one_exchange(void **state)
         beat(&w);
         beat(&w); /* 3,500 = 1,000 (0 + 1 + 4 + 9) / 4 */
         for (uint32_t i = 0; i < 4; i++) {
-            const struct choco *c = &w.peer[i].c;
+            const struct mixing *c = &w.peer[i].c;
             for (size_t k = 0; k < STATS; k++) {
                 double off = fabs((double)c->x[DIM + k] - 3500 - (double)k);
                 if (!(off <= 0.01))
@@ -227,7 +228,7 @@ static void test_reset(void **state)
     (void)state;
     open_kind(&w, 0, 2, true);
     beat(&w);
-    struct choco *c = &w.peer[0].c;
+    struct mixing *c = &w.peer[0].c;
     c->statistics.owed[MEANS] = 0.5f;
     agree(&w, 0, 1, true);
     job_start(&w, 0);
@@ -283,7 +284,7 @@ static void test_divergence(void **state)
         w.with = v % 2 ? 3 : 0;
         w.peer[0].c.x[DIM + STATS - 1] = values[v];
         job_start(&w, 0);
-        choco_finish(&w.peer[0].c);
+        mixing_finish(&w.peer[0].c);
         w.peer[0].works = false;
         assert_true(w.peer[0].c.diverged);
         assert_null(w.peer[0].e[1].cur.payload);

@@ -5,8 +5,8 @@
  *   job_start = plan, mix, local step, encode        job_finish = finish, send
  *
  * What is checked: after any order of events both ends of an edge hold the
- * same replicas bit for bit, halves are shared and split as they should be,
- * the mean stays, and every packet comes back (choco_close() asserts).
+ * same replicas bit for bit, those of one peer are shared and split as they should be,
+ * the mean stays, and every packet comes back (mixing_close() asserts).
  *
  * A model may end with statistics, means and variances, that local steps move
  * by streams of their own: the weights of such a world are those of one without.
@@ -15,7 +15,7 @@
 #define TESTS_UNIT_GOSSIP_CHOCO_WORLD_H
 
 #include "gossip/mixers/average.h"
-#include "gossip/mixers/choco.h"
+#include "gossip/mixers/mixing.h"
 #include "nn/math/rng.h"
 
 #include <math.h>
@@ -50,7 +50,7 @@ struct parcel
 struct peer
 {
     uint8_t id[WIRE_ID_BYTES];
-    struct choco c;
+    struct mixing c;
     struct edge e[MOST]; /* e[own] is unused. */
     bool works;
     uint32_t codec; /* Of what it encodes. */
@@ -129,13 +129,14 @@ static inline void world_open(struct world *w, const struct world_how *how)
                         .with = 3,
                         .statistics_rng = rng_stream(rng_key(n, RNG_TEST, 9, 0))};
     assert_int_equal(compress_canonical(how->spec, canonical, error), 0);
-    struct choco_config config = {.segments = segments,
-                                  .n_segments = how->statistics ? SEGMENTS : TRAINED,
-                                  .spec = {canonical, "fp16", "fp16"},
-                                  .fixed_gamma = how->gamma,
-                                  .run_seed = 1,
-                                  .mixer = how->mixer,
-                                  .error_feedback = how->error_feedback};
+    struct mixing_config config = {.segments = segments,
+                                   .n_segments = how->statistics ? SEGMENTS : TRAINED,
+                                   .spec = {canonical, "fp16", "fp16"},
+                                   .fixed_gamma = how->gamma,
+                                   .run_seed = 1,
+                                   .mixer = how->mixer,
+                                   .error_feedback = how->error_feedback,
+                                   .complete = true};
     for (uint32_t i = 0; i < LADDER_RUNGS && how->ladder; i++)
         config.spec[DELTA_RUNG + i] = ladder_spec[i];
     if (how->ladder)
@@ -145,7 +146,7 @@ static inline void world_open(struct world *w, const struct world_how *how)
         p->codec = how->ladder ? DELTA_RUNG : DELTA_RUN;
         p->id[0] = (uint8_t)(i * 37 % 11 + 1);
         config.draw_key = i;
-        assert_int_equal(choco_init(&p->c, &config), 0);
+        assert_int_equal(mixing_init(&p->c, &config), 0);
         struct rng common = rng_stream(rng_key(7, RNG_TEST, 2, 0));
         for (size_t k = 0; k < DIM; k++) {
             p->c.x0[k] = (float)rng_normal(&common);
@@ -161,7 +162,7 @@ static inline void world_open(struct world *w, const struct world_how *how)
         for (uint32_t j = 0; j < n; j++)
             if (i != j)
                 assert_int_equal(
-                    choco_edge_open(&w->peer[i].c, edge_to(w, i, j), w->peer[i].id, w->peer[j].id),
+                    mixing_edge_open(&w->peer[i].c, edge_to(w, i, j), w->peer[i].id, w->peer[j].id),
                     0);
     for (uint32_t i = 0; i < n; i++)
         for (uint32_t j = 0; j < i; j++)
@@ -179,12 +180,12 @@ static inline void world_close(struct world *w)
     for (uint32_t i = 0; i < w->n; i++) {
         for (uint32_t j = 0; j < w->n; j++) {
             if (i != j)
-                choco_edge_close(&w->peer[i].c, edge_to(w, i, j));
+                mixing_edge_close(&w->peer[i].c, edge_to(w, i, j));
             for (uint32_t k = 0; k < w->waiting[i][j]; k++)
                 free(w->queue[i][j][k].bytes);
         }
-        assert_int_equal(w->peer[i].c.pool.live, 0);
-        choco_close(&w->peer[i].c);
+        assert_int_equal(w->peer[i].c.packets.live, 0);
+        mixing_close(&w->peer[i].c);
     }
 }
 
@@ -205,25 +206,22 @@ static inline void job_start(struct world *w, uint32_t i)
     size_t n = 0;
     if (p->works)
         return;
-    assert_int_equal(choco_turns(&p->c, w->n), 0);
+    assert_int_equal(mixing_begin(&p->c, w->n), 0);
     for (uint32_t j = 0; j < w->n; j++) {
         struct edge *e = edge_to(w, i, j);
-        struct choco_turn *t = &p->c.turn[n];
         if (i == j)
             continue;
-        t->edge = e;
-        t->commit = edge_ready(e);
+        struct mixing_task *t = &p->c.task[n];
+        *t = (struct mixing_task){.edge = e, .commit = edge_ready(e), .codec = p->codec};
         t->encode = e->state == EDGE_OPEN && (t->commit || edge_wants_delta(e));
-        t->codec = p->codec;
         t->sketch = true;
         t->statistics = rng_below(&w->statistics_rng, 3) < w->with;
         n += t->commit || t->encode || e->reset;
     }
-    memset(&p->c.turn[n], 0, sizeof *p->c.turn);
-    p->c.n_turns = n;
-    struct choco_intent intent = {.run_round = ++p->round, .degree = w->n - 1, .settled = i};
-    assert_int_equal(choco_plan(&p->c, &intent), 0);
-    choco_mix(&p->c);
+    p->c.n_tasks = n;
+    struct mixing_announcement says = {.run_round = ++p->round, .degree = w->n - 1, .settled = i};
+    assert_int_equal(mixing_plan(&p->c, &says), 0);
+    mixing_mix(&p->c);
     float mixed[DIM], stepped[DIM];
     memcpy(mixed, p->c.x, sizeof mixed);
     if (w->local != NULL)
@@ -232,15 +230,15 @@ static inline void job_start(struct world *w, uint32_t i)
         p->c.x[k] += w->step * (float)rng_normal(&w->rng);
     local_statistics(w, i);
     memcpy(stepped, p->c.x, sizeof stepped);
-    choco_encode(&p->c);
+    mixing_encode(&p->c);
     /* What an update leaves out without error feedback is gone. */
-    bool loses = p->c.mixer->updates && !p->c.remembers;
+    bool loses = p->c.mixer->updates && average_withheld(&p->c) == NULL;
     for (size_t k = 0; k < DIM; k++)
         w->sum[k] += (double)(loses ? p->c.x[k] : stepped[k]) - (double)mixed[k];
     if (w->encoded != NULL)
         w->encoded(w, i);
-    for (size_t k = 0; k < p->c.n_turns; k++)
-        p->n_encoded += p->c.turn[k].encodes;
+    for (size_t k = 0; k < p->c.n_tasks; k++)
+        p->n_encoded += p->c.task[k].encodes;
     p->works = true;
 }
 
@@ -262,7 +260,7 @@ static inline void job_finish(struct world *w, uint32_t i)
     struct peer *p = &w->peer[i];
     if (!p->works)
         return;
-    choco_finish(&p->c);
+    mixing_finish(&p->c);
     assert_false(p->c.diverged);
     p->works = false;
     for (uint32_t j = 0; j < w->n; j++) {
@@ -283,7 +281,7 @@ static inline void deliver(struct world *w, uint32_t i, uint32_t j)
         struct parcel *m = &w->queue[i][j][k];
         enum edge_verdict v = edge_check(e, &m->head);
         assert_true(v == EDGE_ACCEPT || v == EDGE_STALE);
-        assert_true(choco_valid(&w->peer[j].c, m->head.codec, m->bytes, m->head.payload.n));
+        assert_true(mixing_valid(&w->peer[j].c, m->head.codec, m->bytes, m->head.payload.n));
         assert_true(sketch_valid(&w->peer[j].c.sketch, &m->sketch));
         if (v == EDGE_ACCEPT)
             edge_store(e, &m->head, &m->sketch);
@@ -332,9 +330,10 @@ static inline void check_mean(struct world *w, double tolerance)
     for (size_t k = 0; k < DIM; k++) {
         double sum = 0;
         for (uint32_t i = 0; i < w->n; i++) {
-            const struct choco *c = &w->peer[i].c;
+            const struct mixing *c = &w->peer[i].c;
             sum += (double)c->x[k];
-            sum += c->remembers ? (double)c->average.withheld[k] : 0;
+            const float *withheld = average_withheld(c);
+            sum += withheld != NULL ? (double)withheld[k] : 0;
         }
         double off = fabs(sum - w->sum[k]);
         if (!(off <= worst))
@@ -351,7 +350,7 @@ static inline void check_statistics(struct world *w, double tolerance)
     for (size_t k = 0; k < STATS && w->statistics; k++) {
         double sum = 0;
         for (uint32_t i = 0; i < w->n; i++) {
-            const struct choco *c = &w->peer[i].c;
+            const struct mixing *c = &w->peer[i].c;
             sum += (double)c->x[DIM + k] - (double)c->statistics.owed[k];
             assert_true(c->statistics.owed[k] >= 0);
             assert_true(c->x[DIM + k] > 0 || k < MEANS);
@@ -372,7 +371,7 @@ static inline double spread(struct world *w)
     return sum;
 }
 
-static inline uint32_t distinct_halves(struct world *w, uint32_t i)
+static inline uint32_t distinct_replicas(struct world *w, uint32_t i)
 {
     uint32_t n = 0;
     for (uint32_t j = 0; j < w->n; j++) {

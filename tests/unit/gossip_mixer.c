@@ -70,7 +70,7 @@ static void textbook_round(struct textbook *t, uint64_t round)
         descend(i, x);
         for (size_t k = 0; k < DIM; k++)
             p[k] = (float)(t->e[i][k] + ((double)x[k] - t->x[k]));
-        /* The same draw as choco.c's: key, round, first turn. */
+        /* The same draw as job.c's: key, round, first turn. */
         struct compress_input in = {
             .draw = rng_at(rng_at(i, round), 0), .round = round, .x = p, .x_hat = zero};
         assert_int_equal(compress_encode(t->q, &in, msg, &len, &stat), 0);
@@ -164,7 +164,7 @@ static void local_noise(struct world *world, uint32_t i, float *x)
 
 static void sum_told(struct world *world, uint32_t i)
 {
-    const float *sent = average_sent(&world->peer[i].c);
+    const float *sent = mixing_sent(&world->peer[i].c);
     for (size_t k = 0; k < DIM && sent != NULL; k++)
         told[i][k] += (double)sent[k];
 }
@@ -184,9 +184,9 @@ static void test_nothing_is_lost(void **state)
             beat(&w);
         double e2 = 0, d2 = 0;
         for (uint32_t i = 0; i < w.n; i++) {
-            const struct choco *c = &w.peer[i].c;
+            const struct mixing *c = &w.peer[i].c;
             for (size_t k = 0; k < DIM; k++) {
-                double e = told[i][k] + (double)c->average.withheld[k] - done[i][k];
+                double e = told[i][k] + (double)average_withheld(c)[k] - done[i][k];
                 e2 += e * e;
                 d2 += done[i][k] * done[i][k];
             }
@@ -196,14 +196,14 @@ static void test_nothing_is_lost(void **state)
         check_mean(&w, 1e-3);
         /* In step all edges have one memory, and it is what is withheld from x
          * once the delta under way is committed. */
-        const struct half *h = w.peer[0].e[1].a;
-        assert_int_equal(distinct_halves(&w, 0), 1);
+        const struct replica *h = w.peer[0].e[1].a;
+        assert_int_equal(distinct_replicas(&w, 0), 1);
         struct packet *p = w.peer[0].e[1].cur.payload;
         float memory[DIM], sent[DIM] = {0};
         compress_apply(w.peer[0].c.codec[DELTA_RUN], p->bytes, p->len, sent);
         for (size_t k = 0; k < DIM; k++)
             memory[k] = h->memory[k] - sent[k];
-        assert_memory_equal(memory, w.peer[0].c.average.withheld, sizeof memory);
+        assert_memory_equal(memory, average_withheld(&w.peer[0].c), sizeof memory);
         world_close(&w);
     }
 }
@@ -216,7 +216,7 @@ static void test_without_memory(void **state)
     w.step = 0.1f;
     for (int t = 0; t < 100; t++)
         beat(&w);
-    assert_null(w.peer[0].c.average.withheld);
+    assert_null(average_withheld(&w.peer[0].c));
     assert_null(w.peer[0].e[1].a->memory);
     drain(&w);
     check_mean(&w, 1e-4);
@@ -240,8 +240,8 @@ static void local_momentum(struct world *world, uint32_t i, float *x)
 
 static void mask(struct world *world, uint32_t i)
 {
-    const struct choco *c = &world->peer[i].c;
-    const float *sent = average_sent(c);
+    const struct mixing *c = &world->peer[i].c;
+    const float *sent = mixing_sent(c);
     size_t n = 0;
     assert_non_null(sent);
     optimiser_forget(velocity[i], sent, DIM);
@@ -249,9 +249,9 @@ static void mask(struct world *world, uint32_t i)
         touched[i][k] |= sent[k] != 0;
         n += sent[k] != 0;
         if (sent[k] != 0) /* Sent: both are 0. */
-            assert_true(velocity[i][k] == 0 && c->average.withheld[k] == 0);
+            assert_true(velocity[i][k] == 0 && average_withheld(c)[k] == 0);
         else if (!touched[i][k]) /* Never sent: all of it is still there. */
-            assert_true(fabs((double)c->average.withheld[k] - done[i][k]) <= 1e-5);
+            assert_true(fabs((double)average_withheld(c)[k] - done[i][k]) <= 1e-5);
     }
     assert_int_equal(n, 7); /* 2 % of 333, rounded up. */
 }
@@ -300,7 +300,7 @@ static void test_catches_up(void **state)
     hold(&w, 0, 3, true);
     for (int t = 0; t < 10; t++)
         beat(&w);
-    assert_int_equal(distinct_halves(&w, 0), 2);
+    assert_int_equal(distinct_replicas(&w, 0), 2);
     assert_true(largest_gap() > 0.1);
     hold(&w, 0, 3, false);
     for (int t = 0; t < 10; t++) {
@@ -330,13 +330,13 @@ static void test_alone(void **state)
     struct peer *p = &w.peer[0];
     hold(&w, 0, 1, true);
     beat(&w); /* What had arrived is committed; now both wait. */
-    memcpy(withheld, p->c.average.withheld, sizeof withheld);
+    memcpy(withheld, average_withheld(&p->c), sizeof withheld);
     for (int t = 0; t < 3; t++) {
         memcpy(was, p->c.x, sizeof was);
         beat(&w);
-        assert_null(average_sent(&p->c));
+        assert_null(mixing_sent(&p->c));
         assert_true(vec_dist2(was, p->c.x, DIM) > 0.5 * 0.01 * DIM); /* All of it. */
-        assert_memory_equal(withheld, p->c.average.withheld, sizeof withheld);
+        assert_memory_equal(withheld, average_withheld(&p->c), sizeof withheld);
     }
     hold(&w, 0, 1, false);
     for (int t = 0; t < 20; t++)
@@ -357,7 +357,7 @@ static void test_reset(void **state)
         beat(&w);
     struct peer *p = &w.peer[0];
     float memory[DIM];
-    memcpy(memory, p->c.average.withheld, sizeof memory);
+    memcpy(memory, average_withheld(&p->c), sizeof memory);
     double history = vec_dist2(p->c.x, p->c.x0, DIM);
     agree(&w, 0, 3, true);
     w.step = 0;
@@ -433,7 +433,7 @@ static void test_last_phase(void **state)
         beat(&w);
         check_replicas(&w);
     }
-    assert_null(average_sent(&w.peer[0].c));
+    assert_null(mixing_sent(&w.peer[0].c));
     if (!(spread(&w) <= 1e-10 * DIM))
         fail_msg("%g of %g is left", spread(&w), first);
     drain(&w);
@@ -462,10 +462,10 @@ static void test_divergence(void **state)
             beat(&w);
             beat(&w);
             job_start(&w, 0);
-            choco_finish(&w.peer[0].c);
+            mixing_finish(&w.peer[0].c);
             w.peer[0].works = false;
             assert_true(w.peer[0].c.diverged);
-            assert_null(average_sent(&w.peer[0].c));
+            assert_null(mixing_sent(&w.peer[0].c));
             assert_null(w.peer[0].e[1].cur.payload);
             world_close(&w);
         }

@@ -262,16 +262,16 @@ static void test_mismatched_windows(void **state)
 static void test_left_behind(void **state)
 {
     struct sketch k;
-    struct sketch_lane l, *lane = &l;
+    struct sketch_pair l, *pair = &l;
     float x[DIM];
     (void)state;
     fill(x, DIM, 4);
     assert_int_equal(sketch_init(&k, 1, DIM), 0);
-    sketch_lane_init(&l);
-    struct sketch_moment now = {.view = 1, .reach = 1, .lane = &lane, .n_lanes = 1};
+    sketch_pair_init(&l);
+    struct sketch_moment now = {.view = 1, .reach = 1, .pair = &pair, .n_pairs = 1};
     sketch_beat(&k, x, &now);
     assert_true(k.open && k.window == 0);
-    l = (struct sketch_lane){.view = 1, .window = 0, .through = true};
+    l = (struct sketch_pair){.view = 1, .window = 0, .through = true};
     sketch_beat(&k, x, &now);
     assert_int_equal(k.window, 1);
     assert_true(isnan(k.figures.own) && k.figures.own_window == 0);
@@ -308,9 +308,9 @@ static void test_alone(void **state)
     sketch_beat(&k, x, &now);
     assert_true(k.figures.xi == 0 && k.figures.relative == 0 && k.figures.own == 0);
     assert_int_equal(k.figures.round, 7);
-    struct sketch_lane l;
+    struct sketch_pair l;
     struct sketch_message m;
-    sketch_lane_init(&l);
+    sketch_pair_init(&l);
     sketch_put(&k, &l, &m);
     assert_int_equal(m.tag, 0); /* No window is open. */
     assert_int_equal(m.n, 0);

@@ -34,7 +34,7 @@ static inline void fill(float *x, size_t n, uint64_t seed)
 struct slot /* One edge: what both ends have put, and who has committed it. */
 {
     uint32_t i, j;
-    struct sketch_lane lane[2];
+    struct sketch_pair pair[2];
     struct sketch_message said[2];
     bool full, done[2], skips; /* skips: nothing is mixed in this beat. */
 };
@@ -56,8 +56,8 @@ static inline void open_peer(struct cluster *c, uint32_t i)
     assert_int_equal(sketch_init(&c->k[i], 9, DIM), 0);
     for (size_t s = 0; s < c->n_slots; s++)
         if (c->slot[s].i == i || c->slot[s].j == i) {
-            sketch_lane_init(&c->slot[s].lane[0]);
-            sketch_lane_init(&c->slot[s].lane[1]);
+            sketch_pair_init(&c->slot[s].pair[0]);
+            sketch_pair_init(&c->slot[s].pair[1]);
             c->slot[s].full = false;
         }
 }
@@ -98,22 +98,22 @@ static inline bool is_away(const struct cluster *c, const struct slot *s)
 static inline void commit(struct cluster *c, struct slot *s, int end)
 {
     uint32_t i = end == 0 ? s->i : s->j;
-    sketch_mix(&c->k[i], &s->lane[end], weight(c, s), &s->said[end], &s->said[1 - end]);
+    sketch_mix(&c->k[i], &s->pair[end], weight(c, s), &s->said[end], &s->said[1 - end]);
     s->done[end] = true;
 }
 
 static inline void beat_one(struct cluster *c, uint32_t i)
 {
-    struct sketch_lane *lane[N];
+    struct sketch_pair *pair[N];
     size_t n = 0;
     for (size_t s = 0; s < c->n_slots; s++)
         if ((c->slot[s].i == i || c->slot[s].j == i) && !is_away(c, &c->slot[s]))
-            lane[n++] = &c->slot[s].lane[c->slot[s].j == i];
+            pair[n++] = &c->slot[s].pair[c->slot[s].j == i];
     struct sketch_moment now = {.view = c->view,
                                 .reach = graph_eccentricity(&c->g, 0),
                                 .lock_step = c->lock_step,
-                                .lane = lane,
-                                .n_lanes = n,
+                                .pair = pair,
+                                .n_pairs = n,
                                 .round = c->round};
     sketch_beat(&c->k[i], c->x[i], &now);
 }
@@ -123,7 +123,7 @@ static inline void say(struct cluster *c, struct slot *s)
     if (s->full && !(s->done[0] && s->done[1]))
         return; /* The one before is not over. */
     for (int end = 0; end < 2; end++) {
-        sketch_put(&c->k[end == 0 ? s->i : s->j], &s->lane[end], &s->said[end]);
+        sketch_put(&c->k[end == 0 ? s->i : s->j], &s->pair[end], &s->said[end]);
         assert_true(sketch_valid(&c->k[0], &s->said[end]));
         s->done[end] = false;
     }

@@ -124,7 +124,7 @@ static void test_plan(void **state)
     while (!sim_node(r.world, 0)->ready)
         assert_true(sim_step(r.world));
     const struct node *n = sim_node(r.world, 0);
-    const struct choco *c = &n->choco;
+    const struct mixing *c = &n->mixing;
     double middle = (double)compress_nominal(c->codec[DELTA_RUNG + LADDER_MIDDLE]);
     assert_true((double)n->sketch_every
                 == ceil((double)sketch_nominal(&c->sketch) / (0.05 * middle)));

@@ -26,7 +26,7 @@ static double moved_off(const struct rig *r, size_t from, size_t to)
             const struct node *node = sim_node(r->world, i);
             off[k - from] += (double)rig_model(r, i)[k];
             if (k >= r->dim)
-                off[k - from] -= (double)node->choco.statistics.owed[k - r->dim];
+                off[k - from] -= (double)node->mixing.statistics.owed[k - r->dim];
         }
     }
     relative = size(off, to - from) / size(r->moved + from, to - from);
@@ -57,7 +57,7 @@ static void cut(const char *topology, const char *compress, enum run_policy poli
         for (uint32_t i = 0; i < 6; i++)
             for (size_t k = 0; k < 16; k++)
                 n_owed += sim_node(r.world, i)->ready
-                          && sim_node(r.world, i)->choco.statistics.owed[k] > 0;
+                          && sim_node(r.world, i)->mixing.statistics.owed[k] > 0;
     for (uint32_t i = 0; i < 6; i++) {
         struct node_progress p;
         int code;
@@ -188,7 +188,7 @@ static void test_every(void **state)
         n_with = n_checked = 0;
         rig_run(&r, UINT64_MAX);
         const struct node *n = sim_node(r.world, 0);
-        double share = 0.05 * (double)compress_nominal(n->choco.codec[DELTA_RUN]);
+        double share = 0.05 * (double)compress_nominal(n->mixing.codec[DELTA_RUN]);
         assert_true((double)n->statistics_every == ceil((1 + 4. * (many ? 400 : 2)) / share));
         assert_int_equal(n->statistics_every > 1, many);
         assert_true(n_checked >= ROUNDS - 1 && n_with >= (ROUNDS - 1) / n->statistics_every);

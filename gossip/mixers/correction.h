@@ -1,0 +1,34 @@
+/* gossip/mixers/correction.h -- models move towards replicas: x += gamma w (b - a).
+ *
+ * The step of CHOCO-SGD, and of every mixer's last phase. a is our replica on an
+ * edge and b theirs; both ends hold both bit for bit, and compute w and gamma from
+ * the two deltas alone, so that the exchange is equal and opposite and the mean of
+ * the models is kept.
+ */
+#ifndef GOSSIP_MIXERS_CORRECTION_H
+#define GOSSIP_MIXERS_CORRECTION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct mixing;
+struct mixing_task;
+
+/* One neighbour's term of the sum. */
+struct correction
+{
+    const float *a, *b;
+    float coefficient; /* gamma w */
+    double d2;         /* Out: |b - a|^2 is added. */
+    struct mixing_task *task;
+};
+
+/* x += sum of coefficient (b - a) over n terms, in their order, in one pass over x. */
+void correction_pass(float *x, size_t dim, struct correction *term, size_t n);
+
+/* Worker, in a mixer's mix: correct x by every task that commits and for which
+ * corrects() says so. Each edge's gamma takes its step; m->local2 becomes the sum
+ * of |b - a|^2, and stays what it was where there was no such task. */
+void correction_mix(struct mixing *m, bool (*corrects)(const struct mixing_task *t));
+
+#endif

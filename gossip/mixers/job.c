@@ -1,0 +1,113 @@
+/* gossip/mixers/job.c -- a job on the worker's thread: replicas move, the mixer mixes
+ * and encodes, heads are filled in. */
+#include "gossip/mixers/mixing.h"
+
+#include "nn/math/rng.h"
+#include "topology/topology.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- mix ---- */
+
+/* Bring the replicas of one task to where the plan wants them. */
+static void move_replicas(struct mixing *m, const struct mixing_task *t)
+{
+    size_t n_bytes = m->dim * sizeof *m->x;
+    if (t->fresh_replica)
+        memcpy(t->replica->v, m->x0, n_bytes);
+    if (t->fresh)
+        memcpy(t->edge->b, m->x0, n_bytes);
+    if (t->source != NULL)
+        memcpy(t->replica->v, t->source->v, n_bytes);
+    if (t->applies) {
+        struct bytes own = mixing_own(m, t);
+        m->mixer->apply(m, t->ours.head.codec, own.p, own.n, t->replica->v);
+    }
+    if (t->commit) {
+        struct bytes other = mixing_other(m, t);
+        m->mixer->apply(m, t->theirs.head.codec, other.p, other.n, t->edge->b);
+    }
+}
+
+/* What is averaged beside the models: with the plain weight of the graph, which both
+ * ends compute from the degrees that the two deltas announce. */
+static void mix_company(struct mixing *m, struct mixing_task *t)
+{
+    t->w = topology_weight(t->ours.head.degree, t->theirs.head.degree);
+    sketch_mix(&m->sketch, &t->edge->sketch, t->w, &t->ours.sketch, &t->theirs.sketch);
+    statistics_term(&m->statistics, t->w, t->ours.payload->bytes, t->theirs.bytes);
+}
+
+void mixing_mix(struct mixing *m)
+{
+    for (size_t i = 0; i < m->n_tasks; i++)
+        move_replicas(m, &m->task[i]);
+    for (size_t i = 0; i < m->n_tasks; i++)
+        if (m->task[i].commit)
+            mix_company(m, &m->task[i]);
+    statistics_mix(&m->statistics, m->x + m->dim);
+    m->mixer->mix(m);
+}
+
+void mixing_beat(struct mixing *m, struct sketch_moment *now)
+{
+    now->local2 = m->local2;
+    sketch_beat(&m->sketch, m->x, now);
+}
+
+/* ---- encode ---- */
+
+void mixing_put(struct mixing *m, struct mixing_task *t, const float *x, const float *x_hat)
+{
+    size_t i = (size_t)(t - m->task), len;
+    uint64_t round = m->announced.run_round;
+    const float *statistics = m->x + m->dim;
+    struct compress_stat stat;
+    struct compress_input in = {
+        .draw = rng_at(rng_at(m->draw_key, round), i), .round = round, .x = x, .x_hat = x_hat};
+    size_t head = statistics_put(&m->statistics, t->statistics, statistics, t->made->bytes);
+    int err = compress_encode(m->codec[t->codec], &in, t->made->bytes + head, &len, &stat);
+    if (err != 0 || !isfinite((float)stat.x2) || !statistics_proper(&m->statistics, statistics)) {
+        m->diverged = true;
+        return;
+    }
+    t->made->len = head + len;
+    for (size_t j = i; j < m->n_tasks; j++)
+        if (m->task[j].made == t->made) {
+            m->task[j].sent.head.x2 = (float)stat.x2;
+            m->task[j].sent.head.e2 = (float)stat.e2;
+        }
+}
+
+/* Hash of the edge's two replicas, the same number at both ends. Never 0, which says
+ * on the wire that nothing is compared. */
+static uint64_t replicas_hash(const struct mixing *m, const struct mixing_task *t)
+{
+    uint64_t a = vec_hash(t->replica->v, m->dim);
+    uint64_t b = vec_hash(t->edge->b, m->dim);
+    return t->edge->low ? rng_at(a, b) | 1 : rng_at(b, a) | 1;
+}
+
+static void fill_head(struct mixing *m, struct mixing_task *t)
+{
+    struct wire_delta *h = &t->sent.head;
+    h->epoch = t->epoch;
+    h->round = t->round + t->commit;
+    h->run_round = m->announced.run_round;
+    h->degree = m->announced.degree;
+    h->settled = m->announced.settled;
+    h->codec = t->codec;
+    if (h->round > 0 && h->round % MIXING_HASH_EVERY == 0)
+        h->hash = replicas_hash(m, t);
+    if (t->sketch)
+        sketch_put(&m->sketch, &t->edge->sketch, &t->sent.sketch);
+}
+
+void mixing_encode(struct mixing *m)
+{
+    m->mixer->encode(m);
+    for (size_t i = 0; i < m->n_tasks; i++)
+        if (m->task[i].encode)
+            fill_head(m, &m->task[i]);
+}

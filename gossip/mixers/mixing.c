@@ -1,0 +1,239 @@
+/* gossip/mixers/mixing.c -- opening and closing, models, and the questions one may ask. */
+#include "gossip/mixers/mixing.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Of the bytes of messages, what sketches may have, and statistics as much again. */
+static const double beside_share = 0.05;
+
+uint64_t mixing_every(size_t n_bytes, size_t message)
+{
+    double k = (double)n_bytes / (beside_share * (double)message);
+    return k > 1 ? (uint64_t)ceil(k) : 1;
+}
+
+/* ---- opening ---- */
+
+static int open_codecs(struct mixing *m, const struct mixing_config *config)
+{
+    size_t n_trained = 0;
+    while (n_trained < config->n_segments && config->segments[n_trained].trained)
+        n_trained++;
+    for (int i = 0; i < DELTA_CODECS; i++) {
+        if (config->spec[i] == NULL)
+            continue;
+        int err = compress_open(&m->codec[i], config->spec[i], config->segments, n_trained);
+        if (err != 0)
+            return err;
+        size_t bound = compress_bound(m->codec[i]);
+        m->cap = bound > m->cap ? bound : m->cap;
+    }
+    m->cap += statistics_bound(&m->statistics);
+    return 0;
+}
+
+/* What travels beside the deltas of training is paced by their usual size; where the
+ * drift chooses the codec, by that of a rung in the middle. */
+static void set_pace(struct mixing *m)
+{
+    const struct compress *usual = m->codec[DELTA_RUN];
+    if (usual == NULL)
+        usual = m->codec[DELTA_RUNG + LADDER_MIDDLE];
+    m->sketch_every = m->statistics_every = 1;
+    if (usual == NULL)
+        return;
+    m->sketch_every = mixing_every(sketch_nominal(&m->sketch), compress_nominal(usual));
+    m->statistics_every = mixing_every(statistics_bound(&m->statistics), compress_nominal(usual));
+}
+
+static int open_all(struct mixing *m, const struct mixing_config *config)
+{
+    *m = (struct mixing){.dim = segments_trained(config->segments, config->n_segments),
+                         .mixer = config->mixer != NULL ? config->mixer : mixer_all[0],
+                         .fixed_gamma = config->fixed_gamma,
+                         .draw_key = config->draw_key};
+    replica_pool_init(&m->replicas, m->dim);
+    int err = statistics_init(&m->statistics, config->segments, config->n_segments);
+    if (err != 0)
+        return err;
+    m->n_floats = m->dim + m->statistics.n;
+    m->x = calloc(m->n_floats, sizeof *m->x);
+    m->x0 = calloc(m->n_floats, sizeof *m->x0);
+    if (m->x == NULL || m->x0 == NULL)
+        return -ENOMEM;
+    err = open_codecs(m, config);
+    if (err != 0)
+        return err;
+    packet_pool_init(&m->packets, m->cap);
+    err = m->mixer->open(m, config);
+    if (err == 0)
+        err = sketch_init(&m->sketch, config->run_seed, m->dim);
+    if (err == 0)
+        set_pace(m);
+    return err;
+}
+
+int mixing_init(struct mixing *m, const struct mixing_config *config)
+{
+    int err = open_all(m, config);
+    if (err != 0)
+        mixing_close(m);
+    return err;
+}
+
+void mixing_close(struct mixing *m)
+{
+    m->mixer->close(m);
+    for (int i = 0; i < DELTA_CODECS; i++)
+        compress_close(m->codec[i]);
+    sketch_close(&m->sketch);
+    statistics_close(&m->statistics);
+    packet_pool_close(&m->packets);
+    replica_pool_close(&m->replicas);
+    free(m->task);
+    free(m->term);
+    free(m->x);
+    free(m->x0);
+}
+
+int mixing_edge_open(struct mixing *m, struct edge *e, const uint8_t self[WIRE_ID_BYTES],
+                     const uint8_t other[WIRE_ID_BYTES])
+{
+    int err = edge_init(e, self, other, m->cap);
+    if (err != 0)
+        return err;
+    gamma_init(&e->gamma, m->fixed_gamma);
+    sketch_pair_init(&e->sketch);
+    e->b = malloc(m->dim * sizeof *e->b);
+    if (e->b != NULL)
+        return 0;
+    edge_close(e);
+    return -ENOMEM;
+}
+
+void mixing_edge_close(struct mixing *m, struct edge *e)
+{
+    replica_release(&m->replicas, e->a);
+    e->a = NULL;
+    free(e->b);
+    e->b = NULL;
+    edge_close(e);
+}
+
+/* ---- the model ---- */
+
+size_t mixing_model_bytes(const struct mixing *m)
+{
+    return m->n_floats * sizeof *m->x;
+}
+
+void mixing_start(struct mixing *m)
+{
+    memcpy(m->x, m->x0, mixing_model_bytes(m));
+}
+
+int mixing_take_model(struct mixing *m, const uint8_t *bytes)
+{
+    memcpy(m->x, bytes, mixing_model_bytes(m));
+    if (vec_finite(m->x, m->n_floats) && statistics_proper(&m->statistics, m->x + m->dim))
+        return 0;
+    mixing_start(m);
+    return -EINVAL;
+}
+
+void mixing_copy_model(const struct mixing *m, struct packet *out)
+{
+    out->len = mixing_model_bytes(m);
+    memcpy(out->bytes, m->x, out->len);
+}
+
+/* ---- messages ---- */
+
+bool mixing_valid(const struct mixing *m, uint32_t codec, const uint8_t *payload, size_t n)
+{
+    size_t head = statistics_check(&m->statistics, payload, n);
+    return head != SIZE_MAX && m->codec[codec] != NULL
+           && m->mixer->valid(m, codec, payload + head, n - head);
+}
+
+bool mixing_sketch_valid(const struct mixing *m, const struct sketch_message *sketch)
+{
+    return sketch_valid(&m->sketch, sketch);
+}
+
+bool mixing_decodes(const struct mixing *m, uint32_t codec, const uint8_t *message, size_t n)
+{
+    return compress_validate(m->codec[codec], message, n);
+}
+
+void mixing_add(const struct mixing *m, uint32_t codec, const uint8_t *message, size_t n, float *v)
+{
+    compress_apply(m->codec[codec], message, n, v);
+}
+
+/* What is behind the statistics of a payload that has been checked. */
+static struct bytes message_of(const struct mixing *m, const uint8_t *payload, size_t n)
+{
+    size_t head = statistics_length(&m->statistics, payload);
+    return (struct bytes){payload + head, n - head};
+}
+
+struct bytes mixing_own(const struct mixing *m, const struct mixing_task *t)
+{
+    return message_of(m, t->ours.payload->bytes, t->ours.payload->len);
+}
+
+struct bytes mixing_other(const struct mixing *m, const struct mixing_task *t)
+{
+    return message_of(m, t->theirs.bytes, t->theirs.n_bytes);
+}
+
+struct bytes mixing_made(const struct mixing *m, const struct mixing_task *t)
+{
+    return message_of(m, t->made->bytes, t->made->len);
+}
+
+/* ---- questions ---- */
+
+const struct sketch_figures *mixing_figures(const struct mixing *m)
+{
+    return &m->sketch.figures;
+}
+
+bool mixing_window_began(const struct mixing *m)
+{
+    return m->sketch.began;
+}
+
+double mixing_lag2(const struct mixing *m)
+{
+    double most = 0;
+    for (size_t i = 0; i < m->n_tasks; i++)
+        if (m->task[i].encode)
+            most = fmax(most, (double)m->task[i].sent.head.e2);
+    return most;
+}
+
+bool mixing_in_step(const struct mixing *m)
+{
+    return m->replicas.used == NULL || m->replicas.used->next == NULL;
+}
+
+void mixing_settle(struct mixing *m, bool apart)
+{
+    if (m->mixer->settle != NULL)
+        m->mixer->settle(m, apart);
+}
+
+bool mixing_lags(const struct mixing *m, const struct edge *e, double most)
+{
+    return m->mixer->lags != NULL && m->mixer->lags(m, e, most);
+}
+
+const float *mixing_sent(const struct mixing *m)
+{
+    return m->mixer->sent != NULL ? m->mixer->sent(m) : NULL;
+}

@@ -1,0 +1,214 @@
+/* gossip/mixers/mixing.h -- one peer's side of all its exchanges: what every mixer needs.
+ *
+ * The model x, an edge to each neighbour with its transaction (gossip/exchange/edge.h),
+ * replicas, codecs, packets, running statistics and the drift sketch. What a delta
+ * means is the mixer's business (mixer.h). One job of a peer:
+ *
+ *   begin, join, plan  (loop thread) which edges commit, begin anew, get a delta
+ *   mix     (worker)   a and b of committing edges, then the mixer moves x
+ *   ...                the owner measures drift and runs its H local steps on x
+ *   encode  (worker)   the mixer's deltas, once for each distinct replica and codec
+ *   finish             (loop thread) the edges' protocol state moves on
+ *
+ * Between plan and finish the worker owns x, the replicas and the tasks; the loop
+ * thread may check what arrives (mixing_valid) and store it, reset edges, and nothing
+ * else. Tasks hold copies of what they need, so that a reset meanwhile and the worker
+ * never meet.
+ *
+ *   x:  [ dim trained parameters | running statistics ]    n_floats in all
+ *
+ * Mixers, replicas and the sketch are about the trained ones. Statistics go in front
+ * of a delta's message (statistics.h): payload = [statistics][message of the mixer].
+ */
+#ifndef GOSSIP_MIXERS_MIXING_H
+#define GOSSIP_MIXERS_MIXING_H
+
+#include "compress/compress.h"
+#include "gossip/exchange/edge.h"
+#include "gossip/mixers/correction.h"
+#include "gossip/mixers/mixer.h"
+#include "gossip/mixers/replica.h"
+#include "gossip/mixers/statistics.h"
+
+enum {
+    MIXING_HASH_EVERY = 64 /* Rounds between comparisons of the replicas. */
+};
+
+/* What one edge does in a job. */
+struct mixing_task
+{
+    struct edge *edge;
+    bool commit;     /* The exchange is ready: apply both deltas. */
+    bool encode;     /* Make our next delta. */
+    uint32_t codec;  /* Of that delta: enum delta_codec, or a rung. */
+    bool sketch;     /* It carries a sketch; */
+    bool statistics; /* it carries the values of running statistics. */
+
+    /* Filled by mixing_plan(). */
+    uint64_t epoch, round;   /* The edge's, when the job was planned. */
+    struct edge_sent ours;   /* Committing: our delta, */
+    struct edge_got theirs;  /* and theirs. */
+    struct replica *replica; /* Our a for this job, */
+    struct replica *source;  /* which begins as a copy of this one, or NULL. */
+    struct packet *made;     /* Encoding: the payload of `sent`. */
+    struct edge_sent sent;   /* Its head is the worker's result. */
+    bool fresh;              /* b begins anew at x0. */
+    bool fresh_replica;      /* This task sets the replica to x0. */
+    bool applies;            /* Of all tasks that commit `ours`, this one applies it. */
+    bool encodes;            /* Of all tasks that share `made`, this one encodes it. */
+
+    double w; /* Set by mixing_mix(): the edge's weight in this exchange. */
+};
+
+/* What our deltas of a job announce. */
+struct mixing_announcement
+{
+    uint64_t run_round; /* Of the state after the job's local steps. */
+    uint32_t degree, settled;
+};
+
+struct mixing
+{
+    size_t dim, n_floats;
+    const struct mixer *mixer;
+    void *state;                          /* The mixer's own. */
+    float *x;                             /* The model. */
+    float *x0;                            /* The run's initial model: where replicas begin. */
+    struct compress *codec[DELTA_CODECS]; /* NULL: not of this run. */
+    struct statistics statistics;
+    struct sketch sketch;
+    struct packet_pool packets;
+    struct replica_pool replicas;
+    double fixed_gamma;                      /* 0: auto. */
+    uint64_t draw_key;                       /* Of the codecs' random streams. */
+    size_t cap;                              /* Longest payload of any codec, in bytes. */
+    uint64_t sketch_every, statistics_every; /* Deltas of training. */
+
+    struct mixing_task *task; /* Room for cap_tasks. */
+    struct correction *term;  /* Scratch of a mixer's mix, as many. */
+    size_t n_tasks, cap_tasks;
+    struct mixing_announcement announced;
+    double local2; /* Sum of |b - a|^2 over the edges of the last mixing. */
+    bool diverged; /* What was to be encoded is not finite: nothing goes out. */
+};
+
+struct mixing_config
+{
+    const struct segment *segments; /* Trained ones first. */
+    size_t n_segments;
+    const char *spec[DELTA_CODECS]; /* NULL: none in this run. */
+    double fixed_gamma;
+    uint64_t run_seed, draw_key;
+    const struct mixer *mixer; /* NULL: mixer_all[0]. */
+    /* For mixers whose deltas are updates: is what a message leaves out remembered,
+     * and is everybody everybody's neighbour at all times? */
+    bool error_feedback, complete;
+};
+
+/* ---- opening ---- */
+
+/* Allocates x and x0 too, both zero: the owner writes the run's initial model
+ * to x0 and calls mixing_start(). 0, -EINVAL or -ENOMEM (then nothing is left open). */
+int mixing_init(struct mixing *m, const struct mixing_config *config);
+void mixing_close(struct mixing *m);
+
+/* The model becomes the run's initial one. */
+void mixing_start(struct mixing *m);
+
+/* The model becomes that of n_floats host floats at `bytes`, any alignment. Where
+ * it is not finite or has improper statistics: -EINVAL, and x is x0. */
+int mixing_take_model(struct mixing *m, const uint8_t *bytes);
+
+size_t mixing_model_bytes(const struct mixing *m);
+/* The model into a packet with room for mixing_model_bytes(). */
+void mixing_copy_model(const struct mixing *m, struct packet *out);
+
+/* An edge of this run; closing gives its replicas back. Not while a job that
+ * uses the edge runs. 0 or -ENOMEM. */
+int mixing_edge_open(struct mixing *m, struct edge *e, const uint8_t self[WIRE_ID_BYTES],
+                     const uint8_t other[WIRE_ID_BYTES]);
+void mixing_edge_close(struct mixing *m, struct edge *e);
+
+/* ---- a job, on the loop's thread ---- */
+
+/* What the owner knows when it plans a job. */
+struct mixing_moment
+{
+    uint64_t round, n_rounds; /* Of the run: done, and in all. */
+    bool lock_step;
+    bool settling;  /* The last phase. */
+    bool draining;  /* No new deltas. */
+    uint32_t codec; /* For deltas of training: DELTA_RUN or a rung. */
+};
+
+/* A new job, without tasks yet, with room for n of them. 0 or -ENOMEM. */
+int mixing_begin(struct mixing *m, size_t n);
+
+/* Add what edge e has to do, if anything. Edges join in neighbour order: deltas
+ * are applied in that order, never in that of their arrival. */
+void mixing_join(struct mixing *m, struct edge *e, const struct mixing_moment *now);
+
+/* How many exchanges the job commits. */
+size_t mixing_commits(const struct mixing *m);
+
+/* After the last task: share and split replicas, take packets. 0, or -ENOMEM: there
+ * is no job, and nothing but closing may follow. */
+int mixing_plan(struct mixing *m, const struct mixing_announcement *says);
+
+/* After the job: advance what was committed, hand out what was encoded (e->cur),
+ * drop what a reset overtook. */
+void mixing_finish(struct mixing *m);
+
+/* ---- a job, on the worker ---- */
+
+void mixing_mix(struct mixing *m);
+/* After mixing: the sketch's beat. Its local2 is filled in here. */
+void mixing_beat(struct mixing *m, struct sketch_moment *now);
+void mixing_encode(struct mixing *m);
+
+/* ---- questions ---- */
+
+/* May this payload, or sketch, be stored in an edge and committed? From any thread. */
+bool mixing_valid(const struct mixing *m, uint32_t codec, const uint8_t *payload, size_t n);
+bool mixing_sketch_valid(const struct mixing *m, const struct sketch_message *sketch);
+
+const struct sketch_figures *mixing_figures(const struct mixing *m);
+/* Did a drift window begin with the last beat? */
+bool mixing_window_began(const struct mixing *m);
+
+/* The largest |x - a|^2 that the deltas of this job have left. */
+double mixing_lag2(const struct mixing *m);
+
+/* As struct mixer's optional calls. */
+void mixing_settle(struct mixing *m, bool apart);
+bool mixing_lags(const struct mixing *m, const struct edge *e, double most);
+const float *mixing_sent(const struct mixing *m);
+
+/* Every how many deltas does something of so many bytes go along, so that it has
+ * at most a twentieth of the bytes of messages of `message` bytes? So often do
+ * sketches and statistics, which tell of a training and do not steer it. */
+uint64_t mixing_every(size_t n_bytes, size_t message);
+
+/* ---- for mixers ---- */
+
+/* The mixer's part of a task's payloads: ours and theirs that commit, and what was made. */
+struct bytes mixing_own(const struct mixing *m, const struct mixing_task *t);
+struct bytes mixing_other(const struct mixing *m, const struct mixing_task *t);
+struct bytes mixing_made(const struct mixing *m, const struct mixing_task *t);
+
+/* The round of the delta that the task makes. */
+uint64_t mixing_edge_round(const struct mixing_task *t);
+
+/* Encode x - x_hat, dim floats each, by the task's codec, for it and all that share
+ * its packet. Sets m->diverged where the result is not finite. */
+void mixing_put(struct mixing *m, struct mixing_task *t, const float *x, const float *x_hat);
+
+/* A mixer's `valid` and `apply` where messages are what mixing_put() writes: does it
+ * decode, and v += the decoded difference. */
+bool mixing_decodes(const struct mixing *m, uint32_t codec, const uint8_t *message, size_t n);
+void mixing_add(const struct mixing *m, uint32_t codec, const uint8_t *message, size_t n, float *v);
+
+/* Have all edges been told the same? Else there is more than one replica. */
+bool mixing_in_step(const struct mixing *m);
+
+#endif

@@ -1,0 +1,233 @@
+/* gossip/mixers/plan.c -- a job's beginning and end, on the loop's thread.
+ *
+ * Planning decides which edges share a replica and which share an encoded delta, so
+ * that the worker only follows instructions:
+ *
+ *   edges that begin anew         share one replica, set to x0
+ *   edges that commit one delta   go on with the replica, if that is all who hold it;
+ *     of one replica              else with a copy, and leave it to those who wait
+ *   edges that encode             share a packet for each (replica, codec, statistics
+ *                                 or none)
+ */
+#include "gossip/mixers/mixing.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+
+/* ---- tasks ---- */
+
+int mixing_begin(struct mixing *m, size_t n)
+{
+    m->n_tasks = 0;
+    if (n <= m->cap_tasks)
+        return 0;
+    struct mixing_task *task = realloc(m->task, n * sizeof *task);
+    if (task == NULL)
+        return -ENOMEM;
+    m->task = task;
+    struct correction *term = realloc(m->term, n * sizeof *term);
+    if (term == NULL)
+        return -ENOMEM;
+    m->term = term;
+    m->cap_tasks = n;
+    return 0;
+}
+
+uint64_t mixing_edge_round(const struct mixing_task *t)
+{
+    return t->edge->round + t->commit;
+}
+
+/* Sketches and statistics go along every so many deltas: in lock step by the run's
+ * round, which all peers share, else by the edge's, which both its ends do. */
+static void choose_company(const struct mixing *m, struct mixing_task *t,
+                           const struct mixing_moment *now)
+{
+    uint64_t beat = now->lock_step ? now->round : mixing_edge_round(t);
+    t->sketch = t->encode && (now->settling || beat % m->sketch_every == 0);
+    t->statistics = t->encode && (now->settling || beat % m->statistics_every == 0);
+}
+
+void mixing_join(struct mixing *m, struct edge *e, const struct mixing_moment *now)
+{
+    assert(m->n_tasks < m->cap_tasks);
+    struct mixing_task *t = &m->task[m->n_tasks];
+    *t = (struct mixing_task){.edge = e, .commit = edge_ready(e)};
+    t->encode = !now->draining && e->state == EDGE_OPEN && (t->commit || edge_wants_delta(e));
+    t->codec = m->mixer->plan(m, t, now);
+    choose_company(m, t, now);
+    m->n_tasks += t->commit || t->encode || e->reset;
+}
+
+size_t mixing_commits(const struct mixing *m)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < m->n_tasks; i++)
+        n += m->task[i].commit;
+    return n;
+}
+
+/* ---- replicas and packets ---- */
+
+/* All edges that begin anew in this job share one replica. */
+static int plan_resets(struct mixing *m)
+{
+    struct replica *r = NULL;
+    for (size_t i = 0; i < m->n_tasks; i++) {
+        struct mixing_task *t = &m->task[i];
+        struct edge *e = t->edge;
+        if (!e->reset)
+            continue;
+        assert(!t->commit);
+        t->fresh_replica = r == NULL;
+        if (r != NULL)
+            r->refs++;
+        else if ((r = replica_get(&m->replicas)) == NULL)
+            return -ENOMEM;
+        replica_release(&m->replicas, e->a);
+        e->a = r;
+        e->reset = false;
+        t->fresh = true;
+        gamma_init(&e->gamma, m->fixed_gamma);
+        sketch_pair_init(&e->sketch);
+    }
+    return 0;
+}
+
+/* Do tasks i and j commit the same delta to the same replica? */
+static bool same_commit(const struct mixing *m, size_t i, size_t j)
+{
+    const struct mixing_task *s = &m->task[i], *t = &m->task[j];
+    return s->commit && t->commit && s->edge->a == t->edge->a && s->ours.payload == t->ours.payload;
+}
+
+/* The committing group of task i leaves its replica to those who still wait, and
+ * goes on with a copy, unless it is all that holds the replica. */
+static int plan_commit(struct mixing *m, size_t i)
+{
+    struct replica *r = m->task[i].edge->a, *to = r;
+    uint32_t group = 0;
+    for (size_t j = i; j < m->n_tasks; j++)
+        group += same_commit(m, i, j);
+    if (group < r->refs) {
+        if ((to = replica_get(&m->replicas)) == NULL)
+            return -ENOMEM;
+        to->refs = group;
+        m->task[i].source = r; /* Held until the job is done. */
+        r->refs++;
+    }
+    m->task[i].applies = true;
+    for (size_t j = i; j < m->n_tasks; j++)
+        if (same_commit(m, i, j))
+            m->task[j].replica = to;
+    return 0;
+}
+
+/* Once its replica is known: the packet of task i's delta, its own or one that an
+ * earlier task encodes. */
+static int plan_encode(struct mixing *m, size_t i)
+{
+    struct mixing_task *t = &m->task[i];
+    for (size_t j = 0; j < i; j++)
+        if (m->task[j].encode && m->task[j].replica == t->replica && m->task[j].codec == t->codec
+            && m->task[j].statistics == t->statistics) {
+            t->made = m->task[j].made;
+            packet_hold(t->made);
+            return 0;
+        }
+    t->made = packet_get(&m->packets);
+    t->encodes = true;
+    return t->made != NULL ? 0 : -ENOMEM;
+}
+
+/* The edge moves over to the replica of its group, and gets its packet. */
+static int plan_edge(struct mixing *m, size_t i)
+{
+    struct mixing_task *t = &m->task[i];
+    struct replica *was = t->edge->a;
+    if (t->replica != NULL && t->replica != was) {
+        t->edge->a = t->replica; /* Its refs are the group's size already. */
+        replica_release(&m->replicas, was);
+    }
+    t->replica = t->edge->a;
+    return t->encode ? plan_encode(m, i) : 0;
+}
+
+/* Copy out of the edge what the worker needs of it. */
+static void copy_edge(struct mixing_task *t)
+{
+    struct edge *e = t->edge;
+    t->epoch = e->epoch;
+    t->round = e->round;
+    if (!t->commit)
+        return;
+    t->ours = e->cur;
+    packet_hold(t->ours.payload);
+    t->theirs = *edge_theirs(e);
+    t->theirs.bytes = edge_take(e);
+}
+
+static void drop_packets(struct mixing *m)
+{
+    for (size_t i = 0; i < m->n_tasks; i++) {
+        packet_release(m->task[i].ours.payload);
+        packet_release(m->task[i].made);
+    }
+    m->n_tasks = 0;
+}
+
+int mixing_plan(struct mixing *m, const struct mixing_announcement *says)
+{
+    m->announced = *says;
+    m->diverged = false;
+    for (size_t i = 0; i < m->n_tasks; i++)
+        copy_edge(&m->task[i]);
+    int err = plan_resets(m);
+    for (size_t i = 0; i < m->n_tasks && err == 0; i++)
+        if (m->task[i].commit && m->task[i].replica == NULL)
+            err = plan_commit(m, i);
+    for (size_t i = 0; i < m->n_tasks && err == 0; i++)
+        err = plan_edge(m, i);
+    if (err != 0)
+        drop_packets(m);
+    return err;
+}
+
+/* ---- the end ---- */
+
+/* The replicas were compared in this exchange and differ. */
+static bool mismatch(const struct mixing_task *t)
+{
+    uint64_t own = t->ours.head.hash, other = t->theirs.head.hash;
+    return own != 0 && other != 0 && own != other;
+}
+
+/* A reset that came while the job ran takes it all back: neither does the exchange
+ * count, nor does the delta go out. */
+static void finish_task(struct mixing *m, struct mixing_task *t)
+{
+    struct edge *e = t->edge;
+    bool current = e->epoch == t->epoch && !e->reset;
+    replica_release(&m->replicas, t->source);
+    if (t->commit && current) {
+        e->n_mismatches += mismatch(t);
+        edge_advance(e);
+    }
+    packet_release(t->ours.payload);
+    if (t->encode && current && !m->diverged) {
+        assert(e->cur.payload == NULL);
+        e->cur = t->sent;
+        e->cur.payload = t->made;
+        e->resend_cur = true; /* It has to go out. */
+    } else {
+        packet_release(t->made);
+    }
+}
+
+void mixing_finish(struct mixing *m)
+{
+    for (size_t i = 0; i < m->n_tasks; i++)
+        finish_task(m, &m->task[i]);
+    m->n_tasks = 0;
+}
