@@ -1,0 +1,209 @@
+/* tests/unit/sim_guest.c -- a third mixer, written here: plain averaging with neighbours.
+ *
+ * D-PSGD (Lian et al. 2017), x += sum over edges of w (x_j - x_i): each delta is the
+ * sender's whole model, uncompressed. It comes in through the table alone: this
+ * file has its own mixer_all[], so that neither choco.c nor average.c is in the
+ * program, and the node, the simulator and struct mixing are what they always are.
+ */
+#include "gossip/mixers/mixing.h"
+#include "sim_rig.h"
+
+#include <errno.h>
+
+struct neighbours
+{
+    float *zero; /* dim zeros: a model goes out as its difference from them. */
+    uint64_t n_mixed;
+};
+
+static uint64_t n_open, n_mixed; /* Of all peers: was it this mixer that ran? */
+
+static int open_neighbours(struct mixing *m, const struct mixing_config *config)
+{
+    struct neighbours *s = m->state = calloc(1, sizeof *s);
+    (void)config;
+    n_open++;
+    if (s != NULL)
+        s->zero = calloc(m->dim, sizeof *s->zero);
+    return s != NULL && s->zero != NULL ? 0 : -ENOMEM;
+}
+
+static void close_neighbours(struct mixing *m)
+{
+    struct neighbours *s = m->state;
+    n_open--;
+    n_mixed += s->n_mixed;
+    free(s->zero);
+    free(s);
+}
+
+/* Models are whole in every phase: there is nothing to catch up with or to correct. */
+static uint32_t plan(struct mixing *m, const struct mixing_task *t, const struct mixing_moment *now)
+{
+    (void)m, (void)t, (void)now;
+    return DELTA_RUN;
+}
+
+static bool valid(const struct mixing *m, uint32_t codec, const uint8_t *message, size_t n)
+{
+    return codec == DELTA_RUN && mixing_decodes(m, codec, message, n);
+}
+
+/* The replica is the model that was sent. */
+static void apply(const struct mixing *m, uint32_t codec, const uint8_t *message, size_t n,
+                  float *replica)
+{
+    memset(replica, 0, m->dim * sizeof *replica);
+    mixing_add(m, codec, message, n, replica);
+}
+
+static void mix(struct mixing *m)
+{
+    struct neighbours *s = m->state;
+    size_t n = 0;
+    for (struct mixing_task *t = m->task; t < m->task + m->n_tasks; t++)
+        if (t->commit)
+            m->term[n++] = (struct correction){
+                .a = t->replica->v, .b = t->edge->b, .coefficient = (float)t->w, .task = t};
+    correction_pass(m->x, m->dim, m->term, n);
+    m->local2 = n > 0 ? 0 : m->local2;
+    for (size_t i = 0; i < n; i++)
+        m->local2 += m->term[i].d2;
+    s->n_mixed += n > 0;
+}
+
+static void encode(struct mixing *m)
+{
+    const struct neighbours *s = m->state;
+    for (struct mixing_task *t = m->task; t < m->task + m->n_tasks; t++)
+        if (t->encodes)
+            mixing_put(m, t, m->x, s->zero);
+}
+
+static const struct mixer mixer_neighbours = {.name = "neighbours",
+                                              .open = open_neighbours,
+                                              .close = close_neighbours,
+                                              .plan = plan,
+                                              .valid = valid,
+                                              .apply = apply,
+                                              .mix = mix,
+                                              .encode = encode};
+
+/* In place of mixer.c's. */
+const struct mixer *const mixer_all[] = {&mixer_neighbours, NULL};
+
+/* ---- through the node ---- */
+
+enum { PEERS = 8, DIM = 200, ROUNDS = 60 };
+
+static void rig_neighbours(struct rig *r, const char *topology)
+{
+    rig_init(r, PEERS, DIM, topology, "none", 0);
+    r->config.run.rounds = ROUNDS;
+    r->config.run.final_drift = 1e-3;
+    n_open = n_mixed = 0;
+}
+
+static void all_ended_well(const struct rig *r)
+{
+    struct consensus c;
+    for (uint32_t i = 0; i < PEERS; i++) {
+        struct node_progress p;
+        int code;
+        node_progress(sim_node(r->world, i), &p);
+        if (!sim_ended(r->world, i, &code) || code != 0)
+            fail_msg("peer-%u did not end well", i);
+        assert_int_equal(p.violations, 0);
+        assert_true(isnan(p.gamma)); /* Nobody has asked the rule for CHOCO's step. */
+    }
+    sim_drift(r->world, &c);
+    if (!(c.trained.relative <= r->config.run.final_drift))
+        fail_msg("relative drift %g", c.trained.relative);
+}
+
+/* x <- W x in double for a ring: a third of one's own, and of each neighbour. */
+static void mix_ring(double *x)
+{
+    static double was[PEERS * DIM];
+    memcpy(was, x, sizeof was);
+    for (size_t i = 0; i < PEERS; i++)
+        for (size_t k = 0; k < DIM; k++) {
+            double left = was[(i + PEERS - 1) % PEERS * DIM + k];
+            double right = was[(i + 1) % PEERS * DIM + k];
+            x[i * DIM + k] = (was[i * DIM + k] + left + right) / 3;
+        }
+}
+
+static double error2_of(const double *x)
+{
+    double sum = 0;
+    for (size_t k = 0; k < DIM; k++) {
+        double mean = 0;
+        for (size_t i = 0; i < PEERS; i++)
+            mean += x[i * DIM + k] / PEERS;
+        for (size_t i = 0; i < PEERS; i++)
+            sum += (x[i * DIM + k] - mean) * (x[i * DIM + k] - mean);
+    }
+    return sum;
+}
+
+/* Every peer jumps to its own vector in round 0. From then on the spread is in each
+ * round that of the matrix, until floats can tell no difference, and the mean is kept. */
+static void test_ring_is_its_matrix(void **state)
+{
+    static double x[PEERS * DIM];
+    struct rig r;
+    (void)state;
+    rig_neighbours(&r, "ring");
+    rig_recording(&r);
+    rig_run(&r, UINT64_MAX);
+    all_ended_well(&r);
+    for (size_t k = 0; k < PEERS * DIM; k++)
+        x[k] = (double)r.c[k];
+    assert_int_equal(r.n_errors, ROUNDS);
+    double first = error2_of(x);
+    for (uint64_t t = 1; t < ROUNDS; t++) {
+        mix_ring(x);
+        double want = error2_of(x);
+        if (!(fabs(r.error2[t] - want) <= 1e-5 * want + 1e-12 * first))
+            fail_msg("round %d: squared error %g, expected %g", (int)t, r.error2[t], want);
+    }
+    assert_true(r.error2[ROUNDS - 1] <= 1e-9 * first);
+    assert_true(rig_mean_error(&r) <= 1e-6);
+    rig_close(&r);
+    assert_int_equal(n_open, 0);
+    assert_true(n_mixed >= PEERS * (ROUNDS - 1));
+}
+
+/* Gradient steps, and sessions cut all the time: edges begin anew, or resend, and the
+ * transactions of struct mixing keep the mean for this guest as for the others. */
+static void test_cut_sessions(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 3; seed++) {
+        struct rig r;
+        rig_neighbours(&r, "torus");
+        r.eta = 0.05f;
+        r.config.seed = seed;
+        r.config.cut_rate = 0.05;
+        r.config.jitter_us = 20 * 1000;
+        r.config.step_us = 50 * 1000;
+        r.config.run.rounds = 300;
+        rig_run(&r, UINT64_MAX);
+        all_ended_well(&r);
+        double error = rig_mean_error(&r);
+        if (!(error <= 0.05))
+            fail_msg("seed %d: the mean is off by %g", (int)seed, error);
+        rig_close(&r);
+        assert_int_equal(n_open, 0);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_ring_is_its_matrix),
+        cmocka_unit_test(test_cut_sessions),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
