@@ -41,20 +41,23 @@ sees()
     gossip/members) echo gossip/wire topology ;;
     gossip/exchange) echo gossip/wire compress topology ;;
     gossip/mixers) echo gossip/wire gossip/exchange compress topology ;;
-    peer/run) echo gossip/mixers gossip/wire compress topology nn/models nn/data nn/shards nn/train ;;
+    peer/run) echo gossip/mixers gossip/wire compress topology ;; # No nn: a trainer brings its keys.
+    peer/sgd) echo peer/run nn/models nn/data nn/shards nn/train ;;
     peer/secure) ;;
-    peer/node) echo peer/run gossip/mixers gossip/exchange gossip/members gossip/wire compress topology nn/train ;;
-    peer/sim | peer/uv) echo peer/run peer/secure peer/node gossip/exchange gossip/wire nn/train ;;
-    peer/cmd) echo peer/run peer/secure peer/node peer/sim peer/uv gossip/mixers gossip/exchange gossip/members \
+    peer/node) echo peer/run gossip/mixers gossip/exchange gossip/members gossip/wire compress topology ;;
+    peer/sim | peer/uv) echo peer/run peer/secure peer/node gossip/exchange gossip/wire ;;
+    peer/cmd) echo peer/run peer/sgd peer/secure peer/node peer/sim peer/uv gossip/mixers gossip/exchange gossip/members \
         gossip/wire compress topology nn/models nn/files nn/data nn/shards nn/train nn/math ;;
     *) return 1 ;;
     esac
 }
 
-# The one door of each third-party library, and who may see the world.
+# Single headers: the one door of each third-party library, who may see the
+# world, and the trainer seam, which is all that a node sees of training.
 door()
 {
     case $1 in
+    peer/node/*) echo '"nn/train/trainer\.h"' ;;
     nn/math/blas.c) echo '<cblas\.h>' ;;
     nn/math/team.c) echo '<pthread\.h>' ;;
     nn/math/simd.h | compress/simd/*) echo '<immintrin\.h>' ;;

@@ -3,6 +3,7 @@
 #include "nn/math/number.h"
 #include "peer/cmd/cmd.h"
 #include "peer/cmd/training.h"
+#include "peer/sgd/sgd_keys.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -97,7 +98,7 @@ static struct segment one_tensor(size_t n)
 static int read_model(const struct options *o, struct model *model, char error[RUN_ERROR_MAX])
 {
     static const char *const names[] = {"model", "data"};
-    static struct run_flags flags;
+    static struct run_flags flags = {.trainer = &sgd_keys};
     static struct run run;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (options_given(o, names[i])

@@ -29,6 +29,7 @@
 #include "peer/cmd/training.h"
 #include "peer/node/consensus.h"
 #include "peer/node/node.h"
+#include "peer/sgd/sgd_keys.h"
 #include "peer/uv/metrics.h"
 
 #include <errno.h>
@@ -111,7 +112,7 @@ static int count_trained(const struct drift *d, size_t dim, size_t *n_trained)
     if (dim != expected)
         return cmd_fail(d->o, CMD_FAILED,
                         "the peers sent models of %zu parameters, but %s of their run has %zu", dim,
-                        d->w.run.model, expected);
+                        sgd_values(&d->w.run)->model, expected);
     return CMD_OK;
 }
 

@@ -11,6 +11,7 @@
 #include "peer/cmd/cmd.h"
 #include "peer/cmd/eval_logits.h"
 #include "peer/cmd/progress.h"
+#include "peer/sgd/sgd_keys.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -88,7 +89,7 @@ static int read_run(const struct options *o, const char *path, struct run *run)
     if (!text)
         code = cmd_fail(o, CMD_USAGE,
                         "%s: no \"run\" among its metadata: say with --model what it holds", path);
-    else if (run_from_text(run, text, strlen(text), error))
+    else if (run_from_text(run, &sgd_keys, text, strlen(text), error))
         code = cmd_fail(o, CMD_USAGE, "%s: %s", path, error);
     safetensors_info_close(&info);
     return code;
@@ -99,7 +100,7 @@ static int make_run(const struct options *o, const struct evaluation *e, struct 
 {
     static const char *const names[] = {"model", "norm"};
     char error[RUN_ERROR_MAX];
-    static struct run_flags flags;
+    static struct run_flags flags = {.trainer = &sgd_keys};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (options_given(o, names[i])
             && run_flags_set(&flags, names[i], options_text(o, names[i]), error))
@@ -145,24 +146,25 @@ static int open_data(const struct options *o, struct evaluation *e)
     char kind[DATA_KIND_MAX], error[DATA_ERROR_MAX];
     struct cmd_progress_reading reading = {.out = stderr};
     const char *given = e->data_spec[0] ? e->data_spec : NULL;
-    if (!given && strcmp(e->run.data, "glyphs") != 0)
-        return cmd_fail(o, CMD_USAGE, "--data is missing: the model's run is on %s", e->run.data);
+    if (!given && strcmp(sgd_values(&e->run)->data, "glyphs") != 0)
+        return cmd_fail(o, CMD_USAGE, "--data is missing: the model's run is on %s",
+                        sgd_values(&e->run)->data);
     if (given && data_kind(given, kind, error))
         return cmd_fail(o, CMD_USAGE, "--data: %s", error);
-    if (given && !data_kind_agrees(kind, e->run.data))
+    if (given && !data_kind_agrees(kind, sgd_values(&e->run)->data))
         return cmd_fail(o, CMD_USAGE, "--data is %.100s, but the model's run has %s", given,
-                        e->run.data);
-    struct data_request request = {.spec = given ? given : e->run.data,
-                                   .kind = data_kind_fixed(e->run.data) ? e->run.data : NULL,
-                                   .seed = e->run.seed,
-                                   .progress = cmd_progress_read,
-                                   .self = &reading};
+                        sgd_values(&e->run)->data);
+    struct data_request request = {
+        .spec = given ? given : sgd_values(&e->run)->data,
+        .kind = data_kind_fixed(sgd_values(&e->run)->data) ? sgd_values(&e->run)->data : NULL,
+        .seed = e->run.seed,
+        .progress = cmd_progress_read,
+        .self = &reading};
     int r = data_open(&e->data, &request, error);
     cmd_progress_read_end(&reading);
     if (r)
         return cmd_fail(o, exit_of(r), "--data: %s", error);
     e->has_data = true;
-    memcpy(e->run.data, e->data.test.kind, sizeof e->data.test.kind);
     return CMD_OK;
 }
 
@@ -170,7 +172,8 @@ static int open_data(const struct options *o, struct evaluation *e)
 static int open_model(const struct options *o, const char *path, struct evaluation *e)
 {
     char error[MODEL_ERROR_MAX], why[DATA_ERROR_MAX];
-    int r = model_init(&e->model, e->run.model, e->run.norm, &e->data.test.shape, error);
+    int r = model_init(&e->model, sgd_values(&e->run)->model, sgd_values(&e->run)->norm,
+                       &e->data.test.shape, error);
     if (r)
         return cmd_fail(o, exit_of(r), "%s: %s", path, r == -ENOMEM ? "out of memory" : error);
     e->x = calloc(e->model.n_params, sizeof *e->x);
@@ -232,7 +235,7 @@ static double bits(const struct evaluation *e)
 static int print_json(const struct options *o, const char *path, const struct evaluation *e)
 {
     json_t *j = json_pack("{s:s, s:s, s:s, s:I, s:I, s:f, s:o}", "file", path, "model",
-                          e->run.model, "data", e->run.data, "n_params",
+                          sgd_values(&e->run)->model, "data", e->data.test.kind, "n_params",
                           (json_int_t)e->model.n_params, "samples", (json_int_t)e->report.n_samples,
                           "accuracy", e->report.accuracy, "loss", number(e->report.loss));
     int r = j ? 0 : -1;
@@ -251,8 +254,8 @@ static void print_text(const struct evaluation *e)
     if (is_text)
         printf("bits      %.4f a character\n", bits(e));
     printf("%s %" PRIu64 " of %s, held out\nmodel     %s, %zu parameters\n",
-           is_text ? "bytes    " : "samples  ", e->report.n_samples, e->run.data, e->run.model,
-           e->model.n_params);
+           is_text ? "bytes    " : "samples  ", e->report.n_samples, e->data.test.kind,
+           sgd_values(&e->run)->model, e->model.n_params);
 }
 
 static int evaluate_file(const struct options *o, struct evaluation *e)

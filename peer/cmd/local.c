@@ -13,6 +13,7 @@
 #include "peer/cmd/local_result.h"
 #include "peer/cmd/peers.h"
 #include "peer/cmd/training.h"
+#include "peer/sgd/sgd_keys.h"
 #include "peer/uv/cluster.h"
 
 #include <assert.h>
@@ -198,9 +199,10 @@ static void make_args(struct args *a, const struct local *l, uint32_t i)
         add(a, "--data=%s", options_text(l->o, "data"));
     if (options_given(l->o, "init"))
         add(a, "--init=%s", options_text(l->o, "init"));
-    for (uint32_t k = 0; run_keys[k].name; k++) {
-        if (l->flags.value[k][0] && strcmp(run_keys[k].name, "data") != 0)
-            add(a, "--%s=%s", run_keys[k].name, l->flags.value[k]);
+    const struct run_key *key;
+    for (size_t k = 0; (key = run_key_at(l->flags.trainer, k)) != NULL; k++) {
+        if (l->flags.value[k][0] && !key->own_place)
+            add(a, "--%s=%s", key->name, l->flags.value[k]);
     }
     add(a, "--epochs=%s", options_text(l->o, "epochs"));
     add(a, "--evaluate-every=%s", options_text(l->o, "evaluate-every"));
@@ -280,7 +282,7 @@ static int check(struct local *l)
     if (err == 0)
         err = cmd_training_fix(&l->training, &filled, options_real(l->o, "epochs"), run, error);
     if (err == 0 && data)
-        err = cmd_training_data(&l->training, run->data, run->seed, error);
+        err = cmd_training_data(&l->training, sgd_values(run)->data, run->seed, error);
     if (err == 0)
         err = cmd_training_model(&l->result.model, run, error);
     cmd_training_close(&l->training);

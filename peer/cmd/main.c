@@ -1,5 +1,6 @@
 /* peer/cmd/main.c -- the program: finds the subcommand, parses, runs it. */
 #include "peer/cmd/cmd.h"
+#include "peer/sgd/sgd_keys.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -18,6 +19,7 @@ static const struct command commands[] = {
               "Ctrl-C ends it with exit code 130 and, under --out, the model so far.\n",
      .rows = cmd_train_rows,
      .takes_run_flags = true,
+     .trainer = &sgd_keys,
      .keys = cmd_train_keys,
      .no_key = "only for peers, and hearsay train has none: see hearsay local",
      .run = cmd_train},
@@ -28,6 +30,7 @@ static const struct command commands[] = {
               "  hearsay local --peers 8 --topology ring --compress topk:0.01 --data mnist:DIR\n",
      .rows = cmd_local_rows,
      .takes_run_flags = true,
+     .trainer = &sgd_keys,
      .run = cmd_local},
     {.name = "peer",
      .usage = "--key FILE [--bootstrap HOST:PORT,...] [options]",
@@ -40,6 +43,7 @@ static const struct command commands[] = {
          "2/2\n",
      .rows = cmd_peer_rows,
      .takes_run_flags = true,
+     .trainer = &sgd_keys,
      .run = cmd_peer},
     {.name = "sim",
      .usage = "[--peers N] [options]",
@@ -48,6 +52,7 @@ static const struct command commands[] = {
               "  hearsay sim --peers 1000 --topology torus --compress qsgd:4 --model logreg\n",
      .rows = cmd_sim_rows,
      .takes_run_flags = true,
+     .trainer = &sgd_keys,
      .run = cmd_sim},
     {.name = "status",
      .usage = "--bootstrap HOST:PORT,... --key FILE [--json]",

@@ -2,6 +2,7 @@
 
 #include "gossip/members/members.h"
 #include "peer/secure/keyfile.h"
+#include "peer/sgd/sgd_keys.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -108,7 +109,8 @@ static void take_run(struct cmd_observe *w, const struct wire_hello *hello)
 {
     char error[RUN_ERROR_MAX];
     if (!w->has_run && hello->has_run)
-        w->has_run = run_from_text(&w->run, (const char *)hello->run.p, hello->run.n, error) == 0;
+        w->has_run =
+            run_from_text(&w->run, &sgd_keys, (const char *)hello->run.p, hello->run.n, error) == 0;
 }
 
 static void take_model(struct cmd_observe *w, struct cmd_observed *m,

@@ -13,6 +13,7 @@
 #include "peer/cmd/files.h"
 #include "peer/cmd/peers.h"
 #include "peer/cmd/training.h"
+#include "peer/sgd/sgd_keys.h"
 #include "peer/sim/world.h"
 #include "peer/uv/metrics.h"
 
@@ -291,7 +292,7 @@ static int open_peers(struct simulation *s, struct run *run)
     s->peers[0].init_path = options_text(s->o, "init");
     int err = cmd_training_fix(&s->peers[0], &flags, options_real(s->o, "epochs"), run, error);
     if (err == 0) /* Bad data are bad input, whether or not they gave the rounds. */
-        err = cmd_training_data(&s->peers[0], run->data, run->seed, error);
+        err = cmd_training_data(&s->peers[0], sgd_values(run)->data, run->seed, error);
     return err < 0 ? cmd_fail(s->o, CMD_USAGE, "%s", error) : CMD_OK;
 }
 

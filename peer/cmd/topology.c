@@ -4,6 +4,7 @@
 #include "gossip/mixers/mixing.h"
 #include "peer/cmd/cmd.h"
 #include "peer/cmd/training.h"
+#include "peer/sgd/sgd_keys.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -97,7 +98,7 @@ static int describe(struct figures *f, const struct graph *g)
 static int read_run(const struct options *o, struct run *run, char error[RUN_ERROR_MAX])
 {
     static const char *const names[] = {"model", "data", "compress"};
-    struct run_flags flags = {.value = {""}};
+    struct run_flags flags = {.trainer = &sgd_keys};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (options_given(o, names[i])
             && run_flags_set(&flags, names[i], options_text(o, names[i]), error))
@@ -175,7 +176,7 @@ static double by_all(const struct figures *f, const struct message *of)
 static void print_message(const struct figures *f, const struct message *of)
 {
     printf("message       %" PRIu64 " bytes: %s, %s, %zu parameters\n", of->bytes, of->spec,
-           f->run.model, f->n_params);
+           sgd_values(&f->run)->model, f->n_params);
     if (of->statistics > 0 && of->every == 1)
         printf("statistics    %" PRIu64 " of these bytes, in every message\n", of->statistics);
     else if (of->statistics > 0)
@@ -188,7 +189,8 @@ static void print_message(const struct figures *f, const struct message *of)
 /* What auto chooses from. */
 static void print_rungs(const struct figures *f)
 {
-    printf("message       auto, by the drift: %s, %zu parameters\n", f->run.model, f->n_params);
+    printf("message       auto, by the drift: %s, %zu parameters\n", sgd_values(&f->run)->model,
+           f->n_params);
     for (uint32_t i = 0; i < f->n_messages; i++) {
         const struct message *of = &f->message[i];
         printf("  %-18s %9" PRIu64 " bytes, %.0f a round by a peer on average\n", of->spec,
@@ -231,7 +233,7 @@ static json_t *message_json(const struct figures *f, const struct message *of)
 static int add_messages(json_t *j, const struct figures *f)
 {
     json_t *rungs = NULL, *more = NULL;
-    if (json_object_set_new(j, "model", json_string(f->run.model))
+    if (json_object_set_new(j, "model", json_string(sgd_values(&f->run)->model))
         || json_object_set_new(j, "n_params", json_integer((json_int_t)f->n_params)))
         return -1;
     if (f->n_messages == 1) {

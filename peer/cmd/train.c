@@ -10,6 +10,7 @@
 #include "peer/cmd/train.h"
 
 #include "peer/cmd/files.h"
+#include "peer/sgd/sgd_keys.h"
 
 #include <errno.h>
 #include <math.h>
@@ -108,7 +109,8 @@ static int open_out(struct cmd_train *t)
 /* The first round at which one more pass is done. */
 static uint64_t end_of_epoch(const struct cmd_train *t)
 {
-    uint64_t rounds = ((t->epoch + 1) * t->samples + t->run.batch - 1) / t->run.batch;
+    uint64_t rounds =
+        ((t->epoch + 1) * t->samples + sgd_values(&t->run)->batch - 1) / sgd_values(&t->run)->batch;
     return rounds < t->run.rounds ? rounds : t->run.rounds;
 }
 
@@ -159,11 +161,11 @@ static int train(struct cmd_train *t)
         code = step(t);
         if (t->round < end_of_epoch(t) || code != CMD_OK)
             continue;
-        t->epoch = t->round * t->run.batch / t->samples; /* A batch may be several. */
+        t->epoch = t->round * sgd_values(&t->run)->batch / t->samples; /* A batch may be several. */
         bool last = t->round == t->run.rounds;
         t->tested = (struct trainer_report){0};
         if (last || (every > 0 && t->epoch >= next)) {
-            evaluate(t, (t->round - tested_at) * t->run.batch);
+            evaluate(t, (t->round - tested_at) * sgd_values(&t->run)->batch);
             tested_at = t->round;
             next = t->epoch + every;
         }

@@ -1,5 +1,6 @@
 /* peer/cmd/train_report.c -- the lines and the result of `hearsay train`. */
 #include "peer/cmd/train.h"
+#include "peer/sgd/sgd_keys.h"
 #include "peer/uv/metrics.h"
 
 #include <errno.h>
@@ -29,7 +30,7 @@ static double mean_accuracy(const struct cmd_train_sums *s)
 /* Passes over the data in so many rounds. */
 static double epochs(const struct cmd_train *t, uint64_t rounds)
 {
-    return (double)(rounds * t->run.batch) / (double)t->samples;
+    return (double)(rounds * sgd_values(&t->run)->batch) / (double)t->samples;
 }
 
 static double ms_per_step(const struct cmd_train_sums *s)
@@ -39,7 +40,7 @@ static double ms_per_step(const struct cmd_train_sums *s)
 
 static double samples_per_s(const struct cmd_train *t, const struct cmd_train_sums *s)
 {
-    return (double)s->steps * t->run.batch / s->seconds;
+    return (double)s->steps * sgd_values(&t->run)->batch / s->seconds;
 }
 
 static double seconds(const struct cmd_train *t)
@@ -162,12 +163,12 @@ static int print_json(const struct cmd_train *t)
     run_text(&t->run, text);
     json_t *j = line_object(t, &t->since);
     json_t *more = json_pack(
-        "{s:s, s:s, s:I, s:I, s:I, s:o, s:o, s:o, s:I, s:o, s:s?, s:s}", "model", t->run.model,
-        "data", t->run.data, "n_params", (json_int_t)t->trainer.n_params, "threads",
-        (json_int_t)t->training.threads, "rounds", (json_int_t)t->run.rounds, "epochs",
-        uv_metrics_number(epochs(t, t->run.rounds)), "ms_per_step",
-        uv_metrics_number(ms_per_step(&t->all)), "train_seconds", uv_metrics_number(t->all.seconds),
-        "peak_rss_bytes", (json_int_t)peak_rss(), "diverged",
+        "{s:s, s:s, s:I, s:I, s:I, s:o, s:o, s:o, s:I, s:o, s:s?, s:s}", "model",
+        sgd_values(&t->run)->model, "data", sgd_values(&t->run)->data, "n_params",
+        (json_int_t)t->trainer.n_params, "threads", (json_int_t)t->training.threads, "rounds",
+        (json_int_t)t->run.rounds, "epochs", uv_metrics_number(epochs(t, t->run.rounds)),
+        "ms_per_step", uv_metrics_number(ms_per_step(&t->all)), "train_seconds",
+        uv_metrics_number(t->all.seconds), "peak_rss_bytes", (json_int_t)peak_rss(), "diverged",
         t->diverged[0] ? json_string(t->diverged) : json_null(), "out", t->out, "run", text);
     bool ok = j && more && json_object_update(j, more) == 0;
     ok = ok
@@ -191,13 +192,13 @@ int cmd_train_result(struct cmd_train *t)
     if (t->is_text)
         printf("bits      %.4f a character\n", r->loss / bit);
     printf("%s %" PRIu64 " of %s, held out\n", t->is_text ? "bytes    " : "samples  ", r->n_samples,
-           t->run.data);
+           sgd_values(&t->run)->data);
     printf("trained   %" PRIu64
            " rounds, %.*f epochs, %.1f s: %.3f ms a step, %.0f samples a second\n",
            t->round, digits(epochs(t, t->round)), epochs(t, t->round), t->all.seconds,
            ms_per_step(&t->all), samples_per_s(t, &t->all));
     printf("memory    %s at its peak\n", cmd_progress_bytes(number, peak_rss()));
-    printf("model     %s, %zu parameters%s%s%s\n", t->run.model, t->trainer.n_params,
+    printf("model     %s, %zu parameters%s%s%s\n", sgd_values(&t->run)->model, t->trainer.n_params,
            t->out ? ", in " : "", t->out ? t->out : "", t->out ? "/model.safetensors" : "");
     return cmd_finish(t->o);
 }

@@ -84,7 +84,7 @@ uint64_t cmd_training_rounds(const struct cmd_training *t, const struct run *run
     double samples = (double)t->data.train.n;
     if (t->shard_spec.mode == SHARD_OWN)
         samples *= n;
-    double a_round = (double)run->batch * run->local_steps * n;
+    double a_round = (double)sgd_values(run)->batch * run->local_steps * n;
     double rounds = ceil(epochs * samples / a_round);
     if (!(rounds >= 1))
         return 1;
@@ -95,16 +95,16 @@ int cmd_training_model(struct model *m, const struct run *run, char error[RUN_ER
 {
     char why[MODEL_ERROR_MAX];
     struct data_shape shape;
-    if (!data_kind_fixed(run->data)) {
+    if (!data_kind_fixed(sgd_values(run)->data)) {
         snprintf(error, RUN_ERROR_MAX,
                  "--data: '%.63s' leaves the shape open, expected a fixed kind, such as mnist, "
                  "libsvm/123x2/pm, csv/64x10/0 or idx/1x28x28/10",
-                 run->data);
+                 sgd_values(run)->data);
         return -EINVAL;
     }
-    int err = data_shape(run->data, &shape);
+    int err = data_shape(sgd_values(run)->data, &shape);
     assert(err == 0);
-    err = model_init(m, run->model, run->norm, &shape, why);
+    err = model_init(m, sgd_values(run)->model, sgd_values(run)->norm, &shape, why);
     if (err < 0)
         snprintf(error, RUN_ERROR_MAX, "--model: %.300s", err == -ENOMEM ? "out of memory" : why);
     return err;
@@ -120,7 +120,7 @@ static int out_of_memory(const char *what, char error[RUN_ERROR_MAX])
 
 /* Read it into *x, which the caller frees, and write the run's text for it. */
 static int read_init(const struct cmd_training *t, const struct model *m, float **x,
-                     char text[RUN_INIT_MAX], char error[RUN_ERROR_MAX])
+                     char text[SGD_INIT_MAX], char error[RUN_ERROR_MAX])
 {
     char why[DATA_ERROR_MAX];
     *x = calloc(m->n_params, sizeof **x);
@@ -133,31 +133,31 @@ static int read_init(const struct cmd_training *t, const struct model *m, float 
         snprintf(error, RUN_ERROR_MAX, "--init: %.300s", why);
         return err;
     }
-    snprintf(text, RUN_INIT_MAX, "%016" PRIx64, vec_hash(*x, m->n_params));
+    snprintf(text, SGD_INIT_MAX, "%016" PRIx64, vec_hash(*x, m->n_params));
     return 0;
 }
 
 /* The run's initial model must be the one we were given. */
 static int take_init(struct cmd_training *t, const struct run *run, char error[RUN_ERROR_MAX])
 {
-    char text[RUN_INIT_MAX];
-    bool wanted = strcmp(run->init, "none") != 0;
+    char text[SGD_INIT_MAX];
+    bool wanted = strcmp(sgd_values(run)->init, "none") != 0;
     if (t->init_path == NULL && !wanted)
         return 0;
     if (t->init_path == NULL) {
         snprintf(error, RUN_ERROR_MAX,
                  "--init is missing: the run begins with the model of a file (init=%s), which "
                  "every peer needs",
-                 run->init);
+                 sgd_values(run)->init);
         return -EINVAL;
     }
     int err = read_init(t, &t->model, &t->init, text, error);
     if (err < 0)
         return err;
-    if (strcmp(text, run->init) != 0) {
+    if (strcmp(text, sgd_values(run)->init) != 0) {
         snprintf(error, RUN_ERROR_MAX,
                  "--init %.160s: found the model %s, but the run begins with %s%s", t->init_path,
-                 text, wanted ? "" : "no file: init=", run->init);
+                 text, wanted ? "" : "no file: init=", sgd_values(run)->init);
         return -EINVAL;
     }
     return 0;
@@ -175,7 +175,7 @@ static int set_and_fill(struct run_flags *flags, const char *name, const char *v
 static int fix_init(struct cmd_training *t, struct run_flags *flags, struct run *run,
                     char error[RUN_ERROR_MAX])
 {
-    char text[RUN_INIT_MAX];
+    char text[SGD_INIT_MAX];
     struct model m;
     float *x = NULL;
     int err = cmd_training_model(&m, run, error);
@@ -231,9 +231,9 @@ int cmd_training_fix(struct cmd_training *t, struct run_flags *flags, double epo
 {
     char text[24];
     int err = run_from_flags(run, flags, error);
-    bool open = err == 0 && !data_kind_fixed(run->data);
+    bool open = err == 0 && !data_kind_fixed(sgd_values(run)->data);
     if (err == 0 && (open || run->rounds == 0))
-        err = cmd_training_data(t, run->data, run->seed, error);
+        err = cmd_training_data(t, sgd_values(run)->data, run->seed, error);
     if (err == 0 && open)
         err = set_and_fill(flags, "data", t->data.train.kind, run, error);
     if (err == 0 && run->rounds == 0) {
@@ -265,9 +265,7 @@ void cmd_training_share(struct cmd_training *t, struct cmd_training *of)
 static struct sgd_config sgd_config(struct cmd_training *t, const struct run *run)
 {
     struct cmd_training *of = t->of != NULL ? t->of : t;
-    static const enum schedule_kind kind[] = {[RUN_COSINE] = SCHEDULE_COSINE,
-                                              [RUN_STEP] = SCHEDULE_STEP,
-                                              [RUN_CONSTANT] = SCHEDULE_CONSTANT};
+    const struct sgd_values *v = sgd_values(run);
     return (struct sgd_config){
         .model = &of->model,
         .train = &of->data.train,
@@ -276,19 +274,16 @@ static struct sgd_config sgd_config(struct cmd_training *t, const struct run *ru
         .scratch = of->scratch,
         .init = of->init,
         .seed = run->seed,
-        .batch = run->batch,
+        .batch = v->batch,
         .threads = t->threads,
-        .optimiser = {.kind = run->optimiser,
-                      .momentum = run->momentum,
-                      .beta2 = run->beta2,
-                      .nesterov = run->nesterov,
-                      .weight_decay = run->weight_decay,
-                      .clip = run->clip / sqrt((double)run->min_peers)},
-        .schedule = {.kind = kind[run->schedule],
-                     .lr = run->lr,
-                     .warmup = run->warmup,
-                     .rounds = run->rounds},
-        .label_smoothing = run->label_smoothing,
+        .optimiser = {.kind = v->optimiser,
+                      .momentum = v->momentum,
+                      .beta2 = v->beta2,
+                      .nesterov = v->nesterov,
+                      .weight_decay = v->weight_decay,
+                      .clip = v->clip / sqrt((double)run->min_peers)},
+        .schedule = {.kind = v->schedule, .lr = v->lr, .warmup = v->warmup, .rounds = run->rounds},
+        .label_smoothing = v->label_smoothing,
     };
 }
 
@@ -305,7 +300,7 @@ static int make_common(struct cmd_training *t, const struct run *run,
     if (err < 0 || !t->shared)
         return err;
     assert(t->threads <= 1);
-    if (sgd_scratch_open(&t->scratch, &t->model, run->batch, 1, longest) < 0)
+    if (sgd_scratch_open(&t->scratch, &t->model, sgd_values(run)->batch, 1, longest) < 0)
         return out_of_memory("the model's activations", error);
     if (shard_owners_open(&t->owners, &t->data.train, split, run->seed) < 0)
         return out_of_memory("the shards", error);
@@ -328,11 +323,11 @@ static void close_common(struct cmd_training *t)
 static int check_threads(const struct cmd_training *t, const struct run *run,
                          char error[RUN_ERROR_MAX])
 {
-    if (t->threads <= run->batch)
+    if (t->threads <= sgd_values(run)->batch)
         return 0;
     snprintf(error, RUN_ERROR_MAX,
              "--threads: found %" PRIu32 ", expected at most the samples of a batch, %" PRIu32,
-             t->threads, run->batch);
+             t->threads, sgd_values(run)->batch);
     return -EINVAL;
 }
 
@@ -349,7 +344,7 @@ static int make(struct cmd_training *t, const struct run *run, char error[RUN_ER
     int err = check_threads(t, run, error);
     if (err < 0)
         return err;
-    err = shard_split_parse(&shard.split, run->skew, why);
+    err = shard_split_parse(&shard.split, sgd_values(run)->skew, why);
     if (err == 0 && of == t && (err = make_common(t, run, &shard.split, error)) < 0)
         return err;
     shard.owners = of->owners;
@@ -360,7 +355,7 @@ static int make(struct cmd_training *t, const struct run *run, char error[RUN_ER
         return err;
     }
     struct sgd_config config = sgd_config(t, run);
-    err = augment_parse(&config.augment, run->augment, why);
+    err = augment_parse(&config.augment, sgd_values(run)->augment, why);
     if (err == 0)
         err = sgd_trainer_init(&t->sgd, &config, why);
     if (err < 0) {
@@ -381,7 +376,7 @@ int cmd_training_make(void *self, const struct run *run, struct trainer *out,
     close_trainer(t);
     close_common(t);
     if (t->of == NULL)
-        err = cmd_training_data(t, run->data, run->seed, error);
+        err = cmd_training_data(t, sgd_values(run)->data, run->seed, error);
     if (err == 0)
         err = make(t, run, error);
     if (err < 0)

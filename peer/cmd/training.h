@@ -11,6 +11,7 @@
 #include "nn/train/sgd_trainer.h"
 #include "peer/cmd/progress.h"
 #include "peer/run/run.h"
+#include "peer/sgd/sgd_keys.h"
 
 struct cmd_training
 {

@@ -126,7 +126,8 @@ static bool agree_on_run(struct node *n, struct link *l, const struct wire_hello
         return true;
     char error[RUN_ERROR_MAX];
     struct run run;
-    if (run_from_text(&run, (const char *)h->run.p, h->run.n, error) != 0) {
+    if (run_from_text(&run, n->config.flags.trainer, (const char *)h->run.p, h->run.n, error)
+        != 0) {
         node_violation(n, l, "run text is not canonical");
         return false;
     }

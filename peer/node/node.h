@@ -165,7 +165,7 @@ struct node_config
     const struct record *known; /* Members known from the start (simulator). */
     uint32_t n_known;
 
-    struct run_flags flags; /* What was given explicitly. */
+    struct run_flags flags; /* What was given explicitly, and whose keys its runs have. */
     bool
         found; /* May fix the run itself if nobody has one (a peer with run flags or without bootstrap). */
     struct run run; /* With `found`: the run it would fix. */

@@ -1,6 +1,7 @@
 /* peer/run/key.h -- one value of a run: checked, and spelt in one way.
  *
- * Private to peer/run/run.c and peer/run/key.c.
+ * For peer/run/run.c, and for those that bring a table of keys: the sentences in
+ * which their functions refuse.
  */
 #ifndef PEER_RUN_KEY_H
 #define PEER_RUN_KEY_H
@@ -22,5 +23,9 @@ const char *run_quote(char out[RUN_QUOTE_MAX + 4], const char *found);
 /* The sentence "--name: found '...', expected ...". Returns -EINVAL. */
 int run_refuse(char error[RUN_ERROR_MAX], const char *name, const char *found,
                const char *expected);
+
+/* The sentence "--name: ..." of the folder that knows what the value means, fit to
+ * print. Returns -EINVAL. */
+int run_refuse_as(char error[RUN_ERROR_MAX], const char *name, const char *sentence);
 
 #endif

@@ -38,12 +38,13 @@ bool options_takes_key(const struct command *command, const char *name)
 /* Fill o->values with every row, the command's own first. */
 static void collect_rows(struct options *o, const struct command *command)
 {
-    *o = (struct options){.command = command};
+    *o = (struct options){.command = command, .run.trainer = command->trainer};
     for (const struct option_row *row = command->rows; row->name; row++) {
         assert(o->n < OPTIONS_MAX);
         o->values[o->n++].row = row;
     }
-    for (const struct run_key *key = run_keys; key->name; key++) {
+    const struct run_key *key;
+    for (size_t k = 0; (key = run_key_at(command->trainer, k)) != NULL; k++) {
         if (!options_takes_key(command, key->name))
             continue;
         assert(o->n < OPTIONS_MAX);
@@ -203,12 +204,13 @@ static int take(struct options *o, struct option_value *v, const char *text,
 
 /* ---- the command line --------------------------------------------------- */
 
-static bool is_run_key(const char *name)
+static bool is_run_key(const struct command *command, const char *name)
 {
-    const struct run_key *key = run_keys;
-    while (key->name && strcmp(key->name, name) != 0)
-        key++;
-    return key->name;
+    const struct run_key *key;
+    for (size_t k = 0; (key = run_key_at(command->trainer, k)) != NULL; k++)
+        if (strcmp(key->name, name) == 0)
+            return true;
+    return false;
 }
 
 static void unknown_flag(const struct options *o, const char *element,
@@ -218,7 +220,7 @@ static void unknown_flag(const struct options *o, const char *element,
     size_t n = strcspn(element, "=");
     if (element[1] == '-' && n - 2 < sizeof name)
         memcpy(name, element + 2, n - 2);
-    if (o->command->takes_run_flags && is_run_key(name)) {
+    if (o->command->takes_run_flags && is_run_key(o->command, name)) {
         snprintf(error, OPTIONS_ERROR_MAX, "--%s: %s", name, o->command->no_key);
         return;
     }

@@ -2,8 +2,8 @@
  *
  * A command names its options once, in rows; parsing, range checks, the
  * environment and --help all read the same rows. A command that takes run
- * flags has a row for each of run_keys[] (peer/run/run.h) as well, and their
- * values are handed to run_flags_set().
+ * flags has a row for each run key, of the core and of its trainer (peer/run/run.h),
+ * as well, and their values are handed to run_flags_set().
  *
  *   command line  >  environment (HEARSAY_MIN_PEERS=4)  >  the row's fallback
  *
@@ -62,8 +62,9 @@ struct command
     const struct option_row *
         rows; /* Own rows. One that is named like a run key takes the key's place and is not handed to run_flags_set(). */
     bool takes_run_flags;
-    const char *const *keys; /* The run keys that it takes, up to NULL; or NULL: all. */
-    const char *no_key;      /* Said of the others where they are given: "--policy: ...". */
+    const struct run_trainer *trainer; /* Whose keys it takes besides the core's; or NULL. */
+    const char *const *keys;           /* The run keys that it takes, up to NULL; or NULL: all. */
+    const char *no_key; /* Said of the others where they are given: "--policy: ...". */
     int (*run)(const struct options *o); /* Returns the exit code. */
 };
 
@@ -82,12 +83,12 @@ struct options
     const struct options_world *world;
     uint32_t n;
     struct option_value values[OPTIONS_MAX];
-    struct option_row run_rows[OPTIONS_MAX]; /* Made from run_keys[]. */
+    struct option_row run_rows[OPTIONS_MAX]; /* Made from the run keys. */
     uint32_t n_run_rows;
     struct run_flags run; /* The run flags that were given. */
     struct options_expanded
     {
-        const char *name; /* Of the run key; NULL: free. */
+        const char *name; /* The run key; NULL: this place is free. */
         char text[RUN_VALUE_MAX];
     } expanded[OPTIONS_EXPANDED_MAX]; /* What `expand` made of values. */
 };

@@ -1,8 +1,6 @@
 /* peer/run/options_help.c -- --help, written from a command's rows. */
 #include "peer/run/options.h"
 
-#include "nn/math/number.h"
-
 #include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -103,11 +101,27 @@ static void put_operands(struct page *p, const struct option_row *rows)
         put(p, "\n");
 }
 
-/* A fallback below the key's least value ("0" rounds) stands for none. */
-static bool has_default(const struct run_key *key)
+static void put_run_key(struct page *p, const struct run_key *key)
 {
-    uint64_t v;
-    return !number_whole(key->fallback, &v) || v >= key->min;
+    struct option_row row = {
+        .name = key->name, .kind = OPTION_TEXT, .fallback = key->fallback, .help = key->help};
+    if (!run_key_has_default(key))
+        row.fallback = NULL;
+    switch (key->kind) {
+    case RUN_UINT:
+        row.arg = "N";
+        break;
+    case RUN_REAL:
+        row.arg = "X";
+        break;
+    case RUN_TEXT:
+        row.arg = "SPEC";
+        break;
+    case RUN_CHOICE:
+        row.arg = key->choices;
+        break;
+    }
+    put_option(p, &row);
 }
 
 static void put_run_keys(struct page *p, const struct command *command)
@@ -117,29 +131,10 @@ static void put_run_keys(struct page *p, const struct command *command)
     else
         put(p, "\nthe run (must agree on all peers; a peer given none of them takes the "
                "cluster's):\n");
-    for (const struct run_key *key = run_keys; key->name; key++) {
-        if (!options_takes_key(command, key->name))
-            continue;
-        struct option_row row = {
-            .name = key->name, .kind = OPTION_TEXT, .fallback = key->fallback, .help = key->help};
-        switch (key->kind) {
-        case RUN_UINT:
-            row.arg = "N";
-            if (!has_default(key))
-                row.fallback = NULL;
-            break;
-        case RUN_REAL:
-            row.arg = "X";
-            break;
-        case RUN_TEXT:
-            row.arg = "SPEC";
-            break;
-        case RUN_CHOICE:
-            row.arg = key->choices;
-            break;
-        }
-        put_option(p, &row);
-    }
+    const struct run_key *key;
+    for (size_t i = 0; (key = run_key_at(command->trainer, i)) != NULL; i++)
+        if (options_takes_key(command, key->name))
+            put_run_key(p, key);
 }
 
 size_t options_help(const struct command *command, char out[OPTIONS_HELP_MAX])

@@ -4,18 +4,22 @@
  * sorted, in canonical spelling, and its id is the BLAKE2b-256 of that text.
  * Peers started with the same flags have the same run before they have met.
  *
- * One table, run_keys[], holds each key's name (= the flag's), its kind, its
- * default and its help: the command line, the canonical text and the check of
- * a received text all read it.
+ *   core keys (run_core_keys[])      topology, compress, mixer, rounds, seed, ...
+ *   the trainer's (run_trainer.keys) of SGD: model, data, batch, lr, ...
+ *
+ * The core is what gossip needs and what every training has; how it trains is
+ * the trainer's to say. Nothing here knows what a trainer's keys mean: it brings
+ * a table of them, and the command line, the canonical text, the check of a
+ * received text and of flags against it read both tables alike. A row holds all
+ * that a key is: its name (= the flag's), kind, default, help and field, and
+ * what it goes with.
  */
 #ifndef PEER_RUN_RUN_H
 #define PEER_RUN_RUN_H
 
 #include "gossip/wire/wire.h"
-#include "nn/data/augment.h"
-#include "nn/models/model.h"
-#include "nn/train/optimiser.h"
 
+#include <stdalign.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -24,55 +28,44 @@
 #define RUN_AUTO "auto"
 
 enum run_policy { RUN_SYNC, RUN_ASYNC };
-enum run_schedule { RUN_COSINE, RUN_STEP, RUN_CONSTANT };
 
 enum {
     RUN_VALUE_MAX = 1400, /* Bytes of a value, with the NUL: a topology may carry its edges. */
-    RUN_SPEC_MAX = 256,   /* Of any other canonical value. */
-    RUN_KEYS_MAX = 32,
-    RUN_INIT_MAX = 17, /* "none" or 16 hex digits, with the NUL. */
+    RUN_SPEC_MAX = 256,   /* Bytes of any other canonical value. */
+    RUN_KEYS_MAX = 48,    /* Keys of the core and of one trainer together. */
+    RUN_OWN_MAX = 1280,   /* Bytes of a trainer's values. */
     RUN_ID_BYTES = 32,
     RUN_ERROR_MAX = 320
 };
 
+struct run_trainer;
+
 /* The parsed form. Specs keep their canonical text. */
 struct run
 {
-    char model[RUN_SPEC_MAX];
-    enum model_norm norm; /* Of models without: MODEL_BATCH_NORM. */
-    /* Where the initial model comes from: "none", the seed; else a file, and
-     * this is vec_hash() of what it holds, the same at every peer. */
-    char init[RUN_INIT_MAX];
-    /* The kind only ("mnist"), never a path: kind fixes shape and
-     * normalisation. Before a run is fixed it may be an open kind ("csv"). */
-    char data[RUN_SPEC_MAX];
-    char augment[AUGMENT_SPEC_MAX];
-    char compress[RUN_SPEC_MAX]; /* A spec, or RUN_AUTO: the ladder's. */
-    double drift_target;         /* Of the ladder (gossip/exchange/ladder.h), else the default. */
+    char compress[RUN_SPEC_MAX];       /* A spec, or RUN_AUTO: the ladder's. */
+    double drift_target;               /* What the ladder keeps to (gossip/exchange/ladder.h). */
     char final_compress[RUN_SPEC_MAX]; /* A spec: "auto" is resolved. */
     char topology[RUN_VALUE_MAX];
     uint32_t mixer;                      /* Place in mixer_all[] (gossip/mixers/mixer.h). */
-    bool error_feedback, factor_masking; /* Of mixers that send updates; else true, false. */
+    bool error_feedback, factor_masking; /* Mixers that send updates ask; else true, false. */
     bool gamma_auto;
     double gamma;
     enum run_policy policy;
     uint64_t seed;
     uint64_t rounds; /* 0: not known yet. Epochs are resolved to rounds before a run is fixed. */
     uint32_t min_peers;
-    uint32_t batch, local_steps;
-    enum optimiser_kind optimiser;
-    double lr, momentum, weight_decay; /* Momentum of Adam: beta1. */
-    double beta2;                      /* Of Adam; else the default. */
-    bool nesterov;                     /* Of SGD; else true. */
-    double label_smoothing;
-    double clip;     /* Of the sum of min-peers gradients; 0: none. */
-    uint64_t warmup; /* Rounds. */
-    enum run_schedule schedule;
-    double final_drift;      /* Target Xi/|mean| of the last phase; 0: no last phase. */
-    char skew[RUN_SPEC_MAX]; /* How samples fall to shards (nn/shards/split.h). */
+    uint32_t local_steps;
+    double final_drift; /* Target Xi/|mean| of the last phase; 0: no last phase. */
+    /* Whose keys it has besides the core's, or NULL for none; and their values, a
+     * struct that the trainer knows. */
+    const struct run_trainer *trainer;
+    alignas(max_align_t) unsigned char own[RUN_OWN_MAX];
 };
 
 enum run_kind { RUN_TEXT, RUN_UINT, RUN_REAL, RUN_CHOICE };
+
+struct run_flags;
 
 struct run_key
 {
@@ -84,28 +77,74 @@ struct run_key
     const char *word;    /* A word that stands for a value: "auto", or NULL. */
     uint64_t min, max;   /* RUN_UINT, both included. */
     double low, high;    /* RUN_REAL, both included. */
-    size_t at, size;     /* The field in struct run. */
+    size_t at, size;     /* The field in struct run: RUN_FIELD or RUN_OWN_FIELD. */
+
     /* RUN_TEXT: check and write the canonical text. */
     int (*canonical)(const char *value, char out[RUN_VALUE_MAX], char error[RUN_ERROR_MAX]);
-};
-extern const struct run_key run_keys[]; /* Ends with name == NULL. */
 
-/* Values as given on the command line, by place in run_keys[]; "" = not
- * given. What is given explicitly must agree with a run taken from the
- * cluster; what is not is filled in. */
+    /* The rest may be NULL, as in most rows. */
+
+    /* A default that depends on other flags, in place of `fallback`. */
+    const char *(*fallback_by)(const struct run_flags *f);
+    /* Write what `word` stands for in this run, whose keys without words are all
+     * there. NULL: the word is a value like others. */
+    int (*resolve)(const struct run *r, char value[RUN_VALUE_MAX], char error[RUN_ERROR_MAX]);
+    /* Says the value all that peers must know? A run is fixed once every key's
+     * does. NULL: each does. */
+    bool (*fixed)(const char *value);
+    /* Does what was given agree with a run's value? NULL: equal texts do. */
+    bool (*agrees)(const char *given, const char *of_run);
+    /* Every peer gives its own (a path), so that giving it says nothing of the run. */
+    bool own_place;
+
+    /* A key that says something of some runs only: elsewhere it has its fallback, so
+     * that there is one spelling, and may not be given. */
+    bool (*useless)(const struct run *r);
+    const char *of;  /* The key that decides it. */
+    const char *why; /* What is said where it is given in vain. */
+};
+
+#define RUN_FIELD(f) .at = offsetof(struct run, f), .size = sizeof(((struct run *)0)->f)
+
+/* A field of `type`, the struct of a trainer's values. */
+#define RUN_OWN_FIELD(type, f)                                                                     \
+    .at = offsetof(struct run, own) + offsetof(type, f), .size = sizeof(((type *)0)->f)
+
+/* What a trainer brings to a run. Its values are a struct in run.own, of at most
+ * RUN_OWN_MAX bytes, which it reads through a function of its own. */
+struct run_trainer
+{
+    const struct run_key *keys; /* Ends with name == NULL; no name is the core's. */
+    /* Refuse, with a sentence, what one value rules out in another: -EINVAL, else
+     * 0. May be NULL. */
+    int (*check)(const struct run *r, char error[RUN_ERROR_MAX]);
+};
+
+/* The key at `place`: the trainer's (which may be NULL) come first, then the
+ * core's. NULL behind the last. */
+const struct run_key *run_key_at(const struct run_trainer *t, size_t place);
+
+/* False where the fallback stands for none ("0" rounds): below what may be given. */
+bool run_key_has_default(const struct run_key *key);
+
+/* Values as given on the command line, by place (run_key_at()); "" = not given.
+ * What is given explicitly must agree with a run taken from the cluster; what is
+ * not is filled in. `trainer` is set before the first value, and says whose keys
+ * a run of these flags, or one that they join, has. */
 struct run_flags
 {
+    const struct run_trainer *trainer;       /* Or NULL: the core's keys only. */
     char value[RUN_KEYS_MAX][RUN_VALUE_MAX]; /* Canonical. */
 };
 
 /* Give flag `name` a value; a later value replaces an earlier one. 0, or
  * -EINVAL with one sentence that names the flag, what was found and what was
- * expected; then nothing is changed. Of data's value ("mnist:DIR") only the
- * kind is kept. */
+ * expected; then nothing is changed. What is kept is the canonical value: of
+ * data's ("mnist:DIR") the kind only. */
 __attribute__((warn_unused_result)) int run_flags_set(struct run_flags *f, const char *name,
                                                       const char *value, char error[RUN_ERROR_MAX]);
-/* Is any given that says something of the run? `data` alone does not: every
- * peer needs its own path. */
+/* Is any given that says something of the run? `data` alone does not
+ * (run_key.own_place). */
 bool run_flags_any(const struct run_flags *f);
 
 /* The canonical value of a flag, "" where it was not given. A name that is no
@@ -123,26 +162,28 @@ bool run_flags_orphan(const struct run_flags *f, char why[RUN_ERROR_MAX]);
  * for (of another mixer or optimiser, a norm for a model that has none) is
  * refused. Rounds may be absent: then r->rounds is 0 and *r is good for reading
  * batch and local steps, from which the command line turns epochs into rounds;
- * and data may be an open kind, which the files fix. It sets the flags and
- * calls again (warmup depends on it). Returns 0, or -EINVAL or -ENOMEM with a
- * sentence; then *r is unchanged. */
+ * and a key may be open (run_key.fixed: of data an open kind, which the files
+ * fix). The command line sets the flags and calls again (warmup depends on the
+ * rounds). Returns 0, or -EINVAL or -ENOMEM with a sentence; then *r is
+ * unchanged. */
 __attribute__((warn_unused_result)) int run_from_flags(struct run *r, const struct run_flags *f,
                                                        char error[RUN_ERROR_MAX]);
 
 /* Canonical text (NUL-terminated, at most WIRE_RUN_MAX bytes), and back.
- * run_text() and run_id() want a fixed run (rounds >= 1, data of a fixed kind).
- * The text may come from a peer: it is trusted in nothing, no file is opened
- * for it, and only a canonical text of a fixed run is accepted; on failure *r
- * is unchanged. */
+ * run_text() and run_id() want a fixed run: rounds >= 1, no key open. The text
+ * may come from a peer: it is trusted in nothing, no file is opened for it, and
+ * only a canonical text of a fixed run, with the keys of the core and of trainer
+ * `t` and no others, is accepted; on failure *r is unchanged. */
 size_t run_text(const struct run *r, char out[WIRE_RUN_MAX + 1]);
-__attribute__((warn_unused_result)) int run_from_text(struct run *r, const char *text, size_t n,
+__attribute__((warn_unused_result)) int run_from_text(struct run *r, const struct run_trainer *t,
+                                                      const char *text, size_t n,
                                                       char error[RUN_ERROR_MAX]);
 void run_id(const struct run *r, uint8_t id[RUN_ID_BYTES]);
 
-/* Do explicitly given flags contradict this run, or has it no use for one? An
- * open kind of data agrees with each of its fixed ones. -EINVAL with a sentence
- * that names the flag and both values, or what the run has in the place of what
- * the flag goes with. */
+/* Do explicitly given flags contradict this run, of the same trainer, or has it
+ * no use for one? An open value agrees with what it may become (run_key.agrees).
+ * -EINVAL with a sentence that names the flag and both values, or what the run
+ * has in the place of what the flag goes with. */
 __attribute__((warn_unused_result)) int run_check_flags(const struct run *r,
                                                         const struct run_flags *f,
                                                         char error[RUN_ERROR_MAX]);

@@ -102,6 +102,7 @@ static int start_peer(struct sim_world *w, struct sim_peer *p)
                             .crypto = &p->crypto,
                             .known = w->known,
                             .n_known = w->config.n_peers,
+                            .flags = {.trainer = w->config.run.trainer},
                             .found = true,
                             .run = w->config.run,
                             .make_trainer = make_trainer,

@@ -330,7 +330,6 @@ static inline void set_run(struct run *run, uint64_t rounds, uint32_t min_peers)
     struct run_flags *flags = calloc(1, sizeof *flags);
     char text[RUN_ERROR_MAX];
     assert_non_null(flags);
-    assert_int_equal(run_flags_set(flags, "model", "logreg", text), 0);
     assert_int_equal(run_flags_set(flags, "topology", "complete", text), 0);
     assert_int_equal(run_flags_set(flags, "rounds", "10", text), 0);
     assert_int_equal(run_from_flags(run, flags, text), 0);

@@ -1,6 +1,7 @@
 /* The command line: peer/run/options.h, row by row, and its one-line errors. */
 #include "nn/math/number.h"
 #include "peer/run/options.h"
+#include "peer/sgd/sgd_keys.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -42,7 +43,8 @@ static const struct command runner = {.name = "runner",
                                       .summary = "runs",
                                       .usage = "[options]",
                                       .rows = run_rows,
-                                      .takes_run_flags = true};
+                                      .takes_run_flags = true,
+                                      .trainer = &sgd_keys};
 
 static const struct option_row no_rows[] = {{.name = NULL}};
 static const char *const alone_keys[] = {"model", "topology", "data", NULL};
@@ -51,6 +53,7 @@ static const struct command alone = {.name = "alone",
                                      .usage = "[options]",
                                      .rows = no_rows,
                                      .takes_run_flags = true,
+                                     .trainer = &sgd_keys,
                                      .keys = alone_keys,
                                      .no_key = "of others"};
 
@@ -268,8 +271,9 @@ static void test_environment(void **state)
 /* Place of a key's value in struct run_flags. */
 static const char *run_value(const char *name)
 {
-    for (size_t i = 0; run_keys[i].name; i++)
-        if (strcmp(run_keys[i].name, name) == 0)
+    const struct run_key *key;
+    for (size_t i = 0; (key = run_key_at(o.run.trainer, i)) != NULL; i++)
+        if (strcmp(key->name, name) == 0)
             return o.run.value[i];
     fail_msg("no run key %s", name);
     return NULL;
@@ -346,7 +350,8 @@ static void test_some_keys(void **state)
     assert_string_equal(run_value("policy"), "");
     assert_string_equal(run_value("model"), "logreg");
     options_help(&alone, text);
-    for (const struct run_key *k = run_keys; k->name; k++) {
+    const struct run_key *k;
+    for (size_t i = 0; (k = run_key_at(&sgd_keys, i)) != NULL; i++) {
         char flag[64];
         snprintf(flag, sizeof flag, "--%s ", k->name);
         assert_true(options_takes_key(&alone, k->name) == (strstr(text, flag) != NULL));
@@ -380,9 +385,10 @@ static void test_help(void **state)
             fail_msg("help lacks '%s':\n%s", parts[i], text);
     assert_null(strstr(text, "HEARSAY_FILE"));
     options_help(&runner, text);
-    for (size_t i = 0; run_keys[i].name; i++) {
+    const struct run_key *key;
+    for (size_t i = 0; (key = run_key_at(&sgd_keys, i)) != NULL; i++) {
         char flag[64];
-        snprintf(flag, sizeof flag, "--%s ", run_keys[i].name);
+        snprintf(flag, sizeof flag, "--%s ", key->name);
         assert_non_null(strstr(text, flag));
     }
     assert_non_null(strstr(text, "this command's own"));

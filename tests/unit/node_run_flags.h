@@ -5,6 +5,7 @@
 #include "compress/compress.h"
 #include "gossip/mixers/mixer.h"
 #include "peer/run/run.h"
+#include "peer/sgd/sgd_keys.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -31,9 +32,16 @@ static inline struct run make(const struct run_flags *f)
     return r;
 }
 
+/* What SGD has of it. */
+static inline struct sgd_values made(const struct run_flags *f)
+{
+    struct run r = make(f);
+    return *sgd_values(&r);
+}
+
 static inline struct run_flags plain_flags(void)
 {
-    struct run_flags f = {0};
+    struct run_flags f = {.trainer = &sgd_keys};
     set(&f, "rounds", "500");
     return f;
 }

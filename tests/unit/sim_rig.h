@@ -216,7 +216,6 @@ static inline void rig_init(struct rig *r, uint32_t n, size_t dim, const char *t
                         .seed = 1,
                         .rounds = 100,
                         .min_peers = n,
-                        .batch = 1,
                         .drift_target = 0.02,
                         .local_steps = 1};
     if (strcmp(compress, RUN_AUTO) == 0)
@@ -227,9 +226,6 @@ static inline void rig_init(struct rig *r, uint32_t n, size_t dim, const char *t
     compress_canonical("qsgd:4", canonical, error);
     snprintf(run->final_compress, sizeof run->final_compress, "%s", canonical);
     snprintf(run->topology, sizeof run->topology, "%s", topology);
-    snprintf(run->model, sizeof run->model, "quadratic");
-    snprintf(run->data, sizeof run->data, "glyphs"); /* Any fixed kind. */
-    snprintf(run->skew, sizeof run->skew, "iid");
     r->segment[0] = (struct segment){
         .name = "x", .n = dim, .rows = 1, .cols = dim, .n_dims = 1, .trained = true};
     r->peers = calloc(n, sizeof *r->peers);

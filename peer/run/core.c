@@ -1,0 +1,196 @@
+/* peer/run/core.c -- the table of the core's keys, and what goes with what among them. */
+#include "peer/run/core.h"
+
+#include "compress/compress.h"
+#include "gossip/mixers/mixer.h"
+#include "peer/run/key.h"
+#include "topology/topology.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    ROUNDS_MAX = 1000000000,
+    NOMINAL_SIDE = 256, /* A codec's size is taken on a square tensor of this side. */
+    NOMINAL_FLOATS = NOMINAL_SIDE * NOMINAL_SIDE
+};
+
+/* A codec under this many bytes a parameter drops so much that gossip without
+ * gradients stalls; the last phase then takes a finer one. */
+static const double fine_bytes_per_float = 0.4;
+static const char fine_codec[] = "qsgd:4";
+
+/* ---- Text values: each checked by the folder that knows it. ---- */
+
+static int canonical_codec(const char *name, const char *value, char out[RUN_VALUE_MAX],
+                           char error[RUN_ERROR_MAX])
+{
+    char canonical[COMPRESS_SPEC_MAX], sentence[COMPRESS_ERROR_MAX];
+    static_assert(sizeof canonical <= RUN_SPEC_MAX, "fits");
+    if (compress_canonical(value, canonical, sentence) != 0)
+        return run_refuse_as(error, name, sentence);
+    memcpy(out, canonical, strlen(canonical) + 1);
+    return 0;
+}
+
+static int canonical_compress(const char *value, char out[RUN_VALUE_MAX], char error[RUN_ERROR_MAX])
+{
+    size_t n = strlen(RUN_AUTO); /* "auto" itself is the key's word. */
+    if (strncmp(value, RUN_AUTO, n) == 0 && strchr("+:;,/", value[n]) != NULL)
+        return run_refuse(
+            error, "compress", value,
+            "auto alone: it chooses the codec by the drift, and has no options but --drift-target");
+    return canonical_codec("compress", value, out, error);
+}
+
+static int canonical_final(const char *value, char out[RUN_VALUE_MAX], char error[RUN_ERROR_MAX])
+{
+    return canonical_codec("final-compress", value, out, error);
+}
+
+static int canonical_topology(const char *value, char out[RUN_VALUE_MAX], char error[RUN_ERROR_MAX])
+{
+    char canonical[TOPOLOGY_SPEC_MAX], sentence[TOPOLOGY_ERROR_MAX];
+    static_assert(sizeof canonical <= RUN_VALUE_MAX, "fits");
+    if (topology_canonical(value, canonical, sentence) != 0)
+        return run_refuse_as(error, "topology", sentence);
+    memcpy(out, canonical, strlen(canonical) + 1);
+    return 0;
+}
+
+/* ---- What depends on other keys. ---- */
+
+/* A mixer that adds up updates has messages that do not bring models together, so
+ * the drift cannot choose its codec. */
+static const char *fallback_of_compress(const struct run_flags *f)
+{
+    const char *mixer = run_flags_value(f, "mixer");
+    for (uint32_t i = 0; mixer_all[i] != NULL; i++)
+        if (strcmp(mixer, mixer_all[i]->name) == 0 && mixer_all[i]->updates)
+            return fine_codec;
+    return RUN_AUTO;
+}
+
+/* Is the codec fine enough for the last phase? *fine is the answer. */
+static int is_fine(const char *codec, bool *fine, char error[RUN_ERROR_MAX])
+{
+    struct segment one = {.name = "x",
+                          .n = NOMINAL_FLOATS,
+                          .rows = NOMINAL_SIDE, /* Square, for codecs of matrices. */
+                          .cols = NOMINAL_SIDE,
+                          .n_dims = 2,
+                          .dims = {NOMINAL_SIDE, NOMINAL_SIDE},
+                          .trained = true};
+    struct compress *c;
+    int err = compress_open(&c, codec, &one, 1);
+    if (err != 0) {
+        snprintf(error, RUN_ERROR_MAX, "--compress: cannot set up '%.64s'", codec);
+        return err;
+    }
+    *fine = (double)compress_nominal(c) / NOMINAL_FLOATS >= fine_bytes_per_float;
+    compress_close(c);
+    return 0;
+}
+
+/* final-compress=auto: the run's own codec if it is fine enough. */
+static int resolve_final(const struct run *r, char value[RUN_VALUE_MAX], char error[RUN_ERROR_MAX])
+{
+    bool fine = false;
+    int err = strcmp(r->compress, RUN_AUTO) != 0 ? is_fine(r->compress, &fine, error) : 0;
+    return err != 0 ? err : canonical_final(fine ? r->compress : fine_codec, value, error);
+}
+
+static bool sends_models(const struct run *r)
+{
+    return !mixer_all[r->mixer]->updates;
+}
+
+static bool has_one_codec(const struct run *r)
+{
+    return strcmp(r->compress, RUN_AUTO) != 0;
+}
+
+int run_core_check(const struct run *r, char error[RUN_ERROR_MAX])
+{
+    if (!sends_models(r) && r->policy != RUN_SYNC) {
+        snprintf(error, RUN_ERROR_MAX,
+                 "--mixer %s: needs --policy sync: an update is made at the model that the one "
+                 "before has led to",
+                 mixer_all[r->mixer]->name);
+        return -EINVAL;
+    }
+    if (!sends_models(r) && !has_one_codec(r)) {
+        snprintf(
+            error, RUN_ERROR_MAX,
+            "--mixer %s: needs a codec by --compress, not auto: its updates do not bring models "
+            "together, whatever the drift",
+            mixer_all[r->mixer]->name);
+        return -EINVAL;
+    }
+    return 0;
+}
+
+/* ---- The table. ---- */
+
+/* clang-format off */
+const struct run_key run_core_keys[] = {
+    {.name = "compress", .kind = RUN_TEXT, .fallback = RUN_AUTO,
+     .help = "what neighbours send: auto, as much as --drift-target needs (qsgd:4 with "
+             "--mixer average); none, fp16, sign, qsgd:BITS, topk:SHARE, randk:SHARE, "
+             "topk:SHARE+qsgd:BITS, ...",
+     .word = RUN_AUTO, .canonical = canonical_compress, RUN_FIELD(compress),
+     .fallback_by = fallback_of_compress},
+    {.name = "drift-target", .kind = RUN_REAL, .fallback = "1",
+     .help = "of --compress auto: drift to keep while training, as a multiple of what "
+             "exact exchange has before it mixes; peers choose by it how much they send",
+     .low = 1e-6, .high = 1e6, RUN_FIELD(drift_target),
+     .useless = has_one_codec, .of = "compress",
+     .why = "only with --compress auto: nothing else chooses by the drift"},
+    {.name = "final-compress", .kind = RUN_TEXT, .fallback = "auto",
+     .help = "compressor of the last phase; auto: the run's own, or qsgd:4 "
+             "where that is too coarse to agree with",
+     .word = "auto", .canonical = canonical_final, RUN_FIELD(final_compress),
+     .resolve = resolve_final},
+    {.name = "topology", .kind = RUN_TEXT, .fallback = "ring",
+     .help = "ring, torus, complete, exponential, regular:K or edges:FILE",
+     .canonical = canonical_topology, RUN_FIELD(topology)},
+    {.name = "mixer", .kind = RUN_CHOICE, .fallback = "choco",
+     .help = "what an exchange does: choco moves models together, average adds "
+             "everybody's compressed updates (made for --topology complete)",
+     .choices = "choco|average", RUN_FIELD(mixer)},
+    {.name = "error-feedback", .kind = RUN_CHOICE, .fallback = "true",
+     .help = "of --mixer average: what a message leaves out goes into the next",
+     .choices = "false|true", RUN_FIELD(error_feedback),
+     .useless = sends_models, .of = "mixer",
+     .why = "only with --mixer average: CHOCO has error feedback built in"},
+    {.name = "factor-masking", .kind = RUN_CHOICE, .fallback = "false",
+     .help = "of --mixer average: momentum begins anew where a message went out "
+             "(DGC)",
+     .choices = "false|true", RUN_FIELD(factor_masking),
+     .useless = sends_models, .of = "mixer",
+     .why = "only with --mixer average: CHOCO sends models, not momentum"},
+    {.name = "gamma", .kind = RUN_REAL, .fallback = "auto",
+     .help = "consensus step size; auto: found while running, edge by edge",
+     .word = "auto", .low = 1e-9, .high = 2, RUN_FIELD(gamma)},
+    {.name = "policy", .kind = RUN_CHOICE, .fallback = "sync",
+     .help = "wait for every neighbour's round (sync) or never (async)",
+     .choices = "sync|async", RUN_FIELD(policy)},
+    {.name = "seed", .kind = RUN_UINT, .fallback = "1",
+     .help = "of every random choice of the run",
+     .min = 0, .max = UINT64_MAX, RUN_FIELD(seed)},
+    {.name = "rounds", .kind = RUN_UINT, .fallback = "0",
+     .help = "rounds of local steps and exchange",
+     .min = 1, .max = ROUNDS_MAX, RUN_FIELD(rounds)},
+    {.name = "min-peers", .kind = RUN_UINT, .fallback = "1",
+     .help = "members to wait for before the first round",
+     .min = 1, .max = WIRE_MEMBERS_MAX, RUN_FIELD(min_peers)},
+    {.name = "local-steps", .kind = RUN_UINT, .fallback = "1",
+     .help = "local steps between exchanges",
+     .min = 1, .max = 1000000, RUN_FIELD(local_steps)},
+    {.name = "final-drift", .kind = RUN_REAL, .fallback = "0.001",
+     .help = "relative drift at which the last phase ends; 0: no last phase",
+     .low = 0, .high = 1, RUN_FIELD(final_drift)},
+    {.name = NULL}};
+/* clang-format on */

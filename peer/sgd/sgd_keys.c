@@ -1,0 +1,190 @@
+/* peer/sgd/sgd_keys.c -- the table of SGD's run keys, and what goes with what among them. */
+#include "peer/sgd/sgd_keys.h"
+
+#include "nn/data/data.h"
+#include "nn/shards/shard.h"
+#include "peer/run/key.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    WARMUP_MAX = 1000000000, /* As the rounds that a run may have. */
+    WARMUP_ROUNDS = 100      /* The default, at most a tenth of the run. */
+};
+
+static_assert(sizeof(struct sgd_values) <= RUN_OWN_MAX, "a run has room for the values");
+
+const struct sgd_values *sgd_values(const struct run *r)
+{
+    assert(r->trainer == &sgd_keys);
+    return (const void *)r->own;
+}
+
+/* ---- Text values: each checked by the folder that knows it. ---- */
+
+static int canonical_model(const char *value, char out[RUN_VALUE_MAX], char error[RUN_ERROR_MAX])
+{
+    char canonical[MODEL_SPEC_MAX], sentence[MODEL_ERROR_MAX];
+    static_assert(sizeof canonical <= RUN_SPEC_MAX, "fits");
+    if (model_spec(value, canonical, sentence) != 0)
+        return run_refuse_as(error, "model", sentence);
+    memcpy(out, canonical, strlen(canonical) + 1);
+    return 0;
+}
+
+static int canonical_data(const char *value, char out[RUN_VALUE_MAX], char error[RUN_ERROR_MAX])
+{
+    char kind[DATA_KIND_MAX], sentence[DATA_ERROR_MAX];
+    static_assert(sizeof kind <= RUN_SPEC_MAX, "fits");
+    if (data_kind(value, kind, sentence) != 0)
+        return run_refuse_as(error, "data", sentence);
+    memcpy(out, kind, strlen(kind) + 1);
+    return 0;
+}
+
+static int canonical_augment(const char *value, char out[RUN_VALUE_MAX], char error[RUN_ERROR_MAX])
+{
+    char sentence[DATA_ERROR_MAX];
+    struct augment a;
+    if (augment_parse(&a, value, sentence) != 0)
+        return run_refuse_as(error, "augment", sentence);
+    augment_print(&a, out);
+    return 0;
+}
+
+/* Only texts of runs have this one: commands take a file, and hash its model. */
+static int canonical_init(const char *value, char out[RUN_VALUE_MAX], char error[RUN_ERROR_MAX])
+{
+    size_t digits = strspn(value, "0123456789abcdef");
+    bool hash = digits == SGD_INIT_MAX - 1 && value[digits] == '\0';
+    if (!hash && strcmp(value, "none") != 0)
+        return run_refuse(error, "init", value, "none or 16 hexadecimal digits");
+    memcpy(out, value, strlen(value) + 1);
+    return 0;
+}
+
+static int canonical_skew(const char *value, char out[RUN_VALUE_MAX], char error[RUN_ERROR_MAX])
+{
+    char sentence[DATA_ERROR_MAX];
+    struct shard_split split;
+    if (shard_split_parse(&split, value, sentence) != 0)
+        return run_refuse_as(error, "skew", sentence);
+    shard_split_print(&split, out);
+    return 0;
+}
+
+/* ---- What depends on other keys. ---- */
+
+static int resolve_warmup(const struct run *r, char value[RUN_VALUE_MAX], char error[RUN_ERROR_MAX])
+{
+    uint64_t rounds = r->rounds / 10 < WARMUP_ROUNDS ? r->rounds / 10 : WARMUP_ROUNDS;
+    (void)error;
+    snprintf(value, RUN_VALUE_MAX, "%llu", (unsigned long long)rounds);
+    return 0;
+}
+
+static bool is_sgd(const struct run *r)
+{
+    return sgd_values(r)->optimiser == OPTIMISER_SGD;
+}
+
+static bool is_adam(const struct run *r)
+{
+    return sgd_values(r)->optimiser != OPTIMISER_SGD;
+}
+
+static bool lacks_norms(const struct run *r)
+{
+    return !model_has_norm(sgd_values(r)->model);
+}
+
+/* Only images are augmented. An open kind of data is told once it is fixed. */
+static int check(const struct run *r, char error[RUN_ERROR_MAX])
+{
+    const struct sgd_values *v = sgd_values(r);
+    struct data_shape shape;
+    if (strcmp(v->augment, "none") == 0 || !data_kind_fixed(v->data)
+        || data_shape(v->data, &shape) != 0 || shape.form == DATA_IMAGES)
+        return 0;
+    snprintf(error, RUN_ERROR_MAX, "--augment %s: only of images, but the data are %.100s",
+             v->augment, v->data);
+    return -EINVAL;
+}
+
+/* ---- The table. ---- */
+
+#define FIELD(f) RUN_OWN_FIELD(struct sgd_values, f)
+
+/* clang-format off */
+static const struct run_key keys[] = {
+    {.name = "model", .kind = RUN_TEXT, .fallback = "lenet5",
+     .help = "logreg, mlp:784-512-10, lenet5, vgg11, vgg11:bn, resnet:20, lstm:256 or "
+             "lstm:2x256, gpt:4x128",
+     .canonical = canonical_model, FIELD(model)},
+    {.name = "norm", .kind = RUN_CHOICE, .fallback = "batch",
+     .help = "norms of resnet and vgg11:bn: over the batch, over groups of 8 channels "
+             "(for shards of few labels), or over all channels",
+     .choices = "batch|group|layer", FIELD(norm),
+     .useless = lacks_norms, .of = "model",
+     .why = "only with a --model that has norms, such as resnet:20 or vgg11:bn"},
+    {.name = "init", .kind = RUN_TEXT, .fallback = "none",
+     .help = "hash of the model that a file gave to begin with",
+     .canonical = canonical_init, FIELD(init)},
+    {.name = "data", .kind = RUN_TEXT, .fallback = "glyphs",
+     .help = "glyphs (built in); mnist, idx, cifar10, cifar100, libsvm, csv or text with "
+             ":PATH[,key=value]; or a PATH alone, whose kind its contents tell",
+     .canonical = canonical_data, FIELD(data),
+     .fixed = data_kind_fixed, .agrees = data_kind_agrees, .own_place = true},
+    {.name = "augment", .kind = RUN_TEXT, .fallback = "none",
+     .help = "random changes to training images: none, crop, flip or crop+flip",
+     .canonical = canonical_augment, FIELD(augment)},
+    {.name = "skew", .kind = RUN_TEXT, .fallback = "iid",
+     .help = "how samples fall to the shards: iid, dirichlet:ALPHA (of each class), label:K "
+             "(K runs of labels a peer) or file (what is in one stays together)",
+     .canonical = canonical_skew, FIELD(skew)},
+    {.name = "batch", .kind = RUN_UINT, .fallback = "32",
+     .help = "samples of one local step",
+     .min = 1, .max = 65536, FIELD(batch)},
+    {.name = "optimiser", .kind = RUN_CHOICE, .fallback = "sgd",
+     .help = "of local steps: SGD with momentum, Adam, or Adam with decoupled weight decay",
+     .choices = "sgd|adam|adamw", FIELD(optimiser)},
+    {.name = "lr", .kind = RUN_REAL, .fallback = "0.02",
+     .help = "learning rate after warm-up; Adam wants less, such as 0.001",
+     .low = 0, .high = 1000, FIELD(lr)},
+    {.name = "momentum", .kind = RUN_REAL, .fallback = "0.9",
+     .help = "of SGD; of Adam: beta1",
+     .low = 0, .high = 0.9999, FIELD(momentum)},
+    {.name = "beta2", .kind = RUN_REAL, .fallback = "0.999",
+     .help = "of Adam's second moment",
+     .low = 0, .high = 0.999999, FIELD(beta2),
+     .useless = is_sgd, .of = "optimiser",
+     .why = "only with --optimiser adam or adamw: SGD has no second moment"},
+    {.name = "nesterov", .kind = RUN_CHOICE, .fallback = "true",
+     .help = "of SGD: Nesterov's form of momentum",
+     .choices = "false|true", FIELD(nesterov),
+     .useless = is_adam, .of = "optimiser",
+     .why = "only with --optimiser sgd: Adam's momentum has one form"},
+    {.name = "label-smoothing", .kind = RUN_REAL, .fallback = "0",
+     .help = "share of a training label that goes to all classes alike",
+     .low = 0, .high = 0.9, FIELD(label_smoothing)},
+    {.name = "clip", .kind = RUN_REAL, .fallback = "0",
+     .help = "longest sum of min-peers gradients: each is cut to this / "
+             "sqrt(min-peers); 0: none",
+     .low = 0, .high = 1e9, FIELD(clip)},
+    {.name = "weight-decay", .kind = RUN_REAL, .fallback = "0",
+     .help = "of weights, not of biases and norms",
+     .low = 0, .high = 1, FIELD(weight_decay)},
+    {.name = "warmup", .kind = RUN_UINT, .fallback = "auto",
+     .help = "rounds of linear warm-up; auto: 100, at most a tenth of all",
+     .word = "auto", .min = 0, .max = WARMUP_MAX, FIELD(warmup),
+     .resolve = resolve_warmup},
+    {.name = "schedule", .kind = RUN_CHOICE, .fallback = "cosine",
+     .help = "of the learning rate after warm-up: cosine, step or constant",
+     .choices = "cosine|step|constant", FIELD(schedule)},
+    {.name = NULL}};
+/* clang-format on */
+
+const struct run_trainer sgd_keys = {.keys = keys, .check = check};
