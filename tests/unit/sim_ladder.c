@@ -126,7 +126,7 @@ static void test_plan(void **state)
     const struct node *n = sim_node(r.world, 0);
     const struct mixing *c = &n->mixing;
     double middle = (double)compress_nominal(c->codec[DELTA_RUNG + LADDER_MIDDLE]);
-    assert_true((double)n->sketch_every
+    assert_true((double)c->sketch_every
                 == ceil((double)sketch_nominal(&c->sketch) / (0.05 * middle)));
     assert_null(c->codec[DELTA_RUN]);
     for (uint32_t k = DELTA_FINAL; k < DELTA_CODECS; k++)

@@ -171,7 +171,7 @@ static void note_with(void *self, uint32_t peer)
     const struct edge_sent *s = &n->edges[0]->edge.cur;
     assert_non_null(s->payload);
     assert_int_equal(s->head.run_round, n->round);
-    assert_int_equal(s->payload->bytes[0], (n->round - 1) % n->statistics_every == 0);
+    assert_int_equal(s->payload->bytes[0], (n->round - 1) % n->mixing.statistics_every == 0);
     n_with += s->payload->bytes[0];
     n_checked++;
 }
@@ -189,9 +189,10 @@ static void test_every(void **state)
         rig_run(&r, UINT64_MAX);
         const struct node *n = sim_node(r.world, 0);
         double share = 0.05 * (double)compress_nominal(n->mixing.codec[DELTA_RUN]);
-        assert_true((double)n->statistics_every == ceil((1 + 4. * (many ? 400 : 2)) / share));
-        assert_int_equal(n->statistics_every > 1, many);
-        assert_true(n_checked >= ROUNDS - 1 && n_with >= (ROUNDS - 1) / n->statistics_every);
+        assert_true((double)n->mixing.statistics_every
+                    == ceil((1 + 4. * (many ? 400 : 2)) / share));
+        assert_int_equal(n->mixing.statistics_every > 1, many);
+        assert_true(n_checked >= ROUNDS - 1 && n_with >= (ROUNDS - 1) / n->mixing.statistics_every);
         rig_close(&r);
     }
 }
