@@ -1,50 +1,130 @@
 #!/usr/bin/env bash
-# tests/lint_docs.sh -- README and program say the same: every flag that --help
-# names is in README, and every command in README's code blocks parses.
+# tests/lint_docs.sh -- what the pages say is so: every README.md is held against the program and the tree.
 #
-#   HEARSAY=build/release/hearsay tests/lint_docs.sh [README]
+#   HEARSAY=build/release/hearsay tests/lint_docs.sh [ROOT]
+#
+# Every flag that --help names stands in one of the pages; every hearsay command in their code
+# blocks parses; every relative link and anchor points at something that is there; the manual
+# page is made from the present help; the first page is short. Prints every violation, one a
+# line; exit code 1 where there was one.
 set -u
 export LC_ALL=C
-root=$(cd "$(dirname "$0")/.." && pwd)
-readme=${1:-$root/README.md}
-HEARSAY=${HEARSAY:-$root/build/release/hearsay}
+root=$(cd "${1:-$(dirname "$0")/..}" && pwd) || exit 1
+HEARSAY=$(realpath -m "${HEARSAY:-$root/build/release/hearsay}")
+longest=300 # Lines of the first page.
 bad=0
 
-for need in "$readme" "$HEARSAY"; do
-    if [ ! -e "$need" ]; then
-        echo "skipped: there is no $need"
-        exit 77
-    fi
-done
+if [ ! -x "$HEARSAY" ]; then
+    echo "skipped: there is no $HEARSAY"
+    exit 77
+fi
+cd "$root" || exit 1
+mapfile -t pages < <(find . -name .git -prune -o -name build -prune -o -name shared -prune \
+    -o -name README.md -printf '%P\n' | sort)
 
 complain()
 {
-    echo "$*"
+    printf '%s\n' "$*"
     bad=1
 }
 
-commands=$("$HEARSAY" --help | sed -nE 's/^  ([a-z]+) .*/\1/p')
-[ -n "$commands" ] || complain "hearsay --help names no command"
-for command in $commands; do
-    grep -qE "hearsay $command\b" "$readme" || complain "README does not show: hearsay $command"
-    for flag in $("$HEARSAY" "$command" --help | grep -oE -- '--[a-z][a-z0-9-]+' | sort -u | grep -vxe --help); do
-        grep -qE -- "$flag([^a-z0-9-]|\$)" "$readme" || complain "README does not name $flag (of hearsay $command)"
+# The lines of a page without those of its code blocks.
+prose()
+{
+    awk '/^```/ { block = !block; next } !block' "$1"
+}
+
+# The names that a page's headings have as anchors: lower case, blanks as hyphens, no punctuation.
+anchors()
+{
+    prose "$1" | sed -nE 's/^#{1,6} +//p' | tr 'A-Z ' 'a-z-' | tr -d '][!"#$%&'\''()*+,./:;<=>?@\\^`{|}~'
+}
+
+# Commands of the code blocks: cut at a comment, pipe or redirection, continued lines joined.
+# Those with words that stand for others (a placeholder in capitals, "...") are left out.
+commands_of()
+{
+    awk '
+        /^```/ { block = !block; next }
+        block {
+            sub(/^\$ /, "")
+            while (sub(/\\$/, "")) { if ((getline more) <= 0) break; $0 = $0 more }
+            sub(/ *[#|>&;].*/, "")
+            if ($1 == "hearsay" && $2 != "" && $2 !~ /^[-A-Z]/ && $0 !~ /\.\.\./) print
+        }' "$1"
+}
+
+check_flags()
+{
+    local command flag
+    local commands
+    commands=$("$HEARSAY" --help | sed -nE 's/^  ([a-z]+) .*/\1/p')
+    [ -n "$commands" ] || complain "hearsay --help names no command"
+    for command in $commands; do
+        grep -qE "hearsay $command\b" "${pages[@]}" || complain "no page shows: hearsay $command"
+        for flag in $("$HEARSAY" "$command" --help | grep -oE -- '--[a-z][a-z0-9-]+' | sort -u | grep -vxe --help); do
+            grep -qE -- "$flag([^a-z0-9-]|\$)" "${pages[@]}" || complain "no page names $flag (of hearsay $command)"
+        done
     done
-done
+}
 
-# A line of a code block that begins with "hearsay": cut at a comment, pipe or
-# redirection, and asked for its help, which comes after all has been checked.
-while IFS= read -r line; do
-    read -ra words <<<"$line"
-    message=$("$HEARSAY" "${words[@]:1}" --help 2>&1 >/dev/null) \
-        || complain "README's command does not parse: $line: $message"
-done < <(awk '
-    /^```/ { block = !block; next }
-    block {
-        sub(/^\$ /, "")
-        while (sub(/\\$/, "")) { if ((getline more) <= 0) break; $0 = $0 more }
-        sub(/ *[#|>&;].*/, "")
-        if ($1 == "hearsay" && $2 != "" && $2 !~ /^[-A-Z]/ && $0 !~ /\.\.\./) print
-    }' "$readme")
+# A command is asked for its help, which it gives only after all of its flags have been checked.
+check_commands()
+{
+    local page line words message
+    for page in "${pages[@]}"; do
+        while IFS= read -r line; do
+            read -ra words <<<"$line"
+            message=$("$HEARSAY" "${words[@]:1}" --help 2>&1 >/dev/null) \
+                || complain "$page: does not parse: $line: $message"
+        done < <(commands_of "$page")
+    done
+}
 
+# check_link PAGE TARGET: a path, a path and an anchor, or an anchor of the page itself.
+check_link()
+{
+    local page=$1 path=${2%%#*} anchor=
+    [[ $2 != *'#'* ]] || anchor=${2#*#}
+    if [ -n "$path" ]; then
+        path=$(realpath -m --relative-to=. "$(dirname "$page")/$path")
+    else
+        path=$page
+    fi
+    if [ ! -e "$path" ]; then
+        complain "$page: there is no $2"
+        return
+    fi
+    [ -z "$anchor" ] || anchors "$path" | grep -qxF -e "$anchor" || complain "$page: $path has no heading $anchor"
+}
+
+check_links()
+{
+    local page target
+    for page in "${pages[@]}"; do
+        while IFS= read -r target; do
+            check_link "$page" "$target"
+        done < <(prose "$page" | grep -oE '\]\([^) ]+\)' | sed -E 's/^..//; s/.$//' | grep -vE '^[a-z]+:' | sort -u)
+    done
+}
+
+check_manual()
+{
+    local difference
+    difference=$(HEARSAY=$HEARSAY deploy/man --print 2>&1 | diff deploy/hearsay.1 - 2>&1) \
+        || complain "deploy/hearsay.1 is not what deploy/man makes of the help:"$'\n'"$(head -n 6 <<<"$difference")"
+}
+
+check_length()
+{
+    local lines
+    lines=$(wc -l <README.md)
+    [ "$lines" -le "$longest" ] || complain "README.md: $lines lines, expected $longest at most"
+}
+
+check_flags
+check_commands
+check_links
+check_manual
+check_length
 exit $bad
