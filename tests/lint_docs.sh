@@ -5,8 +5,8 @@
 #
 # Every flag that --help names stands in one of the pages; every hearsay command in their code
 # blocks parses; every relative link and anchor points at something that is there; the manual
-# page is made from the present help; the first page is short. Prints every violation, one a
-# line; exit code 1 where there was one.
+# page is made from the present help; every field of --json is named; the first page is short.
+# Prints every violation, one a line; exit code 1 where there was one.
 set -u
 export LC_ALL=C
 root=$(cd "${1:-$(dirname "$0")/..}" && pwd) || exit 1
@@ -19,6 +19,9 @@ if [ ! -x "$HEARSAY" ]; then
     exit 77
 fi
 cd "$root" || exit 1
+for variable in $(compgen -e | grep '^HEARSAY_'); do
+    unset "$variable" # Nothing of the caller's may set an option behind our back.
+done
 mapfile -t pages < <(find . -name .git -prune -o -name build -prune -o -name shared -prune \
     -o -name README.md -printf '%P\n' | sort)
 
@@ -115,6 +118,25 @@ check_manual()
         || complain "deploy/hearsay.1 is not what deploy/man makes of the help:"$'\n'"$(head -n 6 <<<"$difference")"
 }
 
+# Short runs print what long ones do. What needs a cluster or other processes is left to tests/e2e.
+check_fields()
+{
+    local directory field command
+    directory=$(mktemp -d) || exit 1
+    "$HEARSAY" train --model logreg --rounds 2 --out "$directory" --json >"$directory/train.json" 2>/dev/null
+    "$HEARSAY" eval "$directory/model.safetensors" --json >"$directory/eval.json" 2>/dev/null
+    "$HEARSAY" sim --model logreg --peers 2 --rounds 2 --json >"$directory/sim.json" 2>/dev/null
+    "$HEARSAY" topology ring --model lenet5 --json >"$directory/topology.json" 2>/dev/null
+    "$HEARSAY" compressors --params 1000 --json >"$directory/compressors.json" 2>/dev/null
+    for command in train eval sim topology compressors; do
+        [ -s "$directory/$command.json" ] || complain "hearsay $command --json prints nothing"
+        for field in $(grep -oE '"[A-Za-z0-9_-]+" *:' "$directory/$command.json" | tr -d '": ' | sort -u); do
+            grep -qF "\`$field\`" "${pages[@]}" || complain "no page names the field $field (of hearsay $command --json)"
+        done
+    done
+    rm -rf "$directory"
+}
+
 check_length()
 {
     local lines
@@ -126,5 +148,6 @@ check_flags
 check_commands
 check_links
 check_manual
+check_fields
 check_length
 exit $bad
