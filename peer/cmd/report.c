@@ -102,8 +102,8 @@ static json_t *summary(const struct cmd_report *r, const struct node *n, int exi
     json_t *j = uv_metrics_object(&g, seconds(r));
     json_object_set_new(j, "summary", json_true());
     json_object_set_new(j, "name", json_string(r->name));
-    json_object_set_new(j, "accuracy", uv_metrics_number(g.accuracy));
-    json_object_set_new(j, "test_loss", uv_metrics_number(g.test_loss));
+    json_object_set_new(j, "accuracy", uv_metrics_figure(g.accuracy));
+    json_object_set_new(j, "test_loss", uv_metrics_figure(g.test_loss));
     json_object_set_new(j, "resets", json_integer((json_int_t)g.resets));
     json_object_set_new(j, "violations", json_integer((json_int_t)g.violations));
     json_object_set_new(j, "exchanges", json_integer((json_int_t)g.exchanges));

@@ -132,11 +132,10 @@ static void measured(void *self, uint32_t peer)
     if (s->out == NULL)
         return;
     FILE *f = fopen(s->files[peer].metrics, "a");
-    json_t *line = uv_metrics_object(&p, (double)sim_now_us(s->world) * 1e-6);
-    if (f == NULL || line == NULL || json_dumpf(line, f, JSON_COMPACT) != 0
-        || fputc('\n', f) == EOF)
+    char *line = uv_metrics_line(&p, (double)sim_now_us(s->world) * 1e-6);
+    if (f == NULL || line == NULL || fprintf(f, "%s\n", line) < 0)
         s->failed = true;
-    json_decref(line);
+    free(line);
     if (f != NULL && fclose(f) != 0)
         s->failed = true;
 }
@@ -196,10 +195,12 @@ static void collect(struct simulation *s, struct outcome *r, json_t *peers)
         int code = 1;
         bool ended = sim_ended(s->world, i, &code);
         node_progress(sim_node(s->world, i), &p);
+        sim_totals(s->world, i, &p.bytes_sent, &p.bytes_received);
+        p.accuracy = uv_metrics_rounded(p.accuracy);
         r->failed += !ended || code != 0;
         r->accuracy_min = fmin(r->accuracy_min, p.accuracy);
         r->accuracy_max = fmax(r->accuracy_max, p.accuracy);
-        r->estimated += p.relative_drift / s->n;
+        r->estimated += uv_metrics_rounded(p.relative_drift);
         r->rounds = p.round > r->rounds ? p.round : r->rounds;
         r->settle_rounds = p.settle_rounds > r->settle_rounds ? p.settle_rounds : r->settle_rounds;
         r->sent += p.bytes_sent;
@@ -213,10 +214,11 @@ static void collect(struct simulation *s, struct outcome *r, json_t *peers)
         json_object_set_new(line, "exit_code", json_integer(ended ? code : 1));
         json_object_set_new(line, "diverged",
                             p.diverged[0] ? json_string(p.diverged) : json_null());
-        json_object_set_new(line, "accuracy", uv_metrics_number(p.accuracy));
-        json_object_set_new(line, "test_loss", uv_metrics_number(p.test_loss));
+        json_object_set_new(line, "accuracy", uv_metrics_figure(p.accuracy));
+        json_object_set_new(line, "test_loss", uv_metrics_figure(p.test_loss));
         json_array_append_new(peers, line);
     }
+    r->estimated /= s->n;
     sim_drift(s->world, &r->exact);
 }
 

@@ -238,7 +238,6 @@ static void send_message(struct sim_world *w, struct sim_peer *p, const struct n
         return;
     }
     int k = side(l, p);
-    struct sim_peer *to = &w->peers[l->end[1 - k]];
     size_t n = s->n_head + n_body;
     uint8_t *bytes = malloc(n);
     if (bytes == NULL)
@@ -253,8 +252,7 @@ static void send_message(struct sim_world *w, struct sim_peer *p, const struct n
         at = l->clear_us[k];
     l->clear_us[k] = at;
     p->sent += socket_bytes(n);
-    to->received += socket_bytes(n);
-    post(w, to,
+    post(w, &w->peers[l->end[1 - k]],
          (struct sim_event){
              .at_us = at, .type = NODE_RECV, .link = s->link, .bytes = bytes, .n_bytes = n});
 }
@@ -343,6 +341,8 @@ static void carry_out(struct sim_world *w, struct sim_peer *p, const struct node
 static void deliver(struct sim_world *w, struct sim_peer *p, const struct sim_event *e)
 {
     struct node_event ev = {.now_us = w->now_us, .type = e->type, .link = e->link};
+    if (e->type == NODE_RECV)
+        p->received += socket_bytes(e->n_bytes);
     ev.io.bytes_sent = p->sent;
     ev.io.bytes_received = p->received;
     ev.recv.bytes = e->bytes;
@@ -432,6 +432,12 @@ int sim_restart(struct sim_world *w, uint32_t peer)
     p->sent = p->received = 0;
     w->n_ended--;
     return start_peer(w, p);
+}
+
+void sim_totals(const struct sim_world *w, uint32_t peer, uint64_t *sent, uint64_t *received)
+{
+    *sent = w->peers[peer].sent;
+    *received = w->peers[peer].received;
 }
 
 /* The models there are, in the order of the peers. */

@@ -62,6 +62,10 @@ const struct node *sim_node(const struct sim_world *w, uint32_t peer);
 /* Has it ended by itself, and with which exit code? */
 bool sim_ended(const struct sim_world *w, uint32_t peer, int *exit_code);
 
+/* All bytes that the peer has sent, and those that have reached it. What is on
+ * its way when a session breaks, or for a peer that has ended, reaches nobody. */
+void sim_totals(const struct sim_world *w, uint32_t peer, uint64_t *sent, uint64_t *received);
+
 /* As SIGKILL: the node is gone, its sessions end abnormally. */
 void sim_kill(struct sim_world *w, uint32_t peer);
 /* Start it again: same name and identity, nothing remembered. */

@@ -2,6 +2,9 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdlib.h>
+
+enum { DIGITS = 9 /* Enough to tell any two floats apart. */ };
 
 const char *uv_metrics_phase(enum node_phase phase)
 {
@@ -30,6 +33,18 @@ static json_t *whole(uint64_t n)
     return json_integer((json_int_t)n);
 }
 
+double uv_metrics_rounded(double x)
+{
+    char text[40];
+    snprintf(text, sizeof text, "%.*g", DIGITS, x);
+    return strtod(text, NULL);
+}
+
+json_t *uv_metrics_figure(double x)
+{
+    return uv_metrics_number(uv_metrics_rounded(x));
+}
+
 json_t *uv_metrics_object(const struct node_progress *p, double time_s)
 {
     return json_pack(
@@ -37,17 +52,25 @@ json_t *uv_metrics_object(const struct node_progress *p, double time_s)
         "s:o, s:o, s:o, s:o,"
         " s:o, s:o}",
         "round", whole(p->round), "rounds", whole(p->n_rounds), "phase", uv_metrics_phase(p->phase),
-        "time_s", uv_metrics_number(time_s), "loss", uv_metrics_number(p->loss), "accuracy",
-        uv_metrics_number(p->evaluated ? p->accuracy : NAN), "drift", uv_metrics_number(p->drift),
-        "relative_drift", uv_metrics_number(p->relative_drift), "drift_round",
+        "time_s", uv_metrics_figure(time_s), "loss", uv_metrics_figure(p->loss), "accuracy",
+        uv_metrics_figure(p->evaluated ? p->accuracy : NAN), "drift", uv_metrics_figure(p->drift),
+        "relative_drift", uv_metrics_figure(p->relative_drift), "drift_round",
         isfinite(p->drift) ? whole(p->drift_round) : json_null(), "own_distance",
-        uv_metrics_number(p->own_distance), "statistics_disagreement",
-        uv_metrics_number(p->statistics_apart), "gamma", uv_metrics_number(p->gamma), "rung",
-        p->rung, "drift_excess", uv_metrics_number(p->excess), "drift_target",
-        uv_metrics_number(p->drift_target), "bytes_sent", whole(p->bytes_sent), "bytes_received",
-        whole(p->bytes_received), "compute_s", uv_metrics_number(p->compute_s), "wait_s",
-        uv_metrics_number(p->wait_s), "mix_s", uv_metrics_number(p->mix_s), "live",
+        uv_metrics_figure(p->own_distance), "statistics_disagreement",
+        uv_metrics_figure(p->statistics_apart), "gamma", uv_metrics_figure(p->gamma), "rung",
+        p->rung, "drift_excess", uv_metrics_figure(p->excess), "drift_target",
+        uv_metrics_figure(p->drift_target), "bytes_sent", whole(p->bytes_sent), "bytes_received",
+        whole(p->bytes_received), "compute_s", uv_metrics_figure(p->compute_s), "wait_s",
+        uv_metrics_figure(p->wait_s), "mix_s", uv_metrics_figure(p->mix_s), "live",
         whole(p->n_live), "edges", whole(p->n_edges), "settle_rounds", whole(p->settle_rounds));
+}
+
+char *uv_metrics_line(const struct node_progress *p, double time_s)
+{
+    json_t *object = uv_metrics_object(p, time_s);
+    char *text = object ? json_dumps(object, JSON_REAL_PRECISION(DIGITS)) : NULL;
+    json_decref(object);
+    return text;
 }
 
 int uv_metrics_open(struct uv_metrics *m, const char *path, FILE *copy)
@@ -66,8 +89,7 @@ static int put(FILE *file, const char *text)
 
 int uv_metrics_write(struct uv_metrics *m, const struct node_progress *p, double time_s)
 {
-    json_t *object = uv_metrics_object(p, time_s);
-    char *text = object ? json_dumps(object, JSON_REAL_PRECISION(9)) : NULL;
+    char *text = uv_metrics_line(p, time_s);
     int err = text ? 0 : -ENOMEM;
     if (text) {
         err = put(m->file, text);
@@ -77,7 +99,6 @@ int uv_metrics_write(struct uv_metrics *m, const struct node_progress *p, double
         }
     }
     free(text);
-    json_decref(object);
     if (err == 0 || m->failed)
         return 0;
     m->failed = true;

@@ -31,8 +31,18 @@ const char *uv_metrics_phase(enum node_phase phase);
 /* null where it is not finite. */
 json_t *uv_metrics_number(double x);
 
-/* The object of one line; NULL without memory. */
+/* The number that reads as x does in a line of metrics: nine digits, as many as
+ * a float has. Figures that are compared between runs go through it. */
+double uv_metrics_rounded(double x);
+
+/* The same as a value: null where it is not finite. */
+json_t *uv_metrics_figure(double x);
+
+/* The object of one line, its figures rounded; NULL without memory. */
 json_t *uv_metrics_object(const struct node_progress *p, double time_s);
+
+/* The line as text, without its end; to be freed. NULL without memory. */
+char *uv_metrics_line(const struct node_progress *p, double time_s);
 
 /* Create `path` anew. 0 or a negative errno. */
 int uv_metrics_open(struct uv_metrics *m, const char *path, FILE *copy);

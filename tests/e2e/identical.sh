@@ -12,7 +12,7 @@ equal()
     shift
     run=(--peers 4 --model lenet5 --data glyphs --rounds 50 --policy sync --seed "$seed" "$@")
     for way in local sim; do
-        timeout -k 5 120 "$HEARSAY" $way "${run[@]}" --out "$way-$name" >"$way.out" 2>"$way.err" </dev/null
+        timeout -k 5 120 "$HEARSAY" $way "${run[@]}" --json --out "$way-$name" >"$way.out" 2>"$way.err" </dev/null
         check "$name: hearsay $way ends with 0" [ $? = 0 ]
     done
     for i in 0 1 2 3; do
@@ -21,6 +21,24 @@ equal()
     done
     read -r _ relative _ < <(figures drift "sim-$name"/peer-{0,1,2,3}/model.safetensors)
     echo "# $name: relative drift ${relative-none}"
+    check "$name: the same figures, written alike" python3 - "$name" <<'PY'
+import json, sys
+figures = ("loss", "accuracy", "drift", "relative_drift", "drift_round", "own_distance", "gamma", "settle_rounds")
+closing = [json.load(open(way + ".out")) for way in ("local", "sim")]
+for key in ("estimated_relative_drift", "accuracy_min", "accuracy_max", "rounds", "settle_rounds"):
+    assert closing[0][key] == closing[1][key], (key, closing[0][key], closing[1][key])
+for one, other in zip(*(c["peers"] for c in closing)):
+    for key in ("loss", "accuracy", "test_loss", "relative_drift", "own_distance"):
+        assert one[key] == other[key], (one["name"], key, one[key], other[key])
+assert closing[1]["bytes_sent"] >= closing[1]["bytes_received"], "received more than was sent"
+for i in range(4):
+    local, sim = ([json.loads(line) for line in open(f"{way}-{sys.argv[1]}/peer-{i}/metrics.jsonl")]
+                  for way in ("local", "sim"))
+    assert len(local) == len(sim), (len(local), len(sim))
+    for a, b in zip(local, sim):
+        differ = {key for key in figures if a[key] != b[key]}
+        assert not differ, (i, a["round"], differ)
+PY
 }
 
 equal topk:0.05 --topology ring --compress topk:0.05
