@@ -189,9 +189,10 @@ static struct totals add_up(const struct cmd_local_result *r)
 static json_t *peer_object(const struct cmd_local_result *r, uint32_t i)
 {
     static const char *const keys[] = {
-        "accuracy",       "test_loss", "loss",       "round",    "settle_rounds",  "bytes_sent",
-        "bytes_received", "compute_s", "wait_s",     "mix_s",    "relative_drift", "own_distance",
-        "diverged",       "resets",    "violations", "exchanges"};
+        "accuracy",       "test_loss",      "loss",         "round",       "settle_rounds",
+        "bytes_sent",     "bytes_received", "compute_s",    "wait_s",      "mix_s",
+        "relative_drift", "own_distance",   "diverged",     "resets",      "violations",
+        "exchanges",      "rung",           "drift_excess", "drift_target"};
     json_t *j = json_object();
     json_object_set_new(j, "name", json_string(r->name[i]));
     json_object_set_new(j, "exit_code", json_integer(r->exit_code[i]));
@@ -271,6 +272,11 @@ static void print_table(const struct cmd_local_result *r, const struct totals *t
         printf("statistics     %.4e, relative %.4e (running means and variances, apart from the "
                "drift)\n",
                statistics->xi, statistics->relative);
+    struct cmd_progress_rungs rungs = {0};
+    for (uint32_t i = 0; i < r->n; i++)
+        cmd_progress_rung(&rungs, json_string_value(json_object_get(r->summary[i], "rung")),
+                          number(r->summary[i], "drift_excess"));
+    cmd_progress_rungs_say(&rungs, stdout);
     printf("rounds         %llu, and %llu to settle\n", (unsigned long long)t->rounds,
            (unsigned long long)t->settle_rounds);
     printf("bytes sent     %s by all peers, at the sockets\n", cmd_progress_bytes(a, t->sent));

@@ -205,3 +205,37 @@ void cmd_progress_read(void *self, const char *path, uint64_t done, uint64_t tot
             total > 0 ? 100 * (double)done / (double)total : 100.0);
     fflush(r->out);
 }
+
+/* ---- The codec that --compress auto chose --------------------------------- */
+
+void cmd_progress_rung(struct cmd_progress_rungs *r, const char *rung, double excess)
+{
+    uint32_t i = 0;
+    if (rung == NULL)
+        return;
+    while (i < r->n_specs && strcmp(r->spec[i], rung) != 0)
+        i++;
+    if (i == CMD_PROGRESS_RUNGS)
+        return; /* A ladder has no more rungs. */
+    r->spec[i] = rung;
+    r->n_specs += i == r->n_specs;
+    r->count[i]++;
+    r->n_peers++;
+    r->n_looked += isfinite(excess);
+}
+
+void cmd_progress_rungs_say(const struct cmd_progress_rungs *r, FILE *out)
+{
+    if (r->n_peers == 0)
+        return;
+    fputs("codec of the last rounds: ", out);
+    for (uint32_t i = 0; i < r->n_specs; i++) {
+        fprintf(out, "%s%s", i > 0 ? ", " : "", r->spec[i]);
+        if (r->n_specs > 1)
+            fprintf(out, " (%u of %u peers)", (unsigned)r->count[i], (unsigned)r->n_peers);
+    }
+    fputs(", chosen by --compress auto\n", out);
+    if (r->n_looked == 0)
+        fputs("the drift was not yet known when training ended: --drift-target had no effect\n",
+              out);
+}

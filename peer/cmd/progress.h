@@ -65,4 +65,21 @@ const char *cmd_progress_number(char out[CMD_PROGRESS_TEXT], const char *format,
 /* The same of a drift, which is "unknown" until a window of the sketches ends. */
 const char *cmd_progress_drift(char out[CMD_PROGRESS_TEXT], const char *format, double x);
 
+/* Of --compress auto: which codec the peers' deltas took at the end of training.
+ * Start with zeros. */
+enum { CMD_PROGRESS_RUNGS = 8 };
+struct cmd_progress_rungs
+{
+    const char *spec[CMD_PROGRESS_RUNGS];
+    uint32_t count[CMD_PROGRESS_RUNGS];  /* Peers. */
+    uint32_t n_specs, n_peers, n_looked; /* Looked: knew the drift at least once. */
+};
+
+/* A peer's rung (NULL: there is none) and excess (NaN: the drift was never known).
+ * The text is borrowed. */
+void cmd_progress_rung(struct cmd_progress_rungs *r, const char *rung, double excess);
+/* "codec of the last rounds: qsgd:4 (6 of 8 peers), fp16 (2)", and where no peer
+ * ever knew the drift, that the target had no effect. Nothing without rungs. */
+void cmd_progress_rungs_say(const struct cmd_progress_rungs *r, FILE *out);
+
 #endif

@@ -137,6 +137,10 @@ int cmd_report_finish(struct cmd_report *r, struct uv_driver *d)
     } else if (exit_code != CMD_USAGE) { /* The error was all there is to say. */
         say(r, &g);
         end_drawing(r);
+        struct cmd_progress_rungs rungs = {0};
+        if (g.round > 0)
+            cmd_progress_rung(&rungs, g.rung, g.excess);
+        cmd_progress_rungs_say(&rungs, stderr);
         fprintf(stderr, "%s in %s\n", r->wrote_model ? "model and metrics are" : "metrics are",
                 r->out);
     }

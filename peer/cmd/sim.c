@@ -184,6 +184,7 @@ struct outcome
     double accuracy_min, accuracy_max, estimated, seconds;
     struct consensus exact;
     uint64_t rounds, settle_rounds, sent, received;
+    struct cmd_progress_rungs rungs; /* At the end of training. */
     uint32_t failed;
 };
 
@@ -205,6 +206,7 @@ static void collect(struct simulation *s, struct outcome *r, json_t *peers)
         r->settle_rounds = p.settle_rounds > r->settle_rounds ? p.settle_rounds : r->settle_rounds;
         r->sent += p.bytes_sent;
         r->received += p.bytes_received;
+        cmd_progress_rung(&r->rungs, p.rung, p.excess);
         if (peers == NULL)
             continue;
         json_t *line = uv_metrics_object(&p, (double)sim_now_us(s->world) * 1e-6);
@@ -262,6 +264,7 @@ static int print_text(struct simulation *s)
         printf("statistics      %.4g, relative %.3g (running means and variances, apart from the "
                "drift)\n",
                r.exact.statistics.xi, r.exact.statistics.relative);
+    cmd_progress_rungs_say(&r.rungs, stdout);
     printf("bytes sent      %" PRIu64 " in all, %.0f a peer and round\n", r.sent,
            (double)r.sent / s->n / (double)(r.rounds + r.settle_rounds));
     if (r.failed > 0)

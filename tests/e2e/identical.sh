@@ -23,12 +23,13 @@ equal()
     echo "# $name: relative drift ${relative-none}"
     check "$name: the same figures, written alike" python3 - "$name" <<'PY'
 import json, sys
-figures = ("loss", "accuracy", "drift", "relative_drift", "drift_round", "own_distance", "gamma", "settle_rounds")
+figures = ("loss", "accuracy", "drift", "relative_drift", "drift_round", "own_distance", "gamma", "settle_rounds",
+    "rung", "drift_excess", "drift_target")
 closing = [json.load(open(way + ".out")) for way in ("local", "sim")]
 for key in ("estimated_relative_drift", "accuracy_min", "accuracy_max", "rounds", "settle_rounds"):
     assert closing[0][key] == closing[1][key], (key, closing[0][key], closing[1][key])
 for one, other in zip(*(c["peers"] for c in closing)):
-    for key in ("loss", "accuracy", "test_loss", "relative_drift", "own_distance"):
+    for key in ("loss", "accuracy", "test_loss", "relative_drift", "own_distance", "rung", "drift_excess", "drift_target"):
         assert one[key] == other[key], (one["name"], key, one[key], other[key])
 assert closing[1]["bytes_sent"] >= closing[1]["bytes_received"], "received more than was sent"
 for i in range(4):
@@ -54,6 +55,12 @@ rungs()
 {
     sed -n 's/.*"round": *\([0-9]*\),.*"rung": *"\([^"]*\)".*/\1 \2/p' "$1-auto/peer-$2/metrics.jsonl"
 }
+for way in local sim; do
+    timeout -k 5 60 "$HEARSAY" $way --peers 4 --model logreg --data glyphs --rounds 3 --seed "$seed" >few.out 2>few.err </dev/null
+    check "$way: the closing words name the codec that auto chose" \
+        grep -q '^codec of the last rounds: topk:0.1+qsgd:4, chosen by --compress auto$' few.out
+    check "  and that three rounds were too few for the target" grep -q 'drift-target had no effect$' few.out
+done
 for i in 0 1 2 3; do
     rungs local $i >local.rungs
     rungs sim $i >sim.rungs
