@@ -1,5 +1,6 @@
 #include "peer/cmd/compressors.h"
 
+#include "gossip/exchange/ladder.h"
 #include "nn/math/number.h"
 #include "peer/cmd/cmd.h"
 #include "peer/cmd/training.h"
@@ -109,7 +110,8 @@ static int read_model(const struct options *o, struct model *model, char error[R
     return cmd_training_model(model, &run, error) ? CMD_USAGE : CMD_OK;
 }
 
-/* t borrows what is in *model, where the options ask for one. */
+/* The vector that messages are made for: what a model trains, or one tensor.
+ * t borrows what is in *model, where the options ask for one. */
 static int read_vector(const struct options *o, struct cmd_compressors *t, struct model *model)
 {
     static struct segment tensor;
@@ -130,8 +132,10 @@ static int read_vector(const struct options *o, struct cmd_compressors *t, struc
         return cmd_fail(o, code, "%s", error);
     t->model = model->spec;
     t->segments = model->segments;
-    t->n_segments = model->n_segments;
-    t->n = model->n_params;
+    /* Running statistics pass no codec. */
+    t->n = segments_trained(model->segments, model->n_segments);
+    while (t->n_segments < model->n_segments && model->segments[t->n_segments].trained)
+        t->n_segments++;
     return CMD_OK;
 }
 
@@ -181,6 +185,12 @@ static int read_rows(const struct options *o, struct cmd_compressors *t, const s
         memcpy(word, p, n);
         word[n] = '\0';
         p += n;
+        if (strcmp(word, RUN_AUTO) == 0)
+            return cmd_fail(
+                o, CMD_USAGE,
+                "--compress: auto is no codec of its own: while training it chooses one "
+                "by the drift, from %s to %s; expected the name of a codec",
+                ladder_spec[0], ladder_spec[LADDER_RUNGS - 1]);
         struct cmd_compressors_row *r = &t->rows[t->n_rows++];
         if (compress_canonical(word, r->spec, error))
             return cmd_fail(o, CMD_USAGE, "--compress: %s", error);

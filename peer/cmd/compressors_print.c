@@ -81,7 +81,8 @@ static void print_head(const struct cmd_compressors *t)
 {
     char a[TEXT], b[TEXT], c[TEXT];
     if (t->model != NULL)
-        printf("%s: %s parameters in %zu tensors", t->model, grouped(a, t->n), t->n_segments);
+        printf("%s: %s trained parameters in %zu tensors", t->model, grouped(a, t->n),
+               t->n_segments);
     else
         printf("%s parameters, one tensor of %zu x %zu", grouped(a, t->n), t->segments->rows,
                t->segments->cols);
@@ -139,7 +140,9 @@ static void print_infos(const struct cmd_compressors *t)
     puts("\nC(v) is what a message for v adds at the receiver, delta such that |v - C(v)|^2 <= (1 "
          "- delta) |v|^2.\n"
          "contraction: each message has delta >= 0; expected: on average over the random choices;\n"
-         "unbiased: C(v) is v on average; neither: for reproducing what others did.");
+         "unbiased: C(v) is v on average; neither: for reproducing what others did.\n"
+         "\n--compress auto, the default of a run, is no codec of its own: it chooses one by the "
+         "drift.");
 }
 
 static void print_measured(const struct cmd_compressors *t)

@@ -5,6 +5,42 @@
 
 #include <assert.h>
 #include <stdio.h>
+#include <string.h>
+
+/* The edges that a canonical spec names; 0 of another family. */
+static uint32_t named_edges(const char *spec)
+{
+    uint32_t n = 0;
+    if (strncmp(spec, "edges:", 6) != 0)
+        return 0;
+    for (const char *p = spec; (p = strchr(p, '-')) != NULL; p++)
+        n++;
+    return n;
+}
+
+void cmd_peers_joined(const struct options *o, const char *spec, const struct graph *g)
+{
+    uint32_t named = named_edges(spec), built = g->first[g->n] / 2;
+    if (named == 0 || topology_peers(spec) != g->n || built <= named)
+        return;
+    cmd_fail(o, CMD_OK,
+             "warning: the edges of the topology do not connect all %u peers: %u more %s them",
+             (unsigned)g->n, (unsigned)(built - named),
+             built - named == 1 ? "edge joins" : "edges join");
+}
+
+/* Builds the graph that the peers will build. What cannot be built is theirs to
+ * refuse, with a sentence of its own. */
+static void tell_joined(const struct options *o, const char *topology, uint32_t n)
+{
+    char spec[TOPOLOGY_SPEC_MAX], error[TOPOLOGY_ERROR_MAX];
+    struct graph g;
+    if (topology_canonical(topology, spec, error) != 0 || named_edges(spec) == 0
+        || graph_build(&g, spec, n, 0) != 0)
+        return;
+    cmd_peers_joined(o, spec, &g);
+    graph_close(&g);
+}
 
 int cmd_peers_flags(const struct options *o, uint32_t n, struct run_flags *flags)
 {
@@ -18,6 +54,7 @@ int cmd_peers_flags(const struct options *o, uint32_t n, struct run_flags *flags
     if (made_for != 0 && made_for != n)
         return cmd_fail(o, CMD_USAGE, "--topology: %.100s is for %u peers, but --peers is %u",
                         topology, made_for, (unsigned)n);
+    tell_joined(o, topology, n);
     *flags = o->run;
     snprintf(text, sizeof text, "%u", least);
     int err = run_flags_set(flags, "min-peers", text, error);

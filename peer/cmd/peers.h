@@ -19,7 +19,14 @@
 
 /* The run flags that were given, and min-peers. CMD_OK; or CMD_USAGE with a line
  * on stderr where n peers cannot begin (--min-peers is more) or would have to
- * adapt a topology that is made for another number; then *flags is untouched. */
+ * adapt a topology that is made for another number; then *flags is untouched.
+ * Edges that are added to connect the peers are said. */
 int cmd_peers_flags(const struct options *o, uint32_t n, struct run_flags *flags);
+
+struct graph;
+
+/* Say on stderr where the edges of `spec` alone do not connect as many peers as
+ * they name, so that *g has more of them. */
+void cmd_peers_joined(const struct options *o, const char *spec, const struct graph *g);
 
 #endif

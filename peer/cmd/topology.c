@@ -3,6 +3,7 @@
 #include "gossip/exchange/ladder.h"
 #include "gossip/mixers/mixing.h"
 #include "peer/cmd/cmd.h"
+#include "peer/cmd/peers.h"
 #include "peer/cmd/training.h"
 #include "peer/sgd/sgd_keys.h"
 
@@ -139,6 +140,12 @@ static double mean_bytes(const struct message *of)
     return message - (statistics - 1) * (1 - 1 / (double)of->every);
 }
 
+/* Bytes of a delta that has no statistics, but a byte that says so. */
+static uint64_t without_statistics(const struct message *of)
+{
+    return of->statistics > 0 ? of->bytes - of->statistics + 1 : of->bytes;
+}
+
 /* The messages of the run's codec; of auto, those of each of its rungs. */
 static int measure_messages(struct figures *f, char error[RUN_ERROR_MAX])
 {
@@ -175,13 +182,14 @@ static double by_all(const struct figures *f, const struct message *of)
 
 static void print_message(const struct figures *f, const struct message *of)
 {
-    printf("message       %" PRIu64 " bytes: %s, %s, %zu parameters\n", of->bytes, of->spec,
-           sgd_values(&f->run)->model, f->n_params);
+    printf("message       %" PRIu64 " bytes%s: %s, %s, %zu parameters\n", of->bytes,
+           of->statistics > 0 ? " at most" : "", of->spec, sgd_values(&f->run)->model, f->n_params);
     if (of->statistics > 0 && of->every == 1)
         printf("statistics    %" PRIu64 " of these bytes, in every message\n", of->statistics);
     else if (of->statistics > 0)
-        printf("statistics    %" PRIu64 " of these bytes, in one of %" PRIu64 " messages\n",
-               of->statistics, of->every);
+        printf("statistics    %" PRIu64 " of these bytes, in one of %" PRIu64
+               " messages; the others have %" PRIu64 " bytes, the mean is %.0f\n",
+               of->statistics, of->every, without_statistics(of), mean_bytes(of));
     printf("bytes sent    %.0f a round by a peer on average, %.0f by all\n", by_a_peer(f, of),
            by_all(f, of));
 }
@@ -193,8 +201,14 @@ static void print_rungs(const struct figures *f)
            f->n_params);
     for (uint32_t i = 0; i < f->n_messages; i++) {
         const struct message *of = &f->message[i];
-        printf("  %-18s %9" PRIu64 " bytes, %.0f a round by a peer on average\n", of->spec,
-               of->bytes, by_a_peer(f, of));
+        bool always = of->every == 1; /* Then no message is without. */
+        printf("  %-18s %9" PRIu64 " bytes", of->spec, always ? of->bytes : without_statistics(of));
+        if (of->statistics > 0 && always)
+            printf(" with running statistics");
+        else if (of->statistics > 0)
+            printf(", %" PRIu64 " with running statistics (one of %" PRIu64 ")", of->bytes,
+                   of->every);
+        printf(", %.0f a round by a peer on average\n", by_a_peer(f, of));
     }
 }
 
@@ -347,6 +361,7 @@ int cmd_topology(const struct options *o)
     if (r)
         return cmd_fail(o, r == -EINVAL ? CMD_USAGE : CMD_FAILED, "%s for %" PRIu32 " peers: %s",
                         f.spec, n, r == -EINVAL ? "too many edges" : strerror(-r));
+    cmd_peers_joined(o, f.spec, &g);
     int code = report(o, &f, &g);
     graph_close(&g);
     return code;

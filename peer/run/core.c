@@ -42,7 +42,15 @@ static int canonical_compress(const char *value, char out[RUN_VALUE_MAX], char e
         return run_refuse(
             error, "compress", value,
             "auto alone: it chooses the codec by the drift, and has no options but --drift-target");
-    return canonical_codec("compress", value, out, error);
+    int err = canonical_codec("compress", value, out, error);
+    /* The codecs' own sentence lists codecs, and this key has a word more. */
+    static const char list[] = "expected one of ";
+    char rest[RUN_ERROR_MAX], *at = err != 0 ? strstr(error, list) : NULL;
+    if (at != NULL) {
+        memcpy(rest, at + strlen(list), strlen(at + strlen(list)) + 1);
+        snprintf(at, RUN_ERROR_MAX - (size_t)(at - error), "expected auto or one of %s", rest);
+    }
+    return err;
 }
 
 static int canonical_final(const char *value, char out[RUN_VALUE_MAX], char error[RUN_ERROR_MAX])

@@ -65,7 +65,10 @@ sys.exit(not (o["compress"] == "auto" and "message_bytes" not in o and len(bytes
               and list(bytes_of.values()) == sorted(bytes_of.values()) and 0 <= bytes_of["fp16"] - 2 * o["n_params"] < 200
               and all(r["bytes_sent_a_round"] == 16 * r["message_bytes"] for r in o["rungs"])))
 END
-refuses "compressors: --compress auto" 'auto' compressors --compress auto
+refuses "compressors: --compress auto" 'auto is no codec of its own' compressors --compress auto
+check "compressors: auto is named as the default" eval '"$HEARSAY" compressors | grep -q -e "^--compress auto, the default"'
+refuses "--compress AUTO" 'AUTO: unknown compressor, expected auto or one of none' local --compress AUTO
+refuses "--final-compress AUTO" 'AUTO: unknown compressor, expected one of none' local --final-compress AUTO
 refuses "--model of no kind" 'gpt' local --model gpt
 refuses "--data of no kind" 'imagenet' local --data imagenet
 refuses "--policy of no kind" 'later' local --policy later
@@ -83,6 +86,15 @@ for command in local sim; do
     check "$command --help: --min-peers is as many as --peers" \
         eval '"$HEARSAY" $command --help | grep -A 1 -e --min-peers | grep -q "default: all of --peers"'
 done
+for command in "topology edges:0-1,2-3" "sim --topology edges:0-1,2-3 --peers 4 --model logreg --rounds 1" \
+    "local --topology edges:0-1,2-3 --peers 4 --model logreg --rounds 1"; do
+    # shellcheck disable=SC2086 # Words.
+    "$HEARSAY" $command >joined.out 2>joined.err </dev/null
+    check "${command%% *}: edges that do not connect all peers" \
+        grep -q 'warning: the edges of the topology do not connect all 4 peers: 1 more edge joins them$' joined.err
+done
+check "topology: edges that do connect them are no cause for words" eval \
+    '"$HEARSAY" topology edges:0-1,1-2 2>joined.err >joined.out && [ ! -s joined.err ]'
 printf '0 1\n1 2 # a line\n' >line.edges
 refuses "sim: a file of edges for others" '--topology: edges:0-1,1-2 is for 3 peers, but --peers is 2' \
     sim --topology edges:line.edges --peers 2 --rounds 1
@@ -273,8 +285,11 @@ check "--drift-target that contradicts the run: $(tail -n 1 joins.err)" eval '[ 
 joins "$port" 0.5
 check "--drift-target of a run of one codec: $(tail -n 1 joins.err)" eval '[ $status = 2 ] && tail -n 1 joins.err |
     grep -q -e "--drift-target: only with --compress auto: .*, and the cluster.s run has compress=qsgd:4"'
-refuses "--drift-target alone, with nobody to join" '--drift-target: only with --compress auto: nothing else' \
-    peer --listen 127.0.0.1:0 --key cluster.key --data mnist:good --out c --drift-target 0.5
+check "--drift-target alone, with nobody to join, begins a run: auto is the default" eval \
+    'timeout 60 "$HEARSAY" peer --listen 127.0.0.1:0 --key cluster.key --data mnist:good --epochs 0.1 --out c \
+        --drift-target 0.5 --json 2>begins.err | tail -n 1 | grep -q "drift-target=0.5"'
+refuses "--factor-masking alone, with nobody to join" '--factor-masking: only with --mixer average' \
+    peer --listen 127.0.0.1:0 --key cluster.key --data mnist:good --out c --factor-masking true
 rm -rf c
 start c "$HEARSAY" peer --listen 127.0.0.1:0 --bootstrap "127.0.0.1:$third" --key cluster.key --data mnist:good \
     --out c --drift-target 0.5
