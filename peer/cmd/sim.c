@@ -265,8 +265,9 @@ static int print_text(struct simulation *s)
                "drift)\n",
                r.exact.statistics.xi, r.exact.statistics.relative);
     cmd_progress_rungs_say(&r.rungs, stdout);
-    printf("bytes sent      %" PRIu64 " in all, %.0f a peer and round\n", r.sent,
-           (double)r.sent / s->n / (double)(r.rounds + r.settle_rounds));
+    printf("bytes sent      %" PRIu64
+           " in all, %.0f a peer and round, those of the last phase among them\n",
+           r.sent, (double)r.sent / s->n / (double)(r.rounds + r.settle_rounds));
     if (r.failed > 0)
         return cmd_fail(s->o, CMD_FAILED, "%u of %u peers ended with an error", r.failed, s->n);
     return CMD_OK;
