@@ -1,3 +1,6 @@
+/* peer/cmd/compressors.c -- `hearsay compressors`: which codecs and which vector are asked for.
+ *
+ * Measuring them is compressors_measure.c, showing them compressors_print.c. */
 #include "peer/cmd/compressors.h"
 
 #include "gossip/exchange/ladder.h"
@@ -13,7 +16,7 @@
 
 enum {
     PARAMS_DEFAULT = 1000000,
-    PARAMS_MAX = 1 << 28 /* A gibibyte a vector. */
+    PARAMS_MAX = 1 << 28 /* A vector of so many takes a gibibyte. */
 };
 
 /* clang-format off */
@@ -41,7 +44,7 @@ const struct option_row cmd_compressors_rows[] = {
 
 /* ---- options ---- */
 
-/* "100Mbit" to bits a second: a number and its unit, nothing else. */
+/* Reads "100Mbit" as bits a second: a number and its unit, and nothing else. */
 static bool read_rate(const char *text, double *rate)
 {
     static const struct
@@ -80,6 +83,8 @@ static int read_uplink(const struct options *o, struct cmd_compressors *t)
 
 /* ---- the vector ---- */
 
+/* A tensor of n values, as square as its divisors let it be: codecs that look at
+ * rows and columns should find some. */
 static struct segment one_tensor(size_t n)
 {
     size_t rows = 1;
@@ -95,7 +100,7 @@ static struct segment one_tensor(size_t n)
                             .trained = true};
 }
 
-/* The model of --model and --data, what is not given being the run's default. */
+/* Makes the model of --model and --data; what is not given is the run's default. */
 static int read_model(const struct options *o, struct model *model, char error[RUN_ERROR_MAX])
 {
     static const char *const names[] = {"model", "data"};
@@ -141,23 +146,25 @@ static int read_vector(const struct options *o, struct cmd_compressors *t, struc
 
 /* ---- the rows ---- */
 
+/* Walks over the rules of the spec, the chain of each, and the stages of that. */
 bool cmd_compressors_names(const char *spec, const char *codec)
 {
     size_t n = strlen(codec);
     for (const char *p = spec; *p != '\0'; p += *p == ';') {
-        size_t match = strcspn(p, "=,;"); /* "bias=" before the chain. */
+        size_t match = strcspn(p, "=,;"); /* A rule's "bias=" stands before its chain. */
         p += p[match] == '=' ? match + 1 : 0;
-        for (bool stage = true; stage; p += stage) { /* "topk:0.01/ef", "qsgd:4" */
+        for (bool stage = true; stage; p += stage) { /* A chain is cut at its "+". */
             if (strcspn(p, ":/+,;") == n && memcmp(p, codec, n) == 0)
                 return true;
             p += strcspn(p, "+,;");
             stage = *p == '+';
         }
-        p += strcspn(p, ";"); /* Options. */
+        p += strcspn(p, ";"); /* What is left of a rule are its options. */
     }
     return false;
 }
 
+/* Only a codec at its defaults is described as a whole. */
 static void find_info(const struct cmd_compressors *t, struct cmd_compressors_row *r)
 {
     for (size_t i = 0; i < t->n_infos; i++)
@@ -165,8 +172,8 @@ static void find_info(const struct cmd_compressors *t, struct cmd_compressors_ro
             r->info = &t->infos[i];
 }
 
-/* Of the words of `specs`, whose rules have to be for the model's tensors where
- * there is a model; or of the whole catalogue. */
+/* Makes a row of each word of --compress, or of each codec that there is. Rules
+ * must name tensors of the model where there is a model. */
 static int read_rows(const struct options *o, struct cmd_compressors *t, const struct model *model)
 {
     char error[COMPRESS_ERROR_MAX], why[RUN_ERROR_MAX];
@@ -201,7 +208,8 @@ static int read_rows(const struct options *o, struct cmd_compressors *t, const s
     return t->n_rows > 0 ? CMD_OK : cmd_fail(o, CMD_USAGE, "--compress names no compressor");
 }
 
-/* The catalogue, and room for as many rows as there can be. */
+/* Fetches the catalogue and makes room for as many rows as there can be: a word and
+ * the blank behind it take two characters at least. */
 static int make_room(const struct options *o, struct cmd_compressors *t,
                      struct compress_info **infos)
 {

@@ -10,12 +10,12 @@
 
 enum {
     TEXT = 40,
-    MARGIN = 2 /* Blanks between columns. */
+    MARGIN = 2 /* So many blanks part two columns. */
 };
 
 /* ---- texts ---- */
 
-/* "1,000,000" */
+/* Writes 1000000 as "1,000,000". */
 static const char *grouped(char out[TEXT], uint64_t n)
 {
     char digits[24];
@@ -30,7 +30,7 @@ static const char *grouped(char out[TEXT], uint64_t n)
     return out;
 }
 
-/* "64 Gbit/s"; "never" for 0. */
+/* Writes a rate as "64 Gbit/s", and 0, below which nothing is, as "never". */
 static const char *rate_text(char out[TEXT], double rate)
 {
     static const char *const unit[] = {"bit", "kbit", "Mbit", "Gbit", "Tbit", "Pbit"};
@@ -54,12 +54,13 @@ static const char *seconds_text(char out[TEXT], double s)
     return out;
 }
 
+/* How many times fewer bytes than plain floats a message takes. */
 static double ratio(const struct cmd_compressors *t, const struct cmd_compressors_row *r)
 {
     return 4.0 * (double)t->n / (double)r->bytes;
 }
 
-/* Giga-elements a second. */
+/* The unit is Gelem/s, a billion values of the vector a second. */
 static double speed(const struct cmd_compressors *t, double seconds)
 {
     return 1e-9 * (double)t->n / seconds;
@@ -67,6 +68,7 @@ static double speed(const struct cmd_compressors *t, double seconds)
 
 /* ---- tables ---- */
 
+/* The first column is as wide as the longest spec. */
 static int spec_width(const struct cmd_compressors *t)
 {
     size_t width = strlen("compressor");
@@ -96,7 +98,7 @@ static void print_head(const struct cmd_compressors *t)
                seconds_text(c, cmd_compressors_without(t)));
 }
 
-/* What they are by themselves. */
+/* This table needs no clock: classes, bytes and bounds are the same on every machine. */
 static void print_classes(const struct cmd_compressors *t)
 {
     char a[TEXT];
@@ -109,7 +111,7 @@ static void print_classes(const struct cmd_compressors *t)
     }
 }
 
-/* One codec's texts. */
+/* Prints what a codec is and where it may stand in a chain. */
 static void print_info(const struct compress_info *info)
 {
     static const struct
@@ -128,6 +130,7 @@ static void print_info(const struct compress_info *info)
         printf("    unbiased %s%s\n", info->unbiased[0] ? "with " : "as it is", info->unbiased);
 }
 
+/* Describes each codec that some row is made of, once. */
 static void print_infos(const struct cmd_compressors *t)
 {
     for (size_t i = 0; i < t->n_infos; i++) {
@@ -197,7 +200,7 @@ static void set_whole(json_t *j, const char *key, uint64_t n)
     json_object_set_new(j, key, json_integer((json_int_t)n));
 }
 
-/* Names of the codecs that the spec is made of. */
+/* Lists the names of the codecs that the spec is made of. */
 static json_t *codecs_of(const struct cmd_compressors *t, const char *spec)
 {
     json_t *names = json_array();
@@ -207,6 +210,7 @@ static json_t *codecs_of(const struct cmd_compressors *t, const char *spec)
     return names;
 }
 
+/* Without info, of a hybrid, all keys are null: readers find them in every row. */
 static void set_info(json_t *j, const struct compress_info *info)
 {
     set_text(j, "name", info ? info->name : NULL);

@@ -38,7 +38,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { TRIES = 10, POLL_MS = 5 }; /* A window of a small model may last 50. */
+enum { TRIES = 10, POLL_MS = 5 }; /* A window of a small model may be over in 50 ms. */
 
 /* clang-format off */
 const struct option_row cmd_drift_rows[] = {
@@ -58,11 +58,11 @@ struct drift
 {
     const struct options *o;
     struct cmd_observe w;
-    double xi, relative; /* Means of the estimates. */
+    double xi, relative; /* These are means of the peers' estimates. */
     uint32_t n_estimates;
-    struct consensus exact; /* n == 0: not asked for. */
+    struct consensus exact; /* With n == 0 nothing was compared. */
     uint64_t round_min, round_max;
-    const struct cmd_observed *with[WIRE_MEMBERS_MAX]; /* Whose models are compared. */
+    const struct cmd_observed *with[WIRE_MEMBERS_MAX]; /* They sent the models that are compared. */
 };
 
 static const float *model_of(void *self, size_t i)
@@ -79,7 +79,7 @@ static uint64_t common_round(const struct drift *d)
     return WIRE_ROUND_WINDOW;
 }
 
-/* Get the models and note the rounds they are of. False: not all came. */
+/* Gets the models and notes the rounds that they are of. False where not all came. */
 static bool get_models(struct drift *d)
 {
     uint32_t ms = (uint32_t)options_uint(d->o, "timeout") * 1000;
@@ -116,6 +116,7 @@ static int count_trained(const struct drift *d, size_t dim, size_t *n_trained)
     return CMD_OK;
 }
 
+/* Has the peers send their models, of one round if that can be, and measures them. */
 static int compare(struct drift *d)
 {
     size_t n = 0, dim = 0, n_trained;
@@ -147,7 +148,7 @@ static int compare(struct drift *d)
         return code;
     if (consensus_measure(&d->exact, n, n_trained, dim, model_of, d) < 0)
         return cmd_fail(d->o, CMD_FAILED, "out of memory for the models");
-    if (n == 1) { /* It is no distance from anything. */
+    if (n == 1) { /* One model alone is no distance from anything. */
         fprintf(stderr, "hearsay drift: warning: a single model has no drift\n");
         d->exact.trained.xi = d->exact.trained.relative = (double)NAN;
         d->exact.statistics.xi = d->exact.statistics.relative = (double)NAN;
@@ -164,7 +165,7 @@ static bool same_state(const struct cmd_observed *m)
     return m->model && told && m->status.drift_round == m->model_round;
 }
 
-/* Was the estimate of the compared state missed by all who train? */
+/* Have all who train gone on to an estimate of a later state before they were asked? */
 static bool missed(const struct drift *d)
 {
     bool any = false, training = false;
@@ -176,8 +177,9 @@ static bool missed(const struct drift *d)
     return training && !any;
 }
 
-/* Ask until each peer has said what it makes of the round that was compared
- * (or of the next one it measures), or trains no more; keep what it said. */
+/* Asks until each peer has said what it makes of the round that was compared
+ * (or of the next one that it measures), or trains no more. The first such answer
+ * counts: a later one is of a later round. */
 static void wait_for_estimates(struct drift *d)
 {
     static struct wire_status first[WIRE_MEMBERS_MAX];
@@ -204,6 +206,7 @@ static void wait_for_estimates(struct drift *d)
             d->w.member[i].status = first[i];
 }
 
+/* With models at hand, only estimates of their very state are in the means. */
 static void average(struct drift *d)
 {
     for (uint32_t i = 0; i < d->w.n; i++) {
@@ -216,7 +219,7 @@ static void average(struct drift *d)
         d->relative += m->status.relative_drift;
         d->n_estimates++;
     }
-    d->xi /= d->n_estimates; /* NaN where nobody knows. */
+    d->xi /= d->n_estimates; /* This is NaN where nobody knows. */
     d->relative /= d->n_estimates;
 }
 
@@ -301,8 +304,8 @@ static int check_round(const struct drift *d)
                     min, max);
 }
 
-/* Compare the models, and have the estimates of the same moment: where a window
- * was over too soon to be seen, those of another one. */
+/* Compares the models and gets the estimates of the same moment. Where a window
+ * was over too soon to be seen, another one is tried. */
 static int compare_with_estimates(struct drift *d)
 {
     int code = CMD_OK;

@@ -1,3 +1,7 @@
+/* peer/cmd/local_result.c -- the result of `hearsay local`: lines of the children, their models compared.
+ *
+ * A child is read by what it prints: lines of metrics while it runs, a summary
+ * as its last one. The drift is that of the files that the children wrote. */
 #include "peer/cmd/local_result.h"
 
 #include "nn/files/safetensors.h"
@@ -62,6 +66,7 @@ void cmd_local_result_clear(const struct cmd_local_result *r, uint32_t i)
 
 /* ---- Lines ------------------------------------------------------------ */
 
+/* NaN where the child gave none. */
 static double number(const json_t *object, const char *key)
 {
     const json_t *v = json_object_get(object, key);
@@ -74,6 +79,7 @@ static uint64_t whole(const json_t *object, const char *key)
     return v > 0 ? (uint64_t)v : 0;
 }
 
+/* An accuracy stays in its row until the next one: most rounds evaluate none. */
 static void take_figures(struct cmd_progress_row *row, const json_t *object)
 {
     const char *phase = json_string_value(json_object_get(object, "phase"));
@@ -89,6 +95,7 @@ static void take_figures(struct cmd_progress_row *row, const json_t *object)
     row->bytes_received = whole(object, "bytes_received");
 }
 
+/* Children mix notes and metrics on one pipe; a line that is neither is passed over. */
 const char *cmd_local_result_line(struct cmd_local_result *r, uint32_t i, const char *text)
 {
     static char warning[320];
@@ -115,7 +122,7 @@ const char *cmd_local_result_line(struct cmd_local_result *r, uint32_t i, const 
 struct reader
 {
     const struct cmd_local_result *r;
-    uint32_t *which; /* Peers that have a model. */
+    uint32_t *which; /* The i-th model is that of this peer. */
     float *x;
     char error[DATA_ERROR_MAX];
 };
@@ -130,8 +137,8 @@ static const float *read_model(void *self, size_t i)
     return a->x;
 }
 
-/* Over the peers that left a model: those that died may have left none, and
- * one whose training ran away has one all the same. */
+/* Measures the models that there are: peers that died may have left none, and one
+ * whose training ran away has one all the same. */
 static int compare(struct cmd_local_result *r, const struct options *o)
 {
     struct reader a = {.r = r,
@@ -157,7 +164,7 @@ static int compare(struct cmd_local_result *r, const struct options *o)
 
 /* ---- Output ----------------------------------------------------------- */
 
-/* Over the peers' summaries. */
+/* Sums over the rows, and extremes and means over the summaries that came. */
 struct totals
 {
     double accuracy_min, accuracy_max, relative_drift;
@@ -186,6 +193,7 @@ static struct totals add_up(const struct cmd_local_result *r)
     return t;
 }
 
+/* A peer that left no summary has the same keys, and null in them. */
 static json_t *peer_object(const struct cmd_local_result *r, uint32_t i)
 {
     static const char *const keys[] = {
@@ -203,6 +211,7 @@ static json_t *peer_object(const struct cmd_local_result *r, uint32_t i)
     return j;
 }
 
+/* The run's text is lines of key=value. */
 static json_t *run_object(const struct run *run)
 {
     char text[WIRE_RUN_MAX + 1], *rest = text, *line;

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The edges that a canonical spec names; 0 of another family. */
+/* Counts the edges that a canonical spec names: 0 for any family but edges. */
 static uint32_t named_edges(const char *spec)
 {
     uint32_t n = 0;

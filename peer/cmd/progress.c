@@ -1,3 +1,7 @@
+/* peer/cmd/progress.c -- progress for people, and how figures look in words.
+ *
+ * A terminal gets a table that is redrawn in place: the cursor goes up by as many
+ * lines as were drawn the last time. Anything else gets a line now and then. */
 #include "peer/cmd/progress.h"
 
 #include "nn/math/rng.h"
@@ -11,9 +15,9 @@
 enum {
     DRAW_MS = 100,
     SAY_MS = 5000,
-    BAR = 30,
-    LARGE_FILE = 32 << 20, /* Bytes: reading it takes a while. */
-    PATH_SHOWN = 60        /* Of a path on the terminal, its end. */
+    BAR = 30,              /* Characters between the brackets. */
+    LARGE_FILE = 32 << 20, /* Reading so many bytes takes a while. */
+    PATH_SHOWN = 60        /* A terminal shows so much of a path, from its end. */
 };
 
 const char *cmd_progress_percent(char out[CMD_PROGRESS_TEXT], double x)
@@ -45,12 +49,12 @@ const char *cmd_progress_drift(char out[CMD_PROGRESS_TEXT], const char *format, 
     return isfinite(x) ? cmd_progress_number(out, format, x) : strcpy(out, "unknown");
 }
 
-/* Over all peers. */
+/* What one line says of all peers. */
 struct whole
 {
     uint64_t round, rounds, settle_rounds, bytes_sent;
     double loss_min, loss_max, accuracy_min, drift;
-    const char *phase; /* Of the slowest. */
+    const char *phase; /* That of the slowest peer. */
 };
 
 static struct whole sum_up(const struct cmd_progress_row *row, uint32_t n)
@@ -113,7 +117,8 @@ static void draw_row(struct cmd_progress *p, const struct cmd_progress_row *r)
             cmd_progress_bytes(e, r->bytes_received));
 }
 
-/* Rows that fit on the screen with the bar and a spare line. */
+/* How many rows fit on the screen with the bar and a spare line: the cursor cannot go
+ * up to a line that has scrolled away. */
 static uint32_t rows_that_fit(const struct cmd_progress *p, uint32_t n)
 {
     struct winsize size;
@@ -130,7 +135,7 @@ static void draw(struct cmd_progress *p, const struct cmd_progress_row *row, uin
     uint32_t n_rows = rows_that_fit(p, n);
     if (p->n_lines > 0)
         fprintf(p->out, "\033[%uA\r", (unsigned)p->n_lines);
-    fputs("\033[?7l", p->out); /* Cut long lines: a wrapped one would spoil the count. */
+    fputs("\033[?7l", p->out); /* Long lines are cut: a wrapped one would spoil the count. */
     draw_bar(p, &w, seconds);
     for (uint32_t i = 0; i < n_rows; i++)
         draw_row(p, &row[i]);
@@ -174,7 +179,7 @@ void cmd_progress_read_end(struct cmd_progress_reading *r)
     r->drawn = false;
 }
 
-/* Not twice for the same file. */
+/* A file is named once, however often it reports. */
 static void say_reading(struct cmd_progress_reading *r, const char *path, uint64_t total)
 {
     char size[CMD_PROGRESS_TEXT];
@@ -208,6 +213,7 @@ void cmd_progress_read(void *self, const char *path, uint64_t done, uint64_t tot
 
 /* ---- The codec that --compress auto chose --------------------------------- */
 
+/* A handful of rungs: a list is searched from its beginning. */
 void cmd_progress_rung(struct cmd_progress_rungs *r, const char *rung, double excess)
 {
     uint32_t i = 0;

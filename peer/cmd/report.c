@@ -1,3 +1,7 @@
+/* peer/cmd/report.c -- what `hearsay peer` writes and says while it runs and at the end.
+ *
+ * Files are what counts: where one cannot be written the peer trains on, since
+ * others depend on it, and ends with an error. */
 #include "peer/cmd/report.h"
 
 #include "nn/files/safetensors.h"
@@ -8,8 +12,8 @@
 #include <string.h>
 
 enum {
-    LINE_MS = 3000, /* Between lines for people. */
-    DRAW_MS = 100   /* On a terminal. */
+    LINE_MS = 3000, /* A log gets a line this often, */
+    DRAW_MS = 100   /* and a terminal a new look. */
 };
 
 /* ---- While it runs ---------------------------------------------------- */
@@ -19,6 +23,7 @@ static double seconds(const struct cmd_report *r)
     return (double)(uv_hrtime() - r->begin_ns) * 1e-9;
 }
 
+/* The line that is redrawn must end before any other begins. */
 static void end_drawing(struct cmd_report *r)
 {
     if (r->drawn)
@@ -92,6 +97,7 @@ void cmd_report_model(void *self, const struct node *n)
 
 /* ---- The end ---------------------------------------------------------- */
 
+/* The last line of metrics with what is known only at the end. */
 static json_t *summary(const struct cmd_report *r, const struct node *n, int exit_code)
 {
     struct node_progress g;
@@ -119,6 +125,7 @@ int cmd_report_finish(struct cmd_report *r, struct uv_driver *d)
     int exit_code = uv_driver_exit_code(d);
     struct node_progress g;
     node_progress(uv_driver_node(d), &g);
+    /* The node knows of the bytes up to its last event, the driver of all. */
     uv_driver_totals(d, &g.bytes_sent, &g.bytes_received);
     if (exit_code == 0 && r->file_failed)
         exit_code = CMD_FAILED;
@@ -134,7 +141,7 @@ int cmd_report_finish(struct cmd_report *r, struct uv_driver *d)
     if (r->json) {
         json_dumpf(j, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
         fputc('\n', stdout);
-    } else if (exit_code != CMD_USAGE) { /* The error was all there is to say. */
+    } else if (exit_code != CMD_USAGE) { /* After bad usage the error was all there is to say. */
         say(r, &g);
         end_drawing(r);
         struct cmd_progress_rungs rungs = {0};

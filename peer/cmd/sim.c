@@ -26,7 +26,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { SIM_LINES = 20 /* Lines of progress. */ };
+enum { SIM_LINES = 20 /* A whole run prints about so many lines of progress. */ };
 
 /* clang-format off */
 const struct option_row cmd_sim_rows[] = {
@@ -71,12 +71,12 @@ struct simulation
     const struct options *o;
     const char *out;
     uint32_t n;
-    struct cmd_training *peers; /* [0] reads the data; the others share. */
+    struct cmd_training *peers; /* The first reads the data, the others share them. */
     struct sim_peer_files *files;
     struct sim_world *world;
     struct cmd_progress_reading reading;
     struct timespec begin;
-    uint64_t said; /* Round of the last line of progress. */
+    uint64_t said; /* The last line of progress was of this round. */
     bool failed;
 };
 
@@ -94,6 +94,7 @@ static int make_trainer(void *self, uint32_t peer, const struct run *run, struct
     return cmd_training_make(&s->peers[peer], run, t, error);
 }
 
+/* What a peer merely tells would drown the rest: there may be a thousand of them. */
 static void say_note(void *self, uint32_t peer, const struct node_note *note)
 {
     struct simulation *s = self;
@@ -122,6 +123,7 @@ static void say_progress(struct simulation *s, const struct node_progress *p)
             cmd_progress_drift(estimated, "%.3g", p->relative_drift));
 }
 
+/* Files are opened for each line: a thousand open ones may be too many. */
 static void measured(void *self, uint32_t peer)
 {
     struct simulation *s = self;
@@ -142,6 +144,7 @@ static void measured(void *self, uint32_t peer)
 
 /* ---- files ---- */
 
+/* A metrics file of an earlier run is removed: lines are appended to ours. */
 static int open_files(struct simulation *s)
 {
     if (s->out == NULL)
@@ -184,10 +187,12 @@ struct outcome
     double accuracy_min, accuracy_max, estimated, seconds;
     struct consensus exact;
     uint64_t rounds, settle_rounds, sent, received;
-    struct cmd_progress_rungs rungs; /* At the end of training. */
+    struct cmd_progress_rungs rungs; /* What auto chose at the end of training. */
     uint32_t failed;
 };
 
+/* Figures are rounded as `hearsay local` reads them from its children, so that both
+ * commands close with the same means. */
 static void collect(struct simulation *s, struct outcome *r, json_t *peers)
 {
     *r = (struct outcome){.accuracy_min = 1, .seconds = seconds_since(&s->begin)};
@@ -297,7 +302,7 @@ static int open_peers(struct simulation *s, struct run *run)
     s->peers[0].reading = &s->reading;
     s->peers[0].init_path = options_text(s->o, "init");
     int err = cmd_training_fix(&s->peers[0], &flags, options_real(s->o, "epochs"), run, error);
-    if (err == 0) /* Bad data are bad input, whether or not they gave the rounds. */
+    if (err == 0) /* Bad data are bad input, also where --rounds needs none of them. */
         err = cmd_training_data(&s->peers[0], sgd_values(run)->data, run->seed, error);
     return err < 0 ? cmd_fail(s->o, CMD_USAGE, "%s", error) : CMD_OK;
 }
@@ -350,7 +355,8 @@ int cmd_sim(const struct options *o)
         return cmd_fail(o, CMD_FAILED, "out of memory");
     int code = simulate(&s);
     sim_close(s.world);
-    for (uint32_t i = s.n; i-- > 0;) /* The first owns what is shared. */
+    for (uint32_t i = s.n;
+         i-- > 0;) /* The first is closed last, as it owns what the others share. */
         cmd_training_close(&s.peers[i]);
     free(s.files);
     free(s.peers);

@@ -36,9 +36,9 @@ const struct option_row cmd_topology_rows[] = {
 };
 /* clang-format on */
 
-static const double target = 1e3; /* The reduction that rounds are counted for. */
+static const double target = 1e3; /* Rounds are counted until the distance has shrunk by this. */
 
-/* The deltas of one codec. */
+/* What the deltas of one codec are like. */
 struct message
 {
     const char *spec;
@@ -55,15 +55,15 @@ struct figures
     uint64_t n_edges;
     double degree_mean;
     struct spectrum spectrum;
-    double gamma;                /* The best without compression. */
-    double rounds, gamma_rounds; /* To the target, at gamma 1 and at the best. */
-    struct run run;              /* Of the messages, where there are any. */
+    double gamma;                /* This is the best one without compression. */
+    double rounds, gamma_rounds; /* Until the target, at gamma 1 and at the best. */
+    struct run run;              /* The messages are of this run, where there are any. */
     size_t n_params;
     uint32_t n_messages; /* 0: not asked for; LADDER_RUNGS: what auto chooses from. */
     struct message message[LADDER_RUNGS];
 };
 
-/* Rounds after which a factor of 1 - gap a round has done it. */
+/* How many rounds shrink the distance by the target, at a factor of 1 - gap a round. */
 static double rounds_to_target(double gap)
 {
     if (!(gap < 1.0))
@@ -95,7 +95,7 @@ static int describe(struct figures *f, const struct graph *g)
     return 0;
 }
 
-/* The run flags that fix a message's size, the rest being defaults. */
+/* Makes a run of the flags that fix a message's size and of defaults for the rest. */
 static int read_run(const struct options *o, struct run *run, char error[RUN_ERROR_MAX])
 {
     static const char *const names[] = {"model", "data", "compress"};
@@ -131,7 +131,7 @@ static int size_message(struct message *of, const struct model *m)
     return 0;
 }
 
-/* Bytes of a delta, the mean of those with statistics and those without. */
+/* The mean bytes of a delta, over those with statistics and those without. */
 static double mean_bytes(const struct message *of)
 {
     double message = (double)of->bytes, statistics = (double)of->statistics;
@@ -140,13 +140,13 @@ static double mean_bytes(const struct message *of)
     return message - (statistics - 1) * (1 - 1 / (double)of->every);
 }
 
-/* Bytes of a delta that has no statistics, but a byte that says so. */
+/* The bytes of a delta without statistics: it has a byte that says so. */
 static uint64_t without_statistics(const struct message *of)
 {
     return of->statistics > 0 ? of->bytes - of->statistics + 1 : of->bytes;
 }
 
-/* The messages of the run's codec; of auto, those of each of its rungs. */
+/* Sizes the messages of the run's codec or, of auto, those of each of its rungs. */
 static int measure_messages(struct figures *f, char error[RUN_ERROR_MAX])
 {
     struct model model;
@@ -194,14 +194,14 @@ static void print_message(const struct figures *f, const struct message *of)
            by_all(f, of));
 }
 
-/* What auto chooses from. */
+/* Auto may choose any of these, so that there is no one size. */
 static void print_rungs(const struct figures *f)
 {
     printf("message       auto, by the drift: %s, %zu parameters\n", sgd_values(&f->run)->model,
            f->n_params);
     for (uint32_t i = 0; i < f->n_messages; i++) {
         const struct message *of = &f->message[i];
-        bool always = of->every == 1; /* Then no message is without. */
+        bool always = of->every == 1; /* Then there is no message without. */
         printf("  %-18s %9" PRIu64 " bytes", of->spec, always ? of->bytes : without_statistics(of));
         if (of->statistics > 0 && always)
             printf(" with running statistics");
@@ -243,7 +243,7 @@ static json_t *message_json(const struct figures *f, const struct message *of)
                      by_a_peer(f, of), "bytes_sent_a_round", by_all(f, of));
 }
 
-/* One codec's figures, or auto's: "rungs", each with those of its codec. */
+/* Adds the figures of one codec or, of auto, a list "rungs" with those of each. */
 static int add_messages(json_t *j, const struct figures *f)
 {
     json_t *rungs = NULL, *more = NULL;
@@ -324,7 +324,7 @@ static int report(const struct options *o, struct figures *f, const struct graph
     return cmd_finish(o);
 }
 
-/* The canonical spec, with a file of edges read. */
+/* Writes the canonical spec; a file of edges is read into it. */
 static int read_spec(const struct options *o, char spec[TOPOLOGY_SPEC_MAX])
 {
     char expanded[RUN_VALUE_MAX], error[OPTIONS_ERROR_MAX], why[TOPOLOGY_ERROR_MAX];

@@ -19,7 +19,7 @@
 #include <string.h>
 #include <uv.h>
 
-enum { TEST_LEAST = 1000 }; /* Samples of an evaluation on the way. */
+enum { TEST_LEAST = 1000 }; /* An evaluation on the way takes so many samples at least. */
 
 /* clang-format off */
 const struct option_row cmd_train_rows[] = {
@@ -50,7 +50,7 @@ static void on_signal(int number)
     stopped = 1;
 }
 
-/* The second one has its usual effect. */
+/* A second signal has its usual effect, since the handler is gone by then. */
 static void catch_signals(void)
 {
     struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
@@ -61,7 +61,7 @@ static void catch_signals(void)
 
 /* ---- Before ----------------------------------------------------------- */
 
-/* The run of the flags, of one peer; its trainer and its first model. */
+/* Makes the run of the flags, for one peer, and its trainer and first model. */
 static int open_training(struct cmd_train *t)
 {
     char error[RUN_ERROR_MAX];
@@ -106,7 +106,7 @@ static int open_out(struct cmd_train *t)
 
 /* ---- Training --------------------------------------------------------- */
 
-/* The first round at which one more pass is done. */
+/* Finds the first round at which one more pass over the data is done. */
 static uint64_t end_of_epoch(const struct cmd_train *t)
 {
     uint64_t rounds =
@@ -141,8 +141,8 @@ static int step(struct cmd_train *t)
                     (unsigned long long)t->round);
 }
 
-/* All of the held-out set at the end; on the way no more than keeps the time
- * in proportion. */
+/* Takes all of the held-out set at the end; on the way no more than keeps the time
+ * in proportion to that of training. */
 static void evaluate(struct cmd_train *t, uint64_t trained)
 {
     uint64_t most = (trained + 1) / 2 > TEST_LEAST ? (trained + 1) / 2 : TEST_LEAST;
@@ -161,7 +161,8 @@ static int train(struct cmd_train *t)
         code = step(t);
         if (t->round < end_of_epoch(t) || code != CMD_OK)
             continue;
-        t->epoch = t->round * sgd_values(&t->run)->batch / t->samples; /* A batch may be several. */
+        /* A batch may be larger than an epoch. */
+        t->epoch = t->round * sgd_values(&t->run)->batch / t->samples;
         bool last = t->round == t->run.rounds;
         t->tested = (struct trainer_report){0};
         if (last || (every > 0 && t->epoch >= next)) {
@@ -195,6 +196,7 @@ static int write_model(struct cmd_train *t)
     return cmd_write_saved(path, &s, why) < 0 ? cmd_fail(t->o, CMD_FAILED, "%s", why) : CMD_OK;
 }
 
+/* What was learnt so far is kept, but an interrupted run has no result. */
 static int interrupted(struct cmd_train *t)
 {
     int code = write_model(t);
@@ -237,7 +239,7 @@ static int run_all(struct cmd_train *t)
 
 int cmd_train(const struct options *o)
 {
-    static struct cmd_train t; /* Large, and one a process. */
+    static struct cmd_train t; /* It is large, and a process has one. */
     if (options_given(o, "rounds") && options_given(o, "epochs"))
         return cmd_fail(o, CMD_USAGE, "--rounds and --epochs contradict each other");
     t.o = o;

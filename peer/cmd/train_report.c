@@ -27,7 +27,7 @@ static double mean_accuracy(const struct cmd_train_sums *s)
     return s->rows > 0 ? s->accuracy / (double)s->rows : (double)NAN;
 }
 
-/* Passes over the data in so many rounds. */
+/* How many passes over the data so many rounds are. */
 static double epochs(const struct cmd_train *t, uint64_t rounds)
 {
     return (double)(rounds * sgd_values(&t->run)->batch) / (double)t->samples;
@@ -48,12 +48,13 @@ static double seconds(const struct cmd_train *t)
     return (double)(uv_hrtime() - t->begin_ns) * 1e-9;
 }
 
+/* Without an evaluation there is no figure of the held-out set. */
 static double held_out(const struct cmd_train *t, double figure)
 {
     return t->tested.n_samples > 0 ? figure : (double)NAN;
 }
 
-/* Bytes; Linux counts in KiB. */
+/* The most memory that the process has held, in bytes; Linux counts it in KiB. */
 static uint64_t peak_rss(void)
 {
     struct rusage use;
@@ -70,13 +71,13 @@ static void put_loss(const char *name, double loss, bool is_text)
         fprintf(stderr, " (%s bits)", cmd_progress_number(number, "%.3f", loss / bit));
 }
 
-/* "3", "2.35": digits where there is something to say. */
+/* An epoch that ended is written as "3", one under way as "2.35". */
 static int digits(double epoch)
 {
     return fabs(epoch - round(epoch)) < 0.005 || epoch >= 100 ? 0 : 2;
 }
 
-/* "epoch 3/10  round 564/1880  loss 0.1234  accuracy 96.12 %" */
+/* Such a line reads "epoch 3/10  round 564/1880  loss 0.1234  accuracy 96.12 %". */
 static void put_line(const struct cmd_train *t, double epoch)
 {
     char percent[CMD_PROGRESS_TEXT];
@@ -108,6 +109,7 @@ void cmd_train_break(struct cmd_train *t)
     t->drawn = false;
 }
 
+/* The object of a line: means over `s`, and null for what was not evaluated. */
 static json_t *line_object(const struct cmd_train *t, const struct cmd_train_sums *s)
 {
     double loss = mean_loss(s), test_loss = held_out(t, t->tested.loss);
