@@ -1,3 +1,5 @@
+/* gossip/exchange/edge.c -- the transaction of an edge: who is ahead, what is sent again,
+ * when an epoch begins, and where a delta belongs. */
 #include "gossip/exchange/edge.h"
 
 #include "nn/math/rng.h"
@@ -21,6 +23,7 @@ int edge_init(struct edge *e, const uint8_t self[WIRE_ID_BYTES], const uint8_t o
     return -ENOMEM;
 }
 
+/* A new epoch owes nothing to the old one: neither do we resend, nor is theirs applied. */
 static void forget_deltas(struct edge *e)
 {
     packet_release(e->cur.payload);
@@ -42,10 +45,11 @@ void edge_close(struct edge *e)
 void edge_ask(struct edge *e, uint64_t nonce, uint64_t boot, bool anew, struct wire_edge *m)
 {
     e->state = EDGE_ASKING;
+    /* An odd nonce says that this answers theirs (edge_hear). */
     e->nonce = e->heard ? nonce | 1 : nonce & ~UINT64_C(1);
     e->asked = true;
     if (anew)
-        e->epoch = 0;
+        e->epoch = 0; /* Which is equal to no epoch of theirs: both will reset. */
     *m = (struct wire_edge){.epoch = e->epoch, .round = e->round, .nonce = e->nonce, .boot = boot};
 }
 
@@ -58,7 +62,8 @@ bool edge_hear(struct edge *e, const struct wire_edge *m)
     return !e->asked;
 }
 
-/* The next epoch, the same from both ends' point of view. Never 0. */
+/* The next epoch: both ends hash the same two boots and nonces in the order of their
+ * ids. Never 0, which stands for none. */
 static uint64_t next_epoch(const struct edge *e, uint64_t our_boot)
 {
     uint64_t own = rng_at(our_boot, e->nonce);
@@ -66,6 +71,8 @@ static uint64_t next_epoch(const struct edge *e, uint64_t our_boot)
     return e->low ? rng_at(own, other) | 1 : rng_at(other, own) | 1;
 }
 
+/* Rule 3 at the head of edge.h. Where we are one ahead the other end lacks our delta
+ * before the last; without that one nothing can be resent, and the edge resets. */
 bool edge_agree(struct edge *e, uint64_t our_boot)
 {
     if (!e->asked || !e->heard)
@@ -91,6 +98,7 @@ bool edge_agree(struct edge *e, uint64_t our_boot)
     return true;
 }
 
+/* A silent link may go on where it was; a lost one needs both EDGEs again. */
 void edge_pause(struct edge *e, bool link_lost)
 {
     if (link_lost)
@@ -105,10 +113,11 @@ enum edge_verdict edge_check(const struct edge *e, const struct wire_delta *d)
         return EDGE_STALE;
     if (d->round < e->round)
         return EDGE_REPEAT;
+    /* Their round is at most one ahead of ours, as they need our delta to commit. */
     if (d->round > e->round + 1 || d->codec >= DELTA_CODECS || d->degree == 0
         || d->payload.n > e->cap)
         return EDGE_VIOLATION;
-    /* One ahead is only possible once they have our delta of this round. */
+    /* So nobody can be one ahead while ours of this round is not even made. */
     if (d->round == e->round + 1 && e->cur.payload == NULL)
         return EDGE_VIOLATION;
     return e->got[d->round % 2].full ? EDGE_REPEAT : EDGE_ACCEPT;
@@ -121,6 +130,8 @@ void edge_store(struct edge *e, const struct wire_delta *d, const struct sketch_
     memcpy(g->bytes, d->payload.p, d->payload.n);
     g->n_bytes = d->payload.n;
     g->head = *d;
+    /* Ranges of *d point into the message, which ends with this call: the payload's
+     * goes to our copy, the sketch has been copied by the caller. */
     g->head.payload = (struct bytes){g->bytes, g->n_bytes};
     g->head.sketch = (struct bytes){0};
     g->sketch = *sketch;
@@ -146,6 +157,8 @@ uint8_t *edge_take(struct edge *e)
 {
     struct edge_got *g = &e->got[e->round % 2];
     assert(g->full);
+    /* The two buffers change places, so that a delta of the next epoch finds room while
+     * the job still reads this one. */
     uint8_t *taken = g->bytes;
     g->bytes = e->spare;
     e->spare = taken;
@@ -158,6 +171,7 @@ void edge_advance(struct edge *e)
     e->settled = g->head.settled;
     e->run_round = g->head.run_round;
     g->full = false;
+    /* They may not have committed yet: our delta is kept for one more round. */
     packet_release(e->prev.payload);
     e->prev = e->cur;
     e->cur.payload = NULL;

@@ -10,7 +10,7 @@
  * 1. cur = Q(x - a) goes out; nothing is applied.
  * 2. Once cur is out and the inbox holds their round r: the exchange is
  *    *ready*; committing it applies both deltas, mixes, and r += 1. All or
- *    nothing. (The numbers are choco.h's; here is the protocol.)
+ *    nothing. (The numbers are a mixer's; here is the protocol.)
  * 3. When a link comes up, both ends send EDGE(E, r, nonce):
  *      same E, same r             go on, cur is sent again (a repeat is dropped)
  *      same E, we are one ahead   prev, then cur, are sent again
@@ -39,8 +39,8 @@ enum edge_state {
     EDGE_DONE    /* Their model is final: nothing more is mixed. */
 };
 
-/* Which codec coded a delta: the sender's choice, delta by delta. Where the
- * mixer's deltas are updates of the model (mixer.h), those of DELTA_RUN are. */
+/* Which codec coded a delta: the sender's choice, delta by delta. By it both ends know,
+ * too, what the delta means to the run's mixer (mixer.h). */
 enum delta_codec {
     DELTA_RUN,     /* The run's. */
     DELTA_FINAL,   /* --final-compress, in the last phase. */
@@ -70,40 +70,51 @@ struct edge_got
 
 struct replica; /* gossip/mixers/replica.h */
 
+/* Written by edge.c, by gossip/mixers/plan.c (cur, reset), and by peer/node: what has
+ * been sent again, `ending`, DONE, PAUSED back to OPEN, and an epoch of 0 where replicas
+ * differ. What a job works on is the worker's while one runs. */
 struct edge
 {
     uint8_t id[WIRE_ID_BYTES]; /* The other end. */
     bool low;                  /* Our id is the smaller one. */
     enum edge_state state;
 
-    uint64_t epoch, round;
-    uint64_t nonce; /* Of our last EDGE. */
+    uint64_t epoch; /* 0: none yet. */
+    uint64_t round; /* Exchanges committed in this epoch. */
+
+    /* The talk that opens the edge on a link. */
+    uint64_t nonce; /* In the EDGE that we sent last. */
     bool asked;     /* Our EDGE is out on this link, unanswered. */
-    bool heard;     /* Their EDGE is here on this link: */
+    bool heard;     /* Their EDGE is here on this link; it is `theirs`. */
     struct wire_edge theirs;
-    bool opened; /* Has had an epoch. */
-    bool reset;  /* a, b and gamma must begin anew. */
-    bool resend_prev, resend_cur;
-    struct edge_sent cur, prev;
-    struct edge_got got[2]; /* Of round r at [r % 2]. */
-    uint8_t *spare;         /* Changes places with the bytes a job works on. */
-    size_t cap;
+    bool opened; /* It has had an epoch. */
 
-    struct replica *a; /* Of our model, shared by edges in step. */
-    float *b;          /* Replica of theirs. */
-    struct gamma gamma;
-    struct sketch_pair sketch; /* The estimates of both ends. */
+    bool reset;                   /* a, b and gamma must begin anew. */
+    bool resend_prev, resend_cur; /* To be sent when the link is there. */
+    struct edge_sent cur, prev;   /* Our deltas of this round and the one before. */
+    struct edge_got got[2];       /* Their delta of round r is at [r % 2]. */
+    uint8_t *spare;               /* Changes places with the bytes a job works on. */
+    size_t cap;                   /* Longest payload, in bytes. */
 
-    uint32_t settled;   /* As announced in the last exchange committed: */
-    uint64_t run_round; /* never from one that merely arrived early. */
-    bool ending;        /* They are finished: DONE after what is ready. */
-    uint64_t n_exchanges, n_resets, n_mismatches;
+    /* What a job works on; opened and closed by gossip/mixers/mixing.h. */
+    struct replica *a;         /* Our model as the other end has it; shared by edges in step. */
+    float *b;                  /* Our replica of their model. */
+    struct gamma gamma;        /* The edge's consensus step size. */
+    struct sketch_pair sketch; /* Both ends' averages of the sketch. */
+
+    /* As announced in the last exchange that was committed, never in one that merely
+     * arrived early. */
+    uint32_t settled;
+    uint64_t run_round;
+    bool ending; /* They are finished: DONE after what is ready. */
+    uint64_t n_exchanges, n_resets;
+    uint64_t n_mismatches; /* Replicas compared and found different; the node clears it. */
 };
 
-/* cap: longest payload, in bytes. 0 or -ENOMEM. */
+/* A closed edge without an epoch. cap: longest payload, in bytes. 0 or -ENOMEM. */
 int edge_init(struct edge *e, const uint8_t self[WIRE_ID_BYTES], const uint8_t other[WIRE_ID_BYTES],
               size_t cap);
-void edge_close(struct edge *e); /* Releases packets and buffers; a and b are choco's. */
+void edge_close(struct edge *e); /* Releases packets and buffers; a and b are mixing's. */
 
 /* Our EDGE for a link that came up, or for a reset (`anew`): fills *m to be
  * sent. The state is ASKING until theirs is here. */
@@ -119,30 +130,32 @@ bool edge_hear(struct edge *e, const struct wire_edge *m);
  * `reset`, `resend_prev` and `resend_cur` say what is to be done. */
 bool edge_agree(struct edge *e, uint64_t our_boot);
 
-/* The link is gone, or silent for too long. */
+/* The link is gone (link_lost), or silent for too long. */
 void edge_pause(struct edge *e, bool link_lost);
 
 enum edge_verdict {
     EDGE_ACCEPT,   /* Stored by edge_store(). */
     EDGE_REPEAT,   /* Had it: drop. */
-    EDGE_STALE,    /* Of another epoch: drop, counted. */
+    EDGE_STALE,    /* It belongs to another epoch: drop. */
     EDGE_VIOLATION /* Could never be sent by a correct peer. */
 };
 /* Where does this delta belong? Its contents are checked by the caller. */
 enum edge_verdict edge_check(const struct edge *e, const struct wire_delta *d);
+/* Copies what edge_check() accepted. */
 void edge_store(struct edge *e, const struct wire_delta *d, const struct sketch_message *sketch);
 
-/* Both halves of the present round are here. */
+/* Both deltas of the present round are here, and the edge has not to begin anew. */
 bool edge_ready(const struct edge *e);
-/* Our half has not been made yet. */
+/* Our delta of the present round has not been made yet. */
 bool edge_wants_delta(const struct edge *e);
+/* Their delta of the present round, where it is here. */
 const struct edge_got *edge_theirs(const struct edge *e);
 
 /* Hand the bytes of their present delta to a job: they stay untouched until
  * the next take, whatever arrives or is reset meanwhile. */
 uint8_t *edge_take(struct edge *e);
 
-/* Committed: on to the next round. */
+/* The job has committed the exchange: on to the next round. */
 void edge_advance(struct edge *e);
 
 #endif

@@ -3,14 +3,14 @@
 
 #include <math.h>
 
-static const double kTarget = 0.6;           /* Of rho. */
-static const double kDown = 0.9, kUp = 1.05; /* Most change an exchange. */
-static const double kFirst = 1.5;
-static const double kLow = 0.5, kHigh = 1.5; /* Bounds of gamma / delta. */
-static const double kSmooth = 0.1;           /* Weight of the newest delta. */
-static const double kGrowth = 2.25;   /* A D^2 that has grown is so many times the last look's. */
-static const double kPart = 1;        /* D^2 over |a|^2 + |b|^2 from which an edge runs away. */
-static const double kRecovery = 1.01; /* An exchange. */
+static const double target_rho = 0.6;
+static const double most_down = 0.9, most_up = 1.05; /* Change of gamma in one exchange. */
+static const double first_share = 1.5;               /* The first gamma, over delta. */
+static const double low = 0.5, high = 1.5;           /* Bounds of gamma / delta after it. */
+static const double smoothing = 0.1;                 /* Weight of the newest delta. */
+static const double growth = 2.25;   /* D^2 has grown if it is so many times the last look's. */
+static const double runaway = 1;     /* D^2 over |a|^2 + |b|^2 from which an edge runs away. */
+static const double recovery = 1.01; /* By which the upper bound rises in one exchange. */
 
 void gamma_init(struct gamma *g, double fixed_value)
 {
@@ -33,7 +33,7 @@ static double least_contraction(const struct gamma_exchange *x)
     return own < other ? own : other;
 }
 
-/* r^(1/10) for r in [kDown^10, kUp^10], by Newton's method: pow() may differ
+/* r^(1/10) for r in [most_down^10, most_up^10], by Newton's method: pow() may differ
  * in the last bit from one libm to the next. */
 static double tenth_root(double r)
 {
@@ -45,24 +45,24 @@ static double tenth_root(double r)
     return y;
 }
 
-/* clip((0.6 / rho)^0.1, 0.9, 1.05) */
+/* clip((0.6 / rho)^0.1, 0.9, 1.05). A NaN, as where nothing is known, ends at 0.9. */
 static double correction(double e2, double d2)
 {
     double rho = sqrt(e2 / 2.0 / d2);
-    double r = kTarget / rho;
+    double r = target_rho / rho;
     if (!(r > 0.3486784401)) /* 0.9^10 */
-        return kDown;
+        return most_down;
     if (!(r < 1.628894626777442)) /* 1.05^10 */
-        return kUp;
+        return most_up;
     return tenth_root(r);
 }
 
-/* The upper bounds win. */
+/* Between the bounds, of which the upper ones win where they cross. */
 static double confine(const struct gamma *g, double v)
 {
-    double low = kLow * g->delta, high = kHigh * g->delta;
-    v = v > low ? v : low;
-    v = v < high ? v : high;
+    double least = low * g->delta, greatest = high * g->delta;
+    v = v > least ? v : least;
+    v = v < greatest ? v : greatest;
     return v < g->most ? v : g->most;
 }
 
@@ -71,30 +71,33 @@ double gamma_next(struct gamma *g, const struct gamma_exchange *x)
     if (g->fixed)
         return g->value;
     double delta = least_contraction(x);
+    /* Another codec has another right step size: nothing of the old one is of use. */
     if (!g->begun || g->codecs != x->codecs) {
         g->delta = delta;
         g->most = 1;
-        g->value = confine(g, kFirst * delta);
+        g->value = confine(g, first_share * delta);
         /* Zero would stay zero: a threshold may let nothing pass at first. */
         g->begun = g->value > 0 && (x->x2_own > 0 || x->x2_other > 0);
         g->codecs = x->codecs;
     } else {
         double change = g->d2 > 0 ? correction(g->e2, g->d2) : 1;
-        g->delta += kSmooth * (delta - g->delta);
+        g->delta += smoothing * (delta - g->delta);
         g->value = confine(g, g->value * change);
     }
+    /* For the next exchange; d2 follows from the pass that mixes. */
     g->e2 = x->e2_own + x->e2_other;
     g->d2 = 0;
-    g->most = g->most * kRecovery < 1 ? g->most * kRecovery : 1;
+    g->most = g->most * recovery < 1 ? g->most * recovery : 1;
     return g->value;
 }
 
 bool gamma_measured(struct gamma *g, double d2)
 {
+    /* One exchange says little, so that growth is judged from window to window. */
     g->d2 = d2;
     if (++g->age < GAMMA_WINDOW)
         return false;
-    bool grown = g->mark > 0 && d2 > kGrowth * g->mark;
+    bool grown = g->mark > 0 && d2 > growth * g->mark;
     g->grown = grown ? g->grown + 1 : 0;
     g->mark = d2;
     g->age = 0;
@@ -103,7 +106,7 @@ bool gamma_measured(struct gamma *g, double d2)
 
 bool gamma_judge(struct gamma *g, double n2)
 {
-    if (!(g->mark > kPart * n2))
+    if (!(g->mark > runaway * n2))
         return false;
     g->grown = 0;
     g->n_runaways++;

@@ -37,23 +37,23 @@
 
 enum {
     GAMMA_WINDOW = 8, /* Exchanges between looks at the growth of D. */
-    GAMMA_WINDOWS = 2
+    GAMMA_WINDOWS = 2 /* Looks in a row that find it grown, until the edge is judged. */
 };
 
 struct gamma
 {
-    double value;
-    bool fixed;
-    bool begun;
-    uint32_t codecs; /* Of the last exchange: a new codec begins anew. */
-    double e2;       /* E_i^2 + E_j^2 of the last exchange. */
-    double d2;       /* D^2 of it: filled in by the mixing pass. */
-    double delta;    /* The lesser contraction of the two ends, smoothed. */
-    double most;     /* Gamma's upper bound: 1 but after a runaway. */
-    double mark;     /* D^2 at the last look, */
-    uint32_t age;    /* so many exchanges ago. */
-    uint32_t grown;  /* Looks in a row that found it grown. */
-    uint32_t n_runaways;
+    double value;        /* The step size of the last exchange. */
+    bool fixed;          /* By the user, for ever. */
+    bool begun;          /* The rule has had an exchange that told it something. */
+    uint32_t codecs;     /* The last exchange's: with other ones gamma begins anew. */
+    double e2;           /* E_i^2 + E_j^2 of the last exchange. */
+    double d2;           /* D^2 of it: filled in by the mixing pass. */
+    double delta;        /* The lesser contraction of the two ends, smoothed. */
+    double most;         /* Gamma's upper bound: 1 but after a runaway. */
+    double mark;         /* D^2 at the last look. */
+    uint32_t age;        /* Exchanges since then. */
+    uint32_t grown;      /* Looks in a row that found it grown. */
+    uint32_t n_runaways; /* For the owner, who tells the user. */
 };
 
 /* What an exchange tells the rule; symmetric in the two ends. */

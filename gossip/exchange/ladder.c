@@ -8,19 +8,21 @@ const char *const ladder_spec[LADDER_RUNGS] = {
     "topk:0.003+qsgd:4", "topk:0.01+qsgd:4", "topk:0.03+qsgd:4", "topk:0.1+qsgd:4",
     "topk:0.3+qsgd:4",   "qsgd:4",           "qsgd:8",           "fp16"};
 
-static const double kNewest = 0.1; /* Weight of the newest figure in an average. */
-static const double kCoarse = 0.5; /* Replicas that lag by less of Xi are as good as exact; */
-static const double kFine = 0.2;   /* by less than this, they still are one rung sparser. */
+static const double newest_weight = 0.1; /* In a moving average. */
+
+/* Replicas that lag by less than this share of Xi are as good as exact ones; by less
+ * than the second, they still are one rung sparser. */
+static const double coarse = 0.5, fine = 0.2;
 
 void ladder_init(struct ladder *l)
 {
     *l = (struct ladder){.rung = LADDER_FIRST, .excess = (double)NAN};
 }
 
-/* Begins with the first value. */
+/* A moving average that begins with its first value, and not at 0. */
 static void average(double *mean, double newest)
 {
-    *mean = *mean > 0 ? *mean + kNewest * (newest - *mean) : newest;
+    *mean = *mean > 0 ? *mean + newest_weight * (newest - *mean) : newest;
 }
 
 void ladder_moved(struct ladder *l, double motion2)
@@ -41,7 +43,8 @@ void ladder_mark(struct ladder *l, uint64_t round)
     l->mark[i].lag2 = l->lag2;
 }
 
-/* The averages when that window began, or NULL. */
+/* The averages when the window began that a figure speaks of: it comes several rounds
+ * late, and must be compared with its own time. NULL where that is forgotten. */
 static const struct ladder_mark *mark_at(const struct ladder *l, uint64_t round)
 {
     for (uint32_t i = 0; i < LADDER_MARKS; i++)
@@ -50,13 +53,13 @@ static const struct ladder_mark *mark_at(const struct ladder *l, uint64_t round)
     return NULL;
 }
 
-/* How many rungs up, or -1. */
+/* How many rungs up, or -1: the table at the head of ladder.h. */
 static int step(struct ladder *l, double ratio, double lag)
 {
-    bool low = ratio < 0.5 || lag < kFine;
+    bool low = ratio < 0.5 || lag < fine;
     l->n_low = low ? l->n_low + 1 : 0;
     if (ratio > 1 && !low)
-        return lag <= kCoarse ? 0 : ratio > 2 ? 2 : 1;
+        return lag <= coarse ? 0 : ratio > 2 ? 2 : 1;
     return l->n_low >= 2 ? -1 : 0;
 }
 
@@ -74,6 +77,7 @@ void ladder_look(struct ladder *l, double target, double spread, double xi, uint
     if ((uint32_t)to == l->rung)
         return;
     l->rung = (uint32_t)to;
+    /* Figures of moments before the change will still come: they are not looked at. */
     l->n_low = 0;
     l->after = now;
 }

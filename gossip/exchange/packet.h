@@ -24,8 +24,8 @@ struct packet
 struct packet_pool
 {
     struct packet *free;
-    size_t cap;  /* Of each packet, in bytes. */
-    size_t live; /* Out of the pool. */
+    size_t cap;  /* Bytes that each packet has room for. */
+    size_t live; /* Packets that somebody holds. */
 };
 
 void packet_pool_init(struct packet_pool *pool, size_t cap);
@@ -36,8 +36,10 @@ void packet_pool_close(struct packet_pool *pool);
 /* A packet with one reference and len 0, or NULL without memory. */
 struct packet *packet_get(struct packet_pool *pool);
 
+/* The len bytes that were written to it. */
 const uint8_t *packet_bytes(const struct packet *p, size_t *n);
+/* One reference more, or one less; release allows NULL. */
 void packet_hold(struct packet *p);
-void packet_release(struct packet *p); /* NULL is allowed. */
+void packet_release(struct packet *p);
 
 #endif

@@ -1,3 +1,5 @@
+/* gossip/exchange/sketch.c -- windows of averaging by gossip, and the two figures that each
+ * of them ends with. */
 #include "gossip/exchange/sketch.h"
 
 #include "nn/math/rng.h"
@@ -50,14 +52,17 @@ static void set_pace(struct sketch *k, const struct sketch_moment *now)
     double gap = 3 / (reach * reach);
     double lambda = 1 - (gap < 0.5 ? gap : 0.5);
     k->momentum = 0;
-    double rate = lambda; /* Of the slowest error, a beat. */
+    double rate = lambda; /* By which the slowest error shrinks in a beat. */
     if (now->lock_step) {
         k->momentum = 2 / (1 + sqrt(1 - lambda * lambda)) - 1;
         rate = sqrt(k->momentum);
     }
+    /* Beats until that error is e^-3.5, 3 % of what it was; two more for the start. */
     k->n_beats = (uint32_t)ceil(-3.5 / log(rate)) + 2;
 }
 
+/* What the window before found goes on being averaged in this one (u), if that was of
+ * the same members and nothing was cut short. */
 static void begin_window(struct sketch *k, const float *x, const struct sketch_moment *now)
 {
     bool follows = k->open && k->view == now->view && !now->anew;
@@ -80,13 +85,16 @@ static void begin_window(struct sketch *k, const float *x, const struct sketch_m
     set_pace(k, now);
 }
 
+/* Xi / |mean|, from Xi^2 and the mean of |x|^2; both are estimates, so that their
+ * difference may be no square at all. */
 static double ratio(double distance2, double q)
 {
     double mean2 = q - distance2; /* mean |x|^2 - Xi^2 */
     return distance2 <= 0 ? 0 : mean2 > 0 ? sqrt(distance2 / mean2) : (double)NAN;
 }
 
-/* K beats are done: two figures are ripe. */
+/* K beats are done, and two figures are ripe: u has averaged what the window before
+ * found, and s - m is this peer's own distance when this one began. */
 static void end_window(struct sketch *k)
 {
     struct sketch_figures *f = &k->figures;
@@ -117,13 +125,13 @@ static void accelerate(struct sketch *k)
     k->before[0] = k->at;
 }
 
-/* ---- pairs ---- */
+/* ---- one edge ---- */
 
-enum {
-    TAG_WINDOW = 24,
-    TAG_ROUND = 16 /* Bits. The rest is the view's. */
-};
+/* The bits of a tag: [view 24][window 24][round 16]. */
+enum { TAG_WINDOW = 24, TAG_ROUND = 16 };
 
+/* Equal at both ends where they are about to do the same exchange. Never 0, which says
+ * that there is no sketch: a round of 0 is skipped. */
 static uint64_t pair_tag(const struct sketch_pair *p)
 {
     uint64_t window = p->window & ((1u << TAG_WINDOW) - 1);
@@ -150,6 +158,7 @@ static void pair_apply(const struct sketch *k, const struct sketch_message *m, f
     compress_apply(pair_codec(k, m->bytes[0]), m->bytes + 1, m->n - 1, replica);
 }
 
+/* Is the pair of the window that is open? */
 static bool pair_fits(const struct sketch *k, const struct sketch_pair *p)
 {
     return k->open && p->view == k->view && p->window == k->window;
@@ -192,7 +201,8 @@ bool sketch_valid(const struct sketch *k, const struct sketch_message *m)
     return compress_validate(pair_codec(k, m->bytes[0]), m->bytes + 1, m->n - 1);
 }
 
-/* How many windows is their tag ahead of ours? 0: not, or of another view. */
+/* How many windows is their tag ahead of ours, modulo 2^24? 0 where it is not, or where
+ * they see other members. */
 static uint32_t windows_ahead(const struct sketch *k, uint64_t tag)
 {
     uint32_t mask = (1u << TAG_WINDOW) - 1;
@@ -202,8 +212,8 @@ static uint32_t windows_ahead(const struct sketch *k, uint64_t tag)
     return same_view && ahead <= mask / 2 ? ahead : 0;
 }
 
-/* The two halves are not of the same moment: nothing is mixed, and the next is
- * raw at both ends. */
+/* The two messages are not of the same moment: nothing is mixed, and the next is raw at
+ * both ends. One window ahead they wait for us; more, and we give ours up. */
 static void mix_missed(struct sketch *k, struct sketch_pair *p, uint64_t tag)
 {
     uint32_t ahead = windows_ahead(k, tag);
@@ -225,7 +235,7 @@ void sketch_mix(struct sketch *k, struct sketch_pair *p, double w, const struct 
     if (other->tag != 0 && own->tag == 0 && windows_ahead(k, other->tag) > 1)
         mix_missed(k, p, other->tag);
     if (own->tag == 0 || other->tag == 0)
-        return; /* Not this time: both see so. */
+        return; /* Both ends see that one is missing, and mix nothing. */
     if (own->tag != other->tag || !pair_fits(k, p)) {
         mix_missed(k, p, other->tag);
         return;
@@ -241,7 +251,7 @@ void sketch_mix(struct sketch *k, struct sketch_pair *p, double w, const struct 
 
 /* ---- a window ends, another begins ---- */
 
-/* Every pair has had its exchanges, or can have no more. */
+/* Has every pair had its exchanges, or can have no more? */
 static bool is_over(const struct sketch *k, const struct sketch_moment *now)
 {
     for (size_t i = 0; i < now->n_pairs; i++) {
@@ -257,13 +267,14 @@ void sketch_beat(struct sketch *k, const float *x, const struct sketch_moment *n
 {
     k->began = false;
     if (now->n_pairs == 0 && !now->alone)
-        return;       /* Cut off: nothing new is known. */
+        return;       /* We are cut off: nothing new is known. */
     if (now->alone) { /* The mean is our own. */
         k->figures = (struct sketch_figures){
             .round = now->round, .own_round = now->round, .own_window = k->figures.own_window + 1};
         k->open = false;
         return;
     }
+    /* A beat is a job that has mixed with anybody at all. */
     if (k->mixed > 0) {
         k->mixed = 0;
         k->beats++;
@@ -285,5 +296,6 @@ void sketch_beat(struct sketch *k, const float *x, const struct sketch_moment *n
 
 size_t sketch_nominal(const struct sketch *k)
 {
+    /* And about 24 bytes of the delta's head: tag, u, q and a length. */
     return compress_nominal(k->fine) + 24;
 }

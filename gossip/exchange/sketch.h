@@ -51,28 +51,33 @@ enum {
 /* What the owner knows when a job has mixed. */
 struct sketch_moment
 {
-    uint64_t view;  /* Of the members; with it go reach and lock_step. */
-    uint32_t reach; /* Hops across the graph, the same number at all peers. */
-    bool lock_step;
+    uint64_t view;                   /* Names the set of members; reach and lock_step go with it. */
+    uint32_t reach;                  /* Hops across the graph, the same number at all peers. */
+    bool lock_step;                  /* All mix once a round: then averaging may be accelerated. */
     bool anew;                       /* Begin a window now: an earlier moment is of no use. */
-    struct sketch_pair *const *pair; /* Of all edges that have not ended. */
+    struct sketch_pair *const *pair; /* Those of all edges that have not ended. */
     size_t n_pairs;
     bool alone;     /* No pairs because there is nobody else. */
-    uint64_t round; /* Of the run. */
+    uint64_t round; /* The run's. */
     double local2;  /* Sum of |b - a|^2 over our edges, as just mixed. */
 };
 
 struct sketch_figures
 {
-    double xi, relative; /* Xi and Xi / |mean|, when `round` began; or NaN. */
+    /* Xi and Xi / |mean| as they were when `round` began. NaN before the first figure, and
+     * the second also where the sketches say that |mean|^2 is not above 0. */
+    double xi, relative;
     uint64_t round;
-    double own, own_relative; /* |x_i - mean|, later: when `own_round` began. */
+
+    /* |x_i - mean| and the same over |mean|, known one window earlier: when `own_round`
+     * began. */
+    double own, own_relative;
     uint64_t own_round;
-    uint64_t own_window; /* Counts the windows behind `own`. */
+    uint64_t own_window; /* Counts the windows that gave such a figure. */
     double own_local2;   /* local2 of that moment. */
 };
 
-/* What is averaged. */
+/* What a window averages (m, u and q above). */
 struct sketch_average
 {
     float m[SKETCH_K];
@@ -82,30 +87,41 @@ struct sketch_average
 /* One peer's estimate. */
 struct sketch
 {
-    uint64_t key; /* Of S. */
-    size_t dim;
-    float s[SKETCH_K];
+    uint64_t key; /* Names S. */
+    size_t dim;   /* Floats of a model. */
+
+    /* The open window. */
+    bool open;         /* There is one. */
+    bool began;        /* It began with the last beat. */
+    bool adopted;      /* The others are two ahead or more: join theirs at the next beat. */
+    uint64_t view;     /* The set of members; another one begins another window. */
+    uint64_t round;    /* The run's round when it began. */
+    uint32_t window;   /* Counts them within a view. */
+    float s[SKETCH_K]; /* S x of that moment. */
+    double local2;     /* sketch_moment's, of that moment. */
     struct sketch_average at, before[2]; /* Now; one and two beats ago. */
-    double v, q_done;                    /* Of the window before; v < 0: there was none. */
-    double local2;                       /* When this window began. */
-    bool open, adopted;                  /* A window is open; a later one was heard of. */
-    bool began;                          /* In the last beat. */
-    uint64_t view, round, round_done;
-    uint32_t window;
-    size_t mixed;            /* Lanes since the last beat. */
-    uint32_t beats, n_beats; /* Jobs that mixed; exchanges a pair (K). */
-    double momentum;
+    size_t mixed;                        /* Exchanges since the last beat. */
+    uint32_t beats;                      /* Jobs in this window that mixed. */
+    uint32_t n_beats;                    /* K: so many make a figure. */
+    double momentum;                     /* 0 where averaging is plain. */
+
+    /* What is left of the window before. */
+    double v;            /* This peer's squared distance when that began; under 0: not known. */
+    double q_done;       /* The mean of |x|^2 that it found. */
+    uint64_t round_done; /* Its `round`. */
+
     struct sketch_figures figures;
     struct compress *raw, *fine; /* The two codecs of a pair. */
 };
 
-/* One direction pair of one edge. */
+/* The replicas of both ends' averages on one edge: a is ours as they have it, b theirs. */
 struct sketch_pair
 {
     float a[SKETCH_K], b[SKETCH_K];
-    uint64_t view;
-    uint32_t window, round; /* Exchanges committed in that window. */
-    bool through;           /* The other end has ended that window. */
+    uint64_t view; /* Which window they are of. */
+    uint32_t window;
+    uint32_t round; /* Exchanges committed in that window. */
+    bool through;   /* The other end has ended that window. */
 };
 
 /* What a delta carries. */
@@ -113,11 +129,11 @@ struct sketch_message
 {
     uint64_t tag; /* View, window and round of the pair. 0: no sketch. */
     float u, q;
-    size_t n;
+    size_t n; /* Bytes: how m is coded, and its difference from the replica. */
     uint8_t bytes[SKETCH_BYTES_MAX];
 };
 
-/* 0 or -ENOMEM. */
+/* All peers of a run have the same S, by its seed. 0 or -ENOMEM. */
 int sketch_init(struct sketch *k, uint64_t run_seed, size_t dim);
 void sketch_close(struct sketch *k);
 
@@ -128,20 +144,21 @@ void sketch_project(const struct sketch *k, const float *x, float out[SKETCH_K])
  * begins, else O(k). */
 void sketch_beat(struct sketch *k, const float *x, const struct sketch_moment *now);
 
+/* No window yet: the next message on this edge is raw. */
 void sketch_pair_init(struct sketch_pair *p);
 
-/* Our half of a pair's exchange. */
+/* Our message of a pair's exchange; tag 0 where there is nothing to say now. */
 void sketch_put(struct sketch *k, struct sketch_pair *p, struct sketch_message *out);
 
 /* May the message be given to sketch_mix()? From any thread. */
 bool sketch_valid(const struct sketch *k, const struct sketch_message *m);
 
-/* Commit an exchange: both halves are there. Where they are not of the same
+/* Commit an exchange: both messages are there. Where they are not of the same
  * window, nothing is mixed and the pair starts again at both ends. */
 void sketch_mix(struct sketch *k, struct sketch_pair *p, double w, const struct sketch_message *own,
                 const struct sketch_message *other);
 
-/* Bytes of a pair's usual message. */
+/* Bytes that the usual message of a pair adds to a delta. */
 size_t sketch_nominal(const struct sketch *k);
 
 #endif
