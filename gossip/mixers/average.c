@@ -18,11 +18,13 @@ struct average
     bool corrects;   /* In the last phase: deltas are corrections from now on. */
 };
 
+/* What open_average() has made of m->state. */
 static struct average *average_of(const struct mixing *m)
 {
     return m->state;
 }
 
+/* The codec tells: a correction never takes the run's (plan). */
 static bool is_update(uint32_t codec)
 {
     return codec == DELTA_RUN;
@@ -133,6 +135,7 @@ static double group_weight(const struct mixing *m, const struct mixing_task *t)
     return w * average_of(m)->lazy;
 }
 
+/* x -= w C_own once for each delta of ours, with the weights of all its edges. */
 static void commit_own(struct mixing *m)
 {
     struct average *v = average_of(m);
@@ -168,6 +171,7 @@ static void commit_theirs(struct mixing *m)
         vec_axpy(m->x, (float)w, v->sum, m->dim);
 }
 
+/* Different updates, not edges: those in step share one. */
 static size_t count_updates(const struct mixing *m)
 {
     size_t n = 0;
@@ -267,6 +271,7 @@ static void encode(struct mixing *m)
         believe(m);
 }
 
+/* The sum is scratch again with the next job's mix. */
 static const float *sent(const struct mixing *m)
 {
     const struct average *v = average_of(m);

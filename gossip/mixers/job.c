@@ -39,6 +39,7 @@ static void mix_company(struct mixing *m, struct mixing_task *t)
     statistics_term(&m->statistics, t->w, t->ours.payload->bytes, t->theirs.bytes);
 }
 
+/* Everything a mixer may look at stands where it should before the mixer is asked. */
 void mixing_mix(struct mixing *m)
 {
     for (size_t i = 0; i < m->n_tasks; i++)
@@ -58,6 +59,8 @@ void mixing_beat(struct mixing *m, struct sketch_moment *now)
 
 /* ---- encode ---- */
 
+/* The stream is drawn from the place of the task, so that two deltas of one job do not
+ * make the same random choices. */
 void mixing_put(struct mixing *m, struct mixing_task *t, const float *x, const float *x_hat)
 {
     size_t i = (size_t)(t - m->task), len;
@@ -69,7 +72,7 @@ void mixing_put(struct mixing *m, struct mixing_task *t, const float *x, const f
     size_t head = statistics_put(&m->statistics, t->statistics, statistics, t->made->bytes);
     int err = compress_encode(m->codec[t->codec], &in, t->made->bytes + head, &len, &stat);
     if (err != 0 || !isfinite((float)stat.x2) || !statistics_proper(&m->statistics, statistics)) {
-        m->diverged = true;
+        m->diverged = true; /* The owner ends the run: mixing_finish() hands out nothing. */
         return;
     }
     t->made->len = head + len;
@@ -89,6 +92,7 @@ static uint64_t replicas_hash(const struct mixing *m, const struct mixing_task *
     return t->edge->low ? rng_at(a, b) | 1 : rng_at(b, a) | 1;
 }
 
+/* Heads differ from edge to edge, also where the payload is shared. */
 static void fill_head(struct mixing *m, struct mixing_task *t)
 {
     struct wire_delta *h = &t->sent.head;

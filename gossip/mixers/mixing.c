@@ -6,9 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of the bytes of messages, what sketches may have, and statistics as much again. */
+/* Sketches may have this share of the bytes of messages, and statistics as much again. */
 static const double beside_share = 0.05;
 
+/* The first delta always has them: a short run is measured, too. */
 uint64_t mixing_every(size_t n_bytes, size_t message)
 {
     double k = (double)n_bytes / (beside_share * (double)message);
@@ -17,6 +18,8 @@ uint64_t mixing_every(size_t n_bytes, size_t message)
 
 /* ---- opening ---- */
 
+/* The codecs see the trained segments only. A packet must hold the longest message of
+ * any of them, behind the statistics. */
 static int open_codecs(struct mixing *m, const struct mixing_config *config)
 {
     size_t n_trained = 0;
@@ -49,12 +52,14 @@ static void set_pace(struct mixing *m)
     m->statistics_every = mixing_every(statistics_bound(&m->statistics), compress_nominal(usual));
 }
 
+/* May leave things half open where it fails: mixing_close() takes any of them. */
 static int open_all(struct mixing *m, const struct mixing_config *config)
 {
     *m = (struct mixing){.dim = segments_trained(config->segments, config->n_segments),
                          .mixer = config->mixer != NULL ? config->mixer : mixer_all[0],
                          .fixed_gamma = config->fixed_gamma,
                          .draw_key = config->draw_key};
+    /* First what cannot fail, so that there is a mixer and a pool to be closed. */
     replica_pool_init(&m->replicas, m->dim);
     int err = statistics_init(&m->statistics, config->segments, config->n_segments);
     if (err != 0)
@@ -86,6 +91,7 @@ int mixing_init(struct mixing *m, const struct mixing_config *config)
 
 void mixing_close(struct mixing *m)
 {
+    /* Edges were closed before: the pool of packets asserts that nothing is out. */
     m->mixer->close(m);
     for (int i = 0; i < DELTA_CODECS; i++)
         compress_close(m->codec[i]);
@@ -99,6 +105,7 @@ void mixing_close(struct mixing *m)
     free(m->x0);
 }
 
+/* a comes with the first job, which finds the edge reset; b is there from the start. */
 int mixing_edge_open(struct mixing *m, struct edge *e, const uint8_t self[WIRE_ID_BYTES],
                      const uint8_t other[WIRE_ID_BYTES])
 {
@@ -137,6 +144,7 @@ void mixing_start(struct mixing *m)
 
 int mixing_take_model(struct mixing *m, const uint8_t *bytes)
 {
+    /* Copied before it is judged: the bytes of a message may not be aligned. */
     memcpy(m->x, bytes, mixing_model_bytes(m));
     if (vec_finite(m->x, m->n_floats) && statistics_proper(&m->statistics, m->x + m->dim))
         return 0;
@@ -150,8 +158,12 @@ void mixing_copy_model(const struct mixing *m, struct packet *out)
     memcpy(out->bytes, m->x, out->len);
 }
 
-/* ---- messages ---- */
+/* ---- messages ----
+ *
+ *   payload   [statistics: 0 bytes, or their head][message]
+ *             what edges and links carry          what the mixer and its codec see */
 
+/* The loop thread asks while a job may run: all that is read here stays as it was opened. */
 bool mixing_valid(const struct mixing *m, uint32_t codec, const uint8_t *payload, size_t n)
 {
     size_t head = statistics_check(&m->statistics, payload, n);
@@ -164,6 +176,7 @@ bool mixing_sketch_valid(const struct mixing *m, const struct sketch_message *sk
     return sketch_valid(&m->sketch, sketch);
 }
 
+/* Sizes, indices and values are all looked at: what passes can be applied. */
 bool mixing_decodes(const struct mixing *m, uint32_t codec, const uint8_t *message, size_t n)
 {
     return compress_validate(m->codec[codec], message, n);
@@ -196,7 +209,10 @@ struct bytes mixing_made(const struct mixing *m, const struct mixing_task *t)
     return message_of(m, t->made->bytes, t->made->len);
 }
 
-/* ---- questions ---- */
+/* ---- questions ----
+ *
+ * The owner asks mixing, and never which mixer it has: where a mixer has nothing to say
+ * the answer is CHOCO's, whose replicas follow the model all the time. */
 
 const struct sketch_figures *mixing_figures(const struct mixing *m)
 {
@@ -208,6 +224,7 @@ bool mixing_window_began(const struct mixing *m)
     return m->sketch.began;
 }
 
+/* Tasks that share a packet share the figure. */
 double mixing_lag2(const struct mixing *m)
 {
     double most = 0;
@@ -217,6 +234,7 @@ double mixing_lag2(const struct mixing *m)
     return most;
 }
 
+/* The list of used replicas is the loop thread's; between jobs it is what edges hold. */
 bool mixing_in_step(const struct mixing *m)
 {
     return m->replicas.used == NULL || m->replicas.used->next == NULL;

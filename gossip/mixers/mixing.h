@@ -40,7 +40,7 @@ struct mixing_task
     struct edge *edge;
     bool commit;     /* The exchange is ready: apply both deltas. */
     bool encode;     /* Make our next delta. */
-    uint32_t codec;  /* Of that delta: enum delta_codec, or a rung. */
+    uint32_t codec;  /* That delta's: enum delta_codec, or a rung. */
     bool sketch;     /* It carries a sketch; */
     bool statistics; /* it carries the values of running statistics. */
 
@@ -54,8 +54,8 @@ struct mixing_task
     struct edge_sent sent;   /* Its head is the worker's result. */
     bool fresh;              /* b begins anew at x0. */
     bool fresh_replica;      /* This task sets the replica to x0. */
-    bool applies;            /* Of all tasks that commit `ours`, this one applies it. */
-    bool encodes;            /* Of all tasks that share `made`, this one encodes it. */
+    bool applies;            /* Among those that commit the same `ours`, it applies it. */
+    bool encodes;            /* Among those that share `made`, it encodes it. */
 
     double w; /* Set by mixing_mix(): the edge's weight in this exchange. */
 };
@@ -63,7 +63,7 @@ struct mixing_task
 /* What our deltas of a job announce. */
 struct mixing_announcement
 {
-    uint64_t run_round; /* Of the state after the job's local steps. */
+    uint64_t run_round; /* That of the state after the job's local steps. */
     uint32_t degree, settled;
 };
 
@@ -80,7 +80,7 @@ struct mixing
     struct packet_pool packets;
     struct replica_pool replicas;
     double fixed_gamma;                      /* 0: auto. */
-    uint64_t draw_key;                       /* Of the codecs' random streams. */
+    uint64_t draw_key;                       /* For the codecs' random streams. */
     size_t cap;                              /* Longest payload of any codec, in bytes. */
     uint64_t sketch_every, statistics_every; /* Deltas of training. */
 
@@ -134,7 +134,7 @@ void mixing_edge_close(struct mixing *m, struct edge *e);
 /* What the owner knows when it plans a job. */
 struct mixing_moment
 {
-    uint64_t round, n_rounds; /* Of the run: done, and in all. */
+    uint64_t round, n_rounds; /* The run's: done, and in all. */
     bool lock_step;
     bool settling;  /* The last phase. */
     bool draining;  /* No new deltas. */

@@ -9,6 +9,7 @@ void replica_pool_init(struct replica_pool *pool, size_t dim)
     *pool = (struct replica_pool){.dim = dim};
 }
 
+/* For good: neither in a list of the pool nor held by anybody. */
 static void replica_free(struct replica *r)
 {
     free(r->v);
@@ -16,15 +17,25 @@ static void replica_free(struct replica *r)
     free(r);
 }
 
-void replica_pool_close(struct replica_pool *pool)
+static void free_list(struct replica *r)
 {
-    while (pool->free != NULL) {
-        struct replica *r = pool->free;
-        pool->free = r->next;
+    while (r != NULL) {
+        struct replica *next = r->next;
         replica_free(r);
+        r = next;
     }
 }
 
+/* Edges have given theirs back; what is used still was taken by a job whose planning
+ * ran out of memory. */
+void replica_pool_close(struct replica_pool *pool)
+{
+    free_list(pool->used);
+    free_list(pool->free);
+    *pool = (struct replica_pool){0};
+}
+
+/* All of it or nothing. */
 static struct replica *replica_new(const struct replica_pool *pool)
 {
     struct replica *r = calloc(1, sizeof *r);
@@ -41,6 +52,7 @@ static struct replica *replica_new(const struct replica_pool *pool)
 
 struct replica *replica_get(struct replica_pool *pool)
 {
+    /* The used ones are in a list, too: a mixer may have to visit all of them. */
     struct replica *r = pool->free;
     if (r != NULL)
         pool->free = r->next;
@@ -65,5 +77,5 @@ void replica_release(struct replica_pool *pool, struct replica *r)
         at = &(*at)->next;
     *at = r->next;
     r->next = pool->free;
-    pool->free = r;
+    pool->free = r; /* With its floats: the next one to get it writes all of them. */
 }

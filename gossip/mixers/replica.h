@@ -37,7 +37,7 @@ struct replica_pool
 
 void replica_pool_init(struct replica_pool *pool, size_t dim);
 
-/* Frees what has come back. Edges give theirs back before (mixing_edge_close). */
+/* Frees all of them: no edge may hold one any more (mixing_edge_close). */
 void replica_pool_close(struct replica_pool *pool);
 
 /* A replica with one reference, or NULL without memory. Its floats are whatever

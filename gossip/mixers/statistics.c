@@ -7,9 +7,12 @@
 #include <string.h>
 
 /* A value of more is refused: sums of some thousands of them stay finite. */
-static const float kMost = 0x1p64f;
+static const float most_value = 0x1p64f;
 
-enum { ABSENT, PRESENT, FLOAT_BYTES = 4 };
+/* The first byte of a head. */
+enum { ABSENT, PRESENT };
+
+enum { FLOAT_BYTES = 4 };
 
 int statistics_init(struct statistics *s, const struct segment *segments, size_t n_segments)
 {
@@ -29,6 +32,8 @@ int statistics_init(struct statistics *s, const struct segment *segments, size_t
         statistics_close(s);
         return -ENOMEM;
     }
+    /* A segment's offset counts from the start of the model, ours from where the trained
+     * ones end. */
     for (size_t i = 0; i < n_segments; i++)
         for (size_t k = 0; k < segments[i].n && !segments[i].trained; k++)
             s->nonnegative[segments[i].offset - trained + k] = segments[i].nonnegative;
@@ -49,11 +54,13 @@ size_t statistics_bound(const struct statistics *s)
     return s->n > 0 ? 1 + FLOAT_BYTES * s->n : 0;
 }
 
+/* Written so that a NaN, which compares with nothing, is not. */
 static bool proper(const struct statistics *s, size_t k, float v)
 {
-    return v <= kMost && v >= (s->nonnegative[k] ? 0 : -kMost);
+    return v <= most_value && v >= (s->nonnegative[k] ? 0 : -most_value);
 }
 
+/* Value k of a head that has values, little-endian, whatever its alignment. */
 static float get(const uint8_t *p, size_t k)
 {
     const uint8_t *b = p + 1 + FLOAT_BYTES * k;
@@ -64,6 +71,7 @@ static float get(const uint8_t *p, size_t k)
     return v;
 }
 
+/* The same into a head. */
 static void put(uint8_t *p, size_t k, float v)
 {
     uint8_t *b = p + 1 + FLOAT_BYTES * k;
@@ -102,6 +110,7 @@ size_t statistics_check(const struct statistics *s, const uint8_t *p, size_t len
 {
     if (s->n == 0)
         return 0;
+    /* The length is looked at before a value is: the bytes are a stranger's. */
     if (len == 0 || p[0] > PRESENT || len < statistics_length(s, p))
         return SIZE_MAX;
     for (size_t k = 0; k < s->n && p[0] == PRESENT; k++)
@@ -112,9 +121,11 @@ size_t statistics_check(const struct statistics *s, const uint8_t *p, size_t len
 
 void statistics_term(struct statistics *s, double w, const uint8_t *own, const uint8_t *other)
 {
+    /* Both ends see which deltas have values, so that both or neither average. */
     double apart2 = 0, size2 = 0;
     if (s->n == 0 || own[0] != PRESENT || other[0] != PRESENT)
         return;
+    /* The first exchange of a job begins the sum. */
     if (s->n_terms++ == 0) {
         memset(s->sum, 0, s->n * sizeof *s->sum);
         s->apart2 = 0;
@@ -128,6 +139,7 @@ void statistics_term(struct statistics *s, double w, const uint8_t *own, const u
         apart2 += d * d;
         size2 += (double)a * (double)a;
     }
+    /* The worst edge is reported: one pair of peers that part is what matters. */
     if (size2 > 0 && apart2 / size2 >= s->apart2 / s->size2) {
         s->apart2 = apart2;
         s->size2 = size2;
@@ -140,6 +152,7 @@ void statistics_mix(struct statistics *s, float *x)
         return;
     s->n_terms = 0;
     for (size_t k = 0; k < s->n; k++) {
+        /* Where x would be if nothing were owed; it goes as far as the floor lets it. */
         float to = x[k] - s->owed[k] + s->sum[k];
         float least = x[k] < s->least[k] ? x[k] : s->least[k];
         float floor = s->nonnegative[k] ? least / 2 : to;
@@ -150,5 +163,6 @@ void statistics_mix(struct statistics *s, float *x)
 
 double statistics_apart(const struct statistics *s)
 {
+    /* NaN over 1 before the first averaging. */
     return s->n > 0 ? sqrt(s->apart2 / s->size2) : 0;
 }

@@ -33,11 +33,11 @@
 
 struct statistics
 {
-    size_t n;           /* 0: the model has none, and nothing is sent. */
-    float *owed;        /* n, each 0 or more. */
-    bool *nonnegative;  /* n: a variance. */
-    float *sum, *least; /* n of scratch: of a job's exchanges, what is added and
-                         * the least value averaged. */
+    size_t n;           /* How many; 0: the model has none, and nothing is sent. */
+    float *owed;        /* n, each 0 or more: what is to be subtracted from x still. */
+    bool *nonnegative;  /* n: is it a variance? */
+    float *sum, *least; /* n of scratch for the exchanges of a job: what they add, and
+                         * the least value that they average. */
     size_t n_terms;     /* Exchanges in `sum`. */
     double apart2;      /* The worst edge of the last averaging: |s_j - s_i|^2 ... */
     double size2;       /* ... over |s_i|^2 of that edge. */
@@ -48,7 +48,7 @@ struct statistics
 int statistics_init(struct statistics *s, const struct segment *segments, size_t n_segments);
 void statistics_close(struct statistics *s);
 
-/* Bytes that statistics_put() writes at most. */
+/* The most bytes that statistics_put() writes. */
 size_t statistics_bound(const struct statistics *s);
 
 /* Are x[0..n) finite and in range, and no variance negative? */

@@ -23,6 +23,11 @@ static void test_table(void **state)
     assert_ptr_equal(mixer_all[1], &mixer_average);
     assert_false(mixer_all[0]->updates);
     assert_null(mixer_all[2]);
+    for (size_t i = 0; mixer_all[i] != NULL; i++) {
+        const struct mixer *m = mixer_all[i];
+        assert_true(m->name && m->open && m->close && m->plan);
+        assert_true(m->valid && m->apply && m->mix && m->encode);
+    }
 }
 
 /* ---- in step ---- */
