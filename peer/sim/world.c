@@ -110,6 +110,8 @@ static int start_peer(struct sim_world *w, struct sim_peer *p)
                             .evaluate_every = w->config.evaluate_every,
                             .evaluate_samples = w->config.evaluate_samples};
     memcpy(c.id, p->id, sizeof c.id);
+    if (w->config.configure != NULL)
+        w->config.configure(w->config.self, p->index, &c);
     int err = node_open(&p->node, &c);
     if (err != 0)
         return err;

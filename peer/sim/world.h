@@ -36,6 +36,9 @@ struct sim_config
     int (*make_trainer)(void *self, uint32_t peer, const struct run *run, struct trainer *t,
                         char error[RUN_ERROR_MAX]);
     void *self;
+    /* Change what a peer is given before it starts: its flags, whether it brings
+     * the run. May be NULL: then everybody brings `run`. */
+    void (*configure)(void *self, uint32_t peer, struct node_config *c);
     /* New figures of a peer; may look at the world. May be NULL. */
     void (*measured)(void *self, uint32_t peer);
     /* A line for people. May be NULL. */
