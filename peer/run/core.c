@@ -12,8 +12,8 @@
 #include <string.h>
 
 enum {
-    ROUNDS_MAX = 1000000000,
-    NOMINAL_SIDE = 256, /* A codec's size is taken on a square tensor of this side. */
+    ROUNDS_MAX = 1000000000, /* Ten digits: run.c counts on it. */
+    NOMINAL_SIDE = 256,      /* A codec's size is taken on a square tensor of this side. */
     NOMINAL_FLOATS = NOMINAL_SIDE * NOMINAL_SIDE
 };
 
@@ -24,6 +24,7 @@ static const char fine_codec[] = "qsgd:4";
 
 /* ---- Text values: each checked by the folder that knows it. ---- */
 
+/* One check for both keys that hold a codec. */
 static int canonical_codec(const char *name, const char *value, char out[RUN_VALUE_MAX],
                            char error[RUN_ERROR_MAX])
 {
@@ -37,7 +38,9 @@ static int canonical_codec(const char *name, const char *value, char out[RUN_VAL
 
 static int canonical_compress(const char *value, char out[RUN_VALUE_MAX], char error[RUN_ERROR_MAX])
 {
-    size_t n = strlen(RUN_AUTO); /* "auto" itself is the key's word. */
+    /* "auto" alone is the key's word and does not come here; as the beginning of a
+     * spec it would be a codec that nobody knows, which says less. */
+    size_t n = strlen(RUN_AUTO);
     if (strncmp(value, RUN_AUTO, n) == 0 && strchr("+:;,/", value[n]) != NULL)
         return run_refuse(
             error, "compress", value,
@@ -84,6 +87,7 @@ static const char *fallback_of_compress(const struct run_flags *f)
 /* Is the codec fine enough for the last phase? *fine is the answer. */
 static int is_fine(const char *codec, bool *fine, char error[RUN_ERROR_MAX])
 {
+    /* The share depends on the tensors; the run does not know the model's. */
     struct segment one = {.name = "x",
                           .n = NOMINAL_FLOATS,
                           .rows = NOMINAL_SIDE, /* Square, for codecs of matrices. */
@@ -110,6 +114,7 @@ static int resolve_final(const struct run *r, char value[RUN_VALUE_MAX], char er
     return err != 0 ? err : canonical_final(fine ? r->compress : fine_codec, value, error);
 }
 
+/* CHOCO sends models; a mixer that adds up updates has keys of its own. */
 static bool sends_models(const struct run *r)
 {
     return !mixer_all[r->mixer]->updates;
@@ -120,6 +125,8 @@ static bool has_one_codec(const struct run *r)
     return strcmp(r->compress, RUN_AUTO) != 0;
 }
 
+/* Updates are sums of gradients, so every peer must have made its own at the same
+ * model; models may be mixed whenever they come. */
 int run_core_check(const struct run *r, char error[RUN_ERROR_MAX])
 {
     if (!sends_models(r) && r->policy != RUN_SYNC) {

@@ -13,6 +13,10 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { WORD_MAX = 24 }; /* Bytes of "'auto' or ". */
+
+/* ---- Sentences, fit to print: what they quote may be a stranger's bytes. ---- */
+
 const char *run_quote(char out[RUN_QUOTE_MAX + 4], const char *found)
 {
     size_t n = 0;
@@ -32,6 +36,7 @@ int run_refuse(char error[RUN_ERROR_MAX], const char *name, const char *found, c
     return -EINVAL;
 }
 
+/* The sentence may quote what a stranger sent: what is not printable becomes '?'. */
 int run_refuse_as(char error[RUN_ERROR_MAX], const char *name, const char *sentence)
 {
     int at = snprintf(error, RUN_ERROR_MAX, "--%s: ", name);
@@ -46,32 +51,43 @@ int run_refuse_as(char error[RUN_ERROR_MAX], const char *name, const char *sente
 
 /* ---- Text -> canonical text. ---- */
 
+/* "'auto' or ", where the key has that word. */
+static const char *or_word(const struct run_key *key, char out[WORD_MAX])
+{
+    out[0] = '\0';
+    if (key->word != NULL)
+        snprintf(out, WORD_MAX, "'%s' or ", key->word);
+    return out;
+}
+
+/* Leading zeros go. */
 static int canonical_uint(const struct run_key *key, const char *value, char out[RUN_VALUE_MAX],
                           char error[RUN_ERROR_MAX])
 {
-    char expected[96];
+    char expected[96], word[WORD_MAX];
     uint64_t v;
     if (!number_whole(value, &v) || v < key->min || v > key->max) {
         snprintf(expected, sizeof expected, "%sa whole number from %llu to %llu",
-                 key->word != NULL ? "'auto' or " : "", (unsigned long long)key->min,
-                 (unsigned long long)key->max);
+                 or_word(key, word), (unsigned long long)key->min, (unsigned long long)key->max);
         return run_refuse(error, key->name, value, expected);
     }
     snprintf(out, RUN_VALUE_MAX, "%llu", (unsigned long long)v);
     return 0;
 }
 
+/* The shortest text that reads back as the same double, so that 5e-2 and 0.0500 are
+ * one run. */
 static int canonical_real(const struct run_key *key, const char *value, char out[RUN_VALUE_MAX],
                           char error[RUN_ERROR_MAX])
 {
-    char expected[96];
+    char expected[96], word[WORD_MAX];
     double v;
     if (!number_real(value, &v) || !(v >= key->low && v <= key->high)) {
-        snprintf(expected, sizeof expected, "%sa number from %g to %g",
-                 key->word != NULL ? "'auto' or " : "", key->low, key->high);
+        snprintf(expected, sizeof expected, "%sa number from %g to %g", or_word(key, word),
+                 key->low, key->high);
         return run_refuse(error, key->name, value, expected);
     }
-    number_real_text(v + 0.0, out); /* -0 becomes 0. */
+    number_real_text(v + 0.0, out); /* So that -0 has no spelling of its own. */
     return 0;
 }
 
@@ -99,6 +115,7 @@ int run_canonical_value(const struct run_key *key, const char *value, char out[R
     return -EINVAL;
 }
 
+/* Only whole numbers can have none: below `min` there is a number to say so. */
 bool run_key_has_default(const struct run_key *key)
 {
     uint64_t v;

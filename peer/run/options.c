@@ -1,4 +1,10 @@
-/* peer/run/options.c -- parsing and checking; options_text.c compares names, options_help.c writes --help. */
+/* peer/run/options.c -- a command line and the environment against a command's rows.
+ *
+ * getopt_long cuts argv into options; all that it would say itself (unknown,
+ * ambiguous, no value) is said here, in sentences that name the flag, and its
+ * abbreviations are refused. Names are compared in options_text.c; options_help.c
+ * writes --help.
+ */
 #include "peer/run/options.h"
 
 #include "nn/math/number.h"
@@ -10,16 +16,16 @@
 #include <string.h>
 
 enum {
-    LONG_BASE = 256, /* getopt_long's value of row i is LONG_BASE + i. */
-    LONG_HELP = 255,
-    ENV_NAME_MAX = 64
+    LONG_BASE = 256,  /* getopt_long answers LONG_BASE + i for row i: above every short name. */
+    LONG_HELP = 255,  /* ... and this for --help. */
+    ENV_NAME_MAX = 64 /* Bytes of "HEARSAY_..." or "--...", with the NUL. */
 };
 
-/* ---- rows --------------------------------------------------------------- */
+/* ---- Rows. ---- */
 
 static const struct option_row *find_row(const struct option_row *rows, const char *name)
 {
-    for (; rows->name; rows++)
+    for (; rows->name != NULL; rows++)
         if (strcmp(rows->name, name) == 0)
             return rows;
     return NULL;
@@ -27,19 +33,19 @@ static const struct option_row *find_row(const struct option_row *rows, const ch
 
 bool options_takes_key(const struct command *command, const char *name)
 {
-    if (!command->takes_run_flags || find_row(command->rows, name))
+    if (!command->takes_run_flags || find_row(command->rows, name) != NULL)
         return false;
     const char *const *key = command->keys;
-    while (key && *key && strcmp(*key, name) != 0)
+    while (key != NULL && *key != NULL && strcmp(*key, name) != 0)
         key++;
-    return !key || *key;
+    return key == NULL || *key != NULL; /* NULL keys: it takes them all. */
 }
 
 /* Fill o->values with every row, the command's own first. */
 static void collect_rows(struct options *o, const struct command *command)
 {
     *o = (struct options){.command = command, .run.trainer = command->trainer};
-    for (const struct option_row *row = command->rows; row->name; row++) {
+    for (const struct option_row *row = command->rows; row->name != NULL; row++) {
         assert(o->n < OPTIONS_MAX);
         o->values[o->n++].row = row;
     }
@@ -48,6 +54,7 @@ static void collect_rows(struct options *o, const struct command *command)
         if (!options_takes_key(command, key->name))
             continue;
         assert(o->n < OPTIONS_MAX);
+        /* Here it is any text: what suits the key is run_flags_set()'s to say. */
         struct option_row *row = &o->run_rows[o->n_run_rows++];
         *row = (struct option_row){
             .name = key->name, .kind = OPTION_TEXT, .fallback = key->fallback, .help = key->help};
@@ -55,7 +62,7 @@ static void collect_rows(struct options *o, const struct command *command)
     }
     for (uint32_t i = 0; i < o->n; i++) {
         o->values[i].text = o->values[i].row->fallback;
-        o->values[i].source = o->values[i].text ? OPTION_DEFAULT : OPTION_UNSET;
+        o->values[i].source = o->values[i].text != NULL ? OPTION_DEFAULT : OPTION_UNSET;
     }
 }
 
@@ -72,8 +79,9 @@ static struct option_value *find_value(struct options *o, const char *name)
     return NULL;
 }
 
-/* ---- checking one value ------------------------------------------------- */
+/* ---- Checking one value. ---- */
 
+/* A row whose max is not above its min has no upper limit. */
 static bool in_range(const struct option_row *row, double v)
 {
     return v >= row->min && (row->max <= row->min || v <= row->max);
@@ -103,7 +111,8 @@ static bool read_flag(const char *text, bool *on)
     return true;
 }
 
-/* Does the text suit the row? Else `expected` says what would. */
+/* Does the text suit the row? `expected` says what would: it ends the sentence that
+ * refuses it. */
 static bool suits(const struct option_row *row, const char *text, char *expected, size_t cap)
 {
     uint64_t u;
@@ -124,7 +133,7 @@ static bool suits(const struct option_row *row, const char *text, char *expected
         return read_flag(text, &on);
     case OPTION_TEXT:
     case OPTION_OPERAND:
-        snprintf(expected, cap, "%s", row->arg ? row->arg : "a value");
+        snprintf(expected, cap, "%s", row->arg != NULL ? row->arg : "a value");
         return text[0] != '\0';
     }
     assert(false && "unknown kind of option");
@@ -144,30 +153,32 @@ static const char *place(const struct option_row *row, enum option_source source
     return out;
 }
 
-/* The place of this key's expanded value. */
+/* Room for this key's expanded value: what it had before, so that an option given
+ * twice takes one place. */
 static struct options_expanded *expanded(struct options *o, const char *name)
 {
     struct options_expanded *e = o->expanded;
-    while (e->name && strcmp(e->name, name) != 0)
+    while (e->name != NULL && strcmp(e->name, name) != 0)
         e++;
     assert(e < o->expanded + OPTIONS_EXPANDED_MAX);
     e->name = name;
     return e;
 }
 
-/* Hand a run flag's value on; *text becomes what the world makes of it. */
+/* Hand a run flag's value to the run. *text becomes what the world makes of it (of
+ * a file of edges, the edges). */
 static int take_run_flag(struct options *o, const char *name, const char **text,
                          char error[OPTIONS_ERROR_MAX])
 {
-    if (o->world->expand) {
+    if (o->world->expand != NULL) {
         char made[RUN_VALUE_MAX], broken[OPTIONS_ERROR_MAX];
-        int r = o->world->expand(name, *text, made, broken);
-        if (r < 0) {
+        int replaced = o->world->expand(name, *text, made, broken);
+        if (replaced < 0) {
             snprintf(error, OPTIONS_ERROR_MAX, "--%s: %.*s", name, OPTIONS_ERROR_MAX - ENV_NAME_MAX,
                      broken);
-            return r;
+            return replaced;
         }
-        if (r)
+        if (replaced > 0)
             *text = memcpy(expanded(o, name)->text, made, sizeof made);
     }
     char why[RUN_ERROR_MAX];
@@ -177,9 +188,9 @@ static int take_run_flag(struct options *o, const char *name, const char **text,
     return -EINVAL;
 }
 
-/* Take a value that was given. */
-static int take(struct options *o, struct option_value *v, const char *text,
-                enum option_source source, char error[OPTIONS_ERROR_MAX])
+/* A value was given: check it, and keep it with where it came from. */
+static int take_value(struct options *o, struct option_value *v, const char *text,
+                      enum option_source source, char error[OPTIONS_ERROR_MAX])
 {
     char where[ENV_NAME_MAX], expected[160];
     if (!suits(v->row, text, expected, sizeof expected)) {
@@ -187,7 +198,7 @@ static int take(struct options *o, struct option_value *v, const char *text,
                  place(v->row, source, where), text, expected);
         return -EINVAL;
     }
-    if (is_run_row(o, v->row) && take_run_flag(o, v->row->name, &text, error)) {
+    if (is_run_row(o, v->row) && take_run_flag(o, v->row->name, &text, error) != 0) {
         if (source == OPTION_ENVIRONMENT) {
             /* The sentence speaks of --name: say where it came from, too. */
             char why[OPTIONS_ERROR_MAX];
@@ -202,7 +213,7 @@ static int take(struct options *o, struct option_value *v, const char *text,
     return 0;
 }
 
-/* ---- the command line --------------------------------------------------- */
+/* ---- The command line. ---- */
 
 static bool is_run_key(const struct command *command, const char *name)
 {
@@ -213,6 +224,8 @@ static bool is_run_key(const struct command *command, const char *name)
     return false;
 }
 
+/* Say that there is no such flag: a run key that this command does not take has a
+ * sentence of its own; else the name that may have been meant is proposed. */
 static void unknown_flag(const struct options *o, const char *element,
                          char error[OPTIONS_ERROR_MAX])
 {
@@ -228,11 +241,12 @@ static void unknown_flag(const struct options *o, const char *element,
     for (uint32_t i = 0; i < o->n && name[0]; i++) {
         const char *known = o->values[i].row->name;
         if (o->values[i].row->kind != OPTION_OPERAND && options_near(name, known)
-            && (!best || options_distance(name, known) < options_distance(name, best)))
+            && (best == NULL || options_distance(name, known) < options_distance(name, best)))
             best = known;
     }
     snprintf(error, OPTIONS_ERROR_MAX, "unknown flag %.*s%s%s%s", n < 120 ? (int)n : 120, element,
-             best ? ", did you mean --" : "", best ? best : "", best ? "?" : "");
+             best != NULL ? ", did you mean --" : "", best != NULL ? best : "",
+             best != NULL ? "?" : "");
 }
 
 /* getopt refused argv's `element`: say why. */
@@ -240,25 +254,26 @@ static void refused(const struct options *o, int answer, int which, const char *
                     char error[OPTIONS_ERROR_MAX])
 {
     const struct option_row *row = which >= LONG_BASE ? o->values[which - LONG_BASE].row : NULL;
-    for (uint32_t i = 0; i < o->n && !row && which > 0; i++)
+    for (uint32_t i = 0; i < o->n && row == NULL && which > 0; i++)
         if (o->values[i].row->short_name == which)
             row = o->values[i].row;
-    if (answer == ':' && row)
+    if (answer == ':' && row != NULL)
         snprintf(error, OPTIONS_ERROR_MAX, "--%s needs a value (%s)", row->name,
-                 row->arg ? row->arg : "VALUE");
-    else if (row && row->kind == OPTION_FLAG)
+                 row->arg != NULL ? row->arg : "VALUE");
+    else if (row != NULL && row->kind == OPTION_FLAG)
         snprintf(error, OPTIONS_ERROR_MAX, "--%s takes no value, found '%.120s'", row->name,
                  element);
     else
         unknown_flag(o, element, error);
 }
 
+/* Operands go to the OPERAND rows in their order, one each. */
 static int take_operand(struct options *o, const char *text, char error[OPTIONS_ERROR_MAX])
 {
     for (uint32_t i = 0; i < o->n; i++) {
         struct option_value *v = &o->values[i];
         if (v->row->kind == OPTION_OPERAND && v->source != OPTION_COMMAND_LINE)
-            return take(o, v, text, OPTION_COMMAND_LINE, error);
+            return take_value(o, v, text, OPTION_COMMAND_LINE, error);
     }
     snprintf(error, OPTIONS_ERROR_MAX, "unexpected argument '%.120s'", text);
     return -EINVAL;
@@ -272,25 +287,27 @@ static int take_option(struct options *o, uint32_t i, const char *element, const
     const char *name = v->row->name;
     bool is_long = element[0] == '-' && element[1] == '-';
     if (is_long && strncmp(element + 2, name, strlen(name)) != 0) {
-        unknown_flag(o, element, error); /* getopt's abbreviations. */
+        unknown_flag(o, element, error); /* getopt takes abbreviations, we do not. */
         return -EINVAL;
     }
     if (v->row->kind == OPTION_FLAG)
         text = "1";
-    else if (text[0] == '-' && text[1] == '-' && !strchr(element, '=')) {
+    else if (text[0] == '-' && text[1] == '-' && strchr(element, '=') == NULL) {
+        /* "--out --json" means that the value was forgotten; "--out=--json" does not. */
         snprintf(error, OPTIONS_ERROR_MAX, "--%s needs a value (%s), found the flag %.120s", name,
-                 v->row->arg ? v->row->arg : "VALUE", text);
+                 v->row->arg != NULL ? v->row->arg : "VALUE", text);
         return -EINVAL;
     }
-    return take(o, v, text, OPTION_COMMAND_LINE, error);
+    return take_value(o, v, text, OPTION_COMMAND_LINE, error);
 }
 
-/* getopt's own form of the rows. Returns how many. */
-static size_t getopt_tables(const struct options *o, struct option longs[OPTIONS_MAX + 2],
-                            char shorts[2 * OPTIONS_MAX + 8])
+/* Write the rows in getopt's own form. */
+static void getopt_tables(const struct options *o, struct option longs[OPTIONS_MAX + 2],
+                          char shorts[2 * OPTIONS_MAX + 8])
 {
     size_t n = 0, s = 0;
-    /* '-': operands in their place, as option 1; ':': a missing value is ':'. */
+    /* '-' makes operands come in their place, as option 1; ':' tells a missing value
+     * (':') from an unknown flag ('?'). */
     shorts[s++] = '-';
     shorts[s++] = ':';
     shorts[s++] = 'h';
@@ -302,7 +319,7 @@ static size_t getopt_tables(const struct options *o, struct option longs[OPTIONS
         bool flag = row->kind == OPTION_FLAG;
         longs[n++] = (struct option){row->name, flag ? no_argument : required_argument, NULL,
                                      LONG_BASE + (int)i};
-        if (row->short_name) {
+        if (row->short_name != 0) {
             shorts[s++] = row->short_name;
             if (!flag)
                 shorts[s++] = ':';
@@ -310,9 +327,9 @@ static size_t getopt_tables(const struct options *o, struct option longs[OPTIONS
     }
     longs[n] = (struct option){NULL, 0, NULL, 0};
     shorts[s] = '\0';
-    return n;
 }
 
+/* The row that getopt's answer means. */
 static uint32_t row_of(const struct options *o, int answer)
 {
     if (answer >= LONG_BASE)
@@ -331,11 +348,11 @@ static int read_command_line(struct options *o, int argc, char **argv,
     char shorts[2 * OPTIONS_MAX + 8];
     getopt_tables(o, longs, shorts);
     opterr = 0;
-    optind = 0; /* glibc: begin anew, whatever was parsed before. */
+    optind = 0; /* To glibc: begin anew, whatever was parsed before. */
     for (;;) {
         const char *element = optind == 0 ? argv[1] : argv[optind];
         int answer = getopt_long(argc, argv, shorts, longs, NULL);
-        int r = 0;
+        int err = 0;
         if (answer == -1)
             break;
         if (answer == 'h' || (answer == LONG_HELP && strcmp(element, "--help") == 0))
@@ -349,20 +366,21 @@ static int read_command_line(struct options *o, int argc, char **argv,
             return -EINVAL;
         }
         if (answer == 1)
-            r = take_operand(o, optarg, error);
+            err = take_operand(o, optarg, error);
         else
-            r = take_option(o, row_of(o, answer), element, optarg, error);
-        if (r)
-            return r;
+            err = take_option(o, row_of(o, answer), element, optarg, error);
+        if (err != 0)
+            return err;
     }
-    for (int i = optind; i < argc; i++) /* What stands behind "--". */
-        if (take_operand(o, argv[i], error))
+    for (int i = optind; i < argc; i++) /* What stands behind "--" is left over. */
+        if (take_operand(o, argv[i], error) != 0)
             return -EINVAL;
     return OPTIONS_OK;
 }
 
-/* ---- the environment ---------------------------------------------------- */
+/* ---- The environment. ---- */
 
+/* Take from the environment what the command line left open. */
 static int read_environment(struct options *o, char error[OPTIONS_ERROR_MAX])
 {
     for (uint32_t i = 0; i < o->n; i++) {
@@ -372,12 +390,14 @@ static int read_environment(struct options *o, char error[OPTIONS_ERROR_MAX])
         char name[ENV_NAME_MAX];
         options_env_name(v->row->name, name, sizeof name);
         const char *text = o->world->env(name);
-        if (text && text[0] && take(o, v, text, OPTION_ENVIRONMENT, error))
+        if (text != NULL && text[0] != '\0'
+            && take_value(o, v, text, OPTION_ENVIRONMENT, error) != 0)
             return -EINVAL;
     }
     return 0;
 }
 
+/* What must be given has been given, on the command line or in the environment. */
 static int check_required(const struct options *o, char error[OPTIONS_ERROR_MAX])
 {
     for (uint32_t i = 0; i < o->n; i++) {
@@ -386,7 +406,8 @@ static int check_required(const struct options *o, char error[OPTIONS_ERROR_MAX]
             continue;
         bool operand = v->row->kind == OPTION_OPERAND;
         snprintf(error, OPTIONS_ERROR_MAX, "%s%s%s%s is missing", operand ? "" : "--",
-                 operand ? "" : v->row->name, operand ? "" : " ", v->row->arg ? v->row->arg : "");
+                 operand ? "" : v->row->name, operand ? "" : " ",
+                 v->row->arg != NULL ? v->row->arg : "");
         return -EINVAL;
     }
     return 0;
@@ -397,21 +418,21 @@ int options_parse(struct options *o, const struct command *command, int argc, ch
 {
     collect_rows(o, command);
     o->world = world;
-    int r = argc > 1 ? read_command_line(o, argc, argv, error) : OPTIONS_OK;
-    if (r)
-        return r;
-    if (world->env && read_environment(o, error))
+    int err = argc > 1 ? read_command_line(o, argc, argv, error) : OPTIONS_OK;
+    if (err != 0)
+        return err;
+    if (world->env != NULL && read_environment(o, error) != 0)
         return -EINVAL;
     return check_required(o, error);
 }
 
-/* ---- values ------------------------------------------------------------- */
+/* ---- Values. ---- */
 
 static const struct option_value *value_of(const struct options *o, const char *name)
 {
-    /* Only reads: the cast spares a second copy of the search. */
+    /* Nothing is written: the cast spares a second copy of the search. */
     const struct option_value *v = find_value((struct options *)(uintptr_t)o, name);
-    assert(v && "the command has no row of that name");
+    assert(v != NULL && "the command has no row of that name");
     return v;
 }
 
@@ -425,7 +446,7 @@ uint64_t options_uint(const struct options *o, const char *name)
     const struct option_value *v = value_of(o, name);
     uint64_t u = 0;
     assert(v->row->kind == OPTION_UINT);
-    if (v->text && !number_whole(v->text, &u))
+    if (v->text != NULL && !number_whole(v->text, &u))
         assert(false && "a fallback that is no number");
     return u;
 }
@@ -435,7 +456,7 @@ double options_real(const struct options *o, const char *name)
     const struct option_value *v = value_of(o, name);
     double d = 0.0;
     assert(v->row->kind == OPTION_REAL);
-    if (v->text && !number_real(v->text, &d))
+    if (v->text != NULL && !number_real(v->text, &d))
         assert(false && "a fallback that is no number");
     return d;
 }
@@ -445,7 +466,7 @@ bool options_flag(const struct options *o, const char *name)
     const struct option_value *v = value_of(o, name);
     bool on = false;
     assert(v->row->kind == OPTION_FLAG);
-    if (v->text && !read_flag(v->text, &on))
+    if (v->text != NULL && !read_flag(v->text, &on))
         assert(false && "a fallback that is no flag");
     return on;
 }

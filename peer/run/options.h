@@ -59,8 +59,9 @@ struct command
     const char *summary; /* One line, for `hearsay --help`. */
     const char *usage;   /* Behind "hearsay local": "[options]". */
     const char *notes;   /* Ends its --help: examples; or NULL. */
-    const struct option_row *
-        rows; /* Own rows. One that is named like a run key takes the key's place and is not handed to run_flags_set(). */
+    /* Its own rows. One that is named like a run key takes the key's place and is not
+     * handed to run_flags_set(). */
+    const struct option_row *rows;
     bool takes_run_flags;
     const struct run_trainer *trainer; /* Whose keys it takes besides the core's; or NULL. */
     const char *const *keys;           /* The run keys that it takes, up to NULL; or NULL: all. */
@@ -106,8 +107,8 @@ struct options_world
 
 enum options_result { OPTIONS_OK = 0, OPTIONS_WANT_HELP = 1 };
 
-/* Read argv[1..argc), argv[0] being ignored, and the environment. Returns OPTIONS_OK with every value checked,
- * OPTIONS_WANT_HELP where --help or -h came before any error, or -EINVAL with
+/* Read argv[1..argc), argv[0] being ignored, and the environment. Returns
+ * OPTIONS_OK with every value checked, OPTIONS_WANT_HELP where --help or -h came before any error, or -EINVAL with
  * one sentence in `error` that names the option, what was found and what was
  * expected. *o borrows argv and the command, and must not be moved. */
 int options_parse(struct options *o, const struct command *command, int argc, char **argv,

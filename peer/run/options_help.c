@@ -1,4 +1,8 @@
-/* peer/run/options_help.c -- --help, written from a command's rows. */
+/* peer/run/options_help.c -- --help, written from a command's rows.
+ *
+ * Nothing about an option is said twice: name, values, default and environment
+ * name come from the row that parsing reads, and a run key's from its own.
+ */
 #include "peer/run/options.h"
 
 #include <assert.h>
@@ -9,7 +13,7 @@
 enum {
     HELP_COLUMN = 27, /* Where the help phrases begin. */
     HELP_WIDTH = 96,
-    NAME_MAX_BYTES = 96
+    NAME_MAX_BYTES = 96 /* Bytes of "-n, --name VALUE" or of an environment name. */
 };
 
 /* A text being written into the caller's buffer. */
@@ -35,7 +39,7 @@ static void put(struct page *p, const char *format, ...)
 static void put_wrapped(struct page *p, int column, const char *text)
 {
     bool first = true;
-    while (*text) {
+    while (*text != '\0') {
         int n = (int)strcspn(text, " ");
         if (!first && column + 1 + n > HELP_WIDTH) {
             put(p, "\n%*s", HELP_COLUMN, "");
@@ -51,6 +55,7 @@ static void put_wrapped(struct page *p, int column, const char *text)
     put(p, "\n");
 }
 
+/* A name, and its help beside it; below it where the name is too long. */
 static void put_row(struct page *p, const char *name, const char *text)
 {
     int n = (int)strlen(name);
@@ -62,19 +67,20 @@ static void put_row(struct page *p, const char *name, const char *text)
     put_wrapped(p, HELP_COLUMN, text);
 }
 
+/* "-n, --name VALUE   help (default 8; HEARSAY_NAME)" */
 static void put_option(struct page *p, const struct option_row *row)
 {
     char name[NAME_MAX_BYTES], env[NAME_MAX_BYTES], text[1024];
     bool flag = row->kind == OPTION_FLAG;
     char dash[5] = {0};
-    if (row->short_name)
+    if (row->short_name != 0)
         snprintf(dash, sizeof dash, "-%c, ", row->short_name);
     snprintf(name, sizeof name, "%s--%s%s%s", dash, row->name, flag ? "" : " ",
-             flag       ? ""
-             : row->arg ? row->arg
-                        : "VALUE");
+             flag               ? ""
+             : row->arg != NULL ? row->arg
+                                : "VALUE");
     options_env_name(row->name, env, sizeof env);
-    bool shown = !flag && row->fallback && row->fallback[0];
+    bool shown = !flag && row->fallback != NULL && row->fallback[0] != '\0';
     snprintf(text, sizeof text, "%s (%s%s%s%s)", row->help,
              shown           ? "default "
              : row->required ? "must be given; "
@@ -91,7 +97,7 @@ static bool has_kind(const struct option_row *row, bool operands)
 static void put_operands(struct page *p, const struct option_row *rows)
 {
     bool any = false;
-    for (const struct option_row *row = rows; row->name; row++) {
+    for (const struct option_row *row = rows; row->name != NULL; row++) {
         if (!has_kind(row, true))
             continue;
         put_row(p, row->arg, row->help);
@@ -126,7 +132,7 @@ static void put_run_key(struct page *p, const struct run_key *key)
 
 static void put_run_keys(struct page *p, const struct command *command)
 {
-    if (command->keys)
+    if (command->keys != NULL) /* A command without peers: nobody has to agree. */
         put(p, "\nthe run:\n");
     else
         put(p, "\nthe run (must agree on all peers; a peer given none of them takes the "
@@ -143,13 +149,13 @@ size_t options_help(const struct command *command, char out[OPTIONS_HELP_MAX])
     put(&p, "usage: hearsay %s %s\n\n%s\n\n", command->name, command->usage, command->summary);
     put_operands(&p, command->rows);
     put(&p, "options (each can come from the environment; the command line wins):\n");
-    for (const struct option_row *row = command->rows; row->name; row++)
+    for (const struct option_row *row = command->rows; row->name != NULL; row++)
         if (has_kind(row, false))
             put_option(&p, row);
     put_row(&p, "-h, --help", "print this and exit");
     if (command->takes_run_flags)
         put_run_keys(&p, command);
-    if (command->notes)
+    if (command->notes != NULL)
         put(&p, "\n%s", command->notes);
     return p.n;
 }

@@ -1,4 +1,8 @@
-/* peer/run/options_text.c -- names: how near two are, and how the environment spells one. */
+/* peer/run/options_text.c -- names: how near two are, and how the environment spells one.
+ *
+ * Who mistypes a flag gets the nearest one proposed. Distance counts swapped
+ * neighbours as one mistake, since that is how fingers err ("loacl").
+ */
 #include "peer/run/options.h"
 
 #include <assert.h>
@@ -19,7 +23,8 @@ size_t options_distance(const char *a, const char *b)
     size_t na = strlen(a), nb = strlen(b);
     if (na > DISTANCE_MAX || nb > DISTANCE_MAX)
         return na + nb;
-    /* Three rows of the table: of a's prefix of i - 2, i - 1 and i bytes. */
+    /* now[j] is the distance of the first i bytes of a to the first j of b; a swap
+     * looks two rows back, so three rows of the table are kept. */
     size_t rows[3][DISTANCE_MAX + 1];
     size_t *before = rows[0], *last = rows[1], *now = rows[2];
     for (size_t j = 0; j <= nb; j++)
@@ -32,7 +37,7 @@ size_t options_distance(const char *a, const char *b)
                 && before[j - 2] + 1 < now[j])
                 now[j] = before[j - 2] + 1;
         }
-        size_t *spare = before;
+        size_t *spare = before; /* The oldest row is written next. */
         before = last;
         last = now;
         now = spare;
@@ -40,6 +45,8 @@ size_t options_distance(const char *a, const char *b)
     return last[nb];
 }
 
+/* Short names bear one mistake, longer ones one more for each four letters; what has
+ * nothing of b left is not near. */
 bool options_near(const char *a, const char *b)
 {
     size_t n = strlen(b), d = options_distance(a, b);
@@ -50,6 +57,6 @@ void options_env_name(const char *name, char *out, size_t cap)
 {
     int n = snprintf(out, cap, "HEARSAY_%s", name);
     assert(n > 0 && (size_t)n < cap);
-    for (char *p = out; *p; p++)
+    for (char *p = out; *p != '\0'; p++)
         *p = *p == '-' ? '_' : (char)toupper((unsigned char)*p);
 }

@@ -1,4 +1,11 @@
-/* peer/run/run.c -- runs from flags and from texts and back, over the keys of core and trainer. */
+/* peer/run/run.c -- runs from flags and from texts and back, over the keys of core and trainer.
+ *
+ *   flags  --defaults, words resolved-->  struct run  --sorted-->  text  -->  id
+ *   text   --each line a flag-->  flags  -->  struct run  --the same text again?
+ *
+ * A text from a stranger goes the way of a command line, and must come out as it
+ * came in: so there is one check of a value, and no second spelling gets through.
+ */
 #include "peer/run/run.h"
 
 #include "nn/math/number.h"
@@ -13,15 +20,15 @@
 #include <string.h>
 
 enum {
-    RUN_KEY_MAX = 32, /* Bytes of a key in a text, more than any has. */
-    ROUNDS_DIGITS = 10
+    RUN_KEY_MAX = 32,  /* Bytes of a key in a text, more than any has. */
+    ROUNDS_DIGITS = 10 /* That the most rounds have. */
 };
 
 const struct run_key *run_key_at(const struct run_trainer *t, size_t place)
 {
     const struct run_key *key = t != NULL ? t->keys : run_core_keys;
     for (size_t i = 0; i <= place; i++, key++) {
-        if (key->name == NULL && t != NULL) {
+        if (key->name == NULL && t != NULL) { /* Behind the trainer's last. */
             t = NULL;
             key = run_core_keys;
         }
@@ -32,7 +39,8 @@ const struct run_key *run_key_at(const struct run_trainer *t, size_t place)
     return key - 1;
 }
 
-/* NULL if there is none; *place is its place. */
+/* The key of that name, NULL if there is none; *place is where its value stands in
+ * struct run_flags. */
 static const struct run_key *find_key(const struct run_trainer *t, const char *name, size_t *place)
 {
     const struct run_key *key;
@@ -44,6 +52,8 @@ static const struct run_key *find_key(const struct run_trainer *t, const char *n
 
 /* ---- One value: canonical text <-> the field. ---- */
 
+/* Fields are reached through memcpy(): a trainer's stand in plain bytes. The size
+ * tells bool, uint32_t or enum, and uint64_t apart. */
 static void put_integer(void *field, size_t size, uint64_t v)
 {
     if (size == sizeof(bool))
@@ -83,11 +93,11 @@ static void put_field(struct run *r, const struct run_key *key, const char *cano
         memcpy(field, canonical, strlen(canonical) + 1);
         break;
     case RUN_UINT:
-        if (number_whole(canonical, &whole)) /* Else a word, which is resolved later. */
+        if (number_whole(canonical, &whole)) /* Else it is a word, resolved later. */
             put_integer(field, key->size, whole);
         break;
     case RUN_REAL:
-        if (number_real(canonical, &real))
+        if (number_real(canonical, &real)) /* Likewise; of gamma's "auto" a 0 is left. */
             memcpy(field, &real, sizeof real);
         break;
     case RUN_CHOICE:
@@ -96,6 +106,7 @@ static void put_field(struct run *r, const struct run_key *key, const char *cano
     }
 }
 
+/* The NUL-terminated choice at `place`. */
 static void choice_text(const char *choices, uint64_t place, char out[RUN_VALUE_MAX])
 {
     size_t n;
@@ -104,6 +115,7 @@ static void choice_text(const char *choices, uint64_t place, char out[RUN_VALUE_
     out[n] = '\0';
 }
 
+/* The canonical text of a field: the other way of put_field(). */
 static void field_text(const struct run *r, const struct run_key *key, char out[RUN_VALUE_MAX])
 {
     const void *field = (const char *)r + key->at;
@@ -156,7 +168,8 @@ static const struct run_key *open_key(const struct run *r, char value[RUN_VALUE_
     return NULL;
 }
 
-/* Returns the length; over WIRE_RUN_MAX, *out is cut. */
+/* Every key once, sorted by name, whosever it is: so the text does not tell in which
+ * table a key stands. Returns the length; over WIRE_RUN_MAX, *out is cut. */
 static size_t write_text(const struct run *r, char out[WIRE_RUN_MAX + 1])
 {
     char value[RUN_VALUE_MAX];
@@ -181,6 +194,7 @@ static int resolve(const struct run *r, const struct run_key *key, char value[RU
 
 /* ---- Flags. ---- */
 
+/* Control characters would break the text's lines, or a terminal. */
 int run_flags_set(struct run_flags *f, const char *name, const char *value,
                   char error[RUN_ERROR_MAX])
 {
@@ -229,7 +243,7 @@ static int flag_or_default(const struct run_flags *f, size_t place, char value[R
         memcpy(value, f->value[place], RUN_VALUE_MAX);
         return 0;
     }
-    if (!run_key_has_default(key)) { /* None: not a value to be given. */
+    if (!run_key_has_default(key)) { /* It could not be given, so it is not checked. */
         memcpy(value, key->fallback, strlen(key->fallback) + 1);
         return 0;
     }
@@ -244,6 +258,7 @@ static bool is_useless(const struct run *r, const struct run_key *key)
     return key->useless != NULL && key->useless(r);
 }
 
+/* Give what says nothing of this run its one spelling. */
 static void clear_useless(struct run *r)
 {
     const struct run_key *key;
@@ -262,6 +277,7 @@ static const struct run_key *given_in_vain(const struct run *r, const struct run
     return NULL;
 }
 
+/* Refuse flags that a run of our own has no use for. */
 static int check_given(const struct run *r, const struct run_flags *f, char error[RUN_ERROR_MAX])
 {
     const struct run_key *key = given_in_vain(r, f);
@@ -287,6 +303,7 @@ static int check_given_to(const struct run *r, const struct run_flags *f, char e
     return -EINVAL;
 }
 
+/* What one value rules out in another: core first, then trainer. */
 static int check_together(const struct run *r, char error[RUN_ERROR_MAX])
 {
     int err = run_core_check(r, error);
@@ -296,6 +313,8 @@ static int check_together(const struct run *r, char error[RUN_ERROR_MAX])
 
 /* ---- Flags and texts to runs and back. ---- */
 
+/* A run of these flags, whether or not it has use for all of them. On failure *r is
+ * unchanged. */
 static int fill_run(struct run *r, const struct run_flags *f, char error[RUN_ERROR_MAX])
 {
     struct run made = {.trainer = f->trainer};
@@ -340,6 +359,9 @@ int run_from_flags(struct run *r, const struct run_flags *f, char error[RUN_ERRO
     return err;
 }
 
+/* A flag given in vain is an orphan if the key that decides it was left open: a
+ * cluster's run may decide otherwise. One decided against by another flag is a
+ * mistake wherever it goes. */
 bool run_flags_orphan(const struct run_flags *f, char why[RUN_ERROR_MAX])
 {
     struct run r;
@@ -385,6 +407,9 @@ static int read_line(struct run_flags *f, const char *text, size_t n, size_t *at
     return run_flags_set(f, line, equals + 1, error);
 }
 
+/* Read as flags, which checks each value; then each key must be there, the run must
+ * be fixed, and its text must be this one: that refuses keys out of order, twice or
+ * in another spelling. */
 int run_from_text(struct run *r, const struct run_trainer *t, const char *text, size_t n,
                   char error[RUN_ERROR_MAX])
 {
@@ -448,6 +473,8 @@ static int check_flag(const struct run *r, const struct run_key *key, char mine[
     return -EINVAL;
 }
 
+/* A flag that the run has no use for is told last, and in other words: its value
+ * there is a default that nobody chose. */
 int run_check_flags(const struct run *r, const struct run_flags *f, char error[RUN_ERROR_MAX])
 {
     char mine[RUN_VALUE_MAX];

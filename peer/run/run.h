@@ -87,7 +87,8 @@ struct run_key
     /* A default that depends on other flags, in place of `fallback`. */
     const char *(*fallback_by)(const struct run_flags *f);
     /* Write what `word` stands for in this run, whose keys without words are all
-     * there. NULL: the word is a value like others. */
+     * there. NULL: the word is a value like others; only a RUN_TEXT field can hold
+     * one, and gamma. */
     int (*resolve)(const struct run *r, char value[RUN_VALUE_MAX], char error[RUN_ERROR_MAX]);
     /* Says the value all that peers must know? A run is fixed once every key's
      * does. NULL: each does. */
@@ -97,8 +98,8 @@ struct run_key
     /* Every peer gives its own (a path), so that giving it says nothing of the run. */
     bool own_place;
 
-    /* A key that says something of some runs only: elsewhere it has its fallback, so
-     * that there is one spelling, and may not be given. */
+    /* A key that says something of some runs only: elsewhere it has its fallback (in
+     * canonical spelling, no word), so that there is one text, and may not be given. */
     bool (*useless)(const struct run *r);
     const char *of;  /* The key that decides it. */
     const char *why; /* What is said where it is given in vain. */

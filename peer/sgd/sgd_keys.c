@@ -1,4 +1,8 @@
-/* peer/sgd/sgd_keys.c -- the table of SGD's run keys, and what goes with what among them. */
+/* peer/sgd/sgd_keys.c -- the table of SGD's run keys, and what goes with what among them.
+ *
+ * Values are checked without a file being opened: a key's text may come from a
+ * peer. Of --data only the kind is the run's; each peer has its own path.
+ */
 #include "peer/sgd/sgd_keys.h"
 
 #include "nn/data/data.h"
@@ -35,6 +39,7 @@ static int canonical_model(const char *value, char out[RUN_VALUE_MAX], char erro
     return 0;
 }
 
+/* "mnist:DIR" is mnist: the path is not kept. */
 static int canonical_data(const char *value, char out[RUN_VALUE_MAX], char error[RUN_ERROR_MAX])
 {
     char kind[DATA_KIND_MAX], sentence[DATA_ERROR_MAX];
@@ -45,6 +50,7 @@ static int canonical_data(const char *value, char out[RUN_VALUE_MAX], char error
     return 0;
 }
 
+/* Read and written again, so that crop+flip and flip+crop are one text. */
 static int canonical_augment(const char *value, char out[RUN_VALUE_MAX], char error[RUN_ERROR_MAX])
 {
     char sentence[DATA_ERROR_MAX];
@@ -78,6 +84,8 @@ static int canonical_skew(const char *value, char out[RUN_VALUE_MAX], char error
 
 /* ---- What depends on other keys. ---- */
 
+/* --warmup auto is a tenth of the rounds, at most WARMUP_ROUNDS; of no rounds yet it
+ * is 0, and asked again. */
 static int resolve_warmup(const struct run *r, char value[RUN_VALUE_MAX], char error[RUN_ERROR_MAX])
 {
     uint64_t rounds = r->rounds / 10 < WARMUP_ROUNDS ? r->rounds / 10 : WARMUP_ROUNDS;
@@ -96,6 +104,7 @@ static bool is_adam(const struct run *r)
     return sgd_values(r)->optimiser != OPTIMISER_SGD;
 }
 
+/* --norm says which norm a model has, not whether. */
 static bool lacks_norms(const struct run *r)
 {
     return !model_has_norm(sgd_values(r)->model);

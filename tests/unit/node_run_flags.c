@@ -292,6 +292,23 @@ static void reals_are_exact(void **state)
     }
 }
 
+/* Core and trainer share one name space, and there is a place for each. */
+static void keys_have_one_owner(void **state)
+{
+    (void)state;
+    const struct run_key *a, *b;
+    size_t i = 0, n_own = 0;
+    while (sgd_keys.keys[n_own].name != NULL)
+        n_own++;
+    for (; (a = run_key_at(&sgd_keys, i)) != NULL; i++)
+        for (size_t k = 0; k < i && (b = run_key_at(&sgd_keys, k)) != NULL; k++)
+            assert_string_not_equal(a->name, b->name);
+    assert_true(i > n_own && i <= RUN_KEYS_MAX);
+    for (i = 0; (a = run_key_at(NULL, i)) != NULL; i++)
+        assert_ptr_equal(a, run_key_at(&sgd_keys, n_own + i));
+    assert_null(run_key_at(&sgd_keys, n_own + i));
+}
+
 /* An open kind makes a run that is not fixed yet, and agrees with each run of
  * its fixed ones. */
 static void open_kinds_agree_with_fixed_ones(void **state)
@@ -338,6 +355,7 @@ int main(void)
         cmocka_unit_test(orphans_may_join),
         cmocka_unit_test(choices_are_the_enums),
         cmocka_unit_test(only_images_are_augmented),
+        cmocka_unit_test(keys_have_one_owner),
         cmocka_unit_test(reals_are_exact),
         cmocka_unit_test(open_kinds_agree_with_fixed_ones),
     };
