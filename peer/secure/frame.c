@@ -1,3 +1,4 @@
+/* peer/secure/frame.c -- cuts messages into records, and makes records messages again. */
 #include "peer/secure/frame.h"
 
 #include <assert.h>
@@ -22,10 +23,14 @@ void frame_limit(struct frame *f, enum frame_lane lane, size_t max)
     f->lane[lane].max = max;
 }
 
+/* What was sealed on its way is not left behind in freed memory. */
 void frame_close(struct frame *f)
 {
-    for (int i = 0; i < FRAME_LANES; i++)
+    for (int i = 0; i < FRAME_LANES; i++) {
+        if (f->lane[i].bytes != NULL)
+            explicit_bzero(f->lane[i].bytes, f->lane[i].capacity);
         free(f->lane[i].bytes);
+    }
     *f = (struct frame){0};
 }
 
@@ -51,21 +56,43 @@ static bool lane_of(enum channel_kind kind, enum frame_lane *lane, bool *end)
 }
 
 /* Room for n more bytes: at least doubled, so that all copying together is
- * linear, and never more than twice what has really come. */
-static int reserve(struct frame *f, enum frame_lane lane, size_t n)
+ * linear, and never more than twice what has really come (and, of what has not,
+ * n), nor more than `most` while n fits there. */
+static int reserve(struct frame *f, enum frame_lane lane, size_t n, size_t most)
 {
     size_t need = f->lane[lane].n + n;
     size_t capacity = f->lane[lane].capacity;
     if (need <= capacity)
         return 0;
     capacity = capacity < FRAME_FIRST / 2 ? FRAME_FIRST : 2 * capacity;
-    capacity = capacity > f->lane[lane].max ? f->lane[lane].max : capacity;
+    capacity = capacity > most ? most : capacity;
     capacity = capacity < need ? need : capacity;
     uint8_t *bytes = realloc(f->lane[lane].bytes, capacity);
     if (bytes == NULL)
         return -ENOMEM;
     f->lane[lane].bytes = bytes;
     f->lane[lane].capacity = capacity;
+    return 0;
+}
+
+uint8_t *frame_room(struct frame *f)
+{
+    size_t most = f->lane[FRAME_BULK].max + CHANNEL_OPEN_MAX;
+    if (reserve(f, FRAME_BULK, CHANNEL_OPEN_MAX, most) != 0)
+        return NULL;
+    return f->lane[FRAME_BULK].bytes + f->lane[FRAME_BULK].n;
+}
+
+/* Make data[0..n) the next bytes of the lane's message, where they are not. */
+static int append(struct frame *f, enum frame_lane lane, const uint8_t *data, size_t n)
+{
+    uint8_t *bytes = f->lane[lane].bytes;
+    if (bytes == NULL || data != bytes + f->lane[lane].n) {
+        if (reserve(f, lane, n, f->lane[lane].max) != 0)
+            return -ENOMEM;
+        memcpy(f->lane[lane].bytes + f->lane[lane].n, data, n);
+    }
+    f->lane[lane].n += n;
     return 0;
 }
 
@@ -83,14 +110,12 @@ int frame_push(struct frame *f, enum channel_kind kind, const uint8_t *data, siz
         *m = (struct frame_message){.lane = lane, .bytes = data, .n = n};
         return 1;
     }
-    if (reserve(f, lane, n) != 0)
+    if (append(f, lane, data, n) != 0)
         return -ENOMEM;
-    memcpy(f->lane[lane].bytes + before, data, n);
-    f->lane[lane].n = before + n;
     if (!end)
         return 0;
     *m = (struct frame_message){.lane = lane, .bytes = f->lane[lane].bytes, .n = f->lane[lane].n};
-    f->lane[lane].n = 0; /* The bytes stay until the next push. */
+    f->lane[lane].n = 0; /* The bytes stay until the next call. */
     return 1;
 }
 

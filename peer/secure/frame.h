@@ -7,7 +7,15 @@
  *
  *   sender    head | body --frame_next()--> BULK, BULK, ..., BULK_END
  *   channel   seals, opens, keeps the order
- *   receiver  frame_push(record) ... -> one message, in one piece
+ *   receiver  frame_room(), frame_push(record) ... -> one message, in one piece
+ *
+ * A record is opened where a bulk record belongs, so that bulk is not copied:
+ *
+ *   bulk lane  [ BULK ][ BULK ][ room for the next record      ]
+ *              0               n                               capacity
+ *
+ * If it turns out to be a control record, it is handed out from there, or, one
+ * of several, copied to the control lane.
  *
  * Pure. Receiving allocates (one buffer a lane, kept for the next message),
  * and only in proportion to bytes that came from an authenticated peer. Every
@@ -47,12 +55,17 @@ void frame_init(struct frame *f, size_t max_control, size_t max_bulk);
 void frame_limit(struct frame *f, enum frame_lane lane, size_t max);
 void frame_close(struct frame *f);
 
-/* Take one opened record. Returns
- *   1        a message is whole: *m, valid until the next frame_push() and
- *            while data[0..n) is: a message of one record is not copied
+/* Where to open the next record: CHANNEL_OPEN_MAX bytes, until the next call of
+ * frame_room() or frame_push(). NULL without memory. */
+uint8_t *frame_room(struct frame *f);
+
+/* Take one opened record, in frame_room() or anywhere else. Returns
+ *   1        a message is whole: *m, valid until the next frame_room() or
+ *            frame_push() and while data[0..n) is: a message of one record is
+ *            not copied
  *   0        it needs more records
  *   -EPROTO  not a kind of a lane, an empty record, or a message over its
- *            lane's limit; refused before a byte is stored: hang up
+ *            lane's limit: hang up
  *   -ENOMEM  hang up, too: the message cannot be completed
  */
 __attribute__((warn_unused_result)) int frame_push(struct frame *f, enum channel_kind kind,

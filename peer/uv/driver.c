@@ -226,11 +226,6 @@ void uv_driver_start(struct uv_driver *d)
     uv_feed(d, &(struct node_event){.type = NODE_START});
 }
 
-void uv_driver_poke(struct uv_driver *d)
-{
-    uv_feed(d, &(struct node_event){.type = NODE_TIMER});
-}
-
 uint16_t uv_driver_port(const struct uv_driver *d)
 {
     return d->accept.port;
@@ -268,13 +263,6 @@ int uv_driver_exit_code(const struct uv_driver *d)
 bool uv_driver_stuck(const struct uv_driver *d)
 {
     return d->stuck;
-}
-
-void uv_driver_unstick(struct uv_driver *d)
-{
-    if (d->stuck && d->worker.busy)
-        uv_worker_close(&d->worker);
-    d->stuck = false;
 }
 
 void uv_driver_close(struct uv_driver *d)

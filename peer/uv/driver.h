@@ -65,16 +65,12 @@ const struct uv_accept_counts *uv_driver_counts(const struct uv_driver *d);
 void uv_driver_start(struct uv_driver *d);
 /* As SIGTERM does. */
 void uv_driver_stop(struct uv_driver *d);
-/* Feed a TIMER now: a stale one is harmless. */
-void uv_driver_poke(struct uv_driver *d);
 /* All handles are closed: the loop no longer knows of it. */
 bool uv_driver_done(const struct uv_driver *d);
 int uv_driver_exit_code(const struct uv_driver *d);
 /* A job is still running at the deadline: the caller writes what it has to
  * and ends the process by _exit(), because the thread cannot be joined. */
 bool uv_driver_stuck(const struct uv_driver *d);
-/* Or waits for what is running, however long. */
-void uv_driver_unstick(struct uv_driver *d);
 
 /* Only when done. */
 void uv_driver_close(struct uv_driver *d);

@@ -194,14 +194,11 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
         uv_link_end(l, n == UV_EOF ? -ECONNRESET : (int)n, false);
 }
 
-void uv_link_pause(struct uv_link *l, bool paused)
+void uv_link_send(struct uv_link *l, bool bulk, const uint8_t *head, size_t n_head,
+                  struct packet *body)
 {
-    if (l->state != UV_LINK_OPEN)
-        return;
-    if (paused)
-        uv_read_stop((uv_stream_t *)&l->tcp);
-    else
-        (void)uv_read_start((uv_stream_t *)&l->tcp, on_room, on_read);
+    if (l->state == UV_LINK_OPEN)
+        uv_session_send(l, bulk ? FRAME_BULK : FRAME_CONTROL, head, n_head, body);
 }
 
 /* ---- Beginnings ------------------------------------------------------- */

@@ -124,8 +124,6 @@ void uv_link_send(struct uv_link *l, bool bulk, const uint8_t *head, size_t n_he
  * at once without a word. ended() follows. */
 void uv_link_hangup(struct uv_link *l, bool politely);
 
-void uv_link_pause(struct uv_link *l, bool paused);
-
 /* For peer/uv/session.c: end it now; error as in the struct. */
 void uv_link_end(struct uv_link *l, int error, bool clean);
 

@@ -1,3 +1,4 @@
+/* peer/uv/session.c -- an open link's queues, its chunks on their way, and what arrives. */
 #include "peer/uv/session.h"
 
 #include "gossip/exchange/packet.h"
@@ -11,29 +12,58 @@ static void pump(struct uv_link *l);
 
 /* ---- Queues ----------------------------------------------------------- */
 
-static void drop_first(struct uv_session_queue *q)
+/* Take the item off its queue; keep it for another message if there is room. */
+static void drop_first(struct uv_session *s, enum frame_lane lane)
 {
+    struct uv_session_queue *q = &s->queue[lane];
     struct uv_session_item *i = q->first;
     q->bytes -= frame_left(&i->cut);
     q->n--;
     q->first = i->next;
     if (!q->first)
         q->end = &q->first;
-    if (i->body)
-        packet_release(i->body);
-    free(i);
+    packet_release(i->body);
+    if (s->n_spare == UV_SESSION_SPARES) {
+        free(i);
+        return;
+    }
+    i->next = s->spare;
+    s->spare = i;
+    s->n_spare++;
 }
 
-static void drop_all(struct uv_session_queue *q)
+static void drop_all(struct uv_session *s, enum frame_lane lane)
 {
-    while (q->first)
-        drop_first(q);
+    while (s->queue[lane].first)
+        drop_first(s, lane);
 }
 
-static struct uv_session_item *make_item(enum frame_lane lane, const uint8_t *head, size_t n_head,
-                                         struct packet *body)
+/* The smallest spare item that holds such a head, or a new one. */
+static struct uv_session_item *get_item(struct uv_session *s, size_t n_head)
 {
-    struct uv_session_item *i = malloc(sizeof *i + n_head);
+    struct uv_session_item **best = NULL, *i;
+    for (struct uv_session_item **at = &s->spare; *at; at = &(*at)->next)
+        if ((*at)->cap >= n_head && (!best || (*at)->cap < (*best)->cap))
+            best = at;
+    if (best) {
+        i = *best;
+        *best = i->next;
+        s->n_spare--;
+        return i;
+    }
+    size_t cap = UV_SESSION_HEAD_LEAST;
+    while (cap < n_head)
+        cap *= 2;
+    i = malloc(sizeof *i + cap);
+    if (i)
+        i->cap = cap;
+    return i;
+}
+
+static struct uv_session_item *make_item(struct uv_session *s, enum frame_lane lane,
+                                         const uint8_t *head, size_t n_head, struct packet *body)
+{
+    struct uv_session_item *i = get_item(s, n_head);
     if (!i)
         return NULL;
     const uint8_t *bytes = NULL;
@@ -51,14 +81,11 @@ static struct uv_session_item *make_item(enum frame_lane lane, const uint8_t *he
     return i;
 }
 
-void uv_link_send(struct uv_link *l, bool bulk, const uint8_t *head, size_t n_head,
-                  struct packet *body)
+void uv_session_send(struct uv_link *l, enum frame_lane lane, const uint8_t *head, size_t n_head,
+                     struct packet *body)
 {
-    if (l->state != UV_LINK_OPEN)
-        return;
-    enum frame_lane lane = bulk ? FRAME_BULK : FRAME_CONTROL;
     struct uv_session_queue *q = &l->session->queue[lane];
-    struct uv_session_item *i = make_item(lane, head, n_head, body);
+    struct uv_session_item *i = make_item(l->session, lane, head, n_head, body);
     if (!i) {
         uv_link_end(l, -ENOMEM, false);
         return;
@@ -68,7 +95,8 @@ void uv_link_send(struct uv_link *l, bool bulk, const uint8_t *head, size_t n_he
     q->n++;
     q->bytes += frame_left(&i->cut);
     pump(l);
-    bool over = bulk ? q->n > UV_SESSION_BULK_MAX : q->bytes > l->net->limits.control_queue;
+    bool over =
+        lane == FRAME_BULK ? q->n > UV_SESSION_BULK_MAX : q->bytes > l->net->limits.control_queue;
     if (over)
         uv_link_end(l, -ENOBUFS, false);
 }
@@ -103,9 +131,10 @@ static void rekey_if_due(struct uv_link *l, struct uv_session_chunk *c)
 
 /* The next record of the queue's first message. False: the queue is empty or
  * the chunk is full. */
-static bool take_record(struct uv_link *l, struct uv_session_chunk *c, struct uv_session_queue *q)
+static bool take_record(struct uv_link *l, struct uv_session_chunk *c, enum frame_lane lane)
 {
     struct frame_record r;
+    struct uv_session_queue *q = &l->session->queue[lane];
     struct uv_session_item *i = q->first;
     if (!i || !room_for(c, frame_left(&i->cut)))
         return false;
@@ -114,8 +143,8 @@ static bool take_record(struct uv_link *l, struct uv_session_chunk *c, struct uv
     q->bytes -= r.n + r.n2;
     seal(l, c, &r);
     if (frame_left(&i->cut) == 0) {
-        c->n_ended += i->cut.lane == FRAME_BULK;
-        drop_first(q);
+        c->n_ended += lane == FRAME_BULK;
+        drop_first(l->session, lane);
     }
     return true;
 }
@@ -129,11 +158,11 @@ static void fill(struct uv_link *l, struct uv_session_chunk *c)
     if (!control->first && !s->queue[FRAME_BULK].first && !s->closing)
         return;
     rekey_if_due(l, c);
-    while (take_record(l, c, control))
+    while (take_record(l, c, FRAME_CONTROL))
         ;
     if (control->first)
         return;
-    while (take_record(l, c, &s->queue[FRAME_BULK]))
+    while (take_record(l, c, FRAME_BULK))
         ;
     if (s->closing && !s->closed && room_for(c, 0)) {
         seal(l, c, &(struct frame_record){.kind = CHANNEL_CLOSE});
@@ -193,7 +222,7 @@ static void pump(struct uv_link *l)
 
 void uv_session_hangup(struct uv_link *l)
 {
-    drop_all(&l->session->queue[FRAME_BULK]);
+    drop_all(l->session, FRAME_BULK);
     l->session->closing = true;
     pump(l);
 }
@@ -210,7 +239,7 @@ uv_buf_t uv_session_room(struct uv_link *l)
 }
 
 /* One record's plaintext: a piece of a message, or a word about the session. */
-static int take_plain(struct uv_link *l, enum channel_kind kind, size_t n)
+static int take_plain(struct uv_link *l, enum channel_kind kind, const uint8_t *plain, size_t n)
 {
     struct uv_session *s = l->session;
     struct uv_link_net *net = l->net;
@@ -228,7 +257,7 @@ static int take_plain(struct uv_link *l, enum channel_kind kind, size_t n)
     case CHANNEL_BULK_END:
         frame_limit(&s->frame, FRAME_CONTROL, net->limit(net->self, false));
         frame_limit(&s->frame, FRAME_BULK, net->limit(net->self, true));
-        whole = frame_push(&s->frame, kind, s->plain, n, &m);
+        whole = frame_push(&s->frame, kind, plain, n, &m);
         if (whole == 1)
             net->recv(net->self, l, m.bytes, m.n);
         return whole < 0 ? whole : 0;
@@ -250,9 +279,12 @@ static ptrdiff_t take_records(struct uv_link *l)
             return -EPROTO;
         if (s->n_in - at < CHANNEL_HEADER + n)
             break;
-        int err = channel_open(&l->channel, p + CHANNEL_HEADER, n, s->plain, &n_plain, &kind);
+        uint8_t *plain = frame_room(&s->frame);
+        if (!plain)
+            return -ENOMEM;
+        int err = channel_open(&l->channel, p + CHANNEL_HEADER, n, plain, &n_plain, &kind);
         if (err == 0)
-            err = take_plain(l, kind, n_plain);
+            err = take_plain(l, kind, plain, n_plain);
         if (err < 0)
             return err;
         at += CHANNEL_HEADER + n;
@@ -288,6 +320,8 @@ int uv_session_open(struct uv_link *l)
         s->chunk[i].link = l;
         s->chunk[i].flying = false;
     }
+    s->spare = NULL;
+    s->n_spare = 0;
     s->closing = s->closed = false;
     s->rekey_at_ms = uv_now(l->net->loop) + l->net->limits.rekey_ms;
     s->n_in = 0;
@@ -300,10 +334,14 @@ void uv_session_free(struct uv_link *l)
     struct uv_session *s = l->session;
     if (!s)
         return;
-    for (uint32_t i = 0; i < FRAME_LANES; i++)
-        drop_all(&s->queue[i]);
+    drop_all(s, FRAME_CONTROL);
+    drop_all(s, FRAME_BULK);
+    while (s->spare) {
+        struct uv_session_item *i = s->spare;
+        s->spare = i->next;
+        free(i);
+    }
     frame_close(&s->frame);
-    explicit_bzero(s->plain, sizeof s->plain);
     free(s);
     l->session = NULL;
 }

@@ -1,7 +1,7 @@
 /* peer/uv/session.h -- an open link's traffic: messages to sealed records on the stream, and back.
  *
- *   uv_link_send --> [control queue] --\  cut, seal   chunk 0 --> uv_write
- *                --> [bulk queue]    --/              chunk 1 --> uv_write
+ *   uv_session_send --> [control queue] --\  cut, seal   chunk 0 --> uv_write
+ *                   --> [bulk queue]    --/              chunk 1 --> uv_write
  *
  * Two queues, cut into records as late as possible; control overtakes bulk
  * between records. At most UV_SESSION_CHUNKS chunks are with libuv at a time,
@@ -27,14 +27,18 @@ enum {
     UV_SESSION_CHUNK =
         UV_SESSION_EMPTY + UV_SESSION_RECORD, /* Bytes: a whole record fits even behind a REKEY. */
     UV_SESSION_IN = 2 * UV_SESSION_RECORD,
-    UV_SESSION_BULK_MAX = 16 /* Messages. */
+    UV_SESSION_BULK_MAX = 16,    /* Messages. */
+    UV_SESSION_SPARES = 8,       /* Items that have left a queue, kept for the next messages. */
+    UV_SESSION_HEAD_LEAST = 1024 /* Bytes of the smallest item: all but gossip and sketches fit. */
 };
 
-/* A queued message. */
+/* A queued message. A steady run allocates none: those that have left their
+ * queue are used again. */
 struct uv_session_item
 {
-    struct uv_session_item *next;
-    struct packet *body; /* Held, or NULL. */
+    struct uv_session_item *next; /* In its queue, or among the spare ones. */
+    size_t cap;                   /* Bytes of head[]: a power of two. */
+    struct packet *body;          /* Held, or NULL. */
     struct frame_cut cut;
     uint8_t head[];
 };
@@ -60,6 +64,8 @@ struct uv_session
 {
     struct frame frame;
     struct uv_session_queue queue[FRAME_LANES];
+    struct uv_session_item *spare;
+    uint32_t n_spare;
     struct uv_session_chunk chunk[UV_SESSION_CHUNKS];
     uv_shutdown_t shutdown;
     bool closing; /* CLOSE is to be sent, */
@@ -67,7 +73,6 @@ struct uv_session
     uint64_t rekey_at_ms;
     uint32_t n_in;
     uint8_t in[UV_SESSION_IN];
-    uint8_t plain[CHANNEL_PLAIN_MAX + 1];
 };
 
 /* For peer/uv/link.c. Open: -ENOMEM, nothing else. */
@@ -77,6 +82,9 @@ void uv_session_free(struct uv_link *l); /* When the handles are closed. */
 uv_buf_t uv_session_room(struct uv_link *l);
 /* n bytes have come there: open, deliver. May end the link. */
 void uv_session_read(struct uv_link *l, size_t n);
+/* Queue one message, as uv_link_send() does. May end the link. */
+void uv_session_send(struct uv_link *l, enum frame_lane lane, const uint8_t *head, size_t n_head,
+                     struct packet *body);
 /* No more messages: what control is queued, then CLOSE, then a half-close. */
 void uv_session_hangup(struct uv_link *l);
 

@@ -78,6 +78,46 @@ static void every_split_gives_the_message(void **state)
     }
 }
 
+/* As a session does it: every record is opened in frame_room(). Bulk is then in
+ * its place, and control that passes between does not harm it. */
+static void opened_in_place(void **state)
+{
+    (void)state;
+    struct frame f;
+    struct frame_message m;
+    fill(5);
+    frame_init(&f, 1000, BIG);
+    for (int again = 0; again < 3; again++) {
+        const uint8_t *begin = NULL;
+        for (size_t at = 0; at < BIG; at += CHANNEL_PLAIN_MAX) {
+            size_t n = BIG - at < CHANNEL_PLAIN_MAX ? BIG - at : CHANNEL_PLAIN_MAX;
+            bool last = at + n == BIG;
+            uint8_t *room = frame_room(&f);
+            assert_non_null(room);
+            memset(room, 0xee, CHANNEL_OPEN_MAX);
+            memcpy(room, data + at / 2, 7);
+            assert_int_equal(frame_push(&f, CHANNEL_CONTROL, room, 3, &m), 0);
+            assert_int_equal(frame_push(&f, CHANNEL_CONTROL_END, room + 3, 4, &m), 1);
+            assert_message(&m, FRAME_CONTROL, data + at / 2, 7);
+            room = frame_room(&f);
+            begin = at == 0 ? room : begin;
+            memcpy(room, data + at, n);
+            assert_int_equal(frame_push(&f, last ? CHANNEL_BULK_END : CHANNEL_BULK, room, n, &m),
+                             last);
+        }
+        assert_message(&m, FRAME_BULK, data, BIG);
+        assert_true(f.lane[FRAME_BULK].capacity <= BIG + CHANNEL_OPEN_MAX);
+        if (again > 0) /* The buffer is large enough by now: nothing moved. */
+            assert_ptr_equal(m.bytes, begin);
+    }
+    uint8_t *room = frame_room(&f);
+    memcpy(room, data, 9);
+    assert_int_equal(frame_push(&f, CHANNEL_CONTROL_END, room, 9, &m), 1);
+    assert_ptr_equal(m.bytes, room);
+    assert_message(&m, FRAME_CONTROL, data, 9);
+    frame_close(&f);
+}
+
 /* At each place between a bulk message's records, control messages pass, whole
  * and in pieces. */
 static void control_overtakes_bulk(void **state)
@@ -279,6 +319,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_split_gives_the_message),
+        cmocka_unit_test(opened_in_place),
         cmocka_unit_test(control_overtakes_bulk),
         cmocka_unit_test(limits_are_checked_before_storing),
         cmocka_unit_test(a_limit_can_grow_and_shrink),
