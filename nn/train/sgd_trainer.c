@@ -230,10 +230,10 @@ static void trainer_sent(void *self, const float *sent)
                      segments_trained(t->config.model->segments, t->config.model->n_segments));
 }
 
-static void trainer_members(void *self, const uint64_t *keys, size_t n, uint64_t own)
+static int trainer_members(void *self, const uint64_t *keys, size_t n, uint64_t own)
 {
     struct sgd_trainer *t = self;
-    t->members_error = shard_members(t->config.shard, keys, n, own);
+    return shard_members(t->config.shard, keys, n, own);
 }
 
 /* --- evaluation --- */

@@ -67,7 +67,6 @@ struct sgd_trainer
     float *second;   /* ... Adam's second moment (else NULL) ... */
     uint64_t t;      /* ... and its number of steps. */
     struct sgd_scratch *own;
-    int members_error; /* Of the last members(): 0, or -ENOMEM. */
 };
 
 /* 0, or -EINVAL with a sentence (the data are not of the model's shape), or

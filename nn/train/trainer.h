@@ -50,8 +50,9 @@ struct trainer
 
     /* The live members changed: for --shard auto, the samples are shared out
      * anew. keys[0..n) are one 64-bit key a member; own is this peer's. May
-     * be NULL where the shard does not depend on who lives. */
-    void (*members)(void *self, const uint64_t *keys, size_t n, uint64_t own);
+     * be NULL where the shard does not depend on who lives. 0, or -ENOMEM: all
+     * is as it was. */
+    int (*members)(void *self, const uint64_t *keys, size_t n, uint64_t own);
 };
 
 #endif

@@ -10,6 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Bytes of the first arena of heads: the deltas of dozens of edges in one step.
+ * Only a step that tells more than that, of many members at once, makes it grow. */
+enum { HEADS_FIRST = WIRE_CONTROL_MAX };
+
 static int open_members(struct node *n)
 {
     const struct node_config *c = &n->config;
@@ -52,10 +56,12 @@ int node_open(struct node **out, const struct node_config *config)
                 (double)NAN;
     verdict_init(&n->verdict);
     n->seeds = calloc(config->n_bootstrap + 1, sizeof *n->seeds);
-    if (n->seeds == NULL) {
-        free(n);
+    n->out = malloc(HEADS_FIRST);
+    if (n->seeds == NULL || n->out == NULL) {
+        node_close(n);
         return -ENOMEM;
     }
+    n->cap_out = HEADS_FIRST;
     for (uint32_t i = 0; i < config->n_bootstrap; i++)
         n->seeds[i].name = config->bootstrap[i];
     int err = open_members(n);

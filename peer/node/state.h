@@ -118,7 +118,8 @@ struct node_job
     uint64_t evaluate_samples;
     struct packet *snapshot; /* Taken now, */
     bool at_window;          /* or only if a drift window begins. */
-    bool members;            /* keys[] are new. */
+    bool members;            /* keys[] are new to the trainer. */
+    int members_error;       /* What it said to them: 0 or -ENOMEM. */
     uint64_t *keys;
     size_t n_keys, cap_keys;
     struct sketch_moment moment;

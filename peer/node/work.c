@@ -161,7 +161,8 @@ void node_work(struct node *n, int64_t (*clock_us)(void))
     struct trainer *t = &n->trainer;
     int64_t begin = clock_us();
     if (j->members && t->members != NULL)
-        t->members(t->self, j->keys, j->n_keys, rng_hash(n->config.name, strlen(n->config.name)));
+        j->members_error = t->members(t->self, j->keys, j->n_keys,
+                                      rng_hash(n->config.name, strlen(n->config.name)));
     mixing_mix(&n->mixing);
     mixing_beat(&n->mixing, &j->moment);
     if (j->snapshot != NULL && (!j->at_window || mixing_window_began(&n->mixing)))
@@ -272,7 +273,10 @@ static void restart_mismatched(struct node *n)
 void work_done(struct node *n)
 {
     struct node_job *j = &n->job;
-    j->members = false;
+    if (j->members_error != 0)
+        node_note(n, NOTE_WARNING, "out of memory for a new share of the data: the old one stays");
+    j->members = j->members_error != 0; /* Tried again in the next job. */
+    j->members_error = 0;
     mixing_finish(&n->mixing);
     report(n);
     if (j->snapshot != NULL && j->snapshot->len == 0)
