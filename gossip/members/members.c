@@ -1,3 +1,10 @@
+/* gossip/members/members.c -- the rules of membership: which word overrides which, who is told.
+ *
+ * Every rumour goes the same way: is it newer than what we hold, is it signed
+ * well, then it is stored, then judge() draws the conclusions. Signatures are
+ * checked only where the rumour would change something: they are by far the
+ * dearest part, and most rumours are old.
+ */
 #include "gossip/members/members.h"
 
 #include "gossip/members/table.h"
@@ -9,33 +16,34 @@
 #include <string.h>
 
 enum {
-    SELF = 0, /* Our slot. */
-    SIGNED_MAX = 2048
+    SELF = 0,         /* The slot of our own record: the first that is added. */
+    SIGNED_MAX = 2048 /* Bytes that a signature covers, at most. */
 };
 
-/* What of a member the others have not been told. */
+/* What of a member the others have not been told yet: a set. */
 enum news { NEWS_RECORD = 1, NEWS_ACCUSATIONS = 2 };
 
 struct members
 {
     struct members_config config;
     struct members_crypto crypto;
-    struct records *records;
+    struct records *records; /* Where records are kept: ours, or shared with other tables. */
     bool owns_records;
-    struct record self; /* The record of slot SELF: not in the set, it changes. */
+    struct record self; /* The record of slot SELF: not in `records`, for it changes. */
     struct table table;
-    uint16_t first_news, last_news;
-    uint64_t view;  /* Sum of the vertices' hashes: their order does not matter. */
-    int64_t due_us; /* No suspect's time is up before this. */
+    uint16_t first_news, last_news; /* Queue of slots with news, the oldest first. */
+    uint64_t view;                  /* Sum of the vertices' hashes: their order does not matter. */
+    int64_t due_us;                 /* No suspect's time is up before this. */
 };
 
-/* ---- What follows from a change. ---- */
+/* ---- what follows from a change ---- */
 
 static bool is_self(const struct members *m, const struct slot *s)
 {
     return s == &m->table.slot[SELF];
 }
 
+/* The others have to be told: the slot joins the queue, or stays where it is in it. */
 static void add_news(struct members *m, struct slot *s, enum news news)
 {
     if (s->news == 0) {
@@ -51,6 +59,8 @@ static void add_news(struct members *m, struct slot *s, enum news news)
     s->member.dirty = true;
 }
 
+/* The view is a sum of hashes, so that it can follow one vertex at a time and
+ * does not depend on the order in which members were heard of. */
 static void set_vertex(struct members *m, struct slot *s, bool vertex)
 {
     if (s->vertex == vertex)
@@ -63,7 +73,8 @@ static void set_vertex(struct members *m, struct slot *s, bool vertex)
     s->vertex = vertex;
 }
 
-/* Accusations against the member as it is now. */
+/* How many accusations name the member's present incarnation. Those of a later
+ * one wait until its record has come. */
 static uint32_t n_standing(const struct member *e)
 {
     uint32_t n = 0;
@@ -72,7 +83,13 @@ static uint32_t n_standing(const struct member *e)
     return n;
 }
 
-/* The state that record, session and accusations add up to. */
+/* The state that record, session and accusations add up to:
+ *
+ *   its own record says LEFT                       LEFT
+ *   ourselves, or a session, or nobody accuses     ALIVE
+ *   accused, and its time is up                    DEAD (members_tick() has said so)
+ *   accused                                        SUSPECT
+ */
 static enum member_state state_of(const struct members *m, const struct slot *s)
 {
     const struct member *e = &s->member;
@@ -83,7 +100,9 @@ static enum member_state state_of(const struct members *m, const struct slot *s)
     return e->state == MEMBER_DEAD ? MEMBER_DEAD : MEMBER_SUSPECT;
 }
 
-/* Something about the member has changed: draw the conclusions. */
+/* Something about the member has changed: find its state, the deadline of a
+ * suspect, and whether it is a vertex. A second accuser can only shorten the
+ * deadline. */
 static void judge(struct members *m, struct slot *s, int64_t now_us)
 {
     struct member *e = &s->member;
@@ -120,8 +139,9 @@ static void sift_accusations(struct members *m, struct slot *s)
     }
 }
 
-/* ---- Records. ---- */
+/* ---- records ---- */
 
+/* A record that is kept has been checked, by this table or another. */
 static bool record_signed_well(const struct members *m, const struct record *r)
 {
     if (records_find(m->records, r) != NULL)
@@ -132,8 +152,9 @@ static bool record_signed_well(const struct members *m, const struct record *r)
     return m->crypto.verify(m->crypto.self, r->id, msg, n, r->signature);
 }
 
-/* Does r replace `old` of the same member? The last rule has no meaning but
- * that everybody decides alike. */
+/* Does r replace `old`, which is of the same member? The higher incarnation
+ * does, then the further state; the greater bytes have no meaning but that
+ * everybody decides alike. */
 static bool supersedes(const struct record *r, const struct record *old)
 {
     if (r->incarnation != old->incarnation)
@@ -147,7 +168,7 @@ static bool supersedes(const struct record *r, const struct record *old)
     return c != 0 ? c > 0 : na > nb;
 }
 
-/* Say our own record, which has new contents. */
+/* Our own record has new contents: sign it and let it be told. */
 static void speak(struct members *m)
 {
     struct slot *s = &m->table.slot[SELF];
@@ -159,13 +180,16 @@ static void speak(struct members *m)
     judge(m, s, 0); /* We are no suspect of our own: the time is of no use. */
 }
 
-/* Say it again as of after `incarnation`, if there is such a number. */
+/* Raise our incarnation above another's claim and sign again. At 2^64-1 there
+ * is no above, and the record stays at it. */
 static void speak_above(struct members *m, uint64_t incarnation)
 {
     m->self.incarnation = incarnation < UINT64_MAX ? incarnation + 1 : incarnation;
     speak(m);
 }
 
+/* A record about us that we did not make: by a former life of ours, or by a
+ * clone of our key. Either way ours has to override it. */
 static enum members_verdict merge_self(struct members *m, const struct record *r)
 {
     if (r->incarnation < m->self.incarnation || record_equal(r, &m->self))
@@ -177,8 +201,10 @@ static enum members_verdict merge_self(struct members *m, const struct record *r
     return MEMBERS_ABOUT_ME;
 }
 
-static enum members_verdict replace(struct members *m, struct slot *s, const struct record *r,
-                                    int64_t now_us)
+/* The member gets a later record. With a higher incarnation, accusations of the
+ * former one are void: that is how a member refutes them. */
+static enum members_verdict replace_record(struct members *m, struct slot *s,
+                                           const struct record *r, int64_t now_us)
 {
     struct member *e = &s->member;
     const struct record *kept = records_hold(m->records, r);
@@ -198,7 +224,8 @@ static enum members_verdict replace(struct members *m, struct slot *s, const str
     return MEMBERS_NEWS;
 }
 
-/* The slot of a member that has left and may be forgotten, or NULL. */
+/* The slot of a member that has left and may be forgotten, or NULL. Those who
+ * died are not: they may come back, and would be new to us. */
 static struct slot *find_left(struct members *m)
 {
     for (uint32_t i = SELF + 1; i < m->table.n; i++) {
@@ -209,8 +236,9 @@ static struct slot *find_left(struct members *m)
     return NULL;
 }
 
-/* Give the slot of a member that has left to another's record. */
-static void reuse(struct members *m, struct slot *s, const struct record *kept)
+/* Give the slot of a member that has left to another's record. It may still be
+ * in the queue of news, and keeps its place there. */
+static void reuse_slot(struct members *m, struct slot *s, const struct record *kept)
 {
     const struct record *old = s->member.record;
     assert(!s->vertex);
@@ -220,7 +248,9 @@ static void reuse(struct members *m, struct slot *s, const struct record *kept)
     s->member = (struct member){.record = kept, .dirty = s->member.dirty};
 }
 
-static enum members_verdict add(struct members *m, const struct record *r, int64_t now_us)
+/* A member that we had not heard of. A full table says so before it checks the
+ * signature; memory is taken only after that. */
+static enum members_verdict add_member(struct members *m, const struct record *r, int64_t now_us)
 {
     bool full = m->table.n == WIRE_MEMBERS_MAX;
     struct slot *s = NULL;
@@ -236,7 +266,7 @@ static enum members_verdict add(struct members *m, const struct record *r, int64
     if (kept == NULL)
         return MEMBERS_FULL;
     if (full)
-        reuse(m, s, kept);
+        reuse_slot(m, s, kept);
     else
         s = table_add(&m->table, kept);
     add_news(m, s, NEWS_RECORD);
@@ -249,7 +279,7 @@ enum members_verdict members_merge(struct members *m, const struct record *r, in
     assert(r->n_addresses <= WIRE_ADDRESSES_MAX);
     struct slot *s = table_find(&m->table, r->id);
     if (s == NULL)
-        return add(m, r, now_us);
+        return add_member(m, r, now_us);
     if (is_self(m, s))
         return merge_self(m, r);
     const struct record *known = s->member.record;
@@ -257,15 +287,15 @@ enum members_verdict members_merge(struct members *m, const struct record *r, in
         return MEMBERS_OLD;
     if (!record_signed_well(m, r))
         return MEMBERS_FORGED;
-    return replace(m, s, r, now_us);
+    return replace_record(m, s, r, now_us);
 }
 
-/* ---- Accusations. ---- */
+/* ---- accusations ---- */
 
 /* Where in the member's list this accusation may go: an empty place or, for
- * one that stands, the place of one that does not. MEMBERS_ACCUSERS: nowhere,
- * or it is there already. */
-static uint32_t seat(const struct member *e, const struct accusation *a)
+ * one that names the present incarnation, the place of one that waits for a
+ * later. MEMBERS_ACCUSERS: nowhere, or it is there already. */
+static uint32_t accusation_place(const struct member *e, const struct accusation *a)
 {
     uint32_t at = e->n_accusers;
     for (uint32_t i = 0; i < e->n_accusers; i++) {
@@ -280,9 +310,10 @@ static uint32_t seat(const struct member *e, const struct accusation *a)
     return at;
 }
 
-/* Store a checked accusation at its seat. */
-static enum members_verdict accept(struct members *m, struct slot *s, const struct accusation *a,
-                                   uint32_t at, int64_t now_us)
+/* Store an accusation, whose signature has been checked, at its place. */
+static enum members_verdict store_accusation(struct members *m, struct slot *s,
+                                             const struct accusation *a, uint32_t at,
+                                             int64_t now_us)
 {
     struct member *e = &s->member;
     if (e->accusation == NULL)
@@ -325,12 +356,12 @@ enum members_verdict members_accused(struct members *m, const struct accusation 
         speak_above(m, m->self.incarnation);
         return MEMBERS_ABOUT_ME;
     }
-    uint32_t at = seat(&s->member, a);
+    uint32_t at = accusation_place(&s->member, a);
     if (at == MEMBERS_ACCUSERS)
         return MEMBERS_OLD;
     if (!accusation_signed_well(m, a))
         return MEMBERS_FORGED;
-    return accept(m, s, a, at, now_us);
+    return store_accusation(m, s, a, at, now_us);
 }
 
 void members_accuse(struct members *m, const uint8_t id[WIRE_ID_BYTES], int64_t now_us)
@@ -342,7 +373,7 @@ void members_accuse(struct members *m, const uint8_t id[WIRE_ID_BYTES], int64_t 
     struct accusation a = {.incarnation = s->member.record->incarnation};
     memcpy(a.accused, id, sizeof a.accused);
     memcpy(a.accuser, m->self.id, sizeof a.accuser);
-    uint32_t at = seat(&s->member, &a);
+    uint32_t at = accusation_place(&s->member, &a);
     if (at == MEMBERS_ACCUSERS)
         return;
     uint8_t msg[SIGNED_MAX];
@@ -350,10 +381,10 @@ void members_accuse(struct members *m, const uint8_t id[WIRE_ID_BYTES], int64_t 
     assert(n > 0);
     m->crypto.sign(m->crypto.self, msg, n, a.signature);
     /* Without memory it stays unsaid; the caller will ask again. */
-    (void)accept(m, s, &a, at, now_us);
+    (void)store_accusation(m, s, &a, at, now_us);
 }
 
-/* ---- The rest of the interface. ---- */
+/* ---- the rest of the interface ---- */
 
 int members_open(struct members **out, const struct record *self,
                  const struct members_config *config, const struct members_crypto *crypto)
@@ -486,8 +517,10 @@ uint64_t members_view(const struct members *m)
     return m->view != 0 ? m->view : 1;
 }
 
-/* Append what `news` names of one member; false where it does not fit. */
-static bool tell(const struct member *e, unsigned news, struct wire_members *out, uint32_t cap)
+/* Append what `news` names of one member: all of it or, where it does not fit,
+ * nothing, and false. */
+static bool append_news(const struct member *e, unsigned news, struct wire_members *out,
+                        uint32_t cap)
 {
     uint32_t n_accusations = news & NEWS_ACCUSATIONS ? n_standing(e) : 0;
     if (((news & NEWS_RECORD) && out->n_records == cap) || n_accusations > cap - out->n_accusations)
@@ -507,7 +540,7 @@ bool members_dirty(struct members *m, struct wire_members *out, uint32_t cap)
     out->n_accusations = 0;
     while (m->first_news != SLOT_NONE) {
         struct slot *s = &m->table.slot[m->first_news];
-        if (!tell(&s->member, s->news, out, cap))
+        if (!append_news(&s->member, s->news, out, cap))
             return true;
         m->first_news = s->next_news;
         s->news = 0;
@@ -522,7 +555,7 @@ bool members_batch(const struct members *m, size_t *cursor, struct wire_members 
     out->n_records = 0;
     out->n_accusations = 0;
     while (*cursor < m->table.n
-           && tell(&m->table.slot[*cursor].member, NEWS_RECORD | NEWS_ACCUSATIONS, out, cap))
+           && append_news(&m->table.slot[*cursor].member, NEWS_RECORD | NEWS_ACCUSATIONS, out, cap))
         ++*cursor;
     return out->n_records > 0;
 }

@@ -33,7 +33,7 @@ enum {
     MEMBERS_ACCUSERS = 2 /* Kept a member; more change nothing. */
 };
 
-/* One member of a table. Small (46 bytes in all, members_table.h), so that a
+/* One member of a table. Small (46 bytes in all, gossip/members/table.h), so that a
  * simulator can hold a thousand tables of a thousand. */
 struct member
 {
@@ -85,8 +85,8 @@ void members_close(struct members *m);
 
 /* Merge one record from anybody (whoever relays it). A record about us with
  * incarnation >= ours that we did not make raises our incarnation above it and
- * re-signs (the "cloned identity" alarm is the caller's, by the verdict: once
- * is a former life of ours whose clock was ahead, again and again is a clone).
+ * re-signs. (Once, that is a former life of ours whose clock was ahead; again
+ * and again, a clone of our identity. Nobody tells the two apart yet.)
  * At 2^64-1 there is no above: our record stays. Signatures are checked only
  * where the record would change something, and by the first table that shares
  * `records`. A full table gives up a member that has left for one that has not. */

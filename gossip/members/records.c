@@ -1,3 +1,8 @@
+/* gossip/members/records.c -- a chained hash table of records, counted by reference.
+ *
+ * Entries are allocated one by one and never move, since member tables point
+ * to the records in them.
+ */
 #include "gossip/members/records.h"
 
 #include <assert.h>
@@ -18,8 +23,8 @@ struct entry
 
 struct records
 {
-    struct entry **bucket;
-    size_t n_buckets, n;
+    struct entry **bucket; /* Heads of the chains. */
+    size_t n_buckets, n;   /* n: entries in all chains. */
 };
 
 struct records *records_open(void)
@@ -66,6 +71,8 @@ static struct entry **bucket_of(struct entry **bucket, size_t n_buckets, const s
     return &bucket[h & (n_buckets - 1)];
 }
 
+/* The whole contents are compared: the same signature under other words is
+ * another record, and a forged one. */
 static struct entry *find(const struct records *s, const struct record *r)
 {
     struct entry *e = *bucket_of(s->bucket, s->n_buckets, r);
@@ -138,9 +145,4 @@ void records_release(struct records *s, const struct record *r)
     *at = e->next;
     s->n--;
     free(e);
-}
-
-size_t records_count(const struct records *s)
-{
-    return s->n;
 }

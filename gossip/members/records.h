@@ -34,8 +34,6 @@ const struct record *records_hold(struct records *s, const struct record *r);
  * allowed. */
 void records_release(struct records *s, const struct record *r);
 
-size_t records_count(const struct records *s);
-
 /* Do two records say the same, signatures aside? */
 bool record_equal(const struct record *a, const struct record *b);
 

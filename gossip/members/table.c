@@ -1,3 +1,8 @@
+/* gossip/members/table.c -- members by id, in hashed buckets, and by order, in a sorted list.
+ *
+ * Slots are named by their places, of two bytes each, rather than by pointers:
+ * a simulator holds a million of them, and places survive the table's growth.
+ */
 #include "gossip/members/table.h"
 
 #include <assert.h>
@@ -29,6 +34,7 @@ static uint16_t *bucket_of(const struct table *t, const uint8_t *id)
     return &t->bucket[i & mask];
 }
 
+/* Enter every slot anew. The buckets have been allocated, for this cap. */
 static void fill_buckets(struct table *t)
 {
     for (uint32_t i = 0; i < 2 * t->cap; i++)
@@ -48,6 +54,8 @@ bool table_reserve(struct table *t)
     assert(t->n < WIRE_MEMBERS_MAX);
     if (t->n < t->cap)
         return true;
+    /* What has grown before the next allocation fails is kept: only larger than
+     * cap says. The buckets must be new, since places depend on their number. */
     uint32_t cap = t->cap == 0 ? SLOTS_FIRST : 2 * t->cap;
     uint16_t *bucket = malloc(2 * cap * sizeof *bucket);
     uint16_t *order = realloc(t->order, cap * sizeof *order);
@@ -67,7 +75,7 @@ bool table_reserve(struct table *t)
     return true;
 }
 
-/* How many of order[0..n) come before this record. */
+/* How many of order[0..n) come before this record: a binary search. */
 static uint32_t rank(const struct table *t, const struct record *r, uint32_t n)
 {
     uint32_t low = 0;
@@ -89,6 +97,7 @@ static void order_add(struct table *t, uint16_t at, uint32_t n)
     t->order[i] = at;
 }
 
+/* Before the slot's record changes: the search goes by it. */
 static void order_remove(struct table *t, uint16_t at)
 {
     uint32_t i = rank(t, t->slot[at].member.record, t->n);

@@ -1,6 +1,6 @@
 /* gossip/members/table.h -- the store under gossip/members/members.c: slots by id and by order.
  *
- *   slot[]:   in order of arrival, never moved: what everything else points to
+ *   slot[]:   in order of arrival; a member keeps its place there for ever
  *   order[]:  places in slot[], sorted by record_compare()
  *   bucket[]: hash of the id -> place in slot[]
  *
@@ -30,7 +30,8 @@ struct table
     uint32_t n, cap;
 };
 
-/* The slot of `id`, or NULL. Slots move when the table grows. */
+/* The slot of `id`, or NULL. The pointer holds until table_reserve(), which may
+ * move all slots; their places stay. */
 struct slot *table_find(const struct table *t, const uint8_t *id);
 
 /* Room for one more; asserts n < WIRE_MEMBERS_MAX. False without memory; then

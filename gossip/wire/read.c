@@ -16,17 +16,19 @@
 
 struct cursor
 {
-    const uint8_t *at, *end;
-    bool bad;
+    const uint8_t *at, *end; /* The next byte; behind the last one. */
+    bool bad;                /* Never becomes false again. */
 };
 
+/* A rule of the format or of a field: not kept, the message is refused. */
 static void demand(struct cursor *c, bool ok)
 {
     if (!ok)
         c->bad = true;
 }
 
-/* The next n bytes, or NULL where the message has fewer. */
+/* The next n bytes, or NULL where the message has fewer. Nothing else moves the
+ * cursor, so this is the one check of the end. */
 static const uint8_t *take(struct cursor *c, size_t n)
 {
     demand(c, n <= (size_t)(c->end - c->at));
@@ -43,6 +45,7 @@ static uint8_t take_head(struct cursor *c)
     return p != NULL ? *p : 0xc1;
 }
 
+/* Big-endian, as msgpack has it on every machine. */
 static uint64_t take_number(struct cursor *c, unsigned n_bytes)
 {
     const uint8_t *p = take(c, n_bytes);
@@ -60,6 +63,7 @@ static uint64_t take_width(struct cursor *c, uint8_t head, uint8_t first)
 
 /* ---- one value ---- */
 
+/* A number in [0, max], in any of msgpack's nine forms. */
 static uint64_t get_uint(struct cursor *c, uint64_t max)
 {
     uint8_t head = take_head(c);
@@ -99,6 +103,8 @@ static void get_nil(struct cursor *c)
     demand(c, take_head(c) == 0xc0);
 }
 
+/* A float is not taken for a double, nor the other way round: each field has the
+ * width that its writer gives it. Any bits are one, NaN included. */
 static float get_float(struct cursor *c)
 {
     demand(c, take_head(c) == 0xca);
@@ -115,6 +121,7 @@ static float get_finite(struct cursor *c)
     return f;
 }
 
+/* A squared norm, which is what x2 and e2 of a delta are. */
 static float get_norm2(struct cursor *c)
 {
     float f = get_finite(c);
@@ -147,6 +154,7 @@ static uint32_t get_count(struct cursor *c, uint32_t max)
     return c->bad ? 0 : (uint32_t)n;
 }
 
+/* The bytes of a string or bin, borrowed from the message. */
 static struct bytes take_body(struct cursor *c, uint64_t n, size_t max)
 {
     demand(c, n <= max);
@@ -172,6 +180,7 @@ static struct bytes get_str(struct cursor *c, size_t max)
 
 /* ---- values that a message holds more than once ---- */
 
+/* An id or a signature: a bin of that very length. */
 static void get_fixed(struct cursor *c, uint8_t *out, size_t n)
 {
     struct bytes b = get_bin(c, n);
@@ -191,6 +200,7 @@ static void get_text(struct cursor *c, char *out, size_t max, bool (*ok)(const c
     demand(c, strlen(out) == b.n && ok(out));
 }
 
+/* Zeroed first, so that what stands behind a text is known. */
 static void get_record(struct cursor *c, struct record *m)
 {
     memset(m, 0, sizeof *m);
@@ -236,7 +246,7 @@ static void get_status_edge(struct cursor *c, struct wire_status_edge *e)
     e->resets = get_u64(c);
 }
 
-/* ---- one message, behind its type ---- */
+/* ---- one message, behind its type: the fields in the order of their writers ---- */
 
 static void read_hello(struct cursor *c, struct wire_message *message)
 {
@@ -257,6 +267,7 @@ static void read_hello(struct cursor *c, struct wire_message *message)
     demand(c, m->has_run || !m->has_started);
 }
 
+/* The batch has room for WIRE_BATCH_MAX of each, and get_count() allows no more. */
 static void read_members(struct cursor *c, struct wire_message *message)
 {
     struct wire_members *m = &message->members;
@@ -287,6 +298,7 @@ static void read_edge(struct cursor *c, struct wire_message *message)
     m->boot = get_u64(c);
 }
 
+/* The payload's own bytes are the codec's to check (choco_valid()). */
 static void read_delta(struct cursor *c, struct wire_message *message)
 {
     struct wire_delta *m = &message->delta;

@@ -1,4 +1,4 @@
-/* gossip/wire/write.c -- messages, and what is signed of them, to bytes; the only user of msgpack-c.
+/* gossip/wire/write.c -- messages, and what is signed of them, to bytes: msgpack-c's only user.
  *
  * msgpack-c packs each value in its shortest form and hands the bytes to
  * append(), which knows the caller's buffer and its end.
@@ -38,6 +38,7 @@ static void begin(struct out *o, uint8_t *p, size_t cap)
     msgpack_packer_init(&o->packer, o, append);
 }
 
+/* The message's length, or 0 where it did not fit. */
 static size_t end(const struct out *o)
 {
     return o->full ? 0 : o->n;
@@ -48,6 +49,7 @@ static void put_array(struct out *o, size_t n)
     msgpack_pack_array(&o->packer, n);
 }
 
+/* msgpack-c chooses the shortest form: a round below 128 is one byte. */
 static void put_uint(struct out *o, uint64_t v)
 {
     msgpack_pack_uint64(&o->packer, v);
@@ -81,7 +83,8 @@ static void put_bin(struct out *o, const void *p, size_t n)
     msgpack_pack_bin_with_body(&o->packer, p, n);
 }
 
-/* All of a bin but its bytes. */
+/* All of a bin but its bytes: a payload is never copied here, it follows the
+ * head from where it lies. */
 static void put_bulk(struct out *o, struct bytes payload)
 {
     assert(payload.n <= UINT32_MAX);
@@ -95,7 +98,8 @@ static void put_type(struct out *o, enum wire_type type, size_t fields)
     put_uint(o, (uint64_t)type);
 }
 
-/* A record's fields but the signature: 6 values. */
+/* A record's fields but the signature: 6 values, in a message and under the
+ * signature alike. */
 static void put_record_fields(struct out *o, const struct record *r)
 {
     assert(r->n_addresses <= WIRE_ADDRESSES_MAX);
@@ -131,6 +135,7 @@ static void put_accusation(struct out *o, const struct accusation *a)
     put_bin(o, a->signature, sizeof a->signature);
 }
 
+/* An observer is no member and has no record: nil stands in its place. */
 size_t wire_put_hello(uint8_t *out, size_t cap, const struct wire_hello *m)
 {
     assert(m->run.n <= WIRE_RUN_MAX && m->has_run == (m->run.n > 0));
@@ -207,6 +212,7 @@ size_t wire_put_status_req(uint8_t *out, size_t cap)
     return put_bare(out, cap, WIRE_STATUS_REQ);
 }
 
+/* The payload comes last, so that head and payload can be sent from two places. */
 size_t wire_put_delta(uint8_t *out, size_t cap, const struct wire_delta *m)
 {
     assert(m->sketch.n <= WIRE_SKETCH_MAX);
@@ -284,12 +290,14 @@ size_t wire_put_status(uint8_t *out, size_t cap, const struct wire_status *m)
     return end(&o);
 }
 
+/* The domain goes with its NUL, so that no domain is the beginning of another;
+ * behind it stand the very bytes that a message would carry. */
 size_t wire_record_signed(uint8_t *out, size_t cap, const struct record *r)
 {
     static const char domain[] = "hearsay record 1";
     struct out o;
     begin(&o, out, cap);
-    append(&o, domain, sizeof domain); /* With its NUL. */
+    append(&o, domain, sizeof domain);
     put_array(&o, 6);
     put_record_fields(&o, r);
     return end(&o);

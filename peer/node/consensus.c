@@ -1,3 +1,4 @@
+/* peer/node/consensus.c -- the exact consensus distance of models that are at hand. */
 #include "peer/node/consensus.h"
 
 #include <assert.h>

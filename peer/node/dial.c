@@ -1,3 +1,4 @@
+/* peer/node/dial.c -- whom to call and when: bootstrap names, neighbours, the dead. */
 #include "peer/node/state.h"
 
 #include <assert.h>

@@ -1,3 +1,4 @@
+/* peer/node/edges.c -- which edges there are, and what is said over each. */
 #include "peer/node/state.h"
 
 #include <assert.h>

@@ -1,3 +1,4 @@
+/* peer/node/links.c -- sessions with other processes: HELLO, which run, heartbeats, rumours. */
 #include "peer/node/state.h"
 
 #include <assert.h>

@@ -1,3 +1,4 @@
+/* peer/node/node.c -- the order of a step, and who gets which message. */
 #include "peer/node/node.h"
 
 #include "peer/node/state.h"

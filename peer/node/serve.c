@@ -1,3 +1,4 @@
+/* peer/node/serve.c -- what others ask of us: our model, our status, whether we are done. */
 #include "peer/node/state.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* peer/node/train.c -- the phases of a run: gathering, training, the last phase, serving. */
 #include "peer/node/state.h"
 
 #include <assert.h>

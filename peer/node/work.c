@@ -1,3 +1,4 @@
+/* peer/node/work.c -- the worker's job: planned on the loop's thread, done on another. */
 #include "peer/node/state.h"
 
 #include <assert.h>

@@ -1,3 +1,4 @@
+/* peer/uv/client.c -- an observer: a loop of its own, its sessions and lookups. */
 #include "peer/uv/client.h"
 
 #include "peer/uv/accept.h"

@@ -1,4 +1,4 @@
-/* tests/unit/uvdriver_alloc.c -- a driver that has warmed up sends and receives without the allocator.
+/* tests/unit/uvdriver_alloc.c -- once warm, a driver sends and receives without the allocator.
  *
  * Two drivers play ping-pong with what a training peer says in a round: a bulk
  * message of many records and one of one, a head with a sketch, heartbeats, and
