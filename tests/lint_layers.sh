@@ -66,7 +66,7 @@ door()
     compress/codecs/atomo.c) echo '"nn/math/blas\.h"' ;;
     gossip/wire/*.c) echo '<msgpack(/[a-z_]+)?\.h>' ;;
     peer/secure/keyfile.c) echo "<sodium\.h>|$files" ;;
-    peer/secure/*.c | peer/run/run.c) echo '<sodium\.h>' ;;
+    peer/secure/*.c) echo '<sodium\.h>' ;;
     peer/run/options.c) echo '<getopt\.h>' ;;
     peer/uv/*) echo '<' ;;
     peer/cmd/*) echo '<' ;;

@@ -15,7 +15,6 @@
 #include <assert.h>
 #include <ctype.h>
 #include <errno.h>
-#include <sodium.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -447,14 +446,6 @@ int run_from_text(struct run *r, const struct run_trainer *t, const char *text, 
     }
     *r = parsed;
     return 0;
-}
-
-void run_id(const struct run *r, uint8_t id[RUN_ID_BYTES])
-{
-    char text[WIRE_RUN_MAX + 1];
-    size_t n = run_text(r, text);
-    int err = crypto_generichash(id, RUN_ID_BYTES, (const uint8_t *)text, n, NULL, 0);
-    assert(err == 0);
 }
 
 /* One flag that was given, `mine`, which may be a word, against the run's value. */

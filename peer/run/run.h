@@ -1,7 +1,7 @@
 /* peer/run/run.h -- the run: everything that must agree across peers.
  *
  * A run is a set of `key=value` lines; its canonical text has every key once,
- * sorted, in canonical spelling, and its id is the BLAKE2b-256 of that text.
+ * sorted, in canonical spelling.
  * Peers started with the same flags have the same run before they have met.
  *
  *   core keys (run_core_keys[])      topology, compress, mixer, rounds, seed, ...
@@ -34,7 +34,6 @@ enum {
     RUN_SPEC_MAX = 256,   /* Bytes of any other canonical value. */
     RUN_KEYS_MAX = 48,    /* Keys of the core and of one trainer together. */
     RUN_OWN_MAX = 1280,   /* Bytes of a trainer's values. */
-    RUN_ID_BYTES = 32,
     RUN_ERROR_MAX = 320
 };
 
@@ -171,7 +170,7 @@ __attribute__((warn_unused_result)) int run_from_flags(struct run *r, const stru
                                                        char error[RUN_ERROR_MAX]);
 
 /* Canonical text (NUL-terminated, at most WIRE_RUN_MAX bytes), and back.
- * run_text() and run_id() want a fixed run: rounds >= 1, no key open. The text
+ * run_text() wants a fixed run: rounds >= 1, no key open. The text
  * may come from a peer: it is trusted in nothing, no file is opened for it, and
  * only a canonical text of a fixed run, with the keys of the core and of trainer
  * `t` and no others, is accepted; on failure *r is unchanged. */
@@ -179,7 +178,6 @@ size_t run_text(const struct run *r, char out[WIRE_RUN_MAX + 1]);
 __attribute__((warn_unused_result)) int run_from_text(struct run *r, const struct run_trainer *t,
                                                       const char *text, size_t n,
                                                       char error[RUN_ERROR_MAX]);
-void run_id(const struct run *r, uint8_t id[RUN_ID_BYTES]);
 
 /* Do explicitly given flags contradict this run, of the same trainer, or has it
  * no use for one? An open value agrees with what it may become (run_key.agrees).

@@ -1,8 +1,6 @@
 /* tests/unit/node_run.c -- the run: one text for one meaning, and nothing else accepted. */
 #include "tests/unit/node_run_flags.h"
 
-#include <sodium.h>
-
 /* A run with every key away from its default, but for three: this mixer knows
  * one policy only and needs a codec by name, and this optimiser one form of
  * momentum. */
@@ -132,7 +130,6 @@ static void check_round_trip(const struct run_flags *f)
 {
     struct run r = make(f), back = {.trainer = &sgd_keys};
     char text[WIRE_RUN_MAX + 1], again[WIRE_RUN_MAX + 1];
-    uint8_t id[RUN_ID_BYTES], id_back[RUN_ID_BYTES], want[RUN_ID_BYTES];
     size_t n = run_text(&r, text);
     if (run_from_text(&back, &sgd_keys, text, n, error) != 0)
         fail_msg("%s", error);
@@ -156,11 +153,6 @@ static void check_round_trip(const struct run_flags *f)
     assert_true(sgd_values(&back)->nesterov == sgd_values(&r)->nesterov
                 && sgd_values(&back)->clip == sgd_values(&r)->clip && back.mixer == r.mixer);
     assert_true(back.error_feedback == r.error_feedback && back.factor_masking == r.factor_masking);
-    run_id(&r, id);
-    run_id(&back, id_back);
-    assert_memory_equal(id, id_back, sizeof id);
-    crypto_generichash(want, sizeof want, (const uint8_t *)text, n, NULL, 0);
-    assert_memory_equal(id, want, sizeof id);
     assert_int_equal(run_check_flags(&back, f, error), 0);
 }
 
@@ -582,7 +574,5 @@ int main(void)
         cmocka_unit_test(other_texts_are_refused),
         cmocka_unit_test(a_run_fits_its_message),
     };
-    if (sodium_init() < 0)
-        return 1;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,8 +3,6 @@
 #include "nn/math/rng.h"
 
 #include <math.h>
-#include <sodium.h>
-
 static void autos_are_resolved(void **state)
 {
     (void)state;
@@ -359,7 +357,5 @@ int main(void)
         cmocka_unit_test(reals_are_exact),
         cmocka_unit_test(open_kinds_agree_with_fixed_ones),
     };
-    if (sodium_init() < 0)
-        return 1;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
