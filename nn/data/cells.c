@@ -96,14 +96,14 @@ static void plain_cell(struct cells *c, struct cells_cell *cell)
 int cells_next(struct cells *c, struct cells_cell *cell)
 {
     *cell = (struct cells_cell){0};
-    int rc = 0;
+    int err = 0;
     skip_spaces(c);
     if (c->p < c->end && *c->p == '"')
-        rc = quoted_cell(c, cell);
+        err = quoted_cell(c, cell);
     else
         plain_cell(c, cell);
-    if (rc < 0)
-        return rc;
+    if (err < 0)
+        return err;
     cell->more = c->p < c->end && *c->p == c->separator;
     if (cell->more)
         c->p++;
@@ -139,9 +139,9 @@ int cells_count(struct cells c, size_t *n)
 {
     struct cells_cell cell = {.more = true};
     for (*n = 0; cell.more; ++*n) {
-        int rc = cells_next(&c, &cell);
-        if (rc < 0)
-            return rc;
+        int err = cells_next(&c, &cell);
+        if (err < 0)
+            return err;
     }
     return 0;
 }

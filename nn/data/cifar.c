@@ -138,26 +138,26 @@ static int check_plain(const struct batch *b, char error[DATA_ERROR_MAX])
 static int read_records(struct batch *b, char error[DATA_ERROR_MAX])
 {
     size_t size = record_size(b->record), got;
-    int rc = file_is_plain(b->file) ? check_plain(b, error) : 0;
-    while (rc == 0) {
-        rc = file_get(b->file, b->bytes, RECORDS_AT_ONCE * size, &got, error);
-        if (rc == 0)
-            rc = take(b, got / size, error);
-        if (rc == 0 && got < RECORDS_AT_ONCE * size)
+    int err = file_is_plain(b->file) ? check_plain(b, error) : 0;
+    while (err == 0) {
+        err = file_get(b->file, b->bytes, RECORDS_AT_ONCE * size, &got, error);
+        if (err == 0)
+            err = take(b, got / size, error);
+        if (err == 0 && got < RECORDS_AT_ONCE * size)
             return check_size(b, got % size, error);
     }
-    return rc;
+    return err;
 }
 
 static int read_batch(struct batch *b, const struct reader *r, char error[DATA_ERROR_MAX])
 {
-    int rc = file_open(&b->file, b->path, error);
-    if (rc < 0)
-        return rc;
+    int err = file_open(&b->file, b->path, error);
+    if (err < 0)
+        return err;
     file_watch(b->file, &r->progress);
-    rc = read_records(b, error);
+    err = read_records(b, error);
     file_close(b->file);
-    return rc;
+    return err;
 }
 
 int cifar_read(struct dataset *d, const struct reader *r, char error[DATA_ERROR_MAX])
@@ -169,19 +169,19 @@ int cifar_read(struct dataset *d, const struct reader *r, char error[DATA_ERROR_
     assert(dataset_dim(d) == IMAGE);
     struct image_set set = {.d = d, .by_file = r->n_paths > 1};
     uint8_t *bytes = malloc(RECORDS_AT_ONCE * record_size(record));
-    int rc = bytes ? 0 : no_memory(r->paths[0], error);
-    for (size_t i = 0; i < r->n_paths && rc == 0; i++) {
+    int err = bytes ? 0 : no_memory(r->paths[0], error);
+    for (size_t i = 0; i < r->n_paths && err == 0; i++) {
         struct batch b = {.record = record,
                           .set = &set,
                           .path = r->paths[i],
                           .number = (uint32_t)i,
                           .bytes = bytes};
-        rc = read_batch(&b, r, error);
+        err = read_batch(&b, r, error);
     }
     free(bytes);
-    if (rc < 0) {
+    if (err < 0) {
         dataset_close(d);
-        return rc;
+        return err;
     }
     image_set_end(&set);
     d->n_files = (uint32_t)r->n_paths;

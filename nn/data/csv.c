@@ -43,9 +43,9 @@ static int looks_header(const struct table *t, struct cells c, bool *header)
     bool word = false;
     *header = false;
     for (size_t i = 0; cell.more; i++) {
-        int rc = cells_next(&c, &cell);
-        if (rc < 0)
-            return rc;
+        int err = cells_next(&c, &cell);
+        if (err < 0)
+            return err;
         *header = *header || (i != t->label && !cells_number(&cell));
         word = word || (i == t->label && !cells_number(&cell));
     }
@@ -53,9 +53,9 @@ static int looks_header(const struct table *t, struct cells c, bool *header)
         return 0;
     cell.more = true;
     for (size_t i = 0; i <= t->label && cell.more; i++) {
-        int rc = cells_next(&c, &cell);
-        if (rc < 0)
-            return rc;
+        int err = cells_next(&c, &cell);
+        if (err < 0)
+            return err;
     }
     *header = cells_number(&cell);
     return 0;
@@ -68,9 +68,9 @@ static int find_column(struct table *t, struct cells c)
     struct cells_cell cell = {.more = true};
     size_t found = 0;
     for (size_t i = 0; cell.more; i++) {
-        int rc = cells_next(&c, &cell);
-        if (rc < 0)
-            return rc;
+        int err = cells_next(&c, &cell);
+        if (err < 0)
+            return err;
         if (!cells_is(&cell, name, strlen(t->r->label)))
             continue;
         found++;
@@ -137,10 +137,10 @@ static int check_header(const struct table *t, struct cells c)
     struct cells first = t->header;
     struct cells_cell a = {.more = true}, b;
     for (size_t i = 0; a.more; i++) {
-        int rc = cells_next(&c, &a);
-        rc = rc < 0 ? rc : cells_next(&first, &b);
-        if (rc < 0)
-            return rc;
+        int err = cells_next(&c, &a);
+        err = err < 0 ? err : cells_next(&first, &b);
+        if (err < 0)
+            return err;
         uint8_t text[CELLS_NAME_MAX];
         size_t n = cells_text(&b, text, sizeof text);
         char wanted[LINES_SHOWN + 80], where[40];
@@ -156,15 +156,15 @@ static int check_header(const struct table *t, struct cells c)
 /* The record at c is the header: note or check it, and go past it. */
 static int take_header(struct table *t, struct cells *c)
 {
-    int rc = 0;
+    int err = 0;
     if (t->header.p)
-        rc = check_header(t, *c);
+        err = check_header(t, *c);
     else
         t->header = *c;
     struct cells_cell cell = {.more = true};
-    while (rc == 0 && cell.more)
-        rc = cells_next(c, &cell);
-    return rc;
+    while (err == 0 && cell.more)
+        err = cells_next(c, &cell);
+    return err;
 }
 
 static int refuse_empty(const struct cells *c, const char *what)
@@ -180,23 +180,23 @@ static int open_sheet(struct table *t, struct cells *c)
     if (!cells_record(c))
         return refuse_empty(c, "");
     c->separator = cells_separator(c);
-    int rc = cells_count(*c, &n);
-    if (rc < 0)
-        return rc;
+    int err = cells_count(*c, &n);
+    if (err < 0)
+        return err;
     if (t->n_columns == 0) { /* The first file. */
         t->n_columns = n;
-        rc = check_columns(t, c);
-        rc = rc < 0 ? rc : choose_label(t, c, &named);
+        err = check_columns(t, c);
+        err = err < 0 ? err : choose_label(t, c, &named);
     } else if (n != t->n_columns)
-        rc = refuse_cells(c, n, t->n_columns);
-    if (rc == 0 && strcmp(t->r->header, "auto") == 0 && !named)
-        rc = looks_header(t, *c, &header);
-    if (rc == 0 && (header || named))
-        rc = take_header(t, c);
+        err = refuse_cells(c, n, t->n_columns);
+    if (err == 0 && strcmp(t->r->header, "auto") == 0 && !named)
+        err = looks_header(t, *c, &header);
+    if (err == 0 && (header || named))
+        err = take_header(t, c);
     struct cells rows = *c;
-    if (rc == 0 && !cells_record(&rows))
+    if (err == 0 && !cells_record(&rows))
         return refuse_empty(c, " behind the header");
-    return rc;
+    return err;
 }
 
 /* ---- Rows. ---- */
@@ -215,11 +215,11 @@ static int read_label(struct table *t, const struct cells *c, const struct cells
         return 0;
     }
     char wanted[LABELS_WHY_MAX], where[40];
-    int rc = labels_note(t->labels, p, n, wanted);
-    if (rc == -ENOMEM)
+    int err = labels_note(t->labels, p, n, wanted);
+    if (err == -ENOMEM)
         return lines_no_memory(c->spot.error, c->spot.path);
     snprintf(where, sizeof where, "column %zu (label)", t->label + 1);
-    return rc < 0 ? lines_refuse(&c->spot, where, p, n, wanted) : 0;
+    return err < 0 ? lines_refuse(&c->spot, where, p, n, wanted) : 0;
 }
 
 static int read_value(struct table *t, const struct cells *c, const struct cells_cell *cell,
@@ -240,17 +240,17 @@ static int read_value(struct table *t, const struct cells *c, const struct cells
 }
 
 /* A cell is wrong. Where the record has too few or too many, that is why. */
-static int refuse_row(const struct table *t, const struct cells *c, bool more, size_t n, int rc)
+static int refuse_row(const struct table *t, const struct cells *c, bool more, size_t n, int err)
 {
     char kept[DATA_ERROR_MAX];
     size_t left = 0;
     memcpy(kept, c->spot.error, sizeof kept);
     if (more && cells_count(*c, &left) < 0)
         return -EINVAL;
-    if (rc == -EINVAL && n + left != t->n_columns)
+    if (err == -EINVAL && n + left != t->n_columns)
         return refuse_cells(c, n + left, t->n_columns);
     memcpy(c->spot.error, kept, sizeof kept);
-    return rc;
+    return err;
 }
 
 static int read_row(struct table *t, struct cells *c)
@@ -258,14 +258,14 @@ static int read_row(struct table *t, struct cells *c)
     struct cells_cell cell = {.more = true};
     size_t i = 0;
     for (; cell.more; i++) {
-        int rc = cells_next(c, &cell);
-        if (rc < 0)
-            return rc;
+        int err = cells_next(c, &cell);
+        if (err < 0)
+            return err;
         if (i >= t->n_columns)
             continue;
-        rc = i == t->label ? read_label(t, c, &cell) : read_value(t, c, &cell, i);
-        if (rc < 0)
-            return refuse_row(t, c, cell.more, i + 1, rc);
+        err = i == t->label ? read_label(t, c, &cell) : read_value(t, c, &cell, i);
+        if (err < 0)
+            return refuse_row(t, c, cell.more, i + 1, err);
     }
     if (i != t->n_columns)
         return refuse_cells(c, i, t->n_columns);
@@ -281,9 +281,9 @@ static int read_rows(struct table *t, const struct cells *sheets, size_t *n_rows
         struct cells c = sheets[i];
         size_t before = t->n_rows;
         while (cells_record(&c)) {
-            int rc = read_row(t, &c);
-            if (rc < 0)
-                return rc;
+            int err = read_row(t, &c);
+            if (err < 0)
+                return err;
         }
         n_rows[i] = t->n_rows - before;
     }
@@ -299,8 +299,8 @@ static int fill(struct table *t, struct dataset *d, const char *kind, const stru
     if (dataset_init(d, kind, n, 0) < 0)
         return lines_no_memory(spot->error, spot->path);
     t->d = d;
-    int rc = read_rows(t, sheets, n_rows);
-    assert(rc == 0 && t->n_rows == n);
+    int err = read_rows(t, sheets, n_rows);
+    assert(err == 0 && t->n_rows == n);
     if (lines_mark_files(d, n_rows, t->r->n_paths) < 0) {
         dataset_close(d);
         return lines_no_memory(spot->error, spot->path);
@@ -317,45 +317,45 @@ int csv_parse(struct dataset *d, const struct reader *r, const struct lines_file
 {
     memset(d, 0, sizeof *d);
     struct labels_kind kind;
-    int rc = lines_kind(r, "csv", files->path, &kind, error);
-    if (rc < 0)
-        return rc;
+    int err = lines_kind(r, "csv", files->path, &kind, error);
+    if (err < 0)
+        return err;
     char text[DATA_KIND_MAX];
     size_t *n_rows = calloc(r->n_paths, sizeof *n_rows);
     struct cells *sheets = calloc(r->n_paths, sizeof *sheets);
     struct table t = {.r = r, .kind = &kind, .labels = labels_open(&kind, r->names, true)};
     if (!n_rows || !sheets || !t.labels)
-        rc = lines_no_memory(error, files->path);
-    for (size_t i = 0; i < r->n_paths && rc == 0; i++) {
+        err = lines_no_memory(error, files->path);
+    for (size_t i = 0; i < r->n_paths && err == 0; i++) {
         sheets[i] = cells_open(&files[i], error);
-        rc = open_sheet(&t, &sheets[i]);
+        err = open_sheet(&t, &sheets[i]);
     }
-    if (rc == 0)
-        rc = read_rows(&t, sheets, n_rows);
-    if (rc == 0)
-        rc = lines_settle(t.labels, &kind, t.n_rows, &sheets[r->n_paths - 1].spot);
-    if (rc == 0) {
+    if (err == 0)
+        err = read_rows(&t, sheets, n_rows);
+    if (err == 0)
+        err = lines_settle(t.labels, &kind, t.n_rows, &sheets[r->n_paths - 1].spot);
+    if (err == 0) {
         kind.features = (uint32_t)(t.n_columns - 1);
-        rc = lines_kind_text(&kind, "csv", &sheets[0].spot, text);
+        err = lines_kind_text(&kind, "csv", &sheets[0].spot, text);
     }
-    if (rc == 0)
-        rc = fill(&t, d, text, sheets, n_rows);
+    if (err == 0)
+        err = fill(&t, d, text, sheets, n_rows);
     labels_close(t.labels);
     free(sheets);
     free(n_rows);
-    return rc;
+    return err;
 }
 
 int csv_read(struct dataset *d, const struct reader *r, char error[DATA_ERROR_MAX])
 {
     memset(d, 0, sizeof *d);
     struct lines_file *files;
-    int rc = lines_load(r, &files, error);
-    if (rc < 0)
-        return rc;
-    rc = csv_parse(d, r, files, error);
+    int err = lines_load(r, &files, error);
+    if (err < 0)
+        return err;
+    err = csv_parse(d, r, files, error);
     lines_free(files, r->n_paths);
-    return rc;
+    return err;
 }
 
 /* ---- Does it look like one? ---- */

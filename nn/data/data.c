@@ -164,25 +164,25 @@ void dataset_labels(const struct dataset *d, size_t i, uint16_t *labels)
 
 static int open_glyphs(struct data *d, uint64_t seed, char error[DATA_ERROR_MAX])
 {
-    int rc = glyphs_draw(&d->train, GLYPHS_TRAIN, seed, 0);
-    if (rc == 0)
-        rc = glyphs_draw(&d->test, GLYPHS_TEST, seed, GLYPHS_TRAIN);
-    if (rc < 0)
+    int err = glyphs_draw(&d->train, GLYPHS_TRAIN, seed, 0);
+    if (err == 0)
+        err = glyphs_draw(&d->test, GLYPHS_TEST, seed, GLYPHS_TRAIN);
+    if (err < 0)
         snprintf(error, DATA_ERROR_MAX, "glyphs: no memory for %d images",
                  GLYPHS_TRAIN + GLYPHS_TEST);
-    return rc;
+    return err;
 }
 
 /* A PATH alone gets its kind, all else is taken apart as it is. */
 static int parse(struct data_spec *s, const char *spec, char error[DATA_ERROR_MAX])
 {
-    int rc = data_spec_parse(s, spec, error);
-    if (rc < 0 || s->format)
-        return rc;
+    int err = data_spec_parse(s, spec, error);
+    if (err < 0 || s->format)
+        return err;
     char kind[DATA_KIND_MAX], whole[DATA_SPEC_MAX + DATA_KIND_MAX];
-    rc = data_sniff(spec, kind, error);
-    if (rc < 0)
-        return rc;
+    err = data_sniff(spec, kind, error);
+    if (err < 0)
+        return err;
     snprintf(whole, sizeof whole, "%s:%s", kind, spec);
     return data_spec_parse(s, whole, error);
 }
@@ -221,9 +221,9 @@ static int read_both(struct data *d, const struct data_spec *s, struct reader *r
                      const struct files *train, const struct files *test,
                      char error[DATA_ERROR_MAX])
 {
-    int rc = read_set(&d->train, s, r, train, error);
-    if (rc < 0)
-        return rc;
+    int err = read_set(&d->train, s, r, train, error);
+    if (err < 0)
+        return err;
     if (test->n == 0)
         return data_split(&d->train, &d->test, s->holdout > 0 ? s->holdout : HOLDOUT, s->path,
                           error);
@@ -236,9 +236,9 @@ static int open_files(struct data *d, const struct data_spec *s, const char *kin
                       const struct data_request *request, char error[DATA_ERROR_MAX])
 {
     struct files train, test;
-    int rc = files_find(&train, &test, s, error);
-    if (rc < 0)
-        return rc;
+    int err = files_find(&train, &test, s, error);
+    if (err < 0)
+        return err;
     struct reader r = {.kind = kind,
                        .label = s->label,
                        .header = s->header,
@@ -246,10 +246,10 @@ static int open_files(struct data *d, const struct data_spec *s, const char *kin
                        .features = s->features,
                        .context = s->context,
                        .progress = {request->progress, request->self}};
-    rc = read_both(d, s, &r, &train, &test, error);
+    err = read_both(d, s, &r, &train, &test, error);
     files_close(&train);
     files_close(&test);
-    return rc;
+    return err;
 }
 
 int data_open(struct data *d, const struct data_request *request, char error[DATA_ERROR_MAX])
@@ -257,15 +257,15 @@ int data_open(struct data *d, const struct data_request *request, char error[DAT
     memset(d, 0, sizeof *d);
     struct data_spec s;
     char kind[DATA_KIND_MAX];
-    int rc = parse(&s, request->spec, error);
-    if (rc == 0)
-        rc = check_kind(&s, request->spec, request->kind, kind, error);
-    if (rc == 0)
-        rc =
+    int err = parse(&s, request->spec, error);
+    if (err == 0)
+        err = check_kind(&s, request->spec, request->kind, kind, error);
+    if (err == 0)
+        err =
             s.path ? open_files(d, &s, kind, request, error) : open_glyphs(d, request->seed, error);
-    if (rc < 0)
+    if (err < 0)
         data_close(d);
-    return rc;
+    return err;
 }
 
 void data_close(struct data *d)

@@ -134,14 +134,14 @@ static int list(struct files *f, const char *dir, char error[DATA_ERROR_MAX])
 {
     char **names;
     size_t n;
-    int rc = file_list(dir, READER_FILES_MAX, &names, &n, error);
-    for (size_t i = 0; i < n && rc == 0; i++)
-        rc = add(f, dir, names[i], error);
+    int err = file_list(dir, READER_FILES_MAX, &names, &n, error);
+    for (size_t i = 0; i < n && err == 0; i++)
+        err = add(f, dir, names[i], error);
     file_list_free(names, n);
-    if (rc == 0 && f->n > 0)
+    if (err == 0 && f->n > 0)
         qsort(f->path, f->n, sizeof *f->path, by_stem);
     drop_twins(f);
-    return rc;
+    return err;
 }
 
 /* ---- Which of them are of the format? ---- */
@@ -169,10 +169,10 @@ static int looks(const char *path, const struct data_format *f, bool *yes,
     size_t n;
     bool whole = false;
     uint8_t *head = malloc(FILES_HEAD);
-    int rc = head ? file_head(path, head, FILES_HEAD, &n, &whole, error) : no_memory(path, error);
-    *yes = rc == 0 && f->looks(head, n, whole);
+    int err = head ? file_head(path, head, FILES_HEAD, &n, &whole, error) : no_memory(path, error);
+    *yes = err == 0 && f->looks(head, n, whole);
     free(head);
-    return rc;
+    return err;
 }
 
 static int refuse_held_out(const char *path, const struct data_format *format,
@@ -190,22 +190,22 @@ static int keep_looks(struct files *f, const struct data_format *format, bool sp
                       char error[DATA_ERROR_MAX])
 {
     size_t n = 0;
-    int rc = 0;
+    int err = 0;
     if (f->n == 1 && format->files == DATA_FILES_BY_LOOKS)
         return 0;
     for (size_t i = 0; i < f->n; i++) {
         bool yes = false;
-        if (rc == 0)
-            rc = looks(f->path[i], format, &yes, error);
-        if (rc == 0 && !yes && !split_wanted && files_held_out(base_name(f->path[i])))
-            rc = refuse_held_out(f->path[i], format, error);
-        if (yes && rc == 0)
+        if (err == 0)
+            err = looks(f->path[i], format, &yes, error);
+        if (err == 0 && !yes && !split_wanted && files_held_out(base_name(f->path[i])))
+            err = refuse_held_out(f->path[i], format, error);
+        if (yes && err == 0)
             f->path[n++] = f->path[i];
         else
             free(f->path[i]);
     }
     f->n = n;
-    return rc;
+    return err;
 }
 
 /* ---- Pairs. ---- */
@@ -232,18 +232,18 @@ static int partner(const char *path, char found[DATA_SPEC_MAX], char error[DATA_
 static int pair_up(struct files *images, char error[DATA_ERROR_MAX])
 {
     struct files pairs = {0};
-    int rc = 0;
-    for (size_t i = 0; i < images->n && rc == 0; i++) {
+    int err = 0;
+    for (size_t i = 0; i < images->n && err == 0; i++) {
         char labels[DATA_SPEC_MAX];
-        rc = partner(images->path[i], labels, error);
-        if (rc == 0)
-            rc = add(&pairs, NULL, images->path[i], error);
-        if (rc == 0)
-            rc = add(&pairs, NULL, labels, error);
+        err = partner(images->path[i], labels, error);
+        if (err == 0)
+            err = add(&pairs, NULL, images->path[i], error);
+        if (err == 0)
+            err = add(&pairs, NULL, labels, error);
     }
     files_close(images);
     *images = pairs;
-    return rc;
+    return err;
 }
 
 /* Labels must not lie there without their images. */
@@ -251,9 +251,9 @@ static int check_labels(const struct files *f, char error[DATA_ERROR_MAX])
 {
     for (size_t i = 0; i < f->n; i++) {
         char found[DATA_SPEC_MAX];
-        int rc = idx_names_labels(base_name(f->path[i])) ? partner(f->path[i], found, error) : 0;
-        if (rc < 0)
-            return rc;
+        int err = idx_names_labels(base_name(f->path[i])) ? partner(f->path[i], found, error) : 0;
+        if (err < 0)
+            return err;
     }
     return 0;
 }
@@ -290,22 +290,22 @@ static int one_file(struct files *f, const char *path, const struct data_format 
 static int of_format(struct files *f, const char *dir, const struct data_format *format,
                      bool split_wanted, char error[DATA_ERROR_MAX])
 {
-    int rc = list(f, dir, error);
+    int err = list(f, dir, error);
     size_t n = f->n, n_binary = 0;
-    if (rc < 0)
-        return rc;
+    if (err < 0)
+        return err;
     for (size_t i = 0; i < n; i++)
         n_binary += ends_in(f->path[i], ".bin");
     if (format->files == DATA_FILES_IDX) {
-        rc = check_labels(f, error);
+        err = check_labels(f, error);
         filter(f, keep_images, NULL);
     } else if (format->files == DATA_FILES_BINARY && n_binary > 0) {
         char ending[] = ".bin";
         filter(f, keep_ending, ending);
     } else
-        rc = keep_looks(f, format, split_wanted, error);
-    if (rc < 0 || f->n > 0)
-        return rc;
+        err = keep_looks(f, format, split_wanted, error);
+    if (err < 0 || f->n > 0)
+        return err;
     file_error(error, dir,
                "found none that fits among its files (%zu), expected %s, plain or with .gz", n,
                format->contents);
@@ -338,11 +338,11 @@ static int find_one(struct files *f, const char *path, const struct data_format 
 /* What test= names. */
 static int find_test(struct files *test, const struct data_spec *s, char error[DATA_ERROR_MAX])
 {
-    int rc = find_one(test, s->test, s->format, false, error);
-    size_t n = rc == 0 ? count_held_out(test) : 0;
+    int err = find_one(test, s->test, s->format, false, error);
+    size_t n = err == 0 ? count_held_out(test) : 0;
     if (file_is_directory(s->test) && n > 0)
         keep_named(test, true);
-    return rc;
+    return err;
 }
 
 /* Drop what is held out from the training files of a directory. */
@@ -366,15 +366,15 @@ static int part(struct files *train, struct files *test, const struct data_spec 
                 char error[DATA_ERROR_MAX])
 {
     size_t n = train->n, n_held_out = count_held_out(train);
-    int rc = 0;
-    for (size_t i = 0; i < n && rc == 0 && !s->test && !(s->holdout > 0); i++)
+    int err = 0;
+    for (size_t i = 0; i < n && err == 0 && !s->test && !(s->holdout > 0); i++)
         if (files_held_out(base_name(train->path[i])))
-            rc = add(test, NULL, train->path[i], error);
+            err = add(test, NULL, train->path[i], error);
     keep_named(train, false);
     if (s->test)
         drop_same(train, test);
-    if (rc < 0 || train->n > 0)
-        return rc;
+    if (err < 0 || train->n > 0)
+        return err;
     return file_error(error, s->path,
                       "found %zu files of held-out data by their names and %zu others, "
                       "expected at least one to train on",
@@ -387,29 +387,29 @@ int files_find(struct files *train, struct files *test, const struct data_spec *
     assert(s->format && s->path && s->format->files != DATA_FILES_NONE);
     *train = *test = (struct files){0};
     bool other = s->test || s->holdout > 0;
-    int rc = find_one(train, s->path, s->format, other, error);
-    if (rc == 0 && s->test)
-        rc = find_test(test, s, error);
-    if (rc == 0 && file_is_directory(s->path))
-        rc = part(train, test, s, error);
-    if (rc == 0 && s->format->files == DATA_FILES_IDX)
-        rc = pair_up(train, error);
-    if (rc == 0 && s->format->files == DATA_FILES_IDX)
-        rc = pair_up(test, error);
-    if (rc < 0) {
+    int err = find_one(train, s->path, s->format, other, error);
+    if (err == 0 && s->test)
+        err = find_test(test, s, error);
+    if (err == 0 && file_is_directory(s->path))
+        err = part(train, test, s, error);
+    if (err == 0 && s->format->files == DATA_FILES_IDX)
+        err = pair_up(train, error);
+    if (err == 0 && s->format->files == DATA_FILES_IDX)
+        err = pair_up(test, error);
+    if (err < 0) {
         files_close(train);
         files_close(test);
     }
-    return rc;
+    return err;
 }
 
 int files_all(struct files *f, const char *path, char error[DATA_ERROR_MAX])
 {
     *f = (struct files){0};
-    int rc = !file_exists(path)        ? refuse_missing(path, NULL, error)
-             : file_is_directory(path) ? list(f, path, error)
-                                       : add(f, NULL, path, error);
-    if (rc < 0)
+    int err = !file_exists(path)        ? refuse_missing(path, NULL, error)
+              : file_is_directory(path) ? list(f, path, error)
+                                        : add(f, NULL, path, error);
+    if (err < 0)
         files_close(f);
-    return rc;
+    return err;
 }

@@ -348,9 +348,9 @@ uint8_t glyphs_image(uint64_t seed, uint64_t i, uint8_t pixels[SIDE * SIDE])
 
 int glyphs_draw(struct dataset *d, size_t n, uint64_t seed, uint64_t first)
 {
-    int rc = dataset_init(d, "glyphs", n, 0);
-    if (rc < 0)
-        return rc;
+    int err = dataset_init(d, "glyphs", n, 0);
+    if (err < 0)
+        return err;
     assert(dataset_dim(d) == SIDE * SIDE);
     for (size_t i = 0; i < n; i++)
         d->labels[i] = glyphs_image(seed, first + i, d->pixels + i * SIDE * SIDE);

@@ -113,9 +113,9 @@ static int get_u32(struct idx *x, const char *field, uint32_t *v, char error[DAT
 {
     uint8_t b[4];
     size_t got;
-    int rc = file_get(x->file, b, sizeof b, &got, error);
-    if (rc < 0)
-        return rc;
+    int err = file_get(x->file, b, sizeof b, &got, error);
+    if (err < 0)
+        return err;
     if (got < sizeof b)
         return file_error(error, x->path, "%s: found %zu bytes, expected 4: the file is truncated",
                           field, got);
@@ -126,9 +126,9 @@ static int get_u32(struct idx *x, const char *field, uint32_t *v, char error[DAT
 static int get_magic(struct idx *x, uint32_t expected, char error[DATA_ERROR_MAX])
 {
     uint32_t v = 0;
-    int rc = get_u32(x, "magic number", &v, error);
-    if (rc < 0 || v == expected)
-        return rc;
+    int err = get_u32(x, "magic number", &v, error);
+    if (err < 0 || v == expected)
+        return err;
     return file_error(error, x->path, "magic number: found 0x%08x, expected 0x%08x", v, expected);
 }
 
@@ -136,9 +136,9 @@ static int get_magic(struct idx *x, uint32_t expected, char error[DATA_ERROR_MAX
 static int get_side(struct idx *x, const char *field, uint32_t *side, char error[DATA_ERROR_MAX])
 {
     uint32_t v = 0;
-    int rc = get_u32(x, field, &v, error);
-    if (rc < 0)
-        return rc;
+    int err = get_u32(x, field, &v, error);
+    if (err < 0)
+        return err;
     if (*side > 0 && v != *side)
         return file_error(error, x->path, "%s: found %u, expected %u", field, v, *side);
     if (v == 0 || v > DATA_SIDE_MAX)
@@ -181,21 +181,21 @@ static int get_headers(struct pair *p, char error[DATA_ERROR_MAX])
 {
     struct data_shape *shape = &p->set->d->shape;
     uint32_t n_images = 0, n_labels = 0;
-    int rc = get_magic(&p->images, MAGIC_IMAGES, error);
-    if (rc == 0)
-        rc = get_u32(&p->images, "number of images", &n_images, error);
-    if (rc == 0)
-        rc = get_side(&p->images, "height", &shape->height, error);
-    if (rc == 0)
-        rc = get_side(&p->images, "width", &shape->width, error);
-    if (rc == 0)
-        rc = get_magic(&p->labels, MAGIC_LABELS, error);
-    if (rc == 0)
-        rc = get_u32(&p->labels, "number of labels", &n_labels, error);
-    if (rc == 0)
-        rc = check_counts(p, n_images, n_labels, error);
+    int err = get_magic(&p->images, MAGIC_IMAGES, error);
+    if (err == 0)
+        err = get_u32(&p->images, "number of images", &n_images, error);
+    if (err == 0)
+        err = get_side(&p->images, "height", &shape->height, error);
+    if (err == 0)
+        err = get_side(&p->images, "width", &shape->width, error);
+    if (err == 0)
+        err = get_magic(&p->labels, MAGIC_LABELS, error);
+    if (err == 0)
+        err = get_u32(&p->labels, "number of labels", &n_labels, error);
+    if (err == 0)
+        err = check_counts(p, n_images, n_labels, error);
     p->n = n_images;
-    return rc;
+    return err;
 }
 
 /* ---- Data. ---- */
@@ -213,9 +213,9 @@ static int get_end(struct idx *x, uint64_t n, char error[DATA_ERROR_MAX])
 {
     uint8_t more;
     size_t got;
-    int rc = file_get(x->file, &more, 1, &got, error);
-    if (rc < 0 || got == 0)
-        return rc;
+    int err = file_get(x->file, &more, 1, &got, error);
+    if (err < 0 || got == 0)
+        return err;
     return file_error(error, x->path, "data: found trailing bytes, expected %llu in all",
                       (unsigned long long)n);
 }
@@ -229,9 +229,9 @@ static int get_pixels(struct pair *p, char error[DATA_ERROR_MAX])
         size_t k = p->n - i < step ? p->n - i : step;
         if (image_set_room(p->set, i + k, d->n + p->n) < 0)
             return no_memory(p->images.path, error);
-        int rc = file_get(p->images.file, d->pixels + (d->n + i) * size, k * size, &got, error);
-        if (rc < 0)
-            return rc;
+        int err = file_get(p->images.file, d->pixels + (d->n + i) * size, k * size, &got, error);
+        if (err < 0)
+            return err;
         if (got < k * size)
             return truncated(&p->images, (uint64_t)i * size + got, (uint64_t)p->n * size, error);
         i += k;
@@ -252,9 +252,9 @@ static int get_labels(struct pair *p, char error[DATA_ERROR_MAX])
     uint8_t bytes[AT_ONCE];
     for (size_t i = 0, got; i < p->n; i += got) {
         size_t k = p->n - i < sizeof bytes ? p->n - i : sizeof bytes;
-        int rc = file_get(p->labels.file, bytes, k, &got, error);
-        if (rc < 0)
-            return rc;
+        int err = file_get(p->labels.file, bytes, k, &got, error);
+        if (err < 0)
+            return err;
         if (got < k)
             return truncated(&p->labels, i + got, p->n, error);
         for (size_t j = 0; j < k; j++) {
@@ -270,28 +270,28 @@ static int get_labels(struct pair *p, char error[DATA_ERROR_MAX])
 
 static int open_file(struct idx *x, const struct reader *r, char error[DATA_ERROR_MAX])
 {
-    int rc = file_open(&x->file, x->path, error);
-    if (rc == 0)
+    int err = file_open(&x->file, x->path, error);
+    if (err == 0)
         file_watch(x->file, &r->progress);
-    return rc;
+    return err;
 }
 
 static int read_pair(struct pair *p, char error[DATA_ERROR_MAX])
 {
-    int rc = open_file(&p->images, p->reader, error);
-    if (rc == 0)
-        rc = open_file(&p->labels, p->reader, error);
-    if (rc == 0)
-        rc = get_headers(p, error);
-    if (rc == 0)
-        rc = get_pixels(p, error);
-    if (rc == 0)
-        rc = get_labels(p, error);
-    if (rc == 0)
+    int err = open_file(&p->images, p->reader, error);
+    if (err == 0)
+        err = open_file(&p->labels, p->reader, error);
+    if (err == 0)
+        err = get_headers(p, error);
+    if (err == 0)
+        err = get_pixels(p, error);
+    if (err == 0)
+        err = get_labels(p, error);
+    if (err == 0)
         image_set_add(p->set, p->n, p->number);
     file_close(p->images.file);
     file_close(p->labels.file);
-    return rc;
+    return err;
 }
 
 /* What the files showed is the kind: the classes are those up to the largest
@@ -317,19 +317,19 @@ int idx_read(struct dataset *d, const struct reader *r, char error[DATA_ERROR_MA
         dataset_kind(d, r->kind);
     assert(d->shape.form == DATA_IMAGES && d->shape.channels == 1);
     struct image_set set = {.d = d, .by_file = r->n_paths > 2};
-    int rc = 0;
-    for (size_t i = 0; i < r->n_paths && rc == 0; i += 2) {
+    int err = 0;
+    for (size_t i = 0; i < r->n_paths && err == 0; i += 2) {
         struct pair p = {.images = {.path = r->paths[i]},
                          .labels = {.path = r->paths[i + 1]},
                          .set = &set,
                          .reader = r,
                          .open = open,
                          .number = (uint32_t)(i / 2)};
-        rc = read_pair(&p, error);
+        err = read_pair(&p, error);
     }
-    if (rc < 0) {
+    if (err < 0) {
         dataset_close(d);
-        return rc;
+        return err;
     }
     image_set_end(&set);
     if (open)

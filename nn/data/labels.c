@@ -321,9 +321,9 @@ static int settle_open(struct labels *l, char why[LABELS_WHY_MAX])
 static int settle_names(struct labels *l, char why[LABELS_WHY_MAX])
 {
     uint64_t hash;
-    int rc = hash_names(l, &hash);
-    if (rc < 0 || (hash == l->hash && l->n_names == l->n_classes))
-        return rc;
+    int err = hash_names(l, &hash);
+    if (err < 0 || (hash == l->hash && l->n_names == l->n_classes))
+        return err;
     const char *first = l->n_names ? l->name[0] : "";
     const char *last = l->n_names ? l->name[l->n_names - 1] : "";
     snprintf(why, LABELS_WHY_MAX,
@@ -336,13 +336,13 @@ static int settle_names(struct labels *l, char why[LABELS_WHY_MAX])
 
 int labels_settle(struct labels *l, struct labels_kind *k, char why[LABELS_WHY_MAX])
 {
-    int rc = 0;
+    int err = 0;
     if (l->scheme == LABELS_OPEN)
-        rc = settle_open(l, why);
+        err = settle_open(l, why);
     else if (l->scheme == LABELS_NAMES && !l->complete)
-        rc = settle_names(l, why);
-    if (rc < 0)
-        return rc;
+        err = settle_names(l, why);
+    if (err < 0)
+        return err;
     l->complete = true;
     k->scheme = l->scheme;
     k->n_classes = l->n_classes;

@@ -124,16 +124,16 @@ static int read_label(struct pass *s, struct piece token)
     size_t n = (size_t)(token.end - token.p);
     char wanted[LABELS_WHY_MAX] = "a number";
     double any;
-    int rc = 0;
+    int err = 0;
     if (s->d)
         s->d->labels[s->n_rows] = labels_class(s->labels, token.p, n);
     else if (s->labels)
-        rc = labels_note(s->labels, token.p, n, wanted);
+        err = labels_note(s->labels, token.p, n, wanted);
     else if (!lines_is_number(token.p, n, &any))
-        rc = -EINVAL;
-    if (rc == -ENOMEM)
+        err = -EINVAL;
+    if (err == -ENOMEM)
         return lines_no_memory(s->spot.error, s->spot.path);
-    return rc < 0 ? refuse(s, "label", token, wanted) : 0;
+    return err < 0 ? refuse(s, "label", token, wanted) : 0;
 }
 
 /* One line without its newline: a row, or nothing. */
@@ -142,17 +142,17 @@ static int read_line(struct pass *s, struct piece line)
     struct piece token = next_token(&line);
     if (token.p == token.end)
         return 0;
-    int rc = read_label(s, token);
+    int err = read_label(s, token);
     size_t start = s->n_entries;
     uint32_t before = 0;
     for (;;) {
         token = next_token(&line);
-        if (rc < 0 || token.p == token.end)
+        if (err < 0 || token.p == token.end)
             break;
-        rc = read_entry(s, token, &before);
+        err = read_entry(s, token, &before);
     }
-    if (rc < 0)
-        return rc;
+    if (err < 0)
+        return err;
     size_t n = s->n_entries - start;
     s->n_rows++;
     s->longest = n > s->longest ? n : s->longest;
@@ -179,9 +179,9 @@ static int read_file(struct pass *s, const struct lines_file *f, size_t *n_rows)
     struct piece rest = {f->bytes, f->bytes + f->n}, line;
     s->spot.path = f->path;
     for (s->spot.line = 1; next_line(&rest, &line); s->spot.line++) {
-        int rc = read_line(s, line);
-        if (rc < 0)
-            return rc;
+        int err = read_line(s, line);
+        if (err < 0)
+            return err;
     }
     *n_rows = s->n_rows - before;
     if (*n_rows == 0)
@@ -194,20 +194,20 @@ static int read_file(struct pass *s, const struct lines_file *f, size_t *n_rows)
 
 static int read_files(struct pass *s, const struct lines_file *files, size_t n, size_t *n_rows)
 {
-    int rc = 0;
+    int err = 0;
     s->n_rows = s->n_entries = s->longest = 0;
-    for (size_t i = 0; i < n && rc == 0; i++)
-        rc = read_file(s, &files[i], &n_rows[i]);
-    return rc;
+    for (size_t i = 0; i < n && err == 0; i++)
+        err = read_file(s, &files[i], &n_rows[i]);
+    return err;
 }
 
 /* The first pass is over: what kind is it? */
 static int settle(const struct pass *s, const struct reader *r, struct labels_kind *kind,
                   char text[DATA_KIND_MAX])
 {
-    int rc = lines_settle(s->labels, kind, s->n_rows, &s->spot);
-    if (rc < 0)
-        return rc;
+    int err = lines_settle(s->labels, kind, s->n_rows, &s->spot);
+    if (err < 0)
+        return err;
     if (!kind->fixed)
         kind->features = r->features ? r->features : s->largest;
     if (kind->features == 0)
@@ -220,14 +220,14 @@ static int settle(const struct pass *s, const struct reader *r, struct labels_ki
 static int fill(struct pass *s, struct dataset *d, const char *kind, const struct lines_file *files,
                 const struct reader *r, size_t *n_rows)
 {
-    int rc = dataset_init(d, kind, s->n_rows, s->n_entries);
-    if (rc < 0)
+    int err = dataset_init(d, kind, s->n_rows, s->n_entries);
+    if (err < 0)
         return lines_no_memory(s->spot.error, files->path);
     size_t n = s->n_rows, n_entries = s->n_entries;
     s->d = d;
     d->start[0] = 0;
-    rc = read_files(s, files, r->n_paths, n_rows);
-    assert(rc == 0 && s->n_rows == n && s->n_entries == n_entries);
+    err = read_files(s, files, r->n_paths, n_rows);
+    assert(err == 0 && s->n_rows == n && s->n_entries == n_entries);
     d->longest = s->longest;
     if (lines_mark_files(d, n_rows, r->n_paths) == 0)
         return 0;
@@ -240,9 +240,9 @@ int libsvm_parse(struct dataset *d, const struct reader *r, const struct lines_f
 {
     memset(d, 0, sizeof *d);
     struct labels_kind kind;
-    int rc = lines_kind(r, "libsvm", files->path, &kind, error);
-    if (rc < 0)
-        return rc;
+    int err = lines_kind(r, "libsvm", files->path, &kind, error);
+    if (err < 0)
+        return err;
     uint32_t given = kind.fixed ? kind.features : r->features;
     struct pass s = {.kind = &kind,
                      .kind_text = r->kind,
@@ -251,27 +251,27 @@ int libsvm_parse(struct dataset *d, const struct reader *r, const struct lines_f
     size_t *n_rows = calloc(r->n_paths, sizeof *n_rows);
     s.labels = labels_open(&kind, NULL, false);
     char text[DATA_KIND_MAX];
-    rc = n_rows && s.labels ? read_files(&s, files, r->n_paths, n_rows)
-                            : lines_no_memory(error, files->path);
-    if (rc == 0)
-        rc = settle(&s, r, &kind, text);
-    if (rc == 0)
-        rc = fill(&s, d, text, files, r, n_rows);
+    err = n_rows && s.labels ? read_files(&s, files, r->n_paths, n_rows)
+                             : lines_no_memory(error, files->path);
+    if (err == 0)
+        err = settle(&s, r, &kind, text);
+    if (err == 0)
+        err = fill(&s, d, text, files, r, n_rows);
     labels_close(s.labels);
     free(n_rows);
-    return rc;
+    return err;
 }
 
 int libsvm_read(struct dataset *d, const struct reader *r, char error[DATA_ERROR_MAX])
 {
     memset(d, 0, sizeof *d);
     struct lines_file *files;
-    int rc = lines_load(r, &files, error);
-    if (rc < 0)
-        return rc;
-    rc = libsvm_parse(d, r, files, error);
+    int err = lines_load(r, &files, error);
+    if (err < 0)
+        return err;
+    err = libsvm_parse(d, r, files, error);
     lines_free(files, r->n_paths);
-    return rc;
+    return err;
 }
 
 /* The first lines are rows of numbers, and one has an entry. Labels may be any

@@ -28,22 +28,22 @@ void lines_free(struct lines_file *files, size_t n)
 int lines_load(const struct reader *r, struct lines_file **files, char error[DATA_ERROR_MAX])
 {
     assert(r->n_paths >= 1 && r->n_paths <= READER_FILES_MAX);
-    int rc = 0;
+    int err = 0;
     struct lines_file *f = calloc(r->n_paths, sizeof *f);
     *files = NULL;
     if (!f)
         return lines_no_memory(error, r->paths[0]);
-    for (size_t i = 0; i < r->n_paths && rc == 0; i++) {
+    for (size_t i = 0; i < r->n_paths && err == 0; i++) {
         uint8_t *bytes = NULL;
         f[i].path = r->paths[i];
-        rc = file_read(f[i].path, FILE_LIMIT, &r->progress, &bytes, &f[i].n, error);
+        err = file_read(f[i].path, FILE_LIMIT, &r->progress, &bytes, &f[i].n, error);
         f[i].bytes = bytes;
     }
-    if (rc == 0)
+    if (err == 0)
         *files = f;
     else
         lines_free(f, r->n_paths);
-    return rc;
+    return err;
 }
 
 struct lines_quote lines_quote(const uint8_t *bytes, size_t n)
@@ -109,10 +109,10 @@ int lines_settle(struct labels *l, struct labels_kind *kind, size_t n_rows,
                  const struct lines_spot *spot)
 {
     char why[LABELS_WHY_MAX];
-    int rc = labels_settle(l, kind, why);
-    if (rc == -ENOMEM)
+    int err = labels_settle(l, kind, why);
+    if (err == -ENOMEM)
         return lines_no_memory(spot->error, spot->path);
-    if (rc < 0)
+    if (err < 0)
         return file_error(spot->error, spot->path, "labels: %s", why);
     if (n_rows >= UINT32_MAX)
         return file_error(spot->error, spot->path, "found %zu rows, expected at most %u", n_rows,

@@ -45,9 +45,9 @@ static int sniff_idx(struct sniff *s, const char *path, char error[DATA_ERROR_MA
 {
     uint32_t h = 0, w = 0;
     s->kind = "idx";
-    int rc = read_head(s, path, base_name(path), error);
-    if (rc < 0 || !idx_size(s->head, s->n, &h, &w) || h != MNIST_SIDE || w != MNIST_SIDE)
-        return rc;
+    int err = read_head(s, path, base_name(path), error);
+    if (err < 0 || !idx_size(s->head, s->n, &h, &w) || h != MNIST_SIDE || w != MNIST_SIDE)
+        return err;
     char labels[IDX_NAME_MAX], full[DATA_SPEC_MAX];
     if (!idx_partner(base_name(path), labels))
         return 0;
@@ -55,20 +55,20 @@ static int sniff_idx(struct sniff *s, const char *path, char error[DATA_ERROR_MA
     size_t len = strlen(labels);
     if (!file_exists(full) && len + 4 < sizeof labels)
         memcpy(labels + len, ".gz", 4);
-    rc = read_head(s, path, labels, error);
-    for (size_t i = 8; rc == 0 && i < s->n; i++)
+    err = read_head(s, path, labels, error);
+    for (size_t i = 8; err == 0 && i < s->n; i++)
         if (s->head[i] >= MNIST_CLASSES)
             return 0;
     s->kind = "mnist";
-    return rc;
+    return err;
 }
 
 /* A .bin file: what it holds, and where that may be both, how it is named. */
 static int sniff_binary(struct sniff *s, const char *path, char error[DATA_ERROR_MAX])
 {
-    int rc = read_head(s, path, base_name(path), error);
-    if (rc < 0)
-        return rc;
+    int err = read_head(s, path, base_name(path), error);
+    if (err < 0)
+        return err;
     bool ten = cifar_looks_10(s->head, s->n, s->whole);
     bool hundred = cifar_looks_100(s->head, s->n, s->whole);
     if (ten == hundred) {
@@ -113,13 +113,13 @@ static bool outdoes(const char *kind, const char *other)
 static int sniff_names(struct sniff *s, char *const *paths, size_t n, char error[DATA_ERROR_MAX])
 {
     for (size_t i = 0; i < n && !s->kind; i++) {
-        int rc = 0;
+        int err = 0;
         if (idx_names_images(base_name(paths[i])))
-            rc = sniff_idx(s, paths[i], error);
+            err = sniff_idx(s, paths[i], error);
         else if (is_binary(paths[i]))
-            rc = sniff_binary(s, paths[i], error);
-        if (rc < 0)
-            return rc;
+            err = sniff_binary(s, paths[i], error);
+        if (err < 0)
+            return err;
     }
     return 0;
 }
@@ -127,9 +127,9 @@ static int sniff_names(struct sniff *s, char *const *paths, size_t n, char error
 static int sniff_contents(struct sniff *s, char *const *paths, size_t n, char error[DATA_ERROR_MAX])
 {
     for (size_t i = 0; i < n; i++) {
-        int rc = read_head(s, paths[i], base_name(paths[i]), error);
-        if (rc < 0)
-            return rc;
+        int err = read_head(s, paths[i], base_name(paths[i]), error);
+        if (err < 0)
+            return err;
         const char *kind = looks_like(s);
         s->kind = outdoes(kind, s->kind) ? kind : s->kind;
     }
@@ -138,11 +138,11 @@ static int sniff_contents(struct sniff *s, char *const *paths, size_t n, char er
 
 static int sniff_files(struct sniff *s, char *const *paths, size_t n, char error[DATA_ERROR_MAX])
 {
-    int rc = sniff_names(s, paths, n, error);
-    if (rc == 0 && !s->kind)
-        rc = sniff_contents(s, paths, n, error);
-    if (rc < 0 || s->kind)
-        return rc;
+    int err = sniff_names(s, paths, n, error);
+    if (err == 0 && !s->kind)
+        err = sniff_contents(s, paths, n, error);
+    if (err < 0 || s->kind)
+        return err;
     return file_error(error, s->path,
                       "found %zu file%s of no kind that can be told, expected IDX, CIFAR, "
                       "libsvm, csv or text (or KIND:PATH)",
@@ -152,25 +152,25 @@ static int sniff_files(struct sniff *s, char *const *paths, size_t n, char error
 int data_sniff(const char *path, char kind[DATA_KIND_MAX], char error[DATA_ERROR_MAX])
 {
     struct data_spec spec;
-    int rc = data_spec_parse(&spec, path, error);
-    if (rc < 0)
-        return rc;
+    int err = data_spec_parse(&spec, path, error);
+    if (err < 0)
+        return err;
     if (spec.format) {
         snprintf(kind, DATA_KIND_MAX, "%s", spec.format->name);
         return 0;
     }
     struct files all;
     struct sniff s = {.path = spec.path, .head = malloc(FILES_HEAD)};
-    rc = files_all(&all, spec.path, error);
-    if (rc == 0 && !s.head) {
+    err = files_all(&all, spec.path, error);
+    if (err == 0 && !s.head) {
         file_error(error, spec.path, "cannot read: no memory");
-        rc = -ENOMEM;
+        err = -ENOMEM;
     }
-    if (rc == 0)
-        rc = sniff_files(&s, all.path, all.n, error);
-    if (rc == 0)
+    if (err == 0)
+        err = sniff_files(&s, all.path, all.n, error);
+    if (err == 0)
         snprintf(kind, DATA_KIND_MAX, "%s", s.kind);
     files_close(&all);
     free(s.head);
-    return rc;
+    return err;
 }

@@ -320,9 +320,9 @@ static int options(struct data_spec *s, char *rest, char error[DATA_ERROR_MAX])
     while (rest) {
         size_t n = word(rest);
         char *next = cut(rest + n + 1, find_key(rest, n) != DATA_KEY_TEST);
-        int rc = option(s, rest, n, error);
-        if (rc < 0)
-            return rc;
+        int err = option(s, rest, n, error);
+        if (err < 0)
+            return err;
         rest = next;
     }
     if (s->test && s->holdout > 0) {
@@ -415,10 +415,10 @@ int data_kind(const char *spec, char kind[DATA_KIND_MAX], char error[DATA_ERROR_
     }
     if (data_is_path(spec))
         return refuse(spec, error);
-    int rc = data_spec_parse(&s, spec, error);
-    if (rc == 0 && s.format->shape.form == DATA_TEXT)
+    int err = data_spec_parse(&s, spec, error);
+    if (err == 0 && s.format->shape.form == DATA_TEXT)
         snprintf(kind, DATA_KIND_MAX, "text/%u", s.context);
-    else if (rc == 0)
+    else if (err == 0)
         snprintf(kind, DATA_KIND_MAX, "%s", s.format->name);
-    return rc;
+    return err;
 }

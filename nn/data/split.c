@@ -118,9 +118,9 @@ static void part_text(struct dataset *train, struct dataset *test)
 /* Room for k samples like those of `train`. */
 static int open_like(struct dataset *test, const struct dataset *train, size_t k, size_t entries)
 {
-    int rc = dataset_init(test, train->kind, k, entries);
-    if (rc < 0)
-        return rc;
+    int err = dataset_init(test, train->kind, k, entries);
+    if (err < 0)
+        return err;
     test->n_files = train->n_files;
     if (train->file)
         test->file = malloc(k * sizeof *test->file);
@@ -146,10 +146,10 @@ int data_split(struct dataset *train, struct dataset *test, double share, const 
                           "found 1 sample, expected at least 2: one to train on, one held out");
     k = k < 1 ? 1 : k > n - 1 ? n - 1 : k;
     struct choice c = {.n = n, .k = k};
-    int rc = open_like(test, train, k, count_entries(train, c));
-    if (rc < 0) {
+    int err = open_like(test, train, k, count_entries(train, c));
+    if (err < 0) {
         file_error(error, path, "no memory to hold out %zu samples", k);
-        return rc;
+        return err;
     }
     if (train->shape.form == DATA_TEXT)
         part_text(train, test);

@@ -58,9 +58,9 @@ static int mark_files(struct dataset *d, uint32_t context, const struct lines_fi
         samples[i] = begin_before - done;
         done = begin_before;
     }
-    int rc = lines_mark_files(d, samples, n_files);
+    int err = lines_mark_files(d, samples, n_files);
     free(samples);
-    return rc;
+    return err;
 }
 
 int text_parse(struct dataset *d, const struct reader *r, const struct lines_file *files,
@@ -95,12 +95,12 @@ int text_read(struct dataset *d, const struct reader *r, char error[DATA_ERROR_M
 {
     memset(d, 0, sizeof *d);
     struct lines_file *files;
-    int rc = lines_load(r, &files, error);
-    if (rc < 0)
-        return rc;
-    rc = text_parse(d, r, files, error);
+    int err = lines_load(r, &files, error);
+    if (err < 0)
+        return err;
+    err = text_parse(d, r, files, error);
     lines_free(files, r->n_paths);
-    return rc;
+    return err;
 }
 
 /* Bytes of the UTF-8 sequence of two to four bytes that begins at p; 0 where

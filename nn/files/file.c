@@ -104,9 +104,9 @@ static int sniff(struct file *f, char error[FILE_ERROR_MAX])
 {
     uint8_t magic[2] = {0};
     size_t got;
-    int rc = read_some(f, magic, sizeof magic, &got, error);
-    if (rc < 0)
-        return rc;
+    int err = read_some(f, magic, sizeof magic, &got, error);
+    if (err < 0)
+        return err;
     f->gzip = got == 2 && magic[0] == 0x1f && magic[1] == 0x8b;
     if (!f->gzip && named_gz(f->path))
         return got < 2 ? file_error(error, f->path, "found %zu bytes, expected gzip data", got)
@@ -148,24 +148,24 @@ int file_open_plain(struct file **out, const char *path, char error[FILE_ERROR_M
         return world_error(error, path, "cannot open", ENOMEM);
     }
     f->path = copy;
-    int rc = open_regular(f, error);
-    if (rc < 0)
+    int err = open_regular(f, error);
+    if (err < 0)
         file_close(f);
     else
         *out = f;
-    return rc;
+    return err;
 }
 
 int file_open(struct file **f, const char *path, char error[FILE_ERROR_MAX])
 {
-    int rc = file_open_plain(f, path, error);
-    if (rc == 0)
-        rc = sniff(*f, error);
-    if (rc < 0) {
+    int err = file_open_plain(f, path, error);
+    if (err == 0)
+        err = sniff(*f, error);
+    if (err < 0) {
         file_close(*f);
         *f = NULL;
     }
-    return rc;
+    return err;
 }
 
 void file_close(struct file *f)
@@ -196,19 +196,19 @@ static int refill(struct file *f, char error[FILE_ERROR_MAX])
     if (f->z.avail_in > 0)
         return 0;
     size_t got;
-    int rc = read_some(f, f->in, CHUNK, &got, error);
+    int err = read_some(f, f->in, CHUNK, &got, error);
     f->z.next_in = f->in;
     f->z.avail_in = (uInt)got;
-    return rc;
+    return err;
 }
 
 /* One member ended well. More bytes must be another member (gzip files may be
  * put one behind the other); none end the file. */
 static int member_end(struct file *f, char error[FILE_ERROR_MAX])
 {
-    int rc = refill(f, error);
-    if (rc < 0)
-        return rc;
+    int err = refill(f, error);
+    if (err < 0)
+        return err;
     f->ended = f->z.avail_in == 0;
     if (!f->ended && inflateReset(&f->z) != Z_OK)
         return world_error(error, f->path, "cannot inflate", ENOMEM);
@@ -218,9 +218,9 @@ static int member_end(struct file *f, char error[FILE_ERROR_MAX])
 /* Inflate into z.next_out until it is full or the file ends. */
 static int inflate_more(struct file *f, char error[FILE_ERROR_MAX])
 {
-    int rc = refill(f, error);
-    if (rc < 0)
-        return rc;
+    int err = refill(f, error);
+    if (err < 0)
+        return err;
     if (f->z.avail_in == 0)
         return file_error(error, f->path, "gzip data end early: the file is truncated");
     int z = inflate(&f->z, Z_NO_FLUSH);
@@ -243,10 +243,10 @@ int file_get(struct file *f, void *dst, size_t n, size_t *got, char error[FILE_E
         size_t room = n - *got < UINT_MAX / 2 ? n - *got : UINT_MAX / 2;
         f->z.next_out = (uint8_t *)dst + *got;
         f->z.avail_out = (uInt)room;
-        int rc = inflate_more(f, error);
+        int err = inflate_more(f, error);
         *got += room - f->z.avail_out;
-        if (rc < 0)
-            return rc;
+        if (err < 0)
+            return err;
     }
     return 0;
 }
@@ -265,9 +265,9 @@ static int read_all(struct file *f, size_t limit, uint8_t **bytes, size_t *n,
             return world_error(error, f->path, "cannot read", ENOMEM);
         *bytes = grown;
         size_t got;
-        int rc = file_get(f, *bytes + *n, cap - *n, &got, error);
-        if (rc < 0)
-            return rc;
+        int err = file_get(f, *bytes + *n, cap - *n, &got, error);
+        if (err < 0)
+            return err;
         *n += got;
         if (*n > limit) {
             file_error(error, f->path, "found over %zu bytes, expected at most that", limit);
@@ -286,19 +286,19 @@ int file_read(const char *path, size_t limit, const struct file_progress *progre
     *n = 0;
     assert(limit < SIZE_MAX);
     struct file *f;
-    int rc = file_open(&f, path, error);
-    if (rc < 0)
-        return rc;
+    int err = file_open(&f, path, error);
+    if (err < 0)
+        return err;
     if (progress)
         file_watch(f, progress);
-    rc = read_all(f, limit, bytes, n, error);
+    err = read_all(f, limit, bytes, n, error);
     file_close(f);
-    if (rc < 0) {
+    if (err < 0) {
         free(*bytes);
         *bytes = NULL;
         *n = 0;
     }
-    return rc;
+    return err;
 }
 
 bool file_exists(const char *path)
@@ -326,15 +326,15 @@ int file_head(const char *path, uint8_t *bytes, size_t cap, size_t *n, bool *who
     uint8_t more;
     size_t got = 0;
     *n = 0;
-    int rc = file_open(&f, path, error);
-    if (rc < 0)
-        return rc;
-    rc = file_get(f, bytes, cap, n, error);
-    if (rc == 0)
-        rc = file_get(f, &more, 1, &got, error);
+    int err = file_open(&f, path, error);
+    if (err < 0)
+        return err;
+    err = file_get(f, bytes, cap, n, error);
+    if (err == 0)
+        err = file_get(f, &more, 1, &got, error);
     *whole = got == 0;
     file_close(f);
-    return rc;
+    return err;
 }
 
 /* ---- Directories. ---- */
@@ -386,13 +386,13 @@ int file_list(const char *dir, size_t most, char ***names, size_t *n, char error
     if (!d)
         return world_error(error, dir, "cannot open", errno);
     char **list = calloc(most, sizeof *list);
-    int rc = list ? list_all(d, dir, most, list, n, error)
-                  : world_error(error, dir, "cannot list", ENOMEM);
+    int err = list ? list_all(d, dir, most, list, n, error)
+                   : world_error(error, dir, "cannot list", ENOMEM);
     closedir(d);
-    if (rc < 0) {
+    if (err < 0) {
         file_list_free(list, *n);
         *n = 0;
-        return rc;
+        return err;
     }
     if (*n > 0)
         qsort(list, *n, sizeof *list, by_bytes);

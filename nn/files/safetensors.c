@@ -108,9 +108,9 @@ static int parse_tensor(struct tensor *t, const char *name, const json_t *j, con
     if (strcmp(dtype, "F32") != 0 && !t->counter)
         return file_error(error, path, "dtype of %.48s: found %.16s, expected F32", name, dtype);
     uint64_t n_floats = 0;
-    int rc = parse_shape(t, shape, &n_floats, path, error);
-    if (rc < 0)
-        return rc;
+    int err = parse_shape(t, shape, &n_floats, path, error);
+    if (err < 0)
+        return err;
     const json_t *offsets = json_object_get(j, "data_offsets");
     if (json_array_size(offsets) != 2 || !get_number(offsets, 0, &t->begin)
         || !get_number(offsets, 1, &t->end) || t->begin > t->end)
@@ -185,11 +185,11 @@ static int parse_header(struct header *h, const char *path, char error[FILE_ERRO
     json_t *value;
     json_object_foreach(h->root, key, value)
     {
-        int rc = strcmp(key, "__metadata__") == 0
-                     ? check_meta(value, path, error)
-                     : parse_tensor(&h->tensors[h->n++], key, value, path, error);
-        if (rc < 0)
-            return rc;
+        int err = strcmp(key, "__metadata__") == 0
+                      ? check_meta(value, path, error)
+                      : parse_tensor(&h->tensors[h->n++], key, value, path, error);
+        if (err < 0)
+            return err;
     }
     for (size_t i = 0; i < h->n; i++)
         h->n_counters += h->tensors[i].counter;
@@ -202,9 +202,9 @@ static int load_header(struct header *h, struct file *f, const char *path,
 {
     uint8_t b[LENGTH + 1]; /* And the header's first byte. */
     size_t got;
-    int rc = file_get(f, b, sizeof b, &got, error);
-    if (rc < 0)
-        return rc;
+    int err = file_get(f, b, sizeof b, &got, error);
+    if (err < 0)
+        return err;
     if (got < sizeof b)
         return file_error(error, path,
                           "no safetensors file: found %zu bytes, expected %d "
@@ -226,15 +226,15 @@ static int load_header(struct header *h, struct file *f, const char *path,
     if (!text)
         return no_memory(error, path);
     text[0] = '{';
-    rc = file_get(f, text + 1, (size_t)n - 1, &got, error);
+    err = file_get(f, text + 1, (size_t)n - 1, &got, error);
     json_error_t why = {0};
-    if (rc == 0)
+    if (err == 0)
         h->root = json_loadb(text, got + 1, JSON_REJECT_DUPLICATES, &why);
     free(text);
-    if (rc == 0 && !h->root)
+    if (err == 0 && !h->root)
         return file_error(error, path, "header: found no JSON: %.100s", why.text);
     h->n_bytes = bound - n;
-    return rc;
+    return err;
 }
 
 /* Open a file and check all of its header. On success the file stands at the
@@ -243,18 +243,18 @@ static int open_checked(struct header *h, struct file **f, const char *path,
                         char error[FILE_ERROR_MAX])
 {
     *h = (struct header){0};
-    int rc = file_open_plain(f, path, error);
-    if (rc < 0)
-        return rc;
-    rc = load_header(h, *f, path, error);
-    if (rc == 0)
-        rc = parse_header(h, path, error);
-    if (rc < 0) {
+    int err = file_open_plain(f, path, error);
+    if (err < 0)
+        return err;
+    err = load_header(h, *f, path, error);
+    if (err == 0)
+        err = parse_header(h, path, error);
+    if (err < 0) {
         header_close(h);
         file_close(*f);
         *f = NULL;
     }
-    return rc;
+    return err;
 }
 
 /* A shape for a sentence: "6x1x5x5". */
@@ -306,9 +306,9 @@ static int check_segments(const struct header *h, const struct segment *s, size_
         if (!to)
             return file_error(error, path, "tensor %.48s: the model has none of that name",
                               t->name);
-        int rc = check_shape(t, to, path, error);
-        if (rc < 0)
-            return rc;
+        int err = check_shape(t, to, path, error);
+        if (err < 0)
+            return err;
     }
     size_t found = h->n - h->n_counters;
     if (found != n)
@@ -333,11 +333,11 @@ static int read_bytes(struct file *f, const struct tensor *t, void *dst, const c
                       char error[FILE_ERROR_MAX])
 {
     size_t n_bytes = (size_t)(t->end - t->begin), got;
-    int rc = file_get(f, dst, n_bytes, &got, error);
-    if (rc == 0 && got < n_bytes)
+    int err = file_get(f, dst, n_bytes, &got, error);
+    if (err == 0 && got < n_bytes)
         return file_error(error, path, "data of %.48s: found %zu bytes, expected %zu", t->name, got,
                           n_bytes);
-    return rc;
+    return err;
 }
 
 /* Read one tensor into its place. */
@@ -346,9 +346,9 @@ static int read_tensor(struct file *f, const struct tensor *t, const struct segm
 {
     float *dst = x + to->offset;
     size_t n_bytes = (size_t)(t->end - t->begin);
-    int rc = read_bytes(f, t, dst, path, error);
-    if (rc < 0)
-        return rc;
+    int err = read_bytes(f, t, dst, path, error);
+    if (err < 0)
+        return err;
     from_wire(dst, n_bytes / sizeof(float));
     if (!vec_finite(dst, n_bytes / sizeof(float)))
         return file_error(error, path,
@@ -366,25 +366,25 @@ int safetensors_read(const char *path, const struct segment *s, size_t n, float 
 {
     struct header h;
     struct file *f;
-    int rc = open_checked(&h, &f, path, error);
-    if (rc < 0)
-        return rc;
-    rc = check_segments(&h, s, n, path, error);
-    float *y = rc == 0 ? malloc((size_t)h.n_bytes + 1) : NULL; /* As large as the model. */
-    if (rc == 0 && !y)
-        rc = no_memory(error, path);
-    for (size_t i = 0; i < h.n && rc == 0; i++) {
+    int err = open_checked(&h, &f, path, error);
+    if (err < 0)
+        return err;
+    err = check_segments(&h, s, n, path, error);
+    float *y = err == 0 ? malloc((size_t)h.n_bytes + 1) : NULL; /* As large as the model. */
+    if (err == 0 && !y)
+        err = no_memory(error, path);
+    for (size_t i = 0; i < h.n && err == 0; i++) {
         const struct tensor *t = &h.tensors[i];
         uint8_t counter[COUNTER];
-        rc = t->counter ? read_bytes(f, t, counter, path, error)
-                        : read_tensor(f, t, find_segment(s, n, t->name), y, path, error);
+        err = t->counter ? read_bytes(f, t, counter, path, error)
+                         : read_tensor(f, t, find_segment(s, n, t->name), y, path, error);
     }
-    if (rc == 0)
+    if (err == 0)
         memcpy(x, y, (size_t)float_bytes(&h));
     free(y);
     header_close(&h);
     file_close(f);
-    return rc;
+    return err;
 }
 
 /* Copy the metadata out of the JSON. */
@@ -412,17 +412,17 @@ int safetensors_info(const char *path, struct safetensors_info *info, char error
     *info = (struct safetensors_info){0};
     struct header h;
     struct file *f;
-    int rc = open_checked(&h, &f, path, error);
-    if (rc < 0)
-        return rc;
+    int err = open_checked(&h, &f, path, error);
+    if (err < 0)
+        return err;
     info->n_tensors = h.n - h.n_counters;
     info->n_floats = float_bytes(&h) / sizeof(float);
-    rc = copy_meta(info, json_object_get(h.root, "__metadata__"), path, error);
-    if (rc < 0)
+    err = copy_meta(info, json_object_get(h.root, "__metadata__"), path, error);
+    if (err < 0)
         safetensors_info_close(info);
     header_close(&h);
     file_close(f);
-    return rc;
+    return err;
 }
 
 const char *safetensors_value(const struct safetensors_info *info, const char *key)

@@ -69,26 +69,26 @@ static int header_text(const char *path, const struct segment *s, size_t n,
 {
     *text = NULL;
     json_t *root = json_object();
-    int rc = put_meta(root, meta, path, error);
-    for (size_t i = 0; i < n && rc == 0; i++)
-        rc = put_tensor(root, &s[i], path, error);
-    char *compact = rc == 0 ? json_dumps(root, JSON_COMPACT) : NULL;
+    int err = put_meta(root, meta, path, error);
+    for (size_t i = 0; i < n && err == 0; i++)
+        err = put_tensor(root, &s[i], path, error);
+    char *compact = err == 0 ? json_dumps(root, JSON_COMPACT) : NULL;
     json_decref(root);
-    if (rc < 0)
-        return rc;
+    if (err < 0)
+        return err;
     size_t len = compact ? strlen(compact) : 0, padded = (len + ALIGN - 1) / ALIGN * ALIGN;
     if (padded > SAFETENSORS_HEADER_MAX)
-        rc = file_error(error, path, "metadata: found %zu bytes, expected at most %d", len,
-                        SAFETENSORS_HEADER_MAX);
+        err = file_error(error, path, "metadata: found %zu bytes, expected at most %d", len,
+                         SAFETENSORS_HEADER_MAX);
     else if (!compact || !(*text = malloc(padded + 1)))
-        rc = world_error(error, path, "write", ENOMEM);
-    if (rc == 0) {
+        err = world_error(error, path, "write", ENOMEM);
+    if (err == 0) {
         memset(*text, ' ', padded);
         memcpy(*text, compact, len);
         (*text)[padded] = '\0';
     }
     free(compact);
-    return rc;
+    return err;
 }
 
 static int put_bytes(int fd, const void *bytes, size_t n)
@@ -109,8 +109,8 @@ static int put_bytes(int fd, const void *bytes, size_t n)
 static int put_floats(int fd, const float *x, size_t n)
 {
     uint8_t b[CHUNK * sizeof(float)];
-    int rc = 0;
-    for (size_t at = 0; at < n && rc == 0; at += CHUNK) {
+    int err = 0;
+    for (size_t at = 0; at < n && err == 0; at += CHUNK) {
         size_t m = n - at < CHUNK ? n - at : CHUNK;
         for (size_t i = 0; i < m; i++) {
             uint32_t bits;
@@ -118,9 +118,9 @@ static int put_floats(int fd, const float *x, size_t n)
             for (size_t k = 0; k < sizeof bits; k++)
                 b[i * sizeof bits + k] = (uint8_t)(bits >> (8 * k));
         }
-        rc = put_bytes(fd, b, m * sizeof(float));
+        err = put_bytes(fd, b, m * sizeof(float));
     }
-    return rc;
+    return err;
 }
 
 /* Everything into an open file, on its way to the disk when this returns. */
@@ -130,14 +130,14 @@ static int put_all(int fd, const char *text, const float *x, size_t n)
     uint8_t b[8];
     for (size_t i = 0; i < sizeof b; i++)
         b[i] = (uint8_t)(len >> (8 * i));
-    int rc = put_bytes(fd, b, sizeof b);
-    if (rc == 0)
-        rc = put_bytes(fd, text, (size_t)len);
-    if (rc == 0)
-        rc = put_floats(fd, x, n);
-    if (rc == 0 && fsync(fd) < 0)
-        rc = -errno;
-    return rc;
+    int err = put_bytes(fd, b, sizeof b);
+    if (err == 0)
+        err = put_bytes(fd, text, (size_t)len);
+    if (err == 0)
+        err = put_floats(fd, x, n);
+    if (err == 0 && fsync(fd) < 0)
+        err = -errno;
+    return err;
 }
 
 /* A new file beside `path`, with the rights that the user's umask gives. */
@@ -164,9 +164,9 @@ static int sync_directory(const char *path)
     int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
         return -errno;
-    int rc = fsync(fd) < 0 && errno != EINVAL ? -errno : 0; /* Some file systems cannot. */
+    int err = fsync(fd) < 0 && errno != EINVAL ? -errno : 0; /* Some file systems cannot. */
     close(fd);
-    return rc;
+    return err;
 }
 
 static int replace(const char *path, const char *text, const float *x, size_t n)
@@ -175,14 +175,14 @@ static int replace(const char *path, const char *text, const float *x, size_t n)
     int fd = open_temporary(path, name);
     if (fd < 0)
         return fd;
-    int rc = put_all(fd, text, x, n);
-    if (close(fd) < 0 && rc == 0)
-        rc = -errno;
-    if (rc == 0 && rename(name, path) < 0)
-        rc = -errno;
-    if (rc < 0)
+    int err = put_all(fd, text, x, n);
+    if (close(fd) < 0 && err == 0)
+        err = -errno;
+    if (err == 0 && rename(name, path) < 0)
+        err = -errno;
+    if (err < 0)
         unlink(name);
-    return rc < 0 ? rc : sync_directory(path);
+    return err < 0 ? err : sync_directory(path);
 }
 
 int safetensors_write(const char *path, const float *x, const struct segment *s, size_t n,
@@ -194,10 +194,10 @@ int safetensors_write(const char *path, const float *x, const struct segment *s,
         n_floats += s[i].n;
     }
     char *text;
-    int rc = header_text(path, s, n, meta, &text, error);
-    if (rc < 0)
-        return rc;
-    rc = replace(path, text, x, n_floats);
+    int err = header_text(path, s, n, meta, &text, error);
+    if (err < 0)
+        return err;
+    err = replace(path, text, x, n_floats);
     free(text);
-    return rc < 0 ? world_error(error, path, "write", -rc) : 0;
+    return err < 0 ? world_error(error, path, "write", -err) : 0;
 }

@@ -86,9 +86,9 @@ int team_open(struct team **out, uint32_t n)
     }
     t->n = n;
     t->members = members;
-    int rc = pthread_mutex_init(&t->lock, NULL) | pthread_cond_init(&t->begin, NULL)
-             | pthread_cond_init(&t->done, NULL);
-    assert(rc == 0); /* With default attributes there is nothing to fail. */
+    int err = pthread_mutex_init(&t->lock, NULL) | pthread_cond_init(&t->begin, NULL)
+              | pthread_cond_init(&t->done, NULL);
+    assert(err == 0); /* With default attributes there is nothing to fail. */
     if (start(t) != 0) {
         team_close(t);
         return -EAGAIN;

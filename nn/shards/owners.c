@@ -176,8 +176,8 @@ static int parts_dirichlet(struct shard_owners *o, uint32_t n_parts)
     uint32_t n_classes = o->set->shape.n_classes;
     double *edge = calloc(n_parts, sizeof *edge);
     size_t *first = calloc((size_t)n_classes + 1, sizeof *first);
-    int rc = edge && first ? 0 : -ENOMEM;
-    if (rc == 0) {
+    int err = edge && first ? 0 : -ENOMEM;
+    if (err == 0) {
         sort_by_class(o, first);
         for (uint32_t c = 0; c < n_classes; c++) {
             class_edges(o, c, n_parts, edge);
@@ -186,7 +186,7 @@ static int parts_dirichlet(struct shard_owners *o, uint32_t n_parts)
     }
     free(edge);
     free(first);
-    return rc;
+    return err;
 }
 
 /* Piece p of the samples by class is p/n_pieces to (p + 1)/n_pieces of them;
@@ -196,8 +196,8 @@ static int parts_label(struct shard_owners *o, uint32_t n_parts)
     size_t n = o->set->n, n_pieces = (size_t)n_parts * o->split.per_part;
     uint32_t *piece = calloc(n_pieces, sizeof *piece);
     size_t *first = calloc((size_t)o->set->shape.n_classes + 1, sizeof *first);
-    int rc = piece && first ? 0 : -ENOMEM;
-    if (rc == 0) {
+    int err = piece && first ? 0 : -ENOMEM;
+    if (err == 0) {
         sort_by_class(o, first);
         count_up(piece, n_pieces);
         shuffle(o, 0, DRAW_PIECES, piece, n_pieces);
@@ -207,7 +207,7 @@ static int parts_label(struct shard_owners *o, uint32_t n_parts)
     }
     free(piece);
     free(first);
-    return rc;
+    return err;
 }
 
 static uint32_t file_of(const struct dataset *set, size_t sample)
@@ -220,8 +220,8 @@ static int parts_file(struct shard_owners *o, uint32_t n_parts)
     size_t n_files = o->set->file ? o->set->n_files : 1;
     uint32_t *order = calloc(n_files, sizeof *order);
     uint32_t *place = calloc(n_files, sizeof *place);
-    int rc = order && place ? 0 : -ENOMEM;
-    if (rc == 0) {
+    int err = order && place ? 0 : -ENOMEM;
+    if (err == 0) {
         count_up(order, n_files);
         shuffle(o, 0, DRAW_FILES, order, n_files);
         for (size_t q = 0; q < n_files; q++)
@@ -231,7 +231,7 @@ static int parts_file(struct shard_owners *o, uint32_t n_parts)
     }
     free(order);
     free(place);
-    return rc;
+    return err;
 }
 
 static int share_out(struct shard_owners *o, uint32_t n_parts)
@@ -257,14 +257,14 @@ int shard_owners_parts(struct shard_owners *o, uint32_t n_parts)
     if (o->holds == PARTS && o->n_parts == n_parts)
         return 0;
     uint32_t *count = calloc(n_parts, sizeof *count);
-    int rc = count ? share_out(o, n_parts) : -ENOMEM;
-    if (rc == 0) {
+    int err = count ? share_out(o, n_parts) : -ENOMEM;
+    if (err == 0) {
         parts_feed(o, n_parts, count);
         o->holds = PARTS;
         o->n_parts = n_parts;
     }
     free(count);
-    return rc;
+    return err;
 }
 
 /* ---- Members ---- */

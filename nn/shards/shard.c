@@ -63,16 +63,16 @@ static int take_owned(struct shard *s, uint64_t owner)
 
 static int take_part(struct shard *s)
 {
-    int rc = shard_owners_parts(s->owners, s->spec.n_parts);
-    return rc < 0 ? rc : take_owned(s, s->spec.part);
+    int err = shard_owners_parts(s->owners, s->spec.n_parts);
+    return err < 0 ? err : take_owned(s, s->spec.part);
 }
 
 int shard_members(struct shard *s, const uint64_t *keys, size_t n, uint64_t own)
 {
     if (s->spec.mode != SHARD_AUTO)
         return 0;
-    int rc = shard_owners_members(s->owners, keys, n, own);
-    return rc < 0 ? rc : take_owned(s, own);
+    int err = shard_owners_members(s->owners, keys, n, own);
+    return err < 0 ? err : take_owned(s, own);
 }
 
 /* The table of owners: the shared one, or our own. `own` needs none. */
@@ -134,17 +134,17 @@ int shard_open(struct shard *s, const struct shard_config *config, const struct 
                         .local_steps = config->local_steps,
                         .n_set = set->n,
                         .epoch = UINT64_MAX};
-    int rc = check_split(config, set, error);
-    if (rc < 0)
-        return rc;
-    rc = open_owners(s, config, set);
-    if (rc == 0)
-        rc = first_samples(s);
-    if (rc < 0) {
+    int err = check_split(config, set, error);
+    if (err < 0)
+        return err;
+    err = open_owners(s, config, set);
+    if (err == 0)
+        err = first_samples(s);
+    if (err < 0) {
         snprintf(error, DATA_ERROR_MAX, "no memory for %zu samples", set->n);
         shard_close(s);
     }
-    return rc;
+    return err;
 }
 
 void shard_close(struct shard *s)
