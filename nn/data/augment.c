@@ -70,8 +70,8 @@ static void fill(float *out, float black, size_t n, size_t channels)
 static void view_row(const struct view *v, const uint8_t *row, const float *value, float *out)
 {
     size_t channels = v->d->shape.channels, w = v->d->shape.width;
-    size_t from = row ? clamp(-(int64_t)v->right, w) : w;
-    size_t to = row ? clamp((int64_t)w - v->right, w) : w;
+    size_t from = row != NULL ? clamp(-(int64_t)v->right, w) : w;
+    size_t to = row != NULL ? clamp((int64_t)w - v->right, w) : w;
     fill(out, value[0], v->flip ? w - to : from, channels);
     size_t shown = v->flip ? w - from : to;
     fill(out + shown * channels, value[0], w - shown, channels);

@@ -169,7 +169,7 @@ int cifar_read(struct dataset *d, const struct reader *r, char error[DATA_ERROR_
     assert(dataset_dim(d) == IMAGE);
     struct image_set set = {.d = d, .by_file = r->n_paths > 1};
     uint8_t *bytes = malloc(RECORDS_AT_ONCE * record_size(record));
-    int err = bytes ? 0 : no_memory(r->paths[0], error);
+    int err = bytes != NULL ? 0 : no_memory(r->paths[0], error);
     for (size_t i = 0; i < r->n_paths && err == 0; i++) {
         struct batch b = {.record = record,
                           .set = &set,

@@ -88,8 +88,8 @@ static int choose_label(struct table *t, const struct cells *c, bool *named)
 {
     const char *label = t->r->label;
     t->label = t->n_columns - 1;
-    *named = label && label[strspn(label, "0123456789")] != '\0';
-    if (!label)
+    *named = label != NULL && label[strspn(label, "0123456789")] != '\0';
+    if (label == NULL)
         return 0;
     if (*named && strcmp(t->r->header, "no") != 0)
         return find_column(t, *c);
@@ -157,7 +157,7 @@ static int check_header(const struct table *t, struct cells c)
 static int take_header(struct table *t, struct cells *c)
 {
     int err = 0;
-    if (t->header.p)
+    if (t->header.p != NULL)
         err = check_header(t, *c);
     else
         t->header = *c;
@@ -210,7 +210,7 @@ static int read_label(struct table *t, const struct cells *c, const struct cells
         n = cells_text(cell, text, sizeof text);
         p = text;
     }
-    if (t->d) {
+    if (t->d != NULL) {
         t->d->labels[t->n_rows] = labels_class(t->labels, p, n);
         return 0;
     }
@@ -234,7 +234,7 @@ static int read_value(struct table *t, const struct cells *c, const struct cells
         return lines_refuse(&c->spot, where, cell->p, cell->n,
                             number ? "a number in a float's range" : "a number");
     }
-    if (t->d)
+    if (t->d != NULL)
         t->d->rows[t->n_rows * (t->n_columns - 1) + column - (column > t->label)] = x;
     return 0;
 }
@@ -324,7 +324,7 @@ int csv_parse(struct dataset *d, const struct reader *r, const struct lines_file
     size_t *n_rows = calloc(r->n_paths, sizeof *n_rows);
     struct cells *sheets = calloc(r->n_paths, sizeof *sheets);
     struct table t = {.r = r, .kind = &kind, .labels = labels_open(&kind, r->names, true)};
-    if (!n_rows || !sheets || !t.labels)
+    if (n_rows == NULL || sheets == NULL || t.labels == NULL)
         err = lines_no_memory(error, files->path);
     for (size_t i = 0; i < r->n_paths && err == 0; i++) {
         sheets[i] = cells_open(&files[i], error);

@@ -55,7 +55,7 @@ static void *room(size_t n, size_t size)
 static bool take_room(struct dataset *d, size_t n, size_t entries)
 {
     size_t dim = dataset_dim(d);
-    if (d->shape.form != DATA_TEXT && !(d->labels = room(n, sizeof *d->labels)))
+    if (d->shape.form != DATA_TEXT && (d->labels = room(n, sizeof *d->labels)) == NULL)
         return false;
     switch (d->shape.form) {
     case DATA_IMAGES:
@@ -70,7 +70,7 @@ static bool take_room(struct dataset *d, size_t n, size_t entries)
         d->entry = room(entries, sizeof *d->entry);
         break;
     }
-    return d->start && d->column && d->entry;
+    return d->start != NULL && d->column != NULL && d->entry != NULL;
 }
 
 int dataset_init(struct dataset *d, const char *kind, size_t n, size_t entries)
@@ -177,7 +177,7 @@ static int open_glyphs(struct data *d, uint64_t seed, char error[DATA_ERROR_MAX]
 static int parse(struct data_spec *s, const char *spec, char error[DATA_ERROR_MAX])
 {
     int err = data_spec_parse(s, spec, error);
-    if (err < 0 || s->format)
+    if (err < 0 || s->format != NULL)
         return err;
     char kind[DATA_KIND_MAX], whole[DATA_SPEC_MAX + DATA_KIND_MAX];
     err = data_sniff(spec, kind, error);
@@ -195,7 +195,7 @@ static int check_kind(const struct data_spec *s, const char *spec, const char *w
     snprintf(kind, DATA_KIND_MAX, "%s", s->format->name);
     if (s->format->shape.form == DATA_TEXT)
         snprintf(kind, DATA_KIND_MAX, "text/%u", s->context);
-    if (!wanted)
+    if (wanted == NULL)
         return 0;
     if (!data_kind_agrees(kind, wanted)) {
         snprintf(error, DATA_ERROR_MAX, "found data of kind %s (%.120s), expected %.60s", kind,
@@ -261,8 +261,8 @@ int data_open(struct data *d, const struct data_request *request, char error[DAT
     if (err == 0)
         err = check_kind(&s, request->spec, request->kind, kind, error);
     if (err == 0)
-        err =
-            s.path ? open_files(d, &s, kind, request, error) : open_glyphs(d, request->seed, error);
+        err = s.path != NULL ? open_files(d, &s, kind, request, error)
+                             : open_glyphs(d, request->seed, error);
     if (err < 0)
         data_close(d);
     return err;

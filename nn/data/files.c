@@ -13,7 +13,7 @@
 static const char *base_name(const char *path)
 {
     const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
+    return slash != NULL ? slash + 1 : path;
 }
 
 /* Of a name, without .gz. */
@@ -44,7 +44,7 @@ bool files_held_out(const char *name)
     if (n >= 4 && is_word(name, 4, "test"))
         return true;
     for (size_t at = 0, len; at < n; at += len + 1) {
-        for (len = 0; at + len < n && !strchr(".-_", name[at + len]); len++)
+        for (len = 0; at + len < n && strchr(".-_", name[at + len]) == NULL; len++)
             ;
         for (size_t i = 0; i < sizeof words / sizeof *words; i++)
             if (is_word(name + at, len, words[i]))
@@ -88,15 +88,15 @@ static int no_memory(const char *path, char error[DATA_ERROR_MAX])
 /* Put DIR/NAME, or NAME where dir is NULL, at the end. */
 static int add(struct files *f, const char *dir, const char *name, char error[DATA_ERROR_MAX])
 {
-    size_t len = (dir ? strlen(dir) + 1 : 0) + strlen(name) + 1;
+    size_t len = (dir != NULL ? strlen(dir) + 1 : 0) + strlen(name) + 1;
     char **grown = realloc(f->path, (f->n + 1) * sizeof *grown);
-    f->path = grown ? grown : f->path;
+    f->path = grown != NULL ? grown : f->path;
     char *path = malloc(len);
-    if (!grown || !path) {
+    if (grown == NULL || path == NULL) {
         free(path);
-        return no_memory(dir ? dir : name, error);
+        return no_memory(dir != NULL ? dir : name, error);
     }
-    snprintf(path, len, "%s%s%s", dir ? dir : "", dir ? "/" : "", name);
+    snprintf(path, len, "%s%s%s", dir != NULL ? dir : "", dir != NULL ? "/" : "", name);
     f->path[f->n++] = path;
     return 0;
 }
@@ -169,7 +169,8 @@ static int looks(const char *path, const struct data_format *f, bool *yes,
     size_t n;
     bool whole = false;
     uint8_t *head = malloc(FILES_HEAD);
-    int err = head ? file_head(path, head, FILES_HEAD, &n, &whole, error) : no_memory(path, error);
+    int err = head != NULL ? file_head(path, head, FILES_HEAD, &n, &whole, error)
+                           : no_memory(path, error);
     *yes = err == 0 && f->looks(head, n, whole);
     free(head);
     return err;
@@ -268,10 +269,10 @@ static int refuse_missing(const char *path, const struct data_format *format,
     data_spec_keys(format, keys);
     if (data_spec_stray(path, key))
         file_error(error, path, "found no such file, and no option \"%s\", expected %s%s%s", key,
-                   keys, format ? " with " : "", format ? format->name : "");
+                   keys, format != NULL ? " with " : "", format != NULL ? format->name : "");
     else
         file_error(error, path, "found no such directory or file, expected one with %s data",
-                   format ? format->name : "training");
+                   format != NULL ? format->name : "training");
     return -ENOENT;
 }
 
@@ -367,11 +368,11 @@ static int part(struct files *train, struct files *test, const struct data_spec 
 {
     size_t n = train->n, n_held_out = count_held_out(train);
     int err = 0;
-    for (size_t i = 0; i < n && err == 0 && !s->test && !(s->holdout > 0); i++)
+    for (size_t i = 0; i < n && err == 0 && s->test == NULL && !(s->holdout > 0); i++)
         if (files_held_out(base_name(train->path[i])))
             err = add(test, NULL, train->path[i], error);
     keep_named(train, false);
-    if (s->test)
+    if (s->test != NULL)
         drop_same(train, test);
     if (err < 0 || train->n > 0)
         return err;
@@ -386,9 +387,9 @@ int files_find(struct files *train, struct files *test, const struct data_spec *
 {
     assert(s->format && s->path && s->format->files != DATA_FILES_NONE);
     *train = *test = (struct files){0};
-    bool other = s->test || s->holdout > 0;
+    bool other = s->test != NULL || s->holdout > 0;
     int err = find_one(train, s->path, s->format, other, error);
-    if (err == 0 && s->test)
+    if (err == 0 && s->test != NULL)
         err = find_test(test, s, error);
     if (err == 0 && file_is_directory(s->path))
         err = part(train, test, s, error);

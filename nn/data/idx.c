@@ -55,7 +55,7 @@ bool idx_partner(const char *name, char partner[IDX_NAME_MAX])
 {
     bool images = idx_names_images(name);
     const char *p = images ? images_part(name) : labels_part(name);
-    if (!p)
+    if (p == NULL)
         return false;
     int n = snprintf(partner, IDX_NAME_MAX, "%.*s%s%c%s", (int)(p - name), name,
                      images ? "labels" : "images", p[6], images ? "idx1-ubyte" : "idx3-ubyte");

@@ -20,12 +20,12 @@ static int resize(struct image_set *s, size_t cap)
 {
     struct dataset *d = s->d;
     uint8_t *pixels = realloc(d->pixels, cap * dataset_dim(d));
-    d->pixels = pixels ? pixels : d->pixels;
+    d->pixels = pixels != NULL ? pixels : d->pixels;
     uint16_t *labels = realloc(d->labels, cap * sizeof *labels);
-    d->labels = labels ? labels : d->labels;
+    d->labels = labels != NULL ? labels : d->labels;
     uint32_t *file = s->by_file ? realloc(d->file, cap * sizeof *file) : NULL;
-    d->file = file ? file : d->file;
-    if (!pixels || !labels || (s->by_file && !file))
+    d->file = file != NULL ? file : d->file;
+    if (pixels == NULL || labels == NULL || (s->by_file && file == NULL))
         return -ENOMEM;
     s->cap = cap;
     return 0;

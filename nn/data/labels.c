@@ -48,7 +48,7 @@ static const char *parse_hash(const char *p, uint64_t *hash)
     *hash = 0;
     for (int i = 0; i < 16; i++, p++) {
         const char *at = *p ? strchr(hex, *p) : NULL;
-        if (!at)
+        if (at == NULL)
             return NULL;
         *hash = *hash << 4 | (uint64_t)(at - hex);
     }
@@ -110,9 +110,9 @@ bool labels_kind_parse(const char *kind, const char *format, struct labels_kind 
     if (kind[n] != '/')
         return false;
     const char *p = parse_count(kind + n + 1, 'x', DATA_FEATURES_MAX, &k->features);
-    p = p ? parse_count(p, '/', DATA_CLASSES_MAX, &k->n_classes) : NULL;
-    p = p ? parse_scheme(p, k) : NULL;
-    return p && parse_divide(p, &k->divide) && k->n_classes >= 2
+    p = p != NULL ? parse_count(p, '/', DATA_CLASSES_MAX, &k->n_classes) : NULL;
+    p = p != NULL ? parse_scheme(p, k) : NULL;
+    return p != NULL && parse_divide(p, &k->divide) && k->n_classes >= 2
            && (k->scheme != LABELS_PM || k->n_classes == 2);
 }
 
@@ -152,7 +152,7 @@ static uint32_t find_name(const struct labels *l, const uint8_t *bytes, size_t n
 static int add_name(struct labels *l, uint32_t at, const uint8_t *bytes, size_t n)
 {
     char *copy = malloc(n + 1);
-    if (!copy)
+    if (copy == NULL)
         return -ENOMEM;
     memcpy(copy, bytes, n);
     copy[n] = '\0';
@@ -197,7 +197,7 @@ static int hash_names(const struct labels *l, uint64_t *hash)
     for (uint32_t i = 0; i < l->n_names; i++)
         n += strlen(l->name[i]) + 1;
     char *joined = malloc(n + 1);
-    if (!joined)
+    if (joined == NULL)
         return -ENOMEM;
     for (uint32_t i = 0; i < l->n_names; i++) {
         size_t len = strlen(l->name[i]);
@@ -375,15 +375,15 @@ const char *labels_name(const struct labels *l, uint32_t i)
 struct labels *labels_open(const struct labels_kind *k, const struct labels *names, bool words)
 {
     struct labels *l = calloc(1, sizeof *l);
-    if (!l)
+    if (l == NULL)
         return NULL;
     l->words = words;
-    if (!k || !k->fixed)
+    if (k == NULL || !k->fixed)
         return l;
     l->scheme = k->scheme;
     l->n_classes = k->n_classes;
     l->hash = k->hash;
-    if (k->scheme != LABELS_NAMES || !names)
+    if (k->scheme != LABELS_NAMES || names == NULL)
         return l;
     assert(names->complete && names->hash == k->hash && names->n_names == k->n_classes);
     l->complete = true;
@@ -397,7 +397,7 @@ struct labels *labels_open(const struct labels_kind *k, const struct labels *nam
 
 void labels_close(struct labels *l)
 {
-    for (uint32_t i = 0; l && i < l->n_names; i++)
+    for (uint32_t i = 0; l != NULL && i < l->n_names; i++)
         free(l->name[i]);
     free(l);
 }

@@ -102,7 +102,7 @@ static int read_entry(struct pass *s, struct piece token, uint32_t *before)
     uint32_t index;
     if (!read_index(&rest, &index))
         return refuse_index(s, token, 0, 0);
-    if (s->labels && (index <= *before || index > s->most))
+    if (s->labels != NULL && (index <= *before || index > s->most))
         return refuse_index(s, token, index, *before);
     double v;
     float x;
@@ -110,7 +110,7 @@ static int read_entry(struct pass *s, struct piece token, uint32_t *before)
         return refuse(s, "entry", token, "index:value with a decimal number");
     if (!lines_to_float(v, s->kind->divide, &x))
         return refuse(s, "entry", token, "a value in a float's range");
-    if (s->d) {
+    if (s->d != NULL) {
         s->d->column[s->n_entries] = index - 1;
         s->d->entry[s->n_entries] = x;
     }
@@ -125,9 +125,9 @@ static int read_label(struct pass *s, struct piece token)
     char wanted[LABELS_WHY_MAX] = "a number";
     double any;
     int err = 0;
-    if (s->d)
+    if (s->d != NULL)
         s->d->labels[s->n_rows] = labels_class(s->labels, token.p, n);
-    else if (s->labels)
+    else if (s->labels != NULL)
         err = labels_note(s->labels, token.p, n, wanted);
     else if (!lines_is_number(token.p, n, &any))
         err = -EINVAL;
@@ -157,7 +157,7 @@ static int read_line(struct pass *s, struct piece line)
     s->n_rows++;
     s->longest = n > s->longest ? n : s->longest;
     s->largest = before > s->largest ? before : s->largest;
-    if (s->d)
+    if (s->d != NULL)
         s->d->start[s->n_rows] = s->n_entries;
     return 0;
 }
@@ -168,8 +168,8 @@ static bool next_line(struct piece *rest, struct piece *line)
     if (rest->p == rest->end)
         return false;
     const uint8_t *newline = memchr(rest->p, '\n', (size_t)(rest->end - rest->p));
-    *line = (struct piece){rest->p, newline ? newline : rest->end};
-    rest->p = newline ? newline + 1 : rest->end;
+    *line = (struct piece){rest->p, newline != NULL ? newline : rest->end};
+    rest->p = newline != NULL ? newline + 1 : rest->end;
     return true;
 }
 
@@ -251,8 +251,8 @@ int libsvm_parse(struct dataset *d, const struct reader *r, const struct lines_f
     size_t *n_rows = calloc(r->n_paths, sizeof *n_rows);
     s.labels = labels_open(&kind, NULL, false);
     char text[DATA_KIND_MAX];
-    err = n_rows && s.labels ? read_files(&s, files, r->n_paths, n_rows)
-                             : lines_no_memory(error, files->path);
+    err = n_rows != NULL && s.labels != NULL ? read_files(&s, files, r->n_paths, n_rows)
+                                             : lines_no_memory(error, files->path);
     if (err == 0)
         err = settle(&s, r, &kind, text);
     if (err == 0)

@@ -20,7 +20,7 @@ int lines_no_memory(char error[DATA_ERROR_MAX], const char *path)
 
 void lines_free(struct lines_file *files, size_t n)
 {
-    for (size_t i = 0; files && i < n; i++)
+    for (size_t i = 0; files != NULL && i < n; i++)
         free((uint8_t *)files[i].bytes);
     free(files);
 }
@@ -31,7 +31,7 @@ int lines_load(const struct reader *r, struct lines_file **files, char error[DAT
     int err = 0;
     struct lines_file *f = calloc(r->n_paths, sizeof *f);
     *files = NULL;
-    if (!f)
+    if (f == NULL)
         return lines_no_memory(error, r->paths[0]);
     for (size_t i = 0; i < r->n_paths && err == 0; i++) {
         uint8_t *bytes = NULL;
@@ -72,10 +72,10 @@ int lines_refuse(const struct lines_spot *spot, const char *where, const uint8_t
 int lines_mark_files(struct dataset *d, const size_t *rows, size_t n_files)
 {
     d->n_files = (uint32_t)n_files;
-    if (n_files > 1 && !d->file && !(d->file = malloc(d->n * sizeof *d->file)))
+    if (n_files > 1 && d->file == NULL && (d->file = malloc(d->n * sizeof *d->file)) == NULL)
         return -ENOMEM;
     size_t at = 0;
-    for (size_t i = 0; d->file && i < n_files; i++)
+    for (size_t i = 0; d->file != NULL && i < n_files; i++)
         for (size_t k = 0; k < rows[i]; k++)
             d->file[at++] = (uint32_t)i;
     assert(!d->file || at == d->n);

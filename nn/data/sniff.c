@@ -24,7 +24,7 @@ struct sniff
 static const char *base_name(const char *path)
 {
     const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
+    return slash != NULL ? slash + 1 : path;
 }
 
 /* Read the beginning of a file that lies beside `path`. */
@@ -107,12 +107,13 @@ static const char *looks_like(const struct sniff *s)
 /* Rows outdo text: a README lies beside them, and rows seldom lie beside texts. */
 static bool outdoes(const char *kind, const char *other)
 {
-    return kind && (!other || (strcmp(other, "text") == 0 && strcmp(kind, "text") != 0));
+    return kind != NULL
+           && (other == NULL || (strcmp(other, "text") == 0 && strcmp(kind, "text") != 0));
 }
 
 static int sniff_names(struct sniff *s, char *const *paths, size_t n, char error[DATA_ERROR_MAX])
 {
-    for (size_t i = 0; i < n && !s->kind; i++) {
+    for (size_t i = 0; i < n && s->kind == NULL; i++) {
         int err = 0;
         if (idx_names_images(base_name(paths[i])))
             err = sniff_idx(s, paths[i], error);
@@ -139,9 +140,9 @@ static int sniff_contents(struct sniff *s, char *const *paths, size_t n, char er
 static int sniff_files(struct sniff *s, char *const *paths, size_t n, char error[DATA_ERROR_MAX])
 {
     int err = sniff_names(s, paths, n, error);
-    if (err == 0 && !s->kind)
+    if (err == 0 && s->kind == NULL)
         err = sniff_contents(s, paths, n, error);
-    if (err < 0 || s->kind)
+    if (err < 0 || s->kind != NULL)
         return err;
     return file_error(error, s->path,
                       "found %zu file%s of no kind that can be told, expected IDX, CIFAR, "
@@ -155,14 +156,14 @@ int data_sniff(const char *path, char kind[DATA_KIND_MAX], char error[DATA_ERROR
     int err = data_spec_parse(&spec, path, error);
     if (err < 0)
         return err;
-    if (spec.format) {
+    if (spec.format != NULL) {
         snprintf(kind, DATA_KIND_MAX, "%s", spec.format->name);
         return 0;
     }
     struct files all;
     struct sniff s = {.path = spec.path, .head = malloc(FILES_HEAD)};
     err = files_all(&all, spec.path, error);
-    if (err == 0 && !s.head) {
+    if (err == 0 && s.head == NULL) {
         file_error(error, spec.path, "cannot read: no memory");
         err = -ENOMEM;
     }

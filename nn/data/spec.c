@@ -111,7 +111,7 @@ static_assert(DATA_FEATURES_MAX == 16777216 && DATA_CONTEXT_MAX == 4096, "as sai
 
 static const struct data_format *find_format(const char *name, size_t n)
 {
-    for (const struct data_format *f = data_formats; f->name; f++)
+    for (const struct data_format *f = data_formats; f->name != NULL; f++)
         if (strlen(f->name) == n && memcmp(f->name, name, n) == 0)
             return f;
     return NULL;
@@ -129,7 +129,7 @@ static const char *count(const char *p, uint32_t most, uint32_t *v)
 static const char *literal(const char *p, const char *what)
 {
     size_t n = strlen(what);
-    return p && strncmp(p, what, n) == 0 ? p + n : NULL;
+    return p != NULL && strncmp(p, what, n) == 0 ? p + n : NULL;
 }
 
 /* "1x28x28/10" */
@@ -139,7 +139,7 @@ static bool idx_kind(const char *p, struct data_shape *s)
     p = count(literal(p, "1x"), DATA_SIDE_MAX, &s->height);
     p = count(literal(p, "x"), DATA_SIDE_MAX, &s->width);
     p = count(literal(p, "/"), DATA_CLASSES_MAX, &s->n_classes);
-    return p && *p == '\0' && s->n_classes >= 2;
+    return p != NULL && *p == '\0' && s->n_classes >= 2;
 }
 
 static bool rows_kind(const char *kind, const struct data_format *f, struct data_shape *s)
@@ -156,14 +156,14 @@ static bool text_kind(const char *p, struct data_shape *s)
     s->channels = s->width = 1;
     s->n_classes = TEXT_CLASSES;
     p = count(p, DATA_CONTEXT_MAX, &s->height);
-    return p && *p == '\0';
+    return p != NULL && *p == '\0';
 }
 
 const struct data_format *data_format_of(const char *kind, struct data_shape *shape)
 {
     size_t n = strcspn(kind, "/");
     const struct data_format *f = find_format(kind, n);
-    if (!f || strlen(kind) >= DATA_KIND_MAX)
+    if (f == NULL || strlen(kind) >= DATA_KIND_MAX)
         return NULL;
     *shape = f->shape;
     bool ok = false;
@@ -181,7 +181,7 @@ const struct data_format *data_format_of(const char *kind, struct data_shape *sh
 int data_shape(const char *kind, struct data_shape *shape)
 {
     struct data_shape s;
-    if (!data_format_of(kind, &s) || s.n_classes == 0)
+    if (data_format_of(kind, &s) == NULL || s.n_classes == 0)
         return -EINVAL;
     *shape = s;
     return 0;
@@ -197,7 +197,7 @@ bool data_kind_agrees(const char *a, const char *b)
 {
     struct data_shape x, y;
     const struct data_format *f = data_format_of(a, &x), *g = data_format_of(b, &y);
-    return f && f == g && (x.n_classes == 0 || y.n_classes == 0 || strcmp(a, b) == 0);
+    return f != NULL && f == g && (x.n_classes == 0 || y.n_classes == 0 || strcmp(a, b) == 0);
 }
 
 /* ---- Options. ---- */
@@ -228,7 +228,7 @@ static enum data_key find_key(const char *p, size_t n)
 /* Cut a value off before the next option. Returns that, or NULL. */
 static char *cut(char *p, bool any_word)
 {
-    for (; (p = strchr(p, ',')); p++) {
+    for (; (p = strchr(p, ',')) != NULL; p++) {
         size_t n = word(p + 1);
         if (n == 0 || (!any_word && find_key(p + 1, n) == DATA_KEYS))
             continue;
@@ -241,9 +241,9 @@ static char *cut(char *p, bool any_word)
 bool data_spec_stray(const char *path, char key[32])
 {
     const char *p = strchr(path, ',');
-    while (p && word(p + 1) == 0)
+    while (p != NULL && word(p + 1) == 0)
         p = strchr(p + 1, ',');
-    if (p)
+    if (p != NULL)
         snprintf(key, 32, "%.*s", (int)(word(p + 1) < 31 ? word(p + 1) : 31), p + 1);
     return p != NULL;
 }
@@ -253,7 +253,7 @@ void data_spec_keys(const struct data_format *f, char list[96])
     size_t at = 0;
     snprintf(list, 96, "none");
     for (enum data_key k = 0; k < DATA_KEYS; k++)
-        if (!f || f->keys >> k & 1)
+        if (f == NULL || f->keys >> k & 1)
             at += (size_t)snprintf(list + at, 96 - at, "%s%s", at ? " or " : "", keys[k].name);
 }
 
@@ -289,7 +289,7 @@ static bool take(struct data_spec *s, enum data_key key, const char *value)
     case DATA_KEYS:
         break;
     }
-    return end && *end == '\0';
+    return end != NULL && *end == '\0';
 }
 
 /* One "key=value", n the length of its key. */
@@ -298,10 +298,10 @@ static int option(struct data_spec *s, const char *p, size_t n, char error[DATA_
     char list[96];
     enum data_key key = find_key(p, n);
     data_spec_keys(s->format, list);
-    if (key == DATA_KEYS || (s->format && !(s->format->keys >> key & 1)))
+    if (key == DATA_KEYS || (s->format != NULL && !(s->format->keys >> key & 1)))
         snprintf(error, DATA_ERROR_MAX, "found option %s, expected %s%s%s",
-                 lines_quote((const uint8_t *)p, n).text, list, s->format ? " with " : "",
-                 s->format ? s->format->name : "");
+                 lines_quote((const uint8_t *)p, n).text, list, s->format != NULL ? " with " : "",
+                 s->format != NULL ? s->format->name : "");
     else if (s->given >> key & 1)
         snprintf(error, DATA_ERROR_MAX, "option %s: found twice, expected once", keys[key].name);
     else if (!take(s, key, p + n + 1))
@@ -317,7 +317,7 @@ static int option(struct data_spec *s, const char *p, size_t n, char error[DATA_
 
 static int options(struct data_spec *s, char *rest, char error[DATA_ERROR_MAX])
 {
-    while (rest) {
+    while (rest != NULL) {
         size_t n = word(rest);
         char *next = cut(rest + n + 1, find_key(rest, n) != DATA_KEY_TEST);
         int err = option(s, rest, n, error);
@@ -325,7 +325,7 @@ static int options(struct data_spec *s, char *rest, char error[DATA_ERROR_MAX])
             return err;
         rest = next;
     }
-    if (s->test && s->holdout > 0) {
+    if (s->test != NULL && s->holdout > 0) {
         snprintf(error, DATA_ERROR_MAX,
                  "options test and holdout: found both, expected one of them");
         return -EINVAL;
@@ -347,7 +347,7 @@ static bool names_kind(const char *spec, size_t *n)
 static bool is_glyphs(const char *spec)
 {
     const char *rest = literal(spec, "glyphs");
-    return rest && (*rest == '\0' || *rest == ',');
+    return rest != NULL && (*rest == '\0' || *rest == ',');
 }
 
 bool data_is_path(const char *spec)
@@ -355,7 +355,7 @@ bool data_is_path(const char *spec)
     size_t n;
     struct data_shape s;
     return *spec != '\0' && *spec != ':' && !names_kind(spec, &n) && !is_glyphs(spec)
-           && !data_format_of(spec, &s) && !(find_format(spec, strlen(spec)));
+           && data_format_of(spec, &s) == NULL && find_format(spec, strlen(spec)) == NULL;
 }
 
 /* It is neither a spec nor a kind: what should it be? */
@@ -364,7 +364,7 @@ static int refuse(const char *spec, char error[DATA_ERROR_MAX])
     struct lines_quote found = lines_quote((const uint8_t *)spec, strlen(spec));
     size_t n = strcspn(spec, ":/,");
     const struct data_format *f = find_format(spec, n);
-    if (f && (spec[n] == '/' || f->shape.form == DATA_TEXT) && spec[n] != ':'
+    if (f != NULL && (spec[n] == '/' || f->shape.form == DATA_TEXT) && spec[n] != ':'
         && f->shape.n_classes == 0)
         snprintf(error, DATA_ERROR_MAX, "found %s, expected %s or a kind such as %s", found.text,
                  f->expected,
@@ -372,7 +372,7 @@ static int refuse(const char *spec, char error[DATA_ERROR_MAX])
                  : f->shape.form == DATA_IMAGES ? "idx/1x28x28/10"
                  : f->shape.form == DATA_ROWS   ? "csv/64x10/0"
                                                 : "libsvm/123x2/pm");
-    else if (f)
+    else if (f != NULL)
         snprintf(error, DATA_ERROR_MAX, "found %s, expected \"%s\"", found.text, f->expected);
     else
         snprintf(error, DATA_ERROR_MAX,
@@ -395,7 +395,7 @@ int data_spec_parse(struct data_spec *s, const char *text, char error[DATA_ERROR
     bool path_alone = data_is_path(text), kind = names_kind(text, &n);
     if (!path_alone)
         s->format = is_glyphs(text) ? data_formats : kind ? find_format(text, n) : NULL;
-    if (!path_alone && (!s->format || (s->format == data_formats) == kind))
+    if (!path_alone && (s->format == NULL || (s->format == data_formats) == kind))
         return refuse(text, error);
     char *path = s->text + (path_alone ? 0 : kind ? n + 1 : strlen("glyphs"));
     char *rest = cut(path, s->format == data_formats);
@@ -409,7 +409,7 @@ int data_kind(const char *spec, char kind[DATA_KIND_MAX], char error[DATA_ERROR_
 {
     struct data_shape shape;
     struct data_spec s;
-    if (data_format_of(spec, &shape)) {
+    if (data_format_of(spec, &shape) != NULL) {
         snprintf(kind, DATA_KIND_MAX, "%s", spec);
         return 0;
     }

@@ -56,21 +56,21 @@ static void move(struct dataset *to, size_t j, const struct dataset *from, size_
 {
     size_t dim = dataset_dim(from);
     to->labels[j] = from->labels[i];
-    if (from->file)
+    if (from->file != NULL)
         to->file[j] = from->file[i];
-    if (from->pixels)
+    if (from->pixels != NULL)
         memmove(to->pixels + j * dim, from->pixels + i * dim, dim);
-    if (from->rows)
+    if (from->rows != NULL)
         memmove(to->rows + j * dim, from->rows + i * dim, dim * sizeof *to->rows);
-    if (from->start)
+    if (from->start != NULL)
         move_row(to, j, from, i);
 }
 
 /* Give back the room behind what is left; where that fails, nothing is lost. */
 static void *shrunk(void *p, size_t n_bytes)
 {
-    void *q = p && n_bytes > 0 ? realloc(p, n_bytes) : NULL;
-    return q ? q : p;
+    void *q = p != NULL && n_bytes > 0 ? realloc(p, n_bytes) : NULL;
+    return q != NULL ? q : p;
 }
 
 static void shrink(struct dataset *d)
@@ -81,7 +81,7 @@ static void shrink(struct dataset *d)
     d->pixels = shrunk(d->pixels, n * dim);
     d->rows = shrunk(d->rows, n * dim * sizeof *d->rows);
     d->text = shrunk(d->text, n * dim + 1);
-    if (d->start) {
+    if (d->start != NULL) {
         size_t entries = d->start[n];
         d->start = shrunk(d->start, (n + 1) * sizeof *d->start);
         d->column = shrunk(d->column, entries * sizeof *d->column);
@@ -93,7 +93,7 @@ static void part(struct dataset *train, struct dataset *test, struct choice c)
 {
     size_t j = 0, k = 0;
     train->longest = 0;
-    if (train->start)
+    if (train->start != NULL)
         test->start[0] = 0;
     for (size_t i = 0; i < train->n; i++) {
         if (choose(&c))
@@ -110,7 +110,7 @@ static void part_text(struct dataset *train, struct dataset *test)
 {
     size_t dim = dataset_dim(train), left = train->n - test->n;
     memcpy(test->text, train->text + left * dim, test->n * dim + 1);
-    if (train->file)
+    if (train->file != NULL)
         memcpy(test->file, train->file + left, test->n * sizeof *test->file);
     train->n = left;
 }
@@ -122,14 +122,15 @@ static int open_like(struct dataset *test, const struct dataset *train, size_t k
     if (err < 0)
         return err;
     test->n_files = train->n_files;
-    if (train->file)
+    if (train->file != NULL)
         test->file = malloc(k * sizeof *test->file);
     struct labels_kind names;
-    if (train->names
+    if (train->names != NULL
         && (labels_kind_parse(train->kind, "csv", &names)
             || labels_kind_parse(train->kind, "libsvm", &names)))
         test->names = labels_open(&names, train->names, false);
-    if ((!train->file || test->file) && (!train->names || test->names))
+    if ((train->file == NULL || test->file != NULL)
+        && (train->names == NULL || test->names != NULL))
         return 0;
     dataset_close(test);
     return -ENOMEM;

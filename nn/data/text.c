@@ -49,7 +49,7 @@ static int mark_files(struct dataset *d, uint32_t context, const struct lines_fi
                       size_t n_files)
 {
     size_t *samples = calloc(n_files, sizeof *samples), end = 0, done = 0;
-    if (!samples)
+    if (samples == NULL)
         return -ENOMEM;
     for (size_t i = 0; i < n_files; i++) {
         end += files[i].n;

@@ -70,7 +70,7 @@ void file_watch(struct file *f, const struct file_progress *progress)
 static void report(struct file *f, size_t n)
 {
     f->done += n;
-    if (!f->progress.call || f->said == UINT64_MAX)
+    if (f->progress.call == NULL || f->said == UINT64_MAX)
         return;
     if (n > 0 && f->done - f->said < STEP)
         return;
@@ -142,7 +142,7 @@ int file_open_plain(struct file **out, const char *path, char error[FILE_ERROR_M
     *out = NULL;
     struct file *f = calloc(1, sizeof *f);
     char *copy = strdup(path);
-    if (!f || !copy) {
+    if (f == NULL || copy == NULL) {
         free(f);
         free(copy);
         return world_error(error, path, "cannot open", ENOMEM);
@@ -170,7 +170,7 @@ int file_open(struct file **f, const char *path, char error[FILE_ERROR_MAX])
 
 void file_close(struct file *f)
 {
-    if (!f)
+    if (f == NULL)
         return;
     if (f->gzip)
         inflateEnd(&f->z);
@@ -230,7 +230,7 @@ static int inflate_more(struct file *f, char error[FILE_ERROR_MAX])
         return world_error(error, f->path, "cannot inflate", ENOMEM);
     if (z != Z_OK && z != Z_BUF_ERROR)
         return file_error(error, f->path, "gzip data are corrupt: %s",
-                          f->z.msg ? f->z.msg : "not deflate");
+                          f->z.msg != NULL ? f->z.msg : "not deflate");
     return 0;
 }
 
@@ -261,7 +261,7 @@ static int read_all(struct file *f, size_t limit, uint8_t **bytes, size_t *n,
         cap = (size_t)bound + 1; /* One more, to see that it ends there. */
     for (;;) {
         uint8_t *grown = realloc(*bytes, cap);
-        if (!grown)
+        if (grown == NULL)
             return world_error(error, f->path, "cannot read", ENOMEM);
         *bytes = grown;
         size_t got;
@@ -289,7 +289,7 @@ int file_read(const char *path, size_t limit, const struct file_progress *progre
     int err = file_open(&f, path, error);
     if (err < 0)
         return err;
-    if (progress)
+    if (progress != NULL)
         file_watch(f, progress);
     err = read_all(f, limit, bytes, n, error);
     file_close(f);
@@ -346,7 +346,7 @@ static int by_bytes(const void *a, const void *b)
 
 void file_list_free(char **names, size_t n)
 {
-    for (size_t i = 0; names && i < n; i++)
+    for (size_t i = 0; names != NULL && i < n; i++)
         free(names[i]);
     free(names);
 }
@@ -363,7 +363,7 @@ static int list_all(DIR *d, const char *dir, size_t most, char **names, size_t *
                     char error[FILE_ERROR_MAX])
 {
     struct dirent *e;
-    for (errno = 0; (e = readdir(d)); errno = 0) {
+    for (errno = 0; (e = readdir(d)) != NULL; errno = 0) {
         if (!lists(d, e->d_name))
             continue;
         if (*n == most) {
@@ -371,7 +371,7 @@ static int list_all(DIR *d, const char *dir, size_t most, char **names, size_t *
             return -EFBIG;
         }
         names[*n] = strdup(e->d_name);
-        if (!names[*n])
+        if (names[*n] == NULL)
             return world_error(error, dir, "cannot list", ENOMEM);
         ++*n;
     }
@@ -383,11 +383,11 @@ int file_list(const char *dir, size_t most, char ***names, size_t *n, char error
     *names = NULL;
     *n = 0;
     DIR *d = opendir(dir);
-    if (!d)
+    if (d == NULL)
         return world_error(error, dir, "cannot open", errno);
     char **list = calloc(most, sizeof *list);
-    int err = list ? list_all(d, dir, most, list, n, error)
-                   : world_error(error, dir, "cannot list", ENOMEM);
+    int err = list != NULL ? list_all(d, dir, most, list, n, error)
+                           : world_error(error, dir, "cannot list", ENOMEM);
     closedir(d);
     if (err < 0) {
         file_list_free(list, *n);

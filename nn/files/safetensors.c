@@ -91,7 +91,7 @@ static bool is_counter(const char *name, const char *dtype, const json_t *shape)
 {
     static const char last[] = "num_batches_tracked";
     const char *dot = strrchr(name, '.');
-    return strcmp(dot ? dot + 1 : name, last) == 0 && strcmp(dtype, "I64") == 0
+    return strcmp(dot != NULL ? dot + 1 : name, last) == 0 && strcmp(dtype, "I64") == 0
            && json_is_array(shape) && json_array_size(shape) == 0;
 }
 
@@ -101,7 +101,7 @@ static int parse_tensor(struct tensor *t, const char *name, const json_t *j, con
 {
     t->name = name;
     const char *dtype = json_string_value(json_object_get(j, "dtype"));
-    if (!dtype)
+    if (dtype == NULL)
         return file_error(error, path, "dtype of %.48s: found none, expected F32", name);
     const json_t *shape = json_object_get(j, "shape");
     t->counter = is_counter(name, dtype, shape);
@@ -159,7 +159,7 @@ static int check_tiling(struct header *h, const char *path, char error[FILE_ERRO
 /* "__metadata__" is a map of strings, or missing. */
 static int check_meta(const json_t *meta, const char *path, char error[FILE_ERROR_MAX])
 {
-    if (!meta)
+    if (meta == NULL)
         return 0;
     if (!json_is_object(meta) || json_object_size(meta) > SAFETENSORS_META_MAX)
         return file_error(error, path, "__metadata__: expected a map of at most %d strings",
@@ -179,7 +179,7 @@ static int parse_header(struct header *h, const char *path, char error[FILE_ERRO
         return file_error(error, path, "header: found %zu tensors, expected at most %d", n,
                           SAFETENSORS_TENSORS_MAX);
     h->tensors = calloc(n + 1, sizeof *h->tensors);
-    if (!h->tensors)
+    if (h->tensors == NULL)
         return no_memory(error, path);
     const char *key;
     json_t *value;
@@ -223,7 +223,7 @@ static int load_header(struct header *h, struct file *f, const char *path,
         return file_error(error, path, "header length: found %llu, expected %d to %llu",
                           (unsigned long long)n, HEADER_MIN, (unsigned long long)most);
     char *text = malloc((size_t)n);
-    if (!text)
+    if (text == NULL)
         return no_memory(error, path);
     text[0] = '{';
     err = file_get(f, text + 1, (size_t)n - 1, &got, error);
@@ -231,7 +231,7 @@ static int load_header(struct header *h, struct file *f, const char *path,
     if (err == 0)
         h->root = json_loadb(text, got + 1, JSON_REJECT_DUPLICATES, &why);
     free(text);
-    if (err == 0 && !h->root)
+    if (err == 0 && h->root == NULL)
         return file_error(error, path, "header: found no JSON: %.100s", why.text);
     h->n_bytes = bound - n;
     return err;
@@ -303,7 +303,7 @@ static int check_segments(const struct header *h, const struct segment *s, size_
         if (t->counter)
             continue;
         const struct segment *to = find_segment(s, n, t->name);
-        if (!to)
+        if (to == NULL)
             return file_error(error, path, "tensor %.48s: the model has none of that name",
                               t->name);
         int err = check_shape(t, to, path, error);
@@ -371,7 +371,7 @@ int safetensors_read(const char *path, const struct segment *s, size_t n, float 
         return err;
     err = check_segments(&h, s, n, path, error);
     float *y = err == 0 ? malloc((size_t)h.n_bytes + 1) : NULL; /* As large as the model. */
-    if (err == 0 && !y)
+    if (err == 0 && y == NULL)
         err = no_memory(error, path);
     for (size_t i = 0; i < h.n && err == 0; i++) {
         const struct tensor *t = &h.tensors[i];
@@ -392,7 +392,7 @@ static int copy_meta(struct safetensors_info *info, json_t *meta, const char *pa
                      char error[FILE_ERROR_MAX])
 {
     info->meta = calloc(json_object_size(meta) + 1, sizeof *info->meta);
-    if (!info->meta)
+    if (info->meta == NULL)
         return no_memory(error, path);
     const char *key;
     json_t *value;
@@ -401,7 +401,7 @@ static int copy_meta(struct safetensors_info *info, json_t *meta, const char *pa
         struct safetensors_meta *m = &info->meta[info->n_meta++];
         m->key = strdup(key);
         m->value = strdup(json_string_value(value));
-        if (!m->key || !m->value)
+        if (m->key == NULL || m->value == NULL)
             return no_memory(error, path);
     }
     return 0;

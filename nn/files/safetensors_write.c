@@ -28,11 +28,11 @@ static int world_error(char error[FILE_ERROR_MAX], const char *path, const char 
 static int put_meta(json_t *root, const struct safetensors_meta *meta, const char *path,
                     char error[FILE_ERROR_MAX])
 {
-    if (!meta || !meta->key)
+    if (meta == NULL || meta->key == NULL)
         return 0;
     json_t *map = json_object();
     size_t n = 0;
-    for (; meta->key; meta++, n++)
+    for (; meta->key != NULL; meta++, n++)
         if (json_object_set_new(map, meta->key, json_string(meta->value)) < 0) {
             json_decref(map);
             return file_error(error, path, "metadata \"%.48s\": expected UTF-8", meta->key);
@@ -76,11 +76,11 @@ static int header_text(const char *path, const struct segment *s, size_t n,
     json_decref(root);
     if (err < 0)
         return err;
-    size_t len = compact ? strlen(compact) : 0, padded = (len + ALIGN - 1) / ALIGN * ALIGN;
+    size_t len = compact != NULL ? strlen(compact) : 0, padded = (len + ALIGN - 1) / ALIGN * ALIGN;
     if (padded > SAFETENSORS_HEADER_MAX)
         err = file_error(error, path, "metadata: found %zu bytes, expected at most %d", len,
                          SAFETENSORS_HEADER_MAX);
-    else if (!compact || !(*text = malloc(padded + 1)))
+    else if (compact == NULL || (*text = malloc(padded + 1)) == NULL)
         err = world_error(error, path, "write", ENOMEM);
     if (err == 0) {
         memset(*text, ' ', padded);
@@ -159,8 +159,8 @@ static int sync_directory(const char *path)
 {
     char dir[PATH_MAX];
     const char *slash = strrchr(path, '/');
-    int n = slash ? (int)(slash - path) : 1;
-    snprintf(dir, sizeof dir, "%.*s", n > 0 ? n : 1, slash ? path : ".");
+    int n = slash != NULL ? (int)(slash - path) : 1;
+    snprintf(dir, sizeof dir, "%.*s", n > 0 ? n : 1, slash != NULL ? path : ".");
     int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
         return -errno;

@@ -73,7 +73,7 @@ static struct head head_of(const struct layer *l, const struct layer_pass *p, si
                          .k = in + c,
                          .v = in + 2 * c,
                          .out = p->out + sample * times * c + j * d,
-                         .keep = keep ? keep + (sample * l->groups + j) * 2 * times : NULL};
+                         .keep = keep != NULL ? keep + (sample * l->groups + j) * 2 * times : NULL};
 }
 
 static struct block block_of(const struct head *h, size_t from, float *scratch)

@@ -82,7 +82,7 @@ static double sum_exp(const float *z, float top, size_t n, float *e)
     double sum = 0;
     for (size_t j = 0; j < n; j += CHUNK) {
         size_t m = n - j < CHUNK ? n - j : CHUNK;
-        float *to = e ? e + j : chunk;
+        float *to = e != NULL ? e + j : chunk;
         exponentials(to, z + j, top, m);
         sum += sum_of(to, m);
     }
@@ -98,7 +98,7 @@ struct loss loss_softmax(const struct loss_batch *b, float *d_logits)
     assert(smoothing >= 0 && smoothing < 1);
     for (size_t i = 0; i < b->n; i++) {
         const float *z = b->logits + i * n;
-        float *d = d_logits ? d_logits + i * n : NULL; /* May be z. */
+        float *d = d_logits != NULL ? d_logits + i * n : NULL; /* May be z. */
         size_t label = b->labels[i];
         assert(label < n);
         float top = largest(z, n);
@@ -108,7 +108,7 @@ struct loss loss_softmax(const struct loss_batch *b, float *d_logits)
         loss.n_right += is_right(z, n, label);
         double sum = sum_exp(z, top, n, d);
         loss.sum += log(sum) + (double)top - target;
-        if (!d)
+        if (d == NULL)
             continue;
         scale_less(d, (float)(scale / sum), (float)(share * scale), n);
         d[label] -= (float)((1 - smoothing) * scale);

@@ -79,7 +79,7 @@ int team_open(struct team **out, uint32_t n)
     *out = NULL;
     struct team *t = calloc(1, sizeof *t);
     struct member *members = calloc(n, sizeof *members);
-    if (!t || !members) {
+    if (t == NULL || members == NULL) {
         free(t);
         free(members);
         return -ENOMEM;
@@ -99,7 +99,7 @@ int team_open(struct team **out, uint32_t n)
 
 void team_close(struct team *t)
 {
-    if (!t)
+    if (t == NULL)
         return;
     pthread_mutex_lock(&t->lock);
     assert(t->busy == 0);

@@ -44,7 +44,7 @@ static bool reserve_segments(struct build *b, size_t more)
 static size_t layer_params(const struct layer *l, struct layer_param p[LAYER_PARAMS_MAX])
 {
     const struct layer_op *op = layer_op(l->kind);
-    return op->params ? op->params(l, p) : 0;
+    return op->params != NULL ? op->params(l, p) : 0;
 }
 
 static void add_segment(struct model *m, const char *name, const struct layer_param *p)

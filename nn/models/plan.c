@@ -96,7 +96,7 @@ static void place_layer(struct model_plan *plan, const struct model *m, struct p
     place(p, (struct buffer){.n = n_out, .born = i, .dies = dies, .where = &plan->out[i]});
     if (!plan->training)
         return;
-    size_t keep = op->keep ? op->keep(l, plan->n) : 0;
+    size_t keep = op->keep != NULL ? op->keep(l, plan->n) : 0;
     place(p, (struct buffer){.n = padded(keep), .born = i, .dies = back, .where = &plan->keep[i]});
     if (needed && i + 1 < m->n_layers)
         place(p, (struct buffer){.n = n_out,
@@ -115,7 +115,7 @@ static void place_all(struct model_plan *plan, const struct model *m, struct pla
     assert(input == 0);
     for (size_t i = 0; i < m->n_layers; i++) {
         const struct layer_op *op = layer_op(m->layers[i].kind);
-        size_t n = op->scratch ? op->scratch(&m->layers[i], plan->n, plan->training) : 0;
+        size_t n = op->scratch != NULL ? op->scratch(&m->layers[i], plan->n, plan->training) : 0;
         scratch = n > scratch ? n : scratch;
         plan->d_out[i] = MODEL_NOWHERE;
         place_layer(plan, m, p, i, needs[i]);
@@ -132,7 +132,7 @@ int model_plan_init(struct model_plan *plan, const struct model *m, uint32_t n, 
     size_t *numbers = calloc(4 * layers, sizeof *numbers);
     bool *needs = calloc(layers, sizeof *needs);
     struct places p = {calloc(3 * layers + 2, sizeof *p.all), 0, 0};
-    int err = numbers && needs && p.all ? 0 : -ENOMEM;
+    int err = numbers != NULL && needs != NULL && p.all != NULL ? 0 : -ENOMEM;
     if (err == 0) {
         plan->out = numbers;
         plan->d_out = numbers + layers;

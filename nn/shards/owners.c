@@ -49,7 +49,7 @@ int shard_owners_open(struct shard_owners **out, const struct dataset *set,
     assert(set->n >= 1 && set->n <= UINT32_MAX);
     assert(set->labels || !shard_split_by_label(split));
     struct shard_owners *o = calloc(1, sizeof *o);
-    if (!o)
+    if (o == NULL)
         return -ENOMEM;
     o->set = set;
     o->split = *split;
@@ -58,7 +58,7 @@ int shard_owners_open(struct shard_owners **out, const struct dataset *set,
     o->cost = calloc(set->n, sizeof *o->cost);
     o->scratch = calloc(set->n, sizeof *o->scratch);
     o->by_class = calloc(set->shape.n_classes, sizeof *o->by_class);
-    if (!o->owner || !o->cost || !o->scratch || !o->by_class) {
+    if (o->owner == NULL || o->cost == NULL || o->scratch == NULL || o->by_class == NULL) {
         shard_owners_close(o);
         return -ENOMEM;
     }
@@ -68,7 +68,7 @@ int shard_owners_open(struct shard_owners **out, const struct dataset *set,
 
 void shard_owners_close(struct shard_owners *o)
 {
-    if (!o)
+    if (o == NULL)
         return;
     free(o->keys);
     free(o->owner);
@@ -176,7 +176,7 @@ static int parts_dirichlet(struct shard_owners *o, uint32_t n_parts)
     uint32_t n_classes = o->set->shape.n_classes;
     double *edge = calloc(n_parts, sizeof *edge);
     size_t *first = calloc((size_t)n_classes + 1, sizeof *first);
-    int err = edge && first ? 0 : -ENOMEM;
+    int err = edge != NULL && first != NULL ? 0 : -ENOMEM;
     if (err == 0) {
         sort_by_class(o, first);
         for (uint32_t c = 0; c < n_classes; c++) {
@@ -196,7 +196,7 @@ static int parts_label(struct shard_owners *o, uint32_t n_parts)
     size_t n = o->set->n, n_pieces = (size_t)n_parts * o->split.per_part;
     uint32_t *piece = calloc(n_pieces, sizeof *piece);
     size_t *first = calloc((size_t)o->set->shape.n_classes + 1, sizeof *first);
-    int err = piece && first ? 0 : -ENOMEM;
+    int err = piece != NULL && first != NULL ? 0 : -ENOMEM;
     if (err == 0) {
         sort_by_class(o, first);
         count_up(piece, n_pieces);
@@ -212,15 +212,15 @@ static int parts_label(struct shard_owners *o, uint32_t n_parts)
 
 static uint32_t file_of(const struct dataset *set, size_t sample)
 {
-    return set->file ? set->file[sample] : 0;
+    return set->file != NULL ? set->file[sample] : 0;
 }
 
 static int parts_file(struct shard_owners *o, uint32_t n_parts)
 {
-    size_t n_files = o->set->file ? o->set->n_files : 1;
+    size_t n_files = o->set->file != NULL ? o->set->n_files : 1;
     uint32_t *order = calloc(n_files, sizeof *order);
     uint32_t *place = calloc(n_files, sizeof *place);
-    int err = order && place ? 0 : -ENOMEM;
+    int err = order != NULL && place != NULL ? 0 : -ENOMEM;
     if (err == 0) {
         count_up(order, n_files);
         shuffle(o, 0, DRAW_FILES, order, n_files);
@@ -257,7 +257,7 @@ int shard_owners_parts(struct shard_owners *o, uint32_t n_parts)
     if (o->holds == PARTS && o->n_parts == n_parts)
         return 0;
     uint32_t *count = calloc(n_parts, sizeof *count);
-    int err = count ? share_out(o, n_parts) : -ENOMEM;
+    int err = count != NULL ? share_out(o, n_parts) : -ENOMEM;
     if (err == 0) {
         parts_feed(o, n_parts, count);
         o->holds = PARTS;
@@ -343,7 +343,7 @@ static void claim(struct shard_owners *o, uint64_t key, const uint32_t *list, si
 {
     struct bidder b = bidder_of(o, key);
     for (size_t i = 0; i < n; i++) {
-        uint32_t sample = list ? list[i] : (uint32_t)i;
+        uint32_t sample = list != NULL ? list[i] : (uint32_t)i;
         take_if_cheaper(o, sample, bid(&b, o, sample), key);
     }
 }
@@ -356,14 +356,14 @@ static int compare_keys(const void *a, const void *b)
 
 static bool has_key(const uint64_t *keys, size_t n, uint64_t key)
 {
-    return n > 0 && bsearch(&key, keys, n, sizeof key, compare_keys);
+    return n > 0 && bsearch(&key, keys, n, sizeof key, compare_keys) != NULL;
 }
 
 /* keys[0..n) and own, sorted, each once; NULL without memory. */
 static uint64_t *sorted_keys(const uint64_t *keys, size_t n, uint64_t own, size_t *n_out)
 {
     uint64_t *v = calloc(n + 1, sizeof *v);
-    if (!v)
+    if (v == NULL)
         return NULL;
     if (n > 0)
         memcpy(v, keys, n * sizeof *v);
@@ -411,7 +411,7 @@ int shard_owners_members(struct shard_owners *o, const uint64_t *keys, size_t n,
 {
     size_t n_keys;
     uint64_t *sorted = sorted_keys(keys, n, own, &n_keys);
-    if (!sorted)
+    if (sorted == NULL)
         return -ENOMEM;
     if (o->holds == MEMBERS && o->n_keys == n_keys
         && memcmp(o->keys, sorted, n_keys * sizeof *sorted) == 0) {

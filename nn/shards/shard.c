@@ -20,8 +20,8 @@ int shard_spec_parse(struct shard_spec *s, const char *text, char error[DATA_ERR
     s->mode = SHARD_PART;
     uint32_t i = 0;
     const char *p = number_plain(text, UINT32_MAX, &i);
-    p = p && *p == '/' ? number_plain(p + 1, UINT32_MAX, &s->n_parts) : NULL;
-    if (p && *p == '\0' && i >= 1 && i <= s->n_parts && s->n_parts <= SHARD_PARTS_MAX) {
+    p = p != NULL && *p == '/' ? number_plain(p + 1, UINT32_MAX, &s->n_parts) : NULL;
+    if (p != NULL && *p == '\0' && i >= 1 && i <= s->n_parts && s->n_parts <= SHARD_PARTS_MAX) {
         s->part = i - 1;
         return 0;
     }
@@ -37,13 +37,13 @@ int shard_spec_parse(struct shard_spec *s, const char *text, char error[DATA_ERR
 static int take(struct shard *s, size_t count, const uint64_t *owner)
 {
     uint32_t *order = calloc(count, sizeof *order);
-    uint32_t *sample = owner ? calloc(count, sizeof *sample) : NULL;
-    if (!order || (owner && !sample)) {
+    uint32_t *sample = owner != NULL ? calloc(count, sizeof *sample) : NULL;
+    if (order == NULL || (owner != NULL && sample == NULL)) {
         free(order);
         free(sample);
         return -ENOMEM;
     }
-    if (owner)
+    if (owner != NULL)
         shard_owners_samples(s->owners, *owner, sample);
     free(s->order);
     free(s->sample);
@@ -80,7 +80,7 @@ static int open_owners(struct shard *s, const struct shard_config *config,
                        const struct dataset *set)
 {
     s->owners = config->owners;
-    if (s->owners || s->spec.mode == SHARD_OWN)
+    if (s->owners != NULL || s->spec.mode == SHARD_OWN)
         return 0;
     s->owners_mine = true;
     return shard_owners_open(&s->owners, set, &config->split, config->seed);
@@ -105,7 +105,7 @@ static int check_split(const struct shard_config *c, const struct dataset *set,
 {
     if (c->spec.mode == SHARD_OWN)
         return 0;
-    if (shard_split_by_label(&c->split) && !set->labels) {
+    if (shard_split_by_label(&c->split) && set->labels == NULL) {
         char text[SHARD_SPLIT_MAX];
         shard_split_print(&c->split, text);
         snprintf(error, DATA_ERROR_MAX,
@@ -115,7 +115,7 @@ static int check_split(const struct shard_config *c, const struct dataset *set,
     if (c->spec.mode == SHARD_AUTO)
         return 0;
     bool by_file = c->split.fall == SHARD_FILE;
-    size_t n_files = set->file ? set->n_files : 1;
+    size_t n_files = set->file != NULL ? set->n_files : 1;
     size_t most = by_file && n_files < set->n ? n_files : set->n;
     if (c->spec.n_parts <= most)
         return 0;
@@ -162,7 +162,7 @@ static void turn_to(struct shard *s, uint64_t epoch)
     if (s->epoch == epoch)
         return;
     for (size_t i = 0; i < s->count; i++)
-        s->order[i] = s->sample ? s->sample[i] : (uint32_t)i;
+        s->order[i] = s->sample != NULL ? s->sample[i] : (uint32_t)i;
     struct rng r = rng_stream(rng_key(s->seed, RNG_SAMPLE, s->peer, epoch));
     rng_shuffle(&r, s->order, s->count);
     s->epoch = epoch;

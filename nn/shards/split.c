@@ -40,11 +40,11 @@ int shard_split_parse(struct shard_split *s, const char *text, char error[DATA_E
         return 0;
     s->fall = SHARD_LABEL;
     const char *number = behind(text, "label:");
-    if (number && parse_per_part(number, &s->per_part))
+    if (number != NULL && parse_per_part(number, &s->per_part))
         return 0;
     s->fall = SHARD_DIRICHLET;
     number = behind(text, "dirichlet:");
-    if (number && parse_alpha(number, &s->alpha))
+    if (number != NULL && parse_alpha(number, &s->alpha))
         return 0;
     snprintf(error, DATA_ERROR_MAX,
              "found \"%.60s\", expected iid, dirichlet:ALPHA with ALPHA from %g "
@@ -59,7 +59,7 @@ static void print_alpha(double alpha, char text[SHARD_SPLIT_MAX])
     double back = -1;
     for (int digits = 1; digits <= 17 && back != alpha; digits++) {
         snprintf(text, SHARD_SPLIT_MAX, "dirichlet:%.*g", digits, alpha);
-        back = strchr(number, 'e') ? -1 : strtod(number, NULL); /* Not 1e+02. */
+        back = strchr(number, 'e') != NULL ? -1 : strtod(number, NULL); /* Not 1e+02. */
     }
 }
 

@@ -156,7 +156,7 @@ void optimiser_step(const struct optimiser *o, const struct optimiser_step *s)
     for (size_t i = 0; i < s->n_segments; i++) {
         const struct segment *seg = &s->segments[i];
         size_t at = seg->offset;
-        struct place p = {s->x + at, s->m + at, s->v ? s->v + at : NULL, s->grad + at};
+        struct place p = {s->x + at, s->m + at, s->v != NULL ? s->v + at : NULL, s->grad + at};
         if (seg->trained)
             step_segment(o, &p, &rates[seg->decays], seg->n);
         else

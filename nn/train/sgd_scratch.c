@@ -63,10 +63,11 @@ static bool part_open(struct sgd_part *p, const struct sgd_scratch *s, const str
     p->column = calloc(entries, sizeof *p->column);
     p->value = calloc(entries, sizeof *p->value);
     p->segment = calloc(m->n_segments, sizeof *p->segment);
-    if (!p->segment)
+    if (p->segment == NULL)
         return false;
     cut_segments(p, m);
-    return p->arena && p->grad && p->label && p->start && p->column && p->value;
+    return p->arena != NULL && p->grad != NULL && p->label != NULL && p->start != NULL
+           && p->column != NULL && p->value != NULL;
 }
 
 static void part_close(struct sgd_part *p)
@@ -102,7 +103,7 @@ int sgd_scratch_open(struct sgd_scratch **out, const struct model *m, uint32_t b
     assert(threads >= 1 && threads <= SGD_THREADS_MAX && threads <= batch);
     *out = NULL;
     struct sgd_scratch *s = calloc(1, sizeof *s);
-    if (!s)
+    if (s == NULL)
         return -ENOMEM;
     *s = (struct sgd_scratch){.n_params = m->n_params,
                               .longest = longest,
@@ -110,7 +111,7 @@ int sgd_scratch_open(struct sgd_scratch **out, const struct model *m, uint32_t b
                               .threads = threads,
                               .index = calloc(batch, sizeof *s->index),
                               .part = calloc(threads, sizeof *s->part)};
-    int err = s->index && s->part ? plan(s, m) : -ENOMEM;
+    int err = s->index != NULL && s->part != NULL ? plan(s, m) : -ENOMEM;
     if (err == 0)
         err = open_parts(s, m);
     if (err == 0)
@@ -125,10 +126,10 @@ int sgd_scratch_open(struct sgd_scratch **out, const struct model *m, uint32_t b
 
 void sgd_scratch_close(struct sgd_scratch *s)
 {
-    if (!s)
+    if (s == NULL)
         return;
     team_close(s->team);
-    for (uint32_t k = 0; s->part && k < s->threads; k++)
+    for (uint32_t k = 0; s->part != NULL && k < s->threads; k++)
         part_close(&s->part[k]);
     model_plan_close(&s->train);
     model_plan_close(&s->eval);

@@ -27,14 +27,14 @@ struct batch
 
 static size_t sample_of(const struct batch *b, uint32_t i)
 {
-    return b->index ? b->index[i] : b->first + i;
+    return b->index != NULL ? b->index[i] : b->first + i;
 }
 
 /* Rows side by side in the set are there already; others are gathered. */
 static struct sparse_rows load_rows(struct sgd_part *p, const struct batch *b)
 {
     const struct dataset *set = b->set;
-    if (!b->index)
+    if (b->index == NULL)
         return (struct sparse_rows){set->start + b->first, set->column, set->entry};
     p->start[0] = 0;
     for (uint32_t i = 0; i < b->n; i++) {
@@ -59,7 +59,7 @@ static void load(const struct sgd_config *c, struct sgd_part *p, struct model_pa
         if (c->model->sparse)
             continue;
         uint64_t key =
-            rng_key(c->seed, RNG_AUGMENT, c->shard ? c->shard->peer : 0, b->position + i);
+            rng_key(c->seed, RNG_AUGMENT, c->shard != NULL ? c->shard->peer : 0, b->position + i);
         augment_sample(b->augment, b->set, sample, key, model_input(c->model, pass, i));
     }
 }
@@ -217,7 +217,7 @@ static void trainer_init(void *self, float *x)
 {
     struct sgd_trainer *t = self;
     const struct model *m = t->config.model;
-    if (t->config.init)
+    if (t->config.init != NULL)
         memcpy(x, t->config.init, m->n_params * sizeof *x);
     else
         model_params(m, t->config.seed, x);
@@ -317,7 +317,7 @@ int sgd_trainer_init(struct sgd_trainer *t, const struct sgd_config *config,
     if (check_shape(m, config->train, error) != 0 || check_shape(m, config->test, error) != 0)
         return -EINVAL;
     assert(config->batch > 0);
-    int err = config->scratch ? 0 : open_scratch(t);
+    int err = config->scratch != NULL ? 0 : open_scratch(t);
     if (err)
         return err;
     const struct sgd_scratch *s = t->config.scratch;
@@ -326,7 +326,7 @@ int sgd_trainer_init(struct sgd_trainer *t, const struct sgd_config *config,
     bool adam = config->optimiser.kind != OPTIMISER_SGD;
     t->momentum = calloc(m->n_params, sizeof *t->momentum);
     t->second = adam ? calloc(m->n_params, sizeof *t->second) : NULL;
-    if (!t->momentum || (adam && !t->second)) {
+    if (t->momentum == NULL || (adam && t->second == NULL)) {
         sgd_trainer_close(t);
         return -ENOMEM;
     }
