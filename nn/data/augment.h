@@ -11,7 +11,7 @@
 #ifndef NN_DATA_AUGMENT_H
 #define NN_DATA_AUGMENT_H
 
-#include "nn/data/data.h"
+#include "nn/data/dataset.h"
 
 enum { AUGMENT_PAD = 4, AUGMENT_SPEC_MAX = 16 };
 

@@ -1,5 +1,8 @@
 #include "nn/data/cells.h"
 
+#include "nn/data/number.h"
+#include "nn/data/quote.h"
+
 #include <string.h>
 
 static bool is_space(const struct cells *c, uint8_t byte)
@@ -45,7 +48,7 @@ bool cells_record(struct cells *c)
 
 static int refuse_behind_quote(const struct cells *c)
 {
-    struct lines_quote q = lines_quote(c->p, 1);
+    struct quote q = quote_bytes(c->p, 1);
     const char *wanted = c->separator == '\t'  ? "a tab"
                          : c->separator == ';' ? "a semicolon"
                                                : "a comma";
@@ -132,7 +135,7 @@ bool cells_is(const struct cells_cell *cell, const uint8_t *text, size_t n)
 bool cells_number(const struct cells_cell *cell)
 {
     double v;
-    return lines_is_number(cell->p, cell->n, &v);
+    return number_is(cell->p, cell->n, &v);
 }
 
 int cells_count(struct cells c, size_t *n)

@@ -78,12 +78,6 @@ struct batch
     uint8_t *bytes;  /* RECORDS_AT_ONCE records. */
 };
 
-static int no_memory(const char *path, char error[DATA_ERROR_MAX])
-{
-    file_error(error, path, "cannot read: no memory");
-    return -ENOMEM;
-}
-
 /* Part n records' labels from their pixels. */
 static int take(struct batch *b, size_t n, char error[DATA_ERROR_MAX])
 {
@@ -93,7 +87,7 @@ static int take(struct batch *b, size_t n, char error[DATA_ERROR_MAX])
     if (n > most - d->n)
         return file_error(error, b->path, "found over %zu images, expected at most that", most);
     if (image_set_room(b->set, n, most) < 0)
-        return no_memory(b->path, error);
+        return file_no_memory(error, b->path);
     for (size_t i = 0; i < n; i++) {
         const uint8_t *p = b->bytes + i * record_size(r);
         for (size_t k = 0; k < r->n_labels; k++)
@@ -169,7 +163,7 @@ int cifar_read(struct dataset *d, const struct reader *r, char error[DATA_ERROR_
     assert(dataset_dim(d) == IMAGE);
     struct image_set set = {.d = d, .by_file = r->n_paths > 1};
     uint8_t *bytes = malloc(RECORDS_AT_ONCE * record_size(record));
-    int err = bytes != NULL ? 0 : no_memory(r->paths[0], error);
+    int err = bytes != NULL ? 0 : file_no_memory(error, r->paths[0]);
     for (size_t i = 0; i < r->n_paths && err == 0; i++) {
         struct batch b = {.record = record,
                           .set = &set,

@@ -11,7 +11,9 @@
 #ifndef NN_DATA_CIFAR_H
 #define NN_DATA_CIFAR_H
 
-#include "nn/data/data.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 /* Do a file's first n bytes (`whole`: all it has) look like CIFAR-10's, like
  * CIFAR-100's? Seldom, as of black images, like both. */

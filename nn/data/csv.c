@@ -9,7 +9,8 @@
 #include "nn/data/cells.h"
 #include "nn/data/labels.h"
 #include "nn/data/lines.h"
-#include "nn/math/number.h"
+#include "nn/data/number.h"
+#include "nn/data/quote.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -24,7 +25,7 @@ enum {
 struct table
 {
     const struct reader *r;
-    const struct labels_kind *kind;
+    const struct kind_rows *kind;
     struct labels *labels;
     struct dataset *d;       /* NULL in the first pass. */
     size_t n_columns, label; /* Of the label, from 0. */
@@ -80,7 +81,7 @@ static int find_column(struct table *t, struct cells c)
         return 0;
     return file_error(
         c.spot.error, c.spot.path, "line %llu: found %zu columns named %s, expected one, the label",
-        (unsigned long long)c.spot.line, found, lines_quote(name, strlen(t->r->label)).text);
+        (unsigned long long)c.spot.line, found, quote_bytes(name, strlen(t->r->label)).text);
 }
 
 /* Which column is the label? *named: a header's name says so. */
@@ -96,9 +97,8 @@ static int choose_label(struct table *t, const struct cells *c, bool *named)
     if (*named)
         return file_error(c->spot.error, c->spot.path,
                           "label=%.40s is a name, expected a number: header=no", label);
-    uint64_t i = 0; /* So it stays where the number is too large. */
-    number_digits(label, t->n_columns, &i);
-    if (i < 1)
+    unsigned long long i = strtoull(label, NULL, 10);
+    if (i < 1 || i > t->n_columns)
         return file_error(c->spot.error, c->spot.path,
                           "found %zu columns, expected column %.20s to be the label", t->n_columns,
                           label);
@@ -143,9 +143,9 @@ static int check_header(const struct table *t, struct cells c)
             return err;
         uint8_t text[CELLS_NAME_MAX];
         size_t n = cells_text(&b, text, sizeof text);
-        char wanted[LINES_SHOWN + 80], where[40];
+        char wanted[QUOTE_SHOWN + 80], where[40];
         snprintf(wanted, sizeof wanted, "%s as in the header of the first file",
-                 lines_quote(text, n).text);
+                 quote_bytes(text, n).text);
         snprintf(where, sizeof where, "column %zu", i + 1);
         if (!cells_is(&a, text, n))
             return lines_refuse(&c.spot, where, a.p, a.n, wanted);
@@ -217,7 +217,7 @@ static int read_label(struct table *t, const struct cells *c, const struct cells
     char wanted[LABELS_WHY_MAX], where[40];
     int err = labels_note(t->labels, p, n, wanted);
     if (err == -ENOMEM)
-        return lines_no_memory(c->spot.error, c->spot.path);
+        return file_no_memory(c->spot.error, c->spot.path);
     snprintf(where, sizeof where, "column %zu (label)", t->label + 1);
     return err < 0 ? lines_refuse(&c->spot, where, p, n, wanted) : 0;
 }
@@ -227,8 +227,8 @@ static int read_value(struct table *t, const struct cells *c, const struct cells
 {
     double v;
     float x = 0;
-    bool number = lines_is_number(cell->p, cell->n, &v);
-    if (!number || !lines_to_float(v, t->kind->divide, &x)) {
+    bool number = number_is(cell->p, cell->n, &v);
+    if (!number || !number_to_float(v, t->kind->divide, &x)) {
         char where[40];
         snprintf(where, sizeof where, "column %zu", column + 1);
         return lines_refuse(&c->spot, where, cell->p, cell->n,
@@ -297,13 +297,13 @@ static int fill(struct table *t, struct dataset *d, const char *kind, const stru
     const struct lines_spot *spot = &sheets[0].spot;
     size_t n = t->n_rows;
     if (dataset_init(d, kind, n, 0) < 0)
-        return lines_no_memory(spot->error, spot->path);
+        return file_no_memory(spot->error, spot->path);
     t->d = d;
     int err = read_rows(t, sheets, n_rows);
     assert(err == 0 && t->n_rows == n);
     if (lines_mark_files(d, n_rows, t->r->n_paths) < 0) {
         dataset_close(d);
-        return lines_no_memory(spot->error, spot->path);
+        return file_no_memory(spot->error, spot->path);
     }
     if (t->kind->scheme == LABELS_NAMES) {
         d->names = t->labels;
@@ -316,7 +316,7 @@ int csv_parse(struct dataset *d, const struct reader *r, const struct lines_file
               char error[DATA_ERROR_MAX])
 {
     memset(d, 0, sizeof *d);
-    struct labels_kind kind;
+    struct kind_rows kind;
     int err = lines_kind(r, "csv", files->path, &kind, error);
     if (err < 0)
         return err;
@@ -325,7 +325,7 @@ int csv_parse(struct dataset *d, const struct reader *r, const struct lines_file
     struct cells *sheets = calloc(r->n_paths, sizeof *sheets);
     struct table t = {.r = r, .kind = &kind, .labels = labels_open(&kind, r->names, true)};
     if (n_rows == NULL || sheets == NULL || t.labels == NULL)
-        err = lines_no_memory(error, files->path);
+        err = file_no_memory(error, files->path);
     for (size_t i = 0; i < r->n_paths && err == 0; i++) {
         sheets[i] = cells_open(&files[i], error);
         err = open_sheet(&t, &sheets[i]);
@@ -336,7 +336,7 @@ int csv_parse(struct dataset *d, const struct reader *r, const struct lines_file
         err = lines_settle(t.labels, &kind, t.n_rows, &sheets[r->n_paths - 1].spot);
     if (err == 0) {
         kind.features = (uint32_t)(t.n_columns - 1);
-        err = lines_kind_text(&kind, "csv", &sheets[0].spot, text);
+        err = lines_print_kind(&kind, "csv", &sheets[0].spot, text);
     }
     if (err == 0)
         err = fill(&t, d, text, sheets, n_rows);

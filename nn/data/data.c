@@ -1,11 +1,9 @@
 #include "nn/data/data.h"
 
 #include "nn/data/files.h"
+#include "nn/data/format.h"
 #include "nn/data/glyphs.h"
-#include "nn/data/labels.h"
-#include "nn/data/spec.h"
 #include "nn/data/split.h"
-#include "nn/math/vec.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -14,153 +12,6 @@
 #include <string.h>
 
 #define HOLDOUT 0.1 /* Where neither files nor options say. */
-
-/* ---- One set. ---- */
-
-const char *data_form_name(enum data_form form)
-{
-    static const char *const names[] = {[DATA_IMAGES] = "images",
-                                        [DATA_ROWS] = "rows of numbers",
-                                        [DATA_SPARSE] = "sparse rows",
-                                        [DATA_TEXT] = "text"};
-    return names[form];
-}
-
-size_t dataset_dim(const struct dataset *d)
-{
-    return (size_t)d->shape.channels * d->shape.height * d->shape.width;
-}
-
-void dataset_kind(struct dataset *d, const char *kind)
-{
-    struct data_shape shape;
-    const struct data_format *f = data_format_of(kind, &shape);
-    assert(f && shape.n_classes > 0);
-    snprintf(d->kind, sizeof d->kind, "%s", kind);
-    d->shape = shape;
-    memcpy(d->mean, f->mean, sizeof d->mean);
-    memcpy(d->std, f->std, sizeof d->std);
-    /* Each rounded once from double. */
-    for (size_t c = 0; shape.form == DATA_IMAGES && c < shape.channels; c++)
-        for (int p = 0; p < 256; p++)
-            d->value[c][p] = (float)((p / 255.0 - (double)f->mean[c]) / (double)f->std[c]);
-}
-
-/* n * size bytes, at least one; NULL where that is no size at all. */
-static void *room(size_t n, size_t size)
-{
-    return n <= SIZE_MAX / 2 / size ? malloc(n > 0 ? n * size : 1) : NULL;
-}
-
-static bool take_room(struct dataset *d, size_t n, size_t entries)
-{
-    size_t dim = dataset_dim(d);
-    if (d->shape.form != DATA_TEXT && (d->labels = room(n, sizeof *d->labels)) == NULL)
-        return false;
-    switch (d->shape.form) {
-    case DATA_IMAGES:
-        return (d->pixels = room(n, dim)) != NULL;
-    case DATA_ROWS:
-        return (d->rows = room(n, dim * sizeof *d->rows)) != NULL;
-    case DATA_TEXT: /* And the byte behind the last. */
-        return n < SIZE_MAX / 2 / dim && (d->text = room(n * dim + 1, 1)) != NULL;
-    case DATA_SPARSE:
-        d->start = room(n + 1, sizeof *d->start);
-        d->column = room(entries, sizeof *d->column);
-        d->entry = room(entries, sizeof *d->entry);
-        break;
-    }
-    return d->start != NULL && d->column != NULL && d->entry != NULL;
-}
-
-int dataset_init(struct dataset *d, const char *kind, size_t n, size_t entries)
-{
-    assert(n >= 1);
-    memset(d, 0, sizeof *d);
-    dataset_kind(d, kind);
-    d->n = n;
-    d->n_files = 1;
-    if (take_room(d, n, entries))
-        return 0;
-    dataset_close(d);
-    return -ENOMEM;
-}
-
-void dataset_close(struct dataset *d)
-{
-    free(d->labels);
-    free(d->file);
-    labels_close(d->names);
-    free(d->pixels);
-    free(d->rows);
-    free(d->start);
-    free(d->column);
-    free(d->entry);
-    free(d->text);
-    memset(d, 0, sizeof *d);
-}
-
-static void look_up_1(float *restrict out, const uint8_t *restrict pixels,
-                      const float *restrict value, size_t n)
-{
-    for (size_t j = 0; j < n; j++)
-        out[j] = value[pixels[j]];
-}
-
-/* Three planes to places of three channels. */
-static void look_up_3(float *restrict out, const uint8_t *restrict pixels,
-                      const float (*restrict value)[256], size_t n)
-{
-    const uint8_t *red = pixels, *green = pixels + n, *blue = pixels + 2 * n;
-    for (size_t j = 0; j < n; j++) {
-        out[3 * j] = value[0][red[j]];
-        out[3 * j + 1] = value[1][green[j]];
-        out[3 * j + 2] = value[2][blue[j]];
-    }
-}
-
-VEC_CLONES static void bytes_to_floats(float *restrict out, const uint8_t *restrict bytes, size_t n)
-{
-    for (size_t j = 0; j < n; j++)
-        out[j] = (float)bytes[j];
-}
-
-static void image_sample(const struct dataset *d, const uint8_t *pixels, float *out)
-{
-    size_t channels = d->shape.channels, n = (size_t)d->shape.height * d->shape.width;
-    assert(channels == 1 || channels == 3);
-    if (channels == 1)
-        look_up_1(out, pixels, d->value[0], n);
-    else
-        look_up_3(out, pixels, d->value, n);
-}
-
-void dataset_sample(const struct dataset *d, size_t i, float *out)
-{
-    assert(i < d->n && d->shape.form != DATA_SPARSE);
-    size_t dim = dataset_dim(d);
-    if (d->shape.form == DATA_IMAGES)
-        image_sample(d, d->pixels + i * dim, out);
-    else if (d->shape.form == DATA_ROWS)
-        memcpy(out, d->rows + i * dim, dim * sizeof *out);
-    else
-        bytes_to_floats(out, d->text + i * dim, dim);
-}
-
-void dataset_labels(const struct dataset *d, size_t i, uint16_t *labels)
-{
-    assert(i < d->n);
-    if (d->shape.form != DATA_TEXT) {
-        *labels = d->labels[i];
-        return;
-    }
-    size_t dim = dataset_dim(d);
-    const uint8_t *next = d->text + i * dim + 1;
-    for (size_t t = 0; t < dim; t++)
-        labels[t] = next[t];
-}
-
-/* ---- Both sets. ---- */
 
 static int open_glyphs(struct data *d, uint64_t seed, char error[DATA_ERROR_MAX])
 {
@@ -192,8 +43,8 @@ static int parse(struct data_spec *s, const char *spec, char error[DATA_ERROR_MA
 static int check_kind(const struct data_spec *s, const char *spec, const char *wanted,
                       char kind[DATA_KIND_MAX], char error[DATA_ERROR_MAX])
 {
-    snprintf(kind, DATA_KIND_MAX, "%s", s->format->name);
-    if (s->format->shape.form == DATA_TEXT)
+    snprintf(kind, DATA_KIND_MAX, "%s", s->format->family->name);
+    if (s->format->family->shape.form == DATA_TEXT)
         snprintf(kind, DATA_KIND_MAX, "text/%u", s->context);
     if (wanted == NULL)
         return 0;

@@ -10,12 +10,6 @@
 
 /* ---- Names. ---- */
 
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash != NULL ? slash + 1 : path;
-}
-
 /* Of a name, without .gz. */
 static size_t stem(const char *name)
 {
@@ -106,7 +100,7 @@ static void filter(struct files *f, bool (*keep)(const char *name, void *arg), v
 {
     size_t n = 0;
     for (size_t i = 0; i < f->n; i++) {
-        if (keep(base_name(f->path[i]), arg))
+        if (keep(file_base_name(f->path[i]), arg))
             f->path[n++] = f->path[i];
         else
             free(f->path[i]);
@@ -182,7 +176,7 @@ static int refuse_held_out(const char *path, const struct data_format *format,
     return file_error(error, path,
                       "found no %s at its beginning, expected it as its name says held out "
                       "(else name the held-out set with test=)",
-                      format->name);
+                      format->family->name);
 }
 
 /* Keep what looks like the format. A file of text that is alone is kept: its
@@ -198,7 +192,7 @@ static int keep_looks(struct files *f, const struct data_format *format, bool sp
         bool yes = false;
         if (err == 0)
             err = looks(f->path[i], format, &yes, error);
-        if (err == 0 && !yes && !split_wanted && files_held_out(base_name(f->path[i])))
+        if (err == 0 && !yes && !split_wanted && files_held_out(file_base_name(f->path[i])))
             err = refuse_held_out(f->path[i], format, error);
         if (yes && err == 0)
             f->path[n++] = f->path[i];
@@ -215,7 +209,7 @@ static int keep_looks(struct files *f, const struct data_format *format, bool sp
 static int partner(const char *path, char found[DATA_SPEC_MAX], char error[DATA_ERROR_MAX])
 {
     char name[IDX_NAME_MAX], dir[DATA_SPEC_MAX];
-    const char *base = base_name(path);
+    const char *base = file_base_name(path);
     bool ok = idx_partner(base, name) && (size_t)(base - path) < sizeof dir;
     snprintf(dir, sizeof dir, "%.*s", ok ? (int)(base - path) : 0, path);
     for (int i = 0; ok && i < 2; i++) {
@@ -252,7 +246,8 @@ static int check_labels(const struct files *f, char error[DATA_ERROR_MAX])
 {
     for (size_t i = 0; i < f->n; i++) {
         char found[DATA_SPEC_MAX];
-        int err = idx_names_labels(base_name(f->path[i])) ? partner(f->path[i], found, error) : 0;
+        int err =
+            idx_names_labels(file_base_name(f->path[i])) ? partner(f->path[i], found, error) : 0;
         if (err < 0)
             return err;
     }
@@ -269,10 +264,11 @@ static int refuse_missing(const char *path, const struct data_format *format,
     data_spec_keys(format, keys);
     if (data_spec_stray(path, key))
         file_error(error, path, "found no such file, and no option \"%s\", expected %s%s%s", key,
-                   keys, format != NULL ? " with " : "", format != NULL ? format->name : "");
+                   keys, format != NULL ? " with " : "",
+                   format != NULL ? format->family->name : "");
     else
         file_error(error, path, "found no such directory or file, expected one with %s data",
-                   format != NULL ? format->name : "training");
+                   format != NULL ? format->family->name : "training");
     return -ENOENT;
 }
 
@@ -280,7 +276,7 @@ static int refuse_missing(const char *path, const struct data_format *format,
 static int one_file(struct files *f, const char *path, const struct data_format *format,
                     char error[DATA_ERROR_MAX])
 {
-    if (format->files == DATA_FILES_IDX && !idx_names_images(base_name(path)))
+    if (format->files == DATA_FILES_IDX && !idx_names_images(file_base_name(path)))
         return file_error(error, path,
                           "found a file, expected a directory or a file named "
                           "PREFIX-images-idx3-ubyte");
@@ -323,7 +319,7 @@ static size_t count_held_out(const struct files *f)
 {
     size_t n = 0;
     for (size_t i = 0; i < f->n; i++)
-        n += files_held_out(base_name(f->path[i]));
+        n += files_held_out(file_base_name(f->path[i]));
     return n;
 }
 
@@ -369,7 +365,7 @@ static int part(struct files *train, struct files *test, const struct data_spec 
     size_t n = train->n, n_held_out = count_held_out(train);
     int err = 0;
     for (size_t i = 0; i < n && err == 0 && s->test == NULL && !(s->holdout > 0); i++)
-        if (files_held_out(base_name(train->path[i])))
+        if (files_held_out(file_base_name(train->path[i])))
             err = add(test, NULL, train->path[i], error);
     keep_named(train, false);
     if (s->test != NULL)

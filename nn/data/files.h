@@ -22,6 +22,7 @@
 #ifndef NN_DATA_FILES_H
 #define NN_DATA_FILES_H
 
+#include "nn/data/format.h"
 #include "nn/data/spec.h"
 
 enum {

@@ -24,13 +24,9 @@
 #ifndef NN_DATA_GLYPHS_H
 #define NN_DATA_GLYPHS_H
 
-#include "nn/data/data.h"
+#include "nn/data/dataset.h"
 
 enum { GLYPHS_TRAIN = 20000, GLYPHS_TEST = 4000, GLYPHS_SIDE = 28, GLYPHS_CLASSES = 10 };
-
-/* Of pixel / 255 over the training set, fixed once and for all. */
-#define GLYPHS_MEAN 0.168f
-#define GLYPHS_STD  0.216f
 
 /* Draw images first .. first + n of a seed into *d, which is initialised here.
  * 0 or -ENOMEM. About 10 us an image. */

@@ -1,7 +1,7 @@
 #include "nn/data/idx.h"
 
 #include "nn/data/image_set.h"
-#include "nn/data/spec.h"
+#include "nn/data/reader.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -101,12 +101,6 @@ struct pair
     uint32_t number; /* Of the pair. */
     size_t n;        /* Images it announces. */
 };
-
-static int no_memory(const char *path, char error[DATA_ERROR_MAX])
-{
-    file_error(error, path, "cannot read: no memory");
-    return -ENOMEM;
-}
 
 /* The next four bytes, big-endian. */
 static int get_u32(struct idx *x, const char *field, uint32_t *v, char error[DATA_ERROR_MAX])
@@ -228,7 +222,7 @@ static int get_pixels(struct pair *p, char error[DATA_ERROR_MAX])
     for (size_t i = 0; i < p->n;) {
         size_t k = p->n - i < step ? p->n - i : step;
         if (image_set_room(p->set, i + k, d->n + p->n) < 0)
-            return no_memory(p->images.path, error);
+            return file_no_memory(error, p->images.path);
         int err = file_get(p->images.file, d->pixels + (d->n + i) * size, k * size, &got, error);
         if (err < 0)
             return err;

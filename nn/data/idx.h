@@ -14,7 +14,9 @@
 #ifndef NN_DATA_IDX_H
 #define NN_DATA_IDX_H
 
-#include "nn/data/data.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 enum {
     IDX_NAME_MAX = 512 /* Bytes of a name, with the NUL. */

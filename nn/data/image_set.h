@@ -8,7 +8,7 @@
 #ifndef NN_DATA_IMAGE_SET_H
 #define NN_DATA_IMAGE_SET_H
 
-#include "nn/data/data.h"
+#include "nn/data/dataset.h"
 
 #define IMAGE_SET_BYTES_MAX (UINT64_C(8) << 30) /* Of pixels. */
 

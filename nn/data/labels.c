@@ -1,13 +1,12 @@
 #include "nn/data/labels.h"
 
-#include "nn/data/lines.h"
-#include "nn/math/number.h"
+#include "nn/data/number.h"
+#include "nn/data/quote.h"
 #include "nn/math/rng.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,108 +26,6 @@ struct labels
     uint32_t n_seen, n_names;
     char *name[DATA_CLASSES_MAX]; /* Sorted by bytes. */
 };
-
-/* ---- The canonical kind. ---- */
-
-static const char *const scheme_text[] = {
-    [LABELS_PM] = "pm", [LABELS_ZERO] = "0", [LABELS_ONE] = "1"};
-
-/* A whole number from 1 to most, written the one way there is, and the
- * character behind it; NULL where it is none. */
-static const char *parse_count(const char *p, char behind, uint32_t most, uint32_t *v)
-{
-    p = *p != '0' ? number_plain(p, most, v) : NULL;
-    return p != NULL && *p == behind ? p + 1 : NULL;
-}
-
-/* Sixteen lower-case hex digits. */
-static const char *parse_hash(const char *p, uint64_t *hash)
-{
-    static const char hex[] = "0123456789abcdef";
-    *hash = 0;
-    for (int i = 0; i < 16; i++, p++) {
-        const char *at = *p ? strchr(hex, *p) : NULL;
-        if (at == NULL)
-            return NULL;
-        *hash = *hash << 4 | (uint64_t)(at - hex);
-    }
-    return p;
-}
-
-static const char *parse_scheme(const char *p, struct labels_kind *k)
-{
-    if (strncmp(p, "names-", 6) == 0) {
-        k->scheme = LABELS_NAMES;
-        return parse_hash(p + 6, &k->hash);
-    }
-    for (enum labels_scheme s = LABELS_PM; s <= LABELS_ONE; s++) {
-        size_t n = strlen(scheme_text[s]);
-        if (strncmp(p, scheme_text[s], n) == 0) {
-            k->scheme = s;
-            return p + n;
-        }
-    }
-    return NULL;
-}
-
-/* The divisor as it is written in a kind: as short as reads back the same. */
-struct divide_text
-{
-    char text[32];
-};
-
-static struct divide_text divide_text(double divide)
-{
-    struct divide_text t = {""};
-    for (int digits = 1; digits <= 17; digits++) {
-        snprintf(t.text, sizeof t.text, "%.*g", digits, divide);
-        if (strtod(t.text, NULL) >= divide && strtod(t.text, NULL) <= divide)
-            break;
-    }
-    return t;
-}
-
-static bool parse_divide(const char *p, double *divide)
-{
-    *divide = 1;
-    if (*p == '\0')
-        return true;
-    size_t n = strlen(p + 1);
-    return *p == '/' && lines_is_number((const uint8_t *)p + 1, n, divide) && isfinite(*divide)
-           && *divide > 0 && fabs(*divide - 1) > 0 && strcmp(divide_text(*divide).text, p + 1) == 0;
-}
-
-bool labels_kind_parse(const char *kind, const char *format, struct labels_kind *k)
-{
-    *k = (struct labels_kind){.divide = 1};
-    size_t n = strlen(format);
-    if (strncmp(kind, format, n) != 0 || strlen(kind) >= DATA_KIND_MAX)
-        return false;
-    if (kind[n] == '\0')
-        return true;
-    k->fixed = true;
-    if (kind[n] != '/')
-        return false;
-    const char *p = parse_count(kind + n + 1, 'x', DATA_FEATURES_MAX, &k->features);
-    p = p != NULL ? parse_count(p, '/', DATA_CLASSES_MAX, &k->n_classes) : NULL;
-    p = p != NULL ? parse_scheme(p, k) : NULL;
-    return p != NULL && parse_divide(p, &k->divide) && k->n_classes >= 2
-           && (k->scheme != LABELS_PM || k->n_classes == 2);
-}
-
-bool labels_kind_print(const struct labels_kind *k, const char *format, char kind[DATA_KIND_MAX])
-{
-    char labels[32];
-    if (k->scheme == LABELS_NAMES)
-        snprintf(labels, sizeof labels, "names-%016" PRIx64, k->hash);
-    else
-        snprintf(labels, sizeof labels, "%s", scheme_text[k->scheme]);
-    bool divided = fabs(k->divide - 1) > 0;
-    int n = snprintf(kind, DATA_KIND_MAX, "%s/%" PRIu32 "x%" PRIu32 "/%s%s%s", format, k->features,
-                     k->n_classes, labels, divided ? "/" : "",
-                     divided ? divide_text(k->divide).text : "");
-    return n > 0 && n < DATA_KIND_MAX;
-}
 
 /* ---- Names. ---- */
 
@@ -281,7 +178,7 @@ int labels_note(struct labels *l, const uint8_t *bytes, size_t n, char expected[
         return note_fixed(l, whole, v, expected);
     if (whole && l->n_names == 0)
         return note_whole(l, v, expected);
-    bool word = l->words && !lines_is_number(bytes, n, &real);
+    bool word = l->words && !number_is(bytes, n, &real);
     if (word && l->n_seen == 0)
         return note_name(l, bytes, n, expected);
     snprintf(expected, LABELS_WHY_MAX, "%s%s",
@@ -329,12 +226,12 @@ static int settle_names(struct labels *l, char why[LABELS_WHY_MAX])
     snprintf(why, LABELS_WHY_MAX,
              "found %" PRIu32 " label names from %s to %s (names-%016" PRIx64
              "), expected the %" PRIu32 " of names-%016" PRIx64,
-             l->n_names, lines_quote((const uint8_t *)first, strlen(first)).text,
-             lines_quote((const uint8_t *)last, strlen(last)).text, hash, l->n_classes, l->hash);
+             l->n_names, quote_string(first).text, quote_string(last).text, hash, l->n_classes,
+             l->hash);
     return -EINVAL;
 }
 
-int labels_settle(struct labels *l, struct labels_kind *k, char why[LABELS_WHY_MAX])
+int labels_settle(struct labels *l, struct kind_rows *k, char why[LABELS_WHY_MAX])
 {
     int err = 0;
     if (l->scheme == LABELS_OPEN)
@@ -366,13 +263,7 @@ uint16_t labels_class(const struct labels *l, const uint8_t *bytes, size_t n)
     return (uint16_t)v;
 }
 
-const char *labels_name(const struct labels *l, uint32_t i)
-{
-    assert(i < l->n_classes);
-    return l->scheme == LABELS_NAMES ? l->name[i] : NULL;
-}
-
-struct labels *labels_open(const struct labels_kind *k, const struct labels *names, bool words)
+struct labels *labels_open(const struct kind_rows *k, const struct labels *names, bool words)
 {
     struct labels *l = calloc(1, sizeof *l);
     if (l == NULL)

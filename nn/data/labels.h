@@ -24,37 +24,19 @@
 #ifndef NN_DATA_LABELS_H
 #define NN_DATA_LABELS_H
 
-#include "nn/data/data.h"
+#include "nn/data/kind.h"
 
 enum {
     LABELS_NAME_MAX = 128, /* Bytes of a name. */
     LABELS_WHY_MAX = 256   /* Bytes of half a sentence, with the NUL. */
 };
 
-enum labels_scheme { LABELS_OPEN, LABELS_PM, LABELS_ZERO, LABELS_ONE, LABELS_NAMES };
-
-/* What a canonical kind of rows says behind its format: "libsvm/123x2/pm/16". */
-struct labels_kind
-{
-    bool fixed; /* False: the open kind; all below is zero, divide 1. */
-    uint32_t features, n_classes;
-    enum labels_scheme scheme;
-    uint64_t hash; /* Of names. */
-    double divide;
-};
-
-/* Take apart a kind of this format ("libsvm", "csv"). False where it is none. */
-bool labels_kind_parse(const char *kind, const char *format, struct labels_kind *k);
-
-/* Write it down. False where it has no room. */
-bool labels_kind_print(const struct labels_kind *k, const char *format, char kind[DATA_KIND_MAX]);
-
 struct labels; /* Opaque. */
 
 /* Labels of a fixed kind, or to be found out (k NULL or open). `names`: the
  * list of a kind of names, where it is known, else NULL; its hash must be the
  * kind's. `words`: may open labels be names? NULL: no memory. */
-struct labels *labels_open(const struct labels_kind *k, const struct labels *names, bool words);
+struct labels *labels_open(const struct kind_rows *k, const struct labels *names, bool words);
 void labels_close(struct labels *l);
 
 /* Note one label. 0; -ENOMEM; or -EINVAL with what was expected instead, for
@@ -64,13 +46,10 @@ __attribute__((warn_unused_result)) int labels_note(struct labels *l, const uint
 
 /* All are noted: fix scheme, number of classes and hash into *k. 0, or -EINVAL
  * with a sentence: "found one class, expected at least 2". */
-__attribute__((warn_unused_result)) int labels_settle(struct labels *l, struct labels_kind *k,
+__attribute__((warn_unused_result)) int labels_settle(struct labels *l, struct kind_rows *k,
                                                       char why[LABELS_WHY_MAX]);
 
 /* The class of a label that has been noted, once settled. */
 uint16_t labels_class(const struct labels *l, const uint8_t *bytes, size_t n);
-
-/* The name of class i of a scheme of names; NULL for other schemes. */
-const char *labels_name(const struct labels *l, uint32_t i);
 
 #endif

@@ -6,6 +6,7 @@
  */
 #include "nn/data/labels.h"
 #include "nn/data/lines.h"
+#include "nn/data/number.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -21,7 +22,7 @@ enum {
  * set to fill. */
 struct pass
 {
-    const struct labels_kind *kind;
+    const struct kind_rows *kind;
     const char *kind_text;
     uint32_t most;         /* The largest index there may be. */
     struct labels *labels; /* NULL: libsvm_looks(), any label and index will do. */
@@ -106,9 +107,9 @@ static int read_entry(struct pass *s, struct piece token, uint32_t *before)
         return refuse_index(s, token, index, *before);
     double v;
     float x;
-    if (lines_number(rest.p, rest.end, &v) != rest.end)
+    if (number_read(rest.p, rest.end, &v) != rest.end)
         return refuse(s, "entry", token, "index:value with a decimal number");
-    if (!lines_to_float(v, s->kind->divide, &x))
+    if (!number_to_float(v, s->kind->divide, &x))
         return refuse(s, "entry", token, "a value in a float's range");
     if (s->d != NULL) {
         s->d->column[s->n_entries] = index - 1;
@@ -129,10 +130,10 @@ static int read_label(struct pass *s, struct piece token)
         s->d->labels[s->n_rows] = labels_class(s->labels, token.p, n);
     else if (s->labels != NULL)
         err = labels_note(s->labels, token.p, n, wanted);
-    else if (!lines_is_number(token.p, n, &any))
+    else if (!number_is(token.p, n, &any))
         err = -EINVAL;
     if (err == -ENOMEM)
-        return lines_no_memory(s->spot.error, s->spot.path);
+        return file_no_memory(s->spot.error, s->spot.path);
     return err < 0 ? refuse(s, "label", token, wanted) : 0;
 }
 
@@ -202,7 +203,7 @@ static int read_files(struct pass *s, const struct lines_file *files, size_t n, 
 }
 
 /* The first pass is over: what kind is it? */
-static int settle(const struct pass *s, const struct reader *r, struct labels_kind *kind,
+static int settle(const struct pass *s, const struct reader *r, struct kind_rows *kind,
                   char text[DATA_KIND_MAX])
 {
     int err = lines_settle(s->labels, kind, s->n_rows, &s->spot);
@@ -213,7 +214,7 @@ static int settle(const struct pass *s, const struct reader *r, struct labels_ki
     if (kind->features == 0)
         return file_error(s->spot.error, s->spot.path,
                           "found %zu rows without an entry, expected index:value", s->n_rows);
-    return lines_kind_text(kind, "libsvm", &s->spot, text);
+    return lines_print_kind(kind, "libsvm", &s->spot, text);
 }
 
 /* The second pass. */
@@ -222,7 +223,7 @@ static int fill(struct pass *s, struct dataset *d, const char *kind, const struc
 {
     int err = dataset_init(d, kind, s->n_rows, s->n_entries);
     if (err < 0)
-        return lines_no_memory(s->spot.error, files->path);
+        return file_no_memory(s->spot.error, files->path);
     size_t n = s->n_rows, n_entries = s->n_entries;
     s->d = d;
     d->start[0] = 0;
@@ -232,14 +233,14 @@ static int fill(struct pass *s, struct dataset *d, const char *kind, const struc
     if (lines_mark_files(d, n_rows, r->n_paths) == 0)
         return 0;
     dataset_close(d);
-    return lines_no_memory(s->spot.error, files->path);
+    return file_no_memory(s->spot.error, files->path);
 }
 
 int libsvm_parse(struct dataset *d, const struct reader *r, const struct lines_file *files,
                  char error[DATA_ERROR_MAX])
 {
     memset(d, 0, sizeof *d);
-    struct labels_kind kind;
+    struct kind_rows kind;
     int err = lines_kind(r, "libsvm", files->path, &kind, error);
     if (err < 0)
         return err;
@@ -252,7 +253,7 @@ int libsvm_parse(struct dataset *d, const struct reader *r, const struct lines_f
     s.labels = labels_open(&kind, NULL, false);
     char text[DATA_KIND_MAX];
     err = n_rows != NULL && s.labels != NULL ? read_files(&s, files, r->n_paths, n_rows)
-                                             : lines_no_memory(error, files->path);
+                                             : file_no_memory(error, files->path);
     if (err == 0)
         err = settle(&s, r, &kind, text);
     if (err == 0)
@@ -278,7 +279,7 @@ int libsvm_read(struct dataset *d, const struct reader *r, char error[DATA_ERROR
  * number and indices of any order: the reader says better what is wrong there. */
 bool libsvm_looks(const uint8_t *bytes, size_t n, bool whole)
 {
-    const struct labels_kind kind = {.divide = 1};
+    const struct kind_rows kind = {.divide = 1};
     char error[DATA_ERROR_MAX];
     struct pass s = {.kind = &kind,
                      .kind_text = "",

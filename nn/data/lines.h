@@ -1,4 +1,4 @@
-/* nn/data/lines.h -- what the readers of lines of text share: files in memory, places, numbers.
+/* nn/data/lines.h -- what the readers of lines of text share: files in memory, places, kinds.
  *
  * Each reader of text is a pure function of bytes in memory (libsvm_parse(),
  * csv_parse(), text_parse() of nn/data/reader.h) behind one that reads the files:
@@ -15,11 +15,6 @@
 #include "nn/data/labels.h"
 #include "nn/data/reader.h"
 
-enum {
-    LINES_SHOWN = 40,      /* Bytes of what was found, in a sentence. */
-    LINES_NUMBER_MAX = 127 /* Characters of a number. */
-};
-
 struct lines_file
 {
     const char *path;     /* Borrowed. */
@@ -34,9 +29,6 @@ __attribute__((warn_unused_result)) int lines_load(const struct reader *r,
                                                    char error[DATA_ERROR_MAX]);
 void lines_free(struct lines_file *files, size_t n);
 
-/* "PATH: cannot read: no memory" into error; returns -ENOMEM. */
-int lines_no_memory(char error[DATA_ERROR_MAX], const char *path);
-
 /* Where a reader stands. */
 struct lines_spot
 {
@@ -50,50 +42,26 @@ struct lines_spot
 int lines_refuse(const struct lines_spot *spot, const char *where, const uint8_t *found, size_t n,
                  const char *wanted);
 
-/* Bytes for a sentence: in quotes, what is not printable as \xNN, the rest
- * after about LINES_SHOWN cut off; "nothing" for none. */
-struct lines_quote
-{
-    char text[LINES_SHOWN + 12];
-};
-
-struct lines_quote lines_quote(const uint8_t *bytes, size_t n);
-
 /* r->kind, which must be one of `format`; an open one takes r's divisor. 0, or
  * -EINVAL where r asks for other features or another divisor than it has. */
 __attribute__((warn_unused_result)) int lines_kind(const struct reader *r, const char *format,
-                                                   const char *path, struct labels_kind *kind,
+                                                   const char *path, struct kind_rows *kind,
                                                    char error[DATA_ERROR_MAX]);
 
 /* All n_rows are read once: labels_settle() with the file's name before what it
  * says, and are there too many? */
-__attribute__((warn_unused_result)) int lines_settle(struct labels *l, struct labels_kind *kind,
+__attribute__((warn_unused_result)) int lines_settle(struct labels *l, struct kind_rows *kind,
                                                      size_t n_rows, const struct lines_spot *spot);
 
-/* labels_kind_print(), with a sentence where it does not fit. */
-__attribute__((warn_unused_result)) int lines_kind_text(const struct labels_kind *kind,
-                                                        const char *format,
-                                                        const struct lines_spot *spot,
-                                                        char text[DATA_KIND_MAX]);
+/* kind_rows_print(), with a sentence where it does not fit. */
+__attribute__((warn_unused_result)) int lines_print_kind(const struct kind_rows *kind,
+                                                         const char *format,
+                                                         const struct lines_spot *spot,
+                                                         char text[DATA_KIND_MAX]);
 
 /* Note which file each row is from: rows[i] are of file i. Nothing to note
  * where there is one file. 0 or -ENOMEM. */
 __attribute__((warn_unused_result)) int lines_mark_files(struct dataset *d, const size_t *rows,
                                                          size_t n_files);
-
-/* The decimal number that begins at p, at most up to end:
- *
- *   [+-] (digits [. digits*] | . digits) [(e|E) [+-] digits]
- *
- * to the nearest double. Returns what is behind it; NULL where there is none,
- * or one of more than LINES_NUMBER_MAX characters. No inf, nan or hex; no
- * white space is skipped. Over a double's range it is infinite. */
-const uint8_t *lines_number(const uint8_t *p, const uint8_t *end, double *v);
-
-/* Is all of p[0..n) one number? */
-bool lines_is_number(const uint8_t *p, size_t n, double *v);
-
-/* v / divide as a float, rounded once; false where that is not finite. */
-bool lines_to_float(double v, double divide, float *x);
 
 #endif

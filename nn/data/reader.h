@@ -8,7 +8,7 @@
 #ifndef NN_DATA_READER_H
 #define NN_DATA_READER_H
 
-#include "nn/data/data.h"
+#include "nn/data/dataset.h"
 #include "nn/files/file.h"
 
 enum { READER_FILES_MAX = 4096 };

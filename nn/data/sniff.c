@@ -1,5 +1,7 @@
 /* Which KIND is a path? Names say it of IDX and CIFAR files, which lie in
  * directories of their own; else the first bytes do. */
+#include "nn/data/sniff.h"
+
 #include "nn/data/cifar.h"
 #include "nn/data/files.h"
 #include "nn/data/idx.h"
@@ -21,18 +23,12 @@ struct sniff
     bool whole;
 };
 
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash != NULL ? slash + 1 : path;
-}
-
 /* Read the beginning of a file that lies beside `path`. */
 static int read_head(struct sniff *s, const char *path, const char *name,
                      char error[DATA_ERROR_MAX])
 {
     char full[DATA_SPEC_MAX];
-    int n = snprintf(full, sizeof full, "%.*s%s", (int)(base_name(path) - path), path, name);
+    int n = snprintf(full, sizeof full, "%.*s%s", (int)(file_base_name(path) - path), path, name);
     if (n < 0 || n >= (int)sizeof full)
         return file_error(error, path, "the path is too long");
     return file_head(full, s->head, FILES_HEAD, &s->n, &s->whole, error);
@@ -45,13 +41,13 @@ static int sniff_idx(struct sniff *s, const char *path, char error[DATA_ERROR_MA
 {
     uint32_t h = 0, w = 0;
     s->kind = "idx";
-    int err = read_head(s, path, base_name(path), error);
+    int err = read_head(s, path, file_base_name(path), error);
     if (err < 0 || !idx_size(s->head, s->n, &h, &w) || h != MNIST_SIDE || w != MNIST_SIDE)
         return err;
     char labels[IDX_NAME_MAX], full[DATA_SPEC_MAX];
-    if (!idx_partner(base_name(path), labels))
+    if (!idx_partner(file_base_name(path), labels))
         return 0;
-    snprintf(full, sizeof full, "%.*s%s", (int)(base_name(path) - path), path, labels);
+    snprintf(full, sizeof full, "%.*s%s", (int)(file_base_name(path) - path), path, labels);
     size_t len = strlen(labels);
     if (!file_exists(full) && len + 4 < sizeof labels)
         memcpy(labels + len, ".gz", 4);
@@ -66,16 +62,16 @@ static int sniff_idx(struct sniff *s, const char *path, char error[DATA_ERROR_MA
 /* A .bin file: what it holds, and where that may be both, how it is named. */
 static int sniff_binary(struct sniff *s, const char *path, char error[DATA_ERROR_MAX])
 {
-    int err = read_head(s, path, base_name(path), error);
+    int err = read_head(s, path, file_base_name(path), error);
     if (err < 0)
         return err;
     bool ten = cifar_looks_10(s->head, s->n, s->whole);
     bool hundred = cifar_looks_100(s->head, s->n, s->whole);
     if (ten == hundred) {
-        ten = strstr(base_name(path), "_batch") != NULL;
+        ten = strstr(file_base_name(path), "_batch") != NULL;
         hundred = !ten
-                  && (strncmp(base_name(path), "train.bin", 9) == 0
-                      || strncmp(base_name(path), "test.bin", 8) == 0);
+                  && (strncmp(file_base_name(path), "train.bin", 9) == 0
+                      || strncmp(file_base_name(path), "test.bin", 8) == 0);
     }
     s->kind = ten ? "cifar10" : hundred ? "cifar100" : s->kind;
     return 0;
@@ -94,13 +90,11 @@ static bool is_binary(const char *path)
  * strictest: of rows, text would be true, too. */
 static const char *looks_like(const struct sniff *s)
 {
-    static const char *const order[] = {"idx", "cifar10", "cifar100", "libsvm", "csv", "text"};
-    struct data_shape shape;
-    for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
-        const char *kind = i + 1 < sizeof order / sizeof *order ? order[i] : "text/1";
-        if (data_format_of(kind, &shape)->looks(s->head, s->n, s->whole))
-            return order[i];
-    }
+    static const enum kind_name order[] = {KIND_IDX,    KIND_CIFAR10, KIND_CIFAR100,
+                                           KIND_LIBSVM, KIND_CSV,     KIND_TEXT};
+    for (size_t i = 0; i < sizeof order / sizeof *order; i++)
+        if (data_formats[order[i]].looks(s->head, s->n, s->whole))
+            return kind_families[order[i]].name;
     return NULL;
 }
 
@@ -115,7 +109,7 @@ static int sniff_names(struct sniff *s, char *const *paths, size_t n, char error
 {
     for (size_t i = 0; i < n && s->kind == NULL; i++) {
         int err = 0;
-        if (idx_names_images(base_name(paths[i])))
+        if (idx_names_images(file_base_name(paths[i])))
             err = sniff_idx(s, paths[i], error);
         else if (is_binary(paths[i]))
             err = sniff_binary(s, paths[i], error);
@@ -128,7 +122,7 @@ static int sniff_names(struct sniff *s, char *const *paths, size_t n, char error
 static int sniff_contents(struct sniff *s, char *const *paths, size_t n, char error[DATA_ERROR_MAX])
 {
     for (size_t i = 0; i < n; i++) {
-        int err = read_head(s, paths[i], base_name(paths[i]), error);
+        int err = read_head(s, paths[i], file_base_name(paths[i]), error);
         if (err < 0)
             return err;
         const char *kind = looks_like(s);
@@ -157,15 +151,14 @@ int data_sniff(const char *path, char kind[DATA_KIND_MAX], char error[DATA_ERROR
     if (err < 0)
         return err;
     if (spec.format != NULL) {
-        snprintf(kind, DATA_KIND_MAX, "%s", spec.format->name);
+        snprintf(kind, DATA_KIND_MAX, "%s", spec.format->family->name);
         return 0;
     }
     struct files all;
     struct sniff s = {.path = spec.path, .head = malloc(FILES_HEAD)};
     err = files_all(&all, spec.path, error);
     if (err == 0 && s.head == NULL) {
-        file_error(error, spec.path, "cannot read: no memory");
-        err = -ENOMEM;
+        err = file_no_memory(error, spec.path);
     }
     if (err == 0)
         err = sniff_files(&s, all.path, all.n, error);

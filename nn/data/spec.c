@@ -1,10 +1,8 @@
 #include "nn/data/spec.h"
 
-#include "nn/data/cifar.h"
-#include "nn/data/glyphs.h"
-#include "nn/data/labels.h"
-#include "nn/data/lines.h"
-#include "nn/math/number.h"
+#include "nn/data/format.h"
+#include "nn/data/number.h"
+#include "nn/data/quote.h"
 
 #include <assert.h>
 #include <ctype.h>
@@ -12,88 +10,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-#define BIT(key) (UINT32_C(1) << DATA_KEY_##key)
-
-enum {
-    SPLIT_KEYS = BIT(TEST) | BIT(HOLDOUT),
-    TEXT_CLASSES = 256 /* A byte each. */
-};
-
-/* Means and deviations: of MNIST and CIFAR those of their training sets, that
- * everybody uses; of any IDX images pixels go from 0..255 to -1..1. */
-const struct data_format data_formats[] = {
-    {.name = "glyphs",
-     .expected = "glyphs",
-     .shape = {DATA_IMAGES, 1, 28, 28, 10},
-     .mean = {GLYPHS_MEAN},
-     .std = {GLYPHS_STD}},
-    {.name = "mnist",
-     .expected = "mnist:DIR",
-     .contents = "train-images-idx3-ubyte and its labels",
-     .files = DATA_FILES_IDX,
-     .keys = SPLIT_KEYS,
-     .shape = {DATA_IMAGES, 1, 28, 28, 10},
-     .mean = {0.1307f},
-     .std = {0.3081f},
-     .read = idx_read,
-     .looks = idx_looks},
-    {.name = "idx",
-     .expected = "idx:DIR",
-     .contents = "train-images-idx3-ubyte and its labels",
-     .files = DATA_FILES_IDX,
-     .keys = SPLIT_KEYS,
-     .shape = {.form = DATA_IMAGES},
-     .mean = {0.5f},
-     .std = {0.5f},
-     .read = idx_read,
-     .looks = idx_looks},
-    {.name = "cifar10",
-     .expected = "cifar10:DIR",
-     .contents = "data_batch_1.bin or others of 3073-byte records",
-     .files = DATA_FILES_BINARY,
-     .keys = SPLIT_KEYS,
-     .shape = {DATA_IMAGES, 3, 32, 32, 10},
-     .mean = {0.4914f, 0.4822f, 0.4465f},
-     .std = {0.2470f, 0.2435f, 0.2616f},
-     .read = cifar_read,
-     .looks = cifar_looks_10},
-    {.name = "cifar100",
-     .expected = "cifar100:DIR",
-     .contents = "train.bin or others of 3074-byte records",
-     .files = DATA_FILES_BINARY,
-     .keys = SPLIT_KEYS,
-     .shape = {DATA_IMAGES, 3, 32, 32, 100},
-     .mean = {0.5071f, 0.4865f, 0.4409f},
-     .std = {0.2673f, 0.2564f, 0.2762f},
-     .read = cifar_read,
-     .looks = cifar_looks_100},
-    {.name = "libsvm",
-     .expected = "libsvm:PATH",
-     .contents = "rows \"label index:value ...\"",
-     .files = DATA_FILES_BY_LOOKS,
-     .keys = SPLIT_KEYS | BIT(DIVIDE) | BIT(FEATURES),
-     .shape = {.form = DATA_SPARSE},
-     .read = libsvm_read,
-     .looks = libsvm_looks},
-    {.name = "csv",
-     .expected = "csv:PATH",
-     .contents = "a table of numbers with a label",
-     .files = DATA_FILES_BY_LOOKS,
-     .keys = SPLIT_KEYS | BIT(LABEL) | BIT(HEADER) | BIT(DIVIDE),
-     .shape = {.form = DATA_ROWS},
-     .read = csv_read,
-     .looks = csv_looks},
-    {.name = "text",
-     .expected = "text:PATH",
-     .contents = "plain text",
-     .files = DATA_FILES_BY_LOOKS,
-     .keys = SPLIT_KEYS | BIT(CONTEXT),
-     .shape = {.form = DATA_TEXT},
-     .read = text_read,
-     .looks = text_looks},
-    {.name = NULL},
-};
 
 static const struct
 {
@@ -108,97 +24,6 @@ static const struct
     [DATA_KEY_CONTEXT] = {"context", "a whole number from 1 to 4096"},
 };
 static_assert(DATA_FEATURES_MAX == 16777216 && DATA_CONTEXT_MAX == 4096, "as said above");
-
-static const struct data_format *find_format(const char *name, size_t n)
-{
-    for (const struct data_format *f = data_formats; f->name != NULL; f++)
-        if (strlen(f->name) == n && memcmp(f->name, name, n) == 0)
-            return f;
-    return NULL;
-}
-
-/* ---- Canonical kinds. ---- */
-
-/* A whole number from 1 to `most`, in the one way to write it. Returns what is
- * behind it; NULL where there is none. */
-static const char *count(const char *p, uint32_t most, uint32_t *v)
-{
-    return p != NULL && *p != '0' ? number_plain(p, most, v) : NULL;
-}
-
-static const char *literal(const char *p, const char *what)
-{
-    size_t n = strlen(what);
-    return p != NULL && strncmp(p, what, n) == 0 ? p + n : NULL;
-}
-
-/* "1x28x28/10" */
-static bool idx_kind(const char *p, struct data_shape *s)
-{
-    s->channels = 1;
-    p = count(literal(p, "1x"), DATA_SIDE_MAX, &s->height);
-    p = count(literal(p, "x"), DATA_SIDE_MAX, &s->width);
-    p = count(literal(p, "/"), DATA_CLASSES_MAX, &s->n_classes);
-    return p != NULL && *p == '\0' && s->n_classes >= 2;
-}
-
-static bool rows_kind(const char *kind, const struct data_format *f, struct data_shape *s)
-{
-    struct labels_kind k;
-    if (!labels_kind_parse(kind, f->name, &k) || !k.fixed)
-        return false;
-    *s = (struct data_shape){f->shape.form, k.features, 1, 1, k.n_classes};
-    return true;
-}
-
-static bool text_kind(const char *p, struct data_shape *s)
-{
-    s->channels = s->width = 1;
-    s->n_classes = TEXT_CLASSES;
-    p = count(p, DATA_CONTEXT_MAX, &s->height);
-    return p != NULL && *p == '\0';
-}
-
-const struct data_format *data_format_of(const char *kind, struct data_shape *shape)
-{
-    size_t n = strcspn(kind, "/");
-    const struct data_format *f = find_format(kind, n);
-    if (f == NULL || strlen(kind) >= DATA_KIND_MAX)
-        return NULL;
-    *shape = f->shape;
-    bool ok = false;
-    if (f->shape.n_classes > 0 || kind[n] == '\0') /* A text's kind is never open. */
-        ok = kind[n] == '\0' && f->shape.form != DATA_TEXT;
-    else if (f->shape.form == DATA_TEXT)
-        ok = text_kind(kind + n + 1, shape);
-    else if (f->shape.form == DATA_IMAGES)
-        ok = idx_kind(kind + n + 1, shape);
-    else
-        ok = rows_kind(kind, f, shape);
-    return ok ? f : NULL;
-}
-
-int data_shape(const char *kind, struct data_shape *shape)
-{
-    struct data_shape s;
-    if (data_format_of(kind, &s) == NULL || s.n_classes == 0)
-        return -EINVAL;
-    *shape = s;
-    return 0;
-}
-
-bool data_kind_fixed(const char *kind)
-{
-    struct data_shape s;
-    return data_shape(kind, &s) == 0;
-}
-
-bool data_kind_agrees(const char *a, const char *b)
-{
-    struct data_shape x, y;
-    const struct data_format *f = data_format_of(a, &x), *g = data_format_of(b, &y);
-    return f != NULL && f == g && (x.n_classes == 0 || y.n_classes == 0 || strcmp(a, b) == 0);
-}
 
 /* ---- Options. ---- */
 
@@ -259,7 +84,7 @@ void data_spec_keys(const struct data_format *f, char list[96])
 
 static bool number(const char *p, double low, double high, double *v)
 {
-    return lines_is_number((const uint8_t *)p, strlen(p), v) && *v > low && *v < high;
+    return number_is((const uint8_t *)p, strlen(p), v) && *v > low && *v < high;
 }
 
 /* Take one value. False where it is none of this key. */
@@ -281,10 +106,10 @@ static bool take(struct data_spec *s, enum data_key key, const char *value)
     case DATA_KEY_DIVIDE:
         return number(value, 0, 1.0000001e30, &s->divide);
     case DATA_KEY_FEATURES:
-        end = count(value, DATA_FEATURES_MAX, &s->features);
+        end = number_count(value, DATA_FEATURES_MAX, &s->features);
         break;
     case DATA_KEY_CONTEXT:
-        end = count(value, DATA_CONTEXT_MAX, &s->context);
+        end = number_count(value, DATA_CONTEXT_MAX, &s->context);
         break;
     case DATA_KEYS:
         break;
@@ -300,14 +125,13 @@ static int option(struct data_spec *s, const char *p, size_t n, char error[DATA_
     data_spec_keys(s->format, list);
     if (key == DATA_KEYS || (s->format != NULL && !(s->format->keys >> key & 1)))
         snprintf(error, DATA_ERROR_MAX, "found option %s, expected %s%s%s",
-                 lines_quote((const uint8_t *)p, n).text, list, s->format != NULL ? " with " : "",
-                 s->format != NULL ? s->format->name : "");
+                 quote_bytes((const uint8_t *)p, n).text, list, s->format != NULL ? " with " : "",
+                 s->format != NULL ? s->format->family->name : "");
     else if (s->given >> key & 1)
         snprintf(error, DATA_ERROR_MAX, "option %s: found twice, expected once", keys[key].name);
     else if (!take(s, key, p + n + 1))
         snprintf(error, DATA_ERROR_MAX, "option %s: found %s, expected %s", keys[key].name,
-                 lines_quote((const uint8_t *)p + n + 1, strlen(p + n + 1)).text,
-                 keys[key].expected);
+                 quote_string(p + n + 1).text, keys[key].expected);
     else {
         s->given |= UINT32_C(1) << key;
         return 0;
@@ -346,8 +170,8 @@ static bool names_kind(const char *spec, size_t *n)
 
 static bool is_glyphs(const char *spec)
 {
-    const char *rest = literal(spec, "glyphs");
-    return rest != NULL && (*rest == '\0' || *rest == ',');
+    size_t n = strlen("glyphs");
+    return strncmp(spec, "glyphs", n) == 0 && (spec[n] == '\0' || spec[n] == ',');
 }
 
 bool data_is_path(const char *spec)
@@ -355,23 +179,23 @@ bool data_is_path(const char *spec)
     size_t n;
     struct data_shape s;
     return *spec != '\0' && *spec != ':' && !names_kind(spec, &n) && !is_glyphs(spec)
-           && data_format_of(spec, &s) == NULL && find_format(spec, strlen(spec)) == NULL;
+           && kind_family_of(spec, &s) == NULL && data_format_named(spec, strlen(spec)) == NULL;
 }
 
 /* It is neither a spec nor a kind: what should it be? */
 static int refuse(const char *spec, char error[DATA_ERROR_MAX])
 {
-    struct lines_quote found = lines_quote((const uint8_t *)spec, strlen(spec));
+    struct quote found = quote_string(spec);
     size_t n = strcspn(spec, ":/,");
-    const struct data_format *f = find_format(spec, n);
-    if (f != NULL && (spec[n] == '/' || f->shape.form == DATA_TEXT) && spec[n] != ':'
-        && f->shape.n_classes == 0)
+    const struct data_format *f = data_format_named(spec, n);
+    if (f != NULL && (spec[n] == '/' || f->family->shape.form == DATA_TEXT) && spec[n] != ':'
+        && f->family->shape.n_classes == 0)
         snprintf(error, DATA_ERROR_MAX, "found %s, expected %s or a kind such as %s", found.text,
                  f->expected,
-                 f->shape.form == DATA_TEXT     ? "text/128"
-                 : f->shape.form == DATA_IMAGES ? "idx/1x28x28/10"
-                 : f->shape.form == DATA_ROWS   ? "csv/64x10/0"
-                                                : "libsvm/123x2/pm");
+                 f->family->shape.form == DATA_TEXT     ? "text/128"
+                 : f->family->shape.form == DATA_IMAGES ? "idx/1x28x28/10"
+                 : f->family->shape.form == DATA_ROWS   ? "csv/64x10/0"
+                                                        : "libsvm/123x2/pm");
     else if (f != NULL)
         snprintf(error, DATA_ERROR_MAX, "found %s, expected \"%s\"", found.text, f->expected);
     else
@@ -394,14 +218,17 @@ int data_spec_parse(struct data_spec *s, const char *text, char error[DATA_ERROR
     memcpy(s->text, text, len + 1);
     bool path_alone = data_is_path(text), kind = names_kind(text, &n);
     if (!path_alone)
-        s->format = is_glyphs(text) ? data_formats : kind ? find_format(text, n) : NULL;
-    if (!path_alone && (s->format == NULL || (s->format == data_formats) == kind))
+        s->format = is_glyphs(text) ? &data_formats[KIND_GLYPHS]
+                    : kind          ? data_format_named(text, n)
+                                    : NULL;
+    bool drawn = s->format == &data_formats[KIND_GLYPHS]; /* Then there is no PATH. */
+    if (!path_alone && (s->format == NULL || drawn == kind))
         return refuse(text, error);
     char *path = s->text + (path_alone ? 0 : kind ? n + 1 : strlen("glyphs"));
-    char *rest = cut(path, s->format == data_formats);
-    if (s->format == data_formats ? *path != '\0' : *path == '\0')
+    char *rest = cut(path, drawn);
+    if (drawn ? *path != '\0' : *path == '\0')
         return refuse(text, error);
-    s->path = s->format == data_formats ? NULL : path;
+    s->path = drawn ? NULL : path;
     return options(s, rest, error);
 }
 
@@ -409,16 +236,16 @@ int data_kind(const char *spec, char kind[DATA_KIND_MAX], char error[DATA_ERROR_
 {
     struct data_shape shape;
     struct data_spec s;
-    if (data_format_of(spec, &shape) != NULL) {
+    if (kind_family_of(spec, &shape) != NULL) {
         snprintf(kind, DATA_KIND_MAX, "%s", spec);
         return 0;
     }
     if (data_is_path(spec))
         return refuse(spec, error);
     int err = data_spec_parse(&s, spec, error);
-    if (err == 0 && s.format->shape.form == DATA_TEXT)
+    if (err == 0 && s.format->family->shape.form == DATA_TEXT)
         snprintf(kind, DATA_KIND_MAX, "text/%u", s.context);
     else if (err == 0)
-        snprintf(kind, DATA_KIND_MAX, "%s", s.format->name);
+        snprintf(kind, DATA_KIND_MAX, "%s", s.format->family->name);
     return err;
 }

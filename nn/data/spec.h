@@ -1,4 +1,4 @@
-/* nn/data/spec.h -- what a data spec says, and the table of formats it may name.
+/* nn/data/spec.h -- what a data spec says, word by word.
  *
  *   "csv:/data/a,b.csv,label=class,test=/data/c.csv"
  *    KIND|PATH        |key   value |key  value
@@ -11,59 +11,20 @@
 #ifndef NN_DATA_SPEC_H
 #define NN_DATA_SPEC_H
 
-#include "nn/data/reader.h"
+#include "nn/data/dataset.h"
 
 enum {
-    DATA_SPEC_MAX = 4096, /* Bytes, with the NUL. */
-    DATA_SIDE_MAX = 1024  /* Height and width of an IDX image. */
+    DATA_SPEC_MAX = 4096 /* Bytes, with the NUL. */
 };
 
-/* How a format's files lie in a directory. */
-enum data_files {
-    DATA_FILES_NONE,
-    DATA_FILES_IDX,    /* Images and labels, paired by their names. */
-    DATA_FILES_BINARY, /* By their names' ending; else by their looks. */
-    DATA_FILES_BY_LOOKS
-};
-
-/* One KIND. */
-struct data_format
-{
-    const char *name;
-    const char *expected; /* How to write it. */
-    const char *contents; /* What its files hold, for a sentence. */
-    enum data_files files;
-    uint32_t keys;           /* Bits of enum data_key: which it takes. */
-    struct data_shape shape; /* n_classes 0: its canonical kinds say more. */
-    float mean[DATA_CHANNELS_MAX], std[DATA_CHANNELS_MAX];
-    int (*read)(struct dataset *d, const struct reader *r, char error[DATA_ERROR_MAX]);
-    bool (*looks)(const uint8_t *bytes, size_t n, bool whole);
-};
-
-/* All of them; the last has no name. */
-extern const struct data_format data_formats[];
-
-/* The format of a canonical kind, open or fixed; NULL where it is neither. A
- * fixed kind's shape goes to *shape, an open one's n_classes is 0. */
-const struct data_format *data_format_of(const char *kind, struct data_shape *shape);
-
-enum data_key {
-    DATA_KEY_TEST,
-    DATA_KEY_HOLDOUT,
-    DATA_KEY_LABEL,
-    DATA_KEY_HEADER,
-    DATA_KEY_DIVIDE,
-    DATA_KEY_FEATURES,
-    DATA_KEY_CONTEXT,
-    DATA_KEYS
-};
+struct data_format;
 
 /* A spec taken apart. Not to be copied: its strings lie in `text`. */
 struct data_spec
 {
     const struct data_format *format; /* NULL: a PATH alone. */
-    const char *path;                 /* NULL: none, as of "glyphs". */
-    uint32_t given;                   /* Bits of enum data_key. */
+    const char *path;                 /* NULL: none, as for "glyphs". */
+    uint32_t given;                   /* Bits of enum data_key (nn/data/format.h). */
     const char *test, *label;         /* NULL where not given. */
     const char *header;               /* "auto" where not given. */
     double holdout, divide;           /* 0 and 1 where not given. */
@@ -82,5 +43,15 @@ bool data_spec_stray(const char *path, char key[32]);
 
 /* The keys a format takes (NULL: all there are), as a list for a sentence. */
 void data_spec_keys(const struct data_format *f, char list[96]);
+
+/* The kind that a spec of the command line, or a canonical kind, stands for;
+ * opens no file: "libsvm:DIR" gives the open kind "libsvm", "text:F,context=64"
+ * gives "text/64", "csv/64x10/0" itself. A PATH alone is refused here. 0, or
+ * -EINVAL with a sentence. */
+__attribute__((warn_unused_result)) int data_kind(const char *spec, char kind[DATA_KIND_MAX],
+                                                  char error[DATA_ERROR_MAX]);
+
+/* Is this spec a PATH alone? Then data_sniff() finds its KIND. */
+bool data_is_path(const char *spec);
 
 #endif

@@ -124,10 +124,10 @@ static int open_like(struct dataset *test, const struct dataset *train, size_t k
     test->n_files = train->n_files;
     if (train->file != NULL)
         test->file = malloc(k * sizeof *test->file);
-    struct labels_kind names;
+    struct kind_rows names;
     if (train->names != NULL
-        && (labels_kind_parse(train->kind, "csv", &names)
-            || labels_kind_parse(train->kind, "libsvm", &names)))
+        && (kind_rows_parse(train->kind, "csv", &names)
+            || kind_rows_parse(train->kind, "libsvm", &names)))
         test->names = labels_open(&names, train->names, false);
     if ((train->file == NULL || test->file != NULL)
         && (train->names == NULL || test->names != NULL))

@@ -8,7 +8,7 @@
 #ifndef NN_DATA_SPLIT_H
 #define NN_DATA_SPLIT_H
 
-#include "nn/data/data.h"
+#include "nn/data/dataset.h"
 
 /* Move 0 < share < 1 of the samples of *train to *test; both keep their order.
  * 0; -EINVAL (a set of one sample) with a sentence about `path`, or -ENOMEM:

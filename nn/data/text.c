@@ -83,12 +83,12 @@ int text_parse(struct dataset *d, const struct reader *r, const struct lines_fil
     char kind[DATA_KIND_MAX];
     snprintf(kind, sizeof kind, "text/%u", context);
     if (dataset_init(d, kind, n, 0) < 0)
-        return lines_no_memory(error, files->path);
+        return file_no_memory(error, files->path);
     join(d->text, n * context + 1, files);
     if (mark_files(d, context, files, r->n_paths) == 0)
         return 0;
     dataset_close(d);
-    return lines_no_memory(error, files->path);
+    return file_no_memory(error, files->path);
 }
 
 int text_read(struct dataset *d, const struct reader *r, char error[DATA_ERROR_MAX])

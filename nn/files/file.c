@@ -48,6 +48,18 @@ int file_error(char error[FILE_ERROR_MAX], const char *path, const char *format,
     return -EINVAL;
 }
 
+int file_no_memory(char error[FILE_ERROR_MAX], const char *path)
+{
+    file_error(error, path, "cannot read: no memory");
+    return -ENOMEM;
+}
+
+const char *file_base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash != NULL ? slash + 1 : path;
+}
+
 /* The same for a failed system call. */
 static int world_error(char error[FILE_ERROR_MAX], const char *path, const char *what, int code)
 {

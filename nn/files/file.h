@@ -88,9 +88,15 @@ __attribute__((warn_unused_result)) int file_list(const char *dir, size_t most, 
                                                   size_t *n, char error[FILE_ERROR_MAX]);
 void file_list_free(char **names, size_t n);
 
+/* What is behind the last slash of a path. */
+const char *file_base_name(const char *path);
+
 /* Write "PATH: message" into error, a long path cut at its front so that the
  * message is whole. Returns -EINVAL, so that a refusal is one statement. */
 __attribute__((format(printf, 3, 4))) int file_error(char error[FILE_ERROR_MAX], const char *path,
                                                      const char *format, ...);
+
+/* Write "PATH: cannot read: no memory" into error. Returns -ENOMEM. */
+int file_no_memory(char error[FILE_ERROR_MAX], const char *path);
 
 #endif

@@ -47,12 +47,6 @@ static uint64_t float_bytes(const struct header *h)
     return h->n_bytes - h->n_counters * COUNTER;
 }
 
-static int no_memory(char error[FILE_ERROR_MAX], const char *path)
-{
-    file_error(error, path, "cannot read: no memory");
-    return -ENOMEM;
-}
-
 /* One number of a JSON array, not negative. */
 static bool get_number(const json_t *array, size_t i, uint64_t *v)
 {
@@ -180,7 +174,7 @@ static int parse_header(struct header *h, const char *path, char error[FILE_ERRO
                           SAFETENSORS_TENSORS_MAX);
     h->tensors = calloc(n + 1, sizeof *h->tensors);
     if (h->tensors == NULL)
-        return no_memory(error, path);
+        return file_no_memory(error, path);
     const char *key;
     json_t *value;
     json_object_foreach(h->root, key, value)
@@ -224,7 +218,7 @@ static int load_header(struct header *h, struct file *f, const char *path,
                           (unsigned long long)n, HEADER_MIN, (unsigned long long)most);
     char *text = malloc((size_t)n);
     if (text == NULL)
-        return no_memory(error, path);
+        return file_no_memory(error, path);
     text[0] = '{';
     err = file_get(f, text + 1, (size_t)n - 1, &got, error);
     json_error_t why = {0};
@@ -372,7 +366,7 @@ int safetensors_read(const char *path, const struct segment *s, size_t n, float 
     err = check_segments(&h, s, n, path, error);
     float *y = err == 0 ? malloc((size_t)h.n_bytes + 1) : NULL; /* As large as the model. */
     if (err == 0 && y == NULL)
-        err = no_memory(error, path);
+        err = file_no_memory(error, path);
     for (size_t i = 0; i < h.n && err == 0; i++) {
         const struct tensor *t = &h.tensors[i];
         uint8_t counter[COUNTER];
@@ -393,7 +387,7 @@ static int copy_meta(struct safetensors_info *info, json_t *meta, const char *pa
 {
     info->meta = calloc(json_object_size(meta) + 1, sizeof *info->meta);
     if (info->meta == NULL)
-        return no_memory(error, path);
+        return file_no_memory(error, path);
     const char *key;
     json_t *value;
     json_object_foreach(meta, key, value)
@@ -402,7 +396,7 @@ static int copy_meta(struct safetensors_info *info, json_t *meta, const char *pa
         m->key = strdup(key);
         m->value = strdup(json_string_value(value));
         if (m->key == NULL || m->value == NULL)
-            return no_memory(error, path);
+            return file_no_memory(error, path);
     }
     return 0;
 }

@@ -35,7 +35,7 @@
 #ifndef NN_MODELS_MODEL_H
 #define NN_MODELS_MODEL_H
 
-#include "nn/data/data.h"
+#include "nn/data/shape.h"
 #include "nn/layers/layer.h"
 
 enum {
@@ -117,7 +117,7 @@ struct model_pass
     struct sparse_rows rows; /* The input of a model that is `sparse`. */
 };
 
-/* Where sample i goes, [h][w][c] floats (nn/data/data.h's dataset_sample() writes
+/* Where sample i goes, [h][w][c] floats (dataset_sample() of nn/data/dataset.h writes
  * that). A pass leaves the input as it is. */
 static inline float *model_input(const struct model *m, const struct model_pass *p, uint32_t i)
 {

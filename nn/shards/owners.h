@@ -29,7 +29,7 @@
 #ifndef NN_SHARDS_OWNERS_H
 #define NN_SHARDS_OWNERS_H
 
-#include "nn/data/data.h"
+#include "nn/data/dataset.h"
 #include "nn/shards/split.h"
 
 struct shard_owners; /* Opaque. One thread at a time. */

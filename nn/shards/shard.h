@@ -19,7 +19,7 @@
 #ifndef NN_SHARDS_SHARD_H
 #define NN_SHARDS_SHARD_H
 
-#include "nn/data/data.h"
+#include "nn/data/dataset.h"
 #include "nn/shards/owners.h"
 
 #include <stdbool.h>

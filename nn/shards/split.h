@@ -13,7 +13,7 @@
 #ifndef NN_SHARDS_SPLIT_H
 #define NN_SHARDS_SPLIT_H
 
-#include "nn/data/data.h"
+#include "nn/data/dataset.h"
 
 #define SHARD_ALPHA_MIN 0.01
 #define SHARD_ALPHA_MAX 1000.0

@@ -10,7 +10,9 @@
 
 #include "nn/layers/loss.h"
 #include "nn/math/team.h"
-#include "nn/train/sgd_trainer.h"
+#include "nn/models/model.h"
+
+enum { SGD_EVAL_BATCH_MAX = 256, SGD_THREADS_MAX = 64 };
 
 /* What one thread has for itself: the memory of a pass over its part of a
  * batch, and a range of the flat vector, which it adds up and updates. */
@@ -38,6 +40,16 @@ struct sgd_scratch
     struct sgd_part *part;         /* `threads` */
     struct team *team;
 };
+
+/* Scratch for trainers of this model on data whose rows have at most `longest`
+ * entries (of sparse data; else 0), with batches of up to `batch`, on
+ * `threads` threads: at least 1, at most SGD_THREADS_MAX, and no more than
+ * `batch`. An evaluation takes the largest batch that fits in the same memory.
+ * 0, -ENOMEM or -EAGAIN (no threads). */
+__attribute__((warn_unused_result)) int sgd_scratch_open(struct sgd_scratch **s,
+                                                         const struct model *m, uint32_t batch,
+                                                         uint32_t threads, size_t longest);
+void sgd_scratch_close(struct sgd_scratch *s);
 
 /* Where part k of n things begins, k from 0 to `parts`. Part 0 is never smaller
  * than another. */

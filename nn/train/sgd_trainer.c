@@ -2,7 +2,6 @@
 
 #include "nn/layers/loss.h"
 #include "nn/math/rng.h"
-#include "nn/train/sgd_scratch.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -21,25 +21,12 @@
 #define NN_TRAIN_SGD_TRAINER_H
 
 #include "nn/data/augment.h"
-#include "nn/data/data.h"
+#include "nn/data/dataset.h"
 #include "nn/models/model.h"
 #include "nn/shards/shard.h"
 #include "nn/train/optimiser.h"
+#include "nn/train/sgd_scratch.h"
 #include "nn/train/trainer.h"
-
-enum { SGD_EVAL_BATCH_MAX = 256, SGD_THREADS_MAX = 64 };
-
-struct sgd_scratch; /* Opaque. */
-
-/* Scratch for trainers of this model on data whose rows have at most `longest`
- * entries (of sparse data; else 0), with batches of up to `batch`, on
- * `threads` threads: at least 1, at most SGD_THREADS_MAX, and no more than
- * `batch`. An evaluation takes the largest batch that fits in the same memory.
- * 0, -ENOMEM or -EAGAIN (no threads). */
-__attribute__((warn_unused_result)) int sgd_scratch_open(struct sgd_scratch **s,
-                                                         const struct model *m, uint32_t batch,
-                                                         uint32_t threads, size_t longest);
-void sgd_scratch_close(struct sgd_scratch *s);
 
 /* All that is borrowed must outlive the trainer. */
 struct sgd_config

@@ -6,6 +6,7 @@
 #ifndef PEER_CMD_EVAL_LOGITS_H
 #define PEER_CMD_EVAL_LOGITS_H
 
+#include "nn/data/dataset.h"
 #include "nn/models/model.h"
 
 /* 0 or a negative errno; then the file may be half written. */

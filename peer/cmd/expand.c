@@ -1,4 +1,5 @@
 /* peer/cmd/expand.c -- values that name files, replaced by what the files say. */
+#include "nn/data/data.h"
 #include "nn/files/file.h"
 #include "peer/cmd/cmd.h"
 #include "topology/topology.h"

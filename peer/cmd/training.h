@@ -8,6 +8,7 @@
 #ifndef PEER_CMD_TRAINING_H
 #define PEER_CMD_TRAINING_H
 
+#include "nn/data/data.h"
 #include "nn/train/sgd_trainer.h"
 #include "peer/cmd/progress.h"
 #include "peer/run/run.h"

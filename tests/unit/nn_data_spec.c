@@ -2,6 +2,7 @@
  * file is ever looked at. */
 #include "nn/data/spec.h"
 
+#include "nn/data/data.h"
 #include "nn/math/rng.h"
 
 #include <errno.h>

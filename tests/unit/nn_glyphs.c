@@ -2,6 +2,7 @@
  * nor too hard. */
 #include "nn/data/glyphs.h"
 
+#include "nn/data/data.h"
 #include "nn/math/rng.h"
 
 #include <math.h>

@@ -2,11 +2,14 @@
  * labels: each against a slower way, or what must be refused. */
 #include "nn/data/labels.h"
 
+#include "nn/data/number.h"
+#include "nn/data/quote.h"
+
 #include "nn_rows.h"
 
 static bool take(const char *text, double *v)
 {
-    return lines_is_number((const uint8_t *)text, strlen(text), v);
+    return number_is((const uint8_t *)text, strlen(text), v);
 }
 
 static bool same(double a, double b)
@@ -76,15 +79,15 @@ static void test_number_ends(void **state)
     (void)state;
     const uint8_t text[] = "12e+x";
     double v;
-    assert_ptr_equal(lines_number(text, text + 5, &v), text + 2);
-    assert_ptr_equal(lines_number(text, text + 1, &v), text + 1);
-    assert_null(lines_number(text, text, &v));
-    char longest[LINES_NUMBER_MAX + 2];
+    assert_ptr_equal(number_read(text, text + 5, &v), text + 2);
+    assert_ptr_equal(number_read(text, text + 1, &v), text + 1);
+    assert_null(number_read(text, text, &v));
+    char longest[NUMBER_MAX + 2];
     memset(longest, '1', sizeof longest);
-    longest[LINES_NUMBER_MAX] = '\0';
+    longest[NUMBER_MAX] = '\0';
     assert_true(take(longest, &v) && same(v, strtod(longest, NULL)));
-    longest[LINES_NUMBER_MAX] = '1';
-    longest[LINES_NUMBER_MAX + 1] = '\0';
+    longest[NUMBER_MAX] = '1';
+    longest[NUMBER_MAX + 1] = '\0';
     assert_false(take(longest, &v));
 }
 
@@ -117,27 +120,27 @@ static void test_to_float(void **state)
 {
     (void)state;
     float x;
-    assert_true(lines_to_float(3.4028234663852886e38, 1, &x) && isfinite(x));
-    assert_true(lines_to_float(1e40, 100, &x));
-    assert_false(lines_to_float(1e40, 1, &x));
-    assert_false(lines_to_float(-3.5e38, 1, &x));
-    assert_false(lines_to_float((double)INFINITY, 1, &x));
-    assert_true(lines_to_float(1e-60, 1, &x) && x >= 0 && x <= 0);
-    assert_true(lines_to_float(1, 3, &x) && x >= 1 / 3.0f && x <= 1 / 3.0f);
+    assert_true(number_to_float(3.4028234663852886e38, 1, &x) && isfinite(x));
+    assert_true(number_to_float(1e40, 100, &x));
+    assert_false(number_to_float(1e40, 1, &x));
+    assert_false(number_to_float(-3.5e38, 1, &x));
+    assert_false(number_to_float((double)INFINITY, 1, &x));
+    assert_true(number_to_float(1e-60, 1, &x) && x >= 0 && x <= 0);
+    assert_true(number_to_float(1, 3, &x) && x >= 1 / 3.0f && x <= 1 / 3.0f);
 }
 
 static void test_quote(void **state)
 {
     (void)state;
-    assert_string_equal(lines_quote(NULL, 0).text, "nothing");
-    assert_string_equal(lines_quote((const uint8_t *)"a \"b\"", 5).text, "\"a \"b\"\"");
-    assert_string_equal(lines_quote((const uint8_t *)"\0\n\x7f\xff", 4).text,
+    assert_string_equal(quote_bytes(NULL, 0).text, "nothing");
+    assert_string_equal(quote_bytes((const uint8_t *)"a \"b\"", 5).text, "\"a \"b\"\"");
+    assert_string_equal(quote_bytes((const uint8_t *)"\0\n\x7f\xff", 4).text,
                         "\"\\x00\\x0a\\x7f\\xff\"");
     uint8_t many[300];
     memset(many, 0x80, sizeof many);
     for (size_t n = 1; n <= sizeof many; n++) {
-        size_t len = strlen(lines_quote(many, n).text);
-        assert_true(len <= LINES_SHOWN + 5);
+        size_t len = strlen(quote_bytes(many, n).text);
+        assert_true(len <= QUOTE_SHOWN + 5);
     }
 }
 
@@ -147,7 +150,7 @@ static void test_kinds(void **state)
     static const struct
     {
         const char *text, *format;
-        struct labels_kind kind;
+        struct kind_rows kind;
     } good[] = {
         {"libsvm", "libsvm", {false, 0, 0, LABELS_OPEN, 0, 1}},
         {"libsvm/123x2/pm", "libsvm", {true, 123, 2, LABELS_PM, 0, 1}},
@@ -158,13 +161,13 @@ static void test_kinds(void **state)
          {true, 16777216, 3, LABELS_NAMES, 0x0123456789abcdef, 1e-5}},
     };
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
-        struct labels_kind k;
-        assert_true(labels_kind_parse(good[i].text, good[i].format, &k));
+        struct kind_rows k;
+        assert_true(kind_rows_parse(good[i].text, good[i].format, &k));
         assert_memory_equal(&k.features, &good[i].kind.features,
-                            sizeof k - offsetof(struct labels_kind, features));
+                            sizeof k - offsetof(struct kind_rows, features));
         char text[DATA_KIND_MAX];
         assert_int_equal(k.fixed, good[i].kind.fixed);
-        assert_true(!k.fixed || labels_kind_print(&k, good[i].format, text));
+        assert_true(!k.fixed || kind_rows_print(&k, good[i].format, text));
         assert_true(!k.fixed || strcmp(text, good[i].text) == 0);
     }
     static const char *const bad[] = {"",
@@ -196,13 +199,13 @@ static void test_kinds(void **state)
                                       "csv/99999999999999x2/0",
                                       "libsvm/1x2/pm"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        struct labels_kind k;
-        if (labels_kind_parse(bad[i], "csv", &k))
+        struct kind_rows k;
+        if (kind_rows_parse(bad[i], "csv", &k))
             fail_msg("%s", bad[i]);
     }
-    struct labels_kind k = {true, 1 << 24, 4096, LABELS_NAMES, 1, 1.2345678901234567e-300};
+    struct kind_rows k = {true, 1 << 24, 4096, LABELS_NAMES, 1, 1.2345678901234567e-300};
     char text[DATA_KIND_MAX];
-    assert_false(labels_kind_print(&k, "csv", text)); /* One byte too long. */
+    assert_false(kind_rows_print(&k, "csv", text)); /* One byte too long. */
 }
 
 int main(void)

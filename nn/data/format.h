@@ -1,0 +1,44 @@
+/* nn/data/format.h -- the table of formats: how each kind's files are named, found and read. */
+#ifndef NN_DATA_FORMAT_H
+#define NN_DATA_FORMAT_H
+
+#include "nn/data/kind.h"
+#include "nn/data/reader.h"
+
+/* How a format's files lie in a directory. */
+enum data_files {
+    DATA_FILES_NONE,   /* Drawn, not read. */
+    DATA_FILES_IDX,    /* Images and labels, paired by their names. */
+    DATA_FILES_BINARY, /* Known by their names' ending; else by their looks. */
+    DATA_FILES_BY_LOOKS
+};
+
+/* The keys that may follow a PATH in a data spec. */
+enum data_key {
+    DATA_KEY_TEST,
+    DATA_KEY_HOLDOUT,
+    DATA_KEY_LABEL,
+    DATA_KEY_HEADER,
+    DATA_KEY_DIVIDE,
+    DATA_KEY_FEATURES,
+    DATA_KEY_CONTEXT,
+    DATA_KEYS
+};
+
+struct data_format
+{
+    const struct kind_family *family;
+    const char *expected; /* How to write it in a spec. */
+    const char *contents; /* What its files hold, for a sentence. */
+    enum data_files files;
+    uint32_t keys; /* Bits of enum data_key: which it takes. */
+    int (*read)(struct dataset *d, const struct reader *r, char error[DATA_ERROR_MAX]);
+    bool (*looks)(const uint8_t *bytes, size_t n, bool whole);
+};
+
+extern const struct data_format data_formats[KIND_NAMES];
+
+/* The format of that name; NULL where there is none. */
+const struct data_format *data_format_named(const char *name, size_t n);
+
+#endif

@@ -1,0 +1,212 @@
+/* nn/data/kind.c -- canonical kinds parsed and printed, and the table of their families. */
+#include "nn/data/kind.h"
+
+#include "nn/data/number.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { TEXT_CLASSES = 256 /* A text's classes are the values of a byte. */ };
+
+/* Means and deviations are those of the training set where the field has agreed on figures
+ * (MNIST, CIFAR) or the set is ours; for any other IDX images, pixels go from 0..255 to -1..1. */
+const struct kind_family kind_families[KIND_NAMES] = {
+    [KIND_GLYPHS] = {"glyphs", {DATA_IMAGES, 1, 28, 28, 10}, {0.168f}, {0.216f}},
+    [KIND_MNIST] = {"mnist", {DATA_IMAGES, 1, 28, 28, 10}, {0.1307f}, {0.3081f}},
+    [KIND_IDX] = {"idx", {.form = DATA_IMAGES}, {0.5f}, {0.5f}},
+    [KIND_CIFAR10] = {"cifar10",
+                      {DATA_IMAGES, 3, 32, 32, 10},
+                      {0.4914f, 0.4822f, 0.4465f},
+                      {0.2470f, 0.2435f, 0.2616f}},
+    [KIND_CIFAR100] = {"cifar100",
+                       {DATA_IMAGES, 3, 32, 32, 100},
+                       {0.5071f, 0.4865f, 0.4409f},
+                       {0.2673f, 0.2564f, 0.2762f}},
+    [KIND_LIBSVM] = {"libsvm", {.form = DATA_SPARSE}, {0}, {0}},
+    [KIND_CSV] = {"csv", {.form = DATA_ROWS}, {0}, {0}},
+    [KIND_TEXT] = {"text", {.form = DATA_TEXT}, {0}, {0}},
+};
+
+const struct kind_family *kind_family_named(const char *name, size_t n)
+{
+    for (size_t i = 0; i < KIND_NAMES; i++)
+        if (strlen(kind_families[i].name) == n && memcmp(kind_families[i].name, name, n) == 0)
+            return &kind_families[i];
+    return NULL;
+}
+
+/* What follows `what` at the beginning of p; NULL where p begins otherwise or is NULL, so that
+ * steps of a parse can be written one behind the other. */
+static const char *literal(const char *p, const char *what)
+{
+    size_t n = strlen(what);
+    return p != NULL && strncmp(p, what, n) == 0 ? p + n : NULL;
+}
+/* ---- Kinds of rows. ---- */
+
+static const char *const scheme_text[] = {
+    [LABELS_PM] = "pm", [LABELS_ZERO] = "0", [LABELS_ONE] = "1"};
+
+/* Sixteen lower-case hex digits. */
+static const char *parse_hash(const char *p, uint64_t *hash)
+{
+    static const char hex[] = "0123456789abcdef";
+    *hash = 0;
+    for (int i = 0; i < 16; i++, p++) {
+        const char *at = *p ? strchr(hex, *p) : NULL;
+        if (at == NULL)
+            return NULL;
+        *hash = *hash << 4 | (uint64_t)(at - hex);
+    }
+    return p;
+}
+
+static const char *parse_scheme(const char *p, struct kind_rows *k)
+{
+    if (strncmp(p, "names-", 6) == 0) {
+        k->scheme = LABELS_NAMES;
+        return parse_hash(p + 6, &k->hash);
+    }
+    for (enum labels_scheme s = LABELS_PM; s <= LABELS_ONE; s++) {
+        size_t n = strlen(scheme_text[s]);
+        if (strncmp(p, scheme_text[s], n) == 0) {
+            k->scheme = s;
+            return p + n;
+        }
+    }
+    return NULL;
+}
+
+/* The divisor as it is written in a kind: as short as reads back the same. */
+struct divide_text
+{
+    char text[32];
+};
+
+static struct divide_text divide_text(double divide)
+{
+    struct divide_text t = {""};
+    for (int digits = 1; digits <= 17; digits++) {
+        snprintf(t.text, sizeof t.text, "%.*g", digits, divide);
+        if (strtod(t.text, NULL) >= divide && strtod(t.text, NULL) <= divide)
+            break;
+    }
+    return t;
+}
+
+static bool parse_divide(const char *p, double *divide)
+{
+    *divide = 1;
+    if (*p == '\0')
+        return true;
+    size_t n = strlen(p + 1);
+    return *p == '/' && number_is((const uint8_t *)p + 1, n, divide) && isfinite(*divide)
+           && *divide > 0 && fabs(*divide - 1) > 0 && strcmp(divide_text(*divide).text, p + 1) == 0;
+}
+
+bool kind_rows_parse(const char *kind, const char *format, struct kind_rows *k)
+{
+    *k = (struct kind_rows){.divide = 1};
+    size_t n = strlen(format);
+    if (strncmp(kind, format, n) != 0 || strlen(kind) >= DATA_KIND_MAX)
+        return false;
+    if (kind[n] == '\0')
+        return true;
+    k->fixed = true;
+    if (kind[n] != '/')
+        return false;
+    const char *p = number_count(kind + n + 1, DATA_FEATURES_MAX, &k->features);
+    p = number_count(literal(p, "x"), DATA_CLASSES_MAX, &k->n_classes);
+    p = literal(p, "/");
+    p = p != NULL ? parse_scheme(p, k) : NULL;
+    return p != NULL && parse_divide(p, &k->divide) && k->n_classes >= 2
+           && (k->scheme != LABELS_PM || k->n_classes == 2);
+}
+
+bool kind_rows_print(const struct kind_rows *k, const char *format, char kind[DATA_KIND_MAX])
+{
+    char labels[32];
+    if (k->scheme == LABELS_NAMES)
+        snprintf(labels, sizeof labels, "names-%016" PRIx64, k->hash);
+    else
+        snprintf(labels, sizeof labels, "%s", scheme_text[k->scheme]);
+    bool divided = fabs(k->divide - 1) > 0;
+    int n = snprintf(kind, DATA_KIND_MAX, "%s/%" PRIu32 "x%" PRIu32 "/%s%s%s", format, k->features,
+                     k->n_classes, labels, divided ? "/" : "",
+                     divided ? divide_text(k->divide).text : "");
+    return n > 0 && n < DATA_KIND_MAX;
+}
+
+/* ---- All kinds. ---- */
+
+/* "1x28x28/10" */
+static bool idx_kind(const char *p, struct data_shape *s)
+{
+    s->channels = 1;
+    p = number_count(literal(p, "1x"), DATA_SIDE_MAX, &s->height);
+    p = number_count(literal(p, "x"), DATA_SIDE_MAX, &s->width);
+    p = number_count(literal(p, "/"), DATA_CLASSES_MAX, &s->n_classes);
+    return p != NULL && *p == '\0' && s->n_classes >= 2;
+}
+
+static bool rows_kind(const char *kind, const struct kind_family *f, struct data_shape *s)
+{
+    struct kind_rows k;
+    if (!kind_rows_parse(kind, f->name, &k) || !k.fixed)
+        return false;
+    *s = (struct data_shape){f->shape.form, k.features, 1, 1, k.n_classes};
+    return true;
+}
+
+static bool text_kind(const char *p, struct data_shape *s)
+{
+    s->channels = s->width = 1;
+    s->n_classes = TEXT_CLASSES;
+    p = number_count(p, DATA_CONTEXT_MAX, &s->height);
+    return p != NULL && *p == '\0';
+}
+
+const struct kind_family *kind_family_of(const char *kind, struct data_shape *shape)
+{
+    size_t n = strcspn(kind, "/");
+    const struct kind_family *f = kind_family_named(kind, n);
+    if (f == NULL || strlen(kind) >= DATA_KIND_MAX)
+        return NULL;
+    *shape = f->shape;
+    bool ok = false;
+    if (f->shape.n_classes > 0 || kind[n] == '\0') /* A text's kind is never open. */
+        ok = kind[n] == '\0' && f->shape.form != DATA_TEXT;
+    else if (f->shape.form == DATA_TEXT)
+        ok = text_kind(kind + n + 1, shape);
+    else if (f->shape.form == DATA_IMAGES)
+        ok = idx_kind(kind + n + 1, shape);
+    else
+        ok = rows_kind(kind, f, shape);
+    return ok ? f : NULL;
+}
+
+int data_shape(const char *kind, struct data_shape *shape)
+{
+    struct data_shape s;
+    if (kind_family_of(kind, &s) == NULL || s.n_classes == 0)
+        return -EINVAL;
+    *shape = s;
+    return 0;
+}
+
+bool data_kind_fixed(const char *kind)
+{
+    struct data_shape s;
+    return data_shape(kind, &s) == 0;
+}
+
+bool data_kind_agrees(const char *a, const char *b)
+{
+    struct data_shape x, y;
+    const struct kind_family *f = kind_family_of(a, &x), *g = kind_family_of(b, &y);
+    return f != NULL && f == g && (x.n_classes == 0 || y.n_classes == 0 || strcmp(a, b) == 0);
+}

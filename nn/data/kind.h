@@ -1,0 +1,81 @@
+/* nn/data/kind.h -- canonical kinds: the few characters of a run that say what its data are.
+ *
+ *   glyphs  mnist  cifar10  cifar100     the name alone fixes everything
+ *   idx/1x28x28/10                       images: channels x height x width / classes
+ *   libsvm/123x2/pm   csv/64x10/0/16     rows: features x classes / labels [/ divisor]
+ *   text/128                             bytes of context
+ *   idx  libsvm  csv                     open kinds: the files fix the rest once read
+ *
+ * A kind is part of a run and alone fixes shapes, number of classes, what labels mean, and
+ * normalisation, so that peers may hold different files of one kind. It may come from a
+ * stranger and is parsed here without looking at a file.
+ */
+#ifndef NN_DATA_KIND_H
+#define NN_DATA_KIND_H
+
+#include "nn/data/shape.h"
+
+#include <stdbool.h>
+
+enum {
+    DATA_KIND_MAX = 64 /* Bytes of a kind, with the NUL. */
+};
+
+/* A kind's first word. */
+enum kind_name {
+    KIND_GLYPHS,
+    KIND_MNIST,
+    KIND_IDX,
+    KIND_CIFAR10,
+    KIND_CIFAR100,
+    KIND_LIBSVM,
+    KIND_CSV,
+    KIND_TEXT,
+    KIND_NAMES
+};
+
+/* All kinds that begin with one word. */
+struct kind_family
+{
+    const char *name;
+    struct data_shape shape; /* n_classes 0: what follows the name says more. */
+    float mean[DATA_CHANNELS_MAX], std[DATA_CHANNELS_MAX]; /* Of pixel / 255, for images. */
+};
+
+extern const struct kind_family kind_families[KIND_NAMES];
+
+/* The family whose name is name[0..n); NULL where there is none. */
+const struct kind_family *kind_family_named(const char *name, size_t n);
+
+/* The family of a canonical kind, open or fixed; NULL where it is neither. A
+ * fixed kind's shape goes to *shape, an open one's n_classes is 0. */
+const struct kind_family *kind_family_of(const char *kind, struct data_shape *shape);
+
+/* The shape that a canonical, fixed kind fixes. 0, or -EINVAL for what is none. */
+__attribute__((warn_unused_result)) int data_shape(const char *kind, struct data_shape *shape);
+
+/* Is the shape known? Do two kinds agree (equal, or one is the open kind of the
+ * other)? */
+bool data_kind_fixed(const char *kind);
+bool data_kind_agrees(const char *a, const char *b);
+
+/* How files spell labels (nn/data/labels.h has the table). */
+enum labels_scheme { LABELS_OPEN, LABELS_PM, LABELS_ZERO, LABELS_ONE, LABELS_NAMES };
+
+/* A kind of rows taken apart: "libsvm/123x2/pm/16". */
+struct kind_rows
+{
+    bool fixed; /* False: the open kind; all below is zero, divide 1. */
+    uint32_t features, n_classes;
+    enum labels_scheme scheme;
+    uint64_t hash; /* Of the sorted label names; LABELS_NAMES only. */
+    double divide; /* Every value is divided by this. */
+};
+
+/* Take apart a kind of this family ("libsvm", "csv"). False where it is none. */
+bool kind_rows_parse(const char *kind, const char *family, struct kind_rows *k);
+
+/* Write it down. False where it has no room. */
+bool kind_rows_print(const struct kind_rows *k, const char *family, char kind[DATA_KIND_MAX]);
+
+#endif
