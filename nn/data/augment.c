@@ -1,3 +1,4 @@
+/* nn/data/augment.c -- crops and flips, made on the way from bytes to floats. */
 #include "nn/data/augment.h"
 
 #include "nn/math/rng.h"
@@ -43,6 +44,7 @@ struct view
     bool flip;
 };
 
+/* Three draws of the key decide: down, right, and whether to flip. */
 static struct view view_of(const struct augment *a, const struct dataset *d, uint64_t key)
 {
     struct view v = {.d = d};
@@ -54,27 +56,29 @@ static struct view view_of(const struct augment *a, const struct dataset *d, uin
     return v;
 }
 
+/* A place of the cut, moved to the nearest one of the image. */
 static size_t clamp(int64_t v, size_t most)
 {
     return v < 0 ? 0 : (size_t)v > most ? most : (size_t)v;
 }
 
-static void fill(float *out, float black, size_t n, size_t channels)
+/* n places of one channel. Black is a pixel of 0 as normalised, not the float 0. */
+static void blacken(float *out, float black, size_t n, size_t channels)
 {
     for (size_t x = 0; x < n; x++)
         out[x * channels] = black;
 }
 
-/* One channel of one row; row == NULL: all black. Of the cut, places from to
- * to, not included, show the image. */
+/* One channel of one row of the cut, black where row is NULL. Its places from
+ * `from` up to `to` show the image, the others lie beside it and are black. */
 static void view_row(const struct view *v, const uint8_t *row, const float *value, float *out)
 {
     size_t channels = v->d->shape.channels, w = v->d->shape.width;
     size_t from = row != NULL ? clamp(-(int64_t)v->right, w) : w;
     size_t to = row != NULL ? clamp((int64_t)w - v->right, w) : w;
-    fill(out, value[0], v->flip ? w - to : from, channels);
+    blacken(out, value[0], v->flip ? w - to : from, channels);
     size_t shown = v->flip ? w - from : to;
-    fill(out + shown * channels, value[0], w - shown, channels);
+    blacken(out + shown * channels, value[0], w - shown, channels);
     if (from >= to)
         return;
     const uint8_t *pixel = row + (size_t)((int64_t)from + v->right);

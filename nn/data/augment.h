@@ -25,8 +25,9 @@ __attribute__((warn_unused_result)) int augment_parse(struct augment *a, const c
                                                       char error[DATA_ERROR_MAX]);
 void augment_print(const struct augment *a, char spec[AUGMENT_SPEC_MAX]);
 
-/* Write image i, changed as `key` says and normalised, to out[h][w][c]. Of
- * other data, and where nothing is asked, as dataset_sample(). */
+/* Write image i, changed as `key` says and normalised, to out[h][w][c].
+ * Data that are no images, and images where nothing is asked for, are written
+ * as dataset_sample() writes them. */
 void augment_sample(const struct augment *a, const struct dataset *d, size_t i, uint64_t key,
                     float *out);
 

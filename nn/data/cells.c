@@ -1,3 +1,4 @@
+/* nn/data/cells.c -- records and cells of a table in a text, with quotes as in RFC 4180. */
 #include "nn/data/cells.h"
 
 #include "nn/data/number.h"
@@ -5,6 +6,7 @@
 
 #include <string.h>
 
+/* A tab is a space, unless it is what stands between cells. */
 static bool is_space(const struct cells *c, uint8_t byte)
 {
     return byte == ' ' || (byte == '\t' && c->separator != '\t');
@@ -83,6 +85,7 @@ static int quoted_cell(struct cells *c, struct cells_cell *cell)
     return 0;
 }
 
+/* A cell without quotes ends at a separator or a newline; quotes inside it are bytes as any. */
 static void plain_cell(struct cells *c, struct cells_cell *cell)
 {
     cell->p = c->p;
@@ -125,6 +128,8 @@ size_t cells_text(const struct cells_cell *cell, uint8_t *text, size_t cap)
     return n;
 }
 
+/* Both sides are cut to CELLS_NAME_MAX, so that no name is copied whole: a header may be as long
+ * as the file. */
 bool cells_is(const struct cells_cell *cell, const uint8_t *text, size_t n)
 {
     uint8_t own[CELLS_NAME_MAX];
@@ -164,6 +169,8 @@ uint8_t cells_separator(const struct cells *c)
     return all[best];
 }
 
+/* Spreadsheets write a byte order mark in front of UTF-8; it would become a part of the first
+ * name. */
 struct cells cells_open(const struct lines_file *f, char error[DATA_ERROR_MAX])
 {
     bool mark = f->n >= 3 && memcmp(f->bytes, "\xef\xbb\xbf", 3) == 0;

@@ -20,8 +20,8 @@ struct cells
 {
     const uint8_t *p, *end;
     uint8_t separator;
-    struct lines_spot spot; /* Of the record. */
-    uint64_t next_line;     /* The line that p is in. */
+    struct lines_spot spot; /* Where the record begins. */
+    uint64_t next_line;     /* The line that p is in: a cell in quotes may span several. */
 };
 
 /* A cell without the spaces and quotes around it. */
@@ -37,8 +37,8 @@ struct cells_cell
  * a comma until somebody says otherwise. */
 struct cells cells_open(const struct lines_file *f, char error[DATA_ERROR_MAX]);
 
-/* Of ',' ';' and tab, that of which the record at c has most, outside of
- * quotes. */
+/* Guess the separator: the one of comma, semicolon and tab that the record at c
+ * has most often outside of quotes; a comma where it has none. */
 uint8_t cells_separator(const struct cells *c);
 
 /* Go to the next record, past blank lines. False at the end of the file. */

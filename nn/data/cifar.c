@@ -1,3 +1,4 @@
+/* nn/data/cifar.c -- the reader of CIFAR-10 and CIFAR-100 in their binary form. */
 #include "nn/data/cifar.h"
 
 #include "nn/data/image_set.h"
@@ -11,8 +12,8 @@
 
 enum { IMAGE = 3 * 32 * 32, RECORDS_AT_ONCE = 64, COARSE_CLASSES = 20 };
 
-/* What a record is of either set: labels, the one that counts last, then
- * IMAGE bytes. */
+/* A record of either set: labels, of which the last is the one that is learned, then IMAGE
+ * bytes. */
 struct record
 {
     const char *kind, *other;
@@ -35,6 +36,7 @@ static size_t record_size(const struct record *r)
 
 /* ---- Which of them is it? ---- */
 
+/* Could these be the labels of a record? That is all there is to know a batch by. */
 static bool labels_fit(const struct record *r, const uint8_t *record)
 {
     for (size_t i = 0; i < r->n_labels; i++)
@@ -43,7 +45,9 @@ static bool labels_fit(const struct record *r, const uint8_t *record)
     return true;
 }
 
-static bool looks(const struct record *r, const uint8_t *bytes, size_t n, bool whole)
+/* Bytes look like records where each label they have is one; where the file is whole, its size
+ * must fit, too. */
+static bool looks_like_records(const struct record *r, const uint8_t *bytes, size_t n, bool whole)
 {
     size_t size = record_size(r);
     if (n < size || (whole && n % size != 0))
@@ -56,12 +60,12 @@ static bool looks(const struct record *r, const uint8_t *bytes, size_t n, bool w
 
 bool cifar_looks_10(const uint8_t *bytes, size_t n, bool whole)
 {
-    return looks(&cifar10, bytes, n, whole);
+    return looks_like_records(&cifar10, bytes, n, whole);
 }
 
 bool cifar_looks_100(const uint8_t *bytes, size_t n, bool whole)
 {
-    return looks(&cifar100, bytes, n, whole);
+    return looks_like_records(&cifar100, bytes, n, whole);
 }
 
 /* ---- Reading. ---- */
@@ -73,13 +77,13 @@ struct batch
     struct image_set *set;
     const char *path;
     struct file *file;
-    uint32_t number; /* Of the file. */
+    uint32_t number; /* Which of the set's files it is, from 0. */
     uint64_t n;      /* Records so far. */
     uint8_t *bytes;  /* RECORDS_AT_ONCE records. */
 };
 
-/* Part n records' labels from their pixels. */
-static int take(struct batch *b, size_t n, char error[DATA_ERROR_MAX])
+/* Move n records, labels and pixels apart, to the end of the set. */
+static int store_records(struct batch *b, size_t n, char error[DATA_ERROR_MAX])
 {
     struct dataset *d = b->set->d;
     const struct record *r = b->record;
@@ -119,8 +123,8 @@ static int check_size(const struct batch *b, size_t rest, char error[DATA_ERROR_
                       others ? other->kind : "");
 }
 
-/* The bytes of a file that has none of the set's size are looked at before its
- * labels, so that CIFAR-100 for CIFAR-10 is called so. */
+/* A plain file's size is checked before its labels, so that CIFAR-100 given for CIFAR-10 is
+ * called that, and not a wrong label in some record. */
 static int check_plain(const struct batch *b, char error[DATA_ERROR_MAX])
 {
     struct batch all = *b;
@@ -136,13 +140,14 @@ static int read_records(struct batch *b, char error[DATA_ERROR_MAX])
     while (err == 0) {
         err = file_get(b->file, b->bytes, RECORDS_AT_ONCE * size, &got, error);
         if (err == 0)
-            err = take(b, got / size, error);
+            err = store_records(b, got / size, error);
         if (err == 0 && got < RECORDS_AT_ONCE * size)
             return check_size(b, got % size, error);
     }
     return err;
 }
 
+/* One file of the set. */
 static int read_batch(struct batch *b, const struct reader *r, char error[DATA_ERROR_MAX])
 {
     int err = file_open(&b->file, b->path, error);

@@ -1,10 +1,10 @@
-/* A table as text: a record a line, cells between separators, RFC 4180's quotes.
+/* nn/data/csv.c -- a table as text: a record a line, cells between separators, RFC 4180's quotes.
  *
  *   height,width,species        header: yes, no, or told by its looks
  *   5.1,3.5,"Iris setosa"       one column is the label, all others numbers
  *
  * First each file's sheet is opened: separator, columns, header. Then the rows
- * of all are read twice, to check and count and to fill.
+ * of all are read twice: once to check and to count, once to fill arrays of the right size.
  */
 #include "nn/data/cells.h"
 #include "nn/data/labels.h"
@@ -19,7 +19,7 @@
 #include <string.h>
 
 enum {
-    LOOK_RECORDS = 32 /* That csv_looks() looks at. */
+    LOOK_RECORDS = 32 /* csv_looks() looks at so many. */
 };
 
 struct table
@@ -28,8 +28,8 @@ struct table
     const struct kind_rows *kind;
     struct labels *labels;
     struct dataset *d;       /* NULL in the first pass. */
-    size_t n_columns, label; /* Of the label, from 0. */
-    struct cells header;     /* The first there is; p NULL: none. */
+    size_t n_columns, label; /* The label's column, from 0. */
+    struct cells header;     /* The first file's header; p is NULL where it has none. */
     size_t n_rows;
 };
 
@@ -106,6 +106,7 @@ static int choose_label(struct table *t, const struct cells *c, bool *named)
     return 0;
 }
 
+/* The number of columns, which the first file fixes for all. */
 static int check_columns(const struct table *t, const struct cells *c)
 {
     size_t n = t->n_columns, fixed = (size_t)t->kind->features + 1;
@@ -201,6 +202,7 @@ static int open_sheet(struct table *t, struct cells *c)
 
 /* ---- Rows. ---- */
 
+/* The first pass notes the label, the second (t->d is there) stores its class. */
 static int read_label(struct table *t, const struct cells *c, const struct cells_cell *cell)
 {
     uint8_t text[LABELS_NAME_MAX + 1]; /* What is longer is no name. */
@@ -222,6 +224,8 @@ static int read_label(struct table *t, const struct cells *c, const struct cells
     return err < 0 ? lines_refuse(&c->spot, where, p, n, wanted) : 0;
 }
 
+/* The first pass checks that it is a number, the second stores it; the columns behind that of
+ * the label move up by one. */
 static int read_value(struct table *t, const struct cells *c, const struct cells_cell *cell,
                       size_t column)
 {
@@ -253,6 +257,7 @@ static int refuse_row(const struct table *t, const struct cells *c, bool more, s
     return err;
 }
 
+/* Cells beyond the last column are only counted, so that the sentence says how many there are. */
 static int read_row(struct table *t, struct cells *c)
 {
     struct cells_cell cell = {.more = true};
@@ -290,9 +295,9 @@ static int read_rows(struct table *t, const struct cells *sheets, size_t *n_rows
     return 0;
 }
 
-/* The second pass. */
-static int fill(struct table *t, struct dataset *d, const char *kind, const struct cells *sheets,
-                size_t *n_rows)
+/* The second pass: all has been checked and counted, so it cannot fail on a cell. */
+static int fill_rows(struct table *t, struct dataset *d, const char *kind,
+                     const struct cells *sheets, size_t *n_rows)
 {
     const struct lines_spot *spot = &sheets[0].spot;
     size_t n = t->n_rows;
@@ -339,7 +344,7 @@ int csv_parse(struct dataset *d, const struct reader *r, const struct lines_file
         err = lines_print_kind(&kind, "csv", &sheets[0].spot, text);
     }
     if (err == 0)
-        err = fill(&t, d, text, sheets, n_rows);
+        err = fill_rows(&t, d, text, sheets, n_rows);
     labels_close(t.labels);
     free(sheets);
     free(n_rows);
@@ -360,8 +365,8 @@ int csv_read(struct dataset *d, const struct reader *r, char error[DATA_ERROR_MA
 
 /* ---- Does it look like one? ---- */
 
-/* Of a partial file, up to its last whole line; where not even one is whole,
- * its last whole cell. */
+/* The bytes are a file's beginning, cut off somewhere: leave out its last line, which may be
+ * cut, or where there is but one line, its last cell. */
 static void cut_partial(struct cells *c)
 {
     const uint8_t *end = c->end;
@@ -393,6 +398,8 @@ static bool looks_row(struct cells *c, bool first, size_t *n, size_t *odd)
     return same && i >= 2;
 }
 
+/* A table is what has as many cells in each record and numbers in all columns but one; the
+ * header is not held against it. */
 bool csv_looks(const uint8_t *bytes, size_t n, bool whole)
 {
     char error[DATA_ERROR_MAX];

@@ -1,3 +1,4 @@
+/* nn/data/data.c -- from a spec to a training set and a held-out one. */
 #include "nn/data/data.h"
 
 #include "nn/data/files.h"
@@ -13,6 +14,7 @@
 
 #define HOLDOUT 0.1 /* Where neither files nor options say. */
 
+/* The held-out images are those behind the training images: one seed, and none is in both. */
 static int open_glyphs(struct data *d, uint64_t seed, char error[DATA_ERROR_MAX])
 {
     int err = glyphs_draw(&d->train, GLYPHS_TRAIN, seed, 0);
@@ -25,7 +27,7 @@ static int open_glyphs(struct data *d, uint64_t seed, char error[DATA_ERROR_MAX]
 }
 
 /* A PATH alone gets its kind, all else is taken apart as it is. */
-static int parse(struct data_spec *s, const char *spec, char error[DATA_ERROR_MAX])
+static int parse_spec(struct data_spec *s, const char *spec, char error[DATA_ERROR_MAX])
 {
     int err = data_spec_parse(s, spec, error);
     if (err < 0 || s->format != NULL)
@@ -58,6 +60,7 @@ static int check_kind(const struct data_spec *s, const char *spec, const char *w
     return 0;
 }
 
+/* The files of one set, through the reader of the format. */
 static int read_set(struct dataset *d, const struct data_spec *s, struct reader *r,
                     const struct files *f, char error[DATA_ERROR_MAX])
 {
@@ -83,6 +86,7 @@ static int read_both(struct data *d, const struct data_spec *s, struct reader *r
     return read_set(&d->test, s, r, test, error);
 }
 
+/* Everything that readers may want of the spec goes to them; each takes what its format knows. */
 static int open_files(struct data *d, const struct data_spec *s, const char *kind,
                       const struct data_request *request, char error[DATA_ERROR_MAX])
 {
@@ -108,7 +112,7 @@ int data_open(struct data *d, const struct data_request *request, char error[DAT
     memset(d, 0, sizeof *d);
     struct data_spec s;
     char kind[DATA_KIND_MAX];
-    int err = parse(&s, request->spec, error);
+    int err = parse_spec(&s, request->spec, error);
     if (err == 0)
         err = check_kind(&s, request->spec, request->kind, kind, error);
     if (err == 0)

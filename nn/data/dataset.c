@@ -36,6 +36,7 @@ static void *room(size_t n, size_t size)
     return n <= SIZE_MAX / 2 / size ? malloc(n > 0 ? n * size : 1) : NULL;
 }
 
+/* Take what this form needs. On failure, what was taken is left for dataset_close(). */
 static bool take_room(struct dataset *d, size_t n, size_t entries)
 {
     size_t dim = dataset_dim(d);
@@ -84,6 +85,7 @@ void dataset_close(struct dataset *d)
     memset(d, 0, sizeof *d);
 }
 
+/* One channel: bytes to floats by the table, in order. */
 static void look_up_1(float *restrict out, const uint8_t *restrict pixels,
                       const float *restrict value, size_t n)
 {
@@ -103,6 +105,7 @@ static void look_up_3(float *restrict out, const uint8_t *restrict pixels,
     }
 }
 
+/* A text's bytes are token ids; layers pass floats, which hold them exactly. */
 VEC_CLONES static void bytes_to_floats(float *restrict out, const uint8_t *restrict bytes, size_t n)
 {
     for (size_t j = 0; j < n; j++)

@@ -29,12 +29,12 @@ struct dataset
     uint16_t *labels; /* n, each < n_classes; NULL for a text. */
     uint32_t *file;   /* n: which file each is from; NULL: all from one. */
     uint32_t n_files;
-    struct labels *names; /* Of a kind of names (nn/data/labels.h), else NULL; freed
-                           * by labels_close(). */
+    struct labels *names; /* The names of the classes where the kind has names
+                           * (nn/data/labels.h), else NULL; owned. */
 
     uint8_t *pixels; /* DATA_IMAGES: n x channels x height x width, as files
                        * have them. */
-    float mean[DATA_CHANNELS_MAX], std[DATA_CHANNELS_MAX]; /* Of pixel / 255. */
+    float mean[DATA_CHANNELS_MAX], std[DATA_CHANNELS_MAX]; /* Over pixel / 255. */
     float value[DATA_CHANNELS_MAX][256];                   /* Pixel byte -> normalised. */
 
     float *rows; /* DATA_ROWS: n x channels. */
@@ -52,20 +52,21 @@ struct dataset
 size_t dataset_dim(const struct dataset *d);
 
 /* Write sample i to out[0..dataset_dim): an image normalised, [h][w][c]; a row;
- * a text's bytes as floats. Not of sparse rows. */
+ * a text's bytes as floats. Sparse rows are not written out: they are used where
+ * they lie. */
 void dataset_sample(const struct dataset *d, size_t i, float *out);
 
-/* Labels of sample i: one, or of a text `context`: each byte's successor. */
+/* Labels of sample i: one, or for a text `context` of them: each byte's successor. */
 void dataset_labels(const struct dataset *d, size_t i, uint16_t *labels);
 
 /* Give *d the shapes and normalisation of a fixed `kind` and room for n >= 1
- * samples; `entries` of sparse rows in all. For readers of files and for
+ * samples, sparse ones with `entries` in all. For readers of files and for
  * tests. 0 or -ENOMEM. */
 __attribute__((warn_unused_result)) int dataset_init(struct dataset *d, const char *kind, size_t n,
                                                      size_t entries);
 void dataset_close(struct dataset *d);
 
-/* Only its kind, shapes and normalisation: all else stays. */
+/* Set its kind, shapes and normalisation alone: all else stays. */
 void dataset_kind(struct dataset *d, const char *kind);
 
 #endif

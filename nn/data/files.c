@@ -1,3 +1,4 @@
+/* nn/data/files.c -- the files of a spec, found, told apart and paired. */
 #include "nn/data/files.h"
 
 #include "nn/data/idx.h"
@@ -10,7 +11,7 @@
 
 /* ---- Names. ---- */
 
-/* Of a name, without .gz. */
+/* How long a name is without .gz. */
 static size_t stem(const char *name)
 {
     size_t n = strlen(name);
@@ -47,6 +48,7 @@ bool files_held_out(const char *name)
     return false;
 }
 
+/* Does the name, without .gz, end so and begin with something else? */
 static bool ends_in(const char *name, const char *ending)
 {
     size_t n = stem(name), n_ending = strlen(ending);
@@ -80,7 +82,8 @@ static int no_memory(const char *path, char error[DATA_ERROR_MAX])
 }
 
 /* Put DIR/NAME, or NAME where dir is NULL, at the end. */
-static int add(struct files *f, const char *dir, const char *name, char error[DATA_ERROR_MAX])
+static int append_path(struct files *f, const char *dir, const char *name,
+                       char error[DATA_ERROR_MAX])
 {
     size_t len = (dir != NULL ? strlen(dir) + 1 : 0) + strlen(name) + 1;
     char **grown = realloc(f->path, (f->n + 1) * sizeof *grown);
@@ -95,7 +98,7 @@ static int add(struct files *f, const char *dir, const char *name, char error[DA
     return 0;
 }
 
-/* Keep those that are told by `keep`, and drop the others. */
+/* Drop those that `keep` does not want. */
 static void filter(struct files *f, bool (*keep)(const char *name, void *arg), void *arg)
 {
     size_t n = 0;
@@ -108,7 +111,7 @@ static void filter(struct files *f, bool (*keep)(const char *name, void *arg), v
     f->n = n;
 }
 
-/* Of twins, the plain one and the packed, drop the latter. */
+/* Where a file lies there twice, plain and packed, drop the packed one. */
 static void drop_twins(struct files *f)
 {
     size_t n = 0;
@@ -124,13 +127,13 @@ static void drop_twins(struct files *f)
 }
 
 /* All files of a directory, as paths. */
-static int list(struct files *f, const char *dir, char error[DATA_ERROR_MAX])
+static int list_directory(struct files *f, const char *dir, char error[DATA_ERROR_MAX])
 {
     char **names;
     size_t n;
     int err = file_list(dir, READER_FILES_MAX, &names, &n, error);
     for (size_t i = 0; i < n && err == 0; i++)
-        err = add(f, dir, names[i], error);
+        err = append_path(f, dir, names[i], error);
     file_list_free(names, n);
     if (err == 0 && f->n > 0)
         qsort(f->path, f->n, sizeof *f->path, by_stem);
@@ -145,6 +148,7 @@ static bool keep_ending(const char *name, void *arg)
     return ends_in(name, arg);
 }
 
+/* An IDX file of images stands for its pair. */
 static bool keep_images(const char *name, void *arg)
 {
     (void)arg;
@@ -157,8 +161,8 @@ static bool keep_held_out(const char *name, void *arg)
 }
 
 /* Does a file begin like the format? */
-static int looks(const char *path, const struct data_format *f, bool *yes,
-                 char error[DATA_ERROR_MAX])
+static int looks_like_format(const char *path, const struct data_format *f, bool *yes,
+                             char error[DATA_ERROR_MAX])
 {
     size_t n;
     bool whole = false;
@@ -170,6 +174,7 @@ static int looks(const char *path, const struct data_format *f, bool *yes,
     return err;
 }
 
+/* A file named held out that is not of the format. */
 static int refuse_held_out(const char *path, const struct data_format *format,
                            char error[DATA_ERROR_MAX])
 {
@@ -191,7 +196,7 @@ static int keep_looks(struct files *f, const struct data_format *format, bool sp
     for (size_t i = 0; i < f->n; i++) {
         bool yes = false;
         if (err == 0)
-            err = looks(f->path[i], format, &yes, error);
+            err = looks_like_format(f->path[i], format, &yes, error);
         if (err == 0 && !yes && !split_wanted && files_held_out(file_base_name(f->path[i])))
             err = refuse_held_out(f->path[i], format, error);
         if (yes && err == 0)
@@ -206,7 +211,7 @@ static int keep_looks(struct files *f, const struct data_format *format, bool sp
 /* ---- Pairs. ---- */
 
 /* The other file of a pair, plain before .gz. */
-static int partner(const char *path, char found[DATA_SPEC_MAX], char error[DATA_ERROR_MAX])
+static int find_partner(const char *path, char found[DATA_SPEC_MAX], char error[DATA_ERROR_MAX])
 {
     char name[IDX_NAME_MAX], dir[DATA_SPEC_MAX];
     const char *base = file_base_name(path);
@@ -230,11 +235,11 @@ static int pair_up(struct files *images, char error[DATA_ERROR_MAX])
     int err = 0;
     for (size_t i = 0; i < images->n && err == 0; i++) {
         char labels[DATA_SPEC_MAX];
-        err = partner(images->path[i], labels, error);
+        err = find_partner(images->path[i], labels, error);
         if (err == 0)
-            err = add(&pairs, NULL, images->path[i], error);
+            err = append_path(&pairs, NULL, images->path[i], error);
         if (err == 0)
-            err = add(&pairs, NULL, labels, error);
+            err = append_path(&pairs, NULL, labels, error);
     }
     files_close(images);
     *images = pairs;
@@ -246,8 +251,9 @@ static int check_labels(const struct files *f, char error[DATA_ERROR_MAX])
 {
     for (size_t i = 0; i < f->n; i++) {
         char found[DATA_SPEC_MAX];
-        int err =
-            idx_names_labels(file_base_name(f->path[i])) ? partner(f->path[i], found, error) : 0;
+        int err = idx_names_labels(file_base_name(f->path[i]))
+                      ? find_partner(f->path[i], found, error)
+                      : 0;
         if (err < 0)
             return err;
     }
@@ -273,21 +279,21 @@ static int refuse_missing(const char *path, const struct data_format *format,
 }
 
 /* One file that was named. */
-static int one_file(struct files *f, const char *path, const struct data_format *format,
-                    char error[DATA_ERROR_MAX])
+static int take_one_file(struct files *f, const char *path, const struct data_format *format,
+                         char error[DATA_ERROR_MAX])
 {
     if (format->files == DATA_FILES_IDX && !idx_names_images(file_base_name(path)))
         return file_error(error, path,
                           "found a file, expected a directory or a file named "
                           "PREFIX-images-idx3-ubyte");
-    return add(f, NULL, path, error);
+    return append_path(f, NULL, path, error);
 }
 
 /* Those of a directory that are of the format. */
-static int of_format(struct files *f, const char *dir, const struct data_format *format,
-                     bool split_wanted, char error[DATA_ERROR_MAX])
+static int find_in_directory(struct files *f, const char *dir, const struct data_format *format,
+                             bool split_wanted, char error[DATA_ERROR_MAX])
 {
-    int err = list(f, dir, error);
+    int err = list_directory(f, dir, error);
     size_t n = f->n, n_binary = 0;
     if (err < 0)
         return err;
@@ -323,19 +329,20 @@ static size_t count_held_out(const struct files *f)
     return n;
 }
 
-static int find_one(struct files *f, const char *path, const struct data_format *format,
-                    bool split_wanted, char error[DATA_ERROR_MAX])
+static int find_at_path(struct files *f, const char *path, const struct data_format *format,
+                        bool split_wanted, char error[DATA_ERROR_MAX])
 {
     if (!file_exists(path))
         return refuse_missing(path, format, error);
-    return file_is_directory(path) ? of_format(f, path, format, split_wanted, error)
-                                   : one_file(f, path, format, error);
+    return file_is_directory(path) ? find_in_directory(f, path, format, split_wanted, error)
+                                   : take_one_file(f, path, format, error);
 }
 
-/* What test= names. */
+/* What test= names: all of it, unless it is a directory with files named held out. Then those:
+ * somebody who points at a whole data set means its held-out part. */
 static int find_test(struct files *test, const struct data_spec *s, char error[DATA_ERROR_MAX])
 {
-    int err = find_one(test, s->test, s->format, false, error);
+    int err = find_at_path(test, s->test, s->format, false, error);
     size_t n = err == 0 ? count_held_out(test) : 0;
     if (file_is_directory(s->test) && n > 0)
         keep_named(test, true);
@@ -359,14 +366,14 @@ static void drop_same(struct files *train, const struct files *test)
 }
 
 /* A directory's files into those for training and those held out. */
-static int part(struct files *train, struct files *test, const struct data_spec *s,
-                char error[DATA_ERROR_MAX])
+static int part_directory(struct files *train, struct files *test, const struct data_spec *s,
+                          char error[DATA_ERROR_MAX])
 {
     size_t n = train->n, n_held_out = count_held_out(train);
     int err = 0;
     for (size_t i = 0; i < n && err == 0 && s->test == NULL && !(s->holdout > 0); i++)
         if (files_held_out(file_base_name(train->path[i])))
-            err = add(test, NULL, train->path[i], error);
+            err = append_path(test, NULL, train->path[i], error);
     keep_named(train, false);
     if (s->test != NULL)
         drop_same(train, test);
@@ -384,11 +391,11 @@ int files_find(struct files *train, struct files *test, const struct data_spec *
     assert(s->format && s->path && s->format->files != DATA_FILES_NONE);
     *train = *test = (struct files){0};
     bool other = s->test != NULL || s->holdout > 0;
-    int err = find_one(train, s->path, s->format, other, error);
+    int err = find_at_path(train, s->path, s->format, other, error);
     if (err == 0 && s->test != NULL)
         err = find_test(test, s, error);
     if (err == 0 && file_is_directory(s->path))
-        err = part(train, test, s, error);
+        err = part_directory(train, test, s, error);
     if (err == 0 && s->format->files == DATA_FILES_IDX)
         err = pair_up(train, error);
     if (err == 0 && s->format->files == DATA_FILES_IDX)
@@ -404,8 +411,8 @@ int files_all(struct files *f, const char *path, char error[DATA_ERROR_MAX])
 {
     *f = (struct files){0};
     int err = !file_exists(path)        ? refuse_missing(path, NULL, error)
-              : file_is_directory(path) ? list(f, path, error)
-                                        : add(f, NULL, path, error);
+              : file_is_directory(path) ? list_directory(f, path, error)
+                                        : append_path(f, NULL, path, error);
     if (err < 0)
         files_close(f);
     return err;

@@ -14,10 +14,11 @@
  * without case: t, te, tes, test, testing, val, valid, validation, heldout,
  * t10k; or by beginning with "test".
  *
- * Of a directory, IDX files are told by their names, CIFAR's by .bin, and the
- * rest by their first bytes: what does not look like the format (a README) is
- * passed over, but not where its name says held out: nobody wants to be tested
- * on other data than he thinks. Of a.csv and a.csv.gz, the first is taken.
+ * In a directory, IDX files are known by their names, CIFAR's by .bin, and the
+ * rest by their first bytes. What does not look like the format (a README) is
+ * passed over, unless its name says held out: that is refused, since nobody wants
+ * to be tested on other data than he thinks. Where both a.csv and a.csv.gz are
+ * there, a.csv is taken.
  */
 #ifndef NN_DATA_FILES_H
 #define NN_DATA_FILES_H

@@ -1,3 +1,4 @@
+/* nn/data/glyphs.c -- the built-in images: strokes, how they are bent, and the pen. */
 #include "nn/data/glyphs.h"
 
 #include "nn/math/rng.h"
@@ -122,7 +123,7 @@ static const struct range size_x = {6.f, 10.f};   /* Pixels a unit. */
 static const struct range aspect = {.85f, 1.2f};  /* Height over width. */
 static const struct range shear = {-.3f, .3f};
 static const struct range shift = {-2.5f, 2.5f};  /* Pixels. */
-static const struct range tremor = {-.09f, .09f}; /* Of a point, box units. */
+static const struct range tremor = {-.09f, .09f}; /* How far a point is moved, box units. */
 static const struct range bend = {-.15f, .15f};   /* Coefficients of the warp. */
 static const struct range wave = {.02f, .11f};    /* Amplitude of the warp's wave. */
 static const struct range pen = {.7f, 1.6f};      /* Half the pen's width, pixels. */
@@ -163,7 +164,7 @@ static float cosine(float turns)
 /* Where a point of the box comes to lie in the image. */
 struct warp
 {
-    float bend_x[5], bend_y[5];             /* Of u^2, uv, v^2, u^2 v, u v^2. */
+    float bend_x[5], bend_y[5];             /* Factors of u^2, uv, v^2, u^2 v, u v^2. */
     float amplitude[2], angle[2], phase[2]; /* One wave a coordinate. */
     float xx, xy, yx, yy, dx, dy;           /* The affine map. */
 };

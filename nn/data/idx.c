@@ -1,3 +1,4 @@
+/* nn/data/idx.c -- the reader of IDX files, MNIST's format, in pairs of images and labels. */
 #include "nn/data/idx.h"
 
 #include "nn/data/image_set.h"
@@ -11,7 +12,7 @@
 enum {
     MAGIC_IMAGES = 0x00000803, /* Unsigned bytes, three dimensions. */
     MAGIC_LABELS = 0x00000801,
-    AT_ONCE = 4096 /* Labels. */
+    AT_ONCE = 4096 /* Labels read at a time. */
 };
 
 /* ---- Names and looks. ---- */
@@ -98,7 +99,7 @@ struct pair
     struct image_set *set;
     const struct reader *reader;
     bool open;       /* The classes are those that are found. */
-    uint32_t number; /* Of the pair. */
+    uint32_t number; /* Which of the set's pairs it is, from 0. */
     size_t n;        /* Images it announces. */
 };
 
@@ -171,6 +172,8 @@ static int check_counts(const struct pair *p, uint32_t n_images, uint32_t n_labe
     return 0;
 }
 
+/* Both headers are read before a pixel is, so that files which do not belong together are
+ * refused at once. The sides of the first pair are those of all. */
 static int get_headers(struct pair *p, char error[DATA_ERROR_MAX])
 {
     struct data_shape *shape = &p->set->d->shape;
@@ -240,6 +243,7 @@ static uint32_t label_most(const struct pair *p)
     return n - 1;
 }
 
+/* Labels are checked a few thousand at a time as they are read. */
 static int get_labels(struct pair *p, char error[DATA_ERROR_MAX])
 {
     struct dataset *d = p->set->d;
@@ -270,6 +274,7 @@ static int open_file(struct idx *x, const struct reader *r, char error[DATA_ERRO
     return err;
 }
 
+/* One pair, from opening to its end. The images count only once their labels have been read. */
 static int read_pair(struct pair *p, char error[DATA_ERROR_MAX])
 {
     int err = open_file(&p->images, p->reader, error);
@@ -290,7 +295,7 @@ static int read_pair(struct pair *p, char error[DATA_ERROR_MAX])
 
 /* What the files showed is the kind: the classes are those up to the largest
  * label, at least two. */
-static void settle(struct dataset *d)
+static void kind_from_labels(struct dataset *d)
 {
     uint32_t n = 2;
     for (size_t i = 0; i < d->n; i++)
@@ -327,7 +332,7 @@ int idx_read(struct dataset *d, const struct reader *r, char error[DATA_ERROR_MA
     }
     image_set_end(&set);
     if (open)
-        settle(d);
+        kind_from_labels(d);
     d->n_files = (uint32_t)(r->n_paths / 2);
     return 0;
 }

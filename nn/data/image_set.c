@@ -1,3 +1,4 @@
+/* nn/data/image_set.c -- room for images, which grows with what has been read. */
 #include "nn/data/image_set.h"
 
 #include <assert.h>
@@ -31,6 +32,7 @@ static int resize(struct image_set *s, size_t cap)
     return 0;
 }
 
+/* Room grows by doubling, so that each image is copied about once. */
 int image_set_room(struct image_set *s, size_t more, size_t most)
 {
     size_t need = s->d->n + more;

@@ -10,10 +10,10 @@
 
 #include "nn/data/dataset.h"
 
-#define IMAGE_SET_BYTES_MAX (UINT64_C(8) << 30) /* Of pixels. */
+#define IMAGE_SET_BYTES_MAX (UINT64_C(8) << 30) /* A set's pixels take at most so many. */
 
 enum {
-    IMAGE_SET_STEP = 4 << 20 /* Bytes of pixels. */
+    IMAGE_SET_STEP = 4 << 20 /* Bytes of pixels read at a time. */
 };
 
 struct image_set

@@ -65,6 +65,7 @@ static const char *parse_hash(const char *p, uint64_t *hash)
     return p;
 }
 
+/* No text of a scheme begins with another, so that the first that fits is the one that is meant. */
 static const char *parse_scheme(const char *p, struct kind_rows *k)
 {
     if (strncmp(p, "names-", 6) == 0) {
@@ -98,6 +99,8 @@ static struct divide_text divide_text(double divide)
     return t;
 }
 
+/* Only the text that would be printed is taken: kinds are compared as texts, and two spellings
+ * of one divisor would part peers that agree. */
 static bool parse_divide(const char *p, double *divide)
 {
     *divide = 1;
@@ -153,6 +156,7 @@ static bool idx_kind(const char *p, struct data_shape *s)
     return p != NULL && *p == '\0' && s->n_classes >= 2;
 }
 
+/* A kind of rows says the number of features where images have three sizes. */
 static bool rows_kind(const char *kind, const struct kind_family *f, struct data_shape *s)
 {
     struct kind_rows k;
@@ -162,6 +166,7 @@ static bool rows_kind(const char *kind, const struct kind_family *f, struct data
     return true;
 }
 
+/* A text has one more thing to say, its context: that of the samples, and so of the model. */
 static bool text_kind(const char *p, struct data_shape *s)
 {
     s->channels = s->width = 1;

@@ -39,7 +39,7 @@ struct kind_family
 {
     const char *name;
     struct data_shape shape; /* n_classes 0: what follows the name says more. */
-    float mean[DATA_CHANNELS_MAX], std[DATA_CHANNELS_MAX]; /* Of pixel / 255, for images. */
+    float mean[DATA_CHANNELS_MAX], std[DATA_CHANNELS_MAX]; /* Images only, over pixel / 255. */
 };
 
 extern const struct kind_family kind_families[KIND_NAMES];
@@ -68,7 +68,7 @@ struct kind_rows
     bool fixed; /* False: the open kind; all below is zero, divide 1. */
     uint32_t features, n_classes;
     enum labels_scheme scheme;
-    uint64_t hash; /* Of the sorted label names; LABELS_NAMES only. */
+    uint64_t hash; /* Hash of the sorted label names; LABELS_NAMES only. */
     double divide; /* Every value is divided by this. */
 };
 

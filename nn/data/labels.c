@@ -1,3 +1,4 @@
+/* nn/data/labels.c -- labels as files spell them, noted, checked, and turned into classes. */
 #include "nn/data/labels.h"
 
 #include "nn/data/number.h"
@@ -18,8 +19,8 @@ enum {
 struct labels
 {
     enum labels_scheme scheme;
-    uint32_t n_classes;       /* Of a fixed kind, or once settled. */
-    uint64_t hash;            /* The same, of names. */
+    uint32_t n_classes;       /* Known of a fixed kind, else once settled. */
+    uint64_t hash;            /* LABELS_NAMES: the same. */
     bool words;               /* Open labels may be names. */
     bool complete;            /* `name` is the whole list. */
     bool seen[LABEL_MAX + 2]; /* Whole numbers found, from -1. */
@@ -46,6 +47,7 @@ static uint32_t find_name(const struct labels *l, const uint8_t *bytes, size_t n
     return low;
 }
 
+/* Insert a name at its place in the sorted list. The list is at most a few thousand long. */
 static int add_name(struct labels *l, uint32_t at, const uint8_t *bytes, size_t n)
 {
     char *copy = malloc(n + 1);
@@ -69,6 +71,8 @@ static bool is_name(const uint8_t *bytes, size_t n)
     return n >= 1 && n <= LABELS_NAME_MAX;
 }
 
+/* A name that is new is added, unless the list is given (held-out files) or full. What can be no
+ * name is refused before that, since a name goes to terminals and into the hash. */
 static int note_name(struct labels *l, const uint8_t *bytes, size_t n,
                      char expected[LABELS_WHY_MAX])
 {
@@ -88,6 +92,8 @@ static int note_name(struct labels *l, const uint8_t *bytes, size_t n,
     return -EINVAL;
 }
 
+/* The hash that stands for the names in a kind: of all of them, sorted, with newlines between.
+ * Sorted, so that the order of rows in a file does not change the kind. */
 static int hash_names(const struct labels *l, uint64_t *hash)
 {
     size_t n = 0, at = 0;
@@ -127,11 +133,14 @@ static bool is_whole(const uint8_t *p, size_t n, int *v)
     return p == end;
 }
 
+/* Has the whole number v, from -1 on, been seen? */
 static bool has(const struct labels *l, int v)
 {
     return l->seen[v + 1];
 }
 
+/* The scheme is still open. Labels -1 and +1 are taken for a pair only while no third one has
+ * been seen, so that a set of -1, 0, 1 is refused and not trained with two of its classes. */
 static int note_whole(struct labels *l, int v, char expected[LABELS_WHY_MAX])
 {
     bool pm = v == -1 || v == 1;
@@ -167,6 +176,8 @@ static int note_fixed(const struct labels *l, bool whole, int v, char expected[L
 
 /* ---- The two together. ---- */
 
+/* The order of the questions is the policy: a fixed scheme decides alone; an open one is numbers
+ * or names by its first label, and refuses the other kind from there on. */
 int labels_note(struct labels *l, const uint8_t *bytes, size_t n, char expected[LABELS_WHY_MAX])
 {
     if (l->scheme == LABELS_NAMES)

@@ -1,4 +1,4 @@
-/* libsvm's text (Chang, Lin 2011): a row a line, the label, then the entries
+/* nn/data/libsvm.c -- libsvm's text (Chang, Lin 2011): a row a line, the label, then the entries
  * that are not zero, their indices ascending from 1.
  *
  *   -1 3:1 11:0.5 14:-2e-3   # a comment
@@ -15,7 +15,7 @@
 #include <string.h>
 
 enum {
-    LOOK_LINES = 32 /* That libsvm_looks() looks at. */
+    LOOK_LINES = 32 /* libsvm_looks() looks at so many. */
 };
 
 /* One pass over the files. The first counts and notes labels, the second has a
@@ -29,7 +29,7 @@ struct pass
     struct dataset *d;     /* NULL in the first pass. */
     struct lines_spot spot;
     size_t n_rows, n_entries, longest;
-    uint32_t largest; /* Index so far. */
+    uint32_t largest; /* The largest index so far. */
 };
 
 /* A piece of a line. */
@@ -61,7 +61,8 @@ static struct piece next_token(struct piece *line)
     return token;
 }
 
-static int refuse(const struct pass *s, const char *where, struct piece found, const char *wanted)
+static int refuse_token(const struct pass *s, const char *where, struct piece found,
+                        const char *wanted)
 {
     return lines_refuse(&s->spot, where, found.p, (size_t)(found.end - found.p), wanted);
 }
@@ -93,7 +94,7 @@ static int refuse_index(const struct pass *s, struct piece token, uint32_t index
         snprintf(wanted, sizeof wanted, "an index of at most %u%s%s%s", s->most,
                  s->kind->fixed ? " (" : "", s->kind->fixed ? s->kind_text : "",
                  s->kind->fixed ? ")" : "");
-    return refuse(s, "entry", token, wanted);
+    return refuse_token(s, "entry", token, wanted);
 }
 
 /* One token "index:value". */
@@ -108,9 +109,9 @@ static int read_entry(struct pass *s, struct piece token, uint32_t *before)
     double v;
     float x;
     if (number_read(rest.p, rest.end, &v) != rest.end)
-        return refuse(s, "entry", token, "index:value with a decimal number");
+        return refuse_token(s, "entry", token, "index:value with a decimal number");
     if (!number_to_float(v, s->kind->divide, &x))
-        return refuse(s, "entry", token, "a value in a float's range");
+        return refuse_token(s, "entry", token, "a value in a float's range");
     if (s->d != NULL) {
         s->d->column[s->n_entries] = index - 1;
         s->d->entry[s->n_entries] = x;
@@ -120,6 +121,8 @@ static int read_entry(struct pass *s, struct piece token, uint32_t *before)
     return 0;
 }
 
+/* The label of a row: noted in the first pass, turned into a class in the second. Only looking
+ * (no labels), any number will do. */
 static int read_label(struct pass *s, struct piece token)
 {
     size_t n = (size_t)(token.end - token.p);
@@ -134,7 +137,7 @@ static int read_label(struct pass *s, struct piece token)
         err = -EINVAL;
     if (err == -ENOMEM)
         return file_no_memory(s->spot.error, s->spot.path);
-    return err < 0 ? refuse(s, "label", token, wanted) : 0;
+    return err < 0 ? refuse_token(s, "label", token, wanted) : 0;
 }
 
 /* One line without its newline: a row, or nothing. */
@@ -174,6 +177,7 @@ static bool next_line(struct piece *rest, struct piece *line)
     return true;
 }
 
+/* One file of the set; a file without a row is a mistake, not an empty part. */
 static int read_file(struct pass *s, const struct lines_file *f, size_t *n_rows)
 {
     size_t before = s->n_rows;
@@ -193,6 +197,7 @@ static int read_file(struct pass *s, const struct lines_file *f, size_t *n_rows)
     return 0;
 }
 
+/* All files in order, counted from zero: both passes go through here. */
 static int read_files(struct pass *s, const struct lines_file *files, size_t n, size_t *n_rows)
 {
     int err = 0;
@@ -203,8 +208,8 @@ static int read_files(struct pass *s, const struct lines_file *files, size_t n, 
 }
 
 /* The first pass is over: what kind is it? */
-static int settle(const struct pass *s, const struct reader *r, struct kind_rows *kind,
-                  char text[DATA_KIND_MAX])
+static int kind_from_rows(const struct pass *s, const struct reader *r, struct kind_rows *kind,
+                          char text[DATA_KIND_MAX])
 {
     int err = lines_settle(s->labels, kind, s->n_rows, &s->spot);
     if (err < 0)
@@ -217,9 +222,9 @@ static int settle(const struct pass *s, const struct reader *r, struct kind_rows
     return lines_print_kind(kind, "libsvm", &s->spot, text);
 }
 
-/* The second pass. */
-static int fill(struct pass *s, struct dataset *d, const char *kind, const struct lines_file *files,
-                const struct reader *r, size_t *n_rows)
+/* The second pass: all has been checked and counted, so it cannot fail on an entry. */
+static int fill_entries(struct pass *s, struct dataset *d, const char *kind,
+                        const struct lines_file *files, const struct reader *r, size_t *n_rows)
 {
     int err = dataset_init(d, kind, s->n_rows, s->n_entries);
     if (err < 0)
@@ -255,9 +260,9 @@ int libsvm_parse(struct dataset *d, const struct reader *r, const struct lines_f
     err = n_rows != NULL && s.labels != NULL ? read_files(&s, files, r->n_paths, n_rows)
                                              : file_no_memory(error, files->path);
     if (err == 0)
-        err = settle(&s, r, &kind, text);
+        err = kind_from_rows(&s, r, &kind, text);
     if (err == 0)
-        err = fill(&s, d, text, files, r, n_rows);
+        err = fill_entries(&s, d, text, files, r, n_rows);
     labels_close(s.labels);
     free(n_rows);
     return err;

@@ -1,3 +1,4 @@
+/* nn/data/lines.c -- what the readers of lines of text share. */
 #include "nn/data/lines.h"
 
 #include "nn/data/quote.h"
@@ -48,6 +49,7 @@ int lines_refuse(const struct lines_spot *spot, const char *where, const uint8_t
                       (unsigned long long)spot->line, where, quote_bytes(found, n).text, wanted);
 }
 
+/* One file needs no marks, which would be four bytes a row for nothing. */
 int lines_mark_files(struct dataset *d, const size_t *rows, size_t n_files)
 {
     d->n_files = (uint32_t)n_files;
@@ -68,6 +70,8 @@ static bool equal(double a, double b)
     return a >= b && a <= b;
 }
 
+/* A fixed kind has said how many features there are and what values are divided by. Who says it
+ * again in a spec must say the same; a divisor of 1 is what a spec has that says nothing. */
 int lines_kind(const struct reader *r, const char *format, const char *path, struct kind_rows *kind,
                char error[DATA_ERROR_MAX])
 {

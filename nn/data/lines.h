@@ -6,8 +6,8 @@
  *   paths --lines_load--> struct lines_file[n_paths] --*_parse--> dataset
  *
  * They go over the bytes twice: the first time to check everything and to
- * count, the second to fill arrays of exactly the right size. So nothing is
- * allocated for a file that is refused, and nothing ever grows.
+ * count, the second to fill arrays of exactly the right size. So a file that is
+ * refused costs its own bytes and no more, and no array of samples ever grows.
  */
 #ifndef NN_DATA_LINES_H
 #define NN_DATA_LINES_H
@@ -48,8 +48,8 @@ __attribute__((warn_unused_result)) int lines_kind(const struct reader *r, const
                                                    const char *path, struct kind_rows *kind,
                                                    char error[DATA_ERROR_MAX]);
 
-/* All n_rows are read once: labels_settle() with the file's name before what it
- * says, and are there too many? */
+/* The first pass is over, n_rows have been read: labels_settle(), with the
+ * file's name before what it says. Too many rows are refused, too. */
 __attribute__((warn_unused_result)) int lines_settle(struct labels *l, struct kind_rows *kind,
                                                      size_t n_rows, const struct lines_spot *spot);
 
@@ -59,8 +59,8 @@ __attribute__((warn_unused_result)) int lines_print_kind(const struct kind_rows 
                                                          const struct lines_spot *spot,
                                                          char text[DATA_KIND_MAX]);
 
-/* Note which file each row is from: rows[i] are of file i. Nothing to note
- * where there is one file. 0 or -ENOMEM. */
+/* Note which file each row is from, where there are several: rows[i] of them
+ * are from file i. 0 or -ENOMEM. */
 __attribute__((warn_unused_result)) int lines_mark_files(struct dataset *d, const size_t *rows,
                                                          size_t n_files);
 

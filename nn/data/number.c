@@ -25,6 +25,7 @@ static bool is_digit(const uint8_t *p, const uint8_t *end)
     return p < end && (uint8_t)(*p - '0') <= 9;
 }
 
+/* A number may begin with either sign, and so may its exponent. */
 static bool is_sign(const uint8_t *p, const uint8_t *end)
 {
     return p < end && (*p == '+' || *p == '-');

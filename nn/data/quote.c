@@ -20,6 +20,7 @@ struct quote quote_bytes(const uint8_t *bytes, size_t n)
     return q;
 }
 
+/* For what is a string already. */
 struct quote quote_string(const char *text)
 {
     return quote_bytes((const uint8_t *)text, strlen(text));

@@ -18,14 +18,16 @@ struct reader
     const char *const *paths; /* n_paths >= 1 files. */
     size_t n_paths;
     const char *kind;
-    const char *label;          /* csv: as given, or NULL: the last column. */
-    const char *header;         /* csv: "yes", "no", "auto". */
-    double divide;              /* csv, libsvm: > 0. */
-    uint32_t features;          /* libsvm: 0, or how many. */
-    uint32_t context;           /* text. */
-    const struct labels *names; /* csv of a fixed kind of names: the training
-                                 * set's list, of which files may have some;
-                                 * NULL: files must have all. */
+    const char *label;  /* csv: as given, or NULL: the last column. */
+    const char *header; /* csv: "yes", "no", "auto". */
+    double divide;      /* csv, libsvm: > 0. */
+    uint32_t features;  /* libsvm: 0, or how many. */
+    uint32_t context;   /* text: bytes of a sample. */
+    /* csv with labels that are names: those of the training set, when the held-out
+     * files are read. They may then have any of these names and no other. NULL when
+     * there is no such list: files of a fixed kind must then have all of its names,
+     * since only their hash is known. */
+    const struct labels *names;
     struct file_progress progress;
 };
 

@@ -1,5 +1,7 @@
-/* Which KIND is a path? Names say it of IDX and CIFAR files, which lie in
- * directories of their own; else the first bytes do. */
+/* nn/data/sniff.c -- which KIND is a path?
+ *
+ * IDX and CIFAR files lie in directories of their own and have names that tell; all others are
+ * told by their first bytes. */
 #include "nn/data/sniff.h"
 
 #include "nn/data/cifar.h"
@@ -77,6 +79,7 @@ static int sniff_binary(struct sniff *s, const char *path, char error[DATA_ERROR
     return 0;
 }
 
+/* By its name, with or without .gz. */
 static bool is_binary(const char *path)
 {
     size_t n = strlen(path);
@@ -105,6 +108,7 @@ static bool outdoes(const char *kind, const char *other)
            && (other == NULL || (strcmp(other, "text") == 0 && strcmp(kind, "text") != 0));
 }
 
+/* The first file with a name that tells decides for the directory. */
 static int sniff_names(struct sniff *s, char *const *paths, size_t n, char error[DATA_ERROR_MAX])
 {
     for (size_t i = 0; i < n && s->kind == NULL; i++) {
@@ -119,6 +123,7 @@ static int sniff_names(struct sniff *s, char *const *paths, size_t n, char error
     return 0;
 }
 
+/* Otherwise all files are looked at, and the strictest format that one of them has wins. */
 static int sniff_contents(struct sniff *s, char *const *paths, size_t n, char error[DATA_ERROR_MAX])
 {
     for (size_t i = 0; i < n; i++) {

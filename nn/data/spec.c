@@ -1,3 +1,4 @@
+/* nn/data/spec.c -- a data spec taken apart: KIND, PATH, keys, and what is wrong with each. */
 #include "nn/data/spec.h"
 
 #include "nn/data/format.h"
@@ -33,7 +34,7 @@ static bool is_letter(char c)
 }
 
 /* The length of "word" where p is "word=...", else 0. */
-static size_t word(const char *p)
+static size_t key_length(const char *p)
 {
     size_t n = 0;
     while (is_letter(p[n]))
@@ -51,10 +52,10 @@ static enum data_key find_key(const char *p, size_t n)
 }
 
 /* Cut a value off before the next option. Returns that, or NULL. */
-static char *cut(char *p, bool any_word)
+static char *cut_value(char *p, bool any_word)
 {
     for (; (p = strchr(p, ',')) != NULL; p++) {
-        size_t n = word(p + 1);
+        size_t n = key_length(p + 1);
         if (n == 0 || (!any_word && find_key(p + 1, n) == DATA_KEYS))
             continue;
         *p = '\0';
@@ -66,10 +67,10 @@ static char *cut(char *p, bool any_word)
 bool data_spec_stray(const char *path, char key[32])
 {
     const char *p = strchr(path, ',');
-    while (p != NULL && word(p + 1) == 0)
+    while (p != NULL && key_length(p + 1) == 0)
         p = strchr(p + 1, ',');
     if (p != NULL)
-        snprintf(key, 32, "%.*s", (int)(word(p + 1) < 31 ? word(p + 1) : 31), p + 1);
+        snprintf(key, 32, "%.*s", (int)(key_length(p + 1) < 31 ? key_length(p + 1) : 31), p + 1);
     return p != NULL;
 }
 
@@ -82,13 +83,14 @@ void data_spec_keys(const struct data_format *f, char list[96])
             at += (size_t)snprintf(list + at, 96 - at, "%s%s", at ? " or " : "", keys[k].name);
 }
 
-static bool number(const char *p, double low, double high, double *v)
+/* Bounds are not included: a share of 0 or 1 would leave one of the two sets empty. */
+static bool number_between(const char *p, double low, double high, double *v)
 {
     return number_is((const uint8_t *)p, strlen(p), v) && *v > low && *v < high;
 }
 
 /* Take one value. False where it is none of this key. */
-static bool take(struct data_spec *s, enum data_key key, const char *value)
+static bool store_value(struct data_spec *s, enum data_key key, const char *value)
 {
     const char *end = NULL;
     switch (key) {
@@ -102,9 +104,9 @@ static bool take(struct data_spec *s, enum data_key key, const char *value)
         s->header = value;
         return strcmp(value, "yes") == 0 || strcmp(value, "no") == 0 || strcmp(value, "auto") == 0;
     case DATA_KEY_HOLDOUT:
-        return number(value, 0, 1, &s->holdout);
+        return number_between(value, 0, 1, &s->holdout);
     case DATA_KEY_DIVIDE:
-        return number(value, 0, 1.0000001e30, &s->divide);
+        return number_between(value, 0, 1.0000001e30, &s->divide);
     case DATA_KEY_FEATURES:
         end = number_count(value, DATA_FEATURES_MAX, &s->features);
         break;
@@ -118,7 +120,7 @@ static bool take(struct data_spec *s, enum data_key key, const char *value)
 }
 
 /* One "key=value", n the length of its key. */
-static int option(struct data_spec *s, const char *p, size_t n, char error[DATA_ERROR_MAX])
+static int parse_option(struct data_spec *s, const char *p, size_t n, char error[DATA_ERROR_MAX])
 {
     char list[96];
     enum data_key key = find_key(p, n);
@@ -129,7 +131,7 @@ static int option(struct data_spec *s, const char *p, size_t n, char error[DATA_
                  s->format != NULL ? s->format->family->name : "");
     else if (s->given >> key & 1)
         snprintf(error, DATA_ERROR_MAX, "option %s: found twice, expected once", keys[key].name);
-    else if (!take(s, key, p + n + 1))
+    else if (!store_value(s, key, p + n + 1))
         snprintf(error, DATA_ERROR_MAX, "option %s: found %s, expected %s", keys[key].name,
                  quote_string(p + n + 1).text, keys[key].expected);
     else {
@@ -139,12 +141,13 @@ static int option(struct data_spec *s, const char *p, size_t n, char error[DATA_
     return -EINVAL;
 }
 
-static int options(struct data_spec *s, char *rest, char error[DATA_ERROR_MAX])
+/* All options of a spec, one behind the other. Where several are wrong, the first is named. */
+static int parse_options(struct data_spec *s, char *rest, char error[DATA_ERROR_MAX])
 {
     while (rest != NULL) {
-        size_t n = word(rest);
-        char *next = cut(rest + n + 1, find_key(rest, n) != DATA_KEY_TEST);
-        int err = option(s, rest, n, error);
+        size_t n = key_length(rest);
+        char *next = cut_value(rest + n + 1, find_key(rest, n) != DATA_KEY_TEST);
+        int err = parse_option(s, rest, n, error);
         if (err < 0)
             return err;
         rest = next;
@@ -168,12 +171,15 @@ static bool names_kind(const char *spec, size_t *n)
     return *n > 0 && spec[*n] == ':';
 }
 
+/* The one set that is drawn: it has neither a PATH nor options. */
 static bool is_glyphs(const char *spec)
 {
     size_t n = strlen("glyphs");
     return strncmp(spec, "glyphs", n) == 0 && (spec[n] == '\0' || spec[n] == ',');
 }
 
+/* A PATH is what is nothing else: no KIND, no canonical kind, no name of one. So a mistyped KIND
+ * without a colon is looked for as a file, and the sentence about it names what was expected. */
 bool data_is_path(const char *spec)
 {
     size_t n;
@@ -183,7 +189,7 @@ bool data_is_path(const char *spec)
 }
 
 /* It is neither a spec nor a kind: what should it be? */
-static int refuse(const char *spec, char error[DATA_ERROR_MAX])
+static int refuse_spec(const char *spec, char error[DATA_ERROR_MAX])
 {
     struct quote found = quote_string(spec);
     size_t n = strcspn(spec, ":/,");
@@ -223,15 +229,16 @@ int data_spec_parse(struct data_spec *s, const char *text, char error[DATA_ERROR
                                     : NULL;
     bool drawn = s->format == &data_formats[KIND_GLYPHS]; /* Then there is no PATH. */
     if (!path_alone && (s->format == NULL || drawn == kind))
-        return refuse(text, error);
+        return refuse_spec(text, error);
     char *path = s->text + (path_alone ? 0 : kind ? n + 1 : strlen("glyphs"));
-    char *rest = cut(path, drawn);
+    char *rest = cut_value(path, drawn);
     if (drawn ? *path != '\0' : *path == '\0')
-        return refuse(text, error);
+        return refuse_spec(text, error);
     s->path = drawn ? NULL : path;
-    return options(s, rest, error);
+    return parse_options(s, rest, error);
 }
 
+/* A kind passes as it is, so that what one command printed can be given to another. */
 int data_kind(const char *spec, char kind[DATA_KIND_MAX], char error[DATA_ERROR_MAX])
 {
     struct data_shape shape;
@@ -241,7 +248,7 @@ int data_kind(const char *spec, char kind[DATA_KIND_MAX], char error[DATA_ERROR_
         return 0;
     }
     if (data_is_path(spec))
-        return refuse(spec, error);
+        return refuse_spec(spec, error);
     int err = data_spec_parse(&s, spec, error);
     if (err == 0 && s.format->family->shape.form == DATA_TEXT)
         snprintf(kind, DATA_KIND_MAX, "text/%u", s.context);

@@ -1,3 +1,4 @@
+/* nn/data/split.c -- some samples of a set moved to another, chosen alike by everybody. */
 #include "nn/data/split.h"
 
 #include "nn/data/labels.h"
@@ -19,6 +20,7 @@ struct choice
     size_t at, taken; /* Samples asked for, and held out of them. */
 };
 
+/* Each sample is held out with just the chance that leaves exactly k of n in the end. */
 static bool choose(struct choice *c)
 {
     double u = (double)(rng_at(SPLIT_KEY, c->at) >> 11) * 0x1p-53;
@@ -28,6 +30,7 @@ static bool choose(struct choice *c)
     return yes;
 }
 
+/* How many entries a sparse row has. */
 static size_t entries_of(const struct dataset *d, size_t i)
 {
     return d->start[i + 1] - d->start[i];
@@ -52,7 +55,7 @@ static void move_row(struct dataset *to, size_t j, const struct dataset *from, s
 }
 
 /* Sample i of one set becomes sample j of another, or j <= i of the same. */
-static void move(struct dataset *to, size_t j, const struct dataset *from, size_t i)
+static void move_sample(struct dataset *to, size_t j, const struct dataset *from, size_t i)
 {
     size_t dim = dataset_dim(from);
     to->labels[j] = from->labels[i];
@@ -73,6 +76,7 @@ static void *shrunk(void *p, size_t n_bytes)
     return q != NULL ? q : p;
 }
 
+/* Give back what the held-out samples took. */
 static void shrink(struct dataset *d)
 {
     size_t n = d->n, dim = dataset_dim(d);
@@ -89,7 +93,7 @@ static void shrink(struct dataset *d)
     }
 }
 
-static void part(struct dataset *train, struct dataset *test, struct choice c)
+static void part_samples(struct dataset *train, struct dataset *test, struct choice c)
 {
     size_t j = 0, k = 0;
     train->longest = 0;
@@ -97,15 +101,15 @@ static void part(struct dataset *train, struct dataset *test, struct choice c)
         test->start[0] = 0;
     for (size_t i = 0; i < train->n; i++) {
         if (choose(&c))
-            move(test, k++, train, i);
+            move_sample(test, k++, train, i);
         else
-            move(train, j++, train, i);
+            move_sample(train, j++, train, i);
     }
     assert(k == test->n && j + k == train->n);
     train->n = j;
 }
 
-/* Of a text the last k samples, and the byte behind them. */
+/* A text's end is held out: its last test->n samples and the byte behind them. */
 static void part_text(struct dataset *train, struct dataset *test)
 {
     size_t dim = dataset_dim(train), left = train->n - test->n;
@@ -155,7 +159,7 @@ int data_split(struct dataset *train, struct dataset *test, double share, const 
     if (train->shape.form == DATA_TEXT)
         part_text(train, test);
     else
-        part(train, test, c);
+        part_samples(train, test, c);
     shrink(train);
     return 0;
 }

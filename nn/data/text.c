@@ -1,11 +1,11 @@
-/* Plain text: bytes as they are, all files one behind the other.
+/* nn/data/text.c -- plain text: bytes as they are, all files one behind the other.
  *
  *   t h e _ q u i c k _ b r o w n     context 4
  *   |sample0|                         predicts  h e _ q
  *           |sample1|                 predicts  u i c k
  *                   |sample2|         predicts  _ b r o
  *
- * What is too short to be a sample, at the end, is left out.
+ * What is left at the end and too short to be a sample is left out.
  */
 #include "nn/data/lines.h"
 #include "nn/math/number.h"

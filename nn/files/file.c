@@ -1,3 +1,4 @@
+/* nn/files/file.c -- data files, plain or gzip; sentences about files; lists of directories. */
 #include "nn/files/file.h"
 
 #include <assert.h>
@@ -15,9 +16,9 @@
 
 enum {
     CHUNK = 64 * 1024,     /* Compressed bytes read at a time. */
-    STEP = 4 << 20,        /* Of progress, in bytes of the file. */
+    STEP = 4 << 20,        /* Progress is reported each so many bytes of the file. */
     DEFLATE_FACTOR = 1032, /* Deflate expands no more than this. */
-    PATH_SHOWN = 160,      /* Of a path in a sentence. */
+    PATH_SHOWN = 160,      /* Bytes of a path that a sentence shows: its end. */
     GZIP_WINDOW = 15 + 16  /* inflateInit2: gzip wrapper only. */
 };
 
@@ -26,9 +27,9 @@ struct file
     int fd;
     bool gzip;
     bool ended;    /* gzip: the last member's checksum was right. */
-    uint64_t size; /* Of the file on disk, when opened. */
-    uint64_t done; /* Bytes of it that have been read ... */
-    uint64_t said; /* ... and reported; UINT64_MAX: its end, too. */
+    uint64_t size; /* Bytes on disk when it was opened; it may grow. */
+    uint64_t done; /* Bytes on disk that have been read ... */
+    uint64_t said; /* ... and reported; UINT64_MAX once the end is. */
     struct file_progress progress;
     char *path;
     z_stream z;
@@ -60,25 +61,26 @@ const char *file_base_name(const char *path)
     return slash != NULL ? slash + 1 : path;
 }
 
-/* The same for a failed system call. */
-static int world_error(char error[FILE_ERROR_MAX], const char *path, const char *what, int code)
+int file_world_error(char error[FILE_ERROR_MAX], const char *path, const char *what, int code)
 {
     file_error(error, path, "%s: %s", what, strerror(code));
     return -code;
 }
 
+/* The name only says what to expect; the first two bytes say what it is. */
 static bool named_gz(const char *path)
 {
     size_t len = strlen(path);
     return len >= 3 && strcmp(path + len - 3, ".gz") == 0;
 }
 
+/* From here on, report() has somebody to tell. */
 void file_watch(struct file *f, const struct file_progress *progress)
 {
     f->progress = *progress;
 }
 
-/* n more bytes have been read; none: the end. */
+/* n more bytes have been read; 0 is the end of the file. */
 static void report(struct file *f, size_t n)
 {
     f->done += n;
@@ -102,7 +104,7 @@ static int read_some(struct file *f, uint8_t *dst, size_t n, size_t *got,
         if (r < 0 && errno == EINTR)
             continue;
         if (r < 0)
-            return world_error(error, f->path, "cannot read", errno);
+            return file_world_error(error, f->path, "cannot read", errno);
         report(f, (size_t)r);
         if (r == 0)
             break;
@@ -127,11 +129,11 @@ static int sniff(struct file *f, char error[FILE_ERROR_MAX])
                                     "1f 8b: it is no gzip file",
                                     magic[0], magic[1]);
     if (lseek(f->fd, 0, SEEK_SET) < 0)
-        return world_error(error, f->path, "cannot seek", errno);
+        return file_world_error(error, f->path, "cannot seek", errno);
     f->done = 0;
     if (f->gzip && inflateInit2(&f->z, GZIP_WINDOW) != Z_OK) {
         f->gzip = false;
-        return world_error(error, f->path, "cannot read", ENOMEM);
+        return file_world_error(error, f->path, "cannot read", ENOMEM);
     }
     return 0;
 }
@@ -141,7 +143,7 @@ static int open_regular(struct file *f, char error[FILE_ERROR_MAX])
     f->fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* A FIFO must not hang us. */
     struct stat st;
     if (f->fd < 0 || fstat(f->fd, &st) < 0)
-        return world_error(error, f->path, "cannot open", errno);
+        return file_world_error(error, f->path, "cannot open", errno);
     if (!S_ISREG(st.st_mode))
         return file_error(error, f->path, "found a %s, expected a regular file",
                           S_ISDIR(st.st_mode) ? "directory" : "special file");
@@ -157,7 +159,7 @@ int file_open_plain(struct file **out, const char *path, char error[FILE_ERROR_M
     if (f == NULL || copy == NULL) {
         free(f);
         free(copy);
-        return world_error(error, path, "cannot open", ENOMEM);
+        return file_world_error(error, path, "cannot open", ENOMEM);
     }
     f->path = copy;
     int err = open_regular(f, error);
@@ -192,6 +194,8 @@ void file_close(struct file *f)
     free(f);
 }
 
+/* A gzip file says its unpacked size at its end, but modulo 2^32 and as its writer pleased;
+ * deflate itself cannot do better than 1,032. */
 uint64_t file_bound(const struct file *f)
 {
     return f->gzip ? f->size * DEFLATE_FACTOR : f->size;
@@ -223,7 +227,7 @@ static int member_end(struct file *f, char error[FILE_ERROR_MAX])
         return err;
     f->ended = f->z.avail_in == 0;
     if (!f->ended && inflateReset(&f->z) != Z_OK)
-        return world_error(error, f->path, "cannot inflate", ENOMEM);
+        return file_world_error(error, f->path, "cannot inflate", ENOMEM);
     return 0;
 }
 
@@ -239,13 +243,14 @@ static int inflate_more(struct file *f, char error[FILE_ERROR_MAX])
     if (z == Z_STREAM_END)
         return member_end(f, error);
     if (z == Z_MEM_ERROR)
-        return world_error(error, f->path, "cannot inflate", ENOMEM);
+        return file_world_error(error, f->path, "cannot inflate", ENOMEM);
     if (z != Z_OK && z != Z_BUF_ERROR)
         return file_error(error, f->path, "gzip data are corrupt: %s",
                           f->z.msg != NULL ? f->z.msg : "not deflate");
     return 0;
 }
 
+/* zlib counts in unsigned int, so a large read is cut into pieces. */
 int file_get(struct file *f, void *dst, size_t n, size_t *got, char error[FILE_ERROR_MAX])
 {
     if (!f->gzip)
@@ -274,7 +279,7 @@ static int read_all(struct file *f, size_t limit, uint8_t **bytes, size_t *n,
     for (;;) {
         uint8_t *grown = realloc(*bytes, cap);
         if (grown == NULL)
-            return world_error(error, f->path, "cannot read", ENOMEM);
+            return file_world_error(error, f->path, "cannot read", ENOMEM);
         *bytes = grown;
         size_t got;
         int err = file_get(f, *bytes + *n, cap - *n, &got, error);
@@ -351,6 +356,8 @@ int file_head(const char *path, uint8_t *bytes, size_t cap, size_t *n, bool *who
 
 /* ---- Directories. ---- */
 
+/* Byte order, so that the files of a directory come in the same order on every machine, whatever
+ * its locale. */
 static int by_bytes(const void *a, const void *b)
 {
     return strcmp(*(char *const *)a, *(char *const *)b);
@@ -384,10 +391,10 @@ static int list_all(DIR *d, const char *dir, size_t most, char **names, size_t *
         }
         names[*n] = strdup(e->d_name);
         if (names[*n] == NULL)
-            return world_error(error, dir, "cannot list", ENOMEM);
+            return file_world_error(error, dir, "cannot list", ENOMEM);
         ++*n;
     }
-    return errno ? world_error(error, dir, "cannot list", errno) : 0;
+    return errno ? file_world_error(error, dir, "cannot list", errno) : 0;
 }
 
 int file_list(const char *dir, size_t most, char ***names, size_t *n, char error[FILE_ERROR_MAX])
@@ -396,10 +403,10 @@ int file_list(const char *dir, size_t most, char ***names, size_t *n, char error
     *n = 0;
     DIR *d = opendir(dir);
     if (d == NULL)
-        return world_error(error, dir, "cannot open", errno);
+        return file_world_error(error, dir, "cannot open", errno);
     char **list = calloc(most, sizeof *list);
     int err = list != NULL ? list_all(d, dir, most, list, n, error)
-                           : world_error(error, dir, "cannot list", ENOMEM);
+                           : file_world_error(error, dir, "cannot list", ENOMEM);
     closedir(d);
     if (err < 0) {
         file_list_free(list, *n);

@@ -96,6 +96,10 @@ const char *file_base_name(const char *path);
 __attribute__((format(printf, 3, 4))) int file_error(char error[FILE_ERROR_MAX], const char *path,
                                                      const char *format, ...);
 
+/* A failed system call: write "PATH: WHAT: reason of code" into error. Returns
+ * -code. */
+int file_world_error(char error[FILE_ERROR_MAX], const char *path, const char *what, int code);
+
 /* Write "PATH: cannot read: no memory" into error. Returns -ENOMEM. */
 int file_no_memory(char error[FILE_ERROR_MAX], const char *path);
 

@@ -1,3 +1,4 @@
+/* nn/files/safetensors.c -- reading a model file: all of its header is checked before a float. */
 #include "nn/files/safetensors.h"
 
 #include "nn/files/file.h"
@@ -13,7 +14,7 @@ enum {
     LENGTH = 8,     /* Bytes of the header's length. */
     HEADER_MIN = 2, /* Bytes of a header: "{}". */
     COUNTER = 8,    /* Bytes of a counter. */
-    DIMS_MAX = 8    /* Of a tensor, in a file. */
+    DIMS_MAX = 8    /* Dimensions of a tensor in a file; ours have at most 4. */
 };
 
 /* One tensor as the header describes it. */
@@ -32,9 +33,10 @@ struct header
     json_t *root;
     struct tensor *tensors; /* Ascending by `begin`. */
     size_t n, n_counters;
-    uint64_t n_bytes; /* Of the data. */
+    uint64_t n_bytes; /* The data behind the header. */
 };
 
+/* Names in the tensors are borrowed from the JSON, so both go together. */
 static void header_close(struct header *h)
 {
     json_decref(h->root);
@@ -57,6 +59,7 @@ static bool get_number(const json_t *array, size_t i, uint64_t *v)
     return true;
 }
 
+/* The dimensions, with their product held against overflow at each step. */
 static int parse_shape(struct tensor *t, const json_t *shape, uint64_t *n_floats, const char *path,
                        char error[FILE_ERROR_MAX])
 {
@@ -279,6 +282,7 @@ static int check_shape(const struct tensor *t, const struct segment *s, const ch
                       shape_text(t->dims, t->n_dims).text, shape_text(dims, s->n_dims).text);
 }
 
+/* The segment of that name. A model has few hundred, so looking at all of them is fast enough. */
 static const struct segment *find_segment(const struct segment *s, size_t n, const char *name)
 {
     for (size_t i = 0; i < n; i++)
@@ -355,6 +359,8 @@ static int read_tensor(struct file *f, const struct tensor *t, const struct segm
     return 0;
 }
 
+/* Floats go to a copy first: x changes only once the last of them has been read and found
+ * finite. */
 int safetensors_read(const char *path, const struct segment *s, size_t n, float *x,
                      char error[FILE_ERROR_MAX])
 {

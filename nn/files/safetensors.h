@@ -12,8 +12,8 @@
  * and changes nothing until all has been checked: sizes, JSON types, names,
  * dtype, shapes against the segment table, offsets that tile the data exactly,
  * finite values. Each failure leaves one sentence that begins with the path.
- * Of a state_dict of PyTorch the batch norms' counters ("num_batches_tracked",
- * one int64) are passed over.
+ * A state_dict of PyTorch has counters of batch norms ("num_batches_tracked",
+ * one int64), which are passed over.
  */
 #ifndef NN_FILES_SAFETENSORS_H
 #define NN_FILES_SAFETENSORS_H
@@ -52,7 +52,7 @@ __attribute__((warn_unused_result)) int safetensors_read(const char *path, const
 struct safetensors_info
 {
     size_t n_meta, n_tensors;      /* Counters not counted. */
-    uint64_t n_floats;             /* Of all tensors. */
+    uint64_t n_floats;             /* All tensors together. */
     struct safetensors_meta *meta; /* n_meta pairs, owned by the struct. */
 };
 

@@ -1,3 +1,4 @@
+/* nn/files/safetensors_write.c -- writing a model file: the old one or the new one, never half. */
 #include "nn/files/safetensors.h"
 
 #include "nn/files/file.h"
@@ -19,12 +20,7 @@ enum {
     NAMES_TRIED = 100
 };
 
-static int world_error(char error[FILE_ERROR_MAX], const char *path, const char *what, int code)
-{
-    file_error(error, path, "cannot %s: %s", what, strerror(code));
-    return -code;
-}
-
+/* Metadata as "__metadata__"; none is written where there is none, as the format has it. */
 static int put_meta(json_t *root, const struct safetensors_meta *meta, const char *path,
                     char error[FILE_ERROR_MAX])
 {
@@ -38,13 +34,14 @@ static int put_meta(json_t *root, const struct safetensors_meta *meta, const cha
             return file_error(error, path, "metadata \"%.48s\": expected UTF-8", meta->key);
         }
     if (json_object_set_new(root, "__metadata__", map) < 0)
-        return world_error(error, path, "write", ENOMEM);
+        return file_world_error(error, path, "cannot write", ENOMEM);
     return n <= SAFETENSORS_META_MAX
                ? 0
                : file_error(error, path, "metadata: found %zu pairs, expected at most %d", n,
                             SAFETENSORS_META_MAX);
 }
 
+/* One line of the header. jansson says only at the end that memory was short somewhere. */
 static int put_tensor(json_t *root, const struct segment *s, const char *path,
                       char error[FILE_ERROR_MAX])
 {
@@ -60,7 +57,7 @@ static int put_tensor(json_t *root, const struct segment *s, const char *path,
                                "data_offsets", (json_int_t)(s->offset * sizeof(float)),
                                (json_int_t)((s->offset + s->n) * sizeof(float)));
     bad |= json_object_set_new(root, s->name, tensor);
-    return bad ? world_error(error, path, "write", ENOMEM) : 0;
+    return bad ? file_world_error(error, path, "cannot write", ENOMEM) : 0;
 }
 
 /* The header's text, padded with spaces to a multiple of ALIGN. */
@@ -81,7 +78,7 @@ static int header_text(const char *path, const struct segment *s, size_t n,
         err = file_error(error, path, "metadata: found %zu bytes, expected at most %d", len,
                          SAFETENSORS_HEADER_MAX);
     else if (compact == NULL || (*text = malloc(padded + 1)) == NULL)
-        err = world_error(error, path, "write", ENOMEM);
+        err = file_world_error(error, path, "cannot write", ENOMEM);
     if (err == 0) {
         memset(*text, ' ', padded);
         memcpy(*text, compact, len);
@@ -91,6 +88,7 @@ static int header_text(const char *path, const struct segment *s, size_t n,
     return err;
 }
 
+/* write() may take a part, or be interrupted before it took any. */
 static int put_bytes(int fd, const void *bytes, size_t n)
 {
     const uint8_t *p = bytes;
@@ -106,6 +104,7 @@ static int put_bytes(int fd, const void *bytes, size_t n)
     return 0;
 }
 
+/* Little-endian by shifts, so that the file is the same from any machine. */
 static int put_floats(int fd, const float *x, size_t n)
 {
     uint8_t b[CHUNK * sizeof(float)];
@@ -169,6 +168,8 @@ static int sync_directory(const char *path)
     return err;
 }
 
+/* The old file stays until the new one is whole and on the disk: rename() then puts one in the
+ * place of the other at once. */
 static int replace(const char *path, const char *text, const float *x, size_t n)
 {
     char name[PATH_MAX];
@@ -199,5 +200,5 @@ int safetensors_write(const char *path, const float *x, const struct segment *s,
         return err;
     err = replace(path, text, x, n_floats);
     free(text);
-    return err < 0 ? world_error(error, path, "write", -err) : 0;
+    return err < 0 ? file_world_error(error, path, "cannot write", -err) : 0;
 }

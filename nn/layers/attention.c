@@ -1,4 +1,4 @@
-/* Causal attention with many heads (Vaswani et al. 2017, section 3.2):
+/* nn/layers/attention.c -- causal attention with many heads (Vaswani et al. 2017, section 3.2):
  *
  *   S = q k^T / sqrt(d)      of a sample's head; no key later than its query
  *   P = softmax(S)           by rows; d = C / heads
@@ -9,8 +9,8 @@
  *   keep [n][heads][T][2]: of each row of S the largest and 1 / sum of exp
  *
  * P is not kept, as in Dao et al. 2022: backward makes it again, bit for bit,
- * which costs less than fetching it from memory. Rows go in blocks; of a block
- * only keys up to its last row are looked at, so about half of S is never
+ * which costs less than fetching it from memory. Rows go in blocks; a block
+ * looks at keys up to its last row only, so about half of S is never
  * made. Within a block, what lies in the future is made, and masked. */
 #include "nn/layers/layer.h"
 

@@ -1,4 +1,4 @@
-/* The convolution: square kernel, stride 1 or 2, `pad` zeros on every side.
+/* nn/layers/conv.c -- the convolution: square kernel, stride 1 or 2, `pad` zeros on every side.
  *
  * Where nn/layers/winograd.h fits, it does the work. Everything else is here, as
  * products whose one factor is the map itself, read where it lies: what the
@@ -32,7 +32,7 @@
 #include <string.h>
 
 enum {
-    COLUMNS_FLOATS = 1 << 14 /* At once, about. */
+    COLUMNS_FLOATS = 1 << 14 /* Columns made at once hold about so many. */
 };
 
 /* The sizes of one pass, and its parts of the scratch. */
@@ -42,7 +42,7 @@ struct geometry
     size_t h, w, ph, pw, oh, ow; /* Map, frame, output. */
     size_t run;                  /* kernel * c. */
     size_t map, out;             /* Floats of a sample's input, output. */
-    size_t wide, rows;           /* Of columns: floats; output rows at once. */
+    size_t wide, rows;           /* Columns: floats of one, and output rows done at once. */
     size_t frame_floats;
     float *frame, *weights, *columns;
 };

@@ -1,9 +1,9 @@
-/* The embedding: token ids, as floats, to rows of a table; where asked, a row
+/* nn/layers/embed.c -- the embedding: token ids, as floats, to rows of a table; where asked, a row
  * of a second table is added by time.
  *
  *   in   [n][T] ids         out  [n][T][c] = tokens[id] (+ places[t])
  *
- * There is no gradient by an id. That of the token table is made row by row:
+ * There is no gradient by an id. The gradient of the token table is made row by row:
  * the ids are sorted (by counting, which keeps their order), so that each row's
  * sum runs in double over the places of its own token, and no table of doubles
  * is needed. */
@@ -42,8 +42,8 @@ static uint32_t token(float id)
     return (uint32_t)id;
 }
 
-VEC_CLONES static void add_rows(float *restrict out, const float *restrict a,
-                                const float *restrict b, size_t c)
+VEC_CLONES static void add_two_rows(float *restrict out, const float *restrict a,
+                                    const float *restrict b, size_t c)
 {
     for (size_t j = 0; j < c; j++)
         out[j] = a[j] + b[j];
@@ -57,7 +57,7 @@ static void embed_forward(const struct layer *l, const struct layer_pass *p)
     for (size_t i = 0; i < p->n * times; i++) {
         const float *row = tokens + token(p->in[i]) * c;
         if (places != NULL)
-            add_rows(p->out + i * c, row, places + i % times * c, c);
+            add_two_rows(p->out + i * c, row, places + i % times * c, c);
         else
             memcpy(p->out + i * c, row, c * sizeof *row);
     }
@@ -84,7 +84,7 @@ static void tokens_gradient(const struct layer *l, const struct layer_pass *p)
 {
     uint32_t n = (uint32_t)(p->n * shape_places(l->out));
     size_t c = l->out.c;
-    uint32_t end[LAYER_VOCABULARY] = {0}; /* Of each id's places. */
+    uint32_t end[LAYER_VOCABULARY] = {0}; /* Where each id's places end in the order. */
     uint32_t *sorted = (uint32_t *)p->scratch;
     for (uint32_t i = 0; i < n; i++)
         end[token(p->in[i])]++;

@@ -1,3 +1,4 @@
+/* nn/layers/layer.c -- the table of layers, and the loops that several of them share. */
 #include "nn/layers/layer.h"
 
 #include <string.h>
@@ -30,6 +31,7 @@ VEC_CLONES static void relu(float *v, size_t n)
         v[i] = v[i] < 0.0f ? 0.0f : v[i];
 }
 
+/* v[rows][cols] += bias, and ReLU in the same pass over memory where asked. */
 VEC_CLONES static void add_rows(float *restrict v, const float *restrict bias, size_t rows,
                                 size_t cols, bool relu_too)
 {
@@ -49,8 +51,8 @@ enum {
     PERIOD = 256 /* Floats of a bias repeated, at most. */
 };
 
-/* Few columns are repeated to a longer row: loops over 6 floats cost most of
- * their time in the turns. */
+/* Few columns are repeated to a longer row, as a loop over 6 floats spends most of its time on
+ * starting and ending. */
 void layer_bias(float *v, const float *bias, size_t rows, size_t cols, bool relu_too)
 {
     float period[PERIOD];
@@ -80,15 +82,10 @@ typedef float floats __attribute__((vector_size(64), aligned(4), may_alias));
 
 enum {
     SUM_LANES = 16,
-    SUM_COLUMNS = 4 * SUM_LANES, /* Whose sums are registers. */
-    SUM_ROWS = 16,               /* In float, before double takes over. */
-    SUM_BLOCK = 4 * SUM_ROWS     /* Of all columns, to stay in the cache. */
+    SUM_COLUMNS = 4 * SUM_LANES, /* So many columns' sums are held in registers. */
+    SUM_ROWS = 16,               /* Rows summed in float before double takes over. */
+    SUM_BLOCK = 4 * SUM_ROWS     /* Rows of all columns at a time, which stay in the cache. */
 };
-
-static inline size_t lesser(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
 
 /* total[j] += the sum of column j, for SUM_COLUMNS of `stride`. */
 VEC_CLONES static void sum_columns(double *restrict total, const float *restrict v, size_t rows,
@@ -97,7 +94,7 @@ VEC_CLONES static void sum_columns(double *restrict total, const float *restrict
     for (size_t some; rows > 0; rows -= some) {
         floats s[SUM_COLUMNS / SUM_LANES] = {0};
         float sum[SUM_COLUMNS];
-        some = lesser(rows, SUM_ROWS);
+        some = layer_lesser(rows, SUM_ROWS);
         for (size_t r = 0; r < some; r++, v += stride)
 #pragma GCC unroll 4
             for (size_t k = 0; k < SUM_COLUMNS / SUM_LANES; k++)
@@ -117,10 +114,11 @@ VEC_CLONES static void sum_rest(double *restrict total, const float *restrict v,
             total[j] += (double)v[r * stride + j];
 }
 
+/* Columns by the block, each block from the first row to the last. */
 static void sum_many(float *sum, const float *v, size_t rows, size_t cols)
 {
     for (size_t at = 0; at < cols; at += SUM_COLUMNS) {
-        size_t n = lesser(SUM_COLUMNS, cols - at);
+        size_t n = layer_lesser(SUM_COLUMNS, cols - at);
         double total[SUM_COLUMNS] = {0};
         if (n == SUM_COLUMNS)
             sum_columns(total, v + at, rows, cols);
@@ -142,7 +140,7 @@ static void sum_few(float *sum, const float *v, size_t rows, size_t cols)
     memset(total, 0, width * sizeof *total);
     for (size_t r = 0; r < tall; r += SUM_BLOCK)
         for (size_t at = 0; at < width; at += SUM_COLUMNS)
-            sum_columns(total + at, v + r * width + at, lesser(SUM_BLOCK, tall - r), width);
+            sum_columns(total + at, v + r * width + at, layer_lesser(SUM_BLOCK, tall - r), width);
     sum_rest(total, v + tall * width, 1, 0, rows % times * cols);
     for (size_t j = 0; j < cols; j++) {
         for (size_t i = 1; i < times; i++)

@@ -70,7 +70,7 @@ struct layer
     bool positions;               /* LAYER_EMBED: a second table, by time. */
     bool relu;                    /* At the end; where the kind says so, and
                                    * of DENSE, SPARSE and CONV. */
-    size_t at[LAYER_PARAMS_MAX];  /* Of its parameters in the flat vector. */
+    size_t at[LAYER_PARAMS_MAX];  /* Where its parameters begin in the flat vector. */
 };
 
 /* One parameter tensor of a layer. */
@@ -96,8 +96,8 @@ struct layer_pass
     uint32_t n;     /* Samples. */
     bool training;  /* Batch statistics; `keep` is there for backward. */
     const float *x; /* The model's flat vector. */
-    float *grad;    /* Its gradient: the layer writes all of its own part.
-                      * Of running statistics: (running - of this batch). */
+    float *grad;    /* Its gradient: the layer writes all of its own part. Running
+                      * statistics have (running - batch's) for a gradient. */
     const float *in, *with;
     const struct sparse_rows *rows; /* LAYER_SPARSE's input. */
     float *out;
@@ -145,6 +145,11 @@ static inline size_t shape_places(struct shape s)
 static inline size_t shape_size(struct shape s)
 {
     return (size_t)s.c * s.h * s.w;
+}
+
+static inline size_t layer_lesser(size_t a, size_t b)
+{
+    return a < b ? a : b;
 }
 
 /* For the layers (nn/layers/layer.c). NaN stays NaN in a ReLU: it must reach the loss

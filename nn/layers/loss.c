@@ -1,3 +1,4 @@
+/* nn/layers/loss.c -- softmax cross-entropy and its gradient, one row of logits at a time. */
 #include "nn/layers/loss.h"
 
 #include "nn/math/vec.h"
@@ -50,6 +51,7 @@ VEC_CLONES static bool is_right(const float *z, size_t n, size_t label)
     return wrong == 0;
 }
 
+/* In double and in lanes: a softmax over many classes must add up to 1. */
 VEC_CLONES static double sum_of(const float *v, size_t n)
 {
     double l[LANES] = {0};
@@ -75,7 +77,8 @@ VEC_CLONES static void scale_less(float *d, float s, float less, size_t n)
         d[j] = d[j] * s - less;
 }
 
-/* sum_j exp(z_j - top), each of which goes to e[] where that is not NULL. */
+/* sum_j exp(z_j - top), which neither overflows nor becomes 0. Each term goes to e[] where that is
+ * not NULL, as the gradient wants it. */
 static double sum_exp(const float *z, float top, size_t n, float *e)
 {
     float chunk[CHUNK];
@@ -89,6 +92,8 @@ static double sum_exp(const float *z, float top, size_t n, float *e)
     return sum;
 }
 
+/* d_logits may be the logits themselves: a row's values are read before its gradient is written
+ * over them. */
 struct loss loss_softmax(const struct loss_batch *b, float *d_logits)
 {
     struct loss loss = {0};

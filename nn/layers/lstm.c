@@ -1,4 +1,4 @@
-/* A layer of long short-term memory over time, as PyTorch's nn.LSTM
+/* nn/layers/lstm.c -- a layer of long short-term memory over time, as PyTorch's nn.LSTM
  * (Hochreiter, Schmidhuber 1997; gates as in Gers et al. 2000):
  *
  *   [i f g o] = weight_ih x_t + bias_ih + weight_hh h_(t-1) + bias_hh
@@ -34,7 +34,7 @@ struct lstm
     size_t chunk;              /* Times of a chunk. */
     const float *weight_ih, *weight_hh;
     float *ih_t;   /* Forward: weight_ih transposed. */
-    float *panels; /* Of weight_hh: forward transposed, backward as it is. */
+    float *panels; /* weight_hh in panels: transposed forward, as it is backward. */
     float *bias;   /* Forward: both biases in one. Backward: an area. */
     bool add_grad; /* Backward: a chunk is there already. */
 };
@@ -84,8 +84,8 @@ static size_t chunk_rows(const struct layer *l, size_t n)
     return most < all ? most : all;
 }
 
-/* One area after the other is cut off a run of floats. */
-static float *take(float **rest, size_t n)
+/* Cut the next area of n floats off the scratch that is left. */
+static float *cut_area(float **rest, size_t n)
 {
     float *area = *rest;
     *rest += n;
@@ -103,7 +103,7 @@ static size_t panels_size(size_t wide)
     return 4 * wide * whole_panels(wide);
 }
 
-/* See the areas that forward and backward take. */
+/* The sum of the areas that lstm_forward() and lstm_backward() cut off. */
 static size_t lstm_scratch(const struct layer *l, uint32_t n, bool training)
 {
     size_t rows = chunk_rows(l, n), wide = l->out.c;
@@ -120,7 +120,7 @@ static void gather(float *to, const float *v, const struct lstm *m, size_t w, si
             memcpy(to, v + (s * m->times + t) * w, w * sizeof *to);
 }
 
-/* The same of the h of one time earlier. */
+/* The same rows of h, but each of one time earlier: before the first time h is 0. */
 static void gather_before(float *to, const float *h, const struct lstm *m, size_t from, size_t some)
 {
     if (from > 0) {
@@ -160,7 +160,7 @@ static void panels_product(const struct lstm *m, const float *a, size_t k, float
                                             .add = true});
 }
 
-/* Gates of a row, from sums to values. */
+/* One row's gates, from sums to values. */
 VEC_CLONES static void squash(float *restrict gates, const float *restrict bias, size_t wide)
 {
     for (size_t j = 0; j < 2 * wide; j++)
@@ -223,14 +223,14 @@ static void lstm_forward(const struct layer *l, const struct layer_pass *p)
     struct lstm m = lstm_of(l, p);
     size_t rows = m.chunk * m.n, a_time = m.n * m.wide;
     float *rest = p->scratch;
-    float *in = take(&rest, rows * m.in);
-    m.bias = take(&rest, 4 * m.wide);
-    float *zero = take(&rest, a_time), *h = take(&rest, a_time);
-    m.panels = take(&rest, panels_size(m.wide));
-    m.ih_t = take(&rest, 4 * m.wide * m.in);
+    float *in = cut_area(&rest, rows * m.in);
+    m.bias = cut_area(&rest, 4 * m.wide);
+    float *zero = cut_area(&rest, a_time), *h = cut_area(&rest, a_time);
+    m.panels = cut_area(&rest, panels_size(m.wide));
+    m.ih_t = cut_area(&rest, 4 * m.wide * m.in);
     layer_transpose(m.ih_t, m.weight_ih, 4 * m.wide, m.in);
-    float *gates = p->training ? p->keep : take(&rest, rows * 4 * m.wide);
-    float *cells = p->training ? gates + 4 * m.times * a_time : take(&rest, 2 * a_time);
+    float *gates = p->training ? p->keep : cut_area(&rest, rows * 4 * m.wide);
+    float *cells = p->training ? gates + 4 * m.times * a_time : cut_area(&rest, 2 * a_time);
     const float *c_before = zero;
     memset(zero, 0, a_time * sizeof *zero);
     memset(h, 0, a_time * sizeof *h);
@@ -249,7 +249,8 @@ static void lstm_forward(const struct layer *l, const struct layer_pass *p)
     }
 }
 
-/* By h = o tanh(c), of a row: d_c gets its part by h_t, d_o is by o's sum. */
+/* Back through h = o tanh(c), for one row: d_c gains its part by h_t, and d_o becomes the
+ * gradient by the sum that o's sigmoid was taken of. */
 VEC_CLONES static void out_backward(const float *restrict o, const float *restrict c,
                                     const float *restrict d_h, float *restrict d_c,
                                     float *restrict d_o, size_t wide)
@@ -261,8 +262,8 @@ VEC_CLONES static void out_backward(const float *restrict o, const float *restri
     }
 }
 
-/* By c = f c_before + i g, of a row: gradients by the sums of i, f, g; d_c
- * becomes that by c_before. */
+/* Back through c = f c_before + i g, for one row: d_gates becomes the gradients by the sums of
+ * i, f and g, and d_c that by c_before. */
 VEC_CLONES static void cell_backward(const float *restrict gates, const float *restrict c_before,
                                      float *restrict d_c, float *restrict d_gates, size_t wide)
 {
@@ -333,7 +334,7 @@ static void inputs_backward(const struct lstm *m, const struct layer_pass *p, co
             layer_give(p->d_in + (s * m->times + t) * m->in, area, m->in, p->add_in);
 }
 
-/* Of a chunk, each chunk's sum rounded once. */
+/* A chunk's part of the biases' gradient; each chunk's sum is rounded once. */
 static void biases_backward(const struct lstm *m, float *grad, float *area, const float *d_gates,
                             size_t rows)
 {
@@ -348,12 +349,12 @@ static void lstm_backward(const struct layer *l, const struct layer_pass *p)
     struct lstm m = lstm_of(l, p);
     size_t rows = m.chunk * m.n, a_time = m.n * m.wide;
     float *rest = p->scratch;
-    float *in = take(&rest, rows * m.in), *h = take(&rest, rows * m.wide);
-    float *d_gates = take(&rest, rows * 4 * m.wide);
-    float *zero = take(&rest, a_time), *d_c = take(&rest, a_time);
+    float *in = cut_area(&rest, rows * m.in), *h = cut_area(&rest, rows * m.wide);
+    float *d_gates = cut_area(&rest, rows * 4 * m.wide);
+    float *zero = cut_area(&rest, a_time), *d_c = cut_area(&rest, a_time);
     const float *cells = p->keep + 4 * m.times * a_time;
-    m.bias = take(&rest, 4 * m.wide);
-    m.panels = take(&rest, panels_size(m.wide));
+    m.bias = cut_area(&rest, 4 * m.wide);
+    m.panels = cut_area(&rest, panels_size(m.wide));
     cut_panels(m.panels, m.weight_hh, 4 * m.wide, m.wide, (size_t[]){m.wide, 1});
     memset(zero, 0, a_time * sizeof *zero);
     memset(d_c, 0, a_time * sizeof *d_c);

@@ -1,3 +1,4 @@
+/* nn/layers/norm.c -- the layer of normalisation: its parameters, and which code does its work. */
 #include "nn/layers/norm.h"
 
 static const struct layer_op *norm_op(const struct layer *l)

@@ -1,3 +1,5 @@
+/* nn/layers/norm_block.c -- the inner loops of normalisation by columns: sums over a block, and
+ * the line (x - mean) scale + bias forward and back. */
 #include "nn/layers/norm_block.h"
 
 #include "nn/math/vec.h"
@@ -34,6 +36,7 @@ static inline void pair_backward(const struct layer_norm_sums *s, size_t at, siz
     to[1] = g * x;
 }
 
+/* What has been summed in float goes over to double before it gets long. */
 static inline void add_lanes(double *restrict to, const floats *from)
 {
     float f[WIDE];
@@ -64,6 +67,7 @@ static inline __attribute__((always_inline)) void sum_columns(const struct layer
     }
 }
 
+/* Whole periods: sums of x - mean and its square. */
 VEC_CLONES static void sum_forward(const struct layer_norm_sums *s, size_t rows, size_t period)
 {
     for (size_t j = 0; j < period; j += WIDE)

@@ -44,11 +44,6 @@ struct span
     size_t block;         /* Floats; whole periods. */
 };
 
-static size_t lesser(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
 static struct span span_of(const struct layer *l, uint32_t n)
 {
     size_t places = shape_places(l->in), c = l->in.c, times = LAYER_NORM_WIDE;
@@ -72,15 +67,15 @@ struct periods
 {
     float *mean, *scale, *bias, *slope, *level;
     double *sum, *square; /* Or of g and g (x - mean). */
-    /* Of a channel, c long: the statistics, where there is no keep; and of all
-     * spans the gradients. */
+    /* c long, one for each channel: the statistics, where there is no keep, and the gradients
+     * by weight and bias, summed over all spans. */
     float *own;
     double *d_weight, *d_bias;
 };
 
 enum {
-    FLOATS_A_COLUMN = 5 + 2 * 2, /* Of a period. */
-    FLOATS_A_CHANNEL = 3 + 2 * 2
+    FLOATS_A_COLUMN = 5 + 2 * 2, /* struct periods: for each column of a period ... */
+    FLOATS_A_CHANNEL = 3 + 2 * 2 /* ... and for each channel. */
 };
 
 static struct periods periods_in(float *scratch, const struct span *s)
@@ -135,7 +130,7 @@ static void sums_end(const struct layer_norm_sums *s, const struct span *of)
  * that is large beside the deviation would eat up the variance. */
 static void centre(const struct span *s, const struct periods *t, const float *x)
 {
-    size_t n = lesser(s->block, s->rows * s->c);
+    size_t n = layer_lesser(s->block, s->rows * s->c);
     size_t rows = n / s->c;
     struct layer_norm_sums k = {.first = t->sum, .second = t->square, .x = x, .mean = t->mean};
     memset(t->mean, 0, s->period * sizeof(float));
@@ -147,7 +142,8 @@ static void centre(const struct span *s, const struct periods *t, const float *x
     repeat(t->mean, s);
 }
 
-/* Of the channels of one group, sums around t->mean to what they share. */
+/* What the channels of one group share (mean, 1 / deviation, variance), from their sums around
+ * t->mean. */
 static void group_statistics(const struct periods *t, double rows, const size_t range[2],
                              float own[3])
 {
@@ -175,7 +171,7 @@ static void span_statistics(const struct layer *l, const struct span *s, const s
     sums_begin(&k, s);
     for (size_t at = 0; at < s->rows * s->c; at += s->block) {
         k.x = x + at;
-        layer_norm_add_sums(&k, lesser(s->block, s->rows * s->c - at), s->period);
+        layer_norm_add_sums(&k, layer_lesser(s->block, s->rows * s->c - at), s->period);
     }
     sums_end(&k, s);
     for (size_t j = 0; j < s->c; j += width) {
@@ -241,9 +237,9 @@ static void span_out(const struct layer *l, const struct layer_pass *p, const st
                                 .bias = t->bias,
                                 .relu = l->relu};
     for (size_t b = blocks; b-- > 0;) {
-        size_t end = lesser(n, (b + 1) * s->block);
+        size_t end = layer_lesser(n, (b + 1) * s->block);
         for (size_t at = b * s->block; at < end; at += s->period)
-            layer_norm_line(&k, at, lesser(s->period, end - at));
+            layer_norm_line(&k, at, layer_lesser(s->period, end - at));
     }
 }
 
@@ -321,7 +317,7 @@ static const float *span_sums(const struct layer *l, const struct layer_pass *p,
     const float *g = p->d_out + from;
     sums_begin(&k, s);
     for (size_t b = 0; b < n; b += s->block) {
-        size_t size = lesser(s->block, n - b);
+        size_t size = layer_lesser(s->block, n - b);
         k.x = p->in + from + b;
         k.g = p->d_out + from + b;
         if (p->with != NULL)
@@ -349,9 +345,9 @@ static void span_d_in(const struct layer *l, const struct layer_pass *p, const s
                                 .masked = l->relu && p->with == NULL,
                                 .add = p->add_in};
     for (size_t b = blocks; b-- > 0;) {
-        size_t end = lesser(n, (b + 1) * s->block);
+        size_t end = layer_lesser(n, (b + 1) * s->block);
         for (size_t at = b * s->block; at < end; at += s->period)
-            layer_norm_back(&k, at, lesser(s->period, end - at));
+            layer_norm_back(&k, at, layer_lesser(s->period, end - at));
     }
 }
 

@@ -17,7 +17,7 @@ enum {
     SHORT = 16 /* Rows summed in float before they go to double. */
 };
 
-/* Of a lane's 16 floats, pairwise. */
+/* The sum of a vector's 16 floats, pairwise. */
 static inline float total(const floats *v)
 {
     float f[LANES];

@@ -1,3 +1,5 @@
+/* nn/layers/winograd.c -- 3x3 convolutions by Winograd's method: how the work is cut into blocks
+ * that stay in the cache. The transforms themselves are winograd_transform.c's. */
 #include "nn/layers/winograd.h"
 
 #include "nn/layers/winograd_transform.h"
@@ -11,9 +13,9 @@ enum {
     TAPS = 9,
     APART = 16,             /* Floats between two matrices: their sizes are powers of two,
                   * and the same place of all 16 would share a cache set. */
-    U_FLOATS = 1 << 20,     /* Of a slice's weights, about. */
+    U_FLOATS = 1 << 20,     /* Transformed weights of a slice, about. */
     U_CACHED = 1 << 16,     /* More than this is read anew for each block. */
-    BLOCK_FLOATS = 1 << 17, /* Of a block's V and M, about ... */
+    BLOCK_FLOATS = 1 << 17, /* A block's V and M hold about so many ... */
     BLOCK_TILES = 128,      /* ... but at least this where U is not cached;
                               * twice that where it is made anew. */
     WEIGHTS_FLOATS = TAPS * WINOGRAD_LANES * WINOGRAD_LANES
@@ -24,25 +26,22 @@ struct winograd
 {
     const struct winograd_kernels *kernels;
     size_t h, w, from, to;
-    size_t strips, strip_tiles; /* Of the batch; of a strip. */
+    size_t strips, strip_tiles; /* Strips in the batch, tiles in a strip. */
     size_t block, slice;        /* Strips, and channels of `to`, at a time. */
     size_t apart_u, apart_v, apart_m;
     float *zeros, *weights, *u, *v, *m;
-    size_t floats; /* Of scratch. */
+    size_t floats; /* Scratch that all this takes. */
 };
-
-static size_t least(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
 
 /* Channels of `to` in a slice: all of them, or as many as U_FLOATS hold. */
 static size_t slice_channels(size_t from, size_t to)
 {
     size_t fit = U_FLOATS / (XI * from) / WINOGRAD_LANES * WINOGRAD_LANES;
-    return fit < WINOGRAD_LANES ? WINOGRAD_LANES : least(fit, to);
+    return fit < WINOGRAD_LANES ? WINOGRAD_LANES : layer_lesser(fit, to);
 }
 
+/* Strips at a time: as many as keep V and M in the cache, but where the weights are read anew
+ * for each block, enough that reading them does not cost more than the products. */
 static size_t block_strips(const struct winograd *g)
 {
     size_t tiles = BLOCK_FLOATS / (XI * (g->from + g->slice));
@@ -50,10 +49,10 @@ static size_t block_strips(const struct winograd *g)
     if (XI * g->from * g->slice > U_CACHED && tiles < enough)
         tiles = enough;
     size_t strips = tiles / g->strip_tiles;
-    return strips < 1 ? 1 : least(strips, g->strips);
+    return strips < 1 ? 1 : layer_lesser(strips, g->strips);
 }
 
-static struct winograd plan(const struct layer *l, uint32_t n, bool back, float *scratch)
+static struct winograd plan_blocks(const struct layer *l, uint32_t n, bool back, float *scratch)
 {
     struct winograd g = {.kernels = winograd_kernels(),
                          .h = l->in.h,
@@ -79,6 +78,8 @@ static struct winograd plan(const struct layer *l, uint32_t n, bool back, float 
     return g;
 }
 
+/* Tiles make two rows and columns of outputs at once, and lanes are channels: maps must be even
+ * and channels whole vectors. */
 bool winograd_fits(const struct layer *l)
 {
     return l->kernel == 3 && l->stride == 1 && l->pad == 1 && l->in.c % WINOGRAD_LANES == 0
@@ -87,8 +88,8 @@ bool winograd_fits(const struct layer *l)
 
 size_t winograd_scratch(const struct layer *l, uint32_t n, bool training)
 {
-    size_t forward = plan(l, n, false, NULL).floats;
-    size_t back = training ? plan(l, n, true, NULL).floats : 0;
+    size_t forward = plan_blocks(l, n, false, NULL).floats;
+    size_t back = training ? plan_blocks(l, n, true, NULL).floats : 0;
     return forward > back ? forward : back;
 }
 
@@ -118,10 +119,11 @@ struct target
     bool add, relu;
 };
 
+/* From M to maps: the outputs of a slice of channels, with bias and ReLU on the way. */
 static void maps_out(const struct winograd *g, const struct target *to, size_t slice, size_t first,
                      size_t count)
 {
-    size_t columns = least(g->slice, g->to - slice), row = g->w * g->to;
+    size_t columns = layer_lesser(g->slice, g->to - slice), row = g->w * g->to;
     struct winograd_strip s = {.w = g->w,
                                .channels = g->to,
                                .columns = columns,
@@ -143,7 +145,7 @@ static void maps_out(const struct winograd *g, const struct target *to, size_t s
 static void gradient_in(const struct winograd *g, const float *maps, size_t slice, size_t first,
                         size_t count)
 {
-    size_t columns = least(g->slice, g->to - slice), row = g->w * g->to;
+    size_t columns = layer_lesser(g->slice, g->to - slice), row = g->w * g->to;
     struct winograd_strip s = {
         .w = g->w, .channels = g->to, .columns = columns, .apart = g->apart_m, .matrix = g->m};
     for (size_t i = first; i < first + count; i++) {
@@ -166,7 +168,7 @@ static void transpose(float *restrict to, size_t ld_to, const float *restrict fr
 /* U (c x slice of o) of weights [o][c][9]; lanes are output channels. */
 static void weights_forward(const struct winograd *g, const float *weights, size_t slice)
 {
-    size_t columns = least(g->slice, g->to - slice), row = g->from * TAPS;
+    size_t columns = layer_lesser(g->slice, g->to - slice), row = g->from * TAPS;
     for (size_t o = 0; o < columns; o += WINOGRAD_LANES)
         for (size_t c = 0; c < g->from; c += WINOGRAD_LANES) {
             transpose(g->weights, WINOGRAD_LANES, weights + (slice + o) * row + c * TAPS, row,
@@ -180,7 +182,7 @@ static void weights_forward(const struct winograd *g, const float *weights, size
 /* The gradient of the weights of a slice of o, from that of U. */
 static void weights_gradient(const struct winograd *g, float *grad, size_t slice)
 {
-    size_t columns = least(g->slice, g->to - slice), row = g->from * TAPS;
+    size_t columns = layer_lesser(g->slice, g->to - slice), row = g->from * TAPS;
     for (size_t o = 0; o < columns; o += WINOGRAD_LANES)
         for (size_t c = 0; c < g->from; c += WINOGRAD_LANES) {
             for (size_t i = 0; i < WINOGRAD_LANES; i++)
@@ -195,7 +197,7 @@ static void weights_gradient(const struct winograd *g, float *grad, size_t slice
  * by 180 degrees in products(). */
 static void weights_back(const struct winograd *g, const float *weights, size_t slice)
 {
-    size_t columns = least(g->slice, g->to - slice), row = g->to * TAPS;
+    size_t columns = layer_lesser(g->slice, g->to - slice), row = g->to * TAPS;
     for (size_t o = 0; o < g->from; o++)
         for (size_t c = 0; c < columns; c += WINOGRAD_LANES) {
             transpose(g->weights, WINOGRAD_LANES, weights + o * row + (slice + c) * TAPS, TAPS,
@@ -209,7 +211,7 @@ static void weights_back(const struct winograd *g, const float *weights, size_t 
 static void products(const struct winograd *g, size_t slice, size_t count, bool turned)
 {
     static const size_t swap[4] = {3, 1, 2, 0};
-    size_t columns = least(g->slice, g->to - slice);
+    size_t columns = layer_lesser(g->slice, g->to - slice);
     for (size_t xi = 0; xi < XI; xi++) {
         size_t of = turned ? 4 * swap[xi / 4] + swap[xi % 4] : xi;
         tile_product(&(struct tile_product){.m = count * g->strip_tiles,
@@ -228,7 +230,7 @@ static void products(const struct winograd *g, size_t slice, size_t count, bool 
 /* The gradient by U = V^T * that by M, or added to it. */
 static void gradient_products(const struct winograd *g, size_t slice, size_t count, bool add)
 {
-    size_t columns = least(g->slice, g->to - slice);
+    size_t columns = layer_lesser(g->slice, g->to - slice);
     for (size_t xi = 0; xi < XI; xi++)
         tile_product(&(struct tile_product){.m = g->from,
                                             .n = columns,
@@ -253,7 +255,7 @@ static void convolve(const struct winograd *g, const float *maps, const float *w
     weights_fn *make = back ? weights_back : weights_forward;
     memset(g->zeros, 0, g->w * g->from * sizeof *g->zeros);
     for (size_t first = 0; first < g->strips; first += g->block) {
-        size_t count = least(g->block, g->strips - first);
+        size_t count = layer_lesser(g->block, g->strips - first);
         maps_in(g, maps, first, count);
         for (size_t slice = 0; slice < g->to; slice += g->slice) {
             if (first == 0 || g->slice < g->to)
@@ -266,14 +268,14 @@ static void convolve(const struct winograd *g, const float *maps, const float *w
 
 void winograd_forward(const struct layer *l, const struct layer_pass *p)
 {
-    struct winograd g = plan(l, p->n, false, p->scratch);
+    struct winograd g = plan_blocks(l, p->n, false, p->scratch);
     struct target to = {.maps = p->out, .bias = l->bias ? p->x + l->at[1] : NULL, .relu = l->relu};
     convolve(&g, p->in, p->x + l->at[0], &to, false);
 }
 
 void winograd_d_in(const struct layer *l, const struct layer_pass *p)
 {
-    struct winograd g = plan(l, p->n, true, p->scratch);
+    struct winograd g = plan_blocks(l, p->n, true, p->scratch);
     struct target to = {.maps = p->d_in, .add = p->add_in};
     convolve(&g, p->d_out, p->x + l->at[0], &to, true);
 }
@@ -281,11 +283,11 @@ void winograd_d_in(const struct layer *l, const struct layer_pass *p)
 /* Where the batch is one block, V serves all slices. */
 void winograd_d_weight(const struct layer *l, const struct layer_pass *p)
 {
-    struct winograd g = plan(l, p->n, false, p->scratch);
+    struct winograd g = plan_blocks(l, p->n, false, p->scratch);
     memset(g.zeros, 0, g.w * g.from * sizeof *g.zeros);
     for (size_t slice = 0; slice < g.to; slice += g.slice) {
         for (size_t first = 0; first < g.strips; first += g.block) {
-            size_t count = least(g.block, g.strips - first);
+            size_t count = layer_lesser(g.block, g.strips - first);
             if (slice == 0 || g.block < g.strips)
                 maps_in(&g, p->in, first, count);
             gradient_in(&g, p->d_out, slice, first, count);

@@ -1,3 +1,5 @@
+/* nn/layers/winograd_transform.c -- the transforms of winograd_simd.inc, built once for each width
+ * of vector that this target may have; the widest that runs here is chosen when asked for. */
 #include "nn/layers/winograd_transform.h"
 
 #include "nn/math/simd.h"

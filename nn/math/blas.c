@@ -1,3 +1,4 @@
+/* nn/math/blas.c -- the one file that calls OpenBLAS: products and singular values. */
 #include "nn/math/blas.h"
 
 #include <assert.h>
@@ -5,12 +6,14 @@
 #include <errno.h>
 #include <limits.h>
 
+/* BLAS counts in int. */
 static int dim(size_t n)
 {
     assert(n >= 1 && n <= INT_MAX);
     return (int)n;
 }
 
+/* OpenBLAS with several threads sums in another order; a run must be a function of its seed. */
 void blas_init(void)
 {
     openblas_set_num_threads(1);

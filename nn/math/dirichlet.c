@@ -1,3 +1,5 @@
+/* nn/math/dirichlet.c -- logarithm, exponential and the draws that need them, the same on every
+ * machine: libm's last bits differ, and who owns a sample must not hang on them. */
 #include "nn/math/dirichlet.h"
 
 #include <assert.h>

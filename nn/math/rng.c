@@ -1,3 +1,4 @@
+/* nn/math/rng.c -- random streams by counter, and what is drawn from them. */
 #include "nn/math/rng.h"
 
 #include <assert.h>
@@ -25,6 +26,8 @@ double rng_unit(struct rng *r)
     return (double)(rng_u64(r) >> 11) * 0x1p-53;
 }
 
+/* Box and Muller (1958), without keeping the second number: a draw is always two counts of the
+ * stream. */
 double rng_normal(struct rng *r)
 {
     double u = 1.0 - rng_unit(r); /* In (0, 1]: the logarithm is finite. */
@@ -32,6 +35,8 @@ double rng_normal(struct rng *r)
     return sqrt(-2.0 * log(u)) * cos(6.283185307179586477 * v);
 }
 
+/* Numbers of the last, incomplete run of n are drawn again, so that all remainders are equally
+ * likely. */
 uint64_t rng_below(struct rng *r, uint64_t n)
 {
     assert(n > 0);

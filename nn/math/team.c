@@ -1,3 +1,4 @@
+/* nn/math/team.c -- threads that wait for a run, each do its part of it, and wait again. */
 #include "nn/math/team.h"
 
 #include <assert.h>
@@ -41,6 +42,7 @@ static bool next_run(struct team *t, uint64_t *last)
     return go;
 }
 
+/* The last one to end wakes the caller. */
 static void end_part(struct team *t)
 {
     pthread_mutex_lock(&t->lock);
@@ -61,6 +63,7 @@ static void *member_main(void *arg)
     return NULL;
 }
 
+/* Start the threads. n_started says how many team_close() has to join. */
 static int start(struct team *t)
 {
     for (uint32_t i = 0; i < t->n - 1; i++) {
@@ -115,6 +118,7 @@ void team_close(struct team *t)
     free(t);
 }
 
+/* The caller works, too: it is part 0. A team of one needs neither lock nor thread. */
 void team_run(struct team *t, void (*work)(void *self, uint32_t part), void *self)
 {
     if (t->n == 1) {

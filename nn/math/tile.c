@@ -1,3 +1,5 @@
+/* nn/math/tile.c -- the kernels of tile_simd.inc, built once for each width of vector that this
+ * target may have; the widest that runs here is chosen when it is called. */
 #include "nn/math/tile.h"
 
 #include "nn/math/simd.h"

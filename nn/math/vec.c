@@ -1,3 +1,5 @@
+/* nn/math/vec.c -- sums, hashes and checks of flat vectors, with the same bits on every machine:
+ * eight lanes in double, joined in a fixed order, whatever the compiler makes of the loops. */
 #include "nn/math/vec.h"
 
 #include "nn/math/rng.h"
@@ -71,6 +73,8 @@ VEC_CLONES bool vec_finite(const float *a, size_t n)
     return bad == 0;
 }
 
+/* It finds two replicas that differ by accident, and is no defence against somebody who wants two
+ * to look alike. */
 uint64_t vec_hash(const float *a, size_t n)
 {
     uint64_t h[4] = {1, 2, 3, 4}; /* Four chains: multiplies overlap. */

@@ -1,3 +1,4 @@
+/* nn/models/build.c -- adding layers to a model, and giving its tensors names and places. */
 #include "nn/models/build.h"
 
 #include <stdio.h>
@@ -28,6 +29,7 @@ static bool reserve(void **v, size_t *cap, size_t n, size_t more, size_t size)
     return true;
 }
 
+/* Segments and how they begin are two arrays side by side; model.c frees both. */
 static bool reserve_segments(struct build *b, size_t more)
 {
     struct model *m = b->m;
@@ -47,6 +49,8 @@ static size_t layer_params(const struct layer *l, struct layer_param p[LAYER_PAR
     return op->params != NULL ? op->params(l, p) : 0;
 }
 
+/* A tensor becomes a matrix for compressors that want one: rows are its first dimension, columns
+ * all others together. */
 static void add_segment(struct model *m, const char *name, const struct layer_param *p)
 {
     struct segment *s = &m->segments[m->n_segments];
@@ -69,6 +73,8 @@ static void add_segment(struct model *m, const char *name, const struct layer_pa
     m->n_segments++;
 }
 
+/* Out of memory, nothing is added and the place is the input: callers go on and model_init()
+ * says so at the end, so that networks can be written without a check in each line. */
 int build_add(struct build *b, struct layer l, const char *name)
 {
     struct model *m = b->m;
@@ -133,6 +139,7 @@ void build_place(struct build *b)
     qsort(m->segments, m->n_segments, sizeof *m->segments, by_offset);
 }
 
+/* On sparse rows only the first layer differs: it is another kind with the same parameters. */
 int build_dense(struct build *b, uint32_t width, bool relu, const char *name)
 {
     int last = build_last(b);
@@ -148,6 +155,7 @@ int build_dense(struct build *b, uint32_t width, bool relu, const char *name)
                      name);
 }
 
+/* 2x2 pooling halves the map. */
 int build_maxpool(struct build *b, bool relu)
 {
     struct shape in = build_shape(b, build_last(b));

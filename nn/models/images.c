@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 
+/* Data of a form that the model does not take: say which models would take it. */
 static int refuse_form(const struct build *b, const char *expected, char error[MODEL_ERROR_MAX])
 {
     enum data_form form = b->m->data.form;
@@ -97,6 +98,7 @@ static int check_images(const struct build *b, const uint32_t *sides, const char
     return MODEL_REFUSED;
 }
 
+/* Append a convolution; stride 1 unless it says otherwise. */
 static int conv(struct build *b, struct layer l, uint32_t channels, const char *name)
 {
     l.kind = LAYER_CONV;

@@ -10,12 +10,15 @@
 #include <assert.h>
 #include <string.h>
 
+/* Which function builds which kind. */
 static int (*const build[MODEL_KINDS])(struct build *, const struct model_sizes *, char *) = {
     [MODEL_LOGREG] = build_logreg, [MODEL_MLP] = build_mlp,       [MODEL_LENET5] = build_lenet5,
     [MODEL_VGG11] = build_vgg11,   [MODEL_RESNET] = build_resnet, [MODEL_LSTM] = build_lstm,
     [MODEL_GPT] = build_gpt,
 };
 
+/* The spec may come from a stranger and the data from another one: that they fit each other is
+ * checked by the build functions, and only a whole model is handed out. */
 int model_init(struct model *m, const char *spec, enum model_norm norm,
                const struct data_shape *data, char error[MODEL_ERROR_MAX])
 {
@@ -45,6 +48,8 @@ int model_init(struct model *m, const char *spec, enum model_norm norm,
     return 0;
 }
 
+/* Each segment draws from a stream of its own, numbered in the order of adding, so that the
+ * first layers of two models that begin alike begin with the same numbers. */
 void model_params(const struct model *m, uint64_t seed, float *x)
 {
     for (size_t i = 0; i < m->n_segments; i++) {

@@ -37,6 +37,7 @@ static struct layer_pass layer_at(const struct model *m, const struct model_pass
     return pass;
 }
 
+/* Layers come in an order in which each finds its inputs written. */
 float *model_forward(const struct model *m, const struct model_pass *p)
 {
     assert(p->n > 0 && p->n <= p->plan->n);
@@ -59,6 +60,8 @@ static float *gradient_of(const struct model_pass *p, int of, size_t i, bool *ad
     return p->arena + a->d_out[of];
 }
 
+/* The other way round: whoever read an output has added its part of the gradient before the
+ * layer that made it is asked. */
 void model_backward(const struct model *m, const struct model_pass *p, float *d_logits)
 {
     const struct model_plan *a = p->plan;

@@ -28,9 +28,10 @@
  *
  * A model is immutable: any number of trainers share one. A pass works in an
  * arena of floats that the caller owns, laid out by a plan that is made once,
- * and allocates nothing. In a plan for training every layer's output has a
- * place of its own; gradients share places, as do all outputs in a plan that
- * only runs forward: two share where their lives do not overlap.
+ * and allocates nothing (tests/unit/nn_alloc.c counts). In a plan for training
+ * every output has a place of its own; gradients share places, as do all
+ * outputs in a plan that only runs forward: two share where their lives do not
+ * overlap.
  */
 #ifndef NN_MODELS_MODEL_H
 #define NN_MODELS_MODEL_H
@@ -41,25 +42,25 @@
 enum {
     MODEL_SPEC_MAX = 256,
     MODEL_ERROR_MAX = 320,
-    MODEL_WIDTH_MAX = 1 << 16 /* Of a layer of an mlp. */
+    MODEL_WIDTH_MAX = 1 << 16 /* The widest layer of an mlp. */
 };
 
-/* Of convolutional networks that have norms. MODEL_GROUP_NORM: 8 channels a
- * group; MODEL_LAYER_NORM: one group. */
+/* Which norm a convolutional network has, if it has norms. MODEL_GROUP_NORM: 8
+ * channels a group; MODEL_LAYER_NORM: one group. */
 enum model_norm { MODEL_BATCH_NORM, MODEL_GROUP_NORM, MODEL_LAYER_NORM };
 
 struct model
 {
     char spec[MODEL_SPEC_MAX]; /* Canonical. */
     struct data_shape data;
-    struct shape in; /* Of a sample, from the data. */
+    struct shape in; /* One sample's, from the data. */
     bool sparse;     /* Its input are sparse rows. */
     uint32_t n_classes;
     uint32_t n_rows; /* Rows of logits a sample: 1, or the context. */
     struct layer *layers;
     size_t n_layers;
     struct segment *segments;
-    struct model_begin *begins; /* Of each segment, as added; internal. */
+    struct model_begin *begins; /* How each segment begins, as added; internal. */
     size_t n_segments;
     size_t n_params;
 };
@@ -90,11 +91,11 @@ struct model_plan
 {
     uint32_t n;
     bool training;
-    size_t n_floats;     /* Of the arena. */
-    size_t *out;         /* Of each layer ... */
+    size_t n_floats;     /* Floats of the arena; below, places in it. */
+    size_t *out;         /* Each layer's output ... */
     size_t *d_out;       /* ... its gradient (training) ... */
     size_t *keep;        /* ... and what it keeps (training). */
-    size_t *last_reader; /* Of each output: the last layer that reads it. */
+    size_t *last_reader; /* For each output, the last layer that reads it. */
     size_t scratch;
 };
 

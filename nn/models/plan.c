@@ -25,9 +25,9 @@ struct buffer
 
 struct places
 {
-    struct buffer *all; /* By place. */
+    struct buffer *all; /* Ascending by place. */
     size_t n;
-    size_t end; /* Of the highest. */
+    size_t end; /* Where the highest one ends: floats of the arena. */
 };
 
 /* Put one buffer in: the first gap between those that it meets in time. */

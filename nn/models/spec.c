@@ -1,3 +1,4 @@
+/* nn/models/spec.c -- "resnet:20" and its like, parsed and printed in one spelling. */
 #include "nn/models/spec.h"
 
 #include "nn/math/number.h"
@@ -7,7 +8,7 @@
 #include <string.h>
 
 /* All refusals end here: the spec (cut short where it is long), and why. */
-static int refuse(char error[MODEL_ERROR_MAX], const char *spec, const char *why)
+static int refuse_model(char error[MODEL_ERROR_MAX], const char *spec, const char *why)
 {
     snprintf(error, MODEL_ERROR_MAX, "model \"%.80s\": %s", spec, why);
     return MODEL_REFUSED;
@@ -31,6 +32,7 @@ static const char *parse_nothing(const char *p, struct model_sizes *sizes)
     return p == NULL ? NULL : "takes nothing after its name";
 }
 
+/* mlp: at least the inputs and the classes. */
 static const char *parse_widths(const char *p, struct model_sizes *sizes)
 {
     if (p == NULL)
@@ -59,6 +61,7 @@ static const char *parse_bn(const char *p, struct model_sizes *sizes)
     return strcmp(p, "bn") == 0 ? NULL : "expected vgg11 or vgg11:bn";
 }
 
+/* The depths that the paper's scheme has: three stages of k blocks of two layers, and two more. */
 static const char *parse_resnet(const char *p, struct model_sizes *sizes)
 {
     sizes->n = 1;
@@ -93,6 +96,7 @@ static const char *parse_lstm(const char *p, struct model_sizes *sizes)
     return why == NULL && sizes->size[0] > 8 ? "expected at most 8 layers" : why;
 }
 
+/* Heads are of a fixed width, so that a model's width says how many it has. */
 static const char *parse_gpt(const char *p, struct model_sizes *sizes)
 {
     const char *why = parse_stack(p, sizes);
@@ -106,7 +110,7 @@ static const char *parse_gpt(const char *p, struct model_sizes *sizes)
 static const struct
 {
     const char *name;
-    char between; /* Of its sizes, printed. */
+    char between; /* Printed between its sizes. */
     const char *(*parse)(const char *p, struct model_sizes *sizes);
 } kinds[MODEL_KINDS] = {
     [MODEL_LOGREG] = {"logreg", 0, parse_nothing}, [MODEL_MLP] = {"mlp", '-', parse_widths},
@@ -115,6 +119,7 @@ static const struct
     [MODEL_GPT] = {"gpt", 'x', parse_gpt},
 };
 
+/* The name ends at the first colon; what follows is for the kind to judge. */
 int model_parse(const char *spec, enum model_kind *kind, struct model_sizes *sizes,
                 char error[MODEL_ERROR_MAX])
 {
@@ -125,13 +130,14 @@ int model_parse(const char *spec, enum model_kind *kind, struct model_sizes *siz
             continue;
         *kind = (enum model_kind)i;
         const char *why = kinds[i].parse(spec[n_name] == ':' ? spec + n_name + 1 : NULL, sizes);
-        return why == NULL ? 0 : refuse(error, spec, why);
+        return why == NULL ? 0 : refuse_model(error, spec, why);
     }
-    return refuse(error, spec,
-                  "expected logreg, mlp:SIZES, lenet5, vgg11, vgg11:bn, "
-                  "resnet:LAYERS, lstm:LAYERSxWIDTH or gpt:LAYERSxWIDTH");
+    return refuse_model(error, spec,
+                        "expected logreg, mlp:SIZES, lenet5, vgg11, vgg11:bn, "
+                        "resnet:LAYERS, lstm:LAYERSxWIDTH or gpt:LAYERSxWIDTH");
 }
 
+/* The one spelling, by which two peers see that their models are the same. */
 void model_print(enum model_kind kind, const struct model_sizes *sizes, char spec[MODEL_SPEC_MAX])
 {
     const char *name = kinds[kind].name;

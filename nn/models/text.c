@@ -16,7 +16,7 @@ static int check_text(const struct build *b, char error[MODEL_ERROR_MAX])
 }
 
 /* Append a layer `width` wide at every time step. */
-static int add(struct build *b, struct layer l, uint32_t width, const char *name)
+static int add_per_time(struct build *b, struct layer l, uint32_t width, const char *name)
 {
     l.out = (struct shape){width, b->m->in.h, 1};
     return build_add(b, l, name);
@@ -31,10 +31,10 @@ int build_lstm(struct build *b, const struct model_sizes *sizes, char error[MODE
     if (check_text(b, error) != 0)
         return MODEL_REFUSED;
     uint32_t layers = sizes->size[0], width = sizes->size[1];
-    add(b, (struct layer){BEHIND(LAYER_EMBED)}, width, "encoder");
+    add_per_time(b, (struct layer){BEHIND(LAYER_EMBED)}, width, "encoder");
     build_normal(b, 1.0);
     for (uint32_t i = 0; i < layers; i++)
-        add(b, (struct layer){BEHIND(LAYER_LSTM), .depth = i}, width, "rnn");
+        add_per_time(b, (struct layer){BEHIND(LAYER_LSTM), .depth = i}, width, "rnn");
     build_dense(b, b->m->n_classes, false, "decoder");
     return 0;
 }
@@ -43,13 +43,13 @@ int build_lstm(struct build *b, const struct model_sizes *sizes, char error[MODE
  * softmax. */
 static void project(struct build *b, uint32_t width, double std, const char *name)
 {
-    add(b, (struct layer){BEHIND(LAYER_DENSE), .bias = true}, width, name);
+    add_per_time(b, (struct layer){BEHIND(LAYER_DENSE), .bias = true}, width, name);
     build_normal(b, std);
 }
 
 static void norm(struct build *b, uint32_t width, const char *name)
 {
-    add(b, (struct layer){BEHIND(LAYER_NORM), .norm = NORM_PLACE}, width, name);
+    add_per_time(b, (struct layer){BEHIND(LAYER_NORM), .norm = NORM_PLACE}, width, name);
 }
 
 /* Attention and a dense part, each of a norm of what it adds to. Projections
@@ -63,18 +63,20 @@ static void block(struct build *b, uint32_t width, double back, const char *name
     norm(b, width, part);
     snprintf(part, sizeof part, "%s.attn.c_attn", name);
     project(b, 3 * width, 0.02, part);
-    add(b, (struct layer){BEHIND(LAYER_ATTENTION), .groups = width / MODEL_HEAD}, width, "");
+    add_per_time(b, (struct layer){BEHIND(LAYER_ATTENTION), .groups = width / MODEL_HEAD}, width,
+                 "");
     snprintf(part, sizeof part, "%s.attn.c_proj", name);
     project(b, width, back, part);
-    past = add(b, (struct layer){.kind = LAYER_ADD, .from = BUILD_LAST, .with = past}, width, "");
+    past = add_per_time(b, (struct layer){.kind = LAYER_ADD, .from = BUILD_LAST, .with = past},
+                        width, "");
     snprintf(part, sizeof part, "%s.ln_2", name);
     norm(b, width, part);
     snprintf(part, sizeof part, "%s.mlp.c_fc", name);
     project(b, 4 * width, 0.02, part);
-    add(b, (struct layer){BEHIND(LAYER_GELU)}, 4 * width, "");
+    add_per_time(b, (struct layer){BEHIND(LAYER_GELU)}, 4 * width, "");
     snprintf(part, sizeof part, "%s.mlp.c_proj", name);
     project(b, width, back, part);
-    add(b, (struct layer){.kind = LAYER_ADD, .from = BUILD_LAST, .with = past}, width, "");
+    add_per_time(b, (struct layer){.kind = LAYER_ADD, .from = BUILD_LAST, .with = past}, width, "");
 }
 
 int build_gpt(struct build *b, const struct model_sizes *sizes, char error[MODEL_ERROR_MAX])
@@ -82,7 +84,7 @@ int build_gpt(struct build *b, const struct model_sizes *sizes, char error[MODEL
     if (check_text(b, error) != 0)
         return MODEL_REFUSED;
     uint32_t layers = sizes->size[0], width = sizes->size[1];
-    add(b, (struct layer){BEHIND(LAYER_EMBED), .positions = true}, width, "transformer");
+    add_per_time(b, (struct layer){BEHIND(LAYER_EMBED), .positions = true}, width, "transformer");
     build_normal(b, 0.02);
     for (uint32_t i = 0; i < layers; i++) {
         char name[BUILD_NAME_MAX - 12]; /* Parts are added to it. */
@@ -90,7 +92,7 @@ int build_gpt(struct build *b, const struct model_sizes *sizes, char error[MODEL
         block(b, width, 0.02 / sqrt(2.0 * layers), name);
     }
     norm(b, width, "transformer.ln_f");
-    add(b, (struct layer){BEHIND(LAYER_DENSE)}, b->m->n_classes, "lm_head");
+    add_per_time(b, (struct layer){BEHIND(LAYER_DENSE)}, b->m->n_classes, "lm_head");
     build_normal(b, 0.02);
     return 0;
 }

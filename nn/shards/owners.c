@@ -1,3 +1,4 @@
+/* nn/shards/owners.c -- the table of owners: by parts, or by bids of the live members. */
 #include "nn/shards/owners.h"
 
 #include "nn/math/dirichlet.h"
@@ -94,6 +95,7 @@ static void count_up(uint32_t *v, size_t n)
         v[i] = (uint32_t)i;
 }
 
+/* A random order cut into n_parts runs whose lengths differ by one at most. */
 static void parts_iid(struct shard_owners *o, uint32_t n_parts)
 {
     size_t n = o->set->n;
@@ -155,7 +157,7 @@ static void parts_class(struct shard_owners *o, const uint32_t *sample, size_t n
 
 /* Parts without a sample take one each from parts that have more than one.
  * count: n_parts zeros. */
-static void parts_feed(struct shard_owners *o, uint32_t n_parts, uint32_t *count)
+static void fill_empty_parts(struct shard_owners *o, uint32_t n_parts, uint32_t *count)
 {
     for (size_t i = 0; i < o->set->n; i++)
         count[o->owner[i]]++;
@@ -215,6 +217,8 @@ static uint32_t file_of(const struct dataset *set, size_t sample)
     return set->file != NULL ? set->file[sample] : 0;
 }
 
+/* Files are dealt out like cards, so that parts differ by one file at most, whatever their
+ * sizes. */
 static int parts_file(struct shard_owners *o, uint32_t n_parts)
 {
     size_t n_files = o->set->file != NULL ? o->set->n_files : 1;
@@ -259,7 +263,7 @@ int shard_owners_parts(struct shard_owners *o, uint32_t n_parts)
     uint32_t *count = calloc(n_parts, sizeof *count);
     int err = count != NULL ? share_out(o, n_parts) : -ENOMEM;
     if (err == 0) {
-        parts_feed(o, n_parts, count);
+        fill_empty_parts(o, n_parts, count);
         o->holds = PARTS;
         o->n_parts = n_parts;
     }
@@ -269,12 +273,12 @@ int shard_owners_parts(struct shard_owners *o, uint32_t n_parts)
 
 /* ---- Members ---- */
 
-/* What one member bids: a cost for each sample it is asked about. What hangs
- * on classes is in the table's by_class[]. */
+/* What one member bids: a cost for each sample it is asked about. The part of it that a
+ * sample's class decides is in the table's by_class[]. */
 struct bidder
 {
     uint64_t key;    /* The member's. */
-    uint64_t stream; /* Of its costs. */
+    uint64_t stream; /* The random stream that its costs are drawn from. */
 };
 
 /* by_class[c] = 1 / weight. */
@@ -317,6 +321,7 @@ static struct bidder bidder_of(const struct shard_owners *o, uint64_t key)
     return (struct bidder){key, rng_key(o->seed, RNG_SHARD, key, DRAW_COST)};
 }
 
+/* What a member would pay for a sample: the lower, the more it wants it. */
 static double bid(const struct bidder *b, const struct shard_owners *o, uint32_t sample)
 {
     uint64_t at = o->split.fall == SHARD_FILE ? file_of(o->set, sample) : sample;
@@ -407,6 +412,7 @@ static void change_members(struct shard_owners *o, const uint64_t *keys, size_t 
     }
 }
 
+/* The same members as before cost a comparison and nothing more: in a simulator every peer asks. */
 int shard_owners_members(struct shard_owners *o, const uint64_t *keys, size_t n, uint64_t own)
 {
     size_t n_keys;

@@ -1,6 +1,7 @@
+/* nn/shards/shard.c -- a peer's samples, and the order in which it draws them. */
 #include "nn/shards/shard.h"
 
-#include "nn/math/number.h"
+#include "nn/data/number.h"
 #include "nn/math/rng.h"
 
 #include <assert.h>
@@ -19,9 +20,9 @@ int shard_spec_parse(struct shard_spec *s, const char *text, char error[DATA_ERR
         return 0;
     s->mode = SHARD_PART;
     uint32_t i = 0;
-    const char *p = number_plain(text, UINT32_MAX, &i);
-    p = p != NULL && *p == '/' ? number_plain(p + 1, UINT32_MAX, &s->n_parts) : NULL;
-    if (p != NULL && *p == '\0' && i >= 1 && i <= s->n_parts && s->n_parts <= SHARD_PARTS_MAX) {
+    const char *p = number_count(text, SHARD_PARTS_MAX, &i);
+    p = p != NULL && *p == '/' ? number_count(p + 1, SHARD_PARTS_MAX, &s->n_parts) : NULL;
+    if (p != NULL && *p == '\0' && i <= s->n_parts) {
         s->part = i - 1;
         return 0;
     }
@@ -34,7 +35,7 @@ int shard_spec_parse(struct shard_spec *s, const char *text, char error[DATA_ERR
 
 /* Make the shard `count` samples: those that `owner` owns, or all of the set.
  * On failure it is as it was. */
-static int take(struct shard *s, size_t count, const uint64_t *owner)
+static int hold_samples(struct shard *s, size_t count, const uint64_t *owner)
 {
     uint32_t *order = calloc(count, sizeof *order);
     uint32_t *sample = owner != NULL ? calloc(count, sizeof *sample) : NULL;
@@ -55,24 +56,26 @@ static int take(struct shard *s, size_t count, const uint64_t *owner)
 }
 
 /* What `owner` owns by the table; all of the set where that is nothing. */
-static int take_owned(struct shard *s, uint64_t owner)
+static int hold_owned(struct shard *s, uint64_t owner)
 {
     size_t count = shard_owners_count(s->owners, owner);
-    return count > 0 ? take(s, count, &owner) : take(s, s->n_set, NULL);
+    return count > 0 ? hold_samples(s, count, &owner) : hold_samples(s, s->n_set, NULL);
 }
 
-static int take_part(struct shard *s)
+/* A fixed part of a set that every peer has. */
+static int hold_part(struct shard *s)
 {
     int err = shard_owners_parts(s->owners, s->spec.n_parts);
-    return err < 0 ? err : take_owned(s, s->spec.part);
+    return err < 0 ? err : hold_owned(s, s->spec.part);
 }
 
+/* Fixed parts and private sets do not care who lives. */
 int shard_members(struct shard *s, const uint64_t *keys, size_t n, uint64_t own)
 {
     if (s->spec.mode != SHARD_AUTO)
         return 0;
     int err = shard_owners_members(s->owners, keys, n, own);
-    return err < 0 ? err : take_owned(s, own);
+    return err < 0 ? err : hold_owned(s, own);
 }
 
 /* The table of owners: the shared one, or our own. `own` needs none. */
@@ -86,14 +89,15 @@ static int open_owners(struct shard *s, const struct shard_config *config,
     return shard_owners_open(&s->owners, set, &config->split, config->seed);
 }
 
+/* What a shard has when it is opened. */
 static int first_samples(struct shard *s)
 {
     switch (s->spec.mode) {
     case SHARD_PART:
-        return take_part(s);
+        return hold_part(s);
     case SHARD_OWN:
     case SHARD_AUTO: /* Alone, until shard_members() says otherwise. */
-        return take(s, s->n_set, NULL);
+        return hold_samples(s, s->n_set, NULL);
     }
     assert(false);
     return -EINVAL;
@@ -157,7 +161,7 @@ void shard_close(struct shard *s)
 }
 
 /* Have order[] be the permutation of an epoch. */
-static void turn_to(struct shard *s, uint64_t epoch)
+static void order_epoch(struct shard *s, uint64_t epoch)
 {
     if (s->epoch == epoch)
         return;
@@ -168,6 +172,8 @@ static void turn_to(struct shard *s, uint64_t epoch)
     s->epoch = epoch;
 }
 
+/* A batch that ends beyond an epoch goes on in the next one: no sample is left out, however the
+ * batch divides the shard. */
 void shard_batch(struct shard *s, uint64_t round, uint32_t step, uint32_t batch, uint32_t *indices)
 {
     assert(s->count >= 1 && batch >= 1 && step < s->local_steps);
@@ -175,7 +181,7 @@ void shard_batch(struct shard *s, uint64_t round, uint32_t step, uint32_t batch,
     uint64_t epoch = p / s->count;
     size_t at = (size_t)(p % s->count);
     for (uint32_t i = 0; i < batch; epoch++, at = 0) {
-        turn_to(s, epoch);
+        order_epoch(s, epoch);
         for (; at < s->count && i < batch; at++, i++)
             indices[i] = s->order[at];
     }

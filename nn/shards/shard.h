@@ -49,7 +49,7 @@ struct shard
     struct shard_owners *owners;
     bool owners_mine; /* Made by shard_open(), closed by shard_close(). */
     size_t n_set;     /* Samples of the whole set. */
-    size_t count;     /* Of this shard; at least one. */
+    size_t count;     /* Samples of this shard; at least one. */
     uint32_t *sample; /* Its samples, ascending; NULL: all of the set. */
     uint32_t *order;  /* Permutation of them in epoch `epoch`. */
     uint64_t epoch;   /* UINT64_MAX: order[] is stale. */

@@ -1,5 +1,7 @@
+/* nn/shards/split.c -- the text that says how a set falls to those who share it. */
 #include "nn/shards/split.h"
 
+#include "nn/data/number.h"
 #include "nn/math/number.h"
 
 #include <assert.h>
@@ -23,13 +25,7 @@ static bool parse_alpha(const char *number, double *alpha)
     return *alpha >= SHARD_ALPHA_MIN && *alpha <= SHARD_ALPHA_MAX;
 }
 
-/* A whole decimal number from 1 on, without a leading zero. */
-static bool parse_per_part(const char *number, uint32_t *k)
-{
-    const char *end = number_plain(number, SHARD_PER_PART_MAX, k);
-    return end != NULL && *end == '\0' && *k > 0;
-}
-
+/* Each of the four is tried in turn; the sentence names all of them. */
 int shard_split_parse(struct shard_split *s, const char *text, char error[DATA_ERROR_MAX])
 {
     *s = (struct shard_split){.fall = SHARD_IID};
@@ -39,11 +35,11 @@ int shard_split_parse(struct shard_split *s, const char *text, char error[DATA_E
     if (strcmp(text, "file") == 0)
         return 0;
     s->fall = SHARD_LABEL;
-    const char *number = behind(text, "label:");
-    if (number != NULL && parse_per_part(number, &s->per_part))
+    const char *end = number_count(behind(text, "label:"), SHARD_PER_PART_MAX, &s->per_part);
+    if (end != NULL && *end == '\0')
         return 0;
     s->fall = SHARD_DIRICHLET;
-    number = behind(text, "dirichlet:");
+    const char *number = behind(text, "dirichlet:");
     if (number != NULL && parse_alpha(number, &s->alpha))
         return 0;
     snprintf(error, DATA_ERROR_MAX,
@@ -53,6 +49,8 @@ int shard_split_parse(struct shard_split *s, const char *text, char error[DATA_E
     return -EINVAL;
 }
 
+/* As few digits as read back as the same number, but no exponent, which would be another
+ * spelling of the same split. */
 static void print_alpha(double alpha, char text[SHARD_SPLIT_MAX])
 {
     const char *number = text + sizeof "dirichlet:" - 1;

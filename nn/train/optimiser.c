@@ -1,8 +1,10 @@
+/* nn/train/optimiser.c -- one step of SGD, Adam or AdamW, and the learning rate of a round. */
 #include "nn/train/optimiser.h"
 
 #include <assert.h>
 #include <math.h>
 
+/* In the warm-up all kinds are alike; behind it they differ. */
 double schedule_lr(const struct schedule *s, uint64_t round)
 {
     if (round < s->warmup)
@@ -23,7 +25,7 @@ double schedule_lr(const struct schedule *s, uint64_t round)
 struct rates
 {
     float lr, decay;
-    float momentum;     /* Of Adam: beta1. */
+    float momentum;     /* Adam's beta1. */
     float gain;         /* The rest of this is Adam's: 1 - beta1, */
     float beta2, gain2; /* beta2 and 1 - beta2, */
     float spread;       /* 1 / sqrt(1 - beta2^t). */
@@ -37,6 +39,7 @@ struct place
     const float *grad;
 };
 
+/* x -= lr (g + decay x): without momentum, and for running statistics. */
 VEC_CLONES static void step_bare(const struct place *p, const struct rates *r, size_t n)
 {
     float *restrict x = p->x;
@@ -91,6 +94,7 @@ VEC_CLONES static void scale(float *g, float s, size_t n)
         g[i] *= s;
 }
 
+/* A gradient that is not finite is left alone: scaling would hide it, and the loss must show it. */
 void optimiser_clip(const struct optimiser *o, const struct segment *segments, size_t n_segments,
                     float *grad)
 {
@@ -109,6 +113,8 @@ VEC_CLONES void optimiser_forget(float *restrict m, const float *restrict sent, 
         m[i] = sent[i] != 0 ? 0 : m[i];
 }
 
+/* All that does not depend on the coordinate, in double, so that the loops have one multiply-add
+ * each in float. Adam's corrections for its zero start are in lr and spread. */
 static struct rates rates_of(const struct optimiser *o, const struct optimiser_step *s, bool decays)
 {
     double decay = decays ? o->weight_decay : 0;
@@ -127,6 +133,7 @@ static struct rates rates_of(const struct optimiser *o, const struct optimiser_s
     return r;
 }
 
+/* Each kind has a loop of its own, so that no loop has a branch. */
 static void step_segment(const struct optimiser *o, const struct place *p, const struct rates *r,
                          size_t n)
 {

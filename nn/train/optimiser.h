@@ -42,7 +42,7 @@ struct schedule
     enum schedule_kind kind;
     double lr;       /* At its highest. */
     uint64_t warmup; /* Rounds. */
-    uint64_t rounds; /* Of the whole run. SCHEDULE_CONSTANT needs none. */
+    uint64_t rounds; /* Rounds of the whole run. SCHEDULE_CONSTANT needs none. */
 };
 
 enum optimiser_kind { OPTIMISER_SGD, OPTIMISER_ADAM, OPTIMISER_ADAMW };
@@ -53,14 +53,14 @@ enum optimiser_kind { OPTIMISER_SGD, OPTIMISER_ADAM, OPTIMISER_ADAMW };
 struct optimiser
 {
     enum optimiser_kind kind;
-    double momentum; /* In [0, 1). Of Adam: beta1. */
-    double beta2;    /* Of Adam, in [0, 1). */
-    bool nesterov;   /* Of SGD. */
+    double momentum; /* In [0, 1); Adam's beta1. */
+    double beta2;    /* In [0, 1); Adam's only. */
+    bool nesterov;   /* SGD's only. */
     double weight_decay;
     double clip; /* Longest gradient of one step; 0: any. */
 };
 
-/* Of round 0, 1, ... A round past the run's end has the last one's rate. */
+/* The learning rate of round 0, 1, ... A round past the run's end has the last one's. */
 double schedule_lr(const struct schedule *s, uint64_t round);
 
 /* What one step works on: the whole vectors, each of the model's length. */
@@ -72,8 +72,8 @@ struct optimiser_step
     const float *grad;
     float *m;   /* Momentum, zeros before the first step. SGD without
                  * momentum leaves it alone. */
-    float *v;   /* Of Adam: second moment, likewise; else NULL. */
-    uint64_t t; /* Of Adam: this is the t-th step, from 1. */
+    float *v;   /* Adam's second moment, likewise; else NULL. */
+    uint64_t t; /* For Adam: this is the t-th step, from 1. */
     double lr;
 };
 
@@ -82,7 +82,7 @@ struct optimiser_step
 void optimiser_clip(const struct optimiser *o, const struct segment *segments, size_t n_segments,
                     float *grad);
 
-/* m = 0 where sent is not. */
+/* m[i] = 0 wherever sent[i] is not 0 (DGC's factor masking). */
 void optimiser_forget(float *m, const float *sent, size_t n);
 
 /* One step, in one pass over memory. */

@@ -1,9 +1,12 @@
+/* nn/train/sgd_scratch.c -- all memory and threads of a trainer's steps, taken at once, so that
+ * nothing is allocated in a step (tests/unit/nn_alloc.c counts). */
 #include "nn/train/sgd_scratch.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 
+/* Whole cache lines from a cache line on: two threads never share one. */
 static float *floats(size_t n)
 {
     return aligned_alloc(64, (n * sizeof(float) + 63) / 64 * 64);
@@ -28,7 +31,8 @@ static int plan_evaluation(struct model_plan *plan, const struct model *m, size_
     return model_plan_init(plan, m, fits, false);
 }
 
-static int plan(struct sgd_scratch *s, const struct model *m)
+/* Part 0 is the largest part of a batch: what fits it fits all. */
+static int plan_passes(struct sgd_scratch *s, const struct model *m)
 {
     uint32_t n = (uint32_t)sgd_scratch_cut(s->batch, s->threads, 1);
     int err = model_plan_init(&s->train, m, n, true);
@@ -51,6 +55,7 @@ static void cut_segments(struct sgd_part *p, const struct model *m)
     }
 }
 
+/* What one thread needs. On failure sgd_scratch_close() frees what is there. */
 static bool part_open(struct sgd_part *p, const struct sgd_scratch *s, const struct model *m)
 {
     size_t most = s->train.n > s->eval.n ? s->train.n : s->eval.n;
@@ -111,7 +116,7 @@ int sgd_scratch_open(struct sgd_scratch **out, const struct model *m, uint32_t b
                               .threads = threads,
                               .index = calloc(batch, sizeof *s->index),
                               .part = calloc(threads, sizeof *s->part)};
-    int err = s->index != NULL && s->part != NULL ? plan(s, m) : -ENOMEM;
+    int err = s->index != NULL && s->part != NULL ? plan_passes(s, m) : -ENOMEM;
     if (err == 0)
         err = open_parts(s, m);
     if (err == 0)

@@ -19,8 +19,8 @@ enum { SGD_EVAL_BATCH_MAX = 256, SGD_THREADS_MAX = 64 };
 struct sgd_part
 {
     float *arena;
-    float *grad;             /* n_params; of part 0, at last, the batch's. */
-    uint16_t *label;         /* Of each row. */
+    float *grad;             /* n_params; part 0's becomes the whole batch's. */
+    uint16_t *label;         /* The class of each row of the part. */
     size_t *start;           /* Sparse rows, gathered: train.n + 1, ... */
     uint32_t *column;        /* ... train.n * longest, ... */
     float *value;            /* ... likewise. */

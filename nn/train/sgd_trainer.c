@@ -1,3 +1,5 @@
+/* nn/train/sgd_trainer.c -- mini-batch training behind the trainer seam: a step, an evaluation,
+ * and how each is shared out among threads. */
 #include "nn/train/sgd_trainer.h"
 
 #include "nn/layers/loss.h"
@@ -19,7 +21,7 @@ struct batch
     const uint32_t *index; /* Their numbers; NULL: `first` and on. */
     size_t first;
     const struct augment *augment;
-    uint64_t position; /* Of the first in the peer's endless sequence. */
+    uint64_t position; /* The first one's, in the peer's endless sequence of samples. */
     float smoothing;
     size_t n_mean; /* Rows that the gradient is a mean of. */
 };
@@ -29,7 +31,7 @@ static size_t sample_of(const struct batch *b, uint32_t i)
     return b->index != NULL ? b->index[i] : b->first + i;
 }
 
-/* Rows side by side in the set are there already; others are gathered. */
+/* Rows that lie side by side in the set are used where they lie; others are gathered. */
 static struct sparse_rows load_rows(struct sgd_part *p, const struct batch *b)
 {
     const struct dataset *set = b->set;
@@ -46,9 +48,9 @@ static struct sparse_rows load_rows(struct sgd_part *p, const struct batch *b)
     return (struct sparse_rows){p->start, p->column, p->value};
 }
 
-/* Samples to the pass's input, changed as they should be; labels. */
-static void load(const struct sgd_config *c, struct sgd_part *p, struct model_pass *pass,
-                 const struct batch *b)
+/* Write the batch's samples, augmented, to the pass's input, and its labels to p->label. */
+static void load_batch(const struct sgd_config *c, struct sgd_part *p, struct model_pass *pass,
+                       const struct batch *b)
 {
     if (c->model->sparse)
         pass->rows = load_rows(p, b);
@@ -65,11 +67,11 @@ static void load(const struct sgd_config *c, struct sgd_part *p, struct model_pa
 
 /* One pass over a batch: its loss and, where the plan is for training, the
  * gradient. */
-static struct loss run(const struct sgd_config *c, struct sgd_part *p,
-                       const struct model_plan *plan, const float *x, const struct batch *b)
+static struct loss run_pass(const struct sgd_config *c, struct sgd_part *p,
+                            const struct model_plan *plan, const float *x, const struct batch *b)
 {
     struct model_pass pass = {.n = b->n, .x = x, .grad = p->grad, .plan = plan, .arena = p->arena};
-    load(c, p, &pass, b);
+    load_batch(c, p, &pass, b);
     float *logits = model_forward(c->model, &pass);
     struct loss_batch l = {.n = (size_t)b->n * c->model->n_rows,
                            .n_classes = c->model->n_classes,
@@ -108,7 +110,7 @@ static void report_finish(struct trainer_report *r)
 struct step
 {
     struct sgd_trainer *t;
-    uint64_t position; /* Of the batch. */
+    uint64_t position; /* The batch's first sample's. */
     struct optimiser_step update;
 };
 
@@ -120,6 +122,8 @@ static void weigh_statistics(const struct model *m, float *grad, float share)
         grad[i] *= share;
 }
 
+/* Part k of a step: pass its samples through the model, with a gradient of its own. The part's
+ * mean is over the whole batch's rows, so that the parts' gradients just add up. */
 static void step_gradient(void *self, uint32_t k)
 {
     const struct step *step = self;
@@ -139,7 +143,7 @@ static void step_gradient(void *self, uint32_t k)
                       .position = step->position + from,
                       .smoothing = (float)c->label_smoothing,
                       .n_mean = (size_t)c->batch * c->model->n_rows};
-    p->loss = run(c, p, &s->train, step->update.x, &b);
+    p->loss = run_pass(c, p, &s->train, step->update.x, &b);
     if (b.n < c->batch)
         weigh_statistics(c->model, p->grad, (float)b.n / (float)c->batch);
 }
@@ -159,6 +163,8 @@ static void step_add(void *self, uint32_t k)
     }
 }
 
+/* Move the part of x that is this range: its segments are cut to it, so that no two threads
+ * write one float. */
 static void step_update(void *self, uint32_t k)
 {
     const struct step *step = self;
@@ -169,12 +175,15 @@ static void step_update(void *self, uint32_t k)
     optimiser_step(&c->optimiser, &update);
 }
 
+/* Without clipping, a range can move as soon as it has been added up, while it is in the cache. */
 static void step_add_update(void *self, uint32_t k)
 {
     step_add(self, k);
     step_update(self, k);
 }
 
+/* One step on all threads. A team_run() ends when all its parts have, which orders gradients
+ * before sums before updates. */
 static void run_step(struct step *step)
 {
     const struct sgd_config *c = &step->t->config;
@@ -244,6 +253,7 @@ struct evaluation
     size_t n;
 };
 
+/* Part k of the held-out samples, as they are: neither augmented nor smoothed. */
 static void evaluate_part(void *self, uint32_t k)
 {
     static const struct augment as_it_is = {.crop = false};
@@ -256,7 +266,7 @@ static void evaluate_part(void *self, uint32_t k)
     for (size_t at = begin; at < end; at += s->eval.n) {
         uint32_t n = end - at < s->eval.n ? (uint32_t)(end - at) : s->eval.n;
         struct batch b = {.set = e->config->test, .n = n, .first = at, .augment = &as_it_is};
-        struct loss loss = run(e->config, p, &s->eval, e->x, &b);
+        struct loss loss = run_pass(e->config, p, &s->eval, e->x, &b);
         p->loss.sum += loss.sum;
         p->loss.n_right += loss.n_right;
     }
@@ -279,6 +289,7 @@ static void trainer_evaluate(void *self, const float *x, uint64_t max_samples,
 
 /* --- the trainer --- */
 
+/* Data of another shape would be read beyond its end, so this is said before anything is opened. */
 static int check_shape(const struct model *m, const struct dataset *d, char error[MODEL_ERROR_MAX])
 {
     const struct data_shape *a = &m->data, *b = &d->shape;

@@ -39,12 +39,12 @@ struct sgd_config
                                          * model_params() of the seed. */
     uint64_t seed;                      /* The run's. */
     uint32_t batch;
-    uint32_t threads; /* Of its own scratch; 0 is 1, more
+    uint32_t threads; /* For a scratch of its own; 0 is 1, and more
                                          * than `batch` is `batch`. */
     struct optimiser optimiser;
     struct schedule schedule;
     struct augment augment;
-    double label_smoothing; /* Of training, not of evaluation. */
+    double label_smoothing; /* In training only: an evaluation has none. */
 };
 
 struct sgd_trainer
