@@ -1,4 +1,9 @@
-/* nn/data/augment.c -- crops and flips, made on the way from bytes to floats. */
+/* nn/data/augment.c -- crops and flips, made on the way from bytes to floats.
+ *
+ * What is cut out is never made: each place of the output looks up the byte that
+ * the crop and the flip put there, or black, in the one pass that turns bytes into
+ * normalised floats.
+ */
 #include "nn/data/augment.h"
 
 #include "nn/math/rng.h"

@@ -1,4 +1,8 @@
-/* nn/data/cells.c -- records and cells of a table in a text, with quotes as in RFC 4180. */
+/* nn/data/cells.c -- records and cells of a table in a text, with quotes as in RFC 4180.
+ *
+ * A cursor and no copies: a cell is a pointer into the file and a length, with its
+ * quotes left out. Only who wants the text of a cell with "" in it copies it.
+ */
 #include "nn/data/cells.h"
 
 #include "nn/data/number.h"
@@ -12,6 +16,7 @@ static bool is_space(const struct cells *c, uint8_t byte)
     return byte == ' ' || (byte == '\t' && c->separator != '\t');
 }
 
+/* Spaces before a cell are not of it. */
 static void skip_spaces(struct cells *c)
 {
     while (c->p < c->end && is_space(c, *c->p))
@@ -48,6 +53,7 @@ bool cells_record(struct cells *c)
     return false;
 }
 
+/* Quotes end a cell; text behind them is most often a quote that should have been doubled. */
 static int refuse_behind_quote(const struct cells *c)
 {
     struct quote q = quote_bytes(c->p, 1);
@@ -99,6 +105,7 @@ static void plain_cell(struct cells *c, struct cells_cell *cell)
     cell->n = (size_t)(end - cell->p);
 }
 
+/* Behind the cell, p stands at the next one, or behind the line end where there is none. */
 int cells_next(struct cells *c, struct cells_cell *cell)
 {
     *cell = (struct cells_cell){0};
@@ -137,12 +144,14 @@ bool cells_is(const struct cells_cell *cell, const uint8_t *text, size_t n)
     return n_own == (n < sizeof own ? n : sizeof own) && memcmp(own, text, n_own) == 0;
 }
 
+/* Is it a number? Which one is asked later, by the second pass. */
 bool cells_number(const struct cells_cell *cell)
 {
     double v;
     return number_is(cell->p, cell->n, &v);
 }
 
+/* c is a copy, so the caller stays where he is. */
 int cells_count(struct cells c, size_t *n)
 {
     struct cells_cell cell = {.more = true};

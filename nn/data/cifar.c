@@ -1,4 +1,8 @@
-/* nn/data/cifar.c -- the reader of CIFAR-10 and CIFAR-100 in their binary form. */
+/* nn/data/cifar.c -- the reader of CIFAR-10 and CIFAR-100 in their binary form.
+ *
+ * A batch has no header, so that its size and its labels are all there is to tell
+ * the two sets by: 3,073 bytes a record, or 3,074.
+ */
 #include "nn/data/cifar.h"
 
 #include "nn/data/image_set.h"

@@ -126,6 +126,7 @@ static int check_columns(const struct table *t, const struct cells *c)
     return 0;
 }
 
+/* One sentence for every way to have the wrong number of cells. */
 static int refuse_cells(const struct cells *c, size_t found, size_t expected)
 {
     return file_error(c->spot.error, c->spot.path, "line %llu: found %zu cells, expected %zu",
@@ -168,6 +169,7 @@ static int take_header(struct table *t, struct cells *c)
     return err;
 }
 
+/* A file without a row is a mistake: it would silently be no part of the set. */
 static int refuse_empty(const struct cells *c, const char *what)
 {
     return file_error(c->spot.error, c->spot.path, "found no rows%s, expected at least 1", what);
@@ -317,6 +319,8 @@ static int fill_rows(struct table *t, struct dataset *d, const char *kind,
     return 0;
 }
 
+/* All sheets are opened before a row is read, so that a wrong header in the last file is said
+ * before a minute is spent on the first. */
 int csv_parse(struct dataset *d, const struct reader *r, const struct lines_file *files,
               char error[DATA_ERROR_MAX])
 {
@@ -351,6 +355,7 @@ int csv_parse(struct dataset *d, const struct reader *r, const struct lines_file
     return err;
 }
 
+/* The files stay in memory until the set is filled: both passes read them there. */
 int csv_read(struct dataset *d, const struct reader *r, char error[DATA_ERROR_MAX])
 {
     memset(d, 0, sizeof *d);

@@ -1,4 +1,11 @@
-/* nn/data/data.c -- from a spec to a training set and a held-out one. */
+/* nn/data/data.c -- from a spec to a training set and a held-out one.
+ *
+ *   spec --sniff--> KIND:PATH --parse--> files --read--> train --+-- test files --> test
+ *                                                                +-- else a share is split off
+ *
+ * The training set comes first and decides: its kind, once its files have shown it,
+ * is what the held-out files must be of.
+ */
 #include "nn/data/data.h"
 
 #include "nn/data/files.h"

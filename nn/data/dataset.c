@@ -1,4 +1,8 @@
-/* nn/data/dataset.c -- samples in memory: taken, given back, and written out as floats. */
+/* nn/data/dataset.c -- samples in memory: taken, given back, and written out as floats.
+ *
+ * The table value[channel][byte] holds each byte as normalised, rounded once from
+ * double, so that the same image is the same floats on every machine.
+ */
 #include "nn/data/dataset.h"
 
 #include "nn/data/labels.h"
@@ -19,7 +23,7 @@ void dataset_kind(struct dataset *d, const char *kind)
 {
     struct data_shape shape;
     const struct kind_family *f = kind_family_of(kind, &shape);
-    assert(f && shape.n_classes > 0);
+    assert(f != NULL && shape.n_classes > 0);
     snprintf(d->kind, sizeof d->kind, "%s", kind);
     d->shape = shape;
     memcpy(d->mean, f->mean, sizeof d->mean);
@@ -58,6 +62,7 @@ static bool take_room(struct dataset *d, size_t n, size_t entries)
     return d->start != NULL && d->column != NULL && d->entry != NULL;
 }
 
+/* All or nothing: without memory *d is empty. */
 int dataset_init(struct dataset *d, const char *kind, size_t n, size_t entries)
 {
     assert(n >= 1);
@@ -71,6 +76,7 @@ int dataset_init(struct dataset *d, const char *kind, size_t n, size_t entries)
     return -ENOMEM;
 }
 
+/* Each form has its own arrays; those of the others are NULL. */
 void dataset_close(struct dataset *d)
 {
     free(d->labels);
@@ -112,6 +118,7 @@ VEC_CLONES static void bytes_to_floats(float *restrict out, const uint8_t *restr
         out[j] = (float)bytes[j];
 }
 
+/* Grey or colour: one or three planes, as the readers make them. */
 static void image_sample(const struct dataset *d, const uint8_t *pixels, float *out)
 {
     size_t channels = d->shape.channels, n = (size_t)d->shape.height * d->shape.width;
@@ -134,6 +141,7 @@ void dataset_sample(const struct dataset *d, size_t i, float *out)
         bytes_to_floats(out, d->text + i * dim, dim);
 }
 
+/* The labels of a text are its own bytes, one further on. */
 void dataset_labels(const struct dataset *d, size_t i, uint16_t *labels)
 {
     assert(i < d->n);

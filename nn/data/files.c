@@ -1,4 +1,14 @@
-/* nn/data/files.c -- the files of a spec, found, told apart and paired. */
+/* nn/data/files.c -- the files of a spec, found, told apart and paired.
+ *
+ *   list of the directory, sorted by name
+ *     twins      a.csv and a.csv.gz are one file
+ *     format     by name (IDX, .bin) or by first bytes
+ *     held out   by name, or what test= says; the rest is for training
+ *     pairs      IDX: each file of images, then its labels
+ *
+ * Order is part of the outcome: samples are numbered in the order of files, and
+ * shards and splits go by these numbers.
+ */
 #include "nn/data/files.h"
 
 #include "nn/data/idx.h"
@@ -18,11 +28,13 @@ static size_t stem(const char *name)
     return n > 3 && strcmp(name + n - 3, ".gz") == 0 ? n - 3 : n;
 }
 
+/* ASCII alone: tolower() hangs on the locale. */
 static char lower(char c)
 {
     return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
 }
 
+/* Is p[0..n) that word, without case? `word` is in lower case. */
 static bool is_word(const char *p, size_t n, const char *word)
 {
     size_t i = 0;
@@ -31,6 +43,8 @@ static bool is_word(const char *p, size_t n, const char *word)
     return i == n && word[n] == '\0';
 }
 
+/* "testset.csv" counts as well as "my.test.csv", but "contest.csv" does not: a part must be a
+ * word, and only the beginning of a name may go on. */
 bool files_held_out(const char *name)
 {
     static const char *const words[] = {"t",   "te",    "tes",        "test",    "testing",
@@ -155,12 +169,13 @@ static bool keep_images(const char *name, void *arg)
     return idx_names_images(name);
 }
 
+/* The same test for both halves, so that no file is in neither. */
 static bool keep_held_out(const char *name, void *arg)
 {
     return files_held_out(name) == *(bool *)arg;
 }
 
-/* Does a file begin like the format? */
+/* Does a file begin like the format? No more than FILES_HEAD bytes of it are read. */
 static int looks_like_format(const char *path, const struct data_format *f, bool *yes,
                              char error[DATA_ERROR_MAX])
 {
@@ -321,6 +336,7 @@ static void keep_named(struct files *f, bool held_out)
     filter(f, keep_held_out, &held_out);
 }
 
+/* How many files have a name that says held out. */
 static size_t count_held_out(const struct files *f)
 {
     size_t n = 0;
@@ -329,6 +345,8 @@ static size_t count_held_out(const struct files *f)
     return n;
 }
 
+/* What PATH or test= means: a file is itself, a directory those of its files that are of the
+ * format. */
 static int find_at_path(struct files *f, const char *path, const struct data_format *format,
                         bool split_wanted, char error[DATA_ERROR_MAX])
 {
@@ -388,7 +406,7 @@ static int part_directory(struct files *train, struct files *test, const struct 
 int files_find(struct files *train, struct files *test, const struct data_spec *s,
                char error[DATA_ERROR_MAX])
 {
-    assert(s->format && s->path && s->format->files != DATA_FILES_NONE);
+    assert(s->format != NULL && s->path != NULL && s->format->files != DATA_FILES_NONE);
     *train = *test = (struct files){0};
     bool other = s->test != NULL || s->holdout > 0;
     int err = find_at_path(train, s->path, s->format, other, error);

@@ -7,6 +7,7 @@
 
 enum { SPLIT_KEYS = BIT(TEST) | BIT(HOLDOUT) };
 
+/* mnist is an idx of fixed size and usual figures: it has a row of its own and the same reader. */
 const struct data_format data_formats[KIND_NAMES] = {
     [KIND_GLYPHS] = {.family = &kind_families[KIND_GLYPHS], .expected = "glyphs"},
     [KIND_MNIST] = {.family = &kind_families[KIND_MNIST],

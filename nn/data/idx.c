@@ -1,4 +1,10 @@
-/* nn/data/idx.c -- the reader of IDX files, MNIST's format, in pairs of images and labels. */
+/* nn/data/idx.c -- the reader of IDX files, MNIST's format, in pairs of images and labels.
+ *
+ * Headers are promises of a stranger. Both are read and held against what the files
+ * can hold before memory is taken, room then grows with the pixels that are there,
+ * and bytes behind the promised end are refused as well: they say that the header
+ * is not this file's.
+ */
 #include "nn/data/idx.h"
 
 #include "nn/data/image_set.h"
@@ -32,11 +38,13 @@ static const char *find_part(const char *name, const char *what, const char *res
     return ok ? p : NULL;
 }
 
+/* Where "images" begins in a name of a file of images, else NULL. */
 static const char *images_part(const char *name)
 {
     return find_part(name, "images", "idx3-ubyte");
 }
 
+/* The same for "labels". */
 static const char *labels_part(const char *name)
 {
     return find_part(name, "labels", "idx1-ubyte");
@@ -52,6 +60,7 @@ bool idx_names_labels(const char *name)
     return labels_part(name) != NULL;
 }
 
+/* The name is kept but for the words that differ, with the separator that it has. */
 bool idx_partner(const char *name, char partner[IDX_NAME_MAX])
 {
     bool images = idx_names_images(name);
@@ -63,6 +72,7 @@ bool idx_partner(const char *name, char partner[IDX_NAME_MAX])
     return n > 0 && n < IDX_NAME_MAX;
 }
 
+/* Big-endian, as the format is. */
 static uint32_t u32(const uint8_t b[4])
 {
     return (uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 8 | b[3];
@@ -77,6 +87,7 @@ bool idx_size(const uint8_t *bytes, size_t n, uint32_t *height, uint32_t *width)
     return true;
 }
 
+/* The magic number alone: idx_read() says what else may be wrong. */
 bool idx_looks(const uint8_t *bytes, size_t n, bool whole)
 {
     (void)whole;
@@ -305,6 +316,8 @@ static void kind_from_labels(struct dataset *d)
     dataset_kind(d, kind);
 }
 
+/* Pair after pair. Of an open kind, the first pair fixes height and width, and all labels
+ * together the number of classes. */
 int idx_read(struct dataset *d, const struct reader *r, char error[DATA_ERROR_MAX])
 {
     assert(r->n_paths >= 2 && r->n_paths % 2 == 0);

@@ -11,6 +11,7 @@ size_t image_set_most(const struct dataset *d)
     return n < UINT32_MAX ? (size_t)n : UINT32_MAX - 1; /* Samples are numbered in 32 bits. */
 }
 
+/* At least one: sides are limited, so that an image is smaller than a step. */
 size_t image_set_step(const struct dataset *d)
 {
     return IMAGE_SET_STEP / dataset_dim(d);
@@ -43,6 +44,7 @@ int image_set_room(struct image_set *s, size_t more, size_t most)
     return resize(s, need > twice ? need : twice);
 }
 
+/* The caller has written pixels and labels; now they count. */
 void image_set_add(struct image_set *s, size_t more, uint32_t file)
 {
     assert(s->cap - s->d->n >= more);

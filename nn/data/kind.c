@@ -1,4 +1,9 @@
-/* nn/data/kind.c -- canonical kinds parsed and printed, and the table of their families. */
+/* nn/data/kind.c -- canonical kinds parsed and printed, and the table of their families.
+ *
+ * Each kind has one spelling, as kinds are compared as texts and hashed into a run:
+ * no leading zeros, a divisor in the fewest digits that read back the same, none
+ * where it is 1.
+ */
 #include "nn/data/kind.h"
 
 #include "nn/data/number.h"
@@ -111,6 +116,8 @@ static bool parse_divide(const char *p, double *divide)
            && *divide > 0 && fabs(*divide - 1) > 0 && strcmp(divide_text(*divide).text, p + 1) == 0;
 }
 
+/* An open kind has nothing behind its name. With two labels of -1 and +1, other numbers of
+ * classes would be a contradiction. */
 bool kind_rows_parse(const char *kind, const char *format, struct kind_rows *k)
 {
     *k = (struct kind_rows){.divide = 1};
@@ -209,6 +216,7 @@ bool data_kind_fixed(const char *kind)
     return data_shape(kind, &s) == 0;
 }
 
+/* Open kinds agree with all of their family, since files have not yet said more. */
 bool data_kind_agrees(const char *a, const char *b)
 {
     struct data_shape x, y;

@@ -1,4 +1,10 @@
-/* nn/data/labels.c -- labels as files spell them, noted, checked, and turned into classes. */
+/* nn/data/labels.c -- labels as files spell them, noted, checked, and turned into classes.
+ *
+ * A scheme that is open keeps both books at once, whole numbers seen and names seen,
+ * until the first label says which one it is; labels_settle() then reads the scheme
+ * off the book. The list of names is sorted from the start, so that a class is the
+ * same whatever order the rows come in.
+ */
 #include "nn/data/labels.h"
 
 #include "nn/data/number.h"
@@ -242,6 +248,8 @@ static int settle_names(struct labels *l, char why[LABELS_WHY_MAX])
     return -EINVAL;
 }
 
+/* The kind gets what the labels turned out to be; where the list of names was given, there was
+ * nothing to find out. */
 int labels_settle(struct labels *l, struct kind_rows *k, char why[LABELS_WHY_MAX])
 {
     int err = 0;
@@ -258,6 +266,7 @@ int labels_settle(struct labels *l, struct kind_rows *k, char why[LABELS_WHY_MAX
     return 0;
 }
 
+/* It has been noted, so it is there: anything else is a bug of a reader. */
 uint16_t labels_class(const struct labels *l, const uint8_t *bytes, size_t n)
 {
     int v = 0;
@@ -274,6 +283,7 @@ uint16_t labels_class(const struct labels *l, const uint8_t *bytes, size_t n)
     return (uint16_t)v;
 }
 
+/* The list of the training set is copied, so that each set frees its own. */
 struct labels *labels_open(const struct kind_rows *k, const struct labels *names, bool words)
 {
     struct labels *l = calloc(1, sizeof *l);
@@ -297,6 +307,7 @@ struct labels *labels_open(const struct kind_rows *k, const struct labels *names
     return l;
 }
 
+/* NULL is fine, as free() has it. */
 void labels_close(struct labels *l)
 {
     for (uint32_t i = 0; l != NULL && i < l->n_names; i++)

@@ -38,6 +38,7 @@ struct piece
     const uint8_t *p, *end;
 };
 
+/* Tokens stand between these. */
 static bool is_space(uint8_t c)
 {
     return c == ' ' || c == '\t';
@@ -50,6 +51,7 @@ static bool is_behind(struct piece line)
     return line.p == line.end || *line.p == '#' || (*line.p == '\r' && line.p + 1 == line.end);
 }
 
+/* The next token of the line, empty at its end; `line` goes on behind it. */
 static struct piece next_token(struct piece *line)
 {
     while (line->p < line->end && is_space(*line->p))
@@ -241,6 +243,8 @@ static int fill_entries(struct pass *s, struct dataset *d, const char *kind,
     return file_no_memory(s->spot.error, files->path);
 }
 
+/* How many features there are is known before (a kind, or features=) or only after the first
+ * pass: the largest index of all. */
 int libsvm_parse(struct dataset *d, const struct reader *r, const struct lines_file *files,
                  char error[DATA_ERROR_MAX])
 {
@@ -268,6 +272,7 @@ int libsvm_parse(struct dataset *d, const struct reader *r, const struct lines_f
     return err;
 }
 
+/* The files stay in memory until the set is filled: both passes read them there. */
 int libsvm_read(struct dataset *d, const struct reader *r, char error[DATA_ERROR_MAX])
 {
     memset(d, 0, sizeof *d);

@@ -14,6 +14,7 @@
  * made from them. */
 #define FILE_LIMIT (SIZE_MAX / (2 * DATA_MEMORY_FACTOR))
 
+/* The bytes were const only for the readers. */
 void lines_free(struct lines_file *files, size_t n)
 {
     for (size_t i = 0; files != NULL && i < n; i++)
@@ -65,6 +66,8 @@ int lines_mark_files(struct dataset *d, const size_t *rows, size_t n_files)
 
 /* ---- The kind of rows. ---- */
 
+/* Exact: both come from texts that were read in the same way. Written so, since compilers warn
+ * of == for doubles. */
 static bool equal(double a, double b)
 {
     return a >= b && a <= b;
@@ -88,6 +91,7 @@ int lines_kind(const struct reader *r, const char *format, const char *path, str
     return 0;
 }
 
+/* A split and a shard number samples in 32 bits. */
 int lines_settle(struct labels *l, struct kind_rows *kind, size_t n_rows,
                  const struct lines_spot *spot)
 {

@@ -1,4 +1,11 @@
-/* nn/data/number.c -- decimal text to doubles: fast where one rounding does, else the library's. */
+/* nn/data/number.c -- decimal text to doubles: fast where one rounding does, else the library's.
+ *
+ *   digits -> mantissa (64 bits) and power of ten
+ *     both exact in a double    one multiply or divide rounds once (Clinger 1990)
+ *     else                      a copy with a NUL goes to strtod()
+ *
+ * Nearly all numbers of data files take the first way, which needs no copy.
+ */
 #include "nn/data/number.h"
 
 #include <float.h>

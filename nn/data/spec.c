@@ -1,4 +1,14 @@
-/* nn/data/spec.c -- a data spec taken apart: KIND, PATH, keys, and what is wrong with each. */
+/* nn/data/spec.c -- a data spec taken apart: KIND, PATH, keys, and what is wrong with each.
+ *
+ *   "csv:/data/a,b.csv,label=class,test=/data/c.csv"
+ *    KIND PATH         key   value key  value
+ *
+ * The copy of the spec is cut in place: a NUL goes where PATH or a value ends, and
+ * the parts point into it. Paths may have commas in them, so a PATH ends only at a
+ * comma with a known key and "=" behind it; any other value ends at a comma with
+ * any word and "=", so that a mistyped key is refused by its name and does not
+ * become a part of the value before it.
+ */
 #include "nn/data/spec.h"
 
 #include "nn/data/format.h"
@@ -28,6 +38,7 @@ static_assert(DATA_FEATURES_MAX == 16777216 && DATA_CONTEXT_MAX == 4096, "as sai
 
 /* ---- Options. ---- */
 
+/* What keys are made of. */
 static bool is_letter(char c)
 {
     return (c >= 'a' && c <= 'z') || c == '_';
@@ -64,6 +75,8 @@ static char *cut_value(char *p, bool any_word)
     return NULL;
 }
 
+/* Whoever mistypes a key after a PATH finds it taken for a part of the PATH; the sentence about
+ * the missing file then asks whether a key was meant. */
 bool data_spec_stray(const char *path, char key[32])
 {
     const char *p = strchr(path, ',');
@@ -74,6 +87,7 @@ bool data_spec_stray(const char *path, char key[32])
     return p != NULL;
 }
 
+/* For "expected test or holdout or label with csv". */
 void data_spec_keys(const struct data_format *f, char list[96])
 {
     size_t at = 0;

@@ -1,4 +1,8 @@
-/* nn/data/split.c -- some samples of a set moved to another, chosen alike by everybody. */
+/* nn/data/split.c -- some samples of a set moved to another, chosen alike by everybody.
+ *
+ * Two passes of the same choices: the first counts what the held-out samples need,
+ * the second moves them there, and the others down to fill the gaps, in place.
+ */
 #include "nn/data/split.h"
 
 #include "nn/data/labels.h"
@@ -93,6 +97,7 @@ static void shrink(struct dataset *d)
     }
 }
 
+/* Each sample goes to one of the two; j and k count what each has so far. */
 static void part_samples(struct dataset *train, struct dataset *test, struct choice c)
 {
     size_t j = 0, k = 0;
@@ -140,6 +145,7 @@ static int open_like(struct dataset *test, const struct dataset *train, size_t k
     return -ENOMEM;
 }
 
+/* The share is rounded to whole samples, at least one for each. */
 int data_split(struct dataset *train, struct dataset *test, double share, const char *path,
                char error[DATA_ERROR_MAX])
 {

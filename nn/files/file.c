@@ -1,4 +1,9 @@
-/* nn/files/file.c -- data files, plain or gzip; sentences about files; lists of directories. */
+/* nn/files/file.c -- data files, plain or gzip; sentences about files; lists of directories.
+ *
+ * A gzip file may be several members one behind the other, each with a checksum.
+ * Only when the last one's has been found right is the file's end an end; anything
+ * else is a truncated or corrupt file, so that nobody trains on half a set.
+ */
 #include "nn/files/file.h"
 
 #include <assert.h>
@@ -138,6 +143,7 @@ static int sniff(struct file *f, char error[FILE_ERROR_MAX])
     return 0;
 }
 
+/* Only regular files: a size is known before reading, and a directory or a device is a mistake. */
 static int open_regular(struct file *f, char error[FILE_ERROR_MAX])
 {
     f->fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* A FIFO must not hang us. */
@@ -182,6 +188,7 @@ int file_open(struct file **f, const char *path, char error[FILE_ERROR_MAX])
     return err;
 }
 
+/* What file_open() left half done is closed here, too: fd is below 0 where nothing is open. */
 void file_close(struct file *f)
 {
     if (f == NULL)
@@ -296,6 +303,7 @@ static int read_all(struct file *f, size_t limit, uint8_t **bytes, size_t *n,
     }
 }
 
+/* On failure nothing is left for the caller to free. */
 int file_read(const char *path, size_t limit, const struct file_progress *progress, uint8_t **bytes,
               size_t *n, char error[FILE_ERROR_MAX])
 {
@@ -324,6 +332,7 @@ bool file_exists(const char *path)
     return stat(path, &st) == 0;
 }
 
+/* What cannot be looked at is no directory. */
 bool file_is_directory(const char *path)
 {
     struct stat st;

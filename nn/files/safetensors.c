@@ -1,4 +1,10 @@
-/* nn/files/safetensors.c -- reading a model file: all of its header is checked before a float. */
+/* nn/files/safetensors.c -- reading a model file: all of its header is checked before a float.
+ *
+ *   length -> JSON -> tensors (shapes, offsets) -> they tile the data -> they are
+ *   the model's segments -> floats, finite -> x
+ *
+ * Each step refuses what the next one would trip over, and x changes at the last.
+ */
 #include "nn/files/safetensors.h"
 
 #include "nn/files/file.h"
@@ -125,6 +131,7 @@ static int parse_tensor(struct tensor *t, const char *name, const json_t *j, con
     return 0;
 }
 
+/* In the order of the file, so that it is read front to back. */
 static int compare_begin(const void *a, const void *b)
 {
     const struct tensor *x = a, *y = b;
@@ -270,6 +277,8 @@ static struct shape_text shape_text(const uint64_t *dims, uint32_t n_dims)
     return out;
 }
 
+/* The same number of floats in another shape is another tensor: a transposed weight would load
+ * and be nonsense. */
 static int check_shape(const struct tensor *t, const struct segment *s, const char *path,
                        char error[FILE_ERROR_MAX])
 {
@@ -425,6 +434,7 @@ int safetensors_info(const char *path, struct safetensors_info *info, char error
     return err;
 }
 
+/* The first of that key; JSON objects were refused if they had it twice. */
 const char *safetensors_value(const struct safetensors_info *info, const char *key)
 {
     for (size_t i = 0; i < info->n_meta; i++)

@@ -1,4 +1,10 @@
-/* nn/files/safetensors_write.c -- writing a model file: the old one or the new one, never half. */
+/* nn/files/safetensors_write.c -- writing a model file: the old one or the new one, never half.
+ *
+ *   PATH.tmp-PID-i   create (never an existing file), write, fsync
+ *   rename to PATH   fsync of its directory
+ *
+ * so that a crash at any moment leaves PATH as it was or as it should be.
+ */
 #include "nn/files/safetensors.h"
 
 #include "nn/files/file.h"

@@ -37,6 +37,7 @@ static bool by_input(const struct layer *l, size_t places)
     return places < l->out.c;
 }
 
+/* Enough for both ways to do it, whichever a batch will take. */
 static size_t dense_scratch(const struct layer *l, uint32_t n, bool training)
 {
     size_t places = n * shape_places(l->in), i = l->in.c, o = l->out.c;

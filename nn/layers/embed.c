@@ -36,6 +36,7 @@ static size_t embed_scratch(const struct layer *l, uint32_t n, bool training)
     return training ? n * shape_places(l->out) : 0;
 }
 
+/* Ids are whole numbers that a float holds exactly. */
 static uint32_t token(float id)
 {
     assert(id >= 0.0f && id < (float)LAYER_VOCABULARY);

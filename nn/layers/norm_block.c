@@ -103,6 +103,7 @@ static void sum_rest(const struct layer_norm_sums *s, size_t n)
     }
 }
 
+/* Whole periods go by the block; what is left is less than one. */
 void layer_norm_add_sums(const struct layer_norm_sums *s, size_t n, size_t period)
 {
     struct layer_norm_sums rest = *s;
@@ -131,6 +132,7 @@ static inline __attribute__((always_inline)) void line_period(const struct layer
     }
 }
 
+/* Each case has a loop without branches. */
 VEC_CLONES void layer_norm_line(const struct layer_norm_line *k, size_t at, size_t n)
 {
     if (k->with != NULL && k->relu)
@@ -161,6 +163,7 @@ static inline __attribute__((always_inline)) void line_back_period(const struct 
     }
 }
 
+/* Each case has a loop without branches. */
 VEC_CLONES void layer_norm_back(const struct layer_norm_back *k, size_t at, size_t n)
 {
     if (k->masked && k->add)

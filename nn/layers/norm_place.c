@@ -62,6 +62,7 @@ struct row
     bool relu;
 };
 
+/* One row, from statistics to output, while it is in L1. */
 VEC_CLONES static void row_out(const struct row *k)
 {
     const float *restrict in = k->in, *restrict weight = k->weight;
@@ -78,6 +79,8 @@ VEC_CLONES static void row_out(const struct row *k)
             out[j] = out[j] < 0.0f ? 0.0f : out[j];
 }
 
+/* Each place is on its own, in training as in evaluation: there is nothing to remember but what
+ * backward needs. */
 static void place_forward(const struct layer *l, const struct layer_pass *p)
 {
     size_t rows = p->n * shape_places(l->in), c = l->in.c;
@@ -140,6 +143,7 @@ static inline __attribute__((always_inline)) void row_d_in(const struct row_back
     }
 }
 
+/* One row's part of the gradients by weight and bias. */
 VEC_CLONES static void row_gradients(const struct row_back *k)
 {
     const float *restrict in = k->in, *restrict d = k->d;

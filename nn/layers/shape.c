@@ -59,6 +59,8 @@ static size_t shortcut_before(const struct layer *l)
     return (l->out.c - l->in.c) / 2;
 }
 
+/* Every second place where the map halves; the new channels are zeros on both sides of the old
+ * ones, as in the paper's code. */
 static void shortcut_forward(const struct layer *l, const struct layer_pass *p)
 {
     size_t before = shortcut_before(l);
@@ -104,6 +106,7 @@ static void add_forward(const struct layer *l, const struct layer_pass *p)
     sum_of(p->out, p->in, p->with, p->n * shape_size(l->out));
 }
 
+/* A sum hands its gradient on to both sides as it is. */
 static void add_backward(const struct layer *l, const struct layer_pass *p)
 {
     size_t n = p->n * shape_size(l->out);
@@ -128,6 +131,7 @@ const struct layer_op layer_add = {
 #define GELU_SCALE 1.5957691216057308f /* 2 sqrt(2 / pi) */
 #define GELU_CUBE  0.044715f
 
+/* The share of x that gets through: sigmoid(2 u). */
 static inline float gelu_share(float x)
 {
     return vec_sigmoid(GELU_SCALE * (x + GELU_CUBE * x * x * x));

@@ -1,4 +1,11 @@
-/* nn/math/team.c -- threads that wait for a run, each do its part of it, and wait again. */
+/* nn/math/team.c -- threads that wait for a run, each do its part of it, and wait again.
+ *
+ *   caller   run++, busy = n - 1, wake all ... part 0 ...  wait until busy is 0
+ *   member   wait for a new run ... its part ... busy--, the last one wakes the caller
+ *
+ * The numbers a run works on are written before run++ and read after it under one
+ * lock, and nobody changes them before busy is 0: work() itself needs no lock.
+ */
 #include "nn/math/team.h"
 
 #include <assert.h>

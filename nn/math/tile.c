@@ -43,6 +43,7 @@ const struct tile_kernels *const tile_all[] = {
 #endif
     &tile_kernels_4, NULL};
 
+/* All kernels are asked in turn, the widest first; the last one runs everywhere. */
 void tile_product(const struct tile_product *t)
 {
     const struct tile_kernels *const *kernels = tile_all;
@@ -51,6 +52,7 @@ void tile_product(const struct tile_product *t)
     (*kernels)->product(t);
 }
 
+/* What every kernel is held to. */
 void tile_product_ref(const struct tile_product *t)
 {
     size_t runs = t->runs == 0 ? 1 : t->runs;

@@ -14,6 +14,8 @@ static double lanes_sum(const double l[LANES])
     return ((l[0] + l[4]) + (l[2] + l[6])) + ((l[1] + l[5]) + (l[3] + l[7]));
 }
 
+/* Lane j sums the elements j, j + 8, ...: compilers may use any vector width for it and find the
+ * same bits. */
 VEC_CLONES double vec_dot(const float *a, const float *b, size_t n)
 {
     double l[LANES] = {0};
@@ -31,6 +33,7 @@ double vec_norm2(const float *a, size_t n)
     return vec_dot(a, a, n);
 }
 
+/* The difference is rounded to float, its square is a double. */
 VEC_CLONES double vec_dist2(const float *a, const float *b, size_t n)
 {
     double l[LANES] = {0};

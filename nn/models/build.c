@@ -1,4 +1,8 @@
-/* nn/models/build.c -- adding layers to a model, and giving its tensors names and places. */
+/* nn/models/build.c -- adding layers to a model, and giving its tensors names and places.
+ *
+ * Layers and tensors are appended to growing arrays; where a tensor lies is known
+ * only at the end, as untrained ones go behind all others (build_place()).
+ */
 #include "nn/models/build.h"
 
 #include <stdio.h>
@@ -43,6 +47,7 @@ static bool reserve_segments(struct build *b, size_t more)
     return true;
 }
 
+/* What tensors a layer has, as its kind says; none for most. */
 static size_t layer_params(const struct layer *l, struct layer_param p[LAYER_PARAMS_MAX])
 {
     const struct layer_op *op = layer_op(l->kind);
@@ -96,6 +101,7 @@ int build_add(struct build *b, struct layer l, const char *name)
     return build_last(b);
 }
 
+/* Weights only: what has one dimension (biases) begins at 0. */
 void build_normal(struct build *b, double std)
 {
     struct model *m = b->m;

@@ -1,4 +1,8 @@
-/* nn/models/images.c -- the networks for images and rows. */
+/* nn/models/images.c -- the networks for images and rows.
+ *
+ * Each is written as its paper or torchvision has it, layer by layer, with the names
+ * of PyTorch's modules, so that a model file loads there (tests/pytorch_models.py).
+ */
 #include "nn/models/build.h"
 
 #include <math.h>
@@ -33,6 +37,7 @@ static void flatten(struct build *b)
                   "");
 }
 
+/* One dense layer is logistic regression. */
 int build_logreg(struct build *b, const struct model_sizes *sizes, char error[MODEL_ERROR_MAX])
 {
     (void)sizes;
@@ -66,6 +71,7 @@ static int check_mlp(const struct model *m, const struct model_sizes *sizes,
     return 0;
 }
 
+/* ReLU behind each layer but the last. */
 int build_mlp(struct build *b, const struct model_sizes *sizes, char error[MODEL_ERROR_MAX])
 {
     if (b->m->data.form == DATA_TEXT)
@@ -236,6 +242,7 @@ static void basic_block(struct build *b, uint32_t channels, const char *name)
     norm(b, past, part);
 }
 
+/* Three stages of 16, 32 and 64 channels, the map halved between them. */
 int build_resnet(struct build *b, const struct model_sizes *sizes, char error[MODEL_ERROR_MAX])
 {
     static const uint32_t sides[] = {28, 32, 0};

@@ -53,6 +53,7 @@ static const char *parse_widths(const char *p, struct model_sizes *sizes)
     return sizes->n < 2 ? "expected at least two sizes" : NULL;
 }
 
+/* vgg11:bn is torchvision's vgg11_bn. */
 static const char *parse_bn(const char *p, struct model_sizes *sizes)
 {
     if (p == NULL)
@@ -90,6 +91,7 @@ static const char *parse_stack(const char *p, struct model_sizes *sizes)
     return NULL;
 }
 
+/* At most as many layers as nn/layers/lstm.c has names for. */
 static const char *parse_lstm(const char *p, struct model_sizes *sizes)
 {
     const char *why = parse_stack(p, sizes);

@@ -1,4 +1,8 @@
-/* nn/models/text.c -- the networks for bytes of text. */
+/* nn/models/text.c -- the networks for bytes of text.
+ *
+ * Text is bytes: 256 token ids and classes, and every byte of a sample predicts the
+ * one behind it.
+ */
 #include "nn/models/build.h"
 
 #include <math.h>

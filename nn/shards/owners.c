@@ -1,4 +1,9 @@
-/* nn/shards/owners.c -- the table of owners: by parts, or by bids of the live members. */
+/* nn/shards/owners.c -- the table of owners: by parts, or by bids of the live members.
+ *
+ * A table remembers who owned what only to save time. Each outcome is the same as if
+ * the table had been made anew for these members: tests/unit/nn_shard.c holds
+ * changed tables to fresh ones.
+ */
 #include "nn/shards/owners.h"
 
 #include "nn/math/dirichlet.h"
@@ -48,7 +53,7 @@ int shard_owners_open(struct shard_owners **out, const struct dataset *set,
 {
     *out = NULL;
     assert(set->n >= 1 && set->n <= UINT32_MAX);
-    assert(set->labels || !shard_split_by_label(split));
+    assert(set->labels != NULL || !shard_split_by_label(split));
     struct shard_owners *o = calloc(1, sizeof *o);
     if (o == NULL)
         return -ENOMEM;

@@ -1,4 +1,11 @@
-/* nn/shards/shard.c -- a peer's samples, and the order in which it draws them. */
+/* nn/shards/shard.c -- a peer's samples, and the order in which it draws them.
+ *
+ *   position p of the peer's endless sequence = (round * local_steps + step) * batch + i
+ *   epoch p / count, a permutation drawn from (seed, peer, epoch); place p % count in it
+ *
+ * A batch is found from its number alone, so a peer that was away for some rounds
+ * draws what it would have drawn.
+ */
 #include "nn/shards/shard.h"
 
 #include "nn/data/number.h"
@@ -128,6 +135,7 @@ static int check_split(const struct shard_config *c, const struct dataset *set,
     return -EINVAL;
 }
 
+/* Whatever fails, nothing is left open. */
 int shard_open(struct shard *s, const struct shard_config *config, const struct dataset *set,
                char error[DATA_ERROR_MAX])
 {
@@ -151,6 +159,7 @@ int shard_open(struct shard *s, const struct shard_config *config, const struct 
     return err;
 }
 
+/* A table that was lent is not ours to close. */
 void shard_close(struct shard *s)
 {
     if (s->owners_mine)

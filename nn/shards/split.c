@@ -80,6 +80,7 @@ void shard_split_print(const struct shard_split *s, char text[SHARD_SPLIT_MAX])
     assert(false);
 }
 
+/* Then a set without labels cannot be shared out. */
 bool shard_split_by_label(const struct shard_split *s)
 {
     return s->fall == SHARD_DIRICHLET || s->fall == SHARD_LABEL;

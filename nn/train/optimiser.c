@@ -49,6 +49,7 @@ VEC_CLONES static void step_bare(const struct place *p, const struct rates *r, s
         x[i] -= lr * (grad[i] + decay * x[i]);
 }
 
+/* Momentum as in PyTorch: the velocity gathers whole gradients, and the rate comes last. */
 VEC_CLONES static void step_plain(const struct place *p, const struct rates *r, size_t n)
 {
     float *restrict x = p->x, *restrict m = p->m;
@@ -60,6 +61,7 @@ VEC_CLONES static void step_plain(const struct place *p, const struct rates *r, 
     }
 }
 
+/* The gradient looks one step of momentum ahead. */
 VEC_CLONES static void step_nesterov(const struct place *p, const struct rates *r, size_t n)
 {
     float *restrict x = p->x, *restrict m = p->m;
@@ -154,10 +156,12 @@ static void step_segment(const struct optimiser *o, const struct place *p, const
     assert(false);
 }
 
+/* Rates are worked out once for segments that decay and once for those that do not. */
 void optimiser_step(const struct optimiser *o, const struct optimiser_step *s)
 {
     assert(o->momentum >= 0 && o->momentum < 1 && o->weight_decay >= 0);
-    assert(o->kind == OPTIMISER_SGD || (o->beta2 >= 0 && o->beta2 < 1 && s->v && s->t >= 1));
+    assert(o->kind == OPTIMISER_SGD
+           || (o->beta2 >= 0 && o->beta2 < 1 && s->v != NULL && s->t >= 1));
     const struct rates rates[2] = {rates_of(o, s, false), rates_of(o, s, true)};
     const struct rates statistics = {.lr = (float)OPTIMISER_STATISTICS};
     for (size_t i = 0; i < s->n_segments; i++) {

@@ -102,6 +102,8 @@ static int open_parts(struct sgd_scratch *s, const struct model *m)
     return 0;
 }
 
+/* Plans first, as they say how much memory the parts take; threads last, as they want everything
+ * there. */
 int sgd_scratch_open(struct sgd_scratch **out, const struct model *m, uint32_t batch,
                      uint32_t threads, size_t longest)
 {
@@ -129,6 +131,7 @@ int sgd_scratch_open(struct sgd_scratch **out, const struct model *m, uint32_t b
     return 0;
 }
 
+/* Also for what sgd_scratch_open() left half done. */
 void sgd_scratch_close(struct sgd_scratch *s)
 {
     if (s == NULL)

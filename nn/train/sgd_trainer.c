@@ -1,5 +1,14 @@
 /* nn/train/sgd_trainer.c -- mini-batch training behind the trainer seam: a step, an evaluation,
- * and how each is shared out among threads. */
+ * and how each is shared out among threads.
+ *
+ *   thread k   samples of part k -> arena k -> gradient k       (step_gradient)
+ *              ------------------------------------------
+ *              range k of the vector: gradients added in order  (step_add)
+ *              range k of x, momentum: updated                  (step_update)
+ *
+ * Parts of a batch first, ranges of the vector then: between the two all threads
+ * wait for each other, and nothing else is locked.
+ */
 #include "nn/train/sgd_trainer.h"
 
 #include "nn/layers/loss.h"
