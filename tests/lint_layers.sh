@@ -197,6 +197,11 @@ for file in {nn,topology,compress,gossip,peer}/ {nn,topology,compress,gossip,pee
     [ -f "${file}README.md" ] || complain "${file}README.md: what lives here, what it may see, where the next one goes"
 done
 
+# No two modules (a .c and its .h) of nn/ include each other, by whatever way round.
+circles=$(grep -HoE '^#include "nn/[a-z0-9_/]+\.h"' nn/*/*.[ch] \
+    | sed -E 's/\.[ch]:#include "([^"]*)\.h"/ \1/' | awk '$1 != $2' | tsort 2>&1 >/dev/null)
+[ -z "$circles" ] || complain "$circles"
+
 # Words that say "not finished"; the brackets keep this line out of it.
 unfinished=$(grep -rnwE 'TOD[O]|FIXM[E]|XX[X]' --include='*.[ch]' --include='*.sh' --include='*.py' --include=CMakeLists.txt \
     nn topology compress gossip peer tests deploy CMakeLists.txt 2>/dev/null)
