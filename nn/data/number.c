@@ -8,6 +8,8 @@
  */
 #include "nn/data/number.h"
 
+#include "nn/math/number.h"
+
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
@@ -133,12 +135,5 @@ bool number_to_float(double v, double divide, float *x)
 
 const char *number_count(const char *p, uint32_t most, uint32_t *v)
 {
-    if (p == NULL || *p < '1' || *p > '9')
-        return NULL;
-    for (*v = 0; *p >= '0' && *p <= '9'; p++) {
-        *v = *v * 10 + (uint32_t)(*p - '0');
-        if (*v > most)
-            return NULL;
-    }
-    return p;
+    return p != NULL && *p != '0' ? number_plain(p, most, v) : NULL;
 }
