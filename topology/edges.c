@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The order of qsort() for edges: by the smaller end, then by the larger. */
 static int compare_pairs(const void *a, const void *b)
 {
     const uint32_t *x = a, *y = b;
@@ -21,7 +22,8 @@ static int compare_pairs(const void *a, const void *b)
     return (x[1] > y[1]) - (x[1] < y[1]);
 }
 
-/* Write the edges canonically. Sorts them in place. */
+/* Write the edges canonically; sorts them in place. What does not fit is refused and not cut off,
+ * as peers that carried different beginnings of a list would build different graphs. */
 static int write_edges(struct topology_edges *e, char *out, size_t cap,
                        char error[TOPOLOGY_ERROR_MAX])
 {
@@ -31,8 +33,8 @@ static int write_edges(struct topology_edges *e, char *out, size_t cap,
     for (size_t i = 0; i < e->n; i++) {
         if (i > 0 && compare_pairs(e->pair[i], e->pair[i - 1]) == 0)
             continue;
-        int n =
-            snprintf(out + at, cap - at, "%s%u-%u", at ? "," : "", e->pair[i][0], e->pair[i][1]);
+        int n = snprintf(out + at, cap - at, "%s%u-%u", at > 0 ? "," : "", e->pair[i][0],
+                         e->pair[i][1]);
         if (n < 0 || (size_t)n >= cap - at) {
             snprintf(error, TOPOLOGY_ERROR_MAX,
                      "topology edges: %zu edges are too many: the run carries %d bytes of them, "
@@ -64,7 +66,7 @@ static int read_inline(struct topology_edges *e, const char **p)
             *p = begin;
             return -EINVAL;
         }
-        if (add_ordered(e, a, b))
+        if (add_ordered(e, a, b) != 0)
             return -ENOMEM;
         if (**p == '\0')
             return 0;
@@ -72,22 +74,23 @@ static int read_inline(struct topology_edges *e, const char **p)
     }
 }
 
+/* The spec's own form, "edges:0-1,1-2", as it stands in a run and on the wire. */
 static int edges_canonical(const char *arg, char *out, size_t cap, char error[TOPOLOGY_ERROR_MAX])
 {
     struct topology_edges e = {.n = 0};
-    const char *p = arg ? arg : "";
-    int r = read_inline(&e, &p);
-    if (r == -EINVAL)
+    const char *p = arg != NULL ? arg : "";
+    int err = read_inline(&e, &p);
+    if (err == -EINVAL)
         topology_refuse(error, "edges", p, "edges of two different peers, as in edges:0-1,1-2");
-    else if (r)
+    else if (err != 0)
         snprintf(error, TOPOLOGY_ERROR_MAX, "topology edges: out of memory");
     else
-        r = write_edges(&e, out, cap, error);
+        err = write_edges(&e, out, cap, error);
     free(e.pair);
-    return r ? -EINVAL : 0;
+    return err == 0 ? 0 : -EINVAL;
 }
 
-/* ---- a file's text ------------------------------------------------------ */
+/* ---- a file's text ---- */
 
 static const char *skip_blanks(const char *p, const char *end)
 {
@@ -97,7 +100,7 @@ static const char *skip_blanks(const char *p, const char *end)
 }
 
 /* Read a number inside [*p, end), which has a NUL or newline behind it. */
-static bool take_number(const char **p, const char *end, uint32_t *value)
+static bool read_number(const char **p, const char *end, uint32_t *value)
 {
     *p = skip_blanks(*p, end);
     return *p < end && topology_number(p, value);
@@ -107,18 +110,19 @@ static bool take_number(const char **p, const char *end, uint32_t *value)
 static int read_line(struct topology_edges *e, const char *p, const char *end)
 {
     const char *comment = memchr(p, '#', (size_t)(end - p));
-    end = comment ? comment : end;
+    end = comment != NULL ? comment : end;
     p = skip_blanks(p, end);
     if (p == end)
         return 0;
     uint32_t a, b;
-    if (!take_number(&p, end, &a) || p == end || (*p != ' ' && *p != '\t')
-        || !take_number(&p, end, &b) || skip_blanks(p, end) != end || a == b)
+    if (!read_number(&p, end, &a) || p == end || (*p != ' ' && *p != '\t')
+        || !read_number(&p, end, &b) || skip_blanks(p, end) != end || a == b)
         return -EINVAL;
     return add_ordered(e, a, b);
 }
 
-/* Copy a line out, ended by NUL, for the message. */
+/* Write the error sentence for a line that cannot be read. The line ends at a newline and not at a
+ * NUL, so a short copy of it is shown. */
 static void refuse_line(char error[TOPOLOGY_ERROR_MAX], size_t number, const char *line, size_t n)
 {
     char where[32], found[64];
@@ -129,6 +133,8 @@ static void refuse_line(char error[TOPOLOGY_ERROR_MAX], size_t number, const cha
     topology_refuse(error, where, found, "two different peers, as in '0 1'");
 }
 
+/* Read every line of a file, and name the first that is neither an edge nor empty: a list with a
+ * typing error is never used in part. */
 static int read_lines(struct topology_edges *e, const char *text, size_t len,
                       char error[TOPOLOGY_ERROR_MAX])
 {
@@ -136,13 +142,13 @@ static int read_lines(struct topology_edges *e, const char *text, size_t len,
     size_t number = 1;
     for (const char *line = text; line < end; number++) {
         const char *stop = memchr(line, '\n', (size_t)(end - line));
-        stop = stop ? stop : end;
-        int r = read_line(e, line, stop);
-        if (r == -EINVAL)
+        stop = stop != NULL ? stop : end;
+        int err = read_line(e, line, stop);
+        if (err == -EINVAL)
             refuse_line(error, number, line, (size_t)(stop - line));
-        else if (r)
+        else if (err != 0)
             snprintf(error, TOPOLOGY_ERROR_MAX, "topology edges: out of memory");
-        if (r)
+        if (err != 0)
             return -EINVAL;
         line = stop < end ? stop + 1 : end;
     }
@@ -155,33 +161,33 @@ int topology_edges_text(const char *text, size_t len, char canonical[TOPOLOGY_SP
     static const char prefix[] = "edges:";
     size_t n = sizeof prefix - 1;
     struct topology_edges e = {.n = 0};
-    /* Numbers are read up to the first byte that is no digit: give the last
-     * line one. */
+    /* topology_number() reads up to the first byte that is no digit, and the last line may end with
+     * one: a copy with a NUL behind it stops the reader there. */
     char *copy = malloc(len + 1);
-    if (!copy) {
+    if (copy == NULL) {
         snprintf(error, TOPOLOGY_ERROR_MAX, "topology edges: out of memory");
         return -EINVAL;
     }
     memcpy(copy, text, len);
     copy[len] = '\0';
-    int r = read_lines(&e, copy, len, error);
-    if (!r && e.n == 0) {
+    int err = read_lines(&e, copy, len, error);
+    if (err == 0 && e.n == 0) {
         snprintf(error, TOPOLOGY_ERROR_MAX,
                  "topology edges: no edge found, expected lines as '0 1'");
-        r = -EINVAL;
+        err = -EINVAL;
     }
     char out[TOPOLOGY_SPEC_MAX];
     memcpy(out, prefix, n);
-    if (!r)
-        r = write_edges(&e, out + n, sizeof out - n, error);
-    if (!r)
+    if (err == 0)
+        err = write_edges(&e, out + n, sizeof out - n, error);
+    if (err == 0)
         memcpy(canonical, out, sizeof out);
     free(e.pair);
     free(copy);
-    return r;
+    return err;
 }
 
-/* ---- building ----------------------------------------------------------- */
+/* ---- building ---- */
 
 /* Root of v's part, with the path halved on the way. */
 static uint32_t find_root(uint32_t *parent, uint32_t v)
@@ -191,12 +197,12 @@ static uint32_t find_root(uint32_t *parent, uint32_t v)
     return v;
 }
 
-/* Join parts: afterwards the edges connect 0..n-1. Roots are the smallest
- * vertices of their parts. */
+/* Add edges until 0..n-1 are connected. Parts are found by union-find, where the smallest vertex of
+ * a part is its root, so the edges added do not depend on the order in which edges were given. */
 static int join_parts(struct topology_edges *e, uint32_t n)
 {
     uint32_t *parent = malloc(n * sizeof *parent);
-    if (!parent)
+    if (parent == NULL)
         return -ENOMEM;
     for (uint32_t v = 0; v < n; v++)
         parent[v] = v;
@@ -206,23 +212,25 @@ static int join_parts(struct topology_edges *e, uint32_t n)
         parent[a > b ? a : b] = a > b ? b : a;
     }
     uint32_t last = 0; /* Vertex 0 is the root of its part. */
-    int r = 0;
-    for (uint32_t v = 1; v < n && !r; v++)
+    int err = 0;
+    for (uint32_t v = 1; v < n && err == 0; v++)
         if (parent[v] == v) {
-            r = topology_edges_add(e, last, v);
+            err = topology_edges_add(e, last, v);
             last = v;
         }
     free(parent);
-    return r;
+    return err;
 }
 
+/* Only edges among the n live members count. The list may name peers that have not come or have
+ * died, and every member must still get the same connected graph. */
 static int edges_build(struct topology_edges *e, const char *arg, uint32_t n, uint64_t seed)
 {
     (void)seed;
-    assert(arg);
-    int r = read_inline(e, &arg);
-    if (r)
-        return r;
+    assert(arg != NULL);
+    int err = read_inline(e, &arg);
+    if (err != 0)
+        return err;
     size_t kept = 0;
     for (size_t i = 0; i < e->n; i++)
         if (e->pair[i][1] < n) {
@@ -233,6 +241,7 @@ static int edges_build(struct topology_edges *e, const char *arg, uint32_t n, ui
     return join_parts(e, n);
 }
 
+/* A list is made for as many peers as its largest number says: vertices count from 0. */
 static uint32_t edges_peers(const char *arg)
 {
     struct topology_edges e = {.n = 0};

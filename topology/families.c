@@ -9,20 +9,22 @@
 #include <math.h>
 #include <stdio.h>
 
+/* The canonical form of a family that takes no argument, "ring" and not "ring:3". */
 static int no_argument(const char *family, const char *arg, char *out,
                        char error[TOPOLOGY_ERROR_MAX])
 {
     out[0] = '\0';
-    return arg ? topology_refuse(error, family, arg, "nothing behind the name") : 0;
+    return arg != NULL ? topology_refuse(error, family, arg, "nothing behind the name") : 0;
 }
 
-/* Every i with i + step. */
+/* Join every i with i + step, modulo n. An edge that this gives twice (n = 2, or a step of n /
+ * 2) is made one when the graph is built. */
 static int add_step(struct topology_edges *e, uint32_t n, uint32_t step)
 {
-    int r = 0;
-    for (uint32_t i = 0; i < n && !r; i++)
-        r = topology_edges_add(e, i, (uint32_t)(((uint64_t)i + step) % n));
-    return r;
+    int err = 0;
+    for (uint32_t i = 0; i < n && err == 0; i++)
+        err = topology_edges_add(e, i, (uint32_t)(((uint64_t)i + step) % n));
+    return err;
 }
 
 /* ---- ring: two neighbours each; 2 peers: one edge; 3: a triangle. ---- */
@@ -55,6 +57,7 @@ static int complete_canonical(const char *arg, char *out, size_t cap,
     return no_argument("complete", arg, out, error);
 }
 
+/* Ends of edges are counted in 32 bits (graph.first), which limits n to 65,536. */
 static int complete_build(struct topology_edges *e, const char *arg, uint32_t n, uint64_t seed)
 {
     (void)arg, (void)seed;
@@ -62,7 +65,7 @@ static int complete_build(struct topology_edges *e, const char *arg, uint32_t n,
         return -EINVAL;
     for (uint32_t i = 0; i < n; i++)
         for (uint32_t j = i + 1; j < n; j++)
-            if (topology_edges_add(e, i, j))
+            if (topology_edges_add(e, i, j) != 0)
                 return -ENOMEM;
     return 0;
 }
@@ -88,10 +91,10 @@ static int exponential_canonical(const char *arg, char *out, size_t cap,
 static int exponential_build(struct topology_edges *e, const char *arg, uint32_t n, uint64_t seed)
 {
     (void)arg, (void)seed;
-    int r = 0;
-    for (uint64_t step = 1; step < n && !r; step *= 2)
-        r = add_step(e, n, (uint32_t)step);
-    return r;
+    int err = 0;
+    for (uint64_t step = 1; step < n && err == 0; step *= 2)
+        err = add_step(e, n, (uint32_t)step);
+    return err;
 }
 
 const struct topology topology_exponential = {
@@ -111,11 +114,12 @@ const struct topology topology_exponential = {
  * i +- 1 and i +- round(sqrt(n)), four neighbours for every n, so that the
  * death of one peer does not turn a good graph into a ring. ---- */
 
+/* Read "RxC", and nothing behind it. */
 static int torus_sides(const char *arg, uint32_t *rows, uint32_t *cols)
 {
     const char *p = arg;
-    if (!topology_number(&p, rows) || *p++ != 'x' || !topology_number(&p, cols) || *p || *rows == 0
-        || *cols == 0)
+    if (!topology_number(&p, rows) || *p++ != 'x' || !topology_number(&p, cols) || *p != '\0'
+        || *rows == 0 || *cols == 0)
         return -EINVAL;
     return 0;
 }
@@ -124,20 +128,22 @@ static int torus_canonical(const char *arg, char *out, size_t cap, char error[TO
 {
     uint32_t rows, cols;
     out[0] = '\0';
-    if (!arg)
+    if (arg == NULL)
         return 0;
-    if (torus_sides(arg, &rows, &cols))
+    if (torus_sides(arg, &rows, &cols) != 0)
         return topology_refuse(error, "torus", arg, "RxC, two sides of 1 or more, as in torus:4x8");
     snprintf(out, cap, "%ux%u", rows, cols);
     return 0;
 }
 
+/* Join each vertex with the one to its right and the one below, around the edges: that is every
+ * edge of the torus once. A side of 1 gives loops, which are dropped. */
 static int add_grid(struct topology_edges *e, uint32_t rows, uint32_t cols)
 {
     for (uint32_t r = 0; r < rows; r++)
         for (uint32_t c = 0; c < cols; c++)
-            if (topology_edges_add(e, r * cols + c, r * cols + (c + 1) % cols)
-                || topology_edges_add(e, r * cols + c, (r + 1) % rows * cols + c))
+            if (topology_edges_add(e, r * cols + c, r * cols + (c + 1) % cols) != 0
+                || topology_edges_add(e, r * cols + c, (r + 1) % rows * cols + c) != 0)
                 return -ENOMEM;
     return 0;
 }
@@ -146,7 +152,7 @@ static int torus_build(struct topology_edges *e, const char *arg, uint32_t n, ui
 {
     (void)seed;
     uint32_t rows, cols;
-    if (arg && torus_sides(arg, &rows, &cols) == 0 && (uint64_t)rows * cols == n)
+    if (arg != NULL && torus_sides(arg, &rows, &cols) == 0 && (uint64_t)rows * cols == n)
         return add_grid(e, rows, cols);
     uint32_t root = (uint32_t)lround(sqrt((double)n));
     for (rows = root; n % rows != 0 || rows > n / rows; rows--)
@@ -154,14 +160,15 @@ static int torus_build(struct topology_edges *e, const char *arg, uint32_t n, ui
     cols = n / rows;
     if (cols <= 2 * rows)
         return add_grid(e, rows, cols);
-    int r = add_step(e, n, 1);
-    return r ? r : add_step(e, n, root);
+    int err = add_step(e, n, 1);
+    return err != 0 ? err : add_step(e, n, root);
 }
 
+/* "torus:4x8" is made for 32 peers; 0 (any number) if the product is no 32-bit number. */
 static uint32_t torus_peers(const char *arg)
 {
     uint32_t rows, cols;
-    if (torus_sides(arg, &rows, &cols) || (uint64_t)rows * cols > UINT32_MAX)
+    if (torus_sides(arg, &rows, &cols) != 0 || (uint64_t)rows * cols > UINT32_MAX)
         return 0;
     return rows * cols;
 }

@@ -1,4 +1,9 @@
-/* topology/graph.c -- what can be asked of a graph: breadth-first searches. */
+/* topology/graph.c -- what can be asked of a graph: degrees, and distances by breadth-first search.
+ *
+ * The diameter takes a search from every vertex, O(n m). That is quick enough for
+ * the thousands of vertices that a simulated cluster has, and is only ever asked
+ * for by a user.
+ */
 #include "topology/topology.h"
 
 #include <assert.h>
@@ -20,7 +25,8 @@ uint32_t graph_degree(const struct graph *g, uint32_t v)
 
 /* Hops from `from` to the farthest vertex, UINT32_MAX where one is out of
  * reach. `queue` and `hops` are scratch of n each. */
-static uint32_t search(const struct graph *g, uint32_t from, uint32_t *queue, uint32_t *hops)
+static uint32_t hops_to_farthest(const struct graph *g, uint32_t from, uint32_t *queue,
+                                 uint32_t *hops)
 {
     memset(hops, 0xff, g->n * sizeof *hops);
     uint32_t head = 0, tail = 0;
@@ -39,13 +45,14 @@ static uint32_t search(const struct graph *g, uint32_t from, uint32_t *queue, ui
     return tail == g->n ? hops[queue[tail - 1]] : UINT32_MAX;
 }
 
-/* The largest eccentricity among the vertices [begin, end). */
+/* The largest eccentricity among the vertices [begin, end). The search stops at the first that does
+ * not reach all, as no other could in an undirected graph. */
 static uint32_t farthest(const struct graph *g, uint32_t begin, uint32_t end)
 {
     uint32_t *scratch = malloc(2 * (size_t)g->n * sizeof *scratch);
-    uint32_t max = scratch ? 0 : UINT32_MAX;
+    uint32_t max = scratch != NULL ? 0 : UINT32_MAX;
     for (uint32_t v = begin; v < end && max != UINT32_MAX; v++) {
-        uint32_t hops = search(g, v, scratch, scratch + g->n);
+        uint32_t hops = hops_to_farthest(g, v, scratch, scratch + g->n);
         max = hops > max ? hops : max;
     }
     free(scratch);

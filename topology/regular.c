@@ -45,6 +45,7 @@ static bool adjacent(const struct draw *d, uint32_t a, uint32_t b)
     return false;
 }
 
+/* Write b down as a neighbour of a; the caller does the same for the other end. */
 static void link_end(struct draw *d, uint32_t a, uint32_t b)
 {
     d->neighbour[(size_t)a * d->width + d->have[a]++] = b;
@@ -67,13 +68,16 @@ static void set_edge(struct draw *d, uint32_t at, uint32_t a, uint32_t b)
     link_end(d, b, a);
 }
 
+/* May a and b be joined: are they two vertices without an edge between them? */
 static bool new_edge(const struct draw *d, uint32_t a, uint32_t b)
 {
     return a != b && !adjacent(d, a, b);
 }
 
-/* Bring in the bad pair (a, b) by switching it with a random edge. */
-static bool repair(struct draw *d, uint32_t a, uint32_t b)
+/* Bring in the bad pair (a, b) by switching it with a random edge (c, e): degrees stay, and the
+ * result stays nearly uniform, where drawing all pairs anew until none is bad would take for
+ * ever. */
+static bool switch_pair(struct draw *d, uint32_t a, uint32_t b)
 {
     for (uint32_t i = 0; i < SWITCHES_MAX && d->n_edges > 0; i++) {
         uint32_t at = (uint32_t)rng_below(&d->rng, d->n_edges);
@@ -112,51 +116,55 @@ static bool draw_pairs(struct draw *d)
         }
     }
     for (size_t i = 0; i < n_bad; i++)
-        if (!repair(d, d->half_edge[2 * i], d->half_edge[2 * i + 1]))
+        if (!switch_pair(d, d->half_edge[2 * i], d->half_edge[2 * i + 1]))
             return false;
     return true;
 }
 
 /* Put the drawn edges, or all the others, into e. */
-static int collect(const struct draw *d, bool complement, struct topology_edges *e)
+static int collect_edges(const struct draw *d, bool complement, struct topology_edges *e)
 {
     e->n = 0;
-    int r = 0;
-    for (uint32_t i = 0; i < d->n_edges && !complement && !r; i++)
-        r = topology_edges_add(e, d->edge[i][0], d->edge[i][1]);
+    int err = 0;
+    for (uint32_t i = 0; i < d->n_edges && !complement && err == 0; i++)
+        err = topology_edges_add(e, d->edge[i][0], d->edge[i][1]);
     for (uint32_t a = 0; a < d->n && complement; a++)
-        for (uint32_t b = a + 1; b < d->n && !r; b++)
+        for (uint32_t b = a + 1; b < d->n && err == 0; b++)
             if (!adjacent(d, a, b))
-                r = topology_edges_add(e, a, b);
-    return r;
+                err = topology_edges_add(e, a, b);
+    return err;
 }
 
+/* Build the graph of these edges only to see whether it is connected. */
 static int is_connected(const struct topology_edges *e, uint32_t n, bool *yes)
 {
     struct graph g;
-    int r = topology_edges_graph(e, n, &g);
-    if (r)
-        return r;
+    int err = topology_edges_graph(e, n, &g);
+    if (err != 0)
+        return err;
     *yes = graph_connected(&g);
     graph_close(&g);
     return 0;
 }
 
+/* Draw until the graph is connected, which almost every regular graph of degree 3 or more is. */
 static int draw_until_connected(struct draw *d, bool complement, struct topology_edges *e)
 {
     for (uint32_t i = 0; i < ATTEMPTS_MAX; i++) {
         if (!draw_pairs(d))
             continue;
         bool connected = false;
-        int r = collect(d, complement, e);
-        if (!r)
-            r = is_connected(e, d->n, &connected);
-        if (r || connected)
-            return r;
+        int err = collect_edges(d, complement, e);
+        if (err == 0)
+            err = is_connected(e, d->n, &connected);
+        if (err != 0 || connected)
+            return err;
     }
     return -EINVAL;
 }
 
+/* Draw degrees, then edges. Where n and k are both odd the sum of degrees would be odd, which no
+ * graph has: one random vertex gets a neighbour more. */
 static int draw_regular(struct topology_edges *e, uint32_t k, uint32_t n, struct rng rng)
 {
     bool complement = k > (n - 1) / 2;
@@ -168,36 +176,38 @@ static int draw_regular(struct topology_edges *e, uint32_t k, uint32_t n, struct
     d.neighbour = malloc(n_halves * sizeof *d.neighbour);
     d.half_edge = malloc(n_halves * sizeof *d.half_edge);
     d.edge = malloc(n_halves * sizeof *d.edge);
-    int r = -ENOMEM;
-    if (d.degree && d.have && d.neighbour && d.half_edge && d.edge) {
+    int err = -ENOMEM;
+    if (d.degree != NULL && d.have != NULL && d.neighbour != NULL && d.half_edge != NULL
+        && d.edge != NULL) {
         for (uint32_t v = 0; v < n; v++)
             d.degree[v] = sparse;
         if ((uint64_t)n * k % 2 == 1) {
             uint32_t v = (uint32_t)rng_below(&d.rng, n);
             d.degree[v] = complement ? sparse - 1 : sparse + 1;
         }
-        r = draw_until_connected(&d, complement, e);
+        err = draw_until_connected(&d, complement, e);
     }
     free(d.degree);
     free(d.have);
     free(d.neighbour);
     free(d.half_edge);
     free(d.edge);
-    return r;
+    return err;
 }
 
+/* Join the vertices in a random order, and the last with the first. */
 static int random_cycle(struct topology_edges *e, uint32_t n, struct rng rng)
 {
     uint32_t *order = malloc(n * sizeof *order);
-    int r = order ? 0 : -ENOMEM;
-    for (uint32_t i = 0; i < n && !r; i++)
+    int err = order != NULL ? 0 : -ENOMEM;
+    for (uint32_t i = 0; i < n && err == 0; i++)
         order[i] = i;
-    if (!r)
+    if (err == 0)
         rng_shuffle(&rng, order, n);
-    for (uint32_t i = 0; i < n && !r; i++)
-        r = topology_edges_add(e, order[i], order[(i + 1) % n]);
+    for (uint32_t i = 0; i < n && err == 0; i++)
+        err = topology_edges_add(e, order[i], order[(i + 1) % n]);
     free(order);
-    return r;
+    return err;
 }
 
 static int regular_build(struct topology_edges *e, const char *arg, uint32_t n, uint64_t seed)
@@ -213,10 +223,10 @@ static int regular_build(struct topology_edges *e, const char *arg, uint32_t n, 
 
 static int regular_canonical(const char *arg, char *out, size_t cap, char error[TOPOLOGY_ERROR_MAX])
 {
-    const char *p = arg ? arg : "";
+    const char *p = arg != NULL ? arg : "";
     uint32_t k;
-    if (!topology_number(&p, &k) || *p || k < 2)
-        return topology_refuse(error, "regular", arg ? arg : "",
+    if (!topology_number(&p, &k) || *p != '\0' || k < 2)
+        return topology_refuse(error, "regular", arg != NULL ? arg : "",
                                "K neighbours, 2 or more, as in regular:4");
     snprintf(out, cap, "%u", k);
     return 0;

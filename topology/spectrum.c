@@ -30,7 +30,7 @@ enum {
     STEPS_EXTRA = 64  /* Limit: 4 n + STEPS_EXTRA. */
 };
 
-static const double spread_enough = 1e-4; /* Of the sum: a term that ends it. */
+static const double spread_enough = 1e-4; /* A term of less than this part of the sum ends it. */
 static const double settled = 1e-13;      /* Change of an extreme that is none. */
 static const double breakdown = 1e-13;    /* beta of an exhausted space. */
 
@@ -44,8 +44,8 @@ struct lanczos
     bool exhausted; /* No direction is left: T's eigenvalues are W's. */
 };
 
-/* y = W x. */
-static void mix(const struct graph *g, const double *x, double *y)
+/* y = W x, with W the Metropolis-Hastings matrix of the graph. */
+static void multiply_by_w(const struct graph *g, const double *x, double *y)
 {
     for (uint32_t v = 0; v < g->n; v++) {
         uint32_t d = graph_degree(g, v);
@@ -66,7 +66,7 @@ static double dot(const double *a, const double *b, uint32_t n)
     return sum;
 }
 
-/* Take the mean out: project onto the complement of 1. */
+/* Take the mean out, which projects onto the complement of the vector 1. */
 static void centre(double *x, uint32_t n)
 {
     double mean = 0.0;
@@ -95,12 +95,12 @@ static void lanczos_start(struct lanczos *l)
     scale(l->q, 1.0 / sqrt(dot(l->q, l->q, n)), n);
 }
 
-/* One column more of T. */
+/* One step of Lanczos' iteration: one column more of T. */
 static void lanczos_step(struct lanczos *l)
 {
     uint32_t n = l->g->n;
     double beta = l->k > 0 ? l->beta[l->k] : 0.0;
-    mix(l->g, l->q, l->next);
+    multiply_by_w(l->g, l->q, l->next);
     double alpha = dot(l->q, l->next, n);
     for (uint32_t i = 0; i < n; i++)
         l->next[i] -= alpha * l->q[i] + beta * l->q_before[i];
@@ -171,7 +171,7 @@ int graph_spectrum(const struct graph *g, struct spectrum *s)
         return 0;
     size_t n = g->n, cap = 4 * n + STEPS_EXTRA;
     double *scratch = malloc((3 * n + 2 * cap + 1) * sizeof *scratch);
-    if (!scratch)
+    if (scratch == NULL)
         return -ENOMEM;
     struct lanczos l = {
         .g = g,
@@ -196,12 +196,12 @@ double graph_spread(const struct graph *g, uint32_t v)
 {
     double *x = calloc(2 * (size_t)g->n, sizeof *x), *y = x + g->n, sum = 0;
     if (x == NULL)
-        return -1;
+        return -1.0;
     x[v] = 1;
     centre(x, g->n);
     sum = dot(x, x, g->n);
     for (int round = 0; round < SPREAD_ROUNDS; round++) {
-        mix(g, x, y);
+        multiply_by_w(g, x, y);
         double term = dot(y, y, g->n);
         memcpy(x, y, g->n * sizeof *x);
         sum += term;

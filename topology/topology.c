@@ -1,3 +1,9 @@
+/* topology/topology.c -- from a spec to a graph: finds the family, prints the spec, builds.
+ *
+ * A family only lists edges, in any order and perhaps twice; here they become
+ * sorted adjacency lists. So a family can be a few lines of arithmetic, and a
+ * graph is the same at every peer however its edges were found.
+ */
 #include "topology/topology.h"
 
 #include "nn/math/number.h"
@@ -19,8 +25,9 @@ const struct topology *const topology_all[] = {
     NULL,
 };
 
-/* ---- specs -------------------------------------------------------------- */
+/* ---- specs ---- */
 
+/* Limited digit by digit, so that no text of any length can overflow. */
 bool topology_number(const char **text, uint32_t *value)
 {
     uint64_t v;
@@ -32,14 +39,16 @@ bool topology_number(const char **text, uint32_t *value)
     return true;
 }
 
+/* What was found comes from a user or a peer: at most 47 bytes of it are shown, and what is no
+ * printable ASCII as a question mark, so that no message can move the terminal's cursor. */
 int topology_refuse(char error[TOPOLOGY_ERROR_MAX], const char *family, const char *found,
                     const char *expected)
 {
-    char shown[48];
+    char shown[48]; /* Enough to recognise what was typed; the rest is "...". */
     size_t n = 0;
-    for (; found[n] && n + 4 < sizeof shown; n++)
+    for (; found[n] != '\0' && n + 4 < sizeof shown; n++)
         shown[n] = found[n] >= ' ' && found[n] <= '~' ? found[n] : '?';
-    strcpy(shown + n, found[n] ? "..." : "");
+    strcpy(shown + n, found[n] != '\0' ? "..." : "");
     snprintf(error, TOPOLOGY_ERROR_MAX, "topology %s: found '%s', expected %s", family, shown,
              expected);
     return -EINVAL;
@@ -50,48 +59,52 @@ static const struct topology *find_family(const char *spec, const char **arg)
 {
     size_t n = strcspn(spec, ":");
     *arg = spec[n] == ':' ? spec + n + 1 : NULL;
-    for (size_t i = 0; topology_all[i]; i++)
+    for (size_t i = 0; topology_all[i] != NULL; i++)
         if (strlen(topology_all[i]->name) == n && memcmp(topology_all[i]->name, spec, n) == 0)
             return topology_all[i];
     return NULL;
 }
 
+/* The family writes its argument; the name and the colon before it are the same for all. */
 int topology_canonical(const char *spec, char canonical[TOPOLOGY_SPEC_MAX],
                        char error[TOPOLOGY_ERROR_MAX])
 {
     const char *arg;
     const struct topology *family = find_family(spec, &arg);
-    if (!family)
+    if (family == NULL)
         return topology_refuse(error, "of no known kind", spec,
                                "ring, torus[:RxC], complete, exponential, regular:K or edges:...");
     char text[TOPOLOGY_SPEC_MAX];
     size_t n = strlen(family->name);
-    int r = family->canonical(arg, text, sizeof text - n - 1, error);
-    if (r)
-        return r;
-    snprintf(canonical, TOPOLOGY_SPEC_MAX, "%s%s%.*s", family->name, text[0] ? ":" : "",
+    int err = family->canonical(arg, text, sizeof text - n - 1, error);
+    if (err != 0)
+        return err;
+    snprintf(canonical, TOPOLOGY_SPEC_MAX, "%s%s%.*s", family->name, text[0] != '\0' ? ":" : "",
              (int)(sizeof text - n - 2), text);
     return 0;
 }
 
+/* A spec that is not understood is made for any number: who builds the graph is told what is
+ * wrong. */
 uint32_t topology_peers(const char *spec)
 {
     char canonical[TOPOLOGY_SPEC_MAX], error[TOPOLOGY_ERROR_MAX];
-    if (topology_canonical(spec, canonical, error))
+    if (topology_canonical(spec, canonical, error) != 0)
         return 0;
     const char *arg;
     const struct topology *family = find_family(canonical, &arg);
-    return arg && family->peers ? family->peers(arg) : 0;
+    return arg != NULL && family->peers != NULL ? family->peers(arg) : 0;
 }
 
-/* ---- edges to graph ----------------------------------------------------- */
+/* ---- edges to graph ---- */
 
+/* Grows by doubling: a graph of m edges costs O(m) in all. */
 int topology_edges_add(struct topology_edges *e, uint32_t a, uint32_t b)
 {
     if (e->n == e->cap) {
-        size_t cap = e->cap ? 2 * e->cap : 64;
+        size_t cap = e->cap > 0 ? 2 * e->cap : 64;
         void *p = realloc(e->pair, cap * sizeof e->pair[0]);
-        if (!p)
+        if (p == NULL)
             return -ENOMEM;
         e->pair = p;
         e->cap = cap;
@@ -102,14 +115,17 @@ int topology_edges_add(struct topology_edges *e, uint32_t a, uint32_t b)
     return 0;
 }
 
+/* The order of qsort() for vertices. Not a difference, which would overflow. */
 static int compare_u32(const void *a, const void *b)
 {
     uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
     return (x > y) - (x < y);
 }
 
-/* Sort each vertex' neighbours and close the gaps that doubles leave. */
-static void sort_rows(struct graph *g)
+/* Sort each vertex' neighbours, drop those that stand twice, and close the gaps that this
+ * leaves. Sorted lists are what mixing in neighbour order, and with it the same bits everywhere,
+ * rests on. */
+static void sort_neighbours(struct graph *g)
 {
     uint32_t kept = 0;
     for (uint32_t v = 0; v < g->n; v++) {
@@ -130,7 +146,7 @@ int topology_edges_graph(const struct topology_edges *e, uint32_t n, struct grap
         return -EINVAL;
     g->first = calloc((size_t)n + 1, sizeof *g->first);
     g->neighbour = malloc((2 * e->n + 1) * sizeof *g->neighbour);
-    if (!g->first || !g->neighbour) {
+    if (g->first == NULL || g->neighbour == NULL) {
         graph_close(g);
         return -ENOMEM;
     }
@@ -159,22 +175,24 @@ int topology_edges_graph(const struct topology_edges *e, uint32_t n, struct grap
     }
     memmove(g->first + 1, g->first, n * sizeof *g->first);
     g->first[0] = 0;
-    sort_rows(g);
+    sort_neighbours(g);
     return 0;
 }
 
+/* The spec is made canonical here again, so that "torus" typed by hand and the text from the wire
+ * give the same graph. One vertex has no edges, whatever the family. */
 int graph_build(struct graph *g, const char *spec, uint32_t n, uint64_t seed)
 {
     char canonical[TOPOLOGY_SPEC_MAX], error[TOPOLOGY_ERROR_MAX];
     *g = (struct graph){.n = 0};
-    if (n == 0 || topology_canonical(spec, canonical, error))
+    if (n == 0 || topology_canonical(spec, canonical, error) != 0)
         return -EINVAL;
     const char *arg;
     const struct topology *family = find_family(canonical, &arg);
     struct topology_edges edges = {.n = 0};
-    int r = n > 1 ? family->build(&edges, arg, n, seed) : 0;
-    if (!r)
-        r = topology_edges_graph(&edges, n, g);
+    int err = n > 1 ? family->build(&edges, arg, n, seed) : 0;
+    if (err == 0)
+        err = topology_edges_graph(&edges, n, g);
     free(edges.pair);
-    return r;
+    return err;
 }

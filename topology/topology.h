@@ -8,7 +8,7 @@
  *   neighbours of v: neighbour[first[v] .. first[v + 1]), ascending
  *
  * Mixing weights are Metropolis-Hastings: w_ij = 1 / (1 + max(d_i, d_j)), the
- * self-weight takes the rest (Xiao, Boyd 2004; notes of DESIGN section 3).
+ * self-weight takes the rest (Xiao, Boyd 2004).
  */
 #ifndef TOPOLOGY_TOPOLOGY_H
 #define TOPOLOGY_TOPOLOGY_H
@@ -22,7 +22,7 @@ enum {
      * is part of the run's text, which WIRE_RUN_MAX limits. */
     TOPOLOGY_SPEC_MAX = 1400,
     TOPOLOGY_ERROR_MAX = 200,
-    TOPOLOGY_NUMBER_MAX = 1000000 /* Of any number in a spec. */
+    TOPOLOGY_NUMBER_MAX = 1000000 /* No number in a spec may be larger. */
 };
 
 struct topology_edges; /* topology/family.h: edges being collected. */
