@@ -11,14 +11,21 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+/* Sanitizers and -O0 make this ten times as slow, and a long vector shows the
+ * same there as in a release build: it is left out. */
+#if defined(HEARSAY_SANITIZED) || !defined(__OPTIMIZE__)
+#define N_MAX 9000
+#else
+#define N_MAX 70001
+#endif
+
 enum {
-    N_MAX = 70001,
     N_FEW = 2100, /* Longer vectors are of fewer kinds. */
     ROUNDS = 2,
     LINE_MAX_LENGTH = COMPRESS_SPEC_MAX + 128
 };
 
-static const size_t sizes[] = {1, 5, 16, 17, 100, 513, 1000, 2085, 9000, N_MAX};
+static const size_t sizes[] = {1, 5, 16, 17, 100, 513, 1000, 2085, 9000, 70001};
 
 /* One compressor at work on one vector. */
 struct job
@@ -79,7 +86,7 @@ static void lines_of(size_t n, enum vector_kind kind, void (*use)(void *context,
 
 static void each_line(void (*use)(void *context, const char *line), void *context)
 {
-    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0] && sizes[i] <= N_MAX; i++)
         for (int kind = 0; kind < VECTOR_KINDS; kind++)
             if (sizes[i] <= N_FEW || kind == VECTOR_GAUSS || kind == VECTOR_TIES
                 || kind == VECTOR_SPARSE)
