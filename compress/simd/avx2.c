@@ -1,6 +1,10 @@
 /* compress/simd/avx2.c -- the kernels, eight floats a register, two at a time.
  *
- * A tail is copied into a step's worth of zeros, and its results back.
+ * A step is sixteen elements, two registers, so that lane i is element i mod 16
+ * as in ref.c and sums come out in the same order. No fused multiply-add, which
+ * rounds once where ref.c rounds twice. A tail is copied into a step's worth of
+ * zeros, which no sum sees, and its results back: beside a loop over a thousand
+ * elements that costs nothing, and each step is written once.
  */
 #include "compress/simd/table.h"
 
@@ -22,11 +26,13 @@ static void pad(float to[SIMD_LANES], const float *from, size_t n)
     memcpy(to, from, n * sizeof *to);
 }
 
+/* Clears the sign bits. */
 STEP __m256 abs_of(__m256 v)
 {
     return _mm256_and_ps(v, _mm256_castsi256_ps(_mm256_set1_epi32(0x7fffffff)));
 }
 
+/* The lower four floats as doubles: squares are summed in double. */
 STEP __m256d low_half(__m256 v)
 {
     return _mm256_cvtps_pd(_mm256_castps256_ps128(v));
@@ -37,15 +43,17 @@ STEP __m256d high_half(__m256 v)
     return _mm256_cvtps_pd(_mm256_extractf128_ps(v, 1));
 }
 
-/* Sixteen lanes of double are four registers, of float two. */
-STEP double total(const __m256d l[4])
+/* Fold sixteen lanes of double, four registers, in the order of ref.c: upper half onto lower,
+ * until one is left. */
+STEP double sum_lanes(const __m256d l[4])
 {
     __m256d l4 = _mm256_add_pd(_mm256_add_pd(l[0], l[2]), _mm256_add_pd(l[1], l[3]));
     __m128d l2 = _mm_add_pd(_mm256_castpd256_pd128(l4), _mm256_extractf128_pd(l4, 1));
     return _mm_cvtsd_f64(_mm_add_sd(l2, _mm_unpackhi_pd(l2, l2)));
 }
 
-STEP float total_float(const __m256 l[2])
+/* Fold sixteen lanes of float, two registers, in the same order. */
+STEP float sum_lanes_float(const __m256 l[2])
 {
     __m256 l8 = _mm256_add_ps(l[0], l[1]);
     __m128 l4 = _mm_add_ps(_mm256_castps256_ps128(l8), _mm256_extractf128_ps(l8, 1));
@@ -53,6 +61,7 @@ STEP float total_float(const __m256 l[2])
     return _mm_cvtss_f32(_mm_add_ss(l2, _mm_movehdup_ps(l2)));
 }
 
+/* The largest of sixteen lanes of unsigned integers. */
 STEP uint32_t top(const __m256i l[2])
 {
     __m256i l8 = _mm256_max_epu32(l[0], l[1]);
@@ -61,6 +70,7 @@ STEP uint32_t top(const __m256i l[2])
     return (uint32_t)_mm_cvtsi128_si32(_mm_max_epu32(l2, _mm_shuffle_epi32(l2, 0xb1)));
 }
 
+/* x - x_hat of eight elements, with -0 made +0 by adding 0. */
 STEP __m256 difference(const float *x, const float *x_hat, size_t i)
 {
     __m256 h = x_hat != NULL ? _mm256_loadu_ps(x_hat + i) : _mm256_setzero_ps();
@@ -69,6 +79,7 @@ STEP __m256 difference(const float *x, const float *x_hat, size_t i)
 
 /* ---- load ---- */
 
+/* What load_step() sums up, in registers. */
 struct loading
 {
     __m256d x2[4], l1[4];
@@ -82,6 +93,8 @@ struct loaded
     uint8_t *sign;
 };
 
+/* Load sixteen elements. `how` is a constant wherever this is inlined, so the tests of it cost
+ * nothing. */
 STEP void load_step(struct loading *l, const struct loaded *to, size_t i, const float *x,
                     const float *x_hat, unsigned how)
 {
@@ -105,7 +118,7 @@ STEP void load_step(struct loading *l, const struct loaded *to, size_t i, const 
     }
 }
 
-/* The last n < 16 elements. */
+/* Load the last n < 16 elements by way of a padded copy. */
 STEP void load_tail(struct loading *l, const struct loaded *to, size_t i, const float *x,
                     const float *x_hat, size_t n)
 {
@@ -122,6 +135,7 @@ STEP void load_tail(struct loading *l, const struct loaded *to, size_t i, const 
         memcpy(to->sign + i / 8, bits, (n + 7) / 8);
 }
 
+/* The loop behind both kernels that load; it is inlined once for each `how`. */
 STEP struct simd_sums load_all(const struct loaded *to, const float *x, const float *x_hat,
                                size_t n, unsigned how)
 {
@@ -130,7 +144,7 @@ STEP struct simd_sums load_all(const struct loaded *to, const float *x, const fl
     struct loading l = {{zero, zero, zero, zero}, {zero, zero, zero, zero}, {none, none}};
     size_t i = 0;
     for (; i + SIMD_LANES <= n; i += SIMD_LANES) {
-        if (how & SIMD_AHEAD) { /* A line each. */
+        if (how & SIMD_AHEAD) { /* A step is one cache line of each vector. */
             simd_ask(x + i);
             if (x_hat != NULL)
                 simd_ask(x_hat + i);
@@ -139,10 +153,10 @@ STEP struct simd_sums load_all(const struct loaded *to, const float *x, const fl
     }
     if (i < n)
         load_tail(&l, to, i, x + i, x_hat != NULL ? x_hat + i : NULL, n - i);
-    return (struct simd_sums){total(l.x2), how & SIMD_L1 ? total(l.l1) : 0.0, top(l.max)};
+    return (struct simd_sums){sum_lanes(l.x2), how & SIMD_L1 ? sum_lanes(l.l1) : 0.0, top(l.max)};
 }
 
-/* A loop for each way. */
+/* One loop for each `how`, or the two tests would be made again at each step. */
 AVX2 static struct simd_sums load_avx2(float *restrict v, const float *restrict x,
                                        const float *restrict x_hat, size_t n, unsigned how)
 {
@@ -159,6 +173,7 @@ AVX2 static struct simd_sums load_avx2(float *restrict v, const float *restrict 
     }
 }
 
+/* The same loop, which stores signs and not differences; l1 is always summed. */
 AVX2 static struct simd_sums load_signs_avx2(uint8_t *restrict dst, const float *restrict x,
                                              const float *restrict x_hat, size_t n, unsigned how)
 {
@@ -170,6 +185,7 @@ AVX2 static struct simd_sums load_signs_avx2(uint8_t *restrict dst, const float 
 
 /* ---- signs ---- */
 
+/* A byte of signs is the mask of a register. */
 AVX2 static void sign_put_avx2(uint8_t *restrict dst, const float *restrict v, size_t n)
 {
     size_t i = 0;
@@ -182,6 +198,7 @@ AVX2 static void sign_put_avx2(uint8_t *restrict dst, const float *restrict v, s
     }
 }
 
+/* Add +-scale to eight elements: bit j of `bits` is moved to the sign bit of lane j. */
 STEP void sign_step(float *y, int bits, __m256 scale)
 {
     __m256i to_top = _mm256_setr_epi32(31, 30, 29, 28, 27, 26, 25, 24);
@@ -208,8 +225,8 @@ AVX2 static void sign_add_avx2(float *restrict y, const uint8_t *restrict src, s
 
 /* ---- halves ---- */
 
-/* In plain C, which the vectoriser can do: binary16 instructions are another
- * feature bit, one that not every compiler can ask for. */
+/* Sixteen halves in plain C, which the vectoriser can do: binary16 instructions are another
+ * feature bit (f16c), one that not every compiler can ask for. */
 STEP void half_step(__m256 e2[2], uint8_t *dst, const float *v, float first, float second)
 {
     float d[SIMD_LANES];
@@ -225,6 +242,7 @@ STEP void half_step(__m256 e2[2], uint8_t *dst, const float *v, float first, flo
     }
 }
 
+/* The tail's zeros become halves of zero, and lose nothing. */
 AVX2 static float half_put_avx2(uint8_t *restrict dst, const float *restrict v, size_t n,
                                 float first, float second)
 {
@@ -239,9 +257,10 @@ AVX2 static float half_put_avx2(uint8_t *restrict dst, const float *restrict v, 
         half_step(e2, halves, p, first, second);
         memcpy(dst + 2 * i, halves, 2 * (n - i));
     }
-    return total_float(e2);
+    return sum_lanes_float(e2);
 }
 
+/* A plain loop as in ref.c, which is compiled for AVX2 here. */
 AVX2 static void half_add_avx2(float *restrict y, const uint8_t *restrict src, size_t n,
                                float first, float second)
 {
@@ -251,7 +270,7 @@ AVX2 static void half_add_avx2(float *restrict y, const uint8_t *restrict src, s
 
 /* ---- levels ---- */
 
-/* In plain C again: the vectoriser makes 64-bit products of 32-bit ones. */
+/* In plain C again: AVX2 has no 64-bit products, and the vectoriser makes them of 32-bit ones. */
 AVX2 static void coin_avx2(float *u, uint64_t key, size_t first, size_t n)
 {
     for (size_t i = 0; i < n / 2; i++)
@@ -263,17 +282,20 @@ AVX2 static void coin_avx2(float *u, uint64_t key, size_t first, size_t n)
     }
 }
 
+/* The grid, and the sums of round_step() in sixteen lanes. */
 struct rounding
 {
     __m256 first, second, levels;
     __m256 aq[2], q2[2];
 };
 
+/* Round to nearest even, as adding and taking off 1.5 * 2^23 does in ref.c. */
 STEP __m256 level_near(__m256 a)
 {
     return _mm256_round_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
 
+/* Round a >= 0 up where the coin u is below its fraction. */
 STEP __m256 level_random(__m256 a, __m256 u)
 {
     __m256 low = _mm256_round_ps(a, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
@@ -281,11 +303,14 @@ STEP __m256 level_random(__m256 a, __m256 u)
     return _mm256_add_ps(low, _mm256_and_ps(up, _mm256_set1_ps(1.0f)));
 }
 
+/* a >= 0 with the signs of v. */
 STEP __m256 with_sign_of(__m256 a, __m256 v)
 {
     return _mm256_or_ps(a, _mm256_and_ps(v, _mm256_set1_ps(-0.0f)));
 }
 
+/* Round sixteen elements. Random rounding works on magnitudes, and the sums do not care: a q is
+ * the same with both signs turned. */
 STEP void round_step(struct rounding *r, float *q, const float *v, const float *u)
 {
     for (int h = 0; h < 2; h++) {
@@ -331,9 +356,11 @@ AVX2 static struct simd_levels round_avx2(const struct simd_grid *g, float *rest
         round_step(&r, p[2], p[0], u != NULL ? p[1] : NULL);
         memcpy(q + i, p[2], (n - i) * sizeof *q);
     }
-    return (struct simd_levels){total_float(r.aq), total_float(r.q2)};
+    return (struct simd_levels){sum_lanes_float(r.aq), sum_lanes_float(r.q2)};
 }
 
+/* What code_step() needs in registers: `sign` is the sign bit of a code, e2 the error in sixteen
+ * lanes. */
 struct coding
 {
     __m256 scale, shift;
@@ -341,7 +368,7 @@ struct coding
     __m256 e2[2];
 };
 
-/* Codes of eight levels, as 32-bit words. */
+/* Eight codes as 32-bit integers, and their errors. */
 STEP __m256i code_half(struct coding *c, const float *q, const float *v, int h)
 {
     __m256 level = _mm256_loadu_ps(q + h * HALF);
@@ -353,7 +380,8 @@ STEP __m256i code_half(struct coding *c, const float *q, const float *v, int h)
     return _mm256_or_si256(_mm256_abs_epi32(k), _mm256_and_si256(minus, c->sign));
 }
 
-/* Packing works in halves of a register: they are put in order again. */
+/* Sixteen codes as 16-bit integers. Packing works in the halves of a register by themselves: the
+ * permutation puts them in order again. */
 STEP void code_step(struct coding *c, uint16_t *code, const float *q, const float *v)
 {
     __m256i low = code_half(c, q, v, 0);
@@ -380,9 +408,11 @@ AVX2 static float code_avx2(const struct simd_coder *c, uint16_t *restrict code,
         code_step(&g, codes, p[0], p[1]);
         memcpy(code + i, codes, (n - i) * sizeof *code);
     }
-    return total_float(g.e2);
+    return sum_lanes_float(g.e2);
 }
 
+/* Add the values of eight nibbles. A permutation looks up one of eight values, and bit 3 of the
+ * nibble chooses between two such tables. */
 STEP void nibble_step(float *y, uint32_t eight, const __m256 values[2])
 {
     __m256i shifts = _mm256_setr_epi32(0, 4, 8, 12, 16, 20, 24, 28);
@@ -412,7 +442,8 @@ AVX2 static void nibble_add_avx2(float *restrict y, const uint8_t *restrict src,
 
 /* ---- scan ---- */
 
-/* One bit for each |d| >= t of eight; the others go to rest2. */
+/* One bit for each |d| >= t of eight, compared as integers; the squares of the others go to
+ * rest2. */
 STEP unsigned above(__m256 d, uint32_t t, __m256d rest2[2])
 {
     __m256i key = _mm256_castps_si256(abs_of(d));
@@ -425,6 +456,7 @@ STEP unsigned above(__m256 d, uint32_t t, __m256d rest2[2])
     return (unsigned)_mm256_movemask_ps(taken);
 }
 
+/* What a scan sums up in registers. */
 struct scanning
 {
     struct simd_scan *s;
@@ -432,7 +464,7 @@ struct scanning
     __m256i max[2];
 };
 
-/* Few are taken: one branch for each. */
+/* Scan sixteen elements. Few are taken, one in a hundred or so: a branch for each. */
 STEP void scan_step(struct scanning *g, const float *x, const float *x_hat, uint32_t first)
 {
     struct simd_scan *s = g->s;
@@ -450,6 +482,7 @@ STEP void scan_step(struct scanning *g, const float *x, const float *x_hat, uint
     }
 }
 
+/* Sums of none, for a scan or a filter. */
 STEP struct scanning scan_start(struct simd_scan *s)
 {
     __m256d zero = _mm256_setzero_pd();
@@ -457,6 +490,7 @@ STEP struct scanning scan_start(struct simd_scan *s)
     return (struct scanning){s, {zero, zero, zero, zero}, {none, none}};
 }
 
+/* Zeros of the tail are never taken, as s->t is at least 1. */
 AVX2 static uint32_t scan_avx2(struct simd_scan *s, const float *restrict x,
                                const float *restrict x_hat, size_t n, uint32_t first)
 {
@@ -471,11 +505,12 @@ AVX2 static uint32_t scan_avx2(struct simd_scan *s, const float *restrict x,
             pad(p[1], x_hat + i, n - i);
         scan_step(&g, p[0], p[1], first + (uint32_t)i);
     }
-    s->rest2 += total(g.rest2);
+    s->rest2 += sum_lanes(g.rest2);
     return top(g.max);
 }
 
-/* Most are taken here: appended without a branch. */
+/* Filter sixteen candidates. Most are taken here, and which is a toss of a coin: each is stored,
+ * and only counted where it is taken. */
 STEP void filter_step(struct scanning *g, const float *value, const uint32_t *index)
 {
     struct simd_scan *s = g->s;
@@ -504,7 +539,7 @@ AVX2 static void filter_avx2(struct simd_scan *s, const float *restrict value,
         memcpy(places, index + i, (n - i) * sizeof *index);
         filter_step(&g, p, places);
     }
-    s->rest2 += total(g.rest2);
+    s->rest2 += sum_lanes(g.rest2);
 }
 
 const struct simd_table simd_avx2 = {

@@ -22,22 +22,25 @@
 
 enum { ALL = 0xffff };
 
-/* The constants of rng_at(). */
+/* The constants of rng_at() in nn/math/rng.h, SplitMix64: step, then two multiplications. */
 #define RNG_STEP  UINT64_C(0x9e3779b97f4a7c15)
 #define RNG_MIX_1 UINT64_C(0xbf58476d1ce4e5b9)
 #define RNG_MIX_2 UINT64_C(0x94d049bb133111eb)
 
-/* The lanes of the last n < 16 elements. */
+/* A mask of the lanes of the last n < 16 elements. */
 static inline __mmask16 tail(size_t n)
 {
     return (__mmask16)((1u << n) - 1);
 }
 
+/* Load under a mask; other lanes are zero. Where the mask is a constant ALL, this is a plain
+ * load. */
 STEP __m512 get(const float *p, __mmask16 m)
 {
     return m == ALL ? _mm512_loadu_ps(p) : _mm512_maskz_loadu_ps(m, p);
 }
 
+/* Store under a mask; nothing is written in other lanes. */
 STEP void put(float *p, __mmask16 m, __m512 v)
 {
     if (m == ALL)
@@ -46,13 +49,13 @@ STEP void put(float *p, __mmask16 m, __m512 v)
         _mm512_mask_storeu_ps(p, m, v);
 }
 
-/* Up to sixteen 16-bit words. */
-STEP __m256i get_words(const void *p, __mmask16 m)
+/* Up to sixteen numbers of 16 bits: halves and codes. */
+STEP __m256i get_halves(const void *p, __mmask16 m)
 {
     return m == ALL ? _mm256_loadu_si256(p) : _mm256_maskz_loadu_epi16(m, p);
 }
 
-STEP void put_words(void *p, __mmask16 m, __m256i v)
+STEP void put_halves(void *p, __mmask16 m, __m256i v)
 {
     if (m == ALL)
         _mm256_storeu_si256(p, v);
@@ -60,7 +63,7 @@ STEP void put_words(void *p, __mmask16 m, __m256i v)
         _mm256_mask_storeu_epi16(p, m, v);
 }
 
-/* One bit a lane; a tail of eight lanes or less is one byte. */
+/* Write one bit a lane; a tail of eight lanes or less is one byte. */
 STEP void put_bits(uint8_t *dst, __mmask16 m, __mmask16 bits)
 {
     dst[0] = (uint8_t)bits;
@@ -77,12 +80,14 @@ STEP size_t count_lanes(__mmask16 m)
     return (size_t)__builtin_popcount(bits & ALL);
 }
 
+/* Clears the sign bits. */
 STEP __m512 abs_of(__m512 v)
 {
     return _mm512_castsi512_ps(
         _mm512_and_si512(_mm512_castps_si512(v), _mm512_set1_epi32(0x7fffffff)));
 }
 
+/* The lower eight floats as doubles: squares are summed in double. */
 STEP __m512d low_half(__m512 v)
 {
     return _mm512_cvtps_pd(_mm512_castps512_ps256(v));
@@ -93,8 +98,9 @@ STEP __m512d high_half(__m512 v)
     return _mm512_cvtps_pd(_mm512_extractf32x8_ps(v, 1));
 }
 
-/* Sixteen lanes of double are two registers. */
-STEP double total(const __m512d l[2])
+/* Fold sixteen lanes of double, two registers, in the order of ref.c: upper half onto lower,
+ * until one is left. */
+STEP double sum_lanes(const __m512d l[2])
 {
     __m512d l8 = _mm512_add_pd(l[0], l[1]);
     __m256d l4 = _mm256_add_pd(_mm512_castpd512_pd256(l8), _mm512_extractf64x4_pd(l8, 1));
@@ -102,7 +108,8 @@ STEP double total(const __m512d l[2])
     return _mm_cvtsd_f64(_mm_add_sd(l2, _mm_unpackhi_pd(l2, l2)));
 }
 
-STEP float total_float(__m512 l)
+/* Fold sixteen lanes of float in the same order. */
+STEP float sum_lanes_float(__m512 l)
 {
     __m256 l8 = _mm256_add_ps(_mm512_castps512_ps256(l), _mm512_extractf32x8_ps(l, 1));
     __m128 l4 = _mm_add_ps(_mm256_castps256_ps128(l8), _mm256_extractf128_ps(l8, 1));
@@ -110,6 +117,7 @@ STEP float total_float(__m512 l)
     return _mm_cvtss_f32(_mm_add_ss(l2, _mm_movehdup_ps(l2)));
 }
 
+/* x - x_hat of sixteen elements, with -0 made +0 by adding 0. */
 STEP __m512 difference(const float *x, const float *x_hat, size_t i, __mmask16 m)
 {
     __m512 h = x_hat != NULL ? get(x_hat + i, m) : _mm512_setzero_ps();
@@ -118,6 +126,7 @@ STEP __m512 difference(const float *x, const float *x_hat, size_t i, __mmask16 m
 
 /* ---- load ---- */
 
+/* What load_step() sums up, in registers. */
 struct loading
 {
     __m512d x2[2], l1[2];
@@ -131,6 +140,8 @@ struct loaded
     uint8_t *sign;
 };
 
+/* Load sixteen elements. `how` is a constant wherever this is inlined, so the tests of it cost
+ * nothing. l1 stays 0 where it was not asked for. */
 STEP void load_step(struct loading *l, const struct loaded *to, size_t i, __m512 d, __mmask16 m,
                     unsigned how)
 {
@@ -150,6 +161,7 @@ STEP void load_step(struct loading *l, const struct loaded *to, size_t i, __m512
     l->x2[1] = _mm512_fmadd_pd(high, high, l->x2[1]);
 }
 
+/* The loop behind both kernels that load; it is inlined once for each `how`. */
 STEP struct simd_sums load_all(const struct loaded *to, const float *x, const float *x_hat,
                                size_t n, unsigned how)
 {
@@ -157,7 +169,7 @@ STEP struct simd_sums load_all(const struct loaded *to, const float *x, const fl
     struct loading l = {{zero, zero}, {zero, zero}, _mm512_setzero_si512()};
     size_t i = 0;
     for (; i + SIMD_LANES <= n; i += SIMD_LANES) {
-        if (how & SIMD_AHEAD) { /* A line each. */
+        if (how & SIMD_AHEAD) { /* A step is one cache line of each vector. */
             simd_ask(x + i);
             if (x_hat != NULL)
                 simd_ask(x_hat + i);
@@ -168,10 +180,10 @@ STEP struct simd_sums load_all(const struct loaded *to, const float *x, const fl
         __mmask16 m = tail(n - i);
         load_step(&l, to, i, difference(x, x_hat, i, m), m, how);
     }
-    return (struct simd_sums){total(l.x2), total(l.l1), _mm512_reduce_max_epu32(l.max)};
+    return (struct simd_sums){sum_lanes(l.x2), sum_lanes(l.l1), _mm512_reduce_max_epu32(l.max)};
 }
 
-/* A loop for each way. */
+/* One loop for each `how`, or the two tests would be made again at each step. */
 AVX512 static struct simd_sums load_avx512(float *restrict v, const float *restrict x,
                                            const float *restrict x_hat, size_t n, unsigned how)
 {
@@ -213,6 +225,7 @@ AVX512 static void sign_put_avx512(uint8_t *restrict dst, const float *restrict 
     }
 }
 
+/* Add +-scale to sixteen elements: a blend of the two by the bits as a mask. */
 STEP void sign_step(float *y, unsigned bits, __m512 scale[2], __mmask16 m)
 {
     __m512 v = _mm512_mask_blend_ps((__mmask16)bits, scale[0], scale[1]);
@@ -235,7 +248,8 @@ AVX512 static void sign_add_avx512(float *restrict y, const uint8_t *restrict sr
 
 /* ---- halves ---- */
 
-/* A factor of 1 is left out, which the loops are split over. */
+/* Two factors in registers. A second factor of 1 is left out, which is exact; compilers split
+ * the loops over it. */
 struct shifting
 {
     __m512 first, second;
@@ -247,19 +261,21 @@ STEP struct shifting shift_by(float first, float second)
     return (struct shifting){_mm512_set1_ps(first), _mm512_set1_ps(second), second != 1.0f};
 }
 
+/* Multiply by both factors, in the order of ref.c. */
 STEP __m512 shifted(const struct shifting *s, __m512 f)
 {
     f = _mm512_mul_ps(f, s->first);
     return s->twice ? _mm512_mul_ps(f, s->second) : f;
 }
 
-/* Returns what is lost, added to e2. */
+/* Write sixteen halves; returns e2 with the squares of what was lost added. The code of -0
+ * becomes that of 0. */
 STEP __m512 half_step(uint8_t *dst, __m512 f, __m512 e2, __mmask16 m)
 {
     __m256i half = _mm512_cvtps_ph(f, _MM_FROUND_TO_NEAREST_INT);
-    __mmask16 keep = _mm256_cmpneq_epi16_mask(half, _mm256_set1_epi16((short)0x8000));
+    __mmask16 nonzero = _mm256_cmpneq_epi16_mask(half, _mm256_set1_epi16((short)0x8000));
     __m512 d = _mm512_sub_ps(f, _mm512_cvtph_ps(half));
-    put_words(dst, m, _mm256_maskz_mov_epi16(keep, half));
+    put_halves(dst, m, _mm256_maskz_mov_epi16(nonzero, half));
     return _mm512_add_ps(e2, _mm512_mul_ps(d, d));
 }
 
@@ -275,12 +291,13 @@ AVX512 static float half_put_avx512(uint8_t *restrict dst, const float *restrict
         __mmask16 m = tail(n - i);
         e2 = half_step(dst + 2 * i, shifted(&s, get(v + i, m)), e2, m);
     }
-    return total_float(e2);
+    return sum_lanes_float(e2);
 }
 
+/* Add sixteen halves, shifted back. */
 STEP void half_back(float *y, const uint8_t *src, const struct shifting *s, __mmask16 m)
 {
-    __m512 f = shifted(s, _mm512_cvtph_ps(get_words(src, m)));
+    __m512 f = shifted(s, _mm512_cvtph_ps(get_halves(src, m)));
     put(y, m, _mm512_add_ps(get(y, m), f));
 }
 
@@ -297,7 +314,8 @@ AVX512 static void half_add_avx512(float *restrict y, const uint8_t *restrict sr
 
 /* ---- levels ---- */
 
-STEP __m512i words(uint64_t word)
+/* A 64-bit number in all eight places. */
+STEP __m512i eight_of(uint64_t word)
 {
     return _mm512_set1_epi64((long long)word);
 }
@@ -305,15 +323,15 @@ STEP __m512i words(uint64_t word)
 /* rng_at() of eight keys at position 0. */
 STEP __m512i mix(__m512i key)
 {
-    __m512i z = _mm512_add_epi64(key, words(RNG_STEP));
+    __m512i z = _mm512_add_epi64(key, eight_of(RNG_STEP));
     z = _mm512_xor_si512(z, _mm512_srli_epi64(z, 30));
-    z = _mm512_mullo_epi64(z, words(RNG_MIX_1));
+    z = _mm512_mullo_epi64(z, eight_of(RNG_MIX_1));
     z = _mm512_xor_si512(z, _mm512_srli_epi64(z, 27));
-    z = _mm512_mullo_epi64(z, words(RNG_MIX_2));
+    z = _mm512_mullo_epi64(z, eight_of(RNG_MIX_2));
     return _mm512_xor_si512(z, _mm512_srli_epi64(z, 31));
 }
 
-/* A word's halves are neighbours already. */
+/* Sixteen numbers in [0, 1) of eight words: the halves of a word lie side by side already. */
 STEP __m512 coins(__m512i word)
 {
     return _mm512_mul_ps(_mm512_cvtepi32_ps(_mm512_srli_epi32(word, 8)), _mm512_set1_ps(0x1p-24f));
@@ -322,9 +340,10 @@ STEP __m512 coins(__m512i word)
 AVX512 static void coin_avx512(float *u, uint64_t key, size_t first, size_t n)
 {
     /* Number i of a key is number 0 of the key i steps on. */
-    __m512i steps = _mm512_mullo_epi64(_mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7), words(RNG_STEP));
-    __m512i keys = _mm512_add_epi64(words(key + first / 2 * RNG_STEP), steps);
-    __m512i on = words(8 * RNG_STEP);
+    __m512i steps =
+        _mm512_mullo_epi64(_mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7), eight_of(RNG_STEP));
+    __m512i keys = _mm512_add_epi64(eight_of(key + first / 2 * RNG_STEP), steps);
+    __m512i on = eight_of(8 * RNG_STEP);
     size_t i = 0;
     for (; i + SIMD_LANES <= n; i += SIMD_LANES) {
         put(u + i, ALL, coins(mix(keys)));
@@ -334,17 +353,20 @@ AVX512 static void coin_avx512(float *u, uint64_t key, size_t first, size_t n)
         put(u + i, tail(n - i), coins(mix(keys)));
 }
 
+/* The grid, and the sums of round_step() in sixteen lanes. */
 struct rounding
 {
     struct shifting to_grid;
     __m512 levels, aq, q2;
 };
 
+/* Round to nearest even, as adding and taking off 1.5 * 2^23 does in ref.c. */
 STEP __m512 level_near(__m512 a)
 {
     return _mm512_roundscale_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
 
+/* Round a >= 0 up where the coin u is below its fraction. */
 STEP __m512 level_random(__m512 a, __m512 u)
 {
     __m512 low = _mm512_roundscale_ps(a, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
@@ -352,6 +374,7 @@ STEP __m512 level_random(__m512 a, __m512 u)
     return _mm512_mask_add_ps(low, up, low, _mm512_set1_ps(1.0f));
 }
 
+/* a >= 0 with the signs of v, by one three-way logical instruction. */
 STEP __m512 with_sign_of(__m512 a, __m512 v)
 {
     __m512i top = _mm512_set1_epi32((int)0x80000000u);
@@ -359,6 +382,8 @@ STEP __m512 with_sign_of(__m512 a, __m512 v)
         _mm512_castps_si512(a), _mm512_castps_si512(v), top, 0xf8)); /* a | (v & top) */
 }
 
+/* Round sixteen elements. Random rounding works on magnitudes, and the sums do not care: a q is
+ * the same with both signs turned. */
 STEP void round_step(struct rounding *r, float *q, const float *v, const float *u, __mmask16 m)
 {
     __m512 a = shifted(&r->to_grid, get(v, m));
@@ -391,24 +416,27 @@ AVX512 static struct simd_levels round_avx512(const struct simd_grid *g, float *
         round_step(&r, q + i, v + i, u + i, ALL);
     if (i < n)
         round_step(&r, q + i, v + i, u != NULL ? u + i : NULL, tail(n - i));
-    return (struct simd_levels){total_float(r.aq), total_float(r.q2)};
+    return (struct simd_levels){sum_lanes_float(r.aq), sum_lanes_float(r.q2)};
 }
 
+/* What code_step() needs in registers: `sign` is the sign bit of a code, e2 the error in sixteen
+ * lanes. */
 struct coding
 {
     __m512 scale;
-    struct shifting shift; /* Of errors. */
+    struct shifting shift; /* Errors are multiplied by it before they are squared. */
     __m512i sign;
     __m512 e2;
 };
 
+/* Make sixteen codes, and add their errors. */
 STEP void code_step(struct coding *c, uint16_t *code, const float *q, const float *v, __mmask16 m)
 {
     __m512 level = get(q, m);
     __m512i k = _mm512_cvttps_epi32(level);
     /* sign - k is sign + |k|. */
     k = _mm512_mask_sub_epi32(k, _mm512_movepi32_mask(k), c->sign, k);
-    put_words(code, m, _mm512_cvtepi32_epi16(k));
+    put_halves(code, m, _mm512_cvtepi32_epi16(k));
     __m512 d = _mm512_sub_ps(get(v, m), _mm512_mul_ps(c->scale, level));
     if (c->shift.twice)
         d = _mm512_mul_ps(d, c->shift.second);
@@ -425,9 +453,10 @@ AVX512 static float code_avx512(const struct simd_coder *c, uint16_t *restrict c
         code_step(&g, code + i, q + i, v + i, ALL);
     if (i < n)
         code_step(&g, code + i, q + i, v + i, tail(n - i));
-    return total_float(g.e2);
+    return sum_lanes_float(g.e2);
 }
 
+/* Add the values of sixteen nibbles, looked up by one permutation of all sixteen values. */
 STEP void nibble_step(float *y, __m128i eight, __m512 values, __mmask16 m)
 {
     /* 0x00ab to 0x0a0b, a byte a nibble. */
@@ -453,7 +482,8 @@ AVX512 static void nibble_add_avx512(float *restrict y, const uint8_t *restrict 
 
 /* ---- scan ---- */
 
-/* What a scan keeps in registers. */
+/* What a scan keeps in registers. It works on copies of the pointers and the count, which the
+ * compiler could not keep there behind a pointer. */
 struct scanning
 {
     __m512i t;
@@ -463,8 +493,8 @@ struct scanning
     size_t found;
 };
 
-/* Compressed in a register and stored whole: a compressing store is many
- * times slower on some CPUs. */
+/* Append what is taken of sixteen elements. They are compressed in a register and stored whole,
+ * for which there is room: a compressing store is many times slower on some CPUs. */
 STEP void scan_step(struct scanning *g, __m512 d, __m512i index)
 {
     __m512i key = _mm512_castps_si512(abs_of(d));
@@ -487,6 +517,7 @@ STEP struct scanning scan_start(const struct simd_scan *s)
         _mm512_set1_epi32((int)s->t), {zero, zero}, s->value, s->index, s->found};
 }
 
+/* Zeros of the tail are never taken, as s->t is at least 1. */
 AVX512 static uint32_t scan_avx512(struct simd_scan *s, const float *restrict x,
                                    const float *restrict x_hat, size_t n, uint32_t first)
 {
@@ -508,10 +539,11 @@ AVX512 static uint32_t scan_avx512(struct simd_scan *s, const float *restrict x,
         scan_step(&g, d, index);
     }
     s->found = g.found;
-    s->rest2 += total(g.rest2);
+    s->rest2 += sum_lanes(g.rest2);
     return _mm512_reduce_max_epu32(max);
 }
 
+/* The index goes with the value through the same compression. */
 AVX512 static void filter_avx512(struct simd_scan *s, const float *restrict value,
                                  const uint32_t *restrict index, size_t n)
 {
@@ -524,7 +556,7 @@ AVX512 static void filter_avx512(struct simd_scan *s, const float *restrict valu
         scan_step(&g, get(value + i, m), _mm512_maskz_loadu_epi32(m, index + i));
     }
     s->found = g.found;
-    s->rest2 += total(g.rest2);
+    s->rest2 += sum_lanes(g.rest2);
 }
 
 const struct simd_table simd_avx512 = {

@@ -1,4 +1,9 @@
-/* compress/simd/ref.c -- the kernels in plain C: what the others must equal. */
+/* compress/simd/ref.c -- the kernels in plain C: what the others must equal.
+ *
+ * Written for reading first. Sums run in SIMD_LANES lanes though nothing here
+ * needs them: floating-point addition is not associative, and the vector levels
+ * add in this order.
+ */
 #include "compress/simd/table.h"
 
 #include "nn/math/rng.h"
@@ -7,7 +12,8 @@ enum {
     LANE = SIMD_LANES - 1 /* i & LANE is the lane of element i. */
 };
 
-static double total(double l[SIMD_LANES])
+/* Add the upper half of the lanes to the lower until one is left: as registers are folded. */
+static double sum_lanes(double l[SIMD_LANES])
 {
     for (size_t half = SIMD_LANES / 2; half > 0; half /= 2)
         for (size_t j = 0; j < half; j++)
@@ -15,7 +21,8 @@ static double total(double l[SIMD_LANES])
     return l[0];
 }
 
-static float total_float(float l[SIMD_LANES])
+/* The same in floats, for sums of at most SIMD_CALL_MAX elements. */
+static float sum_lanes_float(float l[SIMD_LANES])
 {
     for (size_t half = SIMD_LANES / 2; half > 0; half /= 2)
         for (size_t j = 0; j < half; j++)
@@ -28,12 +35,13 @@ static inline float abs_of(float f)
     return __builtin_fabsf(f);
 }
 
-/* -0 + 0 is +0. */
+/* x - x_hat without -0, since -0 + 0 is +0: a zero has one code then, and no sign of its own. */
 static inline float difference(const float *x, const float *x_hat, size_t i)
 {
     return (x[i] - (x_hat != NULL ? x_hat[i] : 0.0f)) + 0.0f;
 }
 
+/* Infinity and NaN have the largest bits of all, so the maximum of the bits shows them. */
 static struct simd_sums load_ref(float *restrict v, const float *restrict x,
                                  const float *restrict x_hat, size_t n, unsigned how)
 {
@@ -49,9 +57,10 @@ static struct simd_sums load_ref(float *restrict v, const float *restrict x,
         l1[i & LANE] += a;
         x2[i & LANE] += a * a;
     }
-    return (struct simd_sums){total(x2), how & SIMD_L1 ? total(l1) : 0.0, max};
+    return (struct simd_sums){sum_lanes(x2), how & SIMD_L1 ? sum_lanes(l1) : 0.0, max};
 }
 
+/* A -0 would count as negative: the difference has none (difference()). */
 static void sign_put_ref(uint8_t *restrict dst, const float *restrict v, size_t n)
 {
     memset(dst, 0, (n + 7) / 8);
@@ -59,6 +68,7 @@ static void sign_put_ref(uint8_t *restrict dst, const float *restrict v, size_t 
         dst[i / 8] |= (uint8_t)(bytes_of_float(v[i]) >> 31 << (i % 8));
 }
 
+/* For sign.c, which writes its bits before it knows the scale: the difference is never stored. */
 static struct simd_sums load_signs_ref(uint8_t *restrict dst, const float *restrict x,
                                        const float *restrict x_hat, size_t n, unsigned how)
 {
@@ -76,15 +86,17 @@ static struct simd_sums load_signs_ref(uint8_t *restrict dst, const float *restr
         l1[i & LANE] += a;
         x2[i & LANE] += a * a;
     }
-    return (struct simd_sums){total(x2), total(l1), max};
+    return (struct simd_sums){sum_lanes(x2), sum_lanes(l1), max};
 }
 
+/* Bit i of the stream is the sign of element i, low bit first (sign.c). */
 static void sign_add_ref(float *restrict y, const uint8_t *restrict src, size_t n, float scale)
 {
     for (size_t i = 0; i < n; i++)
         y[i] += src[i / 8] >> (i % 8) & 1 ? -scale : scale;
 }
 
+/* What is lost is measured on the shifted values, where a half is decoded exactly. */
 static float half_put_ref(uint8_t *restrict dst, const float *restrict v, size_t n, float first,
                           float second)
 {
@@ -96,9 +108,10 @@ static float half_put_ref(uint8_t *restrict dst, const float *restrict v, size_t
         bytes_put_u16(dst + 2 * i, half);
         e2[i & LANE] += d * d;
     }
-    return total_float(e2);
+    return sum_lanes_float(e2);
 }
 
+/* Two products, as one factor may be out of a float's range. */
 static void half_add_ref(float *restrict y, const uint8_t *restrict src, size_t n, float first,
                          float second)
 {
@@ -106,6 +119,7 @@ static void half_add_ref(float *restrict y, const uint8_t *restrict src, size_t 
         y[i] += simd_half_to_float(bytes_get_u16(src + 2 * i)) * first * second;
 }
 
+/* Two numbers a word. An odd count takes the first half of one word more. */
 static void coin_ref(float *u, uint64_t key, size_t first, size_t n)
 {
     for (size_t i = 0; i < n / 2; i++)
@@ -117,13 +131,14 @@ static void coin_ref(float *u, uint64_t key, size_t first, size_t n)
     }
 }
 
-/* Adding 1.5 * 2^23 leaves a float no room for a fraction: rounds to nearest
- * even. */
+/* Round to nearest even: adding 1.5 * 2^23 leaves a float no room for a fraction, and taking it
+ * off again gives the integer. |a| is below 2^22. */
 static inline float level_near(float a)
 {
     return (a + 0x1.8p23f) - 0x1.8p23f;
 }
 
+/* Round |a| up where the coin u is below its fraction, which has just that probability. */
 static inline float level_random(float a, float u)
 {
     float b = abs_of(a);
@@ -131,6 +146,8 @@ static inline float level_random(float a, float u)
     return __builtin_copysignf(u < b - low ? low + 1.0f : low, a);
 }
 
+/* Values beyond the last level are brought to it first: rounding up from there would need a code
+ * that does not exist. */
 static struct simd_levels round_ref(const struct simd_grid *g, float *restrict q,
                                     const float *restrict v, const float *restrict u, size_t n)
 {
@@ -144,9 +161,10 @@ static struct simd_levels round_ref(const struct simd_grid *g, float *restrict q
         aq[i & LANE] += a * q[i];
         q2[i & LANE] += q[i] * q[i];
     }
-    return (struct simd_levels){total_float(aq), total_float(q2)};
+    return (struct simd_levels){sum_lanes_float(aq), sum_lanes_float(q2)};
 }
 
+/* A level of 0 has no sign bit, as -0 < 0 is false. */
 static float code_ref(const struct simd_coder *c, uint16_t *restrict code, const float *restrict q,
                       const float *restrict v, size_t n)
 {
@@ -158,9 +176,10 @@ static float code_ref(const struct simd_coder *c, uint16_t *restrict code, const
         code[i] = (uint16_t)(level | sign << (c->bits - 1));
         e2[i & LANE] += d * d;
     }
-    return total_float(e2);
+    return sum_lanes_float(e2);
 }
 
+/* The sixteen values of a block are worked out by the caller, once. */
 static void nibble_add_ref(float *restrict y, const uint8_t *restrict src, size_t n,
                            const float value[16])
 {
@@ -168,9 +187,9 @@ static void nibble_add_ref(float *restrict y, const uint8_t *restrict src, size_
         y[i] += value[src[i / 2] >> (i % 2 * 4) & 15];
 }
 
-/* Append d, or add it to the rest. */
-static inline void take(struct simd_scan *s, double rest2[SIMD_LANES], size_t lane, float d,
-                        uint32_t index)
+/* Append d to the coordinates taken, or its square to the rest. */
+static inline void scan_one(struct simd_scan *s, double rest2[SIMD_LANES], size_t lane, float d,
+                            uint32_t index)
 {
     if (bytes_of_float(abs_of(d)) >= s->t) {
         s->value[s->found] = d;
@@ -180,6 +199,8 @@ static inline void take(struct simd_scan *s, double rest2[SIMD_LANES], size_t la
     }
 }
 
+/* The vector levels store a whole register behind what they take; here nothing is written too
+ * far. */
 static uint32_t scan_ref(struct simd_scan *s, const float *restrict x, const float *restrict x_hat,
                          size_t n, uint32_t first)
 {
@@ -189,9 +210,9 @@ static uint32_t scan_ref(struct simd_scan *s, const float *restrict x, const flo
         float d = difference(x, x_hat, i);
         uint32_t bits = bytes_of_float(abs_of(d));
         max = bits > max ? bits : max;
-        take(s, rest2, i & LANE, d, first + (uint32_t)i);
+        scan_one(s, rest2, i & LANE, d, first + (uint32_t)i);
     }
-    s->rest2 += total(rest2);
+    s->rest2 += sum_lanes(rest2);
     return max;
 }
 
@@ -200,8 +221,8 @@ static void filter_ref(struct simd_scan *s, const float *restrict value,
 {
     double rest2[SIMD_LANES] = {0};
     for (size_t i = 0; i < n; i++)
-        take(s, rest2, i & LANE, value[i], index[i]);
-    s->rest2 += total(rest2);
+        scan_one(s, rest2, i & LANE, value[i], index[i]);
+    s->rest2 += sum_lanes(rest2);
 }
 
 const struct simd_table simd_ref = {

@@ -1,3 +1,9 @@
+/* compress/simd/simd.c -- picks the level of the processor once, and calls its kernels.
+ *
+ * Calls go through a pointer to the level's table: one indirect call for a
+ * thousand elements costs nothing, and a test can pin the level by HEARSAY_LEVEL.
+ * The limits that kernels rely on are asserted here, for all levels alike.
+ */
 #include "compress/simd/simd.h"
 
 #include "compress/simd/table.h"
@@ -6,8 +12,9 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-/* Only what the kernels use, by names that every compiler here knows. */
-static const struct simd_table *choose(void)
+/* The best level of this processor. It asks only for what the kernels use, by names that every
+ * compiler here knows. */
+static const struct simd_table *choose_table(void)
 {
 #if defined(HEARSAY_LEVEL) && SIMD_X86
     /* A test pins the level. */
@@ -21,23 +28,26 @@ static const struct simd_table *choose(void)
 #endif
 }
 
-/* Any thread may come first: all choose the same. */
+/* The table in use. Any thread may come first: all choose the same, so a race writes the same
+ * pointer twice and needs no order. */
 static const struct simd_table *table(void)
 {
     static const struct simd_table *_Atomic chosen;
     const struct simd_table *t = atomic_load_explicit(&chosen, memory_order_relaxed);
     if (t == NULL) {
-        t = choose();
+        t = choose_table();
         atomic_store_explicit(&chosen, t, memory_order_relaxed);
     }
     return t;
 }
 
+/* Names the level for the tests that compare levels. */
 const char *simd_level(void)
 {
     return table()->name;
 }
 
+/* What follows only passes on; contracts stand in simd.h. */
 struct simd_sums simd_load(float *restrict v, const float *restrict x, const float *restrict x_hat,
                            size_t n, unsigned how)
 {
@@ -73,6 +83,7 @@ void simd_half_add(float *restrict y, const uint8_t *restrict src, size_t n, flo
     table()->half_add(y, src, n, first, second);
 }
 
+/* A word of the stream is two numbers, so that an odd start would split one. */
 void simd_coin(float *u, uint64_t key, size_t first, size_t n)
 {
     assert(first % 2 == 0);

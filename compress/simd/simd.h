@@ -1,6 +1,6 @@
 /* compress/simd/simd.h -- the loops the compiler's vectoriser cannot write well.
  *
- * Each has a plain twin, an AVX2 and an AVX-512 one (simd_table.h); the level
+ * Each has a plain twin, an AVX2 and an AVX-512 one (table.h); the level
  * is chosen once, at run time. All give the same bits:
  *
  *   sums      run in SIMD_LANES lanes, element i in lane i mod SIMD_LANES;
@@ -110,12 +110,12 @@ struct simd_scan
     double rest2; /* Squares of the others are added. */
 };
 
-/* Of x - x_hat; positions are first, first + 1, ... Returns the bits of the
- * largest magnitude, as simd_load() does. */
+/* Scan x - x_hat, whose positions are first, first + 1, ... Returns the bits of the largest
+ * magnitude, as simd_load() does. */
 uint32_t simd_scan(struct simd_scan *s, const float *restrict x, const float *restrict x_hat,
                    size_t n, uint32_t first);
 
-/* Of values that have positions. */
+/* Scan values that have positions of their own. */
 void simd_filter(struct simd_scan *s, const float *restrict value, const uint32_t *restrict index,
                  size_t n);
 

@@ -1,4 +1,9 @@
-/* compress/simd/table.h -- the kernels behind simd.h, one table a level. */
+/* compress/simd/table.h -- the kernels behind simd.h, one table a level.
+ *
+ * The private half of simd.h, for simd.c and the levels: it has that header's
+ * types, and simd.c calls through it. Small functions that several levels share
+ * stand here too.
+ */
 #ifndef COMPRESS_SIMD_TABLE_H
 #define COMPRESS_SIMD_TABLE_H
 
@@ -54,14 +59,14 @@ static inline void simd_ask(const float *p)
     __builtin_prefetch((const void *)((uintptr_t)p + SIMD_DISTANCE));
 }
 
-/* Two numbers of a word. */
+/* The two numbers in [0, 1) that a word of the stream gives: 24 bits of either half. */
 static inline void simd_two_coins(float u[2], uint64_t word)
 {
     u[0] = (float)(int32_t)((uint32_t)word >> 8) * 0x1p-24f;
     u[1] = (float)(int32_t)(word >> 40) * 0x1p-24f;
 }
 
-/* yes ? a : b, as the vectoriser does not see through a branch here. */
+/* yes ? a : b as a mask, since the vectoriser does not see through a branch here. */
 static inline uint32_t simd_pick(bool yes, uint32_t a, uint32_t b)
 {
     uint32_t mask = 0u - (uint32_t)yes;
