@@ -1,3 +1,9 @@
+/* compress/coding/bitmap.c -- positions as one bit each, 64 at a time.
+ *
+ * The reader takes a word and strips its ones from the low end, so that empty
+ * stretches cost one comparison for 64 positions. How many ones a word has is
+ * known before they are stripped, and the loop over them is guessed wrong once.
+ */
 #include "compress/coding/bitmap.h"
 
 #include "compress/coding/words.h"
@@ -21,6 +27,7 @@ void bitmap_put(const uint32_t *index, size_t k, size_t n, uint8_t *dst)
     words_put(dst + 8 * word, end, bits);
 }
 
+/* Word number `word` of the bitmap, with zeros beyond its end. */
 static inline uint64_t word_of(const struct bitmap_reader *r, size_t word)
 {
     return words_get(r->src, bitmap_size(r->n), 8 * word);
@@ -51,6 +58,8 @@ VEC_CLONES bool bitmap_get(struct bitmap_reader *r, uint32_t *index, size_t coun
     return index[count - 1] < r->n;
 }
 
+/* Ones may be left in the last word read, in words not read yet, or in the padding: none of them
+ * is proper, as a set has one bitmap. */
 bool bitmap_ended(const struct bitmap_reader *r)
 {
     uint64_t bits = r->bits;

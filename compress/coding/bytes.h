@@ -13,7 +13,7 @@
 #include <string.h>
 
 enum {
-    BYTES_VARINT_MAX = 5 /* Of a 32-bit number. */
+    BYTES_VARINT_MAX = 5 /* Bytes that a 32-bit number can take. */
 };
 
 static inline uint32_t bytes_swap32(uint32_t v)

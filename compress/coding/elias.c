@@ -1,3 +1,9 @@
+/* compress/coding/elias.c -- writes and reads positions by Elias-Fano.
+ *
+ * High and low parts are read separately, each in a loop of its own: the high ones
+ * by the words of a bitmap, the low ones at fixed places, where no read waits for
+ * the one before.
+ */
 #include "compress/coding/elias.h"
 
 #include "compress/coding/words.h"
@@ -15,6 +21,7 @@ unsigned elias_low_bits(size_t k, size_t n)
     return b;
 }
 
+/* Bytes of the high parts: a one for each position and a zero for each step of the high part. */
 static size_t high_bytes(size_t k, size_t n, unsigned b)
 {
     return (k + ((n - 1) >> b) + 7) / 8;
@@ -42,6 +49,7 @@ size_t elias_bound(size_t k, size_t n)
 
 /* ---- writing ---- */
 
+/* Position i has its one at high(i) + i: no two meet, as the high parts do not fall. */
 VEC_CLONES static void put_high(const uint32_t *index, size_t k, unsigned b, uint8_t *dst,
                                 const uint8_t *end)
 {
@@ -131,6 +139,7 @@ VEC_CLONES static bool get_high(struct elias_reader *r, uint32_t *index, size_t 
     return true;
 }
 
+/* A position put together; bits above the lowest b of `low` belong to the next one. */
 static inline uint32_t with_low(uint32_t high, uint64_t low, unsigned b)
 {
     return high << b | (uint32_t)(low & ((UINT64_C(1) << b) - 1));
@@ -158,6 +167,7 @@ VEC_CLONES static void get_low(const struct elias_reader *r, uint32_t *restrict 
     }
 }
 
+/* Low parts can be in any order under equal high ones, so this has to be checked. */
 VEC_CLONES static bool increase(const uint32_t *index, size_t count)
 {
     uint32_t bad = 0;
@@ -180,6 +190,8 @@ bool elias_get(struct elias_reader *r, uint32_t *index, size_t count)
     return r->next <= r->n;
 }
 
+/* Ones beyond the k-th position and any bit of padding would make a second encoding of the same
+ * set. */
 bool elias_ended(const struct elias_reader *r)
 {
     uint64_t bits = r->bits;

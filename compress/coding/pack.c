@@ -1,10 +1,16 @@
+/* compress/coding/pack.c -- packs codes of a few bits, in the way that suits their width.
+ *
+ * 2, 4 and 8 bits, which the usual specs have, are loops that vectorise. Other
+ * widths go eight codes at a time through 64-bit words: eight codes of b bits are
+ * b whole bytes, whatever b is. The rest, up to seven codes, goes bit by bit.
+ */
 #include "compress/coding/pack.h"
 
 #include "compress/coding/bytes.h"
 
 #include "nn/math/vec.h"
 
-/* Any width and any count: for what the faster ways leave over. */
+/* Write codes of any width and any count: what the faster ways leave over. */
 static void put_any(uint8_t *dst, const uint16_t *code, size_t n, unsigned bits)
 {
     uint64_t acc = 0;
@@ -20,6 +26,7 @@ static void put_any(uint8_t *dst, const uint16_t *code, size_t n, unsigned bits)
         *dst = (uint8_t)acc;
 }
 
+/* Read codes of any width and any count; takes no byte more than they have. */
 static void get_any(const uint8_t *src, uint16_t *code, size_t n, unsigned bits)
 {
     uint64_t acc = 0;
@@ -33,7 +40,7 @@ static void get_any(const uint8_t *src, uint16_t *code, size_t n, unsigned bits)
     }
 }
 
-/* Two and four codes as one number, the first in its low half or quarter. */
+/* Two codes as one number, the first in its low half, on a machine of any byte order. */
 static inline uint32_t two_codes(const uint16_t *code)
 {
     uint32_t w;
@@ -44,6 +51,7 @@ static inline uint32_t two_codes(const uint16_t *code)
     return w;
 }
 
+/* Four codes as one number, the first in its lowest quarter. */
 static inline uint64_t four_codes(const uint16_t *code)
 {
     uint64_t w;
@@ -54,6 +62,7 @@ static inline uint64_t four_codes(const uint16_t *code)
     return w;
 }
 
+/* Codes stand 16 bits apart in w: one shift brings two to the side of each other, the next four. */
 VEC_CLONES static void put_2(uint8_t *restrict dst, const uint16_t *restrict code, size_t n_bytes)
 {
     for (size_t i = 0; i < n_bytes; i++) {
@@ -63,6 +72,7 @@ VEC_CLONES static void put_2(uint8_t *restrict dst, const uint16_t *restrict cod
     }
 }
 
+/* The reverse of put_2(): four codes of each byte. */
 VEC_CLONES static void get_2(const uint8_t *restrict src, uint16_t *restrict code, size_t n_bytes)
 {
     for (size_t i = 0; i < n_bytes; i++)
@@ -70,6 +80,7 @@ VEC_CLONES static void get_2(const uint8_t *restrict src, uint16_t *restrict cod
             code[4 * i + j] = src[i] >> (2 * j) & 3;
 }
 
+/* Two codes, 16 bits apart in w, to the two nibbles of a byte. */
 VEC_CLONES static void put_4(uint8_t *restrict dst, const uint16_t *restrict code, size_t n_bytes)
 {
     for (size_t i = 0; i < n_bytes; i++) {
@@ -109,6 +120,7 @@ static inline uint64_t join_4(const uint16_t *code, unsigned bits)
     return low | high << (2 * bits);
 }
 
+/* Codes of 3 to 7 bits: one word for eight of them. Returns how many are done. */
 static size_t put_narrow(uint8_t *dst, const uint16_t *code, size_t n, unsigned bits)
 {
     size_t i = 0;
@@ -120,6 +132,7 @@ static size_t put_narrow(uint8_t *dst, const uint16_t *code, size_t n, unsigned 
     return i;
 }
 
+/* Codes of 9 to 15 bits: two words for eight of them. Returns how many are done. */
 static size_t put_wide(uint8_t *dst, const uint16_t *code, size_t n, unsigned bits)
 {
     size_t i = 0;
@@ -133,6 +146,7 @@ static size_t put_wide(uint8_t *dst, const uint16_t *code, size_t n, unsigned bi
     return i;
 }
 
+/* The reverse of join_4(). */
 static inline void split_4(uint64_t w, uint16_t *code, unsigned bits)
 {
     uint64_t mask = (1u << bits) - 1;
@@ -140,6 +154,7 @@ static inline void split_4(uint64_t w, uint16_t *code, unsigned bits)
         code[j] = (uint16_t)(w >> (j * bits) & mask);
 }
 
+/* The reverse of put_narrow(), as far as a word can be read whole. */
 static size_t get_narrow(const uint8_t *src, uint16_t *code, size_t n, unsigned bits)
 {
     size_t i = 0;
@@ -151,6 +166,7 @@ static size_t get_narrow(const uint8_t *src, uint16_t *code, size_t n, unsigned 
     return i;
 }
 
+/* The reverse of put_wide(): the last four codes lie across both words. */
 static size_t get_wide(const uint8_t *src, uint16_t *code, size_t n, unsigned bits)
 {
     size_t i = 0;
@@ -165,6 +181,8 @@ static size_t get_wide(const uint8_t *src, uint16_t *code, size_t n, unsigned bi
     return i;
 }
 
+/* The fast way does whole groups of eight codes, after which a byte begins; the slow way does
+ * the rest. */
 void pack_put(uint8_t *dst, const uint16_t *code, size_t n, unsigned bits)
 {
     size_t done = 0; /* A multiple of eight codes. */
@@ -201,6 +219,7 @@ void pack_get(const uint8_t *src, uint16_t *code, size_t n, unsigned bits)
     get_any(src + done / 8 * bits, code + done, n - done, bits);
 }
 
+/* Other padding would be a second encoding of the same codes. */
 bool pack_padded(const uint8_t *src, size_t n, unsigned bits)
 {
     unsigned used = (unsigned)(n * bits % 8);

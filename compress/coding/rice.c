@@ -1,3 +1,10 @@
+/* compress/coding/rice.c -- writes and reads Rice-coded gaps, and finds the best parameter.
+ *
+ * The decoder is the inner loop of every sparse message: four gaps are taken from
+ * one 64-bit window where they fit, which they nearly always do, and one by one
+ * where they do not. While it reads it counts what rice_least() needs to know
+ * whether the sender's parameter was the best, so that no second pass is made.
+ */
 #include "compress/coding/rice.h"
 
 #include "compress/coding/words.h"
@@ -11,12 +18,14 @@ enum {
     GROUP = 4    /* Positions read from one window where they fit. */
 };
 
-/* At parameter b, k gaps that sum to at most n - k take at most this. */
+/* The longest stream, in bits, that k gaps can have at parameter b: their sum is at most n - k. */
 static uint64_t worst_bits(uint64_t k, uint64_t n, unsigned b)
 {
     return k * (1 + b) + ((n - k) >> b);
 }
 
+/* The parameter with the shortest of these longest streams. The cost is convex in b, so the
+ * search stops at the first rise. */
 static unsigned worst_best(uint64_t k, uint64_t n)
 {
     unsigned b = 0;
@@ -71,8 +80,8 @@ uint64_t rice_bits(const uint32_t *index, size_t k, unsigned b)
     return (uint64_t)k * (1 + b) + highs_of(index, k, b).sum[0];
 }
 
-/* Looks at three parameters a pass, and moves on while the best is not the
- * middle one. */
+/* Looks at three parameters a pass, as one pass over the gaps gives the cost of all three, and
+ * moves on while the best is not the middle one. */
 unsigned rice_best(const uint32_t *index, size_t k, size_t n, uint64_t *bits)
 {
     assert(k >= 1 && k <= n);
@@ -136,6 +145,7 @@ static inline uint64_t code_of(uint32_t gap, unsigned b, uint64_t *n_bits)
     return (low << 1 | 1) << (high & 63);
 }
 
+/* Write one gap of any length, 24 zeros at a time. */
 static void put_gap(struct writer *w, uint32_t gap, unsigned b)
 {
     uint32_t high = gap >> b;
@@ -179,7 +189,7 @@ static inline uint64_t window(const struct rice_reader *r, size_t at)
     return words_get(r->src, r->len, at / 8) >> (at % 8);
 }
 
-/* One gap, whatever its length. */
+/* Read one gap, whatever its length. False where the stream ends within it. */
 static bool long_gap(struct rice_reader *r, uint64_t *gap)
 {
     uint64_t high = 0;
@@ -199,6 +209,7 @@ static bool long_gap(struct rice_reader *r, uint64_t *gap)
     return high <= UINT32_MAX;
 }
 
+/* Read one position the slow way, with every check. */
 static bool get_one(struct rice_reader *r, uint32_t *index)
 {
     uint64_t gap;
@@ -245,6 +256,8 @@ VEC_CLONES static size_t get_groups(struct rice_reader *reader, uint32_t *index,
     return i;
 }
 
+/* After a group that does not fit its window, the next few are read one by one and then groups
+ * are tried again. */
 bool rice_get(struct rice_reader *r, uint32_t *index, size_t count)
 {
     r->k += count;
@@ -258,6 +271,7 @@ bool rice_get(struct rice_reader *r, uint32_t *index, size_t count)
     return true;
 }
 
+/* A stream that goes on, or padding with a one in it, would be a second encoding. */
 bool rice_ended(const struct rice_reader *r)
 {
     if (r->len != (r->at + 7) / 8)
