@@ -1,3 +1,9 @@
+/* compress/codec.c -- the table of all codecs, and what several of them share.
+ *
+ * A codec is found by its place in this table and by nothing else: the parser,
+ * `hearsay compressors` and the tests iterate over it. Its order is the order in
+ * which users see codecs; it is not on the wire and may change.
+ */
 #include "compress/codec.h"
 
 #include "compress/simd/simd.h"
@@ -23,16 +29,21 @@ const struct codec *const codec_all[] = {
     &codec_dorefa, &codec_tern,   &codec_lc3,   &codec_lowrank, &codec_atomo,  NULL,
 };
 
+/* Asks memory for what comes later: most that load are on their way through a whole model. */
 uint32_t codec_load(float *restrict v, const float *x, const float *x_hat, size_t n)
 {
     return simd_load(v, x, x_hat, n, SIMD_AHEAD).max;
 }
 
+/* In integers, since both ends must come to the same k: a product of doubles may round either
+ * way where keep * n is a whole number. */
 size_t codec_share(uint64_t billionths, size_t n)
 {
     return (size_t)((billionths * n + 999999999u) / 1000000000u);
 }
 
+/* Decodes by the very function that the receiver uses, so that the error counted is the error
+ * made. */
 double codec_error2(const struct codec_values *f, const int64_t *arg, const uint8_t *src,
                     const float *v, size_t n)
 {
@@ -46,6 +57,8 @@ double codec_error2(const struct codec_values *f, const int64_t *arg, const uint
     return e2;
 }
 
+/* pow() may differ in the last bit between two C libraries. That is harmless: a message whose k
+ * follows the round says its k. */
 uint64_t codec_warm_share(uint64_t billionths, uint64_t warm, uint64_t round)
 {
     if (round >= warm)

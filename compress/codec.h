@@ -24,8 +24,8 @@
 #ifndef COMPRESS_CODEC_H
 #define COMPRESS_CODEC_H
 
-#include "compress/compress.h"
 #include "compress/target.h"
+#include "compress/types.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -43,7 +43,7 @@ enum {
 enum codec_param_kind {
     CODEC_INTEGER, /* low..high, a multiple of step. */
     CODEC_DECIMAL, /* Billionths, low..high: 0.01 is 10000000. */
-    CODEC_WORD     /* An index into words. */
+    CODEC_CHOICE   /* An index into choices. */
 };
 
 /* Default of a parameter that must be given, or that settle() works out. */
@@ -57,9 +57,9 @@ struct codec_param
     bool option;  /* ",name=value" and not ":value". */
     bool settled; /* If left out, settle() fills it in. */
     int64_t low, high, step;
-    int64_t preset;           /* The default, or CODEC_UNSET. */
-    const char *const *words; /* NULL-terminated. */
-    const char *wants;        /* "in (0, 1]": for the error sentence. */
+    int64_t preset;             /* The default, or CODEC_UNSET. */
+    const char *const *choices; /* NULL-terminated. */
+    const char *wants;          /* "in (0, 1]": for the error sentence. */
 };
 
 /* Where a difference is read from. x_hat NULL stands for zeros. */
@@ -68,8 +68,14 @@ struct codec_source
     const float *x, *x_hat;
     size_t n;
     uint64_t key;   /* Stream of the random choices. */
-    uint64_t round; /* Of the run: for a ratio that warms up. */
+    uint64_t round; /* The run's round, for a ratio that warms up. */
 };
+
+/* x_hat from an element on, or NULL where it stands for zeros. */
+static inline const float *codec_x_hat(const struct codec_source *s, size_t at)
+{
+    return s->x_hat != NULL ? s->x_hat + at : NULL;
+}
 
 /* ---- values ---- */
 
@@ -139,7 +145,7 @@ struct codec_pick
     void *scratch; /* scratch(n) bytes. */
     size_t k;      /* 0: nothing is sent for the unit. */
     double rest2;  /* Squares of what was not taken. */
-    uint64_t seed; /* Of a selector that sends no positions. */
+    uint64_t seed; /* Where positions are not sent, what they follow from. */
 };
 
 struct codec_selector
@@ -147,7 +153,7 @@ struct codec_selector
     const char *coder; /* Coder where the spec names none; NULL: none. */
     /* At most this many coordinates are taken of n >= 1: sizes buffers and
      * limits what a message may claim. Grows with n. */
-    size_t (*keep)(const int64_t *arg, size_t n);
+    size_t (*most)(const int64_t *arg, size_t n);
     /* How many in a typical message; NULL: keep(n). */
     size_t (*typical)(const int64_t *arg, size_t n);
     size_t (*scratch)(const int64_t *arg, size_t n); /* May be NULL: none. */
@@ -163,7 +169,7 @@ struct codec_selector
 
 /* ---- bodies ---- */
 
-/* Of a unit. One tensor has its rows and cols; other units are one row. */
+/* The shape of a unit. One tensor has its rows and cols; other units are one row. */
 struct codec_shape
 {
     size_t n, rows, cols;
@@ -202,7 +208,7 @@ struct codec_body
 /* ---- codecs ---- */
 
 enum codec_class {
-    CODEC_CONTRACTION, /* Of each message: |v - C|^2 <= (1 - delta) |v|^2. */
+    CODEC_CONTRACTION, /* Each message has |v - C|^2 <= (1 - delta) |v|^2. */
     CODEC_EXPECTED,    /* A contraction on average over the draws. */
     CODEC_UNBIASED,    /* E C = v; no contraction where omega >= 1. */
     CODEC_NEITHER      /* For reproduction only. */

@@ -1,3 +1,11 @@
+/* compress/compress.c -- the door: cuts a model into units, and hands each to its codec.
+ *
+ * Opening a spec sizes everything: plan_units() asks each unit's codec what it
+ * needs, and one set of scratch is shared by all units, as they are encoded one
+ * after the other. After that nothing is allocated. Decoding uses no scratch of
+ * this struct at all, so that a worker may encode while other threads check and
+ * apply messages.
+ */
 #include "compress/compress.h"
 
 #include "compress/sparse.h"
@@ -11,17 +19,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* First byte of a unit. */
+/* The first byte of each unit in a message. */
 enum { UNIT_NOTHING, UNIT_BODY };
 
-/* Lengths that the parts of scratch must have for the units of a model. */
+/* What the units of a model need of each part of the scratch, which is as long as the greediest
+ * unit asks for. */
 struct needs
 {
-    size_t floats; /* Of a block, twice. */
-    size_t gather; /* Of a unit in several pieces. */
-    size_t picks;
-    size_t bytes;  /* A selector's or a body's own. */
-    size_t memory; /* Floats kept, of all units together. */
+    size_t floats; /* Floats of a batch of blocks; there are two such buffers. */
+    size_t gather; /* Elements of the longest unit in several pieces. */
+    size_t picks;  /* Coordinates a selector may take, and the room that it asks for behind. */
+    size_t bytes;  /* Bytes that a selector or a body asks for by its scratch(). */
+    size_t memory; /* Floats that last from message to message, for all units together. */
 };
 
 struct compress
@@ -34,6 +43,7 @@ struct compress
     float *memory;
 };
 
+/* The canonical text always fits: spec_parse() refuses a spec whose own does not. */
 int compress_canonical(const char *spec, char canonical[COMPRESS_SPEC_MAX],
                        char error[COMPRESS_ERROR_MAX])
 {
@@ -44,6 +54,7 @@ int compress_canonical(const char *spec, char canonical[COMPRESS_SPEC_MAX],
     return err;
 }
 
+/* A rule that fits no segment does nothing, which is most often a misspelt name. */
 static bool fits_any(const struct spec_rule *r, const struct segment *segments, size_t n_segments)
 {
     for (size_t i = 0; i < n_segments; i++)
@@ -75,6 +86,7 @@ static size_t larger(size_t a, size_t b)
     return a > b ? a : b;
 }
 
+/* A selector and its coder, as the sparse driver wants them. */
 static struct sparse chain_of(const struct unit *u)
 {
     return (struct sparse){&u->rule->selector, &u->rule->coder, u->rule->positions};
@@ -82,6 +94,7 @@ static struct sparse chain_of(const struct unit *u)
 
 /* ---- sizes ---- */
 
+/* A body says itself how long it can get, and may ask for memory that lasts. */
 static void plan_body(struct compress *c, const struct unit *u, struct needs *need)
 {
     const struct codec_stage *s = &u->rule->body;
@@ -94,6 +107,7 @@ static void plan_body(struct compress *c, const struct unit *u, struct needs *ne
         need->memory += f->memory(s->arg, &u->shape);
 }
 
+/* A selector first, if there is one: then the coder sees at most the coordinates it may take. */
 static void plan_chain(struct compress *c, const struct unit *u, struct needs *need)
 {
     const struct codec_stage *s = &u->rule->selector;
@@ -101,7 +115,7 @@ static void plan_chain(struct compress *c, const struct unit *u, struct needs *n
     size_t coded = n;
     if (s->codec != NULL) {
         struct sparse chain = chain_of(u);
-        coded = s->codec->selector->keep(s->arg, n);
+        coded = s->codec->selector->most(s->arg, n);
         need->picks = larger(need->picks, coded + CODEC_CHUNK);
         if (s->codec->selector->scratch != NULL)
             need->bytes = larger(need->bytes, s->codec->selector->scratch(s->arg, n));
@@ -114,7 +128,8 @@ static void plan_chain(struct compress *c, const struct unit *u, struct needs *n
     need->floats = larger(need->floats, dense_scratch(&u->rule->coder, coded));
 }
 
-static struct needs plan(struct compress *c)
+/* Sum up the bounds of all units, and find what the scratch must have for the greediest. */
+static struct needs plan_units(struct compress *c)
 {
     struct needs need = {.floats = 1, .gather = 1, .picks = 1, .bytes = 1};
     for (size_t i = 0; i < c->units.n; i++) {
@@ -134,21 +149,23 @@ static struct needs plan(struct compress *c)
     return need;
 }
 
-static void *aligned(size_t n_bytes)
+/* Whole cache lines, as aligned_alloc() wants the size to be a multiple of the alignment. */
+static void *allocate_lines(size_t n_bytes)
 {
     return aligned_alloc(64, (n_bytes + 63) / 64 * 64);
 }
 
-static int allocate(struct compress *c, const struct needs *need)
+/* On failure what was allocated stays: compress_close() frees it. */
+static int allocate_scratch(struct compress *c, const struct needs *need)
 {
     struct sparse_scratch *s = &c->scratch;
-    s->dense.v = aligned(need->floats * sizeof(float));
-    s->dense.work = aligned(need->floats * sizeof(float));
-    s->pick.index = aligned(need->picks * sizeof(uint32_t));
-    s->pick.value = aligned(need->picks * sizeof(float));
-    s->pick.truth = aligned(need->picks * sizeof(float));
-    s->pick.scratch = aligned(need->bytes);
-    c->gathered = aligned(need->gather * sizeof(float));
+    s->dense.v = allocate_lines(need->floats * sizeof(float));
+    s->dense.work = allocate_lines(need->floats * sizeof(float));
+    s->pick.index = allocate_lines(need->picks * sizeof(uint32_t));
+    s->pick.value = allocate_lines(need->picks * sizeof(float));
+    s->pick.truth = allocate_lines(need->picks * sizeof(float));
+    s->pick.scratch = allocate_lines(need->bytes);
+    c->gathered = allocate_lines(need->gather * sizeof(float));
     c->memory = calloc(need->memory + 1, sizeof(float));
     bool full = s->dense.v != NULL && s->dense.work != NULL && s->pick.index != NULL
                 && s->pick.value != NULL && s->pick.truth != NULL && s->pick.scratch != NULL
@@ -156,6 +173,7 @@ static int allocate(struct compress *c, const struct needs *need)
     return full ? 0 : -ENOMEM;
 }
 
+/* Positions are 32 bits wide on the wire, which limits the model. */
 int compress_open(struct compress **out, const char *spec, const struct segment *segments,
                   size_t n_segments)
 {
@@ -170,8 +188,8 @@ int compress_open(struct compress **out, const char *spec, const struct segment 
     if (err == 0)
         err = c->units.dim > UINT32_MAX ? -EINVAL : 0;
     if (err == 0) {
-        struct needs need = plan(c);
-        err = allocate(c, &need);
+        struct needs need = plan_units(c);
+        err = allocate_scratch(c, &need);
     }
     if (err != 0) {
         compress_close(c);
@@ -197,16 +215,12 @@ void compress_close(struct compress *c)
     free(c);
 }
 
-size_t compress_dim(const struct compress *c)
-{
-    return c->units.dim;
-}
-
 size_t compress_bound(const struct compress *c)
 {
     return c->bound;
 }
 
+/* What planning rests on: a bound would be far off for codes of varying length. */
 size_t compress_nominal(const struct compress *c)
 {
     return c->nominal;
@@ -214,8 +228,8 @@ size_t compress_nominal(const struct compress *c)
 
 /* ---- encoding ---- */
 
-/* The unit's part of the difference: in place, or its pieces put together.
- * -ERANGE if what was put together is not finite or too large. */
+/* Find the unit's part of the difference: where it lies if that is one piece, or else its pieces
+ * put together in c->gathered. -ERANGE if what was put together is not finite or too large. */
 static int source_of(struct compress *c, const struct unit *u, const struct compress_input *in,
                      struct codec_source *s)
 {
@@ -238,7 +252,7 @@ static int source_of(struct compress *c, const struct unit *u, const struct comp
     return max < CODEC_LIMIT_BITS ? 0 : -ERANGE;
 }
 
-/* The body of one unit, without its first byte; *len 0: nothing to send. */
+/* Encode the body of one unit, without its first byte. *len is 0 where there is nothing to send. */
 static int encode_body(struct compress *c, const struct unit *u, const struct codec_source *s,
                        uint8_t *dst, size_t *len, struct compress_stat *stat)
 {
@@ -257,6 +271,7 @@ static int encode_body(struct compress *c, const struct unit *u, const struct co
     return err;
 }
 
+/* A message is written unit by unit. On -ERANGE the bytes so far count for nothing. */
 int compress_encode(struct compress *c, const struct compress_input *in, uint8_t *dst, size_t *len,
                     struct compress_stat *stat)
 {
@@ -264,6 +279,7 @@ int compress_encode(struct compress *c, const struct compress_input *in, uint8_t
     size_t at = 0;
     for (size_t i = 0; i < c->units.n; i++) {
         const struct unit *u = &c->units.unit[i];
+        /* Units draw from streams of their own, or equal ones would round alike. */
         struct codec_source s = {.key = rng_at(in->draw, i)};
         struct compress_stat part = {0};
         size_t n_bytes = 0;
@@ -308,6 +324,8 @@ static size_t check_body(const struct unit *u, const uint8_t *src, size_t len)
     return len >= size && dense_check(&r->coder, src, n) ? size : 0;
 }
 
+/* A unit that is said to be there must have a body of one byte or more, so every step of the
+ * loop consumes something, and the cost is O(len). */
 bool compress_validate(const struct compress *c, const uint8_t *src, size_t len)
 {
     if (len > c->bound)
@@ -326,6 +344,7 @@ bool compress_validate(const struct compress *c, const uint8_t *src, size_t len)
     return at == len;
 }
 
+/* Add one unit to the replica; returns the length of its body. */
 static size_t apply_body(const struct unit *u, const uint8_t *src, size_t len, float *x_hat)
 {
     const struct spec_rule *r = u->rule;

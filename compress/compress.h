@@ -28,25 +28,15 @@
 #ifndef COMPRESS_COMPRESS_H
 #define COMPRESS_COMPRESS_H
 
+#include "compress/types.h"
+
 #include "nn/math/vec.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-enum {
-    COMPRESS_SPEC_MAX = 256, /* Bytes of a canonical spec, with the NUL. */
-    COMPRESS_ERROR_MAX = 256
-};
-
 struct compress; /* Opaque: made by compress_open(). */
-
-/* What the encoder measured, in double, over the whole vector. */
-struct compress_stat
-{
-    double x2; /* |x - x_hat|^2 before. */
-    double e2; /* |x - x_hat - C(x - x_hat)|^2: what the message leaves. */
-};
 
 /* Check a spec and write its canonical text (defaults filled in, one number
  * format), so that equal compressors have equal texts. `error` gets one
@@ -67,8 +57,7 @@ int compress_open(struct compress **c, const char *spec, const struct segment *s
                   size_t n_segments);
 void compress_close(struct compress *c);
 
-/* Length of the vector, and the longest message there can be, in bytes. */
-size_t compress_dim(const struct compress *c);
+/* Length of the longest message there can be, in bytes. */
 size_t compress_bound(const struct compress *c);
 
 /* Bytes of a typical message (no entropy luck): for planning, not for limits. */

@@ -1,3 +1,10 @@
+/* compress/dense.c -- a values codec over all blocks of a vector, in both directions.
+ *
+ * Blocks are loaded a batch at a time: subtracting, finding the largest value and
+ * summing squares are one pass over memory, and the codec then works on blocks
+ * that are still in the first-level cache. A codec that can write before anything
+ * is summed up (sign) is given x and x_hat themselves.
+ */
 #include "compress/dense.h"
 
 #include "compress/coding/bytes.h"
@@ -5,6 +12,7 @@
 
 #include <errno.h>
 
+/* The length of all blocks but the last: as the codec has it, or the whole vector. */
 static size_t block_of(const struct codec_stage *c, size_t n)
 {
     size_t block = c->codec->values->block(c->arg);
@@ -27,6 +35,7 @@ size_t dense_scratch(const struct codec_stage *c, size_t n)
     return block * batch_of(block);
 }
 
+/* The last block may be shorter, and its size need not be in proportion. */
 size_t dense_size(const struct codec_stage *c, size_t n)
 {
     if (n == 0)
@@ -37,17 +46,18 @@ size_t dense_size(const struct codec_stage *c, size_t n)
     return n % block != 0 ? size + f->size(c->arg, n % block) : size;
 }
 
-/* Vectors of this many elements and more do not stay in a core's own cache. */
+/* Vectors of this many elements and more do not stay in a core's own cache, so that it pays to
+ * ask memory for what comes next. */
 enum { FAR = 1 << 18 };
 
-/* Load the block at s->x[at..at+n). False if it is out of range. */
+/* Load the block at s->x[at..at+n) with its sums. False if a value is out of range, infinite or
+ * NaN: the largest magnitude, compared as bits, shows all three. */
 static bool load_block(const struct codec *codec, const struct codec_source *s, size_t at, size_t n,
                        struct codec_block *b, float *v)
 {
     unsigned how = (codec->values->wants_l1 ? (unsigned)SIMD_L1 : 0u)
                    | (s->n >= FAR ? (unsigned)SIMD_AHEAD : 0u);
-    struct simd_sums sums =
-        simd_load(v, s->x + at, s->x_hat != NULL ? s->x_hat + at : NULL, n, how);
+    struct simd_sums sums = simd_load(v, s->x + at, codec_x_hat(s, at), n, how);
     b->v = v;
     b->n = n;
     b->first = at;
@@ -58,6 +68,8 @@ static bool load_block(const struct codec *codec, const struct codec_source *s, 
     return sums.max < CODEC_LIMIT_BITS;
 }
 
+/* A codec that works on several blocks at once is given the batch; one by one for all others.
+ * Returns the error, negative if a scale is out of range. */
 static double encode_blocks(const struct codec_stage *c, const struct codec_block *b, size_t count,
                             uint8_t *dst)
 {
@@ -74,7 +86,7 @@ static double encode_blocks(const struct codec_stage *c, const struct codec_bloc
     return sum;
 }
 
-/* All of s by a codec that needs no loaded blocks. */
+/* Encode all of s by a codec that needs no loaded blocks. */
 static int encode_stream(const struct codec_stage *c, const struct codec_source *s, uint8_t *dst,
                          struct compress_stat *stat)
 {
@@ -92,7 +104,7 @@ static int encode_stream(const struct codec_stage *c, const struct codec_source 
     return 0;
 }
 
-/* All of s, a batch of blocks at a time. */
+/* Encode all of s, a batch of blocks at a time. */
 static int encode_batches(const struct codec_stage *c, const struct codec_source *s,
                           const struct dense_scratch *scratch, uint8_t *dst,
                           struct compress_stat *stat)
@@ -130,6 +142,7 @@ int dense_encode(const struct codec_stage *c, const struct codec_source *s,
     return encode_batches(c, s, scratch, dst, stat);
 }
 
+/* The caller has seen that dense_size(n) bytes are there. */
 bool dense_check(const struct codec_stage *c, const uint8_t *src, size_t n)
 {
     const struct codec_values *f = c->codec->values;
@@ -143,11 +156,12 @@ bool dense_check(const struct codec_stage *c, const uint8_t *src, size_t n)
     return true;
 }
 
+/* Blocks are found by their number, as their sizes are known. */
 size_t dense_decode(const struct codec_stage *c, const uint8_t *src, size_t n, size_t at, float *v)
 {
     const struct codec_values *f = c->codec->values;
     size_t block = block_of(c, n);
-    size_t start = at / block * block; /* Of this block. */
+    size_t start = at / block * block; /* Where its block begins. */
     size_t size = n - start < block ? n - start : block;
     size_t in = at - start;
     size_t count = size - in < CODEC_CHUNK ? size - in : CODEC_CHUNK;

@@ -3,7 +3,6 @@
 #define COMPRESS_DENSE_H
 
 #include "compress/codec.h"
-#include "compress/compress.h"
 
 /* Scratch of an encoder: each holds dense_scratch() floats. */
 struct dense_scratch

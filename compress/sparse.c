@@ -1,3 +1,12 @@
+/* compress/sparse.c -- a selector's coordinates as positions and coded values.
+ *
+ * The values taken go to the coder as if they were a vector of their own, so every
+ * selector works with every values codec. Positions are either sent
+ * (coding/positions.h) or follow from a seed in the message, as randk's do.
+ *
+ * A selector may hand the coder other values than it took (randk and wangni scale
+ * them up to be unbiased). Then the error is measured against what v had there.
+ */
 #include "compress/sparse.h"
 
 #include "compress/coding/bytes.h"
@@ -14,6 +23,7 @@ static const struct codec_selector *selector_of(const struct sparse *c)
     return c->selector->codec->selector;
 }
 
+/* A seeded selector whose k follows the round has to say k: a message does not name its round. */
 static bool sends_k(const struct sparse *c)
 {
     const struct codec_selector *f = selector_of(c);
@@ -22,6 +32,7 @@ static bool sends_k(const struct sparse *c)
 
 /* ---- sizes ---- */
 
+/* Bytes of what stands before the values. */
 static size_t places_bound(const struct sparse *c, size_t k, size_t n)
 {
     if (selector_of(c)->places == NULL)
@@ -31,14 +42,14 @@ static size_t places_bound(const struct sparse *c, size_t k, size_t n)
 
 size_t sparse_bound(const struct sparse *c, size_t n)
 {
-    size_t k = selector_of(c)->keep(c->selector->arg, n);
+    size_t k = selector_of(c)->most(c->selector->arg, n);
     return places_bound(c, k, n) + dense_size(c->coder, k);
 }
 
 size_t sparse_nominal(const struct sparse *c, size_t n)
 {
     const struct codec_selector *f = selector_of(c);
-    size_t k = f->typical != NULL ? f->typical(c->selector->arg, n) : f->keep(c->selector->arg, n);
+    size_t k = f->typical != NULL ? f->typical(c->selector->arg, n) : f->most(c->selector->arg, n);
     size_t places =
         f->places == NULL ? positions_nominal(c->positions, k, n) : places_bound(c, k, n);
     return places + dense_size(c->coder, k);
@@ -46,6 +57,7 @@ size_t sparse_nominal(const struct sparse *c, size_t n)
 
 /* ---- encoding ---- */
 
+/* Write what says where the values belong; returns its length. */
 static size_t put_places(const struct sparse *c, size_t n, const struct codec_pick *pick,
                          uint8_t *dst)
 {
@@ -57,7 +69,8 @@ static size_t put_places(const struct sparse *c, size_t n, const struct codec_pi
     return SEED_BYTES + bytes_put_varint(dst + SEED_BYTES, (uint32_t)pick->k);
 }
 
-/* What the coder's bytes leave of the true values. */
+/* The error against the true values, where the coder was given others: its bytes are decoded and
+ * compared. */
 static double error_to_truth(const struct sparse *c, const uint8_t *src,
                              const struct codec_pick *pick)
 {
@@ -106,16 +119,18 @@ int sparse_encode(const struct sparse *c, const struct codec_source *s,
 
 /* ---- decoding ---- */
 
-/* Positions of a message, sent or derived. */
+/* The positions of a message while it is read: sent in it, or derived from its seed. */
 struct places
 {
     bool sent;
-    size_t n, k, used;
-    size_t at; /* Of those derived. */
+    size_t n, k;
+    size_t used; /* Bytes of the message before the values. */
+    size_t at;   /* How many of the derived ones have been given out. */
     uint64_t seed;
     struct positions positions;
 };
 
+/* The seed may be any number: each gives k positions that increase and are below n. */
 static bool open_seeded(struct places *p, const struct sparse *c, size_t most, const uint8_t *src,
                         size_t len)
 {
@@ -133,11 +148,13 @@ static bool open_seeded(struct places *p, const struct sparse *c, size_t most, c
     return head != 0 && k >= 1 && k <= most;
 }
 
+/* Read the head of a message and k, which is never above what the selector may take of n: that
+ * is what bounds the work a short message can ask for. */
 static bool open_places(struct places *p, const struct sparse *c, size_t n, const uint8_t *src,
                         size_t len)
 {
     const struct codec_selector *f = selector_of(c);
-    size_t most = f->keep(c->selector->arg, n);
+    size_t most = f->most(c->selector->arg, n);
     *p = (struct places){.sent = f->places == NULL, .n = n};
     if (!p->sent)
         return open_seeded(p, c, most, src, len);
@@ -148,6 +165,7 @@ static bool open_places(struct places *p, const struct sparse *c, size_t n, cons
     return true;
 }
 
+/* The next `count` positions, in order. False if the message has none such. */
 static bool next_places(struct places *p, const struct sparse *c, uint32_t *index, size_t count)
 {
     if (p->sent)
@@ -171,6 +189,7 @@ static bool check_places(struct places *p)
     return positions_end(&p->positions);
 }
 
+/* Lengths are compared before a position or a value is read. */
 size_t sparse_check(const struct sparse *c, const uint8_t *src, size_t len, size_t n)
 {
     struct places p;

@@ -1,3 +1,12 @@
+/* compress/spec.c -- parses the text of a compressor, strictly; errors name the part.
+ *
+ * A recursive descent without recursion: rules are cut at ';', options at ',',
+ * stages at '+', values at ':', each by cut(), and every level hands a smaller
+ * part down. Nothing is copied; a part is a pointer and a length into the text.
+ *
+ * The text comes from a user or from another peer's run, so that every number has
+ * a limit and whatever is repeated in an error is cut short.
+ */
 #include "compress/spec.h"
 
 #include <assert.h>
@@ -7,25 +16,27 @@
 #include <string.h>
 
 enum {
-    DECIMAL_PLACES = 9,
-    DIGITS_MAX = 9, /* Before the point: with the places below 2^63. */
-    SHOWN_MAX = 40  /* Bytes of foreign text repeated in an error. */
+    DECIMAL_PLACES = 9, /* Decimals are kept in billionths. */
+    DIGITS_MAX = 9,     /* Before the point: with the places below 2^63. */
+    SHOWN_MAX = 40      /* Bytes of foreign text repeated in an error. */
 };
 
-/* A piece of the text being parsed. */
+/* A piece of the text being parsed; no NUL ends it. */
 struct part
 {
     const char *at;
     size_t len;
 };
 
+/* The length to print of a part, as the precision of a %.*s. */
 static int shown(struct part p)
 {
     return p.len < SHOWN_MAX ? (int)p.len : SHOWN_MAX;
 }
 
-__attribute__((format(printf, 2, 3))) static int refuse(char error[COMPRESS_ERROR_MAX],
-                                                        const char *format, ...)
+/* Write the one sentence that the user gets; returns -EINVAL. */
+__attribute__((format(printf, 2, 3))) static int refuse_spec(char error[COMPRESS_ERROR_MAX],
+                                                             const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -34,7 +45,7 @@ __attribute__((format(printf, 2, 3))) static int refuse(char error[COMPRESS_ERRO
     return -EINVAL;
 }
 
-/* Cut the text before the first of `ends` off *rest, which keeps the end. */
+/* Cut the text before the first of `ends`, or all of it, off *rest, which keeps the end. */
 static struct part cut(struct part *rest, const char *ends)
 {
     size_t n = 0;
@@ -56,13 +67,15 @@ static bool skip(struct part *rest, char c)
     return true;
 }
 
-static bool same(struct part p, const char *word)
+/* Is the part this word, whole and exactly? */
+static bool part_is(struct part p, const char *word)
 {
     return p.len == strlen(word) && memcmp(p.at, word, p.len) == 0;
 }
 
-/* Digits, and where `places` > 0 at most so many more behind a point, to an
- * integer of units of 10^-places. */
+/* Read digits, and where `places` > 0 at most so many more behind a point, as an integer in
+ * units of 10^-places. Numbers stay decimal integers and never become floats, so that a
+ * canonical text means the same number everywhere. */
 static bool read_number(struct part p, int places, int64_t *value)
 {
     int64_t sum = 0;
@@ -90,19 +103,21 @@ static bool read_number(struct part p, int places, int64_t *value)
     return true;
 }
 
-static bool read_word(struct part p, const char *const *words, int64_t *value)
+/* Read one of the words in a list: the value is its place there. */
+static bool read_choice(struct part p, const char *const *choices, int64_t *value)
 {
-    for (*value = 0; words[*value] != NULL; (*value)++)
-        if (same(p, words[*value]))
+    for (*value = 0; choices[*value] != NULL; (*value)++)
+        if (part_is(p, choices[*value]))
             return true;
     return false;
 }
 
+/* Read a value as its parameter wants it, and within its limits. */
 static bool read_value(const struct codec_param *param, struct part p, int64_t *value)
 {
     switch (param->kind) {
-    case CODEC_WORD:
-        return read_word(p, param->words, value);
+    case CODEC_CHOICE:
+        return read_choice(p, param->choices, value);
     case CODEC_DECIMAL:
         return read_number(p, DECIMAL_PLACES, value) && *value >= param->low
                && *value <= param->high;
@@ -113,14 +128,17 @@ static bool read_value(const struct codec_param *param, struct part p, int64_t *
     return false;
 }
 
+/* The codec of that name, or NULL. */
 static const struct codec *codec_named(struct part name)
 {
     for (size_t i = 0; codec_all[i] != NULL; i++)
-        if (same(name, codec_all[i]->name))
+        if (part_is(name, codec_all[i]->name))
             return codec_all[i];
     return NULL;
 }
 
+/* The sentence lists all names, as far as they fit: a misspelling is corrected without the
+ * manual. */
 static int unknown_codec(struct part name, char error[COMPRESS_ERROR_MAX])
 {
     char names[COMPRESS_ERROR_MAX] = "";
@@ -128,18 +146,19 @@ static int unknown_codec(struct part name, char error[COMPRESS_ERROR_MAX])
     for (size_t i = 0; codec_all[i] != NULL && len < sizeof names; i++)
         len += (size_t)snprintf(names + len, sizeof names - len, "%s%s", i > 0 ? ", " : "",
                                 codec_all[i]->name);
-    return refuse(error, "%.*s: unknown compressor, expected one of %s", shown(name), name.at,
-                  names);
+    return refuse_spec(error, "%.*s: unknown compressor, expected one of %s", shown(name), name.at,
+                       names);
 }
 
-/* Positional parameters come first in the table. */
+/* The i-th parameter, or NULL behind the last. Positional ones come first in every table. */
 static const struct codec_param *param_at(const struct codec *codec, size_t i)
 {
     const struct codec_param *p = codec->params;
     return p != NULL && p[i].name != NULL ? &p[i] : NULL;
 }
 
-/* "topk:0.01" to a stage; options are left unset. */
+/* Parse "topk:0.01" to a stage. What is left out stays CODEC_UNSET until all options are read,
+ * as some defaults depend on others. */
 static int parse_stage(struct codec_stage *stage, struct part text, char error[COMPRESS_ERROR_MAX])
 {
     struct part rest = text;
@@ -153,16 +172,16 @@ static int parse_stage(struct codec_stage *stage, struct part text, char error[C
         struct part value = cut(&rest, ":");
         const struct codec_param *param = param_at(stage->codec, i);
         if (param == NULL || param->option)
-            return refuse(error, "%.*s: %s takes %zu values at most", shown(text), text.at,
-                          stage->codec->name, i);
+            return refuse_spec(error, "%.*s: %s takes %zu values at most", shown(text), text.at,
+                               stage->codec->name, i);
         if (!read_value(param, value, &stage->arg[i]))
-            return refuse(error, "%.*s: %s must be %s, found %.*s", shown(text), text.at,
-                          param->name, param->wants, shown(value), value.at);
+            return refuse_spec(error, "%.*s: %s must be %s, found %.*s", shown(text), text.at,
+                               param->name, param->wants, shown(value), value.at);
     }
     return 0;
 }
 
-/* The option's place in the stage, or NULL if the stage has none so named. */
+/* The option's parameter, and in *place its number; NULL if the stage has none of that name. */
 static const struct codec_param *option_of(const struct codec_stage *stage, struct part name,
                                            size_t *place)
 {
@@ -170,7 +189,7 @@ static const struct codec_param *option_of(const struct codec_stage *stage, stru
         return NULL;
     const struct codec_param *p;
     for (*place = 0; (p = param_at(stage->codec, *place)) != NULL; ++*place)
-        if (p->option && same(name, p->name))
+        if (p->option && part_is(name, p->name))
             return p;
     return NULL;
 }
@@ -179,48 +198,49 @@ static const struct codec_param *option_of(const struct codec_stage *stage, stru
 struct parser
 {
     struct spec_rule *rule;
-    struct part text; /* The rule's. */
-    bool placed;      /* It says how positions are sent, */
-    bool scoped;      /* and its scope. */
+    struct part text; /* All of the rule, for errors. */
+    bool scoped;      /* The rule has said its scope. */
     char *error;
 };
 
+/* Parse the value of "scope=", which belongs to the rule and to no stage. */
 static int parse_scope(struct parser *p, struct part text, struct part value)
 {
-    static const char *const words[] = {"model", "layer", NULL};
+    static const char *const scopes[] = {"model", "layer", NULL};
     int64_t scope, block;
     if (p->scoped)
-        return refuse(p->error, "%.*s: scope is given twice", shown(text), text.at);
+        return refuse_spec(p->error, "%.*s: scope is given twice", shown(text), text.at);
     p->scoped = true;
-    if (read_word(value, words, &scope)) {
+    if (read_choice(value, scopes, &scope)) {
         p->rule->scope = scope == 0 ? SPEC_MODEL : SPEC_LAYER;
         return 0;
     }
     struct part rest = value;
-    if (same(cut(&rest, ":"), "block") && skip(&rest, ':') && read_number(rest, 0, &block)
+    if (part_is(cut(&rest, ":"), "block") && skip(&rest, ':') && read_number(rest, 0, &block)
         && block >= 1) {
         p->rule->scope = SPEC_BLOCK;
         p->rule->block = block;
         return 0;
     }
-    return refuse(p->error,
-                  "%.*s: scope must be model, layer or block:N, "
-                  "found %.*s",
-                  shown(text), text.at, shown(value), value.at);
+    return refuse_spec(p->error,
+                       "%.*s: scope must be model, layer or block:N, "
+                       "found %.*s",
+                       shown(text), text.at, shown(value), value.at);
 }
 
-/* A name that two stages have is the first one's that takes the value and does
- * not have one yet. */
+/* Parse "name=value". A name that two stages have means the first that takes the value and does
+ * not have one yet, so that "topk+qsgd,..." needs no way to say whose option it is. */
 static int parse_option(struct parser *p, struct part text)
 {
     struct part value = text;
     struct part name = cut(&value, "=");
     if (!skip(&value, '='))
-        return refuse(p->error, "%.*s: an option must be name=value", shown(text), text.at);
-    if (same(name, "scope"))
+        return refuse_spec(p->error, "%.*s: an option must be name=value", shown(text), text.at);
+    if (part_is(name, "scope"))
         return parse_scope(p, text, value);
     struct codec_stage *stages[] = {&p->rule->selector, &p->rule->coder, &p->rule->body};
-    const struct codec_param *known = NULL; /* Of that name, anywhere. */
+    const struct codec_param *known =
+        NULL; /* A parameter of that name in any stage, for the error. */
     bool twice = false;
     for (size_t i = 0; i < 3; i++) {
         size_t place;
@@ -236,44 +256,44 @@ static int parse_option(struct parser *p, struct part text)
         return 0;
     }
     if (known == NULL)
-        return refuse(p->error, "%.*s: there is no option %.*s here", shown(text), text.at,
-                      shown(name), name.at);
+        return refuse_spec(p->error, "%.*s: there is no option %.*s here", shown(text), text.at,
+                           shown(name), name.at);
     if (twice)
-        return refuse(p->error, "%.*s: %s is given twice", shown(text), text.at, known->name);
-    return refuse(p->error, "%.*s: %s must be %s, found %.*s", shown(text), text.at, known->name,
-                  known->wants, shown(value), value.at);
+        return refuse_spec(p->error, "%.*s: %s is given twice", shown(text), text.at, known->name);
+    return refuse_spec(p->error, "%.*s: %s must be %s, found %.*s", shown(text), text.at,
+                       known->name, known->wants, shown(value), value.at);
 }
 
-/* "/ef" behind a selector. */
+/* Parse the "ef" of "/ef" behind a selector. */
 static int parse_positions(struct parser *p, const struct codec_stage *stage, struct part word)
 {
     int64_t how;
     const struct codec_selector *f = stage->codec->selector;
     if (f == NULL || f->places != NULL)
-        return refuse(p->error, "%.*s: %s sends no positions", shown(p->text), p->text.at,
-                      stage->codec->name);
-    if (!read_word(word, positions_words, &how))
-        return refuse(p->error,
-                      "%.*s: positions must be auto, rice, ef or "
-                      "bitmap, found %.*s",
-                      shown(p->text), p->text.at, shown(word), word.at);
+        return refuse_spec(p->error, "%.*s: %s sends no positions", shown(p->text), p->text.at,
+                           stage->codec->name);
+    if (!read_choice(word, positions_names, &how))
+        return refuse_spec(p->error,
+                           "%.*s: positions must be auto, rice, ef or "
+                           "bitmap, found %.*s",
+                           shown(p->text), p->text.at, shown(word), word.at);
     p->rule->positions = (enum positions_how)how;
     return 0;
 }
 
-/* Put a stage where it belongs: a selector, then values; or a body alone. */
+/* Put a stage where it belongs in the rule: a selector, then values; or a body alone. */
 static int place_stage(struct parser *p, const struct codec_stage *stage, struct part text)
 {
     struct spec_rule *r = p->rule;
     const struct codec *last = r->coder.codec != NULL ? r->coder.codec : r->body.codec;
     if (last != NULL)
-        return refuse(p->error, "%.*s: nothing may follow %s, found +%.*s", shown(p->text),
-                      p->text.at, last->name, shown(text), text.at);
+        return refuse_spec(p->error, "%.*s: nothing may follow %s, found +%.*s", shown(p->text),
+                           p->text.at, last->name, shown(text), text.at);
     if (stage->codec->values != NULL)
         r->coder = *stage;
     else if (r->selector.codec != NULL)
-        return refuse(p->error, "%.*s: only values may follow %s, found %.*s", shown(p->text),
-                      p->text.at, r->selector.codec->name, shown(text), text.at);
+        return refuse_spec(p->error, "%.*s: only values may follow %s, found %.*s", shown(p->text),
+                           p->text.at, r->selector.codec->name, shown(text), text.at);
     else if (stage->codec->body != NULL)
         r->body = *stage;
     else
@@ -281,6 +301,8 @@ static int place_stage(struct parser *p, const struct codec_stage *stage, struct
     return 0;
 }
 
+/* Parse "topk:0.01/ef+qsgd:4": the stages of a rule, with the coder that a selector has where
+ * none is named. */
 static int parse_chain(struct parser *p, struct part chain)
 {
     do {
@@ -305,6 +327,7 @@ static int parse_chain(struct parser *p, struct part chain)
     return parse_stage(&r->coder, preset, p->error);
 }
 
+/* Also used by spec_print(), to see which values a stage would have without being told. */
 bool spec_settle(struct codec_stage *stage, char *why, size_t n)
 {
     const struct codec_param *param;
@@ -320,16 +343,18 @@ bool spec_settle(struct codec_stage *stage, char *why, size_t n)
     return stage->codec->settle == NULL || stage->codec->settle(stage->arg, why, n);
 }
 
-/* Fill the defaults of a stage and check what hangs together. */
-static int settle(struct parser *p, struct codec_stage *stage)
+/* Fill in the defaults of a stage and check what hangs together, such as levels and bits. */
+static int settle_stage(struct parser *p, struct codec_stage *stage)
 {
     char why[COMPRESS_ERROR_MAX];
     if (stage->codec == NULL || spec_settle(stage, why, sizeof why))
         return 0;
-    return refuse(p->error, "%.*s: %.*s", shown(p->text), p->text.at,
-                  COMPRESS_ERROR_MAX - SHOWN_MAX - 4, why);
+    return refuse_spec(p->error, "%.*s: %.*s", shown(p->text), p->text.at,
+                       COMPRESS_ERROR_MAX - SHOWN_MAX - 4, why);
 }
 
+/* Only characters that names of segments have, and the two wildcards: a ";" or "," in a glob
+ * would be ambiguous. */
 static bool is_glob(struct part p)
 {
     static const char extra[] = "_.-*?";
@@ -343,6 +368,7 @@ static bool is_glob(struct part p)
     return p.len > 0 && p.len < SPEC_GLOB_MAX;
 }
 
+/* Parse what stands before the "=": which segments the rule is for. */
 static int parse_match(struct parser *p, struct part match)
 {
     struct spec_rule *r = p->rule;
@@ -351,13 +377,13 @@ static int parse_match(struct parser *p, struct part match)
         r->match = SPEC_SMALLER;
         if (read_number(number, 0, &r->below) && r->below >= 1)
             return 0;
-    } else if (same(match, "default")) {
+    } else if (part_is(match, "default")) {
         r->match = SPEC_DEFAULT;
         return 0;
-    } else if (same(match, "bias")) {
+    } else if (part_is(match, "bias")) {
         r->match = SPEC_BIAS;
         return 0;
-    } else if (same(match, "conv")) {
+    } else if (part_is(match, "conv")) {
         r->match = SPEC_CONV;
         return 0;
     } else if (is_glob(match)) {
@@ -365,12 +391,13 @@ static int parse_match(struct parser *p, struct part match)
         memcpy(r->glob, match.at, match.len);
         return 0;
     }
-    return refuse(p->error,
-                  "%.*s: a rule must be for default, bias, conv, "
-                  "<N or a pattern of names, found %.*s",
-                  shown(p->text), p->text.at, shown(match), match.at);
+    return refuse_spec(p->error,
+                       "%.*s: a rule must be for default, bias, conv, "
+                       "<N or a pattern of names, found %.*s",
+                       shown(p->text), p->text.at, shown(match), match.at);
 }
 
+/* A matrix codec always works by tensor: a scope that says otherwise is refused and not ignored. */
 static int check_scope(struct parser *p)
 {
     const struct spec_rule *r = p->rule;
@@ -380,11 +407,12 @@ static int check_scope(struct parser *p)
     p->rule->scope = SPEC_LAYER;
     if (!other)
         return 0;
-    return refuse(p->error, "%.*s: %s works on each tensor by itself", shown(p->text), p->text.at,
-                  r->body.codec->name);
+    return refuse_spec(p->error, "%.*s: %s works on each tensor by itself", shown(p->text),
+                       p->text.at, r->body.codec->name);
 }
 
-/* "bias=fp16,scope=layer" */
+/* Parse a rule such as "bias=fp16,scope=layer". An "=" before the first "," ends a match; one
+ * behind it belongs to an option. */
 static int parse_rule(struct spec_rule *rule, struct part text, char *error)
 {
     struct parser p = {.rule = rule, .text = text, .error = error};
@@ -393,7 +421,7 @@ static int parse_rule(struct spec_rule *rule, struct part text, char *error)
     struct part match = cut(&behind, "=,");
     int err = 0;
     if (text.len == 0)
-        return refuse(error, "a rule is empty");
+        return refuse_spec(error, "a rule is empty");
     if (skip(&behind, '=')) {
         err = parse_match(&p, match);
         rest = behind;
@@ -405,13 +433,14 @@ static int parse_rule(struct spec_rule *rule, struct part text, char *error)
     if (err == 0)
         err = check_scope(&p);
     if (err == 0)
-        err = settle(&p, &rule->selector);
+        err = settle_stage(&p, &rule->selector);
     if (err == 0)
-        err = settle(&p, &rule->coder);
-    return err == 0 ? settle(&p, &rule->body) : err;
+        err = settle_stage(&p, &rule->coder);
+    return err == 0 ? settle_stage(&p, &rule->body) : err;
 }
 
-/* The default rule comes first; there has to be one, and only one. */
+/* Move the default rule to the front. There has to be one, and only one; the others keep their
+ * order, which is that of matching. */
 static int order_rules(struct spec *s, char *error)
 {
     size_t at = s->n_rules;
@@ -419,27 +448,28 @@ static int order_rules(struct spec *s, char *error)
         if (s->rule[i].match != SPEC_DEFAULT)
             continue;
         if (at != s->n_rules)
-            return refuse(error, "there are two default rules");
+            return refuse_spec(error, "there are two default rules");
         at = i;
     }
     if (at == s->n_rules)
-        return refuse(error, "there is no default rule");
+        return refuse_spec(error, "there is no default rule");
     struct spec_rule first = s->rule[at];
     memmove(&s->rule[1], &s->rule[0], at * sizeof first);
     s->rule[0] = first;
     return 0;
 }
 
+/* *s is written only when all of it is proper. */
 int spec_parse(struct spec *s, const char *text, char error[COMPRESS_ERROR_MAX])
 {
     struct part rest = {text, strlen(text)};
     struct spec out = {0};
     char canonical[COMPRESS_SPEC_MAX];
     if (rest.len == 0)
-        return refuse(error, "the compressor is empty");
+        return refuse_spec(error, "the compressor is empty");
     do {
         if (out.n_rules == SPEC_RULES_MAX)
-            return refuse(error, "there are more than %d rules", SPEC_RULES_MAX);
+            return refuse_spec(error, "there are more than %d rules", SPEC_RULES_MAX);
         struct part rule = cut(&rest, ";");
         int err = parse_rule(&out.rule[out.n_rules++], rule, error);
         if (err != 0)
@@ -447,7 +477,8 @@ int spec_parse(struct spec *s, const char *text, char error[COMPRESS_ERROR_MAX])
     } while (skip(&rest, ';'));
     int err = order_rules(&out, error);
     if (err == 0 && !spec_print(&out, canonical))
-        err = refuse(error, "the canonical text has more than %d bytes", COMPRESS_SPEC_MAX - 1);
+        err =
+            refuse_spec(error, "the canonical text has more than %d bytes", COMPRESS_SPEC_MAX - 1);
     if (err == 0)
         *s = out;
     return err;
@@ -455,7 +486,8 @@ int spec_parse(struct spec *s, const char *text, char error[COMPRESS_ERROR_MAX])
 
 /* ---- matching ---- */
 
-/* '*' any run of characters, '?' any one. */
+/* Match a name with a pattern: '*' is any run of characters, '?' any one. On a mismatch only the
+ * last '*' has to take one more, so the cost is O(length^2) at worst, without recursion. */
 static bool glob(const char *pattern, const char *name)
 {
     const char *star = NULL, *from = NULL;

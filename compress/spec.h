@@ -24,7 +24,9 @@
 
 #include "compress/codec.h"
 #include "compress/coding/positions.h"
-#include "compress/compress.h"
+#include "compress/types.h"
+
+#include "nn/math/vec.h"
 
 enum {
     SPEC_RULES_MAX = 8,

@@ -1,10 +1,16 @@
+/* compress/spec_print.c -- prints a parsed spec in its one canonical form.
+ *
+ * The run's id is the hash of this text, so two spellings of one compressor must
+ * print alike: values are filled in, options that say the default are left out,
+ * and parsing what was printed gives the same spec (tests/unit/compress_spec.c).
+ */
 #include "compress/spec.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-/* A text under construction. */
+/* A text under construction, COMPRESS_SPEC_MAX bytes at most with its NUL. */
 struct printer
 {
     char *at;
@@ -12,6 +18,7 @@ struct printer
     bool full; /* Something did not fit. */
 };
 
+/* Append to the text. What does not fit is remembered and nothing is written beyond the end. */
 __attribute__((format(printf, 2, 3))) static void print(struct printer *p, const char *format, ...)
 {
     va_list args;
@@ -24,6 +31,7 @@ __attribute__((format(printf, 2, 3))) static void print(struct printer *p, const
         p->len += (size_t)n;
 }
 
+/* Billionths without an exponent and without needless zeros: 0.01, 1, 0.5. */
 static void print_decimal(struct printer *p, int64_t value)
 {
     const int64_t one = 1000000000;
@@ -35,11 +43,12 @@ static void print_decimal(struct printer *p, int64_t value)
         p->at[--p->len] = '\0';
 }
 
+/* The reverse of read_value() in spec.c. */
 static void print_value(struct printer *p, const struct codec_param *param, int64_t value)
 {
     switch (param->kind) {
-    case CODEC_WORD:
-        print(p, "%s", param->words[value]);
+    case CODEC_CHOICE:
+        print(p, "%s", param->choices[value]);
         break;
     case CODEC_DECIMAL:
         print_decimal(p, value);
@@ -50,6 +59,7 @@ static void print_value(struct printer *p, const struct codec_param *param, int6
     }
 }
 
+/* The i-th parameter, or NULL behind the last. */
 static const struct codec_param *param_at(const struct codec *codec, size_t i)
 {
     const struct codec_param *p = codec->params;
@@ -65,6 +75,8 @@ static bool implied(const struct codec_stage *stage, size_t i)
     return spec_settle(&without, why, sizeof why) && without.arg[i] == stage->arg[i];
 }
 
+/* A stage with all its positional values, "qsgd:4:512:max": those are never left out, so that a
+ * later change of a default cannot change what an old text means. */
 static void print_stage(struct printer *p, const struct codec_stage *stage)
 {
     const struct codec_param *param;
@@ -77,7 +89,7 @@ static void print_stage(struct printer *p, const struct codec_stage *stage)
     }
 }
 
-/* Does the stage print an option of that name? */
+/* Does the stage print an option of that name? It does not where the option says the default. */
 static bool prints(const struct codec_stage *stage, const char *name)
 {
     const struct codec_param *param;
@@ -89,8 +101,8 @@ static bool prints(const struct codec_stage *stage, const char *name)
     return false;
 }
 
-/* Options that do not say the default, and those that have to stand before one
- * of the same name of the stage `behind`. */
+/* Print the options that do not say the default. One that does is printed only where the stage
+ * `behind` prints its own of the same name, or that value would be taken for this stage's. */
 static void print_options(struct printer *p, const struct codec_stage *stage,
                           const struct codec_stage *behind)
 {
@@ -105,6 +117,7 @@ static void print_options(struct printer *p, const struct codec_stage *stage,
     }
 }
 
+/* What segments the rule is for; nothing for the default rule. */
 static void print_match(struct printer *p, const struct spec_rule *r)
 {
     switch (r->match) {
@@ -125,6 +138,7 @@ static void print_match(struct printer *p, const struct spec_rule *r)
     }
 }
 
+/* The scope of a matrix codec goes without saying. */
 static void print_scope(struct printer *p, const struct spec_rule *r)
 {
     bool by_tensor = r->body.codec != NULL && r->body.codec->body->by_tensor;
@@ -144,6 +158,7 @@ static bool coder_is_default(const struct spec_rule *r)
     return strcmp(p.at, coder != NULL ? coder : "none") == 0;
 }
 
+/* The coder is left out where the selector has it anyway. */
 static void print_chain(struct printer *p, const struct spec_rule *r)
 {
     if (r->body.codec != NULL) {
@@ -156,13 +171,14 @@ static void print_chain(struct printer *p, const struct spec_rule *r)
     }
     print_stage(p, &r->selector);
     if (r->positions != POSITIONS_AUTO)
-        print(p, "/%s", positions_words[r->positions]);
+        print(p, "/%s", positions_names[r->positions]);
     if (coder_is_default(r))
         return;
     print(p, "+");
     print_stage(p, &r->coder);
 }
 
+/* Options of all stages come behind the chain, in the order in which the parser gives them out. */
 static void print_rule(struct printer *p, const struct spec_rule *r)
 {
     print_match(p, r);
@@ -173,6 +189,7 @@ static void print_rule(struct printer *p, const struct spec_rule *r)
     print_scope(p, r);
 }
 
+/* The default rule stands first, where the parser has put it. */
 bool spec_print(const struct spec *s, char canonical[COMPRESS_SPEC_MAX])
 {
     struct printer p = {.at = canonical};
@@ -184,12 +201,13 @@ bool spec_print(const struct spec *s, char canonical[COMPRESS_SPEC_MAX])
     return !p.full;
 }
 
-static void print_words(struct printer *p, const struct codec_param *param)
+static void print_choices(struct printer *p, const struct codec_param *param)
 {
-    for (size_t i = 0; param->words[i] != NULL; i++)
-        print(p, "%s%s", i > 0 ? "|" : "", param->words[i]);
+    for (size_t i = 0; param->choices[i] != NULL; i++)
+        print(p, "%s%s", i > 0 ? "|" : "", param->choices[i]);
 }
 
+/* For the catalogue: what a user may write behind the name. */
 void spec_form(const struct codec *codec, char form[COMPRESS_SPEC_MAX])
 {
     struct printer p = {.at = form};
@@ -199,8 +217,8 @@ void spec_form(const struct codec *codec, char form[COMPRESS_SPEC_MAX])
         print(&p, param->option ? ",%s=" : ":%s", param->name);
         if (!param->option)
             continue;
-        if (param->kind == CODEC_WORD)
-            print_words(&p, param);
+        if (param->kind == CODEC_CHOICE)
+            print_choices(&p, param);
         else
             print(&p, "N");
     }

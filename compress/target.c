@@ -1,8 +1,15 @@
+/* compress/target.c -- adds decoded values where they belong in the model.
+ *
+ * Decoders write in increasing order, so that the cursor over the pieces of a unit
+ * only moves forward, and adding costs no search.
+ */
 #include "compress/target.h"
 
 #include "nn/math/vec.h"
 
-VEC_CLONES static void add(float *restrict y, const float *restrict v, size_t n)
+/* Both ends of an edge add by this loop: replicas stay equal bit for bit at any vector width, as
+ * no sum spans two elements. */
+VEC_CLONES static void add_floats(float *restrict y, const float *restrict v, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         y[i] += v[i];
@@ -29,13 +36,14 @@ void target_add(struct target *t, size_t at, const float *v, size_t count)
     while (count > 0) {
         size_t n;
         float *y = target_span(t, at, count, &n);
-        add(y, v, n);
+        add_floats(y, v, n);
         at += n;
         v += n;
         count -= n;
     }
 }
 
+/* The inner loop stays within a piece: a unit is nearly always one. */
 void target_scatter(struct target *t, const uint32_t *index, const float *v, size_t count)
 {
     size_t i = 0;

@@ -1,10 +1,18 @@
+/* compress/unit.c -- cuts a model into units by a spec's rules and scopes.
+ *
+ * Units come rule by rule, and within a rule in the order of the vector; both ends
+ * do this from the same spec and segments, so a message needs no names. A unit in
+ * several pieces is what is left of a rule's segments where segments of other
+ * rules lie between them.
+ */
 #include "compress/unit.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 
-/* Rules after the first are looked at first, in order. */
+/* The number of the rule that a segment goes to. Rules after the first are tried in order; the
+ * first is the default, for what the others leave. */
 static size_t rule_of(const struct spec *spec, const struct segment *segment)
 {
     for (size_t i = 1; i < spec->n_rules; i++)
@@ -13,27 +21,29 @@ static size_t rule_of(const struct spec *spec, const struct segment *segment)
     return 0;
 }
 
+/* Is each segment of the rule a unit? Matrix codecs need that whatever the scope. */
 static bool by_segment(const struct spec_rule *r)
 {
     return r->scope == SPEC_LAYER || (r->body.codec != NULL && r->body.codec->body->by_tensor);
 }
 
-/* What is being built. */
+/* The units under construction; their pieces are one array, and each unit has a run of it. */
 struct builder
 {
     struct units *u;
     size_t n_pieces;
 };
 
-static struct unit *begin(struct builder *b, const struct spec_rule *r)
+/* Start a unit without elements. Its shape is one row until a tensor says otherwise. */
+static struct unit *begin_unit(struct builder *b, const struct spec_rule *r)
 {
     struct unit *unit = &b->u->unit[b->u->n++];
     *unit = (struct unit){.rule = r, .shape = {.rows = 1}, .piece = &b->u->pieces[b->n_pieces]};
     return unit;
 }
 
-/* Append n elements of the vector to the unit. */
-static void extend(struct builder *b, struct unit *unit, size_t offset, size_t n)
+/* Append n elements of the vector to the unit; they join the last piece where they follow it. */
+static void extend_unit(struct builder *b, struct unit *unit, size_t offset, size_t n)
 {
     struct piece *last = unit->n_pieces > 0 ? &b->u->pieces[b->n_pieces - 1] : NULL;
     if (last != NULL && last->offset + last->n == offset) {
@@ -46,17 +56,18 @@ static void extend(struct builder *b, struct unit *unit, size_t offset, size_t n
     unit->shape.cols = unit->shape.n;
 }
 
-/* A segment into units of `block` elements, the last one still open. */
-static struct unit *split(struct builder *b, const struct spec_rule *r, struct unit *open,
-                          const struct segment *s)
+/* Cut a segment into units of `block` elements. The last may be open still, as the next segment
+ * goes on with it. */
+static struct unit *split_segment(struct builder *b, const struct spec_rule *r, struct unit *open,
+                                  const struct segment *s)
 {
     size_t block = r->scope == SPEC_BLOCK ? (size_t)r->block : SIZE_MAX;
     for (size_t at = 0; at < s->n;) {
         if (open == NULL || open->shape.n == block)
-            open = begin(b, r);
+            open = begin_unit(b, r);
         size_t room = block - open->shape.n;
         size_t n = s->n - at < room ? s->n - at : room;
-        extend(b, open, s->offset + at, n);
+        extend_unit(b, open, s->offset + at, n);
         at += n;
     }
     return open;
@@ -72,11 +83,11 @@ static void build_rule(struct builder *b, const struct spec *spec, size_t rule,
         if (rule_of(spec, s) != rule)
             continue;
         if (!by_segment(r)) {
-            open = split(b, r, open, s);
+            open = split_segment(b, r, open, s);
             continue;
         }
-        struct unit *unit = begin(b, r);
-        extend(b, unit, s->offset, s->n);
+        struct unit *unit = begin_unit(b, r);
+        extend_unit(b, unit, s->offset, s->n);
         if (s->rows * s->cols == s->n && s->n > 0) {
             unit->shape.rows = s->rows;
             unit->shape.cols = s->cols;
@@ -84,7 +95,8 @@ static void build_rule(struct builder *b, const struct spec *spec, size_t rule,
     }
 }
 
-/* No more units and pieces than that. */
+/* A limit for the number of units and of pieces, for the arrays: each segment and rule ends one,
+ * and so does each block. */
 static size_t most_units(const struct spec *spec, size_t dim, size_t n_segments)
 {
     size_t most = n_segments + spec->n_rules;

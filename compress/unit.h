@@ -20,7 +20,7 @@ struct unit
 
 struct units
 {
-    size_t dim; /* Of the vector. */
+    size_t dim; /* Elements of the whole vector. */
     size_t n;
     struct unit *unit;
     struct piece *pieces;

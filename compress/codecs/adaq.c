@@ -45,7 +45,7 @@ static const struct codec_param adaq_params[] = {
 };
 
 /* Two shares rounded up are at most one more than their sum rounded up. */
-static size_t adaq_keep(const int64_t *arg, size_t n)
+static size_t adaq_most(const int64_t *arg, size_t n)
 {
     size_t share = keep_most(arg, n);
     return share < n ? share + 1 : n;
@@ -106,7 +106,8 @@ static void settle_digit(struct side *s, unsigned digit)
 }
 
 /* The k[i]-th largest of each side of s, which is finite and has as many. */
-static void search(const struct codec_source *s, const size_t k[SIDES], struct side side[SIDES])
+static void search_sides(const struct codec_source *s, const size_t k[SIDES],
+                         struct side side[SIDES])
 {
     float v[CODEC_CHUNK];
     memset(side, 0, SIDES * sizeof side[0]);
@@ -131,7 +132,8 @@ VEC_CLONES static void mark_sides(uint8_t *restrict mark, const float *restrict 
 }
 
 /* Copy what is marked, but for ties beyond those wanted. */
-static void collect(const struct codec_source *s, struct side side[SIDES], struct codec_pick *pick)
+static void collect_sides(const struct codec_source *s, struct side side[SIDES],
+                          struct codec_pick *pick)
 {
     float v[CODEC_CHUNK];
     uint8_t mark[CODEC_CHUNK];
@@ -201,7 +203,7 @@ static int threshold_of(const struct codec_source *s, double share, float *v, ui
         return err;
     count_sides(v, drawn.n, size);
     const size_t rank[SIDES] = {rank_of(share, size[0]), rank_of(share, size[1])};
-    search(&drawn, rank, side);
+    search_sides(&drawn, rank, side);
     uint32_t keys[SIDES] = {rank[0] > 0 ? side[0].key : UINT32_MAX,
                             rank[1] > 0 ? side[1].key : UINT32_MAX};
     *threshold = keys[0] < keys[1] ? keys[0] : keys[1];
@@ -255,8 +257,8 @@ static int adaq_select(const int64_t *arg, const struct codec_source *s, struct 
         return err;
     struct codec_source among = {.x = near.value, .n = near.k};
     const struct codec_source *from = err == 0 ? &among : s;
-    search(from, k, side);
-    collect(from, side, pick);
+    search_sides(from, k, side);
+    collect_sides(from, side, pick);
     if (err > 0)
         return 0;
     for (size_t i = 0; i < pick->k; i++)
@@ -267,7 +269,7 @@ static int adaq_select(const int64_t *arg, const struct codec_source *s, struct 
 
 static const struct codec_selector adaq_selector = {
     .coder = "onebit",
-    .keep = adaq_keep,
+    .most = adaq_most,
     .typical = keep_typical,
     .scratch = adaq_scratch,
     .select = adaq_select,

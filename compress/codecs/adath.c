@@ -27,7 +27,7 @@ static const struct codec_param adath_params[] = {
     {.name = NULL},
 };
 
-static size_t adath_keep(const int64_t *arg, size_t n)
+static size_t adath_most(const int64_t *arg, size_t n)
 {
     (void)arg;
     return n;
@@ -52,7 +52,7 @@ static int adath_select(const int64_t *arg, const struct codec_source *s, struct
 }
 
 static const struct codec_selector adath_selector = {
-    .keep = adath_keep,
+    .most = adath_most,
     .typical = adath_typical,
     .select = adath_select,
 };

@@ -28,19 +28,19 @@ static const struct codec_param aji_params[] = {
     {.name = NULL},
 };
 
-static size_t most_of(size_t share, size_t n)
+static size_t aji_limit(size_t share, size_t n)
 {
     return 2 * share + SLACK < n ? 2 * share + SLACK : n;
 }
 
-static size_t aji_keep(const int64_t *arg, size_t n)
+static size_t aji_most(const int64_t *arg, size_t n)
 {
-    return most_of(keep_most(arg, n), n);
+    return aji_limit(keep_most(arg, n), n);
 }
 
 /* ---- the sample ---- */
 
-static size_t aligned(size_t n_bytes)
+static size_t whole_lines(size_t n_bytes)
 {
     return (n_bytes + 63) / 64 * 64;
 }
@@ -54,9 +54,9 @@ struct sample
 
 static struct sample carve(uint8_t *at, size_t m, size_t rank)
 {
-    size_t picks = aligned((rank + CODEC_CHUNK) * 4);
+    size_t picks = whole_lines((rank + CODEC_CHUNK) * 4);
     struct sample s = {.v = (float *)(void *)at};
-    at += aligned(m * 4);
+    at += whole_lines(m * 4);
     s.top.index = (uint32_t *)(void *)at;
     s.top.value = (float *)(void *)(at + picks);
     s.top.scratch = at + 2 * picks;
@@ -69,14 +69,14 @@ static size_t aji_scratch(const int64_t *arg, size_t n)
     size_t m = sample_size(n);
     size_t rank = keep_most(arg, m);
     size_t sample =
-        aligned(m * 4) + 2 * aligned((rank + CODEC_CHUNK) * 4) + select_scratch(m, rank);
+        whole_lines(m * 4) + 2 * whole_lines((rank + CODEC_CHUNK) * 4) + select_scratch(m, rank);
     size_t all = select_scratch(n, keep_most(arg, n));
     return sample > all ? sample : all;
 }
 
 /* The bits of the quantile, 0 where it is zero. 0 or -ERANGE. */
-static int quantile(const struct codec_source *s, size_t m, size_t rank, uint8_t *scratch,
-                    uint32_t *threshold)
+static int sample_quantile(const struct codec_source *s, size_t m, size_t rank, uint8_t *scratch,
+                           uint32_t *threshold)
 {
     struct sample sample = carve(scratch, m, rank);
     struct codec_source drawn = {.x = sample.v, .n = m};
@@ -97,14 +97,14 @@ static int aji_select(const int64_t *arg, const struct codec_source *s, struct c
     size_t share = keep_count(arg, s->n, s->round);
     size_t m = sample_size(s->n);
     uint32_t threshold;
-    int err = quantile(s, m, keep_count(arg, m, s->round), pick->scratch, &threshold);
+    int err = sample_quantile(s, m, keep_count(arg, m, s->round), pick->scratch, &threshold);
     if (err == 0)
-        err = scan_above(s, threshold, most_of(share, s->n), pick);
+        err = scan_above(s, threshold, aji_limit(share, s->n), pick);
     return err > 0 ? select_top(s, share, pick, NULL) : err;
 }
 
 static const struct codec_selector aji_selector = {
-    .keep = aji_keep,
+    .most = aji_most,
     .typical = keep_typical,
     .scratch = aji_scratch,
     .select = aji_select,

@@ -36,7 +36,7 @@
 enum { ATOMO_R, ATOMO_SCALE };
 enum { SCALE_LS, SCALE_RAW };
 
-static const char *const scale_words[] = {"ls", "raw", NULL};
+static const char *const scale_choices[] = {"ls", "raw", NULL};
 
 static const struct codec_param atomo_params[] = {
     {.name = "r",
@@ -47,9 +47,9 @@ static const struct codec_param atomo_params[] = {
      .preset = 3,
      .wants = "an integer from 1 to 64"},
     {.name = "scale",
-     .kind = CODEC_WORD,
+     .kind = CODEC_CHOICE,
      .option = true,
-     .words = scale_words,
+     .choices = scale_choices,
      .preset = SCALE_LS,
      .wants = "ls or raw"},
     {.name = NULL},
@@ -61,7 +61,7 @@ static size_t shorter(const struct codec_shape *shape)
 }
 
 /* What LAPACK could not count is plain, too. */
-static bool pays(const int64_t *arg, const struct codec_shape *shape)
+static bool atomo_pays(const int64_t *arg, const struct codec_shape *shape)
 {
     return matrix_pays(shape, (size_t)arg[ATOMO_R]) && shape->n <= INT_MAX
            && shorter(shape) <= BLAS_SVD_MAX;
@@ -77,14 +77,14 @@ static size_t most(const int64_t *arg, const struct codec_shape *shape)
 
 static size_t atomo_bound(const int64_t *arg, const struct codec_shape *shape)
 {
-    return pays(arg, shape) ? BYTES_VARINT_MAX + matrix_size(shape, most(arg, shape))
-                            : matrix_plain_size(shape);
+    return atomo_pays(arg, shape) ? BYTES_VARINT_MAX + matrix_size(shape, most(arg, shape))
+                                  : matrix_plain_size(shape);
 }
 
 static size_t atomo_nominal(const int64_t *arg, const struct codec_shape *shape)
 {
-    return pays(arg, shape) ? 1 + matrix_size(shape, (size_t)arg[ATOMO_R])
-                            : matrix_plain_size(shape);
+    return atomo_pays(arg, shape) ? 1 + matrix_size(shape, (size_t)arg[ATOMO_R])
+                                  : matrix_plain_size(shape);
 }
 
 /* ---- encoding ---- */
@@ -93,7 +93,7 @@ static size_t atomo_nominal(const int64_t *arg, const struct codec_shape *shape)
 struct triple
 {
     size_t i;
-    double scale; /* Of u v^T, as M is scaled. */
+    double scale; /* What u v^T is multiplied by, for M as it is scaled. */
 };
 
 /* What an encoder works with, in scratch. */
@@ -109,7 +109,7 @@ struct spectrum
 enum part { PART_A, PART_S, PART_U, PART_VT, PART_WORK, PART_COLUMN, PART_P, PART_TAKEN, PARTS };
 
 /* Bytes of each part of scratch, each a multiple of 64; returns their sum. */
-static size_t measure(size_t size[PARTS], const int64_t *arg, const struct codec_shape *shape)
+static size_t part_sizes(size_t size[PARTS], const int64_t *arg, const struct codec_shape *shape)
 {
     size_t m = shape->rows, n = shape->cols, k = shorter(shape), sum = 0;
     size[PART_A] = m * n * sizeof(float);
@@ -130,14 +130,14 @@ static size_t measure(size_t size[PARTS], const int64_t *arg, const struct codec
 static size_t atomo_scratch(const int64_t *arg, const struct codec_shape *shape)
 {
     size_t size[PARTS];
-    return pays(arg, shape) ? measure(size, arg, shape) : matrix_plain_scratch(shape);
+    return atomo_pays(arg, shape) ? part_sizes(size, arg, shape) : matrix_plain_scratch(shape);
 }
 
 static struct spectrum lay_out(const int64_t *arg, const struct codec_shape *shape, char *scratch)
 {
     size_t size[PARTS];
     void *at[PARTS];
-    measure(size, arg, shape);
+    part_sizes(size, arg, shape);
     for (int i = 0; i < PARTS; i++) {
         at[i] = scratch;
         scratch += size[i];
@@ -182,7 +182,8 @@ static void fill_water(double *p, const float *s, size_t rank, size_t r)
 }
 
 /* Draw triples, and set their scales. */
-static void take(struct spectrum *w, const int64_t *arg, size_t rank, size_t limit, uint64_t key)
+static void draw_triples(struct spectrum *w, const int64_t *arg, size_t rank, size_t limit,
+                         uint64_t key)
 {
     double dot = 0.0, c2 = 0.0; /* <M, C> and |C|^2 for beta = 1. */
     fill_water(w->p, w->svd.s, rank, (size_t)arg[ATOMO_R]);
@@ -230,7 +231,7 @@ static int encode_triples(const int64_t *arg, const struct codec_shape *shape,
     if (max == 0 || blas_svd(&w->svd) != 0)
         return 0;
     size_t rank = rank_of(&w->svd, shorter(shape));
-    take(w, arg, rank, most(arg, shape), s->key);
+    draw_triples(w, arg, rank, most(arg, shape), s->key);
     size_t count = w->n_taken;
     uint8_t *factors = dst + bytes_put_varint(dst, (uint32_t)count);
     put_factors(w, shape, (double)bytes_pow2(e), factors);
@@ -252,7 +253,7 @@ static int atomo_encode(const int64_t *arg, const struct codec_shape *shape,
                         const struct codec_source *s, const struct codec_desk *desk, uint8_t *dst,
                         size_t *len, struct compress_stat *stat)
 {
-    if (!pays(arg, shape))
+    if (!atomo_pays(arg, shape))
         return matrix_plain_encode(s, desk->scratch, dst, len, stat);
     struct spectrum w = lay_out(arg, shape, desk->scratch);
     int err = encode_triples(arg, shape, s, &w, dst, stat);
@@ -276,7 +277,7 @@ static size_t get_count(const int64_t *arg, const struct codec_shape *shape, con
 static size_t atomo_check(const int64_t *arg, const struct codec_shape *shape, const uint8_t *src,
                           size_t len)
 {
-    if (!pays(arg, shape))
+    if (!atomo_pays(arg, shape))
         return matrix_plain_check(shape, src, len);
     size_t count = 0;
     size_t head = get_count(arg, shape, src, len, &count);
@@ -289,7 +290,7 @@ static size_t atomo_check(const int64_t *arg, const struct codec_shape *shape, c
 static size_t atomo_apply(const int64_t *arg, const struct codec_shape *shape, const uint8_t *src,
                           size_t len, struct target *t)
 {
-    if (!pays(arg, shape))
+    if (!atomo_pays(arg, shape))
         return matrix_plain_apply(shape, src, t);
     size_t count = 0;
     size_t head = get_count(arg, shape, src, len, &count);

@@ -11,7 +11,7 @@
  */
 #include "compress/codec.h"
 
-#include "compress/codecs/squares.h"
+#include "compress/codecs/error2.h"
 #include "compress/coding/bytes.h"
 
 #include "nn/math/vec.h"
@@ -59,8 +59,8 @@ static double bf16_encode(const int64_t *arg, const struct codec_block *b, uint8
     if (upper_half(bytes_of_float(b->max)) >= BF16_LIMIT)
         return -1.0; /* The last step below 2^64 may round up to it. */
     float square[CODEC_CHUNK];
-    encode_halves(dst, square, b->v, b->n, squares_shift(b->max));
-    return squares_unshift(squares_sum(square, b->n), b->max);
+    encode_halves(dst, square, b->v, b->n, error2_shift(b->max));
+    return error2_unshift(error2_sum(square, b->n), b->max);
 }
 
 static inline float value_at(const uint8_t *src, size_t i)

@@ -16,7 +16,7 @@
  */
 #include "compress/codec.h"
 
-#include "compress/codecs/rows.h"
+#include "compress/codecs/params.h"
 #include "compress/coding/bytes.h"
 #include "compress/coding/pack.h"
 #include "compress/simd/simd.h"
@@ -32,7 +32,7 @@ enum {
 enum { SCALE_LS, SCALE_RAW };
 enum { BITS_MAX = 16 };
 
-static const char *const scale_words[] = {"ls", "raw", NULL};
+static const char *const scale_choices[] = {"ls", "raw", NULL};
 
 static const struct codec_param dorefa_params[] = {
     {.name = "bits",
@@ -42,12 +42,12 @@ static const struct codec_param dorefa_params[] = {
      .step = 1,
      .preset = 6,
      .wants = "an integer from 1 to 16"},
-    ROWS_BLOCK("block", 0),
-    ROWS_ROUND(ROUND_NEAR),
+    PARAMS_BLOCK("block", 0),
+    PARAMS_ROUND(ROUND_NEAR),
     {.name = "scale",
-     .kind = CODEC_WORD,
+     .kind = CODEC_CHOICE,
      .option = true,
-     .words = scale_words,
+     .choices = scale_choices,
      .preset = SCALE_LS,
      .wants = "ls or raw"},
     {.name = NULL},
@@ -154,7 +154,7 @@ VEC_CLONES static void multiply(float *h, size_t n, float scale)
 /* |v - scale h|^2 with the product rounded as decode does; h is lost. From the
  * sums above it would be told wrongly: the rounding weighs by
  * sqrt(|v|^2 / e2). */
-static double error2(const float *v, float *h, size_t n, float scale)
+static double codes_error2(const float *v, float *h, size_t n, float scale)
 {
     double e2 = 0.0;
     for (size_t at = 0; at < n; at += CODEC_CHUNK) {
@@ -187,7 +187,7 @@ static double dorefa_encode(const int64_t *arg, const struct codec_block *b, uin
     }
     if (!in_range(scale, steps_of(arg)))
         return -1.0;
-    return error2(b->v, b->work, b->n, scale);
+    return codes_error2(b->v, b->work, b->n, scale);
 }
 
 static bool dorefa_check(const int64_t *arg, const uint8_t *src, size_t n)

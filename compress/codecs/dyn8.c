@@ -21,8 +21,8 @@
  */
 #include "compress/codec.h"
 
-#include "compress/codecs/rows.h"
-#include "compress/codecs/squares.h"
+#include "compress/codecs/error2.h"
+#include "compress/codecs/params.h"
 #include "compress/coding/bytes.h"
 
 #include "nn/math/vec.h"
@@ -33,7 +33,7 @@ enum {
 enum { DYN8_TOP = 127 };
 
 static const struct codec_param dyn8_params[] = {
-    ROWS_BLOCK("block", 0),
+    PARAMS_BLOCK("block", 0),
     {.name = NULL},
 };
 
@@ -111,7 +111,7 @@ static double dyn8_encode(const int64_t *arg, const struct codec_block *b, uint8
         memset(dst + 4, 0, b->n);
         return 0.0;
     }
-    float shift = squares_shift(b->max);
+    float shift = error2_shift(b->max);
     float inv = 1.0f / (b->max * shift);
     float decoded[CODEC_CHUNK];
     double e2 = 0.0;
@@ -119,9 +119,9 @@ static double dyn8_encode(const int64_t *arg, const struct codec_block *b, uint8
         size_t count = b->n - at < CODEC_CHUNK ? b->n - at : CODEC_CHUNK;
         codes_of(dst + 4 + at, b->v + at, count, shift, inv);
         dyn8_decode(arg, dst, b->n, at, count, decoded);
-        e2 += squares_of_errors(b->v + at, decoded, count, shift);
+        e2 += error2_decoded(b->v + at, decoded, count, shift);
     }
-    return squares_unshift(e2, b->max);
+    return error2_unshift(e2, b->max);
 }
 
 struct seen
@@ -130,7 +130,7 @@ struct seen
     uint8_t bare; /* Not 0: there is a sign of nothing. */
 };
 
-VEC_CLONES static struct seen look(const uint8_t *code, size_t n)
+VEC_CLONES static struct seen look_at_codes(const uint8_t *code, size_t n)
 {
     uint8_t top = 0;
     uint8_t bare = 0;
@@ -149,7 +149,7 @@ static bool dyn8_check(const int64_t *arg, const uint8_t *src, size_t n)
     uint32_t scale = bytes_get_u32(src);
     if (scale >= CODEC_LIMIT_BITS)
         return false;
-    struct seen s = look(src + 4, n);
+    struct seen s = look_at_codes(src + 4, n);
     return s.bare == 0 && s.top == (scale != 0 ? DYN8_TOP : 0);
 }
 

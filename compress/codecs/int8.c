@@ -13,8 +13,8 @@
  */
 #include "compress/codec.h"
 
-#include "compress/codecs/rows.h"
-#include "compress/codecs/squares.h"
+#include "compress/codecs/error2.h"
+#include "compress/codecs/params.h"
 #include "compress/coding/bytes.h"
 
 #include "nn/math/vec.h"
@@ -29,7 +29,7 @@ enum { INT8_TOP = 127 };
 #define ROUND_BIAS 0x1.8p23f
 
 static const struct codec_param int8_params[] = {
-    ROWS_BLOCK("block", 256),
+    PARAMS_BLOCK("block", 256),
     {.name = NULL},
 };
 
@@ -64,7 +64,7 @@ static float scale_of(float max)
 
 static struct grid grid_of(float max, float scale)
 {
-    float shift = squares_shift(max);
+    float shift = error2_shift(max);
     float step = scale * shift;
     float inv = scale < 0x1p-126f ? 1.0f / step : (float)INT8_TOP / (max * shift);
     return (struct grid){shift, step, inv};
@@ -99,9 +99,9 @@ static double int8_encode(const int64_t *arg, const struct codec_block *b, uint8
     for (size_t at = 0; at < b->n; at += CODEC_CHUNK) {
         size_t count = b->n - at < CODEC_CHUNK ? b->n - at : CODEC_CHUNK;
         quantise(dst + 4 + at, square, b->v + at, count, g);
-        e2 += squares_sum(square, count);
+        e2 += error2_sum(square, count);
     }
-    return squares_unshift(e2, b->max);
+    return error2_unshift(e2, b->max);
 }
 
 /* The largest |code|; 128 for the code that is none. */

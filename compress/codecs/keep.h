@@ -1,4 +1,4 @@
-/* compress/codecs/keep.h -- keep and warm: what share of coordinates a selector takes.
+/* compress/codecs/keep.h -- keep= and warm=, the share of coordinates that a selector takes.
  *
  * The parameters that topk, randk, aji, adaq and wangni have in common, first
  * in the order of their arguments, and what they come to in a round. `warm`

@@ -48,10 +48,9 @@ static size_t lc3_bound(const int64_t *arg, const struct codec_shape *shape)
     return 4 + varint_size(most) + most;
 }
 
-/* Of Gaussian values, the largest of which is as extreme-value theory has it.
- * With p the share of bytes that are not zero, each costs a byte, and a run of
- * zeros before it, where there is one, as many bytes as it has fourteens,
- * rounded up. */
+/* Nominal for Gaussian values, the largest of which is as extreme-value theory has it. With p
+ * the share of bytes that are not zero, each costs a byte, and a run of zeros before it, where
+ * there is one, as many bytes as it has fourteens, rounded up. */
 static size_t lc3_nominal(const int64_t *arg, const struct codec_shape *shape)
 {
     double s = (double)arg[LC3_S] / 1e9;
@@ -65,26 +64,22 @@ static size_t lc3_nominal(const int64_t *arg, const struct codec_shape *shape)
     return 4 + varint_size((size_t)stream) + (size_t)stream;
 }
 
-static const float *from(const float *x, size_t at)
-{
-    return x != NULL ? x + at : NULL;
-}
-
-/* Largest magnitude and |v|^2. */
-static struct simd_sums measure(const struct codec_source *s)
+/* The largest magnitude and |v|^2, by a first pass. */
+static struct simd_sums measure_unit(const struct codec_source *s)
 {
     float v[CODEC_CHUNK];
     struct simd_sums all = {.max = 0};
     for (size_t at = 0; at < s->n; at += CODEC_CHUNK) {
         size_t count = s->n - at < CODEC_CHUNK ? s->n - at : CODEC_CHUNK;
-        struct simd_sums part = simd_load(v, s->x + at, from(s->x_hat, at), count, SIMD_AHEAD);
+        struct simd_sums part = simd_load(v, s->x + at, codec_x_hat(s, at), count, SIMD_AHEAD);
         all.max = part.max > all.max ? part.max : all.max;
         all.x2 += part.x2;
     }
     return all;
 }
 
-/* M: below twice the largest, so that the largest is sent. */
+/* M, which stays below twice the largest value, so that the largest is sent even where s max
+ * rounds up to that. */
 static float scale_of(const int64_t *arg, float max)
 {
     uint32_t m = bytes_of_float((float)((double)arg[LC3_S] / 1e9 * (double)max));
@@ -92,7 +87,7 @@ static float scale_of(const int64_t *arg, float max)
     return bytes_to_float(m < most ? m : most);
 }
 
-/* The stream of a unit; returns its end. */
+/* Write the stream of a unit, by a second pass; returns its end. */
 static uint8_t *put_stream(uint8_t *dst, const struct codec_source *s, float m,
                            struct quartic_sent *sent)
 {
@@ -105,7 +100,7 @@ static uint8_t *put_stream(uint8_t *dst, const struct codec_source *s, float m,
     for (size_t at = 0; at < s->n; at += CODEC_CHUNK) {
         size_t count = s->n - at < CODEC_CHUNK ? s->n - at : CODEC_CHUNK;
         size_t in = at % QUARTIC_GROUP;
-        codec_load(v, s->x + at, from(s->x_hat, at), count);
+        codec_load(v, s->x + at, codec_x_hat(s, at), count);
         quartic_digits(digit + in, v, limit, count, sent);
         if (in + count == QUARTIC_GROUP || at + count == s->n) {
             quartic_put(bytes, digit, in + count);
@@ -123,7 +118,7 @@ static int lc3_encode(const int64_t *arg, const struct codec_shape *shape,
     (void)desk;
     *len = 0;
     *stat = (struct compress_stat){0};
-    struct simd_sums sums = measure(s);
+    struct simd_sums sums = measure_unit(s);
     if (sums.max >= CODEC_LIMIT_BITS)
         return -ERANGE;
     if (sums.max == 0)
@@ -145,6 +140,7 @@ static int lc3_encode(const int64_t *arg, const struct codec_shape *shape,
     return 0;
 }
 
+/* A unit of zeros has no body at all, so that M = 0 is no proper one. */
 static size_t lc3_check(const int64_t *arg, const struct codec_shape *shape, const uint8_t *src,
                         size_t len)
 {

@@ -21,8 +21,8 @@
  */
 #include "compress/codec.h"
 
+#include "compress/codecs/factors.h"
 #include "compress/codecs/matrix.h"
-#include "compress/codecs/thin.h"
 #include "compress/coding/bytes.h"
 #include "compress/simd/simd.h"
 
@@ -39,8 +39,8 @@ enum {
 };
 enum {
     RANK_MAX = 64,
-    /* Floats: whole panels of rows, and what thin.h asks for behind. */
-    BUFFER = THIN_PANEL * CODEC_CHUNK + THIN_LANES
+    /* Floats: whole panels of rows, and what factors.h asks for behind. */
+    BUFFER = FACTORS_PANEL * CODEC_CHUNK + FACTORS_LANES
 };
 
 static const struct codec_param lowrank_params[] = {
@@ -59,42 +59,43 @@ struct step
 {
     struct codec_shape shape;
     const struct codec_source *s;
-    struct thin f; /* q_next is of M scaled to 1. */
-    float *buffer; /* BUFFER floats. */
+    struct factors f; /* q_next is of M scaled to 1. */
+    float *buffer;    /* BUFFER floats. */
     uint32_t max_bits;
     double x2;
 };
 
-static bool pays(const int64_t *arg, const struct codec_shape *shape)
+static bool lowrank_pays(const int64_t *arg, const struct codec_shape *shape)
 {
     return matrix_pays(shape, (size_t)arg[LOWRANK_R]);
 }
 
 static size_t lowrank_bound(const int64_t *arg, const struct codec_shape *shape)
 {
-    return pays(arg, shape) ? matrix_size(shape, (size_t)arg[LOWRANK_R]) : matrix_plain_size(shape);
+    return lowrank_pays(arg, shape) ? matrix_size(shape, (size_t)arg[LOWRANK_R])
+                                    : matrix_plain_size(shape);
 }
 
 static size_t lowrank_scratch(const int64_t *arg, const struct codec_shape *shape)
 {
-    if (!pays(arg, shape))
+    if (!lowrank_pays(arg, shape))
         return matrix_plain_scratch(shape);
-    size_t r = (size_t)arg[LOWRANK_R], stride = thin_stride(shape->cols);
+    size_t r = (size_t)arg[LOWRANK_R], stride = factors_stride(shape->cols);
     return r * (shape->rows + stride) * sizeof(double) + (r * stride + BUFFER) * sizeof(float);
 }
 
 static size_t lowrank_memory(const int64_t *arg, const struct codec_shape *shape)
 {
-    return pays(arg, shape) ? (size_t)arg[LOWRANK_R] * shape->cols : 0;
+    return lowrank_pays(arg, shape) ? (size_t)arg[LOWRANK_R] * shape->cols : 0;
 }
 
 static struct step lay_out(const struct codec_shape *shape, size_t r, void *scratch)
 {
-    struct thin f = {.m = shape->rows,
-                     .n = shape->cols,
-                     .r = r,
-                     .stride = thin_stride(shape->cols),
-                     .q_next = scratch};
+    struct factors f = {.m = shape->rows,
+                        .n = shape->cols,
+                        .r = r,
+                        .stride = factors_stride(shape->cols),
+                        .q_next = scratch};
     f.q = (float *)(f.q_next + r * f.stride);
     float *buffer = f.q + r * f.stride;
     f.p = (double *)(buffer + BUFFER);
@@ -118,7 +119,7 @@ static bool all_zero(const float *v, size_t n)
     return true;
 }
 
-/* What is remembered; a column of zeros, as all are at first, is drawn. */
+/* Start from what is remembered; a column of zeros, as all are at first, is drawn. */
 static void choose_start(struct step *w, const float *memory)
 {
     size_t n = w->f.n;
@@ -152,15 +153,16 @@ static void remember(const struct step *w, const uint8_t *message, float *memory
 
 /* ---- P = M Q ---- */
 
-/* P, x2 and max_bits. False where the difference is not finite. */
+/* Compute P, x2 and max_bits. False where the difference is not finite. Each tile is brought to
+ * the size of 1 first, so that tiny and huge differences lose nothing in floats. */
 static bool multiply(struct step *w)
 {
     const struct codec_source *s = w->s;
     memset(w->f.p, 0, w->f.r * w->f.m * sizeof *w->f.p);
     for (size_t at = 0; at < w->shape.n;) {
         struct matrix_tile t = matrix_tile_at(&w->shape, at);
-        struct simd_sums sums = simd_load(w->buffer, s->x + at,
-                                          s->x_hat != NULL ? s->x_hat + at : NULL, t.n, SIMD_AHEAD);
+        struct simd_sums sums =
+            simd_load(w->buffer, s->x + at, codec_x_hat(s, at), t.n, SIMD_AHEAD);
         uint32_t max = sums.max;
         if (max >= CODEC_LIMIT_BITS)
             return false;
@@ -171,15 +173,15 @@ static bool multiply(struct step *w)
         w->x2 += sums.x2;
         int e = bytes_exponent(bytes_to_float(max));
         matrix_scale(w->buffer, bytes_pow2(-e), t.n);
-        memset(w->buffer + t.n, 0, THIN_LANES * sizeof *w->buffer);
-        thin_forward(&w->f, &t, w->buffer, (double)bytes_pow2(e));
+        memset(w->buffer + t.n, 0, FACTORS_LANES * sizeof *w->buffer);
+        factors_add_p(&w->f, &t, w->buffer, (double)bytes_pow2(e));
     }
     return true;
 }
 
 /* ---- P orthonormal ---- */
 
-VEC_CLONES static double dot(const double *a, const double *b, size_t n)
+VEC_CLONES static double dot_of(const double *a, const double *b, size_t n)
 {
     double l[8] = {0};
     size_t i = 0;
@@ -199,14 +201,14 @@ VEC_CLONES static void subtract(double *restrict y, double s, const double *rest
 
 /* Take the k columns before a column out of it, twice over, as once is not
  * enough where little is left. Returns the norm of the rest. */
-static double clear(const struct step *w, size_t k)
+static double clear_before(const struct step *w, size_t k)
 {
     size_t m = w->f.m;
     double *p = w->f.p + k * m;
     for (int sweep = 0; sweep < 2; sweep++)
         for (size_t j = 0; j < k; j++)
-            subtract(p, dot(w->f.p + j * m, p, m), w->f.p + j * m, m);
-    return sqrt(dot(p, p, m));
+            subtract(p, dot_of(w->f.p + j * m, p, m), w->f.p + j * m, m);
+    return sqrt(dot_of(p, p, m));
 }
 
 /* Modified Gram-Schmidt. matrix_pays() leaves more than r dimensions beside
@@ -217,10 +219,10 @@ static void orthonormalise(const struct step *w)
     for (size_t k = 0; k < w->f.r; k++) {
         double *p = w->f.p + k * m;
         double size = sqrt(w->x2 * vec_norm2(w->f.q + k * w->f.stride, n));
-        double norm = clear(w, k);
+        double norm = clear_before(w, k);
         if (!(norm > 1e-6 * size)) {
             draw_column(p, m, rng_at(w->s->key, RANK_MAX + k));
-            norm = clear(w, k);
+            norm = clear_before(w, k);
         }
         assert(norm > 0.0);
         for (size_t i = 0; i < m; i++)
@@ -250,15 +252,15 @@ static void load_block(const struct step *w, const struct matrix_tile *t, float 
     size_t run = t->cols == n ? t->n : t->cols; /* Elements side by side. */
     for (size_t done = 0; done < t->n; done += run) {
         size_t at = t->row * n + t->col + done / t->cols * n;
-        load_scaled(w->buffer + done, s->x + at, s->x_hat != NULL ? s->x_hat + at : NULL, run,
-                    shift);
+        load_scaled(w->buffer + done, s->x + at, codec_x_hat(s, at), run, shift);
     }
-    size_t panels = (t->rows + THIN_PANEL - 1) / THIN_PANEL;
-    size_t end = panels * THIN_PANEL * t->cols + THIN_LANES;
+    size_t panels = (t->rows + FACTORS_PANEL - 1) / FACTORS_PANEL;
+    size_t end = panels * FACTORS_PANEL * t->cols + FACTORS_LANES;
     memset(w->buffer + t->n, 0, (end - t->n) * sizeof *w->buffer);
 }
 
-/* Q', by the P of the message. */
+/* Compute Q' by the P of the message: rounded to floats as the receiver has it, so that C is the
+ * best product with that P. */
 static void multiply_back(const struct step *w, const uint8_t *message, float shift)
 {
     size_t m = w->f.m, n = w->f.n;
@@ -266,12 +268,12 @@ static void multiply_back(const struct step *w, const uint8_t *message, float sh
     for (size_t col = 0; col < n; col += CODEC_CHUNK) {
         struct matrix_tile t = {.col = col, .cols = n - col};
         t.cols = t.cols < CODEC_CHUNK ? t.cols : CODEC_CHUNK;
-        size_t fit = (BUFFER - THIN_LANES) / t.cols / THIN_PANEL * THIN_PANEL;
+        size_t fit = (BUFFER - FACTORS_LANES) / t.cols / FACTORS_PANEL * FACTORS_PANEL;
         for (; t.row < m; t.row += t.rows) {
             t.rows = m - t.row < fit ? m - t.row : fit;
             t.n = t.rows * t.cols;
             load_block(w, &t, shift);
-            thin_backward(&w->f, &t, w->buffer, message);
+            factors_add_q(&w->f, &t, w->buffer, message);
         }
     }
 }
@@ -280,18 +282,19 @@ static void multiply_back(const struct step *w, const uint8_t *message, float sh
 
 /* The closed form subtracts: where little is left, and where products of
  * floats may vanish, C is decoded and compared. */
-static double error2(const struct step *w, const uint8_t *message)
+static double projection_error2(const struct step *w, const uint8_t *message)
 {
     double q2 = 0.0;
     for (size_t k = 0; k < w->f.r; k++) {
         const double *q = w->f.q_next + k * w->f.stride;
-        q2 += dot(q, q, w->f.n);
+        q2 += dot_of(q, q, w->f.n);
     }
     int e = bytes_exponent(bytes_to_float(w->max_bits));
     double e2 = w->x2 - ldexp(q2, 2 * e);
     return e2 > 0.125 * w->x2 && e > -60 ? e2 : matrix_error2(&w->shape, w->f.r, message, w->s);
 }
 
+/* Memory is written last, when nothing can fail here any more. */
 static int encode_factors(struct step *w, const struct codec_desk *desk, uint8_t *dst, size_t *len,
                           struct compress_stat *stat)
 {
@@ -309,7 +312,7 @@ static int encode_factors(struct step *w, const struct codec_desk *desk, uint8_t
     for (size_t k = 0; k < w->f.r; k++)
         matrix_put(dst + matrix_q_at(&w->shape, w->f.r, k), w->f.q_next + k * w->f.stride, w->f.n,
                    (double)bytes_pow2(e));
-    double e2 = error2(w, dst);
+    double e2 = projection_error2(w, dst);
     if (!(e2 < w->x2))
         return 0; /* Too small for floats to hold a part of it. */
     if (!matrix_check(&w->shape, w->f.r, dst))
@@ -324,7 +327,7 @@ static int lowrank_encode(const int64_t *arg, const struct codec_shape *shape,
                           const struct codec_source *s, const struct codec_desk *desk, uint8_t *dst,
                           size_t *len, struct compress_stat *stat)
 {
-    if (!pays(arg, shape))
+    if (!lowrank_pays(arg, shape))
         return matrix_plain_encode(s, desk->scratch, dst, len, stat);
     struct step w = lay_out(shape, (size_t)arg[LOWRANK_R], desk->scratch);
     w.s = s;
@@ -334,7 +337,7 @@ static int lowrank_encode(const int64_t *arg, const struct codec_shape *shape,
 static size_t lowrank_check(const int64_t *arg, const struct codec_shape *shape, const uint8_t *src,
                             size_t len)
 {
-    if (!pays(arg, shape))
+    if (!lowrank_pays(arg, shape))
         return matrix_plain_check(shape, src, len);
     size_t r = (size_t)arg[LOWRANK_R];
     size_t size = matrix_size(shape, r);
@@ -344,7 +347,7 @@ static size_t lowrank_check(const int64_t *arg, const struct codec_shape *shape,
 static size_t lowrank_apply(const int64_t *arg, const struct codec_shape *shape, const uint8_t *src,
                             size_t len, struct target *t)
 {
-    if (!pays(arg, shape))
+    if (!lowrank_pays(arg, shape))
         return matrix_plain_apply(shape, src, t);
     size_t r = (size_t)arg[LOWRANK_R];
     assert(len >= matrix_size(shape, r));

@@ -1,3 +1,9 @@
+/* compress/codecs/matrix.c -- matrices as two factors, or plain: what lowrank and atomo share.
+ *
+ * A product C = P Q^T is formed a tile at a time and added at once, so that a
+ * decoder needs 4 KiB and never a matrix. Both ends run the same loop in the same
+ * order, which makes C the same bits everywhere.
+ */
 #include "compress/codecs/matrix.h"
 
 #include "compress/coding/bytes.h"
@@ -12,6 +18,7 @@ enum { INFINITY_BITS = 0x7f800000 };
 extern const struct codec codec_none;
 static const struct codec_stage plain = {.codec = &codec_none};
 
+/* The rule of PyTorch's PowerSGD hook at its default, min_compression_rate = 2. */
 bool matrix_pays(const struct codec_shape *shape, size_t r)
 {
     return shape->n > 2 * r * (shape->rows + shape->cols);
@@ -67,13 +74,15 @@ size_t matrix_q_at(const struct codec_shape *shape, size_t r, size_t k)
     return 4 * (r * shape->rows + k * shape->cols);
 }
 
+/* A -0 that the rounding may leave becomes +0, as the check wants it. */
 VEC_CLONES void matrix_put(uint8_t *restrict dst, const double *restrict v, size_t n, double scale)
 {
     for (size_t i = 0; i < n; i++)
         bytes_put_float(dst + 4 * i, (float)(v[i] * scale) + 0.0f);
 }
 
-/* The largest |v| as bits, or UINT32_MAX if there is a -0. */
+/* The largest |v| as bits, or UINT32_MAX if there is a -0. NaN and infinity have the largest
+ * bits. */
 VEC_CLONES static uint32_t largest(const uint8_t *src, size_t n)
 {
     uint32_t max = 0;
@@ -92,6 +101,8 @@ bool matrix_is_nothing(const struct codec_shape *shape, size_t r, const uint8_t 
     return largest(src + matrix_q_at(shape, r, 0), r * shape->cols) == 0;
 }
 
+/* No entry of C is above the sum over the columns of max |p| max |q|: that is cheap to bound,
+ * where C itself would have to be formed. */
 bool matrix_check(const struct codec_shape *shape, size_t r, const uint8_t *src)
 {
     double most = 0.0;
@@ -108,8 +119,8 @@ bool matrix_check(const struct codec_shape *shape, size_t r, const uint8_t *src)
     return any != 0 && most < (double)CODEC_LIMIT * (1.0 - 0x1p-16);
 }
 
-/* A tile of C. Two columns at a time, in the order of one by one: the tile is
- * read and written half as often. */
+/* Form a tile of C. Two columns at a time, in the order of one by one: the tile is read and
+ * written half as often. */
 VEC_CLONES static void product(float *restrict v, const uint8_t *restrict src,
                                const struct codec_shape *shape, size_t r,
                                const struct matrix_tile *t)
@@ -147,6 +158,7 @@ void matrix_apply(const struct codec_shape *shape, size_t r, const uint8_t *src,
     }
 }
 
+/* Decodes as the receiver does, so that rounding is counted too. */
 double matrix_error2(const struct codec_shape *shape, size_t r, const uint8_t *src,
                      const struct codec_source *s)
 {
@@ -164,6 +176,8 @@ double matrix_error2(const struct codec_shape *shape, size_t r, const uint8_t *s
 
 /* ---- reading a matrix ---- */
 
+/* Tiles of whole rows let the loops run over rows of their own; only rows longer than a chunk
+ * are cut. */
 struct matrix_tile matrix_tile_at(const struct codec_shape *shape, size_t at)
 {
     struct matrix_tile t = {
@@ -181,7 +195,7 @@ struct matrix_tile matrix_tile_at(const struct codec_shape *shape, size_t at)
 
 uint32_t matrix_load(float *v, const struct codec_source *s, size_t at, size_t n)
 {
-    return codec_load(v, s->x + at, s->x_hat != NULL ? s->x_hat + at : NULL, n);
+    return codec_load(v, s->x + at, codec_x_hat(s, at), n);
 }
 
 VEC_CLONES void matrix_scale(float *v, float scale, size_t n)

@@ -21,8 +21,8 @@
  */
 #include "compress/codec.h"
 
-#include "compress/codecs/rows.h"
-#include "compress/codecs/squares.h"
+#include "compress/codecs/error2.h"
+#include "compress/codecs/params.h"
 #include "compress/coding/bytes.h"
 
 #include "nn/math/rng.h"
@@ -35,14 +35,14 @@ enum {
     NAT_TOP = CODEC_LIMIT_BITS >> MANTISSA /* Exponent byte of 2^64. */
 };
 
-static const char *const scale_words[] = {"inv1w", "raw", NULL};
+static const char *const scale_choices[] = {"inv1w", "raw", NULL};
 
 static const struct codec_param nat_params[] = {
-    ROWS_ROUND(ROUND_SR),
+    PARAMS_ROUND(ROUND_SR),
     {.name = "scale",
-     .kind = CODEC_WORD,
+     .kind = CODEC_CHOICE,
      .option = true,
-     .words = scale_words,
+     .choices = scale_choices,
      .preset = CODEC_UNSET,
      .settled = true,
      .wants = "inv1w or raw"},
@@ -84,13 +84,13 @@ static unsigned top_of(const int64_t *arg)
 /* What is added below the exponent: 23 bits, as 32-bit little-endian numbers.
  * Number first + i of the stream has half a word of nn/rng; first is even, and
  * there is room for an even n. */
-VEC_CLONES static void draw(uint8_t *restrict add, uint64_t key, size_t first, size_t n)
+VEC_CLONES static void draw_bits(uint8_t *restrict add, uint64_t key, size_t first, size_t n)
 {
     for (size_t i = 0; i < (n + 1) / 2; i++)
         bytes_put_u64(add + 8 * i, rng_at(key, first / 2 + i) >> 9 & UINT64_C(0x007fffff007fffff));
 }
 
-static void halves(uint8_t *add, size_t n)
+static void half_bits(uint8_t *add, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         bytes_put_u32(add + 4 * i, 1u << (MANTISSA - 1));
@@ -100,7 +100,7 @@ struct rounded
 {
     uint8_t *exponent;
     uint8_t *sign; /* A byte each, 0 or 1. */
-    float *square; /* Of the error, times shift^2. */
+    float *square; /* The squared error, times shift^2. */
 };
 
 /* Returns the highest exponent byte. */
@@ -142,10 +142,10 @@ static double nat_encode(const int64_t *arg, const struct codec_block *b, uint8_
     uint8_t sign[CODEC_CHUNK];
     float square[CODEC_CHUNK];
     if (arg[NAT_ROUND] == ROUND_SR)
-        draw(add, b->key, b->first, b->n);
+        draw_bits(add, b->key, b->first, b->n);
     else
-        halves(add, b->n);
-    float shift = squares_shift(b->max);
+        half_bits(add, b->n);
+    float shift = error2_shift(b->max);
     struct rounded to = {dst, sign, square};
     unsigned top = round_to_powers(&to, b->v, add, b->n, factor_of(arg), shift);
     if (top > top_of(arg))
@@ -153,7 +153,7 @@ static double nat_encode(const int64_t *arg, const struct codec_block *b, uint8_
     size_t n_bytes = (b->n + 7) / 8;
     memset(sign + b->n, 0, 8 * n_bytes - b->n);
     pack_signs(dst + b->n, sign, n_bytes);
-    return squares_unshift(squares_sum(square, b->n), b->max);
+    return error2_unshift(error2_sum(square, b->n), b->max);
 }
 
 /* And back: eight bits to eight bytes of 0 or 0x80. Each byte of the product
@@ -174,8 +174,8 @@ struct seen
     uint8_t bare; /* Not 0: there is a sign of nothing. */
 };
 
-VEC_CLONES static struct seen look(const uint8_t *restrict exponent, const uint8_t *restrict minus,
-                                   size_t n)
+VEC_CLONES static struct seen look_at_codes(const uint8_t *restrict exponent,
+                                            const uint8_t *restrict minus, size_t n)
 {
     struct seen s = {0};
     for (size_t i = 0; i < n; i++) {
@@ -192,7 +192,7 @@ static bool nat_check(const int64_t *arg, const uint8_t *src, size_t n)
         return false;
     uint8_t minus[CODEC_CHUNK];
     spread_signs(minus, sign, (n + 7) / 8);
-    struct seen s = look(src, minus, n);
+    struct seen s = look_at_codes(src, minus, n);
     return s.top <= top_of(arg) && s.bare == 0;
 }
 

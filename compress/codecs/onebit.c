@@ -13,7 +13,7 @@
  */
 #include "compress/codec.h"
 
-#include "compress/codecs/rows.h"
+#include "compress/codecs/params.h"
 #include "compress/coding/bytes.h"
 #include "compress/simd/simd.h"
 
@@ -30,7 +30,7 @@ enum {
 };
 
 static const struct codec_param onebit_params[] = {
-    ROWS_BLOCK("block", 0),
+    PARAMS_BLOCK("block", 0),
     {.name = NULL},
 };
 
@@ -75,7 +75,7 @@ static void add_both(struct classes *c, const float *v, size_t n)
     add_class(c->minus, v, n, 1);
 }
 
-static double total(const double l[LANES])
+static double sum_lanes(const double l[LANES])
 {
     double sum = 0.0;
     for (size_t j = 0; j < LANES; j++)
@@ -116,8 +116,8 @@ static double onebit_encode(const int64_t *arg, const struct codec_block *b, uin
     memcpy(tail, b->v + whole, (b->n - whole) * sizeof *tail);
     add_both(&c, tail, LANES);
     size_t negatives = count_bits(bits, (b->n + 7) / 8);
-    double taken = put_mean(dst, total(c.plus), b->n - negatives)
-                   + put_mean(dst + 4, total(c.minus), negatives);
+    double taken = put_mean(dst, sum_lanes(c.plus), b->n - negatives)
+                   + put_mean(dst + 4, sum_lanes(c.minus), negatives);
     return fmax(0.0, b->x2 - taken);
 }
 

@@ -22,8 +22,8 @@
  */
 #include "compress/codec.h"
 
-#include "compress/codecs/rows.h"
-#include "compress/codecs/squares.h"
+#include "compress/codecs/error2.h"
+#include "compress/codecs/params.h"
 #include "compress/coding/bytes.h"
 #include "compress/coding/pack.h"
 
@@ -38,7 +38,7 @@ enum {
     SAMPLE_MAX = 16384,
     OCTAVES = 32,
     CELL_SHIFT = 23 - 7,                       /* Mantissa bits below a cell. */
-    CELLS_HALF = OCTAVES << (23 - CELL_SHIFT), /* Of one sign. */
+    CELLS_HALF = OCTAVES << (23 - CELL_SHIFT), /* Cells of values with one sign. */
     CELLS = 2 * CELLS_HALF,
     LANES = 4 /* Sums per code, as neighbours often have the same one. */
 };
@@ -51,7 +51,7 @@ static const struct codec_param qnt_params[] = {
      .step = 2,
      .preset = K_MAX,
      .wants = "a power of two from 2 to 256"},
-    ROWS_BLOCK("block", 0),
+    PARAMS_BLOCK("block", 0),
     {.name = NULL},
 };
 
@@ -85,8 +85,8 @@ static size_t qnt_size(const int64_t *arg, size_t n)
 
 /* ---- cells ---- */
 
-/* Of v times a power of two that brings the largest value below 2, so that
- * subnormal values have cells like all others. */
+/* The cell of v times a power of two that brings the largest value below 2, so that subnormal
+ * values have cells like all others. */
 static inline uint32_t cell_of(float v, float shift)
 {
     const uint32_t base = (uint32_t)(127 - (OCTAVES - 1)) << 23;
@@ -106,7 +106,7 @@ VEC_CLONES static void cells_of(uint16_t *restrict cell, const float *restrict v
 
 /* ---- buckets ---- */
 
-/* Of the values sampled: how many in each cell. */
+/* The histogram: how many of the sampled values are in each cell. */
 struct sample
 {
     uint32_t n;
@@ -141,7 +141,7 @@ static void assign_codes(uint8_t *restrict code, const struct sample *s, uint32_
         }
     uint32_t below = 0;
     uint32_t now = 0; /* The code. */
-    int part = -1;    /* Of the cell before; -1 where a new one must begin. */
+    int part = -1;    /* The part of the cell before; -1 where a new one must begin. */
     bool any = false; /* Has the bucket a value? */
     double share = (double)parts / (double)(light > 0 ? light : 1);
     for (size_t i = 0; i < CELLS; i++) {
@@ -215,7 +215,7 @@ static double qnt_encode(const int64_t *arg, const struct codec_block *b, uint8_
 {
     unsigned bits = bits_of(arg, b->n);
     size_t k = (size_t)1 << bits;
-    float shift = squares_shift(b->max);
+    float shift = error2_shift(b->max);
     uint8_t table[CELLS];
     struct sample sample;
     take_sample(&sample, b, shift);

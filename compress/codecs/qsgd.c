@@ -17,7 +17,7 @@
  */
 #include "compress/codec.h"
 
-#include "compress/codecs/rows.h"
+#include "compress/codecs/params.h"
 #include "compress/coding/bytes.h"
 #include "compress/coding/pack.h"
 #include "compress/simd/simd.h"
@@ -33,8 +33,8 @@ enum { NORM_MAX, NORM_L2 };
 enum { SCALE_LS, SCALE_INV1W, SCALE_RAW };
 enum { BITS_DEFAULT = 4, BITS_MAX = 16 };
 
-static const char *const norm_words[] = {"max", "l2", NULL};
-static const char *const scale_words[] = {"ls", "inv1w", "raw", NULL};
+static const char *const norm_choices[] = {"max", "l2", NULL};
+static const char *const scale_choices[] = {"ls", "inv1w", "raw", NULL};
 
 static const struct codec_param qsgd_params[] = {
     {.name = "bits",
@@ -45,17 +45,17 @@ static const struct codec_param qsgd_params[] = {
      .preset = CODEC_UNSET,
      .settled = true,
      .wants = "an integer from 2 to 16"},
-    ROWS_BLOCK("bucket", 512),
+    PARAMS_BLOCK("bucket", 512),
     {.name = "norm",
-     .kind = CODEC_WORD,
-     .words = norm_words,
+     .kind = CODEC_CHOICE,
+     .choices = norm_choices,
      .preset = NORM_MAX,
      .wants = "max or l2"},
-    ROWS_ROUND(ROUND_NEAR),
+    PARAMS_ROUND(ROUND_NEAR),
     {.name = "scale",
-     .kind = CODEC_WORD,
+     .kind = CODEC_CHOICE,
      .option = true,
-     .words = scale_words,
+     .choices = scale_choices,
      .preset = SCALE_LS,
      .wants = "ls, inv1w or raw"},
     {.name = "levels",
@@ -79,6 +79,8 @@ static int64_t bits_for(int64_t levels)
     return bits;
 }
 
+/* Bits follow from levels and levels from bits; given both, they have to agree, as the code has
+ * no room to spare. */
 static bool qsgd_settle(int64_t *arg, char *why, size_t n)
 {
     if (arg[QSGD_LEVELS] == CODEC_UNSET) {
@@ -118,6 +120,7 @@ struct range
     struct simd_grid grid;
 };
 
+/* Buckets of usual size, nearly all, need no shift: one multiplication less for each value. */
 static struct range range_of(float levels, float max, double norm)
 {
     int e = bytes_exponent(max);
@@ -138,6 +141,8 @@ struct products
     double aq, q2;
 };
 
+/* Round a bucket to levels, in b->work. Random numbers go by the element's place in the vector,
+ * so that how it is cut into chunks does not matter. */
 static struct products quantise(const int64_t *arg, const struct codec_block *b,
                                 const struct simd_grid *g)
 {
@@ -155,6 +160,7 @@ static struct products quantise(const int64_t *arg, const struct codec_block *b,
     return p;
 }
 
+/* The scale by the three ways at the top of this file. */
 static double scale_of(const int64_t *arg, size_t size, double norm, const struct range *r,
                        struct products p)
 {
@@ -176,7 +182,8 @@ static bool in_range(float scale, unsigned top)
     return scale < CODEC_LIMIT && scale * (float)top < CODEC_LIMIT;
 }
 
-/* Where the levels in use matter, as they hardly ever do. */
+/* Is the scale in range for the levels in use? It hardly ever comes to that: with scale=ls it
+ * can be above what all levels would allow. */
 static bool levels_in_range(float scale, const float *q, size_t n)
 {
     float top = 0.0f;
@@ -198,7 +205,7 @@ static double put_codes(const struct codec_block *b, const struct simd_coder *c,
     return e2 / (double)c->shift / (double)c->shift;
 }
 
-/* Round a bucket to levels, in its work: all but the codes. */
+/* Round a bucket to levels, which stay in its work, and find its scale: all but the codes. */
 static struct simd_coder qsgd_levels(const int64_t *arg, const struct codec_block *b)
 {
     struct simd_coder c = {.bits = (unsigned)arg[QSGD_BITS]};
@@ -212,6 +219,8 @@ static struct simd_coder qsgd_levels(const int64_t *arg, const struct codec_bloc
     return c;
 }
 
+/* Write a bucket's scale and codes; returns its error, or a negative number where a value would
+ * be out of range. A scale of 0 sends zeros, and codes are zero then, too. */
 static double qsgd_put(const int64_t *arg, const struct codec_block *b, const struct simd_coder *c,
                        uint8_t *dst)
 {
@@ -226,7 +235,8 @@ static double qsgd_put(const int64_t *arg, const struct codec_block *b, const st
     return put_codes(b, c, dst + 4);
 }
 
-/* While a bucket's scale is divided out, the next is rounded. */
+/* While the division for a bucket's scale is under way, the next bucket is rounded: in buckets
+ * of 512 the division would be waited for. */
 static double qsgd_encode_all(const int64_t *arg, const struct codec_block *b, size_t count,
                               uint8_t *dst)
 {
@@ -258,6 +268,8 @@ VEC_CLONES static unsigned highest(const uint16_t *code, size_t n, unsigned sign
     return bad ? UINT_MAX : top;
 }
 
+/* The largest level in use must decode to a value in range, and a scale of zero has only zero
+ * codes. */
 static bool qsgd_check(const int64_t *arg, const uint8_t *src, size_t n)
 {
     unsigned bits = (unsigned)arg[QSGD_BITS];
@@ -278,6 +290,7 @@ static bool qsgd_check(const int64_t *arg, const uint8_t *src, size_t n)
     return in_range(bytes_to_float(scale), top) && (scale != 0 || top == 0);
 }
 
+/* scale * level, with the sign put on as a bit: a level of zero has no sign, so no -0 comes out. */
 static inline float value_of(uint16_t code, unsigned bits, float scale)
 {
     unsigned sign = 1u << (bits - 1);
@@ -300,6 +313,7 @@ VEC_CLONES static void add_values(const uint16_t *restrict code, size_t n, unsig
         y[i] += value_of(code[i], bits, scale);
 }
 
+/* With eight bits a code is a byte as it is. */
 VEC_CLONES static void add_bytes(const uint8_t *restrict code, size_t n, float scale,
                                  float *restrict y)
 {

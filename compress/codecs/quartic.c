@@ -1,3 +1,10 @@
+/* compress/codecs/quartic.c -- ternary digits, five to a byte, and runs of zeros.
+ *
+ * Five digits of base 3 are at most 242, so a byte holds them with thirteen values
+ * to spare, which say runs of zero bytes. All loops over digits are without
+ * branches: whether a value is sent is a toss of a coin, and guessing it wrong
+ * would cost more than the arithmetic.
+ */
 #include "compress/codecs/quartic.h"
 
 #include "compress/coding/bytes.h"
@@ -23,7 +30,7 @@ double quartic_sum(const struct quartic_sent *sent)
     return sum;
 }
 
-/* |v| where it is sent, else 0; without a branch, as it is a toss of a coin. */
+/* |v| where it is sent, else 0, by a mask. */
 static inline double sent_of(float v, float limit)
 {
     float a = __builtin_fabsf(v);
@@ -31,6 +38,7 @@ static inline double sent_of(float v, float limit)
     return (double)bytes_to_float(bytes_of_float(a) & take);
 }
 
+/* Two loops, one for bytes and one for doubles, as neither vectorises beside the other. */
 VEC_CLONES void quartic_digits(uint8_t *restrict digit, const float *restrict v,
                                const float *restrict limit, size_t n,
                                struct quartic_sent *restrict sent)
@@ -55,6 +63,7 @@ VEC_CLONES void quartic_digits(uint8_t *restrict digit, const float *restrict v,
     sent->n += k;
 }
 
+/* Horner's rule over the five fifths of a group, whose digits i make byte i. */
 VEC_CLONES static void put_fifths(uint8_t *restrict dst, const uint8_t *restrict digit, size_t m)
 {
     for (size_t i = 0; i < m; i++) {
@@ -82,6 +91,7 @@ static inline uint8_t digit_of(uint8_t b, uint16_t third)
     return (uint8_t)((uint32_t)fraction * 3u >> 16);
 }
 
+/* 2^16 / 3^(5 - fifth), rounded up. */
 static const uint16_t thirds[QUARTIC_DIGITS] = {270, 810, 2428, 7282, 21846};
 
 VEC_CLONES static void get_fifth(const uint8_t *restrict src, size_t n, uint16_t third, float scale,
@@ -113,7 +123,7 @@ void quartic_get(const uint8_t *src, size_t n, size_t at, size_t count, float sc
 
 /* Byte number `i` of a vector of n digits, at most 242: are its digits behind
  * the end 1? */
-static bool padded(size_t n, size_t i, uint8_t byte)
+static bool byte_padded(size_t n, size_t i, uint8_t byte)
 {
     size_t start = i / QUARTIC_BYTES * QUARTIC_GROUP;
     size_t group = n - start < QUARTIC_GROUP ? n - start : QUARTIC_GROUP;
@@ -130,6 +140,7 @@ static size_t first_padded(size_t n_bytes)
     return n_bytes > QUARTIC_DIGITS - 1 ? n_bytes - (QUARTIC_DIGITS - 1) : 0;
 }
 
+/* Are all bytes digits and no runs? *any says whether one is not five zeros. */
 VEC_CLONES static bool in_range(const uint8_t *src, size_t n_bytes, bool *any)
 {
     unsigned bad = 0;
@@ -148,13 +159,14 @@ bool quartic_check(const uint8_t *src, size_t n, bool *any)
     if (!in_range(src, n_bytes, any))
         return false;
     for (size_t i = first_padded(n_bytes); i < n_bytes; i++)
-        if (!padded(n, i, src[i]))
+        if (!byte_padded(n, i, src[i]))
             return false;
     return true;
 }
 
 /* ---- runs ---- */
 
+/* Write the zero bytes that are outstanding: fourteens first, so that a run has one form. */
 static void put_run(struct quartic_writer *w)
 {
     for (; w->zeros >= QUARTIC_RUN_MAX; w->zeros -= QUARTIC_RUN_MAX)
@@ -166,7 +178,8 @@ static void put_run(struct quartic_writer *w)
     w->zeros = 0;
 }
 
-/* A bit for each of 64 bytes that is not zero. */
+/* Set a bit for each of 64 bytes that is not zero: long runs are then skipped by counting zero
+ * bits, and not byte by byte. */
 VEC_CLONES static void masks_of(uint64_t *restrict mask, const uint8_t *restrict src, size_t n)
 {
     uint8_t flag[MASK_BYTES];
@@ -197,7 +210,7 @@ void quartic_write(struct quartic_writer *w, const uint8_t *src, size_t n_bytes)
     size_t whole = n_bytes / MASK_BYTES;
     masks_of(mask, src, whole);
     for (size_t at = 0; at < whole; at++) {
-        size_t done = 0; /* Of the 64. */
+        size_t done = 0; /* Bytes of these 64 that are written or counted as zeros. */
         for (uint64_t left = mask[at]; left != 0; left &= left - 1) {
             size_t i = (size_t)__builtin_ctzll(left);
             w->zeros += i - done;
@@ -224,6 +237,8 @@ static inline size_t zeros_of(uint8_t byte)
     return byte == QUARTIC_ZERO;
 }
 
+/* A run behind one of less than fourteen bytes would be a second way to write both. The bytes a
+ * run stands for are zeros, whose digits behind the end are proper. */
 bool quartic_check_runs(const uint8_t *src, size_t len, size_t n)
 {
     size_t n_bytes = quartic_size(n);
@@ -237,13 +252,14 @@ bool quartic_check_runs(const uint8_t *src, size_t len, size_t n)
             return false;
         closed = zeros > 0 && src[i] != RUN_MOST;
         any |= zeros == 0;
-        if (zeros == 0 && done >= tail && done < n_bytes && !padded(n, done, src[i]))
+        if (zeros == 0 && done >= tail && done < n_bytes && !byte_padded(n, done, src[i]))
             return false;
         done += zeros > 0 ? zeros : 1;
     }
     return done == n_bytes && any;
 }
 
+/* All zeros at first; what is not zero is then put in its place. */
 void quartic_read(struct quartic_reader *r, uint8_t *dst, size_t n_bytes)
 {
     memset(dst, QUARTIC_ZERO, n_bytes);

@@ -21,14 +21,14 @@
 enum { RANDK_SCALE = KEEP_OPTIONS };
 enum { SCALE_BIASED, SCALE_UNBIASED };
 
-static const char *const scale_words[] = {"biased", "unbiased", NULL};
+static const char *const scale_choices[] = {"biased", "unbiased", NULL};
 
 static const struct codec_param randk_params[] = {
     KEEP_PARAMS,
     {.name = "scale",
-     .kind = CODEC_WORD,
+     .kind = CODEC_CHOICE,
      .option = true,
-     .words = scale_words,
+     .choices = scale_choices,
      .preset = SCALE_BIASED,
      .wants = "biased or unbiased"},
     {.name = NULL},
@@ -39,8 +39,8 @@ static const struct codec_param randk_params[] = {
 struct walk
 {
     uint64_t seed, j, k;
-    uint64_t from, rest;         /* Of stratum j. */
-    uint64_t quotient, fraction; /* Of n / k: what a step adds to both. */
+    uint64_t from, rest;         /* Stratum j begins at from; rest as above. */
+    uint64_t quotient, fraction; /* n / k and n % k: what a step adds to both. */
 };
 
 static struct walk walk_from(uint64_t seed, uint64_t j, uint64_t k, uint64_t n)
@@ -88,8 +88,7 @@ static int randk_select(const int64_t *arg, const struct codec_source *s, struct
     pick->rest2 = 0.0;
     for (size_t at = 0; at < s->n; at += CODEC_CHUNK) {
         size_t count = s->n - at < CODEC_CHUNK ? s->n - at : CODEC_CHUNK;
-        struct simd_sums sums =
-            simd_load(v, s->x + at, s->x_hat != NULL ? s->x_hat + at : NULL, count, SIMD_AHEAD);
+        struct simd_sums sums = simd_load(v, s->x + at, codec_x_hat(s, at), count, SIMD_AHEAD);
         if (sums.max >= CODEC_LIMIT_BITS)
             return -ERANGE;
         for (; k < w.k && next < at + count; k++) {
@@ -124,7 +123,7 @@ static bool randk_sends_k(const int64_t *arg)
 }
 
 static const struct codec_selector randk_selector = {
-    .keep = keep_most,
+    .most = keep_most,
     .typical = keep_typical,
     .select = randk_select,
     .places = randk_places,

@@ -1,3 +1,8 @@
+/* compress/codecs/sample.c -- which elements are looked at, and how many.
+ *
+ * Enough for a quantile at 1 % to come out within a few per cent, and few enough
+ * that the sample costs little beside a pass over all.
+ */
 #include "compress/codecs/sample.h"
 
 #include "nn/math/rng.h"
@@ -16,6 +21,8 @@ size_t sample_size(size_t n)
     return m < SAMPLE_MAX ? m : SAMPLE_MAX;
 }
 
+/* One place in each stratum, at random but always the same (a fixed key): a lattice would meet
+ * the columns of a matrix. */
 void sample_draw(const struct codec_source *s, float *v)
 {
     uint64_t m = sample_size(s->n);

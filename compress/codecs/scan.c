@@ -1,3 +1,8 @@
+/* compress/codecs/scan.c -- passes over a difference that selectors share.
+ *
+ * The difference is formed anew in each pass: x and x_hat stream from memory
+ * either way, and a copy of it would be a third stream.
+ */
 #include "compress/codecs/scan.h"
 
 #include "compress/coding/bytes.h"
@@ -11,15 +16,10 @@ enum {
     STEP = CODEC_CHUNK - SIMD_LANES /* Room behind `most` for one step. */
 };
 
-static const float *x_hat_at(const struct codec_source *s, size_t at)
-{
-    return s->x_hat != NULL ? s->x_hat + at : NULL;
-}
-
 uint32_t scan_load(const struct codec_source *s, size_t at, float *v, size_t *count)
 {
     *count = s->n - at < CODEC_CHUNK ? s->n - at : CODEC_CHUNK;
-    return codec_load(v, s->x + at, x_hat_at(s, at), *count);
+    return codec_load(v, s->x + at, codec_x_hat(s, at), *count);
 }
 
 int scan_max(const struct codec_source *s, uint32_t *max_bits)
@@ -33,12 +33,15 @@ int scan_max(const struct codec_source *s, uint32_t *max_bits)
     return *max_bits < CODEC_LIMIT_BITS ? 0 : -ERANGE;
 }
 
+/* Bits of floats >= 0 are ordered as the floats are: the next float is the next integer. */
 uint32_t scan_threshold(double t)
 {
     float near = (float)t;
     return bytes_of_float(near) + ((double)near < t ? 1 : 0);
 }
 
+/* The room is looked at after each step, and a step writes at most STEP values and the lanes
+ * behind. */
 int scan_above(const struct codec_source *s, uint32_t threshold, size_t most,
                struct codec_pick *pick)
 {
@@ -46,7 +49,7 @@ int scan_above(const struct codec_source *s, uint32_t threshold, size_t most,
         .t = threshold > 0 ? threshold : 1, .value = pick->value, .index = pick->index};
     for (size_t at = 0; at < s->n; at += STEP) {
         size_t count = s->n - at < STEP ? s->n - at : STEP;
-        uint32_t max = simd_scan(&scan, s->x + at, x_hat_at(s, at), count, (uint32_t)at);
+        uint32_t max = simd_scan(&scan, s->x + at, codec_x_hat(s, at), count, (uint32_t)at);
         if (max >= CODEC_LIMIT_BITS)
             return -ERANGE;
         if (scan.found > most)

@@ -1,3 +1,13 @@
+/* compress/codecs/select.c -- the k largest magnitudes, exactly, in little more than one pass.
+ *
+ * Finding the k-th largest of n values exactly by sorting or by a heap costs many
+ * times what reading them costs. A sample says with near certainty between which
+ * two values it lies (the bounds are five standard deviations off), so one pass
+ * over all leaves few candidates, and an exact search among those decides.
+ *
+ * Where the sample misses, histograms find the same answer in more passes: what is
+ * taken never depends on the sample, only the time does.
+ */
 #include "compress/codecs/select.h"
 
 #include "compress/codecs/sample.h"
@@ -21,6 +31,7 @@ enum {
 static const unsigned digit_shift[DIGITS] = {20, 9, 0};
 static const unsigned digit_bits[DIGITS] = {11, 11, 9};
 
+/* The order of |f| as an integer: the float's bits without the sign. */
 static inline uint32_t key_of(float f)
 {
     return bytes_of_float(f) & 0x7fffffffu;
@@ -44,13 +55,14 @@ static void radix_start(struct radix *r, size_t k)
     *r = (struct radix){.left = k};
 }
 
+/* Does the key agree in all digits that are known? */
 static bool has_prefix(const struct radix *r, uint32_t key)
 {
     unsigned above = digit_shift[r->digit] + digit_bits[r->digit];
     return key >> above == r->prefix >> above;
 }
 
-/* Keys without the prefix do not count. */
+/* Count one digit of the keys that have the prefix; others are out of the search. */
 static void radix_count(struct radix *r, const float *v, size_t n)
 {
     unsigned shift = digit_shift[r->digit];
@@ -62,7 +74,7 @@ static void radix_count(struct radix *r, const float *v, size_t n)
     }
 }
 
-/* Settle the digit just counted. */
+/* Settle the digit just counted: from the top down, until the rank sought lies within a count. */
 static void radix_next(struct radix *r)
 {
     size_t i = DIGIT_SIZE - 1;
@@ -78,7 +90,7 @@ static void radix_next(struct radix *r)
     memset(r->count, 0, sizeof r->count);
 }
 
-/* Keep what has the prefix; returns how many. */
+/* Drop what does not have the prefix, so that the next pass is short; returns how many are left. */
 static size_t radix_shrink(const struct radix *r, float *v, size_t n)
 {
     unsigned shift = digit_shift[r->digit - 1];
@@ -108,7 +120,8 @@ static uint32_t kth_key(float *v, size_t n, size_t k, size_t *ties)
 
 /* ---- sample ---- */
 
-/* As many elements as sample.h has it, in whole lines unless it is all. */
+/* Sampled elements: as many as sample.h has it, in whole cache lines unless it is all, since a
+ * line costs as much as one element of it. */
 static size_t lines_size(size_t n)
 {
     size_t s = sample_size(n);
@@ -127,8 +140,8 @@ static size_t sample_rank(size_t n, size_t k)
     return rank < s ? rank : s;
 }
 
-/* And five to the other side: the k-th largest is hardly ever above that. 0 if
- * the sample has no such rank. */
+/* The same to the other side: the k-th largest is hardly ever above that. 0 if the sample has no
+ * such rank. */
 static size_t sample_rank_above(size_t n, size_t k)
 {
     size_t s = lines_size(n);
@@ -187,6 +200,7 @@ size_t select_line_at(size_t n, size_t j)
     return j * stratum + (size_t)((rng_at(j, 0) >> 32) * span >> 32);
 }
 
+/* Load the sample. It may hold NaN, which only makes the guess a poor one: the scan refuses it. */
 VEC_CLONES static void load_lines(float *restrict sample, const struct codec_source *s)
 {
     size_t n_lines = select_lines(s->n);
@@ -201,8 +215,8 @@ VEC_CLONES static void load_lines(float *restrict sample, const struct codec_sou
     }
 }
 
-/* Where the k-th largest key is: at least `low`, and hardly ever `high` or
- * more. Of a sample of everything, the key itself and its ties. */
+/* Where the k-th largest key is: at least `low`, and hardly ever `high` or more. If the sample
+ * is everything, `low` is the key itself, and `ties` how many equal to it are wanted. */
 struct guess
 {
     uint32_t low, high;
@@ -241,15 +255,15 @@ static struct simd_scan scan_into(const struct scratch *c, uint32_t t)
     return (struct simd_scan){.t = t, .value = c->value, .index = c->index};
 }
 
-/* 1 if the candidates have more than their room. */
-static int scan(const struct codec_source *s, const struct scratch *c, struct simd_scan *found)
+/* Collect all candidates. 0; 1 if they have more than their room; or -ERANGE. */
+static int scan_candidates(const struct codec_source *s, const struct scratch *c,
+                           struct simd_scan *found)
 {
     for (size_t at = 0; at < s->n; at += SCAN_CHUNK) {
         size_t count = s->n - at < SCAN_CHUNK ? s->n - at : SCAN_CHUNK;
         if (found->found + count + SIMD_LANES > c->room)
             return 1;
-        uint32_t max = simd_scan(found, s->x + at, s->x_hat != NULL ? s->x_hat + at : NULL, count,
-                                 (uint32_t)at);
+        uint32_t max = simd_scan(found, s->x + at, codec_x_hat(s, at), count, (uint32_t)at);
         if (max >= CODEC_LIMIT_BITS)
             return -ERANGE;
     }
@@ -299,7 +313,8 @@ static void take_chunk(struct simd_scan *to, const float *value, const uint32_t 
 }
 
 /* Copy to pick the candidates above t and the first `ties` equal to it. */
-static void choose(const struct simd_scan *found, uint32_t t, size_t ties, struct codec_pick *pick)
+static void choose_top(const struct simd_scan *found, uint32_t t, size_t ties,
+                       struct codec_pick *pick)
 {
     struct simd_scan to = {
         .t = t, .value = pick->value, .index = pick->index, .rest2 = found->rest2};
@@ -311,8 +326,8 @@ static void choose(const struct simd_scan *found, uint32_t t, size_t ties, struc
     pick->rest2 = to.rest2;
 }
 
-/* Those of the candidates that are below `high`, in near[]. */
-static size_t band(const struct simd_scan *found, uint32_t high, float *near)
+/* Copy those of the candidates that are below `high` to near[]; returns how many. */
+static size_t below_high(const struct simd_scan *found, uint32_t high, float *near)
 {
     size_t n = 0;
     for (size_t i = 0; i < found->found; i++) {
@@ -322,21 +337,22 @@ static size_t band(const struct simd_scan *found, uint32_t high, float *near)
     return n;
 }
 
-/* The k-th largest key of more than k candidates. */
+/* The k-th largest key of more than k candidates. If the guess of `high` holds, only those
+ * between the two bounds are searched. */
 static uint32_t kth_candidate(const struct simd_scan *found, size_t k, uint32_t high, float *near,
                               size_t *ties)
 {
-    size_t n = band(found, high, near);
+    size_t n = below_high(found, high, near);
     size_t above = found->found - n;
     if (above < k)
         return kth_key(near, n, k - above, ties);
-    n = band(found, UINT32_MAX, near); /* All. */
+    n = below_high(found, UINT32_MAX, near); /* All. */
     return kth_key(near, n, k, ties);
 }
 
 /* ---- histograms ---- */
 
-/* The first digit of |x - x_hat|. Returns the largest. */
+/* The first digit of |x - x_hat| of each element. Returns the largest. */
 VEC_CLONES static uint32_t first_digits(uint16_t *restrict digit, const float *restrict x,
                                         const float *restrict x_hat, size_t n)
 {
@@ -372,27 +388,28 @@ static bool count_first(const struct codec_source *s, struct radix *r)
     return true;
 }
 
+/* A further pass over all, for one digit more. */
 static void count_next(const struct codec_source *s, struct radix *r)
 {
     float v[CODEC_CHUNK];
     for (size_t at = 0; at < s->n; at += CODEC_CHUNK) {
         size_t count = s->n - at < CODEC_CHUNK ? s->n - at : CODEC_CHUNK;
-        codec_load(v, s->x + at, s->x_hat != NULL ? s->x_hat + at : NULL, count);
+        codec_load(v, s->x + at, codec_x_hat(s, at), count);
         radix_count(r, v, count);
     }
     radix_next(r);
 }
 
-/* More equal the k-th largest than there is room for: straight into pick, as
- * at most k are above t or wanted ties. */
-static void collect(const struct codec_source *s, const struct scratch *c, uint32_t t, size_t ties,
-                    struct codec_pick *pick)
+/* For vectors in which more values tie with the k-th largest than there is room for: straight
+ * into pick, as at most k are above t or wanted ties. */
+static void collect_crowded(const struct codec_source *s, const struct scratch *c, uint32_t t,
+                            size_t ties, struct codec_pick *pick)
 {
     struct simd_scan to = {.t = t, .value = pick->value, .index = pick->index};
     for (size_t at = 0; at < s->n; at += SCAN_CHUNK) {
         size_t count = s->n - at < SCAN_CHUNK ? s->n - at : SCAN_CHUNK;
         struct simd_scan found = scan_into(c, t);
-        simd_scan(&found, s->x + at, s->x_hat != NULL ? s->x_hat + at : NULL, count, (uint32_t)at);
+        simd_scan(&found, s->x + at, codec_x_hat(s, at), count, (uint32_t)at);
         to.rest2 += found.rest2;
         for (size_t i = 0; i < found.found; i += CODEC_CHUNK) {
             size_t n = found.found - i < CODEC_CHUNK ? found.found - i : CODEC_CHUNK;
@@ -404,7 +421,7 @@ static void collect(const struct codec_source *s, const struct scratch *c, uint3
 }
 
 /* Is there room for all keys from the prefix up? */
-static bool fits(const struct radix *r, size_t k, const struct scratch *c)
+static bool prefix_fits(const struct radix *r, size_t k, const struct scratch *c)
 {
     size_t found = k - r->left + r->same;
     return r->prefix > 0 && found + SCAN_CHUNK + SIMD_LANES <= c->room;
@@ -420,32 +437,34 @@ int select_top_histogram(const struct codec_source *s, size_t k, struct codec_pi
     radix_start(&r, k);
     if (!count_first(s, &r))
         return -ERANGE;
-    while (!fits(&r, k, &c) && r.digit < DIGITS)
+    while (!prefix_fits(&r, k, &c) && r.digit < DIGITS)
         count_next(s, &r);
     if (r.prefix == 0) { /* Fewer than k are not zero: all of those. */
-        collect(s, &c, 1, s->n, pick);
+        collect_crowded(s, &c, 1, s->n, pick);
         return 0;
     }
-    if (!fits(&r, k, &c)) {
-        collect(s, &c, r.prefix, r.left, pick);
+    if (!prefix_fits(&r, k, &c)) {
+        collect_crowded(s, &c, r.prefix, r.left, pick);
         return 0;
     }
     struct simd_scan found = scan_into(&c, r.prefix);
-    int err = scan(s, &c, &found);
+    int err = scan_candidates(s, &c, &found);
     assert(err == 0);
     size_t ties;
     uint32_t t = kth_candidate(&found, k, UINT32_MAX, c.sample, &ties);
-    choose(&found, t, ties, pick);
+    choose_top(&found, t, ties, pick);
     return 0;
 }
 
+/* Too few candidates are a miss only where the threshold was above the least: at 1 they are all
+ * that is not zero. */
 int select_top(const struct codec_source *s, size_t k, struct codec_pick *pick, bool *fell_back)
 {
     assert(k >= 1 && k <= s->n);
     struct scratch c = carve(pick->scratch, s->n, k);
     struct guess g = guess_from(s, k, c.sample);
     struct simd_scan found = scan_into(&c, g.low);
-    int err = scan(s, &c, &found);
+    int err = scan_candidates(s, &c, &found);
     bool missed = err > 0 || (found.found < k && g.low > 1);
     if (fell_back != NULL)
         *fell_back = missed;
@@ -459,6 +478,6 @@ int select_top(const struct codec_source *s, size_t k, struct codec_pick *pick, 
         ties = g.ties;
     else if (found.found > k)
         t = kth_candidate(&found, k, g.high, c.sample, &ties);
-    choose(&found, t, ties, pick);
+    choose_top(&found, t, ties, pick);
     return 0;
 }

@@ -18,7 +18,7 @@
  */
 #include "compress/codec.h"
 
-#include "compress/codecs/rows.h"
+#include "compress/codecs/params.h"
 #include "compress/coding/bytes.h"
 #include "compress/simd/simd.h"
 
@@ -29,21 +29,21 @@
 enum { SIGN_BLOCK, SIGN_SCALE };
 enum { SCALE_L1, SCALE_NONE };
 
-static const char *const scale_words[] = {"l1", "none", NULL};
+static const char *const scale_choices[] = {"l1", "none", NULL};
 
 static const struct codec_param sign_params[] = {
-    ROWS_BLOCK("block", 512),
+    PARAMS_BLOCK("block", 512),
     {.name = "scale",
-     .kind = CODEC_WORD,
+     .kind = CODEC_CHOICE,
      .option = true,
-     .words = scale_words,
+     .choices = scale_choices,
      .preset = SCALE_L1,
      .wants = "l1 or none"},
     {.name = NULL},
 };
 
 /* Bytes of the scale. */
-static size_t head(const int64_t *arg)
+static size_t head_size(const int64_t *arg)
 {
     return arg[SIGN_SCALE] == SCALE_L1 ? 4 : 0;
 }
@@ -60,11 +60,11 @@ static size_t sign_block(const int64_t *arg)
 
 static size_t sign_size(const int64_t *arg, size_t n)
 {
-    return head(arg) + (n + 7) / 8;
+    return head_size(arg) + (n + 7) / 8;
 }
 
 /* Scale and error of a block whose signs are written. */
-static double finish(const int64_t *arg, const struct codec_block *b, uint8_t *dst)
+static double finish_block(const int64_t *arg, const struct codec_block *b, uint8_t *dst)
 {
     double n = (double)b->n;
     float scale = 1.0f;
@@ -83,13 +83,12 @@ static double finish(const int64_t *arg, const struct codec_block *b, uint8_t *d
 static double sign_stream(const int64_t *arg, const struct codec_source *s, struct codec_block *b,
                           uint8_t *dst)
 {
-    struct simd_sums sums =
-        simd_load_signs(dst + head(arg), s->x + b->first,
-                        s->x_hat != NULL ? s->x_hat + b->first : NULL, b->n, SIMD_AHEAD);
+    struct simd_sums sums = simd_load_signs(dst + head_size(arg), s->x + b->first,
+                                            codec_x_hat(s, b->first), b->n, SIMD_AHEAD);
     b->x2 = sums.x2;
     b->l1 = sums.l1;
     b->max = bytes_to_float(sums.max);
-    return finish(arg, b, dst);
+    return finish_block(arg, b, dst);
 }
 
 static bool sign_check(const int64_t *arg, const uint8_t *src, size_t n)
@@ -125,7 +124,7 @@ static void sign_decode(const int64_t *arg, const uint8_t *src, size_t n, size_t
 {
     (void)n;
     uint32_t scale = bytes_of_float(scale_of(arg, src));
-    src += head(arg) + at / 8;
+    src += head_size(arg) + at / 8;
     size_t whole = count / 8;
     decode_bytes(src, whole, scale, v);
     float tail[8];
@@ -139,7 +138,7 @@ static void sign_add(const int64_t *arg, const uint8_t *src, size_t n, size_t at
                      float *y)
 {
     (void)n;
-    simd_sign_add(y, src + head(arg) + at / 8, count, scale_of(arg, src));
+    simd_sign_add(y, src + head_size(arg) + at / 8, count, scale_of(arg, src));
 }
 
 static const struct codec_values sign_values = {

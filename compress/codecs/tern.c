@@ -24,8 +24,8 @@
  */
 #include "compress/codec.h"
 
+#include "compress/codecs/params.h"
 #include "compress/codecs/quartic.h"
-#include "compress/codecs/rows.h"
 #include "compress/coding/bytes.h"
 #include "compress/simd/simd.h"
 
@@ -41,21 +41,21 @@ enum {
 };
 enum { SCALE_LS, SCALE_RAW };
 
-static const char *const scale_words[] = {"ls", "raw", NULL};
+static const char *const scale_choices[] = {"ls", "raw", NULL};
 
 static const struct codec_param tern_params[] = {
-    ROWS_BLOCK("block", 0),
+    PARAMS_BLOCK("block", 0),
     {.name = "clip",
      .kind = CODEC_DECIMAL,
      .option = true,
      .high = INT64_C(1000000000000),
      .preset = INT64_C(2500000000),
      .wants = "in [0, 1000], 0 for none"},
-    ROWS_ROUND(ROUND_NEAR),
+    PARAMS_ROUND(ROUND_NEAR),
     {.name = "scale",
-     .kind = CODEC_WORD,
+     .kind = CODEC_CHOICE,
      .option = true,
-     .words = scale_words,
+     .choices = scale_choices,
      .preset = SCALE_LS,
      .wants = "ls or raw"},
     {.name = NULL},
@@ -117,7 +117,7 @@ static double tern_encode(const int64_t *arg, const struct codec_block *b, uint8
     struct quartic_sent sent = put_digits(arg, b, m, dst + 4);
     double sum = quartic_sum(&sent);
     double k = (double)sent.n;
-    float scale = 0.0f; /* Of nothing. */
+    float scale = 0.0f; /* Where nothing is sent. */
     if (sent.n > 0)
         scale = arg[TERN_SCALE] == SCALE_LS ? (float)(sum / k) : m;
     bytes_put_float(dst, scale);

@@ -26,7 +26,7 @@ static const struct codec_param thr_params[] = {
     {.name = NULL},
 };
 
-static size_t thr_keep(const int64_t *arg, size_t n)
+static size_t thr_most(const int64_t *arg, size_t n)
 {
     (void)arg;
     return n;
@@ -45,7 +45,7 @@ static int thr_select(const int64_t *arg, const struct codec_source *s, struct c
 }
 
 static const struct codec_selector thr_selector = {
-    .keep = thr_keep,
+    .most = thr_most,
     .typical = thr_typical,
     .select = thr_select,
 };

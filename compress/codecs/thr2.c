@@ -23,7 +23,7 @@
  */
 #include "compress/codec.h"
 
-#include "compress/codecs/rows.h"
+#include "compress/codecs/params.h"
 #include "compress/coding/bytes.h"
 
 #include "nn/math/vec.h"
@@ -42,7 +42,7 @@ enum { LANES = 16 };
 #define T_MXNET INT64_C(500000000)
 #define T_MAX   INT64_C(1000000000000)
 
-static const char *const form_words[] = {"free", "mxnet", NULL};
+static const char *const form_choices[] = {"free", "mxnet", NULL};
 
 static const struct codec_param thr2_params[] = {
     {.name = "t",
@@ -52,11 +52,11 @@ static const struct codec_param thr2_params[] = {
      .preset = CODEC_UNSET,
      .settled = true,
      .wants = "in (0, 1000]"},
-    ROWS_BLOCK("block", 0),
+    PARAMS_BLOCK("block", 0),
     {.name = "form",
-     .kind = CODEC_WORD,
+     .kind = CODEC_CHOICE,
      .option = true,
-     .words = form_words,
+     .choices = form_choices,
      .preset = FORM_FREE,
      .wants = "free or mxnet"},
     {.name = NULL},
@@ -77,14 +77,14 @@ static size_t thr2_block(const int64_t *arg)
 }
 
 /* Bytes of the scale. */
-static size_t head(const int64_t *arg)
+static size_t head_size(const int64_t *arg)
 {
     return arg[THR2_FORM] == FORM_FREE ? 4 : 0;
 }
 
 static size_t thr2_size(const int64_t *arg, size_t n)
 {
-    return head(arg) + (n + 3) / 4;
+    return head_size(arg) + (n + 3) / 4;
 }
 
 static double t_of(const int64_t *arg)
@@ -130,7 +130,7 @@ VEC_CLONES static void pack_codes(uint8_t *restrict dst, const uint8_t *restrict
             (uint8_t)(code[i] | code[m + i] << 2 | code[2 * m + i] << 4 | code[3 * m + i] << 6);
 }
 
-static double total(const double l[LANES])
+static double sum_lanes(const double l[LANES])
 {
     double sum = 0.0;
     for (size_t j = 0; j < LANES; j++)
@@ -169,8 +169,8 @@ static double thr2_encode(const int64_t *arg, const struct codec_block *b, uint8
     bool scaled = arg[THR2_FORM] == FORM_FREE;
     double t = t_of(arg);
     float limit = scaled ? threshold(t * b->l1 / (double)b->n, b->max) : (float)t;
-    struct sent out = put_codes(dst + head(arg), b, limit);
-    double sum = total(out.sum);
+    struct sent out = put_codes(dst + head_size(arg), b, limit);
+    double sum = sum_lanes(out.sum);
     double k = (double)out.n;
     float scale = limit;
     if (scaled) {
@@ -195,7 +195,7 @@ VEC_CLONES static bool improper(const uint8_t *src, size_t n_bytes, unsigned *an
 }
 
 /* Are the codes behind the end of the last chunk, of r codes, zero? */
-static bool padded(const uint8_t *src, size_t r)
+static bool tail_padded(const uint8_t *src, size_t r)
 {
     size_t m = (r + 3) / 4;
     unsigned behind = 0;
@@ -207,9 +207,9 @@ static bool padded(const uint8_t *src, size_t r)
 static bool thr2_check(const int64_t *arg, const uint8_t *src, size_t n)
 {
     unsigned any;
-    const uint8_t *codes = src + head(arg);
+    const uint8_t *codes = src + head_size(arg);
     size_t last = (n - 1) / CODEC_CHUNK * CODEC_CHUNK;
-    if (improper(codes, (n + 3) / 4, &any) || !padded(codes + last / 4, n - last))
+    if (improper(codes, (n + 3) / 4, &any) || !tail_padded(codes + last / 4, n - last))
         return false;
     if (arg[THR2_FORM] == FORM_MXNET)
         return true;
@@ -235,7 +235,7 @@ static void thr2_decode(const int64_t *arg, const uint8_t *src, size_t n, size_t
     bool scaled = arg[THR2_FORM] == FORM_FREE;
     uint32_t scale = scaled ? bytes_get_u32(src) : bytes_of_float((float)t_of(arg));
     size_t m = (count + 3) / 4;
-    src += head(arg) + at / 4;
+    src += head_size(arg) + at / 4;
     for (size_t first = 0; first < count; first += m) {
         size_t some = count - first < m ? count - first : m;
         get_quarter(src, some, (unsigned)(2 * (first / m)), scale, v + first);

@@ -25,7 +25,7 @@ static int topk_select(const int64_t *arg, const struct codec_source *s, struct 
 }
 
 static const struct codec_selector topk_selector = {
-    .keep = keep_most,
+    .most = keep_most,
     .typical = keep_typical,
     .scratch = topk_scratch,
     .select = topk_select,

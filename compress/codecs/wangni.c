@@ -51,28 +51,28 @@ enum {
 
 #define KAPPA_ALL 0x1p900 /* Takes all but zeros, and keeps products finite. */
 
-static const char *const scale_words[] = {"ls", "raw", NULL};
+static const char *const scale_choices[] = {"ls", "raw", NULL};
 
 static const struct codec_param wangni_params[] = {
     KEEP_PARAMS,
     {.name = "scale",
-     .kind = CODEC_WORD,
+     .kind = CODEC_CHOICE,
      .option = true,
-     .words = scale_words,
+     .choices = scale_choices,
      .preset = SCALE_LS,
      .wants = "ls or raw"},
     {.name = NULL},
 };
 
-static size_t most_of(size_t wanted, size_t n)
+static size_t wangni_limit(size_t wanted, size_t n)
 {
     size_t most = wanted + 16 + (size_t)(6.0 * sqrt((double)wanted));
     return most < n ? most : n;
 }
 
-static size_t wangni_keep(const int64_t *arg, size_t n)
+static size_t wangni_most(const int64_t *arg, size_t n)
 {
-    return most_of(keep_most(arg, n), n);
+    return wangni_limit(keep_most(arg, n), n);
 }
 
 /* ---- kappa ---- */
@@ -85,8 +85,8 @@ static int weigh_all(const struct codec_source *s, double *l1, float *max)
     *l1 = 0.0;
     for (size_t at = 0; at < s->n; at += CODEC_CHUNK) {
         size_t count = s->n - at < CODEC_CHUNK ? s->n - at : CODEC_CHUNK;
-        struct simd_sums sums = simd_load(v, s->x + at, s->x_hat != NULL ? s->x_hat + at : NULL,
-                                          count, SIMD_L1 | SIMD_AHEAD);
+        struct simd_sums sums =
+            simd_load(v, s->x + at, codec_x_hat(s, at), count, SIMD_L1 | SIMD_AHEAD);
         top = sums.max > top ? sums.max : top;
         *l1 += sums.l1;
     }
@@ -100,8 +100,8 @@ struct weights
     double sum[LANES], saturated[LANES];
 };
 
-VEC_CLONES static void weigh(struct weights *restrict w, const float *restrict v, size_t n,
-                             double kappa)
+VEC_CLONES static void weigh_chunk(struct weights *restrict w, const float *restrict v, size_t n,
+                                   double kappa)
 {
     struct weights l = *w;
     size_t whole = n / LANES * LANES;
@@ -126,7 +126,7 @@ static void weigh_rest(const struct codec_source *s, double kappa, double *sum, 
     double over = 0.0;
     for (size_t at = 0, count; at < s->n; at += count) {
         scan_load(s, at, v, &count);
-        weigh(&w, v, count, kappa);
+        weigh_chunk(&w, v, count, kappa);
     }
     *sum = 0.0;
     for (size_t j = 0; j < LANES; j++) {
@@ -137,7 +137,7 @@ static void weigh_rest(const struct codec_source *s, double kappa, double *sum, 
 }
 
 /* 0 if all of v is zero. Usually one pass, as nothing is saturated. */
-static int solve(const struct codec_source *s, size_t wanted, double *kappa)
+static int solve_kappa(const struct codec_source *s, size_t wanted, double *kappa)
 {
     double sum;
     size_t saturated;
@@ -161,7 +161,7 @@ static int solve(const struct codec_source *s, size_t wanted, double *kappa)
 /* ---- the draw ---- */
 
 /* Number i of 31 bits: half a word each. n is at most CODEC_CHUNK. */
-VEC_CLONES static void draw(int32_t *restrict u, uint64_t key, size_t first, size_t n)
+VEC_CLONES static void draw_coins(int32_t *restrict u, uint64_t key, size_t first, size_t n)
 {
     for (size_t i = 0; i < (n + 1) / 2; i++) {
         uint64_t bits = rng_at(key, first / 2 + i);
@@ -180,8 +180,8 @@ VEC_CLONES static void mark_drawn(uint8_t *restrict mark, const float *restrict 
 }
 
 /* Fill pick->truth. False if more than `most` were drawn and that matters. */
-static bool take(const struct codec_source *s, double kappa, uint64_t key, size_t most, bool last,
-                 struct codec_pick *pick)
+static bool draw_pick(const struct codec_source *s, double kappa, uint64_t key, size_t most,
+                      bool last, struct codec_pick *pick)
 {
     float v[CODEC_CHUNK];
     int32_t u[CODEC_CHUNK];
@@ -191,7 +191,7 @@ static bool take(const struct codec_source *s, double kappa, uint64_t key, size_
     pick->rest2 = 0.0;
     for (size_t at = 0, count; at < s->n; at += count) {
         scan_load(s, at, v, &count);
-        draw(u, key, at, count);
+        draw_coins(u, key, at, count);
         mark_drawn(mark, v, u, count, kappa);
         size_t m = scan_marked(mark, count, local);
         if (m > most - pick->k) {
@@ -210,7 +210,7 @@ static bool take(const struct codec_source *s, double kappa, uint64_t key, size_
 }
 
 /* What goes in place of what was taken. */
-static void weight(const int64_t *arg, double kappa, struct codec_pick *pick)
+static void set_values(const int64_t *arg, double kappa, struct codec_pick *pick)
 {
     double sum = 0.0;
     size_t n = 0;
@@ -233,21 +233,21 @@ static void weight(const int64_t *arg, double kappa, struct codec_pick *pick)
 static int wangni_select(const int64_t *arg, const struct codec_source *s, struct codec_pick *pick)
 {
     size_t wanted = keep_count(arg, s->n, s->round);
-    size_t most = most_of(wanted, s->n);
+    size_t most = wangni_limit(wanted, s->n);
     double kappa;
     uint64_t key = s->key;
-    int err = solve(s, wanted, &kappa);
+    int err = solve_kappa(s, wanted, &kappa);
     if (err != 0)
         return err;
-    for (int i = 1; !take(s, kappa, key, most, i == DRAWS_MAX, pick); i++)
+    for (int i = 1; !draw_pick(s, kappa, key, most, i == DRAWS_MAX, pick); i++)
         key = rng_at(s->key, UINT64_MAX - (uint64_t)i);
-    weight(arg, kappa, pick);
+    set_values(arg, kappa, pick);
     return 0;
 }
 
 static const struct codec_selector wangni_selector = {
     .coder = "sign:0",
-    .keep = wangni_keep,
+    .most = wangni_most,
     .typical = keep_typical,
     .select = wangni_select,
 };

@@ -1,13 +1,20 @@
+/* compress/coding/positions.c -- positions in the code that the spec asks for, and back.
+ *
+ * The head says k, the code and the stream's length. A receiver knows the code
+ * from the spec as well, and refuses any other: it could be a second encoding of
+ * the same set, or one longer than what the spec's bound allows.
+ */
 #include "compress/coding/positions.h"
 
 #include "compress/coding/bytes.h"
 
 #include <assert.h>
 
-const char *const positions_words[] = {"auto", "rice", "ef", "bitmap", NULL};
+const char *const positions_names[] = {"auto", "rice", "ef", "bitmap", NULL};
 
 enum { HEAD_MAX = 2 * BYTES_VARINT_MAX + 1 };
 
+/* Bytes of a number as a varint (bytes.h). */
 static size_t varint_size(size_t v)
 {
     size_t size = 1;
@@ -18,6 +25,7 @@ static size_t varint_size(size_t v)
 
 /* ---- sizes ---- */
 
+/* "auto" is Rice, for the reason that stands in positions.h. */
 size_t positions_bound(enum positions_how how, size_t k, size_t n)
 {
     switch (how) {
@@ -32,6 +40,8 @@ size_t positions_bound(enum positions_how how, size_t k, size_t n)
     return HEAD_MAX + bitmap_size(n);
 }
 
+/* Bytes of a stream for k positions at random: Elias-Fano and the bitmap always have that
+ * length. */
 static size_t nominal_stream(enum positions_how how, size_t k, size_t n)
 {
     switch (how) {
@@ -54,6 +64,7 @@ size_t positions_nominal(enum positions_how how, size_t k, size_t n)
 
 /* ---- writing ---- */
 
+/* Write k, the code and the length of the stream behind them; returns the bytes of that. */
 static size_t put_head(uint8_t *dst, size_t k, unsigned code, size_t stream)
 {
     size_t len = bytes_put_varint(dst, (uint32_t)k);
@@ -61,6 +72,7 @@ static size_t put_head(uint8_t *dst, size_t k, unsigned code, size_t stream)
     return len + bytes_put_varint(dst + len, (uint32_t)stream);
 }
 
+/* Rice comes with its parameter as the code, after a pass over the gaps that finds the cheapest. */
 static size_t put_rice(const uint32_t *index, size_t k, size_t n, uint8_t *dst)
 {
     uint64_t bits;
@@ -105,7 +117,8 @@ size_t positions_put(enum positions_how how, const uint32_t *index, size_t k, si
 
 /* ---- reading ---- */
 
-/* May a stream of that code have that length? */
+/* May a stream of that code have that length? Rice's length depends on the positions and is only
+ * bounded here; rice_ended() sees that it comes out. */
 static bool proper_head(const struct positions *p, enum positions_how how, size_t stream)
 {
     switch (how) {
@@ -121,6 +134,7 @@ static bool proper_head(const struct positions *p, enum positions_how how, size_
     return p->code == POSITIONS_CODE_BITMAP && stream == bitmap_size(p->n);
 }
 
+/* Nothing is kept of a head that is refused, and no byte behind it is read here. */
 bool positions_open(struct positions *p, enum positions_how how, size_t most, size_t n,
                     const uint8_t *src, size_t len)
 {
@@ -145,6 +159,7 @@ bool positions_open(struct positions *p, enum positions_how how, size_t most, si
     return true;
 }
 
+/* The code in the head decides, which positions_open() has compared with the spec's. */
 bool positions_next(struct positions *p, uint32_t *index, size_t count)
 {
     if (p->code == POSITIONS_CODE_BITMAP)
@@ -154,6 +169,8 @@ bool positions_next(struct positions *p, uint32_t *index, size_t count)
     return rice_get(&p->rice, index, count);
 }
 
+/* Bitmap and Elias-Fano have one stream for a set once they are read to the end; Rice has one
+ * for each parameter, and the cheapest is the only proper one. */
 bool positions_end(const struct positions *p)
 {
     if (p->code == POSITIONS_CODE_BITMAP)

@@ -34,7 +34,7 @@ enum positions_how { POSITIONS_AUTO, POSITIONS_RICE, POSITIONS_EF, POSITIONS_BIT
 enum { POSITIONS_CODE_EF = 32, POSITIONS_CODE_BITMAP = 64 };
 
 /* Names in the order of the enum, ended by NULL. */
-extern const char *const positions_words[];
+extern const char *const positions_names[];
 
 /* Longest encoding of at most k positions below n, in bytes, and a typical
  * one of k. */

@@ -5,6 +5,7 @@
 
 #include "compress/codec.h"
 #include "compress/coding/positions.h"
+#include "compress/compress.h"
 
 #include "nn/math/rng.h"
 
@@ -127,7 +128,7 @@ static inline void bench_positions(size_t n, double share, double rice_put, doub
     for (size_t i = 0; i < n; i++)
         if (rng_unit_at(3, i) < (float)share)
             index[k++] = (uint32_t)i;
-    for (int how = POSITIONS_AUTO; positions_words[how] != NULL; how++) {
+    for (int how = POSITIONS_AUTO; positions_names[how] != NULL; how++) {
         double put, get;
         size_t len = 0;
         bool proper = true;
@@ -142,7 +143,7 @@ static inline void bench_positions(size_t n, double share, double rice_put, doub
                                : "SHORT";
         printf("  %-7s %4.1f %%  put %7.0f  get %7.0f Midx/s  %6.3f bits each"
                "  %s\n",
-               positions_words[how], 100.0 * share, put, get, 8.0 * (double)len / (double)k, word);
+               positions_names[how], 100.0 * share, put, get, 8.0 * (double)len / (double)k, word);
     }
     free(index);
     free(bytes);

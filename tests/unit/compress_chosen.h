@@ -4,6 +4,7 @@
 #define TESTS_UNIT_COMPRESS_CHOSEN_H
 
 #include "compress/codec.h"
+#include "compress/compress.h"
 #include "compress/spec.h"
 
 #include "tests/unit/compress_vectors.h"
@@ -21,7 +22,7 @@ struct chosen
     const struct codec_selector *f;
     const int64_t *arg;
     struct codec_pick pick;
-    size_t keep; /* The most that may be taken. */
+    size_t most; /* The most that may be taken. */
 };
 
 static inline void chosen_open(struct chosen *c, const char *spec, size_t n)
@@ -31,10 +32,10 @@ static inline void chosen_open(struct chosen *c, const char *spec, size_t n)
         fail_msg("%s: %s", spec, error);
     c->f = c->spec.rule[0].selector.codec->selector;
     c->arg = c->spec.rule[0].selector.arg;
-    c->keep = c->f->keep(c->arg, n);
-    assert_true(c->keep >= 1 && c->keep <= n);
+    c->most = c->f->most(c->arg, n);
+    assert_true(c->most >= 1 && c->most <= n);
     size_t scratch = c->f->scratch != NULL ? c->f->scratch(c->arg, n) : 0;
-    size_t room = (c->keep + CODEC_CHUNK) * 4;
+    size_t room = (c->most + CODEC_CHUNK) * 4;
     c->pick = (struct codec_pick){.index = malloc(room),
                                   .value = malloc(room),
                                   .truth = malloc(room),
@@ -65,8 +66,8 @@ static inline void chosen_check(const struct chosen *c, const float *v, size_t n
     const struct codec_pick *p = &c->pick;
     double all2 = 0.0, taken2 = 0.0;
     const float *truth = p->scaled ? p->truth : p->value;
-    if (p->k > c->keep)
-        fail_msg("%s: took %zu of %zu, may %zu", what, p->k, n, c->keep);
+    if (p->k > c->most)
+        fail_msg("%s: took %zu of %zu, may %zu", what, p->k, n, c->most);
     for (size_t i = 0; i < p->k; i++) {
         if (p->index[i] >= n || (i > 0 && p->index[i] <= p->index[i - 1])
             || truth[i] != v[p->index[i]])

@@ -3,6 +3,7 @@
 #include "compress/codec.h"
 #include "compress/coding/bytes.h"
 #include "compress/coding/positions.h"
+#include "compress/compress.h"
 
 #include "nn/math/rng.h"
 
@@ -148,7 +149,7 @@ static void check_against_ref(enum positions_how how, size_t k, size_t n, size_t
     used += bytes_put_varint(head + used, (uint32_t)stream);
     if (len != used + stream || memcmp(bytes, head, used) != 0
         || memcmp(bytes + used, ref.at, stream) != 0)
-        fail_msg("%s, k=%zu, n=%zu: not the reference's bytes", positions_words[how], k, n);
+        fail_msg("%s, k=%zu, n=%zu: not the reference's bytes", positions_names[how], k, n);
 }
 
 /* ---- reading ---- */
@@ -188,7 +189,7 @@ static bool check_foreign(enum positions_how how, size_t most, size_t n, const u
     assert_true(positions_bound(how, p.k, n) <= ROOM);
     size_t own = positions_put(how, back, p.k, n, again);
     if (own != p.used || memcmp(again, src, own) != 0)
-        fail_msg("%s, k=%zu, n=%zu: a second encoding is accepted", positions_words[how], p.k, n);
+        fail_msg("%s, k=%zu, n=%zu: a second encoding is accepted", positions_names[how], p.k, n);
     return true;
 }
 
@@ -362,7 +363,7 @@ static void test_bounds(void **state)
             struct positions p;
             length[h] = positions_put(hows[h], set, k, n, bytes);
             if (length[h] > positions_bound(hows[h], most, n))
-                fail_msg("trial %zu, %s: above the bound", trial, positions_words[hows[h]]);
+                fail_msg("trial %zu, %s: above the bound", trial, positions_names[hows[h]]);
             assert_true(read_all(hows[h], most, n, bytes, length[h], CODEC_CHUNK, &p));
             assert_memory_equal(back, set, k * sizeof *set);
         }
@@ -446,7 +447,7 @@ static void test_noise(void **state)
 static void refused(enum positions_how how, size_t n, size_t len, const char *what)
 {
     if (check_foreign(how, n, n, bytes, len))
-        fail_msg("%s: %s is accepted", positions_words[how], what);
+        fail_msg("%s: %s is accepted", positions_names[how], what);
 }
 
 static void test_rules(void **state)

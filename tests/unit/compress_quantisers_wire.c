@@ -3,6 +3,7 @@
 #include "tests/unit/compress_vectors.h"
 
 #include "compress/codec.h"
+#include "compress/compress.h"
 
 #include <errno.h>
 #include <setjmp.h>

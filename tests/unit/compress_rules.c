@@ -147,7 +147,7 @@ static void check_rules(const struct rules *rules)
     struct compress_stat sum = {0};
     size_t len = 0, units = 0;
     rig_open_model(&r, rules->spec, lenet, N_LAYERS);
-    assert_int_equal(compress_dim(r.c), D);
+    assert_int_equal(r.n, D);
     assert_int_equal(rig_code(&r, 9, v), 0);
     memset(expected, 0, sizeof expected);
     for (; units < UNITS_MAX && rules->part[units].spec != NULL; units++)

@@ -263,10 +263,10 @@ static size_t random_stage(struct rng *r, const struct codec *c, char *text, cha
         uint64_t room = (uint64_t)((p->high - p->low) / step) + 1;
         size_t words = 0;
         switch (p->kind) {
-        case CODEC_WORD:
-            while (p->words[words] != NULL)
+        case CODEC_CHOICE:
+            while (p->choices[words] != NULL)
                 words++;
-            snprintf(value, sizeof value, "%s", p->words[rng_below(r, words)]);
+            snprintf(value, sizeof value, "%s", p->choices[rng_below(r, words)]);
             break;
         case CODEC_INTEGER:
             snprintf(value, sizeof value, "%lld",

@@ -7,6 +7,7 @@
 #define TESTS_UNIT_COMPRESS_SPECS_H
 
 #include "compress/codec.h"
+#include "compress/compress.h"
 
 #include <assert.h>
 #include <stdio.h>

@@ -111,7 +111,8 @@ static inline void rig_open_model(struct bench_rig *r, const char *spec, const s
     *r = (struct bench_rig){0};
     int err = compress_open(&r->c, spec, s, n_segments);
     assert(err == 0);
-    r->n = compress_dim(r->c);
+    for (size_t i = 0; i < n_segments; i++)
+        r->n += s[i].n;
     r->bytes = fenced(compress_bound(r->c));
     r->out = fenced(r->n * sizeof *r->out);
 }

@@ -1,4 +1,10 @@
-#include "compress/codecs/thin.h"
+/* compress/codecs/factors.c -- M Q and M^T P, the two products of power iteration.
+ *
+ * Several columns of Q or P are done at a time, as M has to come from memory and a
+ * few columns stay in registers. The counts 4, 2 and 1 are written out, so that
+ * the compiler knows them and keeps all sums in registers.
+ */
+#include "compress/codecs/factors.h"
 
 #include "compress/coding/bytes.h"
 
@@ -12,15 +18,16 @@ enum {
 
 /* One register of floats, or several of a smaller machine's. Arrays of as many
  * would be stored and read again at each step of a loop. */
-typedef float lanes __attribute__((vector_size(THIN_LANES * sizeof(float))));
-typedef double wide __attribute__((vector_size(THIN_LANES * sizeof(double))));
+typedef float lanes __attribute__((vector_size(FACTORS_LANES * sizeof(float))));
+typedef double wide __attribute__((vector_size(FACTORS_LANES * sizeof(double))));
 
 /* ---- P ---- */
 
+/* The sum of a register's lanes in double, in a fixed order. */
 static inline __attribute__((always_inline)) double sum_of(const lanes *v)
 {
     double s[4] = {0};
-    for (size_t i = 0; i < THIN_LANES; i += 4)
+    for (size_t i = 0; i < FACTORS_LANES; i += 4)
         for (size_t j = 0; j < 4; j++)
             s[j] += (double)(*v)[i + j];
     return (s[0] + s[2]) + (s[1] + s[3]);
@@ -32,15 +39,15 @@ static inline size_t together(size_t left)
     return left >= 4 ? 4 : left >= 2 ? 2 : 1;
 }
 
-/* sum[k] = <v, column k of q>, k < count. Behind v stand finite numbers, that
- * meet the zeros behind q. */
+/* sum[k] = <v, column k of q> for k < count. What stands behind v is finite and meets zeros
+ * behind q. */
 static inline __attribute__((always_inline)) void dots(double *restrict sum,
                                                        const float *restrict v,
                                                        const float *restrict q, size_t stride,
                                                        size_t n, const size_t count)
 {
     lanes s[TOGETHER] = {{0}}, a, b;
-    for (size_t j = 0; j < n; j += THIN_LANES) {
+    for (size_t j = 0; j < n; j += FACTORS_LANES) {
         memcpy(&a, v + j, sizeof a);
         for (size_t k = 0; k < count; k++) {
             memcpy(&b, q + k * stride + j, sizeof b);
@@ -51,8 +58,9 @@ static inline __attribute__((always_inline)) void dots(double *restrict sum,
         sum[k] = sum_of(&s[k]);
 }
 
-VEC_CLONES void thin_forward(const struct thin *w, const struct matrix_tile *t, const float *v,
-                             double back)
+/* Row by row: each gives one element of every column of P. */
+VEC_CLONES void factors_add_p(const struct factors *w, const struct matrix_tile *t, const float *v,
+                              double back)
 {
     for (size_t i = 0; i < t->rows; i++, v += t->cols) {
         double *p = w->p + t->row + i;
@@ -74,17 +82,17 @@ VEC_CLONES void thin_forward(const struct thin *w, const struct matrix_tile *t, 
 
 /* ---- Q' ---- */
 
-/* Column k of q, k < count, += sum of p[k][i] v[i] over the rows of a panel.
- * What stands behind a row goes to the room behind q. */
+/* Add to column k of q, for k < count, the sum of p[k][i] v[i] over the rows of a panel. Floats
+ * within a panel and doubles beyond, as eight additions lose next to nothing. */
 static inline __attribute__((always_inline)) void add_panel(double *restrict q, size_t stride,
                                                             const float *restrict v, size_t n,
-                                                            float p[TOGETHER][THIN_PANEL],
+                                                            float p[TOGETHER][FACTORS_PANEL],
                                                             const size_t count)
 {
-    for (size_t j = 0; j < n; j += THIN_LANES) {
+    for (size_t j = 0; j < n; j += FACTORS_LANES) {
         lanes s[TOGETHER] = {{0}}, a;
         wide sum;
-        for (size_t i = 0; i < THIN_PANEL; i++) {
+        for (size_t i = 0; i < FACTORS_PANEL; i++) {
             memcpy(&a, v + i * n + j, sizeof a);
             for (size_t k = 0; k < count; k++)
                 s[k] += p[k][i] * a;
@@ -98,24 +106,24 @@ static inline __attribute__((always_inline)) void add_panel(double *restrict q, 
 }
 
 /* p[k][i] of rows row.. and columns first..: zero where there is no row. */
-static void get_panel(float p[TOGETHER][THIN_PANEL], const struct thin *w, const uint8_t *src,
+static void get_panel(float p[TOGETHER][FACTORS_PANEL], const struct factors *w, const uint8_t *src,
                       size_t row, size_t first, size_t count)
 {
     size_t left = w->m - row;
     memset(p, 0, TOGETHER * sizeof p[0]);
     for (size_t k = 0; k < count; k++) {
         const uint8_t *column = src + 4 * ((first + k) * w->m + row);
-        for (size_t i = 0; i < THIN_PANEL && i < left; i++)
+        for (size_t i = 0; i < FACTORS_PANEL && i < left; i++)
             p[k][i] = bytes_get_float(column + 4 * i);
     }
 }
 
-VEC_CLONES void thin_backward(const struct thin *w, const struct matrix_tile *t, const float *v,
+VEC_CLONES void factors_add_q(const struct factors *w, const struct matrix_tile *t, const float *v,
                               const uint8_t *src)
 {
-    for (size_t i = 0; i < t->rows; i += THIN_PANEL, v += THIN_PANEL * t->cols)
+    for (size_t i = 0; i < t->rows; i += FACTORS_PANEL, v += FACTORS_PANEL * t->cols)
         for (size_t k = 0, count; k < w->r; k += count) {
-            float p[TOGETHER][THIN_PANEL];
+            float p[TOGETHER][FACTORS_PANEL];
             double *q = w->q_next + k * w->stride + t->col;
             count = together(w->r - k);
             get_panel(p, w, src, t->row + i, k, count);

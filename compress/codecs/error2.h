@@ -1,27 +1,27 @@
-/* compress/codecs/squares.h -- sums of squared errors, for encoders that know each
+/* compress/codecs/error2.h -- sums of squared errors, for encoders that know each
  * error as they round.
  *
  * A rounding loop stores the square of every error in a buffer, and another
  * adds them up: two loops that vectorise where one that does both does not.
  * Errors are first multiplied by 2^-e, with e the exponent of the block's
  * largest value, so that floats are enough: what underflows then is nothing
- * beside that value's own square. That factor comes from squares_shift().
+ * beside that value's own square. That factor comes from error2_shift().
  */
-#ifndef COMPRESS_CODECS_SQUARES_H
-#define COMPRESS_CODECS_SQUARES_H
+#ifndef COMPRESS_CODECS_ERROR2_H
+#define COMPRESS_CODECS_ERROR2_H
 
 #include "compress/coding/bytes.h"
 
 #include <stddef.h>
 
 /* 2^-e for the largest |v| of a block, below 2^64: exact in every product. */
-static inline float squares_shift(float max)
+static inline float error2_shift(float max)
 {
     return bytes_pow2(-bytes_exponent(max));
 }
 
 /* A sum of such squares without the factor, which was in it twice. */
-static inline double squares_unshift(double sum, float max)
+static inline double error2_unshift(double sum, float max)
 {
     uint64_t bits = (uint64_t)(1023 + 2 * bytes_exponent(max)) << 52;
     double pow4;
@@ -31,9 +31,9 @@ static inline double squares_unshift(double sum, float max)
 
 /* Sum of n <= CODEC_CHUNK squares, to 4e-6 of it: sixteen lanes of floats, then
  * the lanes in double. The order of additions is fixed. */
-double squares_sum(const float *square, size_t n);
+double error2_sum(const float *square, size_t n);
 
 /* The sum of ((v - decoded) * shift)^2 over n <= CODEC_CHUNK values. */
-double squares_of_errors(const float *v, const float *decoded, size_t n, float shift);
+double error2_decoded(const float *v, const float *decoded, size_t n, float shift);
 
 #endif

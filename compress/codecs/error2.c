@@ -1,4 +1,9 @@
-#include "compress/codecs/squares.h"
+/* compress/codecs/error2.c -- squared errors summed in lanes of floats, then in double.
+ *
+ * Sixteen lanes, as one register of AVX-512 or two of AVX2 have; the order of
+ * additions is that of this file at every width.
+ */
+#include "compress/codecs/error2.h"
 
 #include "compress/codec.h"
 
@@ -8,7 +13,9 @@
 
 enum { LANES = 16 };
 
-VEC_CLONES double squares_sum(const float *square, size_t n)
+/* Four squares are added up first, so that a lane waits for a quarter of the additions. The
+ * lanes are folded as compress/simd does. */
+VEC_CLONES double error2_sum(const float *square, size_t n)
 {
     float lane[LANES] = {0};
     size_t i = 0;
@@ -38,10 +45,11 @@ VEC_CLONES static void square_errors(float *restrict square, const float *restri
     }
 }
 
-double squares_of_errors(const float *v, const float *decoded, size_t n, float shift)
+/* For codecs whose decoder is a table or a formula of its own: it is run, and compared. */
+double error2_decoded(const float *v, const float *decoded, size_t n, float shift)
 {
     float square[CODEC_CHUNK];
     assert(n <= CODEC_CHUNK);
     square_errors(square, v, decoded, n, shift);
-    return squares_sum(square, n);
+    return error2_sum(square, n);
 }
