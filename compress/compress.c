@@ -290,7 +290,8 @@ int compress_encode(struct compress *c, const struct compress_input *in, uint8_t
             if (err != 0)
                 return err;
         }
-        if (!(part.x2 > 0.0)) { /* A unit at rest: one byte, and no error. */
+        /* A unit at rest is one byte and no error, whatever its codec wrote. */
+        if (!(part.x2 > 0.0)) {
             n_bytes = 0;
             part.e2 = 0.0;
         }
@@ -372,6 +373,7 @@ void compress_apply(const struct compress *c, const uint8_t *src, size_t len, fl
 
 /* ---- the catalogue ---- */
 
+/* `hearsay compressors` walks it, so that no list of codecs is written twice. */
 bool compress_catalogue(size_t i, struct compress_info *info)
 {
     static const char *const classes[] = {

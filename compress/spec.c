@@ -57,7 +57,7 @@ static struct part cut(struct part *rest, const char *ends)
     return p;
 }
 
-/* If *rest begins with c, step over it. */
+/* Step over c if *rest begins with it, and say whether it did. */
 static bool skip(struct part *rest, char c)
 {
     if (rest->len == 0 || rest->at[0] != c)
@@ -97,6 +97,7 @@ static bool read_number(struct part p, int places, int64_t *value)
     }
     if (digits == 0 || after == 0)
         return false;
+    /* Places that were not written are zeros. */
     for (after = after < 0 ? 0 : after; after < places; after++)
         sum *= 10;
     *value = sum;
@@ -194,7 +195,7 @@ static const struct codec_param *option_of(const struct codec_stage *stage, stru
     return NULL;
 }
 
-/* A rule being parsed. */
+/* A rule being parsed, and what the sentence about an error needs. */
 struct parser
 {
     struct spec_rule *rule;
@@ -238,6 +239,7 @@ static int parse_option(struct parser *p, struct part text)
         return refuse_spec(p->error, "%.*s: an option must be name=value", shown(text), text.at);
     if (part_is(name, "scope"))
         return parse_scope(p, text, value);
+    /* These are tried in the order in which they stand in the text. */
     struct codec_stage *stages[] = {&p->rule->selector, &p->rule->coder, &p->rule->body};
     const struct codec_param *known =
         NULL; /* A parameter of that name in any stage, for the error. */
@@ -321,6 +323,7 @@ static int parse_chain(struct parser *p, struct part chain)
     struct spec_rule *r = p->rule;
     if (r->coder.codec != NULL || r->body.codec != NULL)
         return 0;
+    /* A selector alone: its coder is the one of its table, or the values as they are. */
     const char *coder = r->selector.codec->selector->coder;
     coder = coder != NULL ? coder : "none";
     struct part preset = {coder, strlen(coder)};
@@ -403,6 +406,7 @@ static int check_scope(struct parser *p)
     const struct spec_rule *r = p->rule;
     if (r->body.codec == NULL || !r->body.codec->body->by_tensor)
         return 0;
+    /* "scope=layer" is what it does anyway, and may be said. */
     bool other = p->scoped && r->scope != SPEC_LAYER;
     p->rule->scope = SPEC_LAYER;
     if (!other)

@@ -66,7 +66,8 @@ static const struct codec_param *param_at(const struct codec *codec, size_t i)
     return p != NULL && p[i].name != NULL ? &p[i] : NULL;
 }
 
-/* Would leaving the i-th parameter out give the same stage? */
+/* Would leaving the i-th parameter out give the same stage? The parser's own spec_settle()
+ * answers, so that printing and parsing cannot differ over a default. */
 static bool implied(const struct codec_stage *stage, size_t i)
 {
     char why[COMPRESS_ERROR_MAX];
@@ -148,7 +149,8 @@ static void print_scope(struct printer *p, const struct spec_rule *r)
         print(p, ",scope=block:%lld", (long long)r->block);
 }
 
-/* Is a selector's coder the one that it has where none is named? */
+/* Is a selector's coder the one that it has where none is named? Printed texts are compared, as
+ * a coder may be named with values that are its defaults. */
 static bool coder_is_default(const struct spec_rule *r)
 {
     const char *coder = r->selector.codec->selector->coder;

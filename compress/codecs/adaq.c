@@ -51,7 +51,7 @@ static size_t adaq_most(const int64_t *arg, size_t n)
     return share < n ? share + 1 : n;
 }
 
-/* The search on one side. */
+/* The search for the k-th largest magnitude on one side. */
 struct side
 {
     uint32_t count[DIGIT_SIZE];
@@ -66,8 +66,8 @@ static inline uint32_t key_of(uint32_t bits)
     return bits & 0x7fffffffu;
 }
 
-/* Zeros are neither; they lie in the lowest place of a side, where none seeks
- * them. */
+/* Count the values of either sign. Zeros are on no side; in a histogram they lie in the lowest
+ * place, where none seeks them. */
 VEC_CLONES static void count_sides(const float *v, size_t n, size_t size[SIDES])
 {
     uint32_t above = 0;
@@ -165,7 +165,7 @@ static void collect_sides(const struct codec_source *s, struct side side[SIDES],
 
 /* ---- candidates ---- */
 
-/* Five standard deviations to the safe side. */
+/* The rank to look for in a sample, five standard deviations to the safe side. */
 static size_t rank_of(double share, size_t size)
 {
     double mean = share * (double)size;
@@ -173,7 +173,7 @@ static size_t rank_of(double share, size_t size)
     return rank < size ? rank : size;
 }
 
-/* Twice what both ranks bring where the sides are alike. */
+/* Room for candidates: twice what both ranks bring where the sides are alike. */
 static size_t room_for(double share, size_t n)
 {
     double m = (double)sample_size(n);
@@ -210,7 +210,7 @@ static int threshold_of(const struct codec_source *s, double share, float *v, ui
     return 0;
 }
 
-/* Fill `near`. 0; 1 if it will not do; or -ERANGE. */
+/* Fill `near` with candidates. 0; 1 if they will not do; or -ERANGE. */
 static int find_candidates(const struct codec_source *s, double share, const size_t k[SIDES],
                            void *scratch, struct codec_pick *near)
 {
@@ -229,7 +229,7 @@ static int find_candidates(const struct codec_source *s, double share, const siz
     return found[0] >= k[0] && found[1] >= k[1] ? 0 : 1;
 }
 
-/* k of each side, from their sizes. 0 or -ERANGE. */
+/* Count both sides, and set k of each. 0 or -ERANGE. */
 static int shares_of(const struct codec_source *s, uint64_t billionths, size_t k[SIDES])
 {
     float v[CODEC_CHUNK];

@@ -45,7 +45,7 @@ static size_t whole_lines(size_t n_bytes)
     return (n_bytes + 63) / 64 * 64;
 }
 
-/* What finding the rank-th largest of a sample of m needs. */
+/* The parts of scratch that finding the rank-th largest of a sample of m needs. */
 struct sample
 {
     float *v;
@@ -63,7 +63,7 @@ static struct sample carve(uint8_t *at, size_t m, size_t rank)
     return s;
 }
 
-/* The sample is done with when all of v is searched. */
+/* The larger of two needs: the sample is done with when all of v is searched. */
 static size_t aji_scratch(const int64_t *arg, size_t n)
 {
     size_t m = sample_size(n);
@@ -74,7 +74,7 @@ static size_t aji_scratch(const int64_t *arg, size_t n)
     return sample > all ? sample : all;
 }
 
-/* The bits of the quantile, 0 where it is zero. 0 or -ERANGE. */
+/* Find the bits of the quantile, 0 where it is zero. 0 or -ERANGE. */
 static int sample_quantile(const struct codec_source *s, size_t m, size_t rank, uint8_t *scratch,
                            uint32_t *threshold)
 {

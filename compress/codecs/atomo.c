@@ -60,14 +60,15 @@ static size_t shorter(const struct codec_shape *shape)
     return shape->rows < shape->cols ? shape->rows : shape->cols;
 }
 
-/* What LAPACK could not count is plain, too. */
+/* Is it worth the factors? A matrix whose sizes LAPACK's integers could not hold is sent plain,
+ * too. */
 static bool atomo_pays(const int64_t *arg, const struct codec_shape *shape)
 {
     return matrix_pays(shape, (size_t)arg[ATOMO_R]) && shape->n <= INT_MAX
            && shorter(shape) <= BLAS_SVD_MAX;
 }
 
-/* Triples of a message. A sum of draws of mean r passes 4 r + 32 with a
+/* How many triples a message may have. A sum of draws of mean r passes 4 r + 32 with a
  * probability below 1e-15 (Bernstein's inequality): then the smallest stay. */
 static size_t most(const int64_t *arg, const struct codec_shape *shape)
 {
@@ -89,14 +90,14 @@ static size_t atomo_nominal(const int64_t *arg, const struct codec_shape *shape)
 
 /* ---- encoding ---- */
 
-/* A triple of the message. */
+/* A singular triple that was drawn. */
 struct triple
 {
     size_t i;
     double scale; /* What u v^T is multiplied by, for M as it is scaled. */
 };
 
-/* What an encoder works with, in scratch. */
+/* What an encoder works with, all of it in scratch. */
 struct spectrum
 {
     struct blas_svd svd;
@@ -181,7 +182,7 @@ static void fill_water(double *p, const float *s, size_t rank, size_t r)
         p[i] = fmin(1.0, (double)(r - certain) * (double)s[i] / left);
 }
 
-/* Draw triples, and set their scales. */
+/* Draw each triple by its probability and set its scale, by either way at the top of this file. */
 static void draw_triples(struct spectrum *w, const int64_t *arg, size_t rank, size_t limit,
                          uint64_t key)
 {
@@ -264,7 +265,7 @@ static int atomo_encode(const int64_t *arg, const struct codec_shape *shape,
 
 /* ---- decoding ---- */
 
-/* Bytes of the count at src[0..len), or 0 if it is not one. */
+/* Read the count at src[0..len): returns the bytes it takes, or 0 if it is not one. */
 static size_t get_count(const int64_t *arg, const struct codec_shape *shape, const uint8_t *src,
                         size_t len, size_t *count)
 {

@@ -39,7 +39,7 @@ static inline uint32_t upper_half(uint32_t abs)
     return (abs + 0x7fffu + (abs >> 16 & 1)) >> 16;
 }
 
-/* Writes the codes, and squares of the errors times shift^2. */
+/* Write the codes, and the squares of their errors times shift^2 (error2.h). */
 VEC_CLONES static void encode_halves(uint8_t *restrict dst, float *restrict square,
                                      const float *restrict v, size_t n, float shift)
 {

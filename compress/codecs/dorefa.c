@@ -81,8 +81,7 @@ static struct grid grid_of(unsigned steps, float max)
     return (struct grid){shift, 0.5f * (float)steps / (max * shift), (float)steps};
 }
 
-/* The code of a position of 0..L on the grid that may be rounded past an end,
- * and its level. */
+/* A position on the grid, brought back to 0..L where rounding took it past an end. */
 static inline float clamped(float c, float steps)
 {
     c = c > 0.0f ? c : 0.0f;
@@ -115,7 +114,7 @@ VEC_CLONES static void codes_random(uint16_t *restrict code, float *restrict h,
     }
 }
 
-/* <v, h> and |h|^2. */
+/* The sums that the least-squares scale is made of: <v, h> and |h|^2. */
 struct product
 {
     double vh, hh;
@@ -145,7 +144,7 @@ static struct product put_codes(const int64_t *arg, const struct codec_block *b,
     return p;
 }
 
-VEC_CLONES static void multiply(float *h, size_t n, float scale)
+VEC_CLONES static void scale_levels(float *h, size_t n, float scale)
 {
     for (size_t i = 0; i < n; i++)
         h[i] *= scale;
@@ -159,7 +158,7 @@ static double codes_error2(const float *v, float *h, size_t n, float scale)
     double e2 = 0.0;
     for (size_t at = 0; at < n; at += CODEC_CHUNK) {
         size_t count = n - at < CODEC_CHUNK ? n - at : CODEC_CHUNK;
-        multiply(h + at, count, scale);
+        scale_levels(h + at, count, scale);
         e2 += vec_dist2(v + at, h + at, count);
     }
     return e2;

@@ -37,10 +37,10 @@ static const struct codec_param dyn8_params[] = {
     {.name = NULL},
 };
 
-/* The last entry of all, that of the largest value. */
+/* The last entry of the table, which stands for the largest value. */
 #define LAST (0.1 + 0.9 * 63.5 / 64)
 
-/* Entry j of `parts` of the decade below `decade`. */
+/* Entry j of the `parts` entries of the decade that ends at `decade`, over the last entry. */
 #define ENTRY(decade, parts, j) ((decade) * (0.1 + 0.9 * ((j) + 0.5) / (parts)) / LAST)
 
 /* Where a decade gives way to the one below: half-way from its first entry to
@@ -142,7 +142,8 @@ VEC_CLONES static struct seen look_at_codes(const uint8_t *code, size_t n)
     return (struct seen){top, bare};
 }
 
-/* A largest value is there, and it has the last code. */
+/* Some value is the largest, and has the last code: a scale without it is no message of the
+ * encoder. */
 static bool dyn8_check(const int64_t *arg, const uint8_t *src, size_t n)
 {
     (void)arg;

@@ -54,6 +54,7 @@ struct grid
                   * two divisions in a row are long for a block of 256. */
 };
 
+/* M / 127, or the next larger float where that is subnormal and M would have no code. */
 static float scale_of(float max)
 {
     float scale = max / (float)INT8_TOP;
@@ -70,7 +71,7 @@ static struct grid grid_of(float max, float scale)
     return (struct grid){shift, step, inv};
 }
 
-/* Writes the codes, and squares of the errors times shift^2. */
+/* Write the codes, and the squares of their errors times shift^2 (error2.h). */
 VEC_CLONES static void quantise(uint8_t *restrict code, float *restrict square,
                                 const float *restrict v, size_t n, struct grid g)
 {
@@ -104,7 +105,7 @@ static double int8_encode(const int64_t *arg, const struct codec_block *b, uint8
     return error2_unshift(e2, b->max);
 }
 
-/* The largest |code|; 128 for the code that is none. */
+/* The largest |code|. It is 128 for the byte -128, which is no code. */
 VEC_CLONES static unsigned highest(const uint8_t *code, size_t n)
 {
     uint8_t top = 0;

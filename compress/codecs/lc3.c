@@ -35,17 +35,11 @@ static const struct codec_param lc3_params[] = {
     {.name = NULL},
 };
 
-static size_t varint_size(size_t v)
-{
-    uint8_t bytes[BYTES_VARINT_MAX];
-    return bytes_put_varint(bytes, (uint32_t)v);
-}
-
 static size_t lc3_bound(const int64_t *arg, const struct codec_shape *shape)
 {
     (void)arg;
     size_t most = quartic_size(shape->n);
-    return 4 + varint_size(most) + most;
+    return 4 + bytes_varint_size((uint32_t)most) + most;
 }
 
 /* Nominal for Gaussian values, the largest of which is as extreme-value theory has it. With p
@@ -61,10 +55,10 @@ static size_t lc3_nominal(const int64_t *arg, const struct codec_shape *shape)
     double p = 1.0 - pow(zero, QUARTIC_DIGITS);
     double runs = (1.0 - p) / (1.0 - pow(1.0 - p, QUARTIC_RUN_MAX));
     double stream = fmin(bytes, 1.0 + bytes * p * (1.0 + runs));
-    return 4 + varint_size((size_t)stream) + (size_t)stream;
+    return 4 + bytes_varint_size((uint32_t)stream) + (size_t)stream;
 }
 
-/* The largest magnitude and |v|^2, by a first pass. */
+/* Find the largest magnitude and |v|^2, by a first pass over x and x_hat. */
 static struct simd_sums measure_unit(const struct codec_source *s)
 {
     float v[CODEC_CHUNK];
@@ -78,8 +72,8 @@ static struct simd_sums measure_unit(const struct codec_source *s)
     return all;
 }
 
-/* M, which stays below twice the largest value, so that the largest is sent even where s max
- * rounds up to that. */
+/* The M of a message. It stays below twice the largest value, so that the largest is sent even
+ * where s max rounds up to that. */
 static float scale_of(const int64_t *arg, float max)
 {
     uint32_t m = bytes_of_float((float)((double)arg[LC3_S] / 1e9 * (double)max));
@@ -128,7 +122,7 @@ static int lc3_encode(const int64_t *arg, const struct codec_shape *shape,
         return -ERANGE;
     /* The stream's length stands before it: leave room for the longest. */
     struct quartic_sent sent = {.n = 0};
-    uint8_t *stream = dst + 4 + varint_size(quartic_size(shape->n));
+    uint8_t *stream = dst + 4 + bytes_varint_size((uint32_t)quartic_size(shape->n));
     size_t stream_len = (size_t)(put_stream(stream, s, m, &sent) - stream);
     bytes_put_float(dst, m);
     size_t head = 4 + bytes_put_varint(dst + 4, (uint32_t)stream_len);
@@ -158,6 +152,7 @@ static size_t lc3_check(const int64_t *arg, const struct codec_shape *shape, con
     return proper ? head + stream_len : 0;
 }
 
+/* A group at a time, so that no more than a group is ever unpacked. */
 static size_t lc3_apply(const int64_t *arg, const struct codec_shape *shape, const uint8_t *src,
                         size_t len, struct target *t)
 {

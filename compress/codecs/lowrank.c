@@ -54,7 +54,7 @@ static const struct codec_param lowrank_params[] = {
     {.name = NULL},
 };
 
-/* What an encoder works with. */
+/* What one step of power iteration works with. */
 struct step
 {
     struct codec_shape shape;
@@ -155,7 +155,7 @@ static void remember(const struct step *w, const uint8_t *message, float *memory
 
 /* Compute P, x2 and max_bits. False where the difference is not finite. Each tile is brought to
  * the size of 1 first, so that tiny and huge differences lose nothing in floats. */
-static bool multiply(struct step *w)
+static bool multiply_by_q(struct step *w)
 {
     const struct codec_source *s = w->s;
     memset(w->f.p, 0, w->f.r * w->f.m * sizeof *w->f.p);
@@ -261,7 +261,7 @@ static void load_block(const struct step *w, const struct matrix_tile *t, float 
 
 /* Compute Q' by the P of the message: rounded to floats as the receiver has it, so that C is the
  * best product with that P. */
-static void multiply_back(const struct step *w, const uint8_t *message, float shift)
+static void multiply_by_p(const struct step *w, const uint8_t *message, float shift)
 {
     size_t m = w->f.m, n = w->f.n;
     memset(w->f.q_next, 0, w->f.r * w->f.stride * sizeof *w->f.q_next);
@@ -299,7 +299,7 @@ static int encode_factors(struct step *w, const struct codec_desk *desk, uint8_t
                           struct compress_stat *stat)
 {
     choose_start(w, desk->memory);
-    if (!multiply(w))
+    if (!multiply_by_q(w))
         return -ERANGE;
     *len = 0;
     *stat = (struct compress_stat){.x2 = w->x2, .e2 = w->x2};
@@ -308,7 +308,7 @@ static int encode_factors(struct step *w, const struct codec_desk *desk, uint8_t
     orthonormalise(w);
     matrix_put(dst, w->f.p, w->f.r * w->f.m, 1.0);
     int e = bytes_exponent(bytes_to_float(w->max_bits));
-    multiply_back(w, dst, bytes_pow2(-e));
+    multiply_by_p(w, dst, bytes_pow2(-e));
     for (size_t k = 0; k < w->f.r; k++)
         matrix_put(dst + matrix_q_at(&w->shape, w->f.r, k), w->f.q_next + k * w->f.stride, w->f.n,
                    (double)bytes_pow2(e));

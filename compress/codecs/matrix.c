@@ -36,6 +36,7 @@ size_t matrix_plain_scratch(const struct codec_shape *shape)
     return 2 * dense_scratch(&plain, shape->n) * sizeof(float);
 }
 
+/* By the codec `none`, in its blocks; its scratch is the two vectors of a dense encoder. */
 int matrix_plain_encode(const struct codec_source *s, void *scratch, uint8_t *dst, size_t *len,
                         struct compress_stat *stat)
 {
@@ -69,6 +70,7 @@ size_t matrix_p_at(const struct codec_shape *shape, size_t k)
     return 4 * k * shape->rows;
 }
 
+/* All columns of P come first. */
 size_t matrix_q_at(const struct codec_shape *shape, size_t r, size_t k)
 {
     return 4 * (r * shape->rows + k * shape->cols);

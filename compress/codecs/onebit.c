@@ -45,7 +45,7 @@ static size_t onebit_size(const int64_t *arg, size_t n)
     return ONEBIT_HEAD + (n + 7) / 8;
 }
 
-/* Sums of |v| over the classes, in lanes. */
+/* The sums of |v| over both classes, in lanes. */
 struct classes
 {
     double plus[LANES], minus[LANES];
@@ -121,7 +121,7 @@ static double onebit_encode(const int64_t *arg, const struct codec_block *b, uin
     return fmax(0.0, b->x2 - taken);
 }
 
-/* All bits together, and all of them apart. */
+/* Fold bytes with or, and with and: is any bit set, and are all? */
 VEC_CLONES static void fold_bits(const uint8_t *src, size_t n_bytes, unsigned *any, unsigned *every)
 {
     unsigned or = 0;
@@ -152,7 +152,7 @@ static bool onebit_check(const int64_t *arg, const uint8_t *src, size_t n)
     return (minus != 0) == ((any | last) != 0) && (plus == 0 || !all);
 }
 
-/* plus and minus as a float's bits, the latter with its sign. */
+/* Decode whole bytes of bits. plus and minus are floats as bits, the latter with its sign. */
 VEC_CLONES static void decode_bytes(const uint8_t *restrict src, size_t n_bytes, uint32_t plus,
                                     uint32_t minus, float *restrict v)
 {

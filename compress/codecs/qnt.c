@@ -68,7 +68,7 @@ static size_t qnt_block(const int64_t *arg)
     return (size_t)arg[QNT_BLOCK];
 }
 
-/* log2 K. */
+/* Bits of a code: log2 of the K at the top of this file. */
 static unsigned bits_of(const int64_t *arg, size_t n)
 {
     unsigned bits = 0;
@@ -175,7 +175,7 @@ static inline uint16_t code_one(struct mass *mass, const uint8_t *table, uint16_
     return code;
 }
 
-/* Codes of a chunk, and what they add to each bucket's mass. */
+/* Code a chunk, and add its values to their buckets. */
 static void code_chunk(uint16_t *restrict code, struct mass (*restrict mass)[K_MAX],
                        const uint8_t *restrict table, const uint16_t *restrict cell,
                        const float *restrict v, size_t n)
@@ -188,7 +188,7 @@ static void code_chunk(uint16_t *restrict code, struct mass (*restrict mass)[K_M
         code[i] = code_one(mass[0], table, cell[i], v[i]);
 }
 
-/* The means, and |v - C(v)|^2 less |v|^2. */
+/* Write the means; returns |v - C(v)|^2 less |v|^2, a negative number. */
 static double put_means(uint8_t *dst, struct mass (*mass)[K_MAX], size_t k)
 {
     double gain = 0.0;
@@ -248,7 +248,7 @@ static inline int64_t order_of(uint32_t bits)
     return bits >> 31 ? -abs : abs;
 }
 
-/* In range, no -0, none below the one before. */
+/* Are the means in range, without -0, and none below the one before? */
 static bool means_proper(const uint8_t *src, size_t k)
 {
     int64_t last = INT64_MIN;

@@ -70,7 +70,7 @@ static const struct codec_param qsgd_params[] = {
     {.name = NULL},
 };
 
-/* Bits for 0..levels and a sign. */
+/* The bits that a code of 0..levels and a sign takes. */
 static int64_t bits_for(int64_t levels)
 {
     int64_t bits = 2;
@@ -192,7 +192,7 @@ static bool levels_in_range(float scale, const float *q, size_t n)
     return in_range(scale, (unsigned)top);
 }
 
-/* Pack the levels in work; returns the error they leave. */
+/* Pack the levels that stand in b->work; returns the error they leave. */
 static double put_codes(const struct codec_block *b, const struct simd_coder *c, uint8_t *dst)
 {
     uint16_t code[CODEC_CHUNK];

@@ -121,8 +121,8 @@ void quartic_get(const uint8_t *src, size_t n, size_t at, size_t count, float sc
     }
 }
 
-/* Byte number `i` of a vector of n digits, at most 242: are its digits behind
- * the end 1? */
+/* Are the digits of byte number `i` that lie behind the end of the vector 1? The byte is at most
+ * 242. */
 static bool byte_padded(size_t n, size_t i, uint8_t byte)
 {
     size_t start = i / QUARTIC_BYTES * QUARTIC_GROUP;

@@ -42,7 +42,7 @@ static const struct codec_param sign_params[] = {
     {.name = NULL},
 };
 
-/* Bytes of the scale. */
+/* How many bytes of a block come before the bits: those of the scale. */
 static size_t head_size(const int64_t *arg)
 {
     return arg[SIGN_SCALE] == SCALE_L1 ? 4 : 0;
@@ -63,7 +63,7 @@ static size_t sign_size(const int64_t *arg, size_t n)
     return head_size(arg) + (n + 7) / 8;
 }
 
-/* Scale and error of a block whose signs are written. */
+/* Write the scale of a block whose bits are written; returns the error. */
 static double finish_block(const int64_t *arg, const struct codec_block *b, uint8_t *dst)
 {
     double n = (double)b->n;

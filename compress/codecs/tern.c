@@ -72,7 +72,7 @@ static size_t tern_size(const int64_t *arg, size_t n)
     return 4 + quartic_size(n);
 }
 
-/* M, above 0 where a value is. */
+/* The M of a block, which is above 0 wherever a value is not 0. */
 static float clip_of(const int64_t *arg, const struct codec_block *b)
 {
     double rms = sqrt(b->x2 / (double)b->n);
@@ -81,7 +81,7 @@ static float clip_of(const int64_t *arg, const struct codec_block *b)
     return m > 0.0f ? m : b->max;
 }
 
-/* u |v| > M with a coin u in [0, 1), as 2 |v| > limit. */
+/* Turn coins w into limits: v is sent where 2 |v| > 2 w M, which has the probability |v| / M. */
 VEC_CLONES static void coins_to_limits(float *limit, size_t n, float m)
 {
     for (size_t i = 0; i < n; i++)

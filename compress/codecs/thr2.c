@@ -76,7 +76,7 @@ static size_t thr2_block(const int64_t *arg)
     return (size_t)arg[THR2_BLOCK];
 }
 
-/* Bytes of the scale. */
+/* How many bytes of a block come before the codes: those of the scale. */
 static size_t head_size(const int64_t *arg)
 {
     return arg[THR2_FORM] == FORM_FREE ? 4 : 0;
@@ -92,14 +92,14 @@ static double t_of(const int64_t *arg)
     return 1e-9 * (double)arg[THR2_T];
 }
 
-/* What goes over the wire: sum of |v| in lanes, and how many. */
+/* What is sent of a block: the sum of |v| over it, in lanes, and how many values. */
 struct sent
 {
     double sum[LANES];
     size_t n;
 };
 
-/* A byte a code; n is a multiple of LANES, and t > 0. */
+/* Write the codes of n values, a byte each. n is a multiple of LANES, and t > 0. */
 VEC_CLONES static void codes_of(uint8_t *restrict code, const float *restrict v, size_t n, float t,
                                 struct sent *restrict out)
 {
@@ -122,7 +122,7 @@ VEC_CLONES static void codes_of(uint8_t *restrict code, const float *restrict v,
     out->n += k;
 }
 
-/* n codes, padded to 4 m, to m bytes. */
+/* Pack 4 m codes, a byte each, into m bytes. */
 VEC_CLONES static void pack_codes(uint8_t *restrict dst, const uint8_t *restrict code, size_t m)
 {
     for (size_t i = 0; i < m; i++)
@@ -157,7 +157,8 @@ static struct sent put_codes(uint8_t *dst, const struct codec_block *b, float t)
     return out;
 }
 
-/* Least positive float: a threshold that rounds to nothing would send zeros. */
+/* The threshold as a float, which is at least the least positive one: a threshold that rounds to
+ * nothing would send zeros. */
 static float threshold(double t, float max)
 {
     float rounded = t < (double)max ? (float)t : max;

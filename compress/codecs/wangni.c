@@ -77,7 +77,7 @@ static size_t wangni_most(const int64_t *arg, size_t n)
 
 /* ---- kappa ---- */
 
-/* The sum of |v| and the largest. 0 or -ERANGE. */
+/* Find the sum of |v| and the largest. 0 or -ERANGE. */
 static int weigh_all(const struct codec_source *s, double *l1, float *max)
 {
     float v[CODEC_CHUNK];
@@ -94,12 +94,13 @@ static int weigh_all(const struct codec_source *s, double *l1, float *max)
     return top < CODEC_LIMIT_BITS ? 0 : -ERANGE;
 }
 
-/* At some kappa: the sum of |v| not saturated, and how many are. In lanes. */
+/* For some kappa: the sum of |v| over what is not saturated, and how many are. In lanes. */
 struct weights
 {
     double sum[LANES], saturated[LANES];
 };
 
+/* Add a chunk to the weights. Counts are doubles, too: lanes of one type vectorise. */
 VEC_CLONES static void weigh_chunk(struct weights *restrict w, const float *restrict v, size_t n,
                                    double kappa)
 {
@@ -119,6 +120,7 @@ VEC_CLONES static void weigh_chunk(struct weights *restrict w, const float *rest
     *w = l;
 }
 
+/* Weigh all of s at some kappa: its sums for the next one. */
 static void weigh_rest(const struct codec_source *s, double kappa, double *sum, size_t *saturated)
 {
     float v[CODEC_CHUNK];
@@ -136,7 +138,7 @@ static void weigh_rest(const struct codec_source *s, double kappa, double *sum, 
     *saturated = (size_t)over;
 }
 
-/* 0 if all of v is zero. Usually one pass, as nothing is saturated. */
+/* Find kappa, which is 0 if all of v is zero. Usually that is one pass, as nothing is saturated. */
 static int solve_kappa(const struct codec_source *s, size_t wanted, double *kappa)
 {
     double sum;
@@ -160,7 +162,7 @@ static int solve_kappa(const struct codec_source *s, size_t wanted, double *kapp
 
 /* ---- the draw ---- */
 
-/* Number i of 31 bits: half a word each. n is at most CODEC_CHUNK. */
+/* Draw numbers of 31 bits, half a word of the stream each. n is at most CODEC_CHUNK. */
 VEC_CLONES static void draw_coins(int32_t *restrict u, uint64_t key, size_t first, size_t n)
 {
     for (size_t i = 0; i < (n + 1) / 2; i++) {
@@ -170,7 +172,7 @@ VEC_CLONES static void draw_coins(int32_t *restrict u, uint64_t key, size_t firs
     }
 }
 
-/* u / 2^31 < kappa |v|, which is sure where that is 1 or more. */
+/* Mark what is drawn: where u / 2^31 < kappa |v|, which is sure where that is 1 or more. */
 VEC_CLONES static void mark_drawn(uint8_t *restrict mark, const float *restrict v,
                                   const int32_t *restrict u, size_t n, double kappa)
 {
@@ -209,7 +211,7 @@ static bool draw_pick(const struct codec_source *s, double kappa, uint64_t key, 
     return true;
 }
 
-/* What goes in place of what was taken. */
+/* Set the values that are sent in place of those taken, by either way at the top of this file. */
 static void set_values(const int64_t *arg, double kappa, struct codec_pick *pick)
 {
     double sum = 0.0;

@@ -122,6 +122,15 @@ static inline size_t bytes_put_varint(uint8_t *dst, uint32_t v)
     return i;
 }
 
+/* Bytes of v as a varint. */
+static inline size_t bytes_varint_size(uint32_t v)
+{
+    size_t size = 1;
+    for (; v >= 0x80; v >>= 7)
+        size++;
+    return size;
+}
+
 /* Bytes read, or 0 if there is no proper 32-bit varint in src[0..len). */
 static inline size_t bytes_get_varint(const uint8_t *src, size_t len, uint32_t *v)
 {

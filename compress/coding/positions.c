@@ -14,15 +14,6 @@ const char *const positions_names[] = {"auto", "rice", "ef", "bitmap", NULL};
 
 enum { HEAD_MAX = 2 * BYTES_VARINT_MAX + 1 };
 
-/* Bytes of a number as a varint (bytes.h). */
-static size_t varint_size(size_t v)
-{
-    size_t size = 1;
-    for (; v >= 0x80; v >>= 7)
-        size++;
-    return size;
-}
-
 /* ---- sizes ---- */
 
 /* "auto" is Rice, for the reason that stands in positions.h. */
@@ -59,7 +50,7 @@ static size_t nominal_stream(enum positions_how how, size_t k, size_t n)
 size_t positions_nominal(enum positions_how how, size_t k, size_t n)
 {
     size_t stream = nominal_stream(how, k, n);
-    return varint_size(k) + 1 + varint_size(stream) + stream;
+    return bytes_varint_size((uint32_t)k) + 1 + bytes_varint_size((uint32_t)stream) + stream;
 }
 
 /* ---- writing ---- */

@@ -332,6 +332,7 @@ STEP void round_step(struct rounding *r, float *q, const float *v, const float *
     }
 }
 
+/* Two loops: whether there are coins is decided once. */
 AVX2 static struct simd_levels round_avx2(const struct simd_grid *g, float *restrict q,
                                           const float *restrict v, const float *restrict u,
                                           size_t n)
@@ -423,6 +424,7 @@ STEP void nibble_step(float *y, uint32_t eight, const __m256 values[2])
     _mm256_storeu_ps(y, _mm256_add_ps(_mm256_loadu_ps(y), v));
 }
 
+/* Four bytes hold the nibbles of eight elements. */
 AVX2 static void nibble_add_avx2(float *restrict y, const uint8_t *restrict src, size_t n,
                                  const float value[16])
 {

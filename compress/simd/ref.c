@@ -75,6 +75,7 @@ static struct simd_sums load_signs_ref(uint8_t *restrict dst, const float *restr
     double x2[SIMD_LANES] = {0};
     double l1[SIMD_LANES] = {0};
     uint32_t max = 0;
+    /* l1 is always summed here, and nothing is asked for ahead. */
     (void)how;
     memset(dst, 0, (n + 7) / 8);
     for (size_t i = 0; i < n; i++) {
@@ -216,6 +217,7 @@ static uint32_t scan_ref(struct simd_scan *s, const float *restrict x, const flo
     return max;
 }
 
+/* As scan_ref(), of values that have been loaded before. */
 static void filter_ref(struct simd_scan *s, const float *restrict value,
                        const uint32_t *restrict index, size_t n)
 {
