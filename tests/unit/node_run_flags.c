@@ -219,7 +219,9 @@ static void orphans_may_join(void **state)
         assert_false(run_flags_orphan(&f, why));
     }
     struct run_flags f = plain_flags(), r_flags = plain_flags();
-    set(&f, "drift-target", "0.5");
+    set(&f, "drift-target", "0.5"); /* It goes with auto, the default: it is no orphan. */
+    assert_false(run_flags_orphan(&f, why));
+    assert_true(make(&f).drift_target == 0.5);
     set(&r_flags, "compress", "auto");
     set(&r_flags, "drift-target", "0.25");
     struct run r = make(&r_flags);
