@@ -69,6 +69,16 @@ now_ms()
 
 # ---- Processes. ----
 
+# Seconds given to wait_until and finish are far more than an idle machine needs;
+# a busy one may take so many times as long. A test that passes never waits them out.
+patience=${PATIENCE:-5}
+
+# bounded COMMAND...: what hangs is ended.
+bounded()
+{
+    timeout -k 5 $((120 * patience)) "$@"
+}
+
 # start LOG COMMAND...: in the background; its pid is in $started.
 start()
 {
@@ -119,10 +129,10 @@ children_of()
     return 0
 }
 
-# wait_until SECONDS COMMAND...: asked five times a second.
+# wait_until SECONDS COMMAND...: asked five times a second, with patience.
 wait_until()
 {
-    local end=$(($(now_ms) + $1 * 1000))
+    local end=$(($(now_ms) + $1 * 1000 * patience))
     shift
     until "$@"; do
         [ "$(now_ms)" -lt "$end" ] || return 1
@@ -130,8 +140,8 @@ wait_until()
     done
 }
 
-# finish PID SECONDS: wait for its end. Its exit code is in $code, its time is
-# bounded: what overstays is killed, with code 124.
+# finish PID SECONDS: wait for its end, with patience. Its exit code is in $code;
+# what overstays is killed, with code 124.
 finish()
 {
     if ! wait_until "$2" none_alive "$1"; then

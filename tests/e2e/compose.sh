@@ -14,7 +14,7 @@ export IMAGE=hearsay-test PEERS=4
 dc()
 {
     # shellcheck disable=SC2086 # One word or two.
-    timeout -k 5 180 $compose -p "$project" -f "$root/deploy/compose.yml" "$@" </dev/null
+    bounded $compose -p "$project" -f "$root/deploy/compose.yml" "$@" </dev/null
 }
 down()
 {
@@ -89,7 +89,7 @@ results()
 # No run flags but these: the file's own defaults have to do.
 export HEARSAY_MODEL=lenet5 HEARSAY_COMPRESS=topk:0.05 HEARSAY_EPOCHS=${EPOCHS:-3} HEARSAY_SEED=$seed
 begin four
-check "four: all end within 180 s" wait_until 180 over
+check "four: all end" wait_until 180 over
 results four "${ids[@]}"
 
 begin killed
@@ -104,7 +104,7 @@ check "killed: the run is under way" wait_until 90 under_way
 docker kill "$victim" >/dev/null
 check "killed: $(cut -c 1-12 <<<"$victim") is dead at round $(last_round "$host/metrics.jsonl")" \
     [ "$(docker inspect -f '{{.State.Running}}' "$victim")" = false ]
-check "killed: the others end within 180 s" wait_until 180 over
+check "killed: the others end" wait_until 180 over
 results killed "${survivors[@]}"
 
 e2e_end

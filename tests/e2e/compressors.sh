@@ -9,7 +9,7 @@ compressors()
 {
     local name=$1
     shift
-    timeout -k 5 300 "$HEARSAY" compressors "$@" >"$name.out" 2>"$name.err" </dev/null
+    bounded "$HEARSAY" compressors "$@" >"$name.out" 2>"$name.err" </dev/null
     status=$?
 }
 
@@ -121,7 +121,7 @@ check "the table says the same" eval 'grep -q "^topk:0.01 .* yes$" said.out && g
 # ---- Every codec trains. ----
 
 for spec in "${names[@]}" topk:0.05+qsgd:4 topk:0.05+sign "none;bias=fp16;<256=topk:0.5"; do
-    timeout -k 5 120 "$HEARSAY" sim --peers 4 --topology ring --model mlp:784-16-10 --data glyphs --rounds 30 \
+    bounded "$HEARSAY" sim --peers 4 --topology ring --model mlp:784-16-10 --data glyphs --rounds 30 \
         --compress "$spec" --seed "$seed" --json >sim.out 2>sim.err </dev/null
     status=$?
     drift=$(figures json sim.out relative_drift)

@@ -6,7 +6,7 @@ e2e_begin
 
 run=(--peers 4 --model logreg --data glyphs --rounds 30 --compress topk:0.1 --gamma 2 --seed "$seed")
 for way in sim local; do
-    timeout -k 5 60 "$HEARSAY" "$way" "${run[@]}" --out "$way" --json >"$way.out" 2>"$way.err" </dev/null
+    bounded "$HEARSAY" "$way" "${run[@]}" --out "$way" --json >"$way.out" 2>"$way.err" </dev/null
     check "$way: --gamma 2 ends by itself with 1" [ $? = 1 ]
     check "  and says why" grep -q 'the run diverged: in the last phase the models went apart at gamma 2' "$way.err"
     check "  and not that it agreed" within "$(figures json "$way.out" relative_drift)" 1 1e30

@@ -12,7 +12,7 @@ equal()
     shift
     run=(--peers 4 --model lenet5 --data glyphs --rounds 50 --policy sync --seed "$seed" "$@")
     for way in local sim; do
-        timeout -k 5 120 "$HEARSAY" $way "${run[@]}" --json --out "$way-$name" >"$way.out" 2>"$way.err" </dev/null
+        bounded "$HEARSAY" $way "${run[@]}" --json --out "$way-$name" >"$way.out" 2>"$way.err" </dev/null
         check "$name: hearsay $way ends with 0" [ $? = 0 ]
     done
     for i in 0 1 2 3; do
@@ -56,7 +56,7 @@ rungs()
     sed -n 's/.*"round": *\([0-9]*\),.*"rung": *"\([^"]*\)".*/\1 \2/p' "$1-auto/peer-$2/metrics.jsonl"
 }
 for way in local sim; do
-    timeout -k 5 60 "$HEARSAY" $way --peers 4 --model logreg --data glyphs --rounds 3 --seed "$seed" >few.out 2>few.err </dev/null
+    bounded "$HEARSAY" $way --peers 4 --model logreg --data glyphs --rounds 3 --seed "$seed" >few.out 2>few.err </dev/null
     check "$way: the closing words name the codec that auto chose" \
         grep -q '^codec of the last rounds: topk:0.1+qsgd:4, chosen by --compress auto$' few.out
     check "  and that three rounds were too few for the target" grep -q 'drift-target had no effect$' few.out
@@ -71,11 +71,11 @@ done
 # cluster over TCP differs from one that is simulated.
 short=(--peers 4 --topology ring --model logreg --data glyphs --rounds 5 --policy sync --compress topk:0.05
     --final-drift 0 --seed "$seed")
-timeout -k 5 60 "$HEARSAY" sim "${short[@]}" --out short-sim >short.out 2>short.err </dev/null
+bounded "$HEARSAY" sim "${short[@]}" --out short-sim >short.out 2>short.err </dev/null
 check "short: hearsay sim ends with 0" [ $? = 0 ]
 same=0 times=${TIMES:-20}
 for _ in $(seq "$times"); do
-    timeout -k 5 60 "$HEARSAY" local "${short[@]}" --out short --json >short.out 2>short.err </dev/null
+    bounded "$HEARSAY" local "${short[@]}" --out short --json >short.out 2>short.err </dev/null
     equal=yes
     for i in 0 1 2 3; do
         cmp -s short/peer-$i/model.safetensors short-sim/peer-$i/model.safetensors || equal=no

@@ -6,7 +6,7 @@ e2e_begin
 
 # ---- A short run, read by an independent reader. ----
 
-timeout -k 5 240 "$HEARSAY" local --peers 4 --topology ring --model logreg --data glyphs --rounds 300 \
+bounded "$HEARSAY" local --peers 4 --topology ring --model logreg --data glyphs --rounds 300 \
     --compress topk:0.05 --seed "$seed" --out out --json >run.out 2>run.err </dev/null
 check "hearsay local ends with 0" [ $? = 0 ]
 models=()
@@ -52,7 +52,7 @@ endless()
         --seed "$seed" --out "$1"
     parent=$started
     if ! wait_until 60 begun "$1" || ! alive "$parent"; then
-        not_ok "$1: no rounds within 60 s, or over too early"
+        not_ok "$1: no rounds, or over too early"
         exit 1
     fi
     mapfile -t children < <(children_of "$parent")
@@ -62,26 +62,32 @@ endless()
 
 endless interrupted
 kill -INT "$parent"
-check "Ctrl-C: the parent ends within 10 s" wait_until 10 none_alive "$parent"
-check "  and no child is alive" wait_until 1 none_alive "${children[@]}"
+check "Ctrl-C: the parent ends" wait_until 60 none_alive "$parent"
+check "  and no child is alive" wait_until 60 none_alive "${children[@]}"
 
 endless terminated
 kill -TERM "$parent"
-check "SIGTERM: the parent ends within 10 s" wait_until 10 none_alive "$parent"
-check "  and no child is alive" wait_until 1 none_alive "${children[@]}"
+check "SIGTERM: the parent ends" wait_until 60 none_alive "$parent"
+check "  and no child is alive" wait_until 60 none_alive "${children[@]}"
 check "  and the models are there" [ -s terminated/peer-3/model.safetensors ]
 
 endless killed
 kill -KILL "$parent"
-check "SIGKILL of the parent: its children are gone within 5 s" wait_until 5 none_alive "${children[@]}"
+check "SIGKILL of the parent: its children are gone" wait_until 60 none_alive "${children[@]}"
 
 endless bereft
 kill -KILL "${children[2]}"
-wait_until 8 none_alive "$parent" # Whether it goes on with three or ends: nothing may be left.
+at=$(last_round bereft/peer-0/metrics.jsonl)
+# shellcheck disable=SC2317 # By wait_until.
+decided()
+{
+    ! alive "$parent" || round_at_least bereft/peer-0/metrics.jsonl $((at + 100))
+}
+check "one child killed: the run ends or goes on" wait_until 120 decided # Either way nothing may be left.
 if alive "$parent"; then
     ok "one child killed: the others go on"
     kill -TERM "$parent"
-    check "  and end on SIGTERM" wait_until 10 none_alive "$parent" "${children[@]}"
+    check "  and end on SIGTERM" wait_until 60 none_alive "$parent" "${children[@]}"
 else
     check "one child killed: nothing is left" none_alive "${children[@]}"
 fi

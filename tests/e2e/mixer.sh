@@ -10,7 +10,7 @@ accuracy()
 {
     local name=$1
     shift
-    timeout -k 5 120 "$HEARSAY" sim --peers 4 --topology complete --mixer average --model logreg --data glyphs \
+    bounded "$HEARSAY" sim --peers 4 --topology complete --mixer average --model logreg --data glyphs \
         --rounds 600 --momentum 0 --lr 0.02 --seed "$seed" --json "$@" >"$name.out" 2>"$name.err" </dev/null ||
         echo "# $name: exit code $?: $(tail -n 1 "$name.err")" >&2
     figures json "$name.out" accuracy_min
@@ -47,7 +47,7 @@ refuses()
 {
     local text=$1 regex=$2
     shift 2
-    timeout -k 5 60 "$HEARSAY" sim --rounds 1 "$@" >refused.out 2>refused.err </dev/null
+    bounded "$HEARSAY" sim --rounds 1 "$@" >refused.out 2>refused.err </dev/null
     check "$text" test $? = 2
     check "$text: $(cut -c 1-120 refused.err)" grep -qE -- "$regex" refused.err
 }

@@ -28,7 +28,7 @@ pytorch()
 
 hearsay()
 {
-    timeout -k 5 120 "$HEARSAY" "$@" >"$name.out" 2>"$name.err" </dev/null
+    bounded "$HEARSAY" "$@" >"$name.out" 2>"$name.err" </dev/null
 }
 
 # models_agree NAME SET DATA MODEL [--norm KIND]: there and back.

@@ -13,7 +13,7 @@ echo "no compiler of that name"
 exit 1
 END
 chmod +x bin/cmake
-PATH=$work/bin:$PATH timeout -k 5 60 "$root/deploy/quickstart" --peers 2 >quick.out 2>quick.err </dev/null
+PATH=$work/bin:$PATH bounded "$root/deploy/quickstart" --peers 2 >quick.out 2>quick.err </dev/null
 check "a build that fails: exit code 1" [ $? = 1 ]
 check "  how long it may take is said before" grep -q 'takes a minute or two' before.out
 check "  what went wrong is shown" grep -q 'no compiler of that name' quick.err

@@ -21,7 +21,7 @@ figure()
 }
 
 for way in sim local; do
-    timeout -k 5 120 "$HEARSAY" "$way" "${run[@]}" --model resnet:8 --out "$way" --json >"$way.json" 2>"$way.err" </dev/null
+    bounded "$HEARSAY" "$way" "${run[@]}" --model resnet:8 --out "$way" --json >"$way.json" 2>"$way.err" </dev/null
     check "hearsay $way --json ends with 0" [ $? = 0 ]
     read -r xi relative n statistics statistics_relative n_statistics < <(figures drift "$way"/peer-{0,1,2,3}/model.safetensors)
     check "$way: ${n-no} parameters are trained, ${n_statistics-no} are statistics" [ "${n-} ${n_statistics-}" = "75002 480" ]
@@ -29,18 +29,18 @@ for way in sim local; do
     for i in 0 1 2 3; do
         same "$way: ${keys[i]}" "$(figures json "$way.json" "${keys[i]}")" "${read[i]}"
     done
-    timeout -k 5 120 "$HEARSAY" "$way" "${run[@]}" --model resnet:8 --out "$way" >"$way.out" 2>"$way.err" </dev/null
+    bounded "$HEARSAY" "$way" "${run[@]}" --model resnet:8 --out "$way" >"$way.out" 2>"$way.err" </dev/null
     read -r xi relative _ statistics statistics_relative _ < <(figures drift "$way"/peer-{0,1,2,3}/model.safetensors)
     same "$way: drift, in words" "$(figure drift 1)" "$xi"
     same "$way: relative drift, in words" "$(figure drift 2)" "$relative"
     same "$way: statistics, in words" "$(figure statistics 1)" "$statistics"
     same "$way: relative statistics, in words" "$(figure statistics 2)" "$statistics_relative"
 
-    timeout -k 5 60 "$HEARSAY" "$way" "${run[@]}" --model logreg --out plain --json >"$way.json" 2>"$way.err" </dev/null
+    bounded "$HEARSAY" "$way" "${run[@]}" --model logreg --out plain --json >"$way.json" 2>"$way.err" </dev/null
     check "$way: a model without has none" \
         [ "$(figures json "$way.json" statistics_drift) $(figures json "$way.json" statistics_relative_drift)" = "None None" ]
     check "$way: but a drift" within "$(figures json "$way.json" drift)" 1e-9 1e3
-    timeout -k 5 60 "$HEARSAY" "$way" "${run[@]}" --model logreg --out plain >"$way.out" 2>"$way.err" </dev/null
+    bounded "$HEARSAY" "$way" "${run[@]}" --model logreg --out plain >"$way.out" 2>"$way.err" </dev/null
     check "$way: and no such line" [ "$(grep -c ^drift "$way.out") $(grep -c ^statistics "$way.out")" = "1 0" ]
 done
 
@@ -79,13 +79,13 @@ for i in 0 1 2 3; do
 done
 check "four peers train" wait_until 60 round_at_least peer-0/metrics.jsonl 5
 observe=(--bootstrap "127.0.0.1:${port[0]}" --key cluster.key --exact)
-timeout -k 5 60 "$HEARSAY" drift "${observe[@]}" --json >drift.json 2>drift.err
+bounded "$HEARSAY" drift "${observe[@]}" --json >drift.json 2>drift.err
 check "hearsay drift --exact ends with 0" [ $? = 0 ]
 drift=$(figures json drift.json exact.drift) statistics=$(figures json drift.json exact.statistics_drift)
 check "weights are not apart: $drift" within "$drift" 0 1e-6
 check "statistics are: $statistics" within "$statistics" 1e-4 1e3
 check "  and relative to their mean" within "$(figures json drift.json exact.statistics_relative_drift)" 1e-6 10
-timeout -k 5 60 "$HEARSAY" drift "${observe[@]}" >drift.out 2>drift.err
+bounded "$HEARSAY" drift "${observe[@]}" >drift.out 2>drift.err
 statistics=$(sed -n 's/^statistics  *drift \([^ ]*\) .*/\1/p' drift.out)
 check "in words: ${statistics:-none}" within "$statistics" 1e-4 1e3
 

@@ -28,7 +28,7 @@ check "three peers find each other and train" wait_until 60 round_at_least peer-
 check "hearsay status knows them: $(figures json status.out members) members" [ "$(figures json status.out members)" = 3 ]
 for how in "" --exact; do
     # shellcheck disable=SC2086 # A flag or none.
-    timeout 30 "$HEARSAY" drift --bootstrap "127.0.0.1:$pa" --key cluster.key --json $how >drift.out 2>drift.err
+    bounded "$HEARSAY" drift --bootstrap "127.0.0.1:$pa" --key cluster.key --json $how >drift.out 2>drift.err
     relative=$(figures json drift.out relative_drift)
     check "hearsay drift $how answers: $relative" within "$relative" 1e-9 1
 done
@@ -36,7 +36,7 @@ done
 ratio=$(figures json drift.out ratio)
 check "  both figures being of one state: ratio $ratio" within "$ratio" 0.5 2
 observe=(--bootstrap "127.0.0.1:$pa" --key cluster.key --exact --round 1)
-timeout 30 "$HEARSAY" drift "${observe[@]}" --json >past.out 2>past.err
+bounded "$HEARSAY" drift "${observe[@]}" --json >past.out 2>past.err
 check "hearsay drift of a round that is over ends with 1" [ $? = 1 ]
 check "  and says so: $(tail -n 1 past.err)" \
     grep -qE '^hearsay drift: round 1 is past: round [0-9]+ was compared instead$' past.err
@@ -51,7 +51,7 @@ sys.exit(not same and not j["drift"] == j["relative_drift"] == j["ratio"] == Non
 # shellcheck disable=SC2317 # By wait_until.
 unknown()
 {
-    timeout 30 "$HEARSAY" drift "${observe[@]}" >past.out 2>past.err
+    bounded "$HEARSAY" drift "${observe[@]}" >past.out 2>past.err
     grep -qE '^ratio +unknown$' past.out
 }
 check "  in words: unknown" wait_until 10 unknown
@@ -61,9 +61,8 @@ kill -KILL "${pid[1]}"
 wait "${pid[1]}" 2>/dev/null
 killed=$(now_ms)
 at=$(last_round peer-0/metrics.jsonl)
-check "peer 1 is killed at round $at: peer 0 goes on" wait_until 10 round_at_least peer-0/metrics.jsonl $((at + 5))
-check "  and peer 2, within 10 s" wait_until $((10 - ($(now_ms) - killed) / 1000)) \
-    round_at_least peer-2/metrics.jsonl $((at + 5))
+check "peer 1 is killed at round $at: peer 0 goes on" wait_until 60 round_at_least peer-0/metrics.jsonl $((at + 5))
+check "  and peer 2" wait_until 60 round_at_least peer-2/metrics.jsonl $((at + 5))
 echo "# 5 rounds further after $(($(now_ms) - killed)) ms"
 
 check "half of the rounds done" wait_until 240 round_at_least peer-0/metrics.jsonl $((rounds / 2))

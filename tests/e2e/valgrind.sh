@@ -6,7 +6,7 @@ command -v valgrind >/dev/null || skip "there is no valgrind here"
 e2e_begin
 
 python3 "$root/tests/e2e/idx.py" data 200 50
-timeout -k 5 280 valgrind --quiet --trace-children=yes --error-exitcode=99 --leak-check=full \
+bounded valgrind --quiet --trace-children=yes --error-exitcode=99 --leak-check=full \
     --errors-for-leak-kinds=definite,indirect --log-file="$work/valgrind.%p" \
     "$HEARSAY" local --peers 2 --model mlp:784-16-10 --data mnist:data --rounds 8 --batch 16 \
     --compress topk:0.05+qsgd:4 --seed "$seed" --out out >run.out 2>run.err </dev/null
