@@ -1,3 +1,5 @@
+/* peer/secure/channel.c -- the Noise handshake with our identities in its payloads, then records
+ * under its keys. */
 #include "peer/secure/channel.h"
 
 #include <assert.h>

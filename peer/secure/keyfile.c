@@ -1,3 +1,5 @@
+/* peer/secure/keyfile.c -- reads and writes 32 secret bytes as hexadecimal text that nobody else
+ * may read. */
 #include "peer/secure/keyfile.h"
 
 #include <errno.h>
@@ -11,10 +13,10 @@
 
 enum {
     HEX = 2 * KEYFILE_BYTES,
-    TEXT_MAX = HEX + 2 /* One byte more than a good file has: to see a longer one. */
+    TEXT_MAX = HEX + 2 /* One byte more than a good file has, so that a longer one shows. */
 };
 
-/* "key FILE: ..."; returns `code`. */
+/* Writes "key FILE: ..." into error and returns `code`, for a caller to return in turn. */
 static int refuse(char error[KEYFILE_ERROR_MAX], int code, const char *path, const char *format,
                   ...) __attribute__((format(printf, 4, 5)));
 static int refuse(char error[KEYFILE_ERROR_MAX], int code, const char *path, const char *format,
@@ -48,7 +50,7 @@ static int read_all(int fd, char *text, size_t cap, size_t *n)
 static int check_mode(int fd, const char *path, char error[KEYFILE_ERROR_MAX])
 {
     struct stat st;
-    if (fstat(fd, &st))
+    if (fstat(fd, &st) != 0)
         return refuse(error, -errno, path, "%s", strerror(errno));
     if (!S_ISREG(st.st_mode))
         return refuse(error, -EINVAL, path, "not a regular file");
@@ -58,7 +60,7 @@ static int check_mode(int fd, const char *path, char error[KEYFILE_ERROR_MAX])
     return 0;
 }
 
-/* 64 digits, then nothing or a newline. */
+/* A good file has 64 hexadecimal digits, then nothing or a newline. */
 static int parse(const char *path, const char *text, size_t n, uint8_t key[KEYFILE_BYTES],
                  char error[KEYFILE_ERROR_MAX])
 {
@@ -84,19 +86,19 @@ int keyfile_read(const char *path, uint8_t key[KEYFILE_BYTES], char error[KEYFIL
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* A pipe must not hang us. */
     if (fd < 0)
         return refuse(error, -errno, path, "%s", strerror(errno));
-    int r = check_mode(fd, path, error);
-    if (!r) {
-        r = read_all(fd, text, sizeof text, &n);
-        if (r)
-            refuse(error, r, path, "%s", strerror(-r));
+    int err = check_mode(fd, path, error);
+    if (err == 0) {
+        err = read_all(fd, text, sizeof text, &n);
+        if (err != 0)
+            refuse(error, err, path, "%s", strerror(-err));
         else
-            r = parse(path, text, n, key, error);
+            err = parse(path, text, n, key, error);
     }
     close(fd);
     sodium_memzero(text, sizeof text);
-    if (r)
+    if (err != 0)
         sodium_memzero(key, KEYFILE_BYTES);
-    return r;
+    return err;
 }
 
 static int write_all(int fd, const char *text, size_t n)
@@ -123,13 +125,13 @@ int keyfile_write(const char *path, const uint8_t key[KEYFILE_BYTES], char error
         return refuse(error, -errno, path, "%s", strerror(errno));
     sodium_bin2hex(text, sizeof text, key, KEYFILE_BYTES);
     text[HEX] = '\n'; /* In the place of the NUL. */
-    int r = write_all(fd, text, sizeof text);
+    int err = write_all(fd, text, sizeof text);
     sodium_memzero(text, sizeof text);
-    if (close(fd) && !r)
-        r = -errno;
-    if (r) {
+    if (close(fd) != 0 && err == 0)
+        err = -errno;
+    if (err != 0) {
         unlink(path);
-        return refuse(error, r, path, "%s", strerror(-r));
+        return refuse(error, err, path, "%s", strerror(-err));
     }
     return 0;
 }

@@ -1,3 +1,5 @@
+/* peer/secure/noise.c -- the Noise framework's three state objects and its token loop, on
+ * libsodium's primitives. */
 #include "peer/secure/noise.h"
 
 #include <assert.h>
@@ -131,8 +133,8 @@ static void encrypt_and_hash(struct noise *s, const uint8_t *m, size_t n, uint8_
         if (n > 0)
             memcpy(out, m, n);
     } else {
-        int rc = noise_seal(&s->cipher, s->h, sizeof s->h, m, n, out);
-        assert(rc == 0); /* A handshake key seals a handful of messages. */
+        int err = noise_seal(&s->cipher, s->h, sizeof s->h, m, n, out);
+        assert(err == 0); /* A handshake key seals a handful of messages. */
     }
     mix_hash(s, out, n + tag_size(s));
 }

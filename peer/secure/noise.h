@@ -26,8 +26,8 @@ enum {
     NOISE_KEY = 32, /* DHLEN, HASHLEN and the cipher's key. */
     NOISE_TAG = 16,
     NOISE_MESSAGE_MAX = 65535,
-    NOISE_MESSAGES_MAX = 4, /* Of one pattern. */
-    NOISE_TOKENS_MAX = 8,   /* Of one message, with NOISE_END. */
+    NOISE_MESSAGES_MAX = 4, /* One pattern has so many at most. */
+    NOISE_TOKENS_MAX = 8,   /* One message, with its NOISE_END. */
     NOISE_PSKS_MAX = 2
 };
 

@@ -1,3 +1,5 @@
+/* peer/sim/heap.c -- a binary heap of events by time; equal times leave in the order in which
+ * they came. */
 #include "peer/sim/heap.h"
 
 #include <assert.h>

@@ -1,3 +1,5 @@
+/* peer/sim/world.c -- carries nodes' effects to each other in virtual time: every delay and fault
+ * is drawn here. */
 #include "peer/sim/world.h"
 
 #include "nn/math/rng.h"
@@ -19,8 +21,8 @@ struct sim_peer
     char name[WIRE_NAME_MAX + 1], address[WIRE_NAME_MAX + 8];
     const char *advertise;
     uint8_t id[WIRE_ID_BYTES];
-    int64_t wake_us; /* Earliest TIMER already queued. */
-    double slowness; /* Of its local steps. */
+    int64_t wake_us; /* The earliest TIMER that is queued already; INT64_MAX: none. */
+    double slowness; /* Its local steps take so many times as long as step_us. */
     uint64_t sent, received;
     bool ended;
     int exit_code;
@@ -30,7 +32,7 @@ struct sim_link
 {
     uint32_t end[2];
     bool up;
-    int64_t clear_us[2]; /* When the last message from end k has arrived. */
+    int64_t clear_us[2]; /* When the last message from end k has arrived: none overtakes it. */
 };
 
 struct sim_world
@@ -302,7 +304,7 @@ static int64_t no_clock(void)
     return 0;
 }
 
-/* All its sessions end with it. */
+/* A peer leaves: all its sessions end with it. */
 static void end_peer(struct sim_world *w, struct sim_peer *p, bool clean)
 {
     p->ended = true;

@@ -22,11 +22,11 @@
 struct sim_config
 {
     uint32_t n_peers;
-    uint64_t seed; /* Of the network: jitter and faults. */
+    uint64_t seed; /* The network's: jitter and faults. */
     struct run run;
     int64_t latency_us; /* One way. */
     int64_t jitter_us;  /* Uniform, added to the latency. */
-    double bytes_per_s; /* Of a link and direction; 0: no limit. */
+    double bytes_per_s; /* On each link, each way; 0: no limit. */
     int64_t step_us;    /* One local step. */
     double step_spread; /* Peers' speeds differ by up to this factor - 1. */
     double cut_rate;    /* Chance that a delta is lost with its session. */

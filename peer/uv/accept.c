@@ -1,3 +1,5 @@
+/* peer/uv/accept.c -- accepts connections while there is room, and pushes strangers out where
+ * there is not. */
 #include "peer/uv/accept.h"
 
 #include "nn/math/rng.h"
@@ -27,6 +29,7 @@ struct uv_link *uv_accept_free_slot(struct uv_link *slots, uint32_t n)
     return NULL;
 }
 
+/* A free slot, but none of those reserved for dialling: strangers cannot use them up. */
 static struct uv_link *slot_for_stranger(struct uv_accept *a)
 {
     uint32_t n_free = 0;
@@ -42,6 +45,7 @@ static struct uv_link *slot_for_stranger(struct uv_accept *a)
 
 /* ---- Limits ----------------------------------------------------------- */
 
+/* A link counts as half-open from its accept to its session or its end. */
 static void uncount(struct uv_accept *a, struct uv_link *l)
 {
     if (l->counted) {
@@ -50,6 +54,7 @@ static void uncount(struct uv_accept *a, struct uv_link *l)
     }
 }
 
+/* Whoever waits longest is no better than others: by chance, so that a flood cannot aim. */
 static void evict_one(struct uv_accept *a)
 {
     uint64_t k = rng_at(a->random++, 0) % a->n_half_open;
@@ -67,7 +72,7 @@ static void evict_one(struct uv_accept *a)
 
 static bool same_host(union uv_address a, union uv_address b)
 {
-    a.v4.sin_port = b.v4.sin_port = 0; /* The same place in v6. */
+    a.v4.sin_port = b.v4.sin_port = 0; /* sin6_port lies at the same place. */
     return uv_resolve_same(&a, &b);
 }
 
@@ -86,8 +91,8 @@ static void take_connection(struct uv_accept *a)
     if (a->n_half_open >= a->limits.half_open)
         evict_one(a);
     struct uv_link *l = slot_for_stranger(a);
-    a->waiting = !l; /* Not accepted, libuv stops polling until we are. */
-    if (!l || uv_link_accept(l, a->net, (uv_stream_t *)&a->tcp) < 0)
+    a->waiting = l == NULL; /* libuv polls no more until what waits has been accepted. */
+    if (l == NULL || uv_link_accept(l, a->net, (uv_stream_t *)&a->tcp) < 0)
         return;
     a->counts.accepted++;
     if (l->state != UV_LINK_HANDSHAKE)
@@ -119,7 +124,7 @@ static void on_connection(uv_stream_t *server, int status)
         take_connection(a);
     } else if (status == UV_EMFILE || status == UV_ENFILE || status == UV_ENOMEM
                || status == UV_ENOBUFS) {
-        /* libuv would ask again at once, for ever. */
+        /* libuv would try again at once, for ever: the socket closes, a copy of it waits. */
         a->counts.rests++;
         a->resting = true;
         a->waiting = false;
@@ -140,6 +145,7 @@ static int start(struct uv_accept *a, int fd)
     return err;
 }
 
+/* The rest is over: listen on a new copy of the descriptor that was kept. */
 static void listen_again(uv_timer_t *timer)
 {
     struct uv_accept *a = timer->data;
@@ -216,7 +222,7 @@ int uv_accept_open(struct uv_accept *a, struct uv_link_net *net,
     union uv_address local = {0};
     int n = sizeof local;
     (void)uv_tcp_getsockname(&a->tcp, &local.any, &n);
-    a->port = ntohs(local.v4.sin_port); /* The same place in v6. */
+    a->port = ntohs(local.v4.sin_port); /* sin6_port lies at the same place. */
     return 0;
 }
 

@@ -20,10 +20,10 @@
 struct uv_accept_limits
 {
     uint32_t half_open;
-    uint32_t per_address;  /* Of the half-open ones, from one address. */
-    uint32_t per_loopback; /* The same for this very host. */
+    uint32_t per_address;  /* So many half-open ones may come from one address, */
+    uint32_t per_loopback; /* and so many from this very host. */
     uint32_t reserve;      /* Free slots left for dialling. */
-    uint32_t rest_ms;      /* Without file descriptors. */
+    uint32_t rest_ms;      /* How long to rest when file descriptors have run out. */
 };
 extern const struct uv_accept_limits uv_accept_limits_default;
 
@@ -43,14 +43,14 @@ struct uv_accept
     struct uv_link_net *net;
     struct uv_accept_limits limits;
     struct uv_accept_counts counts;
-    struct uv_link *slots; /* The owner's. */
+    struct uv_link *slots; /* The owner has made them and frees them. */
     uint32_t n_slots;
     uint32_t n_half_open;
     int fd;       /* A second descriptor of the listening socket, for after a rest. */
     bool waiting; /* A connection waits for a slot. */
     bool resting, closing;
     uint64_t random;
-    uint16_t port; /* That it listens on. */
+    uint16_t port; /* Where it listens, whether asked for or given by the kernel. */
 };
 
 /* Listen on `address`, or on the inherited socket `fd` where fd >= 0 (taken

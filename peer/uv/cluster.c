@@ -1,3 +1,5 @@
+/* peer/uv/cluster.c -- starts the peers of `hearsay local` as children, reads their lines, and
+ * takes them down with us. */
 #include "peer/uv/cluster.h"
 
 #include <assert.h>

@@ -1,3 +1,5 @@
+/* peer/uv/driver.c -- the driver's life: open, signals, the leash, the deadline of a stop, and an
+ * end that waits for nobody. */
 #include "peer/uv/driver.h"
 
 #include "peer/uv/feed.h"
@@ -11,7 +13,7 @@
 
 enum {
     STOP_MS = 4200, /* And half a second for the links: 5 s in all. */
-    N_HANDLES = 6   /* Of struct uv_driver itself. */
+    N_HANDLES = 6   /* Those in struct uv_driver itself: close_handles() names them. */
 };
 
 void uv_driver_defaults(struct uv_driver_config *c)
@@ -93,6 +95,7 @@ void uv_driver_end(struct uv_driver *d, int exit_code)
     uv_timer_start(&d->end, on_end, ms, 0);
 }
 
+/* The node has not ended in stop_ms. Its model is written unless the worker holds it. */
 static void on_overdue(uv_timer_t *timer)
 {
     struct uv_driver *d = timer->data;
@@ -147,9 +150,9 @@ static int init_handles(struct uv_driver *d)
     int err = uv_signal_init(d->loop, &d->on_term);
     if (err == 0)
         err = uv_signal_init(d->loop, &d->on_int);
-    assert(
-        err
-        == 0); /* The loop's first signal handle makes a pipe; without descriptors we would not have come here. */
+    /* The loop's first signal handle makes a pipe; without descriptors the listening socket
+     * would have failed before. */
+    assert(err == 0);
     d->n_open = N_HANDLES;
     d->wake.data = d->stop.data = d->end.data = d;
     d->on_term.data = d->on_int.data = d->leash.data = d;

@@ -1,3 +1,5 @@
+/* peer/uv/feed.c -- the driver's work: each callback becomes one event of the node, each of its
+ * effects one call. */
 #include "peer/uv/feed.h"
 
 #include <assert.h>

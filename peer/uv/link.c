@@ -1,3 +1,4 @@
+/* peer/uv/link.c -- the life of one TCP session: dial or accept, handshake, deadline, end. */
 #include "peer/uv/link.h"
 
 #include "peer/uv/session.h"

@@ -1,3 +1,5 @@
+/* peer/uv/metrics.c -- a round's figures as one line of JSON, where what is unknown is null and
+ * never NaN. */
 #include "peer/uv/metrics.h"
 
 #include <errno.h>
@@ -76,11 +78,11 @@ char *uv_metrics_line(const struct node_progress *p, double time_s)
 int uv_metrics_open(struct uv_metrics *m, const char *path, FILE *copy)
 {
     *m = (struct uv_metrics){.copy = copy, .file = fopen(path, "w")};
-    return m->file ? 0 : -errno;
+    return m->file != NULL ? 0 : -errno;
 }
 
 /* One line in one write, so that a reader never sees half of it for long. */
-static int put(FILE *file, const char *text)
+static int write_line(FILE *file, const char *text)
 {
     if (fprintf(file, "%s\n", text) < 0 || fflush(file) != 0)
         return errno ? -errno : -EIO;
@@ -90,11 +92,11 @@ static int put(FILE *file, const char *text)
 int uv_metrics_write(struct uv_metrics *m, const struct node_progress *p, double time_s)
 {
     char *text = uv_metrics_line(p, time_s);
-    int err = text ? 0 : -ENOMEM;
-    if (text) {
-        err = put(m->file, text);
-        if (m->copy) {
-            int other = put(m->copy, text);
+    int err = text != NULL ? 0 : -ENOMEM;
+    if (text != NULL) {
+        err = write_line(m->file, text);
+        if (m->copy != NULL) {
+            int other = write_line(m->copy, text);
             err = err < 0 ? err : other;
         }
     }
@@ -107,7 +109,7 @@ int uv_metrics_write(struct uv_metrics *m, const struct node_progress *p, double
 
 void uv_metrics_close(struct uv_metrics *m)
 {
-    if (m->file)
+    if (m->file != NULL)
         fclose(m->file);
     m->file = NULL;
 }

@@ -1,3 +1,4 @@
+/* peer/uv/resolve.c -- parses, looks up, compares and prints addresses, IPv4 and IPv6 alike. */
 #include "peer/uv/resolve.h"
 
 #include "nn/math/number.h"

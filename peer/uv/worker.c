@@ -1,3 +1,5 @@
+/* peer/uv/worker.c -- a thread that waits for one job at a time, and tells the loop by uv_async
+ * when it is done. */
 #include "peer/uv/worker.h"
 
 #include <assert.h>

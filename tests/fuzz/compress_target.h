@@ -24,7 +24,7 @@
 
 enum { HEAD = 3, N_SHAPES = 5, TARGETS_MAX = 256 };
 
-/* Of the file that includes this one. */
+/* The file that includes this one defines it. */
 static bool in_family(const struct codec *codec);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
