@@ -1,6 +1,14 @@
 /* The estimated consensus distance against the exact one, and the last phase. */
 #include "sim_rig.h"
 
+/* Sanitizers are five times slower, and look for other mistakes than figures show: there, the
+ * largest model and most of the short runs are left out. */
+#ifdef HEARSAY_SANITIZED
+enum { LARGE = 0, SHORT_RUNS_STEP = 6 };
+#else
+enum { LARGE = 1, SHORT_RUNS_STEP = 1 };
+#endif
+
 /* At ten moments at least of a run with noisy steps. */
 static void drift_is_right(const char *topology, uint32_t n, const char *compress, size_t dim)
 {
@@ -36,7 +44,8 @@ static void test_estimate(void **state)
     (void)state;
     drift_is_right("ring", 8, "qsgd:4", 4000);
     drift_is_right("ring", 8, "topk:0.05", 4000);
-    drift_is_right("ring", 8, "topk:0.01+qsgd:4", 40000);
+    if (LARGE)
+        drift_is_right("ring", 8, "topk:0.01+qsgd:4", 40000);
     drift_is_right("torus", 16, "none", 4000);
     drift_is_right("exponential", 16, "sign:64", 4000);
 }
@@ -119,7 +128,7 @@ static void test_last_phase(void **state)
 static void test_short_runs(void **state)
 {
     (void)state;
-    for (uint64_t rounds = 1; rounds <= 40; rounds++) {
+    for (uint64_t rounds = 1; rounds <= 40; rounds += SHORT_RUNS_STEP) {
         struct rig r;
         struct consensus c;
         rig_init(&r, 4, 300, "ring", "none", 0.1);

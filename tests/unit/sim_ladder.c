@@ -141,7 +141,12 @@ static void test_same_seed(void **state)
     static float model[PEERS][FLOATS];
     static int was[PEERS][ROUNDS + 1];
     (void)state;
-    for (int k = 0; k < 3; k++) {
+#ifdef HEARSAY_SANITIZED
+    const int step = 2; /* Only the run that differs in what must not matter. */
+#else
+    const int step = 1;
+#endif
+    for (int k = 0; k < 3; k += step) {
         struct rig r;
         rig_auto(&r, 0.3);
         if (k == 2) {
