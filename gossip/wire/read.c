@@ -298,7 +298,7 @@ static void read_edge(struct cursor *c, struct wire_message *message)
     m->boot = get_u64(c);
 }
 
-/* The payload's own bytes are the codec's to check (choco_valid()). */
+/* The payload's own bytes are the codec's to check (mixing_valid()). */
 static void read_delta(struct cursor *c, struct wire_message *message)
 {
     struct wire_delta *m = &message->delta;

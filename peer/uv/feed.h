@@ -50,7 +50,7 @@ void uv_feed(struct uv_driver *d, struct node_event *ev);
 void uv_feed_net(struct uv_driver *d);
 void uv_feed_worked(void *driver); /* The worker's callback. */
 
-/* uv_driver.c's: the links say CLOSE, then everything closes. */
+/* In driver.c: the links say CLOSE, then everything closes. */
 void uv_driver_end(struct uv_driver *d, int exit_code);
 void uv_driver_link_ended(struct uv_driver *d);
 
