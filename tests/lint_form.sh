@@ -38,8 +38,6 @@ later()
     nn/data | nn/files | nn/shards | peer/run) echo open of err ;;
     nn/math) echo open err ;;
     peer/secure | peer/uv) echo open ;;
-    tests/unit | tests/fuzz) echo of err ;;
-    tests/bench) echo of ;;
     esac
 }
 
@@ -61,7 +59,7 @@ report()
 check_file()
 {
     local folder=${1%/*}
-    if [[ $1 == *.c && $folder != tests/* ]] && holds open "$folder"; then
+    if [[ $1 == *.c ]] && holds open "$folder"; then
         head -n 1 "$1" | grep -qF "/* $1 -- " || complain "$1:1: the first line is not '/* $1 -- ...'"
     fi
     ! holds of "$folder" || report "$1" 'a comment that begins with "Of" is no sentence' \

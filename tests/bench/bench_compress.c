@@ -23,7 +23,7 @@
 #include <string.h>
 
 enum {
-    ROWS = 256, /* Of the matrices a model of 2^17 and more is made of. */
+    ROWS = 256, /* The rows of each matrix that a model of 2^17 and more is made of. */
     MATRIX = 1 << 17
 };
 

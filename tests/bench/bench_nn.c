@@ -1,5 +1,6 @@
-/* Milliseconds per SGD step (forward, loss, backward, update with Nesterov
- * momentum) of each model on one thread, beside the sgemm peak.
+/* tests/bench/bench_nn.c -- milliseconds per SGD step (forward, loss, backward,
+ * update with Nesterov momentum) of each model on one thread, beside the sgemm
+ * peak.
  *
  *   bench_nn [--json] [--layers] [--batch N] [--context N] [--norm KIND]
  *            [--seconds S] [--cpu-time] [SPEC ...]
@@ -34,7 +35,7 @@ struct bench_options
 struct times
 {
     double forward, backward, update;
-    double layer[LAYERS_MAX][2]; /* Of --layers: forward and backward. */
+    double layer[LAYERS_MAX][2]; /* What --layers asks for: forward and backward. */
 };
 
 /* A model and all that a step works on. */

@@ -136,7 +136,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size < HEAD)
         return 0;
     const struct compress *c = compressor_in(data);
-    /* Of exactly its length: the sanitizer sees a byte read behind it. */
+    /* The copy has exactly its length: the sanitizer sees a byte read behind it. */
     size_t len = size - HEAD;
     uint8_t *message = malloc(len + (len == 0));
     demand(message != NULL);

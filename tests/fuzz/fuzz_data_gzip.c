@@ -11,18 +11,18 @@ static void check_pieces(const char *path, const uint8_t *bytes, size_t n, bool 
 {
     struct file *f;
     char error[DATA_ERROR_MAX];
-    int rc = file_open(&f, path, error);
-    demand(rc == 0 || !good);
-    if (rc < 0)
+    int err = file_open(&f, path, error);
+    demand(err == 0 || !good);
+    if (err < 0)
         return;
     size_t at = 0, got = 1;
-    while (rc == 0 && got > 0) {
+    while (err == 0 && got > 0) {
         uint8_t piece[PIECE];
-        rc = file_get(f, piece, sizeof piece, &got, error);
-        demand(rc < 0 || !good || (at + got <= n && memcmp(bytes + at, piece, got) == 0));
-        at += rc < 0 ? 0 : got;
+        err = file_get(f, piece, sizeof piece, &got, error);
+        demand(err < 0 || !good || (at + got <= n && memcmp(bytes + at, piece, got) == 0));
+        at += err < 0 ? 0 : got;
     }
-    demand(good ? rc == 0 && at == n : rc < 0);
+    demand(good ? err == 0 && at == n : err < 0);
     file_close(f);
 }
 
@@ -34,15 +34,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
     uint8_t *bytes, *again;
     size_t got, n_again;
     char error[DATA_ERROR_MAX] = "";
-    int rc = file_read(path, SIZE_MAX / 2, NULL, &bytes, &got, error);
-    demand(rc == 0 ? bytes != NULL || got == 0 : !bytes && strlen(error) > 8);
-    if (rc == 0)
+    int err = file_read(path, SIZE_MAX / 2, NULL, &bytes, &got, error);
+    demand(err == 0 ? bytes != NULL || got == 0 : !bytes && strlen(error) > 8);
+    if (err == 0)
         demand(gzip ? got <= DEFLATE_MOST * n : got == n && memcmp(bytes, p, n) == 0);
     else
         demand(gzip);
-    check_pieces(path, bytes, got, rc == 0);
+    check_pieces(path, bytes, got, err == 0);
     int limited = file_read(path, LIMIT, NULL, &again, &n_again, error);
-    if (rc == 0)
+    if (err == 0)
         demand((limited == 0) == (got <= LIMIT));
     demand(limited < 0 || (n_again == got && memcmp(again, bytes, got) == 0));
     if (limited == 0)

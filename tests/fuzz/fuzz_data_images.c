@@ -35,8 +35,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
     struct dataset d;
     char error[DATA_ERROR_MAX];
     memset(&d, 0xa5, sizeof d);
-    int rc = kind[0] == 'c' ? cifar_read(&d, &r, error) : idx_read(&d, &r, error);
-    if (rc < 0)
+    int err = kind[0] == 'c' ? cifar_read(&d, &r, error) : idx_read(&d, &r, error);
+    if (err < 0)
         check_refused(&d, error);
     else
         check_and_close(

@@ -33,14 +33,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
     struct dataset d;
     char error[DATA_ERROR_MAX];
     memset(&d, 0xa5, sizeof d);
-    int rc =
+    int err =
         r.kind[0] == 't' ? text_parse(&d, &r, files, error) : libsvm_parse(&d, &r, files, error);
-    if (rc < 0)
+    if (err < 0)
         check_refused(&d, error);
     else
         check_and_close(&d, n);
     bool looks = libsvm_looks(p + 1, n - 1, true);
-    if (rc == 0 && strcmp(r.kind, "libsvm") == 0 && r.features == 0 && r.n_paths == 1)
+    if (err == 0 && strcmp(r.kind, "libsvm") == 0 && r.features == 0 && r.n_paths == 1)
         demand(looks || n > 32); /* It has an entry, perhaps behind what is looked at. */
     (void)libsvm_looks(p + 1, n - 1, false);
     return 0;

@@ -1,5 +1,6 @@
-/* atomo: unbiased where it says so, of the variance it says, never expanding
- * otherwise; degenerate spectra, hostile counts. */
+/* tests/unit/compress_atomo.c -- atomo: unbiased where it says so, of the
+ * variance it says, never expanding otherwise; degenerate spectra, hostile
+ * counts. */
 #include "tests/unit/compress_matrices.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
-/* Every compressor through one contract: sizes, vectors, replicas, errors. */
+/* tests/unit/compress_contract.c -- every compressor through one contract:
+ * sizes, vectors, replicas, errors. */
 #include "tests/unit/compress_specs.h"
 #include "tests/unit/compress_vectors.h"
 

@@ -1,4 +1,5 @@
-/* The same bytes from every build: messages hashed, against a table.
+/* tests/unit/compress_golden.c -- the same bytes from every build: messages
+ * hashed, against a table.
  *
  * Replicas are equal because all peers' messages and decodes are, whatever the
  * compiler, the instruction set (plain, AVX2, AVX-512) and the machine. This

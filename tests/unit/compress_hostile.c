@@ -1,4 +1,5 @@
-/* Messages from outside: refused, or applied inside x_hat and finite. */
+/* tests/unit/compress_hostile.c -- messages from outside: refused, or applied
+ * inside x_hat and finite. */
 #include "tests/unit/compress_mutate.h"
 #include "tests/unit/compress_specs.h"
 #include "tests/unit/compress_vectors.h"
@@ -10,7 +11,7 @@
 
 enum {
     N_MAX = 1200,
-    MUTATIONS = 3000 /* Of each compressor. */
+    MUTATIONS = 3000 /* How many of its messages each compressor has to survive. */
 };
 
 static float v[N_MAX];

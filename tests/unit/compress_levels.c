@@ -1,4 +1,5 @@
-/* Every instruction set makes the same messages and the same replicas.
+/* tests/unit/compress_levels.c -- every instruction set makes the same messages
+ * and the same replicas.
  *
  * Built once as a test, which picks its level at run time as the program does,
  * and once a level as a program that is pinned to it and prints a line for each

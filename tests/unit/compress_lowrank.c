@@ -1,4 +1,5 @@
-/* lowrank: projections, warm start, degenerate matrices, hostile factors. */
+/* tests/unit/compress_lowrank.c -- lowrank: projections, warm start, degenerate
+ * matrices, hostile factors. */
 #include "tests/unit/compress_matrices.h"
 
 #include <errno.h>

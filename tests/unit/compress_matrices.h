@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 enum {
-    SIDE_MAX = 64, /* Of matrices made from their singular values. */
+    SIDE_MAX = 64, /* The largest side of a matrix made from its singular values. */
     CELLS_MAX = SIDE_MAX * SIDE_MAX
 };
 

@@ -1,4 +1,5 @@
-/* Pinned contraction: what each compressor gets across of well-known data.
+/* tests/unit/compress_pinned.c -- pinned contraction: what each compressor gets
+ * across of well-known data.
  *
  * iid elements, d = 65,536, the mean of 8 seeds. Figures are analytic where
  * there is a formula (sign 2/pi and 1/2, topk 2 (t phi(t) + Q(t))), else
@@ -65,13 +66,13 @@ static const struct pin
     {"qsgd:4:512:l2,round=sr,scale=inv1w", GAUSS, 0.329, 0.005},
     {"qsgd:8:512:l2,round=sr", GAUSS, 0.995, 0.002},
     {"qsgd:2,round=sr", GAUSS, 0.388, 0.005},
-    {"qsgd:2", GAUSS, 0.4395, 0.005}, /* Of 2^24 values. */
+    {"qsgd:2", GAUSS, 0.4395, 0.005}, /* This is the figure for 2^24 values. */
     /* The negative control: unbiased, and worse than to send nothing. */
     {"qsgd:4:512:l2,round=sr,scale=raw", GAUSS, -0.58, 0.02},
     {"int8", GAUSS, 0.99996, 0.00002},
     {"int8:4096", GAUSS, 0.9999, 0.00005},
     {"dyn8", GAUSS, 0.999, 0.0008},
-    {"qnt", GAUSS, 0.99926, 0.0001}, /* Of a normal's quantiles: analytic. */
+    {"qnt", GAUSS, 0.99926, 0.0001}, /* This follows from a normal's quantiles. */
     {"qnt:16", GAUSS, 0.97778, 0.001},
     {"bf16", GAUSS, 1.0, 0x1p-16},
     {"nat", GAUSS, 0.923, 0.005},

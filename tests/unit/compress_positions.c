@@ -1,5 +1,5 @@
-/* Codes of positions: against bit-by-bit references, to their exact cost, and
- * against whatever may arrive instead. */
+/* tests/unit/compress_positions.c -- codes of positions: against bit-by-bit
+ * references, to their exact cost, and against whatever may arrive instead. */
 #include "compress/codec.h"
 #include "compress/coding/bytes.h"
 #include "compress/coding/positions.h"

@@ -1,5 +1,6 @@
-/* What is proved of a codec's error, held against every vector: identities of
- * the whole error, bounds of it, and bounds of each element's. */
+/* tests/unit/compress_proved.c -- what is proved of a codec's error, held
+ * against every vector: identities of the whole error, bounds of it, and bounds
+ * of each element's. */
 #include "tests/unit/compress_specs.h"
 #include "tests/unit/compress_vectors.h"
 
@@ -18,7 +19,7 @@ struct outcome
     const float *v, *c;
     size_t n;
     double x2, e2, max, l1;
-    double arg; /* Of the claim. */
+    double arg; /* What the claim is proved for: its row's argument. */
 };
 
 static double error_of(const struct outcome *o, size_t i)

@@ -1,5 +1,6 @@
-/* bf16, int8, dyn8, qnt and nat: sizes, contraction, pinned figures, scale,
- * randomness. Their bytes are looked at in compress_quantisers_wire.c. */
+/* tests/unit/compress_quantisers.c -- bf16, int8, dyn8, qnt and nat: sizes,
+ * contraction, pinned figures, scale, randomness. Their bytes are looked at in
+ * compress_quantisers_wire.c. */
 #include "tests/unit/compress_vectors.h"
 
 #include "compress/codec.h"
@@ -62,7 +63,7 @@ static void test_exact_sizes(void **state)
 static const struct
 {
     const char *spec;
-    double worst; /* Of |v|^2. */
+    double worst; /* The error is at most this part of |v|^2. */
     double block; /* Not 0: 1 - 1/block is proved, too. */
 } proved[] = {
     {"bf16", 0x1p-16, 0},

@@ -1,5 +1,5 @@
-/* bf16, int8, dyn8, qnt and nat: how they round, what each byte says, and the
- * messages that are none. */
+/* tests/unit/compress_quantisers_wire.c -- bf16, int8, dyn8, qnt and nat: how
+ * they round, what each byte says, and the messages that are none. */
 #include "tests/unit/compress_vectors.h"
 
 #include "compress/codec.h"
@@ -383,8 +383,8 @@ struct edit
     uint8_t bytes[8];
 };
 
-/* Of 9 Gaussian values: int8 and dyn8 have 4 + 9 bytes, bf16 18, nat 9 + 2,
- * qnt 8 means and 27 bits. */
+/* The messages hold 9 Gaussian values: int8 and dyn8 have 4 + 9 bytes, bf16 18,
+ * nat 9 + 2, qnt 8 means and 27 bits. */
 static const struct edit edits[] = {
     {"-0", "bf16", 9, VECTOR_GAUSS, 2, 2, {0x00, 0x80}},
     {"2^64", "bf16", 9, VECTOR_GAUSS, 2, 2, {0x80, 0x5f}},

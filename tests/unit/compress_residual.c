@@ -1,4 +1,5 @@
-/* Error feedback around a codec, as the mixers that are not CHOCO have it:
+/* tests/unit/compress_residual.c -- error feedback around a codec, as the mixers
+ * that are not CHOCO have it:
  *
  *   p = e + g;  send C(p);  e = p - C(p)
  *

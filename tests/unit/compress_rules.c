@@ -1,5 +1,5 @@
-/* Rules and scopes: a model's message is its parts' messages, each as if the
- * part were compressed alone. */
+/* tests/unit/compress_rules.c -- rules and scopes: a model's message is its
+ * parts' messages, each as if the part were compressed alone. */
 #include "tests/unit/compress_specs.h"
 #include "tests/unit/compress_vectors.h"
 

@@ -1,4 +1,5 @@
-/* What a compressor may not notice: the scale, signs, order, threads. */
+/* tests/unit/compress_scale.c -- what a compressor may not notice: the scale,
+ * signs, order, threads. */
 #include "tests/unit/compress_specs.h"
 #include "tests/unit/compress_vectors.h"
 

@@ -1,4 +1,5 @@
-/* Bytes on the wire: exact sizes, the cost of positions, bounds that hold. */
+/* tests/unit/compress_sizes.c -- bytes on the wire: exact sizes, the cost of
+ * positions, bounds that hold. */
 #include "tests/unit/compress_specs.h"
 #include "tests/unit/compress_vectors.h"
 
@@ -11,8 +12,8 @@ enum { MILLION = 1000000, SMALL_MAX = 300 };
 
 static float v[MILLION];
 
-/* Of one million Gaussian values, the unit's first byte included; bound and
- * nominal say the same where a message has one length. */
+/* The sizes are those of one million Gaussian values, the unit's first byte
+ * included; bound and nominal say the same where a message has one length. */
 static void test_exact_sizes(void **state)
 {
     (void)state;

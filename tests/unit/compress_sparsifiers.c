@@ -1,4 +1,5 @@
-/* Each selector against a stupid reference, and against its own claims. */
+/* tests/unit/compress_sparsifiers.c -- each selector against a stupid reference,
+ * and against its own claims. */
 #include "compress/coding/bytes.h"
 
 #include "tests/unit/compress_chosen.h"
@@ -42,8 +43,8 @@ static int by_magnitude(const void *a, const void *b)
     return x != y ? (x < y) - (x > y) : (i > j) - (i < j);
 }
 
-/* Of the elements with sign * v > 0 (of all that are not zero if sign is 0),
- * the reference wants the ceil(share * size) largest. */
+/* The reference wants the ceil(share * size) largest of the elements with
+ * sign * v > 0 (of all that are not zero if sign is 0). */
 static void want_top(size_t n, double share, int sign)
 {
     size_t size = 0;

@@ -1,5 +1,5 @@
-/* Selectors that draw: unbiased where they say so, of the variance they say,
- * and contractions otherwise. */
+/* tests/unit/compress_sparsifiers_random.c -- selectors that draw: unbiased
+ * where they say so, of the variance they say, and contractions otherwise. */
 #include "tests/unit/compress_chosen.h"
 
 enum { N_MAX = 1000000 };
@@ -262,7 +262,7 @@ static void test_wangni_numbers(void **state)
     chosen_close(&c);
 }
 
-/* Of Gaussian data at 10 %, with and without whole values. */
+/* So much of Gaussian and of Laplacian data gets across at 10 %. */
 static void test_wangni_delta(void **state)
 {
     (void)state;

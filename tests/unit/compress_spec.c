@@ -1,4 +1,5 @@
-/* The grammar of compressors: canonical texts and error sentences. */
+/* tests/unit/compress_spec.c -- the grammar of compressors: canonical texts and
+ * error sentences. */
 #include "tests/unit/compress_specs.h"
 
 #include "nn/math/rng.h"

@@ -28,7 +28,7 @@ struct tested
     char spec[COMPRESS_SPEC_MAX];
     enum codec_class class;
     unsigned traits;
-    const struct codec *codec; /* Of the first stage. */
+    const struct codec *codec; /* The codec of the first stage. */
 };
 
 struct further

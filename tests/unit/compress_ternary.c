@@ -1,5 +1,5 @@
-/* One bit, two bits, ternary digits and k bits without a zero: onebit, thr2,
- * tern, 3lc and dorefa, with their exact figures. */
+/* tests/unit/compress_ternary.c -- one bit, two bits, ternary digits and k bits
+ * without a zero: onebit, thr2, tern, 3lc and dorefa, with their exact figures. */
 #include "tests/unit/compress_vectors.h"
 
 #include <errno.h>

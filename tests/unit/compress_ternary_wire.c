@@ -1,5 +1,6 @@
-/* The bytes of onebit, thr2, dorefa, tern and 3lc: digits and runs against a
- * plain reference, exact lengths, and messages that must be refused. */
+/* tests/unit/compress_ternary_wire.c -- the bytes of onebit, thr2, dorefa, tern
+ * and 3lc: digits and runs against a plain reference, exact lengths, and
+ * messages that must be refused. */
 #include "compress/codecs/quartic.h"
 
 #include "tests/unit/compress_vectors.h"

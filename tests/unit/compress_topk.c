@@ -1,4 +1,4 @@
-/* Exact selection against qsort. */
+/* tests/unit/compress_topk.c -- exact selection against qsort. */
 #include "compress/codecs/select.h"
 
 #include "tests/unit/compress_vectors.h"

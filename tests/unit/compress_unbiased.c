@@ -1,5 +1,6 @@
-/* E C(v) = v where a codec says so, by z-test; and that the test can fail:
- * the mistakes seen in the field are put through it as well. */
+/* tests/unit/compress_unbiased.c -- E C(v) = v where a codec says so, by z-test;
+ * and that the test can fail: the mistakes seen in the field are put through it
+ * as well. */
 #include "tests/unit/compress_specs.h"
 #include "tests/unit/compress_vectors.h"
 
@@ -157,8 +158,8 @@ static void test_biased(void **state)
 
 struct mutant
 {
-    double levels; /* Of QSGD. */
-    size_t k;      /* Of randk. */
+    double levels; /* How many QSGD has. */
+    size_t k;      /* How many elements randk keeps. */
     bool wrong;
 };
 

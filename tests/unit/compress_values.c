@@ -1,4 +1,4 @@
-/* Draws, levels and roundings of single codecs. */
+/* tests/unit/compress_values.c -- draws, levels and roundings of single codecs. */
 #include "tests/unit/compress_vectors.h"
 
 #include <setjmp.h>

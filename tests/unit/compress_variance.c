@@ -1,4 +1,5 @@
-/* The error of each random codec on average, against its formula, to 3 %. */
+/* tests/unit/compress_variance.c -- the error of each random codec on average,
+ * against its formula, to 3 %. */
 #include "tests/unit/compress_specs.h"
 #include "tests/unit/compress_vectors.h"
 

@@ -1,4 +1,5 @@
-/* tests/unit/gossip_choco.c -- replicas shared and split, resets, hashes, divergence, the fused pass. */
+/* tests/unit/gossip_choco.c -- replicas shared and split, resets, hashes,
+ * divergence, the fused pass. */
 #include "gossip_choco_world.h"
 
 #include <errno.h>
@@ -26,7 +27,7 @@ static void test_replicas(void **state)
     float *was = malloc(DIM * sizeof *was);
     assert_non_null(was);
     hold(&w, 0, 3, true);
-    /* Of round 4 all has been delivered: it commits once more everywhere. */
+    /* The deltas of round 4 were delivered before: it commits once more everywhere. */
     for (uint64_t t = 0; t < 4; t++) {
         beat(&w);
         memcpy(was, p->e[3].a->v, t == 0 ? DIM * sizeof *was : 0);
@@ -271,7 +272,7 @@ static void test_rungs(void **state)
     world_close(&w);
 }
 
-static float common; /* Of the two models, beside parts that are orthogonal. */
+static float common; /* What the two models share, beside parts that are orthogonal. */
 
 static void local_growth(struct world *w, uint32_t i, float *x)
 {

@@ -53,7 +53,7 @@ struct peer
     struct mixing c;
     struct edge e[MOST]; /* e[own] is unused. */
     bool works;
-    uint32_t codec; /* Of what it encodes. */
+    uint32_t codec; /* Which codec it encodes with. */
     uint64_t round, n_encoded;
 };
 
@@ -81,9 +81,9 @@ struct world
     void (*local)(struct world *w, uint32_t i, float *x); /* NULL: noise of size step. */
     void (*encoded)(struct world *w, uint32_t i);         /* Or NULL. */
     struct rng rng;
-    double sum[DIM]; /* Of the x, as the local steps alone would have it. */
+    double sum[DIM]; /* The sum of the x, as the local steps alone would have it. */
     bool statistics;
-    uint64_t with; /* Of 3 deltas, so many have theirs, at random. */
+    uint64_t with; /* So many of 3 deltas, chosen at random, have statistics. */
     struct rng statistics_rng;
     double statistics_sum[STATS]; /* As `sum`. */
 };

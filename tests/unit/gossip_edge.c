@@ -1,4 +1,5 @@
-/* tests/unit/gossip_edge.c -- one edge: as a story, cut at every possible point, by random events, rule by rule. */
+/* tests/unit/gossip_edge.c -- one edge: as a story, cut at every possible point,
+ * by random events, rule by rule. */
 #include "gossip_edge_world.h"
 
 /* ---- the story ---- */
@@ -257,7 +258,7 @@ static void test_verdicts(void **state)
     assert_true(edge_ready(&e));
     (void)edge_take(&e);
     edge_advance(&e);
-    assert_int_equal(edge_check(&e, &d), EDGE_REPEAT); /* Of a round that is over. */
+    assert_int_equal(edge_check(&e, &d), EDGE_REPEAT); /* That round is over. */
 
     e.epoch = 0; /* No epoch: nothing fits, 0 neither. */
     d = good, d.epoch = 0;

@@ -164,7 +164,7 @@ static void test_cap(void **state)
         near(next(&g, 0), 1, 0);
         gamma_measured(&g, 1);
     }
-    (void)next(&g, 4); /* Of which gamma hears in the exchange after. */
+    (void)next(&g, 4); /* Gamma hears of this in the exchange after. */
     gamma_measured(&g, 1);
     near(next(&g, 4), 0.9, 1e-15);
     gamma_measured(&g, 1);

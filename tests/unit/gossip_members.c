@@ -223,9 +223,12 @@ static void test_bad_accusations(void **state)
     (void)state;
     struct members *m = open_knowing(2);
     drain(m);
-    assert_int_equal(accused(m, accusation(1, 1, 1), 0), MEMBERS_FORGED); /* Of oneself. */
-    assert_int_equal(accused(m, accusation(9, 1, 1), 0), MEMBERS_OLD);    /* Of a stranger, */
-    assert_int_equal(accused(m, accusation(1, 9, 1), 0), MEMBERS_OLD);    /* by a stranger. */
+    assert_int_equal(accused(m, accusation(1, 1, 1), 0),
+                     MEMBERS_FORGED); /* Nobody accuses himself. */
+    assert_int_equal(accused(m, accusation(9, 1, 1), 0),
+                     MEMBERS_OLD); /* The accused is a stranger, */
+    assert_int_equal(accused(m, accusation(1, 9, 1), 0),
+                     MEMBERS_OLD); /* and here the accuser is. */
     struct accusation a = accusation(1, 2, 1);
     a.signature[0] ^= 1;
     assert_int_equal(accused(m, a, 0), MEMBERS_FORGED);

@@ -370,10 +370,10 @@ static void test_apart(void **state)
     near((float)statistics_apart(&s), 2); /* |4 ...| / |2 ...| */
     statistics_mix(&s, x);
     near((float)statistics_apart(&s), 2); /* As long as nothing new is known. */
-    term_of(&s, 0.25, 4, 3);              /* Of this averaging alone. */
+    term_of(&s, 0.25, 4, 3);              /* A term counts for this averaging alone. */
     statistics_mix(&s, x);
     near((float)statistics_apart(&s), 0.25);
-    term_of(&s, 0.25, 1, -1); /* Of its own size, not of the first edge's. */
+    term_of(&s, 0.25, 1, -1); /* A term is held against its own size, not the first edge's. */
     term_of(&s, 0.25, 100, 104);
     near((float)statistics_apart(&s), 2);
     statistics_mix(&s, x);

@@ -1,6 +1,6 @@
-/* Once a trainer is there, steps and evaluations allocate nothing: every call
- * of the allocator is counted, in a build without sanitizers on glibc (which has
- * its own allocator under a second name). */
+/* tests/unit/nn_alloc.c -- once a trainer is there, steps and evaluations
+ * allocate nothing: every call of the allocator is counted, in a build without
+ * sanitizers on glibc (which has its own allocator under a second name). */
 #include "nn_training.h"
 
 #if defined(__GLIBC__) && !defined(HEARSAY_SANITIZED)
@@ -50,7 +50,7 @@ static void check(const char *spec, const char *kind, uint32_t threads)
     (void)evaluate(&b, 0);
     size_t before = n_calls;
     (void)steps(&b, 1, 2);
-    (void)steps(&b, 20, 2); /* Of another epoch. */
+    (void)steps(&b, 20, 2); /* These rounds are in another epoch. */
     (void)evaluate(&b, 0);
     if (n_calls != before)
         fail_msg("%s, %u threads: %zu allocations in a step", spec, (unsigned)threads,

@@ -1,4 +1,5 @@
-/* Augmentation against padding, cutting and turning done pixel by pixel. */
+/* tests/unit/nn_augment.c -- augmentation against padding, cutting and turning
+ * done pixel by pixel. */
 #include "nn/data/augment.h"
 
 #include "nn/math/rng.h"

@@ -1,5 +1,5 @@
-/* blas_gemm against three loops in double, on odd sizes and strides; blas_svd
- * put together again. */
+/* tests/unit/nn_blas.c -- blas_gemm against three loops in double, on odd sizes
+ * and strides; blas_svd put together again. */
 #include "nn_ref.h"
 
 #include "nn/math/blas.h"
@@ -131,7 +131,7 @@ static void test_svd(void **state)
     for (size_t i = 0; i < N_SIZES * N_SIZES; i++)
         check_svd(sizes[i % N_SIZES], sizes[i / N_SIZES], a);
     for (size_t i = 0; i < CELLS; i++)
-        a[i] = i == 40 ? 1e6f : 1; /* Of rank 2. */
+        a[i] = i == 40 ? 1e6f : 1; /* The rank is 2. */
     check_svd(15, 33, a);
     a[3] = NAN;
     float s[3], u[9], vt[9];

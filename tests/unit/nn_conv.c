@@ -1,5 +1,6 @@
-/* Convolutions against plain loops in double: forward, both gradients, by
- * either way of working them out (nn/layers/winograd.h and products over frames). */
+/* tests/unit/nn_conv.c -- convolutions against plain loops in double: forward,
+ * both gradients, by either way of working them out (nn/layers/winograd.h and
+ * products over frames). */
 #include "nn/layers/layer.h"
 #include "nn/layers/winograd.h"
 #include "nn/math/rng.h"

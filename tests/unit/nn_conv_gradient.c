@@ -1,5 +1,6 @@
-/* Convolutions, by both ways of working them out, against central differences
- * of a plain convolution in double (nn_gradient.h). */
+/* tests/unit/nn_conv_gradient.c -- convolutions, by both ways of working them
+ * out, against central differences of a plain convolution in double
+ * (nn_gradient.h). */
 #include "nn_gradient.h"
 #include "nn_layer_ref.h"
 
@@ -11,7 +12,7 @@ static double conv_at(const struct layer *l, const struct gradient_values *v, co
     double sum = l->bias ? v->x[l->at[1] + at[3]] : 0;
     for (size_t c = 0; c < l->in.c; c++)
         for (size_t i = 0; i < k * k; i++) {
-            size_t y = at[1] * l->stride + i / k; /* Of the padded map. */
+            size_t y = at[1] * l->stride + i / k; /* A place in the padded map. */
             size_t x = at[2] * l->stride + i % k;
             if (y < l->pad || x < l->pad || y >= l->in.h + l->pad || x >= l->in.w + l->pad)
                 continue;

@@ -1,6 +1,6 @@
-/* Winograd's transforms: every build of them that runs here against the
- * paper's matrices (Lavin and Gray 2016, section 4.1) written out, and the
- * whole method on one tile; all builds give equal bits. */
+/* tests/unit/nn_conv_winograd.c -- Winograd's transforms: every build of them
+ * that runs here against the paper's matrices (Lavin and Gray 2016, section 4.1)
+ * written out, and the whole method on one tile; all builds give equal bits. */
 #include "nn/layers/winograd_transform.h"
 #include "nn/math/rng.h"
 

@@ -1,4 +1,5 @@
-/* Tables: quotes, separators, headers, label columns, names, broken files. */
+/* tests/unit/nn_csv.c -- tables: quotes, separators, headers, label columns,
+ * names, broken files. */
 #include "nn_rows.h"
 
 /* The class that a label's name stands for. */

@@ -1,5 +1,5 @@
-/* Sets in memory, IDX and CIFAR files: what is right is read, and each way to be
- * wrong gives its sentence. */
+/* tests/unit/nn_data.c -- sets in memory, IDX and CIFAR files: what is right is
+ * read, and each way to be wrong gives its sentence. */
 #include "nn/data/data.h"
 
 #include "nn/files/file.h"
@@ -94,10 +94,10 @@ static void refused(const char *kind, const char *a, const char *b)
 {
     struct data d;
     char error[DATA_ERROR_MAX] = "";
-    int rc = open_kind(&d, kind, error);
-    if (rc >= 0 || !strstr(error, a) || !strstr(error, b))
-        print_error("rc %d, error \"%s\", expected \"%s\" and \"%s\"\n", rc, error, a, b);
-    assert_true(rc < 0);
+    int err = open_kind(&d, kind, error);
+    if (err >= 0 || !strstr(error, a) || !strstr(error, b))
+        print_error("err %d, error \"%s\", expected \"%s\" and \"%s\"\n", err, error, a, b);
+    assert_true(err < 0);
     assert_non_null(strstr(error, a));
     assert_non_null(strstr(error, b));
     assert_null(strchr(error, '\n'));
@@ -257,9 +257,9 @@ static void test_idx(void **state)
     scratch_put(&s, "t10k-labels-idx1-ubyte", l, make_labels(l, 4));
     struct data d;
     char error[DATA_ERROR_MAX] = "", spec[600];
-    int rc = open_kind(&d, "idx", error);
+    int err = open_kind(&d, "idx", error);
     assert_string_equal(error, "");
-    assert_int_equal(rc, 0);
+    assert_int_equal(err, 0);
     assert_string_equal(d.train.kind, "idx/1x2x3/10");
     assert_string_equal(d.test.kind, "idx/1x2x3/10");
     assert_true(d.train.n == 8 && d.test.n == 4 && d.train.n_files == 2);
@@ -509,8 +509,8 @@ static void test_progress(void **state)
     struct file_progress progress = {see, &seen};
     size_t n;
     char error[DATA_ERROR_MAX] = "";
-    int rc = file_read(scratch_path(&s, "plain"), SIZE, &progress, &bytes, &n, error);
-    assert_int_equal(rc, 0);
+    int err = file_read(scratch_path(&s, "plain"), SIZE, &progress, &bytes, &n, error);
+    assert_int_equal(err, 0);
     assert_memory_equal(bytes, zeros, SIZE);
     assert_true(seen.n_calls >= 3 && seen.n_calls <= 4);
     assert_true(seen.done == SIZE && seen.total == SIZE);

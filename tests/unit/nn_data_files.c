@@ -1,5 +1,5 @@
-/* Which files are trained on and which are held out, what a path is taken for,
- * and how a set without held-out files is split. */
+/* tests/unit/nn_data_files.c -- which files are trained on and which are held
+ * out, what a path is taken for, and how a set without held-out files is split. */
 #include "nn/data/data.h"
 
 #include "nn/data/files.h"
@@ -41,20 +41,20 @@ static int open_rest(struct data *d, const char *kind, const char *rest, const c
 
 static void opened(struct data *d, const char *kind, const char *rest)
 {
-    int rc = open_rest(d, kind, rest, NULL);
-    if (rc < 0)
+    int err = open_rest(d, kind, rest, NULL);
+    if (err < 0)
         print_error("%s %s: %s\n", kind, rest, error);
-    assert_int_equal(rc, 0);
+    assert_int_equal(err, 0);
 }
 
 static void refused(const char *kind, const char *rest, const char *a, const char *b)
 {
     struct data d;
-    int rc = open_rest(&d, kind, rest, NULL);
-    if (rc >= 0 || !strstr(error, a) || !strstr(error, b))
-        print_error("%s %s: rc %d, \"%s\", expected \"%s\" and \"%s\"\n", kind, rest, rc, error, a,
-                    b);
-    assert_true(rc < 0);
+    int err = open_rest(&d, kind, rest, NULL);
+    if (err >= 0 || !strstr(error, a) || !strstr(error, b))
+        print_error("%s %s: err %d, \"%s\", expected \"%s\" and \"%s\"\n", kind, rest, err, error,
+                    a, b);
+    assert_true(err < 0);
     assert_non_null(strstr(error, a));
     assert_non_null(strstr(error, b));
     assert_null(d.train.labels);
@@ -292,7 +292,7 @@ static void test_split_sparse(void **state)
     refused("libsvm", "", "rows", "expected at least 2");
 }
 
-/* Of a text the end: no byte of it was trained on but as the last successor. */
+/* A text's end is held out: no byte of it was trained on but as the last successor. */
 static void test_split_text(void **state)
 {
     (void)state;
@@ -399,10 +399,10 @@ static void sniffed(const char *name, const char *want)
     char kind[DATA_KIND_MAX] = "", path[700];
     snprintf(path, sizeof path, "%s%s%s", s.dir, *name && *name != ',' ? "/" : "", name);
     error[0] = '\0';
-    int rc = data_sniff(path, kind, error);
-    if (rc < 0 || strcmp(kind, want) != 0)
-        print_error("%s: rc %d, %s \"%s\", expected %s\n", name, rc, kind, error, want);
-    assert_int_equal(rc, 0);
+    int err = data_sniff(path, kind, error);
+    if (err < 0 || strcmp(kind, want) != 0)
+        print_error("%s: err %d, %s \"%s\", expected %s\n", name, err, kind, error, want);
+    assert_int_equal(err, 0);
     assert_string_equal(kind, want);
 }
 

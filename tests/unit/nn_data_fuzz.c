@@ -1,5 +1,6 @@
-/* Broken data files: every truncation, and thousands of mutations, are an
- * error with a sentence or a set that is right; never a crash. SEED= replays. */
+/* tests/unit/nn_data_fuzz.c -- broken data files: every truncation, and
+ * thousands of mutations, are an error with a sentence or a set that is right;
+ * never a crash. SEED= replays. */
 #include "nn/data/data.h"
 #include "nn/math/rng.h"
 
@@ -16,7 +17,7 @@ enum {
     PIXELS = 784,
     FILE_MAX = 8192,
     BLOBS_MAX = 4,
-    MUTATIONS = 800 /* Of each file. */
+    MUTATIONS = 800 /* How often each file is spoilt. */
 };
 
 /* A file of a right set, in memory. */
@@ -32,7 +33,7 @@ struct blob
 struct right
 {
     const char *kind;
-    size_t n_labels; /* Of a record of images; 0: IDX. */
+    size_t n_labels; /* How many a record of images has; 0: IDX. */
     bool shortens;   /* A part of a file may be right, too. */
     struct blob blob[BLOBS_MAX];
 };
@@ -141,8 +142,8 @@ static bool holds(const char *kind)
     char error[DATA_ERROR_MAX] = "", spec[600];
     snprintf(spec, sizeof spec, "%s:%s%s", kind, s.dir,
              strcmp(kind, "text") == 0 ? ",context=4" : "");
-    int rc = data_open(&d, &(struct data_request){.spec = spec}, error);
-    if (rc < 0) {
+    int err = data_open(&d, &(struct data_request){.spec = spec}, error);
+    if (err < 0) {
         assert_true(strlen(error) > 10);
         for (const char *p = error; *p; p++)
             assert_true((unsigned char)*p >= 0x20 && *p != 0x7f);
@@ -164,7 +165,7 @@ static void put_set(struct right *set)
     assert_true(holds(set->kind));
 }
 
-/* Of images, and of all that is packed, no part is right. */
+/* No part of a file of images, or of one that is packed, is right. */
 static void test_truncations(void **state)
 {
     (void)state;

@@ -1,5 +1,6 @@
-/* What reading a file costs: at most DATA_MEMORY_FACTOR times its size, and a
- * constant; and what it announces costs nothing. */
+/* tests/unit/nn_data_memory.c -- what reading a file costs: at most
+ * DATA_MEMORY_FACTOR times its size, and a constant; and what it announces costs
+ * nothing. */
 #include "nn/data/data.h"
 
 #include "nn_scratch.h"
@@ -12,7 +13,7 @@
 #include <cmocka.h>
 
 enum {
-    SIZE = 2 << 20, /* Of the files of one set. */
+    SIZE = 2 << 20, /* The bytes in the files of one set. */
     MORE = 8 << 20  /* The constant. */
 };
 
@@ -36,16 +37,16 @@ static size_t taken(void)
 static int open_within(struct data *d, const char *spec, size_t limit, char error[DATA_ERROR_MAX])
 {
     struct rlimit old;
-    int rc = getrlimit(RLIMIT_DATA, &old);
-    assert_int_equal(rc, 0);
+    int err = getrlimit(RLIMIT_DATA, &old);
+    assert_int_equal(err, 0);
     struct rlimit now = {.rlim_cur = taken() + limit, .rlim_max = old.rlim_max};
 #ifdef HEARSAY_SANITIZED
     now = old;
 #endif
     assert_int_equal(setrlimit(RLIMIT_DATA, &now), 0);
-    rc = data_open(d, &(struct data_request){.spec = spec}, error);
+    err = data_open(d, &(struct data_request){.spec = spec}, error);
     assert_int_equal(setrlimit(RLIMIT_DATA, &old), 0);
-    return rc;
+    return err;
 }
 
 /* A file of `line` over and over. */
@@ -111,10 +112,10 @@ static void test_factor(void **state)
         }
         snprintf(spec, sizeof spec, "%s:%s%s", sets[i].kind, s.dir, sets[i].rest);
         struct data d;
-        int rc = open_within(&d, spec, DATA_MEMORY_FACTOR * SIZE + MORE, error);
-        if (rc < 0)
+        int err = open_within(&d, spec, DATA_MEMORY_FACTOR * SIZE + MORE, error);
+        if (err < 0)
             print_error("%zu: %s\n", i, error);
-        assert_int_equal(rc, 0);
+        assert_int_equal(err, 0);
         assert_true(d.train.n_files == 2 && d.test.n > 8 * d.train.n);
         data_close(&d);
     }

@@ -1,5 +1,5 @@
-/* Data specs and kinds: one spelling each, every wrong one a sentence, and no
- * file is ever looked at. */
+/* tests/unit/nn_data_spec.c -- data specs and kinds: one spelling each, every
+ * wrong one a sentence, and no file is ever looked at. */
 #include "nn/data/spec.h"
 
 #include "nn/data/data.h"
@@ -42,20 +42,20 @@ static const char *kind_of(const char *spec)
 {
     static char kind[DATA_KIND_MAX];
     char error[DATA_ERROR_MAX] = "";
-    int rc = data_kind(spec, kind, error);
-    assert_true(rc == 0 || rc == -EINVAL);
-    assert_true((rc == 0) == (error[0] == '\0'));
+    int err = data_kind(spec, kind, error);
+    assert_true(err == 0 || err == -EINVAL);
+    assert_true((err == 0) == (error[0] == '\0'));
     assert_null(strchr(error, '\n'));
-    return rc == 0 ? kind : NULL;
+    return err == 0 ? kind : NULL;
 }
 
 static void refused(const char *spec, const char *said)
 {
     char kind[DATA_KIND_MAX], error[DATA_ERROR_MAX] = "";
-    int rc = data_kind(spec, kind, error);
-    if (rc != -EINVAL || !strstr(error, said))
-        print_error("%s: rc %d, \"%s\", expected \"%s\"\n", spec, rc, error, said);
-    assert_int_equal(rc, -EINVAL);
+    int err = data_kind(spec, kind, error);
+    if (err != -EINVAL || !strstr(error, said))
+        print_error("%s: err %d, \"%s\", expected \"%s\"\n", spec, err, error, said);
+    assert_int_equal(err, -EINVAL);
     assert_non_null(strstr(error, said));
 }
 

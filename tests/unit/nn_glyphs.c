@@ -1,5 +1,5 @@
-/* The built-in set: the same bytes everywhere, ten classes, neither too easy
- * nor too hard. */
+/* tests/unit/nn_glyphs.c -- the built-in set: the same bytes everywhere, ten
+ * classes, neither too easy nor too hard. */
 #include "nn/data/glyphs.h"
 
 #include "nn/data/data.h"

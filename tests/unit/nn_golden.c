@@ -1,5 +1,6 @@
-/* Losses, logits and every gradient tensor of whole models against PyTorch's
- * (tests/golden/nn_*.h, made by tests/golden/make_nn.py). */
+/* tests/unit/nn_golden.c -- losses, logits and every gradient tensor of whole
+ * models against PyTorch's (tests/golden/nn_*.h, made by
+ * tests/golden/make_nn.py). */
 #include "tests/unit/nn_golden.h"
 
 #include "nn/layers/loss.h"

@@ -27,7 +27,7 @@
  * are summed in another order or by Winograd's transforms, and are far from
  * what a wrong term, a forgotten bias or a transposed tensor does. */
 #define GOLDEN_LOSS  1e-5 /* Relative. */
-#define GOLDEN_LOGIT 1e-4 /* Of the largest logit. */
+#define GOLDEN_LOGIT 1e-4 /* A part of the largest logit. */
 #define GOLDEN_GRAD  1e-4 /* Norm and dot of a gradient, of its norm ... */
 #define GOLDEN_VALUE 5e-4 /* ... a value, of the root of its mean square ... */
 #define GOLDEN_FLOOR                                                                               \
@@ -40,9 +40,9 @@ struct golden_tensor
 {
     const char *name;
     uint32_t n_dims, dims[4];
-    float centre, scale; /* Of the parameter. */
-    double norm, dot;    /* Of its gradient; running statistics: of (running
-                          * - of this batch). */
+    float centre, scale; /* How the parameter's values are spread. */
+    double norm, dot;    /* Those of its gradient; running statistics: of
+                          * (running - of this batch). */
     const double *values;
 };
 

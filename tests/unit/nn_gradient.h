@@ -326,7 +326,7 @@ static inline void gradient_check_alone(struct gradient_bed *b)
     free(grad);
 }
 
-/* Of inputs nothing has changed: they still are what the doubles are. */
+/* The inputs have not been changed: they still are what the doubles are. */
 static inline void gradient_check_inputs(const struct gradient_bed *b)
 {
     const struct gradient_run *runs[] = {&b->x, &b->with, &b->in};

@@ -1,4 +1,4 @@
-/* The table of layers, and what they share. */
+/* tests/unit/nn_layer.c -- the table of layers, and what they share. */
 #include "nn/layers/layer.h"
 
 #include "nn_gradient.h"

@@ -1,4 +1,4 @@
-/* Dense layers, of dense and of sparse rows. */
+/* tests/unit/nn_layer_dense.c -- dense layers, of dense and of sparse rows. */
 #include "nn/layers/layer.h"
 
 #include "nn/math/blas.h"

@@ -1,4 +1,4 @@
-/* Norms: out, gradients, running statistics, and hard numbers. */
+/* tests/unit/nn_layer_norm.c -- norms: out, gradients, running statistics, and hard numbers. */
 #include "nn/layers/layer.h"
 
 #include "nn_layer_ref.h"
@@ -59,8 +59,8 @@ static void test_place(void **state)
         check_all(norm(NORM_PLACE, channels[i], 7, 1));
 }
 
-/* Of running statistics: how far they are from the batch's, whose variance is
- * the unbiased one, but of a single value, which has none. */
+/* The gradient of a running statistic says how far it is from the batch's; the
+ * variance is the unbiased one, but of a single value, which has none. */
 static void test_running(void **state)
 {
     (void)state;

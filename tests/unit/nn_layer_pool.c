@@ -1,4 +1,4 @@
-/* Pooling, and the layers that only move, join or bend values. */
+/* tests/unit/nn_layer_pool.c -- pooling, and the layers that only move, join or bend values. */
 #include "nn/layers/layer.h"
 
 #include "nn_layer_ref.h"
@@ -35,8 +35,8 @@ static void pool_once(const struct layer *l, const float *in, float *out, float 
     free(keep);
 }
 
-/* Of equal maxima the first takes the gradient, all of it; of a ReLU that is
- * shut, or on its edge, nobody. */
+/* The first of equal maxima takes the gradient, all of it; behind a ReLU that is
+ * shut, or on its edge, nobody does. */
 static void test_maxpool_tie(void **state)
 {
     (void)state;

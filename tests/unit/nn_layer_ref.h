@@ -16,7 +16,7 @@ static inline double ref_relu(const struct layer *l, double v)
     return l->relu && v < 0 ? 0 : v;
 }
 
-/* Of dense rows, or of sparse ones that were made dense. */
+/* The rows are dense, or sparse ones that were made dense. */
 static inline void ref_dense(const struct layer *l, const struct gradient_values *v, double *out)
 {
     size_t i_n = l->in.c, o_n = l->out.c;

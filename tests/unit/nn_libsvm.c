@@ -1,4 +1,5 @@
-/* libsvm's text: what is a row, what is none and why, kinds, broken files. */
+/* tests/unit/nn_libsvm.c -- libsvm's text: what is a row, what is none and why,
+ * kinds, broken files. */
 #include "nn_rows.h"
 
 static const struct rows_format svm = {"libsvm", libsvm_parse, libsvm_read};

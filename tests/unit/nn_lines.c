@@ -1,5 +1,6 @@
-/* Numbers, quoting, and the part of a kind that says features, classes and
- * labels: each against a slower way, or what must be refused. */
+/* tests/unit/nn_lines.c -- numbers, quoting, and the part of a kind that says
+ * features, classes and labels: each against a slower way, or what must be
+ * refused. */
 #include "nn/data/labels.h"
 
 #include "nn/data/number.h"

@@ -1,5 +1,5 @@
-/* Softmax cross-entropy against values worked out by hand, a loop in double,
- * and central differences. */
+/* tests/unit/nn_loss.c -- softmax cross-entropy against values worked out by
+ * hand, a loop in double, and central differences. */
 #include "nn/layers/loss.h"
 
 #include "nn/math/rng.h"

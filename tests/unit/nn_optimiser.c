@@ -1,4 +1,4 @@
-/* Learning rates by hand; optimiser steps against a scalar loop. */
+/* tests/unit/nn_optimiser.c -- learning rates by hand; optimiser steps against a scalar loop. */
 #include "nn/train/optimiser.h"
 
 #include "nn/math/rng.h"

@@ -1,4 +1,4 @@
-/* Random numbers: known values, addressing by counter, uniformity. */
+/* tests/unit/nn_rng.c -- random numbers: known values, addressing by counter, uniformity. */
 #include "nn_ref.h"
 
 #include <setjmp.h>

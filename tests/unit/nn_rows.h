@@ -42,7 +42,7 @@ static inline void rows_check_looks(bool (*looks)(const uint8_t *, size_t, bool)
     }
 }
 
-/* Of random changes; SEED= replays them. */
+/* The seed of random changes; SEED= replays them. */
 static inline uint64_t rows_seed(void)
 {
     const char *text = getenv("SEED");
@@ -72,10 +72,10 @@ static inline int rows_parse(const struct rows_format *f, struct reader r, struc
         files[i] = (struct lines_file){names[i], copy, n[i]};
     }
     memset(d, 0xa5, sizeof *d); /* Readers fill *d whatever was in it. */
-    int rc = f->parse(d, &r, files, error);
+    int err = f->parse(d, &r, files, error);
     for (size_t i = 0; i < r.n_paths; i++)
         free((uint8_t *)files[i].bytes);
-    return rc;
+    return err;
 }
 
 /* One file, as a string. */
@@ -91,10 +91,10 @@ static inline struct dataset rows_take(const struct rows_format *f, struct reade
 {
     struct dataset d;
     char error[DATA_ERROR_MAX] = "";
-    int rc = rows_parse_text(f, r, &d, text, error);
-    if (rc < 0)
+    int err = rows_parse_text(f, r, &d, text, error);
+    if (err < 0)
         print_error("%s\n", error);
-    assert_int_equal(rc, 0);
+    assert_int_equal(err, 0);
     return d;
 }
 
@@ -110,10 +110,10 @@ static inline void rows_refuse(const struct rows_format *f, struct reader r, con
 {
     struct dataset d;
     char error[DATA_ERROR_MAX] = "";
-    int rc = rows_parse_text(f, r, &d, text, error);
-    if (rc == 0)
+    int err = rows_parse_text(f, r, &d, text, error);
+    if (err == 0)
         print_error("taken: %s\n", text);
-    assert_int_equal(rc, -EINVAL);
+    assert_int_equal(err, -EINVAL);
     assert_string_equal(error, sentence);
     rows_is_empty(&d);
 }
@@ -167,9 +167,9 @@ static inline bool rows_holds(const struct rows_format *f, struct reader r, cons
 {
     struct dataset d;
     char error[DATA_ERROR_MAX] = "";
-    int rc = rows_parse(f, r, &d, &text, &n, error);
-    if (rc < 0) {
-        assert_int_equal(rc, -EINVAL);
+    int err = rows_parse(f, r, &d, &text, &n, error);
+    if (err < 0) {
+        assert_int_equal(err, -EINVAL);
         assert_memory_equal(error, "f0: ", 4);
         assert_true(strlen(error) > 12);
         for (const char *p = error; *p; p++)

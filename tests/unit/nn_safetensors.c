@@ -1,5 +1,6 @@
-/* Model files: what is written is read back and readable from Python; a broken
- * file is refused with a sentence and changes nothing. SEED= replays. */
+/* tests/unit/nn_safetensors.c -- model files: what is written is read back and
+ * readable from Python; a broken file is refused with a sentence and changes
+ * nothing. SEED= replays. */
 #include "nn/files/safetensors.h"
 
 #include "nn/math/rng.h"
@@ -38,10 +39,10 @@ static float x[N_PARAMS];
 static void write_model(const char *name)
 {
     char error[FILE_ERROR_MAX] = "";
-    int rc = safetensors_write(scratch_path(&s, name), x, segments, N_SEGMENTS, meta, error);
-    if (rc < 0)
+    int err = safetensors_write(scratch_path(&s, name), x, segments, N_SEGMENTS, meta, error);
+    if (err < 0)
         print_error("%s\n", error);
-    assert_int_equal(rc, 0);
+    assert_int_equal(err, 0);
 }
 
 static void test_round_trip(void **state)
@@ -140,10 +141,10 @@ static void refused(const char *name, const struct segment *seg, size_t n, const
     memset(y, 0x55, sizeof y);
     memcpy(before, y, sizeof y);
     char error[FILE_ERROR_MAX] = "";
-    int rc = safetensors_read(scratch_path(&s, name), seg, n, y, error);
-    if (rc >= 0 || !strstr(error, said) || !strstr(error, name))
-        print_error("rc %d, error \"%s\", expected \"%s\"\n", rc, error, said);
-    assert_true(rc < 0);
+    int err = safetensors_read(scratch_path(&s, name), seg, n, y, error);
+    if (err >= 0 || !strstr(error, said) || !strstr(error, name))
+        print_error("err %d, error \"%s\", expected \"%s\"\n", err, error, said);
+    assert_true(err < 0);
     assert_non_null(strstr(error, said));
     assert_non_null(strstr(error, name));
     assert_null(strchr(error, '\n'));
@@ -310,8 +311,9 @@ static void test_write_errors(void **state)
 {
     (void)state;
     char error[FILE_ERROR_MAX] = "";
-    int rc = safetensors_write(scratch_path(&s, "no/such/m"), x, segments, N_SEGMENTS, NULL, error);
-    assert_int_equal(rc, -ENOENT);
+    int err =
+        safetensors_write(scratch_path(&s, "no/such/m"), x, segments, N_SEGMENTS, NULL, error);
+    assert_int_equal(err, -ENOENT);
     assert_non_null(strstr(error, "no/such/m: cannot write"));
     scratch_count(&s, 1);
     write_model("m");
@@ -330,17 +332,17 @@ static bool holds(const char *name)
     float y[N_PARAMS];
     char error[FILE_ERROR_MAX] = "";
     struct safetensors_info info;
-    int rc_info = safetensors_info(scratch_path(&s, name), &info, error);
-    assert_true(rc_info == 0 || (strlen(error) > 10 && !info.meta));
+    int err_info = safetensors_info(scratch_path(&s, name), &info, error);
+    assert_true(err_info == 0 || (strlen(error) > 10 && !info.meta));
     for (size_t i = 0; i < info.n_meta; i++)
         assert_true(strlen(info.meta[i].key) + strlen(info.meta[i].value) < FILE_MAX);
     safetensors_info_close(&info);
     error[0] = '\0';
-    int rc = safetensors_read(scratch_path(&s, name), segments, N_SEGMENTS, y, error);
-    assert_true(rc == 0 ? rc_info == 0 : strlen(error) > 10);
-    for (size_t i = 0; rc == 0 && i < N_PARAMS; i++)
+    int err = safetensors_read(scratch_path(&s, name), segments, N_SEGMENTS, y, error);
+    assert_true(err == 0 ? err_info == 0 : strlen(error) > 10);
+    for (size_t i = 0; err == 0 && i < N_PARAMS; i++)
         assert_true(isfinite(y[i]));
-    return rc == 0;
+    return err == 0;
 }
 
 static void test_truncations(void **state)

@@ -48,8 +48,8 @@ static inline void scratch_put(const struct scratch *s, const char *name, const 
     FILE *f = fopen(scratch_path(s, name), "wb");
     assert(f);
     size_t put = fwrite(bytes, 1, n, f);
-    int rc = fclose(f);
-    assert(put == n && rc == 0);
+    int err = fclose(f);
+    assert(put == n && err == 0);
 }
 
 /* The whole file into buf[0..cap); returns its size. */
@@ -68,8 +68,8 @@ static inline void scratch_put_gz(const struct scratch *s, const char *name, con
     gzFile f = gzopen(scratch_path(s, name), "wb6");
     assert(f);
     int put = gzwrite(f, bytes, (unsigned)n);
-    int rc = gzclose(f);
-    assert(put == (int)n && rc == Z_OK);
+    int err = gzclose(f);
+    assert(put == (int)n && err == Z_OK);
 }
 
 /* How many files it holds; with `wipe`, they are removed. */

@@ -1,5 +1,5 @@
-/* Attention against its definition in double: blocks of 32 rows, lanes of 16,
- * heads of any size. */
+/* tests/unit/nn_sequence_attention.c -- attention against its definition in
+ * double: blocks of 32 rows, lanes of 16, heads of any size. */
 #include "nn_sequence.h"
 
 /* One head: rows of `stride` doubles, d of them its own. */

@@ -1,5 +1,5 @@
-/* The LSTM against its textbook form in double, of all sizes that its panels,
- * lanes and chunks of times may meet. */
+/* tests/unit/nn_sequence_lstm.c -- the LSTM against its textbook form in double,
+ * of all sizes that its panels, lanes and chunks of times may meet. */
 #include "nn_sequence.h"
 
 static double sigmoid(double x)

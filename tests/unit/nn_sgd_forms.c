@@ -1,4 +1,5 @@
-/* The SGD trainer on rows, sparse rows and text, and on several threads. */
+/* tests/unit/nn_sgd_forms.c -- the SGD trainer on rows, sparse rows and text,
+ * and on several threads. */
 #include "nn_training.h"
 
 #include "nn/train/sgd_scratch.h"

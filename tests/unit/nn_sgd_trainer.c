@@ -1,5 +1,5 @@
-/* The SGD trainer: determinism, batches by round, shared scratch, reports, and
- * that it learns. */
+/* tests/unit/nn_sgd_trainer.c -- the SGD trainer: determinism, batches by round,
+ * shared scratch, reports, and that it learns. */
 #include "nn_training.h"
 
 #include "nn/layers/loss.h"

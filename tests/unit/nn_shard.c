@@ -1,5 +1,5 @@
-/* Shards: every sample has one owner, a death moves only the dead member's
- * samples, and batches cover each epoch exactly once. */
+/* tests/unit/nn_shard.c -- shards: every sample has one owner, a death moves
+ * only the dead member's samples, and batches cover each epoch exactly once. */
 #include "nn/shards/shard.h"
 
 #include "nn/math/dirichlet.h"

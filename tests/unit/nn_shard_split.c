@@ -1,4 +1,5 @@
-/* Splits: their texts; few labels a part, whole files a part; what is refused. */
+/* tests/unit/nn_shard_split.c -- splits: their texts; few labels a part, whole
+ * files a part; what is refused. */
 #include "nn/math/rng.h"
 #include "nn/shards/shard.h"
 
@@ -289,10 +290,10 @@ static int try_open(const struct dataset *d, const char *spec, enum shard_mode m
     struct shard_config c = {
         .spec = {mode, 0, n_parts}, .split = split_of(spec), .seed = SEED, .local_steps = 1};
     error[0] = '\0';
-    int rc = shard_open(&s, &c, d, error);
-    if (rc == 0)
+    int err = shard_open(&s, &c, d, error);
+    if (err == 0)
         shard_close(&s);
-    return rc;
+    return err;
 }
 
 static void test_refused(void **state)

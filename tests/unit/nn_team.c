@@ -1,5 +1,5 @@
-/* Teams: every part is done once, on a thread of its own, and is done when a
- * run returns. */
+/* tests/unit/nn_team.c -- teams: every part is done once, on a thread of its
+ * own, and is done when a run returns. */
 #include "nn/math/team.h"
 
 #include <pthread.h>
@@ -16,7 +16,7 @@ enum { TEAM_MAX = 9 };
 struct board
 {
     uint64_t count[TEAM_MAX][16]; /* A cache line for each part. */
-    uint64_t sum;                 /* Of the run before: parts may read it. */
+    uint64_t sum;                 /* The run before left it: parts may read it. */
     pthread_t who[TEAM_MAX];
 };
 

@@ -1,4 +1,5 @@
-/* Plain text: samples, several files, what is too short, what looks like one. */
+/* tests/unit/nn_text.c -- plain text: samples, several files, what is too short,
+ * what looks like one. */
 #include "nn_rows.h"
 
 static const struct rows_format text_format = {"text", text_parse, text_read};
@@ -85,16 +86,16 @@ static void test_file_of_each_sample(void **state)
             all += n[i] = rng_below(&g, 13);
         struct dataset d;
         char error[DATA_ERROR_MAX];
-        int rc = rows_parse(&text_format, r, &d, text, n, error);
-        assert_int_equal(rc, all <= r.context ? -EINVAL : 0);
-        for (size_t i = 0; rc == 0 && i < d.n; i++) {
+        int err = rows_parse(&text_format, r, &d, text, n, error);
+        assert_int_equal(err, all <= r.context ? -EINVAL : 0);
+        for (size_t i = 0; err == 0 && i < d.n; i++) {
             size_t at = i * r.context;
             uint32_t f = 0;
             for (; at >= n[f]; f++)
                 at -= n[f];
             assert_int_equal(d.file[i], f);
         }
-        if (rc == 0)
+        if (err == 0)
             dataset_close(&d);
     }
 }

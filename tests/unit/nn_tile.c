@@ -1,6 +1,6 @@
-/* Small products: every build of the kernels that runs here against plain
- * loops in double, over sizes around the tiles', strides of both kinds, runs,
- * sums; nothing is read or written beyond the rows. */
+/* tests/unit/nn_tile.c -- small products: every build of the kernels that runs
+ * here against plain loops in double, over sizes around the tiles', strides of
+ * both kinds, runs, sums; nothing is read or written beyond the rows. */
 #include "nn/math/rng.h"
 #include "nn/math/tile.h"
 

@@ -18,7 +18,7 @@ enum {
     N_TRAIN = 200,
     N_TEST = 333, /* No multiple of any batch. */
     BATCH = 16,
-    N_FEATURES = 60, /* Of rows; six a class. */
+    N_FEATURES = 60, /* How many a row has; six a class. */
     CONTEXT = 12
 };
 

@@ -1,4 +1,4 @@
-/* Vector kernels against naive loops, on odd sizes. */
+/* tests/unit/nn_vec.c -- vector kernels against naive loops, on odd sizes. */
 #include "nn_ref.h"
 
 #include <setjmp.h>

@@ -1,5 +1,5 @@
-/* exp, tanh and sigmoid against libm's in double over all exponents, at the
- * edges, and in vector code of each level. */
+/* tests/unit/nn_vec_math.c -- exp, tanh and sigmoid against libm's in double
+ * over all exponents, at the edges, and in vector code of each level. */
 #include "nn/math/vec_math.h"
 
 #include <setjmp.h>

@@ -1,4 +1,5 @@
-/* The exact consensus distance: by the definition, each range by itself. */
+/* tests/unit/node_consensus.c -- the exact consensus distance: by the
+ * definition, each range by itself. */
 #include "peer/node/consensus.h"
 
 #include "nn/math/rng.h"

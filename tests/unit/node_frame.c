@@ -36,12 +36,12 @@ static int push(struct frame *f, enum channel_kind kind, const uint8_t *bytes, s
     assert_non_null(last);
     if (n > 0)
         memcpy(last, bytes, n);
-    int rc = frame_push(f, kind, last, n, m);
-    if (rc != 1) {
+    int err = frame_push(f, kind, last, n, m);
+    if (err != 1) {
         free(last);
         last = NULL;
     }
-    return rc;
+    return err;
 }
 
 static void assert_message(const struct frame_message *m, enum frame_lane lane,
@@ -294,8 +294,8 @@ static void random_records_as_by_the_book(void **state)
     for (int i = 0; i < 20000; i++) {
         size_t lane = rng_below(&r, 2), n = rng_below(&r, 90), from = rng_below(&r, BIG - 90);
         bool end = rng_below(&r, 4) == 0, bad = n == 0 || n_book[lane] + n > MAX;
-        int rc = push(&f, end ? end_kind[lane] : more_kind[lane], data + from, n, &m);
-        assert_int_equal(rc, bad ? -EPROTO : end);
+        int err = push(&f, end ? end_kind[lane] : more_kind[lane], data + from, n, &m);
+        assert_int_equal(err, bad ? -EPROTO : end);
         refused += bad;
         if (bad) { /* Hung up on; the next link begins. */
             frame_close(&f);

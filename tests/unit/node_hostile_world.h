@@ -74,7 +74,7 @@ struct world
     struct mail mail[PENDING];
     uint32_t first, n_mail;
     bool hung_up, violation; /* Evil's link, by ours. */
-    uint32_t n_dials;        /* Of evil's address, by ours. */
+    uint32_t n_dials;        /* How often ours dialled evil's address. */
     bool answers;            /* Evil takes dials. */
     uint8_t *delta;          /* Copy of the last DELTA to evil. */
     size_t n_delta;

@@ -1,4 +1,4 @@
-/* Key files: peer/secure/keyfile.h. */
+/* tests/unit/node_keyfile.c -- key files: peer/secure/keyfile.h. */
 #include "peer/secure/keyfile.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
-/* The command line: peer/run/options.h, row by row, and its one-line errors. */
+/* tests/unit/node_options.c -- the command line: peer/run/options.h, row by row,
+ * and its one-line errors. */
 #include "nn/math/number.h"
 #include "peer/run/options.h"
 #include "peer/sgd/sgd_keys.h"

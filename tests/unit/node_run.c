@@ -410,13 +410,13 @@ static bool is_safe(const char *text, size_t n)
     assert_non_null(copy);
     memcpy(copy, text, n);
     error[0] = '\0';
-    int rc = run_from_text(&r, &sgd_keys, copy, n, error);
-    if (rc == 0) {
+    int err = run_from_text(&r, &sgd_keys, copy, n, error);
+    if (err == 0) {
         assert_true(r.rounds >= 1);
         assert_int_equal(run_text(&r, again), n);
         assert_memory_equal(again, copy, n);
     } else {
-        assert_int_equal(rc, -EINVAL);
+        assert_int_equal(err, -EINVAL);
         assert_true(error[0] != '\0' && strlen(error) < RUN_ERROR_MAX);
         for (const char *e = error; *e != '\0'; e++)
             assert_true(*e >= 0x20 && *e < 0x7f);
@@ -424,7 +424,7 @@ static bool is_safe(const char *text, size_t n)
         assert_int_equal(r.rounds, 0);
     }
     free(copy);
-    return rc == 0;
+    return err == 0;
 }
 
 static size_t some_text(bool rich, char text[WIRE_RUN_MAX + 1])

@@ -1,4 +1,5 @@
-/* tests/unit/node_run_flags.c -- what flags make of each other: "auto"s, what goes with what, open kinds. */
+/* tests/unit/node_run_flags.c -- what flags make of each other: "auto"s, what
+ * goes with what, open kinds. */
 #include "tests/unit/node_run_flags.h"
 #include "nn/math/rng.h"
 
@@ -228,7 +229,7 @@ static void orphans_may_join(void **state)
     assert_int_equal(run_check_flags(&r, &f, error), -EINVAL);
     assert_string_equal(
         error, "--drift-target 0.5 contradicts the cluster's run, which has drift-target=0.25");
-    set(&f, "policy", "async"); /* Of two that contradict each other in any run. */
+    set(&f, "policy", "async"); /* These two contradict each other in any run. */
     set(&f, "mixer", "average");
     assert_false(run_flags_orphan(&f, why));
 }

@@ -1,4 +1,5 @@
-/* Edge-CHOCO over the simulator against textbook CHOCO, and under faults. */
+/* tests/unit/sim_choco.c -- Edge-CHOCO over the simulator against textbook
+ * CHOCO, and under faults. */
 #include "sim_rig.h"
 
 /* Textbook CHOCO-SGD (Koloskova, Stich, Jaggi 2019, algorithm 2): one x_hat a

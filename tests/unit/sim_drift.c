@@ -1,4 +1,5 @@
-/* The estimated consensus distance against the exact one, and the last phase. */
+/* tests/unit/sim_drift.c -- the estimated consensus distance against the exact
+ * one, and the last phase. */
 #include "sim_rig.h"
 
 /* Sanitizers are five times slower, and look for other mistakes than figures show: there, the

@@ -1,4 +1,4 @@
-/* Peers die, come back, stall and lose sessions; the others go on. */
+/* tests/unit/sim_faults.c -- peers die, come back, stall and lose sessions; the others go on. */
 #include "sim_rig.h"
 
 enum { SECOND = 1000 * 1000 };

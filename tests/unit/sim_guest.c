@@ -16,7 +16,7 @@ struct neighbours
     uint64_t n_mixed;
 };
 
-static uint64_t n_open, n_mixed; /* Of all peers: was it this mixer that ran? */
+static uint64_t n_open, n_mixed; /* Counts over all peers: was it this mixer that ran? */
 
 static int open_neighbours(struct mixing *m, const struct mixing_config *config)
 {

@@ -7,7 +7,7 @@
 
 enum { PEERS = 4, FLOATS = 10000, ROUNDS = 600, QUIET = 300 };
 
-/* Of each peer, by round: the rung of the deltas sent then. */
+/* The rung of the deltas that each peer sent, by round. */
 static int rung[PEERS][ROUNDS + 1];
 static double drift[ROUNDS + 1]; /* The excess, as peer 0 knew it. */
 

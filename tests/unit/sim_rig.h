@@ -38,11 +38,11 @@ struct rig
 {
     struct sim_config config;
     size_t dim;
-    float eta, noise;    /* Of each step: standard deviation a coordinate. eta < 0
+    float eta, noise;    /* A step's standard deviation a coordinate. eta < 0
                         * leads away from c_i. */
     uint64_t quiet_from; /* From this round on noise is a hundredth; 0: never. */
     size_t n_means, n_variances;
-    float scale;   /* Of the statistics. */
+    float scale;   /* How large the statistics are. */
     float lowest;  /* The least variance that a step has found. */
     double *moved; /* Sum over peers of what steps did to each float, or NULL. */
     struct rig_peer *peers;

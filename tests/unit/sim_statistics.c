@@ -137,7 +137,7 @@ static void test_estimate(void **state)
             node_progress(sim_node(with.world, i), &p);
             node_progress(sim_node(without.world, i), &q);
             assert_true(isnan(q.statistics_apart) && p.statistics_apart > 0.01);
-            assert_true(p.rung == NULL && isnan(p.drift_target)); /* Of no ladder. */
+            assert_true(p.rung == NULL && isnan(p.drift_target)); /* The run has no ladder. */
         }
         for (uint64_t t = 30; t < ROUNDS - 20; t++) {
             if (with.estimate[t] == 0)

@@ -1,4 +1,5 @@
-/* tests/unit/sim_trainer_keys.c -- a trainer that is not ours, with run keys of its own, in a cluster.
+/* tests/unit/sim_trainer_keys.c -- a trainer that is not ours, with run keys of
+ * its own, in a cluster.
  *
  * Peer i minimises curvature |x - c_i|^2 / 2 by noisy gradient steps. It brings
  * --curvature, --noise, --start and --reach: what peer/run does with a model or a

@@ -1,4 +1,5 @@
-/* Every family keeps the contract of topology.h for every number of peers. */
+/* tests/unit/topology_contract.c -- every family keeps the contract of
+ * topology.h for every number of peers. */
 #include "nn/math/rng.h"
 #include "topology/topology.h"
 

@@ -1,4 +1,4 @@
-/* Specs: canonical texts, refusals, and files of edges. */
+/* tests/unit/topology_spec.c -- specs: canonical texts, refusals, and files of edges. */
 #include "topology/topology.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
-/* Spectra against closed forms and against a dense eigenvalue routine. */
+/* tests/unit/topology_spectrum.c -- spectra against closed forms and against a
+ * dense eigenvalue routine. */
 #include "topology/topology.h"
 
 #include <math.h>
@@ -32,7 +33,7 @@ static struct spectrum spectrum_of(const char *spec, uint32_t n)
     return s;
 }
 
-/* Of a circulant graph: (1 + sum of cos over the neighbours of 0) / (1 + d). */
+/* A circulant graph's eigenvalues are (1 + sum of cos over the neighbours of 0) / (1 + d). */
 static void circulant(const char *spec, uint32_t n)
 {
     struct graph g;

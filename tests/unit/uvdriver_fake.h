@@ -35,8 +35,8 @@ struct fake
 
     uint32_t n_up, n_down, n_clean, n_dial_failed, n_recv, n_sent, n_timer, n_worked, n_resolved,
         n_stop;
-    uint32_t link[FAKE_LINKS]; /* Of LINK_UP, in order. */
-    uint8_t id[WIRE_ID_BYTES]; /* Of the last. */
+    uint32_t link[FAKE_LINKS]; /* The links that LINK_UP told of, in order. */
+    uint8_t id[WIRE_ID_BYTES]; /* Whose the last of them is. */
     bool dialled;
     uint32_t tag;
     char local_host[64], remote_host[64];

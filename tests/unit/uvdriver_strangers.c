@@ -1,4 +1,5 @@
-/* tests/unit/uvdriver_strangers.c -- what comes to an open port: not one byte back, no allocation, a counter. */
+/* tests/unit/uvdriver_strangers.c -- what comes to an open port: not one byte
+ * back, no allocation, a counter. */
 #include "tests/unit/uvdriver_fake.h"
 
 #include "nn/math/rng.h"
@@ -82,7 +83,7 @@ static void knock(int fd, uint32_t i)
         break; /* Early FIN. */
     case 5:
         n = write(fd, junk, CHANNEL_MSG1);
-        break; /* Of just the right size. */
+        break; /* The size alone is right. */
     case 6:
         n = write(fd, junk, CHANNEL_MSG1 - 1); /* One short, then FIN. */
         n = n < 0 ? n : shutdown(fd, SHUT_WR);
