@@ -3,6 +3,7 @@
  * written out, and the whole method on one tile; all builds give equal bits. */
 #include "nn/layers/winograd_transform.h"
 #include "nn/math/rng.h"
+#include "nn_ref.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -30,13 +31,6 @@ static const double gm[4][3] = {{1, 0, 0}, {0.5, 0.5, 0.5}, {0.5, -0.5, 0.5}, {0
 static float rows[4][W * C], matrix[XI * APART], out[2][W * C], bias[C], weights[9 * LANES],
     u[XI * LANES];
 
-static void fill(float *v, size_t n, uint64_t what)
-{
-    uint64_t key = rng_key(11, RNG_TEST, what, 0);
-    for (size_t i = 0; i < n; i++)
-        v[i] = 2 * rng_unit_at(key, i) - 1;
-}
-
 static void near(float got, double want)
 {
     if (!(fabs((double)got - want) <= 2e-6))
@@ -47,9 +41,9 @@ typedef void each_fn(const struct winograd_kernels *kernels);
 
 static void with_all(each_fn *each)
 {
-    fill(&rows[0][0], sizeof rows / sizeof(float), 1);
-    fill(bias, C, 2);
-    fill(weights, 9 * LANES, 3);
+    ref_uniform(rng_key(11, RNG_TEST, 1, 0), &rows[0][0], sizeof rows / sizeof(float));
+    ref_uniform(rng_key(11, RNG_TEST, 2, 0), bias, C);
+    ref_uniform(rng_key(11, RNG_TEST, 3, 0), weights, 9 * LANES);
     size_t n_here = 0;
     for (size_t i = 0; winograd_all[i] != NULL; i++)
         if (winograd_all[i]->runs_here()) {
@@ -125,8 +119,8 @@ static void check_out(const struct winograd_kernels *kernels, bool biased, bool 
 {
     static float before[2][W * C];
     struct winograd_strip s = strip();
-    fill(matrix, XI * APART, 4);
-    fill(&before[0][0], 2 * W * C, 5);
+    ref_uniform(rng_key(11, RNG_TEST, 4, 0), matrix, XI * APART);
+    ref_uniform(rng_key(11, RNG_TEST, 5, 0), &before[0][0], 2 * W * C);
     memcpy(out, before, sizeof out);
     s.bias = biased ? bias + FIRST : NULL;
     s.add = add;
@@ -192,7 +186,7 @@ static void weights_both(const struct winograd_kernels *kernels)
             near(u[xi * LANES + lane], want);
         }
     float back[9 * LANES];
-    fill(u, XI * LANES, 6);
+    ref_uniform(rng_key(11, RNG_TEST, 6, 0), u, XI * LANES);
     kernels->weights_out(back, u, LANES);
     for (size_t k = 0; k < 9; k++)
         for (size_t lane = 0; lane < LANES; lane++) {

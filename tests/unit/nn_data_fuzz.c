@@ -4,6 +4,7 @@
 #include "nn/data/data.h"
 #include "nn/math/rng.h"
 
+#include "nn_ref.h"
 #include "nn_scratch.h"
 
 #include <math.h>
@@ -246,9 +247,7 @@ static void test_sniffing(void **state)
 static int setup(void **state)
 {
     (void)state;
-    const char *given = getenv("SEED");
-    seed = given ? strtoull(given, NULL, 0) : 1;
-    print_message("SEED=%llu\n", (unsigned long long)seed);
+    seed = ref_seed();
     scratch_open(&s);
     return 0;
 }

@@ -255,7 +255,7 @@ static void test_gz(void **state)
 static void test_broken(void **state)
 {
     (void)state;
-    uint64_t s = rows_seed();
+    uint64_t s = ref_seed();
     struct reader r = rows_reader(&svm);
     size_t taken = rows_truncate(&svm, r, small);
     assert_true(taken > 10 && taken < strlen(small));

@@ -3,6 +3,7 @@
 #include "nn/layers/loss.h"
 
 #include "nn/math/rng.h"
+#include "nn_ref.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -11,11 +12,6 @@
 #include <string.h>
 
 #include <cmocka.h>
-
-static bool near(double got, double want, double tol)
-{
-    return fabs(got - want) <= tol * (1 + fabs(want));
-}
 
 /* Logits ln 1, ln 2, ln 5 are odds of 1/8, 2/8, 5/8. */
 static void test_by_hand(void **state)
@@ -26,15 +22,15 @@ static void test_by_hand(void **state)
     float d[6];
     struct loss_batch b = {.n = 2, .n_classes = 3, .logits = z, .labels = labels};
     struct loss loss = loss_softmax(&b, d);
-    assert_true(near(loss.sum, log(4) + log(1.6), 1e-6));
+    assert_true(ref_near(loss.sum, log(4) + log(1.6), 1e-6));
     assert_int_equal(loss.n_right, 1);
     const double want[6] = {0.0625, -0.375, 0.3125, 0.0625, 0.125, -0.1875};
     for (size_t i = 0; i < 6; i++)
-        assert_true(near((double)d[i], want[i], 1e-6));
+        assert_true(ref_near((double)d[i], want[i], 1e-6));
     b.n_mean = 8; /* A quarter of a batch. */
     assert_true(loss_softmax(&b, d).sum == loss.sum);
     for (size_t i = 0; i < 6; i++)
-        assert_true(near((double)d[i], want[i] / 4, 1e-6));
+        assert_true(ref_near((double)d[i], want[i] / 4, 1e-6));
 }
 
 /* Smoothing of 0.3 makes the targets 0.1, 0.8, 0.1. */
@@ -46,10 +42,10 @@ static void test_smoothing_by_hand(void **state)
     struct loss_batch b = {
         .n = 1, .n_classes = 3, .logits = z, .labels = labels, .smoothing = 0.3f};
     struct loss loss = loss_softmax(&b, d);
-    assert_true(near(loss.sum, log(8) - 0.8 * log(2) - 0.1 * log(5), 1e-6));
-    assert_true(near((double)d[0], 0.125 - 0.1, 1e-6));
-    assert_true(near((double)d[1], 0.25 - 0.8, 1e-6));
-    assert_true(near((double)d[2], 0.625 - 0.1, 1e-6));
+    assert_true(ref_near(loss.sum, log(8) - 0.8 * log(2) - 0.1 * log(5), 1e-6));
+    assert_true(ref_near((double)d[0], 0.125 - 0.1, 1e-6));
+    assert_true(ref_near((double)d[1], 0.25 - 0.8, 1e-6));
+    assert_true(ref_near((double)d[2], 0.625 - 0.1, 1e-6));
 }
 
 /* Huge logits overflow nothing, and the gradient may replace the logits. */
@@ -73,7 +69,7 @@ static void test_tie(void **state)
     struct loss_batch b = {.n = 2, .n_classes = 2, .logits = z, .labels = labels};
     struct loss loss = loss_softmax(&b, NULL);
     assert_int_equal(loss.n_right, 1);
-    assert_true(near(loss.sum, 2 * log(2), 1e-7));
+    assert_true(ref_near(loss.sum, 2 * log(2), 1e-7));
 }
 
 /* Wherever the NaN is, in short rows and long ones. */
@@ -136,7 +132,7 @@ static void check_random(size_t n_classes, float smoothing, float spread)
     size_t n_right, unused;
     double want = loss_ref(&b, SIZE_MAX, 0, &n_right);
     struct loss loss = loss_softmax(&b, d);
-    if (!near(loss.sum, want, 3e-7) || loss.n_right != n_right)
+    if (!ref_near(loss.sum, want, 3e-7) || loss.n_right != n_right)
         fail_msg("%zu classes: %.12g, expected %.12g", n_classes, loss.sum, want);
     assert_true(loss_softmax(&b, NULL).sum == loss.sum);
     for (int k = 0; k < 60; k++) {

@@ -2,6 +2,7 @@
 #include "nn/train/optimiser.h"
 
 #include "nn/math/rng.h"
+#include "nn_ref.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -9,11 +10,6 @@
 #include <string.h>
 
 #include <cmocka.h>
-
-static bool near(double got, double want, double tol)
-{
-    return fabs(got - want) <= tol * (1 + fabs(want));
-}
 
 /* n normal deviates, in both precisions (equal values). */
 static void noise(uint64_t a, uint64_t b, double *d, float *f, size_t n)
@@ -130,10 +126,11 @@ static void check_steps(const struct optimiser *o, size_t n_weight)
                      &e[i], wide[i], lr, (double)t);
     }
     for (size_t i = 0; i < n; i++) {
-        if (!near((double)x[i], e[i].x, 2e-6))
+        if (!ref_near((double)x[i], e[i].x, 2e-6))
             fail_msg("x[%zu] of %zu: %.9g, expected %.9g", i, n, (double)x[i], e[i].x);
         bool kept = o->momentum > 0;
-        if (!near((double)m[i], kept ? e[i].m : 0, 2e-6) || !near((double)v[i], e[i].v, 2e-6))
+        if (!ref_near((double)m[i], kept ? e[i].m : 0, 2e-6)
+            || !ref_near((double)v[i], e[i].v, 2e-6))
             fail_msg("m, v[%zu] of %zu: %.9g, %.9g", i, n, (double)m[i], (double)v[i]);
     }
 }
@@ -233,7 +230,7 @@ static void test_clip(void **state)
         optimiser_clip(&o, segments, 3, grad);
         double want = k == 0 || k == 3 ? 1 : share[k];
         for (size_t i = 0; i < N; i++)
-            if (!near((double)grad[i], (double)was[i] * (i < 42 ? want : 1), 1e-6))
+            if (!ref_near((double)grad[i], (double)was[i] * (i < 42 ? want : 1), 1e-6))
                 fail_msg("clip %g: [%zu] is %.9g, was %.9g", share[k], i, (double)grad[i],
                          (double)was[i]);
         if (want == 1)

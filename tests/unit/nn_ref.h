@@ -1,4 +1,4 @@
-/* tests/unit/nn_ref.h -- noise, poison and nearness, for the tests of nn/. */
+/* tests/unit/nn_ref.h -- noise, seeds, poison and nearness, for the tests of nn/. */
 #ifndef TESTS_UNIT_NN_REF_H
 #define TESTS_UNIT_NN_REF_H
 
@@ -7,6 +7,7 @@
 
 #include <math.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 static inline void *ref_alloc(size_t n, size_t size)
@@ -25,6 +26,23 @@ static inline void ref_noise(uint64_t key, double scale, double *d, float *f, si
         f[i] = (float)(scale * rng_normal(&r));
         d[i] = (double)f[i];
     }
+}
+
+/* n numbers, uniform in [-1, 1). */
+static inline void ref_uniform(uint64_t key, float *f, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        f[i] = 2 * rng_unit_at(key, i) - 1;
+}
+
+/* The seed of random changes: 1, or what SEED= says. It is printed, so that a
+ * failure can be replayed. */
+static inline uint64_t ref_seed(void)
+{
+    const char *text = getenv("SEED");
+    uint64_t seed = text != NULL ? strtoull(text, NULL, 0) : 1;
+    printf("SEED=%llu\n", (unsigned long long)seed);
+    return seed;
 }
 
 /* Something that must be overwritten before it is used. */

@@ -6,6 +6,7 @@
 #include "nn/data/lines.h"
 #include "nn/math/rng.h"
 
+#include "nn_ref.h"
 #include "nn_scratch.h"
 
 #include <errno.h>
@@ -40,15 +41,6 @@ static inline void rows_check_looks(bool (*looks)(const uint8_t *, size_t, bool)
         if (looks((const uint8_t *)text, strlen(text), cases[i].whole) != cases[i].looks)
             fail_msg("looks wrong: \"%s\"", text);
     }
-}
-
-/* The seed of random changes; SEED= replays them. */
-static inline uint64_t rows_seed(void)
-{
-    const char *text = getenv("SEED");
-    uint64_t seed = text ? strtoull(text, NULL, 0) : 1;
-    print_message("SEED=%llu\n", (unsigned long long)seed);
-    return seed;
 }
 
 static inline struct reader rows_reader(const struct rows_format *f)

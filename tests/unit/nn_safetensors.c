@@ -5,6 +5,7 @@
 
 #include "nn/math/rng.h"
 
+#include "nn_ref.h"
 #include "nn_scratch.h"
 
 #include <errno.h>
@@ -388,9 +389,7 @@ static void test_mutations(void **state)
 static int setup(void **state)
 {
     (void)state;
-    const char *given = getenv("SEED");
-    seed = given ? strtoull(given, NULL, 0) : 1;
-    print_message("SEED=%llu\n", (unsigned long long)seed);
+    seed = ref_seed();
     for (size_t i = 0; i < N_PARAMS; i++)
         x[i] = (float)i + 0.5f;
     x[0] = -0.0f;

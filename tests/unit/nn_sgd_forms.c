@@ -52,13 +52,13 @@ static void test_sparse_is_dense(void **state)
     memcpy(sparse.x, dense.x, dense.face.n_params * sizeof *dense.x);
     for (uint64_t round = 0; round < 10; round++) {
         double want = steps(&dense, round, 4).loss;
-        assert_true(near(steps(&sparse, round, 4).loss, want, 1e-5));
+        assert_true(ref_near(steps(&sparse, round, 4).loss, want, 1e-5));
     }
     for (size_t i = 0; i < dense.face.n_params; i++)
-        assert_true(near((double)sparse.x[i], (double)dense.x[i], 1e-4));
+        assert_true(ref_near((double)sparse.x[i], (double)dense.x[i], 1e-4));
     for (uint64_t n = 0; n < 70; n += 23) {
         struct trainer_report d = evaluate(&dense, n), s = evaluate(&sparse, n);
-        assert_true(near(d.loss, s.loss, 1e-4));
+        assert_true(ref_near(d.loss, s.loss, 1e-4));
     }
     bed_close(&dense);
     bed_close(&sparse);
@@ -75,10 +75,10 @@ static void test_text_rows(void **state)
     memset(b.x, 0, b.face.n_params * sizeof *b.x);
     struct trainer_report r = evaluate(&b, 10);
     assert_int_equal(r.n_samples, 10 * CONTEXT);
-    assert_true(near(r.loss, log(256), 1e-6));
+    assert_true(ref_near(r.loss, log(256), 1e-6));
     r = steps(&b, 0, 1);
     assert_int_equal(r.n_samples, BATCH * CONTEXT);
-    assert_true(near(r.loss, log(256), 1e-6));
+    assert_true(ref_near(r.loss, log(256), 1e-6));
     bed_close(&b);
 }
 
@@ -114,10 +114,10 @@ static void check_threads(const char *spec, const char *kind, double clip)
             struct trainer_report r = {0};
             for (uint64_t round = 0; round < 2; round++)
                 r = steps(&b[k], round, 3);
-            assert_true(near(r.loss, want.loss, 1e-5));
+            assert_true(ref_near(r.loss, want.loss, 1e-5));
             assert_int_equal(r.n_samples, want.n_samples);
             r = evaluate(&b[k], 101);
-            assert_true(near(r.loss, evaluate(&one, 101).loss, 1e-5));
+            assert_true(ref_near(r.loss, evaluate(&one, 101).loss, 1e-5));
         }
         same_x(&b[0], &b[1]);
         double apart = sqrt(vec_dist2(one.x, b[0].x, one.face.n_params));
@@ -162,7 +162,7 @@ static void test_statistics(void **state)
     b[0].face.init(b[0].face.self, init);
     for (size_t i = s->offset; i < s->offset + s->n; i++) {
         assert_true(b[0].x[i] != init[i]);
-        assert_true(near((double)b[0].x[i], (double)b[1].x[i], 1e-6));
+        assert_true(ref_near((double)b[0].x[i], (double)b[1].x[i], 1e-6));
     }
     free(init);
     bed_close(&b[0]);
@@ -188,10 +188,10 @@ static void test_more_threads_than_samples(void **state)
     bed_start(&own);
     for (uint64_t round = 0; round < 3; round++) {
         double loss = steps(&want, round, 4).loss;
-        assert_true(near(steps(&b, round, 4).loss, loss, 1e-5));
-        assert_true(near(steps(&own, round, 4).loss, loss, 1e-5));
+        assert_true(ref_near(steps(&b, round, 4).loss, loss, 1e-5));
+        assert_true(ref_near(steps(&own, round, 4).loss, loss, 1e-5));
     }
-    assert_true(near(evaluate(&b, 3).loss, evaluate(&want, 3).loss, 1e-5));
+    assert_true(ref_near(evaluate(&b, 3).loss, evaluate(&want, 3).loss, 1e-5));
     bed_close(&want);
     bed_close(&b);
     bed_close(&own);

@@ -222,12 +222,12 @@ static void test_evaluate(void **state)
     for (uint64_t n = 1; n <= 70; n++) {
         struct trainer_report r = evaluate(&b, n), w = evaluate(&wide, n);
         assert_int_equal(r.n_samples, n);
-        assert_true(near(r.loss, w.loss, 1e-6) && r.accuracy == w.accuracy);
+        assert_true(ref_near(r.loss, w.loss, 1e-6) && r.accuracy == w.accuracy);
         assert_true(r.loss * (double)n > sum); /* One more loss, which is > 0. */
         sum = r.loss * (double)n;
     }
     struct trainer_report r = evaluate(&b, 0), w = evaluate(&wide, 0);
-    assert_true(near(r.loss, w.loss, 1e-6) && near(r.accuracy, w.accuracy, 1e-12));
+    assert_true(ref_near(r.loss, w.loss, 1e-6) && ref_near(r.accuracy, w.accuracy, 1e-12));
     bed_close(&b);
     bed_close(&wide);
 }

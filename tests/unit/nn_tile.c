@@ -3,6 +3,7 @@
  * both kinds, runs, sums; nothing is read or written beyond the rows. */
 #include "nn/math/rng.h"
 #include "nn/math/tile.h"
+#include "nn_ref.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -15,13 +16,6 @@
 enum { A_FLOATS = 40000, B_FLOATS = 70000, C_FLOATS = 12000 };
 
 static float a[A_FLOATS], b[B_FLOATS], c[C_FLOATS], want[C_FLOATS], before[C_FLOATS], bias[100];
-
-static void fill(float *v, size_t n, uint64_t what)
-{
-    uint64_t key = rng_key(5, RNG_TEST, what, 0);
-    for (size_t i = 0; i < n; i++)
-        v[i] = 2 * rng_unit_at(key, i) - 1;
-}
 
 /* t's c by the kernels against the reference: the elements within k eps, all
  * between and behind the rows untouched. */
@@ -49,10 +43,10 @@ typedef void each_fn(const struct tile_kernels *kernels);
 
 static void with_all(each_fn *each)
 {
-    fill(a, A_FLOATS, 1);
-    fill(b, B_FLOATS, 2);
-    fill(before, C_FLOATS, 3);
-    fill(bias, 100, 4);
+    ref_uniform(rng_key(5, RNG_TEST, 1, 0), a, A_FLOATS);
+    ref_uniform(rng_key(5, RNG_TEST, 2, 0), b, B_FLOATS);
+    ref_uniform(rng_key(5, RNG_TEST, 3, 0), before, C_FLOATS);
+    ref_uniform(rng_key(5, RNG_TEST, 4, 0), bias, 100);
     size_t n_here = 0;
     for (size_t i = 0; tile_all[i] != NULL; i++)
         if (tile_all[i]->runs_here()) {
@@ -158,7 +152,7 @@ static void test_slim(void **state)
 static void nans(const struct tile_kernels *kernels)
 {
     float row[70];
-    fill(row, 70, 6);
+    ref_uniform(rng_key(5, RNG_TEST, 6, 0), row, 70);
     row[3] = NAN;
     struct tile_product t = {.m = 1,
                              .n = 53,
@@ -273,8 +267,8 @@ static void test_rows_alone(void **state)
 static void test_choice(void **state)
 {
     (void)state;
-    fill(a, A_FLOATS, 1);
-    fill(b, B_FLOATS, 2);
+    ref_uniform(rng_key(5, RNG_TEST, 1, 0), a, A_FLOATS);
+    ref_uniform(rng_key(5, RNG_TEST, 2, 0), b, B_FLOATS);
     struct tile_product t = {.m = 20,
                              .n = 40,
                              .k = 30,

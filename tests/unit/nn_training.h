@@ -5,6 +5,7 @@
 
 #include "nn/math/rng.h"
 #include "nn/train/sgd_trainer.h"
+#include "nn_ref.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -21,11 +22,6 @@ enum {
     N_FEATURES = 60, /* How many a row has; six a class. */
     CONTEXT = 12
 };
-
-static inline bool near(double got, double want, double tol)
-{
-    return fabs(got - want) <= tol * (1 + fabs(want));
-}
 
 /* Ten classes: one of ten stripes is bright, on a noisy ground. */
 static inline void fill_images(struct dataset *d, uint64_t key)

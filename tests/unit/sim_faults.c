@@ -9,31 +9,6 @@ static void run_until(struct rig *r, int64_t t_us)
         ;
 }
 
-static struct node_progress progress(const struct rig *r, uint32_t i)
-{
-    struct node_progress p;
-    node_progress(sim_node(r->world, i), &p);
-    return p;
-}
-
-/* Every peer that lives has ended well, in the drift band, at the run's end. */
-static void all_ended_well(struct rig *r, double band)
-{
-    struct consensus c;
-    for (uint32_t i = 0; i < r->config.n_peers; i++) {
-        int code;
-        if (sim_node(r->world, i) == NULL)
-            continue;
-        if (!sim_ended(r->world, i, &code) || code != 0)
-            fail_msg("peer-%u did not end well", i);
-        assert_int_equal(progress(r, i).round, r->config.run.rounds);
-        assert_int_equal(progress(r, i).violations, 0);
-    }
-    sim_drift(r->world, &c);
-    if (!(c.trained.relative <= band))
-        fail_msg("relative drift %g, expected at most %g", c.trained.relative, band);
-}
-
 static void rig_training(struct rig *r, uint32_t n, const char *topology, const char *compress,
                          enum run_policy policy)
 {
@@ -52,18 +27,18 @@ static void death(const char *compress, enum run_policy policy)
     rig_training(&r, 8, "ring", compress, policy);
     rig_open(&r);
     run_until(&r, 10 * SECOND);
-    uint64_t before = progress(&r, 0).round;
+    uint64_t before = rig_progress(&r, 0).round;
     sim_kill(r.world, 3);
     run_until(&r, 11 * SECOND);
     if (policy == RUN_SYNC) /* They notice at once and do not wait. */
-        assert_true(progress(&r, 0).round >= before + 15);
+        assert_true(rig_progress(&r, 0).round >= before + 15);
     run_until(&r, 30 * SECOND);
-    assert_int_equal(progress(&r, 0).n_live, 7);
+    assert_int_equal(rig_progress(&r, 0).n_live, 7);
     for (uint32_t i = 0; i < 8; i++) /* The ring is closed again. */
         if (i != 3)
-            assert_int_equal(progress(&r, i).n_edges, 2);
+            assert_int_equal(rig_progress(&r, i).n_edges, 2);
     rig_run(&r, UINT64_MAX);
-    all_ended_well(&r, 1e-3);
+    rig_ended_well(&r, 1e-3);
     rig_close(&r);
 }
 
@@ -84,15 +59,15 @@ static void rejoin(int64_t away_us, enum run_policy policy)
     run_until(&r, 10 * SECOND);
     sim_kill(r.world, 2);
     run_until(&r, 10 * SECOND + away_us);
-    uint64_t others = progress(&r, 0).round;
+    uint64_t others = rig_progress(&r, 0).round;
     assert_int_equal(sim_restart(r.world, 2), 0);
     run_until(&r, sim_now_us(r.world) + 5 * SECOND);
-    assert_true(progress(&r, 2).round + 20 >= others);
+    assert_true(rig_progress(&r, 2).round + 20 >= others);
     run_until(&r, 45 * SECOND);
-    assert_int_equal(progress(&r, 2).n_live, 5);
-    assert_int_equal(progress(&r, 2).n_edges, 2);
+    assert_int_equal(rig_progress(&r, 2).n_live, 5);
+    assert_int_equal(rig_progress(&r, 2).n_edges, 2);
     rig_run(&r, UINT64_MAX);
-    all_ended_well(&r, 1e-3);
+    rig_ended_well(&r, 1e-3);
     rig_close(&r);
 }
 
@@ -115,12 +90,12 @@ static void test_last_one_standing(void **state)
     for (uint32_t i = 1; i < 4; i++)
         sim_kill(r.world, i);
     run_until(&r, 32 * SECOND); /* The last is found dead once the ring has closed on it. */
-    assert_int_equal(progress(&r, 0).n_live, 1);
-    assert_true(progress(&r, 0).round > 400);
+    assert_int_equal(rig_progress(&r, 0).n_live, 1);
+    assert_true(rig_progress(&r, 0).round > 400);
     for (uint32_t i = 1; i < 4; i++)
         assert_int_equal(sim_restart(r.world, i), 0);
     rig_run(&r, UINT64_MAX);
-    all_ended_well(&r, 1e-3);
+    rig_ended_well(&r, 1e-3);
     rig_close(&r);
 }
 
@@ -139,7 +114,7 @@ static void test_cut_sessions(void **state)
         r.config.step_spread = k < 3 ? 0 : 2;
         rig_open(&r);
         rig_run(&r, UINT64_MAX);
-        all_ended_well(&r, 2e-3);
+        rig_ended_well(&r, 2e-3);
         rig_close(&r);
     }
 }
@@ -155,13 +130,13 @@ static void test_straggler(void **state)
     run_until(&r, 20 * SECOND);
     uint64_t least = UINT64_MAX, most = 0;
     for (uint32_t i = 0; i < 8; i++) {
-        uint64_t round = progress(&r, i).round;
+        uint64_t round = rig_progress(&r, i).round;
         least = round < least ? round : least;
         most = round > most ? round : most;
     }
     assert_true(most > 3 * least);
     rig_run(&r, UINT64_MAX);
-    all_ended_well(&r, 2e-3);
+    rig_ended_well(&r, 2e-3);
     rig_close(&r);
 }
 

@@ -23,25 +23,6 @@ static void run_until(struct rig *r, int64_t t_us)
         ;
 }
 
-static void all_ended_well(const struct rig *r)
-{
-    struct consensus c;
-    for (uint32_t i = 0; i < r->config.n_peers; i++) {
-        struct node_progress p;
-        int code;
-        if (sim_node(r->world, i) == NULL)
-            continue;
-        node_progress(sim_node(r->world, i), &p);
-        if (!sim_ended(r->world, i, &code) || code != 0)
-            fail_msg("peer-%u did not end well", i);
-        assert_int_equal(p.round, r->config.run.rounds);
-        assert_int_equal(p.violations, 0);
-    }
-    sim_drift(r->world, &c);
-    if (!(c.trained.relative <= 1e-3))
-        fail_msg("relative drift %g", c.trained.relative);
-}
-
 /* |mean of the models - mean of the c_i| / |mean of the c_i|, and the largest
  * relative drift while training, as measured after mixing. */
 struct outcome
@@ -55,7 +36,7 @@ static struct outcome train(const char *topology, const char *compress, bool mem
     rig_average(&r, 8, topology, compress, memory);
     rig_recording(&r);
     rig_run(&r, UINT64_MAX);
-    all_ended_well(&r);
+    rig_ended_well(&r, 1e-3);
     struct outcome o = {.error = rig_mean_error(&r)};
     double m2 = 0;
     for (size_t k = 0; k < r.dim; k++)
@@ -128,7 +109,7 @@ static void test_last_phase(void **state)
         node_progress(sim_node(r.world, 0), &p);
         assert_true(p.settle_rounds <= table[k].most);
         if (table[k].final_drift >= 1e-3)
-            all_ended_well(&r);
+            rig_ended_well(&r, 1e-3);
         rig_close(&r);
     }
 }
@@ -176,7 +157,7 @@ static void test_cut_sessions(void **state)
         r.config.step_us = 50 * 1000;
         r.config.run.rounds = 1000;
         rig_run(&r, UINT64_MAX);
-        all_ended_well(&r);
+        rig_ended_well(&r, 1e-3);
         double error = rig_mean_error(&r);
         if (!(error <= 0.15))
             fail_msg("%d: the mean is off by %g", k, error);
@@ -199,7 +180,7 @@ static void test_death_and_return(void **state)
         run_until(&r, (k == 0 ? 11 : 25) * SECOND); /* Taken for dead, or not. */
         assert_int_equal(sim_restart(r.world, 2), 0);
         rig_run(&r, UINT64_MAX);
-        all_ended_well(&r);
+        rig_ended_well(&r, 1e-3);
         double error = rig_mean_error(&r);
         if (!(error <= 0.05))
             fail_msg("the mean is off by %g", error);
@@ -216,7 +197,7 @@ static void test_one_peer(void **state)
         rig_average(&r[k], 1, "complete", "topk:0.02", true);
         r[k].config.run.mixer = k;
         rig_run(&r[k], UINT64_MAX);
-        all_ended_well(&r[k]);
+        rig_ended_well(&r[k], 1e-3);
     }
     assert_memory_equal(rig_model(&r[0], 0), rig_model(&r[1], 0), r[0].dim * sizeof(float));
     rig_close(&r[0]);

@@ -289,6 +289,32 @@ static inline const float *rig_model(const struct rig *r, uint32_t peer)
     return node_model(sim_node(r->world, peer), &s, &n, &d);
 }
 
+static inline struct node_progress rig_progress(const struct rig *r, uint32_t peer)
+{
+    struct node_progress p;
+    node_progress(sim_node(r->world, peer), &p);
+    return p;
+}
+
+/* Every peer that lives has ended well, at the run's end, and no further from the
+ * mean than `drift` says. */
+static inline void rig_ended_well(const struct rig *r, double drift)
+{
+    struct consensus c;
+    for (uint32_t i = 0; i < r->config.n_peers; i++) {
+        int code;
+        if (sim_node(r->world, i) == NULL)
+            continue;
+        if (!sim_ended(r->world, i, &code) || code != 0)
+            fail_msg("peer-%u did not end well", i);
+        assert_int_equal(rig_progress(r, i).round, r->config.run.rounds);
+        assert_int_equal(rig_progress(r, i).violations, 0);
+    }
+    sim_drift(r->world, &c);
+    if (!(c.trained.relative <= drift))
+        fail_msg("relative drift %g, expected at most %g", c.trained.relative, drift);
+}
+
 /* |mean of the models - mean of the c_i| / |mean of the c_i| */
 static inline double rig_mean_error(const struct rig *r)
 {
