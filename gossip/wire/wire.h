@@ -34,7 +34,7 @@ enum wire_limit {
     WIRE_NAME_MAX = 32,           /* Characters of a member's name. */
     WIRE_ADDRESS_MAX = 127,       /* Characters of an announced "host:port". DNS allows names of
                                   * 253; 64 records of four such would not fit a message. */
-    WIRE_ADDRESSES_MAX = 4,       /* Of one member. */
+    WIRE_ADDRESSES_MAX = 4,       /* A member announces at most so many. */
     WIRE_MEMBERS_MAX = 1024,      /* Members a peer keeps. */
     WIRE_BATCH_MAX = 64,          /* Records, or accusations, in one MEMBERS message. */
     WIRE_RUN_MAX = 2048,          /* Bytes of a run's canonical text. */
@@ -42,7 +42,8 @@ enum wire_limit {
     WIRE_HEAD_MAX = 1024,   /* Bytes of a bulk message before its payload, without the sketch. */
     WIRE_SKETCH_MAX = 4096, /* Bytes of the encoded sketch in a DELTA. */
     WIRE_EDGES_MAX = 64,    /* Edges listed in a STATUS. */
-    WIRE_CODE_MAX = 15      /* Of an enum kept elsewhere: phase, edge state, codec. */
+    WIRE_CODE_MAX = 15      /* A phase, edge state or codec, whose enums are kept elsewhere, is
+                             * at most this. */
 };
 
 enum wire_type {
@@ -107,7 +108,7 @@ struct wire_hello
     bool has_run;         /* False: I take the run from you. */
     bool has_started;     /* My round 0 has begun: my run is a fact. */
     struct bytes run;     /* Canonical text; empty without a run. */
-    uint64_t round;       /* Of the run, mine now. */
+    uint64_t round;       /* I have done so many rounds of the run. */
     struct record record; /* Peers only; an observer's is zero. */
 };
 
@@ -145,12 +146,12 @@ struct wire_edge
 struct wire_delta
 {
     uint64_t epoch;
-    uint64_t round;             /* Of the edge. */
+    uint64_t round;             /* The delta belongs to this round of the epoch. */
     uint64_t run_round;         /* Rounds the sender has done, the last phase's included. */
     uint32_t degree;            /* Edges the sender mixes over in this very round. */
     uint32_t codec;             /* enum delta_codec of gossip/exchange/edge.h. */
     float x2, e2;               /* |x - a|^2 before, and after this delta. */
-    uint64_t hash;              /* Of (a, b) before this round; 0 = not now. */
+    uint64_t hash;              /* It covers (a, b) as they were before this round; 0 = not now. */
     uint32_t settled;           /* Hops around me known to be under --final-drift. */
     uint64_t sketch_generation; /* 0: no sketch in this delta. */
     float mean_dist2,

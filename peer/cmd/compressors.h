@@ -28,8 +28,8 @@ enum { CMD_COMPRESSORS_ERROR_MAX = 512 };
 struct cmd_compressors_row
 {
     char spec[COMPRESS_SPEC_MAX];     /* Canonical. */
-    const struct compress_info *info; /* Of the codec whose default it is, or NULL. */
-    size_t bytes;                     /* Of the first message of an encoder. */
+    const struct compress_info *info; /* It tells of the codec whose default this is, or is NULL. */
+    size_t bytes;                     /* An encoder's first message is so long. */
     double delta;                     /* 1 - |v - C(v)|^2 / |v|^2, mean of some draws. */
     double encode_s, validate_s, apply_s;
 };
@@ -45,7 +45,7 @@ struct cmd_compressors
     struct cmd_compressors_row *rows;
     size_t n_rows;
     bool measured;           /* What follows, and the rows' seconds and delta, are there. */
-    double axpy_s, memcpy_s; /* Of n floats. */
+    double axpy_s, memcpy_s; /* The machine takes so long over n floats. */
     uint32_t neighbours;
     double uplink; /* Bits a second; 0: none was named. */
 };

@@ -27,11 +27,11 @@ struct bench
     const struct cmd_compressors *t;
     struct compress *c;
     float *x, *y;  /* The vector; what is decoded to. */
-    uint64_t draw; /* That x holds. */
+    uint64_t draw; /* x holds the vector of this draw. */
     uint8_t *message;
     size_t len;
     struct compress_stat stat;
-    double delta; /* Of the first message. */
+    double delta; /* The first message took away this part of |x|^2. */
     int err;
     char *error;
 };
@@ -165,7 +165,8 @@ static double fastest(struct bench *b, void (*call)(struct bench *))
     return best;
 }
 
-/* Of the rows' time, so that all are under the same load. */
+/* The yardsticks are timed once before every row, and the fastest is kept: whoever
+ * else uses the machine then slows rows and yardsticks alike. */
 static void time_machine(struct bench *b, struct cmd_compressors *t)
 {
     fill(b, 0);

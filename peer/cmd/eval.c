@@ -22,7 +22,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { EVAL_BATCH = 64 }; /* Of training, whose memory holds more when there is none. */
+/* The trainer gets memory for training batches of this size. Nothing is trained here, and
+ * an evaluation takes the largest batch that fits in the same memory. */
+enum { EVAL_BATCH = 64 };
 
 /* clang-format off */
 const struct option_row cmd_eval_rows[] = {
@@ -46,7 +48,7 @@ const struct option_row cmd_eval_rows[] = {
 struct evaluation
 {
     struct run run;
-    char data_spec[RUN_VALUE_MAX]; /* Of --data, with its kind; "": not given. */
+    char data_spec[RUN_VALUE_MAX]; /* --data says this, with its kind; "": it was not given. */
     struct model model;
     struct data data;
     struct shard shard;

@@ -1,3 +1,4 @@
+/* peer/cmd/eval_logits.c -- runs a model over a whole set and writes what it answers. */
 #include "peer/cmd/eval_logits.h"
 
 #include <errno.h>
@@ -14,7 +15,7 @@ struct writer
     const struct dataset *set;
     struct model_plan plan;
     float *arena;
-    uint8_t *bytes; /* Of a batch of logits. */
+    uint8_t *bytes; /* It has room for the logits of a batch as they lie in the file. */
     FILE *file;
 };
 

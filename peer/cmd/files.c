@@ -1,3 +1,5 @@
+/* peer/cmd/files.c -- writes what commands keep under --out, and locks a peer's identity so that
+ * no two processes are that peer. */
 #include "peer/cmd/files.h"
 
 #include "nn/files/safetensors.h"

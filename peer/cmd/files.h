@@ -30,7 +30,7 @@ struct cmd_saved
     const struct segment *segments;
     size_t n_segments;
     const struct run *run;
-    uint64_t round; /* That it has seen. */
+    uint64_t round; /* The model has been through so many rounds. */
     const char *name;
 };
 

@@ -1,3 +1,4 @@
+/* peer/cmd/observe.c -- visits a cluster without joining it: dials members, asks, collects. */
 #include "peer/cmd/observe.h"
 
 #include "gossip/members/members.h"
@@ -11,8 +12,8 @@
 #include <string.h>
 
 enum {
-    ANSWER_MS = 5000,      /* For the whole look round. */
-    SEED_TAG = UINT16_MAX, /* Of dials to addresses whose peer is not known yet. */
+    ANSWER_MS = 5000,      /* All peers together have so long to answer. */
+    SEED_TAG = UINT16_MAX, /* Dials bear it where the peer at the address is not known yet. */
     LIST_MAX = 4096
 };
 
@@ -179,7 +180,7 @@ bool cmd_observe_models(struct cmd_observe *w, uint64_t round, uint32_t ms)
     for (uint32_t i = 0; i < w->n; i++) {
         if (!w->member[i].up)
             continue;
-        free(w->member[i].model); /* Of an earlier question. */
+        free(w->member[i].model); /* It may be there from an earlier question. */
         w->member[i].model = NULL;
         uv_client_send(w->client, w->member[i].session, ask, n);
     }

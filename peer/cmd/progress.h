@@ -32,7 +32,7 @@ struct cmd_progress
     FILE *out;
     bool terminal;
     uint64_t drawn_ns, said_ns;
-    uint32_t n_lines; /* Of the table as it stands on the screen. */
+    uint32_t n_lines; /* The table takes up so many lines of the screen now. */
 };
 
 void cmd_progress_open(struct cmd_progress *p, FILE *out);
@@ -48,8 +48,8 @@ struct cmd_progress_reading
     FILE *out;
     bool drawn; /* A line on the terminal is to be wiped. */
     uint64_t drawn_ns;
-    uint64_t said_size; /* Of the file that was named last, and a hash ... */
-    uint64_t said_path; /* ... of its path. */
+    uint64_t said_size; /* The file that was named last has this size, */
+    uint64_t said_path; /* and this is its path's hash: it is not named again at once. */
 };
 
 /* struct data_request's progress; `self` is the struct. */
@@ -65,8 +65,8 @@ const char *cmd_progress_number(char out[CMD_PROGRESS_TEXT], const char *format,
 /* The same of a drift, which is "unknown" until a window of the sketches ends. */
 const char *cmd_progress_drift(char out[CMD_PROGRESS_TEXT], const char *format, double x);
 
-/* Of --compress auto: which codec the peers' deltas took at the end of training.
- * Start with zeros. */
+/* With --compress auto each peer chooses its codec as it goes. This counts which ones
+ * the peers had at the end of training. Start with zeros. */
 enum { CMD_PROGRESS_RUNGS = 8 };
 struct cmd_progress_rungs
 {

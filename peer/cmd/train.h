@@ -42,7 +42,7 @@ struct cmd_train
     struct trainer trainer;
     float *x;
     uint64_t round, epoch;            /* Done. */
-    uint64_t samples;                 /* Of an epoch. */
+    uint64_t samples;                 /* An epoch has so many. */
     struct cmd_train_sums since, all; /* Since the last line; since the start. */
     struct trainer_report tested;     /* n_samples 0: not now. */
     uint64_t begin_ns, drawn_ns;

@@ -1,3 +1,4 @@
+/* peer/cmd/training.c -- opens data, model and shard for a run, and makes the trainer of them. */
 #include "peer/cmd/training.h"
 
 #include "compress/compress.h"

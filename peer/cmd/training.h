@@ -18,7 +18,7 @@ struct cmd_training
 {
     const char *data_spec; /* "mnist:DIR"; NULL: what the run's kind alone names. */
     struct shard_spec shard_spec;
-    uint64_t peer_key; /* Of the member: its name's hash, as in the node. */
+    uint64_t peer_key; /* The member's key is its name's hash, as the node makes it. */
     /* To be set behind cmd_training_init(), each may stay as it is: */
     const char *init_path;                /* The initial model's file, or NULL. */
     uint32_t threads;                     /* 0: one. */
@@ -29,7 +29,7 @@ struct cmd_training
     bool shared;             /* Others use ours. */
     struct data data;
     bool has_data, has_trainer;
-    uint64_t seed;               /* Of the data. */
+    uint64_t seed;               /* The data were opened with it; drawn ones depend on it. */
     struct model model;          /* Zeros where there is none. */
     float *init;                 /* The initial model of a file, or NULL. */
     struct shard_owners *owners; /* For those who share. */

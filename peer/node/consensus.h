@@ -14,8 +14,8 @@
 
 #include <stddef.h>
 
-/* Of one range of the models. Without models, or without floats in the range,
- * all but `dim` is NaN. */
+/* This tells how far one range of the models is apart. Without models, or without
+ * floats in the range, all but `dim` is NaN. */
 struct consensus_part
 {
     size_t dim;       /* Floats of one model that lie in it. */
@@ -30,7 +30,7 @@ struct consensus
     struct consensus_part trained, statistics;
 };
 
-/* Of no model. */
+/* This is what measuring no model gives. */
 extern const struct consensus consensus_none;
 
 /* get(self, i) gives model i, of dim floats of which the first n_trained are

@@ -214,7 +214,7 @@ void edges_delta(struct node *n, struct link *l, const struct wire_message *m)
     struct sketch_message sketch;
     struct neighbour *b = edges_of(n, l);
     if (b == NULL || b->link != l)
-        return; /* Of an edge that we have closed. */
+        return; /* We have closed the edge meanwhile. */
     switch (edge_check(&b->edge, d)) {
     case EDGE_REPEAT:
     case EDGE_STALE:

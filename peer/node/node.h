@@ -32,7 +32,7 @@
 #include <stdint.h>
 
 enum {
-    NODE_SENDS_MAX = 4096, /* Of one step. */
+    NODE_SENDS_MAX = 4096, /* One step asks for at most so many. */
     NODE_DIALS_MAX = 32,
     NODE_NOTES_MAX = 16,
     NODE_NOTE_MAX = 240, /* Bytes of one note. */
@@ -70,8 +70,8 @@ struct node_event
     struct
     {
         uint8_t id[WIRE_ID_BYTES]; /* Authenticated. */
-        bool dialled;              /* By us. */
-        uint32_t tag;              /* Of the dial. */
+        bool dialled;              /* We dialled, not they. */
+        uint32_t tag;              /* The dial had this tag, if we dialled. */
         const char *local_host;    /* Our address on this connection, numeric. */
         const char *remote_host;
     } up;
@@ -106,8 +106,8 @@ struct node_send
     bool bulk;           /* Own lane; control overtakes it between records. */
     const uint8_t *head; /* Copied or sealed by the driver before the next step. */
     size_t n_head;
-    struct packet
-        *body; /* NULL, or the payload behind the head: packet_hold() it while it is needed. */
+    struct packet *body; /* NULL, or the payload behind the head: packet_hold() it while it is
+                          * needed. */
 };
 
 struct node_dial
@@ -151,7 +151,7 @@ struct node_effects
 
 struct node_config
 {
-    const char *name;          /* Of this member; [A-Za-z0-9._-]{1,32}. */
+    const char *name;          /* This member's name has the form [A-Za-z0-9._-]{1,32}. */
     uint8_t id[WIRE_ID_BYTES]; /* Our Ed25519 public key. */
     uint64_t boot;             /* Random, one a process. */
     uint64_t incarnation;      /* Start value: the wall clock in ms, so that a restart is newer. */
@@ -166,19 +166,20 @@ struct node_config
     uint32_t n_known;
 
     struct run_flags flags; /* What was given explicitly, and whose keys its runs have. */
-    bool
-        found; /* May fix the run itself if nobody has one (a peer with run flags or without bootstrap). */
+    /* It may fix the run itself if nobody has one: a peer with run flags or without
+     * bootstrap. */
+    bool found;
     struct run run; /* With `found`: the run it would fix. */
 
     /* Called when the run is known, perhaps at once, and again if a proposed
-     * run gives way to the cluster's: build the trainer for it. On failure returns -EINVAL with a sentence; the node ends with
-     * exit code 2. */
+     * run gives way to the cluster's: build the trainer for it. On failure returns
+     * -EINVAL with a sentence; the node ends with exit code 2. */
     int (*make_trainer)(void *self, const struct run *run, struct trainer *t,
                         char error[RUN_ERROR_MAX]);
     void *make_trainer_self;
 
     uint64_t evaluate_every;   /* Rounds between evaluations in training; 0: only at the end. */
-    uint64_t evaluate_samples; /* Of one evaluation in training. The last takes all. */
+    uint64_t evaluate_samples; /* An evaluation in training takes so many; the last takes all. */
 };
 
 /* Figures for people and scripts. NaN where not known (yet). */
@@ -187,19 +188,20 @@ struct node_progress
     enum node_phase phase;
     uint64_t round, n_rounds;     /* Local rounds done, of the run. */
     uint64_t settle_rounds;       /* Rounds of the last phase done. */
-    double loss;                  /* Of the last local steps. */
-    double accuracy, test_loss;   /* Of the last evaluation. */
+    double loss;                  /* The last local steps had this mean loss. */
+    double accuracy, test_loss;   /* The last evaluation found these. */
     double drift, relative_drift; /* Estimated Xi and Xi/|mean|... */
     uint64_t drift_round;         /* ... of the state before this round's local steps. */
     double own_distance;          /* Estimated |x_i - mean|. */
     double gamma;                 /* Mean over the edges. */
-    const char *rung;             /* Of --compress auto: the codec of the last deltas; else NULL. */
-    double excess,
-        drift_target; /* Of --compress auto (gossip/exchange/ladder.h): as last seen, and wanted; else NaN. */
-    double
-        statistics_apart; /* Relative distance of the running statistics over the worst edge; NaN: none. */
-    double compute_s, mix_s,
-        wait_s; /* Totals: local steps; apply, mix and encode; waiting for others. */
+    /* --compress auto (gossip/exchange/ladder.h) fills these in: the codec of the last deltas,
+     * and its measure of the drift, as last seen and as wanted. Else they are NULL and NaN. */
+    const char *rung;
+    double excess, drift_target;
+    /* The running statistics' relative distance over the worst edge; NaN: there are none. */
+    double statistics_apart;
+    /* Totals: local steps; apply, mix and encode; waiting for others. */
+    double compute_s, mix_s, wait_s;
     uint64_t bytes_sent, bytes_received; /* At the socket, as the driver last told. */
     uint32_t n_live, n_edges;
     uint64_t resets, violations, exchanges; /* Totals over all edges. */

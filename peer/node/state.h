@@ -20,7 +20,7 @@
 #include "topology/topology.h"
 
 enum {
-    NODE_SEED_ADDRESSES = 64 /* Kept of one bootstrap name. */
+    NODE_SEED_ADDRESSES = 64 /* A bootstrap name may stand for so many; further ones are dropped. */
 };
 
 /* Times, in microseconds; the LAN's defaults of the design. */
@@ -58,8 +58,8 @@ struct link
     uint32_t number;
     uint8_t id[WIRE_ID_BYTES];
     int64_t heard_us, up_us;
-    uint64_t boot;   /* Of their process. */
-    uint64_t round;  /* Of the run, as they last said. */
+    uint64_t boot;   /* Their process drew it when it started. */
+    uint64_t round;  /* They have done so many rounds of the run, as they last said. */
     bool edge_heard; /* Their EDGE came before we had the edge. */
     struct wire_edge edge;
     bool model_wanted; /* They want our model at or after this round. */
@@ -92,7 +92,7 @@ struct neighbour
     int64_t lost_us;      /* Since when there is no link. */
     double gamma;         /* The edge's, as the last job left it: the worker's own
                          * may change under our eyes. */
-    uint32_t n_runaways;  /* Of the edge's gamma, as far as they were told. */
+    uint32_t n_runaways;  /* So many that the edge's gamma counted have been told to the user. */
     struct redial redial;
     uint32_t next_address;
 };
@@ -143,14 +143,14 @@ struct node
     size_t head_at[NODE_SENDS_MAX];
 
     struct members *members;
-    uint64_t view; /* Of the members, as the edges know it. */
+    uint64_t view; /* The edges were chosen for this view of the members. */
     struct link links[NODE_LINKS_MAX];
     struct seed *seeds; /* config.n_bootstrap of them. */
     struct redial dead;
     uint32_t next_tag;
     uint32_t vertices[WIRE_MEMBERS_MAX];
     uint8_t scratch[WIRE_CONTROL_MAX]; /* For one control message. */
-    struct wire_batch batch;           /* Of the MEMBERS message being read or written. */
+    struct wire_batch batch; /* It holds what a MEMBERS message being read or written says. */
 
     enum node_phase phase;
     bool has_run, has_model, ready, working, stopping, draining, over;
@@ -171,7 +171,7 @@ struct node
     bool by_drift; /* --compress auto: deltas take the ladder's rung. */
     struct ladder ladder;
     float *before; /* x before the local steps of a job. */
-    double spread; /* Of the graph at our place (topology.h). */
+    double spread; /* It is graph_spread() at our vertex: see topology.h. */
     struct verdict verdict;
     struct node_job job;
     uint32_t model_link; /* Whom we asked for a model; UINT32_MAX: nobody. */

@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* The estimate has an error of its own: aim below the target. */
-static const double kFinalMargin = 0.8;
+static const double final_margin = 0.8;
 
 /* ---- the run ---- */
 
@@ -214,7 +214,7 @@ double train_own_distance(const struct node *n)
 
 uint32_t train_settled(const struct node *n)
 {
-    if (n->phase != NODE_SETTLING || !(train_own_distance(n) <= kFinalMargin * n->run.final_drift))
+    if (n->phase != NODE_SETTLING || !(train_own_distance(n) <= final_margin * n->run.final_drift))
         return 0;
     uint32_t least = SETTLED_FAR;
     for (size_t i = 0; i < n->n_edges; i++) {
@@ -292,7 +292,7 @@ static bool lonely(const struct node *n)
 static bool known_apart(const struct node *n)
 {
     bool known = mixing_figures(&n->mixing)->own_window > n->settling_window;
-    return known && !(train_own_distance(n) <= kFinalMargin * n->run.final_drift);
+    return known && !(train_own_distance(n) <= final_margin * n->run.final_drift);
 }
 
 /* Some replica is of no model yet: mixing parts models, whatever they measured before.
@@ -300,7 +300,7 @@ static bool known_apart(const struct node *n)
 static bool replicas_lag(const struct node *n)
 {
     for (size_t i = 0; i < n->n_edges; i++)
-        if (mixing_lags(&n->mixing, &n->edges[i]->edge, kFinalMargin * n->run.final_drift))
+        if (mixing_lags(&n->mixing, &n->edges[i]->edge, final_margin * n->run.final_drift))
             return true;
     return false;
 }

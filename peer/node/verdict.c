@@ -10,13 +10,13 @@ enum {
     STREAK = 10 /* Losses in a row that make a case clear in a run of 30 rounds or more. */
 };
 
-static const double kNewest = 0.1; /* Weight of the newest loss. */
-static const double kWorse = 1;    /* Nats above where the loss began, */
-static const double kMost = 0.7;   /* in this share of the newest rounds. */
-static const double kClear = 3;    /* So many times where it began is a clear case. */
-static const double kNoise = 2;    /* Nats that the loss of one sample may be low by chance. */
-static const double kFar = 1;      /* In units of |mean|. */
-static const double kGrown = 3;    /* Times Xi in the third quarter. */
+static const double newest_weight = 0.1; /* The newest loss counts so much in an average. */
+static const double worse_nats = 1;      /* A loss is worse so far above where it began; */
+static const double most_share = 0.7;    /* training ran away if so many of the newest are. */
+static const double clear_factor = 3;    /* So many times where it began is a clear case. */
+static const double noise_nats = 2;      /* The loss of one sample may be so low by chance. */
+static const double far_apart = 1;       /* Models are too far apart at so many times |mean|, */
+static const double grown_factor = 3;    /* if Xi is so many times that of the third quarter. */
 
 void verdict_init(struct verdict *v)
 {
@@ -33,7 +33,7 @@ void verdict_init(struct verdict *v)
  * who was not there from the start. */
 static double begun(const struct verdict *v)
 {
-    double first = v->loss_first + kNoise / sqrt((double)v->n_samples);
+    double first = v->loss_first + noise_nats / sqrt((double)v->n_samples);
     return first < v->loss_mean ? first : v->loss_mean;
 }
 
@@ -49,10 +49,10 @@ void verdict_loss(struct verdict *v, uint64_t round, double loss, uint64_t n_sam
     if (n <= FIRST)
         v->loss_mean += (loss - v->loss_mean) / (double)n;
     double limit = begun(v);
-    bool above = loss > limit + kWorse;
-    v->above += kNewest * ((above ? 1.0 : 0.0) - v->above);
-    v->n_clear = above && loss > kClear * limit ? v->n_clear + 1 : 0;
-    double weight = n > LEAST ? kNewest : n > 3 ? kNewest * LEAST / (double)n : 1;
+    bool above = loss > limit + worse_nats;
+    v->above += newest_weight * ((above ? 1.0 : 0.0) - v->above);
+    v->n_clear = above && loss > clear_factor * limit ? v->n_clear + 1 : 0;
+    double weight = n > LEAST ? newest_weight : n > 3 ? newest_weight * LEAST / (double)n : 1;
     v->loss_last += weight * (loss - v->loss_last);
 }
 
@@ -69,7 +69,7 @@ void verdict_drift(struct verdict *v, double xi, double relative, uint64_t round
     uint64_t half = n_rounds / 2, late = n_rounds - n_rounds / 10;
     if (isfinite(xi) && round >= half && round < half + n_rounds / 4 && !(xi <= v->xi_half))
         v->xi_half = xi;
-    if (round < late || !(xi > kGrown * v->xi_half))
+    if (round < late || !(xi > grown_factor * v->xi_half))
         return;
     double far = isfinite(relative) ? relative : xi > 0 ? (double)INFINITY : 0;
     if (far <= v->drift)
@@ -80,8 +80,8 @@ void verdict_drift(struct verdict *v, double xi, double relative, uint64_t round
 
 bool verdict_ran_away(const struct verdict *v, char why[VERDICT_TEXT])
 {
-    bool loss = (v->n_losses >= LEAST && v->above > kMost) || clearly_worse(v);
-    bool drift = v->drift > kFar;
+    bool loss = (v->n_losses >= LEAST && v->above > most_share) || clearly_worse(v);
+    bool drift = v->drift > far_apart;
     if (loss)
         snprintf(why, VERDICT_TEXT, "the training loss ended at %.4g, having begun at %.4g",
                  v->loss_last, v->loss_first < v->loss_mean ? v->loss_first : v->loss_mean);
