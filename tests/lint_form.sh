@@ -1,17 +1,12 @@
 #!/usr/bin/env bash
 # tests/lint_form.sh -- one dialect: how C is set, how a file opens, how comments begin.
 #
-#   tests/lint_form.sh [--all] [ROOT]
+#   tests/lint_form.sh [ROOT]
 #
 # Prints every violation, one a line; exit code 1 where there was one, 77 where
-# there is no clang-format 14. --all judges the folders in later() as well.
+# there is no clang-format 14.
 set -u
 export LC_ALL=C
-all=no
-if [ "${1-}" = --all ]; then
-    all=yes
-    shift
-fi
 cd "${1:-$(dirname "$0")/..}" || exit 1
 shopt -s nullglob
 bad=0
@@ -20,31 +15,6 @@ complain()
 {
     printf '%s\n' "$*"
     bad=1
-}
-
-# Folders that still speak an older dialect, and the rules that they break. It
-# only ever gets shorter: who cleans a folder takes it out.
-#
-#   open      every .c opens with a sentence
-#   of        no comment begins with "Of"
-#   err       an error is `int err`
-#   name      constants are named as everything else: no kName
-later()
-{
-    case $1 in
-    compress | compress/codecs | compress/coding | compress/simd | gossip/wire | nn/layers | nn/models | nn/train | topology) echo open of ;;
-    gossip/exchange | gossip/mixers | peer/cmd | peer/node) echo open of name ;;
-    gossip/members) echo open ;;
-    nn/data | nn/files | nn/shards | peer/run) echo open of err ;;
-    nn/math) echo open err ;;
-    peer/secure | peer/uv) echo open ;;
-    esac
-}
-
-# holds RULE FOLDER: is the folder judged by it?
-holds()
-{
-    [ $all = yes ] || [[ " $(later "$2") " != *" $1 "* ]]
 }
 
 # report FILE TEXT: a violation for each line of grep -n on stdin.
@@ -58,14 +28,13 @@ report()
 
 check_file()
 {
-    local folder=${1%/*}
-    if [[ $1 == *.c ]] && holds open "$folder"; then
+    if [[ $1 == *.c ]]; then
         head -n 1 "$1" | grep -qF "/* $1 -- " || complain "$1:1: the first line is not '/* $1 -- ...'"
     fi
-    ! holds of "$folder" || report "$1" 'a comment that begins with "Of" is no sentence' \
+    report "$1" 'a comment that begins with "Of" is no sentence' \
         < <(grep -nE '/\*+[[:space:]]+Of([[:space:]]|$)' "$1")
-    ! holds err "$folder" || report "$1" 'an error is called err' < <(grep -nE '\bint rc\b' "$1")
-    ! holds name "$folder" || report "$1" 'constants are in snake_case' < <(grep -nE '\bk[A-Z][A-Za-z0-9]*\b' "$1")
+    report "$1" 'an error is called err' < <(grep -nE '\bint rc\b' "$1")
+    report "$1" 'constants are in snake_case' < <(grep -nE '\bk[A-Z][A-Za-z0-9]+\b' "$1")
 }
 
 format=
