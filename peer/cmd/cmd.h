@@ -47,7 +47,8 @@ int cmd_finish(const struct options *o);
 
 /* For struct options_world: "edges:FILE" of --topology becomes the edges that
  * the file lists, and a path alone as --data gets its kind: "csv:PATH". Also
- * for specs that are no run flags (keys "topology", "data"). */
+ * for specs that are no run flags (keys "topology", "data"). Returns 1 where out[] has
+ * the value to take, 0 where it stays as given, or -EINVAL with a sentence. */
 int cmd_expand(const char *key, const char *value, char out[RUN_VALUE_MAX],
                char error[OPTIONS_ERROR_MAX]);
 

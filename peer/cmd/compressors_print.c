@@ -281,8 +281,8 @@ int cmd_compressors_print_json(const struct cmd_compressors *t)
         set_number(j, "without_s", cmd_compressors_without(t));
     }
     json_object_set_new(j, "compressors", rows);
-    int r = j != NULL ? json_dumpf(j, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(12)) : -1;
+    int err = j != NULL ? json_dumpf(j, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(12)) : -1;
     json_decref(j);
     putchar('\n');
-    return r;
+    return err;
 }

@@ -88,7 +88,7 @@ static bool get_models(struct drift *d)
     d->round_max = 0;
     for (uint32_t i = 0; i < d->w.n; i++) {
         const struct cmd_observed *m = &d->w.member[i];
-        if (!m->model)
+        if (m->model == NULL)
             continue;
         d->round_min = m->model_round < d->round_min ? m->model_round : d->round_min;
         d->round_max = m->model_round > d->round_max ? m->model_round : d->round_max;
@@ -128,7 +128,7 @@ static int compare(struct drift *d)
         fprintf(stderr, "hearsay drift: warning: not every peer sent its model in time\n");
     for (uint32_t i = 0; i < d->w.n; i++) {
         const struct cmd_observed *m = &d->w.member[i];
-        if (!m->model)
+        if (m->model == NULL)
             continue;
         if (n > 0 && m->n_floats != dim)
             return cmd_fail(d->o, CMD_FAILED,

@@ -71,9 +71,9 @@ static void evaluation_close(struct evaluation *e)
 }
 
 /* What the world could not give is 1, bad input is 2. */
-static int exit_of(int r)
+static int exit_of(int err)
 {
-    return r == -ENOMEM || r == -EIO || r == -EAGAIN ? CMD_FAILED : CMD_USAGE;
+    return err == -ENOMEM || err == -EIO || err == -EAGAIN ? CMD_FAILED : CMD_USAGE;
 }
 
 /* ---- What the model is ------------------------------------------------ */
@@ -83,12 +83,12 @@ static int read_run(const struct options *o, const char *path, struct run *run)
 {
     char why[DATA_ERROR_MAX], error[RUN_ERROR_MAX];
     struct safetensors_info info;
-    int r = safetensors_info(path, &info, why);
-    if (r)
-        return cmd_fail(o, exit_of(r), "%s", why);
+    int err = safetensors_info(path, &info, why);
+    if (err != 0)
+        return cmd_fail(o, exit_of(err), "%s", why);
     const char *text = safetensors_value(&info, "run");
     int code = CMD_OK;
-    if (!text)
+    if (text == NULL)
         code = cmd_fail(o, CMD_USAGE,
                         "%s: no \"run\" among its metadata: say with --model what it holds", path);
     else if (run_from_text(run, &sgd_keys, text, strlen(text), error))
@@ -117,12 +117,12 @@ static int read_data_spec(const struct options *o, struct evaluation *e)
 {
     char error[OPTIONS_ERROR_MAX];
     const char *given = options_text(o, "data");
-    if (!given)
+    if (given == NULL)
         return CMD_OK;
-    int r = cmd_expand("data", given, e->data_spec, error);
-    if (r < 0)
+    int replaced = cmd_expand("data", given, e->data_spec, error);
+    if (replaced < 0)
         return cmd_fail(o, CMD_USAGE, "--data: %s", error);
-    if (r == 0
+    if (replaced == 0
         && snprintf(e->data_spec, sizeof e->data_spec, "%s", given) >= (int)sizeof e->data_spec)
         return cmd_fail(o, CMD_USAGE, "--data: found %zu characters, expected fewer than %d",
                         strlen(given), RUN_VALUE_MAX);
@@ -148,7 +148,7 @@ static int open_data(const struct options *o, struct evaluation *e)
     char kind[DATA_KIND_MAX], error[DATA_ERROR_MAX];
     struct cmd_progress_reading reading = {.out = stderr};
     const char *given = e->data_spec[0] ? e->data_spec : NULL;
-    if (!given && strcmp(sgd_values(&e->run)->data, "glyphs") != 0)
+    if (given == NULL && strcmp(sgd_values(&e->run)->data, "glyphs") != 0)
         return cmd_fail(o, CMD_USAGE, "--data is missing: the model's run is on %s",
                         sgd_values(&e->run)->data);
     if (given && data_kind(given, kind, error))
@@ -162,10 +162,10 @@ static int open_data(const struct options *o, struct evaluation *e)
         .seed = e->run.seed,
         .progress = cmd_progress_read,
         .self = &reading};
-    int r = data_open(&e->data, &request, error);
+    int err = data_open(&e->data, &request, error);
     cmd_progress_read_end(&reading);
-    if (r)
-        return cmd_fail(o, exit_of(r), "--data: %s", error);
+    if (err != 0)
+        return cmd_fail(o, exit_of(err), "--data: %s", error);
     e->has_data = true;
     return CMD_OK;
 }
@@ -174,15 +174,15 @@ static int open_data(const struct options *o, struct evaluation *e)
 static int open_model(const struct options *o, const char *path, struct evaluation *e)
 {
     char error[MODEL_ERROR_MAX], why[DATA_ERROR_MAX];
-    int r = model_init(&e->model, sgd_values(&e->run)->model, sgd_values(&e->run)->norm,
-                       &e->data.test.shape, error);
-    if (r)
-        return cmd_fail(o, exit_of(r), "%s: %s", path, r == -ENOMEM ? "out of memory" : error);
+    int err = model_init(&e->model, sgd_values(&e->run)->model, sgd_values(&e->run)->norm,
+                         &e->data.test.shape, error);
+    if (err != 0)
+        return cmd_fail(o, exit_of(err), "%s: %s", path, err == -ENOMEM ? "out of memory" : error);
     e->x = calloc(e->model.n_params, sizeof *e->x);
-    if (!e->x)
+    if (e->x == NULL)
         return cmd_fail(o, CMD_FAILED, "out of memory");
-    r = safetensors_read(path, e->model.segments, e->model.n_segments, e->x, why);
-    return r ? cmd_fail(o, exit_of(r), "%s", why) : CMD_OK;
+    err = safetensors_read(path, e->model.segments, e->model.n_segments, e->x, why);
+    return err != 0 ? cmd_fail(o, exit_of(err), "%s", why) : CMD_OK;
 }
 
 /* The same code that peers evaluate with. A trainer wants a shard, which an
@@ -191,9 +191,9 @@ static int evaluate(const struct options *o, struct evaluation *e)
 {
     char error[MODEL_ERROR_MAX];
     struct shard_config shard = {.spec = {.mode = SHARD_OWN}, .local_steps = 1};
-    int r = shard_open(&e->shard, &shard, &e->data.train, error);
-    if (r)
-        return cmd_fail(o, CMD_FAILED, "%s", r == -ENOMEM ? "out of memory" : error);
+    int err = shard_open(&e->shard, &shard, &e->data.train, error);
+    if (err != 0)
+        return cmd_fail(o, CMD_FAILED, "%s", err == -ENOMEM ? "out of memory" : error);
     e->has_shard = true;
     static_assert((int)EVAL_BATCH >= (int)SGD_THREADS_MAX, "a thread has a sample");
     struct sgd_config config = {.model = &e->model,
@@ -202,12 +202,12 @@ static int evaluate(const struct options *o, struct evaluation *e)
                                 .shard = &e->shard,
                                 .batch = EVAL_BATCH,
                                 .threads = (uint32_t)options_uint(o, "threads")};
-    r = sgd_trainer_init(&e->trainer, &config, error);
-    if (r)
+    err = sgd_trainer_init(&e->trainer, &config, error);
+    if (err != 0)
         return cmd_fail(o, CMD_FAILED, "%s",
-                        r == -ENOMEM   ? "out of memory"
-                        : r == -EAGAIN ? "the system gives no more threads"
-                                       : error);
+                        err == -ENOMEM   ? "out of memory"
+                        : err == -EAGAIN ? "the system gives no more threads"
+                                         : error);
     e->has_trainer = true;
     struct trainer face = sgd_trainer_face(&e->trainer);
     face.evaluate(face.self, e->x, 0, &e->report);
@@ -217,8 +217,8 @@ static int evaluate(const struct options *o, struct evaluation *e)
 static int write_logits(const struct options *o, const struct evaluation *e)
 {
     const char *path = options_text(o, "logits");
-    int r = path ? cmd_eval_logits(path, &e->model, e->x, &e->data.test) : 0;
-    return r < 0 ? cmd_fail(o, CMD_FAILED, "--logits %s: %s", path, strerror(-r)) : CMD_OK;
+    int err = path != NULL ? cmd_eval_logits(path, &e->model, e->x, &e->data.test) : 0;
+    return err < 0 ? cmd_fail(o, CMD_FAILED, "--logits %s: %s", path, strerror(-err)) : CMD_OK;
 }
 
 /* ---- Output ----------------------------------------------------------- */
@@ -240,13 +240,15 @@ static int print_json(const struct options *o, const char *path, const struct ev
                           sgd_values(&e->run)->model, "data", e->data.test.kind, "n_params",
                           (json_int_t)e->model.n_params, "samples", (json_int_t)e->report.n_samples,
                           "accuracy", e->report.accuracy, "loss", number(e->report.loss));
-    int r = j ? 0 : -1;
-    if (!r && e->model.data.form == DATA_TEXT)
-        r = json_object_set_new(j, "bits_per_character", number(bits(e)));
-    r = r ? r : json_dumpf(j, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(12));
+    int err = j != NULL ? 0 : -1;
+    if (err == 0 && e->model.data.form == DATA_TEXT)
+        err = json_object_set_new(j, "bits_per_character", number(bits(e)));
+    if (err == 0)
+        err = json_dumpf(j, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(12));
     json_decref(j);
     putchar('\n');
-    return r ? cmd_fail(o, CMD_FAILED, "cannot write JSON (a path that is not UTF-8?)") : CMD_OK;
+    return err != 0 ? cmd_fail(o, CMD_FAILED, "cannot write JSON (a path that is not UTF-8?)")
+                    : CMD_OK;
 }
 
 static void print_text(const struct evaluation *e)

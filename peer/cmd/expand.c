@@ -31,9 +31,9 @@ static int expand_topology(const char *value, char out[RUN_VALUE_MAX],
         snprintf(error, OPTIONS_ERROR_MAX, "%s", file_why);
         return -EINVAL;
     }
-    int r = topology_edges_text((const char *)bytes, len, canonical, why);
+    int err = topology_edges_text((const char *)bytes, len, canonical, why);
     free(bytes);
-    if (r) {
+    if (err != 0) {
         snprintf(error, OPTIONS_ERROR_MAX, "%.200s: %s", path, why);
         return -EINVAL;
     }

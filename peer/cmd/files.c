@@ -117,7 +117,7 @@ int cmd_write_json(const char *path, const json_t *object)
     char temporary[CMD_PATH_MAX + 8];
     snprintf(temporary, sizeof temporary, "%s.tmp", path);
     FILE *f = fopen(temporary, "w");
-    if (!f)
+    if (f == NULL)
         return -errno;
     bool ok =
         json_dumpf(object, f, JSON_INDENT(2) | JSON_REAL_PRECISION(12)) == 0 && fputc('\n', f) >= 0;

@@ -22,10 +22,10 @@ int cmd_keygen(const struct options *o)
     if (sodium_init() < 0)
         return cmd_fail(o, CMD_FAILED, "libsodium does not start");
     randombytes_buf(key, sizeof key);
-    int r = keyfile_write(path, key, error);
+    int err = keyfile_write(path, key, error);
     sodium_memzero(key, sizeof key);
-    if (r)
-        return cmd_fail(o, r == -EEXIST ? CMD_USAGE : CMD_FAILED, "%s", error);
+    if (err != 0)
+        return cmd_fail(o, err == -EEXIST ? CMD_USAGE : CMD_FAILED, "%s", error);
     fprintf(stderr,
             "hearsay keygen: wrote %s; every peer of the cluster needs a copy, and nobody else\n",
             path);

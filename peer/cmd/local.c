@@ -159,7 +159,7 @@ __attribute__((format(printf, 2, 3))) static void add(struct args *a, const char
     va_end(list);
     assert(a->n < ARGS_MAX && n < (int)sizeof text);
     a->at[a->n] = strdup(text);
-    a->failed |= !a->at[a->n];
+    a->failed |= a->at[a->n] == NULL;
     a->n++;
 }
 
@@ -221,7 +221,7 @@ static char **make_env(void)
     while (environ[n])
         n++;
     char **env = calloc(n + 2, sizeof *env);
-    if (!env)
+    if (env == NULL)
         return NULL;
     for (size_t i = 0; i < n; i++) {
         if (strncmp(environ[i], "HEARSAY_", 8) != 0
@@ -246,7 +246,7 @@ static void spawn_all(struct local *l)
 {
     char **env = make_env();
     for (uint32_t i = 0; i < l->n; i++) {
-        int err = !env ? -ENOMEM : l->failed ? -ECANCELED : spawn(l, i, env);
+        int err = env == NULL ? -ENOMEM : l->failed ? -ECANCELED : spawn(l, i, env);
         if (err == 0)
             continue;
         if (!l->failed)
@@ -305,7 +305,7 @@ static int make_out(struct local *l)
     }
     snprintf(l->out, sizeof l->out / 2, "%s/hearsay-XXXXXX",
              temporary && *temporary ? temporary : "/tmp");
-    if (!mkdtemp(l->out))
+    if (mkdtemp(l->out) == NULL)
         return cmd_fail(l->o, CMD_FAILED, "cannot make the directory %s: %s", l->out,
                         strerror(errno));
     return CMD_OK;

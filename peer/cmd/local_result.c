@@ -1,4 +1,5 @@
-/* peer/cmd/local_result.c -- the result of `hearsay local`: lines of the children, their models compared.
+/* peer/cmd/local_result.c -- the result of `hearsay local`: its children's lines, their models
+ * compared.
  *
  * A child is read by what it prints: lines of metrics while it runs, a summary
  * as its last one. The drift is that of the files that the children wrote. */
@@ -23,7 +24,7 @@ int cmd_local_result_open(struct cmd_local_result *r, uint32_t n, const char *ou
     r->row = calloc(n, sizeof *r->row);
     r->exit_code = calloc(n, sizeof *r->exit_code);
     r->summary = calloc(n, sizeof(json_t *));
-    if (!r->name || !r->row || !r->exit_code || !r->summary)
+    if (r->name == NULL || r->row == NULL || r->exit_code == NULL || r->summary == NULL)
         return -ENOMEM;
     for (uint32_t i = 0; i < n; i++) {
         snprintf(r->name[i], sizeof r->name[i], "peer-%u", (unsigned)i);
@@ -182,7 +183,7 @@ static struct totals add_up(const struct cmd_local_result *r)
         t.rounds = row->round > t.rounds ? row->round : t.rounds;
         t.settle_rounds =
             row->settle_rounds > t.settle_rounds ? row->settle_rounds : t.settle_rounds;
-        if (!r->summary[i])
+        if (r->summary[i] == NULL)
             continue;
         t.n++;
         t.relative_drift += number(r->summary[i], "relative_drift");
@@ -219,7 +220,7 @@ static json_t *run_object(const struct run *run)
     run_text(run, text);
     while ((line = strsep(&rest, "\n")) != NULL) {
         char *value = strchr(line, '=');
-        if (!value)
+        if (value == NULL)
             continue;
         *value++ = '\0';
         json_object_set_new(j, line, json_string(value));

@@ -132,7 +132,7 @@ static int unknown_command(const char *name)
     const struct command *best = NULL;
     for (size_t i = 0; commands[i].name; i++)
         if (options_near(name, commands[i].name)
-            && (!best
+            && (best == NULL
                 || options_distance(name, commands[i].name) < options_distance(name, best->name)))
             best = &commands[i];
     if (best)

@@ -48,7 +48,7 @@ static void on_up(void *self, uint32_t tag, uint32_t session, const uint8_t id[W
     uint8_t ask[16];
     struct cmd_observed *m = find(w, id);
     w->n_pending -= tag == SEED_TAG;
-    if (!m || m->up) {
+    if (m == NULL || m->up) {
         uv_client_hangup(w->client, session);
         return;
     }
@@ -98,7 +98,7 @@ static void take_record(struct cmd_observe *w, const struct record *r)
     if (!channel_verify(r->id, text, n, r->signature))
         return;
     struct cmd_observed *m = find(w, r->id);
-    if (!m || (m->known && r->incarnation <= m->record.incarnation))
+    if (m == NULL || (m->known && r->incarnation <= m->record.incarnation))
         return;
     m->known = true;
     m->record = *r;
@@ -120,7 +120,7 @@ static void take_model(struct cmd_observe *w, struct cmd_observed *m,
     if (!w->wants_models || m->model || model->payload.n == 0)
         return;
     m->model = malloc(model->payload.n);
-    if (!m->model)
+    if (m->model == NULL)
         return;
     memcpy(m->model, model->payload.p, model->payload.n); /* Little-endian, as this machine. */
     m->n_floats = model->payload.n / sizeof(float);
@@ -132,7 +132,7 @@ static void on_message(void *self, uint32_t session, const struct wire_message *
 {
     struct cmd_observe *w = self;
     struct cmd_observed *m = of_session(w, session);
-    if (!m)
+    if (m == NULL)
         return;
     if (message->type == WIRE_HELLO && message->hello.role == WIRE_PEER) {
         take_record(w, &message->hello.record);
@@ -166,7 +166,7 @@ static bool all_sent(void *self)
 {
     const struct cmd_observe *w = self;
     for (uint32_t i = 0; i < w->n; i++) {
-        if (w->member[i].up && !w->member[i].model)
+        if (w->member[i].up && w->member[i].model == NULL)
             return false;
     }
     return true;
@@ -206,7 +206,7 @@ static int ask_bootstrap(struct cmd_observe *w)
 {
     const char *given = options_text(w->o, "bootstrap");
     char text[LIST_MAX], *rest = text, *one;
-    if (!given)
+    if (given == NULL)
         return cmd_fail(w->o, CMD_USAGE, "--bootstrap is missing: name at least one peer");
     if (strlen(given) >= sizeof text)
         return cmd_fail(w->o, CMD_USAGE,
@@ -242,7 +242,7 @@ int cmd_observe(struct cmd_observe *w, const struct options *o)
     if (keyfile_read(options_text(o, "key"), w->psk, error) < 0)
         return cmd_fail(o, CMD_USAGE, "%s", error);
     w->member = calloc(WIRE_MEMBERS_MAX, sizeof *w->member);
-    if (!w->member || uv_client_open(&w->client, w->psk, &calls) < 0)
+    if (w->member == NULL || uv_client_open(&w->client, w->psk, &calls) < 0)
         return cmd_fail(o, CMD_FAILED, "out of memory");
     int code = ask_bootstrap(w);
     if (code != CMD_OK)

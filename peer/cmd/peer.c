@@ -94,7 +94,7 @@ static void sign(void *self, const uint8_t *msg, size_t n, uint8_t signature[WIR
 static int cut_list(struct peer *p, const char *option, uint32_t max, struct list *list)
 {
     const char *text = options_text(p->o, option);
-    if (!text)
+    if (text == NULL)
         return CMD_OK;
     if (strlen(text) >= sizeof list->text)
         return cmd_fail(p->o, CMD_USAGE, "--%s: found %zu characters, expected fewer than %d",
@@ -151,7 +151,7 @@ static void default_name(struct peer *p)
 static int take_name(struct peer *p)
 {
     const char *name = options_text(p->o, "name");
-    if (!name) {
+    if (name == NULL) {
         default_name(p);
     } else if (!wire_name_ok(name)) {
         return cmd_fail(p->o, CMD_USAGE,
@@ -177,7 +177,7 @@ static int take_keys(struct peer *p)
         return cmd_fail(p->o, CMD_USAGE, "cannot make the directory %s: %s", p->out,
                         uv_strerror(err));
     const char *given = options_text(p->o, "identity");
-    if (!given && cmd_path(path, p->out, "identity.key") < 0)
+    if (given == NULL && cmd_path(path, p->out, "identity.key") < 0)
         return cmd_fail(p->o, CMD_USAGE, "--out: the path is too long");
     err = cmd_identity(given ? given : path, seed, error);
     if (err < 0)

@@ -83,9 +83,9 @@ static int describe(struct figures *f, const struct graph *g)
     }
     f->degree_mean = 2.0 * (double)f->n_edges / g->n;
     f->diameter = graph_diameter(g);
-    int r = graph_spectrum(g, &f->spectrum);
-    if (r)
-        return r;
+    int err = graph_spectrum(g, &f->spectrum);
+    if (err != 0)
+        return err;
     /* x += gamma (W - I) x has the eigenvalues 1 - gamma (1 - lambda): best
      * where the two ends are equally far from 0. */
     double l2 = f->spectrum.lambda_2, ln = f->spectrum.lambda_n;
@@ -116,14 +116,14 @@ static int size_message(struct message *of, const struct model *m)
     size_t n_trained = 0;
     while (n_trained < m->n_segments && m->segments[n_trained].trained)
         n_trained++;
-    int r = compress_open(&c, of->spec, m->segments, n_trained);
-    if (r)
-        return r;
+    int err = compress_open(&c, of->spec, m->segments, n_trained);
+    if (err != 0)
+        return err;
     size_t message = compress_nominal(c);
     compress_close(c);
-    r = statistics_init(&s, m->segments, m->n_segments);
-    if (r)
-        return r;
+    err = statistics_init(&s, m->segments, m->n_segments);
+    if (err != 0)
+        return err;
     of->statistics = statistics_bound(&s);
     of->every = mixing_every(of->statistics, message);
     of->bytes = message + of->statistics;
@@ -158,16 +158,16 @@ static int measure_messages(struct figures *f, char error[RUN_ERROR_MAX])
         return CMD_USAGE;
     }
     f->n_params = model.n_params;
-    int r = 0;
-    for (uint32_t i = 0; !r && i < (by_drift ? LADDER_RUNGS : 1); i++) {
+    int err = 0;
+    for (uint32_t i = 0; err == 0 && i < (by_drift ? LADDER_RUNGS : 1); i++) {
         struct message *of = &f->message[f->n_messages++];
         of->spec = by_drift ? ladder_spec[i] : f->run.compress;
-        r = size_message(of, &model);
-        if (r)
-            snprintf(error, RUN_ERROR_MAX, "--compress: %s: %.200s", strerror(-r), of->spec);
+        err = size_message(of, &model);
+        if (err != 0)
+            snprintf(error, RUN_ERROR_MAX, "--compress: %s: %.200s", strerror(-err), of->spec);
     }
     model_close(&model);
-    return r ? CMD_FAILED : CMD_OK;
+    return err != 0 ? CMD_FAILED : CMD_OK;
 }
 
 static double by_a_peer(const struct figures *f, const struct message *of)
@@ -252,9 +252,9 @@ static int add_messages(json_t *j, const struct figures *f)
         return -1;
     if (f->n_messages == 1) {
         more = message_json(f, &f->message[0]);
-        int r = more ? json_object_update(j, more) : -1;
+        int err = more != NULL ? json_object_update(j, more) : -1;
         json_decref(more);
-        return r;
+        return err;
     }
     rungs = json_array();
     for (uint32_t i = 0; i < f->n_messages; i++)
@@ -278,14 +278,14 @@ static int print_json(const struct figures *f)
                   f->spectrum.lambda_2, "lambda_n", f->spectrum.lambda_n, "spectral_gap",
                   f->spectrum.gap, "best_gamma", f->gamma, "rounds_to_1e-3", (json_int_t)f->rounds,
                   "rounds_to_1e-3_best_gamma", (json_int_t)f->gamma_rounds);
-    int r = j ? 0 : -1;
-    if (!r && f->n_messages > 0)
-        r = add_messages(j, f);
-    if (!r)
-        r = json_dumpf(j, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(12));
+    int err = j != NULL ? 0 : -1;
+    if (err == 0 && f->n_messages > 0)
+        err = add_messages(j, f);
+    if (err == 0)
+        err = json_dumpf(j, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(12));
     json_decref(j);
     putchar('\n');
-    return r;
+    return err;
 }
 
 static void print_dot(const struct graph *g)
@@ -329,10 +329,10 @@ static int read_spec(const struct options *o, char spec[TOPOLOGY_SPEC_MAX])
 {
     char expanded[RUN_VALUE_MAX], error[OPTIONS_ERROR_MAX], why[TOPOLOGY_ERROR_MAX];
     const char *text = options_text(o, "spec");
-    int r = cmd_expand("topology", text, expanded, error);
-    if (r < 0)
+    int replaced = cmd_expand("topology", text, expanded, error);
+    if (replaced < 0)
         return cmd_fail(o, CMD_USAGE, "%s", error);
-    if (topology_canonical(r ? expanded : text, spec, why))
+    if (topology_canonical(replaced > 0 ? expanded : text, spec, why))
         return cmd_fail(o, CMD_USAGE, "%s", why);
     return CMD_OK;
 }
@@ -357,10 +357,10 @@ int cmd_topology(const struct options *o)
                 " it is adapted\n",
                 f.spec, made_for, n);
     struct graph g;
-    int r = graph_build(&g, f.spec, n, options_uint(o, "seed"));
-    if (r)
-        return cmd_fail(o, r == -EINVAL ? CMD_USAGE : CMD_FAILED, "%s for %" PRIu32 " peers: %s",
-                        f.spec, n, r == -EINVAL ? "too many edges" : strerror(-r));
+    int err = graph_build(&g, f.spec, n, options_uint(o, "seed"));
+    if (err != 0)
+        return cmd_fail(o, err == -EINVAL ? CMD_USAGE : CMD_FAILED, "%s for %" PRIu32 " peers: %s",
+                        f.spec, n, err == -EINVAL ? "too many edges" : strerror(-err));
     cmd_peers_joined(o, f.spec, &g);
     int code = report(o, &f, &g);
     graph_close(&g);

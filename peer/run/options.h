@@ -108,9 +108,9 @@ struct options_world
 enum options_result { OPTIONS_OK = 0, OPTIONS_WANT_HELP = 1 };
 
 /* Read argv[1..argc), argv[0] being ignored, and the environment. Returns
- * OPTIONS_OK with every value checked, OPTIONS_WANT_HELP where --help or -h came before any error, or -EINVAL with
- * one sentence in `error` that names the option, what was found and what was
- * expected. *o borrows argv and the command, and must not be moved. */
+ * OPTIONS_OK with every value checked, OPTIONS_WANT_HELP where --help or -h came
+ * before any error, or -EINVAL with one sentence in `error` that names the option,
+ * what was found and what was expected. *o borrows argv and the command, and must not be moved. */
 int options_parse(struct options *o, const struct command *command, int argc, char **argv,
                   const struct options_world *world, char error[OPTIONS_ERROR_MAX]);
 

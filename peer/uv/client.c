@@ -69,7 +69,7 @@ int uv_client_open(struct uv_client **out, const uint8_t psk[CHANNEL_KEY],
 {
     uint8_t seed[32];
     struct uv_client *c = calloc(1, sizeof *c);
-    if (!c)
+    if (c == NULL)
         return -ENOMEM;
     int err = uv_random(NULL, NULL, seed, sizeof seed, 0, NULL);
     if (err == 0)
@@ -144,7 +144,7 @@ int uv_client_resolve(struct uv_client *c, uint32_t tag, const char *address)
 int uv_client_dial(struct uv_client *c, uint32_t tag, const union uv_address *a, uint32_t n)
 {
     struct uv_link *l = uv_accept_free_slot(c->slot, UV_CLIENT_SESSIONS_MAX);
-    if (!l)
+    if (l == NULL)
         return -EMFILE;
     int err = uv_link_dial(l, &c->net, a, n);
     l->tag = tag;

@@ -181,7 +181,7 @@ int uv_cluster_open(struct uv_cluster *c, uv_loop_t *loop, uint32_t n)
 {
     *c = (struct uv_cluster){.loop = loop, .n = n, .leash = {-1, -1}};
     c->child = calloc(n, sizeof *c->child);
-    if (!c->child)
+    if (c->child == NULL)
         return -ENOMEM;
     int err = pipe(c->leash) < 0 ? -errno : 0;
     for (int i = 0; i < 2 && err == 0; i++) {

@@ -160,7 +160,7 @@ static void fail_dial(struct uv_driver *d, uint32_t tag)
 static void connect_to(struct uv_driver *d, uint32_t tag, const union uv_address *a, uint32_t n)
 {
     struct uv_link *l = uv_accept_free_slot(d->slot, UV_DRIVER_SLOTS);
-    if (!l || uv_link_dial(l, &d->net, a, n) < 0)
+    if (l == NULL || uv_link_dial(l, &d->net, a, n) < 0)
         fail_dial(d, tag);
     else
         l->tag = tag;

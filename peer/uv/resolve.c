@@ -38,7 +38,7 @@ int uv_resolve_split(const char *address, bool allow_any_port, char host[UV_RESO
 {
     const char *colon = strrchr(address, ':');
     uint16_t number;
-    if (!colon || !read_port(colon + 1, &number) || (number == 0 && !allow_any_port))
+    if (colon == NULL || !read_port(colon + 1, &number) || (number == 0 && !allow_any_port))
         return -EINVAL;
     const char *begin = address, *end = colon;
     bool v6 = begin < end && *begin == '[' && end[-1] == ']';

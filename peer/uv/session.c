@@ -20,7 +20,7 @@ static void drop_first(struct uv_session *s, enum frame_lane lane)
     q->bytes -= frame_left(&i->cut);
     q->n--;
     q->first = i->next;
-    if (!q->first)
+    if (q->first == NULL)
         q->end = &q->first;
     packet_release(i->body);
     if (s->n_spare == UV_SESSION_SPARES) {
@@ -43,7 +43,7 @@ static struct uv_session_item *get_item(struct uv_session *s, size_t n_head)
 {
     struct uv_session_item **best = NULL, *i;
     for (struct uv_session_item **at = &s->spare; *at; at = &(*at)->next)
-        if ((*at)->cap >= n_head && (!best || (*at)->cap < (*best)->cap))
+        if ((*at)->cap >= n_head && (best == NULL || (*at)->cap < (*best)->cap))
             best = at;
     if (best) {
         i = *best;
@@ -64,7 +64,7 @@ static struct uv_session_item *make_item(struct uv_session *s, enum frame_lane l
                                          const uint8_t *head, size_t n_head, struct packet *body)
 {
     struct uv_session_item *i = get_item(s, n_head);
-    if (!i)
+    if (i == NULL)
         return NULL;
     const uint8_t *bytes = NULL;
     size_t n = 0;
@@ -86,7 +86,7 @@ void uv_session_send(struct uv_link *l, enum frame_lane lane, const uint8_t *hea
 {
     struct uv_session_queue *q = &l->session->queue[lane];
     struct uv_session_item *i = make_item(l->session, lane, head, n_head, body);
-    if (!i) {
+    if (i == NULL) {
         uv_link_end(l, -ENOMEM, false);
         return;
     }
@@ -136,7 +136,7 @@ static bool take_record(struct uv_link *l, struct uv_session_chunk *c, enum fram
     struct frame_record r;
     struct uv_session_queue *q = &l->session->queue[lane];
     struct uv_session_item *i = q->first;
-    if (!i || !room_for(c, frame_left(&i->cut)))
+    if (i == NULL || !room_for(c, frame_left(&i->cut)))
         return false;
     bool more = frame_next(&i->cut, &r);
     assert(more);
@@ -155,7 +155,7 @@ static void fill(struct uv_link *l, struct uv_session_chunk *c)
     struct uv_session *s = l->session;
     struct uv_session_queue *control = &s->queue[FRAME_CONTROL];
     c->n = c->n_ended = 0;
-    if (!control->first && !s->queue[FRAME_BULK].first && !s->closing)
+    if (control->first == NULL && s->queue[FRAME_BULK].first == NULL && !s->closing)
         return;
     rekey_if_due(l, c);
     while (take_record(l, c, FRAME_CONTROL))
@@ -280,7 +280,7 @@ static ptrdiff_t take_records(struct uv_link *l)
         if (s->n_in - at < CHANNEL_HEADER + n)
             break;
         uint8_t *plain = frame_room(&s->frame);
-        if (!plain)
+        if (plain == NULL)
             return -ENOMEM;
         int err = channel_open(&l->channel, p + CHANNEL_HEADER, n, plain, &n_plain, &kind);
         if (err == 0)
@@ -311,7 +311,7 @@ void uv_session_read(struct uv_link *l, size_t n)
 int uv_session_open(struct uv_link *l)
 {
     struct uv_session *s = malloc(sizeof *s);
-    if (!s)
+    if (s == NULL)
         return -ENOMEM;
     frame_init(&s->frame, 0, 0);
     for (uint32_t i = 0; i < FRAME_LANES; i++)
@@ -332,7 +332,7 @@ int uv_session_open(struct uv_link *l)
 void uv_session_free(struct uv_link *l)
 {
     struct uv_session *s = l->session;
-    if (!s)
+    if (s == NULL)
         return;
     drop_all(s, FRAME_CONTROL);
     drop_all(s, FRAME_BULK);
