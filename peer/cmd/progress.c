@@ -227,7 +227,7 @@ void cmd_progress_rung(struct cmd_progress_rungs *r, const char *rung, double ex
     r->n_specs += i == r->n_specs;
     r->count[i]++;
     r->n_peers++;
-    r->n_looked += isfinite(excess);
+    r->n_looked += isfinite(excess) ? 1 : 0;
 }
 
 void cmd_progress_rungs_say(const struct cmd_progress_rungs *r, FILE *out)
