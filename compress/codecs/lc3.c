@@ -43,8 +43,8 @@ static size_t lc3_bound(const int64_t *arg, const struct codec_shape *shape)
 }
 
 /* Nominal for Gaussian values, the largest of which is as extreme-value theory has it. With p
- * the share of bytes that are not zero, each costs a byte, and a run of zeros before it, where
- * there is one, as many bytes as it has fourteens, rounded up. */
+ * the share of bytes that are not zero, each costs a byte, and a run of r zero bytes before it
+ * costs r / 14 bytes, rounded up. */
 static size_t lc3_nominal(const int64_t *arg, const struct codec_shape *shape)
 {
     double s = (double)arg[LC3_S] / 1e9;

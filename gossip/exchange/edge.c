@@ -71,8 +71,8 @@ static uint64_t next_epoch(const struct edge *e, uint64_t our_boot)
     return e->low ? rng_at(own, other) | 1 : rng_at(other, own) | 1;
 }
 
-/* Rule 3 at the head of edge.h. Where we are one ahead the other end lacks our delta
- * before the last; without that one nothing can be resent, and the edge resets. */
+/* Rule 3 at the head of edge.h. Where we are one ahead the other end lacks our
+ * previous delta (`prev`); without that one nothing can be resent, and the edge resets. */
 bool edge_agree(struct edge *e, uint64_t our_boot)
 {
     if (!e->asked || !e->heard)

@@ -83,8 +83,8 @@ static void close_average(struct mixing *m)
 /* ---- plan ---- */
 
 /* Updates are small from an edge's first round on, so there is no catching up; and
- * what is no update must not look like one, so corrections are DELTA_FINAL. Who
- * begins to correct takes its neighbours along. */
+ * a correction must not be taken for an update, so it is coded DELTA_FINAL. Once one
+ * end of an edge corrects, the other does, too. */
 static uint32_t plan(struct mixing *m, const struct mixing_task *t, const struct mixing_moment *now)
 {
     struct average *v = average_of(m);

@@ -129,7 +129,7 @@ struct wire_batch
 struct wire_ping
 {
     uint64_t round;   /* As run_round of a delta. */
-    uint32_t settled; /* See wire_delta. */
+    uint32_t settled; /* Sent as 0 and read by nobody: deltas say it (wire_delta). */
     bool finished;
 };
 

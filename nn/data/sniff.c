@@ -89,8 +89,8 @@ static bool is_binary(const char *path)
 
 /* ---- All files. ---- */
 
-/* What one file looks like that no name tells. The first kinds are the
- * strictest: of rows, text would be true, too. */
+/* What one file looks like that no name tells. The strictest kinds
+ * come first, as a file of rows would pass for text, too. */
 static const char *looks_like(const struct sniff *s)
 {
     static const enum kind_name order[] = {KIND_IDX,    KIND_CIFAR10, KIND_CIFAR100,

@@ -115,7 +115,9 @@ static bool is_duplicate(struct node *n, struct link *l, uint64_t boot)
     return false;
 }
 
-/* Which run? Ours, theirs, or none of both: see run.h. True: go on. */
+/* Settles whose run counts. Who has none takes the other's; one that has begun wins over
+ * one that has not; of two that have not, the end that dialled gives way; two that have
+ * begun are strangers. Returns false where the link, or this peer, ends over it. */
 static bool agree_on_run(struct node *n, struct link *l, const struct wire_hello *h)
 {
     if (!h->has_run)

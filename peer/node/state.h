@@ -42,7 +42,7 @@ enum node_time {
     GRACE_US = 3 * 1000 * 1000,    /* For bootstrap to answer, before going alone. */
     OPENING_US = 10 * 1000 * 1000, /* For all edges to open, before round 0. */
     MODEL_US = 20 * 1000 * 1000,   /* For a neighbour to send its model. */
-    STUCK_US = 2 * 1000 * 1000,    /* Lock step that does not move: see must_wait(). */
+    STUCK_US = 2 * 1000 * 1000,    /* Lock step that does not move: see waits_for(). */
     STALL_US = 30 * 1000 * 1000,   /* Last phase without any exchange. */
     SUSPECT_US = 7 * 1000 * 1000,
     CONFIRMED_US = 2 * 1000 * 1000

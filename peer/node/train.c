@@ -193,8 +193,8 @@ static void end_edges(struct node *n)
         const struct member *m = members_find(n->members, b->edge.id);
         /* Their word comes behind their last delta. Where it got lost with a
          * session, their record says the same, without that order. */
-        bool late = b->link == NULL || n->now_us - n->exchange_us > STUCK_US;
-        bool final = m != NULL && m->record->state == RECORD_FINISHED && late;
+        bool quiet = b->link == NULL || n->now_us - n->exchange_us > STUCK_US;
+        bool final = m != NULL && m->record->state == RECORD_FINISHED && quiet;
         bool half_done = edge_ready(&b->edge) && n->phase != NODE_SERVING;
         if ((b->edge.ending || final) && !half_done)
             b->edge.state = EDGE_DONE;
@@ -319,7 +319,7 @@ static void judge(struct node *n)
 static void settle(struct node *n)
 {
     mixing_settle(&n->mixing, known_apart(n));
-    if (replicas_lag(n)) /* No window that has begun counts. */
+    if (replicas_lag(n)) /* Only windows that begin from now on count. */
         n->settling_window = mixing_figures(&n->mixing)->own_window + 1;
     bool late = n->settle_rounds >= SETTLE_ROUNDS_MAX || n->progress.diverged[0] != '\0'
                 || n->now_us - n->exchange_us > STALL_US;

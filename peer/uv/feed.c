@@ -207,7 +207,8 @@ static void on_seed_resolved(struct uv_resolve *r, const union uv_address *a, ui
     uv_feed(r->self, &(struct node_event){.type = NODE_RESOLVED, .resolved = {r->tag, pointer, n}});
 }
 
-/* A lookup that still hangs answers this question, too. */
+/* Asks for a name's addresses. Where an earlier lookup of it still hangs (-EBUSY), that
+ * one's answer will do. */
 static void resolve(struct uv_driver *d, uint32_t seed, const char *name)
 {
     assert(seed < NODE_SEEDS_MAX);
