@@ -12,14 +12,11 @@
 
 #include <math.h>
 
+/* A codec is a file without a header: these names are all that is known of it outside. */
 extern const struct codec codec_none, codec_fp16, codec_sign, codec_qsgd, codec_topk, codec_randk;
-
 extern const struct codec codec_onebit, codec_thr2, codec_dorefa, codec_tern, codec_lc3;
-
 extern const struct codec codec_lowrank, codec_atomo;
-
 extern const struct codec codec_thr, codec_aji, codec_wangni, codec_adath, codec_adaq;
-
 extern const struct codec codec_bf16, codec_int8, codec_dyn8, codec_qnt, codec_nat;
 
 const struct codec *const codec_all[] = {
@@ -40,6 +37,14 @@ uint32_t codec_load(float *restrict v, const float *x, const float *x_hat, size_
 size_t codec_share(uint64_t billionths, size_t n)
 {
     return (size_t)((billionths * n + 999999999u) / 1000000000u);
+}
+
+double codec_sum(const double *v, size_t n)
+{
+    double sum = 0.0;
+    for (size_t i = 0; i < n; i++)
+        sum += v[i];
+    return sum;
 }
 
 /* Decodes by the very function that the receiver uses, so that the error counted is the error

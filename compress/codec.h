@@ -1,6 +1,7 @@
 /* compress/codec.h -- inside compress/: what one codec is, and the table of all.
  *
- * One codec is one file and one line in codec_all[]. There are three roles:
+ * One codec is one file, and two lines of codec.c: an extern, and its place in codec_all[].
+ * There are three roles:
  *
  *   values    v[0..n) -> bytes, block by block; each block stands alone and
  *             has a length known beforehand             (driver: dense.c)
@@ -248,6 +249,9 @@ enum codec_stream { CODEC_STREAM_SELECT = 1, CODEC_STREAM_VALUES };
  * CODEC_LIMIT_BITS or more if any value is too large, infinite or NaN. Those who
  * want sums of v, too, call simd_load(). */
 uint32_t codec_load(float *restrict v, const float *x, const float *x_hat, size_t n);
+
+/* The sum of n doubles, from the first to the last: what lanes have added up. */
+double codec_sum(const double *v, size_t n);
 
 /* ceil(billionths / 1e9 * n), at least 1 where n > 0; n < 2^32. */
 size_t codec_share(uint64_t billionths, size_t n);

@@ -445,7 +445,7 @@ static int parse_rule(struct spec_rule *rule, struct part text, char *error)
 
 /* Move the default rule to the front. There has to be one, and only one; the others keep their
  * order, which is that of matching. */
-static int order_rules(struct spec *s, char *error)
+static int order_rules(struct spec *s, const char *text, char *error)
 {
     size_t at = s->n_rules;
     for (size_t i = 0; i < s->n_rules; i++) {
@@ -456,7 +456,8 @@ static int order_rules(struct spec *s, char *error)
         at = i;
     }
     if (at == s->n_rules)
-        return refuse_spec(error, "there is no default rule");
+        return refuse_spec(
+            error, "there is no default rule, expected one in front, such as none;%.80s", text);
     struct spec_rule first = s->rule[at];
     memmove(&s->rule[1], &s->rule[0], at * sizeof first);
     s->rule[0] = first;
@@ -479,7 +480,7 @@ int spec_parse(struct spec *s, const char *text, char error[COMPRESS_ERROR_MAX])
         if (err != 0)
             return err;
     } while (skip(&rest, ';'));
-    int err = order_rules(&out, error);
+    int err = order_rules(&out, text, error);
     if (err == 0 && !spec_print(&out, canonical))
         err =
             refuse_spec(error, "the canonical text has more than %d bytes", COMPRESS_SPEC_MAX - 1);

@@ -7,6 +7,7 @@
 #include "topology/topology.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -73,4 +74,21 @@ uint32_t graph_diameter(const struct graph *g)
 bool graph_connected(const struct graph *g)
 {
     return farthest(g, 0, 1) != UINT32_MAX;
+}
+
+int graph_tree(const struct graph *g, uint32_t root, uint32_t *parent)
+{
+    uint32_t *scratch = malloc(2 * (size_t)g->n * sizeof *scratch);
+    if (scratch == NULL)
+        return -ENOMEM;
+    uint32_t *hops = scratch + g->n, most = hops_to_farthest(g, root, scratch, hops);
+    assert(most != UINT32_MAX);
+    for (uint32_t v = 0; v < g->n; v++) {
+        uint32_t i = g->first[v];
+        while (v != root && hops[g->neighbour[i]] + 1 != hops[v])
+            i++;
+        parent[v] = v == root ? root : g->neighbour[i];
+    }
+    free(scratch);
+    return 0;
 }

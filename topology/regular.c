@@ -27,7 +27,8 @@ enum {
 };
 
 /* A graph under construction: degree[v] is what v shall have, row v of
- * `neighbour` (K + 1 wide) holds have[v] so far, edges[] each edge once. */
+ * `neighbour` holds have[v] so far, edges[] each edge once. A row is `width` long, one more
+ * than the degree that most have, since one vertex may get one more. */
 struct draw
 {
     uint32_t n, width, n_edges;

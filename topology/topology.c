@@ -39,7 +39,7 @@ bool topology_number(const char **text, uint32_t *value)
     return true;
 }
 
-/* What was found comes from a user or a peer: at most 47 bytes of it are shown, and what is no
+/* What was found comes from a user or a peer: at most 44 bytes of it are shown, and what is no
  * printable ASCII as a question mark, so that no message can move the terminal's cursor. */
 int topology_refuse(char error[TOPOLOGY_ERROR_MAX], const char *family, const char *found,
                     const char *expected)

@@ -87,6 +87,10 @@ bool graph_connected(const struct graph *g);
 uint32_t graph_eccentricity(const struct graph *g, uint32_t v);
 uint32_t graph_diameter(const struct graph *g);
 
+/* A tree of shortest paths to `root`: parent[v] is v's first neighbour that is a hop
+ * nearer to it, parent[root] is root. g must be connected. O(m). 0 or -ENOMEM. */
+int graph_tree(const struct graph *g, uint32_t root, uint32_t *parent);
+
 /* The Metropolis-Hastings weight of an edge between degrees d_i and d_j. */
 static inline double topology_weight(uint32_t d_i, uint32_t d_j)
 {

@@ -75,14 +75,6 @@ static void add_both(struct classes *c, const float *v, size_t n)
     add_class(c->minus, v, n, 1);
 }
 
-static double sum_lanes(const double l[LANES])
-{
-    double sum = 0.0;
-    for (size_t j = 0; j < LANES; j++)
-        sum += l[j];
-    return sum;
-}
-
 VEC_CLONES static size_t count_bits(const uint8_t *src, size_t n_bytes)
 {
     size_t n = 0;
@@ -116,8 +108,8 @@ static double onebit_encode(const int64_t *arg, const struct codec_block *b, uin
     memcpy(tail, b->v + whole, (b->n - whole) * sizeof *tail);
     add_both(&c, tail, LANES);
     size_t negatives = count_bits(bits, (b->n + 7) / 8);
-    double taken = put_mean(dst, sum_lanes(c.plus), b->n - negatives)
-                   + put_mean(dst + 4, sum_lanes(c.minus), negatives);
+    double taken = put_mean(dst, codec_sum(c.plus, LANES), b->n - negatives)
+                   + put_mean(dst + 4, codec_sum(c.minus, LANES), negatives);
     return fmax(0.0, b->x2 - taken);
 }
 

@@ -130,14 +130,6 @@ VEC_CLONES static void pack_codes(uint8_t *restrict dst, const uint8_t *restrict
             (uint8_t)(code[i] | code[m + i] << 2 | code[2 * m + i] << 4 | code[3 * m + i] << 6);
 }
 
-static double sum_lanes(const double l[LANES])
-{
-    double sum = 0.0;
-    for (size_t j = 0; j < LANES; j++)
-        sum += l[j];
-    return sum;
-}
-
 /* Code a whole block and sum up what is sent. */
 static struct sent put_codes(uint8_t *dst, const struct codec_block *b, float t)
 {
@@ -171,7 +163,7 @@ static double thr2_encode(const int64_t *arg, const struct codec_block *b, uint8
     double t = t_of(arg);
     float limit = scaled ? threshold(t * b->l1 / (double)b->n, b->max) : (float)t;
     struct sent out = put_codes(dst + head_size(arg), b, limit);
-    double sum = sum_lanes(out.sum);
+    double sum = codec_sum(out.sum, LANES);
     double k = (double)out.n;
     float scale = limit;
     if (scaled) {

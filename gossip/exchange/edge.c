@@ -30,6 +30,8 @@ static void forget_deltas(struct edge *e)
     packet_release(e->prev.payload);
     e->cur.payload = e->prev.payload = NULL;
     e->got[0].full = e->got[1].full = false;
+    e->run_round = 0;
+    e->settled = 0;
 }
 
 void edge_close(struct edge *e)

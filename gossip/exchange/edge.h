@@ -13,7 +13,7 @@
  *    nothing. (The numbers are a mixer's; here is the protocol.)
  * 3. When a link comes up, both ends send EDGE(E, r, nonce):
  *      same E, same r             go on, cur is sent again (a repeat is dropped)
- *      same E, we are one ahead   prev, then cur, are sent again
+ *      same E, we are one ahead   prev, then cur, are sent again, if we have prev
  *      same E, they are one ahead go on: they resend
  *      anything else              RESET: E' = hash of both boots and nonces,
  *                                 r = 0, a = b = the run's initial model
@@ -70,7 +70,7 @@ struct edge_got
 
 struct replica; /* gossip/mixers/replica.h */
 
-/* Written by edge.c, by gossip/mixers/plan.c (cur, reset), and by peer/node: what has
+/* Written by edge.c, by gossip/mixers/plan.c (cur, reset), and by peer/node/edges.c: what has
  * been sent again, `ending`, DONE, PAUSED back to OPEN, and an epoch of 0 where replicas
  * differ. What a job works on is the worker's while one runs. */
 struct edge

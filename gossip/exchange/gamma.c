@@ -33,26 +33,33 @@ static double least_contraction(const struct gamma_exchange *x)
     return own < other ? own : other;
 }
 
+static double ninth_power(double y)
+{
+    double y3 = y * y * y;
+    return y3 * y3 * y3;
+}
+
 /* r^(1/10) for r in [most_down^10, most_up^10], by Newton's method: pow() may differ
  * in the last bit from one libm to the next. */
 static double tenth_root(double r)
 {
     double y = 1.0;
     for (int i = 0; i < 12; i++) {
-        double y3 = y * y * y, y9 = y3 * y3 * y3;
+        double y9 = ninth_power(y);
         y -= (y9 * y - r) / (10.0 * y9);
     }
     return y;
 }
 
-/* clip((0.6 / rho)^0.1, 0.9, 1.05). A NaN, as where nothing is known, ends at 0.9. */
+/* clip((target_rho / rho)^0.1, most_down, most_up). A NaN, as where nothing is known, ends at
+ * most_down. */
 static double correction(double e2, double d2)
 {
     double rho = sqrt(e2 / 2.0 / d2);
     double r = target_rho / rho;
-    if (!(r > 0.3486784401)) /* 0.9^10 */
+    if (!(r > ninth_power(most_down) * most_down))
         return most_down;
-    if (!(r < 1.628894626777442)) /* 1.05^10 */
+    if (!(r < ninth_power(most_up) * most_up))
         return most_up;
     return tenth_root(r);
 }

@@ -43,29 +43,34 @@ void sketch_project(const struct sketch *k, const float *x, float out[SKETCH_K])
 
 /* ---- windows ---- */
 
-/* A guess of the second eigenvalue of the mixing matrix from the graph's
- * reach: 3 / reach^2 is a ring's gap, and less than a torus's. Every peer has
- * to use the same number, and a wrong one costs speed, not truth. */
+/* A guess of the spectral gap from the graph's reach: 3 / reach^2 is a ring's, and less
+ * than a torus's. It is far too much for a star, or where few edges join two halves. A gap
+ * that is too large costs truth, one that is too small costs speed only; hence of the
+ * measured one four fifths, with which the slowest error has gone like any other. */
+static double likely_gap(const struct sketch_moment *now)
+{
+    double reach = now->place.reach > 0 ? (double)now->place.reach : 1;
+    double guess = 3 / (reach * reach);
+    guess = guess < 0.5 ? guess : 0.5;
+    /* Rounding differs between machines, and all have to take the same. */
+    bool narrow = now->gap > 0 && now->gap < 0.999 * guess;
+    return narrow ? 0.8 * now->gap : guess;
+}
+
 static void set_pace(struct sketch *k, const struct sketch_moment *now)
 {
-    double reach = now->reach > 0 ? (double)now->reach : 1;
-    double gap = 3 / (reach * reach);
-    double lambda = 1 - (gap < 0.5 ? gap : 0.5);
-    k->momentum = 0;
-    double rate = lambda; /* By which the slowest error shrinks in a beat. */
-    if (now->lock_step) {
-        k->momentum = 2 / (1 + sqrt(1 - lambda * lambda)) - 1;
-        rate = sqrt(k->momentum);
-    }
+    double lambda = 1 - likely_gap(now);
+    k->momentum = 2 / (1 + sqrt(1 - lambda * lambda)) - 1;
+    double rate = sqrt(k->momentum); /* By which the slowest error shrinks in a beat. */
     /* Beats until that error is e^-3.5, 3 % of what it was; two more for the start. */
     k->n_beats = (uint32_t)ceil(-3.5 / log(rate)) + 2;
 }
 
-/* What the window before found goes on being averaged in this one (u), if that was of
- * the same members and nothing was cut short. */
+/* What the window before found goes on being averaged in this one (u), if nothing was cut
+ * short. */
 static void begin_window(struct sketch *k, const float *x, const struct sketch_moment *now)
 {
-    bool follows = k->open && k->view == now->view && !now->anew;
+    bool follows = k->open && !now->anew;
     k->view = now->view;
     k->round_done = k->round;
     k->q_done = k->at.q;
@@ -81,7 +86,6 @@ static void begin_window(struct sketch *k, const float *x, const struct sketch_m
     k->beats = 0;
     k->mixed = 0;
     k->open = k->began = true;
-    k->adopted = false;
     set_pace(k, now);
 }
 
@@ -109,7 +113,7 @@ static void end_window(struct sketch *k)
     f->own_relative = ratio(k->v, k->at.q);
     f->own_round = k->round;
     f->own_local2 = k->local2;
-    f->own_window++;
+    f->own_begun = ++f->own_window;
 }
 
 /* With y' = W y(k), what plain mixing made of the last beat's y(k):
@@ -128,7 +132,7 @@ static void accelerate(struct sketch *k)
 /* ---- one edge ---- */
 
 /* The bits of a tag: [view 24][window 24][round 16]. */
-enum { TAG_WINDOW = 24, TAG_ROUND = 16 };
+enum { TAG_WINDOW = 24, TAG_ROUND = 16, TAG_SETTLING = 1 << (TAG_ROUND - 1) };
 
 /* Equal at both ends where they are about to do the same exchange. Never 0, which says
  * that there is no sketch: a round of 0 is skipped. */
@@ -145,12 +149,39 @@ void sketch_pair_init(struct sketch_pair *p)
     *p = (struct sketch_pair){0};
 }
 
-/* The first byte of a message says how the rest is coded. */
-enum pair_coding { PAIR_RAW, PAIR_FINE };
+/* The gossip's part begins anew; what the survey has of the other end stays. */
+static void forget_averages(struct sketch_pair *p)
+{
+    struct survey_pair survey = p->survey;
+    sketch_pair_init(p);
+    p->survey = survey;
+}
+
+void sketch_pair_reset(struct sketch_pair *p)
+{
+    forget_averages(p);
+    survey_pair_reset(&p->survey);
+}
+
+/* The first byte of a message says what it is and how the rest is coded. */
+enum pair_coding {
+    PAIR_RAW, /* Averages. */
+    PAIR_FINE,
+    PAIR_CLOCK, /* The survey's words. */
+    PAIR_UP,
+    PAIR_DOWN,
+    PAIR_BLURRED,
+    PAIR_CODINGS
+};
 
 static struct compress *pair_codec(const struct sketch *k, uint8_t coding)
 {
-    return coding == PAIR_RAW ? k->raw : k->fine;
+    return coding == PAIR_FINE ? k->fine : k->raw;
+}
+
+static bool surveys(const struct sketch_message *m)
+{
+    return m->n > 0 && m->bytes[0] >= PAIR_CLOCK;
 }
 
 static void pair_apply(const struct sketch *k, const struct sketch_message *m, float *replica)
@@ -164,18 +195,50 @@ static bool pair_fits(const struct sketch *k, const struct sketch_pair *p)
     return k->open && p->view == k->view && p->window == k->window;
 }
 
+/* A tag of the survey: [view 24][window 24][settling 1][peers 15]; u is the sum of squared distances, q
+ * that of squared norms. */
+static void put_word(struct sketch *k, struct sketch_pair *p, struct sketch_message *out)
+{
+    static const uint8_t coding[] = {[SURVEY_CLOCK] = PAIR_CLOCK,
+                                     [SURVEY_UP] = PAIR_UP,
+                                     [SURVEY_DOWN] = PAIR_DOWN,
+                                     [SURVEY_BLURRED] = PAIR_BLURRED};
+    const struct survey_sum *sum = NULL;
+    uint64_t index;
+    float zero[SKETCH_K] = {0};
+    enum survey_word word = survey_say(&k->survey, &p->survey, &index, &sum);
+    if (word == SURVEY_NOTHING)
+        return;
+    out->bytes[0] = coding[word];
+    if (sum != NULL) {
+        struct compress_stat stat;
+        struct compress_input in = {.x = sum->mean, .x_hat = zero};
+        out->u = (float)sum->dist2;
+        out->q = (float)sum->norm2;
+        if (!isfinite(out->u) || !isfinite(out->q)
+            || compress_encode(k->raw, &in, out->bytes + 1, &out->n, &stat) != 0) {
+            *out = (struct sketch_message){.tag = 0};
+            return; /* Not finite: the model's own deltas will say so. */
+        }
+    }
+    out->n++;
+    out->tag = k->view >> (TAG_WINDOW + TAG_ROUND) << (TAG_WINDOW + TAG_ROUND)
+               | (index & ((1u << TAG_WINDOW) - 1)) << TAG_ROUND
+               | (sum != NULL && sum->settling ? TAG_SETTLING : 0) | (sum != NULL ? sum->n : 1);
+}
+
 void sketch_put(struct sketch *k, struct sketch_pair *p, struct sketch_message *out)
 {
     *out = (struct sketch_message){.tag = 0};
-    if (!k->open)
+    if (k->disturbed)
+        put_word(k, p, out);
+    if (k->disturbed || !k->open)
         return;
     if (!pair_fits(k, p)) {
-        sketch_pair_init(p);
+        forget_averages(p);
         p->view = k->view;
         p->window = k->window;
     }
-    if (p->through)
-        return; /* They are in the next window: wait until we are. */
     struct compress_stat stat;
     struct compress_input in = {.x = k->at.m, .x_hat = p->a};
     out->bytes[0] = p->round == 0 ? PAIR_RAW : PAIR_FINE;
@@ -196,50 +259,56 @@ bool sketch_valid(const struct sketch *k, const struct sketch_message *m)
     if (m->tag == 0)
         return m->n == 0;
     if (!isfinite(m->u) || !isfinite(m->q) || m->n < 1 || m->n > SKETCH_BYTES_MAX
-        || m->bytes[0] > PAIR_FINE)
+        || m->bytes[0] >= PAIR_CODINGS)
+        return false;
+    if (m->bytes[0] == PAIR_CLOCK)
+        return m->n == 1;
+    if (surveys(m) && (m->u < 0 || m->q < 0 || m->tag % TAG_SETTLING == 0))
         return false;
     return compress_validate(pair_codec(k, m->bytes[0]), m->bytes + 1, m->n - 1);
 }
 
-/* How many windows is their tag ahead of ours, modulo 2^24? 0 where it is not, or where
- * they see other members. */
-static uint32_t windows_ahead(const struct sketch *k, uint64_t tag)
+/* From now on the figures are the survey's: the averages have lost an exchange, or gained
+ * one, here or at a neighbour. */
+static void disturb(struct sketch *k)
 {
-    uint32_t mask = (1u << TAG_WINDOW) - 1;
-    uint32_t theirs = (uint32_t)(tag >> TAG_ROUND) & mask;
-    uint32_t ahead = (theirs - k->window) & mask;
-    bool same_view = tag >> (TAG_WINDOW + TAG_ROUND) == k->view >> (TAG_WINDOW + TAG_ROUND);
-    return same_view && ahead <= mask / 2 ? ahead : 0;
+    if (k->disturbed)
+        return;
+    k->disturbed = true;
+    k->open = k->began = false;
+    k->own_base = k->figures.own_begun + 1;
 }
 
-/* The two messages are not of the same moment: nothing is mixed, and the next is raw at
- * both ends. One window ahead they wait for us; more, and we give ours up. */
-static void mix_missed(struct sketch *k, struct sketch_pair *p, uint64_t tag)
+static void hear_word(struct sketch *k, struct sketch_pair *p, const struct sketch_message *m)
 {
-    uint32_t ahead = windows_ahead(k, tag);
-    bool fits = pair_fits(k, p);
-    sketch_pair_init(p);
-    if (ahead == 1 && fits) {
-        p->view = k->view;
-        p->window = k->window;
-        p->through = true;
-    } else if (ahead > 1) {
-        k->window += ahead;
-        k->adopted = true;
-    }
+    static const enum survey_word word[] = {[PAIR_CLOCK] = SURVEY_CLOCK,
+                                            [PAIR_UP] = SURVEY_UP,
+                                            [PAIR_DOWN] = SURVEY_DOWN,
+                                            [PAIR_BLURRED] = SURVEY_BLURRED};
+    struct survey_sum sum = {.dist2 = (double)m->u, .norm2 = (double)m->q};
+    disturb(k);
+    if ((m->tag ^ k->view) >> (TAG_WINDOW + TAG_ROUND) != 0)
+        return; /* They see other members. */
+    sum.n = (uint32_t)(m->tag % TAG_SETTLING);
+    sum.settling = (m->tag & TAG_SETTLING) != 0;
+    if (m->bytes[0] != PAIR_CLOCK)
+        pair_apply(k, m, sum.mean);
+    survey_hear(&k->survey, &p->survey, word[m->bytes[0]], m->tag >> TAG_ROUND, &sum);
 }
 
 void sketch_mix(struct sketch *k, struct sketch_pair *p, double w, const struct sketch_message *own,
                 const struct sketch_message *other)
 {
-    if (other->tag != 0 && own->tag == 0 && windows_ahead(k, other->tag) > 1)
-        mix_missed(k, p, other->tag);
-    if (own->tag == 0 || other->tag == 0)
-        return; /* Both ends see that one is missing, and mix nothing. */
-    if (own->tag != other->tag || !pair_fits(k, p)) {
-        mix_missed(k, p, other->tag);
+    if (surveys(other))
+        hear_word(k, p, other);
+    if (k->disturbed)
+        return;
+    if (own->tag != other->tag || (own->tag != 0 && !pair_fits(k, p))) {
+        disturb(k); /* They are in another window: a round is missing somewhere. */
         return;
     }
+    if (own->tag == 0)
+        return;
     pair_apply(k, own, p->a);
     pair_apply(k, other, p->b);
     vec_add_diff(k->at.m, (float)w, p->b, p->a, SKETCH_K);
@@ -251,27 +320,88 @@ void sketch_mix(struct sketch *k, struct sketch_pair *p, double w, const struct 
 
 /* ---- a window ends, another begins ---- */
 
-/* Has every pair had its exchanges, or can have no more? */
+/* Has every pair had its exchanges? */
 static bool is_over(const struct sketch *k, const struct sketch_moment *now)
 {
-    for (size_t i = 0; i < now->n_pairs; i++) {
-        const struct sketch_pair *p = now->pair[i];
-        bool done = pair_fits(k, p) && (p->round >= k->n_beats || p->through);
-        if (!done)
+    for (size_t i = 0; i < now->n_pairs; i++)
+        if (!pair_fits(k, now->pair[i]) || now->pair[i]->round < k->n_beats)
             return false;
-    }
     return true;
+}
+
+/* Gossip gives a figure where since the first round every peer has exchanged with each
+ * neighbour in every round, among the same members. Who sees that it was not so tells
+ * (put_word), and that goes as fast as the averages' error does. */
+static bool out_of_step(const struct sketch *k, const struct sketch_moment *now)
+{
+    bool lost = now->n_pairs == 0 || (now->round > 0 && now->n_commits < now->n_pairs);
+    bool jumped = k->beaten ? now->round != k->last + 1 : now->round > 0;
+    bool others = k->open && k->view != now->view;
+    return !now->place.lock_step || (lost && !now->draining) || jumped || others;
+}
+
+/* The figures of the survey's newest window; never older ones than are out already. */
+static void take_survey(struct sketch *k)
+{
+    struct sketch_figures *f = &k->figures;
+    const struct survey_slot *s = survey_newest(&k->survey);
+    if (s == NULL || s->index <= k->surveyed)
+        return;
+    double n = (double)s->sum.n, xi2 = s->sum.dist2 / n, q = s->sum.norm2 / n;
+    double own = sqrt(vec_dist2(s->s, s->sum.mean, SKETCH_K));
+    k->surveyed = s->index;
+    if (s->sharp) {
+        f->xi = sqrt(xi2);
+        f->relative = ratio(xi2, q);
+        f->round = s->round;
+    }
+    f->own = own;
+    f->own_relative = own > 0 ? own / sqrt(q - xi2) : 0;
+    f->own_round = s->round;
+    f->own_window++;
+    f->own_begun = k->own_base + s->round + 1;
+    f->own_local2 = s->local2;
+}
+
+static void survey(struct sketch *k, const float *x, const struct sketch_moment *now)
+{
+    if (k->survey.place.built != now->place.built)
+        k->surveyed = 0;
+    k->view = now->view;
+    k->began = survey_beat(&k->survey, &now->place, now->round);
+    if (k->began) {
+        sketch_project(k, x, k->s);
+        k->at.q = vec_norm2(x, k->dim); /* Our own stands for the mean: mixers measure by it. */
+        survey_begin(&k->survey, k->s, k->at.q, now->local2);
+    }
+    take_survey(k);
+}
+
+uint64_t sketch_begun(const struct sketch *k, bool anew)
+{
+    /* The window that is open now ends as the next. */
+    return k->disturbed ? k->own_base + k->last + 1 : k->figures.own_begun + !anew;
 }
 
 void sketch_beat(struct sketch *k, const float *x, const struct sketch_moment *now)
 {
     k->began = false;
-    if (now->n_pairs == 0 && !now->alone)
-        return;       /* We are cut off: nothing new is known. */
     if (now->alone) { /* The mean is our own. */
-        k->figures = (struct sketch_figures){
-            .round = now->round, .own_round = now->round, .own_window = k->figures.own_window + 1};
+        k->last = now->round;
+        k->figures = (struct sketch_figures){.round = now->round,
+                                             .own_round = now->round,
+                                             .own_window = k->figures.own_window + 1,
+                                             .own_begun = k->disturbed ? sketch_begun(k, false)
+                                                                       : k->figures.own_begun + 1};
         k->open = false;
+        return;
+    }
+    if (out_of_step(k, now))
+        disturb(k);
+    k->beaten = true;
+    k->last = now->round;
+    if (k->disturbed) {
+        survey(k, x, now);
         return;
     }
     /* A beat is a job that has mixed with anybody at all. */
@@ -280,17 +410,12 @@ void sketch_beat(struct sketch *k, const float *x, const struct sketch_moment *n
         k->beats++;
         accelerate(k);
     }
-    bool same = k->open && k->view == now->view;
-    bool over = same && !k->adopted && is_over(k, now);
-    /* Where all others went on without us it is over, but says nothing; nor may
-     * it where an earlier moment is of no use. */
-    if (over && !now->anew && k->beats >= k->n_beats)
+    bool over = k->open && is_over(k, now);
+    if (over && !now->anew)
         end_window(k);
-    if (over || (same && now->anew && !k->adopted))
+    if (k->open && (over || now->anew))
         k->window++;
-    else if (!same)
-        k->window = 0;
-    if (!same || over || k->adopted || now->anew)
+    if (!k->open || over || now->anew)
         begin_window(k, x, now);
 }
 
@@ -298,4 +423,9 @@ size_t sketch_nominal(const struct sketch *k)
 {
     /* And about 24 bytes of the delta's head: tag, u, q and a length. */
     return compress_nominal(k->fine) + 24;
+}
+
+size_t sketch_word_bytes(const struct sketch *k)
+{
+    return compress_nominal(k->raw) + 24;
 }

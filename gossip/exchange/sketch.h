@@ -17,19 +17,23 @@
  * obvious alternative, dynamic average consensus, m += s(now) - s(before), is
  * never late and always low: the newest step of a peer is in its own m already
  * and in nobody else's. Where models mix as fast as sketches do, as with a
- * 4-bit code, it was 14 % low on a ring of 8.)
+ * 4-bit code, it was 14 % low on a ring of 8.) The averaging is accelerated by a
+ * momentum term, as in second-order diffusion (Muthukrishnan, Ghosh, Schultz
+ * 1998), which takes about the square root of the rounds. K goes by the graph's
+ * spectral gap: too few exchanges, and a part of each peer's own distance stays in m.
  *
- * In lock step the averaging is accelerated by a momentum term, as in
- * second-order diffusion (Muthukrishnan, Ghosh, Schultz 1998), which takes
- * about the square root of the rounds.
+ * All that holds while everybody exchanges with every neighbour in every round, among
+ * the same members. One exchange that is missing, and the sums are no longer those of
+ * the models, nor is the moment one moment. So who misses one, skips a round, sees
+ * other members or runs without lock step is *disturbed*, for good:
  *
- * Exchanges are equal and opposite, so the sums of m, u and q over the peers
- * hold through any aborted or repeated one. (Not quite where in lock step a
- * peer misses a beat: its neighbours' momentum has no opposite. The next
- * window makes that good.) Only peers in the same window of the same view of
- * the members mix. A window ends for a peer once each of its pairs has had its
- * K exchanges, or its other end is through already; one of less than K beats
- * gives no figures. Who is two windows behind gives up and joins the latest.
+ *   undisturbed --an exchange, round or member missing; a word of a survey--> disturbed
+ *   averages by gossip                                                   survey (survey.h)
+ *
+ * It no longer averages but takes part in surveys, which need no exchange in
+ * particular. Its neighbours learn of it with the very exchange that would have
+ * brought them a wrong sum, and are disturbed, too; thus no wrong average is
+ * published, and a run without faults has the figures of one that knows no surveys.
  *
  * On the wire m goes as differences against replicas, like the model: the
  * first of a window raw, then four bits an element.
@@ -38,27 +42,30 @@
 #define GOSSIP_EXCHANGE_SKETCH_H
 
 #include "compress/compress.h"
+#include "gossip/exchange/survey.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 enum {
-    SKETCH_K = 256,
     SKETCH_BYTES_MAX = 4 * SKETCH_K + 64 /* One encoded sketch. */
 };
 
 /* What the owner knows when a job has mixed. */
 struct sketch_moment
 {
-    uint64_t view;                   /* Names the set of members; reach and lock_step go with it. */
-    uint32_t reach;                  /* Hops across the graph, the same number at all peers. */
-    bool lock_step;                  /* All mix once a round: then averaging may be accelerated. */
+    uint64_t view;                   /* Names the set of members; `place` goes with it. */
+    struct survey_place place;       /* Its depth tells of hops across the graph; what survey.h
+                                      * calls `pace` is filled in by mixing.h. */
+    bool draining;                   /* We exchange nothing more. */
+    size_t n_commits;                /* Exchanges of this job. */
     bool anew;                       /* Begin a window now: an earlier moment is of no use. */
     struct sketch_pair *const *pair; /* Those of all edges that have not ended. */
     size_t n_pairs;
+    double gap;     /* The spectral gap of the graph, the same at all; 0: not measured. */
     bool alone;     /* No pairs because there is nobody else. */
-    uint64_t round; /* The run's. */
+    uint64_t round; /* The run's, with those of the last phase. */
     double local2;  /* Sum of |b - a|^2 over our edges, as just mixed. */
 };
 
@@ -74,6 +81,7 @@ struct sketch_figures
     double own, own_relative;
     uint64_t own_round;
     uint64_t own_window; /* Counts the windows that gave such a figure. */
+    uint64_t own_begun;  /* Larger where a window began later; 0: there was none. */
     double own_local2;   /* local2 of that moment. */
 };
 
@@ -90,10 +98,16 @@ struct sketch
     uint64_t key; /* Names S. */
     size_t dim;   /* Floats of a model. */
 
+    bool disturbed;    /* Not all exchanges were in step: figures are the survey's. */
+    bool beaten;       /* There was a beat, */
+    uint64_t last;     /* at that round. */
+    uint64_t surveyed; /* Figures are of this window of the survey; 0: of none. */
+    uint64_t own_base; /* Added to rounds, so that own_begun goes on rising. */
+    struct survey survey;
+
     /* The open window. */
     bool open;         /* There is one. */
     bool began;        /* It began with the last beat. */
-    bool adopted;      /* The others are two ahead or more: join theirs at the next beat. */
     uint64_t view;     /* The set of members; another one begins another window. */
     uint64_t round;    /* The run's round when it began. */
     uint32_t window;   /* Counts them within a view. */
@@ -121,7 +135,7 @@ struct sketch_pair
     uint64_t view; /* Which window they are of. */
     uint32_t window;
     uint32_t round; /* Exchanges committed in that window. */
-    bool through;   /* The other end has ended that window. */
+    struct survey_pair survey;
 };
 
 /* What a delta carries. */
@@ -144,21 +158,30 @@ void sketch_project(const struct sketch *k, const float *x, float out[SKETCH_K])
  * begins, else O(k). */
 void sketch_beat(struct sketch *k, const float *x, const struct sketch_moment *now);
 
-/* No window yet: the next message on this edge is raw. */
+/* No window yet: the next message on this edge is raw. The place in the survey's tree
+ * is the owner's to set. */
 void sketch_pair_init(struct sketch_pair *p);
+/* The same for an edge that begins anew; its place stays. */
+void sketch_pair_reset(struct sketch_pair *p);
 
 /* Our message of a pair's exchange; tag 0 where there is nothing to say now. */
 void sketch_put(struct sketch *k, struct sketch_pair *p, struct sketch_message *out);
+
+/* Windows that begin from now on have a larger own_begun than this; `anew`: the next
+ * beat begins one. */
+uint64_t sketch_begun(const struct sketch *k, bool anew);
 
 /* May the message be given to sketch_mix()? From any thread. */
 bool sketch_valid(const struct sketch *k, const struct sketch_message *m);
 
 /* Commit an exchange: both messages are there. Where they are not of the same
- * window, nothing is mixed and the pair starts again at both ends. */
+ * window, figures are the survey's from now on. */
 void sketch_mix(struct sketch *k, struct sketch_pair *p, double w, const struct sketch_message *own,
                 const struct sketch_message *other);
 
 /* Bytes that the usual message of a pair adds to a delta. */
 size_t sketch_nominal(const struct sketch *k);
+/* The same of a survey's report or result. */
+size_t sketch_word_bytes(const struct sketch *k);
 
 #endif

@@ -16,8 +16,10 @@
 #include <string.h>
 
 enum {
-    SELF = 0,         /* The slot of our own record: the first that is added. */
-    SIGNED_MAX = 2048 /* Bytes that a signature covers, at most. */
+    SELF = 0,           /* The slot of our own record: the first that is added. */
+    ABOVE_OTHER = 1000, /* We raise our incarnation so far above another process's word that
+                         * only an answer to ours, and no older word of its, is higher. */
+    SIGNED_MAX = 2048   /* Bytes that a signature covers, at most. */
 };
 
 /* What of a member the others have not been told yet: a set. */
@@ -34,6 +36,8 @@ struct members
     uint16_t first_news, last_news; /* Queue of slots with news, the oldest first. */
     uint64_t view;                  /* Sum of the vertices' hashes: their order does not matter. */
     int64_t due_us;                 /* No suspect's time is up before this. */
+    uint64_t n_changes;             /* Judgements so far. */
+    uint64_t other_boot;            /* Another process that spoke for us; 0: none has. */
 };
 
 /* ---- what follows from a change ---- */
@@ -73,9 +77,8 @@ static void set_vertex(struct members *m, struct slot *s, bool vertex)
     s->vertex = vertex;
 }
 
-/* How many accusations name the member's present incarnation. Those of a later
- * one wait until its record has come. */
-static uint32_t n_standing(const struct member *e)
+/* Accusations of a later incarnation wait until its record has come. */
+uint32_t member_accusers(const struct member *e)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < e->n_accusers; i++)
@@ -95,7 +98,7 @@ static enum member_state state_of(const struct members *m, const struct slot *s)
     const struct member *e = &s->member;
     if (e->record->state == RECORD_LEFT)
         return MEMBER_LEFT;
-    if (is_self(m, s) || e->connected || n_standing(e) == 0)
+    if (is_self(m, s) || e->connected || member_accusers(e) == 0)
         return MEMBER_ALIVE;
     return e->state == MEMBER_DEAD ? MEMBER_DEAD : MEMBER_SUSPECT;
 }
@@ -107,18 +110,18 @@ static void judge(struct members *m, struct slot *s, int64_t now_us)
 {
     struct member *e = &s->member;
     enum member_state before = e->state;
+    m->n_changes++;
     e->state = state_of(m, s);
     if (e->state == MEMBER_SUSPECT) {
-        int64_t span_us = n_standing(e) >= 2 ? m->config.confirmed_us : m->config.suspect_us;
+        int64_t span_us = member_accusers(e) >= 2 ? m->config.confirmed_us : m->config.suspect_us;
         if (before != MEMBER_SUSPECT || now_us + span_us < e->dead_at_us)
             e->dead_at_us = now_us + span_us;
         if (e->dead_at_us < m->due_us)
             m->due_us = e->dead_at_us;
     }
     bool lives = e->state == MEMBER_ALIVE || e->state == MEMBER_SUSPECT;
-    set_vertex(m, s,
-               is_self(m, s) || e->record->state == RECORD_FINISHED
-                   || (lives && e->record->state == RECORD_RUNNING));
+    bool works = lives && e->record->state != RECORD_STALLED;
+    set_vertex(m, s, is_self(m, s) || e->record->state == RECORD_FINISHED || works);
 }
 
 /* Forget accusations of former incarnations; those that waited for this one
@@ -131,7 +134,7 @@ static void sift_accusations(struct members *m, struct slot *s)
         if (e->accusation[i].incarnation >= e->record->incarnation)
             e->accusation[n++] = e->accusation[i];
     e->n_accusers = n;
-    if (n_standing(e) > 0)
+    if (member_accusers(e) > 0)
         add_news(m, s, NEWS_ACCUSATIONS);
     if (n == 0) {
         free(e->accusation);
@@ -188,6 +191,11 @@ static void speak_above(struct members *m, uint64_t incarnation)
     speak(m);
 }
 
+static uint64_t above_other(uint64_t incarnation)
+{
+    return incarnation < UINT64_MAX - ABOVE_OTHER ? incarnation + ABOVE_OTHER : incarnation;
+}
+
 /* A record about us that we did not make: by a former life of ours, or by a
  * clone of our key. Either way ours has to override it. */
 static enum members_verdict merge_self(struct members *m, const struct record *r)
@@ -196,9 +204,27 @@ static enum members_verdict merge_self(struct members *m, const struct record *r
         return MEMBERS_OLD;
     if (!record_signed_well(m, r))
         return MEMBERS_FORGED;
+    bool other = r->boot != m->self.boot;
+    if (other && r->boot == m->other_boot && r->incarnation > m->self.incarnation)
+        return MEMBERS_CLONED;
+    if (other)
+        m->other_boot = r->boot;
     if (r->incarnation < UINT64_MAX)
-        speak_above(m, r->incarnation);
+        speak_above(m, other ? above_other(r->incarnation) : r->incarnation);
     return MEMBERS_ABOUT_ME;
+}
+
+/* A member that restarts has another process from then on. Where the one before speaks again,
+ * both run: true, once. */
+static bool runs_twice(struct slot *s, const struct record *old, const struct record *r)
+{
+    enum { TOLD = 1 };
+    uint32_t mark = (uint32_t)(r->boot ^ r->boot >> 32) | 2;
+    if (r->boot == old->boot || r->incarnation == old->incarnation || s->former == TOLD)
+        return false;
+    bool twice = s->former == mark;
+    s->former = twice ? TOLD : (uint32_t)(old->boot ^ old->boot >> 32) | 2;
+    return twice;
 }
 
 /* The member gets a later record. With a higher incarnation, accusations of the
@@ -211,7 +237,7 @@ static enum members_verdict replace_record(struct members *m, struct slot *s,
     if (kept == NULL)
         return MEMBERS_FULL;
     const struct record *old = e->record;
-    bool newer = r->incarnation > old->incarnation;
+    bool newer = r->incarnation > old->incarnation, twice = runs_twice(s, old, r);
     set_vertex(m, s, false); /* Under its old name. */
     table_replace(&m->table, s, kept);
     records_release(m->records, old);
@@ -221,7 +247,7 @@ static enum members_verdict replace_record(struct members *m, struct slot *s,
         sift_accusations(m, s);
     }
     judge(m, s, now_us);
-    return MEMBERS_NEWS;
+    return twice ? MEMBERS_TWICE : MEMBERS_NEWS;
 }
 
 /* The slot of a member that has left and may be forgotten, or NULL. Those who
@@ -246,6 +272,7 @@ static void reuse_slot(struct members *m, struct slot *s, const struct record *k
     records_release(m->records, old);
     free(s->member.accusation);
     s->member = (struct member){.record = kept, .dirty = s->member.dirty};
+    s->former = 0;
 }
 
 /* A member that we had not heard of. A full table says so before it checks the
@@ -517,12 +544,17 @@ uint64_t members_view(const struct members *m)
     return m->view != 0 ? m->view : 1;
 }
 
+uint64_t members_changes(const struct members *m)
+{
+    return m->n_changes;
+}
+
 /* Append what `news` names of one member: all of it or, where it does not fit,
  * nothing, and false. */
 static bool append_news(const struct member *e, unsigned news, struct wire_members *out,
                         uint32_t cap)
 {
-    uint32_t n_accusations = news & NEWS_ACCUSATIONS ? n_standing(e) : 0;
+    uint32_t n_accusations = news & NEWS_ACCUSATIONS ? member_accusers(e) : 0;
     if (((news & NEWS_RECORD) && out->n_records == cap) || n_accusations > cap - out->n_accusations)
         return false;
     if (news & NEWS_RECORD)

@@ -65,6 +65,9 @@ struct members_config
                               * simulator), or NULL: the table has its own. */
 };
 
+/* How many accusations name the member's present incarnation. */
+uint32_t member_accusers(const struct member *e);
+
 /* Opaque. members_open() allocates; later only growth up to WIRE_MEMBERS_MAX, new
  * records and accusations do. */
 struct members;
@@ -74,6 +77,9 @@ enum members_verdict {
     MEMBERS_NEWS,     /* Changed something; will be in members_dirty(). */
     MEMBERS_OLD,      /* Known already, or older, or of nobody we know. */
     MEMBERS_ABOUT_ME, /* About us and not by our present word: we refuted. */
+    MEMBERS_TWICE,    /* NEWS, and the member's former process has spoken after its later one: two
+                       * processes run with one identity. Said once a member. */
+    MEMBERS_CLONED,   /* The same of us, and ours is the older process. */
     MEMBERS_FULL,     /* WIRE_MEMBERS_MAX reached, or no memory: dropped. */
     MEMBERS_FORGED    /* Bad signature, or a claim nobody may make: a violation. */
 };
@@ -85,8 +91,10 @@ void members_close(struct members *m);
 
 /* Merge one record from anybody (whoever relays it). A record about us with
  * incarnation >= ours that we did not make raises our incarnation above it and
- * re-signs. (Once, that is a former life of ours whose clock was ahead; again
- * and again, a clone of our identity. Nobody tells the two apart yet.)
+ * re-signs. Once, that is a former life of ours whose clock was ahead; where the
+ * same process answers what we have raised, it is a clone of our identity. Only the
+ * older of the two finds out: for the later one's records are the higher to begin with,
+ * so that the older one is the first to be contradicted, and the first to be again.
  * At 2^64-1 there is no above: our record stays. Signatures are checked only
  * where the record would change something, and by the first table that shares
  * `records`. A full table gives up a member that has left for one that has not. */
@@ -129,14 +137,17 @@ const struct member *members_at(const struct members *m, size_t i);
 const struct member *members_find(const struct members *m, const uint8_t id[WIRE_ID_BYTES]);
 
 /* The vertices of the topology, in sorted order: members ALIVE or SUSPECT
- * with a record RUNNING or FINISHED, ourselves always. A FINISHED member
- * stays a vertex whatever its state. Fills at[0..WIRE_MEMBERS_MAX) with
- * indices for members_at(); returns how many; *self_at is our own place. */
+ * whose workers do not stall, ourselves always. A FINISHED member stays a vertex
+ * whatever its state. Fills at[0..WIRE_MEMBERS_MAX) with indices for
+ * members_at(); returns how many; *self_at is our own place. */
 size_t members_vertices(const struct members *m, uint32_t *at, size_t *self_at);
 
 /* A number that changes whenever the vertices or their order change (a hash of
  * their ids and names), equal in tables with equal vertices; never 0. O(1). */
 uint64_t members_view(const struct members *m);
+
+/* A number that changes whenever the state of a member may have, or its accusers. O(1). */
+uint64_t members_changes(const struct members *m);
 
 /* News for the others, oldest first: copies at most cap changed records, and at
  * most cap accusations, into out's arrays and marks them clean. MEMBERS_ACCUSERS

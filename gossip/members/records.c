@@ -62,8 +62,9 @@ bool record_equal(const struct record *a, const struct record *b)
     return true;
 }
 
-/* A verified signature is as good as random; nobody can aim it at a bucket at
- * less than the cost of a key search. */
+/* The low bits of a verified signature are as good as random, unless who holds a key signs again
+ * and again until they suit him. Then a chain gets long, but no longer than there are records:
+ * one of each of at most WIRE_MEMBERS_MAX members, and those that a table is just replacing. */
 static struct entry **bucket_of(struct entry **bucket, size_t n_buckets, const struct record *r)
 {
     uint64_t h;

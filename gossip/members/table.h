@@ -17,6 +17,7 @@ enum { SLOT_NONE = UINT16_MAX };
 struct slot
 {
     struct member member;
+    uint32_t former;    /* A mark of the process before; see members.c. */
     uint16_t next_news; /* In the queue of those with news. */
     uint8_t news;       /* Set of enum news; member.dirty says "not empty". */
     bool vertex;        /* Counted in the view. */

@@ -54,6 +54,8 @@ void mixing_mix(struct mixing *m)
 void mixing_beat(struct mixing *m, struct sketch_moment *now)
 {
     now->local2 = m->local2;
+    now->place.pace = m->survey_pace;
+    now->n_commits = mixing_commits(m);
     sketch_beat(&m->sketch, m->x, now);
 }
 

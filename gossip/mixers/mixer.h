@@ -79,7 +79,8 @@ struct mixer
     const float *(*sent)(const struct mixing *m);
 };
 
-/* Ends with NULL. The order is that of the run key's choices (peer/run/run.h). */
+/* Ends with NULL. The order is that of the run key's choices (peer/run/core.c);
+ * tests/unit/node_run_flags.c compares the two. */
 extern const struct mixer *const mixer_all[];
 
 #endif

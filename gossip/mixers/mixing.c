@@ -45,10 +45,11 @@ static void set_pace(struct mixing *m)
     const struct compress *usual = m->codec[DELTA_RUN];
     if (usual == NULL)
         usual = m->codec[DELTA_RUNG + LADDER_MIDDLE];
-    m->sketch_every = m->statistics_every = 1;
+    m->sketch_every = m->statistics_every = m->survey_pace = 1;
     if (usual == NULL)
         return;
     m->sketch_every = mixing_every(sketch_nominal(&m->sketch), compress_nominal(usual));
+    m->survey_pace = mixing_every(sketch_word_bytes(&m->sketch), compress_nominal(usual));
     m->statistics_every = mixing_every(statistics_bound(&m->statistics), compress_nominal(usual));
 }
 
@@ -217,6 +218,16 @@ struct bytes mixing_made(const struct mixing *m, const struct mixing_task *t)
 const struct sketch_figures *mixing_figures(const struct mixing *m)
 {
     return &m->sketch.figures;
+}
+
+bool mixing_undisturbed(const struct mixing *m)
+{
+    return !m->sketch.disturbed;
+}
+
+uint64_t mixing_begun(const struct mixing *m, bool anew)
+{
+    return sketch_begun(&m->sketch, anew);
 }
 
 bool mixing_window_began(const struct mixing *m)

@@ -83,6 +83,7 @@ struct mixing
     uint64_t draw_key;                       /* For the codecs' random streams. */
     size_t cap;                              /* Longest payload of any codec, in bytes. */
     uint64_t sketch_every, statistics_every; /* Deltas of training. */
+    uint64_t survey_pace;                    /* The same for a survey's words. */
 
     struct mixing_task *task; /* Room for cap_tasks. */
     struct correction *term;  /* Scratch of a mixer's mix, as many. */
@@ -162,7 +163,7 @@ void mixing_finish(struct mixing *m);
 /* ---- a job, on the worker ---- */
 
 void mixing_mix(struct mixing *m);
-/* After mixing: the sketch's beat. Its local2 is filled in here. */
+/* After mixing: the sketch's beat. Its local2, n_commits and pace are filled in here. */
 void mixing_beat(struct mixing *m, struct sketch_moment *now);
 void mixing_encode(struct mixing *m);
 
@@ -173,6 +174,11 @@ bool mixing_valid(const struct mixing *m, uint32_t codec, const uint8_t *payload
 bool mixing_sketch_valid(const struct mixing *m, const struct sketch_message *sketch);
 
 const struct sketch_figures *mixing_figures(const struct mixing *m);
+/* Has every exchange been in step since the run began? Else figures are a survey's. */
+bool mixing_undisturbed(const struct mixing *m);
+/* Windows that begin from now on have a larger own_begun than this; `anew`: the next
+ * beat begins one. */
+uint64_t mixing_begun(const struct mixing *m, bool anew);
 /* Did a drift window begin with the last beat? */
 bool mixing_window_began(const struct mixing *m);
 

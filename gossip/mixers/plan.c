@@ -40,12 +40,13 @@ uint64_t mixing_edge_round(const struct mixing_task *t)
 }
 
 /* Sketches and statistics go along every so many deltas: in lock step by the run's
- * round, which all peers share, else by the edge's, which both its ends do. */
+ * round, which all peers share, else by the edge's, which both its ends do. A survey
+ * keeps its own pace. */
 static void choose_company(const struct mixing *m, struct mixing_task *t,
                            const struct mixing_moment *now)
 {
     uint64_t beat = now->lock_step ? now->round : mixing_edge_round(t);
-    t->sketch = t->encode && (now->settling || beat % m->sketch_every == 0);
+    t->sketch = t->encode && (m->sketch.disturbed || now->settling || beat % m->sketch_every == 0);
     t->statistics = t->encode && (now->settling || beat % m->statistics_every == 0);
 }
 
@@ -90,7 +91,7 @@ static int plan_resets(struct mixing *m)
         e->reset = false;
         t->fresh = true;
         gamma_init(&e->gamma, m->fixed_gamma);
-        sketch_pair_init(&e->sketch);
+        sketch_pair_reset(&e->sketch);
     }
     return 0;
 }

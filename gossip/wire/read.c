@@ -11,6 +11,8 @@
  */
 #include "gossip/wire/wire.h"
 
+#include "gossip/wire/fields.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -204,7 +206,7 @@ static void get_text(struct cursor *c, char *out, size_t max, bool (*ok)(const c
 static void get_record(struct cursor *c, struct record *m)
 {
     memset(m, 0, sizeof *m);
-    demand(c, get_count(c, 7) == 7);
+    demand(c, get_count(c, FIELDS_RECORD) == FIELDS_RECORD);
     get_fixed(c, m->id, sizeof m->id);
     get_text(c, m->name, WIRE_NAME_MAX, wire_name_ok);
     m->n_addresses = get_count(c, WIRE_ADDRESSES_MAX);
@@ -219,7 +221,7 @@ static void get_record(struct cursor *c, struct record *m)
 static void get_accusation(struct cursor *c, struct accusation *m)
 {
     memset(m, 0, sizeof *m);
-    demand(c, get_count(c, 4) == 4);
+    demand(c, get_count(c, FIELDS_ACCUSATION) == FIELDS_ACCUSATION);
     get_fixed(c, m->accused, sizeof m->accused);
     get_fixed(c, m->accuser, sizeof m->accuser);
     m->incarnation = get_u64(c);
@@ -237,7 +239,7 @@ static struct bytes get_run(struct cursor *c)
 
 static void get_status_edge(struct cursor *c, struct wire_status_edge *e)
 {
-    demand(c, get_count(c, 5) == 5);
+    demand(c, get_count(c, FIELDS_STATUS_EDGE) == FIELDS_STATUS_EDGE);
     get_fixed(c, e->id, sizeof e->id);
     e->state = get_u32(c, WIRE_CODE_MAX);
     e->round = get_u64(c);
@@ -285,8 +287,24 @@ static void read_ping(struct cursor *c, struct wire_message *message)
 {
     struct wire_ping *m = &message->ping;
     m->round = get_u64(c);
-    m->settled = get_u32(c, UINT32_MAX);
+    m->busy_ms = get_u32(c, UINT32_MAX);
     m->finished = get_bool(c);
+}
+
+static void read_beat(struct cursor *c, struct wire_message *message)
+{
+    message->beat.run_round = get_u64(c);
+}
+
+static void read_probe(struct cursor *c, struct wire_message *message)
+{
+    get_fixed(c, message->probe.id, sizeof message->probe.id);
+}
+
+static void read_heard(struct cursor *c, struct wire_message *message)
+{
+    get_fixed(c, message->heard.id, sizeof message->heard.id);
+    message->heard.age_ms = get_u32(c, UINT32_MAX);
 }
 
 static void read_edge(struct cursor *c, struct wire_message *message)
@@ -296,6 +314,7 @@ static void read_edge(struct cursor *c, struct wire_message *message)
     m->round = get_u64(c);
     m->nonce = get_u64(c);
     m->boot = get_u64(c);
+    m->run_round = get_u64(c);
 }
 
 /* The payload's own bytes are the codec's to check (mixing_valid()). */
@@ -344,11 +363,17 @@ static void read_status(struct cursor *c, struct wire_message *message)
     m->drift = get_figure(c, 0, INFINITY);
     m->relative_drift = get_figure(c, 0, INFINITY);
     m->drift_round = get_u64(c);
+    m->drift_age = get_u64(c);
     m->bytes_sent = get_u64(c);
     m->bytes_received = get_u64(c);
     m->n_strangers = get_u64(c);
     m->n_violations = get_u64(c);
     m->n_live = get_u32(c, UINT32_MAX);
+    m->rounds_done = get_u64(c);
+    m->rounds_skipped = get_u64(c);
+    m->joined_round = get_u64(c);
+    m->age_s = get_figure(c, 0, INFINITY);
+    m->holds = get_bool(c);
     m->n_edges = get_count(c, WIRE_EDGES_MAX);
     for (uint32_t i = 0; i < m->n_edges && !c->bad; i++)
         get_status_edge(c, &m->edges[i]);
@@ -361,16 +386,14 @@ static void read_nothing(struct cursor *c, struct wire_message *message)
     (void)message;
 }
 
-static const struct
-{
-    uint32_t fields; /* Values behind the type. */
-    void (*read)(struct cursor *c, struct wire_message *message);
-} reader_of[WIRE_TYPE_END] = {
-    [WIRE_HELLO] = {7, read_hello},         [WIRE_MEMBERS] = {2, read_members},
-    [WIRE_PING] = {3, read_ping},           [WIRE_EDGE] = {4, read_edge},
-    [WIRE_EDGE_CLOSE] = {0, read_nothing},  [WIRE_DELTA] = {14, read_delta},
-    [WIRE_MODEL_REQ] = {1, read_model_req}, [WIRE_MODEL] = {2, read_model},
-    [WIRE_STATUS_REQ] = {0, read_nothing},  [WIRE_STATUS] = {14, read_status}};
+static void (*const reader_of[WIRE_TYPE_END])(struct cursor *c, struct wire_message *message) = {
+    [WIRE_HELLO] = read_hello,         [WIRE_MEMBERS] = read_members,
+    [WIRE_PING] = read_ping,           [WIRE_EDGE] = read_edge,
+    [WIRE_EDGE_CLOSE] = read_nothing,  [WIRE_DELTA] = read_delta,
+    [WIRE_MODEL_REQ] = read_model_req, [WIRE_MODEL] = read_model,
+    [WIRE_STATUS_REQ] = read_nothing,  [WIRE_STATUS] = read_status,
+    [WIRE_BEAT] = read_beat,           [WIRE_PROBE] = read_probe,
+    [WIRE_HEARD] = read_heard};
 
 bool wire_read(const uint8_t *p, size_t n, struct wire_batch *batch, struct wire_message *m)
 {
@@ -382,7 +405,7 @@ bool wire_read(const uint8_t *p, size_t n, struct wire_batch *batch, struct wire
     if (n_values == 0 || c.bad || type == WIRE_NONE || type >= WIRE_TYPE_END)
         return false;
     m->type = (enum wire_type)type;
-    demand(&c, n_values == 1 + reader_of[type].fields);
-    reader_of[type].read(&c, m);
+    demand(&c, n_values == 1u + fields_of[type]);
+    reader_of[type](&c, m);
     return !c.bad && c.at == c.end;
 }

@@ -28,7 +28,7 @@
 
 /* Every limit of the protocol. */
 enum wire_limit {
-    WIRE_VERSION = 1,
+    WIRE_VERSION = 2,
     WIRE_ID_BYTES = 32,
     WIRE_SIGNATURE_BYTES = 64,
     WIRE_NAME_MAX = 32,           /* Characters of a member's name. */
@@ -50,7 +50,7 @@ enum wire_type {
     WIRE_NONE = 0,
     WIRE_HELLO,      /* First in each direction: who I am, which run. */
     WIRE_MEMBERS,    /* Records and accusations the receiver may not know. */
-    WIRE_PING,       /* Heartbeat. */
+    WIRE_PING,       /* Heartbeat, with the worker's progress. */
     WIRE_EDGE,       /* I (re)open our edge: my epoch and round. */
     WIRE_EDGE_CLOSE, /* I no longer mix with you. */
     WIRE_DELTA,      /* One half of an edge round. Bulk. */
@@ -58,6 +58,9 @@ enum wire_type {
     WIRE_MODEL,      /* A whole model. Bulk. */
     WIRE_STATUS_REQ,
     WIRE_STATUS,
+    WIRE_BEAT,  /* In lock step: I have done so many rounds, though no delta says so. */
+    WIRE_PROBE, /* Have you heard this member lately? I have not. */
+    WIRE_HEARD, /* Yes, so long ago. Who has not says nothing. */
     WIRE_TYPE_END
 };
 
@@ -68,6 +71,8 @@ enum wire_role {
 
 enum record_state {
     RECORD_RUNNING = 0,
+    RECORD_STALLED,  /* Its worker has been at one job for too long: no vertex until it is done. */
+    RECORD_TRAINED,  /* Its training is done; it mixes in the last phase. */
     RECORD_FINISHED, /* Done with the run; still counts as a vertex. */
     RECORD_LEFT      /* Left by its own word; no vertex. */
 };
@@ -129,18 +134,37 @@ struct wire_batch
 struct wire_ping
 {
     uint64_t round;   /* As run_round of a delta. */
-    uint32_t settled; /* Sent as 0 and read by nobody: deltas say it (wire_delta). */
+    uint32_t busy_ms; /* My worker has been at its present job for so long; 0: it waits. */
     bool finished;
+};
+
+/* It travels in the lane of deltas, behind those that were sent before it: who has read it
+ * knows that none is on its way. */
+struct wire_beat
+{
+    uint64_t run_round; /* As that of a delta. */
+};
+
+struct wire_probe
+{
+    uint8_t id[WIRE_ID_BYTES];
+};
+
+struct wire_heard
+{
+    uint8_t id[WIRE_ID_BYTES];
+    uint32_t age_ms; /* Since I heard it myself. */
 };
 
 /* Both ends send one when they want the edge; from the pair both compute what
  * is next: go on, resend, or a new epoch. See gossip/exchange/edge.h. */
 struct wire_edge
 {
-    uint64_t epoch; /* 0: none, or "reset". */
-    uint64_t round; /* Exchanges committed in that epoch. */
-    uint64_t nonce; /* Fresh each time: goes into the next epoch. */
-    uint64_t boot;  /* The sender's process. */
+    uint64_t epoch;     /* 0: none, or "reset". */
+    uint64_t round;     /* Exchanges committed in that epoch. */
+    uint64_t nonce;     /* Fresh each time: goes into the next epoch. */
+    uint64_t boot;      /* The sender's process. */
+    uint64_t run_round; /* As that of a delta: neither waits for what is long done. */
 };
 
 struct wire_delta
@@ -191,10 +215,13 @@ struct wire_status
     uint32_t phase; /* enum node_phase of peer/node/node.h. */
     double loss, accuracy;
     double drift, relative_drift;        /* Xi and Xi/|mean|, estimated, */
-    uint64_t drift_round;                /* of the state of this round. */
+    uint64_t drift_round, drift_age;     /* as in struct node_progress. */
     uint64_t bytes_sent, bytes_received; /* At the sockets, all links. */
     uint64_t n_strangers, n_violations;
     uint32_t n_live;
+    uint64_t rounds_done, rounds_skipped, joined_round; /* As in struct node_progress. */
+    double age_s;                                       /* Since its last job ended. */
+    bool holds; /* It is below the quorum, and does no local rounds. */
     uint32_t n_edges;
     struct wire_status_edge edges[WIRE_EDGES_MAX];
 };
@@ -210,6 +237,9 @@ struct wire_message
         struct wire_hello hello;
         struct wire_members members;
         struct wire_ping ping;
+        struct wire_beat beat;
+        struct wire_probe probe;
+        struct wire_heard heard;
         struct wire_edge edge;
         struct wire_delta delta;
         struct wire_model_req model_req;
@@ -250,6 +280,9 @@ bool wire_address_ok(const char *address);
 size_t wire_put_hello(uint8_t *out, size_t cap, const struct wire_hello *m);
 size_t wire_put_members(uint8_t *out, size_t cap, const struct wire_members *m);
 size_t wire_put_ping(uint8_t *out, size_t cap, const struct wire_ping *m);
+size_t wire_put_beat(uint8_t *out, size_t cap, const struct wire_beat *m);
+size_t wire_put_probe(uint8_t *out, size_t cap, const struct wire_probe *m);
+size_t wire_put_heard(uint8_t *out, size_t cap, const struct wire_heard *m);
 size_t wire_put_edge(uint8_t *out, size_t cap, const struct wire_edge *m);
 size_t wire_put_edge_close(uint8_t *out, size_t cap);
 size_t wire_put_delta(uint8_t *out, size_t cap, const struct wire_delta *m);

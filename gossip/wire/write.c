@@ -5,6 +5,8 @@
  */
 #include "gossip/wire/wire.h"
 
+#include "gossip/wire/fields.h"
+
 #include <assert.h>
 #include <string.h>
 
@@ -91,14 +93,13 @@ static void put_bulk(struct out *o, struct bytes payload)
     msgpack_pack_bin(&o->packer, payload.n);
 }
 
-/* Begin a message: fields counts what follows the type. */
-static void put_type(struct out *o, enum wire_type type, size_t fields)
+static void put_type(struct out *o, enum wire_type type)
 {
-    put_array(o, 1 + fields);
+    put_array(o, 1 + fields_of[type]);
     put_uint(o, (uint64_t)type);
 }
 
-/* A record's fields but the signature: 6 values, in a message and under the
+/* A record's fields but the signature, in a message and under the
  * signature alike. */
 static void put_record_fields(struct out *o, const struct record *r)
 {
@@ -115,12 +116,12 @@ static void put_record_fields(struct out *o, const struct record *r)
 
 static void put_record(struct out *o, const struct record *r)
 {
-    put_array(o, 7);
+    put_array(o, FIELDS_RECORD);
     put_record_fields(o, r);
     put_bin(o, r->signature, sizeof r->signature);
 }
 
-/* An accusation's fields but the signature: 3 values. */
+/* An accusation's fields but the signature. */
 static void put_accusation_fields(struct out *o, const struct accusation *a)
 {
     put_bin(o, a->accused, sizeof a->accused);
@@ -130,7 +131,7 @@ static void put_accusation_fields(struct out *o, const struct accusation *a)
 
 static void put_accusation(struct out *o, const struct accusation *a)
 {
-    put_array(o, 4);
+    put_array(o, FIELDS_ACCUSATION);
     put_accusation_fields(o, a);
     put_bin(o, a->signature, sizeof a->signature);
 }
@@ -141,7 +142,7 @@ size_t wire_put_hello(uint8_t *out, size_t cap, const struct wire_hello *m)
     assert(m->run.n <= WIRE_RUN_MAX && m->has_run == (m->run.n > 0));
     struct out o;
     begin(&o, out, cap);
-    put_type(&o, WIRE_HELLO, 7);
+    put_type(&o, WIRE_HELLO);
     put_uint(&o, m->version);
     put_uint(&o, (uint64_t)m->role);
     put_bool(&o, m->has_run);
@@ -160,7 +161,7 @@ size_t wire_put_members(uint8_t *out, size_t cap, const struct wire_members *m)
     assert(m->n_records <= WIRE_BATCH_MAX && m->n_accusations <= WIRE_BATCH_MAX);
     struct out o;
     begin(&o, out, cap);
-    put_type(&o, WIRE_MEMBERS, 2);
+    put_type(&o, WIRE_MEMBERS);
     put_array(&o, m->n_records);
     for (uint32_t i = 0; i < m->n_records; i++)
         put_record(&o, &m->records[i]);
@@ -174,10 +175,38 @@ size_t wire_put_ping(uint8_t *out, size_t cap, const struct wire_ping *m)
 {
     struct out o;
     begin(&o, out, cap);
-    put_type(&o, WIRE_PING, 3);
+    put_type(&o, WIRE_PING);
     put_uint(&o, m->round);
-    put_uint(&o, m->settled);
+    put_uint(&o, m->busy_ms);
     put_bool(&o, m->finished);
+    return end(&o);
+}
+
+size_t wire_put_beat(uint8_t *out, size_t cap, const struct wire_beat *m)
+{
+    struct out o;
+    begin(&o, out, cap);
+    put_type(&o, WIRE_BEAT);
+    put_uint(&o, m->run_round);
+    return end(&o);
+}
+
+size_t wire_put_probe(uint8_t *out, size_t cap, const struct wire_probe *m)
+{
+    struct out o;
+    begin(&o, out, cap);
+    put_type(&o, WIRE_PROBE);
+    put_bin(&o, m->id, sizeof m->id);
+    return end(&o);
+}
+
+size_t wire_put_heard(uint8_t *out, size_t cap, const struct wire_heard *m)
+{
+    struct out o;
+    begin(&o, out, cap);
+    put_type(&o, WIRE_HEARD);
+    put_bin(&o, m->id, sizeof m->id);
+    put_uint(&o, m->age_ms);
     return end(&o);
 }
 
@@ -185,11 +214,12 @@ size_t wire_put_edge(uint8_t *out, size_t cap, const struct wire_edge *m)
 {
     struct out o;
     begin(&o, out, cap);
-    put_type(&o, WIRE_EDGE, 4);
+    put_type(&o, WIRE_EDGE);
     put_uint(&o, m->epoch);
     put_uint(&o, m->round);
     put_uint(&o, m->nonce);
     put_uint(&o, m->boot);
+    put_uint(&o, m->run_round);
     return end(&o);
 }
 
@@ -198,7 +228,7 @@ static size_t put_bare(uint8_t *out, size_t cap, enum wire_type type)
 {
     struct out o;
     begin(&o, out, cap);
-    put_type(&o, type, 0);
+    put_type(&o, type);
     return end(&o);
 }
 
@@ -218,7 +248,7 @@ size_t wire_put_delta(uint8_t *out, size_t cap, const struct wire_delta *m)
     assert(m->sketch.n <= WIRE_SKETCH_MAX);
     struct out o;
     begin(&o, out, cap);
-    put_type(&o, WIRE_DELTA, 14);
+    put_type(&o, WIRE_DELTA);
     put_uint(&o, m->epoch);
     put_uint(&o, m->round);
     put_uint(&o, m->run_round);
@@ -240,7 +270,7 @@ size_t wire_put_model_req(uint8_t *out, size_t cap, const struct wire_model_req 
 {
     struct out o;
     begin(&o, out, cap);
-    put_type(&o, WIRE_MODEL_REQ, 1);
+    put_type(&o, WIRE_MODEL_REQ);
     put_uint(&o, m->round);
     return end(&o);
 }
@@ -249,7 +279,7 @@ size_t wire_put_model(uint8_t *out, size_t cap, const struct wire_model *m)
 {
     struct out o;
     begin(&o, out, cap);
-    put_type(&o, WIRE_MODEL, 2);
+    put_type(&o, WIRE_MODEL);
     put_uint(&o, m->round);
     put_bulk(&o, m->payload);
     return end(&o);
@@ -257,7 +287,7 @@ size_t wire_put_model(uint8_t *out, size_t cap, const struct wire_model *m)
 
 static void put_status_edge(struct out *o, const struct wire_status_edge *e)
 {
-    put_array(o, 5);
+    put_array(o, FIELDS_STATUS_EDGE);
     put_bin(o, e->id, sizeof e->id);
     put_uint(o, e->state);
     put_uint(o, e->round);
@@ -270,7 +300,7 @@ size_t wire_put_status(uint8_t *out, size_t cap, const struct wire_status *m)
     assert(m->n_edges <= WIRE_EDGES_MAX);
     struct out o;
     begin(&o, out, cap);
-    put_type(&o, WIRE_STATUS, 14);
+    put_type(&o, WIRE_STATUS);
     put_uint(&o, m->round);
     put_uint(&o, m->n_rounds);
     put_uint(&o, m->phase);
@@ -279,11 +309,17 @@ size_t wire_put_status(uint8_t *out, size_t cap, const struct wire_status *m)
     put_double(&o, m->drift);
     put_double(&o, m->relative_drift);
     put_uint(&o, m->drift_round);
+    put_uint(&o, m->drift_age);
     put_uint(&o, m->bytes_sent);
     put_uint(&o, m->bytes_received);
     put_uint(&o, m->n_strangers);
     put_uint(&o, m->n_violations);
     put_uint(&o, m->n_live);
+    put_uint(&o, m->rounds_done);
+    put_uint(&o, m->rounds_skipped);
+    put_uint(&o, m->joined_round);
+    put_double(&o, m->age_s);
+    put_bool(&o, m->holds);
     put_array(&o, m->n_edges);
     for (uint32_t i = 0; i < m->n_edges; i++)
         put_status_edge(&o, &m->edges[i]);
@@ -298,7 +334,7 @@ size_t wire_record_signed(uint8_t *out, size_t cap, const struct record *r)
     struct out o;
     begin(&o, out, cap);
     append(&o, domain, sizeof domain);
-    put_array(&o, 6);
+    put_array(&o, FIELDS_RECORD - 1);
     put_record_fields(&o, r);
     return end(&o);
 }
@@ -309,7 +345,7 @@ size_t wire_accusation_signed(uint8_t *out, size_t cap, const struct accusation 
     struct out o;
     begin(&o, out, cap);
     append(&o, domain, sizeof domain);
-    put_array(&o, 3);
+    put_array(&o, FIELDS_ACCUSATION - 1);
     put_accusation_fields(&o, a);
     return end(&o);
 }

@@ -235,10 +235,11 @@ static int read_value(struct table *t, const struct cells *c, const struct cells
     float x = 0;
     bool number = number_is(cell->p, cell->n, &v);
     if (!number || !number_to_float(v, t->kind->divide, &x)) {
-        char where[40];
+        char where[40], wanted[NUMBER_WANTED_MAX] = "a number";
         snprintf(where, sizeof where, "column %zu", column + 1);
-        return lines_refuse(&c->spot, where, cell->p, cell->n,
-                            number ? "a number in a float's range" : "a number");
+        if (number)
+            number_wanted(t->kind->divide, wanted);
+        return lines_refuse(&c->spot, where, cell->p, cell->n, wanted);
     }
     if (t->d != NULL)
         t->d->rows[t->n_rows * (t->n_columns - 1) + column - (column > t->label)] = x;

@@ -28,7 +28,6 @@ void dataset_kind(struct dataset *d, const char *kind)
     d->shape = shape;
     memcpy(d->mean, f->mean, sizeof d->mean);
     memcpy(d->std, f->std, sizeof d->std);
-    /* Each rounded once from double. */
     for (size_t c = 0; shape.form == DATA_IMAGES && c < shape.channels; c++)
         for (int p = 0; p < 256; p++)
             d->value[c][p] = (float)((p / 255.0 - (double)f->mean[c]) / (double)f->std[c]);

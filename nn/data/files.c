@@ -225,8 +225,7 @@ static int keep_looks(struct files *f, const struct data_format *format, bool sp
 
 /* ---- Pairs. ---- */
 
-/* The other file of a pair, plain before .gz. */
-static int find_partner(const char *path, char found[DATA_SPEC_MAX], char error[DATA_ERROR_MAX])
+int files_partner(const char *path, char found[DATA_SPEC_MAX], char error[DATA_ERROR_MAX])
 {
     char name[IDX_NAME_MAX], dir[DATA_SPEC_MAX];
     const char *base = file_base_name(path);
@@ -250,7 +249,7 @@ static int pair_up(struct files *images, char error[DATA_ERROR_MAX])
     int err = 0;
     for (size_t i = 0; i < images->n && err == 0; i++) {
         char labels[DATA_SPEC_MAX];
-        err = find_partner(images->path[i], labels, error);
+        err = files_partner(images->path[i], labels, error);
         if (err == 0)
             err = append_path(&pairs, NULL, images->path[i], error);
         if (err == 0)
@@ -267,7 +266,7 @@ static int check_labels(const struct files *f, char error[DATA_ERROR_MAX])
     for (size_t i = 0; i < f->n; i++) {
         char found[DATA_SPEC_MAX];
         int err = idx_names_labels(file_base_name(f->path[i]))
-                      ? find_partner(f->path[i], found, error)
+                      ? files_partner(f->path[i], found, error)
                       : 0;
         if (err < 0)
             return err;

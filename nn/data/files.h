@@ -52,4 +52,9 @@ void files_close(struct files *f);
 __attribute__((warn_unused_result)) int files_all(struct files *f, const char *path,
                                                   char error[DATA_ERROR_MAX]);
 
+/* The other file of an IDX pair, which lies beside `path`: plain, or else with .gz. 0, -ENOENT
+ * where there is neither, or -EINVAL where the path is too long, with a sentence. */
+__attribute__((warn_unused_result)) int files_partner(const char *path, char found[DATA_SPEC_MAX],
+                                                      char error[DATA_ERROR_MAX]);
+
 #endif

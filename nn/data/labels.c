@@ -241,10 +241,10 @@ static int settle_names(struct labels *l, char why[LABELS_WHY_MAX])
     const char *first = l->n_names ? l->name[0] : "";
     const char *last = l->n_names ? l->name[l->n_names - 1] : "";
     snprintf(why, LABELS_WHY_MAX,
-             "found %" PRIu32 " label names from %s to %s (names-%016" PRIx64
-             "), expected the %" PRIu32 " of names-%016" PRIx64,
-             l->n_names, quote_string(first).text, quote_string(last).text, hash, l->n_classes,
-             l->hash);
+             "found %" PRIu32 " label name%s from %s to %s, expected the very %" PRIu32
+             " that the run began with: every file has all of them (a run keeps only their hash)",
+             l->n_names, l->n_names == 1 ? "" : "s", quote_string(first).text,
+             quote_string(last).text, l->n_classes);
     return -EINVAL;
 }
 

@@ -112,8 +112,11 @@ static int read_entry(struct pass *s, struct piece token, uint32_t *before)
     float x;
     if (number_read(rest.p, rest.end, &v) != rest.end)
         return refuse_token(s, "entry", token, "index:value with a decimal number");
-    if (!number_to_float(v, s->kind->divide, &x))
-        return refuse_token(s, "entry", token, "a value in a float's range");
+    if (!number_to_float(v, s->kind->divide, &x)) {
+        char wanted[NUMBER_WANTED_MAX];
+        number_wanted(s->kind->divide, wanted);
+        return refuse_token(s, "entry", token, wanted);
+    }
     if (s->d != NULL) {
         s->d->column[s->n_entries] = index - 1;
         s->d->entry[s->n_entries] = x;

@@ -12,6 +12,7 @@
 
 #include <float.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -131,6 +132,13 @@ bool number_to_float(double v, double divide, float *x)
         return false;
     *x = (float)q;
     return true;
+}
+
+void number_wanted(double divide, char text[NUMBER_WANTED_MAX])
+{
+    snprintf(text, NUMBER_WANTED_MAX, "a value in a float's range");
+    if (divide < 1)
+        snprintf(text, NUMBER_WANTED_MAX, "a value in a float's range after divide=%g", divide);
 }
 
 const char *number_count(const char *p, uint32_t most, uint32_t *v)

@@ -11,7 +11,8 @@
 #include <stdint.h>
 
 enum {
-    NUMBER_MAX = 127 /* Characters; what is longer is refused as no number. */
+    NUMBER_MAX = 127, /* Characters; what is longer is refused as no number. */
+    NUMBER_WANTED_MAX = 80
 };
 
 /* The decimal number that begins at p, at most up to end:
@@ -28,6 +29,9 @@ bool number_is(const uint8_t *p, size_t n, double *v);
 
 /* v / divide as a float, rounded once; false where that is not finite. */
 bool number_to_float(double v, double divide, float *x);
+
+/* What was expected where number_to_float() has failed; it may be the divisor's fault. */
+void number_wanted(double divide, char text[NUMBER_WANTED_MAX]);
 
 /* The whole number from 1 to `most` that a string begins with, in the one way
  * to write it (no sign, no leading zero), since specs and kinds are compared as

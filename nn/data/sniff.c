@@ -25,46 +25,64 @@ struct sniff
     bool whole;
 };
 
-/* Read the beginning of a file that lies beside `path`. */
-static int read_head(struct sniff *s, const char *path, const char *name,
-                     char error[DATA_ERROR_MAX])
+/* Read the beginning of a file. */
+static int read_head(struct sniff *s, const char *path, char error[DATA_ERROR_MAX])
 {
-    char full[DATA_SPEC_MAX];
-    int n = snprintf(full, sizeof full, "%.*s%s", (int)(file_base_name(path) - path), path, name);
-    if (n < 0 || n >= (int)sizeof full)
-        return file_error(error, path, "the path is too long");
-    return file_head(full, s->head, FILES_HEAD, &s->n, &s->whole, error);
+    return file_head(path, s->head, FILES_HEAD, &s->n, &s->whole, error);
 }
 
 /* ---- Images. ---- */
 
-/* MNIST, or what comes in its shape; all else is "idx". */
-static int sniff_idx(struct sniff *s, const char *path, char error[DATA_ERROR_MAX])
+/* Raise *most to the largest label of a file. All of it is read, since labels may lie sorted. */
+static int largest_label(struct sniff *s, const char *path, uint8_t *most,
+                         char error[DATA_ERROR_MAX])
 {
-    uint32_t h = 0, w = 0;
-    s->kind = "idx";
-    int err = read_head(s, path, file_base_name(path), error);
-    if (err < 0 || !idx_size(s->head, s->n, &h, &w) || h != MNIST_SIDE || w != MNIST_SIDE)
+    struct file *f;
+    uint8_t header[8];
+    size_t got;
+    int err = file_open(&f, path, error);
+    if (err < 0)
         return err;
-    char labels[IDX_NAME_MAX], full[DATA_SPEC_MAX];
-    if (!idx_partner(file_base_name(path), labels))
-        return 0;
-    snprintf(full, sizeof full, "%.*s%s", (int)(file_base_name(path) - path), path, labels);
-    size_t len = strlen(labels);
-    if (!file_exists(full) && len + 4 < sizeof labels)
-        memcpy(labels + len, ".gz", 4);
-    err = read_head(s, path, labels, error);
-    for (size_t i = 8; err == 0 && i < s->n; i++)
-        if (s->head[i] >= MNIST_CLASSES)
-            return 0;
-    s->kind = "mnist";
+    err = file_get(f, header, sizeof header, &got, error);
+    do {
+        if (err == 0)
+            err = file_get(f, s->head, FILES_HEAD, &got, error);
+        for (size_t i = 0; err == 0 && i < got; i++)
+            *most = s->head[i] > *most ? s->head[i] : *most;
+    } while (err == 0 && got > 0);
+    file_close(f);
     return err;
+}
+
+/* IDX files are MNIST's, or what comes in its shape, where all images are 28x28 and the labels
+ * of all files reach 9 and go no further. What is held out counts too, so that a part of MNIST
+ * without a nine is MNIST where the test images lie beside it. */
+static int sniff_idx(struct sniff *s, char *const *paths, size_t n, char error[DATA_ERROR_MAX])
+{
+    uint8_t most = 0;
+    s->kind = "idx";
+    for (size_t i = 0; i < n; i++) {
+        uint32_t h = 0, w = 0;
+        char labels[DATA_SPEC_MAX];
+        if (!idx_names_images(file_base_name(paths[i])))
+            continue;
+        int err = read_head(s, paths[i], error);
+        if (err < 0 || !idx_size(s->head, s->n, &h, &w) || h != MNIST_SIDE || w != MNIST_SIDE)
+            return err;
+        err = files_partner(paths[i], labels, error);
+        if (err == 0)
+            err = largest_label(s, labels, &most, error);
+        if (err < 0)
+            return err;
+    }
+    s->kind = most == MNIST_CLASSES - 1 ? "mnist" : "idx";
+    return 0;
 }
 
 /* A .bin file: what it holds, and where that may be both, how it is named. */
 static int sniff_binary(struct sniff *s, const char *path, char error[DATA_ERROR_MAX])
 {
-    int err = read_head(s, path, file_base_name(path), error);
+    int err = read_head(s, path, error);
     if (err < 0)
         return err;
     bool ten = cifar_looks_10(s->head, s->n, s->whole);
@@ -114,7 +132,7 @@ static int sniff_names(struct sniff *s, char *const *paths, size_t n, char error
     for (size_t i = 0; i < n && s->kind == NULL; i++) {
         int err = 0;
         if (idx_names_images(file_base_name(paths[i])))
-            err = sniff_idx(s, paths[i], error);
+            err = sniff_idx(s, paths + i, n - i, error);
         else if (is_binary(paths[i]))
             err = sniff_binary(s, paths[i], error);
         if (err < 0)
@@ -127,7 +145,7 @@ static int sniff_names(struct sniff *s, char *const *paths, size_t n, char error
 static int sniff_contents(struct sniff *s, char *const *paths, size_t n, char error[DATA_ERROR_MAX])
 {
     for (size_t i = 0; i < n; i++) {
-        int err = read_head(s, paths[i], file_base_name(paths[i]), error);
+        int err = read_head(s, paths[i], error);
         if (err < 0)
             return err;
         const char *kind = looks_like(s);

@@ -41,16 +41,33 @@ struct file
     uint8_t in[CHUNK];
 };
 
+/* Names in a file are a stranger's: what is not printable ASCII becomes \xNN, so that none of
+ * them can write to a terminal. What no longer fits is cut off. */
+static void put_plain(char *out, size_t room, const char *text)
+{
+    size_t at = 0;
+    for (; *text != '\0' && at + 5 <= room; text++) {
+        unsigned char c = (unsigned char)*text;
+        if (c >= 0x20 && c < 0x7f)
+            out[at++] = *text;
+        else
+            at += (size_t)snprintf(out + at, 5, "\\x%02x", c);
+    }
+    out[at] = '\0';
+}
+
 int file_error(char error[FILE_ERROR_MAX], const char *path, const char *format, ...)
 {
+    char text[FILE_ERROR_MAX];
     size_t len = strlen(path);
     const char *tail = len > PATH_SHOWN ? path + len - PATH_SHOWN : path;
     int n = snprintf(error, FILE_ERROR_MAX, "%s%s: ", tail == path ? "" : "...", tail);
     assert(n > 0 && n < FILE_ERROR_MAX);
     va_list args;
     va_start(args, format);
-    vsnprintf(error + n, (size_t)(FILE_ERROR_MAX - n), format, args);
+    vsnprintf(text, sizeof text, format, args);
     va_end(args);
+    put_plain(error + n, (size_t)(FILE_ERROR_MAX - n), text);
     return -EINVAL;
 }
 

@@ -92,7 +92,7 @@ void file_list_free(char **names, size_t n);
 const char *file_base_name(const char *path);
 
 /* Write "PATH: message" into error, a long path cut at its front so that the
- * message is whole. Returns -EINVAL, so that a refusal is one statement. */
+ * message is whole; its bytes that are not printable ASCII become \xNN. Returns -EINVAL, so that a refusal is one statement. */
 __attribute__((format(printf, 3, 4))) int file_error(char error[FILE_ERROR_MAX], const char *path,
                                                      const char *format, ...);
 

@@ -11,6 +11,8 @@
 
 #include <string.h>
 
+static_assert(sizeof(uint32_t) == sizeof(float), "scratch in floats has room for as many places");
+
 enum {
     RUN = 64 /* Channels that are summed at a time. */
 };
@@ -30,7 +32,8 @@ static size_t embed_params(const struct layer *l, struct layer_param p[LAYER_PAR
     return l->positions ? 2 : 1;
 }
 
-/* The places in the order of their ids. */
+/* The places in the order of their ids. Scratch comes in floats; a place is a uint32_t, which has
+ * the size of one, and nobody reads it as another type than it was written in. */
 static size_t embed_scratch(const struct layer *l, uint32_t n, bool training)
 {
     return training ? n * shape_places(l->out) : 0;

@@ -7,6 +7,10 @@
  * PyTorch's weight has a row for each output, as wide as there are features: a
  * megabyte, it may be. So outputs are the outer loop, a few at a time, and all
  * samples go by while their weights (or gradients) are in the cache.
+ *
+ * An output is the sum of a whole row, which may have many thousand entries, and runs in
+ * double. A weight's gradient has at most one term a sample of the batch: it is added in float
+ * where it lies, as a dense layer's is, since doubles would take a table as large as the weights.
  */
 #include "nn/layers/layer.h"
 

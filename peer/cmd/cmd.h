@@ -9,14 +9,8 @@
 #define PEER_CMD_CMD_H
 
 #include "nn/train/sgd_trainer.h"
+#include "peer/run/exit.h"
 #include "peer/run/options.h"
-
-enum cmd_exit {
-    CMD_OK = 0,
-    CMD_FAILED = 1,       /* The world failed. */
-    CMD_USAGE = 2,        /* Bad usage or bad input. */
-    CMD_INTERRUPTED = 130 /* By Ctrl-C, before there was a result. */
-};
 
 extern const struct option_row cmd_local_rows[], cmd_peer_rows[], cmd_sim_rows[], cmd_train_rows[],
     cmd_status_rows[], cmd_drift_rows[], cmd_topology_rows[], cmd_compressors_rows[],
@@ -77,6 +71,19 @@ int cmd_expand(const char *key, const char *value, char out[RUN_VALUE_MAX],
     {                                                                                              \
         .name = "threads", .kind = OPTION_UINT, .arg = "N", .fallback = "1", .min = 1,             \
         .max = SGD_THREADS_MAX, .help = "that share each batch; outcomes depend on their number"   \
+    }
+#define CMD_ROW_PATIENCE                                                                           \
+    {                                                                                              \
+        .name = "patience", .kind = OPTION_REAL, .arg = "SECONDS", .fallback = "600", .min = 0,    \
+        .max = 1e9,                                                                                \
+        .help = "below --quorum a peer waits so long for the others, and then goes on without; "   \
+                "in lock step the longest of all peers counts"                                     \
+    }
+#define CMD_ROW_WORKER_LIMIT                                                                       \
+    {                                                                                              \
+        .name = "worker-limit", .kind = OPTION_REAL, .arg = "SECONDS", .fallback = "10", .min = 0, \
+        .max = 1e9,                                                                                \
+        .help = "a neighbour whose job runs longer than this is no longer waited for; 0: no limit" \
     }
 #define CMD_ROW_OUT                                                                                \
     {                                                                                              \

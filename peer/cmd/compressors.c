@@ -75,10 +75,10 @@ static int read_uplink(const struct options *o, struct cmd_compressors *t)
     const char *text = options_text(o, "uplink");
     if (text == NULL || read_rate(text, &t->uplink))
         return CMD_OK;
-    return cmd_fail(
-        o, CMD_USAGE,
-        "--uplink is '%.60s', expected a rate above 0 in bit, kbit, Mbit, Gbit or Tbit: 100Mbit",
-        text);
+    return cmd_fail(o, CMD_USAGE,
+                    "--uplink: found '%.60s', expected a rate above 0 in bit, kbit, Mbit, Gbit or "
+                    "Tbit: 100Mbit",
+                    text);
 }
 
 /* ---- the vector ---- */
@@ -231,8 +231,9 @@ static int make_room(const struct options *o, struct cmd_compressors *t,
 static int report(const struct options *o, struct cmd_compressors *t)
 {
     char error[CMD_COMPRESSORS_ERROR_MAX];
-    if (cmd_compressors_measure(t, error))
-        return cmd_fail(o, CMD_FAILED, "%s", error);
+    int err = cmd_compressors_measure(t, error);
+    if (err != 0)
+        return cmd_fail(o, cmd_exit_of(err), "%s", error);
     if (!options_flag(o, "json"))
         cmd_compressors_print(t);
     else if (cmd_compressors_print_json(t))

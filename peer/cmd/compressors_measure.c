@@ -77,6 +77,12 @@ static int open_spec(struct bench *b, const char *spec)
     if (err == 0)
         return 0;
     close_spec(b);
+    const struct segment *last = &b->t->segments[b->t->n_segments - 1];
+    char many[96];
+    snprintf(many, sizeof many, "found %zu parameters, expected at most %u", last->offset + last->n,
+             UINT32_MAX);
+    if (err == -EINVAL && last->offset + last->n > UINT32_MAX)
+        return refuse(b, spec, many, err);
     return refuse(b, spec, err == -ENOMEM ? "out of memory" : "does not fit this model", err);
 }
 

@@ -2,21 +2,25 @@
  *
  *   Xi = sqrt((1/n) sum_i |x_i - mean|^2), and relative to |mean|
  *
- * Each peer's own estimate (from sketches averaged by gossip); with --exact
+ * Each peer's own estimate (from sketches, with no server); with --exact
  * every peer sends its model at one common round, and Xi is computed from
  * those:
  *
- *   --json: {"peers": [{"name", "round" (of the estimate), "drift", "relative_drift"}],
- *            "drift", "relative_drift": means of the peers' estimates; with
- *            --exact of those that are of the very state that was compared,
+ *   --json: {"peers": [{"name", "round" (of the estimate), "age" (rounds done since),
+ *                       "drift", "relative_drift"}],
+ *            "round", "drift", "relative_drift": means of the estimates of the
+ *            newest round that there is one of; with --exact of those that are
+ *            of the very state that was compared,
  *            "exact": {"drift", "relative_drift", "statistics_drift",
  *                      "statistics_relative_drift", "models", "round_min",
  *                      "round_max"} or null, "ratio": estimated / exact}
  *
  * With --exact the models are those of the moment a drift window begins, and
  * the peers are asked until their estimates are of that very moment: both
- * figures speak of one state. Where peers stand at different rounds (an
- * asynchronous run) they are only near each other. No estimate is of a round
+ * figures speak of one state. Where that does not give models of one round (without
+ * lock step windows begin at another round at each peer) they are asked for a round
+ * that is still to come. Models of several rounds are not compared: then `exact` is
+ * null, stderr says which rounds came, and the exit code is 1. No estimate is of a round
  * that --round names, but by chance, nor of a model of the last phase: then
  * mean and ratio are null. So are all figures of a single model.
  *
@@ -38,6 +42,7 @@
 #include <string.h>
 #include <time.h>
 
+enum { WINDOW_TRIES = 3, LEAD = 8 };
 enum { TRIES = 10, POLL_MS = 5 }; /* A window of a small model may be over in 50 ms. */
 
 /* clang-format off */
@@ -60,7 +65,9 @@ struct drift
     struct cmd_observe w;
     double xi, relative; /* These are means of the peers' estimates. */
     uint32_t n_estimates;
-    struct consensus exact; /* With n == 0 nothing was compared. */
+    uint64_t estimated_round; /* They are all of this round. */
+    struct consensus exact;   /* With n == 0 nothing was compared, */
+    bool apart;               /* as the models were not of one round. */
     uint64_t round_min, round_max;
     const struct cmd_observed *with[WIRE_MEMBERS_MAX]; /* They sent the models that are compared. */
 };
@@ -71,19 +78,27 @@ static const float *model_of(void *self, size_t i)
 }
 
 /* In lock step all peers begin a drift window at the same round; a peer that
- * trains no more sends what it has. */
-static uint64_t common_round(const struct drift *d)
+ * trains no more sends what it has. Where that failed some times: a round that nobody
+ * has reached, farther ahead each time. */
+static uint64_t common_round(const struct drift *d, int tries)
 {
+    uint64_t most = 0;
     if (options_given(d->o, "round"))
         return options_uint(d->o, "round");
-    return WIRE_ROUND_WINDOW;
+    if (tries < WINDOW_TRIES)
+        return WIRE_ROUND_WINDOW;
+    for (uint32_t i = 0; i < d->w.n; i++)
+        most = d->w.member[i].status.round > most ? d->w.member[i].status.round : most;
+    return most + ((uint64_t)LEAD << (tries - WINDOW_TRIES));
 }
 
-/* Gets the models and notes the rounds that they are of. False where not all came. */
-static bool get_models(struct drift *d)
+/* Gets the models and notes the rounds that they are of. False where the time was up. */
+static bool get_models(struct drift *d, int tries)
 {
     uint32_t ms = (uint32_t)options_uint(d->o, "timeout") * 1000;
-    bool all = cmd_observe_models(&d->w, common_round(d), ms);
+    if (tries >= WINDOW_TRIES)
+        cmd_observe_again(&d->w);
+    bool in_time = cmd_observe_models(&d->w, common_round(d, tries), ms);
     d->round_min = UINT64_MAX;
     d->round_max = 0;
     for (uint32_t i = 0; i < d->w.n; i++) {
@@ -93,7 +108,7 @@ static bool get_models(struct drift *d)
         d->round_min = m->model_round < d->round_min ? m->model_round : d->round_min;
         d->round_max = m->model_round > d->round_max ? m->model_round : d->round_max;
     }
-    return all;
+    return in_time;
 }
 
 /* A model on its way is floats alone: the run, of which peers tell in the
@@ -120,11 +135,12 @@ static int count_trained(const struct drift *d, size_t dim, size_t *n_trained)
 static int compare(struct drift *d)
 {
     size_t n = 0, dim = 0, n_trained;
-    bool all = get_models(d);
+    bool in_time = get_models(d, 0);
+    d->exact = consensus_none;
     /* A window may have begun while the question was on its way to some. */
-    for (int k = 0; k < TRIES && all && d->round_min != d->round_max; k++)
-        all = get_models(d);
-    if (!all)
+    for (int k = 1; k < TRIES && in_time && d->round_min != d->round_max; k++)
+        in_time = get_models(d, k);
+    if (cmd_observe_missing(&d->w) > 0)
         fprintf(stderr, "hearsay drift: warning: not every peer sent its model in time\n");
     for (uint32_t i = 0; i < d->w.n; i++) {
         const struct cmd_observed *m = &d->w.member[i];
@@ -139,10 +155,9 @@ static int compare(struct drift *d)
     }
     if (n == 0)
         return cmd_fail(d->o, CMD_FAILED, "no peer sent its model");
-    if (d->round_min != d->round_max)
-        fprintf(stderr,
-                "hearsay drift: warning: the models are of different rounds, %llu to %llu\n",
-                (unsigned long long)d->round_min, (unsigned long long)d->round_max);
+    d->apart = d->round_min != d->round_max;
+    if (d->apart)
+        return CMD_OK;
     int code = count_trained(d, dim, &n_trained);
     if (code != CMD_OK)
         return code;
@@ -165,6 +180,12 @@ static bool same_state(const struct cmd_observed *m)
     return m->model && told && m->status.drift_round == m->model_round;
 }
 
+/* Will it estimate again? Below the quorum it holds, and does not. */
+static bool trains(const struct cmd_observed *m)
+{
+    return m->status.phase == NODE_TRAINING && !m->status.holds;
+}
+
 /* Have all who train gone on to an estimate of a later state before they were asked? */
 static bool missed(const struct drift *d)
 {
@@ -172,7 +193,7 @@ static bool missed(const struct drift *d)
     for (uint32_t i = 0; i < d->w.n; i++) {
         const struct cmd_observed *m = &d->w.member[i];
         any |= m->answered && same_state(m);
-        training |= m->answered && m->status.phase == NODE_TRAINING;
+        training |= m->answered && trains(m);
     }
     return training && !any;
 }
@@ -191,7 +212,7 @@ static void wait_for_estimates(struct drift *d)
         early = false;
         for (uint32_t i = 0; i < d->w.n; i++) {
             const struct cmd_observed *m = &d->w.member[i];
-            bool late = m->status.drift_round >= d->round_max || m->status.phase != NODE_TRAINING;
+            bool late = m->status.drift_round >= d->round_max || !trains(m);
             if (m->answered && late && !has[i]) {
                 has[i] = true;
                 first[i] = m->status;
@@ -206,14 +227,32 @@ static void wait_for_estimates(struct drift *d)
             d->w.member[i].status = first[i];
 }
 
-/* With models at hand, only estimates of their very state are in the means. */
-static void average(struct drift *d)
+static bool has_estimate(const struct cmd_observed *m)
 {
+    return m->answered && isfinite(m->status.drift) && isfinite(m->status.relative_drift);
+}
+
+/* The newest round that any estimate is of. */
+static uint64_t newest_estimate(const struct drift *d)
+{
+    uint64_t round = 0;
     for (uint32_t i = 0; i < d->w.n; i++) {
         const struct cmd_observed *m = &d->w.member[i];
-        if (!m->answered || !isfinite(m->status.drift) || !isfinite(m->status.relative_drift))
-            continue;
-        if (d->exact.n > 0 && !same_state(m))
+        if (has_estimate(m) && m->status.drift_round > round)
+            round = m->status.drift_round;
+    }
+    return round;
+}
+
+/* With models at hand, only estimates of their very state are in the means; without, those of
+ * the newest round alone, as figures of different rounds have no mean. */
+static void average(struct drift *d)
+{
+    d->estimated_round = d->exact.n > 0 ? d->round_max : newest_estimate(d);
+    for (uint32_t i = 0; i < d->w.n; i++) {
+        const struct cmd_observed *m = &d->w.member[i];
+        if (!has_estimate(m)
+            || !(d->exact.n > 0 ? same_state(m) : m->status.drift_round == d->estimated_round))
             continue;
         d->xi += m->status.drift;
         d->relative += m->status.relative_drift;
@@ -241,8 +280,9 @@ static void print_json(const struct drift *d)
         const struct cmd_observed *m = &d->w.member[i];
         if (m->answered)
             json_array_append_new(peers,
-                                  json_pack("{s:s, s:I, s:o, s:o}", "name", m->record.name, "round",
-                                            (json_int_t)m->status.drift_round, "drift",
+                                  json_pack("{s:s, s:o, s:o, s:o, s:o}", "name", m->record.name,
+                                            "round", uv_metrics_whole(m->status.drift_round), "age",
+                                            uv_metrics_whole(m->status.drift_age), "drift",
                                             uv_metrics_number(m->status.drift), "relative_drift",
                                             uv_metrics_number(m->status.relative_drift)));
     }
@@ -250,35 +290,56 @@ static void print_json(const struct drift *d)
         exact = exact_object(d);
     double ratio = d->xi / d->exact.trained.xi;
     json_t *j =
-        json_pack("{s:o, s:o, s:o, s:o, s:o}", "peers", peers, "drift", uv_metrics_number(d->xi),
-                  "relative_drift", uv_metrics_number(d->relative), "exact", exact, "ratio",
-                  uv_metrics_number(ratio));
+        json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "peers", peers, "round",
+                  d->n_estimates > 0 ? uv_metrics_whole(d->estimated_round) : json_null(), "drift",
+                  uv_metrics_number(d->xi), "relative_drift", uv_metrics_number(d->relative),
+                  "exact", exact, "ratio", uv_metrics_number(ratio));
     json_dumpf(j, stdout, JSON_COMPACT | JSON_REAL_PRECISION(12));
     putchar('\n');
     json_decref(j);
 }
 
+static const char *of_round(char out[CMD_PROGRESS_TEXT], bool known, uint64_t round)
+{
+    out[0] = '\0';
+    if (known)
+        snprintf(out, CMD_PROGRESS_TEXT, "of round %llu", (unsigned long long)round);
+    return out;
+}
+
+/* The round of an estimate and its age, by which a stale one is told. */
+static const char *when_of(char out[CMD_PROGRESS_TEXT], const struct cmd_observed *m)
+{
+    const struct wire_status *s = &m->status;
+    of_round(out, isfinite(s->drift), s->drift_round);
+    size_t at = strlen(out);
+    if (at > 0)
+        snprintf(out + at, CMD_PROGRESS_TEXT - at, ", %llu ago", (unsigned long long)s->drift_age);
+    return out;
+}
+
 static void print_text(const struct drift *d)
 {
     const struct consensus_part *trained = &d->exact.trained, *statistics = &d->exact.statistics;
-    char a[CMD_PROGRESS_TEXT], b[CMD_PROGRESS_TEXT];
+    char a[CMD_PROGRESS_TEXT], b[CMD_PROGRESS_TEXT], when[CMD_PROGRESS_TEXT];
     for (uint32_t i = 0; i < d->w.n; i++) {
         const struct cmd_observed *m = &d->w.member[i];
         if (m->answered)
-            printf("%-16s of round %-8llu drift %-10s relative %s\n", m->record.name,
-                   (unsigned long long)m->status.drift_round,
+            printf("%-16s %-25s drift %-10s relative %s\n", m->record.name, when_of(when, m),
                    cmd_progress_drift(a, "%.4e", m->status.drift),
                    cmd_progress_drift(b, "%.4e", m->status.relative_drift));
     }
-    printf("%-16s %-17s drift %-10s relative %s\n", "estimated", "",
-           cmd_progress_drift(a, "%.4e", d->xi), cmd_progress_drift(b, "%.4e", d->relative));
+    of_round(when, d->n_estimates > 0, d->estimated_round);
+    printf("%-16s %-25s drift %-10s relative %s   (%u estimates)\n", "estimated", when,
+           cmd_progress_drift(a, "%.4e", d->xi), cmd_progress_drift(b, "%.4e", d->relative),
+           (unsigned)d->n_estimates);
     if (d->exact.n == 0)
         return;
-    printf("%-16s of round %-8llu drift %-10s relative %s   (%zu models)\n", "exact",
-           (unsigned long long)d->round_max, cmd_progress_drift(a, "%.4e", trained->xi),
+    printf("%-16s %-25s drift %-10s relative %s   (%zu models)\n", "exact",
+           of_round(when, true, d->round_max), cmd_progress_drift(a, "%.4e", trained->xi),
            cmd_progress_drift(b, "%.4e", trained->relative), d->exact.n);
     if (statistics->dim > 0)
-        printf("%-16s %-17s drift %-10s relative %s   (running means and variances, apart from the "
+        printf("%-16s %-25s drift %-10s relative %s   (running means and variances, apart from the "
                "drift)\n",
                "statistics", "", cmd_progress_drift(a, "%.4e", statistics->xi),
                cmd_progress_drift(b, "%.4e", statistics->relative));
@@ -289,19 +350,23 @@ static void print_text(const struct drift *d)
  * instead is an answer to another question, and no success. */
 static int check_round(const struct drift *d)
 {
-    unsigned long long asked = options_uint(d->o, "round"), min = d->round_min, max = d->round_max;
-    if (!options_given(d->o, "round") || (min == asked && max == asked))
+    unsigned long long min = d->round_min, max = d->round_max;
+    if (d->apart && !options_given(d->o, "round"))
+        return cmd_fail(d->o, CMD_FAILED, "the models are of rounds %llu to %llu: not compared",
+                        min, max);
+    unsigned long long asked = options_given(d->o, "round") ? options_uint(d->o, "round") : min;
+    if (min == asked && max == asked)
         return CMD_OK;
-    if (min > asked)
+    if (min > asked && !d->apart)
         return cmd_fail(d->o, CMD_FAILED, "round %llu is past: round %llu was compared instead",
                         asked, max);
-    if (max < asked)
+    if (max < asked && !d->apart)
         return cmd_fail(d->o, CMD_FAILED,
                         "round %llu does not come: training ended, round %llu was compared instead",
                         asked, max);
     return cmd_fail(d->o, CMD_FAILED,
-                    "not all models are of round %llu: rounds %llu to %llu were compared", asked,
-                    min, max);
+                    "not all models are of round %llu but of rounds %llu to %llu: not compared",
+                    asked, min, max);
 }
 
 /* Compares the models and gets the estimates of the same moment. Where a window
@@ -309,9 +374,9 @@ static int check_round(const struct drift *d)
 static int compare_with_estimates(struct drift *d)
 {
     int code = CMD_OK;
-    for (int k = 0; k < TRIES && code == CMD_OK && (k == 0 || missed(d)); k++) {
+    for (int k = 0; k < TRIES && code == CMD_OK && (k == 0 || (!d->apart && missed(d))); k++) {
         code = compare(d);
-        if (code == CMD_OK)
+        if (code == CMD_OK && !d->apart)
             wait_for_estimates(d);
         if (options_given(d->o, "round"))
             break;
@@ -329,17 +394,18 @@ int cmd_drift(const struct options *o)
             o, CMD_USAGE,
             "--round: found without --exact, expected with it: it is the round to send models of");
     int code = cmd_observe(&d.w, o);
+    bool observed = code == CMD_OK;
     if (code == CMD_OK && options_flag(o, "exact"))
         code = compare_with_estimates(&d);
-    if (code == CMD_OK) {
+    if (observed) { /* The estimates are told whatever became of the models. */
         average(&d);
         if (options_flag(o, "json"))
             print_json(&d);
         else
             print_text(&d);
-        if (d.exact.n > 0)
-            code = check_round(&d);
     }
+    if (code == CMD_OK && options_flag(o, "exact"))
+        code = check_round(&d);
     cmd_observe_close(&d.w);
     int flushed = cmd_finish(o);
     return code != CMD_OK ? code : flushed;

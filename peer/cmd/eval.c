@@ -11,7 +11,9 @@
 #include "peer/cmd/cmd.h"
 #include "peer/cmd/eval_logits.h"
 #include "peer/cmd/progress.h"
+#include "peer/cmd/training.h"
 #include "peer/sgd/sgd_keys.h"
+#include "peer/uv/metrics.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -131,13 +133,17 @@ static int read_data_spec(const struct options *o, struct evaluation *e)
 
 static int read_what(const struct options *o, struct evaluation *e)
 {
+    const char *path = options_text(o, "file");
+    if (file_is_directory(path))
+        return cmd_fail(o, CMD_USAGE,
+                        "%s is a directory, expected a file, such as %s/model.safetensors", path,
+                        path);
     if (options_given(o, "norm") && !options_given(o, "model"))
         return cmd_fail(o, CMD_USAGE, "--norm: only with --model: the file's run says it");
     int code = read_data_spec(o, e);
     if (code != CMD_OK)
         return code;
-    return options_given(o, "model") ? make_run(o, e, &e->run)
-                                     : read_run(o, options_text(o, "file"), &e->run);
+    return options_given(o, "model") ? make_run(o, e, &e->run) : read_run(o, path, &e->run);
 }
 
 /* ---- Data, model, evaluation ------------------------------------------ */
@@ -204,10 +210,7 @@ static int evaluate(const struct options *o, struct evaluation *e)
                                 .threads = (uint32_t)options_uint(o, "threads")};
     err = sgd_trainer_init(&e->trainer, &config, error);
     if (err != 0)
-        return cmd_fail(o, CMD_FAILED, "%s",
-                        err == -ENOMEM   ? "out of memory"
-                        : err == -EAGAIN ? "the system gives no more threads"
-                                         : error);
+        return cmd_fail(o, CMD_FAILED, "%s", cmd_training_why(err, error));
     e->has_trainer = true;
     struct trainer face = sgd_trainer_face(&e->trainer);
     face.evaluate(face.self, e->x, 0, &e->report);
@@ -223,12 +226,6 @@ static int write_logits(const struct options *o, const struct evaluation *e)
 
 /* ---- Output ----------------------------------------------------------- */
 
-/* JSON has no infinity, and an absurd model has no finite loss. */
-static json_t *number(double x)
-{
-    return isfinite(x) ? json_real(x) : json_null();
-}
-
 static double bits(const struct evaluation *e)
 {
     return e->report.loss / log(2);
@@ -236,13 +233,14 @@ static double bits(const struct evaluation *e)
 
 static int print_json(const struct options *o, const char *path, const struct evaluation *e)
 {
-    json_t *j = json_pack("{s:s, s:s, s:s, s:I, s:I, s:f, s:o}", "file", path, "model",
-                          sgd_values(&e->run)->model, "data", e->data.test.kind, "n_params",
-                          (json_int_t)e->model.n_params, "samples", (json_int_t)e->report.n_samples,
-                          "accuracy", e->report.accuracy, "loss", number(e->report.loss));
+    json_t *j =
+        json_pack("{s:s, s:s, s:s, s:I, s:I, s:f, s:o}", "file", path, "model",
+                  sgd_values(&e->run)->model, "data", e->data.test.kind, "n_params",
+                  (json_int_t)e->model.n_params, "samples", (json_int_t)e->report.n_samples,
+                  "accuracy", e->report.accuracy, "loss", uv_metrics_number(e->report.loss));
     int err = j != NULL ? 0 : -1;
     if (err == 0 && e->model.data.form == DATA_TEXT)
-        err = json_object_set_new(j, "bits_per_character", number(bits(e)));
+        err = json_object_set_new(j, "bits_per_character", uv_metrics_number(bits(e)));
     if (err == 0)
         err = json_dumpf(j, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(12));
     json_decref(j);
@@ -253,10 +251,12 @@ static int print_json(const struct options *o, const char *path, const struct ev
 
 static void print_text(const struct evaluation *e)
 {
-    printf("accuracy  %.4f\nloss      %.6f\n", e->report.accuracy, e->report.loss);
+    char percent[CMD_PROGRESS_TEXT], number[CMD_PROGRESS_TEXT];
+    printf("accuracy  %s\nloss      %s\n", cmd_progress_percent(percent, e->report.accuracy),
+           cmd_progress_number(number, "%.6f", e->report.loss));
     bool is_text = e->model.data.form == DATA_TEXT;
     if (is_text)
-        printf("bits      %.4f a character\n", bits(e));
+        printf("bits      %s a character\n", cmd_progress_number(number, "%.4f", bits(e)));
     printf("%s %" PRIu64 " of %s, held out\nmodel     %s, %zu parameters\n",
            is_text ? "bytes    " : "samples  ", e->report.n_samples, e->data.test.kind,
            sgd_values(&e->run)->model, e->model.n_params);

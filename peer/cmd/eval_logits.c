@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 enum { BATCH = 32 };
 
@@ -61,8 +63,12 @@ static int write_all(struct writer *w, const char *path, const float *x)
         size_t left = w->set->n - at;
         err = write_batch(w, x, at, left < BATCH ? (uint32_t)left : BATCH);
     }
+    struct stat st;
+    bool regular = fstat(fileno(w->file), &st) == 0 && S_ISREG(st.st_mode);
     if (fclose(w->file) != 0 && err == 0)
         err = -errno;
+    if (err < 0 && regular)
+        unlink(path); /* A part of the answers is none. */
     return err;
 }
 

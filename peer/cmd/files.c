@@ -119,6 +119,7 @@ int cmd_write_json(const char *path, const json_t *object)
     FILE *f = fopen(temporary, "w");
     if (f == NULL)
         return -errno;
+    errno = 0; /* jansson may fail without saying why, and an older error must not answer for it. */
     bool ok =
         json_dumpf(object, f, JSON_INDENT(2) | JSON_REAL_PRECISION(12)) == 0 && fputc('\n', f) >= 0;
     ok &= fflush(f) == 0 && fsync(fileno(f)) == 0;

@@ -15,6 +15,7 @@
 #include "peer/cmd/training.h"
 #include "peer/sgd/sgd_keys.h"
 #include "peer/uv/cluster.h"
+#include "peer/uv/spare.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -41,6 +42,7 @@ const struct option_row cmd_local_rows[] = {
     {.name = "shard", .kind = OPTION_CHOICE, .arg = "split|auto", .fallback = "split",
      .help = "part i of N for peer i, or shared out among the living"},
     {.name = "epochs", .kind = OPTION_REAL, .arg = "X", .fallback = "10", .min = 1e-6, .max = 1e6,
+     .rival = "rounds",
      .help = "passes of all peers together over the data, where --rounds is not given"},
     CMD_ROW_INIT,
     {.name = "out", .kind = OPTION_TEXT, .arg = "DIR",
@@ -49,8 +51,10 @@ const struct option_row cmd_local_rows[] = {
      .help = "rounds between evaluations while training; 0: at the end only"},
     {.name = "evaluate-samples", .kind = OPTION_UINT, .arg = "N", .fallback = "1000", .min = 1, .max = 1e9,
      .help = "of one evaluation while training; the last takes all"},
+    CMD_ROW_PATIENCE,
+    CMD_ROW_WORKER_LIMIT,
     {.name = "json", .kind = OPTION_FLAG,
-     .help = "close with one JSON object on stdout: accuracy_min, accuracy_max, drift and relative_drift (exact), "
+     .help = "close with one JSON object on stdout: verdict, accuracy_min, accuracy_max, drift and relative_drift (exact), "
              "rounds, settle_rounds, seconds, bytes_sent, bytes_received (at the sockets), run, and peers: the same of each"},
     {.name = NULL},
 };
@@ -71,7 +75,7 @@ struct local
     struct cmd_progress_reading reading;
     uint64_t begin_ns;
     uint32_t n_ended;
-    bool interrupted, failed, bad_input, begun;
+    bool interrupted, bad_input, begun;
 };
 
 static double seconds(const struct local *l)
@@ -108,13 +112,23 @@ static void finish_if_all_ended(struct local *l)
     close_signals(l);
 }
 
+/* Somebody ended it: then the others' consensus counts. Any other signal is a defect of ours,
+ * and an exit code other than the run's the world's. */
+static bool was_killed(const struct uv_cluster_child *k)
+{
+    return k->signal == SIGKILL || k->signal == SIGTERM || k->signal == SIGINT
+           || k->signal == SIGHUP;
+}
+
 static void on_ended(void *self, uint32_t i)
 {
     struct local *l = self;
     const struct uv_cluster_child *k = &l->cluster.child[i];
-    l->result.exit_code[i] = k->signal ? 128 + k->signal : (int)k->status;
+    int code = k->signal ? 128 + k->signal : (int)k->status;
+    l->result.exit_code[i] = code;
+    l->result.row[i].dead = code != CMD_OK && code != CMD_APART;
     l->n_ended++;
-    if (l->result.exit_code[i] != 0 && !l->cluster.stopping) {
+    if (code != CMD_OK && code != CMD_APART && !l->cluster.stopping) {
         cmd_progress_break(&l->progress);
         const char *more = l->begun ? "; the others go on" : "; it never trained, so all stop";
         if (k->signal)
@@ -123,7 +137,7 @@ static void on_ended(void *self, uint32_t i)
         else
             cmd_fail(l->o, CMD_FAILED, "%s ended with code %d%s", l->result.name[i], (int)k->status,
                      more);
-        l->failed = true;
+        l->result.failed |= !l->begun || !was_killed(k);
         l->bad_input |= k->status == CMD_USAGE;
         if (!l->begun) /* The others would wait for it for ever. */
             uv_cluster_stop(&l->cluster);
@@ -204,9 +218,12 @@ static void make_args(struct args *a, const struct local *l, uint32_t i)
         if (l->flags.value[k][0] && !key->own_place)
             add(a, "--%s=%s", key->name, l->flags.value[k]);
     }
-    add(a, "--epochs=%s", options_text(l->o, "epochs"));
+    if (!options_given(l->o, "rounds"))
+        add(a, "--epochs=%s", options_text(l->o, "epochs"));
     add(a, "--evaluate-every=%s", options_text(l->o, "evaluate-every"));
     add(a, "--evaluate-samples=%s", options_text(l->o, "evaluate-samples"));
+    add(a, "--patience=%s", options_text(l->o, "patience"));
+    add(a, "--worker-limit=%s", options_text(l->o, "worker-limit"));
     add_bootstrap(a, l, i);
 }
 
@@ -246,12 +263,12 @@ static void spawn_all(struct local *l)
 {
     char **env = make_env();
     for (uint32_t i = 0; i < l->n; i++) {
-        int err = env == NULL ? -ENOMEM : l->failed ? -ECANCELED : spawn(l, i, env);
+        int err = env == NULL ? -ENOMEM : l->result.failed ? -ECANCELED : spawn(l, i, env);
         if (err == 0)
             continue;
-        if (!l->failed)
+        if (!l->result.failed)
             cmd_fail(l->o, CMD_FAILED, "cannot start %s: %s", l->result.name[i], uv_strerror(err));
-        l->failed = true;
+        l->result.failed = true;
         l->result.exit_code[i] = CMD_FAILED;
         l->n_ended++;
         uv_cluster_stop(&l->cluster);
@@ -286,7 +303,7 @@ static int check(struct local *l)
     if (err == 0)
         err = cmd_training_model(&l->result.model, run, error);
     cmd_training_close(&l->training);
-    return err < 0 ? cmd_fail(l->o, CMD_USAGE, "%s", error) : CMD_OK;
+    return err < 0 ? cmd_fail(l->o, cmd_exit_of(err), "%s", error) : CMD_OK;
 }
 
 static int make_out(struct local *l)
@@ -348,7 +365,7 @@ static int open_cluster(struct local *l)
 {
     uv_signal_t *signals[] = {&l->on_int, &l->on_term, &l->on_hup};
     static const int number[] = {SIGINT, SIGTERM, SIGHUP};
-    int err = uv_loop_init(&l->loop);
+    int err = uv_spare_loop_init(&l->loop);
     if (err == 0)
         err = uv_cluster_open(&l->cluster, &l->loop, l->n);
     if (err < 0)
@@ -387,8 +404,7 @@ static int train(struct local *l)
         return CMD_INTERRUPTED;
     if (l->bad_input && !l->begun)
         return CMD_USAGE;
-    int code = cmd_local_result_print(&l->result, l->o, options_flag(l->o, "json"));
-    return l->failed ? CMD_FAILED : code;
+    return cmd_local_result_print(&l->result, l->o, options_flag(l->o, "json"));
 }
 
 int cmd_local(const struct options *o)

@@ -6,6 +6,7 @@
 #include "peer/cmd/local_result.h"
 
 #include "nn/files/safetensors.h"
+#include "peer/cmd/closing.h"
 #include "peer/cmd/files.h"
 #include "peer/uv/metrics.h"
 
@@ -92,6 +93,7 @@ static void take_figures(struct cmd_progress_row *row, const json_t *object)
     if (isfinite(number(object, "accuracy")))
         row->accuracy = number(object, "accuracy");
     row->relative_drift = number(object, "relative_drift");
+    row->drift_round = whole(object, "drift_round");
     row->bytes_sent = whole(object, "bytes_sent");
     row->bytes_received = whole(object, "bytes_received");
 }
@@ -138,18 +140,46 @@ static const float *read_model(void *self, size_t i)
     return a->x;
 }
 
-/* Measures the models that there are: peers that died may have left none, and one
- * whose training ran away has one all the same. */
+/* The run ended for this peer, whatever it says of it. */
+static bool has_ended(const struct cmd_local_result *r, uint32_t i)
+{
+    return r->summary[i] != NULL && (r->exit_code[i] == CMD_OK || r->exit_code[i] == CMD_APART);
+}
+
+/* One whose training ran away leaves a model, unless a figure was not finite. */
+static bool has_model(const struct cmd_local_result *r, uint32_t i)
+{
+    char path[CMD_PATH_MAX];
+    return has_ended(r, i) && file_of(r, i, "model.safetensors", path) && access(path, F_OK) == 0;
+}
+
+static const json_t *verdict_of(const struct cmd_local_result *r, uint32_t i)
+{
+    return json_object_get(r->summary[i], "verdict");
+}
+
+static const char *text_of(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    return text ? text : "";
+}
+
+/* Somebody asked for its end: it is no member any more, and in no consensus. */
+static bool was_stopped(const struct cmd_local_result *r, uint32_t i)
+{
+    const char *kind = text_of(verdict_of(r, i), "kind");
+    return strcmp(kind, outcome_word(OUTCOME_STOPPED)) == 0;
+}
+
 static int compare(struct cmd_local_result *r, const struct options *o)
 {
     struct reader a = {.r = r,
                        .which = calloc(r->n, sizeof *a.which),
                        .x = calloc(r->model.n_params, sizeof(float))};
     size_t n = 0;
-    char path[CMD_PATH_MAX];
     int err = a.which && a.x ? 0 : -ENOMEM;
     for (uint32_t i = 0; i < r->n && err == 0; i++) {
-        if (file_of(r, i, "model.safetensors", path) && access(path, F_OK) == 0)
+        if (has_model(r, i) && !was_stopped(r, i))
             a.which[n++] = i;
     }
     if (err == 0 && n > 0)
@@ -161,6 +191,37 @@ static int compare(struct cmd_local_result *r, const struct options *o)
     if (err == -ENOMEM)
         return cmd_fail(o, CMD_FAILED, "out of memory for the models");
     return err < 0 ? cmd_fail(o, CMD_FAILED, "%s", a.error) : CMD_OK;
+}
+
+/* ---- The verdict ------------------------------------------------------ */
+
+/* What the peers say of their distance is left aside: their models are here. */
+static void judge(struct cmd_local_result *r)
+{
+    struct outcome_facts *f = &r->facts;
+    for (uint32_t i = 0; i < r->n; i++) {
+        const json_t *own = verdict_of(r, i);
+        struct outcome_peer p = {.name = r->name[i],
+                                 .left = was_stopped(r, i),
+                                 .died = !has_ended(r, i),
+                                 .ended = has_model(r, i),
+                                 .diverged = text_of(r->summary[i], "diverged"),
+                                 .infinite = json_is_false(json_object_get(own, "finite")),
+                                 .rounds_claimed = whole(r->summary[i], "round"),
+                                 .rounds_skipped = whole(r->summary[i], "rounds_skipped"),
+                                 .joined_round = whole(r->summary[i], "joined_round")};
+        outcome_add_peer(f, &p);
+    }
+    if (r->failed) {
+        f->failed = CMD_FAILED;
+        f->failure = "not every peer could end the run";
+    }
+    f->quorum = r->run.quorum;
+    f->target = r->run.final_drift;
+    f->n_rounds = r->run.rounds;
+    f->exact = true;
+    f->distance = r->consensus.trained.relative;
+    outcome_judge(&r->outcome, f);
 }
 
 /* ---- Output ----------------------------------------------------------- */
@@ -198,10 +259,11 @@ static struct totals add_up(const struct cmd_local_result *r)
 static json_t *peer_object(const struct cmd_local_result *r, uint32_t i)
 {
     static const char *const keys[] = {
-        "accuracy",       "test_loss",      "loss",         "round",       "settle_rounds",
-        "bytes_sent",     "bytes_received", "compute_s",    "wait_s",      "mix_s",
-        "relative_drift", "own_distance",   "diverged",     "resets",      "violations",
-        "exchanges",      "rung",           "drift_excess", "drift_target"};
+        "accuracy",       "test_loss",      "loss",         "round",        "settle_rounds",
+        "bytes_sent",     "bytes_received", "compute_s",    "wait_s",       "mix_s",
+        "relative_drift", "own_distance",   "diverged",     "resets",       "violations",
+        "exchanges",      "rung",           "drift_excess", "drift_target", "rounds_done",
+        "rounds_skipped", "joined_round",   "verdict"};
     json_t *j = json_object();
     json_object_set_new(j, "name", json_string(r->name[i]));
     json_object_set_new(j, "exit_code", json_integer(r->exit_code[i]));
@@ -234,6 +296,7 @@ static void print_json(const struct cmd_local_result *r, const struct totals *t)
     json_t *j = json_object(), *peers = json_array();
     for (uint32_t i = 0; i < r->n; i++)
         json_array_append_new(peers, peer_object(r, i));
+    json_object_set_new(j, "verdict", cmd_closing_json(&r->outcome, &r->facts));
     json_object_set_new(j, "n_peers", json_integer(r->n));
     json_object_set_new(j, "n_models", json_integer((json_int_t)c->n));
     json_object_set_new(j, "accuracy_min", uv_metrics_number(t->accuracy_min));
@@ -270,7 +333,8 @@ static void print_table(const struct cmd_local_result *r, const struct totals *t
                cmd_progress_bytes(c, r->row[i].bytes_sent),
                cmd_progress_bytes(d, r->row[i].bytes_received));
         if (r->exit_code[i] != 0)
-            printf("   ended with code %d", r->exit_code[i]);
+            printf("   ended with code %d%s%s", r->exit_code[i], verdict_of(r, i) ? ": " : "",
+                   text_of(verdict_of(r, i), "text"));
         putchar('\n');
     }
     printf("\naccuracy       %s to %s\n", cmd_progress_percent(a, t->accuracy_min),
@@ -291,17 +355,20 @@ static void print_table(const struct cmd_local_result *r, const struct totals *t
            (unsigned long long)t->settle_rounds);
     printf("bytes sent     %s by all peers, at the sockets\n", cmd_progress_bytes(a, t->sent));
     printf("seconds        %.1f\n", r->seconds);
-    printf("models in      %s\n", r->out);
+    printf("models in      %s\n%s\n", r->out, r->outcome.text);
 }
 
 int cmd_local_result_print(struct cmd_local_result *r, const struct options *o, bool json)
 {
     int code = compare(r, o);
     struct totals t = add_up(r);
+    judge(r);
     if (json)
         print_json(r, &t);
     else
         print_table(r, &t);
     int flushed = cmd_finish(o);
-    return code != CMD_OK ? code : flushed;
+    if (code == CMD_OK)
+        code = flushed;
+    return code != CMD_OK ? code : r->outcome.exit_code;
 }

@@ -5,6 +5,7 @@
  *               "settle_rounds": 12, "bytes_sent": 1, "bytes_received": 1,
  *               "compute_s": 9.1, "wait_s": 1.2, "mix_s": 0.4,
  *               "resets": 0, "violations": 0, "exchanges": 800}, ...],
+ *    "verdict": {...},                             peer/cmd/closing.h
  *    "n_peers": 8, "n_models": 8,
  *    "accuracy_min": 0.987, "accuracy_max": 0.989,
  *    "drift": 0.0123, "relative_drift": 0.0004,    exact, from the model files
@@ -26,6 +27,7 @@
 #include "peer/cmd/cmd.h"
 #include "peer/cmd/progress.h"
 #include "peer/node/consensus.h"
+#include "peer/node/outcome.h"
 
 #include <jansson.h>
 
@@ -36,11 +38,14 @@ struct cmd_local_result
     char (*name)[WIRE_NAME_MAX + 1];
     struct cmd_progress_row *row;
     int *exit_code;
+    bool failed;      /* A peer could not begin, or ended otherwise than by the run or by a kill. */
     json_t **summary; /* NULL: none came. */
     struct run run;
     struct model model;
     double seconds;
-    struct consensus consensus; /* n == 0: no model. */
+    struct consensus consensus; /* It is of the peers for which the run ended; n == 0: no model. */
+    struct outcome_facts facts;
+    struct outcome outcome;
 };
 
 /* `out` is borrowed and may be filled in later. 0 or -ENOMEM. */
@@ -55,7 +60,8 @@ void cmd_local_result_clear(const struct cmd_local_result *r, uint32_t i);
  * show, valid until the next call, or NULL. */
 const char *cmd_local_result_line(struct cmd_local_result *r, uint32_t i, const char *text);
 
-/* Read the models, compare, print. Returns the exit code. */
+/* Read the models, compare, judge, print. Returns the exit code: that of the verdict, unless
+ * something failed here. */
 int cmd_local_result_print(struct cmd_local_result *r, const struct options *o, bool json);
 
 #endif

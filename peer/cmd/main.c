@@ -22,6 +22,7 @@ static const struct command commands[] = {
      .trainer = &sgd_keys,
      .keys = cmd_train_keys,
      .no_key = "only for peers, and hearsay train has none: see hearsay local",
+     .stray = "data",
      .run = cmd_train},
     {.name = "local",
      .usage = "[--peers N] [options]",
@@ -31,6 +32,7 @@ static const struct command commands[] = {
      .rows = cmd_local_rows,
      .takes_run_flags = true,
      .trainer = &sgd_keys,
+     .stray = "peers",
      .run = cmd_local},
     {.name = "peer",
      .usage = "--key FILE [--bootstrap HOST:PORT,...] [options]",
@@ -44,25 +46,29 @@ static const struct command commands[] = {
      .rows = cmd_peer_rows,
      .takes_run_flags = true,
      .trainer = &sgd_keys,
+     .stray = "bootstrap",
      .run = cmd_peer},
     {.name = "sim",
      .usage = "[--peers N] [options]",
      .summary = "train the same peers over a simulated network",
      .notes = "example:\n"
-              "  hearsay sim --peers 1000 --topology torus --compress qsgd:4 --model logreg\n",
+              "  hearsay sim --peers 100 --topology torus --compress qsgd:4 --model logreg\n",
      .rows = cmd_sim_rows,
      .takes_run_flags = true,
      .trainer = &sgd_keys,
+     .stray = "peers",
      .run = cmd_sim},
     {.name = "status",
      .usage = "--bootstrap HOST:PORT,... --key FILE [--json]",
      .summary = "show who is alive and how far each peer is",
      .rows = cmd_status_rows,
+     .stray = "bootstrap",
      .run = cmd_status},
     {.name = "drift",
      .usage = "--bootstrap HOST:PORT,... --key FILE [--exact] [--json]",
      .summary = "show how far the peers' models are apart",
      .rows = cmd_drift_rows,
+     .stray = "bootstrap",
      .run = cmd_drift},
     {.name = "topology",
      .usage = "SPEC [--peers N] [options]",
@@ -72,6 +78,7 @@ static const struct command commands[] = {
               "  hearsay topology torus:4x8 --peers 32 --model lenet5 --compress topk:0.01\n"
               "  hearsay topology regular:4 --peers 16 --dot | neato -Tsvg > graph.svg\n",
      .rows = cmd_topology_rows,
+     .stray = "peers",
      .run = cmd_topology},
     {.name = "compressors",
      .usage = "[--compress SPEC...] [options]",
@@ -82,6 +89,7 @@ static const struct command commands[] = {
          "  hearsay compressors --measure --uplink 1Gbit\n"
          "  hearsay compressors --model lenet5 --compress \"topk:0.01+qsgd:4 none;bias=fp16\"\n",
      .rows = cmd_compressors_rows,
+     .stray = "compress",
      .run = cmd_compressors},
     {.name = "keygen",
      .usage = "FILE",
@@ -95,6 +103,7 @@ static const struct command commands[] = {
               "  hearsay eval out/peer-0/model.safetensors --data mnist:DIR\n"
               "  hearsay eval from-pytorch.safetensors --model resnet:20 --data cifar10:DIR\n",
      .rows = cmd_eval_rows,
+     .stray = "data",
      .run = cmd_eval},
     {.name = NULL},
 };
@@ -163,7 +172,7 @@ static int program_help(FILE *out)
     fputs("\nhearsay COMMAND --help  lists a command's options; each can come from the\n"
           "environment as HEARSAY_ and its name (HEARSAY_MIN_PEERS=4).\n"
           "hearsay --version       prints the version.\n"
-          "Exit codes: 0 ok, 1 the world failed, 2 bad usage or input, 130 interrupted.\n",
+          "Exit codes: 0 ok, 1 failed, 2 bad usage or input, 3 no consensus, 130 interrupted.\n",
           out);
     return fflush(out) == 0 ? CMD_OK : CMD_FAILED;
 }
@@ -183,6 +192,30 @@ static int help(int argc, char **argv)
     return c ? command_help(c) : unknown_command(argv[2]);
 }
 
+extern char **environ;
+
+/* A flag that nobody knows is refused; a variable may be meant for another version of the
+ * program, or come from whatever started it, so that it is but named. */
+static void warn_of_strays(const struct command *c)
+{
+    for (char **variable = environ; *variable != NULL; variable++) {
+        char name[64], proposal[64];
+        const char *meant;
+        size_t n = strcspn(*variable, "=");
+        if (n >= sizeof name)
+            continue;
+        memcpy(name, *variable, n);
+        name[n] = '\0';
+        if (!options_stray(commands, name, &meant))
+            continue;
+        if (meant != NULL)
+            options_env_name(meant, proposal, sizeof proposal);
+        fprintf(stderr, "hearsay %s: warning: %s is no option of any command%s%s%s\n", c->name,
+                name, meant != NULL ? ", did you mean " : "", meant != NULL ? proposal : "",
+                meant != NULL ? "?" : "");
+    }
+}
+
 static int run_command(const struct command *c, int argc, char **argv)
 {
     static struct options options;
@@ -190,6 +223,7 @@ static int run_command(const struct command *c, int argc, char **argv)
     char error[OPTIONS_ERROR_MAX];
     switch (options_parse(&options, c, argc, argv, &world, error)) {
     case OPTIONS_OK:
+        warn_of_strays(c);
         return c->run(&options);
     case OPTIONS_WANT_HELP:
         return command_help(c);

@@ -162,7 +162,8 @@ static bool all_answered(void *self)
     return all;
 }
 
-static bool all_sent(void *self)
+/* Nothing more will come: whoever has not sent its model is gone. */
+static bool none_sending(void *self)
 {
     const struct cmd_observe *w = self;
     for (uint32_t i = 0; i < w->n; i++) {
@@ -172,19 +173,27 @@ static bool all_sent(void *self)
     return true;
 }
 
+uint32_t cmd_observe_missing(const struct cmd_observe *w)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < w->n; i++)
+        n += w->member[i].asked && w->member[i].model == NULL;
+    return n;
+}
+
 bool cmd_observe_models(struct cmd_observe *w, uint64_t round, uint32_t ms)
 {
     uint8_t ask[32];
     size_t n = wire_put_model_req(ask, sizeof ask, &(struct wire_model_req){round});
     w->wants_models = true;
     for (uint32_t i = 0; i < w->n; i++) {
-        if (!w->member[i].up)
-            continue;
         free(w->member[i].model); /* It may be there from an earlier question. */
         w->member[i].model = NULL;
-        uv_client_send(w->client, w->member[i].session, ask, n);
+        w->member[i].asked |= w->member[i].up;
+        if (w->member[i].up)
+            uv_client_send(w->client, w->member[i].session, ask, n);
     }
-    return uv_client_wait(w->client, ms, all_sent);
+    return uv_client_wait(w->client, ms, none_sending);
 }
 
 void cmd_observe_again(struct cmd_observe *w)
@@ -223,6 +232,9 @@ static int ask_bootstrap(struct cmd_observe *w)
             return cmd_fail(w->o, CMD_FAILED, "cannot look up %.80s: %s", one, uv_strerror(err));
         w->n_pending++;
     }
+    if (w->n_pending == 0)
+        return cmd_fail(w->o, CMD_USAGE, "--bootstrap: found '%.80s', expected HOST:PORT,...",
+                        given);
     return CMD_OK;
 }
 
@@ -240,7 +252,7 @@ int cmd_observe(struct cmd_observe *w, const struct options *o)
         .self = w, .up = on_up, .message = on_message, .ended = on_ended, .resolved = on_resolved};
     signal(SIGPIPE, SIG_IGN);
     if (keyfile_read(options_text(o, "key"), w->psk, error) < 0)
-        return cmd_fail(o, CMD_USAGE, "%s", error);
+        return cmd_fail(o, CMD_USAGE, "--key: %s", error);
     w->member = calloc(WIRE_MEMBERS_MAX, sizeof *w->member);
     if (w->member == NULL || uv_client_open(&w->client, w->psk, &calls) < 0)
         return cmd_fail(o, CMD_FAILED, "out of memory");

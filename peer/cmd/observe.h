@@ -17,6 +17,7 @@ struct cmd_observed
     bool known, dialled, failed, up, answered;
     uint32_t session;
     struct wire_status status;
+    bool asked;   /* For its model; it may be gone since. */
     float *model; /* Owned; NULL until it came. */
     size_t n_floats;
     uint64_t model_round;
@@ -40,8 +41,10 @@ struct cmd_observe
  * with a line on stderr. */
 int cmd_observe(struct cmd_observe *w, const struct options *o);
 /* Ask every member that answered for its model at or after `round` and wait
- * until all have sent it. False: some did not within `ms`. */
+ * until all have sent it or are gone. False: some did neither within `ms`. */
 bool cmd_observe_models(struct cmd_observe *w, uint64_t round, uint32_t ms);
+/* So many of those that were ever asked have sent no model since the newest question. */
+uint32_t cmd_observe_missing(const struct cmd_observe *w);
 /* Ask for the status of all once more. */
 void cmd_observe_again(struct cmd_observe *w);
 void cmd_observe_close(struct cmd_observe *w);

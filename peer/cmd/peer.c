@@ -6,8 +6,10 @@
 #include "nn/math/number.h"
 #include "peer/cmd/cmd.h"
 #include "peer/cmd/files.h"
+#include "peer/cmd/peers.h"
 #include "peer/cmd/report.h"
 #include "peer/cmd/training.h"
+#include "peer/uv/spare.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -33,6 +35,7 @@ const struct option_row cmd_peer_rows[] = {
     CMD_ROW_INIT,
     CMD_ROW_THREADS,
     {.name = "epochs", .kind = OPTION_REAL, .arg = "X", .fallback = "10", .min = 1e-6, .max = 1e6,
+     .rival = "rounds",
      .help = "passes of all peers together over the data, where --rounds is not given"},
     {.name = "name", .kind = OPTION_TEXT, .arg = "NAME",
      .help = "of this peer, [A-Za-z0-9._-]{1,32}; default: host name and port"},
@@ -46,9 +49,12 @@ const struct option_row cmd_peer_rows[] = {
      .help = "rounds between evaluations while training; 0: at the end only"},
     {.name = "evaluate-samples", .kind = OPTION_UINT, .arg = "N", .fallback = "1000", .min = 1, .max = 1e9,
      .help = "of one evaluation while training; the last takes all"},
+    CMD_ROW_PATIENCE,
+    CMD_ROW_WORKER_LIMIT,
     {.name = "leash-fd", .kind = OPTION_UINT, .arg = "N", .min = 3, .max = 65535,
-     .help = "exit at once when the pipe of this number ends"},
-    CMD_ROW_JSON,
+     .help = "exit when the pipe of this number ends: at once, or when the data have been read"},
+    {.name = "json", .kind = OPTION_FLAG,
+     .help = "print a JSON object a line to stdout: one for each round, and the summary last"},
     {.name = NULL},
 };
 /* clang-format on */
@@ -114,6 +120,9 @@ static int cut_list(struct peer *p, const char *option, uint32_t max, struct lis
                             (unsigned)max);
         list->at[list->n++] = one;
     }
+    if (list->n == 0) /* Taken for none, it would begin a run of its own. */
+        return cmd_fail(p->o, CMD_USAGE, "--%s: found '%.80s', expected HOST:PORT,...", option,
+                        text);
     return CMD_OK;
 }
 
@@ -171,7 +180,7 @@ static int take_keys(struct peer *p)
     uint8_t seed[KEYFILE_BYTES];
     int err = keyfile_read(options_text(p->o, "key"), p->psk, error);
     if (err < 0)
-        return cmd_fail(p->o, CMD_USAGE, "%s", error);
+        return cmd_fail(p->o, CMD_USAGE, "--key: %s", error);
     err = cmd_make_dirs(p->out);
     if (err < 0)
         return cmd_fail(p->o, CMD_USAGE, "cannot make the directory %s: %s", p->out,
@@ -181,7 +190,7 @@ static int take_keys(struct peer *p)
         return cmd_fail(p->o, CMD_USAGE, "--out: the path is too long");
     err = cmd_identity(given ? given : path, seed, error);
     if (err < 0)
-        return cmd_fail(p->o, CMD_USAGE, "%s", error);
+        return cmd_fail(p->o, CMD_USAGE, "identity: %s", error);
     channel_identity_from_seed(&p->identity, seed);
     explicit_bzero(seed, sizeof seed);
     return CMD_OK;
@@ -216,7 +225,22 @@ static int take_run(struct peer *p)
         snprintf(rounds, sizeof rounds, "%llu", (unsigned long long)c->run.rounds);
         err = run_flags_set(&c->flags, "rounds", rounds, error);
     }
-    return err < 0 ? cmd_fail(p->o, CMD_USAGE, "%s", error) : CMD_OK;
+    return err < 0 ? cmd_fail(p->o, cmd_exit_of(err), "%s", error) : CMD_OK;
+}
+
+/* Whoever cannot keep a model need not make one. */
+static int make_trainer(void *self, const struct run *run, struct trainer *t,
+                        char error[RUN_ERROR_MAX])
+{
+    struct peer *p = self;
+    int err = cmd_training_make(&p->training, run, t, error);
+    if (err < 0)
+        return err;
+    err = cmd_reserve_hold(&p->report.reserve, p->out, t->n_params, 1);
+    if (err < 0)
+        snprintf(error, RUN_ERROR_MAX, "no room for the model in %.200s: %s", p->out,
+                 strerror(-err));
+    return err;
 }
 
 static int configure(struct peer *p)
@@ -236,11 +260,12 @@ static int configure(struct peer *p)
         .bootstrap = p->bootstrap.at,
         .n_bootstrap = p->bootstrap.n,
         .crypto = &p->crypto,
-        .make_trainer = cmd_training_make,
-        .make_trainer_self = &p->training,
+        .make_trainer = make_trainer,
+        .make_trainer_self = p,
         .evaluate_every = options_uint(p->o, "evaluate-every"),
         .evaluate_samples = options_uint(p->o, "evaluate-samples"),
     };
+    cmd_peers_limits(p->o, c);
     memcpy(c->id, p->identity.sign_pk, sizeof c->id);
     p->crypto = (struct members_crypto){.self = &p->identity, .verify = verify, .sign = sign};
     p->config.identity = &p->identity;
@@ -281,29 +306,49 @@ static int run_driver(struct peer *p, struct uv_driver *d, uv_loop_t *loop)
     return exit_code;
 }
 
+/* What is wrong with a flag is usage; that the system has run out of something is not. */
+static int not_open(struct peer *p, enum uv_driver_part part, int err)
+{
+    int code = cmd_exit_of(err);
+    switch (part) {
+    case UV_DRIVER_DOOR:
+        return cmd_fail(p->o, code, "cannot listen on %s: %s", options_text(p->o, "listen"),
+                        uv_strerror(err));
+    case UV_DRIVER_LEASH:
+        return cmd_fail(p->o, code, "--leash-fd %d: %s", p->config.leash_fd, uv_strerror(err));
+    case UV_DRIVER_REST:
+        break;
+    }
+    return cmd_fail(p->o, CMD_FAILED, "this peer cannot start: %s", uv_strerror(err));
+}
+
+static int open_and_run(struct peer *p)
+{
+    uv_loop_t loop;
+    struct uv_driver *d;
+    enum uv_driver_part part = UV_DRIVER_REST;
+    int err = uv_spare_loop_init(&loop);
+    if (err < 0)
+        return not_open(p, part, err);
+    err = uv_driver_open(&d, &loop, &p->config, &part);
+    int code = err < 0 ? not_open(p, part, err) : run_driver(p, d, &loop);
+    (void)uv_loop_close(&loop);
+    return code;
+}
+
 static int serve(struct peer *p)
 {
     char path[CMD_PATH_MAX];
     p->report.name = p->name;
     p->report.out = p->out;
-    uv_loop_t loop;
-    struct uv_driver *d;
-    int err = cmd_path(path, p->out, "metrics.jsonl");
+    int err = cmd_reserve_check(p->out, cmd_report_files, path, sizeof path);
+    if (err == 0)
+        err = cmd_path(path, p->out, "metrics.jsonl");
     if (err == 0)
         err = uv_metrics_open(&p->report.metrics, path, p->report.json ? stdout : NULL);
     if (err < 0)
-        return cmd_fail(p->o, CMD_USAGE, "cannot write %s: %s", path, uv_strerror(err));
-    err = uv_loop_init(&loop);
-    if (err == 0)
-        err = uv_driver_open(&d, &loop, &p->config);
-    int exit_code;
-    if (err < 0)
-        exit_code =
-            cmd_fail(p->o, err == -ENOMEM ? CMD_FAILED : CMD_USAGE, "cannot listen on %s: %s",
-                     options_text(p->o, "listen"), uv_strerror(err));
-    else
-        exit_code = run_driver(p, d, &loop);
-    (void)uv_loop_close(&loop);
+        return cmd_fail(p->o, cmd_exit_of(err), "cannot write %s: %s", path, uv_strerror(err));
+    int exit_code = open_and_run(p);
     uv_metrics_close(&p->report.metrics);
     return exit_code;
 }
@@ -328,6 +373,7 @@ int cmd_peer(const struct options *o)
     p.report.terminal = !p.report.json && isatty(STDERR_FILENO);
     uv_driver_defaults(&p.config);
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* A limit on files is an error of writing, which is told. */
     raise_limits();
     int code = take_options(&p);
     if (code == CMD_OK)

@@ -42,6 +42,12 @@ static void tell_joined(const struct options *o, const char *topology, uint32_t 
     graph_close(&g);
 }
 
+void cmd_peers_limits(const struct options *o, struct node_config *c)
+{
+    c->patience_us = (int64_t)(options_real(o, "patience") * 1e6);
+    c->worker_limit_us = (int64_t)(options_real(o, "worker-limit") * 1e6);
+}
+
 int cmd_peers_flags(const struct options *o, uint32_t n, struct run_flags *flags)
 {
     char error[RUN_ERROR_MAX], text[24];

@@ -1,4 +1,5 @@
-/* peer/cmd/peers.h -- run flags of commands that start all the peers themselves.
+/* peer/cmd/peers.h -- run flags of commands that start all the peers themselves, and limits of
+ * any that starts one.
  *
  * `hearsay local` and `hearsay sim` know the number of peers: --min-peers is
  * that number where it is not given, and what needs another one is refused
@@ -8,6 +9,7 @@
 #define PEER_CMD_PEERS_H
 
 #include "peer/cmd/cmd.h"
+#include "peer/node/node.h"
 
 /* Takes the place of the run key, whose default is that of `hearsay peer`. */
 #define CMD_ROW_MIN_PEERS                                                                          \
@@ -22,6 +24,9 @@
  * adapt a topology that is made for another number; then *flags is untouched.
  * Edges that are added to connect the peers are said. */
 int cmd_peers_flags(const struct options *o, uint32_t n, struct run_flags *flags);
+
+/* What a node is told by CMD_ROW_PATIENCE and CMD_ROW_WORKER_LIMIT. */
+void cmd_peers_limits(const struct options *o, struct node_config *c);
 
 struct graph;
 

@@ -12,12 +12,15 @@
 #include <unistd.h>
 #include <uv.h>
 
+#define LARGE_NUMBER 1e6 /* From here on digits after the point say nothing. */
+
 enum {
     DRAW_MS = 100,
     SAY_MS = 5000,
     BAR = 30,              /* Characters between the brackets. */
     LARGE_FILE = 32 << 20, /* Reading so many bytes takes a while. */
-    PATH_SHOWN = 60        /* A terminal shows so much of a path, from its end. */
+    PATH_SHOWN = 60,       /* A terminal shows so much of a path, from its end. */
+    DEAD_SHOWN = 100       /* Characters of a line that may name the dead. */
 };
 
 const char *cmd_progress_percent(char out[CMD_PROGRESS_TEXT], double x)
@@ -40,7 +43,7 @@ const char *cmd_progress_number(char out[CMD_PROGRESS_TEXT], const char *format,
 {
     if (!isfinite(x))
         return strcpy(out, "-");
-    snprintf(out, CMD_PROGRESS_TEXT, format, x);
+    snprintf(out, CMD_PROGRESS_TEXT, fabs(x) < LARGE_NUMBER ? format : "%.4g", x);
     return out;
 }
 
@@ -49,13 +52,60 @@ const char *cmd_progress_drift(char out[CMD_PROGRESS_TEXT], const char *format, 
     return isfinite(x) ? cmd_progress_number(out, format, x) : strcpy(out, "unknown");
 }
 
-/* What one line says of all peers. */
+const char *cmd_progress_rounds(char out[CMD_PROGRESS_TEXT], uint64_t round, uint64_t rounds)
+{
+    if (rounds == 0)
+        return strcpy(out, "-");
+    snprintf(out, CMD_PROGRESS_TEXT, "%llu/%llu", (unsigned long long)round,
+             (unsigned long long)rounds);
+    return out;
+}
+
+const char *cmd_progress_drift_at(char out[CMD_PROGRESS_TEXT], double x, uint64_t round)
+{
+    if (!isfinite(x))
+        return strcpy(out, "unknown");
+    snprintf(out, CMD_PROGRESS_TEXT, "%.2e @%llu", x, (unsigned long long)round);
+    return out;
+}
+
+const char *cmd_progress_drift_aged(char out[CMD_PROGRESS_TEXT], double x, uint64_t round,
+                                    uint64_t age)
+{
+    if (!isfinite(x))
+        return strcpy(out, "unknown");
+    snprintf(out, CMD_PROGRESS_TEXT, "%.2e @%llu, %llu ago", x, (unsigned long long)round,
+             (unsigned long long)age);
+    return out;
+}
+
+/* What one line says of all peers that live; of the dead only their bytes and names. */
 struct whole
 {
-    uint64_t round, rounds, settle_rounds, bytes_sent;
+    uint64_t round, rounds, settle_rounds, bytes_sent, drift_round;
     double loss_min, loss_max, accuracy_min, drift;
     const char *phase; /* That of the slowest peer. */
+    uint32_t n, n_dead;
+    char dead[DEAD_SHOWN];
 };
+
+static void add_dead(struct whole *w, const char *name)
+{
+    size_t at = strlen(w->dead);
+    w->n_dead++;
+    if (at + strlen(name) + 3 < sizeof w->dead)
+        snprintf(w->dead + at, sizeof w->dead - at, "%s%s", at > 0 ? ", " : "", name);
+    else if (at > 0 && w->dead[at - 1] != '.')
+        snprintf(w->dead + at, sizeof w->dead - at, "..");
+}
+
+/* "  3 of 4 peers (dead: peer-2)", so that nobody takes the figures for those of all. */
+static void say_dead(struct cmd_progress *p, const struct whole *w)
+{
+    if (w->n_dead > 0)
+        fprintf(p->out, "  %u of %u peers (dead: %s)", (unsigned)(w->n - w->n_dead), (unsigned)w->n,
+                w->dead);
+}
 
 static struct whole sum_up(const struct cmd_progress_row *row, uint32_t n)
 {
@@ -64,8 +114,14 @@ static struct whole sum_up(const struct cmd_progress_row *row, uint32_t n)
                       .loss_max = -INFINITY,
                       .accuracy_min = INFINITY,
                       .drift = -INFINITY,
-                      .phase = ""};
+                      .phase = "dead",
+                      .n = n};
     for (uint32_t i = 0; i < n; i++) {
+        w.bytes_sent += row[i].bytes_sent;
+        if (row[i].dead) {
+            add_dead(&w, row[i].name);
+            continue;
+        }
         if (row[i].round < w.round || w.round == UINT64_MAX) {
             w.round = row[i].round;
             w.phase = row[i].phase;
@@ -73,24 +129,31 @@ static struct whole sum_up(const struct cmd_progress_row *row, uint32_t n)
         w.rounds = row[i].rounds > w.rounds ? row[i].rounds : w.rounds;
         w.settle_rounds =
             row[i].settle_rounds > w.settle_rounds ? row[i].settle_rounds : w.settle_rounds;
-        w.bytes_sent += row[i].bytes_sent;
         w.loss_min = fmin(w.loss_min, row[i].loss);
         w.loss_max = fmax(w.loss_max, row[i].loss);
         w.accuracy_min = fmin(w.accuracy_min, row[i].accuracy);
-        w.drift = fmax(w.drift, row[i].relative_drift);
+        if (row[i].relative_drift > w.drift) {
+            w.drift = row[i].relative_drift;
+            w.drift_round = row[i].drift_round;
+        }
     }
+    if (w.n_dead == n)
+        w.round = 0;
     return w;
 }
 
 static void say(struct cmd_progress *p, const struct whole *w, double seconds)
 {
     char a[CMD_PROGRESS_TEXT], b[CMD_PROGRESS_TEXT], c[CMD_PROGRESS_TEXT], d[CMD_PROGRESS_TEXT],
-        e[CMD_PROGRESS_TEXT];
-    fprintf(p->out, "%6.1f s  %-9s %llu/%llu  loss %s .. %s  accuracy %s  drift %s  sent %s\n",
-            seconds, w->phase, (unsigned long long)w->round, (unsigned long long)w->rounds,
+        e[CMD_PROGRESS_TEXT], r[CMD_PROGRESS_TEXT];
+    fprintf(p->out, "%6.1f s  %-9s %s  loss %s .. %s  accuracy %s  relative drift %s  sent %s",
+            seconds, w->phase, cmd_progress_rounds(r, w->round, w->rounds),
             cmd_progress_number(a, "%.4f", w->loss_min),
             cmd_progress_number(b, "%.4f", w->loss_max), cmd_progress_percent(c, w->accuracy_min),
-            cmd_progress_drift(d, "%.2e", w->drift), cmd_progress_bytes(e, w->bytes_sent));
+            cmd_progress_drift_at(d, w->drift, w->drift_round),
+            cmd_progress_bytes(e, w->bytes_sent));
+    say_dead(p, w);
+    fputc('\n', p->out);
     fflush(p->out);
 }
 
@@ -101,8 +164,10 @@ static void draw_bar(struct cmd_progress *p, const struct whole *w, double secon
     for (int i = 0; i < BAR; i++)
         bar[i] = i < (int)(done * BAR) ? '=' : i == (int)(done * BAR) ? '>' : ' ';
     bar[BAR] = '\0';
-    fprintf(p->out, "\033[K[%s] %3.0f %%  %llu/%llu rounds  %.1f s\n", bar, 100 * done,
+    fprintf(p->out, "\033[K[%s] %3.0f %%  %llu/%llu rounds  %.1f s", bar, 100 * done,
             (unsigned long long)w->round, (unsigned long long)w->rounds, seconds);
+    say_dead(p, w);
+    fputc('\n', p->out);
 }
 
 static void draw_row(struct cmd_progress *p, const struct cmd_progress_row *r)
@@ -110,11 +175,13 @@ static void draw_row(struct cmd_progress *p, const struct cmd_progress_row *r)
     char a[CMD_PROGRESS_TEXT], b[CMD_PROGRESS_TEXT], c[CMD_PROGRESS_TEXT], d[CMD_PROGRESS_TEXT],
         e[CMD_PROGRESS_TEXT];
     fprintf(p->out,
-            "\033[K%-10s %-9s %6llu/%-6llu loss %-8s accuracy %-8s drift %-9s sent %-9s got %s\n",
-            r->name, r->phase, (unsigned long long)r->round, (unsigned long long)r->rounds,
-            cmd_progress_number(a, "%.4f", r->loss), cmd_progress_percent(b, r->accuracy),
-            cmd_progress_drift(c, "%.2e", r->relative_drift), cmd_progress_bytes(d, r->bytes_sent),
-            cmd_progress_bytes(e, r->bytes_received));
+            "\033[K%-10s %-9s %6llu/%-6llu loss %-8s accuracy %-8s relative drift %-14s sent %-9s "
+            "got %s\n",
+            r->name, r->dead ? "dead" : r->phase, (unsigned long long)r->round,
+            (unsigned long long)r->rounds, cmd_progress_number(a, "%.4f", r->loss),
+            cmd_progress_percent(b, r->accuracy),
+            cmd_progress_drift_at(c, r->relative_drift, r->drift_round),
+            cmd_progress_bytes(d, r->bytes_sent), cmd_progress_bytes(e, r->bytes_received));
 }
 
 /* How many rows fit on the screen with the bar and a spare line: the cursor cannot go

@@ -24,7 +24,9 @@ struct cmd_progress_row
     char phase[16]; /* "starting" before the first report. */
     uint64_t round, rounds, settle_rounds;
     double loss, accuracy, relative_drift; /* NaN: not known. */
+    uint64_t drift_round;
     uint64_t bytes_sent, bytes_received;
+    bool dead; /* Its figures are its last ones, and no part of what is said of all. */
 };
 
 struct cmd_progress
@@ -57,13 +59,21 @@ void cmd_progress_read(void *self, const char *path, uint64_t done, uint64_t tot
 /* All is read: wipe the line. */
 void cmd_progress_read_end(struct cmd_progress_reading *r);
 
-/* "93.41 %", "12.3 MB", "0.0123"; "-" where not finite. */
-enum { CMD_PROGRESS_TEXT = 24 };
+/* "93.41 %", "12.3 MB", "0.0123", or "1.173e+19" where `format` would fill the line; "-" where
+ * not finite. */
+enum { CMD_PROGRESS_TEXT = 40 };
 const char *cmd_progress_percent(char out[CMD_PROGRESS_TEXT], double x);
 const char *cmd_progress_bytes(char out[CMD_PROGRESS_TEXT], uint64_t n);
 const char *cmd_progress_number(char out[CMD_PROGRESS_TEXT], const char *format, double x);
 /* The same of a drift, which is "unknown" until a window of the sketches ends. */
 const char *cmd_progress_drift(char out[CMD_PROGRESS_TEXT], const char *format, double x);
+/* "764/12500"; "-" of a peer that has no run yet. */
+const char *cmd_progress_rounds(char out[CMD_PROGRESS_TEXT], uint64_t round, uint64_t rounds);
+/* With the round that it is of: "8.50e-03 @764". */
+const char *cmd_progress_drift_at(char out[CMD_PROGRESS_TEXT], double x, uint64_t round);
+/* And with the rounds that have been done since: "8.50e-03 @764, 12 ago". */
+const char *cmd_progress_drift_aged(char out[CMD_PROGRESS_TEXT], double x, uint64_t round,
+                                    uint64_t age);
 
 /* With --compress auto each peer chooses its codec as it goes. This counts which ones
  * the peers had at the end of training. Start with zeros. */

@@ -5,6 +5,7 @@
 #include "peer/cmd/report.h"
 
 #include "nn/files/safetensors.h"
+#include "peer/cmd/closing.h"
 #include "peer/cmd/files.h"
 #include "peer/cmd/progress.h"
 
@@ -15,6 +16,8 @@ enum {
     LINE_MS = 3000, /* A log gets a line this often, */
     DRAW_MS = 100   /* and a terminal a new look. */
 };
+
+const char *const cmd_report_files[] = {"metrics.jsonl", "model.safetensors", "summary.json", NULL};
 
 /* ---- While it runs ---------------------------------------------------- */
 
@@ -51,14 +54,15 @@ void cmd_report_note(void *self, enum note_level level, const char *text)
 
 static void say(struct cmd_report *r, const struct node_progress *g)
 {
-    char a[CMD_PROGRESS_TEXT], b[CMD_PROGRESS_TEXT], c[CMD_PROGRESS_TEXT];
-    fprintf(
-        stderr,
-        "%s%-10s round %llu/%llu  loss %s  accuracy %s  drift %s  sent %.2f MB  %u live, %u edges",
-        r->terminal ? "\r\033[K" : "", uv_metrics_phase(g->phase), (unsigned long long)g->round,
-        (unsigned long long)g->n_rounds, cmd_progress_number(a, "%.4f", g->loss),
-        cmd_progress_percent(b, g->accuracy), cmd_progress_drift(c, "%.2e", g->relative_drift),
-        (double)g->bytes_sent * 1e-6, (unsigned)g->n_live, (unsigned)g->n_edges);
+    char a[CMD_PROGRESS_TEXT], b[CMD_PROGRESS_TEXT], c[CMD_PROGRESS_TEXT], d[CMD_PROGRESS_TEXT];
+    fprintf(stderr,
+            "%s%-10s round %s  loss %s  accuracy %s  relative drift %s  sent %.2f MB  %u live, "
+            "%u edges",
+            r->terminal ? "\r\033[K" : "", uv_metrics_phase(g->phase, g->holds),
+            cmd_progress_rounds(d, g->round, g->n_rounds), cmd_progress_number(a, "%.4f", g->loss),
+            cmd_progress_percent(b, g->accuracy),
+            cmd_progress_drift_at(c, g->relative_drift, g->drift_round),
+            (double)g->bytes_sent * 1e-6, (unsigned)g->n_live, (unsigned)g->n_edges);
     r->drawn = r->terminal;
     if (!r->terminal)
         fputc('\n', stderr);
@@ -70,7 +74,7 @@ void cmd_report_measured(void *self, const struct node_progress *g)
     int err = uv_metrics_write(&r->metrics, g, seconds(r));
     if (err < 0) {
         r->file_failed = true;
-        cmd_fail(r->o, CMD_FAILED, "cannot write metrics: %s", uv_strerror(err));
+        cmd_fail(r->o, CMD_FAILED, "cannot write %s/metrics.jsonl: %s", r->out, uv_strerror(err));
     }
     uint64_t now = uv_hrtime(), every = r->terminal ? DRAW_MS : LINE_MS;
     if (r->json || now - r->said_ns < every * 1000000)
@@ -86,8 +90,11 @@ void cmd_report_model(void *self, const struct node *n)
     int err = cmd_path(path, r->out, "model.safetensors");
     if (err < 0)
         snprintf(error, sizeof error, "--out %.200s: %s", r->out, strerror(-err));
-    else
+    else {
+        cmd_reserve_release(&r->reserve);
         err = cmd_write_model(path, n, r->name, error);
+        cmd_reserve_again(&r->reserve, r->out); /* It may be written more than once. */
+    }
     r->wrote_model |= err == 0;
     if (err < 0) {
         r->file_failed = true;
@@ -98,7 +105,8 @@ void cmd_report_model(void *self, const struct node *n)
 /* ---- The end ---------------------------------------------------------- */
 
 /* The last line of metrics with what is known only at the end. */
-static json_t *summary(const struct cmd_report *r, const struct node *n, int exit_code)
+static json_t *summary(const struct cmd_report *r, const struct node *n,
+                       const struct outcome_facts *f, const struct outcome *o)
 {
     struct node_progress g;
     char text[WIRE_RUN_MAX + 1] = "";
@@ -113,27 +121,45 @@ static json_t *summary(const struct cmd_report *r, const struct node *n, int exi
     json_object_set_new(j, "resets", json_integer((json_int_t)g.resets));
     json_object_set_new(j, "violations", json_integer((json_int_t)g.violations));
     json_object_set_new(j, "exchanges", json_integer((json_int_t)g.exchanges));
-    json_object_set_new(j, "exit_code", json_integer(exit_code));
+    json_object_set_new(j, "exit_code", json_integer(o->exit_code));
+    json_object_set_new(j, "verdict", cmd_closing_json(o, f));
     json_object_set_new(j, "diverged", g.diverged[0] ? json_string(g.diverged) : json_null());
     json_object_set_new(j, "run", json_string(text));
     return j;
 }
 
+/* The node's own word, unless the process failed it. */
+static void judge(const struct cmd_report *r, struct uv_driver *d, struct outcome_facts *f,
+                  struct outcome *o)
+{
+    int code = uv_driver_exit_code(d);
+    node_facts(uv_driver_node(d), f);
+    if (f->failed == CMD_OK && code != CMD_APART)
+        f->failed = code;
+    if (f->failed == CMD_OK && r->file_failed) {
+        f->failed = CMD_FAILED;
+        f->failure = "a file could not be written";
+    }
+    outcome_judge(o, f);
+}
+
 int cmd_report_finish(struct cmd_report *r, struct uv_driver *d)
 {
     char path[CMD_PATH_MAX];
-    int exit_code = uv_driver_exit_code(d);
     struct node_progress g;
+    struct outcome_facts f;
+    struct outcome o;
     node_progress(uv_driver_node(d), &g);
     /* The node knows of the bytes up to its last event, the driver of all. */
     uv_driver_totals(d, &g.bytes_sent, &g.bytes_received);
-    if (exit_code == 0 && r->file_failed)
-        exit_code = CMD_FAILED;
-    json_t *j = summary(r, uv_driver_node(d), exit_code);
+    judge(r, d, &f, &o);
+    int exit_code = o.exit_code;
+    json_t *j = summary(r, uv_driver_node(d), &f, &o);
     json_object_set_new(j, "bytes_sent", json_integer((json_int_t)g.bytes_sent));
     json_object_set_new(j, "bytes_received", json_integer((json_int_t)g.bytes_received));
     json_object_set_new(j, "strangers", json_integer((json_int_t)uv_driver_counts(d)->strangers));
     int err = cmd_path(path, r->out, "summary.json");
+    cmd_reserve_release(&r->reserve);
     if (err == 0)
         err = cmd_write_json(path, j);
     if (err < 0)
@@ -150,6 +176,7 @@ int cmd_report_finish(struct cmd_report *r, struct uv_driver *d)
         cmd_progress_rungs_say(&rungs, stderr);
         fprintf(stderr, "%s in %s\n", r->wrote_model ? "model and metrics are" : "metrics are",
                 r->out);
+        fprintf(stderr, "hearsay peer: %s: %s\n", r->name, o.text);
     }
     json_decref(j);
     if (cmd_finish(r->o) != CMD_OK && exit_code == 0)

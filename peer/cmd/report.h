@@ -5,7 +5,8 @@
  * final accuracy and
  *
  *   "summary": true, "name", "test_loss", "resets", "violations",
- *   "exchanges", "strangers", "exit_code", "run": its canonical text
+ *   "exchanges", "strangers", "exit_code", "verdict" (peer/cmd/closing.h),
+ *   "run": its canonical text
  *
  * With --json the lines of metrics.jsonl go to stdout as well, and the summary
  * is the last of them. Lines for people go to stderr, one line redrawn on a
@@ -15,6 +16,7 @@
 #define PEER_CMD_REPORT_H
 
 #include "peer/cmd/cmd.h"
+#include "peer/cmd/reserve.h"
 #include "peer/uv/driver.h"
 #include "peer/uv/metrics.h"
 
@@ -26,10 +28,14 @@ struct cmd_report
     bool notes_as_json; /* {"note": "...", "level": "warning"} on stdout, for `local`. */
     uint64_t begin_ns;
     struct uv_metrics metrics;
+    struct cmd_reserve reserve; /* The model's room on the disk. */
     uint64_t said_ns;
     bool drawn; /* A line on the terminal waits for its end. */
     bool file_failed, wrote_model;
 };
+
+/* The names of the files under --out; NULL ends. */
+extern const char *const cmd_report_files[];
 
 /* The driver's callbacks; `self` is the report. */
 void cmd_report_note(void *self, enum note_level level, const char *text);

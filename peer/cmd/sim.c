@@ -9,9 +9,11 @@
  * "simulated_s" (virtual time) and "events" beside "seconds"; bytes are those
  * that a channel would have put on its sockets.
  */
+#include "peer/cmd/closing.h"
 #include "peer/cmd/cmd.h"
 #include "peer/cmd/files.h"
 #include "peer/cmd/peers.h"
+#include "peer/cmd/reserve.h"
 #include "peer/cmd/training.h"
 #include "peer/sgd/sgd_keys.h"
 #include "peer/sim/world.h"
@@ -26,7 +28,9 @@
 #include <string.h>
 #include <time.h>
 
-enum { SIM_LINES = 20 /* A whole run prints about so many lines of progress. */ };
+/* Training prints about SIM_LINES lines of progress. Nobody knows how long the last phase will be:
+ * it prints a line whenever it has become longer by one part in SIM_LONGER. */
+enum { SIM_LINES = 20, SIM_LONGER = 5 };
 
 /* clang-format off */
 const struct option_row cmd_sim_rows[] = {
@@ -36,6 +40,7 @@ const struct option_row cmd_sim_rows[] = {
     {.name = "shard", .kind = OPTION_CHOICE, .arg = "split|auto", .fallback = "split",
      .help = "part i of N for peer i, or shared out among the living"},
     {.name = "epochs", .kind = OPTION_REAL, .arg = "X", .fallback = "10", .min = 1e-6, .max = 1e6,
+     .rival = "rounds",
      .help = "passes of all peers together over the data, where --rounds is not given"},
     CMD_ROW_INIT,
     {.name = "out", .kind = OPTION_TEXT, .arg = "DIR",
@@ -44,12 +49,14 @@ const struct option_row cmd_sim_rows[] = {
      .help = "rounds between evaluations while training; 0: at the end only"},
     {.name = "evaluate-samples", .kind = OPTION_UINT, .arg = "N", .fallback = "1000", .min = 1,
      .max = 1e9, .help = "of one evaluation while training; the last takes all"},
+    CMD_ROW_PATIENCE,
+    CMD_ROW_WORKER_LIMIT,
     {.name = "latency-us", .kind = OPTION_UINT, .arg = "T", .fallback = "200", .min = 0, .max = 1e9,
      .help = "of a message, one way"},
     {.name = "jitter-us", .kind = OPTION_UINT, .arg = "T", .fallback = "0", .min = 0, .max = 1e9,
      .help = "more latency, uniform from 0 to this"},
     {.name = "bandwidth", .kind = OPTION_REAL, .arg = "BYTES/S", .fallback = "0", .min = 0, .max = 1e15,
-     .help = "of each link and direction; 0: no limit"},
+     .help = "of each link and direction, 1 at least; 0: no limit"},
     {.name = "step-us", .kind = OPTION_UINT, .arg = "T", .fallback = "5000", .min = 0, .max = 1e9,
      .help = "virtual time of one local step"},
     {.name = "step-spread", .kind = OPTION_REAL, .arg = "F", .fallback = "0", .min = 0, .max = 1e3,
@@ -94,6 +101,13 @@ static int make_trainer(void *self, uint32_t peer, const struct run *run, struct
     return cmd_training_make(&s->peers[peer], run, t, error);
 }
 
+static void configure(void *self, uint32_t peer, struct node_config *c)
+{
+    const struct simulation *s = self;
+    (void)peer;
+    cmd_peers_limits(s->o, c);
+}
+
 /* What a peer merely tells would drown the rest: there may be a thousand of them. */
 static void say_note(void *self, uint32_t peer, const struct node_note *note)
 {
@@ -101,12 +115,15 @@ static void say_note(void *self, uint32_t peer, const struct node_note *note)
     if (note->level == NOTE_INFO)
         return;
     fprintf(stderr, "hearsay sim: peer-%u: %s\n", peer, note->text);
-    s->failed |= note->level == NOTE_ERROR;
+    struct node_progress p;
+    node_progress(sim_node(s->world, peer), &p);
+    s->failed |= note->level == NOTE_ERROR && p.diverged[0] == '\0';
 }
 
 static void say_progress(struct simulation *s, const struct node_progress *p)
 {
-    uint64_t every = p->n_rounds / SIM_LINES + 1;
+    uint64_t every =
+        p->settle_rounds > 0 ? p->settle_rounds / SIM_LONGER + 1 : p->n_rounds / SIM_LINES + 1;
     uint64_t now = p->round + p->settle_rounds;
     struct consensus c;
     char loss[CMD_PROGRESS_TEXT], exact[CMD_PROGRESS_TEXT], estimated[CMD_PROGRESS_TEXT];
@@ -116,11 +133,11 @@ static void say_progress(struct simulation *s, const struct node_progress *p)
     sim_drift(s->world, &c);
     fprintf(stderr,
             "%8.2f s  round %" PRIu64 "/%" PRIu64 " + %" PRIu64
-            "  loss %s  drift %s exact, %s estimated\n",
+            "  loss %s  relative drift %s exact, %s estimated\n",
             (double)sim_now_us(s->world) * 1e-6, p->round, p->n_rounds, p->settle_rounds,
             cmd_progress_number(loss, "%.4f", p->loss),
             cmd_progress_drift(exact, "%.3g", c.trained.relative),
-            cmd_progress_drift(estimated, "%.3g", p->relative_drift));
+            cmd_progress_drift_at(estimated, p->relative_drift, p->drift_round));
 }
 
 /* Files are opened for each line: a thousand open ones may be too many. */
@@ -135,11 +152,13 @@ static void measured(void *self, uint32_t peer)
         return;
     FILE *f = fopen(s->files[peer].metrics, "a");
     char *line = uv_metrics_line(&p, (double)sim_now_us(s->world) * 1e-6);
-    if (f == NULL || line == NULL || fprintf(f, "%s\n", line) < 0)
-        s->failed = true;
+    bool ok = f != NULL && line != NULL && fprintf(f, "%s\n", line) >= 0;
     free(line);
-    if (f != NULL && fclose(f) != 0)
-        s->failed = true;
+    if (f != NULL)
+        ok &= fclose(f) == 0;
+    if (!ok && !s->failed)
+        cmd_fail(s->o, CMD_FAILED, "cannot write %s: %s", s->files[peer].metrics, strerror(errno));
+    s->failed |= !ok;
 }
 
 /* ---- files ---- */
@@ -163,6 +182,11 @@ static int open_files(struct simulation *s)
             err = cmd_path(f->metrics, f->dir, "metrics.jsonl");
         if (err < 0)
             return cmd_fail(s->o, CMD_USAGE, "--out %s: %s", s->out, strerror(-err));
+        char path[CMD_PATH_MAX];
+        static const char *const names[] = {"metrics.jsonl", "model.safetensors", NULL};
+        err = cmd_reserve_check(f->dir, names, path, sizeof path);
+        if (err < 0)
+            return cmd_fail(s->o, CMD_USAGE, "cannot write %s: %s", path, strerror(-err));
         remove(f->metrics);
     }
     return CMD_OK;
@@ -182,28 +206,98 @@ static int write_model(struct simulation *s, uint32_t i)
 
 /* ---- what came of it ---- */
 
-struct outcome
+struct result
 {
     double accuracy_min, accuracy_max, estimated, seconds;
     struct consensus exact;
     uint64_t rounds, settle_rounds, sent, received;
     struct cmd_progress_rungs rungs; /* What auto chose at the end of training. */
-    uint32_t failed;
+    struct outcome_facts facts;      /* Those of all peers; */
+    struct outcome outcome;          /* what they come to, by the models. */
 };
+
+/* The models of the peers for which the run ended: its place among those, to a model. */
+struct ended
+{
+    const struct simulation *s;
+    uint32_t *which;
+};
+
+static const float *ended_model(void *self, size_t i)
+{
+    const struct ended *e = self;
+    const struct segment *segments;
+    size_t n_segments, n_params;
+    return node_model(sim_node(e->s->world, e->which[i]), &segments, &n_segments, &n_params);
+}
+
+/* Did the run end for this peer, whatever it says of it? *code: with which exit code. */
+static bool has_ended(const struct simulation *s, uint32_t i, int *code)
+{
+    if (!sim_ended(s->world, i, code))
+        *code = CMD_FAILED;
+    return *code == CMD_OK || *code == CMD_APART;
+}
+
+static void compare(const struct simulation *s, struct consensus *c)
+{
+    struct ended e = {.s = s, .which = calloc(s->n, sizeof *e.which)};
+    const struct segment *segments;
+    size_t n = 0, n_segments, n_params;
+    int code;
+    *c = consensus_none;
+    for (uint32_t i = 0; i < s->n && e.which != NULL; i++)
+        if (has_ended(s, i, &code))
+            e.which[n++] = i;
+    /* Without memory, or a model, the distance is not known. */
+    if (n > 0
+        && node_model(sim_node(s->world, e.which[0]), &segments, &n_segments, &n_params) != NULL)
+        (void)!consensus_measure(c, n, segments_trained(segments, n_segments), n_params,
+                                 ended_model, &e);
+    free(e.which);
+}
+
+static void judge(const struct simulation *s, struct result *r)
+{
+    for (uint32_t i = 0; i < s->n; i++) {
+        char name[32];
+        struct outcome_facts own;
+        int code;
+        snprintf(name, sizeof name, "peer-%u", i);
+        node_facts(sim_node(s->world, i), &own);
+        struct outcome_peer p = {.name = name,
+                                 .died = !has_ended(s, i, &code),
+                                 .ended = true,
+                                 .diverged = own.diverged,
+                                 .infinite = own.infinite,
+                                 .rounds_claimed = own.rounds_claimed,
+                                 .rounds_skipped = own.rounds_skipped,
+                                 .joined_round = own.joined_round};
+        outcome_add_peer(&r->facts, &p);
+        if (code != CMD_OK && code != CMD_APART) {
+            r->facts.failed = CMD_FAILED;
+            r->facts.failure = "not every peer could end the run";
+        }
+        r->facts.quorum = own.quorum;
+        r->facts.target = own.target;
+    }
+    r->facts.exact = true;
+    r->facts.distance = r->exact.trained.relative;
+    outcome_judge(&r->outcome, &r->facts);
+}
 
 /* Figures are rounded as `hearsay local` reads them from its children, so that both
  * commands close with the same means. */
-static void collect(struct simulation *s, struct outcome *r, json_t *peers)
+static void collect(struct simulation *s, struct result *r, json_t *peers)
 {
-    *r = (struct outcome){.accuracy_min = 1, .seconds = seconds_since(&s->begin)};
+    *r = (struct result){.accuracy_min = 1, .seconds = seconds_since(&s->begin)};
     for (uint32_t i = 0; i < s->n; i++) {
         struct node_progress p;
-        int code = 1;
-        bool ended = sim_ended(s->world, i, &code);
+        int code;
+        (void)has_ended(s, i, &code);
         node_progress(sim_node(s->world, i), &p);
         sim_totals(s->world, i, &p.bytes_sent, &p.bytes_received);
         p.accuracy = uv_metrics_rounded(p.accuracy);
-        r->failed += !ended || code != 0;
         r->accuracy_min = fmin(r->accuracy_min, p.accuracy);
         r->accuracy_max = fmax(r->accuracy_max, p.accuracy);
         r->estimated += uv_metrics_rounded(p.relative_drift);
@@ -218,7 +312,7 @@ static void collect(struct simulation *s, struct outcome *r, json_t *peers)
         char name[32];
         snprintf(name, sizeof name, "peer-%u", i);
         json_object_set_new(line, "name", json_string(name));
-        json_object_set_new(line, "exit_code", json_integer(ended ? code : 1));
+        json_object_set_new(line, "exit_code", json_integer(code));
         json_object_set_new(line, "diverged",
                             p.diverged[0] ? json_string(p.diverged) : json_null());
         json_object_set_new(line, "accuracy", uv_metrics_figure(p.accuracy));
@@ -226,20 +320,21 @@ static void collect(struct simulation *s, struct outcome *r, json_t *peers)
         json_array_append_new(peers, line);
     }
     r->estimated /= s->n;
-    sim_drift(s->world, &r->exact);
+    compare(s, &r->exact);
+    judge(s, r);
 }
 
 static int print_json(struct simulation *s)
 {
-    struct outcome r;
+    struct result r;
     json_t *peers = json_array();
     collect(s, &r, peers);
     json_t *j = json_pack(
-        "{s:o, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:f, s:f, s:I, s:I, s:I}", "peers",
-        peers, "n_peers", (json_int_t)s->n, "accuracy_min", uv_metrics_number(r.accuracy_min),
-        "accuracy_max", uv_metrics_number(r.accuracy_max), "drift",
-        uv_metrics_number(r.exact.trained.xi), "relative_drift",
-        uv_metrics_number(r.exact.trained.relative), "statistics_drift",
+        "{s:o, s:o, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:f, s:f, s:I, s:I, s:I}",
+        "peers", peers, "verdict", cmd_closing_json(&r.outcome, &r.facts), "n_peers",
+        (json_int_t)s->n, "accuracy_min", uv_metrics_number(r.accuracy_min), "accuracy_max",
+        uv_metrics_number(r.accuracy_max), "drift", uv_metrics_number(r.exact.trained.xi),
+        "relative_drift", uv_metrics_number(r.exact.trained.relative), "statistics_drift",
         uv_metrics_number(r.exact.statistics.xi), "statistics_relative_drift",
         uv_metrics_number(r.exact.statistics.relative), "estimated_relative_drift",
         uv_metrics_number(r.estimated), "rounds", (json_int_t)r.rounds, "settle_rounds",
@@ -249,20 +344,23 @@ static int print_json(struct simulation *s)
     int bad = j == NULL || json_dumpf(j, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(12)) != 0;
     json_decref(j);
     putchar('\n');
-    return bad || r.failed > 0 ? CMD_FAILED : CMD_OK;
+    return bad ? CMD_FAILED : r.outcome.exit_code;
 }
 
 static int print_text(struct simulation *s)
 {
-    struct outcome r;
+    struct result r;
     char xi[CMD_PROGRESS_TEXT], relative[CMD_PROGRESS_TEXT], estimated[CMD_PROGRESS_TEXT];
+    char all[CMD_PROGRESS_TEXT], each[CMD_PROGRESS_TEXT], low[CMD_PROGRESS_TEXT],
+        high[CMD_PROGRESS_TEXT];
     collect(s, &r, NULL);
     printf("%u peers, %" PRIu64 " rounds and %" PRIu64
            " of the last phase, %.2f s simulated in %.1f s\n"
-           "accuracy        %.4f to %.4f\n"
-           "drift           %s, relative %s (exact), %s estimated\n",
+           "accuracy        %s to %s\n"
+           "drift           %s, relative %s (exact); relative %s as the peers estimate it\n",
            s->n, r.rounds, r.settle_rounds, (double)sim_now_us(s->world) * 1e-6, r.seconds,
-           r.accuracy_min, r.accuracy_max, cmd_progress_drift(xi, "%.4g", r.exact.trained.xi),
+           cmd_progress_percent(low, r.accuracy_min), cmd_progress_percent(high, r.accuracy_max),
+           cmd_progress_drift(xi, "%.4g", r.exact.trained.xi),
            cmd_progress_drift(relative, "%.3g", r.exact.trained.relative),
            cmd_progress_drift(estimated, "%.3g", r.estimated));
     if (r.exact.statistics.dim > 0)
@@ -270,12 +368,13 @@ static int print_text(struct simulation *s)
                "drift)\n",
                r.exact.statistics.xi, r.exact.statistics.relative);
     cmd_progress_rungs_say(&r.rungs, stdout);
-    printf("bytes sent      %" PRIu64
-           " in all, %.0f a peer and round, those of the last phase among them\n",
-           r.sent, (double)r.sent / s->n / (double)(r.rounds + r.settle_rounds));
-    if (r.failed > 0)
-        return cmd_fail(s->o, CMD_FAILED, "%u of %u peers ended with an error", r.failed, s->n);
-    return CMD_OK;
+    uint64_t n_rounds = r.rounds + r.settle_rounds;
+    printf("bytes sent      %s by all peers, %s a peer and round, those of the last phase among "
+           "them\n",
+           cmd_progress_bytes(all, r.sent),
+           cmd_progress_bytes(each, n_rounds > 0 ? r.sent / s->n / n_rounds : 0));
+    printf("%s\n", r.outcome.text);
+    return r.outcome.exit_code;
 }
 
 /* ---- the run ---- */
@@ -293,8 +392,9 @@ static int open_peers(struct simulation *s, struct run *run)
         snprintf(name, sizeof name, "peer-%u", i);
         if (split)
             snprintf(shard, sizeof shard, "%u/%u", i + 1, s->n);
-        if (cmd_training_init(&s->peers[i], options_text(s->o, "data"), shard, name, error) < 0)
-            return cmd_fail(s->o, CMD_USAGE, "%s", error);
+        int err = cmd_training_init(&s->peers[i], options_text(s->o, "data"), shard, name, error);
+        if (err < 0)
+            return cmd_fail(s->o, cmd_exit_of(err), "%s", error);
         if (i > 0)
             cmd_training_share(&s->peers[i], &s->peers[0]);
     }
@@ -304,14 +404,36 @@ static int open_peers(struct simulation *s, struct run *run)
     int err = cmd_training_fix(&s->peers[0], &flags, options_real(s->o, "epochs"), run, error);
     if (err == 0) /* Bad data are bad input, also where --rounds needs none of them. */
         err = cmd_training_data(&s->peers[0], sgd_values(run)->data, run->seed, error);
-    return err < 0 ? cmd_fail(s->o, CMD_USAGE, "%s", error) : CMD_OK;
+    return err < 0 ? cmd_fail(s->o, cmd_exit_of(err), "%s", error) : CMD_OK;
+}
+
+/* The time of a message's arrival must stay a number of microseconds. */
+static int check_links(const struct options *o)
+{
+    double rate = options_real(o, "bandwidth");
+    if (rate == 0 || rate >= SIM_LEAST_BYTES_PER_S)
+        return CMD_OK;
+    return cmd_fail(o, CMD_USAGE, "--bandwidth: found %g, expected 0 (no limit) or at least %d",
+                    rate, SIM_LEAST_BYTES_PER_S);
+}
+
+/* A peer has said why. Bad input is not the world's failure. */
+static int code_of_failure(const struct simulation *s)
+{
+    int code;
+    for (uint32_t i = 0; i < s->n; i++)
+        if (sim_ended(s->world, i, &code) && code == CMD_USAGE)
+            return code;
+    return CMD_FAILED;
 }
 
 static int simulate(struct simulation *s)
 {
     const struct options *o = s->o;
     struct run run;
-    int code = open_peers(s, &run);
+    int code = check_links(o);
+    if (code == CMD_OK)
+        code = open_peers(s, &run);
     if (code == CMD_OK)
         code = open_files(s);
     if (code != CMD_OK)
@@ -329,6 +451,7 @@ static int simulate(struct simulation *s)
                            .evaluate_samples = options_uint(o, "evaluate-samples"),
                            .make_trainer = make_trainer,
                            .self = s,
+                           .configure = configure,
                            .measured = measured,
                            .note = say_note};
     if (sim_open(&s->world, &c) != 0)
@@ -336,13 +459,14 @@ static int simulate(struct simulation *s)
     while (!s->failed && sim_step(s->world))
         ;
     if (s->failed)
-        return CMD_FAILED;
+        return code_of_failure(s);
     for (uint32_t i = 0; i < s->n && s->out != NULL && code == CMD_OK; i++)
         code = write_model(s, i);
     if (code != CMD_OK)
         return code;
     code = options_flag(o, "json") ? print_json(s) : print_text(s);
-    return code != CMD_OK ? code : cmd_finish(o);
+    int flushed = cmd_finish(o);
+    return flushed != CMD_OK ? flushed : code;
 }
 
 int cmd_sim(const struct options *o)

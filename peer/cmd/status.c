@@ -2,8 +2,9 @@
  *
  *   --json: {"members": [{"name", "id", "state": "alive|left|unreachable",
  *     "addresses": [...], "phase", "round", "rounds", "loss", "accuracy",
- *     "drift", "relative_drift", "bytes_sent", "bytes_received", "live",
- *     "strangers", "violations",
+ *     "drift", "relative_drift", "drift_round", "drift_age", "bytes_sent", "bytes_received", "live",
+ *     "strangers", "violations", "rounds_done", "rounds_skipped",
+ *     "joined_round", "age_s", "holds",
  *     "edges": [{"name", "state", "round", "gamma", "resets"}]}]}
  *
  * Figures are each peer's own word; null, or left out, where it gave none.
@@ -63,7 +64,7 @@ static const char *name_of(const struct cmd_observe *w, const uint8_t id[WIRE_ID
 
 static json_t *whole(uint64_t n)
 {
-    return json_integer((json_int_t)n);
+    return uv_metrics_whole(n);
 }
 
 static json_t *edges_array(const struct cmd_observe *w, const struct wire_status *s)
@@ -81,18 +82,26 @@ static json_t *edges_array(const struct cmd_observe *w, const struct wire_status
 
 static void add_figures(json_t *j, const struct cmd_observe *w, const struct wire_status *s)
 {
-    json_object_set_new(j, "phase", json_string(uv_metrics_phase((enum node_phase)s->phase)));
+    json_object_set_new(j, "phase",
+                        json_string(uv_metrics_phase((enum node_phase)s->phase, s->holds)));
     json_object_set_new(j, "round", whole(s->round));
     json_object_set_new(j, "rounds", whole(s->n_rounds));
     json_object_set_new(j, "loss", uv_metrics_number(s->loss));
     json_object_set_new(j, "accuracy", uv_metrics_number(s->accuracy));
     json_object_set_new(j, "drift", uv_metrics_number(s->drift));
     json_object_set_new(j, "relative_drift", uv_metrics_number(s->relative_drift));
+    json_object_set_new(j, "drift_round", isfinite(s->drift) ? whole(s->drift_round) : json_null());
+    json_object_set_new(j, "drift_age", isfinite(s->drift) ? whole(s->drift_age) : json_null());
     json_object_set_new(j, "bytes_sent", whole(s->bytes_sent));
     json_object_set_new(j, "bytes_received", whole(s->bytes_received));
     json_object_set_new(j, "live", whole(s->n_live));
     json_object_set_new(j, "strangers", whole(s->n_strangers));
     json_object_set_new(j, "violations", whole(s->n_violations));
+    json_object_set_new(j, "rounds_done", whole(s->rounds_done));
+    json_object_set_new(j, "rounds_skipped", whole(s->rounds_skipped));
+    json_object_set_new(j, "joined_round", whole(s->joined_round));
+    json_object_set_new(j, "age_s", uv_metrics_number(s->age_s));
+    json_object_set_new(j, "holds", json_boolean(s->holds));
     json_object_set_new(j, "edges", edges_array(w, s));
 }
 
@@ -122,19 +131,29 @@ static void print_json(const struct cmd_observe *w)
 
 /* ---- Table ------------------------------------------------------------ */
 
+/* "764/12500"; "-" of a guest that has no run yet. */
+static const char *rounds_of(char out[CMD_PROGRESS_TEXT], const struct wire_status *s)
+{
+    if (s->n_rounds == 0)
+        return strcpy(out, "-");
+    snprintf(out, CMD_PROGRESS_TEXT, "%6llu/%-6llu", (unsigned long long)s->round,
+             (unsigned long long)s->n_rounds);
+    return out;
+}
+
 static void print_row(const struct cmd_observe *w, const struct cmd_observed *m)
 {
     char a[CMD_PROGRESS_TEXT], b[CMD_PROGRESS_TEXT], c[CMD_PROGRESS_TEXT], d[CMD_PROGRESS_TEXT],
-        e[CMD_PROGRESS_TEXT];
+        e[CMD_PROGRESS_TEXT], age[CMD_PROGRESS_TEXT], r[CMD_PROGRESS_TEXT];
     const struct wire_status *s = &m->status;
     printf("%-16s %-11s %-21s ", m->known ? m->record.name : "?", state_of(m),
            m->record.n_addresses ? m->record.address[0] : "-");
     if (m->answered) {
-        printf("%-9s %6llu/%-6llu %-8s %-8s %-9s %-10s %-10s",
-               uv_metrics_phase((enum node_phase)s->phase), (unsigned long long)s->round,
-               (unsigned long long)s->n_rounds, cmd_progress_number(a, "%.4f", s->loss),
-               cmd_progress_percent(b, s->accuracy),
-               cmd_progress_drift(c, "%.2e", s->relative_drift),
+        printf("%-9s %13s %-8s %7llu %-8s %-8s %-24s %-9s %-9s",
+               uv_metrics_phase((enum node_phase)s->phase, s->holds), rounds_of(r, s),
+               cmd_progress_number(age, "%.1f s", s->age_s), (unsigned long long)s->rounds_skipped,
+               cmd_progress_number(a, "%.4f", s->loss), cmd_progress_percent(b, s->accuracy),
+               cmd_progress_drift_aged(c, s->relative_drift, s->drift_round, s->drift_age),
                cmd_progress_bytes(d, s->bytes_sent), cmd_progress_bytes(e, s->bytes_received));
         for (uint32_t i = 0; i < s->n_edges; i++) {
             printf("%s%s", i ? "," : " ", name_of(w, s->edges[i].id));
@@ -152,9 +171,9 @@ int cmd_status(const struct options *o)
     if (code == CMD_OK && options_flag(o, "json")) {
         print_json(&w);
     } else if (code == CMD_OK) {
-        printf("%-16s %-11s %-21s %-9s %13s %-8s %-8s %-9s %-10s %-10s %s\n", "name", "state",
-               "address", "phase", "round", "loss", "accuracy", "drift", "sent", "received",
-               "neighbours");
+        printf("%-16s %-11s %-21s %-9s %13s %-8s %7s %-8s %-8s %-24s %-9s %-9s %s\n", "name",
+               "state", "address", "phase", "round", "age", "skipped", "loss", "accuracy",
+               "relative drift", "sent", "received", "neighbours");
         for (uint32_t i = 0; i < w.n; i++)
             print_row(&w, &w.member[i]);
     }

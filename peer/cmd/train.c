@@ -24,6 +24,7 @@ enum { TEST_LEAST = 1000 }; /* An evaluation on the way takes so many samples at
 /* clang-format off */
 const struct option_row cmd_train_rows[] = {
     {.name = "epochs", .kind = OPTION_REAL, .arg = "X", .fallback = "10", .min = 1e-6, .max = 1e6,
+     .rival = "rounds",
      .help = "passes over the data, where --rounds is not given"},
     {.name = "eval-every", .kind = OPTION_UINT, .arg = "EPOCHS", .fallback = "1", .min = 0, .max = 1e9,
      .help = "between evaluations on the held-out set; 0: at the end only. Those on the way take at most "
@@ -79,7 +80,7 @@ static int open_training(struct cmd_train *t)
     if (err == 0)
         err = cmd_training_make(&t->training, &t->run, &t->trainer, error);
     if (err < 0)
-        return cmd_fail(o, err == -ENOMEM || err == -EAGAIN ? CMD_FAILED : CMD_USAGE, "%s", error);
+        return cmd_fail(o, cmd_exit_of(err), "%s", error);
     t->x = calloc(t->trainer.n_params, sizeof *t->x);
     if (t->x == NULL)
         return cmd_fail(o, CMD_FAILED, "out of memory");
@@ -96,12 +97,21 @@ static int open_out(struct cmd_train *t)
     t->out = options_text(t->o, "out");
     if (t->out == NULL)
         return CMD_OK;
+    static const char *const names[] = {"metrics.jsonl", "model.safetensors", NULL};
     int err = cmd_make_dirs(t->out);
+    if (err < 0)
+        return cmd_fail(t->o, CMD_USAGE, "--out %s: %s", t->out, strerror(-err));
+    err = cmd_reserve_check(t->out, names, path, sizeof path);
     if (err == 0)
         err = cmd_path(path, t->out, "metrics.jsonl");
     if (err == 0 && (t->metrics = fopen(path, "w")) == NULL)
         err = -errno;
-    return err < 0 ? cmd_fail(t->o, CMD_USAGE, "--out %s: %s", t->out, strerror(-err)) : CMD_OK;
+    if (err < 0)
+        return cmd_fail(t->o, cmd_exit_of(err), "cannot write %s: %s", path, strerror(-err));
+    err = cmd_reserve_hold(&t->reserve, t->out, t->trainer.n_params, 1);
+    return err < 0 ? cmd_fail(t->o, CMD_FAILED, "no room for the model in %s: %s", t->out,
+                              strerror(-err))
+                   : CMD_OK;
 }
 
 /* ---- Training --------------------------------------------------------- */
@@ -137,7 +147,7 @@ static int step(struct cmd_train *t)
     if (isfinite(r.loss))
         return CMD_OK;
     cmd_train_break(t);
-    return cmd_fail(t->o, CMD_FAILED, "the model diverged at round %llu: try a lower --lr",
+    return cmd_fail(t->o, CMD_APART, "the model diverged at round %llu: try a lower --lr",
                     (unsigned long long)t->round);
 }
 
@@ -191,6 +201,7 @@ static int write_model(struct cmd_train *t)
                           .round = t->round,
                           .name = "peer-0"};
     int err = cmd_path(path, t->out, "model.safetensors");
+    cmd_reserve_release(&t->reserve);
     if (err < 0)
         return cmd_fail(t->o, CMD_FAILED, "--out %s: %s", t->out, strerror(-err));
     return cmd_write_saved(path, &s, why) < 0 ? cmd_fail(t->o, CMD_FAILED, "%s", why) : CMD_OK;
@@ -214,7 +225,7 @@ static int judge(struct cmd_train *t)
 {
     if (!verdict_ran_away(&t->verdict, t->diverged))
         return CMD_OK;
-    return cmd_fail(t->o, CMD_FAILED, "the run diverged: %s. A lower --lr may help", t->diverged);
+    return cmd_fail(t->o, CMD_APART, "the run diverged: %s. A lower --lr may help", t->diverged);
 }
 
 static int run_all(struct cmd_train *t)
@@ -240,8 +251,6 @@ static int run_all(struct cmd_train *t)
 int cmd_train(const struct options *o)
 {
     static struct cmd_train t; /* It is large, and a process has one. */
-    if (options_given(o, "rounds") && options_given(o, "epochs"))
-        return cmd_fail(o, CMD_USAGE, "--rounds and --epochs contradict each other");
     t.o = o;
     catch_signals();
     int code = run_all(&t);

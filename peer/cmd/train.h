@@ -20,6 +20,7 @@
 
 #include "peer/cmd/cmd.h"
 #include "peer/cmd/progress.h"
+#include "peer/cmd/reserve.h"
 #include "peer/cmd/training.h"
 #include "peer/node/verdict.h"
 
@@ -37,6 +38,7 @@ struct cmd_train
     const struct options *o;
     struct cmd_training training;
     struct cmd_progress_reading reading;
+    struct cmd_reserve reserve; /* The model's room on the disk. */
     struct run run;
     struct schedule schedule;
     struct trainer trainer;

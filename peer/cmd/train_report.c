@@ -33,6 +33,12 @@ static double epochs(const struct cmd_train *t, uint64_t rounds)
     return (double)(rounds * sgd_values(&t->run)->batch) / (double)t->samples;
 }
 
+/* What was asked for, of which whole rounds make a little more. */
+static double wanted_epochs(const struct cmd_train *t)
+{
+    return options_given(t->o, "rounds") ? epochs(t, t->run.rounds) : options_real(t->o, "epochs");
+}
+
 static double ms_per_step(const struct cmd_train_sums *s)
 {
     return 1e3 * s->seconds / (double)s->steps;
@@ -81,7 +87,8 @@ static int digits(double epoch)
 static void put_line(const struct cmd_train *t, double epoch)
 {
     char percent[CMD_PROGRESS_TEXT];
-    double last = epochs(t, t->run.rounds);
+    double last = wanted_epochs(t);
+    epoch = fmin(epoch, last);
     fprintf(stderr, "epoch %.*f/%.*f  round %" PRIu64 "/%" PRIu64, digits(epoch), epoch,
             digits(last), last, t->round, t->run.rounds);
     put_loss("loss", mean_loss(&t->since), t->is_text);
@@ -186,13 +193,14 @@ static int print_json(const struct cmd_train *t)
 
 int cmd_train_result(struct cmd_train *t)
 {
-    char number[CMD_PROGRESS_TEXT];
+    char percent[CMD_PROGRESS_TEXT], number[CMD_PROGRESS_TEXT];
     const struct trainer_report *r = &t->tested;
     if (options_flag(t->o, "json"))
         return print_json(t);
-    printf("accuracy  %.4f\nloss      %.6f\n", r->accuracy, r->loss);
+    printf("accuracy  %s\nloss      %s\n", cmd_progress_percent(percent, r->accuracy),
+           cmd_progress_number(number, "%.6f", r->loss));
     if (t->is_text)
-        printf("bits      %.4f a character\n", r->loss / bit);
+        printf("bits      %s a character\n", cmd_progress_number(number, "%.4f", r->loss / bit));
     printf("%s %" PRIu64 " of %s, held out\n", t->is_text ? "bytes    " : "samples  ", r->n_samples,
            sgd_values(&t->run)->data);
     printf("trained   %" PRIu64

@@ -117,6 +117,13 @@ static int out_of_memory(const char *what, char error[RUN_ERROR_MAX])
     return -ENOMEM;
 }
 
+const char *cmd_training_why(int err, const char *why)
+{
+    return err == -ENOMEM   ? "out of memory for the trainer"
+           : err == -EAGAIN ? "the system gives no more threads"
+                            : why;
+}
+
 /* ---- The initial model's file. ---- */
 
 /* Read it into *x, which the caller frees, and write the run's text for it. */
@@ -332,6 +339,13 @@ static int check_threads(const struct cmd_training *t, const struct run *run,
     return -EINVAL;
 }
 
+/* Whose fault is it that a set does not fall into shards? A split by what the set does not
+ * have is wrong, whatever the parts. */
+static bool by_skew(const struct shard_split *split, const struct dataset *set)
+{
+    return split->fall == SHARD_FILE || (shard_split_by_label(split) && set->labels == NULL);
+}
+
 /* Model, shard, trainer, once the data are there. */
 static int make(struct cmd_training *t, const struct run *run, char error[RUN_ERROR_MAX])
 {
@@ -352,7 +366,9 @@ static int make(struct cmd_training *t, const struct run *run, char error[RUN_ER
     if (err == 0)
         err = shard_open(&t->shard, &shard, &of->data.train, why);
     if (err < 0) {
-        snprintf(error, RUN_ERROR_MAX, "--shard: %.300s", err == -ENOMEM ? "out of memory" : why);
+        snprintf(error, RUN_ERROR_MAX, "--%s: %.300s",
+                 by_skew(&shard.split, &of->data.train) ? "skew" : "shard",
+                 err == -ENOMEM ? "out of memory" : why);
         return err;
     }
     struct sgd_config config = sgd_config(t, run);
@@ -361,10 +377,7 @@ static int make(struct cmd_training *t, const struct run *run, char error[RUN_ER
         err = sgd_trainer_init(&t->sgd, &config, why);
     if (err < 0) {
         shard_close(&t->shard);
-        snprintf(error, RUN_ERROR_MAX, "%.300s",
-                 err == -ENOMEM   ? "out of memory for the trainer"
-                 : err == -EAGAIN ? "the system gives no more threads"
-                                  : why);
+        snprintf(error, RUN_ERROR_MAX, "%.300s", cmd_training_why(err, why));
     }
     return err;
 }

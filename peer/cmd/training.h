@@ -77,6 +77,9 @@ __attribute__((warn_unused_result)) int cmd_training_fix(struct cmd_training *t,
 __attribute__((warn_unused_result)) int cmd_training_model(struct model *m, const struct run *run,
                                                            char error[RUN_ERROR_MAX]);
 
+/* Why sgd_trainer_init() failed: it has a sentence of its own for bad input alone. */
+const char *cmd_training_why(int err, const char *why);
+
 /* struct node_config's make_trainer; `self` is the struct. May be called
  * again for another run. */
 int cmd_training_make(void *self, const struct run *run, struct trainer *t,

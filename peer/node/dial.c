@@ -1,41 +1,52 @@
 /* peer/node/dial.c -- whom to call and when: bootstrap names, neighbours, the dead. */
-#include "peer/node/state.h"
+#include "peer/node/sessions.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-static void dial(struct node *n, const char *address, uint32_t *tag)
+/* Every dial has a tag of its own, by which its end is told apart. */
+static void dial(struct sessions *s, const char *address, uint32_t *tag)
 {
-    struct node_effects *fx = n->fx;
+    struct node_effects *fx = s->env->fx;
     assert(fx->n_dials < NODE_DIALS_MAX);
-    *tag = ++n->next_tag;
+    *tag = ++s->next_tag;
     fx->dials[fx->n_dials++] = (struct node_dial){.tag = *tag, .address = address};
 }
 
-static void redial_failed(struct node *n, struct redial *r)
+static void wait_longer(struct sessions *s, struct redial *r, int64_t most_us)
 {
     r->busy = false;
     r->backoff_us = r->backoff_us == 0 ? REDIAL_MIN_US : 2 * r->backoff_us;
-    if (r->backoff_us > REDIAL_MAX_US)
-        r->backoff_us = REDIAL_MAX_US;
-    r->next_us = n->now_us + node_jitter(n, r->backoff_us);
+    if (r->backoff_us > most_us)
+        r->backoff_us = most_us;
+    r->next_us = s->env->now_us + env_jitter(s->env, r->backoff_us);
+}
+
+/* Who was heard a moment ago may be restarting. */
+static void dial_failed(struct sessions *s, struct contact *c)
+{
+    bool recent = c->met && s->env->now_us - c->heard_us < RECENT_US;
+    wait_longer(s, &c->redial, recent ? REDIAL_RECENT_US : REDIAL_MAX_US);
 }
 
 /* ---- bootstrap ---- */
 
-void dial_start(struct node *n)
+void dial_start(struct sessions *s)
 {
-    n->dead_redial_us = n->now_us + node_jitter(n, DEAD_REDIAL_US);
-    for (uint32_t i = 0; i < n->config.n_bootstrap; i++)
-        n->seeds[i].next_us = n->now_us;
+    s->dead_redial_us = s->env->now_us + env_jitter(s->env, DEAD_REDIAL_US);
+    for (uint32_t i = 0; i < s->env->config.n_bootstrap; i++)
+        s->seeds[i].next_us = s->env->now_us;
 }
 
-static bool known_address(const struct node *n, const char *address)
+/* Does the address belong to somebody we need not call: a connected member, or us? */
+static bool known_address(const struct sessions *s, const char *address)
 {
-    for (size_t i = 0; i < members_count(n->members); i++) {
-        const struct member *m = members_at(n->members, i);
-        bool self = node_same_id(m->record->id, n->config.id);
+    for (size_t i = 0; i < members_count(s->env->members); i++) {
+        const struct member *m = members_at(s->env->members, i);
+        bool self = env_same_id(m->record->id, s->env->config.id);
         for (uint32_t k = 0; k < m->record->n_addresses; k++)
             if (strcmp(m->record->address[k], address) == 0)
                 return m->connected || self;
@@ -43,138 +54,207 @@ static bool known_address(const struct node *n, const char *address)
     return false;
 }
 
-static void dial_seed(struct node *n, struct seed *s)
+static void dial_seed(struct sessions *s, struct seed *d)
 {
-    for (uint32_t k = 0; k < s->n && n->fx->n_dials < NODE_DIALS_MAX; k++) {
-        if (s->at[k].busy || s->at[k].self || known_address(n, s->at[k].address))
+    for (uint32_t k = 0; k < d->n && s->env->fx->n_dials < NODE_DIALS_MAX; k++) {
+        if (d->at[k].busy || d->at[k].self || known_address(s, d->at[k].address))
             continue;
-        s->at[k].busy = true;
-        dial(n, s->at[k].address, &s->at[k].tag);
+        d->at[k].busy = true;
+        dial(s, d->at[k].address, &d->at[k].tag);
     }
 }
 
 /* Every name is resolved again and again, for ever: a partition of any length
  * heals, and containers change their addresses. */
-void dial_tick_seeds(struct node *n)
+void dial_tick_seeds(struct sessions *s)
 {
-    for (uint32_t i = 0; i < n->config.n_bootstrap; i++) {
-        struct seed *s = &n->seeds[i];
-        if (s->busy || n->now_us < s->next_us)
+    for (uint32_t i = 0; i < s->env->config.n_bootstrap; i++) {
+        struct seed *d = &s->seeds[i];
+        if (d->busy || s->env->now_us < d->next_us)
             continue;
-        s->busy = true;
-        s->next_us = n->now_us + node_jitter(n, SEED_US);
-        n->fx->resolves[n->fx->n_resolves].seed = i;
-        n->fx->resolves[n->fx->n_resolves++].name = s->name;
+        d->busy = true;
+        d->next_us = s->env->now_us + env_jitter(s->env, SEED_US);
+        s->env->fx->resolves[s->env->fx->n_resolves].seed = i;
+        s->env->fx->resolves[s->env->fx->n_resolves++].name = d->name;
     }
 }
 
-void dial_resolved(struct node *n, const struct node_event *ev)
+void sessions_resolved(struct sessions *s, const struct node_event *ev)
 {
-    struct seed *s = &n->seeds[ev->resolved.seed];
-    s->busy = false;
+    struct seed *d = &s->seeds[ev->resolved.seed];
+    d->busy = false;
     if (ev->resolved.n == 0) {
-        if (!s->warned)
-            node_note(n, NOTE_WARNING, "bootstrap %s does not resolve; will be retried", s->name);
-        s->warned = true;
-        s->next_us = n->now_us + node_jitter(n, SEED_ALONE_US);
+        if (!d->warned)
+            env_note(s->env, NOTE_WARNING, "bootstrap %s does not resolve; will be retried",
+                     d->name);
+        d->warned = true;
+        d->next_us = s->env->now_us + env_jitter(s->env, SEED_ALONE_US);
         return;
     }
-    s->warned = false;
-    for (uint32_t k = 0; k < s->n; k++)
-        if (s->at[k].busy)
+    d->warned = false;
+    for (uint32_t k = 0; k < d->n; k++)
+        if (d->at[k].busy)
             return; /* Still dialling the last answer. */
     uint32_t count = ev->resolved.n;
-    s->n = count < NODE_SEED_ADDRESSES ? count : NODE_SEED_ADDRESSES;
-    for (uint32_t k = 0; k < s->n; k++) {
-        bool self = s->at[k].self && strcmp(s->at[k].address, ev->resolved.address[k]) == 0;
-        snprintf(s->at[k].address, sizeof s->at[k].address, "%s", ev->resolved.address[k]);
-        s->at[k].self = self;
+    d->n = count < NODE_SEED_ADDRESSES ? count : NODE_SEED_ADDRESSES;
+    for (uint32_t k = 0; k < d->n; k++) {
+        bool self = d->at[k].self && strcmp(d->at[k].address, ev->resolved.address[k]) == 0;
+        snprintf(d->at[k].address, sizeof d->at[k].address, "%s", ev->resolved.address[k]);
+        d->at[k].self = self;
     }
-    dial_seed(n, s);
-    if (!links_any(n))
-        s->next_us = n->now_us + node_jitter(n, SEED_ALONE_US);
+    dial_seed(s, d);
+    if (!sessions_any(s))
+        d->next_us = s->env->now_us + env_jitter(s->env, SEED_ALONE_US);
 }
 
-/* Who dialled with this tag? Marks it as no longer busy. */
-void dial_over(struct node *n, uint32_t tag, bool self, bool failed)
+/* Who dialled with this tag? Marks it as no longer busy. Somebody else at a member's
+ * address is as good as nobody: a machine that lost its identity has another. */
+void dial_over(struct sessions *s, uint32_t tag, const uint8_t *id)
 {
-    for (uint32_t i = 0; i < n->config.n_bootstrap; i++)
-        for (uint32_t k = 0; k < n->seeds[i].n; k++)
-            if (n->seeds[i].at[k].busy && n->seeds[i].at[k].tag == tag) {
-                n->seeds[i].at[k].busy = false;
-                n->seeds[i].at[k].self |= self;
+    bool self = id != NULL && env_same_id(id, s->env->config.id);
+    for (uint32_t i = 0; i < s->env->config.n_bootstrap; i++)
+        for (uint32_t k = 0; k < s->seeds[i].n; k++)
+            if (s->seeds[i].at[k].busy && s->seeds[i].at[k].tag == tag) {
+                s->seeds[i].at[k].busy = false;
+                s->seeds[i].at[k].self |= self;
             }
-    if (n->dead.busy && n->dead.tag == tag)
-        n->dead.busy = false;
-    for (size_t i = 0; i < n->n_edges; i++) {
-        struct redial *r = &n->edges[i]->redial;
+    if (s->dead.busy && s->dead.tag == tag)
+        s->dead.busy = false;
+    for (size_t i = 0; i < s->n_contacts; i++) {
+        struct redial *r = &s->contacts[i].redial;
         if (!r->busy || r->tag != tag)
             continue;
         r->busy = false;
-        if (failed)
-            redial_failed(n, r);
+        bool refused = id == NULL && s->env->now_us - r->dialled_us < REFUSED_US;
+        s->contacts[i].refusals = refused ? s->contacts[i].refusals + 1 : 0;
+        if (id == NULL || !env_same_id(id, s->contacts[i].id))
+            dial_failed(s, &s->contacts[i]);
     }
 }
 
-void dial_failed(struct node *n, uint32_t tag)
+void sessions_dial_failed(struct sessions *s, uint32_t tag)
 {
-    dial_over(n, tag, false, true);
+    dial_over(s, tag, NULL);
 }
 
 /* ---- dialling members ---- */
 
 /* A session is there, perhaps before its HELLO. */
-static bool in_touch(const struct node *n, const uint8_t *id)
+static bool in_touch(const struct sessions *s, const uint8_t *id)
 {
     for (size_t i = 0; i < NODE_LINKS_MAX; i++)
-        if (n->links[i].used && !n->links[i].doomed && node_same_id(n->links[i].id, id))
+        if (s->links[i].used && !s->links[i].doomed && env_same_id(s->links[i].id, id))
             return true;
     return false;
 }
 
-void dial_neighbour(struct node *n, struct neighbour *b)
+struct contact *dial_contact(struct sessions *s, const uint8_t *id)
 {
-    struct redial *r = &b->redial;
-    const struct member *m = members_find(n->members, b->edge.id);
-    if (b->link != NULL || r->busy || n->now_us < r->next_us || m == NULL
-        || m->record->n_addresses == 0 || n->fx->n_dials == NODE_DIALS_MAX
-        || in_touch(n, b->edge.id))
-        return;
-    /* The smaller id dials at once, the other leaves it a moment. */
-    if (!b->edge.low && n->now_us < b->lost_us + YIELD_US)
-        return;
-    r->busy = true;
-    dial(n, m->record->address[b->next_address++ % m->record->n_addresses], &r->tag);
+    for (size_t i = 0; i < s->n_contacts; i++)
+        if (env_same_id(s->contacts[i].id, id))
+            return &s->contacts[i];
+    return NULL;
 }
 
-void dial_in_vain(struct node *n, const struct link *l)
+struct contact *dial_add_contact(struct sessions *s, const uint8_t *id)
 {
-    for (size_t i = 0; i < n->n_edges; i++) {
-        struct neighbour *b = n->edges[i];
-        if (!node_same_id(b->edge.id, l->id) || in_touch(n, l->id))
-            continue;
-        if (l->violated)
-            b->redial.backoff_us = REDIAL_MAX_US;
-        redial_failed(n, &b->redial);
+    if (s->n_contacts == s->cap_contacts) {
+        size_t cap = 2 * s->cap_contacts + 4;
+        struct contact *grown = realloc(s->contacts, cap * sizeof *grown);
+        if (grown == NULL)
+            return NULL;
+        s->contacts = grown;
+        s->cap_contacts = cap;
     }
+    struct contact *c = &s->contacts[s->n_contacts++];
+    *c = (struct contact){.heard_us = s->env->now_us, .spare_us = REFUTED_US};
+    memcpy(c->id, id, WIRE_ID_BYTES);
+    return c;
+}
+
+void dial_sift(struct sessions *s)
+{
+    for (size_t i = s->n_contacts; i-- > 0;)
+        if (!s->contacts[i].wanted && !s->contacts[i].watched)
+            s->contacts[i] = s->contacts[--s->n_contacts]; /* They are in no order. */
+}
+
+int sessions_want(struct sessions *s, const uint8_t id[WIRE_ID_BYTES])
+{
+    struct contact *c = dial_contact(s, id);
+    if (c == NULL)
+        c = dial_add_contact(s, id);
+    if (c == NULL)
+        return -ENOMEM;
+    c->wanted = true;
+    return 0;
+}
+
+void sessions_unwant(struct sessions *s, const uint8_t id[WIRE_ID_BYTES])
+{
+    struct contact *c = dial_contact(s, id);
+    if (c == NULL)
+        return;
+    c->wanted = false;
+    dial_sift(s);
+}
+
+void sessions_call(struct sessions *s, const uint8_t id[WIRE_ID_BYTES], int64_t lost_us)
+{
+    struct contact *c = dial_contact(s, id);
+    const struct member *m = members_find(s->env->members, id);
+    if (c == NULL || c->redial.busy || s->env->now_us < c->redial.next_us || m == NULL
+        || m->record->n_addresses == 0 || s->env->fx->n_dials == NODE_DIALS_MAX || in_touch(s, id))
+        return;
+    /* The smaller id dials at once, the other leaves it a moment. */
+    bool low = memcmp(s->env->config.id, id, WIRE_ID_BYTES) < 0;
+    if (!low && s->env->now_us < lost_us + YIELD_US)
+        return;
+    c->redial.busy = true;
+    c->redial.dialled_us = s->env->now_us;
+    dial(s, m->record->address[c->next_address++ % m->record->n_addresses], &c->redial.tag);
+}
+
+void sessions_call_soon(struct sessions *s, const uint8_t id[WIRE_ID_BYTES])
+{
+    struct contact *c = dial_contact(s, id);
+    if (c != NULL)
+        c->redial.next_us = 0;
+}
+
+void dial_opened(struct sessions *s, const uint8_t id[WIRE_ID_BYTES])
+{
+    struct contact *c = dial_contact(s, id);
+    if (c != NULL)
+        c->redial.backoff_us = 0;
+}
+
+void dial_in_vain(struct sessions *s, const struct link *l)
+{
+    struct contact *c = dial_contact(s, l->id);
+    if (c == NULL || in_touch(s, l->id))
+        return;
+    if (l->violated)
+        c->redial.backoff_us = REDIAL_MAX_US;
+    wait_longer(s, &c->redial, REDIAL_MAX_US);
 }
 
 /* The dead are tried for ever, one at a time, slowly. */
-void dial_tick_dead(struct node *n)
+void dial_tick_dead(struct sessions *s)
 {
-    size_t count = members_count(n->members);
-    if (n->dead.busy || n->now_us < n->dead_redial_us || count < 2)
+    size_t count = members_count(s->env->members);
+    if (s->dead.busy || s->env->now_us < s->dead_redial_us || count < 2)
         return;
-    n->dead_redial_us = n->now_us + node_jitter(n, DEAD_REDIAL_US);
-    size_t first = (size_t)rng_below(&n->rng, count);
+    s->dead_redial_us = s->env->now_us + env_jitter(s->env, DEAD_REDIAL_US);
+    size_t first = (size_t)rng_below(&s->env->rng, count);
     for (size_t i = 0; i < count; i++) {
-        const struct member *m = members_at(n->members, (first + i) % count);
+        const struct member *m = members_at(s->env->members, (first + i) % count);
         if (m->state != MEMBER_DEAD || m->record->n_addresses == 0
-            || n->fx->n_dials == NODE_DIALS_MAX)
+            || s->env->fx->n_dials == NODE_DIALS_MAX)
             continue;
-        size_t k = (size_t)rng_below(&n->rng, m->record->n_addresses);
-        n->dead.busy = true;
-        dial(n, m->record->address[k], &n->dead.tag);
+        size_t k = (size_t)rng_below(&s->env->rng, m->record->n_addresses);
+        s->dead.busy = true;
+        dial(s, m->record->address[k], &s->dead.tag);
         return;
     }
 }

@@ -1,193 +1,341 @@
 /* peer/node/edges.c -- which edges there are, and what is said over each. */
-#include "peer/node/state.h"
+#include "peer/node/edges.h"
+
+#include "peer/node/schedule.h"
+#include "topology/topology.h"
 
 #include <assert.h>
+#include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- which edges there are ---- */
-
-static struct neighbour *find(struct node *n, const uint8_t *id)
+void edges_init(struct edges *es, struct env *env, struct sessions *s, struct workshop *w)
 {
-    for (size_t i = 0; i < n->n_edges; i++)
-        if (memcmp(n->edges[i]->edge.id, id, WIRE_ID_BYTES) == 0)
-            return n->edges[i];
+    *es = (struct edges){.env = env, .sessions = s, .workshop = w};
+}
+
+/* ---- questions ---- */
+
+const struct neighbour *edges_at(const struct edges *es, size_t i)
+{
+    return es->at[i];
+}
+
+static struct neighbour *find(const struct edges *es, const uint8_t *id)
+{
+    for (size_t i = 0; i < es->n; i++)
+        if (env_same_id(es->at[i]->edge.id, id))
+            return es->at[i];
     return NULL;
 }
 
-struct neighbour *edges_of(struct node *n, const struct link *l)
+const struct neighbour *edges_of(const struct edges *es, const struct link *l)
 {
-    return find(n, l->id);
+    return find(es, l->id);
 }
 
-static struct neighbour *add(struct node *n, const uint8_t *id)
+/* The neighbour whose edge goes over this very link, or NULL. */
+static struct neighbour *over(const struct edges *es, const struct link *l)
 {
-    if (n->n_edges == n->cap_edges) {
-        size_t cap = 2 * n->cap_edges + 4;
-        struct neighbour **grown = realloc(n->edges, cap * sizeof(struct neighbour *));
+    struct neighbour *b = find(es, l->id);
+    return b != NULL && b->link == l ? b : NULL;
+}
+
+/* Two exchanges bring new deltas of both ends; a coarse codec takes some more to follow. */
+static bool is_stale(const struct neighbour *b, double most2)
+{
+    enum { LEAST = 2, MOST = 64 };
+    const struct edge_sent *s = b->edge.cur.payload != NULL ? &b->edge.cur : &b->edge.prev;
+    uint64_t done = b->edge.n_exchanges - b->stale_from;
+    bool near = s->payload != NULL && (double)s->head.e2 <= most2;
+    return b->stale && done < MOST && !(done >= LEAST && near);
+}
+
+bool edges_stale(struct edges *es, double most2)
+{
+    bool any = false;
+    for (size_t i = 0; i < es->n; i++) {
+        struct neighbour *b = es->at[i];
+        if (b->edge.state != EDGE_OPEN)
+            continue;
+        b->stale = is_stale(b, most2);
+        any |= b->stale;
+    }
+    return any;
+}
+
+size_t edges_open(const struct edges *es)
+{
+    size_t open = 0;
+    for (size_t i = 0; i < es->n; i++)
+        open += es->at[i]->edge.state == EDGE_OPEN;
+    return open;
+}
+
+uint64_t neighbour_beat(const struct neighbour *b)
+{
+    const struct edge *e = &b->edge;
+    uint64_t beat = b->beat > e->run_round ? b->beat : e->run_round;
+    for (int i = 0; i < 2; i++)
+        if (e->got[i].full && e->got[i].head.run_round > beat)
+            beat = e->got[i].head.run_round;
+    return beat;
+}
+
+bool edges_outdated(const struct edges *es)
+{
+    return es->view != members_view(es->env->members);
+}
+
+/* ---- which edges there are ---- */
+
+static struct neighbour *add(struct edges *es, const uint8_t *id)
+{
+    if (es->n == es->cap) {
+        size_t cap = 2 * es->cap + 4;
+        struct neighbour **grown = realloc(es->at, cap * sizeof(struct neighbour *));
         if (grown == NULL)
             return NULL;
-        n->edges = grown;
-        n->cap_edges = cap;
+        es->at = grown;
+        es->cap = cap;
     }
     struct neighbour *b = calloc(1, sizeof *b);
     if (b == NULL)
         return NULL;
-    if (mixing_edge_open(&n->mixing, &b->edge, n->config.id, id) != 0) {
+    if (mixing_edge_open(&es->workshop->mixing, &b->edge, es->env->config.id, id) != 0) {
         free(b);
         return NULL;
     }
-    b->lost_us = n->now_us;
+    if (sessions_want(es->sessions, id) != 0) {
+        mixing_edge_close(&es->workshop->mixing, &b->edge);
+        free(b);
+        return NULL;
+    }
+    b->lost_us = b->open_us = b->beat_us = b->absence_us = es->env->now_us;
     b->must_ask = true;
-    n->edges[n->n_edges++] = b;
+    es->at[es->n++] = b;
     return b;
 }
 
-static void drop(struct node *n, size_t i)
+static void drop(struct edges *es, size_t i)
 {
-    struct neighbour *b = n->edges[i];
-    mixing_edge_close(&n->mixing, &b->edge);
+    struct neighbour *b = es->at[i];
+    sessions_unwant(es->sessions, b->edge.id);
+    mixing_edge_close(&es->workshop->mixing, &b->edge);
     free(b);
-    memmove(n->edges + i, n->edges + i + 1, (n->n_edges - i - 1) * sizeof(struct neighbour *));
-    n->n_edges--;
+    memmove(es->at + i, es->at + i + 1, (es->n - i - 1) * sizeof(struct neighbour *));
+    es->n--;
 }
 
-void edges_close_all(struct node *n)
+void edges_close_all(struct edges *es)
 {
-    while (n->n_edges > 0)
-        drop(n, n->n_edges - 1);
-    free(n->edges);
-    n->edges = NULL;
-    n->cap_edges = 0;
+    while (es->n > 0)
+        drop(es, es->n - 1);
+    free(es->at);
+    es->at = NULL;
+    es->cap = 0;
+    es->view = 0;
 }
 
 /* Deltas are applied in the order of the members: sort by place. */
-static void sort_edges(struct node *n)
+static void sort_edges(struct edges *es)
 {
-    for (size_t i = 1; i < n->n_edges; i++)
+    const struct members *members = es->env->members;
+    for (size_t i = 1; i < es->n; i++)
         for (size_t j = i; j > 0; j--) {
-            const struct record *x = members_find(n->members, n->edges[j - 1]->edge.id)->record;
-            const struct record *y = members_find(n->members, n->edges[j]->edge.id)->record;
+            const struct record *x = members_find(members, es->at[j - 1]->edge.id)->record;
+            const struct record *y = members_find(members, es->at[j]->edge.id)->record;
             if (record_compare(x, y) <= 0)
                 break;
-            struct neighbour *t = n->edges[j];
-            n->edges[j] = n->edges[j - 1];
-            n->edges[j - 1] = t;
+            struct neighbour *t = es->at[j];
+            es->at[j] = es->at[j - 1];
+            es->at[j - 1] = t;
         }
 }
 
-/* The members changed: the graph is a function of who lives. Edges that stay
- * keep their state; those that go are closed at both ends. */
-static void rebuild(struct node *n)
+/* Those of the graph around our vertex, which are added where they are new. */
+static void choose(struct edges *es, const struct graph *g, size_t self)
 {
-    struct graph g;
-    size_t self = 0, count = members_vertices(n->members, n->vertices, &self);
-    if (graph_build(&g, n->run.topology, (uint32_t)count, n->run.seed) != 0) {
-        node_note(n, NOTE_ERROR, "out of memory for the topology");
-        node_end(n, 1);
-        return;
-    }
-    for (size_t i = 0; i < n->n_edges; i++)
-        n->edges[i]->wanted = false;
-    for (uint32_t k = g.first[self]; k < g.first[self + 1]; k++) {
-        const struct member *m = members_at(n->members, n->vertices[g.neighbour[k]]);
-        struct neighbour *b = find(n, m->record->id);
-        if (b == NULL && (b = add(n, m->record->id)) == NULL) {
-            node_note(n, NOTE_ERROR, "out of memory for an edge");
-            node_end(n, 1);
+    for (size_t i = 0; i < es->n; i++)
+        es->at[i]->wanted = false;
+    for (uint32_t k = g->first[self]; k < g->first[self + 1]; k++) {
+        uint32_t place = es->env->vertices[g->neighbour[k]];
+        const uint8_t *id = members_at(es->env->members, place)->record->id;
+        struct neighbour *b = find(es, id);
+        if (b == NULL && (b = add(es, id)) == NULL) {
+            env_note(es->env, NOTE_ERROR, "out of memory for an edge");
+            env_end(es->env, 1);
             break;
         }
         b->wanted = true;
     }
-    n->eccentricity = graph_eccentricity(&g, (uint32_t)self);
-    n->reach = self == 0 ? n->eccentricity : graph_eccentricity(&g, 0);
-    if (n->by_drift)
-        n->spread = graph_spread(&g, (uint32_t)self);
-    graph_close(&g);
-    for (size_t i = n->n_edges; i-- > 0;) {
-        struct neighbour *b = n->edges[i];
+}
+
+/* An exchange that is ready is done first, in the next job: the other end may have done its
+ * half of it, and the mean would move. */
+static void drop_unwanted(struct edges *es)
+{
+    for (size_t i = es->n; i-- > 0;) {
+        struct neighbour *b = es->at[i];
         uint8_t out[16];
         if (b->wanted)
             continue;
+        if (edge_ready(&b->edge)) {
+            edge_pause(&b->edge, true);
+            b->must_ask = true; /* Should it be wanted again meanwhile. */
+            continue;
+        }
         if (b->link != NULL)
-            node_send(n, b->link, true, out, wire_put_edge_close(out, sizeof out), NULL);
-        drop(n, i);
+            sessions_send(es->sessions, b->link, true, out, wire_put_edge_close(out, sizeof out),
+                          NULL);
+        drop(es, i);
     }
-    sort_edges(n);
 }
 
-/* --shard auto: the samples are shared out among who lives. */
-static void tell_trainer(struct node *n)
+/* Our place in tree t, and that of each neighbour. */
+static int place_in_tree(struct edges *es, const struct graph *g, uint32_t self, size_t t,
+                         enum survey_role (*role)[SURVEY_TREES])
 {
-    struct node_job *j = &n->job;
-    size_t self, count = members_vertices(n->members, n->vertices, &self);
-    if (count > j->cap_keys) {
-        uint64_t *keys = realloc(j->keys, count * sizeof *keys);
-        if (keys == NULL)
-            return; /* The old shares stay: every sample has an owner still. */
-        j->keys = keys;
-        j->cap_keys = count;
+    uint32_t root = (uint32_t)(t * g->n / SURVEY_TREES), *parent = malloc(g->n * sizeof *parent);
+    int err = parent != NULL ? graph_tree(g, root, parent) : -ENOMEM;
+    uint32_t depth = graph_eccentricity(g, root);
+    es->place.root[t] = self == root;
+    es->place.depth = depth > es->place.depth ? depth : es->place.depth;
+    for (uint32_t k = g->first[self]; k < g->first[self + 1] && err == 0; k++) {
+        uint32_t other = g->neighbour[k];
+        bool child = parent[other] == self;
+        role[k - g->first[self]][t] = child                                   ? SURVEY_CHILD
+                                      : self != root && parent[self] == other ? SURVEY_PARENT
+                                                                              : SURVEY_ASIDE;
+        es->place.n_children[t] += child;
     }
-    for (size_t i = 0; i < count; i++) {
-        const struct record *r = members_at(n->members, n->vertices[i])->record;
-        j->keys[i] = rng_hash(r->name, strlen(r->name));
+    free(parent);
+    return err;
+}
+
+/* The drift is surveyed along trees of the graph, in which each neighbour has its place. */
+static int place_in_trees(struct edges *es, const struct graph *g, uint32_t self)
+{
+    const struct run *run = &es->workshop->run;
+    uint32_t degree = graph_degree(g, self);
+    enum survey_role(*role)[SURVEY_TREES] = calloc((size_t)degree + 1, sizeof *role);
+    int err = role != NULL ? 0 : -ENOMEM;
+    es->place =
+        (struct survey_place){.built = es->place.built + 1,
+                              .n = g->n,
+                              .reach = self == 0 ? es->eccentricity : graph_eccentricity(g, 0),
+                              .lock_step = run->policy == RUN_SYNC,
+                              .n_rounds = run->rounds};
+    for (size_t t = 0; t < SURVEY_TREES && err == 0; t++)
+        err = place_in_tree(es, g, self, t, role);
+    for (uint32_t k = 0; k < degree && err == 0; k++) {
+        uint32_t other = g->neighbour[g->first[self] + k];
+        const struct member *m = members_at(es->env->members, es->env->vertices[other]);
+        struct neighbour *b = find(es, m->record->id);
+        if (b != NULL) /* There may have been no memory for it: the node ends. */
+            survey_pair_place(&b->edge.sketch.survey, role[k], es->place.built);
     }
-    j->n_keys = count;
-    j->members = true;
+    free(role);
+    return err;
+}
+
+/* The members changed: the graph is a function of who lives. Edges that stay
+ * keep their state; those that go are closed at both ends. */
+void edges_rebuild(struct edges *es)
+{
+    const struct run *run = &es->workshop->run;
+    struct graph g;
+    size_t self = 0, count = members_vertices(es->env->members, es->env->vertices, &self);
+    es->view = members_view(es->env->members);
+    if (graph_build(&g, run->topology, (uint32_t)count, run->seed) != 0) {
+        env_note(es->env, NOTE_ERROR, "out of memory for the topology");
+        env_end(es->env, 1);
+        return;
+    }
+    choose(es, &g, self);
+    es->eccentricity = graph_eccentricity(&g, (uint32_t)self);
+    if (place_in_trees(es, &g, (uint32_t)self) != 0) {
+        env_note(es->env, NOTE_ERROR, "out of memory for the topology");
+        env_end(es->env, 1);
+    }
+    if (es->workshop->by_drift)
+        es->spread = graph_spread(&g, (uint32_t)self);
+    graph_close(&g);
+    drop_unwanted(es);
+    sort_edges(es);
 }
 
 /* ---- EDGE: both ends open ---- */
 
-static void agree(struct node *n, struct neighbour *b)
+/* It is open again where it was. A moment is nothing: others went on by a few rounds. */
+static void went_on(const struct edges *es, struct neighbour *b)
 {
-    uint64_t theirs = b->edge.theirs.round, ours = b->edge.round;
-    uint64_t resets = b->edge.n_resets;
-    if (!edge_agree(&b->edge, n->config.boot))
+    if (es->env->now_us - b->open_us <= SCHEDULE_BRIEF_US)
         return;
-    n->progress.resets += b->edge.n_resets - resets;
-    b->edge.ending = false;
-    n->opened_us = n->now_us;
-    b->grace = n->phase != NODE_GATHERING;
-    b->grace_round = theirs > ours ? theirs : ours;
-    if (b->edge.reset)
-        b->grace_round = 0;
-    n->exchange_us = n->now_us;
-    b->redial.backoff_us = 0;
-    if (b->link == NULL)
-        return;
-    b->link->opened = true;
-    serve_say_finished(n, b->link);
+    b->stale = true;
+    b->stale_from = b->edge.n_exchanges;
 }
 
-static void ask(struct node *n, struct neighbour *b)
+static void agree(struct edges *es, struct neighbour *b)
+{
+    uint64_t resets = b->edge.n_resets;
+    if (!edge_agree(&b->edge, es->env->config.boot))
+        return;
+    es->n_resets += b->edge.n_resets - resets;
+    b->edge.ending = false;
+    if (!b->edge.reset && b->edge.n_exchanges > 0)
+        went_on(es, b);
+    b->beat = b->edge.theirs.run_round;
+    b->beat_us = es->env->now_us;
+    es->opened_us = es->exchange_us = es->env->now_us;
+    sessions_opened(es->sessions, b->link);
+    sessions_say_finished(es->sessions, b->link);
+}
+
+static void ask(struct edges *es, struct neighbour *b)
 {
     uint8_t out[64];
     struct wire_edge m;
     b->must_ask = false;
-    edge_ask(&b->edge, rng_u64(&n->rng), n->config.boot, false, &m);
+    edge_ask(&b->edge, rng_u64(&es->env->rng), es->env->config.boot, false, &m);
+    m.run_round = es->beat;
     /* In the bulk lane: behind every delta of before. */
-    node_send(n, b->link, true, out, wire_put_edge(out, sizeof out, &m), NULL);
+    sessions_send(es->sessions, b->link, true, out, wire_put_edge(out, sizeof out, &m), NULL);
 }
 
-void edges_edge(struct node *n, struct link *l, const struct wire_message *m)
+static struct early_edge *early(struct edges *es, const struct link *l)
 {
-    struct neighbour *b = edges_of(n, l);
-    if (b == NULL || b->link != l) {
-        l->edge_heard = true; /* We may come to want it, too. */
-        l->edge = m->edge;
+    return &es->early[l - es->sessions->links];
+}
+
+/* Could anybody have done so many rounds of our run? */
+static bool plausible(const struct edges *es, uint64_t run_round)
+{
+    return run_round <= es->workshop->run.rounds + EDGES_BEATS_MORE;
+}
+
+void edges_edge(struct edges *es, const struct link *l, const struct wire_edge *m)
+{
+    struct neighbour *b = over(es, l);
+    if (es->workshop->ready && !plausible(es, m->run_round)) {
+        sessions_violation(es->sessions, l, "EDGE from after the run's end");
         return;
     }
-    if (edge_hear(&b->edge, &m->edge))
-        ask(n, b);
-    agree(n, b);
+    if (b == NULL) {
+        *early(es, l) = (struct early_edge){.heard = true, .link = l->number, .edge = *m};
+        return;
+    }
+    if (edge_hear(&b->edge, m))
+        ask(es, b);
+    agree(es, b);
 }
 
-void edges_edge_close(struct node *n, struct link *l, const struct wire_message *m)
+void edges_edge_close(struct edges *es, const struct link *l)
 {
-    struct neighbour *b = edges_of(n, l);
-    (void)m;
-    l->edge_heard = false;
-    if (b == NULL || b->link != l)
+    struct neighbour *b = over(es, l);
+    early(es, l)->heard = false;
+    if (b == NULL)
         return;
     edge_pause(&b->edge, true);
     b->must_ask = true;
@@ -195,53 +343,69 @@ void edges_edge_close(struct node *n, struct link *l, const struct wire_message 
 
 /* ---- DELTA ---- */
 
-static bool copy_sketch(const struct node *n, const struct wire_delta *d,
-                        struct sketch_message *out)
-{
-    *out = (struct sketch_message){
-        .tag = d->sketch_generation, .u = d->mean_dist2, .q = d->mean_norm2, .n = d->sketch.n};
-    if (d->sketch.n > SKETCH_BYTES_MAX)
-        return false;
-    if (d->sketch.n > 0)
-        memcpy(out->bytes, d->sketch.p, d->sketch.n);
-    return mixing_sketch_valid(&n->mixing, out);
-}
-
 /* It has been read; verify it, and only then keep it. */
-void edges_delta(struct node *n, struct link *l, const struct wire_message *m)
+void edges_delta(struct edges *es, const struct link *l, const struct wire_delta *d)
 {
-    const struct wire_delta *d = &m->delta;
     struct sketch_message sketch;
-    struct neighbour *b = edges_of(n, l);
-    if (b == NULL || b->link != l)
+    struct neighbour *b = over(es, l);
+    if (b == NULL)
         return; /* We have closed the edge meanwhile. */
     switch (edge_check(&b->edge, d)) {
     case EDGE_REPEAT:
     case EDGE_STALE:
         return;
     case EDGE_VIOLATION:
-        node_violation(n, l, "DELTA out of its round");
+        sessions_violation(es->sessions, l, "DELTA out of its round");
         return;
     case EDGE_ACCEPT:
         break;
     }
-    if (d->run_round > n->run.rounds + SETTLE_ROUNDS_MAX + 1) {
-        node_violation(n, l, "DELTA from after the run's end");
+    if (!plausible(es, d->run_round)) {
+        sessions_violation(es->sessions, l, "DELTA from after the run's end");
         return;
     }
-    if (!mixing_valid(&n->mixing, d->codec, d->payload.p, d->payload.n)
-        || !copy_sketch(n, d, &sketch)) {
-        node_violation(n, l, "DELTA does not decode");
+    if (!workshop_valid(es->workshop, d, &sketch)) {
+        sessions_violation(es->sessions, l, "DELTA does not decode");
         return;
     }
     edge_store(&b->edge, d, &sketch);
-    b->grace &= d->round <= b->grace_round;
-    n->exchange_us = n->now_us;
-    if (d->run_round > l->round)
-        l->round = d->run_round;
+    es->exchange_us = b->beat_us = es->env->now_us;
+    sessions_round(es->sessions, l, d->run_round);
 }
 
-static void send_delta(struct node *n, struct neighbour *b, struct edge_sent *sent)
+void edges_beat(struct edges *es, const struct link *l, const struct wire_beat *m)
+{
+    struct neighbour *b = over(es, l);
+    if (es->workshop->ready && !plausible(es, m->run_round)) {
+        sessions_violation(es->sessions, l, "BEAT from after the run's end");
+        return;
+    }
+    if (b == NULL || m->run_round <= neighbour_beat(b))
+        return;
+    b->beat = m->run_round;
+    b->beat_us = es->env->now_us;
+    sessions_round(es->sessions, l, m->run_round);
+}
+
+/* In the lane of deltas, so that it overtakes none. */
+static void say_beat(struct edges *es, const struct neighbour *b)
+{
+    uint8_t out[16];
+    struct wire_beat m = {.run_round = es->beat};
+    sessions_send(es->sessions, b->link, true, out, wire_put_beat(out, sizeof out, &m), NULL);
+}
+
+void edges_say_beat(struct edges *es, uint64_t beat)
+{
+    es->beat = beat;
+    for (size_t i = 0; i < es->n; i++) {
+        const struct neighbour *b = es->at[i];
+        if (b->edge.state == EDGE_OPEN && b->link != NULL && !b->edge.resend_cur)
+            say_beat(es, b);
+    }
+}
+
+static void send_delta(struct edges *es, const struct neighbour *b, const struct edge_sent *sent)
 {
     uint8_t head[WIRE_HEAD_MAX + SKETCH_BYTES_MAX];
     struct wire_delta d = sent->head;
@@ -253,99 +417,167 @@ static void send_delta(struct node *n, struct neighbour *b, struct edge_sent *se
     d.payload.p = packet_bytes(sent->payload, &d.payload.n);
     len = wire_put_delta(head, sizeof head, &d);
     assert(len > 0);
-    node_send(n, b->link, true, head, len, sent->payload);
+    sessions_send(es->sessions, b->link, true, head, len, sent->payload);
 }
 
 /* ---- links come and go ---- */
 
-void edges_link_lost(struct node *n, struct link *l)
+void edges_lost(struct edges *es, const struct link *l)
 {
-    struct neighbour *b = edges_of(n, l);
-    if (b == NULL || b->link != l)
+    struct neighbour *b = over(es, l);
+    if (b == NULL)
         return;
     edge_pause(&b->edge, true);
     b->link = NULL;
-    b->lost_us = n->now_us;
+    b->lost_us = es->env->now_us;
     if (l->opened && !l->violated)
-        b->redial.next_us = 0;
+        sessions_call_soon(es->sessions, l->id);
 }
 
-void edges_heard(struct node *n, struct link *l)
+void edges_heard(struct edges *es, const struct link *l)
 {
-    struct neighbour *b = edges_of(n, l);
-    if (b != NULL && b->link == l && b->edge.state == EDGE_PAUSED && !b->must_ask)
-        b->edge.state = EDGE_OPEN;
+    struct neighbour *b = over(es, l);
+    if (b == NULL || b->edge.state != EDGE_PAUSED || b->must_ask)
+        return;
+    b->edge.state = EDGE_OPEN;
+    /* While it was paused nothing went out, and a job may have committed what they lack: both
+     * deltas are said again, and one that they have is dropped. */
+    b->edge.resend_prev = b->edge.prev.payload != NULL;
+    b->edge.resend_cur = b->edge.cur.payload != NULL;
+    went_on(es, b);
+    say_beat(es, b); /* It has heard nothing of us meanwhile. */
 }
 
-void edges_finished(struct node *n, struct link *l)
+void edges_ending(struct edges *es, const struct link *l)
 {
-    struct neighbour *b = edges_of(n, l);
-    l->finished = true;
+    struct neighbour *b = find(es, l->id);
     if (b != NULL)
         b->edge.ending = true;
 }
 
-static void attach(struct neighbour *b, struct link *l)
+void edges_finish(struct edges *es, size_t i)
+{
+    es->at[i]->edge.state = EDGE_DONE;
+}
+
+void edges_excuse(struct edges *es, size_t i, bool excused)
+{
+    es->at[i]->excused = excused;
+}
+
+static void attach(struct neighbour *b, const struct link *l)
 {
     b->link = l;
     b->must_ask = true;
     b->edge.ending = l->finished;
 }
 
-void edges_tick(struct node *n)
+/* Absence counts in full and is forgotten by half in ten seconds: who is away for half of
+ * the time stands at seven, who was away once for less than three never passes. */
+static void look_for_flapping(struct edges *es, struct neighbour *b)
 {
-    for (size_t i = 0; i < n->n_edges; i++) {
-        struct neighbour *b = n->edges[i];
-        bool done = b->edge.state == EDGE_DONE;
-        if (b->link == NULL && !done && n->now_us - b->lost_us > SILENT_US)
-            members_accuse(n->members, b->edge.id, n->now_us);
-        if (b->link == NULL || n->now_us - b->link->heard_us <= SILENT_US)
-            continue;
-        edge_pause(&b->edge, false);
-        if (!done)
-            members_accuse(n->members, b->edge.id, n->now_us);
+    const double half_life_s = 10, most_s = 3, least_s = 1;
+    int64_t now = es->env->now_us;
+    double dt = (double)(now - b->absence_us) * 1e-6;
+    bool away = b->link == NULL || now - b->link->heard_us > LAPSE_US;
+    b->absence_us = now;
+    b->absence_s = b->absence_s * exp2(-dt / half_life_s) + (away ? dt : 0);
+    b->flapping = b->absence_s > (b->flapping ? least_s : most_s);
+}
+
+void edges_tick(struct edges *es)
+{
+    int64_t now = es->env->now_us;
+    for (size_t i = 0; i < es->n; i++) {
+        struct neighbour *b = es->at[i];
+        look_for_flapping(es, b);
+        if (b->link != NULL && now - b->link->heard_us > SILENT_US)
+            edge_pause(&b->edge, false);
     }
 }
 
-void edges_update(struct node *n)
+/* What is ready goes out over an open edge. */
+static void resend(struct edges *es, struct neighbour *b)
 {
-    if (!n->ready || !n->has_model || n->over)
+    struct edge *e = &b->edge;
+    if (e->state != EDGE_OPEN)
         return;
-    if (!n->working && n->view != members_view(n->members)) {
-        n->view = members_view(n->members);
-        rebuild(n);
-        tell_trainer(n);
-    }
-    for (size_t i = 0; i < n->n_edges && !n->over; i++) {
-        struct neighbour *b = n->edges[i];
-        struct link *l = b->link != NULL ? b->link : links_to(n, b->edge.id);
-        if (l == NULL || l->doomed || !l->same_run) {
-            dial_neighbour(n, b);
-            continue;
-        }
+    if (e->resend_prev && e->prev.payload != NULL)
+        send_delta(es, b, &e->prev);
+    if (e->resend_cur && e->cur.payload != NULL)
+        send_delta(es, b, &e->cur);
+    e->resend_prev = e->resend_cur = false;
+}
+
+static void update(struct edges *es, struct neighbour *b)
+{
+    if (!b->wanted)
+        return;
+    const struct link *l = b->link != NULL ? b->link : sessions_to(es->sessions, b->edge.id);
+    if (l == NULL || l->doomed || !l->same_run) {
         if (b->link == NULL)
-            attach(b, l);
-        if (b->must_ask)
-            ask(n, b);
-        if (l->edge_heard) {
-            l->edge_heard = false;
-            (void)edge_hear(&b->edge, &l->edge);
-            agree(n, b);
-        }
-        if (b->edge.state != EDGE_OPEN)
-            continue;
-        if (b->edge.resend_prev && b->edge.prev.payload != NULL)
-            send_delta(n, b, &b->edge.prev);
-        if (b->edge.resend_cur && b->edge.cur.payload != NULL)
-            send_delta(n, b, &b->edge.cur);
-        b->edge.resend_prev = b->edge.resend_cur = false;
+            sessions_call(es->sessions, b->edge.id, b->lost_us);
+        return;
+    }
+    if (b->link == NULL)
+        attach(b, l);
+    if (b->must_ask)
+        ask(es, b);
+    struct early_edge *their = early(es, l);
+    if (their->heard && their->link == l->number) {
+        their->heard = false;
+        (void)edge_hear(&b->edge, &their->edge);
+        agree(es, b);
+    }
+    resend(es, b);
+}
+
+void edges_update(struct edges *es)
+{
+    for (size_t i = 0; i < es->n && !es->env->over; i++) {
+        struct neighbour *b = es->at[i];
+        update(es, b);
+        if (b->edge.state == EDGE_OPEN || b->edge.state == EDGE_DONE)
+            b->open_us = es->env->now_us;
     }
 }
 
-size_t edges_open(const struct node *n)
+/* ---- jobs ---- */
+
+void edges_join(struct edges *es, size_t i, const struct mixing_moment *now)
 {
-    size_t open = 0;
-    for (size_t i = 0; i < n->n_edges; i++)
-        open += n->edges[i]->edge.state == EDGE_OPEN;
-    return open;
+    mixing_join(&es->workshop->mixing, &es->at[i]->edge, now);
+}
+
+struct sketch_pair *edges_sketch(struct edges *es, size_t i)
+{
+    return &es->at[i]->edge.sketch;
+}
+
+void edges_job_done(struct edges *es)
+{
+    for (size_t i = 0; i < es->n; i++)
+        es->at[i]->gamma = es->at[i]->edge.gamma.value;
+    drop_unwanted(es);
+}
+
+void edges_reset_mismatched(struct edges *es)
+{
+    for (size_t i = 0; i < es->n; i++) {
+        struct neighbour *b = es->at[i];
+        if (b->edge.n_mismatches == 0)
+            continue;
+        b->edge.n_mismatches = 0;
+        env_note(es->env, NOTE_WARNING, "replicas differ on an edge: reset");
+        b->edge.epoch = 0;
+        b->must_ask = true;
+    }
+}
+
+bool edges_new_runaway(struct edges *es, size_t i)
+{
+    struct neighbour *b = es->at[i];
+    bool is_new = b->edge.gamma.n_runaways > b->n_runaways;
+    b->n_runaways = b->edge.gamma.n_runaways;
+    return is_new;
 }

@@ -1,44 +1,135 @@
-/* peer/node/node.c -- the order of a step, and who gets which message. */
+/* peer/node/node.c -- the order of a step, and which machine gets which event. */
 #include "peer/node/node.h"
 
+#include "peer/node/ending.h"
 #include "peer/node/state.h"
 
 #include <assert.h>
 #include <errno.h>
-#include <math.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Bytes of the first arena of heads: the deltas of dozens of edges in one step.
- * Only a step that tells more than that, of many members at once, makes it grow. */
-enum { HEADS_FIRST = WIRE_CONTROL_MAX };
+/* ---- which run ---- */
 
-static int open_members(struct node *n)
+/* From the top down: each uses what is below it until it is closed. */
+static void close_run(struct node *n)
 {
-    const struct node_config *c = &n->config;
-    struct record self = {
-        .n_addresses = 0, .incarnation = c->incarnation, .boot = c->boot, .state = RECORD_RUNNING};
-    memcpy(self.id, c->id, WIRE_ID_BYTES);
-    snprintf(self.name, sizeof self.name, "%s", c->name);
-    for (uint32_t i = 0; i < c->n_advertise && i < WIRE_ADDRESSES_MAX; i++)
-        snprintf(self.address[self.n_addresses++], WIRE_ADDRESS_MAX + 1, "%s", c->advertise[i]);
-    struct members_config timing = {.suspect_us = SUSPECT_US, .confirmed_us = CONFIRMED_US};
-    int err = members_open(&n->members, &self, &timing, c->crypto);
-    for (uint32_t i = 0; i < c->n_known && err == 0; i++)
-        (void)members_merge(n->members, &c->known[i], 0);
-    return err;
+    edges_close_all(&n->edges);
+    job_close(&n->job);
+    orders_release(&n->orders);
+    workshop_close(&n->workshop);
+    join_again(&n->join);
 }
 
-int64_t node_jitter(struct node *n, int64_t d)
+static void take_run(struct node *n, const struct run *run)
 {
-    return d - d / 5 + (int64_t)rng_below(&n->rng, (uint64_t)(2 * d / 5 + 1));
+    if (n->workshop.ready) /* Ours was only a proposal: give it up. */
+        close_run(n);
+    workshop_take(&n->workshop, run);
 }
 
-bool node_same_id(const uint8_t *a, const uint8_t *b)
+/* ---- what sessions ask of us, and tell ---- */
+
+/* Asked whenever something is said, so that nothing of it can be old. */
+static void standing(void *self, struct standing *s)
 {
-    return memcmp(a, b, WIRE_ID_BYTES) == 0;
+    const struct node *n = self;
+    const struct workshop *w = &n->workshop;
+    *s = (struct standing){.has_run = w->has_run,
+                           .has_started = n->join.has_model && n->phases.phase != NODE_GATHERING,
+                           .finished = n->phases.phase == NODE_SERVING && !n->job.working,
+                           .run = {(const uint8_t *)w->run_text, w->n_run_text},
+                           .round = n->phases.round,
+                           .beat = phases_beat(&n->phases),
+                           .busy_us = phases_busy_us(&n->phases)};
+}
+
+static enum sessions_run their_run(void *self, const struct wire_hello *h, bool dialled)
+{
+    struct node *n = self;
+    bool started = n->workshop.has_run && n->phases.phase != NODE_GATHERING;
+    struct run run;
+    enum sessions_run said = workshop_judge(&n->workshop, h, dialled, started, &run);
+    if (said == SESSIONS_RUN_TAKEN)
+        take_run(n, &run);
+    return said;
+}
+
+static void session_lost(void *self, const struct link *l)
+{
+    edges_lost(&((struct node *)self)->edges, l);
+}
+
+static void session_finished(void *self, const struct link *l)
+{
+    edges_ending(&((struct node *)self)->edges, l);
+}
+
+/* In training a session is for an edge. (Before and after it members look for each other.) */
+static bool session_surplus(void *self, const struct link *l)
+{
+    const struct node *n = self;
+    return n->phases.phase == NODE_TRAINING && n->edges.n > 0 && edges_of(&n->edges, l) == NULL;
+}
+
+static void say_status(void *self, const struct link *l)
+{
+    struct node *n = self;
+    struct node_progress p;
+    struct env *v = &n->env;
+    node_progress(n, &p);
+    struct wire_status s = {.round = p.round,
+                            .n_rounds = p.n_rounds,
+                            .phase = p.phase,
+                            .loss = p.loss,
+                            .accuracy = p.accuracy,
+                            .drift = p.drift,
+                            .relative_drift = p.relative_drift,
+                            .drift_round = p.drift_round,
+                            .drift_age = p.drift_age,
+                            .bytes_sent = p.bytes_sent,
+                            .bytes_received = p.bytes_received,
+                            .n_strangers = p.strangers,
+                            .n_violations = p.violations,
+                            .n_live = p.n_live,
+                            .rounds_done = p.rounds_done,
+                            .rounds_skipped = p.rounds_skipped,
+                            .joined_round = p.joined_round,
+                            .age_s = (double)(v->now_us - n->phases.idle_since_us) * 1e-6,
+                            .holds = p.holds};
+    for (size_t i = 0; i < n->edges.n && s.n_edges < WIRE_EDGES_MAX; i++) {
+        const struct neighbour *b = edges_at(&n->edges, i);
+        const struct edge *e = &b->edge;
+        struct wire_status_edge *out = &s.edges[s.n_edges++];
+        memcpy(out->id, e->id, WIRE_ID_BYTES);
+        out->state = e->state;
+        out->round = e->round;
+        out->gamma = (float)b->gamma;
+        out->resets = e->n_resets;
+    }
+    sessions_send(&n->sessions, l, false, v->message,
+                  wire_put_status(v->message, sizeof v->message, &s), NULL);
+}
+
+/* ---- opening and closing ---- */
+
+static int open_machines(struct node *n, const struct node_config *config)
+{
+    const struct sessions_owner owner = {.self = n,
+                                         .standing = standing,
+                                         .run = their_run,
+                                         .lost = session_lost,
+                                         .finished = session_finished,
+                                         .surplus = session_surplus,
+                                         .status = say_status};
+    n->workshop.env = &n->env;
+    edges_init(&n->edges, &n->env, &n->sessions, &n->workshop);
+    join_init(&n->join, &n->env, &n->sessions, &n->workshop);
+    orders_init(&n->orders, &n->sessions, &n->workshop);
+    phases_init(&n->phases, &n->env, &n->sessions, &n->workshop, &n->edges, &n->join);
+    job_init(&n->job, &n->env, &n->workshop, &n->edges, &n->phases, &n->orders);
+    int err = env_open(&n->env, config);
+    return err != 0 ? err : sessions_open(&n->sessions, &n->env, &owner);
 }
 
 int node_open(struct node **out, const struct node_config *config)
@@ -48,24 +139,7 @@ int node_open(struct node **out, const struct node_config *config)
     struct node *n = calloc(1, sizeof *n);
     if (n == NULL)
         return -ENOMEM;
-    n->config = *config;
-    n->rng = rng_stream(rng_key(config->own_seed, RNG_PEER, 0, 0));
-    n->model_link = UINT32_MAX;
-    n->progress.loss = n->progress.accuracy = n->progress.test_loss = n->progress.drift =
-        n->progress.relative_drift = n->progress.own_distance = n->progress.gamma =
-            n->progress.excess = n->progress.drift_target = n->progress.statistics_apart =
-                (double)NAN;
-    verdict_init(&n->verdict);
-    n->seeds = calloc(config->n_bootstrap + 1, sizeof *n->seeds);
-    n->out = malloc(HEADS_FIRST);
-    if (n->seeds == NULL || n->out == NULL) {
-        node_close(n);
-        return -ENOMEM;
-    }
-    n->cap_out = HEADS_FIRST;
-    for (uint32_t i = 0; i < config->n_bootstrap; i++)
-        n->seeds[i].name = config->bootstrap[i];
-    int err = open_members(n);
+    int err = open_machines(n, config);
     if (err != 0) {
         node_close(n);
         return err;
@@ -78,178 +152,209 @@ void node_close(struct node *n)
 {
     if (n == NULL)
         return;
-    assert(!n->working);
-    edges_close_all(n);
-    train_close(n);
-    if (n->members != NULL)
-        members_close(n->members);
-    free(n->seeds);
-    free(n->out);
+    assert(!n->job.working);
+    close_run(n);
+    phases_close(&n->phases);
+    sessions_close(&n->sessions);
+    env_close(&n->env);
     free(n);
 }
 
-struct link *node_link(struct node *n, uint32_t number)
+/* ---- messages ---- */
+
+static void on_hello(struct node *n, const struct link *l, const struct wire_message *m)
 {
-    for (size_t i = 0; i < NODE_LINKS_MAX; i++)
-        if (n->links[i].used && n->links[i].number == number)
-            return &n->links[i];
-    return NULL;
+    sessions_hello(&n->sessions, l, &m->hello);
 }
 
-/* Heads are copied to one arena, which may move while it grows: until the end
- * of the step a send knows its place only. */
-void node_send(struct node *n, const struct link *l, bool bulk, const uint8_t *head, size_t n_head,
-               struct packet *body)
+static void on_members(struct node *n, const struct link *l, const struct wire_message *m)
 {
-    struct node_effects *fx = n->fx;
-    assert(n_head > 0);
-    if (fx->n_sends == NODE_SENDS_MAX || l->doomed)
+    sessions_members(&n->sessions, l, &m->members);
+}
+
+static void on_ping(struct node *n, const struct link *l, const struct wire_message *m)
+{
+    sessions_ping(&n->sessions, l, &m->ping);
+}
+
+static void on_edge(struct node *n, const struct link *l, const struct wire_message *m)
+{
+    edges_edge(&n->edges, l, &m->edge);
+}
+
+static void on_edge_close(struct node *n, const struct link *l, const struct wire_message *m)
+{
+    (void)m;
+    edges_edge_close(&n->edges, l);
+}
+
+static void on_delta(struct node *n, const struct link *l, const struct wire_message *m)
+{
+    edges_delta(&n->edges, l, &m->delta);
+}
+
+static void on_beat(struct node *n, const struct link *l, const struct wire_message *m)
+{
+    edges_beat(&n->edges, l, &m->beat);
+}
+
+static void on_probe(struct node *n, const struct link *l, const struct wire_message *m)
+{
+    sessions_probe(&n->sessions, l, &m->probe);
+}
+
+static void on_heard(struct node *n, const struct link *l, const struct wire_message *m)
+{
+    (void)l;
+    sessions_vouched(&n->sessions, &m->heard);
+}
+
+/* Between jobs the model is ours to copy; else the job takes the copy. It must not wait for
+ * the next one: in lock step that may wait for the very peer that asks. (Before training
+ * our run may still give way to the cluster's, and its packets with it.) */
+static void serve_now(struct node *n, const struct link *l)
+{
+    uint64_t wanted = n->orders.at[l - n->sessions.links].round;
+    bool now = wanted <= n->phases.round || n->phases.phase > NODE_TRAINING;
+    if (now && !n->job.working && n->join.has_model && n->phases.phase >= NODE_TRAINING)
+        orders_serve_now(&n->orders, l, n->phases.round);
+}
+
+static void on_model_req(struct node *n, const struct link *l, const struct wire_message *m)
+{
+    orders_take(&n->orders, l, m->model_req.round);
+    serve_now(n, l);
+}
+
+static void on_model(struct node *n, const struct link *l, const struct wire_message *m)
+{
+    if (!join_model(&n->join, l, &m->model))
         return;
-    if (n->n_out + n_head > n->cap_out) {
-        size_t cap = 2 * n->cap_out + n_head;
-        uint8_t *grown = realloc(n->out, cap);
-        if (grown == NULL) {
-            node_end(n, 1);
-            return;
-        }
-        n->out = grown;
-        n->cap_out = cap;
-    }
-    memcpy(n->out + n->n_out, head, n_head);
-    n->head_at[fx->n_sends] = n->n_out;
-    n->n_out += n_head;
-    fx->sends[fx->n_sends++] =
-        (struct node_send){.link = l->number, .bulk = bulk, .n_head = n_head, .body = body};
+    phases_join(&n->phases, m->model.round);
+    env_note(&n->env, NOTE_INFO, "joined the run at round %llu of %llu",
+             (unsigned long long)n->phases.round, (unsigned long long)n->workshop.run.rounds);
 }
 
-void node_note(struct node *n, enum note_level level, const char *format, ...)
+static void on_status_req(struct node *n, const struct link *l, const struct wire_message *m)
 {
-    struct node_effects *fx = n->fx;
-    if (fx->n_notes == NODE_NOTES_MAX)
-        return;
-    struct node_note *note = &fx->notes[fx->n_notes++];
-    note->level = level;
-    va_list args;
-    va_start(args, format);
-    vsnprintf(note->text, sizeof note->text, format, args);
-    va_end(args);
-}
-
-void node_hang_up(struct node *n, struct link *l, bool violation)
-{
-    struct node_effects *fx = n->fx;
-    if (l->doomed || fx->n_hangups == NODE_LINKS_MAX)
-        return;
-    l->doomed = true;
-    l->violated = violation;
-    fx->hangups[fx->n_hangups].link = l->number;
-    fx->hangups[fx->n_hangups++].violation = violation;
-}
-
-void node_violation(struct node *n, struct link *l, const char *what)
-{
-    n->progress.violations++;
-    node_note(n, NOTE_WARNING, "peer %02x%02x%02x%02x broke the protocol: %s", l->id[0], l->id[1],
-              l->id[2], l->id[3], what);
-    node_hang_up(n, l, true);
-}
-
-void node_end(struct node *n, int exit_code)
-{
-    if (n->over)
-        return;
-    n->over = true;
-    n->exit_code = exit_code;
-    n->phase = NODE_LEFT;
-}
-
-/* Early end by request: leave by a signed word, keep what was learnt. */
-static void stop(struct node *n)
-{
-    n->stopping = true;
-    if (n->working || n->over)
-        return;
-    members_set_state(n->members, RECORD_LEFT);
-    links_news(n);
-    n->fx->write_model = n->has_model;
-    node_end(n, 0);
+    (void)m;
+    sessions_status_req(&n->sessions, l);
 }
 
 /* What may be said to us, type by type. What has no handler is never sent to a
  * peer; an observer may only ask. */
 static const struct
 {
-    void (*handle)(struct node *n, struct link *l, const struct wire_message *m);
+    void (*handle)(struct node *n, const struct link *l, const struct wire_message *m);
     bool observers_too;
     const char *unreadable;
 } handler_of[WIRE_TYPE_END] = {[WIRE_NONE] = {NULL, true, "not a message"},
-                               [WIRE_HELLO] = {links_hello, false, "bad HELLO"},
-                               [WIRE_MEMBERS] = {links_members, false, "bad MEMBERS"},
-                               [WIRE_PING] = {links_ping, true, "bad PING"},
-                               [WIRE_EDGE] = {edges_edge, false, "bad EDGE"},
-                               [WIRE_EDGE_CLOSE] = {edges_edge_close, false, "bad EDGE_CLOSE"},
-                               [WIRE_DELTA] = {edges_delta, false, "bad DELTA"},
-                               [WIRE_MODEL_REQ] = {serve_model_req, true, "bad MODEL_REQ"},
-                               [WIRE_MODEL] = {train_model, false, "bad MODEL"},
-                               [WIRE_STATUS_REQ] = {serve_status_req, true, "bad STATUS_REQ"},
-                               [WIRE_STATUS] = {NULL, false, "unexpected message"}};
+                               [WIRE_HELLO] = {on_hello, false, "bad HELLO"},
+                               [WIRE_MEMBERS] = {on_members, false, "bad MEMBERS"},
+                               [WIRE_PING] = {on_ping, true, "bad PING"},
+                               [WIRE_EDGE] = {on_edge, false, "bad EDGE"},
+                               [WIRE_EDGE_CLOSE] = {on_edge_close, false, "bad EDGE_CLOSE"},
+                               [WIRE_DELTA] = {on_delta, false, "bad DELTA"},
+                               [WIRE_MODEL_REQ] = {on_model_req, true, "bad MODEL_REQ"},
+                               [WIRE_MODEL] = {on_model, false, "bad MODEL"},
+                               [WIRE_STATUS_REQ] = {on_status_req, true, "bad STATUS_REQ"},
+                               [WIRE_STATUS] = {NULL, false, "unexpected message"},
+                               [WIRE_BEAT] = {on_beat, false, "bad BEAT"},
+                               [WIRE_PROBE] = {on_probe, false, "bad PROBE"},
+                               [WIRE_HEARD] = {on_heard, false, "bad HEARD"}};
 
 /* Bytes become a message here and nowhere else in the node. */
-static void receive(struct node *n, struct link *l, const uint8_t *p, size_t len)
+static void receive(struct node *n, const struct link *l, const uint8_t *p, size_t len)
 {
     struct wire_message m;
-    bool readable = wire_read(p, len, &n->batch, &m);
+    bool readable = wire_read(p, len, &n->env.batch, &m);
     bool in_turn = l->observer ? handler_of[m.type].observers_too
                                : l->hello || m.type == WIRE_HELLO || m.type == WIRE_NONE;
     if (!in_turn)
-        node_violation(n, l, "out of turn");
+        sessions_violation(&n->sessions, l, "out of turn");
     else if (!readable)
-        node_violation(n, l, handler_of[m.type].unreadable);
+        sessions_violation(&n->sessions, l, handler_of[m.type].unreadable);
     else if (handler_of[m.type].handle == NULL)
-        node_violation(n, l, "unexpected message");
+        sessions_violation(&n->sessions, l, "unexpected message");
     else
         handler_of[m.type].handle(n, l, &m);
 }
 
+/* ---- events ---- */
+
+static void start(struct node *n)
+{
+    phases_start(&n->phases);
+    join_start(&n->join);
+    if (n->env.config.found)
+        take_run(n, &n->env.config.run);
+    else
+        env_note(&n->env, NOTE_INFO, "waiting for a run from the bootstrap list");
+    n->next_tick_us = n->env.now_us;
+    sessions_start(&n->sessions);
+}
+
+/* Early end by request: leave by a signed word, keep what was learnt. */
+static void stop(struct node *n)
+{
+    n->stopping = true;
+    if (n->job.working || n->env.over)
+        return;
+    sessions_leave(&n->sessions);
+    n->env.fx->write_model = n->join.has_model;
+    env_end(&n->env, 0);
+}
+
+/* A job of the serving phase is the last one: after it the model is final. */
+static void worked(struct node *n)
+{
+    job_over(&n->job);
+    if (!job_done(&n->job))
+        return;
+    phases_job_done(&n->phases, n->job.steps);
+    n->env.fx->measured = true;
+    if (n->phases.phase != NODE_SERVING)
+        return;
+    n->env.fx->write_model = true;
+    members_set_state(n->env.members, RECORD_FINISHED);
+    sessions_say_finished_all(&n->sessions);
+}
+
 static void handle(struct node *n, const struct node_event *ev)
 {
+    const struct link *l = NULL;
     switch (ev->type) {
     case NODE_START:
-        n->begun_us = n->idle_since_us = ev->now_us;
-        if (n->config.found)
-            train_take_run(n, &n->config.run);
-        else
-            node_note(n, NOTE_INFO, "waiting for a run from the bootstrap list");
-        links_start(n);
-        dial_start(n);
+        start(n);
         break;
     case NODE_TIMER:
+        break;
     case NODE_SENT:
+        l = orders_sent(&n->orders, ev->link);
+        if (l != NULL)
+            serve_now(n, l);
         break;
     case NODE_LINK_UP:
-        links_up(n, ev);
+        sessions_up(&n->sessions, ev);
         break;
     case NODE_LINK_DOWN:
-        links_down(n, ev);
+        sessions_down(&n->sessions, ev);
         break;
     case NODE_DIAL_FAILED:
-        dial_failed(n, ev->dial.tag);
+        sessions_dial_failed(&n->sessions, ev->dial.tag);
         break;
     case NODE_RESOLVED:
-        dial_resolved(n, ev);
+        sessions_resolved(&n->sessions, ev);
         break;
-    case NODE_RECV: {
-        struct link *l = node_link(n, ev->link);
-        if (l == NULL || l->doomed)
+    case NODE_RECV:
+        l = sessions_heard(&n->sessions, ev->link);
+        if (l == NULL)
             break;
-        l->heard_us = ev->now_us;
-        edges_heard(n, l);
+        edges_heard(&n->edges, l);
         receive(n, l, ev->recv.bytes, ev->recv.len);
         break;
-    }
     case NODE_WORKED:
-        n->working = false;
-        work_done(n);
+        worked(n);
         break;
     case NODE_STOP:
         stop(n);
@@ -257,70 +362,141 @@ static void handle(struct node *n, const struct node_event *ev)
     }
 }
 
-void node_step(struct node *n, const struct node_event *ev, struct node_effects *fx)
+/* ---- time ---- */
+
+static void tick(struct node *n)
 {
-    fx->n_sends = fx->n_dials = fx->n_hangups = fx->n_resolves = fx->n_notes = 0;
-    fx->work = fx->measured = fx->write_model = fx->exit = false;
-    n->fx = fx;
-    n->n_out = 0;
-    packet_release(n->held);
-    n->held = NULL;
-    n->now_us = ev->now_us;
-    if (ev->type == NODE_WORKED || ev->type == NODE_TIMER) {
-        n->progress.bytes_sent = ev->io.bytes_sent;
-        n->progress.bytes_received = ev->io.bytes_received;
-        n->progress.strangers = ev->io.n_strangers;
-    }
-    if (!n->over)
-        handle(n, ev);
-    else if (ev->type == NODE_WORKED)
-        n->working = false;
-    if (!n->over && n->stopping && !n->working)
-        stop(n);
-    if (!n->over) {
-        if (n->now_us >= n->next_tick_us) {
-            links_tick(n);
-            edges_tick(n);
-            n->next_tick_us = n->now_us + TICK_US;
-        }
-        links_news(n);
-        edges_update(n);
-        train_update(n);
-    }
-    for (uint32_t i = 0; i < fx->n_sends; i++)
-        fx->sends[i].head = n->out + n->head_at[i];
-    fx->exit = n->over && !n->working;
-    fx->exit_code = n->exit_code;
-    fx->wake_us = n->next_tick_us;
-    if (n->not_before_us > n->now_us && n->not_before_us < fx->wake_us)
-        fx->wake_us = n->not_before_us;
-    if (n->over)
-        fx->wake_us = INT64_MAX;
+    int64_t now = n->env.now_us;
+    if (now < n->next_tick_us)
+        return;
+    sessions_tick(&n->sessions, n->next_tick_us > 0 ? now - n->next_tick_us : 0);
+    edges_tick(&n->edges);
+    if (n->job.working)
+        phases_watch_job(&n->phases);
+    n->next_tick_us = now + TICK_US;
 }
 
+/* Edges belong to a model: without one there are none. The worker uses them, so that they are
+ * chosen anew between jobs only. */
+static void update_edges(struct node *n)
+{
+    if (!n->workshop.ready || !n->join.has_model || n->env.over)
+        return;
+    if (!n->job.working && edges_outdated(&n->edges)) {
+        edges_rebuild(&n->edges);
+        job_share(&n->job);
+    }
+    edges_update(&n->edges);
+}
+
+static void update_phases(struct node *n)
+{
+    if (n->job.working || n->env.over || !n->workshop.ready)
+        return;
+    switch (phases_update(&n->phases, job_diverged(&n->job))) {
+    case PHASES_WAIT: /* An order that came while a job ran must not wait for the next one. */
+        if (n->phases.phase >= NODE_TRAINING)
+            orders_serve_idle(&n->orders, n->phases.round);
+        break;
+    case PHASES_BEGUN:
+        sessions_hello_all(&n->sessions);
+        break;
+    case PHASES_JOB:
+        job_start(&n->job);
+        break;
+    case PHASES_LAST_JOB:
+        job_judge(&n->job);
+        job_last(&n->job);
+        break;
+    case PHASES_END:
+        env_end(&n->env, ending_code(n));
+        break;
+    }
+}
+
+static int64_t wake_us(const struct node *n)
+{
+    int64_t job = n->phases.wake_us;
+    if (n->env.over)
+        return INT64_MAX;
+    return job > n->env.now_us && job < n->next_tick_us ? job : n->next_tick_us;
+}
+
+/* Each step handles its event, then lets every machine look at the clock; all of
+ * that is idempotent, so no machine schedules anything but the common tick. */
+void node_step(struct node *n, const struct node_event *ev, struct node_effects *fx)
+{
+    env_begin_step(&n->env, ev->now_us, fx);
+    orders_release(&n->orders);
+    if (ev->type == NODE_WORKED || ev->type == NODE_TIMER) {
+        n->bytes_sent = ev->io.bytes_sent;
+        n->bytes_received = ev->io.bytes_received;
+        n->n_strangers = ev->io.n_strangers;
+    }
+    if (!n->env.over)
+        handle(n, ev);
+    else if (ev->type == NODE_WORKED)
+        job_over(&n->job);
+    if (!n->env.over && n->stopping && !n->job.working)
+        stop(n);
+    if (!n->env.over) {
+        tick(n);
+        sessions_news(&n->sessions);
+        update_edges(n);
+        update_phases(n);
+    }
+    env_end_step(&n->env);
+    fx->exit = n->env.over && !n->job.working;
+    fx->exit_code = n->env.exit_code;
+    fx->wake_us = wake_us(n);
+}
+
+void node_work(struct node *n, int64_t (*clock_us)(void))
+{
+    job_work(&n->job, clock_us);
+}
+
+/* ---- what others read ---- */
+
+/* Who lives and what is held is told as it is: below the quorum no job may come for long. */
 void node_progress(const struct node *n, struct node_progress *p)
 {
-    *p = n->progress;
-    p->phase = n->phase;
-    p->round = n->round;
-    p->n_rounds = n->has_run ? n->run.rounds : 0;
-    p->settle_rounds = n->settle_rounds;
+    uint32_t at[WIRE_MEMBERS_MAX];
+    size_t self;
+    *p = n->job.figures;
+    p->n_live = (uint32_t)members_vertices(n->env.members, at, &self);
+    p->n_edges = (uint32_t)edges_open(&n->edges);
+    p->holds = n->phases.quorum.state == QUORUM_HELD;
+    p->phase = n->env.over ? NODE_LEFT : n->phases.phase;
+    p->round = n->phases.round;
+    p->n_rounds = n->workshop.has_run ? n->workshop.run.rounds : 0;
+    p->settle_rounds = n->phases.settle_rounds;
+    p->holds = n->phases.quorum.state == QUORUM_HELD;
+    p->drift_age = phases_beat(&n->phases) - p->drift_round;
+    p->joined_round = n->phases.joined;
+    p->rounds_done = n->phases.done;
+    p->rounds_skipped = n->phases.skipped;
+    p->bytes_sent = n->bytes_sent;
+    p->bytes_received = n->bytes_received;
+    p->strangers = n->n_strangers;
+    p->resets = n->edges.n_resets;
+    p->violations = n->sessions.n_violations;
 }
 
 const float *node_model(const struct node *n, const struct segment **segments, size_t *n_segments,
                         size_t *n_params)
 {
-    if (!n->ready)
+    if (!n->workshop.ready)
         return NULL;
-    *segments = n->trainer.segments;
-    *n_segments = n->trainer.n_segments;
-    *n_params = n->trainer.n_params;
-    return n->mixing.x;
+    *segments = n->workshop.trainer.segments;
+    *n_segments = n->workshop.trainer.n_segments;
+    *n_params = n->workshop.trainer.n_params;
+    return n->workshop.mixing.x;
 }
 
 const struct run *node_run(const struct node *n)
 {
-    return n->has_run ? &n->run : NULL;
+    return n->workshop.has_run ? &n->workshop.run : NULL;
 }
 
 size_t node_control_max(const struct node *n)
@@ -331,9 +507,9 @@ size_t node_control_max(const struct node *n)
 
 size_t node_bulk_max(const struct node *n)
 {
-    if (!n->ready)
+    if (!n->workshop.ready)
         return WIRE_HEAD_MAX + WIRE_SKETCH_MAX;
-    size_t model = mixing_model_bytes(&n->mixing);
-    size_t most = n->mixing.cap > model ? n->mixing.cap : model;
+    size_t model = mixing_model_bytes(&n->workshop.mixing);
+    size_t most = n->workshop.mixing.cap > model ? n->workshop.mixing.cap : model;
     return most + WIRE_HEAD_MAX + WIRE_SKETCH_MAX;
 }

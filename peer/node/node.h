@@ -24,6 +24,7 @@
 #include "gossip/members/members.h"
 #include "gossip/wire/wire.h"
 #include "nn/train/trainer.h"
+#include "peer/node/schedule.h"
 #include "peer/node/verdict.h"
 #include "peer/run/run.h"
 
@@ -38,14 +39,6 @@ enum {
     NODE_NOTE_MAX = 240, /* Bytes of one note. */
     NODE_SEEDS_MAX = 16, /* Bootstrap names. */
     NODE_LINKS_MAX = 256
-};
-
-enum node_phase {
-    NODE_GATHERING, /* Waiting for min-peers, for the run, or for a model. */
-    NODE_TRAINING,
-    NODE_SETTLING, /* Last phase: gossip without gradients to --final-drift. */
-    NODE_SERVING,  /* Our model is final; neighbours still need us. */
-    NODE_LEFT      /* Nothing more will come. */
 };
 
 enum node_event_type {
@@ -173,25 +166,37 @@ struct node_config
 
     /* Called when the run is known, perhaps at once, and again if a proposed
      * run gives way to the cluster's: build the trainer for it. On failure returns
-     * -EINVAL with a sentence; the node ends with exit code 2. */
+     * a negative errno with a sentence; the node ends with cmd_exit_of() of it. */
     int (*make_trainer)(void *self, const struct run *run, struct trainer *t,
                         char error[RUN_ERROR_MAX]);
     void *make_trainer_self;
 
     uint64_t evaluate_every;   /* Rounds between evaluations in training; 0: only at the end. */
     uint64_t evaluate_samples; /* An evaluation in training takes so many; the last takes all. */
+
+    /* Below the run's quorum this peer holds its local rounds so long, and then goes on
+     * with a word of warning; 0: it goes on at once. */
+    int64_t patience_us;
+    /* A neighbour whose job runs longer than this is no longer waited for; 0: no limit. */
+    int64_t worker_limit_us;
 };
 
 /* Figures for people and scripts. NaN where not known (yet). */
 struct node_progress
 {
     enum node_phase phase;
-    uint64_t round, n_rounds;     /* Local rounds done, of the run. */
-    uint64_t settle_rounds;       /* Rounds of the last phase done. */
+    uint64_t round, n_rounds; /* How far it is in the run's rounds, of how many. */
+    uint64_t settle_rounds;   /* Rounds of the last phase done. */
+    /* round = joined_round + rounds_done + rounds_skipped: this process began at the first,
+     * did its local steps in so many, and passed over the rest to catch up. */
+    uint64_t joined_round, rounds_done, rounds_skipped;
+    bool holds;                   /* Below the quorum: no local rounds now. */
     double loss;                  /* The last local steps had this mean loss. */
     double accuracy, test_loss;   /* The last evaluation found these. */
     double drift, relative_drift; /* Estimated Xi and Xi/|mean|... */
-    uint64_t drift_round;         /* ... of the state before this round's local steps. */
+    uint64_t drift_round;         /* ... of the state before this round's local steps, where
+                                   * rounds of the last phase count on; */
+    uint64_t drift_age;           /* so many rounds have been done since. */
     double own_distance;          /* Estimated |x_i - mean|. */
     double gamma;                 /* Mean over the edges. */
     /* --compress auto (gossip/exchange/ladder.h) fills these in: the codec of the last deltas,
@@ -226,6 +231,10 @@ void node_step(struct node *n, const struct node_event *ev, struct node_effects 
 void node_work(struct node *n, int64_t (*clock_us)(void));
 
 void node_progress(const struct node *n, struct node_progress *p);
+struct outcome_facts;
+
+/* How the run ended, or would if it ended now: for outcome_judge() of peer/node/outcome.h. */
+void node_facts(const struct node *n, struct outcome_facts *f);
 /* The parameters and their segments; NULL before the run is known. Not while a
  * job runs. */
 const float *node_model(const struct node *n, const struct segment **segments, size_t *n_segments,

@@ -158,8 +158,8 @@ const struct run_key run_core_keys[] = {
      .word = RUN_AUTO, .canonical = canonical_compress, RUN_FIELD(compress),
      .fallback_by = fallback_of_compress},
     {.name = "drift-target", .kind = RUN_REAL, .fallback = "1",
-     .help = "of --compress auto: drift to keep while training, as a multiple of what "
-             "exact exchange has before it mixes; peers choose by it how much they send",
+     .help = "of --compress auto: the drift to keep while training, by which peers choose how "
+             "much they send; 1 is what exact exchange finds before it mixes",
      .low = 1e-6, .high = 1e6, RUN_FIELD(drift_target),
      .useless = has_one_codec, .of = "compress",
      .why = "only with --compress auto: nothing else chooses by the drift"},
@@ -207,5 +207,9 @@ const struct run_key run_core_keys[] = {
     {.name = "final-drift", .kind = RUN_REAL, .fallback = "0.001",
      .help = "relative drift at which the last phase ends; 0: no last phase",
      .low = 0, .high = 1, RUN_FIELD(final_drift)},
+    {.name = "quorum", .kind = RUN_REAL, .fallback = "0.5",
+     .help = "share of the members, without those that left by their own word, that must be "
+             "there: below it peers hold their local rounds (see --patience), and no run ends well",
+     .low = 0, .high = 1, RUN_FIELD(quorum)},
     {.name = NULL}};
 /* clang-format on */

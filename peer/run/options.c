@@ -79,6 +79,23 @@ static struct option_value *find_value(struct options *o, const char *name)
     return NULL;
 }
 
+static bool is_rival(const struct option_row *row, const struct option_row *of)
+{
+    return row->rival != NULL && strcmp(row->rival, of->name) == 0;
+}
+
+/* Has its rival, whichever of the two rows names the other, been given on the command line? */
+static bool rival_wins(const struct options *o, const struct option_value *v)
+{
+    for (uint32_t i = 0; i < o->n; i++) {
+        const struct option_value *w = &o->values[i];
+        if (w->source == OPTION_COMMAND_LINE
+            && (is_rival(v->row, w->row) || is_rival(w->row, v->row)))
+            return true;
+    }
+    return false;
+}
+
 /* ---- Checking one value. ---- */
 
 /* A row whose max is not above its min has no upper limit. */
@@ -194,7 +211,7 @@ static int take_value(struct options *o, struct option_value *v, const char *tex
 {
     char where[ENV_NAME_MAX], expected[160];
     if (!suits(v->row, text, expected, sizeof expected)) {
-        snprintf(error, OPTIONS_ERROR_MAX, "%s is '%.120s', expected %s",
+        snprintf(error, OPTIONS_ERROR_MAX, "%s: found '%.120s', expected %s",
                  place(v->row, source, where), text, expected);
         return -EINVAL;
     }
@@ -275,7 +292,13 @@ static int take_operand(struct options *o, const char *text, char error[OPTIONS_
         if (v->row->kind == OPTION_OPERAND && v->source != OPTION_COMMAND_LINE)
             return take_value(o, v, text, OPTION_COMMAND_LINE, error);
     }
-    snprintf(error, OPTIONS_ERROR_MAX, "unexpected argument '%.120s'", text);
+    const char *stray = o->command->stray;
+    const struct option_value *meant = stray != NULL ? find_value(o, stray) : NULL;
+    char expected[160];
+    bool suited = meant != NULL && suits(meant->row, text, expected, sizeof expected);
+    snprintf(error, OPTIONS_ERROR_MAX, "unexpected argument '%.120s'%s%s%s%.120s%s", text,
+             suited ? ", did you mean --" : "", suited ? stray : "", suited ? " " : "",
+             suited ? text : "", suited ? "?" : "");
     return -EINVAL;
 }
 
@@ -385,7 +408,7 @@ static int read_environment(struct options *o, char error[OPTIONS_ERROR_MAX])
 {
     for (uint32_t i = 0; i < o->n; i++) {
         struct option_value *v = &o->values[i];
-        if (v->row->kind == OPTION_OPERAND || v->source == OPTION_COMMAND_LINE)
+        if (v->row->kind == OPTION_OPERAND || v->source == OPTION_COMMAND_LINE || rival_wins(o, v))
             continue;
         char name[ENV_NAME_MAX];
         options_env_name(v->row->name, name, sizeof name);
@@ -413,6 +436,24 @@ static int check_required(const struct options *o, char error[OPTIONS_ERROR_MAX]
     return 0;
 }
 
+/* Rivals that were both given were given in one place, since the command line hides the
+ * environment's. */
+static int check_rivals(struct options *o, char error[OPTIONS_ERROR_MAX])
+{
+    for (uint32_t i = 0; i < o->n; i++) {
+        const struct option_value *v = &o->values[i], *w = NULL;
+        char one[ENV_NAME_MAX], other[ENV_NAME_MAX];
+        if (v->row->rival != NULL && v->source >= OPTION_ENVIRONMENT)
+            w = find_value(o, v->row->rival);
+        if (w == NULL || w->source < OPTION_ENVIRONMENT)
+            continue;
+        snprintf(error, OPTIONS_ERROR_MAX, "%s and %s contradict each other",
+                 place(w->row, w->source, one), place(v->row, v->source, other));
+        return -EINVAL;
+    }
+    return 0;
+}
+
 int options_parse(struct options *o, const struct command *command, int argc, char **argv,
                   const struct options_world *world, char error[OPTIONS_ERROR_MAX])
 {
@@ -423,7 +464,8 @@ int options_parse(struct options *o, const struct command *command, int argc, ch
         return err;
     if (world->env != NULL && read_environment(o, error) != 0)
         return -EINVAL;
-    return check_required(o, error);
+    err = check_rivals(o, error);
+    return err < 0 ? err : check_required(o, error);
 }
 
 /* ---- Values. ---- */

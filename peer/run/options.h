@@ -7,6 +7,9 @@
  *
  *   command line  >  environment (HEARSAY_MIN_PEERS=4)  >  the row's fallback
  *
+ * Of two rivals (--rounds and --epochs) one may be given; one on the command line
+ * hides the other in the environment.
+ *
  * Syntax is getopt_long's: `--name value`, `--name=value`, `-n value`, `--`.
  * Names are never abbreviated, so that adding an option breaks no script. An
  * option given twice takes its last value; an empty environment variable is
@@ -48,6 +51,7 @@ struct option_row
     const char *help;     /* A phrase without full stop. */
     double min, max;      /* UINT and REAL; max <= min: from min up to any value. */
     bool required;        /* Must be given (or set in the environment). */
+    const char *rival;    /* The option of which this takes the place: not both; or NULL. */
 };
 
 struct options;
@@ -65,6 +69,8 @@ struct command
     bool takes_run_flags;
     const struct run_trainer *trainer; /* Whose keys it takes besides the core's; or NULL. */
     const char *const *keys;           /* The run keys that it takes, up to NULL; or NULL: all. */
+    /* The option whose value a stray argument may be: "peers" of "hearsay local 8"; or NULL. */
+    const char *stray;
     const char *no_key; /* Said of the others where they are given: "--policy: ...". */
     int (*run)(const struct options *o); /* Returns the exit code. */
 };
@@ -133,6 +139,11 @@ bool options_given(const struct options *o, const char *name);
 
 /* "min-peers" -> "HEARSAY_MIN_PEERS". Asserts that it fits. */
 void options_env_name(const char *name, char *out, size_t cap);
+
+/* Is a variable of the environment, "HEARSAY_TOPLOGY", an option of none of the commands (up
+ * to one without a name)? Then *meant is the name that it may have been meant to be, which
+ * belongs to a row or a run key, or NULL where none is near. */
+bool options_stray(const struct command *commands, const char *variable, const char **meant);
 
 /* Edit distance with swaps of neighbours (optimal string alignment), texts
  * of up to 63 bytes; longer ones count as far apart. */

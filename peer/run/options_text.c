@@ -10,7 +10,11 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { DISTANCE_MAX = 63 }; /* Bytes of a text that is compared. */
+enum {
+    DISTANCE_MAX = 63, /* Bytes of a text that is compared. */
+    ENV_PREFIX = 8,    /* Letters of "HEARSAY_". */
+    ENV_NAME_MAX = 64  /* Bytes of "HEARSAY_...", with the NUL. */
+};
 
 static size_t min3(size_t a, size_t b, size_t c)
 {
@@ -59,4 +63,42 @@ void options_env_name(const char *name, char *out, size_t cap)
     assert(n > 0 && (size_t)n < cap);
     for (char *p = out; *p != '\0'; p++)
         *p = *p == '-' ? '_' : (char)toupper((unsigned char)*p);
+}
+
+/* A search for the option that a variable names, and for the nearest one. */
+struct stray
+{
+    const char *variable, *meant;
+    bool found;
+};
+
+static void try_name(struct stray *s, const char *name)
+{
+    char known[ENV_NAME_MAX], best[ENV_NAME_MAX];
+    options_env_name(name, known, sizeof known);
+    s->found |= strcmp(s->variable, known) == 0;
+    if (!options_near(s->variable + ENV_PREFIX, known + ENV_PREFIX))
+        return;
+    if (s->meant != NULL)
+        options_env_name(s->meant, best, sizeof best);
+    if (s->meant == NULL
+        || options_distance(s->variable, known) < options_distance(s->variable, best))
+        s->meant = name;
+}
+
+bool options_stray(const struct command *commands, const char *variable, const char **meant)
+{
+    struct stray s = {.variable = variable};
+    if (strncmp(variable, "HEARSAY_", ENV_PREFIX) != 0)
+        return false;
+    for (const struct command *c = commands; c->name != NULL; c++) {
+        const struct run_key *key;
+        for (const struct option_row *row = c->rows; row->name != NULL; row++)
+            if (row->kind != OPTION_OPERAND)
+                try_name(&s, row->name);
+        for (size_t k = 0; c->takes_run_flags && (key = run_key_at(c->trainer, k)) != NULL; k++)
+            try_name(&s, key->name);
+    }
+    *meant = s.meant;
+    return !s.found;
 }

@@ -56,6 +56,7 @@ struct run
     uint32_t min_peers;
     uint32_t local_steps;
     double final_drift; /* Target Xi/|mean| of the last phase; 0: no last phase. */
+    double quorum;      /* Share of the members below which peers do no local rounds. */
     /* Whose keys it has besides the core's, or NULL for none; and their values, a
      * struct that the trainer knows. */
     const struct run_trainer *trainer;

@@ -95,6 +95,12 @@ void channel_init(struct channel *c, bool initiator, const struct channel_identi
                                                  .psk = {psk}});
 }
 
+void channel_remember(struct channel *c, struct replay *answered)
+{
+    assert(!c->initiator && c->state == CHANNEL_WAIT_MSG1);
+    c->answered = answered;
+}
+
 void channel_close(struct channel *c)
 {
     sodium_memzero(c, sizeof *c);
@@ -130,6 +136,7 @@ static void open_channel(struct channel *c, const uint8_t peer_id[CHANNEL_ID])
     noise_close(&c->noise);
     memcpy(c->peer_id, peer_id, CHANNEL_ID);
     c->identity = NULL;
+    c->answered = NULL;
     c->state = CHANNEL_OPEN;
 }
 
@@ -148,6 +155,9 @@ static int answer_msg1(struct channel *c, const uint8_t *in, uint8_t *out, size_
 {
     uint8_t hello[CHANNEL_PAYLOAD];
     if (noise_read(&c->noise, in, CHANNEL_MSG1, hello) != 0) /* Empty. */
+        return fail(c);
+    /* The key agreements come with the answer, which only a new message gets. */
+    if (c->answered != NULL && !replay_is_new(c->answered, c->noise.re))
         return fail(c);
     write_hello(c->identity, hello);
     if (noise_write(&c->noise, hello, sizeof hello, out) != 0)

@@ -14,12 +14,14 @@
  *
  * Every handshake message has one fixed size: the reader before authentication
  * is one fixed buffer. msg1 is sealed with the cluster key: a stranger's fails
- * before any Diffie-Hellman and gets no byte back.
+ * before any Diffie-Hellman and gets no byte back. So does one that has been
+ * answered before, where the responder remembers it (peer/secure/replay.h).
  */
 #ifndef PEER_SECURE_CHANNEL_H
 #define PEER_SECURE_CHANNEL_H
 
 #include "peer/secure/noise.h"
+#include "peer/secure/replay.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -84,6 +86,7 @@ struct channel
     uint8_t peer_id[CHANNEL_ID];
     uint64_t sent_since_rekey;               /* Bytes of data sealed under the present key. */
     const struct channel_identity *identity; /* Borrowed until open. */
+    struct replay *answered;                 /* Likewise; NULL: nothing is remembered. */
     struct noise noise;                      /* All zero once the handshake is over. */
     struct noise_cipher send, recv;
 };
@@ -92,6 +95,8 @@ struct channel
  * own copy. The prologue is fixed: "hearsay/1". */
 void channel_init(struct channel *c, bool initiator, const struct channel_identity *identity,
                   const uint8_t psk[CHANNEL_KEY], const uint8_t ephemeral[32]);
+/* A responder, before its first message: refuse what is in `answered`, enter what is answered. */
+void channel_remember(struct channel *c, struct replay *answered);
 void channel_close(struct channel *c); /* Wipes every secret. */
 
 /* How many bytes of handshake the channel waits for now (0 when it is open or

@@ -24,13 +24,17 @@ void frame_limit(struct frame *f, enum frame_lane lane, size_t max)
 }
 
 /* What was sealed on its way is not left behind in freed memory. */
+static void wipe_and_free(uint8_t *bytes, size_t n)
+{
+    if (bytes != NULL)
+        explicit_bzero(bytes, n);
+    free(bytes);
+}
+
 void frame_close(struct frame *f)
 {
-    for (int i = 0; i < FRAME_LANES; i++) {
-        if (f->lane[i].bytes != NULL)
-            explicit_bzero(f->lane[i].bytes, f->lane[i].capacity);
-        free(f->lane[i].bytes);
-    }
+    for (int i = 0; i < FRAME_LANES; i++)
+        wipe_and_free(f->lane[i].bytes, f->lane[i].capacity);
     *f = (struct frame){0};
 }
 
@@ -57,7 +61,7 @@ static bool lane_of(enum channel_kind kind, enum frame_lane *lane, bool *end)
 
 /* Room for n more bytes: at least doubled, so that all copying together is
  * linear, and never more than twice what has really come (and, of what has not,
- * n), nor more than `most` while n fits there. */
+ * n), nor more than `most` while n fits there. realloc() would leave the old block unwiped. */
 static int reserve(struct frame *f, enum frame_lane lane, size_t n, size_t most)
 {
     size_t need = f->lane[lane].n + n;
@@ -67,9 +71,12 @@ static int reserve(struct frame *f, enum frame_lane lane, size_t n, size_t most)
     capacity = capacity < FRAME_FIRST / 2 ? FRAME_FIRST : 2 * capacity;
     capacity = capacity > most ? most : capacity;
     capacity = capacity < need ? need : capacity;
-    uint8_t *bytes = realloc(f->lane[lane].bytes, capacity);
+    uint8_t *bytes = malloc(capacity);
     if (bytes == NULL)
         return -ENOMEM;
+    if (f->lane[lane].n > 0)
+        memcpy(bytes, f->lane[lane].bytes, f->lane[lane].n);
+    wipe_and_free(f->lane[lane].bytes, f->lane[lane].capacity);
     f->lane[lane].bytes = bytes;
     f->lane[lane].capacity = capacity;
     return 0;

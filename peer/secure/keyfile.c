@@ -16,7 +16,7 @@ enum {
     TEXT_MAX = HEX + 2 /* One byte more than a good file has, so that a longer one shows. */
 };
 
-/* Writes "key FILE: ..." into error and returns `code`, for a caller to return in turn. */
+/* Writes "FILE: ..." into error and returns `code`, for a caller to return in turn. */
 static int refuse(char error[KEYFILE_ERROR_MAX], int code, const char *path, const char *format,
                   ...) __attribute__((format(printf, 4, 5)));
 static int refuse(char error[KEYFILE_ERROR_MAX], int code, const char *path, const char *format,
@@ -27,7 +27,7 @@ static int refuse(char error[KEYFILE_ERROR_MAX], int code, const char *path, con
     va_start(args, format);
     vsnprintf(why, sizeof why, format, args);
     va_end(args);
-    snprintf(error, KEYFILE_ERROR_MAX, "key %.180s: %s", path, why);
+    snprintf(error, KEYFILE_ERROR_MAX, "%.180s: %s", path, why);
     return code;
 }
 

@@ -1,7 +1,7 @@
 /* peer/secure/keyfile.h -- 32 secret bytes in a file: the cluster key, or an identity's seed.
  *
  * The file is 64 hexadecimal digits and a newline, for its owner only. Errors
- * are one sentence that names the file, what was found and what was expected;
+ * are one sentence that begins with the file, what was found and what was expected;
  * it never holds a byte of the key. Copies of the secret are wiped.
  */
 #ifndef PEER_SECURE_KEYFILE_H

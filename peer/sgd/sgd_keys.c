@@ -180,8 +180,7 @@ static const struct run_key keys[] = {
      .help = "share of a training label that goes to all classes alike",
      .low = 0, .high = 0.9, FIELD(label_smoothing)},
     {.name = "clip", .kind = RUN_REAL, .fallback = "0",
-     .help = "longest sum of min-peers gradients: each is cut to this / "
-             "sqrt(min-peers); 0: none",
+     .help = "a gradient longer than X / sqrt(min-peers) is cut to that; 0: none",
      .low = 0, .high = 1e9, FIELD(clip)},
     {.name = "weight-decay", .kind = RUN_REAL, .fallback = "0",
      .help = "of weights, not of biases and norms",

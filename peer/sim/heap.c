@@ -49,3 +49,22 @@ void sim_heap_close(struct sim_heap *h)
     free(h->at);
     *h = (struct sim_heap){0};
 }
+
+void sim_queue_add(struct sim_queue *q, struct sim_event e)
+{
+    if (q->n == q->cap) {
+        q->cap = q->cap > 0 ? 2 * q->cap : 16;
+        q->at = realloc(q->at, q->cap * sizeof *q->at);
+        if (q->at == NULL)
+            abort();
+    }
+    q->at[q->n++] = e;
+}
+
+void sim_queue_close(struct sim_queue *q)
+{
+    for (size_t i = 0; i < q->n; i++)
+        free(q->at[i].bytes);
+    free(q->at);
+    *q = (struct sim_queue){0};
+}

@@ -1,54 +1,16 @@
-/* peer/sim/world.c -- carries nodes' effects to each other in virtual time: every delay and fault
- * is drawn here. */
+/* peer/sim/world.c -- the nodes of a simulated world: their lives, their steps, and what becomes of
+ * what they ask for. */
 #include "peer/sim/world.h"
 
-#include "nn/math/rng.h"
-#include "peer/secure/channel.h"
-#include "peer/sim/heap.h"
+#include "peer/node/inspect.h"
+#include "peer/sim/faults.h"
+#include "peer/sim/state.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-struct sim_peer
-{
-    struct sim_world *world;
-    uint32_t index, boot;
-    struct node *node;
-    struct members_crypto crypto;
-    char name[WIRE_NAME_MAX + 1], address[WIRE_NAME_MAX + 8];
-    const char *advertise;
-    uint8_t id[WIRE_ID_BYTES];
-    int64_t wake_us; /* The earliest TIMER that is queued already; INT64_MAX: none. */
-    double slowness; /* Its local steps take so many times as long as step_us. */
-    uint64_t sent, received;
-    bool ended;
-    int exit_code;
-};
-
-struct sim_link
-{
-    uint32_t end[2];
-    bool up;
-    int64_t clear_us[2]; /* When the last message from end k has arrived: none overtakes it. */
-};
-
-struct sim_world
-{
-    struct sim_config config;
-    struct rng rng;
-    struct sim_peer *peers;
-    struct record *known;
-    struct sim_link *links;
-    uint32_t n_links, cap_links;
-    struct sim_heap heap;
-    struct node_effects *fx;
-    int64_t now_us;
-    uint64_t n_events, trace;
-    uint32_t n_ended;
-};
 
 /* ---- a toy signature: the id and a hash, so that a changed byte shows ---- */
 
@@ -85,19 +47,26 @@ static int make_trainer(void *self, const struct run *run, struct trainer *t,
     return p->world->config.make_trainer(p->world->config.self, p->index, run, t, error);
 }
 
-static void post(struct sim_world *w, struct sim_peer *p, struct sim_event e)
+void sim_post(struct sim_world *w, struct sim_peer *p, struct sim_event e)
 {
     e.peer = p->index;
     e.boot = p->boot;
     sim_heap_push(&w->heap, e);
 }
 
-static int start_peer(struct sim_world *w, struct sim_peer *p)
+/* A restart is newer than what was before, by the wall clock or, in the plain network, by
+ * a count. */
+static uint64_t incarnation(const struct sim_world *w, const struct sim_peer *p)
+{
+    return w->config.sessions ? (uint64_t)(w->now_us / 1000) + 1 : p->boot + 1u;
+}
+
+int sim_start_peer(struct sim_world *w, struct sim_peer *p)
 {
     p->crypto = (struct members_crypto){p, toy_verify, toy_sign};
     struct node_config c = {.name = p->name,
                             .boot = rng_at(w->config.seed, p->index + 1) + p->boot,
-                            .incarnation = p->boot + 1u,
+                            .incarnation = incarnation(w, p),
                             .own_seed = rng_key(w->config.seed, RNG_NETWORK, p->index, p->boot),
                             .advertise = &p->advertise,
                             .n_advertise = 1,
@@ -119,7 +88,7 @@ static int start_peer(struct sim_world *w, struct sim_peer *p)
         return err;
     p->ended = false;
     p->wake_us = INT64_MAX;
-    post(w, p, (struct sim_event){.at_us = w->now_us, .type = NODE_START});
+    sim_post(w, p, (struct sim_event){.at_us = w->now_us, .type = NODE_START});
     return 0;
 }
 
@@ -135,9 +104,17 @@ static void introduce(struct sim_world *w, struct sim_peer *p)
     toy_tag(p->id, msg, wire_record_signed(msg, sizeof msg, r), r->signature);
 }
 
+void sim_draw_id(struct sim_peer *p)
+{
+    struct rng id = rng_stream(rng_key(7, RNG_PEER, p->index, p->n_ids++ + 1));
+    for (size_t k = 0; k < WIRE_ID_BYTES; k++)
+        p->id[k] = (uint8_t)rng_u64(&id);
+}
+
 int sim_open(struct sim_world **out, const struct sim_config *config)
 {
-    if (config->n_peers == 0 || config->n_peers > WIRE_MEMBERS_MAX)
+    bool crawls = config->bytes_per_s != 0 && !(config->bytes_per_s >= SIM_LEAST_BYTES_PER_S);
+    if (config->n_peers == 0 || config->n_peers > WIRE_MEMBERS_MAX || crawls)
         return -EINVAL;
     struct sim_world *w = calloc(1, sizeof *w);
     if (w == NULL)
@@ -147,21 +124,20 @@ int sim_open(struct sim_world **out, const struct sim_config *config)
     w->peers = calloc(config->n_peers, sizeof *w->peers);
     w->known = calloc(config->n_peers, sizeof *w->known);
     w->fx = calloc(1, sizeof *w->fx);
-    int err = w->peers && w->known && w->fx ? 0 : -ENOMEM;
+    w->cut = calloc((size_t)config->n_peers * config->n_peers, sizeof *w->cut);
+    int err = w->peers && w->known && w->fx && w->cut ? 0 : -ENOMEM;
     for (uint32_t i = 0; i < config->n_peers && err == 0; i++) {
         struct sim_peer *p = &w->peers[i];
-        struct rng id = rng_stream(rng_key(7, RNG_PEER, i, 1));
-        *p = (struct sim_peer){.world = w, .index = i};
+        *p = (struct sim_peer){.world = w, .index = i, .fault = 1};
         p->slowness = 1 + config->step_spread * rng_unit(&w->rng);
         p->advertise = p->address;
         snprintf(p->name, sizeof p->name, "peer-%u", i);
         snprintf(p->address, sizeof p->address, "peer-%u:1", i);
-        for (size_t k = 0; k < WIRE_ID_BYTES; k++)
-            p->id[k] = (uint8_t)rng_u64(&id);
+        sim_draw_id(p);
         introduce(w, p);
     }
     for (uint32_t i = 0; i < config->n_peers && err == 0; i++)
-        err = start_peer(w, &w->peers[i]);
+        err = sim_start_peer(w, &w->peers[i]);
     if (err != 0)
         sim_close(w);
     else
@@ -171,7 +147,7 @@ int sim_open(struct sim_world **out, const struct sim_config *config)
 
 /* A job may be under way: it is stopped and told done, so that the node can be
  * closed; what it asks for is not carried out. */
-static void close_node(struct sim_world *w, struct sim_peer *p)
+void sim_close_node(struct sim_world *w, struct sim_peer *p)
 {
     struct node_event stop = {.now_us = w->now_us, .type = NODE_STOP};
     struct node_event worked = {.now_us = w->now_us, .type = NODE_WORKED};
@@ -188,113 +164,17 @@ void sim_close(struct sim_world *w)
     if (w == NULL)
         return;
     for (uint32_t i = 0; w->peers != NULL && i < w->config.n_peers; i++)
-        close_node(w, &w->peers[i]);
+        sim_close_node(w, &w->peers[i]);
+    for (uint32_t i = 0; w->peers != NULL && i < w->config.n_peers; i++)
+        sim_queue_close(&w->peers[i].late);
+    sim_queue_close(&w->held);
     sim_heap_close(&w->heap);
+    free(w->cut);
     free(w->links);
     free(w->peers);
     free(w->known);
     free(w->fx);
     free(w);
-}
-
-/* ---- the network ---- */
-
-static int64_t lag(struct sim_world *w)
-{
-    int64_t j = w->config.jitter_us;
-    return w->config.latency_us + (j > 0 ? (int64_t)rng_below(&w->rng, (uint64_t)j) : 0);
-}
-
-static int side(const struct sim_link *l, const struct sim_peer *p)
-{
-    return l->end[0] == p->index ? 0 : 1;
-}
-
-static void link_down(struct sim_world *w, uint32_t number, bool clean)
-{
-    struct sim_link *l = &w->links[number];
-    if (!l->up)
-        return;
-    l->up = false;
-    for (int k = 0; k < 2; k++)
-        if (w->peers[l->end[k]].node != NULL)
-            post(w, &w->peers[l->end[k]],
-                 (struct sim_event){
-                     .at_us = w->now_us, .type = NODE_LINK_DOWN, .link = number, .flag = clean});
-}
-
-/* What the channel adds to a message: its records' headers and tags. */
-static uint64_t socket_bytes(size_t n)
-{
-    uint64_t records = (n + CHANNEL_PLAIN_MAX - 1) / CHANNEL_PLAIN_MAX;
-    return n + records * (CHANNEL_HEADER + 1 + 16);
-}
-
-static void send_message(struct sim_world *w, struct sim_peer *p, const struct node_send *s)
-{
-    struct sim_link *l = &w->links[s->link];
-    size_t n_body = 0;
-    const uint8_t *body = s->body ? packet_bytes(s->body, &n_body) : NULL;
-    if (!l->up)
-        return;
-    if (body != NULL && w->config.cut_rate > 0 && rng_unit(&w->rng) < w->config.cut_rate) {
-        link_down(w, s->link, false);
-        return;
-    }
-    int k = side(l, p);
-    size_t n = s->n_head + n_body;
-    uint8_t *bytes = malloc(n);
-    if (bytes == NULL)
-        abort();
-    memcpy(bytes, s->head, s->n_head);
-    if (n_body > 0)
-        memcpy(bytes + s->n_head, body, n_body);
-    int64_t at = w->now_us + lag(w);
-    if (w->config.bytes_per_s > 0)
-        at += (int64_t)(1e6 * (double)n / w->config.bytes_per_s);
-    if (at < l->clear_us[k])
-        at = l->clear_us[k];
-    l->clear_us[k] = at;
-    p->sent += socket_bytes(n);
-    post(w, &w->peers[l->end[1 - k]],
-         (struct sim_event){
-             .at_us = at, .type = NODE_RECV, .link = s->link, .bytes = bytes, .n_bytes = n});
-}
-
-static struct sim_peer *peer_at(struct sim_world *w, const char *address)
-{
-    unsigned index;
-    if (sscanf(address, "peer-%u:1", &index) != 1 || index >= w->config.n_peers)
-        return NULL;
-    struct sim_peer *p = &w->peers[index];
-    return p->node != NULL && !p->ended ? p : NULL;
-}
-
-static void dial(struct sim_world *w, struct sim_peer *p, const struct node_dial *d)
-{
-    struct sim_peer *to = peer_at(w, d->address);
-    int64_t at = w->now_us + 2 * lag(w);
-    if (to == NULL || to == p) {
-        post(w, p, (struct sim_event){.at_us = at, .type = NODE_DIAL_FAILED, .tag = d->tag});
-        return;
-    }
-    if (w->n_links == w->cap_links) {
-        w->cap_links = w->cap_links > 0 ? 2 * w->cap_links : 256;
-        w->links = realloc(w->links, w->cap_links * sizeof *w->links);
-        if (w->links == NULL)
-            abort();
-    }
-    uint32_t number = w->n_links++;
-    w->links[number] =
-        (struct sim_link){.end = {p->index, to->index}, .up = true, .clear_us = {at, at}};
-    p->sent += CHANNEL_MSG1 + CHANNEL_MSG3;
-    p->received += CHANNEL_MSG2;
-    to->sent += CHANNEL_MSG2;
-    to->received += CHANNEL_MSG1 + CHANNEL_MSG3;
-    post(w, p,
-         (struct sim_event){
-             .at_us = at, .type = NODE_LINK_UP, .link = number, .tag = d->tag, .flag = true});
-    post(w, to, (struct sim_event){.at_us = at, .type = NODE_LINK_UP, .link = number});
 }
 
 /* ---- one step ---- */
@@ -304,63 +184,95 @@ static int64_t no_clock(void)
     return 0;
 }
 
-/* A peer leaves: all its sessions end with it. */
-static void end_peer(struct sim_world *w, struct sim_peer *p, bool clean)
+static void send_all(struct sim_world *w, struct sim_peer *p, const struct node_effects *fx)
 {
-    p->ended = true;
-    w->n_ended++;
-    for (uint32_t k = 0; k < w->n_links; k++)
-        if (w->links[k].end[0] == p->index || w->links[k].end[1] == p->index)
-            link_down(w, k, clean);
+    for (uint32_t i = 0; i < fx->n_sends; i++)
+        network_send(w, p, &fx->sends[i]);
+    for (uint32_t i = 0; i < fx->n_hangups; i++)
+        if (w->config.sessions)
+            session_hang_up(w, p, fx->hangups[i].link, fx->hangups[i].violation);
+        else
+            network_break(w, fx->hangups[i].link, true);
+    for (uint32_t i = 0; i < fx->n_dials; i++)
+        if (w->config.sessions)
+            session_dial(w, p, &fx->dials[i]);
+        else
+            network_dial(w, p, &fx->dials[i]);
+    for (uint32_t i = 0; i < fx->n_resolves && w->config.resolve != NULL; i++) {
+        p->seed_name[fx->resolves[i].seed] = fx->resolves[i].name;
+        sim_post(w, p,
+                 (struct sim_event){.at_us = w->now_us + SIM_RESOLVE_US,
+                                    .type = NODE_RESOLVED,
+                                    .tag = fx->resolves[i].seed});
+    }
+}
+
+/* How long the job takes. The plain network knows one length; else a job without local steps
+ * takes a part of one step. */
+static double job_us(const struct sim_world *w, const struct sim_peer *p)
+{
+    double us = (double)w->config.step_us * p->slowness * p->fault;
+    struct node_size size = {.trains = true};
+    if (w->config.sessions)
+        node_size(p->node, &size);
+    return size.trains ? us * (double)w->config.run.local_steps : us / SIM_MIXING;
+}
+
+static void work(struct sim_world *w, struct sim_peer *p)
+{
+    double us = job_us(w, p);
+    node_work(p->node, no_clock);
+    if (w->config.worked != NULL)
+        w->config.worked(w->config.self, p->index);
+    sim_post(w, p, (struct sim_event){.at_us = w->now_us + (int64_t)us, .type = NODE_WORKED});
 }
 
 static void carry_out(struct sim_world *w, struct sim_peer *p, const struct node_effects *fx)
 {
-    for (uint32_t i = 0; i < fx->n_sends; i++)
-        send_message(w, p, &fx->sends[i]);
-    for (uint32_t i = 0; i < fx->n_hangups; i++)
-        link_down(w, fx->hangups[i].link, true);
-    for (uint32_t i = 0; i < fx->n_dials; i++)
-        dial(w, p, &fx->dials[i]);
+    send_all(w, p, fx);
     for (uint32_t i = 0; i < fx->n_notes && w->config.note != NULL; i++)
         w->config.note(w->config.self, p->index, &fx->notes[i]);
-    if (fx->work) {
-        double us = (double)w->config.step_us * p->slowness * (double)w->config.run.local_steps;
-        node_work(p->node, no_clock);
-        post(w, p, (struct sim_event){.at_us = w->now_us + (int64_t)us, .type = NODE_WORKED});
-    }
+    if (fx->work)
+        work(w, p);
     if (fx->measured && w->config.measured != NULL)
         w->config.measured(w->config.self, p->index);
     if (fx->exit && !p->ended) {
         p->exit_code = fx->exit_code;
-        end_peer(w, p, true);
+        sim_end_peer(w, p, true);
         return;
     }
     if (fx->wake_us < p->wake_us) {
         p->wake_us = fx->wake_us;
-        post(w, p, (struct sim_event){.at_us = fx->wake_us, .type = NODE_TIMER});
+        sim_post(w, p, (struct sim_event){.at_us = fx->wake_us, .type = NODE_TIMER});
     }
 }
 
-static void deliver(struct sim_world *w, struct sim_peer *p, const struct sim_event *e)
+void sim_deliver(struct sim_world *w, struct sim_peer *p, const struct sim_event *e)
 {
     struct node_event ev = {.now_us = w->now_us, .type = e->type, .link = e->link};
+    uint32_t other = p->index;
     if (e->type == NODE_RECV)
-        p->received += socket_bytes(e->n_bytes);
+        p->received += sim_socket_bytes(e->n_bytes);
     ev.io.bytes_sent = p->sent;
     ev.io.bytes_received = p->received;
     ev.recv.bytes = e->bytes;
     ev.recv.len = e->n_bytes;
     ev.dial.tag = e->tag;
     ev.down.clean = e->flag;
+    if (e->type == NODE_LINK_UP || e->type == NODE_LINK_DOWN || e->type == NODE_RECV)
+        other = w->links[e->link].end[1 - sim_side(&w->links[e->link], p)];
     if (e->type == NODE_LINK_UP) {
-        const struct sim_link *l = &w->links[e->link];
-        memcpy(ev.up.id, w->peers[l->end[1 - side(l, p)]].id, WIRE_ID_BYTES);
+        memcpy(ev.up.id, w->peers[other].id, WIRE_ID_BYTES);
         ev.up.dialled = e->flag;
         ev.up.tag = e->tag;
     }
+    const char *address[NODE_SEEDS_MAX];
+    if (e->type == NODE_RESOLVED)
+        network_resolved(w, p, e, address, &ev);
     if (e->type == NODE_TIMER)
         p->wake_us = INT64_MAX;
+    if (w->config.watch != NULL)
+        w->config.watch(w->config.self, p->index, &ev, other);
     node_step(p->node, &ev, w->fx);
     carry_out(w, p, w->fx);
 }
@@ -373,23 +285,54 @@ static void trace(struct sim_world *w, const struct sim_event *e)
     w->n_events++;
 }
 
+/* What the plain network has lost on the way. */
+static bool is_lost(const struct sim_world *w, const struct sim_event *e)
+{
+    if (w->config.sessions || (e->type != NODE_RECV && e->type != NODE_LINK_UP))
+        return false;
+    const struct sim_link *l = &w->links[e->link];
+    return !l->up && !(e->type == NODE_RECV && l->drains);
+}
+
+/* Its loop stands still, or its worker does. */
+static bool is_late(const struct sim_peer *p, const struct sim_event *e)
+{
+    bool own = e->kind == SIM_FOR_NODE && e->boot != p->boot;
+    return sim_lives(p) && !own
+           && (p->stopped || (p->hung && e->kind == SIM_FOR_NODE && e->type == NODE_WORKED));
+}
+
 bool sim_step(struct sim_world *w)
 {
-    if (w->heap.n == 0 || w->n_ended == w->config.n_peers)
+    if (w->heap.n == 0 || (w->n_ended == w->config.n_peers && !w->config.sessions))
         return false;
     struct sim_event e = sim_heap_pop(&w->heap);
     struct sim_peer *p = &w->peers[e.peer];
     assert(e.at_us >= w->now_us);
     w->now_us = e.at_us;
-    /* What was on its way when a session broke is lost with it. */
-    bool lost = e.type == NODE_RECV && !w->links[e.link].up;
-    bool stale = e.type == NODE_LINK_UP && !w->links[e.link].up;
-    if (p->node != NULL && e.boot == p->boot && !p->ended && !lost && !stale) {
+    if (is_late(p, &e)) {
+        sim_queue_add(&p->late, e);
+        return true;
+    }
+    if (e.kind != SIM_FOR_NODE) {
         trace(w, &e);
-        deliver(w, p, &e);
+        session_take(w, p, &e);
+    } else if (sim_lives(p) && e.boot == p->boot && !is_lost(w, &e)) {
+        trace(w, &e);
+        sim_deliver(w, p, &e);
     }
     free(e.bytes);
     return true;
+}
+
+bool sim_run_to(struct sim_world *w, int64_t t_us)
+{
+    while (w->heap.n > 0 && w->heap.at[0].at_us <= t_us)
+        if (!sim_step(w))
+            return false;
+    if (w->now_us < t_us)
+        w->now_us = t_us;
+    return w->heap.n > 0;
 }
 
 int64_t sim_now_us(const struct sim_world *w)
@@ -412,30 +355,15 @@ const struct node *sim_node(const struct sim_world *w, uint32_t peer)
     return w->peers[peer].node;
 }
 
+const uint8_t *sim_id(const struct sim_world *w, uint32_t peer)
+{
+    return w->peers[peer].id;
+}
+
 bool sim_ended(const struct sim_world *w, uint32_t peer, int *exit_code)
 {
     *exit_code = w->peers[peer].exit_code;
     return w->peers[peer].ended;
-}
-
-void sim_kill(struct sim_world *w, uint32_t peer)
-{
-    struct sim_peer *p = &w->peers[peer];
-    if (p->node == NULL)
-        return;
-    if (!p->ended)
-        end_peer(w, p, false);
-    close_node(w, p);
-}
-
-int sim_restart(struct sim_world *w, uint32_t peer)
-{
-    struct sim_peer *p = &w->peers[peer];
-    assert(p->node == NULL);
-    p->boot++;
-    p->sent = p->received = 0;
-    w->n_ended--;
-    return start_peer(w, p);
 }
 
 void sim_totals(const struct sim_world *w, uint32_t peer, uint64_t *sent, uint64_t *received)

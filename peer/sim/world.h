@@ -19,6 +19,8 @@
 #include "peer/node/consensus.h"
 #include "peer/node/node.h"
 
+enum { SIM_LEAST_BYTES_PER_S = 1 };
+
 struct sim_config
 {
     uint32_t n_peers;
@@ -26,13 +28,15 @@ struct sim_config
     struct run run;
     int64_t latency_us; /* One way. */
     int64_t jitter_us;  /* Uniform, added to the latency. */
-    double bytes_per_s; /* On each link, each way; 0: no limit. */
-    int64_t step_us;    /* One local step. */
+    double
+        bytes_per_s; /* On each link, each way; 0: no limit, else SIM_LEAST_BYTES_PER_S or more. */
+    int64_t step_us; /* One local step. */
     double step_spread; /* Peers' speeds differ by up to this factor - 1. */
     double cut_rate;    /* Chance that a delta is lost with its session. */
+    bool sessions;      /* The network has sessions (peer/sim/faults.h). */
     uint64_t evaluate_every, evaluate_samples;
 
-    /* The trainer of a peer. 0, or -EINVAL with a sentence. */
+    /* The trainer of a peer. 0, or a negative errno with a sentence. */
     int (*make_trainer)(void *self, uint32_t peer, const struct run *run, struct trainer *t,
                         char error[RUN_ERROR_MAX]);
     void *self;
@@ -43,6 +47,16 @@ struct sim_config
     void (*measured)(void *self, uint32_t peer);
     /* A line for people. May be NULL. */
     void (*note)(void *self, uint32_t peer, const struct node_note *note);
+    /* A job of this peer has run, and is not reported yet: x and the replicas are as it left
+     * them. May be NULL. */
+    void (*worked)(void *self, uint32_t peer);
+    /* A node is about to be given this event. `other` is the peer at the other end of the
+     * event's link, or this one. May be NULL. */
+    void (*watch)(void *self, uint32_t peer, const struct node_event *ev, uint32_t other);
+    /* What a bootstrap name stands for now, as seen by this peer: at most NODE_SEEDS_MAX
+     * addresses; returns how many. NULL: names are never resolved. */
+    uint32_t (*resolve)(void *self, uint32_t peer, const char *name,
+                        const char *address[NODE_SEEDS_MAX]);
 };
 
 struct sim_world; /* Opaque. */
@@ -55,6 +69,10 @@ void sim_close(struct sim_world *w);
  * node has ended. */
 bool sim_step(struct sim_world *w);
 
+/* Deliver everything that is due until t_us, which is then the time. False: there is
+ * nothing more to come. */
+bool sim_run_to(struct sim_world *w, int64_t t_us);
+
 int64_t sim_now_us(const struct sim_world *w);
 uint64_t sim_events(const struct sim_world *w);
 /* A hash of every event delivered so far: equal seeds must give equal ones. */
@@ -62,17 +80,14 @@ uint64_t sim_trace(const struct sim_world *w);
 
 /* The node of a peer; NULL once it has been killed. */
 const struct node *sim_node(const struct sim_world *w, uint32_t peer);
+/* Its present identity. */
+const uint8_t *sim_id(const struct sim_world *w, uint32_t peer);
 /* Has it ended by itself, and with which exit code? */
 bool sim_ended(const struct sim_world *w, uint32_t peer, int *exit_code);
 
 /* All bytes that the peer has sent, and those that have reached it. What is on
  * its way when a session breaks, or for a peer that has ended, reaches nobody. */
 void sim_totals(const struct sim_world *w, uint32_t peer, uint64_t *sent, uint64_t *received);
-
-/* As SIGKILL: the node is gone, its sessions end abnormally. */
-void sim_kill(struct sim_world *w, uint32_t peer);
-/* Start it again: same name and identity, nothing remembered. */
-int sim_restart(struct sim_world *w, uint32_t peer);
 
 /* The exact consensus distance over the peers that have a model; NaN where
  * there is none, or no memory. O(n d). */

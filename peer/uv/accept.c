@@ -176,6 +176,14 @@ void uv_accept_ended(struct uv_accept *a, struct uv_link *l)
 
 /* ---- Begin and end ---------------------------------------------------- */
 
+static void close_copy(struct uv_accept *a)
+{
+    if (a->fd >= 0)
+        close(a->fd);
+    a->fd = -1;
+}
+
+/* A socket bound to the address; start() makes it listen. */
 static int make_socket(const union uv_address *address)
 {
     int fd = socket(address->any.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
@@ -183,7 +191,7 @@ static int make_socket(const union uv_address *address)
         return -errno;
     socklen_t n = address->any.sa_family == AF_INET ? sizeof address->v4 : sizeof address->v6;
     if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) < 0
-        || bind(fd, &address->any, n) < 0 || listen(fd, BACKLOG) < 0) {
+        || bind(fd, &address->any, n) < 0) {
         int err = -errno;
         close(fd);
         return err;
@@ -206,11 +214,14 @@ int uv_accept_open(struct uv_accept *a, struct uv_link_net *net,
     if (fd < 0)
         return fd;
     a->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-    int err = uv_random(NULL, NULL, &a->random, sizeof a->random, 0, NULL);
+    int err = a->fd < 0 ? -errno : 0;
+    if (err == 0)
+        err = uv_random(NULL, NULL, &a->random, sizeof a->random, 0, NULL);
     if (err == 0)
         err = uv_timer_init(net->loop, &a->timer);
     if (err < 0) {
         close(fd);
+        close_copy(a);
         return err;
     }
     a->timer.data = a;
@@ -234,7 +245,5 @@ void uv_accept_close(struct uv_accept *a)
     if (!a->resting)
         uv_close((uv_handle_t *)&a->tcp, NULL);
     uv_close((uv_handle_t *)&a->timer, NULL);
-    if (a->fd >= 0)
-        close(a->fd);
-    a->fd = -1;
+    close_copy(a);
 }

@@ -2,6 +2,7 @@
 #include "peer/uv/client.h"
 
 #include "peer/uv/accept.h"
+#include "peer/uv/spare.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -73,7 +74,7 @@ int uv_client_open(struct uv_client **out, const uint8_t psk[CHANNEL_KEY],
         return -ENOMEM;
     int err = uv_random(NULL, NULL, seed, sizeof seed, 0, NULL);
     if (err == 0)
-        err = uv_loop_init(&c->loop);
+        err = uv_spare_loop_init(&c->loop);
     if (err < 0) {
         free(c);
         return err;
@@ -110,7 +111,7 @@ void uv_client_close(struct uv_client *c)
     for (uint32_t i = 0; i < UV_CLIENT_SESSIONS_MAX; i++)
         uv_link_hangup(&c->slot[i], true);
     for (uint32_t i = 0; i < UV_CLIENT_LOOKUPS_MAX; i++)
-        hangs |= c->lookup[i].busy && uv_cancel((uv_req_t *)&c->lookup[i].request) < 0;
+        hangs |= !uv_resolve_cancel(&c->lookup[i]);
     uv_close((uv_handle_t *)&c->timer, NULL);
     channel_identity_close(&c->identity);
     if (hangs)
@@ -161,12 +162,20 @@ void uv_client_hangup(struct uv_client *c, uint32_t session)
     uv_link_hangup(&c->slot[session], true);
 }
 
+/* Numeric addresses are answered here: no event of the loop does it. */
+static bool ripen(struct uv_client *c, bool (*done)(void *self))
+{
+    for (uint32_t i = 0; i < UV_CLIENT_LOOKUPS_MAX; i++)
+        uv_resolve_ripe(&c->lookup[i]);
+    return done(c->calls.self);
+}
+
 bool uv_client_wait(struct uv_client *c, uint32_t ms, bool (*done)(void *self))
 {
     c->late = false;
     uv_update_time(&c->loop);
     uv_timer_start(&c->timer, on_late, ms, 0);
-    while (!c->late && !done(c->calls.self))
+    while (!c->late && !ripen(c, done))
         uv_run(&c->loop, UV_RUN_ONCE);
     uv_timer_stop(&c->timer);
     return done(c->calls.self);

@@ -51,9 +51,9 @@ static bool lookups_hang(struct uv_driver *d)
 {
     bool hang = false;
     for (uint32_t i = 0; i < NODE_SEEDS_MAX; i++)
-        hang |= d->seed[i].busy && uv_cancel((uv_req_t *)&d->seed[i].request) < 0;
+        hang |= !uv_resolve_cancel(&d->seed[i]);
     for (uint32_t i = 0; i < NODE_DIALS_MAX; i++)
-        hang |= d->dial[i].busy && uv_cancel((uv_req_t *)&d->dial[i].request) < 0;
+        hang |= !uv_resolve_cancel(&d->dial[i]);
     return hang;
 }
 
@@ -140,38 +140,48 @@ static void on_leash(uv_stream_t *s, ssize_t n, const uv_buf_t *buf)
 
 /* ---- Begin and close -------------------------------------------------- */
 
-/* Handles of our own; none of these can fail but the pipe and signals. */
-static int init_handles(struct uv_driver *d)
+/* Handles of our own, but the signals. None of these can fail. */
+static void init_handles(struct uv_driver *d)
 {
     uv_timer_init(d->loop, &d->wake);
     uv_timer_init(d->loop, &d->stop);
     uv_timer_init(d->loop, &d->end);
     uv_pipe_init(d->loop, &d->leash, 0);
-    int err = uv_signal_init(d->loop, &d->on_term);
-    if (err == 0)
-        err = uv_signal_init(d->loop, &d->on_int);
-    /* The loop's first signal handle makes a pipe; without descriptors the listening socket
-     * would have failed before. */
-    assert(err == 0);
     d->n_open = N_HANDLES;
     d->wake.data = d->stop.data = d->end.data = d;
     d->on_term.data = d->on_int.data = d->leash.data = d;
-    const struct uv_driver_config *c = d->config;
-    if (c->signals) {
-        err = uv_signal_start(&d->on_term, on_signal, SIGTERM);
-        if (err == 0)
-            err = uv_signal_start(&d->on_int, on_signal, SIGINT);
-    }
-    if (err == 0 && c->leash_fd >= 0) {
-        err = uv_pipe_open(&d->leash, c->leash_fd);
-        if (err == 0)
-            err = uv_read_start((uv_stream_t *)&d->leash, on_leash_room, on_leash);
-    }
-    return err;
+}
+
+/* The loop's first signal handle may need a pipe; the second finds it there. On failure
+ * there is nothing to close. */
+static int init_signals(struct uv_driver *d)
+{
+    int err = uv_signal_init(d->loop, &d->on_term);
+    if (err < 0)
+        return err;
+    err = uv_signal_init(d->loop, &d->on_int);
+    assert(err == 0);
+    return 0;
+}
+
+static int start_signals(struct uv_driver *d)
+{
+    if (!d->config->signals)
+        return 0;
+    int err = uv_signal_start(&d->on_term, on_signal, SIGTERM);
+    return err < 0 ? err : uv_signal_start(&d->on_int, on_signal, SIGINT);
+}
+
+static int start_leash(struct uv_driver *d)
+{
+    if (d->config->leash_fd < 0)
+        return 0;
+    int err = uv_pipe_open(&d->leash, d->config->leash_fd);
+    return err < 0 ? err : uv_read_start((uv_stream_t *)&d->leash, on_leash_room, on_leash);
 }
 
 /* The node needs the port, so the socket comes first. */
-static int open_parts(struct uv_driver *d)
+static int open_parts(struct uv_driver *d, enum uv_driver_part *failed)
 {
     const struct uv_driver_config *c = d->config;
     snprintf(d->port, sizeof d->port, "%u", (unsigned)d->accept.port);
@@ -183,44 +193,76 @@ static int open_parts(struct uv_driver *d)
     err = uv_worker_open(&d->worker, d->loop, d->node, uv_feed_worked, d);
     if (err < 0)
         goto no_worker;
-    err = init_handles(d);
+    err = init_signals(d);
+    if (err < 0)
+        goto no_signals;
+    init_handles(d);
+    err = start_signals(d);
+    if (err == 0) {
+        *failed = UV_DRIVER_LEASH;
+        err = start_leash(d);
+    }
     if (err == 0)
         return 0;
     close_handles(d);
+no_signals:
     uv_worker_close(&d->worker);
 no_worker:
     node_close(d->node);
     return err;
 }
 
-int uv_driver_open(struct uv_driver **out, uv_loop_t *loop, const struct uv_driver_config *config)
+static int prepare(struct uv_driver *d, uv_loop_t *loop, const struct uv_driver_config *config)
+{
+    uint8_t key[REPLAY_KEY];
+    int err = uv_random(NULL, NULL, key, sizeof key, 0, NULL);
+    if (err < 0)
+        return err;
+    replay_init(&d->answered, key);
+    d->config = config;
+    d->loop = loop;
+    d->wake_us = INT64_MAX;
+    d->net = (struct uv_link_net){.loop = loop,
+                                  .identity = config->identity,
+                                  .psk = config->psk,
+                                  .answered = &d->answered,
+                                  .limits = config->link};
+    uv_feed_net(d);
+    return 0;
+}
+
+int uv_driver_open(struct uv_driver **out, uv_loop_t *loop, const struct uv_driver_config *config,
+                   enum uv_driver_part *failed)
 {
     struct uv_driver *d = calloc(1, sizeof *d);
     struct node_effects *fx = calloc(1, sizeof *fx);
+    enum uv_driver_part part = UV_DRIVER_REST;
     int err = d && fx ? 0 : -ENOMEM;
     if (err < 0)
         goto no_memory;
-    d->config = config;
-    d->loop = loop;
-    d->fx = fx;
-    d->wake_us = INT64_MAX;
-    d->net = (struct uv_link_net){
-        .loop = loop, .identity = config->identity, .psk = config->psk, .limits = config->link};
-    uv_feed_net(d);
-    err = uv_accept_open(&d->accept, &d->net, &config->accept, &config->listen, config->listen_fd);
+    err = prepare(d, loop, config);
     if (err < 0)
         goto no_memory;
+    d->fx = fx;
+    part = UV_DRIVER_DOOR;
+    err = uv_accept_open(&d->accept, &d->net, &config->accept, &config->listen, config->listen_fd);
+    if (err < 0)
+        goto no_door;
     uv_accept_slots(&d->accept, d->slot, UV_DRIVER_SLOTS);
-    err = open_parts(d);
+    part = UV_DRIVER_REST;
+    err = open_parts(d, &part);
     if (err == 0) {
         *out = d;
         return 0;
     }
     uv_accept_close(&d->accept);
-    uv_run(loop, UV_RUN_NOWAIT); /* Lets the handles close. */
+no_door:
+    uv_run(loop, UV_RUN_NOWAIT); /* Lets the handles close: they lie in *d. */
 no_memory:
     free(fx);
     free(d);
+    if (failed)
+        *failed = part;
     return err;
 }
 

@@ -34,7 +34,7 @@ struct uv_driver_config
     const uint8_t *psk;
     union uv_address listen;
     int listen_fd;    /* Inherited listening socket, or -1. Taken over. */
-    int leash_fd;     /* The process exits at once when this pipe ends, or -1. */
+    int leash_fd;     /* The process exits when this pipe ends, at the loop's next turn; or -1. */
     bool signals;     /* SIGTERM and SIGINT stop; a second SIGINT exits with 130. */
     uint32_t stop_ms; /* From the stop to the end, whatever the node says. */
     struct uv_link_limits link;
@@ -50,9 +50,19 @@ struct uv_driver_config
 /* Defaults for everything but identity, psk, listen and node. */
 void uv_driver_defaults(struct uv_driver_config *c);
 
+/* What could not be opened, for a message that names it. */
+enum uv_driver_part {
+    UV_DRIVER_DOOR,  /* The listening socket. */
+    UV_DRIVER_LEASH, /* The pipe of config.leash_fd. */
+    UV_DRIVER_REST   /* Memory, the node, the worker's thread, signals. */
+};
+
 /* Bind, then open the node. The config is borrowed as long as the driver
- * lives. 0 or a negative errno (-EADDRINUSE ...; -EINVAL from the node). */
-int uv_driver_open(struct uv_driver **d, uv_loop_t *loop, const struct uv_driver_config *config);
+ * lives. 0 or a negative errno (-EADDRINUSE ...; -EINVAL from the node): then
+ * nothing of the driver is left on the loop, and *failed (which may be NULL)
+ * says what it was. */
+int uv_driver_open(struct uv_driver **d, uv_loop_t *loop, const struct uv_driver_config *config,
+                   enum uv_driver_part *failed);
 
 /* The port it listens on. */
 uint16_t uv_driver_port(const struct uv_driver *d);

@@ -39,7 +39,7 @@ static void feed_link(struct uv_driver *d, enum node_event_type type, struct uv_
 /* A number tells the slot, and is never used twice. */
 static uint32_t next_number(struct uv_driver *d, const struct uv_link *l)
 {
-    uint64_t n = ++d->n_numbers * UV_DRIVER_SLOTS + (uint64_t)(l - d->slot);
+    uint64_t n = ++d->n_sessions * UV_DRIVER_SLOTS + (uint64_t)(l - d->slot);
     assert(n <= UINT32_MAX);
     return (uint32_t)n;
 }
@@ -90,6 +90,9 @@ static void on_ended(void *self, struct uv_link *l)
 {
     struct uv_driver *d = self;
     d->n_up -= l->was_up;
+    if (l->error == -ENOBUFS && d->config->note)
+        d->config->note(d->config->self, NOTE_WARNING,
+                        "gave up a session: the other end takes too little of what it is sent");
     if (!d->ended)
         uv_accept_ended(&d->accept, l);
     if (l->was_up && l->number != 0)
@@ -120,10 +123,20 @@ static void tell_failed(struct uv_driver *d)
         uv_feed(d, &(struct node_event){.type = NODE_DIAL_FAILED, .dial = {tag[i]}});
 }
 
+static void tell_ripe(struct uv_driver *d)
+{
+    if (!d->ripe)
+        return;
+    d->ripe = false;
+    for (uint32_t i = 0; i < NODE_SEEDS_MAX; i++)
+        uv_resolve_ripe(&d->seed[i]);
+}
+
 static void on_wake(uv_timer_t *timer)
 {
     struct uv_driver *d = timer->data;
     tell_failed(d);
+    tell_ripe(d);
     int64_t lag = uv_worker_clock_us() - d->wake_us;
     if (lag < 0 || (lag > LAG_US && !d->polled)) {
         /* libuv runs due timers before it polls: after a stop (or a long
@@ -140,11 +153,12 @@ static void on_wake(uv_timer_t *timer)
 static void schedule_wake(struct uv_driver *d)
 {
     int64_t us = d->wake_us - uv_worker_clock_us();
-    if (d->wake_us == INT64_MAX && d->n_failed == 0) {
+    bool soon = d->n_failed > 0 || d->ripe;
+    if (d->wake_us == INT64_MAX && !soon) {
         uv_timer_stop(&d->wake);
         return;
     }
-    uint64_t ms = us <= 1000 || d->n_failed > 0 ? 1 : ((uint64_t)us + 999) / 1000;
+    uint64_t ms = us <= 1000 || soon ? 1 : ((uint64_t)us + 999) / 1000;
     uv_update_time(d->loop);
     uv_timer_start(&d->wake, on_wake, ms, 0);
 }
@@ -217,6 +231,7 @@ static void resolve(struct uv_driver *d, uint32_t seed, const char *name)
     r->self = d;
     r->tag = seed;
     int err = uv_resolve_start(d->loop, r, name);
+    d->ripe |= r->ripe;
     if (err < 0 && err != -EBUSY && d->config->note)
         d->config->note(d->config->self, NOTE_WARNING, "a bootstrap name cannot be looked up");
 }

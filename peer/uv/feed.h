@@ -20,6 +20,7 @@ struct uv_driver
     struct node *node;
     struct node_effects *fx;
     struct uv_link_net net;
+    struct replay answered;
     struct uv_accept accept;
     struct uv_worker worker;
     uv_timer_t wake, stop, end;
@@ -27,8 +28,8 @@ struct uv_driver
     uv_pipe_t leash;
     char leash_byte[16];
     char port[UV_DRIVER_PORT];
-    uint32_t n_open;    /* Own handles not yet closed. */
-    uint64_t n_numbers; /* Links that ever came up. */
+    uint32_t n_open;     /* Own handles not yet closed. */
+    uint64_t n_sessions; /* Links that ever came up. */
     uint32_t n_up;
     int64_t wake_us;
     bool polled;  /* The late wake-up has had its poll. */
@@ -38,6 +39,7 @@ struct uv_driver
     int exit_code;
     uint32_t n_failed; /* Dials that failed before they began. */
     uint32_t failed[NODE_DIALS_MAX];
+    bool ripe; /* A seed's address is numeric, and the node is to hear of it soon. */
     struct uv_resolve seed[NODE_SEEDS_MAX]; /* Lookups, */
     struct uv_resolve dial[NODE_DIALS_MAX]; /* also of dials by name. */
     struct uv_link slot[UV_DRIVER_SLOTS];

@@ -232,6 +232,8 @@ static int begin_handshake(struct uv_link *l)
     l->state = UV_LINK_HANDSHAKE;
     channel_init(&l->channel, l->dialled, l->net->identity, l->net->psk, ephemeral);
     explicit_bzero(ephemeral, sizeof ephemeral);
+    if (!l->dialled)
+        channel_remember(&l->channel, l->net->answered);
     err = uv_timer_start(&l->timer, on_deadline, l->net->limits.handshake_ms, 0);
     if (err == 0 && l->dialled)
         err = handshake(l, NULL, 0);

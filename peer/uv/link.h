@@ -56,7 +56,8 @@ struct uv_link_net
 {
     uv_loop_t *loop;
     const struct channel_identity *identity;
-    const uint8_t *psk; /* CHANNEL_KEY bytes. */
+    const uint8_t *psk;      /* CHANNEL_KEY bytes. */
+    struct replay *answered; /* First messages that links have answered; NULL where none accepts. */
     struct uv_link_limits limits;
     void *self;
     void (*up)(void *self, struct uv_link *l);

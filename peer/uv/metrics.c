@@ -8,13 +8,13 @@
 
 enum { DIGITS = 9 /* Enough to tell any two floats apart. */ };
 
-const char *uv_metrics_phase(enum node_phase phase)
+const char *uv_metrics_phase(enum node_phase phase, bool holds)
 {
     switch (phase) {
     case NODE_GATHERING:
         return "gathering";
     case NODE_TRAINING:
-        return "training";
+        return holds ? "holding" : "training";
     case NODE_SETTLING:
         return "settling";
     case NODE_SERVING:
@@ -30,9 +30,14 @@ json_t *uv_metrics_number(double x)
     return isfinite(x) ? json_real(x) : json_null();
 }
 
+json_t *uv_metrics_whole(uint64_t n)
+{
+    return json_integer(n < INT64_MAX ? (json_int_t)n : INT64_MAX);
+}
+
 static json_t *whole(uint64_t n)
 {
-    return json_integer((json_int_t)n);
+    return uv_metrics_whole(n);
 }
 
 double uv_metrics_rounded(double x)
@@ -50,21 +55,26 @@ json_t *uv_metrics_figure(double x)
 json_t *uv_metrics_object(const struct node_progress *p, double time_s)
 {
     return json_pack(
-        "{s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:s?, s:o, s:o, s:o, s:o, "
+        "{s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:s?, s:o, s:o, s:o, "
+        "s:o, "
         "s:o, s:o, s:o, s:o,"
-        " s:o, s:o}",
-        "round", whole(p->round), "rounds", whole(p->n_rounds), "phase", uv_metrics_phase(p->phase),
-        "time_s", uv_metrics_figure(time_s), "loss", uv_metrics_figure(p->loss), "accuracy",
-        uv_metrics_figure(p->evaluated ? p->accuracy : NAN), "drift", uv_metrics_figure(p->drift),
-        "relative_drift", uv_metrics_figure(p->relative_drift), "drift_round",
-        isfinite(p->drift) ? whole(p->drift_round) : json_null(), "own_distance",
+        " s:o, s:o, s:o, s:o, s:o}",
+        "round", whole(p->round), "rounds", whole(p->n_rounds), "phase",
+        uv_metrics_phase(p->phase, p->holds), "time_s", uv_metrics_figure(time_s), "loss",
+        uv_metrics_figure(p->loss), "accuracy", uv_metrics_figure(p->evaluated ? p->accuracy : NAN),
+        "drift", uv_metrics_figure(p->drift), "relative_drift",
+        uv_metrics_figure(p->relative_drift), "drift_round",
+        isfinite(p->drift) ? whole(p->drift_round) : json_null(), "drift_age",
+        isfinite(p->drift) ? whole(p->drift_age) : json_null(), "own_distance",
         uv_metrics_figure(p->own_distance), "statistics_disagreement",
         uv_metrics_figure(p->statistics_apart), "gamma", uv_metrics_figure(p->gamma), "rung",
         p->rung, "drift_excess", uv_metrics_figure(p->excess), "drift_target",
         uv_metrics_figure(p->drift_target), "bytes_sent", whole(p->bytes_sent), "bytes_received",
         whole(p->bytes_received), "compute_s", uv_metrics_figure(p->compute_s), "wait_s",
         uv_metrics_figure(p->wait_s), "mix_s", uv_metrics_figure(p->mix_s), "live",
-        whole(p->n_live), "edges", whole(p->n_edges), "settle_rounds", whole(p->settle_rounds));
+        whole(p->n_live), "edges", whole(p->n_edges), "settle_rounds", whole(p->settle_rounds),
+        "rounds_done", whole(p->rounds_done), "rounds_skipped", whole(p->rounds_skipped),
+        "joined_round", whole(p->joined_round));
 }
 
 char *uv_metrics_line(const struct node_progress *p, double time_s)
@@ -84,6 +94,7 @@ int uv_metrics_open(struct uv_metrics *m, const char *path, FILE *copy)
 /* One line in one write, so that a reader never sees half of it for long. */
 static int write_line(FILE *file, const char *text)
 {
+    errno = 0; /* A failure need not say why, and an older one must not answer for it. */
     if (fprintf(file, "%s\n", text) < 0 || fflush(file) != 0)
         return errno ? -errno : -EIO;
     return 0;

@@ -2,9 +2,10 @@
  *
  *   {"round": 12, "rounds": 400, "phase": "training", "time_s": 3.41,
  *    "loss": 0.31, "accuracy": null, "drift": 0.52, "relative_drift": 0.011,
- *    "own_distance": 0.5, "gamma": 0.04, "bytes_sent": 81234,
+ *    "drift_round": 4, "drift_age": 8, "own_distance": 0.5, "gamma": 0.04, "bytes_sent": 81234,
  *    "bytes_received": 80012, "compute_s": 2.9, "wait_s": 0.2, "mix_s": 0.1,
- *    "live": 8, "edges": 2, "settle_rounds": 0}
+ *    "live": 8, "edges": 2, "settle_rounds": 0, "rounds_done": 12,
+ *    "rounds_skipped": 0, "joined_round": 0}
  *
  * Seconds and bytes are totals since the process began, bytes as counted at
  * the sockets. What is not known is null; accuracy is given for the rounds
@@ -25,11 +26,14 @@ struct uv_metrics
     bool failed; /* A write failed once; said once, then silent. */
 };
 
-/* "gathering", "training", "settling", "serving", "left". */
-const char *uv_metrics_phase(enum node_phase phase);
+/* "gathering", "training", "settling", "serving", "left"; "holding" of one that would train
+ * but for the quorum. */
+const char *uv_metrics_phase(enum node_phase phase, bool holds);
 
 /* null where it is not finite. */
 json_t *uv_metrics_number(double x);
+/* JSON's integers are signed here: what is larger, a peer's lie, stays at their end. */
+json_t *uv_metrics_whole(uint64_t n);
 
 /* The number that reads as x does in a line of metrics: nine digits, as many as
  * a float has. Figures that are compared between runs go through it. */

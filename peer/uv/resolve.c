@@ -2,6 +2,7 @@
 #include "peer/uv/resolve.h"
 
 #include "nn/math/number.h"
+#include "peer/uv/spare.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -119,20 +120,48 @@ static void on_answer(uv_getaddrinfo_t *request, int status, struct addrinfo *li
     r->done(r, answer, n);
 }
 
+/* Names are for libuv's threads; the first lookup starts them. */
+static int ask(uv_loop_t *loop, struct uv_resolve *r, const char *host, uint16_t port)
+{
+    char service[6];
+    snprintf(service, sizeof service, "%u", (unsigned)port);
+    struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
+    int err = r->threaded ? 0 : uv_spare_pool();
+    if (err == 0)
+        err = uv_getaddrinfo(loop, &r->request, on_answer, host, service, &hints);
+    r->threaded |= err == 0;
+    return err;
+}
+
 int uv_resolve_start(uv_loop_t *loop, struct uv_resolve *r, const char *address)
 {
-    char host[UV_RESOLVE_HOST_MAX + 1], service[6];
+    char host[UV_RESOLVE_HOST_MAX + 1];
     uint16_t port;
     if (r->busy)
         return -EBUSY;
     if (uv_resolve_split(address, false, host, &port) < 0)
         return -EINVAL;
-    snprintf(service, sizeof service, "%u", (unsigned)port);
-    struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
     r->request.data = r;
-    int err = uv_getaddrinfo(loop, &r->request, on_answer, host, service, &hints);
+    r->ripe = uv_resolve_numeric(address, &r->answer) == 0;
+    int err = r->ripe ? 0 : ask(loop, r, host, port);
     r->busy = err == 0;
     return err;
+}
+
+void uv_resolve_ripe(struct uv_resolve *r)
+{
+    if (!r->ripe)
+        return;
+    union uv_address answer = r->answer; /* done() may begin the next lookup. */
+    r->ripe = r->busy = false;
+    r->done(r, &answer, 1);
+}
+
+bool uv_resolve_cancel(struct uv_resolve *r)
+{
+    if (r->ripe)
+        r->ripe = r->busy = false;
+    return !r->busy || uv_cancel((uv_req_t *)&r->request) == 0;
 }
 
 void uv_resolve_host(const struct sockaddr *a, char out[UV_RESOLVE_TEXT])

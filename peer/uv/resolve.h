@@ -2,8 +2,9 @@
  *
  * A bootstrap name may stand for many peers (a container service has one
  * address for each replica), so all answers are kept: deduplicated, at most
- * UV_RESOLVE_MAX. Names are looked up on libuv's threads; the caller asks
- * again whenever it wants fresh answers. IPv6 reads "[::1]:7100".
+ * UV_RESOLVE_MAX. Names are looked up on libuv's threads; a numeric address
+ * needs none. The caller asks again whenever it wants fresh answers. IPv6
+ * reads "[::1]:7100".
  */
 #ifndef PEER_UV_RESOLVE_H
 #define PEER_UV_RESOLVE_H
@@ -31,6 +32,9 @@ struct uv_resolve
 {
     uv_getaddrinfo_t request;
     bool busy;
+    bool ripe;     /* A numeric address has its answer: uv_resolve_ripe() gives it. */
+    bool threaded; /* A lookup of this one has had its thread. */
+    union uv_address answer;
     /* Called once a lookup, never from within uv_resolve_start(). n == 0: did
      * not resolve, or was cancelled. The answers are borrowed for the call. */
     void (*done)(struct uv_resolve *r, const union uv_address *a, uint32_t n);
@@ -47,8 +51,12 @@ int uv_resolve_split(const char *address, bool allow_any_port, char host[UV_RESO
 int uv_resolve_numeric(const char *address, union uv_address *out);
 
 /* Begin a lookup. 0 or a negative errno; -EBUSY while one runs. A numeric
- * address takes the same way. */
+ * address is ripe at once: done() is then called by uv_resolve_ripe(), which
+ * the caller calls from its loop, soon. */
 int uv_resolve_start(uv_loop_t *loop, struct uv_resolve *r, const char *address);
+void uv_resolve_ripe(struct uv_resolve *r);
+/* Give it up. False: it cannot be stopped, and its memory must stay. */
+bool uv_resolve_cancel(struct uv_resolve *r);
 
 /* "127.0.0.1:7100", "[::1]:7100"; v4-mapped addresses as v4. */
 void uv_resolve_text(const struct sockaddr *a, char out[UV_RESOLVE_TEXT]);

@@ -44,6 +44,9 @@ for command in local sim "topology ring" compressors "peer --listen 127.0.0.1:0 
 done
 refuses "sim: a rule of the last phase for no tensor" "--final-compress: rule 'conv=none': found no tensor of mlp:784-10" \
     sim --model mlp:784-10 --final-compress "qsgd:4;bias=fp16;conv=none"
+"$HEARSAY" sim --peers 2 --model logreg --rounds 1 >units.out 2>units.err
+check "sim: figures have the units that local gives them" eval \
+    'grep -qE "^bytes sent +[0-9.]+ [kM]B by all peers" units.out && grep -qE "^accuracy +[0-9.]+ % to [0-9.]+ %$" units.out'
 check "a rule for a tensor that the model has" eval \
     '"$HEARSAY" sim --peers 2 --model logreg --rounds 1 --compress "qsgd:4;*weight=none" >rule.out 2>rule.err'
 refuses "--drift-target of one codec" '--drift-target: only with --compress auto: nothing else chooses by the drift' \
@@ -73,7 +76,19 @@ refuses "--model of no kind" 'gpt' local --model gpt
 refuses "--data of no kind" 'imagenet' local --data imagenet
 refuses "--policy of no kind" 'later' local --policy later
 refuses "--lr nan" '--lr' local --lr nan
+for text in , ,,; do
+    refuses "peer: --bootstrap $text names nobody" "--bootstrap: found '$text', expected HOST:PORT" \
+        peer --key keygen.key --listen 127.0.0.1:0 --model logreg --rounds 1 --bootstrap $text
+    for command in status drift; do
+        refuses "$command: likewise" "--bootstrap: found '$text', expected HOST:PORT" \
+            $command --key keygen.key --bootstrap $text
+    done
+done
 refuses "peer without a key" '--key' peer
+for rate in 1e-300 0.99; do # So slow that the time of a message's arrival has no number.
+    refuses "sim: --bandwidth $rate" "--bandwidth: found $rate, expected 0 \(no limit\) or at least 1" \
+        sim --model logreg --rounds 1 --peers 2 --bandwidth $rate
+done
 refuses "drift: --round without --exact" '--round: found without --exact, expected with it' \
     drift --bootstrap 127.0.0.1:1 --key no.key --round 5
 for command in local sim; do
@@ -102,18 +117,31 @@ check "sim: a file of edges for as many" eval \
     '"$HEARSAY" sim --topology edges:line.edges --peers 3 --min-peers 2 --model logreg --rounds 1 >edges.out 2>edges.err'
 check "  whose drift is unknown before it is estimated" eval \
     'grep -q "exact, unknown estimated" edges.err && ! grep -qi nan edges.err edges.out'
+bounded "$HEARSAY" sim --peers 40 --topology ring --model logreg --rounds 3 --json >long.out 2>long.err </dev/null
+check "sim: a last phase of $(figures json long.out settle_rounds) rounds is told in $(wc -l <long.err) lines" eval \
+    '[ "$(figures json long.out settle_rounds)" -gt 200 ] && [ "$(wc -l <long.err)" -lt 50 ]'
 HEARSAY_PEERS=0 refuses "HEARSAY_PEERS=0" 'peers' local
+check "a misspelt variable is named" eval \
+    'HEARSAY_TOPLOGY=complete HEARSAY_PEERS=3 "$HEARSAY" topology ring >stray.out 2>stray.err &&
+        grep -qx "hearsay topology: warning: HEARSAY_TOPLOGY is no option of any command, did you mean HEARSAY_TOPOLOGY?" stray.err &&
+        [ "$(wc -l <stray.err)" = 1 ]'
 refuses "topology of an unknown family" 'heap' topology heap
 refuses "compressors: --compress zip" 'zip' compressors --compress zip
 refuses "compressors: the second of two specs" 'topk:2' compressors --compress "none topk:2"
 refuses "compressors: --compress of blanks" '--compress' compressors --compress "  "
-refuses "compressors: an operand" 'topk' compressors topk
+refuses "compressors: an operand" "unexpected argument 'topk', did you mean --compress topk" compressors topk
+refuses "compressors: a rule for nobody knows what" 'no default rule, expected one in front, such as none;biass=fp16' \
+    compressors --compress biass=fp16
+refuses "topology: a number" "unexpected argument '64', did you mean --peers 64" topology ring 64
+refuses "compressors: a model of too many parameters" \
+    'none: found 4347133962 parameters, expected at most 4294967295' \
+    compressors --model mlp:784-65536-65536-10 --compress none
 refuses "compressors: --params 0" '--params.*0' compressors --params 0
 refuses "compressors: --params and --model" '--params.*--model' compressors --params 10 --model logreg
 refuses "compressors: --model of no kind" 'gpt' compressors --model gpt
 refuses "compressors: --neighbours 0" '--neighbours' compressors --neighbours 0
 for rate in fast 1 0Mbit -1Mbit 1mbit 1e3Mbit .5Gbit 1.Gbit 1..5Gbit "1 Mbit" 1Gbit/s Mbit nanbit 1Mbitx; do
-    refuses "compressors: --uplink '$rate'" "--uplink is '$rate'" compressors --uplink "$rate"
+    refuses "compressors: --uplink '$rate'" "--uplink: found '$rate'" compressors --uplink "$rate"
 done
 
 # ---- Training's own. ----
@@ -121,13 +149,23 @@ done
 refuses "train: a flag of peers" '--policy.*hearsay local' train --policy sync
 refuses "train: another, with its value attached" '--local-steps.*hearsay local' train --local-steps=2
 refuses "train: American spelling" '--optimizer.*--optimiser' train --optimizer adam
-refuses "train: --rounds and --epochs" '--rounds.*--epochs' train --rounds 5 --epochs 2
-refuses "train: --epochs 0" "--epochs is '0'" train --epochs 0
-refuses "train: --eval-every -1" "--eval-every is '-1'" train --eval-every -1
+for command in train local sim "peer --listen 127.0.0.1:0 --key keygen.key"; do
+    # shellcheck disable=SC2086
+    refuses "$command: --rounds and --epochs" '--rounds and --epochs contradict' $command --rounds 5 --epochs 2
+    # shellcheck disable=SC2086
+    HEARSAY_ROUNDS=5 HEARSAY_EPOCHS=2 refuses "$command: both from the environment" \
+        'HEARSAY_ROUNDS and HEARSAY_EPOCHS contradict' $command
+done
+check "--epochs wins over HEARSAY_ROUNDS" eval \
+    'HEARSAY_ROUNDS=5 "$HEARSAY" sim --peers 2 --model logreg --epochs 0.01 >wins.out 2>wins.err && grep -q "2 peers, 4 rounds" wins.out'
+check "  and --rounds over HEARSAY_EPOCHS, in the children of local too" eval \
+    'HEARSAY_EPOCHS=1 "$HEARSAY" local --peers 2 --model logreg --rounds 3 --json >wins.out 2>wins.err && [ "$(figures json wins.out rounds)" = 3 ]'
+refuses "train: --epochs 0" "--epochs: found '0'" train --epochs 0
+refuses "train: --eval-every -1" "--eval-every: found '-1'" train --eval-every -1
 refuses "train: an operand" 'glyphs' train glyphs
 for command in train peer eval; do
-    refuses "$command: --threads 0" "--threads is '0', expected.*1 to 64" $command --threads 0
-    refuses "$command: --threads 65" "--threads is '65', expected.*1 to 64" $command --threads 65
+    refuses "$command: --threads 0" "--threads: found '0', expected.*1 to 64" $command --threads 0
+    refuses "$command: --threads 65" "--threads: found '65', expected.*1 to 64" $command --threads 65
 done
 refuses "more threads than samples in a batch" '--threads.*found 8.*4' train --model logreg --batch 4 --threads 8 --rounds 1
 refuses "--norm of a model that has none" '--norm.*resnet' train --norm group --rounds 1
@@ -196,6 +234,9 @@ done
 refuses "a path of no kind" 'no-such-path' train --data ./no-such-path --rounds 1
 printf 'a,b,y\n1,2,0\n3,4,1\n5,x,0\n1,2,1\n' >bad.csv
 refuses "csv: a word for a number" 'bad.csv.*line 4' train --model logreg --data csv:bad.csv,label=y --rounds 1
+printf 'a,b,y\n1,2,0\n3,4,1\n5,6,0\n1,2,1\n7,1,0\n2,3,1\n' >one.csv
+refuses "sim: one file for two peers" '--skew: found 2 parts, expected at most 1, as there are files' \
+    sim --peers 2 --batch 1 --model logreg --rounds 1 --skew file --data csv:one.csv,label=y
 printf '+1 1:1\n-1 2:x\n' >bad.svm
 refuses "libsvm: a word for a number" 'bad.svm.*line 2' train --model logreg --data libsvm:bad.svm --rounds 1
 refuses "a key of no meaning" '--data.*colour' train --model logreg --data csv:bad.csv,colour=red --rounds 1
@@ -203,6 +244,8 @@ refuses "holdout=2" '--data.*holdout.*2' train --model logreg --data csv:bad.csv
 printf 'short' >short.txt
 refuses "a text shorter than its context" 'short.txt' train --model lstm:8 --data text:short.txt --rounds 1
 
+refuses "a directory with a model" 'good-out/peer-0 is a directory, expected a file, such as good-out/peer-0/model.safetensors' \
+    eval good-out/peer-0 --data mnist:good
 refuses "a model that is missing" 'no-such' eval no-such.safetensors --data mnist:good
 head -c 100 "$model" >cut.safetensors 2>/dev/null
 refuses "a model that is cut" 'cut.safetensors' eval cut.safetensors --data mnist:good
@@ -240,10 +283,14 @@ refuses "keygen over a key that is there" 'cluster.key' keygen cluster.key
 run=(--model mlp:784-8-8-8-10 --data mnist:good --compress "qsgd:4;fc4.*=none" --rounds 1000000 --final-drift 0)
 
 cp cluster.key open.key && chmod 644 open.key
-refuses "a key file that others can read" 'open.key' peer --listen 127.0.0.1:0 --key open.key "${run[@]}"
+refuses "a key file that others can read" '--key: open.key: mode 0644' peer --listen 127.0.0.1:0 --key open.key "${run[@]}"
 refuses "a key file that is missing" 'no.key' peer --listen 127.0.0.1:0 --key no.key "${run[@]}"
 head -c 5 cluster.key >short.key && chmod 600 short.key
 refuses "a key file that is none" 'short.key' peer --listen 127.0.0.1:0 --key short.key "${run[@]}"
+
+cp short.key short.identity && chmod 600 short.identity
+refuses "an identity that is none" 'identity: short.identity: 5 bytes, expected 64' \
+    peer --listen 127.0.0.1:0 --key cluster.key --identity short.identity "${run[@]}"
 
 refuses "--shard 3/2" '3/2' peer --listen 127.0.0.1:0 --key cluster.key "${run[@]}" --shard 3/2
 read -r port spare third < <(free_ports 3)

@@ -75,6 +75,8 @@ results()
         check "$name: $(cut -c 1-12 <<<"$id") ends with 0" \
             [ "$(docker inspect -f '{{.State.ExitCode}}' "$id")" = 0 ]
         fetch "$id"
+        check "$name:   with consensus of $# peers: $(figures json "$host/summary.json" verdict.text)" \
+            [ "$(figures json "$host/summary.json" verdict.kind) $(figures json "$host/summary.json" verdict.n_among)" = "consensus $#" ]
         accuracy=$(figures json "$host/summary.json" accuracy)
         "$HEARSAY" eval "$host/model.safetensors" --data glyphs --json >eval.out 2>eval.err
         evaluated=$(figures json eval.out accuracy)

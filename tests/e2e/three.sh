@@ -26,6 +26,11 @@ done
 check "three peers find each other and train" wait_until 60 round_at_least peer-0/metrics.jsonl 10
 "$HEARSAY" status --bootstrap "127.0.0.1:$pa" --key cluster.key --json >status.out 2>status.err
 check "hearsay status knows them: $(figures json status.out members) members" [ "$(figures json status.out members)" = 3 ]
+check "  and how far each is, done and skipped, and since when" python3 -c '
+import json, sys
+members = json.load(open("status.out"))["members"]
+sys.exit(not all(m["round"] == m["joined_round"] + m["rounds_done"] + m["rounds_skipped"]
+                 and 0 <= m["age_s"] < 60 and m["holds"] is False for m in members))'
 for how in "" --exact; do
     # shellcheck disable=SC2086 # A flag or none.
     bounded "$HEARSAY" drift --bootstrap "127.0.0.1:$pa" --key cluster.key --json $how >drift.out 2>drift.err
@@ -88,6 +93,8 @@ done
 read -r _ relative _ < <(figures drift peer-{0,1,2,3}/model.safetensors)
 check "exact relative drift of the four models: ${relative-none} <= 1.15e-3" within "${relative-none}" 0 1.15e-3
 for i in 0 1 2 3; do
+    check "peer $i: $(figures json peer-$i/summary.json verdict.text)" \
+        [ "$(figures json peer-$i/summary.json verdict.kind) $(figures json peer-$i/summary.json verdict.n_among)" = "consensus 4" ]
     accuracy=$(figures json peer-$i/summary.json accuracy)
     check "peer $i: accuracy $accuracy" within "$accuracy" 0.95 1
 done

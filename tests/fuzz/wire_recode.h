@@ -31,6 +31,12 @@ static inline size_t recode_write(uint8_t *out, size_t cap, const struct wire_me
         return wire_put_members(out, cap, &m->members);
     case WIRE_PING:
         return wire_put_ping(out, cap, &m->ping);
+    case WIRE_BEAT:
+        return wire_put_beat(out, cap, &m->beat);
+    case WIRE_PROBE:
+        return wire_put_probe(out, cap, &m->probe);
+    case WIRE_HEARD:
+        return wire_put_heard(out, cap, &m->heard);
     case WIRE_EDGE:
         return wire_put_edge(out, cap, &m->edge);
     case WIRE_EDGE_CLOSE:

@@ -147,7 +147,7 @@ static void test_errors(void **state)
         {"sign,scope=block:0", "scope=block:0: scope must be model, layer or "
                                "block:N, found block:0"},
         {"sign,scope=layer,scope=layer", "scope=layer: scope is given twice"},
-        {"bias=fp16", "there is no default rule"},
+        {"biass=fp16", "there is no default rule, expected one in front, such as none;biass=fp16"},
         {"sign;none", "there are two default rules"},
         {"default=sign;none", "there are two default rules"},
         {"sign;", "a rule is empty"},

@@ -299,7 +299,9 @@ static void test_take(void **state)
     }
     for (int i = 0; i < PAYLOAD; i++)
         assert_int_equal(taken[i], 0xa0);
+    assert_false(edge_ready(&e)); /* Not before the replicas have begun anew. */
     e.reset = false;
+    assert_true(edge_ready(&e));
     const uint8_t *next = edge_take(&e);
     assert_int_equal(next[0], 0xb0);
     assert_int_equal(next[PAYLOAD - 1], 0xb0);
@@ -337,12 +339,41 @@ static void test_epochs(void **state)
     }
 }
 
+/* One of two ends in one epoch may be a single exchange behind. Further apart something was
+ * forgotten, and the edge begins anew. */
+static void test_rounds_apart(void **state)
+{
+    (void)state;
+    for (uint64_t theirs = 3; theirs <= 7; theirs++) {
+        struct edge e;
+        struct packet_pool pool;
+        struct wire_edge m;
+        open_edge(&e, &pool);
+        e.opened = true;
+        e.round = 5;
+        e.prev.payload = packet_get(&pool);
+        e.cur.payload = packet_get(&pool);
+        edge_ask(&e, 2, 3, false, &m);
+        assert_false(edge_hear(
+            &e, &(struct wire_edge){.epoch = 77, .round = theirs, .nonce = 4, .boot = 5}));
+        assert_true(edge_agree(&e, 3));
+        bool goes_on = theirs >= 4 && theirs <= 6;
+        assert_int_equal(e.epoch == 77, goes_on);
+        assert_int_equal(e.n_resets, !goes_on);
+        assert_int_equal(e.resend_cur, goes_on);
+        assert_int_equal(e.resend_prev, theirs == 4);
+        edge_close(&e);
+        packet_pool_close(&pool);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_story),          cmocka_unit_test(test_verdicts),
-        cmocka_unit_test(test_take),           cmocka_unit_test(test_epochs),
-        cmocka_unit_test(test_cut_everywhere), cmocka_unit_test(test_random),
+        cmocka_unit_test(test_story),        cmocka_unit_test(test_verdicts),
+        cmocka_unit_test(test_take),         cmocka_unit_test(test_epochs),
+        cmocka_unit_test(test_rounds_apart), cmocka_unit_test(test_cut_everywhere),
+        cmocka_unit_test(test_random),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -80,12 +80,29 @@ static void test_merge_verdicts(void **state)
     struct wire_members out = batch();
     assert_false(members_dirty(m, &out, WIRE_BATCH_MAX)); /* Nothing was changed. */
     assert_int_equal(merge(m, record(1, 5)), MEMBERS_NEWS);
+    r = record(1, 5);
+    r.incarnation = 7; /* Other words under a signature that has been found good. */
+    assert_int_equal(merge(m, r), MEMBERS_FORGED);
     assert_int_equal(merge(m, record(1, UINT64_MAX)), MEMBERS_NEWS);
     assert_int_equal(merge(m, record(1, 6)), MEMBERS_OLD);
     assert_true(members_dirty(m, &out, WIRE_BATCH_MAX));
     assert_int_equal(out.n_records, 1); /* The last word, once. */
     assert_int_equal(out.records[0].incarnation, UINT64_MAX);
     members_close(m);
+}
+
+/* Equal names do not make equal members: the view tells them apart. */
+static void test_view_goes_by_ids(void **state)
+{
+    (void)state;
+    struct members *m = open_in(NULL, 0, 1), *n = open_in(NULL, 0, 1);
+    struct record a = unsigned_record(1, 1), b = unsigned_record(2, 1);
+    memcpy(b.name, a.name, sizeof b.name);
+    assert_int_equal(merge(m, signed_record(a)), MEMBERS_NEWS);
+    assert_int_equal(merge(n, signed_record(b)), MEMBERS_NEWS);
+    assert_true(members_view(m) != members_view(n));
+    members_close(m);
+    members_close(n);
 }
 
 /* Equal incarnations, different contents: all keep the same one. */
@@ -129,12 +146,12 @@ static void test_about_me(void **state)
     struct record clone = unsigned_record(0, 21);
     clone.boot = 99;
     assert_int_equal(merge(m, signed_record(clone)), MEMBERS_ABOUT_ME);
-    assert_int_equal(members_self(m)->incarnation, 22);
-    struct record now = record(0, 22); /* Signed anew, and news. */
+    assert_int_equal(members_self(m)->incarnation, 1022); /* Clear of its older words. */
+    struct record now = record(0, 1022);                  /* Signed anew, and news. */
     assert_memory_equal(members_self(m)->signature, now.signature, WIRE_SIGNATURE_BYTES);
     struct wire_members out = batch();
     assert_true(members_dirty(m, &out, WIRE_BATCH_MAX));
-    assert_int_equal(out.records[0].incarnation, 22);
+    assert_int_equal(out.records[0].incarnation, 1022);
     assert_int_equal(merge(m, record(0, UINT64_MAX - 1)), MEMBERS_ABOUT_ME);
     assert_int_equal(members_self(m)->incarnation, UINT64_MAX);
     clone.incarnation = UINT64_MAX; /* Nothing is above: no overflow. */
@@ -146,6 +163,34 @@ static void test_about_me(void **state)
     assert_int_equal(accused(m, accusation(0, 1, UINT64_MAX), 0), MEMBERS_ABOUT_ME);
     assert_int_equal(members_self(m)->incarnation, UINT64_MAX);
     members_close(m);
+}
+
+/* Two processes of one identity hear of each other: the older one, whose incarnation is less, is
+ * the first to know; and others are told by the first word of its after the newer one's. */
+static void test_clone(void **state)
+{
+    (void)state;
+    struct record newer = unsigned_record(0, 20);
+    newer.boot = 99;
+    struct members *m = open_in(NULL, 0, 10), *n = NULL, *other = open_in(NULL, 1, 1);
+    struct members_config config = {TOY_SUSPECT_US, TOY_CONFIRMED_US, NULL};
+    uint8_t key[WIRE_ID_BYTES];
+    memcpy(key, id_of(0), sizeof key);
+    struct members_crypto crypto = {key, toy_verify, toy_sign};
+    assert_int_equal(members_open(&n, &newer, &config, &crypto), 0);
+    assert_int_equal(merge(other, *members_self(m)), MEMBERS_NEWS);
+    assert_int_equal(merge(other, *members_self(n)), MEMBERS_NEWS); /* As if restarted. */
+    assert_int_equal(merge(n, *members_self(m)), MEMBERS_OLD);
+    assert_int_equal(merge(m, *members_self(n)), MEMBERS_ABOUT_ME); /* As if of a former life. */
+    assert_int_equal(merge(other, *members_self(m)), MEMBERS_TWICE);
+    assert_int_equal(merge(n, *members_self(m)), MEMBERS_ABOUT_ME);
+    assert_int_equal(merge(other, *members_self(n)), MEMBERS_NEWS); /* It has been said. */
+    newer.incarnation = 30; /* An older word, and not an answer. */
+    assert_int_equal(merge(m, signed_record(newer)), MEMBERS_OLD);
+    assert_int_equal(merge(m, *members_self(n)), MEMBERS_CLONED);
+    members_close(m);
+    members_close(n);
+    members_close(other);
 }
 
 static void test_refute(void **state)
@@ -187,9 +232,9 @@ static void test_suspect_then_dead(void **state)
     assert_true(is_vertex(m, 1));
     assert_int_equal(members_view(m), all);
     assert_int_equal(accused(m, accusation(1, 2, 1), 200), MEMBERS_OLD); /* Counted once. */
-    assert_int_equal(members_tick(m, 100 + SUSPECT_US - 1), 100 + SUSPECT_US);
+    assert_int_equal(members_tick(m, 100 + TOY_SUSPECT_US - 1), 100 + TOY_SUSPECT_US);
     assert_int_equal(state_of(m, 1), MEMBER_SUSPECT);
-    assert_int_equal(members_tick(m, 100 + SUSPECT_US), INT64_MAX);
+    assert_int_equal(members_tick(m, 100 + TOY_SUSPECT_US), INT64_MAX);
     assert_int_equal(state_of(m, 1), MEMBER_DEAD);
     assert_false(is_vertex(m, 1));
     assert_true(members_view(m) != all);
@@ -197,15 +242,16 @@ static void test_suspect_then_dead(void **state)
 
     /* A second accuser shortens it, a third changes nothing. */
     assert_int_equal(accused(m, accusation(2, 3, 1), 0), MEMBERS_NEWS);
-    assert_int_equal(members_tick(m, 10), SUSPECT_US);
+    assert_int_equal(members_tick(m, 10), TOY_SUSPECT_US);
     assert_int_equal(accused(m, accusation(2, 4, 1), SECOND), MEMBERS_NEWS);
     assert_int_equal(accused(m, accusation(2, 1, 1), SECOND), MEMBERS_OLD);
-    assert_int_equal(members_tick(m, SECOND), SECOND + CONFIRMED_US);
-    assert_int_equal(members_tick(m, SECOND + CONFIRMED_US), INT64_MAX);
+    assert_int_equal(members_tick(m, SECOND), SECOND + TOY_CONFIRMED_US);
+    assert_int_equal(members_tick(m, SECOND + TOY_CONFIRMED_US), INT64_MAX);
     assert_int_equal(state_of(m, 2), MEMBER_DEAD);
     assert_int_equal(accused(m, accusation(3, 4, 1), 0), MEMBERS_NEWS);
-    assert_int_equal(accused(m, accusation(3, 2, 1), SUSPECT_US - 5), MEMBERS_NEWS);
-    assert_int_equal(members_tick(m, SUSPECT_US - 5), SUSPECT_US); /* And never lengthens. */
+    assert_int_equal(accused(m, accusation(3, 2, 1), TOY_SUSPECT_US - 5), MEMBERS_NEWS);
+    assert_int_equal(members_tick(m, TOY_SUSPECT_US - 5),
+                     TOY_SUSPECT_US); /* And never lengthens. */
 
     /* A newer word brings the dead back, and the old accusations are void. */
     assert_int_equal(merge(m, record(1, 2)), MEMBERS_NEWS);
@@ -262,19 +308,19 @@ static void test_accusation_waits(void **state)
     assert_int_equal(accused(m, accusation(1, 4, 7), 0),
                      MEMBERS_NEWS); /* In the waiting one's seat. */
     assert_int_equal(members_find(m, id_of(1))->n_accusers, 2);
-    members_tick(m, CONFIRMED_US);
+    members_tick(m, TOY_CONFIRMED_US);
     assert_int_equal(state_of(m, 1), MEMBER_DEAD);
     members_close(m);
 
     m = open_knowing(3); /* Dead as 1, and accused as 7 already: suspect, not dead. */
     accused(m, accusation(1, 2, 1), 0);
     accused(m, accusation(1, 3, 7), 0);
-    members_tick(m, SUSPECT_US);
+    members_tick(m, TOY_SUSPECT_US);
     assert_int_equal(state_of(m, 1), MEMBER_DEAD);
     struct record r = record(1, 7);
-    assert_int_equal(members_merge(m, &r, SUSPECT_US), MEMBERS_NEWS);
+    assert_int_equal(members_merge(m, &r, TOY_SUSPECT_US), MEMBERS_NEWS);
     assert_int_equal(state_of(m, 1), MEMBER_SUSPECT);
-    assert_int_equal(members_tick(m, SUSPECT_US), 2 * SUSPECT_US);
+    assert_int_equal(members_tick(m, TOY_SUSPECT_US), 2 * TOY_SUSPECT_US);
     members_close(m);
 }
 
@@ -292,13 +338,17 @@ static void test_session_overrides(void **state)
     struct wire_members out = batch();
     assert_true(members_dirty(m, &out, WIRE_BATCH_MAX));
     assert_int_equal(out.n_accusations, 2);
+    members_session(m, id_of(3), true, 0);
     members_accuse(m, id_of(1), 0);
+    members_accuse(m, id_of(3), 0); /* Nor do we accuse whom we talk to. */
     assert_false(members_dirty(m, &out, WIRE_BATCH_MAX));
+    members_session(m, id_of(3), false, 0);
+    assert_int_equal(state_of(m, 3), MEMBER_ALIVE);
 
     members_session(m, id_of(1), false, 50);
     assert_int_equal(state_of(m, 1), MEMBER_SUSPECT);
-    assert_int_equal(members_tick(m, 51), 50 + CONFIRMED_US);
-    members_tick(m, 50 + CONFIRMED_US);
+    assert_int_equal(members_tick(m, 51), 50 + TOY_CONFIRMED_US);
+    members_tick(m, 50 + TOY_CONFIRMED_US);
     assert_int_equal(state_of(m, 1), MEMBER_DEAD);
     members_session(m, id_of(1), true, 0); /* The dead answer. */
     assert_int_equal(state_of(m, 1), MEMBER_ALIVE);
@@ -330,7 +380,7 @@ static void test_we_accuse(void **state)
     members_accuse(m, id_of(1), 6);
     assert_int_equal(state_of(m, 1), MEMBER_SUSPECT);
     assert_int_equal(members_find(m, id_of(1))->n_accusers, 1);
-    assert_int_equal(members_tick(m, 5), 5 + SUSPECT_US);
+    assert_int_equal(members_tick(m, 5), 5 + TOY_SUSPECT_US);
     assert_true(members_dirty(m, &out, WIRE_BATCH_MAX));
     assert_int_equal(out.n_accusations, 1);
     struct accusation want = accusation(1, 0, 1);
@@ -339,8 +389,8 @@ static void test_we_accuse(void **state)
     assert_int_equal(accused(m, accusation(2, 3, 1), 0), MEMBERS_NEWS);
     members_accuse(m, id_of(2), SECOND); /* We confirm. */
     assert_int_equal(members_find(m, id_of(2))->n_accusers, 2);
-    assert_int_equal(members_tick(m, SECOND), SECOND + CONFIRMED_US);
-    members_tick(m, SUSPECT_US * 2);
+    assert_int_equal(members_tick(m, SECOND), SECOND + TOY_CONFIRMED_US);
+    members_tick(m, TOY_SUSPECT_US * 2);
     drain(m);
     members_accuse(m, id_of(1), 0); /* Dead already. */
     merge(m, record_in(3, 2, RECORD_LEFT));
@@ -358,7 +408,7 @@ static void test_finished(void **state)
     assert_int_equal(merge(m, record_in(1, 2, RECORD_FINISHED)), MEMBERS_NEWS);
     assert_int_equal(members_view(m), all);
     accused(m, accusation(1, 2, 2), 0);
-    members_tick(m, SUSPECT_US);
+    members_tick(m, TOY_SUSPECT_US);
     assert_int_equal(state_of(m, 1), MEMBER_DEAD);
     assert_true(is_vertex(m, 1)); /* Dead, but done: it counts. */
     assert_int_equal(members_view(m), all);
@@ -462,8 +512,10 @@ int main(void)
         cmocka_unit_test(test_open),
         cmocka_unit_test(test_order),
         cmocka_unit_test(test_merge_verdicts),
+        cmocka_unit_test(test_view_goes_by_ids),
         cmocka_unit_test(test_ties),
         cmocka_unit_test(test_about_me),
+        cmocka_unit_test(test_clone),
         cmocka_unit_test(test_refute),
         cmocka_unit_test(test_suspect_then_dead),
         cmocka_unit_test(test_bad_accusations),

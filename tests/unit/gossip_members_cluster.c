@@ -172,7 +172,7 @@ static void check_random(uint64_t seed)
                 hear(m[t], &all[order[i]]);
         }
         check_against_reference(m[t], all);
-        members_tick(m[t], SUSPECT_US);
+        members_tick(m[t], TOY_SUSPECT_US);
         assert_int_equal(members_view(m[t]), members_view(m[0]));
         check_invariants(m[t]);
     }
@@ -304,7 +304,7 @@ static void check_cluster(uint64_t seed)
     spread(&c);
     check_agreed(&c, 3, MEMBER_SUSPECT);
     assert_int_equal(members_view(c.m[9]), whole);
-    tick_all(&c, CONFIRMED_US); /* Two accusers are known to all. */
+    tick_all(&c, TOY_CONFIRMED_US); /* Two accusers are known to all. */
     check_agreed(&c, 3, MEMBER_DEAD);
     assert_true(members_view(c.m[9]) != whole);
 

@@ -135,7 +135,7 @@ static inline struct wire_status *sample_status(bool large)
 {
     memset(&status, 0, sizeof status);
     status.phase = 1;
-    status.loss = status.accuracy = status.drift = status.relative_drift = NAN;
+    status.loss = status.accuracy = status.drift = status.relative_drift = status.age_s = NAN;
     status.n_edges = 1;
     if (large) {
         status.round = status.n_rounds = status.bytes_sent = UINT64_MAX;
@@ -147,6 +147,9 @@ static inline struct wire_status *sample_status(bool large)
         status.relative_drift = 0;
         status.drift_round = UINT64_MAX;
         status.n_live = UINT32_MAX;
+        status.rounds_done = status.rounds_skipped = status.joined_round = UINT64_MAX;
+        status.age_s = 1e300;
+        status.holds = true;
         status.n_edges = WIRE_EDGES_MAX;
     }
     for (uint32_t i = 0; i < status.n_edges; i++) {
@@ -174,8 +177,20 @@ static inline size_t sample(enum wire_type type, bool large)
     }
     case WIRE_PING:
         return wire_put_ping(buffer, CAP, &(struct wire_ping){v, (uint32_t)v, large});
+    case WIRE_BEAT:
+        return wire_put_beat(buffer, CAP, &(struct wire_beat){v});
+    case WIRE_PROBE: {
+        struct wire_probe m;
+        fill(m.id, sizeof m.id, v);
+        return wire_put_probe(buffer, CAP, &m);
+    }
+    case WIRE_HEARD: {
+        struct wire_heard m = {.age_ms = (uint32_t)v};
+        fill(m.id, sizeof m.id, v);
+        return wire_put_heard(buffer, CAP, &m);
+    }
     case WIRE_EDGE:
-        return wire_put_edge(buffer, CAP, &(struct wire_edge){v, v - 1, v - 2, v - 3});
+        return wire_put_edge(buffer, CAP, &(struct wire_edge){v, v - 1, v - 2, v - 3, v - 4});
     case WIRE_EDGE_CLOSE:
         return wire_put_edge_close(buffer, CAP);
     case WIRE_DELTA: {

@@ -42,14 +42,32 @@ struct slot /* One edge: what both ends have put, and who has committed it. */
 struct cluster
 {
     struct graph g;
+    struct spectrum spectrum;
     struct sketch k[N];
     float x[N][DIM];
     struct slot slot[N * N];
     size_t n_slots;
+    uint32_t parent[SURVEY_TREES][N]; /* In the survey's trees. */
+    uint32_t commits[N];              /* Since the last beat. */
+    uint64_t built;
     bool away[N]; /* Takes part in nothing. */
     bool lock_step;
     uint64_t view, round;
 };
+
+/* Every pair's place in the tree, as a node finds it when the members change. */
+static inline void place_pairs(struct cluster *c, struct slot *s)
+{
+    for (int end = 0; end < 2; end++) {
+        uint32_t i = end == 0 ? s->i : s->j, other = end == 0 ? s->j : s->i;
+        enum survey_role role[SURVEY_TREES];
+        for (size_t k = 0; k < SURVEY_TREES; k++)
+            role[k] = c->parent[k][other] == i   ? SURVEY_CHILD
+                      : c->parent[k][i] == other ? SURVEY_PARENT
+                                                 : SURVEY_ASIDE;
+        survey_pair_place(&s->pair[end].survey, role, c->built);
+    }
+}
 
 static inline void open_peer(struct cluster *c, uint32_t i)
 {
@@ -58,14 +76,18 @@ static inline void open_peer(struct cluster *c, uint32_t i)
         if (c->slot[s].i == i || c->slot[s].j == i) {
             sketch_pair_init(&c->slot[s].pair[0]);
             sketch_pair_init(&c->slot[s].pair[1]);
+            place_pairs(c, &c->slot[s]);
             c->slot[s].full = false;
         }
 }
 
 static inline void cluster_init(struct cluster *c, const char *topology, bool lock_step)
 {
-    *c = (struct cluster){.lock_step = lock_step, .view = UINT64_C(5) << VIEW};
+    *c = (struct cluster){.lock_step = lock_step, .view = UINT64_C(5) << VIEW, .built = 1};
     assert_int_equal(graph_build(&c->g, topology, N, 1), 0);
+    assert_int_equal(graph_spectrum(&c->g, &c->spectrum), 0);
+    for (uint32_t t = 0; t < SURVEY_TREES; t++)
+        assert_int_equal(graph_tree(&c->g, t * N / SURVEY_TREES, c->parent[t]), 0);
     for (uint32_t i = 0; i < N; i++)
         for (uint32_t e = c->g.first[i]; e < c->g.first[i + 1]; e++)
             if (c->g.neighbour[e] > i)
@@ -100,6 +122,7 @@ static inline void commit(struct cluster *c, struct slot *s, int end)
     uint32_t i = end == 0 ? s->i : s->j;
     sketch_mix(&c->k[i], &s->pair[end], weight(c, s), &s->said[end], &s->said[1 - end]);
     s->done[end] = true;
+    c->commits[i]++;
 }
 
 static inline void beat_one(struct cluster *c, uint32_t i)
@@ -110,11 +133,24 @@ static inline void beat_one(struct cluster *c, uint32_t i)
         if ((c->slot[s].i == i || c->slot[s].j == i) && !is_away(c, &c->slot[s]))
             pair[n++] = &c->slot[s].pair[c->slot[s].j == i];
     struct sketch_moment now = {.view = c->view,
-                                .reach = graph_eccentricity(&c->g, 0),
-                                .lock_step = c->lock_step,
+                                .place = {.built = c->built,
+                                          .n = N,
+                                          .depth = graph_eccentricity(&c->g, 0),
+                                          .reach = graph_eccentricity(&c->g, 0),
+                                          .lock_step = c->lock_step,
+                                          .n_rounds = UINT64_MAX / 2,
+                                          .pace = 1},
                                 .pair = pair,
                                 .n_pairs = n,
+                                .n_commits = c->commits[i],
+                                .gap = c->spectrum.gap,
                                 .round = c->round};
+    for (uint32_t t = 0; t < SURVEY_TREES; t++) {
+        now.place.root[t] = i == t * N / SURVEY_TREES;
+        for (uint32_t k = 0; k < N; k++)
+            now.place.n_children[t] += k != i && c->parent[t][k] == i;
+    }
+    c->commits[i] = 0;
     sketch_beat(&c->k[i], c->x[i], &now);
 }
 

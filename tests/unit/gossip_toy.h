@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-enum { SECOND = 1000 * 1000, SUSPECT_US = 7 * SECOND, CONFIRMED_US = 2 * SECOND };
+enum { SECOND = 1000 * 1000, TOY_SUSPECT_US = 7 * SECOND, TOY_CONFIRMED_US = 2 * SECOND };
 
 /* ---- A toy signature: a hash of signer and message. Anyone could make it;
  * the tests forge by spoiling bytes. ---- */
@@ -102,7 +102,7 @@ static inline struct members *open_in(struct records *set, uint32_t number, uint
 {
     struct members *m = NULL;
     struct record self = unsigned_record(number, incarnation);
-    struct members_config config = {SUSPECT_US, CONFIRMED_US, set};
+    struct members_config config = {TOY_SUSPECT_US, TOY_CONFIRMED_US, set};
     static uint8_t key[2048][WIRE_ID_BYTES];
     memcpy(key[number], id_of(number), WIRE_ID_BYTES);
     struct members_crypto crypto = {key[number], toy_verify, toy_sign};

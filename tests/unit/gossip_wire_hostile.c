@@ -389,6 +389,9 @@ static void test_bad_status(void **state)
     s->drift = -1;
     assert_refused(buffer, wire_put_status(buffer, CAP, s));
     s = sample_status(false);
+    s->age_s = -1;
+    assert_refused(buffer, wire_put_status(buffer, CAP, s));
+    s = sample_status(false);
     s->phase = WIRE_CODE_MAX + 1;
     assert_refused(buffer, wire_put_status(buffer, CAP, s));
     s = sample_status(false);

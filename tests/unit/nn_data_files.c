@@ -482,6 +482,40 @@ static void test_sniff_images(void **state)
     free(b);
 }
 
+/* Labels in order: what tells twelve classes from MNIST's ten stands at the end. Four classes are
+ * not MNIST's either, unless others lie beside them. */
+static void test_sniff_sorted(void **state)
+{
+    (void)state;
+    enum { N = 80000 };
+    uint8_t *labels = calloc(1, 8 + N), *images = calloc(1, 16 + 784);
+    static const uint8_t of_labels[4] = {0, 0, 8, 1}, of_images[4] = {0, 0, 8, 3};
+    assert_true(labels != NULL && images != NULL);
+    memcpy(labels, of_labels, 4);
+    memcpy(images, of_images, 4);
+    images[7] = 1;
+    images[11] = images[15] = 28;
+    for (uint32_t classes = 12; classes >= 4; classes -= 2) {
+        for (uint32_t i = 0; i < N; i++)
+            labels[8 + i] = (uint8_t)(i * classes / N);
+        scratch_count(&s, 1);
+        scratch_put(&s, "train-images-idx3-ubyte", images, 16 + 784);
+        scratch_put_gz(&s, "train-labels-idx1-ubyte.gz", labels, 8 + N);
+        sniffed("", classes == 10 ? "mnist" : "idx");
+        sniffed("train-images-idx3-ubyte", classes == 10 ? "mnist" : "idx");
+    }
+    labels[8] = 9;
+    scratch_put(&s, "t10k-images-idx3-ubyte", images, 16 + 784);
+    scratch_put(&s, "t10k-labels-idx1-ubyte", labels, 9);
+    sniffed("", "mnist");
+    scratch_remove(&s, "train-labels-idx1-ubyte.gz");
+    char kind[DATA_KIND_MAX];
+    assert_int_equal(data_sniff(s.dir, kind, error), -ENOENT);
+    assert_non_null(strstr(error, "found no train-labels-idx1-ubyte beside it"));
+    free(labels);
+    free(images);
+}
+
 static int setup(void **state)
 {
     (void)state;
@@ -512,6 +546,7 @@ int main(void)
         cmocka_unit_test(test_run_kind),
         cmocka_unit_test(test_sniff_rows),
         cmocka_unit_test(test_sniff_images),
+        cmocka_unit_test(test_sniff_sorted),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

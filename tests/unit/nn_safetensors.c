@@ -195,6 +195,7 @@ static void test_headers(void **state)
         {"{\"__metadata__\":{\"a\":1}}", 0, 0, "__metadata__.a: expected a string"},
         {"{\"v\":{\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[0,0]}}", 0, 0,
          "tensor v: the model has none"},
+        {"{\"\\u001b[2J\\n\":5}", 0, 0, "dtype of \\x1b[2J\\x0a: found none"},
     };
     const struct segment w = {.name = "w", .n = 2, .rows = 1, .cols = 2, .n_dims = 1, .dims = {2}};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {

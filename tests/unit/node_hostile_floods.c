@@ -103,6 +103,7 @@ static void test_mutations(void **state)
     const char *seed = getenv("SEED");
     struct rng r = rng_stream(seed != NULL ? strtoull(seed, NULL, 0) : 1);
     (void)state;
+    print_message("SEED=%s\n", seed != NULL ? seed : "1");
     struct world *w = world_in_training(100000);
     for (uint32_t i = 0; i < 6000; i++) {
         if (w->evil == UINT32_MAX || rng_below(&r, 40) == 0) {
@@ -124,8 +125,11 @@ static void test_mutations(void **state)
         size_t n = seedling[rng_below(&r, SEEDLINGS)](w, out);
         n = mutate(&r, out, n, sizeof out);
         w->hung_up = w->violation = false;
+        bool worked = w->work_us[OURS] != 0;
         evil_says(w, out, n);
-        assert_memory_equal(before, model(w, OURS), sizeof before);
+        /* A word may be what a job has waited for; else it moves nothing. */
+        if (worked || w->work_us[OURS] == 0)
+            assert_memory_equal(before, model(w, OURS), sizeof before);
         assert_int_equal(progress(w, OURS).violations, violations + w->violation);
         n_violations += w->violation;
         n_taken += !w->hung_up;

@@ -3,6 +3,7 @@
 #ifndef TESTS_UNIT_NODE_HOSTILE_SAYS_H
 #define TESTS_UNIT_NODE_HOSTILE_SAYS_H
 
+#include "peer/node/edges.h"
 #include "tests/unit/node_hostile_world.h"
 
 struct act
@@ -114,19 +115,19 @@ static inline size_t members_accuses_friend(struct world *w, uint8_t *out)
 
 static inline size_t ping(struct world *w, uint8_t *out)
 {
-    struct wire_ping m = {.round = UINT64_MAX, .settled = UINT32_MAX};
+    struct wire_ping m = {.round = UINT64_MAX, .busy_ms = UINT32_MAX};
     (void)w;
     return wire_put_ping(out, SCRATCH, &m);
 }
 static inline size_t edge_max(struct world *w, uint8_t *out)
 {
-    struct wire_edge m = {UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX};
+    struct wire_edge m = {UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX};
     (void)w;
     return wire_put_edge(out, SCRATCH, &m);
 }
 static inline size_t edge_same_far(struct world *w, uint8_t *out)
 {
-    struct wire_edge m = {w->seen.last_delta.epoch, UINT64_MAX, 2, 3};
+    struct wire_edge m = {w->seen.last_delta.epoch, UINT64_MAX, 2, 3, 4};
     return wire_put_edge(out, SCRATCH, &m);
 }
 static inline size_t close_edge(struct world *w, uint8_t *out)
@@ -201,7 +202,7 @@ DELTA_ACT(delta_round_1, d.round += 1)
 DELTA_ACT(delta_round_2, d.round += 2)
 DELTA_ACT(delta_round_max, d.round = UINT64_MAX)
 DELTA_ACT(delta_run_round, d.run_round = UINT64_MAX)
-DELTA_ACT(delta_run_round_far, d.run_round = w->run.rounds + 6000)
+DELTA_ACT(delta_run_round_far, d.run_round = w->run.rounds + EDGES_BEATS_MORE + 1)
 DELTA_ACT(delta_codec_3, d.codec = DELTA_CODECS)
 DELTA_ACT(delta_codec_15, d.codec = WIRE_CODE_MAX)
 DELTA_ACT(delta_codec_other, d.codec = DELTA_FINAL)
@@ -265,7 +266,7 @@ static const struct act acts[] = {
     {"MEMBERS: accused in the friend's name", members_accuses_as_other, false, VIOLATION},
     {"MEMBERS: the friend accused", members_accuses_friend, false, TAKEN},
     {"PING from beyond", ping, true, TAKEN},
-    {"EDGE of all ones", edge_max, true, TAKEN},
+    {"EDGE of all ones", edge_max, true, VIOLATION},
     {"EDGE of a far round", edge_same_far, true, TAKEN},
     {"EDGE_CLOSE", close_edge, true, TAKEN},
     {"EDGE_CLOSE without an edge", close_edge, false, TAKEN},

@@ -244,6 +244,9 @@ static inline void overhear(struct world *w, const uint8_t *p, size_t n)
         break;
     case WIRE_MEMBERS:
     case WIRE_PING:
+    case WIRE_BEAT:
+    case WIRE_PROBE:
+    case WIRE_HEARD:
         break;
     case WIRE_STATUS_REQ:
     case WIRE_NONE:

@@ -52,7 +52,7 @@ static void refuse(const char *want)
     assert_memory_equal(key, zero, sizeof key);
     if (!strstr(error, want))
         fail_msg("'%s' does not say '%s'", error, want);
-    assert_non_null(strstr(error, path));
+    assert_ptr_equal(strstr(error, path), error);
     assert_null(strstr(error, "0a0b0c")); /* Not a word of the key. */
 }
 

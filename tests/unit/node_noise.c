@@ -192,6 +192,25 @@ static void rekey_follows_the_specification(void **state)
     assert_int_equal(c.n, 7);
 }
 
+/* Each byte of the counter is in the nonce, the least significant first: no two records of a key
+ * have one nonce. */
+static void nonce_is_the_whole_counter(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 8; i++) {
+        struct noise_cipher send = {.n = (UINT64_C(1) << 8 * i) + 5, .keyed = true}, recv = send;
+        uint8_t nonce[12] = {0}, m[4] = {1, 2, 3, 4}, out[4 + NOISE_TAG], want[4 + NOISE_TAG];
+        nonce[4] = 5;
+        nonce[4 + i] = (uint8_t)(nonce[4 + i] + 1);
+        crypto_aead_chacha20poly1305_ietf_encrypt(want, NULL, m, sizeof m, NULL, 0, NULL, nonce,
+                                                  send.k);
+        assert_int_equal(noise_seal(&send, NULL, 0, m, sizeof m, out), 0);
+        assert_memory_equal(out, want, sizeof want);
+        assert_int_equal(noise_open(&recv, NULL, 0, want, sizeof want, out), 0);
+        assert_memory_equal(out, m, sizeof m);
+    }
+}
+
 static void nonces_never_wrap(void **state)
 {
     (void)state;
@@ -229,6 +248,7 @@ int main(void)
         cmocka_unit_test(vectors_are_met),
         cmocka_unit_test(first_message_is_guarded_by_psk0),
         cmocka_unit_test(rekey_follows_the_specification),
+        cmocka_unit_test(nonce_is_the_whole_counter),
         cmocka_unit_test(nonces_never_wrap),
         cmocka_unit_test(failed_open_changes_nothing),
     };

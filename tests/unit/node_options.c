@@ -19,6 +19,7 @@ static const struct option_row rows[] = {
      .help = "number of peers", .min = 1, .max = 64},
     {.name = "skip", .kind = OPTION_UINT, .arg = "N", .help = "any number"},
     {.name = "epochs", .kind = OPTION_REAL, .arg = "X", .help = "passes", .min = 0, .max = 100},
+    {.name = "hours", .kind = OPTION_UINT, .arg = "H", .help = "how long", .rival = "epochs"},
     {.name = "out", .kind = OPTION_TEXT, .arg = "DIR", .help = "where to"},
     {.name = "json", .short_name = 'j', .kind = OPTION_FLAG, .help = "as JSON"},
     {.name = "colour", .kind = OPTION_CHOICE, .arg = "auto|on|off", .fallback = "auto", .help = "paint"},
@@ -31,6 +32,7 @@ static const struct command tool = {.name = "tool",
                                     .summary = "a tool",
                                     .usage = "FILE [options]",
                                     .notes = "example:\n  hearsay tool x\n",
+                                    .stray = "peers",
                                     .rows = rows};
 
 /* clang-format off */
@@ -158,25 +160,26 @@ static void test_given(void **state)
 static void test_numbers(void **state)
 {
     (void)state;
-    refuse(&tool, "f --peers 0", "--peers is '0', expected a whole number from 1 to 64");
-    refuse(&tool, "f --peers 65", "--peers is '65', expected a whole number from 1 to 64");
+    refuse(&tool, "f --peers 0", "--peers: found '0', expected a whole number from 1 to 64");
+    refuse(&tool, "f --peers 65", "--peers: found '65', expected a whole number from 1 to 64");
     static const char *const bad[] = {
         "-1", "+1", "1.0", "1e1", "0x4", "4x", "x", "18446744073709551616", NULL};
     char line[64], want[128];
     for (size_t i = 0; bad[i]; i++) {
         snprintf(line, sizeof line, "f --peers %s", bad[i]);
-        snprintf(want, sizeof want, "--peers is '%s', expected a whole number from 1 to 64",
+        snprintf(want, sizeof want, "--peers: found '%s', expected a whole number from 1 to 64",
                  bad[i]);
         refuse(&tool, line, want);
     }
     refuse(&tool, "f --skip 18446744073709551616",
-           "--skip is '18446744073709551616', expected a whole number");
-    refuse(&tool, "f --skip x", "--skip is 'x', expected a whole number");
+           "--skip: found '18446744073709551616', expected a whole number");
+    refuse(&tool, "f --skip x", "--skip: found 'x', expected a whole number");
     static const char *const odd[] = {"-0.1",  "100.5", "nan", "inf", "1e999",
                                       "0x1p3", "1,5",   "1e",  ".",   NULL};
     for (size_t i = 0; odd[i]; i++) {
         snprintf(line, sizeof line, "f --epochs %s", odd[i]);
-        snprintf(want, sizeof want, "--epochs is '%s', expected a number from 0 to 100", odd[i]);
+        snprintf(want, sizeof want, "--epochs: found '%s', expected a number from 0 to 100",
+                 odd[i]);
         refuse(&tool, line, want);
     }
     uint64_t u = 7;
@@ -206,13 +209,15 @@ static void test_errors(void **state)
     refuse(&tool, "f --out", "--out needs a value (DIR)");
     refuse(&tool, "f -n", "--peers needs a value (N)");
     refuse(&tool, "f --out --json", "--out needs a value (DIR), found the flag --json");
-    refuse(&tool, "f --out=", "--out is '', expected DIR");
+    refuse(&tool, "f --out=", "--out: found '', expected DIR");
     refuse(&tool, "f --json=1", "--json takes no value, found '--json=1'");
-    refuse(&tool, "f --colour blue", "--colour is 'blue', expected auto|on|off");
-    refuse(&tool, "f --colour o", "--colour is 'o', expected auto|on|off");
-    refuse(&tool, "f --colour auto|on", "--colour is 'auto|on', expected auto|on|off");
+    refuse(&tool, "f --colour blue", "--colour: found 'blue', expected auto|on|off");
+    refuse(&tool, "f --colour o", "--colour: found 'o', expected auto|on|off");
+    refuse(&tool, "f --colour auto|on", "--colour: found 'auto|on', expected auto|on|off");
     refuse(&tool, "f g h", "unexpected argument 'h'");
-    refuse(&tool, "f g -- h", "unexpected argument 'h'");
+    refuse(&tool, "f g -- h", "unexpected argument 'h'"); /* It suits no --peers. */
+    refuse(&tool, "f g 65", "unexpected argument '65'");
+    refuse(&tool, "f g 64", "unexpected argument '64', did you mean --peers 64?");
     refuse(&tool, "--json", "FILE is missing");
     refuse(&tool, "", "FILE is missing");
     refuse(&runner, "", "--key FILE is missing");
@@ -252,12 +257,12 @@ static void test_environment(void **state)
 
     static const char *const bad[] = {"HEARSAY_PEERS", "0", NULL};
     environment = bad;
-    refuse(&tool, "f", "HEARSAY_PEERS is '0', expected a whole number from 1 to 64");
+    refuse(&tool, "f", "HEARSAY_PEERS: found '0', expected a whole number from 1 to 64");
     accept_(&tool, "f --peers 2"); /* The command line wins, also over nonsense. */
 
     static const char *const flag[] = {"HEARSAY_JSON", "maybe", NULL};
     environment = flag;
-    refuse(&tool, "f", "HEARSAY_JSON is 'maybe', expected 1 or 0");
+    refuse(&tool, "f", "HEARSAY_JSON: found 'maybe', expected 1 or 0");
     static const char *const off[] = {"HEARSAY_JSON",      "off", "HEARSAY_KEY", "k",
                                       "HEARSAY_MIN_PEERS", "4",   NULL};
     environment = off;
@@ -267,6 +272,50 @@ static void test_environment(void **state)
     assert_string_equal(options_text(&o, "key"), "k");
     assert_string_equal(options_text(&o, "min-peers"), "4");
     environment = NULL;
+}
+
+/* One of two rivals is taken, and the command line's hides the environment's, whichever row
+ * names the other. */
+static void test_rivals(void **state)
+{
+    (void)state;
+    accept_(&tool, "f --hours 3");
+    accept_(&tool, "f --epochs 2");
+    refuse(&tool, "f --hours 3 --epochs 2", "--epochs and --hours contradict each other");
+    static const char *const hours[] = {"HEARSAY_HOURS", "3", NULL};
+    environment = hours;
+    accept_(&tool, "f --epochs 2");
+    assert_false(options_given(&o, "hours"));
+    assert_true(options_given(&o, "epochs"));
+    static const char *const epochs[] = {"HEARSAY_EPOCHS", "no number", NULL};
+    environment = epochs;
+    accept_(&tool, "f --hours 3");
+    assert_false(options_given(&o, "epochs"));
+    static const char *const both[] = {"HEARSAY_HOURS", "3", "HEARSAY_EPOCHS", "2", NULL};
+    environment = both;
+    refuse(&tool, "f", "HEARSAY_EPOCHS and HEARSAY_HOURS contradict each other");
+    accept_(&tool, "f --hours 4");
+    environment = NULL;
+}
+
+static void test_strays(void **state)
+{
+    (void)state;
+    const struct command all[] = {tool, alone, {.name = NULL}};
+    static const char *const known[] = {"HEARSAY_PEERS", "HEARSAY_POLICY", "HEARSAY_TOPOLOGY",
+                                        "HEARSAY",       "TOPLOGY",        "XHEARSAY_TOPLOGY"};
+    const char *meant;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        assert_false(options_stray(all, known[i], &meant));
+    assert_true(options_stray(all, "HEARSAY_TOPLOGY", &meant));
+    assert_string_equal(meant, "topology");
+    assert_true(options_stray(all, "HEARSAY_LOCAL_STEP", &meant));
+    assert_string_equal(meant, "local-steps");
+    assert_true(options_stray(all, "HEARSAY_SERVICE_HOST", &meant));
+    assert_null(meant);
+    assert_true(options_stray(all, "HEARSAY_FILE", &meant)); /* An operand is no variable. */
+    assert_true(options_stray(all, "HEARSAY_", &meant));
+    assert_null(meant);
 }
 
 /* Place of a key's value in struct run_flags. */
@@ -424,6 +473,7 @@ int main(void)
         cmocka_unit_test(test_run_flags),      cmocka_unit_test(test_own_row_takes_a_keys_place),
         cmocka_unit_test(test_expand),         cmocka_unit_test(test_some_keys),
         cmocka_unit_test(test_help),           cmocka_unit_test(test_distance),
+        cmocka_unit_test(test_rivals),         cmocka_unit_test(test_strays),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,7 +16,7 @@ static struct run_flags rich_flags(void)
         {"local-steps", "2"},   {"optimiser", "adamw"},      {"lr", "0.1"},
         {"momentum", "0.95"},   {"beta2", "0.99"},           {"label-smoothing", "0.1"},
         {"clip", "2.5"},        {"weight-decay", "0.0001"},  {"warmup", "50"},
-        {"schedule", "step"},   {"final-drift", "0.0005"}};
+        {"schedule", "step"},   {"final-drift", "0.0005"},   {"quorum", "0.750"}};
     struct run_flags f = {.trainer = &sgd_keys};
     for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++)
         set(&f, flags[i][0], flags[i][1]);
@@ -117,6 +117,7 @@ static void text_is_as_documented(void **state)
                               "norm=group\n"
                               "optimiser=adamw\n"
                               "policy=sync\n"
+                              "quorum=0.75\n"
                               "rounds=4690\n"
                               "schedule=step\n"
                               "seed=18446744073709551615\n"
@@ -248,6 +249,8 @@ static void bad_values_name_the_flag(void **state)
         {"gamma", "2.1", "found '2.1'"},
         {"gamma", "Auto", "found 'Auto'"},
         {"final-drift", "-1e-3", "found"},
+        {"quorum", "1.01", "from 0 to 1"},
+        {"quorum", "half", "found 'half'"},
         {"weight-decay", "2", "from 0 to 1"},
         {"policy", "Sync", "found 'Sync', expected sync|async"},
         {"policy", "s", "sync|async"},

@@ -44,11 +44,18 @@ static void autos_are_resolved(void **state)
 static void mixers_are_the_tables(void **state)
 {
     (void)state;
-    for (size_t i = 0; mixer_all[i] != NULL; i++) {
+    size_t n = 0, n_choices = 1;
+    for (; mixer_all[n] != NULL; n++) {
         struct run_flags f = plain_flags();
-        set(&f, "mixer", mixer_all[i]->name);
-        assert_int_equal(make(&f).mixer, i);
+        set(&f, "mixer", mixer_all[n]->name);
+        assert_int_equal(make(&f).mixer, n);
     }
+    const struct run_key *key = NULL;
+    for (size_t k = 0; key == NULL || strcmp(key->name, "mixer") != 0; k++)
+        key = run_key_at(&sgd_keys, k);
+    for (const char *p = key->choices; (p = strchr(p, '|')) != NULL; p++)
+        n_choices++;
+    assert_int_equal(n_choices, n);
 }
 
 /* The word stands for the ladder, which only CHOCO climbs. */

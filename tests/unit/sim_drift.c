@@ -49,6 +49,7 @@ static void test_estimate(void **state)
         drift_is_right("ring", 8, "topk:0.01+qsgd:4", 40000);
     drift_is_right("torus", 16, "none", 4000);
     drift_is_right("exponential", 16, "sign:64", 4000);
+    drift_is_right("edges:0-1,0-2,0-3,0-4,0-5,0-6,0-7,0-8", 9, "none", 4000);
 }
 
 /* A dead peer takes its part of the averages away; the estimate recovers. */

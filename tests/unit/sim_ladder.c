@@ -113,10 +113,10 @@ static void test_plan(void **state)
     (void)state;
     rig_auto(&r, 1);
     rig_open(&r);
-    while (!sim_node(r.world, 0)->ready)
+    while (!sim_node(r.world, 0)->workshop.ready)
         assert_true(sim_step(r.world));
     const struct node *n = sim_node(r.world, 0);
-    const struct mixing *c = &n->mixing;
+    const struct mixing *c = &n->workshop.mixing;
     double middle = (double)compress_nominal(c->codec[DELTA_RUNG + LADDER_MIDDLE]);
     assert_true((double)c->sketch_every
                 == ceil((double)sketch_nominal(&c->sketch) / (0.05 * middle)));

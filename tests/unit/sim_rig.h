@@ -13,6 +13,7 @@
 
 #include "compress/compress.h"
 #include "nn/math/rng.h"
+#include "peer/sim/faults.h"
 #include "peer/sim/world.h"
 #include "topology/topology.h"
 
@@ -184,7 +185,8 @@ static inline void rig_measured(void *self, uint32_t peer)
     struct rig *r = self;
     struct node_progress p;
     node_progress(sim_node(r->world, peer), &p);
-    if (peer == 0 && r->estimate != NULL && p.round > 0 && p.drift > 0)
+    if (peer == 0 && r->estimate != NULL && p.round > 0 && p.drift > 0
+        && p.drift_round <= r->config.run.rounds)
         r->estimate[p.drift_round] = p.drift;
 }
 
@@ -307,7 +309,9 @@ static inline void rig_ended_well(const struct rig *r, double drift)
             continue;
         if (!sim_ended(r->world, i, &code) || code != 0)
             fail_msg("peer-%u did not end well", i);
-        assert_int_equal(rig_progress(r, i).round, r->config.run.rounds);
+        struct node_progress p = rig_progress(r, i);
+        assert_int_equal(p.round, r->config.run.rounds);
+        assert_int_equal(p.round, p.joined_round + p.rounds_done + p.rounds_skipped);
         assert_int_equal(rig_progress(r, i).violations, 0);
     }
     sim_drift(r->world, &c);

@@ -26,7 +26,7 @@ static double moved_off(const struct rig *r, size_t from, size_t to)
             const struct node *node = sim_node(r->world, i);
             off[k - from] += (double)rig_model(r, i)[k];
             if (k >= r->dim)
-                off[k - from] -= (double)node->mixing.statistics.owed[k - r->dim];
+                off[k - from] -= (double)node->workshop.mixing.statistics.owed[k - r->dim];
         }
     }
     relative = size(off, to - from) / size(r->moved + from, to - from);
@@ -56,8 +56,8 @@ static void cut(const char *topology, const char *compress, enum run_policy poli
     while (sim_step(r.world))
         for (uint32_t i = 0; i < 6; i++)
             for (size_t k = 0; k < 16; k++)
-                n_owed += sim_node(r.world, i)->ready
-                          && sim_node(r.world, i)->mixing.statistics.owed[k] > 0;
+                n_owed += sim_node(r.world, i)->workshop.ready
+                          && sim_node(r.world, i)->workshop.mixing.statistics.owed[k] > 0;
     for (uint32_t i = 0; i < 6; i++) {
         struct node_progress p;
         int code;
@@ -166,12 +166,13 @@ static uint64_t n_with, n_checked;
 static void note_with(void *self, uint32_t peer)
 {
     const struct node *n = sim_node(((struct rig *)self)->world, peer);
-    if (peer != 0 || n->phase != NODE_TRAINING || n->n_edges == 0)
+    if (peer != 0 || n->phases.phase != NODE_TRAINING || n->edges.n == 0)
         return;
-    const struct edge_sent *s = &n->edges[0]->edge.cur;
+    const struct edge_sent *s = &edges_at(&n->edges, 0)->edge.cur;
     assert_non_null(s->payload);
-    assert_int_equal(s->head.run_round, n->round);
-    assert_int_equal(s->payload->bytes[0], (n->round - 1) % n->mixing.statistics_every == 0);
+    assert_int_equal(s->head.run_round, n->phases.round);
+    assert_int_equal(s->payload->bytes[0],
+                     (n->phases.round - 1) % n->workshop.mixing.statistics_every == 0);
     n_with += s->payload->bytes[0];
     n_checked++;
 }
@@ -188,11 +189,12 @@ static void test_every(void **state)
         n_with = n_checked = 0;
         rig_run(&r, UINT64_MAX);
         const struct node *n = sim_node(r.world, 0);
-        double share = 0.05 * (double)compress_nominal(n->mixing.codec[DELTA_RUN]);
-        assert_true((double)n->mixing.statistics_every
+        double share = 0.05 * (double)compress_nominal(n->workshop.mixing.codec[DELTA_RUN]);
+        assert_true((double)n->workshop.mixing.statistics_every
                     == ceil((1 + 4. * (many ? 400 : 2)) / share));
-        assert_int_equal(n->mixing.statistics_every > 1, many);
-        assert_true(n_checked >= ROUNDS - 1 && n_with >= (ROUNDS - 1) / n->mixing.statistics_every);
+        assert_int_equal(n->workshop.mixing.statistics_every > 1, many);
+        assert_true(n_checked >= ROUNDS - 1
+                    && n_with >= (ROUNDS - 1) / n->workshop.mixing.statistics_every);
         rig_close(&r);
     }
 }

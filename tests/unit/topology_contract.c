@@ -130,6 +130,14 @@ static void test_distances(void **state)
                 diameter = max > diameter ? max : diameter;
             }
             check(graph_diameter(&g) == diameter, "diameter", specs[i], n);
+            uint32_t parent[SMALL];
+            uint32_t root = n / 2;
+            assert_int_equal(graph_tree(&g, root, parent), 0);
+            for (uint32_t a = 0; a < n; a++)
+                check(a == root ? parent[a] == root
+                                : has_edge(&g, a, parent[a])
+                                      && hops[parent[a]][root] + 1 == hops[a][root],
+                      "tree", specs[i], n);
             graph_close(&g);
         }
 }

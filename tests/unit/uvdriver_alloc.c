@@ -76,5 +76,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_messages_allocate_nothing, fake_setup, fake_teardown),
     };
+    if (!fake_descriptors(64))
+        return 77;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

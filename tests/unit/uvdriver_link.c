@@ -2,6 +2,7 @@
 #include "tests/unit/uvdriver_fake.h"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -274,6 +275,7 @@ static void test_control_queue_is_bounded(void **state)
     b.asks.n_sends = 10; /* 600,000 bytes: 128 KiB are sealed, the rest is over 256 KiB. */
     fake_poke(&b);
     FAKE_RUN_UNTIL(a.n_down == 1 && b.n_down == 1);
+    assert_int_equal(b.n_notes, 1); /* It says so. */
     assert_int_equal(b.n_clean, 0);
     close_both();
 }
@@ -363,9 +365,39 @@ static void test_port_in_use(void **state)
     init_both();
     fake_open(&a);
     assert_int_equal(uv_resolve_numeric(a.address, &b.config.listen), 0);
-    assert_int_equal(uv_driver_open(&b.driver, &fake_loop, &b.config), -EADDRINUSE);
+    assert_int_equal(uv_driver_open(&b.driver, &fake_loop, &b.config, NULL), -EADDRINUSE);
     fake_exit(&a);
     fake_close(&a);
+}
+
+/* A socket that cannot listen is refused, and nothing of the driver stays on the loop: the
+ * teardown's uv_loop_close() would not pass, and what has been freed would be called. */
+static void test_inherited_socket_of_no_use(void **state)
+{
+    (void)state;
+    int pair[2], udp = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+    int bad[] = {udp, pair[0], open("/dev/null", O_RDONLY | O_CLOEXEC)};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        enum uv_driver_part part = UV_DRIVER_REST;
+        init_both();
+        assert_true(bad[i] >= 0);
+        a.config.listen_fd = bad[i];
+        assert_true(uv_driver_open(&a.driver, &fake_loop, &a.config, &part) < 0);
+        assert_int_equal(part, UV_DRIVER_DOOR);
+        assert_int_equal(fcntl(bad[i], F_GETFD), -1); /* Taken over, and closed. */
+    }
+    close(pair[1]);
+}
+
+static void test_leash_of_no_use(void **state)
+{
+    (void)state;
+    enum uv_driver_part part = UV_DRIVER_REST;
+    init_both();
+    a.config.leash_fd = 1000;
+    assert_int_equal(uv_driver_open(&a.driver, &fake_loop, &a.config, &part), -EBADF);
+    assert_int_equal(part, UV_DRIVER_LEASH);
 }
 
 /* ---- Stopping --------------------------------------------------------- */
@@ -499,11 +531,15 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_dial_by_name, fake_setup, fake_teardown),
         cmocka_unit_test_setup_teardown(test_dial_to_itself, fake_setup, fake_teardown),
         cmocka_unit_test_setup_teardown(test_port_in_use, fake_setup, fake_teardown),
+        cmocka_unit_test_setup_teardown(test_inherited_socket_of_no_use, fake_setup, fake_teardown),
+        cmocka_unit_test_setup_teardown(test_leash_of_no_use, fake_setup, fake_teardown),
         cmocka_unit_test_setup_teardown(test_stop_has_a_deadline, fake_setup, fake_teardown),
         cmocka_unit_test_setup_teardown(test_stop_while_a_job_hangs, fake_setup, fake_teardown),
         cmocka_unit_test_setup_teardown(test_job, fake_setup, fake_teardown),
         cmocka_unit_test_setup_teardown(test_wake, fake_setup, fake_teardown),
         cmocka_unit_test_setup_teardown(test_resolves, fake_setup, fake_teardown),
     };
+    if (!fake_descriptors(128))
+        return 77;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

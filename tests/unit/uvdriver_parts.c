@@ -4,10 +4,12 @@
 #include "peer/uv/client.h"
 #include "peer/uv/cluster.h"
 #include "peer/uv/metrics.h"
+#include "peer/uv/spare.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 /* ---- Addresses -------------------------------------------------------- */
@@ -62,6 +64,87 @@ static void test_numeric_and_back(void **state)
     assert_true(uv_resolve_same(&a, &a) && !uv_resolve_same(&a, &b));
 }
 
+static uint32_t n_answers;
+
+static void on_ripe(struct uv_resolve *r, const union uv_address *a, uint32_t n)
+{
+    (void)r;
+    char text[UV_RESOLVE_TEXT];
+    assert_int_equal(n, 1);
+    uv_resolve_text(&a->any, text);
+    assert_string_equal(text, "[::1]:7100");
+    n_answers++;
+}
+
+/* No thread and no turn of the loop, which is none here; but never within the call that asks. */
+static void test_numeric_needs_no_lookup(void **state)
+{
+    (void)state;
+    struct uv_resolve r = {.done = on_ripe};
+    assert_int_equal(uv_resolve_start(NULL, &r, "[::1]:7100"), 0);
+    assert_int_equal(uv_resolve_start(NULL, &r, "[::1]:7100"), -EBUSY);
+    assert_int_equal(n_answers, 0);
+    uv_resolve_ripe(&r);
+    uv_resolve_ripe(&r);
+    assert_int_equal(n_answers, 1);
+    assert_int_equal(uv_resolve_start(NULL, &r, "[::1]:7100"), 0);
+    assert_true(uv_resolve_cancel(&r));
+    uv_resolve_ripe(&r);
+    assert_int_equal(n_answers, 1);
+}
+
+/* A node's seed that is numeric comes back as an event of its own. */
+static void test_numeric_seed(void **state)
+{
+    (void)state;
+    static struct fake f;
+    fake_init(&f, 'a');
+    fake_open(&f);
+    f.asks.n_resolves = 1;
+    f.asks.resolves[0].seed = 3;
+    f.asks.resolves[0].name = "127.0.0.1:7100";
+    fake_poke(&f);
+    assert_int_equal(f.n_resolved, 0);
+    FAKE_RUN_UNTIL(f.n_resolved == 1);
+    fake_exit(&f);
+    fake_close(&f);
+}
+
+/* ---- What libuv takes for granted ------------------------------------- */
+
+static void with_limit(int resource, rlim_t soft, int (*ask)(void), int expected)
+{
+    struct rlimit before, low;
+    assert_int_equal(getrlimit(resource, &before), 0);
+    low = before;
+    low.rlim_cur = soft;
+    assert_int_equal(setrlimit(resource, &low), 0);
+    int err = ask();
+    assert_int_equal(setrlimit(resource, &before), 0);
+    assert_int_equal(err, expected);
+}
+
+static int init_loop(void)
+{
+    uv_loop_t loop;
+    int err = uv_spare_loop_init(&loop);
+    if (err == 0)
+        assert_int_equal(uv_loop_close(&loop), 0);
+    return err;
+}
+
+static void test_spare(void **state)
+{
+    (void)state;
+    assert_int_equal(init_loop(), 0);
+    with_limit(RLIMIT_NOFILE, 9, init_loop, -EMFILE);
+    assert_int_equal(init_loop(), 0);
+#ifndef HEARSAY_SANITIZED /* A sanitizer has no room for its own threads' ends then. */
+    with_limit(RLIMIT_AS, 1 << 20, uv_spare_pool, -EAGAIN);
+#endif
+    assert_int_equal(uv_spare_pool(), 0);
+}
+
 /* ---- Metrics ---------------------------------------------------------- */
 
 static void test_metrics_line(void **state)
@@ -104,6 +187,50 @@ static void test_metrics_line(void **state)
     fclose(f);
     unlink(path);
     assert_int_equal(uv_metrics_open(&m, "no-such-dir/metrics", NULL), -ENOENT);
+}
+
+/* Below the quorum only training is held; the number may be any that a peer sends. */
+static void test_phases(void **state)
+{
+    (void)state;
+    static const struct
+    {
+        int phase;
+        const char *word, *held;
+    } row[] = {{NODE_GATHERING, "gathering", "gathering"},
+               {NODE_TRAINING, "training", "holding"},
+               {NODE_SETTLING, "settling", "settling"},
+               {NODE_SERVING, "serving", "serving"},
+               {NODE_LEFT, "left", "left"},
+               {77, "unknown", "unknown"}};
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+        assert_string_equal(uv_metrics_phase((enum node_phase)row[i].phase, false), row[i].word);
+        assert_string_equal(uv_metrics_phase((enum node_phase)row[i].phase, true), row[i].held);
+    }
+    struct node_progress p = {.phase = NODE_TRAINING, .holds = true};
+    char *line = uv_metrics_line(&p, 0);
+    assert_non_null(strstr(line, "\"phase\": \"holding\""));
+    free(line);
+}
+
+/* What a peer says of itself may be any 64 bits. */
+static void test_whole(void **state)
+{
+    (void)state;
+    static const struct
+    {
+        uint64_t n;
+        json_int_t expected;
+    } row[] = {{0, 0},
+               {7, 7},
+               {INT64_MAX, INT64_MAX},
+               {UINT64_C(1) << 63, INT64_MAX},
+               {UINT64_MAX, INT64_MAX}};
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+        json_t *j = uv_metrics_whole(row[i].n);
+        assert_true(json_integer_value(j) == row[i].expected);
+        json_decref(j);
+    }
 }
 
 /* ---- Observer --------------------------------------------------------- */
@@ -173,6 +300,12 @@ static bool client_done(void *self)
     return seen_end == 1;
 }
 
+static bool never(void *self)
+{
+    (void)self;
+    return false;
+}
+
 static void test_observer(void **state)
 {
     (void)state;
@@ -188,6 +321,7 @@ static void test_observer(void **state)
     memset(model->bytes, 1, model->len);
     assert_int_equal(uv_client_open(&c, fake_psk, &calls), 0);
     assert_int_equal(uv_resolve_numeric(a.address, &at), 0);
+    assert_false(uv_client_wait(c, 1, never)); /* It ends all the same. */
     assert_int_equal(uv_client_dial(c, 9, &at, 1), 0);
     bool done = false;
     for (int i = 0; i < WATCHDOG_MS && !done; i++)
@@ -302,12 +436,19 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_split),
         cmocka_unit_test(test_numeric_and_back),
+        cmocka_unit_test(test_numeric_needs_no_lookup),
+        cmocka_unit_test_setup_teardown(test_numeric_seed, fake_setup, fake_teardown),
+        cmocka_unit_test(test_spare),
         cmocka_unit_test(test_metrics_line),
+        cmocka_unit_test(test_phases),
+        cmocka_unit_test(test_whole),
         cmocka_unit_test_setup_teardown(test_observer, fake_setup, fake_teardown),
         cmocka_unit_test_setup_teardown(test_child_speaks_and_ends, fake_setup, fake_teardown),
         cmocka_unit_test_setup_teardown(test_child_is_stopped, fake_setup, fake_teardown),
         cmocka_unit_test_setup_teardown(test_leash, fake_setup, fake_teardown),
         cmocka_unit_test_setup_teardown(test_over_long_line, fake_setup, fake_teardown),
     };
+    if (!fake_descriptors(64))
+        return 77;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

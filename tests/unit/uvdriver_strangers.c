@@ -180,6 +180,43 @@ static void test_junk_changes_a_counter(void **state)
     close_all();
 }
 
+static size_t bytes_back(int fd)
+{
+    uint8_t byte[512];
+    size_t n = 0;
+    ssize_t got;
+    while ((got = recv(fd, byte, sizeof byte, 0)) > 0)
+        n += (size_t)got;
+    return n;
+}
+
+/* A first message that somebody has recorded gets no second answer. */
+static void test_recorded_message_is_answered_once(void **state)
+{
+    (void)state;
+    struct channel c;
+    uint8_t random[32] = {7}, message[CHANNEL_MSG2];
+    size_t n, back = 0;
+    open_with_session(FAKE_GENEROUS_MS);
+    channel_init(&c, true, &b.identity, fake_psk, random);
+    assert_int_equal(channel_handshake(&c, NULL, 0, message, &n), 0);
+    int first = connect_raw();
+    assert_int_equal(write(first, message, n), n);
+    FAKE_RUN_UNTIL((back += bytes_back(first)) == CHANNEL_MSG2);
+    for (uint32_t i = 0; i < 3; i++) {
+        int again = connect_raw();
+        assert_int_equal(write(again, message, n), n);
+        FAKE_RUN_UNTIL(ended_silently(again));
+        close(again);
+    }
+    close(first);
+    FAKE_RUN_UNTIL(uv_driver_counts(a.driver)->strangers == 4);
+    channel_close(&c);
+    fake_dial(&b, a.address, 2); /* The door is open to everybody else. */
+    FAKE_RUN_UNTIL(a.n_up == 2);
+    close_all();
+}
+
 /* More silent ones than half-open slots: newer ones push out older ones, and
  * an honest peer comes in at once, long before any deadline. */
 static void test_flood_does_not_shut_the_door(void **state)
@@ -243,29 +280,42 @@ static void test_slow_bytes_do_not_prolong(void **state)
     fake_close(&a);
 }
 
+/* Use up all file descriptors below 128; *before is what to go back to. */
+static uint32_t hold_all(int hold[128], struct rlimit *before)
+{
+    uint32_t n = 0;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, before), 0);
+    struct rlimit low = *before;
+    low.rlim_cur = 128;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &low), 0);
+    while (n < 128 && (hold[n] = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0)
+        n++;
+    return n;
+}
+
+static void hold_none(int hold[128], uint32_t n, const struct rlimit *before)
+{
+    while (n > 0)
+        close(hold[--n]);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, before), 0);
+}
+
 /* Without file descriptors the sessions live, nothing spins, and the door
  * opens again. */
 static void test_no_file_descriptors(void **state)
 {
     (void)state;
-    struct rlimit before, low;
-    int fd[64], hold[1024];
-    uint32_t n_hold = 0, n = 0;
+    struct rlimit before;
+    int fd[64], hold[128];
+    uint32_t n = 0;
     open_with_session(FAKE_GENEROUS_MS);
     for (n = 0; n < 4; n++)
         fd[n] = connect_raw(); /* Waiting in the backlog. */
-    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
-    low = before;
-    low.rlim_cur = 128;
-    assert_int_equal(setrlimit(RLIMIT_NOFILE, &low), 0);
-    while (n_hold < 1024 && (hold[n_hold] = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0)
-        n_hold++;
+    uint32_t n_hold = hold_all(hold, &before);
     ping(a.n_recv);
     ping(a.n_recv);
     assert_int_equal(a.n_down, 0);
-    while (n_hold > 0)
-        close(hold[--n_hold]);
-    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    hold_none(hold, n_hold, &before);
     fake_dial(&b, a.address, 2);
     FAKE_RUN_UNTIL(a.n_up == 2);
     while (n > 0)
@@ -273,15 +323,52 @@ static void test_no_file_descriptors(void **state)
     close_all();
 }
 
+/* The copy of the socket is what a rest comes back from: without one the door does not open. */
+static void test_no_descriptor_for_the_copy(void **state)
+{
+    (void)state;
+    static struct uv_accept door;
+    struct uv_link_net net = {.loop = &fake_loop};
+    union uv_address any;
+    struct rlimit before;
+    int hold[128], fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_true(fd >= 0);
+    assert_int_equal(uv_resolve_numeric("127.0.0.1:0", &any), 0);
+    assert_int_equal(bind(fd, &any.any, sizeof any.v4), 0);
+    uint32_t n_hold = hold_all(hold, &before);
+    int err = uv_accept_open(&door, &net, &uv_accept_limits_default, &any, fd);
+    hold_none(hold, n_hold, &before);
+    assert_int_equal(err, -EMFILE);
+    assert_int_equal(fcntl(fd, F_GETFD), -1); /* Taken over, also on failure. */
+}
+
+/* What cannot be listened on has left nothing on the loop by the time that the error is there. */
+static void test_no_socket_to_listen_on(void **state)
+{
+    (void)state;
+    fake_init(&a, 'a');
+    a.config.listen_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    assert_true(uv_driver_open(&a.driver, &fake_loop, &a.config, NULL) < 0);
+    assert_int_equal(uv_loop_alive(&fake_loop), 0);
+    channel_identity_close(&a.identity);
+    packet_pool_close(&a.pool);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_junk_changes_a_counter, fake_setup, fake_teardown),
+        cmocka_unit_test_setup_teardown(test_recorded_message_is_answered_once, fake_setup,
+                                        fake_teardown),
         cmocka_unit_test_setup_teardown(test_flood_does_not_shut_the_door, fake_setup,
                                         fake_teardown),
         cmocka_unit_test_setup_teardown(test_one_address_has_its_share, fake_setup, fake_teardown),
         cmocka_unit_test_setup_teardown(test_slow_bytes_do_not_prolong, fake_setup, fake_teardown),
         cmocka_unit_test_setup_teardown(test_no_file_descriptors, fake_setup, fake_teardown),
+        cmocka_unit_test_setup_teardown(test_no_descriptor_for_the_copy, fake_setup, fake_teardown),
+        cmocka_unit_test_setup_teardown(test_no_socket_to_listen_on, fake_setup, fake_teardown),
     };
+    if (!fake_descriptors(800)) /* Both ends of every connection are ours. */
+        return 77;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

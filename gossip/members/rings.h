@@ -1,0 +1,31 @@
+/* gossip/members/rings.h -- who watches whom: a few rings on which every member has a place.
+ *
+ * On each ring a member stands where the hash of the ring and its id says, and watches
+ * whoever stands next. So everybody is watched by as many as there are rings, whoever dies;
+ * who joins or leaves changes one watcher a ring; and all that know the same members agree.
+ * (The monitoring topology of Rapid: Suresh et al., USENIX ATC 2018, section 4.1.)
+ *
+ *      us -> [suspect, one accuser] -> [suspect, two] -> [alive] -> ...
+ *             watched, to confirm it    left out          watched, the last
+ *
+ * The dead do not shield each other: who finds the next one suspected looks further at once,
+ * and not only when that is taken for dead.
+ */
+#ifndef GOSSIP_MEMBERS_RINGS_H
+#define GOSSIP_MEMBERS_RINGS_H
+
+#include "gossip/members/members.h"
+
+enum {
+    RINGS = 4,
+    RINGS_ALIVE_MAX = 8,  /* Looked for on one ring at a time. */
+    RINGS_AHEAD_MAX = 16, /* The same with suspects in between. */
+};
+
+/* Whom we watch on this ring up to the n_alive-th (1 .. RINGS_ALIVE_MAX) that nobody suspects,
+ * in no order: copies at most RINGS_AHEAD_MAX ids; returns how many. O(members). Those that
+ * have left or finished the run are watched by nobody. */
+uint32_t rings_ahead(const struct members *m, uint32_t ring, uint32_t n_alive,
+                     uint8_t id[RINGS_AHEAD_MAX][WIRE_ID_BYTES]);
+
+#endif

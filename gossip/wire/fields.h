@@ -1,0 +1,17 @@
+/* gossip/wire/fields.h -- how many values stand behind each message's type, for writer and reader. */
+#ifndef GOSSIP_WIRE_FIELDS_H
+#define GOSSIP_WIRE_FIELDS_H
+
+#include "gossip/wire/wire.h"
+
+static const uint8_t fields_of[WIRE_TYPE_END] = {
+    [WIRE_HELLO] = 7,      [WIRE_MEMBERS] = 2, [WIRE_PING] = 3,      [WIRE_EDGE] = 5,
+    [WIRE_EDGE_CLOSE] = 0, [WIRE_DELTA] = 14,  [WIRE_MODEL_REQ] = 1, [WIRE_MODEL] = 2,
+    [WIRE_STATUS_REQ] = 0, [WIRE_STATUS] = 20, [WIRE_BEAT] = 1,      [WIRE_PROBE] = 1,
+    [WIRE_HEARD] = 2};
+
+/* Values of the arrays within messages. A signature is the last of its array, and covers an array
+ * of the others. */
+enum { FIELDS_RECORD = 7, FIELDS_ACCUSATION = 4, FIELDS_STATUS_EDGE = 5 };
+
+#endif

@@ -1,0 +1,67 @@
+/* peer/cmd/reserve.c -- keeps room on a disk by a file that has lost its name. */
+#include "peer/cmd/reserve.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    PATH_MOST = 1100,        /* CMD_PATH_MAX and a name. */
+    BESIDE_A_MODEL = 1 << 15 /* Header, metadata and summary.json. */
+};
+
+void cmd_reserve_release(struct cmd_reserve *r)
+{
+    if (r->held)
+        close(r->fd);
+    r->held = false;
+}
+
+static int take(struct cmd_reserve *r, const char *dir)
+{
+    char path[PATH_MOST];
+    int n = snprintf(path, sizeof path, "%s/.reserve-XXXXXX", dir);
+    if (n < 0 || n >= (int)sizeof path)
+        return -ENAMETOOLONG;
+    r->fd = mkstemp(path);
+    if (r->fd < 0)
+        return -errno;
+    (void)fcntl(r->fd, F_SETFD, FD_CLOEXEC);
+    unlink(path);
+    r->held = true;
+    int err = -posix_fallocate(r->fd, 0, (off_t)r->bytes);
+    if (err < 0)
+        cmd_reserve_release(r);
+    return err == -EOPNOTSUPP || err == -EINVAL ? 0 : err;
+}
+
+int cmd_reserve_hold(struct cmd_reserve *r, const char *dir, size_t n_params, uint32_t n_files)
+{
+    cmd_reserve_release(r);
+    r->bytes = n_files * (n_params * sizeof(float) + BESIDE_A_MODEL);
+    return take(r, dir);
+}
+
+void cmd_reserve_again(struct cmd_reserve *r, const char *dir)
+{
+    cmd_reserve_release(r);
+    if (r->bytes > 0)
+        (void)!take(r, dir);
+}
+
+int cmd_reserve_check(const char *dir, const char *const *names, char *path, size_t n_path)
+{
+    struct stat st;
+    for (; *names != NULL; names++) {
+        int n = snprintf(path, n_path, "%s/%s", dir, *names);
+        if (n < 0 || (size_t)n >= n_path)
+            return -ENAMETOOLONG;
+        if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+            return -EISDIR;
+    }
+    snprintf(path, n_path, "%s", dir);
+    return access(dir, W_OK | X_OK) < 0 ? -errno : 0;
+}

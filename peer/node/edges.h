@@ -1,0 +1,125 @@
+/* peer/node/edges.h -- the edges of a node in the graph: a machine of its own.
+ *
+ * Owned here: the neighbours, in the order of the members, and the protocol state of each
+ * edge (gossip/exchange/edge.h, rules 1 to 3). Only edges.c writes it; the mixer moves an
+ * exchange on while it plans and finishes a job. Others hold `const struct neighbour *`.
+ *
+ *                ask                 both EDGEs here
+ *    CLOSED ----------> ASKING -----------------------> OPEN --edges_finish--> DONE
+ *                         ^  ^                           | ^                    |
+ *                         |  +-- replicas differ --------+ | heard again,       | session lost,
+ *                         |      (epoch 0: a reset)      v | same session       v EDGE_CLOSE
+ *                         +--- another session ------- PAUSED <---- (lost, closed, silent)
+ *
+ * An edge is there while the topology of who lives wants it. It is sent over the session that
+ * sessions.h has to that member; where there is none, sessions.h is asked to call.
+ */
+#ifndef PEER_NODE_EDGES_H
+#define PEER_NODE_EDGES_H
+
+#include "peer/node/workshop.h"
+
+/* A neighbour in the topology, and our edge to it. */
+struct neighbour
+{
+    struct edge edge;
+    const struct link *link; /* NULL: none now. */
+    bool wanted;             /* By the present topology. */
+    bool must_ask;           /* EDGE has to be sent on this link. */
+    int64_t lost_us;         /* Since when there is no link. */
+    int64_t open_us;         /* When it was last open, or done. */
+    uint64_t beat;           /* What they said of theirs by EDGE and BEAT, */
+    int64_t beat_us;         /* and when anything said that it had changed. */
+    double absence_s;        /* They were silent or away for so long, lately. */
+    int64_t absence_us;      /* When that was last brought up to date. */
+    bool flapping;           /* For too long: nobody waits for it. */
+    bool stale;              /* It went on where it was before it was away: deltas and replicas */
+    uint64_t stale_from;     /* are of back then; exchanges done when that was. */
+    bool excused;            /* The user has been told that nobody waits for it. */
+    double gamma;            /* The edge's, as the last job left it: the worker's own
+                              * may change under our eyes. */
+    uint32_t n_runaways;     /* So many that the edge's gamma counted have been told to the user. */
+};
+
+/* The last phase ends long before so many of its rounds: nobody honest says more. */
+enum { EDGES_BEATS_MORE = 1 << 24 };
+
+/* An EDGE that came before we had the edge: we may come to want it, too. */
+struct early_edge
+{
+    bool heard;
+    uint32_t link; /* It came on the link of this number. */
+    struct wire_edge edge;
+};
+
+struct edges
+{
+    struct env *env;
+    struct sessions *sessions;
+    struct workshop *workshop;
+    struct neighbour **at; /* In neighbour order. */
+    size_t n, cap;
+    uint64_t view;         /* The edges were chosen for this view of the members; 0: none yet. */
+    uint32_t eccentricity; /* Our own. */
+    struct survey_place place; /* Ours in the trees along which the drift is surveyed. */
+    double spread;             /* It is graph_spread() at our vertex: see topology.h. */
+    uint64_t beat;             /* Our own, as phases.h last said. */
+    int64_t opened_us;         /* When the last edge opened. */
+    int64_t exchange_us;       /* When the last edge opened or delta came. */
+    uint64_t n_resets;
+    struct early_edge early[NODE_LINKS_MAX]; /* By the link's place. */
+};
+
+void edges_init(struct edges *es, struct env *env, struct sessions *s, struct workshop *w);
+void edges_close_all(struct edges *es);
+
+/* ---- what happens ---- */
+
+void edges_edge(struct edges *es, const struct link *l, const struct wire_edge *m);
+void edges_edge_close(struct edges *es, const struct link *l);
+void edges_delta(struct edges *es, const struct link *l, const struct wire_delta *d);
+void edges_beat(struct edges *es, const struct link *l, const struct wire_beat *m);
+void edges_lost(struct edges *es, const struct link *l);  /* The session is gone. */
+void edges_heard(struct edges *es, const struct link *l); /* It lives. */
+/* Their model is final: DONE after what is ready. */
+void edges_ending(struct edges *es, const struct link *l);
+/* Silent edges pause, and who is silent is accused. */
+void edges_tick(struct edges *es);
+
+/* Were the edges chosen for other members than there are now? */
+bool edges_outdated(const struct edges *es);
+/* Choose them anew; not while a job runs. */
+void edges_rebuild(struct edges *es);
+/* Ask, agree, send what is ready. */
+void edges_update(struct edges *es);
+
+/* ---- what others ask for ---- */
+
+void edges_finish(struct edges *es, size_t i); /* Nothing more is mixed over it. */
+/* Tell neighbours our beat, but those to whom a delta is about to. */
+void edges_say_beat(struct edges *es, uint64_t beat);
+/* The user has been told that nobody waits for it, or that it is waited for again. */
+void edges_excuse(struct edges *es, size_t i, bool excused);
+/* The edge's task in a job that is being planned. */
+void edges_join(struct edges *es, size_t i, const struct mixing_moment *now);
+struct sketch_pair *edges_sketch(struct edges *es, size_t i); /* For that job. */
+/* The job is done: keep its gammas for others to see. */
+void edges_job_done(struct edges *es);
+/* Replicas that were compared and differ begin anew. */
+void edges_reset_mismatched(struct edges *es);
+/* Has the distance run away again since this was last asked? */
+bool edges_new_runaway(struct edges *es, size_t i);
+
+/* ---- questions ---- */
+
+const struct neighbour *edges_at(const struct edges *es, size_t i);
+/* Their latest beat: by deltas that are here, and by what came in order behind those. */
+uint64_t neighbour_beat(const struct neighbour *b);
+const struct neighbour *edges_of(const struct edges *es, const struct link *l);
+/* Does some open edge still mix by what it held before it was away? Until what our delta
+ * leaves unsent is at most most2 (squared), and not for ever. Then mixing may part models
+ * that were near. */
+bool edges_stale(struct edges *es, double most2);
+size_t edges_open(const struct edges *es); /* How many mix now. */
+
+#endif

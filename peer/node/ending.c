@@ -1,0 +1,71 @@
+/* peer/node/ending.c -- what a node knows of how its run ended: who is there, how far apart.
+ *
+ * A peer hears of the others by rumour. So a member counts as ended with us where its own
+ * record says so, or where nobody has accused it. */
+#include "peer/node/ending.h"
+
+#include "peer/node/outcome.h"
+#include "peer/run/exit.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Somebody of that name is there: a machine that lost its identity came back with another. */
+static bool replaced(const struct members *all, const struct record *r)
+{
+    for (size_t i = 0; i < members_count(all); i++) {
+        const struct member *m = members_at(all, i);
+        if (strcmp(m->record->name, r->name) == 0 && m->state == MEMBER_ALIVE)
+            return true;
+    }
+    return false;
+}
+
+static void count_member(const struct node *n, const struct member *m, struct outcome_facts *f)
+{
+    const struct record *r = m->record;
+    bool self = env_same_id(r->id, n->env.config.id);
+    bool finished = self || r->state == RECORD_FINISHED;
+    bool lives = finished || m->state == MEMBER_ALIVE;
+    if ((r->state == RECORD_LEFT && !self) || (!lives && replaced(n->env.members, r)))
+        return;
+    f->n_members++;
+    if (finished || (lives && r->state != RECORD_STALLED))
+        f->n_among++;
+    else if (!lives)
+        outcome_add_dead(f, r->name);
+}
+
+void node_facts(const struct node *n, struct outcome_facts *f)
+{
+    const struct phases *ph = &n->phases;
+    const struct node_progress *p = &n->job.figures;
+    const struct run *run = &n->workshop.run;
+    int code = n->env.over ? n->env.exit_code : CMD_OK;
+    *f = (struct outcome_facts){.failed = code == CMD_APART ? CMD_OK : code,
+                                .stopped = n->stopping,
+                                .diverged = p->diverged,
+                                .infinite = ph->done > 0 && !isfinite(p->loss),
+                                .distance = (double)NAN,
+                                .n_rounds = n->workshop.has_run ? run->rounds : 0,
+                                .rounds_claimed = ph->round,
+                                .rounds_skipped = ph->skipped,
+                                .joined_round = ph->joined};
+    for (size_t i = 0; i < members_count(n->env.members); i++)
+        count_member(n, members_at(n->env.members, i), f);
+    if (!n->workshop.ready)
+        return;
+    f->quorum = run->quorum;
+    f->n_begun = ph->quorum.n_members;
+    f->target = run->final_drift;
+    f->distance = phases_own_distance(ph);
+}
+
+int ending_code(const struct node *n)
+{
+    struct outcome_facts f;
+    struct outcome o;
+    node_facts(n, &f);
+    outcome_judge(&o, &f);
+    return o.exit_code;
+}

@@ -1,0 +1,129 @@
+/* peer/node/env.c -- the outbox of a step, the members, jitter. */
+#include "peer/node/env.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Bytes of the first arena of heads: the deltas of dozens of edges in one step.
+ * Only a step that tells more than that, of many members at once, makes it grow. */
+enum { HEADS_FIRST = WIRE_CONTROL_MAX };
+
+/* The table of members begins with ourselves and those known from the start. */
+static int open_members(struct env *v)
+{
+    const struct node_config *c = &v->config;
+    struct record self = {
+        .n_addresses = 0, .incarnation = c->incarnation, .boot = c->boot, .state = RECORD_RUNNING};
+    memcpy(self.id, c->id, WIRE_ID_BYTES);
+    snprintf(self.name, sizeof self.name, "%s", c->name);
+    for (uint32_t i = 0; i < c->n_advertise && i < WIRE_ADDRESSES_MAX; i++)
+        snprintf(self.address[self.n_addresses++], WIRE_ADDRESS_MAX + 1, "%s", c->advertise[i]);
+    struct members_config timing = {.suspect_us = SUSPECT_US, .confirmed_us = CONFIRMED_US};
+    int err = members_open(&v->members, &self, &timing, c->crypto);
+    for (uint32_t i = 0; i < c->n_known && err == 0; i++)
+        (void)members_merge(v->members, &c->known[i], 0);
+    return err;
+}
+
+int env_open(struct env *v, const struct node_config *config)
+{
+    v->config = *config;
+    v->rng = rng_stream(rng_key(config->own_seed, RNG_PEER, 0, 0));
+    v->heads = malloc(HEADS_FIRST);
+    if (v->heads == NULL)
+        return -ENOMEM;
+    v->cap_heads = HEADS_FIRST;
+    return open_members(v);
+}
+
+void env_close(struct env *v)
+{
+    if (v->members != NULL)
+        members_close(v->members);
+    free(v->heads);
+}
+
+void env_begin_step(struct env *v, int64_t now_us, struct node_effects *fx)
+{
+    fx->n_sends = fx->n_dials = fx->n_hangups = fx->n_resolves = fx->n_notes = 0;
+    fx->work = fx->measured = fx->write_model = fx->exit = false;
+    v->fx = fx;
+    v->n_heads = 0; /* The driver has copied the heads of the last step. */
+    v->now_us = now_us;
+}
+
+/* The arena moves no more, so heads have an address now. */
+void env_end_step(struct env *v)
+{
+    for (uint32_t i = 0; i < v->fx->n_sends; i++)
+        v->fx->sends[i].head = v->heads + v->head_at[i];
+}
+
+void env_send(struct env *v, uint32_t link, bool bulk, const uint8_t *head, size_t n_head,
+              struct packet *body)
+{
+    struct node_effects *fx = v->fx;
+    assert(n_head > 0);
+    if (fx->n_sends == NODE_SENDS_MAX)
+        return;
+    if (v->n_heads + n_head > v->cap_heads) {
+        size_t cap = 2 * v->cap_heads + n_head;
+        uint8_t *grown = realloc(v->heads, cap);
+        if (grown == NULL) {
+            env_end(v, 1);
+            return;
+        }
+        v->heads = grown;
+        v->cap_heads = cap;
+    }
+    memcpy(v->heads + v->n_heads, head, n_head);
+    v->head_at[fx->n_sends] = v->n_heads;
+    v->n_heads += n_head;
+    fx->sends[fx->n_sends++] =
+        (struct node_send){.link = link, .bulk = bulk, .n_head = n_head, .body = body};
+}
+
+bool env_hang_up(struct env *v, uint32_t link, bool violation)
+{
+    struct node_effects *fx = v->fx;
+    if (fx->n_hangups == NODE_LINKS_MAX)
+        return false;
+    fx->hangups[fx->n_hangups].link = link;
+    fx->hangups[fx->n_hangups++].violation = violation;
+    return true;
+}
+
+void env_note(struct env *v, enum note_level level, const char *format, ...)
+{
+    struct node_effects *fx = v->fx;
+    if (fx->n_notes == NODE_NOTES_MAX)
+        return;
+    struct node_note *note = &fx->notes[fx->n_notes++];
+    note->level = level;
+    va_list args;
+    va_start(args, format);
+    vsnprintf(note->text, sizeof note->text, format, args);
+    va_end(args);
+}
+
+void env_end(struct env *v, int exit_code)
+{
+    if (v->over)
+        return;
+    v->over = true;
+    v->exit_code = exit_code;
+}
+
+int64_t env_jitter(struct env *v, int64_t d)
+{
+    return d - d / 5 + (int64_t)rng_below(&v->rng, (uint64_t)(2 * d / 5 + 1));
+}
+
+bool env_same_id(const uint8_t *a, const uint8_t *b)
+{
+    return memcmp(a, b, WIRE_ID_BYTES) == 0;
+}

@@ -1,0 +1,395 @@
+/* peer/node/job.c -- the worker's job: planned on the loop's thread, done on another. */
+#include "peer/node/job.h"
+
+#include "peer/run/exit.h"
+#include "topology/topology.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void job_init(struct job *j, struct env *env, struct workshop *w, struct edges *es,
+              struct phases *ph, struct orders *o)
+{
+    const double unknown = (double)NAN;
+    *j = (struct job){.env = env, .workshop = w, .edges = es, .phases = ph, .orders = o};
+    j->figures = (struct node_progress){.loss = unknown,
+                                        .accuracy = unknown,
+                                        .test_loss = unknown,
+                                        .drift = unknown,
+                                        .relative_drift = unknown,
+                                        .own_distance = unknown,
+                                        .gamma = unknown,
+                                        .excess = unknown,
+                                        .drift_target = unknown,
+                                        .statistics_apart = unknown};
+    verdict_init(&j->verdict);
+}
+
+void job_close(struct job *j)
+{
+    packet_release(j->snapshot);
+    free(j->keys);
+    free(j->pairs);
+    j->snapshot = NULL;
+    j->keys = NULL;
+    j->pairs = NULL;
+    j->cap_keys = j->cap_pairs = 0;
+    j->members = false;
+    j->members_error = 0;
+}
+
+/* ---- plan, on the loop's thread ---- */
+
+void job_share(struct job *j)
+{
+    const struct members *members = j->env->members;
+    size_t self, count = members_vertices(members, j->env->vertices, &self);
+    if (count > j->cap_keys) {
+        uint64_t *keys = realloc(j->keys, count * sizeof *keys);
+        if (keys == NULL)
+            return; /* The old shares stay: every sample has an owner still. */
+        j->keys = keys;
+        j->cap_keys = count;
+    }
+    for (size_t i = 0; i < count; i++) {
+        const struct record *r = members_at(members, j->env->vertices[i])->record;
+        j->keys[i] = rng_hash(r->name, strlen(r->name));
+    }
+    j->n_keys = count;
+    j->members = true;
+}
+
+/* The edge's task in this job. */
+static void plan_edge(struct job *j, size_t i)
+{
+    const struct workshop *w = j->workshop;
+    const struct phases *ph = j->phases;
+    struct mixing_moment now = {.round = ph->round,
+                                .n_rounds = w->run.rounds,
+                                .lock_step = w->run.policy == RUN_SYNC,
+                                .settling = ph->phase == NODE_SETTLING,
+                                .draining = ph->draining,
+                                .codec = w->by_drift ? DELTA_RUNG + w->ladder.rung : DELTA_RUN};
+    edges_join(j->edges, i, &now);
+}
+
+static void plan_snapshot(struct job *j)
+{
+    bool due = orders_due(j->orders, j->phases->round, &j->at_window);
+    if (due && j->snapshot == NULL)
+        j->snapshot = packet_get(&j->workshop->models);
+}
+
+/* Without a job there is no way on: exchanges are half planned. */
+static void no_memory(struct job *j)
+{
+    env_note(j->env, NOTE_ERROR, "out of memory for a job");
+    env_end(j->env, 1);
+}
+
+/* How fast averages spread on the present graph. Surveys, which come of any fault, have no
+ * need of that, so that it is measured seldom more than once. 0 or a negative errno. */
+static int measure_gap(struct job *j)
+{
+    const struct run *run = &j->workshop->run;
+    const struct survey_place *place = &j->edges->place;
+    struct graph g;
+    struct spectrum s;
+    if (j->measured == place->built || !mixing_undisturbed(&j->workshop->mixing))
+        return 0;
+    int err = graph_build(&g, run->topology, place->n, run->seed);
+    if (err != 0)
+        return err;
+    err = graph_spectrum(&g, &s);
+    graph_close(&g);
+    if (err != 0)
+        return err;
+    j->gap = s.gap;
+    j->measured = place->built;
+    return 0;
+}
+
+/* The worker's copy of what it needs to know of the edges. */
+static void set_moment(struct job *j)
+{
+    struct edges *es = j->edges;
+    size_t count = 0;
+    if (measure_gap(j) != 0) {
+        no_memory(j);
+        return;
+    }
+    if (es->n > j->cap_pairs) {
+        struct sketch_pair **grown = realloc(j->pairs, es->n * sizeof(struct sketch_pair *));
+        if (grown == NULL) {
+            env_end(j->env, 1);
+            return;
+        }
+        j->pairs = grown;
+        j->cap_pairs = es->n;
+    }
+    for (size_t i = 0; i < es->n; i++) {
+        const struct edge *e = &edges_at(es, i)->edge;
+        if (e->state != EDGE_DONE && e->opened)
+            j->pairs[count++] = edges_sketch(es, i); /* Paused ones, too. */
+    }
+    j->moment = (struct sketch_moment){.view = es->view,
+                                       .place = es->place,
+                                       .draining = j->phases->draining,
+                                       .anew = phases_take_window(j->phases),
+                                       .pair = j->pairs,
+                                       .n_pairs = count,
+                                       .gap = j->measured == es->place.built ? j->gap : 0,
+                                       .alone = es->n == 0,
+                                       .round = phases_beat(j->phases)};
+}
+
+/* --compress auto: by what the last job has learnt. */
+static void choose_rung(struct job *j)
+{
+    struct workshop *w = j->workshop;
+    const struct sketch_figures *known = mixing_figures(&w->mixing);
+    if (w->by_drift && j->phases->phase == NODE_TRAINING)
+        ladder_look(&w->ladder, w->run.drift_target, j->edges->spread, known->xi, known->round,
+                    j->phases->round);
+}
+
+/* What it does besides mixing: local steps, an evaluation. */
+static void plan_training(struct job *j)
+{
+    const struct phases *ph = j->phases;
+    uint64_t every = j->env->config.evaluate_every;
+    j->round = ph->round;
+    j->steps = ph->steps;
+    j->evaluate = j->steps && every > 0 && ph->round > 0 && ph->round % every == 0;
+    j->evaluate_samples = j->env->config.evaluate_samples;
+}
+
+void job_start(struct job *j)
+{
+    struct mixing *mixing = &j->workshop->mixing;
+    const struct phases *ph = j->phases;
+    uint32_t degree = 0;
+    choose_rung(j);
+    if (mixing_begin(mixing, j->edges->n) != 0) {
+        no_memory(j);
+        return;
+    }
+    for (size_t i = 0; i < j->edges->n; i++) {
+        degree += edges_at(j->edges, i)->edge.state == EDGE_OPEN;
+        plan_edge(j, i);
+    }
+    plan_training(j);
+    set_moment(j);
+    plan_snapshot(j);
+    struct mixing_announcement says = {.run_round = phases_next_beat(ph),
+                                       .degree = degree > 0 ? degree : 1,
+                                       .settled = phases_settled(j->phases)};
+    if (mixing_plan(mixing, &says) != 0) {
+        no_memory(j);
+        return;
+    }
+    j->figures.exchanges += mixing_commits(mixing);
+    j->figures.wait_s += (double)(j->env->now_us - ph->idle_since_us) * 1e-6;
+    j->working = j->env->fx->work = true;
+}
+
+void job_last(struct job *j)
+{
+    int err = mixing_begin(&j->workshop->mixing, 0);
+    assert(err == 0);
+    j->round = j->phases->round;
+    j->steps = false;
+    j->evaluate = true;
+    j->evaluate_samples = 0;
+    set_moment(j);
+    plan_snapshot(j);
+    j->working = j->env->fx->work = true;
+}
+
+/* ---- the job ---- */
+
+/* Factor masking: what has gone out leaves the momentum, too. */
+static void mask_momentum(struct workshop *w)
+{
+    const float *sent = mixing_sent(&w->mixing);
+    if (w->run.factor_masking && sent != NULL && w->trainer.sent != NULL)
+        w->trainer.sent(w->trainer.self, sent);
+}
+
+/* Local steps; with --compress auto, how far they go, too. */
+static void train(struct job *j)
+{
+    struct workshop *w = j->workshop;
+    struct trainer *t = &w->trainer;
+    size_t dim = w->mixing.dim;
+    if (w->by_drift)
+        memcpy(w->before, w->mixing.x, dim * sizeof *w->before);
+    t->steps(t->self, w->mixing.x, j->round, w->run.local_steps, &j->trained);
+    if (w->by_drift)
+        ladder_moved(&w->ladder, vec_dist2(w->mixing.x, w->before, dim));
+}
+
+void job_work(struct job *j, int64_t (*clock_us)(void))
+{
+    struct workshop *w = j->workshop;
+    struct trainer *t = &w->trainer;
+    int64_t begin = clock_us();
+    if (j->members && t->members != NULL)
+        j->members_error = t->members(t->self, j->keys, j->n_keys,
+                                      rng_hash(j->env->config.name, strlen(j->env->config.name)));
+    mixing_mix(&w->mixing);
+    mixing_beat(&w->mixing, &j->moment);
+    if (j->snapshot != NULL && (!j->at_window || mixing_window_began(&w->mixing)))
+        mixing_copy_model(&w->mixing, j->snapshot);
+    int64_t mixed = clock_us();
+    if (j->evaluate)
+        t->evaluate(t->self, w->mixing.x, j->evaluate_samples, &j->tested);
+    if (w->by_drift && mixing_window_began(&w->mixing))
+        ladder_mark(&w->ladder, j->round);
+    int64_t trains = clock_us();
+    if (j->steps)
+        train(j);
+    int64_t trained = clock_us();
+    mixing_encode(&w->mixing);
+    if (w->by_drift)
+        ladder_lagged(&w->ladder, mixing_lag2(&w->mixing));
+    mask_momentum(w);
+    j->compute_us = trained - trains;
+    j->mix_us = clock_us() - trained + mixed - begin;
+}
+
+static double mean_gamma(const struct edges *es)
+{
+    double sum = 0;
+    size_t count = 0;
+    for (size_t i = 0; i < es->n; i++) {
+        const struct gamma *g = &edges_at(es, i)->edge.gamma;
+        if (!g->begun && !g->fixed)
+            continue;
+        sum += g->value;
+        count++;
+    }
+    return count > 0 ? sum / (double)count : (double)NAN;
+}
+
+/* Distances that grew without end are said, edge by edge. */
+static void tell_runaways(struct job *j)
+{
+    for (size_t i = 0; i < j->edges->n; i++) {
+        const struct edge *e = &edges_at(j->edges, i)->edge;
+        const struct gamma *g = &e->gamma;
+        const struct member *m = members_find(j->env->members, e->id);
+        if (!edges_new_runaway(j->edges, i))
+            continue;
+        if (g->fixed && j->phases->phase == NODE_SETTLING)
+            snprintf(j->figures.diverged, VERDICT_TEXT,
+                     "in the last phase the models went apart at gamma %.3g", g->value);
+        env_note(j->env, NOTE_WARNING,
+                 "round %llu: the distance to %s grows round after round: "
+                 "gamma %s %.3g",
+                 (unsigned long long)j->round, m != NULL ? m->record->name : "a neighbour",
+                 g->fixed ? "is fixed at" : "lowered to", g->fixed ? g->value : g->most);
+    }
+}
+
+/* Is the figure that of a survey of the last phase? */
+static bool surveyed_last(const struct job *j)
+{
+    const struct mixing *m = &j->workshop->mixing;
+    return !mixing_undisturbed(m) && mixing_figures(m)->round >= j->workshop->run.rounds;
+}
+
+static void report(struct job *j)
+{
+    const struct workshop *w = j->workshop;
+    struct node_progress *p = &j->figures;
+    const struct sketch *k = &w->mixing.sketch;
+    if (j->steps) {
+        p->loss = j->trained.loss;
+        verdict_loss(&j->verdict, j->round, p->loss, j->trained.n_samples);
+    }
+    verdict_drift(&j->verdict, k->figures.xi, k->figures.relative, k->figures.round, w->run.rounds);
+    if (j->evaluate) {
+        p->accuracy = j->tested.accuracy;
+        p->test_loss = j->tested.loss;
+    }
+    p->evaluated = j->evaluate;
+    p->drift = k->figures.xi;
+    p->relative_drift = k->figures.relative;
+    p->drift_round = k->figures.round;
+    p->own_distance = k->figures.own;
+    /* The last window's figure may be of long ago, and a bound is known. */
+    if (j->phases->phase == NODE_SERVING && !surveyed_last(j)) {
+        double norm = mixing_undisturbed(&w->mixing) ? sqrt(k->at.q)
+                                                     : k->figures.own / k->figures.own_relative;
+        p->relative_drift = phases_own_distance(j->phases);
+        p->drift = p->relative_drift * norm;
+        p->drift_round = phases_beat(j->phases);
+    }
+    p->gamma = mean_gamma(j->edges);
+    p->rung = w->by_drift ? ladder_spec[w->ladder.rung] : NULL;
+    p->excess = w->ladder.excess;
+    p->drift_target = w->by_drift ? w->run.drift_target : (double)NAN;
+    p->statistics_apart =
+        w->mixing.statistics.n > 0 ? statistics_apart(&w->mixing.statistics) : (double)NAN;
+    p->compute_s += (double)j->compute_us * 1e-6;
+    p->mix_s += (double)j->mix_us * 1e-6;
+}
+
+/* What it made goes to the edges or back to its pool, also where the node has ended. */
+void job_over(struct job *j)
+{
+    j->working = false;
+    mixing_finish(&j->workshop->mixing);
+}
+
+/* The worker has filled the copy, or left it empty. */
+static void serve_snapshot(struct job *j)
+{
+    if (j->snapshot != NULL && j->snapshot->len == 0)
+        packet_release(j->snapshot); /* No window began. */
+    else if (j->snapshot != NULL)
+        orders_serve(j->orders, j->snapshot, j->round);
+    j->snapshot = NULL;
+}
+
+bool job_done(struct job *j)
+{
+    if (j->members_error != 0)
+        env_note(j->env, NOTE_WARNING,
+                 "out of memory for a new share of the data: the old one stays");
+    j->members = j->members_error != 0; /* Tried again in the next job. */
+    j->members_error = 0;
+    edges_job_done(j->edges);
+    report(j);
+    serve_snapshot(j);
+    if (j->workshop->mixing.diverged || (j->steps && !isfinite(j->trained.loss))) {
+        snprintf(j->figures.diverged, VERDICT_TEXT,
+                 "at round %llu a loss or a parameter was not finite or over 1e19",
+                 (unsigned long long)j->round);
+        env_note(j->env, NOTE_ERROR, "the model diverged at round %llu: try a lower --lr",
+                 (unsigned long long)j->round);
+        env_end(j->env, CMD_APART);
+        return false;
+    }
+    edges_reset_mismatched(j->edges);
+    tell_runaways(j);
+    return true;
+}
+
+void job_judge(struct job *j)
+{
+    char *why = j->figures.diverged;
+    if (why[0] != '\0' || verdict_ran_away(&j->verdict, why))
+        env_note(j->env, NOTE_WARNING,
+                 "the run diverged: %s. A lower --lr, a denser --compress or --gamma auto may help",
+                 why);
+}
+
+bool job_diverged(const struct job *j)
+{
+    return j->figures.diverged[0] != '\0';
+}

@@ -1,0 +1,66 @@
+/* peer/node/job.h -- what the worker does: planned, done, reported. A machine of its own.
+ *
+ *    idle --job_start / job_last--> working --(worker: node_work)--> WORKED: job_done--> idle
+ *
+ * Owned here, and written by job.c only: what the job does, what came of it, and the figures
+ * of all jobs. While it is `working` the worker owns what job_work() writes, the trainer and
+ * the model; the loop may read `working` and the figures.
+ */
+#ifndef PEER_NODE_JOB_H
+#define PEER_NODE_JOB_H
+
+#include "peer/node/orders.h"
+#include "peer/node/phases.h"
+
+struct job
+{
+    struct env *env;
+    struct workshop *workshop;
+    struct edges *edges;
+    struct phases *phases;
+    struct orders *orders;
+    bool working;
+
+    bool steps, evaluate;
+    uint64_t round; /* Local rounds done when it was planned. */
+    uint64_t evaluate_samples;
+    struct packet *snapshot; /* A copy of the model, taken now, */
+    bool at_window;          /* or only if a drift window begins. */
+    bool members;            /* keys[] are new to the trainer. */
+    int members_error;       /* What it said to them: 0 or -ENOMEM. */
+    uint64_t *keys;
+    size_t n_keys, cap_keys;
+    struct sketch_moment moment; /* The worker's copy of what it needs to know of the edges. */
+    uint64_t measured;           /* The graph, as place.built counts them, */
+    double gap;                  /* whose spectral gap this is. */
+    struct sketch_pair **pairs;
+    size_t cap_pairs;
+    struct trainer_report trained, tested;
+    int64_t compute_us, mix_us;
+
+    struct verdict verdict;
+    struct node_progress figures; /* Those that jobs make. */
+};
+
+void job_init(struct job *j, struct env *env, struct workshop *w, struct edges *es,
+              struct phases *ph, struct orders *o);
+/* The run is given up: what was made for it goes. No job may be running. */
+void job_close(struct job *j);
+
+/* --shard auto: the samples are shared out among who lives now. The next job tells the trainer. */
+void job_share(struct job *j);
+
+void job_start(struct job *j); /* Plan a job of the present phase. */
+void job_last(struct job *j);  /* Nothing more is mixed: measure and test. */
+/* On the worker's thread. */
+void job_work(struct job *j, int64_t (*clock_us)(void));
+/* The worker is done, whatever comes of it. */
+void job_over(struct job *j);
+/* Report what came of it. False: it diverged, and the node ends. */
+bool job_done(struct job *j);
+
+/* Agreement on a model says nothing of what it is worth: say whether training ran away. */
+void job_judge(struct job *j);
+bool job_diverged(const struct job *j);
+
+#endif

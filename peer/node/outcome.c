@@ -1,0 +1,228 @@
+/* peer/node/outcome.c -- how a run ended: the table of peer/node/outcome.h, and its words. */
+#include "peer/node/outcome.h"
+
+#include "peer/run/exit.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { NAMED = 8 /* A sentence names so many of the dead. */ };
+
+/* A share such as 0.7 of 10 is no whole number of peers in binary. */
+static const double rounding = 1e-9;
+
+/* The quorum is a share of these. */
+static uint32_t base_of(const struct outcome_facts *f)
+{
+    return f->n_begun > 0 ? f->n_begun : f->n_members;
+}
+
+bool outcome_quorum(uint32_t n_live, uint32_t n_members, double share)
+{
+    return (double)n_live + rounding >= share * (double)n_members;
+}
+
+void outcome_add_dead(struct outcome_facts *f, const char *name)
+{
+    if (f->n_dead < OUTCOME_DEAD_MAX)
+        snprintf(f->dead[f->n_dead], sizeof f->dead[0], "%s", name);
+    f->n_dead++;
+}
+
+void outcome_add_peer(struct outcome_facts *all, const struct outcome_peer *p)
+{
+    if (p->left)
+        return;
+    all->n_members++;
+    all->infinite |= p->infinite;
+    if (all->diverged == NULL && p->diverged != NULL && p->diverged[0] != '\0')
+        all->diverged = p->diverged;
+    if (p->died)
+        outcome_add_dead(all, p->name);
+    if (p->died || !p->ended)
+        return;
+    all->n_among++;
+    all->rounds_claimed += p->rounds_claimed;
+    all->rounds_skipped += p->rounds_skipped;
+    if (p->joined_round == 0)
+        return;
+    all->n_joined++;
+    if (p->joined_round >= all->joined_round) {
+        all->joined_round = p->joined_round;
+        snprintf(all->joined, sizeof all->joined, "%s", p->name);
+    }
+}
+
+const char *outcome_word(enum outcome_kind kind)
+{
+    switch (kind) {
+    case OUTCOME_FAILED:
+        return "failed";
+    case OUTCOME_STOPPED:
+        return "stopped";
+    case OUTCOME_DIVERGED:
+        return "diverged";
+    case OUTCOME_NO_QUORUM:
+        return "no-quorum";
+    case OUTCOME_UNASKED:
+        return "unasked";
+    case OUTCOME_UNKNOWN:
+        return "unknown";
+    case OUTCOME_APART:
+        return "apart";
+    case OUTCOME_CONSENSUS:
+        return "consensus";
+    }
+    return "failed";
+}
+
+/* ---- The table --------------------------------------------------------- */
+
+static enum outcome_kind kind_of(const struct outcome_facts *f)
+{
+    if (f->failed != CMD_OK)
+        return OUTCOME_FAILED;
+    if (f->stopped)
+        return OUTCOME_STOPPED;
+    if ((f->diverged != NULL && f->diverged[0] != '\0') || f->infinite)
+        return OUTCOME_DIVERGED;
+    if (!outcome_quorum(f->n_among, base_of(f), f->quorum))
+        return OUTCOME_NO_QUORUM;
+    if (!(f->target > 0))
+        return OUTCOME_UNASKED;
+    if (!isfinite(f->distance))
+        return OUTCOME_UNKNOWN;
+    return f->distance <= f->target ? OUTCOME_CONSENSUS : OUTCOME_APART;
+}
+
+static int code_of(enum outcome_kind kind, int failed)
+{
+    switch (kind) {
+    case OUTCOME_FAILED:
+        return failed;
+    case OUTCOME_STOPPED:
+    case OUTCOME_UNASKED:
+    case OUTCOME_CONSENSUS:
+        return CMD_OK;
+    case OUTCOME_DIVERGED:
+    case OUTCOME_NO_QUORUM:
+    case OUTCOME_UNKNOWN:
+    case OUTCOME_APART:
+        return CMD_APART;
+    }
+    return CMD_FAILED;
+}
+
+/* ---- The sentence ------------------------------------------------------ */
+
+/* Appends to the text; what no longer fits is cut off. */
+__attribute__((format(printf, 2, 3))) static void say(struct outcome *o, const char *format, ...)
+{
+    size_t n = strlen(o->text);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(o->text + n, sizeof o->text - n, format, args);
+    va_end(args);
+}
+
+static void say_who(struct outcome *o, const struct outcome_facts *f)
+{
+    say(o, "%u of %u peer%s", (unsigned)f->n_among, (unsigned)f->n_members,
+        f->n_members == 1 ? "" : "s");
+    for (uint32_t i = 0; i < f->n_dead && i < NAMED; i++)
+        say(o, "%s%s", i == 0 ? " (dead: " : ", ", f->dead[i]);
+    if (f->n_dead > NAMED)
+        say(o, " and %u more", (unsigned)(f->n_dead - NAMED));
+    if (f->n_dead > 0)
+        say(o, ")");
+}
+
+/* What was missing, and how far apart those were who did end. */
+static void say_quorum(struct outcome *o, const struct outcome_facts *f)
+{
+    double needed = ceil(f->quorum * (double)base_of(f) - rounding);
+    say(o, ", %.0f of %u needed for quorum %g", needed, (unsigned)base_of(f), f->quorum);
+    if (isfinite(f->distance))
+        say(o, "; relative drift %.2e (%s)", f->distance, f->exact ? "exact" : "estimated");
+}
+
+static void say_joined(struct outcome *o, const struct outcome_facts *f)
+{
+    unsigned long long round = f->joined_round;
+    if (f->n_joined > 1)
+        say(o, "; %u peers joined, the last (%s) at round %llu", (unsigned)f->n_joined, f->joined,
+            round);
+    else if (f->n_joined == 1)
+        say(o, "; %s joined at round %llu", f->joined, round);
+    else if (round > 0)
+        say(o, "; joined at round %llu", round);
+}
+
+static void say_rounds(struct outcome *o, const struct outcome_facts *f)
+{
+    say_joined(o, f);
+    if (f->rounds_skipped == 0)
+        say(o, "; no round skipped");
+    else
+        say(o, "; %llu of %llu rounds skipped", (unsigned long long)f->rounds_skipped,
+            (unsigned long long)f->rounds_claimed);
+}
+
+static void say_all(struct outcome *o, const struct outcome_facts *f)
+{
+    const char *how = f->exact ? "exact" : "estimated";
+    switch (o->kind) {
+    case OUTCOME_FAILED:
+        if (f->failure != NULL)
+            say(o, "failed: %s", f->failure);
+        else
+            say(o, "failed at round %llu of %llu", (unsigned long long)f->rounds_claimed,
+                (unsigned long long)f->n_rounds);
+        return;
+    case OUTCOME_STOPPED:
+        if (f->n_rounds == 0)
+            say(o, "stopped while it waited for a run");
+        else
+            say(o, "stopped at round %llu of %llu, no consensus claimed",
+                (unsigned long long)f->rounds_claimed, (unsigned long long)f->n_rounds);
+        return;
+    case OUTCOME_DIVERGED:
+        say(o, "no consensus: the run diverged: %s",
+            f->diverged != NULL && f->diverged[0] != '\0' ? f->diverged
+                                                          : "the last loss is not finite");
+        return;
+    case OUTCOME_NO_QUORUM:
+        say(o, "no quorum: ");
+        say_who(o, f);
+        say_quorum(o, f);
+        break;
+    case OUTCOME_UNASKED:
+        say(o, "no last phase was asked for, no consensus claimed: ");
+        say_who(o, f);
+        break;
+    case OUTCOME_UNKNOWN:
+        say(o, "no consensus: the drift is not known: ");
+        say_who(o, f);
+        break;
+    case OUTCOME_APART:
+        say(o, "no consensus: relative drift %.2e (%s) is over the target %g: ", f->distance, how,
+            f->target);
+        say_who(o, f);
+        break;
+    case OUTCOME_CONSENSUS:
+        say(o, "consensus of ");
+        say_who(o, f);
+        say(o, " at relative drift %.2e (%s, target %g)", f->distance, how, f->target);
+        break;
+    }
+    say_rounds(o, f);
+}
+
+void outcome_judge(struct outcome *o, const struct outcome_facts *f)
+{
+    *o = (struct outcome){.kind = kind_of(f)};
+    o->exit_code = code_of(o->kind, f->failed);
+    say_all(o, f);
+}

@@ -1,0 +1,107 @@
+/* peer/node/outcome.h -- how a run ended: from a few facts to one sentence and an exit code.
+ *
+ * The first row that applies decides. A peer judges by what it knows (its distance is an
+ * estimate, the dead are those it has heard of); whoever started all the peers (`hearsay
+ * local`, `hearsay sim`) judges by the models themselves.
+ *
+ *   fact                                            kind        exit code
+ *   ----------------------------------------------  ----------  ---------
+ *   the process failed, or was given bad input      failed      1 or 2
+ *   it was stopped (SIGTERM)                        stopped     0
+ *   training ran away, or a loss is not finite      diverged    3
+ *   fewer than the quorum ended together            no-quorum   3
+ *   no last phase was asked for (--final-drift 0)   unasked     0
+ *   the distance is not known                       unknown     3
+ *   the distance is over the target                 apart       3
+ *   else                                            consensus   0
+ */
+#ifndef PEER_NODE_OUTCOME_H
+#define PEER_NODE_OUTCOME_H
+
+#include "gossip/wire/wire.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+    OUTCOME_TEXT = 512,   /* Bytes of the sentence, with the NUL. */
+    OUTCOME_DEAD_MAX = 64 /* So many of the dead are named, and the others counted. */
+};
+
+enum outcome_kind {
+    OUTCOME_FAILED,
+    OUTCOME_STOPPED,
+    OUTCOME_DIVERGED,
+    OUTCOME_NO_QUORUM,
+    OUTCOME_UNASKED,
+    OUTCOME_UNKNOWN,
+    OUTCOME_APART,
+    OUTCOME_CONSENSUS
+};
+
+/* Start with zeros but for `distance`. */
+struct outcome_facts
+{
+    int failed;          /* Exit code of an end that was none of the run's; 0: there was none. */
+    const char *failure; /* What failed, as a clause; NULL: that has been said. Borrowed. */
+    bool stopped;        /* Somebody asked for the end. */
+    const char
+        *diverged; /* How training ran away, as a clause; "" or NULL: it did not. Borrowed. */
+    bool infinite; /* The last loss is not finite. */
+
+    uint32_t n_members; /* Members of the run that have not left by their own word. */
+    uint32_t n_among;   /* Those of them that ended with us, ourselves included. */
+    uint32_t n_begun;   /* So many of the members were there at the beginning; 0: all. */
+    double quorum;      /* So many as this share of those must have ended with us. */
+    uint32_t n_dead;    /* Members that did not end with us. */
+    char dead[OUTCOME_DEAD_MAX][WIRE_NAME_MAX + 1];
+
+    double distance; /* |x - mean| / |mean| at the end; NaN or infinite: not known. */
+    bool exact;      /* It is of the models themselves; else it is an estimate. */
+    double target;   /* --final-drift; 0 or less: no last phase was asked for. */
+
+    uint64_t n_rounds;              /* The run has so many. */
+    uint64_t rounds_claimed;        /* How far the run is; of several peers, the sum of that. */
+    uint64_t rounds_skipped;        /* So many of those were neither done nor before we joined. */
+    uint64_t joined_round;          /* We began here; of several peers, the last that joined did. */
+    uint32_t n_joined;              /* So many of several peers joined a run under way, */
+    char joined[WIRE_NAME_MAX + 1]; /* the last of them this one. */
+};
+
+struct outcome
+{
+    enum outcome_kind kind;
+    int exit_code; /* enum cmd_exit of peer/run/exit.h. */
+    char text[OUTCOME_TEXT];
+};
+
+void outcome_judge(struct outcome *o, const struct outcome_facts *f);
+
+/* "consensus", "no-quorum", ...: a word for programs. */
+const char *outcome_word(enum outcome_kind kind);
+
+/* Another member has died. */
+void outcome_add_dead(struct outcome_facts *f, const char *name);
+
+/* One of several peers, as whoever started them all knows it. */
+struct outcome_peer
+{
+    const char *name;
+    bool left;            /* It was stopped, and is no member any more. */
+    bool died;            /* It was gone before the run ended for it. */
+    bool ended;           /* The run ended for it, and its model is there. */
+    const char *diverged; /* As in the facts, whether it ended or not. Borrowed as these are. */
+    bool infinite;
+    uint64_t rounds_claimed, rounds_skipped, joined_round;
+};
+
+/* Count it in the facts of all: begin with zeros, add every peer, then set quorum, target,
+ * rounds and the distance of the models of those that ended. What the peers say of their own
+ * distance is not asked. */
+void outcome_add_peer(struct outcome_facts *all, const struct outcome_peer *p);
+
+/* Are n_live of n_members as many as `share` of them? Exactly the share is enough, so that
+ * both halves of an even cut have a half. */
+bool outcome_quorum(uint32_t n_live, uint32_t n_members, double share);
+
+#endif

@@ -1,0 +1,576 @@
+/* peer/node/phases.c -- shows the schedule what this peer knows, and does what it decided. */
+#include "peer/node/phases.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* The estimate has an error of its own: aim below the target. */
+static const double final_margin = 0.8;
+
+/* A distance is progress if it is so much less than the best one so far. */
+static const double better_factor = 0.9;
+
+enum {
+    STALL_WINDOWS = 3, /* The last phase is not without progress before so many drift windows */
+    STALL_ROUNDS = 64, /* and so many of its rounds have gone by without any: on a slow network
+                        * these take minutes. */
+    STALL_MOST = 5000, /* But if not even windows end, after so many rounds. */
+    LIMIT_JOBS = 20,   /* A neighbour's job may take so many times our mean one, */
+    LIMIT_LONGEST = 4, /* or so many times our longest: those that evaluate are long; */
+    LIMIT_FIRST = 6    /* and so many times --worker-limit, before we know how long one takes. */
+};
+
+/* Whoever waits says so after this time, and again. */
+enum { TELL_US = 5 * 1000 * 1000, TELL_AGAIN_US = 30 * 1000 * 1000 };
+
+/* In lock step a peer that waits says its beat so often: a wait that rested on a single
+ * message could last for ever. */
+enum { SAY_US = 500 * 1000 };
+
+void phases_init(struct phases *ph, struct env *env, const struct sessions *s, struct workshop *w,
+                 struct edges *es, struct join *j)
+{
+    *ph = (struct phases){.env = env,
+                          .sessions = s,
+                          .workshop = w,
+                          .edges = es,
+                          .join = j,
+                          .phase = NODE_GATHERING,
+                          .bound = (double)INFINITY,
+                          .wake_us = INT64_MAX};
+}
+
+void phases_close(struct phases *ph)
+{
+    quorum_close(&ph->quorum);
+    free(ph->seen);
+    ph->seen = NULL;
+    ph->cap_seen = 0;
+}
+
+void phases_start(struct phases *ph)
+{
+    ph->idle_since_us = ph->told_us = ph->env->now_us;
+}
+
+static bool lock_step(const struct phases *ph)
+{
+    return ph->workshop->run.policy == RUN_SYNC;
+}
+
+static bool held(const struct phases *ph)
+{
+    return ph->quorum.state == QUORUM_HELD;
+}
+
+/* ---- rounds ---- */
+
+uint64_t phases_beat(const struct phases *ph)
+{
+    return ph->round + ph->settle_rounds;
+}
+
+uint64_t phases_next_beat(const struct phases *ph)
+{
+    return phases_beat(ph) + (ph->steps || (ph->phase == NODE_SETTLING && !held(ph)));
+}
+
+void phases_join(struct phases *ph, uint64_t round)
+{
+    uint64_t last = ph->workshop->run.rounds;
+    ph->round = ph->joined = round < last ? round : last;
+    ph->done = ph->skipped = 0;
+}
+
+static void say_beat(struct phases *ph)
+{
+    ph->say_us = ph->env->now_us + SAY_US;
+    if (lock_step(ph))
+        edges_say_beat(ph->edges, phases_beat(ph));
+}
+
+/* The others are so far ahead that they do not wait for us. Who has not done a round yet
+ * joins there; for anybody else these rounds are skipped, and said to be. */
+static void claim(struct phases *ph, uint64_t beat)
+{
+    uint64_t last = ph->workshop->run.rounds, to = beat < last ? beat : last;
+    if (ph->done + ph->skipped == 0) {
+        ph->joined = to;
+    } else if (to > ph->round) {
+        ph->skipped += to - ph->round;
+        env_note(ph->env, NOTE_WARNING, "skipped rounds %llu to %llu: the run was that far ahead",
+                 (unsigned long long)ph->round + 1, (unsigned long long)to);
+    }
+    ph->round = to;
+    if (ph->phase == NODE_SETTLING)
+        ph->settle_rounds = beat - to;
+    say_beat(ph);
+}
+
+bool phases_take_window(struct phases *ph)
+{
+    bool due = ph->window_due && ph->phase == NODE_SETTLING;
+    ph->window_due = false;
+    return due;
+}
+
+/* ---- our own worker ---- */
+
+static int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* How long our jobs with local steps take. */
+static int64_t mean_us(const struct phases *ph)
+{
+    return ph->done > 0 ? ph->worked_us / (int64_t)ph->done : 0;
+}
+
+/* How long may a job take before its worker is said to hang? */
+static int64_t limit_us(const struct phases *ph)
+{
+    int64_t least = ph->env->config.worker_limit_us;
+    if (least <= 0)
+        return INT64_MAX;
+    if (ph->done == 0)
+        return LIMIT_FIRST * least;
+    return larger(least, larger(LIMIT_JOBS * mean_us(ph), LIMIT_LONGEST * ph->longest_us));
+}
+
+int64_t phases_busy_us(const struct phases *ph)
+{
+    return ph->job_us > 0 ? ph->env->now_us - ph->job_us + 1 : 0;
+}
+
+static enum record_state standing(const struct phases *ph)
+{
+    return ph->phase < NODE_SETTLING ? RECORD_RUNNING : RECORD_TRAINED;
+}
+
+/* The last job evaluates on the whole test set: nobody waits for that one. */
+void phases_watch_job(struct phases *ph)
+{
+    if (ph->stalled || ph->phase == NODE_SERVING || phases_busy_us(ph) <= limit_us(ph))
+        return;
+    ph->stalled = true;
+    env_note(ph->env, NOTE_WARNING,
+             "round %llu: the worker has been at one job for %.0f s; the others go on without us",
+             (unsigned long long)ph->round, (double)phases_busy_us(ph) * 1e-6);
+    members_set_state(ph->env->members, RECORD_STALLED);
+}
+
+void phases_job_done(struct phases *ph, bool steps)
+{
+    int64_t took = phases_busy_us(ph);
+    ph->settle_rounds += ph->phase == NODE_SETTLING && !held(ph);
+    ph->round += steps;
+    ph->done += steps;
+    ph->worked_us += steps ? took : 0;
+    ph->idle_since_us = ph->told_us = ph->env->now_us;
+    ph->job_us = 0;
+    if (ph->stalled) {
+        ph->stalled = false;
+        env_note(ph->env, NOTE_WARNING, "round %llu: the worker is done after %.0f s",
+                 (unsigned long long)ph->round, (double)took * 1e-6);
+        members_set_state(ph->env->members, standing(ph));
+    } else if (took > ph->longest_us) {
+        ph->longest_us = took; /* One that hung is no measure. */
+    }
+    say_beat(ph);
+}
+
+/* ---- the last phase ---- */
+
+/* Mixing alone only contracts: of what was known in this phase the least is true. Estimates
+ * differ from window to window, and one peer's must not rise where others have believed it
+ * and left. */
+double phases_own_distance(const struct phases *ph)
+{
+    return fmin(ph->bound, workshop_distance(ph->workshop, ph->settling_window));
+}
+
+/* Have all members that live done their training? In lock step beats say so. */
+static bool all_trained(const struct phases *ph)
+{
+    const struct members *m = ph->env->members;
+    if (lock_step(ph))
+        return true;
+    size_t self, count = members_vertices(m, ph->env->vertices, &self);
+    for (size_t i = 0; i < count; i++)
+        if (i != self && members_at(m, ph->env->vertices[i])->record->state == RECORD_RUNNING)
+            return false;
+    return true;
+}
+
+/* The drift was measured in this phase, and is over the target. */
+static bool known_apart(const struct phases *ph)
+{
+    return workshop_known(ph->workshop, ph->settling_window)
+           && !(phases_own_distance(ph) <= final_margin * ph->workshop->run.final_drift);
+}
+
+/* Some replicas are a round older than others: the margin. */
+static bool replicas_lag(const struct phases *ph)
+{
+    double most = final_margin * ph->workshop->run.final_drift;
+    for (size_t i = 0; i < ph->edges->n; i++)
+        if (workshop_lags(ph->workshop, &edges_at(ph->edges, i)->edge, most))
+            return true;
+    return false;
+}
+
+/* There is progress: from here on more is looked for. */
+static void better(struct phases *ph)
+{
+    ph->better_us = ph->env->now_us;
+    ph->best_window = workshop_window(ph->workshop);
+    ph->best = phases_own_distance(ph);
+    ph->best_local2 = ph->workshop->mixing.local2;
+    ph->best_settled = phases_settled(ph);
+    ph->best_view = ph->edges->view;
+    ph->best_rounds = ph->settle_rounds;
+}
+
+/* Progress is a lesser distance to the mean or to the neighbours, word from farther away
+ * that others are settled, another graph, or that somebody still trains. Many small steps
+ * add up to one: what was best is that of the last progress. */
+static void look_for_progress(struct phases *ph)
+{
+    double distance = phases_own_distance(ph), local2 = ph->workshop->mixing.local2;
+    bool closer = distance < better_factor * ph->best || local2 < better_factor * ph->best_local2;
+    if (closer || phases_settled(ph) > ph->best_settled || ph->edges->view != ph->best_view
+        || !ph->trained)
+        better(ph);
+}
+
+static int64_t stalled_us(const struct phases *ph)
+{
+    uint64_t rounds = ph->settle_rounds - ph->best_rounds;
+    bool windows = workshop_window(ph->workshop) - ph->best_window >= STALL_WINDOWS;
+    bool mute = ph->env->now_us - ph->edges->exchange_us > SCHEDULE_STALL_US;
+    bool tried = (windows && rounds >= STALL_ROUNDS) || rounds >= STALL_MOST;
+    return tried || mute ? ph->env->now_us - ph->better_us : 0;
+}
+
+/* In lock step all begin a drift window now; else the next one counts, once all have
+ * trained: a slow trainer moves the models until then. */
+static void begin_settling(struct phases *ph)
+{
+    ph->window_due = lock_step(ph);
+    ph->settling_window = workshop_begun(ph->workshop, ph->window_due);
+    ph->bound = (double)INFINITY;
+    ph->bound_view = ph->edges->view;
+    ph->bound_resets = ph->edges->n_resets;
+    better(ph);
+}
+
+static void enter_settling(struct phases *ph)
+{
+    ph->phase = NODE_SETTLING;
+    ph->trained = all_trained(ph);
+    begin_settling(ph);
+    members_set_state(ph->env->members, RECORD_TRAINED);
+}
+
+/* Do other models take part than those that were measured, or is a replica of none yet? */
+static bool parted(struct phases *ph)
+{
+    struct edges *es = ph->edges;
+    double most = final_margin * ph->workshop->run.final_drift;
+    bool stale = edges_stale(es, most * most * ph->workshop->mixing.sketch.at.q);
+    bool others = es->view != ph->bound_view || es->n_resets != ph->bound_resets;
+    ph->bound_view = es->view;
+    ph->bound_resets = es->n_resets;
+    return others || stale || replicas_lag(ph);
+}
+
+static void look_at_last_phase(struct phases *ph)
+{
+    bool trained = all_trained(ph);
+    if (trained && !ph->trained)
+        begin_settling(ph);
+    ph->trained = trained;
+    workshop_settle(ph->workshop, known_apart(ph));
+    if (parted(ph)) { /* Only windows that begin from now on count. */
+        ph->settling_window = workshop_begun(ph->workshop, false);
+        ph->bound = (double)INFINITY;
+    }
+    ph->bound = phases_own_distance(ph);
+    look_for_progress(ph);
+}
+
+/* Edges whose other end is final mix no more, once what is ready is done. */
+static void end_edges(struct phases *ph)
+{
+    int64_t since = ph->env->now_us - ph->edges->exchange_us;
+    for (size_t i = 0; i < ph->edges->n; i++) {
+        const struct neighbour *b = edges_at(ph->edges, i);
+        const struct member *m = members_find(ph->env->members, b->edge.id);
+        /* Their word comes behind their last delta. Where it got lost with a
+         * session, their record says the same, without that order. */
+        bool quiet = b->link == NULL || since > QUIET_END_US;
+        bool final = m != NULL && m->record->state == RECORD_FINISHED && quiet;
+        bool half_done = edge_ready(&b->edge) && ph->phase != NODE_SERVING;
+        if ((b->edge.ending || final) && !half_done)
+            edges_finish(ph->edges, i);
+    }
+}
+
+/* ---- what the schedule sees ---- */
+
+static struct schedule_edge see_edge(const struct phases *ph, const struct neighbour *b)
+{
+    int64_t now = ph->env->now_us;
+    const struct edge *e = &b->edge;
+    /* It cannot keep us waiting before we wait, nor in training where it is not behind. But
+     * once it is not waited for, that lasts until something new comes: each of our jobs would
+     * begin the wait anew. */
+    bool behind = ph->phase != NODE_TRAINING || neighbour_beat(b) < phases_beat(ph);
+    int64_t mute_since = b->excused ? b->beat_us : larger(b->beat_us, ph->idle_since_us);
+    return (struct schedule_edge){.open = e->state == EDGE_OPEN,
+                                  .done = e->state == EDGE_DONE,
+                                  .lost_us = now - b->open_us,
+                                  .ready = edge_ready(e),
+                                  .made = e->cur.payload != NULL,
+                                  .gathers = b->link != NULL && !b->link->started,
+                                  .flapping = b->flapping,
+                                  .busy_us = b->link != NULL ? link_busy_us(b->link, now) : 0,
+                                  .mute_us = lock_step(ph) && behind ? now - mute_since : 0,
+                                  .beat = neighbour_beat(b),
+                                  .settled = e->settled};
+}
+
+static bool see_edges(struct phases *ph)
+{
+    if (ph->edges->n > ph->cap_seen) {
+        struct schedule_edge *grown = realloc(ph->seen, ph->edges->n * sizeof *grown);
+        if (grown == NULL) {
+            env_note(ph->env, NOTE_ERROR, "out of memory for the schedule");
+            env_end(ph->env, 1);
+            return false;
+        }
+        ph->seen = grown;
+        ph->cap_seen = ph->edges->n;
+    }
+    for (size_t i = 0; i < ph->edges->n; i++)
+        ph->seen[i] = see_edge(ph, edges_at(ph->edges, i));
+    return true;
+}
+
+static bool enough_members(const struct phases *ph, uint32_t n_live)
+{
+    bool joining = ph->round > 0 || sessions_run_begun(ph->sessions);
+    return joining || n_live >= ph->workshop->run.min_peers;
+}
+
+static void see_gathering(struct phases *ph, struct schedule_view *v)
+{
+    int64_t now = ph->env->now_us;
+    const struct link *ahead = join_donor(ph->join);
+    v->has_model = ph->join->has_model;
+    v->complete = enough_members(ph, v->n_live);
+    v->behind = v->complete && ph->round == 0 && ahead != NULL && ahead->round > v->reach + 2;
+    if (!v->has_model || !v->complete)
+        ph->gathered_us = 0;
+    else if (ph->gathered_us == 0)
+        ph->gathered_us = now;
+    bool fresh = !edges_outdated(ph->edges);
+    v->complete &= fresh;
+    v->gathered_us = ph->gathered_us > 0 ? now - ph->gathered_us : 0;
+    v->quiet = edges_open(ph->edges) == ph->edges->n && now - ph->edges->opened_us > QUIET_US;
+}
+
+static struct schedule_view see(struct phases *ph, bool diverged)
+{
+    size_t self, n_live = members_vertices(ph->env->members, ph->env->vertices, &self);
+    const struct run *run = &ph->workshop->run;
+    struct schedule_view v = {.phase = ph->phase,
+                              .lock_step = lock_step(ph),
+                              .round = ph->round,
+                              .rounds = run->rounds,
+                              .beat = phases_beat(ph),
+                              .idle_us = ph->env->now_us - ph->idle_since_us,
+                              .limit_us = limit_us(ph),
+                              .n_live = (uint32_t)n_live,
+                              .reach = ph->edges->eccentricity,
+                              .held = held(ph),
+                              .trained = ph->trained,
+                              .distance = phases_own_distance(ph),
+                              .target = final_margin * run->final_drift,
+                              .stalled_us = stalled_us(ph),
+                              .draining = ph->draining,
+                              .diverged = diverged,
+                              .edge = ph->seen,
+                              .n_edges = ph->edges->n};
+    if (!v.lock_step && !ph->trained) /* No faster than training was. */
+        v.pace_us = mean_us(ph);
+    if (ph->phase == NODE_GATHERING)
+        see_gathering(ph, &v);
+    return v;
+}
+
+uint32_t phases_settled(struct phases *ph)
+{
+    if (ph->phase != NODE_SETTLING || !see_edges(ph))
+        return 0;
+    struct schedule_view v = see(ph, false);
+    return schedule_settled(&v);
+}
+
+/* ---- what is said ---- */
+
+static const char *name_of(const struct phases *ph, const struct neighbour *b)
+{
+    const struct member *m = members_find(ph->env->members, b->edge.id);
+    return m != NULL ? m->record->name : "a neighbour";
+}
+
+/* Whom lock step does not wait for is named once, and again when it is taken back. */
+static void tell_excused(struct phases *ph, const struct schedule_view *v)
+{
+    for (size_t i = 0; i < v->n_edges && v->lock_step; i++) {
+        const struct neighbour *b = edges_at(ph->edges, i);
+        bool excused = v->edge[i].open && schedule_excused(v, &v->edge[i]);
+        if (excused == b->excused || !v->edge[i].open)
+            continue;
+        edges_excuse(ph->edges, i, excused);
+        if (!excused)
+            env_note(ph->env, NOTE_INFO, "%s is waited for again", name_of(ph, b));
+        else if (v->edge[i].flapping)
+            env_note(ph->env, NOTE_WARNING, "%s comes and goes: it is not waited for",
+                     name_of(ph, b));
+        else
+            env_note(ph->env, NOTE_WARNING,
+                     "%s makes no progress since round %llu: it is not waited for", name_of(ph, b),
+                     (unsigned long long)v->edge[i].beat);
+    }
+}
+
+static void tell_quorum(struct phases *ph)
+{
+    const struct quorum *q = &ph->quorum;
+    uint32_t needed = quorum_needed(q, ph->workshop->run.quorum);
+    if (q->state == QUORUM_HELD)
+        env_note(ph->env, NOTE_WARNING,
+                 "below the quorum: %u of %u members are alive, %u are needed; no local steps "
+                 "until there are, for %.0f s at most",
+                 q->n_live, q->n_members, needed, (double)ph->env->config.patience_us * 1e-6);
+    else if (q->state == QUORUM_THERE)
+        env_note(ph->env, NOTE_INFO, "the quorum is there again: %u of %u members are alive",
+                 q->n_live, q->n_members);
+    else
+        env_note(ph->env, NOTE_WARNING,
+                 "still below the quorum after --patience: going on with %u of %u members",
+                 q->n_live, q->n_members);
+}
+
+/* No wait is silent. */
+static void tell_wait(struct phases *ph, const struct schedule_decision *d)
+{
+    int64_t now = ph->env->now_us;
+    if (now < ph->told_us + TELL_US)
+        return;
+    ph->told_us = now + TELL_AGAIN_US - TELL_US;
+    if (held(ph)) {
+        tell_quorum(ph);
+    } else if (ph->phase == NODE_GATHERING && ph->gathered_us == 0) {
+        size_t self, n = members_vertices(ph->env->members, ph->env->vertices, &self);
+        env_note(ph->env, NOTE_INFO, "waiting for members: %zu of %u are here", n,
+                 ph->workshop->run.min_peers);
+    } else if (d->for_whom != NULL) {
+        const struct neighbour *b = edges_at(ph->edges, (size_t)(d->for_whom - ph->seen));
+        env_note(ph->env, NOTE_INFO, "waiting for %s, which is at round %llu of our %llu",
+                 name_of(ph, b), (unsigned long long)d->for_whom->beat,
+                 (unsigned long long)phases_beat(ph));
+    }
+}
+
+/* ---- what follows ---- */
+
+static enum phases_next begin(struct phases *ph)
+{
+    ph->phase = NODE_TRAINING;
+    ph->idle_since_us = ph->told_us = ph->env->now_us;
+    if (quorum_begin(&ph->quorum, ph->env->members, ph->env->now_us) != 0) {
+        env_note(ph->env, NOTE_ERROR, "out of memory for the quorum");
+        env_end(ph->env, 1);
+    }
+    return PHASES_BEGUN;
+}
+
+static enum phases_next last(struct phases *ph)
+{
+    ph->phase = NODE_SERVING;
+    ph->steps = false;
+    ph->job_us = ph->env->now_us;
+    return PHASES_LAST_JOB;
+}
+
+static enum phases_next start_job(struct phases *ph, bool steps)
+{
+    ph->steps = steps;
+    ph->job_us = ph->env->now_us;
+    return PHASES_JOB;
+}
+
+/* Without a model there is one to be had; in the middle of a run ours is of no use. */
+static enum phases_next get_model(struct phases *ph, const struct schedule_view *v)
+{
+    if (v->has_model)
+        join_again(ph->join);
+    else
+        join_update(ph->join);
+    return PHASES_WAIT;
+}
+
+static enum phases_next follow(struct phases *ph, const struct schedule_view *v,
+                               const struct schedule_decision *d)
+{
+    if (d->late && !ph->draining)
+        env_note(ph->env, NOTE_WARNING, "the last phase ended without reaching --final-drift");
+    ph->draining |= d->drain;
+    ph->wake_us = d->wait_us > 0 ? ph->env->now_us + d->wait_us : INT64_MAX;
+    switch (d->act) {
+    case SCHEDULE_WAIT:
+        tell_wait(ph, d);
+        if (v->lock_step && ph->phase != NODE_GATHERING && ph->env->now_us >= ph->say_us)
+            say_beat(ph);
+        break;
+    case SCHEDULE_GET_MODEL:
+        return get_model(ph, v);
+    case SCHEDULE_BEGIN:
+        return begin(ph);
+    case SCHEDULE_SETTLE:
+        enter_settling(ph);
+        return phases_update(ph, v->diverged);
+    case SCHEDULE_TRAIN:
+    case SCHEDULE_MIX:
+        return start_job(ph, d->act == SCHEDULE_TRAIN);
+    case SCHEDULE_LAST:
+        return last(ph);
+    case SCHEDULE_LEAVE:
+        return PHASES_END;
+    }
+    return PHASES_WAIT;
+}
+
+enum phases_next phases_update(struct phases *ph, bool diverged)
+{
+    end_edges(ph);
+    if (ph->phase == NODE_SETTLING)
+        look_at_last_phase(ph);
+    if (quorum_look(&ph->quorum, ph->env->members, ph->workshop->run.quorum,
+                    ph->env->config.patience_us, ph->env->now_us))
+        tell_quorum(ph);
+    for (;;) {
+        if (!see_edges(ph))
+            return PHASES_WAIT;
+        struct schedule_view v = see(ph, diverged);
+        struct schedule_decision d = schedule_next(&v);
+        tell_excused(ph, &v);
+        if (d.claim == 0)
+            return follow(ph, &v, &d);
+        claim(ph, d.claim);
+    }
+}

@@ -1,0 +1,107 @@
+/* peer/node/phases.h -- the phases of a run: a view for the schedule, and what it decided.
+ *
+ * Owned here, and written by phases.c only: the phase, the rounds and what became of them,
+ * the quorum, how far the last phase has come. The rules are in schedule.h, which also draws
+ * the phases. phases_update() shows it what this peer knows, notes what follows for itself
+ * and says what the node has to do.
+ *
+ *    joined + done + skipped = round
+ *
+ * holds at all times: a round was over when this peer came, or it did it, or it claimed it
+ * because the others were that far ahead.
+ */
+#ifndef PEER_NODE_PHASES_H
+#define PEER_NODE_PHASES_H
+
+#include "peer/node/edges.h"
+#include "peer/node/join.h"
+#include "peer/node/quorum.h"
+#include "peer/node/schedule.h"
+
+struct phases
+{
+    struct env *env;
+    const struct sessions *sessions;
+    struct workshop *workshop;
+    struct edges *edges;
+    struct join *join;
+
+    enum node_phase phase; /* But NODE_LEFT: see env.over. */
+    uint64_t round;        /* The run's, claimed. */
+    uint64_t joined, done, skipped;
+    uint64_t settle_rounds;   /* The last phase's. */
+    bool steps;               /* The next job takes local steps. */
+    bool draining;            /* No new deltas: what is half done is finished. */
+    uint64_t settling_window; /* Figures of windows after this one count. */
+    bool window_due;          /* The next job begins one: the first of a last phase in
+                               * lock step. */
+    int64_t gathered_us;      /* Since when there are members enough; 0: there are not. */
+    int64_t idle_since_us;    /* When the last job ended. */
+    int64_t job_us;           /* When the present job began. */
+    int64_t longest_us;       /* The longest job of ours, */
+    int64_t worked_us;        /* and all that took local steps, together. */
+    int64_t say_us;           /* When our beat is said again to those who may wait for it. */
+    int64_t wake_us;          /* Something is due then; INT64_MAX: nothing. */
+    bool stalled;             /* Our worker has been at its job for too long. */
+
+    struct quorum quorum;
+
+    /* A bound on our distance once known stays one, until something parts the models. */
+    double bound;
+    uint64_t bound_view, bound_resets;
+
+    /* What counts as progress in the last phase, and when there was some. */
+    bool trained;
+    double best; /* The least distance so far. */
+    double best_local2;
+    uint32_t best_settled;
+    uint64_t best_view, best_window, best_rounds;
+    int64_t better_us;
+
+    int64_t told_us;            /* When a wait was last spoken of. */
+    struct schedule_edge *seen; /* The view's edges; cap_seen of them. */
+    size_t cap_seen;
+};
+
+/* What is to be done. */
+enum phases_next {
+    PHASES_WAIT,     /* Nothing. */
+    PHASES_BEGUN,    /* The run has begun: tell the others. */
+    PHASES_JOB,      /* A job of this phase. */
+    PHASES_LAST_JOB, /* Nothing more is mixed: measure and test. */
+    PHASES_END       /* Nobody needs us any more. */
+};
+
+void phases_init(struct phases *ph, struct env *env, const struct sessions *s, struct workshop *w,
+                 struct edges *es, struct join *j);
+void phases_close(struct phases *ph);
+void phases_start(struct phases *ph);
+
+/* Look at everything, while no job runs. diverged: training ran away, there is no use in
+ * going on with the last phase. */
+enum phases_next phases_update(struct phases *ph, bool diverged);
+
+/* While a job runs: does its worker hang? The others are told. */
+void phases_watch_job(struct phases *ph);
+
+/* The model is of this round: we join in the middle. */
+void phases_join(struct phases *ph, uint64_t round);
+/* A job begins: has it to begin a drift window? Asked once. */
+bool phases_take_window(struct phases *ph);
+/* A job is done; it took local steps or not. */
+void phases_job_done(struct phases *ph, bool steps);
+
+/* ---- questions ---- */
+
+/* See workshop_distance(). */
+double phases_own_distance(const struct phases *ph);
+/* See schedule_settled(). */
+uint32_t phases_settled(struct phases *ph);
+/* Rounds claimed, those of the last phase included: what lock step counts. */
+uint64_t phases_beat(const struct phases *ph);
+/* The beat after the job that is being planned. */
+uint64_t phases_next_beat(const struct phases *ph);
+/* The worker has been at its job for so long; 0: it waits. */
+int64_t phases_busy_us(const struct phases *ph);
+
+#endif

@@ -1,0 +1,85 @@
+/* peer/node/quorum.c -- counts who lives against who was there at the beginning. */
+#include "peer/node/quorum.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Is it a member that takes part, by what we know? A finished one does, dead or not: it
+ * has done all that was to be done. */
+static bool lives(const struct member *m)
+{
+    return m->state == MEMBER_ALIVE || m->state == MEMBER_SUSPECT
+           || m->record->state == RECORD_FINISHED;
+}
+
+int quorum_begin(struct quorum *q, const struct members *m, int64_t now_us)
+{
+    size_t count = members_count(m);
+    quorum_close(q);
+    q->id = malloc(count * sizeof *q->id);
+    if (q->id == NULL)
+        return -ENOMEM;
+    for (size_t i = 0; i < count; i++)
+        if (lives(members_at(m, i)) && members_at(m, i)->record->state != RECORD_LEFT)
+            memcpy(q->id[q->n++], members_at(m, i)->record->id, WIRE_ID_BYTES);
+    q->n_members = q->n_live = q->n;
+    q->since_us = now_us;
+    return 0;
+}
+
+void quorum_close(struct quorum *q)
+{
+    free(q->id);
+    *q = (struct quorum){.id = NULL};
+}
+
+uint32_t quorum_needed(const struct quorum *q, double share)
+{
+    /* A share such as 0.7 is no binary fraction: 0.7 of 10 is 7, not 8. */
+    double needed = ceil(share * q->n_members - 1e-9);
+    return needed < 1 ? 1 : (uint32_t)needed;
+}
+
+/* A machine that lost its identity is there again under its old name, as a newcomer: it
+ * must not count as dead, too. */
+static bool replaced(const struct members *all, const struct member *m)
+{
+    for (size_t i = 0; i < members_count(all) && !lives(m); i++) {
+        const struct member *other = members_at(all, i);
+        if (other != m && lives(other) && strcmp(other->record->name, m->record->name) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* A member that the table has given up has left: only those are (members.h). */
+static void count(struct quorum *q, const struct members *m)
+{
+    q->n_members = q->n_live = 0;
+    for (uint32_t i = 0; i < q->n; i++) {
+        const struct member *e = members_find(m, q->id[i]);
+        q->n_members += e != NULL && e->record->state != RECORD_LEFT && !replaced(m, e);
+    }
+    for (size_t i = 0; i < members_count(m); i++)
+        q->n_live += lives(members_at(m, i));
+}
+
+bool quorum_look(struct quorum *q, const struct members *m, double share, int64_t patience_us,
+                 int64_t now_us)
+{
+    enum quorum_state before = q->state;
+    if (q->id == NULL)
+        return false;
+    count(q, m);
+    if (q->n_live >= quorum_needed(q, share))
+        q->state = QUORUM_THERE;
+    else if (before == QUORUM_THERE)
+        q->state = QUORUM_HELD;
+    else if (before == QUORUM_HELD && now_us - q->since_us >= patience_us)
+        q->state = QUORUM_RESIGNED;
+    if (q->state != before)
+        q->since_us = now_us;
+    return q->state != before;
+}

@@ -1,0 +1,44 @@
+/* peer/node/quorum.h -- are enough of the run's members there to train?
+ *
+ * Those who were members when this peer began to train count, but for those that have
+ * left by their own signed word. Of these a share (the run's --quorum) must be alive, or
+ * the peer holds its local steps: one of eight that trains alone on its eighth of the data
+ * would lead the others astray when they come back. Newcomers count as alive, so that a
+ * machine that is replaced makes up for the one that died.
+ *
+ *     there are enough <------------------------------+
+ *         |                                           | enough again
+ *         v   fewer                                   |
+ *       held ----------- for --patience -----------> resigned: goes on
+ *
+ * Two halves of an even cut both have the quorum of a half, and both go on.
+ */
+#ifndef PEER_NODE_QUORUM_H
+#define PEER_NODE_QUORUM_H
+
+#include "gossip/members/members.h"
+
+enum quorum_state { QUORUM_THERE, QUORUM_HELD, QUORUM_RESIGNED };
+
+struct quorum
+{
+    uint8_t (*id)[WIRE_ID_BYTES]; /* The members of the beginning, n of them; owned. */
+    uint32_t n;
+    uint32_t n_members; /* So many of these have not left; */
+    uint32_t n_live;    /* and so many members are alive now, ourselves included. */
+    enum quorum_state state;
+    int64_t since_us; /* In this state. */
+};
+
+/* Training begins with these members. 0 or -ENOMEM. */
+int quorum_begin(struct quorum *q, const struct members *m, int64_t now_us);
+void quorum_close(struct quorum *q);
+
+/* How is it now? True where the state has changed. Before quorum_begin() all is well. */
+bool quorum_look(struct quorum *q, const struct members *m, double share, int64_t patience_us,
+                 int64_t now_us);
+
+/* So many must be alive: the share of n_members, rounded up, at least one. */
+uint32_t quorum_needed(const struct quorum *q, double share);
+
+#endif

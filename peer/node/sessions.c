@@ -1,0 +1,597 @@
+/* peer/node/sessions.c -- sessions with other processes: HELLO, which run, heartbeats, rumours. */
+#include "peer/node/sessions.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int sessions_open(struct sessions *s, struct env *env, const struct sessions_owner *owner)
+{
+    const struct node_config *c = &env->config;
+    s->env = env;
+    s->owner = *owner;
+    s->seeds = calloc(c->n_bootstrap + 1, sizeof *s->seeds);
+    if (s->seeds == NULL)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < c->n_bootstrap; i++)
+        s->seeds[i].name = c->bootstrap[i];
+    return 0;
+}
+
+void sessions_close(struct sessions *s)
+{
+    free(s->seeds);
+    free(s->contacts);
+}
+
+/* Others hold const links: only these two files write one. */
+static struct link *ours(struct sessions *s, const struct link *l)
+{
+    return &s->links[l - s->links];
+}
+
+static struct link *find(struct sessions *s, uint32_t number)
+{
+    const struct link *l = sessions_link(s, number);
+    return l == NULL ? NULL : ours(s, l);
+}
+
+/* ---- questions ---- */
+
+const struct link *sessions_link(const struct sessions *s, uint32_t number)
+{
+    for (size_t i = 0; i < NODE_LINKS_MAX; i++)
+        if (s->links[i].used && s->links[i].number == number)
+            return &s->links[i];
+    return NULL;
+}
+
+const struct link *sessions_to(const struct sessions *s, const uint8_t id[WIRE_ID_BYTES])
+{
+    for (size_t i = 0; i < NODE_LINKS_MAX; i++) {
+        const struct link *l = &s->links[i];
+        if (link_talks(l) && !l->doomed && env_same_id(l->id, id))
+            return l;
+    }
+    return NULL;
+}
+
+bool sessions_any(const struct sessions *s)
+{
+    for (size_t i = 0; i < NODE_LINKS_MAX; i++)
+        if (link_talks(&s->links[i]))
+            return true;
+    return false;
+}
+
+bool sessions_run_begun(const struct sessions *s)
+{
+    for (size_t i = 0; i < NODE_LINKS_MAX; i++)
+        if (s->links[i].used && s->links[i].same_run && s->links[i].started)
+            return true;
+    return false;
+}
+
+const struct link *sessions_furthest(const struct sessions *s, uint32_t but)
+{
+    const struct link *best = NULL;
+    for (size_t i = 0; i < NODE_LINKS_MAX; i++) {
+        const struct link *l = &s->links[i];
+        if (link_talks(l) && !l->doomed && l->same_run && l->started && l->number != but
+            && (best == NULL || l->round > best->round))
+            best = l;
+    }
+    return best;
+}
+
+/* ---- what is said ---- */
+
+void sessions_send(struct sessions *s, const struct link *l, bool bulk, const uint8_t *head,
+                   size_t n_head, struct packet *body)
+{
+    if (!l->doomed)
+        env_send(s->env, l->number, bulk, head, n_head, body);
+}
+
+void sessions_hang_up(struct sessions *s, const struct link *l, bool violation)
+{
+    struct link *own = ours(s, l);
+    if (own->doomed || !env_hang_up(s->env, own->number, violation))
+        return;
+    own->doomed = true;
+    own->violated = violation;
+}
+
+void sessions_violation(struct sessions *s, const struct link *l, const char *what)
+{
+    s->n_violations++;
+    env_note(s->env, NOTE_WARNING, "peer %02x%02x%02x%02x broke the protocol: %s", l->id[0],
+             l->id[1], l->id[2], l->id[3], what);
+    sessions_hang_up(s, l, true);
+}
+
+static struct standing standing(const struct sessions *s)
+{
+    struct standing now;
+    s->owner.standing(s->owner.self, &now);
+    return now;
+}
+
+static void say_hello(struct sessions *s, const struct link *l)
+{
+    struct env *v = s->env;
+    struct standing now = standing(s);
+    struct wire_hello h = {.version = WIRE_VERSION,
+                           .role = WIRE_PEER,
+                           .has_run = now.has_run,
+                           .has_started = now.has_started,
+                           .run = now.run,
+                           .round = now.round,
+                           .record = *members_self(v->members)};
+    sessions_send(s, l, false, v->message, wire_put_hello(v->message, sizeof v->message, &h), NULL);
+}
+
+void sessions_hello_all(struct sessions *s)
+{
+    for (size_t i = 0; i < NODE_LINKS_MAX; i++)
+        if (link_talks(&s->links[i]))
+            say_hello(s, &s->links[i]);
+}
+
+/* In the bulk lane, so that it comes after our last delta. */
+void sessions_say_finished(struct sessions *s, const struct link *l)
+{
+    uint8_t out[64];
+    struct standing now = standing(s);
+    if (!now.finished)
+        return;
+    struct wire_ping ping = {.round = now.beat, .finished = true};
+    sessions_send(s, l, true, out, wire_put_ping(out, sizeof out, &ping), NULL);
+}
+
+void sessions_say_finished_all(struct sessions *s)
+{
+    for (size_t i = 0; i < NODE_LINKS_MAX; i++)
+        if (link_talks(&s->links[i]))
+            sessions_say_finished(s, &s->links[i]);
+}
+
+/* The next members, at most so many. */
+static void tell_more(struct sessions *s, struct link *l, uint32_t most)
+{
+    struct env *v = s->env;
+    struct wire_members m = {.records = v->batch.records, .accusations = v->batch.accusations};
+    if (members_batch(v->members, &l->told, &m, most))
+        sessions_send(s, l, false, v->message, wire_put_members(v->message, sizeof v->message, &m),
+                      NULL);
+    l->telling = l->told < members_count(v->members);
+    if (!l->telling && l->asked)
+        s->owner.status(s->owner.self, l);
+    l->asked &= l->telling;
+}
+
+static void tell_all(struct sessions *s, struct link *l)
+{
+    l->told = 0;
+    tell_more(s, l, WIRE_BATCH_MAX);
+}
+
+/* All that we know goes out in pieces, and so does what changes. */
+static void tell_pieces(struct sessions *s)
+{
+    for (size_t i = 0; i < NODE_LINKS_MAX; i++) {
+        struct link *l = &s->links[i];
+        if (l->used && l->hello && !l->doomed && l->telling)
+            tell_more(s, l, SESSIONS_PIECE);
+    }
+    s->n_news += SESSIONS_PIECE;
+    s->n_news = s->n_news < WIRE_BATCH_MAX ? s->n_news : WIRE_BATCH_MAX;
+}
+
+void sessions_status_req(struct sessions *s, const struct link *l)
+{
+    if (l->telling)
+        ours(s, l)->asked = true;
+    else
+        s->owner.status(s->owner.self, l);
+}
+
+static void send_members(struct sessions *s, const struct wire_members *m)
+{
+    struct env *v = s->env;
+    size_t len = wire_put_members(v->message, sizeof v->message, m);
+    for (size_t i = 0; i < NODE_LINKS_MAX; i++)
+        if (link_talks(&s->links[i]))
+            sessions_send(s, &s->links[i], false, v->message, len, NULL);
+}
+
+void sessions_news(struct sessions *s)
+{
+    struct env *v = s->env;
+    struct wire_members m = {.records = v->batch.records, .accusations = v->batch.accusations};
+    while (s->n_news >= MEMBERS_ACCUSERS && members_dirty(v->members, &m, s->n_news)) {
+        s->n_news -= m.n_records > m.n_accusations ? m.n_records : m.n_accusations;
+        send_members(s, &m);
+    }
+}
+
+/* Before any news that may be waiting. */
+void sessions_leave(struct sessions *s)
+{
+    struct wire_members m = {.n_records = 1, .records = s->env->batch.records};
+    members_set_state(s->env->members, RECORD_LEFT);
+    m.records[0] = *members_self(s->env->members);
+    send_members(s, &m);
+}
+
+/* ---- sessions come and go ---- */
+
+void sessions_start(struct sessions *s)
+{
+    s->heartbeat_us = s->env->now_us;
+    s->n_news = WIRE_BATCH_MAX;
+    s->entropy_us = s->env->now_us + env_jitter(s->env, ENTROPY_US);
+    dial_start(s);
+}
+
+/* We are reachable where this connection ends, at the port we listen on. */
+static void learn_address(struct env *v, const char *host)
+{
+    char address[WIRE_ADDRESS_MAX + 1];
+    if (v->config.n_advertise > 0 || v->config.listen_port == NULL || host == NULL
+        || strlen(host) > WIRE_ADDRESS_MAX - 16)
+        return;
+    bool v6 = strchr(host, ':') != NULL;
+    snprintf(address, sizeof address, v6 ? "[%s]:%s" : "%s:%s", host, v->config.listen_port);
+    (void)members_add_address(v->members, address);
+}
+
+/* Have we dialled them before, and does that session live? (By another of their addresses:
+ * who it is shows only now.) Without our HELLO the other end forgets the new one. */
+static bool superfluous(const struct sessions *s, const uint8_t id[WIRE_ID_BYTES])
+{
+    for (size_t i = 0; i < NODE_LINKS_MAX; i++) {
+        const struct link *old = &s->links[i];
+        if (old->used && !old->doomed && old->dialled && env_same_id(old->id, id)
+            && s->env->now_us - old->heard_us < SILENT_US)
+            return true;
+    }
+    return false;
+}
+
+void sessions_up(struct sessions *s, const struct node_event *ev)
+{
+    struct env *v = s->env;
+    bool self = env_same_id(ev->up.id, v->config.id);
+    if (ev->up.dialled)
+        dial_over(s, ev->up.tag, ev->up.id);
+    struct link *l = NULL;
+    for (size_t i = 0; i < NODE_LINKS_MAX && l == NULL; i++)
+        if (!s->links[i].used)
+            l = &s->links[i];
+    if (l == NULL || self || (ev->up.dialled && superfluous(s, ev->up.id))) {
+        (void)env_hang_up(v, ev->link, false);
+        return;
+    }
+    *l = (struct link){.used = true,
+                       .dialled = ev->up.dialled,
+                       .number = ev->link,
+                       .heard_us = v->now_us,
+                       .up_us = v->now_us};
+    memcpy(l->id, ev->up.id, WIRE_ID_BYTES);
+    learn_address(v, ev->up.local_host);
+    say_hello(s, l);
+}
+
+void sessions_down(struct sessions *s, const struct node_event *ev)
+{
+    struct link *l = find(s, ev->link);
+    if (l == NULL)
+        return;
+    l->used = false;
+    if (!l->opened || l->violated)
+        dial_in_vain(s, l);
+    if (!l->hello || l->observer)
+        return;
+    s->owner.lost(s->owner.self, l);
+    if (sessions_to(s, l->id) == NULL)
+        members_session(s->env->members, l->id, false, s->env->now_us);
+}
+
+const struct link *sessions_heard(struct sessions *s, uint32_t number)
+{
+    struct link *l = find(s, number);
+    if (l == NULL || l->doomed)
+        return NULL;
+    l->heard_us = s->env->now_us;
+    if (l->mute && link_talks(l))
+        members_session(s->env->members, l->id, true, l->heard_us);
+    l->mute = false;
+    return l;
+}
+
+void sessions_opened(struct sessions *s, const struct link *l)
+{
+    ours(s, l)->opened = true;
+    dial_opened(s, l->id);
+}
+
+void sessions_round(struct sessions *s, const struct link *l, uint64_t round)
+{
+    if (round > l->round)
+        ours(s, l)->round = round;
+}
+
+/* ---- HELLO ---- */
+
+/* Before a session ends for the sake of another process of theirs, it is told of that. */
+static void tell_of(struct sessions *s, const struct link *l, const struct record *r)
+{
+    struct env *v = s->env;
+    struct wire_members m = {.n_records = 1, .records = v->batch.records};
+    m.records[0] = *r;
+    sessions_send(s, l, false, v->message, wire_put_members(v->message, sizeof v->message, &m),
+                  NULL);
+}
+
+/* Two sessions with one process: both ends must keep the same one. Of two that
+ * crossed, that which the smaller id dialled; of two in one direction, the
+ * second: who dials again has lost the first, whether or not we have noticed
+ * (sessions_up()). A new process takes the place of its dead one; of two that live
+ * the newer counts, by incarnation. */
+static bool is_duplicate(struct sessions *s, const struct link *l, const struct record *r)
+{
+    const struct link *old = sessions_to(s, l->id);
+    const struct member *m = members_find(s->env->members, l->id);
+    if (old == NULL || old == l)
+        return false;
+    bool we_are_low = memcmp(s->env->config.id, l->id, WIRE_ID_BYTES) < 0;
+    bool lives = s->env->now_us - old->heard_us < SILENT_US, same = old->boot == r->boot;
+    bool crossed = old->dialled != l->dialled;
+    bool older = m != NULL && !same && r->incarnation < m->record->incarnation;
+    if (lives && (same ? crossed && old->dialled == we_are_low : older)) {
+        if (older)
+            tell_of(s, l, m->record);
+        sessions_hang_up(s, l, false);
+        return true;
+    }
+    if (!same)
+        tell_of(s, old, r);
+    sessions_hang_up(s, old, false);
+    s->owner.lost(s->owner.self, old);
+    return false;
+}
+
+/* Their run is ours now: what was known of other links was of the run that we gave up. */
+static void run_taken(struct sessions *s, struct link *l)
+{
+    for (size_t i = 0; i < NODE_LINKS_MAX; i++)
+        s->links[i].same_run = false;
+    l->same_run = true;
+    for (size_t i = 0; i < NODE_LINKS_MAX && !s->env->over; i++)
+        if (s->links[i].used && !s->links[i].observer)
+            say_hello(s, &s->links[i]); /* All to whom we said another, or none. */
+}
+
+static void refuse_run(struct sessions *s, const struct link *l, const struct record *r)
+{
+    env_note(s->env, NOTE_WARNING, "refused %s (%s), a peer of another run", r->name,
+             r->n_addresses > 0 ? r->address[0] : "no address");
+    sessions_hang_up(s, l, false);
+}
+
+/* Others have our run: who comes with another one that has not begun either has to join ours,
+ * and not we theirs because we happened to dial. */
+static bool in_company(const struct sessions *s)
+{
+    for (size_t i = 0; i < NODE_LINKS_MAX; i++)
+        if (link_talks(&s->links[i]) && !s->links[i].doomed && s->links[i].same_run)
+            return true;
+    return false;
+}
+
+/* Settles whose run counts. Returns false where the link, or this peer, ends over it. */
+static bool agree_on_run(struct sessions *s, struct link *l, const struct wire_hello *h)
+{
+    if (!h->has_run)
+        return true; /* They will take ours. */
+    enum sessions_run said = s->owner.run(s->owner.self, h, l->dialled);
+    l->same_run = said == SESSIONS_RUN_SAME;
+    switch (said) {
+    case SESSIONS_RUN_SAME:
+    case SESSIONS_RUN_YIELDS:
+        return true;
+    case SESSIONS_RUN_TAKEN:
+        run_taken(s, l);
+        return !s->env->over;
+    case SESSIONS_RUN_STRANGER:
+        refuse_run(s, l, &h->record);
+        return false;
+    case SESSIONS_RUN_UNREADABLE:
+        sessions_violation(s, l, "run text is not canonical");
+        return false;
+    case SESSIONS_RUN_CONTRADICTS:
+        if (!h->has_started && in_company(s)) {
+            refuse_run(s, l, &h->record);
+        } else {
+            sessions_leave(s);
+            env_end(s->env, 2);
+        }
+        return false;
+    }
+    return false;
+}
+
+static void note_forged(struct sessions *s, const struct link *l, enum members_verdict verdict)
+{
+    if (verdict == MEMBERS_FORGED)
+        sessions_violation(s, l, "forged rumour");
+}
+
+static enum members_verdict merge(struct sessions *s, const struct link *l, const struct record *r)
+{
+    struct env *v = s->env;
+    enum members_verdict verdict = members_merge(v->members, r, v->now_us);
+    note_forged(s, l, verdict);
+    if (verdict == MEMBERS_TWICE)
+        env_note(v, NOTE_WARNING,
+                 "two processes run with the identity of %s (%02x%02x%02x%02x): the one that "
+                 "began first should end by itself",
+                 r->name, r->id[0], r->id[1], r->id[2], r->id[3]);
+    if (verdict == MEMBERS_CLONED) {
+        /* Not a word of leaving: it would be the other's, too. */
+        env_note(v, NOTE_ERROR, "another process runs with our identity, and began after us");
+        env_end(v, 2);
+    }
+    return verdict;
+}
+
+/* A peer, not an observer, says who it is. */
+static void peer_hello(struct sessions *s, struct link *l, const struct wire_hello *h)
+{
+    struct env *v = s->env;
+    bool first = !l->hello;
+    if (first && is_duplicate(s, l, &h->record))
+        return;
+    if (!agree_on_run(s, l, h))
+        return; /* A peer of another run is no member. */
+    if (merge(s, l, &h->record) == MEMBERS_FORGED)
+        return;
+    l->hello = true;
+    l->boot = h->record.boot;
+    l->started = h->has_started;
+    l->round = h->round;
+    members_session(v->members, l->id, true, v->now_us);
+    if (first) {
+        tell_all(s, l);
+        sessions_say_finished(s, l);
+    }
+}
+
+void sessions_hello(struct sessions *s, const struct link *link, const struct wire_hello *h)
+{
+    struct link *l = ours(s, link);
+    bool observer = h->role == WIRE_OBSERVER;
+    if (h->version != WIRE_VERSION) {
+        sessions_violation(s, l, "bad HELLO");
+    } else if (observer && l->hello) {
+        sessions_violation(s, l, "a peer that turns observer");
+    } else if (observer) {
+        l->hello = l->observer = true;
+        tell_all(s, l);
+    } else if (!env_same_id(h->record.id, l->id)) {
+        sessions_violation(s, l, "HELLO with another's record");
+    } else {
+        peer_hello(s, l, h);
+    }
+}
+
+/* ---- other messages ---- */
+
+void sessions_members(struct sessions *s, const struct link *l, const struct wire_members *told)
+{
+    struct env *v = s->env;
+    for (uint32_t i = 0; i < told->n_records && !l->doomed; i++)
+        (void)merge(s, l, &told->records[i]);
+    for (uint32_t i = 0; i < told->n_accusations && !l->doomed; i++)
+        note_forged(s, l, members_accused(v->members, &told->accusations[i], v->now_us));
+}
+
+void sessions_ping(struct sessions *s, const struct link *link, const struct wire_ping *ping)
+{
+    struct link *l = ours(s, link);
+    l->round = ping->round;
+    l->started |= ping->round > 0;
+    l->busy_since_us = 0;
+    if (ping->busy_ms > 0)
+        l->busy_since_us = s->env->now_us - (int64_t)ping->busy_ms * 1000;
+    if (!ping->finished)
+        return;
+    l->finished = true;
+    s->owner.finished(s->owner.self, l);
+}
+
+/* ---- time ---- */
+
+static void heartbeat(struct sessions *s)
+{
+    uint8_t out[64];
+    struct standing now = standing(s);
+    int64_t busy_ms = (now.busy_us + 999) / 1000;
+    struct wire_ping ping = {.round = now.beat,
+                             .busy_ms = busy_ms < UINT32_MAX ? (uint32_t)busy_ms : UINT32_MAX};
+    size_t len = wire_put_ping(out, sizeof out, &ping);
+    for (size_t i = 0; i < NODE_LINKS_MAX; i++)
+        if (link_talks(&s->links[i]))
+            sessions_send(s, &s->links[i], false, out, len, NULL);
+}
+
+/* Links that say nothing, and links that nobody needs. */
+static void prune(struct sessions *s)
+{
+    for (size_t i = 0; i < NODE_LINKS_MAX; i++) {
+        const struct link *l = &s->links[i];
+        if (!l->used || l->doomed)
+            continue;
+        int64_t most_us = l->observer ? OBSERVER_US : DEAD_LINK_US;
+        bool silent = s->env->now_us - l->heard_us > most_us;
+        bool idle =
+            l->hello && l->dialled && !l->observer && s->env->now_us - l->up_us > SURPLUS_US;
+        bool needed = dial_contact(s, l->id) != NULL;
+        if (silent || (idle && !needed && s->owner.surplus(s->owner.self, l)))
+            sessions_hang_up(s, l, false);
+    }
+}
+
+/* A session that is silent does not say that its member lives. */
+static void look_for_mute(struct sessions *s)
+{
+    for (size_t i = 0; i < NODE_LINKS_MAX; i++) {
+        struct link *l = &s->links[i];
+        if (!link_talks(l) || l->mute || s->env->now_us - l->heard_us <= SILENT_US)
+            continue;
+        l->mute = true;
+        if (sessions_to(s, l->id) == l)
+            members_session(s->env->members, l->id, false, s->env->now_us);
+    }
+}
+
+static struct link *any_link(struct sessions *s)
+{
+    size_t first = (size_t)rng_below(&s->env->rng, NODE_LINKS_MAX);
+    for (size_t i = 0; i < NODE_LINKS_MAX; i++) {
+        struct link *l = &s->links[(first + i) % NODE_LINKS_MAX];
+        if (link_talks(l) && !l->doomed && !l->telling)
+            return l;
+    }
+    return NULL;
+}
+
+void sessions_tick(struct sessions *s, int64_t late_us)
+{
+    struct env *v = s->env;
+    /* We were held up ourselves: nobody is judged by our own silence. */
+    if (late_us > 2 * TICK_US) {
+        for (size_t i = 0; i < NODE_LINKS_MAX; i++)
+            s->links[i].heard_us += late_us;
+        watch_late(s, late_us);
+    }
+    (void)members_tick(v->members, v->now_us);
+    dial_tick_seeds(s);
+    dial_tick_dead(s);
+    look_for_mute(s);
+    watch_tick(s);
+    prune(s);
+    if (v->now_us >= s->heartbeat_us) {
+        heartbeat(s);
+        s->heartbeat_us = v->now_us + HEARTBEAT_US;
+    }
+    tell_pieces(s);
+    if (v->now_us >= s->entropy_us) {
+        struct link *l = any_link(s);
+        if (l != NULL)
+            tell_all(s, l);
+        s->entropy_us = v->now_us + env_jitter(v, ENTROPY_US);
+    }
+}

@@ -1,0 +1,233 @@
+/* peer/node/watch.c -- who is silent: each member watches a few others, asks around, and only
+ * then accuses.
+ *
+ * Watched are the neighbours of the graph and those ahead on the rings, over sessions of their
+ * own; heartbeats run over those as over any. What becomes of a contact that is not heard:
+ *
+ *    heard --2 s--> others are asked --1 s, nobody has heard it--> accused
+ *      ^               |                                              | it refutes
+ *      +--- HEARD -----+                                              v
+ *      +------------------------------------------------- spared for 5 s, 10 s, ...
+ *
+ * Whoever has not been met since we began to look for it, and refuses to be called, is not
+ * given the 2 s: so a row of dead members is found one round of asking after the other.
+ * (SWIM: Das, Gupta, Motivala, DSN 2002; its indirect probes are answered from sessions.)
+ */
+#include "peer/node/sessions.h"
+
+#include "gossip/members/rings.h"
+
+#include <string.h>
+
+enum {
+    HELPERS = 3, /* So many are asked about a silent member. */
+    REFUSALS = 2 /* A dial may fail once for a restart's sake. */
+};
+
+/* ---- whom we watch ---- */
+
+static void watch(struct sessions *s, const uint8_t *id, uint32_t n_suspects)
+{
+    struct contact *c = dial_contact(s, id);
+    if (c == NULL) {
+        c = dial_add_contact(s, id);
+        if (c == NULL)
+            return; /* Without memory it is watched by the others. */
+        if (n_suspects > 1)
+            c->heard_us -= SILENT_US / 3; /* Many die: it has less time to answer. */
+    }
+    c->watched = true;
+}
+
+/* Whom we accuse is no longer on our rings, and is watched on until it is dead or back. */
+static uint32_t keep_suspects(struct sessions *s)
+{
+    uint32_t n = 0;
+    for (size_t i = 0; i < s->n_contacts; i++) {
+        struct contact *c = &s->contacts[i];
+        const struct member *m = members_find(s->env->members, c->id);
+        c->watched = c->accused && m != NULL && m->state == MEMBER_SUSPECT;
+        n += c->watched;
+    }
+    return n;
+}
+
+/* The more of them have died, the further we look for others: so a few survivors of many find
+ * the dead in a few rounds. */
+static void choose(struct sessions *s)
+{
+    const struct members *members = s->env->members;
+    uint32_t n_suspects = keep_suspects(s), n_alive = 1 + n_suspects / 2;
+    n_alive = n_alive < RINGS_ALIVE_MAX ? n_alive : RINGS_ALIVE_MAX;
+    for (uint32_t ring = 0; ring < RINGS; ring++) {
+        uint8_t id[RINGS_AHEAD_MAX][WIRE_ID_BYTES];
+        uint32_t n = rings_ahead(members, ring, n_alive, id);
+        for (uint32_t i = 0; i < n; i++)
+            watch(s, id[i], n_suspects);
+    }
+    dial_sift(s);
+    s->watch_changes = members_changes(members);
+}
+
+/* ---- asking others ---- */
+
+static void ask(struct sessions *s, struct contact *c)
+{
+    uint8_t out[64];
+    struct wire_probe m;
+    memcpy(m.id, c->id, sizeof m.id);
+    size_t len = wire_put_probe(out, sizeof out, &m);
+    size_t first = (size_t)rng_below(&s->env->rng, NODE_LINKS_MAX);
+    uint32_t n = 0;
+    for (size_t i = 0; i < NODE_LINKS_MAX && n < HELPERS; i++) {
+        const struct link *l = &s->links[(first + i) % NODE_LINKS_MAX];
+        if (!link_talks(l) || l->doomed || l->mute || env_same_id(l->id, c->id))
+            continue;
+        sessions_send(s, l, false, out, len, NULL);
+        n++;
+    }
+    c->asked_us = s->env->now_us;
+}
+
+void sessions_probe(struct sessions *s, const struct link *l, const struct wire_probe *m)
+{
+    uint8_t out[64];
+    const struct link *to = sessions_to(s, m->id);
+    int64_t age_us = to != NULL ? s->env->now_us - to->heard_us : INT64_MAX;
+    if (age_us > SILENT_US)
+        return;
+    struct wire_heard heard = {.age_ms = (uint32_t)((age_us + 999) / 1000)};
+    memcpy(heard.id, m->id, sizeof heard.id);
+    sessions_send(s, l, false, out, wire_put_heard(out, sizeof out, &heard), NULL);
+}
+
+void sessions_vouched(struct sessions *s, const struct wire_heard *m)
+{
+    struct contact *c = dial_contact(s, m->id);
+    int64_t heard_us = s->env->now_us - (int64_t)m->age_ms * 1000;
+    if (c == NULL || c->asked_us == 0 || heard_us <= c->heard_us)
+        return;
+    c->heard_us = heard_us;
+    c->refusals = 0;
+    c->asked_us = 0;
+}
+
+/* ---- accusing ---- */
+
+static void accuse(struct sessions *s, struct contact *c, const struct member *m)
+{
+    c->accused = true;
+    c->accused_incarnation = m->record->incarnation;
+    members_accuse(s->env->members, c->id, s->env->now_us);
+}
+
+/* What we hear of it ourselves. It is called here where no edge calls it. */
+static void listen(struct sessions *s, struct contact *c)
+{
+    const struct link *l = sessions_to(s, c->id);
+    if (l == NULL) {
+        if (c->watched && !c->wanted) /* The other end may know nothing of it: no yielding. */
+            sessions_call(s, c->id, 0);
+        return;
+    }
+    c->refusals = 0;
+    if (l->mute)
+        return;
+    if (!c->wanted && l->heard_us - l->up_us > REFUSED_US)
+        c->redial.backoff_us = 0; /* It was of use. */
+    c->met = true;
+    c->accused = false;
+    c->spare_us = REFUTED_US;
+    if (l->heard_us > c->heard_us)
+        c->heard_us = l->heard_us;
+}
+
+/* A refuted word is not said again at once: where only our own path to it is cut, it would
+ * refute us for ever. */
+static void look_for_refutation(struct sessions *s, struct contact *c, const struct member *m)
+{
+    if (!c->accused || m->record->incarnation <= c->accused_incarnation)
+        return;
+    c->accused = false;
+    c->spared_us = s->env->now_us + c->spare_us;
+    c->spare_us = 2 * c->spare_us < REFUTED_MAX_US ? 2 * c->spare_us : REFUTED_MAX_US;
+}
+
+static void judge(struct sessions *s, struct contact *c, const struct member *m)
+{
+    int64_t now = s->env->now_us, silent_us = now - c->heard_us;
+    bool refuses = !c->met && c->refusals >= REFUSALS;
+    bool suspect = refuses || silent_us > SILENT_US - PROBE_US;
+    if (!suspect)
+        c->asked_us = 0;
+    if (!suspect || c->accused || now < c->spared_us)
+        return;
+    if (c->asked_us == 0)
+        ask(s, c);
+    else if (now - c->asked_us >= PROBE_US && (refuses || silent_us > SILENT_US))
+        accuse(s, c, m);
+}
+
+void watch_late(struct sessions *s, int64_t late_us)
+{
+    for (size_t i = 0; i < s->n_contacts; i++) {
+        s->contacts[i].heard_us += late_us;
+        s->contacts[i].asked_us = 0;
+    }
+}
+
+/* The first two of one name: they stand next to each other in the order of names. */
+static const struct member *find_twins(const struct members *m, const struct member **other)
+{
+    for (size_t i = 1; i < members_count(m); i++) {
+        const struct member *a = members_at(m, i - 1), *b = members_at(m, i);
+        if (strcmp(a->record->name, b->record->name) != 0 || a->state != MEMBER_ALIVE
+            || b->state != MEMBER_ALIVE)
+            continue;
+        *other = b;
+        return a;
+    }
+    return NULL;
+}
+
+/* By its name a member finds its part of the data and its draws. A restart with a new identity
+ * has its old one's name until that is taken for dead. */
+static void look_for_twins(struct sessions *s)
+{
+    const struct member *b, *a = find_twins(s->env->members, &b);
+    uint64_t pair = 0;
+    if (a != NULL)
+        pair = rng_hash(a->record->id, WIRE_ID_BYTES) ^ rng_hash(b->record->id, WIRE_ID_BYTES);
+    if (pair != s->twins.pair) {
+        s->twins.pair = pair;
+        s->twins.since_us = s->env->now_us;
+        s->twins.told = false;
+    }
+    if (a == NULL || s->twins.told || s->env->now_us - s->twins.since_us < TWINS_US)
+        return;
+    s->twins.told = true;
+    const uint8_t *x = a->record->id, *y = b->record->id;
+    env_note(s->env, NOTE_WARNING,
+             "two members are called %s: %02x%02x%02x%02x and %02x%02x%02x%02x; they have the same "
+             "part of the data",
+             a->record->name, x[0], x[1], x[2], x[3], y[0], y[1], y[2], y[3]);
+}
+
+/* Those who have said that they are done, or gone, may be silent. */
+void watch_tick(struct sessions *s)
+{
+    if (members_changes(s->env->members) != s->watch_changes)
+        choose(s);
+    look_for_twins(s);
+    for (size_t i = 0; i < s->n_contacts; i++) {
+        struct contact *c = &s->contacts[i];
+        const struct member *m = members_find(s->env->members, c->id);
+        listen(s, c);
+        if (m == NULL)
+            continue;
+        look_for_refutation(s, c, m);
+        bool lives = m->state == MEMBER_ALIVE || m->state == MEMBER_SUSPECT;
+        if (lives && m->record->state != RECORD_FINISHED)
+            judge(s, c, m);
+    }
+}

@@ -1,0 +1,155 @@
+/* peer/node/workshop.c -- a run is taken: its trainer, its model and its mixer are built. */
+#include "peer/node/workshop.h"
+
+#include "peer/run/exit.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum sessions_run workshop_judge(const struct workshop *w, const struct wire_hello *h, bool dialled,
+                                 bool started, struct run *run)
+{
+    const struct node_config *c = &w->env->config;
+    char error[RUN_ERROR_MAX];
+    if (w->has_run && h->run.n == w->n_run_text && memcmp(h->run.p, w->run_text, h->run.n) == 0)
+        return SESSIONS_RUN_SAME;
+    if (run_from_text(run, c->flags.trainer, (const char *)h->run.p, h->run.n, error) != 0)
+        return SESSIONS_RUN_UNREADABLE;
+    bool join = !w->has_run || (!started && (h->has_started || dialled));
+    if (!join) /* Where nothing has begun, they dialled us, so they adopt ours. */
+        return started ? SESSIONS_RUN_STRANGER : SESSIONS_RUN_YIELDS;
+    if (run_check_flags(run, &c->flags, error) != 0) {
+        env_note(w->env, NOTE_ERROR, "%s", error);
+        return SESSIONS_RUN_CONTRADICTS;
+    }
+    return SESSIONS_RUN_TAKEN;
+}
+
+/* One codec a phase, and with --compress auto one a rung: whichever a delta comes in, it
+ * can be decoded. The draws of a peer follow from its name and the run. */
+static int open_mixing(struct workshop *w)
+{
+    const struct run *r = &w->run;
+    const char *name = w->env->config.name;
+    struct mixing_config c = {.segments = w->trainer.segments,
+                              .n_segments = w->trainer.n_segments,
+                              .spec = {[DELTA_FINAL] = r->final_compress, [DELTA_CATCHUP] = "fp16"},
+                              .fixed_gamma = r->gamma_auto ? 0 : r->gamma,
+                              .mixer = mixer_all[r->mixer],
+                              .error_feedback = r->error_feedback,
+                              .complete = strcmp(r->topology, "complete") == 0,
+                              .run_seed = r->seed,
+                              .draw_key =
+                                  rng_key(r->seed, RNG_DRAW, rng_hash(name, strlen(name)), 0)};
+    bool by_drift = strcmp(r->compress, RUN_AUTO) == 0;
+    if (!by_drift)
+        c.spec[DELTA_RUN] = r->compress;
+    for (uint32_t i = 0; i < LADDER_RUNGS && by_drift; i++)
+        c.spec[DELTA_RUNG + i] = ladder_spec[i];
+    ladder_init(&w->ladder);
+    w->by_drift = by_drift;
+    int err = mixing_init(&w->mixing, &c);
+    if (err != 0)
+        return err;
+    w->before = by_drift ? malloc(w->mixing.dim * sizeof *w->before) : NULL;
+    if (by_drift && w->before == NULL) {
+        mixing_close(&w->mixing);
+        return -ENOMEM;
+    }
+    w->trainer.init(w->trainer.self, w->mixing.x0);
+    mixing_start(&w->mixing);
+    packet_pool_init(&w->models, mixing_model_bytes(&w->mixing));
+    return 0;
+}
+
+void workshop_take(struct workshop *w, const struct run *run)
+{
+    const struct node_config *c = &w->env->config;
+    char error[RUN_ERROR_MAX];
+    w->run = *run;
+    w->n_run_text = run_text(run, w->run_text);
+    w->has_run = true;
+    int err = c->make_trainer(c->make_trainer_self, &w->run, &w->trainer, error);
+    if (err < 0) {
+        env_note(w->env, NOTE_ERROR, "%s", error);
+        env_end(w->env, cmd_exit_of(err));
+        return;
+    }
+    if (open_mixing(w) != 0) {
+        env_note(w->env, NOTE_ERROR, "out of memory for %zu parameters", w->trainer.n_params);
+        env_end(w->env, 1);
+        return;
+    }
+    w->ready = true;
+}
+
+void workshop_close(struct workshop *w)
+{
+    if (!w->ready)
+        return;
+    mixing_close(&w->mixing);
+    packet_pool_close(&w->models);
+    free(w->before);
+    w->before = NULL;
+    w->ready = false;
+}
+
+/* ---- questions ---- */
+
+/* Bounded first: the length is the sender's word. */
+static bool copy_sketch(const struct workshop *w, const struct wire_delta *d,
+                        struct sketch_message *out)
+{
+    *out = (struct sketch_message){
+        .tag = d->sketch_generation, .u = d->mean_dist2, .q = d->mean_norm2, .n = d->sketch.n};
+    if (d->sketch.n > SKETCH_BYTES_MAX)
+        return false;
+    if (d->sketch.n > 0)
+        memcpy(out->bytes, d->sketch.p, d->sketch.n);
+    return mixing_sketch_valid(&w->mixing, out);
+}
+
+bool workshop_valid(const struct workshop *w, const struct wire_delta *d,
+                    struct sketch_message *sketch)
+{
+    return mixing_valid(&w->mixing, d->codec, d->payload.p, d->payload.n)
+           && copy_sketch(w, d, sketch);
+}
+
+uint64_t workshop_window(const struct workshop *w)
+{
+    return mixing_figures(&w->mixing)->own_window;
+}
+
+bool workshop_known(const struct workshop *w, uint64_t begun)
+{
+    return mixing_figures(&w->mixing)->own_begun > begun;
+}
+
+uint64_t workshop_begun(const struct workshop *w, bool anew)
+{
+    return mixing_begun(&w->mixing, anew);
+}
+
+double workshop_distance(const struct workshop *w, uint64_t settling)
+{
+    const struct sketch_figures *f = mixing_figures(&w->mixing);
+    double shrunk = w->mixing.local2 / f->own_local2;
+    if (!workshop_known(w, settling))
+        return (double)INFINITY;
+    if (!mixing_undisturbed(&w->mixing) || !(shrunk < 0.25) || f->own_begun < settling + 2)
+        return f->own_relative;
+    return 2 * sqrt(shrunk) * f->own_relative;
+}
+
+bool workshop_lags(const struct workshop *w, const struct edge *e, double most)
+{
+    return mixing_lags(&w->mixing, e, most);
+}
+
+void workshop_settle(struct workshop *w, bool apart)
+{
+    mixing_settle(&w->mixing, apart);
+}

@@ -1,0 +1,69 @@
+/* peer/node/workshop.h -- the run that this peer takes part in, and what working on it needs.
+ *
+ * Owned here: the run, its text, the trainer, the model with its mixer (gossip/mixers/mixing.h),
+ * the ladder of --compress auto, a pool for copies of the model. All of it is built when a run
+ * is taken and goes when ours gives way to the cluster's:
+ *
+ *    no run --take--> ready --close--> (has_run) --take--> ready
+ *
+ * workshop.c opens and closes it. While a job runs, the worker owns the trainer, the model and
+ * the ladder (job.c). Policy reads the mixer by the questions below only.
+ */
+#ifndef PEER_NODE_WORKSHOP_H
+#define PEER_NODE_WORKSHOP_H
+
+#include "gossip/mixers/mixing.h"
+#include "peer/node/sessions.h"
+
+struct workshop
+{
+    struct env *env;
+    bool has_run, ready; /* A run is known; all that it needs is built. */
+    struct run run;
+    char run_text[WIRE_RUN_MAX + 1];
+    size_t n_run_text;
+    struct trainer trainer;
+    struct mixing mixing;
+    struct packet_pool models; /* For copies of the model. */
+    bool by_drift;             /* --compress auto: deltas take the ladder's rung. */
+    struct ladder ladder;
+    float *before; /* With by_drift: x before the local steps of a job. */
+};
+
+/* Whose run counts. Who has none takes the other's; one that has begun wins over
+ * one that has not; of two that have not, the end that dialled gives way; two that have
+ * begun are strangers. `started`: ours has begun. Fills *run where it is to be taken. */
+enum sessions_run workshop_judge(const struct workshop *w, const struct wire_hello *h, bool dialled,
+                                 bool started, struct run *run);
+
+/* Build what the run needs. On failure the node ends. Ours must have been closed. */
+void workshop_take(struct workshop *w, const struct run *run);
+void workshop_close(struct workshop *w);
+
+/* ---- questions ---- */
+
+/* May their delta be stored? Copies its sketch to *sketch. */
+bool workshop_valid(const struct workshop *w, const struct wire_delta *d,
+                    struct sketch_message *sketch);
+
+/* How many drift windows have given a figure. */
+uint64_t workshop_window(const struct workshop *w);
+/* Has one that began later than `begun`? */
+bool workshop_known(const struct workshop *w, uint64_t begun);
+/* Windows that begin from now on are later than this; `anew`: the next job begins one. */
+uint64_t workshop_begun(const struct workshop *w, bool anew);
+
+/* A bound in the last phase on our own distance, |x_i - mean| / |mean|: at
+ * most what it was when the last window began, since mixing alone only
+ * contracts. In lock step, once one window of the last phase has let the fast
+ * modes of the graph die, it shrinks as our differences with the neighbours
+ * do; twice that is still a bound. INFINITY where no window after `settling` is known. */
+double workshop_distance(const struct workshop *w, uint64_t settling);
+
+/* Some replica is of no model yet: mixing parts models, whatever they measured before. */
+bool workshop_lags(const struct workshop *w, const struct edge *e, double most);
+
+/* In the last phase: are models known to be apart? For mixers that ask. */
+void workshop_settle(struct workshop *w, bool apart);
+
+#endif

@@ -1,0 +1,135 @@
+/* peer/sim/network.c -- lags, addresses and names; and the plain network, whose sessions are up and
+ * down at both ends at once. */
+#include "peer/sim/state.h"
+
+#include "peer/secure/channel.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int64_t sim_lag(struct sim_world *w)
+{
+    int64_t j = w->config.jitter_us;
+    return w->config.latency_us + (j > 0 ? (int64_t)rng_below(&w->rng, (uint64_t)j) : 0);
+}
+
+uint64_t sim_socket_bytes(size_t n)
+{
+    uint64_t records = (n + CHANNEL_PLAIN_MAX - 1) / CHANNEL_PLAIN_MAX;
+    return n + records * (CHANNEL_HEADER + 1 + 16);
+}
+
+struct sim_peer *sim_peer_at(struct sim_world *w, const char *address)
+{
+    unsigned index;
+    if (sscanf(address, "peer-%u:1", &index) != 1 || index >= w->config.n_peers)
+        return NULL;
+    return &w->peers[index];
+}
+
+uint32_t sim_new_link(struct sim_world *w, struct sim_link link)
+{
+    if (w->n_links == w->cap_links) {
+        w->cap_links = w->cap_links > 0 ? 2 * w->cap_links : 256;
+        w->links = realloc(w->links, w->cap_links * sizeof *w->links);
+        if (w->links == NULL)
+            abort();
+    }
+    w->links[w->n_links] = link;
+    return w->n_links++;
+}
+
+/* Who leaves sends what it has said before its sockets close: among it that it is finished. */
+void network_break(struct sim_world *w, uint32_t number, bool clean)
+{
+    struct sim_link *l = &w->links[number];
+    if (!l->up)
+        return;
+    l->up = false;
+    l->drains = clean && (w->peers[l->end[0]].ended || w->peers[l->end[1]].ended);
+    for (int k = 0; k < 2; k++) {
+        int64_t at = l->drains && l->clear_us[1 - k] > w->now_us ? l->clear_us[1 - k] : w->now_us;
+        if (w->peers[l->end[k]].node != NULL)
+            sim_post(w, &w->peers[l->end[k]],
+                     (struct sim_event){
+                         .at_us = at, .type = NODE_LINK_DOWN, .link = number, .flag = clean});
+    }
+}
+
+/* A message takes its lag and the time of its bytes, and overtakes none before it. */
+static void plain_send(struct sim_world *w, struct sim_peer *p, uint32_t number, uint8_t *bytes,
+                       size_t n)
+{
+    struct sim_link *l = &w->links[number];
+    int k = sim_side(l, p);
+    int64_t at = w->now_us + sim_lag(w);
+    if (w->config.bytes_per_s > 0)
+        at += (int64_t)(1e6 * (double)n / w->config.bytes_per_s);
+    if (at < l->clear_us[k])
+        at = l->clear_us[k];
+    l->clear_us[k] = at;
+    p->sent += sim_socket_bytes(n);
+    sim_post(w, &w->peers[l->end[1 - k]],
+             (struct sim_event){
+                 .at_us = at, .type = NODE_RECV, .link = number, .bytes = bytes, .n_bytes = n});
+}
+
+void network_send(struct sim_world *w, struct sim_peer *p, const struct node_send *s)
+{
+    size_t n_body = 0;
+    const uint8_t *body = s->body ? packet_bytes(s->body, &n_body) : NULL;
+    if (!w->config.sessions && !w->links[s->link].up)
+        return;
+    if (body != NULL && w->config.cut_rate > 0 && rng_unit(&w->rng) < w->config.cut_rate) {
+        if (w->config.sessions)
+            session_break(w, s->link);
+        else
+            network_break(w, s->link, false);
+        return;
+    }
+    size_t n = s->n_head + n_body;
+    uint8_t *bytes = malloc(n);
+    if (bytes == NULL)
+        abort();
+    memcpy(bytes, s->head, s->n_head);
+    if (n_body > 0)
+        memcpy(bytes + s->n_head, body, n_body);
+    if (w->config.sessions)
+        session_send(w, p, s, bytes, n);
+    else
+        plain_send(w, p, s->link, bytes, n);
+}
+
+void network_dial(struct sim_world *w, struct sim_peer *p, const struct node_dial *d)
+{
+    struct sim_peer *to = sim_peer_at(w, d->address);
+    int64_t at = w->now_us + 2 * sim_lag(w);
+    if (to == NULL || to == p || !sim_lives(to)) {
+        sim_post(w, p, (struct sim_event){.at_us = at, .type = NODE_DIAL_FAILED, .tag = d->tag});
+        return;
+    }
+    uint32_t number = sim_new_link(
+        w, (struct sim_link){.end = {p->index, to->index}, .up = true, .clear_us = {at, at}});
+    sim_count_handshake(p, to);
+    sim_post(w, p,
+             (struct sim_event){
+                 .at_us = at, .type = NODE_LINK_UP, .link = number, .tag = d->tag, .flag = true});
+    sim_post(w, to, (struct sim_event){.at_us = at, .type = NODE_LINK_UP, .link = number});
+}
+
+void sim_count_handshake(struct sim_peer *dialler, struct sim_peer *dialled)
+{
+    dialler->sent += CHANNEL_MSG1 + CHANNEL_MSG3;
+    dialler->received += CHANNEL_MSG2;
+    dialled->sent += CHANNEL_MSG2;
+    dialled->received += CHANNEL_MSG1 + CHANNEL_MSG3;
+}
+
+void network_resolved(struct sim_world *w, struct sim_peer *p, const struct sim_event *e,
+                      const char *address[NODE_SEEDS_MAX], struct node_event *ev)
+{
+    ev->resolved.seed = e->tag;
+    ev->resolved.n = w->config.resolve(w->config.self, p->index, p->seed_name[e->tag], address);
+    ev->resolved.address = address;
+}

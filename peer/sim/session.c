@@ -1,0 +1,311 @@
+/* peer/sim/session.c -- the network with sessions: the two ends of one come to know of it, and of its
+ * end, each by what reaches it. */
+#include "peer/sim/state.h"
+
+#include <stdlib.h>
+
+static bool path_cut(const struct sim_world *w, uint32_t from, uint32_t to)
+{
+    return w->peers[from].off || w->peers[to].off || w->cut[from * w->config.n_peers + to] > 0;
+}
+
+bool session_blocked(const struct sim_world *w, const struct sim_link *l, int from_side)
+{
+    return l->hole || path_cut(w, l->end[from_side], l->end[1 - from_side]);
+}
+
+/* ---- the way of anything from one end to the other ---- */
+
+static void hold(struct sim_world *w, int side, struct sim_event e)
+{
+    struct sim_link *l = &w->links[e.link];
+    sim_queue_add(&w->held, e);
+    if (l->unacked_us[side] != 0)
+        return;
+    l->unacked_us[side] = w->now_us > 0 ? w->now_us : 1;
+    sim_heap_push(&w->heap, (struct sim_event){.at_us = w->now_us + SIM_UNACKED_US,
+                                               .peer = l->end[side],
+                                               .boot = l->boot[side],
+                                               .kind = SIM_UNACKED,
+                                               .link = e.link});
+}
+
+/* The line carries one thing after the other; then comes the lag. Control messages may overtake
+ * bulk, and nothing else anything. */
+static void transmit(struct sim_world *w, int side, struct sim_event e)
+{
+    struct sim_link *l = &w->links[e.link];
+    e.side = side;
+    e.peer = l->end[1 - side];
+    e.boot = l->boot[1 - side];
+    if (session_blocked(w, l, side)) {
+        hold(w, side, e);
+        return;
+    }
+    int64_t free_us = l->wire_us[side] > w->now_us ? l->wire_us[side] : w->now_us;
+    if (w->config.bytes_per_s > 0)
+        free_us += (int64_t)(1e6 * (double)e.n_bytes / w->config.bytes_per_s);
+    l->wire_us[side] = free_us;
+    e.at_us = free_us + sim_lag(w);
+    bool control = e.kind == SIM_DATA && !e.flag;
+    int64_t clear = l->clear_us[side];
+    if (!control && l->bulk_us[side] > clear)
+        clear = l->bulk_us[side];
+    if (e.at_us < clear)
+        e.at_us = clear;
+    if (control)
+        l->clear_us[side] = e.at_us;
+    else
+        l->bulk_us[side] = e.at_us;
+    if (e.kind != SIM_DATA)
+        l->clear_us[side] = e.at_us;
+    sim_heap_push(&w->heap, e);
+}
+
+static void send_fin(struct sim_world *w, uint32_t link, int side, bool clean)
+{
+    enum sim_end other = w->links[link].state[1 - side];
+    if (other == SIM_END_UP || other == SIM_END_DRAINING || other == SIM_END_NONE)
+        transmit(w, side, (struct sim_event){.kind = SIM_FIN, .link = link, .flag = clean});
+}
+
+void session_heal(struct sim_world *w)
+{
+    struct sim_queue was = w->held;
+    w->held = (struct sim_queue){0};
+    for (size_t i = 0; i < was.n; i++) {
+        struct sim_link *l = &w->links[was.at[i].link];
+        int side = was.at[i].side;
+        if (!session_blocked(w, l, side))
+            l->unacked_us[side] = 0;
+        transmit(w, side, was.at[i]);
+    }
+    free(was.at);
+}
+
+/* What one end has sent into a cut is forgotten with it. */
+static void drop_held(struct sim_world *w, uint32_t link, int side)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < w->held.n; i++) {
+        struct sim_event *e = &w->held.at[i];
+        if (e->link == link && e->side == side)
+            free(e->bytes);
+        else
+            w->held.at[n++] = *e;
+    }
+    w->held.n = n;
+    w->links[link].unacked_us[side] = 0;
+}
+
+/* ---- ends ---- */
+
+static bool has_end(const struct sim_world *w, const struct sim_link *l, int side)
+{
+    const struct sim_peer *p = &w->peers[l->end[side]];
+    return sim_lives(p) && p->boot == l->boot[side]
+           && (l->state[side] == SIM_END_UP || l->state[side] == SIM_END_DRAINING);
+}
+
+static void tell_down(struct sim_world *w, uint32_t link, int side, bool clean)
+{
+    w->links[link].state[side] = SIM_END_GONE;
+    sim_deliver(w, &w->peers[w->links[link].end[side]],
+                &(struct sim_event){.type = NODE_LINK_DOWN, .link = link, .flag = clean});
+}
+
+void session_drop_end(struct sim_world *w, uint32_t link, int side, bool clean)
+{
+    struct sim_link *l = &w->links[link];
+    if (l->state[side] == SIM_END_GONE || l->state[side] == SIM_END_NONE)
+        return;
+    l->state[side] = SIM_END_GONE;
+    if (w->peers[l->end[side]].off)
+        drop_held(w, link, side);
+    else
+        send_fin(w, link, side, clean);
+}
+
+static void soon(struct sim_world *w, uint32_t link, int side, enum sim_kind kind, int64_t in_us)
+{
+    sim_heap_push(&w->heap, (struct sim_event){.at_us = w->now_us + in_us,
+                                               .peer = w->links[link].end[side],
+                                               .boot = w->links[link].boot[side],
+                                               .kind = kind,
+                                               .link = link});
+}
+
+void session_reset_end(struct sim_world *w, uint32_t link, int side, int64_t in_us)
+{
+    soon(w, link, side, SIM_RESET, in_us);
+}
+
+void session_break(struct sim_world *w, uint32_t link)
+{
+    for (int k = 0; k < 2; k++)
+        session_reset_end(w, link, k, 0);
+}
+
+void session_hang_up(struct sim_world *w, struct sim_peer *p, uint32_t link, bool violation)
+{
+    struct sim_link *l = &w->links[link];
+    int side = sim_side(l, p);
+    if (!has_end(w, l, side) || l->state[side] == SIM_END_DRAINING)
+        return;
+    l->state[side] = SIM_END_DRAINING;
+    soon(w, link, side, SIM_DRAINED, violation ? 0 : SIM_DRAIN_US);
+    send_fin(w, link, side, !violation);
+}
+
+void session_send(struct sim_world *w, struct sim_peer *p, const struct node_send *s,
+                  uint8_t *bytes, size_t n)
+{
+    struct sim_link *l = &w->links[s->link];
+    int side = sim_side(l, p);
+    if (!has_end(w, l, side) || l->state[side] != SIM_END_UP) {
+        free(bytes);
+        return;
+    }
+    p->sent += sim_socket_bytes(n);
+    transmit(w, side,
+             (struct sim_event){.kind = SIM_DATA,
+                                .type = NODE_RECV,
+                                .link = s->link,
+                                .flag = s->bulk,
+                                .bytes = bytes,
+                                .n_bytes = n});
+}
+
+/* ---- beginnings ---- */
+
+void session_dial(struct sim_world *w, struct sim_peer *p, const struct node_dial *d)
+{
+    struct sim_peer *to = sim_peer_at(w, d->address);
+    if (to == NULL || to == p) {
+        sim_post(w, p,
+                 (struct sim_event){
+                     .at_us = w->now_us + 2 * sim_lag(w), .type = NODE_DIAL_FAILED, .tag = d->tag});
+        return;
+    }
+    uint32_t link = sim_new_link(w, (struct sim_link){.end = {p->index, to->index},
+                                                      .boot = {p->boot, to->boot},
+                                                      .tag = d->tag,
+                                                      .dialled_us = w->now_us});
+    soon(w, link, 0, SIM_GIVE_UP, SIM_GIVE_UP_US);
+    transmit(w, 0, (struct sim_event){.kind = SIM_SYN, .link = link});
+}
+
+static void fail_dial(struct sim_world *w, struct sim_peer *p, uint32_t link)
+{
+    struct sim_link *l = &w->links[link];
+    if (l->over || l->state[0] != SIM_END_NONE)
+        return;
+    l->over = true;
+    l->state[0] = SIM_END_GONE;
+    drop_held(w, link, 0);
+    if (sim_lives(p) && p->boot == l->boot[0])
+        sim_deliver(w, p, &(struct sim_event){.type = NODE_DIAL_FAILED, .tag = l->tag});
+}
+
+static void take_syn(struct sim_world *w, struct sim_peer *p, struct sim_event *e)
+{
+    struct sim_link *l = &w->links[e->link];
+    if (p->off)
+        return;
+    l->boot[1] = p->boot;
+    bool listens = sim_lives(p);
+    if (listens && w->now_us - l->dialled_us >= SIM_GIVE_UP_US)
+        return;
+    transmit(w, 1, (struct sim_event){.kind = listens ? SIM_REPLY : SIM_REFUSED, .link = e->link});
+}
+
+/* One end's session is up; the other end's reset must find it, should that come first. */
+static void go_up(struct sim_world *w, struct sim_peer *p, uint32_t link, int side)
+{
+    struct sim_link *l = &w->links[link];
+    bool in_time = w->now_us - l->dialled_us < SIM_GIVE_UP_US && !l->over;
+    if (!sim_lives(p) || p->boot != l->boot[side] || l->state[side] != SIM_END_NONE || !in_time) {
+        if (l->state[side] == SIM_END_NONE)
+            l->state[side] = SIM_END_GONE;
+        send_fin(w, link, side, false);
+        return;
+    }
+    l->state[side] = SIM_END_UP;
+    if (side == 0)
+        transmit(w, 0, (struct sim_event){.kind = SIM_ACCEPTED, .link = link});
+    else
+        sim_count_handshake(&w->peers[l->end[0]], p);
+    sim_deliver(
+        w, p,
+        &(struct sim_event){
+            .type = NODE_LINK_UP, .link = link, .tag = side == 0 ? l->tag : 0, .flag = side == 0});
+}
+
+/* ---- what reaches an end ---- */
+
+static void take_data(struct sim_world *w, struct sim_peer *p, struct sim_event *e, int side)
+{
+    struct sim_link *l = &w->links[e->link];
+    if (has_end(w, l, side) && l->state[side] == SIM_END_UP)
+        sim_deliver(w, p, e);
+    else if (l->state[side] != SIM_END_DRAINING && !p->off)
+        send_fin(w, e->link, side, false); /* A reset. */
+}
+
+static void take_fin(struct sim_world *w, struct sim_event *e, int side)
+{
+    struct sim_link *l = &w->links[e->link];
+    bool has = has_end(w, l, side);
+    if (l->state[side] == SIM_END_NONE && side == 1)
+        l->state[side] = SIM_END_GONE; /* Before it was up. */
+    if (!has)
+        return;
+    if (l->state[1 - side] == SIM_END_DRAINING && l->state[side] == SIM_END_UP)
+        send_fin(w, e->link, side, true);
+    tell_down(w, e->link, side, e->flag);
+}
+
+static void take_unacked(struct sim_world *w, struct sim_event *e, int side)
+{
+    struct sim_link *l = &w->links[e->link];
+    int64_t since = l->unacked_us[side];
+    if (since == 0 || w->now_us - since < SIM_UNACKED_US - 1)
+        return;
+    drop_held(w, e->link, side);
+    if (has_end(w, l, side))
+        tell_down(w, e->link, side, false);
+}
+
+void session_take(struct sim_world *w, struct sim_peer *p, struct sim_event *e)
+{
+    int side = sim_side(&w->links[e->link], p);
+    switch (e->kind) {
+    case SIM_SYN:
+        take_syn(w, p, e);
+        break;
+    case SIM_REPLY:
+    case SIM_ACCEPTED:
+        go_up(w, p, e->link, side);
+        break;
+    case SIM_DATA:
+        take_data(w, p, e, side);
+        break;
+    case SIM_FIN:
+        take_fin(w, e, side);
+        break;
+    case SIM_REFUSED:
+    case SIM_GIVE_UP:
+        fail_dial(w, p, e->link);
+        break;
+    case SIM_DRAINED:
+    case SIM_RESET:
+        if (has_end(w, &w->links[e->link], side))
+            tell_down(w, e->link, side, e->kind == SIM_DRAINED);
+        break;
+    case SIM_UNACKED:
+        take_unacked(w, e, side);
+        break;
+    case SIM_FOR_NODE:
+        break;
+    }
+}

@@ -1,0 +1,104 @@
+#!/usr/bin/env bash
+# tests/e2e/short.sh -- where descriptors, memory or the disk run short, a command ends with a
+# line that says so, and never by a signal.
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/../lib.sh"
+e2e_begin
+
+check "keygen" eval '"$HEARSAY" keygen cluster.key 2>keygen.err'
+export HEARSAY # For shells of a disk of their own.
+run=(--key cluster.key --model logreg --rounds 1 --out out)
+
+# short TEXT CODE REGEX LIMITS ARGS...: under `ulimit LIMITS` the command ends with that code and
+# in these words.
+short()
+{
+    local text=$1 code=$2 regex=$3 limits=$4 status
+    shift 4
+    # shellcheck disable=SC2086 # Words.
+    (ulimit $limits && bounded "$HEARSAY" "$@") >short.out 2>short.err </dev/null
+    status=$?
+    if [ "$status" = "$code" ] && grep -qE -- "$regex" short.err; then
+        ok "$text: $(tail -n 1 short.err | cut -c 1-150)"
+    else
+        not_ok "$text: exit code $status, wanted $code and /$regex/: $(head -c 300 short.err)"
+    fi
+}
+
+# ---- The door. ----
+
+check "a listening descriptor that is no socket" eval \
+    '"$HEARSAY" peer "${run[@]}" --listen fd:0 </dev/null >fd.out 2>fd.err; [ $? = 2 ] &&
+    grep -q "cannot listen on fd:0: socket operation on non-socket" fd.err'
+check "a leash that is no descriptor" eval \
+    '"$HEARSAY" peer "${run[@]}" --listen 127.0.0.1:0 --leash-fd 77 </dev/null >fd.out 2>fd.err; [ $? = 2 ] &&
+    grep -q -e "--leash-fd 77: bad file descriptor" fd.err'
+
+# ---- Descriptors and memory. ----
+
+for n in 6 7 8 9 10 11 12 13; do
+    short "peer: $n descriptors" 1 '[Tt]oo many open files' "-n $n" peer "${run[@]}" --listen 127.0.0.1:0
+done
+for n in 6 9; do
+    short "local: $n descriptors" 1 '[Tt]oo many open files' "-n $n" local --peers 2 --model logreg --rounds 1
+done
+if ! grep -qE "__[at]san_init" "$HEARSAY"; then # A sanitizer needs terabytes of addresses.
+    # Too little for a pool of threads, of 8 MiB of stack each, on top of the worker's.
+    (ulimit -v 100000 && exec timeout -s TERM 2 "$HEARSAY" peer "${run[@]}" --listen 127.0.0.1:0 \
+        --bootstrap 127.0.0.1:9) >short.out 2>short.err </dev/null
+    status=$?
+    check "peer: little memory, and nobody at a numeric address: $status" [ "$status" -le 124 ]
+    for command in train "sim --peers 2" "local --peers 2" "peer --listen 127.0.0.1:0 --key cluster.key"; do
+        # shellcheck disable=SC2086 # Words.
+        short "${command%% *}: a model that does not fit" 1 'out of memory for the trainer' "-v 400000" \
+            $command --model mlp:784-8192-8192-10 --rounds 1
+    done
+fi
+
+# ---- The disk. ----
+
+# Where a directory lies in a file's place, nothing is trained in vain.
+for file in metrics.jsonl model.safetensors; do
+    mkdir -p "taken-$file/$file" "taken-$file/peer-0/$file"
+    short "train: a directory in the place of $file" 2 "cannot write taken-$file/$file: Is a directory" "-c 0" \
+        train --model logreg --rounds 2 --out "taken-$file"
+    short "sim: likewise" 2 "cannot write taken-$file/peer-0/$file: Is a directory" "-c 0" \
+        sim --peers 2 --model logreg --rounds 2 --out "taken-$file"
+done
+for file in metrics.jsonl model.safetensors summary.json; do
+    mkdir -p "taken-$file/$file" "taken-$file/peer-0/$file"
+    short "peer: a directory in the place of $file" 2 "cannot write taken-$file/$file: illegal operation on a directory" \
+        "-c 0" peer --key cluster.key --listen 127.0.0.1:0 --model logreg --rounds 2 --out "taken-$file"
+    short "local: likewise" 2 "cannot write taken-$file/peer-0/$file: illegal operation on a directory" "-c 0" \
+        local --peers 2 --model logreg --rounds 2 --out "taken-$file"
+done
+
+# full_disk KIB SCRIPT: in a directory that is a disk of that size.
+full_disk()
+{
+    mkdir -p disk
+    unshare -rm bash -c "mount -t tmpfs -o size=${1}k none disk && { $2; }" >disk.out 2>disk.err </dev/null
+}
+if full_disk 64 true; then
+    # A model of 31 KiB; the lines of 2,000 rounds fill the rest.
+    # shellcheck disable=SC2016 # The inner shell's.
+    full_disk 128 '"$HEARSAY" peer --key cluster.key --listen 127.0.0.1:0 --model logreg --rounds 2000 --batch 1 \
+        --out disk/a; status=$?; ls -l disk/a >&2; [ $status = 1 ] && [ -s disk/a/model.safetensors ] &&
+        [ -s disk/a/summary.json ] && ! ls -A disk/a | grep -q reserve'
+    check "peer: metrics fill the disk, the model and the summary are kept" [ $? = 0 ]
+    check "  and it says which file suffered" grep -q 'cannot write disk/a/metrics.jsonl: no space left on device' disk.err
+    # shellcheck disable=SC2016
+    full_disk 64 'dd if=/dev/zero of=disk/b bs=1k count=40 2>/dev/null; "$HEARSAY" train --model logreg --rounds 2 --out disk/a
+        [ $? = 1 ]'
+    check "train: no room for the model, from the start" grep -q 'no room for the model in disk/a: No space left' disk.err
+    "$HEARSAY" train --model logreg --rounds 2 --out trained >trained.out 2>&1
+    # shellcheck disable=SC2016
+    full_disk 8 '"$HEARSAY" eval trained/model.safetensors --logits disk/logits; [ $? = 1 ] && [ ! -e disk/logits ]'
+    status=$?
+    check "eval: no part of the logits is left: $(tail -n 1 disk.err)" eval \
+        '[ $status = 0 ] && grep -q "logits: No space left on device" disk.err'
+else
+    echo "skipped: no disk of our own size"
+fi
+
+e2e_end

@@ -1,0 +1,153 @@
+#!/usr/bin/env bash
+# tests/e2e/verdict.sh -- every run ends with a verdict: exit code 0 for consensus only, 3 where there is none.
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/../lib.sh"
+e2e_begin
+
+# verdict FILE: kind, exit code and members of the verdict in a closing object.
+verdict()
+{
+    python3 - "$1" <<'PY'
+import json, sys
+text = open(sys.argv[1], encoding="utf-8").read()
+lines = text.splitlines()
+first = max(i for i, line in enumerate(lines) if line.startswith("{"))
+v = json.loads("\n".join(lines[first:]))["verdict"]
+print(v["kind"], v["exit_code"], f'{v["n_among"]}/{v["n_members"]}', ",".join(v["dead"]), "exact" if v["exact"] else "estimated")
+PY
+}
+
+# ends TEXT FILE CODE VERDICT: the exit code $code and the verdict in FILE.
+ends()
+{
+    local said
+    said=$(verdict "$2")
+    check "$1: exit code $code, expected $3; $said" [ "$code $said" = "$3 $4" ]
+}
+
+run=(--model logreg --data glyphs --rounds 30 --seed "$seed")
+
+# ---- A run that goes well, one that runs away, and one without a last phase. ----
+
+for way in sim local; do
+    bounded "$HEARSAY" $way --peers 3 "${run[@]}" --json >well.out 2>well.err </dev/null
+    code=$?
+    ends "$way: all is well" well.out 0 "consensus 0 3/3  exact"
+    bounded "$HEARSAY" $way --peers 3 "${run[@]}" --lr 5 --rounds 60 --json >away.out 2>away.err </dev/null
+    code=$?
+    ends "$way --lr 5" away.out 3 "diverged 3 3/3  exact"
+    bounded "$HEARSAY" $way --peers 3 "${run[@]}" --lr 5 --rounds 60 >away.out 2>away.err </dev/null
+    check "  and in words, last" \
+        eval "tail -n 1 away.out | grep -q '^no consensus: the run diverged: the training loss ended at'"
+    bounded "$HEARSAY" $way --peers 3 "${run[@]}" --model mlp:784-64-10 --lr 1000 --warmup 0 --json >away.out 2>away.err </dev/null
+    code=$?
+    among=$([ $way = sim ] && echo 3 || echo 0) # Who ends so writes no model.
+    ends "$way, of figures that are not finite" away.out 3 "diverged 3 $among/3  exact"
+    bounded "$HEARSAY" $way --peers 3 "${run[@]}" --final-drift 0 --json >unasked.out 2>unasked.err </dev/null
+    code=$?
+    ends "$way --final-drift 0" unasked.out 0 "unasked 0 3/3  exact"
+done
+
+# ---- One peer alone: it agrees with itself; stopped, it claims nothing. ----
+
+"$HEARSAY" keygen cluster.key 2>keygen.err
+bounded "$HEARSAY" peer --listen 127.0.0.1:0 --key cluster.key "${run[@]}" --name alone --out alone \
+    >alone.out 2>alone.err </dev/null
+code=$?
+ends "one peer alone" alone/summary.json 0 "consensus 0 1/1  estimated"
+check "  and says so last" \
+    eval "tail -n 1 alone.err | grep -q '^hearsay peer: alone: consensus of 1 of 1 peer at relative drift 0'"
+start stopped "$HEARSAY" peer --listen 127.0.0.1:0 --key cluster.key "${run[@]}" --rounds 1000000 --name stopped --out stopped
+check "another trains" wait_until 60 round_at_least stopped/metrics.jsonl 5
+kill -TERM "$started"
+finish "$started" 60
+ends "stopped by SIGTERM" stopped/summary.json 0 "stopped 0 1/1  estimated"
+check "  at a round that it names" \
+    eval "tail -n 1 stopped.err | grep -qE '^hearsay peer: stopped: stopped at round [0-9]+ of 1000000, no consensus claimed$'"
+
+# ---- Who waits for a run has no rounds, rather than 0 of 0. ----
+
+read -r guest nobody < <(free_ports 2)
+start guest "$HEARSAY" peer --listen "127.0.0.1:$guest" --bootstrap "127.0.0.1:$nobody" --key cluster.key --name guest --out guest
+# shellcheck disable=SC2317 # By wait_until.
+waits()
+{
+    "$HEARSAY" status --bootstrap "127.0.0.1:$guest" --key cluster.key >waits.out 2>waits.err
+    grep -qE '^guest +alive .* gathering +- +[0-9.-]+ ' waits.out
+}
+check "a guest waits for a run" wait_until 60 waits
+kill -TERM "$started"
+finish "$started" 60
+check "  and ends without: $(grep ' round ' guest.err)" grep -q '^left  *round -  loss' guest.err
+check "  and says so: $(tail -n 1 guest.err)" \
+    eval "tail -n 1 guest.err | grep -q '^hearsay peer: guest: stopped while it waited for a run$'"
+
+# ---- Every peer says 0, but the models are apart: one file is changed before they are compared. ----
+
+# The parent sleeps while the peers train and end. So few rounds fit in its pipes, and they
+# are long enough for it to fall asleep before the last.
+start swapped "$HEARSAY" local --peers 3 "${run[@]}" --rounds 15 --local-steps 1500 --out swapped --json
+parent=$started
+# shellcheck disable=SC2317 # By wait_until.
+all_started()
+{
+    mapfile -t children < <(children_of "$parent")
+    [ ${#children[@]} = 3 ]
+}
+check "three children" wait_until 60 all_started
+pids+=("${children[@]}")
+kill -STOP "$parent"
+check "they end" wait_until 120 none_alive "${children[@]}"
+python3 - swapped/peer-1/model.safetensors <<'PY'
+import array, struct, sys
+raw = open(sys.argv[1], "rb").read()
+(n,) = struct.unpack_from("<Q", raw)
+x = array.array("f", raw[8 + n :])
+open(sys.argv[1], "wb").write(raw[: 8 + n] + array.array("f", [v + 0.1 for v in x]).tobytes())
+PY
+kill -CONT "$parent"
+finish "$parent" 60
+ends "a model that is not the others'" swapped.out 3 "apart 3 3/3  exact"
+for i in 0 1 2; do
+    check "  though peer $i ended with 0 and consensus by its estimate" \
+        [ "$(figures json swapped.out peers.$i.exit_code) $(figures json swapped.out peers.$i.verdict.kind)" = "0 consensus" ]
+done
+
+# ---- A peer whose model cannot be written has failed, whatever the others agree on. ----
+
+# What cannot be written from the start is refused; this comes while they train.
+start unwritable "$HEARSAY" local --peers 3 "${run[@]}" --rounds 15 --local-steps 1500 --out unwritable --json
+check "they train" wait_until 60 test -s unwritable/peer-1/metrics.jsonl
+mkdir unwritable/peer-1/model.safetensors
+finish "$started" 120
+ends "a model that cannot be written" unwritable.out 1 "failed 1 2/3 peer-1 exact"
+check "  by the word of its peer, too: $(figures json unwritable.out peers.1.verdict.text)" \
+    [ "$(figures json unwritable.out peers.1.exit_code) $(figures json unwritable.out peers.1.verdict.text)" \
+    = "1 failed: a file could not be written" ]
+
+# ---- Peers that are killed early. ----
+
+# killed NAME N RANK...: N peers, those of these ranks killed in their first rounds.
+killed()
+{
+    local name=$1 n=$2 rank
+    shift 2
+    start "$name" "$HEARSAY" local --peers "$n" --model mlp:784-64-10 --data glyphs --rounds "${ROUNDS:-1500}" --seed "$seed" \
+        --patience 1 --out "$name" --json
+    parent=$started
+    check "$name: under way" wait_until 60 round_at_least "$name/peer-0/metrics.jsonl" 5
+    mapfile -t children < <(children_of "$parent")
+    pids+=("${children[@]}")
+    for rank in "$@"; do
+        kill -KILL "${children[$rank]}"
+    done
+    finish "$parent" 240
+}
+killed quorum 4 2
+ends "one of four killed: consensus of the others" quorum.out 0 "consensus 0 3/4 peer-2 exact"
+check "  its progress is that of the others, and names it: $(grep 'relative drift' quorum.err | tail -n 1)" \
+    eval "grep 'relative drift' quorum.err | tail -n 1 | grep -q ' ${ROUNDS:-1500}/.* 3 of 4 peers (dead: peer-2)$'"
+killed minority 3 1 2
+ends "two of three killed: one is no quorum" minority.out 3 "no-quorum 3 1/3 peer-1,peer-2 exact"
+
+e2e_end

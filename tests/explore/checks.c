@@ -1,0 +1,444 @@
+/* tests/explore/checks.c -- what must hold always, and what once faults are over. */
+#include "cluster.h"
+
+#include "nn/math/vec.h"
+#include "peer/node/outcome.h"
+#include "peer/run/exit.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+const char *const wrong_name[WRONG_KINDS] = {[WRONG_CRASH] = "crash",
+                                             [WRONG_PROTOCOL] = "protocol",
+                                             [WRONG_REPLICAS] = "replicas",
+                                             [WRONG_MEAN] = "mean",
+                                             [WRONG_ROUNDS] = "rounds",
+                                             [WRONG_STORM] = "storm",
+                                             [WRONG_MEMORY] = "memory",
+                                             [WRONG_DRIFT] = "drift",
+                                             [WRONG_GATHERING] = "gathering",
+                                             [WRONG_EDGES] = "edges",
+                                             [WRONG_VIEW] = "view",
+                                             [WRONG_END] = "end",
+                                             [WRONG_STANDSTILL] = "standstill",
+                                             [WRONG_EXIT] = "exit",
+                                             [WRONG_CONSENSUS] = "consensus"};
+
+/* ---- replicas, and exchanges that are equal and opposite ---- */
+
+static uint32_t peer_of(const struct cluster *c, const uint8_t id[WIRE_ID_BYTES])
+{
+    for (uint32_t i = 0; i < c->plan.n_peers; i++)
+        if (memcmp(sim_id(c->world, i), id, WIRE_ID_BYTES) == 0)
+            return i;
+    return UINT32_MAX;
+}
+
+static void compare(struct cluster *c, uint32_t i, uint32_t j, const struct exchange *x)
+{
+    for (size_t k = 0; k < KEPT; k++) {
+        const struct exchange *y = &c->peer[j].kept[i][k];
+        if (y->epoch != x->epoch || y->round != x->round || y->epoch == 0)
+            continue;
+        if (x->a != y->b || x->b != y->a)
+            cluster_wrong(c, WRONG_REPLICAS, "%" PRIu32 " and %" PRIu32 " differ at round %" PRIu64,
+                          i, j, x->round);
+        bool both = isfinite(x->coefficient) && isfinite(y->coefficient);
+        if (both && memcmp(&x->coefficient, &y->coefficient, sizeof x->coefficient) != 0)
+            cluster_wrong(c, WRONG_MEAN,
+                          "%" PRIu32 " and %" PRIu32 " mix round %" PRIu64 " by %g and %g", i, j,
+                          x->round, (double)x->coefficient, (double)y->coefficient);
+    }
+}
+
+void check_exchanges(struct cluster *c, uint32_t peer)
+{
+    const struct node *n = sim_node(c->world, peer);
+    struct watched *p = &c->peer[peer];
+    for (size_t i = 0; i < node_n_edges(n); i++) {
+        struct node_edge e;
+        node_edge(n, i, &e);
+        uint32_t other = peer_of(c, e.id);
+        if (e.a == NULL || other == UINT32_MAX)
+            continue;
+        const struct exchange *last = &p->kept[other][(p->n_kept[other] + KEPT - 1) % KEPT];
+        if (last->epoch == e.epoch && last->round == e.round)
+            continue;
+        struct exchange x = {.epoch = e.epoch,
+                             .round = e.round,
+                             .a = vec_hash(e.a, c->plan.dim),
+                             .b = vec_hash(e.b, c->plan.dim),
+                             .coefficient = e.coefficient};
+        compare(c, peer, other, &x);
+        p->kept[other][p->n_kept[other]++ % KEPT] = x;
+    }
+}
+
+/* ---- each event ---- */
+
+/* With everybody, both ways, several times a second: more is no trying again. */
+void check_event(struct cluster *c, uint32_t peer, const struct node_event *ev)
+{
+    struct watched *w = &c->peer[peer];
+    struct node_size s;
+    if (c->whole && ev->type != NODE_RECV) {
+        node_size(sim_node(c->world, peer), &s);
+        bool began = cluster_progress(c, peer).phase > NODE_GATHERING;
+        c->whole &=
+            !began || s.n_vertices == c->plan.n_peers; /* Else somebody was taken for dead. */
+    }
+    if (ev->type != NODE_LINK_UP)
+        return;
+    if (ev->now_us - w->second_us > PLAN_SECOND) {
+        w->second_us = ev->now_us;
+        w->n_sessions = 0;
+    }
+    if (++w->n_sessions > 20 * c->plan.n_peers)
+        cluster_wrong(c, WRONG_STORM, "%" PRIu32 " has had %" PRIu64 " sessions in a second", peer,
+                      w->n_sessions);
+}
+
+/* ---- pace ---- */
+
+static bool hurt(const struct cluster *c, uint32_t peer)
+{
+    for (uint32_t k = 0; k < c->plan.n_faults; k++)
+        if (c->hurt[k] & UINT32_C(1) << peer)
+            return true;
+    return c->peer[peer].starts_us != 0;
+}
+
+/* Who trains waits for others for as long as a worker may take, which slow jobs raise; three times
+ * that where it is not the neighbour that hangs; and for a few seconds more. */
+static int64_t patience_us(const struct plan *p)
+{
+    double job = (double)p->step_us * p->local_steps * (1 + p->step_spread);
+    double limit = 1e6 * p->worker_limit_s;
+    return (int64_t)(3 * (limit > 20 * job ? limit : 20 * job)) + 10 * PLAN_SECOND;
+}
+
+void check_pace(struct cluster *c)
+{
+    int64_t now = sim_now_us(c->world);
+    for (uint32_t i = 0; i < c->plan.n_peers; i++) {
+        struct watched *w = &c->peer[i];
+        struct node_size s;
+        if (!cluster_alive(c, i))
+            continue;
+        struct node_progress p = cluster_progress(c, i);
+        node_size(sim_node(c->world, i), &s);
+        bool starts = p.phase != NODE_TRAINING || p.holds;
+        w->hurt = hurt(c, i) || (w->hurt && s.beat == w->beat); /* Until its job is done. */
+        if (starts || w->hurt || s.beat != w->beat) {
+            w->beat = s.beat;
+            w->beat_us = now;
+        } else if (now - w->beat_us > patience_us(&c->plan)) {
+            cluster_wrong(c, WRONG_STANDSTILL,
+                          "%" PRIu32 " stands at beat %" PRIu64 " since %.1f s", i, s.beat,
+                          (double)w->beat_us * 1e-6);
+        }
+    }
+}
+
+/* ---- a peer's figures ---- */
+
+/* Rounds that a peer claims are those it did, those before it came, and those that it says it
+ * has skipped; what it says it did is what the trainer was asked for. */
+static void check_rounds(struct cluster *c, uint32_t peer, const struct node_progress *p)
+{
+    const struct watched *w = &c->peer[peer];
+    struct node_size s;
+    node_size(sim_node(c->world, peer), &s);
+    uint64_t done = w->done - s.trains;
+    if (p->round != p->joined_round + p->rounds_done + p->rounds_skipped || p->rounds_done != done)
+        cluster_wrong(c, WRONG_ROUNDS,
+                      "%" PRIu32 " claims round %" PRIu64 ": joined at %" PRIu64 ", did %" PRIu64
+                      " (in truth %" PRIu64 "), skipped %" PRIu64,
+                      peer, p->round, p->joined_round, p->rounds_done, done, p->rounds_skipped);
+}
+
+static void check_memory(struct cluster *c, uint32_t peer)
+{
+    struct node_size s;
+    uint64_t lives = 0;
+    node_size(sim_node(c->world, peer), &s);
+    for (uint32_t i = 0; i < c->plan.n_peers; i++)
+        lives += c->peer[i].n_lives;
+    if (s.n_links > 4 * c->plan.n_peers + 8 || s.n_members > lives || s.n_edges > lives
+        || s.n_packets > 6 * s.n_edges + 8)
+        cluster_wrong(c, WRONG_MEMORY,
+                      "%" PRIu32 " holds %zu links, %zu members, %zu edges, %zu packets", peer,
+                      s.n_links, s.n_members, s.n_edges, s.n_packets);
+}
+
+/* The model of a peer when `round` began or, should it have skipped that, the last one before or
+ * the first one after. NULL: it was not there. */
+static const float *model_at(const struct watched *w, uint64_t round, bool later)
+{
+    const struct plan *p = &w->cluster->plan;
+    for (uint64_t k = 0; k < 50; k++) {
+        uint64_t at = later ? round + k : round - k;
+        if (at <= p->rounds && w->has[at])
+            return w->history + at * p->dim;
+    }
+    return NULL;
+}
+
+/* Whom a peer counts as members now. */
+uint32_t check_counted(const struct cluster *c, uint32_t peer)
+{
+    uint32_t set = 0;
+    for (uint32_t i = 0; i < c->plan.n_peers; i++)
+        if (node_counts(sim_node(c->world, peer), sim_id(c->world, i)))
+            set |= UINT32_C(1) << i;
+    return set;
+}
+
+/* Among those whom this peer counted as members then. */
+static double exact_drift(const struct cluster *c, uint32_t peer, uint64_t round, bool later)
+{
+    double d2 = 0, m2 = 0;
+    const float *x[PLAN_PEERS_MAX];
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < c->plan.n_peers; i++)
+        if ((c->peer[peer].counted[round] & UINT32_C(1) << i)
+            && (x[n] = model_at(&c->peer[i], round, later)) != NULL)
+            n++;
+    for (size_t k = 0; k < c->plan.dim; k++) {
+        double mean = 0;
+        for (uint32_t i = 0; i < n; i++)
+            mean += (double)x[i][k] / n;
+        for (uint32_t i = 0; i < n; i++)
+            d2 += ((double)x[i][k] - mean) * ((double)x[i][k] - mean) / n;
+        m2 += mean * mean;
+    }
+    return n > 0 ? sqrt(d2 / m2) : (double)NAN;
+}
+
+/* Three standard errors of a sketch of 256, and what floats and four bits leave. Where a peer
+ * skipped the round, its states around that bound what is right. */
+static void check_drift(struct cluster *c, uint32_t peer, const struct node_progress *p)
+{
+    struct watched *w = &c->peer[peer];
+    if (!isfinite(p->relative_drift) || p->phase > NODE_TRAINING || c->plan.async
+        || p->drift_round == w->drift_round || p->drift_round >= c->plan.rounds)
+        return;
+    w->drift_round = p->drift_round;
+    double was = exact_drift(c, peer, p->drift_round, false);
+    double is = exact_drift(c, peer, p->drift_round, true);
+    double low = was < is ? was : is, high = was < is ? is : was, told = p->relative_drift;
+    if (!(low > 1e-5) || !isfinite(high))
+        return;
+    double ratio = told < low ? told / low : told > high ? told / high : 1;
+    c->out->n_drifts++;
+    if (fabs(log(ratio > 1e-9 ? ratio : 1e-9)) > fabs(log(c->out->worst_drift)))
+        c->out->worst_drift = ratio > 1e-9 ? ratio : 1e-9;
+    if (!(ratio > 0.85 && ratio < 1.15))
+        cluster_wrong(c, WRONG_DRIFT,
+                      "%" PRIu32 " says %.3g of round %" PRIu64 ", it was %.3g (told at %" PRIu64
+                      ")",
+                      peer, told, p->drift_round, ratio < 1 ? low : high, p->round);
+}
+
+void check_progress(struct cluster *c, uint32_t peer)
+{
+    struct node_progress p = cluster_progress(c, peer);
+    check_rounds(c, peer, &p);
+    check_memory(c, peer);
+    check_drift(c, peer, &p);
+    if (p.violations > 0)
+        cluster_wrong(c, WRONG_PROTOCOL, "%" PRIu32 " saw a violation", peer);
+}
+
+/* ---- 30 s after the last fault ---- */
+
+static bool wants(const struct cluster *c, uint32_t i, uint32_t j, struct node_edge *e)
+{
+    const struct node *n = sim_node(c->world, i);
+    for (size_t k = 0; k < node_n_edges(n); k++) {
+        node_edge(n, k, e);
+        if (e->wanted && memcmp(e->id, sim_id(c->world, j), WIRE_ID_BYTES) == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool edges_open_at(struct cluster *c, uint32_t i, bool tell)
+{
+    static const char *const state[] = {"closed", "asking", "open", "paused", "done"};
+    bool open = true;
+    for (uint32_t j = 0; j < c->plan.n_peers; j++) {
+        struct node_edge e, back;
+        if (j == i || !cluster_alive(c, j) || !wants(c, j, i, &back) || !wants(c, i, j, &e))
+            continue;
+        if (e.state == EDGE_OPEN || e.state == EDGE_DONE)
+            continue;
+        open = false;
+        if (tell)
+            cluster_wrong(c, WRONG_EDGES, "%" PRIu32 "'s edge to %" PRIu32 " is %s, %s", i, j,
+                          state[e.state], e.linked ? "with a link" : "without a link");
+    }
+    return open;
+}
+
+/* One peer's part: does it gather where others train, are its edges open, does it know all? */
+static bool whole_at(struct cluster *c, uint32_t i, uint32_t alive, uint32_t training, bool tell)
+{
+    struct node_progress p = cluster_progress(c, i);
+    struct node_size s;
+    bool gathers = p.phase == NODE_GATHERING && (training > 0 || alive >= c->plan.min_peers);
+    if (gathers && tell)
+        cluster_wrong(c, WRONG_GATHERING, "%" PRIu32 " gathers, %" PRIu32 " of %" PRIu32 " train",
+                      i, training, alive);
+    if (p.phase > NODE_SETTLING)
+        return true;
+    bool open = edges_open_at(c, i, tell);
+    node_size(sim_node(c->world, i), &s);
+    /* A stalled worker's peer is no vertex until its job is done. */
+    uint32_t stalled = 0;
+    for (uint32_t j = 0; j < c->plan.n_peers; j++)
+        stalled += cluster_alive(c, j) && c->peer[j].hurt;
+    bool knows = s.n_vertices <= alive && s.n_vertices + stalled >= alive;
+    knows |= p.phase == NODE_GATHERING;
+    if (!knows && tell)
+        cluster_wrong(c, WRONG_VIEW, "%" PRIu32 " counts %zu of %" PRIu32 " alive", i, s.n_vertices,
+                      alive);
+    return !gathers && open && knows;
+}
+
+bool check_whole(struct cluster *c, bool tell)
+{
+    uint32_t alive = 0, training = 0;
+    bool whole = true;
+    for (uint32_t i = 0; i < c->plan.n_peers; i++) {
+        if (!cluster_alive(c, i) && !c->peer[i].absent)
+            return true; /* Somebody has ended: the rest go their ways. */
+        if (!cluster_alive(c, i))
+            continue;
+        enum node_phase phase = cluster_progress(c, i).phase;
+        alive++;
+        training += phase >= NODE_TRAINING && phase <= NODE_SETTLING;
+    }
+    for (uint32_t i = 0; i < c->plan.n_peers; i++)
+        if (cluster_alive(c, i))
+            whole &= whole_at(c, i, alive, training, tell);
+    return whole;
+}
+
+/* ---- the end ---- */
+
+/* The sum over peers is what it began with and what local steps did to it. */
+static void check_mean(struct cluster *c)
+{
+    double off2 = 0, norm2 = 0;
+    if (!c->whole || c->plan.average
+        || (c->out->wrong
+            & (1u << WRONG_END | 1u << WRONG_STORM | 1u << WRONG_CONSENSUS | 1u << WRONG_EXIT)))
+        return;
+    for (size_t k = 0; k < c->plan.dim; k++) {
+        double sum = 0;
+        for (uint32_t i = 0; i < c->plan.n_peers; i++)
+            sum += (double)cluster_model(c, i)[k];
+        double expected = (double)c->plan.n_peers + c->moved[k];
+        off2 += (sum - expected) * (sum - expected);
+        norm2 += expected * expected;
+    }
+    double off = sqrt(off2 / norm2);
+    if (!(off < 1e-5))
+        cluster_wrong(c, WRONG_MEAN, "the mean has moved by %.3g of itself", off);
+}
+
+/* Does peer i count peer j among those that it is in consensus with? */
+static bool counts(const struct outcome_facts *f, uint32_t j)
+{
+    char name[WIRE_NAME_MAX + 1];
+    snprintf(name, sizeof name, "peer-%" PRIu32, j);
+    for (uint32_t k = 0; k < f->n_dead && k < OUTCOME_DEAD_MAX; k++)
+        if (strcmp(f->dead[k], name) == 0)
+            return false;
+    return true;
+}
+
+/* The exact relative drift of these peers' models. */
+static double drift_among(const struct cluster *c, uint32_t set)
+{
+    double d2 = 0, m2 = 0;
+    uint32_t n = (uint32_t)__builtin_popcount(set);
+    for (size_t k = 0; k < c->plan.dim; k++) {
+        double mean = 0;
+        for (uint32_t i = 0; i < c->plan.n_peers; i++)
+            if (set & UINT32_C(1) << i)
+                mean += (double)cluster_model(c, i)[k] / n;
+        for (uint32_t i = 0; i < c->plan.n_peers; i++)
+            if (set & UINT32_C(1) << i) {
+                double d = (double)cluster_model(c, i)[k] - mean;
+                d2 += d * d / n;
+            }
+        m2 += mean * mean;
+    }
+    return n > 0 ? sqrt(d2 / m2) : (double)NAN;
+}
+
+/* Who said 0 is in consensus with all that said so and that it does not name as dead. */
+static void check_claim(struct cluster *c, uint32_t i, uint32_t good)
+{
+    struct outcome_facts f;
+    uint32_t set = 0;
+    node_facts(sim_node(c->world, i), &f);
+    for (uint32_t j = 0; j < c->plan.n_peers; j++)
+        if ((good & UINT32_C(1) << j)
+            && (j == i || (counts(&f, j) && (check_counted(c, i) & UINT32_C(1) << j))))
+            set |= UINT32_C(1) << j;
+    double drift = drift_among(c, set);
+    if (!(drift <= c->plan.final_drift))
+        cluster_wrong(c, WRONG_CONSENSUS,
+                      "%" PRIu32 " says %.3g among %" PRIu32 " of %" PRIu32
+                      ", exact %.3g among the %d that said 0",
+                      i, f.distance, f.n_among, f.n_members, drift, __builtin_popcount(set));
+}
+
+static void exit_code(struct cluster *c, uint32_t i, int code)
+{
+    struct outcome_facts f;
+    struct outcome o;
+    node_facts(sim_node(c->world, i), &f);
+    outcome_judge(&o, &f);
+    bool alone = code == CMD_APART && !outcome_quorum(f.n_among, f.n_members, f.quorum);
+    if (!alone)
+        cluster_wrong(c, WRONG_EXIT, "%" PRIu32 " ended with %d: %s", i, code, o.text);
+}
+
+/* Exit codes are 0 where all was well for long before the end, and true anyhow. */
+static void check_consensus(struct cluster *c)
+{
+    uint32_t good = 0;
+    for (uint32_t i = 0; i < c->plan.n_peers; i++) {
+        int code;
+        if (c->peer[i].absent || c->peer[i].left || sim_node(c->world, i) == NULL
+            || !sim_ended(c->world, i, &code))
+            continue;
+        good |= code == 0 && cluster_model(c, i) != NULL ? UINT32_C(1) << i : 0;
+        bool excused = code == CMD_APART && !c->settled;
+        if (code != 0 && !excused)
+            exit_code(c, i, code);
+    }
+    c->out->drift = drift_among(c, good);
+    for (uint32_t i = 0; i < c->plan.n_peers; i++)
+        if (good & UINT32_C(1) << i)
+            check_claim(c, i, good);
+}
+
+void check_end(struct cluster *c)
+{
+    for (uint32_t i = 0; i < c->plan.n_peers; i++) {
+        if (sim_node(c->world, i) == NULL)
+            continue;
+        struct node_progress p = cluster_progress(c, i);
+        c->out->n_rounds += p.round;
+        c->out->n_skipped += p.rounds_skipped;
+    }
+    if (!(c->out->wrong & (1u << WRONG_END | 1u << WRONG_STORM)))
+        check_consensus(c);
+    check_mean(c);
+}

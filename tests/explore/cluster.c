@@ -1,0 +1,314 @@
+/* tests/explore/cluster.c -- a cluster of real nodes whose model is a quadratic, and its faults. */
+#include "cluster.h"
+
+#include "story.h"
+
+#include "compress/compress.h"
+#include "nn/math/rng.h"
+#include "topology/topology.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const float eta = 0.05f, noise = 0.3f;
+
+void cluster_wrong(struct cluster *c, enum wrong kind, const char *format, ...)
+{
+    struct finding *f = &c->out->first[kind];
+    if (c->out->wrong & 1u << kind)
+        return;
+    c->out->wrong |= 1u << kind;
+    f->at_us = sim_now_us(c->world);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(f->text, TEXT, format, args);
+    va_end(args);
+    if (c->trace != NULL)
+        fprintf(c->trace, "%11.6f WRONG: %s: %s\n", (double)f->at_us * 1e-6, wrong_name[kind],
+                f->text);
+}
+
+bool cluster_alive(const struct cluster *c, uint32_t peer)
+{
+    int code;
+    return sim_node(c->world, peer) != NULL && !sim_ended(c->world, peer, &code);
+}
+
+struct node_progress cluster_progress(const struct cluster *c, uint32_t peer)
+{
+    struct node_progress p;
+    node_progress(sim_node(c->world, peer), &p);
+    return p;
+}
+
+const float *cluster_model(const struct cluster *c, uint32_t peer)
+{
+    const struct segment *s;
+    size_t n, dim;
+    return node_model(sim_node(c->world, peer), &s, &n, &dim);
+}
+
+/* ---- the trainer: |x - target|^2 / 2, and noise ---- */
+
+static void init_model(void *self, float *x)
+{
+    const struct watched *p = self;
+    for (size_t k = 0; k < p->cluster->plan.dim; k++)
+        x[k] = 1;
+}
+
+static void steps(void *self, float *x, uint64_t round, uint32_t n, struct trainer_report *report)
+{
+    struct watched *p = self;
+    struct cluster *c = p->cluster;
+    memcpy(p->history + round * c->plan.dim, x, c->plan.dim * sizeof *x);
+    p->has[round] = 1;
+    p->counted[round] = check_counted(c, p->index);
+    p->done++;
+    for (size_t k = 0; k < c->plan.dim; k++)
+        c->moved[k] -= (double)x[k];
+    for (uint32_t s = 0; s < n; s++)
+        for (size_t k = 0; k < c->plan.dim; k++) {
+            float z =
+                rng_unit_at(rng_key(c->plan.seed, RNG_TEST, p->index, round), s * c->plan.dim + k);
+            x[k] -= eta * (x[k] - p->target[k] + noise * (2 * z - 1));
+        }
+    for (size_t k = 0; k < c->plan.dim; k++)
+        c->moved[k] += (double)x[k];
+    *report = (struct trainer_report){.loss = 1, .n_samples = 32};
+}
+
+static void evaluate(void *self, const float *x, uint64_t most, struct trainer_report *report)
+{
+    (void)self, (void)x, (void)most;
+    *report = (struct trainer_report){.loss = 1, .n_samples = 1};
+}
+
+/* Nobody has samples here, so that only the story hears of new shares. */
+static int members(void *self, const uint64_t *keys, size_t n, uint64_t own)
+{
+    const struct watched *p = self;
+    char text[64];
+    (void)keys, (void)own;
+    snprintf(text, sizeof text, "shares the samples among %zu", n);
+    if (p->cluster->story != NULL)
+        story_say(p->cluster->story, sim_now_us(p->cluster->world), p->index, text);
+    return 0;
+}
+
+static int make_trainer(void *self, uint32_t peer, const struct run *run, struct trainer *t,
+                        char error[RUN_ERROR_MAX])
+{
+    struct cluster *c = self;
+    (void)run, (void)error;
+    *t = (struct trainer){.n_params = c->plan.dim,
+                          .segments = c->segment,
+                          .n_segments = 2,
+                          .self = &c->peer[peer],
+                          .init = init_model,
+                          .steps = steps,
+                          .evaluate = evaluate,
+                          .members = members};
+    return 0;
+}
+
+/* ---- what nodes tell ---- */
+
+static void note(void *self, uint32_t peer, const struct node_note *n)
+{
+    struct cluster *c = self;
+    struct watched *p = &c->peer[peer];
+    if (c->trace != NULL)
+        fprintf(c->trace, "%11.6f %-2" PRIu32 "    says: %s\n", (double)sim_now_us(c->world) * 1e-6,
+                peer, n->text);
+    if (c->story != NULL)
+        story_say(c->story, sim_now_us(c->world), peer, n->text);
+    if (sscanf(n->text, "joined the run at round %" SCNu64, &p->joined_round) != 1)
+        return;
+    p->joined = true;
+    c->whole = false;
+}
+
+static void worked(void *self, uint32_t peer)
+{
+    check_exchanges(self, peer);
+}
+
+static void measured(void *self, uint32_t peer)
+{
+    check_progress(self, peer);
+}
+
+static void watch(void *self, uint32_t peer, const struct node_event *ev, uint32_t other)
+{
+    struct cluster *c = self;
+    if (c->trace != NULL)
+        trace_event(c, peer, ev, other);
+    if (c->story != NULL) {
+        story_state(c->story, c, peer);
+        story_event(c->story, peer, ev, other);
+    }
+    check_event(c, peer, ev);
+}
+
+static const char *const seeds[] = {"seed-0:1", "seed-1:1"};
+
+static void configure(void *self, uint32_t peer, struct node_config *n)
+{
+    struct cluster *c = self;
+    uint32_t first = 0, late = 0;
+    for (uint32_t i = 0; i < c->plan.n_faults; i++)
+        if (c->plan.fault[i].kind == FAULT_LATE)
+            late |= c->plan.fault[i].a;
+    while (first < c->plan.n_peers && !(late & UINT32_C(1) << first))
+        first++;
+    n->patience_us = (int64_t)(c->plan.patience_s * 1e6);
+    n->worker_limit_us = (int64_t)(c->plan.worker_limit_s * 1e6);
+    n->n_known = first; /* Those who come late are known to nobody, and those behind them. */
+    if (!c->plan.by_name && first == c->plan.n_peers)
+        return;
+    if (c->plan.by_name)
+        n->n_known = 0;
+    n->bootstrap = seeds;
+    n->n_bootstrap = c->plan.n_peers > 2 ? 2 : 1;
+    n->found = !c->plan.guests || peer == 0;
+}
+
+/* seed-K stands for peer K, unless names are broken for this peer now. */
+static uint32_t resolve(void *self, uint32_t peer, const char *name,
+                        const char *address[NODE_SEEDS_MAX])
+{
+    const struct cluster *c = self;
+    bool broken = (c->unnamed & UINT32_C(1) << peer) != 0;
+    address[0] = broken ? "nobody:1" : strcmp(name, seeds[0]) == 0 ? "peer-0:1" : "peer-1:1";
+    return broken && c->names == 0 ? 0 : 1;
+}
+
+/* ---- setting up ---- */
+
+static void set_spec(char out[RUN_SPEC_MAX], const char *spec)
+{
+    char error[COMPRESS_ERROR_MAX], canonical[COMPRESS_SPEC_MAX];
+    if (strcmp(spec, RUN_AUTO) == 0)
+        snprintf(canonical, sizeof canonical, "%s", spec);
+    else if (compress_canonical(spec, canonical, error) != 0) {
+        fprintf(stderr, "explore: %s\n", error);
+        exit(2);
+    }
+    snprintf(out, RUN_SPEC_MAX, "%s", canonical);
+}
+
+static void set_run(struct run *r, const struct plan *p)
+{
+    char error[TOPOLOGY_ERROR_MAX];
+    *r = (struct run){.gamma = p->gamma,
+                      .gamma_auto = p->gamma == 0,
+                      .mixer = p->average,
+                      .error_feedback = true,
+                      .policy = p->async ? RUN_ASYNC : RUN_SYNC,
+                      .seed = p->seed,
+                      .rounds = p->rounds,
+                      .min_peers = p->min_peers,
+                      .drift_target = 1,
+                      .final_drift = p->final_drift,
+                      .quorum = p->quorum,
+                      .local_steps = p->local_steps};
+    set_spec(r->compress, p->compress);
+    set_spec(r->final_compress, "qsgd:4");
+    if (topology_canonical(p->topology, r->topology, error) != 0) {
+        fprintf(stderr, "explore: %s\n", error);
+        exit(2);
+    }
+}
+
+static void open_peer(struct cluster *c, uint32_t i)
+{
+    struct watched *p = &c->peer[i];
+    struct rng rng = rng_stream(rng_key(c->plan.seed, RNG_TEST, i, 0x7a));
+    *p = (struct watched){.cluster = c, .index = i, .n_lives = 1, .drift_round = UINT64_MAX};
+    for (size_t k = 0; k < c->plan.dim; k++)
+        p->target[k] = 1 + 0.5f * (float)rng_normal(&rng);
+    p->kept = calloc(c->plan.n_peers, sizeof *p->kept);
+    p->n_kept = calloc(c->plan.n_peers, sizeof *p->n_kept);
+    p->history = calloc((c->plan.rounds + 1) * c->plan.dim, sizeof *p->history);
+    p->has = calloc(c->plan.rounds + 1, 1);
+    p->counted = calloc(c->plan.rounds + 1, sizeof *p->counted);
+    assert(p->counted != NULL && p->kept != NULL && p->n_kept != NULL && p->history != NULL
+           && p->has != NULL);
+}
+
+static void set_world(struct cluster *c)
+{
+    const struct plan *p = &c->plan;
+    uint32_t n = p->dim - 8;
+    c->segment[0] = (struct segment){.name = "w",
+                                     .n = n,
+                                     .rows = 5,
+                                     .cols = n / 5,
+                                     .n_dims = 2,
+                                     .dims = {5, n / 5},
+                                     .trained = true};
+    c->segment[1] = (struct segment){.name = "b",
+                                     .offset = n,
+                                     .n = 8,
+                                     .rows = 1,
+                                     .cols = 8,
+                                     .n_dims = 1,
+                                     .dims = {8},
+                                     .trained = true};
+    c->config = (struct sim_config){.n_peers = p->n_peers,
+                                    .seed = p->seed,
+                                    .latency_us = p->latency_us,
+                                    .jitter_us = p->jitter_us,
+                                    .bytes_per_s = p->bytes_per_s,
+                                    .step_us = p->step_us,
+                                    .step_spread = p->step_spread,
+                                    .cut_rate = p->cut_rate,
+                                    .sessions = true,
+                                    .make_trainer = make_trainer,
+                                    .self = c,
+                                    .configure = configure,
+                                    .measured = measured,
+                                    .note = note,
+                                    .worked = worked,
+                                    .watch = watch,
+                                    .resolve = resolve};
+    set_run(&c->config.run, p);
+}
+
+void cluster_run(const struct plan *p, struct explored *out, FILE *trace, FILE *story)
+{
+    struct cluster *c = calloc(1, sizeof *c);
+    assert(c != NULL);
+    *c = (struct cluster){.plan = *p, .out = out, .trace = trace, .whole = true};
+    *out = (struct explored){.drift = (double)NAN, .healed_s = (double)NAN, .worst_drift = 1};
+    if (story != NULL) {
+        c->story = story_open(story);
+        assert(c->story != NULL);
+    }
+    set_world(c);
+    for (uint32_t i = 0; i < p->n_peers; i++)
+        open_peer(c, i);
+    if (sim_open(&c->world, &c->config) != 0) {
+        fprintf(stderr, "explore: the world does not open\n");
+        exit(2);
+    }
+    course_run(c);
+    check_end(c);
+    out->n_events = sim_events(c->world);
+    out->simulated_s = (double)sim_now_us(c->world) * 1e-6;
+    sim_close(c->world);
+    for (uint32_t i = 0; i < p->n_peers; i++) {
+        free(c->peer[i].kept);
+        free(c->peer[i].n_kept);
+        free(c->peer[i].history);
+        free(c->peer[i].has);
+        free(c->peer[i].counted);
+    }
+    story_close(c->story);
+    free(c);
+}

@@ -1,0 +1,359 @@
+/* tests/explore/course.c -- the course of a plan: when each fault begins and ends, and what it does to the
+ * simulated world; how long a run may take. */
+#include "cluster.h"
+#include "story.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    SLICE_US = 100 * 1000,
+    SETTLED_US = 30 * PLAN_SECOND,
+    REPAIRED_US = 11 * PLAN_SECOND,
+    EVENTS_MAX = 20 * 1000 * 1000
+};
+
+/* ---- faults ---- */
+
+static bool someone_trains(const struct cluster *c)
+{
+    for (uint32_t i = 0; i < c->plan.n_peers; i++)
+        if (cluster_alive(c, i) && cluster_progress(c, i).phase <= NODE_TRAINING)
+            return true;
+    return false;
+}
+
+/* Everybody has been killed: with them the run has gone, and it begins anew. */
+static bool all_gone(const struct cluster *c)
+{
+    for (uint32_t i = 0; i < c->plan.n_peers; i++)
+        if (sim_node(c->world, i) != NULL)
+            return false;
+    return true;
+}
+
+static void take_down(struct cluster *c, uint32_t k, uint32_t i)
+{
+    const struct fault *f = &c->plan.fault[k];
+    if (!cluster_alive(c, i))
+        return;
+    c->down[k] |= UINT32_C(1) << i;
+    c->whole = false;
+    if (f->kind == FAULT_LEAVE) {
+        c->peer[i].left = true;
+        sim_ask_to_leave(c->world, i);
+        return;
+    }
+    c->peer[i].absent = true;
+    if (f->kind == FAULT_OFF)
+        sim_power_off(c->world, i);
+    else
+        sim_kill(c->world, i);
+}
+
+/* Nobody starts a peer again for a run that the others have finished: they are gone, and it
+ * would wait for them. */
+static void bring_up(struct cluster *c, uint32_t k, uint32_t i)
+{
+    const struct fault *f = &c->plan.fault[k];
+    struct watched *p = &c->peer[i];
+    bool others = someone_trains(c) || all_gone(c);
+    if (!(c->down[k] & UINT32_C(1) << i) || (cluster_alive(c, i) && f->kind != FAULT_LEAVE)
+        || !others)
+        return;
+    sim_kill(c->world, i);
+    p->absent = p->left = p->joined = false;
+    p->done = p->joined_round = p->said_round = 0;
+    p->drift_round = UINT64_MAX;
+    p->n_lives++;
+    memset(p->has, 0, c->plan.rounds + 1);
+    int err = f->kind == FAULT_REPLACE ? sim_restart_as_new(c->world, i) : sim_restart(c->world, i);
+    assert(err == 0);
+    if (c->plan.startup_us == 0)
+        return;
+    sim_stop(c->world, i, true);
+    p->starts_us = sim_now_us(c->world) + c->plan.startup_us;
+}
+
+/* The next process that has done with starting, at the latest at `to`. */
+static int64_t next_start(struct cluster *c, int64_t to)
+{
+    for (uint32_t i = 0; i < c->plan.n_peers; i++) {
+        struct watched *p = &c->peer[i];
+        if (p->starts_us != 0 && p->starts_us <= sim_now_us(c->world)) {
+            p->starts_us = 0;
+            sim_stop(c->world, i, false);
+        }
+        if (p->starts_us != 0 && p->starts_us < to)
+            to = p->starts_us;
+    }
+    return to;
+}
+
+static void cut(struct cluster *c, const struct fault *f, bool on)
+{
+    for (uint32_t i = 0; i < c->plan.n_peers; i++)
+        for (uint32_t j = 0; j < c->plan.n_peers; j++) {
+            if (!(f->a & UINT32_C(1) << i) || !(f->b & UINT32_C(1) << j) || i == j)
+                continue;
+            sim_cut(c->world, i, j, on);
+            if (f->kind != FAULT_CUT)
+                sim_cut(c->world, j, i, on);
+        }
+}
+
+/* A bit flips in what a peer holds of its neighbours' models. */
+static void flip(struct cluster *c, uint32_t peer, uint32_t others)
+{
+    const struct node *n = sim_node(c->world, peer);
+    for (size_t i = 0; n != NULL && i < node_n_edges(n); i++) {
+        struct node_edge e;
+        node_edge(n, i, &e);
+        for (uint32_t j = 0; j < c->plan.n_peers; j++)
+            if ((others & UINT32_C(1) << j) && e.b != NULL
+                && memcmp(sim_id(c->world, j), e.id, sizeof e.id) == 0)
+                *(float *)(uintptr_t)e.b += 1;
+    }
+}
+
+static int64_t after(double s)
+{
+    return s < 0 ? -1 : (int64_t)(s * 1e6);
+}
+
+static void reset(struct cluster *c, const struct fault *f)
+{
+    for (uint32_t i = 0; i < c->plan.n_peers; i++)
+        for (uint32_t j = 0; j < c->plan.n_peers; j++)
+            if ((f->a & UINT32_C(1) << i) && (f->b & UINT32_C(1) << j) && i != j)
+                sim_reset(c->world, i, j, after(f->x), after(f->y));
+}
+
+/* A fault begins or ends for one peer of its set. */
+static void apply_one(struct cluster *c, uint32_t k, uint32_t i, bool on)
+{
+    const struct fault *f = &c->plan.fault[k];
+    uint32_t bit = UINT32_C(1) << i;
+    bool holds_up = f->kind == FAULT_STOP || f->kind == FAULT_HANG || f->kind == FAULT_SLOW;
+    c->hurt[k] = on && holds_up ? c->hurt[k] | bit : c->hurt[k] & ~bit;
+    switch (f->kind) {
+    case FAULT_KILL:
+    case FAULT_REPLACE:
+    case FAULT_OFF:
+    case FAULT_LEAVE:
+    case FAULT_LATE:
+        if (on)
+            take_down(c, k, i);
+        else
+            bring_up(c, k, i);
+        break;
+    case FAULT_STOP:
+        sim_stop(c->world, i, on);
+        break;
+    case FAULT_HANG:
+        sim_hang(c->world, i, on);
+        break;
+    case FAULT_SLOW:
+        sim_slow(c->world, i, on ? f->x : 1);
+        break;
+    case FAULT_CUT:
+    case FAULT_SPLIT:
+    case FAULT_FLAP:
+    case FAULT_RESET:
+    case FAULT_NAMES:
+    case FAULT_KINDS:
+        break;
+    case FAULT_FLIP:
+        if (on)
+            flip(c, i, f->b);
+        break;
+    }
+}
+
+static void apply(struct cluster *c, uint32_t k, bool on)
+{
+    const struct fault *f = &c->plan.fault[k];
+    if (c->story != NULL && f->kind != FAULT_FLIP) {
+        char text[TEXT];
+        snprintf(text, sizeof text, "---- %s %s", fault_name[f->kind], on ? "begins" : "ends");
+        story_say(c->story, sim_now_us(c->world), UINT32_MAX, text);
+    }
+    if (c->trace != NULL)
+        fprintf(c->trace, "%11.6f fault %" PRIu32 " (%s) %s\n", (double)sim_now_us(c->world) * 1e-6,
+                k, fault_name[f->kind], on ? "begins" : "ends");
+    if (f->kind == FAULT_CUT || f->kind == FAULT_SPLIT || f->kind == FAULT_FLAP)
+        cut(c, f, on);
+    else if (f->kind == FAULT_RESET && on)
+        reset(c, f);
+    else if (f->kind == FAULT_NAMES) {
+        c->unnamed = on ? c->unnamed | f->a : c->unnamed & ~f->a;
+        c->names = f->x;
+    }
+    for (uint32_t i = 0; i < c->plan.n_peers; i++)
+        if (f->a & UINT32_C(1) << i)
+            apply_one(c, k, i, on);
+}
+
+/* ---- the course of a plan ---- */
+
+struct turn
+{
+    int64_t at_us;
+    uint32_t fault;
+    bool on;
+};
+
+enum { TURNS_MAX = 4096 };
+
+static int by_time(const void *x, const void *y)
+{
+    const struct turn *a = x, *b = y;
+    if (a->at_us != b->at_us)
+        return a->at_us < b->at_us ? -1 : 1;
+    if (a->fault != b->fault)
+        return a->fault < b->fault ? -1 : 1;
+    return (int)b->on - (int)a->on;
+}
+
+static size_t make_turns(const struct plan *p, struct turn turn[TURNS_MAX])
+{
+    size_t n = 0;
+    for (uint32_t k = 0; k < p->n_faults; k++) {
+        const struct fault *f = &p->fault[k];
+        int64_t end_us = f->for_us == PLAN_EVER ? INT64_MAX : f->at_us + f->for_us;
+        int64_t every = f->kind == FAULT_FLAP ? after(f->x) : INT64_MAX;
+        int64_t at = f->at_us;
+        bool on = true;
+        for (; n + 2 < TURNS_MAX && at < end_us; on = !on) {
+            turn[n++] = (struct turn){at, k, on};
+            if (every == INT64_MAX)
+                at = end_us;
+            else
+                at += every;
+        }
+        if (!on && f->kind != FAULT_RESET && end_us != INT64_MAX)
+            turn[n++] = (struct turn){end_us, k, false};
+        else if (f->kind == FAULT_RESET && n + 2 < TURNS_MAX && f->for_us == 0)
+            turn[n++] = (struct turn){f->at_us, k, true};
+    }
+    qsort(turn, n, sizeof *turn, by_time);
+    return n;
+}
+
+/* Its loop or its worker has stopped for good: no end is to be expected of it. */
+static bool is_lost(const struct cluster *c, uint32_t peer)
+{
+    for (uint32_t k = 0; k < c->plan.n_faults; k++)
+        if (c->plan.fault[k].for_us == PLAN_EVER && (c->hurt[k] & UINT32_C(1) << peer)
+            && c->plan.fault[k].kind != FAULT_SLOW)
+            return true;
+    return false;
+}
+
+static bool all_over(const struct cluster *c)
+{
+    for (uint32_t i = 0; i < c->plan.n_peers; i++)
+        if (cluster_alive(c, i) && !is_lost(c, i))
+            return false;
+    return true;
+}
+
+static bool someone_ended(const struct cluster *c)
+{
+    for (uint32_t i = 0; i < c->plan.n_peers; i++)
+        if (!cluster_alive(c, i) && !c->peer[i].absent && !c->peer[i].left)
+            return true;
+    return false;
+}
+
+/* Some have ended, and those that are left came back too late to be in it: they wait for more
+ * peers, as they should. */
+static bool too_late(const struct cluster *c)
+{
+    uint32_t ended = 0, left = 0;
+    for (uint32_t i = 0; i < c->plan.n_peers; i++) {
+        if (!cluster_alive(c, i))
+            ended += !c->peer[i].absent;
+        else if (cluster_progress(c, i).phase != NODE_GATHERING)
+            return false;
+        else
+            left++;
+    }
+    return ended > 0 && left < c->plan.min_peers;
+}
+
+/* No run needs longer: its own time at the pace of the slowest, what faults took, and the
+ * node's own patience several times over. */
+static int64_t limit_us(const struct plan *p)
+{
+    double step = (double)p->step_us * (1 + p->step_spread);
+    double length = step * (double)(p->rounds * p->local_steps);
+    int64_t patience = (int64_t)(2 * p->patience_s) + 300;
+    return (int64_t)(2 * length + 300 * step) + plan_end_us(p) + patience * PLAN_SECOND;
+}
+
+/* Are the last things to happen deaths, in a network that was well for long? Then the others know
+ * and have closed the graph ten seconds later, however many died. */
+static bool ends_in_deaths(const struct plan *p)
+{
+    int64_t end = plan_end_us(p);
+    bool deaths = p->cut_rate == 0 && p->bytes_per_s == 0 && p->latency_us + p->jitter_us < 50000;
+    bool any = false;
+    for (uint32_t k = 0; k < p->n_faults; k++) {
+        const struct fault *f = &p->fault[k];
+        bool death = f->for_us == PLAN_EVER && (f->kind == FAULT_KILL || f->kind == FAULT_OFF);
+        int64_t until = f->for_us == PLAN_EVER ? f->at_us : f->at_us + f->for_us;
+        any |= death && f->at_us == end;
+        deaths &= (death && f->at_us == end) || until < end - 20 * PLAN_SECOND;
+    }
+    return any && deaths;
+}
+
+void course_run(struct cluster *c)
+{
+    static const int64_t never = INT64_MAX;
+    struct turn *turn = calloc(TURNS_MAX, sizeof *turn);
+    assert(turn != NULL);
+    size_t n = make_turns(&c->plan, turn), next = 0;
+    int64_t over = plan_end_us(&c->plan), settled = over + SETTLED_US, limit = limit_us(&c->plan);
+    int64_t repaired = ends_in_deaths(&c->plan) ? over + REPAIRED_US : never;
+    for (bool checked = false;;) {
+        int64_t now = sim_now_us(c->world), to = now + SLICE_US;
+        for (; next < n && turn[next].at_us <= now; next++)
+            apply(c, turn[next].fault, turn[next].on);
+        if (next < n && turn[next].at_us < to)
+            to = turn[next].at_us;
+        to = next_start(c, to);
+        check_pace(c);
+        if (now >= over)
+            sim_lose(c->world, 0);
+        else if (c->whole && someone_ended(c))
+            c->whole = false; /* An exchange may stay half done for ever. */
+        if (now >= over && !isfinite(c->out->healed_s) && check_whole(c, false))
+            c->out->healed_s = (double)(now - over) * 1e-6;
+        if (now >= repaired) {
+            (void)check_whole(c, true);
+            repaired = never;
+        }
+        if (now >= settled && !checked) {
+            checked = true;
+            (void)check_whole(c, true);
+            c->settled = !someone_ended(c);
+            settled = never;
+        }
+        if ((next == n && all_over(c)) || (c->out->wrong & 1u << WRONG_STORM))
+            break; /* A storm would cost hours. */
+        if (next == n && now > limit && too_late(c))
+            break;
+        if (now > limit || sim_events(c->world) > EVENTS_MAX) {
+            cluster_wrong(c, WRONG_END, "not over after %.0f s, %" PRIu64 " events",
+                          (double)now * 1e-6, sim_events(c->world));
+            break;
+        }
+        (void)sim_run_to(c->world, settled < to && settled > now ? settled : to);
+    }
+    free(turn);
+}

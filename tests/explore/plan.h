@@ -1,0 +1,76 @@
+/* tests/explore/plan.h -- what one exploration does: a cluster, a run, and what goes wrong.
+ *
+ * A plan is a function of a seed, and a text that a person reads and changes:
+ *
+ *   peers 5
+ *   topology ring
+ *   ...
+ *   at 2.500 for 1.200 kill 2,3
+ *   at 4.000 for 0.500 cut 0 1,2
+ */
+#ifndef TESTS_EXPLORE_PLAN_H
+#define TESTS_EXPLORE_PLAN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+enum { PLAN_PEERS_MAX = 24, PLAN_FAULTS_MAX = 24, PLAN_TEXT = 64, PLAN_SECOND = 1000 * 1000 };
+
+#define PLAN_EVER INT64_MAX
+
+/* Each lasts from `at` for so long. A and B are sets of peers. */
+enum fault_kind {
+    FAULT_KILL,    /* A's processes; then started again. */
+    FAULT_REPLACE, /* The same, and come back with new identities. */
+    FAULT_OFF,     /* A's hosts; then on again. */
+    FAULT_LEAVE,   /* A are asked to; then started again. */
+    FAULT_LATE,    /* A are not there before that (at is 0). */
+    FAULT_STOP,    /* A's loops. */
+    FAULT_HANG,    /* A's workers. */
+    FAULT_SLOW,    /* A's workers take x times as long. */
+    FAULT_CUT,     /* Paths from A to B. */
+    FAULT_SPLIT,   /* Paths between A and B, both ways. */
+    FAULT_FLAP,    /* The same, on and off every x seconds. */
+    FAULT_RESET,   /* Sessions between A and B: x, y seconds until A, B hear; under 0: never. */
+    FAULT_NAMES,   /* Names stand for nothing (x = 0) or for nobody's address (1), as A see it. */
+    FAULT_FLIP,    /* A bit of what A hold of B's models. */
+    FAULT_KINDS,
+    FAULT_DRAWN = FAULT_FLIP /* Those before are drawn at random. */
+};
+
+struct fault
+{
+    enum fault_kind kind;
+    int64_t at_us, for_us;
+    uint32_t a, b; /* Bit i: peer i. */
+    double x, y;
+};
+
+struct plan
+{
+    uint64_t seed; /* The network's and the trainer's. */
+    uint32_t n_peers, min_peers, local_steps, dim;
+    uint64_t rounds;
+    char topology[PLAN_TEXT], compress[PLAN_TEXT];
+    bool async, average, by_name, guests; /* by_name: through bootstrap names. guests: only */
+    double gamma, final_drift;            /* peer 0 brings the run. gamma 0: auto. */
+    int64_t step_us, latency_us, jitter_us;
+    int64_t startup_us; /* A process that is started listens at once, and lives after so long. */
+    double step_spread, bytes_per_s, cut_rate;
+    double quorum, patience_s, worker_limit_s; /* As the program's options. */
+    uint32_t n_faults;
+    struct fault fault[PLAN_FAULTS_MAX];
+};
+
+void plan_draw(struct plan *p, uint64_t seed);
+void plan_print(const struct plan *p, FILE *f);
+/* False, with a line on stderr, where it is no plan. */
+bool plan_read(struct plan *p, FILE *f);
+
+/* When the last fault is over. Who stays away for ever is a fact from then on. */
+int64_t plan_end_us(const struct plan *p);
+
+extern const char *const fault_name[FAULT_KINDS];
+
+#endif

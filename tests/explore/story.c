@@ -1,0 +1,242 @@
+/* tests/explore/story.c -- writes a run as a story: see story.h. */
+#include "story.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { EPOCHS_MAX = 256, STATE_TEXT = 200 };
+
+/* The last delta that one peer has had of another. */
+struct last_delta
+{
+    uint64_t epoch, round;
+};
+
+struct story
+{
+    FILE *f;
+    uint64_t epoch[EPOCHS_MAX];
+    uint32_t n_epochs;
+    struct last_delta delta[PLAN_PEERS_MAX][PLAN_PEERS_MAX];
+    char state[PLAN_PEERS_MAX][STATE_TEXT];
+    struct wire_batch batch;
+};
+
+struct story *story_open(FILE *f)
+{
+    struct story *s = calloc(1, sizeof *s);
+    if (s != NULL)
+        s->f = f;
+    return s;
+}
+
+void story_close(struct story *s)
+{
+    free(s);
+}
+
+static void begin(struct story *s, int64_t now_us, uint32_t peer)
+{
+    fprintf(s->f, "%9.3f  ", (double)(now_us / 1000) * 1e-3);
+    if (peer != UINT32_MAX)
+        fprintf(s->f, "%" PRIu32 "  ", peer);
+}
+
+void story_say(struct story *s, int64_t now_us, uint32_t peer, const char *text)
+{
+    begin(s, now_us, peer);
+    fprintf(s->f, "%s\n", text);
+}
+
+static void say_epoch(struct story *s, uint64_t epoch)
+{
+    uint32_t i = 0;
+    while (i < s->n_epochs && s->epoch[i] != epoch)
+        i++;
+    if (i == s->n_epochs && epoch != 0 && s->n_epochs < EPOCHS_MAX)
+        s->epoch[s->n_epochs++] = epoch;
+    if (epoch == 0)
+        fprintf(s->f, "no epoch");
+    else
+        fprintf(s->f, "e%" PRIu32, i + 1);
+}
+
+/* ---- messages ---- */
+
+static bool has_news(const struct wire_members *m)
+{
+    for (uint32_t i = 0; i < m->n_records; i++)
+        if (m->records[i].state != RECORD_RUNNING)
+            return true;
+    return m->n_accusations > 0;
+}
+
+/* The first of an epoch, one again, and one that leaves a gap are steps of the protocol. */
+static bool follows(struct story *s, uint32_t peer, uint32_t other, const struct wire_delta *d)
+{
+    struct last_delta *l = &s->delta[peer][other];
+    bool next = d->epoch == l->epoch && d->round == l->round + 1;
+    *l = (struct last_delta){d->epoch, d->round};
+    return next;
+}
+
+static bool repeats_itself(struct story *s, uint32_t peer, uint32_t other,
+                           const struct wire_message *m)
+{
+    switch (m->type) {
+    case WIRE_PING:
+        return !m->ping.finished;
+    case WIRE_MEMBERS:
+        return !has_news(&m->members);
+    case WIRE_DELTA:
+        return follows(s, peer, other, &m->delta);
+    case WIRE_HELLO:
+    case WIRE_EDGE:
+    case WIRE_EDGE_CLOSE:
+    case WIRE_MODEL_REQ:
+    case WIRE_MODEL:
+        return false;
+    case WIRE_BEAT:
+    case WIRE_PROBE:
+    case WIRE_HEARD:
+    case WIRE_STATUS_REQ:
+    case WIRE_STATUS:
+    case WIRE_NONE:
+    case WIRE_TYPE_END:
+        return true;
+    }
+    return true;
+}
+
+static void say_members(struct story *s, const struct wire_members *m)
+{
+    static const char *const state[] = {"running", "stalled", "trained", "finished", "left"};
+    fprintf(s->f, "MEMBERS");
+    for (uint32_t i = 0; i < m->n_records; i++)
+        if (m->records[i].state != RECORD_RUNNING)
+            fprintf(s->f, " %s %s", m->records[i].name,
+                    m->records[i].state < sizeof state / sizeof *state ? state[m->records[i].state]
+                                                                       : "?");
+    if (m->n_accusations > 0)
+        fprintf(s->f, " accused: %" PRIu32, m->n_accusations);
+}
+
+static void say_message(struct story *s, const struct wire_message *m)
+{
+    switch (m->type) {
+    case WIRE_HELLO:
+        fprintf(s->f, "HELLO round %" PRIu64 "%s%s", m->hello.round,
+                m->hello.has_run ? "" : " without a run", m->hello.has_started ? " started" : "");
+        break;
+    case WIRE_MEMBERS:
+        say_members(s, &m->members);
+        break;
+    case WIRE_PING:
+        fprintf(s->f, "PING finished");
+        break;
+    case WIRE_EDGE:
+        fprintf(s->f, "EDGE ");
+        say_epoch(s, m->edge.epoch);
+        fprintf(s->f, " round %" PRIu64 "%s", m->edge.round, m->edge.nonce & 1 ? " answer" : "");
+        break;
+    case WIRE_EDGE_CLOSE:
+        fprintf(s->f, "EDGE_CLOSE");
+        break;
+    case WIRE_DELTA:
+        fprintf(s->f, "DELTA ");
+        say_epoch(s, m->delta.epoch);
+        fprintf(s->f, " round %" PRIu64 " codec %" PRIu32 " beat %" PRIu64, m->delta.round,
+                m->delta.codec, m->delta.run_round);
+        break;
+    case WIRE_MODEL_REQ:
+        fprintf(s->f, "MODEL_REQ");
+        break;
+    case WIRE_MODEL:
+        fprintf(s->f, "MODEL round %" PRIu64, m->model.round);
+        break;
+    case WIRE_BEAT:
+    case WIRE_PROBE:
+    case WIRE_HEARD:
+    case WIRE_STATUS_REQ:
+    case WIRE_STATUS:
+    case WIRE_NONE:
+    case WIRE_TYPE_END:
+        break;
+    }
+}
+
+static void receive(struct story *s, uint32_t peer, const struct node_event *ev, uint32_t other)
+{
+    struct wire_message m;
+    if (!wire_read(ev->recv.bytes, ev->recv.len, &s->batch, &m)
+        || repeats_itself(s, peer, other, &m))
+        return;
+    begin(s, ev->now_us, peer);
+    fprintf(s->f, "<- %" PRIu32 "  ", other);
+    say_message(s, &m);
+    fprintf(s->f, "\n");
+}
+
+void story_event(struct story *s, uint32_t peer, const struct node_event *ev, uint32_t other)
+{
+    char text[64] = "";
+    switch (ev->type) {
+    case NODE_RECV:
+        receive(s, peer, ev, other);
+        return;
+    case NODE_START:
+        snprintf(text, sizeof text, "starts");
+        break;
+    case NODE_LINK_UP:
+        snprintf(text, sizeof text, "session with %" PRIu32 "%s", other,
+                 ev->up.dialled ? ", dialled" : "");
+        break;
+    case NODE_LINK_DOWN:
+        snprintf(text, sizeof text, "session with %" PRIu32 " ends%s", other,
+                 ev->down.clean ? " by a word" : "");
+        break;
+    case NODE_DIAL_FAILED:
+        snprintf(text, sizeof text, "dial fails");
+        break;
+    case NODE_RESOLVED:
+        snprintf(text, sizeof text, "name %" PRIu32 " is %s", ev->resolved.seed,
+                 ev->resolved.n > 0 ? ev->resolved.address[0] : "nothing");
+        break;
+    case NODE_STOP:
+        snprintf(text, sizeof text, "is asked to leave");
+        break;
+    case NODE_TIMER:
+    case NODE_WORKED:
+    case NODE_SENT:
+        return;
+    }
+    story_say(s, ev->now_us, peer, text);
+}
+
+/* ---- what has become of a peer ---- */
+
+void story_state(struct story *s, const struct cluster *c, uint32_t peer)
+{
+    static const char *const phase[] = {"gathering", "training", "settling", "serving", "left"};
+    static const char *const state[] = {"closed", "asking", "open", "paused", "done"};
+    char text[STATE_TEXT];
+    const struct node *n = sim_node(c->world, peer);
+    if (n == NULL)
+        return;
+    struct node_progress p = cluster_progress(c, peer);
+    int len = snprintf(text, sizeof text, "%s%s", phase[p.phase], p.holds ? ", holds" : "");
+    for (size_t i = 0; i < node_n_edges(n) && len < STATE_TEXT - 24; i++) {
+        struct node_edge e;
+        node_edge(n, i, &e);
+        for (uint32_t j = 0; j < c->plan.n_peers; j++)
+            if (memcmp(sim_id(c->world, j), e.id, sizeof e.id) == 0)
+                len += snprintf(text + len, sizeof text - (size_t)len, ", %" PRIu32 " %s", j,
+                                state[e.state]);
+    }
+    if (strcmp(text, s->state[peer]) == 0)
+        return;
+    memcpy(s->state[peer], text, sizeof text);
+    begin(s, sim_now_us(c->world), peer);
+    fprintf(s->f, "at %" PRIu64 ": %s\n", p.round, text);
+}

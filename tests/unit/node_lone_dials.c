@@ -1,0 +1,234 @@
+/* tests/unit/node_lone_dials.c -- whom a node calls, when, and where; which sessions it lets go. */
+#include "tests/unit/node_lone_world.h"
+
+enum { LOW_ID = 0x10, HIGH_ID = 0xe0, ROUNDS = 1000000 };
+
+static struct lone *training_with(uint32_t n_actors, uint8_t first_id)
+{
+    struct lone *w = lone_new(n_actors, first_id, ROUNDS);
+    lone_open(w);
+    lone_run(w, 15 * SECOND);
+    assert_int_equal(lone_progress(w).phase, NODE_TRAINING);
+    return w;
+}
+
+/* ---- neighbours ---- */
+
+/* The smaller id calls at once, and the larger leaves it two seconds. */
+static void test_who_calls(void **state)
+{
+    (void)state;
+    for (uint32_t low = 0; low < 2; low++) {
+        struct lone *w = training_with(1, low ? HIGH_ID : LOW_ID);
+        uint32_t n = w->actor[0].n_dialled;
+        lone_disconnect(w, w->actor[0].link, false);
+        lone_run(w, 1700 * 1000);
+        assert_int_equal(w->actor[0].n_dialled, n + low);
+        lone_run(w, SECOND);
+        assert_int_equal(w->actor[0].n_dialled, n + 1);
+        lone_close(w);
+    }
+}
+
+/* Whoever is in touch already, even before its HELLO, is not called. */
+static void test_no_call_beside_a_session(void **state)
+{
+    (void)state;
+    struct lone *w = lone_new(1, HIGH_ID, ROUNDS);
+    w->actor[0].follows = w->actor[0].answers = false;
+    lone_open(w);
+    lone_run(w, SECOND);
+    uint32_t n = w->actor[0].n_dialled;
+    assert_true(n > 0);
+    (void)lone_connect(w, 0, false, 0);
+    lone_run(w, 5 * SECOND);
+    assert_int_equal(w->actor[0].n_dialled, n);
+    lone_close(w);
+}
+
+/* A member's addresses are tried in turn. */
+static void test_second_address(void **state)
+{
+    (void)state;
+    struct lone *w = lone_new(1, HIGH_ID, ROUNDS);
+    struct record r = w->actor[0].record;
+    snprintf(r.address[1], sizeof r.address[1], "10.0.0.99:7100");
+    r.n_addresses = 2;
+    w->actor[0].record = w->known[0] = signed_record(r);
+    w->actor[0].nth = 1;
+    lone_open(w);
+    lone_run(w, 3 * SECOND);
+    assert_true(w->actor[0].link != NO_LINK);
+    lone_close(w);
+}
+
+/* Failed calls are far apart by now, but a session that was of use is sought again at once. */
+static void test_called_at_once_after_use(void **state)
+{
+    (void)state;
+    struct lone *w = training_with(2, HIGH_ID);
+    struct lone_actor *a = &w->actor[0];
+    a->answers = false;
+    lone_disconnect(w, a->link, false);
+    lone_run(w, 9 * SECOND);
+    a->answers = true;
+    (void)lone_connect(w, 0, false, 0);
+    lone_hello(w, 0);
+    lone_flush(w);
+    assert_int_equal(lone_edge_to(w, 0)->state, EDGE_OPEN);
+    uint32_t n = a->n_dialled;
+    lone_disconnect(w, a->link, false);
+    lone_run(w, SECOND / 5);
+    assert_int_equal(a->n_dialled, n + 1);
+    lone_close(w);
+}
+
+/* The dead are called for ever, and seldom. */
+static void test_the_dead_are_called(void **state)
+{
+    (void)state;
+    struct lone *w = training_with(2, LOW_ID);
+    struct lone_actor *a = &w->actor[1];
+    a->answers = false;
+    lone_disconnect(w, a->link, false);
+    lone_run(w, 30 * SECOND);
+    assert_int_equal(lone_progress(w).n_live, 2);
+    for (int i = 0; i < 3; i++) {
+        uint32_t n = a->n_dialled;
+        lone_run(w, 180 * SECOND);
+        assert_true(a->n_dialled >= n + 4 && a->n_dialled <= n + 8);
+    }
+    a->answers = true;
+    for (int i = 0; i < 60 && a->link == NO_LINK; i++)
+        lone_run(w, SECOND);
+    lone_hello(w, 1);
+    lone_run(w, SECOND);
+    assert_int_equal(lone_progress(w).n_live, 3);
+    lone_close(w);
+}
+
+/* ---- bootstrap ---- */
+
+static const char *const name[] = {"one:7100"};
+
+static void resolved(struct lone *w, const char *address)
+{
+    struct node_event ev = {.type = NODE_RESOLVED, .resolved = {0, &address, 1}};
+    lone_step(w, &ev);
+}
+
+static struct lone *with_name(void)
+{
+    struct lone *w = lone_new(1, LOW_ID, ROUNDS);
+    w->config.bootstrap = name;
+    w->config.n_bootstrap = 1;
+    w->config.n_known = 0;
+    return w;
+}
+
+/* The list is the same for all, and holds the node itself: it is called there once. */
+static void test_own_name(void **state)
+{
+    (void)state;
+    struct lone *w = with_name();
+    w->alone = true;
+    lone_open(w);
+    for (int i = 0; i < 5; i++) {
+        resolved(w, "10.7.7.7:7100");
+        lone_run(w, 3 * SECOND);
+        assert_int_equal(w->n_dials, 1);
+        assert_true(w->link[0].hung_up && !w->link[0].violation);
+    }
+    lone_close(w);
+}
+
+/* Who is there already is not called again by its name. */
+static void test_name_of_who_is_there(void **state)
+{
+    (void)state;
+    struct lone *w = with_name();
+    lone_open(w);
+    for (int i = 0; i < 5; i++) {
+        resolved(w, w->actor[0].record.address[0]);
+        lone_run(w, 3 * SECOND);
+        assert_int_equal(w->n_dials, 1);
+    }
+    lone_close(w);
+}
+
+/* While calls of the last answer are under way, another one changes nothing. */
+static void test_answer_while_calling(void **state)
+{
+    (void)state;
+    struct lone *w = with_name();
+    w->deaf = true;
+    lone_open(w);
+    resolved(w, "10.7.7.7:7100");
+    static const char *const more[] = {"10.7.7.8:7100", "10.7.7.9:7100"};
+    struct node_event ev = {.type = NODE_RESOLVED, .resolved = {0, more, 2}};
+    lone_step(w, &ev);
+    lone_run(w, 10 * SECOND);
+    assert_int_equal(w->n_dials, 1);
+    lone_close(w);
+}
+
+/* Who has a bootstrap list gives it three seconds before it begins by itself. */
+static void test_waits_for_bootstrap(void **state)
+{
+    (void)state;
+    for (int named = 0; named < 2; named++) {
+        struct lone *w = with_name();
+        w->config.n_bootstrap = (uint32_t)named;
+        w->run.min_peers = 1;
+        lone_open(w);
+        lone_run(w, 2500 * 1000);
+        assert_int_equal(lone_progress(w).round > 0, !named);
+        lone_run(w, 2 * SECOND);
+        assert_true(lone_progress(w).round > 0);
+        lone_close(w);
+    }
+}
+
+/* ---- sessions that are let go ---- */
+
+/* On a ring of six the node has two neighbours. A session that it dialled to anybody else is of
+ * no use, and ends after a quarter of a minute; one that was dialled to it is the other's. */
+static void test_surplus_sessions(void **state)
+{
+    (void)state;
+    for (int node_dials = 0; node_dials < 2; node_dials++) {
+        struct lone *w = lone_new(5, HIGH_ID, ROUNDS);
+        uint32_t far = LONE_ACTORS;
+        snprintf(w->run.topology, sizeof w->run.topology, "ring");
+        lone_open(w);
+        lone_run(w, 15 * SECOND);
+        for (uint32_t i = 0; i < 5; i++)
+            far = w->actor[i].n_edge == 0 ? i : far;
+        assert_true(far < LONE_ACTORS);
+        int link = lone_connect(w, far, node_dials, 0);
+        lone_hello(w, far);
+        lone_run(w, 20 * SECOND);
+        assert_int_equal(w->link[link].hung_up, node_dials);
+        for (uint32_t i = 0; i < w->n_links; i++) /* Neighbours stay. */
+            assert_true((int)i == link || !w->link[i].hung_up);
+        assert_int_equal(lone_progress(w).n_edges, 2);
+        lone_close(w);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_who_calls),
+        cmocka_unit_test(test_no_call_beside_a_session),
+        cmocka_unit_test(test_second_address),
+        cmocka_unit_test(test_called_at_once_after_use),
+        cmocka_unit_test(test_the_dead_are_called),
+        cmocka_unit_test(test_own_name),
+        cmocka_unit_test(test_name_of_who_is_there),
+        cmocka_unit_test(test_answer_while_calling),
+        cmocka_unit_test(test_waits_for_bootstrap),
+        cmocka_unit_test(test_surplus_sessions),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,326 @@
+/* tests/unit/node_lone_driver.h -- the driver of node_lone_world.h: it feeds the node, records
+ * its effects, and brings sessions up and down.
+ */
+#ifndef TESTS_UNIT_NODE_LONE_DRIVER_H
+#define TESTS_UNIT_NODE_LONE_DRIVER_H
+
+#include "compress/compress.h"
+#include "gossip/exchange/edge.h"
+#include "nn/math/rng.h"
+#include "peer/node/node.h"
+#include "tests/unit/gossip_toy.h"
+
+#include <errno.h>
+#include <math.h>
+
+enum {
+    LONE_ACTORS = 5,
+    LONE_DIM = 40,
+    LONE_LINKS = 4096,
+    LONE_MAIL = 4096,
+    LONE_STEP_US = 20 * 1000,
+    LONE_OURS_FIRST = 0x80, /* First byte of the node's id: an actor's may be less or more. */
+    NO_LINK = -1
+};
+
+struct lone_actor
+{
+    uint8_t id[WIRE_ID_BYTES];
+    struct record record;
+    int link;         /* The session that it talks on, or NO_LINK. */
+    bool answers;     /* Takes dials, */
+    uint32_t nth;     /* at this address of its record only. */
+    bool follows;     /* As an honest peer; else it is silent. */
+    bool goes_on;     /* It is not finished when the node is. */
+    uint64_t started; /* What its HELLO says: rounds done; 0: the run has not begun. */
+    uint64_t ahead;   /* Added to the run_round of its deltas. */
+    bool lies;        /* Its next hash is wrong, once. */
+    bool blind;       /* It sends no sketches. */
+    bool vouches;     /* Asked about another, it says that it has heard it just now. */
+    uint64_t nonce;
+    /* What the node said to it. */
+    uint32_t n_hello, n_edge, n_delta, n_ping, n_model_req, n_close, n_model, n_members, n_dialled;
+    struct record told; /* What it says of itself. */
+    bool told_finished; /* That its model is final, */
+    bool told_trained;  /* its training done, */
+    bool told_stalled;  /* its worker stuck: ever. */
+    uint32_t n_beat, busy_ms;
+    uint32_t n_heard;       /* How often the node vouched for somebody. */
+    uint32_t n_early;       /* Beats that came before their delta. */
+    uint64_t beat;          /* The last BEAT. */
+    bool told_others;       /* Records of others. */
+    uint32_t n_accusations; /* Those of actor 1. */
+    struct wire_edge edge;
+    struct wire_delta delta, first; /* The newest, and the newest epoch's first. */
+    uint64_t window[2]; /* The last tag of a sketch in training, and the first one after. */
+    struct wire_status status;
+    uint64_t model_round;
+    float model[LONE_DIM];
+    uint8_t last[8192]; /* The payload of the newest delta. */
+    size_t n_last;
+};
+
+struct lone
+{
+    struct node *node;
+    struct node_config config; /* May be changed before lone_open(). */
+    struct members_crypto crypto;
+    struct run run;
+    uint8_t id[WIRE_ID_BYTES];
+    struct lone_actor actor[LONE_ACTORS];
+    struct record known[LONE_ACTORS];
+    uint32_t n_actors;
+    struct node_effects *fx;
+    int64_t now_us, wake_us, work_us; /* work_us 0: no job. */
+    int64_t step_us;                  /* Jobs that begin now take so long. */
+    struct
+    {
+        uint32_t actor;
+        bool up, hung_up, violation;
+    } link[LONE_LINKS];
+    uint32_t n_links;
+    struct
+    {
+        uint32_t link;
+        uint8_t *bytes;
+        size_t n;
+    } mail[LONE_MAIL]; /* From the node, not yet read. */
+    uint32_t first, n_mail;
+    uint32_t n_resolves[NODE_SEEDS_MAX], n_dials, n_notes, n_errors;
+    bool deaf;  /* Dials have no answer. */
+    bool alone; /* Any address but the actors' is the node's own. */
+    bool over, wrote_model;
+    int exit_code;
+    /* The trainer. */
+    float loss;       /* What it reports. */
+    float pull;       /* A step goes so much of the way to where it wants to be. */
+    uint64_t n_steps; /* Calls. */
+    uint64_t n_evaluations, evaluated_most; /* The last one's limit. */
+    uint64_t n_shares;                      /* Calls; the last good one had so many keys. */
+    size_t n_keys;
+    uint32_t share_fails; /* So many calls fail. */
+    uint64_t n_masked;    /* Calls that mask momentum. */
+};
+
+static const struct segment lone_segment = {.name = "x",
+                                            .n = LONE_DIM,
+                                            .rows = 1,
+                                            .cols = LONE_DIM,
+                                            .n_dims = 1,
+                                            .dims = {LONE_DIM},
+                                            .trained = true};
+
+/* ---- the trainer ---- */
+
+static inline void lone_init_model(void *self, float *x)
+{
+    (void)self;
+    for (size_t k = 0; k < LONE_DIM; k++)
+        x[k] = 1;
+}
+
+static inline void lone_steps(void *self, float *x, uint64_t round, uint32_t n,
+                              struct trainer_report *report)
+{
+    struct lone *w = self;
+    (void)n;
+    w->n_steps++;
+    for (size_t k = 0; k < LONE_DIM; k++)
+        x[k] -= w->pull * (x[k] - rng_unit_at(7 + round, k));
+    *report = (struct trainer_report){.n_samples = 1, .loss = (double)w->loss};
+}
+
+static inline void lone_evaluate(void *self, const float *x, uint64_t most,
+                                 struct trainer_report *report)
+{
+    struct lone *w = self;
+    (void)x;
+    w->n_evaluations++;
+    w->evaluated_most = most;
+    *report = (struct trainer_report){.n_samples = 1};
+}
+
+static inline int lone_members(void *self, const uint64_t *keys, size_t n, uint64_t own)
+{
+    struct lone *w = self;
+    bool among = false;
+    for (size_t i = 0; i < n; i++)
+        among |= keys[i] == own;
+    assert_true(among);
+    w->n_shares++;
+    if (w->share_fails > 0) {
+        w->share_fails--;
+        return -ENOMEM;
+    }
+    w->n_keys = n;
+    return 0;
+}
+
+static inline void lone_sent(void *self, const float *sent)
+{
+    struct lone *w = self;
+    assert_non_null(sent);
+    w->n_masked++;
+}
+
+static inline int lone_trainer(void *self, const struct run *run, struct trainer *t,
+                               char error[RUN_ERROR_MAX])
+{
+    (void)run, (void)error;
+    *t = (struct trainer){.n_params = LONE_DIM,
+                          .segments = &lone_segment,
+                          .n_segments = 1,
+                          .self = self,
+                          .init = lone_init_model,
+                          .steps = lone_steps,
+                          .sent = lone_sent,
+                          .evaluate = lone_evaluate,
+                          .members = lone_members};
+    return 0;
+}
+
+/* ---- the driver ---- */
+
+static inline int64_t lone_no_clock(void)
+{
+    return 0;
+}
+
+static inline void lone_step(struct lone *w, struct node_event *ev);
+
+/* A session comes up; the number of its link. */
+static inline int lone_connect(struct lone *w, uint32_t who, bool node_dials, uint32_t tag)
+{
+    int number = (int)w->n_links++;
+    struct lone_actor *a = &w->actor[who];
+    assert_true(number < LONE_LINKS);
+    w->link[number].actor = who;
+    w->link[number].up = true;
+    a->link = number;
+    struct node_event ev = {.type = NODE_LINK_UP,
+                            .link = (uint32_t)number,
+                            .up = {.dialled = node_dials,
+                                   .tag = tag,
+                                   .local_host = "10.0.1.1",
+                                   .remote_host = "10.0.1.2"}};
+    memcpy(ev.up.id, a->id, WIRE_ID_BYTES);
+    lone_step(w, &ev);
+    return number;
+}
+
+static inline void lone_disconnect(struct lone *w, int link, bool clean)
+{
+    if (link == NO_LINK || !w->link[link].up)
+        return;
+    w->link[link].up = false;
+    if (w->actor[w->link[link].actor].link == link)
+        w->actor[w->link[link].actor].link = NO_LINK;
+    struct node_event ev = {.type = NODE_LINK_DOWN, .link = (uint32_t)link, .down.clean = clean};
+    lone_step(w, &ev);
+}
+
+static inline void lone_put_mail(struct lone *w, const struct node_send *s)
+{
+    size_t n_body = 0;
+    const uint8_t *body = s->body != NULL ? packet_bytes(s->body, &n_body) : NULL;
+    if (!w->link[s->link].up)
+        return;
+    assert_true(w->n_mail < LONE_MAIL);
+    uint32_t at = (w->first + w->n_mail++) % LONE_MAIL;
+    uint8_t *bytes = malloc(s->n_head + n_body);
+    assert_non_null(bytes);
+    memcpy(bytes, s->head, s->n_head);
+    if (n_body > 0)
+        memcpy(bytes + s->n_head, body, n_body);
+    w->mail[at].link = s->link;
+    w->mail[at].bytes = bytes;
+    w->mail[at].n = s->n_head + n_body;
+}
+
+/* The actor at this address, and which of its addresses it is; or LONE_ACTORS. */
+static inline uint32_t lone_at(const struct lone *w, const char *address, uint32_t *nth)
+{
+    for (uint32_t i = 0; i < w->n_actors; i++)
+        for (*nth = 0; *nth < w->actor[i].record.n_addresses; ++*nth)
+            if (strcmp(w->actor[i].record.address[*nth], address) == 0)
+                return i;
+    return LONE_ACTORS;
+}
+
+/* The dial has reached the node itself: it has one end of the session, at least. */
+static inline void lone_connect_itself(struct lone *w, uint32_t tag)
+{
+    uint32_t number = w->n_links++;
+    struct node_event ev = {
+        .type = NODE_LINK_UP,
+        .link = number,
+        .up = {.dialled = true, .tag = tag, .local_host = "10.0.1.1", .remote_host = "10.0.1.1"}};
+    memcpy(ev.up.id, w->id, WIRE_ID_BYTES);
+    w->link[number].up = true;
+    lone_step(w, &ev);
+}
+
+static inline void lone_take_dial(struct lone *w, const struct node_dial *d)
+{
+    uint32_t nth, who = lone_at(w, d->address, &nth);
+    w->n_dials++;
+    if (who < LONE_ACTORS)
+        w->actor[who].n_dialled++;
+    if (w->deaf)
+        return;
+    if (who == LONE_ACTORS && w->alone) {
+        lone_connect_itself(w, d->tag);
+    } else if (who < LONE_ACTORS && w->actor[who].answers && w->actor[who].nth == nth) {
+        (void)lone_connect(w, who, true, d->tag);
+    } else {
+        struct node_event failed = {.type = NODE_DIAL_FAILED, .dial.tag = d->tag};
+        lone_step(w, &failed);
+    }
+}
+
+static inline void lone_step(struct lone *w, struct node_event *ev)
+{
+    struct node_effects *fx = w->fx;
+    struct node_dial dial[NODE_DIALS_MAX];
+    char address[NODE_DIALS_MAX][WIRE_ADDRESS_MAX + 1];
+    uint32_t hangup[NODE_LINKS_MAX];
+    if (w->over && ev->type != NODE_WORKED)
+        return;
+    ev->now_us = w->now_us;
+    node_step(w->node, ev, fx);
+    uint32_t n_dials = fx->n_dials, n_hangups = fx->n_hangups;
+    for (uint32_t i = 0; i < fx->n_sends; i++)
+        lone_put_mail(w, &fx->sends[i]);
+    for (uint32_t i = 0; i < n_hangups; i++) {
+        hangup[i] = fx->hangups[i].link;
+        w->link[hangup[i]].hung_up = true;
+        w->link[hangup[i]].violation = fx->hangups[i].violation;
+    }
+    for (uint32_t i = 0; i < n_dials; i++) {
+        snprintf(address[i], sizeof address[i], "%s", fx->dials[i].address);
+        dial[i] = (struct node_dial){fx->dials[i].tag, address[i]};
+    }
+    for (uint32_t i = 0; i < fx->n_resolves; i++)
+        w->n_resolves[fx->resolves[i].seed]++;
+    for (uint32_t i = 0; i < fx->n_notes; i++) {
+        w->n_notes++;
+        w->n_errors += fx->notes[i].level == NOTE_ERROR;
+        if (getenv("LOUD") != NULL)
+            print_message("%.3f s: %s\n", (double)w->now_us * 1e-6, fx->notes[i].text);
+    }
+    w->wrote_model |= fx->write_model;
+    if (fx->work) {
+        node_work(w->node, lone_no_clock);
+        w->work_us = w->now_us + w->step_us;
+    }
+    w->wake_us = fx->wake_us;
+    w->over |= fx->exit;
+    w->exit_code = fx->exit_code;
+    /* From here on steps may follow, and fx be another's. */
+    for (uint32_t i = 0; i < n_hangups; i++)
+        lone_disconnect(w, (int)hangup[i], true);
+    for (uint32_t i = 0; i < n_dials; i++)
+        lone_take_dial(w, &dial[i]);
+}
+
+#endif

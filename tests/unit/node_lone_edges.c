@@ -1,0 +1,269 @@
+/* tests/unit/node_lone_edges.c -- a node's edges: opened by both ends, closed by either, lost with
+ * a session, silent, and given up with a member. */
+#include "tests/unit/node_lone_world.h"
+
+enum { LOW_ID = 0x10, HIGH_ID = 0xe0, ROUNDS = 100000 };
+
+/* A node that is in the middle of its run, with so many neighbours. */
+static struct lone *training_with(uint32_t n_actors, uint8_t first_id)
+{
+    struct lone *w = lone_new(n_actors, first_id, ROUNDS);
+    lone_open(w);
+    lone_run(w, 15 * SECOND);
+    assert_int_equal(lone_progress(w).phase, NODE_TRAINING);
+    for (uint32_t i = 0; i < n_actors; i++)
+        assert_true(w->actor[i].n_delta > 10);
+    return w;
+}
+
+static uint32_t state_with(struct lone *w, uint32_t who)
+{
+    const struct wire_status_edge *e = lone_edge_to(w, who);
+    return e != NULL ? e->state : EDGE_CLOSED;
+}
+
+/* ---- EDGE before there is an edge ---- */
+
+/* A node without a run, and a silent actor that has said HELLO without one. */
+static struct lone *without_run(void)
+{
+    struct lone *w = lone_new(1, LOW_ID, ROUNDS);
+    w->config.found = false;
+    w->actor[0].follows = w->actor[0].answers = false;
+    lone_open(w);
+    lone_hello_of(w, 0, lone_connect(w, 0, false, 0), NULL);
+    return w;
+}
+
+static void edge_asks(struct lone *w)
+{
+    lone_edge(w, 0, (struct wire_edge){.nonce = w->actor[0].nonce += 2});
+}
+
+/* An EDGE that came too early is remembered, and answered once there is an edge. */
+static void test_early_edge_counts(void **state)
+{
+    (void)state;
+    struct lone *w = without_run();
+    edge_asks(w);
+    lone_hello(w, 0);
+    lone_run(w, SECOND);
+    assert_int_equal(w->actor[0].n_edge, 1);
+    assert_int_equal(state_with(w, 0), EDGE_OPEN);
+    lone_close(w);
+}
+
+/* Unless it was taken back, or said in another session. */
+static void test_early_edge_is_void(void **state)
+{
+    (void)state;
+    for (int session = 0; session < 2; session++) {
+        uint8_t out[16];
+        struct lone *w = without_run();
+        edge_asks(w);
+        if (session) {
+            lone_disconnect(w, w->actor[0].link, false);
+            (void)lone_connect(w, 0, false, 0);
+        } else {
+            lone_says(w, 0, out, wire_put_edge_close(out, sizeof out));
+        }
+        lone_hello(w, 0);
+        lone_run(w, SECOND);
+        assert_int_equal(w->actor[0].n_edge, 1);
+        assert_int_equal(state_with(w, 0), EDGE_ASKING);
+        edge_asks(w);
+        assert_int_equal(state_with(w, 0), EDGE_OPEN);
+        lone_close(w);
+    }
+}
+
+/* ---- EDGE on an open edge ---- */
+
+/* Who asks anew is answered, once, and the edge goes on where it was. */
+static void test_edge_is_answered(void **state)
+{
+    (void)state;
+    struct lone *w = training_with(1, LOW_ID);
+    struct lone_actor *a = &w->actor[0];
+    uint32_t n_edge = a->n_edge;
+    uint64_t epoch = a->delta.epoch;
+    a->follows = false;
+    lone_edge(w, 0,
+              (struct wire_edge){.epoch = epoch, .round = a->delta.round, .nonce = a->nonce += 2});
+    lone_flush(w);
+    assert_int_equal(a->n_edge, n_edge + 1);
+    assert_int_equal(a->edge.nonce & 1, 1);
+    assert_int_equal(a->edge.epoch, epoch);
+    assert_int_equal(state_with(w, 0), EDGE_OPEN);
+    assert_int_equal(lone_edge_to(w, 0)->resets, 0);
+    lone_close(w);
+}
+
+/* Closed by the other end, it is asked for again. */
+static void test_closed_edge_is_asked_for(void **state)
+{
+    (void)state;
+    uint8_t out[16];
+    struct lone *w = training_with(1, LOW_ID);
+    uint32_t n_edge = w->actor[0].n_edge;
+    lone_says(w, 0, out, wire_put_edge_close(out, sizeof out));
+    lone_run(w, SECOND);
+    assert_int_equal(w->actor[0].n_edge, n_edge + 1);
+    assert_int_equal(state_with(w, 0), EDGE_OPEN);
+    lone_close(w);
+}
+
+/* ---- sessions come and go ---- */
+
+/* A session is lost: the node calls again at once, and the edge goes on in its epoch. */
+static void test_edge_survives_a_session(void **state)
+{
+    (void)state;
+    struct lone *w = training_with(1, HIGH_ID);
+    struct lone_actor *a = &w->actor[0];
+    for (int i = 0; i < 5; i++) {
+        uint32_t n_edge = a->n_edge, n_dialled = a->n_dialled;
+        struct wire_delta before = a->delta;
+        lone_disconnect(w, a->link, false);
+        lone_run(w, SECOND / 10);
+        assert_int_equal(a->n_dialled, n_dialled + 1);
+        assert_int_equal(a->n_edge, n_edge); /* Its HELLO has to come first. */
+        lone_hello(w, 0);
+        lone_run(w, SECOND);
+        assert_int_equal(a->n_edge, n_edge + 1);
+        assert_int_equal(a->delta.epoch, before.epoch);
+        assert_true(a->delta.round >= before.round + 10);
+        assert_int_equal(lone_edge_to(w, 0)->resets, 0);
+    }
+    lone_close(w);
+}
+
+/* ---- who is silent ---- */
+
+/* Nobody waits for long for a neighbour that says nothing, on a session that stands or on none. It
+ * is not accused before three seconds are over, and given up in the end. */
+static void test_silent_neighbour(void **state)
+{
+    (void)state;
+    for (int lost = 0; lost < 2; lost++) {
+        struct lone *w = training_with(2, LOW_ID);
+        struct lone_actor *a = &w->actor[1];
+        a->follows = a->answers = false;
+        if (lost)
+            lone_disconnect(w, a->link, false);
+        lone_run(w, 2500 * 1000);
+        assert_int_equal(w->actor[0].n_accusations, 0);
+        lone_run(w, 1500 * 1000);
+        assert_true(w->actor[0].n_accusations > 0);
+        uint64_t round = lone_progress(w).round;
+        lone_run(w, SECOND);
+        assert_true(lone_progress(w).round >= round + 20);
+        lone_run(w, 7 * SECOND);
+        assert_int_equal(lone_progress(w).n_live, 2);
+        assert_null(lone_edge_to(w, 1));
+        lone_close(w);
+    }
+}
+
+/* Somebody else hears it still: then it is our path to it that is broken, and it is not accused. */
+static void test_vouched_for(void **state)
+{
+    (void)state;
+    struct lone *w = training_with(2, LOW_ID);
+    struct lone_actor *a = &w->actor[1];
+    w->actor[0].vouches = true;
+    a->follows = a->answers = false;
+    lone_disconnect(w, a->link, false);
+    lone_run(w, 12 * SECOND);
+    assert_int_equal(w->actor[0].n_accusations, 0);
+    assert_int_equal(lone_progress(w).n_live, 3);
+    lone_close(w);
+}
+
+/* The node vouches for whom it has heard lately, and for nobody else. */
+static void test_vouches(void **state)
+{
+    (void)state;
+    uint8_t out[64];
+    struct lone *w = training_with(2, LOW_ID);
+    struct wire_probe m;
+    memcpy(m.id, w->actor[1].id, WIRE_ID_BYTES);
+    size_t n = wire_put_probe(out, sizeof out, &m);
+    lone_says(w, 0, out, n);
+    lone_flush(w);
+    assert_int_equal(w->actor[0].n_heard, 1);
+    w->actor[1].follows = false;
+    lone_run(w, 4 * SECOND);
+    lone_says(w, 0, out, n);
+    lone_flush(w);
+    assert_int_equal(w->actor[0].n_heard, 1);
+    lone_close(w);
+}
+
+/* Silent for a moment, then heard again: the edge goes on, with nothing asked. */
+static void test_heard_again(void **state)
+{
+    (void)state;
+    struct lone *w = training_with(2, LOW_ID);
+    struct lone_actor *a = &w->actor[1];
+    struct wire_ping ping = {.round = 1};
+    uint8_t out[64];
+    uint32_t n_edge = a->n_edge;
+    a->follows = false;
+    lone_run(w, 4 * SECOND);
+    assert_int_equal(lone_progress(w).n_edges, 1);
+    lone_says(w, 1, out, wire_put_ping(out, sizeof out, &ping));
+    assert_int_equal(state_with(w, 1), EDGE_OPEN);
+    assert_int_equal(a->n_edge, n_edge);
+    lone_close(w);
+}
+
+/* A node whose loop stood still for a minute blames nobody for it. */
+static void test_own_stop(void **state)
+{
+    (void)state;
+    struct lone *w = training_with(2, LOW_ID);
+    w->now_us += 60 * SECOND;
+    lone_run(w, 3 * SECOND);
+    assert_int_equal(w->actor[0].n_accusations + w->actor[1].n_accusations, 0);
+    assert_int_equal(lone_progress(w).n_edges, 2);
+    assert_int_equal(lone_progress(w).n_live, 3);
+    lone_close(w);
+}
+
+/* ---- who leaves ---- */
+
+/* Who says that it leaves is no neighbour any more, though its session stands. */
+static void test_edge_to_who_leaves(void **state)
+{
+    (void)state;
+    struct lone *w = training_with(2, LOW_ID);
+    struct record r = w->actor[1].record;
+    r.incarnation++;
+    r.state = RECORD_LEFT;
+    lone_tell(w, 1, r);
+    lone_run(w, SECOND);
+    assert_int_equal(w->actor[1].n_close, 1);
+    assert_null(lone_edge_to(w, 1));
+    assert_int_equal(lone_progress(w).n_edges, 1);
+    assert_int_equal(w->n_keys, 2);
+    lone_close(w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_early_edge_counts),
+        cmocka_unit_test(test_early_edge_is_void),
+        cmocka_unit_test(test_edge_is_answered),
+        cmocka_unit_test(test_closed_edge_is_asked_for),
+        cmocka_unit_test(test_edge_survives_a_session),
+        cmocka_unit_test(test_silent_neighbour),
+        cmocka_unit_test(test_vouched_for),
+        cmocka_unit_test(test_vouches),
+        cmocka_unit_test(test_heard_again),
+        cmocka_unit_test(test_own_stop),
+        cmocka_unit_test(test_edge_to_who_leaves),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

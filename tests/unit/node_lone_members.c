@@ -1,0 +1,218 @@
+/* tests/unit/node_lone_members.c -- what a node says of itself and of others, to whom, how often;
+ * whose run it takes. */
+#include "tests/unit/node_lone_world.h"
+
+enum { LOW_ID = 0x10, HIGH_ID = 0xe0, ROUNDS = 1000000 };
+
+static struct lone *training_with(uint32_t n_actors, uint8_t first_id)
+{
+    struct lone *w = lone_new(n_actors, first_id, ROUNDS);
+    lone_open(w);
+    lone_run(w, 15 * SECOND);
+    assert_int_equal(lone_progress(w).phase, NODE_TRAINING);
+    return w;
+}
+
+/* ---- what is said ---- */
+
+/* Two heartbeats a second, and all that is known to somebody every ten, news or no news. */
+static void test_heartbeats_and_entropy(void **state)
+{
+    (void)state;
+    struct lone *w = training_with(1, LOW_ID);
+    uint32_t n_ping = w->actor[0].n_ping, n_members = w->actor[0].n_members;
+    lone_run(w, 60 * SECOND);
+    n_ping = w->actor[0].n_ping - n_ping;
+    n_members = w->actor[0].n_members - n_members;
+    assert_true(n_ping >= 90 && n_ping <= 130);
+    assert_true(n_members >= 4 && n_members <= 8);
+    lone_close(w);
+}
+
+/* Who comes is told of all others at once. */
+static void test_newcomer_is_told(void **state)
+{
+    (void)state;
+    for (int observer = 0; observer < 2; observer++) {
+        uint8_t out[64];
+        struct wire_hello h = {.version = WIRE_VERSION, .role = WIRE_OBSERVER};
+        struct lone *w = training_with(2, LOW_ID);
+        lone_disconnect(w, w->actor[1].link, false);
+        lone_flush(w);
+        w->actor[1].told_others = false;
+        (void)lone_connect(w, 1, false, 0);
+        lone_flush(w);
+        assert_false(w->actor[1].told_others);
+        if (observer)
+            lone_says(w, 1, out, wire_put_hello(out, sizeof out, &h));
+        else
+            lone_hello(w, 1);
+        lone_flush(w);
+        assert_true(w->actor[1].told_others);
+        lone_close(w);
+    }
+}
+
+/* Where nothing is advertised, a node is reachable where its sessions end, at its own port. */
+static void test_address_is_learnt(void **state)
+{
+    (void)state;
+    static const char *const advertise[] = {"nat.example:9000"};
+    for (uint32_t n = 0; n < 2; n++) {
+        struct lone *w = lone_new(1, LOW_ID, ROUNDS);
+        w->config.advertise = advertise;
+        w->config.n_advertise = n;
+        lone_open(w);
+        lone_run(w, 5 * SECOND);
+        assert_int_equal(w->actor[0].told.n_addresses, 1);
+        assert_string_equal(w->actor[0].told.address[0], n ? advertise[0] : "10.0.1.1:7100");
+        lone_close(w);
+    }
+}
+
+/* ---- a word about others ---- */
+
+/* Actor 0 accuses actor 1. */
+static void accuse(struct lone *w)
+{
+    uint8_t out[1024], msg[2048];
+    struct accusation said = {.incarnation = 1};
+    memcpy(said.accused, w->actor[1].id, WIRE_ID_BYTES);
+    memcpy(said.accuser, w->actor[0].id, WIRE_ID_BYTES);
+    toy_signature(said.accuser, msg, wire_accusation_signed(msg, sizeof msg, &said),
+                  said.signature);
+    struct wire_members m = {.n_accusations = 1, .accusations = &said};
+    lone_says(w, 0, out, wire_put_members(out, sizeof out, &m));
+}
+
+/* One of two sessions with a member ends: it is still there, whatever others say of it. */
+static void test_one_of_two_sessions(void **state)
+{
+    (void)state;
+    for (int newer_stays = 0; newer_stays < 2; newer_stays++) {
+        struct lone *w = training_with(2, LOW_ID);
+        struct lone_actor *a = &w->actor[1];
+        int first = a->link, second = lone_connect(w, 1, !newer_stays, 0);
+        lone_hello(w, 1);
+        assert_int_equal(w->link[first].hung_up, newer_stays);
+        assert_int_equal(w->link[second].hung_up, !newer_stays);
+        a->link = newer_stays ? second : first;
+        accuse(w);
+        lone_run(w, 20 * SECOND);
+        assert_int_equal(lone_progress(w).n_live, 3);
+        assert_int_equal(lone_progress(w).n_edges, 2);
+        lone_close(w);
+    }
+}
+
+/* Behind a forged record nothing of the message is believed. */
+static void test_rest_of_a_forged_message(void **state)
+{
+    (void)state;
+    uint8_t out[4096];
+    struct lone *w = training_with(2, LOW_ID);
+    struct record r[2] = {w->actor[0].record, w->actor[1].record};
+    r[0].incarnation += 5; /* Not signed anew. */
+    r[1].incarnation += 5;
+    r[1].state = RECORD_LEFT;
+    r[1] = signed_record(r[1]);
+    struct wire_members m = {.n_records = 2, .records = r};
+    lone_says(w, 0, out, wire_put_members(out, sizeof out, &m));
+    assert_int_equal(lone_progress(w).violations, 1);
+    assert_non_null(lone_edge_to(w, 1));
+    lone_run(w, SECOND);
+    assert_non_null(lone_edge_to(w, 1));
+    lone_close(w);
+}
+
+/* A clone of us that answers is the end of us, in the middle of a job too: what that has made
+ * goes back to its pool, which sees to it that nothing is missing. */
+static void test_a_clone_ends_us(void **state)
+{
+    (void)state;
+    struct lone *w = training_with(1, LOW_ID);
+    for (int i = 0; i < 50 && w->work_us == 0; i++)
+        lone_run(w, LONE_STEP_US / 10);
+    assert_true(w->work_us != 0);
+    for (int k = 0; k < 2; k++) {
+        struct record clone = w->actor[0].told;
+        clone.boot = 99;
+        clone.incarnation += 10;
+        lone_tell(w, 0, clone);
+        lone_flush(w);
+    }
+    lone_run(w, SECOND);
+    assert_true(w->over);
+    assert_int_equal(w->exit_code, 2);
+    assert_int_equal(w->actor[0].told.state, RECORD_RUNNING);
+    lone_close(w);
+}
+
+/* ---- whose run ---- */
+
+/* Neither run has begun: the end that dialled gives way, and tells everybody. */
+static void test_run_of_who_was_dialled(void **state)
+{
+    (void)state;
+    for (int node_dials = 0; node_dials < 2; node_dials++) {
+        struct lone *w = lone_new(2, LOW_ID, ROUNDS);
+        for (int i = 0; i < 2; i++)
+            w->actor[i].answers = w->actor[i].follows = false;
+        w->run.min_peers = 3;
+        lone_open(w);
+        (void)lone_connect(w, 1, false, 0);
+        lone_hello(w, 1);
+        lone_flush(w);
+        uint32_t n_hello = w->actor[1].n_hello;
+        struct run other = w->run;
+        other.seed++;
+        lone_hello_of(w, 0, lone_connect(w, 0, node_dials, 0), &other);
+        lone_flush(w);
+        assert_int_equal(node_run(w->node)->seed, other.seed - !node_dials);
+        assert_int_equal(w->actor[1].n_hello, n_hello + (uint32_t)node_dials);
+        lone_close(w);
+    }
+}
+
+/* No edge opens to a peer whose run is not the node's, be it that theirs gives way and they have
+ * not said so yet, or that the node's has given way and they may not know. */
+static void test_no_edge_before_one_run(void **state)
+{
+    (void)state;
+    for (int node_dials = 0; node_dials < 2; node_dials++) {
+        struct lone *w = lone_new(2, LOW_ID, ROUNDS);
+        for (int i = 0; i < 2; i++)
+            w->actor[i].answers = w->actor[i].follows = false;
+        w->run.min_peers = 3;
+        lone_open(w);
+        uint32_t who = node_dials ? 1 : 0; /* Who has another run than the node in the end. */
+        struct run other = w->run;
+        other.seed++;
+        (void)lone_connect(w, 1, false, 0);
+        lone_hello(w, 1);
+        lone_hello_of(w, 0, lone_connect(w, 0, node_dials, 0), &other);
+        lone_flush(w);
+        w->actor[0].n_edge = w->actor[1].n_edge = 0;
+        lone_run(w, SECOND);
+        assert_int_equal(w->actor[who].n_edge, 0);
+        lone_hello_of(w, who, w->actor[who].link, node_run(w->node));
+        lone_run(w, SECOND);
+        assert_int_equal(w->actor[who].n_edge, 1);
+        lone_close(w);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_heartbeats_and_entropy),
+        cmocka_unit_test(test_newcomer_is_told),
+        cmocka_unit_test(test_a_clone_ends_us),
+        cmocka_unit_test(test_address_is_learnt),
+        cmocka_unit_test(test_one_of_two_sessions),
+        cmocka_unit_test(test_rest_of_a_forged_message),
+        cmocka_unit_test(test_run_of_who_was_dialled),
+        cmocka_unit_test(test_no_edge_before_one_run),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,237 @@
+/* tests/unit/node_lone_models.c -- models that a node hands out and takes in, and how it tells
+ * that its own is final. */
+#include "tests/unit/node_lone_world.h"
+
+enum { LOW_ID = 0x10, ROUNDS = 1000000 };
+
+static struct lone *training_with(uint32_t n_actors)
+{
+    struct lone *w = lone_new(n_actors, LOW_ID, ROUNDS);
+    lone_open(w);
+    lone_run(w, 15 * SECOND);
+    assert_int_equal(lone_progress(w).phase, NODE_TRAINING);
+    return w;
+}
+
+/* ---- handed out ---- */
+
+static void orders(struct lone *w, uint32_t who, uint64_t round)
+{
+    uint8_t out[16];
+    struct wire_model_req m = {.round = round};
+    lone_says(w, who, out, wire_put_model_req(out, sizeof out, &m));
+}
+
+/* An order is served once, in the round that it names or, named or not, the next one. */
+static void test_orders(void **state)
+{
+    (void)state;
+    struct lone *w = training_with(1);
+    struct lone_actor *a = &w->actor[0];
+    uint64_t round = lone_progress(w).round;
+    orders(w, 0, 0);
+    lone_run(w, 3 * LONE_STEP_US);
+    assert_int_equal(a->n_model, 1);
+    assert_true(a->model_round >= round && a->model_round <= round + 2);
+    orders(w, 0, round + 40);
+    lone_run(w, 30 * LONE_STEP_US);
+    assert_int_equal(a->n_model, 1);
+    lone_run(w, 60 * LONE_STEP_US);
+    assert_int_equal(a->n_model, 2);
+    assert_int_equal(a->model_round, round + 40);
+    lone_close(w);
+}
+
+/* An observer that orders again and again has one model on its way; the next follows when the
+ * driver says that that one has left, also where nothing else happens. */
+static void test_one_model_on_its_way(void **state)
+{
+    (void)state;
+    uint8_t out[64];
+    struct wire_hello h = {.version = WIRE_VERSION, .role = WIRE_OBSERVER};
+    struct lone *w = training_with(2);
+    lone_disconnect(w, w->actor[1].link, false);
+    int link = lone_connect(w, 1, false, 0);
+    w->actor[1].follows = false;
+    lone_says(w, 1, out, wire_put_hello(out, sizeof out, &h));
+    for (uint32_t n = 1; n < 4; n++) {
+        for (int k = 0; k < 20; k++) {
+            orders(w, 1, 0);
+            lone_run(w, LONE_STEP_US);
+        }
+        lone_run(w, 3 * LONE_STEP_US);
+        assert_int_equal(w->actor[1].n_model, n);
+        struct node_event sent = {.type = NODE_SENT, .link = (uint32_t)link};
+        lone_step(w, &sent);
+        orders(w, 1, 0);
+    }
+    lone_close(w);
+}
+
+/* Who orders a later model gets that, though another gets one now. */
+static void test_orders_of_two(void **state)
+{
+    (void)state;
+    struct lone *w = training_with(2);
+    uint64_t round = lone_progress(w).round;
+    orders(w, 0, 0);
+    orders(w, 1, round + 40);
+    lone_run(w, 20 * LONE_STEP_US);
+    assert_int_equal(w->actor[0].n_model, 1);
+    assert_int_equal(w->actor[1].n_model, 0);
+    lone_run(w, 40 * LONE_STEP_US);
+    assert_int_equal(w->actor[0].n_model, 1);
+    assert_int_equal(w->actor[1].n_model, 1);
+    lone_close(w);
+}
+
+/* The model of an order is that before the local steps of its round. */
+static void test_model_of_its_round(void **state)
+{
+    (void)state;
+    struct lone *w = training_with(1);
+    struct lone_actor *a = &w->actor[0];
+    const struct segment *segment;
+    size_t n_segments, n;
+    float before[LONE_DIM];
+    w->pull = 0; /* x stands still: both ends have the same model, and mixing changes nothing. */
+    lone_run(w, SECOND);
+    memcpy(before, node_model(w->node, &segment, &n_segments, &n), sizeof before);
+    uint64_t round = lone_progress(w).round + 10;
+    orders(w, 0, round);
+    while (lone_progress(w).round + 1 < round)
+        lone_run(w, LONE_STEP_US / 4);
+    w->pull = 0.5f; /* The next step that is taken is that of the round. */
+    lone_run(w, 5 * LONE_STEP_US);
+    assert_int_equal(a->n_model, 1);
+    assert_int_equal(a->model_round, round);
+    for (size_t k = 0; k < LONE_DIM; k++)
+        assert_true(fabsf(a->model[k] - before[k]) <= 1e-5f);
+    lone_close(w);
+}
+
+/* The model of a window of drift is the one that the window's figure will speak of. */
+static void test_model_of_a_window(void **state)
+{
+    (void)state;
+    struct lone *w = training_with(1);
+    struct lone_actor *a = &w->actor[0];
+    for (int i = 0; i < 2; i++) {
+        a->n_model = 0;
+        orders(w, 0, WIRE_ROUND_WINDOW);
+        while (a->n_model == 0)
+            lone_run(w, LONE_STEP_US);
+        for (int k = 0; k < 1500 && lone_progress(w).drift_round < a->model_round; k++)
+            lone_run(w, LONE_STEP_US);
+        assert_int_equal(lone_progress(w).drift_round, a->model_round);
+    }
+    lone_close(w);
+}
+
+/* Orders go with the session that they were given on. */
+static void test_order_of_a_lost_session(void **state)
+{
+    (void)state;
+    struct lone *w = training_with(1);
+    struct lone_actor *a = &w->actor[0];
+    orders(w, 0, lone_progress(w).round + 20);
+    lone_disconnect(w, a->link, false);
+    (void)lone_connect(w, 0, false, 0);
+    lone_hello(w, 0);
+    lone_run(w, 3 * SECOND);
+    assert_true(lone_progress(w).round > 100);
+    assert_int_equal(a->n_model, 0);
+    lone_close(w);
+}
+
+/* ---- taken in ---- */
+
+/* A node that comes late asks one peer at a time for its model: the furthest that it knows, and
+ * after 20 seconds of silence another. */
+static void test_donors(void **state)
+{
+    (void)state;
+    static const uint64_t started[] = {90, 40, 60};
+    struct lone *w = lone_new(3, LOW_ID, ROUNDS);
+    for (uint32_t i = 0; i < 3; i++) {
+        w->actor[i].answers = false;
+        w->actor[i].started = started[i];
+    }
+    lone_open(w);
+    for (uint32_t i = 0; i < 3; i++) {
+        (void)lone_connect(w, i, false, 0);
+        lone_flush(w);
+    }
+    lone_run(w, 15 * SECOND);
+    assert_int_equal(w->actor[0].n_model_req, 1);
+    assert_int_equal(w->actor[1].n_model_req + w->actor[2].n_model_req, 0);
+    lone_run(w, 10 * SECOND);
+    assert_int_equal(w->actor[1].n_model_req, 0);
+    assert_int_equal(w->actor[2].n_model_req, 1);
+    assert_int_equal(lone_progress(w).phase, NODE_GATHERING);
+    lone_close(w);
+}
+
+/* ---- final ---- */
+
+/* At the end a node says by a word and by its record that its model is final; to those who come
+ * later, too, while it stays for a neighbour that still mixes. */
+static void test_end_is_said(void **state)
+{
+    (void)state;
+    struct lone *w = lone_new(2, LOW_ID, 50);
+    w->actor[0].goes_on = true;
+    w->actor[1].answers = false;
+    w->run.min_peers = 2;
+    lone_open(w);
+    while (lone_progress(w).phase != NODE_SERVING && w->now_us < 60 * SECOND)
+        lone_run(w, LONE_STEP_US);
+    lone_run(w, 10 * LONE_STEP_US);
+    assert_int_equal(lone_progress(w).phase, NODE_SERVING);
+    assert_true(w->wrote_model);
+    assert_true(w->actor[0].told_finished);
+    assert_int_equal(w->actor[0].told.state, RECORD_FINISHED);
+    assert_false(w->actor[1].told_finished);
+    (void)lone_connect(w, 1, false, 0);
+    lone_hello(w, 1);
+    lone_flush(w);
+    assert_true(w->actor[1].told_finished);
+    lone_close(w);
+}
+
+/* In the last phase all exchanges that are half done come to their end: the node does not leave a
+ * delta unanswered, and sends none that nobody will answer. */
+static void test_end_is_clean(void **state)
+{
+    (void)state;
+    for (uint64_t rounds = 20; rounds < 26; rounds++) {
+        struct lone *w = lone_new(2, LOW_ID, rounds);
+        w->run.final_drift = 1e-3;
+        lone_open(w);
+        lone_run(w, 120 * SECOND);
+        assert_true(w->over && w->wrote_model);
+        assert_int_equal(w->exit_code, 0);
+        assert_int_equal(lone_progress(w).round, rounds);
+        assert_int_equal(w->n_steps, rounds);
+        for (uint32_t i = 0; i < 2; i++)
+            assert_int_equal(w->actor[i].n_delta, w->actor[0].n_delta);
+        assert_int_equal(lone_progress(w).exchanges, 2 * w->actor[0].n_delta);
+        lone_close(w);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_orders),
+        cmocka_unit_test(test_orders_of_two),
+        cmocka_unit_test(test_one_model_on_its_way),
+        cmocka_unit_test(test_model_of_its_round),
+        cmocka_unit_test(test_model_of_a_window),
+        cmocka_unit_test(test_order_of_a_lost_session),
+        cmocka_unit_test(test_donors),
+        cmocka_unit_test(test_end_is_said),
+        cmocka_unit_test(test_end_is_clean),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,505 @@
+/* tests/unit/node_lone_phases.c -- whom a node waits for, and whom not; rounds that it skips; a
+ * worker that hangs, ours or a neighbour's; the quorum; how the last phase ends. */
+#include "tests/unit/node_lone_world.h"
+
+enum { LOW_ID = 0x10, ROUNDS = 1000000, MS = 1000 };
+
+static struct lone *new_world(uint32_t n_actors, uint64_t rounds)
+{
+    struct lone *w = lone_new(n_actors, LOW_ID, rounds);
+    w->config.worker_limit_us = 3 * SECOND;
+    w->config.patience_us = 600 * (int64_t)SECOND;
+    return w;
+}
+
+static struct lone *training_with(uint32_t n_actors)
+{
+    struct lone *w = new_world(n_actors, ROUNDS);
+    lone_open(w);
+    lone_run(w, 15 * SECOND);
+    assert_int_equal(lone_progress(w).phase, NODE_TRAINING);
+    return w;
+}
+
+/* How many rounds it claims in so long. */
+static uint64_t rounds_in(struct lone *w, int64_t us)
+{
+    uint64_t before = lone_progress(w).round;
+    lone_run(w, us);
+    return lone_progress(w).round - before;
+}
+
+/* ---- beats ---- */
+
+/* Rounds that are claimed and were not done are counted; those before the first are not skipped,
+ * as the node was not there. */
+static void test_rounds_add_up(void **state)
+{
+    (void)state;
+    for (int at_once = 0; at_once < 2; at_once++) {
+        struct lone *w = at_once ? new_world(1, ROUNDS) : training_with(1);
+        uint64_t round = at_once ? 0 : lone_progress(w).round;
+        w->actor[0].ahead = 500;
+        if (at_once)
+            lone_open(w);
+        while (lone_progress(w).round < round + 500)
+            lone_run(w, LONE_STEP_US);
+        w->actor[0].ahead = 0;
+        lone_run(w, SECOND);
+        struct node_progress p = lone_progress(w);
+        assert_int_equal(p.joined_round + p.rounds_done + p.rounds_skipped, p.round);
+        assert_int_equal(p.rounds_done, w->n_steps - (w->work_us != 0));
+        if (at_once)
+            assert_true(p.joined_round >= 500);
+        else
+            assert_true(p.joined_round == 0 && p.rounds_skipped > 400);
+        assert_true(w->actor[0].beat >= 500); /* It has said so. */
+        lone_close(w);
+    }
+}
+
+/* A neighbour is waited for as long as its beat is behind, whichever message says it. */
+static void test_beats_let_us_go_on(void **state)
+{
+    (void)state;
+    for (int by_edge = 0; by_edge < 2; by_edge++) {
+        struct lone *w = training_with(1);
+        struct lone_actor *a = &w->actor[0];
+        a->follows = false;
+        lone_run(w, SECOND);
+        uint64_t round = lone_progress(w).round;
+        assert_int_equal(rounds_in(w, SECOND), 0);
+        if (by_edge) {
+            lone_edge(w, 0,
+                      (struct wire_edge){.epoch = a->delta.epoch,
+                                         .round = a->delta.round,
+                                         .nonce = a->nonce += 2,
+                                         .run_round = round + 10});
+        } else {
+            lone_beat(w, 0, round + 10);
+            lone_beat(w, 0, round - 5); /* Nobody goes back. */
+        }
+        lone_run(w, 500 * MS);
+        uint64_t now = lone_progress(w).round; /* It may be one beat ahead. */
+        assert_true(now == round + 10 || now == round + 11);
+        lone_close(w);
+    }
+}
+
+/* Who waits says its beat twice a second, and when it opens an edge, so that no wait rests on a
+ * message that got lost. */
+static void test_waiting_is_said(void **state)
+{
+    (void)state;
+    struct lone *w = training_with(1);
+    struct lone_actor *a = &w->actor[0];
+    a->follows = false;
+    lone_run(w, 500 * MS);
+    uint32_t n = a->n_beat;
+    lone_run(w, 2 * SECOND);
+    assert_true(a->n_beat >= n + 3 && a->n_beat <= n + 6);
+    assert_int_equal(a->beat, lone_progress(w).round);
+    lone_disconnect(w, a->link, false);
+    (void)lone_connect(w, 0, false, 0);
+    lone_hello(w, 0);
+    lone_flush(w);
+    assert_int_equal(a->edge.run_round, a->beat);
+    lone_close(w);
+}
+
+/* A beat never comes before the delta of its round: who has read it knows that none is on its
+ * way, and would go on without the exchange. */
+static void test_beats_overtake_no_delta(void **state)
+{
+    (void)state;
+    struct lone *w = training_with(2);
+    w->actor[0].n_early = w->actor[1].n_early = 0;
+    for (int i = 0; i < 20; i++) {
+        w->actor[1].follows = i % 2;
+        lone_run(w, 300 * MS);
+        if (w->actor[1].follows)
+            lone_answer(w, 1);
+    }
+    assert_true(w->actor[0].n_beat > 4);
+    assert_int_equal(w->actor[0].n_early, 0); /* The other goes by beats alone for a while. */
+    lone_close(w);
+}
+
+/* An edge that was paused is told our beat when it is heard again. */
+static void test_beat_after_silence(void **state)
+{
+    (void)state;
+    struct lone *w = training_with(2);
+    struct lone_actor *a = &w->actor[1];
+    a->follows = false;
+    lone_run(w, 4 * SECOND);
+    a->beat = 0;
+    lone_ping(w, 1, 1, 0);
+    lone_flush(w);
+    assert_true(a->beat > 0);
+    assert_true(a->beat <= lone_progress(w).round && a->beat + 2 >= lone_progress(w).round);
+    lone_close(w);
+}
+
+/* ---- workers that hang ---- */
+
+/* A neighbour whose loop lives and whose worker has been at one job for too long is not waited
+ * for; nor, after three times as long, is one of which nothing comes; and both are again. */
+static void test_stuck_neighbour(void **state)
+{
+    (void)state;
+    for (int busy = 0; busy < 2; busy++) {
+        struct lone *w = training_with(2);
+        int64_t least_us = (busy ? 1 : 3) * w->config.worker_limit_us;
+        w->actor[1].follows = false;
+        lone_run(w, 200 * MS);
+        for (int64_t t = 0; t < least_us - SECOND; t += 250 * MS) {
+            lone_ping(w, 1, 1, busy ? (uint32_t)(t / 1000) + 1 : 0);
+            assert_true(rounds_in(w, 250 * MS) <= 1);
+        }
+        for (int64_t t = least_us - SECOND; t < least_us + SECOND; t += 250 * MS) {
+            lone_ping(w, 1, 1, busy ? (uint32_t)(t / 1000) : 0);
+            lone_run(w, 250 * MS);
+        }
+        lone_ping(w, 1, 1, busy ? (uint32_t)(least_us / 1000) + 1000 : 0);
+        assert_true(rounds_in(w, SECOND) >= 30);
+        w->actor[1].follows = true; /* It is back. */
+        lone_ping(w, 1, 1, 0);
+        lone_answer(w, 1);
+        lone_run(w, SECOND);
+        assert_true(w->actor[1].delta.run_round + 2 >= lone_progress(w).round);
+        w->actor[1].follows = false;
+        lone_run(w, 200 * MS);
+        assert_int_equal(rounds_in(w, SECOND), 0);
+        lone_close(w);
+    }
+}
+
+/* How long we were at a job of our own is no fault of a neighbour's. */
+static void test_own_job_is_no_silence(void **state)
+{
+    (void)state;
+    struct lone *w = training_with(1);
+    w->step_us = 20 * SECOND;
+    lone_run(w, SECOND);
+    w->actor[0].follows = false;
+    w->step_us = LONE_STEP_US;
+    for (int i = 0; i < 80; i++) {
+        lone_ping(w, 0, 1, 0);
+        lone_run(w, 250 * MS);
+    }
+    assert_true(rounds_in(w, SECOND) <= 1);
+    lone_close(w);
+}
+
+/* Our own job is said to hang when it takes longer than any did that is known of, and no longer
+ * when it is done. Before it are jobs of job_us (0: it is the first), one of them of once_us. */
+static void own_job(int64_t job_us, int64_t once_us, int64_t long_us, bool stalls)
+{
+    struct lone *w = new_world(1, ROUNDS);
+    struct lone_actor *a = &w->actor[0];
+    w->step_us = job_us > 0 ? job_us : long_us;
+    lone_open(w);
+    if (job_us > 0)
+        lone_run(w, 10 * SECOND + 20 * job_us);
+    if (once_us > 0) {
+        w->step_us = once_us;
+        lone_run(w, job_us);
+        w->step_us = job_us;
+        lone_run(w, 2 * once_us);
+    }
+    assert_false(a->told_stalled);
+    w->step_us = long_us;
+    while (w->work_us < w->now_us + long_us - SECOND / 2)
+        lone_run(w, LONE_STEP_US);
+    w->step_us = LONE_STEP_US;
+    uint32_t n_notes = w->n_notes;
+    lone_run(w, w->work_us - w->now_us - SECOND / 4);
+    assert_int_equal(a->told_stalled, stalls);
+    assert_int_equal(w->n_notes > n_notes, stalls);
+    assert_true(a->busy_ms > long_us / 2000);
+    lone_run(w, 2 * SECOND);
+    assert_int_equal(a->told.state, RECORD_RUNNING);
+    assert_true(a->busy_ms < 1000);
+    lone_close(w);
+}
+
+static void test_own_worker_hangs(void **state)
+{
+    (void)state;
+    own_job(LONE_STEP_US, 0, 2500 * MS, false);
+    own_job(LONE_STEP_US, 0, 5 * SECOND, true);
+    own_job(LONE_STEP_US, 2500 * MS, 8 * SECOND, false); /* Four times the longest. */
+    own_job(LONE_STEP_US, 2500 * MS, 12 * SECOND, true);
+    own_job(SECOND, 0, 15 * SECOND, false); /* Twenty times the mean. */
+    own_job(SECOND, 0, 25 * SECOND, true);
+    own_job(0, 0, 12 * SECOND, false); /* Nothing is known of the first. */
+    own_job(0, 0, 20 * SECOND, true);
+}
+
+/* The last evaluation takes all of the test set: nobody waits, and nothing hangs. */
+static void test_last_evaluation_may_take_long(void **state)
+{
+    (void)state;
+    struct lone *w = new_world(1, 50);
+    lone_open(w);
+    while (lone_progress(w).phase != NODE_SERVING) {
+        lone_run(w, LONE_STEP_US / 4);
+        if (lone_progress(w).round == 50)
+            w->step_us = 30 * SECOND;
+    }
+    lone_run(w, 60 * SECOND);
+    assert_true(w->over);
+    assert_int_equal(w->exit_code, 0);
+    assert_false(w->actor[0].told_stalled);
+    lone_close(w);
+}
+
+/* ---- who comes and goes ---- */
+
+static void absence(struct lone *w, uint32_t who, bool session, int64_t us)
+{
+    struct lone_actor *a = &w->actor[who];
+    a->follows = false;
+    if (session)
+        lone_disconnect(w, a->link, false);
+    lone_run(w, us);
+    a->follows = true;
+    if (session) {
+        (void)lone_connect(w, who, false, 0);
+        lone_hello(w, who);
+    } else {
+        lone_ping(w, who, 1, 0);
+        lone_answer(w, who);
+    }
+    lone_run(w, SECOND);
+}
+
+/* Does the node go on while actor 1 has stopped to answer? */
+static bool goes_on(struct lone *w)
+{
+    w->actor[1].follows = false;
+    lone_run(w, 100 * MS);
+    bool on = rounds_in(w, 700 * MS) >= 20;
+    w->actor[1].follows = true;
+    lone_ping(w, 1, 1, 0);
+    lone_answer(w, 1);
+    lone_run(w, SECOND);
+    return on;
+}
+
+/* A neighbour that is away every other second, without a session or silent on one, is not waited
+ * for until it has been there for a while. Being away once is no such thing. */
+static void test_flapping(void **state)
+{
+    (void)state;
+    for (int session = 0; session < 2; session++) {
+        struct lone *w = training_with(2);
+        w->actor[1].answers = false;
+        absence(w, 1, session, 1500 * MS);
+        assert_false(goes_on(w));
+        for (int i = 0; i < 8; i++)
+            absence(w, 1, session, 1500 * MS);
+        assert_true(goes_on(w));
+        lone_run(w, 60 * SECOND);
+        assert_false(goes_on(w));
+        lone_close(w);
+    }
+}
+
+/* ---- the quorum ---- */
+
+/* Below half of the members the node takes no local steps, until patience is over. */
+static void test_quorum(void **state)
+{
+    (void)state;
+    struct lone *w = new_world(3, ROUNDS);
+    w->config.patience_us = 100 * (int64_t)SECOND;
+    lone_open(w);
+    lone_run(w, 15 * SECOND);
+    for (uint32_t i = 0; i < 3; i++) {
+        w->actor[i].answers = false;
+        lone_disconnect(w, w->actor[i].link, false);
+    }
+    lone_run(w, 40 * SECOND);
+    assert_true(lone_progress(w).holds);
+    assert_int_equal(lone_progress(w).n_live, 1);
+    assert_int_equal(lone_progress(w).n_edges, 0);
+    assert_int_equal(rounds_in(w, 20 * SECOND), 0);
+    lone_run(w, 70 * SECOND);
+    assert_false(lone_progress(w).holds);
+    assert_true(rounds_in(w, SECOND) > 10);
+    lone_close(w);
+}
+
+/* Who holds goes on mixing, slowly, with those who are there; no round comes of it, in training
+ * or after. */
+static void test_held_peer_mixes(void **state)
+{
+    (void)state;
+    for (int settles = 0; settles < 2; settles++) {
+        struct lone *w = new_world(4, settles ? 100 : ROUNDS);
+        w->run.final_drift = 1e-3;
+        w->actor[0].blind = true; /* So that the last phase goes on. */
+        lone_open(w);
+        lone_run(w, 15 * SECOND);
+        assert_int_equal(lone_progress(w).phase, settles ? NODE_SETTLING : NODE_TRAINING);
+        for (uint32_t i = 1; i < 4; i++) {
+            w->actor[i].answers = false;
+            lone_disconnect(w, w->actor[i].link, false);
+        }
+        lone_run(w, 20 * SECOND);
+        assert_true(lone_progress(w).holds);
+        struct node_progress before = lone_progress(w);
+        uint32_t n = w->actor[0].n_delta;
+        lone_run(w, 10 * SECOND);
+        assert_true(w->actor[0].n_delta > n + 5 && w->actor[0].n_delta < n + 30);
+        assert_int_equal(lone_progress(w).round, before.round);
+        assert_int_equal(lone_progress(w).settle_rounds, before.settle_rounds);
+        lone_close(w);
+    }
+}
+
+/* ---- the last phase ---- */
+
+/* Without lock step the last phase waits for those who still train, at a low rate, however long
+ * they take; once they say that they have trained it goes on as fast as it can. */
+static void test_slow_trainer(void **state)
+{
+    (void)state;
+    struct lone *w = new_world(1, 200);
+    struct lone_actor *a = &w->actor[0];
+    w->run.policy = RUN_ASYNC;
+    w->run.final_drift = 1e-3;
+    lone_open(w);
+    lone_run(w, 30 * SECOND);
+    assert_true(a->told_trained);
+    assert_int_equal(lone_progress(w).phase, NODE_SETTLING);
+    uint32_t n = a->n_delta;
+    lone_run(w, 1600 * (int64_t)SECOND); /* More rounds than a phase without figures has. */
+    assert_int_equal(lone_progress(w).phase, NODE_SETTLING);
+    assert_true(a->n_delta > n + 1600 && a->n_delta < n + 8000);
+    a->record.state = RECORD_TRAINED;
+    a->record.incarnation++;
+    lone_tell(w, 0, a->record);
+    n = a->n_delta;
+    lone_run(w, 10 * SECOND);
+    assert_true(a->n_delta > n + 350); /* As fast as exchanges go. */
+    lone_close(w);
+}
+
+/* What cannot be measured is not claimed: the phase goes on for some minutes, and then the run
+ * ends with a word and a code that say so. */
+static void test_end_without_figures(void **state)
+{
+    (void)state;
+    struct lone *w = new_world(1, 100);
+    w->run.final_drift = 1e-3;
+    w->actor[0].blind = true;
+    lone_open(w);
+    lone_run(w, 60 * SECOND);
+    assert_int_equal(lone_progress(w).phase, NODE_SETTLING);
+    lone_run(w, 500 * SECOND);
+    assert_true(w->over && w->wrote_model);
+    assert_int_not_equal(w->exit_code, 0);
+    lone_close(w);
+}
+
+static void finish(struct lone *w, uint32_t who, uint32_t teller)
+{
+    struct record r = w->actor[who].record;
+    r.state = RECORD_FINISHED;
+    r.incarnation++;
+    lone_tell(w, teller, r);
+}
+
+static uint32_t state_with(struct lone *w, uint32_t who)
+{
+    const struct wire_status_edge *e = lone_edge_to(w, who);
+    return e != NULL ? e->state : EDGE_CLOSED;
+}
+
+/* A member's record says that its model is final. That holds at once where it has no session; if
+ * it has, its own word, which comes behind its last delta, is waited for while deltas come. */
+static void test_finished_by_record(void **state)
+{
+    (void)state;
+    struct lone *w = training_with(2);
+    finish(w, 1, 0);
+    lone_run(w, 500 * MS);
+    assert_int_equal(state_with(w, 1), EDGE_OPEN);
+    w->actor[0].follows = w->actor[1].follows = false;
+    for (int i = 0; i < 12; i++) {
+        lone_run(w, 250 * MS);
+        lone_ping(w, 0, 1, 0);
+        lone_ping(w, 1, 1, 0);
+    }
+    assert_int_equal(state_with(w, 1), EDGE_DONE);
+    lone_close(w);
+    w = training_with(2);
+    w->actor[1].answers = false;
+    lone_disconnect(w, w->actor[1].link, false);
+    lone_run(w, 100 * MS);
+    finish(w, 1, 0);
+    lone_run(w, 100 * MS);
+    const struct wire_status *s = &w->actor[0].status;
+    (void)lone_edge_to(w, 0);
+    bool done = false;
+    for (uint32_t i = 0; i < s->n_edges; i++)
+        done |= memcmp(s->edges[i].id, w->actor[1].id, WIRE_ID_BYTES) == 0
+                && s->edges[i].state == EDGE_DONE;
+    assert_true(done);
+    lone_run(w, 30 * SECOND);
+    assert_int_equal(w->actor[0].n_accusations, 0);
+    lone_close(w);
+}
+
+/* ---- joining ---- */
+
+/* A run that has begun is joined by whoever comes, though fewer are there than it began with. */
+static void test_joins_below_min_peers(void **state)
+{
+    (void)state;
+    uint8_t out[8192];
+    static const float x[LONE_DIM] = {1, 2, 3};
+    struct lone *w = new_world(1, ROUNDS);
+    w->run.min_peers = 4;
+    w->actor[0].started = 1;
+    w->config.found = false;
+    lone_open(w);
+    if (w->actor[0].link == NO_LINK)
+        (void)lone_connect(w, 0, false, 0);
+    lone_hello(w, 0);
+    lone_run(w, SECOND);
+    assert_int_equal(w->actor[0].n_model_req, 1);
+    struct wire_model m = {.round = 0, .payload = {(const uint8_t *)x, sizeof x}};
+    size_t n = wire_put_model(out, sizeof out, &m);
+    memcpy(out + n, x, sizeof x);
+    lone_says(w, 0, out, n + sizeof x);
+    lone_run(w, 15 * SECOND);
+    assert_int_equal(lone_progress(w).phase, NODE_TRAINING);
+    lone_close(w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_rounds_add_up),
+        cmocka_unit_test(test_beats_let_us_go_on),
+        cmocka_unit_test(test_waiting_is_said),
+        cmocka_unit_test(test_beats_overtake_no_delta),
+        cmocka_unit_test(test_beat_after_silence),
+        cmocka_unit_test(test_stuck_neighbour),
+        cmocka_unit_test(test_own_job_is_no_silence),
+        cmocka_unit_test(test_own_worker_hangs),
+        cmocka_unit_test(test_last_evaluation_may_take_long),
+        cmocka_unit_test(test_flapping),
+        cmocka_unit_test(test_quorum),
+        cmocka_unit_test(test_held_peer_mixes),
+        cmocka_unit_test(test_slow_trainer),
+        cmocka_unit_test(test_end_without_figures),
+        cmocka_unit_test(test_finished_by_record),
+        cmocka_unit_test(test_joins_below_min_peers),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,251 @@
+/* tests/unit/node_lone_run.c -- what a node does in its run: edges that begin anew, rounds that
+ * it catches up with, what its trainer is told, how it ends. */
+#include "tests/unit/node_lone_world.h"
+
+#include "gossip/mixers/mixer.h"
+
+enum { LOW_ID = 0x10, ROUNDS = 100000 };
+
+/* A node that is in the middle of its run, with so many neighbours. */
+static struct lone *training_with(uint32_t n_actors)
+{
+    struct lone *w = lone_new(n_actors, LOW_ID, ROUNDS);
+    lone_open(w);
+    lone_run(w, 15 * SECOND);
+    assert_int_equal(lone_progress(w).phase, NODE_TRAINING);
+    for (uint32_t i = 0; i < n_actors; i++)
+        assert_true(w->actor[i].n_delta > 10);
+    return w;
+}
+
+/* ---- edges ---- */
+
+/* A neighbour's hash says that the two ends hold different replicas: the edge begins anew, and
+ * says so by an EDGE of no epoch. */
+static void test_mismatch_begins_anew(void **state)
+{
+    (void)state;
+    struct lone *w = training_with(1);
+    struct lone_actor *a = &w->actor[0];
+    uint64_t epoch = a->delta.epoch;
+    uint32_t n_edge = a->n_edge;
+    lone_run(w, 5 * SECOND);
+    assert_int_equal(a->n_edge, n_edge);
+    assert_int_equal(lone_edge_to(w, 0)->resets, 0);
+    a->lies = true;
+    lone_run(w, 10 * SECOND);
+    assert_false(a->lies);
+    assert_int_equal(a->n_edge, n_edge + 1);
+    assert_int_equal(a->edge.epoch, 0);
+    assert_true(a->delta.epoch != epoch && a->delta.round < 1000);
+    assert_int_equal(lone_edge_to(w, 0)->resets, 1);
+    assert_int_equal(lone_progress(w).resets, 1);
+    lone_close(w);
+}
+
+/* The first delta of an epoch carries all of the way from the run's initial model. At the run's
+ * start there is no such way, and the run's codec will do. */
+static void test_catch_up_codec(void **state)
+{
+    (void)state;
+    struct lone *w = training_with(1);
+    struct lone_actor *a = &w->actor[0];
+    assert_int_equal(a->first.codec, DELTA_RUN);
+    uint64_t epoch = a->first.epoch;
+    a->lies = true;
+    lone_run(w, 10 * SECOND);
+    assert_true(a->first.epoch != epoch);
+    assert_int_equal(a->first.codec, DELTA_CATCHUP);
+    assert_int_equal(a->delta.codec, DELTA_RUN);
+    lone_close(w);
+}
+
+/* ---- rounds ---- */
+
+/* Who was away for long claims the others' round, and does not train through all those between. */
+static void test_rounds_are_caught_up(void **state)
+{
+    (void)state;
+    struct lone *w = training_with(1);
+    uint64_t round = lone_progress(w).round, n_steps = w->n_steps;
+    w->actor[0].ahead = 500;
+    lone_run(w, 3 * LONE_STEP_US);
+    w->actor[0].ahead = 0;
+    lone_run(w, SECOND);
+    assert_true(lone_progress(w).round >= round + 500);
+    assert_true(w->n_steps < n_steps + 100);
+    lone_close(w);
+}
+
+/* ---- the trainer ---- */
+
+/* --shard auto: who dies leaves its samples to those who live. */
+static void test_shares_of_the_dead(void **state)
+{
+    (void)state;
+    struct lone *w = training_with(2);
+    assert_int_equal(w->n_keys, 3);
+    w->actor[1].answers = false;
+    lone_disconnect(w, w->actor[1].link, false);
+    lone_run(w, 15 * SECOND);
+    assert_int_equal(lone_progress(w).n_live, 2);
+    assert_int_equal(w->n_keys, 2);
+    lone_close(w);
+}
+
+/* Where there was no memory for a new share, it is asked for again with the next job. */
+static void test_share_is_asked_for_again(void **state)
+{
+    (void)state;
+    struct lone *w = training_with(2);
+    w->share_fails = 3;
+    w->actor[1].answers = false;
+    lone_disconnect(w, w->actor[1].link, false);
+    lone_run(w, 15 * SECOND);
+    assert_int_equal(w->share_fails, 0);
+    assert_int_equal(w->n_keys, 2);
+    uint64_t n_shares = w->n_shares;
+    lone_run(w, SECOND);
+    assert_int_equal(w->n_shares, n_shares);
+    lone_close(w);
+}
+
+/* Factor masking: the trainer hears what has gone out, where the run asks for it. */
+static void test_momentum_is_masked(void **state)
+{
+    (void)state;
+    for (int masks = 0; masks < 2; masks++) {
+        struct lone *w = lone_new(1, LOW_ID, ROUNDS);
+        while (strcmp(mixer_all[w->run.mixer]->name, "average") != 0)
+            w->run.mixer++;
+        w->run.error_feedback = true;
+        w->run.factor_masking = masks;
+        lone_open(w);
+        lone_run(w, 15 * SECOND);
+        assert_true(lone_progress(w).round > 10);
+        assert_int_equal(w->n_masked > 10, masks);
+        lone_close(w);
+    }
+}
+
+/* A delta says how many edges its sender mixes over: the weights go by that. */
+static void test_degree_is_of_open_edges(void **state)
+{
+    (void)state;
+    struct lone *w = training_with(2);
+    assert_int_equal(w->actor[0].delta.degree, 2);
+    w->actor[1].answers = false;
+    lone_disconnect(w, w->actor[1].link, false);
+    lone_run(w, SECOND); /* It is not even accused. */
+    assert_int_equal(lone_progress(w).n_live, 3);
+    assert_int_equal(w->actor[0].delta.degree, 1);
+    lone_close(w);
+}
+
+/* A loss that is not finite ends the run, and not well, however finite the model still is. */
+static void test_loss_not_finite(void **state)
+{
+    (void)state;
+    static const float bad[] = {(float)NAN, (float)INFINITY};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        struct lone *w = training_with(1);
+        w->loss = bad[i];
+        lone_run(w, 60 * SECOND);
+        assert_true(w->over);
+        assert_int_not_equal(w->exit_code, 0);
+        assert_true(w->n_notes > 0);
+        lone_close(w);
+    }
+}
+
+/* Nor may the model be, whatever the loss says. */
+static void test_model_not_finite(void **state)
+{
+    (void)state;
+    struct lone *w = training_with(1);
+    w->pull = (float)INFINITY;
+    lone_run(w, 60 * SECOND);
+    assert_true(w->over);
+    assert_int_not_equal(w->exit_code, 0);
+    lone_close(w);
+}
+
+/* In training a part of the held-out set has to do; the last evaluation takes all of it. */
+static void test_last_evaluation_takes_all(void **state)
+{
+    (void)state;
+    struct lone *w = lone_new(1, LOW_ID, 1000);
+    w->config.evaluate_every = 100;
+    w->config.evaluate_samples = 7;
+    lone_open(w);
+    while (lone_progress(w).round < 950)
+        lone_run(w, LONE_STEP_US);
+    assert_int_equal(w->n_evaluations, 9);
+    assert_int_equal(w->evaluated_most, 7);
+    lone_run(w, 60 * SECOND);
+    assert_true(w->over && w->wrote_model);
+    assert_int_equal(w->exit_code, 0);
+    assert_int_equal(w->n_evaluations, 10);
+    assert_int_equal(w->evaluated_most, 0);
+    lone_close(w);
+}
+
+/* ---- limits ---- */
+
+/* No message may be longer than a model, or a delta, and its head. */
+static void test_bulk_limit(void **state)
+{
+    (void)state;
+    enum { HEAD = WIRE_HEAD_MAX + WIRE_SKETCH_MAX };
+    struct lone *w = lone_new(1, LOW_ID, ROUNDS);
+    w->config.found = false;
+    lone_open(w);
+    assert_int_equal(node_bulk_max(w->node), HEAD); /* Nothing is known of a model yet. */
+    lone_hello_of(w, 0, lone_connect(w, 0, false, 0), &w->run);
+    size_t model = LONE_DIM * sizeof(float);
+    assert_true(node_run(w->node) != NULL);
+    assert_true(node_bulk_max(w->node) >= HEAD + model);
+    assert_true(node_bulk_max(w->node) <= HEAD + 2 * model);
+    assert_int_equal(node_control_max(w->node), WIRE_CONTROL_MAX);
+    lone_close(w);
+}
+
+/* ---- the last phase ---- */
+
+/* In lock step a window of drift begins with the last phase, wherever the one before stood: its
+ * figures must be of models that no longer train. The window is told by a sketch's tag. */
+static void test_window_of_the_last_phase(void **state)
+{
+    (void)state;
+    for (uint64_t rounds = 40; rounds < 47; rounds++) {
+        struct lone *w = lone_new(1, LOW_ID, rounds);
+        struct lone_actor *a = &w->actor[0];
+        w->run.final_drift = 1e-3;
+        lone_open(w);
+        lone_run(w, 60 * SECOND);
+        assert_true(w->over);
+        assert_int_equal(w->exit_code, 0);
+        assert_true(a->window[0] != 0 && a->window[1] != 0);
+        assert_int_equal((a->window[1] >> 16) - (a->window[0] >> 16), 1);
+        lone_close(w);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_mismatch_begins_anew),
+        cmocka_unit_test(test_catch_up_codec),
+        cmocka_unit_test(test_rounds_are_caught_up),
+        cmocka_unit_test(test_shares_of_the_dead),
+        cmocka_unit_test(test_share_is_asked_for_again),
+        cmocka_unit_test(test_momentum_is_masked),
+        cmocka_unit_test(test_degree_is_of_open_edges),
+        cmocka_unit_test(test_loss_not_finite),
+        cmocka_unit_test(test_model_not_finite),
+        cmocka_unit_test(test_last_evaluation_takes_all),
+        cmocka_unit_test(test_bulk_limit),
+        cmocka_unit_test(test_window_of_the_last_phase),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,228 @@
+/* tests/unit/node_lone_sessions.c -- whom a node calls, which of two sessions it keeps, whose run
+ * it takes, and what it says when it goes. */
+#include "tests/unit/node_lone_world.h"
+
+enum { LOW_ID = 0x10, HIGH_ID = 0xe0 };
+
+/* A node in training with actor 0, which has so low or high an id. */
+static struct lone *training_with(uint8_t first_id)
+{
+    struct lone *w = lone_new(1, first_id, 100000);
+    lone_open(w);
+    lone_run(w, 15 * SECOND);
+    assert_int_equal(lone_progress(w).phase, NODE_TRAINING);
+    assert_true(w->actor[0].n_delta > 10);
+    return w;
+}
+
+/* ---- two sessions with one peer ---- */
+
+/* Two sessions have crossed, and both ends must keep the same one: that which the smaller id
+ * dialled, whichever came first. */
+static void test_crossed_sessions(void **state)
+{
+    (void)state;
+    for (int k = 0; k < 4; k++) {
+        bool node_is_low = k & 1, node_dialled_first = k & 2;
+        struct lone *w = lone_new(1, node_is_low ? HIGH_ID : LOW_ID, 100000);
+        w->actor[0].answers = w->actor[0].follows = false;
+        lone_open(w);
+        int first = lone_connect(w, 0, node_dialled_first, 0);
+        lone_hello_of(w, 0, first, &w->run);
+        int second = lone_connect(w, 0, !node_dialled_first, 0);
+        lone_hello_of(w, 0, second, &w->run);
+        int dialled = node_dialled_first ? first : second;
+        int taken = node_dialled_first ? second : first;
+        assert_int_equal(w->link[dialled].hung_up, !node_is_low);
+        assert_int_equal(w->link[taken].hung_up, node_is_low);
+        assert_false(w->link[first].violation || w->link[second].violation);
+        lone_close(w);
+    }
+}
+
+/* Two in one direction: who dials again has lost the first, be it the other end; the node itself
+ * has not while the first lives. */
+static void test_second_session(void **state)
+{
+    (void)state;
+    for (int node_dials = 0; node_dials < 2; node_dials++) {
+        struct lone *w = lone_new(1, LOW_ID, 100000);
+        w->actor[0].answers = w->actor[0].follows = false;
+        lone_open(w);
+        int first = lone_connect(w, 0, node_dials, 0);
+        lone_hello_of(w, 0, first, &w->run);
+        int second = lone_connect(w, 0, node_dials, 0);
+        lone_hello_of(w, 0, second, &w->run);
+        assert_int_equal(w->link[first].hung_up, !node_dials);
+        assert_int_equal(w->link[second].hung_up, node_dials);
+        lone_close(w);
+    }
+}
+
+/* A new process takes the place of its dead one, and a new session that of one that has been
+ * silent, though the old session would win if it lived. */
+static void test_dead_session_gives_way(void **state)
+{
+    (void)state;
+    for (int silent = 0; silent < 2; silent++) {
+        struct lone *w = training_with(LOW_ID);
+        lone_disconnect(w, w->actor[0].link, false);
+        w->actor[0].follows = false;
+        int first = lone_connect(w, 0, false, 0); /* That of the smaller id. */
+        lone_hello(w, 0);
+        if (silent) {
+            lone_run(w, 4 * SECOND);
+        } else {
+            w->actor[0].record.boot += 1;
+            w->actor[0].record.incarnation += 1;
+            w->actor[0].record = signed_record(w->actor[0].record);
+        }
+        int second = lone_connect(w, 0, true, 0);
+        lone_hello(w, 0);
+        assert_true(w->link[first].hung_up);
+        assert_false(w->link[second].hung_up);
+        lone_close(w);
+    }
+}
+
+/* ---- whose run ---- */
+
+/* The cluster's run is not what the node was started for: it says so, leaves and ends. */
+static void test_contradiction(void **state)
+{
+    (void)state;
+    for (int agrees = 0; agrees < 2; agrees++) {
+        char error[RUN_ERROR_MAX];
+        struct lone *w = lone_new(1, LOW_ID, 1000);
+        w->config.found = false;
+        assert_int_equal(run_flags_set(&w->config.flags, "rounds", agrees ? "1000" : "500", error),
+                         0);
+        w->actor[0].follows = false;
+        lone_open(w);
+        int link = lone_connect(w, 0, false, 0);
+        lone_hello_of(w, 0, link, &w->run);
+        assert_int_equal(w->over, !agrees);
+        assert_int_equal(w->n_errors, !agrees);
+        assert_int_equal(node_run(w->node) != NULL, agrees);
+        if (!agrees)
+            assert_int_equal(w->exit_code, 2);
+        lone_close(w);
+    }
+}
+
+/* ---- leaving ---- */
+
+/* Who is stopped says so by its own word, writes its model and ends well. */
+static void test_leaving_is_said(void **state)
+{
+    (void)state;
+    struct lone *w = training_with(LOW_ID);
+    struct node_event stop = {.type = NODE_STOP};
+    while (w->work_us == 0)
+        lone_run(w, LONE_STEP_US / 4);
+    lone_step(w, &stop);
+    lone_flush(w);
+    assert_false(w->over || w->wrote_model); /* The job still has the model. */
+    assert_int_equal(w->actor[0].told.state, RECORD_RUNNING);
+    lone_run(w, SECOND);
+    assert_true(w->over && w->wrote_model);
+    assert_int_equal(w->exit_code, 0);
+    assert_int_equal(w->actor[0].told.state, RECORD_LEFT);
+    lone_close(w);
+}
+
+/* ---- bootstrap ---- */
+
+static const char *const names[] = {"one:7100", "two:7100"};
+
+static void resolved(struct lone *w, uint32_t seed, const char *address)
+{
+    struct node_event ev = {.type = NODE_RESOLVED, .resolved = {seed, &address, address != NULL}};
+    lone_step(w, &ev);
+}
+
+/* A name is resolved again and again, for ever: soon while nobody is there, and every half a
+ * minute or so once somebody is. */
+static void test_names_are_resolved_again(void **state)
+{
+    (void)state;
+    struct lone *w = lone_new(1, LOW_ID, 100000);
+    w->config.bootstrap = names;
+    w->config.n_bootstrap = 2;
+    w->config.n_known = 0;
+    w->actor[0].answers = false;
+    lone_open(w);
+    lone_run(w, SECOND);
+    assert_int_equal(w->n_resolves[0], 1);
+    assert_int_equal(w->n_resolves[1], 1); /* It still hangs, and is not asked again. */
+    for (uint32_t i = 1; i <= 20; i++) {   /* It stands for nothing, then for a dead host. */
+        resolved(w, 0, i % 2 ? NULL : "10.9.9.9:7100");
+        lone_run(w, 3 * SECOND);
+        assert_int_equal(w->n_resolves[0], i + 1);
+    }
+    assert_int_equal(w->n_dials, 10);
+    assert_int_equal(w->n_resolves[1], 1);
+    w->actor[0].answers = true;
+    resolved(w, 0, w->actor[0].record.address[0]);
+    lone_run(w, 3 * SECOND);
+    assert_int_equal(w->actor[0].n_hello > 0, true);
+    uint32_t before = w->n_resolves[0];
+    for (uint32_t i = 0; i < 20; i++) {
+        resolved(w, 0, w->actor[0].record.address[0]);
+        lone_run(w, 40 * SECOND);
+    }
+    uint32_t times = w->n_resolves[0] - before;
+    assert_true(times >= 20 && times <= 40);
+    assert_int_equal(w->n_resolves[1], 1);
+    lone_close(w);
+}
+
+/* ---- dialling ---- */
+
+/* How often the node calls actor 0 in 12 s if each session ends as it does here. */
+static uint32_t calls(bool violates)
+{
+    struct lone *w = training_with(HIGH_ID);
+    static const uint8_t junk[] = {0xc1};
+    w->actor[0].follows = false;
+    lone_disconnect(w, w->actor[0].link, false);
+    w->actor[0].n_dialled = 0;
+    for (int64_t end = w->now_us + 12 * SECOND; w->now_us < end;) {
+        lone_run(w, LONE_STEP_US);
+        int link = w->actor[0].link;
+        if (link == NO_LINK)
+            continue;
+        lone_hello(w, 0);
+        if (violates)
+            lone_says(w, 0, junk, sizeof junk);
+        lone_disconnect(w, link, false);
+    }
+    uint32_t n = w->actor[0].n_dialled;
+    lone_close(w);
+    return n;
+}
+
+/* Sessions of no use are sought at growing distances; who breaks the protocol is left alone for
+ * as long as anybody is, from the first time on. */
+static void test_back_off(void **state)
+{
+    (void)state;
+    uint32_t useless = calls(false), violator = calls(true);
+    print_message("%u calls of a useless peer, %u of a violator in 12 s\n", useless, violator);
+    assert_true(useless >= 6 && useless <= 10);
+    assert_true(violator >= 1 && violator <= 4);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_crossed_sessions),
+        cmocka_unit_test(test_second_session),
+        cmocka_unit_test(test_dead_session_gives_way),
+        cmocka_unit_test(test_contradiction),
+        cmocka_unit_test(test_leaving_is_said),
+        cmocka_unit_test(test_names_are_resolved_again),
+        cmocka_unit_test(test_back_off),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

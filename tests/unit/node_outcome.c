@@ -1,0 +1,331 @@
+/* tests/unit/node_outcome.c -- how a run ended: every row of the table, its words and its code. */
+#include "peer/node/outcome.h"
+
+#include "peer/run/exit.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* Eight of eight, within the target, by estimate. */
+static const struct outcome_facts good = {.n_members = 8,
+                                          .n_among = 8,
+                                          .quorum = 0.5,
+                                          .distance = 4.1e-7,
+                                          .target = 1e-3,
+                                          .n_rounds = 400,
+                                          .rounds_claimed = 400};
+
+/* Judges, and holds kind and code against each other where they are not given apart. */
+static struct outcome judged(const struct outcome_facts *f, enum outcome_kind kind, int code)
+{
+    struct outcome o;
+    memset(&o, 0x55, sizeof o);
+    outcome_judge(&o, f);
+    if (o.kind != kind || o.exit_code != code)
+        fail_msg("'%s': kind %s and code %d, expected %s and %d", o.text, outcome_word(o.kind),
+                 o.exit_code, outcome_word(kind), code);
+    return o;
+}
+
+/* Each row spoils the good facts a little more, from the last row of the table to its
+ * first: what comes earlier in the table decides whatever comes later. */
+static void test_order(void **state)
+{
+    struct outcome_facts f = good;
+    (void)state;
+    judged(&f, OUTCOME_CONSENSUS, 0);
+    f.distance = 0.019;
+    judged(&f, OUTCOME_APART, 3);
+    f.distance = (double)NAN;
+    judged(&f, OUTCOME_UNKNOWN, 3);
+    f.target = 0;
+    judged(&f, OUTCOME_UNASKED, 0);
+    f.n_among = 3;
+    judged(&f, OUTCOME_NO_QUORUM, 3);
+    f.diverged = "the loss ran away";
+    judged(&f, OUTCOME_DIVERGED, 3);
+    f.stopped = true;
+    judged(&f, OUTCOME_STOPPED, 0);
+    f.failed = CMD_USAGE;
+    judged(&f, OUTCOME_FAILED, 2);
+    f.failed = CMD_FAILED;
+    judged(&f, OUTCOME_FAILED, 1);
+}
+
+static void test_distances(void **state)
+{
+    static const struct
+    {
+        double distance, target;
+        enum outcome_kind kind;
+    } row[] = {
+        {0, 1e-3, OUTCOME_CONSENSUS},
+        {1e-3, 1e-3, OUTCOME_CONSENSUS}, /* At the target is within it. */
+        {1.001e-3, 1e-3, OUTCOME_APART},
+        {(double)INFINITY, 1e-3, OUTCOME_UNKNOWN},
+        {(double)NAN, 1e-3, OUTCOME_UNKNOWN},
+        {(double)NAN, 0, OUTCOME_UNASKED},
+        {0.5, -1, OUTCOME_UNASKED},
+        {0.5, (double)NAN, OUTCOME_UNASKED},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+        struct outcome_facts f = good;
+        f.distance = row[i].distance;
+        f.target = row[i].target;
+        judged(&f, row[i].kind,
+               row[i].kind == OUTCOME_CONSENSUS || row[i].kind == OUTCOME_UNASKED ? 0 : 3);
+    }
+}
+
+/* The peers' own word is not asked where the models could be compared: estimates may have
+ * said consensus, and every peer 0. */
+static void test_exact(void **state)
+{
+    struct outcome_facts f = good;
+    (void)state;
+    struct outcome said = judged(&f, OUTCOME_CONSENSUS, 0);
+    assert_string_equal(said.text, "consensus of 8 of 8 peers at relative drift 4.10e-07 "
+                                   "(estimated, target 0.001); no round skipped");
+    f.distance = 0.236;
+    f.exact = true;
+    struct outcome o = judged(&f, OUTCOME_APART, 3);
+    assert_string_equal(o.text, "no consensus: relative drift 2.36e-01 (exact) is over the target "
+                                "0.001: 8 of 8 peers; no round skipped");
+}
+
+static void test_infinite_loss(void **state)
+{
+    struct outcome_facts f = good;
+    (void)state;
+    f.infinite = true;
+    f.diverged = "";
+    struct outcome o = judged(&f, OUTCOME_DIVERGED, 3);
+    assert_string_equal(o.text, "no consensus: the run diverged: the last loss is not finite");
+    f.diverged = "the training loss ended at 41.8, having begun at 2.3";
+    o = judged(&f, OUTCOME_DIVERGED, 3);
+    assert_string_equal(o.text, "no consensus: the run diverged: the training loss ended at 41.8, "
+                                "having begun at 2.3");
+}
+
+static void test_quorum(void **state)
+{
+    static const struct
+    {
+        uint32_t live, members;
+        double share;
+        bool holds;
+    } row[] = {
+        {4, 8, 0.5, true},  {3, 8, 0.5, false}, {5, 9, 0.5, true},  {4, 9, 0.5, false},
+        {1, 2, 0.5, true},  {1, 3, 0.5, false}, {7, 10, 0.7, true}, {6, 10, 0.7, false},
+        {3, 10, 0.3, true}, {0, 8, 0, true},    {1, 1024, 0, true}, {1, 1, 1, true},
+        {8, 8, 1, true},    {7, 8, 1, false},   {1, 1, 0.5, true},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+        struct outcome_facts f = good;
+        f.n_among = row[i].live;
+        f.n_members = row[i].members;
+        f.quorum = row[i].share;
+        assert_int_equal(outcome_quorum(f.n_among, f.n_members, f.quorum), row[i].holds);
+        judged(&f, row[i].holds ? OUTCOME_CONSENSUS : OUTCOME_NO_QUORUM, row[i].holds ? 0 : 3);
+    }
+}
+
+/* Newcomers that died do not count against those who were there from the beginning. */
+static void test_quorum_of_the_beginning(void **state)
+{
+    struct outcome_facts f = good;
+    (void)state;
+    f.n_members = 10;
+    f.n_among = 4;
+    judged(&f, OUTCOME_NO_QUORUM, 3);
+    f.n_begun = 8;
+    judged(&f, OUTCOME_CONSENSUS, 0);
+    f.n_begun = 9;
+    judged(&f, OUTCOME_NO_QUORUM, 3);
+}
+
+static void test_words_of_the_dead(void **state)
+{
+    struct outcome_facts f = good;
+    (void)state;
+    outcome_add_dead(&f, "peer-3");
+    outcome_add_dead(&f, "peer-5");
+    f.n_among = 6;
+    f.rounds_skipped = 12;
+    struct outcome o = judged(&f, OUTCOME_CONSENSUS, 0);
+    assert_string_equal(o.text,
+                        "consensus of 6 of 8 peers (dead: peer-3, peer-5) at relative "
+                        "drift 4.10e-07 (estimated, target 0.001); 12 of 400 rounds skipped");
+    f.n_among = 1;
+    f.rounds_skipped = 0;
+    f.joined_round = 120;
+    o = judged(&f, OUTCOME_NO_QUORUM, 3);
+    assert_string_equal(o.text, "no quorum: 1 of 8 peers (dead: peer-3, peer-5), 4 of 8 needed for "
+                                "quorum 0.5; relative drift 4.10e-07 (estimated); joined at round "
+                                "120; no round skipped");
+    f.n_begun = 11;
+    f.quorum = 0.7;
+    f.joined_round = 0;
+    f.distance = (double)NAN;
+    o = judged(&f, OUTCOME_NO_QUORUM, 3);
+    assert_string_equal(o.text,
+                        "no quorum: 1 of 8 peers (dead: peer-3, peer-5), 8 of 11 needed for "
+                        "quorum 0.7; no round skipped");
+}
+
+/* Whoever dies, and however many, a sentence stays a sentence. */
+static void test_many_dead(void **state)
+{
+    struct outcome_facts f = good;
+    char name[WIRE_NAME_MAX + 1];
+    (void)state;
+    memset(name, 'n', WIRE_NAME_MAX);
+    name[WIRE_NAME_MAX] = '\0';
+    for (uint32_t i = 0; i < OUTCOME_DEAD_MAX + 10; i++)
+        outcome_add_dead(&f, name);
+    assert_int_equal(f.n_dead, OUTCOME_DEAD_MAX + 10);
+    assert_string_equal(f.dead[OUTCOME_DEAD_MAX - 1], name);
+    f.n_members = UINT32_MAX;
+    f.n_among = UINT32_MAX - 1;
+    f.rounds_claimed = f.rounds_skipped = f.joined_round = UINT64_MAX;
+    struct outcome o = judged(&f, OUTCOME_CONSENSUS, 0);
+    assert_non_null(strstr(o.text, " and 66 more) at relative drift"));
+    assert_true(strlen(o.text) < sizeof o.text - 1);
+    f.distance = 1;
+    o = judged(&f, OUTCOME_APART, 3);
+    assert_true(strlen(o.text) < sizeof o.text - 1);
+}
+
+static void test_ends_of_other_kinds(void **state)
+{
+    struct outcome_facts f = good;
+    (void)state;
+    f.rounds_claimed = 120;
+    f.stopped = true;
+    struct outcome o = judged(&f, OUTCOME_STOPPED, 0);
+    assert_string_equal(o.text, "stopped at round 120 of 400, no consensus claimed");
+    f.n_rounds = f.rounds_claimed = 0;
+    o = judged(&f, OUTCOME_STOPPED, 0);
+    assert_string_equal(o.text, "stopped while it waited for a run");
+    f.n_rounds = 400;
+    f.rounds_claimed = 120;
+    f.failed = CMD_FAILED;
+    o = judged(&f, OUTCOME_FAILED, 1);
+    assert_string_equal(o.text, "failed at round 120 of 400");
+    f.failure = "a file could not be written";
+    o = judged(&f, OUTCOME_FAILED, 1);
+    assert_string_equal(o.text, "failed: a file could not be written");
+    f = good;
+    f.target = 0;
+    o = judged(&f, OUTCOME_UNASKED, 0);
+    assert_string_equal(o.text, "no last phase was asked for, no consensus claimed: 8 of 8 peers; "
+                                "no round skipped");
+    f.target = 1e-3;
+    f.n_members = f.n_among = 1;
+    f.distance = (double)NAN;
+    o = judged(&f, OUTCOME_UNKNOWN, 3);
+    assert_string_equal(o.text, "no consensus: the drift is not known: 1 of 1 peer; no round "
+                                "skipped");
+}
+
+/* Every peer said 0 by its estimate, but their models are apart; and what else one of them
+ * may spoil for all. */
+static void test_peers_added_up(void **state)
+{
+    struct outcome_facts all = {.quorum = 0.5, .target = 1e-3, .exact = true};
+    struct outcome_peer p = {.name = "peer-0", .ended = true, .rounds_claimed = 400};
+    struct outcome o;
+    (void)state;
+    for (int i = 0; i < 8; i++)
+        outcome_add_peer(&all, &p);
+    all.distance = 0.236;
+    o = judged(&all, OUTCOME_APART, 3);
+    assert_string_equal(o.text, "no consensus: relative drift 2.36e-01 (exact) is over the target "
+                                "0.001: 8 of 8 peers; no round skipped");
+    all.distance = 1e-9;
+    judged(&all, OUTCOME_CONSENSUS, 0);
+    p = (struct outcome_peer){
+        .name = "peer-8", .died = true, .ended = true, .rounds_claimed = 100, .rounds_skipped = 50};
+    outcome_add_peer(&all, &p); /* What the dead claim is not counted. */
+    p = (struct outcome_peer){.name = "peer-9", .left = true, .diverged = "went away"};
+    outcome_add_peer(&all, &p); /* It was stopped: it is no member. */
+    p = (struct outcome_peer){
+        .name = "peer-10", .ended = true, .rounds_claimed = 400, .rounds_skipped = 12};
+    outcome_add_peer(&all, &p);
+    o = judged(&all, OUTCOME_CONSENSUS, 0);
+    assert_string_equal(o.text, "consensus of 9 of 10 peers (dead: peer-8) at relative drift "
+                                "1.00e-09 (exact, target 0.001); 12 of 3600 rounds skipped");
+    p = (struct outcome_peer){.name = "peer-11", .ended = true, .diverged = "ran away"};
+    outcome_add_peer(&all, &p);
+    p.diverged = "later";
+    outcome_add_peer(&all, &p);
+    o = judged(&all, OUTCOME_DIVERGED, 3);
+    assert_string_equal(o.text, "no consensus: the run diverged: ran away");
+    all.diverged = NULL;
+    p = (struct outcome_peer){.name = "peer-12", .infinite = true}; /* It left no model. */
+    outcome_add_peer(&all, &p);
+    judged(&all, OUTCOME_DIVERGED, 3);
+    assert_int_equal(all.n_dead, 1);
+    assert_int_equal(all.n_among, 11);
+    assert_int_equal(all.n_members, 13);
+}
+
+/* Rounds before a peer was there are none that it skipped: the line of all says who joined. */
+static void test_who_joined(void **state)
+{
+    struct outcome_facts all = {.quorum = 0.5, .target = 1e-3, .exact = true, .distance = 1e-9};
+    struct outcome_peer p = {.name = "peer-0", .ended = true, .rounds_claimed = 400};
+    (void)state;
+    outcome_add_peer(&all, &p);
+    p = (struct outcome_peer){
+        .name = "peer-1", .ended = true, .rounds_claimed = 400, .joined_round = 120};
+    outcome_add_peer(&all, &p);
+    struct outcome o = judged(&all, OUTCOME_CONSENSUS, 0);
+    assert_string_equal(o.text,
+                        "consensus of 2 of 2 peers at relative drift 1.00e-09 (exact, target "
+                        "0.001); peer-1 joined at round 120; no round skipped");
+    p.name = "peer-2";
+    p.joined_round = 80;
+    outcome_add_peer(&all, &p);
+    o = judged(&all, OUTCOME_CONSENSUS, 0);
+    assert_string_equal(o.text,
+                        "consensus of 3 of 3 peers at relative drift 1.00e-09 (exact, target "
+                        "0.001); 2 peers joined, the last (peer-1) at round 120; no round "
+                        "skipped");
+}
+
+static void test_words(void **state)
+{
+    static const char *const word[] = {"failed",  "stopped", "diverged", "no-quorum",
+                                       "unasked", "unknown", "apart",    "consensus"};
+    (void)state;
+    for (int i = 0; i <= OUTCOME_CONSENSUS; i++)
+        assert_string_equal(outcome_word((enum outcome_kind)i), word[i]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_order),
+        cmocka_unit_test(test_distances),
+        cmocka_unit_test(test_exact),
+        cmocka_unit_test(test_infinite_loss),
+        cmocka_unit_test(test_quorum),
+        cmocka_unit_test(test_quorum_of_the_beginning),
+        cmocka_unit_test(test_words_of_the_dead),
+        cmocka_unit_test(test_many_dead),
+        cmocka_unit_test(test_ends_of_other_kinds),
+        cmocka_unit_test(test_peers_added_up),
+        cmocka_unit_test(test_who_joined),
+        cmocka_unit_test(test_words),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,137 @@
+/* tests/unit/node_quorum.c -- who counts for the quorum, and what becomes of a peer below it. */
+#include "peer/node/quorum.h"
+
+#include "tests/unit/gossip_toy.h"
+
+enum { PATIENCE = 600 * SECOND };
+
+static void kill_peer(struct members *m, uint32_t number, int64_t now_us)
+{
+    members_accuse(m, id_of(number), now_us);
+    members_tick(m, now_us + TOY_SUSPECT_US);
+    assert_int_equal(state_of(m, number), MEMBER_DEAD);
+}
+
+static bool look(struct quorum *q, const struct members *m, int64_t now_us)
+{
+    return quorum_look(q, m, 0.5, PATIENCE, now_us);
+}
+
+static void expect(const struct quorum *q, enum quorum_state s, uint32_t n_live, uint32_t n_members)
+{
+    assert_int_equal(q->state, s);
+    assert_int_equal(q->n_live, n_live);
+    assert_int_equal(q->n_members, n_members);
+}
+
+/* Half of eight is enough, three are not; after --patience they go on; a newcomer counts. */
+static void test_held_and_resigned(void **state)
+{
+    (void)state;
+    struct quorum q = {.id = NULL};
+    struct members *m = open_knowing(7);
+    assert_false(look(&q, m, 0));
+    assert_int_equal(q.state, QUORUM_THERE);
+    assert_int_equal(quorum_begin(&q, m, 0), 0);
+    for (uint32_t i = 1; i <= 4; i++)
+        kill_peer(m, i, i);
+    assert_false(look(&q, m, 10));
+    expect(&q, QUORUM_THERE, 4, 8);
+    kill_peer(m, 5, 20);
+    assert_true(look(&q, m, 30));
+    expect(&q, QUORUM_HELD, 3, 8);
+    assert_false(look(&q, m, 30 + PATIENCE - 1));
+    assert_true(look(&q, m, 30 + PATIENCE));
+    expect(&q, QUORUM_RESIGNED, 3, 8);
+    assert_false(look(&q, m, 30 + 9 * (int64_t)PATIENCE));
+    struct record r = record(9, 1);
+    assert_int_equal(members_merge(m, &r, 0), MEMBERS_NEWS);
+    assert_true(look(&q, m, 30 + 9 * (int64_t)PATIENCE));
+    expect(&q, QUORUM_THERE, 4, 8);
+    quorum_close(&q);
+    members_close(m);
+}
+
+/* Who has left by its own word is not waited for; who has finished is there for ever. */
+static void test_who_counts(void **state)
+{
+    (void)state;
+    struct quorum q = {.id = NULL};
+    struct members *m = open_knowing(7);
+    assert_int_equal(quorum_begin(&q, m, 0), 0);
+    for (uint32_t i = 1; i <= 6; i++)
+        assert_int_equal(merge(m, record_in(i, 2, RECORD_LEFT)), MEMBERS_NEWS);
+    assert_false(look(&q, m, 1));
+    expect(&q, QUORUM_THERE, 2, 2);
+    assert_int_equal(merge(m, record_in(7, 2, RECORD_FINISHED)), MEMBERS_NEWS);
+    kill_peer(m, 7, 3);
+    assert_false(look(&q, m, 4));
+    expect(&q, QUORUM_THERE, 2, 2);
+    quorum_close(&q);
+    members_close(m);
+}
+
+/* Who comes back under another identity but the old name takes the dead one's place. */
+static void test_replaced(void **state)
+{
+    (void)state;
+    struct quorum q = {.id = NULL};
+    struct members *m = open_knowing(3);
+    assert_int_equal(quorum_begin(&q, m, 0), 0);
+    struct record r = unsigned_record(9, 1);
+    strcpy(r.name, "peer-2");
+    assert_int_equal(merge(m, signed_record(r)), MEMBERS_NEWS);
+    assert_false(look(&q, m, 0));
+    expect(&q, QUORUM_THERE, 5, 4); /* The old one may still live, as far as we know. */
+    kill_peer(m, 2, 1);
+    assert_false(look(&q, m, 9 * SECOND));
+    expect(&q, QUORUM_THERE, 4, 3);
+    quorum_close(&q);
+    members_close(m);
+}
+
+/* One that stalls is no vertex, but as alive as one that has trained; the dead at the beginning do not count. */
+static void test_beginning(void **state)
+{
+    (void)state;
+    struct quorum q = {.id = NULL};
+    struct members *m = open_knowing(4);
+    kill_peer(m, 1, 0);
+    assert_int_equal(merge(m, record_in(2, 2, RECORD_STALLED)), MEMBERS_NEWS);
+    assert_int_equal(merge(m, record_in(3, 2, RECORD_TRAINED)), MEMBERS_NEWS);
+    assert_int_equal(merge(m, record_in(4, 2, RECORD_LEFT)), MEMBERS_NEWS);
+    assert_true(is_vertex(m, 3) && !is_vertex(m, 1) && !is_vertex(m, 2) && !is_vertex(m, 4));
+    assert_int_equal(quorum_begin(&q, m, 0), 0);
+    expect(&q, QUORUM_THERE, 3, 3);
+    assert_false(look(&q, m, 0));
+    expect(&q, QUORUM_THERE, 3, 3);
+    quorum_close(&q);
+    members_close(m);
+}
+
+static void test_needed(void **state)
+{
+    static const struct
+    {
+        double share;
+        uint32_t n, needed;
+    } row[] = {{0.5, 8, 4},  {0.5, 7, 4}, {0.5, 1, 1}, {0, 8, 1},   {1, 8, 8},
+               {0.7, 10, 7}, {0.1, 3, 1}, {0.5, 2, 1}, {0.51, 2, 2}};
+    (void)state;
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+        struct quorum q = {.n_members = row[i].n};
+        assert_int_equal(quorum_needed(&q, row[i].share), row[i].needed);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_held_and_resigned),
+        cmocka_unit_test(test_who_counts),
+        cmocka_unit_test(test_replaced),
+        cmocka_unit_test(test_beginning),
+        cmocka_unit_test(test_needed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,121 @@
+/* tests/unit/node_replay.c -- a first message is answered once: the set of those that were,
+ * against a list of them. */
+#include "tests/unit/channel_talk.h"
+
+#include "peer/secure/replay.h"
+
+enum { N = 5 * REPLAY_EACH };
+
+static struct replay seen;
+
+static void ephemeral(uint8_t out[32], uint64_t i)
+{
+    fill(out, 32, 1000 + i);
+}
+
+static void begin_set(uint64_t what)
+{
+    uint8_t key[REPLAY_KEY];
+    fill(key, sizeof key, what);
+    replay_init(&seen, key);
+}
+
+/* The reference is a list of what was entered, in order. */
+static void the_last_are_known(void **state)
+{
+    (void)state;
+    static uint32_t entered[4 * N];
+    uint32_t n = 0;
+    uint64_t seed = getenv("SEED") ? strtoull(getenv("SEED"), NULL, 10) : 1;
+    struct rng r = rng_stream(rng_key(seed, RNG_TEST, 7, 0));
+    print_message("SEED=%llu\n", (unsigned long long)seed);
+    begin_set(seed);
+    for (uint32_t next = 0; next < N;) {
+        uint8_t e[32];
+        uint64_t back = rng_u64(&r) % (3 * REPLAY_EACH);
+        bool again = rng_u64(&r) % 2 && back < n;
+        uint32_t i = again ? entered[n - 1 - back] : next++;
+        ephemeral(e, i);
+        bool is_new = replay_is_new(&seen, e);
+        if (!again)
+            assert_true(is_new);
+        else if (back < REPLAY_EACH)
+            assert_false(is_new);
+        assert_true(n < 4 * N);
+        if (is_new)
+            entered[n++] = i;
+        if (n >= REPLAY_EACH) { /* The oldest of those that must be known. */
+            ephemeral(e, entered[n - REPLAY_EACH]);
+            assert_false(replay_is_new(&seen, e));
+        }
+    }
+}
+
+/* It is bounded: what is twice as old as is promised has gone. */
+static void the_oldest_are_forgotten(void **state)
+{
+    (void)state;
+    uint8_t e[32];
+    begin_set(1);
+    for (uint32_t i = 0; i <= 2 * REPLAY_EACH; i++) {
+        ephemeral(e, i);
+        assert_true(replay_is_new(&seen, e));
+    }
+    ephemeral(e, REPLAY_EACH);
+    assert_false(replay_is_new(&seen, e));
+    ephemeral(e, 0);
+    assert_true(replay_is_new(&seen, e));
+}
+
+static void a_channel_answers_once(void **state)
+{
+    (void)state;
+    struct talk t;
+    struct channel second, third;
+    uint8_t out[CHANNEL_MSG2];
+    size_t n;
+    talk_open(&t);
+    begin_set(1);
+    begin(&second, false, &t.ib, t.psk);
+    channel_remember(&second, &seen);
+    assert_int_equal(channel_handshake(&second, t.msg1, CHANNEL_MSG1, out, &n), 0);
+    assert_int_equal(n, CHANNEL_MSG2);
+    begin(&third, false, &t.ib, t.psk);
+    channel_remember(&third, &seen);
+    assert_int_equal(channel_handshake(&third, t.msg1, CHANNEL_MSG1, out, &n), -EPROTO);
+    assert_int_equal(n, 0);
+    assert_int_equal(third.state, CHANNEL_FAILED);
+    channel_close(&second);
+}
+
+/* Nor does one without the cluster key's seal enter anything: else a stranger who sees a
+ * first message on its way could have it refused. */
+static void a_bad_seal_enters_nothing(void **state)
+{
+    (void)state;
+    struct talk t;
+    struct channel c;
+    uint8_t out[CHANNEL_MSG2], bad[CHANNEL_MSG1];
+    size_t n;
+    talk_open(&t);
+    begin_set(1);
+    memcpy(bad, t.msg1, sizeof bad);
+    bad[CHANNEL_MSG1 - 1] ^= 1;
+    begin(&c, false, &t.ib, t.psk);
+    channel_remember(&c, &seen);
+    assert_int_equal(channel_handshake(&c, bad, CHANNEL_MSG1, out, &n), -EPROTO);
+    assert_true(replay_is_new(&seen, t.msg1)); /* It begins with the ephemeral key. */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_last_are_known),
+        cmocka_unit_test(the_oldest_are_forgotten),
+        cmocka_unit_test(a_channel_answers_once),
+        cmocka_unit_test(a_bad_seal_enters_nothing),
+    };
+    if (sodium_init() < 0)
+        return 1;
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,429 @@
+/* tests/unit/node_schedule.c -- the rules of phases, lock step and the run's end, row by row. */
+#include "peer/node/schedule.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { SECOND = 1000 * 1000, LIMIT = 10 * SECOND };
+
+/* Shorthands for an edge: in step, its exchange ready, waited for, and so on. */
+static struct schedule_edge at(uint64_t beat)
+{
+    return (struct schedule_edge){.open = true, .made = true, .beat = beat};
+}
+
+static struct schedule_edge ready(uint64_t beat)
+{
+    struct schedule_edge e = at(beat);
+    e.ready = true;
+    return e;
+}
+
+static struct schedule_edge settled(uint64_t beat, uint32_t hops)
+{
+    struct schedule_edge e = ready(beat);
+    e.settled = hops;
+    return e;
+}
+
+static struct schedule_edge lost(int64_t us)
+{
+    return (struct schedule_edge){.lost_us = us};
+}
+
+/* Eight peers on a ring, ten rounds of a hundred done. */
+static struct schedule_view training(const struct schedule_edge *edge)
+{
+    return (struct schedule_view){.phase = NODE_TRAINING,
+                                  .lock_step = true,
+                                  .round = 10,
+                                  .rounds = 100,
+                                  .beat = 10,
+                                  .limit_us = LIMIT,
+                                  .n_live = 8,
+                                  .reach = 4,
+                                  .has_model = true,
+                                  .trained = true,
+                                  .distance = (double)INFINITY,
+                                  .target = 1e-3,
+                                  .edge = edge,
+                                  .n_edges = 2};
+}
+
+static struct schedule_view settling(const struct schedule_edge *edge)
+{
+    struct schedule_view v = training(edge);
+    v.phase = NODE_SETTLING;
+    v.round = 100;
+    v.beat = 150;
+    return v;
+}
+
+static void expect(const struct schedule_view *v, enum schedule_act act, const char *what)
+{
+    struct schedule_decision d = schedule_next(v);
+    if (d.act != act)
+        fail_msg("%s: decided %d, expected %d", what, (int)d.act, (int)act);
+}
+
+/* ---- lock step ---- */
+
+static void test_lock_step_waits_for_the_slower(void **state)
+{
+    static const struct
+    {
+        uint64_t beat;
+        enum schedule_act act;
+    } row[] = {
+        {9, SCHEDULE_WAIT},
+        {10, SCHEDULE_TRAIN},
+        {11, SCHEDULE_TRAIN},
+        {34, SCHEDULE_TRAIN} /* LEAD is 2 x 4 hops and 16: nothing is claimed yet. */
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+        struct schedule_edge e[2] = {ready(row[i].beat), ready(10)};
+        struct schedule_view v = training(e);
+        expect(&v, row[i].act, "beside a neighbour");
+        assert_int_equal(schedule_next(&v).claim, 0);
+    }
+}
+
+/* Even where both deltas are there: the one ahead waits, and only it. */
+static void test_a_skew_is_corrected_once(void **state)
+{
+    struct schedule_edge ahead[2] = {ready(10), ready(12)}, behind[2] = {ready(12), ready(10)};
+    struct schedule_view v = training(ahead), w = training(behind);
+    (void)state;
+    w.beat = w.round = 12;
+    expect(&v, SCHEDULE_TRAIN, "the one behind");
+    expect(&w, SCHEDULE_WAIT, "the one ahead");
+    assert_ptr_equal(schedule_next(&w).for_whom, &behind[1]);
+}
+
+static void test_beats_are_claimed_beyond_the_lead(void **state)
+{
+    struct schedule_edge e[2] = {at(35), at(10)}, away[2] = {at(10), at(35)};
+    struct schedule_view v = training(e), w = training(away);
+    (void)state;
+    assert_int_equal(schedule_lead(&v), 24);
+    assert_int_equal(schedule_next(&v).claim, 35);
+    w.beat = w.round = 35; /* And that one goes on meanwhile. */
+    expect(&w, SCHEDULE_TRAIN, "far ahead");
+    v.lock_step = false;
+    assert_int_equal(schedule_next(&v).claim, 0);
+    v.lock_step = true;
+    e[0].open = false; /* What a lost neighbour said last may be of another run's end. */
+    assert_int_equal(schedule_next(&v).claim, 0);
+    v.reach = 1000;
+    assert_int_equal(schedule_lead(&v), 64 + 16);
+}
+
+static void test_nobody_waits_for_who_is_excused(void **state)
+{
+    (void)state;
+    for (int k = 0; k < 7; k++) {
+        struct schedule_edge e[2] = {at(9), at(10)};
+        struct schedule_view v = training(e);
+        e[0].busy_us = k == 1 ? LIMIT : k == 2 ? LIMIT + 1 : 0;
+        e[0].mute_us = k == 3 ? 3 * LIMIT : k == 4 ? 3 * LIMIT + 3 : 0;
+        e[0].flapping = k == 5;
+        e[0].open = k != 6;
+        bool excused = k == 2 || k == 4 || k == 5;
+        expect(&v, excused || k == 6 ? SCHEDULE_TRAIN : SCHEDULE_WAIT, "excused");
+        assert_int_equal(schedule_excused(&v, &e[0]), excused);
+    }
+}
+
+/* Who has not begun is waited for at the start of a run, not in its middle. */
+static void test_who_gathers(void **state)
+{
+    struct schedule_edge e[2] = {at(4), at(10)};
+    struct schedule_view v = training(e);
+    (void)state;
+    e[0].gathers = true;
+    expect(&v, SCHEDULE_WAIT, "it may begin with us");
+    e[0].beat = 3;
+    expect(&v, SCHEDULE_TRAIN, "it will need a model");
+    e[0].gathers = false;
+    expect(&v, SCHEDULE_WAIT, "it has one");
+}
+
+static void test_async_waits_for_nobody(void **state)
+{
+    struct schedule_edge e[2] = {at(1), at(2)};
+    struct schedule_view v = training(e);
+    (void)state;
+    v.lock_step = false;
+    expect(&v, SCHEDULE_TRAIN, "asynchronous");
+}
+
+/* ---- gathering, quorum ---- */
+
+static void test_gathering(void **state)
+{
+    static const struct
+    {
+        bool has_model, behind, complete, quiet;
+        int64_t gathered_us;
+        enum schedule_act act;
+    } row[] = {{false, false, true, true, 0, SCHEDULE_GET_MODEL},
+               {true, true, true, true, 0, SCHEDULE_GET_MODEL},
+               {true, false, false, true, 0, SCHEDULE_WAIT},
+               {true, false, true, false, 0, SCHEDULE_WAIT},
+               {true, false, true, false, 10 * SECOND - 1, SCHEDULE_WAIT},
+               {true, false, true, false, 10 * SECOND, SCHEDULE_BEGIN},
+               {true, false, true, true, 0, SCHEDULE_BEGIN}};
+    (void)state;
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+        struct schedule_edge e[2] = {at(0), at(0)};
+        struct schedule_view v = training(e);
+        v.phase = NODE_GATHERING;
+        v.round = v.beat = 0;
+        v.has_model = row[i].has_model;
+        v.behind = row[i].behind;
+        v.complete = row[i].complete;
+        v.quiet = row[i].quiet;
+        v.gathered_us = row[i].gathered_us;
+        expect(&v, row[i].act, "gathering");
+    }
+}
+
+static void test_below_the_quorum_it_mixes_and_takes_no_steps(void **state)
+{
+    struct schedule_edge e[2] = {ready(10), at(9)}, idle[2] = {at(10), at(9)};
+    struct schedule_view v = training(e);
+    (void)state;
+    v.held = true;
+    v.idle_us = SECOND;
+    expect(&v, SCHEDULE_MIX, "held");
+    v.idle_us = 100;
+    expect(&v, SCHEDULE_WAIT, "held, just mixed");
+    assert_int_equal(schedule_next(&v).wait_us, SCHEDULE_HOLD_US - 100);
+    v.idle_us = SECOND;
+    v.edge = idle;
+    expect(&v, SCHEDULE_WAIT, "held, nothing to mix");
+    struct schedule_edge last[2] = {settled(150, 9), settled(150, 9)};
+    struct schedule_view s = settling(last);
+    s.distance = 0;
+    s.held = true;
+    s.idle_us = SECOND;
+    s.stalled_us = 10 * SCHEDULE_STALL_US;
+    expect(&s, SCHEDULE_MIX, "held in the last phase");
+    assert_false(schedule_next(&s).drain);
+}
+
+/* ---- the last phase ---- */
+
+static void test_training_ends(void **state)
+{
+    struct schedule_edge e[2] = {at(99), at(100)};
+    struct schedule_view v = training(e);
+    (void)state;
+    v.round = v.beat = 100;
+    expect(&v, SCHEDULE_SETTLE, "after the last round");
+}
+
+/* It ends where the word that everybody is under the target has come from all around. */
+static void test_settled_by_hops(void **state)
+{
+    static const struct
+    {
+        double distance;
+        uint32_t hops[2], settled;
+        bool over;
+    } row[] = {{2e-3, {9, 9}, 0, false}, {(double)NAN, {9, 9}, 0, false}, {1e-3, {0, 9}, 1, false},
+               {5e-4, {3, 3}, 4, false}, {5e-4, {4, 4}, 5, true},         {5e-4, {9, 3}, 4, false}};
+    (void)state;
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+        struct schedule_edge e[2] = {settled(150, row[i].hops[0]), settled(150, row[i].hops[1])};
+        struct schedule_view v = settling(e);
+        v.distance = row[i].distance;
+        assert_int_equal(schedule_settled(&v), row[i].settled);
+        assert_int_equal(schedule_next(&v).drain, row[i].over);
+        v.trained = false; /* Somebody still trains: nothing is settled. */
+        assert_int_equal(schedule_settled(&v), 0);
+    }
+}
+
+/* Who is stuck has nothing to say of how far word has come. */
+static void test_settled_without_the_stuck(void **state)
+{
+    struct schedule_edge e[2] = {settled(150, 0), settled(150, 3)};
+    struct schedule_view v = settling(e);
+    (void)state;
+    v.distance = 0;
+    assert_int_equal(schedule_settled(&v), 1);
+    e[0].busy_us = LIMIT + 1;
+    assert_int_equal(schedule_settled(&v), 4);
+}
+
+static void test_a_missing_edge_holds_the_end(void **state)
+{
+    struct schedule_edge e[2] = {settled(150, 5), lost(SCHEDULE_LOST_US)};
+    struct schedule_view v = settling(e);
+    (void)state;
+    v.distance = 0;
+    assert_int_equal(schedule_settled(&v), 0);
+    expect(&v, SCHEDULE_WAIT, "at a low rate");
+    assert_int_equal(schedule_next(&v).wait_us, SCHEDULE_SLOW_US);
+    v.distance = 1;
+    expect(&v, SCHEDULE_MIX, "there is something to do");
+    v.distance = 0;
+    e[1].lost_us++; /* Given up: but now the way around counts. */
+    assert_int_equal(schedule_settled(&v), 6);
+    assert_false(schedule_next(&v).drain);
+    e[0].settled = 8;
+    assert_true(schedule_next(&v).drain);
+    e[1] = (struct schedule_edge){.done = true, .lost_us = 1};
+    e[0].settled = 4;
+    assert_true(schedule_next(&v).drain);
+}
+
+/* A session that is back within a second was never away: its last word stands. */
+static void test_a_brief_loss_is_none(void **state)
+{
+    struct schedule_edge e[2] = {settled(150, 5), lost(SCHEDULE_BRIEF_US)};
+    struct schedule_view v = settling(e);
+    (void)state;
+    v.distance = 0;
+    e[1].settled = 5;
+    assert_true(schedule_next(&v).drain);
+    e[1].settled = 3;
+    assert_false(schedule_next(&v).drain);
+    e[1].settled = 5;
+    e[1].lost_us++;
+    assert_false(schedule_next(&v).drain);
+}
+
+static void test_draining_finishes_what_is_half_done(void **state)
+{
+    struct schedule_edge e[2] = {at(150), at(150)};
+    struct schedule_view v = settling(e);
+    (void)state;
+    v.draining = true;
+    expect(&v, SCHEDULE_WAIT, "half done");
+    e[0].ready = true;
+    expect(&v, SCHEDULE_MIX, "to be committed");
+    e[0] = e[1] = (struct schedule_edge){.open = true, .beat = 150};
+    expect(&v, SCHEDULE_LAST, "drained");
+    e[0] = at(149); /* A worker that hangs holds nobody. */
+    e[0].busy_us = LIMIT + 1;
+    expect(&v, SCHEDULE_LAST, "drained but for one that hangs");
+}
+
+static void test_the_end_without_progress(void **state)
+{
+    struct schedule_edge e[2] = {ready(150), ready(150)};
+    struct schedule_view v = settling(e);
+    (void)state;
+    v.stalled_us = SCHEDULE_STALL_US;
+    expect(&v, SCHEDULE_MIX, "still patient");
+    v.stalled_us++;
+    expect(&v, SCHEDULE_LAST, "no longer");
+    assert_true(schedule_next(&v).late);
+    v.stalled_us = 0;
+    v.diverged = true;
+    assert_true(schedule_next(&v).late);
+    v.diverged = false;
+    v.target = 0; /* No last phase was asked for: only what is ready is done. */
+    expect(&v, SCHEDULE_MIX, "ready still");
+    assert_true(schedule_next(&v).drain);
+    assert_false(schedule_next(&v).late);
+}
+
+/* Alone with those that are final, or whose workers hang. */
+static void test_nobody_is_left_to_mix_with(void **state)
+{
+    struct schedule_edge e[2] = {{.done = true}, {.done = true}};
+    struct schedule_view v = settling(e);
+    (void)state;
+    expect(&v, SCHEDULE_LAST, "all done");
+    assert_false(schedule_next(&v).late);
+    e[1] = lost(1);
+    expect(&v, SCHEDULE_WAIT, "one is missing");
+    assert_false(schedule_next(&v).drain);
+    v.n_edges = 0;
+    expect(&v, SCHEDULE_LAST, "alone");
+}
+
+/* In lock step who is behind goes on by empty beats, or both would wait for ever. */
+static void test_the_last_phase_in_lock_step(void **state)
+{
+    struct schedule_edge e[2] = {at(152), at(150)};
+    struct schedule_view v = settling(e);
+    (void)state;
+    expect(&v, SCHEDULE_MIX, "behind");
+    e[0].beat = 150;
+    expect(&v, SCHEDULE_WAIT, "nothing to mix");
+    e[1].made = false;
+    expect(&v, SCHEDULE_MIX, "a delta to make");
+    v.draining = true;
+    expect(&v, SCHEDULE_WAIT, "no delta is made any more");
+}
+
+static void test_slow_trainers_are_waited_for_at_a_low_rate(void **state)
+{
+    struct schedule_edge e[2] = {ready(150), ready(150)};
+    struct schedule_view v = settling(e);
+    (void)state;
+    v.lock_step = false;
+    v.idle_us = 1000;
+    expect(&v, SCHEDULE_MIX, "all have trained");
+    v.trained = false;
+    expect(&v, SCHEDULE_WAIT, "somebody trains");
+    assert_int_equal(schedule_next(&v).wait_us, SCHEDULE_SLOW_US - 1000);
+    v.pace_us = SECOND;
+    assert_int_equal(schedule_next(&v).wait_us, SECOND - 1000);
+}
+
+static void test_serving(void **state)
+{
+    struct schedule_edge e[2] = {{.done = true}, at(150)};
+    struct schedule_view v = settling(e);
+    (void)state;
+    v.phase = NODE_SERVING;
+    expect(&v, SCHEDULE_WAIT, "a neighbour mixes");
+    v.idle_us = SCHEDULE_STALL_US + 1;
+    expect(&v, SCHEDULE_LEAVE, "for too long");
+    v.idle_us = 0;
+    e[1] = lost(SCHEDULE_LOST_US);
+    expect(&v, SCHEDULE_WAIT, "it may come back");
+    e[1].lost_us++;
+    expect(&v, SCHEDULE_LEAVE, "it does not");
+    e[1] = e[0];
+    expect(&v, SCHEDULE_LEAVE, "all are done");
+    v.phase = NODE_LEFT;
+    expect(&v, SCHEDULE_WAIT, "gone");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_lock_step_waits_for_the_slower),
+        cmocka_unit_test(test_a_skew_is_corrected_once),
+        cmocka_unit_test(test_beats_are_claimed_beyond_the_lead),
+        cmocka_unit_test(test_nobody_waits_for_who_is_excused),
+        cmocka_unit_test(test_who_gathers),
+        cmocka_unit_test(test_async_waits_for_nobody),
+        cmocka_unit_test(test_gathering),
+        cmocka_unit_test(test_below_the_quorum_it_mixes_and_takes_no_steps),
+        cmocka_unit_test(test_training_ends),
+        cmocka_unit_test(test_settled_by_hops),
+        cmocka_unit_test(test_settled_without_the_stuck),
+        cmocka_unit_test(test_a_missing_edge_holds_the_end),
+        cmocka_unit_test(test_a_brief_loss_is_none),
+        cmocka_unit_test(test_draining_finishes_what_is_half_done),
+        cmocka_unit_test(test_the_end_without_progress),
+        cmocka_unit_test(test_nobody_is_left_to_mix_with),
+        cmocka_unit_test(test_the_last_phase_in_lock_step),
+        cmocka_unit_test(test_slow_trainers_are_waited_for_at_a_low_rate),
+        cmocka_unit_test(test_serving),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

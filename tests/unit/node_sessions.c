@@ -1,0 +1,366 @@
+/* tests/unit/node_sessions.c -- the machine of sessions by itself: crossed ones, dialling, runs. */
+#include "node_sessions_rig.h"
+
+/* ---- two sessions with one process ---- */
+
+/* Both ends keep the one that the smaller id dialled, whichever came first. */
+static void test_crossed_sessions(void **state)
+{
+    (void)state;
+    for (int k = 0; k < 4; k++) {
+        uint8_t who = k & 1 ? LOW : HIGH;
+        bool first_is_ours = (k & 2) != 0;
+        begin();
+        const struct link *first = up(who, first_is_ours);
+        hello(first, 1);
+        const struct link *second = up(who, !first_is_ours);
+        hello(second, 1);
+        bool keep_ours = who == HIGH; /* Then the smaller id is ours. */
+        const struct link *kept = first_is_ours == keep_ours ? first : second;
+        assert_true(first->doomed != second->doomed);
+        assert_false(kept->doomed);
+        assert_ptr_equal(sessions_to(&rig.s, kept->id), kept);
+        assert_int_equal(rig.n_lost, kept == second);
+        end();
+    }
+}
+
+/* Who dials again has lost the first session, whether or not we have noticed; and whoever
+ * we have dialled ourselves while that session lives is not even greeted again. */
+static void test_second_session(void **state)
+{
+    (void)state;
+    for (int k = 0; k < 4; k++) {
+        begin();
+        bool dialled = k >= 2, silent = k % 2 == 1;
+        const struct link *first = up(LOW, dialled);
+        if (!dialled) /* Its HELLO may still be on its way. */
+            hello(first, 1);
+        step_at(rig.env.now_us + SILENT_US - !silent);
+        uint32_t n_sends = rig.fx.n_sends;
+        const struct link *second = up(LOW, dialled);
+        if (dialled && !silent) {
+            assert_null(second);
+            assert_int_equal(rig.fx.n_sends, n_sends);
+            assert_int_equal(rig.fx.n_hangups, 1);
+            assert_false(first->doomed);
+        } else {
+            hello(second, 1);
+            assert_int_equal(first->doomed, first->hello);
+            assert_false(second->doomed);
+        }
+        end();
+    }
+}
+
+static void hello_of(const struct link *l, uint64_t boot, uint64_t incarnation)
+{
+    struct wire_hello h = {.version = WIRE_VERSION, .role = WIRE_PEER};
+    h.record = record(l->id[0], boot);
+    h.record.incarnation = incarnation;
+    sessions_hello(&rig.s, l, &h);
+}
+
+/* The newer one has the session; the other is told of it each time, and when it speaks again
+ * after that it is no restart: we say so, once. */
+static void test_two_processes_of_one_identity(void **state)
+{
+    struct wire_message m;
+    (void)state;
+    begin();
+    const struct link *older = up(LOW, false), *newer = up(LOW, false);
+    hello_of(older, 1, 10);
+    hello_of(newer, 2, 20);
+    assert_true(older->doomed && !newer->doomed);
+    assert_true(sent(older->number, WIRE_MEMBERS, &m));
+    step_at(rig.env.now_us);
+    const struct link *again = up(LOW, false);
+    hello_of(again, 1, 10);
+    assert_true(again->doomed && !newer->doomed);
+    assert_true(sent(again->number, WIRE_MEMBERS, &m));
+    assert_int_equal(m.members.n_records, 1);
+    assert_int_equal(m.members.records[0].incarnation, 20);
+    assert_int_equal(rig.fx.n_notes, 0);
+    for (uint64_t k = 1; k < 4; k++) {
+        again = up(LOW, false);
+        hello_of(again, k & 1 ? 1 : 2, 20 + 1001 * k);
+        assert_false(again->doomed);
+        assert_int_equal(rig.fx.n_notes, 1);
+    }
+    end();
+}
+
+/* Whoever finds that it is the older of two ends, and does not leave in the other's name. */
+static void test_a_clone_of_us(void **state)
+{
+    (void)state;
+    begin();
+    const struct link *l = up(HIGH, false);
+    hello(l, 1);
+    struct record r = record(OURS, 99);
+    struct wire_members told = {.n_records = 1, .records = &r};
+    for (int k = 0; k < 2; k++) {
+        assert_false(rig.env.over);
+        r.incarnation = members_self(rig.env.members)->incarnation + 1;
+        sessions_members(&rig.s, l, &told);
+    }
+    assert_true(rig.env.over);
+    assert_int_equal(rig.env.exit_code, 2);
+    assert_int_equal(members_self(rig.env.members)->state, RECORD_RUNNING);
+    end();
+}
+
+/* ---- dialling ---- */
+
+static void resolved(const char *address)
+{
+    struct node_event ev = {.type = NODE_RESOLVED};
+    ev.resolved.address = &address;
+    ev.resolved.n = address != NULL;
+    sessions_resolved(&rig.s, &ev);
+}
+
+/* Lets time go on until the bootstrap name is asked for; how long that took. */
+static int64_t until_resolve(void)
+{
+    int64_t begun = rig.env.now_us;
+    do {
+        step_at(rig.env.now_us + TICK_US);
+        sessions_tick(&rig.s, 0);
+        assert_true(rig.env.now_us < begun + 100 * SECOND);
+    } while (rig.fx.n_resolves == 0);
+    return rig.env.now_us - begun;
+}
+
+static void test_names_are_resolved_for_ever(void **state)
+{
+    (void)state;
+    begin();
+    (void)until_resolve();
+    const struct link *l = up(HIGH, false);
+    hello(l, 1);
+    for (int k = 0; k < 3; k++) { /* In company, slowly; to an address of then. */
+        char address[WIRE_ADDRESS_MAX];
+        snprintf(address, sizeof address, "10.1.0.%d:7100", k);
+        resolved(address);
+        assert_true(rig.fx.n_dials > 0);
+        const struct node_dial *dial = &rig.fx.dials[rig.fx.n_dials - 1];
+        assert_string_equal(dial->address, address);
+        sessions_dial_failed(&rig.s, dial->tag);
+        assert_in_range(until_resolve(), SEED_US * 4 / 5, SEED_US * 6 / 5 + TICK_US);
+        sessions_heard(&rig.s, l->number);
+    }
+    resolved(NULL); /* It stands for nothing: soon again, with one word about it. */
+    assert_int_equal(rig.fx.n_notes, 1);
+    assert_in_range(until_resolve(), SEED_ALONE_US * 4 / 5, SEED_ALONE_US * 6 / 5 + TICK_US);
+    resolved(NULL);
+    assert_int_equal(rig.fx.n_notes, 0);
+    end();
+}
+
+/* Calls until a dial goes out; how long that took. */
+static int64_t until_dial(uint8_t who, int64_t lost_us)
+{
+    uint8_t id[WIRE_ID_BYTES] = {who};
+    int64_t begun = rig.env.now_us;
+    for (;;) {
+        sessions_call(&rig.s, id, lost_us);
+        if (rig.fx.n_dials > 0)
+            return rig.env.now_us - begun;
+        step_at(rig.env.now_us + TICK_US / 10);
+        assert_true(rig.env.now_us < begun + 100 * SECOND);
+    }
+}
+
+static void fail_dial(void)
+{
+    sessions_dial_failed(&rig.s, rig.fx.dials[0].tag);
+    step_at(rig.env.now_us);
+}
+
+static void test_back_off(void **state)
+{
+    (void)state;
+    uint8_t high[WIRE_ID_BYTES] = {HIGH}, low[WIRE_ID_BYTES] = {LOW};
+    begin();
+    assert_int_equal(sessions_want(&rig.s, high), 0);
+    assert_int_equal(sessions_want(&rig.s, low), 0);
+    assert_int_equal(until_dial(HIGH, rig.env.now_us), 0); /* The smaller id dials at once. */
+    fail_dial();
+    for (int64_t us = REDIAL_MIN_US; us < 4 * REDIAL_MAX_US; us *= 2) {
+        int64_t most = us < REDIAL_MAX_US ? us : REDIAL_MAX_US;
+        assert_in_range(until_dial(HIGH, 0), most * 4 / 5, most * 6 / 5 + TICK_US);
+        fail_dial();
+    }
+    assert_in_range(until_dial(LOW, rig.env.now_us), YIELD_US, YIELD_US + TICK_US);
+    fail_dial();
+    sessions_unwant(&rig.s, low);
+    step_at(rig.env.now_us + 10 * SECOND);
+    sessions_call(&rig.s, low, 0);
+    assert_int_equal(rig.fx.n_dials, 0);
+    end();
+}
+
+/* Who has just been lost is called every half second for a while, and then less and less. */
+static void test_a_restart_is_found_soon(void **state)
+{
+    (void)state;
+    uint8_t high[WIRE_ID_BYTES] = {HIGH};
+    begin();
+    assert_int_equal(sessions_want(&rig.s, high), 0);
+    const struct link *l = up(HIGH, false);
+    hello(l, 1);
+    sessions_tick(&rig.s, 0);
+    int64_t lost_us = rig.env.now_us;
+    down(l);
+    while (rig.env.now_us < lost_us + RECENT_US - SECOND) {
+        assert_true(until_dial(HIGH, 0) <= REDIAL_RECENT_US * 6 / 5 + TICK_US);
+        fail_dial();
+    }
+    int64_t longest = 0;
+    while (rig.env.now_us < lost_us + 3 * RECENT_US) {
+        int64_t took = until_dial(HIGH, 0);
+        longest = took > longest ? took : longest;
+        fail_dial();
+    }
+    assert_true(longest >= REDIAL_MAX_US * 4 / 5);
+    end();
+}
+
+/* How a session ended says when it is wanted again. */
+static void test_calling_again(void **state)
+{
+    (void)state;
+    uint8_t high[WIRE_ID_BYTES] = {HIGH};
+    for (int k = 0; k < 3; k++) {
+        bool opened = k > 0, violated = k == 2;
+        begin();
+        assert_int_equal(sessions_want(&rig.s, high), 0);
+        const struct link *l = up(HIGH, false);
+        hello(l, 1);
+        if (opened)
+            sessions_opened(&rig.s, l);
+        if (violated)
+            sessions_violation(&rig.s, l, "a test");
+        down(l);
+        int64_t least = opened ? 0 : REDIAL_MIN_US * 4 / 5;
+        least = violated ? REDIAL_MAX_US * 4 / 5 : least;
+        int64_t took = until_dial(HIGH, 0);
+        assert_in_range(took, least, least * 3 / 2 + TICK_US / 10);
+        assert_int_equal(rig.s.n_violations, violated);
+        end();
+    }
+}
+
+/* A machine that lost its identity is reached at its old one's address, again and again:
+ * each time as good as a refusal. */
+static void test_somebody_else_at_the_address(void **state)
+{
+    (void)state;
+    uint8_t high[WIRE_ID_BYTES] = {HIGH};
+    begin();
+    assert_int_equal(sessions_want(&rig.s, high), 0);
+    (void)until_dial(HIGH, 0);
+    struct node_event ev = {.type = NODE_LINK_UP, .link = ++rig.next_link};
+    ev.up.id[0] = LOW;
+    ev.up.dialled = true;
+    ev.up.tag = rig.fx.dials[rig.fx.n_dials - 1].tag;
+    sessions_up(&rig.s, &ev);
+    step_at(rig.env.now_us);
+    int64_t took = until_dial(HIGH, 0);
+    assert_true(took >= REDIAL_MIN_US * 4 / 5);
+    end();
+}
+
+/* ---- runs and words ---- */
+
+static void test_runs(void **state)
+{
+    (void)state;
+    for (enum sessions_run said = SESSIONS_RUN_SAME; said <= SESSIONS_RUN_CONTRADICTS; said++) {
+        bool goes_on = said <= SESSIONS_RUN_YIELDS;
+        begin();
+        const struct link *l = up(HIGH, false);
+        rig.said = said;
+        hello(l, 1);
+        assert_int_equal(rig.n_runs, 1);
+        assert_int_equal(link_talks(l), goes_on);
+        assert_int_equal(l->same_run, said == SESSIONS_RUN_SAME || said == SESSIONS_RUN_TAKEN);
+        assert_int_equal(l->doomed,
+                         said == SESSIONS_RUN_STRANGER || said == SESSIONS_RUN_UNREADABLE);
+        assert_int_equal(l->violated, said == SESSIONS_RUN_UNREADABLE);
+        assert_int_equal(rig.env.over, said == SESSIONS_RUN_CONTRADICTS);
+        bool left = members_self(rig.env.members)->state == RECORD_LEFT;
+        assert_int_equal(left, said == SESSIONS_RUN_CONTRADICTS);
+        end();
+    }
+}
+
+/* What others share with us is not given up for somebody's contradicting proposal; a run that
+ * has begun is, and so is ours while nobody shares it. */
+static void test_contradiction_in_company(void **state)
+{
+    (void)state;
+    for (int k = 0; k < 4; k++) {
+        bool company = k & 1, begun = k & 2, refused = company && !begun;
+        struct wire_hello h = {WIRE_VERSION, WIRE_PEER, .has_run = true, .has_started = begun};
+        begin();
+        if (company)
+            hello(up(HIGH, false), 1);
+        const struct link *l = up(LOW, true);
+        rig.said = SESSIONS_RUN_CONTRADICTS;
+        h.record = record(LOW, 1);
+        sessions_hello(&rig.s, l, &h);
+        assert_int_equal(rig.env.over, !refused);
+        assert_int_equal(l->doomed, refused);
+        if (refused) {
+            assert_non_null(strstr(rig.fx.notes[0].text, "peer-1 (10.0.0.1:7100)"));
+            assert_false(link_talks(l));
+        }
+        end();
+    }
+}
+
+static void test_leaving_and_finishing_are_said(void **state)
+{
+    struct wire_message m;
+    (void)state;
+    begin();
+    const struct link *l = up(HIGH, false);
+    hello(l, 1);
+    sessions_news(&rig.s);
+    step_at(rig.env.now_us);
+    sessions_say_finished_all(&rig.s);
+    assert_false(sent(l->number, WIRE_PING, &m));
+    rig.standing.finished = true;
+    sessions_say_finished_all(&rig.s);
+    assert_true(sent(l->number, WIRE_PING, &m) && m.ping.finished);
+    sessions_ping(&rig.s, l, &m.ping); /* And is heard. */
+    assert_true(l->finished && rig.n_finished == 1);
+    step_at(rig.env.now_us);
+    sessions_leave(&rig.s);
+    assert_true(sent(l->number, WIRE_MEMBERS, &m));
+    assert_int_equal(m.members.n_records, 1);
+    assert_int_equal(m.members.records[0].id[0], OURS);
+    assert_int_equal(m.members.records[0].state, RECORD_LEFT);
+    end();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_crossed_sessions),
+        cmocka_unit_test(test_second_session),
+        cmocka_unit_test(test_two_processes_of_one_identity),
+        cmocka_unit_test(test_a_clone_of_us),
+        cmocka_unit_test(test_names_are_resolved_for_ever),
+        cmocka_unit_test(test_back_off),
+        cmocka_unit_test(test_calling_again),
+        cmocka_unit_test(test_a_restart_is_found_soon),
+        cmocka_unit_test(test_somebody_else_at_the_address),
+        cmocka_unit_test(test_runs),
+        cmocka_unit_test(test_contradiction_in_company),
+        cmocka_unit_test(test_leaving_and_finishing_are_said),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

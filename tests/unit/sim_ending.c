@@ -1,0 +1,226 @@
+/* tests/unit/sim_ending.c -- what a node says of its run's end, when others died, left or came back. */
+#include "peer/node/outcome.h"
+#include "peer/sim/faults.h"
+#include "sim_rig.h"
+
+enum { SECOND = 1000 * 1000, ROUNDS = 600 };
+
+static void run_until(struct rig *r, int64_t t_us)
+{
+    while (sim_now_us(r->world) < t_us && sim_step(r->world))
+        ;
+}
+
+/* With patience of a second the last one goes on alone; who hangs is found out after two. */
+static void impatient(void *self, uint32_t peer, struct node_config *c)
+{
+    (void)self, (void)peer;
+    c->patience_us = SECOND;
+    c->worker_limit_us = 2 * SECOND;
+}
+
+/* Thirty seconds of training over sessions as TCP has them. */
+static void rig_training(struct rig *r, uint32_t n, const char *topology)
+{
+    rig_init(r, n, 300, topology, "qsgd:4", 0);
+    r->eta = 0.05f;
+    r->noise = 1.0f;
+    r->config.step_us = 50 * 1000;
+    r->config.sessions = true;
+    r->config.configure = impatient;
+    r->config.run.rounds = ROUNDS;
+    r->config.run.final_drift = 1e-3;
+    r->config.run.quorum = 0.5;
+    rig_open(r);
+}
+
+/* How it was for this peer; its exit code is that of its own judgement. */
+static struct outcome ended(const struct rig *r, uint32_t peer, struct outcome_facts *f)
+{
+    struct outcome o;
+    int code = -1;
+    node_facts(sim_node(r->world, peer), f);
+    outcome_judge(&o, f);
+    if (!sim_ended(r->world, peer, &code) || code != o.exit_code)
+        fail_msg("peer-%u: exit code %d, though '%s'", peer, code, o.text);
+    return o;
+}
+
+static void check(const struct rig *r, uint32_t peer, enum outcome_kind kind, uint32_t n_among,
+                  uint32_t n_members, const char *dead)
+{
+    char names[OUTCOME_DEAD_MAX * (WIRE_NAME_MAX + 1)] = "";
+    struct outcome_facts f;
+    struct outcome o = ended(r, peer, &f);
+    for (uint32_t i = 0; i < f.n_dead; i++)
+        snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", i > 0 ? " " : "",
+                 f.dead[i]);
+    if (o.kind != kind || f.n_among != n_among || f.n_members != n_members
+        || strcmp(names, dead) != 0)
+        fail_msg("peer-%u: '%s', expected %s of %u of %u, dead '%s'", peer, o.text,
+                 outcome_word(kind), n_among, n_members, dead);
+}
+
+static void rig_end(struct rig *r)
+{
+    run_until(r, 120 * (int64_t)SECOND);
+}
+
+static void test_all_there(void **state)
+{
+    struct rig r;
+    (void)state;
+    rig_training(&r, 5, "ring");
+    rig_end(&r);
+    for (uint32_t i = 0; i < 5; i++)
+        check(&r, i, OUTCOME_CONSENSUS, 5, 5, "");
+    rig_close(&r);
+}
+
+/* Peers that were no neighbours of the dead know it all the same. */
+static void test_deaths(void **state)
+{
+    struct rig r;
+    (void)state;
+    rig_training(&r, 8, "ring");
+    run_until(&r, 5 * SECOND);
+    sim_kill(r.world, 3);
+    sim_power_off(r.world, 5);
+    rig_end(&r);
+    for (uint32_t i = 0; i < 8; i++)
+        if (i != 3 && i != 5)
+            check(&r, i, OUTCOME_CONSENSUS, 6, 8, "peer-3 peer-5");
+    rig_close(&r);
+}
+
+static void test_no_quorum(void **state)
+{
+    struct rig r;
+    (void)state;
+    rig_training(&r, 4, "ring");
+    run_until(&r, 5 * SECOND);
+    for (uint32_t i = 1; i < 4; i++)
+        sim_kill(r.world, i);
+    bool held = false;
+    for (int64_t t = 5 * SECOND; t < 40 * (int64_t)SECOND; t += SECOND / 4) {
+        run_until(&r, t);
+        held |= rig_progress(&r, 0).holds;
+    }
+    assert_true(held && !rig_progress(&r, 0).holds); /* For as long as it has patience. */
+    rig_end(&r);
+    check(&r, 0, OUTCOME_NO_QUORUM, 1, 4, "peer-1 peer-2 peer-3");
+    rig_close(&r);
+}
+
+/* Who leaves by its word is no member any more, and has claimed nothing. */
+static void test_leaving(void **state)
+{
+    struct rig r;
+    (void)state;
+    rig_training(&r, 4, "ring");
+    run_until(&r, 5 * SECOND);
+    sim_ask_to_leave(r.world, 2);
+    rig_end(&r);
+    struct outcome_facts f;
+    assert_int_equal(ended(&r, 2, &f).kind, OUTCOME_STOPPED);
+    for (uint32_t i = 0; i < 4; i++)
+        if (i != 2)
+            check(&r, i, OUTCOME_CONSENSUS, 3, 3, "");
+    rig_close(&r);
+}
+
+/* A machine that comes back, with its identity or with another, is the same member. */
+static void test_coming_back(void **state)
+{
+    (void)state;
+    for (int anew = 0; anew < 2; anew++) {
+        struct rig r;
+        rig_training(&r, 4, "ring");
+        run_until(&r, 5 * SECOND);
+        sim_kill(r.world, 1);
+        run_until(&r, 9 * SECOND);
+        int err = anew ? sim_restart_as_new(r.world, 1) : sim_restart(r.world, 1);
+        assert_int_equal(err, 0);
+        rig_end(&r);
+        for (uint32_t i = 0; i < 4; i++)
+            check(&r, i, OUTCOME_CONSENSUS, 4, 4, "");
+        struct outcome_facts f;
+        (void)ended(&r, 1, &f);
+        assert_true(f.joined_round > 0 && f.rounds_claimed == ROUNDS);
+        rig_close(&r);
+    }
+}
+
+/* Who hangs is not dead, but does not end with the others either. */
+static void test_stuck(void **state)
+{
+    struct rig r;
+    (void)state;
+    rig_training(&r, 4, "ring");
+    run_until(&r, 5 * SECOND);
+    sim_hang(r.world, 2, true);
+    run_until(&r, 40 * (int64_t)SECOND);
+    for (uint32_t i = 0; i < 4; i++) {
+        struct outcome_facts f;
+        node_facts(sim_node(r.world, i), &f);
+        if (i != 2)
+            assert_true(f.n_among == 3 && f.n_members == 4 && f.n_dead == 0);
+    }
+    rig_close(&r);
+}
+
+/* Without a last phase nothing is claimed of the distance. */
+static void test_unasked(void **state)
+{
+    struct rig r;
+    (void)state;
+    rig_init(&r, 3, 300, "ring", "qsgd:4", 0);
+    r.config.run.quorum = 0.5;
+    rig_run(&r, UINT64_MAX);
+    for (uint32_t i = 0; i < 3; i++)
+        check(&r, i, OUTCOME_UNASKED, 3, 3, "");
+    rig_close(&r);
+}
+
+/* A loss that is not finite ends the run there. */
+static void lossless(void *self, float *x, uint64_t round, uint32_t n_steps,
+                     struct trainer_report *report)
+{
+    rig_steps(self, x, round, n_steps, report);
+    report->loss = round < 20 ? 1 : (double)NAN;
+}
+
+static int lossless_trainer(void *self, uint32_t peer, const struct run *run, struct trainer *t,
+                            char error[RUN_ERROR_MAX])
+{
+    int err = rig_trainer(self, peer, run, t, error);
+    t->steps = lossless;
+    return err;
+}
+
+static void test_diverged(void **state)
+{
+    struct rig r;
+    struct outcome_facts f;
+    (void)state;
+    rig_init(&r, 1, 300, "ring", "qsgd:4", 0);
+    r.config.make_trainer = lossless_trainer;
+    r.config.run.final_drift = 1e-3;
+    rig_run(&r, UINT64_MAX);
+    struct outcome o = ended(&r, 0, &f);
+    assert_int_equal(o.kind, OUTCOME_DIVERGED);
+    assert_true(f.infinite);
+    assert_int_equal(f.rounds_claimed, 20);
+    rig_close(&r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_all_there),   cmocka_unit_test(test_deaths),
+        cmocka_unit_test(test_no_quorum),   cmocka_unit_test(test_leaving),
+        cmocka_unit_test(test_coming_back), cmocka_unit_test(test_stuck),
+        cmocka_unit_test(test_unasked),     cmocka_unit_test(test_diverged),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,227 @@
+/* tests/unit/sim_sessions.c -- the network with sessions: what each end of one is told, and when. */
+#include "sim_rig.h"
+
+enum { SECOND = 1000 * 1000, LAG = 1000, SEEN = 4096 };
+
+/* What nodes were told of their sessions, in order. */
+struct seen
+{
+    int64_t at_us;
+    uint32_t peer, other;
+    enum node_event_type type;
+    bool dialled;
+};
+
+struct story
+{
+    struct rig r;
+    struct seen seen[SEEN];
+    size_t n;
+};
+
+static void watch(void *self, uint32_t peer, const struct node_event *ev, uint32_t other)
+{
+    struct story *s = (struct story *)((char *)self - offsetof(struct story, r));
+    if (s->n < SEEN)
+        s->seen[s->n++] = (struct seen){ev->now_us, peer, other, ev->type,
+                                        ev->type == NODE_LINK_UP && ev->up.dialled};
+}
+
+static void story_open(struct story *s, uint32_t n)
+{
+    rig_init(&s->r, n, 50, "ring", "qsgd:4", 0);
+    s->n = 0;
+    s->r.eta = 0.05f;
+    s->r.config.latency_us = LAG;
+    s->r.config.step_us = 50 * 1000;
+    s->r.config.sessions = true;
+    s->r.config.watch = watch;
+    s->r.config.run.rounds = 1000;
+    s->r.config.run.final_drift = 1e-3;
+    rig_open(&s->r);
+}
+
+/* The first such event at or after this time, or NULL. */
+static const struct seen *first(const struct story *s, int64_t from_us, uint32_t peer,
+                                enum node_event_type type)
+{
+    for (size_t i = 0; i < s->n; i++)
+        if (s->seen[i].at_us >= from_us && s->seen[i].peer == peer && s->seen[i].type == type)
+            return &s->seen[i];
+    return NULL;
+}
+
+static bool run_to(struct story *s, int64_t t_us)
+{
+    return sim_run_to(s->r.world, t_us);
+}
+
+/* The dialling end is up a lag before the other. */
+static void test_handshake(void **state)
+{
+    static struct story s;
+    (void)state;
+    story_open(&s, 2);
+    run_to(&s, SECOND);
+    const struct seen *a = first(&s, 0, 0, NODE_LINK_UP), *b = first(&s, 0, 1, NODE_LINK_UP);
+    assert_non_null(a);
+    assert_non_null(b);
+    assert_true(a->dialled != b->dialled);
+    assert_int_equal(a->dialled ? b->at_us - a->at_us : a->at_us - b->at_us, LAG);
+    rig_close(&s.r);
+}
+
+/* A process that dies is noticed a lag later; where the path is cut, only once that heals. */
+static void test_half_open(void **state)
+{
+    static struct story s;
+    (void)state;
+    story_open(&s, 3);
+    run_to(&s, SECOND);
+    sim_cut(s.r.world, 2, 1, true);
+    s.n = 0;
+    sim_kill(s.r.world, 2);
+    run_to(&s, 3 * SECOND);
+    const struct seen *down = first(&s, 0, 0, NODE_LINK_DOWN);
+    assert_non_null(down);
+    assert_int_equal(down->at_us, SECOND + LAG);
+    assert_null(first(&s, 0, 1, NODE_LINK_DOWN));
+    sim_cut(s.r.world, 2, 1, false);
+    run_to(&s, 4 * SECOND);
+    down = first(&s, 0, 1, NODE_LINK_DOWN);
+    assert_non_null(down);
+    assert_int_equal(down->at_us, 3 * SECOND + LAG);
+    rig_close(&s.r);
+}
+
+/* A dial to a host without the process is refused at once; to one that is off, after 3 s. */
+static void test_dials(void **state)
+{
+    static struct story s;
+    (void)state;
+    story_open(&s, 3);
+    run_to(&s, SECOND);
+    sim_kill(s.r.world, 2);
+    s.n = 0;
+    run_to(&s, 4 * SECOND); /* Whose id is the larger one leaves the first dial to the other. */
+    assert_non_null(first(&s, 0, 0, NODE_DIAL_FAILED));
+    assert_int_equal(sim_restart(s.r.world, 2), 0);
+    run_to(&s, 6 * SECOND);
+    sim_power_off(s.r.world, 2);
+    s.n = 0;
+    run_to(&s, 8 * SECOND);
+    assert_null(first(&s, 0, 0, NODE_LINK_DOWN)); /* Nobody has told them. */
+    assert_null(first(&s, 0, 0, NODE_DIAL_FAILED));
+    run_to(&s, 40 * SECOND);
+    const struct seen *down = first(&s, 0, 0, NODE_LINK_DOWN);
+    assert_non_null(down); /* Their own silence rules have. */
+    const struct seen *failed = first(&s, down->at_us, 0, NODE_DIAL_FAILED);
+    assert_non_null(failed);
+    assert_true(failed->at_us >= down->at_us + 3 * SECOND);
+    rig_close(&s.r);
+}
+
+/* What is sent into a cut arrives in order once it heals: no exchange is lost, and the edges
+ * go on in their epochs. */
+static void test_held(void **state)
+{
+    static struct story s;
+    (void)state;
+    story_open(&s, 3);
+    run_to(&s, 2 * SECOND);
+    uint64_t before = rig_progress(&s.r, 0).exchanges;
+    s.n = 0;
+    sim_cut(s.r.world, 0, 1, true);
+    sim_cut(s.r.world, 1, 0, true);
+    run_to(&s, 4 * SECOND);
+    assert_null(first(&s, 0, 0, NODE_LINK_DOWN));
+    sim_cut(s.r.world, 0, 1, false);
+    sim_cut(s.r.world, 1, 0, false);
+    run_to(&s, 6 * SECOND);
+    assert_null(first(&s, 0, 0, NODE_LINK_DOWN));
+    assert_true(rig_progress(&s.r, 0).exchanges > before + 20);
+    assert_int_equal(rig_progress(&s.r, 0).resets, 0);
+    rig_close(&s.r);
+}
+
+/* A reset is heard by one end now, by the other later; one that a middlebox has forgotten by
+ * nobody, until the nodes' own rules end it. */
+static void test_reset(void **state)
+{
+    static struct story s;
+    (void)state;
+    story_open(&s, 2);
+    run_to(&s, SECOND);
+    s.n = 0;
+    sim_reset(s.r.world, 0, 1, 0, SECOND / 2);
+    run_to(&s, SECOND + LAG / 2);
+    assert_non_null(first(&s, 0, 0, NODE_LINK_DOWN));
+    assert_null(first(&s, 0, 1, NODE_LINK_DOWN));
+    run_to(&s, 3 * SECOND);
+    assert_non_null(first(&s, 0, 1, NODE_LINK_DOWN));
+    s.n = 0;
+    sim_reset(s.r.world, 0, 1, -1, -1);
+    run_to(&s, 6 * SECOND);
+    assert_null(first(&s, 0, 0, NODE_LINK_DOWN));
+    assert_null(first(&s, 0, 1, NODE_LINK_DOWN));
+    run_to(&s, 20 * SECOND);
+    assert_non_null(first(&s, 0, 0, NODE_LINK_DOWN));
+    assert_int_equal(rig_progress(&s.r, 0).n_edges, 1);
+    rig_close(&s.r);
+}
+
+/* A loop that stands still gets everything afterwards, its clock having jumped; a worker that
+ * hangs keeps the loop going. */
+static void test_stops(void **state)
+{
+    static struct story s;
+    (void)state;
+    story_open(&s, 2);
+    run_to(&s, SECOND);
+    s.n = 0;
+    sim_stop(s.r.world, 1, true);
+    run_to(&s, 2 * SECOND);
+    for (size_t i = 0; i < s.n; i++)
+        assert_int_equal(s.seen[i].peer, 0);
+    sim_stop(s.r.world, 1, false);
+    run_to(&s, 3 * SECOND);
+    const struct seen *late = first(&s, 0, 1, NODE_RECV);
+    assert_non_null(late);
+    assert_int_equal(late->at_us, 2 * SECOND);
+    s.n = 0;
+    sim_hang(s.r.world, 1, true);
+    run_to(&s, 5 * SECOND);
+    assert_null(first(&s, 0, 1, NODE_WORKED));
+    assert_non_null(first(&s, 0, 1, NODE_TIMER));
+    sim_hang(s.r.world, 1, false);
+    run_to(&s, 6 * SECOND);
+    assert_non_null(first(&s, 0, 1, NODE_WORKED));
+    rig_close(&s.r);
+}
+
+/* Without faults this network, too, trains and comes to consensus, and twice alike. */
+static void test_whole_run(void **state)
+{
+    uint64_t trace[2];
+    (void)state;
+    for (int k = 0; k < 2; k++) {
+        static struct story s;
+        story_open(&s, 5);
+        rig_run(&s.r, 400 * 1000);
+        rig_ended_well(&s.r, 1e-3);
+        trace[k] = sim_trace(s.r.world);
+        rig_close(&s.r);
+    }
+    assert_int_equal(trace[0], trace[1]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_handshake), cmocka_unit_test(test_half_open),
+        cmocka_unit_test(test_dials),     cmocka_unit_test(test_held),
+        cmocka_unit_test(test_reset),     cmocka_unit_test(test_stops),
+        cmocka_unit_test(test_whole_run),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

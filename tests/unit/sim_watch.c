@@ -1,0 +1,113 @@
+/* tests/unit/sim_watch.c -- however many die at once, and however silently, the others know soon
+ * and close the graph; and nobody who lives is taken for dead. */
+#include "sim_rig.h"
+
+#include "peer/node/state.h"
+
+enum { SECOND = 1000 * 1000, SOON_US = 10 * SECOND };
+
+static void rig_cluster(struct rig *r, uint32_t n, const char *topology)
+{
+    rig_init(r, n, 50, topology, "topk:0.1", 0);
+    r->eta = 0.05f;
+    r->config.sessions = true;
+    r->config.step_us = 200 * 1000;
+    r->config.run.rounds = 1000;
+    rig_open(r);
+}
+
+/* How many edges of a living peer are open, or -1 where it knows of other members. */
+static int edges_open_of(const struct rig *r, uint32_t peer, uint32_t n_live)
+{
+    const struct node *n = sim_node(r->world, peer);
+    size_t self;
+    static uint32_t at[WIRE_MEMBERS_MAX];
+    return members_vertices(n->env.members, at, &self) == n_live ? (int)edges_open(&n->edges) : -1;
+}
+
+/* All that live know who does, and the ring is closed over them. */
+static bool repaired(const struct rig *r, uint32_t n_live)
+{
+    for (uint32_t i = 0; i < r->config.n_peers; i++)
+        if (sim_node(r->world, i) != NULL && edges_open_of(r, i, n_live) != 2)
+            return false;
+    return true;
+}
+
+/* Neighbours on the ring of a graph are those whose names follow each other. */
+static void deaths(uint32_t n, uint32_t n_dead, bool silent)
+{
+    struct rig r;
+    rig_cluster(&r, n, "ring");
+    sim_run_to(r.world, 10 * SECOND);
+    assert_true(repaired(&r, n));
+    for (uint32_t i = 1; i <= n_dead; i++)
+        if (silent)
+            sim_power_off(r.world, i);
+        else
+            sim_kill(r.world, i);
+    int64_t t = 10 * SECOND;
+    while (!repaired(&r, n - n_dead) && t < 60 * SECOND)
+        sim_run_to(r.world, t += SECOND / 10);
+    fprintf(stderr, "%u of %u %s: repaired after %.1f s\n", n_dead, n,
+            silent ? "fell silent" : "died", (double)(t - 10 * SECOND) * 1e-6);
+    assert_true(t - 10 * SECOND <= SOON_US);
+    rig_close(&r);
+}
+
+static void test_many_deaths(void **state)
+{
+    (void)state;
+    deaths(16, 1, false);
+    deaths(16, 10, false);
+    deaths(64, 32, false);
+    deaths(64, 60, false);
+}
+
+static void test_silent_deaths(void **state)
+{
+    (void)state;
+    deaths(16, 1, true);
+    deaths(16, 10, true);
+    deaths(64, 32, true);
+    deaths(64, 48, true);
+}
+
+/* Is anybody suspected, or worse, by anybody? */
+static bool all_trusted(const struct rig *r)
+{
+    for (uint32_t i = 0; i < r->config.n_peers; i++) {
+        const struct members *m = sim_node(r->world, i)->env.members;
+        for (size_t k = 0; k < members_count(m); k++)
+            if (members_at(m, k)->state != MEMBER_ALIVE)
+                return false;
+    }
+    return true;
+}
+
+/* Where only the path between two is cut, others have heard both. */
+static void test_asks_before_it_accuses(void **state)
+{
+    struct rig r;
+    (void)state;
+    rig_cluster(&r, 8, "ring");
+    sim_run_to(r.world, 10 * SECOND);
+    sim_cut(r.world, 2, 3, true);
+    sim_cut(r.world, 3, 2, true);
+    sim_cut(r.world, 5, 6, true); /* One way. */
+    for (int64_t t = 10 * SECOND; t < 60 * SECOND; t += SECOND / 10) {
+        sim_run_to(r.world, t);
+        assert_true(all_trusted(&r));
+    }
+    rig_close(&r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_many_deaths),
+        cmocka_unit_test(test_silent_deaths),
+        cmocka_unit_test(test_asks_before_it_accuses),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
