@@ -1,0 +1,93 @@
+/* nn/math/state.h -- what a part of the program needs to go on after a restart, in named sections.
+ *
+ * One function of each part names its fields in order, and does for both directions:
+ *
+ *   writing   a field's value is appended       fields --> sections
+ *   reading   the field is set from the bytes   sections --> fields
+ *
+ *   state_section(s, "edge.%u", i);
+ *   state_u64(s, &e->epoch);            little-endian, whatever the machine
+ *   state_floats(s, e->b, dim, "edge.%u.b", i);    a section of its own: a tensor of float32
+ *
+ * so that what is written and what is read cannot come apart. Sections lie one behind the
+ * other in `bytes`, padded with zeros to 8 bytes. How they become a file is not said here.
+ *
+ * Reading trusts nothing: a section that is not there, has other kinds or more or fewer
+ * bytes than are asked for, or a value that the part refuses (state_refuse) makes the whole
+ * reading fail. From then on fields are left as they are, and state_end() says where and
+ * why. A part whose reading failed is good for closing only.
+ */
+#ifndef NN_MATH_STATE_H
+#define NN_MATH_STATE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    STATE_NAME_MAX = 80,      /* Bytes of a section's name, with the NUL. */
+    STATE_ERROR_MAX = 160,    /* Bytes of what state_end() says. */
+    STATE_SECTIONS_MAX = 8192 /* A state has at most so many. */
+};
+
+struct state_section
+{
+    char name[STATE_NAME_MAX];
+    bool floats;  /* n / 4 float32, else n bytes. */
+    size_t at, n; /* Its bytes: bytes[at..at + n). n is without the padding. */
+};
+
+struct state
+{
+    bool reading;
+    uint8_t *bytes; /* Owned where it is written; borrowed where it is read. */
+    size_t n, cap;
+    struct state_section *section; /* Likewise. */
+    size_t n_sections, cap_sections;
+
+    /* Reading: the open section, and how far it has been read. */
+    const struct state_section *open;
+    size_t at;
+    bool failed;
+    bool no_memory;
+    char why[STATE_ERROR_MAX];
+};
+
+/* Empty, to be written. A state may be used again: what it has allocated is kept. */
+void state_write(struct state *s);
+/* To be read. bytes and sections are borrowed, and lie within each other. */
+void state_read(struct state *s, uint8_t *bytes, size_t n, struct state_section *section,
+                size_t n_sections);
+/* Frees what a written state owns. */
+void state_close(struct state *s);
+
+/* Begin a section of bytes; the one before has to have been read to its end. */
+void state_section(struct state *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Is there one of that name? Writing: true. */
+bool state_has(const struct state *s, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+void state_bytes(struct state *s, void *p, size_t n);
+void state_u32(struct state *s, uint32_t *v);
+void state_u64(struct state *s, uint64_t *v);
+void state_i64(struct state *s, int64_t *v);
+void state_size(struct state *s, size_t *v); /* As 64 bits. */
+void state_bool(struct state *s, bool *v);   /* 0 or 1, nothing else. */
+void state_f32(struct state *s, float *v);
+void state_f64(struct state *s, double *v); /* Its bits: NaN and infinities too. */
+/* n float32 within the section. */
+void state_f32s(struct state *s, float *v, size_t n);
+/* A section of n float32, which must be finite where they are read. */
+void state_floats(struct state *s, float *v, size_t n, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+/* Reading: what was just read cannot be. Writing: nothing. */
+void state_refuse(struct state *s, const char *why);
+/* The same where `good` is false. */
+void state_expect(struct state *s, bool good, const char *why);
+
+/* All is written, or has been read: 0; -EINVAL where reading failed, why[] says where;
+ * -ENOMEM where there was no memory. */
+__attribute__((warn_unused_result)) int state_end(struct state *s);
+
+#endif
