@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { EPOCHS_MAX = 256, STATE_TEXT = 200 };
+enum { EPOCHS_MAX = 256, STATE_TEXT = 200, MESSAGE_TEXT = 4096 };
 
 /* The last delta that one peer has had of another. */
 struct last_delta
@@ -18,6 +18,7 @@ struct story
     FILE *f;
     uint64_t epoch[EPOCHS_MAX];
     uint32_t n_epochs;
+    char epoch_text[16]; /* The name of an epoch, until the next is asked for. */
     struct last_delta delta[PLAN_PEERS_MAX][PLAN_PEERS_MAX];
     char state[PLAN_PEERS_MAX][STATE_TEXT];
     struct wire_batch batch;
@@ -49,28 +50,18 @@ void story_say(struct story *s, int64_t now_us, uint32_t peer, const char *text)
     fprintf(s->f, "%s\n", text);
 }
 
-static void say_epoch(struct story *s, uint64_t epoch)
+static const char *epoch_text(struct story *s, uint64_t epoch)
 {
     uint32_t i = 0;
     while (i < s->n_epochs && s->epoch[i] != epoch)
         i++;
     if (i == s->n_epochs && epoch != 0 && s->n_epochs < EPOCHS_MAX)
         s->epoch[s->n_epochs++] = epoch;
-    if (epoch == 0)
-        fprintf(s->f, "no epoch");
-    else
-        fprintf(s->f, "e%" PRIu32, i + 1);
+    snprintf(s->epoch_text, sizeof s->epoch_text, "e%" PRIu32, i + 1);
+    return epoch == 0 ? "no epoch" : s->epoch_text;
 }
 
 /* ---- messages ---- */
-
-static bool has_news(const struct wire_members *m)
-{
-    for (uint32_t i = 0; i < m->n_records; i++)
-        if (m->records[i].state != RECORD_RUNNING)
-            return true;
-    return m->n_accusations > 0;
-}
 
 /* The first of an epoch, one again, and one that leaves a gap are steps of the protocol. */
 static bool follows(struct story *s, uint32_t peer, uint32_t other, const struct wire_delta *d)
@@ -81,80 +72,55 @@ static bool follows(struct story *s, uint32_t peer, uint32_t other, const struct
     return next;
 }
 
-static bool repeats_itself(struct story *s, uint32_t peer, uint32_t other,
-                           const struct wire_message *m)
-{
-    switch (m->type) {
-    case WIRE_PING:
-        return !m->ping.finished;
-    case WIRE_MEMBERS:
-        return !has_news(&m->members);
-    case WIRE_DELTA:
-        return follows(s, peer, other, &m->delta);
-    case WIRE_HELLO:
-    case WIRE_EDGE:
-    case WIRE_EDGE_CLOSE:
-    case WIRE_MODEL_REQ:
-    case WIRE_MODEL:
-        return false;
-    case WIRE_BEAT:
-    case WIRE_PROBE:
-    case WIRE_HEARD:
-    case WIRE_STATUS_REQ:
-    case WIRE_STATUS:
-    case WIRE_NONE:
-    case WIRE_TYPE_END:
-        return true;
-    }
-    return true;
-}
-
-static void say_members(struct story *s, const struct wire_members *m)
+static bool members_text(char out[MESSAGE_TEXT], const struct wire_members *m)
 {
     static const char *const state[] = {"running", "stalled", "trained", "finished", "left"};
-    fprintf(s->f, "MEMBERS");
-    for (uint32_t i = 0; i < m->n_records; i++)
-        if (m->records[i].state != RECORD_RUNNING)
-            fprintf(s->f, " %s %s", m->records[i].name,
-                    m->records[i].state < sizeof state / sizeof *state ? state[m->records[i].state]
-                                                                       : "?");
+    int len = snprintf(out, MESSAGE_TEXT, "MEMBERS");
+    bool news = m->n_accusations > 0;
+    for (uint32_t i = 0; i < m->n_records; i++) {
+        const struct record *r = &m->records[i];
+        if (r->state == RECORD_RUNNING || len > MESSAGE_TEXT - 100)
+            continue;
+        news = true;
+        len += snprintf(out + len, (size_t)(MESSAGE_TEXT - len), " %s %s", r->name,
+                        r->state < sizeof state / sizeof *state ? state[r->state] : "?");
+    }
     if (m->n_accusations > 0)
-        fprintf(s->f, " accused: %" PRIu32, m->n_accusations);
+        snprintf(out + len, (size_t)(MESSAGE_TEXT - len), " accused: %" PRIu32, m->n_accusations);
+    return news;
 }
 
-static void say_message(struct story *s, const struct wire_message *m)
+/* What a story says of the message; false: it repeats itself, and is left out. */
+static bool message_text(struct story *s, uint32_t peer, uint32_t other,
+                         const struct wire_message *m, char out[MESSAGE_TEXT])
 {
     switch (m->type) {
     case WIRE_HELLO:
-        fprintf(s->f, "HELLO round %" PRIu64 "%s%s", m->hello.round,
-                m->hello.has_run ? "" : " without a run", m->hello.has_started ? " started" : "");
-        break;
+        snprintf(out, MESSAGE_TEXT, "HELLO round %" PRIu64 "%s%s", m->hello.round,
+                 m->hello.has_run ? "" : " without a run", m->hello.has_started ? " started" : "");
+        return true;
     case WIRE_MEMBERS:
-        say_members(s, &m->members);
-        break;
+        return members_text(out, &m->members);
     case WIRE_PING:
-        fprintf(s->f, "PING finished");
-        break;
+        snprintf(out, MESSAGE_TEXT, "PING finished");
+        return m->ping.finished;
     case WIRE_EDGE:
-        fprintf(s->f, "EDGE ");
-        say_epoch(s, m->edge.epoch);
-        fprintf(s->f, " round %" PRIu64 "%s", m->edge.round, m->edge.nonce & 1 ? " answer" : "");
-        break;
+        snprintf(out, MESSAGE_TEXT, "EDGE %s round %" PRIu64 "%s", epoch_text(s, m->edge.epoch),
+                 m->edge.round, m->edge.nonce & 1 ? " answer" : "");
+        return true;
     case WIRE_EDGE_CLOSE:
-        fprintf(s->f, "EDGE_CLOSE");
-        break;
+        snprintf(out, MESSAGE_TEXT, "EDGE_CLOSE");
+        return true;
     case WIRE_DELTA:
-        fprintf(s->f, "DELTA ");
-        say_epoch(s, m->delta.epoch);
-        fprintf(s->f, " round %" PRIu64 " codec %" PRIu32 " beat %" PRIu64, m->delta.round,
-                m->delta.codec, m->delta.run_round);
-        break;
+        snprintf(out, MESSAGE_TEXT, "DELTA %s round %" PRIu64 " codec %" PRIu32 " beat %" PRIu64,
+                 epoch_text(s, m->delta.epoch), m->delta.round, m->delta.codec, m->delta.run_round);
+        return !follows(s, peer, other, &m->delta);
     case WIRE_MODEL_REQ:
-        fprintf(s->f, "MODEL_REQ");
-        break;
+        snprintf(out, MESSAGE_TEXT, "MODEL_REQ");
+        return true;
     case WIRE_MODEL:
-        fprintf(s->f, "MODEL round %" PRIu64, m->model.round);
-        break;
+        snprintf(out, MESSAGE_TEXT, "MODEL round %" PRIu64, m->model.round);
+        return true;
     case WIRE_BEAT:
     case WIRE_PROBE:
     case WIRE_HEARD:
@@ -164,18 +130,18 @@ static void say_message(struct story *s, const struct wire_message *m)
     case WIRE_TYPE_END:
         break;
     }
+    return false;
 }
 
 static void receive(struct story *s, uint32_t peer, const struct node_event *ev, uint32_t other)
 {
     struct wire_message m;
+    char text[MESSAGE_TEXT];
     if (!wire_read(ev->recv.bytes, ev->recv.len, &s->batch, &m)
-        || repeats_itself(s, peer, other, &m))
+        || !message_text(s, peer, other, &m, text))
         return;
     begin(s, ev->now_us, peer);
-    fprintf(s->f, "<- %" PRIu32 "  ", other);
-    say_message(s, &m);
-    fprintf(s->f, "\n");
+    fprintf(s->f, "<- %" PRIu32 "  %s\n", other, text);
 }
 
 void story_event(struct story *s, uint32_t peer, const struct node_event *ev, uint32_t other)
