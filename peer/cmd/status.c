@@ -62,20 +62,16 @@ static const char *name_of(const struct cmd_observe *w, const uint8_t id[WIRE_ID
 
 /* ---- JSON ------------------------------------------------------------- */
 
-static json_t *whole(uint64_t n)
-{
-    return uv_metrics_whole(n);
-}
-
 static json_t *edges_array(const struct cmd_observe *w, const struct wire_status *s)
 {
     json_t *edges = json_array();
     for (uint32_t i = 0; i < s->n_edges; i++) {
         const struct wire_status_edge *e = &s->edges[i];
-        json_array_append_new(
-            edges, json_pack("{s:s, s:s, s:o, s:o, s:o}", "name", name_of(w, e->id), "state",
-                             edge_state(e->state), "round", whole(e->round), "gamma",
-                             uv_metrics_number((double)e->gamma), "resets", whole(e->resets)));
+        json_array_append_new(edges, json_pack("{s:s, s:s, s:o, s:o, s:o}", "name",
+                                               name_of(w, e->id), "state", edge_state(e->state),
+                                               "round", uv_metrics_whole(e->round), "gamma",
+                                               uv_metrics_number((double)e->gamma), "resets",
+                                               uv_metrics_whole(e->resets)));
     }
     return edges;
 }
@@ -84,22 +80,24 @@ static void add_figures(json_t *j, const struct cmd_observe *w, const struct wir
 {
     json_object_set_new(j, "phase",
                         json_string(uv_metrics_phase((enum node_phase)s->phase, s->holds)));
-    json_object_set_new(j, "round", whole(s->round));
-    json_object_set_new(j, "rounds", whole(s->n_rounds));
+    json_object_set_new(j, "round", uv_metrics_whole(s->round));
+    json_object_set_new(j, "rounds", uv_metrics_whole(s->n_rounds));
     json_object_set_new(j, "loss", uv_metrics_number(s->loss));
     json_object_set_new(j, "accuracy", uv_metrics_number(s->accuracy));
     json_object_set_new(j, "drift", uv_metrics_number(s->drift));
     json_object_set_new(j, "relative_drift", uv_metrics_number(s->relative_drift));
-    json_object_set_new(j, "drift_round", isfinite(s->drift) ? whole(s->drift_round) : json_null());
-    json_object_set_new(j, "drift_age", isfinite(s->drift) ? whole(s->drift_age) : json_null());
-    json_object_set_new(j, "bytes_sent", whole(s->bytes_sent));
-    json_object_set_new(j, "bytes_received", whole(s->bytes_received));
-    json_object_set_new(j, "live", whole(s->n_live));
-    json_object_set_new(j, "strangers", whole(s->n_strangers));
-    json_object_set_new(j, "violations", whole(s->n_violations));
-    json_object_set_new(j, "rounds_done", whole(s->rounds_done));
-    json_object_set_new(j, "rounds_skipped", whole(s->rounds_skipped));
-    json_object_set_new(j, "joined_round", whole(s->joined_round));
+    json_object_set_new(j, "drift_round",
+                        isfinite(s->drift) ? uv_metrics_whole(s->drift_round) : json_null());
+    json_object_set_new(j, "drift_age",
+                        isfinite(s->drift) ? uv_metrics_whole(s->drift_age) : json_null());
+    json_object_set_new(j, "bytes_sent", uv_metrics_whole(s->bytes_sent));
+    json_object_set_new(j, "bytes_received", uv_metrics_whole(s->bytes_received));
+    json_object_set_new(j, "live", uv_metrics_whole(s->n_live));
+    json_object_set_new(j, "strangers", uv_metrics_whole(s->n_strangers));
+    json_object_set_new(j, "violations", uv_metrics_whole(s->n_violations));
+    json_object_set_new(j, "rounds_done", uv_metrics_whole(s->rounds_done));
+    json_object_set_new(j, "rounds_skipped", uv_metrics_whole(s->rounds_skipped));
+    json_object_set_new(j, "joined_round", uv_metrics_whole(s->joined_round));
     json_object_set_new(j, "age_s", uv_metrics_number(s->age_s));
     json_object_set_new(j, "holds", json_boolean(s->holds));
     json_object_set_new(j, "edges", edges_array(w, s));

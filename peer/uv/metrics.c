@@ -35,11 +35,6 @@ json_t *uv_metrics_whole(uint64_t n)
     return json_integer(n < INT64_MAX ? (json_int_t)n : INT64_MAX);
 }
 
-static json_t *whole(uint64_t n)
-{
-    return uv_metrics_whole(n);
-}
-
 double uv_metrics_rounded(double x)
 {
     char text[40];
@@ -59,22 +54,23 @@ json_t *uv_metrics_object(const struct node_progress *p, double time_s)
         "s:o, "
         "s:o, s:o, s:o, s:o,"
         " s:o, s:o, s:o, s:o, s:o}",
-        "round", whole(p->round), "rounds", whole(p->n_rounds), "phase",
+        "round", uv_metrics_whole(p->round), "rounds", uv_metrics_whole(p->n_rounds), "phase",
         uv_metrics_phase(p->phase, p->holds), "time_s", uv_metrics_figure(time_s), "loss",
         uv_metrics_figure(p->loss), "accuracy", uv_metrics_figure(p->evaluated ? p->accuracy : NAN),
         "drift", uv_metrics_figure(p->drift), "relative_drift",
         uv_metrics_figure(p->relative_drift), "drift_round",
-        isfinite(p->drift) ? whole(p->drift_round) : json_null(), "drift_age",
-        isfinite(p->drift) ? whole(p->drift_age) : json_null(), "own_distance",
+        isfinite(p->drift) ? uv_metrics_whole(p->drift_round) : json_null(), "drift_age",
+        isfinite(p->drift) ? uv_metrics_whole(p->drift_age) : json_null(), "own_distance",
         uv_metrics_figure(p->own_distance), "statistics_disagreement",
         uv_metrics_figure(p->statistics_apart), "gamma", uv_metrics_figure(p->gamma), "rung",
         p->rung, "drift_excess", uv_metrics_figure(p->excess), "drift_target",
-        uv_metrics_figure(p->drift_target), "bytes_sent", whole(p->bytes_sent), "bytes_received",
-        whole(p->bytes_received), "compute_s", uv_metrics_figure(p->compute_s), "wait_s",
-        uv_metrics_figure(p->wait_s), "mix_s", uv_metrics_figure(p->mix_s), "live",
-        whole(p->n_live), "edges", whole(p->n_edges), "settle_rounds", whole(p->settle_rounds),
-        "rounds_done", whole(p->rounds_done), "rounds_skipped", whole(p->rounds_skipped),
-        "joined_round", whole(p->joined_round));
+        uv_metrics_figure(p->drift_target), "bytes_sent", uv_metrics_whole(p->bytes_sent),
+        "bytes_received", uv_metrics_whole(p->bytes_received), "compute_s",
+        uv_metrics_figure(p->compute_s), "wait_s", uv_metrics_figure(p->wait_s), "mix_s",
+        uv_metrics_figure(p->mix_s), "live", uv_metrics_whole(p->n_live), "edges",
+        uv_metrics_whole(p->n_edges), "settle_rounds", uv_metrics_whole(p->settle_rounds),
+        "rounds_done", uv_metrics_whole(p->rounds_done), "rounds_skipped",
+        uv_metrics_whole(p->rounds_skipped), "joined_round", uv_metrics_whole(p->joined_round));
 }
 
 char *uv_metrics_line(const struct node_progress *p, double time_s)
