@@ -186,7 +186,7 @@ void job_start(struct job *j)
     plan_snapshot(j);
     struct mixing_announcement says = {.run_round = phases_next_beat(ph),
                                        .degree = degree > 0 ? degree : 1,
-                                       .settled = phases_settled(j->phases)};
+                                       .settled = ph->settled};
     if (mixing_plan(mixing, &says) != 0) {
         no_memory(j);
         return;

@@ -227,7 +227,7 @@ static void better(struct phases *ph)
     ph->best_window = workshop_window(ph->workshop);
     ph->best = phases_own_distance(ph);
     ph->best_local2 = ph->workshop->mixing.local2;
-    ph->best_settled = phases_settled(ph);
+    ph->best_settled = ph->settled;
     ph->best_view = ph->edges->view;
     ph->best_rounds = ph->settle_rounds;
 }
@@ -239,7 +239,7 @@ static void look_for_progress(struct phases *ph)
 {
     double distance = phases_own_distance(ph), local2 = ph->workshop->mixing.local2;
     bool closer = distance < better_factor * ph->best || local2 < better_factor * ph->best_local2;
-    if (closer || phases_settled(ph) > ph->best_settled || ph->edges->view != ph->best_view
+    if (closer || ph->settled > ph->best_settled || ph->edges->view != ph->best_view
         || !ph->trained)
         better(ph);
 }
@@ -410,14 +410,6 @@ static struct schedule_view see(struct phases *ph, bool diverged)
     return v;
 }
 
-uint32_t phases_settled(struct phases *ph)
-{
-    if (ph->phase != NODE_SETTLING || !see_edges(ph))
-        return 0;
-    struct schedule_view v = see(ph, false);
-    return schedule_settled(&v);
-}
-
 /* ---- what is said ---- */
 
 static const char *name_of(const struct phases *ph, const struct neighbour *b)
@@ -567,6 +559,7 @@ enum phases_next phases_update(struct phases *ph, bool diverged)
         if (!see_edges(ph))
             return PHASES_WAIT;
         struct schedule_view v = see(ph, diverged);
+        ph->settled = schedule_settled(&v);
         struct schedule_decision d = schedule_next(&v);
         tell_excused(ph, &v);
         if (d.claim == 0)

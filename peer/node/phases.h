@@ -32,6 +32,7 @@ struct phases
     uint64_t settle_rounds;   /* The last phase's. */
     bool steps;               /* The next job takes local steps. */
     bool draining;            /* No new deltas: what is half done is finished. */
+    uint32_t settled;         /* schedule_settled() at the last look. */
     uint64_t settling_window; /* Figures of windows after this one count. */
     bool window_due;          /* The next job begins one: the first of a last phase in
                                * lock step. */
@@ -95,8 +96,6 @@ void phases_job_done(struct phases *ph, bool steps);
 
 /* See workshop_distance(). */
 double phases_own_distance(const struct phases *ph);
-/* See schedule_settled(). */
-uint32_t phases_settled(struct phases *ph);
 /* Rounds claimed, those of the last phase included: what lock step counts. */
 uint64_t phases_beat(const struct phases *ph);
 /* The beat after the job that is being planned. */
