@@ -21,6 +21,7 @@
 #include "gossip/exchange/edge.h"
 #include "peer/node/node.h"
 #include "tests/unit/gossip_toy.h"
+#include "tests/unit/node_due.h"
 
 #include <math.h>
 
@@ -275,26 +276,12 @@ static inline void flush(struct world *w)
 
 static inline void run_until(struct world *w, int64_t t_us)
 {
-    for (;;) {
-        int64_t next = t_us;
-        struct node_event ev = {.type = NODE_TIMER};
-        uint32_t who = NODES;
-        flush(w);
-        for (uint32_t i = 0; i < NODES; i++) {
-            if (w->node[i] == NULL)
-                continue;
-            if (w->work_us[i] != 0 && w->work_us[i] <= next)
-                next = w->work_us[i], who = i, ev.type = NODE_WORKED;
-            if (!w->over[i] && w->wake_us[i] < next)
-                next = w->wake_us[i], who = i, ev.type = NODE_TIMER;
-        }
-        w->now_us = next > w->now_us ? next : w->now_us;
-        if (who == NODES)
-            return;
-        if (ev.type == NODE_WORKED)
-            w->work_us[who] = 0;
-        step(w, who, &ev);
-    }
+    const struct node_due due = {w->wake_us, w->work_us, w->over, NODES};
+    struct node_event ev = {.type = NODE_TIMER};
+    size_t who;
+    for (flush(w); (who = node_due_take(&due, t_us, &w->now_us, &ev)) < NODES; flush(w))
+        step(w, (uint32_t)who, &ev);
+    w->now_us = t_us > w->now_us ? t_us : w->now_us;
 }
 
 static inline void run_for(struct world *w, int64_t us)
@@ -366,6 +353,8 @@ static inline struct world *world_open(uint64_t rounds, uint32_t min_peers, bool
         w->known[i] = signed_record(w->known[i]);
     }
     set_run(&w->run, rounds, min_peers);
+    for (uint32_t i = 0; i < NODES; i++)
+        w->wake_us[i] = INT64_MAX;
     open_node(w, OURS, 3);
     if (friend)
         open_node(w, FRIEND, 3);

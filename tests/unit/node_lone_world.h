@@ -12,6 +12,7 @@
 #ifndef TESTS_UNIT_NODE_LONE_WORLD_H
 #define TESTS_UNIT_NODE_LONE_WORLD_H
 
+#include "tests/unit/node_due.h"
 #include "tests/unit/node_lone_driver.h"
 
 /* ---- what actors say ---- */
@@ -274,24 +275,12 @@ static inline void lone_flush(struct lone *w)
 static inline void lone_run(struct lone *w, int64_t us)
 {
     int64_t end = w->now_us + us;
-    for (;;) {
-        struct node_event ev = {.type = NODE_TIMER};
-        lone_flush(w);
-        bool works = w->work_us != 0;
-        int64_t next = works && w->work_us < w->wake_us ? w->work_us : w->wake_us;
-        if (w->over && works)
-            next = w->work_us;
-        if (next > end || (w->over && !works)) {
-            w->now_us = w->over ? w->now_us : end;
-            return;
-        }
-        w->now_us = next > w->now_us ? next : w->now_us;
-        if (works && next == w->work_us) {
-            ev.type = NODE_WORKED;
-            w->work_us = 0;
-        }
+    const struct node_due due = {&w->wake_us, &w->work_us, &w->over, 1};
+    struct node_event ev = {.type = NODE_TIMER};
+    for (lone_flush(w); node_due_take(&due, end, &w->now_us, &ev) < due.n; lone_flush(w))
         lone_step(w, &ev);
-    }
+    if (!w->over)
+        w->now_us = end;
 }
 
 static inline struct node_progress lone_progress(const struct lone *w)

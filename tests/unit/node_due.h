@@ -1,0 +1,37 @@
+/* tests/unit/node_due.h -- virtual time: which event of which node under test is due next. */
+#ifndef TESTS_UNIT_NODE_DUE_H
+#define TESTS_UNIT_NODE_DUE_H
+
+#include "peer/node/node.h"
+
+/* The n nodes a test drives, one entry a node. */
+struct node_due
+{
+    const int64_t *wake_us; /* When its timer fires; INT64_MAX: never. */
+    int64_t *work_us;       /* When its job is done; 0: there is none. */
+    const bool *over;       /* It has ended: no timer fires, but its job is still done. */
+    size_t n;
+};
+
+/* Takes the earliest event up to end_us out of `d`: its node is returned, its kind is in `ev`,
+ * and *now_us is not before it. At one time jobs come before timers. Where nothing is due, n. */
+static inline size_t node_due_take(const struct node_due *d, int64_t end_us, int64_t *now_us,
+                                   struct node_event *ev)
+{
+    size_t who = d->n;
+    int64_t next = end_us + 1;
+    for (size_t i = 0; i < d->n; i++)
+        if (d->work_us[i] != 0 && d->work_us[i] < next)
+            next = d->work_us[i], who = i, ev->type = NODE_WORKED;
+    for (size_t i = 0; i < d->n; i++)
+        if (!d->over[i] && d->wake_us[i] < next)
+            next = d->wake_us[i], who = i, ev->type = NODE_TIMER;
+    if (who == d->n)
+        return who;
+    *now_us = next > *now_us ? next : *now_us;
+    if (ev->type == NODE_WORKED)
+        d->work_us[who] = 0;
+    return who;
+}
+
+#endif
