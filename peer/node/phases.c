@@ -375,8 +375,6 @@ static void see_gathering(struct phases *ph, struct schedule_view *v)
         ph->gathered_us = 0;
     else if (ph->gathered_us == 0)
         ph->gathered_us = now;
-    bool fresh = !edges_outdated(ph->edges);
-    v->complete &= fresh;
     v->gathered_us = ph->gathered_us > 0 ? now - ph->gathered_us : 0;
     v->quiet = edges_open(ph->edges) == ph->edges->n && now - ph->edges->opened_us > QUIET_US;
 }

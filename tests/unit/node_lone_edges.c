@@ -250,6 +250,24 @@ static void test_edge_to_who_leaves(void **state)
     lone_close(w);
 }
 
+/* ---- the first round ---- */
+
+/* Sessions that crossed are sorted out in a moment, with edges on them: only when the last edge
+ * has been open for that long does the run begin. */
+static void test_first_round_waits_for_crossing_sessions(void **state)
+{
+    (void)state;
+    struct lone *w = lone_new(1, LOW_ID, ROUNDS);
+    lone_open(w);
+    while (state_with(w, 0) != EDGE_OPEN)
+        lone_run(w, SECOND / 1000);
+    lone_run(w, SECOND / 10);
+    assert_int_equal(lone_progress(w).phase, NODE_GATHERING);
+    lone_run(w, SECOND / 2);
+    assert_int_equal(lone_progress(w).phase, NODE_TRAINING);
+    lone_close(w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -264,6 +282,7 @@ int main(void)
         cmocka_unit_test(test_heard_again),
         cmocka_unit_test(test_own_stop),
         cmocka_unit_test(test_edge_to_who_leaves),
+        cmocka_unit_test(test_first_round_waits_for_crossing_sessions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

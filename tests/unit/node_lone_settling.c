@@ -1,0 +1,121 @@
+/* tests/unit/node_lone_settling.c -- which figures the last phase believes, how fast it goes, and
+ * what is still mixed with a neighbour that has ended. */
+#include "tests/unit/node_lone_world.h"
+
+enum { LOW_ID = 0x10, ROUNDS = 2000, MS = 1000 };
+
+static struct lone *new_world(uint64_t rounds)
+{
+    struct lone *w = lone_new(1, LOW_ID, rounds);
+    w->run.final_drift = 1e-3;
+    return w;
+}
+
+static void run_to_phase(struct lone *w, enum node_phase phase)
+{
+    while (lone_progress(w).phase < phase) {
+        assert_true(w->now_us < 600 * (int64_t)SECOND);
+        lone_run(w, LONE_STEP_US / 2);
+    }
+}
+
+/* ---- figures ---- */
+
+/* A distance that was measured while models were trained says nothing of where training left
+ * them: the phase waits for one of its own. */
+static void test_figure_of_training(void **state)
+{
+    (void)state;
+    for (int blind = 0; blind < 2; blind++) {
+        struct lone *w = new_world(ROUNDS);
+        lone_open(w);
+        run_to_phase(w, NODE_TRAINING);
+        while (lone_progress(w).round < ROUNDS - 10)
+            lone_run(w, LONE_STEP_US);
+
+        w->actor[0].blind = blind; /* No window ends from here on. */
+        run_to_phase(w, NODE_SETTLING);
+        lone_run(w, 10 * SECOND);
+        assert_int_equal(lone_progress(w).phase, blind ? NODE_SETTLING : NODE_LEFT);
+        lone_close(w);
+    }
+}
+
+/* Where updates were averaged, replicas are sums of them and of no model when the last phase
+ * begins, so that mixing may part models: the window that begins with the phase is no bound, the
+ * next one is. A window is told by a sketch's tag. */
+static void test_replicas_that_lag(void **state)
+{
+    (void)state;
+    struct lone *w = new_world(ROUNDS);
+    const struct lone_actor *a = &w->actor[0];
+    w->run.mixer = 1;
+    snprintf(w->run.topology, sizeof w->run.topology, "ring"); /* Updates do not reach all. */
+    lone_open(w);
+    run_to_phase(w, NODE_SERVING);
+    assert_int_equal((a->delta.sketch_generation >> 16) - (a->window[1] >> 16), 2);
+    lone_close(w);
+}
+
+/* ---- pace ---- */
+
+/* Without lock step who waits for slow trainers goes no faster than its own training was. */
+static void test_pace_of_training(void **state)
+{
+    (void)state;
+    struct lone *w = new_world(20);
+    w->run.policy = RUN_ASYNC;
+    w->step_us = SECOND;
+    lone_open(w);
+    run_to_phase(w, NODE_SETTLING);
+    w->step_us = LONE_STEP_US;
+    lone_run(w, 2 * SECOND);
+    uint32_t n = w->actor[0].n_delta;
+    lone_run(w, 20 * SECOND);
+    assert_int_equal(lone_progress(w).phase, NODE_SETTLING);
+    assert_true(w->actor[0].n_delta >= n + 10 && w->actor[0].n_delta <= n + 21);
+    lone_close(w);
+}
+
+/* ---- the other end is final ---- */
+
+/* Its word comes behind its last delta: an exchange of which both halves are here is done, at
+ * our end as at that one, and then there is nobody left to wait for. */
+static void test_last_exchange_of_a_neighbour(void **state)
+{
+    (void)state;
+    uint8_t out[64];
+    struct lone *w = new_world(ROUNDS);
+    struct lone_actor *a = &w->actor[0];
+    a->blind = true; /* So that the phase goes on. */
+    lone_open(w);
+    run_to_phase(w, NODE_SETTLING);
+    lone_run(w, SECOND);
+    while (w->work_us == 0)
+        lone_run(w, LONE_STEP_US / 4);
+    a->follows = false;
+    struct wire_delta d = a->delta; /* Its half of the exchange that this job begins. */
+    struct wire_ping last = {.round = 1, .finished = true};
+    uint64_t n_exchanges = lone_progress(w).exchanges;
+    d.round++;
+    d.run_round++;
+    d.sketch_generation = 0;
+    d.sketch.n = 0;
+    lone_delta(w, 0, &d, a->last, a->n_last);
+    lone_says(w, 0, out, wire_put_ping(out, sizeof out, &last));
+    lone_run(w, 5 * SECOND);
+    assert_int_equal(lone_progress(w).exchanges, n_exchanges + 1);
+    assert_true(w->over && w->wrote_model);
+    lone_close(w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_figure_of_training),
+        cmocka_unit_test(test_replicas_that_lag),
+        cmocka_unit_test(test_pace_of_training),
+        cmocka_unit_test(test_last_exchange_of_a_neighbour),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
