@@ -136,11 +136,11 @@ enum { TAG_WINDOW = 24, TAG_ROUND = 16, TAG_SETTLING = 1 << (TAG_ROUND - 1) };
 
 /* Equal at both ends where they are about to do the same exchange. Never 0, which says
  * that there is no sketch: a round of 0 is skipped. */
-static uint64_t pair_tag(const struct sketch_pair *p)
+static uint64_t pair_tag(const struct sketch *k, const struct sketch_pair *p)
 {
     uint64_t window = p->window & ((1u << TAG_WINDOW) - 1);
     uint64_t round = (p->round + 1) & ((1u << TAG_ROUND) - 1);
-    return p->view >> (TAG_WINDOW + TAG_ROUND) << (TAG_WINDOW + TAG_ROUND) | window << TAG_ROUND
+    return k->view >> (TAG_WINDOW + TAG_ROUND) << (TAG_WINDOW + TAG_ROUND) | window << TAG_ROUND
            | (round > 0 ? round : 1);
 }
 
@@ -189,10 +189,10 @@ static void pair_apply(const struct sketch *k, const struct sketch_message *m, f
     compress_apply(pair_codec(k, m->bytes[0]), m->bytes + 1, m->n - 1, replica);
 }
 
-/* Is the pair of the window that is open? */
+/* Is the pair of the window that is open? All windows are of one view: another disturbs. */
 static bool pair_fits(const struct sketch *k, const struct sketch_pair *p)
 {
-    return k->open && p->view == k->view && p->window == k->window;
+    return k->open && p->window == k->window;
 }
 
 /* A tag of the survey: [view 24][window 24][settling 1][peers 15]; u is the sum of squared distances, q
@@ -236,7 +236,6 @@ void sketch_put(struct sketch *k, struct sketch_pair *p, struct sketch_message *
         return;
     if (!pair_fits(k, p)) {
         forget_averages(p);
-        p->view = k->view;
         p->window = k->window;
     }
     struct compress_stat stat;
@@ -251,7 +250,7 @@ void sketch_put(struct sketch *k, struct sketch_pair *p, struct sketch_message *
         return; /* Not finite: the model's own deltas will say so. */
     }
     out->n++;
-    out->tag = pair_tag(p);
+    out->tag = pair_tag(k, p);
 }
 
 bool sketch_valid(const struct sketch *k, const struct sketch_message *m)

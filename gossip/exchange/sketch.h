@@ -108,9 +108,9 @@ struct sketch
     /* The open window. */
     bool open;         /* There is one. */
     bool began;        /* It began with the last beat. */
-    uint64_t view;     /* The set of members; another one begins another window. */
+    uint64_t view;     /* The set of members; who sees another one is disturbed. */
     uint64_t round;    /* The run's round when it began. */
-    uint32_t window;   /* Counts them within a view. */
+    uint32_t window;   /* Counts them. */
     float s[SKETCH_K]; /* S x of that moment. */
     double local2;     /* sketch_moment's, of that moment. */
     struct sketch_average at, before[2]; /* Now; one and two beats ago. */
@@ -132,9 +132,8 @@ struct sketch
 struct sketch_pair
 {
     float a[SKETCH_K], b[SKETCH_K];
-    uint64_t view; /* Which window they are of. */
-    uint32_t window;
-    uint32_t round; /* Exchanges committed in that window. */
+    uint32_t window; /* Which they are of. */
+    uint32_t round;  /* Exchanges committed in that window. */
     struct survey_pair survey;
 };
 

@@ -103,7 +103,86 @@ static void test_lock_step(void **state)
     lock_step_on("edges:0-1,0-2,1-2,0-3,3-4,4-5,4-6,5-6,5-7,6-7");
 }
 
+/* The first beat of a window is plain: there is no beat before it to go on from. What it mixes is
+ * raw, so that the average is that of the weights, to rounding. */
+static void test_first_beat_is_plain(void **state)
+{
+    struct cluster c;
+    (void)state;
+    cluster_init(&c, "ring", true);
+    beat(&c);
+    beat(&c);
+    for (uint32_t i = 0; i < N; i++)
+        for (size_t e = 0; e < SKETCH_K; e++) {
+            float m = c.k[i].s[e];
+            for (size_t s = 0; s < c.n_slots; s++)
+                if (c.slot[s].i == i || c.slot[s].j == i)
+                    m += (float)weight(&c, &c.slot[s])
+                         * (c.k[c.slot[s].i + c.slot[s].j - i].s[e] - c.k[i].s[e]);
+            if (!(fabsf(c.k[i].at.m[e] - m) <= 1e-3f))
+                fail_msg("peer %u: %g for %g", i, (double)c.k[i].at.m[e], (double)m);
+        }
+    cluster_close(&c);
+}
+
+/* A window that the owner begins anew cuts the one before short: that one says nothing, and
+ * figures that count are of the new one. */
+static void test_anew(void **state)
+{
+    struct cluster c;
+    (void)state;
+    cluster_init(&c, "ring", true);
+    while (c.k[0].window == 0)
+        beat(&c);
+    beat(&c);
+    struct sketch_figures before = c.k[0].figures;
+    uint64_t begun = sketch_begun(&c.k[0], true);
+    c.anew = true;
+    beat(&c);
+    c.anew = false;
+    for (uint32_t i = 0; i < N; i++) {
+        assert_true(c.k[i].began);
+        assert_int_equal(c.k[i].round, c.round - 1);
+        assert_int_equal(c.k[i].figures.own_window, before.own_window);
+    }
+    assert_true(isnan(c.k[0].figures.xi));
+    while (c.k[0].window == 2)
+        beat(&c);
+    assert_true(c.k[0].figures.own_begun > begun);
+    assert_int_equal(c.k[0].figures.own_round, before.own_round + c.k[0].n_beats + 2);
+    assert_true(isnan(c.k[0].figures.xi)); /* Nothing went on from the one that was cut. */
+    while (c.k[0].window == 3)
+        beat(&c);
+    check_figures(&c, 0.03);
+    cluster_close(&c);
+}
+
 /* ---- not in step: by surveys ---- */
+
+/* What is not in step is seen at the first beat after it, by the peer itself. */
+static void test_disturbances(void **state)
+{
+    (void)state;
+    enum { NOTHING, NO_LOCK_STEP, ROUND_SKIPPED, OTHER_MEMBERS, CUT_OFF, ALL };
+    for (int what = 0; what < ALL; what++) {
+        struct cluster c;
+        cluster_init(&c, "ring", what != NO_LOCK_STEP);
+        for (int t = 0; t < 4; t++)
+            beat(&c);
+        assert_int_equal(c.k[0].disturbed, what == NO_LOCK_STEP);
+        if (what == ROUND_SKIPPED)
+            c.round++;
+        if (what == OTHER_MEMBERS)
+            c.view = UINT64_C(6) << VIEW;
+        for (uint32_t i = 1; i < N; i++)
+            c.away[i] = what == CUT_OFF;
+        beat(&c);
+        for (uint32_t i = 0; i < N; i++)
+            if (!c.away[i] && c.k[i].disturbed != (what != NOTHING))
+                fail_msg("%d: peer %u", what, i);
+        cluster_close(&c);
+    }
+}
 
 /* Exchanges are put off at random, and committed at one end before the other; now and then
  * an edge begins anew, and what one end had committed the other never will. */
@@ -341,11 +420,19 @@ static void test_hostile_averages(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_linear),      cmocka_unit_test(test_norm),
-        cmocka_unit_test(test_lock_step),   cmocka_unit_test(test_lossy),
-        cmocka_unit_test(test_disturbed),   cmocka_unit_test(test_late_joiner),
-        cmocka_unit_test(test_view_change), cmocka_unit_test(test_alone),
-        cmocka_unit_test(test_valid),       cmocka_unit_test(test_hostile_averages),
+        cmocka_unit_test(test_linear),
+        cmocka_unit_test(test_norm),
+        cmocka_unit_test(test_lock_step),
+        cmocka_unit_test(test_first_beat_is_plain),
+        cmocka_unit_test(test_anew),
+        cmocka_unit_test(test_disturbances),
+        cmocka_unit_test(test_lossy),
+        cmocka_unit_test(test_disturbed),
+        cmocka_unit_test(test_late_joiner),
+        cmocka_unit_test(test_view_change),
+        cmocka_unit_test(test_alone),
+        cmocka_unit_test(test_valid),
+        cmocka_unit_test(test_hostile_averages),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

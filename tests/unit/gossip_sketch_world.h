@@ -50,8 +50,8 @@ struct cluster
     uint32_t parent[SURVEY_TREES][N]; /* In the survey's trees. */
     uint32_t commits[N];              /* Since the last beat. */
     uint64_t built;
-    bool away[N]; /* Takes part in nothing. */
-    bool lock_step;
+    bool away[N];         /* Takes part in nothing. */
+    bool lock_step, anew; /* anew: the next beat begins a window. */
     uint64_t view, round;
 };
 
@@ -143,6 +143,7 @@ static inline void beat_one(struct cluster *c, uint32_t i)
                                 .pair = pair,
                                 .n_pairs = n,
                                 .n_commits = c->commits[i],
+                                .anew = c->anew,
                                 .gap = c->spectrum.gap,
                                 .round = c->round};
     for (uint32_t t = 0; t < SURVEY_TREES; t++) {
