@@ -306,6 +306,28 @@ static void test_auto(void **state)
     check_auto(&wild);
 }
 
+/* A shard that lives on has at each change what a new one would have. */
+static void test_auto_lives_on(void **state)
+{
+    (void)state;
+    static const uint64_t keys[] = {11, 22, 33, 44, 55};
+    struct shard_config c = config_of(SHARD_AUTO, 0, 0);
+    struct shard s;
+    open_shard(&s, &c);
+    for (size_t n = 5; n > 0; n--) {
+        struct shard fresh;
+        open_shard(&fresh, &c);
+        assert_int_equal(shard_members(&s, keys, n, keys[0]), 0);
+        assert_int_equal(shard_members(&fresh, keys, n, keys[0]), 0);
+        assert_int_equal(s.count, fresh.count);
+        for (size_t i = 0; i < s.count; i++)
+            assert_int_equal(sample_at(&s, i), sample_at(&fresh, i));
+        shard_close(&fresh);
+    }
+    assert_int_equal(s.count, N); /* Alone at last. */
+    shard_close(&s);
+}
+
 /* Fair: about as many for each, whatever the keys look like. */
 static void test_auto_fair(void **state)
 {
@@ -449,11 +471,12 @@ static int setup(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_spec),      cmocka_unit_test(test_pinned),
-        cmocka_unit_test(test_parts),     cmocka_unit_test(test_skew),
-        cmocka_unit_test(test_gamma),     cmocka_unit_test(test_auto),
-        cmocka_unit_test(test_auto_fair), cmocka_unit_test(test_auto_crowd),
-        cmocka_unit_test(test_batches),   cmocka_unit_test(test_pure),
+        cmocka_unit_test(test_spec),          cmocka_unit_test(test_pinned),
+        cmocka_unit_test(test_parts),         cmocka_unit_test(test_skew),
+        cmocka_unit_test(test_gamma),         cmocka_unit_test(test_auto),
+        cmocka_unit_test(test_auto_lives_on), cmocka_unit_test(test_auto_fair),
+        cmocka_unit_test(test_auto_crowd),    cmocka_unit_test(test_batches),
+        cmocka_unit_test(test_pure),
     };
     return cmocka_run_group_tests(tests, setup, NULL);
 }

@@ -231,6 +231,41 @@ static void test_own_stop(void **state)
     lone_close(w);
 }
 
+/* Actor 0 brings word that actor 1 lives, whom the node cannot reach and accuses. Returns how long
+ * the node believes it. */
+static int64_t believed_us(struct lone *w)
+{
+    struct record *r = &w->actor[1].record;
+    const uint32_t *n = &w->actor[0].n_accusations;
+    r->incarnation++;
+    lone_tell(w, 0, *r);
+    lone_run(w, SECOND / 10);
+    uint32_t before = *n;
+    int64_t from_us = w->now_us;
+    while (*n == before && w->now_us < from_us + 100 * (int64_t)SECOND)
+        lone_run(w, SECOND / 10);
+    return w->now_us - from_us;
+}
+
+/* Whose path to us alone is cut refutes each time that it is accused. So it is accused less and
+ * less often: after 5 seconds, after 10, and at least once a minute. */
+static void test_refuted_word(void **state)
+{
+    (void)state;
+    struct lone *w = training_with(2, LOW_ID);
+    w->actor[1].answers = false;
+    lone_disconnect(w, w->actor[1].link, false);
+    while (w->actor[0].n_accusations == 0) {
+        assert_true(w->now_us < 60 * SECOND);
+        lone_run(w, SECOND / 10);
+    }
+    for (int64_t s = 5; s < 100; s *= 2) {
+        int64_t us = believed_us(w), least_us = (s < 60 ? s : 60) * SECOND;
+        assert_true(us >= least_us - SECOND / 5 && us < least_us + 3 * SECOND);
+    }
+    lone_close(w);
+}
+
 /* ---- who leaves ---- */
 
 /* Who says that it leaves is no neighbour any more, though its session stands. */
@@ -281,6 +316,7 @@ int main(void)
         cmocka_unit_test(test_vouches),
         cmocka_unit_test(test_heard_again),
         cmocka_unit_test(test_own_stop),
+        cmocka_unit_test(test_refuted_word),
         cmocka_unit_test(test_edge_to_who_leaves),
         cmocka_unit_test(test_first_round_waits_for_crossing_sessions),
     };

@@ -119,6 +119,38 @@ static void test_cut_sessions(void **state)
     }
 }
 
+enum { LINKS_MAX = 1 << 16 };
+
+/* Which ends of each link have heard that it is down: bit 0 is that of the lower peer. */
+static uint8_t ended[LINKS_MAX];
+
+static void watch_ends(void *self, uint32_t peer, const struct node_event *ev, uint32_t other)
+{
+    uint8_t bit = peer < other ? 1 : 2;
+    (void)self;
+    if (ev->type == NODE_LINK_DOWN) {
+        assert_true(ev->link < LINKS_MAX);
+        ended[ev->link] |= bit;
+    } else if (ev->type == NODE_RECV && (ended[ev->link] & bit) != 0) {
+        fail_msg("link %u has ended at peer %u", ev->link, peer);
+    }
+}
+
+/* As with a socket, nothing comes over a session after its end; what was on its way is lost. */
+static void test_nothing_after_the_end(void **state)
+{
+    (void)state;
+    struct rig r;
+    rig_training(&r, 4, "ring", "topk:0.1", RUN_SYNC);
+    r.config.cut_rate = 0.05;
+    r.config.jitter_us = 20 * 1000;
+    r.config.watch = watch_ends;
+    rig_open(&r);
+    rig_run(&r, UINT64_MAX);
+    rig_ended_well(&r, 2e-3);
+    rig_close(&r);
+}
+
 /* A slow peer holds nobody up in an asynchronous run. */
 static void test_straggler(void **state)
 {
@@ -147,6 +179,7 @@ int main(void)
         cmocka_unit_test(test_rejoin),
         cmocka_unit_test(test_last_one_standing),
         cmocka_unit_test(test_cut_sessions),
+        cmocka_unit_test(test_nothing_after_the_end),
         cmocka_unit_test(test_straggler),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
