@@ -43,6 +43,14 @@ void sketch_project(const struct sketch *k, const float *x, float out[SKETCH_K])
 
 /* ---- windows ---- */
 
+/* A model takes one correction from each neighbour, and every sum is rounded, by 2^-24 of
+ * itself at most; so is the sketch. These errors are independent of each other, and hence the
+ * root. They are in no replica and in no sketch. */
+static double rounding_of(size_t n_pairs)
+{
+    return 0x1p-24 * sqrt(1 + (double)n_pairs);
+}
+
 /* A guess of the spectral gap from the graph's reach: 3 / reach^2 is a ring's, and less
  * than a torus's. It is far too much for a star, or where few edges join two halves. A gap
  * that is too large costs truth, one that is too small costs speed only; hence of the
@@ -387,7 +395,8 @@ void sketch_beat(struct sketch *k, const float *x, const struct sketch_moment *n
     k->began = false;
     if (now->alone) { /* The mean is our own. */
         k->last = now->round;
-        k->figures = (struct sketch_figures){.round = now->round,
+        k->figures = (struct sketch_figures){.rounding = k->figures.rounding,
+                                             .round = now->round,
                                              .own_round = now->round,
                                              .own_window = k->figures.own_window + 1,
                                              .own_begun = k->disturbed ? sketch_begun(k, false)
@@ -395,6 +404,7 @@ void sketch_beat(struct sketch *k, const float *x, const struct sketch_moment *n
         k->open = false;
         return;
     }
+    k->figures.rounding = fmax(k->figures.rounding, rounding_of(now->n_pairs));
     if (out_of_step(k, now))
         disturb(k);
     k->beaten = true;

@@ -83,6 +83,10 @@ struct sketch_figures
     uint64_t own_window; /* Counts the windows that gave such a figure. */
     uint64_t own_begun;  /* Larger where a window began later; 0: there was none. */
     double own_local2;   /* local2 of that moment. */
+
+    /* What float32 may hide of |x_i - mean| / |mean|, to be added to it as a square. 0:
+     * there never was anybody else. */
+    double rounding;
 };
 
 /* What a window averages (m, u and q above). */

@@ -322,7 +322,9 @@ static void report(struct job *j)
     p->drift_round = k->figures.round;
     p->own_distance = k->figures.own;
     /* The last window's figure may be of long ago, and a bound is known. */
-    if (j->phases->phase == NODE_SERVING && !surveyed_last(j)) {
+    if (j->phases->phase == NODE_SERVING && surveyed_last(j)) {
+        p->relative_drift = workshop_rounded(w, k->figures.relative);
+    } else if (j->phases->phase == NODE_SERVING) {
         double norm = mixing_undisturbed(&w->mixing) ? sqrt(k->at.q)
                                                      : k->figures.own / k->figures.own_relative;
         p->relative_drift = phases_own_distance(j->phases);

@@ -133,6 +133,11 @@ uint64_t workshop_begun(const struct workshop *w, bool anew)
     return mixing_begun(&w->mixing, anew);
 }
 
+double workshop_rounded(const struct workshop *w, double relative)
+{
+    return hypot(relative, mixing_figures(&w->mixing)->rounding);
+}
+
 double workshop_distance(const struct workshop *w, uint64_t settling)
 {
     const struct sketch_figures *f = mixing_figures(&w->mixing);
@@ -140,8 +145,8 @@ double workshop_distance(const struct workshop *w, uint64_t settling)
     if (!workshop_known(w, settling))
         return (double)INFINITY;
     if (!mixing_undisturbed(&w->mixing) || !(shrunk < 0.25) || f->own_begun < settling + 2)
-        return f->own_relative;
-    return 2 * sqrt(shrunk) * f->own_relative;
+        return workshop_rounded(w, f->own_relative);
+    return workshop_rounded(w, 2 * sqrt(shrunk) * f->own_relative);
 }
 
 bool workshop_lags(const struct workshop *w, const struct edge *e, double most)

@@ -53,6 +53,10 @@ bool workshop_known(const struct workshop *w, uint64_t begun);
 /* Windows that begin from now on are later than this; `anew`: the next job begins one. */
 uint64_t workshop_begun(const struct workshop *w, bool anew);
 
+/* With what the rounding of float32 may hide of it, a relative distance is a bound. It changes
+ * nothing that is far above 2^-24 times the root of the neighbours. */
+double workshop_rounded(const struct workshop *w, double relative);
+
 /* A bound in the last phase on our own distance, |x_i - mean| / |mean|: at
  * most what it was when the last window began, since mixing alone only
  * contracts. In lock step, once one window of the last phase has let the fast

@@ -32,10 +32,64 @@ static void test_slow_end(void **state)
     slow_end("complete", 4, 0.02, 0.5);
 }
 
+/* |x_i - mean| / |mean|, exactly. */
+static double distance_of(const struct rig *r, uint32_t peer)
+{
+    double apart2 = 0, norm2 = 0;
+    for (size_t k = 0; k < r->dim; k++) {
+        double mean = 0;
+        for (uint32_t i = 0; i < r->config.n_peers; i++)
+            mean += (double)rig_model(r, i)[k] / r->config.n_peers;
+        double d = (double)rig_model(r, peer)[k] - mean;
+        apart2 += d * d;
+        norm2 += mean * mean;
+    }
+    return sqrt(apart2 / norm2);
+}
+
+/* Models that are equal but for their last bits: the last figure of each peer bounds its
+ * distance there, too, and is not far above it. */
+static void bounded(const char *topology, uint32_t n, const char *compress)
+{
+    struct rig r;
+    double least = INFINITY, most = 0;
+    rig_init(&r, n, 2000, topology, compress, 0);
+    snprintf(r.config.run.final_compress, sizeof r.config.run.final_compress, "%s",
+             r.config.run.compress);
+    r.eta = 0.1f;
+    r.noise = 1.0f;
+    r.config.run.rounds = 40;
+    r.config.run.final_drift = 1e-6;
+    rig_run(&r, UINT64_MAX);
+    rig_ended_well(&r, 1e-6);
+    for (uint32_t i = 0; i < n; i++) {
+        double ratio = rig_progress(&r, i).relative_drift / distance_of(&r, i);
+        least = fmin(least, ratio);
+        most = fmax(most, ratio);
+    }
+    print_message("%s of %u, %s: from %.2f to %.2f times the distance\n", topology, n, compress,
+                  least, most);
+    assert_true(least >= 1 && most <= 10);
+    rig_close(&r);
+}
+
+static void test_bound(void **state)
+{
+    (void)state;
+    bounded("ring", 4, "none");
+    bounded("ring", 4, "qsgd:4");
+    bounded("complete", 8, "none");
+    bounded("complete", 24, "none");
+    bounded("complete", 24, "qsgd:4");
+    bounded("torus", 16, "qsgd:8");
+    bounded("exponential", 16, "fp16");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_slow_end),
+        cmocka_unit_test(test_bound),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
