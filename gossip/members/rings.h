@@ -18,8 +18,8 @@
 
 enum {
     RINGS = 4,
-    RINGS_ALIVE_MAX = 8,  /* Looked for on one ring at a time. */
-    RINGS_AHEAD_MAX = 16, /* The same with suspects in between. */
+    RINGS_ALIVE_MAX = 16, /* Looked for on one ring at a time. */
+    RINGS_AHEAD_MAX = 32, /* The same with suspects in between. */
 };
 
 /* Whom we watch on this ring up to the n_alive-th (1 .. RINGS_ALIVE_MAX) that nobody suspects,

@@ -20,11 +20,18 @@
 #include <string.h>
 
 enum {
-    HELPERS = 3, /* So many are asked about a silent member. */
-    REFUSALS = 2 /* A dial may fail once for a restart's sake. */
+    HELPERS = 3,  /* So many are asked about a silent member. */
+    REFUSALS = 2, /* A dial may fail once for a restart's sake. */
+    MANY = 4      /* More suspects than these are a disaster. */
 };
 
 /* ---- whom we watch ---- */
+
+/* Where many die, whom we begin to watch has less time to answer: others wait behind it. */
+static int64_t head_start_us(uint32_t n_suspects)
+{
+    return n_suspects > MANY ? SILENT_US / 2 : n_suspects > 1 ? SILENT_US / 3 : 0;
+}
 
 static void watch(struct sessions *s, const uint8_t *id, uint32_t n_suspects)
 {
@@ -33,8 +40,7 @@ static void watch(struct sessions *s, const uint8_t *id, uint32_t n_suspects)
         c = dial_add_contact(s, id);
         if (c == NULL)
             return; /* Without memory it is watched by the others. */
-        if (n_suspects > 1)
-            c->heard_us -= SILENT_US / 3; /* Many die: it has less time to answer. */
+        c->heard_us -= head_start_us(n_suspects);
     }
     c->watched = true;
 }
@@ -57,7 +63,7 @@ static uint32_t keep_suspects(struct sessions *s)
 static void choose(struct sessions *s)
 {
     const struct members *members = s->env->members;
-    uint32_t n_suspects = keep_suspects(s), n_alive = 1 + n_suspects / 2;
+    uint32_t n_suspects = keep_suspects(s), n_alive = 1 + n_suspects;
     n_alive = n_alive < RINGS_ALIVE_MAX ? n_alive : RINGS_ALIVE_MAX;
     for (uint32_t ring = 0; ring < RINGS; ring++) {
         uint8_t id[RINGS_AHEAD_MAX][WIRE_ID_BYTES];
