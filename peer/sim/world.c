@@ -294,6 +294,13 @@ static bool is_lost(const struct sim_world *w, const struct sim_event *e)
     return !l->up && !(e->type == NODE_RECV && l->drains);
 }
 
+/* A later one is queued, too. Delivered, it would queue a third, and each early wake-up of a
+ * run would add one that goes on to its end. */
+static bool is_stale(const struct sim_world *w, const struct sim_peer *p, const struct sim_event *e)
+{
+    return e->type == NODE_TIMER && w->now_us < p->wake_us;
+}
+
 /* Its loop stands still, or its worker does. */
 static bool is_late(const struct sim_peer *p, const struct sim_event *e)
 {
@@ -317,7 +324,7 @@ bool sim_step(struct sim_world *w)
     if (e.kind != SIM_FOR_NODE) {
         trace(w, &e);
         session_take(w, p, &e);
-    } else if (sim_lives(p) && e.boot == p->boot && !is_lost(w, &e)) {
+    } else if (sim_lives(p) && e.boot == p->boot && !is_lost(w, &e) && !is_stale(w, p, &e)) {
         trace(w, &e);
         sim_deliver(w, p, &e);
     }
