@@ -20,6 +20,9 @@ enum {
     LIMIT_FIRST = 6    /* and so many times --worker-limit, before we know how long one takes. */
 };
 
+/* The pace of lock step is an average over so many rounds; so little more is no wait. */
+enum { PACE_ROUNDS = 16, PACE_FINE_US = 1000 };
+
 /* Whoever waits says so after this time, and again. */
 enum { TELL_US = 5 * 1000 * 1000, TELL_AGAIN_US = 30 * 1000 * 1000 };
 
@@ -389,6 +392,7 @@ static struct schedule_view see(struct phases *ph, bool diverged)
                               .rounds = run->rounds,
                               .beat = phases_beat(ph),
                               .idle_us = ph->env->now_us - ph->idle_since_us,
+                              .usual_us = ph->usual_us,
                               .limit_us = limit_us(ph),
                               .n_live = (uint32_t)n_live,
                               .reach = ph->edges->eccentricity,
@@ -497,6 +501,15 @@ static enum phases_next last(struct phases *ph)
     return PHASES_LAST_JOB;
 }
 
+/* A wait for somebody who was away is no measure: it counts as twice the usual one at most. */
+static void learn_pace(struct phases *ph, const struct schedule_view *v)
+{
+    int64_t most_us = ph->usual_us > 0 ? 2 * ph->usual_us + PACE_FINE_US : v->idle_us;
+    if (schedule_in_step(v))
+        ph->usual_us +=
+            ((v->idle_us < most_us ? v->idle_us : most_us) - ph->usual_us) / PACE_ROUNDS;
+}
+
 static enum phases_next start_job(struct phases *ph, bool steps)
 {
     ph->steps = steps;
@@ -535,8 +548,10 @@ static enum phases_next follow(struct phases *ph, const struct schedule_view *v,
         enter_settling(ph);
         return phases_update(ph, v->diverged);
     case SCHEDULE_TRAIN:
+        learn_pace(ph, v);
+        return start_job(ph, true);
     case SCHEDULE_MIX:
-        return start_job(ph, d->act == SCHEDULE_TRAIN);
+        return start_job(ph, false);
     case SCHEDULE_LAST:
         return last(ph);
     case SCHEDULE_LEAVE:

@@ -40,6 +40,35 @@ static bool waits_for(const struct schedule_view *v, const struct schedule_edge 
            && v->beat - e->beat <= schedule_lead(v) && !schedule_excused(v, e);
 }
 
+/* It may make us wait, now or in one of the next beats. */
+static bool binds(const struct schedule_view *v, const struct schedule_edge *e)
+{
+    return v->lock_step && !joins(v, e) && e->open && e->beat + schedule_lead(v) >= v->beat
+           && !schedule_excused(v, e);
+}
+
+bool schedule_alone(const struct schedule_view *v)
+{
+    bool any = false;
+    for (size_t i = 0; i < v->n_edges; i++) {
+        if (binds(v, &v->edge[i]))
+            return false;
+        any |= !v->edge[i].done;
+    }
+    return v->lock_step && any;
+}
+
+bool schedule_in_step(const struct schedule_view *v)
+{
+    bool any = false;
+    for (size_t i = 0; i < v->n_edges; i++) {
+        any |= binds(v, &v->edge[i]);
+        if (v->edge[i].open && v->edge[i].beat > v->beat + 1)
+            return false;
+    }
+    return any;
+}
+
 /* The beat that we have to claim, as we were away for too long; 0: none. */
 static uint64_t claim(const struct schedule_view *v)
 {
@@ -179,7 +208,7 @@ static struct schedule_decision train(const struct schedule_view *v)
         return (struct schedule_decision){.act = SCHEDULE_SETTLE};
     if (v->held)
         return job(v, SCHEDULE_MIX, SCHEDULE_HOLD_US);
-    return job(v, SCHEDULE_TRAIN, 0);
+    return job(v, SCHEDULE_TRAIN, schedule_alone(v) ? v->usual_us : 0);
 }
 
 /* Neighbours that still mix need our last deltas; those that are mute do not. */

@@ -28,6 +28,11 @@
  * LEAD is more than lock step itself allows across the graph, so that nobody claims
  * rounds that it could have done. Whoever claims a beat counts the rounds that it skips.
  * The least beat of all waits for nobody, so that no circle of waiting can be.
+ *
+ * Who is bound to nobody (no edge is open, or those behind them come and go) keeps the pace
+ * at which it went with the others. With its own computing alone for a measure it could run
+ * through all that is left of a run in which rounds wait for the network, and the others
+ * would skip what it did without them.
  */
 #ifndef PEER_NODE_SCHEDULE_H
 #define PEER_NODE_SCHEDULE_H
@@ -81,7 +86,8 @@ struct schedule_view
     uint64_t round, rounds; /* Claimed, and the run's. */
     uint64_t beat;          /* With the last phase's. */
     int64_t idle_us;        /* Since the last job was done; */
-    int64_t pace_us;        /* jobs of the last phase keep such a distance. */
+    int64_t pace_us;        /* jobs of the last phase keep such a distance, */
+    int64_t usual_us;       /* and so do rounds of training of who is bound to nobody. */
     int64_t limit_us;       /* A job of a neighbour that takes longer is stuck. */
     uint32_t n_live;        /* Members, ourselves included. */
     uint32_t reach;         /* Hops from us to the farthest of them: our eccentricity. */
@@ -137,6 +143,11 @@ uint32_t schedule_settled(const struct schedule_view *v);
 bool schedule_stuck(const struct schedule_view *v, const struct schedule_edge *e);
 /* One for whom lock step does not wait: it is stuck, or it flaps. */
 bool schedule_excused(const struct schedule_view *v, const struct schedule_edge *e);
+
+/* In lock step, and bound to no neighbour of those that are to be had. */
+bool schedule_alone(const struct schedule_view *v);
+/* In step with neighbours: bound to one, and with none of them so far ahead that rounds are made up for. */
+bool schedule_in_step(const struct schedule_view *v);
 
 /* So many beats of lead are waited for. */
 uint64_t schedule_lead(const struct schedule_view *v);

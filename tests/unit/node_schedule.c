@@ -140,6 +140,61 @@ static void test_nobody_waits_for_who_is_excused(void **state)
     }
 }
 
+/* Lock step that binds to nobody goes on at the usual pace, and not as fast as it can. */
+static void test_who_is_alone_keeps_the_pace(void **state)
+{
+    (void)state;
+    for (int k = 0; k < 9; k++) {
+        struct schedule_edge e[2] = {lost(SECOND), lost(SECOND)};
+        struct schedule_view v = training(e);
+        bool alone = k < 4;
+        v.usual_us = SECOND;
+        v.idle_us = SECOND - 1;
+        if (k == 1 || k == 2)
+            e[1] = at(10);
+        e[1].flapping = k == 1;
+        e[1].busy_us = k == 2 ? LIMIT + 1 : 0;
+        if (k == 3) /* It was away, and has yet to claim our beat. */
+            v.beat = v.round = 35, e[1] = at(10);
+        if (k == 4)
+            e[1] = at(10);
+        if (k == 5) /* The last that it may be behind, and we wait for it in the end. */
+            v.beat = v.round = 34, e[1] = at(10);
+        if (k == 6)
+            v.lock_step = false;
+        if (k == 7)
+            e[0].done = e[1].done = true;
+        if (k == 8)
+            v.n_edges = 0;
+        assert_int_equal(schedule_alone(&v), alone);
+        expect(&v, alone || k == 5 ? SCHEDULE_WAIT : SCHEDULE_TRAIN, "alone");
+        assert_int_equal(schedule_next(&v).wait_us, alone ? 1 : 0);
+        v.idle_us = SECOND;
+        expect(&v, k == 5 ? SCHEDULE_WAIT : SCHEDULE_TRAIN, "alone, and it is time");
+    }
+}
+
+/* The pace is learned from such rounds: with somebody, and not while rounds are made up for. */
+static void test_in_step(void **state)
+{
+    static const struct
+    {
+        uint64_t a, b;
+        bool in_step;
+    } row[] = {{10, 10, true}, {9, 11, true}, {10, 12, false}, {30, 10, false}};
+    struct schedule_edge none[2] = {lost(SECOND), lost(SECOND)};
+    struct schedule_view w = training(none);
+    (void)state;
+    assert_false(schedule_in_step(&w));
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+        struct schedule_edge e[2] = {at(row[i].a), at(row[i].b)};
+        struct schedule_view v = training(e);
+        assert_int_equal(schedule_in_step(&v), row[i].in_step);
+        v.lock_step = false;
+        assert_false(schedule_in_step(&v));
+    }
+}
+
 /* Who has not begun is waited for at the start of a run, not in its middle. */
 static void test_who_gathers(void **state)
 {
@@ -409,6 +464,8 @@ int main(void)
         cmocka_unit_test(test_a_skew_is_corrected_once),
         cmocka_unit_test(test_beats_are_claimed_beyond_the_lead),
         cmocka_unit_test(test_nobody_waits_for_who_is_excused),
+        cmocka_unit_test(test_who_is_alone_keeps_the_pace),
+        cmocka_unit_test(test_in_step),
         cmocka_unit_test(test_who_gathers),
         cmocka_unit_test(test_async_waits_for_nobody),
         cmocka_unit_test(test_gathering),

@@ -9,6 +9,13 @@ static void run_until(struct rig *r, int64_t t_us)
         ;
 }
 
+static uint64_t events_of(struct rig *r, int64_t us)
+{
+    uint64_t before = sim_events(r->world);
+    run_until(r, sim_now_us(r->world) + us);
+    return sim_events(r->world) - before;
+}
+
 static void rig_training(struct rig *r, uint32_t n, const char *topology, const char *compress,
                          enum run_policy policy)
 {
@@ -77,6 +84,35 @@ static void test_rejoin(void **state)
     rejoin(SECOND, RUN_SYNC);      /* Before it was taken for dead. */
     rejoin(20 * SECOND, RUN_SYNC); /* After. */
     rejoin(20 * SECOND, RUN_ASYNC);
+}
+
+/* Rounds wait for the network, and both neighbours of a peer stand still. Neither is dead yet
+ * when their edges are paused: left to itself the peer would do what is left of the run in a
+ * second, and the others would skip it all. Nor do the timers of its pace outlive it. */
+static void test_nobody_runs_away_alone(void **state)
+{
+    struct rig r;
+    (void)state;
+    rig_training(&r, 8, "ring", "qsgd:4", RUN_SYNC);
+    r.config.step_us = 500;
+    r.config.latency_us = 50 * 1000;
+    rig_open(&r);
+    run_until(&r, 5 * SECOND);
+    uint64_t whole = events_of(&r, 5 * SECOND);
+    sim_stop(r.world, 3, true);
+    sim_stop(r.world, 5, true);
+    run_until(&r, 15 * SECOND);
+    uint64_t here = rig_progress(&r, 4).round, there = rig_progress(&r, 0).round;
+    assert_true(here < there + 100 && there < here + 100);
+    run_until(&r, 25 * SECOND);
+    assert_true(rig_progress(&r, 0).round < there + 250);
+    sim_stop(r.world, 3, false);
+    sim_stop(r.world, 5, false);
+    run_until(&r, 40 * SECOND);
+    assert_true(events_of(&r, 5 * SECOND) < 2 * whole);
+    rig_run(&r, UINT64_MAX);
+    rig_ended_well(&r, 1e-3);
+    rig_close(&r);
 }
 
 /* All but one die; the survivor trains on alone; all come back. */
@@ -177,6 +213,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_death),
         cmocka_unit_test(test_rejoin),
+        cmocka_unit_test(test_nobody_runs_away_alone),
         cmocka_unit_test(test_last_one_standing),
         cmocka_unit_test(test_cut_sessions),
         cmocka_unit_test(test_nothing_after_the_end),
