@@ -42,25 +42,13 @@ static struct neighbour *over(const struct edges *es, const struct link *l)
     return b != NULL && b->link == l ? b : NULL;
 }
 
-/* Two exchanges bring new deltas of both ends; a coarse codec takes some more to follow. */
-static bool is_stale(const struct neighbour *b, double most2)
-{
-    enum { LEAST = 2, MOST = 64 };
-    const struct edge_sent *s = b->edge.cur.payload != NULL ? &b->edge.cur : &b->edge.prev;
-    uint64_t done = b->edge.n_exchanges - b->stale_from;
-    bool near = s->payload != NULL && (double)s->head.e2 <= most2;
-    return b->stale && done < MOST && !(done >= LEAST && near);
-}
-
 bool edges_stale(struct edges *es, double most2)
 {
     bool any = false;
     for (size_t i = 0; i < es->n; i++) {
         struct neighbour *b = es->at[i];
-        if (b->edge.state != EDGE_OPEN)
-            continue;
-        b->stale = is_stale(b, most2);
-        any |= b->stale;
+        if (b->edge.state == EDGE_OPEN)
+            any |= stale_look(&b->stale, &b->edge, most2);
     }
     return any;
 }
@@ -268,15 +256,6 @@ void edges_rebuild(struct edges *es)
 
 /* ---- EDGE: both ends open ---- */
 
-/* It is open again where it was. A moment is nothing: others went on by a few rounds. */
-static void went_on(const struct edges *es, struct neighbour *b)
-{
-    if (es->env->now_us - b->open_us <= SCHEDULE_BRIEF_US)
-        return;
-    b->stale = true;
-    b->stale_from = b->edge.n_exchanges;
-}
-
 static void agree(struct edges *es, struct neighbour *b)
 {
     uint64_t resets = b->edge.n_resets;
@@ -284,8 +263,7 @@ static void agree(struct edges *es, struct neighbour *b)
         return;
     es->n_resets += b->edge.n_resets - resets;
     b->edge.ending = false;
-    if (!b->edge.reset && b->edge.n_exchanges > 0)
-        went_on(es, b);
+    stale_opened(&b->stale, &b->edge, b->open_us, es->env->now_us);
     b->beat = b->edge.theirs.run_round;
     b->beat_us = es->env->now_us;
     es->opened_us = es->exchange_us = es->env->now_us;
@@ -369,6 +347,7 @@ void edges_delta(struct edges *es, const struct link *l, const struct wire_delta
         return;
     }
     edge_store(&b->edge, d, &sketch);
+    stale_delta(&b->stale, &b->edge, es->beat, es->env->now_us);
     es->exchange_us = b->beat_us = es->env->now_us;
     sessions_round(es->sessions, l, d->run_round);
 }
@@ -398,7 +377,7 @@ static void say_beat(struct edges *es, const struct neighbour *b)
 void edges_say_beat(struct edges *es, uint64_t beat)
 {
     es->beat = beat;
-    for (size_t i = 0; i < es->n; i++) {
+    for (size_t i = 0; i < es->n && es->workshop->run.policy == RUN_SYNC; i++) {
         const struct neighbour *b = es->at[i];
         if (b->edge.state == EDGE_OPEN && b->link != NULL && !b->edge.resend_cur)
             say_beat(es, b);
@@ -444,7 +423,7 @@ void edges_heard(struct edges *es, const struct link *l)
      * deltas are said again, and one that they have is dropped. */
     b->edge.resend_prev = b->edge.prev.payload != NULL;
     b->edge.resend_cur = b->edge.cur.payload != NULL;
-    went_on(es, b);
+    stale_opened(&b->stale, &b->edge, b->open_us, es->env->now_us);
     say_beat(es, b); /* It has heard nothing of us meanwhile. */
 }
 

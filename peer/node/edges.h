@@ -17,6 +17,7 @@
 #ifndef PEER_NODE_EDGES_H
 #define PEER_NODE_EDGES_H
 
+#include "peer/node/stale.h"
 #include "peer/node/workshop.h"
 
 /* A neighbour in the topology, and our edge to it. */
@@ -33,8 +34,7 @@ struct neighbour
     double absence_s;        /* They were silent or away for so long, lately. */
     int64_t absence_us;      /* When that was last brought up to date. */
     bool flapping;           /* For too long: nobody waits for it. */
-    bool stale;              /* It went on where it was before it was away: deltas and replicas */
-    uint64_t stale_from;     /* are of back then; exchanges done when that was. */
+    struct stale stale;      /* Are its deltas and replicas of long ago? */
     bool excused;            /* The user has been told that nobody waits for it. */
     double gamma;            /* The edge's, as the last job left it: the worker's own
                               * may change under our eyes. */
@@ -96,7 +96,7 @@ void edges_update(struct edges *es);
 /* ---- what others ask for ---- */
 
 void edges_finish(struct edges *es, size_t i); /* Nothing more is mixed over it. */
-/* Tell neighbours our beat, but those to whom a delta is about to. */
+/* Our beat is this now. In lock step neighbours are told, but those to whom a delta is about to. */
 void edges_say_beat(struct edges *es, uint64_t beat);
 /* The user has been told that nobody waits for it, or that it is waited for again. */
 void edges_excuse(struct edges *es, size_t i, bool excused);
@@ -116,9 +116,8 @@ const struct neighbour *edges_at(const struct edges *es, size_t i);
 /* Their latest beat: by deltas that are here, and by what came in order behind those. */
 uint64_t neighbour_beat(const struct neighbour *b);
 const struct neighbour *edges_of(const struct edges *es, const struct link *l);
-/* Does some open edge still mix by what it held before it was away? Until what our delta
- * leaves unsent is at most most2 (squared), and not for ever. Then mixing may part models
- * that were near. */
+/* Does some open edge mix by what it held long ago (stale.h)? Then mixing may part models that
+ * were near. most2: a squared distance that hardly matters. */
 bool edges_stale(struct edges *es, double most2);
 size_t edges_open(const struct edges *es); /* How many mix now. */
 

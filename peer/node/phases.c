@@ -88,8 +88,7 @@ void phases_join(struct phases *ph, uint64_t round)
 static void say_beat(struct phases *ph)
 {
     ph->say_us = ph->env->now_us + SAY_US;
-    if (lock_step(ph))
-        edges_say_beat(ph->edges, phases_beat(ph));
+    edges_say_beat(ph->edges, phases_beat(ph));
 }
 
 /* The others are so far ahead that they do not wait for us. Who has not done a round yet
@@ -193,17 +192,21 @@ double phases_own_distance(const struct phases *ph)
     return fmin(ph->bound, workshop_distance(ph->workshop, ph->settling_window));
 }
 
+/* Does a member that lives, but for ourselves, say this of itself? */
+static bool some_other(const struct phases *ph, enum record_state state)
+{
+    const struct members *m = ph->env->members;
+    size_t self, count = members_vertices(m, ph->env->vertices, &self);
+    for (size_t i = 0; i < count; i++)
+        if (i != self && members_at(m, ph->env->vertices[i])->record->state == state)
+            return true;
+    return false;
+}
+
 /* Have all members that live done their training? In lock step beats say so. */
 static bool all_trained(const struct phases *ph)
 {
-    const struct members *m = ph->env->members;
-    if (lock_step(ph))
-        return true;
-    size_t self, count = members_vertices(m, ph->env->vertices, &self);
-    for (size_t i = 0; i < count; i++)
-        if (i != self && members_at(m, ph->env->vertices[i])->record->state == RECORD_RUNNING)
-            return false;
-    return true;
+    return lock_step(ph) || !some_other(ph, RECORD_RUNNING);
 }
 
 /* The drift was measured in this phase, and is over the target. */
@@ -236,14 +239,15 @@ static void better(struct phases *ph)
 }
 
 /* Progress is a lesser distance to the mean or to the neighbours, word from farther away
- * that others are settled, another graph, or that somebody still trains. Many small steps
+ * that others are settled, another graph, or that somebody still trains: in lock step we may
+ * wait for that one through others, who say nothing new meanwhile. Many small steps
  * add up to one: what was best is that of the last progress. */
 static void look_for_progress(struct phases *ph)
 {
     double distance = phases_own_distance(ph), local2 = ph->workshop->mixing.local2;
     bool closer = distance < better_factor * ph->best || local2 < better_factor * ph->best_local2;
     if (closer || ph->settled > ph->best_settled || ph->edges->view != ph->best_view
-        || !ph->trained)
+        || some_other(ph, RECORD_RUNNING))
         better(ph);
 }
 
@@ -252,7 +256,9 @@ static int64_t stalled_us(const struct phases *ph)
     uint64_t rounds = ph->settle_rounds - ph->best_rounds;
     bool windows = workshop_window(ph->workshop) - ph->best_window >= STALL_WINDOWS;
     bool mute = ph->env->now_us - ph->edges->exchange_us > SCHEDULE_STALL_US;
-    bool tried = (windows && rounds >= STALL_ROUNDS) || rounds >= STALL_MOST;
+    /* Once a member has ended no window has all of them any more. */
+    bool long_ago = rounds >= STALL_ROUNDS && (windows || some_other(ph, RECORD_FINISHED));
+    bool tried = long_ago || rounds >= STALL_MOST;
     return tried || mute ? ph->env->now_us - ph->better_us : 0;
 }
 
@@ -288,6 +294,15 @@ static bool parted(struct phases *ph)
     return others || stale || replicas_lag(ph);
 }
 
+/* The first moment, of those that were measured, at which we were under the target. */
+static void look_for_nearness(struct phases *ph)
+{
+    bool near = ph->bound <= final_margin * ph->workshop->run.final_drift;
+    if (near && !ph->near)
+        ph->near_round = workshop_measured(ph->workshop);
+    ph->near = near;
+}
+
 static void look_at_last_phase(struct phases *ph)
 {
     bool trained = all_trained(ph);
@@ -300,6 +315,7 @@ static void look_at_last_phase(struct phases *ph)
         ph->bound = (double)INFINITY;
     }
     ph->bound = phases_own_distance(ph);
+    look_for_nearness(ph);
     look_for_progress(ph);
 }
 
@@ -336,6 +352,8 @@ static struct schedule_edge see_edge(const struct phases *ph, const struct neigh
                                   .lost_us = now - b->open_us,
                                   .ready = edge_ready(e),
                                   .made = e->cur.payload != NULL,
+                                  .old = ph->near && e->cur.payload != NULL
+                                         && e->cur.head.run_round < ph->near_round,
                                   .gathers = b->link != NULL && !b->link->started,
                                   .flapping = b->flapping,
                                   .busy_us = b->link != NULL ? link_busy_us(b->link, now) : 0,

@@ -52,6 +52,8 @@ struct phases
     /* A bound on our distance once known stays one, until something parts the models. */
     double bound;
     uint64_t bound_view, bound_resets;
+    bool near;           /* It is under the target: */
+    uint64_t near_round; /* the models of this round were the first of which that is known. */
 
     /* What counts as progress in the last phase, and when there was some. */
     bool trained;

@@ -137,8 +137,11 @@ uint32_t schedule_settled(const struct schedule_view *v)
         return 0;
     for (size_t i = 0; i < v->n_edges; i++) {
         const struct schedule_edge *e = &v->edge[i];
-        if ((e->open || briefly_lost(e)) && !schedule_stuck(v, e) && e->settled < least)
-            least = e->settled;
+        if ((!e->open && !briefly_lost(e)) || schedule_stuck(v, e))
+            continue;
+        if (e->old)
+            return 0;
+        least = e->settled < least ? e->settled : least;
     }
     return least + 1;
 }

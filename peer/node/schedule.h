@@ -70,6 +70,8 @@ struct schedule_edge
     int64_t lost_us;  /* Neither of the two for so long. */
     bool ready;       /* Both deltas of its present round are here. */
     bool made;        /* Ours is. */
+    bool old;         /* It is of before the moment at which we were known to be near: the
+                       * exchange may part us from there. */
     bool gathers;     /* It has not begun yet. */
     bool flapping;    /* It came and went too often lately: nobody waits for it. */
     int64_t busy_us;  /* Its worker has been at its present job for so long; 0: it waits. */

@@ -149,6 +149,11 @@ double workshop_distance(const struct workshop *w, uint64_t settling)
     return workshop_rounded(w, 2 * sqrt(shrunk) * f->own_relative);
 }
 
+uint64_t workshop_measured(const struct workshop *w)
+{
+    return mixing_figures(&w->mixing)->own_round;
+}
+
 bool workshop_lags(const struct workshop *w, const struct edge *e, double most)
 {
     return mixing_lags(&w->mixing, e, most);

@@ -64,6 +64,9 @@ double workshop_rounded(const struct workshop *w, double relative);
  * do; twice that is still a bound. INFINITY where no window after `settling` is known. */
 double workshop_distance(const struct workshop *w, uint64_t settling);
 
+/* The round, with those of the last phase, whose models that distance is of. */
+uint64_t workshop_measured(const struct workshop *w);
+
 /* Some replica is of no model yet: mixing parts models, whatever they measured before. */
 bool workshop_lags(const struct workshop *w, const struct edge *e, double most);
 

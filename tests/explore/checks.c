@@ -118,9 +118,20 @@ static int64_t patience_us(const struct plan *p)
     return (int64_t)(3 * (limit > 20 * job ? limit : 20 * job)) + 10 * PLAN_SECOND;
 }
 
+/* In lock step whoever trains waits for those that are below the quorum, and have more patience:
+ * the quorum is a share of those that were there when a peer began. */
+static bool held_up(const struct cluster *c)
+{
+    bool held = false;
+    for (uint32_t i = 0; i < c->plan.n_peers && !c->plan.async; i++)
+        held |= cluster_alive(c, i) && cluster_progress(c, i).holds;
+    return held;
+}
+
 void check_pace(struct cluster *c)
 {
     int64_t now = sim_now_us(c->world);
+    bool held = held_up(c);
     for (uint32_t i = 0; i < c->plan.n_peers; i++) {
         struct watched *w = &c->peer[i];
         struct node_size s;
@@ -128,7 +139,7 @@ void check_pace(struct cluster *c)
             continue;
         struct node_progress p = cluster_progress(c, i);
         node_size(sim_node(c->world, i), &s);
-        bool starts = p.phase != NODE_TRAINING || p.holds;
+        bool starts = p.phase != NODE_TRAINING || p.holds || held;
         w->hurt = hurt(c, i) || (w->hurt && s.beat == w->beat); /* Until its job is done. */
         if (starts || w->hurt || s.beat != w->beat) {
             w->beat = s.beat;
@@ -307,6 +318,16 @@ static bool whole_at(struct cluster *c, uint32_t i, uint32_t alive, uint32_t tra
     return !gathers && open && knows;
 }
 
+/* A peer that has found nobody, and all that it was told of are gone: no rule can help it. */
+static bool stranded(const struct cluster *c, uint32_t i)
+{
+    uint32_t told = cluster_told(c);
+    for (uint32_t j = 0; j < c->plan.n_peers; j++)
+        if ((told & UINT32_C(1) << j) && j != i && cluster_alive(c, j))
+            return false;
+    return cluster_progress(c, i).phase == NODE_GATHERING;
+}
+
 bool check_whole(struct cluster *c, bool tell)
 {
     uint32_t alive = 0, training = 0;
@@ -314,14 +335,14 @@ bool check_whole(struct cluster *c, bool tell)
     for (uint32_t i = 0; i < c->plan.n_peers; i++) {
         if (!cluster_alive(c, i) && !c->peer[i].absent)
             return true; /* Somebody has ended: the rest go their ways. */
-        if (!cluster_alive(c, i))
+        if (!cluster_alive(c, i) || stranded(c, i))
             continue;
         enum node_phase phase = cluster_progress(c, i).phase;
         alive++;
         training += phase >= NODE_TRAINING && phase <= NODE_SETTLING;
     }
     for (uint32_t i = 0; i < c->plan.n_peers; i++)
-        if (cluster_alive(c, i))
+        if (cluster_alive(c, i) && !stranded(c, i))
             whole &= whole_at(c, i, alive, training, tell);
     return whole;
 }

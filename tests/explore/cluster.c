@@ -157,24 +157,40 @@ static void watch(void *self, uint32_t peer, const struct node_event *ev, uint32
 
 static const char *const seeds[] = {"seed-0:1", "seed-1:1"};
 
-static void configure(void *self, uint32_t peer, struct node_config *n)
+/* So many are known from the start: those who come late are known to nobody, and those behind
+ * them. */
+static uint32_t n_known(const struct cluster *c)
 {
-    struct cluster *c = self;
     uint32_t first = 0, late = 0;
     for (uint32_t i = 0; i < c->plan.n_faults; i++)
         if (c->plan.fault[i].kind == FAULT_LATE)
             late |= c->plan.fault[i].a;
     while (first < c->plan.n_peers && !(late & UINT32_C(1) << first))
         first++;
+    return c->plan.by_name ? 0 : first;
+}
+
+static uint32_t n_bootstrap(const struct cluster *c)
+{
+    return n_known(c) == c->plan.n_peers ? 0 : c->plan.n_peers > 2 ? 2 : 1;
+}
+
+uint32_t cluster_told(const struct cluster *c)
+{
+    uint32_t known = n_known(c), named = n_bootstrap(c);
+    return (UINT32_C(1) << (known > named ? known : named)) - 1;
+}
+
+static void configure(void *self, uint32_t peer, struct node_config *n)
+{
+    struct cluster *c = self;
     n->patience_us = (int64_t)(c->plan.patience_s * 1e6);
     n->worker_limit_us = (int64_t)(c->plan.worker_limit_s * 1e6);
-    n->n_known = first; /* Those who come late are known to nobody, and those behind them. */
-    if (!c->plan.by_name && first == c->plan.n_peers)
+    n->n_known = n_known(c);
+    n->n_bootstrap = n_bootstrap(c);
+    if (n->n_bootstrap == 0)
         return;
-    if (c->plan.by_name)
-        n->n_known = 0;
     n->bootstrap = seeds;
-    n->n_bootstrap = c->plan.n_peers > 2 ? 2 : 1;
     n->found = !c->plan.guests || peer == 0;
 }
 

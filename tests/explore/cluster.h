@@ -108,6 +108,9 @@ bool cluster_alive(const struct cluster *c, uint32_t peer);
 struct node_progress cluster_progress(const struct cluster *c, uint32_t peer);
 const float *cluster_model(const struct cluster *c, uint32_t peer);
 
+/* The peers that a process is told of when it starts, by records or by names. */
+uint32_t cluster_told(const struct cluster *c);
+
 /* course.c: from beginning to end. */
 void course_run(struct cluster *c);
 

@@ -388,29 +388,59 @@ static void test_slow_trainer(void **state)
     lone_close(w);
 }
 
-/* What cannot be measured is not claimed: the phase goes on for some minutes, and then the run
- * ends with a word and a code that say so. */
-static void test_end_without_figures(void **state)
+static void say_state(struct lone *w, uint32_t who, uint32_t teller, enum record_state state)
 {
-    (void)state;
-    struct lone *w = new_world(1, 100);
+    struct record *r = &w->actor[who].record;
+    r->state = state;
+    r->incarnation++;
+    lone_tell(w, teller, *r);
+}
+
+static void finish(struct lone *w, uint32_t who, uint32_t teller)
+{
+    say_state(w, who, teller, RECORD_FINISHED);
+}
+
+/* Neighbours that let nobody measure anything, in the last phase. */
+static struct lone *settling_with_blind(uint32_t n_actors)
+{
+    struct lone *w = new_world(n_actors, 100);
     w->run.final_drift = 1e-3;
-    w->actor[0].blind = true;
+    for (uint32_t i = 0; i < n_actors; i++)
+        w->actor[i].blind = true;
     lone_open(w);
     lone_run(w, 60 * SECOND);
     assert_int_equal(lone_progress(w).phase, NODE_SETTLING);
+    return w;
+}
+
+/* What cannot be measured is not claimed: the phase goes on for some minutes, and then the run
+ * ends with a word and a code that say so. These are minutes in which nobody trains any more. */
+static void test_end_without_figures(void **state)
+{
+    (void)state;
+    struct lone *w = settling_with_blind(1);
+    lone_run(w, 1000 * SECOND);
+    assert_int_equal(lone_progress(w).phase, NODE_SETTLING);
+    say_state(w, 0, 0, RECORD_TRAINED);
     lone_run(w, 500 * SECOND);
     assert_true(w->over && w->wrote_model);
     assert_int_not_equal(w->exit_code, 0);
     lone_close(w);
 }
 
-static void finish(struct lone *w, uint32_t who, uint32_t teller)
+/* Once a member has ended, no figure comes any more, as all have to be counted: it takes no
+ * minutes to know that. */
+static void test_end_after_another(void **state)
 {
-    struct record r = w->actor[who].record;
-    r.state = RECORD_FINISHED;
-    r.incarnation++;
-    lone_tell(w, teller, r);
+    (void)state;
+    struct lone *w = settling_with_blind(2);
+    say_state(w, 0, 0, RECORD_TRAINED);
+    finish(w, 1, 1);
+    lone_run(w, 60 * SECOND);
+    assert_true(w->over && w->wrote_model);
+    assert_int_not_equal(w->exit_code, 0);
+    lone_close(w);
 }
 
 static uint32_t state_with(struct lone *w, uint32_t who)
@@ -498,6 +528,7 @@ int main(void)
         cmocka_unit_test(test_held_peer_mixes),
         cmocka_unit_test(test_slow_trainer),
         cmocka_unit_test(test_end_without_figures),
+        cmocka_unit_test(test_end_after_another),
         cmocka_unit_test(test_finished_by_record),
         cmocka_unit_test(test_joins_below_min_peers),
     };

@@ -318,6 +318,21 @@ static void test_settled_without_the_stuck(void **state)
     assert_int_equal(schedule_settled(&v), 4);
 }
 
+/* An exchange of before the moment at which we were near may part us: no word until it is done. */
+static void test_settled_after_what_is_old(void **state)
+{
+    struct schedule_edge e[2] = {settled(150, 5), settled(150, 5)};
+    struct schedule_view v = settling(e);
+    (void)state;
+    v.distance = 0;
+    assert_int_equal(schedule_settled(&v), 6);
+    e[0].old = true;
+    assert_int_equal(schedule_settled(&v), 0);
+    assert_false(schedule_next(&v).drain);
+    e[0].busy_us = LIMIT + 1; /* That one would take for ever. */
+    assert_int_equal(schedule_settled(&v), 6);
+}
+
 static void test_a_missing_edge_holds_the_end(void **state)
 {
     struct schedule_edge e[2] = {settled(150, 5), lost(SCHEDULE_LOST_US)};
@@ -473,6 +488,7 @@ int main(void)
         cmocka_unit_test(test_training_ends),
         cmocka_unit_test(test_settled_by_hops),
         cmocka_unit_test(test_settled_without_the_stuck),
+        cmocka_unit_test(test_settled_after_what_is_old),
         cmocka_unit_test(test_a_missing_edge_holds_the_end),
         cmocka_unit_test(test_a_brief_loss_is_none),
         cmocka_unit_test(test_draining_finishes_what_is_half_done),

@@ -1,0 +1,52 @@
+/* peer/node/stale.c -- tells exchanges of long ago from those of now. */
+#include "peer/node/stale.h"
+
+#include "peer/node/schedule.h"
+
+static void begin(struct stale *s, const struct edge *e)
+{
+    s->is = true;
+    s->since = e->n_exchanges;
+}
+
+/* An edge that begins anew, or has never mixed, has no replicas of before. A moment is nothing:
+ * others went on by a few rounds. */
+void stale_opened(struct stale *s, const struct edge *e, int64_t open_us, int64_t now_us)
+{
+    s->came_us = now_us;
+    if (!e->reset && e->n_exchanges > 0 && now_us - open_us > SCHEDULE_BRIEF_US)
+        begin(s, e);
+}
+
+void stale_delta(struct stale *s, const struct edge *e, uint64_t beat, int64_t now_us)
+{
+    enum { FEW = 2 };
+    const struct edge_sent *cur = &e->cur;
+    bool behind = cur->payload != NULL && beat > cur->head.run_round + FEW;
+    if (behind && now_us - s->came_us > SCHEDULE_BRIEF_US) {
+        s->late = true;
+        s->done = e->n_exchanges;
+    }
+    s->came_us = now_us;
+}
+
+/* Two exchanges bring new deltas of both ends; a coarse codec takes some more to follow. */
+static bool goes_on(const struct stale *s, const struct edge *e, double most2)
+{
+    enum { LEAST = 2, MOST = 64 };
+    const struct edge_sent *sent = e->cur.payload != NULL ? &e->cur : &e->prev;
+    uint64_t done = e->n_exchanges - s->since;
+    bool near = sent->payload != NULL && (double)sent->head.e2 <= most2;
+    return s->is && done < MOST && !(done >= LEAST && near);
+}
+
+bool stale_look(struct stale *s, const struct edge *e, double most2)
+{
+    if (s->late && e->n_exchanges > s->done) {
+        s->late = false;
+        if (!(e->gamma.d2 <= most2))
+            begin(s, e);
+    }
+    s->is = goes_on(s, e, most2);
+    return s->is;
+}
