@@ -9,12 +9,13 @@ static void begin(struct stale *s, const struct edge *e)
     s->since = e->n_exchanges;
 }
 
-/* An edge that begins anew, or has never mixed, has no replicas of before. A moment is nothing:
- * others went on by a few rounds. */
+/* An edge that begins anew, or has said nothing yet, has nothing of before. A moment does not
+ * matter: others went on by a few rounds. */
 void stale_opened(struct stale *s, const struct edge *e, int64_t open_us, int64_t now_us)
 {
     s->came_us = now_us;
-    if (!e->reset && e->n_exchanges > 0 && now_us - open_us > SCHEDULE_BRIEF_US)
+    bool said = !e->reset && (e->n_exchanges > 0 || e->cur.payload != NULL);
+    if (said && now_us - open_us > SCHEDULE_BRIEF_US)
         begin(s, e);
 }
 

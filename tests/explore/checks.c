@@ -128,25 +128,50 @@ static bool held_up(const struct cluster *c)
     return held;
 }
 
-void check_pace(struct cluster *c)
+/* When did each last get on? */
+static void look_who_moves(struct cluster *c)
 {
-    int64_t now = sim_now_us(c->world);
-    bool held = held_up(c);
     for (uint32_t i = 0; i < c->plan.n_peers; i++) {
         struct watched *w = &c->peer[i];
         struct node_size s;
         if (!cluster_alive(c, i))
             continue;
-        struct node_progress p = cluster_progress(c, i);
         node_size(sim_node(c->world, i), &s);
+        w->moved_us = s.beat != w->seen ? sim_now_us(c->world) : w->moved_us;
+        w->seen = s.beat;
+    }
+}
+
+/* In lock step a peer may wait for one that is many rounds behind and slow, through others that
+ * wait, too: as long as some that were behind it get on. */
+static bool waits_for_the_slow(const struct cluster *c, uint32_t peer)
+{
+    int64_t since = sim_now_us(c->world) - patience_us(&c->plan);
+    bool any = false;
+    for (uint32_t i = 0; i < c->plan.n_peers && !c->plan.async; i++)
+        any |= i != peer && cluster_alive(c, i) && c->peer[i].seen <= c->peer[peer].seen
+               && c->peer[i].moved_us > since;
+    return any;
+}
+
+void check_pace(struct cluster *c)
+{
+    int64_t now = sim_now_us(c->world);
+    bool held = held_up(c);
+    look_who_moves(c);
+    for (uint32_t i = 0; i < c->plan.n_peers; i++) {
+        struct watched *w = &c->peer[i];
+        if (!cluster_alive(c, i))
+            continue;
+        struct node_progress p = cluster_progress(c, i);
         bool starts = p.phase != NODE_TRAINING || p.holds || held;
-        w->hurt = hurt(c, i) || (w->hurt && s.beat == w->beat); /* Until its job is done. */
-        if (starts || w->hurt || s.beat != w->beat) {
-            w->beat = s.beat;
+        w->hurt = hurt(c, i) || (w->hurt && w->seen == w->beat); /* Until its job is done. */
+        if (starts || w->hurt || w->seen != w->beat) {
+            w->beat = w->seen;
             w->beat_us = now;
-        } else if (now - w->beat_us > patience_us(&c->plan)) {
+        } else if (now - w->beat_us > patience_us(&c->plan) && !waits_for_the_slow(c, i)) {
             cluster_wrong(c, WRONG_STANDSTILL,
-                          "%" PRIu32 " stands at beat %" PRIu64 " since %.1f s", i, s.beat,
+                          "%" PRIu32 " stands at beat %" PRIu64 " since %.1f s", i, w->beat,
                           (double)w->beat_us * 1e-6);
         }
     }

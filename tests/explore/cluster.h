@@ -64,7 +64,9 @@ struct watched
     bool absent, joined, left; /* Not there now; took a model; was asked to leave. */
     uint64_t joined_round, done, drift_round, said_round;
     uint64_t n_lives;
-    uint64_t beat;       /* As it was last seen to change, */
+    uint64_t seen;       /* Its beat, */
+    int64_t moved_us;    /* and when that last changed. */
+    uint64_t beat;       /* The same, as it was last seen to change where it was not hurt, */
     bool hurt;           /* By a fault, or by what it left behind. */
     int64_t beat_us;     /* at this time. */
     uint64_t n_sessions; /* Sessions begun since `second_us`. */

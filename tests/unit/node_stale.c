@@ -65,7 +65,7 @@ static void test_away_and_coarse(void **state)
     done_with(&e, &pool);
 }
 
-/* What begins anew, or for the first time, has nothing old. */
+/* What begins anew, or for the first time, has nothing old; a first delta that waited is old. */
 static void test_anew(void **state)
 {
     (void)state;
@@ -77,8 +77,12 @@ static void test_anew(void **state)
     assert_false(stale_look(&s, &e, matters2));
     e.reset = false;
     e.n_exchanges = 0;
+    struct edge first = e;
+    first.cur.payload = NULL;
+    stale_opened(&s, &first, 0, 20 * SECOND);
+    assert_false(stale_look(&s, &first, matters2));
     stale_opened(&s, &e, 0, 20 * SECOND);
-    assert_false(stale_look(&s, &e, matters2));
+    assert_true(stale_look(&s, &e, matters2));
     done_with(&e, &pool);
 }
 
