@@ -121,7 +121,7 @@ static void judge(struct members *m, struct slot *s, int64_t now_us)
     }
     bool lives = e->state == MEMBER_ALIVE || e->state == MEMBER_SUSPECT;
     bool works = lives && e->record->state != RECORD_STALLED;
-    set_vertex(m, s, is_self(m, s) || e->record->state == RECORD_FINISHED || works);
+    set_vertex(m, s, is_self(m, s) || record_state_is_final(e->record->state) || works);
 }
 
 /* Forget accusations of former incarnations; those that waited for this one

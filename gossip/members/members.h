@@ -137,8 +137,8 @@ const struct member *members_at(const struct members *m, size_t i);
 const struct member *members_find(const struct members *m, const uint8_t id[WIRE_ID_BYTES]);
 
 /* The vertices of the topology, in sorted order: members ALIVE or SUSPECT
- * whose workers do not stall, ourselves always. A FINISHED member stays a vertex
- * whatever its state. Fills at[0..WIRE_MEMBERS_MAX) with indices for
+ * whose workers do not stall, ourselves always. A member whose record is final
+ * (FINISHED, FAILED) stays a vertex whatever its state. Fills at[0..WIRE_MEMBERS_MAX) with indices for
  * members_at(); returns how many; *self_at is our own place. */
 size_t members_vertices(const struct members *m, uint32_t *at, size_t *self_at);
 

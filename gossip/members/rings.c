@@ -24,7 +24,7 @@ static bool wants_watching(const struct members *m, const struct member *e)
 {
     bool suspect = e->state == MEMBER_SUSPECT;
     bool lives = e->state == MEMBER_ALIVE || (suspect && member_accusers(e) < MEMBERS_ACCUSERS);
-    return lives && e->record->state != RECORD_FINISHED && !is_self(m, e);
+    return lives && !record_state_is_final(e->record->state) && !is_self(m, e);
 }
 
 /* Keeps the least of all distances that it is given, in order. */

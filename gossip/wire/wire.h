@@ -28,7 +28,7 @@
 
 /* Every limit of the protocol. */
 enum wire_limit {
-    WIRE_VERSION = 2,
+    WIRE_VERSION = 3,
     WIRE_ID_BYTES = 32,
     WIRE_SIGNATURE_BYTES = 64,
     WIRE_NAME_MAX = 32,           /* Characters of a member's name. */
@@ -73,9 +73,16 @@ enum record_state {
     RECORD_RUNNING = 0,
     RECORD_STALLED,  /* Its worker has been at one job for too long: no vertex until it is done. */
     RECORD_TRAINED,  /* Its training is done; it mixes in the last phase. */
-    RECORD_FINISHED, /* Done with the run; still counts as a vertex. */
+    RECORD_FINISHED, /* Its model is final, and stored; still counts as a vertex. */
+    RECORD_FAILED,   /* Its model is final, but could not be stored; a vertex likewise. */
     RECORD_LEFT      /* Left by its own word; no vertex. */
 };
+
+/* It mixes no more, and nobody waits for it, whatever became of its model. */
+static inline bool record_state_is_final(enum record_state s)
+{
+    return s == RECORD_FINISHED || s == RECORD_FAILED;
+}
 
 /* A member as it describes itself. Signed by itself; the signature covers the
  * canonical bytes of every other field (wire_record_signed). */

@@ -83,7 +83,8 @@ void cmd_report_measured(void *self, const struct node_progress *g)
     say(r, g);
 }
 
-void cmd_report_model(void *self, const struct node *n)
+/* Files of before count, too: with one of them missing this process ends as failed. */
+bool cmd_report_model(void *self, const struct node *n)
 {
     struct cmd_report *r = self;
     char path[CMD_PATH_MAX], error[DATA_ERROR_MAX];
@@ -100,6 +101,7 @@ void cmd_report_model(void *self, const struct node *n)
         r->file_failed = true;
         cmd_fail(r->o, CMD_FAILED, "%s", error);
     }
+    return !r->file_failed;
 }
 
 /* ---- The end ---------------------------------------------------------- */
@@ -136,7 +138,7 @@ static void judge(const struct cmd_report *r, struct uv_driver *d, struct outcom
     node_facts(uv_driver_node(d), f);
     if (f->failed == CMD_OK && code != CMD_APART)
         f->failed = code;
-    if (f->failed == CMD_OK && r->file_failed) {
+    if (r->file_failed && (f->failed == CMD_OK || f->failed == CMD_FAILED)) {
         f->failed = CMD_FAILED;
         f->failure = "a file could not be written";
     }

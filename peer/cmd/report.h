@@ -40,7 +40,7 @@ extern const char *const cmd_report_files[];
 /* The driver's callbacks; `self` is the report. */
 void cmd_report_note(void *self, enum note_level level, const char *text);
 void cmd_report_measured(void *self, const struct node_progress *g);
-void cmd_report_model(void *self, const struct node *n);
+bool cmd_report_model(void *self, const struct node *n);
 
 /* After the loop: summary and last words. Returns the process's exit code. */
 int cmd_report_finish(struct cmd_report *r, struct uv_driver *d);

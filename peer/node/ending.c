@@ -1,7 +1,8 @@
 /* peer/node/ending.c -- what a node knows of how its run ended: who is there, how far apart.
  *
  * A peer hears of the others by rumour. So a member counts as ended with us where its own
- * record says so, or where nobody has accused it. */
+ * record says so, or where nobody has accused it. Whose record says that it has failed counts
+ * with the dead: there is no model of it. */
 #include "peer/node/ending.h"
 
 #include "peer/node/outcome.h"
@@ -15,7 +16,7 @@ static bool replaced(const struct members *all, const struct record *r)
 {
     for (size_t i = 0; i < members_count(all); i++) {
         const struct member *m = members_at(all, i);
-        if (strcmp(m->record->name, r->name) == 0 && m->state == MEMBER_ALIVE)
+        if (m->record != r && strcmp(m->record->name, r->name) == 0 && m->state == MEMBER_ALIVE)
             return true;
     }
     return false;
@@ -25,8 +26,8 @@ static void count_member(const struct node *n, const struct member *m, struct ou
 {
     const struct record *r = m->record;
     bool self = env_same_id(r->id, n->env.config.id);
-    bool finished = self || r->state == RECORD_FINISHED;
-    bool lives = finished || m->state == MEMBER_ALIVE;
+    bool finished = self ? !n->unkept : r->state == RECORD_FINISHED;
+    bool lives = finished || (m->state == MEMBER_ALIVE && r->state != RECORD_FAILED);
     if ((r->state == RECORD_LEFT && !self) || (!lives && replaced(n->env.members, r)))
         return;
     f->n_members++;
@@ -41,7 +42,7 @@ void node_facts(const struct node *n, struct outcome_facts *f)
     const struct phases *ph = &n->phases;
     const struct node_progress *p = &n->job.figures;
     const struct run *run = &n->workshop.run;
-    int code = n->env.over ? n->env.exit_code : CMD_OK;
+    int code = n->unkept ? CMD_FAILED : n->env.over ? n->env.exit_code : CMD_OK;
     *f = (struct outcome_facts){.failed = code == CMD_APART ? CMD_OK : code,
                                 .stopped = n->stopping,
                                 .diverged = p->diverged,

@@ -37,7 +37,7 @@ static void standing(void *self, struct standing *s)
     const struct workshop *w = &n->workshop;
     *s = (struct standing){.has_run = w->has_run,
                            .has_started = n->join.has_model && n->phases.phase != NODE_GATHERING,
-                           .finished = n->phases.phase == NODE_SERVING && !n->job.working,
+                           .finished = n->kept,
                            .run = {(const uint8_t *)w->run_text, w->n_run_text},
                            .round = n->phases.round,
                            .beat = phases_beat(&n->phases),
@@ -316,7 +316,21 @@ static void worked(struct node *n)
     if (n->phases.phase != NODE_SERVING)
         return;
     n->env.fx->write_model = true;
-    members_set_state(n->env.members, RECORD_FINISHED);
+}
+
+/* Only now do the others hear of our end: who has no file to show for it has not finished. Its
+ * part of the exchanges is done all the same. */
+static void kept(struct node *n, bool stored)
+{
+    if (n->phases.phase != NODE_SERVING || n->job.working || n->kept)
+        return;
+    n->kept = true;
+    n->unkept = !stored;
+    if (!stored)
+        env_note(&n->env, NOTE_WARNING,
+                 "what this peer has learnt could not be stored: it tells the others that it has "
+                 "failed");
+    members_set_state(n->env.members, stored ? RECORD_FINISHED : RECORD_FAILED);
     sessions_say_finished_all(&n->sessions);
 }
 
@@ -355,6 +369,9 @@ static void handle(struct node *n, const struct node_event *ev)
         break;
     case NODE_WORKED:
         worked(n);
+        break;
+    case NODE_KEPT:
+        kept(n, ev->kept.stored);
         break;
     case NODE_STOP:
         stop(n);
@@ -408,8 +425,9 @@ static void update_phases(struct node *n)
         job_judge(&n->job);
         job_last(&n->job);
         break;
-    case PHASES_END:
-        env_end(&n->env, ending_code(n));
+    case PHASES_END: /* Not before it is known whether our model is stored. */
+        if (n->kept)
+            env_end(&n->env, ending_code(n));
         break;
     }
 }

@@ -4,7 +4,7 @@
  * a driver (peer/uv over sockets, peer/sim over a heap of events) feeds it
  * events and carries out the effects it asks for.
  *
- *   START, TIMER, LINK_UP, LINK_DOWN, RECV, RESOLVED, WORKED, STOP
+ *   START, TIMER, LINK_UP, LINK_DOWN, RECV, RESOLVED, WORKED, KEPT, STOP
  *        |                                                            ^
  *        v                                                            |
  *   node_step() --effects--> sends, dials, hang-ups, resolves, notes, job
@@ -51,6 +51,7 @@ enum node_event_type {
     NODE_RECV,        /* A whole message: link, recv.* */
     NODE_WORKED,      /* The job is done. */
     NODE_SENT,        /* The bulk message being sent on `link` has left our queue. */
+    NODE_KEPT,        /* What write_model asked for is stored, or could not be: kept.* */
     NODE_STOP         /* SIGTERM: finish the job, write the model, leave. */
 };
 
@@ -87,6 +88,10 @@ struct node_event
         const uint8_t *bytes;
         size_t len;
     } recv;
+    struct
+    {
+        bool stored; /* The model and all that belongs to it. */
+    } kept;
     struct
     {
         uint64_t bytes_sent, bytes_received, n_strangers;
@@ -136,7 +141,7 @@ struct node_effects
     struct node_note notes[NODE_NOTES_MAX];
     bool work;        /* Call node_work(), then post WORKED. */
     bool measured;    /* node_progress() has new figures: write a metrics line. */
-    bool write_model; /* The model is final: write it (node_model()). */
+    bool write_model; /* Write the model (node_model()), then post KEPT. */
     bool exit;        /* All is done; stop the loop. */
     int exit_code;
     int64_t wake_us; /* Post TIMER at this time; INT64_MAX for never. */

@@ -329,7 +329,7 @@ static void end_edges(struct phases *ph)
         /* Their word comes behind their last delta. Where it got lost with a
          * session, their record says the same, without that order. */
         bool quiet = b->link == NULL || since > QUIET_END_US;
-        bool final = m != NULL && m->record->state == RECORD_FINISHED && quiet;
+        bool final = m != NULL && record_state_is_final(m->record->state) && quiet;
         bool half_done = edge_ready(&b->edge) && ph->phase != NODE_SERVING;
         if ((b->edge.ending || final) && !half_done)
             edges_finish(ph->edges, i);
@@ -400,6 +400,19 @@ static void see_gathering(struct phases *ph, struct schedule_view *v)
     v->quiet = edges_open(ph->edges) == ph->edges->n && now - ph->edges->opened_us > QUIET_US;
 }
 
+/* Whoever is in its last phase will say how that ended, unless it dies. */
+static bool others_end(const struct phases *ph)
+{
+    const struct members *m = ph->env->members;
+    for (size_t i = 0; i < members_count(m); i++) {
+        const struct member *e = members_at(m, i);
+        bool self = env_same_id(e->record->id, ph->env->config.id);
+        if (!self && e->state == MEMBER_ALIVE && e->record->state == RECORD_TRAINED)
+            return true;
+    }
+    return false;
+}
+
 static struct schedule_view see(struct phases *ph, bool diverged)
 {
     size_t self, n_live = members_vertices(ph->env->members, ph->env->vertices, &self);
@@ -427,6 +440,8 @@ static struct schedule_view see(struct phases *ph, bool diverged)
         v.pace_us = mean_us(ph);
     if (ph->phase == NODE_GATHERING)
         see_gathering(ph, &v);
+    if (ph->phase == NODE_SERVING)
+        v.others_end = others_end(ph);
     return v;
 }
 

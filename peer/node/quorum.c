@@ -6,12 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Is it a member that takes part, by what we know? A finished one does, dead or not: it
- * has done all that was to be done. */
+/* Is it a member that takes part, by what we know? One whose model is final does, dead or
+ * not: it has done all that was to be done. */
 static bool lives(const struct member *m)
 {
     return m->state == MEMBER_ALIVE || m->state == MEMBER_SUSPECT
-           || m->record->state == RECORD_FINISHED;
+           || record_state_is_final(m->record->state);
 }
 
 int quorum_begin(struct quorum *q, const struct members *m, int64_t now_us)

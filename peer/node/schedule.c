@@ -214,10 +214,13 @@ static struct schedule_decision train(const struct schedule_view *v)
     return job(v, SCHEDULE_TRAIN, schedule_alone(v) ? v->usual_us : 0);
 }
 
-/* Neighbours that still mix need our last deltas; those that are mute do not. */
+/* Neighbours that still mix need our last deltas; those that are mute do not. And who ended
+ * together is known only once the others have said so: it is part of our verdict. */
 static struct schedule_decision serve(const struct schedule_view *v)
 {
     struct schedule_decision d = {.act = SCHEDULE_LEAVE};
+    if (v->others_end && v->idle_us <= SCHEDULE_STALL_US)
+        d.act = SCHEDULE_WAIT;
     for (size_t i = 0; i < v->n_edges && v->idle_us <= SCHEDULE_STALL_US; i++)
         if (!v->edge[i].done && (v->edge[i].open || v->edge[i].lost_us <= SCHEDULE_LOST_US))
             d.act = SCHEDULE_WAIT;

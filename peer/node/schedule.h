@@ -14,7 +14,7 @@
  *       v       measured, tested, written
  *   SERVING     its model is final; neighbours still need its last deltas
  *       |
- *       v       no edge is open any more, or all have been mute for STALL
+ *       v       no edge is open any more and all that live have ended, or STALL is over
  *   LEFT
  *
  * Lock step (--policy sync) counts *beats*: rounds of training, then of the last phase.
@@ -109,6 +109,7 @@ struct schedule_view
     double target;      /* --final-drift, less a margin; 0: no last phase. */
     int64_t stalled_us; /* Nothing has got better for so long. */
     bool draining, diverged;
+    bool others_end; /* Some member lives, has trained, and has not said how it ended. */
 
     const struct schedule_edge *edge;
     size_t n_edges;

@@ -29,6 +29,8 @@ struct node
     struct job job;
 
     int64_t next_tick_us;
+    bool kept;     /* The driver has said what became of our final model: */
+    bool unkept;   /* it could not be stored. */
     bool stopping; /* The job is finished, the model written, then we leave. */
     uint64_t bytes_sent, bytes_received, n_strangers; /* Totals, as the driver last told. */
 };

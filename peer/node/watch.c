@@ -233,7 +233,7 @@ void watch_tick(struct sessions *s)
             continue;
         look_for_refutation(s, c, m);
         bool lives = m->state == MEMBER_ALIVE || m->state == MEMBER_SUSPECT;
-        if (lives && m->record->state != RECORD_FINISHED)
+        if (lives && !record_state_is_final(m->record->state))
             judge(s, c, m);
     }
 }

@@ -105,6 +105,11 @@ void sim_slow(struct sim_world *w, uint32_t peer, double times)
     w->peers[peer].fault = times;
 }
 
+void sim_fill_disk(struct sim_world *w, uint32_t peer, bool full)
+{
+    w->peers[peer].full = full;
+}
+
 /* ---- paths and sessions ---- */
 
 void sim_lose(struct sim_world *w, double rate)

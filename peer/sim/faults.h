@@ -40,6 +40,9 @@ void sim_stop(struct sim_world *w, uint32_t peer, bool stopped);
 void sim_slow(struct sim_world *w, uint32_t peer, double times);
 void sim_hang(struct sim_world *w, uint32_t peer, bool hung);
 
+/* Its disk: what the node asks to write cannot be stored while it is full. */
+void sim_fill_disk(struct sim_world *w, uint32_t peer, bool full);
+
 /* From now on a delta is lost with its session at this rate, in place of sim_config.cut_rate. */
 void sim_lose(struct sim_world *w, double rate);
 /* The path from one peer to another. Cuts lie over each other, and are taken back one

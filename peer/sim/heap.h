@@ -33,7 +33,7 @@ struct sim_event
     enum sim_kind kind;
     int side; /* What is under way between two ends: which has sent it. */
     uint32_t link, tag;
-    bool flag;      /* LINK_UP: dialled. LINK_DOWN: clean. Data: bulk. */
+    bool flag;      /* LINK_UP: dialled. LINK_DOWN: clean. Data: bulk. KEPT: stored. */
     uint8_t *bytes; /* RECV. */
     size_t n_bytes;
 };

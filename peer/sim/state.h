@@ -39,6 +39,7 @@ struct sim_peer
     bool off;     /* Its host is: nothing is sent, not even a reset. */
     bool stopped; /* Its loop stands still: what comes waits in `late`. */
     bool hung;    /* Its worker does: WORKED waits there. */
+    bool full;    /* Its disk is: nothing can be stored. */
     struct sim_queue late;
 };
 

@@ -236,6 +236,8 @@ static void carry_out(struct sim_world *w, struct sim_peer *p, const struct node
         work(w, p);
     if (fx->measured && w->config.measured != NULL)
         w->config.measured(w->config.self, p->index);
+    if (fx->write_model)
+        sim_post(w, p, (struct sim_event){.at_us = w->now_us, .type = NODE_KEPT, .flag = !p->full});
     if (fx->exit && !p->ended) {
         p->exit_code = fx->exit_code;
         sim_end_peer(w, p, true);
@@ -259,6 +261,7 @@ void sim_deliver(struct sim_world *w, struct sim_peer *p, const struct sim_event
     ev.recv.len = e->n_bytes;
     ev.dial.tag = e->tag;
     ev.down.clean = e->flag;
+    ev.kept.stored = e->flag;
     if (e->type == NODE_LINK_UP || e->type == NODE_LINK_DOWN || e->type == NODE_RECV)
         other = w->links[e->link].end[1 - sim_side(&w->links[e->link], p)];
     if (e->type == NODE_LINK_UP) {

@@ -101,7 +101,7 @@ static void on_overdue(uv_timer_t *timer)
     struct uv_driver *d = timer->data;
     const struct uv_driver_config *c = d->config;
     if (!d->worker.busy && c->write_model && node_run(d->node))
-        c->write_model(c->self, d->node);
+        (void)c->write_model(c->self, d->node);
     uv_driver_end(d, 0);
 }
 

@@ -44,7 +44,8 @@ struct uv_driver_config
     void *self;
     void (*note)(void *self, enum note_level level, const char *text);
     void (*measured)(void *self, const struct node_progress *p);
-    void (*write_model)(void *self, const struct node *n);
+    /* True: it is stored, as is all that belongs to it. */
+    bool (*write_model)(void *self, const struct node *n);
 };
 
 /* Defaults for everything but identity, psk, listen and node. */

@@ -28,7 +28,10 @@ void uv_feed(struct uv_driver *d, struct node_event *ev)
     ev->io.n_strangers = d->accept.counts.strangers;
     node_step(d->node, ev, d->fx);
     carry_out(d);
+    bool wrote = d->fx->write_model, stored = d->stored;
     d->feeding = false;
+    if (wrote)
+        uv_feed(d, &(struct node_event){.type = NODE_KEPT, .kept = {stored}});
 }
 
 static void feed_link(struct uv_driver *d, enum node_event_type type, struct uv_link *l)
@@ -246,8 +249,8 @@ static void tell(struct uv_driver *d)
         node_progress(d->node, &p);
         c->measured(c->self, &p);
     }
-    if (d->fx->write_model && c->write_model)
-        c->write_model(c->self, d->node);
+    if (d->fx->write_model)
+        d->stored = c->write_model == NULL || c->write_model(c->self, d->node);
 }
 
 static void carry_out(struct uv_driver *d)

@@ -6,7 +6,8 @@
  *                                 files, job, wake-up, exit
  *
  * A step is never entered from within a step: whatever an effect brings about
- * comes back in a later callback of the loop.
+ * comes back in a later callback of the loop. But for one: as soon as the effects are out,
+ * the node hears whether its model is stored (KEPT).
  */
 #ifndef PEER_UV_FEED_H
 #define PEER_UV_FEED_H
@@ -34,6 +35,7 @@ struct uv_driver
     int64_t wake_us;
     bool polled;  /* The late wake-up has had its poll. */
     bool feeding; /* node_step() and its effects are not re-entered. */
+    bool stored;  /* What the last step asked to write, or there was nobody to write it. */
     bool stopping, exiting, ended;
     bool stuck;
     int exit_code;

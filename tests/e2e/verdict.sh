@@ -124,6 +124,10 @@ ends "a model that cannot be written" unwritable.out 1 "failed 1 2/3 peer-1 exac
 check "  by the word of its peer, too: $(figures json unwritable.out peers.1.verdict.text)" \
     [ "$(figures json unwritable.out peers.1.exit_code) $(figures json unwritable.out peers.1.verdict.text)" \
     = "1 failed: a file could not be written" ]
+for i in 0 2; do
+    check "  and by that of peer $i: $(figures json unwritable.out peers.$i.verdict.text)" \
+        [ "$(figures json unwritable.out peers.$i.verdict.n_among) $(figures json unwritable.out peers.$i.verdict.dead)" = "2 ['peer-1']" ]
+done
 
 # ---- Peers that are killed early. ----
 

@@ -74,7 +74,8 @@ static bool follows(struct story *s, uint32_t peer, uint32_t other, const struct
 
 static bool members_text(char out[MESSAGE_TEXT], const struct wire_members *m)
 {
-    static const char *const state[] = {"running", "stalled", "trained", "finished", "left"};
+    static const char *const state[] = {"running",  "stalled", "trained",
+                                        "finished", "failed",  "left"};
     int len = snprintf(out, MESSAGE_TEXT, "MEMBERS");
     bool news = m->n_accusations > 0;
     for (uint32_t i = 0; i < m->n_records; i++) {
@@ -174,6 +175,7 @@ void story_event(struct story *s, uint32_t peer, const struct node_event *ev, ui
         break;
     case NODE_TIMER:
     case NODE_WORKED:
+    case NODE_KEPT:
     case NODE_SENT:
         return;
     }

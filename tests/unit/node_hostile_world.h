@@ -180,6 +180,7 @@ static inline void step(struct world *w, uint32_t who, struct node_event *ev)
         node_work(w->node[who], no_clock);
         w->work_us[who] = w->now_us + STEP_US;
     }
+    bool stored = fx->write_model && !fx->exit;
     w->wake_us[who] = fx->wake_us;
     w->over[who] |= fx->exit;
     w->exit_code[who] = fx->exit_code;
@@ -200,6 +201,8 @@ static inline void step(struct world *w, uint32_t who, struct node_event *ev)
         struct node_event failed = {.type = NODE_DIAL_FAILED, .dial.tag = dial[i].tag};
         step(w, who, &failed);
     }
+    if (stored)
+        step(w, who, &(struct node_event){.type = NODE_KEPT, .kept = {true}});
 }
 
 /* What the two parts played by the test are told. */

@@ -90,6 +90,7 @@ struct lone
     bool deaf;  /* Dials have no answer. */
     bool alone; /* Any address but the actors' is the node's own. */
     bool over, wrote_model;
+    bool slow_disk, full_disk; /* Nobody says yet whether the model is stored; it cannot be. */
     int exit_code;
     /* The trainer. */
     float loss;       /* What it reports. */
@@ -278,6 +279,15 @@ static inline void lone_take_dial(struct lone *w, const struct node_dial *d)
     }
 }
 
+static inline void lone_step(struct lone *w, struct node_event *ev);
+
+/* The model that the node asked to write is stored, or could not be. */
+static inline void lone_kept(struct lone *w, bool stored)
+{
+    struct node_event ev = {.type = NODE_KEPT, .kept = {stored}};
+    lone_step(w, &ev);
+}
+
 static inline void lone_step(struct lone *w, struct node_event *ev)
 {
     struct node_effects *fx = w->fx;
@@ -309,6 +319,7 @@ static inline void lone_step(struct lone *w, struct node_event *ev)
             print_message("%.3f s: %s\n", (double)w->now_us * 1e-6, fx->notes[i].text);
     }
     w->wrote_model |= fx->write_model;
+    bool store = fx->write_model && !fx->exit;
     if (fx->work) {
         node_work(w->node, lone_no_clock);
         w->work_us = w->now_us + w->step_us;
@@ -321,6 +332,8 @@ static inline void lone_step(struct lone *w, struct node_event *ev)
         lone_disconnect(w, (int)hangup[i], true);
     for (uint32_t i = 0; i < n_dials; i++)
         lone_take_dial(w, &dial[i]);
+    if (store && !w->slow_disk)
+        lone_kept(w, !w->full_disk);
 }
 
 #endif

@@ -1,5 +1,6 @@
 /* tests/unit/node_lone_models.c -- models that a node hands out and takes in, and how it tells
  * that its own is final. */
+#include "peer/run/exit.h"
 #include "tests/unit/node_lone_world.h"
 
 enum { LOW_ID = 0x10, ROUNDS = 1000000 };
@@ -199,6 +200,32 @@ static void test_end_is_said(void **state)
     lone_close(w);
 }
 
+/* While the file is being written it is not said, and the node does not leave either. One that could
+ * not store it says so, does its part of the end all the same, and ends with an error. */
+static void test_end_is_said_once_stored(void **state)
+{
+    (void)state;
+    for (int stored = 0; stored < 2; stored++) {
+        struct lone *w = lone_new(1, LOW_ID, 50);
+        w->slow_disk = true;
+        lone_open(w);
+        while (!w->wrote_model && w->now_us < 60 * SECOND)
+            lone_run(w, LONE_STEP_US);
+        lone_run(w, 10 * LONE_STEP_US);
+        assert_true(w->wrote_model && !w->over);
+        assert_false(w->actor[0].told_finished);
+        assert_int_equal(w->actor[0].told.state, RECORD_TRAINED);
+        lone_kept(w, stored);
+        lone_flush(w);
+        assert_true(w->actor[0].told_finished);
+        assert_int_equal(w->actor[0].told.state, stored ? RECORD_FINISHED : RECORD_FAILED);
+        lone_run(w, 60 * SECOND);
+        assert_true(w->over);
+        assert_true((w->exit_code == CMD_FAILED) == !stored);
+        lone_close(w);
+    }
+}
+
 /* In the last phase all exchanges that are half done come to their end: the node does not leave a
  * delta unanswered, and sends none that nobody will answer. */
 static void test_end_is_clean(void **state)
@@ -231,6 +258,7 @@ int main(void)
         cmocka_unit_test(test_order_of_a_lost_session),
         cmocka_unit_test(test_donors),
         cmocka_unit_test(test_end_is_said),
+        cmocka_unit_test(test_end_is_said_once_stored),
         cmocka_unit_test(test_end_is_clean),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,6 @@
 /* tests/unit/sim_ending.c -- what a node says of its run's end, when others died, left or came back. */
 #include "peer/node/outcome.h"
+#include "peer/run/exit.h"
 #include "peer/sim/faults.h"
 #include "sim_rig.h"
 
@@ -151,6 +152,25 @@ static void test_coming_back(void **state)
     }
 }
 
+/* Who cannot store its model has failed, and is in nobody's consensus; the others' ends are as good
+ * as without it. */
+static void test_full_disk(void **state)
+{
+    struct rig r;
+    (void)state;
+    rig_training(&r, 5, "ring");
+    sim_fill_disk(r.world, 2, true);
+    rig_end(&r);
+    for (uint32_t i = 0; i < 5; i++)
+        if (i != 2)
+            check(&r, i, OUTCOME_CONSENSUS, 4, 5, "peer-2");
+    struct outcome_facts f;
+    struct outcome o = ended(&r, 2, &f);
+    assert_int_equal(o.kind, OUTCOME_FAILED);
+    assert_int_equal(o.exit_code, CMD_FAILED);
+    rig_close(&r);
+}
+
 /* Who hangs is not dead, but does not end with the others either. */
 static void test_stuck(void **state)
 {
@@ -220,7 +240,8 @@ int main(void)
         cmocka_unit_test(test_all_there),   cmocka_unit_test(test_deaths),
         cmocka_unit_test(test_no_quorum),   cmocka_unit_test(test_leaving),
         cmocka_unit_test(test_coming_back), cmocka_unit_test(test_stuck),
-        cmocka_unit_test(test_unasked),     cmocka_unit_test(test_diverged),
+        cmocka_unit_test(test_full_disk),   cmocka_unit_test(test_unasked),
+        cmocka_unit_test(test_diverged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -34,9 +34,10 @@ struct fake
     void (*script)(struct fake *f, const struct node_event *ev, struct node_effects *fx);
     size_t control_max, bulk_max;
     bool runs; /* node_run() is not NULL. */
+    bool disk_full;
 
     uint32_t n_up, n_down, n_clean, n_dial_failed, n_recv, n_sent, n_timer, n_worked, n_resolved,
-        n_stop;
+        n_stop, n_kept, n_stored;
     uint32_t link[FAKE_LINKS]; /* The links that LINK_UP told of, in order. */
     uint8_t id[WIRE_ID_BYTES]; /* Whose the last of them is. */
     bool dialled;
@@ -113,6 +114,10 @@ static void count(struct fake *f, const struct node_event *ev)
     case NODE_SENT:
         f->n_sent++;
         break;
+    case NODE_KEPT:
+        f->n_kept++;
+        f->n_stored += ev->kept.stored;
+        break;
     case NODE_STOP:
         f->n_stop++;
         break;
@@ -174,10 +179,11 @@ size_t node_bulk_max(const struct node *n)
 static const uint8_t fake_psk[CHANNEL_KEY] = {1, 2, 3};
 static uv_loop_t fake_loop;
 
-static void fake_wrote_model(void *self, const struct node *n)
+static bool fake_wrote_model(void *self, const struct node *n)
 {
     (void)n;
     ((struct fake *)self)->n_models++;
+    return !((struct fake *)self)->disk_full;
 }
 
 static void fake_note(void *self, enum note_level level, const char *text)

@@ -400,6 +400,26 @@ static void test_leash_of_no_use(void **state)
     assert_int_equal(part, UV_DRIVER_LEASH);
 }
 
+/* ---- Files ----------------------------------------------------------- */
+
+/* The node hears what became of its model as soon as that is known. */
+static void test_kept_or_not(void **state)
+{
+    (void)state;
+    init_both();
+    fake_open(&a);
+    for (uint32_t k = 1; k <= 2; k++) {
+        a.asks.write_model = true;
+        fake_poke(&a);
+        assert_int_equal(a.n_models, k);
+        assert_int_equal(a.n_kept, k);
+        assert_int_equal(a.n_stored, 1);
+        a.disk_full = true;
+    }
+    fake_exit(&a);
+    fake_close(&a);
+}
+
 /* ---- Stopping --------------------------------------------------------- */
 
 static void test_stop_has_a_deadline(void **state)
@@ -533,6 +553,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_port_in_use, fake_setup, fake_teardown),
         cmocka_unit_test_setup_teardown(test_inherited_socket_of_no_use, fake_setup, fake_teardown),
         cmocka_unit_test_setup_teardown(test_leash_of_no_use, fake_setup, fake_teardown),
+        cmocka_unit_test_setup_teardown(test_kept_or_not, fake_setup, fake_teardown),
         cmocka_unit_test_setup_teardown(test_stop_has_a_deadline, fake_setup, fake_teardown),
         cmocka_unit_test_setup_teardown(test_stop_while_a_job_hangs, fake_setup, fake_teardown),
         cmocka_unit_test_setup_teardown(test_job, fake_setup, fake_teardown),
