@@ -100,8 +100,9 @@ static struct neighbour *add(struct edges *es, const uint8_t *id)
         free(b);
         return NULL;
     }
-    b->lost_us = b->open_us = b->beat_us = b->absence_us = es->env->now_us;
+    b->lost_us = b->open_us = b->beat_us = es->env->now_us;
     b->must_ask = true;
+    b->absence = absence_begun(es->env->now_us);
     es->at[es->n++] = b;
     return b;
 }
@@ -451,17 +452,13 @@ static void attach(struct neighbour *b, const struct link *l)
     b->edge.ending = l->finished;
 }
 
-/* Absence counts in full and is forgotten by half in ten seconds: who is away for half of
- * the time stands at seven, who was away once for less than three never passes. */
-static void look_for_flapping(struct edges *es, struct neighbour *b)
+void edges_late(struct edges *es, int64_t late_us)
 {
-    const double half_life_s = 10, most_s = 3, least_s = 1;
-    int64_t now = es->env->now_us;
-    double dt = (double)(now - b->absence_us) * 1e-6;
-    bool away = b->link == NULL || now - b->link->heard_us > LAPSE_US;
-    b->absence_us = now;
-    b->absence_s = b->absence_s * exp2(-dt / half_life_s) + (away ? dt : 0);
-    b->flapping = b->absence_s > (b->flapping ? least_s : most_s);
+    es->exchange_us += late_us;
+    for (size_t i = 0; i < es->n; i++) {
+        es->at[i]->absence.at_us += late_us;
+        es->at[i]->beat_us += late_us;
+    }
 }
 
 void edges_tick(struct edges *es)
@@ -469,7 +466,8 @@ void edges_tick(struct edges *es)
     int64_t now = es->env->now_us;
     for (size_t i = 0; i < es->n; i++) {
         struct neighbour *b = es->at[i];
-        look_for_flapping(es, b);
+        bool away = b->link == NULL || now - b->link->heard_us > LAPSE_US;
+        absence_look(&b->absence, away, b->link != NULL ? b->link->heard_us : b->lost_us, now);
         if (b->link != NULL && now - b->link->heard_us > SILENT_US)
             edge_pause(&b->edge, false);
     }

@@ -17,6 +17,7 @@
 #ifndef PEER_NODE_EDGES_H
 #define PEER_NODE_EDGES_H
 
+#include "peer/node/absence.h"
 #include "peer/node/stale.h"
 #include "peer/node/workshop.h"
 
@@ -31,9 +32,7 @@ struct neighbour
     int64_t open_us;         /* When it was last open, or done. */
     uint64_t beat;           /* What they said of theirs by EDGE and BEAT, */
     int64_t beat_us;         /* and when anything said that it had changed. */
-    double absence_s;        /* They were silent or away for so long, lately. */
-    int64_t absence_us;      /* When that was last brought up to date. */
-    bool flapping;           /* For too long: nobody waits for it. */
+    struct absence absence;  /* How often, and for how long, it was silent or gone lately. */
     struct stale stale;      /* Are its deltas and replicas of long ago? */
     bool excused;            /* The user has been told that nobody waits for it. */
     double gamma;            /* The edge's, as the last job left it: the worker's own
@@ -85,6 +84,9 @@ void edges_heard(struct edges *es, const struct link *l); /* It lives. */
 void edges_ending(struct edges *es, const struct link *l);
 /* Silent edges pause, and who is silent is accused. */
 void edges_tick(struct edges *es);
+
+/* We have not looked for so long more than we should. */
+void edges_late(struct edges *es, int64_t late_us);
 
 /* Were the edges chosen for other members than there are now? */
 bool edges_outdated(const struct edges *es);

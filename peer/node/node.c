@@ -124,6 +124,7 @@ static int open_machines(struct node *n, const struct node_config *config)
                                          .status = say_status};
     n->workshop.env = &n->env;
     edges_init(&n->edges, &n->env, &n->sessions, &n->workshop);
+    roll_init(&n->roll, &n->env, &n->sessions, &n->edges);
     join_init(&n->join, &n->env, &n->sessions, &n->workshop);
     orders_init(&n->orders, &n->sessions, &n->workshop);
     phases_init(&n->phases, &n->env, &n->sessions, &n->workshop, &n->edges, &n->join);
@@ -155,6 +156,7 @@ void node_close(struct node *n)
     assert(!n->job.working);
     close_run(n);
     phases_close(&n->phases);
+    roll_close(&n->roll);
     sessions_close(&n->sessions);
     env_close(&n->env);
     free(n);
@@ -381,13 +383,28 @@ static void handle(struct node *n, const struct node_event *ev)
 
 /* ---- time ---- */
 
+/* Nothing has moved us since the last tick was due: the process was stopped, or its machine. Before
+ * anything is made of what has come meanwhile, the clocks by which we judge others and our own
+ * worker are moved on: none of them was silent, or slow, for so long. */
+static void look_for_standstill(struct node *n)
+{
+    int64_t late_us = n->next_tick_us > 0 ? n->env.now_us - n->next_tick_us : 0;
+    if (late_us <= 2 * TICK_US)
+        return;
+    n->next_tick_us += late_us;
+    sessions_late(&n->sessions, late_us);
+    edges_late(&n->edges, late_us);
+    phases_late(&n->phases, late_us);
+}
+
 static void tick(struct node *n)
 {
     int64_t now = n->env.now_us;
     if (now < n->next_tick_us)
         return;
-    sessions_tick(&n->sessions, n->next_tick_us > 0 ? now - n->next_tick_us : 0);
+    sessions_tick(&n->sessions);
     edges_tick(&n->edges);
+    roll_tick(&n->roll);
     if (n->job.working)
         phases_watch_job(&n->phases);
     n->next_tick_us = now + TICK_US;
@@ -451,6 +468,7 @@ void node_step(struct node *n, const struct node_event *ev, struct node_effects 
         n->bytes_received = ev->io.bytes_received;
         n->n_strangers = ev->io.n_strangers;
     }
+    look_for_standstill(n);
     if (!n->env.over)
         handle(n, ev);
     else if (ev->type == NODE_WORKED)

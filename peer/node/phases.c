@@ -1,6 +1,8 @@
 /* peer/node/phases.c -- shows the schedule what this peer knows, and does what it decided. */
 #include "peer/node/phases.h"
 
+#include "peer/node/tell.h"
+
 #include <math.h>
 #include <stdlib.h>
 
@@ -22,9 +24,6 @@ enum {
 
 /* The pace of lock step is an average over so many rounds; so little more is no wait. */
 enum { PACE_ROUNDS = 16, PACE_FINE_US = 1000 };
-
-/* Whoever waits says so after this time, and again. */
-enum { TELL_US = 5 * 1000 * 1000, TELL_AGAIN_US = 30 * 1000 * 1000 };
 
 /* In lock step a peer that waits says its beat so often: a wait that rested on a single
  * message could last for ever. */
@@ -180,6 +179,19 @@ void phases_job_done(struct phases *ph, bool steps)
         ph->longest_us = took; /* One that hung is no measure. */
     }
     say_beat(ph);
+}
+
+void phases_late(struct phases *ph, int64_t late_us)
+{
+    int64_t *const since[] = {&ph->idle_since_us, &ph->told_us, &ph->job_us, &ph->better_us,
+                              &ph->gathered_us};
+    for (size_t i = 0; i < sizeof since / sizeof *since; i++)
+        *since[i] += *since[i] > 0 ? late_us : 0;
+    if (late_us > SILENT_US)
+        env_note(ph->env, NOTE_WARNING,
+                 "round %llu: this process stood still for %.0f s; the others may have gone on "
+                 "without it",
+                 (unsigned long long)ph->round, (double)late_us * 1e-6);
 }
 
 /* ---- the last phase ---- */
@@ -355,7 +367,7 @@ static struct schedule_edge see_edge(const struct phases *ph, const struct neigh
                                   .old = ph->near && e->cur.payload != NULL
                                          && e->cur.head.run_round < ph->near_round,
                                   .gathers = b->link != NULL && !b->link->started,
-                                  .flapping = b->flapping,
+                                  .flapping = b->absence.flapping,
                                   .busy_us = b->link != NULL ? link_busy_us(b->link, now) : 0,
                                   .mute_us = lock_step(ph) && behind ? now - mute_since : 0,
                                   .beat = neighbour_beat(b),
@@ -445,72 +457,12 @@ static struct schedule_view see(struct phases *ph, bool diverged)
     return v;
 }
 
-/* ---- what is said ---- */
-
-static const char *name_of(const struct phases *ph, const struct neighbour *b)
+uint32_t phases_settled(struct phases *ph)
 {
-    const struct member *m = members_find(ph->env->members, b->edge.id);
-    return m != NULL ? m->record->name : "a neighbour";
-}
-
-/* Whom lock step does not wait for is named once, and again when it is taken back. */
-static void tell_excused(struct phases *ph, const struct schedule_view *v)
-{
-    for (size_t i = 0; i < v->n_edges && v->lock_step; i++) {
-        const struct neighbour *b = edges_at(ph->edges, i);
-        bool excused = v->edge[i].open && schedule_excused(v, &v->edge[i]);
-        if (excused == b->excused || !v->edge[i].open)
-            continue;
-        edges_excuse(ph->edges, i, excused);
-        if (!excused)
-            env_note(ph->env, NOTE_INFO, "%s is waited for again", name_of(ph, b));
-        else if (v->edge[i].flapping)
-            env_note(ph->env, NOTE_WARNING, "%s comes and goes: it is not waited for",
-                     name_of(ph, b));
-        else
-            env_note(ph->env, NOTE_WARNING,
-                     "%s makes no progress since round %llu: it is not waited for", name_of(ph, b),
-                     (unsigned long long)v->edge[i].beat);
-    }
-}
-
-static void tell_quorum(struct phases *ph)
-{
-    const struct quorum *q = &ph->quorum;
-    uint32_t needed = quorum_needed(q, ph->workshop->run.quorum);
-    if (q->state == QUORUM_HELD)
-        env_note(ph->env, NOTE_WARNING,
-                 "below the quorum: %u of %u members are alive, %u are needed; no local steps "
-                 "until there are, for %.0f s at most",
-                 q->n_live, q->n_members, needed, (double)ph->env->config.patience_us * 1e-6);
-    else if (q->state == QUORUM_THERE)
-        env_note(ph->env, NOTE_INFO, "the quorum is there again: %u of %u members are alive",
-                 q->n_live, q->n_members);
-    else
-        env_note(ph->env, NOTE_WARNING,
-                 "still below the quorum after --patience: going on with %u of %u members",
-                 q->n_live, q->n_members);
-}
-
-/* No wait is silent. */
-static void tell_wait(struct phases *ph, const struct schedule_decision *d)
-{
-    int64_t now = ph->env->now_us;
-    if (now < ph->told_us + TELL_US)
-        return;
-    ph->told_us = now + TELL_AGAIN_US - TELL_US;
-    if (held(ph)) {
-        tell_quorum(ph);
-    } else if (ph->phase == NODE_GATHERING && ph->gathered_us == 0) {
-        size_t self, n = members_vertices(ph->env->members, ph->env->vertices, &self);
-        env_note(ph->env, NOTE_INFO, "waiting for members: %zu of %u are here", n,
-                 ph->workshop->run.min_peers);
-    } else if (d->for_whom != NULL) {
-        const struct neighbour *b = edges_at(ph->edges, (size_t)(d->for_whom - ph->seen));
-        env_note(ph->env, NOTE_INFO, "waiting for %s, which is at round %llu of our %llu",
-                 name_of(ph, b), (unsigned long long)d->for_whom->beat,
-                 (unsigned long long)phases_beat(ph));
-    }
+    if (ph->phase != NODE_SETTLING || !see_edges(ph))
+        return 0;
+    struct schedule_view v = see(ph, false);
+    return schedule_settled(&v);
 }
 
 /* ---- what follows ---- */
@@ -569,7 +521,7 @@ static enum phases_next follow(struct phases *ph, const struct schedule_view *v,
     ph->wake_us = d->wait_us > 0 ? ph->env->now_us + d->wait_us : INT64_MAX;
     switch (d->act) {
     case SCHEDULE_WAIT:
-        tell_wait(ph, d);
+        ph->told_us = tell_wait(ph, d);
         if (v->lock_step && ph->phase != NODE_GATHERING && ph->env->now_us >= ph->say_us)
             say_beat(ph);
         break;
@@ -600,7 +552,7 @@ enum phases_next phases_update(struct phases *ph, bool diverged)
         look_at_last_phase(ph);
     if (quorum_look(&ph->quorum, ph->env->members, ph->workshop->run.quorum,
                     ph->env->config.patience_us, ph->env->now_us))
-        tell_quorum(ph);
+        ph->told_us = tell_quorum(ph);
     for (;;) {
         if (!see_edges(ph))
             return PHASES_WAIT;

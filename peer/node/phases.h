@@ -89,6 +89,10 @@ enum phases_next phases_update(struct phases *ph, bool diverged);
 /* While a job runs: does its worker hang? The others are told. */
 void phases_watch_job(struct phases *ph);
 
+/* The whole process stood still for so long more than it should: none of that was waiting, or
+ * work. */
+void phases_late(struct phases *ph, int64_t late_us);
+
 /* The model is of this round: we join in the middle. */
 void phases_join(struct phases *ph, uint64_t round);
 /* A job begins: has it to begin a drift window? Asked once. */

@@ -54,16 +54,29 @@ static bool replaced(const struct members *all, const struct member *m)
     return false;
 }
 
+/* One suspect alone counts as there while we train: most are heard again within seconds. Where two
+ * are silent at once that is no slip of theirs. And who was missed stays missed until it is heard. */
+static uint32_t count_live(const struct quorum *q, const struct members *m)
+{
+    uint32_t n_live = 0, n_suspects = 0;
+    for (size_t i = 0; i < members_count(m); i++) {
+        const struct member *e = members_at(m, i);
+        bool suspect = e->state == MEMBER_SUSPECT && !record_state_is_final(e->record->state);
+        n_suspects += suspect;
+        n_live += lives(e) && !suspect;
+    }
+    return n_live + (q->state == QUORUM_THERE && n_suspects == 1);
+}
+
 /* A member that the table has given up has left: only those are (members.h). */
 static void count(struct quorum *q, const struct members *m)
 {
-    q->n_members = q->n_live = 0;
+    q->n_members = 0;
     for (uint32_t i = 0; i < q->n; i++) {
         const struct member *e = members_find(m, q->id[i]);
         q->n_members += e != NULL && e->record->state != RECORD_LEFT && !replaced(m, e);
     }
-    for (size_t i = 0; i < members_count(m); i++)
-        q->n_live += lives(members_at(m, i));
+    q->n_live = count_live(q, m);
 }
 
 bool quorum_look(struct quorum *q, const struct members *m, double share, int64_t patience_us,

@@ -11,6 +11,10 @@
  *         v   fewer                                   |
  *       held ----------- for --patience -----------> resigned: goes on
  *
+ * Who is silent is missed before it is known to be dead: several suspects count as gone, so
+ * that a peer that is cut off, or whose cluster has died, holds some three seconds later. One
+ * suspect alone does not, until it is dead.
+ *
  * Two halves of an even cut both have the quorum of a half, and both go on.
  */
 #ifndef PEER_NODE_QUORUM_H
@@ -25,7 +29,7 @@ struct quorum
     uint8_t (*id)[WIRE_ID_BYTES]; /* The members of the beginning, n of them; owned. */
     uint32_t n;
     uint32_t n_members; /* So many of these have not left; */
-    uint32_t n_live;    /* and so many members are alive now, ourselves included. */
+    uint32_t n_live;    /* and so many members are there now, ourselves included. */
     enum quorum_state state;
     int64_t since_us; /* In this state. */
 };

@@ -568,15 +568,16 @@ static struct link *any_link(struct sessions *s)
     return NULL;
 }
 
-void sessions_tick(struct sessions *s, int64_t late_us)
+void sessions_late(struct sessions *s, int64_t late_us)
+{
+    for (size_t i = 0; i < NODE_LINKS_MAX; i++)
+        s->links[i].heard_us += late_us;
+    watch_late(s, late_us);
+}
+
+void sessions_tick(struct sessions *s)
 {
     struct env *v = s->env;
-    /* We were held up ourselves: nobody is judged by our own silence. */
-    if (late_us > 2 * TICK_US) {
-        for (size_t i = 0; i < NODE_LINKS_MAX; i++)
-            s->links[i].heard_us += late_us;
-        watch_late(s, late_us);
-    }
     (void)members_tick(v->members, v->now_us);
     dial_tick_seeds(s);
     dial_tick_dead(s);

@@ -173,8 +173,9 @@ void sessions_status_req(struct sessions *s, const struct link *l);
 void sessions_ping(struct sessions *s, const struct link *l, const struct wire_ping *ping);
 void sessions_probe(struct sessions *s, const struct link *l, const struct wire_probe *m);
 void sessions_vouched(struct sessions *s, const struct wire_heard *m);
-/* late_us: we have not looked for so long more than we should. */
-void sessions_tick(struct sessions *s, int64_t late_us);
+void sessions_tick(struct sessions *s);
+/* We have not looked for so long more than we should: nobody is judged by our own silence. */
+void sessions_late(struct sessions *s, int64_t late_us);
 
 /* ---- what others ask for ---- */
 
@@ -207,6 +208,8 @@ void sessions_call_soon(struct sessions *s, const uint8_t id[WIRE_ID_BYTES]);
 
 const struct link *sessions_link(const struct sessions *s, uint32_t number);
 const struct link *sessions_to(const struct sessions *s, const uint8_t id[WIRE_ID_BYTES]);
+/* When this member was last heard, by us or by whom we asked; 0: it never was. */
+int64_t sessions_heard_us(struct sessions *s, const uint8_t id[WIRE_ID_BYTES]);
 bool sessions_any(const struct sessions *s); /* A session with any peer. */
 /* Somebody of our run has begun it. */
 bool sessions_run_begun(const struct sessions *s);

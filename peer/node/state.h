@@ -8,6 +8,7 @@
  *   orders    models that others want                      <- job
  *   phases    phase, rounds, when the next job may begin   <- job
  *   job       what the worker does
+ *   roll      what is told of who is silent, dead, back     (above sessions and edges)
  *
  * Each is written by its own files and knows those above it in this list only; node.c passes
  * events between them. Seen by node.c, and by tests that look inside.
@@ -16,6 +17,7 @@
 #define PEER_NODE_STATE_H
 
 #include "peer/node/job.h"
+#include "peer/node/roll.h"
 
 struct node
 {
@@ -27,6 +29,7 @@ struct node
     struct orders orders;
     struct phases phases;
     struct job job;
+    struct roll roll;
 
     int64_t next_tick_us;
     bool kept;     /* The driver has said what became of our final model: */

@@ -118,6 +118,14 @@ void sessions_vouched(struct sessions *s, const struct wire_heard *m)
     c->asked_us = 0;
 }
 
+int64_t sessions_heard_us(struct sessions *s, const uint8_t id[WIRE_ID_BYTES])
+{
+    const struct link *l = sessions_to(s, id);
+    const struct contact *c = dial_contact(s, id);
+    int64_t heard_us = l != NULL ? l->heard_us : 0;
+    return c != NULL && c->met && c->heard_us > heard_us ? c->heard_us : heard_us;
+}
+
 /* ---- accusing ---- */
 
 static void accuse(struct sessions *s, struct contact *c, const struct member *m)

@@ -126,7 +126,7 @@ check "  by the word of its peer, too: $(figures json unwritable.out peers.1.ver
     = "1 failed: a file could not be written" ]
 for i in 0 2; do
     check "  and by that of peer $i: $(figures json unwritable.out peers.$i.verdict.text)" \
-        [ "$(figures json unwritable.out peers.$i.verdict.n_among) $(figures json unwritable.out peers.$i.verdict.dead)" = "2 ['peer-1']" ]
+        [ "$(figures json unwritable.out peers.$i.verdict.n_among) $(figures json unwritable.out peers.$i.verdict.dead.0)" = "2 peer-1" ]
 done
 
 # ---- Peers that are killed early. ----

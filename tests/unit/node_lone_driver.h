@@ -18,6 +18,7 @@ enum {
     LONE_DIM = 40,
     LONE_LINKS = 4096,
     LONE_MAIL = 4096,
+    LONE_NOTES = 512,
     LONE_STEP_US = 20 * 1000,
     LONE_OURS_FIRST = 0x80, /* First byte of the node's id: an actor's may be less or more. */
     NO_LINK = -1
@@ -87,8 +88,9 @@ struct lone
     } mail[LONE_MAIL]; /* From the node, not yet read. */
     uint32_t first, n_mail;
     uint32_t n_resolves[NODE_SEEDS_MAX], n_dials, n_notes, n_errors;
-    bool deaf;  /* Dials have no answer. */
-    bool alone; /* Any address but the actors' is the node's own. */
+    char notes[LONE_NOTES][NODE_NOTE_MAX]; /* The first of them. */
+    bool deaf;                             /* Dials have no answer. */
+    bool alone;                            /* Any address but the actors' is the node's own. */
     bool over, wrote_model;
     bool slow_disk, full_disk; /* Nobody says yet whether the model is stored; it cannot be. */
     int exit_code;
@@ -281,6 +283,15 @@ static inline void lone_take_dial(struct lone *w, const struct node_dial *d)
 
 static inline void lone_step(struct lone *w, struct node_event *ev);
 
+/* So many notes had this in them. */
+static inline uint32_t lone_said(const struct lone *w, const char *text)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < w->n_notes && i < LONE_NOTES; i++)
+        n += strstr(w->notes[i], text) != NULL;
+    return n;
+}
+
 /* The model that the node asked to write is stored, or could not be. */
 static inline void lone_kept(struct lone *w, bool stored)
 {
@@ -313,6 +324,8 @@ static inline void lone_step(struct lone *w, struct node_event *ev)
     for (uint32_t i = 0; i < fx->n_resolves; i++)
         w->n_resolves[fx->resolves[i].seed]++;
     for (uint32_t i = 0; i < fx->n_notes; i++) {
+        if (w->n_notes < LONE_NOTES)
+            memcpy(w->notes[w->n_notes], fx->notes[i].text, NODE_NOTE_MAX);
         w->n_notes++;
         w->n_errors += fx->notes[i].level == NOTE_ERROR;
         if (getenv("LOUD") != NULL)

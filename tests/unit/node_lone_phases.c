@@ -301,10 +301,47 @@ static void test_flapping(void **state)
         for (int i = 0; i < 8; i++)
             absence(w, 1, session, 1500 * MS);
         assert_true(goes_on(w));
+        assert_int_equal(lone_said(w, "comes and goes"), 1);
         lone_run(w, 60 * SECOND);
         assert_false(goes_on(w));
         lone_close(w);
     }
+}
+
+/* Who was away once, for however long, is told as that. */
+static void test_one_long_absence(void **state)
+{
+    (void)state;
+    for (int session = 0; session < 2; session++) {
+        struct lone *w = training_with(2);
+        w->actor[1].answers = false;
+        absence(w, 1, session, 5 * SECOND);
+        assert_int_equal(lone_said(w, "was away for"), 1);
+        assert_int_equal(lone_said(w, "comes and goes"), 0);
+        assert_true(goes_on(w)); /* And not waited for until it has stayed. */
+        lone_close(w);
+    }
+}
+
+/* A process that was stopped has neither worked nor waited meanwhile, and says what it was. */
+static void test_own_standstill(void **state)
+{
+    (void)state;
+    struct lone *w = new_world(2, ROUNDS);
+    w->config.worker_limit_us = 10 * SECOND;
+    lone_open(w);
+    lone_run(w, 5 * SECOND);
+    w->step_us = SECOND;
+    while (w->work_us <= w->now_us + SECOND / 2)
+        lone_run(w, LONE_STEP_US);
+    w->now_us += 60 * SECOND;
+    lone_run(w, 5 * SECOND);
+    assert_int_equal(lone_said(w, "this process stood still for 60 s"), 1);
+    assert_int_equal(lone_said(w, "the worker"), 0);
+    assert_int_equal(lone_said(w, "it is not waited for"), 0);
+    assert_false(w->actor[0].told_stalled);
+    assert_int_equal(lone_progress(w).n_edges, 2);
+    lone_close(w);
 }
 
 /* ---- the quorum ---- */
@@ -524,6 +561,8 @@ int main(void)
         cmocka_unit_test(test_own_worker_hangs),
         cmocka_unit_test(test_last_evaluation_may_take_long),
         cmocka_unit_test(test_flapping),
+        cmocka_unit_test(test_one_long_absence),
+        cmocka_unit_test(test_own_standstill),
         cmocka_unit_test(test_quorum),
         cmocka_unit_test(test_held_peer_mixes),
         cmocka_unit_test(test_slow_trainer),

@@ -52,6 +52,51 @@ static void test_held_and_resigned(void **state)
     members_close(m);
 }
 
+static void suspect(struct members *m, uint32_t number, int64_t now_us)
+{
+    members_accuse(m, id_of(number), now_us);
+    assert_int_equal(state_of(m, number), MEMBER_SUSPECT);
+}
+
+/* Several that are silent are missed before they are dead, one alone is not; but who holds goes on
+ * only when somebody is heard. */
+static void test_suspects(void **state)
+{
+    (void)state;
+    struct quorum q = {.id = NULL};
+    struct members *m = open_knowing(3);
+    assert_int_equal(quorum_begin(&q, m, 0), 0);
+    kill_peer(m, 1, 0);
+    kill_peer(m, 2, 0);
+    suspect(m, 3, 20 * SECOND);
+    assert_false(look(&q, m, 20 * SECOND)); /* Exactly half, should it be there. */
+    expect(&q, QUORUM_THERE, 2, 4);
+    members_tick(m, 20 * SECOND + TOY_SUSPECT_US);
+    assert_true(look(&q, m, 40 * SECOND));
+    expect(&q, QUORUM_HELD, 1, 4);
+    quorum_close(&q);
+    members_close(m);
+
+    m = open_knowing(3);
+    assert_int_equal(quorum_begin(&q, m, 0), 0);
+    suspect(m, 1, 1);
+    suspect(m, 2, SECOND);
+    assert_false(look(&q, m, SECOND));
+    expect(&q, QUORUM_THERE, 2, 4);
+    suspect(m, 3, SECOND);
+    assert_true(look(&q, m, SECOND));
+    expect(&q, QUORUM_HELD, 1, 4);
+    members_tick(m, 1 + TOY_SUSPECT_US);
+    assert_int_equal(state_of(m, 1), MEMBER_DEAD);
+    assert_int_equal(state_of(m, 2), MEMBER_SUSPECT);
+    assert_false(look(&q, m, 9 * SECOND));
+    assert_int_equal(merge(m, record_in(3, 2, RECORD_RUNNING)), MEMBERS_NEWS); /* It refutes. */
+    assert_true(look(&q, m, 9 * SECOND));
+    expect(&q, QUORUM_THERE, 2, 4);
+    quorum_close(&q);
+    members_close(m);
+}
+
 /* Who has left by its own word is not waited for; who has finished is there for ever. */
 static void test_who_counts(void **state)
 {
@@ -127,11 +172,9 @@ static void test_needed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_held_and_resigned),
-        cmocka_unit_test(test_who_counts),
-        cmocka_unit_test(test_replaced),
-        cmocka_unit_test(test_beginning),
-        cmocka_unit_test(test_needed),
+        cmocka_unit_test(test_held_and_resigned), cmocka_unit_test(test_suspects),
+        cmocka_unit_test(test_who_counts),        cmocka_unit_test(test_replaced),
+        cmocka_unit_test(test_beginning),         cmocka_unit_test(test_needed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

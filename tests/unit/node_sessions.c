@@ -126,7 +126,7 @@ static int64_t until_resolve(void)
     int64_t begun = rig.env.now_us;
     do {
         step_at(rig.env.now_us + TICK_US);
-        sessions_tick(&rig.s, 0);
+        sessions_tick(&rig.s);
         assert_true(rig.env.now_us < begun + 100 * SECOND);
     } while (rig.fx.n_resolves == 0);
     return rig.env.now_us - begun;
@@ -210,7 +210,7 @@ static void test_a_restart_is_found_soon(void **state)
     assert_int_equal(sessions_want(&rig.s, high), 0);
     const struct link *l = up(HIGH, false);
     hello(l, 1);
-    sessions_tick(&rig.s, 0);
+    sessions_tick(&rig.s);
     int64_t lost_us = rig.env.now_us;
     down(l);
     while (rig.env.now_us < lost_us + RECENT_US - SECOND) {

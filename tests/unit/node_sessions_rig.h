@@ -170,7 +170,7 @@ static inline void tick(const struct link *friend, bool refuse)
 {
     step_at(rig.env.now_us + TICK_US);
     sessions_heard(&rig.s, friend->number);
-    sessions_tick(&rig.s, 0);
+    sessions_tick(&rig.s);
     for (uint32_t i = 0; i < rig.fx.n_dials && refuse; i++)
         sessions_dial_failed(&rig.s, rig.fx.dials[i].tag);
 }

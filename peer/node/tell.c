@@ -1,0 +1,74 @@
+/* peer/node/tell.c -- the words for what this peer waits for, and for what it no longer waits. */
+#include "peer/node/tell.h"
+
+/* Whoever waits says so after this time, and again. */
+enum { TELL_US = 5 * 1000 * 1000, TELL_AGAIN_US = 30 * 1000 * 1000 };
+
+static const char *name_of(const struct phases *ph, const struct neighbour *b)
+{
+    const struct member *m = members_find(ph->env->members, b->edge.id);
+    return m != NULL ? m->record->name : "a neighbour";
+}
+
+void tell_excused(const struct phases *ph, const struct schedule_view *v)
+{
+    for (size_t i = 0; i < v->n_edges && v->lock_step; i++) {
+        const struct neighbour *b = edges_at(ph->edges, i);
+        bool excused = v->edge[i].open && schedule_excused(v, &v->edge[i]);
+        if (excused == b->excused || !v->edge[i].open)
+            continue;
+        edges_excuse(ph->edges, i, excused);
+        if (!excused)
+            env_note(ph->env, NOTE_INFO, "%s is waited for again", name_of(ph, b));
+        else if (v->edge[i].flapping && absence_often(&b->absence))
+            env_note(ph->env, NOTE_WARNING, "%s comes and goes: it is not waited for",
+                     name_of(ph, b));
+        else if (v->edge[i].flapping)
+            env_note(ph->env, NOTE_INFO,
+                     "%s was away for %.0f s: it is not waited for until it has stayed",
+                     name_of(ph, b), (double)b->absence.away_us * 1e-6);
+        else
+            env_note(ph->env, NOTE_WARNING,
+                     "%s makes no progress since round %llu: it is not waited for", name_of(ph, b),
+                     (unsigned long long)v->edge[i].beat);
+    }
+}
+
+int64_t tell_quorum(const struct phases *ph)
+{
+    const struct quorum *q = &ph->quorum;
+    uint32_t needed = quorum_needed(q, ph->workshop->run.quorum);
+    if (q->state == QUORUM_HELD)
+        env_note(ph->env, NOTE_WARNING,
+                 "below the quorum: %u of %u members are heard, %u are needed; no local steps "
+                 "until there are, for %.0f s at most",
+                 q->n_live, q->n_members, needed, (double)ph->env->config.patience_us * 1e-6);
+    else if (q->state == QUORUM_THERE)
+        env_note(ph->env, NOTE_INFO, "the quorum is there again: %u of %u members are heard",
+                 q->n_live, q->n_members);
+    else
+        env_note(ph->env, NOTE_WARNING,
+                 "still below the quorum after --patience: going on with %u of %u members",
+                 q->n_live, q->n_members);
+    return ph->env->now_us + TELL_AGAIN_US - TELL_US;
+}
+
+int64_t tell_wait(const struct phases *ph, const struct schedule_decision *d)
+{
+    int64_t now = ph->env->now_us;
+    if (now < ph->told_us + TELL_US)
+        return ph->told_us;
+    if (ph->quorum.state == QUORUM_HELD) {
+        return tell_quorum(ph);
+    } else if (ph->phase == NODE_GATHERING && ph->gathered_us == 0) {
+        size_t self, n = members_vertices(ph->env->members, ph->env->vertices, &self);
+        env_note(ph->env, NOTE_INFO, "waiting for members: %zu of %u are here", n,
+                 ph->workshop->run.min_peers);
+    } else if (d->for_whom != NULL) {
+        const struct neighbour *b = edges_at(ph->edges, (size_t)(d->for_whom - ph->seen));
+        env_note(ph->env, NOTE_INFO, "waiting for %s, which is at round %llu of our %llu",
+                 name_of(ph, b), (unsigned long long)d->for_whom->beat,
+                 (unsigned long long)phases_beat(ph));
+    }
+    return now + TELL_AGAIN_US - TELL_US;
+}
