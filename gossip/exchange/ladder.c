@@ -14,6 +14,10 @@ static const double newest_weight = 0.1; /* In a moving average. */
  * than the second, they still are one rung sparser. */
 static const double coarse = 0.5, fine = 0.2;
 
+/* So far over the target, at so many looks in a row, a denser rung is tried whatever the lag. */
+static const double far_over = 4;
+enum { FAR_LOOKS = 3 };
+
 void ladder_init(struct ladder *l)
 {
     *l = (struct ladder){.rung = LADDER_FIRST, .excess = (double)NAN};
@@ -56,10 +60,13 @@ static const struct ladder_mark *mark_at(const struct ladder *l, uint64_t round)
 /* How many rungs up, or -1: the table at the head of ladder.h. */
 static int step(struct ladder *l, double ratio, double lag)
 {
-    bool low = ratio < 0.5 || lag < fine;
+    bool low = ratio < 0.5 || (ratio <= 1 && lag < fine);
     l->n_low = low ? l->n_low + 1 : 0;
-    if (ratio > 1 && !low)
-        return lag <= coarse ? 0 : ratio > 2 ? 2 : 1;
+    l->n_far = ratio > far_over ? l->n_far + 1 : 0;
+    if (ratio > 1 && lag > coarse)
+        return ratio > 2 ? 2 : 1;
+    if (l->n_far >= FAR_LOOKS)
+        return 1;
     return l->n_low >= 2 ? -1 : 0;
 }
 
@@ -78,6 +85,6 @@ void ladder_look(struct ladder *l, double target, double spread, double xi, uint
         return;
     l->rung = (uint32_t)to;
     /* Figures of moments before the change will still come: they are not looked at. */
-    l->n_low = 0;
+    l->n_low = l->n_far = 0;
     l->after = now;
 }

@@ -77,8 +77,8 @@ static void test_lag(void **state)
         double excess, lag;
         uint32_t rung; /* After two looks. */
     } row[] = {{1.5, 0.51, 5}, {1.5, 0.49, 3}, {100, 0.49, 3}, {100, 0.51, 7},
-               {1.5, 0.21, 3}, {1.5, 0.19, 2}, {100, 0, 2},    {0.7, 0.19, 2},
-               {0.7, 0.21, 3}, {0.3, 0.49, 2}, {0.3, 10, 2}};
+               {1.5, 0.21, 3}, {1.5, 0.19, 3}, {100, 0, 3},    {0.7, 0.19, 2},
+               {1, 0.19, 2},   {0.7, 0.21, 3}, {0.3, 0.49, 2}, {0.3, 10, 2}};
     (void)state;
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
         struct ladder l;
@@ -89,6 +89,31 @@ static void test_lag(void **state)
             l.lag2 = lag * lag;
             ladder_mark(&l, 10 * t);
             l.lag2 = 100 - l.lag2; /* What it is at the look is of no account. */
+            ladder_look(&l, 1, 2, xi, 10 * t, 10 * t + 3);
+        }
+        if (l.rung != row[i].rung)
+            fail_msg("row %zu: rung %u, expected %u", i, l.rung, row[i].rung);
+    }
+}
+
+/* The drift is over the target for long, and replicas hardly lag: no sparser rung, and where
+ * it is far over it a denser one, at the third such look in a row. */
+static void test_far_over(void **state)
+{
+    static const struct
+    {
+        double excess[2]; /* In turns. */
+        uint32_t rung;    /* After nine looks. */
+    } row[] = {{{1.01, 1.01}, 3}, {{4, 4}, 3}, {{4.01, 4.01}, 6}, {{29, 100}, 6}, {{100, 3}, 3}};
+    (void)state;
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+        struct ladder l;
+        ladder_init(&l);
+        for (uint64_t t = 1; t <= 9; t++) {
+            double xi = 2 * row[i].excess[t % 2];
+            l.motion2 = 1;
+            l.lag2 = 0.14 * 0.14 * xi * xi;
+            ladder_mark(&l, 10 * t);
             ladder_look(&l, 1, 2, xi, 10 * t, 10 * t + 3);
         }
         if (l.rung != row[i].rung)
@@ -215,10 +240,10 @@ static void test_rungs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_table),     cmocka_unit_test(test_lag),
-        cmocka_unit_test(test_lower_end), cmocka_unit_test(test_old_figures),
-        cmocka_unit_test(test_unit),      cmocka_unit_test(test_no_unit),
-        cmocka_unit_test(test_rungs),
+        cmocka_unit_test(test_table),       cmocka_unit_test(test_lag),
+        cmocka_unit_test(test_far_over),    cmocka_unit_test(test_lower_end),
+        cmocka_unit_test(test_old_figures), cmocka_unit_test(test_unit),
+        cmocka_unit_test(test_no_unit),     cmocka_unit_test(test_rungs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
