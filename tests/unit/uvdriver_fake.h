@@ -29,6 +29,11 @@ enum {
     FAKE_GENEROUS_MS = 120 * 1000 /* Deadlines that are not to come, however busy the machine. */
 };
 
+/* No label of a name may be so long, so that the lookup fails here: even a name of .invalid may
+ * be asked of a server, and one that does not answer takes minutes. */
+#define FAKE_NO_NAME                                                                               \
+    "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx.invalid:7100"
+
 struct fake
 {
     void (*script)(struct fake *f, const struct node_event *ev, struct node_effects *fx);

@@ -327,7 +327,7 @@ static void test_dials_that_fail(void **state)
     fake_dial(&b, "no port at all", 2);
     FAKE_RUN_UNTIL(b.n_dial_failed == 2);
     assert_int_equal(b.tag, 2);
-    fake_dial(&b, "name.invalid:7100", 3);
+    fake_dial(&b, FAKE_NO_NAME, 3);
     FAKE_RUN_UNTIL(b.n_dial_failed == 3);
     assert_int_equal(b.tag, 3);
     close(fd);
@@ -526,7 +526,7 @@ static void test_resolves(void **state)
     a.asks.resolves[0].seed = 2;
     a.asks.resolves[0].name = "localhost:7100";
     a.asks.resolves[1].seed = 3;
-    a.asks.resolves[1].name = "name.invalid:7100";
+    a.asks.resolves[1].name = FAKE_NO_NAME;
     fake_poke(&a);
     FAKE_RUN_UNTIL(a.n_resolved == 2);
     fake_exit(&a);
