@@ -88,7 +88,7 @@ uint32_t member_accusers(const struct member *e)
 
 /* The state that record, session and accusations add up to:
  *
- *   its own record says LEFT                       LEFT
+ *   its own record says LEFT, or we refused it     LEFT
  *   ourselves, or a session, or nobody accuses     ALIVE
  *   accused, and its time is up                    DEAD (members_tick() has said so)
  *   accused                                        SUSPECT
@@ -96,16 +96,15 @@ uint32_t member_accusers(const struct member *e)
 static enum member_state state_of(const struct members *m, const struct slot *s)
 {
     const struct member *e = &s->member;
-    if (e->record->state == RECORD_LEFT)
+    if (e->record->state == RECORD_LEFT || e->refused)
         return MEMBER_LEFT;
     if (is_self(m, s) || e->connected || member_accusers(e) == 0)
         return MEMBER_ALIVE;
     return e->state == MEMBER_DEAD ? MEMBER_DEAD : MEMBER_SUSPECT;
 }
 
-/* Something about the member has changed: find its state, the deadline of a
- * suspect, and whether it is a vertex. A second accuser can only shorten the
- * deadline. */
+/* Something about the member has changed: find its state, the deadline of a suspect, and
+ * whether it is a vertex. A second accuser can only shorten the deadline. */
 static void judge(struct members *m, struct slot *s, int64_t now_us)
 {
     struct member *e = &s->member;
@@ -124,8 +123,7 @@ static void judge(struct members *m, struct slot *s, int64_t now_us)
     set_vertex(m, s, is_self(m, s) || record_state_is_final(e->record->state) || works);
 }
 
-/* Forget accusations of former incarnations; those that waited for this one
- * stand now. */
+/* Forget accusations of former incarnations; those that waited for this one stand now. */
 static void sift_accusations(struct members *m, struct slot *s)
 {
     struct member *e = &s->member;
@@ -337,7 +335,7 @@ static uint32_t accusation_place(const struct member *e, const struct accusation
     return at;
 }
 
-/* Store an accusation, whose signature has been checked, at its place. */
+/* Store an accusation, whose signature has been checked. */
 static enum members_verdict store_accusation(struct members *m, struct slot *s,
                                              const struct accusation *a, uint32_t at,
                                              int64_t now_us)
@@ -464,7 +462,16 @@ void members_session(struct members *m, const uint8_t id[WIRE_ID_BYTES], bool co
     if (s == NULL || is_self(m, s))
         return;
     s->member.connected = connected;
+    s->member.refused &= !connected;
     judge(m, s, now_us);
+}
+
+void members_refuse(struct members *m, const uint8_t id[WIRE_ID_BYTES], int64_t now_us)
+{
+    struct slot *s = table_find(&m->table, id);
+    if (s != NULL)
+        s->member.refused = !is_self(m, s);
+    members_session(m, id, false, now_us);
 }
 
 void members_set_state(struct members *m, enum record_state state)

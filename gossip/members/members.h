@@ -44,6 +44,7 @@ struct member
     enum member_state state;
     uint8_t n_accusers; /* At most MEMBERS_ACCUSERS. */
     bool connected;     /* A live session: set by members_session(). */
+    bool refused;       /* It is in another run: set by members_refuse(). */
     bool dirty;         /* Changed since members_dirty() last gave it out. */
 };
 
@@ -117,6 +118,10 @@ void members_accuse(struct members *m, const uint8_t id[WIRE_ID_BYTES], int64_t 
  * merging the record of its HELLO. */
 void members_session(struct members *m, const uint8_t id[WIRE_ID_BYTES], bool connected,
                      int64_t now_us);
+
+/* `id` has been found to be of another run, and is no member any more: LEFT, as we see it,
+ * until a session with it begins. No-op where `id` is unknown. */
+void members_refuse(struct members *m, const uint8_t id[WIRE_ID_BYTES], int64_t now_us);
 
 /* Change our own record (state, addresses): bumps the incarnation, re-signs.
  * No-op where nothing changes. */

@@ -132,6 +132,13 @@ void dial_over(struct sessions *s, uint32_t tag, const uint8_t *id)
     }
 }
 
+void dial_all_again(struct sessions *s)
+{
+    for (uint32_t i = 0; i < s->env->config.n_bootstrap; i++)
+        for (uint32_t k = 0; k < s->seeds[i].n; k++)
+            s->seeds[i].at[k].self = false;
+}
+
 void sessions_dial_failed(struct sessions *s, uint32_t tag)
 {
     dial_over(s, tag, NULL);

@@ -216,13 +216,18 @@ void sessions_news(struct sessions *s)
     }
 }
 
-/* Before any news that may be waiting. */
+/* Before any news that may be waiting, and also to those whose HELLO has not come: ours has
+ * made us a member there. */
 void sessions_leave(struct sessions *s)
 {
-    struct wire_members m = {.n_records = 1, .records = s->env->batch.records};
-    members_set_state(s->env->members, RECORD_LEFT);
-    m.records[0] = *members_self(s->env->members);
-    send_members(s, &m);
+    struct env *v = s->env;
+    struct wire_members m = {.n_records = 1, .records = v->batch.records};
+    members_set_state(v->members, RECORD_LEFT);
+    m.records[0] = *members_self(v->members);
+    size_t len = wire_put_members(v->message, sizeof v->message, &m);
+    for (size_t i = 0; i < NODE_LINKS_MAX; i++)
+        if (s->links[i].used && !s->links[i].observer && !s->links[i].doomed)
+            sessions_send(s, &s->links[i], false, v->message, len, NULL);
 }
 
 /* ---- sessions come and go ---- */
@@ -270,7 +275,7 @@ void sessions_up(struct sessions *s, const struct node_event *ev)
     for (size_t i = 0; i < NODE_LINKS_MAX && l == NULL; i++)
         if (!s->links[i].used)
             l = &s->links[i];
-    if (l == NULL || self || (ev->up.dialled && superfluous(s, ev->up.id))) {
+    if (l == NULL || (!self && ev->up.dialled && superfluous(s, ev->up.id))) {
         (void)env_hang_up(v, ev->link, false);
         return;
     }
@@ -280,7 +285,8 @@ void sessions_up(struct sessions *s, const struct node_event *ev)
                        .heard_us = v->now_us,
                        .up_us = v->now_us};
     memcpy(l->id, ev->up.id, WIRE_ID_BYTES);
-    learn_address(v, ev->up.local_host);
+    if (!self)
+        learn_address(v, ev->up.local_host);
     say_hello(s, l);
 }
 
@@ -379,6 +385,7 @@ static void refuse_run(struct sessions *s, const struct link *l, const struct re
     env_note(s->env, NOTE_WARNING, "refused %s (%s), a peer of another run", r->name,
              r->n_addresses > 0 ? r->address[0] : "no address");
     sessions_hang_up(s, l, false);
+    members_refuse(s->env->members, l->id, s->env->now_us);
 }
 
 /* Others have our run: who comes with another one that has not begun either has to join ours,
@@ -469,12 +476,34 @@ static void peer_hello(struct sessions *s, struct link *l, const struct wire_hel
     }
 }
 
+/* Somebody with our identity: we ourselves, who are in our own bootstrap list, or another
+ * process. That one is answered, as in members_merge(), until the older of the two has ended;
+ * such a session never talks. */
+static void own_hello(struct sessions *s, const struct link *l, const struct wire_hello *h)
+{
+    struct env *v = s->env;
+    bool other = h->record.boot != members_self(v->members)->boot;
+    enum members_verdict verdict = other ? merge(s, l, &h->record) : MEMBERS_OLD;
+    if (!other) {
+        sessions_hang_up(s, l, false);
+    } else if (verdict == MEMBERS_ABOUT_ME) {
+        env_note(v, NOTE_WARNING,
+                 "two processes run with our identity: the one that began first should end by "
+                 "itself");
+        dial_all_again(s);
+        say_hello(s, l);
+    }
+}
+
 void sessions_hello(struct sessions *s, const struct link *link, const struct wire_hello *h)
 {
     struct link *l = ours(s, link);
     bool observer = h->role == WIRE_OBSERVER;
+    bool own = env_same_id(l->id, s->env->config.id);
     if (h->version != WIRE_VERSION) {
         sessions_violation(s, l, "bad HELLO");
+    } else if (own && env_same_id(h->record.id, l->id)) {
+        own_hello(s, l, h);
     } else if (observer && l->hello) {
         sessions_violation(s, l, "a peer that turns observer");
     } else if (observer) {
@@ -527,36 +556,6 @@ static void heartbeat(struct sessions *s)
             sessions_send(s, &s->links[i], false, out, len, NULL);
 }
 
-/* Links that say nothing, and links that nobody needs. */
-static void prune(struct sessions *s)
-{
-    for (size_t i = 0; i < NODE_LINKS_MAX; i++) {
-        const struct link *l = &s->links[i];
-        if (!l->used || l->doomed)
-            continue;
-        int64_t most_us = l->observer ? OBSERVER_US : DEAD_LINK_US;
-        bool silent = s->env->now_us - l->heard_us > most_us;
-        bool idle =
-            l->hello && l->dialled && !l->observer && s->env->now_us - l->up_us > SURPLUS_US;
-        bool needed = dial_contact(s, l->id) != NULL;
-        if (silent || (idle && !needed && s->owner.surplus(s->owner.self, l)))
-            sessions_hang_up(s, l, false);
-    }
-}
-
-/* A session that is silent does not say that its member lives. */
-static void look_for_mute(struct sessions *s)
-{
-    for (size_t i = 0; i < NODE_LINKS_MAX; i++) {
-        struct link *l = &s->links[i];
-        if (!link_talks(l) || l->mute || s->env->now_us - l->heard_us <= SILENT_US)
-            continue;
-        l->mute = true;
-        if (sessions_to(s, l->id) == l)
-            members_session(s->env->members, l->id, false, s->env->now_us);
-    }
-}
-
 static struct link *any_link(struct sessions *s)
 {
     size_t first = (size_t)rng_below(&s->env->rng, NODE_LINKS_MAX);
@@ -581,9 +580,7 @@ void sessions_tick(struct sessions *s)
     (void)members_tick(v->members, v->now_us);
     dial_tick_seeds(s);
     dial_tick_dead(s);
-    look_for_mute(s);
     watch_tick(s);
-    prune(s);
     if (v->now_us >= s->heartbeat_us) {
         heartbeat(s);
         s->heartbeat_us = v->now_us + HEARTBEAT_US;

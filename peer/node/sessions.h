@@ -224,6 +224,8 @@ void dial_over(struct sessions *s, uint32_t tag, const uint8_t *id);
 /* A session has ended that was of no use: no hurry to have it again. */
 void dial_in_vain(struct sessions *s, const struct link *l);
 void dial_opened(struct sessions *s, const uint8_t id[WIRE_ID_BYTES]);
+/* Addresses where our own identity answered may be another process's. */
+void dial_all_again(struct sessions *s);
 void dial_tick_seeds(struct sessions *s);
 void dial_tick_dead(struct sessions *s);
 /* The contact of this id, or NULL; or a new one, or NULL without memory. */

@@ -11,6 +11,7 @@
  *
  * Whoever has not been met since we began to look for it, and refuses to be called, is not
  * given the 2 s: so a row of dead members is found one round of asking after the other.
+ * Links that are silent, or that nobody needs, are found here, too.
  * (SWIM: Das, Gupta, Motivala, DSN 2002; its indirect probes are answered from sessions.)
  */
 #include "peer/node/sessions.h"
@@ -227,9 +228,42 @@ static void look_for_twins(struct sessions *s)
              a->record->name, x[0], x[1], x[2], x[3], y[0], y[1], y[2], y[3]);
 }
 
+/* ---- links ---- */
+
+/* Links that say nothing, and links that nobody needs. */
+static void prune(struct sessions *s)
+{
+    for (size_t i = 0; i < NODE_LINKS_MAX; i++) {
+        const struct link *l = &s->links[i];
+        if (!l->used || l->doomed)
+            continue;
+        int64_t most_us = l->observer ? OBSERVER_US : DEAD_LINK_US;
+        bool silent = s->env->now_us - l->heard_us > most_us;
+        bool idle =
+            l->hello && l->dialled && !l->observer && s->env->now_us - l->up_us > SURPLUS_US;
+        bool needed = dial_contact(s, l->id) != NULL;
+        if (silent || (idle && !needed && s->owner.surplus(s->owner.self, l)))
+            sessions_hang_up(s, l, false);
+    }
+}
+
+/* A session that is silent does not say that its member lives. */
+static void look_for_mute(struct sessions *s)
+{
+    for (size_t i = 0; i < NODE_LINKS_MAX; i++) {
+        struct link *l = &s->links[i];
+        if (!link_talks(l) || l->mute || s->env->now_us - l->heard_us <= SILENT_US)
+            continue;
+        l->mute = true;
+        if (sessions_to(s, l->id) == l)
+            members_session(s->env->members, l->id, false, s->env->now_us);
+    }
+}
+
 /* Those who have said that they are done, or gone, may be silent. */
 void watch_tick(struct sessions *s)
 {
+    look_for_mute(s);
     if (members_changes(s->env->members) != s->watch_changes)
         choose(s);
     look_for_twins(s);
@@ -244,4 +278,5 @@ void watch_tick(struct sessions *s)
         if (lives && !record_state_is_final(m->record->state))
             judge(s, c, m);
     }
+    prune(s);
 }

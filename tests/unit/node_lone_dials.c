@@ -1,6 +1,8 @@
 /* tests/unit/node_lone_dials.c -- whom a node calls, when, and where; which sessions it lets go. */
 #include "tests/unit/node_lone_world.h"
 
+#include "peer/node/state.h"
+
 enum { LOW_ID = 0x10, HIGH_ID = 0xe0, ROUNDS = 1000000 };
 
 static struct lone *training_with(uint32_t n_actors, uint8_t first_id)
@@ -126,6 +128,15 @@ static struct lone *with_name(void)
     return w;
 }
 
+/* What the node says of itself comes back to it on its first link. */
+static void lone_own_hello(struct lone *w)
+{
+    uint8_t out[4096];
+    struct wire_hello h = {
+        .version = WIRE_VERSION, .role = WIRE_PEER, .record = *members_self(w->node->env.members)};
+    lone_says_on(w, 0, out, wire_put_hello(out, sizeof out, &h));
+}
+
 /* The list is the same for all, and holds the node itself: it is called there once. */
 static void test_own_name(void **state)
 {
@@ -135,6 +146,8 @@ static void test_own_name(void **state)
     lone_open(w);
     for (int i = 0; i < 5; i++) {
         resolved(w, "10.7.7.7:7100");
+        if (i == 0)
+            lone_own_hello(w);
         lone_run(w, 3 * SECOND);
         assert_int_equal(w->n_dials, 1);
         assert_true(w->link[0].hung_up && !w->link[0].violation);

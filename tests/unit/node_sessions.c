@@ -110,6 +110,58 @@ static void test_a_clone_of_us(void **state)
     end();
 }
 
+static void say_own(const struct link *l, const struct record *r)
+{
+    struct wire_hello h = {.version = WIRE_VERSION, .role = WIRE_PEER, .record = *r};
+    sessions_hello(&rig.s, l, &h);
+}
+
+/* Two processes of our identity that know nobody else: each meets the other as itself. */
+static void test_alone_with_a_clone(void **state)
+{
+    struct wire_message m;
+    (void)state;
+    for (int older = 0; older < 2; older++) {
+        begin();
+        const struct link *l = up(OURS, older != 0);
+        struct record r = *members_self(rig.env.members);
+        assert_true(sent(l->number, WIRE_HELLO, &m));
+        r.boot = 99;
+        r.incarnation += older ? 10 : 0;
+        r.incarnation -= older ? 0 : 1;
+        say_own(l, &r); /* The later one is not contradicted by this, */
+        assert_int_equal(rig.fx.n_notes, older);
+        step_at(rig.env.now_us);
+        r.incarnation = members_self(rig.env.members)->incarnation + 1000;
+        say_own(l, &r); /* but by the answer; and the older one by the second. */
+        assert_int_equal(rig.env.over, older);
+        assert_int_equal(rig.fx.n_notes, 1);
+        assert_int_equal(members_self(rig.env.members)->state, RECORD_RUNNING);
+        if (older)
+            assert_int_equal(rig.env.exit_code, 2);
+        else
+            assert_true(sent(l->number, WIRE_HELLO, &m)
+                        && m.hello.record.incarnation > r.incarnation && !l->doomed);
+        end();
+    }
+}
+
+/* A bootstrap list may have our own address. */
+static void test_alone_with_ourselves(void **state)
+{
+    (void)state;
+    begin();
+    const struct link *dialled = up(OURS, true), *accepted = up(OURS, false);
+    struct record r = *members_self(rig.env.members);
+    say_own(accepted, &r);
+    say_own(dialled, &r);
+    assert_true(dialled->doomed && accepted->doomed);
+    assert_int_equal(rig.fx.n_notes, 0);
+    assert_false(rig.env.over);
+    assert_false(sessions_any(&rig.s));
+    end();
+}
+
 /* ---- dialling ---- */
 
 static void resolved(const char *address)
@@ -296,6 +348,46 @@ static void test_runs(void **state)
     }
 }
 
+/* Ours has come before theirs, and made us a member: whoever leaves over their run has to
+ * say so to them, too. */
+static void test_leaving_over_the_first_word(void **state)
+{
+    struct wire_message m;
+    (void)state;
+    begin();
+    const struct link *l = up(HIGH, false);
+    rig.said = SESSIONS_RUN_CONTRADICTS;
+    hello(l, 1);
+    assert_true(sent(l->number, WIRE_MEMBERS, &m));
+    assert_int_equal(m.members.records[0].state, RECORD_LEFT);
+    assert_memory_equal(m.members.records[0].id, rig.env.config.id, WIRE_ID_BYTES);
+    end();
+}
+
+/* A member that turns out to be of another run is none any more, at once, until it is of ours. */
+static void test_refused_is_no_member(void **state)
+{
+    (void)state;
+    begin();
+    const struct link *l = up(HIGH, false);
+    hello(l, 1);
+    const struct member *m = members_find(rig.env.members, l->id);
+    assert_int_equal(m->state, MEMBER_ALIVE);
+    uint64_t view = members_view(rig.env.members);
+    rig.said = SESSIONS_RUN_STRANGER;
+    hello(l, 1);
+    assert_true(l->doomed);
+    assert_int_equal(m->state, MEMBER_LEFT);
+    assert_true(members_view(rig.env.members) != view);
+    down(l);
+    assert_int_equal(m->state, MEMBER_LEFT);
+    rig.said = SESSIONS_RUN_SAME;
+    hello(up(HIGH, false), 1);
+    assert_int_equal(m->state, MEMBER_ALIVE);
+    assert_true(members_view(rig.env.members) == view);
+    end();
+}
+
 /* What others share with us is not given up for somebody's contradicting proposal; a run that
  * has begun is, and so is ours while nobody shares it. */
 static void test_contradiction_in_company(void **state)
@@ -353,12 +445,16 @@ int main(void)
         cmocka_unit_test(test_second_session),
         cmocka_unit_test(test_two_processes_of_one_identity),
         cmocka_unit_test(test_a_clone_of_us),
+        cmocka_unit_test(test_alone_with_a_clone),
+        cmocka_unit_test(test_alone_with_ourselves),
         cmocka_unit_test(test_names_are_resolved_for_ever),
         cmocka_unit_test(test_back_off),
         cmocka_unit_test(test_calling_again),
         cmocka_unit_test(test_a_restart_is_found_soon),
         cmocka_unit_test(test_somebody_else_at_the_address),
         cmocka_unit_test(test_runs),
+        cmocka_unit_test(test_leaving_over_the_first_word),
+        cmocka_unit_test(test_refused_is_no_member),
         cmocka_unit_test(test_contradiction_in_company),
         cmocka_unit_test(test_leaving_and_finishing_are_said),
     };
