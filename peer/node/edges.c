@@ -162,7 +162,8 @@ static void choose(struct edges *es, const struct graph *g, size_t self)
 }
 
 /* An exchange that is ready is done first, in the next job: the other end may have done its
- * half of it, and the mean would move. */
+ * half of it, and the mean would move. One of which their delta is not here yet may be half done,
+ * too: that cannot be told from here (peer/README.md, "Where the mean may move"). */
 static void drop_unwanted(struct edges *es)
 {
     for (size_t i = es->n; i-- > 0;) {
