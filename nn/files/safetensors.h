@@ -19,18 +19,12 @@
 #define NN_FILES_SAFETENSORS_H
 
 #include "nn/files/file.h"
+#include "nn/files/safetensors_header.h"
 #include "nn/math/vec.h"
 
 enum {
     SAFETENSORS_HEADER_MAX = 1 << 20, /* Bytes of JSON that are accepted. */
-    SAFETENSORS_TENSORS_MAX = 4096,
-    SAFETENSORS_META_MAX = 64 /* Pairs of metadata. */
-};
-
-/* One pair of metadata, both UTF-8. */
-struct safetensors_meta
-{
-    const char *key, *value;
+    SAFETENSORS_TENSORS_MAX = 4096
 };
 
 /* Write x, cut into the n tiling segments s[] (by their dims), with metadata

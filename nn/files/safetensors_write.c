@@ -8,6 +8,7 @@
 #include "nn/files/safetensors.h"
 
 #include "nn/files/file.h"
+#include "nn/files/safetensors_header.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -21,76 +22,33 @@
 #include <unistd.h>
 
 enum {
-    ALIGN = 8,    /* The data begin at a multiple of it; spaces fill up. */
     CHUNK = 4096, /* Floats turned into bytes at a time. */
     NAMES_TRIED = 100
 };
 
-/* Metadata as "__metadata__"; none is written where there is none, as the format has it. */
-static int put_meta(json_t *root, const struct safetensors_meta *meta, const char *path,
-                    char error[FILE_ERROR_MAX])
+static int put_segment(json_t *root, const struct segment *s, const char *path,
+                       char error[FILE_ERROR_MAX])
 {
-    if (meta == NULL || meta->key == NULL)
-        return 0;
-    json_t *map = json_object();
-    size_t n = 0;
-    for (; meta->key != NULL; meta++, n++)
-        if (json_object_set_new(map, meta->key, json_string(meta->value)) < 0) {
-            json_decref(map);
-            return file_error(error, path, "metadata \"%.48s\": expected UTF-8", meta->key);
-        }
-    if (json_object_set_new(root, "__metadata__", map) < 0)
-        return file_world_error(error, path, "cannot write", ENOMEM);
-    return n <= SAFETENSORS_META_MAX
-               ? 0
-               : file_error(error, path, "metadata: found %zu pairs, expected at most %d", n,
-                            SAFETENSORS_META_MAX);
+    struct safetensors_tensor t = {.name = s->name,
+                                   .begin = s->offset * sizeof(float),
+                                   .end = (s->offset + s->n) * sizeof(float),
+                                   .n_dims = s->n_dims};
+    for (uint32_t i = 0; i < s->n_dims; i++)
+        t.dims[i] = s->dims[i];
+    return safetensors_header_put(root, &t, path, error);
 }
 
-/* One line of the header. jansson says only at the end that memory was short somewhere. */
-static int put_tensor(json_t *root, const struct segment *s, const char *path,
-                      char error[FILE_ERROR_MAX])
-{
-    json_t *shape = json_array();
-    size_t n = 1;
-    int bad = 0;
-    for (uint32_t i = 0; i < s->n_dims; i++) {
-        bad |= json_array_append_new(shape, json_integer((json_int_t)s->dims[i]));
-        n *= s->dims[i];
-    }
-    assert(n == s->n);
-    json_t *tensor = json_pack("{s:s, s:o, s:[I, I]}", "dtype", "F32", "shape", shape,
-                               "data_offsets", (json_int_t)(s->offset * sizeof(float)),
-                               (json_int_t)((s->offset + s->n) * sizeof(float)));
-    bad |= json_object_set_new(root, s->name, tensor);
-    return bad ? file_world_error(error, path, "cannot write", ENOMEM) : 0;
-}
-
-/* The header's text, padded with spaces to a multiple of ALIGN. */
 static int header_text(const char *path, const struct segment *s, size_t n,
-                       const struct safetensors_meta *meta, char **text, char error[FILE_ERROR_MAX])
+                       const struct safetensors_meta *meta, struct safetensors_text *text,
+                       char error[FILE_ERROR_MAX])
 {
-    *text = NULL;
     json_t *root = json_object();
-    int err = put_meta(root, meta, path, error);
+    int err = safetensors_header_put_meta(root, meta, path, error);
     for (size_t i = 0; i < n && err == 0; i++)
-        err = put_tensor(root, &s[i], path, error);
-    char *compact = err == 0 ? json_dumps(root, JSON_COMPACT) : NULL;
+        err = put_segment(root, &s[i], path, error);
+    if (err == 0)
+        err = safetensors_header_text(root, SAFETENSORS_HEADER_MAX, text, path, error);
     json_decref(root);
-    if (err < 0)
-        return err;
-    size_t len = compact != NULL ? strlen(compact) : 0, padded = (len + ALIGN - 1) / ALIGN * ALIGN;
-    if (padded > SAFETENSORS_HEADER_MAX)
-        err = file_error(error, path, "metadata: found %zu bytes, expected at most %d", len,
-                         SAFETENSORS_HEADER_MAX);
-    else if (compact == NULL || (*text = malloc(padded + 1)) == NULL)
-        err = file_world_error(error, path, "cannot write", ENOMEM);
-    if (err == 0) {
-        memset(*text, ' ', padded);
-        memcpy(*text, compact, len);
-        (*text)[padded] = '\0';
-    }
-    free(compact);
     return err;
 }
 
@@ -129,15 +87,9 @@ static int put_floats(int fd, const float *x, size_t n)
 }
 
 /* Everything into an open file, on its way to the disk when this returns. */
-static int put_all(int fd, const char *text, const float *x, size_t n)
+static int put_all(int fd, const struct safetensors_text *text, const float *x, size_t n)
 {
-    uint64_t len = strlen(text);
-    uint8_t b[8];
-    for (size_t i = 0; i < sizeof b; i++)
-        b[i] = (uint8_t)(len >> (8 * i));
-    int err = put_bytes(fd, b, sizeof b);
-    if (err == 0)
-        err = put_bytes(fd, text, (size_t)len);
+    int err = put_bytes(fd, text->text, text->n);
     if (err == 0)
         err = put_floats(fd, x, n);
     if (err == 0 && fsync(fd) < 0)
@@ -176,7 +128,7 @@ static int sync_directory(const char *path)
 
 /* The old file stays until the new one is whole and on the disk: rename() then puts one in the
  * place of the other at once. */
-static int replace(const char *path, const char *text, const float *x, size_t n)
+static int replace(const char *path, const struct safetensors_text *text, const float *x, size_t n)
 {
     char name[PATH_MAX];
     int fd = open_temporary(path, name);
@@ -200,11 +152,11 @@ int safetensors_write(const char *path, const float *x, const struct segment *s,
         assert(s[i].offset == n_floats); /* They tile. */
         n_floats += s[i].n;
     }
-    char *text;
+    struct safetensors_text text;
     int err = header_text(path, s, n, meta, &text, error);
     if (err < 0)
         return err;
-    err = replace(path, text, x, n_floats);
-    free(text);
+    err = replace(path, &text, x, n_floats);
+    free(text.text);
     return err < 0 ? file_world_error(error, path, "cannot write", -err) : 0;
 }

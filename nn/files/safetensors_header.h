@@ -1,0 +1,118 @@
+/* nn/files/safetensors_header.h -- the header of a safetensors file, made and checked in full.
+ *
+ *   N (8 bytes, little-endian) | header (N bytes of JSON, spaces at its end) | data
+ *
+ * What models (safetensors.h) and tables of sections (safetensors_table.h) have in common.
+ * Behind a header that was taken the tensors are known to tile the data: none overlaps
+ * another, nothing is left over, and every name is there once.
+ */
+#ifndef NN_FILES_SAFETENSORS_HEADER_H
+#define NN_FILES_SAFETENSORS_HEADER_H
+
+#include "nn/files/file.h"
+
+enum {
+    SAFETENSORS_LENGTH = 8,     /* Bytes of the header's length. */
+    SAFETENSORS_COUNTER = 8,    /* Bytes of a counter. */
+    SAFETENSORS_DIMS_MAX = 8,   /* Dimensions of a tensor in a file; ours have at most 4. */
+    SAFETENSORS_META_MAX = 64,  /* Pairs of metadata. */
+    SAFETENSORS_HEADER_MIN = 2, /* Bytes of a header: "{}". */
+    SAFETENSORS_ALIGN = 8       /* The data begin at a multiple of it; spaces fill up. */
+};
+
+struct json_t; /* jansson's. */
+
+/* One pair of metadata, both UTF-8. */
+struct safetensors_meta
+{
+    const char *key, *value;
+};
+
+/* What the elements of a tensor are. */
+enum safetensors_dtype {
+    SAFETENSORS_F32,
+    SAFETENSORS_U8,
+    SAFETENSORS_COUNT /* One int64 of PyTorch's batch norms, which is passed over. */
+};
+
+/* One tensor as the header describes it. */
+struct safetensors_tensor
+{
+    const char *name;    /* Borrowed from the JSON. */
+    uint64_t begin, end; /* Bytes of the data. */
+    uint32_t n_dims;
+    uint64_t dims[SAFETENSORS_DIMS_MAX];
+    enum safetensors_dtype dtype;
+};
+
+/* What a kind of file may have. */
+struct safetensors_rules
+{
+    bool bytes;         /* Tensors are F32 or U8; else F32 or PyTorch's counters. */
+    size_t tensors_max; /* With the metadata, which count as one. */
+    size_t header_max;  /* Bytes of JSON. */
+};
+
+/* A header's bytes. */
+struct safetensors_text
+{
+    char *text; /* Not ended by a NUL. */
+    size_t n;
+};
+
+/* A header that has been checked: its tensors tile the data of the file. */
+struct safetensors_header
+{
+    struct json_t *root;
+    struct safetensors_tensor *tensors; /* Ascending by `begin`, then by `end`. */
+    size_t n, n_counters;
+    uint64_t n_bytes; /* The data behind the header. */
+};
+
+/* ---- Reading ---- */
+
+/* How long is the header, by the first bytes of a file of n_file bytes? b[] is the length and one
+ * byte more. 0; -EINVAL where there is no header of such a length. */
+__attribute__((warn_unused_result)) int safetensors_header_length(
+    const uint8_t b[SAFETENSORS_LENGTH + 1], uint64_t n_file, const struct safetensors_rules *rules,
+    uint64_t *n, const char *path, char error[FILE_ERROR_MAX]);
+
+/* Check a header's text, which begins with '{' and is followed by n_data bytes of data, and keep
+ * what it says. 0, -EINVAL or -ENOMEM: then *h is empty. */
+__attribute__((warn_unused_result)) int safetensors_header_read(
+    struct safetensors_header *h, const struct safetensors_rules *rules,
+    const struct safetensors_text *text, uint64_t n_data, const char *path,
+    char error[FILE_ERROR_MAX]);
+void safetensors_header_close(struct safetensors_header *h);
+
+/* Copy the metadata, for safetensors_meta_close(). 0 or -ENOMEM: then there are none. */
+__attribute__((warn_unused_result)) int safetensors_header_meta(const struct safetensors_header *h,
+                                                                struct safetensors_meta **meta,
+                                                                size_t *n, const char *path,
+                                                                char error[FILE_ERROR_MAX]);
+/* The value of a key; NULL where there is none. */
+const char *safetensors_meta_value(const struct safetensors_meta *meta, size_t n, const char *key);
+void safetensors_meta_close(struct safetensors_meta *meta, size_t n);
+
+/* ---- Writing ---- */
+
+/* Add metadata up to the pair whose key is NULL; `meta` may be NULL. 0; -EINVAL for what is not
+ * UTF-8 or too much; or -ENOMEM. */
+__attribute__((warn_unused_result)) int safetensors_header_put_meta(
+    struct json_t *root, const struct safetensors_meta *meta, const char *path,
+    char error[FILE_ERROR_MAX]);
+
+/* Add a tensor: a line of the header. 0 or -ENOMEM. */
+__attribute__((warn_unused_result)) int safetensors_header_put(
+    struct json_t *root, const struct safetensors_tensor *tensor, const char *path,
+    char error[FILE_ERROR_MAX]);
+
+/* The file's first bytes: length, JSON, spaces up to a multiple of SAFETENSORS_ALIGN. `text` is
+ * for free(). 0; -EINVAL beyond header_max; or -ENOMEM. */
+__attribute__((warn_unused_result)) int safetensors_header_text(const struct json_t *root,
+                                                                size_t header_max,
+                                                                struct safetensors_text *text,
+                                                                const char *path,
+                                                                char error[FILE_ERROR_MAX]);
+
+#endif
