@@ -44,9 +44,10 @@ sees()
     peer/run) echo gossip/mixers gossip/wire compress topology ;; # No nn: a trainer brings its keys.
     peer/sgd) echo peer/run nn/models nn/data nn/shards nn/train ;;
     peer/secure) ;;
+    peer/keep) echo nn/math nn/files peer/secure ;;
     peer/node) echo peer/run gossip/mixers gossip/exchange gossip/members gossip/wire compress topology ;;
-    peer/sim | peer/uv) echo peer/run peer/secure peer/node gossip/exchange gossip/wire ;;
-    peer/cmd) echo peer/run peer/sgd peer/secure peer/node peer/sim peer/uv gossip/mixers gossip/exchange gossip/members \
+    peer/sim | peer/uv) echo peer/run peer/secure peer/keep peer/node gossip/exchange gossip/wire ;;
+    peer/cmd) echo peer/run peer/sgd peer/secure peer/keep peer/node peer/sim peer/uv gossip/mixers gossip/exchange gossip/members \
         gossip/wire compress topology nn/models nn/files nn/data nn/shards nn/train nn/math ;;
     *) return 1 ;;
     esac
@@ -68,6 +69,7 @@ door()
     peer/secure/keyfile.c) echo "<sodium\.h>|$files" ;;
     peer/secure/*.c) echo '<sodium\.h>' ;;
     peer/run/options.c) echo '<getopt\.h>' ;;
+    peer/keep/disk.c) echo "$files" ;;
     peer/uv/*) echo '<' ;;
     peer/cmd/*) echo '<' ;;
     esac

@@ -1,0 +1,259 @@
+/* peer/keep/image.c -- head, sections and manifest of a file, made and held against each other. */
+#include "peer/keep/image.h"
+
+#include "peer/secure/hash.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FORMAT   "hearsay checkpoint"
+#define MANIFEST "manifest"
+
+/* ---- Writing ---- */
+
+/* At least n elements of that size, twice as many as there were; NULL without memory, then the old
+ * ones stay. */
+static void *grow(void *p, size_t *cap, size_t n, size_t size)
+{
+    size_t more = *cap != 0 ? *cap : 64;
+    if (n <= *cap)
+        return p;
+    while (more < n)
+        more *= 2;
+    p = realloc(p, more * size);
+    if (p != NULL)
+        *cap = more;
+    return p;
+}
+
+/* The state's sections, and the manifest behind them: a hash each, and two more. */
+static int take_sections(struct image_pieces *m, const struct state *s)
+{
+    size_t n = s->n_sections;
+    struct state_section *section = grow(m->section, &m->cap_sections, n + 1, sizeof *section);
+    if (section == NULL)
+        return -ENOMEM;
+    m->section = section;
+    m->n_manifest = (n + 2) * HASH_BYTES;
+    uint8_t *manifest = grow(m->manifest, &m->cap_manifest, m->n_manifest, 1);
+    if (manifest == NULL)
+        return -ENOMEM;
+    m->manifest = manifest;
+    if (n > 0)
+        memcpy(section, s->section, n * sizeof *section);
+    section[n] = (struct state_section){.name = MANIFEST, .n = m->n_manifest};
+    m->n_sections = n + 1;
+    m->state = s;
+    return 0;
+}
+
+static int make_head(struct image_pieces *m, const struct image_label *label, const char *path,
+                     char error[FILE_ERROR_MAX])
+{
+    char version[16], beat[24];
+    snprintf(version, sizeof version, "%d", IMAGE_VERSION);
+    snprintf(beat, sizeof beat, "%" PRIu64, label->beat);
+    const struct safetensors_meta meta[] = {{"format", FORMAT},  {"version", version},
+                                            {"run", label->run}, {"name", label->name},
+                                            {"beat", beat},      {NULL, NULL}};
+    free(m->head.text);
+    return safetensors_table_head(m->section, m->n_sections, meta, &m->head, path, error);
+}
+
+/* The pieces but the last, hashed; then the manifest so far. */
+static void hash_pieces(struct image_pieces *m)
+{
+    const uint8_t *p;
+    size_t n;
+    for (size_t i = 0; i < m->n_sections; i++) {
+        bool there = image_piece(m, i, &p, &n);
+        assert(there);
+        hash_128(p, n, m->manifest + i * HASH_BYTES);
+    }
+    size_t last = m->n_manifest - HASH_BYTES;
+    hash_128(m->manifest, last, m->manifest + last);
+}
+
+int image_cut(struct image_pieces *m, const struct state *s, const struct image_label *label,
+              const char *path, char error[FILE_ERROR_MAX])
+{
+    assert(!s->reading);
+    if (s->failed)
+        return file_error(error, path, "cannot write a state that failed: %s", s->why);
+    int err = take_sections(m, s);
+    if (err < 0)
+        return file_world_error(error, path, "cannot write", -err);
+    err = make_head(m, label, path, error);
+    if (err == 0)
+        hash_pieces(m);
+    return err;
+}
+
+bool image_piece(const struct image_pieces *m, size_t i, const uint8_t **p, size_t *n)
+{
+    if (i > m->n_sections)
+        return false;
+    if (i == 0) {
+        *p = (const uint8_t *)m->head.text;
+        *n = m->head.n;
+    } else if (i == m->n_sections) {
+        *p = m->manifest;
+        *n = m->n_manifest;
+    } else {
+        assert(m->section[i - 1].n <= m->state->n
+               && m->section[i - 1].at <= m->state->n - m->section[i - 1].n);
+        *p = m->state->bytes + m->section[i - 1].at;
+        *n = m->section[i - 1].n;
+    }
+    return true;
+}
+
+uint64_t image_bytes(const struct image_pieces *m)
+{
+    uint64_t sum = m->head.n;
+    for (size_t i = 0; i < m->n_sections; i++)
+        sum += m->section[i].n;
+    return sum;
+}
+
+void image_pieces_close(struct image_pieces *m)
+{
+    free(m->head.text);
+    free(m->section);
+    free(m->manifest);
+    *m = (struct image_pieces){0};
+}
+
+/* ---- Reading ---- */
+
+/* A value of the metadata, which has to be there. */
+static int get_value(const struct safetensors_table *t, const char *key, const char **value,
+                     const char *path, char error[FILE_ERROR_MAX])
+{
+    *value = safetensors_meta_value(t->meta, t->n_meta, key);
+    return *value != NULL
+               ? 0
+               : file_error(error, path, "__metadata__.%s: found none, expected one", key);
+}
+
+/* Decimal, as written: no sign, no blanks, no zeros in front. */
+static bool get_decimal(const char *text, uint64_t *v)
+{
+    char again[24];
+    char *end;
+    errno = 0;
+    *v = strtoull(text, &end, 10);
+    snprintf(again, sizeof again, "%" PRIu64, *v);
+    return errno == 0 && strcmp(again, text) == 0;
+}
+
+/* Is it ours, and of a version that we know? */
+static int check_format(const struct safetensors_table *t, const char *path,
+                        char error[FILE_ERROR_MAX])
+{
+    const char *format, *version;
+    uint64_t v;
+    int err = get_value(t, "format", &format, path, error);
+    if (err == 0 && strcmp(format, FORMAT) != 0)
+        err = file_error(error, path, "__metadata__.format: found %.48s, expected %s", format,
+                         FORMAT);
+    if (err == 0)
+        err = get_value(t, "version", &version, path, error);
+    if (err == 0 && (!get_decimal(version, &v) || v != IMAGE_VERSION))
+        err = file_error(error, path, "__metadata__.version: found %.20s, expected %d", version,
+                         IMAGE_VERSION);
+    return err;
+}
+
+static int read_label(struct image_label *label, const struct safetensors_table *t,
+                      const char *path, char error[FILE_ERROR_MAX])
+{
+    const char *beat;
+    int err = get_value(t, "run", &label->run, path, error);
+    if (err == 0)
+        err = get_value(t, "name", &label->name, path, error);
+    if (err == 0)
+        err = get_value(t, "beat", &beat, path, error);
+    if (err == 0 && !get_decimal(beat, &label->beat))
+        err = file_error(error, path, "__metadata__.beat: found %.24s, expected a number", beat);
+    return err;
+}
+
+/* The manifest is the last tensor, and has a hash for each of the others and two more. */
+static int check_manifest_size(const struct safetensors_table *t, const char *path,
+                               char error[FILE_ERROR_MAX])
+{
+    if (t->n == 0 || strcmp(t->section[t->n - 1].name, MANIFEST) != 0)
+        return file_error(error, path, "header: found %.48s as the last tensor, expected %s",
+                          t->n > 0 ? t->section[t->n - 1].name : "none", MANIFEST);
+    const struct state_section *s = &t->section[t->n - 1];
+    size_t expected = (t->n + 1) * HASH_BYTES;
+    if (s->floats || s->n != expected)
+        return file_error(error, path, "%s: found %zu bytes of %s, expected %zu of U8", MANIFEST,
+                          s->n, s->floats ? "F32" : "U8", expected);
+    return 0;
+}
+
+static bool has_hash(const uint8_t *p, size_t n, const uint8_t *hash)
+{
+    uint8_t found[HASH_BYTES];
+    hash_128(p, n, found);
+    return memcmp(found, hash, HASH_BYTES) == 0;
+}
+
+/* The manifest first, so that it is not the section that is blamed for a wrong hash. */
+static int check_hashes(const struct safetensors_table *t, const uint8_t *bytes, const char *path,
+                        char error[FILE_ERROR_MAX])
+{
+    const uint8_t *data = bytes + t->n_head;
+    const struct state_section *last = &t->section[t->n - 1];
+    const uint8_t *manifest = data + last->at;
+    const char *wrong = NULL;
+    if (!has_hash(manifest, last->n - HASH_BYTES, manifest + last->n - HASH_BYTES))
+        wrong = MANIFEST;
+    else if (!has_hash(bytes, t->n_head, manifest))
+        wrong = "header";
+    for (size_t i = 0; i + 1 < t->n && wrong == NULL; i++)
+        if (!has_hash(data + t->section[i].at, t->section[i].n, manifest + (i + 1) * HASH_BYTES))
+            wrong = t->section[i].name;
+    return wrong == NULL ? 0
+                         : file_error(error, path,
+                                      "%s: its bytes are not those that were written (found "
+                                      "another hash than expected)",
+                                      wrong);
+}
+
+int image_read(struct image *m, uint8_t *bytes, size_t n, const char *path,
+               char error[FILE_ERROR_MAX])
+{
+    *m = (struct image){0};
+    int err = safetensors_table_read(&m->table, bytes, n, path, error);
+    if (err < 0)
+        return err;
+    err = check_format(&m->table, path, error);
+    if (err == 0)
+        err = check_manifest_size(&m->table, path, error);
+    if (err == 0)
+        err = check_hashes(&m->table, bytes, path, error);
+    if (err == 0)
+        err = read_label(&m->label, &m->table, path, error);
+    if (err < 0) {
+        image_close(m);
+        return err;
+    }
+    m->bytes = bytes;
+    state_read(&m->state, bytes + m->table.n_head, n - m->table.n_head, m->table.section,
+               m->table.n - 1);
+    return 0;
+}
+
+void image_close(struct image *m)
+{
+    safetensors_table_close(&m->table);
+    free(m->bytes);
+    *m = (struct image){0};
+}

@@ -1,0 +1,78 @@
+/* peer/keep/image.h -- a state as one safetensors file, each byte of which is held by a hash.
+ *
+ *   length, JSON, spaces | section | section | ... | manifest
+ *   \______ head ______/
+ *
+ *   __metadata__  format  "hearsay checkpoint"
+ *                 version "1"
+ *                 run     the run's text
+ *                 name    the peer's
+ *                 beat    how far the peer was, in decimal: the larger, the newer
+ *   manifest      the last tensor, U8: BLAKE2b-128 of the head, of each section in the order of
+ *                 the file, and of the manifest up to there
+ *
+ * Sections are tensors, F32 or U8, of one dimension, without their padding. A byte that is not
+ * as it was written is found, and the sentence says in which section. The head's hash binds names,
+ * sizes and beat, so that halves of two files do not make a third.
+ *
+ * Writing copies no section: a file is the head, the state's own bytes, the manifest. Reading
+ * trusts nothing; it takes memory for the header alone, some kilobytes for a section.
+ */
+#ifndef PEER_KEEP_IMAGE_H
+#define PEER_KEEP_IMAGE_H
+
+#include "nn/files/safetensors_table.h"
+#include "nn/math/state.h"
+
+enum { IMAGE_VERSION = 1 };
+
+/* Whose state it is, and when it was taken. */
+struct image_label
+{
+    const char *run, *name; /* UTF-8. */
+    uint64_t beat;
+};
+
+/* ---- Writing ---- */
+
+/* A file in pieces. All zero is one that may be cut. */
+struct image_pieces
+{
+    const struct state *state; /* Borrowed. */
+    struct safetensors_text head;
+    struct state_section *section; /* The state's, and the manifest. */
+    size_t n_sections, cap_sections;
+    uint8_t *manifest;
+    size_t n_manifest, cap_manifest;
+};
+
+/* Make head and manifest of a state, which is borrowed until the pieces are cut anew or closed.
+ * Pieces may be cut again: tables of sections that have been allocated are kept. 0; -EINVAL for a
+ * state that failed, or whose names cannot be a file's; or -ENOMEM. */
+__attribute__((warn_unused_result)) int image_cut(struct image_pieces *m, const struct state *s,
+                                                  const struct image_label *label, const char *path,
+                                                  char error[FILE_ERROR_MAX]);
+/* Piece i of the file, or false where there is none. One may be empty. */
+bool image_piece(const struct image_pieces *m, size_t i, const uint8_t **p, size_t *n);
+/* Bytes of the file. */
+uint64_t image_bytes(const struct image_pieces *m);
+void image_pieces_close(struct image_pieces *m);
+
+/* ---- Reading ---- */
+
+/* A file that was found whole. */
+struct image
+{
+    struct image_label label; /* Borrowed from the table. */
+    struct state state;       /* To be read; it borrows the rest. */
+    struct safetensors_table table;
+    uint8_t *bytes; /* The file's. */
+};
+
+/* Check a file's bytes, which are taken where it succeeds. 0; -EINVAL with a sentence that names
+ * the section; or -ENOMEM: then *m is empty, and the bytes are still the caller's. */
+__attribute__((warn_unused_result)) int image_read(struct image *m, uint8_t *bytes, size_t n,
+                                                   const char *path, char error[FILE_ERROR_MAX]);
+void image_close(struct image *m);
+
+#endif

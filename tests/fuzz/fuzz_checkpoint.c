@@ -1,0 +1,77 @@
+/* tests/fuzz/fuzz_checkpoint.c -- libFuzzer entry: any bytes as a checkpoint, as they are and with
+ * their hashes made right, without which none would get past them.
+ *
+ * What is taken is written again, and is then the same label and the same sections. */
+#include "tests/unit/keep_small.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n);
+
+static void demand(bool ok)
+{
+    if (!ok)
+        abort();
+}
+
+static uint8_t *copy_of(const uint8_t *p, size_t n)
+{
+    uint8_t *copy = malloc(n != 0 ? n : 1);
+    demand(copy != NULL);
+    if (n > 0)
+        memcpy(copy, p, n);
+    return copy;
+}
+
+/* The same sections in a state that is written. */
+static void rewrite(struct state *to, const struct state *from)
+{
+    state_write(to);
+    for (size_t i = 0; i < from->n_sections; i++) {
+        const struct state_section *s = &from->section[i];
+        demand(s->at <= from->n && s->n <= from->n - s->at);
+        state_section(to, "%s", s->name);
+        to->section[i].floats = s->floats;
+        state_bytes(to, from->bytes + s->at, s->n);
+    }
+    demand(state_end(to) == 0);
+}
+
+static void check_taken(const struct image *m)
+{
+    struct state again = {0};
+    struct image second;
+    char error[FILE_ERROR_MAX] = "";
+    size_t n;
+    rewrite(&again, &m->state);
+    uint8_t *bytes = small_file(&again, &m->label, &n);
+    demand(image_read(&second, bytes, n, "again", error) == 0);
+    demand(second.label.beat == m->label.beat && strcmp(second.label.run, m->label.run) == 0);
+    demand(strcmp(second.label.name, m->label.name) == 0);
+    demand(second.state.n_sections == m->state.n_sections);
+    image_close(&second);
+    state_close(&again);
+}
+
+static void try(uint8_t *bytes, size_t n)
+{
+    static const struct image empty;
+    struct image m;
+    char error[FILE_ERROR_MAX] = "";
+    if (image_read(&m, bytes, n, "fuzz", error) == 0) {
+        check_taken(&m);
+        image_close(&m);
+        return;
+    }
+    demand(memcmp(&m, &empty, sizeof m) == 0 && strlen(error) > 8);
+    for (const char *c = error; *c != '\0'; c++)
+        demand((unsigned char)*c >= 0x20 && *c != 0x7f);
+    free(bytes);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
+{
+    uint8_t *sealed = copy_of(p, n);
+    try(copy_of(p, n), n);
+    (void)small_seal(sealed, n);
+    try(sealed, n);
+    return 0;
+}
