@@ -1,0 +1,168 @@
+/* peer/keep/slots.c -- writes beside, syncs, renames over the older slot, syncs the directory. */
+#include "peer/keep/slots.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CHUNK = 4 << 20 /* Bytes that are written between two looks at `stop`. */ };
+
+#define TEMPORARY "checkpoint.tmp"
+
+const char *slots_name(int slot)
+{
+    static const char *const names[SLOTS] = {"checkpoint-0.safetensors",
+                                             "checkpoint-1.safetensors"};
+    return names[slot];
+}
+
+static void path_of(const struct slots *s, int slot, char path[SLOTS_PATH_MAX])
+{
+    snprintf(path, SLOTS_PATH_MAX, "%s/%s", s->dir, slots_name(slot));
+}
+
+void slots_open(struct slots *s, const struct disk *disk, const char *dir)
+{
+    *s = (struct slots){.disk = disk, .dir = dir, .newest = -1};
+    atomic_init(&s->stop, false);
+}
+
+void slots_close(struct slots *s)
+{
+    image_pieces_close(&s->pieces);
+}
+
+/* ---- Reading ---- */
+
+static int cannot_read(int err, uint64_t most, const char *path, char error[FILE_ERROR_MAX])
+{
+    if (err == -EFBIG)
+        file_error(error, path, "found more than %llu bytes, expected fewer",
+                   (unsigned long long)most);
+    else if (err == -EISDIR || err == -ELOOP || err == -ENXIO)
+        file_error(error, path, "found a %s, expected a regular file",
+                   err == -EISDIR  ? "directory"
+                   : err == -ELOOP ? "symbolic link"
+                                   : "special file");
+    else
+        file_world_error(error, path, "cannot read", -err);
+    return err;
+}
+
+/* 1: a good one; 0: none is there; negative: a bad one. */
+static int load(const struct slots *s, int slot, uint64_t most, struct image *m,
+                char error[FILE_ERROR_MAX])
+{
+    char path[SLOTS_PATH_MAX];
+    uint8_t *bytes;
+    size_t n;
+    path_of(s, slot, path);
+    int err = s->disk->read(s->disk->self, slots_name(slot), most, &bytes, &n);
+    if (err == -ENOENT)
+        return 0;
+    if (err < 0)
+        return cannot_read(err, most, path, error);
+    err = image_read(m, bytes, n, path, error);
+    if (err < 0)
+        free(bytes);
+    return err < 0 ? err : 1;
+}
+
+/* The newer one comes first. */
+static void put_in_order(struct slots_found *f)
+{
+    if (f->n < SLOTS || f->image[0].label.beat >= f->image[1].label.beat)
+        return;
+    struct image image = f->image[0];
+    int slot = f->slot[0];
+    f->image[0] = f->image[1];
+    f->slot[0] = f->slot[1];
+    f->image[1] = image;
+    f->slot[1] = slot;
+}
+
+void slots_load(struct slots *s, uint64_t most, struct slots_found *f)
+{
+    *f = (struct slots_found){0};
+    (void)s->disk->unlink(s->disk->self, TEMPORARY); /* Mostly there is none. */
+    for (int slot = 0; slot < SLOTS; slot++) {
+        struct slots_bad *bad = &f->bad[f->n_bad];
+        int err = load(s, slot, most, &f->image[f->n], bad->why);
+        if (err > 0) {
+            f->slot[f->n++] = slot;
+        } else if (err < 0) {
+            bad->slot = slot;
+            bad->err = err;
+            f->n_bad++;
+        }
+    }
+    put_in_order(f);
+    s->newest = f->n > 0 ? f->slot[0] : -1;
+}
+
+void slots_found_close(struct slots_found *f)
+{
+    for (size_t i = 0; i < f->n; i++)
+        image_close(&f->image[i]);
+    *f = (struct slots_found){0};
+}
+
+void slots_resume(struct slots *s, int slot)
+{
+    assert(slot >= 0 && slot < SLOTS);
+    s->newest = slot;
+}
+
+/* ---- Writing ---- */
+
+static int put_piece(struct slots *s, int file, const uint8_t *p, size_t n)
+{
+    int err = 0;
+    for (size_t at = 0; at < n && err == 0; at += CHUNK) {
+        if (atomic_load(&s->stop))
+            return -ECANCELED;
+        err = s->disk->write(s->disk->self, file, p + at, n - at < CHUNK ? n - at : CHUNK);
+    }
+    return err;
+}
+
+/* All pieces into a new file, on the disk when this returns 0: closing it changes nothing there. */
+static int put_temporary(struct slots *s)
+{
+    const uint8_t *p;
+    size_t n;
+    int file = s->disk->create(s->disk->self, TEMPORARY);
+    if (file < 0)
+        return file;
+    int err = 0;
+    for (size_t i = 0; err == 0 && image_piece(&s->pieces, i, &p, &n); i++)
+        err = put_piece(s, file, p, n);
+    if (err == 0)
+        err = s->disk->sync(s->disk->self, file);
+    (void)s->disk->close(s->disk->self, file);
+    return err;
+}
+
+int slots_write(struct slots *s, const struct state *state, const struct image_label *label,
+                char error[FILE_ERROR_MAX])
+{
+    char path[SLOTS_PATH_MAX];
+    int slot = s->newest == 0 ? 1 : 0;
+    path_of(s, slot, path);
+    int err = image_cut(&s->pieces, state, label, path, error);
+    if (err < 0)
+        return err;
+    err = put_temporary(s);
+    if (err == 0)
+        err = s->disk->rename(s->disk->self, TEMPORARY, slots_name(slot));
+    if (err < 0)
+        (void)s->disk->unlink(s->disk->self, TEMPORARY);
+    else
+        err = s->disk->sync_dir(s->disk->self);
+    if (err < 0)
+        return file_world_error(error, path, "cannot write", -err);
+    s->newest = slot;
+    return 0;
+}

@@ -1,0 +1,376 @@
+/* tests/unit/sim_slots.c -- two slots on disks that crash, fail, fill up and rot: what was said to be
+ * kept is found again, and nothing else is. SEED= replays, SEEDS= is how many. */
+#include "peer/keep/slots.h"
+
+#include "peer/sim/disk.h"
+
+#include "keep_small.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+enum { CRASHES = 10000, LIVES = 6, TRIES = 8, MOST = 1 << 20 };
+
+/* A peer, its disk, and what it has been told. */
+struct world
+{
+    struct sim_disk d;
+    struct slots s;
+    struct state state;
+    uint64_t beat;   /* The last try's, kept or not. */
+    uint64_t kept;   /* The last one that was said to be kept; 0: none. */
+    uint64_t before; /* The one before that. */
+    char error[FILE_ERROR_MAX];
+};
+
+static void world_open(struct world *w, uint64_t seed)
+{
+    *w = (struct world){0};
+    sim_disk_open(&w->d, seed);
+    slots_open(&w->s, &w->d.disk, "out");
+}
+
+static void world_close(struct world *w)
+{
+    slots_close(&w->s);
+    sim_disk_close(&w->d);
+    state_close(&w->state);
+}
+
+/* The peer has gone on, and keeps a checkpoint. */
+static int keep(struct world *w)
+{
+    struct image_label label = small_label(++w->beat);
+    small_state(&w->state, w->beat);
+    strcpy(w->error, "");
+    int err = slots_write(&w->s, &w->state, &label, w->error);
+    if (err == 0) {
+        w->before = w->kept;
+        w->kept = w->beat;
+    } else {
+        assert_true(strlen(w->error) > 8);
+    }
+    return err;
+}
+
+/* Another process begins. All that is found is whole and of one beat; the newest of it is
+ * returned, 0 for none. */
+static uint64_t restart(struct world *w, struct slots_found *f)
+{
+    slots_close(&w->s);
+    slots_open(&w->s, &w->d.disk, "out");
+    slots_load(&w->s, MOST, f);
+    for (size_t i = 0; i < f->n; i++) {
+        assert_true(small_is(&f->image[i].state, f->image[i].label.beat));
+        assert_true(f->image[i].label.beat <= w->beat);
+        assert_true(i == 0 || f->image[i - 1].label.beat > f->image[i].label.beat);
+    }
+    return f->n > 0 ? f->image[0].label.beat : 0;
+}
+
+static void test_newest_first(void **unused)
+{
+    (void)unused;
+    struct world w;
+    struct slots_found f;
+    world_open(&w, 1);
+    assert_true(restart(&w, &f) == 0);
+    assert_int_equal(f.n + f.n_bad, 0);
+    slots_found_close(&f);
+    for (int i = 0; i < 5; i++) {
+        assert_int_equal(keep(&w), 0);
+        assert_true(restart(&w, &f) == w.beat);
+        assert_int_equal(f.n, i == 0 ? 1 : 2);
+        assert_int_equal(f.n_bad, 0);
+        assert_true(i == 0 || f.image[1].label.beat == w.before);
+        assert_int_equal(sim_disk_files(&w.d), f.n);
+        slots_found_close(&f);
+    }
+    world_close(&w);
+}
+
+/* Loading again and again between writings is not needed: slots know what they have written. */
+static void test_slots_alternate(void **unused)
+{
+    (void)unused;
+    struct world w;
+    struct slots_found f;
+    world_open(&w, 1);
+    for (int i = 0; i < 5; i++)
+        assert_int_equal(keep(&w), 0);
+    assert_true(restart(&w, &f) == 5);
+    assert_true(f.image[1].label.beat == 4);
+    slots_found_close(&f);
+    world_close(&w);
+}
+
+/* The older one is gone on from: it is the newer that is replaced. */
+static void test_resumed_from_the_older(void **unused)
+{
+    (void)unused;
+    struct world w;
+    struct slots_found f;
+    world_open(&w, 1);
+    w.beat = 8;
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(keep(&w), 0); /* 9 and 10 */
+    assert_true(restart(&w, &f) == 10);
+    slots_resume(&w.s, f.slot[1]);
+    slots_found_close(&f);
+    w.beat = 9;
+    assert_int_equal(keep(&w), 0); /* 10 anew, in the place of 10 */
+    assert_true(restart(&w, &f) == 10);
+    assert_true(f.n == 2 && f.image[1].label.beat == 9);
+    slots_found_close(&f);
+    world_close(&w);
+}
+
+/* ---- Bad slots ---- */
+
+static void test_the_older_where_the_newest_rots(void **unused)
+{
+    (void)unused;
+    struct world w;
+    struct slots_found f;
+    size_t n;
+    world_open(&w, 1);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(keep(&w), 0);
+    uint8_t *bytes = sim_disk_file(&w.d, slots_name(1), &n);
+    assert_true(n > 500);
+    for (size_t at = 0; at < n; at++) {
+        bytes[at] ^= 0x10;
+        assert_true(restart(&w, &f) == 1);
+        assert_true(f.n == 1 && f.n_bad == 1 && f.bad[0].slot == 1 && f.bad[0].err == -EINVAL);
+        assert_non_null(strstr(f.bad[0].why, "out/checkpoint-1.safetensors: "));
+        slots_found_close(&f);
+        bytes[at] ^= 0x10;
+    }
+    bytes[n - 1] ^= 1;
+    assert_true(restart(&w, &f) == 1);
+    slots_found_close(&f);
+    assert_int_equal(keep(&w), 0); /* Over the bad one, not over the good one. */
+    assert_true(restart(&w, &f) == 3);
+    assert_true(f.n == 2 && f.image[1].label.beat == 1);
+    slots_found_close(&f);
+    world_close(&w);
+}
+
+static void test_both_bad(void **unused)
+{
+    (void)unused;
+    struct world w;
+    struct slots_found f;
+    size_t n;
+    world_open(&w, 1);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(keep(&w), 0);
+    for (int i = 0; i < 2; i++)
+        sim_disk_file(&w.d, slots_name(i), &n)[100] ^= 1;
+    assert_true(restart(&w, &f) == 0);
+    assert_true(f.n == 0 && f.n_bad == 2 && f.bad[0].slot == 0 && f.bad[1].slot == 1);
+    assert_int_equal(sim_disk_files(&w.d), 2); /* They stay. */
+    slots_found_close(&f);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(keep(&w), 0);
+    assert_true(restart(&w, &f) == 4);
+    assert_int_equal(f.n, 2);
+    slots_found_close(&f);
+    world_close(&w);
+}
+
+static void test_too_large(void **unused)
+{
+    (void)unused;
+    struct world w;
+    struct slots_found f;
+    world_open(&w, 1);
+    assert_int_equal(keep(&w), 0);
+    slots_load(&w.s, 100, &f);
+    assert_true(f.n == 0 && f.n_bad == 1 && f.bad[0].err == -EFBIG);
+    assert_string_equal(f.bad[0].why,
+                        "out/checkpoint-0.safetensors: found more than 100 bytes, expected fewer");
+    slots_found_close(&f);
+    world_close(&w);
+}
+
+/* ---- Failing calls ---- */
+
+/* Each call of two writings fails once, with each of three errors and several outcomes: the one
+ * before is there, and the next try succeeds. A power loss at the end finds the last one kept. */
+static void test_every_call_fails_once(void **unused)
+{
+    (void)unused;
+    static const int errors[] = {ENOSPC, EIO, EDQUOT};
+    for (uint64_t k = 0; k < 600; k++) {
+        struct world w;
+        struct slots_found f;
+        world_open(&w, k);
+        for (int i = 0; i < 2; i++)
+            assert_int_equal(keep(&w), 0);
+        w.d.fail_at = w.d.n_calls + 1 + k / 12;
+        w.d.fail_err = errors[k % 3];
+        uint64_t limit = w.d.fail_at;
+        bool failed = false;
+        for (int i = 0; i < 4; i++) {
+            int err = keep(&w);
+            failed |= err < 0;
+            assert_true(err == 0 || err == -errors[k % 3]);
+            if (err < 0)
+                assert_non_null(strstr(w.error, strerror(errors[k % 3])));
+            assert_true(sim_disk_files(&w.d) <= SLOTS + 1);
+        }
+        assert_true(w.d.n_calls > limit);
+        assert_true(w.kept >= 5); /* Only one of four may have failed. */
+        if (k % 2 == 0)
+            sim_disk_lose_power(&w.d);
+        else
+            sim_disk_lose_process(&w.d);
+        assert_true(restart(&w, &f) >= w.kept);
+        assert_int_equal(f.n_bad, 0);
+        slots_found_close(&f);
+        assert_true(sim_disk_files(&w.d) <= SLOTS);
+        world_close(&w);
+    }
+}
+
+static void test_disk_full(void **unused)
+{
+    (void)unused;
+    struct world w;
+    struct slots_found f;
+    world_open(&w, 1);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(keep(&w), 0);
+    size_t two = sim_disk_bytes(&w.d);
+    for (size_t more = 0; more < two / 2; more++) {
+        w.d.space = two + more;
+        assert_int_equal(keep(&w), -ENOSPC);
+        assert_non_null(strstr(w.error, "cannot write: No space left on device"));
+        assert_int_equal(sim_disk_bytes(&w.d), two); /* The temporary one is gone. */
+    }
+    assert_true(restart(&w, &f) == 2);
+    assert_int_equal(f.n, 2);
+    slots_found_close(&f);
+    w.d.space = two + two / 2 + 64;
+    assert_int_equal(keep(&w), 0);
+    world_close(&w);
+}
+
+/* A file that failed to be synced is never synced again, nor used: the next try has a new one. */
+static void test_a_failed_sync_is_not_asked_again(void **unused)
+{
+    (void)unused;
+    for (uint64_t seed = 0; seed < 50; seed++) {
+        struct world w;
+        struct slots_found f;
+        world_open(&w, seed);
+        assert_int_equal(keep(&w), 0);
+        uint64_t one = w.d.n_calls;
+        w.d.fail_at = one + one - 3; /* create, writes, sync, close, rename, sync_dir */
+        w.d.fail_err = EIO;
+        assert_int_equal(keep(&w), -EIO);
+        assert_int_equal(w.d.n_calls, one + one - 1); /* sync, close, unlink */
+        assert_int_equal(keep(&w), 0);
+        sim_disk_lose_power(&w.d);
+        assert_true(restart(&w, &f) == 3);
+        assert_int_equal(f.n, 2);
+        slots_found_close(&f);
+        world_close(&w);
+    }
+}
+
+static void test_stopped(void **unused)
+{
+    (void)unused;
+    struct world w;
+    struct slots_found f;
+    world_open(&w, 1);
+    assert_int_equal(keep(&w), 0);
+    atomic_store(&w.s.stop, true);
+    assert_int_equal(keep(&w), -ECANCELED);
+    assert_int_equal(sim_disk_files(&w.d), 1);
+    atomic_store(&w.s.stop, false);
+    assert_int_equal(keep(&w), 0);
+    assert_true(restart(&w, &f) == 3);
+    slots_found_close(&f);
+    world_close(&w);
+}
+
+/* ---- Crashes ---- */
+
+/* One life: it keeps checkpoints until the crash, some calls failing on the way. */
+static void live(struct world *w, struct rng *r)
+{
+    w->d.last = w->d.n_calls + 1 + rng_below(r, 60);
+    if (rng_below(r, 3) == 0) {
+        w->d.fail_at = w->d.n_calls + 1 + rng_below(r, 60);
+        w->d.fail_err = rng_below(r, 2) == 0 ? EIO : ENOSPC;
+    }
+    for (int i = 0; i < TRIES && !sim_disk_dead(&w->d); i++) {
+        (void)!keep(w);
+        assert_true(sim_disk_files(&w->d) <= SLOTS + 1);
+    }
+}
+
+/* Lives and crashes of one peer on one disk; their number. A copy that was kept may only be
+ * followed by a newer one, and what is found bad has never been the newest that was kept. */
+static int crash_course(uint64_t seed)
+{
+    struct world w;
+    struct rng r = rng_stream(seed);
+    int crashes = 0;
+    world_open(&w, rng_u64(&r));
+    for (; crashes < LIVES; crashes++) {
+        struct slots_found f;
+        live(&w, &r);
+        if (rng_below(&r, 2) == 0)
+            sim_disk_lose_power(&w.d);
+        else
+            sim_disk_lose_process(&w.d);
+        uint64_t found = restart(&w, &f);
+        if (found < w.kept)
+            fail_msg("SEED=%" PRIu64 ": crash %d: found %" PRIu64 ", kept was %" PRIu64, seed,
+                     crashes, found, w.kept);
+        if (f.n_bad > 0)
+            fail_msg("SEED=%" PRIu64 ": crash %d: %s", seed, crashes, f.bad[0].why);
+        assert_true(sim_disk_files(&w.d) <= SLOTS);
+        slots_found_close(&f);
+    }
+    world_close(&w);
+    return crashes;
+}
+
+static void test_crashes(void **unused)
+{
+    (void)unused;
+    const char *one = getenv("SEED"), *many = getenv("SEEDS");
+    uint64_t seed = one != NULL ? strtoull(one, NULL, 0) : 1;
+    int crashes = 0, wanted = many != NULL ? atoi(many) * LIVES : CRASHES;
+    for (; crashes < (one != NULL ? 1 : wanted); seed++)
+        crashes += crash_course(seed);
+    print_message("%d crashes, seeds 1 to %" PRIu64 "\n", crashes, seed - 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_newest_first),
+        cmocka_unit_test(test_slots_alternate),
+        cmocka_unit_test(test_resumed_from_the_older),
+        cmocka_unit_test(test_the_older_where_the_newest_rots),
+        cmocka_unit_test(test_both_bad),
+        cmocka_unit_test(test_too_large),
+        cmocka_unit_test(test_every_call_fails_once),
+        cmocka_unit_test(test_disk_full),
+        cmocka_unit_test(test_a_failed_sync_is_not_asked_again),
+        cmocka_unit_test(test_stopped),
+        cmocka_unit_test(test_crashes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
