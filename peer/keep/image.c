@@ -104,10 +104,10 @@ bool image_piece(const struct image_pieces *m, size_t i, const uint8_t **p, size
         *p = m->manifest;
         *n = m->n_manifest;
     } else {
-        assert(m->section[i - 1].n <= m->state->n
-               && m->section[i - 1].at <= m->state->n - m->section[i - 1].n);
-        *p = m->state->bytes + m->section[i - 1].at;
-        *n = m->section[i - 1].n;
+        const struct state_section *c = &m->section[i - 1];
+        assert(c->n <= m->state->n && c->at <= m->state->n - c->n);
+        *p = c->n > 0 ? m->state->bytes + c->at : NULL;
+        *n = c->n;
     }
     return true;
 }

@@ -52,7 +52,7 @@ struct image_pieces
 __attribute__((warn_unused_result)) int image_cut(struct image_pieces *m, const struct state *s,
                                                   const struct image_label *label, const char *path,
                                                   char error[FILE_ERROR_MAX]);
-/* Piece i of the file, or false where there is none. One may be empty. */
+/* Piece i of the file, or false where there is none. One may be empty: then *p may be NULL. */
 bool image_piece(const struct image_pieces *m, size_t i, const uint8_t **p, size_t *n);
 /* Bytes of the file. */
 uint64_t image_bytes(const struct image_pieces *m);

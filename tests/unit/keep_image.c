@@ -66,13 +66,17 @@ static void test_nothing_in_it(void **unused)
     struct image_label label = small_label(1);
     struct image m;
     size_t n;
-    state_write(&s);
-    assert_int_equal(state_end(&s), 0);
-    uint8_t *bytes = small_file(&s, &label, &n);
-    assert_int_equal(read_copy(&m, bytes, n), 0);
-    assert_int_equal(m.state.n_sections, 0);
-    image_close(&m);
-    free(bytes);
+    for (size_t n_sections = 0; n_sections <= 2; n_sections++) {
+        state_write(&s);
+        for (size_t i = 0; i < n_sections; i++)
+            state_section(&s, "empty.%zu", i);
+        assert_int_equal(state_end(&s), 0);
+        uint8_t *bytes = small_file(&s, &label, &n);
+        assert_int_equal(read_copy(&m, bytes, n), 0);
+        assert_int_equal(m.state.n_sections, n_sections);
+        image_close(&m);
+        free(bytes);
+    }
     state_close(&s);
 }
 

@@ -1,0 +1,240 @@
+/* peer/uv/writer.c -- a thread that waits for one state at a time, and tells the loop by uv_async
+ * what became of it. */
+#include "peer/uv/writer.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum stage { IDLE, POSTED, ENDED };
+
+/* In memory of its own, so that a thread that hangs in a disk does no harm when it wakes up. */
+struct uv_writer_job
+{
+    uv_thread_t thread;
+    uv_mutex_t mutex;
+    uv_cond_t cond;    /* The stage has changed, or `quit`. */
+    uv_async_t *async; /* Under the mutex, like the next two; NULL: the loop listens no more. */
+    enum stage stage;
+    bool quit;
+    bool gone; /* The thread has ended. */
+    /* The thread's while POSTED, else the loop's. */
+    struct slots *slots;
+    struct state state;
+    struct image_label label; /* Its texts are `text`. */
+    char *text;
+    size_t cap_text;
+    struct uv_writer_result result;
+};
+
+static int64_t now_us(void)
+{
+    return (int64_t)(uv_hrtime() / 1000);
+}
+
+/* ---- The thread ---- */
+
+static void write_state(struct uv_writer_job *j)
+{
+    struct uv_writer_result *r = &j->result;
+    int64_t begin = now_us();
+    *r = (struct uv_writer_result){.beat = j->label.beat};
+    r->err = slots_write(j->slots, &j->state, &j->label, r->why);
+    r->time_us = now_us() - begin;
+    if (r->err < 0)
+        return;
+    r->n_bytes = image_bytes(&j->slots->pieces);
+    snprintf(r->why, sizeof r->why, "%.200s/%s: kept beat %llu, %llu bytes in %.2f s",
+             j->slots->dir, slots_name(j->slots->newest), (unsigned long long)r->beat,
+             (unsigned long long)r->n_bytes, (double)r->time_us * 1e-6);
+}
+
+static void run(void *arg)
+{
+    struct uv_writer_job *j = arg;
+    uv_mutex_lock(&j->mutex);
+    for (;;) {
+        while (j->stage != POSTED && !j->quit)
+            uv_cond_wait(&j->cond, &j->mutex);
+        if (j->stage != POSTED)
+            break;
+        uv_mutex_unlock(&j->mutex);
+        write_state(j);
+        uv_mutex_lock(&j->mutex);
+        j->stage = ENDED;
+        if (j->async != NULL)
+            uv_async_send(j->async);
+    }
+    j->gone = true;
+    uv_cond_broadcast(&j->cond);
+    uv_mutex_unlock(&j->mutex);
+}
+
+/* ---- The loop ---- */
+
+static void free_job(struct uv_writer_job *j)
+{
+    state_close(&j->state);
+    free(j->text);
+    uv_cond_destroy(&j->cond);
+    uv_mutex_destroy(&j->mutex);
+    free(j);
+}
+
+/* libuv may join several wake-ups into one, and give one too many. */
+static bool take_result(struct uv_writer *w, struct uv_writer_result *r)
+{
+    struct uv_writer_job *j = w->job;
+    uv_mutex_lock(&j->mutex);
+    bool ended = j->stage == ENDED;
+    if (ended) {
+        *r = j->result;
+        j->stage = IDLE;
+    }
+    uv_mutex_unlock(&j->mutex);
+    if (!ended)
+        return false;
+    w->n_kept += r->err == 0;
+    w->n_failed += r->err < 0;
+    w->n_bytes += r->n_bytes;
+    w->time_us += r->time_us;
+    return true;
+}
+
+static void on_async(uv_async_t *async)
+{
+    struct uv_writer *w = async->data;
+    struct uv_writer_result r;
+    if (take_result(w, &r))
+        w->done(w->self, &r);
+}
+
+static int new_job(struct uv_writer_job **job, struct slots *slots)
+{
+    struct uv_writer_job *j = calloc(1, sizeof *j);
+    if (j == NULL)
+        return -ENOMEM;
+    j->slots = slots;
+    int err = uv_mutex_init(&j->mutex);
+    if (err < 0)
+        goto no_mutex;
+    err = uv_cond_init(&j->cond);
+    if (err < 0)
+        goto no_cond;
+    *job = j;
+    return 0;
+no_cond:
+    uv_mutex_destroy(&j->mutex);
+no_mutex:
+    free(j);
+    return err;
+}
+
+int uv_writer_open(struct uv_writer *w, uv_loop_t *loop, struct slots *slots,
+                   void (*done)(void *self, const struct uv_writer_result *r), void *self)
+{
+    *w = (struct uv_writer){.done = done, .self = self};
+    int err = new_job(&w->job, slots);
+    if (err < 0)
+        return err;
+    err = uv_async_init(loop, &w->async, on_async);
+    if (err < 0) {
+        free_job(w->job);
+        return err;
+    }
+    w->async.data = w;
+    w->job->async = &w->async;
+    err = uv_thread_create(&w->job->thread, run, w->job);
+    if (err < 0) {
+        uv_close((uv_handle_t *)&w->async, NULL);
+        free_job(w->job);
+    }
+    return err;
+}
+
+bool uv_writer_busy(const struct uv_writer *w)
+{
+    struct uv_writer_job *j = w->job;
+    uv_mutex_lock(&j->mutex);
+    bool busy = j->stage != IDLE;
+    uv_mutex_unlock(&j->mutex);
+    return busy;
+}
+
+/* Run's text and name, one behind the other. */
+static int copy_label(struct uv_writer_job *j, const struct image_label *label)
+{
+    size_t n_run = strlen(label->run) + 1, n = n_run + strlen(label->name) + 1;
+    if (n > j->cap_text) {
+        char *grown = realloc(j->text, n);
+        if (grown == NULL)
+            return -ENOMEM;
+        j->text = grown;
+        j->cap_text = n;
+    }
+    memcpy(j->text, label->run, n_run);
+    memcpy(j->text + n_run, label->name, n - n_run);
+    j->label = (struct image_label){j->text, j->text + n_run, label->beat};
+    return 0;
+}
+
+int uv_writer_keep(struct uv_writer *w, struct state *s, const struct image_label *label)
+{
+    struct uv_writer_job *j = w->job;
+    if (uv_writer_busy(w))
+        return -EBUSY;
+    int err = copy_label(j, label);
+    if (err < 0)
+        return err;
+    struct state taken = *s;
+    *s = j->state;
+    state_write(s);
+    j->state = taken;
+    uv_mutex_lock(&j->mutex);
+    j->stage = POSTED;
+    uv_cond_broadcast(&j->cond);
+    uv_mutex_unlock(&j->mutex);
+    return 0;
+}
+
+/* Wait so long for the thread to end. Under the mutex. */
+static void wait_for_end(struct uv_writer_job *j, int64_t limit_us)
+{
+    int64_t end = now_us() + limit_us;
+    for (int64_t left = limit_us; !j->gone && left > 0; left = end - now_us())
+        (void)uv_cond_timedwait(&j->cond, &j->mutex, (uint64_t)left * 1000);
+}
+
+int uv_writer_close(struct uv_writer *w, int64_t finish_us, int64_t limit_us,
+                    struct uv_writer_result *result, bool *last)
+{
+    struct uv_writer_job *j = w->job;
+    struct uv_writer_result unsaid;
+    uv_mutex_lock(&j->mutex);
+    j->quit = true;
+    if (j->async != NULL)
+        uv_close((uv_handle_t *)j->async, NULL);
+    j->async = NULL;
+    uv_cond_broadcast(&j->cond);
+    wait_for_end(j, finish_us);
+    if (!j->gone) {
+        atomic_store(&j->slots->stop, true);
+        wait_for_end(j, limit_us);
+    }
+    bool gone = j->gone;
+    uv_mutex_unlock(&j->mutex);
+    bool said = !gone || !take_result(w, &unsaid);
+    if (last != NULL)
+        *last = !said;
+    if (result != NULL && !said)
+        *result = unsaid;
+    if (!gone)
+        return -ETIMEDOUT;
+    int err = uv_thread_join(&j->thread);
+    assert(err == 0);
+    free_job(j);
+    w->job = NULL;
+    return 0;
+}

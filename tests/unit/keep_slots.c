@@ -1,0 +1,187 @@
+/* tests/unit/keep_slots.c -- slots in a directory of the machine's: what may lie there in a
+ * checkpoint's place, a file that may not grow, and, with a directory as argument, a peer that
+ * writes there until it is killed (tests/e2e/checkpoint.sh). */
+#include "peer/keep/slots.h"
+
+#include "keep_small.h"
+#include "nn_scratch.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <cmocka.h>
+
+enum { MOST = 1 << 20 };
+
+static struct scratch dir;
+static struct disk disk;
+static struct slots s;
+static struct state state;
+static char error[FILE_ERROR_MAX];
+
+static int setup(void **unused)
+{
+    (void)unused;
+    scratch_open(&dir);
+    assert_int_equal(disk_open(&disk, dir.dir), 0);
+    slots_open(&s, &disk, dir.dir);
+    return 0;
+}
+
+static int teardown(void **unused)
+{
+    (void)unused;
+    slots_close(&s);
+    state_close(&state);
+    disk_close(&disk);
+    scratch_count(&dir, 1);
+    rmdir(dir.dir);
+    return 0;
+}
+
+static int keep(uint64_t beat)
+{
+    struct image_label label = small_label(beat);
+    small_state(&state, beat);
+    return slots_write(&s, &state, &label, error);
+}
+
+/* What lies in slot 0 is refused with these words; slot 1 is not disturbed. */
+static void bad_slot_0(const char *words)
+{
+    struct slots_found f;
+    slots_load(&s, MOST, &f);
+    if (f.n_bad != 1 || strstr(f.bad[0].why, words) == NULL)
+        fail_msg("%zu bad: %s", f.n_bad, f.n_bad > 0 ? f.bad[0].why : "");
+    assert_int_equal(f.bad[0].slot, 0);
+    assert_true(f.n == 1 && f.image[0].label.beat == 2 && small_is(&f.image[0].state, 2));
+    slots_found_close(&f);
+}
+
+static void test_what_may_lie_there(void **unused)
+{
+    (void)unused;
+    char path[800];
+    for (uint64_t beat = 1; beat <= 2; beat++)
+        assert_int_equal(keep(beat), 0);
+    snprintf(path, sizeof path, "%s", scratch_path(&dir, slots_name(0)));
+    scratch_put(&dir, slots_name(0), "", 0);
+    bad_slot_0("no safetensors file: found 0 bytes");
+    unlink(path);
+    assert_int_equal(symlink(slots_name(1), path), 0);
+    bad_slot_0("found a symbolic link, expected a regular file");
+    unlink(path);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    bad_slot_0("found a special file, expected a regular file");
+    assert_int_equal(keep(3), 0); /* A pipe is replaced. */
+    struct slots_found f;
+    slots_load(&s, MOST, &f);
+    assert_true(f.n == 2 && f.image[0].label.beat == 3);
+    slots_found_close(&f);
+}
+
+static void test_a_directory(void **unused)
+{
+    (void)unused;
+    for (uint64_t beat = 1; beat <= 2; beat++)
+        assert_int_equal(keep(beat), 0);
+    scratch_remove(&dir, slots_name(0));
+    assert_int_equal(mkdir(scratch_path(&dir, slots_name(0)), 0700), 0);
+    bad_slot_0("found a directory, expected a regular file");
+    assert_int_equal(keep(3), -EISDIR);
+    assert_non_null(strstr(error, "cannot write: Is a directory"));
+    assert_int_equal(scratch_count(&dir, 0), 2);
+    rmdir(scratch_path(&dir, slots_name(0)));
+    assert_int_equal(keep(3), 0);
+}
+
+/* What a killed process has left of a third file goes at the next start. */
+static void test_a_temporary_one(void **unused)
+{
+    (void)unused;
+    struct slots_found f;
+    assert_int_equal(keep(1), 0);
+    scratch_put(&dir, "checkpoint.tmp", "half", 4);
+    slots_load(&s, MOST, &f);
+    assert_true(f.n == 1 && f.n_bad == 0);
+    slots_found_close(&f);
+    assert_int_equal(scratch_count(&dir, 0), 1);
+}
+
+static void test_files_that_may_not_grow(void **unused)
+{
+    (void)unused;
+    struct rlimit before, small = {.rlim_cur = 200};
+    struct slots_found f;
+    for (uint64_t beat = 1; beat <= 2; beat++)
+        assert_int_equal(keep(beat), 0);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    small.rlim_max = before.rlim_max;
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+    int err = keep(3);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    assert_int_equal(err, -EFBIG);
+    assert_int_equal(scratch_count(&dir, 0), 2);
+    slots_load(&s, MOST, &f);
+    assert_true(f.n == 2 && f.image[0].label.beat == 2);
+    slots_found_close(&f);
+    assert_int_equal(keep(3), 0);
+}
+
+static void test_no_directory(void **unused)
+{
+    (void)unused;
+    struct disk d;
+    assert_int_equal(disk_open(&d, scratch_path(&dir, "none")), -ENOENT);
+}
+
+/* Go on from what is there for so many beats; each that is kept is said on stdout. Exit code 1
+ * where what is there is bad. */
+static int drive(const char *path, uint64_t beats)
+{
+    struct slots_found f;
+    uint64_t beat = 0;
+    if (disk_open(&disk, path) < 0)
+        return 2;
+    slots_open(&s, &disk, path);
+    slots_load(&s, MOST, &f);
+    for (size_t i = 0; i < f.n_bad; i++)
+        printf("bad %s\n", f.bad[i].why);
+    if (f.n > 0 && small_is(&f.image[0].state, f.image[0].label.beat))
+        beat = f.image[0].label.beat;
+    int err = f.n_bad > 0 || (f.n > 0 && beat == 0);
+    printf("found %" PRIu64 "\n", beat);
+    slots_found_close(&f);
+    for (uint64_t i = 0; i < beats && err == 0; i++) {
+        beat++;
+        if (keep(beat) == 0)
+            printf("kept %" PRIu64 "\n", beat);
+        else
+            printf("failed %s\n", error);
+        fflush(stdout);
+    }
+    slots_close(&s);
+    state_close(&state);
+    disk_close(&disk);
+    return err;
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_what_may_lie_there, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_directory, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_temporary_one, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_files_that_may_not_grow, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_no_directory, setup, teardown),
+    };
+    if (argc == 3)
+        return drive(argv[1], strtoull(argv[2], NULL, 10));
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
