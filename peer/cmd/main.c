@@ -3,6 +3,7 @@
 #include "peer/sgd/sgd_keys.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -235,6 +236,7 @@ static int run_command(const struct command *c, int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+    signal(SIGXFSZ, SIG_IGN); /* A limit on files is an error of writing, which is told. */
     if (argc < 2) {
         program_help(stderr);
         return CMD_USAGE;

@@ -373,7 +373,6 @@ int cmd_peer(const struct options *o)
     p.report.terminal = !p.report.json && isatty(STDERR_FILENO);
     uv_driver_defaults(&p.config);
     signal(SIGPIPE, SIG_IGN);
-    signal(SIGXFSZ, SIG_IGN); /* A limit on files is an error of writing, which is told. */
     raise_limits();
     int code = take_options(&p);
     if (code == CMD_OK)

@@ -22,7 +22,8 @@ enum cmd_exit {
 static inline int cmd_exit_of(int err)
 {
     bool spent = err == -ENOMEM || err == -EAGAIN || err == -EMFILE || err == -ENFILE
-                 || err == -ENOBUFS || err == -ENOSPC || err == -EIO;
+                 || err == -ENOBUFS || err == -ENOSPC || err == -EDQUOT || err == -EFBIG
+                 || err == -EIO;
     return spent ? CMD_FAILED : CMD_USAGE;
 }
 

@@ -73,6 +73,23 @@ for file in metrics.jsonl model.safetensors summary.json; do
         local --peers 2 --model logreg --rounds 2 --out "taken-$file"
 done
 
+# A limit on the size of files: 16 KiB, for models of 31.
+for command in train "sim --peers 2" "peer --listen 127.0.0.1:0 --key cluster.key" "local --peers 2"; do
+    # shellcheck disable=SC2086 # Words.
+    short "${command%% *}: files may not be large enough" 1 'File too large|file too large' "-f 16 -c 0" \
+        $command --model logreg --rounds 2 --out "small-${command%% *}"
+done
+# The limit comes while it trains: the room that was kept for the model cannot be used any more.
+if command -v prlimit >/dev/null; then
+    start limited "$HEARSAY" peer --listen 127.0.0.1:0 --key cluster.key --model logreg --rounds 60 --local-steps 200 --out limited
+    check "peer: trains" wait_until 60 round_at_least limited/metrics.jsonl 1
+    prlimit --pid "$started" --fsize=16384
+    finish "$started" 60
+    check "  its model may not be written, and it ends by no signal: $code" [ "$code" = 1 ]
+    check "  and says so: $(grep 'model.safetensors' limited.err)" grep -q 'model.safetensors.*File too large' limited.err
+    check "  and that it has failed" eval "tail -n 1 limited.err | grep -q ': failed: a file could not be written'"
+fi
+
 # full_disk KIB SCRIPT: in a directory that is a disk of that size.
 full_disk()
 {

@@ -86,6 +86,26 @@ static void test_orders_of_two(void **state)
     lone_close(w);
 }
 
+/* An order that comes while a job runs is served when that is done, though the node then waits for a
+ * neighbour in lock step: perhaps for the very one that asks. */
+static void test_order_between_jobs(void **state)
+{
+    (void)state;
+    struct lone *w = training_with(2);
+    w->step_us = SECOND;
+    while (w->work_us <= w->now_us + SECOND / 2)
+        lone_run(w, LONE_STEP_US);
+    w->actor[0].follows = w->actor[1].follows = false;
+    orders(w, 0, 0);
+    lone_flush(w);
+    assert_int_equal(w->actor[0].n_model, 0);
+    uint64_t steps = w->n_steps;
+    lone_run(w, 2 * SECOND);
+    assert_true(w->work_us == 0 && w->n_steps <= steps + 1); /* It waits. */
+    assert_int_equal(w->actor[0].n_model, 1);
+    lone_close(w);
+}
+
 /* The model of an order is that before the local steps of its round. */
 static void test_model_of_its_round(void **state)
 {
@@ -253,6 +273,7 @@ int main(void)
         cmocka_unit_test(test_orders),
         cmocka_unit_test(test_orders_of_two),
         cmocka_unit_test(test_one_model_on_its_way),
+        cmocka_unit_test(test_order_between_jobs),
         cmocka_unit_test(test_model_of_its_round),
         cmocka_unit_test(test_model_of_a_window),
         cmocka_unit_test(test_order_of_a_lost_session),
