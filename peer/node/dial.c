@@ -107,11 +107,23 @@ void sessions_resolved(struct sessions *s, const struct node_event *ev)
         d->next_us = s->env->now_us + env_jitter(s->env, SEED_ALONE_US);
 }
 
+/* A call is over: was it refused outright? */
+static bool count_refusal(struct sessions *s, const struct redial *r, const uint8_t *id)
+{
+    bool refused = id == NULL && s->env->now_us - r->dialled_us < REFUSED_US;
+    if (s->n_refused == 0)
+        s->refused_us = s->env->now_us;
+    s->n_refused = refused ? s->n_refused + 1 : 0;
+    return refused;
+}
+
 /* Who dialled with this tag? Marks it as no longer busy. Somebody else at a member's
  * address is as good as nobody: a machine that lost its identity has another. */
 void dial_over(struct sessions *s, uint32_t tag, const uint8_t *id)
 {
     bool self = id != NULL && env_same_id(id, s->env->config.id);
+    if (s->dead.busy && s->dead.tag == tag)
+        count_refusal(s, &s->dead, id);
     for (uint32_t i = 0; i < s->env->config.n_bootstrap; i++)
         for (uint32_t k = 0; k < s->seeds[i].n; k++)
             if (s->seeds[i].at[k].busy && s->seeds[i].at[k].tag == tag) {
@@ -125,7 +137,7 @@ void dial_over(struct sessions *s, uint32_t tag, const uint8_t *id)
         if (!r->busy || r->tag != tag)
             continue;
         r->busy = false;
-        bool refused = id == NULL && s->env->now_us - r->dialled_us < REFUSED_US;
+        bool refused = count_refusal(s, r, id);
         s->contacts[i].refusals = refused ? s->contacts[i].refusals + 1 : 0;
         if (id == NULL || !env_same_id(id, s->contacts[i].id))
             dial_failed(s, &s->contacts[i]);
@@ -246,14 +258,17 @@ void dial_in_vain(struct sessions *s, const struct link *l)
     wait_longer(s, &c->redial, REDIAL_MAX_US);
 }
 
-/* The dead are tried for ever, one at a time, slowly. */
+/* The dead are tried for ever, one at a time, slowly; or in turn, and less slowly, where nobody else
+ * is left. */
 void dial_tick_dead(struct sessions *s)
 {
     size_t count = members_count(s->env->members);
-    if (s->dead.busy || s->env->now_us < s->dead_redial_us || count < 2)
+    bool alone = s->away != SESSIONS_THERE;
+    if (s->dead.busy || count < 2
+        || s->env->now_us < s->dead_redial_us - (alone ? DEAD_REDIAL_US - DEAD_ALONE_US : 0))
         return;
     s->dead_redial_us = s->env->now_us + env_jitter(s->env, DEAD_REDIAL_US);
-    size_t first = (size_t)rng_below(&s->env->rng, count);
+    size_t first = alone ? s->next_dead++ : (size_t)rng_below(&s->env->rng, count);
     for (size_t i = 0; i < count; i++) {
         const struct member *m = members_at(s->env->members, (first + i) % count);
         if (m->state != MEMBER_DEAD || m->record->n_addresses == 0
@@ -261,6 +276,9 @@ void dial_tick_dead(struct sessions *s)
             continue;
         size_t k = (size_t)rng_below(&s->env->rng, m->record->n_addresses);
         s->dead.busy = true;
+        s->dead.dialled_us = s->env->now_us;
+        if (alone)
+            s->next_dead = (first + i + 1) % count;
         dial(s, m->record->address[k], &s->dead.tag);
         return;
     }

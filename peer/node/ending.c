@@ -31,7 +31,11 @@ static void count_member(const struct node *n, const struct member *m, struct ou
     if ((r->state == RECORD_LEFT && !self) || (!lives && replaced(n->env.members, r)))
         return;
     f->n_members++;
-    if (finished || (lives && r->state != RECORD_STALLED))
+    if (n->phases.away && finished && !self)
+        outcome_add_finished(f, r->name);
+    else if (n->phases.away && !self)
+        outcome_add_dead(f, r->name);
+    else if (finished || (lives && r->state != RECORD_STALLED))
         f->n_among++;
     else if (!lives)
         outcome_add_dead(f, r->name);
@@ -46,6 +50,7 @@ void node_facts(const struct node *n, struct outcome_facts *f)
     *f = (struct outcome_facts){.failed = code == CMD_APART ? CMD_OK : code,
                                 .stopped = n->stopping,
                                 .diverged = p->diverged,
+                                .away = n->phases.away,
                                 .infinite = ph->done > 0 && !isfinite(p->loss),
                                 .distance = (double)NAN,
                                 .n_rounds = n->workshop.has_run ? run->rounds : 0,

@@ -31,6 +31,13 @@ void outcome_add_dead(struct outcome_facts *f, const char *name)
     f->n_dead++;
 }
 
+void outcome_add_finished(struct outcome_facts *f, const char *name)
+{
+    if (f->n_finished < OUTCOME_DEAD_MAX)
+        snprintf(f->finished[f->n_finished], sizeof f->finished[0], "%s", name);
+    f->n_finished++;
+}
+
 void outcome_add_peer(struct outcome_facts *all, const struct outcome_peer *p)
 {
     if (p->left)
@@ -64,6 +71,8 @@ const char *outcome_word(enum outcome_kind kind)
         return "stopped";
     case OUTCOME_DIVERGED:
         return "diverged";
+    case OUTCOME_AWAY:
+        return "away";
     case OUTCOME_NO_QUORUM:
         return "no-quorum";
     case OUTCOME_UNASKED:
@@ -88,6 +97,8 @@ static enum outcome_kind kind_of(const struct outcome_facts *f)
         return OUTCOME_STOPPED;
     if ((f->diverged != NULL && f->diverged[0] != '\0') || f->infinite)
         return OUTCOME_DIVERGED;
+    if (f->away)
+        return OUTCOME_AWAY;
     if (!outcome_quorum(f->n_among, base_of(f), f->quorum))
         return OUTCOME_NO_QUORUM;
     if (!(f->target > 0))
@@ -107,6 +118,7 @@ static int code_of(enum outcome_kind kind, int failed)
     case OUTCOME_CONSENSUS:
         return CMD_OK;
     case OUTCOME_DIVERGED:
+    case OUTCOME_AWAY:
     case OUTCOME_NO_QUORUM:
     case OUTCOME_UNKNOWN:
     case OUTCOME_APART:
@@ -127,16 +139,35 @@ __attribute__((format(printf, 2, 3))) static void say(struct outcome *o, const c
     va_end(args);
 }
 
+static void say_names(struct outcome *o, const char *before, const char (*name)[WIRE_NAME_MAX + 1],
+                      uint32_t n)
+{
+    for (uint32_t i = 0; i < n && i < NAMED; i++)
+        say(o, "%s%s", i == 0 ? before : ", ", name[i]);
+    if (n > NAMED)
+        say(o, " and %u more", (unsigned)(n - NAMED));
+}
+
 static void say_who(struct outcome *o, const struct outcome_facts *f)
 {
     say(o, "%u of %u peer%s", (unsigned)f->n_among, (unsigned)f->n_members,
         f->n_members == 1 ? "" : "s");
-    for (uint32_t i = 0; i < f->n_dead && i < NAMED; i++)
-        say(o, "%s%s", i == 0 ? " (dead: " : ", ", f->dead[i]);
-    if (f->n_dead > NAMED)
-        say(o, " and %u more", (unsigned)(f->n_dead - NAMED));
+    if (f->n_dead == 0)
+        return;
+    say_names(o, " (dead: ", f->dead, f->n_dead);
+    say(o, ")");
+}
+
+/* Who was away knows of the others what they said before it was, or to it since. */
+static void say_away(struct outcome *o, const struct outcome_facts *f)
+{
+    say(o, "no consensus: the run ended without this peer, which was away at round %llu of %llu",
+        (unsigned long long)f->rounds_claimed, (unsigned long long)f->n_rounds);
+    if (f->n_finished > 0)
+        say_names(o, "; finished: ", f->finished, f->n_finished);
     if (f->n_dead > 0)
-        say(o, ")");
+        say_names(o, f->n_finished > 0 ? "; dead: " : "; gone since, finished or dead: ", f->dead,
+                  f->n_dead);
 }
 
 /* What was missing, and how far apart those were who did end. */
@@ -193,6 +224,9 @@ static void say_all(struct outcome *o, const struct outcome_facts *f)
             f->diverged != NULL && f->diverged[0] != '\0' ? f->diverged
                                                           : "the last loss is not finite");
         return;
+    case OUTCOME_AWAY:
+        say_away(o, f);
+        break;
     case OUTCOME_NO_QUORUM:
         say(o, "no quorum: ");
         say_who(o, f);

@@ -9,6 +9,7 @@
  *   the process failed, or was given bad input      failed      1 or 2
  *   it was stopped (SIGTERM)                        stopped     0
  *   training ran away, or a loss is not finite      diverged    3
+ *   the run ended elsewhere while it was away       away        3
  *   fewer than the quorum ended together            no-quorum   3
  *   no last phase was asked for (--final-drift 0)   unasked     0
  *   the distance is not known                       unknown     3
@@ -32,6 +33,7 @@ enum outcome_kind {
     OUTCOME_FAILED,
     OUTCOME_STOPPED,
     OUTCOME_DIVERGED,
+    OUTCOME_AWAY,
     OUTCOME_NO_QUORUM,
     OUTCOME_UNASKED,
     OUTCOME_UNKNOWN,
@@ -55,6 +57,12 @@ struct outcome_facts
     double quorum;      /* So many as this share of those must have ended with us. */
     uint32_t n_dead;    /* Members that did not end with us. */
     char dead[OUTCOME_DEAD_MAX][WIRE_NAME_MAX + 1];
+
+    /* The run ended while we were away. Then nobody ended with us: members that say that they
+     * have finished are counted here, and those of whom that is not known with the dead. */
+    bool away;
+    uint32_t n_finished;
+    char finished[OUTCOME_DEAD_MAX][WIRE_NAME_MAX + 1];
 
     double distance; /* |x - mean| / |mean| at the end; NaN or infinite: not known. */
     bool exact;      /* It is of the models themselves; else it is an estimate. */
@@ -82,6 +90,9 @@ const char *outcome_word(enum outcome_kind kind);
 
 /* Another member has died. */
 void outcome_add_dead(struct outcome_facts *f, const char *name);
+
+/* Another member has finished without us. */
+void outcome_add_finished(struct outcome_facts *f, const char *name);
 
 /* One of several peers, as whoever started them all knows it. */
 struct outcome_peer

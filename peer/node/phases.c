@@ -425,6 +425,35 @@ static bool others_end(const struct phases *ph)
     return false;
 }
 
+/* Those who could train with us have finished, but for the dead. */
+static bool others_finished(const struct phases *ph)
+{
+    const struct members *m = ph->env->members;
+    uint32_t n_final = 0;
+    for (size_t i = 0; i < members_count(m); i++) {
+        const struct member *e = members_at(m, i);
+        bool self = env_same_id(e->record->id, ph->env->config.id);
+        bool final = record_state_is_final(e->record->state);
+        if (!self && !final && e->state != MEMBER_DEAD && e->state != MEMBER_LEFT)
+            return false;
+        n_final += !self && final;
+    }
+    return n_final > 0 && edges_open(ph->edges) == 0;
+}
+
+/* Has the run ended without us? In training that is so where the others say that they have
+ * finished. Where all were gone when we came back, nobody is left to say anything; who was only
+ * cut off trains on as long as it has a quorum. */
+static bool left_behind(const struct phases *ph)
+{
+    enum sessions_away away = sessions_deserted(ph->sessions);
+    bool training = ph->phase == NODE_TRAINING && ph->round < ph->workshop->run.rounds;
+    if (ph->phase != NODE_TRAINING && ph->phase != NODE_SETTLING)
+        return ph->away;
+    return ph->away || (training && others_finished(ph)) || away == SESSIONS_STOOD
+           || (away == SESSIONS_CUT && held(ph));
+}
+
 static struct schedule_view see(struct phases *ph, bool diverged)
 {
     size_t self, n_live = members_vertices(ph->env->members, ph->env->vertices, &self);
@@ -450,6 +479,7 @@ static struct schedule_view see(struct phases *ph, bool diverged)
                               .n_edges = ph->edges->n};
     if (!v.lock_step && !ph->trained) /* No faster than training was. */
         v.pace_us = mean_us(ph);
+    v.away = ph->away = left_behind(ph);
     if (ph->phase == NODE_GATHERING)
         see_gathering(ph, &v);
     if (ph->phase == NODE_SERVING)
@@ -515,7 +545,7 @@ static enum phases_next get_model(struct phases *ph, const struct schedule_view 
 static enum phases_next follow(struct phases *ph, const struct schedule_view *v,
                                const struct schedule_decision *d)
 {
-    if (d->late && !ph->draining)
+    if (d->late && !ph->draining && !v->away)
         env_note(ph->env, NOTE_WARNING, "the last phase ended without reaching --final-drift");
     ph->draining |= d->drain;
     ph->wake_us = d->wait_us > 0 ? ph->env->now_us + d->wait_us : INT64_MAX;

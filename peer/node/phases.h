@@ -47,6 +47,8 @@ struct phases
     int64_t wake_us;          /* Something is due then; INT64_MAX: nothing. */
     bool stalled;             /* Our worker has been at its job for too long. */
 
+    bool away; /* The run ended elsewhere while we were away: so does ours. */
+
     struct quorum quorum;
 
     /* A bound on our distance once known stays one, until something parts the models. */

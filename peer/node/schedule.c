@@ -176,7 +176,7 @@ static bool drained(const struct schedule_view *v)
 
 static struct schedule_decision settle(const struct schedule_view *v)
 {
-    bool late = v->diverged || (v->stalled_us > SCHEDULE_STALL_US && !v->held);
+    bool late = v->diverged || v->away || (v->stalled_us > SCHEDULE_STALL_US && !v->held);
     bool over = v->target <= 0 || ((lonely(v) || all_settled(v)) && !v->held);
     bool drain = v->draining || late || over;
     if (drain && (drained(v) || late))
@@ -209,6 +209,8 @@ static struct schedule_decision train(const struct schedule_view *v)
 {
     if (v->round >= v->rounds)
         return (struct schedule_decision){.act = SCHEDULE_SETTLE};
+    if (v->away)
+        return (struct schedule_decision){.act = SCHEDULE_LAST, .drain = true};
     if (v->held)
         return job(v, SCHEDULE_MIX, SCHEDULE_HOLD_US);
     return job(v, SCHEDULE_TRAIN, schedule_alone(v) ? v->usual_us : 0);

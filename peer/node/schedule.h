@@ -109,6 +109,7 @@ struct schedule_view
     double target;      /* --final-drift, less a margin; 0: no last phase. */
     int64_t stalled_us; /* Nothing has got better for so long. */
     bool draining, diverged;
+    bool away;       /* The run has ended without us, as far as can be known. */
     bool others_end; /* Some member lives, has trained, and has not said how it ended. */
 
     const struct schedule_edge *edge;

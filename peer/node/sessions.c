@@ -301,6 +301,7 @@ void sessions_down(struct sessions *s, const struct node_event *ev)
     if (!l->hello || l->observer)
         return;
     s->owner.lost(s->owner.self, l);
+    watch_lost(s, l);
     if (sessions_to(s, l->id) == NULL)
         members_session(s->env->members, l->id, false, s->env->now_us);
 }
@@ -473,6 +474,7 @@ static void peer_hello(struct sessions *s, struct link *l, const struct wire_hel
     if (first) {
         tell_all(s, l);
         sessions_say_finished(s, l);
+        watch_met(s);
     }
 }
 

@@ -102,6 +102,13 @@ enum sessions_run {
     SESSIONS_RUN_CONTRADICTS /* It is not what this peer was started for: it leaves. */
 };
 
+/* Nobody talks to us: how did that come? */
+enum sessions_away {
+    SESSIONS_THERE, /* Somebody does, or they went before our eyes. */
+    SESSIONS_CUT,   /* The last of them fell silent on a session that stood. */
+    SESSIONS_STOOD  /* We stood still; they were gone when we went on. */
+};
+
 /* The node's answers; each call gets `self`. */
 struct sessions_owner
 {
@@ -129,9 +136,16 @@ struct sessions
     size_t n_contacts, cap_contacts;
     struct redial dead;     /* One of the dead being tried. */
     int64_t dead_redial_us; /* When the next of them is tried. */
+    size_t next_dead;       /* Where to look for it, where they are tried in turn. */
     uint32_t next_tag;
 
-    /* watch.c writes this. */
+    /* Calls in a row that were refused outright, none got through or had no answer; since. */
+    uint32_t n_refused;
+    int64_t refused_us;
+
+    /* watch.c writes these. */
+    int64_t stood_us;        /* When this process last went on after it had stood still. */
+    enum sessions_away away; /* How we lost the last session, if it was we that were away. */
     struct
     {
         uint64_t pair; /* Hash of both ids; 0: there are none. */
@@ -211,6 +225,9 @@ const struct link *sessions_to(const struct sessions *s, const uint8_t id[WIRE_I
 /* When this member was last heard, by us or by whom we asked; 0: it never was. */
 int64_t sessions_heard_us(struct sessions *s, const uint8_t id[WIRE_ID_BYTES]);
 bool sessions_any(const struct sessions *s); /* A session with any peer. */
+/* Were we away, and is now nobody there any more? That is, all whom we know to be missing have
+ * refused our calls for a while: their hosts answer, their processes are gone. */
+enum sessions_away sessions_deserted(const struct sessions *s);
 /* Somebody of our run has begun it. */
 bool sessions_run_begun(const struct sessions *s);
 /* Who is furthest in our run, but for the link of this number; NULL: nobody has begun. */
@@ -236,5 +253,8 @@ void dial_sift(struct sessions *s);
 /* Somebody else could do nothing: we ourselves have not looked for so long. */
 void watch_late(struct sessions *s, int64_t late_us);
 void watch_tick(struct sessions *s);
+/* The session is gone; and one has begun. */
+void watch_lost(struct sessions *s, const struct link *l);
+void watch_met(struct sessions *s);
 
 #endif

@@ -21,6 +21,10 @@ enum node_time {
     YIELD_US = 2 * 1000 * 1000, /* The larger id leaves dialling to the smaller. */
     REDIAL_MAX_US = 5 * 1000 * 1000,
     DEAD_REDIAL_US = 30 * 1000 * 1000,
+    DEAD_ALONE_US = 2 * 1000 * 1000, /* The same where nobody else is left to talk to. */
+    GONE_US = 10 * 1000 * 1000,      /* Who stood still, and is refused by all for so long, takes */
+    GONE_CUT_US = 30 * 1000 * 1000,  /* them for gone; so does who was cut off, after this: they may
+                                      * be starting again. */
     SEED_US = 30 * 1000 * 1000,
     SEED_ALONE_US = 2 * 1000 * 1000,
     ENTROPY_US = 10 * 1000 * 1000,  /* All we know, to one link. */

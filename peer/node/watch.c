@@ -189,6 +189,43 @@ void watch_late(struct sessions *s, int64_t late_us)
         s->contacts[i].heard_us += late_us;
         s->contacts[i].asked_us = 0;
     }
+    if (late_us > SILENT_US)
+        s->stood_us = s->env->now_us;
+}
+
+/* ---- were we away? ---- */
+
+void watch_lost(struct sessions *s, const struct link *l)
+{
+    bool stood = s->stood_us > 0 && s->env->now_us - s->stood_us < DEAD_LINK_US;
+    if (sessions_any(s))
+        return;
+    s->away = stood ? SESSIONS_STOOD : l->mute ? SESSIONS_CUT : SESSIONS_THERE;
+}
+
+void watch_met(struct sessions *s)
+{
+    s->away = SESSIONS_THERE;
+    s->n_refused = 0;
+}
+
+/* So many are missing that might be called. */
+static uint32_t missing(const struct sessions *s)
+{
+    uint32_t n = 0;
+    for (size_t i = 0; i < members_count(s->env->members); i++) {
+        const struct member *m = members_at(s->env->members, i);
+        n += m->state == MEMBER_DEAD && m->record->n_addresses > 0;
+    }
+    return n;
+}
+
+enum sessions_away sessions_deserted(const struct sessions *s)
+{
+    uint32_t n = s->away == SESSIONS_THERE || sessions_any(s) ? 0 : missing(s);
+    int64_t least_us = s->away == SESSIONS_STOOD ? GONE_US : GONE_CUT_US;
+    bool gone = n > 0 && s->n_refused >= n && s->env->now_us - s->refused_us >= least_us;
+    return gone ? s->away : SESSIONS_THERE;
 }
 
 /* The first two of one name: they stand next to each other in the order of names. */

@@ -304,7 +304,7 @@ static void test_who_joined(void **state)
 
 static void test_words(void **state)
 {
-    static const char *const word[] = {"failed",  "stopped", "diverged", "no-quorum",
+    static const char *const word[] = {"failed",  "stopped", "diverged", "away",     "no-quorum",
                                        "unasked", "unknown", "apart",    "consensus"};
     (void)state;
     for (int i = 0; i <= OUTCOME_CONSENSUS; i++)

@@ -189,6 +189,75 @@ static void test_stuck(void **state)
     rig_close(&r);
 }
 
+static void patient(void *self, uint32_t peer, struct node_config *c)
+{
+    (void)self, (void)peer;
+    c->patience_us = 600 * (int64_t)SECOND;
+    c->worker_limit_us = 2 * SECOND;
+}
+
+/* Peer 2 is away while the others finish and go: how its run ended `within` so long of its return. */
+static void check_away(struct rig *r, int64_t within_us, uint32_t n_finished, uint32_t n_dead)
+{
+    struct outcome_facts f;
+    int code;
+    run_until(r, sim_now_us(r->world) + within_us);
+    assert_true(sim_ended(r->world, 2, &code));
+    struct outcome o = ended(r, 2, &f);
+    if (o.kind != OUTCOME_AWAY || o.exit_code != CMD_APART || f.n_among != 1 || f.n_members != 4
+        || f.n_finished != n_finished || f.n_dead != n_dead || f.rounds_claimed >= ROUNDS)
+        fail_msg("'%s', %u finished, %u dead", o.text, f.n_finished, f.n_dead);
+    for (uint32_t i = 0; i < 4; i++)
+        if (i != 2)
+            check(r, i, OUTCOME_CONSENSUS, 3, 4, n_finished > 0 ? "" : "peer-2");
+}
+
+/* Whose worker hung has heard that the others finished, and ends when it is free. */
+static void test_away_and_told(void **state)
+{
+    struct rig r;
+    (void)state;
+    rig_training(&r, 4, "ring");
+    run_until(&r, 5 * SECOND);
+    sim_hang(r.world, 2, true);
+    run_until(&r, 60 * (int64_t)SECOND);
+    sim_hang(r.world, 2, false);
+    check_away(&r, SECOND, 3, 0);
+    rig_close(&r);
+}
+
+/* Who was stopped, or cut off, meets nobody any more, and finds that out long before --patience. */
+static void test_away_and_deserted(void **state)
+{
+    (void)state;
+    for (int cut = 0; cut < 2; cut++) {
+        struct rig r;
+        rig_init(&r, 4, 300, "ring", "qsgd:4", 0);
+        r.eta = 0.05f;
+        r.config.step_us = 50 * 1000;
+        r.config.sessions = true;
+        r.config.configure = patient;
+        r.config.run.rounds = ROUNDS;
+        r.config.run.final_drift = 1e-3;
+        r.config.run.quorum = 0.5;
+        rig_open(&r);
+        run_until(&r, 5 * SECOND);
+        for (int on = 1; on >= 0; on--) {
+            for (uint32_t i = 0; i < 4 && cut; i++)
+                if (i != 2) {
+                    sim_cut(r.world, 2, i, on);
+                    sim_cut(r.world, i, 2, on);
+                }
+            if (!cut)
+                sim_stop(r.world, 2, on);
+            if (on)
+                run_until(&r, 90 * (int64_t)SECOND);
+        }
+        check_away(&r, (cut ? 75 : 30) * (int64_t)SECOND, 0, 3);
+        rig_close(&r);
+    }
+}
+
 /* Without a last phase nothing is claimed of the distance. */
 static void test_unasked(void **state)
 {
@@ -237,10 +306,11 @@ static void test_diverged(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_all_there),   cmocka_unit_test(test_deaths),
-        cmocka_unit_test(test_no_quorum),   cmocka_unit_test(test_leaving),
-        cmocka_unit_test(test_coming_back), cmocka_unit_test(test_stuck),
-        cmocka_unit_test(test_full_disk),   cmocka_unit_test(test_unasked),
+        cmocka_unit_test(test_all_there),     cmocka_unit_test(test_deaths),
+        cmocka_unit_test(test_no_quorum),     cmocka_unit_test(test_leaving),
+        cmocka_unit_test(test_coming_back),   cmocka_unit_test(test_stuck),
+        cmocka_unit_test(test_away_and_told), cmocka_unit_test(test_away_and_deserted),
+        cmocka_unit_test(test_full_disk),     cmocka_unit_test(test_unasked),
         cmocka_unit_test(test_diverged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
