@@ -31,7 +31,9 @@ enum {
     PEERS_MAX = 256,
     BOOTSTRAP = 3, /* Addresses that each child gets. */
     ARGS_MAX = 64,
-    ARG_MAX = RUN_VALUE_MAX + 64
+    ARG_MAX = RUN_VALUE_MAX + 64,
+    WAIT_MS = 5000,           /* When the others have ended a wait is told after so long, */
+    WAIT_MOST_MS = 300 * 1000 /* and again after twice that, and so on to this. */
 };
 
 /* clang-format off */
@@ -70,6 +72,8 @@ struct local
     uv_loop_t loop;
     struct uv_cluster cluster;
     uv_signal_t on_int, on_term, on_hup;
+    uv_timer_t wait;
+    uint64_t over_ns, wait_ms; /* The run ended for the first of them then; 0: for none yet. */
     struct cmd_local_result result;
     struct cmd_progress progress;
     struct cmd_progress_reading reading;
@@ -97,8 +101,9 @@ static void on_line(void *self, uint32_t i, char *text)
     cmd_progress_show(&l->progress, l->result.row, l->n, seconds(l), false);
 }
 
-static void close_signals(struct local *l)
+static void close_handles(struct local *l)
 {
+    uv_close((uv_handle_t *)&l->wait, NULL);
     uv_close((uv_handle_t *)&l->on_int, NULL);
     uv_close((uv_handle_t *)&l->on_term, NULL);
     uv_close((uv_handle_t *)&l->on_hup, NULL);
@@ -109,7 +114,73 @@ static void finish_if_all_ended(struct local *l)
     if (l->n_ended < l->n)
         return;
     uv_cluster_close(&l->cluster);
-    close_signals(l);
+    close_handles(l);
+}
+
+/* Appends to the names of those that are waited for. */
+static void add_name(const struct local *l, uint32_t i, uint32_t n, char *names, size_t size)
+{
+    enum { NAMED = 8 };
+    size_t len = strlen(names);
+    if (n < NAMED)
+        snprintf(names + len, size - len, "%s%s%s", n > 0 ? ", " : "", l->result.name[i],
+                 uv_cluster_stopped(&l->cluster, i) ? " (stopped)" : "");
+    else if (n == NAMED)
+        snprintf(names + len, size - len, " and others");
+}
+
+/* Who is stopped for longer than --patience has failed. Who works may take its time. */
+static bool give_up(struct local *l, uint32_t i)
+{
+    double waited_s = (double)(uv_hrtime() - l->over_ns) * 1e-9;
+    if (waited_s < options_real(l->o, "patience") || !uv_cluster_stopped(&l->cluster, i))
+        return false;
+    cmd_progress_break(&l->progress);
+    cmd_fail(l->o, CMD_FAILED, "%s has been stopped for longer than --patience: it is ended",
+             l->result.name[i]);
+    l->result.given_up[i] = true;
+    l->result.failed = true;
+    uv_cluster_stop_one(&l->cluster, i);
+    return true;
+}
+
+static void wait_on(struct local *l);
+
+static void on_wait(uv_timer_t *timer)
+{
+    struct local *l = timer->data;
+    char names[512] = "";
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < l->n && !l->cluster.stopping; i++)
+        if (l->cluster.child[i].running && !l->cluster.child[i].ending && !give_up(l, i))
+            add_name(l, i, n++, names, sizeof names);
+    if (n > 0) {
+        cmd_progress_break(&l->progress);
+        cmd_fail(l->o, CMD_OK, "waiting for %s: the run has ended for others %.0f s ago", names,
+                 (double)(uv_hrtime() - l->over_ns) * 1e-9);
+    }
+    l->wait_ms = 2 * l->wait_ms < WAIT_MOST_MS ? 2 * l->wait_ms : WAIT_MOST_MS;
+    wait_on(l);
+}
+
+/* Until it is time to say so again, or patience ends. */
+static void wait_on(struct local *l)
+{
+    double waited_ms = (double)(uv_hrtime() - l->over_ns) * 1e-6;
+    double left_ms = 1000 * options_real(l->o, "patience") - waited_ms;
+    uint64_t ms = left_ms > 0 && left_ms < (double)l->wait_ms ? (uint64_t)left_ms + 1 : l->wait_ms;
+    uv_update_time(&l->loop);
+    uv_timer_start(&l->wait, on_wait, ms, 0);
+}
+
+/* The run has ended for one of them: the others should soon be done. */
+static void begin_to_wait(struct local *l)
+{
+    if (l->over_ns != 0)
+        return;
+    l->over_ns = uv_hrtime();
+    l->wait_ms = WAIT_MS;
+    wait_on(l);
 }
 
 /* Somebody ended it: then the others' consensus counts. Any other signal is a defect of ours,
@@ -128,7 +199,9 @@ static void on_ended(void *self, uint32_t i)
     l->result.exit_code[i] = code;
     l->result.row[i].dead = code != CMD_OK && code != CMD_APART;
     l->n_ended++;
-    if (code != CMD_OK && code != CMD_APART && !l->cluster.stopping) {
+    if (l->result.row[i].round > 0 && (code == CMD_OK || code == CMD_APART))
+        begin_to_wait(l);
+    if (code != CMD_OK && code != CMD_APART && !l->cluster.stopping && !l->result.given_up[i]) {
         cmd_progress_break(&l->progress);
         const char *more = l->begun ? "; the others go on" : "; it never trained, so all stop";
         if (k->signal)
@@ -371,6 +444,8 @@ static int open_cluster(struct local *l)
     if (err < 0)
         return cmd_fail(l->o, CMD_FAILED, "cannot open %u sockets: %s", (unsigned)l->n,
                         uv_strerror(err));
+    (void)uv_timer_init(&l->loop, &l->wait);
+    l->wait.data = l;
     l->cluster.self = l;
     l->cluster.line = on_line;
     l->cluster.ended = on_ended;

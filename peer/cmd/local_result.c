@@ -24,8 +24,10 @@ int cmd_local_result_open(struct cmd_local_result *r, uint32_t n, const char *ou
     r->name = calloc(n, sizeof *r->name);
     r->row = calloc(n, sizeof *r->row);
     r->exit_code = calloc(n, sizeof *r->exit_code);
+    r->given_up = calloc(n, sizeof *r->given_up);
     r->summary = calloc(n, sizeof(json_t *));
-    if (r->name == NULL || r->row == NULL || r->exit_code == NULL || r->summary == NULL)
+    if (r->name == NULL || r->row == NULL || r->exit_code == NULL || r->given_up == NULL
+        || r->summary == NULL)
         return -ENOMEM;
     for (uint32_t i = 0; i < n; i++) {
         snprintf(r->name[i], sizeof r->name[i], "peer-%u", (unsigned)i);
@@ -46,6 +48,7 @@ void cmd_local_result_close(struct cmd_local_result *r)
     free(r->name);
     free(r->row);
     free(r->exit_code);
+    free(r->given_up);
     free(r->summary);
 }
 
@@ -171,6 +174,13 @@ static bool was_stopped(const struct cmd_local_result *r, uint32_t i)
     return strcmp(kind, outcome_word(OUTCOME_STOPPED)) == 0;
 }
 
+/* The run ended without it, by its own word. */
+static bool was_away(const struct cmd_local_result *r, uint32_t i)
+{
+    const char *kind = text_of(verdict_of(r, i), "kind");
+    return strcmp(kind, outcome_word(OUTCOME_AWAY)) == 0;
+}
+
 static int compare(struct cmd_local_result *r, const struct options *o)
 {
     struct reader a = {.r = r,
@@ -179,7 +189,7 @@ static int compare(struct cmd_local_result *r, const struct options *o)
     size_t n = 0;
     int err = a.which && a.x ? 0 : -ENOMEM;
     for (uint32_t i = 0; i < r->n && err == 0; i++) {
-        if (has_model(r, i) && !was_stopped(r, i))
+        if (has_model(r, i) && !was_stopped(r, i) && !was_away(r, i) && !r->given_up[i])
             a.which[n++] = i;
     }
     if (err == 0 && n > 0)
@@ -202,8 +212,8 @@ static void judge(struct cmd_local_result *r)
     for (uint32_t i = 0; i < r->n; i++) {
         const json_t *own = verdict_of(r, i);
         struct outcome_peer p = {.name = r->name[i],
-                                 .left = was_stopped(r, i),
-                                 .died = !has_ended(r, i),
+                                 .left = was_stopped(r, i) && !r->given_up[i],
+                                 .died = !has_ended(r, i) || was_away(r, i) || r->given_up[i],
                                  .ended = has_model(r, i),
                                  .diverged = text_of(r->summary[i], "diverged"),
                                  .infinite = json_is_false(json_object_get(own, "finite")),

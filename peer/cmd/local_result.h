@@ -38,6 +38,7 @@ struct cmd_local_result
     char (*name)[WIRE_NAME_MAX + 1];
     struct cmd_progress_row *row;
     int *exit_code;
+    bool *given_up;   /* We ended it: it was stopped, and stayed so. */
     bool failed;      /* A peer could not begin, or ended otherwise than by the run or by a kill. */
     json_t **summary; /* NULL: none came. */
     struct run run;

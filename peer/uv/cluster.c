@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -82,23 +83,62 @@ static void on_child_exit(uv_process_t *process, int64_t status, int signal)
     uv_close((uv_handle_t *)process, on_process_closed);
 }
 
-static void signal_all(struct uv_cluster *c, int signal)
+static bool runs(const struct uv_cluster_child *k)
 {
-    for (uint32_t i = 0; i < c->n; i++) {
-        struct uv_cluster_child *k = &c->child[i];
-        if (k->running && !uv_is_closing((uv_handle_t *)&k->process))
-            (void)uv_process_kill(&k->process, signal);
-    }
+    return k->running && !uv_is_closing((const uv_handle_t *)&k->process);
+}
+
+static void signal_one(struct uv_cluster_child *k, int signal)
+{
+    if (runs(k))
+        (void)uv_process_kill(&k->process, signal);
 }
 
 void uv_cluster_kill(struct uv_cluster *c)
 {
-    signal_all(c, SIGKILL);
+    for (uint32_t i = 0; i < c->n; i++)
+        signal_one(&c->child[i], SIGKILL);
 }
 
 static void on_overdue(uv_timer_t *timer)
 {
-    uv_cluster_kill(timer->data);
+    struct uv_cluster *c = timer->data;
+    for (uint32_t i = 0; i < c->n; i++)
+        if (c->child[i].ending)
+            signal_one(&c->child[i], SIGKILL);
+}
+
+/* The signal waits for a process that is stopped, and is the first thing it meets. */
+static void ask_to_end(struct uv_cluster_child *k)
+{
+    k->ending = true;
+    signal_one(k, SIGTERM);
+    signal_one(k, SIGCONT);
+}
+
+void uv_cluster_stop_one(struct uv_cluster *c, uint32_t i)
+{
+    ask_to_end(&c->child[i]);
+    uv_timer_start(&c->timer, on_overdue, UV_CLUSTER_KILL_MS, 0);
+}
+
+/* The state stands behind the name, which is in parentheses and may hold any. */
+bool uv_cluster_stopped(const struct uv_cluster *c, uint32_t i)
+{
+    const struct uv_cluster_child *k = &c->child[i];
+    char text[256] = "";
+    if (!runs(k))
+        return false;
+    snprintf(text, sizeof text, "/proc/%d/stat", (int)uv_process_get_pid(&k->process));
+    FILE *f = fopen(text, "re");
+    if (f == NULL)
+        return false;
+    size_t n = fread(text, 1, sizeof text - 1, f);
+    fclose(f);
+    text[n] = '\0';
+    const char *name_end = strrchr(text, ')');
+    return name_end != NULL
+           && (strncmp(name_end, ") T", 3) == 0 || strncmp(name_end, ") t", 3) == 0);
 }
 
 void uv_cluster_stop(struct uv_cluster *c)
@@ -106,7 +146,8 @@ void uv_cluster_stop(struct uv_cluster *c)
     if (c->stopping)
         return;
     c->stopping = true;
-    signal_all(c, SIGTERM);
+    for (uint32_t i = 0; i < c->n; i++)
+        ask_to_end(&c->child[i]);
     uv_timer_start(&c->timer, on_overdue, UV_CLUSTER_KILL_MS, 0);
 }
 

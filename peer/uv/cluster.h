@@ -32,6 +32,7 @@ struct uv_cluster_child
     uv_process_t process;
     uv_pipe_t output;
     bool spawned, running, reading;
+    bool ending;    /* It was asked to end, and is killed if it stays. */
     int64_t status; /* Exit code, once it has ended by itself; */
     int signal;     /* or the signal that ended it. */
     int listen_fd;
@@ -62,8 +63,12 @@ int uv_cluster_open(struct uv_cluster *c, uv_loop_t *loop, uint32_t n);
  * then ended() does not come. */
 int uv_cluster_spawn(struct uv_cluster *c, uint32_t i, char **args, char **env);
 
-/* SIGTERM to all, and SIGKILL to those that stay. */
+/* SIGTERM to all, and SIGKILL to those that stay. Who is stopped goes on, so that it can end. */
 void uv_cluster_stop(struct uv_cluster *c);
+/* The same for one. */
+void uv_cluster_stop_one(struct uv_cluster *c, uint32_t i);
+/* Has somebody stopped its process (SIGSTOP, a debugger)? False where that cannot be told. */
+bool uv_cluster_stopped(const struct uv_cluster *c, uint32_t i);
 /* SIGKILL to all, now. */
 void uv_cluster_kill(struct uv_cluster *c);
 

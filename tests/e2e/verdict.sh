@@ -129,6 +129,40 @@ for i in 0 2; do
         [ "$(figures json unwritable.out peers.$i.verdict.n_among) $(figures json unwritable.out peers.$i.verdict.dead.0)" = "2 peer-1" ]
 done
 
+# ---- Peers that are stopped, and stay so. ----
+
+# It is named while it is waited for, and after --patience it is ended, and has failed.
+start halted "$HEARSAY" local --peers 3 "${run[@]}" --rounds 30 --local-steps 1000 --patience 7 --out halted --json
+parent=$started
+check "three more" wait_until 60 all_started
+pids+=("${children[@]}")
+check "  of which one is stopped" wait_until 60 round_at_least halted/peer-1/metrics.jsonl 5
+kill -STOP "${children[1]}"
+finish "$parent" 120
+ends "a peer that is stopped for good" halted.out 1 "failed 1 2/3 peer-1 exact"
+check "  it was waited for by name: $(grep 'waiting for' halted.err | head -n 1)" \
+    grep -q 'waiting for peer-1 (stopped): the run has ended for others [0-9]* s ago' halted.err
+check "  and ended: $(grep 'than --patience' halted.err)" \
+    grep -q 'peer-1 has been stopped for longer than --patience: it is ended' halted.err
+check "  none is left" none_alive "${children[@]}"
+check "  the others agree: $(figures json halted.out peers.0.verdict.text)" \
+    [ "$(figures json halted.out peers.0.verdict.kind) $(figures json halted.out peers.0.verdict.dead.0)" = "consensus peer-1" ]
+
+# One that goes on once the others have gone says so, soon, and is in no consensus.
+start woken "$HEARSAY" local --peers 3 "${run[@]}" --rounds 30 --local-steps 1000 --out woken --json
+parent=$started
+check "and three" wait_until 60 all_started
+pids+=("${children[@]}")
+check "  of which one is stopped" wait_until 60 round_at_least woken/peer-1/metrics.jsonl 5
+kill -STOP "${children[1]}"
+check "  until the others have ended" wait_until 60 none_alive "${children[0]}" "${children[2]}"
+kill -CONT "${children[1]}"
+finish "$parent" 120
+ends "a peer that was stopped while the others ended" woken.out 0 "consensus 0 2/3 peer-1 exact"
+check "  says that it was away: $(figures json woken.out peers.1.verdict.text)" \
+    [ "$(figures json woken.out peers.1.exit_code) $(figures json woken.out peers.1.verdict.kind)" = "3 away" ]
+check "  and that it stood still: $(grep 'stood still' woken.err)" grep -q 'this process stood still for [0-9]* s' woken.err
+
 # ---- Peers that are killed early. ----
 
 # killed NAME N RANK...: N peers, those of these ranks killed in their first rounds.
