@@ -187,7 +187,7 @@ void phases_late(struct phases *ph, int64_t late_us)
                               &ph->gathered_us};
     for (size_t i = 0; i < sizeof since / sizeof *since; i++)
         *since[i] += *since[i] > 0 ? late_us : 0;
-    if (late_us > SILENT_US)
+    if (late_us > SILENT_US && ph->phase != NODE_GATHERING) /* Data may be read that long. */
         env_note(ph->env, NOTE_WARNING,
                  "round %llu: this process stood still for %.0f s; the others may have gone on "
                  "without it",

@@ -161,7 +161,7 @@ finish "$parent" 120
 ends "a peer that was stopped while the others ended" woken.out 0 "consensus 0 2/3 peer-1 exact"
 check "  says that it was away: $(figures json woken.out peers.1.verdict.text)" \
     [ "$(figures json woken.out peers.1.exit_code) $(figures json woken.out peers.1.verdict.kind)" = "3 away" ]
-check "  and that it stood still: $(grep 'stood still' woken.err)" grep -q 'this process stood still for [0-9]* s' woken.err
+check "  and that it stood still: $(grep 'peer-1.*stood still' woken.err)" grep -q 'peer-1: round [0-9]*: this process stood still for [0-9]* s' woken.err
 
 # ---- Peers that are killed early. ----
 
