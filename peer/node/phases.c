@@ -482,7 +482,8 @@ static struct schedule_view see(struct phases *ph, bool diverged)
     v.away = ph->away = left_behind(ph);
     if (ph->phase == NODE_GATHERING)
         see_gathering(ph, &v);
-    if (ph->phase == NODE_SERVING)
+    /* Only a consensus is one of somebody: whoever claims none need not count the others. */
+    if (ph->phase == NODE_SERVING && phases_own_distance(ph) <= run->final_drift)
         v.others_end = others_end(ph);
     return v;
 }
