@@ -488,14 +488,6 @@ static struct schedule_view see(struct phases *ph, bool diverged)
     return v;
 }
 
-uint32_t phases_settled(struct phases *ph)
-{
-    if (ph->phase != NODE_SETTLING || !see_edges(ph))
-        return 0;
-    struct schedule_view v = see(ph, false);
-    return schedule_settled(&v);
-}
-
 /* ---- what follows ---- */
 
 static enum phases_next begin(struct phases *ph)
