@@ -269,7 +269,8 @@ static int64_t stalled_us(const struct phases *ph)
     bool windows = workshop_window(ph->workshop) - ph->best_window >= STALL_WINDOWS;
     bool mute = ph->env->now_us - ph->edges->exchange_us > SCHEDULE_STALL_US;
     /* Once a member has ended no window has all of them any more. */
-    bool long_ago = rounds >= STALL_ROUNDS && (windows || some_other(ph, RECORD_FINISHED));
+    bool last = some_other(ph, RECORD_FINISHED) || some_other(ph, RECORD_FAILED);
+    bool long_ago = rounds >= STALL_ROUNDS && (windows || last);
     bool tried = long_ago || rounds >= STALL_MOST;
     return tried || mute ? ph->env->now_us - ph->better_us : 0;
 }
@@ -309,10 +310,9 @@ static bool parted(struct phases *ph)
 /* The first moment, of those that were measured, at which we were under the target. */
 static void look_for_nearness(struct phases *ph)
 {
-    bool near = ph->bound <= final_margin * ph->workshop->run.final_drift;
-    if (near && !ph->near)
-        ph->near_round = workshop_measured(ph->workshop);
-    ph->near = near;
+    bool was = ph->near;
+    ph->near = ph->bound <= final_margin * ph->workshop->run.final_drift;
+    ph->near_round = ph->near && !was ? workshop_measured(ph->workshop) : ph->near_round;
 }
 
 static void look_at_last_phase(struct phases *ph)
@@ -350,10 +350,17 @@ static void end_edges(struct phases *ph)
 
 /* ---- what the schedule sees ---- */
 
+/* What they said of their worker before the edge opened, or their last delta came, is over. */
+static int64_t busy_us(const struct phases *ph, const struct neighbour *b)
+{
+    const struct link *l = b->link;
+    return l != NULL && l->told_busy_us > b->stale.came_us ? link_busy_us(l, ph->env->now_us) : 0;
+}
+
 static struct schedule_edge see_edge(const struct phases *ph, const struct neighbour *b)
 {
-    int64_t now = ph->env->now_us;
     const struct edge *e = &b->edge;
+    int64_t now = ph->env->now_us;
     /* It cannot keep us waiting before we wait, nor in training where it is not behind. But
      * once it is not waited for, that lasts until something new comes: each of our jobs would
      * begin the wait anew. */
@@ -368,7 +375,7 @@ static struct schedule_edge see_edge(const struct phases *ph, const struct neigh
                                          && e->cur.head.run_round < ph->near_round,
                                   .gathers = b->link != NULL && !b->link->started,
                                   .flapping = b->absence.flapping,
-                                  .busy_us = b->link != NULL ? link_busy_us(b->link, now) : 0,
+                                  .busy_us = busy_us(ph, b),
                                   .mute_us = lock_step(ph) && behind ? now - mute_since : 0,
                                   .beat = neighbour_beat(b),
                                   .settled = e->settled};

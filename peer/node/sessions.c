@@ -535,6 +535,7 @@ void sessions_ping(struct sessions *s, const struct link *link, const struct wir
     l->round = ping->round;
     l->started |= ping->round > 0;
     l->busy_since_us = 0;
+    l->told_busy_us = s->env->now_us;
     if (ping->busy_ms > 0)
         l->busy_since_us = s->env->now_us - (int64_t)ping->busy_ms * 1000;
     if (!ping->finished)

@@ -37,6 +37,7 @@ struct link
     uint64_t boot;         /* Their process drew it when it started. */
     uint64_t round;        /* They have done so many rounds of the run, as they last said. */
     int64_t busy_since_us; /* Their worker has been at its job since then; 0: it waits. */
+    int64_t told_busy_us;  /* When they said so. */
 };
 
 /* Trying to reach an address, with back-off. */

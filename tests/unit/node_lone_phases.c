@@ -466,6 +466,25 @@ static void test_end_without_figures(void **state)
     lone_close(w);
 }
 
+/* The only neighbour's edge opens after it said that its worker hangs: that one is back. */
+static void test_no_end_by_old_word(void **state)
+{
+    (void)state;
+    struct lone *w = settling_with_blind(1);
+    uint8_t out[16];
+    w->actor[0].follows = false;
+    lone_says(w, 0, out, wire_put_edge_close(out, sizeof out));
+    lone_ping(w, 0, 100, 300 * 1000);
+    lone_run(w, SECOND / 10);
+    lone_follow_edge(w, 0);
+    lone_run(w, SECOND / 10);
+    assert_int_equal(lone_progress(w).phase, NODE_SETTLING);
+    lone_ping(w, 0, 100, 300 * 1000); /* It does hang, and there is nobody else. */
+    lone_run(w, SECOND / 10);
+    assert_int_not_equal(lone_progress(w).phase, NODE_SETTLING);
+    lone_close(w);
+}
+
 /* Once a member has ended, no figure comes any more, as all have to be counted: it takes no
  * minutes to know that. */
 static void test_end_after_another(void **state)
@@ -475,7 +494,10 @@ static void test_end_after_another(void **state)
     say_state(w, 0, 0, RECORD_TRAINED);
     finish(w, 1, 1);
     lone_run(w, 60 * SECOND);
-    assert_true(w->over && w->wrote_model);
+    assert_true(w->wrote_model); /* It is final, and known to be of no consensus. */
+    finish(w, 0, 0);
+    lone_run(w, 60 * SECOND);
+    assert_true(w->over);
     assert_int_not_equal(w->exit_code, 0);
     lone_close(w);
 }
@@ -568,6 +590,7 @@ int main(void)
         cmocka_unit_test(test_slow_trainer),
         cmocka_unit_test(test_end_without_figures),
         cmocka_unit_test(test_end_after_another),
+        cmocka_unit_test(test_no_end_by_old_word),
         cmocka_unit_test(test_finished_by_record),
         cmocka_unit_test(test_joins_below_min_peers),
     };
