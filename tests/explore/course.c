@@ -270,7 +270,7 @@ static bool someone_ended(const struct cluster *c)
 }
 
 /* Some have ended, and those that are left came back too late to be in it: they wait for more
- * peers, as they should. */
+ * peers, or as guests for somebody who brings a run, as they should. */
 static bool too_late(const struct cluster *c)
 {
     uint32_t ended = 0, left = 0;
@@ -282,7 +282,8 @@ static bool too_late(const struct cluster *c)
         else
             left++;
     }
-    return ended > 0 && left < c->plan.min_peers;
+    bool guests = c->plan.guests && !cluster_alive(c, 0);
+    return ended > 0 && (guests || left < c->plan.min_peers);
 }
 
 /* No run needs longer: its own time at the pace of the slowest, what faults took, and the
