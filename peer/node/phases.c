@@ -22,8 +22,9 @@ enum {
     LIMIT_FIRST = 6    /* and so many times --worker-limit, before we know how long one takes. */
 };
 
-/* The pace of lock step is an average over so many rounds; so little more is no wait. */
-enum { PACE_ROUNDS = 16, PACE_FINE_US = 1000 };
+/* The pace of lock step is an average over so many rounds, of waits that are so many times as
+ * long at most, and so little more. */
+enum { PACE_ROUNDS = 16, PACE_MOST = 4, PACE_FINE_US = 1000 };
 
 /* In lock step a peer that waits says its beat so often: a wait that rested on a single
  * message could last for ever. */
@@ -516,13 +517,16 @@ static enum phases_next last(struct phases *ph)
     return PHASES_LAST_JOB;
 }
 
-/* A wait for somebody who was away is no measure: it counts as twice the usual one at most. */
+/* An average over the last rounds. A wait for somebody who was away is no measure: it counts as
+ * a few usual ones at most. */
 static void learn_pace(struct phases *ph, const struct schedule_view *v)
 {
-    int64_t most_us = ph->usual_us > 0 ? 2 * ph->usual_us + PACE_FINE_US : v->idle_us;
-    if (schedule_in_step(v))
-        ph->usual_us +=
-            ((v->idle_us < most_us ? v->idle_us : most_us) - ph->usual_us) / PACE_ROUNDS;
+    int64_t most_us = PACE_MOST * ph->usual_us + PACE_FINE_US;
+    if (!schedule_in_step(v))
+        return;
+    ph->n_paced += ph->n_paced < PACE_ROUNDS;
+    bool measure = ph->n_paced < PACE_ROUNDS || v->idle_us < most_us;
+    ph->usual_us += ((measure ? v->idle_us : most_us) - ph->usual_us) / ph->n_paced;
 }
 
 static enum phases_next start_job(struct phases *ph, bool steps)

@@ -42,7 +42,8 @@ struct phases
     int64_t longest_us;       /* The longest job of ours, */
     int64_t worked_us;        /* and all that took local steps, together. */
     int64_t usual_us;         /* So long we wait for neighbours before a round of lock step,
-                               * averaged over the last rounds. */
+                               * averaged over the last rounds, */
+    int64_t n_paced;          /* which are so many. */
     int64_t say_us;           /* When our beat is said again to those who may wait for it. */
     int64_t wake_us;          /* Something is due then; INT64_MAX: nothing. */
     bool stalled;             /* Our worker has been at its job for too long. */
