@@ -231,6 +231,26 @@ static void test_own_stop(void **state)
     lone_close(w);
 }
 
+/* An edge that is silent is one of the graph's still, so that averages without it would be no
+ * averages of all: while others vouch for the neighbour, there is no figure. */
+static void test_no_figure_without_a_neighbour(void **state)
+{
+    (void)state;
+    struct lone *w = training_with(2, LOW_ID);
+    while (!(lone_progress(w).drift >= 0))
+        lone_run(w, SECOND);
+    w->actor[0].vouches = true;
+    w->actor[1].follows = false;
+    lone_run(w, 4 * SECOND);
+    assert_int_equal(lone_progress(w).n_edges, 1);
+    struct node_progress before = lone_progress(w);
+    lone_run(w, 60 * SECOND);
+    assert_true(lone_progress(w).round > before.round + 2000);
+    assert_int_equal(lone_progress(w).n_live, 3);
+    assert_int_equal(lone_progress(w).drift_round, before.drift_round);
+    lone_close(w);
+}
+
 /* Actor 0 brings word that actor 1 lives, whom the node cannot reach and accuses. Returns how long
  * the node believes it. */
 static int64_t believed_us(struct lone *w)
@@ -316,6 +336,7 @@ int main(void)
         cmocka_unit_test(test_vouches),
         cmocka_unit_test(test_heard_again),
         cmocka_unit_test(test_own_stop),
+        cmocka_unit_test(test_no_figure_without_a_neighbour),
         cmocka_unit_test(test_refuted_word),
         cmocka_unit_test(test_edge_to_who_leaves),
         cmocka_unit_test(test_first_round_waits_for_crossing_sessions),

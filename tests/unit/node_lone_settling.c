@@ -1,5 +1,5 @@
-/* tests/unit/node_lone_settling.c -- which figures the last phase believes, how fast it goes, and
- * what is still mixed with a neighbour that has ended. */
+/* tests/unit/node_lone_settling.c -- which figures the last phase believes, how fast it goes and in
+ * which codec, and what is still mixed with a neighbour that has ended. */
 #include "tests/unit/node_lone_world.h"
 
 enum { LOW_ID = 0x10, ROUNDS = 2000, MS = 1000 };
@@ -77,6 +77,28 @@ static void test_pace_of_training(void **state)
     lone_close(w);
 }
 
+/* The last phase has a codec of its own on an edge whose other end is in that phase, too. */
+static void test_codec_waits_for_the_other_end(void **state)
+{
+    (void)state;
+    struct lone *w = new_world(ROUNDS);
+    struct lone_actor *a = &w->actor[0];
+    w->run.policy = RUN_ASYNC;
+    lone_open(w);
+    run_to_phase(w, NODE_TRAINING);
+    while (lone_progress(w).round < ROUNDS / 2)
+        lone_run(w, LONE_STEP_US);
+    a->ahead = UINT64_MAX - ROUNDS / 4 + 1; /* It is so much behind. */
+    run_to_phase(w, NODE_SETTLING);
+    lone_run(w, 2 * SECOND);
+    assert_true(a->delta.run_round > ROUNDS);
+    assert_int_equal(a->delta.codec, DELTA_RUN);
+    a->ahead = 0;
+    lone_run(w, 2 * SECOND);
+    assert_int_equal(a->delta.codec, DELTA_FINAL);
+    lone_close(w);
+}
+
 /* ---- the other end is final ---- */
 
 /* Its word comes behind its last delta: an exchange of which both halves are here is done, at
@@ -115,6 +137,7 @@ int main(void)
         cmocka_unit_test(test_figure_of_training),
         cmocka_unit_test(test_replicas_that_lag),
         cmocka_unit_test(test_pace_of_training),
+        cmocka_unit_test(test_codec_waits_for_the_other_end),
         cmocka_unit_test(test_last_exchange_of_a_neighbour),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
