@@ -351,7 +351,6 @@ void edges_delta(struct edges *es, const struct link *l, const struct wire_delta
     edge_store(&b->edge, d, &sketch);
     stale_delta(&b->stale, &b->edge, es->beat, es->env->now_us);
     es->exchange_us = b->beat_us = es->env->now_us;
-    sessions_round(es->sessions, l, d->run_round);
 }
 
 void edges_beat(struct edges *es, const struct link *l, const struct wire_beat *m)
@@ -365,7 +364,6 @@ void edges_beat(struct edges *es, const struct link *l, const struct wire_beat *
         return;
     b->beat = m->run_round;
     b->beat_us = es->env->now_us;
-    sessions_round(es->sessions, l, m->run_round);
 }
 
 /* In the lane of deltas, so that it overtakes none. */

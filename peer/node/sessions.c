@@ -324,12 +324,6 @@ void sessions_opened(struct sessions *s, const struct link *l)
     dial_opened(s, l->id);
 }
 
-void sessions_round(struct sessions *s, const struct link *l, uint64_t round)
-{
-    if (round > l->round)
-        ours(s, l)->round = round;
-}
-
 /* ---- HELLO ---- */
 
 /* Before a session ends for the sake of another process of theirs, it is told of that. */

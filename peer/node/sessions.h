@@ -206,8 +206,6 @@ void sessions_say_finished(struct sessions *s, const struct link *l);
 void sessions_say_finished_all(struct sessions *s);
 /* An edge opened on the link: it is of use. */
 void sessions_opened(struct sessions *s, const struct link *l);
-/* They have done so many rounds, as a delta says. */
-void sessions_round(struct sessions *s, const struct link *l, uint64_t round);
 
 /* ---- dialling (dial.c) ---- */
 
