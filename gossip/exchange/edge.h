@@ -68,6 +68,7 @@ struct edge_got
     size_t n_bytes;
 };
 
+struct state;   /* nn/math/state.h */
 struct replica; /* gossip/mixers/replica.h */
 
 /* Written by edge.c, by gossip/mixers/plan.c (cur, reset), and by peer/node/edges.c: what has
@@ -154,6 +155,10 @@ const struct edge_got *edge_theirs(const struct edge *e);
 /* Hand the bytes of their present delta to a job: they stay untouched until
  * the next take, whatever arrives or is reset meanwhile. */
 uint8_t *edge_take(struct edge *e);
+
+/* Its part of a section of `s`, but for what mixing owns (a, b). Its deltas are told by their
+ * places among payload[0..n). Read into a closed edge to the same other end. */
+void edge_fields(struct edge *e, struct packet *const *payload, size_t n, struct state *s);
 
 /* The job has committed the exchange: on to the next round. */
 void edge_advance(struct edge *e);

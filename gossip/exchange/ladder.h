@@ -79,6 +79,9 @@ struct ladder
 
 void ladder_init(struct ladder *l);
 
+struct state;                                         /* nn/math/state.h */
+void ladder_state(struct ladder *l, struct state *s); /* A section of its own. */
+
 /* |Delta|^2 of the last round of local steps. */
 void ladder_moved(struct ladder *l, double motion2);
 

@@ -154,6 +154,10 @@ struct sketch_message
 int sketch_init(struct sketch *k, uint64_t run_seed, size_t dim);
 void sketch_close(struct sketch *k);
 
+struct state; /* nn/math/state.h */
+/* A section of its own; pairs go with their edges. */
+void sketch_state(struct sketch *k, struct state *s);
+
 /* S x. Cost: one hash an element, O(dim). */
 void sketch_project(const struct sketch *k, const float *x, float out[SKETCH_K]);
 

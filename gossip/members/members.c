@@ -19,7 +19,6 @@ enum {
     SELF = 0,           /* The slot of our own record: the first that is added. */
     ABOVE_OTHER = 1000, /* We raise our incarnation so far above another process's word that
                          * only an answer to ours, and no older word of its, is higher. */
-    SIGNED_MAX = 2048   /* Bytes that a signature covers, at most. */
 };
 
 /* What of a member the others have not been told yet: a set. */
@@ -151,22 +150,6 @@ static bool record_signed_well(const struct members *m, const struct record *r)
     size_t n = wire_record_signed(msg, sizeof msg, r);
     assert(n > 0);
     return m->crypto.verify(m->crypto.self, r->id, msg, n, r->signature);
-}
-
-/* Does r replace `old`, which is of the same member? The higher incarnation
- * does, then the further state; the greater bytes have no meaning but that
- * everybody decides alike. */
-static bool supersedes(const struct record *r, const struct record *old)
-{
-    if (r->incarnation != old->incarnation)
-        return r->incarnation > old->incarnation;
-    if (r->state != old->state)
-        return r->state > old->state;
-    uint8_t a[SIGNED_MAX], b[SIGNED_MAX];
-    size_t na = wire_record_signed(a, sizeof a, r);
-    size_t nb = wire_record_signed(b, sizeof b, old);
-    int c = memcmp(a, b, na < nb ? na : nb);
-    return c != 0 ? c > 0 : na > nb;
 }
 
 /* Our own record has new contents: sign it and let it be told. */
@@ -308,7 +291,7 @@ enum members_verdict members_merge(struct members *m, const struct record *r, in
     if (is_self(m, s))
         return merge_self(m, r);
     const struct record *known = s->member.record;
-    if (record_equal(r, known) || !supersedes(r, known))
+    if (record_equal(r, known) || !record_supersedes(r, known))
         return MEMBERS_OLD;
     if (!record_signed_well(m, r))
         return MEMBERS_FORGED;
@@ -479,6 +462,15 @@ void members_set_state(struct members *m, enum record_state state)
     if (m->self.state == state)
         return;
     m->self.state = state;
+    speak_above(m, m->self.incarnation);
+}
+
+void members_set_beats(struct members *m, uint64_t newer, uint64_t older)
+{
+    if (m->self.beat[0] == newer && m->self.beat[1] == older)
+        return;
+    m->self.beat[0] = newer;
+    m->self.beat[1] = older;
     speak_above(m, m->self.incarnation);
 }
 

@@ -123,9 +123,10 @@ void members_session(struct members *m, const uint8_t id[WIRE_ID_BYTES], bool co
  * until a session with it begins. No-op where `id` is unknown. */
 void members_refuse(struct members *m, const uint8_t id[WIRE_ID_BYTES], int64_t now_us);
 
-/* Change our own record (state, addresses): bumps the incarnation, re-signs.
+/* Change our own record (state, checkpoints, addresses): bumps the incarnation, re-signs.
  * No-op where nothing changes. */
 void members_set_state(struct members *m, enum record_state state);
+void members_set_beats(struct members *m, uint64_t newer, uint64_t older);
 /* Adds an address if it is new, valid and there is room; true if it changed. */
 bool members_add_address(struct members *m, const char *address);
 

@@ -53,13 +53,30 @@ void records_close(struct records *s)
 bool record_equal(const struct record *a, const struct record *b)
 {
     if (memcmp(a->id, b->id, sizeof a->id) != 0 || a->incarnation != b->incarnation
-        || a->boot != b->boot || a->state != b->state || a->n_addresses != b->n_addresses
+        || a->boot != b->boot || a->beat[0] != b->beat[0] || a->beat[1] != b->beat[1]
+        || a->state != b->state || a->n_addresses != b->n_addresses
         || strcmp(a->name, b->name) != 0)
         return false;
     for (uint32_t i = 0; i < a->n_addresses; i++)
         if (strcmp(a->address[i], b->address[i]) != 0)
             return false;
     return true;
+}
+
+/* Does r replace `old`, which is of the same member? The higher incarnation
+ * does, then the further state; the greater bytes have no meaning but that
+ * everybody decides alike. */
+bool record_supersedes(const struct record *r, const struct record *old)
+{
+    if (r->incarnation != old->incarnation)
+        return r->incarnation > old->incarnation;
+    if (r->state != old->state)
+        return r->state > old->state;
+    uint8_t a[SIGNED_MAX], b[SIGNED_MAX];
+    size_t na = wire_record_signed(a, sizeof a, r);
+    size_t nb = wire_record_signed(b, sizeof b, old);
+    int c = memcmp(a, b, na < nb ? na : nb);
+    return c != 0 ? c > 0 : na > nb;
 }
 
 /* The low bits of a verified signature are as good as random, unless who holds a key signs again

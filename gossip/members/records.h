@@ -34,7 +34,11 @@ const struct record *records_hold(struct records *s, const struct record *r);
  * allowed. */
 void records_release(struct records *s, const struct record *r);
 
+enum { SIGNED_MAX = 2048 }; /* Bytes that a signature covers, at most. */
+
 /* Do two records say the same, signatures aside? */
 bool record_equal(const struct record *a, const struct record *b);
+
+bool record_supersedes(const struct record *r, const struct record *old);
 
 #endif

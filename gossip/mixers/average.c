@@ -3,6 +3,7 @@
 
 #include "gossip/mixers/correction.h"
 #include "gossip/mixers/mixing.h"
+#include "nn/math/state.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -109,6 +110,15 @@ static bool lags(const struct mixing *m, const struct edge *e, double most)
         return false;
     return s->payload == NULL || is_update(s->head.codec)
            || !((double)s->head.e2 <= most * most * m->sketch.at.q);
+}
+
+static void keep(struct mixing *m, struct state *s)
+{
+    struct average *v = average_of(m);
+    state_section(s, "average");
+    state_bool(s, &v->corrects);
+    if (v->withheld != NULL)
+        state_floats(s, v->withheld, m->dim, "average.withheld");
 }
 
 /* ---- mix ---- */
@@ -294,4 +304,5 @@ const struct mixer mixer_average = {.name = "average",
                                     .encode = encode,
                                     .settle = settle,
                                     .lags = lags,
+                                    .state = keep,
                                     .sent = sent};

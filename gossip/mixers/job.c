@@ -101,6 +101,7 @@ static void fill_head(struct mixing *m, struct mixing_task *t)
     h->epoch = t->epoch;
     h->round = t->round + t->commit;
     h->run_round = m->announced.run_round;
+    h->checkpoint = m->announced.checkpoint;
     h->degree = m->announced.degree;
     h->settled = m->announced.settled;
     h->codec = t->codec;

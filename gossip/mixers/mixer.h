@@ -31,6 +31,7 @@ struct mixing;
 struct mixing_config;
 struct mixing_moment;
 struct mixing_task;
+struct state;
 
 struct mixer
 {
@@ -73,6 +74,10 @@ struct mixer
     /* In the last phase: is this edge's replica so far from any model (relative to
      * |x|, over `most`) that mixing would part models? NULL: never. */
     bool (*lags)(const struct mixing *m, const struct edge *e, double most);
+
+    /* Between jobs: what the guest keeps besides replicas, for a restart; with sections of
+     * its own (nn/math/state.h). NULL: nothing. */
+    void (*state)(struct mixing *m, struct state *s);
 
     /* After encode: our own decoded update, dim floats, 0 where nothing was sent, or
      * NULL if this job encoded none. Valid until the next mix. NULL: no updates. */

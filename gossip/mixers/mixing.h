@@ -63,7 +63,8 @@ struct mixing_task
 /* What our deltas of a job announce. */
 struct mixing_announcement
 {
-    uint64_t run_round; /* That of the state after the job's local steps. */
+    uint64_t run_round;  /* That of the state after the job's local steps. */
+    uint64_t checkpoint; /* When one is due; 0: none is. */
     uint32_t degree, settled;
 };
 
@@ -129,6 +130,16 @@ void mixing_copy_model(const struct mixing *m, struct packet *out);
 int mixing_edge_open(struct mixing *m, struct edge *e, const uint8_t self[WIRE_ID_BYTES],
                      const uint8_t other[WIRE_ID_BYTES]);
 void mixing_edge_close(struct mixing *m, struct edge *e);
+
+/* ---- a restart (nn/math/state.h), between jobs ---- */
+
+/* The model and all that is no edge's. Read into what mixing_init() has opened for the same
+ * run; where reading fails it is good for closing only. */
+void mixing_state(struct mixing *m, struct state *s);
+
+/* The edges e[0..n) with their replicas and deltas, and what they share. Read into edges that
+ * mixing_edge_open() has opened, to the same members in the same order. */
+void mixing_edges_state(struct mixing *m, struct edge *const *e, size_t n, struct state *s);
 
 /* ---- a job, on the loop's thread ---- */
 

@@ -6,12 +6,12 @@
 
 static const uint8_t fields_of[WIRE_TYPE_END] = {
     [WIRE_HELLO] = 7,      [WIRE_MEMBERS] = 2, [WIRE_PING] = 3,      [WIRE_EDGE] = 5,
-    [WIRE_EDGE_CLOSE] = 0, [WIRE_DELTA] = 14,  [WIRE_MODEL_REQ] = 1, [WIRE_MODEL] = 2,
-    [WIRE_STATUS_REQ] = 0, [WIRE_STATUS] = 20, [WIRE_BEAT] = 1,      [WIRE_PROBE] = 1,
+    [WIRE_EDGE_CLOSE] = 0, [WIRE_DELTA] = 15,  [WIRE_MODEL_REQ] = 1, [WIRE_MODEL] = 2,
+    [WIRE_STATUS_REQ] = 0, [WIRE_STATUS] = 20, [WIRE_BEAT] = 2,      [WIRE_PROBE] = 1,
     [WIRE_HEARD] = 2};
 
 /* Values of the arrays within messages. A signature is the last of its array, and covers an array
  * of the others. */
-enum { FIELDS_RECORD = 7, FIELDS_ACCUSATION = 4, FIELDS_STATUS_EDGE = 5 };
+enum { FIELDS_RECORD = 9, FIELDS_ACCUSATION = 4, FIELDS_STATUS_EDGE = 5 };
 
 #endif

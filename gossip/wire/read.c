@@ -215,6 +215,8 @@ static void get_record(struct cursor *c, struct record *m)
     m->incarnation = get_u64(c);
     m->boot = get_u64(c);
     m->state = (enum record_state)get_u32(c, RECORD_LEFT);
+    m->beat[0] = get_u64(c);
+    m->beat[1] = get_u64(c);
     get_fixed(c, m->signature, sizeof m->signature);
 }
 
@@ -294,6 +296,7 @@ static void read_ping(struct cursor *c, struct wire_message *message)
 static void read_beat(struct cursor *c, struct wire_message *message)
 {
     message->beat.run_round = get_u64(c);
+    message->beat.checkpoint = get_u64(c);
 }
 
 static void read_probe(struct cursor *c, struct wire_message *message)
@@ -329,6 +332,7 @@ static void read_delta(struct cursor *c, struct wire_message *message)
     m->x2 = get_norm2(c);
     m->e2 = get_norm2(c);
     m->hash = get_u64(c);
+    m->checkpoint = get_u64(c);
     m->settled = get_u32(c, UINT32_MAX);
     m->sketch_generation = get_u64(c);
     m->mean_dist2 = get_finite(c);

@@ -95,6 +95,8 @@ struct record
     uint64_t incarnation; /* Higher is newer. */
     uint64_t boot;        /* Random, one a process. */
     enum record_state state;
+    uint64_t beat[2]; /* Its process began with checkpoints of these beats, the newer one first;
+                       * 0: there is none. */
     uint8_t signature[WIRE_SIGNATURE_BYTES];
 };
 
@@ -149,7 +151,8 @@ struct wire_ping
  * knows that none is on its way. */
 struct wire_beat
 {
-    uint64_t run_round; /* As that of a delta. */
+    uint64_t run_round;  /* As that of a delta, */
+    uint64_t checkpoint; /* and so is this. */
 };
 
 struct wire_probe
@@ -183,6 +186,7 @@ struct wire_delta
     uint32_t codec;             /* enum delta_codec of gossip/exchange/edge.h. */
     float x2, e2;               /* |x - a|^2 before, and after this delta. */
     uint64_t hash;              /* It covers (a, b) as they were before this round; 0 = not now. */
+    uint64_t checkpoint;        /* All write a checkpoint at this beat; 0: none is due. */
     uint32_t settled;           /* Hops around me known to be under --final-drift. */
     uint64_t sketch_generation; /* 0: no sketch in this delta. */
     float mean_dist2,

@@ -112,6 +112,8 @@ static void put_record_fields(struct out *o, const struct record *r)
     put_uint(o, r->incarnation);
     put_uint(o, r->boot);
     put_uint(o, (uint64_t)r->state);
+    put_uint(o, r->beat[0]);
+    put_uint(o, r->beat[1]);
 }
 
 static void put_record(struct out *o, const struct record *r)
@@ -188,6 +190,7 @@ size_t wire_put_beat(uint8_t *out, size_t cap, const struct wire_beat *m)
     begin(&o, out, cap);
     put_type(&o, WIRE_BEAT);
     put_uint(&o, m->run_round);
+    put_uint(&o, m->checkpoint);
     return end(&o);
 }
 
@@ -257,6 +260,7 @@ size_t wire_put_delta(uint8_t *out, size_t cap, const struct wire_delta *m)
     put_float(&o, m->x2);
     put_float(&o, m->e2);
     put_uint(&o, m->hash);
+    put_uint(&o, m->checkpoint);
     put_uint(&o, m->settled);
     put_uint(&o, m->sketch_generation);
     put_float(&o, m->mean_dist2);

@@ -46,7 +46,7 @@ __attribute__((format(printf, 2, 3))) static void fail(struct state *s, const ch
     va_end(ap);
 }
 
-static void out_of_memory(struct state *s)
+void state_no_memory(struct state *s)
 {
     s->no_memory = true;
     fail(s, "no memory");
@@ -67,7 +67,7 @@ static bool reserve(struct state *s, size_t more)
         cap *= 2;
     grown = realloc(s->bytes, cap);
     if (grown == NULL) {
-        out_of_memory(s);
+        state_no_memory(s);
         return false;
     }
     s->bytes = grown;
@@ -109,7 +109,7 @@ static void new_section(struct state *s, const char *name, bool floats)
 
         grown = realloc(s->section, cap * sizeof(*grown));
         if (grown == NULL) {
-            out_of_memory(s);
+            state_no_memory(s);
             return;
         }
         s->section = grown;
@@ -204,6 +204,11 @@ bool state_has(const struct state *s, const char *format, ...)
 {
     NAMED(name, format);
     return !s->reading || find(s, name) != NULL;
+}
+
+bool state_more(const struct state *s)
+{
+    return s->reading && s->open != NULL && s->at < s->open->n;
 }
 
 void state_bytes(struct state *s, void *p, size_t n)

@@ -63,6 +63,8 @@ void state_close(struct state *s);
 
 /* Begin a section of bytes; the one before has to have been read to its end. */
 void state_section(struct state *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Reading: is there more in the open section? */
+bool state_more(const struct state *s);
 /* Is there one of that name? Writing: true. */
 bool state_has(const struct state *s, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
@@ -85,6 +87,9 @@ void state_floats(struct state *s, float *v, size_t n, const char *format, ...)
 void state_refuse(struct state *s, const char *why);
 /* The same where `good` is false. */
 void state_expect(struct state *s, bool good, const char *why);
+
+/* What is read needs memory that is not to be had. */
+void state_no_memory(struct state *s);
 
 /* All is written, or has been read: 0; -EINVAL where reading failed, why[] says where;
  * -ENOMEM where there was no memory. */

@@ -13,6 +13,7 @@
 
 #include "nn/layers/loss.h"
 #include "nn/math/rng.h"
+#include "nn/math/state.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -253,6 +254,17 @@ static int trainer_members(void *self, const uint64_t *keys, size_t n, uint64_t 
     return shard_members(t->config.shard, keys, n, own);
 }
 
+static void trainer_state(void *self, struct state *s)
+{
+    struct sgd_trainer *t = self;
+    size_t n = t->config.model->n_params;
+    state_section(s, "optimizer");
+    state_u64(s, &t->t);
+    state_floats(s, t->momentum, n, "optimizer.momentum");
+    if (t->second != NULL)
+        state_floats(s, t->second, n, "optimizer.second");
+}
+
 /* --- evaluation --- */
 
 struct evaluation
@@ -371,5 +383,6 @@ struct trainer sgd_trainer_face(struct sgd_trainer *t)
                             .steps = trainer_steps,
                             .sent = trainer_sent,
                             .evaluate = trainer_evaluate,
-                            .members = trainer_members};
+                            .members = trainer_members,
+                            .state = trainer_state};
 }

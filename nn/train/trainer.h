@@ -18,6 +18,8 @@ struct trainer_report
                          * bytes is. */
 };
 
+struct state; /* nn/math/state.h */
+
 struct trainer
 {
     size_t n_params;
@@ -53,6 +55,11 @@ struct trainer
      * be NULL where the shard does not depend on who lives. 0, or -ENOMEM: all
      * is as it was. */
     int (*members)(void *self, const uint64_t *keys, size_t n, uint64_t own);
+
+    /* Between calls: what it keeps besides x (momentum, step counts), for a restart, in
+     * sections of its own (nn/math/state.h). Read into a trainer of the same run, which is
+     * good for closing only where that fails. May be NULL: then there is nothing. */
+    void (*state)(void *self, struct state *s);
 };
 
 #endif

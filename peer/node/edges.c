@@ -265,7 +265,10 @@ static void agree(struct edges *es, struct neighbour *b)
         return;
     es->n_resets += b->edge.n_resets - resets;
     b->edge.ending = false;
-    stale_opened(&b->stale, &b->edge, b->open_us, es->env->now_us);
+    /* Where both come from checkpoints of one beat nobody has moved since. */
+    bool parted = b->edge.theirs.run_round != es->beat || es->workshop->run.policy != RUN_SYNC;
+    int64_t open_us = parted ? b->open_us : es->env->now_us;
+    stale_opened(&b->stale, &b->edge, open_us, es->env->now_us);
     b->beat = b->edge.theirs.run_round;
     b->beat_us = es->env->now_us;
     es->opened_us = es->exchange_us = es->env->now_us;
@@ -323,6 +326,13 @@ void edges_edge_close(struct edges *es, const struct link *l)
 
 /* ---- DELTA ---- */
 
+/* The next one to come counts. */
+static void hear_due(struct edges *es, uint64_t due)
+{
+    if (due > es->beat && (es->heard_due <= es->beat || due < es->heard_due))
+        es->heard_due = due;
+}
+
 /* It has been read; verify it, and only then keep it. */
 void edges_delta(struct edges *es, const struct link *l, const struct wire_delta *d)
 {
@@ -350,6 +360,7 @@ void edges_delta(struct edges *es, const struct link *l, const struct wire_delta
     }
     edge_store(&b->edge, d, &sketch);
     stale_delta(&b->stale, &b->edge, es->beat, es->env->now_us);
+    hear_due(es, d->checkpoint);
     es->exchange_us = b->beat_us = es->env->now_us;
 }
 
@@ -360,6 +371,7 @@ void edges_beat(struct edges *es, const struct link *l, const struct wire_beat *
         sessions_violation(es->sessions, l, "BEAT from after the run's end");
         return;
     }
+    hear_due(es, m->checkpoint);
     if (b == NULL || m->run_round <= neighbour_beat(b))
         return;
     b->beat = m->run_round;
@@ -369,14 +381,15 @@ void edges_beat(struct edges *es, const struct link *l, const struct wire_beat *
 /* In the lane of deltas, so that it overtakes none. */
 static void say_beat(struct edges *es, const struct neighbour *b)
 {
-    uint8_t out[16];
-    struct wire_beat m = {.run_round = es->beat};
+    uint8_t out[32];
+    struct wire_beat m = {.run_round = es->beat, .checkpoint = es->due};
     sessions_send(es->sessions, b->link, true, out, wire_put_beat(out, sizeof out, &m), NULL);
 }
 
-void edges_say_beat(struct edges *es, uint64_t beat)
+void edges_say_beat(struct edges *es, uint64_t beat, uint64_t due)
 {
     es->beat = beat;
+    es->due = due;
     for (size_t i = 0; i < es->n && es->workshop->run.policy == RUN_SYNC; i++) {
         const struct neighbour *b = es->at[i];
         if (b->edge.state == EDGE_OPEN && b->link != NULL && !b->edge.resend_cur)
@@ -458,6 +471,12 @@ void edges_late(struct edges *es, int64_t late_us)
         es->at[i]->absence.at_us += late_us;
         es->at[i]->beat_us += late_us;
     }
+}
+
+void edges_begin(struct edges *es)
+{
+    for (size_t i = 0; i < es->n; i++)
+        es->at[i]->absence = absence_begun(es->env->now_us);
 }
 
 void edges_tick(struct edges *es)

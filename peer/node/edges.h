@@ -62,7 +62,9 @@ struct edges
     uint32_t eccentricity; /* Our own. */
     struct survey_place place; /* Ours in the trees along which the drift is surveyed. */
     double spread;             /* It is graph_spread() at our vertex: see topology.h. */
-    uint64_t beat;             /* Our own, as phases.h last said. */
+    uint64_t beat;             /* Our own, as phases.h last said, */
+    uint64_t due;              /* and the checkpoint's that goes along. */
+    uint64_t heard_due;        /* The next beat after ours at which neighbours say one is due. */
     int64_t opened_us;         /* When the last edge opened. */
     int64_t exchange_us;       /* When the last edge opened or delta came. */
     uint64_t n_resets;
@@ -82,6 +84,8 @@ void edges_lost(struct edges *es, const struct link *l);  /* The session is gone
 void edges_heard(struct edges *es, const struct link *l); /* It lives. */
 /* Their model is final: DONE after what is ready. */
 void edges_ending(struct edges *es, const struct link *l);
+/* Training begins: who came late to that has not been absent from it. */
+void edges_begin(struct edges *es);
 /* Silent edges pause, and who is silent is accused. */
 void edges_tick(struct edges *es);
 
@@ -98,8 +102,9 @@ void edges_update(struct edges *es);
 /* ---- what others ask for ---- */
 
 void edges_finish(struct edges *es, size_t i); /* Nothing more is mixed over it. */
-/* Our beat is this now. In lock step neighbours are told, but those to whom a delta is about to. */
-void edges_say_beat(struct edges *es, uint64_t beat);
+/* Our beat is this now, and at that one a checkpoint is due (0: none is). In lock step neighbours
+ * are told, but those to whom a delta is about to. */
+void edges_say_beat(struct edges *es, uint64_t beat, uint64_t due);
 /* The user has been told that nobody waits for it, or that it is waited for again. */
 void edges_excuse(struct edges *es, size_t i, bool excused);
 /* The edge's task in a job that is being planned. */
@@ -111,6 +116,13 @@ void edges_job_done(struct edges *es);
 void edges_reset_mismatched(struct edges *es);
 /* Has the distance run away again since this was last asked? */
 bool edges_new_runaway(struct edges *es, size_t i);
+
+/* ---- a restart (resume.h) ---- */
+
+void edges_write(struct edges *es, struct state *s);
+/* Choose the edges of the members that there are. Those of the checkpoint go on where they were
+ * if they are between the same members, else all begin anew. We are at `beat`. */
+void edges_read(struct edges *es, uint64_t beat, struct state *s);
 
 /* ---- questions ---- */
 

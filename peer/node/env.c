@@ -20,6 +20,8 @@ static int open_members(struct env *v)
         .n_addresses = 0, .incarnation = c->incarnation, .boot = c->boot, .state = RECORD_RUNNING};
     memcpy(self.id, c->id, WIRE_ID_BYTES);
     snprintf(self.name, sizeof self.name, "%s", c->name);
+    for (size_t i = 0; i < c->n_resume; i++)
+        self.beat[i] = c->resume[i].beat;
     for (uint32_t i = 0; i < c->n_advertise && i < WIRE_ADDRESSES_MAX; i++)
         snprintf(self.address[self.n_addresses++], WIRE_ADDRESS_MAX + 1, "%s", c->advertise[i]);
     struct members_config timing = {.suspect_us = SUSPECT_US, .confirmed_us = CONFIRMED_US};
@@ -50,7 +52,7 @@ void env_close(struct env *v)
 void env_begin_step(struct env *v, int64_t now_us, struct node_effects *fx)
 {
     fx->n_sends = fx->n_dials = fx->n_hangups = fx->n_resolves = fx->n_notes = 0;
-    fx->work = fx->measured = fx->write_model = fx->exit = false;
+    fx->work = fx->measured = fx->write_model = fx->checkpoint = fx->exit = false;
     v->fx = fx;
     v->n_heads = 0; /* The driver has copied the heads of the last step. */
     v->now_us = now_us;

@@ -185,6 +185,7 @@ void job_start(struct job *j)
     set_moment(j);
     plan_snapshot(j);
     struct mixing_announcement says = {.run_round = phases_next_beat(ph),
+                                       .checkpoint = ph->checkpoint.due,
                                        .degree = degree > 0 ? degree : 1,
                                        .settled = ph->settled};
     if (mixing_plan(mixing, &says) != 0) {

@@ -31,6 +31,21 @@ static void ask(struct join *j, const struct link *l)
     sessions_send(j->sessions, l, false, out, wire_put_model_req(out, sizeof out, &m), NULL);
 }
 
+/* Somebody lives who has begun with a checkpoint. */
+static bool others_resume(const struct join *j)
+{
+    const struct env *v = j->env;
+    if (v->now_us - j->begun_us >= v->config.patience_us)
+        return false;
+    for (size_t i = 0; i < members_count(v->members); i++) {
+        const struct member *m = members_at(v->members, i);
+        bool here = m->state == MEMBER_ALIVE && !env_same_id(m->record->id, v->config.id);
+        if (here && m->record->beat[0] != 0)
+            return true;
+    }
+    return false;
+}
+
 void join_update(struct join *j)
 {
     const struct env *v = j->env;
@@ -43,11 +58,11 @@ void join_update(struct join *j)
         return;
     }
     /* Nobody has begun: the run's initial model is right, unless bootstrap may still
-     * lead to somebody who has. */
+     * lead to somebody who has, or others are about to go on from checkpoints. */
     j->link = UINT32_MAX;
     bool waits = v->config.n_bootstrap > 0 && !sessions_any(j->sessions)
                  && v->now_us - j->begun_us < GRACE_US;
-    j->has_model = !waits;
+    j->has_model = !waits && !others_resume(j);
 }
 
 /* Each question may be answered once. */

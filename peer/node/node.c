@@ -36,7 +36,9 @@ static void standing(void *self, struct standing *s)
     const struct node *n = self;
     const struct workshop *w = &n->workshop;
     *s = (struct standing){.has_run = w->has_run,
-                           .has_started = n->join.has_model && n->phases.phase != NODE_GATHERING,
+                           .has_started =
+                               n->join.has_model
+                               && (n->resume.resumed || n->phases.phase != NODE_GATHERING),
                            .finished = n->kept,
                            .run = {(const uint8_t *)w->run_text, w->n_run_text},
                            .round = n->phases.round,
@@ -47,7 +49,7 @@ static void standing(void *self, struct standing *s)
 static enum sessions_run their_run(void *self, const struct wire_hello *h, bool dialled)
 {
     struct node *n = self;
-    bool started = n->workshop.has_run && n->phases.phase != NODE_GATHERING;
+    bool started = n->workshop.has_run && (n->resume.resumed || n->phases.phase != NODE_GATHERING);
     struct run run;
     enum sessions_run said = workshop_judge(&n->workshop, h, dialled, started, &run);
     if (said == SESSIONS_RUN_TAKEN)
@@ -129,6 +131,8 @@ static int open_machines(struct node *n, const struct node_config *config)
     orders_init(&n->orders, &n->sessions, &n->workshop);
     phases_init(&n->phases, &n->env, &n->sessions, &n->workshop, &n->edges, &n->join);
     job_init(&n->job, &n->env, &n->workshop, &n->edges, &n->phases, &n->orders);
+    resume_init(&n->resume, &n->env, &n->sessions, &n->workshop, &n->edges, &n->join, &n->phases,
+                &n->job);
     int err = env_open(&n->env, config);
     return err != 0 ? err : sessions_open(&n->sessions, &n->env, &owner);
 }
@@ -155,6 +159,7 @@ void node_close(struct node *n)
         return;
     assert(!n->job.working);
     close_run(n);
+    resume_close(&n->resume);
     phases_close(&n->phases);
     roll_close(&n->roll);
     sessions_close(&n->sessions);
@@ -284,11 +289,24 @@ static void receive(struct node *n, const struct link *l, const uint8_t *p, size
 
 /* ---- events ---- */
 
+/* The run is that of our checkpoints, whoever else has one. */
+static void go_on(struct node *n)
+{
+    struct run run;
+    if (resume_run(&n->resume, &run) != 0)
+        return;
+    take_run(n, &run);
+    if (!n->env.over)
+        resume_start(&n->resume);
+}
+
 static void start(struct node *n)
 {
     phases_start(&n->phases);
     join_start(&n->join);
-    if (n->env.config.found)
+    if (n->env.config.n_resume > 0)
+        go_on(n);
+    else if (n->env.config.found)
         take_run(n, &n->env.config.run);
     else
         env_note(&n->env, NOTE_INFO, "waiting for a run from the bootstrap list");
@@ -303,6 +321,7 @@ static void stop(struct node *n)
     if (n->job.working || n->env.over)
         return;
     sessions_leave(&n->sessions);
+    resume_copy_last(&n->resume);
     n->env.fx->write_model = n->join.has_model;
     env_end(&n->env, 0);
 }
@@ -315,6 +334,8 @@ static void worked(struct node *n)
         return;
     phases_job_done(&n->phases, n->job.steps);
     n->env.fx->measured = true;
+    if (n->phases.copies)
+        resume_copy(&n->resume);
     if (n->phases.phase != NODE_SERVING)
         return;
     n->env.fx->write_model = true;
@@ -374,6 +395,9 @@ static void handle(struct node *n, const struct node_event *ev)
         break;
     case NODE_KEPT:
         kept(n, ev->kept.stored);
+        break;
+    case NODE_WRITTEN:
+        checkpoint_written(&n->phases.checkpoint, ev->written.beat);
         break;
     case NODE_STOP:
         stop(n);
@@ -478,8 +502,10 @@ void node_step(struct node *n, const struct node_event *ev, struct node_effects 
     if (!n->env.over) {
         tick(n);
         sessions_news(&n->sessions);
-        update_edges(n);
-        update_phases(n);
+        if (!n->resume.waits || resume_look(&n->resume)) {
+            update_edges(n);
+            update_phases(n);
+        }
     }
     env_end_step(&n->env);
     fx->exit = n->env.over && !n->job.working;
@@ -490,6 +516,11 @@ void node_step(struct node *n, const struct node_event *ev, struct node_effects 
 void node_work(struct node *n, int64_t (*clock_us)(void))
 {
     job_work(&n->job, clock_us);
+}
+
+uint64_t node_checkpoint(struct node *n, struct state *s)
+{
+    return resume_take_copy(&n->resume, s);
 }
 
 /* ---- what others read ---- */
@@ -504,7 +535,7 @@ void node_progress(const struct node *n, struct node_progress *p)
     p->n_edges = (uint32_t)edges_open(&n->edges);
     p->holds = n->phases.quorum.state == QUORUM_HELD;
     p->phase = n->env.over ? NODE_LEFT : n->phases.phase;
-    p->round = n->phases.round;
+    p->round = n->resume.waits ? n->env.config.resume[0].beat : n->phases.round;
     p->n_rounds = n->workshop.has_run ? n->workshop.run.rounds : 0;
     p->settle_rounds = n->phases.settle_rounds;
     p->holds = n->phases.quorum.state == QUORUM_HELD;

@@ -52,6 +52,7 @@ enum node_event_type {
     NODE_WORKED,      /* The job is done. */
     NODE_SENT,        /* The bulk message being sent on `link` has left our queue. */
     NODE_KEPT,        /* What write_model asked for is stored, or could not be: kept.* */
+    NODE_WRITTEN,     /* The checkpoint of written.beat is on disk, or could not be put there. */
     NODE_STOP         /* SIGTERM: finish the job, write the model, leave. */
 };
 
@@ -92,6 +93,10 @@ struct node_event
     {
         bool stored; /* The model and all that belongs to it. */
     } kept;
+    struct
+    {
+        uint64_t beat;
+    } written;
     struct
     {
         uint64_t bytes_sent, bytes_received, n_strangers;
@@ -141,10 +146,21 @@ struct node_effects
     struct node_note notes[NODE_NOTES_MAX];
     bool work;        /* Call node_work(), then post WORKED. */
     bool measured;    /* node_progress() has new figures: write a metrics line. */
+    bool checkpoint;  /* node_checkpoint() has one: write it, then post WRITTEN. Before the exit, if
+                       * that comes with it. */
     bool write_model; /* Write the model (node_model()), then post KEPT. */
     bool exit;        /* All is done; stop the loop. */
     int exit_code;
     int64_t wake_us; /* Post TIMER at this time; INT64_MAX for never. */
+};
+
+struct state; /* nn/math/state.h */
+
+/* A checkpoint of this peer's former life: good to be read, and of which beat. */
+struct node_resume
+{
+    const struct state *state; /* Borrowed until the node is closed. */
+    uint64_t beat;
 };
 
 struct node_config
@@ -184,6 +200,11 @@ struct node_config
     int64_t patience_us;
     /* A neighbour whose job runs longer than this is no longer waited for; 0: no limit. */
     int64_t worker_limit_us;
+
+    /* A checkpoint is due once the last one is so old; 0: there are none. */
+    int64_t checkpoint_us;
+    struct node_resume resume[2]; /* Go on from these, the later beat first (resume.h). */
+    size_t n_resume;
 };
 
 /* Figures for people and scripts. NaN where not known (yet). */
@@ -234,6 +255,10 @@ void node_step(struct node *n, const struct node_event *ev, struct node_effects 
 /* Run the job that the last step asked for. `clock_us` is read for the
  * compute and mix times only. */
 void node_work(struct node *n, int64_t (*clock_us)(void));
+
+/* The checkpoint that the last step asked to be written, and its beat, by which slots are
+ * told apart. Its memory and that of *s, written earlier or zeroed, change places. */
+uint64_t node_checkpoint(struct node *n, struct state *s);
 
 void node_progress(const struct node *n, struct node_progress *p);
 struct outcome_facts;

@@ -1,6 +1,8 @@
 /* peer/node/phases.c -- shows the schedule what this peer knows, and does what it decided. */
 #include "peer/node/phases.h"
 
+#include "peer/node/others.h"
+
 #include "peer/node/tell.h"
 
 #include <math.h>
@@ -41,6 +43,7 @@ void phases_init(struct phases *ph, struct env *env, const struct sessions *s, s
                           .phase = NODE_GATHERING,
                           .bound = (double)INFINITY,
                           .wake_us = INT64_MAX};
+    checkpoint_init(&ph->checkpoint, env);
 }
 
 void phases_close(struct phases *ph)
@@ -83,12 +86,13 @@ void phases_join(struct phases *ph, uint64_t round)
     uint64_t last = ph->workshop->run.rounds;
     ph->round = ph->joined = round < last ? round : last;
     ph->done = ph->skipped = 0;
+    ph->resumed = false;
 }
 
 static void say_beat(struct phases *ph)
 {
     ph->say_us = ph->env->now_us + SAY_US;
-    edges_say_beat(ph->edges, phases_beat(ph));
+    edges_say_beat(ph->edges, phases_beat(ph), ph->checkpoint.due);
 }
 
 /* The others are so far ahead that they do not wait for us. Who has not done a round yet
@@ -162,6 +166,24 @@ void phases_watch_job(struct phases *ph)
     members_set_state(ph->env->members, RECORD_STALLED);
 }
 
+static struct checkpoint_view see_checkpoint(const struct phases *ph)
+{
+    return (struct checkpoint_view){.beat = phases_beat(ph),
+                                    .rounds = ph->workshop->run.rounds,
+                                    .reach = ph->edges->eccentricity,
+                                    .lock_step = lock_step(ph)};
+}
+
+/* In the last phase there are none: from the last one of training it follows again. */
+static void look_at_checkpoint(struct phases *ph, bool steps)
+{
+    struct checkpoint_view v = see_checkpoint(ph);
+    checkpoint_hear(&ph->checkpoint, ph->edges->heard_due, v.beat);
+    ph->copies = steps && ph->phase == NODE_TRAINING && checkpoint_now(&ph->checkpoint, &v);
+    if (ph->copies)
+        checkpoint_taken(&ph->checkpoint, v.beat);
+}
+
 void phases_job_done(struct phases *ph, bool steps)
 {
     int64_t took = phases_busy_us(ph);
@@ -179,6 +201,7 @@ void phases_job_done(struct phases *ph, bool steps)
     } else if (took > ph->longest_us) {
         ph->longest_us = took; /* One that hung is no measure. */
     }
+    look_at_checkpoint(ph, steps);
     say_beat(ph);
 }
 
@@ -205,21 +228,10 @@ double phases_own_distance(const struct phases *ph)
     return fmin(ph->bound, workshop_distance(ph->workshop, ph->settling_window));
 }
 
-/* Does a member that lives, but for ourselves, say this of itself? */
-static bool some_other(const struct phases *ph, enum record_state state)
-{
-    const struct members *m = ph->env->members;
-    size_t self, count = members_vertices(m, ph->env->vertices, &self);
-    for (size_t i = 0; i < count; i++)
-        if (i != self && members_at(m, ph->env->vertices[i])->record->state == state)
-            return true;
-    return false;
-}
-
 /* Have all members that live done their training? In lock step beats say so. */
 static bool all_trained(const struct phases *ph)
 {
-    return lock_step(ph) || !some_other(ph, RECORD_RUNNING);
+    return lock_step(ph) || !others_some(ph->env, RECORD_RUNNING);
 }
 
 /* The drift was measured in this phase, and is over the target. */
@@ -260,7 +272,7 @@ static void look_for_progress(struct phases *ph)
     double distance = phases_own_distance(ph), local2 = ph->workshop->mixing.local2;
     bool closer = distance < better_factor * ph->best || local2 < better_factor * ph->best_local2;
     if (closer || ph->settled > ph->best_settled || ph->edges->view != ph->best_view
-        || some_other(ph, RECORD_RUNNING))
+        || others_some(ph->env, RECORD_RUNNING))
         better(ph);
 }
 
@@ -270,7 +282,7 @@ static int64_t stalled_us(const struct phases *ph)
     bool windows = workshop_window(ph->workshop) - ph->best_window >= STALL_WINDOWS;
     bool mute = ph->env->now_us - ph->edges->exchange_us > SCHEDULE_STALL_US;
     /* Once a member has ended no window has all of them any more. */
-    bool last = some_other(ph, RECORD_FINISHED) || some_other(ph, RECORD_FAILED);
+    bool last = others_some(ph->env, RECORD_FINISHED) || others_some(ph->env, RECORD_FAILED);
     bool long_ago = rounds >= STALL_ROUNDS && (windows || last);
     bool tried = long_ago || rounds >= STALL_MOST;
     return tried || mute ? ph->env->now_us - ph->better_us : 0;
@@ -411,42 +423,14 @@ static void see_gathering(struct phases *ph, struct schedule_view *v)
     const struct link *ahead = join_donor(ph->join);
     v->has_model = ph->join->has_model;
     v->complete = enough_members(ph, v->n_live);
-    v->behind = v->complete && ph->round == 0 && ahead != NULL && ahead->round > v->reach + 2;
+    v->behind = v->complete && (ph->round == 0 || ph->resumed) && ahead != NULL
+                && ahead->round > ph->round + v->reach + 2;
     if (!v->has_model || !v->complete)
         ph->gathered_us = 0;
     else if (ph->gathered_us == 0)
         ph->gathered_us = now;
     v->gathered_us = ph->gathered_us > 0 ? now - ph->gathered_us : 0;
     v->quiet = edges_open(ph->edges) == ph->edges->n && now - ph->edges->opened_us > QUIET_US;
-}
-
-/* Whoever is in its last phase will say how that ended, unless it dies. */
-static bool others_end(const struct phases *ph)
-{
-    const struct members *m = ph->env->members;
-    for (size_t i = 0; i < members_count(m); i++) {
-        const struct member *e = members_at(m, i);
-        bool self = env_same_id(e->record->id, ph->env->config.id);
-        if (!self && e->state == MEMBER_ALIVE && e->record->state == RECORD_TRAINED)
-            return true;
-    }
-    return false;
-}
-
-/* Those who could train with us have finished, but for the dead. */
-static bool others_finished(const struct phases *ph)
-{
-    const struct members *m = ph->env->members;
-    uint32_t n_final = 0;
-    for (size_t i = 0; i < members_count(m); i++) {
-        const struct member *e = members_at(m, i);
-        bool self = env_same_id(e->record->id, ph->env->config.id);
-        bool final = record_state_is_final(e->record->state);
-        if (!self && !final && e->state != MEMBER_DEAD && e->state != MEMBER_LEFT)
-            return false;
-        n_final += !self && final;
-    }
-    return n_final > 0 && edges_open(ph->edges) == 0;
 }
 
 /* Has the run ended without us? In training that is so where the others say that they have
@@ -458,8 +442,14 @@ static bool left_behind(const struct phases *ph)
     bool training = ph->phase == NODE_TRAINING && ph->round < ph->workshop->run.rounds;
     if (ph->phase != NODE_TRAINING && ph->phase != NODE_SETTLING)
         return ph->away;
-    return ph->away || (training && others_finished(ph)) || away == SESSIONS_STOOD
-           || (away == SESSIONS_CUT && held(ph));
+    return ph->away || (training && (edges_open(ph->edges) == 0 && others_finished(ph->env)))
+           || away == SESSIONS_STOOD || (away == SESSIONS_CUT && held(ph));
+}
+
+bool phases_writes(const struct phases *ph)
+{
+    struct checkpoint_view v = see_checkpoint(ph);
+    return ph->phase == NODE_TRAINING && checkpoint_blocks(&ph->checkpoint, &v);
 }
 
 static struct schedule_view see(struct phases *ph, bool diverged)
@@ -477,6 +467,7 @@ static struct schedule_view see(struct phases *ph, bool diverged)
                               .n_live = (uint32_t)n_live,
                               .reach = ph->edges->eccentricity,
                               .held = held(ph),
+                              .writes = phases_writes(ph),
                               .trained = ph->trained,
                               .distance = phases_own_distance(ph),
                               .target = final_margin * run->final_drift,
@@ -492,7 +483,7 @@ static struct schedule_view see(struct phases *ph, bool diverged)
         see_gathering(ph, &v);
     /* Only a consensus is one of somebody: whoever claims none need not count the others. */
     if (ph->phase == NODE_SERVING && phases_own_distance(ph) <= run->final_drift)
-        v.others_end = others_end(ph);
+        v.others_end = others_end(ph->env);
     return v;
 }
 
@@ -501,6 +492,8 @@ static struct schedule_view see(struct phases *ph, bool diverged)
 static enum phases_next begin(struct phases *ph)
 {
     ph->phase = NODE_TRAINING;
+    checkpoint_start(&ph->checkpoint);
+    edges_begin(ph->edges);
     ph->idle_since_us = ph->told_us = ph->env->now_us;
     if (quorum_begin(&ph->quorum, ph->env->members, ph->env->now_us) != 0) {
         env_note(ph->env, NOTE_ERROR, "out of memory for the quorum");

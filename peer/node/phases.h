@@ -13,6 +13,7 @@
 #ifndef PEER_NODE_PHASES_H
 #define PEER_NODE_PHASES_H
 
+#include "peer/node/checkpoint.h"
 #include "peer/node/edges.h"
 #include "peer/node/join.h"
 #include "peer/node/quorum.h"
@@ -29,6 +30,7 @@ struct phases
     enum node_phase phase; /* But NODE_LEFT: see env.over. */
     uint64_t round;        /* The run's, claimed. */
     uint64_t joined, done, skipped;
+    bool resumed;             /* Its model is that of a checkpoint, which may be old. */
     uint64_t settle_rounds;   /* The last phase's. */
     bool steps;               /* The next job takes local steps. */
     bool draining;            /* No new deltas: what is half done is finished. */
@@ -49,6 +51,8 @@ struct phases
     bool stalled;             /* Our worker has been at its job for too long. */
 
     bool away; /* The run ended elsewhere while we were away: so does ours. */
+    struct checkpoint checkpoint;
+    bool copies; /* With the job that was just done a checkpoint has to be taken. */
 
     struct quorum quorum;
 
@@ -111,6 +115,8 @@ double phases_own_distance(const struct phases *ph);
 uint64_t phases_beat(const struct phases *ph);
 /* The beat after the job that is being planned. */
 uint64_t phases_next_beat(const struct phases *ph);
+/* Lock step has to wait until our checkpoint is on disk. */
+bool phases_writes(const struct phases *ph);
 /* The worker has been at its job for so long; 0: it waits. */
 int64_t phases_busy_us(const struct phases *ph);
 

@@ -211,6 +211,8 @@ static struct schedule_decision train(const struct schedule_view *v)
         return (struct schedule_decision){.act = SCHEDULE_SETTLE};
     if (v->away)
         return (struct schedule_decision){.act = SCHEDULE_LAST, .drain = true};
+    if (v->writes)
+        return (struct schedule_decision){.act = SCHEDULE_WAIT};
     if (v->held)
         return job(v, SCHEDULE_MIX, SCHEDULE_HOLD_US);
     return job(v, SCHEDULE_TRAIN, schedule_alone(v) ? v->usual_us : 0);

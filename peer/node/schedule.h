@@ -101,7 +101,8 @@ struct schedule_view
     bool quiet;          /* All edges are open, and have been for a moment. */
     int64_t gathered_us; /* Since it was complete. */
 
-    bool held; /* Below the quorum, and --patience is not over. */
+    bool writes; /* A checkpoint has to be on disk before lock step goes on. */
+    bool held;   /* Below the quorum, and --patience is not over. */
 
     /* The last phase. */
     bool trained;       /* All members that live have done their training. */

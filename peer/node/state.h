@@ -9,6 +9,7 @@
  *   phases    phase, rounds, when the next job may begin   <- job
  *   job       what the worker does
  *   roll      what is told of who is silent, dead, back     (above sessions and edges)
+ *   resume    going on from a checkpoint                   (all but orders)
  *
  * Each is written by its own files and knows those above it in this list only; node.c passes
  * events between them. Seen by node.c, and by tests that look inside.
@@ -16,7 +17,7 @@
 #ifndef PEER_NODE_STATE_H
 #define PEER_NODE_STATE_H
 
-#include "peer/node/job.h"
+#include "peer/node/resume.h"
 #include "peer/node/roll.h"
 
 struct node
@@ -30,6 +31,7 @@ struct node
     struct phases phases;
     struct job job;
     struct roll roll;
+    struct resume resume;
 
     int64_t next_tick_us;
     bool kept;     /* The driver has said what became of our final model: */

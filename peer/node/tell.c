@@ -64,6 +64,10 @@ int64_t tell_wait(const struct phases *ph, const struct schedule_decision *d)
         size_t self, n = members_vertices(ph->env->members, ph->env->vertices, &self);
         env_note(ph->env, NOTE_INFO, "waiting for members: %zu of %u are here", n,
                  ph->workshop->run.min_peers);
+    } else if (phases_writes(ph)) {
+        env_note(ph->env, NOTE_WARNING,
+                 "waiting for the disk: the checkpoint of round %llu is being written",
+                 (unsigned long long)ph->checkpoint.taken);
     } else if (d->for_whom != NULL) {
         const struct neighbour *b = edges_at(ph->edges, (size_t)(d->for_whom - ph->seen));
         env_note(ph->env, NOTE_INFO, "waiting for %s, which is at round %llu of our %llu",

@@ -41,6 +41,7 @@ static void kill_peer(struct sim_world *w, struct sim_peer *p)
     if (!p->ended)
         sim_end_peer(w, p, false);
     sim_close_node(w, p);
+    kept_lost(p);
     p->stopped = p->hung = false;
     let_go(w, p);
 }

@@ -26,7 +26,8 @@
 void sim_kill(struct sim_world *w, uint32_t peer);
 /* As pulling its plug: nobody is told. sim_restart() turns it on again. */
 void sim_power_off(struct sim_world *w, uint32_t peer);
-/* Start it again: same name and identity, nothing remembered. 0 or an error of node_open(). */
+/* Start it again: same name and identity, its checkpoints if it wrote any,
+ * nothing else remembered. 0 or an error of node_open(). */
 int sim_restart(struct sim_world *w, uint32_t peer);
 /* The same with a new identity. */
 int sim_restart_as_new(struct sim_world *w, uint32_t peer);

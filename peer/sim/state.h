@@ -3,12 +3,14 @@
  *   world.c    the nodes: their lives, a step of theirs, what they ask for
  *   network.c  lags, addresses, names; the plain network, whose sessions are whole
  *   session.c  the network with sessions: connect, accept, half-open, resets
+ *   kept.c     checkpoints, and what a kill leaves of them
  *   faults.c   what goes wrong from outside: kills, cuts, stops
  */
 #ifndef PEER_SIM_STATE_H
 #define PEER_SIM_STATE_H
 
 #include "nn/math/rng.h"
+#include "nn/math/state.h"
 #include "peer/sim/heap.h"
 #include "peer/sim/world.h"
 
@@ -18,6 +20,20 @@ enum {
     SIM_UNACKED_US = 30 * 1000 * 1000, /* TCP_USER_TIMEOUT of peer/uv/link.c. */
     SIM_RESOLVE_US = 500,
     SIM_MIXING = 4 /* A local step takes so many times as long as a job without any. */
+};
+
+/* A checkpoint, whole or not there. */
+struct sim_slot
+{
+    struct state state; /* As it was written, */
+    struct state view;  /* and to be read. */
+    uint64_t beat;      /* 0: empty. */
+};
+
+/* What survives a kill: two checkpoints, the newer first. A third is on its way. */
+struct sim_kept
+{
+    struct sim_slot slot[2], writing;
 };
 
 struct sim_peer
@@ -41,6 +57,7 @@ struct sim_peer
     bool hung;    /* Its worker does: WORKED waits there. */
     bool full;    /* Its disk is: nothing can be stored. */
     struct sim_queue late;
+    struct sim_kept kept;
 };
 
 /* Where one end of a session stands. */
@@ -94,6 +111,14 @@ static inline bool sim_lives(const struct sim_peer *p)
 {
     return p->node != NULL && !p->ended;
 }
+
+/* kept.c */
+/* Write what the node has; it is told after sim_config.disk_us. */
+void kept_write(struct sim_world *w, struct sim_peer *p);
+void kept_whole(struct sim_peer *p); /* That time is over. */
+void kept_lost(struct sim_peer *p);  /* A kill came first. */
+void kept_close(struct sim_peer *p);
+void kept_resume(struct sim_peer *p, struct node_config *c);
 
 /* network.c */
 int64_t sim_lag(struct sim_world *w);

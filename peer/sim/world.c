@@ -79,8 +79,10 @@ int sim_start_peer(struct sim_world *w, struct sim_peer *p)
                             .make_trainer = make_trainer,
                             .make_trainer_self = p,
                             .evaluate_every = w->config.evaluate_every,
-                            .evaluate_samples = w->config.evaluate_samples};
+                            .evaluate_samples = w->config.evaluate_samples,
+                            .checkpoint_us = w->config.checkpoint_us};
     memcpy(c.id, p->id, sizeof c.id);
+    kept_resume(p, &c);
     if (w->config.configure != NULL)
         w->config.configure(w->config.self, p->index, &c);
     int err = node_open(&p->node, &c);
@@ -167,6 +169,8 @@ void sim_close(struct sim_world *w)
         sim_close_node(w, &w->peers[i]);
     for (uint32_t i = 0; w->peers != NULL && i < w->config.n_peers; i++)
         sim_queue_close(&w->peers[i].late);
+    for (uint32_t i = 0; w->peers != NULL && i < w->config.n_peers; i++)
+        kept_close(&w->peers[i]);
     sim_queue_close(&w->held);
     sim_heap_close(&w->heap);
     free(w->cut);
@@ -232,6 +236,8 @@ static void carry_out(struct sim_world *w, struct sim_peer *p, const struct node
     send_all(w, p, fx);
     for (uint32_t i = 0; i < fx->n_notes && w->config.note != NULL; i++)
         w->config.note(w->config.self, p->index, &fx->notes[i]);
+    if (fx->checkpoint)
+        kept_write(w, p);
     if (fx->work)
         work(w, p);
     if (fx->measured && w->config.measured != NULL)
@@ -272,6 +278,10 @@ void sim_deliver(struct sim_world *w, struct sim_peer *p, const struct sim_event
     const char *address[NODE_SEEDS_MAX];
     if (e->type == NODE_RESOLVED)
         network_resolved(w, p, e, address, &ev);
+    if (e->type == NODE_WRITTEN) {
+        ev.written.beat = p->kept.writing.beat;
+        kept_whole(p);
+    }
     if (e->type == NODE_TIMER)
         p->wake_us = INT64_MAX;
     if (w->config.watch != NULL)

@@ -31,9 +31,11 @@ struct sim_config
     double
         bytes_per_s; /* On each link, each way; 0: no limit, else SIM_LEAST_BYTES_PER_S or more. */
     int64_t step_us; /* One local step. */
-    double step_spread; /* Peers' speeds differ by up to this factor - 1. */
-    double cut_rate;    /* Chance that a delta is lost with its session. */
-    bool sessions;      /* The network has sessions (peer/sim/faults.h). */
+    double step_spread;    /* Peers' speeds differ by up to this factor - 1. */
+    double cut_rate;       /* Chance that a delta is lost with its session. */
+    int64_t checkpoint_us; /* Age of a checkpoint when the next is due; 0: there are none. */
+    int64_t disk_us;       /* One is on disk so long after it was taken. */
+    bool sessions;         /* The network has sessions (peer/sim/faults.h). */
     uint64_t evaluate_every, evaluate_samples;
 
     /* The trainer of a peer. 0, or a negative errno with a sentence. */

@@ -176,6 +176,7 @@ void story_event(struct story *s, uint32_t peer, const struct node_event *ev, ui
     case NODE_TIMER:
     case NODE_WORKED:
     case NODE_KEPT:
+    case NODE_WRITTEN:
     case NODE_SENT:
         return;
     }

@@ -122,6 +122,9 @@ void trace_event(void *self, uint32_t peer, const struct node_event *ev, uint32_
     case NODE_KEPT:
         fprintf(c->trace, "   KEPT%s", ev->kept.stored ? "" : " not");
         break;
+    case NODE_WRITTEN:
+        fprintf(c->trace, "   WRITTEN");
+        break;
     case NODE_STOP:
         fprintf(c->trace, "   STOP");
         break;

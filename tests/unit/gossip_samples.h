@@ -115,6 +115,7 @@ static inline struct wire_delta sample_delta(bool large)
                                    3.4e38f,
                                    0x1p-149f,
                                    UINT64_MAX,
+                                   UINT64_MAX,
                                    UINT32_MAX,
                                    UINT64_MAX,
                                    -3.4e38f,
@@ -178,7 +179,7 @@ static inline size_t sample(enum wire_type type, bool large)
     case WIRE_PING:
         return wire_put_ping(buffer, CAP, &(struct wire_ping){v, (uint32_t)v, large});
     case WIRE_BEAT:
-        return wire_put_beat(buffer, CAP, &(struct wire_beat){v});
+        return wire_put_beat(buffer, CAP, &(struct wire_beat){v, v});
     case WIRE_PROBE: {
         struct wire_probe m;
         fill(m.id, sizeof m.id, v);

@@ -298,7 +298,7 @@ static void test_flapping(void **state)
         w->actor[1].answers = false;
         absence(w, 1, session, 1500 * MS);
         assert_false(goes_on(w));
-        for (int i = 0; i < 8; i++)
+        for (int i = 0; i < 12; i++)
             absence(w, 1, session, 1500 * MS);
         assert_true(goes_on(w));
         assert_int_equal(lone_said(w, "comes and goes"), 1);

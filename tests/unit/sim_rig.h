@@ -194,7 +194,8 @@ static inline void rig_note(void *self, uint32_t peer, const struct node_note *n
 {
     struct rig *r = self;
     if (r->loud || note->level == NOTE_ERROR)
-        fprintf(stderr, "peer-%u: %s\n", peer, note->text);
+        fprintf(stderr, "%.3f peer-%u: %s\n", (double)sim_now_us(r->world) * 1e-6, peer,
+                note->text);
 }
 
 /* Defaults that a test then changes; the specs are canonicalised. */

@@ -119,6 +119,8 @@ static void count(struct fake *f, const struct node_event *ev)
     case NODE_SENT:
         f->n_sent++;
         break;
+    case NODE_WRITTEN:
+        break;
     case NODE_KEPT:
         f->n_kept++;
         f->n_stored += ev->kept.stored;

@@ -1,0 +1,63 @@
+/* peer/node/checkpoint.c -- the beat at which all peers write a checkpoint, agreed on by gossip. */
+#include "peer/node/checkpoint.h"
+
+void checkpoint_init(struct checkpoint *c, struct env *env)
+{
+    *c = (struct checkpoint){.env = env};
+}
+
+void checkpoint_start(struct checkpoint *c)
+{
+    c->last_us = c->env->now_us;
+}
+
+static int64_t age_us(const struct checkpoint *c)
+{
+    return c->env->now_us - c->last_us;
+}
+
+/* One so soon after the last is no honest peer's wish: their last is ours. */
+void checkpoint_hear(struct checkpoint *c, uint64_t due, uint64_t beat)
+{
+    int64_t every_us = c->env->config.checkpoint_us;
+    if (every_us <= 0 || due <= beat || age_us(c) < every_us / 2)
+        return;
+    if (c->due <= beat || due < c->due)
+        c->due = due;
+}
+
+bool checkpoint_now(struct checkpoint *c, const struct checkpoint_view *v)
+{
+    bool old = c->env->config.checkpoint_us > 0 && age_us(c) >= c->env->config.checkpoint_us;
+    if (!v->lock_step)
+        return old && !c->writing;
+    if (c->due != 0 && c->due == v->beat)
+        return !c->writing;
+    if (c->due < v->beat)
+        c->due = 0; /* Rounds were skipped: it was missed. */
+    uint64_t next = v->beat + 6 * (uint64_t)v->reach + 6;
+    if (old && c->due == 0 && !c->writing && next < v->rounds)
+        c->due = next;
+    return false;
+}
+
+void checkpoint_taken(struct checkpoint *c, uint64_t beat)
+{
+    c->writing = true;
+    c->taken = beat;
+    c->last_us = c->env->now_us;
+    if (c->due <= beat)
+        c->due = 0;
+}
+
+void checkpoint_written(struct checkpoint *c, uint64_t beat)
+{
+    if (c->taken == beat)
+        c->writing = false;
+}
+
+bool checkpoint_blocks(const struct checkpoint *c, const struct checkpoint_view *v)
+{
+    return v->lock_step && c->writing && c->due > v->beat
+           && c->due - v->beat <= 2 * (uint64_t)v->reach + 2;
+}

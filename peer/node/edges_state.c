@@ -1,0 +1,53 @@
+/* peer/node/edges_state.c -- the edges of a node in its checkpoint. */
+#include "nn/math/state.h"
+#include "peer/node/edges.h"
+
+#include <stdlib.h>
+
+/* For which graph the edges are, and how surveys count it. */
+static void graph_fields(struct edges *es, uint64_t *view, struct state *s)
+{
+    state_section(s, "graph");
+    state_u64(s, view);
+    state_u64(s, &es->place.built);
+    state_u64(s, &es->n_resets);
+}
+
+static void edges_fields(struct edges *es, struct state *s)
+{
+    struct edge **e = calloc(es->n + 1, sizeof(struct edge *));
+    if (e == NULL) {
+        state_no_memory(s);
+        return;
+    }
+    for (size_t i = 0; i < es->n; i++)
+        e[i] = &es->at[i]->edge;
+    mixing_edges_state(&es->workshop->mixing, e, es->n, s);
+    free(e);
+}
+
+void edges_write(struct edges *es, struct state *s)
+{
+    uint64_t view = es->view;
+    graph_fields(es, &view, s);
+    edges_fields(es, s);
+}
+
+void edges_read(struct edges *es, uint64_t beat, struct state *s)
+{
+    uint64_t view = 0;
+    graph_fields(es, &view, s);
+    if (s->failed)
+        return;
+    es->beat = beat;
+    es->place.built--; /* It counts up with the edges that are chosen now. */
+    edges_rebuild(es);
+    if (es->env->over || es->view != view)
+        return;
+    edges_fields(es, s);
+    for (size_t i = 0; i < es->n && !s->failed; i++) {
+        struct neighbour *b = es->at[i];
+        b->gamma = b->edge.gamma.value;
+        b->n_runaways = b->edge.gamma.n_runaways;
+    }
+}

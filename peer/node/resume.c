@@ -1,0 +1,383 @@
+/* peer/node/resume.c -- what a node's checkpoint holds, and when and from which one to go on. */
+#include "peer/node/resume.h"
+
+#include "nn/math/state.h"
+#include "peer/run/exit.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { TELL_US = 5 * 1000 * 1000, TELL_AGAIN_US = 30 * 1000 * 1000 };
+
+void resume_init(struct resume *r, struct env *env, struct sessions *s, struct workshop *w,
+                 struct edges *es, struct join *j, struct phases *ph, struct job *job)
+{
+    *r = (struct resume){
+        .env = env, .sessions = s, .workshop = w, .edges = es, .join = j, .phases = ph, .job = job};
+}
+
+void resume_close(struct resume *r)
+{
+    state_close(&r->copy);
+    free(r->member);
+    r->member = NULL;
+    r->n_members = 0;
+}
+
+/* ---- what a checkpoint holds ----
+ *
+ *   run       its text
+ *   members   who took part, by id and process; then what MEMBERS messages say of all
+ *   graph, phases, job, ladder, and what trainer, mixer and edges bring themselves */
+
+static void run_fields(struct workshop *w, struct state *s)
+{
+    state_section(s, "run");
+    state_size(s, &w->n_run_text);
+    state_expect(s, w->n_run_text <= WIRE_RUN_MAX, "a run's text too long");
+    if (!s->failed)
+        state_bytes(s, w->run_text, w->n_run_text);
+}
+
+static void write_members(struct resume *r, struct state *s)
+{
+    struct env *v = r->env;
+    size_t self, cursor = 0;
+    uint32_t n = (uint32_t)members_vertices(v->members, v->vertices, &self);
+    struct wire_members told = {.records = v->batch.records, .accusations = v->batch.accusations};
+    state_section(s, "members");
+    state_u32(s, &n);
+    for (uint32_t i = 0; i < n; i++) {
+        struct record who = *members_at(v->members, v->vertices[i])->record;
+        state_bytes(s, who.id, sizeof who.id);
+        state_u64(s, &who.boot);
+    }
+    while (members_batch(v->members, &cursor, &told, WIRE_BATCH_MAX)) {
+        size_t len = wire_put_members(v->message, sizeof v->message, &told);
+        state_size(s, &len);
+        state_bytes(s, v->message, len);
+    }
+}
+
+static void phases_fields(struct phases *ph, struct state *s)
+{
+    state_section(s, "phases");
+    state_u64(s, &ph->round);
+    state_u64(s, &ph->joined);
+    state_u64(s, &ph->done);
+    state_u64(s, &ph->skipped);
+}
+
+static void verdict_fields(struct verdict *v, struct state *s)
+{
+    state_f64(s, &v->loss_first);
+    state_f64(s, &v->loss_mean);
+    state_f64(s, &v->loss_last);
+    state_f64(s, &v->above);
+    state_u64(s, &v->n_losses);
+    state_u64(s, &v->n_samples);
+    state_u64(s, &v->n_clear);
+    state_f64(s, &v->xi_half);
+    state_f64(s, &v->drift);
+    state_u64(s, &v->drift_round);
+}
+
+/* Figures that add up over a run, or speak of its last evaluation. */
+static void job_fields(struct job *j, struct state *s)
+{
+    struct node_progress *p = &j->figures;
+    state_section(s, "job");
+    verdict_fields(&j->verdict, s);
+    state_f64(s, &p->loss);
+    state_f64(s, &p->accuracy);
+    state_f64(s, &p->test_loss);
+    state_f64(s, &p->compute_s);
+    state_f64(s, &p->mix_s);
+    state_f64(s, &p->wait_s);
+    state_u64(s, &p->exchanges);
+}
+
+/* The model, and what goes with it whoever the neighbours are. */
+static void own_fields(struct resume *r, struct state *s)
+{
+    struct workshop *w = r->workshop;
+    phases_fields(r->phases, s);
+    job_fields(r->job, s);
+    mixing_state(&w->mixing, s);
+    if (w->by_drift)
+        ladder_state(&w->ladder, s);
+    if (w->trainer.state != NULL)
+        w->trainer.state(w->trainer.self, s);
+}
+
+void resume_copy(struct resume *r)
+{
+    struct checkpoint *c = &r->phases->checkpoint;
+    state_write(&r->copy);
+    run_fields(r->workshop, &r->copy);
+    write_members(r, &r->copy);
+    own_fields(r, &r->copy);
+    edges_write(r->edges, &r->copy);
+    if (state_end(&r->copy) != 0) {
+        env_note(r->env, NOTE_WARNING, "no memory for a checkpoint of round %llu",
+                 (unsigned long long)r->phases->round);
+        checkpoint_written(c, c->taken);
+        return;
+    }
+    r->beat = c->taken;
+    r->env->fx->checkpoint = true;
+}
+
+void resume_copy_last(struct resume *r)
+{
+    struct phases *ph = r->phases;
+    if (r->env->config.checkpoint_us <= 0 || ph->phase != NODE_TRAINING || ph->checkpoint.writing
+        || ph->round == ph->checkpoint.taken)
+        return;
+    checkpoint_taken(&ph->checkpoint, ph->round);
+    resume_copy(r);
+}
+
+uint64_t resume_take_copy(struct resume *r, struct state *s)
+{
+    struct state taken = r->copy;
+    r->copy = *s;
+    *s = taken;
+    return r->beat;
+}
+
+/* ---- the beginning ---- */
+
+static void refuse(struct resume *r, const struct state *s)
+{
+    env_note(r->env, NOTE_ERROR,
+             "the checkpoint of round %llu cannot be used: %s; --fresh begins anew",
+             (unsigned long long)r->env->config.resume[0].beat, s->why);
+    env_end(r->env, s->no_memory ? CMD_FAILED : CMD_USAGE);
+}
+
+/* The same command as then. */
+static bool is_ours(const struct resume *r)
+{
+    const struct node_config *c = &r->env->config;
+    char text[WIRE_RUN_MAX + 1];
+    return c->found && run_text(&c->run, text) == r->workshop->n_run_text
+           && memcmp(text, r->workshop->run_text, r->workshop->n_run_text) == 0;
+}
+
+int resume_run(struct resume *r, struct run *run)
+{
+    const struct node_config *c = &r->env->config;
+    struct workshop *text = r->workshop; /* It has no run yet: its room for the text is free. */
+    struct state s = *c->resume[0].state;
+    char error[RUN_ERROR_MAX];
+    run_fields(text, &s);
+    if (s.failed) {
+        refuse(r, &s);
+        return -EINVAL;
+    }
+    if (is_ours(r)) {
+        *run = c->run;
+        return 0;
+    }
+    if (run_from_text(run, c->flags.trainer, text->run_text, text->n_run_text, error) == 0
+        && run_check_flags(run, &c->flags, error) == 0)
+        return 0;
+    env_note(r->env, NOTE_ERROR, "the checkpoint of round %llu: %s; --fresh begins anew",
+             (unsigned long long)c->resume[0].beat, error);
+    env_end(r->env, CMD_USAGE);
+    return -EINVAL;
+}
+
+static void merge(struct resume *r, const uint8_t *bytes, size_t n)
+{
+    struct env *v = r->env;
+    struct wire_message m;
+    if (!wire_read(bytes, n, &v->batch, &m) || m.type != WIRE_MEMBERS)
+        return;
+    for (uint32_t i = 0; i < m.members.n_records; i++)
+        if (!env_same_id(m.members.records[i].id, v->config.id))
+            (void)members_merge(v->members, &m.members.records[i], v->now_us);
+}
+
+/* Who took part, and how they may be reached. */
+static void read_members(struct resume *r, struct state *s)
+{
+    uint8_t message[WIRE_CONTROL_MAX];
+    uint32_t n = 0;
+    state_section(s, "members");
+    state_u32(s, &n);
+    state_expect(s, n <= WIRE_MEMBERS_MAX, "more members than there can be");
+    if (s->failed)
+        return;
+    r->member = calloc(n + 1, sizeof *r->member);
+    if (r->member == NULL) {
+        state_no_memory(s);
+        return;
+    }
+    for (uint32_t i = 0; i < n && !s->failed; i++) {
+        struct resume_member *m = &r->member[r->n_members];
+        state_bytes(s, m->id, sizeof m->id);
+        state_u64(s, &m->boot);
+        r->n_members += !env_same_id(m->id, r->env->config.id);
+    }
+    while (!s->failed && state_more(s)) {
+        size_t len = 0;
+        state_size(s, &len);
+        state_expect(s, len <= sizeof message, "a message too long");
+        if (s->failed)
+            return;
+        state_bytes(s, message, len);
+        if (!s->failed)
+            merge(r, message, len);
+    }
+}
+
+void resume_start(struct resume *r)
+{
+    const struct node_config *c = &r->env->config;
+    struct state s = *c->resume[0].state;
+    r->resumed = r->waits = true;
+    r->since_us = r->told_us = r->env->now_us;
+    read_members(r, &s);
+    if (s.failed)
+        refuse(r, &s);
+}
+
+/* ---- who is back ---- */
+
+enum back { BACK_AWAY, BACK_ANEW, BACK_RAN_ON, BACK_GONE };
+
+static enum back look_at(const struct resume *r, const struct resume_member *m)
+{
+    const struct member *now = members_find(r->env->members, m->id);
+    if (now == NULL)
+        return BACK_AWAY;
+    if (now->state == MEMBER_LEFT)
+        return BACK_GONE;
+    if (now->record->boot != m->boot)
+        return BACK_ANEW;
+    return sessions_to(r->sessions, m->id) != NULL ? BACK_RAN_ON : BACK_AWAY;
+}
+
+static uint32_t count(const struct resume *r, enum back what)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < r->n_members; i++)
+        n += look_at(r, &r->member[i]) == what;
+    return n;
+}
+
+/* Whom we wait for, and for how long at most. */
+static bool over(const struct resume *r)
+{
+    int64_t waited = r->env->now_us - r->since_us;
+    uint32_t away = count(r, BACK_AWAY), gone = count(r, BACK_GONE);
+    double all = 1.0 + r->n_members - gone;
+    if (away == 0 || count(r, BACK_RAN_ON) > 0)
+        return true;
+    if (all - away >= r->workshop->run.quorum * all)
+        return waited >= RESUME_US;
+    return waited >= r->env->config.patience_us;
+}
+
+static void tell(struct resume *r)
+{
+    const struct member *who = NULL;
+    if (r->env->now_us < r->told_us + TELL_US)
+        return;
+    r->told_us = r->env->now_us + TELL_AGAIN_US - TELL_US;
+    for (uint32_t i = 0; i < r->n_members && who == NULL; i++)
+        if (look_at(r, &r->member[i]) == BACK_AWAY)
+            who = members_find(r->env->members, r->member[i].id);
+    env_note(r->env, NOTE_INFO,
+             "at round %llu, waiting for the members of then: %u of %u are not back%s%s",
+             (unsigned long long)r->env->config.resume[0].beat, count(r, BACK_AWAY),
+             r->n_members + 1, who != NULL ? ", such as " : "",
+             who != NULL ? who->record->name : "");
+}
+
+/* ---- which checkpoint ---- */
+
+static bool has_beat(const struct record *r, uint64_t beat)
+{
+    return r->beat[0] == beat || r->beat[1] == beat;
+}
+
+/* Have all who began anew one of this beat? Beat 0 is the run's beginning, which everybody has:
+ * whose only checkpoint is its first may have left others behind who had none yet. Who has
+ * none beside our two has lost its disk, and does not count. */
+static bool in_common(const struct resume *r, uint64_t beat)
+{
+    bool lost_counts = r->env->config.n_resume == 1;
+    for (uint32_t i = 0; i < r->n_members; i++) {
+        const struct member *m = members_find(r->env->members, r->member[i].id);
+        if (look_at(r, &r->member[i]) == BACK_ANEW && !has_beat(m->record, beat)
+            && (m->record->beat[0] != 0 || lost_counts))
+            return false;
+    }
+    return true;
+}
+
+/* The latest of ours that the others have, too; NULL: the run's beginning; else our latest. */
+static const struct node_resume *choose(const struct resume *r)
+{
+    const struct node_config *c = &r->env->config;
+    if (r->workshop->run.policy != RUN_SYNC || count(r, BACK_RAN_ON) > 0)
+        return &c->resume[0];
+    for (size_t i = 0; i < c->n_resume; i++)
+        if (in_common(r, c->resume[i].beat))
+            return &c->resume[i];
+    return c->n_resume == 1 ? NULL : &c->resume[0];
+}
+
+/* ---- going on ---- */
+
+static bool load(struct resume *r, struct state *s)
+{
+    own_fields(r, s);
+    state_expect(s, r->phases->round <= r->workshop->run.rounds, "a round after the last");
+    if (s->failed)
+        return false;
+    r->join->has_model = r->phases->resumed = true;
+    edges_read(r->edges, phases_beat(r->phases), s);
+    return state_end(s) == 0;
+}
+
+/* Some were killed before the first checkpoint was on disk. */
+static void begin_again(struct resume *r)
+{
+    r->resumed = false;
+    members_set_beats(r->env->members, 0, 0);
+    env_note(r->env, NOTE_INFO, "not all have a checkpoint: the run begins again");
+}
+
+static void go_on(struct resume *r, const struct node_resume *from)
+{
+    struct state s = *from->state;
+    if (!load(r, &s)) {
+        refuse(r, &s);
+        return;
+    }
+    env_note(r->env, NOTE_INFO, "going on from the checkpoint of round %llu of %llu%s",
+             (unsigned long long)r->phases->round, (unsigned long long)r->workshop->run.rounds,
+             from != r->env->config.resume ? ", the latest that all have" : "");
+}
+
+bool resume_look(struct resume *r)
+{
+    if (!over(r)) {
+        tell(r);
+        return false;
+    }
+    const struct node_resume *from = choose(r);
+    r->waits = false;
+    if (from == NULL)
+        begin_again(r);
+    else
+        go_on(r, from);
+    if (!r->env->over)
+        sessions_hello_all(r->sessions);
+    return !r->env->over;
+}

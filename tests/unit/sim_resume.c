@@ -1,0 +1,127 @@
+/* tests/unit/sim_resume.c -- every process of a run is killed and started again: the run ends with
+ * the same models, bit for bit, as one that was never interrupted. */
+#include "gossip/mixers/mixer.h"
+#include "peer/sim/faults.h"
+#include "sim_rig.h"
+
+enum { SECOND = 1000 * 1000, ROUNDS = 400, KILLS = 3 };
+
+/* What a run is made of. */
+struct plan
+{
+    const char *topology, *compress;
+    uint32_t n, mixer;
+    bool statistics, sessions;
+};
+
+static const struct plan plans[] = {
+    {"ring", "qsgd:4", 4, 0, false, true},         {"ring", "topk:0.1", 3, 0, true, true},
+    {"torus", "auto", 9, 0, false, true},          {"complete", "topk:0.1", 4, 1, false, true},
+    {"regular:4", "lowrank:1", 7, 0, false, true}, {"ring", "none", 2, 0, true, false},
+    {"ring", "randk:0.1", 8, 0, false, false},
+};
+
+static void run_until(struct rig *r, int64_t t_us)
+{
+    while (sim_now_us(r->world) < t_us && sim_step(r->world))
+        ;
+}
+
+static void patient(void *self, uint32_t peer, struct node_config *c)
+{
+    (void)self, (void)peer;
+    c->patience_us = 60 * (int64_t)SECOND;
+}
+
+/* Twenty seconds of training; a checkpoint is two seconds old when the next is due. */
+static void rig_plan(struct rig *r, const struct plan *p)
+{
+    rig_init(r, p->n, 60, p->topology, p->compress, 0);
+    r->eta = 0.05f;
+    r->noise = 0.3f;
+    if (p->statistics)
+        rig_with_statistics(r, 3, 3, 1);
+    r->config.step_us = 50 * 1000;
+    r->config.sessions = p->sessions;
+    r->config.checkpoint_us = 2 * SECOND;
+    r->config.configure = patient;
+    r->config.disk_us = SECOND / 10;
+    r->config.run.rounds = ROUNDS;
+    r->config.run.mixer = p->mixer;
+    r->config.run.final_drift = 1e-3;
+    r->config.run.quorum = 0.5;
+    rig_open(r);
+}
+
+/* All die within a moment, as on a power cut, and come back one by one. */
+static void kill_all(struct rig *r, struct rng *rng)
+{
+    int64_t back[16], now = sim_now_us(r->world);
+    for (uint32_t i = 0; i < r->config.n_peers; i++) {
+        run_until(r, now += (int64_t)(rng_unit(rng) * 20000));
+        sim_kill(r->world, i);
+        back[i] = (int64_t)(rng_unit(rng) * 4 * SECOND);
+    }
+    for (int64_t t = 0; t < 4 * SECOND; t += 1000) {
+        run_until(r, now + t);
+        for (uint32_t i = 0; i < r->config.n_peers; i++)
+            if (back[i] >= t && back[i] < t + 1000)
+                assert_int_equal(sim_restart(r->world, i), 0);
+    }
+}
+
+static void compare(const struct rig *a, const struct rig *b, uint64_t seed)
+{
+    for (uint32_t i = 0; i < a->config.n_peers; i++) {
+        struct node_progress p = rig_progress(b, i);
+        int code = -1;
+        if (!sim_ended(b->world, i, &code) || code != 0)
+            fail_msg("seed %llu: peer-%u did not end well", (unsigned long long)seed, i);
+        if (p.rounds_skipped != 0 || p.resets != 0)
+            fail_msg("seed %llu: peer-%u: %llu rounds skipped, %llu edges begun anew",
+                     (unsigned long long)seed, i, (unsigned long long)p.rounds_skipped,
+                     (unsigned long long)p.resets);
+        if (memcmp(rig_model(a, i), rig_model(b, i), rig_floats(a) * sizeof(float)) != 0)
+            fail_msg("seed %llu: peer-%u has another model", (unsigned long long)seed, i);
+    }
+}
+
+static void one_seed(const struct plan *p, uint64_t seed)
+{
+    struct rng rng = rng_stream(rng_key(seed, RNG_TEST, p->n, 17));
+    struct rig a, b;
+    rig_plan(&a, p);
+    rig_run(&a, UINT64_MAX);
+    rig_ended_well(&a, 1e-3);
+    rig_plan(&b, p);
+    b.loud = getenv("LOUD") != NULL;
+    for (int k = 0; k < KILLS; k++) {
+        run_until(&b, sim_now_us(b.world) + (int64_t)(rng_unit(&rng) * 9 * SECOND));
+        kill_all(&b, &rng);
+    }
+    rig_run(&b, UINT64_MAX);
+    compare(&a, &b, seed);
+    rig_close(&a);
+    rig_close(&b);
+}
+
+static void test_all_are_killed(void **state)
+{
+    const char *given = getenv("SEED");
+    (void)state;
+    for (size_t i = 0; i < sizeof plans / sizeof *plans; i++)
+        for (uint64_t seed = 1; seed <= 6; seed++) {
+            print_message("%s, %s, SEED=%llu\n", plans[i].topology, plans[i].compress,
+                          (unsigned long long)seed);
+            if (given == NULL || seed == strtoull(given, NULL, 10))
+                one_seed(&plans[i], seed);
+        }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_all_are_killed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
