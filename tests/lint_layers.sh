@@ -64,6 +64,7 @@ door()
     nn/math/simd.h | compress/simd/*) echo '<immintrin\.h>' ;;
     nn/files/file.c) echo "<zlib\.h>|$files" ;;
     nn/files/safetensors*.c) echo "<jansson\.h>|$files" ;;
+    nn/files/replace.c) echo "$files" ;;
     compress/codecs/atomo.c) echo '"nn/math/blas\.h"' ;;
     gossip/wire/*.c) echo '<msgpack(/[a-z_]+)?\.h>' ;;
     peer/secure/keyfile.c) echo "<sodium\.h>|$files" ;;
@@ -122,7 +123,7 @@ banned()
     peer/uv/*) echo "$environment|rand|srand|random" ;;
     peer/sim/*) echo "$clocks|$chance|$environment|$world" ;;
     nn/files/file.*) echo "$clocks|$chance|$environment|$print" ;;
-    nn/files/safetensors*) echo "$clocks|$chance|$environment" ;;
+    nn/files/safetensors* | nn/files/replace.c) echo "$clocks|$chance|$environment" ;;
     nn/math/team.c) echo "$clocks|$chance|$print|$environment" ;;
     peer/secure/keyfile.c) echo "$clocks|$chance|$environment" ;;
     *) echo "$clocks|$chance|$print|$environment|$world" ;;
