@@ -1,0 +1,452 @@
+/* peer/store/outdir.c -- a directory's state, its lock, what is moved aside, and what is written. */
+#include "peer/store/outdir.h"
+
+#include "nn/files/replace.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    OLD_MAX = 100000, /* So many runs may have been moved aside. */
+    TAIL = 4096,      /* Bytes that are read at a time, from a file's end. */
+    PID_MAX = 32      /* Characters of a process's number. */
+};
+
+static const char run_file[] = "run.txt", model_file[] = "model.safetensors",
+                  summary_file[] = "summary.json", metrics_file[] = "metrics.jsonl",
+                  lock_file[] = ".lock";
+
+/* What belongs to a run, and moves aside with it, in this order. */
+static const char *const result_files[] = {summary_file, model_file, metrics_file};
+enum { N_RESULTS = sizeof result_files / sizeof *result_files };
+
+/* ---- Paths. ---- */
+
+static int join(char out[OUTDIR_PATH_MAX], const char *dir, const char *name)
+{
+    int n = snprintf(out, OUTDIR_PATH_MAX, "%s/%s", dir, name);
+    return n >= 0 && n < OUTDIR_PATH_MAX ? 0 : -ENAMETOOLONG;
+}
+
+/* A directory is no result: who would write a file in its place will say so. */
+static bool is_there(const char *dir, const char *name)
+{
+    char path[OUTDIR_PATH_MAX];
+    struct stat st;
+    return join(path, dir, name) == 0 && lstat(path, &st) == 0 && !S_ISDIR(st.st_mode);
+}
+
+static int make_one(const char *path)
+{
+    struct stat st;
+    if (mkdir(path, 0700) == 0)
+        return 0;
+    if (errno != EEXIST)
+        return -errno;
+    if (stat(path, &st) < 0)
+        return -errno;
+    return S_ISDIR(st.st_mode) ? 0 : -ENOTDIR;
+}
+
+int outdir_make(const char *path)
+{
+    char part[OUTDIR_PATH_MAX];
+    size_t n = strlen(path);
+    if (n == 0 || n >= sizeof part)
+        return -ENAMETOOLONG;
+    for (size_t i = 1; i <= n; i++) {
+        if (path[i] != '/' && path[i] != '\0')
+            continue;
+        memcpy(part, path, i);
+        part[i] = '\0';
+        int err = make_one(part);
+        if (err < 0)
+            return err;
+    }
+    return 0;
+}
+
+__attribute__((format(printf, 3, 4))) static int fail(char why[OUTDIR_WHY_MAX], int err,
+                                                      const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(why, OUTDIR_WHY_MAX, format, args);
+    va_end(args);
+    return err;
+}
+
+/* ---- What is there. ---- */
+
+/* Is it the directory of one of a run's peers? */
+static bool is_peer(const char *name)
+{
+    if (strncmp(name, "peer-", 5) != 0 || name[5] == '\0')
+        return false;
+    for (name += 5; *name != '\0'; name++)
+        if (!isdigit((unsigned char)*name))
+            return false;
+    return true;
+}
+
+/* The first file of a run in `dir` itself; NULL: there is none. */
+static const char *first_result(const char *dir)
+{
+    if (is_there(dir, run_file))
+        return run_file;
+    for (size_t i = 0; i < N_RESULTS; i++)
+        if (is_there(dir, result_files[i]))
+            return result_files[i];
+    return NULL;
+}
+
+static bool is_peer_with_results(const char *dir, const char *name)
+{
+    char path[OUTDIR_PATH_MAX];
+    return is_peer(name) && join(path, dir, name) == 0 && first_result(path) != NULL;
+}
+
+/* A text that holds the names of several peers' directories: only commands that run several have
+ * these, and to any other they are somebody else's. */
+static bool has_peers(const char *text)
+{
+    return strncmp(text, "command=local\n", 14) == 0 || strncmp(text, "command=sim\n", 12) == 0;
+}
+
+bool outdir_text(const char *path, char text[OWNER_TEXT_MAX])
+{
+    char name[OUTDIR_PATH_MAX];
+    text[0] = '\0';
+    FILE *f = join(name, path, run_file) == 0 ? fopen(name, "re") : NULL;
+    if (f == NULL)
+        return false;
+    size_t n = fread(text, 1, OWNER_TEXT_MAX - 1, f);
+    bool good = ferror(f) == 0 && n > 0 && memchr(text, '\0', n) == NULL;
+    text[good ? n : 0] = '\0';
+    fclose(f);
+    return good;
+}
+
+/* What would be written over, though nobody says what it is. */
+static bool in_the_way(const char *path, const char *text, char why[OUTDIR_WHY_MAX])
+{
+    const char *first = first_result(path);
+    if (first != NULL) {
+        fail(why, 0, "%s", first);
+        return true;
+    }
+    DIR *d = has_peers(text) ? opendir(path) : NULL;
+    bool found = false;
+    for (struct dirent *e; d != NULL && !found && (e = readdir(d)) != NULL;) {
+        found = is_peer_with_results(path, e->d_name);
+        if (found)
+            fail(why, 0, "%.64s", e->d_name);
+    }
+    if (d != NULL)
+        closedir(d);
+    return found;
+}
+
+/* ---- Is it finished? ---- */
+
+/* A peer of several has a model where its line in the summary says so. */
+static bool has_models(const char *path, const json_t *summary)
+{
+    const json_t *peers = json_object_get(summary, "peers"), *p;
+    size_t i;
+    if (!json_is_array(peers))
+        return is_there(path, model_file);
+    json_array_foreach(peers, i, p)
+    {
+        char dir[OUTDIR_PATH_MAX];
+        const char *name = json_string_value(json_object_get(p, "name"));
+        if (!json_is_string(json_object_get(p, "model")))
+            continue;
+        if (name == NULL || join(dir, path, name) < 0 || !is_there(dir, model_file))
+            return false;
+    }
+    return true;
+}
+
+json_t *outdir_summary(const char *path)
+{
+    char name[OUTDIR_PATH_MAX];
+    json_t *j = join(name, path, summary_file) == 0 ? json_load_file(name, 0, NULL) : NULL;
+    if (json_is_true(json_object_get(j, "finished")) && has_models(path, j))
+        return j;
+    json_decref(j);
+    return NULL;
+}
+
+enum outdir_state outdir_look(const char *path, const char *text, char why[OUTDIR_WHY_MAX])
+{
+    char there[OWNER_TEXT_MAX];
+    why[0] = '\0';
+    if (!outdir_text(path, there))
+        return in_the_way(path, text, why) ? OUTDIR_FOREIGN : OUTDIR_NEW;
+    if (owner_differ(there, text, why) > 0)
+        return OUTDIR_OTHER;
+    json_t *summary = outdir_summary(path);
+    json_decref(summary);
+    return summary != NULL ? OUTDIR_FINISHED : OUTDIR_BEGUN;
+}
+
+/* ---- The lock. ---- */
+
+static long read_pid(int fd)
+{
+    char text[PID_MAX];
+    ssize_t n = pread(fd, text, sizeof text - 1, 0);
+    text[n > 0 ? n : 0] = '\0';
+    return strtol(text, NULL, 10);
+}
+
+static int write_pid(int fd)
+{
+    char text[PID_MAX];
+    int n = snprintf(text, sizeof text, "%ld\n", (long)getpid());
+    if (ftruncate(fd, 0) < 0)
+        return -errno;
+    /* A full disk is no reason to do without: then the process is not named. */
+    (void)!pwrite(fd, text, (size_t)n, 0);
+    return 0;
+}
+
+/* The descriptor, locked; -EWOULDBLOCK where another process has it. */
+static int take_lock(const char *path, int flags, long *pid)
+{
+    char name[OUTDIR_PATH_MAX];
+    int err = join(name, path, lock_file);
+    if (err < 0)
+        return err;
+    int fd = open(name, O_RDWR | O_CLOEXEC | flags, 0600);
+    if (fd < 0)
+        return -errno;
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+        return fd;
+    err = -errno;
+    *pid = read_pid(fd);
+    close(fd);
+    return err;
+}
+
+bool outdir_is_open(const char *path, long *pid)
+{
+    *pid = 0;
+    int fd = take_lock(path, 0, pid);
+    if (fd >= 0)
+        close(fd);
+    return fd == -EWOULDBLOCK;
+}
+
+static bool is_left_over(const char *name)
+{
+    bool found = replace_is_left_over(name, run_file);
+    for (size_t i = 0; i < N_RESULTS; i++)
+        found |= replace_is_left_over(name, result_files[i]);
+    return found;
+}
+
+/* No process but us writes here, so that whoever began these files is gone. */
+static void sweep(const char *path)
+{
+    char name[OUTDIR_PATH_MAX];
+    DIR *d = opendir(path);
+    for (struct dirent *e; d != NULL && (e = readdir(d)) != NULL;)
+        if (is_left_over(e->d_name) && join(name, path, e->d_name) == 0)
+            unlink(name);
+    if (d != NULL)
+        closedir(d);
+}
+
+int outdir_open(struct outdir *d, const char *path, char why[OUTDIR_WHY_MAX])
+{
+    long pid = 0;
+    *d = (struct outdir){.lock = -1};
+    int n = snprintf(d->path, sizeof d->path, "%s", path);
+    int err = n >= (int)sizeof d->path ? -ENAMETOOLONG : outdir_make(path);
+    if (err < 0)
+        return fail(why, err, "cannot make the directory %.400s: %s", path, strerror(-err));
+    int fd = take_lock(path, O_CREAT, &pid);
+    if (fd == -EWOULDBLOCK && pid > 0)
+        return fail(why, -EBUSY, "%.400s is in use by process %ld", path, pid);
+    if (fd == -EWOULDBLOCK)
+        return fail(why, -EBUSY, "%.400s is in use by another process", path);
+    if (fd >= 0 && (err = write_pid(fd)) < 0) {
+        close(fd);
+        fd = err;
+    }
+    if (fd < 0)
+        return fail(why, fd, "cannot write %.400s/%s: %s", path, lock_file, strerror(-fd));
+    d->lock = fd;
+    d->open = true;
+    sweep(path);
+    return 0;
+}
+
+void outdir_close(struct outdir *d)
+{
+    if (d->open)
+        close(d->lock);
+    d->open = false;
+}
+
+/* ---- Moved aside. ---- */
+
+static int make_old(const char *path, char old[OUTDIR_PATH_MAX])
+{
+    for (int i = 1; i <= OLD_MAX; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "old.%d", i);
+        int err = join(old, path, name);
+        if (err < 0)
+            return err;
+        if (mkdir(old, 0700) == 0)
+            return 0;
+        if (errno != EEXIST)
+            return -errno;
+    }
+    return -EEXIST;
+}
+
+static int move(const char *from, const char *to, const char *name)
+{
+    char old[OUTDIR_PATH_MAX], new[OUTDIR_PATH_MAX];
+    int err = join(old, from, name);
+    if (err == 0)
+        err = join(new, to, name);
+    if (err == 0 && rename(old, new) < 0)
+        err = errno == ENOENT ? 0 : -errno;
+    return err;
+}
+
+/* A directory that is renamed while it is read may come up again; then it is there no more. */
+static int move_peers(const char *from, const char *to)
+{
+    DIR *d = opendir(from);
+    int err = d != NULL ? 0 : -errno;
+    for (struct dirent *e; err == 0 && (e = readdir(d)) != NULL;)
+        if (is_peer_with_results(from, e->d_name))
+            err = move(from, to, e->d_name);
+    if (d != NULL)
+        closedir(d);
+    return err;
+}
+
+static int move_all(const char *from, const char *to, bool peers)
+{
+    int err = peers ? move_peers(from, to) : 0;
+    for (size_t i = 0; i < N_RESULTS && err == 0; i++)
+        err = move(from, to, result_files[i]);
+    if (err == 0)
+        err = replace_sync(to);
+    if (err == 0)
+        err = move(from, to, run_file);
+    if (err == 0)
+        err = replace_sync(to);
+    return err == 0 ? replace_sync(from) : err;
+}
+
+int outdir_fresh(const struct outdir *d, const char *text, char moved[OUTDIR_PATH_MAX],
+                 char why[OUTDIR_WHY_MAX])
+{
+    char there[OWNER_TEXT_MAX];
+    bool named = outdir_text(d->path, there);
+    moved[0] = '\0';
+    if (!named && !in_the_way(d->path, text, why))
+        return 0;
+    int err = make_old(d->path, moved);
+    if (err == 0)
+        err = move_all(d->path, moved, has_peers(named ? there : text));
+    return err == 0
+               ? 0
+               : fail(why, err, "cannot move the former run to %.400s: %s", moved, strerror(-err));
+}
+
+/* ---- What is written. ---- */
+
+int outdir_claim(const struct outdir *d, const char *text, char why[OUTDIR_WHY_MAX])
+{
+    char there[OWNER_TEXT_MAX], path[OUTDIR_PATH_MAX];
+    if (outdir_text(d->path, there) && strcmp(there, text) == 0)
+        return 0;
+    int err = join(path, d->path, run_file);
+    if (err == 0)
+        err = replace_file(path, text, strlen(text));
+    return err == 0
+               ? 0
+               : fail(why, err, "cannot write %.400s/%s: %s", d->path, run_file, strerror(-err));
+}
+
+/* Where the last whole line ends: at the file's end, unless a writer was killed in a line. */
+static int end_of_lines(int fd, off_t *end)
+{
+    char bytes[TAIL];
+    struct stat st;
+    if (fstat(fd, &st) < 0)
+        return -errno;
+    for (off_t at = st.st_size; at > 0;) {
+        size_t n = at < TAIL ? (size_t)at : TAIL;
+        ssize_t got = pread(fd, bytes, n, at - (off_t)n);
+        if (got != (ssize_t)n)
+            return got < 0 ? -errno : -EIO;
+        for (size_t i = n; i > 0; i--)
+            if (bytes[i - 1] == '\n') {
+                *end = at - (off_t)(n - i);
+                return 0;
+            }
+        at -= (off_t)n;
+    }
+    *end = 0;
+    return 0;
+}
+
+int outdir_append(const char *path, FILE **file)
+{
+    char name[OUTDIR_PATH_MAX];
+    off_t end;
+    *file = NULL;
+    int err = join(name, path, metrics_file);
+    if (err < 0)
+        return err;
+    int fd = open(name, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+    if (fd < 0)
+        return -errno;
+    err = end_of_lines(fd, &end);
+    if (err == 0 && ftruncate(fd, end) < 0)
+        err = -errno;
+    if (err == 0 && (*file = fdopen(fd, "a")) == NULL)
+        err = -errno;
+    if (err < 0)
+        close(fd);
+    return err;
+}
+
+int outdir_finish(const char *path, const json_t *summary)
+{
+    char name[OUTDIR_PATH_MAX];
+    int err = join(name, path, summary_file);
+    if (err < 0)
+        return err;
+    char *text = json_dumps(summary, JSON_INDENT(2) | JSON_REAL_PRECISION(12));
+    if (text == NULL)
+        return -ENOMEM;
+    struct replace r;
+    err = replace_begin(&r, name);
+    if (err == 0) {
+        err = replace_put(&r, text, strlen(text));
+        if (err == 0)
+            err = replace_put(&r, "\n", 1);
+        err = replace_end(&r, err);
+    }
+    free(text);
+    return err;
+}

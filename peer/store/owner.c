@@ -1,0 +1,156 @@
+/* peer/store/owner.c -- the text that says whose a directory is, and two of them compared. */
+#include "peer/store/owner.h"
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { VALUE_SHOWN = 48 /* Bytes of a value that a sentence shows. */ };
+
+static const char command_key[] = "command";
+
+/* One of a text's lines, not terminated. */
+struct line
+{
+    const char *key, *value;
+    size_t n_key, n_value;
+};
+
+/* ---- Writing. ---- */
+
+static bool is_plain(char c)
+{
+    return c >= ' ' && c <= '~';
+}
+
+static void put(char out[OWNER_TEXT_MAX], const char *dashes, const char *key, const char *value)
+{
+    size_t at = strlen(out), line = at;
+    int n =
+        snprintf(out + at, OWNER_TEXT_MAX - at, "%s%s=%.*s\n", dashes, key, OWNER_VALUE_MAX, value);
+    assert(n > 0 && (size_t)n < OWNER_TEXT_MAX - at);
+    for (at += (size_t)n - 1; line < at; line++)
+        if (!is_plain(out[line]))
+            out[line] = '?';
+}
+
+void owner_write(char out[OWNER_TEXT_MAX], const char *command, const struct owner_flag *flags,
+                 const char *run_text)
+{
+    out[0] = '\0';
+    put(out, "", command_key, command);
+    for (; flags != NULL && flags->name != NULL; flags++)
+        if (flags->value != NULL)
+            put(out, "--", flags->name, flags->value);
+    size_t at = strlen(out), n = strlen(run_text);
+    assert(at + n < OWNER_TEXT_MAX);
+    memcpy(out + at, run_text, n + 1);
+}
+
+/* ---- Reading. ---- */
+
+/* The line at *at, which moves behind it. False at the end. A line without '=' is all key. */
+static bool next_line(const char **at, struct line *l)
+{
+    if (**at == '\0')
+        return false;
+    size_t n = strcspn(*at, "\n");
+    const char *equals = memchr(*at, '=', n);
+    l->key = *at;
+    l->n_key = equals != NULL ? (size_t)(equals - *at) : n;
+    l->value = *at + l->n_key + (equals != NULL);
+    l->n_value = n - l->n_key - (equals != NULL);
+    *at += n + ((*at)[n] == '\n');
+    return true;
+}
+
+static bool find(const char *text, const struct line *wanted, struct line *l)
+{
+    while (next_line(&text, l))
+        if (l->n_key == wanted->n_key && memcmp(l->key, wanted->key, l->n_key) == 0)
+            return true;
+    return false;
+}
+
+static bool same_value(const struct line *a, const struct line *b)
+{
+    return a->n_value == b->n_value && memcmp(a->value, b->value, a->n_value) == 0;
+}
+
+const char *owner_run(const char *text)
+{
+    for (const char *at = text; *at != '\0'; text = at) {
+        struct line l;
+        next_line(&at, &l);
+        bool own = l.n_key >= 2 && memcmp(l.key, "--", 2) == 0;
+        own |= l.n_key == sizeof command_key - 1 && memcmp(l.key, command_key, l.n_key) == 0;
+        if (!own)
+            return text;
+    }
+    return text;
+}
+
+/* ---- Differences. ---- */
+
+static void add(char why[OWNER_WHY_MAX], const char *text, size_t n)
+{
+    size_t at = strlen(why);
+    for (size_t i = 0; i < n && at + 1 < OWNER_WHY_MAX; i++)
+        why[at++] = is_plain(text[i]) ? text[i] : '?';
+    why[at] = '\0';
+}
+
+static void add_text(char why[OWNER_WHY_MAX], const char *text)
+{
+    add(why, text, strlen(text));
+}
+
+static void add_value(char why[OWNER_WHY_MAX], const struct line *l)
+{
+    if (l == NULL) {
+        add_text(why, "none");
+        return;
+    }
+    add(why, l->value, l->n_value < VALUE_SHOWN ? l->n_value : VALUE_SHOWN);
+    if (l->n_value > VALUE_SHOWN)
+        add_text(why, "...");
+}
+
+/* One key of which one of the two values may be missing. */
+static void name_key(char why[OWNER_WHY_MAX], size_t n_before, const struct line *there,
+                     const struct line *here)
+{
+    const struct line *l = there != NULL ? there : here;
+    if (n_before >= OWNER_NAMED)
+        return;
+    if (n_before > 0)
+        add_text(why, "; ");
+    add(why, l->key, l->n_key < VALUE_SHOWN ? l->n_key : VALUE_SHOWN);
+    add_text(why, "=");
+    add_value(why, there);
+    add_text(why, " there, ");
+    add_value(why, here);
+    add_text(why, " here");
+}
+
+size_t owner_differ(const char *there, const char *here, char why[OWNER_WHY_MAX])
+{
+    struct line a, b;
+    size_t n = 0;
+    why[0] = '\0';
+    for (const char *at = there; next_line(&at, &a);) {
+        bool both = find(here, &a, &b);
+        if (!both || !same_value(&a, &b))
+            name_key(why, n++, &a, both ? &b : NULL);
+    }
+    for (const char *at = here; next_line(&at, &b);)
+        if (!find(there, &b, &a))
+            name_key(why, n++, NULL, &b);
+    if (n > OWNER_NAMED) {
+        char more[40];
+        snprintf(more, sizeof more, "; and %zu more", n - OWNER_NAMED);
+        add_text(why, more);
+    }
+    return n;
+}
