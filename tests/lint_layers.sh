@@ -46,8 +46,9 @@ sees()
     peer/secure) ;;
     peer/keep) echo nn/math nn/files peer/secure ;;
     peer/node) echo peer/run gossip/mixers gossip/exchange gossip/members gossip/wire compress topology ;;
+    peer/store) echo peer/run gossip/wire nn/files ;;
     peer/sim | peer/uv) echo peer/run peer/secure peer/keep peer/node gossip/exchange gossip/wire ;;
-    peer/cmd) echo peer/run peer/sgd peer/secure peer/keep peer/node peer/sim peer/uv gossip/mixers gossip/exchange gossip/members \
+    peer/cmd) echo peer/run peer/sgd peer/secure peer/keep peer/store peer/node peer/sim peer/uv gossip/mixers gossip/exchange gossip/members \
         gossip/wire compress topology nn/models nn/files nn/data nn/shards nn/train nn/math ;;
     *) return 1 ;;
     esac
@@ -71,6 +72,7 @@ door()
     peer/secure/*.c) echo '<sodium\.h>' ;;
     peer/run/options.c) echo '<getopt\.h>' ;;
     peer/keep/disk.c) echo "$files" ;;
+    peer/store/outdir.*) echo "<(jansson|sys/file)\.h>|$files" ;;
     peer/uv/*) echo '<' ;;
     peer/cmd/*) echo '<' ;;
     esac
@@ -126,6 +128,7 @@ banned()
     nn/files/safetensors* | nn/files/replace.c) echo "$clocks|$chance|$environment" ;;
     nn/math/team.c) echo "$clocks|$chance|$print|$environment" ;;
     peer/secure/keyfile.c) echo "$clocks|$chance|$environment" ;;
+    peer/store/outdir.c) echo "$clocks|$chance|$print|$environment" ;;
     *) echo "$clocks|$chance|$print|$environment|$world" ;;
     esac
 }

@@ -7,12 +7,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <uv.h>
 
@@ -20,36 +18,6 @@ int cmd_path(char out[CMD_PATH_MAX], const char *dir, const char *name)
 {
     int n = snprintf(out, CMD_PATH_MAX, "%s/%s", dir, name);
     return n < CMD_PATH_MAX ? 0 : -ENAMETOOLONG;
-}
-
-static int make_dir(const char *path)
-{
-    struct stat st;
-    if (mkdir(path, 0700) == 0)
-        return 0;
-    if (errno != EEXIST)
-        return -errno;
-    if (stat(path, &st) < 0)
-        return -errno;
-    return S_ISDIR(st.st_mode) ? 0 : -ENOTDIR;
-}
-
-int cmd_make_dirs(const char *path)
-{
-    char part[CMD_PATH_MAX];
-    size_t n = strlen(path);
-    if (n == 0 || n >= sizeof part)
-        return -ENAMETOOLONG;
-    for (size_t i = 1; i <= n; i++) {
-        if (path[i] != '/' && path[i] != '\0')
-            continue;
-        memcpy(part, path, i);
-        part[i] = '\0';
-        int err = make_dir(part);
-        if (err < 0)
-            return err;
-    }
-    return 0;
 }
 
 /* The descriptor is left open on purpose: the lock goes with the process. */
@@ -109,25 +77,6 @@ int cmd_write_model(const char *path, const struct node *n, const char *name,
     node_progress(n, &p);
     s.round = p.round;
     s.run = node_run(n);
-    return cmd_write_saved(path, &s, error);
-}
-
-int cmd_write_json(const char *path, const json_t *object)
-{
-    char temporary[CMD_PATH_MAX + 8];
-    snprintf(temporary, sizeof temporary, "%s.tmp", path);
-    FILE *f = fopen(temporary, "w");
-    if (f == NULL)
-        return -errno;
-    errno = 0; /* jansson may fail without saying why, and an older error must not answer for it. */
-    bool ok =
-        json_dumpf(object, f, JSON_INDENT(2) | JSON_REAL_PRECISION(12)) == 0 && fputc('\n', f) >= 0;
-    ok &= fflush(f) == 0 && fsync(fileno(f)) == 0;
-    int err = ok ? 0 : errno ? -errno : -EIO;
-    fclose(f);
-    if (err == 0 && rename(temporary, path) < 0)
-        err = -errno;
-    if (err < 0)
-        unlink(temporary);
-    return err;
+    int err = cmd_write_saved(path, &s, error);
+    return err < 0 ? err : 1;
 }

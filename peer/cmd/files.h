@@ -1,4 +1,4 @@
-/* peer/cmd/files.h -- what commands keep under --out: directories, identities, JSON. */
+/* peer/cmd/files.h -- what commands keep under --out: models and identities. */
 #ifndef PEER_CMD_FILES_H
 #define PEER_CMD_FILES_H
 
@@ -6,16 +6,11 @@
 #include "peer/node/node.h"
 #include "peer/secure/keyfile.h"
 
-#include <jansson.h>
-
 enum { CMD_PATH_MAX = 1024 };
 
 /* DIR/NAME; asserts nothing: a path that is too long is -ENAMETOOLONG. */
 __attribute__((warn_unused_result)) int cmd_path(char out[CMD_PATH_MAX], const char *dir,
                                                  const char *name);
-
-/* mkdir -p, mode 0700 for what is new. 0 or a negative errno. */
-__attribute__((warn_unused_result)) int cmd_make_dirs(const char *path);
 
 /* The identity's seed in `path`: read it, or make it. The file stays locked as
  * long as the process lives, so that no two processes are one peer: -EBUSY.
@@ -39,12 +34,9 @@ struct cmd_saved
 __attribute__((warn_unused_result)) int cmd_write_saved(const char *path, const struct cmd_saved *s,
                                                         char error[DATA_ERROR_MAX]);
 
-/* The same of a node's model. Nothing is written while it has none. */
+/* The same of a node's model. 0 and nothing written while it has none; 1 where it is there. */
 __attribute__((warn_unused_result)) int cmd_write_model(const char *path, const struct node *n,
                                                         const char *name,
                                                         char error[DATA_ERROR_MAX]);
-
-/* Write one object, readable, through a temporary file. 0 or a negative errno. */
-__attribute__((warn_unused_result)) int cmd_write_json(const char *path, const json_t *object);
 
 #endif

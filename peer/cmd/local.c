@@ -11,6 +11,7 @@
 #include "peer/cmd/cmd.h"
 #include "peer/cmd/files.h"
 #include "peer/cmd/local_result.h"
+#include "peer/cmd/out.h"
 #include "peer/cmd/peers.h"
 #include "peer/cmd/training.h"
 #include "peer/sgd/sgd_keys.h"
@@ -29,7 +30,9 @@
 
 enum {
     PEERS_MAX = 256,
-    BOOTSTRAP = 3, /* Addresses that each child gets. */
+    BOOTSTRAP = 3,   /* Addresses that each child gets. */
+    GONE_MS = 20000, /* Children of a parent that was killed are gone in this time; */
+    LOOK_MS = 20,    /* they are looked for so often. */
     ARGS_MAX = 64,
     ARG_MAX = RUN_VALUE_MAX + 64,
     WAIT_MS = 5000,           /* When the others have ended a wait is told after so long, */
@@ -48,7 +51,8 @@ const struct option_row cmd_local_rows[] = {
      .help = "passes of all peers together over the data, where --rounds is not given"},
     CMD_ROW_INIT,
     {.name = "out", .kind = OPTION_TEXT, .arg = "DIR",
-     .help = "directory for models and metrics, peer-0/ and so on; default: a fresh temporary one, which is kept"},
+     .help = "directory for models and metrics of this run only, peer-0/ and so on; default: a fresh temporary one, which is kept"},
+    CMD_ROW_FRESH,
     {.name = "evaluate-every", .kind = OPTION_UINT, .arg = "N", .fallback = "0", .min = 0, .max = 1e9,
      .help = "rounds between evaluations while training; 0: at the end only"},
     {.name = "evaluate-samples", .kind = OPTION_UINT, .arg = "N", .fallback = "1000", .min = 1, .max = 1e9,
@@ -67,6 +71,8 @@ struct local
     const struct options *o;
     uint32_t n;
     char out[CMD_PATH_MAX], key[CMD_PATH_MAX], program[CMD_PATH_MAX];
+    struct cmd_out dir;     /* What --out names. */
+    bool again[PEERS_MAX];  /* Those that had finished, though the run had not. */
     struct run_flags flags; /* With min-peers. */
     struct cmd_training training;
     uv_loop_t loop;
@@ -80,6 +86,7 @@ struct local
     uint64_t begin_ns;
     uint32_t n_ended;
     bool interrupted, bad_input, begun;
+    bool all_ended; /* Before this process began. */
 };
 
 static double seconds(const struct local *l)
@@ -278,6 +285,8 @@ static void make_args(struct args *a, const struct local *l, uint32_t i)
     add(a, "--name=%s", l->result.name[i]);
     add(a, "--out=%s/%s", l->out, l->result.name[i]);
     add(a, "--json");
+    if (l->again[i])
+        add(a, "--fresh");
     if (strcmp(options_text(l->o, "shard"), "split") == 0)
         add(a, "--shard=%u/%u", (unsigned)i + 1, (unsigned)l->n);
     else
@@ -379,29 +388,90 @@ static int check(struct local *l)
     return err < 0 ? cmd_fail(l->o, cmd_exit_of(err), "%s", error) : CMD_OK;
 }
 
-static int make_out(struct local *l)
+/* Flags that are no keys of the run, and without which its files would be others. */
+static int look(struct local *l)
 {
     const char *given = options_text(l->o, "out");
-    const char *temporary = getenv("TMPDIR");
-    if (given && strlen(given) + WIRE_NAME_MAX + 32 >= sizeof l->out)
-        return cmd_fail(l->o, CMD_USAGE, "--out: the path is too long");
-    if (given) {
-        strcpy(l->out, given);
-        int err = cmd_make_dirs(l->out);
-        if (err < 0)
-            return cmd_fail(l->o, CMD_USAGE, "cannot make the directory %s: %s", l->out,
-                            uv_strerror(err));
+    const struct owner_flag flags[] = {{"peers", options_text(l->o, "peers")},
+                                       {"shard", options_text(l->o, "shard")},
+                                       {"data", options_text(l->o, "data")},
+                                       {NULL, NULL}};
+    if (given == NULL)
         return CMD_OK;
+    if (strlen(given) + WIRE_NAME_MAX + 32 >= sizeof l->out)
+        return cmd_fail(l->o, CMD_USAGE, "--out: the path is too long");
+    strcpy(l->out, given);
+    return cmd_out_look(&l->dir, l->o, l->out, flags, &l->result.run);
+}
+
+static int make_out(struct local *l)
+{
+    const char *temporary = getenv("TMPDIR");
+    if (l->out[0] == '\0') {
+        snprintf(l->out, sizeof l->out / 2, "%s/hearsay-XXXXXX",
+                 temporary && *temporary ? temporary : "/tmp");
+        if (mkdtemp(l->out) == NULL)
+            return cmd_fail(l->o, CMD_FAILED, "cannot make the directory %s: %s", l->out,
+                            strerror(errno));
+        int code = cmd_out_look(&l->dir, l->o, l->out, NULL, &l->result.run);
+        if (code != CMD_OK)
+            return code;
     }
-    snprintf(l->out, sizeof l->out / 2, "%s/hearsay-XXXXXX",
-             temporary && *temporary ? temporary : "/tmp");
-    if (mkdtemp(l->out) == NULL)
-        return cmd_fail(l->o, CMD_FAILED, "cannot make the directory %s: %s", l->out,
-                        strerror(errno));
+    int code = cmd_out_open(&l->dir);
+    return code == CMD_OK && !l->dir.finished ? cmd_out_claim(&l->dir) : code;
+}
+
+/* Children go when their parent does, but not in the same moment. */
+static int wait_for_former(struct local *l, const char *dir)
+{
+    long pid = 0;
+    for (int ms = 0; outdir_is_open(dir, &pid); ms += LOOK_MS) {
+        if (ms >= GONE_MS)
+            return cmd_fail(l->o, CMD_USAGE, "--out: %s is in use by process %ld", dir, pid);
+        uv_sleep(LOOK_MS);
+    }
     return CMD_OK;
 }
 
-/* A fresh key; and what an earlier run left must not be taken for ours. */
+/* What peer i's process would have told of its end. */
+static void take_summary(struct local *l, uint32_t i, const json_t *summary)
+{
+    char *text = json_dumps(summary, JSON_COMPACT | JSON_REAL_PRECISION(12));
+    double ended_s = json_number_value(json_object_get(summary, "time_s"));
+    l->again[i] = text != NULL;
+    l->n_ended += text != NULL;
+    if (text != NULL)
+        (void)cmd_local_result_line(&l->result, i, text);
+    l->result.exit_code[i] = (int)json_integer_value(json_object_get(summary, "exit_code"));
+    l->result.seconds = ended_s > l->result.seconds ? ended_s : l->result.seconds;
+    free(text);
+}
+
+/* A run whose parent was killed near its end has peers that finished. Where all of them have, the
+ * result is there; else they are needed once more, and what they had moves aside. */
+static int look_at_peers(struct local *l)
+{
+    char dir[CMD_PATH_MAX];
+    int code = CMD_OK;
+    for (uint32_t i = 0; i < l->n && code == CMD_OK; i++) {
+        if (cmd_path(dir, l->out, l->result.name[i]) < 0)
+            return cmd_fail(l->o, CMD_USAGE, "--out: the path is too long");
+        code = wait_for_former(l, dir);
+        json_t *summary = outdir_summary(dir);
+        if (summary != NULL)
+            take_summary(l, i, summary);
+        json_decref(summary);
+    }
+    l->all_ended = code == CMD_OK && l->n_ended == l->n;
+    if (l->all_ended)
+        cmd_fail(l->o, CMD_OK, "all peers of this run have finished before, in %s", l->out);
+    else
+        cmd_local_result_forget(&l->result);
+    l->n_ended = 0;
+    return code;
+}
+
+/* A fresh key: nobody of an earlier start is to be met. */
 static int make_key(struct local *l)
 {
     uint8_t key[KEYFILE_BYTES];
@@ -413,11 +483,7 @@ static int make_key(struct local *l)
         return cmd_fail(l->o, CMD_FAILED, "the system gives no random bytes");
     int err = keyfile_write(l->key, key, error);
     explicit_bzero(key, sizeof key);
-    if (err < 0)
-        return cmd_fail(l->o, CMD_FAILED, "%s", error);
-    for (uint32_t i = 0; i < l->n; i++)
-        cmd_local_result_clear(&l->result, i);
-    return CMD_OK;
+    return err < 0 ? cmd_fail(l->o, CMD_FAILED, "%s", error) : CMD_OK;
 }
 
 static int find_program(struct local *l)
@@ -436,6 +502,8 @@ static int find_program(struct local *l)
 
 static int open_cluster(struct local *l)
 {
+    if (l->all_ended)
+        return CMD_OK;
     uv_signal_t *signals[] = {&l->on_int, &l->on_term, &l->on_hup};
     static const int number[] = {SIGINT, SIGTERM, SIGHUP};
     int err = uv_spare_loop_init(&l->loop);
@@ -464,6 +532,8 @@ static int open_cluster(struct local *l)
 
 static int train(struct local *l)
 {
+    if (l->all_ended)
+        return cmd_local_result_print(&l->result, l->o, options_flag(l->o, "json"));
     l->begin_ns = uv_hrtime();
     cmd_progress_open(&l->progress, stderr);
     fprintf(stderr, "hearsay local: %u peers, 127.0.0.1:%u to :%u, everything in %s\n",
@@ -485,16 +555,19 @@ static int train(struct local *l)
 int cmd_local(const struct options *o)
 {
     static struct local l; /* Large, and one a process. */
-    static int (*const steps[])(struct local *) = {check,    find_program, make_out,
-                                                   make_key, open_cluster, train};
+    static int (*const steps[])(struct local *) = {check,         look,     find_program, make_out,
+                                                   look_at_peers, make_key, open_cluster, train};
     l.o = o;
     l.n = (uint32_t)options_uint(o, "peers");
     signal(SIGPIPE, SIG_IGN);
     if (cmd_local_result_open(&l.result, l.n, l.out) < 0)
         return cmd_fail(o, CMD_FAILED, "out of memory");
     int code = CMD_OK;
-    for (size_t i = 0; i < sizeof steps / sizeof *steps && code == CMD_OK; i++)
+    for (size_t i = 0; i < sizeof steps / sizeof *steps && code == CMD_OK && !l.dir.finished; i++)
         code = steps[i](&l);
+    if (code == CMD_OK && l.dir.finished)
+        code = cmd_out_again(&l.dir);
+    cmd_out_close(&l.dir);
     cmd_local_result_close(&l.result);
     return code;
 }

@@ -8,6 +8,7 @@
 #include "nn/files/safetensors.h"
 #include "peer/cmd/closing.h"
 #include "peer/cmd/files.h"
+#include "peer/cmd/out.h"
 #include "peer/uv/metrics.h"
 
 #include <errno.h>
@@ -15,6 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+enum { NAMED = 8 /* So many peers without a model are named. */ };
 
 int cmd_local_result_open(struct cmd_local_result *r, uint32_t n, const char *out)
 {
@@ -29,15 +32,24 @@ int cmd_local_result_open(struct cmd_local_result *r, uint32_t n, const char *ou
     if (r->name == NULL || r->row == NULL || r->exit_code == NULL || r->given_up == NULL
         || r->summary == NULL)
         return -ENOMEM;
-    for (uint32_t i = 0; i < n; i++) {
+    for (uint32_t i = 0; i < n; i++)
         snprintf(r->name[i], sizeof r->name[i], "peer-%u", (unsigned)i);
+    cmd_local_result_forget(r);
+    return 0;
+}
+
+void cmd_local_result_forget(struct cmd_local_result *r)
+{
+    for (uint32_t i = 0; i < r->n; i++) {
         r->row[i] = (struct cmd_progress_row){.name = r->name[i],
                                               .phase = "starting",
                                               .loss = NAN,
                                               .accuracy = NAN,
                                               .relative_drift = NAN};
+        r->exit_code[i] = 0;
+        json_decref(r->summary[i]);
+        r->summary[i] = NULL;
     }
-    return 0;
 }
 
 void cmd_local_result_close(struct cmd_local_result *r)
@@ -57,16 +69,6 @@ static bool file_of(const struct cmd_local_result *r, uint32_t i, const char *na
 {
     char dir[CMD_PATH_MAX];
     return cmd_path(dir, r->out, r->name[i]) == 0 && cmd_path(path, dir, name) == 0;
-}
-
-void cmd_local_result_clear(const struct cmd_local_result *r, uint32_t i)
-{
-    static const char *const name[] = {"model.safetensors", "summary.json", "metrics.jsonl"};
-    char path[CMD_PATH_MAX];
-    for (size_t k = 0; k < sizeof name / sizeof *name; k++) {
-        if (file_of(r, i, name[k], path))
-            unlink(path);
-    }
 }
 
 /* ---- Lines ------------------------------------------------------------ */
@@ -149,11 +151,18 @@ static bool has_ended(const struct cmd_local_result *r, uint32_t i)
     return r->summary[i] != NULL && (r->exit_code[i] == CMD_OK || r->exit_code[i] == CMD_APART);
 }
 
+/* By its own word: a file that is there may be an earlier start's. */
+static bool has_stored(const struct cmd_local_result *r, uint32_t i)
+{
+    char path[CMD_PATH_MAX];
+    return json_is_string(json_object_get(r->summary[i], "model"))
+           && file_of(r, i, "model.safetensors", path) && access(path, F_OK) == 0;
+}
+
 /* One whose training ran away leaves a model, unless a figure was not finite. */
 static bool has_model(const struct cmd_local_result *r, uint32_t i)
 {
-    char path[CMD_PATH_MAX];
-    return has_ended(r, i) && file_of(r, i, "model.safetensors", path) && access(path, F_OK) == 0;
+    return has_ended(r, i) && has_stored(r, i);
 }
 
 static const json_t *verdict_of(const struct cmd_local_result *r, uint32_t i)
@@ -273,7 +282,7 @@ static json_t *peer_object(const struct cmd_local_result *r, uint32_t i)
         "bytes_sent",     "bytes_received", "compute_s",    "wait_s",       "mix_s",
         "relative_drift", "own_distance",   "diverged",     "resets",       "violations",
         "exchanges",      "rung",           "drift_excess", "drift_target", "rounds_done",
-        "rounds_skipped", "joined_round",   "verdict"};
+        "rounds_skipped", "joined_round",   "verdict",      "model"};
     json_t *j = json_object();
     json_object_set_new(j, "name", json_string(r->name[i]));
     json_object_set_new(j, "exit_code", json_integer(r->exit_code[i]));
@@ -300,7 +309,7 @@ static json_t *run_object(const struct run *run)
     return j;
 }
 
-static void print_json(const struct cmd_local_result *r, const struct totals *t)
+static json_t *closing_object(const struct cmd_local_result *r, const struct totals *t)
 {
     const struct consensus *c = &r->consensus;
     json_t *j = json_object(), *peers = json_array();
@@ -324,9 +333,26 @@ static void print_json(const struct cmd_local_result *r, const struct totals *t)
     json_object_set_new(j, "out", json_string(r->out));
     json_object_set_new(j, "run", run_object(&r->run));
     json_object_set_new(j, "peers", peers);
-    json_dumpf(j, stdout, JSON_COMPACT | JSON_REAL_PRECISION(12));
-    fputc('\n', stdout);
-    json_decref(j);
+    return j;
+}
+
+/* Where the models are, and of whom there is none. */
+static void print_models(const struct cmd_local_result *r)
+{
+    uint32_t n = 0, missing = 0;
+    for (uint32_t i = 0; i < r->n; i++)
+        n += has_stored(r, i);
+    if (n == r->n) {
+        printf("models in      %s\n", r->out);
+        return;
+    }
+    printf("models in      %s, of %u of %u peers: none of ", r->out, (unsigned)n, (unsigned)r->n);
+    for (uint32_t i = 0; i < r->n; i++)
+        if (!has_stored(r, i) && ++missing <= NAMED)
+            printf("%s%s", missing > 1 ? ", " : "", r->name[i]);
+    if (missing > NAMED)
+        printf(" and %u more", (unsigned)(missing - NAMED));
+    putchar('\n');
 }
 
 static void print_table(const struct cmd_local_result *r, const struct totals *t)
@@ -365,7 +391,8 @@ static void print_table(const struct cmd_local_result *r, const struct totals *t
            (unsigned long long)t->settle_rounds);
     printf("bytes sent     %s by all peers, at the sockets\n", cmd_progress_bytes(a, t->sent));
     printf("seconds        %.1f\n", r->seconds);
-    printf("models in      %s\n%s\n", r->out, r->outcome.text);
+    print_models(r);
+    printf("%s\n", r->outcome.text);
 }
 
 int cmd_local_result_print(struct cmd_local_result *r, const struct options *o, bool json)
@@ -373,12 +400,18 @@ int cmd_local_result_print(struct cmd_local_result *r, const struct options *o, 
     int code = compare(r, o);
     struct totals t = add_up(r);
     judge(r);
-    if (json)
-        print_json(r, &t);
-    else
+    json_t *j = closing_object(r, &t);
+    bool finished = code == CMD_OK && r->outcome.kind != OUTCOME_FAILED;
+    int kept = cmd_out_end(o, r->out, j, finished, code != CMD_OK ? code : r->outcome.exit_code);
+    if (json) {
+        json_dumpf(j, stdout, JSON_COMPACT | JSON_REAL_PRECISION(12));
+        fputc('\n', stdout);
+    } else {
         print_table(r, &t);
+    }
+    json_decref(j);
     int flushed = cmd_finish(o);
     if (code == CMD_OK)
-        code = flushed;
+        code = kept != CMD_OK ? kept : flushed;
     return code != CMD_OK ? code : r->outcome.exit_code;
 }

@@ -4,7 +4,8 @@
  *               "test_loss": 0.04, "loss": 0.02, "round": 400,
  *               "settle_rounds": 12, "bytes_sent": 1, "bytes_received": 1,
  *               "compute_s": 9.1, "wait_s": 1.2, "mix_s": 0.4,
- *               "resets": 0, "violations": 0, "exchanges": 800}, ...],
+ *               "resets": 0, "violations": 0, "exchanges": 800,
+ *               "model": "model.safetensors"}, ...],   or null
  *    "verdict": {...},                             peer/cmd/closing.h
  *    "n_peers": 8, "n_models": 8,
  *    "accuracy_min": 0.987, "accuracy_max": 0.989,
@@ -14,7 +15,8 @@
  *    "estimated_relative_drift": 0.0004,           the peers' own, their mean
  *    "rounds": 400, "settle_rounds": 12, "seconds": 41.2,
  *    "bytes_sent": 1, "bytes_received": 1,         sums, at the sockets
- *    "out": "DIR", "run": {"batch": "32", ...}}
+ *    "out": "DIR", "run": {"batch": "32", ...},
+ *    "finished": true, "exit_code": 0}
  *
  * Figures of peers that ended without a summary are left out; what is not
  * known is null.
@@ -54,14 +56,14 @@ __attribute__((warn_unused_result)) int cmd_local_result_open(struct cmd_local_r
                                                               uint32_t n, const char *out);
 void cmd_local_result_close(struct cmd_local_result *r);
 
-/* Remove what an earlier run left of peer i. */
-void cmd_local_result_clear(const struct cmd_local_result *r, uint32_t i);
+/* Back to the beginning: no line has come. */
+void cmd_local_result_forget(struct cmd_local_result *r);
 
 /* One JSON line of peer i; whatever it says is only shown. Returns a warning to
  * show, valid until the next call, or NULL. */
 const char *cmd_local_result_line(struct cmd_local_result *r, uint32_t i, const char *text);
 
-/* Read the models, compare, judge, print. Returns the exit code: that of the verdict, unless
+/* Read the models, compare, judge, print, and keep that as summary.json. Returns the exit code: that of the verdict, unless
  * something failed here. */
 int cmd_local_result_print(struct cmd_local_result *r, const struct options *o, bool json);
 

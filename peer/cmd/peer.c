@@ -1,11 +1,17 @@
 /* peer/cmd/peer.c -- `hearsay peer`: one peer of a cluster, from flags to files.
  *
  * Under --out: identity.key, and what peer/cmd/report.h lists.
+ *
+ *   at the start    --out of a run that our flags contradict is refused; one that has finished
+ *                   says so; else it is locked
+ *   the run known   refused if --out is of another one
+ *   its first line  claimed (peer/cmd/report.c): only then is anything written
  */
 #include "gossip/wire/wire.h"
 #include "nn/math/number.h"
 #include "peer/cmd/cmd.h"
 #include "peer/cmd/files.h"
+#include "peer/cmd/out.h"
 #include "peer/cmd/peers.h"
 #include "peer/cmd/report.h"
 #include "peer/cmd/training.h"
@@ -44,7 +50,8 @@ const struct option_row cmd_peer_rows[] = {
     {.name = "identity", .kind = OPTION_TEXT, .arg = "FILE",
      .help = "this peer's secret key, made when missing; default: identity.key under --out"},
     {.name = "out", .kind = OPTION_TEXT, .arg = "DIR",
-     .help = "directory for model and metrics; default: hearsay-NAME"},
+     .help = "directory for model and metrics of this run only; default: hearsay-NAME"},
+    CMD_ROW_FRESH,
     {.name = "evaluate-every", .kind = OPTION_UINT, .arg = "N", .fallback = "0", .min = 0, .max = 1e9,
      .help = "rounds between evaluations while training; 0: at the end only"},
     {.name = "evaluate-samples", .kind = OPTION_UINT, .arg = "N", .fallback = "1000", .min = 1, .max = 1e9,
@@ -73,6 +80,7 @@ struct peer
     char name[WIRE_NAME_MAX + 1];
     const char *out;
     char out_default[WIRE_NAME_MAX + 16];
+    struct cmd_out dir; /* What --out names. */
     struct list bootstrap, advertise;
     uint8_t psk[CHANNEL_KEY];
     struct channel_identity identity;
@@ -171,28 +179,33 @@ static int take_name(struct peer *p)
     }
     snprintf(p->out_default, sizeof p->out_default, "hearsay-%s", p->name);
     p->out = options_text(p->o, "out") ? options_text(p->o, "out") : p->out_default;
+    p->report.name = p->name;
+    p->report.out = p->out;
+    p->report.dir = &p->dir;
     return CMD_OK;
 }
 
-static int take_keys(struct peer *p)
+static int take_key(struct peer *p)
+{
+    char error[KEYFILE_ERROR_MAX];
+    int err = keyfile_read(options_text(p->o, "key"), p->psk, error);
+    return err < 0 ? cmd_fail(p->o, CMD_USAGE, "--key: %s", error) : CMD_OK;
+}
+
+/* It is made where there is none, so that --out is ours by then. */
+static int take_identity(struct peer *p)
 {
     char error[KEYFILE_ERROR_MAX], path[CMD_PATH_MAX];
     uint8_t seed[KEYFILE_BYTES];
-    int err = keyfile_read(options_text(p->o, "key"), p->psk, error);
-    if (err < 0)
-        return cmd_fail(p->o, CMD_USAGE, "--key: %s", error);
-    err = cmd_make_dirs(p->out);
-    if (err < 0)
-        return cmd_fail(p->o, CMD_USAGE, "cannot make the directory %s: %s", p->out,
-                        uv_strerror(err));
     const char *given = options_text(p->o, "identity");
     if (given == NULL && cmd_path(path, p->out, "identity.key") < 0)
         return cmd_fail(p->o, CMD_USAGE, "--out: the path is too long");
-    err = cmd_identity(given ? given : path, seed, error);
+    int err = cmd_identity(given ? given : path, seed, error);
     if (err < 0)
         return cmd_fail(p->o, CMD_USAGE, "identity: %s", error);
     channel_identity_from_seed(&p->identity, seed);
     explicit_bzero(seed, sizeof seed);
+    memcpy(p->config.node.id, p->identity.sign_pk, sizeof p->config.node.id);
     return CMD_OK;
 }
 
@@ -228,6 +241,82 @@ static int take_run(struct peer *p)
     return err < 0 ? cmd_fail(p->o, cmd_exit_of(err), "%s", error) : CMD_OK;
 }
 
+/* ---- --out ------------------------------------------------------------ */
+
+/* The run of which --out is, as far as we can read it. */
+static int run_there(struct peer *p, const char *text, struct run *there)
+{
+    char error[RUN_ERROR_MAX];
+    const char *run = owner_run(text);
+    int err = run_from_text(there, &sgd_keys, run, strlen(run), error);
+    return err < 0 ? cmd_fail(p->o, CMD_USAGE,
+                              "--out %s has another run: %s; --fresh moves it aside", p->out, error)
+                   : CMD_OK;
+}
+
+/* Who has a bootstrap list may have joined a run of which its flags say a part only, and is of
+ * that one still. */
+static int look_at_run(struct peer *p, const struct run *there)
+{
+    char error[RUN_ERROR_MAX];
+    struct node_config *c = &p->config.node;
+    struct run asked = c->run;
+    if (p->bootstrap.n > 0 && run_with_flags(&asked, there, &c->flags, error) < 0)
+        return cmd_fail(p->o, CMD_USAGE, "--out %s has another run: %s; --fresh moves it aside",
+                        p->out, error);
+    int code = cmd_out_look(&p->dir, p->o, p->out, NULL, &asked);
+    if (code == CMD_OK && c->found)
+        c->run = asked;
+    return code;
+}
+
+/* Before anything is made there. */
+static int look(struct peer *p)
+{
+    char there[OWNER_TEXT_MAX];
+    struct run run;
+    p->dir.o = p->o;
+    p->dir.dir = p->out;
+    if (options_flag(p->o, "fresh"))
+        return CMD_OK;
+    if (outdir_text(p->out, there)) {
+        int code = run_there(p, there, &run);
+        return code == CMD_OK ? look_at_run(p, &run) : code;
+    }
+    owner_write(p->dir.text, p->o->command->name, NULL, "");
+    return cmd_out_look_again(&p->dir);
+}
+
+static int take_out(struct peer *p)
+{
+    char path[CMD_PATH_MAX];
+    int code = look(p);
+    if (code != CMD_OK || p->dir.finished)
+        return code;
+    code = cmd_out_open(&p->dir);
+    if (code != CMD_OK || p->dir.finished)
+        return code;
+    int err = cmd_reserve_check(p->out, cmd_report_files, path, sizeof path);
+    return err < 0 ? cmd_fail(p->o, cmd_exit_of(err), "cannot write %s: %s", path, uv_strerror(err))
+                   : CMD_OK;
+}
+
+/* Is --out of this run, or of none? A run that is only proposed may give way to the cluster's, so
+ * that nothing is written yet; one that was there before we came gives way to none. */
+static int check_run(struct peer *p, const struct run *run, char error[RUN_ERROR_MAX])
+{
+    char text[WIRE_RUN_MAX + 1], why[OUTDIR_WHY_MAX], there[OWNER_TEXT_MAX];
+    run_text(run, text);
+    owner_write(p->dir.text, p->o->command->name, NULL, text);
+    if (!outdir_text(p->out, there) || owner_differ(there, p->dir.text, why) == 0)
+        return 0;
+    snprintf(error, RUN_ERROR_MAX, "--out %.80s has another run: %.150s; --fresh moves it aside",
+             p->out, why);
+    return -EINVAL;
+}
+
+/* ---- The node's configuration ----------------------------------------- */
+
 /* Whoever cannot keep a model need not make one. */
 static int make_trainer(void *self, const struct run *run, struct trainer *t,
                         char error[RUN_ERROR_MAX])
@@ -240,7 +329,7 @@ static int make_trainer(void *self, const struct run *run, struct trainer *t,
     if (err < 0)
         snprintf(error, RUN_ERROR_MAX, "no room for the model in %.200s: %s", p->out,
                  strerror(-err));
-    return err;
+    return err < 0 ? err : check_run(p, run, error);
 }
 
 static int configure(struct peer *p)
@@ -266,7 +355,6 @@ static int configure(struct peer *p)
         .evaluate_samples = options_uint(p->o, "evaluate-samples"),
     };
     cmd_peers_limits(p->o, c);
-    memcpy(c->id, p->identity.sign_pk, sizeof c->id);
     p->crypto = (struct members_crypto){.self = &p->identity, .verify = verify, .sign = sign};
     p->config.identity = &p->identity;
     p->config.psk = p->psk;
@@ -275,17 +363,19 @@ static int configure(struct peer *p)
     p->config.self = &p->report;
     p->config.note = cmd_report_note;
     p->config.measured = cmd_report_measured;
-    p->config.write_model = cmd_report_model;
+    p->config.write_model = cmd_report_store;
+    p->config.again_ms = cmd_report_again_ms;
     return take_run(p);
 }
 
 static int take_options(struct peer *p)
 {
-    static int (*const take[])(struct peer *) = {take_listen, take_name, take_keys, configure};
+    static int (*const take[])(struct peer *) = {take_listen, take_name, take_key,
+                                                 configure,   take_out,  take_identity};
     int code = cut_list(p, "bootstrap", NODE_SEEDS_MAX, &p->bootstrap);
     if (code == CMD_OK)
         code = cut_list(p, "advertise", WIRE_ADDRESSES_MAX, &p->advertise);
-    for (size_t i = 0; i < sizeof take / sizeof *take && code == CMD_OK; i++)
+    for (size_t i = 0; i < sizeof take / sizeof *take && code == CMD_OK && !p->dir.finished; i++)
         code = take[i](p);
     return code;
 }
@@ -336,23 +426,6 @@ static int open_and_run(struct peer *p)
     return code;
 }
 
-static int serve(struct peer *p)
-{
-    char path[CMD_PATH_MAX];
-    p->report.name = p->name;
-    p->report.out = p->out;
-    int err = cmd_reserve_check(p->out, cmd_report_files, path, sizeof path);
-    if (err == 0)
-        err = cmd_path(path, p->out, "metrics.jsonl");
-    if (err == 0)
-        err = uv_metrics_open(&p->report.metrics, path, p->report.json ? stdout : NULL);
-    if (err < 0)
-        return cmd_fail(p->o, cmd_exit_of(err), "cannot write %s: %s", path, uv_strerror(err));
-    int exit_code = open_and_run(p);
-    uv_metrics_close(&p->report.metrics);
-    return exit_code;
-}
-
 /* As many file descriptors as we may have. */
 static void raise_limits(void)
 {
@@ -369,6 +442,7 @@ int cmd_peer(const struct options *o)
     p.o = o;
     p.report =
         (struct cmd_report){.o = o, .json = options_flag(o, "json"), .begin_ns = uv_hrtime()};
+    p.report.patience_us = (int64_t)(options_real(o, "patience") * 1e6);
     p.report.notes_as_json = p.report.json && options_given(o, "leash-fd");
     p.report.terminal = !p.report.json && isatty(STDERR_FILENO);
     uv_driver_defaults(&p.config);
@@ -376,7 +450,9 @@ int cmd_peer(const struct options *o)
     raise_limits();
     int code = take_options(&p);
     if (code == CMD_OK)
-        code = serve(&p);
+        code = p.dir.finished ? cmd_out_again(&p.dir) : open_and_run(&p);
+    uv_metrics_close(&p.report.metrics);
+    cmd_out_close(&p.dir);
     cmd_training_close(&p.training);
     channel_identity_close(&p.identity);
     explicit_bzero(p.psk, sizeof p.psk);

@@ -1,7 +1,8 @@
 /* peer/cmd/report.c -- what `hearsay peer` writes and says while it runs and at the end.
  *
  * Files are what counts: where one cannot be written the peer trains on, since
- * others depend on it, and ends with an error. */
+ * others depend on it, and ends with an error. A model that cannot be stored at the
+ * end stays in memory and is tried again (peer/store/retry.h), for --patience. */
 #include "peer/cmd/report.h"
 
 #include "nn/files/safetensors.h"
@@ -9,6 +10,8 @@
 #include "peer/cmd/files.h"
 #include "peer/cmd/progress.h"
 
+#include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -17,7 +20,9 @@ enum {
     DRAW_MS = 100   /* and a terminal a new look. */
 };
 
-const char *const cmd_report_files[] = {"metrics.jsonl", "model.safetensors", "summary.json", NULL};
+static const char model_file[] = "model.safetensors";
+
+const char *const cmd_report_files[] = {"metrics.jsonl", model_file, "summary.json", NULL};
 
 /* ---- While it runs ---------------------------------------------------- */
 
@@ -68,12 +73,29 @@ static void say(struct cmd_report *r, const struct node_progress *g)
         fputc('\n', stderr);
 }
 
+/* With the first that is written --out belongs to the run: until then that was a proposal. */
+static void claim(struct cmd_report *r)
+{
+    FILE *file;
+    if (r->claimed)
+        return;
+    r->claimed = cmd_out_claim(r->dir) == CMD_OK;
+    int err = outdir_append(r->out, &file);
+    if (err == 0)
+        uv_metrics_open(&r->metrics, file, r->json ? stdout : NULL);
+    else
+        cmd_fail(r->o, CMD_FAILED, "cannot write %s/metrics.jsonl: %s", r->out, uv_strerror(err));
+    r->metrics_failed |= err < 0 || !r->claimed;
+    r->claimed = true;
+}
+
 void cmd_report_measured(void *self, const struct node_progress *g)
 {
     struct cmd_report *r = self;
-    int err = uv_metrics_write(&r->metrics, g, seconds(r));
+    claim(r);
+    int err = r->metrics.file != NULL ? uv_metrics_write(&r->metrics, g, seconds(r)) : 0;
     if (err < 0) {
-        r->file_failed = true;
+        r->metrics_failed = true;
         cmd_fail(r->o, CMD_FAILED, "cannot write %s/metrics.jsonl: %s", r->out, uv_strerror(err));
     }
     uint64_t now = uv_hrtime(), every = r->terminal ? DRAW_MS : LINE_MS;
@@ -83,25 +105,57 @@ void cmd_report_measured(void *self, const struct node_progress *g)
     say(r, g);
 }
 
+/* ---- The model ---- */
+
+__attribute__((format(printf, 3, 4))) static void note(struct cmd_report *r, enum note_level level,
+                                                       const char *format, ...)
+{
+    char text[DATA_ERROR_MAX + 96];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    cmd_report_note(r, level, text);
+}
+
 /* Files of before count, too: with one of them missing this process ends as failed. */
-bool cmd_report_model(void *self, const struct node *n)
+bool cmd_report_store(void *self, const struct node *n)
 {
     struct cmd_report *r = self;
-    char path[CMD_PATH_MAX], error[DATA_ERROR_MAX];
-    int err = cmd_path(path, r->out, "model.safetensors");
-    if (err < 0)
-        snprintf(error, sizeof error, "--out %.200s: %s", r->out, strerror(-err));
-    else {
+    char path[CMD_PATH_MAX];
+    bool again = r->unstored;
+    claim(r);
+    int err = cmd_path(path, r->out, model_file);
+    if (err < 0) {
+        snprintf(r->why, sizeof r->why, "--out %.200s: %s", r->out, strerror(-err));
+    } else {
         cmd_reserve_release(&r->reserve);
-        err = cmd_write_model(path, n, r->name, error);
+        err = cmd_write_model(path, n, r->name, r->why);
         cmd_reserve_again(&r->reserve, r->out); /* It may be written more than once. */
     }
-    r->wrote_model |= err == 0;
-    if (err < 0) {
-        r->file_failed = true;
-        cmd_fail(r->o, CMD_FAILED, "%s", error);
-    }
-    return !r->file_failed;
+    r->stored |= err > 0;
+    r->unstored = err < 0;
+    if (again && !r->unstored)
+        note(r, NOTE_WARNING, "the model is in %s now", r->out);
+    return !r->unstored && !r->metrics_failed;
+}
+
+/* A model that is not stored is in memory still, and the node waits. */
+uint32_t cmd_report_again_ms(void *self)
+{
+    struct cmd_report *r = self;
+    int64_t now_us = (int64_t)(uv_hrtime() / 1000);
+    bool say;
+    if (!r->unstored)
+        return 0;
+    int64_t wait_us = retry_failed(&r->retry, now_us, r->patience_us, &say);
+    long long left_s = (retry_left_us(&r->retry, now_us) + 999999) / 1000000;
+    if (wait_us == 0)
+        note(r, NOTE_WARNING, "%s; this peer's model is lost", r->why);
+    else if (say)
+        note(r, NOTE_WARNING, "%s; the model is in memory, and tried again for %lld s", r->why,
+             left_s);
+    return (uint32_t)(wait_us / 1000) + (wait_us > 0);
 }
 
 /* ---- The end ---------------------------------------------------------- */
@@ -123,9 +177,9 @@ static json_t *summary(const struct cmd_report *r, const struct node *n,
     json_object_set_new(j, "resets", json_integer((json_int_t)g.resets));
     json_object_set_new(j, "violations", json_integer((json_int_t)g.violations));
     json_object_set_new(j, "exchanges", json_integer((json_int_t)g.exchanges));
-    json_object_set_new(j, "exit_code", json_integer(o->exit_code));
     json_object_set_new(j, "verdict", cmd_closing_json(o, f));
     json_object_set_new(j, "diverged", g.diverged[0] ? json_string(g.diverged) : json_null());
+    json_object_set_new(j, "model", r->stored ? json_string(model_file) : json_null());
     json_object_set_new(j, "run", json_string(text));
     return j;
 }
@@ -138,16 +192,37 @@ static void judge(const struct cmd_report *r, struct uv_driver *d, struct outcom
     node_facts(uv_driver_node(d), f);
     if (f->failed == CMD_OK && code != CMD_APART)
         f->failed = code;
-    if (r->file_failed && (f->failed == CMD_OK || f->failed == CMD_FAILED)) {
+    bool missing = r->metrics_failed || r->unstored;
+    if (missing && (f->failed == CMD_OK || f->failed == CMD_FAILED)) {
         f->failed = CMD_FAILED;
         f->failure = "a file could not be written";
     }
     outcome_judge(o, f);
 }
 
+/* Did the run end for this peer, with its model where it belongs? Then it has nothing more to do
+ * there, whatever became of the others, or of a line of metrics. */
+static bool has_finished(const struct cmd_report *r, const struct outcome_facts *f)
+{
+    return r->stored && !r->unstored && !f->stopped;
+}
+
+/* The last words for people; after bad usage the error was all there is to say. */
+static void say_end(struct cmd_report *r, const struct node_progress *g, const struct outcome *o)
+{
+    struct cmd_progress_rungs rungs = {0};
+    say(r, g);
+    end_drawing(r);
+    if (g->round > 0)
+        cmd_progress_rung(&rungs, g->rung, g->excess);
+    cmd_progress_rungs_say(&rungs, stderr);
+    if (r->claimed)
+        fprintf(stderr, "%s in %s\n", r->stored ? "model and metrics are" : "metrics are", r->out);
+    fprintf(stderr, "hearsay peer: %s: %s\n", r->name, o->text);
+}
+
 int cmd_report_finish(struct cmd_report *r, struct uv_driver *d)
 {
-    char path[CMD_PATH_MAX];
     struct node_progress g;
     struct outcome_facts f;
     struct outcome o;
@@ -160,25 +235,15 @@ int cmd_report_finish(struct cmd_report *r, struct uv_driver *d)
     json_object_set_new(j, "bytes_sent", json_integer((json_int_t)g.bytes_sent));
     json_object_set_new(j, "bytes_received", json_integer((json_int_t)g.bytes_received));
     json_object_set_new(j, "strangers", json_integer((json_int_t)uv_driver_counts(d)->strangers));
-    int err = cmd_path(path, r->out, "summary.json");
     cmd_reserve_release(&r->reserve);
-    if (err == 0)
-        err = cmd_write_json(path, j);
-    if (err < 0)
-        exit_code = cmd_fail(r->o, CMD_FAILED, "cannot write %s: %s", path, uv_strerror(err));
+    const char *dir = r->claimed ? r->out : NULL;
+    if (cmd_out_end(r->o, dir, j, has_finished(r, &f), exit_code) != CMD_OK)
+        exit_code = CMD_FAILED;
     if (r->json) {
         json_dumpf(j, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
         fputc('\n', stdout);
-    } else if (exit_code != CMD_USAGE) { /* After bad usage the error was all there is to say. */
-        say(r, &g);
-        end_drawing(r);
-        struct cmd_progress_rungs rungs = {0};
-        if (g.round > 0)
-            cmd_progress_rung(&rungs, g.rung, g.excess);
-        cmd_progress_rungs_say(&rungs, stderr);
-        fprintf(stderr, "%s in %s\n", r->wrote_model ? "model and metrics are" : "metrics are",
-                r->out);
-        fprintf(stderr, "hearsay peer: %s: %s\n", r->name, o.text);
+    } else if (exit_code != CMD_USAGE) {
+        say_end(r, &g, &o);
     }
     json_decref(j);
     if (cmd_finish(r->o) != CMD_OK && exit_code == 0)

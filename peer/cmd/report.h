@@ -6,7 +6,7 @@
  *
  *   "summary": true, "name", "test_loss", "resets", "violations",
  *   "exchanges", "strangers", "exit_code", "verdict" (peer/cmd/closing.h),
- *   "run": its canonical text
+ *   "model": its file's name or null, "finished", "run": its canonical text
  *
  * With --json the lines of metrics.jsonl go to stdout as well, and the summary
  * is the last of them. Lines for people go to stderr, one line redrawn on a
@@ -15,8 +15,11 @@
 #ifndef PEER_CMD_REPORT_H
 #define PEER_CMD_REPORT_H
 
+#include "nn/data/data.h"
 #include "peer/cmd/cmd.h"
+#include "peer/cmd/out.h"
 #include "peer/cmd/reserve.h"
+#include "peer/store/retry.h"
 #include "peer/uv/driver.h"
 #include "peer/uv/metrics.h"
 
@@ -29,9 +32,16 @@ struct cmd_report
     uint64_t begin_ns;
     struct uv_metrics metrics;
     struct cmd_reserve reserve; /* The model's room on the disk. */
+    struct cmd_out *dir;        /* What --out names, with the run's text once that is known. */
+    bool claimed;               /* --out is this run's: what is written belongs there. */
     uint64_t said_ns;
     bool drawn; /* A line on the terminal waits for its end. */
-    bool file_failed, wrote_model;
+    bool metrics_failed;
+    bool stored;              /* The model is there. */
+    bool unstored;            /* The last try to store it failed: it is in memory only. */
+    char why[DATA_ERROR_MAX]; /* Why that is so. */
+    struct retry retry;
+    int64_t patience_us; /* For so long. */
 };
 
 /* The names of the files under --out; NULL ends. */
@@ -40,7 +50,8 @@ extern const char *const cmd_report_files[];
 /* The driver's callbacks; `self` is the report. */
 void cmd_report_note(void *self, enum note_level level, const char *text);
 void cmd_report_measured(void *self, const struct node_progress *g);
-bool cmd_report_model(void *self, const struct node *n);
+bool cmd_report_store(void *self, const struct node *n);
+uint32_t cmd_report_again_ms(void *self);
 
 /* After the loop: summary and last words. Returns the process's exit code. */
 int cmd_report_finish(struct cmd_report *r, struct uv_driver *d);

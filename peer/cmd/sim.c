@@ -12,6 +12,7 @@
 #include "peer/cmd/closing.h"
 #include "peer/cmd/cmd.h"
 #include "peer/cmd/files.h"
+#include "peer/cmd/out.h"
 #include "peer/cmd/peers.h"
 #include "peer/cmd/reserve.h"
 #include "peer/cmd/training.h"
@@ -32,6 +33,8 @@
  * it prints a line whenever it has become longer by one part in SIM_LONGER. */
 enum { SIM_LINES = 20, SIM_LONGER = 5 };
 
+static const char model_file[] = "model.safetensors";
+
 /* clang-format off */
 const struct option_row cmd_sim_rows[] = {
     {.name = "peers", .kind = OPTION_UINT, .arg = "N", .fallback = "8", .min = 1,
@@ -44,7 +47,8 @@ const struct option_row cmd_sim_rows[] = {
      .help = "passes of all peers together over the data, where --rounds is not given"},
     CMD_ROW_INIT,
     {.name = "out", .kind = OPTION_TEXT, .arg = "DIR",
-     .help = "directory for models and metrics, peer-0/ and so on; default: none are written"},
+     .help = "directory for models and metrics of this run only, peer-0/ and so on; default: none are written"},
+    CMD_ROW_FRESH,
     {.name = "evaluate-every", .kind = OPTION_UINT, .arg = "N", .fallback = "0", .min = 0, .max = 1e9,
      .help = "rounds between evaluations while training; 0: at the end only"},
     {.name = "evaluate-samples", .kind = OPTION_UINT, .arg = "N", .fallback = "1000", .min = 1,
@@ -70,7 +74,9 @@ const struct option_row cmd_sim_rows[] = {
 
 struct sim_peer_files
 {
-    char dir[CMD_PATH_MAX], metrics[CMD_PATH_MAX];
+    char dir[CMD_PATH_MAX];
+    bool begun;     /* The line of this start is in its metrics. */
+    bool has_model; /* It is written. */
 };
 
 struct simulation
@@ -79,6 +85,7 @@ struct simulation
     const char *out;
     uint32_t n;
     struct cmd_training *peers; /* The first reads the data, the others share them. */
+    struct cmd_out dir;         /* What --out names, if it was given. */
     struct sim_peer_files *files;
     struct sim_world *world;
     struct cmd_progress_reading reading;
@@ -140,6 +147,15 @@ static void say_progress(struct simulation *s, const struct node_progress *p)
             cmd_progress_drift_at(estimated, p->relative_drift, p->drift_round));
 }
 
+/* The line of a start, at no hour: a simulation is a function of its flags. */
+static bool begin(FILE *f, bool *begun)
+{
+    char *line = uv_metrics_start(-1);
+    *begun = line != NULL && fprintf(f, "%s\n", line) > 0;
+    free(line);
+    return *begun;
+}
+
 /* Files are opened for each line: a thousand open ones may be too many. */
 static void measured(void *self, uint32_t peer)
 {
@@ -150,58 +166,79 @@ static void measured(void *self, uint32_t peer)
         say_progress(s, &p);
     if (s->out == NULL)
         return;
-    FILE *f = fopen(s->files[peer].metrics, "a");
+    FILE *f;
+    int err = outdir_append(s->files[peer].dir, &f);
     char *line = uv_metrics_line(&p, (double)sim_now_us(s->world) * 1e-6);
-    bool ok = f != NULL && line != NULL && fprintf(f, "%s\n", line) >= 0;
+    errno = -err;
+    bool ok = err == 0 && line != NULL;
+    ok = ok && (s->files[peer].begun || begin(f, &s->files[peer].begun));
+    ok = ok && fprintf(f, "%s\n", line) >= 0;
     free(line);
-    if (f != NULL)
+    if (err == 0)
         ok &= fclose(f) == 0;
     if (!ok && !s->failed)
-        cmd_fail(s->o, CMD_FAILED, "cannot write %s: %s", s->files[peer].metrics, strerror(errno));
+        cmd_fail(s->o, CMD_FAILED, "cannot write %s/metrics.jsonl: %s", s->files[peer].dir,
+                 strerror(errno));
     s->failed |= !ok;
 }
 
 /* ---- files ---- */
 
-/* A metrics file of an earlier run is removed: lines are appended to ours. */
-static int open_files(struct simulation *s)
+/* Flags that are no keys of the run, and without which it would be another simulation. */
+static int look(struct simulation *s, const struct run *run)
 {
+    static const char *const names[] = {"peers",      "shard",       "data",
+                                        "latency-us", "jitter-us",   "bandwidth",
+                                        "step-us",    "step-spread", "cut-rate"};
+    enum { N = sizeof names / sizeof *names };
+    struct owner_flag flags[N + 1] = {{NULL, NULL}};
+    s->out = options_text(s->o, "out");
     if (s->out == NULL)
         return CMD_OK;
+    for (size_t i = 0; i < N; i++)
+        flags[i] = (struct owner_flag){names[i], options_text(s->o, names[i])};
+    return cmd_out_look(&s->dir, s->o, s->out, flags, run);
+}
+
+static int open_peer_files(struct simulation *s, uint32_t i)
+{
+    static const char *const names[] = {"metrics.jsonl", model_file, NULL};
+    struct sim_peer_files *f = &s->files[i];
+    char name[32], path[CMD_PATH_MAX];
+    snprintf(name, sizeof name, "peer-%u", i);
+    int err = cmd_path(f->dir, s->out, name);
+    if (err == 0)
+        err = outdir_make(f->dir);
+    if (err < 0)
+        return cmd_fail(s->o, CMD_USAGE, "--out %s: %s", s->out, strerror(-err));
+    err = cmd_reserve_check(f->dir, names, path, sizeof path);
+    return err < 0 ? cmd_fail(s->o, CMD_USAGE, "cannot write %s: %s", path, strerror(-err))
+                   : CMD_OK;
+}
+
+static int open_files(struct simulation *s)
+{
+    int code = s->out != NULL ? cmd_out_open(&s->dir) : CMD_OK;
+    if (code != CMD_OK || s->out == NULL || s->dir.finished)
+        return code;
     s->files = calloc(s->n, sizeof *s->files);
     if (s->files == NULL)
         return cmd_fail(s->o, CMD_FAILED, "out of memory");
-    for (uint32_t i = 0; i < s->n; i++) {
-        char name[32];
-        struct sim_peer_files *f = &s->files[i];
-        snprintf(name, sizeof name, "peer-%u", i);
-        int err = cmd_path(f->dir, s->out, name);
-        if (err == 0)
-            err = cmd_make_dirs(f->dir);
-        if (err == 0)
-            err = cmd_path(f->metrics, f->dir, "metrics.jsonl");
-        if (err < 0)
-            return cmd_fail(s->o, CMD_USAGE, "--out %s: %s", s->out, strerror(-err));
-        char path[CMD_PATH_MAX];
-        static const char *const names[] = {"metrics.jsonl", "model.safetensors", NULL};
-        err = cmd_reserve_check(f->dir, names, path, sizeof path);
-        if (err < 0)
-            return cmd_fail(s->o, CMD_USAGE, "cannot write %s: %s", path, strerror(-err));
-        remove(f->metrics);
-    }
-    return CMD_OK;
+    for (uint32_t i = 0; i < s->n && code == CMD_OK; i++)
+        code = open_peer_files(s, i);
+    return code == CMD_OK ? cmd_out_claim(&s->dir) : code;
 }
 
 static int write_model(struct simulation *s, uint32_t i)
 {
     char path[CMD_PATH_MAX], why[DATA_ERROR_MAX], name[32];
     snprintf(name, sizeof name, "peer-%u", i);
-    int err = cmd_path(path, s->files[i].dir, "model.safetensors");
+    int err = cmd_path(path, s->files[i].dir, model_file);
     if (err < 0)
         return cmd_fail(s->o, CMD_FAILED, "--out %s: %s", s->out, strerror(-err));
-    if (cmd_write_model(path, sim_node(s->world, i), name, why) < 0)
-        return cmd_fail(s->o, CMD_FAILED, "%s", why);
-    return CMD_OK;
+    err = cmd_write_model(path, sim_node(s->world, i), name, why);
+    s->files[i].has_model = err > 0;
+    return err < 0 ? cmd_fail(s->o, CMD_FAILED, "%s", why) : CMD_OK;
 }
 
 /* ---- what came of it ---- */
@@ -306,8 +343,6 @@ static void collect(struct simulation *s, struct result *r, json_t *peers)
         r->sent += p.bytes_sent;
         r->received += p.bytes_received;
         cmd_progress_rung(&r->rungs, p.rung, p.excess);
-        if (peers == NULL)
-            continue;
         json_t *line = uv_metrics_object(&p, (double)sim_now_us(s->world) * 1e-6);
         char name[32];
         snprintf(name, sizeof name, "peer-%u", i);
@@ -317,6 +352,9 @@ static void collect(struct simulation *s, struct result *r, json_t *peers)
                             p.diverged[0] ? json_string(p.diverged) : json_null());
         json_object_set_new(line, "accuracy", uv_metrics_figure(p.accuracy));
         json_object_set_new(line, "test_loss", uv_metrics_figure(p.test_loss));
+        json_object_set_new(line, "model",
+                            s->files != NULL && s->files[i].has_model ? json_string(model_file)
+                                                                      : json_null());
         json_array_append_new(peers, line);
     }
     r->estimated /= s->n;
@@ -324,57 +362,76 @@ static void collect(struct simulation *s, struct result *r, json_t *peers)
     judge(s, r);
 }
 
-static int print_json(struct simulation *s)
+/* The closing object. It takes `peers`; NULL without memory. */
+static json_t *closing_object(const struct simulation *s, const struct result *r, json_t *peers)
 {
-    struct result r;
-    json_t *peers = json_array();
-    collect(s, &r, peers);
-    json_t *j = json_pack(
+    return json_pack(
         "{s:o, s:o, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:f, s:f, s:I, s:I, s:I}",
-        "peers", peers, "verdict", cmd_closing_json(&r.outcome, &r.facts), "n_peers",
-        (json_int_t)s->n, "accuracy_min", uv_metrics_number(r.accuracy_min), "accuracy_max",
-        uv_metrics_number(r.accuracy_max), "drift", uv_metrics_number(r.exact.trained.xi),
-        "relative_drift", uv_metrics_number(r.exact.trained.relative), "statistics_drift",
-        uv_metrics_number(r.exact.statistics.xi), "statistics_relative_drift",
-        uv_metrics_number(r.exact.statistics.relative), "estimated_relative_drift",
-        uv_metrics_number(r.estimated), "rounds", (json_int_t)r.rounds, "settle_rounds",
-        (json_int_t)r.settle_rounds, "seconds", r.seconds, "simulated_s",
+        "peers", peers, "verdict", cmd_closing_json(&r->outcome, &r->facts), "n_peers",
+        (json_int_t)s->n, "accuracy_min", uv_metrics_number(r->accuracy_min), "accuracy_max",
+        uv_metrics_number(r->accuracy_max), "drift", uv_metrics_number(r->exact.trained.xi),
+        "relative_drift", uv_metrics_number(r->exact.trained.relative), "statistics_drift",
+        uv_metrics_number(r->exact.statistics.xi), "statistics_relative_drift",
+        uv_metrics_number(r->exact.statistics.relative), "estimated_relative_drift",
+        uv_metrics_number(r->estimated), "rounds", (json_int_t)r->rounds, "settle_rounds",
+        (json_int_t)r->settle_rounds, "seconds", r->seconds, "simulated_s",
         (double)sim_now_us(s->world) * 1e-6, "events", (json_int_t)sim_events(s->world),
-        "bytes_sent", (json_int_t)r.sent, "bytes_received", (json_int_t)r.received);
-    int bad = j == NULL || json_dumpf(j, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(12)) != 0;
-    json_decref(j);
-    putchar('\n');
-    return bad ? CMD_FAILED : r.outcome.exit_code;
+        "bytes_sent", (json_int_t)r->sent, "bytes_received", (json_int_t)r->received);
 }
 
-static int print_text(struct simulation *s)
+static void print_json(const json_t *j)
 {
-    struct result r;
+    json_dumpf(j, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(12));
+    putchar('\n');
+}
+
+static void print_text(const struct simulation *s, const struct result *r)
+{
     char xi[CMD_PROGRESS_TEXT], relative[CMD_PROGRESS_TEXT], estimated[CMD_PROGRESS_TEXT];
     char all[CMD_PROGRESS_TEXT], each[CMD_PROGRESS_TEXT], low[CMD_PROGRESS_TEXT],
         high[CMD_PROGRESS_TEXT];
-    collect(s, &r, NULL);
     printf("%u peers, %" PRIu64 " rounds and %" PRIu64
            " of the last phase, %.2f s simulated in %.1f s\n"
            "accuracy        %s to %s\n"
            "drift           %s, relative %s (exact); relative %s as the peers estimate it\n",
-           s->n, r.rounds, r.settle_rounds, (double)sim_now_us(s->world) * 1e-6, r.seconds,
-           cmd_progress_percent(low, r.accuracy_min), cmd_progress_percent(high, r.accuracy_max),
-           cmd_progress_drift(xi, "%.4g", r.exact.trained.xi),
-           cmd_progress_drift(relative, "%.3g", r.exact.trained.relative),
-           cmd_progress_drift(estimated, "%.3g", r.estimated));
-    if (r.exact.statistics.dim > 0)
+           s->n, r->rounds, r->settle_rounds, (double)sim_now_us(s->world) * 1e-6, r->seconds,
+           cmd_progress_percent(low, r->accuracy_min), cmd_progress_percent(high, r->accuracy_max),
+           cmd_progress_drift(xi, "%.4g", r->exact.trained.xi),
+           cmd_progress_drift(relative, "%.3g", r->exact.trained.relative),
+           cmd_progress_drift(estimated, "%.3g", r->estimated));
+    if (r->exact.statistics.dim > 0)
         printf("statistics      %.4g, relative %.3g (running means and variances, apart from the "
                "drift)\n",
-               r.exact.statistics.xi, r.exact.statistics.relative);
-    cmd_progress_rungs_say(&r.rungs, stdout);
-    uint64_t n_rounds = r.rounds + r.settle_rounds;
+               r->exact.statistics.xi, r->exact.statistics.relative);
+    cmd_progress_rungs_say(&r->rungs, stdout);
+    uint64_t n_rounds = r->rounds + r->settle_rounds;
     printf("bytes sent      %s by all peers, %s a peer and round, those of the last phase among "
            "them\n",
-           cmd_progress_bytes(all, r.sent),
-           cmd_progress_bytes(each, n_rounds > 0 ? r.sent / s->n / n_rounds : 0));
-    printf("%s\n", r.outcome.text);
-    return r.outcome.exit_code;
+           cmd_progress_bytes(all, r->sent),
+           cmd_progress_bytes(each, n_rounds > 0 ? r->sent / s->n / n_rounds : 0));
+    printf("%s\n", r->outcome.text);
+}
+
+/* What came of it is said, and kept under --out. Returns the exit code. */
+static int close_run(struct simulation *s)
+{
+    struct result r;
+    json_t *peers = json_array();
+    collect(s, &r, peers);
+    json_t *j = closing_object(s, &r, peers);
+    if (j == NULL)
+        return cmd_fail(s->o, CMD_FAILED, "out of memory for the result");
+    bool finished = r.outcome.kind != OUTCOME_FAILED;
+    int code = r.outcome.exit_code;
+    if (cmd_out_end(s->o, s->out, j, finished, code) != CMD_OK)
+        code = CMD_FAILED;
+    if (options_flag(s->o, "json"))
+        print_json(j);
+    else
+        print_text(s, &r);
+    json_decref(j);
+    int flushed = cmd_finish(s->o);
+    return flushed != CMD_OK ? flushed : code;
 }
 
 /* ---- the run ---- */
@@ -435,9 +492,13 @@ static int simulate(struct simulation *s)
     if (code == CMD_OK)
         code = open_peers(s, &run);
     if (code == CMD_OK)
+        code = look(s, &run);
+    if (code == CMD_OK && !s->dir.finished)
         code = open_files(s);
     if (code != CMD_OK)
         return code;
+    if (s->dir.finished)
+        return cmd_out_again(&s->dir);
     struct sim_config c = {.n_peers = s->n,
                            .seed = run.seed,
                            .run = run,
@@ -462,17 +523,14 @@ static int simulate(struct simulation *s)
         return code_of_failure(s);
     for (uint32_t i = 0; i < s->n && s->out != NULL && code == CMD_OK; i++)
         code = write_model(s, i);
-    if (code != CMD_OK)
-        return code;
-    code = options_flag(o, "json") ? print_json(s) : print_text(s);
-    int flushed = cmd_finish(o);
-    return flushed != CMD_OK ? flushed : code;
+    return code == CMD_OK ? close_run(s) : code;
 }
 
 int cmd_sim(const struct options *o)
 {
-    struct simulation s = {
-        .o = o, .out = options_text(o, "out"), .n = (uint32_t)options_uint(o, "peers")};
+    static struct simulation s; /* It is large, and a process has one. */
+    s.o = o;
+    s.n = (uint32_t)options_uint(o, "peers");
     clock_gettime(CLOCK_MONOTONIC, &s.begin);
     s.peers = calloc(s.n, sizeof *s.peers);
     if (s.peers == NULL)
@@ -482,6 +540,7 @@ int cmd_sim(const struct options *o)
     for (uint32_t i = s.n;
          i-- > 0;) /* The first is closed last, as it owns what the others share. */
         cmd_training_close(&s.peers[i]);
+    cmd_out_close(&s.dir);
     free(s.files);
     free(s.peers);
     return code;

@@ -32,7 +32,8 @@ const struct option_row cmd_train_rows[] = {
     CMD_ROW_INIT,
     CMD_ROW_THREADS,
     {.name = "out", .kind = OPTION_TEXT, .arg = "DIR",
-     .help = "directory for model.safetensors and metrics.jsonl; default: none are written"},
+     .help = "directory for model.safetensors, metrics.jsonl and summary.json, of this run only; default: none are written"},
+    CMD_ROW_FRESH,
     {.name = "json", .kind = OPTION_FLAG, .help = "close with one JSON object on stdout"},
     {.name = NULL},
 };
@@ -62,8 +63,8 @@ static void catch_signals(void)
 
 /* ---- Before ----------------------------------------------------------- */
 
-/* Makes the run of the flags, for one peer, and its trainer and first model. */
-static int open_training(struct cmd_train *t)
+/* Makes the run of the flags, for one peer. */
+static int fix_run(struct cmd_train *t)
 {
     char error[RUN_ERROR_MAX];
     const struct options *o = t->o;
@@ -77,13 +78,29 @@ static int open_training(struct cmd_train *t)
     t->training.threads = (uint32_t)options_uint(o, "threads");
     if (err == 0)
         err = cmd_training_fix(&t->training, &flags, options_real(o, "epochs"), &t->run, error);
-    if (err == 0)
-        err = cmd_training_make(&t->training, &t->run, &t->trainer, error);
+    return err < 0 ? cmd_fail(o, cmd_exit_of(err), "%s", error) : CMD_OK;
+}
+
+/* Whose is --out? What is refused, or has finished, needs no trainer. */
+static int look(struct cmd_train *t)
+{
+    t->out = options_text(t->o, "out");
+    if (t->out == NULL)
+        return CMD_OK;
+    const struct owner_flag flags[] = {{"data", options_text(t->o, "data")}, {NULL, NULL}};
+    return cmd_out_look(&t->dir, t->o, t->out, flags, &t->run);
+}
+
+/* Makes the trainer and the first model. */
+static int make_trainer(struct cmd_train *t)
+{
+    char error[RUN_ERROR_MAX];
+    int err = cmd_training_make(&t->training, &t->run, &t->trainer, error);
     if (err < 0)
-        return cmd_fail(o, cmd_exit_of(err), "%s", error);
+        return cmd_fail(t->o, cmd_exit_of(err), "%s", error);
     t->x = calloc(t->trainer.n_params, sizeof *t->x);
     if (t->x == NULL)
-        return cmd_fail(o, CMD_FAILED, "out of memory");
+        return cmd_fail(t->o, CMD_FAILED, "out of memory");
     t->trainer.init(t->trainer.self, t->x);
     t->schedule = t->training.sgd.config.schedule;
     t->samples = t->training.data.train.n;
@@ -91,27 +108,32 @@ static int open_training(struct cmd_train *t)
     return CMD_OK;
 }
 
-static int open_out(struct cmd_train *t)
+static int open_files(struct cmd_train *t)
 {
     char path[CMD_PATH_MAX];
-    t->out = options_text(t->o, "out");
-    if (t->out == NULL)
-        return CMD_OK;
-    static const char *const names[] = {"metrics.jsonl", "model.safetensors", NULL};
-    int err = cmd_make_dirs(t->out);
-    if (err < 0)
-        return cmd_fail(t->o, CMD_USAGE, "--out %s: %s", t->out, strerror(-err));
-    err = cmd_reserve_check(t->out, names, path, sizeof path);
-    if (err == 0)
-        err = cmd_path(path, t->out, "metrics.jsonl");
-    if (err == 0 && (t->metrics = fopen(path, "w")) == NULL)
-        err = -errno;
+    static const char *const names[] = {"metrics.jsonl", "model.safetensors", "summary.json", NULL};
+    int err = cmd_reserve_check(t->out, names, path, sizeof path);
     if (err < 0)
         return cmd_fail(t->o, cmd_exit_of(err), "cannot write %s: %s", path, strerror(-err));
     err = cmd_reserve_hold(&t->reserve, t->out, t->trainer.n_params, 1);
-    return err < 0 ? cmd_fail(t->o, CMD_FAILED, "no room for the model in %s: %s", t->out,
+    if (err < 0)
+        return cmd_fail(t->o, CMD_FAILED, "no room for the model in %s: %s", t->out,
+                        strerror(-err));
+    int code = cmd_out_claim(&t->dir);
+    if (code != CMD_OK)
+        return code;
+    err = outdir_append(t->out, &t->metrics);
+    return err < 0 ? cmd_fail(t->o, cmd_exit_of(err), "cannot write %s/metrics.jsonl: %s", t->out,
                               strerror(-err))
                    : CMD_OK;
+}
+
+static int open_out(struct cmd_train *t)
+{
+    if (t->out == NULL)
+        return CMD_OK;
+    int code = cmd_out_open(&t->dir);
+    return code == CMD_OK && !t->dir.finished ? open_files(t) : code;
 }
 
 /* ---- Training --------------------------------------------------------- */
@@ -230,22 +252,24 @@ static int judge(struct cmd_train *t)
 
 static int run_all(struct cmd_train *t)
 {
-    int code = open_training(t);
-    if (code == CMD_OK)
-        code = open_out(t);
-    if (code == CMD_OK)
-        code = train(t);
+    static int (*const steps[])(struct cmd_train *) = {fix_run, look, make_trainer, open_out,
+                                                       train};
+    int code = CMD_OK;
+    for (size_t i = 0; i < sizeof steps / sizeof *steps && code == CMD_OK && !t->dir.finished; i++)
+        code = steps[i](t);
+    if (code == CMD_OK && t->dir.finished)
+        return cmd_out_again(&t->dir);
     if (code == CMD_OK && t->round < t->run.rounds)
         return interrupted(t);
     if (code == CMD_OK)
         code = write_model(t);
     if (code != CMD_OK)
         return code;
-    int judged = judge(t);
-    code = cmd_train_result(t);
-    if (code == CMD_OK)
-        code = judged;
-    return code == CMD_OK && t->file_failed ? CMD_FAILED : code;
+    code = judge(t);
+    if (code == CMD_OK && t->file_failed)
+        code = CMD_FAILED;
+    int told = cmd_train_result(t, code);
+    return code == CMD_OK ? told : code;
 }
 
 int cmd_train(const struct options *o)
@@ -256,6 +280,7 @@ int cmd_train(const struct options *o)
     int code = run_all(&t);
     if (t.metrics != NULL)
         fclose(t.metrics);
+    cmd_out_close(&t.dir);
     free(t.x);
     cmd_training_close(&t.training);
     return code;

@@ -11,14 +11,18 @@
  * of the held-out set, null where it was not asked. Of a text there are
  * bits_per_character and test_bits_per_character, too: loss / ln 2.
  *
+ * Before them comes the line of the start (peer/uv/metrics.h).
+ *
  * --json closes with one object on stdout: the last line's keys and model,
  * data, n_params, threads, rounds, epochs, ms_per_step, train_seconds,
- * peak_rss_bytes, diverged (null, or how training ran away), out, run.
+ * peak_rss_bytes, diverged (null, or how training ran away), out, run,
+ * finished, exit_code. It is kept as summary.json, too.
  */
 #ifndef PEER_CMD_TRAIN_H
 #define PEER_CMD_TRAIN_H
 
 #include "peer/cmd/cmd.h"
+#include "peer/cmd/out.h"
 #include "peer/cmd/progress.h"
 #include "peer/cmd/reserve.h"
 #include "peer/cmd/training.h"
@@ -51,7 +55,9 @@ struct cmd_train
     struct verdict verdict;      /* Fed with the loss of every step. */
     char diverged[VERDICT_TEXT]; /* How training ran away; "": it did not. */
     const char *out;             /* NULL: no files. */
+    struct cmd_out dir;          /* What --out names, if it was given. */
     FILE *metrics;
+    bool begun; /* The line of this start is in the metrics. */
     bool is_text, drawn, file_failed;
 };
 
@@ -63,7 +69,8 @@ void cmd_train_break(struct cmd_train *t);
 /* An epoch's line, for people and in metrics.jsonl. */
 void cmd_train_say(struct cmd_train *t);
 
-/* The closing words on stdout. Returns the exit code. */
-int cmd_train_result(struct cmd_train *t);
+/* The closing words on stdout, and summary.json, of a run that ends with this exit code. Returns
+ * CMD_OK, or CMD_FAILED where they could not be written. */
+int cmd_train_result(struct cmd_train *t, int exit_code);
 
 #endif

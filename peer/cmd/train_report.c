@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -136,10 +137,20 @@ static json_t *line_object(const struct cmd_train *t, const struct cmd_train_sum
     return j;
 }
 
+/* The line of this start comes before its first. */
+static bool begin(struct cmd_train *t)
+{
+    uv_timeval64_t now;
+    char *line = uv_metrics_start(uv_gettimeofday(&now) == 0 ? now.tv_sec : -1);
+    t->begun = line != NULL && fprintf(t->metrics, "%s\n", line) > 0;
+    free(line);
+    return t->begun;
+}
+
 static void write_line(struct cmd_train *t)
 {
     json_t *j = line_object(t, &t->since);
-    bool ok = j && json_dumpf(j, t->metrics, JSON_REAL_PRECISION(9)) == 0
+    bool ok = j && (t->begun || begin(t)) && json_dumpf(j, t->metrics, JSON_REAL_PRECISION(9)) == 0
               && fputc('\n', t->metrics) != EOF && fflush(t->metrics) == 0;
     json_decref(j);
     if (!ok && !t->file_failed)
@@ -166,37 +177,43 @@ void cmd_train_say(struct cmd_train *t)
 
 /* ---- The result ------------------------------------------------------- */
 
-static int print_json(const struct cmd_train *t)
+/* The closing object, but for `out`: NULL without memory. */
+static json_t *closing_object(const struct cmd_train *t)
 {
     char text[WIRE_RUN_MAX + 1];
     run_text(&t->run, text);
     json_t *j = line_object(t, &t->since);
     json_t *more = json_pack(
-        "{s:s, s:s, s:I, s:I, s:I, s:o, s:o, s:o, s:I, s:o, s:s?, s:s}", "model",
+        "{s:s, s:s, s:I, s:I, s:I, s:o, s:o, s:o, s:I, s:o, s:o, s:s}", "model",
         sgd_values(&t->run)->model, "data", sgd_values(&t->run)->data, "n_params",
         (json_int_t)t->trainer.n_params, "threads", (json_int_t)t->training.threads, "rounds",
         (json_int_t)t->run.rounds, "epochs", uv_metrics_number(epochs(t, t->run.rounds)),
         "ms_per_step", uv_metrics_number(ms_per_step(&t->all)), "train_seconds",
         uv_metrics_number(t->all.seconds), "peak_rss_bytes", (json_int_t)peak_rss(), "diverged",
-        t->diverged[0] ? json_string(t->diverged) : json_null(), "out", t->out, "run", text);
+        t->diverged[0] ? json_string(t->diverged) : json_null(), "samples_per_s",
+        uv_metrics_number(samples_per_s(t, &t->all)), "run", text);
     bool ok = j && more && json_object_update(j, more) == 0;
-    ok = ok
-         && json_object_set_new(j, "samples_per_s", uv_metrics_number(samples_per_s(t, &t->all)))
-                == 0;
-    ok = ok && json_dumpf(j, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(12)) == 0;
-    json_decref(j);
     json_decref(more);
+    if (ok)
+        return j;
+    json_decref(j);
+    return NULL;
+}
+
+static int print_json(const struct cmd_train *t, json_t *j)
+{
+    json_t *out = t->out != NULL ? json_string(t->out) : json_null();
+    bool ok = json_object_set_new(j, "out", out) == 0
+              && json_dumpf(j, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(12)) == 0;
     putchar('\n');
-    return ok ? cmd_finish(t->o)
+    return ok ? CMD_OK
               : cmd_fail(t->o, CMD_FAILED, "cannot write JSON (a path that is not UTF-8?)");
 }
 
-int cmd_train_result(struct cmd_train *t)
+static void print_text(const struct cmd_train *t)
 {
     char percent[CMD_PROGRESS_TEXT], number[CMD_PROGRESS_TEXT];
     const struct trainer_report *r = &t->tested;
-    if (options_flag(t->o, "json"))
-        return print_json(t);
     printf("accuracy  %s\nloss      %s\n", cmd_progress_percent(percent, r->accuracy),
            cmd_progress_number(number, "%.6f", r->loss));
     if (t->is_text)
@@ -210,5 +227,19 @@ int cmd_train_result(struct cmd_train *t)
     printf("memory    %s at its peak\n", cmd_progress_bytes(number, peak_rss()));
     printf("model     %s, %zu parameters%s%s%s\n", sgd_values(&t->run)->model, t->trainer.n_params,
            t->out ? ", in " : "", t->out ? t->out : "", t->out ? "/model.safetensors" : "");
-    return cmd_finish(t->o);
+}
+
+int cmd_train_result(struct cmd_train *t, int exit_code)
+{
+    json_t *j = closing_object(t);
+    if (j == NULL)
+        return cmd_fail(t->o, CMD_FAILED, "out of memory for the result");
+    int code = cmd_out_end(t->o, t->out, j, true, exit_code), told = CMD_OK;
+    if (options_flag(t->o, "json"))
+        told = print_json(t, j);
+    else
+        print_text(t);
+    json_decref(j);
+    int flushed = cmd_finish(t->o);
+    return code != CMD_OK ? code : told != CMD_OK ? told : flushed;
 }

@@ -481,3 +481,20 @@ int run_check_flags(const struct run *r, const struct run_flags *f, char error[R
     }
     return check_given_to(r, f, error);
 }
+
+/* An open value ("csv") that agrees with the run's stands for that one. */
+int run_with_flags(struct run *out, const struct run *r, const struct run_flags *f,
+                   char error[RUN_ERROR_MAX])
+{
+    struct run_flags all = *f;
+    char theirs[RUN_VALUE_MAX];
+    const struct run_key *key;
+    assert(r->trainer == f->trainer);
+    for (size_t i = 0; (key = run_key_at(r->trainer, i)) != NULL; i++) {
+        field_text(r, key, theirs);
+        bool agrees = key->agrees != NULL && key->agrees(all.value[i], theirs);
+        if (all.value[i][0] == '\0' || agrees)
+            memcpy(all.value[i], theirs, sizeof theirs);
+    }
+    return fill_run(out, &all, error);
+}

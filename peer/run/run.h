@@ -188,4 +188,10 @@ __attribute__((warn_unused_result)) int run_check_flags(const struct run *r,
                                                         const struct run_flags *f,
                                                         char error[RUN_ERROR_MAX]);
 
+/* The run that these flags, of the same trainer, make of *r: what is not given is as there. 0, or
+ * -EINVAL with a sentence; then *out is unchanged. */
+__attribute__((warn_unused_result)) int run_with_flags(struct run *out, const struct run *r,
+                                                       const struct run_flags *f,
+                                                       char error[RUN_ERROR_MAX]);
+
 #endif

@@ -78,14 +78,18 @@ static bool same_value(const struct line *a, const struct line *b)
     return a->n_value == b->n_value && memcmp(a->value, b->value, a->n_value) == 0;
 }
 
+static bool is_command(const struct line *l)
+{
+    return l->n_key == sizeof command_key - 1 && memcmp(l->key, command_key, l->n_key) == 0;
+}
+
 const char *owner_run(const char *text)
 {
     for (const char *at = text; *at != '\0'; text = at) {
         struct line l;
         next_line(&at, &l);
         bool own = l.n_key >= 2 && memcmp(l.key, "--", 2) == 0;
-        own |= l.n_key == sizeof command_key - 1 && memcmp(l.key, command_key, l.n_key) == 0;
-        if (!own)
+        if (!own && !is_command(&l))
             return text;
     }
     return text;
@@ -141,8 +145,11 @@ size_t owner_differ(const char *there, const char *here, char why[OWNER_WHY_MAX]
     why[0] = '\0';
     for (const char *at = there; next_line(&at, &a);) {
         bool both = find(here, &a, &b);
-        if (!both || !same_value(&a, &b))
-            name_key(why, n++, &a, both ? &b : NULL);
+        if (both && same_value(&a, &b))
+            continue;
+        name_key(why, n++, &a, both ? &b : NULL);
+        if (both && is_command(&a))
+            return n; /* The rest of it goes without saying. */
     }
     for (const char *at = here; next_line(&at, &b);)
         if (!find(there, &b, &a))

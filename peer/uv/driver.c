@@ -13,7 +13,7 @@
 
 enum {
     STOP_MS = 4200, /* And half a second for the links: 5 s in all. */
-    N_HANDLES = 6   /* Those in struct uv_driver itself: close_handles() names them. */
+    N_HANDLES = 7   /* Those in struct uv_driver itself: close_handles() names them. */
 };
 
 void uv_driver_defaults(struct uv_driver_config *c)
@@ -39,7 +39,8 @@ static void close_handles(struct uv_driver *d)
 {
     uv_handle_t *handle[N_HANDLES] = {(uv_handle_t *)&d->wake,   (uv_handle_t *)&d->stop,
                                       (uv_handle_t *)&d->end,    (uv_handle_t *)&d->on_term,
-                                      (uv_handle_t *)&d->on_int, (uv_handle_t *)&d->leash};
+                                      (uv_handle_t *)&d->on_int, (uv_handle_t *)&d->leash,
+                                      (uv_handle_t *)&d->keep};
     for (uint32_t i = 0; i < N_HANDLES; i++) {
         handle[i]->data = d;
         uv_close(handle[i], on_closed);
@@ -89,6 +90,7 @@ void uv_driver_end(struct uv_driver *d, int exit_code)
     d->exit_code = exit_code;
     uv_timer_stop(&d->wake);
     uv_timer_stop(&d->stop);
+    uv_timer_stop(&d->keep);
     for (uint32_t i = 0; i < UV_DRIVER_SLOTS; i++)
         uv_link_hangup(&d->slot[i], true);
     uint64_t ms = d->n_up > 0 ? d->net.limits.drain_ms / 2 : 0;
@@ -146,9 +148,10 @@ static void init_handles(struct uv_driver *d)
     uv_timer_init(d->loop, &d->wake);
     uv_timer_init(d->loop, &d->stop);
     uv_timer_init(d->loop, &d->end);
+    uv_timer_init(d->loop, &d->keep);
     uv_pipe_init(d->loop, &d->leash, 0);
     d->n_open = N_HANDLES;
-    d->wake.data = d->stop.data = d->end.data = d;
+    d->wake.data = d->stop.data = d->end.data = d->keep.data = d;
     d->on_term.data = d->on_int.data = d->leash.data = d;
 }
 

@@ -12,6 +12,7 @@ enum {
 
 static void carry_out(struct uv_driver *d);
 static void schedule_wake(struct uv_driver *d);
+static void tell_kept(struct uv_driver *d, bool stored);
 
 /* ---- Events ----------------------------------------------------------- */
 
@@ -31,6 +32,26 @@ void uv_feed(struct uv_driver *d, struct node_event *ev)
     bool wrote = d->fx->write_model, stored = d->stored;
     d->feeding = false;
     if (wrote)
+        tell_kept(d, stored);
+}
+
+static void on_keep(uv_timer_t *timer)
+{
+    struct uv_driver *d = timer->data;
+    assert(!d->worker.busy); /* A model that is final is nobody's to change. */
+    if (!d->exiting)
+        tell_kept(d, d->config->write_model(d->config->self, d->node));
+}
+
+/* The node hears of it when there is nothing more to hope for. */
+static void tell_kept(struct uv_driver *d, bool stored)
+{
+    const struct uv_driver_config *c = d->config;
+    bool asks = !stored && !d->exiting && c->again_ms != NULL;
+    uint32_t ms = asks ? c->again_ms(c->self) : 0;
+    if (ms > 0)
+        uv_timer_start(&d->keep, on_keep, ms, 0);
+    else
         uv_feed(d, &(struct node_event){.type = NODE_KEPT, .kept = {stored}});
 }
 

@@ -7,7 +7,7 @@
  *
  * A step is never entered from within a step: whatever an effect brings about
  * comes back in a later callback of the loop. But for one: as soon as the effects are out,
- * the node hears whether its model is stored (KEPT).
+ * the node hears whether its model is stored (KEPT), or, where that is to be tried again, later.
  */
 #ifndef PEER_UV_FEED_H
 #define PEER_UV_FEED_H
@@ -24,7 +24,7 @@ struct uv_driver
     struct replay answered;
     struct uv_accept accept;
     struct uv_worker worker;
-    uv_timer_t wake, stop, end;
+    uv_timer_t wake, stop, end, keep;
     uv_signal_t on_term, on_int;
     uv_pipe_t leash;
     char leash_byte[16];

@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <time.h>
+#include <uv.h>
 
 enum { DIGITS = 9 /* Enough to tell any two floats apart. */ };
 
@@ -81,10 +83,24 @@ char *uv_metrics_line(const struct node_progress *p, double time_s)
     return text;
 }
 
-int uv_metrics_open(struct uv_metrics *m, const char *path, FILE *copy)
+char *uv_metrics_start(int64_t at)
 {
-    *m = (struct uv_metrics){.copy = copy, .file = fopen(path, "w")};
-    return m->file != NULL ? 0 : -errno;
+    char text[32] = "";
+    time_t seconds = (time_t)at;
+    struct tm tm;
+    if (at >= 0 && gmtime_r(&seconds, &tm) != NULL)
+        strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &tm);
+    json_t *object =
+        json_pack("{s:b, s:o, s:s}", "start", true, "at",
+                  text[0] != '\0' ? json_string(text) : json_null(), "version", HEARSAY_VERSION);
+    char *line = object ? json_dumps(object, 0) : NULL;
+    json_decref(object);
+    return line;
+}
+
+void uv_metrics_open(struct uv_metrics *m, FILE *file, FILE *copy)
+{
+    *m = (struct uv_metrics){.copy = copy, .file = file};
 }
 
 /* One line in one write, so that a reader never sees half of it for long. */
@@ -96,12 +112,23 @@ static int write_line(FILE *file, const char *text)
     return 0;
 }
 
+static int begin(struct uv_metrics *m)
+{
+    uv_timeval64_t now;
+    char *text = uv_metrics_start(uv_gettimeofday(&now) == 0 ? now.tv_sec : -1);
+    int err = text != NULL ? write_line(m->file, text) : -ENOMEM;
+    free(text);
+    m->begun = err == 0;
+    return err;
+}
+
 int uv_metrics_write(struct uv_metrics *m, const struct node_progress *p, double time_s)
 {
     char *text = uv_metrics_line(p, time_s);
-    int err = text != NULL ? 0 : -ENOMEM;
+    int err = text == NULL ? -ENOMEM : m->begun ? 0 : begin(m);
     if (text != NULL) {
-        err = write_line(m->file, text);
+        if (err == 0)
+            err = write_line(m->file, text);
         if (m->copy != NULL) {
             int other = write_line(m->copy, text);
             err = err < 0 ? err : other;

@@ -1,5 +1,6 @@
 /* peer/uv/metrics.h -- metrics.jsonl: one JSON line a round.
  *
+ *   {"start": true, "at": "2026-11-22T13:33:02Z", "version": "0.9"}
  *   {"round": 12, "rounds": 400, "phase": "training", "time_s": 3.41,
  *    "loss": 0.31, "accuracy": null, "drift": 0.52, "relative_drift": 0.011,
  *    "drift_round": 4, "drift_age": 8, "own_distance": 0.5, "gamma": 0.04, "bytes_sent": 81234,
@@ -7,8 +8,9 @@
  *    "live": 8, "edges": 2, "settle_rounds": 0, "rounds_done": 12,
  *    "rounds_skipped": 0, "joined_round": 0}
  *
- * Seconds and bytes are totals since the process began, bytes as counted at
- * the sockets. What is not known is null; accuracy is given for the rounds
+ * Each start of a run has a line of its own before its first round, since a run that is started
+ * again writes behind what is there. Seconds and bytes are totals since that start, bytes as
+ * counted at the sockets. What is not known is null; accuracy is given for the rounds
  * that evaluated it.
  */
 #ifndef PEER_UV_METRICS_H
@@ -22,7 +24,8 @@
 struct uv_metrics
 {
     FILE *file;
-    FILE *copy;  /* A second place for each line (stdout), or NULL. */
+    FILE *copy;  /* A second place for each round's line (stdout), or NULL. */
+    bool begun;  /* This start's own line is there. */
     bool failed; /* A write failed once; said once, then silent. */
 };
 
@@ -48,9 +51,13 @@ json_t *uv_metrics_object(const struct node_progress *p, double time_s);
 /* The line as text, without its end; to be freed. NULL without memory. */
 char *uv_metrics_line(const struct node_progress *p, double time_s);
 
-/* Create `path` anew. 0 or a negative errno. */
-int uv_metrics_open(struct uv_metrics *m, const char *path, FILE *copy);
-/* Returns 0, or a negative errno the first time a write fails. */
+/* The line of a start, likewise; `at` is whole seconds since 1970, below 0 for a start at no
+ * hour (a simulation). */
+char *uv_metrics_start(int64_t at);
+
+/* Lines go to `file`, which is taken over. */
+void uv_metrics_open(struct uv_metrics *m, FILE *file, FILE *copy);
+/* The first comes behind the line of this start. Returns 0, or a negative errno the first time a write fails. */
 int uv_metrics_write(struct uv_metrics *m, const struct node_progress *p, double time_s);
 void uv_metrics_close(struct uv_metrics *m);
 

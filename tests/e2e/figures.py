@@ -4,8 +4,9 @@
   figures.py json FILE PATH        a value of the JSON object that closes FILE ("peers.0.accuracy")
   figures.py last FILE KEY         a value of the last whole line of a metrics.jsonl
   figures.py best FILE KEY         the last value of KEY that is a number
-  figures.py first FILE KEY        a value of its first line
-  figures.py lines FILE            how many lines, all valid JSON objects, with rounds that never fall
+  figures.py first FILE KEY        a value of the first line of its last start
+  figures.py lines FILE            how many lines, all valid JSON objects, with rounds that never fall within a start
+  figures.py starts FILE           how many starts, each with a line of its own before its first round
   figures.py drift MODEL MODEL...  of safetensors models: Xi and Xi/|mean| of what is trained and how many
                                    numbers that is, then the same of running statistics (or nan nan 0)
 """
@@ -31,10 +32,20 @@ def look_up(value, path):
     return value
 
 
+def starts(path):
+    """The lines of each start, in a file that may still be written: a torn last one is left out."""
+    runs = []
+    for text in open(path, encoding="utf-8").read().split("\n")[:-1]:
+        line = json.loads(text)
+        if line.get("start"):
+            runs.append([])
+        else:
+            runs[-1].append(line)
+    return runs
+
+
 def metrics(path):
-    """The lines of a file that may still be written: a torn last one is left out."""
-    text = open(path, encoding="utf-8").read()
-    return [json.loads(line) for line in text.split("\n")[:-1]]
+    return [line for run in starts(path) for line in run]
 
 
 def read_model(path):
@@ -90,12 +101,15 @@ def main():
         return None
     rows = metrics(path)
     if tool == "lines":
-        rounds = [row["round"] for row in rows]
-        if rounds != sorted(rounds):
-            raise ValueError(f"{path}: rounds fall")
+        for run in starts(path):
+            rounds = [row["round"] for row in run]
+            if rounds != sorted(rounds):
+                raise ValueError(f"{path}: rounds fall")
         print(len(rows))
+    elif tool == "starts":
+        print(len(starts(path)))
     elif tool == "first":
-        print(rows[0][rest[0]])
+        print(starts(path)[-1][0][rest[0]])
     elif tool == "last":
         print(rows[-1][rest[0]])
     elif tool == "best":

@@ -33,7 +33,7 @@ for one, other in zip(*(c["peers"] for c in closing)):
         assert one[key] == other[key], (one["name"], key, one[key], other[key])
 assert closing[1]["bytes_sent"] >= closing[1]["bytes_received"], "received more than was sent"
 for i in range(4):
-    local, sim = ([json.loads(line) for line in open(f"{way}-{sys.argv[1]}/peer-{i}/metrics.jsonl")]
+    local, sim = ([json.loads(line) for line in open(f"{way}-{sys.argv[1]}/peer-{i}/metrics.jsonl")][1:]
                   for way in ("local", "sim"))
     assert len(local) == len(sim), (len(local), len(sim))
     for a, b in zip(local, sim):

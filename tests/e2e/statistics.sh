@@ -29,18 +29,18 @@ for way in sim local; do
     for i in 0 1 2 3; do
         same "$way: ${keys[i]}" "$(figures json "$way.json" "${keys[i]}")" "${read[i]}"
     done
-    bounded "$HEARSAY" "$way" "${run[@]}" --model resnet:8 --out "$way" >"$way.out" 2>"$way.err" </dev/null
+    bounded "$HEARSAY" "$way" "${run[@]}" --model resnet:8 --out "$way" --fresh >"$way.out" 2>"$way.err" </dev/null
     read -r xi relative _ statistics statistics_relative _ < <(figures drift "$way"/peer-{0,1,2,3}/model.safetensors)
     same "$way: drift, in words" "$(figure drift 1)" "$xi"
     same "$way: relative drift, in words" "$(figure drift 2)" "$relative"
     same "$way: statistics, in words" "$(figure statistics 1)" "$statistics"
     same "$way: relative statistics, in words" "$(figure statistics 2)" "$statistics_relative"
 
-    bounded "$HEARSAY" "$way" "${run[@]}" --model logreg --out plain --json >"$way.json" 2>"$way.err" </dev/null
+    bounded "$HEARSAY" "$way" "${run[@]}" --model logreg --out plain --fresh --json >"$way.json" 2>"$way.err" </dev/null
     check "$way: a model without has none" \
         [ "$(figures json "$way.json" statistics_drift) $(figures json "$way.json" statistics_relative_drift)" = "None None" ]
     check "$way: but a drift" within "$(figures json "$way.json" drift)" 1e-9 1e3
-    bounded "$HEARSAY" "$way" "${run[@]}" --model logreg --out plain >"$way.out" 2>"$way.err" </dev/null
+    bounded "$HEARSAY" "$way" "${run[@]}" --model logreg --out plain --fresh >"$way.out" 2>"$way.err" </dev/null
     check "$way: and no such line" [ "$(grep -c ^drift "$way.out") $(grep -c ^statistics "$way.out")" = "1 0" ]
 done
 

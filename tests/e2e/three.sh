@@ -71,12 +71,12 @@ check "  and peer 2" wait_until 60 round_at_least peer-2/metrics.jsonl $((at + 5
 echo "# 5 rounds further after $(($(now_ms) - killed)) ms"
 
 check "half of the rounds done" wait_until 240 round_at_least peer-0/metrics.jsonl $((rounds / 2))
-mv peer-1/metrics.jsonl peer-1/metrics-killed.jsonl
 at=$(last_round peer-0/metrics.jsonl)
 peer 1 log-1-again
 check "peer 1 is back at round $at and trains" wait_until 30 round_at_least peer-1/metrics.jsonl "$at"
 first=$(figures first peer-1/metrics.jsonl round)
 check "  from the others' model: its first round is $first" within "$first" "$at" "$rounds"
+check "  and writes behind what it wrote before" [ "$(figures starts peer-1/metrics.jsonl)" = 2 ]
 
 at=$(last_round peer-0/metrics.jsonl)
 peer 3 log-3

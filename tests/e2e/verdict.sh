@@ -116,7 +116,7 @@ done
 # ---- A peer whose model cannot be written has failed, whatever the others agree on. ----
 
 # What cannot be written from the start is refused; this comes while they train.
-start unwritable "$HEARSAY" local --peers 3 "${run[@]}" --rounds 15 --local-steps 1500 --out unwritable --json
+start unwritable "$HEARSAY" local --peers 3 "${run[@]}" --rounds 15 --local-steps 1500 --patience 1 --out unwritable --json
 check "they train" wait_until 60 test -s unwritable/peer-1/metrics.jsonl
 mkdir unwritable/peer-1/model.safetensors
 finish "$started" 120

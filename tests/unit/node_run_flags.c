@@ -349,6 +349,32 @@ static void open_kinds_agree_with_fixed_ones(void **state)
     assert_non_null(strstr(error, "fixes no shapes"));
 }
 
+/* What is not given is as in the run; a value in other words, or an open one, is no other. */
+static void flags_over_a_run(void **state)
+{
+    (void)state;
+    struct run_flags founder = plain_flags(), none = {.trainer = &sgd_keys}, given = none;
+    char text[WIRE_RUN_MAX + 1], same[WIRE_RUN_MAX + 1];
+    set(&founder, "data", "libsvm/123x2/pm");
+    set(&founder, "seed", "77");
+    struct run r = make(&founder), made;
+    run_text(&r, text);
+    assert_int_equal(run_with_flags(&made, &r, &none, error), 0);
+    run_text(&made, same);
+    assert_string_equal(same, text);
+    set(&given, "data", "libsvm:elsewhere");
+    set(&given, "seed", "77");
+    assert_int_equal(run_with_flags(&made, &r, &given, error), 0);
+    run_text(&made, same);
+    assert_string_equal(same, text);
+    set(&given, "lr", "0.5");
+    assert_int_equal(run_with_flags(&made, &r, &given, error), 0);
+    assert_true(sgd_values(&made)->lr == 0.5 && made.seed == 77 && made.rounds == r.rounds);
+    set(&given, "mixer", "average"); /* Together they are no run. */
+    set(&given, "policy", "async");
+    assert_int_equal(run_with_flags(&made, &r, &given, error), -EINVAL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -366,6 +392,7 @@ int main(void)
         cmocka_unit_test(keys_have_one_owner),
         cmocka_unit_test(reals_are_exact),
         cmocka_unit_test(open_kinds_agree_with_fixed_ones),
+        cmocka_unit_test(flags_over_a_run),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -62,6 +62,7 @@ static void test_differences(void **state)
         {"a=1\n", "a=12\n", "a=1 there, 12 here", 1},
         {"a=\n", "a=1\n", "a= there, 1 here", 1},
         {"junk\n", "a=1\n", "junk= there, none here; a=none there, 1 here", 2},
+        {"command=sim\nlr=1\n", "command=local\nlr=2\n", "command=sim there, local here", 1},
         {"a=\033\n", "a=1\n", "a=? there, 1 here", 1},
         {"a=1\nb=1\nc=1\nd=1\ne=1\nf=1\ng=1\nh=1\n", "",
          "a=1 there, none here; b=1 there, none here; c=1 there, none here; d=1 there, none here; "

@@ -40,6 +40,7 @@ struct fake
     size_t control_max, bulk_max;
     bool runs; /* node_run() is not NULL. */
     bool disk_full;
+    uint32_t n_again, tries; /* A model that is not stored is tried so often again, of so many. */
 
     uint32_t n_up, n_down, n_clean, n_dial_failed, n_recv, n_sent, n_timer, n_worked, n_resolved,
         n_stop, n_kept, n_stored;
@@ -191,6 +192,12 @@ static bool fake_wrote_model(void *self, const struct node *n)
     (void)n;
     ((struct fake *)self)->n_models++;
     return !((struct fake *)self)->disk_full;
+}
+
+static uint32_t fake_again_ms(void *self)
+{
+    struct fake *f = self;
+    return f->n_again < f->tries ? ++f->n_again : 0;
 }
 
 static void fake_note(void *self, enum note_level level, const char *text)

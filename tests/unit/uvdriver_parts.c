@@ -164,12 +164,18 @@ static void test_metrics_line(void **state)
                               .relative_drift = INFINITY,
                               .bytes_sent = UINT64_C(1) << 40,
                               .n_live = 3};
-    assert_int_equal(uv_metrics_open(&m, path, NULL), 0);
+    uv_metrics_open(&m, fopen(path, "w"), NULL);
+    assert_non_null(m.file);
     assert_int_equal(uv_metrics_write(&m, &p, 1.5), 0);
     p.evaluated = true;
     assert_int_equal(uv_metrics_write(&m, &p, 2.5), 0);
     uv_metrics_close(&m);
     FILE *f = fopen(path, "r");
+    assert_non_null(fgets(line, sizeof line, f));
+    json_t *start = json_loads(line, 0, NULL);
+    assert_true(json_is_true(json_object_get(start, "start")));
+    assert_int_equal(json_string_length(json_object_get(start, "at")), 20);
+    json_decref(start);
     for (int i = 0; i < 2; i++) {
         assert_non_null(fgets(line, sizeof line, f));
         json_t *j = json_loads(line, 0, NULL);
@@ -186,7 +192,24 @@ static void test_metrics_line(void **state)
     assert_null(fgets(line, sizeof line, f));
     fclose(f);
     unlink(path);
-    assert_int_equal(uv_metrics_open(&m, "no-such-dir/metrics", NULL), -ENOENT);
+}
+
+static void test_metrics_start(void **state)
+{
+    (void)state;
+    static const struct
+    {
+        int64_t at;
+        const char *want;
+    } rows[] = {
+        {0, "\"1970-01-01T00:00:00Z\""}, {1795355582, "\"2026-11-22T13:53:02Z\""}, {-1, "null"}};
+    for (size_t i = 0; i < 3; i++) {
+        char *line = uv_metrics_start(rows[i].at), want[128];
+        snprintf(want, sizeof want, "{\"start\": true, \"at\": %s, \"version\": \"%s\"}",
+                 rows[i].want, HEARSAY_VERSION);
+        assert_string_equal(line, want);
+        free(line);
+    }
 }
 
 /* Below the quorum only training is held; the number may be any that a peer sends. */
@@ -440,6 +463,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_numeric_seed, fake_setup, fake_teardown),
         cmocka_unit_test(test_spare),
         cmocka_unit_test(test_metrics_line),
+        cmocka_unit_test(test_metrics_start),
         cmocka_unit_test(test_phases),
         cmocka_unit_test(test_whole),
         cmocka_unit_test_setup_teardown(test_observer, fake_setup, fake_teardown),

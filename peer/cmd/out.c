@@ -1,0 +1,135 @@
+/* peer/cmd/out.c -- --out DIR of a command: whose it is, and what is said where a run has
+ * finished in it. */
+#include "peer/cmd/out.h"
+
+#include "peer/cmd/progress.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- Whose is it? ---- */
+
+static int refuse(struct cmd_out *out, enum outdir_state state, const char *why)
+{
+    if (state == OUTDIR_OTHER)
+        return cmd_fail(out->o, CMD_USAGE, "--out %s has another run: %s; --fresh moves it aside",
+                        out->dir, why);
+    return cmd_fail(out->o, CMD_USAGE,
+                    "--out %s: found %s but no run.txt, so that nobody says of which run it is; "
+                    "--fresh moves it aside",
+                    out->dir, why);
+}
+
+int cmd_out_look_again(struct cmd_out *out)
+{
+    char why[OUTDIR_WHY_MAX];
+    if (options_flag(out->o, "fresh"))
+        return CMD_OK;
+    enum outdir_state state = outdir_look(out->dir, out->text, why);
+    out->finished = state == OUTDIR_FINISHED;
+    switch (state) {
+    case OUTDIR_NEW:
+    case OUTDIR_BEGUN:
+    case OUTDIR_FINISHED:
+        return CMD_OK;
+    case OUTDIR_OTHER:
+    case OUTDIR_FOREIGN:
+        break;
+    }
+    return refuse(out, state, why);
+}
+
+int cmd_out_look(struct cmd_out *out, const struct options *o, const char *dir,
+                 const struct owner_flag *flags, const struct run *run)
+{
+    char text[WIRE_RUN_MAX + 1];
+    out->o = o;
+    out->dir = dir;
+    run_text(run, text);
+    owner_write(out->text, o->command->name, flags, text);
+    return cmd_out_look_again(out);
+}
+
+int cmd_out_open(struct cmd_out *out)
+{
+    char why[OUTDIR_WHY_MAX], moved[OUTDIR_PATH_MAX];
+    int err = outdir_open(&out->held, out->dir, why);
+    if (err < 0)
+        return cmd_fail(out->o, cmd_exit_of(err), "--out: %s", why);
+    if (!options_flag(out->o, "fresh"))
+        return cmd_out_look_again(out); /* Somebody may have been here meanwhile. */
+    err = outdir_fresh(&out->held, out->text, moved, why);
+    if (err < 0)
+        return cmd_fail(out->o, CMD_FAILED, "--fresh: %s", why);
+    if (moved[0] != '\0')
+        cmd_fail(out->o, CMD_OK, "the former run is in %s now", moved);
+    return CMD_OK;
+}
+
+int cmd_out_claim(struct cmd_out *out)
+{
+    char why[OUTDIR_WHY_MAX];
+    int err = outdir_claim(&out->held, out->text, why);
+    return err < 0 ? cmd_fail(out->o, cmd_exit_of(err), "%s", why) : CMD_OK;
+}
+
+void cmd_out_close(struct cmd_out *out)
+{
+    outdir_close(&out->held);
+}
+
+/* ---- The end. ---- */
+
+int cmd_out_end(const struct options *o, const char *dir, json_t *summary, bool finished,
+                int exit_code)
+{
+    json_object_set_new(summary, "finished", json_boolean(finished));
+    json_object_set_new(summary, "exit_code", json_integer(exit_code));
+    int err = dir != NULL ? outdir_finish(dir, summary) : 0;
+    return err < 0
+               ? cmd_fail(o, CMD_FAILED, "cannot write %s/summary.json: %s", dir, strerror(-err))
+               : CMD_OK;
+}
+
+static double number(const json_t *j, const char *key)
+{
+    const json_t *v = json_object_get(j, key);
+    return json_is_number(v) ? json_number_value(v) : (double)NAN;
+}
+
+/* What a run alone measured, and what several peers did. */
+static void print_result(const struct cmd_out *out, const json_t *j)
+{
+    char a[CMD_PROGRESS_TEXT], b[CMD_PROGRESS_TEXT];
+    const char *verdict = json_string_value(json_object_get(json_object_get(j, "verdict"), "text"));
+    if (json_object_get(j, "peers") != NULL)
+        printf("accuracy       %s to %s\n", cmd_progress_percent(a, number(j, "accuracy_min")),
+               cmd_progress_percent(b, number(j, "accuracy_max")));
+    else
+        printf("accuracy       %s\n",
+               cmd_progress_percent(a, number(j, verdict != NULL ? "accuracy" : "test_accuracy")));
+    printf("models in      %s\n", out->dir);
+    if (verdict != NULL)
+        printf("%s\n", verdict);
+}
+
+int cmd_out_again(const struct cmd_out *out)
+{
+    json_t *j = outdir_summary(out->dir);
+    if (j == NULL)
+        return cmd_fail(out->o, CMD_FAILED, "%s/summary.json is gone", out->dir);
+    cmd_fail(out->o, CMD_OK, "this run has finished before, in %s; --fresh begins it anew",
+             out->dir);
+    if (options_flag(out->o, "json")) {
+        json_dumpf(j, stdout, JSON_COMPACT | JSON_REAL_PRECISION(12));
+        putchar('\n');
+    } else {
+        print_result(out, j);
+    }
+    const json_t *code = json_object_get(j, "exit_code");
+    int exit_code = json_is_integer(code) ? (int)json_integer_value(code) : CMD_FAILED;
+    json_decref(j);
+    int flushed = cmd_finish(out->o);
+    return exit_code == CMD_OK ? flushed : exit_code;
+}

@@ -1,0 +1,34 @@
+/* peer/store/retry.c -- tries and words, at growing intervals. */
+#include "peer/store/retry.h"
+
+static const int64_t second = 1000000;
+
+enum { TRY_LEAST = 1, TRY_MOST = 10, SAY_LEAST = 10, SAY_MOST = 60 }; /* Seconds. */
+
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+int64_t retry_left_us(const struct retry *r, int64_t now_us)
+{
+    return r->end_us > now_us ? r->end_us - now_us : 0;
+}
+
+int64_t retry_failed(struct retry *r, int64_t now_us, int64_t patience_us, bool *say)
+{
+    if (!r->begun)
+        *r = (struct retry){.begun = true,
+                            .end_us = now_us + patience_us,
+                            .try_every_us = TRY_LEAST * second,
+                            .say_at_us = now_us,
+                            .say_every_us = SAY_LEAST * second};
+    *say = now_us >= r->say_at_us;
+    if (*say) {
+        r->say_at_us = now_us + r->say_every_us;
+        r->say_every_us = smaller(2 * r->say_every_us, SAY_MOST * second);
+    }
+    int64_t wait_us = smaller(r->try_every_us, retry_left_us(r, now_us));
+    r->try_every_us = smaller(2 * r->try_every_us, TRY_MOST * second);
+    return wait_us;
+}

@@ -1,0 +1,240 @@
+#!/usr/bin/env bash
+# tests/e2e/keep.sh -- results are kept: --out belongs to one run, which is begun once, gone on
+# with after a kill, and not begun again when it has finished.
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/../lib.sh"
+e2e_begin
+
+# ends TEXT CODE REGEX ARGS...: the command ends with that code, in these words on stderr.
+ends()
+{
+    local text=$1 code=$2 regex=$3 status
+    shift 3
+    bounded "$HEARSAY" "$@" >ends.out 2>ends.err </dev/null
+    status=$?
+    if [ "$status" = "$code" ] && grep -qE -- "$regex" ends.err; then
+        ok "$text: $(grep -E -- "$regex" ends.err | head -n 1 | cut -c 1-150)"
+    else
+        not_ok "$text: exit code $status, wanted $code and /$regex/: $(tail -n 2 ends.err | cut -c 1-300)"
+    fi
+}
+
+# All that is in a directory, to the bit; whose lock it was does not count.
+contents()
+{
+    find "$1" -type f ! -name .lock -print0 | sort -z | xargs -0 sha256sum
+}
+
+# unchanged TEXT DIR: since contents DIR >before.
+unchanged()
+{
+    contents "$2" >after
+    check "$1" cmp before after
+}
+
+value()
+{
+    figures json "$1" "$2"
+}
+
+# ---- Alone. ----
+
+run=(train --model logreg --data glyphs --rounds 30 --seed "$seed")
+ends "train" 0 '^epoch' "${run[@]}" --out alone
+contents alone >before
+ends "train, finished" 0 'finished before, in alone; --fresh begins it anew$' "${run[@]}" --out alone --json
+check "  with the same result, as JSON" [ "$(value ends.out test_accuracy)" = "$(value alone/summary.json test_accuracy)" ]
+ends "  and for people" 0 'finished before' "${run[@]}" --out alone
+check "  with its accuracy" grep -qE '^accuracy +[0-9.]+ %$' ends.out
+ends "train, another run" 2 '^hearsay train: --out alone has another run: lr=0.02 there, 0.05 here; --fresh moves it aside$' \
+    "${run[@]}" --lr 0.05 --out alone
+ends "train, two keys" 2 'rounds=30 there, 31 here; seed=.* there, .* here' "${run[@]}" --rounds 31 --seed $((seed + 1)) --out alone
+for command in "sim --peers 2" "local --peers 2"; do
+    # shellcheck disable=SC2086 # Words.
+    ends "${command%% *} there" 2 "command=train there, ${command%% *} here; " $command --model logreg --rounds 30 --out alone
+done
+unchanged "none of them has changed a thing" alone
+ends "train --fresh" 0 'the former run is in alone/old.1 now' "${run[@]}" --lr 0.05 --out alone --fresh
+grep -v /run.txt before | sed 's, alone/, alone/old.1/,' | sha256sum --check --quiet >moved.out 2>&1
+check "  which is all there" [ $? = 0 ]
+ends "  and a run still" 0 'finished before' "${run[@]}" --out alone/old.1
+check "  while the new one is another" eval '! cmp -s alone/model.safetensors alone/old.1/model.safetensors'
+
+mkdir foreign && cp alone/model.safetensors foreign
+contents foreign >before
+ends "files of nobody" 2 '--out foreign: found model.safetensors but no run.txt, .* --fresh moves it aside$' "${run[@]}" --out foreign
+unchanged "  are left alone" foreign
+check "  and no lock is made" [ ! -e foreign/.lock ]
+ends "  but for --fresh" 0 'the former run is in foreign/old.1 now' "${run[@]}" --out foreign --fresh
+mkdir -p foreign-peers/peer-5 && cp alone/model.safetensors foreign-peers/peer-5
+ends "a peer's files of nobody" 2 'found peer-5 but no run.txt' sim --peers 2 --model logreg --rounds 5 --out foreign-peers
+
+ends "a run that diverged" 3 'the run diverged' train --model logreg --rounds 60 --lr 1000 --seed "$seed" --out diverged
+ends "  has finished, too, with its exit code" 3 'finished before' train --model logreg --rounds 60 --lr 1000 --seed "$seed" --out diverged
+
+start stopped "$HEARSAY" train --model logreg --rounds 100000000 --epochs 1 --out stopped
+finish "$started" 20
+check "a mistake in a flag makes no directory" [ "$code" = 2 -a ! -e stopped ]
+start stopped "$HEARSAY" train --model logreg --rounds 100000000 --out stopped
+pid=$started
+check "a long run" wait_until 60 test -s stopped/metrics.jsonl
+ends "its directory is its own" 2 "--out: stopped is in use by process $pid$" train --model logreg --rounds 100000000 --out stopped
+ends "  for --fresh, too" 2 "--out: stopped is in use by process $pid$" train --model logreg --rounds 100000000 --out stopped --fresh
+kill -INT "$pid"
+finish "$pid" 20
+check "interrupted, it has a model and has not finished" [ "$code" = 130 -a -s stopped/model.safetensors -a ! -e stopped/summary.json ]
+printf '{"round": 1, "torn' >>stopped/metrics.jsonl
+start stopped "$HEARSAY" train --model logreg --rounds 100000000 --out stopped
+# shellcheck disable=SC2317 # By wait_until.
+twice()
+{
+    [ "$(figures starts "$1" 2>/dev/null)" = 2 ]
+}
+check "started again, it writes behind its lines, and no line is torn" wait_until 60 twice stopped/metrics.jsonl
+kill -KILL "$started"
+wait "$started" 2>/dev/null
+forget "$started"
+check "  all of which can be read: $(figures lines stopped/metrics.jsonl 2>&1)" figures lines stopped/metrics.jsonl >/dev/null
+
+# ---- Several on this machine. ----
+
+several=(--model mlp:784-64-10 --data glyphs --rounds "${ROUNDS:-200}" --policy sync --seed "$seed")
+bounded "$HEARSAY" sim --peers 3 "${several[@]}" --out sim --json >sim.out 2>sim.err </dev/null
+check "sim" [ $? = 0 ]
+contents sim >before
+ends "sim, finished" 0 'finished before' sim --peers 3 "${several[@]}" --out sim --json
+check "  with the same result" [ "$(value ends.out relative_drift)" = "$(value sim.out relative_drift)" ]
+ends "sim of other links" 2 '--latency-us=200 there, 300 here; ' sim --peers 3 "${several[@]}" --out sim --latency-us 300
+ends "sim of fewer peers" 2 '--peers=3 there, 2 here; ' sim --peers 2 --min-peers 2 "${several[@]}" --out sim
+unchanged "  and nothing has changed" sim
+
+start killed "$HEARSAY" local --peers 3 "${several[@]}" --out killed
+parent=$started
+check "local" wait_until 60 round_at_least killed/peer-0/metrics.jsonl 5
+mapfile -t children < <(children_of "$parent")
+kill -STOP "${children[@]}" # However slow the next steps are, it does not end.
+pids+=("${children[@]}")
+ends "  its directory is its own" 2 "--out: killed is in use by process $parent$" local --peers 3 "${several[@]}" --out killed
+ends "  and a peer's its" 2 "--out: killed/peer-1 is in use by process [0-9]+$" local --peers 1 "${several[@]}" --out killed/peer-1 --fresh
+kill -KILL "$parent"
+wait "$parent" 2>/dev/null
+forget "$parent"
+kill -CONT "${children[@]}"
+# They may go a moment later. So it may be started at once.
+ends "killed and started again" 0 'everything in killed$' local --peers 3 "${several[@]}" --out killed --json
+cp ends.out killed.out
+for i in 0 1 2; do
+    check "  peer $i: two starts, of $(figures lines killed/peer-$i/metrics.jsonl) lines" \
+        [ "$(figures starts killed/peer-$i/metrics.jsonl)" = 2 ]
+    check "  and the model of a run that was not" cmp killed/peer-$i/model.safetensors sim/peer-$i/model.safetensors
+done
+contents killed >before
+ends "local, finished" 0 'finished before' local --peers 3 "${several[@]}" --out killed --json
+check "  with the same verdict" [ "$(value ends.out verdict.text)" = "$(value killed.out verdict.text)" ]
+ends "  and for people" 0 'finished before' local --peers 3 "${several[@]}" --out killed
+check "  in words" grep -q '^consensus of 3 of 3 peers' ends.out
+ends "a smaller run over it" 2 '--peers=3 there, 2 here; min-peers=3 there, 2 here' local --peers 2 "${several[@]}" --out killed
+unchanged "  has changed nothing" killed
+rm killed/summary.json
+ends "killed behind the end of the peers" 0 'all peers of this run have finished before' local --peers 3 "${several[@]}" --out killed
+check "  the result is found again" grep -q '^consensus of 3 of 3 peers' ends.out
+rm killed/summary.json killed/peer-1/summary.json
+ends "killed when some had finished" 0 'the former run is in killed/peer-2/old.1 now' local --peers 3 "${several[@]}" --out killed
+for i in 0 1 2; do
+    check "  peer $i: the same model" cmp killed/peer-$i/model.safetensors sim/peer-$i/model.safetensors
+done
+ends "a smaller run --fresh" 0 'the former run is in killed/old.1 now' local --peers 2 --model logreg --rounds 5 --out killed --fresh
+check "  has its own peers only" [ -s killed/peer-1/model.safetensors -a ! -e killed/peer-2 ]
+check "  the larger one's are aside" cmp killed/old.1/peer-2/model.safetensors sim/peer-2/model.safetensors
+
+# ---- A peer. ----
+
+# shellcheck disable=SC2016 # By eval.
+check "keygen" eval '"$HEARSAY" keygen cluster.key 2>keygen.err'
+read -r pa pb < <(free_ports 2)
+peer=(peer --key cluster.key --bootstrap "127.0.0.1:$pa,127.0.0.1:$pb")
+# Its run is the cluster's: it is told none.
+guest=("${peer[@]}" --listen "127.0.0.1:$pb" --name b --shard 2/2 --out b)
+founder=("${peer[@]}" --listen "127.0.0.1:$pa" --name a --shard 1/2 --out a
+    --model mlp:784-64-10 --rounds 2000 --min-peers 2 --seed "$seed")
+start a "$HEARSAY" "${founder[@]}"
+a=$started
+start b "$HEARSAY" "${guest[@]}"
+b=$started
+check "two peers" wait_until 60 round_at_least b/metrics.jsonl 5
+ends "a second process there" 2 "--out: b is in use by process $b$" "${guest[@]}" --listen 127.0.0.1:0
+kill -KILL "$b"
+wait "$b" 2>/dev/null
+forget "$b"
+ends "another run there" 2 '--out b has another run: (lr=0.02 there, 0.1 here); --fresh moves it aside$' "${guest[@]}" --lr 0.1
+start b2 "$HEARSAY" "${guest[@]}"
+b=$started
+check "killed and started again, it trains" wait_until 60 twice b/metrics.jsonl
+check "peer a ends with 0" finish "$a" 240
+check "peer b ends with 0" finish "$b" 60
+contents a >before
+contents b >>before
+# Nobody is there, and nobody is waited for.
+ends "a, finished" 0 '^hearsay peer: this run has finished before, in a; ' "${founder[@]}" --json
+check "  with the same verdict" [ "$(value ends.out verdict.text)" = "$(value a/summary.json verdict.text)" ]
+ends "b, finished" 0 '^hearsay peer: this run has finished before, in b; ' "${guest[@]}"
+ends "a of another run" 2 'rounds=2000 there, 30 here; ' "${founder[@]}" --rounds 30
+contents a >after
+contents b >>after
+check "nothing has changed" cmp before after
+
+# A cluster of another run is no place for b, which finds that out only there.
+cp -r b late && rm late/summary.json late/.lock
+start other "$HEARSAY" "${founder[@]}" --seed $((seed + 1)) --rounds 1000000 --min-peers 1 --out other --identity other.key
+a=$started
+check "a cluster of another run" wait_until 60 round_at_least other/metrics.jsonl 5
+contents late >before
+ends "a peer of the former one" 2 '--out late has another run: .*rounds=2000 there, 1000000 here' \
+    "${peer[@]}" --listen "127.0.0.1:$pb" --name b --shard 2/2 --out late
+unchanged "  leaves its files alone" late
+start late "$HEARSAY" "${peer[@]}" --listen "127.0.0.1:$pb" --name b --shard 2/2 --out late --fresh
+# shellcheck disable=SC2317 # By wait_until.
+joined()
+{
+    [ -s late/old.1/model.safetensors ] && round_at_least late/metrics.jsonl 5
+}
+check "  but for --fresh, by which it joins" wait_until 60 joined
+kill -TERM "$a" "$started"
+finish "$started" 60
+finish "$a" 60
+
+# ---- A disk that takes no model. ----
+
+# limit PID BYTES: no file of that process may be longer; -1: no limit.
+limit()
+{
+    python3 -c 'import resource, sys
+resource.prlimit(int(sys.argv[1]), resource.RLIMIT_FSIZE, (int(sys.argv[2]), -1))' "$1" "$2"
+}
+
+full=(--model mlp:784-64-10 --data glyphs --rounds 15 --local-steps 1500 --seed "$seed")
+start full "$HEARSAY" peer --listen 127.0.0.1:0 --key cluster.key "${full[@]}" --name full --out full
+pid=$started
+check "a peer trains" wait_until 60 round_at_least full/metrics.jsonl 1
+limit "$pid" 100000
+check "its model cannot be written: it says so" wait_until 120 grep -q 'File too large; the model is in memory, and tried again for 600 s$' full.err
+check "  it goes on" alive "$pid"
+check "  and leaves no half" eval '! ls full | grep -q tmp'
+limit "$pid" -1
+check "  until there is room: it ends with 0" finish "$pid" 60
+check "  and says so" grep -q 'the model is in full now$' full.err
+# shellcheck disable=SC2016
+check "  it is a model" eval '"$HEARSAY" eval full/model.safetensors --data glyphs >eval.out 2>eval.err'
+ends "  and that run has finished" 0 'finished before' peer --listen 127.0.0.1:0 --key cluster.key "${full[@]}" --name full --out full
+
+start local "$HEARSAY" local --peers 3 "${full[@]}" --patience 1 --out local
+check "local" wait_until 60 round_at_least local/peer-1/metrics.jsonl 1
+mkdir local/peer-1/model.safetensors
+finish "$started" 120
+check "a peer's model is lost: exit code $code" [ "$code" = 1 ]
+check "  it says so" grep -q 'peer-1: .*model.safetensors: cannot write: .*; this peer.s model is lost$' local.err
+check "  and local says which: $(grep '^models in' local.out)" grep -q '^models in  *local, of 2 of 3 peers: none of peer-1$' local.out
+rmdir local/peer-1/model.safetensors
+ends "that run has not finished" 0 'everything in local$' local --peers 3 "${full[@]}" --patience 1 --out local
+
+e2e_end
