@@ -197,15 +197,17 @@ static void test_lock(void **state)
 static void test_killed(void **state)
 {
     (void)state;
-    int ends[2];
+    int ends[2], leash[2];
     char byte;
     assert_int_equal(pipe(ends), 0);
+    assert_int_equal(pipe(leash), 0);
     pid_t child = fork();
     if (child == 0) {
         struct outdir d;
         if (outdir_open(&d, dir, why) == 0)
             (void)!write(ends[1], "x", 1);
-        pause();
+        close(leash[1]);
+        (void)!read(leash[0], &byte, 1); /* It outlives no parent. */
         _exit(1);
     }
     close(ends[1]);
@@ -221,6 +223,8 @@ static void test_killed(void **state)
     kill(child, SIGKILL);
     assert_int_equal(waitpid(child, NULL, 0), child);
     close(ends[0]);
+    close(leash[0]);
+    close(leash[1]);
     d = opened();
     assert_false(exists("model.safetensors.tmp-1-0"));
     assert_true(exists("model.safetensors") && exists("model.safetensors.mine"));

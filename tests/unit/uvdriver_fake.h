@@ -197,7 +197,7 @@ static bool fake_wrote_model(void *self, const struct node *n)
 static uint32_t fake_again_ms(void *self)
 {
     struct fake *f = self;
-    return f->n_again < f->tries ? ++f->n_again : 0;
+    return f->n_again < f->tries ? ++f->n_again : 0; /* Milliseconds, growing. */
 }
 
 static void fake_note(void *self, enum note_level level, const char *text)
@@ -222,6 +222,7 @@ static inline void fake_init(struct fake *f, uint8_t seed)
     f->config.node.make_trainer_self = f;
     f->config.self = f;
     f->config.write_model = fake_wrote_model;
+    f->config.again_ms = fake_again_ms;
     f->config.note = fake_note;
     f->config.link.connect_ms = f->config.link.handshake_ms = FAKE_GENEROUS_MS;
     f->config.link.drain_ms = FAKE_GENEROUS_MS;

@@ -420,27 +420,37 @@ static void test_kept_or_not(void **state)
     fake_close(&a);
 }
 
-/* It hears nothing as long as there is hope: then that it is stored, or that it is not. */
+/* The disk is full for the first `full` of four tries at most. */
+static void keep(uint32_t full)
+{
+    init_both();
+    a.tries = 3;
+    a.disk_full = true;
+    fake_open(&a);
+    a.asks.write_model = true;
+    fake_poke(&a);
+    assert_int_equal(a.n_kept, 0); /* It hears nothing as long as there is hope. */
+    FAKE_RUN_UNTIL(a.n_models >= full);
+    a.disk_full = false;
+    FAKE_RUN_UNTIL(a.n_kept > 0);
+    fake_exit(&a);
+    fake_close(&a);
+}
+
 static void test_kept_at_last(void **state)
 {
     (void)state;
-    for (uint32_t room_after = 1; room_after <= 4; room_after++) {
-        init_both();
-        a.config.again_ms = fake_again_ms;
-        a.tries = 3;
-        a.disk_full = true;
-        fake_open(&a);
-        a.asks.write_model = true;
-        fake_poke(&a);
-        assert_int_equal(a.n_kept, 0);
-        FAKE_UNTIL(a.n_models >= room_after);
-        a.disk_full = false;
-        FAKE_UNTIL(a.n_kept > 0);
-        assert_int_equal(a.n_models, room_after < 4 ? room_after + 1 : 4);
-        assert_int_equal(a.n_stored, room_after < 4);
-        fake_exit(&a);
-        fake_close(&a);
-    }
+    keep(2);
+    assert_int_equal(a.n_models, 3);
+    assert_int_equal(a.n_stored, 1);
+}
+
+static void test_given_up(void **state)
+{
+    (void)state;
+    keep(4);
+    assert_int_equal(a.n_models, 4);
+    assert_int_equal(a.n_stored, 0);
 }
 
 /* ---- Stopping --------------------------------------------------------- */
@@ -578,6 +588,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_leash_of_no_use, fake_setup, fake_teardown),
         cmocka_unit_test_setup_teardown(test_kept_or_not, fake_setup, fake_teardown),
         cmocka_unit_test_setup_teardown(test_kept_at_last, fake_setup, fake_teardown),
+        cmocka_unit_test_setup_teardown(test_given_up, fake_setup, fake_teardown),
         cmocka_unit_test_setup_teardown(test_stop_has_a_deadline, fake_setup, fake_teardown),
         cmocka_unit_test_setup_teardown(test_stop_while_a_job_hangs, fake_setup, fake_teardown),
         cmocka_unit_test_setup_teardown(test_job, fake_setup, fake_teardown),
