@@ -98,7 +98,7 @@ check "  all of which can be read: $(figures lines stopped/metrics.jsonl 2>&1)" 
 
 # ---- Several on this machine. ----
 
-several=(--model mlp:784-64-10 --data glyphs --rounds "${ROUNDS:-200}" --policy sync --seed "$seed")
+several=(--model logreg --data glyphs --rounds "${ROUNDS:-60}" --local-steps 300 --policy sync --seed "$seed")
 bounded "$HEARSAY" sim --peers 3 "${several[@]}" --out sim --json >sim.out 2>sim.err </dev/null
 check "sim" [ $? = 0 ]
 contents sim >before
