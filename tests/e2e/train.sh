@@ -192,6 +192,7 @@ for spec in text:rows/table.csv libsvm:rows/table.csv csv:rows/sparse.svm; do
 done
 
 # Peers of one run hold different files of one kind; of another they are refused.
+rm -r second # It is of the run above.
 start founder "$HEARSAY" peer --listen "127.0.0.1:$port" "${alone[@]}" --model logreg --data rows/table.csv \
     --rounds 1000000 --final-drift 0 --out founder
 founder=$started
