@@ -8,6 +8,7 @@
  * says. No child outlives this process, however it ends (peer/uv/cluster.h).
  * The closing JSON object is peer/cmd/local_result.h's.
  */
+#include "peer/cmd/checkpoint.h"
 #include "peer/cmd/cmd.h"
 #include "peer/cmd/files.h"
 #include "peer/cmd/local_result.h"
@@ -57,6 +58,7 @@ const struct option_row cmd_local_rows[] = {
      .help = "rounds between evaluations while training; 0: at the end only"},
     {.name = "evaluate-samples", .kind = OPTION_UINT, .arg = "N", .fallback = "1000", .min = 1, .max = 1e9,
      .help = "of one evaluation while training; the last takes all"},
+    CMD_ROW_CHECKPOINT,
     CMD_ROW_PATIENCE,
     CMD_ROW_WORKER_LIMIT,
     {.name = "json", .kind = OPTION_FLAG,
@@ -304,6 +306,7 @@ static void make_args(struct args *a, const struct local *l, uint32_t i)
         add(a, "--epochs=%s", options_text(l->o, "epochs"));
     add(a, "--evaluate-every=%s", options_text(l->o, "evaluate-every"));
     add(a, "--evaluate-samples=%s", options_text(l->o, "evaluate-samples"));
+    add(a, "--checkpoint=%s", options_text(l->o, "checkpoint"));
     add(a, "--patience=%s", options_text(l->o, "patience"));
     add(a, "--worker-limit=%s", options_text(l->o, "worker-limit"));
     add_bootstrap(a, l, i);
@@ -417,7 +420,12 @@ static int make_out(struct local *l)
         if (code != CMD_OK)
             return code;
     }
-    int code = cmd_out_open(&l->dir);
+    int64_t every_us;
+    int code = cmd_checkpoint_every(l->o, &every_us);
+    if (code == CMD_OK)
+        code = cmd_out_open(&l->dir);
+    if (code == CMD_OK && l->dir.begun)
+        cmd_fail(l->o, CMD_OK, "going on with the run in %s", l->out);
     return code == CMD_OK && !l->dir.finished ? cmd_out_claim(&l->dir) : code;
 }
 

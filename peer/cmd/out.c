@@ -27,6 +27,7 @@ int cmd_out_look_again(struct cmd_out *out)
     if (options_flag(out->o, "fresh"))
         return CMD_OK;
     enum outdir_state state = outdir_look(out->dir, out->text, why);
+    out->begun = state == OUTDIR_BEGUN;
     out->finished = state == OUTDIR_FINISHED;
     switch (state) {
     case OUTDIR_NEW:

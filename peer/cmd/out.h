@@ -26,7 +26,8 @@ struct cmd_out
     const struct options *o;
     const char *dir;           /* Borrowed. */
     char text[OWNER_TEXT_MAX]; /* Whose it is to be. */
-    bool finished;             /* It is there already: see cmd_out_again(). */
+    bool begun;                /* It is there, and has not finished. */
+    bool finished;             /* It has: see cmd_out_again(). */
     struct outdir held;
 };
 

@@ -9,6 +9,7 @@
  */
 #include "gossip/wire/wire.h"
 #include "nn/math/number.h"
+#include "peer/cmd/checkpoint.h"
 #include "peer/cmd/cmd.h"
 #include "peer/cmd/files.h"
 #include "peer/cmd/out.h"
@@ -52,6 +53,7 @@ const struct option_row cmd_peer_rows[] = {
     {.name = "out", .kind = OPTION_TEXT, .arg = "DIR",
      .help = "directory for model and metrics of this run only; default: hearsay-NAME"},
     CMD_ROW_FRESH,
+    CMD_ROW_CHECKPOINT,
     {.name = "evaluate-every", .kind = OPTION_UINT, .arg = "N", .fallback = "0", .min = 0, .max = 1e9,
      .help = "rounds between evaluations while training; 0: at the end only"},
     {.name = "evaluate-samples", .kind = OPTION_UINT, .arg = "N", .fallback = "1000", .min = 1, .max = 1e9,
@@ -81,6 +83,7 @@ struct peer
     const char *out;
     char out_default[WIRE_NAME_MAX + 16];
     struct cmd_out dir; /* What --out names. */
+    struct cmd_checkpoint checkpoint;
     struct list bootstrap, advertise;
     uint8_t psk[CHANNEL_KEY];
     struct channel_identity identity;
@@ -297,8 +300,9 @@ static int take_out(struct peer *p)
     if (code != CMD_OK || p->dir.finished)
         return code;
     int err = cmd_reserve_check(p->out, cmd_report_files, path, sizeof path);
-    return err < 0 ? cmd_fail(p->o, cmd_exit_of(err), "cannot write %s: %s", path, uv_strerror(err))
-                   : CMD_OK;
+    if (err < 0)
+        return cmd_fail(p->o, cmd_exit_of(err), "cannot write %s: %s", path, uv_strerror(err));
+    return cmd_checkpoint_open(&p->checkpoint, p->o, p->out, &p->config);
 }
 
 /* Is --out of this run, or of none? A run that is only proposed may give way to the cluster's, so
@@ -452,6 +456,7 @@ int cmd_peer(const struct options *o)
     if (code == CMD_OK)
         code = p.dir.finished ? cmd_out_again(&p.dir) : open_and_run(&p);
     uv_metrics_close(&p.report.metrics);
+    cmd_checkpoint_close(&p.checkpoint, p.report.over);
     cmd_out_close(&p.dir);
     cmd_training_close(&p.training);
     channel_identity_close(&p.identity);

@@ -37,6 +37,7 @@ struct cmd_report
     uint64_t said_ns;
     bool drawn; /* A line on the terminal waits for its end. */
     bool metrics_failed;
+    bool over;                /* The run is: --out will say so when it is started again. */
     bool stored;              /* The model is there. */
     bool unstored;            /* The last try to store it failed: it is in memory only. */
     char why[DATA_ERROR_MAX]; /* Why that is so. */

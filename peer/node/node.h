@@ -148,6 +148,7 @@ struct node_effects
     bool measured;    /* node_progress() has new figures: write a metrics line. */
     bool checkpoint;  /* node_checkpoint() has one: write it, then post WRITTEN. Before the exit, if
                        * that comes with it. */
+    uint32_t resumed; /* It went on from config.resume[resumed - 1]; 0: it did not, now. */
     bool write_model; /* Write the model (node_model()), then post KEPT. */
     bool exit;        /* All is done; stop the loop. */
     int exit_code;
@@ -161,6 +162,7 @@ struct node_resume
 {
     const struct state *state; /* Borrowed until the node is closed. */
     uint64_t beat;
+    uint32_t slot; /* The driver's number for where it lies. */
 };
 
 struct node_config

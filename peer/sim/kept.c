@@ -37,6 +37,6 @@ void kept_resume(struct sim_peer *p, struct node_config *c)
     for (int i = 0; i < 2 && p->kept.slot[i].beat != 0; i++) {
         struct sim_slot *s = &p->kept.slot[i];
         state_read(&s->view, s->state.bytes, s->state.n, s->state.section, s->state.n_sections);
-        c->resume[c->n_resume++] = (struct node_resume){&s->view, s->beat};
+        c->resume[c->n_resume++] = (struct node_resume){&s->view, s->beat, (uint32_t)i};
     }
 }

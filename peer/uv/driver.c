@@ -13,7 +13,10 @@
 
 enum {
     STOP_MS = 4200, /* And half a second for the links: 5 s in all. */
-    N_HANDLES = 7   /* Those in struct uv_driver itself: close_handles() names them. */
+    FINISH_US =
+        3 * 1000 * 1000,    /* A checkpoint that is being written has so long to be finished, */
+    LIMIT_US = 1000 * 1000, /* and its thread to give up. */
+    N_HANDLES = 7           /* Those in struct uv_driver itself: close_handles() names them. */
 };
 
 void uv_driver_defaults(struct uv_driver_config *c)
@@ -58,6 +61,21 @@ static bool lookups_hang(struct uv_driver *d)
     return hang;
 }
 
+/* The last checkpoint is not to be lost where the disk is only slow. False: it does not answer. */
+static bool close_writer(struct uv_driver *d)
+{
+    const struct uv_driver_config *c = d->config;
+    struct uv_writer_result r;
+    bool last = false;
+    if (c->slots == NULL)
+        return true;
+    if (uv_writer_close(&d->writer, FINISH_US, LIMIT_US, &r, &last) < 0)
+        return false;
+    if (last && r.err < 0 && c->note)
+        c->note(c->self, NOTE_WARNING, r.why);
+    return true;
+}
+
 static void on_end(uv_timer_t *timer)
 {
     struct uv_driver *d = timer->data;
@@ -68,7 +86,7 @@ static void on_end(uv_timer_t *timer)
     for (uint32_t i = 0; i < UV_DRIVER_SLOTS; i++)
         uv_link_hangup(&d->slot[i], false);
     close_handles(d);
-    d->stuck = d->worker.busy || lookups_hang(d);
+    d->stuck = d->worker.busy || lookups_hang(d) || !close_writer(d);
     if (!d->worker.busy)
         uv_worker_close(&d->worker);
     if (d->stuck)
@@ -196,6 +214,10 @@ static int open_parts(struct uv_driver *d, enum uv_driver_part *failed)
     err = uv_worker_open(&d->worker, d->loop, d->node, uv_feed_worked, d);
     if (err < 0)
         goto no_worker;
+    if (c->slots != NULL)
+        err = uv_writer_open(&d->writer, d->loop, c->slots, uv_feed_written, d);
+    if (err < 0)
+        goto no_writer;
     err = init_signals(d);
     if (err < 0)
         goto no_signals;
@@ -209,6 +231,8 @@ static int open_parts(struct uv_driver *d, enum uv_driver_part *failed)
         return 0;
     close_handles(d);
 no_signals:
+    (void)close_writer(d); /* It has had nothing to write. */
+no_writer:
     uv_worker_close(&d->worker);
 no_worker:
     node_close(d->node);
@@ -317,6 +341,7 @@ void uv_driver_close(struct uv_driver *d)
 {
     assert(uv_driver_done(d));
     node_close(d->node);
+    state_close(&d->copy);
     free(d->fx);
     free(d);
 }

@@ -13,6 +13,7 @@
 #ifndef PEER_UV_DRIVER_H
 #define PEER_UV_DRIVER_H
 
+#include "peer/keep/slots.h"
 #include "peer/node/node.h"
 #include "peer/uv/accept.h"
 #include "peer/uv/worker.h"
@@ -39,6 +40,8 @@ struct uv_driver_config
     uint32_t stop_ms; /* From the stop to the end, whatever the node says. */
     struct uv_link_limits link;
     struct uv_accept_limits accept;
+
+    struct slots *slots; /* Checkpoints go there, if node.checkpoint_us says that there are any. */
 
     /* All may be NULL. From the loop thread, within a step: they must not call the driver. */
     void *self;

@@ -147,6 +147,23 @@ static void tell_failed(struct uv_driver *d)
         uv_feed(d, &(struct node_event){.type = NODE_DIAL_FAILED, .dial = {tag[i]}});
 }
 
+void uv_feed_written(void *self, const struct uv_writer_result *r)
+{
+    struct uv_driver *d = self;
+    if (r->err < 0 && d->config->note)
+        d->config->note(d->config->self, NOTE_WARNING, r->why);
+    uv_feed(d, &(struct node_event){.type = NODE_WRITTEN, .written = {r->beat}});
+}
+
+static void tell_unwritten(struct uv_driver *d)
+{
+    struct node_event ev = {.type = NODE_WRITTEN, .written = {d->unwritten}};
+    if (d->unwritten == 0)
+        return;
+    d->unwritten = 0;
+    uv_feed(d, &ev);
+}
+
 static void tell_ripe(struct uv_driver *d)
 {
     if (!d->ripe)
@@ -160,6 +177,7 @@ static void on_wake(uv_timer_t *timer)
 {
     struct uv_driver *d = timer->data;
     tell_failed(d);
+    tell_unwritten(d);
     tell_ripe(d);
     int64_t lag = uv_worker_clock_us() - d->wake_us;
     if (lag < 0 || (lag > LAG_US && !d->polled)) {
@@ -177,7 +195,7 @@ static void on_wake(uv_timer_t *timer)
 static void schedule_wake(struct uv_driver *d)
 {
     int64_t us = d->wake_us - uv_worker_clock_us();
-    bool soon = d->n_failed > 0 || d->ripe;
+    bool soon = d->n_failed > 0 || d->ripe || d->unwritten != 0;
     if (d->wake_us == INT64_MAX && !soon) {
         uv_timer_stop(&d->wake);
         return;
@@ -274,6 +292,21 @@ static void tell(struct uv_driver *d)
         d->stored = c->write_model == NULL || c->write_model(c->self, d->node);
 }
 
+/* The node has made a copy of all that it needs after a restart. */
+static void write_checkpoint(struct uv_driver *d)
+{
+    char run[WIRE_RUN_MAX + 1];
+    struct image_label label = {
+        .run = run, .name = d->config->node.name, .beat = node_checkpoint(d->node, &d->copy)};
+    run_text(node_run(d->node), run);
+    int err = d->config->slots != NULL ? uv_writer_keep(&d->writer, &d->copy, &label) : -ENOENT;
+    if (err == 0)
+        return;
+    d->unwritten = label.beat;
+    if (d->config->note)
+        d->config->note(d->config->self, NOTE_WARNING, "a checkpoint could not be begun");
+}
+
 static void carry_out(struct uv_driver *d)
 {
     struct node_effects *fx = d->fx;
@@ -292,6 +325,10 @@ static void carry_out(struct uv_driver *d)
         dial(d, &fx->dials[i]);
     for (uint32_t i = 0; i < fx->n_resolves; i++)
         resolve(d, fx->resolves[i].seed, fx->resolves[i].name);
+    if (fx->resumed > 0 && d->config->slots != NULL)
+        slots_resume(d->config->slots, (int)d->config->node.resume[fx->resumed - 1].slot);
+    if (fx->checkpoint)
+        write_checkpoint(d);
     tell(d);
     if (fx->work)
         uv_worker_post(&d->worker);

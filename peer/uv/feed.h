@@ -13,6 +13,7 @@
 #define PEER_UV_FEED_H
 
 #include "peer/uv/driver.h"
+#include "peer/uv/writer.h"
 
 struct uv_driver
 {
@@ -24,6 +25,9 @@ struct uv_driver
     struct replay answered;
     struct uv_accept accept;
     struct uv_worker worker;
+    struct uv_writer writer; /* Open where there are slots. */
+    struct state copy;       /* Its memory goes round: node, writer, node. */
+    uint64_t unwritten;      /* The checkpoint of this beat was not even begun; 0: none. */
     uv_timer_t wake, stop, end, keep;
     uv_signal_t on_term, on_int;
     uv_pipe_t leash;
@@ -52,7 +56,8 @@ void uv_feed(struct uv_driver *d, struct node_event *ev);
 
 /* Fill in the links' callbacks. */
 void uv_feed_net(struct uv_driver *d);
-void uv_feed_worked(void *driver); /* The worker's callback. */
+void uv_feed_worked(void *driver);                                    /* The worker's callback, */
+void uv_feed_written(void *driver, const struct uv_writer_result *r); /* and the writer's. */
 
 /* In driver.c: the links say CLOSE, then everything closes. */
 void uv_driver_end(struct uv_driver *d, int exit_code);

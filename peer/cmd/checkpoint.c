@@ -1,0 +1,79 @@
+/* peer/cmd/checkpoint.c -- checkpoints between the command line, a directory and the driver. */
+#include "peer/cmd/checkpoint.h"
+
+#include "nn/math/number.h"
+
+#include <string.h>
+
+/* A file of more is none of ours. */
+static const uint64_t most_bytes = UINT64_C(64) << 30;
+
+static const double longest_s = 1e9;
+
+int cmd_checkpoint_every(const struct options *o, int64_t *every_us)
+{
+    const char *text = options_text(o, "checkpoint");
+    char digits[NUMBER_TEXT_MAX] = "";
+    size_t n = strlen(text);
+    double scale = 1, s = 0;
+    *every_us = 0;
+    if (strcmp(text, "off") == 0)
+        return CMD_OK;
+    if (n > 0 && (text[n - 1] == 's' || text[n - 1] == 'm'))
+        scale = text[--n] == 'm' ? 60 : 1;
+    if (n < sizeof digits)
+        memcpy(digits, text, n);
+    if (!number_real(digits, &s) || !(s * scale >= 0.001) || !(s * scale <= longest_s))
+        return cmd_fail(o, CMD_USAGE,
+                        "--checkpoint: found '%.40s', expected seconds from 0.001, as 30s or 2.5, "
+                        "minutes, as 10m, or off",
+                        text);
+    *every_us = (int64_t)(s * scale * 1e6);
+    return CMD_OK;
+}
+
+/* What cannot be read now may be read later: better no start than one from an older moment. */
+static int tell_bad(const struct options *o, const struct slots_found *f)
+{
+    for (size_t i = 0; i < f->n_bad; i++) {
+        if (f->bad[i].err != -EINVAL)
+            return cmd_fail(o, CMD_FAILED, "%s", f->bad[i].why);
+        cmd_fail(o, CMD_OK, "warning: a checkpoint is damaged and will not be used: %s",
+                 f->bad[i].why);
+    }
+    return CMD_OK;
+}
+
+int cmd_checkpoint_open(struct cmd_checkpoint *k, const struct options *o, const char *dir,
+                        struct uv_driver_config *c)
+{
+    int code = cmd_checkpoint_every(o, &c->node.checkpoint_us);
+    if (code != CMD_OK)
+        return code;
+    int err = disk_open(&k->disk, dir);
+    if (err < 0)
+        return cmd_fail(o, cmd_exit_of(err), "%s: %s", dir, strerror(-err));
+    k->open = true;
+    slots_open(&k->slots, &k->disk, dir);
+    slots_load(&k->slots, most_bytes, &k->found);
+    code = tell_bad(o, &k->found);
+    for (size_t i = 0; i < k->found.n; i++)
+        c->node.resume[i] = (struct node_resume){.state = &k->found.image[i].state,
+                                                 .beat = k->found.image[i].label.beat,
+                                                 .slot = (uint32_t)k->found.slot[i]};
+    c->node.n_resume = k->found.n;
+    c->slots = &k->slots;
+    return code;
+}
+
+void cmd_checkpoint_close(struct cmd_checkpoint *k, bool over)
+{
+    if (!k->open)
+        return;
+    for (int slot = 0; slot < SLOTS && over; slot++)
+        (void)k->disk.unlink(k->disk.self, slots_name(slot));
+    slots_found_close(&k->found);
+    slots_close(&k->slots);
+    disk_close(&k->disk);
+    k->open = false;
+}

@@ -1,0 +1,40 @@
+/* peer/cmd/checkpoint.h -- the checkpoints of one peer: --checkpoint, and those that are there.
+ *
+ *   DIR/checkpoint-0.safetensors, checkpoint-1.safetensors    peer/keep/slots.h
+ *
+ * The directory is locked by then. What is found there is gone on from, also with
+ * --checkpoint off, which only writes none.
+ */
+#ifndef PEER_CMD_CHECKPOINT_H
+#define PEER_CMD_CHECKPOINT_H
+
+#include "peer/cmd/cmd.h"
+#include "peer/keep/slots.h"
+#include "peer/uv/driver.h"
+
+#define CMD_ROW_CHECKPOINT                                                                         \
+    {                                                                                              \
+        .name = "checkpoint", .kind = OPTION_TEXT, .arg = "SECONDS|off", .fallback = "30s",        \
+        .help = "write a checkpoint so often (30s, 2.5, 10m); the same command goes on from it"    \
+    }
+
+struct cmd_checkpoint
+{
+    bool open;
+    struct disk disk;
+    struct slots slots;
+    struct slots_found found;
+};
+
+/* The value of --checkpoint in microseconds, 0: off. CMD_OK, or CMD_USAGE with a line. */
+int cmd_checkpoint_every(const struct options *o, int64_t *every_us);
+
+/* Look for checkpoints in `dir`, which is borrowed, and tell the driver of them. CMD_OK; else an
+ * exit code with a line on stderr. Close it in any case, after the driver. */
+int cmd_checkpoint_open(struct cmd_checkpoint *k, const struct options *o, const char *dir,
+                        struct uv_driver_config *c);
+
+/* `over`: the run is, and nobody will go on from them. */
+void cmd_checkpoint_close(struct cmd_checkpoint *k, bool over);
+
+#endif

@@ -1,0 +1,91 @@
+#!/usr/bin/env bash
+# tests/e2e/resume.sh -- all processes of a run are killed, and the same command goes on: the models
+# are those of a run that was never interrupted, bit for bit.
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/../lib.sh"
+e2e_begin
+
+run=(local --peers 3 --model mlp:784-32-10 --rounds 6000 --seed 5 --checkpoint 0.1s)
+
+# tensors DIR: one hash of all peers' tensors. (The headers say more than the model.)
+tensors()
+{
+    python3 -c '
+import glob, hashlib, struct, sys
+h = hashlib.sha256()
+for path in sorted(glob.glob(sys.argv[1] + "/peer-*/model.safetensors")):
+    b = open(path, "rb").read()
+    h.update(b[8 + struct.unpack("<Q", b[:8])[0]:])
+print(h.hexdigest())' "$1"
+}
+
+# lines FILE N: has it so many?
+lines()
+{
+    [ -f "$1" ] && [ "$(wc -l <"$1")" -ge "$2" ]
+}
+
+# killed DIR ROUNDS: begin, and kill all processes once peer-0 has done so many rounds more.
+killed()
+{
+    local dir=$1 more=$2 from=0 pid
+    [ -f "$dir/peer-0/metrics.jsonl" ] && from=$(wc -l <"$dir/peer-0/metrics.jsonl")
+    setsid "$HEARSAY" "${run[@]}" --out "$dir" >>"$dir.out" 2>>"$dir.err" </dev/null &
+    pid=$!
+    wait_until 60 lines "$dir/peer-0/metrics.jsonl" $((from + more))
+    kill -9 -- "-$pid" # The peers are in its group, and on its leash.
+    wait "$pid" 2>/dev/null
+}
+
+check "never interrupted" eval 'bounded "$HEARSAY" "${run[@]}" --out whole >whole.out 2>whole.err'
+
+SEED=${SEED:-$RANDOM}
+RANDOM=$SEED
+for k in 1 2 3; do
+    killed killed $((300 + RANDOM % 900))
+done
+check "the same command goes on (SEED=$SEED)" eval \
+    'bounded "$HEARSAY" "${run[@]}" --out killed >killed.out 2>killed.err'
+check "and says so" grep -q "going on with the run in killed" killed.err
+check "from a checkpoint" eval \
+    '[ "$(sed -n "/\"start\"/{n;p}" killed/peer-0/metrics.jsonl | tail -n 1 | jq .round)" -gt 100 ]'
+check "to the same models, bit for bit (SEED=$SEED)" eval '[ "$(tensors whole)" = "$(tensors killed)" ]'
+check "consensus, and no round skipped" grep -q "consensus of 3 of 3 .*no round skipped" killed.out
+check "checkpoints are gone at the end" eval '! ls killed/peer-*/checkpoint-* 2>/dev/null'
+
+# ---- A damaged checkpoint: the older one, which all have. ----
+
+killed damaged 500
+python3 -c '
+import os, struct, sys
+def beat(path):
+    import json
+    b = open(path, "rb").read()
+    return int(json.loads(b[8:8 + struct.unpack("<Q", b[:8])[0]])["__metadata__"]["beat"])
+paths = [p for p in ("damaged/peer-1/checkpoint-0.safetensors", "damaged/peer-1/checkpoint-1.safetensors")
+         if os.path.exists(p)]
+newest = max(paths, key=beat)
+b = bytearray(open(newest, "rb").read())
+b[len(b) // 2] ^= 1
+open(newest, "wb").write(b)'
+check "a flipped bit is said" eval \
+    'bounded "$HEARSAY" "${run[@]}" --out damaged >damaged.out 2>damaged.err;
+     grep -q "a checkpoint is damaged and will not be used" damaged.err'
+check "and changes nothing" eval '[ "$(tensors whole)" = "$(tensors damaged)" ]'
+
+# ---- Another command. ----
+
+killed other 200
+check "flags that contradict the checkpoint's run are refused" eval \
+    '! bounded "$HEARSAY" "${run[@]}" --seed 6 --out other >other.out 2>other.err &&
+    grep -q "has another run: seed" other.err'
+for value in 0 -1 1h x "" 1e99; do
+    check "--checkpoint '$value'" eval \
+        '"$HEARSAY" "${run[@]}" --checkpoint "$value" --out value 2>value.err >value.out; [ $? = 2 ] &&
+        grep -q -e "--checkpoint: found" value.err'
+done
+check "off writes none" eval \
+    'bounded "$HEARSAY" "${run[@]}" --rounds 50 --checkpoint off --out off >off.out 2>off.err &&
+    ! grep -q checkpoint off.err'
+
+e2e_end
