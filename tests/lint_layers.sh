@@ -47,7 +47,8 @@ sees()
     peer/keep) echo nn/math nn/files peer/secure ;;
     peer/node) echo peer/run gossip/mixers gossip/exchange gossip/members gossip/wire compress topology ;;
     peer/store) echo peer/run gossip/wire nn/files ;;
-    peer/sim | peer/uv) echo peer/run peer/secure peer/keep peer/node gossip/exchange gossip/wire ;;
+    peer/sim) echo peer/run peer/secure peer/keep peer/node gossip/mixers gossip/exchange gossip/wire ;; # A liar is a mixer.
+    peer/uv) echo peer/run peer/secure peer/keep peer/node gossip/exchange gossip/wire ;;
     peer/cmd) echo peer/run peer/sgd peer/secure peer/keep peer/store peer/node peer/sim peer/uv gossip/mixers gossip/exchange gossip/members \
         gossip/wire compress topology nn/models nn/files nn/data nn/shards nn/train nn/math ;;
     *) return 1 ;;

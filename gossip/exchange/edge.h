@@ -29,6 +29,7 @@
 #include "gossip/exchange/ladder.h"
 #include "gossip/exchange/packet.h"
 #include "gossip/exchange/sketch.h"
+#include "gossip/exchange/trust.h"
 #include "gossip/wire/wire.h"
 
 enum edge_state {
@@ -102,6 +103,7 @@ struct edge
     float *b;                  /* Our replica of their model. */
     struct gamma gamma;        /* The edge's consensus step size. */
     struct sketch_pair sketch; /* Both ends' averages of the sketch. */
+    struct trust trust;        /* How far their model has been from ours. */
 
     /* As announced in the last exchange that was committed, never in one that merely
      * arrived early. */
@@ -110,6 +112,7 @@ struct edge
     bool ending; /* They are finished: DONE after what is ready. */
     uint64_t n_exchanges, n_resets;
     uint64_t n_mismatches; /* Replicas compared and found different; the node clears it. */
+    uint64_t n_distrusted; /* Exchanges refused, or suspect (trust.h); the node clears it. */
 };
 
 /* A closed edge without an epoch. cap: longest payload, in bytes. 0 or -ENOMEM. */

@@ -286,6 +286,14 @@ static void disturb(struct sketch *k)
     k->own_base = k->figures.own_begun + 1;
 }
 
+/* Squared lengths of models of one run are not so far from each other: what is beyond is of no
+ * model, or made up. Nothing is known while our own is 0. */
+static bool is_absurd(const struct sketch *k, double squared)
+{
+    const double most = 1e8;
+    return k->at.q > 0 && !(squared <= most * k->at.q);
+}
+
 static void hear_word(struct sketch *k, struct sketch_pair *p, const struct sketch_message *m)
 {
     static const enum survey_word word[] = {[PAIR_CLOCK] = SURVEY_CLOCK,
@@ -297,6 +305,8 @@ static void hear_word(struct sketch *k, struct sketch_pair *p, const struct sket
     if ((m->tag ^ k->view) >> (TAG_WINDOW + TAG_ROUND) != 0)
         return; /* They see other members. */
     sum.n = (uint32_t)(m->tag % TAG_SETTLING);
+    if (sum.n > 0 && is_absurd(k, (sum.dist2 + sum.norm2) / sum.n))
+        return; /* As if it had been lost. */
     sum.settling = (m->tag & TAG_SETTLING) != 0;
     if (m->bytes[0] != PAIR_CLOCK)
         pair_apply(k, m, sum.mean);
@@ -318,11 +328,14 @@ void sketch_mix(struct sketch *k, struct sketch_pair *p, double w, const struct 
         return;
     pair_apply(k, own, p->a);
     pair_apply(k, other, p->b);
+    p->round++;
+    k->mixed++;
+    if (is_absurd(k, fabs((double)other->u)) || is_absurd(k, fabs((double)other->q))
+        || is_absurd(k, vec_norm2(p->b, SKETCH_K)))
+        return; /* Ours stays what it was: the others' average is off by what they let in. */
     vec_add_diff(k->at.m, (float)w, p->b, p->a, SKETCH_K);
     k->at.u += w * ((double)other->u - (double)own->u);
     k->at.q += w * ((double)other->q - (double)own->q);
-    p->round++;
-    k->mixed++;
 }
 
 /* ---- a window ends, another begins ---- */

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* ---- gamma and ladder ---- */
+/* ---- gamma, trust and ladder ---- */
 
 static void gamma_fields(struct gamma *g, struct state *s)
 {
@@ -23,6 +23,15 @@ static void gamma_fields(struct gamma *g, struct state *s)
     state_u32(s, &g->age);
     state_u32(s, &g->grown);
     state_u32(s, &g->n_runaways);
+}
+
+static void trust_fields(struct trust *t, struct state *s)
+{
+    state_f64(s, &t->most2);
+    state_f64(s, &t->last2);
+    state_f64(s, &t->pull);
+    state_f64(s, &t->from2);
+    state_bool(s, &t->warned);
 }
 
 void ladder_state(struct ladder *l, struct state *s)
@@ -239,6 +248,7 @@ void edge_fields(struct edge *e, struct packet *const *payload, size_t n, struct
     state_u64(s, &e->n_exchanges);
     state_u64(s, &e->n_resets);
     gamma_fields(&e->gamma, s);
+    trust_fields(&e->trust, s);
     pair_fields(&e->sketch, s);
     sent_fields(&e->cur, payload, n, s);
     sent_fields(&e->prev, payload, n, s);

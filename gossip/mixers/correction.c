@@ -1,19 +1,34 @@
 /* gossip/mixers/correction.c -- the fused pass over x, and gamma for each of its terms. */
 #include "gossip/mixers/correction.h"
 
+#include "gossip/mixers/clip.h"
 #include "gossip/mixers/mixing.h"
 
 enum {
-    BLOCK = 2048 /* Floats: x, a and b of a block stay in the first two levels of cache. */
+    BLOCK = 2048, /* Floats: x, a and b of a block stay in the first two levels of cache. */
+    WAY_EVERY = 8 /* So seldom is the way from x0 measured, which takes a pass of its own. */
 };
+
+/* The first n floats of x have had the term's part. */
+static void take_back(float *x, size_t n, struct correction *t)
+{
+    vec_add_diff(x, -t->coefficient, t->b, t->a, n);
+    t->coefficient = 0;
+    t->refused = true;
+}
 
 void correction_pass(float *x, size_t dim, struct correction *term, size_t n)
 {
     for (size_t o = 0; o < dim; o += BLOCK) {
         size_t len = dim - o < BLOCK ? dim - o : BLOCK;
         for (struct correction *t = term; t < term + n; t++) {
-            vec_add_diff(x + o, t->coefficient, t->b + o, t->a + o, len);
+            if (t->refused)
+                continue;
             t->d2 += vec_dist2(t->b + o, t->a + o, len);
+            if (t->limit2 > 0 && !(t->d2 <= t->limit2))
+                take_back(x, o, t);
+            else
+                vec_add_diff(x + o, t->coefficient, t->b + o, t->a + o, len);
         }
     }
 }
@@ -40,6 +55,15 @@ static double coefficient(struct mixing_task *t)
     return t->w * gamma_next(&t->edge->gamma, &x);
 }
 
+/* Have most of the others stayed near while this one is far off? */
+static bool is_apart(const struct mixing *m, size_t n, const struct correction *t)
+{
+    size_t near = 0;
+    for (const struct correction *o = m->term; o < m->term + n; o++)
+        near += o != t && !o->refused && trust_apart(t->d2, o->d2, m->way2);
+    return n > 1 && 2 * near > n - 1;
+}
+
 /* The distance came for free out of the pass; the norms are only computed where it
  * has grown for so long that the edge may run away. */
 static void measure(const struct mixing *m, const struct correction *t)
@@ -49,18 +73,63 @@ static void measure(const struct mixing *m, const struct correction *t)
         (void)gamma_judge(g, vec_norm2(t->a, m->dim) + vec_norm2(t->b, m->dim));
 }
 
+/* What the exchange says of the other end. */
+static void look_at(const struct mixing *m, size_t n, const struct correction *t)
+{
+    struct trust *trust = &t->task->edge->trust;
+    t->task->distrusted =
+        t->refused || trust_saw(trust, t->d2, (double)t->coefficient, is_apart(m, n, t));
+    if (t->task->distrusted)
+        trust_warn(trust);
+}
+
+/* The median D^2 of the other edges that commit now, as their last exchanges left them. */
+static double others2(const struct mixing *m, const struct mixing_task *own)
+{
+    double most = 0;
+    for (const struct mixing_task *i = m->task; i < m->task + m->n_tasks; i++) {
+        size_t n = 0, shorter = 0;
+        for (const struct mixing_task *j = m->task; j < m->task + m->n_tasks; j++) {
+            bool counts = j != own && j->commit;
+            n += counts;
+            shorter += counts && j->edge->trust.last2 < i->edge->trust.last2;
+        }
+        if (i != own && i->commit && 2 * shorter <= n && i->edge->trust.last2 > most)
+            most = i->edge->trust.last2;
+    }
+    return most;
+}
+
+static struct correction make_term(const struct mixing *m, struct mixing_task *t)
+{
+    const struct trust *trust = &t->edge->trust;
+    struct trust_view v = {.x2 = (double)t->ours.head.x2,
+                           .way2 = m->way2,
+                           .others2 = trust->warned ? others2(m, t) : 0};
+    return (struct correction){.a = t->replica->v,
+                               .b = t->edge->b,
+                               .coefficient = (float)coefficient(t),
+                               .w = t->w,
+                               .limit2 = trust_limit2(trust, &v),
+                               .task = t};
+}
+
 void correction_mix(struct mixing *m, bool (*corrects)(const struct mixing_task *t))
 {
     size_t n = 0;
+    if (m->n_mixed++ % WAY_EVERY == 0)
+        m->way2 = vec_dist2(m->x, m->x0, m->dim);
     for (struct mixing_task *t = m->task; t < m->task + m->n_tasks; t++)
         if (t->commit && corrects(t))
-            m->term[n++] = (struct correction){.a = t->replica->v,
-                                               .b = t->edge->b,
-                                               .coefficient = (float)coefficient(t),
-                                               .task = t};
+            m->term[n++] = make_term(m, t);
+    if (m->tolerate > 0)
+        clip_terms(m->term, n, m->dim, m->tolerate);
     correction_pass(m->x, m->dim, m->term, n);
     m->local2 = n > 0 ? 0 : m->local2;
     for (size_t i = 0; i < n; i++) {
+        look_at(m, n, &m->term[i]);
+        if (m->term[i].refused)
+            continue;
         measure(m, &m->term[i]);
         m->local2 += m->term[i].d2;
     }

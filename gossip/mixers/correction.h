@@ -18,12 +18,17 @@ struct mixing_task;
 struct correction
 {
     const float *a, *b;
-    float coefficient; /* gamma w */
+    float coefficient; /* gamma w, with --tolerate shortened (clip.h); 0 where refused. */
     double d2;         /* Out: |b - a|^2 is added. */
+    double w;          /* The edge's weight. */
+    double limit2;     /* The term is refused where d2 is over it; 0: no limit. */
+    bool refused;      /* Out: x is, but for rounding, as without the term. */
     struct mixing_task *task;
 };
 
-/* x += sum of coefficient (b - a) over n terms, in their order, in one pass over x. */
+/* x += sum of coefficient (b - a) over n terms, in their order, in one pass over x. A term
+ * that turns out to be over its limit is taken back: what was added of it until then is
+ * no longer than the limit, so that x loses no digits by it. */
 void correction_pass(float *x, size_t dim, struct correction *term, size_t n);
 
 /* Worker, in a mixer's mix: correct x by every task that commits and for which

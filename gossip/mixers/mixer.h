@@ -40,6 +40,8 @@ struct mixer
     /* Its deltas of training are updates of the model and bring no models together:
      * the run then needs lock step, and a codec that is not chosen by the drift. */
     bool updates;
+    /* Edges in step share no delta: each is told something of its own. */
+    bool own_deltas;
 
     /* Allocate what the guest keeps, as m->state. 0 or -ENOMEM. close() frees it, after
      * an open() that failed, too. */

@@ -59,6 +59,7 @@ static int open_all(struct mixing *m, const struct mixing_config *config)
     *m = (struct mixing){.dim = segments_trained(config->segments, config->n_segments),
                          .mixer = config->mixer != NULL ? config->mixer : mixer_all[0],
                          .fixed_gamma = config->fixed_gamma,
+                         .tolerate = config->tolerate,
                          .draw_key = config->draw_key};
     /* First what cannot fail, so that there is a mixer and a pool to be closed. */
     replica_pool_init(&m->replicas, m->dim);

@@ -57,7 +57,8 @@ struct mixing_task
     bool applies;            /* Among those that commit the same `ours`, it applies it. */
     bool encodes;            /* Among those that share `made`, it encodes it. */
 
-    double w; /* Set by mixing_mix(): the edge's weight in this exchange. */
+    double w;        /* Set by mixing_mix(): the edge's weight in this exchange. */
+    bool distrusted; /* Set by the mixer: what the other end said is not to be believed. */
 };
 
 /* What our deltas of a job announce. */
@@ -81,6 +82,7 @@ struct mixing
     struct packet_pool packets;
     struct replica_pool replicas;
     double fixed_gamma;                      /* 0: auto. */
+    uint32_t tolerate;                       /* So many neighbours may lie (clip.h); 0: none. */
     uint64_t draw_key;                       /* For the codecs' random streams. */
     size_t cap;                              /* Longest payload of any codec, in bytes. */
     uint64_t sketch_every, statistics_every; /* Deltas of training. */
@@ -90,8 +92,10 @@ struct mixing
     struct correction *term;  /* Scratch of a mixer's mix, as many. */
     size_t n_tasks, cap_tasks;
     struct mixing_announcement announced;
-    double local2; /* Sum of |b - a|^2 over the edges of the last mixing. */
-    bool diverged; /* What was to be encoded is not finite: nothing goes out. */
+    double local2;    /* Sum of |b - a|^2 over the edges of the last mixing. */
+    double way2;      /* |x - x0|^2, as it was in one of the last mixings, */
+    uint64_t n_mixed; /* of which there have been so many. */
+    bool diverged;    /* What was to be encoded is not finite: nothing goes out. */
 };
 
 struct mixing_config
@@ -100,6 +104,7 @@ struct mixing_config
     size_t n_segments;
     const char *spec[DELTA_CODECS]; /* NULL: none in this run. */
     double fixed_gamma;
+    uint32_t tolerate;
     uint64_t run_seed, draw_key;
     const struct mixer *mixer; /* NULL: mixer_all[0]. */
     /* For mixers whose deltas are updates: is what a message leaves out remembered,

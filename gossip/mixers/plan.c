@@ -91,6 +91,7 @@ static int plan_resets(struct mixing *m)
         e->reset = false;
         t->fresh = true;
         gamma_init(&e->gamma, m->fixed_gamma);
+        trust_begin(&e->trust);
         sketch_pair_reset(&e->sketch);
     }
     return 0;
@@ -130,7 +131,7 @@ static int plan_commit(struct mixing *m, size_t i)
 static int plan_encode(struct mixing *m, size_t i)
 {
     struct mixing_task *t = &m->task[i];
-    for (size_t j = 0; j < i; j++)
+    for (size_t j = 0; j < i && !m->mixer->own_deltas; j++)
         if (m->task[j].encode && m->task[j].replica == t->replica && m->task[j].codec == t->codec
             && m->task[j].statistics == t->statistics) {
             t->made = m->task[j].made;
@@ -213,6 +214,7 @@ static void finish_task(struct mixing *m, struct mixing_task *t)
     replica_release(&m->replicas, t->source);
     if (t->commit && current) {
         e->n_mismatches += mismatch(t);
+        e->n_distrusted += t->distrusted;
         edge_advance(e);
     }
     packet_release(t->ours.payload);

@@ -176,6 +176,7 @@ static json_t *summary(const struct cmd_report *r, const struct node *n,
     json_object_set_new(j, "test_loss", uv_metrics_figure(g.test_loss));
     json_object_set_new(j, "resets", json_integer((json_int_t)g.resets));
     json_object_set_new(j, "violations", json_integer((json_int_t)g.violations));
+    json_object_set_new(j, "distrusted", json_integer((json_int_t)g.distrusted));
     json_object_set_new(j, "exchanges", json_integer((json_int_t)g.exchanges));
     json_object_set_new(j, "verdict", cmd_closing_json(o, f));
     json_object_set_new(j, "diverged", g.diverged[0] ? json_string(g.diverged) : json_null());

@@ -17,6 +17,7 @@
 #include "peer/cmd/reserve.h"
 #include "peer/cmd/training.h"
 #include "peer/sgd/sgd_keys.h"
+#include "peer/sim/attack.h"
 #include "peer/sim/world.h"
 #include "peer/uv/metrics.h"
 
@@ -67,6 +68,9 @@ const struct option_row cmd_sim_rows[] = {
      .help = "peers are up to 1 + F times slower than that, each at random"},
     {.name = "cut-rate", .kind = OPTION_REAL, .arg = "P", .fallback = "0", .min = 0, .max = 0.9,
      .help = "chance that a delta is lost together with its session"},
+    {.name = "attack", .kind = OPTION_TEXT, .arg = "KIND[:WHO]",
+     .help = "members that lie: huge, scaled, negated, random, push, nan, ipm, alie or dissensus, "
+             "by peer 3, by 0,7 or by 5-14; default: the last. Figures are of the others"},
     CMD_ROW_JSON,
     {.name = NULL},
 };
@@ -88,6 +92,8 @@ struct simulation
     struct cmd_out dir;         /* What --out names, if it was given. */
     struct sim_peer_files *files;
     struct sim_world *world;
+    const struct attack *attack; /* NULL: nobody lies. */
+    bool *liar;                  /* Each of the n: does it? */
     struct cmd_progress_reading reading;
     struct timespec begin;
     uint64_t said; /* The last line of progress was of this round. */
@@ -284,7 +290,7 @@ static void compare(const struct simulation *s, struct consensus *c)
     int code;
     *c = consensus_none;
     for (uint32_t i = 0; i < s->n && e.which != NULL; i++)
-        if (has_ended(s, i, &code))
+        if (has_ended(s, i, &code) && !s->liar[i])
             e.which[n++] = i;
     /* Without memory, or a model, the distance is not known. */
     if (n > 0
@@ -300,6 +306,8 @@ static void judge(const struct simulation *s, struct result *r)
         char name[32];
         struct outcome_facts own;
         int code;
+        if (s->liar[i])
+            continue;
         snprintf(name, sizeof name, "peer-%u", i);
         node_facts(sim_node(s->world, i), &own);
         struct outcome_peer p = {.name = name,
@@ -327,6 +335,7 @@ static void judge(const struct simulation *s, struct result *r)
  * commands close with the same means. */
 static void collect(struct simulation *s, struct result *r, json_t *peers)
 {
+    uint32_t n_honest = 0;
     *r = (struct result){.accuracy_min = 1, .seconds = seconds_since(&s->begin)};
     for (uint32_t i = 0; i < s->n; i++) {
         struct node_progress p;
@@ -335,9 +344,12 @@ static void collect(struct simulation *s, struct result *r, json_t *peers)
         node_progress(sim_node(s->world, i), &p);
         sim_totals(s->world, i, &p.bytes_sent, &p.bytes_received);
         p.accuracy = uv_metrics_rounded(p.accuracy);
-        r->accuracy_min = fmin(r->accuracy_min, p.accuracy);
-        r->accuracy_max = fmax(r->accuracy_max, p.accuracy);
-        r->estimated += uv_metrics_rounded(p.relative_drift);
+        if (!s->liar[i]) {
+            r->accuracy_min = fmin(r->accuracy_min, p.accuracy);
+            r->accuracy_max = fmax(r->accuracy_max, p.accuracy);
+            r->estimated += uv_metrics_rounded(p.relative_drift);
+            n_honest++;
+        }
         r->rounds = p.round > r->rounds ? p.round : r->rounds;
         r->settle_rounds = p.settle_rounds > r->settle_rounds ? p.settle_rounds : r->settle_rounds;
         r->sent += p.bytes_sent;
@@ -348,6 +360,7 @@ static void collect(struct simulation *s, struct result *r, json_t *peers)
         snprintf(name, sizeof name, "peer-%u", i);
         json_object_set_new(line, "name", json_string(name));
         json_object_set_new(line, "exit_code", json_integer(code));
+        json_object_set_new(line, "attacks", json_boolean(s->liar[i]));
         json_object_set_new(line, "diverged",
                             p.diverged[0] ? json_string(p.diverged) : json_null());
         json_object_set_new(line, "accuracy", uv_metrics_figure(p.accuracy));
@@ -357,7 +370,7 @@ static void collect(struct simulation *s, struct result *r, json_t *peers)
                                                                       : json_null());
         json_array_append_new(peers, line);
     }
-    r->estimated /= s->n;
+    r->estimated /= n_honest;
     compare(s, &r->exact);
     judge(s, r);
 }
@@ -484,6 +497,20 @@ static int code_of_failure(const struct simulation *s)
     return CMD_FAILED;
 }
 
+/* Who lies, and how. */
+static int read_attack(struct simulation *s, const struct run *run)
+{
+    char error[ATTACK_ERROR_MAX];
+    const char *spec = options_text(s->o, "attack");
+    if (spec == NULL)
+        return CMD_OK;
+    if (mixer_all[run->mixer]->updates)
+        return cmd_fail(s->o, CMD_USAGE, "--attack: only with --mixer choco");
+    if (attack_read(spec, s->n, &s->attack, s->liar, error) != 0)
+        return cmd_fail(s->o, CMD_USAGE, "--attack: %s", error);
+    return CMD_OK;
+}
+
 static int simulate(struct simulation *s)
 {
     const struct options *o = s->o;
@@ -491,6 +518,8 @@ static int simulate(struct simulation *s)
     int code = check_links(o);
     if (code == CMD_OK)
         code = open_peers(s, &run);
+    if (code == CMD_OK)
+        code = read_attack(s, &run);
     if (code == CMD_OK)
         code = look(s, &run);
     if (code == CMD_OK && !s->dir.finished)
@@ -510,6 +539,8 @@ static int simulate(struct simulation *s)
                            .cut_rate = options_real(o, "cut-rate"),
                            .evaluate_every = options_uint(o, "evaluate-every"),
                            .evaluate_samples = options_uint(o, "evaluate-samples"),
+                           .attack = s->attack,
+                           .liar = s->liar,
                            .make_trainer = make_trainer,
                            .self = s,
                            .configure = configure,
@@ -533,15 +564,16 @@ int cmd_sim(const struct options *o)
     s.n = (uint32_t)options_uint(o, "peers");
     clock_gettime(CLOCK_MONOTONIC, &s.begin);
     s.peers = calloc(s.n, sizeof *s.peers);
-    if (s.peers == NULL)
-        return cmd_fail(o, CMD_FAILED, "out of memory");
-    int code = simulate(&s);
+    s.liar = calloc(s.n, sizeof *s.liar);
+    int code =
+        s.peers != NULL && s.liar != NULL ? simulate(&s) : cmd_fail(o, CMD_FAILED, "out of memory");
     sim_close(s.world);
-    for (uint32_t i = s.n;
+    for (uint32_t i = s.peers != NULL ? s.n : 0;
          i-- > 0;) /* The first is closed last, as it owns what the others share. */
         cmd_training_close(&s.peers[i]);
     cmd_out_close(&s.dir);
     free(s.files);
+    free(s.liar);
     free(s.peers);
     return code;
 }

@@ -8,7 +8,8 @@
  *    CLOSED ----------> ASKING -----------------------> OPEN --edges_finish--> DONE
  *                         ^  ^                           | ^                    |
  *                         |  +-- replicas differ --------+ | heard again,       | session lost,
- *                         |      (epoch 0: a reset)      v | same session       v EDGE_CLOSE
+ *                         |      (epoch 0: a reset),     v | same session       v EDGE_CLOSE
+ *                         |      or distrust, later        |                    |
  *                         +--- another session ------- PAUSED <---- (lost, closed, silent)
  *
  * An edge is there while the topology of who lives wants it. It is sent over the session that
@@ -37,6 +38,8 @@ struct neighbour
     bool excused;            /* The user has been told that nobody waits for it. */
     double gamma;            /* The edge's, as the last job left it: the worker's own
                               * may change under our eyes. */
+    int64_t barred_us;       /* Until then the edge stays closed: it was distrusted, */
+    uint32_t n_barred;       /* so many times (gossip/exchange/trust.h). */
     uint32_t n_runaways;     /* So many that the edge's gamma counted have been told to the user. */
 };
 
@@ -68,6 +71,7 @@ struct edges
     int64_t opened_us;         /* When the last edge opened. */
     int64_t exchange_us;       /* When the last edge opened or delta came. */
     uint64_t n_resets;
+    uint64_t n_distrusted;                   /* Times that an edge was barred. */
     struct early_edge early[NODE_LINKS_MAX]; /* By the link's place. */
 };
 
@@ -114,6 +118,8 @@ struct sketch_pair *edges_sketch(struct edges *es, size_t i); /* For that job. *
 void edges_job_done(struct edges *es);
 /* Replicas that were compared and differ begin anew. */
 void edges_reset_mismatched(struct edges *es);
+/* Who was distrusted is left alone for a while, longer each time (edges_trust.c). */
+void edges_bar_distrusted(struct edges *es);
 /* Has the distance run away again since this was last asked? */
 bool edges_new_runaway(struct edges *es, size_t i);
 

@@ -167,6 +167,19 @@ static void plan_training(struct job *j)
     j->evaluate_samples = j->env->config.evaluate_samples;
 }
 
+/* With fewer neighbours the rule of --tolerate lets hardly anything pass. */
+static void tell_few(struct job *j, uint32_t degree)
+{
+    uint32_t tolerate = j->workshop->run.tolerate, need = 2 * tolerate + 2;
+    bool few = tolerate > 0 && degree < need;
+    if (few && !j->few)
+        env_note(j->env, NOTE_WARNING,
+                 "round %llu: %u edges are open, and --tolerate %u wants %u: what comes over "
+                 "them hardly counts until there are more",
+                 (unsigned long long)j->phases->round, degree, tolerate, need);
+    j->few = few;
+}
+
 void job_start(struct job *j)
 {
     struct mixing *mixing = &j->workshop->mixing;
@@ -181,6 +194,7 @@ void job_start(struct job *j)
         degree += edges_at(j->edges, i)->edge.state == EDGE_OPEN;
         plan_edge(j, i);
     }
+    tell_few(j, degree);
     plan_training(j);
     set_moment(j);
     plan_snapshot(j);
@@ -379,6 +393,7 @@ bool job_done(struct job *j)
         return false;
     }
     edges_reset_mismatched(j->edges);
+    edges_bar_distrusted(j->edges);
     tell_runaways(j);
     return true;
 }

@@ -21,6 +21,7 @@ struct job
     struct orders *orders;
     bool working;
 
+    bool few; /* The user has been told that --tolerate has too few edges. */
     bool steps, evaluate;
     uint64_t round; /* Local rounds done when it was planned. */
     uint64_t evaluate_samples;

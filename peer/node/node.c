@@ -547,6 +547,7 @@ void node_progress(const struct node *n, struct node_progress *p)
     p->bytes_received = n->bytes_received;
     p->strangers = n->n_strangers;
     p->resets = n->edges.n_resets;
+    p->distrusted = n->edges.n_distrusted;
     p->violations = n->sessions.n_violations;
 }
 

@@ -32,6 +32,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct mixer; /* gossip/mixers/mixer.h */
+
 enum {
     NODE_SENDS_MAX = 4096, /* One step asks for at most so many. */
     NODE_DIALS_MAX = 32,
@@ -187,6 +189,9 @@ struct node_config
     bool found;
     struct run run; /* With `found`: the run it would fix. */
 
+    /* In place of the run's mixer: the simulator's attackers. NULL: the run's. */
+    const struct mixer *mixer;
+
     /* Called when the run is known, perhaps at once, and again if a proposed
      * run gives way to the cluster's: build the trainer for it. On failure returns
      * a negative errno with a sentence; the node ends with cmd_exit_of() of it. */
@@ -238,8 +243,9 @@ struct node_progress
     uint64_t bytes_sent, bytes_received; /* At the socket, as the driver last told. */
     uint32_t n_live, n_edges;
     uint64_t resets, violations, exchanges; /* Totals over all edges. */
-    uint64_t strangers;                     /* Refused before authentication, as the driver told. */
-    bool evaluated;                         /* accuracy is of this very round. */
+    uint64_t distrusted;         /* Times that an edge was closed for what came over it. */
+    uint64_t strangers;          /* Refused before authentication, as the driver told. */
+    bool evaluated;              /* accuracy is of this very round. */
     char diverged[VERDICT_TEXT]; /* How training ran away, told when it is over; or "". */
 };
 

@@ -33,11 +33,13 @@ static int open_mixing(struct workshop *w)
 {
     const struct run *r = &w->run;
     const char *name = w->env->config.name;
+    const struct mixer *own = w->env->config.mixer;
     struct mixing_config c = {.segments = w->trainer.segments,
                               .n_segments = w->trainer.n_segments,
                               .spec = {[DELTA_FINAL] = r->final_compress, [DELTA_CATCHUP] = "fp16"},
                               .fixed_gamma = r->gamma_auto ? 0 : r->gamma,
-                              .mixer = mixer_all[r->mixer],
+                              .tolerate = r->tolerate,
+                              .mixer = own != NULL ? own : mixer_all[r->mixer],
                               .error_feedback = r->error_feedback,
                               .complete = strcmp(r->topology, "complete") == 0,
                               .run_seed = r->seed,

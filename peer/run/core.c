@@ -12,8 +12,10 @@
 #include <string.h>
 
 enum {
-    ROUNDS_MAX = 1000000000, /* Ten digits: run.c counts on it. */
-    NOMINAL_SIDE = 256,      /* A codec's size is taken on a square tensor of this side. */
+    ROUNDS_MAX = 1000000000,                   /* Ten digits: run.c counts on it. */
+    TOLERATE_MAX = (WIRE_MEMBERS_MAX - 3) / 2, /* 2 B + 2 neighbours, and oneself. */
+    NOMINAL_PEERS = 64, /* Degrees are of so many where their number is not fixed. */
+    NOMINAL_SIDE = 256, /* A codec's size is taken on a square tensor of this side. */
     NOMINAL_FLOATS = NOMINAL_SIDE * NOMINAL_SIDE
 };
 
@@ -120,9 +122,60 @@ static bool sends_models(const struct run *r)
     return !mixer_all[r->mixer]->updates;
 }
 
+static bool sends_updates(const struct run *r)
+{
+    return !sends_models(r);
+}
+
 static bool has_one_codec(const struct run *r)
 {
     return strcmp(r->compress, RUN_AUTO) != 0;
+}
+
+/* How few neighbours a peer has among *n, those that the run begins with or its graph is
+ * made for; where neither says, among many. 0 or -ENOMEM. */
+static int least_degree(const struct run *r, uint32_t *n, uint32_t *degree)
+{
+    struct graph g;
+    uint32_t made_for = topology_peers(r->topology);
+    *n = made_for > 0 ? made_for : r->min_peers > 1 ? r->min_peers : NOMINAL_PEERS;
+    *degree = *n;
+    int err = graph_build(&g, r->topology, *n, r->seed);
+    if (err != 0)
+        return err;
+    for (uint32_t v = 0; v < *n; v++)
+        *degree = graph_degree(&g, v) < *degree ? graph_degree(&g, v) : *degree;
+    graph_close(&g);
+    return 0;
+}
+
+/* With fewer neighbours the rule has nothing left: B of them may lie, as many may stand
+ * behind those in the order of their distances, and two more must be near. */
+static int check_tolerate(const struct run *r, char error[RUN_ERROR_MAX])
+{
+    uint32_t n, degree, need = 2 * r->tolerate + 2;
+    if (r->tolerate == 0)
+        return 0;
+    if (r->policy != RUN_SYNC) {
+        snprintf(error, RUN_ERROR_MAX,
+                 "--tolerate %u: needs --policy sync: it compares what all neighbours say in one "
+                 "round",
+                 r->tolerate);
+        return -EINVAL;
+    }
+    int err = least_degree(r, &n, &degree);
+    if (err != 0) {
+        snprintf(error, RUN_ERROR_MAX, "--topology: cannot set up '%.64s'", r->topology);
+        return err;
+    }
+    if (degree >= need)
+        return 0;
+    snprintf(error, RUN_ERROR_MAX,
+             "--tolerate %u: every peer needs %u neighbours, and in '%.40s' of %u peers some have "
+             "%u: take --topology %sregular:%u or complete, with %u peers or more",
+             r->tolerate, need, r->topology, n, degree, r->tolerate == 1 ? "torus, " : "", need,
+             r->tolerate == 1 ? 9 : need + 1);
+    return -EINVAL;
 }
 
 /* Updates are sums of gradients, so every peer must have made its own at the same
@@ -144,7 +197,7 @@ int run_core_check(const struct run *r, char error[RUN_ERROR_MAX])
             mixer_all[r->mixer]->name);
         return -EINVAL;
     }
-    return 0;
+    return check_tolerate(r, error);
 }
 
 /* ---- The table. ---- */
@@ -189,6 +242,12 @@ const struct run_key run_core_keys[] = {
     {.name = "gamma", .kind = RUN_REAL, .fallback = "auto",
      .help = "consensus step size; auto: found while running, edge by edge",
      .word = "auto", .low = 1e-9, .high = 2, RUN_FIELD(gamma)},
+    {.name = "tolerate", .kind = RUN_UINT, .fallback = "0",
+     .help = "so many neighbours of each peer may send anything: what is farther off than most "
+             "say is shortened; wants 2 B + 2 neighbours, and the mean is no longer kept exactly",
+     .min = 0, .max = TOLERATE_MAX, RUN_FIELD(tolerate),
+     .useless = sends_updates, .of = "mixer",
+     .why = "only with --mixer choco: updates are added up, whatever they are"},
     {.name = "policy", .kind = RUN_CHOICE, .fallback = "sync",
      .help = "wait for every neighbour's round (sync) or never (async)",
      .choices = "sync|async", RUN_FIELD(policy)},

@@ -48,6 +48,7 @@ struct run
     char topology[RUN_VALUE_MAX];
     uint32_t mixer;                      /* Place in mixer_all[] (gossip/mixers/mixer.h). */
     bool error_feedback, factor_masking; /* Mixers that send updates ask; else true, false. */
+    uint32_t tolerate; /* So many lying neighbours of a peer are held back; 0: none. */
     bool gamma_auto;
     double gamma;
     enum run_policy policy;

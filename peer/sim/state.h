@@ -11,6 +11,7 @@
 
 #include "nn/math/rng.h"
 #include "nn/math/state.h"
+#include "peer/sim/attack.h"
 #include "peer/sim/heap.h"
 #include "peer/sim/world.h"
 
@@ -42,6 +43,7 @@ struct sim_peer
     uint32_t index, boot, n_ids;
     struct node *node;
     struct members_crypto crypto;
+    struct attacker *attacker; /* NULL: it is honest. */
     char name[WIRE_NAME_MAX + 1], address[WIRE_NAME_MAX + 8];
     const char *advertise;
     uint8_t id[WIRE_ID_BYTES];

@@ -83,6 +83,8 @@ int sim_start_peer(struct sim_world *w, struct sim_peer *p)
                             .checkpoint_us = w->config.checkpoint_us};
     memcpy(c.id, p->id, sizeof c.id);
     kept_resume(p, &c);
+    if (p->attacker != NULL)
+        c.mixer = attacker_mixer(p->attacker);
     if (w->config.configure != NULL)
         w->config.configure(w->config.self, p->index, &c);
     int err = node_open(&p->node, &c);
@@ -137,6 +139,8 @@ int sim_open(struct sim_world **out, const struct sim_config *config)
         snprintf(p->address, sizeof p->address, "peer-%u:1", i);
         sim_draw_id(p);
         introduce(w, p);
+        if (config->attack != NULL && config->liar[i])
+            err = (p->attacker = attacker_new(w, i)) != NULL ? 0 : -ENOMEM;
     }
     for (uint32_t i = 0; i < config->n_peers && err == 0; i++)
         err = sim_start_peer(w, &w->peers[i]);
@@ -161,6 +165,13 @@ void sim_close_node(struct sim_world *w, struct sim_peer *p)
     p->node = NULL;
 }
 
+static void close_peer(struct sim_peer *p)
+{
+    sim_queue_close(&p->late);
+    kept_close(p);
+    attacker_free(p->attacker);
+}
+
 void sim_close(struct sim_world *w)
 {
     if (w == NULL)
@@ -168,9 +179,7 @@ void sim_close(struct sim_world *w)
     for (uint32_t i = 0; w->peers != NULL && i < w->config.n_peers; i++)
         sim_close_node(w, &w->peers[i]);
     for (uint32_t i = 0; w->peers != NULL && i < w->config.n_peers; i++)
-        sim_queue_close(&w->peers[i].late);
-    for (uint32_t i = 0; w->peers != NULL && i < w->config.n_peers; i++)
-        kept_close(&w->peers[i]);
+        close_peer(&w->peers[i]);
     sim_queue_close(&w->held);
     sim_heap_close(&w->heap);
     free(w->cut);
@@ -412,7 +421,7 @@ void sim_drift(const struct sim_world *w, struct consensus *c)
         const struct segment *segments;
         size_t n_segments;
         const float *x = NULL;
-        if (w->peers[i].node != NULL)
+        if (w->peers[i].node != NULL && w->peers[i].attacker == NULL)
             x = node_model(w->peers[i].node, &segments, &n_segments, &all.dim);
         if (x == NULL)
             continue;

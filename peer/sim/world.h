@@ -21,6 +21,8 @@
 
 enum { SIM_LEAST_BYTES_PER_S = 1 };
 
+struct attack;
+
 struct sim_config
 {
     uint32_t n_peers;
@@ -37,6 +39,10 @@ struct sim_config
     int64_t disk_us;       /* One is on disk so long after it was taken. */
     bool sessions;         /* The network has sessions (peer/sim/faults.h). */
     uint64_t evaluate_every, evaluate_samples;
+    /* Members that lie (peer/sim/attack.h): what they do, and which of the n_peers do. NULL:
+     * nobody does. `liar` must outlive the world. */
+    const struct attack *attack;
+    const bool *liar;
 
     /* The trainer of a peer. 0, or a negative errno with a sentence. */
     int (*make_trainer)(void *self, uint32_t peer, const struct run *run, struct trainer *t,
@@ -91,7 +97,7 @@ bool sim_ended(const struct sim_world *w, uint32_t peer, int *exit_code);
  * its way when a session breaks, or for a peer that has ended, reaches nobody. */
 void sim_totals(const struct sim_world *w, uint32_t peer, uint64_t *sent, uint64_t *received);
 
-/* The exact consensus distance over the peers that have a model; NaN where
+/* The exact consensus distance over the honest peers that have a model; NaN where
  * there is none, or no memory. O(n d). */
 void sim_drift(const struct sim_world *w, struct consensus *c);
 

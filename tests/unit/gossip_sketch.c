@@ -412,6 +412,11 @@ static void test_hostile_averages(void **state)
                 *m = said; /* It would be refused. */
         }
         beat(&c); /* Asserts that every message put is valid. */
+        for (size_t i = 1; i < N; i++) {
+            /* What is absurd is left out: the others' averages are of models still. */
+            double n2 = vec_norm2(c.x[i], DIM);
+            assert_true(fabs(c.k[i].at.u) <= 1e3 * n2 && c.k[i].at.q <= 1e3 * n2);
+        }
     }
     compress_close(raw);
     cluster_close(&c);

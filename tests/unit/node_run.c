@@ -122,6 +122,7 @@ static void text_is_as_documented(void **state)
                               "schedule=step\n"
                               "seed=18446744073709551615\n"
                               "skew=dirichlet:0.5\n"
+                              "tolerate=0\n"
                               "topology=regular:4\n"
                               "warmup=50\n"
                               "weight-decay=0.0001\n");

@@ -280,6 +280,54 @@ static void only_images_are_augmented(void **state)
     }
 }
 
+/* --tolerate wants 2 B + 2 neighbours of every peer, lock step, and models. The sentence
+ * names graphs that do. */
+static void tolerance_wants_neighbours(void **state)
+{
+    (void)state;
+    static const struct
+    {
+        const char *tolerate, *topology, *peers;
+        const char *why; /* NULL: it is taken. */
+    } rows[] = {{"1", "torus", "16", NULL},
+                {"1", "torus", "9", NULL},
+                {"1", "torus", "8",
+                 "'torus' of 8 peers some have 3: take --topology torus, "
+                 "regular:4 or complete, with 9 peers or more"},
+                {"1", "ring", "16", "every peer needs 4 neighbours, and in 'ring' of 16 peers"},
+                {"1", "complete", "5", NULL},
+                {"1", "complete", "4", "needs 4 neighbours"},
+                {"1", "complete", "1", NULL}, /* Nobody knows how many there will be. */
+                {"1", "ring", "1", "needs 4 neighbours"},
+                {"2", "torus", "16",
+                 "needs 6 neighbours, and in 'torus' of 16 peers some have 4: "
+                 "take --topology regular:6 or complete, with 7 peers or more"},
+                {"2", "regular:6", "16", NULL},
+                {"0", "ring", "3", NULL}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct run_flags f = plain_flags();
+        struct run r;
+        set(&f, "tolerate", rows[i].tolerate);
+        set(&f, "topology", rows[i].topology);
+        set(&f, "min-peers", rows[i].peers);
+        int err = run_from_flags(&r, &f, error);
+        assert_int_equal(err, rows[i].why != NULL ? -EINVAL : 0);
+        if (rows[i].why != NULL && strstr(error, rows[i].why) == NULL)
+            fail_msg("\"%s\" lacks \"%s\"", error, rows[i].why);
+    }
+    struct run r;
+    struct run_flags f = plain_flags();
+    set(&f, "tolerate", "1");
+    set(&f, "topology", "complete");
+    set(&f, "policy", "async");
+    assert_int_equal(run_from_flags(&r, &f, error), -EINVAL);
+    assert_non_null(strstr(error, "needs --policy sync"));
+    set(&f, "policy", "sync");
+    set(&f, "mixer", "average");
+    assert_int_equal(run_from_flags(&r, &f, error), -EINVAL);
+    assert_non_null(strstr(error, "--tolerate: only with --mixer choco"));
+}
+
 /* Awkward doubles read back as themselves. */
 static void reals_are_exact(void **state)
 {
@@ -386,6 +434,7 @@ int main(void)
         cmocka_unit_test(rounds_may_come_later),
         cmocka_unit_test(data_alone_says_nothing_of_the_run),
         cmocka_unit_test(useless_flags_are_refused),
+        cmocka_unit_test(tolerance_wants_neighbours),
         cmocka_unit_test(orphans_may_join),
         cmocka_unit_test(choices_are_the_enums),
         cmocka_unit_test(only_images_are_augmented),

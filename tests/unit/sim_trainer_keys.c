@@ -274,6 +274,7 @@ static void its_keys_are_flags_help_and_text(void **state)
                               "rounds=7\n"
                               "seed=1\n"
                               "start=zero\n"
+                              "tolerate=0\n"
                               "topology=ring\n");
     struct run back;
     assert_int_equal(run_from_text(&back, &quadratic_keys, text, n, why), 0);

@@ -1,0 +1,183 @@
+/* peer/sim/attack.c -- the table of attacks, and how one is read from the command line. */
+#include "peer/sim/attack.h"
+
+#include "nn/math/rng.h"
+#include "nn/math/vec.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const float enormous = 1e10f;
+static const float ipm_epsilon = 0.1f;       /* These three are of He, Karimireddy, Jaggi 2022, */
+static const double alie_deviations = 10;    /* "Byzantine-robust decentralized learning via */
+static const float dissensus_epsilon = 1.5f; /* ClippedGossip". */
+
+/* ---- what is claimed ---- */
+
+static void claim_huge(const struct attack_scene *s, float *out)
+{
+    for (size_t k = 0; k < s->dim; k++)
+        out[k] = enormous;
+}
+
+static void scaled(const struct attack_scene *s, float by, float *out)
+{
+    for (size_t k = 0; k < s->dim; k++)
+        out[k] = by * s->victim[k];
+}
+
+static void claim_scaled(const struct attack_scene *s, float *out)
+{
+    scaled(s, -10, out);
+}
+
+static void claim_negated(const struct attack_scene *s, float *out)
+{
+    scaled(s, -1, out);
+}
+
+/* As long as the victim's model, and of no direction. */
+static void claim_random(const struct attack_scene *s, float *out)
+{
+    struct rng rng = rng_stream(s->key);
+    double size = sqrt(vec_norm2(s->victim, s->dim) / (double)s->dim);
+    for (size_t k = 0; k < s->dim; k++)
+        out[k] = (float)(size * rng_normal(&rng));
+}
+
+/* No farther from the victim than the farthest honest neighbour, always in one direction. */
+static void claim_push(const struct attack_scene *s, float *out)
+{
+    double far2 = 0;
+    for (size_t i = 0; i < s->n; i++)
+        far2 = fmax(far2, vec_dist2(s->victim, s->honest[i], s->dim));
+    float step = (float)sqrt(far2 / (double)s->dim);
+    for (size_t k = 0; k < s->dim; k++)
+        out[k] = s->victim[k] + (rng_at(s->own, k) & 1 ? step : -step);
+}
+
+/* The mean of the victim's own value and those of its honest neighbours. */
+static double mean_at(const struct attack_scene *s, size_t k)
+{
+    double sum = (double)s->victim[k];
+    for (size_t i = 0; i < s->n; i++)
+        sum += (double)s->honest[i][k];
+    return sum / (double)(s->n + 1);
+}
+
+static double deviation_at(const struct attack_scene *s, size_t k, double mean)
+{
+    double off = (double)s->victim[k] - mean, sum = off * off;
+    for (size_t i = 0; i < s->n; i++) {
+        off = (double)s->honest[i][k] - mean;
+        sum += off * off;
+    }
+    return s->n > 0 ? sqrt(sum / (double)s->n) : 0;
+}
+
+static void claim_ipm(const struct attack_scene *s, float *out)
+{
+    for (size_t k = 0; k < s->dim; k++)
+        out[k] = -ipm_epsilon * (float)mean_at(s, k);
+}
+
+static void claim_alie(const struct attack_scene *s, float *out)
+{
+    for (size_t k = 0; k < s->dim; k++) {
+        double mean = mean_at(s, k);
+        out[k] = (float)(mean - alie_deviations * deviation_at(s, k, mean));
+    }
+}
+
+/* Away from where the honest neighbours together pull it. */
+static void claim_dissensus(const struct attack_scene *s, float *out)
+{
+    for (size_t k = 0; k < s->dim; k++) {
+        float pull = 0;
+        for (size_t i = 0; i < s->n; i++)
+            pull += s->honest[i][k] - s->victim[k];
+        out[k] = s->victim[k] - dissensus_epsilon * pull / (float)s->n_liars;
+    }
+}
+
+const struct attack attack_all[] = {
+    {"huge", "every parameter is 1e10", claim_huge},
+    {"scaled", "the victim's model times -10", claim_scaled},
+    {"negated", "the victim's model times -1", claim_negated},
+    {"random", "noise, as long as the victim's model", claim_random},
+    {"push", "as far from the victim as an honest neighbour, always to one side", claim_push},
+    {"nan", "messages that are no numbers", NULL},
+    {"ipm", "inner product manipulation: -0.1 times the mean of the honest", claim_ipm},
+    {"alie", "a little is enough: 10 standard deviations from the mean of the honest", claim_alie},
+    {"dissensus", "1.5 times against the pull of the honest neighbours", claim_dissensus},
+    {NULL, NULL, NULL}};
+
+/* ---- KIND:WHO ---- */
+
+static int unknown_kind(const char *spec, char error[ATTACK_ERROR_MAX])
+{
+    size_t at = (size_t)snprintf(error, ATTACK_ERROR_MAX, "found '%.32s', expected one of", spec);
+    for (const struct attack *a = attack_all; a->name != NULL && at < ATTACK_ERROR_MAX; a++)
+        at += (size_t)snprintf(error + at, ATTACK_ERROR_MAX - at, "%s %s",
+                               a == attack_all ? "" : ",", a->name);
+    return -EINVAL;
+}
+
+/* A number under n; moves *p behind it. -1: there is none. */
+static int64_t read_peer(const char **p, uint32_t n)
+{
+    char *end;
+    if (**p < '0' || **p > '9')
+        return -1;
+    unsigned long v = strtoul(*p, &end, 10);
+    *p = end;
+    return v < n ? (int64_t)v : -1;
+}
+
+/* "3", "0,7", "5-14" */
+static int read_who(const char *p, uint32_t n, bool *liar, char error[ATTACK_ERROR_MAX])
+{
+    const char *whole = p;
+    for (bool more = true; more;) {
+        int64_t from = read_peer(&p, n), to = from;
+        if (from >= 0 && *p == '-') {
+            p++;
+            to = read_peer(&p, n);
+        }
+        more = *p == ',';
+        if (from < 0 || to < from || (!more && *p != '\0')) {
+            snprintf(error, ATTACK_ERROR_MAX,
+                     "found '%.32s', expected peers from 0 to %u: 3 or 0,7 or 5-14", whole, n - 1);
+            return -EINVAL;
+        }
+        for (int64_t i = from; i <= to; i++)
+            liar[i] = true;
+        p += more;
+    }
+    return 0;
+}
+
+int attack_read(const char *spec, uint32_t n, const struct attack **attack, bool *liar,
+                char error[ATTACK_ERROR_MAX])
+{
+    size_t len = strcspn(spec, ":"), honest = 0;
+    *attack = NULL;
+    for (const struct attack *a = attack_all; a->name != NULL; a++)
+        if (strlen(a->name) == len && strncmp(a->name, spec, len) == 0)
+            *attack = a;
+    if (*attack == NULL)
+        return unknown_kind(spec, error);
+    memset(liar, 0, n * sizeof *liar);
+    liar[n - 1] = spec[len] == '\0';
+    int err = spec[len] == ':' ? read_who(spec + len + 1, n, liar, error) : 0;
+    for (uint32_t i = 0; i < n; i++)
+        honest += !liar[i];
+    if (err == 0 && honest == 0) {
+        snprintf(error, ATTACK_ERROR_MAX, "found '%.32s', which leaves nobody honest", spec);
+        return -EINVAL;
+    }
+    return err;
+}

@@ -1,0 +1,170 @@
+/* peer/sim/attacker.c -- a mixer that lies: CHOCO's, but for what it says and what it believes. */
+#include "peer/sim/attack.h"
+
+#include "gossip/mixers/choco.h"
+#include "gossip/mixers/mixing.h"
+#include "peer/node/inspect.h"
+#include "peer/sim/state.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct attacker
+{
+    struct mixer mixer; /* First, so that struct mixing's `mixer` leads back here. */
+    struct sim_world *world;
+    uint32_t peer;
+    const float **honest; /* Scratch: n_peers models, */
+    float *claim;         /* and one. */
+};
+
+static struct attacker *of(const struct mixing *m)
+{
+    return (struct attacker *)(uintptr_t)m->mixer;
+}
+
+/* ---- what it knows ---- */
+
+static struct sim_peer *peer_of(struct sim_world *w, const uint8_t *id)
+{
+    for (uint32_t i = 0; i < w->config.n_peers; i++)
+        if (memcmp(w->peers[i].id, id, WIRE_ID_BYTES) == 0)
+            return &w->peers[i];
+    return NULL;
+}
+
+static bool lies(const struct sim_world *w, const struct sim_peer *p)
+{
+    return w->config.liar[p->index];
+}
+
+/* A job of the simulator is over when node_work() returns: nobody writes a model now. */
+static const float *model_of(const struct sim_peer *p)
+{
+    const struct segment *segments;
+    size_t n_segments, n_params;
+    return p != NULL && p->node != NULL ? node_model(p->node, &segments, &n_segments, &n_params)
+                                        : NULL;
+}
+
+/* The models of a peer's honest neighbours into a->honest; *n_liars of the others. */
+static size_t honest_around(struct attacker *a, const struct sim_peer *p, size_t *n_liars)
+{
+    size_t n = 0;
+    *n_liars = 0;
+    for (size_t i = 0; i < node_n_edges(p->node); i++) {
+        struct node_edge e;
+        node_edge(p->node, i, &e);
+        const struct sim_peer *other = peer_of(a->world, e.id);
+        const float *x = model_of(other);
+        if (other != NULL && lies(a->world, other))
+            ++*n_liars;
+        else if (x != NULL)
+            a->honest[n++] = x;
+    }
+    return n;
+}
+
+/* ---- the mixer ---- */
+
+static int open_liar(struct mixing *m, const struct mixing_config *config)
+{
+    struct attacker *a = of(m);
+    (void)config;
+    free(a->claim);
+    a->claim = malloc(m->dim * sizeof *a->claim);
+    return a->claim != NULL ? 0 : -ENOMEM;
+}
+
+static void close_liar(struct mixing *m)
+{
+    (void)m; /* The claim is the attacker's, and goes with it. */
+}
+
+/* Its own messages may be none. */
+static void apply(const struct mixing *m, uint32_t codec, const uint8_t *message, size_t n,
+                  float *replica)
+{
+    if (mixing_decodes(m, codec, message, n))
+        mixing_add(m, codec, message, n, replica);
+}
+
+static void mix(struct mixing *m)
+{
+    struct attacker *a = of(m);
+    size_t n_liars, n = honest_around(a, &a->world->peers[a->peer], &n_liars);
+    for (size_t k = 0; k < m->dim && n > 0; k++) {
+        double sum = 0;
+        for (size_t i = 0; i < n; i++)
+            sum += (double)a->honest[i][k];
+        m->x[k] = (float)(sum / (double)n);
+    }
+}
+
+/* What the other end of this edge is told; our own model while it has none. */
+static const float *claim_to(struct attacker *a, struct mixing *m, const struct mixing_task *t)
+{
+    const struct sim_config *c = &a->world->config;
+    const struct sim_peer *victim = peer_of(a->world, t->edge->id);
+    struct attack_scene s = {
+        .victim = model_of(victim),
+        .honest = a->honest,
+        .dim = m->dim,
+        .key = rng_key(c->seed, RNG_NETWORK, a->peer + 1, m->announced.run_round + 1),
+        .own = rng_key(c->seed, RNG_NETWORK, a->peer + 1, 0)};
+    if (s.victim == NULL || c->attack->claim == NULL)
+        return m->x;
+    s.n = honest_around(a, victim, &s.n_liars);
+    s.n_liars = s.n_liars > 0 ? s.n_liars : 1;
+    c->attack->claim(&s, a->claim);
+    return a->claim;
+}
+
+static void encode(struct mixing *m)
+{
+    struct attacker *a = of(m);
+    for (struct mixing_task *t = m->task; t < m->task + m->n_tasks; t++) {
+        if (!t->encodes)
+            continue;
+        mixing_put(m, t, claim_to(a, m, t), t->replica->v);
+        size_t n = mixing_made(m, t).n;
+        if (a->world->config.attack->claim == NULL)
+            memset(t->made->bytes + t->made->len - n, 0xff, n);
+    }
+}
+
+struct attacker *attacker_new(struct sim_world *w, uint32_t peer)
+{
+    struct attacker *a = calloc(1, sizeof *a);
+    if (a == NULL)
+        return NULL;
+    *a = (struct attacker){.mixer = mixer_choco, .world = w, .peer = peer};
+    a->mixer.name = "liar";
+    a->mixer.own_deltas = true;
+    a->mixer.open = open_liar;
+    a->mixer.close = close_liar;
+    a->mixer.apply = apply;
+    a->mixer.mix = mix;
+    a->mixer.encode = encode;
+    a->honest = calloc(w->config.n_peers, sizeof *a->honest);
+    if (a->honest != NULL)
+        return a;
+    attacker_free(a);
+    return NULL;
+}
+
+void attacker_free(struct attacker *a)
+{
+    if (a == NULL)
+        return;
+    free(a->honest);
+    free(a->claim);
+    free(a);
+}
+
+const struct mixer *attacker_mixer(const struct attacker *a)
+{
+    return &a->mixer;
+}

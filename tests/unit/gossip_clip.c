@@ -1,0 +1,255 @@
+/* tests/unit/gossip_clip.c -- --tolerate's threshold and the trust in an edge, each against a
+ * plain twin. */
+#include "gossip/exchange/trust.h"
+#include "gossip/mixers/clip.h"
+#include "nn/math/rng.h"
+#include "nn/math/vec.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { MOST = 12, DIM = 5003 };
+
+/* ---- the threshold ---- */
+
+/* The twin: sort, and walk from the farthest to the nearest. */
+static double plain_threshold2(const struct correction *term, size_t n, uint32_t tolerate)
+{
+    size_t order[MOST];
+    double weight[MOST], need = 0, above = 0;
+    for (size_t i = 0; i < n; i++) {
+        size_t at = i;
+        for (; at > 0 && term[order[at - 1]].d2 <= term[i].d2; at--)
+            order[at] = order[at - 1];
+        order[at] = i;
+        for (at = i; at > 0 && weight[at - 1] < term[i].w; at--)
+            weight[at] = weight[at - 1];
+        weight[at] = term[i].w;
+    }
+    for (size_t i = 0; i < n && i < tolerate; i++)
+        need += 2 * weight[i];
+    for (size_t i = 0; i < n; i++) {
+        const struct correction *t = &term[order[i]];
+        if (above > need - 1e-6 && isfinite(t->d2))
+            return t->d2;
+        above += t->w;
+    }
+    return 0;
+}
+
+static void random_terms(struct rng *rng, struct correction *term, size_t n)
+{
+    bool regular = rng_below(rng, 2);
+    for (size_t i = 0; i < n; i++) {
+        term[i] = (struct correction){.w = 1.0 / (regular ? 5 : 3 + (double)rng_below(rng, 5)),
+                                      .d2 = (double)rng_below(rng, 6)};
+        if (rng_below(rng, 12) == 0)
+            term[i].d2 = (double)INFINITY;
+    }
+}
+
+static void threshold_is_the_twins(void **state)
+{
+    struct rng rng = rng_stream(rng_key(1, RNG_TEST, 12, 0));
+    struct correction term[MOST];
+    (void)state;
+    for (int trial = 0; trial < 20000; trial++) {
+        size_t n = rng_below(&rng, MOST + 1);
+        uint32_t tolerate = 1 + (uint32_t)rng_below(&rng, 3);
+        random_terms(&rng, term, n);
+        double got = clip_threshold2(term, n, tolerate);
+        double want = plain_threshold2(term, n, tolerate);
+        if (!(got == want))
+            fail_msg("trial %d: %zu terms, B = %u: %g, expected %g", trial, n, tolerate, got, want);
+        assert_true(n > 2 * (size_t)tolerate || got == 0);
+    }
+}
+
+/* Degree 4, equal weights, B = 1: the second-smallest, whoever it is that lies. */
+static void four_neighbours(void **state)
+{
+    static const double d2[][5] = {
+        {1, 2, 3, 4, 2}, {9, 1, 1, 9, 1}, {7, 7, 7, 7, 7}, {4, 1e20, 2, 3, 3}, {0, 5, 6, 7, 5}};
+    struct correction term[4];
+    (void)state;
+    for (size_t i = 0; i < sizeof d2 / sizeof d2[0]; i++) {
+        for (size_t k = 0; k < 4; k++)
+            term[k] = (struct correction){.w = 0.2, .d2 = d2[i][k]};
+        assert_true(clip_threshold2(term, 4, 1) == d2[i][4]);
+        assert_true(clip_threshold2(term, 4, 2) == 0);
+        assert_true(clip_threshold2(term, 2, 1) == 0);
+    }
+}
+
+/* ---- the pass ---- */
+
+struct pass
+{
+    float x[DIM], a[MOST][DIM], b[MOST][DIM];
+    double want[DIM];
+    struct correction term[MOST];
+};
+
+static void fill_pass(struct pass *p, struct rng *rng, size_t n)
+{
+    for (size_t k = 0; k < DIM; k++)
+        p->want[k] = (double)(p->x[k] = (float)rng_normal(rng));
+    for (size_t i = 0; i < n; i++) {
+        float size = expf(2 * (float)rng_normal(rng));
+        for (size_t k = 0; k < DIM; k++) {
+            p->a[i][k] = p->x[k];
+            p->b[i][k] = p->a[i][k] + size * (float)rng_normal(rng);
+        }
+        p->term[i] = (struct correction){.a = p->a[i], .b = p->b[i], .coefficient = 0.1f, .w = 0.2};
+    }
+}
+
+/* x += sum of 0.1 d min(1, tau / |d|), without those that are refused, in double. */
+static void plain_pass(struct pass *p, size_t n, uint32_t tolerate)
+{
+    double d2[MOST], tau2 = (double)INFINITY;
+    struct correction term[MOST];
+    memcpy(term, p->term, sizeof term);
+    for (size_t i = 0; i < n; i++) {
+        d2[i] = vec_dist2(p->b[i], p->a[i], DIM);
+        term[i].d2 = p->term[i].limit2 > 0 && d2[i] > p->term[i].limit2 ? (double)INFINITY : d2[i];
+    }
+    if (tolerate > 0)
+        tau2 = plain_threshold2(term, n, tolerate);
+    for (size_t i = 0; i < n; i++) {
+        double c = d2[i] > tau2 ? 0.1 * sqrt(tau2 / d2[i]) : 0.1;
+        for (size_t k = 0; k < DIM && isfinite(term[i].d2); k++)
+            p->want[k] += c * ((double)p->b[i][k] - (double)p->a[i][k]);
+    }
+}
+
+static void compare_pass(const struct pass *p, double tolerance)
+{
+    for (size_t k = 0; k < DIM; k++)
+        if (!(fabs((double)p->x[k] - p->want[k]) <= tolerance))
+            fail_msg("x[%zu] is %g, expected %g", k, (double)p->x[k], p->want[k]);
+}
+
+static void clipped_pass_is_the_twins(void **state)
+{
+    static struct pass p;
+    struct rng rng = rng_stream(rng_key(1, RNG_TEST, 13, 0));
+    (void)state;
+    for (int trial = 0; trial < 60; trial++) {
+        size_t n = rng_below(&rng, MOST + 1);
+        uint32_t tolerate = (uint32_t)rng_below(&rng, 3);
+        fill_pass(&p, &rng, n);
+        if (n > 0 && trial % 3 == 0)
+            p.term[rng_below(&rng, n)].limit2 = 3 * DIM;
+        plain_pass(&p, n, tolerate);
+        if (tolerate > 0)
+            clip_terms(p.term, n, DIM, tolerate);
+        correction_pass(p.x, DIM, p.term, n);
+        compare_pass(&p, 1e-3);
+        for (size_t i = 0; i < n; i++)
+            assert_true(
+                p.term[i].refused
+                == (p.term[i].limit2 > 0 && vec_dist2(p.b[i], p.a[i], DIM) > p.term[i].limit2));
+    }
+}
+
+/* One enormous float among the last ones: the blocks before it are taken back. */
+static void one_enormous_float_changes_nothing(void **state)
+{
+    static struct pass p;
+    struct rng rng = rng_stream(rng_key(1, RNG_TEST, 14, 0));
+    (void)state;
+    for (int tolerate = 0; tolerate < 2; tolerate++) {
+        fill_pass(&p, &rng, 5);
+        p.b[2][DIM - 3] = 1e30f;
+        p.term[2].limit2 = 1e9;
+        plain_pass(&p, 5, (uint32_t)tolerate);
+        if (tolerate > 0)
+            clip_terms(p.term, 5, DIM, 1);
+        correction_pass(p.x, DIM, p.term, 5);
+        assert_true(p.term[2].refused && p.term[2].coefficient == 0);
+        compare_pass(&p, 1e-3);
+    }
+}
+
+/* ---- trust ---- */
+
+static double limit2(const struct trust *t, double x2, double way2, double others2)
+{
+    return trust_limit2(t, &(struct trust_view){.x2 = x2, .way2 = way2, .others2 = others2});
+}
+
+static void limit_is_by_what_was_seen(void **state)
+{
+    struct trust t = {.most2 = 0};
+    const double times2 = TRUST_TIMES * TRUST_TIMES, apart2 = TRUST_APART * TRUST_APART;
+    const double ways2 = TRUST_WAYS * TRUST_WAYS;
+    (void)state;
+    assert_true(limit2(&t, 0, 0, 0) == 0); /* Nothing is known. */
+    assert_true(limit2(&t, 4, 1, 0) == 4 * times2);
+    assert_true(limit2(&t, 4, 1, 1e-3) == 4 * times2); /* Others count after a warning. */
+    assert_true(limit2(&t, 1e-9, 1, 0) == ways2);      /* All have agreed, one comes late. */
+    assert_false(trust_saw(&t, 9, 0.2, false));
+    assert_false(trust_saw(&t, 1, 0.2, false));
+    assert_true(limit2(&t, 4, 1, 0) == 9 * times2);
+    trust_begin(&t);
+    assert_true(limit2(&t, 4, 1, 0) == 4 * times2);
+    assert_false(trust_saw(&t, 9, 0.2, false));
+    trust_warn(&t);
+    trust_begin(&t);
+    assert_true(limit2(&t, 4, 1, 0) == 9 * times2);
+    assert_true(limit2(&t, 4, 1, 1) == apart2);
+    assert_true(limit2(&t, 4, 1, 1e-9) == 0.25);
+    assert_true(trust_apart(apart2 * 1.01, 1, 1) && !trust_apart(apart2, 1, 1));
+    assert_false(trust_apart(apart2 * 1.01, 1, 5 * apart2));
+}
+
+/* Only one that stays far off all the way is suspect. */
+static void suspects_stay_apart(void **state)
+{
+    struct trust t = {.most2 = 0};
+    int n = 0;
+    (void)state;
+    for (int i = 0; i < 1000; i++)
+        assert_false(trust_saw(&t, 1, 0.5, i % 15 != 0));
+    assert_false(trust_saw(&t, 1, 0.5, false));
+    while (!trust_saw(&t, 1, 0.5, true))
+        n++;
+    assert_int_equal(n, 2 * TRUST_PULL);
+    trust_warn(&t);
+    assert_false(trust_saw(&t, 1, 0.5, true));
+}
+
+/* Or goes away while the others do not. */
+static void suspects_go_away(void **state)
+{
+    struct trust t = {.most2 = 0};
+    const double grown2 = TRUST_GROWN * TRUST_GROWN;
+    (void)state;
+    assert_false(trust_saw(&t, 1, 1e-3, true));
+    assert_false(trust_saw(&t, 0.99 * grown2, 1e-3, true));
+    assert_false(trust_saw(&t, 2 * grown2, 1e-3, false)); /* They all do. */
+    assert_false(trust_saw(&t, 2 * grown2, 1e-3, true));
+    assert_false(trust_saw(&t, 2 * grown2 * grown2, 1e-3, true));
+    assert_true(trust_saw(&t, 2.1 * grown2 * grown2, 1e-3, true));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(threshold_is_the_twins),
+        cmocka_unit_test(four_neighbours),
+        cmocka_unit_test(clipped_pass_is_the_twins),
+        cmocka_unit_test(one_enormous_float_changes_nothing),
+        cmocka_unit_test(limit_is_by_what_was_seen),
+        cmocka_unit_test(suspects_stay_apart),
+        cmocka_unit_test(suspects_go_away),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,216 @@
+/* tests/unit/sim_attack.c -- members that lie, one of 16 on a torus, and what is left of the run.
+ *
+ * Peer i minimises |x - c_i|^2 / 2, c_i standard normal in DIM dimensions. What is judged is
+ * the mean of the honest peers' models: its squared distance a coordinate from the mean of
+ * their c_i.
+ */
+#include "peer/sim/attack.h"
+#include "sim_rig.h"
+
+#include <errno.h>
+
+enum { PEERS = 16, DIM = 256, ROUNDS = 400, LIAR = 5 };
+
+static uint64_t n_notes; /* Warnings that name a liar. */
+
+static void hear(void *self, uint32_t peer, const struct node_note *note)
+{
+    (void)self, (void)peer;
+    n_notes += strstr(note->text, "peer-5 sends what no model of this run can be") != NULL;
+}
+
+/* A run with this attack, or none; what the honest ones' mean is off by. */
+static double run_attack(const char *attack, const char *compress, uint32_t tolerate,
+                         uint64_t *distrusted, double *apart)
+{
+    char error[ATTACK_ERROR_MAX];
+    bool liar[PEERS];
+    struct rig r;
+    struct consensus c;
+    double off2 = 0;
+    rig_init(&r, PEERS, DIM, "torus", compress, 0);
+    r.eta = 0.05f;
+    r.config.run.rounds = ROUNDS;
+    r.config.run.tolerate = tolerate;
+    r.config.note = hear;
+    n_notes = 0;
+    if (attack != NULL) {
+        assert_int_equal(attack_read(attack, PEERS, &r.config.attack, liar, error), 0);
+        r.config.liar = liar;
+    }
+    rig_run(&r, UINT64_MAX);
+    *distrusted = 0;
+    for (uint32_t i = 0; i < PEERS; i++)
+        *distrusted += i != LIAR ? rig_progress(&r, i).distrusted : 0;
+    for (size_t k = 0; k < DIM; k++) {
+        double x = 0, want = 0;
+        for (uint32_t i = 0; i < PEERS; i++) {
+            bool counts = attack == NULL || i != LIAR;
+            x += counts ? (double)rig_model(&r, i)[k] : 0;
+            want += counts ? (double)r.c[i * DIM + k] : 0;
+        }
+        off2 += (x - want) * (x - want) / (PEERS - 1) / (PEERS - 1);
+    }
+    sim_drift(r.world, &c);
+    *apart = c.trained.xi;
+    rig_close(&r);
+    return off2 / DIM;
+}
+
+static const char *const codecs[] = {"none", "qsgd:4", "topk:0.1"};
+enum { CODECS = sizeof codecs / sizeof codecs[0] };
+
+/* What is left where nothing is tolerated: the fuse or the reader of messages keeps it out,
+ * it does little in any case, or it ruins the run. */
+enum harm { KEPT_OUT, LITTLE, RUIN };
+static const struct
+{
+    const char *attack;
+    enum harm harm;
+} table[] = {{"huge:5", KEPT_OUT}, {"scaled:5", RUIN}, {"negated:5", LITTLE},
+             {"random:5", LITTLE}, {"push:5", LITTLE}, {"nan:5", KEPT_OUT},
+             {"ipm:5", LITTLE},    {"alie:5", RUIN},   {"dissensus:5", RUIN}};
+
+static bool is_so(enum harm harm, double off2)
+{
+    static const double from[] = {0, 1e-4, 1e3}, to[] = {1e-3, 0.1, (double)INFINITY};
+    return off2 >= from[harm] && off2 <= to[harm];
+}
+
+/* The fuse closes all four edges of who is beyond all reason at once, and says so. */
+static void one_liar_untolerated(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
+        for (size_t k = 0; k < CODECS; k++) {
+            uint64_t distrusted;
+            double apart, off2 = run_attack(table[i].attack, codecs[k], 0, &distrusted, &apart);
+            if (!is_so(table[i].harm, off2))
+                fail_msg("%s, %s: the mean is off by %g", table[i].attack, codecs[k], off2);
+            bool huge = strcmp(table[i].attack, "huge:5") == 0;
+            assert_true(!huge || (distrusted == 4 && n_notes == 4));
+            assert_true(distrusted == 0 || huge || table[i].harm == RUIN);
+        }
+}
+
+/* With --tolerate 1 it is bounded, whatever it says and in whichever code. */
+static void one_liar_tolerated(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
+        for (size_t k = 0; k < CODECS; k++) {
+            uint64_t distrusted;
+            double apart, off2 = run_attack(table[i].attack, codecs[k], 1, &distrusted, &apart);
+            if (!(off2 <= 0.015) || !(apart <= 3))
+                fail_msg("%s, %s: the mean is off by %g, models are %g apart", table[i].attack,
+                         codecs[k], off2, apart);
+        }
+}
+
+/* The price: clipping moves the mean a little. Without it nothing does, and no edge is ever
+ * distrusted. */
+static void nobody_lies(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < CODECS; k++)
+        for (uint32_t tolerate = 0; tolerate < 2; tolerate++) {
+            uint64_t distrusted;
+            double apart, off2 = run_attack(NULL, codecs[k], tolerate, &distrusted, &apart);
+            assert_int_equal(distrusted, 0);
+            if (!(off2 <= (tolerate > 0 ? 1e-4 : 1e-12)) || !(apart <= 2))
+                fail_msg("%s, --tolerate %u: the mean is off by %g, models are %g apart", codecs[k],
+                         tolerate, off2, apart);
+        }
+}
+
+/* ---- an honest peer whose data are not like the others' ---- */
+
+/* Peer 5's own optimum is 10,000 times as far away, as of a table that nobody has scaled. */
+static void run_unscaled(struct rig *r, uint64_t rounds)
+{
+    rig_init(r, PEERS, DIM, "torus", "none", 0);
+    r->eta = 0.05f;
+    r->config.run.rounds = rounds;
+    r->config.note = hear;
+    n_notes = 0;
+    for (size_t k = 0; k < DIM; k++)
+        r->c[LIAR * DIM + k] *= 1e4f;
+    rig_run(r, UINT64_MAX);
+}
+
+static void an_unscaled_peer_is_left_alone(void **state)
+{
+    struct rig r;
+    double most = 0;
+    (void)state;
+    run_unscaled(&r, ROUNDS);
+    assert_int_equal(n_notes, 4);
+    for (uint32_t i = 0; i < PEERS; i++)
+        for (size_t k = 0; k < DIM && i != LIAR; k++)
+            most = fmax(most, fabs((double)rig_model(&r, i)[k]));
+    assert_true(most <= 5);
+    rig_close(&r);
+}
+
+/* Nothing is asked of them while they are barred, and after 5 s they are tried again. */
+static void who_was_barred_is_tried_again(void **state)
+{
+    struct rig r;
+    (void)state;
+    run_unscaled(&r, 7000);
+    uint64_t tried = 0;
+    for (uint32_t i = 0; i < PEERS; i++)
+        tried += i != LIAR ? rig_progress(&r, i).distrusted : 0;
+    assert_int_equal(tried, 8);
+    rig_close(&r);
+}
+
+/* ---- the spec ---- */
+
+static void specs_are_read(void **state)
+{
+    static const struct
+    {
+        const char *spec;
+        const char *who; /* "1" for each of eight that lies. NULL: refused, and why: */
+        const char *why;
+    } rows[] = {{"huge", "00000001", NULL},
+                {"nan:0", "10000000", NULL},
+                {"alie:1,3-5,7", "01011101", NULL},
+                {"push:2-2", "00100000", NULL},
+                {"hug", NULL, "found 'hug', expected one of huge, scaled"},
+                {"", NULL, "expected one of"},
+                {"huge:", NULL, "expected peers from 0 to 7"},
+                {"huge:8", NULL, "expected peers from 0 to 7"},
+                {"huge:3-1", NULL, "expected peers"},
+                {"huge:1,", NULL, "expected peers"},
+                {"huge:-1", NULL, "expected peers"},
+                {"huge:1x", NULL, "expected peers"},
+                {"huge:99999999999999999999", NULL, "expected peers"},
+                {"huge:0-7", NULL, "leaves nobody honest"}};
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const struct attack *attack;
+        bool liar[8];
+        char error[ATTACK_ERROR_MAX];
+        int err = attack_read(rows[i].spec, 8, &attack, liar, error);
+        assert_int_equal(err, rows[i].who != NULL ? 0 : -EINVAL);
+        if (rows[i].who == NULL && strstr(error, rows[i].why) == NULL)
+            fail_msg("%s: \"%s\"", rows[i].spec, error);
+        for (size_t k = 0; k < 8 && rows[i].who != NULL; k++)
+            assert_int_equal(liar[k], rows[i].who[k] == '1');
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_liar_untolerated),
+        cmocka_unit_test(one_liar_tolerated),
+        cmocka_unit_test(nobody_lies),
+        cmocka_unit_test(an_unscaled_peer_is_left_alone),
+        cmocka_unit_test(who_was_barred_is_tried_again),
+        cmocka_unit_test(specs_are_read),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
