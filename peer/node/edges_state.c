@@ -3,6 +3,7 @@
 #include "peer/node/edges.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* For which graph the edges are, and how surveys count it. */
 static void graph_fields(struct edges *es, uint64_t *view, struct state *s)
@@ -11,6 +12,24 @@ static void graph_fields(struct edges *es, uint64_t *view, struct state *s)
     state_u64(s, view);
     state_u64(s, &es->place.built);
     state_u64(s, &es->n_resets);
+}
+
+/* Whom the edges lead to. True where those that are there now, chosen anew, lead to the same; an
+ * edge that was about to be dropped is not among them. */
+static bool same_ends(const struct edges *es, struct state *s)
+{
+    uint64_t n = es->n;
+    bool same;
+    state_u64(s, &n);
+    same = n == es->n;
+    for (uint64_t i = 0; i < n && !s->failed; i++) {
+        uint8_t id[WIRE_ID_BYTES] = {0};
+        if (i < es->n)
+            memcpy(id, es->at[i]->edge.id, sizeof id);
+        state_bytes(s, id, sizeof id);
+        same = same && env_same_id(id, es->at[i]->edge.id);
+    }
+    return same && !s->failed;
 }
 
 static void edges_fields(struct edges *es, struct state *s)
@@ -30,6 +49,7 @@ void edges_write(struct edges *es, struct state *s)
 {
     uint64_t view = es->view;
     graph_fields(es, &view, s);
+    (void)same_ends(es, s);
     edges_fields(es, s);
 }
 
@@ -42,7 +62,7 @@ void edges_read(struct edges *es, uint64_t beat, struct state *s)
     es->beat = beat;
     es->place.built--; /* It counts up with the edges that are chosen now. */
     edges_rebuild(es);
-    if (es->env->over || es->view != view)
+    if (es->env->over || !same_ends(es, s) || es->view != view)
         return;
     edges_fields(es, s);
     for (size_t i = 0; i < es->n && !s->failed; i++) {

@@ -1,7 +1,9 @@
 /* tests/unit/sim_resume.c -- every process of a run is killed and started again: the run ends with
  * the same models, bit for bit, as one that was never interrupted. */
 #include "gossip/mixers/mixer.h"
+#include "nn/math/state.h"
 #include "peer/sim/faults.h"
+#include "peer/sim/state.h"
 #include "sim_rig.h"
 
 enum { SECOND = 1000 * 1000, ROUNDS = 400, KILLS = 3 };
@@ -27,14 +29,56 @@ static void run_until(struct rig *r, int64_t t_us)
         ;
 }
 
+/* ---- a trainer with a momentum, which a process loses and its checkpoint has ---- */
+
+enum { FLOATS_MAX = 80, PEERS_MAX = 16 };
+
+static float momentum[PEERS_MAX][FLOATS_MAX];
+
+static float *momentum_of(const struct rig_peer *p)
+{
+    assert_true(p->index < PEERS_MAX && rig_floats(p->rig) <= FLOATS_MAX);
+    return momentum[p->index];
+}
+
+static void steps(void *self, float *x, uint64_t round, uint32_t n_steps,
+                  struct trainer_report *report)
+{
+    const struct rig_peer *p = self;
+    float before[FLOATS_MAX], *v = momentum_of(p);
+    size_t n = p->rig->dim;
+    memcpy(before, x, n * sizeof *x);
+    rig_steps(self, x, round, n_steps, report);
+    for (size_t k = 0; k < n; k++) {
+        v[k] = 0.5f * v[k] + (x[k] - before[k]);
+        x[k] += 0.3f * v[k];
+    }
+}
+
+static void trainer_state(void *self, struct state *s)
+{
+    const struct rig_peer *p = self;
+    state_floats(s, momentum_of(p), p->rig->dim, "optimizer.momentum");
+}
+
+static int make_trainer(void *self, uint32_t peer, const struct run *run, struct trainer *t,
+                        char error[RUN_ERROR_MAX])
+{
+    int err = rig_trainer(self, peer, run, t, error);
+    memset(momentum[peer], 0, sizeof momentum[peer]);
+    t->steps = steps;
+    t->state = trainer_state;
+    return err;
+}
+
 static void patient(void *self, uint32_t peer, struct node_config *c)
 {
     (void)self, (void)peer;
     c->patience_us = 60 * (int64_t)SECOND;
 }
 
-/* Twenty seconds of training; a checkpoint is two seconds old when the next is due. */
-static void rig_plan(struct rig *r, const struct plan *p)
+/* A twentieth of a second a round; a checkpoint is two seconds old when the next is due. */
+static void rig_plan(struct rig *r, const struct plan *p, uint64_t rounds)
 {
     rig_init(r, p->n, 60, p->topology, p->compress, 0);
     r->eta = 0.05f;
@@ -45,8 +89,9 @@ static void rig_plan(struct rig *r, const struct plan *p)
     r->config.sessions = p->sessions;
     r->config.checkpoint_us = 2 * SECOND;
     r->config.configure = patient;
+    r->config.make_trainer = make_trainer;
     r->config.disk_us = SECOND / 10;
-    r->config.run.rounds = ROUNDS;
+    r->config.run.rounds = rounds;
     r->config.run.mixer = p->mixer;
     r->config.run.final_drift = 1e-3;
     r->config.run.quorum = 0.5;
@@ -90,10 +135,10 @@ static void one_seed(const struct plan *p, uint64_t seed)
 {
     struct rng rng = rng_stream(rng_key(seed, RNG_TEST, p->n, 17));
     struct rig a, b;
-    rig_plan(&a, p);
+    rig_plan(&a, p, ROUNDS);
     rig_run(&a, UINT64_MAX);
     rig_ended_well(&a, 1e-3);
-    rig_plan(&b, p);
+    rig_plan(&b, p, ROUNDS);
     b.loud = getenv("LOUD") != NULL;
     for (int k = 0; k < KILLS; k++) {
         run_until(&b, sim_now_us(b.world) + (int64_t)(rng_unit(&rng) * 9 * SECOND));
@@ -118,10 +163,85 @@ static void test_all_are_killed(void **state)
         }
 }
 
+/* ---- what a checkpoint may say, where its hashes were made to fit ---- */
+
+/* Bring peer 1 up from a checkpoint of which these bytes are not what was written. */
+static void bring_up(struct rig *r, const char *what)
+{
+    int code = 0;
+    r->quiet = true;
+    assert_int_equal(sim_restart(r->world, 1), 0);
+    run_until(r, sim_now_us(r->world) + 3 * SECOND);
+    if (sim_ended(r->world, 1, &code) && code != 2 && code != 3)
+        fail_msg("%s: exit code %d", what, code);
+    r->quiet = false;
+}
+
+static struct state *newest(struct rig *r)
+{
+    return &r->world->peers[1].kept.slot[0].state;
+}
+
+/* A delta that does not decode, as its sender may have written it, is refused. */
+static void test_a_delta_that_does_not_decode(void **state)
+{
+    struct rig r;
+    int code = -1;
+    bool found = false;
+    (void)state;
+    rig_plan(&r, &plans[1], ROUNDS);
+    run_until(&r, 6 * SECOND);
+    sim_kill(r.world, 1);
+    struct state *s = newest(&r);
+    for (size_t i = 0; i < s->n_sections; i++)
+        if (strcmp(s->section[i].name, "delta.0") == 0) {
+            memset(s->bytes + s->section[i].at + 8, 0xff, s->section[i].n - 8);
+            found = true;
+        }
+    assert_true(found);
+    bring_up(&r, "a bad delta");
+    assert_true(sim_ended(r.world, 1, &code));
+    assert_int_equal(code, 2);
+    rig_close(&r);
+}
+
+/* Any byte may be another: the peer goes on or says that it cannot, and the others go on. */
+static void test_any_byte_may_be_another(void **state)
+{
+    const char *given = getenv("SEED");
+    uint64_t seed = given != NULL ? strtoull(given, NULL, 10) : 1;
+    struct rng rng = rng_stream(rng_key(seed, RNG_TEST, 3, 18));
+    (void)state;
+    for (size_t plan = 0; plan < 4; plan++) {
+        struct rig r;
+        rig_plan(&r, &plans[plan], 100000);
+        for (int k = 0; k < 60; k++) {
+            char what[64];
+            run_until(&r, sim_now_us(r.world) + 5 * SECOND);
+            sim_kill(r.world, 1);
+            struct state *s = newest(&r);
+            if (s->n == 0)
+                fail_msg("SEED=%llu: there is no checkpoint", (unsigned long long)seed);
+            size_t at = (size_t)rng_below(&rng, s->n);
+            uint8_t was = s->bytes[at];
+            s->bytes[at] ^= (uint8_t)(1 + rng_below(&rng, 255));
+            snprintf(what, sizeof what, "SEED=%llu, plan %zu, byte %zu of %zu",
+                     (unsigned long long)seed, plan, at, s->n);
+            bring_up(&r, what);
+            sim_kill(r.world, 1);
+            s->bytes[at] = was;
+            assert_int_equal(sim_restart(r.world, 1), 0);
+        }
+        rig_close(&r);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_all_are_killed),
+        cmocka_unit_test(test_a_delta_that_does_not_decode),
+        cmocka_unit_test(test_any_byte_may_be_another),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

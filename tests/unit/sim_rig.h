@@ -55,6 +55,7 @@ struct rig
     double *error2;    /* Sum over peers of |x_i - mean|^2, by round. */
     uint64_t n_errors; /* Rounds known. */
     struct sim_world *world;
+    bool quiet;      /* Errors are part of the test. */
     bool loud, lost; /* lost: peer `dead` does not count any more. */
     uint32_t dead;
 };
@@ -193,7 +194,7 @@ static inline void rig_measured(void *self, uint32_t peer)
 static inline void rig_note(void *self, uint32_t peer, const struct node_note *note)
 {
     struct rig *r = self;
-    if (r->loud || note->level == NOTE_ERROR)
+    if (!r->quiet && (r->loud || note->level == NOTE_ERROR))
         fprintf(stderr, "%.3f peer-%u: %s\n", (double)sim_now_us(r->world) * 1e-6, peer,
                 note->text);
 }

@@ -1,0 +1,162 @@
+/* tests/unit/node_checkpoint.c -- when a checkpoint is due: the beat that all agree on, and the wait
+ * for a disk that is slow. */
+#include "peer/node/checkpoint.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+enum { SECOND = 1000 * 1000, EVERY = 30 * SECOND, REACH = 4 };
+
+/* A machine whose last checkpoint is so old. */
+struct rig
+{
+    struct env env;
+    struct checkpoint c;
+};
+
+static void rig_init(struct rig *r, int64_t age_us)
+{
+    *r = (struct rig){.env = {.config = {.checkpoint_us = EVERY}}};
+    checkpoint_init(&r->c, &r->env);
+    checkpoint_start(&r->c);
+    r->env.now_us = age_us;
+}
+
+static struct checkpoint_view at(uint64_t beat)
+{
+    return (struct checkpoint_view){
+        .beat = beat, .rounds = 1000, .reach = REACH, .lock_step = true};
+}
+
+static bool now(struct rig *r, uint64_t beat)
+{
+    struct checkpoint_view v = at(beat);
+    return checkpoint_now(&r->c, &v);
+}
+
+static void test_proposed_once_old(void **state)
+{
+    struct rig r;
+    (void)state;
+    rig_init(&r, EVERY - 1);
+    assert_false(now(&r, 10));
+    assert_int_equal(r.c.due, 0);
+    r.env.now_us = EVERY;
+    assert_false(now(&r, 11));
+    assert_int_equal(r.c.due, 11 + 6 * REACH + 6);
+    for (uint64_t beat = 12; beat < 11 + 6 * REACH + 6; beat++)
+        assert_false(now(&r, beat));
+    assert_true(now(&r, 11 + 6 * REACH + 6));
+}
+
+static void test_not_behind_the_last_round(void **state)
+{
+    struct rig r;
+    (void)state;
+    rig_init(&r, EVERY);
+    assert_false(now(&r, 1000 - 6 * REACH - 6));
+    assert_int_equal(r.c.due, 0);
+    assert_false(now(&r, 1000 - 6 * REACH - 7));
+    assert_int_equal(r.c.due, 999);
+}
+
+/* Of two words the earlier beat counts, in whatever order they come; what is over, and what comes
+ * too soon after the last, does not. */
+static void test_words_of_others(void **state)
+{
+    struct rig r;
+    (void)state;
+    rig_init(&r, EVERY);
+    checkpoint_hear(&r.c, 90, 50);
+    checkpoint_hear(&r.c, 80, 50);
+    checkpoint_hear(&r.c, 85, 50);
+    checkpoint_hear(&r.c, 50, 50);
+    checkpoint_hear(&r.c, 0, 50);
+    assert_int_equal(r.c.due, 80);
+    assert_true(now(&r, 80));
+    checkpoint_taken(&r.c, 80);
+    r.env.now_us += EVERY / 2 - 1;
+    checkpoint_hear(&r.c, 200, 100);
+    assert_int_equal(r.c.due, 0);
+    r.env.now_us++;
+    checkpoint_hear(&r.c, 200, 100);
+    assert_int_equal(r.c.due, 200);
+}
+
+/* Rounds were skipped. */
+static void test_missed(void **state)
+{
+    struct rig r;
+    (void)state;
+    rig_init(&r, EVERY - 1);
+    checkpoint_hear(&r.c, 80, 50);
+    assert_false(now(&r, 81));
+    assert_int_equal(r.c.due, 0);
+}
+
+static void test_disk_is_waited_for(void **state)
+{
+    struct rig r;
+    struct checkpoint_view v = at(80);
+    (void)state;
+    rig_init(&r, EVERY);
+    checkpoint_hear(&r.c, 80, 50);
+    assert_true(now(&r, 80));
+    checkpoint_taken(&r.c, 80);
+    assert_false(checkpoint_blocks(&r.c, &v));
+    r.env.now_us += EVERY;
+    checkpoint_hear(&r.c, 200, 80);
+    v.beat = 200 - 2 * REACH - 3;
+    assert_false(checkpoint_blocks(&r.c, &v));
+    v.beat++;
+    assert_true(checkpoint_blocks(&r.c, &v));
+    checkpoint_written(&r.c, 79); /* Another one. */
+    assert_true(checkpoint_blocks(&r.c, &v));
+    checkpoint_written(&r.c, 80);
+    assert_false(checkpoint_blocks(&r.c, &v));
+}
+
+static void test_without_lock_step(void **state)
+{
+    struct rig r;
+    struct checkpoint_view v = at(80);
+    (void)state;
+    v.lock_step = false;
+    rig_init(&r, EVERY - 1);
+    assert_false(checkpoint_now(&r.c, &v));
+    r.env.now_us++;
+    assert_true(checkpoint_now(&r.c, &v));
+    checkpoint_taken(&r.c, 80);
+    r.env.now_us += EVERY;
+    assert_false(checkpoint_now(&r.c, &v)); /* The disk has not answered. */
+    assert_false(checkpoint_blocks(&r.c, &v));
+    checkpoint_written(&r.c, 80);
+    assert_true(checkpoint_now(&r.c, &v));
+}
+
+static void test_off(void **state)
+{
+    struct rig r;
+    (void)state;
+    rig_init(&r, 1000 * (int64_t)EVERY);
+    r.env.config.checkpoint_us = 0;
+    checkpoint_hear(&r.c, 80, 50);
+    assert_false(now(&r, 80));
+    assert_int_equal(r.c.due, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_proposed_once_old),
+        cmocka_unit_test(test_not_behind_the_last_round),
+        cmocka_unit_test(test_words_of_others),
+        cmocka_unit_test(test_missed),
+        cmocka_unit_test(test_disk_is_waited_for),
+        cmocka_unit_test(test_without_lock_step),
+        cmocka_unit_test(test_off),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
