@@ -62,7 +62,7 @@ static void test_not_behind_the_last_round(void **state)
     assert_int_equal(r.c.due, 999);
 }
 
-/* Of two words the earlier beat counts, in whatever order they come; what is over, and what comes
+/* The earlier of two words counts, in whatever order they come; what is over, and what comes
  * too soon after the last, does not. */
 static void test_words_of_others(void **state)
 {
