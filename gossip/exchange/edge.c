@@ -52,7 +52,11 @@ void edge_ask(struct edge *e, uint64_t nonce, uint64_t boot, bool anew, struct w
     e->asked = true;
     if (anew)
         e->epoch = 0; /* Which is equal to no epoch of theirs: both will reset. */
-    *m = (struct wire_edge){.epoch = e->epoch, .round = e->round, .nonce = e->nonce, .boot = boot};
+    *m = (struct wire_edge){.epoch = e->epoch,
+                            .round = e->round,
+                            .nonce = e->nonce,
+                            .boot = boot,
+                            .restored = e->restored};
 }
 
 bool edge_hear(struct edge *e, const struct wire_edge *m)
@@ -80,7 +84,7 @@ bool edge_agree(struct edge *e, uint64_t our_boot)
     if (!e->asked || !e->heard)
         return false;
     uint64_t theirs = e->theirs.round;
-    bool same = e->epoch != 0 && e->epoch == e->theirs.epoch;
+    bool same = e->epoch != 0 && e->epoch == e->theirs.epoch && e->restored == e->theirs.restored;
     bool ahead = same && theirs + 1 == e->round;
     e->asked = e->heard = false;
     e->state = EDGE_OPEN;
@@ -93,6 +97,7 @@ bool edge_agree(struct edge *e, uint64_t our_boot)
     forget_deltas(e);
     e->n_resets += e->opened; /* The first epoch is no reset. */
     e->opened = true;
+    e->restored = false;
     e->epoch = next_epoch(e, our_boot);
     e->round = 0;
     e->reset = true;
@@ -177,6 +182,7 @@ void edge_advance(struct edge *e)
     packet_release(e->prev.payload);
     e->prev = e->cur;
     e->cur.payload = NULL;
+    e->restored = false;
     e->round++;
     e->n_exchanges++;
 }

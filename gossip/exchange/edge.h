@@ -19,6 +19,9 @@
  *                                 r = 0, a = b = the run's initial model
  *    so each exchange is applied exactly once, and models are not resent.
  *
+ * EDGE says, too, whether the edge is `restored`, as a checkpoint has it. Of two ends of which
+ * one is, the other may have applied what that one does not know any more: RESET.
+ *
  * An edge mixes once both ends have opened it; either closes it alone. Pure:
  * messages in, verdicts out; no vector is touched here.
  */
@@ -89,7 +92,8 @@ struct edge
     bool asked;     /* Our EDGE is out on this link, unanswered. */
     bool heard;     /* Their EDGE is here on this link; it is `theirs`. */
     struct wire_edge theirs;
-    bool opened; /* It has had an epoch. */
+    bool restored; /* It is as a checkpoint has it: nothing was committed since. */
+    bool opened;   /* It has had an epoch. */
 
     bool reset;                   /* a, b and gamma must begin anew. */
     bool resend_prev, resend_cur; /* To be sent when the link is there. */

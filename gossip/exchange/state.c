@@ -252,4 +252,7 @@ void edge_fields(struct edge *e, struct packet *const *payload, size_t n, struct
     pair_fields(&e->sketch, s);
     sent_fields(&e->cur, payload, n, s);
     sent_fields(&e->prev, payload, n, s);
+    e->restored = s->reading;
+    if (s->reading && e->cur.payload == NULL)
+        e->epoch = 0; /* It was made later, and is not known. */
 }

@@ -318,6 +318,7 @@ static void read_edge(struct cursor *c, struct wire_message *message)
     m->nonce = get_u64(c);
     m->boot = get_u64(c);
     m->run_round = get_u64(c);
+    m->restored = get_bool(c);
 }
 
 /* The payload's own bytes are the codec's to check (mixing_valid()). */

@@ -175,6 +175,7 @@ struct wire_edge
     uint64_t nonce;     /* Fresh each time: goes into the next epoch. */
     uint64_t boot;      /* The sender's process. */
     uint64_t run_round; /* As that of a delta: neither waits for what is long done. */
+    bool restored;      /* The edge is as the sender's checkpoint has it. */
 };
 
 struct wire_delta

@@ -74,6 +74,7 @@ int sim_restart(struct sim_world *w, uint32_t peer)
 int sim_restart_as_new(struct sim_world *w, uint32_t peer)
 {
     sim_draw_id(&w->peers[peer]);
+    kept_wiped(&w->peers[peer]);
     return sim_restart(w, peer);
 }
 

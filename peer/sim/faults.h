@@ -29,7 +29,7 @@ void sim_power_off(struct sim_world *w, uint32_t peer);
 /* Start it again: same name and identity, its checkpoints if it wrote any,
  * nothing else remembered. 0 or an error of node_open(). */
 int sim_restart(struct sim_world *w, uint32_t peer);
-/* The same with a new identity. */
+/* The same with a new identity, and an empty disk. */
 int sim_restart_as_new(struct sim_world *w, uint32_t peer);
 /* As SIGTERM. */
 void sim_ask_to_leave(struct sim_world *w, uint32_t peer);

@@ -25,6 +25,11 @@ void kept_lost(struct sim_peer *p)
     p->kept.writing.beat = 0;
 }
 
+void kept_wiped(struct sim_peer *p)
+{
+    p->kept.slot[0].beat = p->kept.slot[1].beat = 0;
+}
+
 void kept_close(struct sim_peer *p)
 {
     state_close(&p->kept.slot[0].state);

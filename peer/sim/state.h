@@ -119,6 +119,7 @@ static inline bool sim_lives(const struct sim_peer *p)
 void kept_write(struct sim_world *w, struct sim_peer *p);
 void kept_whole(struct sim_peer *p); /* That time is over. */
 void kept_lost(struct sim_peer *p);  /* A kill came first. */
+void kept_wiped(struct sim_peer *p); /* There is nothing any more. */
 void kept_close(struct sim_peer *p);
 void kept_resume(struct sim_peer *p, struct node_config *c);
 

@@ -367,13 +367,41 @@ static void test_rounds_apart(void **state)
     }
 }
 
+/* An edge that is as a checkpoint has it goes on with another such only: who lived on may have
+ * applied what the other does not know any more. A commit ends that. */
+static void test_restored(void **state)
+{
+    (void)state;
+    for (int k = 0; k < 4; k++) {
+        struct edge e;
+        struct packet_pool pool;
+        struct wire_edge m;
+        bool ours = k & 1, theirs = k & 2;
+        open_edge(&e, &pool);
+        e.opened = true;
+        e.restored = ours;
+        e.round = 5;
+        e.cur.payload = packet_get(&pool);
+        edge_ask(&e, 2, 3, false, &m);
+        assert_int_equal(m.restored, ours);
+        struct wire_edge said = {
+            .epoch = 77, .round = 5, .nonce = 4, .boot = 5, .restored = theirs};
+        assert_false(edge_hear(&e, &said));
+        assert_true(edge_agree(&e, 3));
+        assert_int_equal(e.epoch == 77, ours == theirs);
+        assert_int_equal(e.restored, ours && theirs);
+        edge_close(&e);
+        packet_pool_close(&pool);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_story),        cmocka_unit_test(test_verdicts),
         cmocka_unit_test(test_take),         cmocka_unit_test(test_epochs),
         cmocka_unit_test(test_rounds_apart), cmocka_unit_test(test_cut_everywhere),
-        cmocka_unit_test(test_random),
+        cmocka_unit_test(test_random),       cmocka_unit_test(test_restored),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
