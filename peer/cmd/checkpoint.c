@@ -1,8 +1,11 @@
 /* peer/cmd/checkpoint.c -- checkpoints between the command line, a directory and the driver. */
 #include "peer/cmd/checkpoint.h"
 
+#include "nn/files/file.h"
 #include "nn/math/number.h"
+#include "peer/cmd/files.h"
 
+#include <errno.h>
 #include <string.h>
 
 /* A file of more is none of ours. */
@@ -32,11 +35,28 @@ int cmd_checkpoint_every(const struct options *o, int64_t *every_us)
     return CMD_OK;
 }
 
+bool cmd_checkpoint_there(const char *dir)
+{
+    char first[CMD_PATH_MAX], path[CMD_PATH_MAX];
+    bool there = false;
+    if (cmd_path(first, dir, "peer-0") < 0)
+        return false;
+    for (int slot = 0; slot < SLOTS; slot++)
+        there |= cmd_path(path, first, slots_name(slot)) == 0 && file_exists(path);
+    return there;
+}
+
+/* It is no checkpoint, and never will be. */
+static bool is_bad(int err)
+{
+    return err == -EINVAL || err == -EISDIR || err == -ENXIO || err == -ELOOP || err == -EFBIG;
+}
+
 /* What cannot be read now may be read later: better no start than one from an older moment. */
 static int tell_bad(const struct options *o, const struct slots_found *f)
 {
     for (size_t i = 0; i < f->n_bad; i++) {
-        if (f->bad[i].err != -EINVAL)
+        if (!is_bad(f->bad[i].err))
             return cmd_fail(o, CMD_FAILED, "%s", f->bad[i].why);
         cmd_fail(o, CMD_OK, "warning: a checkpoint is damaged and will not be used: %s",
                  f->bad[i].why);

@@ -29,6 +29,9 @@ struct cmd_checkpoint
 /* The value of --checkpoint in microseconds, 0: off. CMD_OK, or CMD_USAGE with a line. */
 int cmd_checkpoint_every(const struct options *o, int64_t *every_us);
 
+/* Has the first peer of `local --out DIR` a checkpoint? */
+bool cmd_checkpoint_there(const char *dir);
+
 /* Look for checkpoints in `dir`, which is borrowed, and tell the driver of them. CMD_OK; else an
  * exit code with a line on stderr. Close it in any case, after the driver. */
 int cmd_checkpoint_open(struct cmd_checkpoint *k, const struct options *o, const char *dir,

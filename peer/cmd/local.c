@@ -424,8 +424,10 @@ static int make_out(struct local *l)
     int code = cmd_checkpoint_every(l->o, &every_us);
     if (code == CMD_OK)
         code = cmd_out_open(&l->dir);
-    if (code == CMD_OK && l->dir.begun)
+    if (code == CMD_OK && l->dir.begun && cmd_checkpoint_there(l->out))
         cmd_fail(l->o, CMD_OK, "going on with the run in %s", l->out);
+    else if (code == CMD_OK && l->dir.begun)
+        cmd_fail(l->o, CMD_OK, "the run in %s has no checkpoint: it begins again", l->out);
     return code == CMD_OK && !l->dir.finished ? cmd_out_claim(&l->dir) : code;
 }
 

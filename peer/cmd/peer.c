@@ -205,7 +205,7 @@ static int take_identity(struct peer *p)
         return cmd_fail(p->o, CMD_USAGE, "--out: the path is too long");
     int err = cmd_identity(given ? given : path, seed, error);
     if (err < 0)
-        return cmd_fail(p->o, CMD_USAGE, "identity: %s", error);
+        return cmd_fail(p->o, cmd_exit_of(err), "identity: %s", error);
     channel_identity_from_seed(&p->identity, seed);
     explicit_bzero(seed, sizeof seed);
     memcpy(p->config.node.id, p->identity.sign_pk, sizeof p->config.node.id);
@@ -267,6 +267,9 @@ static int look_at_run(struct peer *p, const struct run *there)
     if (p->bootstrap.n > 0 && run_with_flags(&asked, there, &c->flags, error) < 0)
         return cmd_fail(p->o, CMD_USAGE, "--out %s has another run: %s; --fresh moves it aside",
                         p->out, error);
+    if (!run_is_fixed(&asked)) /* Flags that only other data would settle. */
+        return cmd_fail(p->o, CMD_USAGE, "--out %s has a run of other data; --fresh moves it aside",
+                        p->out);
     int code = cmd_out_look(&p->dir, p->o, p->out, NULL, &asked);
     if (code == CMD_OK && c->found)
         c->run = asked;

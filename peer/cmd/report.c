@@ -238,7 +238,7 @@ int cmd_report_finish(struct cmd_report *r, struct uv_driver *d)
     json_object_set_new(j, "strangers", json_integer((json_int_t)uv_driver_counts(d)->strangers));
     cmd_reserve_release(&r->reserve);
     const char *dir = r->claimed ? r->out : NULL;
-    bool finished = has_finished(r, &f);
+    bool finished = has_finished(r, &f) && exit_code != CMD_FAILED;
     if (cmd_out_end(r->o, dir, j, finished, exit_code) != CMD_OK)
         exit_code = CMD_FAILED;
     r->over = finished && dir != NULL && exit_code != CMD_FAILED;

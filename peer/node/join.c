@@ -31,8 +31,7 @@ static void ask(struct join *j, const struct link *l)
     sessions_send(j->sessions, l, false, out, wire_put_model_req(out, sizeof out, &m), NULL);
 }
 
-/* Somebody lives who has begun with a checkpoint. */
-static bool others_resume(const struct join *j)
+bool join_others_resume(const struct join *j)
 {
     const struct env *v = j->env;
     if (v->now_us - j->begun_us >= v->config.patience_us)
@@ -62,7 +61,7 @@ void join_update(struct join *j)
     j->link = UINT32_MAX;
     bool waits = v->config.n_bootstrap > 0 && !sessions_any(j->sessions)
                  && v->now_us - j->begun_us < GRACE_US;
-    j->has_model = !waits && !others_resume(j);
+    j->has_model = !waits && !join_others_resume(j);
 }
 
 /* Each question may be answered once. */

@@ -38,6 +38,10 @@ void join_update(struct join *j);
 /* A MODEL came. False: it is not wanted any more, or a violation. */
 bool join_model(struct join *j, const struct link *l, const struct wire_model *model);
 
+/* Does somebody live who has begun with a checkpoint? Who has none does not begin without it, but
+ * for --patience. */
+bool join_others_resume(const struct join *j);
+
 /* Who is furthest in the run, but for him whom we have asked already. */
 const struct link *join_donor(const struct join *j);
 

@@ -425,6 +425,7 @@ static void see_gathering(struct phases *ph, struct schedule_view *v)
     v->complete = enough_members(ph, v->n_live);
     v->behind = v->complete && (ph->round == 0 || ph->resumed) && ahead != NULL
                 && ahead->round > ph->round + v->reach + 2;
+    v->complete &= ph->round > 0 || !join_others_resume(ph->join);
     if (!v->has_model || !v->complete)
         ph->gathered_us = 0;
     else if (ph->gathered_us == 0)

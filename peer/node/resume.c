@@ -132,8 +132,9 @@ void resume_copy(struct resume *r)
 void resume_copy_last(struct resume *r)
 {
     struct phases *ph = r->phases;
+    bool agreed = r->workshop->run.policy == RUN_SYNC && r->edges->n > 0;
     if (r->env->config.checkpoint_us <= 0 || ph->phase != NODE_TRAINING || ph->checkpoint.writing
-        || ph->round == ph->checkpoint.taken)
+        || agreed || ph->round == ph->checkpoint.taken)
         return;
     checkpoint_taken(&ph->checkpoint, ph->round);
     resume_copy(r);

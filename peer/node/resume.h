@@ -59,7 +59,9 @@ void resume_close(struct resume *r);
 /* Copy all that this peer needs to go on, before the next job touches any of it, and ask the
  * driver to write that (phases.copies). */
 void resume_copy(struct resume *r);
-/* At an end by request: the same, so that what was done since is not lost. */
+/* At an end by request: the same, so that what was done since is not lost. Not in lock step with
+ * others: they stop at other rounds, and one that nobody shares would take the place of one that
+ * all have. */
 void resume_copy_last(struct resume *r);
 /* The copy and its beat; *s and it change places. */
 uint64_t resume_take_copy(struct resume *r, struct state *s);

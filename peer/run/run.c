@@ -375,10 +375,15 @@ bool run_flags_orphan(const struct run_flags *f, char why[RUN_ERROR_MAX])
     return check_given(&r, f, why) != 0;
 }
 
-size_t run_text(const struct run *r, char out[WIRE_RUN_MAX + 1])
+bool run_is_fixed(const struct run *r)
 {
     char value[RUN_VALUE_MAX];
-    assert(r->rounds >= 1 && open_key(r, value) == NULL);
+    return r->rounds >= 1 && open_key(r, value) == NULL;
+}
+
+size_t run_text(const struct run *r, char out[WIRE_RUN_MAX + 1])
+{
+    assert(run_is_fixed(r));
     size_t n = write_text(r, out);
     assert(n <= WIRE_RUN_MAX); /* run_from_flags() saw to it. */
     return n;

@@ -171,6 +171,9 @@ bool run_flags_orphan(const struct run_flags *f, char why[RUN_ERROR_MAX]);
 __attribute__((warn_unused_result)) int run_from_flags(struct run *r, const struct run_flags *f,
                                                        char error[RUN_ERROR_MAX]);
 
+/* Are its rounds known, and is no key open? */
+bool run_is_fixed(const struct run *r);
+
 /* Canonical text (NUL-terminated, at most WIRE_RUN_MAX bytes), and back.
  * run_text() wants a fixed run: rounds >= 1, no key open. The text
  * may come from a peer: it is trusted in nothing, no file is opened for it, and

@@ -73,6 +73,17 @@ check "a flipped bit is said" eval \
      grep -q "a checkpoint is damaged and will not be used" damaged.err'
 check "and changes nothing" eval '[ "$(tensors whole)" = "$(tensors damaged)" ]'
 
+# A disk is gone, and with it its identity: who has none waits for those who have a checkpoint.
+killed wiped 500
+rm -rf wiped/peer-1
+newest=$(find wiped/peer-2 -name 'checkpoint-*' | head -n 1)
+rm "$newest" && mkdir "$newest"
+check "one disk is wiped, and a directory lies in a checkpoint's place" eval \
+    'bounded "$HEARSAY" "${run[@]}" --out wiped >wiped.out 2>wiped.err'
+check "  the others' training is not lost" eval \
+    '[ "$(sed -n "/\"start\"/{n;p}" wiped/peer-0/metrics.jsonl | tail -n 1 | jq .round)" -gt 100 ]'
+check "  consensus of all" grep -q "consensus of 3 of 3" wiped.out
+
 # ---- Another command. ----
 
 killed other 200
@@ -84,6 +95,24 @@ for value in 0 -1 1h x "" 1e99; do
         '"$HEARSAY" "${run[@]}" --checkpoint "$value" --out value 2>value.err >value.out; [ $? = 2 ] &&
         grep -q -e "--checkpoint: found" value.err'
 done
+# ---- A stop that is asked for. ----
+
+setsid "$HEARSAY" "${run[@]}" --out asked >>asked.out 2>>asked.err </dev/null &
+pid=$!
+wait_until 60 lines asked/peer-0/metrics.jsonl 500
+kill -INT "$pid"
+wait "$pid" 2>/dev/null
+check "Ctrl-C, and the same command goes on" eval \
+    'bounded "$HEARSAY" "${run[@]}" --out asked >asked.out 2>asked.err'
+check "  to the same models, bit for bit" eval '[ "$(tensors whole)" = "$(tensors asked)" ]'
+bounded "$HEARSAY" peer --name f --listen 127.0.0.1:0 --key killed/cluster.key --model logreg \
+    --data glyphs --epochs 1 --out alone >alone.out 2>alone.err
+printf 'a,b,c\n1,2,0\n2,1,1\n' >other.csv
+check "other data than those of --out, and no flags" eval \
+    '"$HEARSAY" peer --name f --listen 127.0.0.1:0 --key killed/cluster.key --data csv:other.csv \
+        --bootstrap 127.0.0.1:9 --out alone >alone.out 2>alone.err; [ $? = 2 ] &&
+    grep -q -e "--out alone has" alone.err'
+
 check "off writes none" eval \
     'bounded "$HEARSAY" "${run[@]}" --rounds 50 --checkpoint off --out off >off.out 2>off.err &&
     ! grep -q checkpoint off.err'

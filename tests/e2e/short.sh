@@ -81,7 +81,7 @@ for command in train "sim --peers 2" "peer --listen 127.0.0.1:0 --key cluster.ke
 done
 # The limit comes while it trains: the room that was kept for the model cannot be used any more.
 if command -v prlimit >/dev/null; then
-    start limited "$HEARSAY" peer --listen 127.0.0.1:0 --key cluster.key --model logreg --rounds 60 --local-steps 200 --out limited
+    start limited "$HEARSAY" peer --listen 127.0.0.1:0 --key cluster.key --model logreg --rounds 60 --local-steps 200 --out limited --patience 1
     check "peer: trains" wait_until 60 round_at_least limited/metrics.jsonl 1
     prlimit --pid "$started" --fsize=16384
     finish "$started" 60

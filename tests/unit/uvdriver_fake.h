@@ -40,6 +40,7 @@ struct fake
     size_t control_max, bulk_max;
     bool runs; /* node_run() is not NULL. */
     bool disk_full;
+    uint32_t n_refused;      /* The disk is full for the first so many models. */
     uint32_t n_again, tries; /* A model that is not stored is tried so often again, of so many. */
 
     uint32_t n_up, n_down, n_clean, n_dial_failed, n_recv, n_sent, n_timer, n_worked, n_resolved,
@@ -197,8 +198,9 @@ static uv_loop_t fake_loop;
 static bool fake_wrote_model(void *self, const struct node *n)
 {
     (void)n;
-    ((struct fake *)self)->n_models++;
-    return !((struct fake *)self)->disk_full;
+    struct fake *f = self;
+    f->n_models++;
+    return !f->disk_full && f->n_models > f->n_refused;
 }
 
 static uint32_t fake_again_ms(void *self)

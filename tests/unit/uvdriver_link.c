@@ -425,13 +425,11 @@ static void keep(uint32_t full, uint32_t n_tries)
 {
     init_both();
     a.tries = 3;
-    a.disk_full = true;
+    a.n_refused = full;
     fake_open(&a);
     a.asks.write_model = true;
     fake_poke(&a);
     assert_int_equal(a.n_kept, 0); /* It hears nothing as long as there is hope. */
-    FAKE_RUN_UNTIL(a.n_models >= full);
-    a.disk_full = false;
     FAKE_RUN_UNTIL(a.n_kept > 0);
     assert_int_equal(a.n_models, n_tries);
     assert_int_equal(a.n_stored, full < n_tries);
