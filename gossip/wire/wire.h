@@ -28,7 +28,7 @@
 
 /* Every limit of the protocol. */
 enum wire_limit {
-    WIRE_VERSION = 3,
+    WIRE_VERSION = 4,
     WIRE_ID_BYTES = 32,
     WIRE_SIGNATURE_BYTES = 64,
     WIRE_NAME_MAX = 32,           /* Characters of a member's name. */
