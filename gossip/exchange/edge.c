@@ -50,13 +50,11 @@ void edge_ask(struct edge *e, uint64_t nonce, uint64_t boot, bool anew, struct w
     /* An odd nonce says that this answers theirs (edge_hear). */
     e->nonce = e->heard ? nonce | 1 : nonce & ~UINT64_C(1);
     e->asked = true;
+    e->said = e->restored;
     if (anew)
         e->epoch = 0; /* Which is equal to no epoch of theirs: both will reset. */
-    *m = (struct wire_edge){.epoch = e->epoch,
-                            .round = e->round,
-                            .nonce = e->nonce,
-                            .boot = boot,
-                            .restored = e->restored};
+    *m = (struct wire_edge){
+        .epoch = e->epoch, .round = e->round, .nonce = e->nonce, .boot = boot, .restored = e->said};
 }
 
 bool edge_hear(struct edge *e, const struct wire_edge *m)
@@ -84,11 +82,15 @@ bool edge_agree(struct edge *e, uint64_t our_boot)
     if (!e->asked || !e->heard)
         return false;
     uint64_t theirs = e->theirs.round;
-    bool same = e->epoch != 0 && e->epoch == e->theirs.epoch && e->restored == e->theirs.restored;
+    bool same = e->epoch != 0 && e->epoch == e->theirs.epoch && e->said == e->theirs.restored;
     bool ahead = same && theirs + 1 == e->round;
     e->asked = e->heard = false;
     e->state = EDGE_OPEN;
     if (same && (theirs == e->round || theirs == e->round + 1 || ahead)) {
+        /* Theirs are sent again; what is here may be of a process that went on from where they
+         * are now, otherwise than they will. */
+        if (e->said)
+            e->got[1].full = e->got[0].full = false;
         e->resend_cur = e->cur.payload != NULL;
         e->resend_prev = ahead && e->prev.payload != NULL;
         if (!ahead || e->resend_prev)

@@ -88,7 +88,8 @@ struct edge
     uint64_t round; /* Exchanges committed in this epoch. */
 
     /* The talk that opens the edge on a link. */
-    uint64_t nonce; /* In the EDGE that we sent last. */
+    uint64_t nonce; /* In the EDGE that we sent last; */
+    bool said;      /* so is this, our `restored` of then: a job may commit meanwhile. */
     bool asked;     /* Our EDGE is out on this link, unanswered. */
     bool heard;     /* Their EDGE is here on this link; it is `theirs`. */
     struct wire_edge theirs;

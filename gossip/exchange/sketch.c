@@ -397,6 +397,11 @@ static void survey(struct sketch *k, const float *x, const struct sketch_moment 
     take_survey(k);
 }
 
+void sketch_passed_over(struct sketch *k)
+{
+    k->survey.place.n = 0;
+}
+
 uint64_t sketch_begun(const struct sketch *k, bool anew)
 {
     /* The window that is open now ends as the next. */

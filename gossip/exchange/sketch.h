@@ -178,6 +178,9 @@ void sketch_put(struct sketch *k, struct sketch_pair *p, struct sketch_message *
  * beat begins one. */
 uint64_t sketch_begun(const struct sketch *k, bool anew);
 
+/* The model has become another's of a later round: windows that began meanwhile are not ours to
+ * report. */
+void sketch_passed_over(struct sketch *k);
 /* May the message be given to sketch_mix()? From any thread. */
 bool sketch_valid(const struct sketch *k, const struct sketch_message *m);
 

@@ -348,7 +348,10 @@ void edges_delta(struct edges *es, const struct link *l, const struct wire_delta
         return; /* We have closed the edge meanwhile. */
     switch (edge_check(&b->edge, d)) {
     case EDGE_REPEAT:
+        return;
     case EDGE_STALE:
+        /* It comes behind the EDGE by which both opened this epoch, or should have. */
+        b->must_ask |= b->edge.state == EDGE_OPEN;
         return;
     case EDGE_VIOLATION:
         sessions_violation(es->sessions, l, "DELTA out of its round");

@@ -250,6 +250,18 @@ void resume_start(struct resume *r)
 
 enum back { BACK_AWAY, BACK_ANEW, BACK_RAN_ON, BACK_GONE };
 
+/* Somebody else has come under this name: a process whose host has lost its identity. */
+static bool replaced(const struct resume *r, const struct record *then)
+{
+    for (size_t i = 0; i < members_count(r->env->members); i++) {
+        const struct member *m = members_at(r->env->members, i);
+        if (m->state == MEMBER_ALIVE && strcmp(m->record->name, then->name) == 0
+            && !env_same_id(m->record->id, then->id))
+            return true;
+    }
+    return false;
+}
+
 static enum back look_at(const struct resume *r, const struct resume_member *m)
 {
     const struct member *now = members_find(r->env->members, m->id);
@@ -259,7 +271,9 @@ static enum back look_at(const struct resume *r, const struct resume_member *m)
         return BACK_GONE;
     if (now->record->boot != m->boot)
         return BACK_ANEW;
-    return sessions_to(r->sessions, m->id) != NULL ? BACK_RAN_ON : BACK_AWAY;
+    if (sessions_to(r->sessions, m->id) != NULL)
+        return BACK_RAN_ON;
+    return replaced(r, now->record) ? BACK_GONE : BACK_AWAY;
 }
 
 static uint32_t count(const struct resume *r, enum back what)
@@ -341,7 +355,9 @@ static bool load(struct resume *r, struct state *s)
     state_expect(s, r->phases->round <= r->workshop->run.rounds, "a round after the last");
     if (s->failed)
         return false;
-    r->join->has_model = r->phases->resumed = true;
+    /* Without lock step each was as far as it was, and nobody is late where all begin again. */
+    r->phases->resumed = r->workshop->run.policy == RUN_SYNC || count(r, BACK_RAN_ON) > 0;
+    r->join->has_model = true;
     edges_read(r->edges, phases_beat(r->phases), s);
     return state_end(s) == 0;
 }

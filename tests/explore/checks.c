@@ -183,9 +183,12 @@ void check_pace(struct cluster *c)
  * has skipped; what it says it did is what the trainer was asked for. */
 static void check_rounds(struct cluster *c, uint32_t peer, const struct node_progress *p)
 {
-    const struct watched *w = &c->peer[peer];
+    struct watched *w = &c->peer[peer];
     struct node_size s;
     node_size(sim_node(c->world, peer), &s);
+    if (w->resumes)
+        w->done = p->rounds_done + s.trains;
+    w->resumes = false;
     uint64_t done = w->done - s.trains;
     if (p->round != p->joined_round + p->rounds_done + p->rounds_skipped || p->rounds_done != done)
         cluster_wrong(c, WRONG_ROUNDS,
@@ -455,6 +458,15 @@ static void exit_code(struct cluster *c, uint32_t i, int code)
         cluster_wrong(c, WRONG_EXIT, "%" PRIu32 " ended with %d: %s", i, code, o.text);
 }
 
+/* A disk that takes nothing for longer than its peer is patient. */
+static bool disk_full(const struct cluster *c, uint32_t i)
+{
+    for (uint32_t k = 0; k < c->plan.n_faults; k++)
+        if (c->plan.fault[k].kind == FAULT_FULL && (c->plan.fault[k].a & UINT32_C(1) << i))
+            return true;
+    return false;
+}
+
 /* Exit codes are 0 where all was well for long before the end, and true anyhow. */
 static void check_consensus(struct cluster *c)
 {
@@ -465,7 +477,8 @@ static void check_consensus(struct cluster *c)
             || !sim_ended(c->world, i, &code))
             continue;
         good |= code == 0 && cluster_model(c, i) != NULL ? UINT32_C(1) << i : 0;
-        bool excused = code == CMD_APART && !c->settled;
+        bool excused =
+            (code == CMD_APART && !c->settled) || (code == CMD_FAILED && disk_full(c, i));
         if (code != 0 && !excused)
             exit_code(c, i, code);
     }

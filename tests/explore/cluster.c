@@ -127,6 +127,7 @@ static void note(void *self, uint32_t peer, const struct node_note *n)
                 peer, n->text);
     if (c->story != NULL)
         story_say(c->story, sim_now_us(c->world), peer, n->text);
+    p->resumes |= strncmp(n->text, "going on from the checkpoint", 28) == 0;
     if (sscanf(n->text, "joined the run at round %" SCNu64, &p->joined_round) != 1)
         return;
     p->joined = true;
@@ -284,6 +285,8 @@ static void set_world(struct cluster *c)
                                     .step_us = p->step_us,
                                     .step_spread = p->step_spread,
                                     .cut_rate = p->cut_rate,
+                                    .checkpoint_us = (int64_t)(p->checkpoint_s * 1e6),
+                                    .disk_us = p->disk_us,
                                     .sessions = true,
                                     .make_trainer = make_trainer,
                                     .self = c,

@@ -62,6 +62,7 @@ struct watched
     struct cluster *cluster;
     uint32_t index;
     bool absent, joined, left; /* Not there now; took a model; was asked to leave. */
+    bool resumes;              /* It goes on from a checkpoint: its counts are what that says. */
     uint64_t joined_round, done, drift_round, said_round;
     uint64_t n_lives;
     uint64_t seen;       /* Its beat, */

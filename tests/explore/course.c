@@ -3,6 +3,8 @@
 #include "cluster.h"
 #include "story.h"
 
+#include "peer/node/resume.h"
+
 #include <assert.h>
 #include <inttypes.h>
 #include <math.h>
@@ -69,7 +71,10 @@ static void bring_up(struct cluster *c, uint32_t k, uint32_t i)
     p->done = p->joined_round = p->said_round = 0;
     p->drift_round = UINT64_MAX;
     p->n_lives++;
-    memset(p->has, 0, c->plan.rounds + 1);
+    memset(p->kept, 0, c->plan.n_peers * sizeof *p->kept);
+    if (c->plan.checkpoint_s == 0)
+        memset(p->has, 0,
+               c->plan.rounds + 1); /* Else what it did before holds, if it goes on from there. */
     int err = f->kind == FAULT_REPLACE ? sim_restart_as_new(c->world, i) : sim_restart(c->world, i);
     assert(err == 0);
     if (c->plan.startup_us == 0)
@@ -165,6 +170,9 @@ static void apply_one(struct cluster *c, uint32_t k, uint32_t i, bool on)
     case FAULT_RESET:
     case FAULT_NAMES:
     case FAULT_KINDS:
+        break;
+    case FAULT_FULL:
+        sim_fill_disk(c->world, i, on);
         break;
     case FAULT_FLIP:
         if (on)
@@ -270,7 +278,7 @@ static bool someone_ended(const struct cluster *c)
 }
 
 /* Some have ended, and those that are left came back too late to be in it: they wait for more
- * peers, or as guests for somebody who brings a run, as they should. */
+ * peers, as they should. So do guests for somebody who brings a run, where all who knew it died. */
 static bool too_late(const struct cluster *c)
 {
     uint32_t ended = 0, left = 0;
@@ -283,7 +291,7 @@ static bool too_late(const struct cluster *c)
             left++;
     }
     bool guests = c->plan.guests && !cluster_alive(c, 0);
-    return ended > 0 && (guests || left < c->plan.min_peers);
+    return guests || (ended > 0 && left < c->plan.min_peers);
 }
 
 /* No run needs longer: its own time at the pace of the slowest, what faults took, and the
@@ -319,7 +327,9 @@ void course_run(struct cluster *c)
     struct turn *turn = calloc(TURNS_MAX, sizeof *turn);
     assert(turn != NULL);
     size_t n = make_turns(&c->plan, turn), next = 0;
-    int64_t over = plan_end_us(&c->plan), settled = over + SETTLED_US, limit = limit_us(&c->plan);
+    int64_t over = plan_end_us(&c->plan), limit = limit_us(&c->plan);
+    /* Who goes on from a checkpoint waits so long for those that were there then. */
+    int64_t settled = over + SETTLED_US + (c->plan.checkpoint_s > 0 ? RESUME_US : 0);
     int64_t repaired = ends_in_deaths(&c->plan) ? over + REPAIRED_US : never;
     for (bool checked = false;;) {
         int64_t now = sim_now_us(c->world), to = now + SLICE_US;

@@ -17,7 +17,7 @@ struct options
 {
     uint64_t seeds, from, seed;
     const char *plan;
-    bool one, trace, story, shrink, quiet;
+    bool one, trace, story, shrink, quiet, disks;
     uint32_t jobs;
 };
 
@@ -82,6 +82,8 @@ static void child_main(const struct options *o, uint64_t first, int fd)
         if (write(fd, &word, sizeof word) != (ssize_t)sizeof word)
             _exit(3);
         plan_draw(&p, s);
+        if (o->disks)
+            plan_draw_disks(&p);
         cluster_run(&p, &word.outcome, NULL, NULL);
         word.done = true;
         if (write(fd, &word, sizeof word) != (ssize_t)sizeof word)
@@ -209,6 +211,8 @@ static int one(const struct options *o)
         fclose(f);
     else
         plan_draw(&p, o->seed);
+    if (f == NULL && o->disks)
+        plan_draw_disks(&p);
     if (o->story) {
         cluster_run(&p, &out, NULL, stdout);
         return 0;
@@ -225,8 +229,9 @@ static int one(const struct options *o)
 
 static int usage(void)
 {
-    fprintf(stderr, "usage: explore SEEDS [--from S] [--jobs N] [--quiet]\n"
-                    "       explore --seed S | --plan FILE [--trace | --story | --shrink]\n");
+    fprintf(stderr,
+            "usage: explore SEEDS [--from S] [--jobs N] [--quiet] [--disks]\n"
+            "       explore --seed S [--disks] | --plan FILE [--trace | --story | --shrink]\n");
     return 2;
 }
 
@@ -244,6 +249,8 @@ int main(int argc, char **argv)
             o.shrink = true;
         else if (strcmp(a, "--quiet") == 0)
             o.quiet = true;
+        else if (strcmp(a, "--disks") == 0)
+            o.disks = true;
         else if (a[0] != '-' && o.seeds == 0)
             o.seeds = strtoull(a, NULL, 10);
         else if (v == NULL)

@@ -14,7 +14,7 @@ const char *const fault_name[FAULT_KINDS] = {
     [FAULT_LEAVE] = "leave", [FAULT_LATE] = "late",       [FAULT_STOP] = "stop",
     [FAULT_HANG] = "hang",   [FAULT_SLOW] = "slow",       [FAULT_CUT] = "cut",
     [FAULT_SPLIT] = "split", [FAULT_FLAP] = "flap",       [FAULT_RESET] = "reset",
-    [FAULT_NAMES] = "names", [FAULT_FLIP] = "flip"};
+    [FAULT_NAMES] = "names", [FAULT_FLIP] = "flip",       [FAULT_FULL] = "full"};
 
 /* ---- drawing ---- */
 
@@ -105,6 +105,7 @@ static void draw_fault(struct rng *r, const struct plan *p, int64_t length_us, s
     case FAULT_STOP:
     case FAULT_HANG:
     case FAULT_FLIP:
+    case FAULT_FULL:
     case FAULT_KINDS:
         break;
     }
@@ -190,6 +191,25 @@ void plan_draw(struct plan *p, uint64_t seed)
     p->step_us = length_us / (int64_t)(p->rounds * p->local_steps);
 }
 
+/* From a stream of its own, for the same reason. Half of the plans get a power cut of all besides. */
+void plan_draw_disks(struct plan *p)
+{
+    struct rng r = rng_stream(rng_key(p->seed, RNG_TEST, 0xe8, 2));
+    double length_s = 1e-6 * (double)p->step_us * (double)(p->rounds * p->local_steps);
+    p->checkpoint_s = round(log_uniform(&r, 0.3, fmax(length_s / 4, 0.6)) * 1e3) / 1e3;
+    p->disk_us = draw_us(&r, 0.001, 2);
+    if (p->n_faults < PLAN_FAULTS_MAX && chance(&r, 0.5))
+        p->fault[p->n_faults++] = (struct fault){.kind = FAULT_KILL,
+                                                 .at_us = draw_us(&r, 0.1, length_s),
+                                                 .for_us = draw_us(&r, 0.01, 5),
+                                                 .a = (UINT32_C(1) << p->n_peers) - 1};
+    if (p->n_faults < PLAN_FAULTS_MAX && chance(&r, 0.3))
+        p->fault[p->n_faults++] = (struct fault){.kind = FAULT_FULL,
+                                                 .at_us = draw_us(&r, 0.1, length_s),
+                                                 .for_us = draw_us(&r, 0.1, 20),
+                                                 .a = draw_set(&r, p->n_peers)};
+}
+
 int64_t plan_end_us(const struct plan *p)
 {
     int64_t end = 0;
@@ -259,6 +279,8 @@ void plan_print(const struct plan *p, FILE *f)
         "\nstep-spread %g\nbandwidth %g\ncut-rate %g\nquorum %g\npatience %g\nworker-limit %g\n",
         p->gamma, p->final_drift, p->step_us, p->latency_us, p->jitter_us, p->startup_us,
         p->step_spread, p->bytes_per_s, p->cut_rate, p->quorum, p->patience_s, p->worker_limit_s);
+    if (p->checkpoint_s > 0)
+        fprintf(f, "checkpoint %g\ndisk-us %" PRId64 "\n", p->checkpoint_s, p->disk_us);
     for (uint32_t i = 0; i < p->n_faults; i++)
         print_fault(&p->fault[i], f);
 }
@@ -323,6 +345,8 @@ static bool read_setting(struct plan *p, const char *key, const char *value)
                  {"quorum", NULL, NULL, &p->quorum, NULL},
                  {"patience", NULL, NULL, &p->patience_s, NULL},
                  {"worker-limit", NULL, NULL, &p->worker_limit_s, NULL},
+                 {"checkpoint", NULL, NULL, &p->checkpoint_s, NULL},
+                 {"disk-us", NULL, &p->disk_us, NULL, NULL},
                  {"cut-rate", NULL, NULL, &p->cut_rate, NULL},
                  {"topology", NULL, NULL, NULL, p->topology},
                  {"compress", NULL, NULL, NULL, p->compress}};

@@ -35,6 +35,7 @@ enum fault_kind {
     FAULT_RESET,   /* Sessions between A and B: x, y seconds until A, B hear; under 0: never. */
     FAULT_NAMES,   /* Names stand for nothing (x = 0) or for nobody's address (1), as A see it. */
     FAULT_FLIP,    /* A bit of what A hold of B's models. */
+    FAULT_FULL,    /* A's disks take nothing. */
     FAULT_KINDS,
     FAULT_DRAWN = FAULT_FLIP /* Those before are drawn at random. */
 };
@@ -59,11 +60,15 @@ struct plan
     int64_t startup_us; /* A process that is started listens at once, and lives after so long. */
     double step_spread, bytes_per_s, cut_rate;
     double quorum, patience_s, worker_limit_s; /* As the program's options. */
+    double checkpoint_s; /* Likewise; 0: none. */
+    int64_t disk_us;     /* One is on its disk after so long. */
     uint32_t n_faults;
     struct fault fault[PLAN_FAULTS_MAX];
 };
 
 void plan_draw(struct plan *p, uint64_t seed);
+/* Peers write checkpoints, and go on from them; disks may be full for a while. */
+void plan_draw_disks(struct plan *p);
 void plan_print(const struct plan *p, FILE *f);
 /* False, with a line on stderr, where it is no plan. */
 bool plan_read(struct plan *p, FILE *f);

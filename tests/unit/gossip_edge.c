@@ -395,13 +395,48 @@ static void test_restored(void **state)
     }
 }
 
+/* A job commits between our EDGE and theirs: both ends go by what was said. What a former
+ * process of theirs sent is not what this one will. */
+static void test_commit_after_ask(void **state)
+{
+    struct edge e;
+    struct packet_pool pool;
+    struct wire_edge m, said = {.epoch = 77, .round = 5, .nonce = 4, .boot = 5, .restored = true};
+    uint8_t bytes[PAYLOAD] = {0};
+    struct wire_delta d = {.epoch = 77, .degree = 1, .round = 5, .payload = {bytes, PAYLOAD}};
+    (void)state;
+    open_edge(&e, &pool);
+    e.restored = true;
+    e.round = 5;
+    e.cur.payload = packet_get(&pool);
+    edge_store(&e, &d, &no_sketch);
+    d.round = 6;
+    edge_store(&e, &d, &no_sketch);
+    edge_ask(&e, 2, 3, false, &m);
+    assert_true(m.restored);
+    (void)edge_take(&e);
+    edge_advance(&e);
+    assert_false(edge_hear(&e, &said));
+    assert_true(edge_agree(&e, 3));
+    assert_int_equal(e.epoch, 77);
+    assert_true(e.resend_prev);
+    assert_int_equal(edge_check(&e, &d), EDGE_ACCEPT);
+    edge_close(&e);
+    packet_pool_close(&pool);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_story),        cmocka_unit_test(test_verdicts),
-        cmocka_unit_test(test_take),         cmocka_unit_test(test_epochs),
-        cmocka_unit_test(test_rounds_apart), cmocka_unit_test(test_cut_everywhere),
-        cmocka_unit_test(test_random),       cmocka_unit_test(test_restored),
+        cmocka_unit_test(test_story),
+        cmocka_unit_test(test_verdicts),
+        cmocka_unit_test(test_take),
+        cmocka_unit_test(test_epochs),
+        cmocka_unit_test(test_rounds_apart),
+        cmocka_unit_test(test_cut_everywhere),
+        cmocka_unit_test(test_random),
+        cmocka_unit_test(test_restored),
+        cmocka_unit_test(test_commit_after_ask),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
