@@ -372,24 +372,23 @@ enum members_verdict members_accused(struct members *m, const struct accusation 
     return store_accusation(m, s, a, at, now_us);
 }
 
-void members_accuse(struct members *m, const uint8_t id[WIRE_ID_BYTES], int64_t now_us)
+bool members_accuse(struct members *m, const uint8_t id[WIRE_ID_BYTES], int64_t now_us)
 {
     struct slot *s = table_find(&m->table, id);
     if (s == NULL || is_self(m, s) || s->member.connected || s->member.state == MEMBER_DEAD
         || s->member.state == MEMBER_LEFT)
-        return;
+        return true;
     struct accusation a = {.incarnation = s->member.record->incarnation};
     memcpy(a.accused, id, sizeof a.accused);
     memcpy(a.accuser, m->self.id, sizeof a.accuser);
     uint32_t at = accusation_place(&s->member, &a);
     if (at == MEMBERS_ACCUSERS)
-        return;
+        return true;
     uint8_t msg[SIGNED_MAX];
     size_t n = wire_accusation_signed(msg, sizeof msg, &a);
     assert(n > 0);
     m->crypto.sign(m->crypto.self, msg, n, a.signature);
-    /* Without memory it stays unsaid; the caller will ask again. */
-    (void)store_accusation(m, s, &a, at, now_us);
+    return store_accusation(m, s, &a, at, now_us) != MEMBERS_FULL;
 }
 
 /* ---- the rest of the interface ---- */

@@ -109,8 +109,9 @@ enum members_verdict members_accused(struct members *m, const struct accusation 
 
 /* We accuse: we hear nothing from it any more. Where another's accusation has
  * made it SUSPECT already, ours confirms it. No-op where it is connected, dead,
- * gone, unknown, ourselves, or accused by us already. */
-void members_accuse(struct members *m, const uint8_t id[WIRE_ID_BYTES], int64_t now_us);
+ * gone, unknown, ourselves, or accused by us already. False: there was no memory, and it is
+ * unsaid. */
+bool members_accuse(struct members *m, const uint8_t id[WIRE_ID_BYTES], int64_t now_us);
 
 /* A session with `id` began or ended. While one lives the member is ALIVE,
  * unless it has LEFT by its own word. When it ends, accusations that were not

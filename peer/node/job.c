@@ -124,7 +124,7 @@ static void set_moment(struct job *j)
     if (es->n > j->cap_pairs) {
         struct sketch_pair **grown = realloc(j->pairs, es->n * sizeof(struct sketch_pair *));
         if (grown == NULL) {
-            env_end(j->env, 1);
+            no_memory(j);
             return;
         }
         j->pairs = grown;

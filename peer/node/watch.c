@@ -131,9 +131,8 @@ int64_t sessions_heard_us(struct sessions *s, const uint8_t id[WIRE_ID_BYTES])
 
 static void accuse(struct sessions *s, struct contact *c, const struct member *m)
 {
-    c->accused = true;
     c->accused_incarnation = m->record->incarnation;
-    members_accuse(s->env->members, c->id, s->env->now_us);
+    c->accused = members_accuse(s->env->members, c->id, s->env->now_us);
 }
 
 /* What we hear of it ourselves. It is called here where no edge calls it. */

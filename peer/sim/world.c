@@ -65,7 +65,8 @@ int sim_start_peer(struct sim_world *w, struct sim_peer *p)
 {
     p->crypto = (struct members_crypto){p, toy_verify, toy_sign};
     struct node_config c = {.name = p->name,
-                            .boot = rng_at(w->config.seed, p->index + 1) + p->boot * UINT64_C(0x9e3779b97f4a7c15),
+                            .boot = rng_at(w->config.seed, p->index + 1)
+                                    + p->boot * UINT64_C(0x9e3779b97f4a7c15),
                             .incarnation = incarnation(w, p),
                             .own_seed = rng_key(w->config.seed, RNG_NETWORK, p->index, p->boot),
                             .advertise = &p->advertise,
