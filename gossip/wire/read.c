@@ -345,15 +345,22 @@ static void read_delta(struct cursor *c, struct wire_message *message)
 
 static void read_model_req(struct cursor *c, struct wire_message *message)
 {
-    message->model_req.round = get_u64(c);
+    struct wire_model_req *m = &message->model_req;
+    m->round = get_u64(c);
+    m->piece = get_u32(c, UINT32_MAX);
+    m->key = get_u64(c);
+    demand(c, m->key == 0 || m->piece == WIRE_PIECE_WHOLE);
 }
 
 static void read_model(struct cursor *c, struct wire_message *message)
 {
     struct wire_model *m = &message->model;
     m->round = get_u64(c);
+    m->piece = get_u32(c, UINT32_MAX);
+    m->key = get_u64(c);
     m->payload = get_bin(c, UINT32_MAX);
     demand(c, m->payload.n % sizeof(float) == 0);
+    demand(c, m->key == 0 || m->piece == WIRE_PIECE_WHOLE);
 }
 
 static void read_status(struct cursor *c, struct wire_message *message)

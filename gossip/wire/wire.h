@@ -54,8 +54,8 @@ enum wire_type {
     WIRE_EDGE,       /* I (re)open our edge: my epoch and round. */
     WIRE_EDGE_CLOSE, /* I no longer mix with you. */
     WIRE_DELTA,      /* One half of an edge round. Bulk. */
-    WIRE_MODEL_REQ,  /* Send me your model at a round. */
-    WIRE_MODEL,      /* A whole model. Bulk. */
+    WIRE_MODEL_REQ,  /* Send me your model at a round, or a piece of it. */
+    WIRE_MODEL,      /* A model, a piece of one, or sketches of all its pieces. Bulk. */
     WIRE_STATUS_REQ,
     WIRE_STATUS,
     WIRE_BEAT,  /* In lock step: I have done so many rounds, though no delta says so. */
@@ -197,18 +197,24 @@ struct wire_delta
 };
 
 #define WIRE_ROUND_WINDOW UINT64_MAX
+#define WIRE_PIECE_WHOLE  UINT32_MAX
 
 struct wire_model_req
 {
     uint64_t round; /* First state at or after this round; 0 = now;
                      * WIRE_ROUND_WINDOW = that which the next drift window
                      * (gossip/exchange/sketch.h) measures. */
+    uint32_t piece; /* As gossip/exchange/piece.h cuts it; WIRE_PIECE_WHOLE: all in one message. */
+    uint64_t key;   /* Not 0: no floats but the sketches of all pieces, drawn with this key; then
+                     * `piece` is WIRE_PIECE_WHOLE. */
 };
 
 struct wire_model
 {
     uint64_t round;
-    struct bytes payload; /* n_params little-endian float32. */
+    uint32_t piece;       /* As in the question, */
+    uint64_t key;         /* and so is this. */
+    struct bytes payload; /* Little-endian float32. */
 };
 
 struct wire_status_edge

@@ -277,6 +277,8 @@ size_t wire_put_model_req(uint8_t *out, size_t cap, const struct wire_model_req 
     begin(&o, out, cap);
     put_type(&o, WIRE_MODEL_REQ);
     put_uint(&o, m->round);
+    put_uint(&o, m->piece);
+    put_uint(&o, m->key);
     return end(&o);
 }
 
@@ -286,6 +288,8 @@ size_t wire_put_model(uint8_t *out, size_t cap, const struct wire_model *m)
     begin(&o, out, cap);
     put_type(&o, WIRE_MODEL);
     put_uint(&o, m->round);
+    put_uint(&o, m->piece);
+    put_uint(&o, m->key);
     put_bulk(&o, m->payload);
     return end(&o);
 }

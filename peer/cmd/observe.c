@@ -184,7 +184,8 @@ uint32_t cmd_observe_missing(const struct cmd_observe *w)
 bool cmd_observe_models(struct cmd_observe *w, uint64_t round, uint32_t ms)
 {
     uint8_t ask[32];
-    size_t n = wire_put_model_req(ask, sizeof ask, &(struct wire_model_req){round});
+    const struct wire_model_req whole = {.round = round, .piece = WIRE_PIECE_WHOLE};
+    size_t n = wire_put_model_req(ask, sizeof ask, &whole);
     w->wants_models = true;
     for (uint32_t i = 0; i < w->n; i++) {
         free(w->member[i].model); /* It may be there from an earlier question. */

@@ -209,6 +209,12 @@ int sessions_want(struct sessions *s, const uint8_t id[WIRE_ID_BYTES])
     return 0;
 }
 
+bool sessions_wants(struct sessions *s, const uint8_t id[WIRE_ID_BYTES])
+{
+    const struct contact *c = dial_contact(s, id);
+    return c != NULL && c->wanted;
+}
+
 void sessions_unwant(struct sessions *s, const uint8_t id[WIRE_ID_BYTES])
 {
     struct contact *c = dial_contact(s, id);

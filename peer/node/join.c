@@ -3,7 +3,8 @@
 
 void join_init(struct join *j, struct env *env, struct sessions *s, struct workshop *w)
 {
-    *j = (struct join){.env = env, .sessions = s, .workshop = w, .link = UINT32_MAX};
+    *j = (struct join){.env = env, .sessions = s, .workshop = w};
+    fetch_init(&j->fetch, env, s, w);
 }
 
 void join_start(struct join *j)
@@ -14,21 +15,12 @@ void join_start(struct join *j)
 void join_again(struct join *j)
 {
     j->has_model = false;
+    fetch_close(&j->fetch);
 }
 
 const struct link *join_donor(const struct join *j)
 {
-    return sessions_furthest(j->sessions, j->link);
-}
-
-/* Who is asked and says nothing is not asked twice in a row: join_donor() passes over it. */
-static void ask(struct join *j, const struct link *l)
-{
-    uint8_t out[16];
-    struct wire_model_req m = {.round = 0};
-    j->link = j->asked[j->n_asked++ % JOIN_ASKED] = l->number;
-    j->asked_us = j->env->now_us;
-    sessions_send(j->sessions, l, false, out, wire_put_model_req(out, sizeof out, &m), NULL);
+    return sessions_furthest(j->sessions, UINT32_MAX);
 }
 
 bool join_others_resume(const struct join *j)
@@ -45,53 +37,41 @@ bool join_others_resume(const struct join *j)
     return false;
 }
 
-void join_update(struct join *j)
+/* It is looked at once more as a whole, and no half of it is ever in the mixer. */
+static bool take(struct join *j)
+{
+    const struct run *run = &j->workshop->run;
+    size_t n = fetch_givers(&j->fetch);
+    int err = mixing_take_model(&j->workshop->mixing, (const uint8_t *)j->fetch.staged);
+    j->round = fetch_round(&j->fetch);
+    fetch_close(&j->fetch);
+    if (err != 0)
+        return false;
+    j->has_model = true;
+    env_note(j->env, NOTE_INFO, "joined the run at round %llu of %llu, with pieces of %zu model%s",
+             (unsigned long long)(j->round < run->rounds ? j->round : run->rounds),
+             (unsigned long long)run->rounds, n, n == 1 ? "" : "s");
+    return true;
+}
+
+bool join_update(struct join *j)
 {
     const struct env *v = j->env;
-    bool asked = j->link != UINT32_MAX && sessions_link(j->sessions, j->link) != NULL;
-    if (asked && v->now_us - j->asked_us < MODEL_US)
-        return;
-    const struct link *l = join_donor(j);
-    if (l != NULL) {
-        ask(j, l);
-        return;
-    }
+    if (join_donor(j) != NULL)
+        return fetch_update(&j->fetch) && take(j);
     /* Nobody has begun: the run's initial model is right, unless bootstrap may still
      * lead to somebody who has, or others are about to go on from checkpoints. */
-    j->link = UINT32_MAX;
+    fetch_close(&j->fetch);
     bool waits = v->config.n_bootstrap > 0 && !sessions_any(j->sessions)
                  && v->now_us - j->begun_us < GRACE_US;
     j->has_model = !waits && !join_others_resume(j);
-}
-
-/* Each question may be answered once. */
-static bool was_asked(struct join *j, const struct link *l)
-{
-    for (uint32_t i = 0; i < j->n_asked && i < JOIN_ASKED; i++)
-        if (j->asked[i] == l->number) {
-            j->asked[i] = UINT32_MAX;
-            return true;
-        }
     return false;
 }
 
 bool join_model(struct join *j, const struct link *l, const struct wire_model *model)
 {
-    struct mixing *mixing = &j->workshop->mixing;
-    const char *wrong = NULL;
-    if (!was_asked(j, l) || !j->workshop->ready)
-        wrong = "MODEL not asked for";
-    else if (l->number != j->link || j->has_model)
-        return false; /* It is late: another was asked meanwhile. */
-    else if (model->payload.n != mixing_model_bytes(mixing))
-        wrong = "bad MODEL";
-    else if (mixing_take_model(mixing, model->payload.p) != 0)
-        wrong = "MODEL is not finite";
-    if (wrong != NULL) {
+    const char *wrong = fetch_take(&j->fetch, l, model);
+    if (wrong != NULL)
         sessions_violation(j->sessions, l, wrong);
-        return false;
-    }
-    j->has_model = true;
-    j->link = UINT32_MAX;
-    return true;
+    return wrong == NULL && !j->has_model && j->fetch.active && join_update(j);
 }

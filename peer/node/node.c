@@ -16,9 +16,9 @@ static void close_run(struct node *n)
 {
     edges_close_all(&n->edges);
     job_close(&n->job);
-    orders_release(&n->orders);
-    workshop_close(&n->workshop);
+    orders_forget(&n->orders);
     join_again(&n->join);
+    workshop_close(&n->workshop);
 }
 
 static void take_run(struct node *n, const struct run *run)
@@ -223,23 +223,28 @@ static void serve_now(struct node *n, const struct link *l)
 {
     uint64_t wanted = n->orders.at[l - n->sessions.links].round;
     bool now = wanted <= n->phases.round || n->phases.phase > NODE_TRAINING;
-    if (now && !n->job.working && n->join.has_model && n->phases.phase >= NODE_TRAINING)
+    orders_serve_pieces(&n->orders);
+    if (n->job.working || !n->join.has_model || n->phases.phase < NODE_TRAINING)
+        return;
+    orders_copy_pieces(&n->orders, n->phases.round);
+    if (now)
         orders_serve_now(&n->orders, l, n->phases.round);
 }
 
 static void on_model_req(struct node *n, const struct link *l, const struct wire_message *m)
 {
-    orders_take(&n->orders, l, m->model_req.round);
+    bool whole = m->model_req.piece == WIRE_PIECE_WHOLE && m->model_req.key == 0;
+    if (whole)
+        orders_take(&n->orders, l, m->model_req.round);
+    else if (!orders_take_piece(&n->orders, l, &m->model_req))
+        sessions_violation(&n->sessions, l, "MODEL_REQ for no piece of ours");
     serve_now(n, l);
 }
 
 static void on_model(struct node *n, const struct link *l, const struct wire_message *m)
 {
-    if (!join_model(&n->join, l, &m->model))
-        return;
-    phases_join(&n->phases, m->model.round);
-    env_note(&n->env, NOTE_INFO, "joined the run at round %llu of %llu",
-             (unsigned long long)n->phases.round, (unsigned long long)n->workshop.run.rounds);
+    if (join_model(&n->join, l, &m->model))
+        phases_join(&n->phases, n->join.round);
 }
 
 static void on_status_req(struct node *n, const struct link *l, const struct wire_message *m)

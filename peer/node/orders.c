@@ -1,24 +1,70 @@
 /* peer/node/orders.c -- our model, for those who ask for it. */
 #include "peer/node/orders.h"
 
+#include "gossip/exchange/piece.h"
+
+#include <string.h>
+
 void orders_init(struct orders *o, struct sessions *s, struct workshop *w)
 {
     *o = (struct orders){.sessions = s, .workshop = w};
+}
+
+static void drop_copy(struct orders *o)
+{
+    packet_release(o->copy);
+    o->copy = NULL;
 }
 
 void orders_release(struct orders *o)
 {
     packet_release(o->held);
     o->held = NULL;
+    while (o->n_held_pieces > 0)
+        packet_release(o->held_piece[--o->n_held_pieces]);
+    if (o->copy != NULL && o->sessions->env->now_us - o->copy_us > COPY_US)
+        drop_copy(o);
+}
+
+void orders_forget(struct orders *o)
+{
+    orders_release(o);
+    drop_copy(o);
+    for (size_t i = 0; i < NODE_LINKS_MAX; i++)
+        o->at[i].n_pieces = 0;
+}
+
+/* What another session in its place has ordered is forgotten. */
+static void begin_orders(struct orders *o, size_t i)
+{
+    const struct link *l = &o->sessions->links[i];
+    if (o->at[i].link == l->number)
+        return;
+    o->at[i].on_way = o->at[i].wanted = false;
+    o->at[i].n_pieces = 0;
+    o->at[i].link = l->number;
 }
 
 void orders_take(struct orders *o, const struct link *l, uint64_t round)
 {
     size_t i = (size_t)(l - o->sessions->links);
-    o->at[i].on_way &= o->at[i].link == l->number;
+    begin_orders(o, i);
     o->at[i].wanted = true;
-    o->at[i].link = l->number;
     o->at[i].round = round;
+}
+
+bool orders_take_piece(struct orders *o, const struct link *l, const struct wire_model_req *m)
+{
+    size_t i = (size_t)(l - o->sessions->links);
+    const struct mixing *mixing = &o->workshop->mixing;
+    bool ready = o->workshop->ready && !l->observer;
+    if (!ready || (m->key == 0 && m->piece >= piece_count(mixing->n_floats)))
+        return false;
+    begin_orders(o, i);
+    if (o->at[i].n_pieces == ORDERS_PIECES)
+        memmove(o->at[i].piece, o->at[i].piece + 1, --o->at[i].n_pieces * sizeof o->at[i].piece[0]);
+    o->at[i].piece[o->at[i].n_pieces++] = (struct orders_piece){m->piece, m->key};
+    return true;
 }
 
 /* The order of the i-th link stands: it is still the same session, and has got what it
@@ -41,12 +87,22 @@ const struct link *orders_sent(struct orders *o, uint32_t number)
     return NULL;
 }
 
+static bool wants_pieces(const struct orders *o, size_t i)
+{
+    const struct link *l = &o->sessions->links[i];
+    return o->at[i].n_pieces > 0 && l->used && l->number == o->at[i].link;
+}
+
 bool orders_due(const struct orders *o, uint64_t round, bool *at_window)
 {
     bool any = false;
     *at_window = true; /* Unless one wants it anyhow. */
     for (size_t i = 0; i < NODE_LINKS_MAX; i++) {
         bool now = o->at[i].round <= round;
+        if (wants_pieces(o, i) && o->copy == NULL) {
+            any = true;
+            *at_window = false;
+        }
         if (!stands(o, i) || !(now || o->at[i].round == WIRE_ROUND_WINDOW))
             continue;
         any = true;
@@ -58,12 +114,78 @@ bool orders_due(const struct orders *o, uint64_t round, bool *at_window)
 static void send_model(struct orders *o, size_t i, struct packet *model, uint64_t round)
 {
     uint8_t head[WIRE_HEAD_MAX];
-    struct wire_model m = {.round = round};
+    struct wire_model m = {.round = round, .piece = WIRE_PIECE_WHOLE};
     m.payload.p = packet_bytes(model, &m.payload.n);
     o->at[i].wanted = false;
     o->at[i].on_way = o->sessions->links[i].observer;
     sessions_send(o->sessions, &o->sessions->links[i], true, head,
                   wire_put_model(head, sizeof head, &m), model);
+}
+
+static void fill_piece(const struct orders_piece *q, const float *x, size_t n, struct packet *out)
+{
+    if (q->key != 0) {
+        out->len = piece_count(n) * PIECE_SKETCH * sizeof(float);
+        piece_sketch(q->key, x, n, out->bytes);
+        return;
+    }
+    size_t n_floats, at = piece_at(n, q->piece, &n_floats);
+    out->len = n_floats * sizeof(float);
+    memcpy(out->bytes, x + at, out->len);
+}
+
+/* False: there is no room or no memory for a copy now. */
+static bool send_piece(struct orders *o, size_t i)
+{
+    /* A packet's bytes stand at a multiple of a float's size. */
+    const float *x = (const float *)(const void *)o->copy->bytes;
+    const struct orders_piece *q = &o->at[i].piece[0];
+    bool room = o->n_held_pieces < ORDERS_HELD;
+    struct packet *copy = room ? packet_get(&o->workshop->pieces) : NULL;
+    if (copy == NULL)
+        return false;
+    fill_piece(q, x, o->workshop->mixing.n_floats, copy);
+    uint8_t head[WIRE_HEAD_MAX];
+    struct wire_model m = {.round = o->copy_round, .piece = q->piece, .key = q->key};
+    m.payload.p = packet_bytes(copy, &m.payload.n);
+    sessions_send(o->sessions, &o->sessions->links[i], true, head,
+                  wire_put_model(head, sizeof head, &m), copy);
+    o->held_piece[o->n_held_pieces++] = copy;
+    memmove(o->at[i].piece, o->at[i].piece + 1, --o->at[i].n_pieces * sizeof o->at[i].piece[0]);
+    return true;
+}
+
+void orders_serve_pieces(struct orders *o)
+{
+    for (size_t i = 0; i < NODE_LINKS_MAX && o->copy != NULL; i++)
+        while (wants_pieces(o, i))
+            if (!send_piece(o, i))
+                return;
+}
+
+static bool waits_for_copy(const struct orders *o)
+{
+    bool any = false;
+    for (size_t i = 0; i < NODE_LINKS_MAX && !any; i++)
+        any = wants_pieces(o, i);
+    return any && o->copy == NULL;
+}
+
+static void set_copy(struct orders *o, struct packet *model, uint64_t round)
+{
+    o->copy = model;
+    o->copy_round = round;
+    o->copy_us = o->sessions->env->now_us;
+}
+
+void orders_copy_pieces(struct orders *o, uint64_t round)
+{
+    struct packet *now = waits_for_copy(o) ? packet_get(&o->workshop->models) : NULL;
+    if (now != NULL) {
+        mixing_copy_model(&o->workshop->mixing, now);
+        set_copy(o, now, round);
+    }
+    orders_serve_pieces(o);
 }
 
 /* The round of the copy is that before the job's local steps. */
@@ -74,12 +196,18 @@ void orders_serve(struct orders *o, struct packet *model, uint64_t round)
         if (stands(o, i)
             && (o->at[i].round <= round || (o->at[i].round == WIRE_ROUND_WINDOW && window)))
             send_model(o, i, model, round);
+    if (waits_for_copy(o)) {
+        packet_hold(model);
+        set_copy(o, model, round);
+    }
+    orders_serve_pieces(o);
     o->held = model;
 }
 
 void orders_serve_idle(struct orders *o, uint64_t round)
 {
     bool at_window;
+    orders_copy_pieces(o, round);
     if (o->held != NULL || !orders_due(o, round, &at_window) || at_window)
         return; /* One copy a step: the next goes out with the next. */
     struct packet *now = packet_get(&o->workshop->models);

@@ -1,17 +1,35 @@
-/* peer/node/orders.h -- models that others have asked us for.
+/* peer/node/orders.h -- models that others have asked us for, whole or in pieces.
  *
  * Owned here, and written by orders.c only: who wants our model and of which round, and the
- * copy that is in this step's sends. An order belongs to a link and ends with it.
+ * copies that are in this step's sends. An order belongs to a link and ends with it.
  *
  *    none --MODEL_REQ--> wanted --a copy of that round, or of a drift window--> none
  *
  * An observer has one model on its way at a time: who asks and does not read would else make
  * us hold as many as a session's queue takes.
+ *
+ * Pieces (gossip/exchange/piece.h) are for a member that joins. It may have asked for
+ * ORDERS_PIECES, those that are sketches among them; what it asks for beyond that takes the place
+ * of its oldest question. While a job runs the model is the worker's, and rounds may be long: a
+ * copy is made for the first piece, and serves all that are asked for within COPY_US.
  */
 #ifndef PEER_NODE_ORDERS_H
 #define PEER_NODE_ORDERS_H
 
 #include "peer/node/workshop.h"
+
+enum {
+    COPY_US = 10 * 1000 * 1000,
+    ORDERS_PIECES = 4,
+    ORDERS_HELD = 64 /* Copies of pieces in one step's sends; the others go out with the next. */
+};
+
+/* One question for a piece, or for the sketches of all. */
+struct orders_piece
+{
+    uint32_t piece;
+    uint64_t key; /* Not 0: sketches. */
+};
 
 struct orders
 {
@@ -23,8 +41,15 @@ struct orders
         bool on_way;    /* To an observer, which is sent nothing else in bulk. */
         uint32_t link;  /* Its number: another session in its place has ordered nothing. */
         uint64_t round; /* They want our model at or after this round. */
+        uint32_t n_pieces;
+        struct orders_piece piece[ORDERS_PIECES]; /* The oldest first. */
     } at[NODE_LINKS_MAX];
-    struct packet *held; /* In this step's sends; released in the next. */
+    struct packet *held; /* In this step's sends; released in the next. So are these: */
+    struct packet *held_piece[ORDERS_HELD];
+    uint32_t n_held_pieces;
+    struct packet *copy; /* What pieces are of, */
+    uint64_t copy_round; /* and of which round it is, */
+    int64_t copy_us;     /* made then. */
 };
 
 void orders_init(struct orders *o, struct sessions *s, struct workshop *w);
@@ -32,7 +57,19 @@ void orders_init(struct orders *o, struct sessions *s, struct workshop *w);
 /* The sends of the last step are out. */
 void orders_release(struct orders *o);
 
+/* The run is given up, and with it what was asked for of its model. */
+void orders_forget(struct orders *o);
+
 void orders_take(struct orders *o, const struct link *l, uint64_t round);
+
+/* The same for a piece. False: there is no such piece, or this link may not ask for any. */
+bool orders_take_piece(struct orders *o, const struct link *l, const struct wire_model_req *m);
+
+/* Send the pieces that were asked for, if there is a copy. */
+void orders_serve_pieces(struct orders *o);
+
+/* Make one if there is none and somebody waits, and send them. No job may be running. */
+void orders_copy_pieces(struct orders *o, uint64_t round);
 
 /* Bulk has left us for the link of this number: the link, if its next order stands. */
 const struct link *orders_sent(struct orders *o, uint32_t number);

@@ -535,8 +535,8 @@ static enum phases_next get_model(struct phases *ph, const struct schedule_view 
 {
     if (v->has_model)
         join_again(ph->join);
-    else
-        join_update(ph->join);
+    else if (join_update(ph->join))
+        phases_join(ph, ph->join->round);
     return PHASES_WAIT;
 }
 

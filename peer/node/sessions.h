@@ -211,6 +211,7 @@ void sessions_opened(struct sessions *s, const struct link *l);
 
 /* We want a session with this member from now on, or no longer. 0 or -ENOMEM. */
 int sessions_want(struct sessions *s, const uint8_t id[WIRE_ID_BYTES]);
+bool sessions_wants(struct sessions *s, const uint8_t id[WIRE_ID_BYTES]);
 void sessions_unwant(struct sessions *s, const uint8_t id[WIRE_ID_BYTES]);
 /* Call a wanted member, if it is time; there has been no session since lost_us. */
 void sessions_call(struct sessions *s, const uint8_t id[WIRE_ID_BYTES], int64_t lost_us);

@@ -1,6 +1,7 @@
 /* peer/node/workshop.c -- a run is taken: its trainer, its model and its mixer are built. */
 #include "peer/node/workshop.h"
 
+#include "gossip/exchange/piece.h"
 #include "peer/run/exit.h"
 
 #include <errno.h>
@@ -63,6 +64,7 @@ static int open_mixing(struct workshop *w)
     w->trainer.init(w->trainer.self, w->mixing.x0);
     mixing_start(&w->mixing);
     packet_pool_init(&w->models, mixing_model_bytes(&w->mixing));
+    packet_pool_init(&w->pieces, piece_bytes_max(w->mixing.n_floats));
     return 0;
 }
 
@@ -93,6 +95,7 @@ void workshop_close(struct workshop *w)
         return;
     mixing_close(&w->mixing);
     packet_pool_close(&w->models);
+    packet_pool_close(&w->pieces);
     free(w->before);
     w->before = NULL;
     w->ready = false;

@@ -24,7 +24,8 @@ struct workshop
     size_t n_run_text;
     struct trainer trainer;
     struct mixing mixing;
-    struct packet_pool models; /* For copies of the model. */
+    struct packet_pool models; /* For copies of the model, */
+    struct packet_pool pieces; /* and of pieces of it. */
     bool by_drift;             /* --compress auto: deltas take the ladder's rung. */
     struct ladder ladder;
     float *before; /* With by_drift: x before the local steps of a job. */

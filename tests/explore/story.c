@@ -72,6 +72,14 @@ static bool follows(struct story *s, uint32_t peer, uint32_t other, const struct
     return next;
 }
 
+/* Which piece of a model, or what else of it. */
+static const char *piece_text(uint32_t piece, uint64_t key)
+{
+    static char text[24];
+    snprintf(text, sizeof text, "piece %" PRIu32, piece);
+    return key != 0 ? "sketches" : piece == WIRE_PIECE_WHOLE ? "whole" : text;
+}
+
 static bool members_text(char out[MESSAGE_TEXT], const struct wire_members *m)
 {
     static const char *const state[] = {"running",  "stalled", "trained",
@@ -117,10 +125,12 @@ static bool message_text(struct story *s, uint32_t peer, uint32_t other,
                  epoch_text(s, m->delta.epoch), m->delta.round, m->delta.codec, m->delta.run_round);
         return !follows(s, peer, other, &m->delta);
     case WIRE_MODEL_REQ:
-        snprintf(out, MESSAGE_TEXT, "MODEL_REQ");
+        snprintf(out, MESSAGE_TEXT, "MODEL_REQ %s",
+                 piece_text(m->model_req.piece, m->model_req.key));
         return true;
     case WIRE_MODEL:
-        snprintf(out, MESSAGE_TEXT, "MODEL round %" PRIu64, m->model.round);
+        snprintf(out, MESSAGE_TEXT, "MODEL round %" PRIu64 " %s", m->model.round,
+                 piece_text(m->model.piece, m->model.key));
         return true;
     case WIRE_BEAT:
     case WIRE_PROBE:

@@ -49,10 +49,12 @@ static void say_message(FILE *f, const struct wire_message *m)
                 mark(m->delta.epoch), m->delta.round, m->delta.run_round, m->delta.settled);
         break;
     case WIRE_MODEL_REQ:
-        fprintf(f, "MODEL_REQ");
+        fprintf(f, "MODEL_REQ piece=%" PRIx32 "%s", m->model_req.piece,
+                m->model_req.key != 0 ? " sketches" : "");
         break;
     case WIRE_MODEL:
-        fprintf(f, "MODEL round=%" PRIu64, m->model.round);
+        fprintf(f, "MODEL round=%" PRIu64 " piece=%" PRIx32 "%s", m->model.round, m->model.piece,
+                m->model.key != 0 ? " sketches" : "");
         break;
     case WIRE_STATUS_REQ:
     case WIRE_STATUS:

@@ -200,9 +200,11 @@ static inline size_t sample(enum wire_type type, bool large)
         return recode_with_payload(buffer, CAP, wire_put_delta(buffer, CAP, &m), m.payload);
     }
     case WIRE_MODEL_REQ:
-        return wire_put_model_req(buffer, CAP, &(struct wire_model_req){v});
+        return wire_put_model_req(
+            buffer, CAP, &(struct wire_model_req){v, large ? WIRE_PIECE_WHOLE : 9, large ? v : 0});
     case WIRE_MODEL: {
-        struct wire_model m = {v, {raw, large ? sizeof raw : 40}};
+        struct wire_model m = {
+            v, large ? WIRE_PIECE_WHOLE : 9, large ? v : 0, {raw, large ? sizeof raw : 40}};
         return recode_with_payload(buffer, CAP, wire_put_model(buffer, CAP, &m), m.payload);
     }
     case WIRE_STATUS_REQ:

@@ -86,10 +86,15 @@ static void check_rest(bool large)
     assert_memory_equal(heard.id, id, sizeof id);
     struct wire_probe probe = read_sound(buffer, sample(WIRE_PROBE, large))->probe;
     assert_memory_equal(probe.id, id, sizeof id);
-    assert_int_equal(read_sound(buffer, sample(WIRE_MODEL_REQ, large))->model_req.round, v);
+    struct wire_model_req ask = read_sound(buffer, sample(WIRE_MODEL_REQ, large))->model_req;
+    assert_int_equal(ask.round, v);
+    assert_int_equal(ask.piece, large ? WIRE_PIECE_WHOLE : 9);
+    assert_int_equal(ask.key, large ? v : 0);
     size_t n = sample(WIRE_MODEL, large);
     struct wire_model model = read_sound(buffer, n)->model;
     assert_int_equal(model.round, v);
+    assert_int_equal(model.piece, large ? WIRE_PIECE_WHOLE : 9);
+    assert_int_equal(model.key, large ? v : 0);
     assert_int_equal(model.payload.n, large ? sizeof raw : 40);
     assert_ptr_equal(model.payload.p, buffer + n - model.payload.n);
     n = sample(WIRE_STATUS, large);

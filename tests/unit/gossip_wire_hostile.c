@@ -139,10 +139,10 @@ static void test_long_forms(void **state)
     static const uint8_t str[][5] = {{0xd9, 0}, {0xda, 0, 0}, {0xdb, 0, 0, 0, 0}};
     static const size_t size[] = {2, 3, 5};
     for (size_t i = 0; i < 3; i++) {
-        memcpy(buffer, (const uint8_t[]){0x93, WIRE_MODEL, 0x07}, 3);
-        memcpy(buffer + 3, bin[i], size[i]);
-        memset(buffer + 3 + size[i], 1, 4);
-        assert_true(check_sound(buffer, 7 + size[i]));
+        memcpy(buffer, (const uint8_t[]){0x95, WIRE_MODEL, 0x07, 0x01, 0x00}, 5);
+        memcpy(buffer + 5, bin[i], size[i]);
+        memset(buffer + 5 + size[i], 1, 4);
+        assert_true(check_sound(buffer, 9 + size[i]));
         memcpy(buffer, (const uint8_t[]){0x98, WIRE_HELLO, 1, 1, 0xc2, 0xc2}, 6);
         memcpy(buffer + 6, str[i], size[i]);
         memcpy(buffer + 6 + size[i], (const uint8_t[]){0x00, 0xc0}, 2);
@@ -374,9 +374,14 @@ static void test_bad_delta(void **state)
     assert_refused(buffer, wire_put_delta(buffer, CAP, &d));
     d.sketch_generation = 1;
     assert_true(check_sound(buffer, wire_put_delta(buffer, CAP, &d)));
-    struct wire_model m = {1, {raw, 5}};
+    struct wire_model m = {1, 0, 0, {raw, 5}};
     assert_refused(buffer,
                    recode_with_payload(buffer, CAP, wire_put_model(buffer, CAP, &m), m.payload));
+    m = (struct wire_model){1, 0, 1, {raw, 4}}; /* Sketches are of all pieces. */
+    assert_refused(buffer,
+                   recode_with_payload(buffer, CAP, wire_put_model(buffer, CAP, &m), m.payload));
+    struct wire_model_req ask = {1, 0, 1};
+    assert_refused(buffer, wire_put_model_req(buffer, CAP, &ask));
 }
 
 static void test_bad_status(void **state)

@@ -123,6 +123,8 @@ static void test_bad_donor(void **state)
     assert_memory_equal(before, model(w, OURS), sizeof before);
     evil_says(w, out, model_now(out, DIM, 7));
     assert_false(w->hung_up);
+    assert_memory_equal(before, model(w, OURS), sizeof before);
+    run_for(w, 4 * SECOND); /* Nobody else could be asked about it. */
     assert_true(model(w, OURS)[DIM / 2] == 7);
     assert_int_equal(progress(w, OURS).round, 5);
     evil_says(w, out, model_now(out, DIM, 8)); /* Once. */

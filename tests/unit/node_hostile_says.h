@@ -171,7 +171,7 @@ static inline size_t model_unasked(struct world *w, uint8_t *out)
 }
 static inline size_t model_req_garbage(struct world *w, uint8_t *out)
 {
-    struct wire_model_req m = {.round = 1};
+    struct wire_model_req m = {.round = 1, .piece = WIRE_PIECE_WHOLE};
     (void)w;
     return wire_put_model_req(out, SCRATCH, &m) - 1;
 }
@@ -233,7 +233,7 @@ static inline size_t members_good(struct world *w, uint8_t *out)
 }
 static inline size_t model_req(struct world *w, uint8_t *out)
 {
-    struct wire_model_req m = {.round = 2};
+    struct wire_model_req m = {.round = 2, .piece = WIRE_PIECE_WHOLE};
     (void)w;
     return wire_put_model_req(out, SCRATCH, &m);
 }

@@ -235,6 +235,8 @@ static inline void overhear(struct world *w, const uint8_t *p, size_t n)
         s->model_req = true;
         break;
     case WIRE_MODEL:
+        if (m.model.key != 0)
+            break; /* A mutation asked for sketches. */
         assert_int_equal(m.model.payload.n, sizeof s->model);
         memcpy(s->model, m.model.payload.p, sizeof s->model);
         s->has_model = true;

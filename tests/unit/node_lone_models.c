@@ -18,8 +18,8 @@ static struct lone *training_with(uint32_t n_actors)
 
 static void orders(struct lone *w, uint32_t who, uint64_t round)
 {
-    uint8_t out[16];
-    struct wire_model_req m = {.round = round};
+    uint8_t out[32];
+    struct wire_model_req m = {.round = round, .piece = WIRE_PIECE_WHOLE};
     lone_says(w, who, out, wire_put_model_req(out, sizeof out, &m));
 }
 
@@ -167,8 +167,8 @@ static void test_order_of_a_lost_session(void **state)
 
 /* ---- taken in ---- */
 
-/* A node that comes late asks one peer at a time for its model: the furthest that it knows, and
- * after 20 seconds of silence another. */
+/* A node that comes late asks the furthest that it knows for a model of one piece; where that is
+ * late to come the next one, too, once each; and after 20 seconds of silence again. */
 static void test_donors(void **state)
 {
     (void)state;
@@ -183,12 +183,17 @@ static void test_donors(void **state)
         (void)lone_connect(w, i, false, 0);
         lone_flush(w);
     }
-    lone_run(w, 15 * SECOND);
+    lone_run(w, SECOND);
     assert_int_equal(w->actor[0].n_model_req, 1);
     assert_int_equal(w->actor[1].n_model_req + w->actor[2].n_model_req, 0);
-    lone_run(w, 10 * SECOND);
+    lone_run(w, 2 * SECOND);
     assert_int_equal(w->actor[1].n_model_req, 0);
     assert_int_equal(w->actor[2].n_model_req, 1);
+    lone_run(w, 14 * SECOND);
+    for (uint32_t i = 0; i < 3; i++)
+        assert_int_equal(w->actor[i].n_model_req, 1);
+    lone_run(w, 10 * SECOND);
+    assert_int_equal(w->actor[0].n_model_req, 2);
     assert_int_equal(lone_progress(w).phase, NODE_GATHERING);
     lone_close(w);
 }

@@ -1,0 +1,261 @@
+/* tests/unit/sim_fetch.c -- a late joiner's model in pieces: from how many, how fast, and what becomes
+ * of sources that die, stall or lie.
+ *
+ * Links carry RATE bytes/s each, and the model is of 16 pieces, so that what counts is how long
+ * these are on their way. All peers train towards the same point, each with a little of its own.
+ */
+#include "gossip/exchange/piece.h"
+#include "sim_rig.h"
+
+enum { SECOND = 1000 * 1000, DIM = 320 * 1000, RATE = 80 * 1000, SOURCES = 4 };
+
+/* What a source's MODELs are multiplied with: its pieces, its sketches. */
+struct lie
+{
+    uint32_t liar;
+    float pieces, sketches;
+    uint32_t only; /* The piece that it lies about; UINT32_MAX: all. */
+};
+
+static struct lie lie;
+static uint32_t n_struck, n_givers;
+static uint64_t n_pieces; /* That have reached the joiner. */
+static uint32_t joiner;
+
+static void hear(void *self, uint32_t peer, const struct node_note *note)
+{
+    (void)self, (void)peer;
+    unsigned n;
+    n_struck += strstr(note->text, "what it sent of its model is not used") != NULL;
+    const char *with = strstr(note->text, "with pieces of ");
+    if (with != NULL && sscanf(with, "with pieces of %u model", &n) == 1)
+        n_givers = n;
+}
+
+/* What the liar says is changed on its way: it holds the cluster key, so that no channel minds. */
+static void tamper(void *self, uint32_t peer, const struct node_event *ev, uint32_t other)
+{
+    static struct wire_batch batch;
+    struct wire_message m;
+    (void)self;
+    if (peer != joiner || ev->type != NODE_RECV
+        || !wire_read(ev->recv.bytes, ev->recv.len, &batch, &m) || m.type != WIRE_MODEL)
+        return;
+    n_pieces += m.model.key == 0;
+    if (other != lie.liar)
+        return;
+    bool spared = m.model.key == 0 && lie.only != UINT32_MAX && m.model.piece != lie.only;
+    float factor = m.model.key != 0 ? lie.sketches : spared ? 1 : lie.pieces;
+    for (size_t i = 0; i < m.model.payload.n / 4; i++) {
+        float v;
+        memcpy(&v, m.model.payload.p + 4 * i, 4);
+        v *= factor;
+        memcpy((uint8_t *)ev->recv.bytes + (m.model.payload.p - ev->recv.bytes) + 4 * i, &v, 4);
+    }
+}
+
+/* The joiner knows one name, and takes the run from whom it finds there. */
+static void configure(void *self, uint32_t peer, struct node_config *c)
+{
+    static const char *const name[] = {"first"};
+    (void)self;
+    if (peer != joiner)
+        return;
+    c->n_known = 0;
+    c->bootstrap = name;
+    c->n_bootstrap = 1;
+}
+
+static uint32_t resolve(void *self, uint32_t peer, const char *name,
+                        const char *address[NODE_SEEDS_MAX])
+{
+    (void)self, (void)peer, (void)name;
+    address[0] = "peer-0:1";
+    return 1;
+}
+
+/* n that train, and one that comes when they are near what they train towards. */
+static void open_cluster(struct rig *r, uint32_t n)
+{
+    rig_init(r, n + 1, DIM, "complete", "topk:0.0005", 0);
+    joiner = n;
+    n_struck = n_givers = 0;
+    n_pieces = 0;
+    for (size_t i = 1; i <= n; i++)
+        for (size_t k = 0; k < DIM; k++)
+            r->c[i * DIM + k] = r->c[k] + 0.05f * r->c[i * DIM + k];
+    r->eta = 0.1f;
+    r->config.step_us = SECOND;
+    r->config.latency_us = 5000;
+    r->config.bytes_per_s = RATE;
+    r->config.sessions = true;
+    r->config.note = hear;
+    r->config.watch = tamper;
+    r->config.configure = configure;
+    r->config.resolve = resolve;
+    r->config.run.rounds = 1000;
+    r->config.run.min_peers = 1;
+    rig_open(r);
+    sim_kill(r->world, joiner);
+    (void)sim_run_to(r->world, 60 * SECOND);
+    assert_int_equal(sim_restart_as_new(r->world, joiner), 0);
+}
+
+static bool has_joined(const struct rig *r)
+{
+    return rig_progress(r, joiner).joined_round > 0;
+}
+
+/* Until it has a model, in s; -1: it had none after so long. */
+static double join_within(struct rig *r, int64_t us)
+{
+    int64_t begun = sim_now_us(r->world);
+    while (!has_joined(r) && sim_now_us(r->world) < begun + us && sim_step(r->world))
+        ;
+    return has_joined(r) ? (double)(sim_now_us(r->world) - begun) / SECOND : -1;
+}
+
+/* |x - mean|^2 of a peer over the mean of the same of all sources but `but`. */
+static double distance(const struct rig *r, uint32_t peer, uint32_t but)
+{
+    double own2 = 0, all2 = 0;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < joiner; i++)
+        n += i != but;
+    for (size_t k = 0; k < DIM; k++) {
+        double mean = 0;
+        for (uint32_t i = 0; i < joiner; i++)
+            mean += i != but ? (double)rig_model(r, i)[k] / n : 0;
+        for (uint32_t i = 0; i < joiner; i++) {
+            double e = (double)rig_model(r, i)[k] - mean;
+            all2 += i != but ? e * e / n : 0;
+        }
+        double e = (double)rig_model(r, peer)[k] - mean;
+        own2 += e * e;
+    }
+    return own2 / all2;
+}
+
+static double fetch_from(uint32_t n)
+{
+    struct rig r;
+    open_cluster(&r, n);
+    double took = join_within(&r, 60 * SECOND);
+    assert_true(took > 0);
+    assert_int_equal(n_givers, n);
+    rig_close(&r);
+    return took;
+}
+
+/* With four sources it takes about a fourth of the time. (16 pieces of 80 KB: 16 s on one link.) */
+static void test_time(void **state)
+{
+    (void)state;
+    lie = (struct lie){.liar = UINT32_MAX};
+    double one = fetch_from(1), two = fetch_from(2), four = fetch_from(4);
+    print_message("a model took %.2f s from one source, %.2f from two, %.2f from four\n", one, two,
+                  four);
+    assert_true(one > 16 && two < 0.65 * one && four < 0.4 * one);
+}
+
+/* Pieces of several models are as good a beginning as one model: as near to the mean. */
+static void test_as_good(void **state)
+{
+    struct rig r;
+    (void)state;
+    lie = (struct lie){.liar = UINT32_MAX};
+    open_cluster(&r, SOURCES);
+    assert_true(join_within(&r, 60 * SECOND) > 0);
+    double d2 = distance(&r, joiner, UINT32_MAX);
+    print_message("|z - mean|^2 is %.2f times that of a source\n", d2);
+    assert_true(d2 < 4); /* It is some rounds old, and they move on. */
+    assert_int_equal(n_struck, 0);
+    assert_in_range(n_pieces, 16, 22); /* The last ones may be asked for twice. */
+    assert_int_equal(rig_progress(&r, joiner).violations, 0);
+    rig_close(&r);
+}
+
+/* Whatever one of four says, the model is of the others, and it is said who was struck. */
+static void test_liar(void **state)
+{
+    static const struct lie lies[] = {{1, -10, -10, UINT32_MAX}, /* All that it says; */
+                                      {2, -10, 1, UINT32_MAX},   /* what it sends, not what it */
+                                      {3, 100, 1, UINT32_MAX},   /* says that it has; */
+                                      {0, -1, -1, UINT32_MAX},
+                                      {1, 1, 1000, UINT32_MAX}}; /* or the other way round. */
+    (void)state;
+    for (size_t i = 0; i < sizeof lies / sizeof lies[0]; i++) {
+        struct rig r;
+        lie = lies[i];
+        open_cluster(&r, SOURCES);
+        assert_true(join_within(&r, 60 * SECOND) > 0);
+        double d2 = distance(&r, joiner, UINT32_MAX);
+        print_message("lie %zu: %.2f times as far as a source, %u struck\n", i, d2, n_struck);
+        assert_true(d2 < 4);
+        assert_int_equal(n_struck, lie.pieces != 1);
+        assert_int_equal(n_givers, SOURCES - (lie.pieces != 1));
+        rig_close(&r);
+    }
+}
+
+/* One wrong piece is enough to be found out. */
+static void test_one_piece(void **state)
+{
+    struct rig r;
+    (void)state;
+    uint32_t first = 0;
+    lie = (struct lie){.pieces = 50, .sketches = 1, .only = UINT32_MAX};
+    for (lie.only = 0; lie.only < 16; lie.only += 5)
+        for (lie.liar = 0; lie.liar < SOURCES; lie.liar++) {
+            open_cluster(&r, SOURCES);
+            assert_true(join_within(&r, 60 * SECOND) > 0);
+            assert_true(distance(&r, joiner, UINT32_MAX) < 4);
+            first += n_struck;
+            rig_close(&r);
+            if (n_struck > 0)
+                break; /* It was this one who was asked for it. */
+        }
+    assert_int_equal(first, 4);
+}
+
+/* Two contradict each other: the one that is further out is not believed. */
+static void test_liar_of_two(void **state)
+{
+    (void)state;
+    for (uint32_t liar = 0; liar < 2; liar++) {
+        struct rig r;
+        lie = (struct lie){liar, -10, -10, UINT32_MAX};
+        open_cluster(&r, 2);
+        assert_true(join_within(&r, 60 * SECOND) > 0);
+        assert_true(distance(&r, joiner, UINT32_MAX) < 8);
+        assert_int_equal(n_struck, 1);
+        rig_close(&r);
+    }
+}
+
+/* Sources die and stand still in the middle: what they owed comes from the others. */
+static void test_lost_sources(void **state)
+{
+    struct rig r;
+    (void)state;
+    lie = (struct lie){.liar = UINT32_MAX};
+    open_cluster(&r, SOURCES);
+    (void)sim_run_to(r.world, sim_now_us(r.world) + 3 * SECOND);
+    assert_false(has_joined(&r));
+    assert_true(n_pieces > 0 && n_pieces < 16);
+    sim_kill(r.world, 1);
+    sim_stop(r.world, 2, true);
+    assert_true(join_within(&r, 20 * SECOND) > 0);
+    assert_int_equal(n_struck, 0);
+    rig_close(&r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_time),        cmocka_unit_test(test_as_good),
+        cmocka_unit_test(test_liar),        cmocka_unit_test(test_one_piece),
+        cmocka_unit_test(test_liar_of_two), cmocka_unit_test(test_lost_sources),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
