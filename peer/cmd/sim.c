@@ -69,8 +69,9 @@ const struct option_row cmd_sim_rows[] = {
     {.name = "cut-rate", .kind = OPTION_REAL, .arg = "P", .fallback = "0", .min = 0, .max = 0.9,
      .help = "chance that a delta is lost together with its session"},
     {.name = "attack", .kind = OPTION_TEXT, .arg = "KIND[:WHO]",
-     .help = "members that lie: huge, scaled, negated, random, push, nan, ipm, alie or dissensus, "
-             "by peer 3, by 0,7 or by 5-14; default: the last. Figures are of the others"},
+     .help = "members that lie: huge, scaled, negated, random, push, nan, ipm, alie, dissensus, "
+             "rounds, mute-sketch, false-sketch, settled or unsettled, by peer 3, by 0,7 or by "
+             "5-14; default: the last. Figures are of the others"},
     CMD_ROW_JSON,
     {.name = NULL},
 };

@@ -16,13 +16,22 @@ static int64_t age_us(const struct checkpoint *c)
     return c->env->now_us - c->last_us;
 }
 
-/* One so soon after the last is no honest peer's wish: their last is ours. */
-void checkpoint_hear(struct checkpoint *c, uint64_t due, uint64_t beat)
+/* A checkpoint is so many beats away when it is proposed: word of it gets everywhere. */
+static uint64_t ahead(uint64_t reach)
+{
+    return 6 * reach + 6;
+}
+
+/* One so soon after the last is no honest peer's wish: their last is ours. Nor is one that is far
+ * away, for which everybody would wait without a checkpoint: who proposes has a reach of
+ * twice ours at most, and is ahead of us by lock step's lead. */
+void checkpoint_hear(struct checkpoint *c, uint64_t due, const struct checkpoint_view *v)
 {
     int64_t every_us = c->env->config.checkpoint_us;
-    if (every_us <= 0 || due <= beat || age_us(c) < every_us / 2)
+    uint64_t reach = v->reach, most = v->beat + 2 * reach + 16 + ahead(2 * reach);
+    if (every_us <= 0 || due <= v->beat || due > most || age_us(c) < every_us / 2)
         return;
-    if (c->due <= beat || due < c->due)
+    if (c->due <= v->beat || due < c->due)
         c->due = due;
 }
 
@@ -35,7 +44,7 @@ bool checkpoint_now(struct checkpoint *c, const struct checkpoint_view *v)
         return !c->writing;
     if (c->due < v->beat)
         c->due = 0; /* Rounds were skipped: it was missed. */
-    uint64_t next = v->beat + 6 * (uint64_t)v->reach + 6;
+    uint64_t next = v->beat + ahead(v->reach);
     if (old && c->due == 0 && !c->writing && next < v->rounds)
         c->due = next;
     return false;

@@ -41,8 +41,8 @@ void checkpoint_init(struct checkpoint *c, struct env *env);
 /* Training begins, or goes on. */
 void checkpoint_start(struct checkpoint *c);
 
-/* A neighbour says that one is due at that beat (0: none); we are at `beat`. */
-void checkpoint_hear(struct checkpoint *c, uint64_t due, uint64_t beat);
+/* A neighbour says that one is due at that beat (0: none); we are at v->beat. */
+void checkpoint_hear(struct checkpoint *c, uint64_t due, const struct checkpoint_view *v);
 
 /* A job with local steps is done: has the state to be copied now? */
 bool checkpoint_now(struct checkpoint *c, const struct checkpoint_view *v);

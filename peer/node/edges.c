@@ -463,7 +463,12 @@ void edges_finish(struct edges *es, size_t i)
 
 void edges_excuse(struct edges *es, size_t i, bool excused)
 {
-    es->at[i]->excused = excused;
+    struct neighbour *b = es->at[i];
+    b->excused = excused;
+    if (!excused || b->was_excused)
+        return;
+    b->was_excused = true;
+    es->excused_us = es->env->now_us;
 }
 
 static void attach(struct neighbour *b, const struct link *l)

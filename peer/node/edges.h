@@ -35,7 +35,8 @@ struct neighbour
     int64_t beat_us;         /* and when anything said that it had changed. */
     struct absence absence;  /* How often, and for how long, it was silent or gone lately. */
     struct stale stale;      /* Are its deltas and replicas of long ago? */
-    bool excused;            /* The user has been told that nobody waits for it. */
+    bool excused;            /* The user has been told that nobody waits for it; */
+    bool was_excused;        /* that was so once. */
     double gamma;            /* The edge's, as the last job left it: the worker's own
                               * may change under our eyes. */
     int64_t barred_us;       /* Until then the edge stays closed: it was distrusted, */
@@ -71,7 +72,8 @@ struct edges
     int64_t opened_us;         /* When the last edge opened. */
     int64_t exchange_us;       /* When the last edge opened or delta came. */
     uint64_t n_resets;
-    uint64_t n_distrusted;                   /* Times that an edge was barred. */
+    uint64_t n_distrusted; /* Times that an edge was barred. */
+    int64_t excused_us;    /* When a neighbour was waited for no more, for the first time. */
     struct early_edge early[NODE_LINKS_MAX]; /* By the link's place. */
 };
 

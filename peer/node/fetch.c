@@ -1,6 +1,8 @@
 /* peer/node/fetch.c -- asking for pieces, staging what comes, and judging it. */
 #include "peer/node/fetch.h"
 
+#include "peer/node/believe.h"
+
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -499,7 +501,7 @@ static bool any_source(const struct fetch *f)
 
 bool fetch_update(struct fetch *f)
 {
-    if (!f->active && (sessions_furthest(f->sessions, UINT32_MAX) == NULL || !begin(f)))
+    if (!f->active && (believe_furthest(f->sessions, UINT32_MAX) == NULL || !begin(f)))
         return false;
     look_for_stalls(f);
     if (add_sources(f) < FETCH_SOURCES)

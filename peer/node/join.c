@@ -1,6 +1,8 @@
 /* peer/node/join.c -- getting the model that a peer begins with. */
 #include "peer/node/join.h"
 
+#include "peer/node/believe.h"
+
 void join_init(struct join *j, struct env *env, struct sessions *s, struct workshop *w)
 {
     *j = (struct join){.env = env, .sessions = s, .workshop = w};
@@ -20,7 +22,7 @@ void join_again(struct join *j)
 
 const struct link *join_donor(const struct join *j)
 {
-    return sessions_furthest(j->sessions, UINT32_MAX);
+    return believe_furthest(j->sessions, UINT32_MAX);
 }
 
 bool join_others_resume(const struct join *j)
@@ -43,7 +45,7 @@ static bool take(struct join *j)
     const struct run *run = &j->workshop->run;
     size_t n = fetch_givers(&j->fetch);
     int err = mixing_take_model(&j->workshop->mixing, (const uint8_t *)j->fetch.staged);
-    j->round = fetch_round(&j->fetch);
+    j->round = believe_joined(j->sessions, fetch_round(&j->fetch));
     fetch_close(&j->fetch);
     if (err != 0)
         return false;

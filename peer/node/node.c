@@ -1,6 +1,7 @@
 /* peer/node/node.c -- the order of a step, and which machine gets which event. */
 #include "peer/node/node.h"
 
+#include "peer/node/believe.h"
 #include "peer/node/ending.h"
 #include "peer/node/state.h"
 

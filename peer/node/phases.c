@@ -178,7 +178,7 @@ static struct checkpoint_view see_checkpoint(const struct phases *ph)
 static void look_at_checkpoint(struct phases *ph, bool steps)
 {
     struct checkpoint_view v = see_checkpoint(ph);
-    checkpoint_hear(&ph->checkpoint, ph->edges->heard_due, v.beat);
+    checkpoint_hear(&ph->checkpoint, ph->edges->heard_due, &v);
     ph->copies = steps && ph->phase == NODE_TRAINING && checkpoint_now(&ph->checkpoint, &v);
     if (ph->copies)
         checkpoint_taken(&ph->checkpoint, v.beat);
@@ -191,6 +191,8 @@ void phases_job_done(struct phases *ph, bool steps)
     ph->round += steps;
     ph->done += steps;
     ph->worked_us += steps ? took : 0;
+    if (steps)
+        believe_worked(&ph->believe, took);
     ph->idle_since_us = ph->told_us = ph->env->now_us;
     ph->job_us = 0;
     if (ph->stalled) {
@@ -285,7 +287,9 @@ static int64_t stalled_us(const struct phases *ph)
     bool last = others_some(ph->env, RECORD_FINISHED) || others_some(ph->env, RECORD_FAILED);
     bool long_ago = rounds >= STALL_ROUNDS && (windows || last);
     bool tried = long_ago || rounds >= STALL_MOST;
-    return tried || mute ? ph->env->now_us - ph->better_us : 0;
+    /* Until then we waited for it, and could do nothing. */
+    int64_t since_us = larger(ph->better_us, ph->edges->excused_us);
+    return tried || mute ? ph->env->now_us - since_us : 0;
 }
 
 /* In lock step all begin a drift window now; else the next one counts, once all have
@@ -585,6 +589,7 @@ enum phases_next phases_update(struct phases *ph, bool diverged)
         if (!see_edges(ph))
             return PHASES_WAIT;
         struct schedule_view v = see(ph, diverged);
+        believe_look(&ph->believe, ph->sessions, &v, ph->seen);
         ph->settled = schedule_settled(&v);
         struct schedule_decision d = schedule_next(&v);
         tell_excused(ph, &v);

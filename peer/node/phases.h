@@ -13,6 +13,7 @@
 #ifndef PEER_NODE_PHASES_H
 #define PEER_NODE_PHASES_H
 
+#include "peer/node/believe.h"
 #include "peer/node/checkpoint.h"
 #include "peer/node/edges.h"
 #include "peer/node/join.h"
@@ -55,6 +56,7 @@ struct phases
     bool copies; /* With the job that was just done a checkpoint has to be taken. */
 
     struct quorum quorum;
+    struct believe believe;
 
     /* A bound on our distance once known stays one, until something parts the models. */
     double bound;

@@ -73,18 +73,6 @@ bool sessions_run_begun(const struct sessions *s)
     return false;
 }
 
-const struct link *sessions_furthest(const struct sessions *s, uint32_t but)
-{
-    const struct link *best = NULL;
-    for (size_t i = 0; i < NODE_LINKS_MAX; i++) {
-        const struct link *l = &s->links[i];
-        if (link_talks(l) && !l->doomed && l->same_run && l->started && l->number != but
-            && (best == NULL || l->round > best->round))
-            best = l;
-    }
-    return best;
-}
-
 /* ---- what is said ---- */
 
 void sessions_send(struct sessions *s, const struct link *l, bool bulk, const uint8_t *head,
@@ -449,6 +437,17 @@ static enum members_verdict merge(struct sessions *s, const struct link *l, cons
     return verdict;
 }
 
+/* Words that come together say no pace. */
+static void say_round(struct link *l, uint64_t round, int64_t now_us)
+{
+    if (now_us - l->said_us >= HEARTBEAT_US / 2) {
+        l->before = l->round;
+        l->before_us = l->said_us;
+    }
+    l->round = round;
+    l->said_us = now_us;
+}
+
 /* A peer, not an observer, says who it is. */
 static void peer_hello(struct sessions *s, struct link *l, const struct wire_hello *h)
 {
@@ -463,7 +462,7 @@ static void peer_hello(struct sessions *s, struct link *l, const struct wire_hel
     l->hello = true;
     l->boot = h->record.boot;
     l->started = h->has_started;
-    l->round = h->round;
+    say_round(l, h->round, v->now_us);
     members_session(v->members, l->id, true, v->now_us);
     if (first) {
         tell_all(s, l);
@@ -526,7 +525,7 @@ void sessions_members(struct sessions *s, const struct link *l, const struct wir
 void sessions_ping(struct sessions *s, const struct link *link, const struct wire_ping *ping)
 {
     struct link *l = ours(s, link);
-    l->round = ping->round;
+    say_round(l, ping->round, s->env->now_us);
     l->started |= ping->round > 0;
     l->busy_since_us = 0;
     l->told_busy_us = s->env->now_us;

@@ -35,7 +35,10 @@ struct link
     uint8_t id[WIRE_ID_BYTES];
     int64_t heard_us, up_us;
     uint64_t boot;         /* Their process drew it when it started. */
-    uint64_t round;        /* They have done so many rounds of the run, as they last said. */
+    uint64_t round;        /* They have done so many rounds of the run, as they last said, */
+    int64_t said_us;       /* at this time; */
+    uint64_t before;       /* and what they had said before that, */
+    int64_t before_us;     /* then. 0: nothing. */
     int64_t busy_since_us; /* Their worker has been at its job since then; 0: it waits. */
     int64_t told_busy_us;  /* When they said so. */
 };
@@ -230,8 +233,6 @@ bool sessions_any(const struct sessions *s); /* A session with any peer. */
 enum sessions_away sessions_deserted(const struct sessions *s);
 /* Somebody of our run has begun it. */
 bool sessions_run_begun(const struct sessions *s);
-/* Who is furthest in our run, but for the link of this number; NULL: nobody has begun. */
-const struct link *sessions_furthest(const struct sessions *s, uint32_t but);
 
 /* ---- between sessions.c, dial.c and watch.c ---- */
 

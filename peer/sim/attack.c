@@ -5,6 +5,7 @@
 #include "nn/math/vec.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,7 +57,7 @@ static void claim_push(const struct attack_scene *s, float *out)
         far2 = fmax(far2, vec_dist2(s->victim, s->honest[i], s->dim));
     float step = (float)sqrt(far2 / (double)s->dim);
     for (size_t k = 0; k < s->dim; k++)
-        out[k] = s->victim[k] + (rng_at(s->own, k) & 1 ? step : -step);
+        out[k] = s->victim[k] + (rng_at(s->fixed, k) & 1 ? step : -step);
 }
 
 /* The mean of the victim's own value and those of its honest neighbours. */
@@ -103,17 +104,31 @@ static void claim_dissensus(const struct attack_scene *s, float *out)
     }
 }
 
+static void claim_own(const struct attack_scene *s, float *out)
+{
+    memcpy(out, s->own, s->dim * sizeof *out);
+}
+
 const struct attack attack_all[] = {
-    {"huge", "every parameter is 1e10", claim_huge},
-    {"scaled", "the victim's model times -10", claim_scaled},
-    {"negated", "the victim's model times -1", claim_negated},
-    {"random", "noise, as long as the victim's model", claim_random},
-    {"push", "as far from the victim as an honest neighbour, always to one side", claim_push},
-    {"nan", "messages that are no numbers", NULL},
-    {"ipm", "inner product manipulation: -0.1 times the mean of the honest", claim_ipm},
-    {"alie", "a little is enough: 10 standard deviations from the mean of the honest", claim_alie},
-    {"dissensus", "1.5 times against the pull of the honest neighbours", claim_dissensus},
-    {NULL, NULL, NULL}};
+    {"huge", "every parameter is 1e10", claim_huge, ATTACK_MODEL},
+    {"scaled", "the victim's model times -10", claim_scaled, ATTACK_MODEL},
+    {"negated", "the victim's model times -1", claim_negated, ATTACK_MODEL},
+    {"random", "noise, as long as the victim's model", claim_random, ATTACK_MODEL},
+    {"push", "as far from the victim as an honest neighbour, always to one side", claim_push,
+     ATTACK_MODEL},
+    {"nan", "messages that are no numbers", NULL, ATTACK_MODEL},
+    {"ipm", "inner product manipulation: -0.1 times the mean of the honest", claim_ipm,
+     ATTACK_MODEL},
+    {"alie", "a little is enough: 10 standard deviations from the mean of the honest", claim_alie,
+     ATTACK_MODEL},
+    {"dissensus", "1.5 times against the pull of the honest neighbours", claim_dissensus,
+     ATTACK_MODEL},
+    {"rounds", "an honest model, and the word that all rounds are done", claim_own, ATTACK_ROUNDS},
+    {"mute-sketch", "an honest model, and no sketches", claim_own, ATTACK_MUTE},
+    {"false-sketch", "an honest model, and noise for a sketch", claim_own, ATTACK_SKETCH},
+    {"settled", "an honest model, and always near to everybody", claim_own, ATTACK_SETTLED},
+    {"unsettled", "an honest model, and never near to anybody", claim_own, ATTACK_UNSETTLED},
+    {NULL, NULL, NULL, ATTACK_MODEL}};
 
 /* ---- KIND:WHO ---- */
 
@@ -153,8 +168,14 @@ static int read_who(const char *p, uint32_t n, bool *liar, char error[ATTACK_ERR
                      "found '%.32s', expected peers from 0 to %u: 3 or 0,7 or 5-14", whole, n - 1);
             return -EINVAL;
         }
-        for (int64_t i = from; i <= to; i++)
+        for (int64_t i = from; i <= to; i++) {
+            if (liar[i]) {
+                snprintf(error, ATTACK_ERROR_MAX,
+                         "found '%.32s', which names peer %" PRId64 " twice", whole, i);
+                return -EINVAL;
+            }
             liar[i] = true;
+        }
         p += more;
     }
     return 0;

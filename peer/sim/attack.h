@@ -23,12 +23,23 @@
 /* What an attack is made of. */
 struct attack_scene
 {
-    const float *victim;        /* The model of whom it lies to, */
+    const float *own;           /* What the attacker's model would be, were it honest; */
+    const float *victim;        /* that of whom it lies to, */
     const float *const *honest; /* and those of that peer's honest neighbours, n of them. */
     size_t n, n_liars;          /* How many of its neighbours lie, this one among them. */
     size_t dim;
-    uint64_t key; /* Names the attacker's random draws of this round; */
-    uint64_t own; /* those that stay the same in all rounds. */
+    uint64_t key;   /* Names the attacker's random draws of this round; */
+    uint64_t fixed; /* those that stay the same in all rounds. */
+};
+
+/* What an attack lies about beside its model. */
+enum attack_lie {
+    ATTACK_MODEL,     /* Nothing else. */
+    ATTACK_ROUNDS,    /* It says everywhere that it has done all rounds. */
+    ATTACK_MUTE,      /* It sends no sketch, so that the drift cannot be counted. */
+    ATTACK_SKETCH,    /* Its sketches are noise of ten times the model's length. */
+    ATTACK_SETTLED,   /* All around it are near, and so is it: distances are 0. */
+    ATTACK_UNSETTLED, /* It never knows that it is near. */
 };
 
 struct attack
@@ -37,6 +48,7 @@ struct attack
     const char *about;
     /* Write what is claimed to out, dim floats. NULL: a message that is no number. */
     void (*claim)(const struct attack_scene *s, float *out);
+    enum attack_lie lie;
 };
 
 /* Ends with a row without a name. */
@@ -56,5 +68,8 @@ struct sim_world;
 struct attacker *attacker_new(struct sim_world *w, uint32_t peer);
 void attacker_free(struct attacker *a); /* NULL is allowed. */
 const struct mixer *attacker_mixer(const struct attacker *a);
+/* What goes out in place of its message of *n bytes, which this takes: of those that say how far
+ * it is, others, of *n bytes now. Aborts without memory, as the simulator does. */
+uint8_t *attacker_forge(const struct attacker *a, uint8_t *bytes, size_t *n);
 
 #endif

@@ -3,11 +3,13 @@
 
 #include "gossip/mixers/choco.h"
 #include "gossip/mixers/mixing.h"
+#include "nn/math/vec.h"
 #include "peer/node/inspect.h"
 #include "peer/sim/state.h"
 
 #include <assert.h>
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -103,17 +105,57 @@ static void mix(struct mixing *m)
     }
 }
 
+static enum attack_lie lie_of(const struct attacker *a)
+{
+    return a->world->config.attack->lie;
+}
+
+/* Noise of this length, another one each round. */
+static void draw_sketch(const struct attacker *a, const struct mixing *m, double length, float *s)
+{
+    struct rng rng = rng_stream(
+        rng_key(a->world->config.seed, RNG_NETWORK, a->peer + 1, m->announced.run_round + 1));
+    for (size_t k = 0; k < SKETCH_K; k++)
+        s[k] = (float)(length / sqrt(SKETCH_K) * rng_normal(&rng));
+}
+
+/* All rounds of training, at least. */
+static uint64_t false_round(const struct attacker *a, uint64_t round)
+{
+    uint64_t all = a->world->config.run.rounds;
+    return round > all ? round : all;
+}
+
+/* What its node believes of the drift is what it says of it: the averages that are gossiped,
+ * and the reports of surveys. */
+static void lie_of_drift(struct attacker *a, struct mixing *m)
+{
+    bool noise = lie_of(a) == ATTACK_SKETCH, none = lie_of(a) == ATTACK_SETTLED;
+    struct sketch *k = &m->sketch;
+    double length = 10 * sqrt(vec_norm2(m->x, m->dim));
+    if (noise)
+        draw_sketch(a, m, length, k->at.m);
+    k->at.u = none ? 0 : noise ? length * length : k->at.u;
+    for (size_t i = 0; i < SURVEY_SLOTS && (noise || none); i++) {
+        struct survey_sum *sum = &k->survey.slot[i].sum;
+        if (noise)
+            draw_sketch(a, m, length, sum->mean);
+        sum->dist2 = none ? 0 : length * length;
+    }
+}
+
 /* What the other end of this edge is told; our own model while it has none. */
 static const float *claim_to(struct attacker *a, struct mixing *m, const struct mixing_task *t)
 {
     const struct sim_config *c = &a->world->config;
     const struct sim_peer *victim = peer_of(a->world, t->edge->id);
     struct attack_scene s = {
+        .own = m->x,
         .victim = model_of(victim),
         .honest = a->honest,
         .dim = m->dim,
         .key = rng_key(c->seed, RNG_NETWORK, a->peer + 1, m->announced.run_round + 1),
-        .own = rng_key(c->seed, RNG_NETWORK, a->peer + 1, 0)};
+        .fixed = rng_key(c->seed, RNG_NETWORK, a->peer + 1, 0)};
     if (s.victim == NULL || c->attack->claim == NULL)
         return m->x;
     s.n = honest_around(a, victim, &s.n_liars);
@@ -133,6 +175,75 @@ static void encode(struct mixing *m)
         if (a->world->config.attack->claim == NULL)
             memset(t->made->bytes + t->made->len - n, 0xff, n);
     }
+    /* What goes beside the models is put in behind this. */
+    lie_of_drift(a, m);
+    for (size_t i = 0; i < m->n_tasks && lie_of(a) == ATTACK_MUTE; i++)
+        m->task[i].sketch = false;
+    if (lie_of(a) == ATTACK_ROUNDS)
+        m->announced.run_round = false_round(a, m->announced.run_round);
+    if (lie_of(a) == ATTACK_SETTLED)
+        m->announced.settled = SCHEDULE_FAR;
+    if (lie_of(a) == ATTACK_UNSETTLED)
+        m->announced.settled = 0;
+}
+
+/* ---- messages ---- */
+
+static size_t put_false_round(const struct attacker *a, struct wire_message *m, uint8_t *out,
+                              size_t cap)
+{
+    switch (m->type) {
+    case WIRE_HELLO:
+        if (m->hello.has_started)
+            m->hello.round = false_round(a, m->hello.round);
+        return wire_put_hello(out, cap, &m->hello);
+    case WIRE_PING:
+        m->ping.round = false_round(a, m->ping.round);
+        return wire_put_ping(out, cap, &m->ping);
+    case WIRE_BEAT:
+        m->beat.run_round = false_round(a, m->beat.run_round);
+        return wire_put_beat(out, cap, &m->beat);
+    case WIRE_EDGE:
+        m->edge.run_round = false_round(a, m->edge.run_round);
+        return wire_put_edge(out, cap, &m->edge);
+    case WIRE_NONE:
+    case WIRE_MEMBERS:
+    case WIRE_EDGE_CLOSE:
+    case WIRE_DELTA:
+    case WIRE_MODEL_REQ:
+    case WIRE_MODEL:
+    case WIRE_STATUS_REQ:
+    case WIRE_STATUS:
+    case WIRE_PROBE:
+    case WIRE_HEARD:
+    case WIRE_TYPE_END:
+        break;
+    }
+    return 0;
+}
+
+/* A delta says its round by what encode() announces; a model it would not serve. */
+uint8_t *attacker_forge(const struct attacker *a, uint8_t *bytes, size_t *n)
+{
+    static struct wire_batch batch;
+    struct wire_message m;
+    struct node_progress p;
+    if (lie_of(a) != ATTACK_ROUNDS || *n > WIRE_CONTROL_MAX)
+        return bytes;
+    node_progress(a->world->peers[a->peer].node, &p);
+    if (p.phase == NODE_GATHERING || !wire_read(bytes, *n, &batch, &m))
+        return bytes;
+    uint8_t *out = malloc(WIRE_CONTROL_MAX);
+    if (out == NULL)
+        abort();
+    size_t len = put_false_round(a, &m, out, WIRE_CONTROL_MAX);
+    if (len == 0) {
+        free(out);
+        return bytes;
+    }
+    free(bytes);
+    *n = len;
+    return out;
 }
 
 struct attacker *attacker_new(struct sim_world *w, uint32_t peer)

@@ -95,6 +95,8 @@ void network_send(struct sim_world *w, struct sim_peer *p, const struct node_sen
     memcpy(bytes, s->head, s->n_head);
     if (n_body > 0)
         memcpy(bytes + s->n_head, body, n_body);
+    if (p->attacker != NULL)
+        bytes = attacker_forge(p->attacker, bytes, &n);
     if (w->config.sessions)
         session_send(w, p, s, bytes, n);
     else

@@ -30,6 +30,12 @@ static struct checkpoint_view at(uint64_t beat)
         .beat = beat, .rounds = 1000, .reach = REACH, .lock_step = true};
 }
 
+static void hear(struct rig *r, uint64_t due, uint64_t beat)
+{
+    struct checkpoint_view v = at(beat);
+    checkpoint_hear(&r->c, due, &v);
+}
+
 static bool now(struct rig *r, uint64_t beat)
 {
     struct checkpoint_view v = at(beat);
@@ -69,20 +75,34 @@ static void test_words_of_others(void **state)
     struct rig r;
     (void)state;
     rig_init(&r, EVERY);
-    checkpoint_hear(&r.c, 90, 50);
-    checkpoint_hear(&r.c, 80, 50);
-    checkpoint_hear(&r.c, 85, 50);
-    checkpoint_hear(&r.c, 50, 50);
-    checkpoint_hear(&r.c, 0, 50);
+    hear(&r, 90, 50);
+    hear(&r, 80, 50);
+    hear(&r, 85, 50);
+    hear(&r, 50, 50);
+    hear(&r, 0, 50);
     assert_int_equal(r.c.due, 80);
     assert_true(now(&r, 80));
     checkpoint_taken(&r.c, 80);
     r.env.now_us += EVERY / 2 - 1;
-    checkpoint_hear(&r.c, 200, 100);
+    hear(&r, 170, 100);
     assert_int_equal(r.c.due, 0);
     r.env.now_us++;
-    checkpoint_hear(&r.c, 200, 100);
-    assert_int_equal(r.c.due, 200);
+    hear(&r, 170, 100);
+    assert_int_equal(r.c.due, 170);
+}
+
+/* No honest peer proposes one so far away; believed, it would put off all others. */
+static void test_far_away(void **state)
+{
+    enum { MOST = 50 + 2 * REACH + 16 + 12 * REACH + 6 };
+    struct rig r;
+    (void)state;
+    rig_init(&r, EVERY);
+    hear(&r, MOST + 1, 50);
+    hear(&r, UINT64_MAX, 50);
+    assert_int_equal(r.c.due, 0);
+    hear(&r, MOST, 50);
+    assert_int_equal(r.c.due, MOST);
 }
 
 /* Rounds were skipped. */
@@ -91,7 +111,7 @@ static void test_missed(void **state)
     struct rig r;
     (void)state;
     rig_init(&r, EVERY - 1);
-    checkpoint_hear(&r.c, 80, 50);
+    hear(&r, 80, 50);
     assert_false(now(&r, 81));
     assert_int_equal(r.c.due, 0);
 }
@@ -102,13 +122,13 @@ static void test_disk_is_waited_for(void **state)
     struct checkpoint_view v = at(80);
     (void)state;
     rig_init(&r, EVERY);
-    checkpoint_hear(&r.c, 80, 50);
+    hear(&r, 80, 50);
     assert_true(now(&r, 80));
     checkpoint_taken(&r.c, 80);
     assert_false(checkpoint_blocks(&r.c, &v));
     r.env.now_us += EVERY;
-    checkpoint_hear(&r.c, 200, 80);
-    v.beat = 200 - 2 * REACH - 3;
+    hear(&r, 150, 80);
+    v.beat = 150 - 2 * REACH - 3;
     assert_false(checkpoint_blocks(&r.c, &v));
     v.beat++;
     assert_true(checkpoint_blocks(&r.c, &v));
@@ -142,7 +162,7 @@ static void test_off(void **state)
     (void)state;
     rig_init(&r, 1000 * (int64_t)EVERY);
     r.env.config.checkpoint_us = 0;
-    checkpoint_hear(&r.c, 80, 50);
+    hear(&r, 80, 50);
     assert_false(now(&r, 80));
     assert_int_equal(r.c.due, 0);
 }
@@ -153,6 +173,7 @@ int main(void)
         cmocka_unit_test(test_proposed_once_old),
         cmocka_unit_test(test_not_behind_the_last_round),
         cmocka_unit_test(test_words_of_others),
+        cmocka_unit_test(test_far_away),
         cmocka_unit_test(test_missed),
         cmocka_unit_test(test_disk_is_waited_for),
         cmocka_unit_test(test_without_lock_step),

@@ -37,14 +37,14 @@ static void test_rounds_add_up(void **state)
 {
     (void)state;
     for (int at_once = 0; at_once < 2; at_once++) {
-        struct lone *w = at_once ? new_world(1, ROUNDS) : training_with(1);
+        struct lone *w = at_once ? new_world(1, ROUNDS) : training_with(2);
         uint64_t round = at_once ? 0 : lone_progress(w).round;
-        w->actor[0].ahead = 500;
+        w->actor[0].ahead = w->actor[1].ahead = 500; /* One alone would not be believed. */
         if (at_once)
             lone_open(w);
         while (lone_progress(w).round < round + 500)
             lone_run(w, LONE_STEP_US);
-        w->actor[0].ahead = 0;
+        w->actor[0].ahead = w->actor[1].ahead = 0;
         lone_run(w, SECOND);
         struct node_progress p = lone_progress(w);
         assert_int_equal(p.joined_round + p.rounds_done + p.rounds_skipped, p.round);

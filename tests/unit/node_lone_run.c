@@ -66,14 +66,28 @@ static void test_catch_up_codec(void **state)
 static void test_rounds_are_caught_up(void **state)
 {
     (void)state;
-    struct lone *w = training_with(1);
+    struct lone *w = training_with(2);
     uint64_t round = lone_progress(w).round, n_steps = w->n_steps;
-    w->actor[0].ahead = 500;
+    w->actor[0].ahead = w->actor[1].ahead = 500;
     lone_run(w, 3 * LONE_STEP_US);
-    w->actor[0].ahead = 0;
+    w->actor[0].ahead = w->actor[1].ahead = 0;
     lone_run(w, SECOND);
     assert_true(lone_progress(w).round >= round + 500);
     assert_true(w->n_steps < n_steps + 100);
+    lone_close(w);
+}
+
+/* One says that it is far ahead; the other goes with us. */
+static void test_one_word_skips_nothing(void **state)
+{
+    (void)state;
+    struct lone *w = training_with(2);
+    uint64_t round = lone_progress(w).round;
+    w->actor[0].ahead = 500;
+    lone_run(w, 20 * LONE_STEP_US);
+    struct node_progress p = lone_progress(w);
+    assert_true(p.round > round && p.round < round + 30);
+    assert_int_equal(p.rounds_skipped, 0);
     lone_close(w);
 }
 
@@ -237,6 +251,7 @@ int main(void)
         cmocka_unit_test(test_mismatch_begins_anew),
         cmocka_unit_test(test_catch_up_codec),
         cmocka_unit_test(test_rounds_are_caught_up),
+        cmocka_unit_test(test_one_word_skips_nothing),
         cmocka_unit_test(test_shares_of_the_dead),
         cmocka_unit_test(test_share_is_asked_for_again),
         cmocka_unit_test(test_momentum_is_masked),

@@ -1,0 +1,76 @@
+/* tests/unit/sim_liars.c -- members whose models are honest, and that lie about all else.
+ *
+ * Peer i minimises |x - c_i|^2 / 2 (sim_rig.h). Whatever one says of rounds or of the drift, the
+ * others do all their rounds and end near each other, and soon.
+ */
+#include "peer/sim/attack.h"
+#include "sim_rig.h"
+
+enum { PEERS_MAX = 16, DIM = 2048, ROUNDS = 120 };
+
+static void open_with(struct rig *r, uint32_t n, const char *topology, const char *attack,
+                      bool *liar)
+{
+    char error[ATTACK_ERROR_MAX];
+    rig_init(r, n, DIM, topology, "none", 0);
+    r->quiet = true;
+    r->eta = 0.05f;
+    r->config.run.rounds = ROUNDS;
+    r->config.run.final_drift = 1e-3;
+    r->config.step_us = 20000;
+    if (attack_read(attack, n, &r->config.attack, liar, error) != 0)
+        fail_msg("%s", error);
+    r->config.liar = liar;
+    rig_run(r, UINT64_MAX);
+}
+
+/* The honest have done every round, and ended with this code; so far apart at most. */
+static void honest_ended(const struct rig *r, int code, double drift, uint64_t settling)
+{
+    struct consensus c;
+    for (uint32_t i = 0; i < r->config.n_peers; i++) {
+        struct node_progress p = rig_progress(r, i);
+        int got;
+        if (r->config.liar[i])
+            continue;
+        assert_true(sim_ended(r->world, i, &got));
+        if (got != code || p.rounds_done != ROUNDS || p.rounds_skipped != 0
+            || p.settle_rounds > settling)
+            fail_msg("%s, %u peers: peer-%u: exit code %d, %llu done, %llu skipped, %llu to settle",
+                     r->config.attack->name, r->config.n_peers, i, got,
+                     (unsigned long long)p.rounds_done, (unsigned long long)p.rounds_skipped,
+                     (unsigned long long)p.settle_rounds);
+    }
+    sim_drift(r->world, &c);
+    if (!(c.trained.relative <= drift))
+        fail_msg("%s: relative drift %g", r->config.attack->name, c.trained.relative);
+}
+
+/* ---- rounds ---- */
+
+static const struct
+{
+    uint32_t n;
+    const char *topology;
+} clusters[] = {{2, "ring"}, {3, "ring"}, {4, "ring"}, {8, "ring"}, {16, "torus"}};
+
+/* All but an edge to the liar go in lock step; nobody jumps to the end. */
+static void false_rounds_move_nobody(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof clusters / sizeof clusters[0]; i++) {
+        struct rig r;
+        bool liar[PEERS_MAX];
+        open_with(&r, clusters[i].n, clusters[i].topology, "rounds:1", liar);
+        honest_ended(&r, 0, 1e-3, 200);
+        rig_close(&r);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(false_rounds_move_nobody),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
