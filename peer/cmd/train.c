@@ -155,22 +155,37 @@ static void add(struct cmd_train_sums *s, const struct trainer_report *r, double
     s->steps++;
 }
 
-static int step(struct cmd_train *t)
+/* Once it goes on from there; the second time that is the end. */
+static void go_back(struct cmd_train *t)
+{
+    const struct rollback *b = &t->rollback;
+    cmd_train_break(t);
+    fprintf(
+        stderr,
+        "round %llu: training ran away (the loss is %.4g, and began at %.4g): back to the model "
+        "of round %llu, %s\n",
+        (unsigned long long)t->round, b->loss, b->first, (unsigned long long)b->round,
+        b->n == 1 ? "this once" : "for the second time: that is the end");
+    if (b->n > 1)
+        rollback_why(b, t->diverged);
+}
+
+static void step(struct cmd_train *t)
 {
     struct trainer_report r;
     uint64_t begin = uv_hrtime();
+    rollback_mark(&t->rollback, t->x, t->round);
     t->trainer.steps(t->trainer.self, t->x, t->round, 1, &r);
+    bool ran_away = rollback_look(&t->rollback, t->x, &r);
     double spent = (double)(uv_hrtime() - begin) * 1e-9;
     add(&t->since, &r, spent);
     add(&t->all, &r, spent);
-    verdict_loss(&t->verdict, t->round, r.loss, r.n_samples);
+    if (ran_away)
+        go_back(t);
+    else
+        verdict_loss(&t->verdict, t->round, r.loss, r.n_samples);
     t->round++;
     cmd_train_draw(t);
-    if (isfinite(r.loss))
-        return CMD_OK;
-    cmd_train_break(t);
-    return cmd_fail(t->o, CMD_APART, "the model diverged at round %llu: try a lower --lr",
-                    (unsigned long long)t->round);
 }
 
 /* Takes all of the held-out set at the end; on the way no more than keeps the time
@@ -186,12 +201,13 @@ static void evaluate(struct cmd_train *t, uint64_t trained)
 static int train(struct cmd_train *t)
 {
     uint64_t every = options_uint(t->o, "eval-every"), tested_at = 0, next = every;
-    int code = CMD_OK;
+    if (rollback_open(&t->rollback, &t->trainer) != 0)
+        return cmd_fail(t->o, CMD_FAILED, "out of memory");
     t->begin_ns = uv_hrtime();
     verdict_init(&t->verdict);
-    while (t->round < t->run.rounds && !stopped && code == CMD_OK) {
-        code = step(t);
-        if (t->round < end_of_epoch(t) || code != CMD_OK)
+    while (t->round < t->run.rounds && !stopped && t->diverged[0] == '\0') {
+        step(t);
+        if (t->round < end_of_epoch(t))
             continue;
         /* A batch may be larger than an epoch. */
         t->epoch = t->round * sgd_values(&t->run)->batch / t->samples;
@@ -206,7 +222,9 @@ static int train(struct cmd_train *t)
         if (!last)
             t->since = (struct cmd_train_sums){0};
     }
-    return code;
+    if (t->diverged[0] != '\0') /* What is left is tested, too. */
+        t->trainer.evaluate(t->trainer.self, t->x, 0, &t->tested);
+    return CMD_OK;
 }
 
 /* ---- After ------------------------------------------------------------ */
@@ -220,7 +238,7 @@ static int write_model(struct cmd_train *t)
                           .segments = t->trainer.segments,
                           .n_segments = t->trainer.n_segments,
                           .run = &t->run,
-                          .round = t->round,
+                          .round = t->diverged[0] != '\0' ? t->rollback.round : t->round,
                           .name = "peer-0"};
     int err = cmd_path(path, t->out, "model.safetensors");
     cmd_reserve_release(&t->reserve);
@@ -245,7 +263,7 @@ static int interrupted(struct cmd_train *t)
  * but is no success. */
 static int judge(struct cmd_train *t)
 {
-    if (!verdict_ran_away(&t->verdict, t->diverged))
+    if (t->diverged[0] == '\0' && !verdict_ran_away(&t->verdict, t->diverged))
         return CMD_OK;
     return cmd_fail(t->o, CMD_APART, "the run diverged: %s. A lower --lr may help", t->diverged);
 }
@@ -259,7 +277,7 @@ static int run_all(struct cmd_train *t)
         code = steps[i](t);
     if (code == CMD_OK && t->dir.finished)
         return cmd_out_again(&t->dir);
-    if (code == CMD_OK && t->round < t->run.rounds)
+    if (code == CMD_OK && t->round < t->run.rounds && t->diverged[0] == '\0')
         return interrupted(t);
     if (code == CMD_OK)
         code = write_model(t);
@@ -282,6 +300,7 @@ int cmd_train(const struct options *o)
         fclose(t.metrics);
     cmd_out_close(&t.dir);
     free(t.x);
+    rollback_close(&t.rollback);
     cmd_training_close(&t.training);
     return code;
 }

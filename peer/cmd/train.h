@@ -26,7 +26,7 @@
 #include "peer/cmd/progress.h"
 #include "peer/cmd/reserve.h"
 #include "peer/cmd/training.h"
-#include "peer/node/verdict.h"
+#include "peer/node/rollback.h"
 
 #include <stdio.h>
 
@@ -53,6 +53,7 @@ struct cmd_train
     struct trainer_report tested;     /* n_samples 0: not now. */
     uint64_t begin_ns, drawn_ns;
     struct verdict verdict;      /* Fed with the loss of every step. */
+    struct rollback rollback;    /* What it goes back to, once. */
     char diverged[VERDICT_TEXT]; /* How training ran away; "": it did not. */
     const char *out;             /* NULL: no files. */
     struct cmd_out dir;          /* What --out names, if it was given. */

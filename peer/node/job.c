@@ -33,6 +33,7 @@ void job_close(struct job *j)
     packet_release(j->snapshot);
     free(j->keys);
     free(j->pairs);
+    rollback_close(&j->rollback);
     j->snapshot = NULL;
     j->keys = NULL;
     j->pairs = NULL;
@@ -196,6 +197,11 @@ void job_start(struct job *j)
     }
     tell_few(j, degree);
     plan_training(j);
+    if (j->steps && j->rollback.trainer == NULL
+        && rollback_open(&j->rollback, &j->workshop->trainer) != 0) {
+        no_memory(j);
+        return;
+    }
     set_moment(j);
     plan_snapshot(j);
     struct mixing_announcement says = {.run_round = phases_next_beat(ph),
@@ -234,7 +240,7 @@ static void mask_momentum(struct workshop *w)
         w->trainer.sent(w->trainer.self, sent);
 }
 
-/* Local steps; with --compress auto, how far they go, too. */
+/* Local steps, unless they lead nowhere; with --compress auto, how far they go, too. */
 static void train(struct job *j)
 {
     struct workshop *w = j->workshop;
@@ -242,7 +248,9 @@ static void train(struct job *j)
     size_t dim = w->mixing.dim;
     if (w->by_drift)
         memcpy(w->before, w->mixing.x, dim * sizeof *w->before);
+    rollback_mark(&j->rollback, w->mixing.x, j->round);
     t->steps(t->self, w->mixing.x, j->round, w->run.local_steps, &j->trained);
+    j->ran_away = rollback_look(&j->rollback, w->mixing.x, &j->trained);
     if (w->by_drift)
         ladder_moved(&w->ladder, vec_dist2(w->mixing.x, w->before, dim));
 }
@@ -324,7 +332,8 @@ static void report(struct job *j)
     const struct sketch *k = &w->mixing.sketch;
     if (j->steps) {
         p->loss = j->trained.loss;
-        verdict_loss(&j->verdict, j->round, p->loss, j->trained.n_samples);
+        if (!j->ran_away)
+            verdict_loss(&j->verdict, j->round, p->loss, j->trained.n_samples);
     }
     verdict_drift(&j->verdict, k->figures.xi, k->figures.relative, k->figures.round, w->run.rounds);
     if (j->evaluate) {
@@ -373,6 +382,33 @@ static void serve_snapshot(struct job *j)
     j->snapshot = NULL;
 }
 
+/* Once it goes on, from its last good state; then no more (schedule.h: diverged). */
+static void tell_rollback(struct job *j)
+{
+    const struct rollback *r = &j->rollback;
+    if (!j->steps || !j->ran_away)
+        return;
+    env_note(j->env, NOTE_WARNING,
+             "round %llu: training ran away (the loss is %.4g, and began at %.4g): back to the "
+             "model of round %llu, %s",
+             (unsigned long long)j->round, r->loss, r->first, (unsigned long long)r->round,
+             r->n == 1 ? "this once" : "for the second time: that is the end");
+    if (r->n > 1)
+        rollback_why(r, j->figures.diverged);
+}
+
+/* A model that cannot be encoded. */
+static bool cannot_be_sent(struct job *j)
+{
+    if (!j->workshop->mixing.diverged)
+        return false;
+    snprintf(j->figures.diverged, VERDICT_TEXT, "at round %llu a parameter was over 1e19",
+             (unsigned long long)j->round);
+    env_note(j->env, NOTE_ERROR, "the model diverged at round %llu: try a lower --lr",
+             (unsigned long long)j->round);
+    return true;
+}
+
 bool job_done(struct job *j)
 {
     if (j->members_error != 0)
@@ -383,12 +419,8 @@ bool job_done(struct job *j)
     edges_job_done(j->edges);
     report(j);
     serve_snapshot(j);
-    if (j->workshop->mixing.diverged || (j->steps && !isfinite(j->trained.loss))) {
-        snprintf(j->figures.diverged, VERDICT_TEXT,
-                 "at round %llu a loss or a parameter was not finite or over 1e19",
-                 (unsigned long long)j->round);
-        env_note(j->env, NOTE_ERROR, "the model diverged at round %llu: try a lower --lr",
-                 (unsigned long long)j->round);
+    tell_rollback(j);
+    if (cannot_be_sent(j)) {
         env_end(j->env, CMD_APART);
         return false;
     }

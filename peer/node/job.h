@@ -11,6 +11,7 @@
 
 #include "peer/node/orders.h"
 #include "peer/node/phases.h"
+#include "peer/node/rollback.h"
 
 struct job
 {
@@ -40,6 +41,8 @@ struct job
     int64_t compute_us, mix_us;
 
     struct verdict verdict;
+    struct rollback rollback;
+    bool ran_away;                /* In this job training did, and x is that of rollback.round. */
     struct node_progress figures; /* Those that jobs make. */
 };
 

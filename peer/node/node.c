@@ -359,7 +359,8 @@ static void kept(struct node *n, bool stored)
         env_note(&n->env, NOTE_WARNING,
                  "what this peer has learnt could not be stored: it tells the others that it has "
                  "failed");
-    members_set_state(n->env.members, stored ? RECORD_FINISHED : RECORD_FAILED);
+    bool finished = stored && n->job.rollback.n <= 1; /* Else its model is of long before. */
+    members_set_state(n->env.members, finished ? RECORD_FINISHED : RECORD_FAILED);
     sessions_say_finished_all(&n->sessions);
 }
 

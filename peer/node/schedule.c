@@ -209,7 +209,7 @@ static struct schedule_decision train(const struct schedule_view *v)
 {
     if (v->round >= v->rounds)
         return (struct schedule_decision){.act = SCHEDULE_SETTLE};
-    if (v->away)
+    if (v->away || v->diverged)
         return (struct schedule_decision){.act = SCHEDULE_LAST, .drain = true};
     if (v->writes)
         return (struct schedule_decision){.act = SCHEDULE_WAIT};

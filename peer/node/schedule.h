@@ -109,7 +109,8 @@ struct schedule_view
     double distance;    /* A bound on ours to the mean; infinite where it is not known. */
     double target;      /* --final-drift, less a margin; 0: no last phase. */
     int64_t stalled_us; /* Nothing has got better for so long. */
-    bool draining, diverged;
+    bool draining;
+    bool diverged;   /* Training or mixing ran away: there is no use in going on. */
     bool away;       /* The run has ended without us, as far as can be known. */
     bool others_end; /* Some member lives, has trained, and has not said how it ended. */
 

@@ -16,20 +16,33 @@ for way in sim local; do
         within "$(figures json "$way.out" settle_rounds)" 1 500
 done
 
-# An explosion within the first rounds must not pass for where the loss began.
-for rounds in 100 3; do
-    timeout -k 5 60 "$HEARSAY" sim --peers 2 --model logreg --data glyphs --rounds $rounds --lr 1000 --seed "$seed" \
-        --json >early.out 2>early.err
-    check "$rounds rounds at --lr 1000 end with 3" [ $? = 3 ]
-    check "  and say that it began near 2.4" \
-        grep -q 'the run diverged: the training loss ended at [0-9.e+]*, having begun at 2\.[0-9]*\.' early.err
-    check "  in JSON, too" grep -q '"diverged": "the training loss ended at' early.out
+# An explosion goes back once, in the very round, and ends the run soon; the model is one of before.
+for way in sim local; do
+    bounded "$HEARSAY" $way --peers 3 --model lenet5 --data glyphs --rounds 1000 --lr 1000 --seed "$seed" \
+        --out "$way-early" --json >early.out 2>early.err </dev/null
+    check "$way: --lr 1000 ends with 3" [ $? = 3 ]
+    check "  soon: $(figures json early.out rounds) rounds" within "$(figures json early.out rounds)" 1 20
+    check "  having gone back once" grep -q 'training ran away (the loss is .*): back to the model of round 0, this once' early.err
+    check "  and says so, and that it began near 2.3" \
+        grep -q 'the run diverged: the training loss ended at [0-9.e+]*, having begun at 2\.[0-9]*; the model is of round 0\.' early.err
+    check "  in JSON, too" grep -q '"diverged": *"the training loss ended at' early.out
+    check "  what is left is a model: loss $(figures json early.out peers.0.test_loss)" \
+        within "$(figures json early.out peers.0.test_loss)" 2 3
+    check "  in a file" "$HEARSAY" eval "$way-early/peer-0/model.safetensors" --data glyphs
 done
+
+# What is slower ends as it always did.
+timeout -k 5 60 "$HEARSAY" sim --peers 2 --model logreg --data glyphs --rounds 60 --lr 3 --seed "$seed" \
+    --json >slow.out 2>slow.err
+check "60 rounds at --lr 3 end with 3" [ $? = 3 ]
+check "  by their losses" grep -q 'the training loss ended at [0-9.e+]*, having begun at 2\.[0-9]*\.' slow.err
 
 # Training alone is judged alike.
 "$HEARSAY" train --model logreg --data glyphs --rounds 60 --lr 1000 --seed "$seed" --out train --json >train.out 2>train.err
 check "train at --lr 1000 ends with 3" [ $? = 3 ]
-check "  and says why" grep -q 'the run diverged: the training loss ended at [0-9.e+]*, having begun at 2\.[0-9]*\.' train.err
+check "  and says why" \
+    grep -q 'the run diverged: the training loss ended at [0-9.e+]*, having begun at 2\.[0-9]*; the model is of round 0\.' train.err
+check "  and how good what is left is" within "$(figures json train.out test_loss)" 2 3
 check "  in JSON, too" grep -q '"diverged": "the training loss ended at' train.out
 check "  and keeps the model" [ -s train/model.safetensors ]
 "$HEARSAY" train --model logreg --data glyphs --rounds 60 --seed "$seed" --json >train.out 2>train.err

@@ -1,0 +1,138 @@
+/* peer/node/rollback.c -- the last good state, and when a training goes back to it. */
+#include "peer/node/rollback.h"
+
+#include "nn/math/vec.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    COPY = 64,   /* Rounds between copies. */
+    SAMPLES = 64 /* Held-out ones that tell whether a long way led anywhere. */
+};
+
+static const double spike = 100;    /* Times the loss that it began with, and a nat. */
+static const double far_times = 32; /* As far as a round before; squared below. */
+static const double worse_nats = 1; /* A loss is good up to so far above where it began. */
+static const double noise_nats = 2; /* The loss of one sample may be so low by chance. */
+static const double most_norm2 = 1e38;
+
+int rollback_open(struct rollback *r, const struct trainer *t)
+{
+    *r = (struct rollback){.dim = segments_trained(t->segments, t->n_segments),
+                           .first = (double)NAN,
+                           .limit = (double)NAN,
+                           .loss = (double)NAN};
+    r->good = malloc(t->n_params * sizeof *r->good);
+    if (r->good == NULL)
+        return -ENOMEM;
+    r->trainer = t;
+    return 0;
+}
+
+void rollback_close(struct rollback *r)
+{
+    free(r->good);
+    state_close(&r->kept);
+    *r = (struct rollback){.trainer = NULL};
+}
+
+/* ---- copies ---- */
+
+static bool went_far(const struct rollback *r, double moved2)
+{
+    return moved2 > far_times * far_times * fmax(r->most2, r->norm2);
+}
+
+/* A model that a neighbour has thrown far off since is none to go back to. */
+static bool is_good(const struct rollback *r, const float *x)
+{
+    return r->loss <= r->limit + worse_nats && !went_far(r, vec_dist2(x, r->good, r->dim));
+}
+
+void rollback_mark(struct rollback *r, const float *x, uint64_t round)
+{
+    const struct trainer *t = r->trainer;
+    if (r->has && (round < r->round + COPY || !is_good(r, x)))
+        return;
+    memcpy(r->good, x, t->n_params * sizeof *x);
+    r->round = round;
+    r->norm2 = vec_norm2(x, r->dim);
+    r->has = true;
+    if (t->state == NULL)
+        return;
+    state_write(&r->kept);
+    t->state(t->self, &r->kept);
+    if (state_end(&r->kept) != 0)
+        state_close(&r->kept);
+}
+
+static void go_back(struct rollback *r, float *x)
+{
+    const struct trainer *t = r->trainer;
+    struct state s;
+    memcpy(x, r->good, t->n_params * sizeof *x);
+    if (t->state == NULL || r->kept.n_sections == 0)
+        return;
+    state_read(&s, r->kept.bytes, r->kept.n, r->kept.section, r->kept.n_sections);
+    t->state(t->self, &s);
+    int err = state_end(&s);
+    assert(err == 0); /* It is what we wrote. */
+}
+
+/* ---- judgement ---- */
+
+static bool is_spike(const struct rollback *r, double loss)
+{
+    return !(loss <= spike * (r->limit + worse_nats));
+}
+
+/* A first loss of less than nothing is none to measure by. */
+static void begin(struct rollback *r, const struct trainer_report *report)
+{
+    double n = report->n_samples > 0 ? (double)report->n_samples : 1;
+    if (!isnan(r->first) || !isfinite(report->loss))
+        return;
+    r->first = report->loss;
+    r->limit = fmax(report->loss, 0) + noise_nats / sqrt(n);
+}
+
+static bool led_nowhere(struct rollback *r, const float *x)
+{
+    const struct trainer *t = r->trainer;
+    struct trainer_report tested = {0};
+    t->evaluate(t->self, x, SAMPLES, &tested);
+    if (tested.n_samples == 0 || !is_spike(r, tested.loss))
+        return false;
+    r->loss = tested.loss;
+    return true;
+}
+
+bool rollback_look(struct rollback *r, float *x, const struct trainer_report *report)
+{
+    size_t n = r->trainer->n_params;
+    begin(r, report);
+    r->loss = report->loss;
+    double moved2 = vec_dist2(x, r->good, r->dim), norm2 = vec_norm2(x, r->dim);
+    bool away = is_spike(r, report->loss) || !(norm2 <= most_norm2)
+                || !isfinite(vec_norm2(x + r->dim, n - r->dim))
+                || (went_far(r, moved2) && led_nowhere(r, x));
+    if (!away) {
+        r->most2 = fmax(r->most2, moved2);
+        return false;
+    }
+    r->n++;
+    go_back(r, x);
+    return true;
+}
+
+void rollback_why(const struct rollback *r, char why[VERDICT_TEXT])
+{
+    snprintf(why, VERDICT_TEXT,
+             "the training loss ended at %.4g, having begun at %.4g; the model is of round %llu",
+             r->loss, r->first, (unsigned long long)r->round);
+}
