@@ -28,7 +28,8 @@
 
 /* Every limit of the protocol. */
 enum wire_limit {
-    WIRE_VERSION = 4,
+    WIRE_VERSION = 4,       /* The newest version of the messages that we speak, */
+    WIRE_VERSION_LEAST = 4, /* and the oldest. */
     WIRE_ID_BYTES = 32,
     WIRE_SIGNATURE_BYTES = 64,
     WIRE_NAME_MAX = 32,           /* Characters of a member's name. */
@@ -117,7 +118,7 @@ struct bytes
 
 struct wire_hello
 {
-    uint32_t version;
+    uint32_t version; /* That of the session, which the handshake has agreed on. */
     enum wire_role role;
     bool has_run;         /* False: I take the run from you. */
     bool has_started;     /* My round 0 has begun: my run is a fact. */

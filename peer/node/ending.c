@@ -49,6 +49,7 @@ void node_facts(const struct node *n, struct outcome_facts *f)
     int code = n->unkept ? CMD_FAILED : n->env.over ? n->env.exit_code : CMD_OK;
     *f = (struct outcome_facts){.failed = code == CMD_APART ? CMD_OK : code,
                                 .stopped = n->stopping,
+                                .lonely = seek_lonely(&n->sessions),
                                 .diverged = p->diverged,
                                 .away = n->phases.away,
                                 .infinite = ph->done > 0 && !isfinite(p->loss),

@@ -385,6 +385,7 @@ static void handle(struct node *n, const struct node_event *ev)
         sessions_down(&n->sessions, ev);
         break;
     case NODE_DIAL_FAILED:
+        seek_failed(&n->sessions, ev);
         sessions_dial_failed(&n->sessions, ev->dial.tag);
         break;
     case NODE_RESOLVED:

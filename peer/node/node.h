@@ -58,6 +58,23 @@ enum node_event_type {
     NODE_STOP         /* SIGTERM: finish the job, write the model, leave. */
 };
 
+/* Why a dial came to nothing, as far as it can be told from outside. */
+enum node_why {
+    NODE_WHY_UNKNOWN,     /* None of what follows: we ended it, or had no room for it. */
+    NODE_WHY_UNRESOLVED,  /* The name has no address. */
+    NODE_WHY_REFUSED,     /* The host answers, and nothing listens at that port. */
+    NODE_WHY_UNREACHABLE, /* There is no way to the host. */
+    NODE_WHY_TIMEOUT,     /* No answer to the connection. */
+    NODE_WHY_CLOSED,      /* Connected; it closed at our first message without a byte. */
+    NODE_WHY_MUTE,        /* Connected; it said nothing to our first message. */
+    NODE_WHY_SLOW,        /* It began to answer, and the handshake was not done in time. */
+    NODE_WHY_BROKEN,      /* It began to answer, and the connection ended. */
+    NODE_WHY_JUNK,        /* It answered what no holder of our cluster key answers. */
+    NODE_WHY_VERSION,     /* It has our key, and we have no version of the messages in common. */
+    NODE_WHY_UNWELCOME,   /* The session stood, and was ended before a word. */
+    NODE_WHYS
+};
+
 /* Something that happened outside. Every pointer is borrowed for the call. */
 struct node_event
 {
@@ -71,6 +88,7 @@ struct node_event
         uint32_t tag;              /* The dial had this tag, if we dialled. */
         const char *local_host;    /* Our address on this connection, numeric. */
         const char *remote_host;
+        uint32_t version; /* The messages have this one, as the handshake agreed. */
     } up;
     struct
     {
@@ -79,6 +97,8 @@ struct node_event
     struct
     {
         uint32_t tag;
+        enum node_why why;
+        uint32_t least, most; /* With NODE_WHY_VERSION: the versions that they speak. */
     } dial;
     struct
     {

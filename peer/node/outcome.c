@@ -259,4 +259,6 @@ void outcome_judge(struct outcome *o, const struct outcome_facts *f)
     *o = (struct outcome){.kind = kind_of(f)};
     o->exit_code = code_of(o->kind, f->failed);
     say_all(o, f);
+    if (f->lonely && o->kind != OUTCOME_FAILED)
+        say(o, "; alone from beginning to end: no peer of the bootstrap list was ever met");
 }

@@ -47,6 +47,7 @@ struct outcome_facts
     int failed;          /* Exit code of an end that was none of the run's; 0: there was none. */
     const char *failure; /* What failed, as a clause; NULL: that has been said. Borrowed. */
     bool stopped;        /* Somebody asked for the end. */
+    bool lonely;         /* A bootstrap list was given, and no other peer was ever met. */
     const char
         *diverged; /* How training ran away, as a clause; "" or NULL: it did not. Borrowed. */
     bool infinite; /* The last loss is not finite. */

@@ -110,7 +110,7 @@ static void say_hello(struct sessions *s, const struct link *l)
 {
     struct env *v = s->env;
     struct standing now = standing(s);
-    struct wire_hello h = {.version = WIRE_VERSION,
+    struct wire_hello h = {.version = l->version,
                            .role = WIRE_PEER,
                            .has_run = now.has_run,
                            .has_started = now.has_started,
@@ -270,6 +270,8 @@ void sessions_up(struct sessions *s, const struct node_event *ev)
     *l = (struct link){.used = true,
                        .dialled = ev->up.dialled,
                        .number = ev->link,
+                       .version = ev->up.version,
+                       .tag = ev->up.dialled ? ev->up.tag : 0,
                        .heard_us = v->now_us,
                        .up_us = v->now_us};
     memcpy(l->id, ev->up.id, WIRE_ID_BYTES);
@@ -284,6 +286,7 @@ void sessions_down(struct sessions *s, const struct node_event *ev)
     if (l == NULL)
         return;
     l->used = false;
+    seek_unwelcome(s, l);
     if (!l->opened || l->violated)
         dial_in_vain(s, l);
     if (!l->hello || l->observer)
@@ -467,7 +470,7 @@ static void peer_hello(struct sessions *s, struct link *l, const struct wire_hel
     if (first) {
         tell_all(s, l);
         sessions_say_finished(s, l);
-        watch_met(s);
+        watch_met(s, l);
     }
 }
 
@@ -495,7 +498,7 @@ void sessions_hello(struct sessions *s, const struct link *link, const struct wi
     struct link *l = ours(s, link);
     bool observer = h->role == WIRE_OBSERVER;
     bool own = env_same_id(l->id, s->env->config.id);
-    if (h->version != WIRE_VERSION) {
+    if (h->version != l->version) {
         sessions_violation(s, l, "bad HELLO");
     } else if (own && env_same_id(h->record.id, l->id)) {
         own_hello(s, l, h);
@@ -577,6 +580,7 @@ void sessions_tick(struct sessions *s)
     dial_tick_seeds(s);
     dial_tick_dead(s);
     watch_tick(s);
+    seek_tick(s, standing(s).has_run);
     if (v->now_us >= s->heartbeat_us) {
         heartbeat(s);
         s->heartbeat_us = v->now_us + HEARTBEAT_US;

@@ -16,6 +16,7 @@
 #define PEER_NODE_SESSIONS_H
 
 #include "peer/node/env.h"
+#include "peer/node/seek.h"
 
 enum {
     SESSIONS_PIECE = 16,     /* After the first batch members are told so many a tick: a link may be
@@ -30,6 +31,8 @@ struct link
     bool opened, violated; /* An edge mixed on it; it ends for a violation. */
     bool mute;             /* It is silent, so that it vouches for nobody. */
     uint32_t number;       /* The driver's. */
+    uint32_t version;      /* The messages on it have this one. */
+    uint32_t tag;          /* Our dial's; 0 where they have dialled. */
     bool telling, asked;   /* All members are being told; they asked for a status meanwhile. */
     size_t told;           /* The place of the next member to tell. */
     uint8_t id[WIRE_ID_BYTES];
@@ -147,6 +150,8 @@ struct sessions
     uint32_t n_refused;
     int64_t refused_us;
 
+    struct seek seek; /* seek.c writes it. */
+
     /* watch.c writes these. */
     int64_t stood_us;        /* When this process last went on after it had stood still. */
     enum sessions_away away; /* How we lost the last session, if it was we that were away. */
@@ -256,6 +261,6 @@ void watch_late(struct sessions *s, int64_t late_us);
 void watch_tick(struct sessions *s);
 /* The session is gone; and one has begun. */
 void watch_lost(struct sessions *s, const struct link *l);
-void watch_met(struct sessions *s);
+void watch_met(struct sessions *s, const struct link *l);
 
 #endif

@@ -2,7 +2,11 @@
 #include "peer/node/tell.h"
 
 /* Whoever waits says so after this time, and again. */
-enum { TELL_US = 5 * 1000 * 1000, TELL_AGAIN_US = 30 * 1000 * 1000 };
+enum {
+    TELL_US = 5 * 1000 * 1000,
+    TELL_FIRST_US = 1000 * 1000, /* Members that are missing: they may be starting. */
+    TELL_AGAIN_US = 30 * 1000 * 1000
+};
 
 static const char *name_of(const struct phases *ph, const struct neighbour *b)
 {
@@ -56,14 +60,20 @@ int64_t tell_quorum(const struct phases *ph)
 int64_t tell_wait(const struct phases *ph, const struct schedule_decision *d)
 {
     int64_t now = ph->env->now_us;
-    if (now < ph->told_us + TELL_US)
+    bool gathers = ph->phase == NODE_GATHERING && ph->gathered_us == 0;
+    if (now < ph->told_us + (gathers ? TELL_FIRST_US : TELL_US))
         return ph->told_us;
     if (ph->quorum.state == QUORUM_HELD) {
         return tell_quorum(ph);
-    } else if (ph->phase == NODE_GATHERING && ph->gathered_us == 0) {
+    } else if (gathers) {
         size_t self, n = members_vertices(ph->env->members, ph->env->vertices, &self);
-        env_note(ph->env, NOTE_INFO, "waiting for members: %zu of %u are here", n,
-                 ph->workshop->run.min_peers);
+        char names[SEEK_NAMES];
+        seek_names(ph->sessions, names);
+        env_note(ph->env, NOTE_INFO, "waiting for members: %zu of %u (--min-peers) are here; %s%s",
+                 n, ph->workshop->run.min_peers,
+                 names[0] != '\0' ? "looking for more at " : "others must name us in --bootstrap",
+                 names);
+        return now + TELL_AGAIN_US - TELL_FIRST_US;
     } else if (phases_writes(ph)) {
         env_note(ph->env, NOTE_WARNING,
                  "waiting for the disk: the checkpoint of round %llu is being written",

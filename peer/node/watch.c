@@ -202,8 +202,9 @@ void watch_lost(struct sessions *s, const struct link *l)
     s->away = stood ? SESSIONS_STOOD : l->mute ? SESSIONS_CUT : SESSIONS_THERE;
 }
 
-void watch_met(struct sessions *s)
+void watch_met(struct sessions *s, const struct link *l)
 {
+    seek_met(s, l);
     s->away = SESSIONS_THERE;
     s->n_refused = 0;
 }

@@ -63,13 +63,18 @@ static void binding(const uint8_t noise_pk[32], uint8_t out[BINDING_BYTES])
     memcpy(out + DOMAIN_BYTES, noise_pk, NOISE_KEY);
 }
 
-/* The hello: id | signature. */
-static void write_hello(const struct channel_identity *id, uint8_t hello[CHANNEL_PAYLOAD])
+enum { VERSIONS_AT = CHANNEL_ID + 64 }; /* In the hello. */
+
+static void write_hello(const struct channel *c, uint8_t hello[CHANNEL_PAYLOAD])
 {
-    uint8_t signed_bytes[BINDING_BYTES];
-    binding(id->noise_pk, signed_bytes);
-    memcpy(hello, id->sign_pk, CHANNEL_ID);
-    channel_sign(id, signed_bytes, sizeof signed_bytes, hello + CHANNEL_ID);
+    uint8_t signed_bytes[BINDING_BYTES], *v = hello + VERSIONS_AT;
+    binding(c->identity->noise_pk, signed_bytes);
+    memcpy(hello, c->identity->sign_pk, CHANNEL_ID);
+    channel_sign(c->identity, signed_bytes, sizeof signed_bytes, hello + CHANNEL_ID);
+    v[0] = (uint8_t)(c->ours.least >> 8);
+    v[1] = (uint8_t)c->ours.least;
+    v[2] = (uint8_t)(c->ours.most >> 8);
+    v[3] = (uint8_t)c->ours.most;
 }
 
 static bool check_hello(const uint8_t hello[CHANNEL_PAYLOAD], const uint8_t noise_pk[32])
@@ -93,6 +98,12 @@ void channel_init(struct channel *c, bool initiator, const struct channel_identi
                                                  .s_pk = identity->noise_pk,
                                                  .e_sk = ephemeral,
                                                  .psk = {psk}});
+}
+
+void channel_speak(struct channel *c, struct channel_versions ours)
+{
+    assert(c->state == CHANNEL_WAIT_MSG1 && ours.least <= ours.most);
+    c->ours = ours;
 }
 
 void channel_remember(struct channel *c, struct replay *answered)
@@ -124,20 +135,35 @@ size_t channel_wants(const struct channel *c)
     case CHANNEL_WAIT_MSG3:
         return CHANNEL_MSG3;
     case CHANNEL_OPEN:
+    case CHANNEL_NO_VERSION:
     case CHANNEL_FAILED:
         break;
     }
     return 0;
 }
 
-static void open_channel(struct channel *c, const uint8_t peer_id[CHANNEL_ID])
+/* The highest version that both ends have; false: there is none. Both compute the same. */
+static bool agree(struct channel *c, const uint8_t v[4])
 {
-    noise_split(&c->noise, &c->send, &c->recv);
+    c->theirs.least = (uint16_t)(v[0] << 8 | v[1]);
+    c->theirs.most = (uint16_t)(v[2] << 8 | v[3]);
+    uint16_t least = c->ours.least > c->theirs.least ? c->ours.least : c->theirs.least;
+    uint16_t most = c->ours.most < c->theirs.most ? c->ours.most : c->theirs.most;
+    c->version = most;
+    return least <= most;
+}
+
+/* Their hello is genuine: it ends the handshake. */
+static void end_handshake(struct channel *c, const uint8_t hello[CHANNEL_PAYLOAD])
+{
+    bool open = agree(c, hello + VERSIONS_AT);
+    if (open)
+        noise_split(&c->noise, &c->send, &c->recv);
     noise_close(&c->noise);
-    memcpy(c->peer_id, peer_id, CHANNEL_ID);
+    memcpy(c->peer_id, hello, CHANNEL_ID);
     c->identity = NULL;
     c->answered = NULL;
-    c->state = CHANNEL_OPEN;
+    c->state = open ? CHANNEL_OPEN : CHANNEL_NO_VERSION;
 }
 
 /* -> psk, e */
@@ -159,7 +185,7 @@ static int answer_msg1(struct channel *c, const uint8_t *in, uint8_t *out, size_
     /* The key agreements come with the answer, which only a new message gets. */
     if (c->answered != NULL && !replay_is_new(c->answered, c->noise.re))
         return fail(c);
-    write_hello(c->identity, hello);
+    write_hello(c, hello);
     if (noise_write(&c->noise, hello, sizeof hello, out) != 0)
         return fail(c);
     *n_out = CHANNEL_MSG2;
@@ -173,11 +199,11 @@ static int answer_msg2(struct channel *c, const uint8_t *in, uint8_t *out, size_
     uint8_t theirs[CHANNEL_PAYLOAD], mine[CHANNEL_PAYLOAD];
     if (noise_read(&c->noise, in, CHANNEL_MSG2, theirs) != 0 || !check_hello(theirs, c->noise.rs))
         return fail(c);
-    write_hello(c->identity, mine);
+    write_hello(c, mine);
     if (noise_write(&c->noise, mine, sizeof mine, out) != 0)
         return fail(c);
     *n_out = CHANNEL_MSG3;
-    open_channel(c, theirs);
+    end_handshake(c, theirs);
     return 0;
 }
 
@@ -187,7 +213,7 @@ static int take_msg3(struct channel *c, const uint8_t *in)
     uint8_t theirs[CHANNEL_PAYLOAD];
     if (noise_read(&c->noise, in, CHANNEL_MSG3, theirs) != 0 || !check_hello(theirs, c->noise.rs))
         return fail(c);
-    open_channel(c, theirs);
+    end_handshake(c, theirs);
     return 0;
 }
 
@@ -205,6 +231,7 @@ int channel_handshake(struct channel *c, const uint8_t *in, size_t n_in, uint8_t
     case CHANNEL_WAIT_MSG3:
         return take_msg3(c, in);
     case CHANNEL_OPEN:
+    case CHANNEL_NO_VERSION:
     case CHANNEL_FAILED:
         break;
     }

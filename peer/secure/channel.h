@@ -8,6 +8,12 @@
  *   <- e, ee, s, es       msg2, CHANNEL_MSG2 bytes, payload = hello
  *   -> s, se              msg3, CHANNEL_MSG3 bytes, payload = hello
  *
+ *   hello: id (32) | signature (64) | least version (u16) | most version (u16)
+ *
+ * The versions are those of the messages that will be sent in records, each end's range; what is
+ * spoken is the highest that both have. Where there is none, both ends still learn the other's
+ * range and identity (msg3 is sent all the same), and no record is sealed or opened.
+ *
  * then records both ways: u16 big-endian length of the ciphertext | ciphertext
  * (plaintext = data | u8 kind; 16-byte tag), nonce = counter. The kind comes
  * last so that opening in place leaves the data where it is to be.
@@ -31,7 +37,8 @@ enum {
     CHANNEL_KEY = 32,
     CHANNEL_ID = 32, /* Ed25519 public key: who the peer is. */
     CHANNEL_PAYLOAD =
-        CHANNEL_ID + 64, /* id, and its signature over the Noise static key (domain-separated). */
+        CHANNEL_ID + 64 + 4, /* id, its signature over the Noise static key (domain-separated),
+                              * versions. */
     CHANNEL_MSG1 = 32 + 16,
     CHANNEL_MSG2 = 32 + 48 + CHANNEL_PAYLOAD + 16,
     CHANNEL_MSG3 = 48 + CHANNEL_PAYLOAD + 16,
@@ -72,18 +79,27 @@ enum channel_state {
     CHANNEL_WAIT_MSG2,
     CHANNEL_WAIT_MSG3,
     CHANNEL_OPEN,
+    CHANNEL_NO_VERSION, /* Authenticated, but the ends have no version in common: an end. */
     CHANNEL_FAILED
+};
+
+/* Which versions of the messages an end speaks. */
+struct channel_versions
+{
+    uint16_t least, most;
 };
 
 /* The struct's fields are channel.c's; embed it, do not look inside but at
  * `state`, once open `peer_id` (it may be our own: a peer can dial itself),
- * and `sent_since_rekey`. */
+ * `version` and `sent_since_rekey`; and without a common version `theirs`. */
 struct channel
 {
     enum channel_state state;
     bool initiator;
     bool sent_close, got_close;
     uint8_t peer_id[CHANNEL_ID];
+    struct channel_versions ours, theirs;
+    uint16_t version;                        /* Spoken in this session. */
     uint64_t sent_since_rekey;               /* Bytes of data sealed under the present key. */
     const struct channel_identity *identity; /* Borrowed until open. */
     struct replay *answered;                 /* Likewise; NULL: nothing is remembered. */
@@ -95,6 +111,8 @@ struct channel
  * own copy. The prologue is fixed: "hearsay/1". */
 void channel_init(struct channel *c, bool initiator, const struct channel_identity *identity,
                   const uint8_t psk[CHANNEL_KEY], const uint8_t ephemeral[32]);
+/* Before the first message: which versions we speak. Without this call only version 0. */
+void channel_speak(struct channel *c, struct channel_versions ours);
 /* A responder, before its first message: refuse what is in `answered`, enter what is answered. */
 void channel_remember(struct channel *c, struct replay *answered);
 void channel_close(struct channel *c); /* Wipes every secret. */
@@ -104,7 +122,8 @@ void channel_close(struct channel *c); /* Wipes every secret. */
 size_t channel_wants(const struct channel *c);
 
 /* Take exactly channel_wants() bytes; write the reply, if there is one, into
- * out[0..CHANNEL_MSG2). Returns 0, or -EPROTO: then state is FAILED, *n_out 0,
+ * out[0..CHANNEL_MSG2). Returns 0 (look at the state: without a common version the reply is
+ * to be sent, and then the connection closed), or -EPROTO: then state is FAILED, *n_out 0,
  * and the connection is to be closed without a byte. An initiator starts with
  * in == NULL, n_in == 0 to get msg1. A channel that neither waits nor is to
  * begin refuses any bytes. */

@@ -108,7 +108,9 @@ void network_dial(struct sim_world *w, struct sim_peer *p, const struct node_dia
     struct sim_peer *to = sim_peer_at(w, d->address);
     int64_t at = w->now_us + 2 * sim_lag(w);
     if (to == NULL || to == p || !sim_lives(to)) {
-        sim_post(w, p, (struct sim_event){.at_us = at, .type = NODE_DIAL_FAILED, .tag = d->tag});
+        sim_post(
+            w, p,
+            (struct sim_event){.at_us = at, .type = NODE_DIAL_FAILED, .tag = d->tag, .flag = true});
         return;
     }
     uint32_t number = sim_new_link(

@@ -183,8 +183,10 @@ void session_dial(struct sim_world *w, struct sim_peer *p, const struct node_dia
     struct sim_peer *to = sim_peer_at(w, d->address);
     if (to == NULL || to == p) {
         sim_post(w, p,
-                 (struct sim_event){
-                     .at_us = w->now_us + 2 * sim_lag(w), .type = NODE_DIAL_FAILED, .tag = d->tag});
+                 (struct sim_event){.at_us = w->now_us + 2 * sim_lag(w),
+                                    .type = NODE_DIAL_FAILED,
+                                    .tag = d->tag,
+                                    .flag = true});
         return;
     }
     uint32_t link = sim_new_link(w, (struct sim_link){.end = {p->index, to->index},
@@ -195,7 +197,7 @@ void session_dial(struct sim_world *w, struct sim_peer *p, const struct node_dia
     transmit(w, 0, (struct sim_event){.kind = SIM_SYN, .link = link});
 }
 
-static void fail_dial(struct sim_world *w, struct sim_peer *p, uint32_t link)
+static void fail_dial(struct sim_world *w, struct sim_peer *p, uint32_t link, bool refused)
 {
     struct sim_link *l = &w->links[link];
     if (l->over || l->state[0] != SIM_END_NONE)
@@ -204,7 +206,8 @@ static void fail_dial(struct sim_world *w, struct sim_peer *p, uint32_t link)
     l->state[0] = SIM_END_GONE;
     drop_held(w, link, 0);
     if (sim_lives(p) && p->boot == l->boot[0])
-        sim_deliver(w, p, &(struct sim_event){.type = NODE_DIAL_FAILED, .tag = l->tag});
+        sim_deliver(w, p,
+                    &(struct sim_event){.type = NODE_DIAL_FAILED, .tag = l->tag, .flag = refused});
 }
 
 static void take_syn(struct sim_world *w, struct sim_peer *p, struct sim_event *e)
@@ -295,7 +298,7 @@ void session_take(struct sim_world *w, struct sim_peer *p, struct sim_event *e)
         break;
     case SIM_REFUSED:
     case SIM_GIVE_UP:
-        fail_dial(w, p, e->link);
+        fail_dial(w, p, e->link, e->kind == SIM_REFUSED);
         break;
     case SIM_DRAINED:
     case SIM_RESET:

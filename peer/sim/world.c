@@ -276,6 +276,7 @@ void sim_deliver(struct sim_world *w, struct sim_peer *p, const struct sim_event
     ev.recv.bytes = e->bytes;
     ev.recv.len = e->n_bytes;
     ev.dial.tag = e->tag;
+    ev.dial.why = e->flag ? NODE_WHY_REFUSED : NODE_WHY_TIMEOUT;
     ev.down.clean = e->flag;
     ev.kept.stored = e->flag;
     if (e->type == NODE_LINK_UP || e->type == NODE_LINK_DOWN || e->type == NODE_RECV)
@@ -284,6 +285,7 @@ void sim_deliver(struct sim_world *w, struct sim_peer *p, const struct sim_event
         memcpy(ev.up.id, w->peers[other].id, WIRE_ID_BYTES);
         ev.up.dialled = e->flag;
         ev.up.tag = e->tag;
+        ev.up.version = WIRE_VERSION;
     }
     const char *address[NODE_SEEDS_MAX];
     if (e->type == NODE_RESOLVED)

@@ -18,6 +18,14 @@ const struct uv_accept_limits uv_accept_limits_default = {
     .per_loopback = 64, /* Many peers of one host start at once. */
     .reserve = 32,
     .rest_ms = 250,
+    .batch_ms = 10,
+    .crowd = {.calm_per_s = 200,
+              .calm_burst = 400, /* Hundreds of peers may start at once. */
+              .per_s = 10,
+              .burst = 32,
+              .loopback_per_s = 50,
+              .loopback_burst = 128,
+              .looks_per_s = 1000},
 };
 
 struct uv_link *uv_accept_free_slot(struct uv_link *slots, uint32_t n)
@@ -46,50 +54,86 @@ static struct uv_link *slot_for_stranger(struct uv_accept *a)
 /* ---- Limits ----------------------------------------------------------- */
 
 /* A link counts as half-open from its accept to its session or its end. */
+static void count(struct uv_accept *a, struct uv_link *l)
+{
+    assert(a->n_half_open < UV_ACCEPT_HALF_OPEN_MAX);
+    l->counted = true;
+    a->half_open[a->n_half_open++] = l;
+}
+
 static void uncount(struct uv_accept *a, struct uv_link *l)
 {
-    if (l->counted) {
+    for (uint32_t i = 0; i < a->n_half_open && l->counted; i++) {
+        if (a->half_open[i] != l)
+            continue;
+        a->half_open[i] = a->half_open[--a->n_half_open];
         l->counted = false;
-        a->n_half_open--;
     }
 }
 
-/* Whoever waits longest is no better than others: by chance, so that a flood cannot aim. */
+static uint32_t n_from(const struct uv_accept *a, uint64_t host)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < a->n_half_open; i++)
+        n += a->half_open[i]->host == host;
+    return n;
+}
+
+/* One of the address that has most goes. Whoever waits longest is no better than others there: by
+ * chance, so that a flood cannot aim. */
 static void evict_one(struct uv_accept *a)
 {
-    uint64_t k = rng_at(a->random++, 0) % a->n_half_open;
-    for (uint32_t i = 0; i < a->n_slots; i++) {
-        struct uv_link *l = &a->slots[i];
-        if (l->counted && k-- == 0) {
+    uint32_t most = 0;
+    uint64_t host = 0;
+    for (uint32_t i = 0; i < a->n_half_open; i++) {
+        uint32_t n = n_from(a, a->half_open[i]->host);
+        host = n > most ? a->half_open[i]->host : host;
+        most = n > most ? n : most;
+    }
+    uint64_t k = rng_at(a->random++, 0) % most;
+    for (uint32_t i = 0; i < a->n_half_open; i++) {
+        struct uv_link *l = a->half_open[i];
+        if (l->host == host && k-- == 0) {
             a->counts.evicted++;
             uncount(a, l);
             uv_link_hangup(l, false);
             return;
         }
     }
-    assert(false); /* n_half_open is the number of counted slots. */
-}
-
-static bool same_host(union uv_address a, union uv_address b)
-{
-    a.v4.sin_port = b.v4.sin_port = 0; /* sin6_port lies at the same place. */
-    return uv_resolve_same(&a, &b);
+    assert(false); /* So many are of that address. */
 }
 
 static bool over_for_address(const struct uv_accept *a, const struct uv_link *l)
 {
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < a->n_slots; i++)
-        n += a->slots[i].counted && same_host(a->slots[i].remote, l->remote);
-    return n > (uv_resolve_loopback(&l->remote) ? a->limits.per_loopback : a->limits.per_address);
+    uint32_t most =
+        uv_resolve_loopback(&l->remote) ? a->limits.per_loopback : a->limits.per_address;
+    return n_from(a, l->host) > most;
 }
 
 /* ---- Connections ------------------------------------------------------ */
 
+/* Whoever comes too often has no time: where its first message has come, and may be opened, it is
+ * answered or refused at once. */
+static bool let_in(struct uv_accept *a, struct uv_link *l)
+{
+    uint64_t now_ms = uv_now(a->net->loop);
+    if (crowd_knock(&a->crowd, &l->remote, now_ms) == CROWD_WELCOME)
+        return true;
+    if (!uv_link_look(l) || !crowd_look(&a->crowd, &l->remote, now_ms))
+        return false;
+    uv_link_take(l);
+    return true;
+}
+
+static void refuse(struct uv_accept *a, struct uv_link *l)
+{
+    a->counts.refused++;
+    uncount(a, l);
+    uv_link_hangup(l, false);
+}
+
 static void take_connection(struct uv_accept *a)
 {
-    if (a->n_half_open >= a->limits.half_open)
-        evict_one(a);
     struct uv_link *l = slot_for_stranger(a);
     a->waiting = l == NULL; /* libuv polls no more until what waits has been accepted. */
     if (l == NULL || uv_link_accept(l, a->net, (uv_stream_t *)&a->tcp) < 0)
@@ -97,13 +141,27 @@ static void take_connection(struct uv_accept *a)
     a->counts.accepted++;
     if (l->state != UV_LINK_HANDSHAKE)
         return;
-    l->counted = true;
-    a->n_half_open++;
-    if (over_for_address(a, l)) {
-        a->counts.refused++;
-        uncount(a, l);
-        uv_link_hangup(l, false);
+    l->host = crowd_key(&a->crowd, &l->remote);
+    if (!let_in(a, l)) {
+        refuse(a, l);
+        return;
     }
+    if (l->state != UV_LINK_HANDSHAKE)
+        return; /* Its first message was bad. */
+    if (a->n_half_open >= a->limits.half_open)
+        evict_one(a);
+    count(a, l);
+    if (over_for_address(a, l))
+        refuse(a, l);
+}
+
+static void on_batch(uv_timer_t *timer)
+{
+    struct uv_accept *a = timer->data;
+    a->pausing = false;
+    a->batch_ms = uv_now(a->net->loop);
+    if (!a->closing && !a->resting)
+        take_connection(a);
 }
 
 static void listen_again(uv_timer_t *timer);
@@ -120,7 +178,11 @@ static void on_connection(uv_stream_t *server, int status)
     struct uv_accept *a = server->data;
     if (a->resting || a->closing)
         return;
-    if (status == 0) {
+    uint64_t now_ms = uv_now(a->net->loop);
+    if (status == 0 && now_ms > a->batch_ms + 1 && crowd_is_thick(&a->crowd, now_ms)) {
+        a->pausing = true; /* As long as this one waits, libuv polls for no other. */
+        uv_timer_start(&a->batch, on_batch, a->limits.batch_ms, 0);
+    } else if (status == 0) {
         take_connection(a);
     } else if (status == UV_EMFILE || status == UV_ENFILE || status == UV_ENOMEM
                || status == UV_ENOBUFS) {
@@ -208,6 +270,7 @@ void uv_accept_slots(struct uv_accept *a, struct uv_link *slots, uint32_t n)
 int uv_accept_open(struct uv_accept *a, struct uv_link_net *net,
                    const struct uv_accept_limits *limits, const union uv_address *address, int fd)
 {
+    assert(limits->half_open > 0 && limits->half_open <= UV_ACCEPT_HALF_OPEN_MAX);
     *a = (struct uv_accept){.net = net, .limits = *limits, .fd = -1};
     if (fd < 0)
         fd = make_socket(address);
@@ -224,7 +287,10 @@ int uv_accept_open(struct uv_accept *a, struct uv_link_net *net,
         close_copy(a);
         return err;
     }
-    a->timer.data = a;
+    err = uv_timer_init(net->loop, &a->batch);
+    assert(err == 0); /* libuv's cannot fail. */
+    a->timer.data = a->batch.data = a;
+    crowd_init(&a->crowd, &limits->crowd, a->random, uv_now(net->loop));
     err = start(a, fd);
     if (err < 0) {
         uv_accept_close(a);
@@ -245,5 +311,6 @@ void uv_accept_close(struct uv_accept *a)
     if (!a->resting)
         uv_close((uv_handle_t *)&a->tcp, NULL);
     uv_close((uv_handle_t *)&a->timer, NULL);
+    uv_close((uv_handle_t *)&a->batch, NULL);
     close_copy(a);
 }

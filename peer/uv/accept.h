@@ -5,9 +5,13 @@
  *                        +-- bad bytes, silence until the deadline, end,
  *                            or pushed out by a newer one: counted, closed
  *
- * At most limits.half_open handshakes at a time; when one more comes a random
- * one of them goes, so that a flood cannot keep the door shut for an honest
- * peer (whose handshake takes a millisecond). Slots are preallocated by the
+ * At most limits.half_open handshakes at a time; when one more comes, a random
+ * one of the address that has most of them goes: a flood pushes out its own,
+ * and cannot keep the door shut for an honest peer (whose handshake takes a
+ * millisecond). While connections come faster than is calm (peer/uv/crowd.h)
+ * they are taken in batches, one every batch_ms, so that the process is not
+ * woken for each; and of an address over its rate only those are let in whose
+ * first message has come by then and is sealed with the cluster key. Slots are preallocated by the
  * owner; without a free one the connection waits in the kernel and nobody
  * polls for it. When file descriptors run out, listening rests for a moment:
  * the connections wait in the backlog, the sessions go on.
@@ -15,15 +19,20 @@
 #ifndef PEER_UV_ACCEPT_H
 #define PEER_UV_ACCEPT_H
 
+#include "peer/uv/crowd.h"
 #include "peer/uv/link.h"
+
+enum { UV_ACCEPT_HALF_OPEN_MAX = 256 };
 
 struct uv_accept_limits
 {
-    uint32_t half_open;
+    uint32_t half_open;    /* At most UV_ACCEPT_HALF_OPEN_MAX. */
     uint32_t per_address;  /* So many half-open ones may come from one address, */
     uint32_t per_loopback; /* and so many from this very host. */
     uint32_t reserve;      /* Free slots left for dialling. */
     uint32_t rest_ms;      /* How long to rest when file descriptors have run out. */
+    uint32_t batch_ms;
+    struct crowd_limits crowd;
 };
 extern const struct uv_accept_limits uv_accept_limits_default;
 
@@ -31,7 +40,7 @@ struct uv_accept_counts
 {
     uint64_t accepted;
     uint64_t strangers; /* Ended before a session, for whatever reason; includes the next two. */
-    uint64_t refused;   /* Over the limit of their address. */
+    uint64_t refused;   /* Over a limit of their address. */
     uint64_t evicted;   /* Pushed out by a newer one. */
     uint64_t rests;     /* Times that file descriptors ran out. */
 };
@@ -39,15 +48,19 @@ struct uv_accept_counts
 struct uv_accept
 {
     uv_tcp_t tcp;
-    uv_timer_t timer;
+    uv_timer_t timer, batch;
     struct uv_link_net *net;
     struct uv_accept_limits limits;
     struct uv_accept_counts counts;
     struct uv_link *slots; /* The owner has made them and frees them. */
     uint32_t n_slots;
+    struct uv_link *half_open[UV_ACCEPT_HALF_OPEN_MAX]; /* In no order. */
     uint32_t n_half_open;
-    int fd;       /* A second descriptor of the listening socket, for after a rest. */
-    bool waiting; /* A connection waits for a slot. */
+    struct crowd crowd;
+    uint64_t batch_ms; /* When the present batch was begun. */
+    int fd;            /* A second descriptor of the listening socket, for after a rest. */
+    bool waiting;      /* A connection waits for a slot, */
+    bool pausing;      /* or for the next batch. */
     bool resting, closing;
     uint64_t random;
     uint16_t port; /* Where it listens, whether asked for or given by the kernel. */

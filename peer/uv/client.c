@@ -31,7 +31,7 @@ static void on_up(void *self, struct uv_link *l)
 {
     struct uv_client *c = self;
     uint8_t head[256];
-    struct wire_hello hello = {.version = WIRE_VERSION, .role = WIRE_OBSERVER};
+    struct wire_hello hello = {.version = l->channel.version, .role = WIRE_OBSERVER};
     size_t n = wire_put_hello(head, sizeof head, &hello);
     uv_link_send(l, false, head, n, NULL);
     if (!c->closing)
@@ -87,6 +87,7 @@ int uv_client_open(struct uv_client **out, const uint8_t psk[CHANNEL_KEY],
     c->net = (struct uv_link_net){.loop = &c->loop,
                                   .identity = &c->identity,
                                   .psk = psk,
+                                  .versions = {WIRE_VERSION_LEAST, WIRE_VERSION},
                                   .limits = uv_link_limits_default,
                                   .self = c,
                                   .up = on_up,

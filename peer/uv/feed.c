@@ -95,6 +95,7 @@ static void on_up(void *self, struct uv_link *l)
     memcpy(ev.up.id, l->channel.peer_id, sizeof ev.up.id);
     ev.up.dialled = l->dialled;
     ev.up.tag = l->tag;
+    ev.up.version = l->channel.version;
     ev.up.local_host = local_host;
     ev.up.remote_host = remote_host;
     uv_feed(d, &ev);
@@ -110,9 +111,19 @@ static void on_sent(void *self, struct uv_link *l)
     feed_link(self, NODE_SENT, l);
 }
 
+static void tell_stranger(struct uv_driver *d, const struct uv_link *l)
+{
+    char text[DOOR_TEXT];
+    if (l->dialled || l->was_up || d->exiting)
+        return;
+    if (door_count(&d->door, door_kind(l), l, uv_now(d->loop), text) && d->config->note)
+        d->config->note(d->config->self, NOTE_WARNING, text);
+}
+
 static void on_ended(void *self, struct uv_link *l)
 {
     struct uv_driver *d = self;
+    tell_stranger(d, l);
     d->n_up -= l->was_up;
     if (l->error == -ENOBUFS && d->config->note)
         d->config->note(d->config->self, NOTE_WARNING,
@@ -122,7 +133,8 @@ static void on_ended(void *self, struct uv_link *l)
     if (l->was_up && l->number != 0)
         feed_link(d, NODE_LINK_DOWN, l);
     else if (l->dialled && !l->was_up)
-        uv_feed(d, &(struct node_event){.type = NODE_DIAL_FAILED, .dial = {l->tag}});
+        uv_feed(d, &(struct node_event){.type = NODE_DIAL_FAILED,
+                                        .dial = {l->tag, l->why, l->theirs.least, l->theirs.most}});
     uv_driver_link_ended(d);
 }
 
@@ -144,7 +156,7 @@ static void tell_failed(struct uv_driver *d)
     memcpy(tag, d->failed, sizeof tag);
     d->n_failed = 0;
     for (uint32_t i = 0; i < n; i++)
-        uv_feed(d, &(struct node_event){.type = NODE_DIAL_FAILED, .dial = {tag[i]}});
+        uv_feed(d, &(struct node_event){.type = NODE_DIAL_FAILED, .dial = {.tag = tag[i]}});
 }
 
 void uv_feed_written(void *self, const struct uv_writer_result *r)
@@ -347,4 +359,5 @@ void uv_feed_net(struct uv_driver *d)
     d->net.sent = on_sent;
     d->net.ended = on_ended;
     d->net.limit = limit;
+    d->net.versions = (struct channel_versions){WIRE_VERSION_LEAST, WIRE_VERSION};
 }

@@ -12,6 +12,7 @@
 #ifndef PEER_UV_FEED_H
 #define PEER_UV_FEED_H
 
+#include "peer/uv/door.h"
 #include "peer/uv/driver.h"
 #include "peer/uv/writer.h"
 
@@ -24,6 +25,7 @@ struct uv_driver
     struct uv_link_net net;
     struct replay answered;
     struct uv_accept accept;
+    struct door door;
     struct uv_worker worker;
     struct uv_writer writer; /* Open where there are slots. */
     struct state copy;       /* Its memory goes round: node, writer, node. */

@@ -46,11 +46,37 @@ static void on_closed(uv_handle_t *h)
         finish(l);
 }
 
+/* What people are told of a link that never came up. */
+static enum node_why why(const struct uv_link *l, int error)
+{
+    bool late = error == -ETIMEDOUT;
+    if (error == -ECANCELED)
+        return NODE_WHY_UNKNOWN; /* It was we who ended it. */
+    if (!l->reached)
+        return late                     ? NODE_WHY_TIMEOUT
+               : error == -ECONNREFUSED ? NODE_WHY_REFUSED
+               : error == -ENOENT       ? NODE_WHY_UNRESOLVED
+               : error == -EHOSTUNREACH ? NODE_WHY_UNREACHABLE
+               : error == -ENETUNREACH  ? NODE_WHY_UNREACHABLE
+                                        : NODE_WHY_UNKNOWN;
+    if (l->channel.state == CHANNEL_NO_VERSION)
+        return NODE_WHY_VERSION;
+    if (!l->heard)
+        return late ? NODE_WHY_MUTE : NODE_WHY_CLOSED;
+    if (error == -EPROTO)
+        return NODE_WHY_JUNK;
+    return late ? NODE_WHY_SLOW : NODE_WHY_BROKEN;
+}
+
 void uv_link_end(struct uv_link *l, int error, bool clean)
 {
     if (l->state == UV_LINK_CLOSED)
         return;
     assert(l->state != UV_LINK_FREE);
+    if (!l->was_up) {
+        l->why = why(l, error);
+        l->theirs = l->channel.theirs;
+    }
     l->state = UV_LINK_CLOSED;
     l->error = error;
     l->clean |= clean;
@@ -124,8 +150,11 @@ static int handshake(struct uv_link *l, const uint8_t *in, size_t n_in)
     return uv_write(&l->write[i], (uv_stream_t *)&l->tcp, &buf, 1, on_handshake_written);
 }
 
+static void set_options(struct uv_link *l);
+
 static void go_up(struct uv_link *l)
 {
+    set_options(l); /* A stranger is not worth the system calls. */
     int err = uv_session_open(l);
     if (err < 0) {
         uv_link_end(l, err, false);
@@ -137,18 +166,58 @@ static void go_up(struct uv_link *l)
     l->net->up(l->net->self, l);
 }
 
+static int begin_channel(struct uv_link *l)
+{
+    uint8_t ephemeral[32];
+    int err = uv_random(NULL, NULL, ephemeral, sizeof ephemeral, 0, NULL);
+    if (err < 0)
+        return err;
+    channel_init(&l->channel, l->dialled, l->net->identity, l->net->psk, ephemeral);
+    explicit_bzero(ephemeral, sizeof ephemeral);
+    channel_speak(&l->channel, l->net->versions);
+    if (!l->dialled)
+        channel_remember(&l->channel, l->net->answered);
+    l->began = true;
+    return 0;
+}
+
+/* Until its first message is whole a stranger has cost us neither keys nor random bytes. */
 static void take_handshake(struct uv_link *l, size_t n)
 {
+    l->heard = true;
     l->n_in += (uint32_t)n;
     if (l->n_in < channel_wants(&l->channel))
         return;
     size_t n_in = l->n_in;
     l->n_in = 0;
-    int err = handshake(l, l->in, n_in);
+    int err = l->began ? 0 : begin_channel(l);
+    if (err == 0)
+        err = handshake(l, l->in, n_in);
+    l->knows_key |= err == 0;
+    if (err == 0 && l->channel.state == CHANNEL_NO_VERSION)
+        err = -EPROTONOSUPPORT; /* What we have said, with our versions in it, is on its way. */
     if (err < 0)
         uv_link_end(l, err, false);
     else if (l->channel.state == CHANNEL_OPEN)
         go_up(l);
+}
+
+bool uv_link_look(struct uv_link *l)
+{
+    int fd;
+    assert(l->state == UV_LINK_HANDSHAKE && !l->dialled && l->n_in == 0);
+    if (uv_fileno((uv_handle_t *)&l->tcp, &fd) < 0)
+        return false;
+    ssize_t n = recv(fd, l->in, CHANNEL_MSG1, MSG_DONTWAIT);
+    l->n_in = n > 0 ? (uint32_t)n : 0;
+    l->net->bytes_received += l->n_in;
+    l->heard = n > 0;
+    return n == CHANNEL_MSG1;
+}
+
+void uv_link_take(struct uv_link *l)
+{
+    take_handshake(l, 0);
 }
 
 /* ---- Reading ---------------------------------------------------------- */
@@ -224,17 +293,11 @@ static void set_options(struct uv_link *l)
 /* The stream is connected. Returns a negative errno where it is to be ended. */
 static int begin_handshake(struct uv_link *l)
 {
-    uint8_t ephemeral[32];
-    int err = uv_random(NULL, NULL, ephemeral, sizeof ephemeral, 0, NULL);
-    if (err < 0)
-        return err;
-    set_options(l);
     l->state = UV_LINK_HANDSHAKE;
-    channel_init(&l->channel, l->dialled, l->net->identity, l->net->psk, ephemeral);
-    explicit_bzero(ephemeral, sizeof ephemeral);
-    if (!l->dialled)
-        channel_remember(&l->channel, l->net->answered);
-    err = uv_timer_start(&l->timer, on_deadline, l->net->limits.handshake_ms, 0);
+    l->reached = true;
+    int err = uv_timer_start(&l->timer, on_deadline, l->net->limits.handshake_ms, 0);
+    if (err == 0 && l->dialled)
+        err = begin_channel(l);
     if (err == 0 && l->dialled)
         err = handshake(l, NULL, 0);
     if (err == 0)
@@ -257,8 +320,10 @@ static int open_handles(struct uv_link *l, struct uv_link_net *net, bool dialled
     assert(l->state == UV_LINK_FREE);
     l->net = net;
     l->dialled = dialled;
-    l->was_up = l->clean = l->counted = false;
+    l->was_up = l->clean = l->counted = l->reached = l->heard = l->knows_key = l->began = false;
     l->error = 0;
+    l->why = NODE_WHY_UNKNOWN;
+    l->theirs = (struct channel_versions){0};
     l->session = NULL;
     l->n_in = l->n_out = l->n_writes = l->n_handles = 0;
     memset(&l->remote, 0, sizeof l->remote);

@@ -56,7 +56,8 @@ struct uv_link_net
 {
     uv_loop_t *loop;
     const struct channel_identity *identity;
-    const uint8_t *psk;      /* CHANNEL_KEY bytes. */
+    const uint8_t *psk;               /* CHANNEL_KEY bytes. */
+    struct channel_versions versions; /* Which we speak. */
     struct replay *answered; /* First messages that links have answered; NULL where none accepts. */
     struct uv_link_limits limits;
     void *self;
@@ -80,10 +81,16 @@ struct uv_link
     bool dialled;
     bool was_up;
     bool clean;
-    bool counted;    /* The acceptor's: counts among its half-open ones. */
-    int error;       /* Why it ended: 0, or a negative errno. -EPROTO: bad bytes. */
-    uint32_t number; /* The owner's. */
-    uint32_t tag;    /* The owner's, of a dial. */
+    bool reached;      /* TCP is connected, */
+    bool heard;        /* and the other end has said something in the handshake, */
+    bool knows_key;    /* whose first message, or answer, was sealed with the cluster key. */
+    bool counted;      /* The acceptor's: counts among its half-open ones. */
+    uint64_t host;     /* Likewise: where it comes from (crowd_key()). */
+    int error;         /* Why it ended: 0, or a negative errno. -EPROTO: bad bytes. */
+    enum node_why why; /* The same in words, of a link that never came up. */
+    struct channel_versions theirs; /* With NODE_WHY_VERSION: what they speak. */
+    uint32_t number;                /* The owner's. */
+    uint32_t tag;                   /* The owner's, of a dial. */
     union uv_address remote;
 
     struct uv_link_net *net;
@@ -91,6 +98,7 @@ struct uv_link
     uv_timer_t timer;   /* Deadline of the state. */
     uint32_t n_handles; /* Not yet closed. */
     struct channel channel;
+    bool began; /* The channel has its keys. */
     struct uv_session *session;
 
     /* Before the session: the dial, and the handshake's buffers. */
@@ -108,6 +116,12 @@ struct uv_link
 /* Take the connection that waits at `server`. 0 or a negative errno: then the
  * slot is FREE and ended() will not come. */
 int uv_link_accept(struct uv_link *l, struct uv_link_net *net, uv_stream_t *server);
+
+/* A link that was accepted just now: is its first message there already, whole? What of it is there
+ * has been read; where it is not whole, the link is good for nothing but to be hung up. */
+bool uv_link_look(struct uv_link *l);
+/* It is: take it. */
+void uv_link_take(struct uv_link *l);
 
 /* Try the addresses in their order (at most UV_LINK_DIAL_MAX are kept) until
  * one connects. Failure is told by ended() alone, like every other end. With

@@ -164,6 +164,7 @@ static void hello(uint8_t out[CHANNEL_PAYLOAD], const struct channel_identity *i
     memcpy(text + n, noise_pk, 32);
     memcpy(out, id->sign_pk, CHANNEL_ID);
     crypto_sign_detached(out + CHANNEL_ID, NULL, text, n + 32, id->sign_sk);
+    memset(out + CHANNEL_ID + 64, 0, 4); /* Version 0, as the other end speaks here. */
 }
 
 /* The cheat (static keys of `id`) sends this hello as either side. Is it
@@ -222,6 +223,62 @@ static void identity_is_bound_to_the_static_key(void **state)
     hello(payload, &cheat, "hearsay static key", cheat.noise_pk);
     memcpy(payload, t.ia.sign_pk, CHANNEL_ID);
     assert_false(hello_is_believed(&t, &cheat, payload));
+}
+
+/* a speaks `a`, b speaks `b`: true where they talk, in version *spoken. */
+static bool versions_agree(struct channel_versions va, struct channel_versions vb, uint16_t *spoken)
+{
+    struct talk t;
+    struct channel a, b;
+    uint8_t m1[CHANNEL_MSG2], m2[CHANNEL_MSG2], m3[CHANNEL_MSG2], sealed[64], plain[64];
+    enum channel_kind kind;
+    size_t n;
+    talk_open(&t);
+    begin(&a, true, &t.ia, t.psk);
+    begin(&b, false, &t.ib, t.psk);
+    channel_speak(&a, va);
+    channel_speak(&b, vb);
+    assert_int_equal(channel_handshake(&a, NULL, 0, m1, &n), 0);
+    assert_int_equal(channel_handshake(&b, m1, n, m2, &n), 0);
+    assert_int_equal(channel_handshake(&a, m2, n, m3, &n), 0);
+    assert_int_equal(n, CHANNEL_MSG3); /* Said in any case: they learn of us. */
+    assert_int_equal(channel_handshake(&b, m3, n, m2, &n), 0);
+    assert_int_equal(a.state, b.state);
+    assert_int_equal(a.version, b.version);
+    assert_memory_equal(&a.theirs, &vb, sizeof vb);
+    assert_memory_equal(&b.theirs, &va, sizeof va);
+    assert_memory_equal(a.peer_id, t.ib.sign_pk, CHANNEL_ID);
+    assert_memory_equal(b.peer_id, t.ia.sign_pk, CHANNEL_ID);
+    *spoken = a.version;
+    n = channel_seal(&a, CHANNEL_CONTROL_END, (const uint8_t *)"x", 1, NULL, 0, sealed);
+    if (a.state == CHANNEL_NO_VERSION) {
+        assert_int_equal(n + channel_wants(&a) + channel_wants(&b), 0);
+        assert_int_equal(channel_open(&b, sealed, 18, plain, &n, &kind), -EPROTO);
+        return false;
+    }
+    assert_int_equal(a.state, CHANNEL_OPEN);
+    assert_int_equal(
+        channel_open(&b, sealed + CHANNEL_HEADER, n - CHANNEL_HEADER, plain, &n, &kind), 0);
+    return true;
+}
+
+static void the_highest_common_version(void **state)
+{
+    (void)state;
+    uint16_t v;
+    assert_true(
+        versions_agree((struct channel_versions){4, 4}, (struct channel_versions){4, 4}, &v));
+    assert_int_equal(v, 4);
+    assert_true(
+        versions_agree((struct channel_versions){4, 4}, (struct channel_versions){3, 5}, &v));
+    assert_int_equal(v, 4);
+    assert_true(versions_agree((struct channel_versions){2, 0x301},
+                               (struct channel_versions){1, 0x2ff}, &v));
+    assert_int_equal(v, 0x2ff);
+    assert_false(
+        versions_agree((struct channel_versions){4, 4}, (struct channel_versions){5, 6}, &v));
+    assert_false(
+        versions_agree((struct channel_versions){7, 9}, (struct channel_versions){5, 6}, &v));
 }
 
 /* A second writing of msg1, for ephemerals that nobody has a secret of. */
@@ -342,6 +399,7 @@ int main(void)
         cmocka_unit_test(junk_is_refused),
         cmocka_unit_test(messages_of_elsewhere_are_refused),
         cmocka_unit_test(identity_is_bound_to_the_static_key),
+        cmocka_unit_test(the_highest_common_version),
         cmocka_unit_test(low_order_ephemerals_are_refused),
         cmocka_unit_test(identities_follow_their_seed),
         cmocka_unit_test(close_wipes),

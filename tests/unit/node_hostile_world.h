@@ -105,8 +105,9 @@ static inline uint32_t connect_ends(struct world *w, uint32_t from, uint32_t to,
     w->link[number].up = true;
     for (int k = 0; k < 2; k++) {
         uint32_t who = w->link[number].end[k];
-        struct node_event ev = {
-            .type = NODE_LINK_UP, .link = number, .up = {.dialled = k == 0, .tag = tag}};
+        struct node_event ev = {.type = NODE_LINK_UP,
+                                .link = number,
+                                .up = {.dialled = k == 0, .tag = tag, .version = WIRE_VERSION}};
         if (who >= NODES)
             continue;
         memcpy(ev.up.id, w->key[w->link[number].end[1 - k]], WIRE_ID_BYTES);

@@ -203,6 +203,7 @@ static inline int lone_connect(struct lone *w, uint32_t who, bool node_dials, ui
     struct node_event ev = {.type = NODE_LINK_UP,
                             .link = (uint32_t)number,
                             .up = {.dialled = node_dials,
+                                   .version = WIRE_VERSION,
                                    .tag = tag,
                                    .local_host = "10.0.1.1",
                                    .remote_host = "10.0.1.2"}};
@@ -254,10 +255,13 @@ static inline uint32_t lone_at(const struct lone *w, const char *address, uint32
 static inline void lone_connect_itself(struct lone *w, uint32_t tag)
 {
     uint32_t number = w->n_links++;
-    struct node_event ev = {
-        .type = NODE_LINK_UP,
-        .link = number,
-        .up = {.dialled = true, .tag = tag, .local_host = "10.0.1.1", .remote_host = "10.0.1.1"}};
+    struct node_event ev = {.type = NODE_LINK_UP,
+                            .link = number,
+                            .up = {.dialled = true,
+                                   .tag = tag,
+                                   .version = WIRE_VERSION,
+                                   .local_host = "10.0.1.1",
+                                   .remote_host = "10.0.1.1"}};
     memcpy(ev.up.id, w->id, WIRE_ID_BYTES);
     w->link[number].up = true;
     lone_step(w, &ev);

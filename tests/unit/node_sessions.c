@@ -316,6 +316,7 @@ static void test_somebody_else_at_the_address(void **state)
     struct node_event ev = {.type = NODE_LINK_UP, .link = ++rig.next_link};
     ev.up.id[0] = LOW;
     ev.up.dialled = true;
+    ev.up.version = WIRE_VERSION;
     ev.up.tag = rig.fx.dials[rig.fx.n_dials - 1].tag;
     sessions_up(&rig.s, &ev);
     step_at(rig.env.now_us);

@@ -87,6 +87,7 @@ static void test_twins(void **state)
     (void)state;
     for (int dies = 0; dies < 2; dies++) {
         begin();
+        rig.standing.has_run = true;
         const struct link *friend = up(HIGH, false);
         hello(friend, 1);
         struct record twin = record(77, 1);

@@ -49,6 +49,10 @@ struct fake
     uint8_t id[WIRE_ID_BYTES]; /* Whose the last of them is. */
     bool dialled;
     uint32_t tag;
+    uint32_t version;         /* The last session's. */
+    enum node_why why;        /* The last failed dial's, */
+    uint32_t least, most;     /* and what they speak. */
+    char note[NODE_NOTE_MAX]; /* The last. */
     char local_host[64], remote_host[64];
     uint64_t bytes_sent, bytes_received, n_strangers;
     uint32_t n_models, n_notes;
@@ -105,6 +109,7 @@ static void count(struct fake *f, const struct node_event *ev)
         memcpy(f->id, ev->up.id, sizeof f->id);
         f->dialled = ev->up.dialled;
         f->tag = ev->up.tag;
+        f->version = ev->up.version;
         strcpy(f->local_host, ev->up.local_host);
         strcpy(f->remote_host, ev->up.remote_host);
         break;
@@ -115,6 +120,9 @@ static void count(struct fake *f, const struct node_event *ev)
     case NODE_DIAL_FAILED:
         f->n_dial_failed++;
         f->tag = ev->dial.tag;
+        f->why = ev->dial.why;
+        f->least = ev->dial.least;
+        f->most = ev->dial.most;
         break;
     case NODE_RESOLVED:
         f->n_resolved++;
@@ -212,8 +220,9 @@ static uint32_t fake_again_ms(void *self)
 static void fake_note(void *self, enum note_level level, const char *text)
 {
     (void)level;
-    (void)text;
-    ((struct fake *)self)->n_notes++;
+    struct fake *f = self;
+    f->n_notes++;
+    snprintf(f->note, sizeof f->note, "%s", text);
 }
 
 static inline void fake_init(struct fake *f, uint8_t seed)

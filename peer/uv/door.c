@@ -1,0 +1,91 @@
+/* peer/uv/door.c -- the words for strangers, and how often they are said. */
+#include "peer/uv/door.h"
+
+#include "gossip/wire/wire.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { AGAIN_MS = 10 * 1000, AGAIN_MOST_MS = 600 * 1000 };
+
+enum door_kind door_kind(const struct uv_link *l)
+{
+    if (l->error == -ECANCELED)
+        return DOOR_CROWD;
+    switch (l->why) {
+    case NODE_WHY_VERSION:
+        return DOOR_VERSION;
+    case NODE_WHY_JUNK:
+        return l->knows_key ? DOOR_UNENDED : DOOR_UNSEALED;
+    case NODE_WHY_SLOW:
+    case NODE_WHY_BROKEN:
+        return l->knows_key ? DOOR_UNENDED : DOOR_QUIET;
+    case NODE_WHY_UNKNOWN:
+    case NODE_WHY_UNRESOLVED:
+    case NODE_WHY_REFUSED:
+    case NODE_WHY_UNREACHABLE:
+    case NODE_WHY_TIMEOUT:
+    case NODE_WHY_CLOSED:
+    case NODE_WHY_MUTE:
+    case NODE_WHY_UNWELCOME:
+    case NODE_WHYS:
+        break;
+    }
+    return DOOR_QUIET;
+}
+
+static void write_text(char text[DOOR_TEXT], enum door_kind kind, const struct uv_link *l,
+                       unsigned long long n)
+{
+    char host[UV_RESOLVE_TEXT];
+    uv_resolve_host(&l->remote.any, host);
+    switch (kind) {
+    case DOOR_QUIET:
+    case DOOR_KINDS:
+        break;
+    case DOOR_UNSEALED:
+        snprintf(text, DOOR_TEXT,
+                 "a connection from %s was refused: its first message is not sealed with our "
+                 "cluster key, or is a copy (%llu so far)",
+                 host, n);
+        break;
+    case DOOR_UNENDED:
+        snprintf(text, DOOR_TEXT,
+                 "a connection from %s was given up: it holds our cluster key and did not end the "
+                 "handshake; it may be of an older release (%llu so far)",
+                 host, n);
+        break;
+    case DOOR_VERSION:
+        snprintf(text, DOOR_TEXT,
+                 "a connection from %s was refused: it speaks versions %u to %u of the messages, "
+                 "and we %u to %u (%llu so far)",
+                 host, (unsigned)l->theirs.least, (unsigned)l->theirs.most,
+                 (unsigned)l->net->versions.least, (unsigned)l->net->versions.most, n);
+        break;
+    case DOOR_CROWD:
+        snprintf(text, DOOR_TEXT,
+                 "more connections come than can be let in, the last from %s: some are refused "
+                 "(%llu so far)",
+                 host, n);
+        break;
+    }
+}
+
+bool door_count(struct door *d, enum door_kind kind, const struct uv_link *l, uint64_t now_ms,
+                char text[DOOR_TEXT])
+{
+    if (kind == DOOR_QUIET)
+        return false;
+    bool quiet = now_ms - d->at[kind].last_ms > AGAIN_MOST_MS;
+    d->at[kind].n++;
+    d->at[kind].last_ms = now_ms;
+    if (d->at[kind].n > 1 && !quiet && now_ms < d->at[kind].tell_ms)
+        return false;
+    uint64_t gap_ms = quiet ? 0 : 2 * d->at[kind].gap_ms;
+    gap_ms = gap_ms < AGAIN_MS ? AGAIN_MS : gap_ms < AGAIN_MOST_MS ? gap_ms : AGAIN_MOST_MS;
+    d->at[kind].gap_ms = gap_ms;
+    d->at[kind].tell_ms = now_ms + gap_ms;
+    write_text(text, kind, l, (unsigned long long)d->at[kind].n);
+    return true;
+}

@@ -1,0 +1,159 @@
+/* tests/unit/uvdriver_why.c -- why no session came about, as the node hears it and as people are
+ * told at the other end. */
+#include "tests/unit/uvdriver_fake.h"
+
+#include "peer/uv/feed.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static struct fake a, b;
+static const uint8_t other_psk[CHANNEL_KEY] = {9};
+
+static void open_both(void)
+{
+    fake_init(&a, 'a');
+    fake_init(&b, 'b');
+}
+
+static void close_both(void)
+{
+    fake_exit(&a);
+    fake_exit(&b);
+    fake_close(&a);
+    fake_close(&b);
+}
+
+/* A plain socket that listens, and its address. */
+static int listen_raw(char address[32])
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t n = sizeof at;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    assert_true(fd >= 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof at), 0);
+    assert_int_equal(listen(fd, 8), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &n), 0);
+    snprintf(address, 32, "127.0.0.1:%u", (unsigned)ntohs(at.sin_port));
+    return fd;
+}
+
+static void test_nobody_listens(void **state)
+{
+    (void)state;
+    char address[32];
+    close(listen_raw(address));
+    open_both();
+    fake_open(&a);
+    fake_open(&b);
+    fake_dial(&b, address, 1);
+    FAKE_RUN_UNTIL(b.n_dial_failed == 1);
+    assert_int_equal(b.why, NODE_WHY_REFUSED);
+    fake_dial(&b, FAKE_NO_NAME, 2);
+    FAKE_RUN_UNTIL(b.n_dial_failed == 2);
+    assert_int_equal(b.why, NODE_WHY_UNRESOLVED);
+    close_both();
+}
+
+/* Both ends say so, and the dialler's sentence is not that of a wrong address. */
+static void test_another_key(void **state)
+{
+    (void)state;
+    open_both();
+    b.config.psk = other_psk;
+    fake_open(&a);
+    fake_open(&b);
+    for (uint32_t i = 1; i <= 3; i++) {
+        fake_dial(&b, a.address, i);
+        FAKE_RUN_UNTIL(b.n_dial_failed == i && uv_driver_counts(a.driver)->strangers == i);
+        assert_int_equal(b.why, NODE_WHY_CLOSED);
+    }
+    assert_int_equal(a.n_notes, 1); /* Three in a moment are one line. */
+    assert_non_null(strstr(a.note, "127.0.0.1"));
+    assert_non_null(strstr(a.note, "not sealed with our cluster key"));
+    close_both();
+}
+
+static void speak(struct fake *f, uint16_t least, uint16_t most)
+{
+    f->driver->net.versions = (struct channel_versions){least, most};
+}
+
+/* Builds n and n + 1. */
+static void test_versions(void **state)
+{
+    (void)state;
+    open_both();
+    fake_open(&a);
+    fake_open(&b);
+    speak(&a, WIRE_VERSION, WIRE_VERSION);
+    speak(&b, WIRE_VERSION, WIRE_VERSION + 1);
+    fake_dial(&b, a.address, 1);
+    FAKE_RUN_UNTIL(a.n_up == 1 && b.n_up == 1);
+    assert_int_equal(a.version, WIRE_VERSION);
+    assert_int_equal(b.version, WIRE_VERSION);
+    speak(&b, WIRE_VERSION + 1, WIRE_VERSION + 2);
+    fake_dial(&b, a.address, 2);
+    FAKE_RUN_UNTIL(b.n_dial_failed == 1 && uv_driver_counts(a.driver)->strangers == 1);
+    assert_int_equal(b.why, NODE_WHY_VERSION);
+    assert_int_equal(b.least, WIRE_VERSION);
+    assert_int_equal(b.most, WIRE_VERSION);
+    assert_int_equal(a.n_notes, 1);
+    char range[32];
+    snprintf(range, sizeof range, "versions %d to %d ", WIRE_VERSION + 1, WIRE_VERSION + 2);
+    assert_non_null(strstr(a.note, range));
+    snprintf(range, sizeof range, "we %d to %d ", WIRE_VERSION, WIRE_VERSION);
+    assert_non_null(strstr(a.note, range));
+    assert_int_equal(a.n_up + b.n_up, 2);
+    assert_int_equal(a.n_down + b.n_down, 0);
+    close_both();
+}
+
+/* What takes the connection and is no hearsay: silence, an answer of its own, half of one. */
+static void test_others_answer(void **state)
+{
+    (void)state;
+    static const struct
+    {
+        size_t n;
+        bool ends;
+        enum node_why why;
+    } other[] = {{0, false, NODE_WHY_MUTE},
+                 {CHANNEL_MSG2, false, NODE_WHY_JUNK},
+                 {7, true, NODE_WHY_BROKEN},
+                 {0, true, NODE_WHY_CLOSED},
+                 {7, false, NODE_WHY_SLOW}};
+    char address[32], junk[CHANNEL_MSG2] = "HTTP/1.0 400 Bad request\r\n";
+    int server = listen_raw(address);
+    open_both();
+    b.config.link.handshake_ms = 50;
+    fake_open(&a);
+    fake_open(&b);
+    for (uint32_t i = 0; i < sizeof other / sizeof *other; i++) {
+        int fd = -1;
+        fake_dial(&b, address, i + 1);
+        FAKE_RUN_UNTIL((fd = accept(server, NULL, NULL)) >= 0);
+        assert_int_equal(write(fd, junk, other[i].n), other[i].n);
+        if (other[i].ends)
+            assert_int_equal(shutdown(fd, SHUT_WR), 0);
+        FAKE_RUN_UNTIL(b.n_dial_failed == i + 1);
+        assert_int_equal(b.why, other[i].why);
+        close(fd);
+    }
+    close(server);
+    close_both();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_nobody_listens, fake_setup, fake_teardown),
+        cmocka_unit_test_setup_teardown(test_another_key, fake_setup, fake_teardown),
+        cmocka_unit_test_setup_teardown(test_versions, fake_setup, fake_teardown),
+        cmocka_unit_test_setup_teardown(test_others_answer, fake_setup, fake_teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
