@@ -386,6 +386,7 @@ static void read_status(struct cursor *c, struct wire_message *message)
     m->joined_round = get_u64(c);
     m->age_s = get_figure(c, 0, INFINITY);
     m->holds = get_bool(c);
+    m->clock_ms = get_u64(c);
     m->n_edges = get_count(c, WIRE_EDGES_MAX);
     for (uint32_t i = 0; i < m->n_edges && !c->bad; i++)
         get_status_edge(c, &m->edges[i]);

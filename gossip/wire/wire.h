@@ -240,7 +240,8 @@ struct wire_status
     uint32_t n_live;
     uint64_t rounds_done, rounds_skipped, joined_round; /* As in struct node_progress. */
     double age_s;                                       /* Since its last job ended. */
-    bool holds; /* It is below the quorum, and does no local rounds. */
+    bool holds;        /* It is below the quorum, and does no local rounds. */
+    uint64_t clock_ms; /* Its wall clock, since 1970, when it said this; 0: it has none. */
     uint32_t n_edges;
     struct wire_status_edge edges[WIRE_EDGES_MAX];
 };

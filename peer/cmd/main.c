@@ -71,6 +71,15 @@ static const struct command commands[] = {
      .rows = cmd_drift_rows,
      .stray = "bootstrap",
      .run = cmd_drift},
+    {.name = "probe",
+     .usage = "HOST:PORT [--key FILE] [--json]",
+     .summary = "try one peer step by step: name, TCP, key, version, run, clock",
+     .notes = "example:\n"
+              "  hearsay probe a.example:7100 --key cluster.key\n"
+              "Exit code 0: every step works, at one of the addresses at least; 1: one does not.\n",
+     .rows = cmd_probe_rows,
+     .stray = "key",
+     .run = cmd_probe},
     {.name = "topology",
      .usage = "SPEC [--peers N] [options]",
      .summary = "describe a graph: degree, diameter, spectral gap, traffic",

@@ -99,7 +99,8 @@ static void say_status(void *self, const struct link *l)
                             .rounds_skipped = p.rounds_skipped,
                             .joined_round = p.joined_round,
                             .age_s = (double)(v->now_us - n->phases.idle_since_us) * 1e-6,
-                            .holds = p.holds};
+                            .holds = p.holds,
+                            .clock_ms = n->clock_ms};
     for (size_t i = 0; i < n->edges.n && s.n_edges < WIRE_EDGES_MAX; i++) {
         const struct neighbour *b = edges_at(&n->edges, i);
         const struct edge *e = &b->edge;
@@ -495,6 +496,7 @@ void node_step(struct node *n, const struct node_event *ev, struct node_effects 
 {
     env_begin_step(&n->env, ev->now_us, fx);
     orders_release(&n->orders);
+    n->clock_ms = ev->io.clock_ms;
     if (ev->type == NODE_WORKED || ev->type == NODE_TIMER) {
         n->bytes_sent = ev->io.bytes_sent;
         n->bytes_received = ev->io.bytes_received;

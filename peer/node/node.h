@@ -122,7 +122,8 @@ struct node_event
     struct
     {
         uint64_t bytes_sent, bytes_received, n_strangers;
-    } io; /* Totals so far: at the sockets; refused connections. */
+        uint64_t clock_ms; /* The wall clock since 1970, to be told and for nothing else. */
+    } io;                  /* Totals so far: at the sockets; refused connections. */
 };
 
 struct node_send

@@ -38,6 +38,7 @@ struct node
     bool unkept;   /* it could not be stored. */
     bool stopping; /* The job is finished, the model written, then we leave. */
     uint64_t bytes_sent, bytes_received, n_strangers; /* Totals, as the driver last told. */
+    uint64_t clock_ms; /* The wall clock, for STATUS alone; 0: not known. */
 };
 
 #endif

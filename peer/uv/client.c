@@ -55,6 +55,8 @@ static void on_sent(void *self, struct uv_link *l)
 static void on_ended(void *self, struct uv_link *l)
 {
     struct uv_client *c = self;
+    if (!c->closing && !l->was_up && c->calls.failed)
+        c->calls.failed(c->calls.self, l->tag, l);
     if (!c->closing)
         c->calls.ended(c->calls.self, l->tag, l->was_up ? session_of(c, l) : UINT32_MAX);
 }
@@ -65,8 +67,7 @@ static size_t limit(void *self, bool bulk)
     return bulk ? (size_t)UV_CLIENT_BULK_MAX : (size_t)WIRE_CONTROL_MAX;
 }
 
-int uv_client_open(struct uv_client **out, const uint8_t psk[CHANNEL_KEY],
-                   const struct uv_client_calls *calls)
+int uv_client_open(struct uv_client **out, const uint8_t *psk, const struct uv_client_calls *calls)
 {
     uint8_t seed[32];
     struct uv_client *c = calloc(1, sizeof *c);
@@ -156,6 +157,16 @@ int uv_client_dial(struct uv_client *c, uint32_t tag, const union uv_address *a,
 void uv_client_send(struct uv_client *c, uint32_t session, const uint8_t *p, size_t n)
 {
     uv_link_send(&c->slot[session], false, p, n, NULL);
+}
+
+const struct uv_link *uv_client_link(const struct uv_client *c, uint32_t session)
+{
+    return &c->slot[session];
+}
+
+void uv_client_deadline(struct uv_client *c, uint32_t ms)
+{
+    c->net.limits.connect_ms = c->net.limits.handshake_ms = ms;
 }
 
 void uv_client_hangup(struct uv_client *c, uint32_t session)

@@ -28,13 +28,14 @@ struct uv_client_calls
     void (*message)(void *self, uint32_t session, const struct wire_message *m);
     /* It ended, or never came up (then session is UINT32_MAX); tag as in the dial. */
     void (*ended)(void *self, uint32_t tag, uint32_t session);
+    /* Called before ended() of a dial that never came up; may be NULL. */
+    void (*failed)(void *self, uint32_t tag, const struct uv_link *l);
     /* A name is resolved: dial what you like. */
     void (*resolved)(void *self, uint32_t tag, const union uv_address *a, uint32_t n);
 };
 
-/* 0 or a negative errno. psk is borrowed. */
-__attribute__((warn_unused_result)) int uv_client_open(struct uv_client **c,
-                                                       const uint8_t psk[CHANNEL_KEY],
+/* 0 or a negative errno. psk is borrowed; NULL: dials only connect, and fail. */
+__attribute__((warn_unused_result)) int uv_client_open(struct uv_client **c, const uint8_t *psk,
                                                        const struct uv_client_calls *calls);
 /* Ends every session at once, without further calls. */
 void uv_client_close(struct uv_client *c);
@@ -46,6 +47,10 @@ __attribute__((warn_unused_result)) int uv_client_dial(struct uv_client *c, uint
                                                        const union uv_address *a, uint32_t n);
 
 void uv_client_send(struct uv_client *c, uint32_t session, const uint8_t *p, size_t n);
+/* The session's link, for what it tells of its beginning. */
+const struct uv_link *uv_client_link(const struct uv_client *c, uint32_t session);
+/* Connecting and the handshake may take so long each. */
+void uv_client_deadline(struct uv_client *c, uint32_t ms);
 void uv_client_hangup(struct uv_client *c, uint32_t session);
 
 /* Run the loop until done(self) or for `ms`. Returns what done() says last. */

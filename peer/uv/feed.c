@@ -27,6 +27,9 @@ void uv_feed(struct uv_driver *d, struct node_event *ev)
     ev->io.bytes_sent = d->net.bytes_sent;
     ev->io.bytes_received = d->net.bytes_received;
     ev->io.n_strangers = d->accept.counts.strangers;
+    uv_timeval64_t now;
+    if (uv_gettimeofday(&now) == 0)
+        ev->io.clock_ms = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_usec / 1000;
     node_step(d->node, ev, d->fx);
     carry_out(d);
     bool wrote = d->fx->write_model, stored = d->stored;

@@ -52,7 +52,7 @@ static enum node_why why(const struct uv_link *l, int error)
     bool late = error == -ETIMEDOUT;
     if (error == -ECANCELED)
         return NODE_WHY_UNKNOWN; /* It was we who ended it. */
-    if (!l->reached)
+    if (l->reached_ns == 0)
         return late                     ? NODE_WHY_TIMEOUT
                : error == -ECONNREFUSED ? NODE_WHY_REFUSED
                : error == -ENOENT       ? NODE_WHY_UNRESOLVED
@@ -294,7 +294,9 @@ static void set_options(struct uv_link *l)
 static int begin_handshake(struct uv_link *l)
 {
     l->state = UV_LINK_HANDSHAKE;
-    l->reached = true;
+    l->reached_ns = uv_hrtime();
+    if (l->net->psk == NULL)
+        return -ECANCELED;
     int err = uv_timer_start(&l->timer, on_deadline, l->net->limits.handshake_ms, 0);
     if (err == 0 && l->dialled)
         err = begin_channel(l);
@@ -320,8 +322,9 @@ static int open_handles(struct uv_link *l, struct uv_link_net *net, bool dialled
     assert(l->state == UV_LINK_FREE);
     l->net = net;
     l->dialled = dialled;
-    l->was_up = l->clean = l->counted = l->reached = l->heard = l->knows_key = l->began = false;
+    l->was_up = l->clean = l->counted = l->heard = l->knows_key = l->began = false;
     l->error = 0;
+    l->reached_ns = 0;
     l->why = NODE_WHY_UNKNOWN;
     l->theirs = (struct channel_versions){0};
     l->session = NULL;

@@ -56,7 +56,7 @@ struct uv_link_net
 {
     uv_loop_t *loop;
     const struct channel_identity *identity;
-    const uint8_t *psk;               /* CHANNEL_KEY bytes. */
+    const uint8_t *psk;               /* CHANNEL_KEY bytes; NULL: a dial only connects, and ends. */
     struct channel_versions versions; /* Which we speak. */
     struct replay *answered; /* First messages that links have answered; NULL where none accepts. */
     struct uv_link_limits limits;
@@ -81,13 +81,13 @@ struct uv_link
     bool dialled;
     bool was_up;
     bool clean;
-    bool reached;      /* TCP is connected, */
-    bool heard;        /* and the other end has said something in the handshake, */
-    bool knows_key;    /* whose first message, or answer, was sealed with the cluster key. */
-    bool counted;      /* The acceptor's: counts among its half-open ones. */
-    uint64_t host;     /* Likewise: where it comes from (crowd_key()). */
-    int error;         /* Why it ended: 0, or a negative errno. -EPROTO: bad bytes. */
-    enum node_why why; /* The same in words, of a link that never came up. */
+    uint64_t reached_ns; /* uv_hrtime() when TCP was connected; 0: it never was, */
+    bool heard;          /* and the other end has said something in the handshake, */
+    bool knows_key;      /* whose first message, or answer, was sealed with the cluster key. */
+    bool counted;        /* The acceptor's: counts among its half-open ones. */
+    uint64_t host;       /* Likewise: where it comes from (crowd_key()). */
+    int error;           /* Why it ended: 0, or a negative errno. -EPROTO: bad bytes. */
+    enum node_why why;   /* The same in words, of a link that never came up. */
     struct channel_versions theirs; /* With NODE_WHY_VERSION: what they speak. */
     uint32_t number;                /* The owner's. */
     uint32_t tag;                   /* The owner's, of a dial. */

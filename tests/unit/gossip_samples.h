@@ -151,6 +151,7 @@ static inline struct wire_status *sample_status(bool large)
         status.rounds_done = status.rounds_skipped = status.joined_round = UINT64_MAX;
         status.age_s = 1e300;
         status.holds = true;
+        status.clock_ms = UINT64_MAX;
         status.n_edges = WIRE_EDGES_MAX;
     }
     for (uint32_t i = 0; i < status.n_edges; i++) {

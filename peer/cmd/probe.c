@@ -1,0 +1,474 @@
+/* peer/cmd/probe.c -- `hearsay probe HOST:PORT`: one peer, step by step, and which step fails.
+ *
+ *   name      the name's addresses
+ *   tcp       a connection to each of them
+ *   key       the handshake: both ends hold the cluster key
+ *   version   of the messages, the highest that both ends speak
+ *   run       what the peer trains, and how far it is
+ *   members   who is alive, as it knows
+ *   clock     how far its wall clock is from ours
+ *
+ * The steps behind tcp need --key. The addresses are tried one after the other; the steps behind
+ * the key are taken once, at the first address where they can be.
+ *
+ *   --json: {"address", "ok", "failed": the first step that works nowhere, or null,
+ *     "steps": [{"step", "address" (null of the name), "ok", "seconds", "text"}],
+ *     "name", "id", "version", "run_id", "run" (its text), "round", "rounds", "alive", "members",
+ *     "clock_s", "clock_error_s"}; what is not known is null.
+ */
+#include "gossip/wire/wire.h"
+#include "peer/cmd/cmd.h"
+#include "peer/node/seek.h"
+#include "peer/secure/hash.h"
+#include "peer/secure/keyfile.h"
+#include "peer/sgd/sgd_keys.h"
+#include "peer/uv/client.h"
+#include "peer/uv/metrics.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* clang-format off */
+const struct option_row cmd_probe_rows[] = {
+    {.name = "peer", .kind = OPTION_OPERAND, .arg = "HOST:PORT", .required = true,
+     .help = "where it listens, as in --bootstrap"},
+    {.name = "key", .kind = OPTION_TEXT, .arg = "FILE",
+     .help = "the cluster key; without it only the name and TCP are tried"},
+    {.name = "timeout", .kind = OPTION_REAL, .arg = "SECONDS", .fallback = "5", .min = 0.1, .max = 3600,
+     .help = "how long to wait for each step"},
+    CMD_ROW_JSON,
+    {.name = NULL},
+};
+/* clang-format on */
+
+enum step {
+    STEP_NAME,
+    STEP_TCP,
+    STEP_KEY,
+    STEP_VERSION,
+    STEP_RUN,
+    STEP_MEMBERS,
+    STEP_CLOCK,
+    STEPS
+};
+enum { TEXT_MAX = 512, RUN_ID_BYTES = 8 };
+
+static const char *const step_word[STEPS] = {"name", "tcp",     "key",  "version",
+                                             "run",  "members", "clock"};
+
+struct probe
+{
+    const struct options *o;
+    struct uv_client *client;
+    const char *peer;
+    uint8_t psk[CHANNEL_KEY];
+    bool has_key, json;
+    uint32_t timeout_ms;
+    bool worked[STEPS], tried[STEPS]; /* At some address. */
+    json_t *steps;
+
+    union uv_address at[UV_RESOLVE_MAX];
+    uint32_t n;
+    bool resolved;
+
+    /* The dial that is under way. */
+    uint32_t now;
+    uint64_t begun_ns;
+    bool up, ended;
+    uint32_t session;
+
+    /* What the peer has said. */
+    bool greeted, answered;
+    char name[WIRE_NAME_MAX + 1], run[WIRE_RUN_MAX + 1], run_id[2 * RUN_ID_BYTES + 1];
+    uint8_t id[WIRE_ID_BYTES];
+    uint32_t version;
+    uint64_t asked_ns, asked_ms, answered_ns;
+    struct wire_status status;
+    uint32_t n_members; /* Told of, but for the observers' own view: records that have not left. */
+};
+
+/* ---- One step --------------------------------------------------------- */
+
+static double since(uint64_t begin_ns)
+{
+    return (double)(uv_hrtime() - begin_ns) * 1e-9;
+}
+
+/* How a step went: a line, or a row of the JSON. */
+__attribute__((format(printf, 5, 6))) static void say(struct probe *p, enum step step, bool ok,
+                                                      double seconds, const char *format, ...)
+{
+    char text[TEXT_MAX], address[UV_RESOLVE_TEXT] = "";
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    if (step != STEP_NAME)
+        uv_resolve_text(&p->at[p->now].any, address);
+    p->tried[step] = true;
+    p->worked[step] |= ok;
+    if (p->json)
+        json_array_append_new(
+            p->steps, json_pack("{s:s, s:o, s:b, s:o, s:s}", "step", step_word[step], "address",
+                                step != STEP_NAME ? json_string(address) : json_null(), "ok", ok,
+                                "seconds", uv_metrics_number(seconds), "text", text));
+    else
+        printf("%-8s %-7s %-22s %8.1f ms  %s\n", step_word[step], ok ? "ok" : "FAILED", address,
+               seconds * 1e3, text);
+    fflush(stdout); /* The next step may take its time. */
+}
+
+/* ---- Calls of the client ---------------------------------------------- */
+
+static void on_resolved(void *self, uint32_t tag, const union uv_address *a, uint32_t n)
+{
+    struct probe *p = self;
+    (void)tag;
+    p->resolved = true;
+    p->n = n;
+    memcpy(p->at, a, n * sizeof *a);
+}
+
+static enum step step_of(enum node_why why)
+{
+    switch (why) {
+    case NODE_WHY_UNKNOWN:
+    case NODE_WHY_UNRESOLVED:
+    case NODE_WHY_REFUSED:
+    case NODE_WHY_UNREACHABLE:
+    case NODE_WHY_TIMEOUT:
+        return STEP_TCP;
+    case NODE_WHY_CLOSED:
+    case NODE_WHY_MUTE:
+    case NODE_WHY_SLOW:
+    case NODE_WHY_BROKEN:
+    case NODE_WHY_JUNK:
+        return STEP_KEY;
+    case NODE_WHY_VERSION:
+        return STEP_VERSION;
+    case NODE_WHY_UNWELCOME:
+    case NODE_WHYS:
+        break;
+    }
+    return STEP_RUN;
+}
+
+static void say_tcp(struct probe *p, const struct uv_link *l)
+{
+    say(p, STEP_TCP, true, (double)(l->reached_ns - p->begun_ns) * 1e-9, "connected");
+}
+
+static void on_failed(void *self, uint32_t tag, const struct uv_link *l)
+{
+    struct probe *p = self;
+    (void)tag;
+    enum step failed = step_of(l->why);
+    uint64_t begin_ns = l->reached_ns != 0 ? l->reached_ns : p->begun_ns;
+    if (l->reached_ns != 0)
+        say_tcp(p, l);
+    if (!p->has_key && l->reached_ns != 0)
+        return; /* Nothing more was tried. */
+    if (failed == STEP_VERSION) {
+        say(p, STEP_KEY, true, since(begin_ns), "both ends hold the cluster key");
+        say(p, STEP_VERSION, false, since(begin_ns),
+            "it speaks versions %u to %u of the messages, and we %u to %u",
+            (unsigned)l->theirs.least, (unsigned)l->theirs.most, (unsigned)WIRE_VERSION_LEAST,
+            (unsigned)WIRE_VERSION);
+    } else {
+        say(p, failed, false, since(begin_ns), "%s", seek_why(l->why));
+    }
+}
+
+static void on_ended(void *self, uint32_t tag, uint32_t session)
+{
+    struct probe *p = self;
+    (void)tag;
+    (void)session;
+    p->ended = true;
+}
+
+static void ask(struct probe *p)
+{
+    uint8_t out[16];
+    uv_timeval64_t now;
+    if (uv_gettimeofday(&now) == 0)
+        p->asked_ms = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_usec / 1000;
+    p->asked_ns = uv_hrtime();
+    uv_client_send(p->client, p->session, out, wire_put_status_req(out, sizeof out));
+}
+
+static void on_up(void *self, uint32_t tag, uint32_t session, const uint8_t id[WIRE_ID_BYTES])
+{
+    struct probe *p = self;
+    const struct uv_link *l = uv_client_link(p->client, session);
+    (void)tag;
+    p->up = true;
+    p->session = session;
+    memcpy(p->id, id, sizeof p->id);
+    p->version = l->channel.version;
+    say_tcp(p, l);
+    say(p, STEP_KEY, true, since(l->reached_ns),
+        "both ends hold the cluster key; it is %02x%02x%02x%02x", id[0], id[1], id[2], id[3]);
+    say(p, STEP_VERSION, true, 0, "%u (it speaks %u to %u, and we %u to %u)", (unsigned)p->version,
+        (unsigned)l->channel.theirs.least, (unsigned)l->channel.theirs.most,
+        (unsigned)WIRE_VERSION_LEAST, (unsigned)WIRE_VERSION);
+    p->begun_ns = uv_hrtime();
+    ask(p);
+}
+
+static void take_hello(struct probe *p, const struct wire_hello *h)
+{
+    uint8_t hash[HASH_BYTES];
+    p->greeted = true;
+    memcpy(p->name, h->record.name, sizeof p->name);
+    memcpy(p->run, h->run.p, h->run.n);
+    p->run[h->run.n] = '\0';
+    hash_128(h->run.p, h->run.n, hash);
+    for (int i = 0; i < RUN_ID_BYTES; i++)
+        snprintf(p->run_id + 2 * i, 3, "%02x", hash[i]);
+}
+
+static void on_message(void *self, uint32_t session, const struct wire_message *m)
+{
+    struct probe *p = self;
+    (void)session;
+    if (m->type == WIRE_HELLO && m->hello.role == WIRE_PEER) {
+        take_hello(p, &m->hello);
+    } else if (m->type == WIRE_MEMBERS && !p->answered) {
+        for (uint32_t i = 0; i < m->members.n_records; i++)
+            p->n_members += m->members.records[i].state != RECORD_LEFT;
+    } else if (m->type == WIRE_STATUS && !p->answered) {
+        p->answered = true;
+        p->answered_ns = uv_hrtime();
+        p->status = m->status;
+    }
+}
+
+/* ---- What it has said ------------------------------------------------- */
+
+/* "model=lenet5 data=mnist ..." of the run's text. */
+static void main_keys(const struct probe *p, char *out, size_t cap)
+{
+    static const char *const key[] = {"model", "data", "compress", "topology", "policy"};
+    struct run r;
+    char error[RUN_ERROR_MAX];
+    out[0] = '\0';
+    if (run_from_text(&r, &sgd_keys, p->run, strlen(p->run), error) < 0) {
+        snprintf(out, cap, "of keys that we do not know: %.200s", error);
+        return;
+    }
+    for (size_t i = 0; i < sizeof key / sizeof *key; i++) {
+        char find[32];
+        size_t n = strlen(out);
+        snprintf(find, sizeof find, "%s=", key[i]);
+        const char *at = p->run;
+        while (at != NULL && strncmp(at, find, strlen(find)) != 0) {
+            at = strchr(at, '\n');
+            at = at != NULL ? at + 1 : NULL;
+        }
+        if (at != NULL)
+            snprintf(out + n, cap - n, " %.*s", (int)strcspn(at, "\n"), at);
+    }
+}
+
+static void say_run(struct probe *p)
+{
+    char keys[TEXT_MAX / 2];
+    double took = since(p->begun_ns);
+    if (!p->greeted && p->ended) {
+        say(p, STEP_RUN, false, took, "%s", seek_why(NODE_WHY_UNWELCOME));
+    } else if (!p->greeted || !p->answered) {
+        say(p, STEP_RUN, false, took, "it does not answer: it may be reading its data, or hang");
+    } else if (p->run[0] == '\0') {
+        say(p, STEP_RUN, true, took, "%s has no run yet, and waits for one", p->name);
+    } else {
+        main_keys(p, keys, sizeof keys);
+        say(p, STEP_RUN, true, took, "%s trains run %s:%s; round %llu of %llu", p->name, p->run_id,
+            keys, (unsigned long long)p->status.round, (unsigned long long)p->status.n_rounds);
+    }
+}
+
+/* Their clock is read somewhere between question and answer. */
+static double clock_s(const struct probe *p, double *error_s)
+{
+    *error_s = (double)(p->answered_ns - p->asked_ns) * 1e-9 / 2;
+    return ((double)p->status.clock_ms - (double)p->asked_ms) * 1e-3 - *error_s;
+}
+
+static void say_rest(struct probe *p)
+{
+    double error_s, off_s = clock_s(p, &error_s);
+    say(p, STEP_MEMBERS, true, 0, "%u alive of %u that it knows", (unsigned)p->status.n_live,
+        (unsigned)p->n_members);
+    if (p->status.clock_ms != 0)
+        say(p, STEP_CLOCK, true, 0, "%+.3f s from ours, give or take %.3f s", off_s,
+            error_s + 0.001);
+}
+
+/* ---- The order of things ---------------------------------------------- */
+
+static bool is_resolved(void *self)
+{
+    return ((struct probe *)self)->resolved;
+}
+
+static bool is_up_or_over(void *self)
+{
+    const struct probe *p = self;
+    return p->up || p->ended;
+}
+
+static bool is_over(void *self)
+{
+    const struct probe *p = self;
+    return p->ended || (p->greeted && p->answered);
+}
+
+static int resolve(struct probe *p)
+{
+    uint64_t begin_ns = uv_hrtime();
+    char text[TEXT_MAX] = "", one[UV_RESOLVE_TEXT];
+    int err = uv_client_resolve(p->client, 0, p->peer);
+    if (err == -EINVAL)
+        return cmd_fail(p->o, CMD_USAGE, "found '%.80s', expected HOST:PORT", p->peer);
+    if (err < 0)
+        return cmd_fail(p->o, CMD_FAILED, "cannot look up %.80s: %s", p->peer, uv_strerror(err));
+    bool answered = uv_client_wait(p->client, p->timeout_ms, is_resolved);
+    for (uint32_t i = 0; i < p->n; i++) {
+        size_t n = strlen(text);
+        uv_resolve_text(&p->at[i].any, one);
+        snprintf(text + n, sizeof text - n, "%s%s", i > 0 ? ", " : "", one);
+    }
+    say(p, STEP_NAME, p->n > 0, since(begin_ns), "%s",
+        p->n > 0   ? text
+        : answered ? seek_why(NODE_WHY_UNRESOLVED)
+                   : "no answer to the lookup in time");
+    return CMD_OK;
+}
+
+/* One address, as far as it goes. */
+static int visit(struct probe *p)
+{
+    p->up = p->ended = p->greeted = p->answered = false;
+    p->n_members = 0;
+    p->begun_ns = uv_hrtime();
+    uv_client_deadline(p->client, p->timeout_ms);
+    int err = uv_client_dial(p->client, 0, &p->at[p->now], 1);
+    if (err < 0)
+        return cmd_fail(p->o, CMD_FAILED, "cannot dial: %s", uv_strerror(err));
+    (void)uv_client_wait(p->client, 3 * p->timeout_ms, is_up_or_over);
+    if (p->up)
+        (void)uv_client_wait(p->client, p->timeout_ms, is_over);
+    if (p->up && !p->worked[STEP_RUN]) {
+        say_run(p);
+        if (p->worked[STEP_RUN])
+            say_rest(p);
+    }
+    if (p->up && !p->ended)
+        uv_client_hangup(p->client, p->session);
+    return CMD_OK;
+}
+
+/* ---- The end ---------------------------------------------------------- */
+
+static const char *first_failure(const struct probe *p)
+{
+    enum step last = p->has_key ? STEP_RUN : STEP_TCP;
+    for (int i = 0; i <= (int)last; i++)
+        if (!p->worked[i])
+            return step_word[i];
+    return NULL;
+}
+
+static json_t *whole(bool known, uint64_t value)
+{
+    return known ? uv_metrics_whole(value) : json_null();
+}
+
+static json_t *text_or_null(bool known, const char *text)
+{
+    return known ? json_string(text) : json_null();
+}
+
+static void print_json(struct probe *p, const char *failed)
+{
+    char id[2 * WIRE_ID_BYTES + 1] = "";
+    bool ran = p->worked[STEP_RUN], key = p->worked[STEP_VERSION], clock = p->worked[STEP_CLOCK];
+    bool has_run = ran && p->run[0] != '\0';
+    double error_s = 0, off_s = clock ? clock_s(p, &error_s) : 0;
+    for (int i = 0; i < WIRE_ID_BYTES; i++)
+        snprintf(id + 2 * i, 3, "%02x", p->id[i]);
+    json_t *j = json_pack("{s:s, s:b, s:o, s:O}", "address", p->peer, "ok", failed == NULL,
+                          "failed", text_or_null(failed != NULL, failed), "steps", p->steps);
+    json_object_set_new(j, "name", text_or_null(ran, p->name));
+    json_object_set_new(j, "id", text_or_null(key, id));
+    json_object_set_new(j, "version", whole(key, p->version));
+    json_object_set_new(j, "run_id", text_or_null(has_run, p->run_id));
+    json_object_set_new(j, "run", text_or_null(has_run, p->run));
+    json_object_set_new(j, "round", whole(has_run, p->status.round));
+    json_object_set_new(j, "rounds", whole(has_run, p->status.n_rounds));
+    json_object_set_new(j, "alive", whole(ran, p->status.n_live));
+    json_object_set_new(j, "members", whole(ran, p->n_members));
+    json_object_set_new(j, "clock_s", clock ? uv_metrics_number(off_s) : json_null());
+    json_object_set_new(j, "clock_error_s", clock ? uv_metrics_number(error_s) : json_null());
+    json_dumpf(j, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
+    putchar('\n');
+    json_decref(j);
+}
+
+static int take_key(struct probe *p)
+{
+    char error[KEYFILE_ERROR_MAX];
+    const char *file = options_text(p->o, "key");
+    p->has_key = file != NULL;
+    if (!p->has_key || keyfile_read(file, p->psk, error) == 0)
+        return CMD_OK;
+    return cmd_fail(p->o, CMD_USAGE, "--key: %s", error);
+}
+
+static int probe_all(struct probe *p)
+{
+    int code = resolve(p);
+    for (p->now = 0; code == CMD_OK && p->now < p->n; p->now++)
+        code = visit(p);
+    if (code != CMD_OK)
+        return code;
+    const char *failed = first_failure(p);
+    if (p->json)
+        print_json(p, failed);
+    else if (failed == NULL && !p->has_key)
+        printf("%s listens; give --key to see what it is\n", p->peer);
+    return failed != NULL ? CMD_FAILED : CMD_OK;
+}
+
+int cmd_probe(const struct options *o)
+{
+    static struct probe p; /* Large. */
+    p.o = o;
+    p.peer = options_text(o, "peer");
+    p.json = options_flag(o, "json");
+    p.timeout_ms = (uint32_t)(options_real(o, "timeout") * 1000);
+    p.steps = json_array();
+    struct uv_client_calls calls = {.self = &p,
+                                    .up = on_up,
+                                    .message = on_message,
+                                    .ended = on_ended,
+                                    .failed = on_failed,
+                                    .resolved = on_resolved};
+    signal(SIGPIPE, SIG_IGN);
+    int code = take_key(&p);
+    if (code == CMD_OK && uv_client_open(&p.client, p.has_key ? p.psk : NULL, &calls) < 0)
+        code = cmd_fail(o, CMD_FAILED, "out of memory");
+    else if (code == CMD_OK)
+        code = probe_all(&p);
+    if (p.client)
+        uv_client_close(p.client);
+    json_decref(p.steps);
+    explicit_bzero(p.psk, sizeof p.psk);
+    int flushed = cmd_finish(o);
+    return code != CMD_OK ? code : flushed;
+}
