@@ -44,12 +44,13 @@ sees()
     peer/run) echo gossip/mixers gossip/wire compress topology ;; # No nn: a trainer brings its keys.
     peer/sgd) echo peer/run nn/models nn/data nn/shards nn/train ;;
     peer/secure) ;;
+    peer/admit) echo peer/secure gossip/wire ;;
     peer/keep) echo nn/math nn/files peer/secure ;;
     peer/node) echo peer/run gossip/mixers gossip/exchange gossip/members gossip/wire compress topology ;;
     peer/store) echo peer/run gossip/wire nn/files ;;
     peer/sim) echo peer/run peer/secure peer/keep peer/node gossip/mixers gossip/exchange gossip/wire ;; # A liar is a mixer.
-    peer/uv) echo peer/run peer/secure peer/keep peer/node gossip/exchange gossip/wire ;;
-    peer/cmd) echo peer/run peer/sgd peer/secure peer/keep peer/store peer/node peer/sim peer/uv gossip/mixers gossip/exchange gossip/members \
+    peer/uv) echo peer/run peer/secure peer/admit peer/keep peer/node gossip/exchange gossip/wire ;;
+    peer/cmd) echo peer/run peer/sgd peer/secure peer/admit peer/keep peer/store peer/node peer/sim peer/uv gossip/mixers gossip/exchange gossip/members \
         gossip/wire compress topology nn/models nn/files nn/data nn/shards nn/train nn/math ;;
     *) return 1 ;;
     esac
@@ -70,7 +71,7 @@ door()
     compress/codecs/atomo.c) echo '"nn/math/blas\.h"' ;;
     gossip/wire/*.c) echo '<msgpack(/[a-z_]+)?\.h>' ;;
     peer/secure/keyfile.c) echo "<sodium\.h>|$files" ;;
-    peer/secure/*.c) echo '<sodium\.h>' ;;
+    peer/secure/*.c | peer/admit/*.c) echo '<sodium\.h>' ;;
     peer/run/options.c) echo '<getopt\.h>' ;;
     peer/keep/disk.c) echo "$files" ;;
     peer/store/outdir.*) echo "<(jansson|sys/file)\.h>|$files" ;;

@@ -36,7 +36,7 @@ struct members
     uint64_t view;                  /* Sum of the vertices' hashes: their order does not matter. */
     int64_t due_us;                 /* No suspect's time is up before this. */
     uint64_t n_changes;             /* Judgements so far. */
-    uint64_t other_boot;            /* Another process that spoke for us; 0: none has. */
+    int64_t began_us;               /* The first time that we were told; -1: not yet. */
 };
 
 /* ---- what follows from a change ---- */
@@ -119,7 +119,8 @@ static void judge(struct members *m, struct slot *s, int64_t now_us)
     }
     bool lives = e->state == MEMBER_ALIVE || e->state == MEMBER_SUSPECT;
     bool works = lives && e->record->state != RECORD_STALLED;
-    set_vertex(m, s, is_self(m, s) || record_state_is_final(e->record->state) || works);
+    bool ended = record_state_is_final(e->record->state) && !e->refused;
+    set_vertex(m, s, is_self(m, s) || ended || works);
 }
 
 /* Forget accusations of former incarnations; those that waited for this one stand now. */
@@ -140,6 +141,13 @@ static void sift_accusations(struct members *m, struct slot *s)
 }
 
 /* ---- records ---- */
+
+/* For how long our process has been there, as far as we know. */
+static int64_t age_us(struct members *m, int64_t now_us)
+{
+    m->began_us = m->began_us < 0 ? now_us : m->began_us;
+    return now_us - m->began_us;
+}
 
 /* A record that is kept has been checked, by this table or another. */
 static bool record_signed_well(const struct members *m, const struct record *r)
@@ -178,34 +186,24 @@ static uint64_t above_other(uint64_t incarnation)
 }
 
 /* A record about us that we did not make: by a former life of ours, or by a
- * clone of our key. Either way ours has to override it. */
-static enum members_verdict merge_self(struct members *m, const struct record *r)
+ * clone of our key. Either way ours has to override it. Nobody but a process that has heard ours
+ * can name its boot id: who is over us lives. */
+static enum members_verdict merge_self(struct members *m, const struct record *r, int64_t now_us)
 {
     if (r->incarnation < m->self.incarnation || record_equal(r, &m->self))
         return MEMBERS_OLD;
     if (!record_signed_well(m, r))
         return MEMBERS_FORGED;
     bool other = r->boot != m->self.boot;
-    if (other && r->boot == m->other_boot && r->incarnation > m->self.incarnation)
-        return MEMBERS_CLONED;
-    if (other)
-        m->other_boot = r->boot;
+    if (other) {
+        m->self.over = r->boot;
+        m->self.age_ms = (uint64_t)age_us(m, now_us) / 1000;
+    }
     if (r->incarnation < UINT64_MAX)
         speak_above(m, other ? above_other(r->incarnation) : r->incarnation);
-    return MEMBERS_ABOUT_ME;
-}
-
-/* A member that restarts has another process from then on. Where the one before speaks again,
- * both run: true, once. */
-static bool runs_twice(struct slot *s, const struct record *old, const struct record *r)
-{
-    enum { TOLD = 1 };
-    uint32_t mark = (uint32_t)(r->boot ^ r->boot >> 32) | 2;
-    if (r->boot == old->boot || r->incarnation == old->incarnation || s->former == TOLD)
-        return false;
-    bool twice = s->former == mark;
-    s->former = twice ? TOLD : (uint32_t)(old->boot ^ old->boot >> 32) | 2;
-    return twice;
+    if (!other || r->over != m->self.boot)
+        return MEMBERS_ABOUT_ME;
+    return record_younger(&m->self, r) ? MEMBERS_CLONE : MEMBERS_CLONED;
 }
 
 /* The member gets a later record. With a higher incarnation, accusations of the
@@ -218,7 +216,7 @@ static enum members_verdict replace_record(struct members *m, struct slot *s,
     if (kept == NULL)
         return MEMBERS_FULL;
     const struct record *old = e->record;
-    bool newer = r->incarnation > old->incarnation, twice = runs_twice(s, old, r);
+    bool newer = r->incarnation > old->incarnation, twice = slot_runs_twice(s, old, r);
     set_vertex(m, s, false); /* Under its old name. */
     table_replace(&m->table, s, kept);
     records_release(m->records, old);
@@ -289,7 +287,7 @@ enum members_verdict members_merge(struct members *m, const struct record *r, in
     if (s == NULL)
         return add_member(m, r, now_us);
     if (is_self(m, s))
-        return merge_self(m, r);
+        return merge_self(m, r, now_us);
     const struct record *known = s->member.record;
     if (record_equal(r, known) || !record_supersedes(r, known))
         return MEMBERS_OLD;
@@ -350,8 +348,8 @@ enum members_verdict members_accused(struct members *m, const struct accusation 
 {
     if (memcmp(a->accused, a->accuser, sizeof a->accused) == 0)
         return MEMBERS_FORGED;
-    struct slot *s = table_find(&m->table, a->accused);
-    if (s == NULL || table_find(&m->table, a->accuser) == NULL)
+    struct slot *s = table_find(&m->table, a->accused), *by = table_find(&m->table, a->accuser);
+    if (s == NULL || by == NULL || by->member.refused)
         return MEMBERS_OLD;
     const struct record *r = s->member.record;
     if (a->incarnation < r->incarnation || r->state == RECORD_LEFT)
@@ -406,7 +404,8 @@ int members_open(struct members **out, const struct record *self,
                           .records = config->records,
                           .first_news = SLOT_NONE,
                           .last_news = SLOT_NONE,
-                          .due_us = INT64_MAX};
+                          .due_us = INT64_MAX,
+                          .began_us = -1};
     if (m->records == NULL) {
         m->records = records_open();
         m->owns_records = true;
@@ -444,16 +443,21 @@ void members_session(struct members *m, const uint8_t id[WIRE_ID_BYTES], bool co
     if (s == NULL || is_self(m, s))
         return;
     s->member.connected = connected;
-    s->member.refused &= !connected;
+    if (connected && s->member.refused)
+        members_refuse(m, id, false, now_us);
     judge(m, s, now_us);
 }
 
-void members_refuse(struct members *m, const uint8_t id[WIRE_ID_BYTES], int64_t now_us)
+void members_refuse(struct members *m, const uint8_t id[WIRE_ID_BYTES], bool refused,
+                    int64_t now_us)
 {
     struct slot *s = table_find(&m->table, id);
-    if (s != NULL)
-        s->member.refused = !is_self(m, s);
-    members_session(m, id, false, now_us);
+    if (s == NULL || is_self(m, s))
+        return;
+    s->member.refused = refused;
+    s->member.connected &= !refused;
+    add_news(m, s, NEWS_RECORD); /* Told only where it is not refused. */
+    judge(m, s, now_us);
 }
 
 void members_set_state(struct members *m, enum record_state state)
@@ -488,6 +492,7 @@ bool members_add_address(struct members *m, const char *address)
 
 int64_t members_tick(struct members *m, int64_t now_us)
 {
+    (void)age_us(m, now_us);
     if (now_us < m->due_us)
         return m->due_us;
     m->due_us = INT64_MAX;
@@ -548,11 +553,13 @@ uint64_t members_changes(const struct members *m)
 }
 
 /* Append what `news` names of one member: all of it or, where it does not fit,
- * nothing, and false. */
+ * nothing, and false. Of whom we refuse nothing is told. */
 static bool append_news(const struct member *e, unsigned news, struct wire_members *out,
                         uint32_t cap)
 {
     uint32_t n_accusations = news & NEWS_ACCUSATIONS ? member_accusers(e) : 0;
+    if (e->refused)
+        return true;
     if (((news & NEWS_RECORD) && out->n_records == cap) || n_accusations > cap - out->n_accusations)
         return false;
     if (news & NEWS_RECORD)

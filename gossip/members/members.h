@@ -44,7 +44,7 @@ struct member
     enum member_state state;
     uint8_t n_accusers; /* At most MEMBERS_ACCUSERS. */
     bool connected;     /* A live session: set by members_session(). */
-    bool refused;       /* It is in another run: set by members_refuse(). */
+    bool refused;       /* In another run, or not admitted: set by members_refuse(). */
     bool dirty;         /* Changed since members_dirty() last gave it out. */
 };
 
@@ -80,7 +80,9 @@ enum members_verdict {
     MEMBERS_ABOUT_ME, /* About us and not by our present word: we refuted. */
     MEMBERS_TWICE,    /* NEWS, and the member's former process has spoken after its later one: two
                        * processes run with one identity. Said once a member. */
-    MEMBERS_CLONED,   /* The same of us, and ours is the older process. */
+    MEMBERS_CLONED,   /* The same of us: another process has answered our word, and began after us;
+                       * or before us: then we are the one too many. Our answer to it is in */
+    MEMBERS_CLONE,    /* members_dirty(). */
     MEMBERS_FULL,     /* WIRE_MEMBERS_MAX reached, or no memory: dropped. */
     MEMBERS_FORGED    /* Bad signature, or a claim nobody may make: a violation. */
 };
@@ -92,10 +94,10 @@ void members_close(struct members *m);
 
 /* Merge one record from anybody (whoever relays it). A record about us with
  * incarnation >= ours that we did not make raises our incarnation above it and
- * re-signs. Once, that is a former life of ours whose clock was ahead; where the
- * same process answers what we have raised, it is a clone of our identity. Only the
- * older of the two finds out: for the later one's records are the higher to begin with,
- * so that the older one is the first to be contradicted, and the first to be again.
+ * re-signs. That may be a former life of ours, whatever its clock said. Where the record
+ * names our boot id as the one it is raised above, it was made by a process that has heard
+ * us: a clone of our identity lives. Its record says how old it was then, by no clock on a wall,
+ * so that both ends know who was first.
  * At 2^64-1 there is no above: our record stays. Signatures are checked only
  * where the record would change something, and by the first table that shares
  * `records`. A full table gives up a member that has left for one that has not. */
@@ -120,9 +122,11 @@ bool members_accuse(struct members *m, const uint8_t id[WIRE_ID_BYTES], int64_t 
 void members_session(struct members *m, const uint8_t id[WIRE_ID_BYTES], bool connected,
                      int64_t now_us);
 
-/* `id` has been found to be of another run, and is no member any more: LEFT, as we see it,
- * until a session with it begins. No-op where `id` is unknown. */
-void members_refuse(struct members *m, const uint8_t id[WIRE_ID_BYTES], int64_t now_us);
+/* `id` has been found to be of another run, or may be no member any more: LEFT, as we see it, no
+ * vertex even where its record is final, and nobody is told of it, until a session with it begins
+ * or it is not `refused` any longer. Without a session from now on. No-op where `id` is unknown. */
+void members_refuse(struct members *m, const uint8_t id[WIRE_ID_BYTES], bool refused,
+                    int64_t now_us);
 
 /* Change our own record (state, checkpoints, addresses): bumps the incarnation, re-signs.
  * No-op where nothing changes. */

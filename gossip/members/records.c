@@ -10,7 +10,8 @@
 #include <string.h>
 
 enum {
-    BUCKETS_FIRST = 64 /* A power of two. */
+    BUCKETS_FIRST = 64, /* A power of two. */
+    ALIKE_MS = 2 * 1000 /* Ages that differ by less may look the other way round at each end. */
 };
 
 /* The record comes first: a reference to it is one to its entry. */
@@ -53,9 +54,11 @@ void records_close(struct records *s)
 bool record_equal(const struct record *a, const struct record *b)
 {
     if (memcmp(a->id, b->id, sizeof a->id) != 0 || a->incarnation != b->incarnation
-        || a->boot != b->boot || a->beat[0] != b->beat[0] || a->beat[1] != b->beat[1]
-        || a->state != b->state || a->n_addresses != b->n_addresses
-        || strcmp(a->name, b->name) != 0)
+        || a->boot != b->boot || a->over != b->over || a->age_ms != b->age_ms
+        || a->invited != b->invited
+        || memcmp(&a->certificate, &b->certificate, sizeof a->certificate) != 0
+        || a->beat[0] != b->beat[0] || a->beat[1] != b->beat[1] || a->state != b->state
+        || a->n_addresses != b->n_addresses || strcmp(a->name, b->name) != 0)
         return false;
     for (uint32_t i = 0; i < a->n_addresses; i++)
         if (strcmp(a->address[i], b->address[i]) != 0)
@@ -77,6 +80,14 @@ bool record_supersedes(const struct record *r, const struct record *old)
     size_t nb = wire_record_signed(b, sizeof b, old);
     int c = memcmp(a, b, na < nb ? na : nb);
     return c != 0 ? c > 0 : na > nb;
+}
+
+bool record_younger(const struct record *ours, const struct record *theirs)
+{
+    double apart_ms = (double)ours->age_ms - (double)theirs->age_ms;
+    if (apart_ms > -ALIKE_MS && apart_ms < ALIKE_MS)
+        return ours->boot > theirs->boot;
+    return apart_ms < 0;
 }
 
 /* The low bits of a verified signature are as good as random, unless who holds a key signs again

@@ -39,6 +39,11 @@ enum { SIGNED_MAX = 2048 }; /* Bytes that a signature covers, at most. */
 /* Do two records say the same, signatures aside? */
 bool record_equal(const struct record *a, const struct record *b);
 
+/* Two processes speak for one identity, and each has raised its record above the other's: did
+ * ours, which has just done so, begin after theirs? Of two that began at nearly the same time the
+ * boot ids decide, at both ends alike. Never do both ends say yes. */
+bool record_younger(const struct record *ours, const struct record *theirs);
+
 bool record_supersedes(const struct record *r, const struct record *old);
 
 #endif

@@ -133,3 +133,14 @@ void table_close(struct table *t)
     free(t->bucket);
     *t = (struct table){0};
 }
+
+bool slot_runs_twice(struct slot *s, const struct record *old, const struct record *r)
+{
+    enum { TOLD = 1 };
+    uint32_t mark = (uint32_t)(r->boot ^ r->boot >> 32) | 2;
+    if (r->boot == old->boot || r->incarnation == old->incarnation || s->former == TOLD)
+        return false;
+    bool twice = s->former == mark;
+    s->former = twice ? TOLD : (uint32_t)(old->boot ^ old->boot >> 32) | 2;
+    return twice;
+}

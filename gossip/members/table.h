@@ -17,7 +17,7 @@ enum { SLOT_NONE = UINT16_MAX };
 struct slot
 {
     struct member member;
-    uint32_t former;    /* A mark of the process before; see members.c. */
+    uint32_t former;    /* A mark of the process before: slot_runs_twice(). */
     uint16_t next_news; /* In the queue of those with news. */
     uint8_t news;       /* Set of enum news; member.dirty says "not empty". */
     bool vertex;        /* Counted in the view. */
@@ -45,6 +45,10 @@ struct slot *table_add(struct table *t, const struct record *r);
 /* The slot gets another record, of the same member or of another. The old one
  * must still be alive; reference counts are the caller's. */
 void table_replace(struct table *t, struct slot *s, const struct record *r);
+
+/* The member's record `old` gives way to r. A member that restarts has another process from then
+ * on. Where the one before speaks again, both run: true, once. */
+bool slot_runs_twice(struct slot *s, const struct record *old, const struct record *r);
 
 void table_close(struct table *t);
 

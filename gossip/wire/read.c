@@ -202,6 +202,21 @@ static void get_text(struct cursor *c, char *out, size_t max, bool (*ok)(const c
     demand(c, strlen(out) == b.n && ok(out));
 }
 
+static void get_certificate(struct cursor *c, struct record *r)
+{
+    struct certificate *m = &r->certificate;
+    uint32_t n = get_count(c, FIELDS_CERTIFICATE);
+    demand(c, n == 0 || n == FIELDS_CERTIFICATE);
+    if (n == 0 || c->bad)
+        return;
+    r->invited = true;
+    get_fixed(c, m->issuer, sizeof m->issuer);
+    m->expires_s = get_u64(c);
+    get_fixed(c, m->key, sizeof m->key);
+    get_fixed(c, m->issued, sizeof m->issued);
+    get_fixed(c, m->presented, sizeof m->presented);
+}
+
 /* Zeroed first, so that what stands behind a text is known. */
 static void get_record(struct cursor *c, struct record *m)
 {
@@ -217,6 +232,9 @@ static void get_record(struct cursor *c, struct record *m)
     m->state = (enum record_state)get_u32(c, RECORD_LEFT);
     m->beat[0] = get_u64(c);
     m->beat[1] = get_u64(c);
+    m->over = get_u64(c);
+    m->age_ms = get_u64(c);
+    get_certificate(c, m);
     get_fixed(c, m->signature, sizeof m->signature);
 }
 
@@ -308,6 +326,15 @@ static void read_heard(struct cursor *c, struct wire_message *message)
 {
     get_fixed(c, message->heard.id, sizeof message->heard.id);
     message->heard.age_ms = get_u32(c, UINT32_MAX);
+}
+
+static void read_refused(struct cursor *c, struct wire_message *message)
+{
+    struct wire_refused *m = &message->refused;
+    memset(m, 0, sizeof *m);
+    m->why = (enum wire_refusal)get_u32(c, REFUSED_NAME);
+    get_text(c, m->name, WIRE_NAME_MAX, wire_name_ok);
+    get_fixed(c, m->other, sizeof m->other);
 }
 
 static void read_edge(struct cursor *c, struct wire_message *message)
@@ -406,7 +433,7 @@ static void (*const reader_of[WIRE_TYPE_END])(struct cursor *c, struct wire_mess
     [WIRE_MODEL_REQ] = read_model_req, [WIRE_MODEL] = read_model,
     [WIRE_STATUS_REQ] = read_nothing,  [WIRE_STATUS] = read_status,
     [WIRE_BEAT] = read_beat,           [WIRE_PROBE] = read_probe,
-    [WIRE_HEARD] = read_heard};
+    [WIRE_HEARD] = read_heard,         [WIRE_REFUSED] = read_refused};
 
 bool wire_read(const uint8_t *p, size_t n, struct wire_batch *batch, struct wire_message *m)
 {

@@ -39,7 +39,7 @@ enum wire_limit {
     WIRE_MEMBERS_MAX = 1024,      /* Members a peer keeps. */
     WIRE_BATCH_MAX = 64,          /* Records, or accusations, in one MEMBERS message. */
     WIRE_RUN_MAX = 2048,          /* Bytes of a run's canonical text. */
-    WIRE_CONTROL_MAX = 64 * 1024, /* Bytes of any message without a bulk payload. */
+    WIRE_CONTROL_MAX = 80 * 1024, /* Bytes of any message without a bulk payload. */
     WIRE_HEAD_MAX = 1024,   /* Bytes of a bulk message before its payload, without the sketch. */
     WIRE_SKETCH_MAX = 4096, /* Bytes of the encoded sketch in a DELTA. */
     WIRE_EDGES_MAX = 64,    /* Edges listed in a STATUS. */
@@ -59,9 +59,10 @@ enum wire_type {
     WIRE_MODEL,      /* A model, a piece of one, or sketches of all its pieces. Bulk. */
     WIRE_STATUS_REQ,
     WIRE_STATUS,
-    WIRE_BEAT,  /* In lock step: I have done so many rounds, though no delta says so. */
-    WIRE_PROBE, /* Have you heard this member lately? I have not. */
-    WIRE_HEARD, /* Yes, so long ago. Who has not says nothing. */
+    WIRE_BEAT,    /* In lock step: I have done so many rounds, though no delta says so. */
+    WIRE_PROBE,   /* Have you heard this member lately? I have not. */
+    WIRE_HEARD,   /* Yes, so long ago. Who has not says nothing. */
+    WIRE_REFUSED, /* You get no session, and why: the last message of one. */
     WIRE_TYPE_END
 };
 
@@ -85,6 +86,21 @@ static inline bool record_state_is_final(enum record_state s)
     return s == RECORD_FINISHED || s == RECORD_FAILED;
 }
 
+/* What a join token makes of an identity that is on nobody's list. Three keys have a part:
+ *
+ *     issuer (listed) --signs--> key, expires_s     (`hearsay invite`: with key's secret, the token)
+ *     key             --signs--> the newcomer's id  (the newcomer, who has the token)
+ *
+ * Whoever reads it in a record can check it, and can make nothing of it for another identity. */
+struct certificate
+{
+    uint8_t issuer[WIRE_ID_BYTES];
+    uint64_t expires_s; /* Seconds since 1970: nobody is admitted by it for the first time later. */
+    uint8_t key[WIRE_ID_BYTES];              /* Ed25519 public key, of this token only. */
+    uint8_t issued[WIRE_SIGNATURE_BYTES];    /* By issuer: wire_token_signed(). */
+    uint8_t presented[WIRE_SIGNATURE_BYTES]; /* By key: wire_presented_signed(). */
+};
+
 /* A member as it describes itself. Signed by itself; the signature covers the
  * canonical bytes of every other field (wire_record_signed). */
 struct record
@@ -98,6 +114,11 @@ struct record
     enum record_state state;
     uint64_t beat[2]; /* Its process began with checkpoints of these beats, the newer one first;
                        * 0: there is none. */
+    /* Another process spoke for this identity: its boot, and how old the signer was when
+     * it raised its record above that one's. 0: there was none. */
+    uint64_t over, age_ms;
+    bool invited;                   /* It has a certificate: */
+    struct certificate certificate; /* else all zero. */
     uint8_t signature[WIRE_SIGNATURE_BYTES];
 };
 
@@ -165,6 +186,22 @@ struct wire_heard
 {
     uint8_t id[WIRE_ID_BYTES];
     uint32_t age_ms; /* Since I heard it myself. */
+};
+
+/* Why somebody gets no session. */
+enum wire_refusal {
+    REFUSED_UNLISTED = 0, /* It is not on my list, and has no certificate. */
+    REFUSED_EXPIRED,      /* Its certificate came too late. */
+    REFUSED_ISSUER,       /* Who issued its certificate is not on my list. */
+    REFUSED_FORGED,       /* Its certificate's signatures do not fit. */
+    REFUSED_NAME          /* A member of its name lives: `other`. */
+};
+
+struct wire_refused
+{
+    enum wire_refusal why;
+    char name[WIRE_NAME_MAX + 1]; /* The sender's. */
+    uint8_t other[WIRE_ID_BYTES]; /* NAME: the member that has it; else zero. */
 };
 
 /* Both ends send one when they want the edge; from the pair both compute what
@@ -260,6 +297,7 @@ struct wire_message
         struct wire_beat beat;
         struct wire_probe probe;
         struct wire_heard heard;
+        struct wire_refused refused;
         struct wire_edge edge;
         struct wire_delta delta;
         struct wire_model_req model_req;
@@ -303,6 +341,7 @@ size_t wire_put_ping(uint8_t *out, size_t cap, const struct wire_ping *m);
 size_t wire_put_beat(uint8_t *out, size_t cap, const struct wire_beat *m);
 size_t wire_put_probe(uint8_t *out, size_t cap, const struct wire_probe *m);
 size_t wire_put_heard(uint8_t *out, size_t cap, const struct wire_heard *m);
+size_t wire_put_refused(uint8_t *out, size_t cap, const struct wire_refused *m);
 size_t wire_put_edge(uint8_t *out, size_t cap, const struct wire_edge *m);
 size_t wire_put_edge_close(uint8_t *out, size_t cap);
 size_t wire_put_delta(uint8_t *out, size_t cap, const struct wire_delta *m);
@@ -315,5 +354,8 @@ size_t wire_put_status(uint8_t *out, size_t cap, const struct wire_status *m);
  * never be taken for the other. Returns the length; cap >= 2048 is enough. */
 size_t wire_record_signed(uint8_t *out, size_t cap, const struct record *r);
 size_t wire_accusation_signed(uint8_t *out, size_t cap, const struct accusation *a);
+/* What the issuer of a certificate signs, and what its key does for the newcomer `id`. */
+size_t wire_token_signed(uint8_t *out, size_t cap, const struct certificate *c);
+size_t wire_presented_signed(uint8_t *out, size_t cap, const uint8_t id[WIRE_ID_BYTES]);
 
 #endif

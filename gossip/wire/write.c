@@ -99,6 +99,20 @@ static void put_type(struct out *o, enum wire_type type)
     put_uint(o, (uint64_t)type);
 }
 
+/* No values where there is none. */
+static void put_certificate(struct out *o, const struct record *r)
+{
+    const struct certificate *c = &r->certificate;
+    put_array(o, r->invited ? FIELDS_CERTIFICATE : 0);
+    if (!r->invited)
+        return;
+    put_bin(o, c->issuer, sizeof c->issuer);
+    put_uint(o, c->expires_s);
+    put_bin(o, c->key, sizeof c->key);
+    put_bin(o, c->issued, sizeof c->issued);
+    put_bin(o, c->presented, sizeof c->presented);
+}
+
 /* A record's fields but the signature, in a message and under the
  * signature alike. */
 static void put_record_fields(struct out *o, const struct record *r)
@@ -114,6 +128,9 @@ static void put_record_fields(struct out *o, const struct record *r)
     put_uint(o, (uint64_t)r->state);
     put_uint(o, r->beat[0]);
     put_uint(o, r->beat[1]);
+    put_uint(o, r->over);
+    put_uint(o, r->age_ms);
+    put_certificate(o, r);
 }
 
 static void put_record(struct out *o, const struct record *r)
@@ -210,6 +227,17 @@ size_t wire_put_heard(uint8_t *out, size_t cap, const struct wire_heard *m)
     put_type(&o, WIRE_HEARD);
     put_bin(&o, m->id, sizeof m->id);
     put_uint(&o, m->age_ms);
+    return end(&o);
+}
+
+size_t wire_put_refused(uint8_t *out, size_t cap, const struct wire_refused *m)
+{
+    struct out o;
+    begin(&o, out, cap);
+    put_type(&o, WIRE_REFUSED);
+    put_uint(&o, (uint64_t)m->why);
+    put_str(&o, m->name, strlen(m->name));
+    put_bin(&o, m->other, sizeof m->other);
     return end(&o);
 }
 
@@ -357,5 +385,28 @@ size_t wire_accusation_signed(uint8_t *out, size_t cap, const struct accusation 
     append(&o, domain, sizeof domain);
     put_array(&o, FIELDS_ACCUSATION - 1);
     put_accusation_fields(&o, a);
+    return end(&o);
+}
+
+size_t wire_token_signed(uint8_t *out, size_t cap, const struct certificate *c)
+{
+    static const char domain[] = "hearsay token 1";
+    struct out o;
+    begin(&o, out, cap);
+    append(&o, domain, sizeof domain);
+    put_array(&o, 2);
+    put_uint(&o, c->expires_s);
+    put_bin(&o, c->key, sizeof c->key);
+    return end(&o);
+}
+
+size_t wire_presented_signed(uint8_t *out, size_t cap, const uint8_t id[WIRE_ID_BYTES])
+{
+    static const char domain[] = "hearsay presented token 1";
+    struct out o;
+    begin(&o, out, cap);
+    append(&o, domain, sizeof domain);
+    put_array(&o, 1);
+    put_bin(&o, id, WIRE_ID_BYTES);
     return end(&o);
 }

@@ -14,7 +14,7 @@
 
 extern const struct option_row cmd_local_rows[], cmd_peer_rows[], cmd_sim_rows[], cmd_train_rows[],
     cmd_status_rows[], cmd_drift_rows[], cmd_topology_rows[], cmd_compressors_rows[],
-    cmd_keygen_rows[], cmd_eval_rows[], cmd_probe_rows[];
+    cmd_keygen_rows[], cmd_identity_rows[], cmd_invite_rows[], cmd_eval_rows[], cmd_probe_rows[];
 
 /* The run keys of `hearsay train`. */
 extern const char *const cmd_train_keys[];
@@ -29,6 +29,8 @@ int cmd_probe(const struct options *o);
 int cmd_topology(const struct options *o);
 int cmd_compressors(const struct options *o);
 int cmd_keygen(const struct options *o);
+int cmd_identity_show(const struct options *o);
+int cmd_invite(const struct options *o);
 int cmd_eval(const struct options *o);
 
 /* Print "hearsay NAME: message" as one line to stderr. Returns `exit_code`, so
@@ -56,6 +58,12 @@ int cmd_expand(const char *key, const char *value, char out[RUN_VALUE_MAX],
     {                                                                                              \
         .name = "key", .kind = OPTION_TEXT, .arg = "FILE", .required = true,                       \
         .help = "the cluster key, as hearsay keygen writes it"                                     \
+    }
+#define CMD_ROW_OBSERVER                                                                           \
+    {                                                                                              \
+        .name = "identity", .kind = OPTION_TEXT, .arg = "FILE",                                    \
+        .help = "the secret key of one in the members file, where the peers have one; default: "   \
+                "a new one"                                                                        \
     }
 #define CMD_ROW_BOOTSTRAP                                                                          \
     {                                                                                              \

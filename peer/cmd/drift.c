@@ -49,6 +49,7 @@ enum { TRIES = 10, POLL_MS = 5 }; /* A window of a small model may be over in 50
 const struct option_row cmd_drift_rows[] = {
     CMD_ROW_BOOTSTRAP,
     CMD_ROW_KEY,
+    CMD_ROW_OBSERVER,
     {.name = "exact", .kind = OPTION_FLAG, .help = "have every peer send its model, and compare them"},
     {.name = "round", .kind = OPTION_UINT, .arg = "N", .min = 0, .max = 1e9,
      .help = "with --exact: the round to compare at; default: the next that the peers estimate themselves"},

@@ -36,20 +36,61 @@ static int lock_file(const char *path, char error[KEYFILE_ERROR_MAX])
     return err == -EWOULDBLOCK ? -EBUSY : err;
 }
 
+/* A new key, unless there is one. */
+static int make_missing(const char *path, bool *made, char error[KEYFILE_ERROR_MAX])
+{
+    uint8_t seed[KEYFILE_BYTES];
+    *made = access(path, F_OK) != 0;
+    if (!*made)
+        return 0;
+    int err = uv_random(NULL, NULL, seed, KEYFILE_BYTES, 0, NULL);
+    if (err < 0)
+        snprintf(error, KEYFILE_ERROR_MAX, "no random bytes: %s", uv_strerror(err));
+    else
+        err = keyfile_write(path, seed, error);
+    explicit_bzero(seed, KEYFILE_BYTES);
+    return err;
+}
+
 int cmd_identity(const char *path, uint8_t seed[KEYFILE_BYTES], char error[KEYFILE_ERROR_MAX])
 {
-    int err = 0;
-    if (access(path, F_OK) != 0) {
-        err = uv_random(NULL, NULL, seed, KEYFILE_BYTES, 0, NULL);
-        if (err < 0)
-            snprintf(error, KEYFILE_ERROR_MAX, "no random bytes: %s", uv_strerror(err));
-        else
-            err = keyfile_write(path, seed, error);
-        explicit_bzero(seed, KEYFILE_BYTES);
-    }
+    bool made;
+    int err = make_missing(path, &made, error);
     if (err == 0)
         err = lock_file(path, error);
     return err < 0 ? err : keyfile_read(path, seed, error);
+}
+
+int cmd_identity_of(const char *path, struct channel_identity *id, bool *made,
+                    char error[KEYFILE_ERROR_MAX])
+{
+    uint8_t seed[KEYFILE_BYTES];
+    int err = made != NULL ? make_missing(path, made, error) : 0;
+    if (err == 0)
+        err = keyfile_read(path, seed, error);
+    if (err == 0)
+        channel_identity_from_seed(id, seed);
+    explicit_bzero(seed, sizeof seed);
+    return err;
+}
+
+void cmd_identity_text(const uint8_t id[WIRE_ID_BYTES], char text[2 * WIRE_ID_BYTES + 1])
+{
+    for (size_t i = 0; i < WIRE_ID_BYTES; i++)
+        snprintf(text + 2 * i, 3, "%02x", id[i]);
+}
+
+int cmd_read_text(const char *path, char *text, size_t cap, char error[KEYFILE_ERROR_MAX])
+{
+    FILE *f = fopen(path, "re");
+    size_t n = f != NULL ? fread(text, 1, cap, f) : 0;
+    int err = f == NULL || ferror(f) ? -errno : n == cap ? -EFBIG : 0;
+    if (f != NULL)
+        fclose(f);
+    text[n < cap ? n : cap - 1] = '\0';
+    if (err < 0)
+        snprintf(error, KEYFILE_ERROR_MAX, "%.300s: %s", path, strerror(-err));
+    return err;
 }
 
 int cmd_write_saved(const char *path, const struct cmd_saved *s, char error[DATA_ERROR_MAX])

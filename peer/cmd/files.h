@@ -4,6 +4,7 @@
 
 #include "nn/data/data.h"
 #include "peer/node/node.h"
+#include "peer/secure/channel.h"
 #include "peer/secure/keyfile.h"
 
 enum { CMD_PATH_MAX = 1024 };
@@ -17,6 +18,19 @@ __attribute__((warn_unused_result)) int cmd_path(char out[CMD_PATH_MAX], const c
  * 0 or a negative errno with a sentence. */
 __attribute__((warn_unused_result)) int cmd_identity(const char *path, uint8_t seed[KEYFILE_BYTES],
                                                      char error[KEYFILE_ERROR_MAX]);
+
+/* The identity in `path`, which another process may be using: nothing is locked. Where it is missing
+ * it is made, and *made says so; with made == NULL that is an error. */
+__attribute__((warn_unused_result)) int cmd_identity_of(const char *path,
+                                                        struct channel_identity *id, bool *made,
+                                                        char error[KEYFILE_ERROR_MAX]);
+
+/* Its public half, as a members file has it. */
+void cmd_identity_text(const uint8_t id[WIRE_ID_BYTES], char text[2 * WIRE_ID_BYTES + 1]);
+
+/* A small file as a text that ends with NUL; -EFBIG where it has cap bytes or more. */
+__attribute__((warn_unused_result)) int cmd_read_text(const char *path, char *text, size_t cap,
+                                                      char error[KEYFILE_ERROR_MAX]);
 
 /* A model on its way to a file. */
 struct cmd_saved

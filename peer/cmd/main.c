@@ -106,6 +106,21 @@ static const struct command commands[] = {
      .summary = "write a new cluster key to a file",
      .rows = cmd_keygen_rows,
      .run = cmd_keygen},
+    {.name = "identity",
+     .usage = "FILE",
+     .summary = "print the identity that a members file lists",
+     .notes = "example:\n"
+              "  hearsay identity peer-b/identity.key >>members.txt\n",
+     .rows = cmd_identity_rows,
+     .run = cmd_identity_show},
+    {.name = "invite",
+     .usage = "--identity FILE [--for TIME]",
+     .summary = "print a join token for a peer that is not in the members file",
+     .notes = "example:\n"
+              "  hearsay invite --identity peer-a/identity.key --for 1h >token\n"
+              "  hearsay peer --bootstrap a.example:7100 --key cluster.key --token @token\n",
+     .rows = cmd_invite_rows,
+     .run = cmd_invite},
     {.name = "eval",
      .usage = "MODEL --data SPEC [options]",
      .summary = "loss and accuracy of a saved model",

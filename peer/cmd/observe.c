@@ -2,7 +2,7 @@
 #include "peer/cmd/observe.h"
 
 #include "gossip/members/members.h"
-#include "peer/secure/keyfile.h"
+#include "peer/cmd/files.h"
 #include "peer/sgd/sgd_keys.h"
 
 #include <assert.h>
@@ -140,6 +140,8 @@ static void on_message(void *self, uint32_t session, const struct wire_message *
     } else if (message->type == WIRE_MEMBERS) {
         for (uint32_t i = 0; i < message->members.n_records; i++)
             take_record(w, &message->members.records[i]);
+    } else if (message->type == WIRE_REFUSED) {
+        memcpy(w->refused_by, message->refused.name, sizeof w->refused_by);
     } else if (message->type == WIRE_STATUS) {
         m->status = message->status;
         m->answered = true;
@@ -255,7 +257,11 @@ int cmd_observe(struct cmd_observe *w, const struct options *o)
     if (keyfile_read(options_text(o, "key"), w->psk, error) < 0)
         return cmd_fail(o, CMD_USAGE, "--key: %s", error);
     w->member = calloc(WIRE_MEMBERS_MAX, sizeof *w->member);
-    if (w->member == NULL || uv_client_open(&w->client, w->psk, &calls) < 0)
+    const char *own = options_text(o, "identity");
+    if (own != NULL && cmd_identity_of(own, &w->identity, NULL, error) < 0)
+        return cmd_fail(o, CMD_USAGE, "--identity: %s", error);
+    if (w->member == NULL
+        || uv_client_open(&w->client, w->psk, own != NULL ? &w->identity : NULL, &calls) < 0)
         return cmd_fail(o, CMD_FAILED, "out of memory");
     int code = ask_bootstrap(w);
     if (code != CMD_OK)
@@ -264,6 +270,11 @@ int cmd_observe(struct cmd_observe *w, const struct options *o)
     uint32_t n_answers = 0;
     for (uint32_t i = 0; i < w->n; i++)
         n_answers += w->member[i].answered;
+    if (n_answers == 0 && w->refused_by[0] != '\0')
+        return cmd_fail(o, CMD_FAILED,
+                        "%s admits only who is in its members file: --identity FILE names the key "
+                        "of one that is",
+                        w->refused_by);
     if (n_answers == 0)
         return cmd_fail(o, CMD_FAILED, "no peer answers at %s with this key",
                         options_text(o, "bootstrap"));
@@ -279,4 +290,5 @@ void cmd_observe_close(struct cmd_observe *w)
         free(w->member[i].model);
     free(w->member);
     explicit_bzero(w->psk, sizeof w->psk);
+    channel_identity_close(&w->identity);
 }

@@ -28,7 +28,9 @@ struct cmd_observe
     const struct options *o;
     struct uv_client *client;
     uint8_t psk[CHANNEL_KEY];
-    struct cmd_observed *member; /* Sorted by name once cmd_observe() is done. */
+    struct channel_identity identity;   /* --identity, if it was given. */
+    char refused_by[WIRE_NAME_MAX + 1]; /* A peer that does not admit this identity; or "". */
+    struct cmd_observed *member;        /* Sorted by name once cmd_observe() is done. */
     uint32_t n;
     uint32_t n_pending; /* Lookups and dials of bootstrap names under way. */
     bool wants_models;

@@ -9,6 +9,7 @@
  */
 #include "gossip/wire/wire.h"
 #include "nn/math/number.h"
+#include "peer/admit/token.h"
 #include "peer/cmd/checkpoint.h"
 #include "peer/cmd/cmd.h"
 #include "peer/cmd/files.h"
@@ -16,6 +17,7 @@
 #include "peer/cmd/peers.h"
 #include "peer/cmd/report.h"
 #include "peer/cmd/training.h"
+#include "peer/uv/roster.h"
 #include "peer/uv/spare.h"
 
 #include <errno.h>
@@ -50,6 +52,10 @@ const struct option_row cmd_peer_rows[] = {
      .help = "addresses to tell the others; default: those seen on connections"},
     {.name = "identity", .kind = OPTION_TEXT, .arg = "FILE",
      .help = "this peer's secret key, made when missing; default: identity.key under --out"},
+    {.name = "members", .kind = OPTION_TEXT, .arg = "FILE",
+     .help = "admit these identities only, one a line, as hearsay identity prints them; read again when it changes"},
+    {.name = "token", .kind = OPTION_TEXT, .arg = "TOKEN|@FILE",
+     .help = "from hearsay invite: be admitted though not in the others' members file"},
     {.name = "out", .kind = OPTION_TEXT, .arg = "DIR",
      .help = "directory for model and metrics of this run only; default: hearsay-NAME"},
     CMD_ROW_FRESH,
@@ -87,6 +93,8 @@ struct peer
     struct list bootstrap, advertise;
     uint8_t psk[CHANNEL_KEY];
     struct channel_identity identity;
+    struct certificate certificate; /* What --token makes of us. */
+    struct members_file listed;     /* What --members held. */
     struct members_crypto crypto;
     struct uv_driver_config config;
     struct cmd_training training;
@@ -209,6 +217,46 @@ static int take_identity(struct peer *p)
     channel_identity_from_seed(&p->identity, seed);
     explicit_bzero(seed, sizeof seed);
     memcpy(p->config.node.id, p->identity.sign_pk, sizeof p->config.node.id);
+    if (!p->report.notes_as_json) {
+        char text[2 * WIRE_ID_BYTES + 1];
+        cmd_identity_text(p->identity.sign_pk, text);
+        (void)cmd_fail(p->o, CMD_OK, "%s is %s", p->name, text);
+    }
+    return CMD_OK;
+}
+
+static int take_members(struct peer *p)
+{
+    char error[UV_ROSTER_ERROR_MAX];
+    const char *path = options_text(p->o, "members");
+    if (path == NULL)
+        return CMD_OK;
+    int err = uv_roster_read(&p->listed, path, error);
+    if (err < 0)
+        return cmd_fail(p->o, err == -ENOMEM ? CMD_FAILED : CMD_USAGE, "--members: %s", error);
+    p->config.members = path;
+    p->config.listed = &p->listed;
+    return CMD_OK;
+}
+
+/* A token in a file ends with a newline, as hearsay invite writes it. */
+static int take_token(struct peer *p)
+{
+    char error[KEYFILE_ERROR_MAX], text[TOKEN_TEXT + 64];
+    const char *given = options_text(p->o, "token");
+    if (given == NULL)
+        return CMD_OK;
+    if (given[0] == '@') {
+        if (cmd_read_text(given + 1, text, sizeof text, error) < 0)
+            return cmd_fail(p->o, CMD_USAGE, "--token: %s", error);
+        text[strcspn(text, " \t\r\n")] = '\0';
+        given = text;
+    }
+    int err = token_present(&p->certificate, given, p->identity.sign_pk, error);
+    explicit_bzero(text, sizeof text);
+    if (err < 0)
+        return cmd_fail(p->o, CMD_USAGE, "--token: %s", error);
+    p->config.node.certificate = &p->certificate;
     return CMD_OK;
 }
 
@@ -377,8 +425,9 @@ static int configure(struct peer *p)
 
 static int take_options(struct peer *p)
 {
-    static int (*const take[])(struct peer *) = {take_listen, take_name, take_key,
-                                                 configure,   take_out,  take_identity};
+    static int (*const take[])(struct peer *) = {take_listen,   take_name, take_key,
+                                                 take_members,  configure, take_out,
+                                                 take_identity, take_token};
     int code = cut_list(p, "bootstrap", NODE_SEEDS_MAX, &p->bootstrap);
     if (code == CMD_OK)
         code = cut_list(p, "advertise", WIRE_ADDRESSES_MAX, &p->advertise);
@@ -462,6 +511,7 @@ int cmd_peer(const struct options *o)
     cmd_checkpoint_close(&p.checkpoint, p.report.over);
     cmd_out_close(&p.dir);
     cmd_training_close(&p.training);
+    members_file_close(&p.listed);
     channel_identity_close(&p.identity);
     explicit_bzero(p.psk, sizeof p.psk);
     return code;

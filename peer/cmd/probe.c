@@ -461,7 +461,7 @@ int cmd_probe(const struct options *o)
                                     .resolved = on_resolved};
     signal(SIGPIPE, SIG_IGN);
     int code = take_key(&p);
-    if (code == CMD_OK && uv_client_open(&p.client, p.has_key ? p.psk : NULL, &calls) < 0)
+    if (code == CMD_OK && uv_client_open(&p.client, p.has_key ? p.psk : NULL, NULL, &calls) < 0)
         code = cmd_fail(o, CMD_FAILED, "out of memory");
     else if (code == CMD_OK)
         code = probe_all(&p);

@@ -22,6 +22,7 @@
 const struct option_row cmd_status_rows[] = {
     CMD_ROW_BOOTSTRAP,
     CMD_ROW_KEY,
+    CMD_ROW_OBSERVER,
     CMD_ROW_JSON,
     {.name = NULL},
 };

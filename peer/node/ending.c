@@ -28,7 +28,7 @@ static void count_member(const struct node *n, const struct member *m, struct ou
     bool self = env_same_id(r->id, n->env.config.id);
     bool finished = self ? !n->unkept : r->state == RECORD_FINISHED;
     bool lives = finished || (m->state == MEMBER_ALIVE && r->state != RECORD_FAILED);
-    if ((r->state == RECORD_LEFT && !self) || (!lives && replaced(n->env.members, r)))
+    if (m->refused || (r->state == RECORD_LEFT && !self) || (!lives && replaced(n->env.members, r)))
         return;
     f->n_members++;
     if (n->phases.away && finished && !self)

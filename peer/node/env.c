@@ -20,6 +20,9 @@ static int open_members(struct env *v)
         .n_addresses = 0, .incarnation = c->incarnation, .boot = c->boot, .state = RECORD_RUNNING};
     memcpy(self.id, c->id, WIRE_ID_BYTES);
     snprintf(self.name, sizeof self.name, "%s", c->name);
+    self.invited = c->certificate != NULL;
+    if (self.invited)
+        self.certificate = *c->certificate;
     for (size_t i = 0; i < c->n_resume; i++)
         self.beat[i] = c->resume[i].beat;
     for (uint32_t i = 0; i < c->n_advertise && i < WIRE_ADDRESSES_MAX; i++)

@@ -64,8 +64,9 @@ bool join_update(struct join *j)
     /* Nobody has begun: the run's initial model is right, unless bootstrap may still
      * lead to somebody who has, or others are about to go on from checkpoints. */
     fetch_close(&j->fetch);
-    bool waits = v->config.n_bootstrap > 0 && !sessions_any(j->sessions)
-                 && v->now_us - j->begun_us < GRACE_US;
+    bool waits = admit_is_refused(&j->sessions->admit)
+                 || (v->config.n_bootstrap > 0 && !sessions_any(j->sessions)
+                     && v->now_us - j->begun_us < GRACE_US);
     j->has_model = !waits && !join_others_resume(j);
     return false;
 }

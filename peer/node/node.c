@@ -212,6 +212,11 @@ static void on_probe(struct node *n, const struct link *l, const struct wire_mes
     sessions_probe(&n->sessions, l, &m->probe);
 }
 
+static void on_refused(struct node *n, const struct link *l, const struct wire_message *m)
+{
+    admit_refused(&n->sessions, l, &m->refused);
+}
+
 static void on_heard(struct node *n, const struct link *l, const struct wire_message *m)
 {
     (void)l;
@@ -275,7 +280,8 @@ static const struct
                                [WIRE_STATUS] = {NULL, false, "unexpected message"},
                                [WIRE_BEAT] = {on_beat, false, "bad BEAT"},
                                [WIRE_PROBE] = {on_probe, false, "bad PROBE"},
-                               [WIRE_HEARD] = {on_heard, false, "bad HEARD"}};
+                               [WIRE_HEARD] = {on_heard, false, "bad HEARD"},
+                               [WIRE_REFUSED] = {on_refused, false, "bad REFUSED"}};
 
 /* Bytes become a message here and nowhere else in the node. */
 static void receive(struct node *n, const struct link *l, const uint8_t *p, size_t len)
@@ -404,6 +410,9 @@ static void handle(struct node *n, const struct node_event *ev)
         break;
     case NODE_KEPT:
         kept(n, ev->kept.stored);
+        break;
+    case NODE_ADMIT:
+        admit_list(&n->sessions, ev);
         break;
     case NODE_WRITTEN:
         checkpoint_written(&n->phases.checkpoint, ev->written.beat);

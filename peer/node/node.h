@@ -4,7 +4,7 @@
  * a driver (peer/uv over sockets, peer/sim over a heap of events) feeds it
  * events and carries out the effects it asks for.
  *
- *   START, TIMER, LINK_UP, LINK_DOWN, RECV, RESOLVED, WORKED, KEPT, STOP
+ *   START, TIMER, LINK_UP, LINK_DOWN, RECV, RESOLVED, WORKED, KEPT, ADMIT, STOP
  *        |                                                            ^
  *        v                                                            |
  *   node_step() --effects--> sends, dials, hang-ups, resolves, notes, job
@@ -54,6 +54,7 @@ enum node_event_type {
     NODE_WORKED,      /* The job is done. */
     NODE_SENT,        /* The bulk message being sent on `link` has left our queue. */
     NODE_KEPT,        /* What write_model asked for is stored, or could not be: kept.* */
+    NODE_ADMIT,       /* Who may be a member: admit.*; from the first one on there is a list. */
     NODE_WRITTEN,     /* The checkpoint of written.beat is on disk, or could not be put there. */
     NODE_STOP         /* SIGTERM: finish the job, write the model, leave. */
 };
@@ -119,6 +120,12 @@ struct node_event
     {
         uint64_t beat;
     } written;
+    struct
+    {
+        const uint8_t (*id)[WIRE_ID_BYTES]; /* n of them, sorted, each once. */
+        size_t n;
+        int64_t unix_s; /* The wall clock now: it ends the time of certificates. */
+    } admit;
     struct
     {
         uint64_t bytes_sent, bytes_received, n_strangers;
@@ -201,6 +208,8 @@ struct node_config
     const char *const *bootstrap; /* "host:port" */
     uint32_t n_bootstrap;
     const struct members_crypto *crypto;
+    const struct certificate
+        *certificate;           /* By which we are admitted; NULL: by a list, if at all. */
     const struct record *known; /* Members known from the start (simulator). */
     uint32_t n_known;
 
@@ -273,7 +282,7 @@ struct node_progress
 struct node; /* Opaque. */
 
 /* Returns 0, -EINVAL or -ENOMEM. The config is copied but for `crypto`, the
- * callbacks' self and the arrays of strings, which must outlive the node. */
+ * callbacks' self and the arrays of strings, which must outlive the node (as `certificate` need not). */
 int node_open(struct node **n, const struct node_config *config);
 void node_close(struct node *n);
 

@@ -63,10 +63,11 @@ static struct roll_entry *add(struct roll *r, const uint8_t *id)
 }
 
 /* The entry of a member of whom there may be something to tell. Who was never missed has none,
- * and whose model is final may be gone. */
+ * whose model is final may be gone, and of whom is refused it has been said why. */
 static struct roll_entry *entry_of(struct roll *r, const struct member *m)
 {
-    if (env_same_id(m->record->id, r->env->config.id) || record_state_is_final(m->record->state))
+    if (env_same_id(m->record->id, r->env->config.id) || m->refused
+        || record_state_is_final(m->record->state))
         return NULL;
     struct roll_entry *e = find(r, m->record->id);
     if (e != NULL || m->state == MEMBER_ALIVE)

@@ -21,6 +21,7 @@ int sessions_open(struct sessions *s, struct env *env, const struct sessions_own
 
 void sessions_close(struct sessions *s)
 {
+    admit_close(&s->admit);
     free(s->seeds);
     free(s->contacts);
 }
@@ -35,42 +36,6 @@ static struct link *find(struct sessions *s, uint32_t number)
 {
     const struct link *l = sessions_link(s, number);
     return l == NULL ? NULL : ours(s, l);
-}
-
-/* ---- questions ---- */
-
-const struct link *sessions_link(const struct sessions *s, uint32_t number)
-{
-    for (size_t i = 0; i < NODE_LINKS_MAX; i++)
-        if (s->links[i].used && s->links[i].number == number)
-            return &s->links[i];
-    return NULL;
-}
-
-const struct link *sessions_to(const struct sessions *s, const uint8_t id[WIRE_ID_BYTES])
-{
-    for (size_t i = 0; i < NODE_LINKS_MAX; i++) {
-        const struct link *l = &s->links[i];
-        if (link_talks(l) && !l->doomed && env_same_id(l->id, id))
-            return l;
-    }
-    return NULL;
-}
-
-bool sessions_any(const struct sessions *s)
-{
-    for (size_t i = 0; i < NODE_LINKS_MAX; i++)
-        if (link_talks(&s->links[i]))
-            return true;
-    return false;
-}
-
-bool sessions_run_begun(const struct sessions *s)
-{
-    for (size_t i = 0; i < NODE_LINKS_MAX; i++)
-        if (s->links[i].used && s->links[i].same_run && s->links[i].started)
-            return true;
-    return false;
 }
 
 /* ---- what is said ---- */
@@ -371,7 +336,7 @@ static void refuse_run(struct sessions *s, const struct link *l, const struct re
     env_note(s->env, NOTE_WARNING, "refused %s (%s), a peer of another run", r->name,
              r->n_addresses > 0 ? r->address[0] : "no address");
     sessions_hang_up(s, l, false);
-    members_refuse(s->env->members, l->id, s->env->now_us);
+    members_refuse(s->env->members, l->id, true, s->env->now_us);
 }
 
 /* Others have our run: who comes with another one that has not begun either has to join ours,
@@ -422,19 +387,38 @@ static void note_forged(struct sessions *s, const struct link *l, enum members_v
         sessions_violation(s, l, "forged rumour");
 }
 
+/* A clone that does not end gets a line a minute. */
+static void say_cloned(struct sessions *s)
+{
+    struct env *v = s->env;
+    if (v->now_us < s->cloned_us)
+        return;
+    s->cloned_us = v->now_us + CLONED_US;
+    env_note(v, NOTE_ERROR,
+             "another process runs with our identity, and began after us: that one should end by "
+             "itself (was our directory copied?)");
+}
+
 static enum members_verdict merge(struct sessions *s, const struct link *l, const struct record *r)
 {
     struct env *v = s->env;
+    if (!admit_record(s, r))
+        return MEMBERS_OLD;
     enum members_verdict verdict = members_merge(v->members, r, v->now_us);
     note_forged(s, l, verdict);
     if (verdict == MEMBERS_TWICE)
         env_note(v, NOTE_WARNING,
                  "two processes run with the identity of %s (%02x%02x%02x%02x): the one that "
-                 "began first should end by itself",
+                 "began last should end by itself",
                  r->name, r->id[0], r->id[1], r->id[2], r->id[3]);
-    if (verdict == MEMBERS_CLONED) {
-        /* Not a word of leaving: it would be the other's, too. */
-        env_note(v, NOTE_ERROR, "another process runs with our identity, and began after us");
+    if (verdict == MEMBERS_CLONED)
+        say_cloned(s);
+    if (verdict == MEMBERS_CLONE) {
+        /* Not a word of leaving: it would be the other's, too. But our answer, which tells it. */
+        env_note(v, NOTE_ERROR,
+                 "another process runs with our identity, and began before us: this one ends (was "
+                 "its directory copied?)");
+        sessions_news(s);
         env_end(v, 2);
     }
     return verdict;
@@ -456,10 +440,12 @@ static void peer_hello(struct sessions *s, struct link *l, const struct wire_hel
 {
     struct env *v = s->env;
     bool first = !l->hello;
-    if (first && is_duplicate(s, l, &h->record))
+    if (first && (!admit_hello(s, l, &h->record) || is_duplicate(s, l, &h->record)))
         return;
     if (!agree_on_run(s, l, h))
         return; /* A peer of another run is no member. */
+    if (first && !admit_name(s, l, &h->record))
+        return;
     if (merge(s, l, &h->record) == MEMBERS_FORGED)
         return;
     l->hello = true;
@@ -475,7 +461,7 @@ static void peer_hello(struct sessions *s, struct link *l, const struct wire_hel
 }
 
 /* Somebody with our identity: we ourselves, who are in our own bootstrap list, or another
- * process. That one is answered, as in members_merge(), until the older of the two has ended;
+ * process. That one is answered, as in members_merge(), until the younger of the two has ended;
  * such a session never talks. */
 static void own_hello(struct sessions *s, const struct link *l, const struct wire_hello *h)
 {
@@ -484,10 +470,7 @@ static void own_hello(struct sessions *s, const struct link *l, const struct wir
     enum members_verdict verdict = other ? merge(s, l, &h->record) : MEMBERS_OLD;
     if (!other) {
         sessions_hang_up(s, l, false);
-    } else if (verdict == MEMBERS_ABOUT_ME) {
-        env_note(v, NOTE_WARNING,
-                 "two processes run with our identity: the one that began first should end by "
-                 "itself");
+    } else if (verdict != MEMBERS_OLD && verdict != MEMBERS_FORGED) {
         dial_all_again(s);
         say_hello(s, l);
     }
@@ -506,7 +489,8 @@ void sessions_hello(struct sessions *s, const struct link *link, const struct wi
         sessions_violation(s, l, "a peer that turns observer");
     } else if (observer) {
         l->hello = l->observer = true;
-        tell_all(s, l);
+        if (admit_observer(s, l))
+            tell_all(s, l);
     } else if (!env_same_id(h->record.id, l->id)) {
         sessions_violation(s, l, "HELLO with another's record");
     } else {
@@ -581,6 +565,7 @@ void sessions_tick(struct sessions *s)
     dial_tick_dead(s);
     watch_tick(s);
     seek_tick(s, standing(s).has_run);
+    admit_tick(s);
     if (v->now_us >= s->heartbeat_us) {
         heartbeat(s);
         s->heartbeat_us = v->now_us + HEARTBEAT_US;

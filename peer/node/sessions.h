@@ -1,6 +1,6 @@
 /* peer/node/sessions.h -- the sessions of a node, and dialling: a machine of its own.
  *
- * Owned here, and written by sessions.c, dial.c and watch.c only: the table of links, the
+ * Owned here, and written by sessions.c, dial.c, watch.c and admit.c only: the table of links, the
  * bootstrap names, whom to call and to watch, the clocks of heartbeat and rumours. Others hold
  * `const struct link *` and ask by the functions below.
  *
@@ -15,6 +15,7 @@
 #ifndef PEER_NODE_SESSIONS_H
 #define PEER_NODE_SESSIONS_H
 
+#include "peer/node/admit.h"
 #include "peer/node/env.h"
 #include "peer/node/seek.h"
 
@@ -136,6 +137,9 @@ struct sessions
     uint64_t n_violations;
     int64_t heartbeat_us, entropy_us; /* When the next ones are due. */
     uint32_t n_news;                  /* So many may be told before the next tick. */
+    int64_t cloned_us;                /* That we have a clone is not said again before this. */
+
+    struct admit admit; /* Who may be a member; admit.c writes it. */
 
     /* dial.c writes these. */
     struct seed *seeds;       /* config.n_bootstrap of them. */

@@ -228,13 +228,18 @@ enum sessions_away sessions_deserted(const struct sessions *s)
     return gone ? s->away : SESSIONS_THERE;
 }
 
+/* Whoever has finished is accused by nobody, and may be long gone. */
+static bool works(const struct member *m)
+{
+    return m->state == MEMBER_ALIVE && !record_state_is_final(m->record->state);
+}
+
 /* The first two of one name: they stand next to each other in the order of names. */
 static const struct member *find_twins(const struct members *m, const struct member **other)
 {
     for (size_t i = 1; i < members_count(m); i++) {
         const struct member *a = members_at(m, i - 1), *b = members_at(m, i);
-        if (strcmp(a->record->name, b->record->name) != 0 || a->state != MEMBER_ALIVE
-            || b->state != MEMBER_ALIVE)
+        if (strcmp(a->record->name, b->record->name) != 0 || !works(a) || !works(b))
             continue;
         *other = b;
         return a;
@@ -258,11 +263,7 @@ static void look_for_twins(struct sessions *s)
     if (a == NULL || s->twins.told || s->env->now_us - s->twins.since_us < TWINS_US)
         return;
     s->twins.told = true;
-    const uint8_t *x = a->record->id, *y = b->record->id;
-    env_note(s->env, NOTE_WARNING,
-             "two members are called %s: %02x%02x%02x%02x and %02x%02x%02x%02x; they have the same "
-             "part of the data",
-             a->record->name, x[0], x[1], x[2], x[3], y[0], y[1], y[2], y[3]);
+    admit_one_of_two(s, a->record, b->record);
 }
 
 /* ---- links ---- */

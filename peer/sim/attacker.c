@@ -216,6 +216,7 @@ static size_t put_false_round(const struct attacker *a, struct wire_message *m, 
     case WIRE_STATUS:
     case WIRE_PROBE:
     case WIRE_HEARD:
+    case WIRE_REFUSED:
     case WIRE_TYPE_END:
         break;
     }

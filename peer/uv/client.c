@@ -67,7 +67,8 @@ static size_t limit(void *self, bool bulk)
     return bulk ? (size_t)UV_CLIENT_BULK_MAX : (size_t)WIRE_CONTROL_MAX;
 }
 
-int uv_client_open(struct uv_client **out, const uint8_t *psk, const struct uv_client_calls *calls)
+int uv_client_open(struct uv_client **out, const uint8_t *psk,
+                   const struct channel_identity *identity, const struct uv_client_calls *calls)
 {
     uint8_t seed[32];
     struct uv_client *c = calloc(1, sizeof *c);
@@ -86,7 +87,7 @@ int uv_client_open(struct uv_client **out, const uint8_t *psk, const struct uv_c
     explicit_bzero(seed, sizeof seed);
     c->calls = *calls;
     c->net = (struct uv_link_net){.loop = &c->loop,
-                                  .identity = &c->identity,
+                                  .identity = identity != NULL ? identity : &c->identity,
                                   .psk = psk,
                                   .versions = {WIRE_VERSION_LEAST, WIRE_VERSION},
                                   .limits = uv_link_limits_default,

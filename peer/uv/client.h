@@ -1,6 +1,6 @@
 /* peer/uv/client.h -- an observer: sessions with peers, to ask and not to take part.
  *
- * A fresh identity each time; the first message of each session is a HELLO
+ * A fresh identity each time, unless the caller has one; the first message of each session is a HELLO
  * with the role OBSERVER, after which a peer tells all members it knows and
  * answers STATUS_REQ and MODEL_REQ. The caller runs the loop by
  * uv_client_wait() and gets messages by callback.
@@ -34,8 +34,10 @@ struct uv_client_calls
     void (*resolved)(void *self, uint32_t tag, const union uv_address *a, uint32_t n);
 };
 
-/* 0 or a negative errno. psk is borrowed; NULL: dials only connect, and fail. */
+/* 0 or a negative errno. psk is borrowed; NULL: dials only connect, and fail. identity is borrowed,
+ * too; NULL: one that is drawn. */
 __attribute__((warn_unused_result)) int uv_client_open(struct uv_client **c, const uint8_t *psk,
+                                                       const struct channel_identity *identity,
                                                        const struct uv_client_calls *calls);
 /* Ends every session at once, without further calls. */
 void uv_client_close(struct uv_client *c);

@@ -16,7 +16,7 @@ enum {
     FINISH_US =
         3 * 1000 * 1000,    /* A checkpoint that is being written has so long to be finished, */
     LIMIT_US = 1000 * 1000, /* and its thread to give up. */
-    N_HANDLES = 7           /* Those in struct uv_driver itself: close_handles() names them. */
+    N_HANDLES = 8           /* Those in struct uv_driver itself: close_handles() names them. */
 };
 
 void uv_driver_defaults(struct uv_driver_config *c)
@@ -43,7 +43,8 @@ static void close_handles(struct uv_driver *d)
     uv_handle_t *handle[N_HANDLES] = {(uv_handle_t *)&d->wake,   (uv_handle_t *)&d->stop,
                                       (uv_handle_t *)&d->end,    (uv_handle_t *)&d->on_term,
                                       (uv_handle_t *)&d->on_int, (uv_handle_t *)&d->leash,
-                                      (uv_handle_t *)&d->keep};
+                                      (uv_handle_t *)&d->keep,   (uv_handle_t *)&d->roster.timer};
+    uv_roster_close(&d->roster);
     for (uint32_t i = 0; i < N_HANDLES; i++) {
         handle[i]->data = d;
         uv_close(handle[i], on_closed);
@@ -167,6 +168,7 @@ static void init_handles(struct uv_driver *d)
     uv_timer_init(d->loop, &d->stop);
     uv_timer_init(d->loop, &d->end);
     uv_timer_init(d->loop, &d->keep);
+    uv_timer_init(d->loop, &d->roster.timer);
     uv_pipe_init(d->loop, &d->leash, 0);
     d->n_open = N_HANDLES;
     d->wake.data = d->stop.data = d->end.data = d->keep.data = d;
@@ -296,6 +298,8 @@ no_memory:
 void uv_driver_start(struct uv_driver *d)
 {
     uv_feed(d, &(struct node_event){.type = NODE_START});
+    if (d->config->members != NULL) /* Before any session. */
+        uv_roster_start(&d->roster, d, d->config->members, d->config->listed);
 }
 
 uint16_t uv_driver_port(const struct uv_driver *d)

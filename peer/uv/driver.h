@@ -13,6 +13,7 @@
 #ifndef PEER_UV_DRIVER_H
 #define PEER_UV_DRIVER_H
 
+#include "peer/admit/members_file.h"
 #include "peer/keep/slots.h"
 #include "peer/node/node.h"
 #include "peer/uv/accept.h"
@@ -42,6 +43,10 @@ struct uv_driver_config
     struct uv_accept_limits accept;
 
     struct slots *slots; /* Checkpoints go there, if node.checkpoint_us says that there are any. */
+
+    /* The members file and what was in it; NULL: everybody may be a member. */
+    const char *members;
+    struct members_file *listed; /* Its contents are taken over by uv_driver_start(). */
 
     /* All may be NULL. From the loop thread, within a step: they must not call the driver. */
     void *self;

@@ -14,6 +14,7 @@
 
 #include "peer/uv/door.h"
 #include "peer/uv/driver.h"
+#include "peer/uv/roster.h"
 #include "peer/uv/writer.h"
 
 struct uv_driver
@@ -31,6 +32,7 @@ struct uv_driver
     struct state copy;       /* Its memory goes round: node, writer, node. */
     uint64_t unwritten;      /* The checkpoint of this beat was not even begun; 0: none. */
     uv_timer_t wake, stop, end, keep;
+    struct uv_roster roster; /* Started where there is a members file. */
     uv_signal_t on_term, on_int;
     uv_pipe_t leash;
     char leash_byte[16];

@@ -135,6 +135,7 @@ static bool message_text(struct story *s, uint32_t peer, uint32_t other,
     case WIRE_BEAT:
     case WIRE_PROBE:
     case WIRE_HEARD:
+    case WIRE_REFUSED:
     case WIRE_STATUS_REQ:
     case WIRE_STATUS:
     case WIRE_NONE:
@@ -186,6 +187,7 @@ void story_event(struct story *s, uint32_t peer, const struct node_event *ev, ui
     case NODE_TIMER:
     case NODE_WORKED:
     case NODE_KEPT:
+    case NODE_ADMIT:
     case NODE_WRITTEN:
     case NODE_SENT:
         return;

@@ -41,6 +41,9 @@ static void say_message(FILE *f, const struct wire_message *m)
     case WIRE_HEARD:
         fprintf(f, "HEARD age_ms=%" PRIu32, m->heard.age_ms);
         break;
+    case WIRE_REFUSED:
+        fprintf(f, "REFUSED why=%d", (int)m->refused.why);
+        break;
     case WIRE_EDGE_CLOSE:
         fprintf(f, "EDGE_CLOSE");
         break;
@@ -123,6 +126,9 @@ void trace_event(void *self, uint32_t peer, const struct node_event *ev, uint32_
         break;
     case NODE_KEPT:
         fprintf(c->trace, "   KEPT%s", ev->kept.stored ? "" : " not");
+        break;
+    case NODE_ADMIT:
+        fprintf(c->trace, "   ADMIT %zu", ev->admit.n);
         break;
     case NODE_WRITTEN:
         fprintf(c->trace, "   WRITTEN");

@@ -55,7 +55,10 @@ static inline struct record large_record(uint64_t key)
         memset(r.address[i], 'a', WIRE_ADDRESS_MAX);
         memcpy(r.address[i] + WIRE_ADDRESS_MAX - 6, ":65535", 6);
     }
-    r.incarnation = r.boot = UINT64_MAX;
+    r.incarnation = r.boot = r.over = r.age_ms = UINT64_MAX;
+    r.invited = true;
+    fill((uint8_t *)&r.certificate, sizeof r.certificate, key + 2);
+    r.certificate.expires_s = UINT64_MAX;
     r.state = RECORD_LEFT;
     return r;
 }
@@ -190,6 +193,12 @@ static inline size_t sample(enum wire_type type, bool large)
         struct wire_heard m = {.age_ms = (uint32_t)v};
         fill(m.id, sizeof m.id, v);
         return wire_put_heard(buffer, CAP, &m);
+    }
+    case WIRE_REFUSED: {
+        struct wire_refused m = {.why = large ? REFUSED_NAME : REFUSED_UNLISTED};
+        memset(m.name, 'n', large ? WIRE_NAME_MAX : 1);
+        fill(m.other, sizeof m.other, v);
+        return wire_put_refused(buffer, CAP, &m);
     }
     case WIRE_EDGE:
         return wire_put_edge(buffer, CAP,

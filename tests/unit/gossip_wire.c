@@ -84,6 +84,10 @@ static void check_rest(bool large)
     uint8_t id[WIRE_ID_BYTES];
     fill(id, sizeof id, v);
     assert_memory_equal(heard.id, id, sizeof id);
+    struct wire_refused refused = read_sound(buffer, sample(WIRE_REFUSED, large))->refused;
+    assert_int_equal(refused.why, large ? REFUSED_NAME : REFUSED_UNLISTED);
+    assert_int_equal(strlen(refused.name), large ? WIRE_NAME_MAX : 1);
+    assert_memory_equal(refused.other, id, sizeof id);
     struct wire_probe probe = read_sound(buffer, sample(WIRE_PROBE, large))->probe;
     assert_memory_equal(probe.id, id, sizeof id);
     struct wire_model_req ask = read_sound(buffer, sample(WIRE_MODEL_REQ, large))->model_req;

@@ -254,6 +254,7 @@ static inline void overhear(struct world *w, const uint8_t *p, size_t n)
     case WIRE_BEAT:
     case WIRE_PROBE:
     case WIRE_HEARD:
+    case WIRE_REFUSED:
         break;
     case WIRE_STATUS_REQ:
     case WIRE_NONE:

@@ -46,11 +46,13 @@ struct lone_actor
     bool told_trained;  /* its training done, */
     bool told_stalled;  /* its worker stuck: ever. */
     uint32_t n_beat, busy_ms;
-    uint32_t n_heard;       /* How often the node vouched for somebody. */
-    uint32_t n_early;       /* Beats that came before their delta. */
-    uint64_t beat;          /* The last BEAT. */
-    bool told_others;       /* Records of others. */
-    uint32_t n_accusations; /* Those of actor 1. */
+    uint32_t n_refused;          /* How often the node refused it, */
+    struct wire_refused refused; /* last so. */
+    uint32_t n_heard;            /* How often the node vouched for somebody. */
+    uint32_t n_early;            /* Beats that came before their delta. */
+    uint64_t beat;               /* The last BEAT. */
+    bool told_others;            /* Records of others. */
+    uint32_t n_accusations;      /* Those of actor 1. */
     struct wire_edge edge;
     struct wire_delta delta, first; /* The newest, and the newest epoch's first. */
     uint64_t window[2]; /* The last tag of a sketch in training, and the first one after. */

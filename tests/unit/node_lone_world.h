@@ -233,6 +233,10 @@ static inline void lone_hears(struct lone *w, uint32_t who, const uint8_t *p, si
         if (a->vouches)
             lone_vouch(w, who, m.probe.id);
         break;
+    case WIRE_REFUSED:
+        a->n_refused++;
+        a->refused = m.refused;
+        break;
     case WIRE_HEARD:
         a->n_heard++;
         break;

@@ -90,24 +90,80 @@ static void test_two_processes_of_one_identity(void **state)
     end();
 }
 
-/* Whoever finds that it is the older of two ends, and does not leave in the other's name. */
+/* What another process of our identity says where it has heard our word; it is so old. */
+static struct record answer(uint64_t age_ms)
+{
+    struct record r = record(OURS, 99);
+    r.incarnation = members_self(rig.env.members)->incarnation + 1;
+    r.over = members_self(rig.env.members)->boot;
+    r.age_ms = age_ms;
+    return r;
+}
+
+/* The younger of two ends, at once, says a last word to the other and does not leave in its name.
+ * The older one says so, once a minute, and goes on. */
 static void test_a_clone_of_us(void **state)
 {
+    struct wire_message m;
     (void)state;
-    begin();
-    const struct link *l = up(HIGH, false);
-    hello(l, 1);
-    struct record r = record(OURS, 99);
-    struct wire_members told = {.n_records = 1, .records = &r};
-    for (int k = 0; k < 2; k++) {
-        assert_false(rig.env.over);
-        r.incarnation = members_self(rig.env.members)->incarnation + 1;
+    for (int younger = 0; younger < 2; younger++) {
+        begin();
+        const struct link *l = up(HIGH, false);
+        hello(l, 1);
+        sessions_tick(&rig.s);
+        step_at(rig.env.now_us + 60 * SECOND);
+        sessions_heard(&rig.s, l->number);
+        struct record r = answer(younger ? 65 * 1000 : 55 * 1000);
+        struct wire_members told = {.n_records = 1, .records = &r};
         sessions_members(&rig.s, l, &told);
+        assert_int_equal(rig.fx.n_notes, 1);
+        assert_int_equal(rig.env.over, younger);
+        if (younger)
+            assert_int_equal(rig.env.exit_code, 2);
+        else
+            sessions_news(&rig.s);
+        assert_true(sent(l->number, WIRE_MEMBERS, &m));
+        uint32_t own = 0;
+        while (own < m.members.n_records && m.members.records[own].id[0] != OURS)
+            own++;
+        assert_true(own < m.members.n_records);
+        assert_int_equal(m.members.records[own].over, 99);
+        assert_true(m.members.records[own].incarnation > r.incarnation);
+        assert_int_equal(members_self(rig.env.members)->state, RECORD_RUNNING);
+        for (int again = 0; again < 3 && !younger; again++) {
+            step_at(rig.env.now_us + CLONED_US / 2);
+            r = answer(56 * 1000);
+            sessions_members(&rig.s, l, &told);
+            assert_int_equal(rig.fx.n_notes, again & 1);
+        }
+        end();
     }
-    assert_true(rig.env.over);
-    assert_int_equal(rig.env.exit_code, 2);
-    assert_int_equal(members_self(rig.env.members)->state, RECORD_RUNNING);
-    end();
+}
+
+/* However a restart comes: a former life, whatever its clock said and whatever it raised its own
+ * record above, is no clone, for it cannot have heard us. */
+static void test_no_clone_in_a_restart(void **state)
+{
+    (void)state;
+    for (int64_t delay_ms = 0; delay_ms <= 12 * 1000; delay_ms += 250) {
+        begin();
+        const struct link *l = up(HIGH, false);
+        hello(l, 1);
+        struct record r = record(OURS, 99);
+        struct wire_members told = {.n_records = 1, .records = &r};
+        step_at(rig.env.now_us + delay_ms * 1000);
+        for (uint64_t k = 0; k < 6; k++) { /* Its words, and those of the life before it. */
+            r.boot = 99 + k / 3;
+            r.over = k % 3 * 50;
+            r.age_ms = (uint64_t)delay_ms * k;
+            r.incarnation += k * 3600 * 1000; /* Its clock was hours ahead. */
+            sessions_members(&rig.s, l, &told);
+            assert_true(members_self(rig.env.members)->incarnation > r.incarnation);
+        }
+        assert_false(rig.env.over);
+        assert_int_equal(rig.fx.n_notes, 0);
+        end();
+    }
 }
 
 static void say_own(const struct link *l, const struct record *r)
@@ -121,27 +177,32 @@ static void test_alone_with_a_clone(void **state)
 {
     struct wire_message m;
     (void)state;
-    for (int older = 0; older < 2; older++) {
+    for (int younger = 0; younger < 2; younger++) {
         begin();
-        const struct link *l = up(OURS, older != 0);
+        const struct link *l = up(OURS, younger == 0);
         struct record r = *members_self(rig.env.members);
         assert_true(sent(l->number, WIRE_HELLO, &m));
         r.boot = 99;
-        r.incarnation += older ? 10 : 0;
-        r.incarnation -= older ? 0 : 1;
-        say_own(l, &r); /* The later one is not contradicted by this, */
-        assert_int_equal(rig.fx.n_notes, older);
+        r.incarnation--;
+        say_own(l, &r); /* Their clock is behind: they are the first to answer. */
         step_at(rig.env.now_us);
-        r.incarnation = members_self(rig.env.members)->incarnation + 1000;
-        say_own(l, &r); /* but by the answer; and the older one by the second. */
-        assert_int_equal(rig.env.over, older);
-        assert_int_equal(rig.fx.n_notes, 1);
+        r = answer(younger ? 30 * 1000 : 0);
+        step_at(rig.env.now_us + 10 * SECOND);
+        say_own(l, &r);
+        if (!younger) { /* Our age was not known before; now it is. */
+            assert_int_equal(rig.fx.n_notes, 1);
+            step_at(rig.env.now_us + 10 * SECOND);
+            r = answer(1000);
+            say_own(l, &r);
+        }
+        assert_int_equal(rig.env.over, younger);
+        assert_int_equal(rig.fx.n_notes, younger);
+        assert_true(sent(l->number, WIRE_HELLO, &m));
+        assert_true(m.hello.record.incarnation > r.incarnation && m.hello.record.over == 99);
+        assert_false(l->doomed);
         assert_int_equal(members_self(rig.env.members)->state, RECORD_RUNNING);
-        if (older)
+        if (younger)
             assert_int_equal(rig.env.exit_code, 2);
-        else
-            assert_true(sent(l->number, WIRE_HELLO, &m)
-                        && m.hello.record.incarnation > r.incarnation && !l->doomed);
         end();
     }
 }
@@ -446,6 +507,7 @@ int main(void)
         cmocka_unit_test(test_second_session),
         cmocka_unit_test(test_two_processes_of_one_identity),
         cmocka_unit_test(test_a_clone_of_us),
+        cmocka_unit_test(test_no_clone_in_a_restart),
         cmocka_unit_test(test_alone_with_a_clone),
         cmocka_unit_test(test_alone_with_ourselves),
         cmocka_unit_test(test_names_are_resolved_for_ever),

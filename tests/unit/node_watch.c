@@ -81,7 +81,8 @@ static void test_no_war_of_words(void **state)
     end();
 }
 
-/* Two names alike are said once, and not of a restart, whose old identity dies meanwhile. */
+/* The later of two of one name has to go, and it is said once; not of a restart, whose old
+ * identity dies meanwhile. */
 static void test_twins(void **state)
 {
     (void)state;
@@ -101,6 +102,9 @@ static void test_twins(void **state)
                 n_notes += strstr(rig.fx.notes[i].text, "two members are called") != NULL;
         }
         assert_int_equal(n_notes, !dies);
+        assert_int_equal(state_of(77) == MEMBER_LEFT, !dies);
+        assert_int_equal(state_of(HIGH), MEMBER_ALIVE);
+        assert_false(rig.env.over);
         end();
     }
 }

@@ -136,6 +136,7 @@ static void count(struct fake *f, const struct node_event *ev)
     case NODE_SENT:
         f->n_sent++;
         break;
+    case NODE_ADMIT:
     case NODE_WRITTEN:
         break;
     case NODE_KEPT:

@@ -342,7 +342,7 @@ static void test_observer(void **state)
     model = packet_get(&a.pool);
     model->len = 3000000;
     memset(model->bytes, 1, model->len);
-    assert_int_equal(uv_client_open(&c, fake_psk, &calls), 0);
+    assert_int_equal(uv_client_open(&c, fake_psk, NULL, &calls), 0);
     assert_int_equal(uv_resolve_numeric(a.address, &at), 0);
     assert_false(uv_client_wait(c, 1, never)); /* It ends all the same. */
     assert_int_equal(uv_client_dial(c, 9, &at, 1), 0);

@@ -360,7 +360,7 @@ static void test_dials_one_address_after_another(void **state)
         assert_int_equal(getsockname(fd[i], &at[i].any, &n), 0);
     }
     assert_int_equal(uv_resolve_numeric(a.address, &at[2]), 0);
-    assert_int_equal(uv_client_open(&c, fake_psk, &calls), 0);
+    assert_int_equal(uv_client_open(&c, fake_psk, NULL, &calls), 0);
     assert_int_equal(uv_client_dial(c, 9, at, 3), 0);
     bool done = false;
     for (int i = 0; i < WATCHDOG_MS && !done; i++)

@@ -1,0 +1,395 @@
+/* peer/node/admit.c -- the list, certificates and names against whoever comes. */
+#include "peer/node/admit.h"
+
+#include "peer/node/sessions.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    SIGNED_MAX_BYTES = 256,
+    TELL_US = 10 * 60 * 1000 * 1000, /* One that is refused again and again is told of so often. */
+    SETTLED_US = 2 * 1000 * 1000,    /* A session that has lasted so long is one. */
+    QUIET_REFUSED_US = 7 * 1000 * 1000 /* Longer than from one call to the next. */
+};
+
+/* An identity as a file has it; three may be in one note. */
+static const char *hex(const uint8_t id[WIRE_ID_BYTES], char out[2 * WIRE_ID_BYTES + 1])
+{
+    for (size_t i = 0; i < WIRE_ID_BYTES; i++)
+        snprintf(out + 2 * i, 3, "%02x", id[i]);
+    return out;
+}
+
+static int compare(const void *a, const void *b)
+{
+    return memcmp(a, b, WIRE_ID_BYTES);
+}
+
+/* ---- is it admitted? ---- */
+
+static bool on_list(const struct admit *a, const uint8_t id[WIRE_ID_BYTES])
+{
+    return a->n > 0 && bsearch(id, a->id, a->n, sizeof *a->id, compare) != NULL;
+}
+
+static bool is_free(const struct sessions *s, const uint8_t id[WIRE_ID_BYTES])
+{
+    const struct admit *a = &s->admit;
+    return !a->listed || on_list(a, id) || env_same_id(id, s->env->config.id);
+}
+
+static bool sound(const struct sessions *s, const struct record *r)
+{
+    const struct members_crypto *crypto = s->env->config.crypto;
+    const struct certificate *c = &r->certificate;
+    uint8_t msg[SIGNED_MAX_BYTES];
+    size_t n = wire_token_signed(msg, sizeof msg, c);
+    if (!crypto->verify(crypto->self, c->issuer, msg, n, c->issued))
+        return false;
+    n = wire_presented_signed(msg, sizeof msg, r->id);
+    return crypto->verify(crypto->self, c->key, msg, n, c->presented);
+}
+
+/* It is a member by this very certificate, which has been checked. */
+static bool is_known(const struct sessions *s, const struct record *r)
+{
+    const struct member *m = members_find(s->env->members, r->id);
+    return m != NULL && !m->refused && m->record->invited
+           && memcmp(&m->record->certificate, &r->certificate, sizeof r->certificate) == 0;
+}
+
+enum admitted { ADMITTED = -1 }; /* Else an enum wire_refusal. */
+
+/* met: it says so itself, so that the time of its certificate counts. */
+static int judge(const struct sessions *s, const struct record *r, bool known, bool met)
+{
+    const struct admit *a = &s->admit;
+    int64_t unix_s = (a->unix_us + s->env->now_us) / 1000000;
+    if (is_free(s, r->id))
+        return ADMITTED;
+    if (!r->invited)
+        return REFUSED_UNLISTED;
+    if (!on_list(a, r->certificate.issuer))
+        return REFUSED_ISSUER;
+    if (known)
+        return ADMITTED;
+    if (!sound(s, r))
+        return REFUSED_FORGED;
+    return met && unix_s > 0 && (uint64_t)unix_s > r->certificate.expires_s ? REFUSED_EXPIRED
+                                                                            : ADMITTED;
+}
+
+bool admit_record(struct sessions *s, const struct record *r)
+{
+    return !s->admit.listed || judge(s, r, is_known(s, r), false) == ADMITTED;
+}
+
+/* ---- refusing ---- */
+
+/* Not again before a while. */
+static bool is_told(struct admit *a, const uint8_t id[WIRE_ID_BYTES], enum wire_refusal why,
+                    int64_t now_us)
+{
+    for (uint32_t i = 0; i < ADMIT_TOLD; i++)
+        if (a->told[i].until_us > now_us && a->told[i].why == why && env_same_id(a->told[i].id, id))
+            return true;
+    uint32_t at = a->next_told++ % ADMIT_TOLD;
+    memcpy(a->told[at].id, id, WIRE_ID_BYTES);
+    a->told[at].why = why;
+    a->told[at].until_us = now_us + TELL_US;
+    return false;
+}
+
+static void say_refused(struct sessions *s, const char *name, const uint8_t id[WIRE_ID_BYTES],
+                        enum wire_refusal why, const uint8_t other[WIRE_ID_BYTES])
+{
+    char x[2 * WIRE_ID_BYTES + 1], y[2 * WIRE_ID_BYTES + 1];
+    if (is_told(&s->admit, id, why, s->env->now_us))
+        return;
+    switch (why) {
+    case REFUSED_UNLISTED:
+        env_note(s->env, NOTE_WARNING,
+                 "refused %s: its identity %s is not in the members file, and it has no token",
+                 name, hex(id, x));
+        break;
+    case REFUSED_EXPIRED:
+        env_note(s->env, NOTE_WARNING, "refused %s (%.8s): its token has expired", name,
+                 hex(id, x));
+        break;
+    case REFUSED_ISSUER:
+        env_note(s->env, NOTE_WARNING,
+                 "refused %s (%.8s): its token is of %s, which is not in the members file", name,
+                 hex(id, x), hex(other, y));
+        break;
+    case REFUSED_FORGED:
+        env_note(s->env, NOTE_WARNING, "refused %s (%.8s): its token is forged", name, hex(id, x));
+        break;
+    case REFUSED_NAME:
+        env_note(s->env, NOTE_WARNING,
+                 "refused %s (%.8s): that is the name of %.8s, which lives; each member needs a "
+                 "name of its own",
+                 name, hex(id, x), hex(other, y));
+        break;
+    }
+}
+
+/* The last message of a session. */
+static void refuse(struct sessions *s, const struct link *l, enum wire_refusal why,
+                   const uint8_t other[WIRE_ID_BYTES])
+{
+    uint8_t out[128];
+    struct wire_refused m = {.why = why};
+    snprintf(m.name, sizeof m.name, "%s", s->env->config.name);
+    if (why == REFUSED_NAME)
+        memcpy(m.other, other, sizeof m.other);
+    sessions_send(s, l, false, out, wire_put_refused(out, sizeof out, &m), NULL);
+    sessions_hang_up(s, l, false);
+}
+
+/* ---- names ---- */
+
+/* Who has this name, and talks to us now: whoever died is silent, and whoever fell silent is mute. */
+static const struct link *holder(const struct sessions *s, const struct record *r)
+{
+    for (size_t i = 0; i < NODE_LINKS_MAX; i++) {
+        const struct link *l = &s->links[i];
+        const struct member *m = members_find(s->env->members, l->id);
+        if (link_talks(l) && !l->doomed && !l->mute && m != NULL && !env_same_id(l->id, r->id)
+            && m->record->state != RECORD_LEFT && strcmp(m->record->name, r->name) == 0)
+            return l;
+    }
+    return NULL;
+}
+
+/* The later one, by what both sign: incarnations begin with the clock on the wall. */
+static const struct record *later(const struct record *a, const struct record *b)
+{
+    if (a->incarnation != b->incarnation)
+        return a->incarnation > b->incarnation ? a : b;
+    return memcmp(a->id, b->id, WIRE_ID_BYTES) > 0 ? a : b;
+}
+
+/* Whose name it is: NULL where nobody has it who lives, or it is ours and we are the later one: then
+ * it is they who refuse us. */
+static const uint8_t *name_taken(const struct sessions *s, const struct record *r)
+{
+    const struct record *own = members_self(s->env->members);
+    if (strcmp(own->name, r->name) == 0)
+        return later(own, r) == r ? own->id : NULL;
+    const struct link *l = holder(s, r);
+    return l != NULL ? l->id : NULL;
+}
+
+void admit_one_of_two(struct sessions *s, const struct record *a, const struct record *b)
+{
+    struct env *v = s->env;
+    const struct record *loser = later(a, b), *other = loser == a ? b : a;
+    struct record gone = *loser;
+    const struct link *l = sessions_to(s, gone.id);
+    char x[2 * WIRE_ID_BYTES + 1], y[2 * WIRE_ID_BYTES + 1];
+    if (env_same_id(gone.id, v->config.id)) {
+        env_note(v, NOTE_ERROR,
+                 "two members are called %s: %.8s, and this one, %.8s, which began later, and ends",
+                 gone.name, hex(other->id, x), hex(gone.id, y));
+        sessions_leave(s);
+        env_end(v, 2);
+        return;
+    }
+    say_refused(s, gone.name, gone.id, REFUSED_NAME, other->id);
+    if (l != NULL)
+        refuse(s, l, REFUSED_NAME, other->id);
+    members_refuse(v->members, gone.id, true, v->now_us);
+}
+
+/* ---- who comes ---- */
+
+bool admit_hello(struct sessions *s, const struct link *l, const struct record *r)
+{
+    int why = s->admit.listed ? judge(s, r, is_known(s, r), true) : ADMITTED;
+    if (why == ADMITTED)
+        return true;
+    say_refused(s, r->name, l->id, (enum wire_refusal)why, r->certificate.issuer);
+    refuse(s, l, (enum wire_refusal)why, l->id);
+    return false;
+}
+
+bool admit_name(struct sessions *s, const struct link *l, const struct record *r)
+{
+    const uint8_t *other = name_taken(s, r);
+    if (other == NULL)
+        return true;
+    say_refused(s, r->name, l->id, REFUSED_NAME, other);
+    refuse(s, l, REFUSED_NAME, other);
+    return false;
+}
+
+/* It has no record: it is on the list, or a member. */
+bool admit_observer(struct sessions *s, const struct link *l)
+{
+    const struct member *m = members_find(s->env->members, l->id);
+    if (is_free(s, l->id) || (m != NULL && !m->refused))
+        return true;
+    say_refused(s, "an observer", l->id, REFUSED_UNLISTED, l->id);
+    refuse(s, l, REFUSED_UNLISTED, l->id);
+    return false;
+}
+
+/* ---- the list ---- */
+
+static void revoke(struct sessions *s, const struct record *r, enum wire_refusal why)
+{
+    char x[2 * WIRE_ID_BYTES + 1], y[2 * WIRE_ID_BYTES + 1];
+    if (why == REFUSED_ISSUER)
+        env_note(s->env, NOTE_WARNING,
+                 "%s (%.8s) is a member no longer: its token is of %.8s, which is not in the "
+                 "members file",
+                 r->name, hex(r->id, x), hex(r->certificate.issuer, y));
+    else
+        env_note(s->env, NOTE_WARNING,
+                 "%s (%.8s) is a member no longer: it is not in the members file", r->name,
+                 hex(r->id, x));
+    members_refuse(s->env->members, r->id, true, s->env->now_us);
+}
+
+/* Those that the former list kept out may be back; those whom the new one does not have are out. */
+static void hold_members(struct sessions *s, const struct admit *former)
+{
+    struct members *all = s->env->members;
+    for (size_t i = 0; i < members_count(all); i++) {
+        const struct member *m = members_at(all, i);
+        struct record r = *m->record;
+        int why = judge(s, &r, false, false);
+        if (why != ADMITTED && !m->refused)
+            revoke(s, &r, (enum wire_refusal)why);
+        else if (why == ADMITTED && m->refused && former->listed && !on_list(former, r.id))
+            members_refuse(all, r.id, false, s->env->now_us);
+    }
+}
+
+static void hold_sessions(struct sessions *s)
+{
+    for (size_t i = 0; i < NODE_LINKS_MAX; i++) {
+        const struct link *l = &s->links[i];
+        if (!l->used || l->doomed || !l->hello)
+            continue;
+        const struct member *m = members_find(s->env->members, l->id);
+        bool stays = is_free(s, l->id) || (m != NULL && !m->refused);
+        bool invited = m != NULL && m->record->invited;
+        if (!stays)
+            refuse(s, l, invited ? REFUSED_ISSUER : REFUSED_UNLISTED, l->id);
+    }
+}
+
+void admit_list(struct sessions *s, const struct node_event *ev)
+{
+    struct admit *a = &s->admit, former = *a;
+    char x[2 * WIRE_ID_BYTES + 1];
+    uint8_t(*id)[WIRE_ID_BYTES] = malloc((ev->admit.n + 1) * sizeof *id);
+    if (id == NULL) {
+        env_note(s->env, NOTE_ERROR, "no memory for the members file; the one before counts");
+        return;
+    }
+    if (ev->admit.n > 0)
+        memcpy(id, ev->admit.id, ev->admit.n * sizeof *id);
+    a->id = id;
+    a->n = ev->admit.n;
+    a->listed = true;
+    a->unix_us = ev->admit.unix_s * 1000000 - s->env->now_us;
+    memset(a->told, 0, sizeof a->told);
+    bool own = on_list(a, s->env->config.id), owned = on_list(&former, s->env->config.id);
+    if (!own && (owned || !former.listed) && !members_self(s->env->members)->invited)
+        env_note(s->env, NOTE_WARNING,
+                 "this peer's own identity %s is not in its members file: peers with the same file "
+                 "refuse it",
+                 hex(s->env->config.id, x));
+    hold_members(s, &former);
+    hold_sessions(s);
+    free(former.id);
+}
+
+void admit_close(struct admit *a)
+{
+    free(a->id);
+    *a = (struct admit){0};
+}
+
+/* ---- we are refused ---- */
+
+bool admit_is_refused(const struct admit *a)
+{
+    return a->refused_us != 0;
+}
+
+static void say_why(struct sessions *s, const struct wire_refused *m)
+{
+    char x[2 * WIRE_ID_BYTES + 1], y[2 * WIRE_ID_BYTES + 1];
+    struct env *v = s->env;
+    switch (m->why) {
+    case REFUSED_UNLISTED:
+        env_note(v, NOTE_WARNING,
+                 "%s does not admit this peer: identity %s is not in its members file, and there "
+                 "is no --token",
+                 m->name, hex(v->config.id, x));
+        break;
+    case REFUSED_EXPIRED:
+        env_note(v, NOTE_WARNING, "%s does not admit this peer: its token has expired", m->name);
+        break;
+    case REFUSED_ISSUER:
+        env_note(v, NOTE_WARNING,
+                 "%s does not admit this peer: whoever made its token is not in the members file",
+                 m->name);
+        break;
+    case REFUSED_FORGED:
+        env_note(v, NOTE_WARNING, "%s does not admit this peer: its token is forged", m->name);
+        break;
+    case REFUSED_NAME:
+        env_note(v, NOTE_WARNING,
+                 "%s does not admit this peer, %.8s: the name %s is that of %.8s, which lives; "
+                 "--name gives it another",
+                 m->name, hex(v->config.id, x), v->config.name, hex(m->other, y));
+        break;
+    }
+}
+
+void admit_refused(struct sessions *s, const struct link *l, const struct wire_refused *m)
+{
+    struct admit *a = &s->admit;
+    int64_t now = s->env->now_us;
+    if (a->refused_us == 0)
+        a->refused_us = now;
+    a->last_us = now;
+    if (a->told_us == 0 || a->told_why != m->why || now - a->told_us > TELL_US) {
+        say_why(s, m);
+        a->told_us = now;
+        a->told_why = m->why;
+    }
+    sessions_hang_up(s, l, false);
+}
+
+/* Whoever talks to us for a while admits us. */
+static bool has_session(const struct sessions *s)
+{
+    for (size_t i = 0; i < NODE_LINKS_MAX; i++) {
+        const struct link *l = &s->links[i];
+        if (link_talks(l) && !l->doomed && s->env->now_us - l->up_us > SETTLED_US)
+            return true;
+    }
+    return false;
+}
+
+/* Nobody refuses us any more, or somebody has us: then all is as before. */
+void admit_tick(struct sessions *s)
+{
+    struct admit *a = &s->admit;
+    int64_t now = s->env->now_us;
+    if (a->refused_us == 0)
+        return;
+    if (has_session(s) || now - a->last_us > QUIET_REFUSED_US) {
+        a->refused_us = 0;
+    } else if (now - a->refused_us >= REFUSED_END_US) {
+        env_note(s->env, NOTE_ERROR, "nobody admits this peer: it ends");
+        env_end(s->env, 2);
+    }
+}

@@ -1,0 +1,365 @@
+/* tests/unit/node_admit.c -- who gets a session: the list, certificates, names; and being refused. */
+#include "node_sessions_rig.h"
+
+enum { ISSUER = 3, STRANGER = 20, UNIX_S = 1700000000 };
+
+static bool valid; /* What certificates' signatures are. */
+
+static bool verify_certificate(void *self, const uint8_t id[WIRE_ID_BYTES], const uint8_t *msg,
+                               size_t n, const uint8_t signature[WIRE_SIGNATURE_BYTES])
+{
+    (void)self, (void)id, (void)msg, (void)n, (void)signature;
+    return valid;
+}
+
+static const struct members_crypto certificates = {NULL, verify_certificate, sign};
+
+/* The list is of these first bytes of ids, up to 0. */
+static void list(const uint8_t *who)
+{
+    uint8_t id[8][WIRE_ID_BYTES] = {{0}};
+    struct node_event ev = {.type = NODE_ADMIT};
+    for (; who[ev.admit.n] != 0; ev.admit.n++)
+        id[ev.admit.n][0] = who[ev.admit.n];
+    ev.admit.id = (const uint8_t(*)[WIRE_ID_BYTES])id;
+    ev.admit.unix_s = UNIX_S;
+    admit_list(&rig.s, &ev);
+}
+
+static void begin_listed(const uint8_t *who)
+{
+    begin();
+    valid = true;
+    rig.env.config.crypto = &certificates;
+    list(who);
+    step_at(rig.env.now_us);
+}
+
+static struct record invited(uint8_t who, uint8_t issuer, uint64_t expires_s)
+{
+    struct record r = record(who, 1);
+    r.invited = true;
+    r.certificate.issuer[0] = issuer;
+    r.certificate.expires_s = expires_s;
+    return r;
+}
+
+static void hello_with(const struct link *l, const struct record *r)
+{
+    struct wire_hello h = {.version = WIRE_VERSION, .role = WIRE_PEER, .record = *r};
+    sessions_hello(&rig.s, l, &h);
+}
+
+static enum member_state state_of(uint8_t who)
+{
+    const struct member *m = members_find(rig.env.members, (uint8_t[WIRE_ID_BYTES]){who});
+    return m != NULL ? m->state : MEMBER_LEFT;
+}
+
+/* It is told why, and hung up on, and no member. */
+static void assert_refused(const struct link *l, enum wire_refusal why)
+{
+    struct wire_message m;
+    assert_true(l->doomed);
+    assert_true(sent(l->number, WIRE_REFUSED, &m));
+    assert_int_equal(m.refused.why, why);
+    assert_string_equal(m.refused.name, "ours");
+    assert_false(sent(l->number, WIRE_MEMBERS, &m));
+    assert_int_equal(state_of(l->id[0]), MEMBER_LEFT);
+}
+
+static void test_without_a_list(void **state)
+{
+    (void)state;
+    begin();
+    const struct link *l = up(STRANGER, false);
+    hello(l, 1);
+    assert_false(l->doomed);
+    assert_int_equal(state_of(STRANGER), MEMBER_ALIVE);
+    end();
+}
+
+static void test_listed_or_not(void **state)
+{
+    (void)state;
+    begin_listed((uint8_t[]){LOW, OURS, HIGH, 0});
+    const struct link *low = up(LOW, false), *other = up(STRANGER, false);
+    hello(low, 1);
+    assert_false(low->doomed);
+    assert_int_equal(rig.fx.n_notes, 0);
+    hello(other, 1);
+    assert_refused(other, REFUSED_UNLISTED);
+    assert_int_equal(rig.fx.n_notes, 1);
+    assert_non_null(strstr(rig.fx.notes[0].text, " 14000000000000000000000000000000000000000000000"
+                                                 "00000000000000000 "));
+    for (int k = 0; k < 20; k++) { /* It comes again and again: it is said once. */
+        step_at(rig.env.now_us + SECOND);
+        other = up(STRANGER, false);
+        hello(other, 1);
+        assert_refused(other, REFUSED_UNLISTED);
+        assert_int_equal(rig.fx.n_notes, 0);
+        down(other);
+    }
+    /* Nor does it become one by the word of others, nor is it believed. */
+    struct record r = record(STRANGER, 1);
+    struct accusation a = {.accused = {LOW}, .accuser = {STRANGER}, .incarnation = 1};
+    struct wire_members told = {1, 1, &r, &a};
+    sessions_members(&rig.s, low, &told);
+    assert_int_equal(state_of(STRANGER), MEMBER_LEFT);
+    end();
+}
+
+static void test_certificates(void **state)
+{
+    static const struct
+    {
+        uint8_t issuer;
+        bool valid, late;
+        int why; /* -1: admitted. */
+    } cases[] = {{ISSUER, true, false, -1},
+                 {ISSUER, true, true, REFUSED_EXPIRED},
+                 {ISSUER, false, false, REFUSED_FORGED},
+                 {STRANGER, true, false, REFUSED_ISSUER},
+                 {STRANGER + 1, true, false, REFUSED_ISSUER}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        begin_listed((uint8_t[]){LOW, ISSUER, OURS, 0});
+        valid = cases[i].valid;
+        struct record r = invited(STRANGER, cases[i].issuer, UNIX_S + 60);
+        step_at(rig.env.now_us + (cases[i].late ? 61 : 60) * SECOND);
+        const struct link *l = up(STRANGER, false);
+        hello_with(l, &r);
+        if (cases[i].why < 0)
+            assert_false(l->doomed);
+        else
+            assert_refused(l, (enum wire_refusal)cases[i].why);
+        assert_int_equal(rig.fx.n_notes, cases[i].why >= 0);
+        /* By the word of an admitted member its time does not count, all else does. */
+        const struct link *low = up(LOW, false);
+        hello(low, 1);
+        struct wire_members told = {.n_records = 1, .records = &r};
+        sessions_members(&rig.s, low, &told);
+        bool member = cases[i].why < 0 || cases[i].late;
+        assert_int_equal(state_of(STRANGER), member ? MEMBER_ALIVE : MEMBER_LEFT);
+        if (cases[i].late) { /* And who is one already may come late. */
+            l = up(STRANGER, false);
+            hello_with(l, &r);
+            assert_false(l->doomed);
+            r.certificate.presented[0] = 1; /* But not with another certificate. */
+            l = up(STRANGER, false);
+            hello_with(l, &r);
+            assert_true(l->doomed);
+        }
+        end();
+    }
+}
+
+/* A new list ends sessions and members at once, those of a token with its issuer; and lets them be
+ * again. */
+static void test_revocation(void **state)
+{
+    (void)state;
+    begin_listed((uint8_t[]){LOW, ISSUER, OURS, HIGH, 0});
+    const struct link *low = up(LOW, false), *high = up(HIGH, false), *guest = up(STRANGER, false);
+    struct record r = invited(STRANGER, ISSUER, UNIX_S + 60);
+    hello(low, 1);
+    hello(high, 1);
+    hello_with(guest, &r);
+    step_at(rig.env.now_us + 100 * SECOND); /* Its time is over: it stays. */
+    list((uint8_t[]){LOW, ISSUER, OURS, HIGH, 0});
+    assert_false(low->doomed || high->doomed || guest->doomed);
+    assert_int_equal(rig.fx.n_notes, 0);
+    list((uint8_t[]){LOW, ISSUER, OURS, 0});
+    assert_refused(high, REFUSED_UNLISTED);
+    assert_int_equal(rig.fx.n_notes, 1);
+    assert_false(low->doomed || guest->doomed);
+    step_at(rig.env.now_us);
+    list((uint8_t[]){LOW, OURS, 0});
+    assert_refused(guest, REFUSED_ISSUER);
+    assert_false(low->doomed);
+    assert_int_equal(rig.fx.n_notes, 1);
+    step_at(rig.env.now_us);
+    list((uint8_t[]){LOW, ISSUER, OURS, HIGH, 0});
+    assert_int_equal(state_of(HIGH), MEMBER_ALIVE);
+    assert_int_equal(state_of(STRANGER), MEMBER_ALIVE);
+    assert_int_equal(rig.fx.n_notes, 0);
+    end();
+}
+
+/* Whoever is not on its own list is told so, once, and goes on. */
+static void test_own_identity(void **state)
+{
+    (void)state;
+    for (int k = 0; k < 2; k++) {
+        begin();
+        list(k ? (uint8_t[]){LOW, OURS, 0} : (uint8_t[]){LOW, 0});
+        /* The other one that was known is out. */
+        assert_int_equal(rig.fx.n_notes, k ? 1 : 2);
+        assert_false(rig.env.over);
+        step_at(rig.env.now_us);
+        list((uint8_t[]){LOW, HIGH, 0});
+        assert_int_equal(rig.fx.n_notes, k);
+        end();
+    }
+}
+
+static void observe(const struct link *l)
+{
+    struct wire_hello h = {.version = WIRE_VERSION, .role = WIRE_OBSERVER};
+    sessions_hello(&rig.s, l, &h);
+}
+
+static void test_observers(void **state)
+{
+    struct wire_message m;
+    (void)state;
+    begin_listed((uint8_t[]){LOW, OURS, 0});
+    const struct link *low = up(LOW, false), *other = up(STRANGER, false);
+    observe(low);
+    assert_false(low->doomed);
+    assert_true(sent(low->number, WIRE_MEMBERS, &m));
+    observe(other);
+    assert_refused(other, REFUSED_UNLISTED);
+    end();
+}
+
+/* ---- names ---- */
+
+static struct record named(uint8_t who, const char *name, uint64_t incarnation)
+{
+    struct record r = record(who, 1);
+    r.incarnation = incarnation;
+    snprintf(r.name, sizeof r.name, "%s", name);
+    return r;
+}
+
+/* Whose name has a member that talks to us is refused; where that one is silent or gone, it is a
+ * restart. */
+static void test_taken_name(void **state)
+{
+    struct wire_message m;
+    (void)state;
+    for (int k = 0; k < 3; k++) {
+        begin();
+        const struct link *high = up(HIGH, false);
+        hello(high, 1);
+        if (k == 1) { /* Its heartbeats have come to an end. */
+            step_at(rig.env.now_us + SILENT_US + 1);
+            sessions_tick(&rig.s);
+        } else if (k == 2) {
+            down(high);
+        }
+        step_at(rig.env.now_us);
+        struct record r = named(STRANGER, "peer-9", 1);
+        const struct link *l = up(STRANGER, false);
+        hello_with(l, &r);
+        assert_int_equal(l->doomed, k == 0);
+        if (k == 0) {
+            assert_refused(l, REFUSED_NAME);
+            assert_true(sent(l->number, WIRE_REFUSED, &m) && m.refused.other[0] == HIGH);
+            assert_int_equal(rig.fx.n_notes, 1);
+            assert_non_null(strstr(rig.fx.notes[0].text, "peer-9 (14000000)"));
+            assert_non_null(strstr(rig.fx.notes[0].text, "of 09000000"));
+        }
+        end();
+    }
+}
+
+/* Our own name: the later one is refused by the other, so that not both are. */
+static void test_own_name(void **state)
+{
+    (void)state;
+    for (int later = 0; later < 2; later++) {
+        begin();
+        struct record r = named(STRANGER, "ours", later ? 2 : 0);
+        const struct link *l = up(STRANGER, false);
+        hello_with(l, &r);
+        assert_int_equal(l->doomed, later);
+        end();
+    }
+}
+
+/* Two of our name live, and no session says so: the later one ends. */
+static void test_two_of_our_name(void **state)
+{
+    struct wire_message m;
+    (void)state;
+    int64_t begun_us;
+    for (int later = 0; later < 2; later++) {
+        begin();
+        const struct link *friend = up(HIGH, false);
+        hello(friend, 1);
+        struct record r = named(STRANGER, "ours", later ? 2 : 0);
+        members_merge(rig.env.members, &r, rig.env.now_us);
+        begun_us = rig.env.now_us;
+        for (int k = 0; k < 150 && !rig.env.over && state_of(STRANGER) == MEMBER_ALIVE; k++) {
+            r.incarnation += k == 50 ? 1000000 * (uint64_t)later : 0;
+            members_merge(rig.env.members, &r, rig.env.now_us);
+            members_session(rig.env.members, r.id, true, rig.env.now_us); /* It lives. */
+            tick(friend, true);
+        }
+        assert_int_equal(rig.env.over, !later);
+        assert_in_range(rig.env.now_us - begun_us, TWINS_US, TWINS_US + SECOND);
+        if (later) {
+            assert_int_equal(state_of(STRANGER), MEMBER_LEFT);
+        } else {
+            assert_int_equal(rig.env.exit_code, 2);
+            assert_true(sent(friend->number, WIRE_MEMBERS, &m));
+            assert_int_equal(m.members.records[0].state, RECORD_LEFT);
+        }
+        end();
+    }
+}
+
+/* ---- being refused ---- */
+
+/* Who is refused wherever it comes ends, and says why; not so where somebody talks to it, or where
+ * nobody refuses it any longer. */
+static void test_being_refused(void **state)
+{
+    struct wire_refused no = {.why = REFUSED_EXPIRED, .name = "peer-9"};
+    (void)state;
+    for (int k = 0; k < 3; k++) {
+        begin();
+        const struct link *friend = up(LOW, false);
+        if (k == 1)
+            hello(friend, 1);
+        int64_t begun = rig.env.now_us;
+        uint32_t n_notes = 0;
+        for (int turn = 0; turn < 150 && !rig.env.over; turn++) {
+            step_at(rig.env.now_us + TICK_US);
+            sessions_heard(&rig.s, friend->number);
+            if (turn % 10 == 0 && !(k == 2 && turn > 20)) {
+                const struct link *l = up(HIGH, true);
+                hello(l, 1);
+                admit_refused(&rig.s, l, &no);
+                assert_true(l->doomed);
+                down(l);
+            }
+            sessions_tick(&rig.s);
+            n_notes += rig.fx.n_notes;
+            if (k != 1 && turn < 80)
+                assert_true(admit_is_refused(&rig.s.admit));
+        }
+        assert_int_equal(rig.env.over, k == 0);
+        assert_int_equal(admit_is_refused(&rig.s.admit), k == 0);
+        if (k == 0) {
+            assert_int_equal(rig.env.exit_code, 2);
+            assert_in_range(rig.env.now_us - begun, REFUSED_END_US, REFUSED_END_US + 2 * SECOND);
+        }
+        assert_int_equal(n_notes, k == 0 ? 2 : 1);
+        end();
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_without_a_list),  cmocka_unit_test(test_listed_or_not),
+        cmocka_unit_test(test_certificates),    cmocka_unit_test(test_revocation),
+        cmocka_unit_test(test_own_identity),    cmocka_unit_test(test_observers),
+        cmocka_unit_test(test_taken_name),      cmocka_unit_test(test_own_name),
+        cmocka_unit_test(test_two_of_our_name), cmocka_unit_test(test_being_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,130 @@
+/* tests/unit/node_members_file.c -- the list of identities, line by line, and what is wrong with one. */
+#include "peer/admit/members_file.h"
+
+#include "nn/math/rng.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define ID_A "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
+#define ID_B "A0112233445566778899AABBCCDDEEFF00112233445566778899AABBCCDDEEFF"
+
+static char why[MEMBERS_FILE_ERROR_MAX];
+
+static int parse(struct members_file *f, const char *text)
+{
+    why[0] = '\0';
+    return members_file_parse(f, text, strlen(text), why);
+}
+
+static void test_sound_files(void **state)
+{
+    static const struct
+    {
+        const char *text;
+        size_t n;
+    } files[] = {
+        {ID_A, 1},
+        {ID_A "\n", 1},
+        {ID_A "\r\n" ID_B "\r\n", 2},
+        {"# who may\n\n" ID_B "   b # him\n\t" ID_A "\ta\n\n#", 2},
+        {ID_A "#a\n" ID_A " again\n", 1}, /* Twice is once. */
+        {ID_A " abcdefghijklmnopqrstuvwxyz.-_9XY", 1},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        struct members_file f = {0};
+        assert_int_equal(parse(&f, files[i].text), 0);
+        assert_int_equal(f.n, files[i].n);
+        const uint8_t a[WIRE_ID_BYTES] = {0x00, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77,
+                                          0x88, 0x99, 0xaa, 0xbb, 0xcc, 0xdd, 0xee, 0xff,
+                                          0x00, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77,
+                                          0x88, 0x99, 0xaa, 0xbb, 0xcc, 0xdd, 0xee, 0xff};
+        uint8_t b[WIRE_ID_BYTES];
+        memcpy(b, a, sizeof b);
+        b[0] = 0xa0;
+        assert_int_equal(members_file_has(&f, a), strstr(files[i].text, ID_A) != NULL);
+        assert_int_equal(members_file_has(&f, b), strstr(files[i].text, ID_B) != NULL);
+        members_file_close(&f);
+        assert_false(members_file_has(&f, a));
+    }
+}
+
+static void test_broken_files(void **state)
+{
+    static const struct
+    {
+        const char *text, *why;
+    } files[] = {
+        {"", "found no identity in it"},
+        {"\n# nobody\n", "found no identity in it"},
+        {"abc\n", "line 1: found 'abc' (3 characters), expected an identity of 64"},
+        {ID_A "\n" ID_A "0\n", "line 2: found '"},
+        {ID_A "\n\n" ID_B "x", "line 3: found '"},
+        {"g" ID_A, "line 1: found 'g00112"},
+        {"\n0x112233445566778899aabbccddeeff00112233445566778899aabbccddeeff00\n",
+         "line 2: found '0x1122"},
+        {ID_A " " ID_B,
+         "line 1: found 'A0112233445566778899AABBCCDDEEFF00112233...' behind the identity"},
+        {ID_A " a/b", "line 1: found 'a/b' behind the identity, expected a name"},
+        {ID_A " a b", "line 1: found 'b' behind the name"},
+        {"\x01\xff", "line 1: found '?\?' (2 characters)"},
+    };
+    (void)state;
+    struct members_file f = {0};
+    assert_int_equal(parse(&f, ID_A), 0);
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        assert_int_equal(parse(&f, files[i].text), -EINVAL);
+        if (strncmp(why, files[i].why, strlen(files[i].why)) != 0)
+            fail_msg("'%s' is said, and not '%s'", why, files[i].why);
+        assert_int_equal(f.n, 1); /* What was held before stays. */
+    }
+    assert_int_equal(members_file_parse(&f, ID_A " a\0b", strlen(ID_A) + 4, why), -EINVAL);
+    members_file_close(&f);
+}
+
+/* As many as there may be, in any order, and one more; more bytes than a file may have. */
+static void test_limits(void **state)
+{
+    enum { LINE = 2 * WIRE_ID_BYTES + 1 };
+    (void)state;
+    char *text = malloc(MEMBERS_FILE_MAX + 1);
+    assert_non_null(text);
+    uint64_t key = rng_key(3, RNG_PEER, 0, 0);
+    for (size_t i = 0; i <= MEMBERS_FILE_IDS_MAX; i++)
+        for (size_t k = 0; k < LINE; k++)
+            text[i * LINE + k] =
+                k == LINE - 1 ? '\n' : "0123456789abcdef"[rng_at(key, i * LINE + k) % 16];
+    struct members_file f = {0};
+    assert_int_equal(members_file_parse(&f, text, (MEMBERS_FILE_IDS_MAX + 1) * LINE, why), -EINVAL);
+    assert_string_equal(why, "line 4097: found one identity more, expected at most 4096");
+    assert_int_equal(members_file_parse(&f, text, MEMBERS_FILE_IDS_MAX * LINE, why), 0);
+    assert_int_equal(f.n, MEMBERS_FILE_IDS_MAX);
+    for (size_t i = 1; i < f.n; i++)
+        assert_true(memcmp(f.id[i - 1], f.id[i], WIRE_ID_BYTES) < 0);
+    for (size_t i = 0; i < f.n; i++)
+        assert_true(members_file_has(&f, f.id[i]));
+    memset(text + LINE, '\n', MEMBERS_FILE_MAX + 1 - LINE);
+    assert_int_equal(members_file_parse(&f, text, MEMBERS_FILE_MAX + 1, why), -EINVAL);
+    assert_int_equal(f.n, MEMBERS_FILE_IDS_MAX);
+    assert_int_equal(members_file_parse(&f, text, MEMBERS_FILE_MAX, why), 0);
+    assert_int_equal(f.n, 1);
+    members_file_close(&f);
+    free(text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_sound_files),
+        cmocka_unit_test(test_broken_files),
+        cmocka_unit_test(test_limits),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
