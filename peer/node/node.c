@@ -1,7 +1,6 @@
 /* peer/node/node.c -- the order of a step, and which machine gets which event. */
 #include "peer/node/node.h"
 
-#include "peer/node/believe.h"
 #include "peer/node/ending.h"
 #include "peer/node/state.h"
 
@@ -36,10 +35,9 @@ static void standing(void *self, struct standing *s)
 {
     const struct node *n = self;
     const struct workshop *w = &n->workshop;
+    bool began = n->resume.resumed || n->phases.phase != NODE_GATHERING;
     *s = (struct standing){.has_run = w->has_run,
-                           .has_started =
-                               n->join.has_model
-                               && (n->resume.resumed || n->phases.phase != NODE_GATHERING),
+                           .has_started = n->join.has_model && began,
                            .finished = n->kept,
                            .run = {(const uint8_t *)w->run_text, w->n_run_text},
                            .round = n->phases.round,
