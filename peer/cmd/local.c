@@ -231,6 +231,10 @@ static void on_signal(uv_signal_t *handle, int number)
 {
     struct local *l = handle->data;
     (void)number;
+    cmd_progress_break(&l->progress);
+    cmd_fail(l->o, CMD_OK, "%s",
+             l->interrupted ? "all peers are ended at once"
+                            : "the peers finish their step and stop; once more ends them at once");
     if (l->interrupted)
         uv_cluster_kill(&l->cluster);
     l->interrupted = true;
@@ -468,6 +472,7 @@ static int look_at_peers(struct local *l)
             return cmd_fail(l->o, CMD_USAGE, "--out: the path is too long");
         code = wait_for_former(l, dir);
         json_t *summary = outdir_summary(dir);
+        cmd_local_past_add(&l->result.past, dir, summary != NULL);
         if (summary != NULL)
             take_summary(l, i, summary);
         json_decref(summary);
@@ -540,6 +545,14 @@ static int open_cluster(struct local *l)
 
 /* ---- Main ------------------------------------------------------------- */
 
+static uint64_t furthest(const struct local *l)
+{
+    uint64_t round = 0;
+    for (uint32_t i = 0; i < l->n; i++)
+        round = l->result.row[i].round > round ? l->result.row[i].round : round;
+    return round;
+}
+
 static int train(struct local *l)
 {
     if (l->all_ended)
@@ -556,7 +569,8 @@ static int train(struct local *l)
     uv_cluster_free(&l->cluster);
     (void)uv_loop_close(&l->loop);
     if (l->interrupted)
-        return CMD_INTERRUPTED;
+        return cmd_local_interrupted(l->o, l->out, options_given(l->o, "out"), furthest(l),
+                                     l->result.run.rounds);
     if (l->bad_input && !l->begun)
         return CMD_USAGE;
     return cmd_local_result_print(&l->result, l->o, options_flag(l->o, "json"));

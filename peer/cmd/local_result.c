@@ -330,6 +330,11 @@ static json_t *closing_object(const struct cmd_local_result *r, const struct tot
     json_object_set_new(j, "seconds", uv_metrics_number(r->seconds));
     json_object_set_new(j, "bytes_sent", json_integer((json_int_t)t->sent));
     json_object_set_new(j, "bytes_received", json_integer((json_int_t)t->received));
+    json_object_set_new(j, "starts", json_integer((json_int_t)r->past.starts + 1));
+    json_object_set_new(j, "seconds_in_all", uv_metrics_number(r->past.seconds + r->seconds));
+    json_object_set_new(j, "bytes_sent_in_all", json_integer((json_int_t)(r->past.sent + t->sent)));
+    json_object_set_new(j, "bytes_received_in_all",
+                        json_integer((json_int_t)(r->past.received + t->received)));
     json_object_set_new(j, "out", json_string(r->out));
     json_object_set_new(j, "run", run_object(&r->run));
     json_object_set_new(j, "peers", peers);
@@ -352,6 +357,21 @@ static void print_models(const struct cmd_local_result *r)
             printf("%s%s", missing > 1 ? ", " : "", r->name[i]);
     if (missing > NAMED)
         printf(" and %u more", (unsigned)(missing - NAMED));
+    putchar('\n');
+}
+
+/* Processes count from their start; what the former ones of the run took comes on top. */
+static void print_costs(const struct cmd_local_result *r, const struct totals *t)
+{
+    char a[CMD_PROGRESS_TEXT], b[CMD_PROGRESS_TEXT];
+    printf("bytes sent     %s by all peers, at the sockets", cmd_progress_bytes(a, t->sent));
+    if (r->past.starts > 0)
+        printf(", since this start; %s in all %u", cmd_progress_bytes(b, r->past.sent + t->sent),
+               (unsigned)r->past.starts + 1);
+    printf("\nseconds        %.1f", r->seconds);
+    if (r->past.starts > 0)
+        printf(", since this start; %.1f in all %u", r->past.seconds + r->seconds,
+               (unsigned)r->past.starts + 1);
     putchar('\n');
 }
 
@@ -389,8 +409,7 @@ static void print_table(const struct cmd_local_result *r, const struct totals *t
     cmd_progress_rungs_say(&rungs, stdout);
     printf("rounds         %llu, and %llu to settle\n", (unsigned long long)t->rounds,
            (unsigned long long)t->settle_rounds);
-    printf("bytes sent     %s by all peers, at the sockets\n", cmd_progress_bytes(a, t->sent));
-    printf("seconds        %.1f\n", r->seconds);
+    print_costs(r, t);
     print_models(r);
     printf("%s\n", r->outcome.text);
 }

@@ -13,8 +13,11 @@
  *    "statistics_drift": 0.0021,                   the same of running means and
  *    "statistics_relative_drift": 0.0001,          variances: null without them
  *    "estimated_relative_drift": 0.0004,           the peers' own, their mean
- *    "rounds": 400, "settle_rounds": 12, "seconds": 41.2,
- *    "bytes_sent": 1, "bytes_received": 1,         sums, at the sockets
+ *    "rounds": 400, "settle_rounds": 12,
+ *    "seconds": 41.2,                              since this start,
+ *    "bytes_sent": 1, "bytes_received": 1,         and so are these, sums at the sockets
+ *    "starts": 2, "seconds_in_all": 60.1,          with the former starts of the run
+ *    "bytes_sent_in_all": 2, "bytes_received_in_all": 2,
  *    "out": "DIR", "run": {"batch": "32", ...},
  *    "finished": true, "exit_code": 0}
  *
@@ -27,6 +30,7 @@
 #include "gossip/wire/wire.h"
 #include "nn/models/model.h"
 #include "peer/cmd/cmd.h"
+#include "peer/cmd/local_past.h"
 #include "peer/cmd/progress.h"
 #include "peer/node/consensus.h"
 #include "peer/node/outcome.h"
@@ -46,6 +50,7 @@ struct cmd_local_result
     struct run run;
     struct model model;
     double seconds;
+    struct cmd_local_past past; /* Before this start. */
     struct consensus consensus; /* It is of the peers for which the run ended; n == 0: no model. */
     struct outcome_facts facts;
     struct outcome outcome;

@@ -144,6 +144,11 @@ static void on_signal(uv_signal_t *handle, int number)
     uv_driver_stop(d);
 }
 
+static void on_others(uv_signal_t *handle, int number)
+{
+    (void)handle, (void)number;
+}
+
 static void on_leash_room(uv_handle_t *h, size_t suggested, uv_buf_t *buf)
 {
     (void)suggested;
@@ -192,7 +197,11 @@ static int start_signals(struct uv_driver *d)
     if (!d->config->signals)
         return 0;
     int err = uv_signal_start(&d->on_term, on_signal, SIGTERM);
-    return err < 0 ? err : uv_signal_start(&d->on_int, on_signal, SIGINT);
+    if (err < 0)
+        return err;
+    /* A terminal's Ctrl-C reaches all its processes. Who is on a leash leaves it to the one that holds
+     * it, whose SIGTERM follows: the two together would look like somebody who asks twice. */
+    return uv_signal_start(&d->on_int, d->config->leash_fd >= 0 ? on_others : on_signal, SIGINT);
 }
 
 static int start_leash(struct uv_driver *d)

@@ -100,11 +100,42 @@ done
 setsid "$HEARSAY" "${run[@]}" --out asked >>asked.out 2>>asked.err </dev/null &
 pid=$!
 wait_until 60 lines asked/peer-0/metrics.jsonl 500
+kill -INT -- "-$pid" # As a terminal does: its whole group.
+wait "$pid" 2>/dev/null
+check "Ctrl-C ends with 130" [ $? = 130 ]
+check "  it is said that peers stop" grep -q 'finish their step and stop; once more ends them at once' asked.err
+check "  and how to go on: $(tail -n 1 asked.err | cut -c 1-120)" grep -qE \
+    '^hearsay local: interrupted at round [0-9]+ of [0-9]+: the same command goes on from the last checkpoint$' asked.err
+check "  each had the time to store a model" [ -s asked/peer-0/model.safetensors -a -s asked/peer-2/model.safetensors ]
+sed -n '/^```python$/,/^```$/p' "$root/peer/keep/README.md" | sed '1d;$d' >read.py
+newest=$(find asked/peer-1 -name 'checkpoint-*' | head -n 1)
+check "a checkpoint is read by the lines of peer/keep/README.md: $(python3 read.py "$newest" | cut -c 1-80)" \
+    eval 'python3 read.py "$newest" | grep -qE "^peer-1 [0-9]+ .*manifest:U8"'
+python3 -c 'import sys
+b = bytearray(open(sys.argv[1], "rb").read())
+b[len(b) // 3] ^= 4
+open("flipped", "wb").write(b)' "$newest"
+check "  and a flipped bit is found" eval '! python3 read.py flipped >flipped.out 2>&1 && grep -q damaged flipped.out'
+first=$(tail -qn 1 asked/peer-?/metrics.jsonl | jq -s 'map(.bytes_sent) | add')
+check "the same command goes on" eval \
+    'bounded "$HEARSAY" "${run[@]}" --out asked --json >asked.out 2>asked.err'
+check "  to the same models, bit for bit" eval '[ "$(tensors whole)" = "$(tensors asked)" ]'
+check "  and counts the bytes of both starts: $first and $(jq .bytes_sent asked.out)" eval \
+    '[ "$(jq .starts asked.out)" = 2 ] &&
+     [ "$(jq .bytes_sent_in_all asked.out)" = $((first + $(jq .bytes_sent asked.out))) ] &&
+     jq -e ".seconds_in_all > .seconds" asked.out >/dev/null'
+check "  which a finished run says, too" eval '"$HEARSAY" "${run[@]}" --out asked >again.out 2>/dev/null; [ -s again.out ]'
+setsid "$HEARSAY" "${run[@]}" --out twice >>twice.out 2>>twice.err </dev/null &
+pid=$!
+wait_until 60 lines twice/peer-0/metrics.jsonl 50
+mapfile -t children < <(children_of "$pid")
+pids+=("${children[@]}")
+kill -STOP "${children[1]}"
+kill -INT "$pid"
+wait_until 20 grep -q 'once more' twice.err
 kill -INT "$pid"
 wait "$pid" 2>/dev/null
-check "Ctrl-C, and the same command goes on" eval \
-    'bounded "$HEARSAY" "${run[@]}" --out asked >asked.out 2>asked.err'
-check "  to the same models, bit for bit" eval '[ "$(tensors whole)" = "$(tensors asked)" ]'
+check "Ctrl-C twice ends them at once" eval 'grep -q "all peers are ended at once" twice.err && none_alive "${children[@]}"'
 bounded "$HEARSAY" peer --name f --listen 127.0.0.1:0 --key killed/cluster.key --model logreg \
     --data glyphs --epochs 1 --out alone >alone.out 2>alone.err
 printf 'a,b,c\n1,2,0\n2,1,1\n' >other.csv
