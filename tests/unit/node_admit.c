@@ -339,7 +339,7 @@ static void test_being_refused(void **state)
             sessions_tick(&rig.s);
             for (uint32_t i = 0; i < rig.fx.n_notes; i++)
                 n_notes += strstr(rig.fx.notes[i].text, "refuse") != NULL
-                           || strstr(rig.fx.notes[i].text, "admits") != NULL;
+                           || strstr(rig.fx.notes[i].text, "admit") != NULL;
             if (k != 1 && turn < 80)
                 assert_true(admit_is_refused(&rig.s.admit));
         }
