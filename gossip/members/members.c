@@ -1,13 +1,13 @@
 /* gossip/members/members.c -- the rules of membership: which word overrides which, who is told.
  *
  * Every rumour goes the same way: is it newer than what we hold, is it signed
- * well, then it is stored, then judge() draws the conclusions. Signatures are
+ * well, then it is stored, then members_judge() draws the conclusions. Signatures are
  * checked only where the rumour would change something: they are by far the
  * dearest part, and most rumours are old.
  */
 #include "gossip/members/members.h"
 
-#include "gossip/members/table.h"
+#include "gossip/members/inside.h"
 #include "nn/math/rng.h"
 
 #include <assert.h>
@@ -16,51 +16,11 @@
 #include <string.h>
 
 enum {
-    SELF = 0,           /* The slot of our own record: the first that is added. */
     ABOVE_OTHER = 1000, /* We raise our incarnation so far above another process's word that
                          * only an answer to ours, and no older word of its, is higher. */
 };
 
-/* What of a member the others have not been told yet: a set. */
-enum news { NEWS_RECORD = 1, NEWS_ACCUSATIONS = 2 };
-
-struct members
-{
-    struct members_config config;
-    struct members_crypto crypto;
-    struct records *records; /* Where records are kept: ours, or shared with other tables. */
-    bool owns_records;
-    struct record self; /* The record of slot SELF: not in `records`, for it changes. */
-    struct table table;
-    uint16_t first_news, last_news; /* Queue of slots with news, the oldest first. */
-    uint64_t view;                  /* Sum of the vertices' hashes: their order does not matter. */
-    int64_t due_us;                 /* No suspect's time is up before this. */
-    uint64_t n_changes;             /* Judgements so far. */
-    int64_t began_us;               /* The first time that we were told; -1: not yet. */
-};
-
 /* ---- what follows from a change ---- */
-
-static bool is_self(const struct members *m, const struct slot *s)
-{
-    return s == &m->table.slot[SELF];
-}
-
-/* The others have to be told: the slot joins the queue, or stays where it is in it. */
-static void add_news(struct members *m, struct slot *s, enum news news)
-{
-    if (s->news == 0) {
-        uint16_t at = table_place(&m->table, s);
-        s->next_news = SLOT_NONE;
-        if (m->first_news == SLOT_NONE)
-            m->first_news = at;
-        else
-            m->table.slot[m->last_news].next_news = at;
-        m->last_news = at;
-    }
-    s->news = (uint8_t)(s->news | news);
-    s->member.dirty = true;
-}
 
 /* The view is a sum of hashes, so that it can follow one vertex at a time and
  * does not depend on the order in which members were heard of. */
@@ -104,7 +64,7 @@ static enum member_state state_of(const struct members *m, const struct slot *s)
 
 /* Something about the member has changed: find its state, the deadline of a suspect, and
  * whether it is a vertex. A second accuser can only shorten the deadline. */
-static void judge(struct members *m, struct slot *s, int64_t now_us)
+void members_judge(struct members *m, struct slot *s, int64_t now_us)
 {
     struct member *e = &s->member;
     enum member_state before = e->state;
@@ -119,8 +79,13 @@ static void judge(struct members *m, struct slot *s, int64_t now_us)
     }
     bool lives = e->state == MEMBER_ALIVE || e->state == MEMBER_SUSPECT;
     bool works = lives && e->record->state != RECORD_STALLED;
-    bool ended = record_state_is_final(e->record->state) && !e->refused;
-    set_vertex(m, s, is_self(m, s) || ended || works);
+    bool gone = e->state == MEMBER_DEAD || e->state == MEMBER_LEFT;
+    if (gone && e->state != before) {
+        e->dead_at_us = now_us;
+        m->forget_due_us = 0;
+    }
+    bool final = record_state_is_final(e->record->state) && !e->refused;
+    set_vertex(m, s, is_self(m, s) || (e->counts && (final || works)));
 }
 
 /* Forget accusations of former incarnations; those that waited for this one stand now. */
@@ -133,7 +98,7 @@ static void sift_accusations(struct members *m, struct slot *s)
             e->accusation[n++] = e->accusation[i];
     e->n_accusers = n;
     if (member_accusers(e) > 0)
-        add_news(m, s, NEWS_ACCUSATIONS);
+        members_add_news(m, s, NEWS_ACCUSATIONS);
     if (n == 0) {
         free(e->accusation);
         e->accusation = NULL;
@@ -168,8 +133,8 @@ static void speak(struct members *m)
     size_t n = wire_record_signed(msg, sizeof msg, &m->self);
     assert(n > 0);
     m->crypto.sign(m->crypto.self, msg, n, m->self.signature);
-    add_news(m, s, NEWS_RECORD);
-    judge(m, s, 0); /* We are no suspect of our own: the time is of no use. */
+    members_add_news(m, s, NEWS_RECORD);
+    members_judge(m, s, 0); /* We are no suspect of our own: the time is of no use. */
 }
 
 /* Raise our incarnation above another's claim and sign again. At 2^64-1 there
@@ -220,38 +185,28 @@ static enum members_verdict replace_record(struct members *m, struct slot *s,
     set_vertex(m, s, false); /* Under its old name. */
     table_replace(&m->table, s, kept);
     records_release(m->records, old);
-    add_news(m, s, NEWS_RECORD);
+    members_add_news(m, s, NEWS_RECORD);
     if (newer) {
         e->state = MEMBER_ALIVE;
         sift_accusations(m, s);
     }
-    judge(m, s, now_us);
+    members_judge(m, s, now_us);
     return twice ? MEMBERS_TWICE : MEMBERS_NEWS;
 }
 
-/* The slot of a member that has left and may be forgotten, or NULL. Those who
- * died are not: they may come back, and would be new to us. */
-static struct slot *find_left(struct members *m)
-{
-    for (uint32_t i = SELF + 1; i < m->table.n; i++) {
-        struct slot *s = &m->table.slot[i];
-        if (s->member.state == MEMBER_LEFT && !s->member.connected)
-            return s;
-    }
-    return NULL;
-}
-
-/* Give the slot of a member that has left to another's record. It may still be
+/* Give the slot of a member that gives way to another's record. It may still be
  * in the queue of news, and keeps its place there. */
 static void reuse_slot(struct members *m, struct slot *s, const struct record *kept)
 {
     const struct record *old = s->member.record;
     assert(!s->vertex);
+    members_bury(m, s);
     table_replace(&m->table, s, kept);
     records_release(m->records, old);
     free(s->member.accusation);
     s->member = (struct member){.record = kept, .dirty = s->member.dirty};
     s->former = 0;
+    vouches_drop(m, table_place(&m->table, s), table_place(&m->table, s));
 }
 
 /* A member that we had not heard of. A full table says so before it checks the
@@ -260,8 +215,10 @@ static enum members_verdict add_member(struct members *m, const struct record *r
 {
     bool full = m->table.n == WIRE_MEMBERS_MAX;
     struct slot *s = NULL;
+    if (members_buried(m, r))
+        return MEMBERS_OLD;
     if (full && r->state != RECORD_LEFT)
-        s = find_left(m);
+        s = members_victim(m);
     if (full && s == NULL)
         return MEMBERS_FULL;
     if (!record_signed_well(m, r))
@@ -275,8 +232,9 @@ static enum members_verdict add_member(struct members *m, const struct record *r
         reuse_slot(m, s, kept);
     else
         s = table_add(&m->table, kept);
-    add_news(m, s, NEWS_RECORD);
-    judge(m, s, now_us);
+    m->strangers = m->unsettled = true;
+    members_add_news(m, s, NEWS_RECORD);
+    members_judge(m, s, now_us);
     return MEMBERS_NEWS;
 }
 
@@ -331,8 +289,8 @@ static enum members_verdict store_accusation(struct members *m, struct slot *s,
         e->n_accusers++;
     if (a->incarnation > e->record->incarnation)
         return MEMBERS_OLD; /* It waits for its record. */
-    add_news(m, s, NEWS_ACCUSATIONS);
-    judge(m, s, now_us);
+    members_add_news(m, s, NEWS_ACCUSATIONS);
+    members_judge(m, s, now_us);
     return MEMBERS_NEWS;
 }
 
@@ -348,8 +306,10 @@ enum members_verdict members_accused(struct members *m, const struct accusation 
 {
     if (memcmp(a->accused, a->accuser, sizeof a->accused) == 0)
         return MEMBERS_FORGED;
-    struct slot *s = table_find(&m->table, a->accused), *by = table_find(&m->table, a->accuser);
-    if (s == NULL || by == NULL || by->member.refused)
+    struct slot *s = table_find(&m->table, a->accused);
+    const struct slot *by = table_find(&m->table, a->accuser);
+    if (s == NULL || by == NULL || by->member.refused
+        || !(is_self(m, by) || by->member.counts || by->member.connected))
         return MEMBERS_OLD;
     const struct record *r = s->member.record;
     if (a->incarnation < r->incarnation || r->state == RECORD_LEFT)
@@ -414,7 +374,8 @@ int members_open(struct members **out, const struct record *self,
         members_close(m);
         return -ENOMEM;
     }
-    table_add(&m->table, &m->self);
+    struct slot *s = table_add(&m->table, &m->self);
+    s->member.known = s->member.counts = true;
     speak(m);
     *out = m;
     return 0;
@@ -433,6 +394,8 @@ void members_close(struct members *m)
     if (m->owns_records)
         records_close(m->records);
     table_close(&m->table);
+    free(m->vouch);
+    free(m->tomb);
     free(m);
 }
 
@@ -442,10 +405,12 @@ void members_session(struct members *m, const uint8_t id[WIRE_ID_BYTES], bool co
     struct slot *s = table_find(&m->table, id);
     if (s == NULL || is_self(m, s))
         return;
+    if (connected && !s->member.connected && !s->member.counts && !s->member.vouched)
+        members_add_news(m, s, NEWS_RECORD);
     s->member.connected = connected;
     if (connected && s->member.refused)
         members_refuse(m, id, false, now_us);
-    judge(m, s, now_us);
+    members_judge(m, s, now_us);
 }
 
 void members_refuse(struct members *m, const uint8_t id[WIRE_ID_BYTES], bool refused,
@@ -456,8 +421,8 @@ void members_refuse(struct members *m, const uint8_t id[WIRE_ID_BYTES], bool ref
         return;
     s->member.refused = refused;
     s->member.connected &= !refused;
-    add_news(m, s, NEWS_RECORD); /* Told only where it is not refused. */
-    judge(m, s, now_us);
+    members_add_news(m, s, NEWS_RECORD); /* Told only where it is not refused. */
+    members_judge(m, s, now_us);
 }
 
 void members_set_state(struct members *m, enum record_state state)
@@ -493,6 +458,8 @@ bool members_add_address(struct members *m, const char *address)
 int64_t members_tick(struct members *m, int64_t now_us)
 {
     (void)age_us(m, now_us);
+    members_settle(m, now_us);
+    members_forget_old(m, now_us);
     if (now_us < m->due_us)
         return m->due_us;
     m->due_us = INT64_MAX;
@@ -500,9 +467,11 @@ int64_t members_tick(struct members *m, int64_t now_us)
         struct member *e = &m->table.slot[i].member;
         if (e->state != MEMBER_SUSPECT)
             continue;
-        if (e->dead_at_us <= now_us)
+        if (e->dead_at_us <= now_us) {
             e->state = MEMBER_DEAD;
-        judge(m, &m->table.slot[i], now_us);
+            m->forget_due_us = 0;
+        }
+        members_judge(m, &m->table.slot[i], now_us);
     }
     return m->due_us;
 }
@@ -550,49 +519,4 @@ uint64_t members_view(const struct members *m)
 uint64_t members_changes(const struct members *m)
 {
     return m->n_changes;
-}
-
-/* Append what `news` names of one member: all of it or, where it does not fit,
- * nothing, and false. Of whom we refuse nothing is told. */
-static bool append_news(const struct member *e, unsigned news, struct wire_members *out,
-                        uint32_t cap)
-{
-    uint32_t n_accusations = news & NEWS_ACCUSATIONS ? member_accusers(e) : 0;
-    if (e->refused)
-        return true;
-    if (((news & NEWS_RECORD) && out->n_records == cap) || n_accusations > cap - out->n_accusations)
-        return false;
-    if (news & NEWS_RECORD)
-        out->records[out->n_records++] = *e->record;
-    for (uint32_t i = 0; n_accusations > 0 && i < e->n_accusers; i++)
-        if (e->accusation[i].incarnation == e->record->incarnation)
-            out->accusations[out->n_accusations++] = e->accusation[i];
-    return true;
-}
-
-bool members_dirty(struct members *m, struct wire_members *out, uint32_t cap)
-{
-    assert(cap >= MEMBERS_ACCUSERS && cap <= WIRE_BATCH_MAX);
-    out->n_records = 0;
-    out->n_accusations = 0;
-    while (m->first_news != SLOT_NONE) {
-        struct slot *s = &m->table.slot[m->first_news];
-        if (!append_news(&s->member, s->news, out, cap))
-            return true;
-        m->first_news = s->next_news;
-        s->news = 0;
-        s->member.dirty = false;
-    }
-    return out->n_records > 0 || out->n_accusations > 0;
-}
-
-bool members_batch(const struct members *m, size_t *cursor, struct wire_members *out, uint32_t cap)
-{
-    assert(cap >= MEMBERS_ACCUSERS && cap <= WIRE_BATCH_MAX);
-    out->n_records = 0;
-    out->n_accusations = 0;
-    while (*cursor < m->table.n
-           && append_news(&m->table.slot[*cursor].member, NEWS_RECORD | NEWS_ACCUSATIONS, out, cap))
-        ++*cursor;
-    return out->n_records > 0;
 }

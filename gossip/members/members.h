@@ -11,9 +11,10 @@
  *
  * Records are signed by the peer they describe, accusations by their accuser;
  * independent accusers are counted (two are enough to shorten the deadline). A
- * live session with a peer overrides any rumour about it. The dead are never
- * forgotten. Pure: time comes with the call, signatures are checked by the
- * owner's functions.
+ * live session with a peer overrides any rumour about it. The long dead and
+ * those that left are forgotten, all but an id and an incarnation. Who exists by
+ * its own word alone does not count (gossip/members/vouches.h). Pure: time comes
+ * with the call, signatures are checked by the owner's functions.
  *
  * Rumours commute: of two records the one with the higher incarnation wins;
  * of two of one incarnation (a key used twice) the further state, then the
@@ -40,12 +41,18 @@ struct member
     const struct record *record;   /* Shared, see gossip/members/records.h; never NULL. */
     struct accusation *accusation; /* n_accusers of them, some perhaps of an
                                     * incarnation still to come; NULL: none. */
-    int64_t dead_at_us;            /* SUSPECT: when it is taken for dead. */
+    int64_t dead_at_us;            /* SUSPECT: when it is taken for dead; DEAD, LEFT: since when. */
     enum member_state state;
     uint8_t n_accusers; /* At most MEMBERS_ACCUSERS. */
-    bool connected;     /* A live session: set by members_session(). */
-    bool refused;       /* In another run, or not admitted: set by members_refuse(). */
-    bool dirty;         /* Changed since members_dirty() last gave it out. */
+    bool connected : 1; /* A live session: set by members_session(). */
+    bool refused : 1;   /* In another run, or not admitted: set by members_refuse(). */
+    bool dirty : 1;     /* Changed since members_dirty() last gave it out. */
+
+    /* By members_settle(). */
+    bool known : 1;   /* From the start. */
+    bool counts : 1;  /* Others have spoken with it: it may be a vertex. */
+    bool vouched : 1; /* Somebody that counts has. */
+    bool firm : 1;    /* Enough have, but for us. */
 };
 
 /* The owner's signing. verify: is `signature` by key `id` over msg? sign: by
@@ -64,6 +71,7 @@ struct members_config
     int64_t confirmed_us;    /* The same with two accusers: 2 s. */
     struct records *records; /* Shared with the other tables of this process (a
                               * simulator), or NULL: the table has its own. */
+    int64_t forget_us;       /* Who is dead or gone is dropped after this; 0: never. */
 };
 
 /* How many accusations name the member's present incarnation. */
@@ -100,13 +108,14 @@ void members_close(struct members *m);
  * so that both ends know who was first.
  * At 2^64-1 there is no above: our record stays. Signatures are checked only
  * where the record would change something, and by the first table that shares
- * `records`. A full table gives up a member that has left for one that has not. */
+ * `records`. A full table gives up a member that does not count, has left or is dead for a
+ * new one that has not left. */
 enum members_verdict members_merge(struct members *m, const struct record *r, int64_t now_us);
 
 /* Merge one accusation. About us, as we are now: we refute by a higher
  * incarnation (only our own signature can raise it further than that). About a
  * connected member: kept and passed on, so that it can refute, but kept from
- * changing its state. Only known members accuse, others and once each. */
+ * changing its state. Only members that count or talk with us accuse, others and once each. */
 enum members_verdict members_accused(struct members *m, const struct accusation *a, int64_t now_us);
 
 /* We accuse: we hear nothing from it any more. Where another's accusation has
@@ -147,8 +156,8 @@ size_t members_count(const struct members *m);
 const struct member *members_at(const struct members *m, size_t i);
 const struct member *members_find(const struct members *m, const uint8_t id[WIRE_ID_BYTES]);
 
-/* The vertices of the topology, in sorted order: members ALIVE or SUSPECT
- * whose workers do not stall, ourselves always. A member whose record is final
+/* The vertices of the topology, in sorted order: members that count, are ALIVE or SUSPECT
+ * and whose workers do not stall, ourselves always. A member that counts and whose record is final
  * (FINISHED, FAILED) stays a vertex whatever its state. Fills at[0..WIRE_MEMBERS_MAX) with indices for
  * members_at(); returns how many; *self_at is our own place. */
 size_t members_vertices(const struct members *m, uint32_t *at, size_t *self_at);
@@ -160,8 +169,12 @@ uint64_t members_view(const struct members *m);
 /* A number that changes whenever the state of a member may have, or its accusers. O(1). */
 uint64_t members_changes(const struct members *m);
 
-/* News for the others, oldest first: copies at most cap changed records, and at
- * most cap accusations, into out's arrays and marks them clean. MEMBERS_ACCUSERS
+/* It was forgotten, and is here: its tombstone goes. True where r would have been too old for it:
+ * *a is then our accusation, that it may speak anew, for others have tombstones of it, too. */
+bool members_revive(struct members *m, const struct record *r, struct accusation *a);
+
+/* News for the others, oldest first: copies at most cap changed records, at most cap
+ * accusations and vouches each, into out's arrays and marks them clean. MEMBERS_ACCUSERS
  * <= cap <= WIRE_BATCH_MAX. Returns false when there were none. Call until
  * false. */
 bool members_dirty(struct members *m, struct wire_members *out, uint32_t cap);
@@ -170,6 +183,7 @@ bool members_dirty(struct members *m, struct wire_members *out, uint32_t cap);
  * (0 at first) on and moves it; false at the end, with nothing filled. Changes
  * in between are allowed. cap as above. */
 bool members_batch(const struct members *m, size_t *cursor, struct wire_members *out, uint32_t cap);
+bool members_told_all(const struct members *m, size_t cursor);
 
 /* Order of two records as in members_at(); for tests and the command line. */
 int record_compare(const struct record *a, const struct record *b);

@@ -24,7 +24,8 @@ static bool wants_watching(const struct members *m, const struct member *e)
 {
     bool suspect = e->state == MEMBER_SUSPECT;
     bool lives = e->state == MEMBER_ALIVE || (suspect && member_accusers(e) < MEMBERS_ACCUSERS);
-    return lives && !record_state_is_final(e->record->state) && !is_self(m, e);
+    return lives && (e->counts || e->vouched) && !record_state_is_final(e->record->state)
+           && !is_self(m, e);
 }
 
 /* Keeps the least of all distances that it is given, in order. */
@@ -48,7 +49,7 @@ uint32_t rings_ahead(const struct members *m, uint32_t ring, uint32_t n_alive,
     memset(least, 0xff, sizeof least);
     for (size_t i = 0; i < count; i++) {
         const struct member *e = members_at(m, i);
-        if (e->state == MEMBER_ALIVE && wants_watching(m, e))
+        if (e->state == MEMBER_ALIVE && e->counts && wants_watching(m, e))
             keep_least(least, n_alive, place_on(ring, e->record->id) - own); /* Around it. */
     }
     for (size_t i = 0; i < count && n < RINGS_AHEAD_MAX; i++) {

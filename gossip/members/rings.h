@@ -8,6 +8,9 @@
  *      us -> [suspect, one accuser] -> [suspect, two] -> [alive] -> ...
  *             watched, to confirm it    left out          watched, the last
  *
+ * Who is vouched for, but does not count yet, is watched by whoever stands before it, and counts
+ * with that; it does not shield those behind it, since it may not exist.
+ *
  * The dead do not shield each other: who finds the next one suspected looks further at once,
  * and not only when that is taken for dead.
  */

@@ -126,6 +126,20 @@ void table_replace(struct table *t, struct slot *s, const struct record *r)
         fill_buckets(t);
 }
 
+void table_remove(struct table *t, struct slot *s)
+{
+    uint16_t at = table_place(t, s), last = (uint16_t)(t->n - 1);
+    order_remove(t, at);
+    t->n--;
+    if (at != last) {
+        uint32_t i = rank(t, t->slot[last].member.record, t->n);
+        assert(t->order[i] == last);
+        t->order[i] = at;
+        t->slot[at] = t->slot[last];
+    }
+    fill_buckets(t);
+}
+
 void table_close(struct table *t)
 {
     free(t->slot);

@@ -1,6 +1,6 @@
 /* gossip/members/table.h -- the store under gossip/members/members.c: slots by id and by order.
  *
- *   slot[]:   in order of arrival; a member keeps its place there for ever
+ *   slot[]:   in no order; a member keeps its place until another is removed
  *   order[]:  places in slot[], sorted by record_compare()
  *   bucket[]: hash of the id -> place in slot[]
  *
@@ -49,6 +49,8 @@ void table_replace(struct table *t, struct slot *s, const struct record *r);
 /* The member's record `old` gives way to r. A member that restarts has another process from then
  * on. Where the one before speaks again, both run: true, once. */
 bool slot_runs_twice(struct slot *s, const struct record *old, const struct record *r);
+/* The slot goes, and the last one takes its place. The record must still be alive. */
+void table_remove(struct table *t, struct slot *s);
 
 void table_close(struct table *t);
 

@@ -248,6 +248,15 @@ static void get_accusation(struct cursor *c, struct accusation *m)
     get_fixed(c, m->signature, sizeof m->signature);
 }
 
+static void get_vouch(struct cursor *c, struct vouch *m)
+{
+    memset(m, 0, sizeof *m);
+    demand(c, get_count(c, FIELDS_VOUCH) == FIELDS_VOUCH);
+    get_fixed(c, m->member, sizeof m->member);
+    get_fixed(c, m->voucher, sizeof m->voucher);
+    get_fixed(c, m->signature, sizeof m->signature);
+}
+
 /* A run's canonical text: lines of printable ASCII. */
 static struct bytes get_run(struct cursor *c)
 {
@@ -289,18 +298,22 @@ static void read_hello(struct cursor *c, struct wire_message *message)
     demand(c, m->has_run || !m->has_started);
 }
 
-/* The batch has room for WIRE_BATCH_MAX of each, and get_count() allows no more. */
+/* The batch has room for what get_count() allows. */
 static void read_members(struct cursor *c, struct wire_message *message)
 {
     struct wire_members *m = &message->members;
     m->records = message->batch->records;
     m->accusations = message->batch->accusations;
+    m->vouches = message->batch->vouches;
     m->n_records = get_count(c, WIRE_BATCH_MAX);
     for (uint32_t i = 0; i < m->n_records && !c->bad; i++)
         get_record(c, &m->records[i]);
     m->n_accusations = get_count(c, WIRE_BATCH_MAX);
     for (uint32_t i = 0; i < m->n_accusations && !c->bad; i++)
         get_accusation(c, &m->accusations[i]);
+    m->n_vouches = get_count(c, WIRE_VOUCHES_MAX);
+    for (uint32_t i = 0; i < m->n_vouches && !c->bad; i++)
+        get_vouch(c, &m->vouches[i]);
 }
 
 static void read_ping(struct cursor *c, struct wire_message *message)

@@ -38,6 +38,7 @@ enum wire_limit {
     WIRE_ADDRESSES_MAX = 4,       /* A member announces at most so many. */
     WIRE_MEMBERS_MAX = 1024,      /* Members a peer keeps. */
     WIRE_BATCH_MAX = 64,          /* Records, or accusations, in one MEMBERS message. */
+    WIRE_VOUCHES_MAX = 24,        /* Vouches in one. */
     WIRE_RUN_MAX = 2048,          /* Bytes of a run's canonical text. */
     WIRE_CONTROL_MAX = 80 * 1024, /* Bytes of any message without a bulk payload. */
     WIRE_HEAD_MAX = 1024,   /* Bytes of a bulk message before its payload, without the sketch. */
@@ -50,7 +51,7 @@ enum wire_limit {
 enum wire_type {
     WIRE_NONE = 0,
     WIRE_HELLO,      /* First in each direction: who I am, which run. */
-    WIRE_MEMBERS,    /* Records and accusations the receiver may not know. */
+    WIRE_MEMBERS,    /* Records, accusations and vouches the receiver may not know. */
     WIRE_PING,       /* Heartbeat, with the worker's progress. */
     WIRE_EDGE,       /* I (re)open our edge: my epoch and round. */
     WIRE_EDGE_CLOSE, /* I no longer mix with you. */
@@ -130,6 +131,14 @@ struct accusation
     uint8_t signature[WIRE_SIGNATURE_BYTES];
 };
 
+/* "I have had a session with `member`", signed by `voucher`: its key, and not only its record,
+ * was there. See gossip/members/vouches.h. */
+struct vouch
+{
+    uint8_t member[WIRE_ID_BYTES], voucher[WIRE_ID_BYTES];
+    uint8_t signature[WIRE_SIGNATURE_BYTES];
+};
+
 /* A borrowed range inside the message. */
 struct bytes
 {
@@ -150,16 +159,18 @@ struct wire_hello
 
 struct wire_members
 {
-    uint32_t n_records, n_accusations;
-    struct record *records;         /* Both in a wire_batch: wire_read() fills the */
+    uint32_t n_records, n_accusations, n_vouches;
+    struct record *records;         /* All in a wire_batch: wire_read() fills the */
     struct accusation *accusations; /* reader's, members_dirty() the sender's. */
+    struct vouch *vouches;
 };
 
-/* Room for what a MEMBERS message tells: 53 KB, so one for each reader. */
+/* Room for what a MEMBERS message tells: 56 KB, so one for each reader. */
 struct wire_batch
 {
     struct record records[WIRE_BATCH_MAX];
     struct accusation accusations[WIRE_BATCH_MAX];
+    struct vouch vouches[WIRE_VOUCHES_MAX];
 };
 
 struct wire_ping
@@ -357,5 +368,6 @@ size_t wire_accusation_signed(uint8_t *out, size_t cap, const struct accusation 
 /* What the issuer of a certificate signs, and what its key does for the newcomer `id`. */
 size_t wire_token_signed(uint8_t *out, size_t cap, const struct certificate *c);
 size_t wire_presented_signed(uint8_t *out, size_t cap, const uint8_t id[WIRE_ID_BYTES]);
+size_t wire_vouch_signed(uint8_t *out, size_t cap, const struct vouch *v);
 
 #endif

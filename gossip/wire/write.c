@@ -155,6 +155,20 @@ static void put_accusation(struct out *o, const struct accusation *a)
     put_bin(o, a->signature, sizeof a->signature);
 }
 
+/* A vouch's fields but the signature. */
+static void put_vouch_fields(struct out *o, const struct vouch *v)
+{
+    put_bin(o, v->member, sizeof v->member);
+    put_bin(o, v->voucher, sizeof v->voucher);
+}
+
+static void put_vouch(struct out *o, const struct vouch *v)
+{
+    put_array(o, FIELDS_VOUCH);
+    put_vouch_fields(o, v);
+    put_bin(o, v->signature, sizeof v->signature);
+}
+
 /* An observer is no member and has no record: nil stands in its place. */
 size_t wire_put_hello(uint8_t *out, size_t cap, const struct wire_hello *m)
 {
@@ -177,7 +191,8 @@ size_t wire_put_hello(uint8_t *out, size_t cap, const struct wire_hello *m)
 
 size_t wire_put_members(uint8_t *out, size_t cap, const struct wire_members *m)
 {
-    assert(m->n_records <= WIRE_BATCH_MAX && m->n_accusations <= WIRE_BATCH_MAX);
+    assert(m->n_records <= WIRE_BATCH_MAX && m->n_accusations <= WIRE_BATCH_MAX
+           && m->n_vouches <= WIRE_VOUCHES_MAX);
     struct out o;
     begin(&o, out, cap);
     put_type(&o, WIRE_MEMBERS);
@@ -187,6 +202,9 @@ size_t wire_put_members(uint8_t *out, size_t cap, const struct wire_members *m)
     put_array(&o, m->n_accusations);
     for (uint32_t i = 0; i < m->n_accusations; i++)
         put_accusation(&o, &m->accusations[i]);
+    put_array(&o, m->n_vouches);
+    for (uint32_t i = 0; i < m->n_vouches; i++)
+        put_vouch(&o, &m->vouches[i]);
     return end(&o);
 }
 
@@ -408,5 +426,16 @@ size_t wire_presented_signed(uint8_t *out, size_t cap, const uint8_t id[WIRE_ID_
     append(&o, domain, sizeof domain);
     put_array(&o, 1);
     put_bin(&o, id, WIRE_ID_BYTES);
+    return end(&o);
+}
+
+size_t wire_vouch_signed(uint8_t *out, size_t cap, const struct vouch *v)
+{
+    static const char domain[] = "hearsay vouch 1";
+    struct out o;
+    begin(&o, out, cap);
+    append(&o, domain, sizeof domain);
+    put_array(&o, FIELDS_VOUCH - 1);
+    put_vouch_fields(&o, v);
     return end(&o);
 }

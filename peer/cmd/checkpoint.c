@@ -2,7 +2,7 @@
 #include "peer/cmd/checkpoint.h"
 
 #include "nn/files/file.h"
-#include "nn/math/number.h"
+#include "peer/cmd/duration.h"
 #include "peer/cmd/files.h"
 
 #include <errno.h>
@@ -10,30 +10,6 @@
 
 /* A file of more is none of ours. */
 static const uint64_t most_bytes = UINT64_C(64) << 30;
-
-static const double longest_s = 1e9;
-
-int cmd_checkpoint_every(const struct options *o, int64_t *every_us)
-{
-    const char *text = options_text(o, "checkpoint");
-    char digits[NUMBER_TEXT_MAX] = "";
-    size_t n = strlen(text);
-    double scale = 1, s = 0;
-    *every_us = 0;
-    if (strcmp(text, "off") == 0)
-        return CMD_OK;
-    if (n > 0 && (text[n - 1] == 's' || text[n - 1] == 'm'))
-        scale = text[--n] == 'm' ? 60 : 1;
-    if (n < sizeof digits)
-        memcpy(digits, text, n);
-    if (!number_real(digits, &s) || !(s * scale >= 0.001) || !(s * scale <= longest_s))
-        return cmd_fail(o, CMD_USAGE,
-                        "--checkpoint: found '%.40s', expected seconds from 0.001, as 30s or 2.5, "
-                        "minutes, as 10m, or off",
-                        text);
-    *every_us = (int64_t)(s * scale * 1e6);
-    return CMD_OK;
-}
 
 bool cmd_checkpoint_there(const char *dir)
 {
@@ -67,7 +43,7 @@ static int tell_bad(const struct options *o, const struct slots_found *f)
 int cmd_checkpoint_open(struct cmd_checkpoint *k, const struct options *o, const char *dir,
                         struct uv_driver_config *c)
 {
-    int code = cmd_checkpoint_every(o, &c->node.checkpoint_us);
+    int code = cmd_duration(o, "checkpoint", &c->node.checkpoint_us);
     if (code != CMD_OK)
         return code;
     int err = disk_open(&k->disk, dir);

@@ -26,9 +26,6 @@ struct cmd_checkpoint
     struct slots_found found;
 };
 
-/* The value of --checkpoint in microseconds, 0: off. CMD_OK, or CMD_USAGE with a line. */
-int cmd_checkpoint_every(const struct options *o, int64_t *every_us);
-
 /* Has the first peer of `local --out DIR` a checkpoint? */
 bool cmd_checkpoint_there(const char *dir);
 

@@ -10,6 +10,7 @@
  */
 #include "peer/cmd/checkpoint.h"
 #include "peer/cmd/cmd.h"
+#include "peer/cmd/duration.h"
 #include "peer/cmd/files.h"
 #include "peer/cmd/local_result.h"
 #include "peer/cmd/out.h"
@@ -59,6 +60,7 @@ const struct option_row cmd_local_rows[] = {
     {.name = "evaluate-samples", .kind = OPTION_UINT, .arg = "N", .fallback = "1000", .min = 1, .max = 1e9,
      .help = "of one evaluation while training; the last takes all"},
     CMD_ROW_CHECKPOINT,
+    CMD_ROW_FORGET,
     CMD_ROW_PATIENCE,
     CMD_ROW_WORKER_LIMIT,
     {.name = "json", .kind = OPTION_FLAG,
@@ -311,6 +313,7 @@ static void make_args(struct args *a, const struct local *l, uint32_t i)
     add(a, "--evaluate-every=%s", options_text(l->o, "evaluate-every"));
     add(a, "--evaluate-samples=%s", options_text(l->o, "evaluate-samples"));
     add(a, "--checkpoint=%s", options_text(l->o, "checkpoint"));
+    add(a, "--forget=%s", options_text(l->o, "forget"));
     add(a, "--patience=%s", options_text(l->o, "patience"));
     add(a, "--worker-limit=%s", options_text(l->o, "worker-limit"));
     add_bootstrap(a, l, i);
@@ -424,8 +427,10 @@ static int make_out(struct local *l)
         if (code != CMD_OK)
             return code;
     }
-    int64_t every_us;
-    int code = cmd_checkpoint_every(l->o, &every_us);
+    int64_t every_us, forget_us;
+    int code = cmd_duration(l->o, "checkpoint", &every_us);
+    if (code == CMD_OK)
+        code = cmd_duration(l->o, "forget", &forget_us);
     if (code == CMD_OK)
         code = cmd_out_open(&l->dir);
     if (code == CMD_OK && l->dir.begun && cmd_checkpoint_there(l->out))

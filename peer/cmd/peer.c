@@ -12,6 +12,7 @@
 #include "peer/admit/token.h"
 #include "peer/cmd/checkpoint.h"
 #include "peer/cmd/cmd.h"
+#include "peer/cmd/duration.h"
 #include "peer/cmd/files.h"
 #include "peer/cmd/out.h"
 #include "peer/cmd/peers.h"
@@ -60,6 +61,7 @@ const struct option_row cmd_peer_rows[] = {
      .help = "directory for model and metrics of this run only; default: hearsay-NAME"},
     CMD_ROW_FRESH,
     CMD_ROW_CHECKPOINT,
+    CMD_ROW_FORGET,
     {.name = "evaluate-every", .kind = OPTION_UINT, .arg = "N", .fallback = "0", .min = 0, .max = 1e9,
      .help = "rounds between evaluations while training; 0: at the end only"},
     {.name = "evaluate-samples", .kind = OPTION_UINT, .arg = "N", .fallback = "1000", .min = 1, .max = 1e9,
@@ -353,7 +355,8 @@ static int take_out(struct peer *p)
     int err = cmd_reserve_check(p->out, cmd_report_files, path, sizeof path);
     if (err < 0)
         return cmd_fail(p->o, cmd_exit_of(err), "cannot write %s: %s", path, uv_strerror(err));
-    return cmd_checkpoint_open(&p->checkpoint, p->o, p->out, &p->config);
+    code = cmd_duration(p->o, "forget", &p->config.node.forget_us);
+    return code != CMD_OK ? code : cmd_checkpoint_open(&p->checkpoint, p->o, p->out, &p->config);
 }
 
 /* Is --out of this run, or of none? A run that is only proposed may give way to the cluster's, so

@@ -278,7 +278,7 @@ void dial_tick_dead(struct sessions *s)
     size_t first = alone ? s->next_dead++ : (size_t)rng_below(&s->env->rng, count);
     for (size_t i = 0; i < count; i++) {
         const struct member *m = members_at(s->env->members, (first + i) % count);
-        if (m->state != MEMBER_DEAD || m->record->n_addresses == 0
+        if (m->state != MEMBER_DEAD || !m->counts || m->record->n_addresses == 0
             || s->env->fx->n_dials == NODE_DIALS_MAX)
             continue;
         size_t k = (size_t)rng_below(&s->env->rng, m->record->n_addresses);

@@ -171,7 +171,7 @@ static void drop_unwanted(struct edges *es)
         uint8_t out[16];
         if (b->wanted)
             continue;
-        if (edge_ready(&b->edge)) {
+        if (edge_ready(&b->edge) && members_find(es->env->members, b->edge.id) != NULL) {
             edge_pause(&b->edge, true);
             b->must_ask = true; /* Should it be wanted again meanwhile. */
             continue;

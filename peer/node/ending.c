@@ -25,6 +25,8 @@ static bool replaced(const struct members *all, const struct record *r)
 static void count_member(const struct node *n, const struct member *m, struct outcome_facts *f)
 {
     const struct record *r = m->record;
+    if (!m->counts)
+        return;
     bool self = env_same_id(r->id, n->env.config.id);
     bool finished = self ? !n->unkept : r->state == RECORD_FINISHED;
     bool lives = finished || (m->state == MEMBER_ALIVE && r->state != RECORD_FAILED);

@@ -1,6 +1,8 @@
 /* peer/node/env.c -- the outbox of a step, the members, jitter. */
 #include "peer/node/env.h"
 
+#include "gossip/members/vouches.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <stdarg.h>
@@ -27,10 +29,13 @@ static int open_members(struct env *v)
         self.beat[i] = c->resume[i].beat;
     for (uint32_t i = 0; i < c->n_advertise && i < WIRE_ADDRESSES_MAX; i++)
         snprintf(self.address[self.n_addresses++], WIRE_ADDRESS_MAX + 1, "%s", c->advertise[i]);
-    struct members_config timing = {.suspect_us = SUSPECT_US, .confirmed_us = CONFIRMED_US};
+    struct members_config timing = {
+        .suspect_us = SUSPECT_US, .confirmed_us = CONFIRMED_US, .forget_us = c->forget_us};
     int err = members_open(&v->members, &self, &timing, c->crypto);
-    for (uint32_t i = 0; i < c->n_known && err == 0; i++)
+    for (uint32_t i = 0; i < c->n_known && err == 0; i++) {
         (void)members_merge(v->members, &c->known[i], 0);
+        members_know(v->members, c->known[i].id, 0);
+    }
     return err;
 }
 
@@ -114,6 +119,13 @@ void env_note(struct env *v, enum note_level level, const char *format, ...)
     va_start(args, format);
     vsnprintf(note->text, sizeof note->text, format, args);
     va_end(args);
+}
+
+struct wire_members env_batch(struct env *v)
+{
+    return (struct wire_members){.records = v->batch.records,
+                                 .accusations = v->batch.accusations,
+                                 .vouches = v->batch.vouches};
 }
 
 void env_end(struct env *v, int exit_code)

@@ -50,6 +50,9 @@ bool env_hang_up(struct env *v, uint32_t link, bool violation);
 void env_note(struct env *v, enum note_level level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* Room for the news of the members, in the scratch. */
+struct wire_members env_batch(struct env *v);
+
 /* The end of this node, after what is queued: effects.exit. The first call counts. */
 void env_end(struct env *v, int exit_code);
 

@@ -32,7 +32,8 @@ bool join_others_resume(const struct join *j)
         return false;
     for (size_t i = 0; i < members_count(v->members); i++) {
         const struct member *m = members_at(v->members, i);
-        bool here = m->state == MEMBER_ALIVE && !env_same_id(m->record->id, v->config.id);
+        bool here =
+            m->counts && m->state == MEMBER_ALIVE && !env_same_id(m->record->id, v->config.id);
         if (here && m->record->beat[0] != 0)
             return true;
     }

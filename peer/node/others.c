@@ -15,7 +15,7 @@ bool others_end(const struct env *v)
     for (size_t i = 0; i < members_count(v->members); i++) {
         const struct member *e = members_at(v->members, i);
         bool self = env_same_id(e->record->id, v->config.id);
-        if (!self && e->state == MEMBER_ALIVE && e->record->state == RECORD_TRAINED)
+        if (!self && e->counts && e->state == MEMBER_ALIVE && e->record->state == RECORD_TRAINED)
             return true;
     }
     return false;
@@ -28,9 +28,9 @@ bool others_finished(const struct env *v)
         const struct member *e = members_at(v->members, i);
         bool self = env_same_id(e->record->id, v->config.id);
         bool final = record_state_is_final(e->record->state);
-        if (!self && !final && e->state != MEMBER_DEAD && e->state != MEMBER_LEFT)
+        if (!self && e->counts && !final && e->state != MEMBER_DEAD && e->state != MEMBER_LEFT)
             return false;
-        n_final += !self && final;
+        n_final += !self && e->counts && final;
     }
     return n_final > 0;
 }

@@ -10,8 +10,9 @@
  * not: it has done all that was to be done. */
 static bool lives(const struct member *m)
 {
-    return m->state == MEMBER_ALIVE || m->state == MEMBER_SUSPECT
-           || record_state_is_final(m->record->state);
+    return m->counts
+           && (m->state == MEMBER_ALIVE || m->state == MEMBER_SUSPECT
+               || record_state_is_final(m->record->state));
 }
 
 int quorum_begin(struct quorum *q, const struct members *m, int64_t now_us)
@@ -61,7 +62,8 @@ static uint32_t count_live(const struct quorum *q, const struct members *m)
     uint32_t n_live = 0, n_suspects = 0;
     for (size_t i = 0; i < members_count(m); i++) {
         const struct member *e = members_at(m, i);
-        bool suspect = e->state == MEMBER_SUSPECT && !record_state_is_final(e->record->state);
+        bool suspect =
+            e->counts && e->state == MEMBER_SUSPECT && !record_state_is_final(e->record->state);
         n_suspects += suspect;
         n_live += lives(e) && !suspect;
     }

@@ -1,6 +1,7 @@
 /* peer/node/resume.c -- what a node's checkpoint holds, and when and from which one to go on. */
 #include "peer/node/resume.h"
 
+#include "gossip/members/vouches.h"
 #include "nn/math/state.h"
 #include "peer/run/exit.h"
 
@@ -45,7 +46,7 @@ static void write_members(struct resume *r, struct state *s)
     struct env *v = r->env;
     size_t self, cursor = 0;
     uint32_t n = (uint32_t)members_vertices(v->members, v->vertices, &self);
-    struct wire_members told = {.records = v->batch.records, .accusations = v->batch.accusations};
+    struct wire_members told = env_batch(v);
     state_section(s, "members");
     state_u32(s, &n);
     for (uint32_t i = 0; i < n; i++) {
@@ -200,6 +201,8 @@ static void merge(struct resume *r, const uint8_t *bytes, size_t n)
     for (uint32_t i = 0; i < m.members.n_records; i++)
         if (!env_same_id(m.members.records[i].id, v->config.id))
             (void)members_merge(v->members, &m.members.records[i], v->now_us);
+    for (uint32_t i = 0; i < m.members.n_vouches; i++)
+        (void)members_vouched(v->members, &m.members.vouches[i]);
 }
 
 /* Who took part, and how they may be reached. */
@@ -233,6 +236,8 @@ static void read_members(struct resume *r, struct state *s)
         if (!s->failed)
             merge(r, message, len);
     }
+    for (uint32_t i = 0; i < r->n_members; i++) /* We have been in one graph with them. */
+        members_know(r->env->members, r->member[i].id, r->env->now_us);
 }
 
 void resume_start(struct resume *r)

@@ -70,7 +70,7 @@ static struct roll_entry *entry_of(struct roll *r, const struct member *m)
         || record_state_is_final(m->record->state))
         return NULL;
     struct roll_entry *e = find(r, m->record->id);
-    if (e != NULL || m->state == MEMBER_ALIVE)
+    if (e != NULL || m->state == MEMBER_ALIVE || !m->counts)
         return e;
     return add(r, m->record->id);
 }

@@ -114,11 +114,11 @@ void sessions_say_finished_all(struct sessions *s)
 static void tell_more(struct sessions *s, struct link *l, uint32_t most)
 {
     struct env *v = s->env;
-    struct wire_members m = {.records = v->batch.records, .accusations = v->batch.accusations};
+    struct wire_members m = env_batch(v);
     if (members_batch(v->members, &l->told, &m, most))
         sessions_send(s, l, false, v->message, wire_put_members(v->message, sizeof v->message, &m),
                       NULL);
-    l->telling = l->told < members_count(v->members);
+    l->telling = !members_told_all(v->members, l->told);
     if (!l->telling && l->asked)
         s->owner.status(s->owner.self, l);
     l->asked &= l->telling;
@@ -162,9 +162,10 @@ static void send_members(struct sessions *s, const struct wire_members *m)
 void sessions_news(struct sessions *s)
 {
     struct env *v = s->env;
-    struct wire_members m = {.records = v->batch.records, .accusations = v->batch.accusations};
+    struct wire_members m = env_batch(v);
     while (s->n_news >= MEMBERS_ACCUSERS && members_dirty(v->members, &m, s->n_news)) {
-        s->n_news -= m.n_records > m.n_accusations ? m.n_records : m.n_accusations;
+        uint32_t most = m.n_records > m.n_accusations ? m.n_records : m.n_accusations;
+        s->n_news -= most > m.n_vouches ? most : m.n_vouches;
         send_members(s, &m);
     }
 }
@@ -381,49 +382,6 @@ static bool agree_on_run(struct sessions *s, struct link *l, const struct wire_h
     return false;
 }
 
-static void note_forged(struct sessions *s, const struct link *l, enum members_verdict verdict)
-{
-    if (verdict == MEMBERS_FORGED)
-        sessions_violation(s, l, "forged rumour");
-}
-
-/* A clone that does not end gets a line a minute. */
-static void say_cloned(struct sessions *s)
-{
-    struct env *v = s->env;
-    if (v->now_us < s->cloned_us)
-        return;
-    s->cloned_us = v->now_us + CLONED_US;
-    env_note(v, NOTE_ERROR,
-             "another process runs with our identity, and began after us: that one should end by "
-             "itself (was our directory copied?)");
-}
-
-static enum members_verdict merge(struct sessions *s, const struct link *l, const struct record *r)
-{
-    struct env *v = s->env;
-    if (!admit_record(s, r))
-        return MEMBERS_OLD;
-    enum members_verdict verdict = members_merge(v->members, r, v->now_us);
-    note_forged(s, l, verdict);
-    if (verdict == MEMBERS_TWICE)
-        env_note(v, NOTE_WARNING,
-                 "two processes run with the identity of %s (%02x%02x%02x%02x): the one that "
-                 "began last should end by itself",
-                 r->name, r->id[0], r->id[1], r->id[2], r->id[3]);
-    if (verdict == MEMBERS_CLONED)
-        say_cloned(s);
-    if (verdict == MEMBERS_CLONE) {
-        /* Not a word of leaving: it would be the other's, too. But our answer, which tells it. */
-        env_note(v, NOTE_ERROR,
-                 "another process runs with our identity, and began before us: this one ends (was "
-                 "its directory copied?)");
-        sessions_news(s);
-        env_end(v, 2);
-    }
-    return verdict;
-}
-
 /* Words that come together say no pace. */
 static void say_round(struct link *l, uint64_t round, int64_t now_us)
 {
@@ -438,7 +396,6 @@ static void say_round(struct link *l, uint64_t round, int64_t now_us)
 /* A peer, not an observer, says who it is. */
 static void peer_hello(struct sessions *s, struct link *l, const struct wire_hello *h)
 {
-    struct env *v = s->env;
     bool first = !l->hello;
     if (first && (!admit_hello(s, l, &h->record) || is_duplicate(s, l, &h->record)))
         return;
@@ -446,13 +403,13 @@ static void peer_hello(struct sessions *s, struct link *l, const struct wire_hel
         return; /* A peer of another run is no member. */
     if (first && !admit_name(s, l, &h->record))
         return;
-    if (merge(s, l, &h->record) == MEMBERS_FORGED)
+    if (introduce_hello(s, l, &h->record) == MEMBERS_FORGED)
         return;
     l->hello = true;
     l->boot = h->record.boot;
     l->started = h->has_started;
-    say_round(l, h->round, v->now_us);
-    members_session(v->members, l->id, true, v->now_us);
+    say_round(l, h->round, s->env->now_us);
+    introduce_met(s, l);
     if (first) {
         tell_all(s, l);
         sessions_say_finished(s, l);
@@ -467,7 +424,7 @@ static void own_hello(struct sessions *s, const struct link *l, const struct wir
 {
     struct env *v = s->env;
     bool other = h->record.boot != members_self(v->members)->boot;
-    enum members_verdict verdict = other ? merge(s, l, &h->record) : MEMBERS_OLD;
+    enum members_verdict verdict = other ? introduce_hello(s, l, &h->record) : MEMBERS_OLD;
     if (!other) {
         sessions_hang_up(s, l, false);
     } else if (verdict != MEMBERS_OLD && verdict != MEMBERS_FORGED) {
@@ -499,15 +456,6 @@ void sessions_hello(struct sessions *s, const struct link *link, const struct wi
 }
 
 /* ---- other messages ---- */
-
-void sessions_members(struct sessions *s, const struct link *l, const struct wire_members *told)
-{
-    struct env *v = s->env;
-    for (uint32_t i = 0; i < told->n_records && !l->doomed; i++)
-        (void)merge(s, l, &told->records[i]);
-    for (uint32_t i = 0; i < told->n_accusations && !l->doomed; i++)
-        note_forged(s, l, members_accused(v->members, &told->accusations[i], v->now_us));
-}
 
 void sessions_ping(struct sessions *s, const struct link *link, const struct wire_ping *ping)
 {
@@ -563,6 +511,7 @@ void sessions_tick(struct sessions *s)
     (void)members_tick(v->members, v->now_us);
     dial_tick_seeds(s);
     dial_tick_dead(s);
+    introduce_tick(s);
     watch_tick(s);
     seek_tick(s, standing(s).has_run);
     admit_tick(s);

@@ -1,6 +1,6 @@
 /* peer/node/sessions.h -- the sessions of a node, and dialling: a machine of its own.
  *
- * Owned here, and written by sessions.c, dial.c, watch.c and admit.c only: the table of links, the
+ * Owned here, and written by sessions.c, introduce.c, dial.c, watch.c and admit.c only: the table of links, the
  * bootstrap names, whom to call and to watch, the clocks of heartbeat and rumours. Others hold
  * `const struct link *` and ask by the functions below.
  *
@@ -36,6 +36,9 @@ struct link
     uint32_t tag;          /* Our dial's; 0 where they have dialled. */
     bool telling, asked;   /* All members are being told; they asked for a status meanwhile. */
     size_t told;           /* The place of the next member to tell. */
+    uint32_t n_new;        /* So many members were first heard of on it since new_us; */
+    int64_t new_us;
+    bool told_new; /* that they were too many was said. */
     uint8_t id[WIRE_ID_BYTES];
     int64_t heard_us, up_us;
     uint64_t boot;         /* Their process drew it when it started. */
@@ -243,7 +246,14 @@ enum sessions_away sessions_deserted(const struct sessions *s);
 /* Somebody of our run has begun it. */
 bool sessions_run_begun(const struct sessions *s);
 
-/* ---- between sessions.c, dial.c and watch.c ---- */
+/* ---- between sessions.c, introduce.c, dial.c and watch.c ---- */
+
+/* Merges the record by which a peer, or whoever has our identity, introduces itself. */
+enum members_verdict introduce_hello(struct sessions *s, const struct link *l,
+                                     const struct record *r);
+/* The session talks from now on: we can vouch for its member. */
+void introduce_met(struct sessions *s, const struct link *l);
+void introduce_tick(struct sessions *s);
 
 void dial_start(struct sessions *s);
 /* The dial with this tag is over: it reached whoever has this id, or, NULL, nobody. */

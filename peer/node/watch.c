@@ -215,7 +215,7 @@ static uint32_t missing(const struct sessions *s)
     uint32_t n = 0;
     for (size_t i = 0; i < members_count(s->env->members); i++) {
         const struct member *m = members_at(s->env->members, i);
-        n += m->state == MEMBER_DEAD && m->record->n_addresses > 0;
+        n += m->counts && m->state == MEMBER_DEAD && m->record->n_addresses > 0;
     }
     return n;
 }
@@ -231,7 +231,7 @@ enum sessions_away sessions_deserted(const struct sessions *s)
 /* Whoever has finished is accused by nobody, and may be long gone. */
 static bool works(const struct member *m)
 {
-    return m->state == MEMBER_ALIVE && !record_state_is_final(m->record->state);
+    return m->state == MEMBER_ALIVE && m->counts && !record_state_is_final(m->record->state);
 }
 
 /* The first two of one name: they stand next to each other in the order of names. */

@@ -4,7 +4,7 @@
 static struct members *open_process(uint64_t boot, uint64_t incarnation)
 {
     static uint8_t key[WIRE_ID_BYTES];
-    static struct members_config config = {TOY_SUSPECT_US, TOY_CONFIRMED_US, NULL};
+    static struct members_config config = {TOY_SUSPECT_US, TOY_CONFIRMED_US, NULL, 0};
     struct members_crypto crypto = {key, toy_verify, toy_sign};
     struct members *m = NULL;
     struct record r = unsigned_record(0, incarnation);

@@ -61,19 +61,24 @@ enum {
     N_TABLES = 4
 };
 
+enum rumour_kind { RECORD, ACCUSATION, VOUCH };
+
 struct rumour
 {
-    bool is_record;
+    enum rumour_kind kind;
     struct record record;
     struct accusation accusation;
+    struct vouch vouch;
 };
 
 static struct rumour random_rumour(struct rng *r)
 {
-    struct rumour x = {.is_record = rng_below(r, 2) == 0};
+    struct rumour x = {.kind = (enum rumour_kind)rng_below(r, 3)};
     uint32_t who = (uint32_t)rng_below(r, N_PEERS) + 1;
     uint64_t incarnation = 1 + rng_below(r, 4);
-    if (x.is_record) {
+    uint32_t by = (uint32_t)rng_below(r, N_PEERS - 1) + 1;
+    by += by >= who;
+    if (x.kind == RECORD) {
         x.record = unsigned_record(who, incarnation);
         x.record.boot = rng_below(r, 3);
         if (rng_below(r, 8) == 0)
@@ -81,19 +86,22 @@ static struct rumour random_rumour(struct rng *r)
         if (rng_below(r, 4) == 0)
             snprintf(x.record.name, sizeof x.record.name, "other-%u", (unsigned)rng_below(r, 20));
         x.record = signed_record(x.record);
+    } else if (x.kind == ACCUSATION) {
+        x.accusation = accusation(who, by, incarnation);
     } else {
-        uint32_t by = (uint32_t)rng_below(r, N_PEERS - 1) + 1;
-        x.accusation = accusation(who, by >= who ? by + 1 : by, incarnation);
+        x.vouch = vouch(by, who);
     }
     return x;
 }
 
 static void hear(struct members *m, const struct rumour *x)
 {
-    if (x->is_record)
+    if (x->kind == RECORD)
         members_merge(m, &x->record, 0);
-    else
+    else if (x->kind == ACCUSATION)
         members_accused(m, &x->accusation, 0);
+    else
+        members_vouched(m, &x->vouch);
 }
 
 /* The reference's word on who: the last record, and how many accuse that. */
@@ -103,7 +111,7 @@ static const struct record *ref_record(const struct rumour *all, uint32_t who)
     uint8_t a[2048], b[2048];
     for (uint32_t i = 0; i < N_RUMOURS; i++) {
         const struct record *r = &all[i].record;
-        if (!all[i].is_record || memcmp(r->id, id_of(who), WIRE_ID_BYTES) != 0)
+        if (all[i].kind != RECORD || memcmp(r->id, id_of(who), WIRE_ID_BYTES) != 0)
             continue;
         size_t na = wire_record_signed(a, sizeof a, r);
         size_t nb = best ? wire_record_signed(b, sizeof b, best) : 0;
@@ -123,7 +131,7 @@ static uint32_t ref_accusers(const struct rumour *all, uint32_t who, uint64_t in
     for (uint32_t by = 1; by <= N_PEERS; by++) {
         bool found = false;
         for (uint32_t i = 0; i < N_RUMOURS; i++)
-            found |= !all[i].is_record && all[i].accusation.incarnation == incarnation
+            found |= all[i].kind == ACCUSATION && all[i].accusation.incarnation == incarnation
                      && memcmp(all[i].accusation.accused, id_of(who), WIRE_ID_BYTES) == 0
                      && memcmp(all[i].accusation.accuser, id_of(by), WIRE_ID_BYTES) == 0;
         n += found;
@@ -157,15 +165,17 @@ static void check_random(uint64_t seed)
     for (uint32_t i = 0; i < N_RUMOURS; i++)
         all[i] = random_rumour(&r);
     for (uint32_t i = 0; i < N_PEERS; i++) /* Everybody is known from the start. */
-        all[i] = (struct rumour){.is_record = true, .record = record(i + 1, 0)};
+        all[i] = (struct rumour){.kind = RECORD, .record = record(i + 1, 0)};
     struct members *m[N_TABLES];
     uint32_t order[N_RUMOURS];
     for (uint32_t i = 0; i < N_RUMOURS; i++)
         order[i] = i;
     for (uint32_t t = 0; t < N_TABLES; t++) {
         m[t] = open_in(NULL, 0, 1);
-        for (uint32_t i = 0; i < N_PEERS; i++)
+        for (uint32_t i = 0; i < N_PEERS; i++) {
             hear(m[t], &all[i]);
+            members_know(m[t], id_of(i + 1), 0);
+        }
         for (uint32_t pass = 0; pass < 2; pass++) { /* Twice: nothing is lost for good. */
             rng_shuffle(&r, order, N_RUMOURS);
             for (uint32_t i = 0; i < N_RUMOURS; i++)
@@ -184,6 +194,127 @@ static void test_random_orders(void **state)
 {
     (void)state;
     for_seeds(check_random, 60);
+}
+
+/* ---- Vouches in random orders, against a reference that leaves out one member after the other
+ * and looks whom it still reaches. ---- */
+
+enum { N_GRAPH = 28, N_ARROWS = 70 };
+
+struct arrows
+{
+    uint32_t from[N_ARROWS], to[N_ARROWS], n;
+};
+
+/* How many arrows away from 0 each is without `but`; UINT32_MAX: not to be reached. */
+static void ref_reach(const struct arrows *a, uint32_t but, uint32_t *away)
+{
+    for (uint32_t i = 0; i < N_GRAPH; i++)
+        away[i] = i == 0 ? 0 : UINT32_MAX;
+    for (uint32_t d = 0; d < N_GRAPH; d++)
+        for (uint32_t k = 0; k < a->n; k++)
+            if (away[a->from[k]] == d && away[a->to[k]] == UINT32_MAX && a->to[k] != but)
+                away[a->to[k]] = d + 1;
+}
+
+/* cut[v][x]: x is reached through v only. */
+static void ref_cuts(const struct arrows *a, bool cut[N_GRAPH][N_GRAPH], uint32_t *away)
+{
+    uint32_t without[N_GRAPH];
+    ref_reach(a, N_GRAPH, away);
+    for (uint32_t v = 1; v < N_GRAPH; v++) {
+        ref_reach(a, v, without);
+        for (uint32_t x = 1; x < N_GRAPH; x++)
+            cut[v][x] = x != v && away[x] != UINT32_MAX && without[x] == UINT32_MAX;
+    }
+}
+
+/* The first on the way of those through whom alone x is reached: x itself, if there is none. */
+static uint32_t ref_gate(bool cut[N_GRAPH][N_GRAPH], uint32_t x)
+{
+    for (uint32_t v = 1; v < N_GRAPH; v++) {
+        bool first = cut[v][x];
+        for (uint32_t u = 1; u < N_GRAPH && first; u++)
+            first = !cut[u][v];
+        if (first)
+            return v;
+    }
+    return x;
+}
+
+static void ref_counts(const struct arrows *a, bool *counts)
+{
+    static bool cut[N_GRAPH][N_GRAPH];
+    uint32_t away[N_GRAPH], gate[N_GRAPH], n_firm = 0;
+    ref_cuts(a, cut, away);
+    for (uint32_t x = 1; x < N_GRAPH; x++) {
+        gate[x] = ref_gate(cut, x);
+        n_firm += away[x] != UINT32_MAX && gate[x] == x;
+    }
+    for (uint32_t x = 1; x < N_GRAPH; x++) {
+        uint32_t before = 0; /* So many behind the same gate come first. */
+        for (uint32_t y = 1; y < N_GRAPH; y++)
+            before += away[y] != UINT32_MAX && gate[y] == gate[x] && gate[y] != y
+                      && (away[y] < away[x]
+                          || (away[y] == away[x] && memcmp(id_of(y), id_of(x), WIRE_ID_BYTES) < 0));
+        counts[x] = away[x] != UINT32_MAX && (gate[x] == x || before < 1 + n_firm / VOUCHES_SHARE);
+    }
+}
+
+/* Some members have many vouches, and some hang together by few. */
+static void random_arrows(struct rng *r, struct arrows *a)
+{
+    uint32_t crowd = 4 + (uint32_t)rng_below(r, N_GRAPH - 4);
+    a->n = (uint32_t)rng_below(r, N_ARROWS);
+    for (uint32_t k = 0; k < a->n; k++) {
+        a->from[k] = (uint32_t)rng_below(r, rng_below(r, 3) == 0 ? N_GRAPH : crowd);
+        do
+            a->to[k] = (uint32_t)rng_below(r, N_GRAPH);
+        while (a->to[k] == a->from[k]);
+    }
+}
+
+static void check_vouches(uint64_t seed)
+{
+    struct rng r = rng_stream(rng_key(seed, RNG_TEST, 4, 0));
+    struct arrows a;
+    bool counts[N_GRAPH] = {true};
+    uint32_t members[N_GRAPH], order[N_ARROWS];
+    uint64_t view = 0;
+    random_arrows(&r, &a);
+    ref_counts(&a, counts);
+    for (uint32_t i = 0; i < N_GRAPH; i++)
+        members[i] = i;
+    for (uint32_t k = 0; k < a.n; k++)
+        order[k] = k;
+    for (uint32_t t = 0; t < N_TABLES; t++) {
+        struct members *m = open_in(NULL, 0, 1);
+        rng_shuffle(&r, members, N_GRAPH);
+        rng_shuffle(&r, order, a.n);
+        for (uint32_t i = 0; i < N_GRAPH; i++) {
+            struct record x = record(members[i], 1);
+            if (members[i] != 0)
+                assert_int_equal(members_merge(m, &x, 0), MEMBERS_NEWS);
+        }
+        for (uint32_t k = 0; k < a.n; k++) {
+            struct vouch v = vouch(a.from[order[k]], a.to[order[k]]);
+            assert_true(members_vouched(m, &v) != MEMBERS_FORGED);
+            if (rng_below(&r, 4) == 0)
+                members_settle(m, 0);
+        }
+        members_settle(m, 0);
+        for (uint32_t i = 1; i < N_GRAPH; i++)
+            assert_int_equal(is_vertex(m, i), counts[i]);
+        view = t == 0 ? members_view(m) : view;
+        assert_int_equal(members_view(m), view);
+        members_close(m);
+    }
+}
+
+static void test_vouches(void **state)
+{
+    (void)state;
+    for_seeds(check_vouches, 400);
 }
 
 /* ---- A cluster: tables that send each other their news, as real messages
@@ -215,6 +346,9 @@ static void deliver(struct cluster *c, uint32_t to, const struct wire_members *n
     assert_true(wire_read(bytes, n, &batch, &m));
     for (uint32_t i = 0; i < m.members.n_records; i++)
         assert_true(members_merge(c->m[to], &batch.records[i], c->now_us) != MEMBERS_FORGED);
+    for (uint32_t i = 0; i < m.members.n_vouches; i++)
+        assert_true(members_vouched(c->m[to], &batch.vouches[i]) != MEMBERS_FORGED);
+    members_settle(c->m[to], c->now_us);
     for (uint32_t i = 0; i < m.members.n_accusations; i++)
         assert_true(members_accused(c->m[to], &batch.accusations[i], c->now_us) != MEMBERS_FORGED);
 }
@@ -253,6 +387,16 @@ static void set_session(struct cluster *c, uint32_t i, uint32_t k, bool up)
 {
     members_session(c->m[i], id_of(k), up, c->now_us);
     members_session(c->m[k], id_of(i), up, c->now_us);
+    members_vouch(c->m[i], c->now_us);
+    members_vouch(c->m[k], c->now_us);
+}
+
+/* A HELLO: the two know each other, and nobody has spoken of them yet. */
+static void introduce(struct cluster *c, uint32_t i, uint32_t k)
+{
+    members_merge(c->m[i], members_self(c->m[k]), c->now_us);
+    members_merge(c->m[k], members_self(c->m[i]), c->now_us);
+    set_session(c, i, k, true);
 }
 
 static void check_agreed(const struct cluster *c, uint32_t who, enum member_state want)
@@ -273,11 +417,14 @@ static void check_cluster(uint64_t seed)
     struct records *set = records_open();
     for (uint32_t i = 0; i < N_CLUSTER; i++)
         c.m[i] = open_in(set, i, 1);
+    for (uint32_t i = 0; i < N_CLUSTER; i++)
+        for (uint32_t e = 0; e < NEIGHBOURS; e++)
+            introduce(&c, i, neighbour(i, e));
     spread(&c);
     for (uint32_t i = 0; i < N_CLUSTER; i++) {
         assert_int_equal(members_count(c.m[i]), N_CLUSTER);
-        for (uint32_t e = 0; e < NEIGHBOURS; e++)
-            set_session(&c, i, neighbour(i, e), true);
+        for (uint32_t k = 0; k < N_CLUSTER; k++)
+            assert_true(is_vertex(c.m[i], k));
     }
     check_agreed(&c, 3, MEMBER_ALIVE);
     uint64_t whole = members_view(c.m[0]);
@@ -340,6 +487,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_shared_records),
         cmocka_unit_test_teardown(test_random_orders, print_seed),
+        cmocka_unit_test_teardown(test_vouches, print_seed),
         cmocka_unit_test_teardown(test_cluster, print_seed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

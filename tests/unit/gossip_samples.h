@@ -20,6 +20,7 @@ enum { CAP = 256 * 1024 };
 static uint8_t buffer[CAP], other[CAP];
 static struct record records[WIRE_BATCH_MAX + 1];
 static struct accusation accusations[WIRE_BATCH_MAX];
+static struct vouch vouches[WIRE_VOUCHES_MAX];
 static struct wire_status status;
 static const uint8_t raw[70000] = {1, 2, 3};
 
@@ -74,6 +75,15 @@ static inline struct accusation sample_accusation(uint64_t key, uint64_t incarna
     return a;
 }
 
+static inline struct vouch sample_vouch(uint64_t key)
+{
+    struct vouch v;
+    fill(v.member, sizeof v.member, key);
+    fill(v.voucher, sizeof v.voucher, key + 1);
+    fill(v.signature, sizeof v.signature, key + 2);
+    return v;
+}
+
 static char run_text[WIRE_RUN_MAX];
 
 static inline struct wire_hello sample_hello(bool large)
@@ -99,12 +109,14 @@ static inline struct wire_hello sample_hello(bool large)
 
 static inline struct wire_members sample_members(bool large)
 {
-    uint32_t n = large ? WIRE_BATCH_MAX : 1;
+    uint32_t n = large ? WIRE_BATCH_MAX : 1, n_vouches = large ? WIRE_VOUCHES_MAX : 1;
+    for (uint32_t i = 0; i < n_vouches; i++)
+        vouches[i] = sample_vouch(i);
     for (uint32_t i = 0; i < n; i++) {
         records[i] = large ? large_record(i) : small_record(i);
         accusations[i] = sample_accusation(i, large ? UINT64_MAX : i);
     }
-    return (struct wire_members){n, n, records, accusations};
+    return (struct wire_members){n, n, n_vouches, records, accusations, vouches};
 }
 
 static inline struct wire_delta sample_delta(bool large)

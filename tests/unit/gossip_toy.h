@@ -2,7 +2,7 @@
 #ifndef TESTS_GOSSIP_TOY_H
 #define TESTS_GOSSIP_TOY_H
 
-#include "gossip/members/members.h"
+#include "gossip/members/vouches.h"
 #include "nn/math/rng.h"
 
 #include <setjmp.h>
@@ -14,6 +14,8 @@
 #include <cmocka.h>
 
 enum { SECOND = 1000 * 1000, TOY_SUSPECT_US = 7 * SECOND, TOY_CONFIRMED_US = 2 * SECOND };
+
+#define TOY_FORGET_US ((int64_t)86400 * SECOND)
 
 /* ---- A toy signature: a hash of signer and message. Anyone could make it;
  * the tests forge by spoiling bytes. ---- */
@@ -47,7 +49,7 @@ static inline void toy_sign(void *self, const uint8_t *msg, size_t n,
 
 static inline const uint8_t *id_of(uint32_t number)
 {
-    static uint8_t id[2048][WIRE_ID_BYTES];
+    static uint8_t id[4096][WIRE_ID_BYTES];
     for (uint32_t i = 0; i < WIRE_ID_BYTES; i++)
         id[number][i] = (uint8_t)rng_at(number, i);
     return id[number];
@@ -102,7 +104,7 @@ static inline struct members *open_in(struct records *set, uint32_t number, uint
 {
     struct members *m = NULL;
     struct record self = unsigned_record(number, incarnation);
-    struct members_config config = {TOY_SUSPECT_US, TOY_CONFIRMED_US, set};
+    struct members_config config = {TOY_SUSPECT_US, TOY_CONFIRMED_US, set, TOY_FORGET_US};
     static uint8_t key[2048][WIRE_ID_BYTES];
     memcpy(key[number], id_of(number), WIRE_ID_BYTES);
     struct members_crypto crypto = {key[number], toy_verify, toy_sign};
@@ -117,13 +119,27 @@ static inline struct members *open_knowing(uint32_t n)
     for (uint32_t i = 1; i <= n; i++) {
         struct record r = record(i, 1);
         assert_int_equal(members_merge(m, &r, 0), MEMBERS_NEWS);
+        members_know(m, r.id, 0);
     }
     return m;
 }
 
+/* The record of a member that counts. */
 static inline enum members_verdict merge(struct members *m, struct record r)
 {
-    return members_merge(m, &r, 0);
+    enum members_verdict verdict = members_merge(m, &r, 0);
+    members_know(m, r.id, 0);
+    return verdict;
+}
+
+static inline struct vouch vouch(uint32_t voucher, uint32_t member)
+{
+    struct vouch v;
+    uint8_t msg[2048];
+    memcpy(v.voucher, id_of(voucher), sizeof v.voucher);
+    memcpy(v.member, id_of(member), sizeof v.member);
+    toy_signature(v.voucher, msg, wire_vouch_signed(msg, sizeof msg, &v), v.signature);
+    return v;
 }
 
 static inline enum members_verdict accused(struct members *m, struct accusation a, int64_t now_us)
@@ -151,17 +167,19 @@ static inline bool is_vertex(const struct members *m, uint32_t number)
 
 static struct record batch_records[WIRE_BATCH_MAX];
 static struct accusation batch_accusations[WIRE_BATCH_MAX];
+static struct vouch batch_vouches[WIRE_VOUCHES_MAX];
 
 static inline struct wire_members batch(void)
 {
-    return (struct wire_members){0, 0, batch_records, batch_accusations};
+    return (struct wire_members){
+        .records = batch_records, .accusations = batch_accusations, .vouches = batch_vouches};
 }
 
 static inline void drain(struct members *m)
 {
     struct wire_members out = batch();
     while (members_dirty(m, &out, WIRE_BATCH_MAX))
-        assert_true(out.n_records + out.n_accusations > 0);
+        assert_true(out.n_records + out.n_accusations + out.n_vouches > 0);
 }
 
 /* All that must hold whatever has happened. */

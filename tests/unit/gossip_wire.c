@@ -63,6 +63,8 @@ static void check_members(bool large)
     assert_int_equal(m.n_accusations, want.n_accusations);
     assert_memory_equal(m.records, want.records, m.n_records * sizeof *m.records);
     assert_memory_equal(m.accusations, want.accusations, m.n_accusations * sizeof *m.accusations);
+    assert_int_equal(m.n_vouches, want.n_vouches);
+    assert_memory_equal(m.vouches, want.vouches, m.n_vouches * sizeof *m.vouches);
 }
 
 static void check_rest(bool large)
@@ -128,10 +130,10 @@ static void test_round_trip_empty(void **state)
     assert_int_equal(got.run.n, 0);
     assert_int_equal(got.record.n_addresses, 0);
 
-    struct wire_members m = {0, 0, records, accusations};
+    struct wire_members m = {0, 0, 0, records, accusations, vouches};
     n = wire_put_members(buffer, CAP, &m);
     m = read_sound(buffer, n)->members;
-    assert_int_equal(m.n_records + m.n_accusations, 0);
+    assert_int_equal(m.n_records + m.n_accusations + m.n_vouches, 0);
 
     struct wire_delta d = {.epoch = 1};
     n = wire_put_delta(buffer, CAP, &d);
@@ -213,6 +215,16 @@ static void test_signed_bytes(void **state)
         y.incarnation ^= field == 2;
         assert_int_equal(wire_accusation_signed(a, sizeof a, &y), nx);
         assert_memory_not_equal(a, b, nx);
+    }
+    struct vouch v = sample_vouch(1), w = v;
+    size_t nv = wire_vouch_signed(a, sizeof a, &v);
+    assert_true(memcmp(a, b, 12) != 0);
+    for (int field = 0; field < 2; field++) {
+        w = v;
+        w.member[0] ^= field == 0;
+        w.voucher[0] ^= field == 1;
+        assert_int_equal(wire_vouch_signed(b, sizeof b, &w), nv);
+        assert_memory_not_equal(a, b, nv);
     }
 }
 

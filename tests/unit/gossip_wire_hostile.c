@@ -245,7 +245,7 @@ static void test_texts(void **state)
 
 static void check_bad_record(struct record r)
 {
-    struct wire_members m = {1, 0, &r, NULL};
+    struct wire_members m = {.n_records = 1, .records = &r};
     assert_refused(buffer, wire_put_members(buffer, CAP, &m));
     struct wire_hello h = sample_hello(false);
     h.record = r;
@@ -280,19 +280,34 @@ static void test_bad_records(void **state)
     assert_refused(buffer, n);
 }
 
-/* [2, [record x 65], []] and [2, [], [accusation x 65]], by hand. */
+/* [2, [record x 65], [], []], [2, [], [accusation x 65], []] and [2, [], [], [vouch x 25]], by hand. */
 static void test_too_many(void **state)
 {
     (void)state;
     struct wire_members m = sample_members(false);
-    m.n_accusations = 0;
+    m.n_accusations = m.n_vouches = 0;
     size_t n = wire_put_members(buffer, CAP, &m);
-    size_t n_record = n - 4; /* 93 02 91 RECORD 90 */
+    size_t n_record = n - 5; /* 94 02 91 RECORD 90 90 */
     for (uint32_t count = WIRE_BATCH_MAX; count <= WIRE_BATCH_MAX + 1; count++) {
         uint8_t *p = other;
-        *p++ = 0x93, *p++ = 0x02, *p++ = 0xdc, *p++ = 0x00, *p++ = (uint8_t)count;
+        *p++ = 0x94, *p++ = 0x02, *p++ = 0xdc, *p++ = 0x00, *p++ = (uint8_t)count;
         for (uint32_t i = 0; i < count; i++, p += n_record)
             memcpy(p, buffer + 3, n_record);
+        *p++ = 0x90, *p++ = 0x90;
+        size_t n_all = (size_t)(p - other);
+        uint8_t *copy = exactly(other, n_all);
+        assert_int_equal(check_sound(copy, n_all), count <= WIRE_BATCH_MAX);
+        free(copy);
+    }
+    m = sample_members(false);
+    m.n_records = m.n_vouches = 0;
+    n = wire_put_members(buffer, CAP, &m);
+    size_t n_accusation = n - 5; /* 94 02 90 91 ACCUSATION 90 */
+    for (uint32_t count = WIRE_BATCH_MAX; count <= WIRE_BATCH_MAX + 1; count++) {
+        uint8_t *p = other;
+        *p++ = 0x94, *p++ = 0x02, *p++ = 0x90, *p++ = 0xdc, *p++ = 0x00, *p++ = (uint8_t)count;
+        for (uint32_t i = 0; i < count; i++, p += n_accusation)
+            memcpy(p, buffer + 4, n_accusation);
         *p++ = 0x90;
         size_t n_all = (size_t)(p - other);
         uint8_t *copy = exactly(other, n_all);
@@ -300,17 +315,18 @@ static void test_too_many(void **state)
         free(copy);
     }
     m = sample_members(false);
-    m.n_records = 0;
+    m.n_records = m.n_accusations = 0;
     n = wire_put_members(buffer, CAP, &m);
-    size_t n_accusation = n - 4; /* 93 02 90 91 ACCUSATION */
-    for (uint32_t count = WIRE_BATCH_MAX; count <= WIRE_BATCH_MAX + 1; count++) {
+    size_t n_vouch = n - 5; /* 94 02 90 90 91 VOUCH */
+    for (uint32_t count = WIRE_VOUCHES_MAX; count <= WIRE_VOUCHES_MAX + 1; count++) {
         uint8_t *p = other;
-        *p++ = 0x93, *p++ = 0x02, *p++ = 0x90, *p++ = 0xdc, *p++ = 0x00, *p++ = (uint8_t)count;
-        for (uint32_t i = 0; i < count; i++, p += n_accusation)
-            memcpy(p, buffer + 4, n_accusation);
+        *p++ = 0x94, *p++ = 0x02, *p++ = 0x90, *p++ = 0x90;
+        *p++ = 0xdc, *p++ = 0x00, *p++ = (uint8_t)count;
+        for (uint32_t i = 0; i < count; i++, p += n_vouch)
+            memcpy(p, buffer + 5, n_vouch);
         size_t n_all = (size_t)(p - other);
         uint8_t *copy = exactly(other, n_all);
-        assert_int_equal(check_sound(copy, n_all), count <= WIRE_BATCH_MAX);
+        assert_int_equal(check_sound(copy, n_all), count <= WIRE_VOUCHES_MAX);
         free(copy);
     }
     /* Edges of a STATUS: 64 are in the large sample; the header says 65, and

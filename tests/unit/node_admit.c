@@ -103,7 +103,8 @@ static void test_listed_or_not(void **state)
     /* Nor does it become one by the word of others, nor is it believed. */
     struct record r = record(STRANGER, 1);
     struct accusation a = {.accused = {LOW}, .accuser = {STRANGER}, .incarnation = 1};
-    struct wire_members told = {1, 1, &r, &a};
+    struct wire_members told = {
+        .n_records = 1, .n_accusations = 1, .records = &r, .accusations = &a};
     sessions_members(&rig.s, low, &told);
     assert_int_equal(state_of(STRANGER), MEMBER_LEFT);
     end();

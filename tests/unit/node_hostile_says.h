@@ -80,7 +80,8 @@ static inline size_t hello_other_run(struct world *w, uint8_t *out)
 
 static inline size_t members_of(uint8_t *out, struct record *r, struct accusation *a)
 {
-    struct wire_members m = {r != NULL, a != NULL, r, a};
+    struct wire_members m = {
+        .n_records = r != NULL, .n_accusations = a != NULL, .records = r, .accusations = a};
     return wire_put_members(out, SCRATCH, &m);
 }
 static inline size_t members_forged(struct world *w, uint8_t *out)

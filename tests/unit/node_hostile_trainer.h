@@ -21,7 +21,7 @@ static const struct segment segment[2] = {
      .nonnegative = true}};
 
 static bool statistics; /* Has the model any? */
-static const char *compressor = "topk:0.25";
+static const char *compressor = "topk:0.25", *topology = "complete";
 
 static inline size_t n_floats(void)
 {

@@ -10,7 +10,7 @@
  * Every message is handed over in a buffer of its exact size, for ASan.
  *
  * With `statistics` set before a world is opened, the model has some: variances;
- * `compressor` is the run's.
+ * `compressor` and `topology` are the run's.
  */
 #ifndef TESTS_UNIT_NODE_HOSTILE_WORLD_H
 #define TESTS_UNIT_NODE_HOSTILE_WORLD_H
@@ -327,7 +327,7 @@ static inline void set_run(struct run *run, uint64_t rounds, uint32_t min_peers)
     struct run_flags *flags = calloc(1, sizeof *flags);
     char text[RUN_ERROR_MAX];
     assert_non_null(flags);
-    assert_int_equal(run_flags_set(flags, "topology", "complete", text), 0);
+    assert_int_equal(run_flags_set(flags, "topology", topology, text), 0);
     assert_int_equal(run_flags_set(flags, "rounds", "10", text), 0);
     assert_int_equal(run_from_flags(run, flags, text), 0);
     free(flags);

@@ -46,6 +46,8 @@ static void test_held_and_resigned(void **state)
     assert_false(look(&q, m, 30 + 9 * (int64_t)PATIENCE));
     struct record r = record(9, 1);
     assert_int_equal(members_merge(m, &r, 0), MEMBERS_NEWS);
+    assert_false(look(&q, m, 30 + 9 * (int64_t)PATIENCE)); /* Nobody has spoken with it. */
+    members_know(m, r.id, 0);
     assert_true(look(&q, m, 30 + 9 * (int64_t)PATIENCE));
     expect(&q, QUORUM_THERE, 4, 8);
     quorum_close(&q);

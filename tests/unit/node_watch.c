@@ -1,6 +1,8 @@
 /* tests/unit/node_watch.c -- who is silent, who is called alike, and how much is told at a time. */
 #include "node_sessions_rig.h"
 
+#include "gossip/members/vouches.h"
+
 /* ---- watching ---- */
 
 static enum member_state state_of(uint8_t who)
@@ -93,6 +95,7 @@ static void test_twins(void **state)
         struct record twin = record(77, 1);
         snprintf(twin.name, sizeof twin.name, "peer-%d", HIGH);
         members_merge(rig.env.members, &twin, rig.env.now_us);
+        members_know(rig.env.members, twin.id, rig.env.now_us);
         uint32_t n_notes = 0;
         for (int k = 0; k < 300; k++) {
             if (dies == 0) /* It proves to be alive, time and again. */
@@ -163,6 +166,7 @@ static void fill_table(void)
         for (uint32_t k = 0; k < WIRE_ADDRESSES_MAX; k++)
             snprintf(r.address[k], sizeof r.address[k], "%0*u:7100", WIRE_ADDRESS_MAX - 5, i);
         assert_int_equal(members_merge(rig.env.members, &r, rig.env.now_us), MEMBERS_NEWS);
+        members_know(rig.env.members, r.id, rig.env.now_us);
     }
 }
 

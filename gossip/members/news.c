@@ -1,0 +1,135 @@
+/* gossip/members/news.c -- what the others are told: changes, oldest first, and all there is.
+ *
+ * Nothing is told of members whom nobody has vouched for, unless we talk with them ourselves:
+ * they would fill the others' tables. Nor of whom we refuse.
+ */
+#include "gossip/members/inside.h"
+
+#include <assert.h>
+#include <string.h>
+
+void members_add_news(struct members *m, struct slot *s, enum news news)
+{
+    if (s->news == 0) {
+        uint16_t at = table_place(&m->table, s);
+        s->next_news = SLOT_NONE;
+        if (m->first_news == SLOT_NONE)
+            m->first_news = at;
+        else
+            m->table.slot[m->last_news].next_news = at;
+        m->last_news = at;
+    }
+    s->news = (uint8_t)(s->news | news);
+    s->member.dirty = true;
+}
+
+static bool may_be_told(const struct member *e)
+{
+    return !e->refused && (e->counts || e->vouched || e->connected);
+}
+
+static uint32_t vouches_cap(uint32_t cap)
+{
+    return cap < WIRE_VOUCHES_MAX ? cap : WIRE_VOUCHES_MAX;
+}
+
+/* Append what `news` names of one member: all of it or, where it does not fit,
+ * nothing, and false. */
+static bool append_news(const struct member *e, unsigned news, struct wire_members *out,
+                        uint32_t cap)
+{
+    uint32_t n_accusations = news & NEWS_ACCUSATIONS ? member_accusers(e) : 0;
+    if (((news & NEWS_RECORD) && out->n_records == cap) || n_accusations > cap - out->n_accusations)
+        return false;
+    if (news & NEWS_RECORD)
+        out->records[out->n_records++] = *e->record;
+    for (uint32_t i = 0; n_accusations > 0 && i < e->n_accusers; i++)
+        if (e->accusation[i].incarnation == e->record->incarnation)
+            out->accusations[out->n_accusations++] = e->accusation[i];
+    return true;
+}
+
+/* A vouch of somebody who does not count says nothing to anybody. */
+static bool vouch_may_be_told(const struct members *m, const struct vouch_slot *v)
+{
+    return m->table.slot[v->voucher].member.counts && may_be_told(&m->table.slot[v->member].member);
+}
+
+static void append_vouch(const struct members *m, const struct vouch_slot *v,
+                         struct wire_members *out)
+{
+    struct vouch *w = &out->vouches[out->n_vouches++];
+    memcpy(w->voucher, m->table.slot[v->voucher].member.record->id, sizeof w->voucher);
+    memcpy(w->member, m->table.slot[v->member].member.record->id, sizeof w->member);
+    memcpy(w->signature, v->signature, sizeof w->signature);
+}
+
+static void append_vouches_news(struct members *m, struct wire_members *out, uint32_t cap)
+{
+    for (uint32_t i = 0; i < m->n_vouches && m->vouches_news; i++) {
+        struct vouch_slot *v = &m->vouch[i];
+        if (!v->news || !vouch_may_be_told(m, v))
+            continue;
+        if (out->n_vouches == vouches_cap(cap))
+            return;
+        append_vouch(m, v, out);
+        v->news = false;
+    }
+    m->vouches_news = false; /* Until there is another, or somebody else counts. */
+}
+
+bool members_dirty(struct members *m, struct wire_members *out, uint32_t cap)
+{
+    assert(cap >= MEMBERS_ACCUSERS && cap <= WIRE_BATCH_MAX);
+    out->n_records = out->n_accusations = out->n_vouches = 0;
+    while (m->first_news != SLOT_NONE) {
+        struct slot *s = &m->table.slot[m->first_news];
+        if (may_be_told(&s->member) && !append_news(&s->member, s->news, out, cap))
+            return true;
+        m->first_news = s->next_news;
+        s->news = 0;
+        s->member.dirty = false;
+    }
+    append_vouches_news(m, out, cap);
+    return out->n_records > 0 || out->n_accusations > 0 || out->n_vouches > 0;
+}
+
+/* A member's record, with a few vouches for it, so that it is not taken for nobody's. */
+static bool append_member(const struct members *m, uint16_t place, struct wire_members *out,
+                          uint32_t cap)
+{
+    const struct member *e = &m->table.slot[place].member;
+    uint32_t before = out->n_vouches, most = before + VOUCHES_WITH_RECORD;
+    if (!may_be_told(e))
+        return true;
+    if (m->n_vouches > 0 && most > vouches_cap(cap))
+        return false;
+    if (!append_news(e, NEWS_RECORD | NEWS_ACCUSATIONS, out, cap))
+        return false;
+    for (uint32_t i = 0; i < m->n_vouches && out->n_vouches < most; i++)
+        if (m->vouch[i].member == place && vouch_may_be_told(m, &m->vouch[i]))
+            append_vouch(m, &m->vouch[i], out);
+    return true;
+}
+
+/* The cursor counts members, and then vouches. */
+bool members_batch(const struct members *m, size_t *cursor, struct wire_members *out, uint32_t cap)
+{
+    assert(cap >= MEMBERS_ACCUSERS && cap <= WIRE_BATCH_MAX);
+    out->n_records = out->n_accusations = out->n_vouches = 0;
+    while (*cursor < m->table.n && append_member(m, (uint16_t)*cursor, out, cap))
+        ++*cursor;
+    while (!members_told_all(m, *cursor) && *cursor >= m->table.n
+           && out->n_vouches < vouches_cap(cap)) {
+        const struct vouch_slot *v = &m->vouch[*cursor - m->table.n];
+        if (vouch_may_be_told(m, v))
+            append_vouch(m, v, out);
+        ++*cursor;
+    }
+    return out->n_records > 0 || out->n_vouches > 0;
+}
+
+bool members_told_all(const struct members *m, size_t cursor)
+{
+    return cursor >= (size_t)m->table.n + m->n_vouches;
+}

@@ -1,0 +1,112 @@
+/* tests/unit/node_hostile_ghosts.c -- a key holder that makes up members, and a newcomer beside them.
+ *
+ * Ours and the friend train on a ring, on which the ghosts' names put them between the two. */
+#include "peer/node/inspect.h"
+#include "tests/unit/node_hostile_says.h"
+
+enum { GHOST = 1000, GHOSTS = 300, FLOOD = 1100, PIECE = 20 };
+
+/* Its name is ours, and its id stands behind ours in the order of those. */
+static struct record ghost(const struct world *w, uint32_t number)
+{
+    struct record r = unsigned_record(number, 1);
+    memcpy(r.name, w->known[OURS].name, sizeof r.name);
+    return signed_record(r);
+}
+
+/* PIECE ghosts at a time, with the vouches of evil, and of ghosts for each other and for the
+ * friend. */
+static void evil_tells_of(struct world *w, uint32_t first, uint32_t n)
+{
+    static uint8_t out[SCRATCH];
+    struct record r[PIECE];
+    struct vouch v[PIECE + 4];
+    for (uint32_t at = first; at < first + n; at += PIECE) {
+        for (uint32_t i = 0; i < PIECE; i++) {
+            bool by_evil = (at + i) % 2 == 0;
+            r[i] = ghost(w, at + i);
+            v[i] = vouch(at + i == first ? first + 1 : first, at + i);
+            if (by_evil) {
+                uint8_t msg[SIGNED_MAX];
+                memcpy(v[i].voucher, w->key[EVIL], WIRE_ID_BYTES);
+                toy_signature(v[i].voucher, msg, wire_vouch_signed(msg, sizeof msg, &v[i]),
+                              v[i].signature);
+            }
+        }
+        for (uint32_t i = 0; i < 4; i++)
+            v[PIECE + i] = vouch(at + i, at + i + 1);
+        struct wire_members m = {
+            .n_records = PIECE, .n_vouches = PIECE + 4, .records = r, .vouches = v};
+        evil_says(w, out, wire_put_members(out, sizeof out, &m));
+        assert_false(w->hung_up);
+    }
+}
+
+static struct world *world_on_a_ring(void)
+{
+    topology = "ring";
+    struct world *w = world_in_training(100000);
+    topology = "complete";
+    evil_connects(w);
+    evil_hello(w);
+    return w;
+}
+
+static struct node_size size_of(const struct world *w, uint32_t who)
+{
+    struct node_size s;
+    node_size(w->node[who], &s);
+    return s;
+}
+
+static void test_ghosts(void **state)
+{
+    (void)state;
+    struct world *w = world_on_a_ring();
+    for (uint32_t wave = 0; wave < 3; wave++) {
+        evil_tells_of(w, GHOST + wave * GHOSTS, GHOSTS);
+        for (int k = 0; k < 40; k++) {
+            evil_says(w, scratch, ping(w, scratch)); /* It lives. */
+            run_for(w, 5 * STEP_US);
+            assert_in_range(size_of(w, OURS).n_vertices, 3, 4);
+            assert_in_range(size_of(w, FRIEND).n_vertices, 2, 4); /* Evil is dead to it. */
+        }
+        check_alive(w);
+    }
+    world_close(w);
+}
+
+/* The table is full, and one more than it takes is not heard at all. A newcomer joins at once. */
+static void test_newcomer(void **state)
+{
+    (void)state;
+    static uint8_t out[SCRATCH];
+    struct world *w = world_on_a_ring();
+    char text[WIRE_RUN_MAX + 1];
+    evil_tells_of(w, GHOST, FLOOD);
+    assert_int_equal(size_of(w, OURS).n_members, WIRE_MEMBERS_MAX);
+    struct wire_hello h = good_hello(w, text);
+    h.record = unsigned_record(WATCH, 1);
+    memcpy(h.record.id, w->key[WATCH], WIRE_ID_BYTES);
+    h.record = signed_record(h.record);
+    w->watch = w->n_links;
+    (void)connect_ends(w, WATCH, OURS, 0);
+    flush(w);
+    say(w, w->watch, out, wire_put_hello(out, sizeof out, &h));
+    assert_true(node_counts(w->node[OURS], w->key[WATCH]));
+    run_for(w, SECOND);
+    assert_true(node_counts(w->node[FRIEND], w->key[WATCH])); /* It has heard of it. */
+    evil_tells_of(w, GHOST + FLOOD, 200);
+    assert_true(node_counts(w->node[OURS], w->key[WATCH]));
+    assert_true(size_of(w, OURS).n_members <= WIRE_MEMBERS_MAX);
+    world_close(w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_ghosts),
+        cmocka_unit_test(test_newcomer),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
