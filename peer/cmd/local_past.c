@@ -39,7 +39,7 @@ struct lines
 {
     char *now, *before;
     size_t cap_now, cap_before;
-    uint32_t n; /* What is left of this start. */
+    uint32_t n; /* So many lines are of this start. */
 };
 
 static struct start end_of(const struct lines *l)
