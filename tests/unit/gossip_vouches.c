@@ -225,8 +225,11 @@ static void test_full_of_ghosts(void **state)
         meet(m, NEWCOMER + i, 0);
         assert_true(is_vertex(m, NEWCOMER + i));
     }
+    (void)told(m, NEWCOMER + 20, 1);
+    members_session(m, id_of(NEWCOMER + 20), true, 0); /* Nobody vouches for it, but it is here. */
     for (uint32_t g = GHOST; g < GHOST + 1048; g++)
         (void)told(m, g, 2); /* Another flood. */
+    assert_non_null(members_find(m, id_of(NEWCOMER + 20)));
     assert_int_equal(n_vertices(m), 28);
     assert_int_equal(members_count(m), WIRE_MEMBERS_MAX);
     check_invariants(m);
@@ -239,6 +242,27 @@ static void die(struct members *m, uint32_t number, int64_t now_us)
     members_accuse(m, id_of(number), now_us);
     members_tick(m, now_us + TOY_SUSPECT_US);
     assert_int_equal(state_of(m, number), MEMBER_DEAD);
+}
+
+/* Where there are no ghosts, those that left go first, and then the longest dead. */
+static void test_who_gives_way(void **state)
+{
+    (void)state;
+    struct members *m = open_knowing(WIRE_MEMBERS_MAX - 1);
+    die(m, 3, 0);
+    die(m, 2, 10 * SECOND);
+    die(m, 4, 20 * SECOND);
+    struct record left = record_in(5, 2, RECORD_LEFT);
+    members_merge(m, &left, 30 * SECOND);
+    static const uint32_t order[] = {5, 3, 2, 4};
+    for (uint32_t i = 0; i < 4; i++) {
+        assert_non_null(members_find(m, id_of(order[i])));
+        meet(m, NEWCOMER + 1000 + i, 40 * SECOND);
+        assert_null(members_find(m, id_of(order[i])));
+    }
+    (void)told(m, NEWCOMER + 1004, 1);
+    assert_null(members_find(m, id_of(NEWCOMER + 1004))); /* All the others live. */
+    members_close(m);
 }
 
 /* A container that has another identity each time. */
@@ -360,6 +384,7 @@ int main(void)
         cmocka_unit_test(test_own_vouches),
         cmocka_unit_test(test_first_members),
         cmocka_unit_test(test_full_of_ghosts),
+        cmocka_unit_test(test_who_gives_way),
         cmocka_unit_test(test_restarts),
         cmocka_unit_test(test_forget),
         cmocka_unit_test_teardown(test_forgetting, print_seed),

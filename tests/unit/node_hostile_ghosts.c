@@ -59,10 +59,20 @@ static struct node_size size_of(const struct world *w, uint32_t who)
     return s;
 }
 
+/* |x - y|^2 of the two honest models. */
+static double apart2(const struct world *w)
+{
+    const float *x = model(w, OURS), *y = model(w, FRIEND);
+    double sum = 0;
+    for (size_t k = 0; k < DIM; k++)
+        sum += ((double)x[k] - y[k]) * ((double)x[k] - y[k]);
+    return sum;
+}
+
 static void test_ghosts(void **state)
 {
     (void)state;
-    struct world *w = world_on_a_ring();
+    struct world *alone = world_on_a_ring(), *w = world_on_a_ring();
     for (uint32_t wave = 0; wave < 3; wave++) {
         evil_tells_of(w, GHOST + wave * GHOSTS, GHOSTS);
         for (int k = 0; k < 40; k++) {
@@ -73,7 +83,13 @@ static void test_ghosts(void **state)
         }
         check_alive(w);
     }
+    disconnect(alone, alone->evil, false);
+    run_until(alone, w->now_us);
+    print_message("squared distance of the honest two: %.3g, without ghosts %.3g\n", apart2(w),
+                  apart2(alone));
+    assert_true(apart2(w) <= 2 * apart2(alone));
     world_close(w);
+    world_close(alone);
 }
 
 /* The table is full, and one more than it takes is not heard at all. A newcomer joins at once. */

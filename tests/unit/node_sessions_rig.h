@@ -117,7 +117,8 @@ static inline void begin(void)
                             .n_bootstrap = 1,
                             .crypto = &crypto,
                             .known = rig.known,
-                            .n_known = 2};
+                            .n_known = 2,
+                            .forget_us = 120 * SECOND};
     assert_int_equal(env_open(&rig.env, &c), 0);
     assert_int_equal(sessions_open(&rig.s, &rig.env, &owner), 0);
     step_at(100 * SECOND);

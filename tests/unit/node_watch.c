@@ -200,6 +200,64 @@ static void test_a_full_table_is_told_in_pieces(void **state)
     end();
 }
 
+/* Who was dropped from the table comes back as it was: it counts here at once, and is told to speak
+ * anew, since others have dropped it, too. */
+static void test_forgotten_and_back(void **state)
+{
+    (void)state;
+    struct wire_message m;
+    const uint8_t id[WIRE_ID_BYTES] = {LOW};
+    begin();
+    const struct link *friend = up(HIGH, false);
+    hello(friend, 1);
+    while (state_of(LOW) != MEMBER_DEAD)
+        tick(friend, true);
+    for (int64_t end_us = rig.env.now_us + 121 * SECOND; rig.env.now_us < end_us;)
+        tick(friend, true);
+    assert_null(members_find(rig.env.members, id));
+    struct wire_members told = {.n_records = 1, .records = &rig.known[0]};
+    sessions_members(&rig.s, friend, &told);
+    assert_null(members_find(rig.env.members, id)); /* That was old. */
+    const struct link *back = up(LOW, false);
+    hello(back, 1);
+    assert_true(members_find(rig.env.members, id)->counts);
+    env_end_step(&rig.env);
+    bool asked = false;
+    static struct wire_batch batch;
+    for (uint32_t i = 0; i < rig.fx.n_sends; i++) {
+        const struct node_send *out = &rig.fx.sends[i];
+        assert_true(wire_read(out->head, out->n_head, &batch, &m));
+        if (out->link == back->number && m.type == WIRE_MEMBERS && m.members.n_accusations == 1)
+            asked |= memcmp(m.members.accusations[0].accused, id, WIRE_ID_BYTES) == 0;
+    }
+    assert_true(asked);
+    end();
+}
+
+/* One session tells of a table's worth of new members in a minute; that it had more is said once. */
+static void test_newcomers_are_limited(void **state)
+{
+    (void)state;
+    begin();
+    const struct link *friend = up(HIGH, false);
+    hello(friend, 1);
+    struct record r = record(100, 1);
+    struct wire_members told = {.n_records = 1, .records = &r};
+    uint32_t n_notes = rig.fx.n_notes;
+    for (uint32_t i = 1; i <= WIRE_MEMBERS_MAX + 50; i++) {
+        r.id[1] = (uint8_t)i;
+        r.id[2] = (uint8_t)(i >> 8);
+        sessions_members(&rig.s, friend, &told);
+        assert_int_equal(members_find(rig.env.members, r.id) != NULL, i <= WIRE_MEMBERS_MAX);
+    }
+    assert_int_equal(rig.fx.n_notes, n_notes + 1);
+    assert_int_equal(rig.s.n_violations, 0);
+    step_at(rig.env.now_us + 60 * SECOND);
+    sessions_members(&rig.s, friend, &told);
+    assert_non_null(members_find(rig.env.members, r.id));
+    end();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -208,6 +266,8 @@ int main(void)
         cmocka_unit_test(test_vouching),
         cmocka_unit_test(test_twins),
         cmocka_unit_test(test_a_full_table_is_told_in_pieces),
+        cmocka_unit_test(test_forgotten_and_back),
+        cmocka_unit_test(test_newcomers_are_limited),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
