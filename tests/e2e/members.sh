@@ -1,0 +1,153 @@
+#!/usr/bin/env bash
+# tests/e2e/members.sh -- who may be a member beside the cluster key: the list, tokens, names,
+# copied identities.
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/../lib.sh"
+e2e_begin
+
+read -r pa pb pc pd < <(free_ports 4)
+check "keygen" eval '"$HEARSAY" keygen cluster.key 2>keygen.err'
+
+# peer NAME PORT LOG ARGUMENTS...: it trains until it is stopped.
+peer()
+{
+    local name=$1 port=$2 log=$3
+    shift 3
+    start "$log" "$HEARSAY" peer --name "$name" --listen "127.0.0.1:$port" --key cluster.key \
+        --bootstrap "127.0.0.1:$pa,127.0.0.1:$pb" --data glyphs --shard auto --model logreg \
+        --rounds 100000000 --min-peers 2 --topology complete --seed "$seed" "$@"
+    pid[port]=$started
+}
+
+# ended_with PORT TEXT LOG: the peer there ends by itself with 2, and says so.
+ended_with()
+{
+    finish "${pid[$1]}" 60
+    [ "$code" = 2 ] && grep -qE "$2" "$3.err"
+}
+
+trains()
+{
+    wait_until 60 round_at_least "$1/metrics.jsonl" $(($(last_round "$1/metrics.jsonl") + 20))
+}
+
+declare -A id
+for n in a b c d; do
+    mkdir "$n"
+    id[$n]=$("$HEARSAY" identity $n/identity.key 2>identity.err)
+done
+check "hearsay identity prints a key, the same again" \
+    [ "${id[a]}" = "$("$HEARSAY" identity a/identity.key)" ]
+printf '# who may\n%s a\n%s\n' "${id[a]}" "${id[b]}" >members.txt
+
+# ---- the list ----
+
+printf '%s\nabc\n' "${id[a]}" >broken.txt
+peer a "$pa" broken --members broken.txt --out a
+check "a broken file is refused at the start" ended_with "$pa" 'broken.txt: line 2: found .abc.' broken
+
+peer a "$pa" a --members members.txt --out a
+peer b "$pb" b --members members.txt --out b
+check "listed peers train" trains a
+check "  each says who it is" grep -q "a is ${id[a]}" a.err
+
+peer c "$pc" c-unlisted --out c
+check "one that holds the key only ends with 2" \
+    ended_with "$pc" "does not admit this peer: identity ${id[c]} is not in its members file" c-unlisted
+check "  and is told of at the other end" grep -qE "refused c: its identity ${id[c]} is not in" a.err b.err
+check "  and has not trained" [ ! -s c/metrics.jsonl ]
+
+observe=(--bootstrap "127.0.0.1:$pa" --key cluster.key --json)
+check "nor does status see anything with the key alone" \
+    eval '! bounded "$HEARSAY" status "${observe[@]}" >status.out 2>status.err'
+check "  and says why: $(tail -n 1 status.err)" grep -q "a admits only who is in its members file" status.err
+bounded "$HEARSAY" status "${observe[@]}" --identity b/identity.key >status.out 2>status.err
+check "  but with a member's: $(figures json status.out members) members" \
+    [ "$(figures json status.out members)" = 2 ]
+
+# ---- tokens ----
+
+check "an odd time is refused" eval '! "$HEARSAY" invite --identity a/identity.key --for 1y 2>invite.err'
+"$HEARSAY" invite --identity a/identity.key --for 1s >token.late
+"$HEARSAY" invite --identity a/identity.key --for 1h >token
+"$HEARSAY" invite --identity d/identity.key >token.unlisted
+peer c "$pc" c-damaged --out c --token "$(sed 's/.\{9\}$/AAAAAAAAA/' token)"
+check "a damaged token is refused at the start" ended_with "$pc" 'token that is damaged' c-damaged
+peer c "$pc" c-issuer --out c --token "@token.unlisted"
+check "a token of one that is not in the file does not help" \
+    ended_with "$pc" 'does not admit this peer: whoever made its token is not' c-issuer
+peer c "$pc" c-late --out c --token "@token.late" # More than a second has gone.
+check "nor does one whose time is over" \
+    ended_with "$pc" 'does not admit this peer: its token has expired' c-late
+check "  told at the other end, too" grep -qE 'refused c .*: its token has expired' a.err b.err
+peer c "$pc" c --members members.txt --out c --token "@token"
+check "a good one does: it trains with the others" trains c
+bounded "$HEARSAY" status "${observe[@]}" --identity b/identity.key >status.out 2>status.err
+check "  of $(figures json status.out members) members" [ "$(figures json status.out members)" = 3 ]
+
+# ---- the file changes ----
+
+said()
+{
+    grep -qE "$1" "$2"
+}
+echo garbage >>members.txt
+check "a file that is broken is said" wait_until 10 said 'members.txt: line 4: found .garbage.' a.err
+mv members.txt away.txt
+check "  so is one that is gone" wait_until 10 said 'members.txt: No such file' a.err
+check "  and nothing has changed" trains c
+check "  for nobody" eval '! grep -q "member no longer" a.err b.err c.err'
+printf '%s a\n' "${id[a]}" >next.txt
+begun=$(now_ms)
+mv next.txt members.txt
+check "who is no longer in it is out" wait_until 10 said "b \(${id[b]:0:8}\) is a member no longer" a.err
+took=$(($(now_ms) - begun))
+echo "# a session was cut after $took ms"
+check "  soon: $took ms" within "$took" 0 $((1000 * patience))
+check "  and ends, as nobody has it" ended_with "$pb" 'nobody admits this peer' b
+check "  whoever came by a token of a's stays" trains c
+printf '%s a\n%s b\n' "${id[a]}" "${id[b]}" >members.txt # Written in place.
+wait_until 10 said 'members.txt: 2 identities from now on' a.err
+peer b "$pb" b-again --members members.txt --out b
+check "who is in it again is back" trains b
+
+# ---- names ----
+
+printf '%s\n' "${id[d]}" >>members.txt
+wait_until 10 said 'members.txt: 3 identities from now on' b-again.err
+peer b "$pd" twin --members members.txt --out d
+check "a second b ends with 2" \
+    ended_with "$pd" "this peer, ${id[d]:0:8}: the name b is that of ${id[b]:0:8}" twin
+check "  told at the other end, too" \
+    grep -qE "refused b \(${id[d]:0:8}\): that is the name of ${id[b]:0:8}" a.err b-again.err c.err
+check "  while the first one trains on" trains b
+kill -KILL "${pid[pb]}"
+wait "${pid[pb]}" 2>/dev/null
+peer b "$pd" heir --members members.txt --out d
+check "whose name nobody has any more may have it" trains d
+kill -KILL "${pid[pd]}"
+wait "${pid[pd]}" 2>/dev/null
+peer b "$pb" b-third --members members.txt --out b
+check "b is back under its name" trains b
+
+# ---- copies of an identity ----
+
+mkdir copy
+cp b/identity.key copy/identity.key
+peer b "$pd" copy --members members.txt --out copy
+check "a copy of b ends with 2" \
+    ended_with "$pd" 'another process runs with our identity, and began before us' copy
+check "  b says so, too" \
+    wait_until 10 said 'another process runs with our identity, and began after us' b-third.err
+check "  and trains on" trains b
+kill -KILL "${pid[pb]}"
+wait "${pid[pb]}" 2>/dev/null
+peer b "$pb" b-fourth --members members.txt --out b
+check "a restart is no copy" trains b
+check "  nobody says so" eval '! grep -q "runs with our identity" b-fourth.err'
+
+for port in "$pa" "$pb" "$pc"; do
+    kill "${pid[port]}"
+    check "a peer stops with 0" finish "${pid[$port]}" 30
+done
+e2e_end

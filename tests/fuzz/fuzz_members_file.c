@@ -1,0 +1,35 @@
+/* tests/fuzz/fuzz_members_file.c -- a members file: any bytes are a sorted list, or a sentence. */
+#include "peer/admit/members_file.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
+
+/* In a block of their very size, so that a sanitizer sees any read beyond them. */
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+{
+    char why[MEMBERS_FILE_ERROR_MAX] = "", *text = malloc(n > 0 ? n : 1);
+    struct members_file f = {0};
+    assert(text != NULL);
+    if (n > 0)
+        memcpy(text, data, n);
+    int err = members_file_parse(&f, text, n, why);
+    free(text);
+    if (err != 0) {
+        assert(err == -EINVAL && f.n == 0 && f.id == NULL);
+        assert(strstr(why, "found ") != NULL && strstr(why, ", expected ") != NULL);
+        for (const char *c = why; *c != '\0'; c++)
+            assert(*c >= ' ' && *c <= '~');
+        return 0;
+    }
+    assert(f.n >= 1 && f.n <= MEMBERS_FILE_IDS_MAX && f.n <= n / (2 * WIRE_ID_BYTES));
+    for (size_t i = 0; i < f.n; i++) {
+        assert(i == 0 || memcmp(f.id[i - 1], f.id[i], WIRE_ID_BYTES) < 0);
+        assert(members_file_has(&f, f.id[i]));
+    }
+    members_file_close(&f);
+    return 0;
+}
