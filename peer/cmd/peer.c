@@ -282,6 +282,8 @@ static int take_run(struct peer *p)
         (void)cmd_fail(p->o, CMD_OK,
                        "%s; so this peer begins no run, and waits for one that has it", error);
     c->found = !orphan && (run_flags_any(&c->flags) || epochs || p->bootstrap.n == 0);
+    if (!c->found && cmd_training_look(&p->training, error) < 0)
+        return cmd_fail(p->o, CMD_USAGE, "%s", error);
     if (!c->found)
         return CMD_OK;
     struct run_flags filled = c->flags;

@@ -2,6 +2,7 @@
 #include "peer/cmd/training.h"
 
 #include "compress/compress.h"
+#include "nn/data/spec.h"
 #include "nn/files/safetensors.h"
 #include "nn/math/rng.h"
 
@@ -12,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { ROUNDS_MAX = 1000000000 };
 
@@ -44,6 +46,28 @@ static int check_kind(const struct cmd_training *t, const char *kind, char error
     snprintf(error, RUN_ERROR_MAX, "--data: found '%s', but the run's data set is '%s'", given,
              kind);
     return -EINVAL;
+}
+
+int cmd_training_look(const struct cmd_training *t, char error[RUN_ERROR_MAX])
+{
+    static struct data_spec s; /* Large. */
+    char why[DATA_ERROR_MAX];
+    if (t->data_spec == NULL)
+        return 0;
+    int err = data_spec_parse(&s, t->data_spec, why);
+    if (err < 0) {
+        snprintf(error, RUN_ERROR_MAX, "--data: %.300s", why);
+        return err;
+    }
+    const char *const path[] = {s.path, s.test};
+    for (size_t i = 0; i < sizeof path / sizeof *path; i++) {
+        if (path[i] == NULL || access(path[i], R_OK) == 0)
+            continue;
+        err = -errno;
+        snprintf(error, RUN_ERROR_MAX, "--data: cannot read %.200s: %s", path[i], strerror(-err));
+        return err;
+    }
+    return 0;
 }
 
 int cmd_training_data(struct cmd_training *t, const char *kind, uint64_t seed,

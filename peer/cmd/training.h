@@ -48,6 +48,11 @@ __attribute__((warn_unused_result)) int cmd_training_init(struct cmd_training *t
  * owners. `of` is made first and closed last; all run in one thread. */
 void cmd_training_share(struct cmd_training *t, struct cmd_training *of);
 
+/* Can the files of --data be read at all? For who does not open them before it has joined a run:
+ * 0 or a negative errno with a sentence. */
+__attribute__((warn_unused_result)) int cmd_training_look(const struct cmd_training *t,
+                                                          char error[RUN_ERROR_MAX]);
+
 /* Read or draw the data of `kind`, which may be open, unless they are there. */
 __attribute__((warn_unused_result)) int cmd_training_data(struct cmd_training *t, const char *kind,
                                                           uint64_t seed, char error[RUN_ERROR_MAX]);

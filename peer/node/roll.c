@@ -161,7 +161,9 @@ static void tell(struct roll *r, enum member_state state, const struct group *g)
     case MEMBER_SUSPECT:
         say_silence(g, " for ", since, sizeof since);
         env_note(r->env, NOTE_INFO, "%s silent%s: %sdead within %.0f s unless heard%s", who,
-                 g->silent_us > 0 ? since : " by the word of others",
+                 g->silent_us > 0            ? since
+                 : sessions_any(r->sessions) ? " by the word of others"
+                                             : ", never heard here",
                  g->edge ? "nothing is exchanged; " : "", (double)g->dead_us * 1e-6, untold);
         break;
     case MEMBER_DEAD:

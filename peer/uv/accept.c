@@ -117,6 +117,8 @@ static bool over_for_address(const struct uv_accept *a, const struct uv_link *l)
 static bool let_in(struct uv_accept *a, struct uv_link *l)
 {
     uint64_t now_ms = uv_now(a->net->loop);
+    if (l->remote.any.sa_family == AF_UNSPEC)
+        return false; /* It is gone already. */
     if (crowd_knock(&a->crowd, &l->remote, now_ms) == CROWD_WELCOME)
         return true;
     if (!uv_link_look(l) || !crowd_look(&a->crowd, &l->remote, now_ms))

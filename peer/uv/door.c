@@ -40,6 +40,8 @@ static void write_text(char text[DOOR_TEXT], enum door_kind kind, const struct u
 {
     char host[UV_RESOLVE_TEXT];
     uv_resolve_host(&l->remote.any, host);
+    if (host[0] == '\0')
+        strcpy(host, "an address that was gone at once");
     switch (kind) {
     case DOOR_QUIET:
     case DOOR_KINDS:

@@ -349,8 +349,8 @@ int uv_link_accept(struct uv_link *l, struct uv_link_net *net, uv_stream_t *serv
     l->state = UV_LINK_HANDSHAKE;
     err = uv_accept(server, (uv_stream_t *)&l->tcp);
     if (err == 0) {
-        union uv_address local;
-        uv_resolve_names(&l->tcp, &local, &l->remote);
+        int n = sizeof l->remote;
+        (void)uv_tcp_getpeername(&l->tcp, &l->remote.any, &n);
         err = begin_handshake(l);
     }
     if (err < 0)

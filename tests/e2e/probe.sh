@@ -78,6 +78,9 @@ check "  and that somebody is mute" wait_until 60 grep -q "no session with 127.0
 kill -TERM "$lost_pid"
 check "  it ends" finish "$lost_pid" 60
 check "  alone, and says so" grep -q 'alone from beginning to end' lost.err
+check "who waits for a run with a path that is none hears of it at once" eval \
+    'bounded "$HEARSAY" peer --listen 127.0.0.1:0 --name typo --key ours.key --data mnist:no-such-dir --out typo \
+        --bootstrap "127.0.0.1:$none" 2>typo.err; [ $? = 2 ] && grep -q "cannot read no-such-dir" typo.err'
 start few "$HEARSAY" peer --listen 127.0.0.1:0 --name few --key ours.key "${run[@]}" --out few --min-peers 8 \
     --bootstrap "127.0.0.1:$none"
 few_pid=$started
