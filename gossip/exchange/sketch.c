@@ -105,13 +105,21 @@ static double ratio(double distance2, double q)
     return distance2 <= 0 ? 0 : mean2 > 0 ? sqrt(distance2 / mean2) : (double)NAN;
 }
 
+/* Xi^2 is the mean of n squared distances, of which ours is one. Where it is less than the nth part
+ * of ours somebody has said less than is true: then there is no figure. */
+static bool is_too_small(double xi2, double own2, uint32_t n)
+{
+    return n > 0 && own2 > 2 * n * xi2;
+}
+
 /* K beats are done, and two figures are ripe: u has averaged what the window before
  * found, and s - m is this peer's own distance when this one began. */
-static void end_window(struct sketch *k)
+static void end_window(struct sketch *k, uint32_t n)
 {
     struct sketch_figures *f = &k->figures;
     if (k->v >= 0) {
         double xi2 = k->at.u > 0 ? k->at.u : 0;
+        xi2 = is_too_small(xi2, k->v, n) ? (double)NAN : xi2;
         f->xi = sqrt(xi2);
         f->relative = ratio(xi2, k->q_done);
         f->round = k->round_done;
@@ -369,6 +377,7 @@ static void take_survey(struct sketch *k)
         return;
     double n = (double)s->sum.n, xi2 = s->sum.dist2 / n, q = s->sum.norm2 / n;
     double own = sqrt(vec_dist2(s->s, s->sum.mean, SKETCH_K));
+    xi2 = is_too_small(xi2, own * own, s->sum.n) ? (double)NAN : xi2;
     k->surveyed = s->index;
     if (s->sharp) {
         f->xi = sqrt(xi2);
@@ -376,7 +385,7 @@ static void take_survey(struct sketch *k)
         f->round = s->round;
     }
     f->own = own;
-    f->own_relative = own > 0 ? own / sqrt(q - xi2) : 0;
+    f->own_relative = own > 0 ? own / sqrt(isnan(xi2) ? q : q - xi2) : 0;
     f->own_round = s->round;
     f->own_window++;
     f->own_begun = k->own_base + s->round + 1;
@@ -439,7 +448,7 @@ void sketch_beat(struct sketch *k, const float *x, const struct sketch_moment *n
     }
     bool over = k->open && is_over(k, now);
     if (over && !now->anew)
-        end_window(k);
+        end_window(k, now->place.n);
     if (k->open && (over || now->anew))
         k->window++;
     if (!k->open || over || now->anew)

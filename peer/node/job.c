@@ -346,7 +346,8 @@ static void report(struct job *j)
     p->drift_round = k->figures.round;
     p->own_distance = k->figures.own;
     /* The last window's figure may be of long ago, and a bound is known. */
-    if (j->phases->phase == NODE_SERVING && surveyed_last(j)) {
+    bool doubted = j->phases->chain.counts; /* Then the bound is what there is. */
+    if (j->phases->phase == NODE_SERVING && surveyed_last(j) && !doubted) {
         p->relative_drift = workshop_rounded(w, k->figures.relative);
     } else if (j->phases->phase == NODE_SERVING) {
         double norm = mixing_undisturbed(&w->mixing) ? sqrt(k->at.q)

@@ -2,7 +2,7 @@
 #include "peer/node/phases.h"
 
 #include "peer/node/others.h"
-
+#include "peer/node/sight.h"
 #include "peer/node/tell.h"
 
 #include <math.h>
@@ -342,8 +342,11 @@ static void look_at_last_phase(struct phases *ph)
     if (parted(ph)) { /* Only windows that begin from now on count. */
         ph->settling_window = workshop_begun(ph->workshop, false);
         ph->bound = (double)INFINITY;
+        ph->chain = (struct chain){.near = false};
     }
     ph->bound = phases_own_distance(ph);
+    ph->bound = chain_look(&ph->chain, ph->edges, ph->settle_rounds, ph->bound,
+                           final_margin * ph->workshop->run.final_drift);
     look_for_nearness(ph);
     look_for_progress(ph);
 }
@@ -367,37 +370,6 @@ static void end_edges(struct phases *ph)
 
 /* ---- what the schedule sees ---- */
 
-/* What they said of their worker before the edge opened, or their last delta came, is over. */
-static int64_t busy_us(const struct phases *ph, const struct neighbour *b)
-{
-    const struct link *l = b->link;
-    return l != NULL && l->told_busy_us > b->stale.came_us ? link_busy_us(l, ph->env->now_us) : 0;
-}
-
-static struct schedule_edge see_edge(const struct phases *ph, const struct neighbour *b)
-{
-    const struct edge *e = &b->edge;
-    int64_t now = ph->env->now_us;
-    /* It cannot keep us waiting before we wait, nor in training where it is not behind. But
-     * once it is not waited for, that lasts until something new comes: each of our jobs would
-     * begin the wait anew. */
-    bool behind = ph->phase != NODE_TRAINING || neighbour_beat(b) < phases_beat(ph);
-    int64_t mute_since = b->excused ? b->beat_us : larger(b->beat_us, ph->idle_since_us);
-    return (struct schedule_edge){.open = e->state == EDGE_OPEN,
-                                  .done = e->state == EDGE_DONE,
-                                  .lost_us = now - b->open_us,
-                                  .ready = edge_ready(e),
-                                  .made = e->cur.payload != NULL,
-                                  .old = ph->near && e->cur.payload != NULL
-                                         && e->cur.head.run_round < ph->near_round,
-                                  .gathers = b->link != NULL && !b->link->started,
-                                  .flapping = b->absence.flapping,
-                                  .busy_us = busy_us(ph, b),
-                                  .mute_us = lock_step(ph) && behind ? now - mute_since : 0,
-                                  .beat = neighbour_beat(b),
-                                  .settled = e->settled};
-}
-
 static bool see_edges(struct phases *ph)
 {
     if (ph->edges->n > ph->cap_seen) {
@@ -411,7 +383,7 @@ static bool see_edges(struct phases *ph)
         ph->cap_seen = ph->edges->n;
     }
     for (size_t i = 0; i < ph->edges->n; i++)
-        ph->seen[i] = see_edge(ph, edges_at(ph->edges, i));
+        ph->seen[i] = sight_edge(ph, edges_at(ph->edges, i));
     return true;
 }
 

@@ -14,6 +14,7 @@
 #define PEER_NODE_PHASES_H
 
 #include "peer/node/believe.h"
+#include "peer/node/chain.h"
 #include "peer/node/checkpoint.h"
 #include "peer/node/edges.h"
 #include "peer/node/join.h"
@@ -61,6 +62,7 @@ struct phases
     /* A bound on our distance once known stays one, until something parts the models. */
     double bound;
     uint64_t bound_view, bound_resets;
+    struct chain chain;  /* What the edges say of it, where sketches do not. */
     bool near;           /* It is under the target: */
     uint64_t near_round; /* the models of this round were the first of which that is known. */
 

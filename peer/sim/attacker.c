@@ -181,7 +181,8 @@ static void encode(struct mixing *m)
         m->task[i].sketch = false;
     if (lie_of(a) == ATTACK_ROUNDS)
         m->announced.run_round = false_round(a, m->announced.run_round);
-    if (lie_of(a) == ATTACK_SETTLED)
+    /* Who only spoils the sketches holds up nobody otherwise. */
+    if (lie_of(a) == ATTACK_SETTLED || lie_of(a) == ATTACK_MUTE || lie_of(a) == ATTACK_SKETCH)
         m->announced.settled = SCHEDULE_FAR;
     if (lie_of(a) == ATTACK_UNSETTLED)
         m->announced.settled = 0;

@@ -422,6 +422,25 @@ static void test_hostile_averages(void **state)
     cluster_close(&c);
 }
 
+/* A drift of nothing beside our own distance from the mean is a lie, and no figure. */
+static void test_too_small_a_drift(void **state)
+{
+    struct cluster c;
+    size_t n_own = 0;
+    (void)state;
+    cluster_init(&c, "ring", true);
+    for (int t = 0; t < 100; t++) {
+        beat(&c);
+        for (size_t i = 0; i < N; i++) {
+            c.k[i].at.u = c.k[i].before[0].u = c.k[i].before[1].u = 0;
+            n_own += c.k[i].figures.own > 0;
+            assert_false(c.k[i].figures.xi >= 0);
+        }
+    }
+    assert_true(n_own > 0);
+    cluster_close(&c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -438,6 +457,7 @@ int main(void)
         cmocka_unit_test(test_alone),
         cmocka_unit_test(test_valid),
         cmocka_unit_test(test_hostile_averages),
+        cmocka_unit_test(test_too_small_a_drift),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

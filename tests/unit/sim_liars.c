@@ -67,10 +67,37 @@ static void false_rounds_move_nobody(void **state)
     }
 }
 
+/* ---- sketches ---- */
+
+/* Missing or false, they keep nobody from knowing that all are near: soon, and it is true. */
+static void false_sketches_hold_up_nobody(void **state)
+{
+    static const char *const kinds[] = {"mute-sketch:1", "false-sketch:1", "settled:1"};
+    (void)state;
+    for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++)
+        for (size_t i = 1; i < sizeof clusters / sizeof clusters[0]; i++) {
+            struct rig r;
+            bool liar[PEERS_MAX];
+            struct consensus c;
+            open_with(&r, clusters[i].n, clusters[i].topology, kinds[k], liar);
+            honest_ended(&r, 0, 1e-3, 300);
+            sim_drift(r.world, &c);
+            for (uint32_t p = 0; p < clusters[i].n; p++) {
+                double says = rig_progress(&r, p).relative_drift, is = c.trained.relative;
+                bool low = is > 1e-5 && !(says >= 0.5 * is); /* Rounding is told to nobody. */
+                if (!liar[p] && (low || !(says <= 1e-3)))
+                    fail_msg("%s, %u peers: peer-%u says %g, and it is %g", kinds[k], clusters[i].n,
+                             p, says, is);
+            }
+            rig_close(&r);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(false_rounds_move_nobody),
+        cmocka_unit_test(false_sketches_hold_up_nobody),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,53 @@
+/* peer/node/chain.c -- a bound on all distances by those along the edges. */
+#include "peer/node/chain.h"
+
+#include "nn/math/vec.h"
+
+#include <math.h>
+
+/* D^2 of the edge's last exchange and E^2 of our delta of it; infinite where there was none. */
+static void measure(const struct edge *e, double *d2, double *e2)
+{
+    bool has = e->state == EDGE_OPEN && e->prev.payload != NULL && e->gamma.d2 > 0;
+    *d2 = has ? e->gamma.d2 : (double)INFINITY;
+    *e2 = has ? (double)e->prev.head.e2 : (double)INFINITY;
+}
+
+double chain_bound(const struct edges *es, size_t n_members)
+{
+    const struct mixing *m = &es->workshop->mixing;
+    double most_d2 = 0, most_e2 = 0, d2, e2;
+    if (m->mixer->updates || n_members < 2 || es->n == 0)
+        return (double)INFINITY;
+    for (size_t i = 0; i < es->n; i++) {
+        const struct edge *e = &edges_at(es, i)->edge;
+        if (e->state == EDGE_DONE)
+            continue;
+        measure(e, &d2, &e2);
+        most_d2 = fmax(most_d2, d2);
+        most_e2 = fmax(most_e2, e2);
+    }
+    double link = 3 * sqrt(most_d2) + 2 * sqrt(most_e2), norm2 = vec_norm2(m->x, m->dim);
+    return norm2 > 0 ? (double)(n_members - 1) * link / sqrt(norm2) : (double)INFINITY;
+}
+
+double chain_look(struct chain *c, const struct edges *es, uint64_t rounds, double distance,
+                  double most)
+{
+    size_t self, n = members_vertices(es->env->members, es->env->vertices, &self);
+    bool waits = !(distance <= most);
+    double bound = waits ? chain_bound(es, n) : (double)INFINITY;
+    bool near = bound <= most;
+    if (near && !c->near)
+        c->since = rounds;
+    c->near = near;
+    if (!near || rounds - c->since < CHAIN_ROUNDS)
+        return distance;
+    if (!c->counts)
+        env_note(es->env, NOTE_WARNING,
+                 "sketches are missing, or say what cannot be: the drift is known by the edges "
+                 "alone, and is below %.2e",
+                 bound);
+    c->counts = true;
+    return bound;
+}

@@ -1,0 +1,40 @@
+/* peer/node/chain.h -- how far apart models can be, by the edges alone: for where sketches are
+ * withheld, or say what cannot be.
+ *
+ * Over an edge both ends hold the same replicas a and b. With D = |b - a|, E what a delta leaves of
+ * |x - a|, and a last move by less than the largest D of a peer,
+ *
+ *   |x_i - x_j|  <=  E_i + D + E_j + D_i + D_j  <=  (3 D_i + 2 E_i) / 2 + (3 D_j + 2 E_j) / 2
+ *
+ * where D_i and E_i are the largest of all edges of peer i. So where 3 D + 2 E is below t at all, no two of n
+ * peers that a chain of open edges joins are more than (n - 1) t apart. That all have it is said in
+ * the same way as that all are near by sketches (schedule_settled()). What a liar
+ * shows of its model counts like any other's, what it says of the drift does not.
+ *
+ * It asks for more than there has to be, so that it is but the way out: it counts once it has been
+ * below the target, and what sketches say has not, for CHAIN_ROUNDS rounds of the last phase.
+ */
+#ifndef PEER_NODE_CHAIN_H
+#define PEER_NODE_CHAIN_H
+
+#include "peer/node/edges.h"
+
+enum { CHAIN_ROUNDS = 64 };
+
+struct chain
+{
+    bool near;      /* It is below the target, */
+    uint64_t since; /* since so many rounds of the last phase; */
+    bool counts;    /* for long enough. */
+};
+
+/* A bound on the distance between any two models, over |x|; INFINITY where an edge to somebody who is
+ * not final is not open, or has brought no exchange. O(dim). */
+double chain_bound(const struct edges *es, size_t n_members);
+
+/* After a job of the last phase, of which there were `rounds`: our relative distance to the mean, of
+ * which sketches know that it is below `distance`; most: the target. */
+double chain_look(struct chain *c, const struct edges *es, uint64_t rounds, double distance,
+                  double most);
+
+#endif

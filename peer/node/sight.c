@@ -1,0 +1,39 @@
+/* peer/node/sight.c -- from a neighbour's state to what the schedule goes by. */
+#include "peer/node/sight.h"
+
+static int64_t later(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* What they said of their worker before the edge opened, or their last delta came, is over. */
+static int64_t busy_us(const struct phases *ph, const struct neighbour *b)
+{
+    const struct link *l = b->link;
+    return l != NULL && l->told_busy_us > b->stale.came_us ? link_busy_us(l, ph->env->now_us) : 0;
+}
+
+struct schedule_edge sight_edge(const struct phases *ph, const struct neighbour *b)
+{
+    const struct edge *e = &b->edge;
+    int64_t now = ph->env->now_us;
+    bool lock_step = ph->workshop->run.policy == RUN_SYNC;
+    /* It cannot keep us waiting before we wait, nor in training where it is not behind. But
+     * once it is not waited for, that lasts until something new comes: each of our jobs would
+     * begin the wait anew. */
+    bool behind = ph->phase != NODE_TRAINING || neighbour_beat(b) < phases_beat(ph);
+    int64_t mute_since = b->excused ? b->beat_us : later(b->beat_us, ph->idle_since_us);
+    return (struct schedule_edge){.open = e->state == EDGE_OPEN,
+                                  .done = e->state == EDGE_DONE,
+                                  .lost_us = now - b->open_us,
+                                  .ready = edge_ready(e),
+                                  .made = e->cur.payload != NULL,
+                                  .old = ph->near && e->cur.payload != NULL
+                                         && e->cur.head.run_round < ph->near_round,
+                                  .gathers = b->link != NULL && !b->link->started,
+                                  .flapping = b->absence.flapping,
+                                  .busy_us = busy_us(ph, b),
+                                  .mute_us = lock_step && behind ? now - mute_since : 0,
+                                  .beat = neighbour_beat(b),
+                                  .settled = e->settled};
+}
