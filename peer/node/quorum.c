@@ -6,6 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Enough members for less than this is a moment. */
+static const int64_t moment_us = 30 * 1000 * 1000;
+
 /* Is it a member that takes part, by what we know? One whose model is final does, dead or
  * not: it has done all that was to be done. */
 static bool lives(const struct member *m)
@@ -81,6 +84,16 @@ static void count(struct quorum *q, const struct members *m)
     q->n_live = count_live(q, m);
 }
 
+/* Who comes back for a moment, again and again, must not hold the others for ever: patience goes
+ * on where it was. */
+static void turn(struct quorum *q, enum quorum_state before, int64_t now_us)
+{
+    bool moment = before == QUORUM_THERE && now_us - q->since_us < moment_us;
+    if (before == QUORUM_HELD)
+        q->held_us = now_us - q->since_us;
+    q->since_us = q->state == QUORUM_HELD && moment ? now_us - q->held_us : now_us;
+}
+
 bool quorum_look(struct quorum *q, const struct members *m, double share, int64_t patience_us,
                  int64_t now_us)
 {
@@ -95,6 +108,6 @@ bool quorum_look(struct quorum *q, const struct members *m, double share, int64_
     else if (before == QUORUM_HELD && now_us - q->since_us >= patience_us)
         q->state = QUORUM_RESIGNED;
     if (q->state != before)
-        q->since_us = now_us;
+        turn(q, before, now_us);
     return q->state != before;
 }

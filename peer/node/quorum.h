@@ -31,7 +31,8 @@ struct quorum
     uint32_t n_members; /* So many of these have not left; */
     uint32_t n_live;    /* and so many members are there now, ourselves included. */
     enum quorum_state state;
-    int64_t since_us; /* In this state. */
+    int64_t since_us; /* In this state; held, with what it was held before a short moment of */
+    int64_t held_us;  /* enough members: so long, when that moment began. */
 };
 
 /* Training begins with these members. 0 or -ENOMEM. */

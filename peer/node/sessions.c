@@ -59,6 +59,7 @@ void sessions_hang_up(struct sessions *s, const struct link *l, bool violation)
 void sessions_violation(struct sessions *s, const struct link *l, const char *what)
 {
     s->n_violations++;
+    quarantine_add(&s->quarantine, l->id, s->env->now_us);
     env_note(s->env, NOTE_WARNING, "peer %02x%02x%02x%02x broke the protocol: %s", l->id[0],
              l->id[1], l->id[2], l->id[3], what);
     sessions_hang_up(s, l, true);
@@ -229,7 +230,8 @@ void sessions_up(struct sessions *s, const struct node_event *ev)
     for (size_t i = 0; i < NODE_LINKS_MAX && l == NULL; i++)
         if (!s->links[i].used)
             l = &s->links[i];
-    if (l == NULL || (!self && ev->up.dialled && superfluous(s, ev->up.id))) {
+    bool barred = !self && quarantine_holds(&s->quarantine, ev->up.id, v->now_us);
+    if (l == NULL || barred || (!self && ev->up.dialled && superfluous(s, ev->up.id))) {
         (void)env_hang_up(v, ev->link, false);
         return;
     }

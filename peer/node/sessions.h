@@ -17,6 +17,7 @@
 
 #include "peer/node/admit.h"
 #include "peer/node/env.h"
+#include "peer/node/quarantine.h"
 #include "peer/node/seek.h"
 
 enum {
@@ -138,6 +139,7 @@ struct sessions
     struct sessions_owner owner;
     struct link links[NODE_LINKS_MAX];
     uint64_t n_violations;
+    struct quarantine quarantine;
     int64_t heartbeat_us, entropy_us; /* When the next ones are due. */
     uint32_t n_news;                  /* So many may be told before the next tick. */
     int64_t cloned_us;                /* That we have a clone is not said again before this. */

@@ -54,6 +54,36 @@ static void test_held_and_resigned(void **state)
     members_close(m);
 }
 
+/* Enough come back for a moment each time: patience goes on; not so once they have stayed. */
+static void test_moments(void **state)
+{
+    (void)state;
+    struct quorum q = {.id = NULL};
+    struct members *m = open_knowing(1);
+    int64_t now = 100 * (int64_t)SECOND;
+    assert_int_equal(quorum_begin(&q, m, 0), 0);
+    for (uint64_t k = 0; k < 3; k++) {
+        int64_t stays = k < 2 ? SECOND : 31 * (int64_t)SECOND;
+        kill_peer(m, 1, now);
+        assert_true(quorum_look(&q, m, 1, PATIENCE, now));
+        assert_int_equal(q.state, QUORUM_HELD);
+        int64_t spent = k < 2 ? (int64_t)k * PATIENCE / 4 : PATIENCE / 2;
+        assert_int_equal(now - q.since_us, spent);
+        now += PATIENCE / 4;
+        assert_false(quorum_look(&q, m, 1, PATIENCE, now));
+        struct record r = record(1, 2 + 2 * k);
+        assert_int_equal(members_merge(m, &r, now), MEMBERS_NEWS);
+        assert_true(quorum_look(&q, m, 1, PATIENCE, now));
+        assert_int_equal(q.state, QUORUM_THERE);
+        now += stays;
+    }
+    kill_peer(m, 1, now);
+    assert_true(quorum_look(&q, m, 1, PATIENCE, now));
+    assert_int_equal(now, q.since_us);
+    quorum_close(&q);
+    members_close(m);
+}
+
 static void suspect(struct members *m, uint32_t number, int64_t now_us)
 {
     members_accuse(m, id_of(number), now_us);
@@ -174,9 +204,13 @@ static void test_needed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_held_and_resigned), cmocka_unit_test(test_suspects),
-        cmocka_unit_test(test_who_counts),        cmocka_unit_test(test_replaced),
-        cmocka_unit_test(test_beginning),         cmocka_unit_test(test_needed),
+        cmocka_unit_test(test_held_and_resigned),
+        cmocka_unit_test(test_moments),
+        cmocka_unit_test(test_suspects),
+        cmocka_unit_test(test_who_counts),
+        cmocka_unit_test(test_replaced),
+        cmocka_unit_test(test_beginning),
+        cmocka_unit_test(test_needed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

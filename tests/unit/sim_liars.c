@@ -93,11 +93,46 @@ static void false_sketches_hold_up_nobody(void **state)
         }
 }
 
+/* ---- no numbers ---- */
+
+static uint64_t n_warnings;
+
+static void count_warnings(void *self, uint32_t peer, const struct node_note *note)
+{
+    (void)self, (void)peer;
+    n_warnings += note->level == NOTE_WARNING;
+}
+
+/* Three of four send what does not decode: the run of the fourth ends, and a line is not
+ * repeated without bound. */
+static void most_send_no_numbers(void **state)
+{
+    char error[ATTACK_ERROR_MAX];
+    bool liar[4];
+    struct rig r;
+    int code;
+    (void)state;
+    rig_init(&r, 4, 64, "ring", "none", 0);
+    r.eta = 0.05f;
+    r.config.run.rounds = 60;
+    r.config.run.final_drift = 1e-3;
+    r.config.run.quorum = 0.5;
+    r.config.note = count_warnings;
+    assert_int_equal(attack_read("nan:0-2", 4, &r.config.attack, liar, error), 0);
+    r.config.liar = liar;
+    n_warnings = 0;
+    rig_run(&r, 2000000);
+    assert_true(sim_ended(r.world, 3, &code));
+    assert_in_range(n_warnings, 1, 500);
+    rig_close(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(false_rounds_move_nobody),
         cmocka_unit_test(false_sketches_hold_up_nobody),
+        cmocka_unit_test(most_send_no_numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
