@@ -432,6 +432,11 @@ static void read_status(struct cursor *c, struct wire_message *message)
         get_status_edge(c, &m->edges[i]);
 }
 
+static void read_hand(struct cursor *c, struct wire_message *message)
+{
+    message->hand.word = (enum wire_hand_word)get_u32(c, WIRE_HAND_END - 1);
+}
+
 /* EDGE_CLOSE and STATUS_REQ have said all by their type. */
 static void read_nothing(struct cursor *c, struct wire_message *message)
 {
@@ -440,13 +445,21 @@ static void read_nothing(struct cursor *c, struct wire_message *message)
 }
 
 static void (*const reader_of[WIRE_TYPE_END])(struct cursor *c, struct wire_message *message) = {
-    [WIRE_HELLO] = read_hello,         [WIRE_MEMBERS] = read_members,
-    [WIRE_PING] = read_ping,           [WIRE_EDGE] = read_edge,
-    [WIRE_EDGE_CLOSE] = read_nothing,  [WIRE_DELTA] = read_delta,
-    [WIRE_MODEL_REQ] = read_model_req, [WIRE_MODEL] = read_model,
-    [WIRE_STATUS_REQ] = read_nothing,  [WIRE_STATUS] = read_status,
-    [WIRE_BEAT] = read_beat,           [WIRE_PROBE] = read_probe,
-    [WIRE_HEARD] = read_heard,         [WIRE_REFUSED] = read_refused};
+    [WIRE_HELLO] = read_hello,
+    [WIRE_MEMBERS] = read_members,
+    [WIRE_PING] = read_ping,
+    [WIRE_EDGE] = read_edge,
+    [WIRE_EDGE_CLOSE] = read_nothing,
+    [WIRE_DELTA] = read_delta,
+    [WIRE_MODEL_REQ] = read_model_req,
+    [WIRE_MODEL] = read_model,
+    [WIRE_STATUS_REQ] = read_nothing,
+    [WIRE_STATUS] = read_status,
+    [WIRE_BEAT] = read_beat,
+    [WIRE_PROBE] = read_probe,
+    [WIRE_HEARD] = read_heard,
+    [WIRE_REFUSED] = read_refused,
+    [WIRE_HAND] = read_hand};
 
 bool wire_read(const uint8_t *p, size_t n, struct wire_batch *batch, struct wire_message *m)
 {

@@ -64,6 +64,7 @@ enum wire_type {
     WIRE_PROBE,   /* Have you heard this member lately? I have not. */
     WIRE_HEARD,   /* Yes, so long ago. Who has not says nothing. */
     WIRE_REFUSED, /* You get no session, and why: the last message of one. */
+    WIRE_HAND,    /* At the end: my disk does not take my model; does yours? */
     WIRE_TYPE_END
 };
 
@@ -215,6 +216,20 @@ struct wire_refused
     uint8_t other[WIRE_ID_BYTES]; /* NAME: the member that has it; else zero. */
 };
 
+/* See peer/node/hand.h. */
+enum wire_hand_word {
+    WIRE_HAND_OFFERED, /* Will you store my model? */
+    WIRE_HAND_WANTED,  /* Send it: a MODEL, whole. */
+    WIRE_HAND_REFUSED, /* I cannot, or could not. */
+    WIRE_HAND_STORED,
+    WIRE_HAND_END
+};
+
+struct wire_hand
+{
+    enum wire_hand_word word;
+};
+
 /* Both ends send one when they want the edge; from the pair both compute what
  * is next: go on, resend, or a new epoch. See gossip/exchange/edge.h. */
 struct wire_edge
@@ -309,6 +324,7 @@ struct wire_message
         struct wire_probe probe;
         struct wire_heard heard;
         struct wire_refused refused;
+        struct wire_hand hand;
         struct wire_edge edge;
         struct wire_delta delta;
         struct wire_model_req model_req;
@@ -353,6 +369,7 @@ size_t wire_put_beat(uint8_t *out, size_t cap, const struct wire_beat *m);
 size_t wire_put_probe(uint8_t *out, size_t cap, const struct wire_probe *m);
 size_t wire_put_heard(uint8_t *out, size_t cap, const struct wire_heard *m);
 size_t wire_put_refused(uint8_t *out, size_t cap, const struct wire_refused *m);
+size_t wire_put_hand(uint8_t *out, size_t cap, const struct wire_hand *m);
 size_t wire_put_edge(uint8_t *out, size_t cap, const struct wire_edge *m);
 size_t wire_put_edge_close(uint8_t *out, size_t cap);
 size_t wire_put_delta(uint8_t *out, size_t cap, const struct wire_delta *m);

@@ -273,6 +273,15 @@ size_t wire_put_edge(uint8_t *out, size_t cap, const struct wire_edge *m)
     return end(&o);
 }
 
+size_t wire_put_hand(uint8_t *out, size_t cap, const struct wire_hand *m)
+{
+    struct out o;
+    begin(&o, out, cap);
+    put_type(&o, WIRE_HAND);
+    put_uint(&o, m->word);
+    return end(&o);
+}
+
 /* A message without fields. */
 static size_t put_bare(uint8_t *out, size_t cap, enum wire_type type)
 {

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <uv.h>
 
@@ -120,4 +121,26 @@ int cmd_write_model(const char *path, const struct node *n, const char *name,
     s.run = node_run(n);
     int err = cmd_write_saved(path, &s, error);
     return err < 0 ? err : 1;
+}
+
+int cmd_write_handed(char path[CMD_PATH_MAX], const char *dir, const struct node *n,
+                     char error[DATA_ERROR_MAX])
+{
+    char folder[CMD_PATH_MAX], name[WIRE_NAME_MAX + 16];
+    struct node_handed h;
+    size_t n_params;
+    int err = node_handed(n, &h) ? cmd_path(folder, dir, "handed") : -EINVAL;
+    if (err == 0 && mkdir(folder, 0777) < 0 && errno != EEXIST)
+        err = -errno;
+    if (err == 0) {
+        snprintf(name, sizeof name, "%s.safetensors", h.name);
+        err = cmd_path(path, folder, name);
+    }
+    if (err < 0) {
+        snprintf(error, DATA_ERROR_MAX, "%.200s/handed: %s", dir, strerror(-err));
+        return err;
+    }
+    struct cmd_saved s = {.x = h.x, .run = node_run(n), .round = h.round, .name = h.name};
+    (void)node_model(n, &s.segments, &s.n_segments, &n_params);
+    return cmd_write_saved(path, &s, error);
 }

@@ -53,4 +53,10 @@ __attribute__((warn_unused_result)) int cmd_write_model(const char *path, const 
                                                         const char *name,
                                                         char error[DATA_ERROR_MAX]);
 
+/* The model that another peer has handed to this node, as DIR/handed/NAME.safetensors; its path goes
+ * to `path`. 0, or a negative errno with a sentence. */
+__attribute__((warn_unused_result)) int cmd_write_handed(char path[CMD_PATH_MAX], const char *dir,
+                                                         const struct node *n,
+                                                         char error[DATA_ERROR_MAX]);
+
 #endif

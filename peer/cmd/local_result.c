@@ -282,7 +282,7 @@ static json_t *peer_object(const struct cmd_local_result *r, uint32_t i)
         "bytes_sent",     "bytes_received", "compute_s",    "wait_s",       "mix_s",
         "relative_drift", "own_distance",   "diverged",     "resets",       "violations",
         "exchanges",      "rung",           "drift_excess", "drift_target", "rounds_done",
-        "rounds_skipped", "joined_round",   "verdict",      "model"};
+        "rounds_skipped", "joined_round",   "verdict",      "model",        "handed_to"};
     json_t *j = json_object();
     json_object_set_new(j, "name", json_string(r->name[i]));
     json_object_set_new(j, "exit_code", json_integer(r->exit_code[i]));
@@ -358,6 +358,12 @@ static void print_models(const struct cmd_local_result *r)
     if (missing > NAMED)
         printf(" and %u more", (unsigned)(missing - NAMED));
     putchar('\n');
+    for (uint32_t i = 0; i < r->n; i++) {
+        const char *with = text_of(r->summary[i], "handed_to");
+        if (!has_stored(r, i) && with[0] != '\0')
+            printf("               that of %s is %s/%s/handed/%s.safetensors\n", r->name[i], r->out,
+                   with, r->name[i]);
+    }
 }
 
 /* Processes count from their start; what the former ones of the run took comes on top. */

@@ -424,6 +424,7 @@ static int configure(struct peer *p)
     p->config.note = cmd_report_note;
     p->config.measured = cmd_report_measured;
     p->config.write_model = cmd_report_store;
+    p->config.write_handed = cmd_report_store_handed;
     p->config.again_ms = cmd_report_again_ms;
     return take_run(p);
 }

@@ -140,6 +140,22 @@ bool cmd_report_store(void *self, const struct node *n)
     return !r->unstored && !r->metrics_failed;
 }
 
+/* Behind what is ours: it takes no room that our own model may still need. */
+bool cmd_report_store_handed(void *self, const struct node *n)
+{
+    struct cmd_report *r = self;
+    char path[CMD_PATH_MAX], why[DATA_ERROR_MAX];
+    if (r->unstored)
+        return false;
+    claim(r);
+    int err = cmd_write_handed(path, r->out, n, why);
+    if (err < 0)
+        note(r, NOTE_WARNING, "another peer's model cannot be stored: %s", why);
+    else
+        note(r, NOTE_WARNING, "%s is the model of a peer whose disk did not take it", path);
+    return err == 0;
+}
+
 /* A model that is not stored is in memory still, and the node waits. */
 uint32_t cmd_report_again_ms(void *self)
 {
@@ -151,7 +167,7 @@ uint32_t cmd_report_again_ms(void *self)
     int64_t wait_us = retry_failed(&r->retry, now_us, r->patience_us, &say);
     long long left_s = (retry_left_us(&r->retry, now_us) + 999999) / 1000000;
     if (wait_us == 0)
-        note(r, NOTE_WARNING, "%s; this peer's model is lost", r->why);
+        note(r, NOTE_WARNING, "%s; the model is offered to others", r->why);
     else if (say)
         note(r, NOTE_WARNING, "%s; the model is in memory, and tried again for %lld s", r->why,
              left_s);
@@ -181,6 +197,8 @@ static json_t *summary(const struct cmd_report *r, const struct node *n,
     json_object_set_new(j, "verdict", cmd_closing_json(o, f));
     json_object_set_new(j, "diverged", g.diverged[0] ? json_string(g.diverged) : json_null());
     json_object_set_new(j, "model", r->stored ? json_string(model_file) : json_null());
+    const char *with = node_handed_to(n);
+    json_object_set_new(j, "handed_to", with != NULL ? json_string(with) : json_null());
     json_object_set_new(j, "run", json_string(text));
     return j;
 }

@@ -6,7 +6,7 @@
  *
  *   "summary": true, "name", "test_loss", "resets", "violations",
  *   "exchanges", "strangers", "exit_code", "verdict" (peer/cmd/closing.h),
- *   "model": its file's name or null, "finished", "run": its canonical text
+ *   "model": its file's name or null, "handed_to": who has it where this disk did not take it, or null, "finished", "run": its canonical text
  *
  * With --json the lines of metrics.jsonl go to stdout as well, and the summary
  * is the last of them. Lines for people go to stderr, one line redrawn on a
@@ -52,6 +52,7 @@ extern const char *const cmd_report_files[];
 void cmd_report_note(void *self, enum note_level level, const char *text);
 void cmd_report_measured(void *self, const struct node_progress *g);
 bool cmd_report_store(void *self, const struct node *n);
+bool cmd_report_store_handed(void *self, const struct node *n);
 uint32_t cmd_report_again_ms(void *self);
 
 /* After the loop: summary and last words. Returns the process's exit code. */

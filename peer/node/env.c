@@ -61,7 +61,8 @@ void env_begin_step(struct env *v, int64_t now_us, struct node_effects *fx)
 {
     fx->n_sends = fx->n_dials = fx->n_hangups = fx->n_resolves = fx->n_notes = 0;
     fx->resumed = 0;
-    fx->work = fx->measured = fx->write_model = fx->checkpoint = fx->exit = false;
+    fx->work = fx->measured = fx->checkpoint = fx->exit = false;
+    fx->write_model = fx->write_handed = false;
     v->fx = fx;
     v->n_heads = 0; /* The driver has copied the heads of the last step. */
     v->now_us = now_us;

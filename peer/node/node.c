@@ -2,6 +2,7 @@
 #include "peer/node/node.h"
 
 #include "peer/node/ending.h"
+#include "peer/node/final.h"
 #include "peer/node/state.h"
 
 #include <assert.h>
@@ -17,6 +18,7 @@ static void close_run(struct node *n)
     edges_close_all(&n->edges);
     job_close(&n->job);
     orders_forget(&n->orders);
+    hand_close(&n->hand);
     join_again(&n->join);
     workshop_close(&n->workshop);
 }
@@ -129,6 +131,7 @@ static int open_machines(struct node *n, const struct node_config *config)
     roll_init(&n->roll, &n->env, &n->sessions, &n->edges);
     join_init(&n->join, &n->env, &n->sessions, &n->workshop);
     orders_init(&n->orders, &n->sessions, &n->workshop);
+    hand_init(&n->hand, &n->env, &n->sessions, &n->workshop);
     phases_init(&n->phases, &n->env, &n->sessions, &n->workshop, &n->edges, &n->join);
     job_init(&n->job, &n->env, &n->workshop, &n->edges, &n->phases, &n->orders);
     resume_init(&n->resume, &n->env, &n->sessions, &n->workshop, &n->edges, &n->join, &n->phases,
@@ -246,9 +249,12 @@ static void on_model_req(struct node *n, const struct link *l, const struct wire
     serve_now(n, l);
 }
 
+/* Who joins asks for pieces; so a whole one is handed to us. */
 static void on_model(struct node *n, const struct link *l, const struct wire_message *m)
 {
-    if (join_model(&n->join, l, &m->model))
+    if (m->model.piece == WIRE_PIECE_WHOLE && m->model.key == 0)
+        n->env.fx->write_handed |= hand_model(&n->hand, l, &m->model);
+    else if (join_model(&n->join, l, &m->model))
         phases_join(&n->phases, n->join.round);
 }
 
@@ -279,7 +285,8 @@ static const struct
                                [WIRE_BEAT] = {on_beat, false, "bad BEAT"},
                                [WIRE_PROBE] = {on_probe, false, "bad PROBE"},
                                [WIRE_HEARD] = {on_heard, false, "bad HEARD"},
-                               [WIRE_REFUSED] = {on_refused, false, "bad REFUSED"}};
+                               [WIRE_REFUSED] = {on_refused, false, "bad REFUSED"},
+                               [WIRE_HAND] = {final_hand, false, "bad HAND"}};
 
 /* Bytes become a message here and nowhere else in the node. */
 static void receive(struct node *n, const struct link *l, const uint8_t *p, size_t len)
@@ -352,23 +359,6 @@ static void worked(struct node *n)
     n->env.fx->write_model = true;
 }
 
-/* Only now do the others hear of our end: who has no file to show for it has not finished. Its
- * part of the exchanges is done all the same. */
-static void kept(struct node *n, bool stored)
-{
-    if (n->phases.phase != NODE_SERVING || n->job.working || n->kept)
-        return;
-    n->kept = true;
-    n->unkept = !stored;
-    if (!stored)
-        env_note(&n->env, NOTE_WARNING,
-                 "what this peer has learnt could not be stored: it tells the others that it has "
-                 "failed");
-    bool finished = stored && n->job.rollback.n <= 1; /* Else its model is of long before. */
-    members_set_state(n->env.members, finished ? RECORD_FINISHED : RECORD_FAILED);
-    sessions_say_finished_all(&n->sessions);
-}
-
 static void handle(struct node *n, const struct node_event *ev)
 {
     const struct link *l = NULL;
@@ -407,7 +397,10 @@ static void handle(struct node *n, const struct node_event *ev)
         worked(n);
         break;
     case NODE_KEPT:
-        kept(n, ev->kept.stored);
+        final_kept(n, ev->kept.stored);
+        break;
+    case NODE_HANDED:
+        hand_stored(&n->hand, ev->kept.stored);
         break;
     case NODE_ADMIT:
         admit_list(&n->sessions, ev);
@@ -504,6 +497,7 @@ void node_step(struct node *n, const struct node_event *ev, struct node_effects 
     env_begin_step(&n->env, ev->now_us, fx);
     orders_release(&n->orders);
     n->clock_ms = ev->io.clock_ms;
+    hand_release(&n->hand);
     if (ev->type == NODE_WORKED || ev->type == NODE_TIMER) {
         n->bytes_sent = ev->io.bytes_sent;
         n->bytes_received = ev->io.bytes_received;
@@ -517,6 +511,7 @@ void node_step(struct node *n, const struct node_event *ev, struct node_effects 
     if (!n->env.over && n->stopping && !n->job.working)
         stop(n);
     if (!n->env.over) {
+        final_update(n);
         tick(n);
         sessions_news(&n->sessions);
         if (!n->resume.waits || resume_look(&n->resume)) {

@@ -55,6 +55,7 @@ enum node_event_type {
     NODE_SENT,        /* The bulk message being sent on `link` has left our queue. */
     NODE_KEPT,        /* What write_model asked for is stored, or could not be: kept.* */
     NODE_ADMIT,       /* Who may be a member: admit.*; from the first one on there is a list. */
+    NODE_HANDED,      /* What write_handed asked for is stored, or could not be: kept.* */
     NODE_WRITTEN,     /* The checkpoint of written.beat is on disk, or could not be put there. */
     NODE_STOP         /* SIGTERM: finish the job, write the model, leave. */
 };
@@ -180,7 +181,8 @@ struct node_effects
                        * that comes with it. */
     uint32_t resumed; /* It went on from config.resume[resumed - 1]; 0: it did not, now. */
     bool write_model; /* Write the model (node_model()), then post KEPT. */
-    bool exit;        /* All is done; stop the loop. */
+    bool write_handed; /* Write another's model (node_handed()), then post HANDED. */
+    bool exit;         /* All is done; stop the loop. */
     int exit_code;
     int64_t wake_us; /* Post TIMER at this time; INT64_MAX for never. */
 };
@@ -308,6 +310,17 @@ void node_facts(const struct node *n, struct outcome_facts *f);
  * job runs. */
 const float *node_model(const struct node *n, const struct segment **segments, size_t *n_segments,
                         size_t *n_params);
+/* Another peer's model, of the same segments, that is to be stored for it. */
+struct node_handed
+{
+    const float *x;
+    const char *name; /* That member's. */
+    uint64_t round;
+};
+/* False: there is none. */
+bool node_handed(const struct node *n, struct node_handed *h);
+/* Who has stored our final model, where we could not; NULL: nobody has. */
+const char *node_handed_to(const struct node *n);
 const struct run *node_run(const struct node *n); /* NULL before it is known. */
 
 /* The longest message a link may send us now, by lane: the driver's limit

@@ -6,6 +6,7 @@
  *   edges     the neighbours and the protocol of each edge <- phases, job
  *   join      the model to begin with                      <- phases
  *   orders    models that others want                      <- job
+ *   hand      a final model handed to another's disk    (above the workshop)
  *   phases    phase, rounds, when the next job may begin   <- job
  *   job       what the worker does
  *   roll      what is told of who is silent, dead, back     (above sessions and edges)
@@ -17,6 +18,7 @@
 #ifndef PEER_NODE_STATE_H
 #define PEER_NODE_STATE_H
 
+#include "peer/node/hand.h"
 #include "peer/node/resume.h"
 #include "peer/node/roll.h"
 
@@ -32,10 +34,12 @@ struct node
     struct job job;
     struct roll roll;
     struct resume resume;
+    struct hand hand;
 
     int64_t next_tick_us;
     bool kept;     /* The driver has said what became of our final model: */
     bool unkept;   /* it could not be stored. */
+    bool offers;   /* It could not, and others are asked to store it. */
     bool stopping; /* The job is finished, the model written, then we leave. */
     uint64_t bytes_sent, bytes_received, n_strangers; /* Totals, as the driver last told. */
     uint64_t clock_ms; /* The wall clock, for STATUS alone; 0: not known. */

@@ -218,6 +218,7 @@ static size_t put_false_round(const struct attacker *a, struct wire_message *m, 
     case WIRE_PROBE:
     case WIRE_HEARD:
     case WIRE_REFUSED:
+    case WIRE_HAND:
     case WIRE_TYPE_END:
         break;
     }

@@ -254,6 +254,9 @@ static void carry_out(struct sim_world *w, struct sim_peer *p, const struct node
         w->config.measured(w->config.self, p->index);
     if (fx->write_model)
         sim_post(w, p, (struct sim_event){.at_us = w->now_us, .type = NODE_KEPT, .flag = !p->full});
+    if (fx->write_handed)
+        sim_post(w, p,
+                 (struct sim_event){.at_us = w->now_us, .type = NODE_HANDED, .flag = !p->full});
     if (fx->exit && !p->ended) {
         p->exit_code = fx->exit_code;
         sim_end_peer(w, p, true);

@@ -25,9 +25,12 @@ static const char run_file[] = "run.txt", model_file[] = "model.safetensors",
                   lock_file[] = ".lock";
 
 /* What belongs to a run, and moves aside with it, in this order. */
-static const char *const result_files[] = {summary_file, model_file, metrics_file,
+static const char *const result_files[] = {summary_file,
+                                           model_file,
+                                           metrics_file,
                                            "checkpoint-0.safetensors", /* peer/keep/slots.h's */
-                                           "checkpoint-1.safetensors"};
+                                           "checkpoint-1.safetensors",
+                                           "handed"}; /* Models of peers whose disks failed. */
 enum { N_RESULTS = sizeof result_files / sizeof *result_files };
 
 /* ---- Paths. ---- */

@@ -55,6 +55,8 @@ struct uv_driver_config
     void (*measured)(void *self, const struct node_progress *p);
     /* True: it is stored, as is all that belongs to it. */
     bool (*write_model)(void *self, const struct node *n);
+    /* Another peer's model (node_handed()). True: it is stored. NULL: none can be. */
+    bool (*write_handed)(void *self, const struct node *n);
     /* It is not: in how many milliseconds is it to be tried again, while the node waits? 0, or
      * no such function: no more. A stop waits for nothing. */
     uint32_t (*again_ms)(void *self);

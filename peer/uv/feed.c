@@ -33,9 +33,12 @@ void uv_feed(struct uv_driver *d, struct node_event *ev)
     node_step(d->node, ev, d->fx);
     carry_out(d);
     bool wrote = d->fx->write_model, stored = d->stored;
+    bool took = d->fx->write_handed, kept = d->handed;
     d->feeding = false;
     if (wrote)
         tell_kept(d, stored);
+    if (took)
+        uv_feed(d, &(struct node_event){.type = NODE_HANDED, .kept = {kept}});
 }
 
 static void on_keep(uv_timer_t *timer)
@@ -305,6 +308,8 @@ static void tell(struct uv_driver *d)
     }
     if (d->fx->write_model)
         d->stored = c->write_model == NULL || c->write_model(c->self, d->node);
+    if (d->fx->write_handed)
+        d->handed = c->write_handed != NULL && c->write_handed(c->self, d->node);
 }
 
 /* The node has made a copy of all that it needs after a restart. */

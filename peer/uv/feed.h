@@ -44,6 +44,7 @@ struct uv_driver
     bool polled;  /* The late wake-up has had its poll. */
     bool feeding; /* node_step() and its effects are not re-entered. */
     bool stored;  /* What the last step asked to write, or there was nobody to write it. */
+    bool handed;  /* The same of another peer's model. */
     bool stopping, exiting, ended;
     bool stuck;
     int exit_code;

@@ -231,10 +231,37 @@ start local "$HEARSAY" local --peers 3 "${full[@]}" --patience 1 --out local
 check "local" wait_until 60 round_at_least local/peer-1/metrics.jsonl 1
 mkdir local/peer-1/model.safetensors
 finish "$started" 120
-check "a peer's model is lost: exit code $code" [ "$code" = 1 ]
-check "  it says so" grep -q 'peer-1: .*model.safetensors: cannot write: .*; this peer.s model is lost$' local.err
-check "  and local says which: $(grep '^models in' local.out)" grep -q '^models in  *local, of 2 of 3 peers: none of peer-1$' local.out
+check "a peer's disk takes no model: exit code $code" [ "$code" = 1 ]
+check "  it says so" grep -q 'peer-1: .*model.safetensors: cannot write: .*; the model is offered to others$' local.err
+handed=$(echo local/peer-?/handed/peer-1.safetensors)
+with=$(basename "$(dirname "$(dirname "$handed")")")
+check "  another has stored it, and says so: $with" grep -q "$with: $handed is the model of a peer whose disk did not take it$" local.err
+check "  and so does the first" grep -q "peer-1: this peer's model is with $with, as handed/peer-1.safetensors in its --out$" local.err
+check "  and local: $(grep '^models in' local.out)" grep -q '^models in  *local, of 2 of 3 peers: none of peer-1$' local.out
+check "    $(grep 'that of peer-1' local.out)" grep -q "that of peer-1 is $handed$" local.out
+check "  the verdict is that of a failure" eval '[ "$(value local/summary.json exit_code)" = 1 ] && [ "$(value local/summary.json peers.1.handed_to)" = "$with" ]'
+# shellcheck disable=SC2016
+check "  it is that peer's model, as near to the others as they to each other: $(figures drift "$handed" local/peer-0/model.safetensors local/peer-2/model.safetensors | cut -d' ' -f2)" \
+    eval '[ "$(figures drift "$handed" local/peer-0/model.safetensors local/peer-2/model.safetensors | awk "{print (\$2 < 2e-3)}")" = 1 ]'
 rmdir local/peer-1/model.safetensors
 ends "that run has not finished" 0 'everything in local$' local --peers 3 "${full[@]}" --patience 1 --out local
+
+# Nobody else has room: the next is asked, and where none takes it the model is lost.
+start nowhere "$HEARSAY" local --peers 3 "${full[@]}" --patience 1 --out nowhere
+check "local" wait_until 60 round_at_least nowhere/peer-1/metrics.jsonl 1
+mkdir nowhere/peer-1/model.safetensors
+: >nowhere/peer-0/handed
+finish "$started" 120
+check "a full receiver says no, and the next takes it" [ "$code" = 1 -a -s nowhere/peer-2/handed/peer-1.safetensors ]
+rm -r nowhere
+start nowhere "$HEARSAY" local --peers 3 "${full[@]}" --patience 1 --out nowhere
+check "local" wait_until 60 round_at_least nowhere/peer-1/metrics.jsonl 1
+mkdir nowhere/peer-1/model.safetensors
+: >nowhere/peer-0/handed
+: >nowhere/peer-2/handed
+finish "$started" 120
+check "  where nobody can, it is lost: exit code $code" [ "$code" = 1 ]
+check "  the others end well" eval '! grep -q signal nowhere.err'
+check "  and that is said" grep -q "peer-1: nobody could store this peer's model for it: it is lost$" nowhere.err
 
 e2e_end

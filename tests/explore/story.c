@@ -132,6 +132,9 @@ static bool message_text(struct story *s, uint32_t peer, uint32_t other,
         snprintf(out, MESSAGE_TEXT, "MODEL round %" PRIu64 " %s", m->model.round,
                  piece_text(m->model.piece, m->model.key));
         return true;
+    case WIRE_HAND:
+        snprintf(out, MESSAGE_TEXT, "HAND %d", (int)m->hand.word);
+        return true;
     case WIRE_BEAT:
     case WIRE_PROBE:
     case WIRE_HEARD:
@@ -188,6 +191,7 @@ void story_event(struct story *s, uint32_t peer, const struct node_event *ev, ui
     case NODE_WORKED:
     case NODE_KEPT:
     case NODE_ADMIT:
+    case NODE_HANDED:
     case NODE_WRITTEN:
     case NODE_SENT:
         return;

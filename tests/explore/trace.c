@@ -59,6 +59,9 @@ static void say_message(FILE *f, const struct wire_message *m)
         fprintf(f, "MODEL round=%" PRIu64 " piece=%" PRIx32 "%s", m->model.round, m->model.piece,
                 m->model.key != 0 ? " sketches" : "");
         break;
+    case WIRE_HAND:
+        fprintf(f, "HAND word=%d", (int)m->hand.word);
+        break;
     case WIRE_STATUS_REQ:
     case WIRE_STATUS:
     case WIRE_NONE:
@@ -129,6 +132,9 @@ void trace_event(void *self, uint32_t peer, const struct node_event *ev, uint32_
         break;
     case NODE_ADMIT:
         fprintf(c->trace, "   ADMIT %zu", ev->admit.n);
+        break;
+    case NODE_HANDED:
+        fprintf(c->trace, "   HANDED%s", ev->kept.stored ? "" : " not");
         break;
     case NODE_WRITTEN:
         fprintf(c->trace, "   WRITTEN");

@@ -396,6 +396,8 @@ static void test_bad_delta(void **state)
     m = (struct wire_model){1, 0, 1, {raw, 4}}; /* Sketches are of all pieces. */
     assert_refused(buffer,
                    recode_with_payload(buffer, CAP, wire_put_model(buffer, CAP, &m), m.payload));
+    struct wire_hand hand = {WIRE_HAND_END};
+    assert_refused(buffer, wire_put_hand(buffer, CAP, &hand));
     struct wire_model_req ask = {1, 0, 1};
     assert_refused(buffer, wire_put_model_req(buffer, CAP, &ask));
 }

@@ -40,6 +40,7 @@ struct lone_actor
     bool vouches;     /* Asked about another, it says that it has heard it just now. */
     uint64_t nonce;
     /* What the node said to it. */
+    uint32_t hand[WIRE_HAND_END];
     uint32_t n_hello, n_edge, n_delta, n_ping, n_model_req, n_close, n_model, n_members, n_dialled;
     struct record told; /* What it says of itself. */
     bool told_finished; /* That its model is final, */

@@ -240,6 +240,9 @@ static inline void lone_hears(struct lone *w, uint32_t who, const uint8_t *p, si
     case WIRE_HEARD:
         a->n_heard++;
         break;
+    case WIRE_HAND:
+        a->hand[m.hand.word]++;
+        break;
     case WIRE_EDGE_CLOSE:
         a->n_close++;
         break;

@@ -1,0 +1,122 @@
+/* tests/unit/sim_hand.c -- final models that disks do not take, and who stores them. */
+#include "peer/run/exit.h"
+#include "sim_rig.h"
+
+enum { PEERS = 4, DIM = 300 };
+
+static uint32_t n_with, n_lost; /* Words of those whose model another has, and nobody has. */
+
+static void hear(void *self, uint32_t peer, const struct node_note *note)
+{
+    (void)self, (void)peer;
+    n_with += strstr(note->text, "this peer's model is with ") != NULL;
+    n_lost += strstr(note->text, "nobody could store this peer's model") != NULL;
+}
+
+static uint32_t last_word; /* A HAND that reaches a peer. */
+static uint32_t n_offers;
+static bool spoil; /* The first whole MODEL that reaches a peer is not finite. */
+
+static void watch(void *self, uint32_t peer, const struct node_event *ev, uint32_t other)
+{
+    static struct wire_batch batch;
+    struct wire_message m;
+    (void)self, (void)peer, (void)other;
+    if (ev->type != NODE_RECV || !wire_read(ev->recv.bytes, ev->recv.len, &batch, &m))
+        return;
+    if (m.type == WIRE_HAND) {
+        last_word = m.hand.word;
+        n_offers += m.hand.word == WIRE_HAND_OFFERED;
+    }
+    if (m.type == WIRE_MODEL && m.model.piece == WIRE_PIECE_WHOLE && spoil) {
+        memset((uint8_t *)ev->recv.bytes + (m.model.payload.p - ev->recv.bytes), 0xff, 8);
+        spoil = false;
+    }
+}
+
+static void end_with(struct rig *r, uint32_t n_full)
+{
+    rig_init(r, PEERS, DIM, "complete", "topk:0.1", 0);
+    r->eta = 0.05f;
+    r->config.run.rounds = 60;
+    r->config.run.final_drift = 1e-3;
+    r->config.sessions = true;
+    r->config.note = hear;
+    r->config.watch = watch;
+    n_with = n_lost = n_offers = 0;
+    rig_open(r);
+    for (uint32_t i = 0; i < n_full; i++)
+        sim_fill_disk(r->world, i, true);
+    rig_run(r, UINT64_MAX);
+    for (uint32_t i = 0; i < PEERS; i++) {
+        int code;
+        assert_true(sim_ended(r->world, i, &code));
+        assert_int_equal(code, i < n_full ? CMD_FAILED : 0);
+    }
+}
+
+/* One full disk: the first whom it asks has the model; the peer has failed all the same. */
+static void test_handed(void **state)
+{
+    struct rig r;
+    (void)state;
+    end_with(&r, 1);
+    assert_int_equal(n_with, 1);
+    assert_int_equal(n_lost, 0);
+    assert_int_equal(n_offers, 1);
+    assert_int_equal(last_word, WIRE_HAND_STORED);
+    assert_non_null(node_handed_to(sim_node(r.world, 0)));
+    assert_null(node_handed_to(sim_node(r.world, 1)));
+    rig_close(&r);
+}
+
+/* Who is full itself refuses, and the next is asked; one has room for all. */
+static void test_next_is_asked(void **state)
+{
+    struct rig r;
+    (void)state;
+    end_with(&r, 3);
+    assert_int_equal(n_with, 3);
+    assert_true(n_offers > 3);
+    for (uint32_t i = 0; i < 3; i++)
+        assert_string_equal(node_handed_to(sim_node(r.world, i)), "peer-3");
+    rig_close(&r);
+}
+
+/* All are full: each says that its model is lost, and the run ends. */
+static void test_lost(void **state)
+{
+    struct rig r;
+    (void)state;
+    end_with(&r, PEERS);
+    assert_int_equal(n_with, 0);
+    assert_int_equal(n_lost, PEERS);
+    rig_close(&r);
+}
+
+/* What is no model is refused as a violation; another gets it whole. */
+static void test_spoilt(void **state)
+{
+    struct rig r;
+    uint64_t violations = 0;
+    (void)state;
+    spoil = true;
+    end_with(&r, 1);
+    assert_false(spoil);
+    for (uint32_t i = 1; i < PEERS; i++)
+        violations += rig_progress(&r, i).violations;
+    assert_int_equal(violations, 1);
+    assert_int_equal(n_with, 1);
+    rig_close(&r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_handed),
+        cmocka_unit_test(test_next_is_asked),
+        cmocka_unit_test(test_lost),
+        cmocka_unit_test(test_spoilt),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
