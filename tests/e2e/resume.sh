@@ -90,11 +90,14 @@ killed other 200
 check "flags that contradict the checkpoint's run are refused" eval \
     '! bounded "$HEARSAY" "${run[@]}" --seed 6 --out other >other.out 2>other.err &&
     grep -q "has another run: seed" other.err'
-for value in 0 -1 1h x "" 1e99; do
+for value in 0 -1 1d x "" 1e99; do
     check "--checkpoint '$value'" eval \
         '"$HEARSAY" "${run[@]}" --checkpoint "$value" --out value 2>value.err >value.out; [ $? = 2 ] &&
         grep -q -e "--checkpoint: found" value.err'
 done
+check "--forget '5d'" eval \
+    '"$HEARSAY" "${run[@]}" --forget 5d --out value 2>value.err >value.out; [ $? = 2 ] &&
+    grep -q -e "--forget: found" value.err'
 # ---- A stop that is asked for. ----
 
 setsid "$HEARSAY" "${run[@]}" --out asked >>asked.out 2>>asked.err </dev/null &
