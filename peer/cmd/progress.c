@@ -61,9 +61,15 @@ const char *cmd_progress_rounds(char out[CMD_PROGRESS_TEXT], uint64_t round, uin
     return out;
 }
 
+/* All begin with one model: that they were together then is no news. */
+static bool says_nothing(double x, uint64_t round)
+{
+    return !isfinite(x) || (x == 0 && round == 0);
+}
+
 const char *cmd_progress_drift_at(char out[CMD_PROGRESS_TEXT], double x, uint64_t round)
 {
-    if (!isfinite(x))
+    if (says_nothing(x, round))
         return strcpy(out, "unknown");
     snprintf(out, CMD_PROGRESS_TEXT, "%.2e @%llu", x, (unsigned long long)round);
     return out;
@@ -72,7 +78,7 @@ const char *cmd_progress_drift_at(char out[CMD_PROGRESS_TEXT], double x, uint64_
 const char *cmd_progress_drift_aged(char out[CMD_PROGRESS_TEXT], double x, uint64_t round,
                                     uint64_t age)
 {
-    if (!isfinite(x))
+    if (says_nothing(x, round))
         return strcpy(out, "unknown");
     snprintf(out, CMD_PROGRESS_TEXT, "%.2e @%llu, %llu ago", x, (unsigned long long)round,
              (unsigned long long)age);
