@@ -219,11 +219,6 @@ static int take_identity(struct peer *p)
     channel_identity_from_seed(&p->identity, seed);
     explicit_bzero(seed, sizeof seed);
     memcpy(p->config.node.id, p->identity.sign_pk, sizeof p->config.node.id);
-    if (!p->report.notes_as_json) {
-        char text[2 * WIRE_ID_BYTES + 1];
-        cmd_identity_text(p->identity.sign_pk, text);
-        (void)cmd_fail(p->o, CMD_OK, "%s is %s", p->name, text);
-    }
     return CMD_OK;
 }
 
@@ -446,6 +441,10 @@ static int take_options(struct peer *p)
 
 static int run_driver(struct peer *p, struct uv_driver *d, uv_loop_t *loop)
 {
+    char id[2 * WIRE_ID_BYTES + 1];
+    cmd_identity_text(p->identity.sign_pk, id);
+    if (!p->report.notes_as_json)
+        (void)cmd_fail(p->o, CMD_OK, "%s is %s", p->name, id);
     uv_driver_start(d);
     uv_run(loop, UV_RUN_DEFAULT);
     int exit_code = cmd_report_finish(&p->report, d);

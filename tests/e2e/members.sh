@@ -132,14 +132,18 @@ check "b is back under its name" trains b
 
 # ---- copies of an identity ----
 
-mkdir copy
-cp b/identity.key copy/identity.key
-peer b "$pd" copy --members members.txt --out copy
-check "a copy of b ends with 2" \
-    ended_with "$pd" 'another process runs with our identity, and began before us' copy
-check "  b says so, too" \
-    wait_until 10 said 'another process runs with our identity, and began after us' b-third.err
-check "  and trains on" trains b
+# By way of a only, which both know; and by its own address, too.
+for list in "127.0.0.1:$pa" "127.0.0.1:$pa,127.0.0.1:$pb"; do
+    rm -rf copy
+    mkdir copy
+    cp b/identity.key copy/identity.key
+    peer b "$pd" copy --members members.txt --out copy --bootstrap "$list"
+    check "a copy of b ends with 2" \
+        ended_with "$pd" 'another process runs with our identity, and began before us' copy
+    check "  b says so, too" \
+        wait_until 10 said 'another process runs with our identity, and began after us' b-third.err
+    check "  and trains on" trains b
+done
 kill -KILL "${pid[pb]}"
 wait "${pid[pb]}" 2>/dev/null
 peer b "$pb" b-fourth --members members.txt --out b
