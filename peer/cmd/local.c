@@ -21,8 +21,6 @@
 #include "peer/uv/spare.h"
 
 #include <assert.h>
-#include <errno.h>
-#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -242,6 +242,9 @@ static void test_end_is_said_once_stored(void **state)
         assert_int_equal(w->actor[0].told.state, RECORD_TRAINED);
         lone_kept(w, stored);
         lone_flush(w);
+        assert_int_equal(w->actor[0].told_finished, stored);
+        if (!stored) /* It offers its model first, and nobody answers. */
+            lone_run(w, 100 * SECOND);
         assert_true(w->actor[0].told_finished);
         assert_int_equal(w->actor[0].told.state, stored ? RECORD_FINISHED : RECORD_FAILED);
         lone_run(w, 60 * SECOND);
