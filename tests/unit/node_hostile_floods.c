@@ -101,9 +101,9 @@ static void test_mutations(void **state)
     enum { SEEDLINGS = sizeof seedling / sizeof seedling[0] };
     uint32_t n_violations = 0, n_taken = 0;
     const char *seed = getenv("SEED");
-    struct rng r = rng_stream(seed != NULL ? strtoull(seed, NULL, 0) : 23);
+    struct rng r = rng_stream(seed != NULL ? strtoull(seed, NULL, 0) : 1);
     (void)state;
-    print_message("SEED=%s\n", seed != NULL ? seed : "23");
+    print_message("SEED=%s\n", seed != NULL ? seed : "1");
     struct world *w = world_in_training(100000);
     for (uint32_t i = 0; i < 6000; i++) {
         if (w->evil == UINT32_MAX || rng_below(&r, 40) == 0) {
