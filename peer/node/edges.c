@@ -287,10 +287,12 @@ static void ask(struct edges *es, struct neighbour *b)
     sessions_send(es->sessions, b->link, true, out, wire_put_edge(out, sizeof out, &m), NULL);
 }
 
-/* Nothing is exchanged with it now, whatever it asks for. */
+/* Nothing is exchanged with it now, whatever it asks for. In the last phase no training would mend
+ * what it does: it has no other chance. */
 static bool is_barred(const struct edges *es, const struct neighbour *b)
 {
-    return es->env->now_us < b->barred_us;
+    bool last = b->n_barred > 0 && es->beat >= es->workshop->run.rounds;
+    return last || es->env->now_us < b->barred_us;
 }
 
 static struct early_edge *early(struct edges *es, const struct link *l)

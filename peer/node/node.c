@@ -37,7 +37,7 @@ static void standing(void *self, struct standing *s)
 {
     const struct node *n = self;
     const struct workshop *w = &n->workshop;
-    bool began = n->resume.resumed || n->phases.phase != NODE_GATHERING;
+    bool began = n->phases.phase != NODE_GATHERING;
     *s = (struct standing){.has_run = w->has_run,
                            .has_started = n->join.has_model && began,
                            .finished = n->kept,

@@ -30,7 +30,7 @@ enum { PACE_ROUNDS = 16, PACE_MOST = 4, PACE_FINE_US = 1000 };
 
 /* In lock step a peer that waits says its beat so often: a wait that rested on a single
  * message could last for ever. */
-enum { SAY_US = 500 * 1000 };
+enum { SAY_US = 500 * 1000, SKIP_US = 10 * 1000 * 1000 };
 
 void phases_init(struct phases *ph, struct env *env, const struct sessions *s, struct workshop *w,
                  struct edges *es, struct join *j)
@@ -104,8 +104,13 @@ static void claim(struct phases *ph, uint64_t beat)
         ph->joined = to;
     } else if (to > ph->round) {
         ph->skipped += to - ph->round;
-        env_note(ph->env, NOTE_WARNING, "skipped rounds %llu to %llu: the run was that far ahead",
-                 (unsigned long long)ph->round + 1, (unsigned long long)to);
+        if (ph->env->now_us >= ph->skip_us) {
+            env_note(ph->env, NOTE_WARNING,
+                     "skipped rounds %llu to %llu: the run was that far ahead; %llu in all so far",
+                     (unsigned long long)ph->round + 1, (unsigned long long)to,
+                     (unsigned long long)ph->skipped);
+            ph->skip_us = ph->env->now_us + SKIP_US;
+        }
     }
     ph->round = to;
     if (ph->phase == NODE_SETTLING)

@@ -75,6 +75,7 @@ struct phases
     int64_t better_us;
 
     int64_t told_us;            /* When a wait was last spoken of. */
+    int64_t skip_us;            /* Skipped rounds are not spoken of again before this. */
     struct schedule_edge *seen; /* The view's edges; cap_seen of them. */
     size_t cap_seen;
 };

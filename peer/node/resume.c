@@ -367,6 +367,36 @@ static bool load(struct resume *r, struct state *s)
     return state_end(s) == 0;
 }
 
+/* Who has gone on for so long without us that neither of its checkpoints is one of ours: we, too,
+ * come late. NULL: nobody. */
+static const struct member *went_on(const struct resume *r)
+{
+    const struct node_config *c = &r->env->config;
+    const struct member *best = NULL;
+    for (size_t i = 0; i < c->n_resume; i++)
+        if (r->workshop->run.policy != RUN_SYNC || in_common(r, c->resume[i].beat))
+            return NULL;
+    for (uint32_t i = 0; i < r->n_members; i++) {
+        const struct member *m = members_find(r->env->members, r->member[i].id);
+        if (look_at(r, &r->member[i]) == BACK_ANEW && m->record->beat[1] > c->resume[0].beat
+            && (best == NULL || m->record->beat[0] > best->record->beat[0]))
+            best = m;
+    }
+    return best;
+}
+
+/* As a newcomer: by its model, from where it is. */
+static void come_late(struct resume *r, const struct member *to)
+{
+    r->resumed = false;
+    members_set_beats(r->env->members, 0, 0);
+    env_note(r->env, NOTE_INFO,
+             "%s went on without this peer, to round %llu at least: joining it there; the "
+             "checkpoint of round %llu is not used",
+             to->record->name, (unsigned long long)to->record->beat[0],
+             (unsigned long long)r->env->config.resume[0].beat);
+}
+
 /* Some were killed before the first checkpoint was on disk. */
 static void begin_again(struct resume *r)
 {
@@ -395,8 +425,11 @@ bool resume_look(struct resume *r)
         return false;
     }
     const struct node_resume *from = choose(r);
+    const struct member *to = count(r, BACK_RAN_ON) == 0 ? went_on(r) : NULL;
     r->waits = false;
-    if (from == NULL)
+    if (to != NULL)
+        come_late(r, to);
+    else if (from == NULL)
         begin_again(r);
     else
         go_on(r, from);

@@ -481,7 +481,7 @@ static void heartbeat(struct sessions *s)
     uint8_t out[64];
     struct standing now = standing(s);
     int64_t busy_ms = (now.busy_us + 999) / 1000;
-    struct wire_ping ping = {.round = now.beat,
+    struct wire_ping ping = {.round = now.has_started ? now.beat : 0, /* Else nobody asks us. */
                              .busy_ms = busy_ms < UINT32_MAX ? (uint32_t)busy_ms : UINT32_MAX};
     size_t len = wire_put_ping(out, sizeof out, &ping);
     for (size_t i = 0; i < NODE_LINKS_MAX; i++)
