@@ -172,9 +172,9 @@ static int check_tolerate(const struct run *r, char error[RUN_ERROR_MAX])
         return 0;
     snprintf(error, RUN_ERROR_MAX,
              "--tolerate %u: every peer needs %u neighbours, and in '%.40s' of %u peers some have "
-             "%u: take --topology %sregular:%u or complete, with %u peers or more",
-             r->tolerate, need, r->topology, n, degree, r->tolerate == 1 ? "torus, " : "", need,
-             r->tolerate == 1 ? 9 : need + 1);
+             "%u: take --topology regular:%u or complete, with %u peers or more%s",
+             r->tolerate, need, r->topology, n, degree, need, need + 1,
+             r->tolerate == 1 ? ", or torus, with 9" : "");
     return -EINVAL;
 }
 
@@ -244,7 +244,7 @@ const struct run_key run_core_keys[] = {
      .word = "auto", .low = 1e-9, .high = 2, RUN_FIELD(gamma)},
     {.name = "tolerate", .kind = RUN_UINT, .fallback = "0",
      .help = "so many neighbours of each peer may send anything: what is farther off than most "
-             "say is shortened; wants 2 B + 2 neighbours, and the mean is no longer kept exactly",
+             "say is shortened; wants 2 N + 2 neighbours, and the mean is no longer kept exactly",
      .min = 0, .max = TOLERATE_MAX, RUN_FIELD(tolerate),
      .useless = sends_updates, .of = "mixer",
      .why = "only with --mixer choco: updates are added up, whatever they are"},

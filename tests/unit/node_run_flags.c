@@ -292,8 +292,8 @@ static void tolerance_wants_neighbours(void **state)
     } rows[] = {{"1", "torus", "16", NULL},
                 {"1", "torus", "9", NULL},
                 {"1", "torus", "8",
-                 "'torus' of 8 peers some have 3: take --topology torus, "
-                 "regular:4 or complete, with 9 peers or more"},
+                 "'torus' of 8 peers some have 3: take --topology "
+                 "regular:4 or complete, with 5 peers or more, or torus, with 9"},
                 {"1", "ring", "16", "every peer needs 4 neighbours, and in 'ring' of 16 peers"},
                 {"1", "complete", "5", NULL},
                 {"1", "complete", "4", "needs 4 neighbours"},
