@@ -40,10 +40,9 @@ static int tell_bad(const struct options *o, const struct slots_found *f)
     return CMD_OK;
 }
 
-int cmd_checkpoint_open(struct cmd_checkpoint *k, const struct options *o, const char *dir,
-                        struct uv_driver_config *c)
+int cmd_checkpoint_open(struct cmd_checkpoint *k, const struct options *o, const char *dir)
 {
-    int code = cmd_duration(o, "checkpoint", &c->node.checkpoint_us);
+    int code = cmd_duration(o, "checkpoint", &k->every_us);
     if (code != CMD_OK)
         return code;
     int err = disk_open(&k->disk, dir);
@@ -52,14 +51,18 @@ int cmd_checkpoint_open(struct cmd_checkpoint *k, const struct options *o, const
     k->open = true;
     slots_open(&k->slots, &k->disk, dir);
     slots_load(&k->slots, most_bytes, &k->found);
-    code = tell_bad(o, &k->found);
+    return tell_bad(o, &k->found);
+}
+
+void cmd_checkpoint_tell(struct cmd_checkpoint *k, struct uv_driver_config *c)
+{
+    c->node.checkpoint_us = k->every_us;
     for (size_t i = 0; i < k->found.n; i++)
         c->node.resume[i] = (struct node_resume){.state = &k->found.image[i].state,
                                                  .beat = k->found.image[i].label.beat,
                                                  .slot = (uint32_t)k->found.slot[i]};
     c->node.n_resume = k->found.n;
     c->slots = &k->slots;
-    return code;
 }
 
 void cmd_checkpoint_close(struct cmd_checkpoint *k, bool over)

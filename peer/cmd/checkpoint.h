@@ -24,15 +24,18 @@ struct cmd_checkpoint
     struct disk disk;
     struct slots slots;
     struct slots_found found;
+    int64_t every_us; /* --checkpoint; 0: off. */
 };
 
 /* Has the first peer of `local --out DIR` a checkpoint? */
 bool cmd_checkpoint_there(const char *dir);
 
-/* Look for checkpoints in `dir`, which is borrowed, and tell the driver of them. CMD_OK; else an
- * exit code with a line on stderr. Close it in any case, after the driver. */
-int cmd_checkpoint_open(struct cmd_checkpoint *k, const struct options *o, const char *dir,
-                        struct uv_driver_config *c);
+/* Look for checkpoints in `dir`, which is borrowed. CMD_OK; else an exit code with a line on
+ * stderr. Close it in any case, after whoever writes there. */
+int cmd_checkpoint_open(struct cmd_checkpoint *k, const struct options *o, const char *dir);
+
+/* Tell a peer's driver of them. */
+void cmd_checkpoint_tell(struct cmd_checkpoint *k, struct uv_driver_config *c);
 
 /* `over`: the run is, and nobody will go on from them. */
 void cmd_checkpoint_close(struct cmd_checkpoint *k, bool over);

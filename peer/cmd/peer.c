@@ -353,7 +353,10 @@ static int take_out(struct peer *p)
     if (err < 0)
         return cmd_fail(p->o, cmd_exit_of(err), "cannot write %s: %s", path, uv_strerror(err));
     code = cmd_duration(p->o, "forget", &p->config.node.forget_us);
-    return code != CMD_OK ? code : cmd_checkpoint_open(&p->checkpoint, p->o, p->out, &p->config);
+    if (code == CMD_OK)
+        code = cmd_checkpoint_open(&p->checkpoint, p->o, p->out);
+    cmd_checkpoint_tell(&p->checkpoint, &p->config);
+    return code;
 }
 
 /* Is --out of this run, or of none? A run that is only proposed may give way to the cluster's, so

@@ -157,7 +157,7 @@ static void say_progress(struct simulation *s, const struct node_progress *p)
 /* The line of a start, at no hour: a simulation is a function of its flags. */
 static bool begin(FILE *f, bool *begun)
 {
-    char *line = uv_metrics_start(-1);
+    char *line = uv_metrics_start(-1, 0);
     *begun = line != NULL && fprintf(f, "%s\n", line) > 0;
     free(line);
     return *begun;

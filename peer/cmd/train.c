@@ -4,8 +4,8 @@
  * bit for bit, what `hearsay local --peers 1` makes of the same flags.
  *
  * Ctrl-C (or SIGTERM) ends it after the step under way, with exit code 130:
- * the model so far is written, its metadata say at which round, and there is
- * no result. A second one ends it at once.
+ * a checkpoint and the model so far are written, and there is no result; the
+ * same command goes on from there. A second one ends it at once.
  */
 #include "peer/cmd/train.h"
 
@@ -26,7 +26,7 @@ const struct option_row cmd_train_rows[] = {
     {.name = "epochs", .kind = OPTION_REAL, .arg = "X", .fallback = "10", .min = 1e-6, .max = 1e6,
      .rival = "rounds",
      .help = "passes over the data, where --rounds is not given"},
-    {.name = "eval-every", .kind = OPTION_UINT, .arg = "EPOCHS", .fallback = "1", .min = 0, .max = 1e9,
+    {.name = "evaluate-every", .kind = OPTION_UINT, .arg = "EPOCHS", .fallback = "1", .min = 0, .max = 1e9,
      .help = "between evaluations on the held-out set; 0: at the end only. Those on the way take at most "
              "half as many samples as were trained on since the last, or 1000; the last takes all"},
     CMD_ROW_INIT,
@@ -34,6 +34,9 @@ const struct option_row cmd_train_rows[] = {
     {.name = "out", .kind = OPTION_TEXT, .arg = "DIR",
      .help = "directory for model.safetensors, metrics.jsonl and summary.json, of this run only; default: none are written"},
     CMD_ROW_FRESH,
+    CMD_ROW_CHECKPOINT,
+    {.name = "patience", .kind = OPTION_REAL, .arg = "SECONDS", .fallback = "600", .min = 0, .max = 1e9,
+     .help = "a model that the disk does not take stays in memory, and is tried again for so long"},
     {.name = "json", .kind = OPTION_FLAG, .help = "close with one JSON object on stdout"},
     {.name = NULL},
 };
@@ -102,6 +105,10 @@ static int make_trainer(struct cmd_train *t)
     if (t->x == NULL)
         return cmd_fail(t->o, CMD_FAILED, "out of memory");
     t->trainer.init(t->trainer.self, t->x);
+    if (rollback_open(&t->rollback, &t->trainer) != 0)
+        return cmd_fail(t->o, CMD_FAILED, "out of memory");
+    verdict_init(&t->verdict);
+    t->next_test = options_uint(t->o, "evaluate-every");
     t->schedule = t->training.sgd.config.schedule;
     t->samples = t->training.data.train.n;
     t->is_text = t->training.data.train.shape.form == DATA_TEXT;
@@ -119,9 +126,12 @@ static int open_files(struct cmd_train *t)
     if (err < 0)
         return cmd_fail(t->o, CMD_FAILED, "no room for the model in %s: %s", t->out,
                         strerror(-err));
-    int code = cmd_out_claim(&t->dir);
+    int code = cmd_train_keep_open(t);
+    if (code == CMD_OK)
+        code = cmd_out_claim(&t->dir);
     if (code != CMD_OK)
         return code;
+    t->from_round = t->round;
     err = outdir_append(t->out, &t->metrics);
     return err < 0 ? cmd_fail(t->o, cmd_exit_of(err), "cannot write %s/metrics.jsonl: %s", t->out,
                               strerror(-err))
@@ -198,29 +208,32 @@ static void evaluate(struct cmd_train *t, uint64_t trained)
     t->trainer.evaluate(t->trainer.self, t->x, most, &t->tested);
 }
 
+static void end_epoch(struct cmd_train *t)
+{
+    uint64_t every = options_uint(t->o, "evaluate-every");
+    bool last = t->round == t->run.rounds;
+    /* A batch may be larger than an epoch. */
+    t->epoch = t->round * sgd_values(&t->run)->batch / t->samples;
+    t->tested = (struct trainer_report){0};
+    if (last || (every > 0 && t->epoch >= t->next_test)) {
+        evaluate(t, (t->round - t->tested_at) * sgd_values(&t->run)->batch);
+        t->tested_at = t->round;
+        t->next_test = t->epoch + every;
+    }
+    cmd_train_say(t);
+    if (!last)
+        t->since = (struct cmd_train_sums){0};
+}
+
 static int train(struct cmd_train *t)
 {
-    uint64_t every = options_uint(t->o, "eval-every"), tested_at = 0, next = every;
-    if (rollback_open(&t->rollback, &t->trainer) != 0)
-        return cmd_fail(t->o, CMD_FAILED, "out of memory");
     t->begin_ns = uv_hrtime();
-    verdict_init(&t->verdict);
     while (t->round < t->run.rounds && !stopped && t->diverged[0] == '\0') {
         step(t);
-        if (t->round < end_of_epoch(t))
-            continue;
-        /* A batch may be larger than an epoch. */
-        t->epoch = t->round * sgd_values(&t->run)->batch / t->samples;
-        bool last = t->round == t->run.rounds;
-        t->tested = (struct trainer_report){0};
-        if (last || (every > 0 && t->epoch >= next)) {
-            evaluate(t, (t->round - tested_at) * sgd_values(&t->run)->batch);
-            tested_at = t->round;
-            next = t->epoch + every;
-        }
-        cmd_train_say(t);
-        if (!last)
-            t->since = (struct cmd_train_sums){0};
+        if (t->round >= end_of_epoch(t))
+            end_epoch(t);
+        if (t->diverged[0] == '\0')
+            cmd_train_keep_round(t);
     }
     if (t->diverged[0] != '\0') /* What is left is tested, too. */
         t->trainer.evaluate(t->trainer.self, t->x, 0, &t->tested);
@@ -229,34 +242,17 @@ static int train(struct cmd_train *t)
 
 /* ---- After ------------------------------------------------------------ */
 
-static int write_model(struct cmd_train *t)
-{
-    char path[CMD_PATH_MAX], why[DATA_ERROR_MAX];
-    if (t->out == NULL)
-        return CMD_OK;
-    struct cmd_saved s = {.x = t->x,
-                          .segments = t->trainer.segments,
-                          .n_segments = t->trainer.n_segments,
-                          .run = &t->run,
-                          .round = t->diverged[0] != '\0' ? t->rollback.round : t->round,
-                          .name = "peer-0"};
-    int err = cmd_path(path, t->out, "model.safetensors");
-    cmd_reserve_release(&t->reserve);
-    if (err < 0)
-        return cmd_fail(t->o, CMD_FAILED, "--out %s: %s", t->out, strerror(-err));
-    return cmd_write_saved(path, &s, why) < 0 ? cmd_fail(t->o, CMD_FAILED, "%s", why) : CMD_OK;
-}
-
 /* What was learnt so far is kept, but an interrupted run has no result. */
 static int interrupted(struct cmd_train *t)
 {
-    int code = write_model(t);
+    t->tested = (struct trainer_report){0};
+    cmd_train_keep_stop(t);
+    int code = cmd_train_keep_model(t, &stopped);
     if (code != CMD_OK)
         return code;
     cmd_train_break(t);
-    return cmd_fail(t->o, CMD_INTERRUPTED, "interrupted at round %llu of %llu%s%s",
-                    (unsigned long long)t->round, (unsigned long long)t->run.rounds,
-                    t->out ? ", the model so far is in " : "", t->out ? t->out : "");
+    code = cmd_train_interrupted(t);
+    return code != CMD_OK ? code : CMD_INTERRUPTED;
 }
 
 /* A finished run whose loss ran away has its files and its result all the same,
@@ -280,13 +276,14 @@ static int run_all(struct cmd_train *t)
     if (code == CMD_OK && t->round < t->run.rounds && t->diverged[0] == '\0')
         return interrupted(t);
     if (code == CMD_OK)
-        code = write_model(t);
+        code = cmd_train_keep_model(t, &stopped);
     if (code != CMD_OK)
         return code;
     code = judge(t);
     if (code == CMD_OK && t->file_failed)
         code = CMD_FAILED;
     int told = cmd_train_result(t, code);
+    t->over = told == CMD_OK;
     return code == CMD_OK ? told : code;
 }
 
@@ -298,6 +295,7 @@ int cmd_train(const struct options *o)
     int code = run_all(&t);
     if (t.metrics != NULL)
         fclose(t.metrics);
+    cmd_train_keep_close(&t, t.over);
     cmd_out_close(&t.dir);
     free(t.x);
     rollback_close(&t.rollback);

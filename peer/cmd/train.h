@@ -25,6 +25,7 @@
 #include "peer/cmd/out.h"
 #include "peer/cmd/progress.h"
 #include "peer/cmd/reserve.h"
+#include "peer/cmd/train_keep.h"
 #include "peer/cmd/training.h"
 #include "peer/node/rollback.h"
 
@@ -48,6 +49,7 @@ struct cmd_train
     struct trainer trainer;
     float *x;
     uint64_t round, epoch;            /* Done. */
+    uint64_t tested_at, next_test;    /* The round of the last evaluation; the epoch of the next. */
     uint64_t samples;                 /* An epoch has so many. */
     struct cmd_train_sums since, all; /* Since the last line; since the start. */
     struct trainer_report tested;     /* n_samples 0: not now. */
@@ -57,8 +59,11 @@ struct cmd_train
     char diverged[VERDICT_TEXT]; /* How training ran away; "": it did not. */
     const char *out;             /* NULL: no files. */
     struct cmd_out dir;          /* What --out names, if it was given. */
+    struct cmd_train_keep keep;  /* Its checkpoints. */
+    uint64_t from_round;         /* Where this start began. */
     FILE *metrics;
     bool begun; /* The line of this start is in the metrics. */
+    bool over;  /* The run has a result, which is on disk. */
     bool is_text, drawn, file_failed;
 };
 
@@ -73,5 +78,10 @@ void cmd_train_say(struct cmd_train *t);
 /* The closing words on stdout, and summary.json, of a run that ends with this exit code. Returns
  * CMD_OK, or CMD_FAILED where they could not be written. */
 int cmd_train_result(struct cmd_train *t, int exit_code);
+
+/* The same of a run that was interrupted: from where the same command goes on; with --json the closing
+ * object, with "interrupted": true and null for what only an end would tell. No summary.json: there is
+ * no result. CMD_OK or CMD_FAILED. */
+int cmd_train_interrupted(struct cmd_train *t);
 
 #endif

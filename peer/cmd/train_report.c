@@ -141,7 +141,7 @@ static json_t *line_object(const struct cmd_train *t, const struct cmd_train_sum
 static bool begin(struct cmd_train *t)
 {
     uv_timeval64_t now;
-    char *line = uv_metrics_start(uv_gettimeofday(&now) == 0 ? now.tv_sec : -1);
+    char *line = uv_metrics_start(uv_gettimeofday(&now) == 0 ? now.tv_sec : -1, t->from_round);
     t->begun = line != NULL && fprintf(t->metrics, "%s\n", line) > 0;
     free(line);
     return t->begun;
@@ -178,20 +178,22 @@ void cmd_train_say(struct cmd_train *t)
 /* ---- The result ------------------------------------------------------- */
 
 /* The closing object, but for `out`: NULL without memory. */
-static json_t *closing_object(const struct cmd_train *t)
+static json_t *closing_object(const struct cmd_train *t, bool interrupted)
 {
     char text[WIRE_RUN_MAX + 1];
     run_text(&t->run, text);
     json_t *j = line_object(t, &t->since);
     json_t *more = json_pack(
-        "{s:s, s:s, s:I, s:I, s:I, s:o, s:o, s:o, s:I, s:o, s:o, s:s}", "model",
+        "{s:s, s:s, s:I, s:I, s:I, s:o, s:o, s:o, s:I, s:o, s:o, s:s, s:b, s:o}", "model",
         sgd_values(&t->run)->model, "data", sgd_values(&t->run)->data, "n_params",
         (json_int_t)t->trainer.n_params, "threads", (json_int_t)t->training.threads, "rounds",
         (json_int_t)t->run.rounds, "epochs", uv_metrics_number(epochs(t, t->run.rounds)),
         "ms_per_step", uv_metrics_number(ms_per_step(&t->all)), "train_seconds",
         uv_metrics_number(t->all.seconds), "peak_rss_bytes", (json_int_t)peak_rss(), "diverged",
         t->diverged[0] ? json_string(t->diverged) : json_null(), "samples_per_s",
-        uv_metrics_number(samples_per_s(t, &t->all)), "run", text);
+        uv_metrics_number(samples_per_s(t, &t->all)), "run", text, "interrupted", interrupted,
+        "resumes_at",
+        interrupted && t->keep.kept > 0 ? uv_metrics_whole(t->keep.kept) : json_null());
     bool ok = j && more && json_object_update(j, more) == 0;
     json_decref(more);
     if (ok)
@@ -231,7 +233,7 @@ static void print_text(const struct cmd_train *t)
 
 int cmd_train_result(struct cmd_train *t, int exit_code)
 {
-    json_t *j = closing_object(t);
+    json_t *j = closing_object(t, false);
     if (j == NULL)
         return cmd_fail(t->o, CMD_FAILED, "out of memory for the result");
     int code = cmd_out_end(t->o, t->out, j, true, exit_code), told = CMD_OK;
@@ -239,6 +241,25 @@ int cmd_train_result(struct cmd_train *t, int exit_code)
         told = print_json(t, j);
     else
         print_text(t);
+    json_decref(j);
+    int flushed = cmd_finish(t->o);
+    return code != CMD_OK ? code : told != CMD_OK ? told : flushed;
+}
+
+int cmd_train_interrupted(struct cmd_train *t)
+{
+    char how[CMD_PROGRESS_TEXT * 2] = "begins again, as there is no checkpoint";
+    if (t->keep.kept > 0)
+        snprintf(how, sizeof how, "goes on from round %" PRIu64, t->keep.kept);
+    cmd_fail(t->o, CMD_OK, "interrupted at round %" PRIu64 " of %" PRIu64 "%s%s%s%s", t->round,
+             t->run.rounds, t->out ? ", the model so far is in " : "", t->out ? t->out : "",
+             t->out ? "; the same command " : "", t->out ? how : "");
+    if (!options_flag(t->o, "json"))
+        return CMD_OK;
+    json_t *j = closing_object(t, true);
+    if (j == NULL)
+        return cmd_fail(t->o, CMD_FAILED, "out of memory for the result");
+    int code = cmd_out_end(t->o, NULL, j, false, CMD_INTERRUPTED), told = print_json(t, j);
     json_decref(j);
     int flushed = cmd_finish(t->o);
     return code != CMD_OK ? code : told != CMD_OK ? told : flushed;

@@ -70,26 +70,12 @@ static void phases_fields(struct phases *ph, struct state *s)
     state_u64(s, &ph->skipped);
 }
 
-static void verdict_fields(struct verdict *v, struct state *s)
-{
-    state_f64(s, &v->loss_first);
-    state_f64(s, &v->loss_mean);
-    state_f64(s, &v->loss_last);
-    state_f64(s, &v->above);
-    state_u64(s, &v->n_losses);
-    state_u64(s, &v->n_samples);
-    state_u64(s, &v->n_clear);
-    state_f64(s, &v->xi_half);
-    state_f64(s, &v->drift);
-    state_u64(s, &v->drift_round);
-}
-
 /* Figures that add up over a run, or speak of its last evaluation. */
 static void job_fields(struct job *j, struct state *s)
 {
     struct node_progress *p = &j->figures;
     state_section(s, "job");
-    verdict_fields(&j->verdict, s);
+    verdict_state(&j->verdict, s);
     state_f64(s, &p->loss);
     state_f64(s, &p->accuracy);
     state_f64(s, &p->test_loss);

@@ -130,6 +130,15 @@ bool rollback_look(struct rollback *r, float *x, const struct trainer_report *re
     return true;
 }
 
+void rollback_state(struct rollback *r, struct state *s)
+{
+    state_f64(s, &r->first);
+    state_f64(s, &r->limit);
+    state_f64(s, &r->loss);
+    state_f64(s, &r->most2);
+    state_u32(s, &r->n);
+}
+
 void rollback_why(const struct rollback *r, char why[VERDICT_TEXT])
 {
     snprintf(why, VERDICT_TEXT,

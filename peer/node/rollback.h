@@ -54,6 +54,10 @@ void rollback_mark(struct rollback *r, const float *x, uint64_t round);
  * r->round began (or, without memory for the trainer's part, x is). */
 bool rollback_look(struct rollback *r, float *x, const struct trainer_report *report);
 
+/* What it judges by, for a restart: fields of the open section. The last good state is not among
+ * them; after a restart that is the one with which training goes on. */
+void rollback_state(struct rollback *r, struct state *s);
+
 /* How, as a clause. */
 void rollback_why(const struct rollback *r, char why[VERDICT_TEXT]);
 

@@ -1,6 +1,8 @@
 /* peer/node/verdict.c -- the judgement, from a few figures. */
 #include "peer/node/verdict.h"
 
+#include "nn/math/state.h"
+
 #include <math.h>
 #include <stdio.h>
 
@@ -91,4 +93,18 @@ bool verdict_ran_away(const struct verdict *v, char why[VERDICT_TEXT])
                  "(relative drift %.3g)",
                  (unsigned long long)v->drift_round, v->drift);
     return loss || drift;
+}
+
+void verdict_state(struct verdict *v, struct state *s)
+{
+    state_f64(s, &v->loss_first);
+    state_f64(s, &v->loss_mean);
+    state_f64(s, &v->loss_last);
+    state_f64(s, &v->above);
+    state_u64(s, &v->n_losses);
+    state_u64(s, &v->n_samples);
+    state_u64(s, &v->n_clear);
+    state_f64(s, &v->xi_half);
+    state_f64(s, &v->drift);
+    state_u64(s, &v->drift_round);
 }

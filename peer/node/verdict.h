@@ -26,6 +26,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct state; /* nn/math/state.h */
+
 enum { VERDICT_TEXT = 160 }; /* Bytes of its sentence, with the NUL. */
 
 struct verdict
@@ -55,5 +57,8 @@ void verdict_drift(struct verdict *v, double xi, double relative, uint64_t round
 
 /* True where training ran away; then why[] says how, as a clause. */
 bool verdict_ran_away(const struct verdict *v, char why[VERDICT_TEXT]);
+
+/* What it has seen so far, for a restart: fields of the open section (nn/math/state.h). */
+void verdict_state(struct verdict *v, struct state *s);
 
 #endif

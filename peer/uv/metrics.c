@@ -83,16 +83,16 @@ char *uv_metrics_line(const struct node_progress *p, double time_s)
     return text;
 }
 
-char *uv_metrics_start(int64_t at)
+char *uv_metrics_start(int64_t at, uint64_t from_round)
 {
     char text[32] = "";
     time_t seconds = (time_t)at;
     struct tm tm;
     if (at >= 0 && gmtime_r(&seconds, &tm) != NULL)
         strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &tm);
-    json_t *object =
-        json_pack("{s:b, s:o, s:s}", "start", true, "at",
-                  text[0] != '\0' ? json_string(text) : json_null(), "version", HEARSAY_VERSION);
+    json_t *object = json_pack("{s:b, s:o, s:s, s:o}", "start", true, "at",
+                               text[0] != '\0' ? json_string(text) : json_null(), "version",
+                               HEARSAY_VERSION, "from_round", uv_metrics_whole(from_round));
     char *line = object ? json_dumps(object, 0) : NULL;
     json_decref(object);
     return line;
@@ -112,10 +112,13 @@ static int write_line(FILE *file, const char *text)
     return 0;
 }
 
-static int begin(struct uv_metrics *m)
+/* The first line behind it is of the round after the one that this start began with. */
+static int begin(struct uv_metrics *m, const struct node_progress *p)
 {
     uv_timeval64_t now;
-    char *text = uv_metrics_start(uv_gettimeofday(&now) == 0 ? now.tv_sec : -1);
+    uint64_t first = p->round + p->settle_rounds;
+    char *text =
+        uv_metrics_start(uv_gettimeofday(&now) == 0 ? now.tv_sec : -1, first - (first > 0));
     int err = text != NULL ? write_line(m->file, text) : -ENOMEM;
     free(text);
     m->begun = err == 0;
@@ -125,7 +128,7 @@ static int begin(struct uv_metrics *m)
 int uv_metrics_write(struct uv_metrics *m, const struct node_progress *p, double time_s)
 {
     char *text = uv_metrics_line(p, time_s);
-    int err = text == NULL ? -ENOMEM : m->begun ? 0 : begin(m);
+    int err = text == NULL ? -ENOMEM : m->begun ? 0 : begin(m, p);
     if (text != NULL) {
         if (err == 0)
             err = write_line(m->file, text);

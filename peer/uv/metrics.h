@@ -1,6 +1,6 @@
 /* peer/uv/metrics.h -- metrics.jsonl: one JSON line a round.
  *
- *   {"start": true, "at": "2026-11-22T13:33:02Z", "version": "0.9"}
+ *   {"start": true, "at": "2026-11-22T13:33:02Z", "version": "0.9", "from_round": 11}
  *   {"round": 12, "rounds": 400, "phase": "training", "time_s": 3.41,
  *    "loss": 0.31, "accuracy": null, "drift": 0.52, "relative_drift": 0.011,
  *    "drift_round": 4, "drift_age": 8, "own_distance": 0.5, "gamma": 0.04, "bytes_sent": 81234,
@@ -9,7 +9,8 @@
  *    "rounds_skipped": 0, "joined_round": 0}
  *
  * Each start of a run has a line of its own before its first round, since a run that is started
- * again writes behind what is there. Seconds and bytes are totals since that start, bytes as
+ * again writes behind what is there. It goes on behind from_round (rounds of the last phase count
+ * on): lines above it of later rounds were done once more, and are left standing. Seconds and bytes are totals since that start, bytes as
  * counted at the sockets. What is not known is null; accuracy is given for the rounds
  * that evaluated it.
  */
@@ -53,7 +54,7 @@ char *uv_metrics_line(const struct node_progress *p, double time_s);
 
 /* The line of a start, likewise; `at` is whole seconds since 1970, below 0 for a start at no
  * hour (a simulation). */
-char *uv_metrics_start(int64_t at);
+char *uv_metrics_start(int64_t at, uint64_t from_round);
 
 /* Lines go to `file`, which is taken over. */
 void uv_metrics_open(struct uv_metrics *m, FILE *file, FILE *copy);

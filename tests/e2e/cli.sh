@@ -163,7 +163,7 @@ check "--epochs wins over HEARSAY_ROUNDS" eval \
 check "  and --rounds over HEARSAY_EPOCHS, in the children of local too" eval \
     'HEARSAY_EPOCHS=1 "$HEARSAY" local --peers 2 --model logreg --rounds 3 --json >wins.out 2>wins.err && [ "$(figures json wins.out rounds)" = 3 ]'
 refuses "train: --epochs 0" "--epochs: found '0'" train --epochs 0
-refuses "train: --eval-every -1" "--eval-every: found '-1'" train --eval-every -1
+refuses "train: --evaluate-every -1" "--evaluate-every: found '-1'" train --evaluate-every -1
 refuses "train: an operand" 'glyphs' train glyphs
 for command in train peer eval; do
     refuses "$command: --threads 0" "--threads: found '0', expected.*1 to 64" $command --threads 0

@@ -61,8 +61,8 @@ same "eval of the file gives the same accuracy" "$(value epochs test_accuracy)" 
 check "and the same loss, but for rounding" within \
     "$(awk -v a="$(value epochs test_loss)" -v b="$(value epochs-eval loss)" 'BEGIN { print a / b }')" 0.99999 1.00001
 
-run seldom train "${mnist[@]}" --epochs 3 --eval-every 0 --out seldom
-check "--eval-every 0: held-out figures at the end only" \
+run seldom train "${mnist[@]}" --epochs 3 --evaluate-every 0 --out seldom
+check "--evaluate-every 0: held-out figures at the end only" \
     [ "$(grep -c '"test_loss": null' seldom/metrics.jsonl)" = 2 ]
 check "  and the model does not depend on it" cmp epochs/model.safetensors seldom/model.safetensors
 

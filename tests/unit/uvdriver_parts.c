@@ -175,6 +175,7 @@ static void test_metrics_line(void **state)
     json_t *start = json_loads(line, 0, NULL);
     assert_true(json_is_true(json_object_get(start, "start")));
     assert_int_equal(json_string_length(json_object_get(start, "at")), 20);
+    assert_int_equal(json_integer_value(json_object_get(start, "from_round")), 6);
     json_decref(start);
     for (int i = 0; i < 2; i++) {
         assert_non_null(fgets(line, sizeof line, f));
@@ -200,13 +201,17 @@ static void test_metrics_start(void **state)
     static const struct
     {
         int64_t at;
+        uint64_t from;
         const char *want;
-    } rows[] = {
-        {0, "\"1970-01-01T00:00:00Z\""}, {1795355582, "\"2026-11-22T13:53:02Z\""}, {-1, "null"}};
+    } rows[] = {{0, 0, "\"1970-01-01T00:00:00Z\""},
+                {1795355582, 120, "\"2026-11-22T13:53:02Z\""},
+                {-1, 7, "null"}};
     for (size_t i = 0; i < 3; i++) {
-        char *line = uv_metrics_start(rows[i].at), want[128];
-        snprintf(want, sizeof want, "{\"start\": true, \"at\": %s, \"version\": \"%s\"}",
-                 rows[i].want, HEARSAY_VERSION);
+        char *line = uv_metrics_start(rows[i].at, rows[i].from), want[128];
+        snprintf(want, sizeof want,
+                 "{\"start\": true, \"at\": %s, \"version\": \"%s\", "
+                 "\"from_round\": %llu}",
+                 rows[i].want, HEARSAY_VERSION, (unsigned long long)rows[i].from);
         assert_string_equal(line, want);
         free(line);
     }

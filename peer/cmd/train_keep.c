@@ -1,0 +1,242 @@
+/* peer/cmd/train_keep.c -- the checkpoints of `hearsay train`, and the storing of its model. */
+#include "peer/cmd/train_keep.h"
+
+#include "peer/cmd/files.h"
+#include "peer/cmd/train.h"
+#include "peer/uv/spare.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    WRITE_US = 60 * 1000 * 1000, /* The last checkpoint has so long, */
+    LIMIT_US = 1000 * 1000,      /* and its thread to give up. */
+    LOOK_MS = 20                 /* How often an ask for the end is looked for while waiting. */
+};
+
+static const int64_t warn_us = INT64_MAX / 2; /* Words of failures have no end. */
+
+/* ---- What a checkpoint holds ---- */
+
+static void sums_fields(struct cmd_train_sums *sums, struct state *s)
+{
+    state_f64(s, &sums->loss);
+    state_f64(s, &sums->accuracy);
+    state_f64(s, &sums->seconds);
+    state_u64(s, &sums->rows);
+    state_u64(s, &sums->steps);
+}
+
+static void fields(struct cmd_train *t, struct state *s)
+{
+    state_section(s, "train");
+    state_u64(s, &t->round);
+    state_u64(s, &t->epoch);
+    state_u64(s, &t->tested_at);
+    state_u64(s, &t->next_test);
+    state_expect(s, t->round <= t->run.rounds && t->tested_at <= t->round,
+                 "a round after the last");
+    state_expect(s, t->epoch <= t->round * sgd_values(&t->run)->batch / t->samples,
+                 "an epoch after the round");
+    sums_fields(&t->since, s);
+    sums_fields(&t->all, s);
+    verdict_state(&t->verdict, s);
+    rollback_state(&t->rollback, s);
+    state_floats(s, t->x, t->trainer.n_params, "model");
+    if (t->trainer.state != NULL)
+        t->trainer.state(t->trainer.self, s);
+}
+
+/* ---- The beginning ---- */
+
+static int refuse(const struct cmd_train *t, const struct image *m, const char *why, bool no_memory)
+{
+    return cmd_fail(t->o, no_memory ? CMD_FAILED : CMD_USAGE,
+                    "the checkpoint of round %llu in %s cannot be used: %s; --fresh begins anew",
+                    (unsigned long long)m->label.beat, t->out, why);
+}
+
+static int go_on(struct cmd_train *t)
+{
+    struct cmd_train_keep *k = &t->keep;
+    struct image *m = &k->files.found.image[0];
+    char run[WIRE_RUN_MAX + 1];
+    run_text(&t->run, run);
+    if (strcmp(m->label.run, run) != 0)
+        return refuse(t, m, "it is of another run", false);
+    struct state s = m->state;
+    fields(t, &s);
+    if (state_end(&s) != 0)
+        return refuse(t, m, s.why, s.no_memory);
+    k->kept = t->round;
+    cmd_fail(t->o, CMD_OK, "going on from the checkpoint of round %llu of %llu, in %s",
+             (unsigned long long)t->round, (unsigned long long)t->run.rounds, t->out);
+    return CMD_OK;
+}
+
+/* Words of failed checkpoints come at growing intervals, like those of a model. */
+static void on_written(void *self, const struct uv_writer_result *r)
+{
+    struct cmd_train *t = self;
+    bool say = false;
+    if (r->err == 0)
+        t->keep.kept = r->beat;
+    else
+        (void)retry_failed(&t->keep.warns, (int64_t)(uv_hrtime() / 1000), warn_us, &say);
+    if (say) {
+        cmd_train_break(t);
+        cmd_fail(t->o, CMD_OK, "warning: %s; training goes on", r->why);
+    }
+}
+
+int cmd_train_keep_open(struct cmd_train *t)
+{
+    struct cmd_train_keep *k = &t->keep;
+    int code = t->out != NULL ? cmd_checkpoint_open(&k->files, t->o, t->out) : CMD_OK;
+    if (t->out == NULL || code != CMD_OK)
+        return code;
+    if (k->files.found.n > 0)
+        code = go_on(t);
+    else if (t->dir.begun)
+        cmd_fail(t->o, CMD_OK, "the run in %s has no checkpoint: it begins again", t->out);
+    k->last_ns = uv_hrtime();
+    if (code != CMD_OK || k->files.every_us == 0)
+        return code;
+    int err = uv_spare_loop_init(&k->loop);
+    if (err == 0) {
+        err = uv_writer_open(&k->writer, &k->loop, &k->files.slots, on_written, t);
+        k->writes = err == 0;
+        if (err < 0) {
+            (void)uv_run(&k->loop, UV_RUN_DEFAULT);
+            (void)uv_loop_close(&k->loop);
+        }
+    }
+    return err < 0 ? cmd_fail(t->o, CMD_FAILED, "no thread for checkpoints: %s", uv_strerror(err))
+                   : CMD_OK;
+}
+
+/* ---- While it trains ---- */
+
+static void write_one(struct cmd_train *t)
+{
+    struct cmd_train_keep *k = &t->keep;
+    char run[WIRE_RUN_MAX + 1];
+    struct image_label label = {.run = run, .name = "peer-0", .beat = t->round};
+    run_text(&t->run, run);
+    state_write(&k->copy);
+    fields(t, &k->copy);
+    int err = state_end(&k->copy);
+    if (err == 0)
+        err = uv_writer_keep(&k->writer, &k->copy, &label);
+    if (err < 0)
+        cmd_fail(t->o, CMD_OK, "warning: a checkpoint of round %llu could not be begun: %s",
+                 (unsigned long long)t->round, strerror(-err));
+    k->last_ns = uv_hrtime();
+}
+
+void cmd_train_keep_round(struct cmd_train *t)
+{
+    struct cmd_train_keep *k = &t->keep;
+    if (!k->writes || uv_hrtime() - k->last_ns < (uint64_t)k->files.every_us * 1000)
+        return;
+    (void)uv_run(&k->loop, UV_RUN_NOWAIT); /* Hears what became of the one before. */
+    if (!uv_writer_busy(&k->writer) && t->round < t->run.rounds)
+        write_one(t);
+}
+
+static void close_writer(struct cmd_train *t)
+{
+    struct cmd_train_keep *k = &t->keep;
+    struct uv_writer_result r;
+    bool last = false;
+    if (!k->writes)
+        return;
+    if (uv_writer_close(&k->writer, WRITE_US, LIMIT_US, &r, &last) < 0) {
+        cmd_fail(t->o, CMD_OK, "warning: the disk of %s does not answer", t->out);
+        fflush(NULL);
+        _exit(CMD_FAILED); /* Its thread can be neither ended nor waited for. */
+    }
+    if (last)
+        on_written(t, &r);
+    (void)uv_run(&k->loop, UV_RUN_DEFAULT);
+    (void)uv_loop_close(&k->loop);
+    k->writes = false;
+}
+
+void cmd_train_keep_stop(struct cmd_train *t)
+{
+    struct cmd_train_keep *k = &t->keep;
+    if (!k->writes || t->round == k->kept)
+        return;
+    while (uv_writer_busy(&k->writer))
+        (void)uv_run(&k->loop, UV_RUN_ONCE);
+    k->warns = (struct retry){0}; /* What becomes of the last one is told in any case. */
+    if (t->round > 0)
+        write_one(t);
+    close_writer(t);
+}
+
+/* ---- The end ---- */
+
+static int write_model(struct cmd_train *t, char why[DATA_ERROR_MAX])
+{
+    char path[CMD_PATH_MAX];
+    struct cmd_saved s = {.x = t->x,
+                          .segments = t->trainer.segments,
+                          .n_segments = t->trainer.n_segments,
+                          .run = &t->run,
+                          .round = t->diverged[0] != '\0' ? t->rollback.round : t->round,
+                          .name = "peer-0"};
+    int err = cmd_path(path, t->out, "model.safetensors");
+    if (err < 0) {
+        snprintf(why, DATA_ERROR_MAX, "--out %.200s: %s", t->out, strerror(-err));
+        return err;
+    }
+    cmd_reserve_release(&t->reserve);
+    err = cmd_write_saved(path, &s, why);
+    if (err < 0)
+        cmd_reserve_again(&t->reserve, t->out);
+    return err;
+}
+
+static void wait_for(int64_t us, const volatile sig_atomic_t *stopped)
+{
+    uint64_t end = uv_hrtime() + (uint64_t)us * 1000;
+    while (!*stopped && uv_hrtime() < end)
+        uv_sleep(LOOK_MS);
+}
+
+int cmd_train_keep_model(struct cmd_train *t, const volatile sig_atomic_t *stopped)
+{
+    char why[DATA_ERROR_MAX];
+    struct retry retry = {0};
+    int64_t patience_us = (int64_t)(options_real(t->o, "patience") * 1e6);
+    if (t->out == NULL)
+        return CMD_OK;
+    while (write_model(t, why) < 0) {
+        int64_t now_us = (int64_t)(uv_hrtime() / 1000);
+        bool say;
+        int64_t wait_us = retry_failed(&retry, now_us, patience_us, &say);
+        if (*stopped || wait_us == 0)
+            return cmd_fail(t->o, CMD_FAILED, "%s; the model is lost%s", why,
+                            t->keep.kept > 0 ? ", and the same command goes on from a checkpoint"
+                                             : "");
+        if (say)
+            cmd_fail(t->o, CMD_OK,
+                     "warning: %s; the model is in memory, and tried again for %lld s", why,
+                     (long long)((retry_left_us(&retry, now_us) + 999999) / 1000000));
+        wait_for(wait_us, stopped);
+    }
+    if (retry.begun)
+        cmd_fail(t->o, CMD_OK, "the model is in %s now", t->out);
+    return CMD_OK;
+}
+
+void cmd_train_keep_close(struct cmd_train *t, bool over)
+{
+    close_writer(t);
+    cmd_checkpoint_close(&t->keep.files, over);
+    state_close(&t->keep.copy);
+}

@@ -1,0 +1,137 @@
+#!/usr/bin/env bash
+# tests/e2e/train_keep.sh -- `hearsay train` is killed, stopped, and has no room for its model: the
+# same command goes on, and ends with the model of a run that was never interrupted, bit for bit.
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/../lib.sh"
+e2e_begin
+command -v jq >/dev/null || skip "there is no jq here"
+
+run=(train --model mlp:784-32-10 --rounds 20000 --batch 20 --seed "$seed" --checkpoint 0.05s
+    --optimiser adam --lr 0.001 --evaluate-every 3)
+
+# A file of a directory, or one that is newer than another.
+there()
+{
+    ls "$1"/checkpoint-?.safetensors >/dev/null 2>&1
+}
+
+newer()
+{
+    [ -n "$(find "$1" -name 'checkpoint-?.safetensors' -newer "$2" 2>/dev/null)" ]
+}
+
+# tensors FILE: their hash. (The header says more than the model.)
+tensors()
+{
+    python3 -c '
+import hashlib, struct, sys
+b = open(sys.argv[1], "rb").read()
+print(hashlib.sha256(b[8 + struct.unpack("<Q", b[:8])[0]:]).hexdigest())' "$1/model.safetensors"
+}
+
+same()
+{
+    check "$1: the model of a run that was never interrupted, bit for bit" [ "$(tensors whole)" = "$(tensors "$2")" ]
+}
+
+# One line of a round, as peer/README.md says.
+once()
+{
+    jq -s 'reduce .[] as $l ([];
+      if $l.start then map(select(.round + (.settle_rounds // 0) <= $l.from_round)) else . + [$l] end)' "$1/metrics.jsonl"
+}
+
+check "never interrupted" eval 'bounded "$HEARSAY" "${run[@]}" --out whole >whole.out 2>whole.err'
+check "  its checkpoints are gone" eval '! there whole'
+
+# ---- Killed. ----
+
+for k in 1 2 3; do
+    touch mark
+    start "killed$k" "$HEARSAY" "${run[@]}" --out killed
+    wait_until 60 newer killed mark
+    kill -KILL "$started"
+    wait "$started" 2>/dev/null
+    forget "$started"
+done
+check "killed three times, the same command goes on" eval \
+    'bounded "$HEARSAY" "${run[@]}" --out killed >killed.out 2>killed.err'
+check "  $(head -n 1 killed.err)" grep -qE '^hearsay train: going on from the checkpoint of round [1-9][0-9]* of 20000, in killed$' killed.err
+same "  and ends" killed
+once whole | jq -c '.[] | [.round, .loss, .test_loss]' >whole.lines
+once killed | jq -c '.[] | [.round, .loss, .test_loss]' >killed.lines
+check "  each epoch's line once, with the same figures" cmp whole.lines killed.lines
+check "  its start lines say from where: $(jq -c 'select(.start).from_round' killed/metrics.jsonl | tr '\n' ' ')" eval \
+    '[ "$(jq "select(.start).from_round" killed/metrics.jsonl | tail -n 1)" -gt 0 ]'
+
+# ---- Stopped. ----
+
+start stopped "$HEARSAY" "${run[@]}" --out stopped --checkpoint 1h --json
+wait_until 60 test -s stopped/metrics.jsonl
+kill -TERM "$started"
+finish "$started" 60
+at=$(jq .round stopped.out)
+check "SIGTERM at round $at: exit code 130" [ "$code" = 130 ]
+check "  $(tail -n 1 stopped.err)" grep -q "^hearsay train: interrupted at round $at of 20000, .*; the same command goes on from round $at$" stopped.err
+check "  --json says so" jq -e '.interrupted and .resumes_at == .round and .test_loss == null and .exit_code == 130 and (.finished | not)' stopped.out
+check "  and goes on there" eval 'bounded "$HEARSAY" "${run[@]}" --out stopped --json >again.out 2>again.err;
+    grep -q "checkpoint of round $at of 20000" again.err && jq -e "(.interrupted | not) and .resumes_at == null" again.out >again.jq'
+same "  and ends" stopped
+start none "$HEARSAY" "${run[@]}" --out none --checkpoint off
+wait_until 60 test -s none/metrics.jsonl
+kill -INT "$started"
+finish "$started" 60
+check "--checkpoint off writes none, and that is said" eval '! there none && grep -q "the same command begins again" none.err'
+
+# ---- Checkpoints that are none. ----
+
+touch mark
+start bad "$HEARSAY" "${run[@]}" --out bad
+wait_until 60 newer bad mark
+kill -INT "$started"
+finish "$started" 60
+cp -r bad other
+python3 -c '
+import glob
+for path in glob.glob("bad/checkpoint-?.safetensors"):
+    b = bytearray(open(path, "rb").read())
+    b[len(b) // 2] ^= 1
+    open(path, "wb").write(b)'
+check "damaged ones are said to be, and it begins again" eval 'bounded "$HEARSAY" "${run[@]}" --out bad >bad.out 2>bad.err;
+    grep -q "a checkpoint is damaged and will not be used" bad.err && grep -q "has no checkpoint: it begins again" bad.err'
+same "  and ends" bad
+start peer "$HEARSAY" local --peers 2 --model mlp:784-32-10 --rounds 1000000 --seed "$seed" --checkpoint 0.1s --out peers
+wait_until 60 there peers/peer-0
+kill -KILL "$started"
+wait "$started" 2>/dev/null
+forget "$started"
+rm other/checkpoint-*
+cp "$(find peers/peer-0 -name 'checkpoint-?.safetensors' | head -n 1)" other/checkpoint-0.safetensors
+bounded "$HEARSAY" "${run[@]}" --out other >other.out 2>other.err
+code=$?
+check "one of another run is refused: $(tail -n 1 other.err | cut -c 1-120)" eval \
+    '[ "$code" = 2 ] && grep -q "cannot be used: it is of another run; --fresh begins anew$" other.err'
+
+# ---- No room for the model. ----
+
+# wants DIR: the model's name is taken by a directory before the end comes.
+start full "$HEARSAY" "${run[@]}" --out full --patience 600
+wait_until 60 there full
+mkdir full/model.safetensors
+check "a model that cannot be stored stays in memory" wait_until 120 grep -q \
+    'the model is in memory, and tried again for 600 s$' full.err
+rmdir full/model.safetensors
+finish "$started" 120
+check "  until it can be: $(grep ' now$' full.err)" eval '[ "$code" = 0 ] && grep -q "the model is in full now$" full.err'
+same "  and it is" full
+start lost "$HEARSAY" "${run[@]}" --out lost --patience 0.1
+wait_until 60 there lost
+mkdir lost/model.safetensors
+finish "$started" 120
+check "beyond --patience it is lost: $(tail -n 1 lost.err | cut -c 1-160)" eval \
+    '[ "$code" = 1 ] && grep -q "the model is lost, and the same command goes on from a checkpoint$" lost.err'
+rmdir lost/model.safetensors
+check "  which it does" eval 'bounded "$HEARSAY" "${run[@]}" --out lost >lost.out 2>lost.err; grep -q "^hearsay train: going on from" lost.err'
+same "  and ends" lost
+
+e2e_end
