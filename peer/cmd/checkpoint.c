@@ -1,26 +1,97 @@
 /* peer/cmd/checkpoint.c -- checkpoints between the command line, a directory and the driver. */
 #include "peer/cmd/checkpoint.h"
 
-#include "nn/files/file.h"
+#include "nn/files/safetensors_table.h"
+#include "nn/math/number.h"
 #include "peer/cmd/duration.h"
 #include "peer/cmd/files.h"
 
 #include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* A file of more is none of ours. */
 static const uint64_t most_bytes = UINT64_C(64) << 30;
 
-bool cmd_checkpoint_there(const char *dir)
+/* ---- Of which rounds? ---- */
+
+/* A safetensors file: the length of its head, and the head as JSON. */
+static uint64_t round_of(const char *path)
 {
-    char first[CMD_PATH_MAX], path[CMD_PATH_MAX];
-    bool there = false;
-    if (cmd_path(first, dir, "peer-0") < 0)
-        return false;
-    for (int slot = 0; slot < SLOTS; slot++)
-        there |= cmd_path(path, first, slots_name(slot)) == 0 && file_exists(path);
-    return there;
+    uint8_t raw[8];
+    uint64_t n = 0, round = 0;
+    FILE *f = fopen(path, "re");
+    if (f == NULL)
+        return 0;
+    if (fread(raw, 1, sizeof raw, f) == sizeof raw)
+        for (int i = 0; i < 8; i++)
+            n |= (uint64_t)raw[i] << 8 * i;
+    char *text = n <= SAFETENSORS_TABLE_HEADER_MAX ? malloc(n + 1) : NULL;
+    json_t *head = text != NULL && fread(text, 1, n, f) == n ? json_loadb(text, n, 0, NULL) : NULL;
+    const char *beat =
+        json_string_value(json_object_get(json_object_get(head, "__metadata__"), "beat"));
+    if (beat == NULL || !number_whole(beat, &round))
+        round = 0;
+    json_decref(head);
+    free(text);
+    fclose(f);
+    return round;
 }
+
+void cmd_checkpoint_rounds(const char *dir, uint64_t round[SLOTS])
+{
+    char path[CMD_PATH_MAX];
+    for (int slot = 0; slot < SLOTS; slot++)
+        round[slot] = cmd_path(path, dir, slots_name(slot)) == 0 ? round_of(path) : 0;
+    if (round[0] < round[1]) {
+        uint64_t newer = round[1];
+        round[1] = round[0];
+        round[0] = newer;
+    }
+}
+
+static void rounds_of_peer(const char *dir, uint32_t i, uint64_t round[SLOTS])
+{
+    char path[CMD_PATH_MAX], name[32];
+    snprintf(name, sizeof name, "peer-%u", (unsigned)i);
+    round[0] = round[1] = 0;
+    if (cmd_path(path, dir, name) == 0)
+        cmd_checkpoint_rounds(path, round);
+}
+
+static bool all_have(const char *dir, uint32_t n, uint64_t round)
+{
+    uint64_t their[SLOTS];
+    for (uint32_t i = 0; i < n; i++) {
+        rounds_of_peer(dir, i, their);
+        if (their[0] != round && their[1] != round)
+            return false;
+    }
+    return round != 0;
+}
+
+void cmd_checkpoint_common(struct cmd_checkpoint_common *c, const char *dir, uint32_t n,
+                           bool lock_step)
+{
+    uint64_t own[SLOTS], their[SLOTS];
+    *c = (struct cmd_checkpoint_common){.round = UINT64_MAX};
+    for (uint32_t i = 0; i < n; i++) {
+        rounds_of_peer(dir, i, their);
+        c->there |= their[0] != 0;
+        c->round = their[0] < c->round ? their[0] : c->round;
+        c->last = their[0] > c->last ? their[0] : c->last;
+    }
+    rounds_of_peer(dir, 0, own);
+    for (int slot = SLOTS; lock_step && slot-- > 0;)
+        if (all_have(dir, n, own[slot])) {
+            c->all = true;
+            c->round = own[slot];
+        }
+}
+
+/* ---- Before and after a run ---- */
 
 /* It is no checkpoint, and never will be. */
 static bool is_bad(int err)

@@ -27,8 +27,19 @@ struct cmd_checkpoint
     int64_t every_us; /* --checkpoint; 0: off. */
 };
 
-/* Has the first peer of `local --out DIR` a checkpoint? */
-bool cmd_checkpoint_there(const char *dir);
+/* The rounds of the checkpoints in `dir`, the newest first, as their files say; 0: there is none.
+ * Nothing else of a file is looked at. */
+void cmd_checkpoint_rounds(const char *dir, uint64_t round[SLOTS]);
+
+/* What the same command finds: `local --out DIR` with n peers. */
+struct cmd_checkpoint_common
+{
+    bool there; /* Somebody has one; */
+    bool all;   /* all have one of this round, in lock step; else of these, each its own: */
+    uint64_t round, last;
+};
+void cmd_checkpoint_common(struct cmd_checkpoint_common *c, const char *dir, uint32_t n,
+                           bool lock_step);
 
 /* Look for checkpoints in `dir`, which is borrowed. CMD_OK; else an exit code with a line on
  * stderr. Close it in any case, after whoever writes there. */

@@ -431,10 +431,8 @@ static int make_out(struct local *l)
         code = cmd_duration(l->o, "forget", &forget_us);
     if (code == CMD_OK)
         code = cmd_out_open(&l->dir);
-    if (code == CMD_OK && l->dir.begun && cmd_checkpoint_there(l->out))
-        cmd_fail(l->o, CMD_OK, "going on with the run in %s", l->out);
-    else if (code == CMD_OK && l->dir.begun)
-        cmd_fail(l->o, CMD_OK, "the run in %s has no checkpoint: it begins again", l->out);
+    if (code == CMD_OK && l->dir.begun)
+        cmd_local_going_on(l->o, l->out, l->n, &l->result.run);
     return code == CMD_OK && !l->dir.finished ? cmd_out_claim(&l->dir) : code;
 }
 
@@ -548,14 +546,6 @@ static int open_cluster(struct local *l)
 
 /* ---- Main ------------------------------------------------------------- */
 
-static uint64_t furthest(const struct local *l)
-{
-    uint64_t round = 0;
-    for (uint32_t i = 0; i < l->n; i++)
-        round = l->result.row[i].round > round ? l->result.row[i].round : round;
-    return round;
-}
-
 static int train(struct local *l)
 {
     if (l->all_ended)
@@ -572,8 +562,7 @@ static int train(struct local *l)
     uv_cluster_free(&l->cluster);
     (void)uv_loop_close(&l->loop);
     if (l->interrupted)
-        return cmd_local_interrupted(l->o, l->out, options_given(l->o, "out"), furthest(l),
-                                     l->result.run.rounds);
+        return cmd_local_result_interrupted(&l->result, l->o, options_given(l->o, "out"));
     if (l->bad_input && !l->begun)
         return CMD_USAGE;
     return cmd_local_result_print(&l->result, l->o, options_flag(l->o, "json"));

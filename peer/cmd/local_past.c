@@ -99,13 +99,44 @@ void cmd_local_past_add(struct cmd_local_past *p, const char *dir, bool but_last
     p->received += sum.received;
 }
 
-int cmd_local_interrupted(const struct options *o, const char *out, bool given, uint64_t round,
-                          uint64_t rounds)
+/* In lock step that is a round of which all have a checkpoint. */
+static void say_where(char *text, size_t size, const struct cmd_local_stop *s, uint64_t *resumes)
 {
-    const char *same = given ? "the same command" : "the same command with --out ";
-    bool there = cmd_checkpoint_there(out);
+    struct cmd_checkpoint_common c;
+    bool lock_step = s->run->policy == RUN_SYNC;
+    cmd_checkpoint_common(&c, s->out, s->n_peers, lock_step);
+    *resumes = c.all ? c.round : 0;
+    if (c.all)
+        snprintf(text, size, "goes on from round %llu", (unsigned long long)c.round);
+    else if (c.there && !lock_step)
+        snprintf(text, size, "goes on from each peer's own checkpoint, of rounds %llu to %llu",
+                 (unsigned long long)c.round, (unsigned long long)c.last);
+    else if (c.there)
+        snprintf(text, size, "begins again, as there is no round of which all have a checkpoint");
+    else
+        snprintf(text, size, "begins again, as there is no checkpoint yet");
+}
+
+void cmd_local_going_on(const struct options *o, const char *out, uint32_t n, const struct run *run)
+{
+    struct cmd_checkpoint_common c;
+    cmd_checkpoint_common(&c, out, n, run->policy == RUN_SYNC);
+    if (c.all)
+        cmd_fail(o, CMD_OK, "going on with the run in %s, from round %llu of %llu", out,
+                 (unsigned long long)c.round, (unsigned long long)run->rounds);
+    else if (c.there)
+        cmd_fail(o, CMD_OK, "going on with the run in %s, from what checkpoints there are", out);
+    else
+        cmd_fail(o, CMD_OK, "the run in %s has no checkpoint: it begins again", out);
+}
+
+int cmd_local_interrupted(const struct options *o, const struct cmd_local_stop *s,
+                          uint64_t *resumes)
+{
+    char where[128];
+    const char *same = s->given ? "the same command" : "the same command with --out ";
+    say_where(where, sizeof where, s, resumes);
     return cmd_fail(o, CMD_INTERRUPTED, "interrupted at round %llu of %llu: %s%s %s",
-                    (unsigned long long)round, (unsigned long long)rounds, same, given ? "" : out,
-                    there ? "goes on from the last checkpoint"
-                          : "begins again, as there is no checkpoint yet");
+                    (unsigned long long)s->round, (unsigned long long)s->run->rounds, same,
+                    s->given ? "" : s->out, where);
 }

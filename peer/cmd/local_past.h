@@ -22,9 +22,23 @@ struct cmd_local_past
  * there is no former one. */
 void cmd_local_past_add(struct cmd_local_past *p, const char *dir, bool but_last);
 
-/* This start was interrupted at a round: say on stderr how to go on, and where from. `out` is the
- * run's directory; `given`: by --out. Returns CMD_INTERRUPTED. */
-int cmd_local_interrupted(const struct options *o, const char *out, bool given, uint64_t round,
-                          uint64_t rounds);
+/* Where a run of `local` stands when it is interrupted. */
+struct cmd_local_stop
+{
+    const char *out; /* The run's directory; */
+    bool given;      /* by --out. */
+    uint32_t n_peers;
+    const struct run *run;
+    uint64_t round;
+};
+
+/* A start that is not the run's first: say on stderr from where it goes on. */
+void cmd_local_going_on(const struct options *o, const char *out, uint32_t n,
+                        const struct run *run);
+
+/* Say on stderr how to go on, and where from. *resumes: that round, where it is one and known, else 0.
+ * Returns CMD_INTERRUPTED. */
+int cmd_local_interrupted(const struct options *o, const struct cmd_local_stop *s,
+                          uint64_t *resumes);
 
 #endif

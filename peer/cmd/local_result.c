@@ -248,7 +248,8 @@ static void judge(struct cmd_local_result *r)
 /* Sums over the rows, and extremes and means over the summaries that came. */
 struct totals
 {
-    double accuracy_min, accuracy_max, relative_drift;
+    double accuracy_min, accuracy_max;
+    struct cmd_closing_estimate estimated;
     uint64_t rounds, settle_rounds, sent, received;
     uint32_t n;
 };
@@ -266,11 +267,11 @@ static struct totals add_up(const struct cmd_local_result *r)
         if (r->summary[i] == NULL)
             continue;
         t.n++;
-        t.relative_drift += number(r->summary[i], "relative_drift");
+        cmd_closing_add(&t.estimated, number(r->summary[i], "relative_drift"),
+                        whole(r->summary[i], "drift_round"));
         t.accuracy_min = fmin(t.accuracy_min, number(r->summary[i], "accuracy"));
         t.accuracy_max = fmax(t.accuracy_max, number(r->summary[i], "accuracy"));
     }
-    t.relative_drift /= t.n;
     return t;
 }
 
@@ -282,7 +283,8 @@ static json_t *peer_object(const struct cmd_local_result *r, uint32_t i)
         "bytes_sent",     "bytes_received", "compute_s",    "wait_s",       "mix_s",
         "relative_drift", "own_distance",   "diverged",     "resets",       "violations",
         "exchanges",      "rung",           "drift_excess", "drift_target", "rounds_done",
-        "rounds_skipped", "joined_round",   "verdict",      "model",        "handed_to"};
+        "interrupted",    "rounds_skipped", "joined_round", "verdict",      "model",
+        "handed_to"};
     json_t *j = json_object();
     json_object_set_new(j, "name", json_string(r->name[i]));
     json_object_set_new(j, "exit_code", json_integer(r->exit_code[i]));
@@ -309,7 +311,8 @@ static json_t *run_object(const struct run *run)
     return j;
 }
 
-static json_t *closing_object(const struct cmd_local_result *r, const struct totals *t)
+static json_t *closing_object(const struct cmd_local_result *r, const struct totals *t,
+                              bool interrupted)
 {
     const struct consensus *c = &r->consensus;
     json_t *j = json_object(), *peers = json_array();
@@ -324,7 +327,7 @@ static json_t *closing_object(const struct cmd_local_result *r, const struct tot
     json_object_set_new(j, "relative_drift", uv_metrics_number(c->trained.relative));
     json_object_set_new(j, "statistics_drift", uv_metrics_number(c->statistics.xi));
     json_object_set_new(j, "statistics_relative_drift", uv_metrics_number(c->statistics.relative));
-    json_object_set_new(j, "estimated_relative_drift", uv_metrics_number(t->relative_drift));
+    cmd_closing_put(&t->estimated, j);
     json_object_set_new(j, "rounds", json_integer((json_int_t)t->rounds));
     json_object_set_new(j, "settle_rounds", json_integer((json_int_t)t->settle_rounds));
     json_object_set_new(j, "seconds", uv_metrics_number(r->seconds));
@@ -337,6 +340,7 @@ static json_t *closing_object(const struct cmd_local_result *r, const struct tot
                         json_integer((json_int_t)(r->past.received + t->received)));
     json_object_set_new(j, "out", json_string(r->out));
     json_object_set_new(j, "run", run_object(&r->run));
+    json_object_set_new(j, "interrupted", json_boolean(interrupted));
     json_object_set_new(j, "peers", peers);
     return j;
 }
@@ -425,7 +429,7 @@ int cmd_local_result_print(struct cmd_local_result *r, const struct options *o, 
     int code = compare(r, o);
     struct totals t = add_up(r);
     judge(r);
-    json_t *j = closing_object(r, &t);
+    json_t *j = closing_object(r, &t, false);
     bool finished = code == CMD_OK && r->outcome.kind != OUTCOME_FAILED;
     int kept = cmd_out_end(o, r->out, j, finished, code != CMD_OK ? code : r->outcome.exit_code);
     if (json) {
@@ -439,4 +443,37 @@ int cmd_local_result_print(struct cmd_local_result *r, const struct options *o, 
     if (code == CMD_OK)
         code = kept != CMD_OK ? kept : flushed;
     return code != CMD_OK ? code : r->outcome.exit_code;
+}
+
+/* Nothing is compared: peers stopped at rounds of their own, and have their models of these. */
+static void print_interrupted(struct cmd_local_result *r, const struct options *o,
+                              const struct totals *t, uint64_t resumes)
+{
+    struct outcome_facts *f = &r->facts;
+    *f = (struct outcome_facts){.stopped = true,
+                                .distance = (double)NAN,
+                                .n_members = r->n,
+                                .n_rounds = r->run.rounds,
+                                .rounds_claimed = t->rounds};
+    outcome_judge(&r->outcome, f);
+    r->outcome.exit_code = CMD_INTERRUPTED;
+    json_t *j = closing_object(r, t, true);
+    json_object_set_new(j, "resumes_at", resumes > 0 ? uv_metrics_whole(resumes) : json_null());
+    (void)cmd_out_end(o, NULL, j, false, CMD_INTERRUPTED);
+    json_dumpf(j, stdout, JSON_COMPACT | JSON_REAL_PRECISION(12));
+    fputc('\n', stdout);
+    json_decref(j);
+}
+
+int cmd_local_result_interrupted(struct cmd_local_result *r, const struct options *o, bool given)
+{
+    struct totals t = add_up(r);
+    uint64_t resumes;
+    struct cmd_local_stop s = {
+        .out = r->out, .given = given, .n_peers = r->n, .run = &r->run, .round = t.rounds};
+    int code = cmd_local_interrupted(o, &s, &resumes);
+    if (options_flag(o, "json"))
+        print_interrupted(r, o, &t, resumes);
+    int flushed = cmd_finish(o);
+    return flushed != CMD_OK ? flushed : code;
 }

@@ -12,14 +12,15 @@
  *    "drift": 0.0123, "relative_drift": 0.0004,    exact, from the model files
  *    "statistics_drift": 0.0021,                   the same of running means and
  *    "statistics_relative_drift": 0.0001,          variances: null without them
- *    "estimated_relative_drift": 0.0004,           the peers' own, their mean
+ *    "estimated_relative_drift": 0.0004,           the peers' own, their mean,
+ *    "estimated_round": 408,                       of the newest round that one is of
  *    "rounds": 400, "settle_rounds": 12,
  *    "seconds": 41.2,                              since this start,
  *    "bytes_sent": 1, "bytes_received": 1,         and so are these, sums at the sockets
  *    "starts": 2, "seconds_in_all": 60.1,          with the former starts of the run
  *    "bytes_sent_in_all": 2, "bytes_received_in_all": 2,
  *    "out": "DIR", "run": {"batch": "32", ...},
- *    "finished": true, "exit_code": 0}
+ *    "interrupted": false, "finished": true, "exit_code": 0}
  *
  * Figures of peers that ended without a summary are left out; what is not
  * known is null.
@@ -71,5 +72,10 @@ const char *cmd_local_result_line(struct cmd_local_result *r, uint32_t i, const 
 /* Read the models, compare, judge, print, and keep that as summary.json. Returns the exit code: that of the verdict, unless
  * something failed here. */
 int cmd_local_result_print(struct cmd_local_result *r, const struct options *o, bool json);
+
+/* The run was interrupted: say from where the same command goes on (`given`: --out was), and with
+ * --json print the same object, with "interrupted": true, null for what only an end would tell, and
+ * "resumes_at": that round, or null. No file. Returns CMD_INTERRUPTED. */
+int cmd_local_result_interrupted(struct cmd_local_result *r, const struct options *o, bool given);
 
 #endif

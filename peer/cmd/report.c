@@ -6,11 +6,13 @@
 #include "peer/cmd/report.h"
 
 #include "nn/files/safetensors.h"
+#include "peer/cmd/checkpoint.h"
 #include "peer/cmd/closing.h"
 #include "peer/cmd/files.h"
 #include "peer/cmd/progress.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -199,6 +201,11 @@ static json_t *summary(const struct cmd_report *r, const struct node *n,
     json_object_set_new(j, "model", r->stored ? json_string(model_file) : json_null());
     const char *with = node_handed_to(n);
     json_object_set_new(j, "handed_to", with != NULL ? json_string(with) : json_null());
+    uint64_t round[SLOTS];
+    cmd_checkpoint_rounds(r->out, round);
+    json_object_set_new(j, "interrupted", json_boolean(f->stopped));
+    json_object_set_new(j, "resumes_at",
+                        f->stopped && round[0] > 0 ? uv_metrics_whole(round[0]) : json_null());
     json_object_set_new(j, "run", json_string(text));
     return j;
 }
@@ -224,6 +231,24 @@ static void judge(const struct cmd_report *r, struct uv_driver *d, struct outcom
 static bool has_finished(const struct cmd_report *r, const struct outcome_facts *f)
 {
     return r->stored && !r->unstored && !f->stopped;
+}
+
+/* From where a peer that was stopped goes on. Of two rounds the one counts that all peers have. */
+static void say_resumption(const struct cmd_report *r, const struct node *n)
+{
+    uint64_t round[SLOTS];
+    const struct run *run = node_run(n);
+    cmd_checkpoint_rounds(r->out, round);
+    fprintf(stderr, "hearsay peer: %s: the same command ", r->name);
+    if (round[0] == 0)
+        fprintf(stderr, "begins again, or joins the others, as there is no checkpoint\n");
+    else if (run != NULL && run->policy == RUN_SYNC && round[1] != 0)
+        fprintf(stderr,
+                "goes on from round %" PRIu64 ", or from %" PRIu64
+                " where others have no checkpoint of that\n",
+                round[0], round[1]);
+    else
+        fprintf(stderr, "goes on from round %" PRIu64 "\n", round[0]);
 }
 
 /* The last words for people; after bad usage the error was all there is to say. */
@@ -265,6 +290,8 @@ int cmd_report_finish(struct cmd_report *r, struct uv_driver *d)
         fputc('\n', stdout);
     } else if (exit_code != CMD_USAGE) {
         say_end(r, &g, &o);
+        if (f.stopped && r->claimed)
+            say_resumption(r, uv_driver_node(d));
     }
     json_decref(j);
     if (cmd_finish(r->o) != CMD_OK && exit_code == 0)

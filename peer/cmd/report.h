@@ -6,7 +6,7 @@
  *
  *   "summary": true, "name", "test_loss", "resets", "violations",
  *   "exchanges", "strangers", "exit_code", "verdict" (peer/cmd/closing.h),
- *   "model": its file's name or null, "handed_to": who has it where this disk did not take it, or null, "finished", "run": its canonical text
+ *   "interrupted", "resumes_at", "model": its file's name or null, "handed_to": who has it where this disk did not take it, or null, "finished", "run": its canonical text
  *
  * With --json the lines of metrics.jsonl go to stdout as well, and the summary
  * is the last of them. Lines for people go to stderr, one line redrawn on a

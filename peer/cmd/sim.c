@@ -9,8 +9,8 @@
  * "simulated_s" (virtual time) and "events" beside "seconds"; bytes are those
  * that a channel would have put on its sockets.
  */
-#include "peer/cmd/closing.h"
-#include "peer/cmd/cmd.h"
+#include "peer/cmd/sim.h"
+
 #include "peer/cmd/files.h"
 #include "peer/cmd/out.h"
 #include "peer/cmd/peers.h"
@@ -25,6 +25,7 @@
 #include <inttypes.h>
 #include <jansson.h>
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,8 +34,6 @@
 /* Training prints about SIM_LINES lines of progress. Nobody knows how long the last phase will be:
  * it prints a line whenever it has become longer by one part in SIM_LONGER. */
 enum { SIM_LINES = 20, SIM_LONGER = 5 };
-
-static const char model_file[] = "model.safetensors";
 
 /* clang-format off */
 const struct option_row cmd_sim_rows[] = {
@@ -77,35 +76,20 @@ const struct option_row cmd_sim_rows[] = {
 };
 /* clang-format on */
 
-struct sim_peer_files
-{
-    char dir[CMD_PATH_MAX];
-    bool begun;     /* The line of this start is in its metrics. */
-    bool has_model; /* It is written. */
-};
+static volatile sig_atomic_t stopped;
 
-struct simulation
+static void on_signal(int number)
 {
-    const struct options *o;
-    const char *out;
-    uint32_t n;
-    struct cmd_training *peers; /* The first reads the data, the others share them. */
-    struct cmd_out dir;         /* What --out names, if it was given. */
-    struct sim_peer_files *files;
-    struct sim_world *world;
-    const struct attack *attack; /* NULL: nobody lies. */
-    bool *liar;                  /* Each of the n: does it? */
-    struct cmd_progress_reading reading;
-    struct timespec begin;
-    uint64_t said; /* The last line of progress was of this round. */
-    bool failed;
-};
+    (void)number;
+    stopped = 1;
+}
 
-static double seconds_since(const struct timespec *t)
+/* A second one has its usual effect. */
+static void catch_signals(void)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)(now.tv_sec - t->tv_sec) + (double)(now.tv_nsec - t->tv_nsec) * 1e-9;
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
 }
 
 static int make_trainer(void *self, uint32_t peer, const struct run *run, struct trainer *t,
@@ -209,7 +193,7 @@ static int look(struct simulation *s, const struct run *run)
 
 static int open_peer_files(struct simulation *s, uint32_t i)
 {
-    static const char *const names[] = {"metrics.jsonl", model_file, NULL};
+    static const char *const names[] = {"metrics.jsonl", CMD_SIM_MODEL, NULL};
     struct sim_peer_files *f = &s->files[i];
     char name[32], path[CMD_PATH_MAX];
     snprintf(name, sizeof name, "peer-%u", i);
@@ -240,212 +224,12 @@ static int write_model(struct simulation *s, uint32_t i)
 {
     char path[CMD_PATH_MAX], why[DATA_ERROR_MAX], name[32];
     snprintf(name, sizeof name, "peer-%u", i);
-    int err = cmd_path(path, s->files[i].dir, model_file);
+    int err = cmd_path(path, s->files[i].dir, CMD_SIM_MODEL);
     if (err < 0)
         return cmd_fail(s->o, CMD_FAILED, "--out %s: %s", s->out, strerror(-err));
     err = cmd_write_model(path, sim_node(s->world, i), name, why);
     s->files[i].has_model = err > 0;
     return err < 0 ? cmd_fail(s->o, CMD_FAILED, "%s", why) : CMD_OK;
-}
-
-/* ---- what came of it ---- */
-
-struct result
-{
-    double accuracy_min, accuracy_max, estimated, seconds;
-    struct consensus exact;
-    uint64_t rounds, settle_rounds, sent, received;
-    struct cmd_progress_rungs rungs; /* What auto chose at the end of training. */
-    struct outcome_facts facts;      /* Those of all peers; */
-    struct outcome outcome;          /* what they come to, by the models. */
-};
-
-/* The models of the peers for which the run ended: its place among those, to a model. */
-struct ended
-{
-    const struct simulation *s;
-    uint32_t *which;
-};
-
-static const float *ended_model(void *self, size_t i)
-{
-    const struct ended *e = self;
-    const struct segment *segments;
-    size_t n_segments, n_params;
-    return node_model(sim_node(e->s->world, e->which[i]), &segments, &n_segments, &n_params);
-}
-
-/* Did the run end for this peer, whatever it says of it? *code: with which exit code. */
-static bool has_ended(const struct simulation *s, uint32_t i, int *code)
-{
-    if (!sim_ended(s->world, i, code))
-        *code = CMD_FAILED;
-    return *code == CMD_OK || *code == CMD_APART;
-}
-
-static void compare(const struct simulation *s, struct consensus *c)
-{
-    struct ended e = {.s = s, .which = calloc(s->n, sizeof *e.which)};
-    const struct segment *segments;
-    size_t n = 0, n_segments, n_params;
-    int code;
-    *c = consensus_none;
-    for (uint32_t i = 0; i < s->n && e.which != NULL; i++)
-        if (has_ended(s, i, &code) && !s->liar[i])
-            e.which[n++] = i;
-    /* Without memory, or a model, the distance is not known. */
-    if (n > 0
-        && node_model(sim_node(s->world, e.which[0]), &segments, &n_segments, &n_params) != NULL)
-        (void)!consensus_measure(c, n, segments_trained(segments, n_segments), n_params,
-                                 ended_model, &e);
-    free(e.which);
-}
-
-static void judge(const struct simulation *s, struct result *r)
-{
-    for (uint32_t i = 0; i < s->n; i++) {
-        char name[32];
-        struct outcome_facts own;
-        int code;
-        if (s->liar[i])
-            continue;
-        snprintf(name, sizeof name, "peer-%u", i);
-        node_facts(sim_node(s->world, i), &own);
-        struct outcome_peer p = {.name = name,
-                                 .died = !has_ended(s, i, &code),
-                                 .ended = true,
-                                 .diverged = own.diverged,
-                                 .infinite = own.infinite,
-                                 .rounds_claimed = own.rounds_claimed,
-                                 .rounds_skipped = own.rounds_skipped,
-                                 .joined_round = own.joined_round};
-        outcome_add_peer(&r->facts, &p);
-        if (code != CMD_OK && code != CMD_APART) {
-            r->facts.failed = CMD_FAILED;
-            r->facts.failure = "not every peer could end the run";
-        }
-        r->facts.quorum = own.quorum;
-        r->facts.target = own.target;
-    }
-    r->facts.exact = true;
-    r->facts.distance = r->exact.trained.relative;
-    outcome_judge(&r->outcome, &r->facts);
-}
-
-/* Figures are rounded as `hearsay local` reads them from its children, so that both
- * commands close with the same means. */
-static void collect(struct simulation *s, struct result *r, json_t *peers)
-{
-    uint32_t n_honest = 0;
-    *r = (struct result){.accuracy_min = 1, .seconds = seconds_since(&s->begin)};
-    for (uint32_t i = 0; i < s->n; i++) {
-        struct node_progress p;
-        int code;
-        (void)has_ended(s, i, &code);
-        node_progress(sim_node(s->world, i), &p);
-        sim_totals(s->world, i, &p.bytes_sent, &p.bytes_received);
-        p.accuracy = uv_metrics_rounded(p.accuracy);
-        if (!s->liar[i]) {
-            r->accuracy_min = fmin(r->accuracy_min, p.accuracy);
-            r->accuracy_max = fmax(r->accuracy_max, p.accuracy);
-            r->estimated += uv_metrics_rounded(p.relative_drift);
-            n_honest++;
-        }
-        r->rounds = p.round > r->rounds ? p.round : r->rounds;
-        r->settle_rounds = p.settle_rounds > r->settle_rounds ? p.settle_rounds : r->settle_rounds;
-        r->sent += p.bytes_sent;
-        r->received += p.bytes_received;
-        cmd_progress_rung(&r->rungs, p.rung, p.excess);
-        json_t *line = uv_metrics_object(&p, (double)sim_now_us(s->world) * 1e-6);
-        char name[32];
-        snprintf(name, sizeof name, "peer-%u", i);
-        json_object_set_new(line, "name", json_string(name));
-        json_object_set_new(line, "exit_code", json_integer(code));
-        json_object_set_new(line, "attacks", json_boolean(s->liar[i]));
-        json_object_set_new(line, "diverged",
-                            p.diverged[0] ? json_string(p.diverged) : json_null());
-        json_object_set_new(line, "accuracy", uv_metrics_figure(p.accuracy));
-        json_object_set_new(line, "test_loss", uv_metrics_figure(p.test_loss));
-        json_object_set_new(line, "model",
-                            s->files != NULL && s->files[i].has_model ? json_string(model_file)
-                                                                      : json_null());
-        json_array_append_new(peers, line);
-    }
-    r->estimated /= n_honest;
-    compare(s, &r->exact);
-    judge(s, r);
-}
-
-/* The closing object. It takes `peers`; NULL without memory. */
-static json_t *closing_object(const struct simulation *s, const struct result *r, json_t *peers)
-{
-    return json_pack(
-        "{s:o, s:o, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:f, s:f, s:I, s:I, s:I}",
-        "peers", peers, "verdict", cmd_closing_json(&r->outcome, &r->facts), "n_peers",
-        (json_int_t)s->n, "accuracy_min", uv_metrics_number(r->accuracy_min), "accuracy_max",
-        uv_metrics_number(r->accuracy_max), "drift", uv_metrics_number(r->exact.trained.xi),
-        "relative_drift", uv_metrics_number(r->exact.trained.relative), "statistics_drift",
-        uv_metrics_number(r->exact.statistics.xi), "statistics_relative_drift",
-        uv_metrics_number(r->exact.statistics.relative), "estimated_relative_drift",
-        uv_metrics_number(r->estimated), "rounds", (json_int_t)r->rounds, "settle_rounds",
-        (json_int_t)r->settle_rounds, "seconds", r->seconds, "simulated_s",
-        (double)sim_now_us(s->world) * 1e-6, "events", (json_int_t)sim_events(s->world),
-        "bytes_sent", (json_int_t)r->sent, "bytes_received", (json_int_t)r->received);
-}
-
-static void print_json(const json_t *j)
-{
-    json_dumpf(j, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(12));
-    putchar('\n');
-}
-
-static void print_text(const struct simulation *s, const struct result *r)
-{
-    char xi[CMD_PROGRESS_TEXT], relative[CMD_PROGRESS_TEXT], estimated[CMD_PROGRESS_TEXT];
-    char all[CMD_PROGRESS_TEXT], each[CMD_PROGRESS_TEXT], low[CMD_PROGRESS_TEXT],
-        high[CMD_PROGRESS_TEXT];
-    printf("%u peers, %" PRIu64 " rounds and %" PRIu64
-           " of the last phase, %.2f s simulated in %.1f s\n"
-           "accuracy        %s to %s\n"
-           "drift           %s, relative %s (exact); relative %s as the peers estimate it\n",
-           s->n, r->rounds, r->settle_rounds, (double)sim_now_us(s->world) * 1e-6, r->seconds,
-           cmd_progress_percent(low, r->accuracy_min), cmd_progress_percent(high, r->accuracy_max),
-           cmd_progress_drift(xi, "%.4g", r->exact.trained.xi),
-           cmd_progress_drift(relative, "%.3g", r->exact.trained.relative),
-           cmd_progress_drift(estimated, "%.3g", r->estimated));
-    if (r->exact.statistics.dim > 0)
-        printf("statistics      %.4g, relative %.3g (running means and variances, apart from the "
-               "drift)\n",
-               r->exact.statistics.xi, r->exact.statistics.relative);
-    cmd_progress_rungs_say(&r->rungs, stdout);
-    uint64_t n_rounds = r->rounds + r->settle_rounds;
-    printf("bytes sent      %s by all peers, %s a peer and round, those of the last phase among "
-           "them\n",
-           cmd_progress_bytes(all, r->sent),
-           cmd_progress_bytes(each, n_rounds > 0 ? r->sent / s->n / n_rounds : 0));
-    printf("%s\n", r->outcome.text);
-}
-
-/* What came of it is said, and kept under --out. Returns the exit code. */
-static int close_run(struct simulation *s)
-{
-    struct result r;
-    json_t *peers = json_array();
-    collect(s, &r, peers);
-    json_t *j = closing_object(s, &r, peers);
-    if (j == NULL)
-        return cmd_fail(s->o, CMD_FAILED, "out of memory for the result");
-    bool finished = r.outcome.kind != OUTCOME_FAILED;
-    int code = r.outcome.exit_code;
-    if (cmd_out_end(s->o, s->out, j, finished, code) != CMD_OK)
-        code = CMD_FAILED;
-    if (options_flag(s->o, "json"))
-        print_json(j);
-    else
-        print_text(s, &r);
-    json_decref(j);
-    int flushed = cmd_finish(s->o);
-    return flushed != CMD_OK ? flushed : code;
 }
 
 /* ---- the run ---- */
@@ -549,13 +333,16 @@ static int simulate(struct simulation *s)
                            .note = say_note};
     if (sim_open(&s->world, &c) != 0)
         return cmd_fail(o, CMD_FAILED, "out of memory for %u peers", s->n);
-    while (!s->failed && sim_step(s->world))
+    catch_signals();
+    while (!s->failed && !stopped && sim_step(s->world))
         ;
     if (s->failed)
         return code_of_failure(s);
+    if (stopped)
+        return cmd_sim_interrupted(s);
     for (uint32_t i = 0; i < s->n && s->out != NULL && code == CMD_OK; i++)
         code = write_model(s, i);
-    return code == CMD_OK ? close_run(s) : code;
+    return code == CMD_OK ? cmd_sim_result(s) : code;
 }
 
 int cmd_sim(const struct options *o)

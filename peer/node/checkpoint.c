@@ -16,10 +16,11 @@ static int64_t age_us(const struct checkpoint *c)
     return c->env->now_us - c->last_us;
 }
 
-/* A checkpoint is so many beats away when it is proposed: word of it gets everywhere. */
-static uint64_t ahead(uint64_t reach)
+/* A checkpoint is so many beats away when it is proposed: word of it gets everywhere. Where it is
+ * asked for at an end, just so. */
+static uint64_t ahead(uint64_t reach, bool asked)
 {
-    return 6 * reach + 6;
+    return asked ? 4 * reach + 2 : 6 * reach + 6;
 }
 
 /* One so soon after the last is no honest peer's wish: their last is ours. Nor is one that is far
@@ -28,8 +29,8 @@ static uint64_t ahead(uint64_t reach)
 void checkpoint_hear(struct checkpoint *c, uint64_t due, const struct checkpoint_view *v)
 {
     int64_t every_us = c->env->config.checkpoint_us;
-    uint64_t reach = v->reach, most = v->beat + 2 * reach + 16 + ahead(2 * reach);
-    if (every_us <= 0 || due <= v->beat || due > most || age_us(c) < every_us / 2)
+    uint64_t reach = v->reach, most = v->beat + 2 * reach + 16 + ahead(2 * reach, false);
+    if (every_us <= 0 || due <= v->beat || due > most || (age_us(c) < every_us / 2 && !c->asked))
         return;
     if (c->due <= v->beat || due < c->due)
         c->due = due;
@@ -37,21 +38,28 @@ void checkpoint_hear(struct checkpoint *c, uint64_t due, const struct checkpoint
 
 bool checkpoint_now(struct checkpoint *c, const struct checkpoint_view *v)
 {
-    bool old = c->env->config.checkpoint_us > 0 && age_us(c) >= c->env->config.checkpoint_us;
+    int64_t every_us = c->env->config.checkpoint_us;
+    bool old = every_us > 0 && (c->asked || age_us(c) >= every_us);
     if (!v->lock_step)
         return old && !c->writing;
     if (c->due != 0 && c->due == v->beat)
         return !c->writing;
     if (c->due < v->beat)
         c->due = 0; /* Rounds were skipped: it was missed. */
-    uint64_t next = v->beat + ahead(v->reach);
+    uint64_t next = v->beat + ahead(v->reach, c->asked);
     if (old && c->due == 0 && !c->writing && next < v->rounds)
         c->due = next;
     return false;
 }
 
+void checkpoint_ask(struct checkpoint *c)
+{
+    c->asked = true;
+}
+
 void checkpoint_taken(struct checkpoint *c, uint64_t beat)
 {
+    c->asked = false;
     c->writing = true;
     c->taken = beat;
     c->last_us = c->env->now_us;

@@ -12,6 +12,8 @@
  * one before the last; so that no two peers have none in common, nobody comes within
  * 2 reach beats of the next one before its last is on disk.
  *
+ * Who is about to end (halt.h) wants one at once, and hears of those that others want so.
+ *
  * Without lock step each peer writes its own when that is due.
  */
 #ifndef PEER_NODE_CHECKPOINT_H
@@ -26,6 +28,7 @@ struct checkpoint
     bool writing;    /* The last one is not on disk yet. */
     uint64_t taken;  /* Its beat. */
     int64_t last_us; /* When that was. */
+    bool asked;      /* This peer is about to end: one is due as soon as all can have it. */
 };
 
 /* Where this peer stands after a job with local steps. */
@@ -46,6 +49,9 @@ void checkpoint_hear(struct checkpoint *c, uint64_t due, const struct checkpoint
 
 /* A job with local steps is done: has the state to be copied now? */
 bool checkpoint_now(struct checkpoint *c, const struct checkpoint_view *v);
+
+/* This peer is about to end: the next one is wanted now, however old the last one is. */
+void checkpoint_ask(struct checkpoint *c);
 
 /* Its copy has been taken, or (`asked`) one that nobody agreed on, at the end by request. */
 void checkpoint_taken(struct checkpoint *c, uint64_t beat);

@@ -336,7 +336,7 @@ static void start(struct node *n)
 static void stop(struct node *n)
 {
     n->stopping = true;
-    if (n->job.working || n->env.over)
+    if (n->job.working || n->env.over || halt_waits(&n->halt, &n->phases))
         return;
     sessions_leave(&n->sessions);
     resume_copy_last(&n->resume);
@@ -408,7 +408,8 @@ static void handle(struct node *n, const struct node_event *ev)
     case NODE_WRITTEN:
         checkpoint_written(&n->phases.checkpoint, ev->written.beat);
         break;
-    case NODE_STOP:
+    case NODE_STOP: /* Said again it waits for nothing. */
+        n->halt.at_once = n->stopping;
         stop(n);
         break;
     }

@@ -57,7 +57,7 @@ enum node_event_type {
     NODE_ADMIT,       /* Who may be a member: admit.*; from the first one on there is a list. */
     NODE_HANDED,      /* What write_handed asked for is stored, or could not be: kept.* */
     NODE_WRITTEN,     /* The checkpoint of written.beat is on disk, or could not be put there. */
-    NODE_STOP         /* SIGTERM: finish the job, write the model, leave. */
+    NODE_STOP /* SIGTERM: finish the job, write the model, leave (halt.h); again: at once. */
 };
 
 /* Why a dial came to nothing, as far as it can be told from outside. */

@@ -10,6 +10,7 @@
  *   phases    phase, rounds, when the next job may begin   <- job
  *   job       what the worker does
  *   roll      what is told of who is silent, dead, back     (above sessions and edges)
+ *   halt      the checkpoint of an end by request       (above phases)
  *   resume    going on from a checkpoint                   (all but orders)
  *
  * Each is written by its own files and knows those above it in this list only; node.c passes
@@ -18,6 +19,7 @@
 #ifndef PEER_NODE_STATE_H
 #define PEER_NODE_STATE_H
 
+#include "peer/node/halt.h"
 #include "peer/node/hand.h"
 #include "peer/node/resume.h"
 #include "peer/node/roll.h"
@@ -35,6 +37,7 @@ struct node
     struct roll roll;
     struct resume resume;
     struct hand hand;
+    struct halt halt;
 
     int64_t next_tick_us;
     bool kept;     /* The driver has said what became of our final model: */

@@ -160,7 +160,8 @@ void sim_close_node(struct sim_world *w, struct sim_peer *p)
     struct node_event worked = {.now_us = w->now_us, .type = NODE_WORKED};
     if (p->node == NULL)
         return;
-    node_step(p->node, &stop, w->fx);
+    for (int i = 0; i < 2; i++) /* At once. */
+        node_step(p->node, &stop, w->fx);
     node_step(p->node, &worked, w->fx);
     node_close(p->node);
     p->node = NULL;

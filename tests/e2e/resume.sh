@@ -100,7 +100,8 @@ check "--forget '5d'" eval \
     grep -q -e "--forget: found" value.err'
 # ---- A stop that is asked for. ----
 
-setsid "$HEARSAY" "${run[@]}" --out asked >>asked.out 2>>asked.err </dev/null &
+# The next checkpoint would be an hour away.
+setsid "$HEARSAY" "${run[@]}" --checkpoint 1h --out asked --json >>asked.out 2>>asked.err </dev/null &
 pid=$!
 wait_until 60 lines asked/peer-0/metrics.jsonl 500
 kill -INT -- "-$pid" # As a terminal does: its whole group.
@@ -108,7 +109,13 @@ wait "$pid" 2>/dev/null
 check "Ctrl-C ends with 130" [ $? = 130 ]
 check "  it is said that peers stop" grep -q 'finish their step and stop; once more ends them at once' asked.err
 check "  and how to go on: $(tail -n 1 asked.err | cut -c 1-120)" grep -qE \
-    '^hearsay local: interrupted at round [0-9]+ of [0-9]+: the same command goes on from the last checkpoint$' asked.err
+    '^hearsay local: interrupted at round [0-9]+ of [0-9]+: the same command goes on from round [0-9]+$' asked.err
+at=$(jq .resumes_at asked.out)
+check "  from a round that all agreed on while they stopped: $at of $(jq .rounds asked.out)" eval \
+    '[ "$at" -ge 500 ] && [ "$at" -ge $(($(jq .rounds asked.out) - 20)) ] && grep -q "from round $at\$" asked.err'
+check "  --json says that it was interrupted, and what is not known is null" jq -e '.interrupted and (.finished | not) and
+    .exit_code == 130 and .accuracy_min == null and .relative_drift == null and .verdict.kind == "stopped" and
+    ([.peers[] | .interrupted] | all)' asked.out
 check "  each had the time to store a model" [ -s asked/peer-0/model.safetensors -a -s asked/peer-2/model.safetensors ]
 sed -n '/^```python$/,/^```$/p' "$root/peer/keep/README.md" | sed '1d;$d' >read.py
 newest=$(find asked/peer-1 -name 'checkpoint-*' | head -n 1)
@@ -123,6 +130,12 @@ first=$(tail -qn 1 asked/peer-?/metrics.jsonl | jq -s 'map(.bytes_sent) | add')
 check "the same command goes on" eval \
     'bounded "$HEARSAY" "${run[@]}" --out asked --json >asked.out 2>asked.err'
 check "  to the same models, bit for bit" eval '[ "$(tensors whole)" = "$(tensors asked)" ]'
+check "  from there" grep -q "^hearsay local: going on with the run in asked, from round $at of " asked.err
+once='reduce .[] as $l ([]; if $l.start then map(select(.round + .settle_rounds <= $l.from_round))
+    else . + [$l] end) | .[] | [.round, .settle_rounds, .loss]' # As peer/README.md has it.
+jq -cs "$once" whole/peer-1/metrics.jsonl >whole.lines
+jq -cs "$once" asked/peer-1/metrics.jsonl >asked.lines
+check "  each round has a line once, with the same figures" eval '[ "$(wc -l <whole.lines)" -gt 6000 ] && cmp whole.lines asked.lines'
 check "  and counts the bytes of both starts: $first and $(jq .bytes_sent asked.out)" eval \
     '[ "$(jq .starts asked.out)" = 2 ] &&
      [ "$(jq .bytes_sent_in_all asked.out)" = $((first + $(jq .bytes_sent asked.out))) ] &&
@@ -141,6 +154,19 @@ wait "$pid" 2>/dev/null
 check "Ctrl-C twice ends them at once" eval 'grep -q "all peers are ended at once" twice.err && none_alive "${children[@]}"'
 bounded "$HEARSAY" peer --name f --listen 127.0.0.1:0 --key killed/cluster.key --model logreg \
     --data glyphs --epochs 1 --out alone >alone.out 2>alone.err
+alone=(peer --name s --listen 127.0.0.1:0 --key killed/cluster.key --model logreg --data glyphs --rounds 1000000 --out single)
+start single "$HEARSAY" "${alone[@]}"
+wait_until 60 lines single/metrics.jsonl 50
+kill -TERM "$started"
+finish "$started" 30
+check "a peer alone says from where it goes on: $(tail -n 1 single.err)" eval \
+    'at=$(jq .resumes_at single/summary.json) && [ "$at" = "$(jq .round single/summary.json)" ] && jq -e .interrupted single/summary.json >single.jq &&
+    grep -q "s: the same command goes on from round $at$" single.err'
+start single "$HEARSAY" "${alone[@]}"
+check "  and goes on there" eval 'wait_until 30 grep -q "going on from the checkpoint of round $at " single.err'
+kill -KILL "$started"
+wait "$started" 2>/dev/null
+forget "$started"
 printf 'a,b,c\n1,2,0\n2,1,1\n' >other.csv
 check "other data than those of --out, and no flags" eval \
     '"$HEARSAY" peer --name f --listen 127.0.0.1:0 --key killed/cluster.key --data csv:other.csv \

@@ -116,6 +116,25 @@ static void test_missed(void **state)
     assert_int_equal(r.c.due, 0);
 }
 
+/* Before an end, one is due as soon as word of it can be everywhere, however old the last is; and once. */
+static void test_asked_for_at_an_end(void **state)
+{
+    struct rig r;
+    (void)state;
+    rig_init(&r, 0);
+    checkpoint_ask(&r.c);
+    assert_false(now(&r, 10));
+    assert_int_equal(r.c.due, 10 + 4 * REACH + 2);
+    hear(&r, 20, 11); /* Somebody else who ends was first. */
+    assert_true(now(&r, 20));
+    checkpoint_taken(&r.c, 20);
+    checkpoint_written(&r.c, 20);
+    assert_false(now(&r, 21));
+    assert_int_equal(r.c.due, 0);
+    hear(&r, 40, 21);
+    assert_int_equal(r.c.due, 0);
+}
+
 static void test_disk_is_waited_for(void **state)
 {
     struct rig r;
@@ -175,6 +194,7 @@ int main(void)
         cmocka_unit_test(test_words_of_others),
         cmocka_unit_test(test_far_away),
         cmocka_unit_test(test_missed),
+        cmocka_unit_test(test_asked_for_at_an_end),
         cmocka_unit_test(test_disk_is_waited_for),
         cmocka_unit_test(test_without_lock_step),
         cmocka_unit_test(test_off),

@@ -2,6 +2,7 @@
  * the same models, bit for bit, as one that was never interrupted. */
 #include "gossip/mixers/mixer.h"
 #include "nn/math/state.h"
+#include "peer/node/halt.h"
 #include "peer/sim/faults.h"
 #include "peer/sim/state.h"
 #include "sim_rig.h"
@@ -163,6 +164,77 @@ static void test_all_are_killed(void **state)
         }
 }
 
+/* ---- all are told to end ---- */
+
+/* As Ctrl-C of `local` does: each hears of it a moment later than the one before. */
+static void ask_all(struct rig *r, struct rng *rng, uint64_t seed)
+{
+    int64_t now = sim_now_us(r->world);
+    uint64_t round = rig_progress(r, 0).round;
+    int code;
+    for (uint32_t i = 0; i < r->config.n_peers; i++) {
+        run_until(r, now += (int64_t)(rng_unit(rng) * 20000));
+        sim_ask_to_leave(r->world, i);
+    }
+    run_until(r, now + HALT_US + SECOND);
+    for (uint32_t i = 0; i < r->config.n_peers; i++) {
+        uint64_t beat = r->world->peers[i].kept.slot[0].beat;
+        assert_true(sim_ended(r->world, i, &code));
+        if (beat < round || beat != r->world->peers[0].kept.slot[0].beat)
+            fail_msg("seed %llu: told to end at round %llu, the checkpoint of peer-%u is of %llu",
+                     (unsigned long long)seed, (unsigned long long)round, i,
+                     (unsigned long long)beat);
+        sim_kill(r->world, i);
+    }
+    for (uint32_t i = 0; i < r->config.n_peers; i++)
+        assert_int_equal(sim_restart(r->world, i), 0);
+}
+
+/* Nothing is lost, and the run goes on as if it had not been stopped. */
+static void test_all_are_told_to_end(void **state)
+{
+    const char *given = getenv("SEED");
+    uint64_t seed = given != NULL ? strtoull(given, NULL, 10) : 1;
+    (void)state;
+    for (size_t i = 0; i < sizeof plans / sizeof *plans; i++) {
+        struct rng rng = rng_stream(rng_key(seed, RNG_TEST, i, 19));
+        struct rig a, b;
+        print_message("%s, %s, SEED=%llu\n", plans[i].topology, plans[i].compress,
+                      (unsigned long long)seed);
+        rig_plan(&a, &plans[i], ROUNDS);
+        rig_run(&a, UINT64_MAX);
+        rig_plan(&b, &plans[i], ROUNDS);
+        for (int k = 0; k < 2; k++) {
+            run_until(&b,
+                      sim_now_us(b.world) + 3 * SECOND + (int64_t)(rng_unit(&rng) * 3 * SECOND));
+            ask_all(&b, &rng, seed);
+        }
+        rig_run(&b, UINT64_MAX);
+        compare(&a, &b, seed);
+        rig_close(&a);
+        rig_close(&b);
+    }
+}
+
+/* Who can do no round any more, since a neighbour says nothing, ends all the same. */
+static void test_one_is_told_to_end(void **state)
+{
+    struct rig r;
+    int code = -1;
+    (void)state;
+    rig_plan(&r, &plans[0], ROUNDS);
+    run_until(&r, 3 * SECOND);
+    sim_stop(r.world, 2, true);
+    run_until(&r, 3 * SECOND + SECOND / 10);
+    sim_ask_to_leave(r.world, 1);
+    run_until(&r, 3 * SECOND + HALT_US + SECOND / 2);
+    assert_true(sim_ended(r.world, 1, &code));
+    assert_int_equal(code, 0);
+    sim_stop(r.world, 2, false); /* A job of it has to end. */
+    run_until(&r, 8 * SECOND);
+    rig_close(&r);
+}
+
 /* ---- what a checkpoint may say, where its hashes were made to fit ---- */
 
 /* Bring peer 1 up from a checkpoint of which these bytes are not what was written. */
@@ -240,6 +312,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_all_are_killed),
+        cmocka_unit_test(test_all_are_told_to_end),
+        cmocka_unit_test(test_one_is_told_to_end),
         cmocka_unit_test(test_a_delta_that_does_not_decode),
         cmocka_unit_test(test_any_byte_may_be_another),
     };

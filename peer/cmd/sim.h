@@ -1,0 +1,47 @@
+/* peer/cmd/sim.h -- `hearsay sim`: its peers and files (sim.c), and what came of them (sim_result.c). */
+#ifndef PEER_CMD_SIM_H
+#define PEER_CMD_SIM_H
+
+#include "peer/cmd/cmd.h"
+#include "peer/cmd/files.h"
+#include "peer/cmd/out.h"
+#include "peer/cmd/training.h"
+#include "peer/sim/attack.h"
+#include "peer/sim/world.h"
+
+#include <time.h>
+
+#define CMD_SIM_MODEL "model.safetensors"
+
+struct sim_peer_files
+{
+    char dir[CMD_PATH_MAX];
+    bool begun;     /* The line of this start is in its metrics. */
+    bool has_model; /* It is written. */
+};
+
+struct simulation
+{
+    const struct options *o;
+    const char *out;
+    uint32_t n;
+    struct cmd_training *peers; /* The first reads the data, the others share them. */
+    struct cmd_out dir;         /* What --out names, if it was given. */
+    struct sim_peer_files *files;
+    struct sim_world *world;
+    const struct attack *attack; /* NULL: nobody lies. */
+    bool *liar;                  /* Each of the n: does it? */
+    struct cmd_progress_reading reading;
+    struct timespec begin;
+    uint64_t said; /* The last line of progress was of this round. */
+    bool failed;
+};
+
+/* What came of it is said, and kept under --out. Returns the exit code. */
+int cmd_sim_result(struct simulation *s);
+
+/* The same of a simulation that was interrupted: figures of where it stood, and no file, since there
+ * are neither checkpoints nor models of an end. Returns CMD_INTERRUPTED. */
+int cmd_sim_interrupted(struct simulation *s);
+
+#endif

@@ -1,0 +1,243 @@
+/* peer/cmd/sim_result.c -- what came of a simulation: text, or one JSON object. */
+#include "peer/cmd/closing.h"
+#include "peer/cmd/progress.h"
+#include "peer/cmd/sim.h"
+#include "peer/uv/metrics.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+
+static double seconds_since(const struct timespec *t)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)(now.tv_sec - t->tv_sec) + (double)(now.tv_nsec - t->tv_nsec) * 1e-9;
+}
+
+struct result
+{
+    double accuracy_min, accuracy_max, seconds;
+    struct cmd_closing_estimate estimated;
+    struct consensus exact;
+    uint64_t rounds, settle_rounds, sent, received;
+    struct cmd_progress_rungs rungs; /* What auto chose at the end of training. */
+    struct outcome_facts facts;      /* Those of all peers; */
+    struct outcome outcome;          /* what they come to, by the models. */
+};
+
+/* The models of the peers for which the run ended: its place among those, to a model. */
+struct ended
+{
+    const struct simulation *s;
+    uint32_t *which;
+};
+
+static const float *ended_model(void *self, size_t i)
+{
+    const struct ended *e = self;
+    const struct segment *segments;
+    size_t n_segments, n_params;
+    return node_model(sim_node(e->s->world, e->which[i]), &segments, &n_segments, &n_params);
+}
+
+/* Did the run end for this peer, whatever it says of it? *code: with which exit code. */
+static bool has_ended(const struct simulation *s, uint32_t i, int *code)
+{
+    if (!sim_ended(s->world, i, code))
+        *code = CMD_FAILED;
+    return *code == CMD_OK || *code == CMD_APART;
+}
+
+static void compare(const struct simulation *s, struct consensus *c)
+{
+    struct ended e = {.s = s, .which = calloc(s->n, sizeof *e.which)};
+    const struct segment *segments;
+    size_t n = 0, n_segments, n_params;
+    int code;
+    *c = consensus_none;
+    for (uint32_t i = 0; i < s->n && e.which != NULL; i++)
+        if (has_ended(s, i, &code) && !s->liar[i])
+            e.which[n++] = i;
+    /* Without memory, or a model, the distance is not known. */
+    if (n > 0
+        && node_model(sim_node(s->world, e.which[0]), &segments, &n_segments, &n_params) != NULL)
+        (void)!consensus_measure(c, n, segments_trained(segments, n_segments), n_params,
+                                 ended_model, &e);
+    free(e.which);
+}
+
+static void judge(const struct simulation *s, struct result *r)
+{
+    for (uint32_t i = 0; i < s->n; i++) {
+        char name[32];
+        struct outcome_facts own;
+        int code;
+        if (s->liar[i])
+            continue;
+        snprintf(name, sizeof name, "peer-%u", i);
+        node_facts(sim_node(s->world, i), &own);
+        struct outcome_peer p = {.name = name,
+                                 .died = !has_ended(s, i, &code),
+                                 .ended = true,
+                                 .diverged = own.diverged,
+                                 .infinite = own.infinite,
+                                 .rounds_claimed = own.rounds_claimed,
+                                 .rounds_skipped = own.rounds_skipped,
+                                 .joined_round = own.joined_round};
+        outcome_add_peer(&r->facts, &p);
+        if (code != CMD_OK && code != CMD_APART) {
+            r->facts.failed = CMD_FAILED;
+            r->facts.failure = "not every peer could end the run";
+        }
+        r->facts.quorum = own.quorum;
+        r->facts.target = own.target;
+    }
+    r->facts.exact = true;
+    r->facts.distance = r->exact.trained.relative;
+    outcome_judge(&r->outcome, &r->facts);
+}
+
+/* Figures are rounded as `hearsay local` reads them from its children, so that both
+ * commands close with the same means. */
+static void collect(struct simulation *s, struct result *r, json_t *peers)
+{
+    *r = (struct result){
+        .accuracy_min = INFINITY, .accuracy_max = -INFINITY, .seconds = seconds_since(&s->begin)};
+    for (uint32_t i = 0; i < s->n; i++) {
+        struct node_progress p;
+        int code;
+        (void)has_ended(s, i, &code);
+        node_progress(sim_node(s->world, i), &p);
+        sim_totals(s->world, i, &p.bytes_sent, &p.bytes_received);
+        p.accuracy = uv_metrics_rounded(p.accuracy);
+        if (!s->liar[i]) {
+            r->accuracy_min = fmin(r->accuracy_min, p.accuracy);
+            r->accuracy_max = fmax(r->accuracy_max, p.accuracy);
+            cmd_closing_add(&r->estimated, uv_metrics_rounded(p.relative_drift), p.drift_round);
+        }
+        r->rounds = p.round > r->rounds ? p.round : r->rounds;
+        r->settle_rounds = p.settle_rounds > r->settle_rounds ? p.settle_rounds : r->settle_rounds;
+        r->sent += p.bytes_sent;
+        r->received += p.bytes_received;
+        cmd_progress_rung(&r->rungs, p.rung, p.excess);
+        json_t *line = uv_metrics_object(&p, (double)sim_now_us(s->world) * 1e-6);
+        char name[32];
+        snprintf(name, sizeof name, "peer-%u", i);
+        json_object_set_new(line, "name", json_string(name));
+        json_object_set_new(line, "exit_code", json_integer(code));
+        json_object_set_new(line, "attacks", json_boolean(s->liar[i]));
+        json_object_set_new(line, "diverged",
+                            p.diverged[0] ? json_string(p.diverged) : json_null());
+        json_object_set_new(line, "accuracy", uv_metrics_figure(p.accuracy));
+        json_object_set_new(line, "test_loss", uv_metrics_figure(p.test_loss));
+        json_object_set_new(line, "model",
+                            s->files != NULL && s->files[i].has_model ? json_string(CMD_SIM_MODEL)
+                                                                      : json_null());
+        json_array_append_new(peers, line);
+    }
+    compare(s, &r->exact);
+    judge(s, r);
+}
+
+/* The closing object. It takes `peers`; NULL without memory. */
+static json_t *closing_object(const struct simulation *s, const struct result *r, json_t *peers,
+                              bool interrupted)
+{
+    json_t *j = json_pack(
+        "{s:o, s:o, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:f, s:f, s:I, s:I, s:I}", "peers",
+        peers, "verdict", cmd_closing_json(&r->outcome, &r->facts), "n_peers", (json_int_t)s->n,
+        "accuracy_min", uv_metrics_number(r->accuracy_min), "accuracy_max",
+        uv_metrics_number(r->accuracy_max), "drift", uv_metrics_number(r->exact.trained.xi),
+        "relative_drift", uv_metrics_number(r->exact.trained.relative), "statistics_drift",
+        uv_metrics_number(r->exact.statistics.xi), "statistics_relative_drift",
+        uv_metrics_number(r->exact.statistics.relative), "rounds", (json_int_t)r->rounds,
+        "settle_rounds", (json_int_t)r->settle_rounds, "seconds", r->seconds, "simulated_s",
+        (double)sim_now_us(s->world) * 1e-6, "events", (json_int_t)sim_events(s->world),
+        "bytes_sent", (json_int_t)r->sent, "bytes_received", (json_int_t)r->received);
+    if (j == NULL)
+        return NULL;
+    cmd_closing_put(&r->estimated, j);
+    json_object_set_new(j, "interrupted", json_boolean(interrupted));
+    return j;
+}
+
+static void print_json(const json_t *j)
+{
+    json_dumpf(j, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(12));
+    putchar('\n');
+}
+
+static void print_text(const struct simulation *s, const struct result *r)
+{
+    char xi[CMD_PROGRESS_TEXT], relative[CMD_PROGRESS_TEXT], estimated[CMD_PROGRESS_TEXT];
+    char all[CMD_PROGRESS_TEXT], each[CMD_PROGRESS_TEXT], low[CMD_PROGRESS_TEXT],
+        high[CMD_PROGRESS_TEXT];
+    printf("%u peers, %" PRIu64 " rounds and %" PRIu64
+           " of the last phase, %.2f s simulated in %.1f s\n"
+           "accuracy        %s to %s\n"
+           "drift           %s, relative %s (exact); relative %s as the peers estimate it\n",
+           s->n, r->rounds, r->settle_rounds, (double)sim_now_us(s->world) * 1e-6, r->seconds,
+           cmd_progress_percent(low, r->accuracy_min), cmd_progress_percent(high, r->accuracy_max),
+           cmd_progress_drift(xi, "%.4g", r->exact.trained.xi),
+           cmd_progress_drift(relative, "%.3g", r->exact.trained.relative),
+           cmd_progress_drift_at(estimated, cmd_closing_mean(&r->estimated), r->estimated.round));
+    if (r->exact.statistics.dim > 0)
+        printf("statistics      %.4g, relative %.3g (running means and variances, apart from the "
+               "drift)\n",
+               r->exact.statistics.xi, r->exact.statistics.relative);
+    cmd_progress_rungs_say(&r->rungs, stdout);
+    uint64_t n_rounds = r->rounds + r->settle_rounds;
+    printf("bytes sent      %s by all peers, %s a peer and round, those of the last phase among "
+           "them\n",
+           cmd_progress_bytes(all, r->sent),
+           cmd_progress_bytes(each, n_rounds > 0 ? r->sent / s->n / n_rounds : 0));
+    printf("%s\n", r->outcome.text);
+}
+
+int cmd_sim_result(struct simulation *s)
+{
+    struct result r;
+    json_t *peers = json_array();
+    collect(s, &r, peers);
+    json_t *j = closing_object(s, &r, peers, false);
+    if (j == NULL)
+        return cmd_fail(s->o, CMD_FAILED, "out of memory for the result");
+    bool finished = r.outcome.kind != OUTCOME_FAILED;
+    int code = r.outcome.exit_code;
+    if (cmd_out_end(s->o, s->out, j, finished, code) != CMD_OK)
+        code = CMD_FAILED;
+    if (options_flag(s->o, "json"))
+        print_json(j);
+    else
+        print_text(s, &r);
+    json_decref(j);
+    int flushed = cmd_finish(s->o);
+    return flushed != CMD_OK ? flushed : code;
+}
+
+int cmd_sim_interrupted(struct simulation *s)
+{
+    struct result r;
+    struct node_progress p;
+    json_t *peers = json_array();
+    collect(s, &r, peers);
+    node_progress(sim_node(s->world, 0), &p);
+    r.facts = (struct outcome_facts){.stopped = true,
+                                     .distance = (double)NAN,
+                                     .n_members = s->n,
+                                     .n_rounds = p.n_rounds,
+                                     .rounds_claimed = r.rounds};
+    outcome_judge(&r.outcome, &r.facts);
+    r.outcome.exit_code = CMD_INTERRUPTED;
+    json_t *j = closing_object(s, &r, peers, true);
+    cmd_fail(s->o, CMD_OK, "interrupted at round %" PRIu64 " of %" PRIu64 "%s", r.rounds,
+             p.n_rounds, s->out != NULL ? "; the same command begins again" : "");
+    if (j != NULL && options_flag(s->o, "json")) {
+        (void)cmd_out_end(s->o, NULL, j, false, CMD_INTERRUPTED);
+        print_json(j);
+        (void)cmd_finish(s->o);
+    }
+    json_decref(j);
+    return CMD_INTERRUPTED;
+}

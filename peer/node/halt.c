@@ -1,0 +1,24 @@
+/* peer/node/halt.c -- waits for the checkpoint of an end by request. */
+#include "peer/node/halt.h"
+
+/* Is there anybody to agree with, and anything to agree on? */
+static bool agrees(const struct phases *ph)
+{
+    return ph->workshop->ready && ph->workshop->run.policy == RUN_SYNC && ph->edges->n > 0
+           && ph->phase == NODE_TRAINING && ph->env->config.checkpoint_us > 0;
+}
+
+bool halt_waits(struct halt *h, struct phases *ph)
+{
+    struct checkpoint *c = &ph->checkpoint;
+    int64_t now_us = ph->env->now_us;
+    if (h->at_once || !agrees(ph))
+        return false;
+    if (!h->asked) {
+        *h = (struct halt){.asked = true, .since_us = now_us, .before = c->taken};
+        checkpoint_ask(c);
+    }
+    if (now_us - h->since_us >= HALT_US)
+        return false;
+    return c->taken == h->before || phases_beat(ph) < c->taken + 2 * ph->edges->eccentricity + 2;
+}
