@@ -20,8 +20,9 @@
 int mixing_begin(struct mixing *m, size_t n)
 {
     m->n_tasks = 0;
-    if (n <= m->cap_tasks)
+    if (n <= m->cap_tasks && m->term != NULL)
         return 0;
+    n = n > 0 ? n : 1; /* Loops over no tasks point somewhere, too. */
     struct mixing_task *task = realloc(m->task, n * sizeof *task);
     if (task == NULL)
         return -ENOMEM;
