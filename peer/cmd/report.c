@@ -275,9 +275,13 @@ int cmd_report_finish(struct cmd_report *r, struct uv_driver *d)
     uv_driver_totals(d, &g.bytes_sent, &g.bytes_received);
     judge(r, d, &f, &o);
     int exit_code = o.exit_code;
+    double seconds;
+    uint64_t n_kept = uv_driver_checkpoints(d, &seconds);
     json_t *j = summary(r, uv_driver_node(d), &f, &o);
     json_object_set_new(j, "bytes_sent", json_integer((json_int_t)g.bytes_sent));
     json_object_set_new(j, "bytes_received", json_integer((json_int_t)g.bytes_received));
+    json_object_set_new(j, "checkpoints", json_integer((json_int_t)n_kept));
+    json_object_set_new(j, "checkpoint_s", uv_metrics_figure(seconds));
     json_object_set_new(j, "strangers", json_integer((json_int_t)uv_driver_counts(d)->strangers));
     cmd_reserve_release(&r->reserve);
     const char *dir = r->claimed ? r->out : NULL;

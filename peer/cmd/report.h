@@ -5,7 +5,7 @@
  * final accuracy and
  *
  *   "summary": true, "name", "test_loss", "resets", "violations",
- *   "exchanges", "strangers", "exit_code", "verdict" (peer/cmd/closing.h),
+ *   "exchanges", "checkpoints", "checkpoint_s", "strangers", "exit_code", "verdict" (peer/cmd/closing.h),
  *   "interrupted", "resumes_at", "model": its file's name or null, "handed_to": who has it where this disk did not take it, or null, "finished", "run": its canonical text
  *
  * With --json the lines of metrics.jsonl go to stdout as well, and the summary

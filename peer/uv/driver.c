@@ -332,6 +332,12 @@ const struct uv_accept_counts *uv_driver_counts(const struct uv_driver *d)
     return &d->accept.counts;
 }
 
+uint64_t uv_driver_checkpoints(const struct uv_driver *d, double *seconds)
+{
+    *seconds = (double)(d->copy_us + d->writer.cpu_us) * 1e-6;
+    return d->writer.n_kept;
+}
+
 bool uv_driver_done(const struct uv_driver *d)
 {
     bool done = d->ended && !d->stuck && d->n_open == 0;

@@ -85,6 +85,9 @@ struct node *uv_driver_node(struct uv_driver *d);
 /* Bytes at the sockets so far. */
 void uv_driver_totals(const struct uv_driver *d, uint64_t *sent, uint64_t *received);
 const struct uv_accept_counts *uv_driver_counts(const struct uv_driver *d);
+/* How many checkpoints are stored so far, and the seconds that they took from training: copying,
+ * which it waits for, and what their thread computed. */
+uint64_t uv_driver_checkpoints(const struct uv_driver *d, double *seconds);
 
 /* Feed START. The driver then lives on the loop's callbacks. */
 void uv_driver_start(struct uv_driver *d);

@@ -316,8 +316,10 @@ static void tell(struct uv_driver *d)
 static void write_checkpoint(struct uv_driver *d)
 {
     char run[WIRE_RUN_MAX + 1];
+    int64_t begin = uv_worker_clock_us();
     struct image_label label = {
         .run = run, .name = d->config->node.name, .beat = node_checkpoint(d->node, &d->copy)};
+    d->copy_us += uv_worker_clock_us() - begin;
     run_text(node_run(d->node), run);
     int err = d->config->slots != NULL ? uv_writer_keep(&d->writer, &d->copy, &label) : -ENOENT;
     if (err == 0)

@@ -30,6 +30,7 @@ struct uv_driver
     struct uv_worker worker;
     struct uv_writer writer; /* Open where there are slots. */
     struct state copy;       /* Its memory goes round: node, writer, node. */
+    int64_t copy_us;         /* So long has the node stood still to be copied, in all. */
     uint64_t unwritten;      /* The checkpoint of this beat was not even begun; 0: none. */
     uv_timer_t wake, stop, end, keep;
     struct uv_roster roster; /* Started where there is a members file. */

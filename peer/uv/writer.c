@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum stage { IDLE, POSTED, ENDED };
 
@@ -36,13 +37,21 @@ static int64_t now_us(void)
 
 /* ---- The thread ---- */
 
+static int64_t own_cpu_us(void)
+{
+    struct timespec t = {0};
+    (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
+}
+
 static void write_state(struct uv_writer_job *j)
 {
     struct uv_writer_result *r = &j->result;
-    int64_t begin = now_us();
+    int64_t begin = now_us(), cpu = own_cpu_us();
     *r = (struct uv_writer_result){.beat = j->label.beat};
     r->err = slots_write(j->slots, &j->state, &j->label, r->why);
     r->time_us = now_us() - begin;
+    r->cpu_us = own_cpu_us() - cpu;
     if (r->err < 0)
         return;
     r->n_bytes = image_bytes(&j->slots->pieces);
@@ -100,6 +109,7 @@ static bool take_result(struct uv_writer *w, struct uv_writer_result *r)
     w->n_failed += r->err < 0;
     w->n_bytes += r->n_bytes;
     w->time_us += r->time_us;
+    w->cpu_us += r->cpu_us;
     return true;
 }
 

@@ -22,7 +22,8 @@ struct uv_writer_result
     int err;                  /* 0: it is on the disk; else a negative errno, and why. */
     char why[FILE_ERROR_MAX]; /* One sentence, that of a success too. */
     uint64_t n_bytes;         /* The file's. */
-    int64_t time_us;          /* From taking it up to its end. */
+    int64_t time_us;          /* From taking it up to its end, */
+    int64_t cpu_us;           /* and what the thread computed of that: a disk costs none of it. */
 };
 
 struct uv_writer_job; /* What both threads see. */
@@ -35,7 +36,7 @@ struct uv_writer
     void *self;
     /* Loop thread: all that have come to an end. */
     uint64_t n_kept, n_failed, n_bytes;
-    int64_t time_us;
+    int64_t time_us, cpu_us;
 };
 
 /* 0 or a negative errno. The slots are the thread's from uv_writer_keep() to done(), else the

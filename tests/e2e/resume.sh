@@ -51,6 +51,9 @@ check "from a checkpoint" eval \
     '[ "$(sed -n "/\"start\"/{n;p}" killed/peer-0/metrics.jsonl | tail -n 1 | jq .round)" -gt 100 ]'
 check "to the same models, bit for bit (SEED=$SEED)" eval '[ "$(tensors whole)" = "$(tensors killed)" ]'
 check "consensus, and no round skipped" grep -q "consensus of 3 of 3 .*no round skipped" killed.out
+told=$(jq -r '"\(.checkpoints) checkpoints, \(.checkpoint_s) s"' killed/peer-0/summary.json)
+check "what they took is told: $told" eval \
+    'jq -e ".checkpoints > 0 and .checkpoint_s > 0 and .checkpoint_s < .time_s" killed/peer-0/summary.json >/dev/null'
 check "checkpoints are gone at the end" eval '! ls killed/peer-*/checkpoint-* 2>/dev/null'
 
 # ---- A damaged checkpoint: the older one, which all have. ----
@@ -175,6 +178,6 @@ check "other data than those of --out, and no flags" eval \
 
 check "off writes none" eval \
     'bounded "$HEARSAY" "${run[@]}" --rounds 50 --checkpoint off --out off >off.out 2>off.err &&
-    ! grep -q checkpoint off.err'
+    ! grep -q checkpoint off.err && grep -q "\"checkpoints\": 0" off/peer-0/summary.json'
 
 e2e_end

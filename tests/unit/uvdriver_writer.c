@@ -188,6 +188,7 @@ static void test_kept(void **unused)
         assert_int_equal(scratch_count(&w.scratch, 0), n);
     }
     assert_true(w.writer.n_kept == 4 && w.writer.n_failed == 0);
+    assert_true(w.writer.cpu_us > 0 && w.writer.cpu_us <= w.writer.time_us + 4 * 1000);
     assert_true(w.writer.n_bytes == 4 * w.result.n_bytes);
 }
 
