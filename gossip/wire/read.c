@@ -403,6 +403,15 @@ static void read_model(struct cursor *c, struct wire_message *message)
     demand(c, m->key == 0 || m->piece == WIRE_PIECE_WHOLE);
 }
 
+/* Whoever shows it must not be made to show anything else. */
+static bool is_codec(const char *text)
+{
+    for (; *text != '\0'; text++)
+        if (*text <= ' ' || *text > '~')
+            return false;
+    return true;
+}
+
 static void read_status(struct cursor *c, struct wire_message *message)
 {
     struct wire_status *m = &message->status;
@@ -427,6 +436,7 @@ static void read_status(struct cursor *c, struct wire_message *message)
     m->age_s = get_figure(c, 0, INFINITY);
     m->holds = get_bool(c);
     m->clock_ms = get_u64(c);
+    get_text(c, m->codec, WIRE_CODEC_MAX, is_codec);
     m->n_edges = get_count(c, WIRE_EDGES_MAX);
     for (uint32_t i = 0; i < m->n_edges && !c->bad; i++)
         get_status_edge(c, &m->edges[i]);

@@ -32,6 +32,7 @@ enum wire_limit {
     WIRE_VERSION_LEAST = 4, /* and the oldest. */
     WIRE_ID_BYTES = 32,
     WIRE_SIGNATURE_BYTES = 64,
+    WIRE_CODEC_MAX = 63,          /* Characters of a codec's spec in a STATUS. */
     WIRE_NAME_MAX = 32,           /* Characters of a member's name. */
     WIRE_ADDRESS_MAX = 127,       /* Characters of an announced "host:port". DNS allows names of
                                   * 253; 64 records of four such would not fit a message. */
@@ -305,6 +306,8 @@ struct wire_status
     double age_s;                                       /* Since its last job ended. */
     bool holds;        /* It is below the quorum, and does no local rounds. */
     uint64_t clock_ms; /* Its wall clock, since 1970, when it said this; 0: it has none. */
+    char codec[WIRE_CODEC_MAX
+               + 1]; /* What its deltas come in now; what is longer is cut. "": none. */
     uint32_t n_edges;
     struct wire_status_edge edges[WIRE_EDGES_MAX];
 };

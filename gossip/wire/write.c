@@ -385,6 +385,7 @@ size_t wire_put_status(uint8_t *out, size_t cap, const struct wire_status *m)
     put_double(&o, m->age_s);
     put_bool(&o, m->holds);
     put_uint(&o, m->clock_ms);
+    put_str(&o, m->codec, strlen(m->codec));
     put_array(&o, m->n_edges);
     for (uint32_t i = 0; i < m->n_edges; i++)
         put_status_edge(&o, &m->edges[i]);

@@ -87,7 +87,8 @@ static void claim(struct cmd_report *r)
         uv_metrics_open(&r->metrics, file, r->json ? stdout : NULL);
     else
         cmd_fail(r->o, CMD_FAILED, "cannot write %s/metrics.jsonl: %s", r->out, uv_strerror(err));
-    r->metrics_failed |= err < 0 || !r->claimed;
+    if (err < 0 || !r->claimed)
+        r->unwritten = err < 0 ? cmd_report_files[0] : "run.txt";
     r->claimed = true;
 }
 
@@ -97,7 +98,7 @@ void cmd_report_measured(void *self, const struct node_progress *g)
     claim(r);
     int err = r->metrics.file != NULL ? uv_metrics_write(&r->metrics, g, seconds(r)) : 0;
     if (err < 0) {
-        r->metrics_failed = true;
+        r->unwritten = cmd_report_files[0];
         cmd_fail(r->o, CMD_FAILED, "cannot write %s/metrics.jsonl: %s", r->out, uv_strerror(err));
     }
     uint64_t now = uv_hrtime(), every = r->terminal ? DRAW_MS : LINE_MS;
@@ -120,7 +121,7 @@ __attribute__((format(printf, 3, 4))) static void note(struct cmd_report *r, enu
     cmd_report_note(r, level, text);
 }
 
-/* Files of before count, too: with one of them missing this process ends as failed. */
+/* With another file missing this process ends as failed, but nothing of what it learnt is lost. */
 bool cmd_report_store(void *self, const struct node *n)
 {
     struct cmd_report *r = self;
@@ -139,7 +140,7 @@ bool cmd_report_store(void *self, const struct node *n)
     r->unstored = err < 0;
     if (again && !r->unstored)
         note(r, NOTE_WARNING, "the model is in %s now", r->out);
-    return !r->unstored && !r->metrics_failed;
+    return !r->unstored;
 }
 
 /* Behind what is ours: it takes no room that our own model may still need. */
@@ -210,18 +211,27 @@ static json_t *summary(const struct cmd_report *r, const struct node *n,
     return j;
 }
 
+static const char *name_missing(struct cmd_report *r)
+{
+    bool both = r->unstored && r->unwritten != NULL;
+    snprintf(r->failure, sizeof r->failure, "%s%s%s could not be written%s",
+             r->unstored ? model_file : "", both ? " and " : "",
+             r->unwritten != NULL ? r->unwritten : "",
+             r->stored && !r->unstored ? "; the model is stored" : "");
+    return r->failure;
+}
+
 /* The node's own word, unless the process failed it. */
-static void judge(const struct cmd_report *r, struct uv_driver *d, struct outcome_facts *f,
+static void judge(struct cmd_report *r, struct uv_driver *d, struct outcome_facts *f,
                   struct outcome *o)
 {
     int code = uv_driver_exit_code(d);
     node_facts(uv_driver_node(d), f);
     if (f->failed == CMD_OK && code != CMD_APART)
         f->failed = code;
-    bool missing = r->metrics_failed || r->unstored;
-    if (missing && (f->failed == CMD_OK || f->failed == CMD_FAILED)) {
+    if ((r->unwritten != NULL || r->unstored) && (f->failed == CMD_OK || f->failed == CMD_FAILED)) {
         f->failed = CMD_FAILED;
-        f->failure = "a file could not be written";
+        f->failure = name_missing(r);
     }
     outcome_judge(o, f);
 }

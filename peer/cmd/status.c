@@ -4,7 +4,7 @@
  *     "addresses": [...], "phase", "round", "rounds", "loss", "accuracy",
  *     "drift", "relative_drift", "drift_round", "drift_age", "bytes_sent", "bytes_received", "live",
  *     "strangers", "violations", "rounds_done", "rounds_skipped",
- *     "joined_round", "age_s", "holds",
+ *     "joined_round", "age_s", "holds", "codec",
  *     "edges": [{"name", "state", "round", "gamma", "resets"}]}]}
  *
  * Figures are each peer's own word; null, or left out, where it gave none.
@@ -101,6 +101,7 @@ static void add_figures(json_t *j, const struct cmd_observe *w, const struct wir
     json_object_set_new(j, "joined_round", uv_metrics_whole(s->joined_round));
     json_object_set_new(j, "age_s", uv_metrics_number(s->age_s));
     json_object_set_new(j, "holds", json_boolean(s->holds));
+    json_object_set_new(j, "codec", s->codec[0] != '\0' ? json_string(s->codec) : json_null());
     json_object_set_new(j, "edges", edges_array(w, s));
 }
 
@@ -148,12 +149,13 @@ static void print_row(const struct cmd_observe *w, const struct cmd_observed *m)
     printf("%-16s %-11s %-21s ", m->known ? m->record.name : "?", state_of(m),
            m->record.n_addresses ? m->record.address[0] : "-");
     if (m->answered) {
-        printf("%-9s %13s %-8s %7llu %-8s %-8s %-24s %-9s %-9s",
+        printf("%-9s %13s %-8s %7llu %-8s %-8s %-24s %-16s %-9s %-9s",
                uv_metrics_phase((enum node_phase)s->phase, s->holds), rounds_of(r, s),
                cmd_progress_number(age, "%.1f s", s->age_s), (unsigned long long)s->rounds_skipped,
                cmd_progress_number(a, "%.4f", s->loss), cmd_progress_percent(b, s->accuracy),
                cmd_progress_drift_aged(c, s->relative_drift, s->drift_round, s->drift_age),
-               cmd_progress_bytes(d, s->bytes_sent), cmd_progress_bytes(e, s->bytes_received));
+               s->codec[0] != '\0' ? s->codec : "-", cmd_progress_bytes(d, s->bytes_sent),
+               cmd_progress_bytes(e, s->bytes_received));
         for (uint32_t i = 0; i < s->n_edges; i++) {
             printf("%s%s", i ? "," : " ", name_of(w, s->edges[i].id));
             if (s->edges[i].state != EDGE_OPEN)
@@ -170,9 +172,9 @@ int cmd_status(const struct options *o)
     if (code == CMD_OK && options_flag(o, "json")) {
         print_json(&w);
     } else if (code == CMD_OK) {
-        printf("%-16s %-11s %-21s %-9s %13s %-8s %7s %-8s %-8s %-24s %-9s %-9s %s\n", "name",
+        printf("%-16s %-11s %-21s %-9s %13s %-8s %7s %-8s %-8s %-24s %-16s %-9s %-9s %s\n", "name",
                "state", "address", "phase", "round", "age", "skipped", "loss", "accuracy",
-               "relative drift", "sent", "received", "neighbours");
+               "relative drift", "codec", "sent", "received", "neighbours");
         for (uint32_t i = 0; i < w.n; i++)
             print_row(&w, &w.member[i]);
     }

@@ -3,6 +3,7 @@
 
 #include "peer/cmd/files.h"
 #include "peer/cmd/train.h"
+#include "peer/store/retry.h"
 #include "peer/uv/spare.h"
 
 #include <signal.h>
@@ -15,8 +16,6 @@ enum {
     LIMIT_US = 1000 * 1000,      /* and its thread to give up. */
     LOOK_MS = 20                 /* How often an ask for the end is looked for while waiting. */
 };
-
-static const int64_t warn_us = INT64_MAX / 2; /* Words of failures have no end. */
 
 /* ---- What a checkpoint holds ---- */
 
@@ -76,18 +75,17 @@ static int go_on(struct cmd_train *t)
     return CMD_OK;
 }
 
-/* Words of failed checkpoints come at growing intervals, like those of a model. */
 static void on_written(void *self, const struct uv_writer_result *r)
 {
     struct cmd_train *t = self;
-    bool say = false;
-    if (r->err == 0)
+    struct calm *warns = &t->keep.warns;
+    if (r->err == 0) {
         t->keep.kept = r->beat;
-    else
-        (void)retry_failed(&t->keep.warns, (int64_t)(uv_hrtime() / 1000), warn_us, &say);
-    if (say) {
+        *warns = (struct calm){0};
+    } else if (calm_count(warns, uv_hrtime() / 1000000)) {
         cmd_train_break(t);
-        cmd_fail(t->o, CMD_OK, "warning: %s; training goes on", r->why);
+        cmd_fail(t->o, CMD_OK, "warning: %s; training goes on (%llu so far)", r->why,
+                 (unsigned long long)warns->n);
     }
 }
 
@@ -172,7 +170,7 @@ void cmd_train_keep_stop(struct cmd_train *t)
         return;
     while (uv_writer_busy(&k->writer))
         (void)uv_run(&k->loop, UV_RUN_ONCE);
-    k->warns = (struct retry){0}; /* What becomes of the last one is told in any case. */
+    k->warns = (struct calm){0}; /* What becomes of the last one is told in any case. */
     if (t->round > 0)
         write_one(t);
     close_writer(t);

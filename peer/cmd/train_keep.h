@@ -15,7 +15,7 @@
 #define PEER_CMD_TRAIN_KEEP_H
 
 #include "peer/cmd/checkpoint.h"
-#include "peer/store/retry.h"
+#include "peer/uv/calm.h"
 #include "peer/uv/writer.h"
 
 #include <signal.h>
@@ -29,9 +29,9 @@ struct cmd_train_keep
     uv_loop_t loop;
     struct uv_writer writer;
     struct state copy;
-    uint64_t last_ns;   /* When the last one was taken. */
-    uint64_t kept;      /* The round of the newest that is on disk; 0: there is none. */
-    struct retry warns; /* When failures are told. */
+    uint64_t last_ns;  /* When the last one was taken. */
+    uint64_t kept;     /* The round of the newest that is on disk; 0: there is none. */
+    struct calm warns; /* When failures are told. */
 };
 
 /* --out is ours, and there is a trainer with its first model: look for checkpoints, go on from the

@@ -49,6 +49,7 @@ void hand_begin(struct hand *h)
     h->silent = false;
     h->n_tried = 0;
     h->n_passes = 0;
+    h->since_us = h->env->now_us;
 }
 
 static bool was_tried(const struct hand *h, const uint8_t *id)
@@ -90,12 +91,15 @@ static bool offer_to_next(struct hand *h)
     return false;
 }
 
-/* Who said nothing may have been busy with another's: then all are asked once more. */
+/* Who said nothing may have been busy with another's: then all are asked once more, for as long as
+ * --patience is. */
 static void offer(struct hand *h)
 {
     h->to = UINT32_MAX;
     h->sent = false;
     if (offer_to_next(h) || !h->silent || ++h->n_passes == HAND_PASSES)
+        return;
+    if (h->env->now_us - h->since_us >= h->env->config.patience_us)
         return;
     h->silent = false;
     h->n_tried = 0;

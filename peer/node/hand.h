@@ -6,7 +6,8 @@
  *   ours:    offered --HAND wanted--> sent --HAND stored--> over, with that member
  *               ^  |                   |
  *               |  +-- HAND refused, gone, or no word in time: the next whom we talk to; who
- *               |      was busy with another's gives no word, and is asked again
+ *               |      was busy with another's gives no word, and is asked again while --patience
+ *               |      lasts
  *               +---- nobody is left --> over, with nobody: it is lost
  *
  *   theirs:  HAND offered --may be--> wanted --MODEL, whole--> being stored --> HAND stored
@@ -36,7 +37,8 @@ struct hand
     bool giving, sent;
     bool silent; /* Somebody let an offer go unanswered in this pass over all whom we talk to. */
     uint32_t n_passes;
-    uint32_t to; /* The link that it was offered on; UINT32_MAX: none now. */
+    int64_t since_us; /* Ours was first offered then. */
+    uint32_t to;      /* The link that it was offered on; UINT32_MAX: none now. */
     int64_t to_us;
     uint8_t (*tried)[WIRE_ID_BYTES];
     size_t n_tried, cap_tried;

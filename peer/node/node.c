@@ -101,6 +101,7 @@ static void say_status(void *self, const struct link *l)
                             .age_s = (double)(v->now_us - n->phases.idle_since_us) * 1e-6,
                             .holds = p.holds,
                             .clock_ms = n->clock_ms};
+    workshop_codec(&n->workshop, p.rung, p.phase == NODE_SETTLING, s.codec);
     for (size_t i = 0; i < n->edges.n && s.n_edges < WIRE_EDGES_MAX; i++) {
         const struct neighbour *b = edges_at(&n->edges, i);
         const struct edge *e = &b->edge;

@@ -123,6 +123,18 @@ bool workshop_valid(const struct workshop *w, const struct wire_delta *d,
            && copy_sketch(w, d, sketch);
 }
 
+void workshop_codec(const struct workshop *w, const char *rung, bool settling,
+                    char text[WIRE_CODEC_MAX + 1])
+{
+    const char *spec = !w->ready      ? ""
+                       : settling     ? w->run.final_compress
+                       : rung != NULL ? rung
+                                      : w->run.compress;
+    size_t n = strnlen(spec, WIRE_CODEC_MAX);
+    memcpy(text, spec, n);
+    text[n] = '\0';
+}
+
 uint64_t workshop_window(const struct workshop *w)
 {
     return mixing_figures(&w->mixing)->own_window;

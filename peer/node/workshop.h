@@ -47,6 +47,11 @@ void workshop_close(struct workshop *w);
 bool workshop_valid(const struct workshop *w, const struct wire_delta *d,
                     struct sketch_message *sketch);
 
+/* What deltas come in now, in training (rung: as the last job left it, or NULL) or in the last
+ * phase, cut where it is longer; "" before a run. */
+void workshop_codec(const struct workshop *w, const char *rung, bool settling,
+                    char text[WIRE_CODEC_MAX + 1]);
+
 /* How many drift windows have given a figure. */
 uint64_t workshop_window(const struct workshop *w);
 /* Has one that began later than `begun`? */

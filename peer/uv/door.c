@@ -7,8 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { AGAIN_MS = 10 * 1000, AGAIN_MOST_MS = 600 * 1000 };
-
 enum door_kind door_kind(const struct uv_link *l)
 {
     if (l->error == -ECANCELED)
@@ -77,17 +75,8 @@ static void write_text(char text[DOOR_TEXT], enum door_kind kind, const struct u
 bool door_count(struct door *d, enum door_kind kind, const struct uv_link *l, uint64_t now_ms,
                 char text[DOOR_TEXT])
 {
-    if (kind == DOOR_QUIET)
+    if (kind == DOOR_QUIET || !calm_count(&d->at[kind], now_ms))
         return false;
-    bool quiet = now_ms - d->at[kind].last_ms > AGAIN_MOST_MS;
-    d->at[kind].n++;
-    d->at[kind].last_ms = now_ms;
-    if (d->at[kind].n > 1 && !quiet && now_ms < d->at[kind].tell_ms)
-        return false;
-    uint64_t gap_ms = quiet ? 0 : 2 * d->at[kind].gap_ms;
-    gap_ms = gap_ms < AGAIN_MS ? AGAIN_MS : gap_ms < AGAIN_MOST_MS ? gap_ms : AGAIN_MOST_MS;
-    d->at[kind].gap_ms = gap_ms;
-    d->at[kind].tell_ms = now_ms + gap_ms;
     write_text(text, kind, l, (unsigned long long)d->at[kind].n);
     return true;
 }

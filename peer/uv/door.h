@@ -1,13 +1,12 @@
 /* peer/uv/door.h -- what people are told of strangers: one line a kind, at growing intervals.
  *
- * The first of a kind is told at once, the next after 10 s at the earliest, then 20 s, 40 s, ...
- * 10 minutes, with the number so far: a flood does not flood the log. After 10 quiet minutes the
- * first is told at once again. Who only connects, as health checks and port scanners do, is counted and
+ * A kind has its own intervals (calm.h), and its number so far: a flood does not flood the log. Who only connects, as health checks and port scanners do, is counted and
  * not told of.
  */
 #ifndef PEER_UV_DOOR_H
 #define PEER_UV_DOOR_H
 
+#include "peer/uv/calm.h"
 #include "peer/uv/link.h"
 
 enum door_kind {
@@ -23,10 +22,7 @@ enum { DOOR_TEXT = 240 };
 
 struct door
 {
-    struct
-    {
-        uint64_t n, last_ms, tell_ms, gap_ms;
-    } at[DOOR_KINDS];
+    struct calm at[DOOR_KINDS];
 };
 
 /* What kind is this end of a link that was accepted and never came up? */

@@ -4,6 +4,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 enum {
@@ -165,11 +166,23 @@ static void tell_failed(struct uv_driver *d)
         uv_feed(d, &(struct node_event){.type = NODE_DIAL_FAILED, .dial = {.tag = tag[i]}});
 }
 
+/* A disk that is full is so for each checkpoint. */
+static void tell_unkept(struct uv_driver *d, const char *why)
+{
+    char text[FILE_ERROR_MAX + 32];
+    if (!calm_count(&d->unkept, uv_now(d->loop)) || d->config->note == NULL)
+        return;
+    snprintf(text, sizeof text, "%s (%llu so far)", why, (unsigned long long)d->unkept.n);
+    d->config->note(d->config->self, NOTE_WARNING, text);
+}
+
 void uv_feed_written(void *self, const struct uv_writer_result *r)
 {
     struct uv_driver *d = self;
-    if (r->err < 0 && d->config->note)
-        d->config->note(d->config->self, NOTE_WARNING, r->why);
+    if (r->err < 0)
+        tell_unkept(d, r->why);
+    else
+        d->unkept = (struct calm){0};
     uv_feed(d, &(struct node_event){.type = NODE_WRITTEN, .written = {r->beat}});
 }
 
@@ -325,8 +338,7 @@ static void write_checkpoint(struct uv_driver *d)
     if (err == 0)
         return;
     d->unwritten = label.beat;
-    if (d->config->note)
-        d->config->note(d->config->self, NOTE_WARNING, "a checkpoint could not be begun");
+    tell_unkept(d, "a checkpoint could not be begun");
 }
 
 static void carry_out(struct uv_driver *d)

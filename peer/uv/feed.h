@@ -27,6 +27,7 @@ struct uv_driver
     struct replay answered;
     struct uv_accept accept;
     struct door door;
+    struct calm unkept; /* Checkpoints that could not be written, since the last that was. */
     struct uv_worker worker;
     struct uv_writer writer; /* Open where there are slots. */
     struct state copy;       /* Its memory goes round: node, writer, node. */

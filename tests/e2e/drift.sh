@@ -29,7 +29,7 @@ bounded "$HEARSAY" drift "${observe[@]}" >plain.out 2>plain.err
 check "drift in words: rounds and ages" \
     [ "$(grep -cE '^peer-[0-2] +of round [0-9]+, [0-9]+ ago +drift [0-9]' plain.out)" = 3 ]
 bounded "$HEARSAY" status "${observe[@]}" >status.out 2>status.err
-check "status has them, too" [ "$(grep -cE '[0-9] @[0-9]+, [0-9]+ ago +[0-9.]+ [kMG]?B' status.out)" = 3 ]
+check "status has them, too" [ "$(grep -cE '[0-9] @[0-9]+, [0-9]+ ago +[^ ]+ +[0-9.]+ [kMG]?B' status.out)" = 3 ]
 
 # They wait until one of them is killed under their eyes, and the others have the quorum no more.
 start gone "$HEARSAY" drift "${observe[@]}" --exact --round 1000000000 --timeout 20 --json

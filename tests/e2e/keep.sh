@@ -227,6 +227,18 @@ check "  and says so" grep -q 'the model is in full now$' full.err
 check "  it is a model" eval '"$HEARSAY" eval full/model.safetensors --data glyphs >eval.out 2>eval.err'
 ends "  and that run has finished" 0 'finished before' peer --listen 127.0.0.1:0 --key cluster.key "${full[@]}" --name full --out full
 
+# Its metrics alone cannot be written: the model is there, and the others have nothing to fear.
+start part "$HEARSAY" peer --listen 127.0.0.1:0 --key cluster.key "${full[@]}" --name part --out part
+pid=$started
+check "a peer trains" wait_until 60 round_at_least part/metrics.jsonl 1
+limit "$pid" "$(stat -c %s part/metrics.jsonl)" # Its words are fewer.
+check "its metrics cannot be written: it says so" wait_until 120 grep -q 'cannot write part/metrics.jsonl: file too large$' part.err
+limit "$pid" -1
+finish "$pid" 120
+check "  it ends with 1, and names the file: $(tail -n 1 part.err)" eval \
+    '[ "$code" = 1 ] && grep -q "part: failed: metrics.jsonl could not be written; the model is stored$" part.err'
+check "  the model is not said to be lost" eval '[ -s part/model.safetensors ] && ! grep -qE "could not be stored|offered" part.err'
+
 start local "$HEARSAY" local --peers 3 "${full[@]}" --patience 1 --out local
 check "local" wait_until 60 round_at_least local/peer-1/metrics.jsonl 1
 mkdir local/peer-1/model.safetensors

@@ -31,6 +31,9 @@ import json, sys
 members = json.load(open("status.out"))["members"]
 sys.exit(not all(m["round"] == m["joined_round"] + m["rounds_done"] + m["rounds_skipped"]
                  and 0 <= m["age_s"] < 60 and m["holds"] is False for m in members))'
+check "  and which codec: $(python3 -c 'import json; print(*(m["codec"] for m in json.load(open("status.out"))["members"]))')" python3 -c '
+import json, sys
+sys.exit(not all(m["codec"] for m in json.load(open("status.out"))["members"]))'
 for how in "" --exact; do
     # shellcheck disable=SC2086 # A flag or none.
     bounded "$HEARSAY" drift --bootstrap "127.0.0.1:$pa" --key cluster.key --json $how >drift.out 2>drift.err

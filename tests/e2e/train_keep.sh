@@ -112,6 +112,34 @@ code=$?
 check "one of another run is refused: $(tail -n 1 other.err | cut -c 1-120)" eval \
     '[ "$code" = 2 ] && grep -q "cannot be used: it is of another run; --fresh begins anew$" other.err'
 
+# A disk that takes none says so for each: it is told at once, and then ever more seldom.
+# told NAME LINES ARGS...: in a run that tries some twenty times a second, until it has so many lines of metrics.
+lines()
+{
+    [ -f "$1" ] && [ "$(wc -l <"$1")" -ge "$2" ]
+}
+
+
+told()
+{
+    local name=$1 lines=$2 n begin
+    shift 2
+    mkdir -p "$name/checkpoint.tmp/full"
+    begin=$(now_ms)
+    start "$name" "$HEARSAY" "$@" --out "$name"
+    wait_until 60 grep -q 'cannot write: File exists' "$name.err"
+    wait_until 60 lines "$name/metrics.jsonl" "$lines"
+    kill -KILL "$started"
+    wait "$started" 2>/dev/null
+    forget "$started"
+    n=$(grep -c 'cannot write: File exists.*(1*[0-9] so far)$' "$name.err")
+    check "$1: checkpoints that cannot be written are told of $n times" \
+        [ "$n" -ge 1 -a "$n" -le $((2 + ($(now_ms) - begin) / 10000)) ]
+}
+told no-room 15 "${run[@]}" --rounds 100000000
+check "keygen" eval '"$HEARSAY" keygen cluster.key 2>keygen.err'
+told no-room-peer 3000 peer --listen 127.0.0.1:0 --key cluster.key --name a --model mlp:784-32-10 --rounds 100000000 --checkpoint 0.05s
+
 # ---- No room for the model. ----
 
 # wants DIR: the model's name is taken by a directory before the end comes.

@@ -167,6 +167,7 @@ static inline struct wire_status *sample_status(bool large)
         status.age_s = 1e300;
         status.holds = true;
         status.clock_ms = UINT64_MAX;
+        memset(status.codec, 'q', WIRE_CODEC_MAX);
         status.n_edges = WIRE_EDGES_MAX;
     }
     for (uint32_t i = 0; i < status.n_edges; i++) {

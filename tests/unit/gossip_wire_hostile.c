@@ -415,6 +415,9 @@ static void test_bad_status(void **state)
     s->age_s = -1;
     assert_refused(buffer, wire_put_status(buffer, CAP, s));
     s = sample_status(false);
+    strcpy(s->codec, "qsgd\x1b[2J"); /* It would be shown on a terminal. */
+    assert_refused(buffer, wire_put_status(buffer, CAP, s));
+    s = sample_status(false);
     s->phase = WIRE_CODE_MAX + 1;
     assert_refused(buffer, wire_put_status(buffer, CAP, s));
     s = sample_status(false);

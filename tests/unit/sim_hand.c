@@ -15,6 +15,7 @@ static void hear(void *self, uint32_t peer, const struct node_note *note)
 
 static uint32_t last_word; /* A HAND that reaches a peer. */
 static uint32_t n_offers;
+static int64_t patience_us = 600 * INT64_C(1000000);
 static bool spoil; /* The first whole MODEL that reaches a peer is not finite. */
 
 static void watch(void *self, uint32_t peer, const struct node_event *ev, uint32_t other)
@@ -34,6 +35,12 @@ static void watch(void *self, uint32_t peer, const struct node_event *ev, uint32
     }
 }
 
+static void be_patient(void *self, uint32_t peer, struct node_config *c)
+{
+    (void)self, (void)peer;
+    c->patience_us = patience_us;
+}
+
 static void end_with(struct rig *r, uint32_t n_full)
 {
     rig_init(r, PEERS, DIM, "complete", "topk:0.1", 0);
@@ -43,6 +50,7 @@ static void end_with(struct rig *r, uint32_t n_full)
     r->config.sessions = true;
     r->config.note = hear;
     r->config.watch = watch;
+    r->config.configure = be_patient;
     n_with = n_lost = n_offers = 0;
     rig_open(r);
     for (uint32_t i = 0; i < n_full; i++)
@@ -83,6 +91,19 @@ static void test_next_is_asked(void **state)
     rig_close(&r);
 }
 
+/* Who has room is busy with one; the others do not ask again when their patience is over. */
+static void test_patience_is_over(void **state)
+{
+    struct rig r;
+    (void)state;
+    patience_us = 0;
+    end_with(&r, 3);
+    patience_us = 600 * INT64_C(1000000);
+    assert_in_range(n_with, 1, 2);
+    assert_int_equal(n_with + n_lost, 3);
+    rig_close(&r);
+}
+
 /* All are full: each says that its model is lost, and the run ends. */
 static void test_lost(void **state)
 {
@@ -113,9 +134,8 @@ static void test_spoilt(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_handed),
-        cmocka_unit_test(test_next_is_asked),
-        cmocka_unit_test(test_lost),
+        cmocka_unit_test(test_handed),           cmocka_unit_test(test_next_is_asked),
+        cmocka_unit_test(test_patience_is_over), cmocka_unit_test(test_lost),
         cmocka_unit_test(test_spoilt),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
