@@ -47,14 +47,14 @@ double clip_threshold2(const struct correction *term, size_t n, uint32_t tolerat
     return most2;
 }
 
-void clip_terms(struct correction *term, size_t n, size_t dim, uint32_t tolerate)
+void clip_terms(struct correction *term, size_t n, size_t dim, const struct clip_rule *rule)
 {
     for (struct correction *t = term; t < term + n; t++) {
         t->d2 = vec_dist2(t->b, t->a, dim);
         t->refused = t->limit2 > 0 && !(t->d2 <= t->limit2);
         t->d2 = t->refused ? (double)INFINITY : t->d2;
     }
-    double tau2 = clip_threshold2(term, n, tolerate);
+    double tau2 = fmin(clip_threshold2(term, n, rule->tolerate), rule->most2);
     for (struct correction *t = term; t < term + n; t++) {
         t->refused |= !isfinite(t->d2); /* Nothing may be multiplied with it. */
         if (t->refused)

@@ -4,6 +4,8 @@
 #include "gossip/mixers/clip.h"
 #include "gossip/mixers/mixing.h"
 
+#include <math.h>
+
 enum {
     BLOCK = 2048, /* Floats: x, a and b of a block stay in the first two levels of cache. */
     WAY_EVERY = 8 /* So seldom is the way from x0 measured, which takes a pass of its own. */
@@ -114,6 +116,13 @@ static struct correction make_term(const struct mixing *m, struct mixing_task *t
                                .task = t};
 }
 
+/* The limit of --pull, squared. The last phase has no steps of its own to compare with. */
+static double most_pull2(const struct mixing *m)
+{
+    bool limited = m->pull > 0 && m->step2 > 0 && !m->settling;
+    return limited ? m->pull * m->pull * m->step2 : (double)INFINITY;
+}
+
 void correction_mix(struct mixing *m, bool (*corrects)(const struct mixing_task *t))
 {
     size_t n = 0;
@@ -123,7 +132,7 @@ void correction_mix(struct mixing *m, bool (*corrects)(const struct mixing_task 
         if (t->commit && corrects(t))
             m->term[n++] = make_term(m, t);
     if (m->tolerate > 0)
-        clip_terms(m->term, n, m->dim, m->tolerate);
+        clip_terms(m->term, n, m->dim, &(struct clip_rule){m->tolerate, most_pull2(m)});
     correction_pass(m->x, m->dim, m->term, n);
     m->local2 = n > 0 ? 0 : m->local2;
     for (size_t i = 0; i < n; i++) {

@@ -59,6 +59,15 @@ void mixing_beat(struct mixing *m, struct sketch_moment *now)
     sketch_beat(&m->sketch, m->x, now);
 }
 
+/* A mean, as single steps of momentum and small batches differ; infinite or NaN is for others
+ * to notice. */
+void mixing_moved(struct mixing *m, double step2)
+{
+    const double newest = 0.1;
+    if (isfinite(step2))
+        m->step2 = m->step2 > 0 ? m->step2 + newest * (step2 - m->step2) : step2;
+}
+
 /* ---- encode ---- */
 
 /* The stream is drawn from the place of the task, so that two deltas of one job do not

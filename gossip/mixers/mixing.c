@@ -60,6 +60,7 @@ static int open_all(struct mixing *m, const struct mixing_config *config)
                          .mixer = config->mixer != NULL ? config->mixer : mixer_all[0],
                          .fixed_gamma = config->fixed_gamma,
                          .tolerate = config->tolerate,
+                         .pull = config->pull,
                          .draw_key = config->draw_key};
     /* First what cannot fail, so that there is a mixer and a pool to be closed. */
     replica_pool_init(&m->replicas, m->dim);

@@ -83,6 +83,7 @@ struct mixing
     struct replica_pool replicas;
     double fixed_gamma;                      /* 0: auto. */
     uint32_t tolerate;                       /* So many neighbours may lie (clip.h); 0: none. */
+    double pull;                             /* Likewise, in own steps; 0: no limit. */
     uint64_t draw_key;                       /* For the codecs' random streams. */
     size_t cap;                              /* Longest payload of any codec, in bytes. */
     uint64_t sketch_every, statistics_every; /* Deltas of training. */
@@ -95,6 +96,8 @@ struct mixing
     double local2;    /* Sum of |b - a|^2 over the edges of the last mixing. */
     double way2;      /* |x - x0|^2, as it was in one of the last mixings, */
     uint64_t n_mixed; /* of which there have been so many. */
+    double step2;     /* With pull: |local steps|^2, a moving average; 0: none yet. */
+    bool settling;    /* What commits is of the last phase, or of its eve. */
     bool diverged;    /* What was to be encoded is not finite: nothing goes out. */
 };
 
@@ -105,6 +108,7 @@ struct mixing_config
     const char *spec[DELTA_CODECS]; /* NULL: none in this run. */
     double fixed_gamma;
     uint32_t tolerate;
+    double pull;
     uint64_t run_seed, draw_key;
     const struct mixer *mixer; /* NULL: mixer_all[0]. */
     /* For mixers whose deltas are updates: is what a message leaves out remembered,
@@ -181,6 +185,8 @@ void mixing_finish(struct mixing *m);
 void mixing_mix(struct mixing *m);
 /* After mixing: the sketch's beat. Its local2, n_commits and pace are filled in here. */
 void mixing_beat(struct mixing *m, struct sketch_moment *now);
+/* After local steps, with pull: they went so far, squared. */
+void mixing_moved(struct mixing *m, double step2);
 void mixing_encode(struct mixing *m);
 
 /* ---- questions ---- */

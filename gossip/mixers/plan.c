@@ -20,6 +20,7 @@
 int mixing_begin(struct mixing *m, size_t n)
 {
     m->n_tasks = 0;
+    m->settling = false;
     if (n <= m->cap_tasks && m->term != NULL)
         return 0;
     n = n > 0 ? n : 1; /* Loops over no tasks point somewhere, too. */
@@ -56,6 +57,7 @@ void mixing_join(struct mixing *m, struct edge *e, const struct mixing_moment *n
     assert(m->n_tasks < m->cap_tasks);
     struct mixing_task *t = &m->task[m->n_tasks];
     *t = (struct mixing_task){.edge = e, .commit = edge_ready(e)};
+    m->settling = now->settling && !now->draining; /* Without a last phase the rest is drained. */
     t->encode = !now->draining && e->state == EDGE_OPEN && (t->commit || edge_wants_delta(e));
     t->codec = m->mixer->plan(m, t, now);
     choose_company(m, t, now);

@@ -240,19 +240,22 @@ static void mask_momentum(struct workshop *w)
         w->trainer.sent(w->trainer.self, sent);
 }
 
-/* Local steps, unless they lead nowhere; with --compress auto, how far they go, too. */
+/* Local steps, unless they lead nowhere; with --compress auto or --pull, how far they go, too. */
 static void train(struct job *j)
 {
     struct workshop *w = j->workshop;
     struct trainer *t = &w->trainer;
     size_t dim = w->mixing.dim;
-    if (w->by_drift)
+    if (w->before != NULL)
         memcpy(w->before, w->mixing.x, dim * sizeof *w->before);
     rollback_mark(&j->rollback, w->mixing.x, j->round);
     t->steps(t->self, w->mixing.x, j->round, w->run.local_steps, &j->trained);
     j->ran_away = rollback_look(&j->rollback, w->mixing.x, &j->trained);
+    double step2 = w->before != NULL ? vec_dist2(w->mixing.x, w->before, dim) : 0;
     if (w->by_drift)
-        ladder_moved(&w->ladder, vec_dist2(w->mixing.x, w->before, dim));
+        ladder_moved(&w->ladder, step2);
+    if (w->run.pull > 0 && !j->ran_away)
+        mixing_moved(&w->mixing, step2);
 }
 
 void job_work(struct job *j, int64_t (*clock_us)(void))

@@ -40,6 +40,7 @@ static int open_mixing(struct workshop *w)
                               .spec = {[DELTA_FINAL] = r->final_compress, [DELTA_CATCHUP] = "fp16"},
                               .fixed_gamma = r->gamma_auto ? 0 : r->gamma,
                               .tolerate = r->tolerate,
+                              .pull = r->pull,
                               .mixer = own != NULL ? own : mixer_all[r->mixer],
                               .error_feedback = r->error_feedback,
                               .complete = strcmp(r->topology, "complete") == 0,
@@ -56,8 +57,9 @@ static int open_mixing(struct workshop *w)
     int err = mixing_init(&w->mixing, &c);
     if (err != 0)
         return err;
-    w->before = by_drift ? malloc(w->mixing.dim * sizeof *w->before) : NULL;
-    if (by_drift && w->before == NULL) {
+    bool watches = by_drift || r->pull > 0;
+    w->before = watches ? malloc(w->mixing.dim * sizeof *w->before) : NULL;
+    if (watches && w->before == NULL) {
         mixing_close(&w->mixing);
         return -ENOMEM;
     }

@@ -127,6 +127,11 @@ static bool sends_updates(const struct run *r)
     return !sends_models(r);
 }
 
+static bool tolerates_nobody(const struct run *r)
+{
+    return r->tolerate == 0;
+}
+
 static bool has_one_codec(const struct run *r)
 {
     return strcmp(r->compress, RUN_AUTO) != 0;
@@ -248,6 +253,12 @@ const struct run_key run_core_keys[] = {
      .min = 0, .max = TOLERATE_MAX, RUN_FIELD(tolerate),
      .useless = sends_updates, .of = "mixer",
      .why = "only with --mixer choco: updates are added up, whatever they are"},
+    {.name = "pull", .kind = RUN_REAL, .fallback = "0",
+     .help = "with --tolerate, for more liars than that: while training, neighbours together move a "
+             "model by less than X times what its own local steps do; 0: no limit",
+     .low = 0, .high = 1e6, RUN_FIELD(pull),
+     .useless = tolerates_nobody, .of = "tolerate",
+     .why = "only with --tolerate: alone it shortens the honest as much as liars"},
     {.name = "policy", .kind = RUN_CHOICE, .fallback = "sync",
      .help = "wait for every neighbour's round (sync) or never (async)",
      .choices = "sync|async", RUN_FIELD(policy)},

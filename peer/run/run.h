@@ -49,6 +49,7 @@ struct run
     uint32_t mixer;                      /* Place in mixer_all[] (gossip/mixers/mixer.h). */
     bool error_feedback, factor_masking; /* Mixers that send updates ask; else true, false. */
     uint32_t tolerate; /* So many lying neighbours of a peer are held back; 0: none. */
+    double pull; /* With tolerate: neighbours pull by less than so many own steps; 0: no limit. */
     bool gamma_auto;
     double gamma;
     enum run_policy policy;

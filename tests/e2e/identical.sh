@@ -48,6 +48,7 @@ equal average --topology complete --mixer average --compress topk:0.05 --factor-
 equal no-memory --topology ring --mixer average --compress randk:0.1 --error-feedback false
 # Clipped by what all neighbours say: the same neighbours, and the same distances.
 equal tolerate --topology complete --peers 5 --tolerate 1 --compress qsgd:4
+equal pull --topology complete --peers 5 --tolerate 1 --pull 0.5 --compress qsgd:4
 # Batch norms: running statistics beside the weights.
 equal norms --topology ring --compress topk:0.05 --model resnet:8 --rounds 10 --batch 8
 # Precision by drift: what each peer looked at was the same, too.

@@ -111,7 +111,7 @@ static void fill_pass(struct pass *p, struct rng *rng, size_t n)
 }
 
 /* x += sum of 0.1 d min(1, tau / |d|), without those that are refused, in double. */
-static void plain_pass(struct pass *p, size_t n, uint32_t tolerate)
+static void plain_pass(struct pass *p, size_t n, uint32_t tolerate, double most2)
 {
     double d2[MOST], tau2 = (double)INFINITY;
     struct correction term[MOST];
@@ -122,6 +122,7 @@ static void plain_pass(struct pass *p, size_t n, uint32_t tolerate)
     }
     if (tolerate > 0)
         tau2 = plain_threshold2(term, n, tolerate);
+    tau2 = tau2 < most2 ? tau2 : most2;
     for (size_t i = 0; i < n; i++) {
         double c = d2[i] > tau2 ? 0.1 * sqrt(tau2 / d2[i]) : 0.1;
         for (size_t k = 0; k < DIM && isfinite(term[i].d2); k++)
@@ -147,9 +148,12 @@ static void clipped_pass_is_the_twins(void **state)
         fill_pass(&p, &rng, n);
         if (n > 0 && trial % 3 == 0)
             p.term[rng_below(&rng, n)].limit2 = 3 * DIM;
-        plain_pass(&p, n, tolerate);
+        /* Under, among and over the distances of what is drawn. */
+        bool limited = tolerate > 0 && trial % 2 == 0;
+        double most2 = limited ? DIM * exp(3 * rng_normal(&rng)) : (double)INFINITY;
+        plain_pass(&p, n, tolerate, most2);
         if (tolerate > 0)
-            clip_terms(p.term, n, DIM, tolerate);
+            clip_terms(p.term, n, DIM, &(struct clip_rule){tolerate, most2});
         correction_pass(p.x, DIM, p.term, n);
         compare_pass(&p, 1e-3);
         for (size_t i = 0; i < n; i++)
@@ -169,9 +173,9 @@ static void one_enormous_float_changes_nothing(void **state)
         fill_pass(&p, &rng, 5);
         p.b[2][DIM - 3] = 1e30f;
         p.term[2].limit2 = 1e9;
-        plain_pass(&p, 5, (uint32_t)tolerate);
+        plain_pass(&p, 5, (uint32_t)tolerate, (double)INFINITY);
         if (tolerate > 0)
-            clip_terms(p.term, 5, DIM, 1);
+            clip_terms(p.term, 5, DIM, &(struct clip_rule){1, (double)INFINITY});
         correction_pass(p.x, DIM, p.term, 5);
         assert_true(p.term[2].refused && p.term[2].coefficient == 0);
         compare_pass(&p, 1e-3);

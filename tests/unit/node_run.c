@@ -73,6 +73,10 @@ static void defaults_may_be_given(void **state)
             set(&plain, "model", "resnet:20");
         if (strcmp(k->name, "drift-target") == 0)
             set(&plain, "compress", "auto");
+        if (strcmp(k->name, "pull") == 0) {
+            set(&plain, "tolerate", "1");
+            set(&plain, "topology", "complete");
+        }
         if (strcmp(k->name, "beta2") == 0)
             set(&plain, "optimiser", "adam");
         both = plain;
@@ -117,6 +121,7 @@ static void text_is_as_documented(void **state)
                               "norm=group\n"
                               "optimiser=adamw\n"
                               "policy=sync\n"
+                              "pull=0\n"
                               "quorum=0.75\n"
                               "rounds=4690\n"
                               "schedule=step\n"

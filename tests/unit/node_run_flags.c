@@ -326,6 +326,15 @@ static void tolerance_wants_neighbours(void **state)
     set(&f, "mixer", "average");
     assert_int_equal(run_from_flags(&r, &f, error), -EINVAL);
     assert_non_null(strstr(error, "--tolerate: only with --mixer choco"));
+    f = plain_flags();
+    set(&f, "pull", "1");
+    assert_int_equal(run_from_flags(&r, &f, error), -EINVAL);
+    assert_non_null(strstr(error, "--pull: only with --tolerate"));
+    set(&f, "topology", "torus");
+    set(&f, "min-peers", "16");
+    set(&f, "tolerate", "1");
+    assert_int_equal(run_from_flags(&r, &f, error), 0);
+    assert_true(r.pull == 1 && r.tolerate == 1);
 }
 
 /* Awkward doubles read back as themselves. */

@@ -4,6 +4,7 @@
  * the mean of the honest peers' models: its squared distance a coordinate from the mean of
  * their c_i.
  */
+#include "nn/math/vec.h"
 #include "peer/sim/attack.h"
 #include "sim_rig.h"
 
@@ -123,6 +124,50 @@ static void nobody_lies(void **state)
         }
 }
 
+/* ---- more liars than B ---- */
+
+/* Five honest peers in a ring, two liars on each, and edges among those so that all have four. */
+static const char two_on_each[] =
+    "edges:0-1,1-2,2-3,3-4,4-0,0-5,0-10,1-6,1-11,2-7,2-12,3-8,3-13,4-9,"
+    "4-14,5-6,6-7,7-8,8-9,9-10,10-11,11-12,12-13,13-14,14-5,5-10,6-11,"
+    "7-12,8-13,9-14";
+enum { HONEST = 5, RING_PEERS = 15 };
+
+/* The farthest that an honest peer ends from its own optimum, squared, a coordinate. */
+static double run_two_on_each(const char *attack, double pull)
+{
+    char error[ATTACK_ERROR_MAX];
+    bool liar[RING_PEERS];
+    struct rig r;
+    double most2 = 0;
+    rig_init(&r, RING_PEERS, DIM, two_on_each, "none", 0);
+    r.eta = 0.05f;
+    r.config.run.rounds = ROUNDS;
+    r.config.run.final_drift = 0;
+    r.config.run.tolerate = 1;
+    r.config.run.pull = pull;
+    assert_int_equal(attack_read(attack, RING_PEERS, &r.config.attack, liar, error), 0);
+    r.config.liar = liar;
+    rig_run(&r, UINT64_MAX);
+    for (uint32_t i = 0; i < HONEST; i++)
+        most2 = fmax(most2, vec_dist2(rig_model(&r, i), &r.c[i * DIM], DIM) / DIM);
+    rig_close(&r);
+    return most2;
+}
+
+/* Half of the neighbours lie: the distances are theirs, and models part. Where all of them
+ * together pull by less than half an own step, own steps lead to one's own optimum. */
+static void more_liars_than_that(void **state)
+{
+    static const char *const attacks[] = {"alie:5-14", "dissensus:5-14", "push:5-14"};
+    (void)state;
+    for (size_t i = 0; i < sizeof attacks / sizeof attacks[0]; i++) {
+        double without = run_two_on_each(attacks[i], 0), with = run_two_on_each(attacks[i], 0.5);
+        if (!(without > 0.5) || !(with < 1e-6))
+            fail_msg("%s: off by %g, with --pull 0.5 by %g", attacks[i], without, with);
+    }
+}
+
 /* ---- an honest peer whose data are not like the others' ---- */
 
 /* Peer 5's own optimum is 10,000 times as far away, as of a table that nobody has scaled. */
@@ -210,6 +255,7 @@ int main(void)
         cmocka_unit_test(one_liar_untolerated),
         cmocka_unit_test(one_liar_tolerated),
         cmocka_unit_test(nobody_lies),
+        cmocka_unit_test(more_liars_than_that),
         cmocka_unit_test(an_unscaled_peer_is_left_alone),
         cmocka_unit_test(who_was_barred_is_tried_again),
         cmocka_unit_test(specs_are_read),

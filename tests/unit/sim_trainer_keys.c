@@ -269,6 +269,7 @@ static void its_keys_are_flags_help_and_text(void **state)
                               "mixer=choco\n"
                               "noise=0.025\n"
                               "policy=sync\n"
+                              "pull=0\n"
                               "quorum=0.5\n"
                               "reach=100\n"
                               "rounds=7\n"
