@@ -5,6 +5,8 @@
 
 #include <math.h>
 
+enum { LIARS_MAX = 16 /* With more of them nothing is said of who is final. */ };
+
 /* D^2 of the edge's last exchange and E^2 of our delta of it; infinite where there was none. */
 static void measure(const struct edge *e, double *d2, double *e2)
 {
@@ -20,8 +22,9 @@ double chain_bound(const struct edges *es, size_t n_members)
     if (m->mixer->updates || n_members < 2 || es->n == 0)
         return (double)INFINITY;
     for (size_t i = 0; i < es->n; i++) {
-        const struct edge *e = &edges_at(es, i)->edge;
-        if (e->state == EDGE_DONE)
+        const struct neighbour *b = edges_at(es, i);
+        const struct edge *e = &b->edge;
+        if (e->state == EDGE_DONE || b->n_barred > 0) /* The distrusted have no part in it. */
             continue;
         measure(e, &d2, &e2);
         most_d2 = fmax(most_d2, d2);
@@ -29,6 +32,29 @@ double chain_bound(const struct edges *es, size_t n_members)
     }
     double link = 3 * sqrt(most_d2) + 2 * sqrt(most_e2), norm2 = vec_norm2(m->x, m->dim);
     return norm2 > 0 ? (double)(n_members - 1) * link / sqrt(norm2) : (double)INFINITY;
+}
+
+double chain_left(const struct edges *es)
+{
+    const struct mixing *m = &es->workshop->mixing;
+    double far2[LIARS_MAX + 1] = {0};
+    uint32_t last = es->workshop->run.tolerate;
+    if (m->mixer->updates || last > LIARS_MAX)
+        return 0;
+    for (size_t i = 0; i < es->n; i++) {
+        const struct neighbour *b = edges_at(es, i);
+        if (b->edge.state != EDGE_DONE || b->edge.b == NULL || b->n_barred > 0)
+            continue;
+        double d2 = vec_dist2(m->x, b->edge.b, m->dim);
+        for (uint32_t k = 0; k <= last; k++)
+            if (d2 > far2[k]) {
+                double t = far2[k];
+                far2[k] = d2;
+                d2 = t;
+            }
+    }
+    double norm2 = vec_norm2(m->x, m->dim);
+    return far2[last] > 0 && norm2 > 0 ? sqrt(far2[last] / norm2) / 2 : 0;
 }
 
 double chain_look(struct chain *c, const struct edges *es, uint64_t rounds, double distance,

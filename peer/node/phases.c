@@ -18,7 +18,8 @@ enum {
     STALL_WINDOWS = 3, /* The last phase is not without progress before so many drift windows */
     STALL_ROUNDS = 64, /* and so many of its rounds have gone by without any: on a slow network
                         * these take minutes. */
-    STALL_MOST = 5000, /* But if not even windows end, after so many rounds. */
+    STALL_MOST = 5000, /* But if not even windows end, after so many rounds, or STALL_ROUNDS for
+                        * each member. */
     LIMIT_JOBS = 20,   /* A neighbour's job may take so many times our mean one, */
     LIMIT_LONGEST = 4, /* or so many times our longest: those that evaluate are long; */
     LIMIT_FIRST = 6    /* and so many times --worker-limit, before we know how long one takes. */
@@ -230,9 +231,14 @@ void phases_late(struct phases *ph, int64_t late_us)
 /* Mixing alone only contracts: of what was known in this phase the least is true. Estimates
  * differ from window to window, and one peer's must not rise where others have believed it
  * and left. */
-double phases_own_distance(const struct phases *ph)
+static double measured(const struct phases *ph)
 {
     return fmin(ph->bound, workshop_distance(ph->workshop, ph->settling_window));
+}
+
+double phases_own_distance(const struct phases *ph)
+{
+    return ph->unheard ? (double)INFINITY : fmax(measured(ph), ph->left);
 }
 
 /* Have all members that live done their training? In lock step beats say so. */
@@ -288,10 +294,12 @@ static int64_t stalled_us(const struct phases *ph)
     uint64_t rounds = ph->settle_rounds - ph->best_rounds;
     bool windows = workshop_window(ph->workshop) - ph->best_window >= STALL_WINDOWS;
     bool mute = ph->env->now_us - ph->edges->exchange_us > SCHEDULE_STALL_US;
-    /* Once a member has ended no window has all of them any more. */
-    bool last = others_some(ph->env, RECORD_FINISHED) || others_some(ph->env, RECORD_FAILED);
+    /* Once a member has ended, or is distrusted, no window has all of them any more. */
+    bool last = others_some(ph->env, RECORD_FINISHED) || others_some(ph->env, RECORD_FAILED)
+                || edges_any_barred(ph->edges);
     bool long_ago = rounds >= STALL_ROUNDS && (windows || last);
-    bool tried = long_ago || rounds >= STALL_MOST;
+    uint64_t most = STALL_ROUNDS * (1 + members_count(ph->env->members));
+    bool tried = long_ago || rounds >= STALL_MOST || rounds >= most;
     /* Until then we waited for it, and could do nothing. */
     int64_t since_us = larger(ph->better_us, ph->edges->excused_us);
     return tried || mute ? ph->env->now_us - since_us : 0;
@@ -304,6 +312,8 @@ static void begin_settling(struct phases *ph)
     ph->window_due = lock_step(ph);
     ph->settling_window = workshop_begun(ph->workshop, ph->window_due);
     ph->bound = (double)INFINITY;
+    ph->left = 0;
+    ph->unheard = false;
     ph->bound_view = ph->edges->view;
     ph->bound_resets = ph->edges->n_resets;
     better(ph);
@@ -349,7 +359,8 @@ static void look_at_last_phase(struct phases *ph)
         ph->bound = (double)INFINITY;
         ph->chain = (struct chain){.near = false};
     }
-    ph->bound = phases_own_distance(ph);
+    ph->bound = measured(ph);
+    ph->left = chain_left(ph->edges);
     ph->bound = chain_look(&ph->chain, ph->edges, ph->settle_rounds, ph->bound,
                            final_margin * ph->workshop->run.final_drift);
     look_for_nearness(ph);
@@ -524,8 +535,10 @@ static enum phases_next get_model(struct phases *ph, const struct schedule_view 
 static enum phases_next follow(struct phases *ph, const struct schedule_view *v,
                                const struct schedule_decision *d)
 {
-    if (d->late && !ph->draining && !v->away)
+    if (d->late && !ph->draining && !v->away) {
+        ph->unheard = !schedule_confirmed(v); /* The mean is near us, and who else is? */
         env_note(ph->env, NOTE_WARNING, "the last phase ended without reaching --final-drift");
+    }
     ph->draining |= d->drain;
     ph->wake_us = d->wait_us > 0 ? ph->env->now_us + d->wait_us : INT64_MAX;
     switch (d->act) {

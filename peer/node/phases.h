@@ -62,6 +62,8 @@ struct phases
     /* A bound on our distance once known stays one, until something parts the models. */
     double bound;
     uint64_t bound_view, bound_resets;
+    double left;         /* We are so far from it at least, by who is final (chain.h). */
+    bool unheard;        /* It ended late, and most neighbours did not say that they are near. */
     struct chain chain;  /* What the edges say of it, where sketches do not. */
     bool near;           /* It is under the target: */
     uint64_t near_round; /* the models of this round were the first of which that is known. */

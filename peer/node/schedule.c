@@ -146,6 +146,17 @@ uint32_t schedule_settled(const struct schedule_view *v)
     return least + 1;
 }
 
+bool schedule_confirmed(const struct schedule_view *v)
+{
+    size_t near = 0, n = 0;
+    for (size_t i = 0; i < v->n_edges; i++) {
+        const struct schedule_edge *e = &v->edge[i];
+        n += e->open;
+        near += e->open && e->settled > 0;
+    }
+    return 2 * near >= n;
+}
+
 /* Is nobody left to mix with, now or later? */
 static bool lonely(const struct schedule_view *v)
 {

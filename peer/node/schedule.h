@@ -145,6 +145,9 @@ struct schedule_decision schedule_next(const struct schedule_view *v);
  * more than the least of our neighbours said. Once it passes our eccentricity, all are. */
 uint32_t schedule_settled(const struct schedule_view *v);
 
+/* Do at least half of those that we mix with say that they are near? */
+bool schedule_confirmed(const struct schedule_view *v);
+
 /* A neighbour of whom nothing is to be expected: its worker hangs, or it says nothing new. */
 bool schedule_stuck(const struct schedule_view *v, const struct schedule_edge *e);
 /* One for whom lock step does not wait: it is stuck, or it flaps. */

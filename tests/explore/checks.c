@@ -9,21 +9,15 @@
 #include <math.h>
 #include <string.h>
 
-const char *const wrong_name[WRONG_KINDS] = {[WRONG_CRASH] = "crash",
-                                             [WRONG_PROTOCOL] = "protocol",
-                                             [WRONG_REPLICAS] = "replicas",
-                                             [WRONG_MEAN] = "mean",
-                                             [WRONG_ROUNDS] = "rounds",
-                                             [WRONG_STORM] = "storm",
-                                             [WRONG_MEMORY] = "memory",
-                                             [WRONG_DRIFT] = "drift",
-                                             [WRONG_GATHERING] = "gathering",
-                                             [WRONG_EDGES] = "edges",
-                                             [WRONG_VIEW] = "view",
-                                             [WRONG_END] = "end",
-                                             [WRONG_STANDSTILL] = "standstill",
-                                             [WRONG_EXIT] = "exit",
-                                             [WRONG_CONSENSUS] = "consensus"};
+const char *const wrong_name[WRONG_KINDS] = {
+    [WRONG_CRASH] = "crash",       [WRONG_PROTOCOL] = "protocol",
+    [WRONG_REPLICAS] = "replicas", [WRONG_MODEL] = "model",
+    [WRONG_MEAN] = "mean",         [WRONG_ROUNDS] = "rounds",
+    [WRONG_STORM] = "storm",       [WRONG_MEMORY] = "memory",
+    [WRONG_DRIFT] = "drift",       [WRONG_GATHERING] = "gathering",
+    [WRONG_EDGES] = "edges",       [WRONG_VIEW] = "view",
+    [WRONG_END] = "end",           [WRONG_STANDSTILL] = "standstill",
+    [WRONG_EXIT] = "exit",         [WRONG_CONSENSUS] = "consensus"};
 
 /* ---- replicas, and exchanges that are equal and opposite ---- */
 
@@ -44,7 +38,9 @@ static void compare(struct cluster *c, uint32_t i, uint32_t j, const struct exch
         if (x->a != y->b || x->b != y->a)
             cluster_wrong(c, WRONG_REPLICAS, "%" PRIu32 " and %" PRIu32 " differ at round %" PRIu64,
                           i, j, x->round);
-        bool both = isfinite(x->coefficient) && isfinite(y->coefficient);
+        /* An end that distrusts what comes, or clips it, mixes less of it, as it alone knows. */
+        bool both = isfinite(x->coefficient) && isfinite(y->coefficient) && c->plan.tolerate == 0
+                    && (c->plan.liars == 0 || (x->coefficient != 0 && y->coefficient != 0));
         if (both && memcmp(&x->coefficient, &y->coefficient, sizeof x->coefficient) != 0)
             cluster_wrong(c, WRONG_MEAN,
                           "%" PRIu32 " and %" PRIu32 " mix round %" PRIu64 " by %g and %g", i, j,
@@ -60,7 +56,7 @@ void check_exchanges(struct cluster *c, uint32_t peer)
         struct node_edge e;
         node_edge(n, i, &e);
         uint32_t other = peer_of(c, e.id);
-        if (e.a == NULL || other == UINT32_MAX)
+        if (e.a == NULL || other == UINT32_MAX || !cluster_honest(c, other))
             continue;
         const struct exchange *last = &p->kept[other][(p->n_kept[other] + KEPT - 1) % KEPT];
         if (last->epoch == e.epoch && last->round == e.round)
@@ -88,7 +84,7 @@ void check_event(struct cluster *c, uint32_t peer, const struct node_event *ev)
         c->whole &=
             !began || s.n_vertices == c->plan.n_peers; /* Else somebody was taken for dead. */
     }
-    if (ev->type != NODE_LINK_UP)
+    if (ev->type != NODE_LINK_UP || !cluster_honest(c, peer))
         return;
     if (ev->now_us - w->second_us > PLAN_SECOND) {
         w->second_us = ev->now_us;
@@ -161,7 +157,7 @@ void check_pace(struct cluster *c)
     look_who_moves(c);
     for (uint32_t i = 0; i < c->plan.n_peers; i++) {
         struct watched *w = &c->peer[i];
-        if (!cluster_alive(c, i))
+        if (!cluster_honest(c, i) || !cluster_alive(c, i))
             continue;
         struct node_progress p = cluster_progress(c, i);
         bool starts = p.phase != NODE_TRAINING || p.holds || held;
@@ -285,6 +281,8 @@ void check_progress(struct cluster *c, uint32_t peer)
     struct node_progress p = cluster_progress(c, peer);
     check_rounds(c, peer, &p);
     check_memory(c, peer);
+    if (c->plan.liars != 0)
+        return; /* Drifts are not claimed, and violations are looked at one by one. */
     check_drift(c, peer, &p);
     if (p.violations > 0)
         cluster_wrong(c, WRONG_PROTOCOL, "%" PRIu32 " saw a violation", peer);
@@ -309,7 +307,8 @@ static bool edges_open_at(struct cluster *c, uint32_t i, bool tell)
     bool open = true;
     for (uint32_t j = 0; j < c->plan.n_peers; j++) {
         struct node_edge e, back;
-        if (j == i || !cluster_alive(c, j) || !wants(c, j, i, &back) || !wants(c, i, j, &e))
+        if (j == i || !cluster_honest(c, j) || !cluster_alive(c, j) || !wants(c, j, i, &back)
+            || !wants(c, i, j, &e))
             continue;
         if (e.state == EDGE_OPEN || e.state == EDGE_DONE)
             continue;
@@ -338,7 +337,10 @@ static bool whole_at(struct cluster *c, uint32_t i, uint32_t alive, uint32_t tra
     uint32_t stalled = 0;
     for (uint32_t j = 0; j < c->plan.n_peers; j++)
         stalled += cluster_alive(c, j) && c->peer[j].hurt;
-    bool knows = s.n_vertices <= alive && s.n_vertices + stalled >= alive;
+    uint32_t liars = 0; /* Are known, or not. */
+    for (uint32_t j = 0; j < c->plan.n_peers; j++)
+        liars += !cluster_honest(c, j) && cluster_alive(c, j);
+    bool knows = s.n_vertices <= alive + liars && s.n_vertices + stalled >= alive;
     knows |= p.phase == NODE_GATHERING;
     if (!knows && tell)
         cluster_wrong(c, WRONG_VIEW, "%" PRIu32 " counts %zu of %" PRIu32 " alive", i, s.n_vertices,
@@ -351,7 +353,7 @@ static bool stranded(const struct cluster *c, uint32_t i)
 {
     uint32_t told = cluster_told(c);
     for (uint32_t j = 0; j < c->plan.n_peers; j++)
-        if ((told & UINT32_C(1) << j) && j != i && cluster_alive(c, j))
+        if ((told & UINT32_C(1) << j) && j != i && cluster_honest(c, j) && cluster_alive(c, j))
             return false;
     return cluster_progress(c, i).phase == NODE_GATHERING;
 }
@@ -361,6 +363,8 @@ bool check_whole(struct cluster *c, bool tell)
     uint32_t alive = 0, training = 0;
     bool whole = true;
     for (uint32_t i = 0; i < c->plan.n_peers; i++) {
+        if (!cluster_honest(c, i))
+            continue;
         if (!cluster_alive(c, i) && !c->peer[i].absent)
             return true; /* Somebody has ended: the rest go their ways. */
         if (!cluster_alive(c, i) || stranded(c, i))
@@ -370,7 +374,7 @@ bool check_whole(struct cluster *c, bool tell)
         training += phase >= NODE_TRAINING && phase <= NODE_SETTLING;
     }
     for (uint32_t i = 0; i < c->plan.n_peers; i++)
-        if (cluster_alive(c, i) && !stranded(c, i))
+        if (cluster_honest(c, i) && cluster_alive(c, i) && !stranded(c, i))
             whole &= whole_at(c, i, alive, training, tell);
     return whole;
 }
@@ -473,12 +477,12 @@ static void check_consensus(struct cluster *c)
     uint32_t good = 0;
     for (uint32_t i = 0; i < c->plan.n_peers; i++) {
         int code;
-        if (c->peer[i].absent || c->peer[i].left || sim_node(c->world, i) == NULL
-            || !sim_ended(c->world, i, &code))
+        if (!cluster_honest(c, i) || c->peer[i].absent || c->peer[i].left
+            || sim_node(c->world, i) == NULL || !sim_ended(c->world, i, &code))
             continue;
         good |= code == 0 && cluster_model(c, i) != NULL ? UINT32_C(1) << i : 0;
-        bool excused =
-            (code == CMD_APART && !c->settled) || (code == CMD_FAILED && disk_full(c, i));
+        bool excused = (code == CMD_APART && (!c->settled || liars_excuse(c)))
+                       || (code == CMD_FAILED && disk_full(c, i));
         if (code != 0 && !excused)
             exit_code(c, i, code);
     }
@@ -491,7 +495,7 @@ static void check_consensus(struct cluster *c)
 void check_end(struct cluster *c)
 {
     for (uint32_t i = 0; i < c->plan.n_peers; i++) {
-        if (sim_node(c->world, i) == NULL)
+        if (sim_node(c->world, i) == NULL || !cluster_honest(c, i))
             continue;
         struct node_progress p = cluster_progress(c, i);
         c->out->n_rounds += p.round;

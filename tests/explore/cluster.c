@@ -127,6 +127,8 @@ static void note(void *self, uint32_t peer, const struct node_note *n)
                 peer, n->text);
     if (c->story != NULL)
         story_say(c->story, sim_now_us(c->world), peer, n->text);
+    if (c->plan.liars != 0 && cluster_honest(c, peer))
+        liars_check_note(c, peer, n->text);
     p->resumes |= strncmp(n->text, "going on from the checkpoint", 28) == 0;
     if (sscanf(n->text, "joined the run at round %" SCNu64, &p->joined_round) != 1)
         return;
@@ -136,12 +138,16 @@ static void note(void *self, uint32_t peer, const struct node_note *n)
 
 static void worked(void *self, uint32_t peer)
 {
+    if (!cluster_honest(self, peer))
+        return;
     check_exchanges(self, peer);
+    liars_check_model(self, peer);
 }
 
 static void measured(void *self, uint32_t peer)
 {
-    check_progress(self, peer);
+    if (cluster_honest(self, peer))
+        check_progress(self, peer);
 }
 
 static void watch(void *self, uint32_t peer, const struct node_event *ev, uint32_t other)
@@ -219,7 +225,7 @@ static void set_spec(char out[RUN_SPEC_MAX], const char *spec)
     snprintf(out, RUN_SPEC_MAX, "%s", canonical);
 }
 
-static void set_run(struct run *r, const struct plan *p)
+void cluster_set_run(struct run *r, const struct plan *p)
 {
     char error[TOPOLOGY_ERROR_MAX];
     *r = (struct run){.gamma = p->gamma,
@@ -233,6 +239,7 @@ static void set_run(struct run *r, const struct plan *p)
                       .drift_target = 1,
                       .final_drift = p->final_drift,
                       .quorum = p->quorum,
+                      .tolerate = p->tolerate,
                       .local_steps = p->local_steps};
     set_spec(r->compress, p->compress);
     set_spec(r->final_compress, "qsgd:4");
@@ -296,14 +303,15 @@ static void set_world(struct cluster *c)
                                     .worked = worked,
                                     .watch = watch,
                                     .resolve = resolve};
-    set_run(&c->config.run, p);
+    cluster_set_run(&c->config.run, p);
+    liars_set(c);
 }
 
 void cluster_run(const struct plan *p, struct explored *out, FILE *trace, FILE *story)
 {
     struct cluster *c = calloc(1, sizeof *c);
     assert(c != NULL);
-    *c = (struct cluster){.plan = *p, .out = out, .trace = trace, .whole = true};
+    *c = (struct cluster){.plan = *p, .out = out, .trace = trace, .whole = p->liars == 0};
     *out = (struct explored){.drift = (double)NAN, .healed_s = (double)NAN, .worst_drift = 1};
     if (story != NULL) {
         c->story = story_open(story);

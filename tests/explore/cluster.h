@@ -5,6 +5,7 @@
 #include "plan.h"
 
 #include "peer/node/inspect.h"
+#include "peer/sim/attack.h"
 #include "peer/sim/faults.h"
 
 enum { DIM_MAX = 1208, TEXT = 200 };
@@ -14,6 +15,7 @@ enum wrong {
     WRONG_CRASH,      /* The program died. */
     WRONG_PROTOCOL,   /* A correct peer was taken for a violator. */
     WRONG_REPLICAS,   /* Equal (epoch, round), other replicas. */
+    WRONG_MODEL,      /* An honest model is no number or, with --tolerate, out of bounds. */
     WRONG_MEAN,       /* An exchange was not equal and opposite, or the mean has moved. */
     WRONG_ROUNDS,     /* Rounds claimed are not those done and those counted as skipped. */
     WRONG_STORM,      /* A peer dials, or is dialled, without end. */
@@ -85,6 +87,7 @@ struct cluster
 {
     struct plan plan;
     struct sim_config config;
+    bool liar[PLAN_PEERS_MAX];
     struct sim_world *world;
     struct watched peer[PLAN_PEERS_MAX];
     struct segment segment[3];
@@ -111,6 +114,14 @@ bool cluster_alive(const struct cluster *c, uint32_t peer);
 struct node_progress cluster_progress(const struct cluster *c, uint32_t peer);
 const float *cluster_model(const struct cluster *c, uint32_t peer);
 
+/* Has it to keep to anything? */
+static inline bool cluster_honest(const struct cluster *c, uint32_t peer)
+{
+    return !(c->plan.liars & UINT32_C(1) << peer);
+}
+/* The run of a plan. Ends the program where a text of it is none. */
+void cluster_set_run(struct run *r, const struct plan *p);
+
 /* The peers that a process is told of when it starts, by records or by names. */
 uint32_t cluster_told(const struct cluster *c);
 
@@ -128,6 +139,14 @@ void check_pace(struct cluster *c);
  * `tell` what is not so is a finding. */
 bool check_whole(struct cluster *c, bool tell);
 void check_end(struct cluster *c);
+
+/* liars.c: who lies, in the world's configuration; after a job of an honest peer; a line for
+ * people of one. */
+void liars_set(struct cluster *c);
+void liars_check_model(struct cluster *c, uint32_t peer);
+void liars_check_note(struct cluster *c, uint32_t peer, const char *text);
+/* May it have ended apart from the others? */
+bool liars_excuse(const struct cluster *c);
 
 /* trace.c */
 void trace_event(void *self, uint32_t peer, const struct node_event *ev, uint32_t other);

@@ -23,7 +23,8 @@ enum {
 static bool someone_trains(const struct cluster *c)
 {
     for (uint32_t i = 0; i < c->plan.n_peers; i++)
-        if (cluster_alive(c, i) && cluster_progress(c, i).phase <= NODE_TRAINING)
+        if (cluster_honest(c, i) && cluster_alive(c, i)
+            && cluster_progress(c, i).phase <= NODE_TRAINING)
             return true;
     return false;
 }
@@ -32,7 +33,7 @@ static bool someone_trains(const struct cluster *c)
 static bool all_gone(const struct cluster *c)
 {
     for (uint32_t i = 0; i < c->plan.n_peers; i++)
-        if (sim_node(c->world, i) != NULL)
+        if (cluster_honest(c, i) && sim_node(c->world, i) != NULL)
             return false;
     return true;
 }
@@ -264,7 +265,7 @@ static bool is_lost(const struct cluster *c, uint32_t peer)
 static bool all_over(const struct cluster *c)
 {
     for (uint32_t i = 0; i < c->plan.n_peers; i++)
-        if (cluster_alive(c, i) && !is_lost(c, i))
+        if (cluster_honest(c, i) && cluster_alive(c, i) && !is_lost(c, i))
             return false;
     return true;
 }
@@ -272,7 +273,7 @@ static bool all_over(const struct cluster *c)
 static bool someone_ended(const struct cluster *c)
 {
     for (uint32_t i = 0; i < c->plan.n_peers; i++)
-        if (!cluster_alive(c, i) && !c->peer[i].absent && !c->peer[i].left)
+        if (cluster_honest(c, i) && !cluster_alive(c, i) && !c->peer[i].absent && !c->peer[i].left)
             return true;
     return false;
 }
@@ -283,6 +284,8 @@ static bool too_late(const struct cluster *c)
 {
     uint32_t ended = 0, left = 0;
     for (uint32_t i = 0; i < c->plan.n_peers; i++) {
+        if (!cluster_honest(c, i))
+            continue;
         if (!cluster_alive(c, i))
             ended += !c->peer[i].absent;
         else if (cluster_progress(c, i).phase != NODE_GATHERING)

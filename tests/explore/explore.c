@@ -17,7 +17,7 @@ struct options
 {
     uint64_t seeds, from, seed;
     const char *plan;
-    bool one, trace, story, shrink, quiet, disks;
+    bool one, trace, story, shrink, quiet, disks, byzantine;
     uint32_t jobs;
 };
 
@@ -71,6 +71,15 @@ static void add_up(struct tally *t, const struct options *o, uint64_t seed,
         say_outcome("seed", seed, out);
 }
 
+static void draw(const struct options *o, struct plan *p, uint64_t seed)
+{
+    plan_draw(p, seed);
+    if (o->disks)
+        plan_draw_disks(p);
+    if (o->byzantine)
+        plan_draw_liars(p);
+}
+
 /* ---- children ---- */
 
 static void child_main(const struct options *o, uint64_t first, int fd)
@@ -81,9 +90,7 @@ static void child_main(const struct options *o, uint64_t first, int fd)
         word = (struct word){.seed = s};
         if (write(fd, &word, sizeof word) != (ssize_t)sizeof word)
             _exit(3);
-        plan_draw(&p, s);
-        if (o->disks)
-            plan_draw_disks(&p);
+        draw(o, &p, s);
         cluster_run(&p, &word.outcome, NULL, NULL);
         word.done = true;
         if (write(fd, &word, sizeof word) != (ssize_t)sizeof word)
@@ -210,9 +217,7 @@ static int one(const struct options *o)
     if (f != NULL)
         fclose(f);
     else
-        plan_draw(&p, o->seed);
-    if (f == NULL && o->disks)
-        plan_draw_disks(&p);
+        draw(o, &p, o->seed);
     if (o->story) {
         cluster_run(&p, &out, NULL, stdout);
         return 0;
@@ -230,8 +235,9 @@ static int one(const struct options *o)
 static int usage(void)
 {
     fprintf(stderr,
-            "usage: explore SEEDS [--from S] [--jobs N] [--quiet] [--disks]\n"
-            "       explore --seed S [--disks] | --plan FILE [--trace | --story | --shrink]\n");
+            "usage: explore SEEDS [--from S] [--jobs N] [--quiet] [MODE]...\n"
+            "       explore --seed S [MODE]... | --plan FILE [--trace | --story | --shrink]\n"
+            "MODE: --disks, --byzantine\n");
     return 2;
 }
 
@@ -251,6 +257,8 @@ int main(int argc, char **argv)
             o.quiet = true;
         else if (strcmp(a, "--disks") == 0)
             o.disks = true;
+        else if (strcmp(a, "--byzantine") == 0)
+            o.byzantine = true;
         else if (a[0] != '-' && o.seeds == 0)
             o.seeds = strtoull(a, NULL, 10);
         else if (v == NULL)

@@ -23,12 +23,12 @@ static double log_uniform(struct rng *r, double low, double high)
     return low * exp((double)rng_unit(r) * log(high / low));
 }
 
-static bool chance(struct rng *r, double p)
+bool plan_chance(struct rng *r, double p)
 {
     return (double)rng_unit(r) < p;
 }
 
-static const char *choose(struct rng *r, const char *const *of)
+const char *plan_choose(struct rng *r, const char *const *of)
 {
     size_t n = 0;
     while (of[n] != NULL)
@@ -40,15 +40,15 @@ static const char *choose(struct rng *r, const char *const *of)
 static uint32_t draw_set(struct rng *r, uint32_t n)
 {
     uint32_t all = (UINT32_C(1) << n) - 1, set = 0;
-    if (chance(r, 0.05))
+    if (plan_chance(r, 0.05))
         return all;
-    uint32_t k = chance(r, 0.7) ? 1 : 1 + (uint32_t)rng_below(r, n);
+    uint32_t k = plan_chance(r, 0.7) ? 1 : 1 + (uint32_t)rng_below(r, n);
     while (k-- > 0)
         set |= UINT32_C(1) << rng_below(r, n);
     return set;
 }
 
-static int64_t draw_us(struct rng *r, double low_s, double high_s)
+int64_t plan_draw_us(struct rng *r, double low_s, double high_s)
 {
     int64_t ms = (int64_t)(log_uniform(r, low_s, high_s) * 1e3);
     return ms * 1000; /* As its text has it. */
@@ -58,20 +58,20 @@ static void draw_pair(struct rng *r, uint32_t n, struct fault *f)
 {
     uint32_t all = (UINT32_C(1) << n) - 1;
     f->a = draw_set(r, n);
-    f->b = chance(r, 0.5) ? all & ~f->a : draw_set(r, n) & ~f->a;
+    f->b = plan_chance(r, 0.5) ? all & ~f->a : draw_set(r, n) & ~f->a;
 }
 
 static void draw_fault(struct rng *r, const struct plan *p, int64_t length_us, struct fault *f)
 {
     *f = (struct fault){.kind = (enum fault_kind)rng_below(r, FAULT_DRAWN)};
     f->at_us = (int64_t)((double)rng_unit(r) * (double)length_us) / 1000 * 1000;
-    f->for_us = draw_us(r, 0.01, chance(r, 0.2) ? 120 : 15);
+    f->for_us = plan_draw_us(r, 0.01, plan_chance(r, 0.2) ? 120 : 15);
     f->a = draw_set(r, p->n_peers);
     switch (f->kind) {
     case FAULT_KILL:
     case FAULT_OFF:
     case FAULT_LEAVE:
-        if (chance(r, 0.15))
+        if (plan_chance(r, 0.15))
             f->for_us = PLAN_EVER;
         break;
     case FAULT_LATE:
@@ -86,12 +86,12 @@ static void draw_fault(struct rng *r, const struct plan *p, int64_t length_us, s
         break;
     case FAULT_RESET:
         f->for_us = 0;
-        f->x = chance(r, 0.2)   ? -1
-               : chance(r, 0.4) ? 0
-                                : round(log_uniform(r, 0.01, 20) * 1e3) / 1e3;
-        f->y = chance(r, 0.2)   ? -1
-               : chance(r, 0.4) ? 0
-                                : round(log_uniform(r, 0.01, 20) * 1e3) / 1e3;
+        f->x = plan_chance(r, 0.2)   ? -1
+               : plan_chance(r, 0.4) ? 0
+                                     : round(log_uniform(r, 0.01, 20) * 1e3) / 1e3;
+        f->y = plan_chance(r, 0.2)   ? -1
+               : plan_chance(r, 0.4) ? 0
+                                     : round(log_uniform(r, 0.01, 20) * 1e3) / 1e3;
         draw_pair(r, p->n_peers, f);
         break;
     case FAULT_CUT:
@@ -136,28 +136,29 @@ static void draw_run(struct plan *p, struct rng *r)
     static const char *const codec[] = {"auto", "auto", "qsgd:4",    "qsgd:4", "topk:0.1",
                                         "sign", "none", "lowrank:1", NULL};
     static const char *const update[] = {"topk:0.1", "qsgd:4", "sign", "none", NULL};
-    p->n_peers = chance(r, 0.6) ? 2 + (uint32_t)rng_below(r, 7) : 2 + (uint32_t)rng_below(r, 23);
-    snprintf(p->topology, PLAN_TEXT, "%s", choose(r, topology));
-    p->average = chance(r, 0.1);
-    p->async = !p->average && chance(r, 0.35);
-    snprintf(p->compress, PLAN_TEXT, "%s", choose(r, p->average ? update : codec));
-    p->local_steps = chance(r, 0.6) ? 1 : 1 + (uint32_t)rng_below(r, 8);
+    p->n_peers =
+        plan_chance(r, 0.6) ? 2 + (uint32_t)rng_below(r, 7) : 2 + (uint32_t)rng_below(r, 23);
+    snprintf(p->topology, PLAN_TEXT, "%s", plan_choose(r, topology));
+    p->average = plan_chance(r, 0.1);
+    p->async = !p->average && plan_chance(r, 0.35);
+    snprintf(p->compress, PLAN_TEXT, "%s", plan_choose(r, p->average ? update : codec));
+    p->local_steps = plan_chance(r, 0.6) ? 1 : 1 + (uint32_t)rng_below(r, 8);
     p->rounds = (uint64_t)log_uniform(r, 30, 300);
-    p->dim = chance(r, 0.15) ? 1208 : 48; /* Drift is measured where deltas are long. */
+    p->dim = plan_chance(r, 0.15) ? 1208 : 48; /* Drift is measured where deltas are long. */
     if (p->dim > 48)
         p->rounds *= 2;
-    p->min_peers = chance(r, 0.6) ? p->n_peers : 1 + (uint32_t)rng_below(r, p->n_peers);
+    p->min_peers = plan_chance(r, 0.6) ? p->n_peers : 1 + (uint32_t)rng_below(r, p->n_peers);
     p->final_drift = 1e-3;
-    p->by_name = chance(r, 0.5);
-    p->guests = p->by_name && chance(r, 0.3);
+    p->by_name = plan_chance(r, 0.5);
+    p->guests = p->by_name && plan_chance(r, 0.3);
 }
 
 /* From a stream of its own: seeds are what they were before there was a quorum. */
 static void draw_patience(struct plan *p, uint64_t seed)
 {
     struct rng r = rng_stream(rng_key(seed, RNG_TEST, 0xe8, 1));
-    p->quorum = chance(&r, 0.7) ? 0.5 : (double)rng_below(&r, 10) / 10;
-    p->patience_s = chance(&r, 0.3) ? 600 : floor(log_uniform(&r, 3, 60));
+    p->quorum = plan_chance(&r, 0.7) ? 0.5 : (double)rng_below(&r, 10) / 10;
+    p->patience_s = plan_chance(&r, 0.3) ? 600 : floor(log_uniform(&r, 3, 60));
     p->worker_limit_s = 15;
 }
 
@@ -166,13 +167,13 @@ void plan_draw(struct plan *p, uint64_t seed)
     struct rng r = rng_stream(rng_key(seed, RNG_TEST, 0xe8, 0));
     *p = (struct plan){.seed = seed};
     draw_run(p, &r);
-    int64_t length_us = draw_us(&r, 4, 90);
+    int64_t length_us = plan_draw_us(&r, 4, 90);
     p->latency_us = (int64_t)log_uniform(&r, 50, 20000);
-    p->jitter_us = chance(&r, 0.5) ? 0 : (int64_t)log_uniform(&r, 10, 50000);
-    p->startup_us = chance(&r, 0.4) ? 0 : draw_us(&r, 0.002, 5);
-    p->step_spread = chance(&r, 0.6) ? 0 : round((double)rng_unit(&r) * 30) / 10;
-    p->bytes_per_s = chance(&r, 0.7) ? 0 : floor(log_uniform(&r, 1e5, 1e8));
-    p->cut_rate = chance(&r, 0.85) ? 0 : round(log_uniform(&r, 1e-4, 3e-2) * 1e5) / 1e5;
+    p->jitter_us = plan_chance(&r, 0.5) ? 0 : (int64_t)log_uniform(&r, 10, 50000);
+    p->startup_us = plan_chance(&r, 0.4) ? 0 : plan_draw_us(&r, 0.002, 5);
+    p->step_spread = plan_chance(&r, 0.6) ? 0 : round((double)rng_unit(&r) * 30) / 10;
+    p->bytes_per_s = plan_chance(&r, 0.7) ? 0 : floor(log_uniform(&r, 1e5, 1e8));
+    p->cut_rate = plan_chance(&r, 0.85) ? 0 : round(log_uniform(&r, 1e-4, 3e-2) * 1e5) / 1e5;
     draw_patience(p, seed);
     uint32_t n = (uint32_t)rng_below(&r, 7);
     for (uint32_t i = 0; i < n; i++) {
@@ -186,7 +187,7 @@ void plan_draw(struct plan *p, uint64_t seed)
     }
     leave_some(p);
     /* Half of all runs go on for long enough after the last fault. */
-    if (chance(&r, 0.5)) /* (step_us is 0 still.) */
+    if (plan_chance(&r, 0.5)) /* (step_us is 0 still.) */
         length_us += plan_end_us(p) + 32 * PLAN_SECOND;
     p->step_us = length_us / (int64_t)(p->rounds * p->local_steps);
 }
@@ -197,16 +198,16 @@ void plan_draw_disks(struct plan *p)
     struct rng r = rng_stream(rng_key(p->seed, RNG_TEST, 0xe8, 2));
     double length_s = 1e-6 * (double)p->step_us * (double)(p->rounds * p->local_steps);
     p->checkpoint_s = round(log_uniform(&r, 0.3, fmax(length_s / 4, 0.6)) * 1e3) / 1e3;
-    p->disk_us = draw_us(&r, 0.001, 2);
-    if (p->n_faults < PLAN_FAULTS_MAX && chance(&r, 0.5))
+    p->disk_us = plan_draw_us(&r, 0.001, 2);
+    if (p->n_faults < PLAN_FAULTS_MAX && plan_chance(&r, 0.5))
         p->fault[p->n_faults++] = (struct fault){.kind = FAULT_KILL,
-                                                 .at_us = draw_us(&r, 0.1, length_s),
-                                                 .for_us = draw_us(&r, 0.01, 5),
+                                                 .at_us = plan_draw_us(&r, 0.1, length_s),
+                                                 .for_us = plan_draw_us(&r, 0.01, 5),
                                                  .a = (UINT32_C(1) << p->n_peers) - 1};
-    if (p->n_faults < PLAN_FAULTS_MAX && chance(&r, 0.3))
+    if (p->n_faults < PLAN_FAULTS_MAX && plan_chance(&r, 0.3))
         p->fault[p->n_faults++] = (struct fault){.kind = FAULT_FULL,
-                                                 .at_us = draw_us(&r, 0.1, length_s),
-                                                 .for_us = draw_us(&r, 0.1, 20),
+                                                 .at_us = plan_draw_us(&r, 0.1, length_s),
+                                                 .for_us = plan_draw_us(&r, 0.1, 20),
                                                  .a = draw_set(&r, p->n_peers)};
 }
 
@@ -234,9 +235,8 @@ int64_t plan_end_us(const struct plan *p)
 
 /* ---- its text ---- */
 
-static void print_set(FILE *f, uint32_t set)
+void plan_print_set(FILE *f, const char *before, uint32_t set)
 {
-    const char *before = " ";
     for (uint32_t i = 0; i < PLAN_PEERS_MAX; i++)
         if (set & UINT32_C(1) << i) {
             fprintf(f, "%s%" PRIu32, before, i);
@@ -252,9 +252,9 @@ static void print_fault(const struct fault *t, FILE *f)
     else
         fprintf(f, "%.3f", (double)t->for_us * 1e-6);
     fprintf(f, " %s", fault_name[t->kind]);
-    print_set(f, t->a);
+    plan_print_set(f, " ", t->a);
     if (t->b != 0)
-        print_set(f, t->b);
+        plan_print_set(f, " ", t->b);
     if (t->kind == FAULT_SLOW || t->kind == FAULT_FLAP || t->kind == FAULT_NAMES
         || t->kind == FAULT_RESET)
         fprintf(f, " %g", t->x);
@@ -281,11 +281,18 @@ void plan_print(const struct plan *p, FILE *f)
         p->step_spread, p->bytes_per_s, p->cut_rate, p->quorum, p->patience_s, p->worker_limit_s);
     if (p->checkpoint_s > 0)
         fprintf(f, "checkpoint %g\ndisk-us %" PRId64 "\n", p->checkpoint_s, p->disk_us);
+    if (p->tolerate > 0)
+        fprintf(f, "tolerate %" PRIu32 "\n", p->tolerate);
+    if (p->liars != 0) {
+        fprintf(f, "attack %s", p->attack);
+        plan_print_set(f, ":", p->liars);
+        fprintf(f, "\n");
+    }
     for (uint32_t i = 0; i < p->n_faults; i++)
         print_fault(&p->fault[i], f);
 }
 
-static uint32_t read_set(const char *s)
+uint32_t plan_read_set(const char *s)
 {
     uint32_t set = 0;
     while (s != NULL && *s != '\0') {
@@ -309,16 +316,25 @@ static bool read_fault(struct fault *f, char *word[8], int n)
             f->kind = (enum fault_kind)k;
     f->at_us = (int64_t)llround(atof(word[1]) * 1e6);
     f->for_us = strcmp(word[3], "ever") == 0 ? PLAN_EVER : (int64_t)llround(atof(word[3]) * 1e6);
-    f->a = read_set(word[5]);
+    f->a = plan_read_set(word[5]);
     int next = 6;
     if (f->kind == FAULT_CUT || f->kind == FAULT_SPLIT || f->kind == FAULT_FLAP
         || f->kind == FAULT_RESET || f->kind == FAULT_FLIP)
-        f->b = next < n ? read_set(word[next++]) : 0;
+        f->b = next < n ? plan_read_set(word[next++]) : 0;
     if (next < n)
         f->x = atof(word[next++]);
     if (next < n)
         f->y = atof(word[next++]);
     return f->kind != FAULT_KINDS && f->a != 0 && next == n;
+}
+
+/* "KIND:WHO" */
+static bool read_attack(struct plan *p, const char *value)
+{
+    size_t n = strcspn(value, ":");
+    snprintf(p->attack, PLAN_TEXT, "%.*s", (int)n, value);
+    p->liars = value[n] == ':' ? plan_read_set(value + n + 1) : 0;
+    return p->liars != 0;
 }
 
 static bool read_setting(struct plan *p, const char *key, const char *value)
@@ -347,6 +363,7 @@ static bool read_setting(struct plan *p, const char *key, const char *value)
                  {"worker-limit", NULL, NULL, &p->worker_limit_s, NULL},
                  {"checkpoint", NULL, NULL, &p->checkpoint_s, NULL},
                  {"disk-us", NULL, &p->disk_us, NULL, NULL},
+                 {"tolerate", &p->tolerate, NULL, NULL, NULL},
                  {"cut-rate", NULL, NULL, &p->cut_rate, NULL},
                  {"topology", NULL, NULL, NULL, p->topology},
                  {"compress", NULL, NULL, NULL, p->compress}};
@@ -375,6 +392,8 @@ static bool read_setting(struct plan *p, const char *key, const char *value)
         p->by_name = strcmp(value, "names") == 0;
     else if (strcmp(key, "guests") == 0)
         p->guests = strcmp(value, "yes") == 0;
+    else if (strcmp(key, "attack") == 0)
+        return read_attack(p, value);
     else
         return false;
     return true;

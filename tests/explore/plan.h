@@ -60,8 +60,11 @@ struct plan
     int64_t startup_us; /* A process that is started listens at once, and lives after so long. */
     double step_spread, bytes_per_s, cut_rate;
     double quorum, patience_s, worker_limit_s; /* As the program's options. */
-    double checkpoint_s; /* Likewise; 0: none. */
-    int64_t disk_us;     /* One is on its disk after so long. */
+    double checkpoint_s;                       /* Likewise; 0: none. */
+    int64_t disk_us;                           /* One is on its disk after so long. */
+    char attack[PLAN_TEXT]; /* What the peers of `liars` do (peer/sim/attack.h); "": nobody lies. */
+    uint32_t liars;         /* Bit i: peer i. */
+    uint32_t tolerate;      /* As the program's option. */
     uint32_t n_faults;
     struct fault fault[PLAN_FAULTS_MAX];
 };
@@ -69,6 +72,8 @@ struct plan
 void plan_draw(struct plan *p, uint64_t seed);
 /* Peers write checkpoints, and go on from them; disks may be full for a while. */
 void plan_draw_disks(struct plan *p);
+/* Some members lie, fewer than the run bears (liars.c). */
+void plan_draw_liars(struct plan *p);
 void plan_print(const struct plan *p, FILE *f);
 /* False, with a line on stderr, where it is no plan. */
 bool plan_read(struct plan *p, FILE *f);
@@ -77,5 +82,14 @@ bool plan_read(struct plan *p, FILE *f);
 int64_t plan_end_us(const struct plan *p);
 
 extern const char *const fault_name[FAULT_KINDS];
+
+/* Drawing: true with probability p; one of a NULL-terminated list. */
+struct rng;
+bool plan_chance(struct rng *r, double p);
+const char *plan_choose(struct rng *r, const char *const *of);
+/* A number of seconds, uniform in its logarithm, in microseconds that a plan's text can say. */
+int64_t plan_draw_us(struct rng *r, double low_s, double high_s);
+void plan_print_set(FILE *f, const char *before, uint32_t set);
+uint32_t plan_read_set(const char *s); /* 0: it is none. */
 
 #endif

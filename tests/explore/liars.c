@@ -1,0 +1,164 @@
+/* tests/explore/liars.c -- members that lie: which, how, and what holds for the honest all the same. */
+#include "cluster.h"
+
+#include "nn/math/rng.h"
+#include "peer/run/core.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* With --tolerate an honest model is no farther from the initial one than so many times the
+ * farthest optimum. Local steps alone keep it within once, and noise and what liars add a share
+ * of the distances between honest models. */
+static const double most_ways = 4;
+
+/* ---- drawing ---- */
+
+static const struct attack *find_attack(const char *name)
+{
+    for (const struct attack *a = attack_all; a->name != NULL; a++)
+        if (strcmp(a->name, name) == 0)
+            return a;
+    return NULL;
+}
+
+static bool is_borne(const struct plan *p)
+{
+    char error[RUN_ERROR_MAX];
+    struct run run;
+    cluster_set_run(&run, p);
+    return run_core_check(&run, error) == 0;
+}
+
+/* Those that are there in the end, if they are honest. */
+static uint32_t n_staying(const struct plan *p)
+{
+    uint32_t gone = p->liars, all = (UINT32_C(1) << p->n_peers) - 1;
+    for (uint32_t k = 0; k < p->n_faults; k++)
+        if (p->fault[k].for_us == PLAN_EVER)
+            gone |= p->fault[k].a;
+    return (uint32_t)__builtin_popcount(all & ~gone);
+}
+
+/* More peers, a graph with more edges, lock step: what --tolerate wants. */
+static void draw_tolerance(struct plan *p, struct rng *r)
+{
+    uint32_t least = 6 + (uint32_t)rng_below(r, 12);
+    uint32_t more = p->n_peers < least ? least - p->n_peers : 0;
+    p->n_peers += more;
+    p->min_peers += more;
+    p->async = false;
+    p->tolerate = p->n_peers >= 9 && plan_chance(r, 0.25) ? 2 : 1;
+}
+
+/* Enough honest ones to begin with, and a graph that bears it with those. */
+static void draw_graph(struct plan *p, struct rng *r)
+{
+    static const char *const topology[] = {"torus", "torus", "complete", "regular:4", NULL};
+    uint32_t need = 2 * p->tolerate + 3;
+    for (uint32_t k = 0; k < p->n_faults && n_staying(p) < need; k++)
+        if (p->fault[k].for_us == PLAN_EVER)
+            p->fault[k].for_us = 5 * PLAN_SECOND;
+    if (p->min_peers < need)
+        p->min_peers = need;
+    snprintf(p->topology, PLAN_TEXT, "%s", plan_choose(r, topology));
+    if (!is_borne(p))
+        snprintf(p->topology, PLAN_TEXT, "complete");
+}
+
+/* From a stream of its own. Whoever brings the run is honest. */
+void plan_draw_liars(struct plan *p)
+{
+    struct rng r = rng_stream(rng_key(p->seed, RNG_TEST, 0xe8, 3));
+    uint32_t n_attacks = 0, n = 1;
+    while (attack_all[n_attacks].name != NULL)
+        n_attacks++;
+    snprintf(p->attack, PLAN_TEXT, "%s", attack_all[rng_below(&r, n_attacks)].name);
+    p->average = false; /* It takes part in everything as CHOCO has it. */
+    if (plan_chance(&r, 0.5)) {
+        draw_tolerance(p, &r);
+        n = 1 + (uint32_t)rng_below(&r, p->tolerate);
+    } else if (p->n_peers < 3) {
+        p->n_peers++;
+    }
+    while (n-- > 0)
+        p->liars |= UINT32_C(2) << rng_below(&r, p->n_peers - 1);
+    if (p->tolerate > 0)
+        draw_graph(p, &r);
+    if (p->min_peers > n_staying(p)) /* They can do without: a liar may be hung up on for good. */
+        p->min_peers = n_staying(p);
+    if (p->tolerate > 0 && !is_borne(p))
+        snprintf(p->topology, PLAN_TEXT, "complete");
+}
+
+void liars_set(struct cluster *c)
+{
+    const struct plan *p = &c->plan;
+    if (p->liars == 0)
+        return;
+    for (uint32_t i = 0; i < p->n_peers; i++)
+        c->liar[i] = !cluster_honest(c, i);
+    c->config.attack = find_attack(p->attack);
+    c->config.liar = c->liar;
+    if (c->config.attack == NULL || (p->tolerate > 0 && !is_borne(p))) {
+        fprintf(stderr, "explore: attack %s with tolerate %u in %s of %u peers is no plan\n",
+                p->attack, p->tolerate, p->topology, p->n_peers);
+        exit(2);
+    }
+}
+
+/* ---- checks ---- */
+
+/* Squared: how far the farthest honest optimum is from the initial model. */
+static double farthest2(const struct cluster *c)
+{
+    double most2 = 0;
+    for (uint32_t i = 0; i < c->plan.n_peers; i++) {
+        double d2 = 0;
+        for (uint32_t k = 0; k < c->plan.dim && cluster_honest(c, i); k++) {
+            double d = (double)c->peer[i].target[k] - 1;
+            d2 += d * d;
+        }
+        most2 = d2 > most2 ? d2 : most2;
+    }
+    return most2;
+}
+
+void liars_check_model(struct cluster *c, uint32_t peer)
+{
+    const float *x = cluster_model(c, peer);
+    double d2 = 0;
+    for (uint32_t k = 0; x != NULL && k < c->plan.dim; k++)
+        d2 += ((double)x[k] - 1) * ((double)x[k] - 1);
+    bool bounded = c->plan.tolerate > 0;
+    if (!isfinite(d2) || (bounded && !(d2 <= most_ways * most_ways * farthest2(c))))
+        cluster_wrong(c, WRONG_MODEL, "%" PRIu32 " is %.3g from where it began, an optimum %.3g",
+                      peer, sqrt(d2), sqrt(farthest2(c)));
+}
+
+/* An honest one has been taken for a violator. */
+void liars_check_note(struct cluster *c, uint32_t peer, const char *text)
+{
+    char id[9];
+    if (sscanf(text, "peer %8[0-9a-f] broke the protocol", id) != 1
+        || strstr(text, "broke the protocol") == NULL)
+        return;
+    for (uint32_t i = 0; i < c->plan.n_peers; i++) {
+        const uint8_t *b = sim_id(c->world, i);
+        char hex[9];
+        snprintf(hex, sizeof hex, "%02x%02x%02x%02x", b[0], b[1], b[2], b[3]);
+        if (cluster_honest(c, i) && strcmp(hex, id) == 0)
+            cluster_wrong(c, WRONG_PROTOCOL, "%" PRIu32 " of %" PRIu32 ": %s", peer, i, text);
+    }
+}
+
+/* Models are pulled at to the very end: then they may be apart, and whoever sees it says so; and
+ * with --tolerate honest ones alone may stay apart, as what is clipped may be all. Else who lies
+ * about all but its model keeps nobody from ending well. */
+bool liars_excuse(const struct cluster *c)
+{
+    const struct attack *a = c->config.attack;
+    return c->plan.tolerate > 0 || (a != NULL && a->lie == ATTACK_MODEL);
+}
