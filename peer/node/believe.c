@@ -36,13 +36,19 @@ static uint64_t now_at(const struct link *l, int64_t now_us)
     return l->round + (more < 0x1p40 ? (uint64_t)more : UINT64_C(1) << 40);
 }
 
+static size_t claims(const struct sessions *s, uint64_t claim[NODE_LINKS_MAX])
+{
+    size_t n = 0;
+    for (size_t i = 0; i < NODE_LINKS_MAX; i++)
+        if (counts(&s->links[i]))
+            claim[n++] = now_at(&s->links[i], s->env->now_us);
+    return n;
+}
+
 uint64_t believe_sessions(const struct sessions *s, size_t *n)
 {
     uint64_t claim[NODE_LINKS_MAX];
-    *n = 0;
-    for (size_t i = 0; i < NODE_LINKS_MAX; i++)
-        if (counts(&s->links[i]))
-            claim[(*n)++] = now_at(&s->links[i], s->env->now_us);
+    *n = claims(s, claim);
     return believe_most(claim, *n);
 }
 
@@ -105,6 +111,47 @@ static uint64_t believed(struct believe *b, const struct sessions *s, const stru
     return n_sessions > 1 && by_sessions > most ? by_sessions : most;
 }
 
+/* More than half of the others are behind this beat. */
+static bool most_behind(const struct sessions *s, uint64_t beat)
+{
+    uint64_t claim[NODE_LINKS_MAX];
+    size_t n = claims(s, claim), n_behind = 0;
+    for (size_t i = 0; i < n; i++)
+        n_behind += claim[i] < beat;
+    return n > 1 && 2 * n_behind > n;
+}
+
+static bool far_behind(const struct schedule_view *v, const struct schedule_edge *e)
+{
+    return e->open && !e->gathers && e->beat + schedule_lead(v) < v->beat;
+}
+
+/* Were we alone for so long that most are far behind, and not fewer of our neighbours than are
+ * with us? */
+static bool alone_ahead(const struct sessions *s, const struct schedule_view *v,
+                        const struct schedule_edge *edge)
+{
+    uint64_t lead = schedule_lead(v);
+    size_t n_open = 0, n_behind = 0;
+    for (size_t i = 0; i < v->n_edges; i++) {
+        n_open += edge[i].open && !edge[i].gathers;
+        n_behind += far_behind(v, &edge[i]);
+    }
+    return n_behind > 0 && 2 * n_behind >= n_open
+           && most_behind(s, v->beat > lead ? v->beat - lead : 0);
+}
+
+/* They come to us, round by round, as long as anything new is heard of them. In training they have
+ * been away, for how long does not matter; in the last phase no rounds are lost by going on. */
+static void wait_for_most(const struct schedule_view *v, struct schedule_edge *edge)
+{
+    for (size_t i = 0; i < v->n_edges; i++)
+        if (far_behind(v, &edge[i])) {
+            edge[i].beat = v->beat - schedule_lead(v);
+            edge[i].flapping &= v->phase != NODE_TRAINING;
+        }
+}
+
 void believe_look(struct believe *b, const struct sessions *s, const struct schedule_view *v,
                   struct schedule_edge *edge)
 {
@@ -118,7 +165,11 @@ void believe_look(struct believe *b, const struct sessions *s, const struct sche
         b->near_us = s->env->now_us;
         b->far = false;
     }
-    if (!far || !v->lock_step || v->phase == NODE_GATHERING)
+    if (!v->lock_step || v->phase == NODE_GATHERING)
+        return;
+    if (alone_ahead(s, v, edge))
+        wait_for_most(v, edge);
+    if (!far)
         return;
     uint64_t known = believed(b, s, v);
     for (size_t i = 0; i < v->n_edges; i++)

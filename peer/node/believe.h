@@ -13,8 +13,12 @@
  * The largest of what applies is believed. Beyond it an edge is shown to the schedule as if it
  * stood where we stand: neither is it waited for, nor do we claim its beat. So fewer than half of
  * a peer's neighbours, and of its sessions, move it nowhere, and a minority that was cut off
- * follows the others, for it hears most of them. Whom nobody else confirms because he alone trained on goes on
- * alone, and nobody skips anything.
+ * follows the others, for it hears most of them.
+ *
+ * Whom nobody confirms because it alone trained on is followed by nobody, and nobody skips anything:
+ * it waits until the others are where it is. It knows itself for that one where more than half of its
+ * sessions, and no less than half of its neighbours, are behind by more than lock step's lead. Fewer than half make it wait
+ * no longer than any single one within the lead can.
  *
  * Who has begun no round joins where most of those are that have; of one alone he has to take its word.
  */

@@ -518,6 +518,13 @@ bool fetch_update(struct fetch *f)
     return answered(f) && judge(f) == 0;
 }
 
+/* While pieces came, and others to judge them were looked for, it went on. */
+static uint64_t round_now(const struct fetch *f, const struct fetch_source *s)
+{
+    const struct link *l = sessions_to(f->sessions, s->id);
+    return l != NULL && l->round > s->round ? l->round : s->round;
+}
+
 uint64_t fetch_round(const struct fetch *f)
 {
     uint64_t round[PIECE_SOURCES];
@@ -526,10 +533,11 @@ uint64_t fetch_round(const struct fetch *f)
         const struct fetch_source *s = &f->source[k];
         if (s->struck || s->heard_us == 0)
             continue;
+        uint64_t now = round_now(f, s);
         size_t at = n++;
-        for (; at > 0 && round[at - 1] > s->round; at--)
+        for (; at > 0 && round[at - 1] > now; at--)
             round[at] = round[at - 1];
-        round[at] = s->round;
+        round[at] = now;
     }
     return n > 0 ? round[(n - 1) / 2] : 0;
 }

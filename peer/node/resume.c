@@ -9,7 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TELL_US = 5 * 1000 * 1000, TELL_AGAIN_US = 30 * 1000 * 1000 };
+enum {
+    TELL_US = 5 * 1000 * 1000,
+    TELL_AGAIN_US = 30 * 1000 * 1000,
+    CALLS = 8 /* So many of those that are not back are called at a time. */
+};
 
 void resume_init(struct resume *r, struct env *env, struct sessions *s, struct workshop *w,
                  struct edges *es, struct join *j, struct phases *ph, struct job *job)
@@ -288,6 +292,29 @@ static bool over(const struct resume *r)
     return waited >= r->env->config.patience_us;
 }
 
+/* Whether it lives on is known for sure in a session only, and who has no edge yet is called by
+ * nobody. */
+static void call(struct resume *r)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < r->n_members; i++) {
+        const struct resume_member *m = &r->member[(i + r->env->config.id[0]) % r->n_members];
+        if (n == CALLS || look_at(r, m) != BACK_AWAY) {
+            sessions_unwant(r->sessions, m->id);
+            continue;
+        }
+        n++;
+        if (sessions_want(r->sessions, m->id) == 0) /* Else it is tried again. */
+            sessions_call(r->sessions, m->id, r->since_us);
+    }
+}
+
+static void call_no_more(struct resume *r)
+{
+    for (uint32_t i = 0; i < r->n_members; i++)
+        sessions_unwant(r->sessions, r->member[i].id);
+}
+
 static void tell(struct resume *r)
 {
     const struct member *who = NULL;
@@ -408,8 +435,11 @@ bool resume_look(struct resume *r)
 {
     if (!over(r)) {
         tell(r);
+        if (r->env->now_us >= r->since_us + GRACE_US)
+            call(r);
         return false;
     }
+    call_no_more(r);
     const struct node_resume *from = choose(r);
     const struct member *to = count(r, BACK_RAN_ON) == 0 ? went_on(r) : NULL;
     r->waits = false;

@@ -23,7 +23,8 @@
  *   the other end is behind by    then
  *   0                             go on
  *   1 .. LEAD                     wait for it: it is slower, or was away for a moment
- *   more than LEAD                go on: it was away for long, and will claim our beat
+ *   more than LEAD                go on: it was away for long, and will claim our beat;
+ *                                 or wait for it, where most others are behind, too (believe.h)
  *
  * LEAD is more than lock step itself allows across the graph, so that nobody claims
  * rounds that it could have done. Whoever claims a beat counts the rounds that it skips.

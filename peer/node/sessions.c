@@ -409,8 +409,10 @@ static void peer_hello(struct sessions *s, struct link *l, const struct wire_hel
         return;
     l->hello = true;
     l->boot = h->record.boot;
-    l->started = h->has_started;
     say_round(l, h->round, s->env->now_us);
+    if (l->started != h->has_started)
+        l->before_us = 0; /* What it said before is of another life, and no pace. */
+    l->started = h->has_started;
     introduce_met(s, l);
     if (first) {
         tell_all(s, l);
@@ -463,6 +465,8 @@ void sessions_ping(struct sessions *s, const struct link *link, const struct wir
 {
     struct link *l = ours(s, link);
     say_round(l, ping->round, s->env->now_us);
+    if (!l->started)
+        l->before_us = 0;
     l->started |= ping->round > 0;
     l->busy_since_us = 0;
     l->told_busy_us = s->env->now_us;

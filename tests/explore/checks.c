@@ -9,15 +9,23 @@
 #include <math.h>
 #include <string.h>
 
-const char *const wrong_name[WRONG_KINDS] = {
-    [WRONG_CRASH] = "crash",       [WRONG_PROTOCOL] = "protocol",
-    [WRONG_REPLICAS] = "replicas", [WRONG_MODEL] = "model",
-    [WRONG_MEAN] = "mean",         [WRONG_ROUNDS] = "rounds",
-    [WRONG_STORM] = "storm",       [WRONG_MEMORY] = "memory",
-    [WRONG_DRIFT] = "drift",       [WRONG_GATHERING] = "gathering",
-    [WRONG_EDGES] = "edges",       [WRONG_VIEW] = "view",
-    [WRONG_END] = "end",           [WRONG_STANDSTILL] = "standstill",
-    [WRONG_EXIT] = "exit",         [WRONG_CONSENSUS] = "consensus"};
+const char *const wrong_name[WRONG_KINDS] = {[WRONG_CRASH] = "crash",
+                                             [WRONG_PROTOCOL] = "protocol",
+                                             [WRONG_REPLICAS] = "replicas",
+                                             [WRONG_MODEL] = "model",
+                                             [WRONG_MEAN] = "mean",
+                                             [WRONG_ROUNDS] = "rounds",
+                                             [WRONG_STORM] = "storm",
+                                             [WRONG_MEMORY] = "memory",
+                                             [WRONG_DRIFT] = "drift",
+                                             [WRONG_GATHERING] = "gathering",
+                                             [WRONG_EDGES] = "edges",
+                                             [WRONG_VIEW] = "view",
+                                             [WRONG_APART] = "apart",
+                                             [WRONG_END] = "end",
+                                             [WRONG_STANDSTILL] = "standstill",
+                                             [WRONG_EXIT] = "exit",
+                                             [WRONG_CONSENSUS] = "consensus"};
 
 /* ---- replicas, and exchanges that are equal and opposite ---- */
 
@@ -358,6 +366,26 @@ static bool stranded(const struct cluster *c, uint32_t i)
     return cluster_progress(c, i).phase == NODE_GATHERING;
 }
 
+/* In lock step nobody who trains is many rounds ahead of the others, whatever it did alone. */
+static bool together(struct cluster *c, bool tell)
+{
+    enum { MOST = 80 };
+    const struct watched *first = NULL, *last = NULL;
+    for (uint32_t i = 0; i < c->plan.n_peers && !c->plan.async; i++) {
+        const struct watched *w = &c->peer[i];
+        if (!cluster_alive(c, i) || w->hurt || cluster_progress(c, i).phase != NODE_TRAINING)
+            continue;
+        first = first == NULL || w->seen > first->seen ? w : first;
+        last = last == NULL || w->seen < last->seen ? w : last;
+    }
+    if (first == NULL || first->seen <= last->seen + MOST)
+        return true;
+    if (tell)
+        cluster_wrong(c, WRONG_APART, "%" PRIu32 " is at beat %" PRIu64 ", %" PRIu32 " at %" PRIu64,
+                      first->index, first->seen, last->index, last->seen);
+    return false;
+}
+
 bool check_whole(struct cluster *c, bool tell)
 {
     uint32_t alive = 0, training = 0;
@@ -376,7 +404,7 @@ bool check_whole(struct cluster *c, bool tell)
     for (uint32_t i = 0; i < c->plan.n_peers; i++)
         if (cluster_honest(c, i) && cluster_alive(c, i) && !stranded(c, i))
             whole &= whole_at(c, i, alive, training, tell);
-    return whole;
+    return together(c, tell) && whole;
 }
 
 /* ---- the end ---- */

@@ -25,6 +25,7 @@ enum wrong {
     WRONG_GATHERING,  /* 30 s after the last fault somebody still gathers. */
     WRONG_EDGES,      /* ... an edge that both ends want is not open. */
     WRONG_VIEW,       /* ... peers do not agree on who is there. */
+    WRONG_APART,      /* ... peers in lock step are many rounds apart. */
     WRONG_END,        /* The run does not end. */
     WRONG_EXIT,       /* A peer ended with another exit code than 0. */
     WRONG_CONSENSUS,  /* All said 0, and the models are apart. */

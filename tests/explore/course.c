@@ -324,6 +324,19 @@ static bool ends_in_deaths(const struct plan *p)
     return any && deaths;
 }
 
+/* Does somebody live from the first fault to the last? Then whoever comes back finds the run going on. */
+static bool someone_lives_on(const struct plan *p)
+{
+    uint32_t gone = 0;
+    for (uint32_t k = 0; k < p->n_faults; k++) {
+        const struct fault *f = &p->fault[k];
+        bool ends = f->kind == FAULT_KILL || f->kind == FAULT_REPLACE || f->kind == FAULT_OFF
+                    || f->kind == FAULT_LEAVE || f->kind == FAULT_LATE;
+        gone |= ends ? f->a : 0;
+    }
+    return gone != (UINT32_C(1) << p->n_peers) - 1;
+}
+
 void course_run(struct cluster *c)
 {
     static const int64_t never = INT64_MAX;
@@ -331,8 +344,9 @@ void course_run(struct cluster *c)
     assert(turn != NULL);
     size_t n = make_turns(&c->plan, turn), next = 0;
     int64_t over = plan_end_us(&c->plan), limit = limit_us(&c->plan);
-    /* Who goes on from a checkpoint waits so long for those that were there then. */
-    int64_t settled = over + SETTLED_US + (c->plan.checkpoint_s > 0 ? RESUME_US : 0);
+    /* Who goes on from a checkpoint waits so long for those that were there then, where all died. */
+    bool waits = c->plan.checkpoint_s > 0 && !someone_lives_on(&c->plan);
+    int64_t settled = over + SETTLED_US + (waits ? RESUME_US : 0);
     int64_t repaired = ends_in_deaths(&c->plan) ? over + REPAIRED_US : never;
     for (bool checked = false;;) {
         int64_t now = sim_now_us(c->world), to = now + SLICE_US;

@@ -105,6 +105,54 @@ static void test_a_minority_follows(void **state)
     assert_int_equal(shown(&b, NODE_TRAINING, edges, 2), BEAT);
 }
 
+/* Who went on alone is far ahead of most, and waits; a minority that is far behind, or says so, keeps
+ * nobody. Who gathers will ask for a model. */
+static void test_far_ahead(void **state)
+{
+    enum { LEAD = 20, OLD = 10 };
+    static const struct
+    {
+        uint64_t edge[EDGES], session[EDGES];
+        size_t n_edges, n_sessions;
+        bool gathers;
+        uint64_t shown;
+        const char *what;
+    } rows[] = {
+        {{OLD, OLD}, {OLD, OLD}, 2, 2, false, BEAT - LEAD, "both came back"},
+        {{OLD, OLD}, {OLD, OLD, OLD}, 2, 3, true, OLD, "one of them gathers, and counts as none"},
+        {{OLD, BEAT}, {OLD, BEAT}, 2, 2, false, OLD, "one of two"},
+        {{OLD, OLD}, {OLD, OLD, BEAT, BEAT}, 2, 4, false, OLD, "half of all"},
+        {{OLD, BEAT}, {OLD, OLD, BEAT}, 2, 3, false, BEAT - LEAD, "two live on of five"},
+        {{OLD, BEAT, BEAT}, {OLD, OLD, OLD}, 3, 3, false, OLD, "most neighbours are with us"},
+        {{BEAT - LEAD, OLD}, {OLD, OLD}, 2, 2, false, BEAT - LEAD, "who is near is as it is"},
+        {{OLD}, {OLD}, 1, 1, false, OLD, "a single one"},
+        {{OLD}, {OLD, OLD}, 1, 2, false, BEAT - LEAD, "one neighbour, and another"}};
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct believe b = {.fastest_us = JOB_US};
+        struct schedule_edge edge[EDGES];
+        struct schedule_view v = {.phase = NODE_TRAINING,
+                                  .lock_step = true,
+                                  .beat = BEAT,
+                                  .reach = 2,
+                                  .edge = edge,
+                                  .n_edges = rows[i].n_edges};
+        said(rows[i].session, rows[i].n_sessions);
+        for (int k = 0; k < 3; k++) {
+            v.lock_step = k != 1;
+            v.phase = k == 2 ? NODE_GATHERING : NODE_TRAINING;
+            for (size_t j = 0; j < rows[i].n_edges; j++)
+                edge[j] =
+                    (struct schedule_edge){.open = true, .flapping = true, .beat = rows[i].edge[j]};
+            edge[0].gathers = rows[i].gathers;
+            believe_look(&b, &all, &v, edge);
+            uint64_t expected = k == 0 ? rows[i].shown : rows[i].edge[0];
+            if (edge[0].beat != expected || edge[0].flapping != (expected == rows[i].edge[0]))
+                fail_msg("%s: %llu", rows[i].what, (unsigned long long)edge[0].beat);
+        }
+    }
+}
+
 /* ---- sessions ---- */
 
 /* A word of half a second ago is moved on by the pace between the last two. */
@@ -196,13 +244,10 @@ static void test_two_peers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_most),
-        cmocka_unit_test(test_edges),
-        cmocka_unit_test(test_a_minority_follows),
-        cmocka_unit_test(test_words_grow_old),
-        cmocka_unit_test(test_who_counts),
-        cmocka_unit_test(test_joining),
-        cmocka_unit_test(test_two_peers),
+        cmocka_unit_test(test_most),           cmocka_unit_test(test_edges),
+        cmocka_unit_test(test_far_ahead),      cmocka_unit_test(test_a_minority_follows),
+        cmocka_unit_test(test_words_grow_old), cmocka_unit_test(test_who_counts),
+        cmocka_unit_test(test_joining),        cmocka_unit_test(test_two_peers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
