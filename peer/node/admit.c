@@ -10,7 +10,8 @@
 enum {
     SIGNED_MAX_BYTES = 256,
     TELL_US = 10 * 60 * 1000 * 1000, /* One that is refused again and again is told of so often. */
-    SETTLED_US = 2 * 1000 * 1000,    /* A session that has lasted so long is one. */
+    REFUSE_AGAIN_US = 2 * 1000 * 1000, /* Who was refused is called again no sooner. */
+    SETTLED_US = 2 * 1000 * 1000,      /* A session that has lasted so long is one. */
     QUIET_REFUSED_US = 7 * 1000 * 1000 /* Longer than from one call to the next. */
 };
 
@@ -86,6 +87,12 @@ bool admit_record(struct sessions *s, const struct record *r)
     return !s->admit.listed || judge(s, r, is_known(s, r), false) == ADMITTED;
 }
 
+bool admit_keeps_out(const struct sessions *s, const uint8_t id[WIRE_ID_BYTES])
+{
+    const struct member *m = s->admit.listed ? members_find(s->env->members, id) : NULL;
+    return m != NULL && m->refused && judge(s, m->record, false, false) != ADMITTED;
+}
+
 /* ---- refusing ---- */
 
 /* Not again before a while. */
@@ -93,12 +100,16 @@ static bool is_told(struct admit *a, const uint8_t id[WIRE_ID_BYTES], enum wire_
                     int64_t now_us)
 {
     for (uint32_t i = 0; i < ADMIT_TOLD; i++)
-        if (a->told[i].until_us > now_us && a->told[i].why == why && env_same_id(a->told[i].id, id))
+        if (a->told[i].until_us > now_us && a->told[i].why == why
+            && env_same_id(a->told[i].id, id)) {
+            a->told[i].last_us = now_us;
             return true;
+        }
     uint32_t at = a->next_told++ % ADMIT_TOLD;
     memcpy(a->told[at].id, id, WIRE_ID_BYTES);
     a->told[at].why = why;
     a->told[at].until_us = now_us + TELL_US;
+    a->told[at].last_us = now_us;
     return false;
 }
 
@@ -320,6 +331,15 @@ void admit_close(struct admit *a)
 bool admit_is_refused(const struct admit *a)
 {
     return a->refused_us != 0;
+}
+
+bool admit_must_wait(const struct admit *a, const uint8_t id[WIRE_ID_BYTES], int64_t now_us)
+{
+    for (uint32_t i = 0; i < ADMIT_TOLD; i++)
+        if (a->told[i].until_us > now_us && now_us - a->told[i].last_us < REFUSE_AGAIN_US
+            && env_same_id(a->told[i].id, id))
+            return true;
+    return a->refused_us != 0 && now_us - a->last_us < REDIAL_RECENT_US;
 }
 
 static void say_why(struct sessions *s, const struct wire_refused *m)

@@ -37,6 +37,7 @@ struct admit
     {
         uint8_t id[WIRE_ID_BYTES];
         int64_t until_us;
+        int64_t last_us; /* We refused it last. */
         enum wire_refusal why;
     } told[ADMIT_TOLD]; /* Refusals of these are not said again before `until_us`. */
     uint32_t next_told;
@@ -60,10 +61,14 @@ bool admit_name(struct sessions *s, const struct link *l, const struct record *r
 bool admit_observer(struct sessions *s, const struct link *l);
 /* May what is said of this member by others be believed? */
 bool admit_record(struct sessions *s, const struct record *r);
+/* Is this member refused, and rightly by what is known of it? */
+bool admit_keeps_out(const struct sessions *s, const uint8_t id[WIRE_ID_BYTES]);
 /* They refuse us. */
 void admit_refused(struct sessions *s, const struct link *l, const struct wire_refused *m);
 /* Does everybody whom we meet refuse us? */
 bool admit_is_refused(const struct admit *a);
+/* We were refused a moment ago, or refused this one: it is not called before a while. */
+bool admit_must_wait(const struct admit *a, const uint8_t id[WIRE_ID_BYTES], int64_t now_us);
 /* Two members of one name live: one of them has to go, perhaps we. */
 void admit_one_of_two(struct sessions *s, const struct record *a, const struct record *b);
 void admit_tick(struct sessions *s);

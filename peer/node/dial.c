@@ -231,7 +231,8 @@ void sessions_call(struct sessions *s, const uint8_t id[WIRE_ID_BYTES], int64_t 
     const struct member *m = members_find(s->env->members, id);
     if (c == NULL || c->redial.busy || s->env->now_us < c->redial.next_us || m == NULL
         || m->record->n_addresses == 0 || s->env->fx->n_dials == NODE_DIALS_MAX || in_touch(s, id)
-        || quarantine_holds(&s->quarantine, id, s->env->now_us))
+        || quarantine_holds(&s->quarantine, id, s->env->now_us)
+        || admit_must_wait(&s->admit, id, s->env->now_us))
         return;
     /* The smaller id dials at once, the other leaves it a moment. */
     bool low = memcmp(s->env->config.id, id, WIRE_ID_BYTES) < 0;

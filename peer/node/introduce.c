@@ -37,7 +37,10 @@ static enum members_verdict merge(struct sessions *s, const struct link *l, cons
     struct env *v = s->env;
     if (!admit_record(s, r))
         return MEMBERS_OLD;
+    bool was_out = admit_keeps_out(s, r->id);
     enum members_verdict verdict = members_merge(v->members, r, v->now_us);
+    if (was_out && !admit_keeps_out(s, r->id)) /* It has a token now. */
+        members_refuse(v->members, r->id, false, v->now_us);
     note_forged(s, l, verdict);
     if (verdict == MEMBERS_TWICE)
         env_note(v, NOTE_WARNING,

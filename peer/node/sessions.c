@@ -493,14 +493,21 @@ static void heartbeat(struct sessions *s)
             sessions_send(s, &s->links[i], false, out, len, NULL);
 }
 
+static bool may_be_told_all(const struct link *l)
+{
+    return link_talks(l) && !l->doomed && !l->telling;
+}
+
+/* Each as likely as any other: else some would hear what they missed from nobody. */
 static struct link *any_link(struct sessions *s)
 {
-    size_t first = (size_t)rng_below(&s->env->rng, NODE_LINKS_MAX);
-    for (size_t i = 0; i < NODE_LINKS_MAX; i++) {
-        struct link *l = &s->links[(first + i) % NODE_LINKS_MAX];
-        if (link_talks(l) && !l->doomed && !l->telling)
-            return l;
-    }
+    uint64_t n = 0;
+    for (size_t i = 0; i < NODE_LINKS_MAX; i++)
+        n += may_be_told_all(&s->links[i]);
+    uint64_t k = rng_below(&s->env->rng, n > 0 ? n : 1);
+    for (size_t i = 0; i < NODE_LINKS_MAX; i++)
+        if (may_be_told_all(&s->links[i]) && k-- == 0)
+            return &s->links[i];
     return NULL;
 }
 

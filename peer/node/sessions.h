@@ -166,7 +166,8 @@ struct sessions
     enum sessions_away away; /* How we lost the last session, if it was we that were away. */
     struct
     {
-        uint64_t pair; /* Hash of both ids; 0: there are none. */
+        uint64_t pair;   /* Hash of both ids; 0: there are none. */
+        int64_t seen_us; /* When both were last seen to live. */
         int64_t since_us;
         bool told;
     } twins;                /* Two that live, and have one name. */

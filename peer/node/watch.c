@@ -255,6 +255,10 @@ static void look_for_twins(struct sessions *s)
     uint64_t pair = 0;
     if (a != NULL)
         pair = rng_hash(a->record->id, WIRE_ID_BYTES) ^ rng_hash(b->record->id, WIRE_ID_BYTES);
+    /* One of them may be under suspicion for a moment, and back. */
+    if (pair == 0 && s->env->now_us - s->twins.seen_us < SILENT_US)
+        return;
+    s->twins.seen_us = s->env->now_us;
     if (pair != s->twins.pair) {
         s->twins.pair = pair;
         s->twins.since_us = s->env->now_us;

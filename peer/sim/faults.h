@@ -44,6 +44,19 @@ void sim_hang(struct sim_world *w, uint32_t peer, bool hung);
 /* Its disk: what the node asks to write cannot be stored while it is full. */
 void sim_fill_disk(struct sim_world *w, uint32_t peer, bool full);
 
+/* The peer is told, after so long, that these n identities, sorted, may be members (NODE_ADMIT). A
+ * process that is started is told by this alone. */
+void sim_admit(struct sim_world *w, uint32_t peer, const uint8_t (*id)[WIRE_ID_BYTES], size_t n,
+               int64_t in_us);
+/* What a token of this issuer makes for the identity `id`, good until that time of a world. */
+void sim_invite(const uint8_t issuer[WIRE_ID_BYTES], const uint8_t id[WIRE_ID_BYTES],
+                int64_t until_us, struct certificate *c);
+/* sim_restart() with the identity of another, and an empty disk. */
+int sim_restart_as_clone(struct sim_world *w, uint32_t peer, uint32_t of);
+/* Beside what its node does, the peer tells all that it has sessions with of n members that do not
+ * exist, and vouches for them. Wants sim_config.sessions. */
+void sim_flood(struct sim_world *w, uint32_t peer, uint32_t n, uint64_t key);
+
 /* From now on a delta is lost with its session at this rate, in place of sim_config.cut_rate. */
 void sim_lose(struct sim_world *w, double rate);
 /* The path from one peer to another. Cuts lie over each other, and are taken back one

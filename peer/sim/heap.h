@@ -34,7 +34,7 @@ struct sim_event
     int side; /* What is under way between two ends: which has sent it. */
     uint32_t link, tag;
     bool flag;      /* LINK_UP: dialled. LINK_DOWN: clean. Data: bulk. KEPT: stored. */
-    uint8_t *bytes; /* RECV. */
+    uint8_t *bytes; /* RECV; ADMIT: identities. */
     size_t n_bytes;
 };
 

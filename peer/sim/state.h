@@ -5,6 +5,7 @@
  *   session.c  the network with sessions: connect, accept, half-open, resets
  *   kept.c     checkpoints, and what a kill leaves of them
  *   faults.c   what goes wrong from outside: kills, cuts, stops
+ *   insider.c  who may be a member, and what holders of the key do beside their nodes
  */
 #ifndef PEER_SIM_STATE_H
 #define PEER_SIM_STATE_H
@@ -20,7 +21,8 @@ enum {
     SIM_DRAIN_US = 1000 * 1000,        /* An end that hung up waits so long for the other. */
     SIM_UNACKED_US = 30 * 1000 * 1000, /* TCP_USER_TIMEOUT of peer/uv/link.c. */
     SIM_RESOLVE_US = 500,
-    SIM_MIXING = 4 /* A local step takes so many times as long as a job without any. */
+    SIM_UNIX_S = 1700000000, /* The wall clock when a world begins. */
+    SIM_MIXING = 4           /* A local step takes so many times as long as a job without any. */
 };
 
 /* A checkpoint, whole or not there. */
@@ -104,6 +106,9 @@ struct sim_world
 void sim_post(struct sim_world *w, struct sim_peer *p, struct sim_event e);
 int sim_start_peer(struct sim_world *w, struct sim_peer *p);
 void sim_draw_id(struct sim_peer *p);
+/* The toy signature by this identity. */
+void sim_sign(const uint8_t id[WIRE_ID_BYTES], const uint8_t *msg, size_t n,
+              uint8_t out[WIRE_SIGNATURE_BYTES]);
 void sim_close_node(struct sim_world *w, struct sim_peer *p);
 /* A peer leaves: all its sessions end with it. */
 void sim_end_peer(struct sim_world *w, struct sim_peer *p, bool clean);

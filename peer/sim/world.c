@@ -14,8 +14,8 @@
 
 /* ---- a toy signature: the id and a hash, so that a changed byte shows ---- */
 
-static void toy_tag(const uint8_t id[WIRE_ID_BYTES], const uint8_t *msg, size_t n,
-                    uint8_t out[WIRE_SIGNATURE_BYTES])
+void sim_sign(const uint8_t id[WIRE_ID_BYTES], const uint8_t *msg, size_t n,
+              uint8_t out[WIRE_SIGNATURE_BYTES])
 {
     uint64_t h = rng_hash(msg, n) ^ rng_hash(id, WIRE_ID_BYTES);
     memset(out, 0, WIRE_SIGNATURE_BYTES);
@@ -27,7 +27,7 @@ static bool toy_verify(void *self, const uint8_t id[WIRE_ID_BYTES], const uint8_
 {
     uint8_t tag[WIRE_SIGNATURE_BYTES];
     (void)self;
-    toy_tag(id, msg, n, tag);
+    sim_sign(id, msg, n, tag);
     return memcmp(tag, signature, sizeof tag) == 0;
 }
 
@@ -35,7 +35,7 @@ static void toy_sign(void *self, const uint8_t *msg, size_t n,
                      uint8_t signature[WIRE_SIGNATURE_BYTES])
 {
     const struct sim_peer *p = self;
-    toy_tag(p->id, msg, n, signature);
+    sim_sign(p->id, msg, n, signature);
 }
 
 /* ---- peers ---- */
@@ -106,7 +106,7 @@ static void introduce(struct sim_world *w, struct sim_peer *p)
     memcpy(r->id, p->id, sizeof r->id);
     snprintf(r->name, sizeof r->name, "%s", p->name);
     snprintf(r->address[0], sizeof r->address[0], "%s", p->address);
-    toy_tag(p->id, msg, wire_record_signed(msg, sizeof msg, r), r->signature);
+    sim_sign(p->id, msg, wire_record_signed(msg, sizeof msg, r), r->signature);
 }
 
 void sim_draw_id(struct sim_peer *p)
@@ -297,6 +297,11 @@ void sim_deliver(struct sim_world *w, struct sim_peer *p, const struct sim_event
     if (e->type == NODE_WRITTEN) {
         ev.written.beat = p->kept.writing.beat;
         kept_whole(p);
+    }
+    if (e->type == NODE_ADMIT) {
+        ev.admit.id = (const uint8_t(*)[WIRE_ID_BYTES])e->bytes;
+        ev.admit.n = e->n_bytes / WIRE_ID_BYTES;
+        ev.admit.unix_s = SIM_UNIX_S + w->now_us / 1000000;
     }
     if (e->type == NODE_TIMER)
         p->wake_us = INT64_MAX;

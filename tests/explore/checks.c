@@ -16,6 +16,7 @@ const char *const wrong_name[WRONG_KINDS] = {[WRONG_CRASH] = "crash",
                                              [WRONG_MEAN] = "mean",
                                              [WRONG_ROUNDS] = "rounds",
                                              [WRONG_STORM] = "storm",
+                                             [WRONG_ADMITTED] = "admitted",
                                              [WRONG_MEMORY] = "memory",
                                              [WRONG_DRIFT] = "drift",
                                              [WRONG_GATHERING] = "gathering",
@@ -32,7 +33,8 @@ const char *const wrong_name[WRONG_KINDS] = {[WRONG_CRASH] = "crash",
 static uint32_t peer_of(const struct cluster *c, const uint8_t id[WIRE_ID_BYTES])
 {
     for (uint32_t i = 0; i < c->plan.n_peers; i++)
-        if (memcmp(sim_id(c->world, i), id, WIRE_ID_BYTES) == 0)
+        if (memcmp(sim_id(c->world, i), id, WIRE_ID_BYTES) == 0
+            && !(admission_later(&c->plan) & UINT32_C(1) << i))
             return i;
     return UINT32_MAX;
 }
@@ -208,8 +210,8 @@ static void check_memory(struct cluster *c, uint32_t peer)
     node_size(sim_node(c->world, peer), &s);
     for (uint32_t i = 0; i < c->plan.n_peers; i++)
         lives += c->peer[i].n_lives;
-    if (s.n_links > 4 * c->plan.n_peers + 8 || s.n_members > lives || s.n_edges > lives
-        || s.n_packets > 6 * s.n_edges + 8)
+    if (s.n_links > 4 * c->plan.n_peers + 8 || s.n_members > lives + c->n_ghosts
+        || s.n_edges > lives + 1 || s.n_packets > 6 * s.n_edges + 8)
         cluster_wrong(c, WRONG_MEMORY,
                       "%" PRIu32 " holds %zu links, %zu members, %zu edges, %zu packets", peer,
                       s.n_links, s.n_members, s.n_edges, s.n_packets);
@@ -348,6 +350,8 @@ static bool whole_at(struct cluster *c, uint32_t i, uint32_t alive, uint32_t tra
     uint32_t liars = 0; /* Are known, or not. */
     for (uint32_t j = 0; j < c->plan.n_peers; j++)
         liars += !cluster_honest(c, j) && cluster_alive(c, j);
+    if (c->n_ghosts > 0) /* Those that one member alone vouches for share an allowance. */
+        liars += 1 + alive / 16;
     bool knows = s.n_vertices <= alive + liars && s.n_vertices + stalled >= alive;
     knows |= p.phase == NODE_GATHERING;
     if (!knows && tell)

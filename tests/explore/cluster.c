@@ -168,7 +168,7 @@ static const char *const seeds[] = {"seed-0:1", "seed-1:1"};
  * them. */
 static uint32_t n_known(const struct cluster *c)
 {
-    uint32_t first = 0, late = 0;
+    uint32_t first = 0, late = admission_later(&c->plan);
     for (uint32_t i = 0; i < c->plan.n_faults; i++)
         if (c->plan.fault[i].kind == FAULT_LATE)
             late |= c->plan.fault[i].a;
@@ -193,6 +193,7 @@ static void configure(void *self, uint32_t peer, struct node_config *n)
     struct cluster *c = self;
     n->patience_us = (int64_t)(c->plan.patience_s * 1e6);
     n->worker_limit_us = (int64_t)(c->plan.worker_limit_s * 1e6);
+    admission_configure(c, peer, n);
     n->n_known = n_known(c);
     n->n_bootstrap = n_bootstrap(c);
     if (n->n_bootstrap == 0)
@@ -253,7 +254,8 @@ static void open_peer(struct cluster *c, uint32_t i)
 {
     struct watched *p = &c->peer[i];
     struct rng rng = rng_stream(rng_key(c->plan.seed, RNG_TEST, i, 0x7a));
-    *p = (struct watched){.cluster = c, .index = i, .n_lives = 1, .drift_round = UINT64_MAX};
+    *p = (struct watched){
+        .cluster = c, .index = i, .named_as = i, .n_lives = 1, .drift_round = UINT64_MAX};
     for (size_t k = 0; k < c->plan.dim; k++)
         p->target[k] = 1 + 0.5f * (float)rng_normal(&rng);
     p->kept = calloc(c->plan.n_peers, sizeof *p->kept);
@@ -325,6 +327,8 @@ void cluster_run(const struct plan *p, struct explored *out, FILE *trace, FILE *
         exit(2);
     }
     course_run(c);
+    for (uint32_t i = 0; i < p->n_peers; i++)
+        admission_look(c, i);
     check_end(c);
     out->n_events = sim_events(c->world);
     out->simulated_s = (double)sim_now_us(c->world) * 1e-6;

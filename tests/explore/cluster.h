@@ -20,6 +20,7 @@ enum wrong {
     WRONG_ROUNDS,     /* Rounds claimed are not those done and those counted as skipped. */
     WRONG_STORM,      /* A peer dials, or is dialled, without end. */
     WRONG_STANDSTILL, /* A peer to which nothing was done does no round for long. */
+    WRONG_ADMITTED,   /* Who may be no member is one, or two of one identity or name are. */
     WRONG_MEMORY,     /* Links, members, edges or packets beyond any need. */
     WRONG_DRIFT,      /* A published drift is not that of its round. */
     WRONG_GATHERING,  /* 30 s after the last fault somebody still gathers. */
@@ -65,7 +66,13 @@ struct watched
     struct cluster *cluster;
     uint32_t index;
     bool absent, joined, left; /* Not there now; took a model; was asked to leave. */
-    bool resumes;              /* It goes on from a checkpoint: its counts are what that says. */
+    bool out;                  /* It may be no member now: nothing is expected of it. */
+    bool rival;                /* Somebody had its identity or name when it was started. */
+    int64_t since_us;          /* When its process was started, */
+    int64_t listed_us;         /* and when it was put back on the list; 0: it was not. */
+    uint32_t named_as;         /* It has this peer's name, mostly its own. */
+    char name[WIRE_NAME_MAX + 1];
+    bool resumes; /* It goes on from a checkpoint: its counts are what that says. */
     uint64_t joined_round, done, drift_round, said_round;
     uint64_t n_lives;
     uint64_t seen;       /* Its beat, */
@@ -89,6 +96,11 @@ struct cluster
     struct plan plan;
     struct sim_config config;
     bool liar[PLAN_PEERS_MAX];
+    uint32_t outside;  /* Revocations under way, by fault; */
+    uint32_t insiders; /* who has made up members; */
+    uint32_t revoked;  /* Who is not on the list, */
+    int64_t listed_us; /* which changed then. */
+    uint32_t n_ghosts; /* Members that were made up. */
     struct sim_world *world;
     struct watched peer[PLAN_PEERS_MAX];
     struct segment segment[3];
@@ -118,7 +130,7 @@ const float *cluster_model(const struct cluster *c, uint32_t peer);
 /* Has it to keep to anything? */
 static inline bool cluster_honest(const struct cluster *c, uint32_t peer)
 {
-    return !(c->plan.liars & UINT32_C(1) << peer);
+    return !(c->plan.liars & UINT32_C(1) << peer) && !c->peer[peer].out;
 }
 /* The run of a plan. Ends the program where a text of it is none. */
 void cluster_set_run(struct run *r, const struct plan *p);
@@ -148,6 +160,21 @@ void liars_check_model(struct cluster *c, uint32_t peer);
 void liars_check_note(struct cluster *c, uint32_t peer, const char *text);
 /* May it have ended apart from the others? */
 bool liars_excuse(const struct cluster *c);
+
+/* admission.c: what a process is given; it has been started; the list of members is another one;
+ * faults; who is there only later, and who was started beside one of its name. */
+void admission_configure(struct cluster *c, uint32_t peer, struct node_config *n);
+void admission_started(struct cluster *c, uint32_t peer);
+void admission_changed(struct cluster *c);
+void admission_apply(struct cluster *c, uint32_t fault, bool on);
+uint32_t admission_later(const struct plan *p);
+void admission_rival(struct cluster *c, uint32_t peer);
+/* Now and then; of one peer before the end is judged; and 30 s after the last fault. */
+void admission_check(struct cluster *c);
+void admission_look(struct cluster *c, uint32_t peer);
+void admission_settled(struct cluster *c);
+/* course.c: a process of this peer ends, if it has not, and another begins. */
+void cluster_start_again(struct cluster *c, uint32_t peer, bool as_new);
 
 /* trace.c */
 void trace_event(void *self, uint32_t peer, const struct node_event *ev, uint32_t other);

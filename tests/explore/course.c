@@ -57,31 +57,41 @@ static void take_down(struct cluster *c, uint32_t k, uint32_t i)
         sim_kill(c->world, i);
 }
 
-/* Nobody starts a peer again for a run that the others have finished: they are gone, and it
- * would wait for them. */
-static void bring_up(struct cluster *c, uint32_t k, uint32_t i)
+void cluster_start_again(struct cluster *c, uint32_t i, bool as_new)
 {
-    const struct fault *f = &c->plan.fault[k];
     struct watched *p = &c->peer[i];
-    bool others = someone_trains(c) || all_gone(c);
-    if (!(c->down[k] & UINT32_C(1) << i) || (cluster_alive(c, i) && f->kind != FAULT_LEAVE)
-        || !others)
-        return;
+    admission_rival(c, i);
     sim_kill(c->world, i);
     p->absent = p->left = p->joined = false;
     p->done = p->joined_round = p->said_round = 0;
     p->drift_round = UINT64_MAX;
     p->n_lives++;
+    p->since_us = sim_now_us(c->world) + c->plan.startup_us;
     memset(p->kept, 0, c->plan.n_peers * sizeof *p->kept);
     if (c->plan.checkpoint_s == 0)
         memset(p->has, 0,
                c->plan.rounds + 1); /* Else what it did before holds, if it goes on from there. */
-    int err = f->kind == FAULT_REPLACE ? sim_restart_as_new(c->world, i) : sim_restart(c->world, i);
+    int err = as_new ? sim_restart_as_new(c->world, i) : sim_restart(c->world, i);
     assert(err == 0);
+    if (as_new)
+        admission_changed(c);
+    admission_started(c, i);
     if (c->plan.startup_us == 0)
         return;
     sim_stop(c->world, i, true);
     p->starts_us = sim_now_us(c->world) + c->plan.startup_us;
+}
+
+/* Nobody starts a peer again for a run that the others have finished: they are gone, and it
+ * would wait for them. */
+static void bring_up(struct cluster *c, uint32_t k, uint32_t i)
+{
+    const struct fault *f = &c->plan.fault[k];
+    bool others = someone_trains(c) || all_gone(c);
+    if (!(c->down[k] & UINT32_C(1) << i) || (cluster_alive(c, i) && f->kind != FAULT_LEAVE)
+        || !others)
+        return;
+    cluster_start_again(c, i, f->kind == FAULT_REPLACE || f->kind == FAULT_CHURN);
 }
 
 /* The next process that has done with starting, at the latest at `to`. */
@@ -151,6 +161,7 @@ static void apply_one(struct cluster *c, uint32_t k, uint32_t i, bool on)
     case FAULT_OFF:
     case FAULT_LEAVE:
     case FAULT_LATE:
+    case FAULT_CHURN:
         if (on)
             take_down(c, k, i);
         else
@@ -170,6 +181,10 @@ static void apply_one(struct cluster *c, uint32_t k, uint32_t i, bool on)
     case FAULT_FLAP:
     case FAULT_RESET:
     case FAULT_NAMES:
+    case FAULT_REVOKE:
+    case FAULT_CLONE:
+    case FAULT_TWIN:
+    case FAULT_FLOOD:
     case FAULT_KINDS:
         break;
     case FAULT_FULL:
@@ -201,6 +216,7 @@ static void apply(struct cluster *c, uint32_t k, bool on)
         c->unnamed = on ? c->unnamed | f->a : c->unnamed & ~f->a;
         c->names = f->x;
     }
+    admission_apply(c, k, on);
     for (uint32_t i = 0; i < c->plan.n_peers; i++)
         if (f->a & UINT32_C(1) << i)
             apply_one(c, k, i, on);
@@ -233,7 +249,8 @@ static size_t make_turns(const struct plan *p, struct turn turn[TURNS_MAX])
     for (uint32_t k = 0; k < p->n_faults; k++) {
         const struct fault *f = &p->fault[k];
         int64_t end_us = f->for_us == PLAN_EVER ? INT64_MAX : f->at_us + f->for_us;
-        int64_t every = f->kind == FAULT_FLAP ? after(f->x) : INT64_MAX;
+        bool often = f->kind == FAULT_FLAP || f->kind == FAULT_CHURN;
+        int64_t every = often ? after(f->x) : INT64_MAX;
         int64_t at = f->at_us;
         bool on = true;
         for (; n + 2 < TURNS_MAX && at < end_us; on = !on) {
@@ -245,7 +262,8 @@ static size_t make_turns(const struct plan *p, struct turn turn[TURNS_MAX])
         }
         if (!on && f->kind != FAULT_RESET && end_us != INT64_MAX)
             turn[n++] = (struct turn){end_us, k, false};
-        else if (f->kind == FAULT_RESET && n + 2 < TURNS_MAX && f->for_us == 0)
+        else if ((f->kind == FAULT_RESET || f->kind == FAULT_FLOOD) && n + 2 < TURNS_MAX
+                 && f->for_us == 0)
             turn[n++] = (struct turn){f->at_us, k, true};
     }
     qsort(turn, n, sizeof *turn, by_time);
@@ -337,6 +355,16 @@ static bool someone_lives_on(const struct plan *p)
     return gone != (UINT32_C(1) << p->n_peers) - 1;
 }
 
+/* Who comes under another's identity or name is not there yet. */
+static void take_down_later(struct cluster *c)
+{
+    for (uint32_t i = 0; i < c->plan.n_peers; i++)
+        if (admission_later(&c->plan) & UINT32_C(1) << i) {
+            c->peer[i].absent = true;
+            sim_kill(c->world, i);
+        }
+}
+
 void course_run(struct cluster *c)
 {
     static const int64_t never = INT64_MAX;
@@ -346,8 +374,13 @@ void course_run(struct cluster *c)
     int64_t over = plan_end_us(&c->plan), limit = limit_us(&c->plan);
     /* Who goes on from a checkpoint waits so long for those that were there then, where all died. */
     bool waits = c->plan.checkpoint_s > 0 && !someone_lives_on(&c->plan);
-    int64_t settled = over + SETTLED_US + (waits ? RESUME_US : 0);
+    int64_t settled =
+        over + SETTLED_US + (waits ? RESUME_US : 0) + (int64_t)(c->plan.forget_s * 1e6);
     int64_t repaired = ends_in_deaths(&c->plan) ? over + REPAIRED_US : never;
+    take_down_later(c);
+    admission_changed(c);
+    for (uint32_t i = 0; i < c->plan.n_peers; i++)
+        admission_started(c, i);
     for (bool checked = false;;) {
         int64_t now = sim_now_us(c->world), to = now + SLICE_US;
         for (; next < n && turn[next].at_us <= now; next++)
@@ -355,6 +388,7 @@ void course_run(struct cluster *c)
         if (next < n && turn[next].at_us < to)
             to = turn[next].at_us;
         to = next_start(c, to);
+        admission_check(c);
         check_pace(c);
         if (now >= over)
             sim_lose(c->world, 0);
@@ -369,6 +403,8 @@ void course_run(struct cluster *c)
         if (now >= settled && !checked) {
             checked = true;
             (void)check_whole(c, true);
+            if (!someone_ended(c))
+                admission_settled(c);
             c->settled = !someone_ended(c);
             settled = never;
         }

@@ -17,7 +17,7 @@ struct options
 {
     uint64_t seeds, from, seed;
     const char *plan;
-    bool one, trace, story, shrink, quiet, disks, byzantine;
+    bool one, trace, story, shrink, quiet, disks, byzantine, admission;
     uint32_t jobs;
 };
 
@@ -78,6 +78,8 @@ static void draw(const struct options *o, struct plan *p, uint64_t seed)
         plan_draw_disks(p);
     if (o->byzantine)
         plan_draw_liars(p);
+    if (o->admission)
+        plan_draw_admission(p);
 }
 
 /* ---- children ---- */
@@ -237,7 +239,7 @@ static int usage(void)
     fprintf(stderr,
             "usage: explore SEEDS [--from S] [--jobs N] [--quiet] [MODE]...\n"
             "       explore --seed S [MODE]... | --plan FILE [--trace | --story | --shrink]\n"
-            "MODE: --disks, --byzantine\n");
+            "MODE: --disks, --byzantine, --admission\n");
     return 2;
 }
 
@@ -259,6 +261,8 @@ int main(int argc, char **argv)
             o.disks = true;
         else if (strcmp(a, "--byzantine") == 0)
             o.byzantine = true;
+        else if (strcmp(a, "--admission") == 0)
+            o.admission = true;
         else if (a[0] != '-' && o.seeds == 0)
             o.seeds = strtoull(a, NULL, 10);
         else if (v == NULL)

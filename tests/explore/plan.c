@@ -10,11 +10,13 @@
 #include <string.h>
 
 const char *const fault_name[FAULT_KINDS] = {
-    [FAULT_KILL] = "kill",   [FAULT_REPLACE] = "replace", [FAULT_OFF] = "off",
-    [FAULT_LEAVE] = "leave", [FAULT_LATE] = "late",       [FAULT_STOP] = "stop",
-    [FAULT_HANG] = "hang",   [FAULT_SLOW] = "slow",       [FAULT_CUT] = "cut",
-    [FAULT_SPLIT] = "split", [FAULT_FLAP] = "flap",       [FAULT_RESET] = "reset",
-    [FAULT_NAMES] = "names", [FAULT_FLIP] = "flip",       [FAULT_FULL] = "full"};
+    [FAULT_KILL] = "kill",     [FAULT_REPLACE] = "replace", [FAULT_OFF] = "off",
+    [FAULT_LEAVE] = "leave",   [FAULT_LATE] = "late",       [FAULT_STOP] = "stop",
+    [FAULT_HANG] = "hang",     [FAULT_SLOW] = "slow",       [FAULT_CUT] = "cut",
+    [FAULT_SPLIT] = "split",   [FAULT_FLAP] = "flap",       [FAULT_RESET] = "reset",
+    [FAULT_NAMES] = "names",   [FAULT_FLIP] = "flip",       [FAULT_FULL] = "full",
+    [FAULT_REVOKE] = "revoke", [FAULT_CLONE] = "clone",     [FAULT_TWIN] = "twin",
+    [FAULT_FLOOD] = "flood",   [FAULT_CHURN] = "churn"};
 
 /* ---- drawing ---- */
 
@@ -106,6 +108,11 @@ static void draw_fault(struct rng *r, const struct plan *p, int64_t length_us, s
     case FAULT_HANG:
     case FAULT_FLIP:
     case FAULT_FULL:
+    case FAULT_REVOKE:
+    case FAULT_CLONE:
+    case FAULT_TWIN:
+    case FAULT_FLOOD:
+    case FAULT_CHURN:
     case FAULT_KINDS:
         break;
     }
@@ -256,7 +263,7 @@ static void print_fault(const struct fault *t, FILE *f)
     if (t->b != 0)
         plan_print_set(f, " ", t->b);
     if (t->kind == FAULT_SLOW || t->kind == FAULT_FLAP || t->kind == FAULT_NAMES
-        || t->kind == FAULT_RESET)
+        || t->kind == FAULT_RESET || t->kind == FAULT_FLOOD || t->kind == FAULT_CHURN)
         fprintf(f, " %g", t->x);
     if (t->kind == FAULT_RESET)
         fprintf(f, " %g", t->y);
@@ -288,6 +295,15 @@ void plan_print(const struct plan *p, FILE *f)
         plan_print_set(f, ":", p->liars);
         fprintf(f, "\n");
     }
+    if (p->listed)
+        fprintf(f, "listed yes\n");
+    if (p->tokens != 0) {
+        fprintf(f, "tokens");
+        plan_print_set(f, " ", p->tokens);
+        fprintf(f, "\ntoken %g\n", p->token_s);
+    }
+    if (p->forget_s > 0)
+        fprintf(f, "forget %g\n", p->forget_s);
     for (uint32_t i = 0; i < p->n_faults; i++)
         print_fault(&p->fault[i], f);
 }
@@ -319,7 +335,8 @@ static bool read_fault(struct fault *f, char *word[8], int n)
     f->a = plan_read_set(word[5]);
     int next = 6;
     if (f->kind == FAULT_CUT || f->kind == FAULT_SPLIT || f->kind == FAULT_FLAP
-        || f->kind == FAULT_RESET || f->kind == FAULT_FLIP)
+        || f->kind == FAULT_RESET || f->kind == FAULT_FLIP || f->kind == FAULT_CLONE
+        || f->kind == FAULT_TWIN)
         f->b = next < n ? plan_read_set(word[next++]) : 0;
     if (next < n)
         f->x = atof(word[next++]);
@@ -363,6 +380,8 @@ static bool read_setting(struct plan *p, const char *key, const char *value)
                  {"worker-limit", NULL, NULL, &p->worker_limit_s, NULL},
                  {"checkpoint", NULL, NULL, &p->checkpoint_s, NULL},
                  {"disk-us", NULL, &p->disk_us, NULL, NULL},
+                 {"token", NULL, NULL, &p->token_s, NULL},
+                 {"forget", NULL, NULL, &p->forget_s, NULL},
                  {"tolerate", &p->tolerate, NULL, NULL, NULL},
                  {"cut-rate", NULL, NULL, &p->cut_rate, NULL},
                  {"topology", NULL, NULL, NULL, p->topology},
@@ -392,6 +411,10 @@ static bool read_setting(struct plan *p, const char *key, const char *value)
         p->by_name = strcmp(value, "names") == 0;
     else if (strcmp(key, "guests") == 0)
         p->guests = strcmp(value, "yes") == 0;
+    else if (strcmp(key, "listed") == 0)
+        p->listed = strcmp(value, "yes") == 0;
+    else if (strcmp(key, "tokens") == 0)
+        p->tokens = plan_read_set(value);
     else if (strcmp(key, "attack") == 0)
         return read_attack(p, value);
     else

@@ -36,6 +36,11 @@ enum fault_kind {
     FAULT_NAMES,   /* Names stand for nothing (x = 0) or for nobody's address (1), as A see it. */
     FAULT_FLIP,    /* A bit of what A hold of B's models. */
     FAULT_FULL,    /* A's disks take nothing. */
+    FAULT_REVOKE,  /* A are not on the list of members. */
+    FAULT_CLONE,   /* A, one that is not there before, is started with B's identity. */
+    FAULT_TWIN,    /* The same with B's name only. */
+    FAULT_FLOOD,   /* A tells of x members that do not exist. */
+    FAULT_CHURN,   /* A die, and come back with new identities, every x seconds. */
     FAULT_KINDS,
     FAULT_DRAWN = FAULT_FLIP /* Those before are drawn at random. */
 };
@@ -65,6 +70,10 @@ struct plan
     char attack[PLAN_TEXT]; /* What the peers of `liars` do (peer/sim/attack.h); "": nobody lies. */
     uint32_t liars;         /* Bit i: peer i. */
     uint32_t tolerate;      /* As the program's option. */
+    bool listed;            /* There is a list of members, with all that are not revoked. */
+    uint32_t tokens;        /* They are on no list, and have a token */
+    double token_s;         /* that is good until so long after the beginning. */
+    double forget_s;        /* As the program's option; 0: never. */
     uint32_t n_faults;
     struct fault fault[PLAN_FAULTS_MAX];
 };
@@ -74,6 +83,10 @@ void plan_draw(struct plan *p, uint64_t seed);
 void plan_draw_disks(struct plan *p);
 /* Some members lie, fewer than the run bears (liars.c). */
 void plan_draw_liars(struct plan *p);
+/* Lists, tokens, copied identities, made-up members (admission.c). */
+void plan_draw_admission(struct plan *p);
+/* Whom nobody may wait for: those that lie, are outside at some time, or go for ever. */
+uint32_t plan_out(const struct plan *p);
 void plan_print(const struct plan *p, FILE *f);
 /* False, with a line on stderr, where it is no plan. */
 bool plan_read(struct plan *p, FILE *f);
