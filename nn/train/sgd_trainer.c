@@ -17,6 +17,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -379,6 +380,7 @@ struct trainer sgd_trainer_face(struct sgd_trainer *t)
                             .segments = m->segments,
                             .n_segments = m->n_segments,
                             .self = t,
+                            .guess = log((double)m->n_classes),
                             .init = trainer_init,
                             .steps = trainer_steps,
                             .sent = trainer_sent,

@@ -28,6 +28,8 @@ struct trainer
     const struct segment *segments;
     size_t n_segments;
     void *self;
+    double guess; /* The loss, in nats, of who gives every answer the same chance: ln of their
+                   * number. 0: there is no such thing. */
 
     /* Write the run's initial model, a function of the run alone: every peer
      * writes the same bits. */

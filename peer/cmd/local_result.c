@@ -225,6 +225,7 @@ static void judge(struct cmd_local_result *r)
                                  .died = !has_ended(r, i) || was_away(r, i) || r->given_up[i],
                                  .ended = has_model(r, i),
                                  .diverged = text_of(r->summary[i], "diverged"),
+                                 .unlearnt = text_of(r->summary[i], "unlearnt"),
                                  .infinite = json_is_false(json_object_get(own, "finite")),
                                  .rounds_claimed = whole(r->summary[i], "round"),
                                  .rounds_skipped = whole(r->summary[i], "rounds_skipped"),
@@ -279,12 +280,12 @@ static struct totals add_up(const struct cmd_local_result *r)
 static json_t *peer_object(const struct cmd_local_result *r, uint32_t i)
 {
     static const char *const keys[] = {
-        "accuracy",       "test_loss",      "loss",         "round",        "settle_rounds",
-        "bytes_sent",     "bytes_received", "compute_s",    "wait_s",       "mix_s",
-        "relative_drift", "own_distance",   "diverged",     "resets",       "violations",
-        "exchanges",      "rung",           "drift_excess", "drift_target", "rounds_done",
-        "interrupted",    "rounds_skipped", "joined_round", "verdict",      "model",
-        "handed_to"};
+        "accuracy",       "test_loss",      "loss",           "round",        "settle_rounds",
+        "bytes_sent",     "bytes_received", "compute_s",      "wait_s",       "mix_s",
+        "relative_drift", "own_distance",   "diverged",       "unlearnt",     "resets",
+        "violations",     "exchanges",      "rung",           "drift_excess", "drift_target",
+        "rounds_done",    "interrupted",    "rounds_skipped", "joined_round", "verdict",
+        "model",          "handed_to"};
     json_t *j = json_object();
     json_object_set_new(j, "name", json_string(r->name[i]));
     json_object_set_new(j, "exit_code", json_integer(r->exit_code[i]));

@@ -199,6 +199,7 @@ static json_t *summary(const struct cmd_report *r, const struct node *n,
     json_object_set_new(j, "exchanges", json_integer((json_int_t)g.exchanges));
     json_object_set_new(j, "verdict", cmd_closing_json(o, f));
     json_object_set_new(j, "diverged", g.diverged[0] ? json_string(g.diverged) : json_null());
+    json_object_set_new(j, "unlearnt", g.unlearnt[0] ? json_string(g.unlearnt) : json_null());
     json_object_set_new(j, "model", r->stored ? json_string(model_file) : json_null());
     const char *with = node_handed_to(n);
     json_object_set_new(j, "handed_to", with != NULL ? json_string(with) : json_null());

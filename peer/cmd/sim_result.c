@@ -81,6 +81,7 @@ static void judge(const struct simulation *s, struct result *r)
                                  .died = !has_ended(s, i, &code),
                                  .ended = true,
                                  .diverged = own.diverged,
+                                 .unlearnt = own.unlearnt,
                                  .infinite = own.infinite,
                                  .rounds_claimed = own.rounds_claimed,
                                  .rounds_skipped = own.rounds_skipped,
@@ -129,6 +130,8 @@ static void collect(struct simulation *s, struct result *r, json_t *peers)
         json_object_set_new(line, "attacks", json_boolean(s->liar[i]));
         json_object_set_new(line, "diverged",
                             p.diverged[0] ? json_string(p.diverged) : json_null());
+        json_object_set_new(line, "unlearnt",
+                            p.unlearnt[0] ? json_string(p.unlearnt) : json_null());
         json_object_set_new(line, "accuracy", uv_metrics_figure(p.accuracy));
         json_object_set_new(line, "test_loss", uv_metrics_figure(p.test_loss));
         json_object_set_new(line, "model",

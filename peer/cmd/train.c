@@ -256,11 +256,15 @@ static int interrupted(struct cmd_train *t)
 }
 
 /* A finished run whose loss ran away has its files and its result all the same,
- * but is no success. */
+ * but is no success. One that learnt nothing may only have been short, and is told so. */
 static int judge(struct cmd_train *t)
 {
-    if (t->diverged[0] == '\0' && !verdict_ran_away(&t->verdict, t->diverged))
+    if (t->diverged[0] == '\0' && !verdict_ran_away(&t->verdict, t->diverged)) {
+        if (verdict_learnt_nothing(&t->verdict, t->trainer.guess, t->unlearnt))
+            fprintf(stderr, "hearsay train: nothing was learnt: %s. Another --lr may help\n",
+                    t->unlearnt);
         return CMD_OK;
+    }
     return cmd_fail(t->o, CMD_APART, "the run diverged: %s. A lower --lr may help", t->diverged);
 }
 

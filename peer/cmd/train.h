@@ -15,7 +15,7 @@
  *
  * --json closes with one object on stdout: the last line's keys and model,
  * data, n_params, threads, rounds, epochs, ms_per_step, train_seconds,
- * peak_rss_bytes, diverged (null, or how training ran away), out, run,
+ * peak_rss_bytes, diverged (null, or how training ran away), unlearnt (likewise), out, run,
  * finished, exit_code. It is kept as summary.json, too.
  */
 #ifndef PEER_CMD_TRAIN_H
@@ -57,6 +57,7 @@ struct cmd_train
     struct verdict verdict;      /* Fed with the loss of every step. */
     struct rollback rollback;    /* What it goes back to, once. */
     char diverged[VERDICT_TEXT]; /* How training ran away; "": it did not. */
+    char unlearnt[VERDICT_TEXT]; /* That it ended no better than guessing, likewise. */
     const char *out;             /* NULL: no files. */
     struct cmd_out dir;          /* What --out names, if it was given. */
     struct cmd_train_keep keep;  /* Its checkpoints. */

@@ -184,13 +184,14 @@ static json_t *closing_object(const struct cmd_train *t, bool interrupted)
     run_text(&t->run, text);
     json_t *j = line_object(t, &t->since);
     json_t *more = json_pack(
-        "{s:s, s:s, s:I, s:I, s:I, s:o, s:o, s:o, s:I, s:o, s:o, s:s, s:b, s:o}", "model",
+        "{s:s, s:s, s:I, s:I, s:I, s:o, s:o, s:o, s:I, s:o, s:o, s:o, s:s, s:b, s:o}", "model",
         sgd_values(&t->run)->model, "data", sgd_values(&t->run)->data, "n_params",
         (json_int_t)t->trainer.n_params, "threads", (json_int_t)t->training.threads, "rounds",
         (json_int_t)t->run.rounds, "epochs", uv_metrics_number(epochs(t, t->run.rounds)),
         "ms_per_step", uv_metrics_number(ms_per_step(&t->all)), "train_seconds",
         uv_metrics_number(t->all.seconds), "peak_rss_bytes", (json_int_t)peak_rss(), "diverged",
-        t->diverged[0] ? json_string(t->diverged) : json_null(), "samples_per_s",
+        t->diverged[0] ? json_string(t->diverged) : json_null(), "unlearnt",
+        t->unlearnt[0] ? json_string(t->unlearnt) : json_null(), "samples_per_s",
         uv_metrics_number(samples_per_s(t, &t->all)), "run", text, "interrupted", interrupted,
         "resumes_at",
         interrupted && t->keep.kept > 0 ? uv_metrics_whole(t->keep.kept) : json_null());

@@ -53,6 +53,7 @@ void node_facts(const struct node *n, struct outcome_facts *f)
                                 .stopped = n->stopping,
                                 .lonely = seek_lonely(&n->sessions),
                                 .diverged = p->diverged,
+                                .unlearnt = p->unlearnt,
                                 .away = n->phases.away,
                                 .infinite = ph->done > 0 && !isfinite(p->loss),
                                 .distance = (double)NAN,

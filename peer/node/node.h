@@ -280,6 +280,7 @@ struct node_progress
     uint64_t strangers;          /* Refused before authentication, as the driver told. */
     bool evaluated;              /* accuracy is of this very round. */
     char diverged[VERDICT_TEXT]; /* How training ran away, told when it is over; or "". */
+    char unlearnt[VERDICT_TEXT]; /* That it ended no better than guessing, likewise. */
 };
 
 struct node; /* Opaque. */

@@ -38,18 +38,25 @@ void outcome_add_finished(struct outcome_facts *f, const char *name)
     f->n_finished++;
 }
 
+static bool is_said(const char *clause)
+{
+    return clause != NULL && clause[0] != '\0';
+}
+
 void outcome_add_peer(struct outcome_facts *all, const struct outcome_peer *p)
 {
     if (p->left)
         return;
     all->n_members++;
     all->infinite |= p->infinite;
-    if (all->diverged == NULL && p->diverged != NULL && p->diverged[0] != '\0')
+    if (all->diverged == NULL && is_said(p->diverged))
         all->diverged = p->diverged;
     if (p->died)
         outcome_add_dead(all, p->name);
     if (p->died || !p->ended)
         return;
+    if (all->n_among == 0 || !is_said(p->unlearnt))
+        all->unlearnt = p->unlearnt;
     all->n_among++;
     all->rounds_claimed += p->rounds_claimed;
     all->rounds_skipped += p->rounds_skipped;
@@ -95,7 +102,7 @@ static enum outcome_kind kind_of(const struct outcome_facts *f)
         return OUTCOME_FAILED;
     if (f->stopped)
         return OUTCOME_STOPPED;
-    if ((f->diverged != NULL && f->diverged[0] != '\0') || f->infinite)
+    if (is_said(f->diverged) || f->infinite)
         return OUTCOME_DIVERGED;
     if (f->away)
         return OUTCOME_AWAY;
@@ -221,8 +228,7 @@ static void say_all(struct outcome *o, const struct outcome_facts *f)
         return;
     case OUTCOME_DIVERGED:
         say(o, "no consensus: the run diverged: %s",
-            f->diverged != NULL && f->diverged[0] != '\0' ? f->diverged
-                                                          : "the last loss is not finite");
+            is_said(f->diverged) ? f->diverged : "the last loss is not finite");
         return;
     case OUTCOME_AWAY:
         say_away(o, f);
@@ -252,6 +258,8 @@ static void say_all(struct outcome *o, const struct outcome_facts *f)
         break;
     }
     say_rounds(o, f);
+    if (is_said(f->unlearnt))
+        say(o, "; nothing was learnt: %s", f->unlearnt);
 }
 
 void outcome_judge(struct outcome *o, const struct outcome_facts *f)

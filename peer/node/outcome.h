@@ -51,6 +51,8 @@ struct outcome_facts
     const char
         *diverged; /* How training ran away, as a clause; "" or NULL: it did not. Borrowed. */
     bool infinite; /* The last loss is not finite. */
+    const char *unlearnt; /* That training ended no better than guessing, likewise; of several
+                           * peers, that of all that ended did. Said, and no judgement. */
 
     uint32_t n_members; /* Members of the run that have not left by their own word. */
     uint32_t n_among;   /* Those of them that ended with us, ourselves included. */
@@ -104,6 +106,7 @@ struct outcome_peer
     bool ended;           /* The run ended for it, and its model is there. */
     const char *diverged; /* As in the facts, whether it ended or not. Borrowed as these are. */
     bool infinite;
+    const char *unlearnt; /* Likewise. */
     uint64_t rounds_claimed, rounds_skipped, joined_round;
 };
 

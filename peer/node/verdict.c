@@ -7,9 +7,10 @@
 #include <stdio.h>
 
 enum {
-    FIRST = 10, /* Rounds whose mean is a loss to begin with. */
-    LEAST = 30, /* With fewer rounds only clear cases are judged. */
-    STREAK = 10 /* Losses in a row that make a case clear in a run of 30 rounds or more. */
+    FIRST = 10,   /* Rounds whose mean is a loss to begin with. */
+    LEAST = 30,   /* With fewer rounds only clear cases are judged. */
+    ENOUGH = 100, /* In fewer nobody need have learnt anything. */
+    STREAK = 10   /* Losses in a row that make a case clear in a run of 30 rounds or more. */
 };
 
 static const double newest_weight = 0.1; /* The newest loss counts so much in an average. */
@@ -17,6 +18,7 @@ static const double worse_nats = 1;      /* A loss is worse so far above where i
 static const double most_share = 0.7;    /* training ran away if so many of the newest are. */
 static const double clear_factor = 3;    /* So many times where it began is a clear case. */
 static const double noise_nats = 2;      /* The loss of one sample may be so low by chance. */
+static const double guess_share = 0.01;  /* Classes of unequal size, and chance, give as much. */
 static const double far_apart = 1;       /* Models are too far apart at so many times |mean|, */
 static const double grown_factor = 3;    /* if Xi is so many times that of the third quarter. */
 
@@ -78,6 +80,15 @@ void verdict_drift(struct verdict *v, double xi, double relative, uint64_t round
         return;
     v->drift = far;
     v->drift_round = round;
+}
+
+bool verdict_learnt_nothing(const struct verdict *v, double guess, char why[VERDICT_TEXT])
+{
+    bool nothing = guess > 0 && v->n_losses >= ENOUGH && v->loss_last >= (1 - guess_share) * guess;
+    if (nothing)
+        snprintf(why, VERDICT_TEXT, "the training loss ended at %.4g, and guessing has %.4g",
+                 v->loss_last, guess);
+    return nothing;
 }
 
 bool verdict_ran_away(const struct verdict *v, char why[VERDICT_TEXT])

@@ -1,4 +1,4 @@
-/* peer/node/verdict.h -- did a run's training run away?
+/* peer/node/verdict.h -- did a run's training run away, or lead nowhere?
  *
  * What a peer can see of divergence at the end of training, short of figures
  * that are not finite (those end a run where they happen):
@@ -54,6 +54,12 @@ void verdict_loss(struct verdict *v, uint64_t round, double loss, uint64_t n_sam
  * n_rounds began. Infinite or NaN beside a finite xi: no mean could be told. */
 void verdict_drift(struct verdict *v, double xi, double relative, uint64_t round,
                    uint64_t n_rounds);
+
+/* True where training, in 100 rounds or more, ended no better than guessing, whose loss is
+ * `guess` (0: unknown): a moving average of the loss is within a hundredth of that, or over
+ * it. Then why[] says so, as a clause. That is a fact and no judgement: a run may have been
+ * too short to learn. */
+bool verdict_learnt_nothing(const struct verdict *v, double guess, char why[VERDICT_TEXT]);
 
 /* True where training ran away; then why[] says how, as a clause. */
 bool verdict_ran_away(const struct verdict *v, char why[VERDICT_TEXT]);

@@ -49,4 +49,17 @@ check "  and keeps the model" [ -s train/model.safetensors ]
 check "train at the default --lr ends with 0" [ $? = 0 ]
 check "  and diverged is null" [ "$(figures json train.out diverged)" = None ]
 
+check "  and so is unlearnt" [ "$(figures json train.out unlearnt)" = None ]
+
+# A rate at which nothing moves, and none of what is above, is a success that says what it is worth.
+for way in train "sim --peers 2" "local --peers 2"; do
+    # shellcheck disable=SC2086 # WAY is words.
+    bounded "$HEARSAY" $way --model lenet5 --data glyphs --rounds 100 --lr 1e-9 --seed "$seed" --json \
+        >flat.out 2>flat.err </dev/null
+    check "$way: --lr 1e-9 ends with 0" [ $? = 0 ]
+    check "  and says that nothing was learnt" \
+        grep -q 'nothing was learnt: the training loss ended at 2\.3[0-9]*, and guessing has 2\.303' flat.err
+    check "  in JSON, too" grep -q '"unlearnt": *"the training loss ended at' flat.out
+done
+
 e2e_end

@@ -278,6 +278,26 @@ static void test_peers_added_up(void **state)
     assert_int_equal(all.n_members, 13);
 }
 
+/* Where nobody learnt anything all are told so, and it is a success for all that; one who did
+ * speaks for all, as their models are one. */
+static void test_nothing_learnt(void **state)
+{
+    struct outcome_facts all = {.quorum = 0.5, .target = 1e-3, .exact = true, .distance = 1e-9};
+    struct outcome_peer idle = {.name = "peer-0", .ended = true, .unlearnt = "the loss is flat"};
+    struct outcome_peer able = {.name = "peer-2", .ended = true, .unlearnt = ""};
+    (void)state;
+    outcome_add_peer(&all, &idle);
+    outcome_add_peer(&all, &idle);
+    struct outcome o = judged(&all, OUTCOME_CONSENSUS, 0);
+    assert_string_equal(o.text,
+                        "consensus of 2 of 2 peers at relative drift 1.00e-09 (exact, target "
+                        "0.001); no round skipped; nothing was learnt: the loss is flat");
+    outcome_add_peer(&all, &able);
+    outcome_add_peer(&all, &idle);
+    o = judged(&all, OUTCOME_CONSENSUS, 0);
+    assert_null(strstr(o.text, "learnt"));
+}
+
 /* Rounds before a peer was there are none that it skipped: the line of all says who joined. */
 static void test_who_joined(void **state)
 {
@@ -324,6 +344,7 @@ int main(void)
         cmocka_unit_test(test_many_dead),
         cmocka_unit_test(test_ends_of_other_kinds),
         cmocka_unit_test(test_peers_added_up),
+        cmocka_unit_test(test_nothing_learnt),
         cmocka_unit_test(test_who_joined),
         cmocka_unit_test(test_words),
     };

@@ -56,6 +56,34 @@ static void test_loss(void **state)
     assert_string_equal(why, "the training loss ended at 41.8, having begun at 2.3");
 }
 
+/* At the end no better than guessing, by a hundredth at least: of 100 rounds or more, and
+ * where guessing is known. It is what the newest losses say, whatever was before. */
+static void test_nothing_learnt(void **state)
+{
+    static const struct
+    {
+        double first, last, guess;
+        int rounds;
+        bool nothing;
+    } row[] = {{2.305, 2.3, 2.3026, 100, true},  {2.305, 2.27, 2.3026, 100, false},
+               {4.1, 2.29, 2.3026, 100, true},   {0.1, 2.9, 2.3026, 100, true},
+               {2.305, 2.3, 2.3026, 89, false},  {2.305, 2.3, 2.3026, 90, true},
+               {2.305, 2.3, 0, 100, false},      {0.693, 0.69, 0.6931, 100, true},
+               {2.305, 0.01, 2.3026, 100, false}};
+    (void)state;
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+        struct verdict v = begun_at(row[i].first);
+        losses(&v, 10, row[i].rounds, row[i].last);
+        if (verdict_learnt_nothing(&v, row[i].guess, why) != row[i].nothing)
+            fail_msg("row %zu: loss %g, guessing %g", i, row[i].last, row[i].guess);
+    }
+    struct verdict v = begun_at(2.4);
+    assert_false(verdict_learnt_nothing(&v, 2.3026, why));
+    losses(&v, 10, 200, 2.4);
+    assert_true(verdict_learnt_nothing(&v, 2.3026, why));
+    assert_string_equal(why, "the training loss ended at 2.4, and guessing has 2.303");
+}
+
 /* Losses of single samples: a nat of the means is nothing beside their noise. */
 static void test_noise(void **state)
 {
@@ -216,10 +244,15 @@ static void test_nothing_known(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_loss),         cmocka_unit_test(test_noise),
-        cmocka_unit_test(test_first_rounds), cmocka_unit_test(test_first_by_chance),
-        cmocka_unit_test(test_short),        cmocka_unit_test(test_joined_late),
-        cmocka_unit_test(test_distance),     cmocka_unit_test(test_nothing_known),
+        cmocka_unit_test(test_loss),
+        cmocka_unit_test(test_nothing_learnt),
+        cmocka_unit_test(test_noise),
+        cmocka_unit_test(test_first_rounds),
+        cmocka_unit_test(test_first_by_chance),
+        cmocka_unit_test(test_short),
+        cmocka_unit_test(test_joined_late),
+        cmocka_unit_test(test_distance),
+        cmocka_unit_test(test_nothing_known),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
