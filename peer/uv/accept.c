@@ -26,6 +26,7 @@ const struct uv_accept_limits uv_accept_limits_default = {
               .loopback_per_s = 50,
               .loopback_burst = 128,
               .looks_per_s = 1000},
+    .sieve = {.per_s = 1000, .pass_per_s = 250, .window_ms = 250},
 };
 
 struct uv_link *uv_accept_free_slot(struct uv_link *slots, uint32_t n)
@@ -113,13 +114,13 @@ static bool over_for_address(const struct uv_accept *a, const struct uv_link *l)
 /* ---- Connections ------------------------------------------------------ */
 
 /* Whoever comes too often has no time: where its first message has come, and may be opened, it is
- * answered or refused at once. */
-static bool let_in(struct uv_accept *a, struct uv_link *l)
+ * answered or refused at once. What comes through the sieve does not use up the calm of others. */
+static bool let_in(struct uv_accept *a, struct uv_link *l, bool sieved)
 {
     uint64_t now_ms = uv_now(a->net->loop);
     if (l->remote.any.sa_family == AF_UNSPEC)
         return false; /* It is gone already. */
-    if (crowd_knock(&a->crowd, &l->remote, now_ms) == CROWD_WELCOME)
+    if (!sieved && crowd_knock(&a->crowd, &l->remote, now_ms) == CROWD_WELCOME)
         return true;
     if (!uv_link_look(l) || !crowd_look(&a->crowd, &l->remote, now_ms))
         return false;
@@ -134,6 +135,24 @@ static void refuse(struct uv_accept *a, struct uv_link *l)
     uv_link_hangup(l, false);
 }
 
+/* Once a window while anybody is sieved, so that it ends with the flood. */
+static void on_sift(uv_timer_t *timer);
+
+static void sift(struct uv_accept *a)
+{
+    if (sieve_turn(&a->sieve, uv_now(a->net->loop)) && sieve_attach(&a->sieve, a->fd) < 0)
+        a->sieve.limits.per_s = 0; /* This system has no such filters: the other limits hold. */
+    if (sieve_is_on(&a->sieve) && !uv_is_active((uv_handle_t *)&a->sift))
+        uv_timer_start(&a->sift, on_sift, a->limits.sieve.window_ms, 0);
+}
+
+static void on_sift(uv_timer_t *timer)
+{
+    struct uv_accept *a = timer->data;
+    if (!a->closing)
+        sift(a);
+}
+
 static void take_connection(struct uv_accept *a)
 {
     struct uv_link *l = slot_for_stranger(a);
@@ -144,7 +163,9 @@ static void take_connection(struct uv_accept *a)
     if (l->state != UV_LINK_HANDSHAKE)
         return;
     l->host = crowd_key(&a->crowd, &l->remote);
-    if (!let_in(a, l)) {
+    bool sieved = sieve_knock(&a->sieve, &l->remote);
+    sift(a);
+    if (!let_in(a, l, sieved)) {
         refuse(a, l);
         return;
     }
@@ -181,7 +202,8 @@ static void on_connection(uv_stream_t *server, int status)
     if (a->resting || a->closing)
         return;
     uint64_t now_ms = uv_now(a->net->loop);
-    if (status == 0 && now_ms > a->batch_ms + 1 && crowd_is_thick(&a->crowd, now_ms)) {
+    bool thick = crowd_is_thick(&a->crowd, now_ms) || sieve_is_on(&a->sieve);
+    if (status == 0 && now_ms > a->batch_ms + 1 && thick) {
         a->pausing = true; /* As long as this one waits, libuv polls for no other. */
         uv_timer_start(&a->batch, on_batch, a->limits.batch_ms, 0);
     } else if (status == 0) {
@@ -291,8 +313,11 @@ int uv_accept_open(struct uv_accept *a, struct uv_link_net *net,
     }
     err = uv_timer_init(net->loop, &a->batch);
     assert(err == 0); /* libuv's cannot fail. */
-    a->timer.data = a->batch.data = a;
+    err = uv_timer_init(net->loop, &a->sift);
+    assert(err == 0);
+    a->timer.data = a->batch.data = a->sift.data = a;
     crowd_init(&a->crowd, &limits->crowd, a->random, uv_now(net->loop));
+    sieve_init(&a->sieve, &limits->sieve, uv_now(net->loop));
     err = start(a, fd);
     if (err < 0) {
         uv_accept_close(a);
@@ -314,5 +339,6 @@ void uv_accept_close(struct uv_accept *a)
         uv_close((uv_handle_t *)&a->tcp, NULL);
     uv_close((uv_handle_t *)&a->timer, NULL);
     uv_close((uv_handle_t *)&a->batch, NULL);
+    uv_close((uv_handle_t *)&a->sift, NULL);
     close_copy(a);
 }

@@ -11,7 +11,8 @@
  * millisecond). While connections come faster than is calm (peer/uv/crowd.h)
  * they are taken in batches, one every batch_ms, so that the process is not
  * woken for each; and of an address over its rate only those are let in whose
- * first message has come by then and is sealed with the cluster key. Slots are preallocated by the
+ * first message has come by then and is sealed with the cluster key. Most of what comes still faster
+ * from one address the kernel drops for us (peer/uv/sieve.h). Slots are preallocated by the
  * owner; without a free one the connection waits in the kernel and nobody
  * polls for it. When file descriptors run out, listening rests for a moment:
  * the connections wait in the backlog, the sessions go on.
@@ -21,6 +22,7 @@
 
 #include "peer/uv/crowd.h"
 #include "peer/uv/link.h"
+#include "peer/uv/sieve.h"
 
 enum { UV_ACCEPT_HALF_OPEN_MAX = 256 };
 
@@ -33,6 +35,7 @@ struct uv_accept_limits
     uint32_t rest_ms;      /* How long to rest when file descriptors have run out. */
     uint32_t batch_ms;
     struct crowd_limits crowd;
+    struct sieve_limits sieve;
 };
 extern const struct uv_accept_limits uv_accept_limits_default;
 
@@ -48,7 +51,7 @@ struct uv_accept_counts
 struct uv_accept
 {
     uv_tcp_t tcp;
-    uv_timer_t timer, batch;
+    uv_timer_t timer, batch, sift;
     struct uv_link_net *net;
     struct uv_accept_limits limits;
     struct uv_accept_counts counts;
@@ -57,6 +60,7 @@ struct uv_accept
     struct uv_link *half_open[UV_ACCEPT_HALF_OPEN_MAX]; /* In no order. */
     uint32_t n_half_open;
     struct crowd crowd;
+    struct sieve sieve;
     uint64_t batch_ms; /* When the present batch was begun. */
     int fd;            /* A second descriptor of the listening socket, for after a rest. */
     bool waiting;      /* A connection waits for a slot, */

@@ -17,6 +17,7 @@ enum door_kind door_kind(const struct uv_link *l)
     case NODE_WHY_JUNK:
         return l->knows_key ? DOOR_UNENDED : DOOR_UNSEALED;
     case NODE_WHY_SLOW:
+        return l->knows_key ? DOOR_SLOW : DOOR_QUIET;
     case NODE_WHY_BROKEN:
         return l->knows_key ? DOOR_UNENDED : DOOR_QUIET;
     case NODE_WHY_UNKNOWN:
@@ -51,9 +52,16 @@ static void write_text(char text[DOOR_TEXT], enum door_kind kind, const struct u
                  host, n);
         break;
     case DOOR_UNENDED:
+        snprintf(
+            text, DOOR_TEXT,
+            "a connection from %s was given up: it holds our cluster key and left at our answer; "
+            "it may be of an older release (%llu so far)",
+            host, n);
+        break;
+    case DOOR_SLOW:
         snprintf(text, DOOR_TEXT,
                  "a connection from %s was given up: it holds our cluster key and did not end the "
-                 "handshake; it may be of an older release (%llu so far)",
+                 "handshake in time: it is busy, or the network loses much (%llu so far)",
                  host, n);
         break;
     case DOOR_VERSION:

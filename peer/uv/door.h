@@ -12,7 +12,8 @@
 enum door_kind {
     DOOR_QUIET,    /* Nothing to tell. */
     DOOR_UNSEALED, /* Its first message is not sealed with our cluster key. */
-    DOOR_UNENDED,  /* That one was, and the handshake did not end. */
+    DOOR_UNENDED,  /* That one was, and it gave up at our answer. */
+    DOOR_SLOW,     /* That one was, and the handshake was not done in time. */
     DOOR_VERSION,  /* No version of the messages in common. */
     DOOR_CROWD,    /* Refused or pushed out, because too many come. */
     DOOR_KINDS

@@ -181,6 +181,16 @@ static int begin_channel(struct uv_link *l)
     return 0;
 }
 
+/* Has the other end left already? It does not wait for an answer: we were too busy to read its first
+ * message in time, and an answer would cost key agreements. */
+static bool has_left(const struct uv_link *l)
+{
+    uint8_t byte;
+    int fd;
+    return uv_fileno((const uv_handle_t *)&l->tcp, &fd) == 0
+           && recv(fd, &byte, sizeof byte, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
 /* Until its first message is whole a stranger has cost us neither keys nor random bytes. */
 static void take_handshake(struct uv_link *l, size_t n)
 {
@@ -190,7 +200,7 @@ static void take_handshake(struct uv_link *l, size_t n)
         return;
     size_t n_in = l->n_in;
     l->n_in = 0;
-    int err = l->began ? 0 : begin_channel(l);
+    int err = l->began ? 0 : has_left(l) ? -ECONNRESET : begin_channel(l);
     if (err == 0)
         err = handshake(l, l->in, n_in);
     l->knows_key |= err == 0;

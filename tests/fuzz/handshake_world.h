@@ -34,7 +34,7 @@ static struct
     struct channel_identity ours, theirs;
     struct channel evil; /* The other end; also when it is us who dial. */
     uint32_t number;
-    bool node_knows;   /* Of the link. */
+    bool node_knows;   /* It has heard of the link. */
     bool listed, over; /* There is a list; the node has ended. */
     uint8_t list[2][WIRE_ID_BYTES];
     size_t n_list;
@@ -43,7 +43,7 @@ static struct
     bool honest;       /* Nothing spoilt has come on it, and its first message is new. */
     bool judged;       /* Its first message was entered in: */
     uint8_t answered_to[ANSWERS_MAX][32], n_connections, n_answered;
-    uint32_t n_steps; /* Of the present op. */
+    uint32_t n_steps; /* The present op took so many. */
     struct run run;
     char text[WIRE_RUN_MAX + 1];
     size_t n_text;

@@ -147,6 +147,71 @@ static void test_others_answer(void **state)
     close_both();
 }
 
+/* A socket with a first message under our key on its way. */
+static int knock_with_key(void)
+{
+    struct channel c;
+    uint8_t random[32] = {7}, message[CHANNEL_MSG2];
+    size_t n;
+    struct sockaddr_in to = {.sin_family = AF_INET,
+                             .sin_port = htons(uv_driver_port(a.driver)),
+                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_true(fd >= 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof to), 0);
+    channel_init(&c, true, &b.identity, fake_psk, random);
+    assert_int_equal(channel_handshake(&c, NULL, 0, message, &n), 0);
+    assert_int_equal(write(fd, message, n), n);
+    channel_close(&c);
+    return fd;
+}
+
+static uint64_t n_strangers(void)
+{
+    return uv_driver_counts(a.driver)->strangers;
+}
+
+/* Who holds the key and comes to nothing: gone before we have read its message, as from a peer that
+ * was busy; gone at our answer; or never done. */
+static void test_handshakes_that_do_not_end(void **state)
+{
+    (void)state;
+    uint8_t answer[CHANNEL_MSG2];
+    open_both();
+    a.config.link.handshake_ms = 500;
+    fake_open(&a);
+    fake_open(&b);
+    int fd = knock_with_key();
+    assert_int_equal(shutdown(fd, SHUT_WR), 0);
+    FAKE_RUN_UNTIL(n_strangers() == 1);
+    assert_int_equal(a.n_notes, 0);
+    assert_int_equal(recv(fd, answer, 1, 0), 0); /* Not a byte came back. */
+    close(fd);
+    fd = knock_with_key();
+    FAKE_RUN_UNTIL(recv(fd, answer, sizeof answer, MSG_DONTWAIT | MSG_PEEK) == CHANNEL_MSG2);
+    close(fd);
+    FAKE_RUN_UNTIL(n_strangers() == 2);
+    assert_int_equal(a.n_notes, 1);
+    assert_non_null(strstr(a.note, "may be of an older release"));
+    close_both();
+}
+
+static void test_a_slow_handshake(void **state)
+{
+    (void)state;
+    open_both();
+    a.config.link.handshake_ms = 50;
+    fake_open(&a);
+    fake_open(&b);
+    int fd = knock_with_key();
+    FAKE_RUN_UNTIL(n_strangers() == 1);
+    if (a.n_notes == 1) /* Else 50 ms were over before its message was read. */
+        assert_non_null(strstr(a.note, "did not end the handshake in time"));
+    assert_null(strstr(a.note, "older"));
+    close(fd);
+    close_both();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -154,6 +219,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_another_key, fake_setup, fake_teardown),
         cmocka_unit_test_setup_teardown(test_versions, fake_setup, fake_teardown),
         cmocka_unit_test_setup_teardown(test_others_answer, fake_setup, fake_teardown),
+        cmocka_unit_test_setup_teardown(test_handshakes_that_do_not_end, fake_setup, fake_teardown),
+        cmocka_unit_test_setup_teardown(test_a_slow_handshake, fake_setup, fake_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
