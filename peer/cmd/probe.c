@@ -9,7 +9,8 @@
  *   clock     how far its wall clock is from ours
  *
  * The steps behind tcp need --key. The addresses are tried one after the other; the steps behind
- * the key are taken once, at the first address where they can be.
+ * the key are taken once, at the first address where they can be. A peer with a list of members
+ * answers only to an identity (--identity) that is on it.
  *
  *   --json: {"address", "ok", "failed": the first step that works nowhere, or null,
  *     "steps": [{"step", "address" (null of the name), "ok", "seconds", "text"}],
@@ -18,6 +19,7 @@
  */
 #include "gossip/wire/wire.h"
 #include "peer/cmd/cmd.h"
+#include "peer/cmd/files.h"
 #include "peer/node/seek.h"
 #include "peer/secure/hash.h"
 #include "peer/secure/keyfile.h"
@@ -38,6 +40,7 @@ const struct option_row cmd_probe_rows[] = {
      .help = "where it listens, as in --bootstrap"},
     {.name = "key", .kind = OPTION_TEXT, .arg = "FILE",
      .help = "the cluster key; without it only the name and TCP are tried"},
+    CMD_ROW_OBSERVER,
     {.name = "timeout", .kind = OPTION_REAL, .arg = "SECONDS", .fallback = "5", .min = 0.1, .max = 3600,
      .help = "how long to wait for each step"},
     CMD_ROW_JSON,
@@ -66,7 +69,8 @@ struct probe
     struct uv_client *client;
     const char *peer;
     uint8_t psk[CHANNEL_KEY];
-    bool has_key, json;
+    struct channel_identity identity; /* --identity, if it was given. */
+    bool has_key, has_identity, json;
     uint32_t timeout_ms;
     bool worked[STEPS], tried[STEPS]; /* At some address. */
     json_t *steps;
@@ -82,7 +86,7 @@ struct probe
     uint32_t session;
 
     /* What the peer has said. */
-    bool greeted, answered;
+    bool greeted, answered, refused;
     char name[WIRE_NAME_MAX + 1], run[WIRE_RUN_MAX + 1], run_id[2 * RUN_ID_BYTES + 1];
     uint8_t id[WIRE_ID_BYTES];
     uint32_t version;
@@ -245,6 +249,9 @@ static void on_message(void *self, uint32_t session, const struct wire_message *
         p->answered = true;
         p->answered_ns = uv_hrtime();
         p->status = m->status;
+    } else if (m->type == WIRE_REFUSED) {
+        p->refused = true;
+        memcpy(p->name, m->refused.name, sizeof p->name);
     }
 }
 
@@ -279,7 +286,11 @@ static void say_run(struct probe *p)
 {
     char keys[TEXT_MAX / 2];
     double took = since(p->begun_ns);
-    if (!p->greeted && p->ended) {
+    if (p->refused) {
+        say(p, STEP_RUN, false, took, "%s admits only who is in its members file: %s", p->name,
+            p->has_identity ? "that identity is not"
+                            : "--identity FILE names the key of one that is");
+    } else if (!p->greeted && p->ended) {
         say(p, STEP_RUN, false, took, "%s", seek_why(NODE_WHY_UNWELCOME));
     } else if (!p->greeted || !p->answered) {
         say(p, STEP_RUN, false, took, "it does not answer: it may be reading its data, or hang");
@@ -325,7 +336,7 @@ static bool is_up_or_over(void *self)
 static bool is_over(void *self)
 {
     const struct probe *p = self;
-    return p->ended || (p->greeted && p->answered);
+    return p->ended || p->refused || (p->greeted && p->answered);
 }
 
 static int resolve(struct probe *p)
@@ -353,7 +364,7 @@ static int resolve(struct probe *p)
 /* One address, as far as it goes. */
 static int visit(struct probe *p)
 {
-    p->up = p->ended = p->greeted = p->answered = false;
+    p->up = p->ended = p->greeted = p->answered = p->refused = false;
     p->n_members = 0;
     p->begun_ns = uv_hrtime();
     uv_client_deadline(p->client, p->timeout_ms);
@@ -423,8 +434,13 @@ static void print_json(struct probe *p, const char *failed)
 static int take_key(struct probe *p)
 {
     char error[KEYFILE_ERROR_MAX];
-    const char *file = options_text(p->o, "key");
+    const char *file = options_text(p->o, "key"), *own = options_text(p->o, "identity");
     p->has_key = file != NULL;
+    p->has_identity = own != NULL;
+    if (own != NULL && file == NULL)
+        return cmd_fail(p->o, CMD_USAGE, "--identity: found no --key, expected one beside it");
+    if (own != NULL && cmd_identity_of(own, &p->identity, NULL, error) < 0)
+        return cmd_fail(p->o, CMD_USAGE, "--identity: %s", error);
     if (!p->has_key || keyfile_read(file, p->psk, error) == 0)
         return CMD_OK;
     return cmd_fail(p->o, CMD_USAGE, "--key: %s", error);
@@ -461,7 +477,10 @@ int cmd_probe(const struct options *o)
                                     .resolved = on_resolved};
     signal(SIGPIPE, SIG_IGN);
     int code = take_key(&p);
-    if (code == CMD_OK && uv_client_open(&p.client, p.has_key ? p.psk : NULL, NULL, &calls) < 0)
+    if (code == CMD_OK
+        && uv_client_open(&p.client, p.has_key ? p.psk : NULL, p.has_identity ? &p.identity : NULL,
+                          &calls)
+               < 0)
         code = cmd_fail(o, CMD_FAILED, "out of memory");
     else if (code == CMD_OK)
         code = probe_all(&p);
@@ -469,6 +488,7 @@ int cmd_probe(const struct options *o)
         uv_client_close(p.client);
     json_decref(p.steps);
     explicit_bzero(p.psk, sizeof p.psk);
+    channel_identity_close(&p.identity);
     int flushed = cmd_finish(o);
     return code != CMD_OK ? code : flushed;
 }

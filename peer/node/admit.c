@@ -380,10 +380,9 @@ void admit_refused(struct sessions *s, const struct link *l, const struct wire_r
     if (a->refused_us == 0)
         a->refused_us = now;
     a->last_us = now;
-    if (a->told_us == 0 || a->told_why != m->why || now - a->told_us > TELL_US) {
+    if (a->said_us[m->why] == 0 || now - a->said_us[m->why] > TELL_US) {
         say_why(s, m);
-        a->told_us = now;
-        a->told_why = m->why;
+        a->said_us[m->why] = now;
     }
     sessions_hang_up(s, l, false);
 }

@@ -44,8 +44,7 @@ struct admit
 
     /* We are refused since, and were last; 0: we are not, or somebody talks to us. */
     int64_t refused_us, last_us;
-    int64_t told_us; /* When it was said last, */
-    enum wire_refusal told_why;
+    int64_t said_us[REFUSED_NAME + 1]; /* When each reason was said last; 0: it was not. */
 };
 
 struct sessions;

@@ -183,6 +183,8 @@ void roll_tick(struct roll *r)
     struct group group[STATES] = {{.n = 0}};
     if (members_changes(members) == r->changes && !r->waits)
         return;
+    if (admit_is_refused(&r->sessions->admit))
+        return; /* It has been said why nobody is heard. */
     r->changes = members_changes(members);
     r->waits = false;
     for (size_t i = 0; i < members_count(members); i++) {

@@ -122,6 +122,8 @@ static bool due(const struct sessions *s, uint32_t i)
     int64_t now = s->env->now_us;
     if (e->n == 0 || now < e->tell_us || self_only(&s->seeds[i]))
         return false;
+    if (e->why == NODE_WHY_UNWELCOME && admit_is_refused(&s->admit))
+        return false; /* We were told why. */
     if (is_wrong(e->why))
         return e->n >= SURE || e->why == NODE_WHY_VERSION;
     return k->alone_us != 0 && now - k->alone_us >= (k->met ? 10 * FIRST_US : FIRST_US);
@@ -208,6 +210,21 @@ static void tell_no_run(struct sessions *s, bool has_run)
     }
 }
 
+/* Whoever looks only for itself finds nobody, and nothing fails. */
+static void tell_own(struct sessions *s)
+{
+    struct seek *k = &s->seek;
+    bool own = s->env->config.n_bootstrap > 0 && !k->met && !k->told_own;
+    for (uint32_t i = 0; i < s->env->config.n_bootstrap; i++)
+        own &= self_only(&s->seeds[i]);
+    if (!own || k->alone_us == 0 || s->env->now_us - k->alone_us < FIRST_US)
+        return;
+    k->told_own = true;
+    env_note(s->env, NOTE_INFO,
+             "--bootstrap names this peer itself and nobody else (%.80s): others must name us",
+             s->seeds[0].name);
+}
+
 void seek_tick(struct sessions *s, bool has_run)
 {
     struct seek *k = &s->seek;
@@ -218,6 +235,7 @@ void seek_tick(struct sessions *s, bool has_run)
     for (uint32_t i = 0; i < s->env->config.n_bootstrap; i++)
         if (due(s, i))
             tell_all(s, k->at[i].why);
+    tell_own(s);
     if (s->env->config.n_bootstrap > 0)
         tell_no_run(s, has_run);
 }

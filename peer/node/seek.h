@@ -6,6 +6,9 @@
  *   who has a session   hears only of what somebody must mend (another key, another version, no
  *                       hearsay), and not of who is merely away
  *   who has none        hears of everything
+ *   whom others refuse  hears why from them, and not that they hang up
+ *
+ * Whose list holds nobody but itself is told so once.
  *
  * One failure proves nothing: the other end may be ending, or have no room at the moment. Nothing
  * here decides anything. Written by seek.c only; part of struct sessions.
@@ -32,6 +35,7 @@ struct seek
 {
     struct seek_entry at[NODE_SEEDS_MAX]; /* In the order of the bootstrap list. */
     bool met;                             /* Some peer has said HELLO to us, ever. */
+    bool told_own;                        /* That all names are our own was said. */
     int64_t alone_us;                     /* Without a session since then; 0: there is one. */
     int64_t run_us, run_gap_us;           /* When it is told next that nobody has a run. */
 };

@@ -42,6 +42,8 @@ int64_t tell_quorum(const struct phases *ph)
 {
     const struct quorum *q = &ph->quorum;
     uint32_t needed = quorum_needed(q, ph->workshop->run.quorum);
+    if (admit_is_refused(&ph->sessions->admit))
+        return ph->told_us; /* It has been said why nobody is there. */
     if (q->state == QUORUM_HELD)
         env_note(ph->env, NOTE_WARNING,
                  "below the quorum: %u of %u members are heard, %u are needed; no local steps "
@@ -61,7 +63,8 @@ int64_t tell_wait(const struct phases *ph, const struct schedule_decision *d)
 {
     int64_t now = ph->env->now_us;
     bool gathers = ph->phase == NODE_GATHERING && ph->gathered_us == 0;
-    if (now < ph->told_us + (gathers ? TELL_FIRST_US : TELL_US))
+    bool refused = admit_is_refused(&ph->sessions->admit);
+    if (refused || now < ph->told_us + (gathers ? TELL_FIRST_US : TELL_US))
         return ph->told_us;
     if (ph->quorum.state == QUORUM_HELD) {
         return tell_quorum(ph);

@@ -56,6 +56,8 @@ check "one that holds the key only ends with 2" \
     ended_with "$pc" "does not admit this peer: identity ${id[c]} is not in its members file" c-unlisted
 check "  and is told of at the other end" grep -qE "refused c: its identity ${id[c]} is not in" a.err b.err
 check "  and has not trained" [ ! -s c/metrics.jsonl ]
+check "  and says no more than that: nothing of silence or quorum" \
+    eval '! grep -qE "silent|quorum|waiting for members|hangs up" c-unlisted.err'
 
 observe=(--bootstrap "127.0.0.1:$pa" --key cluster.key --json)
 check "nor does status see anything with the key alone" \
@@ -65,7 +67,23 @@ bounded "$HEARSAY" status "${observe[@]}" --identity b/identity.key >status.out 
 check "  but with a member's: $(figures json status.out members) members" \
     [ "$(figures json status.out members)" = 2 ]
 
+probe=(bounded "$HEARSAY" probe "127.0.0.1:$pa" --key cluster.key)
+check "probe without an identity says why it gets no answer" \
+    eval '! "${probe[@]}" >probe.out && grep -qE "^run +FAILED.* a admits only .*--identity" probe.out'
+check "  or with one that is not in the file" \
+    eval '! "${probe[@]}" --identity c/identity.key >probe.out && grep -qE "^run +FAILED.*identity is not" probe.out'
+check "  with a member's it sees all" \
+    eval '"${probe[@]}" --identity b/identity.key >probe.out && grep -qE "^members +ok .* 2 alive of 2" probe.out'
+check "  without a key there is no use for one" \
+    eval '! "$HEARSAY" probe "127.0.0.1:$pa" --identity b/identity.key 2>probe.err && grep -q "no --key" probe.err'
+
 # ---- tokens ----
+
+peer c "$pc" c-empty --out c --token ''
+check "an empty token is refused at the start" ended_with "$pc" "token: found ''" c-empty
+: >token.empty
+peer c "$pc" c-none --out c --token "@token.empty"
+check "  so is an empty file" ended_with "$pc" 'token: found 0 characters' c-none
 
 check "an odd time is refused" eval '! "$HEARSAY" invite --identity a/identity.key --for 1y 2>invite.err'
 "$HEARSAY" invite --identity a/identity.key --for 1s >token.late

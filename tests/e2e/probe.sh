@@ -90,6 +90,13 @@ for pid in "$few_pid" "$good_pid"; do
     kill -TERM "$pid"
     check "SIGTERM ends it with 0" finish "$pid" 60
 done
+start own "$HEARSAY" peer --listen "127.0.0.1:$other" --name own --key ours.key "${run[@]}" --out own \
+    --bootstrap "127.0.0.1:$other"
+own_pid=$started
+check "who has only itself in its list is told so" wait_until 60 \
+    grep -q "names this peer itself and nobody else (127.0.0.1:$other)" own.err
+kill -TERM "$own_pid"
+check "  it ends with 0" finish "$own_pid" 60
 check "who was given no list was not alone" eval '! grep -q "alone from" good.err'
 kill "$mute_pid" "$http_pid"
 

@@ -328,6 +328,7 @@ static void test_being_refused(void **state)
         int64_t begun = rig.env.now_us;
         uint32_t n_notes = 0;
         for (int turn = 0; turn < 150 && !rig.env.over; turn++) {
+            no.why = turn % 20 == 0 ? REFUSED_EXPIRED : REFUSED_UNLISTED; /* Two do, in turns. */
             step_at(rig.env.now_us + TICK_US);
             sessions_heard(&rig.s, friend->number);
             if (turn % 10 == 0 && !(k == 2 && turn > 20)) {
@@ -350,7 +351,7 @@ static void test_being_refused(void **state)
             assert_int_equal(rig.env.exit_code, 2);
             assert_in_range(rig.env.now_us - begun, REFUSED_END_US, REFUSED_END_US + 2 * SECOND);
         }
-        assert_int_equal(n_notes, k == 0 ? 2 : 1);
+        assert_int_equal(n_notes, k == 0 ? 3 : 2); /* Each reason once; the end. */
         end();
     }
 }

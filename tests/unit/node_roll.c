@@ -136,6 +136,23 @@ static void test_flapping(void **state)
     rig_close(&r);
 }
 
+/* Who is refused has heard why it hears nobody; what has changed is told once it is admitted. */
+static void test_refused(void **state)
+{
+    static struct rig r;
+    (void)state;
+    rig_open(&r, 3);
+    r.sessions.admit.refused_us = SECOND;
+    members_accuse(r.env.members, id_of(2), 2 * SECOND);
+    look(&r, 2 * SECOND);
+    look(&r, 3 * SECOND);
+    expect(&r, 0, "");
+    r.sessions.admit.refused_us = 0;
+    look(&r, 2 * SECOND + TOY_SUSPECT_US);
+    expect(&r, 1, "peer-2 is dead: the graph is drawn again over 3 members");
+    rig_close(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -143,6 +160,7 @@ int main(void)
         cmocka_unit_test(test_since_when),
         cmocka_unit_test(test_many),
         cmocka_unit_test(test_flapping),
+        cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

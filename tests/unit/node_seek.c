@@ -169,6 +169,22 @@ static void test_alone_to_the_end(void **state)
     lone_close(w);
 }
 
+/* Whoever has itself in its list and nobody else hears of that, once; not where there is another. */
+static void test_own_address_only(void **state)
+{
+    (void)state;
+    for (uint32_t n = 1; n <= 2; n++) {
+        struct lone *w = alone(n);
+        resolve(w, 0);
+        w->node->sessions.seeds[0].at[0].self = true;
+        lone_run(w, 2 * SECOND);
+        assert_int_equal(lone_said(w, "names this peer itself and nobody else"), 0);
+        lone_run(w, 60 * SECOND);
+        assert_int_equal(lone_said(w, "names this peer itself and nobody else (one:7100)"), n == 1);
+        lone_close(w);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -179,6 +195,7 @@ int main(void)
         cmocka_unit_test(test_in_company),
         cmocka_unit_test(test_members_are_waited_for_aloud),
         cmocka_unit_test(test_alone_to_the_end),
+        cmocka_unit_test(test_own_address_only),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
