@@ -4,10 +4,12 @@
  *
  *   at the start    --out of a run that our flags contradict is refused; one that has finished
  *                   says so; else it is locked
+ *   before a socket the data are read
  *   the run known   refused if --out is of another one
  *   its first line  claimed (peer/cmd/report.c): only then is anything written
  */
 #include "gossip/wire/wire.h"
+#include "nn/data/spec.h"
 #include "nn/math/number.h"
 #include "peer/admit/token.h"
 #include "peer/cmd/checkpoint.h"
@@ -440,6 +442,29 @@ static int take_options(struct peer *p)
     return code;
 }
 
+/* ---- The data ---------------------------------------------------------- */
+
+/* They are read before a socket is open: who reads for a minute in the middle of a run is silent for
+ * so long, and whose data are bad is never a member. Of a cluster's run only --data is known by now:
+ * drawn ones are drawn again should the run have another seed. */
+static int read_data(struct peer *p)
+{
+    char error[RUN_ERROR_MAX], why[DATA_ERROR_MAX], given[DATA_KIND_MAX] = "glyphs";
+    const struct node_config *c = &p->config.node;
+    const char *spec = p->training.data_spec, *kind = given;
+    uint64_t seed;
+    if (!number_whole(run_flags_value(&c->flags, "seed"), &seed))
+        seed = 1; /* The default. */
+    if (c->found) {
+        kind = sgd_values(&c->run)->data;
+        seed = c->run.seed;
+    } else if (spec != NULL && data_kind(spec, given, why) < 0) {
+        return cmd_fail(p->o, CMD_USAGE, "--data: %s", why);
+    }
+    int err = cmd_training_data(&p->training, kind, seed, error);
+    return err < 0 ? cmd_fail(p->o, cmd_exit_of(err), "%s", error) : CMD_OK;
+}
+
 /* ---- Main ------------------------------------------------------------- */
 
 static int run_driver(struct peer *p, struct uv_driver *d, uv_loop_t *loop)
@@ -513,6 +538,8 @@ int cmd_peer(const struct options *o)
     signal(SIGPIPE, SIG_IGN);
     raise_limits();
     int code = take_options(&p);
+    if (code == CMD_OK && !p.dir.finished)
+        code = read_data(&p);
     if (code == CMD_OK)
         code = p.dir.finished ? cmd_out_again(&p.dir) : open_and_run(&p);
     uv_metrics_close(&p.report.metrics);
