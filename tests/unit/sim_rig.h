@@ -139,7 +139,7 @@ static inline void rig_gradient_steps(const struct rig_peer *p, float *x, uint64
     for (uint32_t s = 0; s < n_steps; s++)
         for (size_t k = 0; k < r->dim; k++)
             if (r->eta != 0)
-                x[k] -= r->eta * (x[k] - c[k] + noise * rig_gauss(p, round, k));
+                x[k] -= r->eta * (x[k] - c[k] + (noise != 0 ? noise * rig_gauss(p, round, k) : 0));
             else if (round == 0 && s == 0)
                 x[k] = c[k];
 }
