@@ -87,6 +87,26 @@ static void test_sketch(void **state)
         assert_true(fabs(s2[p] / d2[p] - 1) < 0.14);
 }
 
+/* So are those of pieces that differ by the same in all places: random signs leave as much of it in
+ * a bucket as of anything else. */
+static void test_sketch_of_a_shift(void **state)
+{
+    static float x[N], y[N];
+    (void)state;
+    draw(x, 1, 1);
+    for (size_t i = 0; i < N; i++)
+        y[i] = x[i] + 0.3f;
+    double s2 = 0, d2 = 16 * N * 0.09;
+    for (uint64_t key = 1; key <= 16; key++) {
+        float *a = sketch_of(key, x), *b = sketch_of(key, y);
+        for (size_t k = 0; k < SKETCHES; k++)
+            s2 += ((double)a[k] - (double)b[k]) * ((double)a[k] - (double)b[k]);
+        free(a);
+        free(b);
+    }
+    assert_true(fabs(s2 / d2 - 1) < 0.1);
+}
+
 /* Models of one run: x0 + a way that all have gone + what is each one's own; as in `scale` of
  * the first. Pieces come from sources in turn. */
 struct scene
@@ -186,6 +206,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cuts),
         cmocka_unit_test(test_sketch),
+        cmocka_unit_test(test_sketch_of_a_shift),
         cmocka_unit_test(test_verdicts),
         cmocka_unit_test(test_witnesses),
     };

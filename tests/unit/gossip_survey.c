@@ -94,6 +94,41 @@ static void test_result_is_of_all_members(void **state)
     }
 }
 
+/* Without lock step each peer's part is of another moment. Where the distance may have changed by
+ * more than a tenth meanwhile, the result is no figure: it is not sharp. */
+static void test_blurred(void **state)
+{
+    (void)state;
+    static const struct
+    {
+        uint64_t rounds; /* So many later all have reported on the second window. */
+        float model;     /* Ours in it; it was 1 in the first. */
+        bool sharp;
+    } cases[] = {{20, 1, true}, {10, 1.05f, true}, {20, 1.05f, false}, {2, 1.5f, false}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct peer p;
+        const float s[SKETCH_K] = {cases[i].model};
+        open_peer(&p, true, 2, SURVEY_CHILD);
+        struct survey_place place = p.v.place;
+        place.lock_step = false;
+        uint64_t round = 0;
+        say(&p, 0, SURVEY_UP, 1);
+        say(&p, 1, SURVEY_UP, 1);
+        while (!survey_beat(&p.v, &place, round))
+            round++;
+        survey_begin(&p.v, s, 1, 0);
+        (void)survey_beat(&p.v, &place, round + cases[i].rounds);
+        for (size_t who = 0; who < 2; who++) {
+            struct survey_sum sum = {.n = 1};
+            survey_hear(&p.v, &p.pair[who], SURVEY_UP, p.v.clock, &sum);
+        }
+        const struct survey_slot *newest = survey_newest(&p.v);
+        assert_non_null(newest);
+        assert_int_equal(newest->index, 2);
+        assert_int_equal(newest->sharp, cases[i].sharp);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -101,6 +136,7 @@ int main(void)
         cmocka_unit_test(test_child_counts_once),
         cmocka_unit_test(test_root_wants_all_members),
         cmocka_unit_test(test_result_is_of_all_members),
+        cmocka_unit_test(test_blurred),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -165,6 +165,37 @@ static void test_order_of_a_lost_session(void **state)
     lone_close(w);
 }
 
+/* ---- handed out in pieces ---- */
+
+/* The round of the model that a piece is of, asked for now. */
+static uint64_t piece_round(struct lone *w, uint32_t who)
+{
+    uint8_t out[32];
+    struct lone_actor *a = &w->actor[who];
+    struct wire_model_req m = {.piece = 0}; /* A model this small is of one piece. */
+    uint32_t n_before = a->n_model;
+    lone_says(w, who, out, wire_put_model_req(out, sizeof out, &m));
+    lone_run(w, 3 * LONE_STEP_US);
+    assert_int_equal(a->n_model, n_before + 1);
+    return a->model_round;
+}
+
+/* One copy serves all who ask within ten seconds, though rounds go by; then there is a new one. */
+static void test_pieces_of_one_copy(void **state)
+{
+    (void)state;
+    struct lone *w = training_with(2);
+    uint64_t round = piece_round(w, 0);
+    for (int i = 0; i < 8; i++) {
+        lone_run(w, SECOND);
+        assert_true(lone_progress(w).round > round + 10);
+        assert_int_equal(piece_round(w, (uint32_t)i % 2), round);
+    }
+    lone_run(w, 3 * SECOND);
+    assert_true(piece_round(w, 1) > round + 100);
+    lone_close(w);
+}
+
 /* ---- taken in ---- */
 
 /* A node that comes late asks the furthest that it knows for a model of one piece; where that is
@@ -275,6 +306,41 @@ static void test_end_is_clean(void **state)
     }
 }
 
+/* A whole model of zeros, which nobody has asked a late joiner for. */
+static void hands(struct lone *w, uint32_t who)
+{
+    uint8_t out[64 + LONE_DIM * sizeof(float)] = {0};
+    struct wire_model m = {.round = 50, .piece = WIRE_PIECE_WHOLE};
+    m.payload.n = LONE_DIM * sizeof(float);
+    size_t head = wire_put_model(out, 64, &m);
+    lone_says(w, who, out, head + m.payload.n);
+    lone_flush(w);
+}
+
+/* At the end a neighbour may hand its model over. Only who was told that it is wanted. */
+static void test_handed(void **state)
+{
+    (void)state;
+    uint8_t out[16];
+    struct wire_hand offer = {.word = WIRE_HAND_OFFERED};
+    struct lone *w = lone_new(2, LOW_ID, 50);
+    w->actor[0].goes_on = w->actor[1].goes_on = true;
+    lone_open(w);
+    while (lone_progress(w).phase != NODE_SERVING && w->now_us < 60 * SECOND)
+        lone_run(w, LONE_STEP_US);
+    lone_says(w, 0, out, wire_put_hand(out, sizeof out, &offer));
+    lone_flush(w);
+    assert_int_equal(w->actor[0].hand[WIRE_HAND_WANTED], 1);
+    hands(w, 1);
+    assert_int_equal(lone_progress(w).violations, 1);
+    assert_true(w->actor[1].link == NO_LINK || !w->link[w->actor[1].link].up);
+    hands(w, 0);
+    assert_int_equal(lone_progress(w).violations, 1);
+    hands(w, 0); /* Once. */
+    assert_int_equal(lone_progress(w).violations, 2);
+    lone_close(w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -285,10 +351,12 @@ int main(void)
         cmocka_unit_test(test_model_of_its_round),
         cmocka_unit_test(test_model_of_a_window),
         cmocka_unit_test(test_order_of_a_lost_session),
+        cmocka_unit_test(test_pieces_of_one_copy),
         cmocka_unit_test(test_donors),
         cmocka_unit_test(test_end_is_said),
         cmocka_unit_test(test_end_is_said_once_stored),
         cmocka_unit_test(test_end_is_clean),
+        cmocka_unit_test(test_handed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

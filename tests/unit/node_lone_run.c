@@ -43,6 +43,22 @@ static void test_mismatch_begins_anew(void **state)
     lone_close(w);
 }
 
+/* It says so by itself: the other end may have seen the same, and be waiting, too. */
+static void test_mismatch_is_said(void **state)
+{
+    (void)state;
+    struct lone *w = training_with(1);
+    struct lone_actor *a = &w->actor[0];
+    uint32_t n_edge = a->n_edge;
+    for (a->lies = true; a->lies;)
+        lone_run(w, LONE_STEP_US / 4);
+    a->follows = false;
+    lone_run(w, SECOND);
+    assert_int_equal(a->n_edge, n_edge + 1);
+    assert_int_equal(a->edge.epoch, 0);
+    lone_close(w);
+}
+
 /* The first delta of an epoch carries all of the way from the run's initial model. At the run's
  * start there is no such way, and the run's codec will do. */
 static void test_catch_up_codec(void **state)
@@ -249,6 +265,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_mismatch_begins_anew),
+        cmocka_unit_test(test_mismatch_is_said),
         cmocka_unit_test(test_catch_up_codec),
         cmocka_unit_test(test_rounds_are_caught_up),
         cmocka_unit_test(test_one_word_skips_nothing),

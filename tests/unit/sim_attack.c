@@ -171,7 +171,7 @@ static void more_liars_than_that(void **state)
 /* ---- an honest peer whose data are not like the others' ---- */
 
 /* Peer 5's own optimum is 10,000 times as far away, as of a table that nobody has scaled. */
-static void run_unscaled(struct rig *r, uint64_t rounds)
+static void rig_unscaled(struct rig *r, uint64_t rounds)
 {
     rig_init(r, PEERS, DIM, "torus", "none", 0);
     r->eta = 0.05f;
@@ -180,6 +180,11 @@ static void run_unscaled(struct rig *r, uint64_t rounds)
     n_notes = 0;
     for (size_t k = 0; k < DIM; k++)
         r->c[LIAR * DIM + k] *= 1e4f;
+}
+
+static void run_unscaled(struct rig *r, uint64_t rounds)
+{
+    rig_unscaled(r, rounds);
     rig_run(r, UINT64_MAX);
 }
 
@@ -207,6 +212,20 @@ static void who_was_barred_is_tried_again(void **state)
     for (uint32_t i = 0; i < PEERS; i++)
         tried += i != LIAR ? rig_progress(&r, i).distrusted : 0;
     assert_int_equal(tried, 8);
+    rig_close(&r);
+}
+
+/* In the last phase they are not: no training would mend what they do. */
+static void who_was_barred_stays_out_of_the_last_phase(void **state)
+{
+    struct rig r;
+    (void)state;
+    rig_unscaled(&r, 20);
+    r.config.step_us = r.config.latency_us = 100 * 1000;
+    r.config.run.final_drift = 1e-12; /* So that it lasts for longer than they are barred. */
+    rig_run(&r, UINT64_MAX);
+    assert_int_equal(n_notes, 4);
+    assert_true(sim_now_us(r.world) > 20 * 1000 * 1000);
     rig_close(&r);
 }
 
@@ -258,6 +277,7 @@ int main(void)
         cmocka_unit_test(more_liars_than_that),
         cmocka_unit_test(an_unscaled_peer_is_left_alone),
         cmocka_unit_test(who_was_barred_is_tried_again),
+        cmocka_unit_test(who_was_barred_stays_out_of_the_last_phase),
         cmocka_unit_test(specs_are_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
