@@ -43,7 +43,9 @@ double chain_left(const struct edges *es)
         return 0;
     for (size_t i = 0; i < es->n; i++) {
         const struct neighbour *b = edges_at(es, i);
-        if (b->edge.state != EDGE_DONE || b->edge.b == NULL || b->n_barred > 0)
+        const struct member *other = members_find(es->env->members, b->edge.id);
+        bool counts = other != NULL && other->record->state == RECORD_FINISHED;
+        if (b->edge.state != EDGE_DONE || b->edge.b == NULL || b->n_barred > 0 || !counts)
             continue;
         double d2 = vec_dist2(m->x, b->edge.b, m->dim);
         for (uint32_t k = 0; k <= last; k++)
