@@ -320,7 +320,7 @@ static bool edges_open_at(struct cluster *c, uint32_t i, bool tell)
         if (j == i || !cluster_honest(c, j) || !cluster_alive(c, j) || !wants(c, j, i, &back)
             || !wants(c, i, j, &e))
             continue;
-        if (e.state == EDGE_OPEN || e.state == EDGE_DONE)
+        if (e.state == EDGE_OPEN || e.state == EDGE_DONE || liars_part(c, i) || liars_part(c, j))
             continue;
         open = false;
         if (tell)
@@ -476,7 +476,7 @@ static void check_claim(struct cluster *c, uint32_t i, uint32_t good)
             && (j == i || (counts(&f, j) && (check_counted(c, i) & UINT32_C(1) << j))))
             set |= UINT32_C(1) << j;
     double drift = drift_among(c, set);
-    if (!(drift <= c->plan.final_drift))
+    if (!(drift <= liars_claim(c)))
         cluster_wrong(c, WRONG_CONSENSUS,
                       "%" PRIu32 " says %.3g among %" PRIu32 " of %" PRIu32
                       ", exact %.3g among the %d that said 0",

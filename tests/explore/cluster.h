@@ -160,6 +160,9 @@ void liars_check_model(struct cluster *c, uint32_t peer);
 void liars_check_note(struct cluster *c, uint32_t peer, const char *text);
 /* May it have ended apart from the others? */
 bool liars_excuse(const struct cluster *c);
+/* May an honest edge of it be closed? How far apart may those be that claim consensus? */
+bool liars_part(const struct cluster *c, uint32_t peer);
+double liars_claim(const struct cluster *c);
 
 /* admission.c: what a process is given; it has been started; the list of members is another one;
  * faults; who is there only later, and who was started beside one of its name. */

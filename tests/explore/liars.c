@@ -156,9 +156,22 @@ void liars_check_note(struct cluster *c, uint32_t peer, const char *text)
 
 /* Models are pulled at to the very end: then they may be apart, and whoever sees it says so; and
  * with --tolerate honest ones alone may stay apart, as what is clipped may be all. Else who lies
- * about all but its model keeps nobody from ending well. */
+ * about all but its model keeps nobody from ending well, where nothing else goes wrong. */
 bool liars_excuse(const struct cluster *c)
 {
     const struct attack *a = c->config.attack;
-    return c->plan.tolerate > 0 || (a != NULL && a->lie == ATTACK_MODEL);
+    return c->plan.tolerate > 0 || (a != NULL && (a->lie == ATTACK_MODEL || c->plan.n_faults > 0));
+}
+
+/* Honest peers whose models a liar has pulled at, or that were apart for long, may distrust each
+ * other for a while. */
+bool liars_part(const struct cluster *c, uint32_t peer)
+{
+    return c->plan.liars != 0 && c->plan.tolerate == 0 && cluster_progress(c, peer).distrusted > 0;
+}
+
+/* The figures that a claim rests on are made with the liars. */
+double liars_claim(const struct cluster *c)
+{
+    return c->plan.final_drift * (c->plan.liars != 0 ? 2 : 1);
 }
