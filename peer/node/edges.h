@@ -122,8 +122,6 @@ void edges_job_done(struct edges *es);
 void edges_reset_mismatched(struct edges *es);
 /* Who was distrusted is left alone for a while, longer each time (edges_trust.c). */
 void edges_bar_distrusted(struct edges *es);
-/* Is there one? In the last phase it stays alone: no sketches come by it any more. */
-bool edges_any_barred(const struct edges *es);
 /* Has the distance run away again since this was last asked? */
 bool edges_new_runaway(struct edges *es, size_t i);
 

@@ -27,11 +27,3 @@ void edges_bar_distrusted(struct edges *es)
         if (es->at[i]->edge.n_distrusted > 0)
             bar(es, es->at[i]);
 }
-
-bool edges_any_barred(const struct edges *es)
-{
-    bool any = false;
-    for (size_t i = 0; i < es->n; i++)
-        any |= es->at[i]->n_barred > 0;
-    return any;
-}

@@ -294,9 +294,8 @@ static int64_t stalled_us(const struct phases *ph)
     uint64_t rounds = ph->settle_rounds - ph->best_rounds;
     bool windows = workshop_window(ph->workshop) - ph->best_window >= STALL_WINDOWS;
     bool mute = ph->env->now_us - ph->edges->exchange_us > SCHEDULE_STALL_US;
-    /* Once a member has ended, or is distrusted, no window has all of them any more. */
-    bool last = others_some(ph->env, RECORD_FINISHED) || others_some(ph->env, RECORD_FAILED)
-                || edges_any_barred(ph->edges);
+    /* Once a member has ended no window has all of them any more. */
+    bool last = others_some(ph->env, RECORD_FINISHED) || others_some(ph->env, RECORD_FAILED);
     bool long_ago = rounds >= STALL_ROUNDS && (windows || last);
     uint64_t most = STALL_ROUNDS * (1 + members_count(ph->env->members));
     bool tried = long_ago || rounds >= STALL_MOST || rounds >= most;
@@ -536,7 +535,8 @@ static enum phases_next follow(struct phases *ph, const struct schedule_view *v,
                                const struct schedule_decision *d)
 {
     if (d->late && !ph->draining && !v->away) {
-        ph->unheard = !schedule_confirmed(v); /* The mean is near us, and who else is? */
+        /* The mean is near us, and who else is? */
+        ph->unheard = !ph->chain.counts && !schedule_confirmed(v);
         env_note(ph->env, NOTE_WARNING, "the last phase ended without reaching --final-drift");
     }
     ph->draining |= d->drain;
