@@ -94,6 +94,10 @@ static void test_the_worst_is_found_among_many(void **state)
     struct sieve s;
     char text[32];
     sieve_init(&s, &limits, 0);
+    for (uint32_t i = 0; i < SIEVE_PLACES; i++) { /* They were there before it. */
+        snprintf(text, sizeof text, "10.1.0.%u:1", (unsigned)i);
+        knock(&s, text, 1);
+    }
     for (uint32_t i = 0; i < 2000; i++) {
         snprintf(text, sizeof text, "10.0.%u.%u:1", (unsigned)i / 250, (unsigned)i % 250);
         knock(&s, text, 1);
@@ -211,9 +215,9 @@ static void test_who_comes_through_stands(void **state)
     int accepted = accept(fd, NULL, NULL);
     for (int i = 0; i < SIEVE_PLACES; i++)
         s.at[i].kept = 0;
-    assert_int_equal(sieve_attach(&s, fd), 0);
+    assert_int_equal(sieve_attach(&s, accepted), 0); /* As if it had been there by then. */
     assert_int_equal(send(there, &byte, 1, 0), 1);
-    assert_int_equal(recv(accepted, &byte, 1, 0), 1);
+    assert_int_equal(recv(accepted, &byte, 1, MSG_DONTWAIT), 1); /* On one host it is there. */
     close(there);
     close(accepted);
     close(fd);
