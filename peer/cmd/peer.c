@@ -4,7 +4,7 @@
  *
  *   at the start    --out of a run that our flags contradict is refused; one that has finished
  *                   says so; else it is locked
- *   before a socket the data are read
+ *   before a socket the data are read, and the cluster is asked for its run (peer/cmd/ask_run.h)
  *   the run known   refused if --out is of another one
  *   its first line  claimed (peer/cmd/report.c): only then is anything written
  */
@@ -12,6 +12,7 @@
 #include "nn/data/spec.h"
 #include "nn/math/number.h"
 #include "peer/admit/token.h"
+#include "peer/cmd/ask_run.h"
 #include "peer/cmd/checkpoint.h"
 #include "peer/cmd/cmd.h"
 #include "peer/cmd/duration.h"
@@ -444,9 +445,8 @@ static int take_options(struct peer *p)
 
 /* ---- The data ---------------------------------------------------------- */
 
-/* They are read before a socket is open: who reads for a minute in the middle of a run is silent for
- * so long, and whose data are bad is never a member. Of a cluster's run only --data is known by now:
- * drawn ones are drawn again should the run have another seed. */
+/* Where nobody has said which run it is only --data is known by now: drawn ones are drawn again should
+ * the run have another seed. */
 static int read_data(struct peer *p)
 {
     char error[RUN_ERROR_MAX], why[DATA_ERROR_MAX], given[DATA_KIND_MAX] = "glyphs";
@@ -463,6 +463,32 @@ static int read_data(struct peer *p)
     }
     int err = cmd_training_data(&p->training, kind, seed, error);
     return err < 0 ? cmd_fail(p->o, cmd_exit_of(err), "%s", error) : CMD_OK;
+}
+
+/* A run that the cluster has begun: can we take part in it? */
+static int try_run(struct peer *p, const struct run *run)
+{
+    char error[RUN_ERROR_MAX];
+    struct trainer t;
+    int err = run_check_flags(run, &p->config.node.flags, error);
+    if (err == 0)
+        err = check_run(p, run, error);
+    if (err == 0)
+        err = cmd_training_make(&p->training, run, &t, error);
+    return err < 0 ? cmd_fail(p->o, cmd_exit_of(err), "%s", error) : CMD_OK;
+}
+
+/* Before a socket is open: who reads data for a minute in the middle of a run is silent for so long,
+ * and who cannot take part is never a member. Whoever goes on from a checkpoint has a run; and
+ * whoever is on a leash, one that has been looked at. */
+static int prepare(struct peer *p)
+{
+    struct run run;
+    const struct node_config *c = &p->config.node;
+    bool asks = p->config.leash_fd < 0 && c->n_resume == 0;
+    if (asks && cmd_ask_run(c->bootstrap, c->n_bootstrap, p->psk, c->flags.trainer, &run))
+        return try_run(p, &run);
+    return read_data(p);
 }
 
 /* ---- Main ------------------------------------------------------------- */
@@ -539,7 +565,7 @@ int cmd_peer(const struct options *o)
     raise_limits();
     int code = take_options(&p);
     if (code == CMD_OK && !p.dir.finished)
-        code = read_data(&p);
+        code = prepare(&p);
     if (code == CMD_OK)
         code = p.dir.finished ? cmd_out_again(&p.dir) : open_and_run(&p);
     uv_metrics_close(&p.report.metrics);

@@ -18,4 +18,28 @@ code=$?
 check "bad data end it before it looks for anybody: $(tail -n 1 bad.err | cut -c 1-120)" eval \
     '[ "$code" = 2 ] && grep -q "^hearsay peer: --data: .*bad.csv.* 301" bad.err'
 
+# Who could not take part has never been a member.
+read -r port < <(free_ports 1)
+start first "$HEARSAY" peer --listen "127.0.0.1:$port" --key cluster.key --name first --model logreg --rounds 10000000 --out first
+check "a peer trains" wait_until 60 round_at_least first/metrics.jsonl 5
+# wrong TEXT REGEX ARGS...
+wrong()
+{
+    local text=$1 regex=$2
+    shift 2
+    bounded "$HEARSAY" peer --listen 127.0.0.1:0 --key cluster.key --bootstrap "127.0.0.1:$port" --name wrong --out wrong "$@" \
+        >wrong.out 2>wrong.err
+    code=$?
+    check "$text: $(tail -n 1 wrong.err | cut -c 1-120)" eval '[ $code = 2 ] && grep -qE -- "$regex" wrong.err'
+}
+wrong "another model" "^hearsay peer: --model lenet5 contradicts the cluster's run, which has model=logreg" --model lenet5
+head -n 200 bad.csv >some.csv
+wrong "other data" "^hearsay peer: --data csv contradicts the cluster's run, which has data=glyphs" --data csv:some.csv
+wrong "a share that is none of it" "^hearsay peer: --threads: found 64, expected at most the samples of a batch, 32" --threads 64
+check "the first was alone all the time" eval '! grep -q "\"live\": [2-9]" first/metrics.jsonl'
+start right "$HEARSAY" peer --listen 127.0.0.1:0 --key cluster.key --bootstrap "127.0.0.1:$port" --name right --out right --model logreg
+check "  until somebody joined who could" wait_until 60 grep -q '"live": 2,' first/metrics.jsonl
+kill -KILL "$started"
+finish "$started" 10
+
 e2e_end

@@ -87,7 +87,7 @@ if command -v prlimit >/dev/null; then
     finish "$started" 60
     check "  its model may not be written, and it ends by no signal: $code" [ "$code" = 1 ]
     check "  and says so: $(grep 'model.safetensors' limited.err)" grep -q 'model.safetensors.*File too large' limited.err
-    check "  and that it has failed" eval "tail -n 1 limited.err | grep -q ': failed: a file could not be written'"
+    check "  and that it has failed" eval "tail -n 1 limited.err | grep -q ': failed: model.safetensors and metrics.jsonl could not be written'"
 fi
 
 # full_disk KIB SCRIPT: in a directory that is a disk of that size.

@@ -62,7 +62,7 @@ kill -TERM "$started"
 finish "$started" 60
 ends "stopped by SIGTERM" stopped/summary.json 0 "stopped 0 1/1  estimated"
 check "  at a round that it names" \
-    eval "tail -n 1 stopped.err | grep -qE '^hearsay peer: stopped: stopped at round [0-9]+ of 1000000, no consensus claimed$'"
+    eval "tail -n 2 stopped.err | grep -qE '^hearsay peer: stopped: stopped at round [0-9]+ of 1000000, no consensus claimed$'"
 
 # ---- Who waits for a run has no rounds, rather than 0 of 0. ----
 
@@ -122,7 +122,7 @@ finish "$started" 120
 ends "a model that cannot be written" unwritable.out 1 "failed 1 2/3 peer-1 exact"
 check "  by the word of its peer, too: $(figures json unwritable.out peers.1.verdict.text)" \
     [ "$(figures json unwritable.out peers.1.exit_code) $(figures json unwritable.out peers.1.verdict.text)" \
-    = "1 failed: a file could not be written" ]
+    = "1 failed: model.safetensors could not be written" ]
 for i in 0 2; do
     check "  and by that of peer $i: $(figures json unwritable.out peers.$i.verdict.text)" \
         [ "$(figures json unwritable.out peers.$i.verdict.n_among) $(figures json unwritable.out peers.$i.verdict.dead.0)" = "2 peer-1" ]
