@@ -14,7 +14,7 @@
 #include <math.h>
 
 enum {
-    LONE_ACTORS = 5,
+    LONE_ACTORS = 16,
     LONE_DIM = 40,
     LONE_LINKS = 4096,
     LONE_MAIL = 4096,

@@ -1,5 +1,6 @@
 /* tests/unit/node_lone_models.c -- models that a node hands out and takes in, and how it tells
  * that its own is final. */
+#include "peer/node/fetch.h"
 #include "peer/run/exit.h"
 #include "tests/unit/node_lone_world.h"
 
@@ -229,6 +230,24 @@ static void test_donors(void **state)
     lone_close(w);
 }
 
+/* While it has a model of one it calls some of the others, whom it would not call else. */
+static void test_more_are_called(void **state)
+{
+    (void)state;
+    uint32_t n = 0;
+    struct lone *w = lone_new(LONE_ACTORS, LOW_ID, ROUNDS);
+    snprintf(w->run.topology, sizeof w->run.topology, "ring");
+    w->actor[0].started = 90;
+    lone_open(w);
+    (void)lone_connect(w, 0, false, 0);
+    lone_run(w, SECOND);
+    assert_int_equal(lone_progress(w).phase, NODE_GATHERING);
+    for (uint32_t i = 1; i < LONE_ACTORS; i++)
+        n += w->actor[i].n_dialled > 0;
+    assert_int_equal(n, FETCH_SOURCES - 1);
+    lone_close(w);
+}
+
 /* ---- final ---- */
 
 /* At the end a node says by a word and by its record that its model is final; to those who come
@@ -353,6 +372,7 @@ int main(void)
         cmocka_unit_test(test_order_of_a_lost_session),
         cmocka_unit_test(test_pieces_of_one_copy),
         cmocka_unit_test(test_donors),
+        cmocka_unit_test(test_more_are_called),
         cmocka_unit_test(test_end_is_said),
         cmocka_unit_test(test_end_is_said_once_stored),
         cmocka_unit_test(test_end_is_clean),
