@@ -190,6 +190,20 @@ int graph_spectrum(const struct graph *g, struct spectrum *s)
     return 0;
 }
 
+/* Each eigenvector moves by itself, by the roots of z^2 - (lambda + m) z + m. While they are
+ * complex both have the absolute value sqrt(m), and that is from m = (1 - sqrt(1 - lambda))^2 on. */
+static double critical_momentum(double lambda)
+{
+    double root = 1.0 - sqrt(fmax(1.0 - lambda, 0.0));
+    return root * root;
+}
+
+double spectrum_momentum(const struct spectrum *s)
+{
+    double m = fmax(critical_momentum(s->lambda_2), critical_momentum(s->lambda_n));
+    return s->lambda_2 < 1.0 ? m : 0.0;
+}
+
 /* ---- spread ---- */
 
 double graph_spread(const struct graph *g, uint32_t v)

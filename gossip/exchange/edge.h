@@ -106,6 +106,8 @@ struct edge
     /* What a job works on; opened and closed by gossip/mixers/mixing.h. */
     struct replica *a;         /* Our model as the other end has it; shared by edges in step. */
     float *b;                  /* Our replica of their model. */
+    float *velocity;           /* What the last exchange did to x; NULL where all was without
+                                * momentum in this epoch. */
     struct gamma gamma;        /* The edge's consensus step size. */
     struct sketch_pair sketch; /* Both ends' averages of the sketch. */
     struct trust trust;        /* How far their model has been from ours. */

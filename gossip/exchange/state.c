@@ -193,6 +193,8 @@ static void head_fields(struct wire_delta *h, struct state *s)
     state_expect(s, h->codec < DELTA_CODECS, "no such codec");
     state_f32(s, &h->x2);
     state_f32(s, &h->e2);
+    state_u32(s, &h->momentum);
+    state_expect(s, h->momentum < WIRE_MOMENTUM_ONE, "a momentum that is none");
     state_u64(s, &h->hash);
     state_u32(s, &h->settled);
 }

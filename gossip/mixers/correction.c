@@ -5,16 +5,29 @@
 #include "gossip/mixers/mixing.h"
 
 #include <math.h>
+#include <string.h>
 
 enum {
     BLOCK = 2048, /* Floats: x, a and b of a block stay in the first two levels of cache. */
     WAY_EVERY = 8 /* So seldom is the way from x0 measured, which takes a pass of its own. */
 };
 
+/* `len` floats from o on. */
+static void add(float *x, size_t o, size_t len, const struct correction *t)
+{
+    if (t->velocity == NULL)
+        vec_add_diff(x + o, t->coefficient, t->b + o, t->a + o, len);
+    else
+        vec_add_heavy(x + o, t->velocity + o, t->momentum, t->coefficient, t->b + o, t->a + o, len);
+}
+
 /* The first n floats of x have had the term's part. */
 static void take_back(float *x, size_t n, struct correction *t)
 {
-    vec_add_diff(x, -t->coefficient, t->b, t->a, n);
+    if (t->velocity == NULL)
+        vec_add_diff(x, -t->coefficient, t->b, t->a, n);
+    else
+        vec_axpy(x, -1, t->velocity, n);
     t->coefficient = 0;
     t->refused = true;
 }
@@ -30,7 +43,7 @@ void correction_pass(float *x, size_t dim, struct correction *term, size_t n)
             if (t->limit2 > 0 && !(t->d2 <= t->limit2))
                 take_back(x, o, t);
             else
-                vec_add_diff(x + o, t->coefficient, t->b + o, t->a + o, len);
+                add(x, o, len, t);
         }
     }
 }
@@ -111,6 +124,8 @@ static struct correction make_term(const struct mixing *m, struct mixing_task *t
     return (struct correction){.a = t->replica->v,
                                .b = t->edge->b,
                                .coefficient = (float)coefficient(t),
+                               .velocity = t->edge->velocity,
+                               .momentum = t->momentum,
                                .w = t->w,
                                .limit2 = trust_limit2(trust, &v),
                                .task = t};
@@ -137,8 +152,11 @@ void correction_mix(struct mixing *m, bool (*corrects)(const struct mixing_task 
     m->local2 = n > 0 ? 0 : m->local2;
     for (size_t i = 0; i < n; i++) {
         look_at(m, n, &m->term[i]);
-        if (m->term[i].refused)
+        if (m->term[i].refused) {
+            if (m->term[i].velocity != NULL)
+                memset(m->term[i].velocity, 0, m->dim * sizeof(float));
             continue;
+        }
         measure(m, &m->term[i]);
         m->local2 += m->term[i].d2;
     }

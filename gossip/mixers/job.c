@@ -18,6 +18,8 @@ static void move_replicas(struct mixing *m, const struct mixing_task *t)
         memcpy(t->replica->v, m->x0, n_bytes);
     if (t->fresh)
         memcpy(t->edge->b, m->x0, n_bytes);
+    if (t->fresh && t->edge->velocity != NULL)
+        memset(t->edge->velocity, 0, n_bytes);
     if (t->source != NULL)
         memcpy(t->replica->v, t->source->v, n_bytes);
     if (t->applies) {
@@ -114,6 +116,7 @@ static void fill_head(struct mixing *m, struct mixing_task *t)
     h->degree = m->announced.degree;
     h->settled = m->announced.settled;
     h->codec = t->codec;
+    h->momentum = t->codec == DELTA_FINAL ? m->announced.momentum : 0;
     if (h->round > 0 && h->round % MIXING_HASH_EVERY == 0)
         h->hash = replicas_hash(m, t);
     if (t->sketch)

@@ -129,7 +129,8 @@ void mixing_edge_close(struct mixing *m, struct edge *e)
     replica_release(&m->replicas, e->a);
     e->a = NULL;
     free(e->b);
-    e->b = NULL;
+    free(e->velocity);
+    e->b = e->velocity = NULL;
     edge_close(e);
 }
 

@@ -57,6 +57,7 @@ struct mixing_task
     bool applies;            /* Among those that commit the same `ours`, it applies it. */
     bool encodes;            /* Among those that share `made`, it encodes it. */
 
+    float momentum;  /* Committing: of this exchange. */
     double w;        /* Set by mixing_mix(): the edge's weight in this exchange. */
     bool distrusted; /* Set by the mixer: what the other end said is not to be believed. */
 };
@@ -67,6 +68,7 @@ struct mixing_announcement
     uint64_t run_round;  /* That of the state after the job's local steps. */
     uint64_t checkpoint; /* When one is due; 0: none is. */
     uint32_t degree, settled;
+    uint32_t momentum; /* Of exchanges of the last phase, as struct wire_delta's; 0: without. */
 };
 
 struct mixing

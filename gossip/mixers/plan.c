@@ -159,6 +159,17 @@ static int plan_edge(struct mixing *m, size_t i)
     return t->encode ? plan_encode(m, i) : 0;
 }
 
+/* What the two deltas say, of which both ends have both. */
+static int plan_momentum(const struct mixing *m, struct mixing_task *t)
+{
+    struct edge *e = t->edge;
+    uint32_t own = t->ours.head.momentum, other = t->theirs.head.momentum;
+    t->momentum = (float)(own < other ? own : other) / WIRE_MOMENTUM_ONE;
+    if (t->momentum > 0 && e->velocity == NULL)
+        e->velocity = calloc(m->dim, sizeof *e->velocity);
+    return t->momentum > 0 && e->velocity == NULL ? -ENOMEM : 0;
+}
+
 /* Copy out of the edge what the worker needs of it. */
 static void copy_edge(struct mixing_task *t)
 {
@@ -189,6 +200,9 @@ int mixing_plan(struct mixing *m, const struct mixing_announcement *says)
     for (size_t i = 0; i < m->n_tasks; i++)
         copy_edge(&m->task[i]);
     int err = plan_resets(m);
+    for (size_t i = 0; i < m->n_tasks && err == 0; i++)
+        if (m->task[i].commit)
+            err = plan_momentum(m, &m->task[i]);
     for (size_t i = 0; i < m->n_tasks && err == 0; i++)
         if (m->task[i].commit && m->task[i].replica == NULL)
             err = plan_commit(m, i);

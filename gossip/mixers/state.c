@@ -135,6 +135,18 @@ static void check_sent(const struct mixing *m, const struct edge_sent *d, struct
                      "a delta that does not decode");
 }
 
+static void velocity_state(struct mixing *m, struct edge *e, size_t i, struct state *s)
+{
+    bool moves = e->velocity != NULL;
+    state_section(s, "edge.%zu.momentum", i);
+    state_bool(s, &moves);
+    if (moves && e->velocity == NULL && !s->failed
+        && (e->velocity = calloc(m->dim, sizeof *e->velocity)) == NULL)
+        state_no_memory(s);
+    if (moves && !s->failed)
+        state_floats(s, e->velocity, m->dim, "edge.%zu.velocity", i);
+}
+
 static void one_edge(struct mixing *m, struct edge *e, size_t i, struct shared *h, struct state *s)
 {
     uint64_t at = replica_place(h, e->a);
@@ -151,6 +163,7 @@ static void one_edge(struct mixing *m, struct edge *e, size_t i, struct shared *
     state_expect(s, e->reset || e->epoch == 0 || e->a != NULL, "an edge without a replica");
     if (e->a != NULL && !s->failed)
         state_floats(s, e->b, m->dim, "edge.%zu.replica", i);
+    velocity_state(m, e, i, s);
 }
 
 void mixing_edges_state(struct mixing *m, struct edge *const *e, size_t n, struct state *s)

@@ -372,6 +372,7 @@ static void read_delta(struct cursor *c, struct wire_message *message)
     m->codec = get_u32(c, WIRE_CODE_MAX);
     m->x2 = get_norm2(c);
     m->e2 = get_norm2(c);
+    m->momentum = get_u32(c, WIRE_MOMENTUM_ONE - 1);
     m->hash = get_u64(c);
     m->checkpoint = get_u64(c);
     m->settled = get_u32(c, UINT32_MAX);

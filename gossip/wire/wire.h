@@ -45,6 +45,7 @@ enum wire_limit {
     WIRE_HEAD_MAX = 1024,   /* Bytes of a bulk message before its payload, without the sketch. */
     WIRE_SKETCH_MAX = 4096, /* Bytes of the encoded sketch in a DELTA. */
     WIRE_EDGES_MAX = 64,    /* Edges listed in a STATUS. */
+    WIRE_MOMENTUM_ONE = 1 << 16,  /* A momentum of 1, which none has. */
     WIRE_CODE_MAX = 15      /* A phase, edge state or codec, whose enums are kept elsewhere, is
                              * at most this. */
 };
@@ -251,6 +252,7 @@ struct wire_delta
     uint32_t degree;            /* Edges the sender mixes over in this very round. */
     uint32_t codec;             /* enum delta_codec of gossip/exchange/edge.h. */
     float x2, e2;               /* |x - a|^2 before, and after this delta. */
+    uint32_t momentum;          /* In 1 / WIRE_MOMENTUM_ONE; of both ends' the lesser one counts. */
     uint64_t hash;              /* It covers (a, b) as they were before this round; 0 = not now. */
     uint64_t checkpoint;        /* All write a checkpoint at this beat; 0: none is due. */
     uint32_t settled;           /* Hops around me known to be under --final-drift. */

@@ -315,6 +315,7 @@ size_t wire_put_delta(uint8_t *out, size_t cap, const struct wire_delta *m)
     put_uint(&o, m->codec);
     put_float(&o, m->x2);
     put_float(&o, m->e2);
+    put_uint(&o, m->momentum);
     put_uint(&o, m->hash);
     put_uint(&o, m->checkpoint);
     put_uint(&o, m->settled);

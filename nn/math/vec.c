@@ -63,6 +63,15 @@ VEC_CLONES void vec_add_diff(float *restrict y, float s, const float *restrict b
         y[i] += s * (b[i] - a[i]);
 }
 
+VEC_CLONES void vec_add_heavy(float *restrict y, float *restrict v, float m, float s,
+                              const float *restrict b, const float *restrict a, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        v[i] = m * v[i] + s * (b[i] - a[i]);
+        y[i] += v[i];
+    }
+}
+
 /* An exponent of all ones is NaN or infinity. Integers, so that no clone and
  * no fast-math build can lose a NaN. */
 VEC_CLONES bool vec_finite(const float *a, size_t n)

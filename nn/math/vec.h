@@ -67,6 +67,8 @@ void vec_axpy(float *y, float s, const float *x, size_t n);
 
 /* y += s * (b - a): one term of a mixing step. */
 void vec_add_diff(float *y, float s, const float *b, const float *a, size_t n);
+/* v = m v + s (b - a), then y += v: a step with momentum. */
+void vec_add_heavy(float *y, float *v, float m, float s, const float *b, const float *a, size_t n);
 
 /* True iff no element is NaN or infinite. */
 bool vec_finite(const float *a, size_t n);

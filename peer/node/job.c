@@ -99,7 +99,8 @@ static int measure_gap(struct job *j)
     const struct survey_place *place = &j->edges->place;
     struct graph g;
     struct spectrum s;
-    if (j->measured == place->built || !mixing_undisturbed(&j->workshop->mixing))
+    if (j->measured == place->built
+        || !(mixing_undisturbed(&j->workshop->mixing) || j->phases->phase == NODE_SETTLING))
         return 0;
     int err = graph_build(&g, run->topology, place->n, run->seed);
     if (err != 0)
@@ -109,6 +110,7 @@ static int measure_gap(struct job *j)
     if (err != 0)
         return err;
     j->gap = s.gap;
+    j->momentum = spectrum_momentum(&s);
     j->measured = place->built;
     return 0;
 }
@@ -181,6 +183,15 @@ static void tell_few(struct job *j, uint32_t degree)
     j->few = few;
 }
 
+/* Who may lie may not build up speed, and without lock step nobody knows what it is. */
+static uint32_t momentum(const struct job *j)
+{
+    const struct run *run = &j->workshop->run;
+    bool known = j->measured == j->edges->place.built;
+    double m = known && run->policy == RUN_SYNC && run->tolerate == 0 ? j->momentum : 0;
+    return (uint32_t)(m * (WIRE_MOMENTUM_ONE - 1));
+}
+
 void job_start(struct job *j)
 {
     struct mixing *mixing = &j->workshop->mixing;
@@ -207,7 +218,8 @@ void job_start(struct job *j)
     struct mixing_announcement says = {.run_round = phases_next_beat(ph),
                                        .checkpoint = ph->checkpoint.due,
                                        .degree = degree > 0 ? degree : 1,
-                                       .settled = ph->settled};
+                                       .settled = ph->settled,
+                                       .momentum = momentum(j)};
     if (mixing_plan(mixing, &says) != 0) {
         no_memory(j);
         return;

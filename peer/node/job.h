@@ -34,7 +34,7 @@ struct job
     size_t n_keys, cap_keys;
     struct sketch_moment moment; /* The worker's copy of what it needs to know of the edges. */
     uint64_t measured;           /* The graph, as place.built counts them, */
-    double gap;                  /* whose spectral gap this is. */
+    double gap, momentum;        /* whose spectral gap this is, and best momentum. */
     struct sketch_pair **pairs;
     size_t cap_pairs;
     struct trainer_report trained, tested;

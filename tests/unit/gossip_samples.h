@@ -129,6 +129,7 @@ static inline struct wire_delta sample_delta(bool large)
                                    WIRE_CODE_MAX,
                                    3.4e38f,
                                    0x1p-149f,
+                                   WIRE_MOMENTUM_ONE - 1,
                                    UINT64_MAX,
                                    UINT64_MAX,
                                    UINT32_MAX,
@@ -143,6 +144,7 @@ static inline struct wire_delta sample_delta(bool large)
                                .degree = 4,
                                .x2 = 1.5f,
                                .e2 = 0.25f,
+                               .momentum = 49152,
                                .settled = 3,
                                .payload = {raw, 37}};
 }

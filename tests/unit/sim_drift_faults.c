@@ -62,14 +62,15 @@ static int film_trainer(void *self, uint32_t peer, const struct run *run, struct
     return err;
 }
 
-/* Its model at `round`, or at that time; NULL: it had none. */
-static const float *model_at(uint32_t peer, uint64_t round, int64_t time_us)
+/* Its model at `round`, or at that time; NULL: it had none. A round that was skipped has that
+ * of the next one, or (`before`) of the one before. */
+static const float *model_at(uint32_t peer, uint64_t round, int64_t time_us, bool before)
 {
     const int64_t *time = film->time + (size_t)peer * DEPTH;
     uint64_t best = DEPTH;
     if (film->r.config.run.policy == RUN_SYNC)
         for (best = round; best < DEPTH && time[best] < 0;)
-            best++;
+            best += before ? UINT64_MAX : 1; /* Below 0 is more than DEPTH, too. */
     else
         for (uint64_t k = 0; k < DEPTH; k++)
             if (time[k] >= 0 && time[k] <= time_us && (best == DEPTH || time[k] >= time[best]))
@@ -88,13 +89,14 @@ static const float *cast_model(void *self, size_t i)
     return ((struct cast *)self)->x[i];
 }
 
-static double exact(uint32_t speaker, uint64_t round, bool dead_count, double *relative)
+static double exact(uint32_t speaker, uint64_t round, bool dead_count, bool before,
+                    double *relative)
 {
     struct cast all = {.n = 0};
     struct consensus c;
     int64_t time = film->time[(size_t)speaker * DEPTH + round];
     for (uint32_t i = 0; i < film->r.config.n_peers; i++) {
-        const float *x = film->dead[i] && !dead_count ? NULL : model_at(i, round, time);
+        const float *x = film->dead[i] && !dead_count ? NULL : model_at(i, round, time, before);
         if (x != NULL)
             all.x[all.n++] = x;
     }
@@ -106,12 +108,12 @@ static double exact(uint32_t speaker, uint64_t round, bool dead_count, double *r
 }
 
 /* Who died since the round may have been counted, or not: the figure is of the members that
- * its window had. */
+ * its window had. A round that all have skipped is that before it, or the next. */
 static void judge(uint32_t peer, const struct node_progress *p)
 {
     double off = INFINITY, relative_off = 0, truth = 0;
-    for (int dead_count = 0; dead_count < 2; dead_count++) {
-        double relative, xi = exact(peer, p->drift_round, dead_count != 0, &relative);
+    for (int how = 0; how < 4; how++) {
+        double relative, xi = exact(peer, p->drift_round, how & 1, how & 2, &relative);
         double norm = xi / relative, least = 1e-6; /* Sketches are floats: under that they round. */
         double here = xi == p->drift ? 0 : fabs(p->drift - xi) / fmax(xi, least * norm);
         if (here < off) {
@@ -341,7 +343,7 @@ static void test_churn(void **state)
     for (uint64_t round = 0; round < ROUNDS && f.dump != NULL; round++) {
         double relative;
         f.dead[5] = round >= death && round < back;
-        (void)exact(0, round, false, &relative);
+        (void)exact(0, round, false, false, &relative);
         fprintf(f.dump, "%s%d %g\n", round == 0 ? "\n\n" : "", (int)round, relative);
     }
     f.dead[5] = false;

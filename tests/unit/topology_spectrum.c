@@ -98,6 +98,70 @@ static void test_known_gaps(void **state)
     assert_true(d <= 5e-4); /* PowerGossip's step size for 8 peers. */
 }
 
+/* ---- momentum ---- */
+
+/* How much is left after so many rounds of exact averaging with momentum m, from noise. */
+static double left(const struct graph *g, double m, int rounds)
+{
+    static double x[DENSE * 4], before[DENSE * 4], next[DENSE * 4];
+    uint64_t noise = SEED;
+    double mean = 0, sum = 0;
+    assert_true(g->n <= DENSE * 4);
+    for (uint32_t v = 0; v < g->n; v++) {
+        noise = noise * 6364136223846793005u + 1442695040888963407u;
+        x[v] = (double)(noise >> 40);
+        mean += x[v] / g->n;
+    }
+    for (uint32_t v = 0; v < g->n; v++)
+        before[v] = x[v] -= mean;
+    for (int r = 0; r < rounds; r++) {
+        for (uint32_t v = 0; v < g->n; v++) {
+            next[v] = x[v] + m * (x[v] - before[v]);
+            for (uint32_t i = g->first[v]; i < g->first[v + 1]; i++) {
+                uint32_t j = g->neighbour[i];
+                next[v] += topology_weight(graph_degree(g, v), graph_degree(g, j)) * (x[j] - x[v]);
+            }
+        }
+        memcpy(before, x, sizeof x);
+        memcpy(x, next, sizeof x);
+    }
+    for (uint32_t v = 0; v < g->n; v++)
+        sum += x[v] * x[v];
+    return sqrt(sum);
+}
+
+/* It never does worse than none, far better where the gap is small, and neither more nor less of
+ * it does any better in the long run. */
+static void test_momentum(void **state)
+{
+    static const struct
+    {
+        const char *spec;
+        uint32_t n;
+        double most; /* Of what is left without. */
+    } known[] = {{"ring", 8, 1e-6},      {"ring", 64, 1e-6},        {"torus", 64, 1e-9},
+                 {"regular:4", 40, 1e-9}, {"exponential", 64, 1e-3}, {NULL, 0, 0}};
+    (void)state;
+    for (size_t i = 0; known[i].spec != NULL; i++) {
+        struct graph g;
+        struct spectrum s = spectrum_of(known[i].spec, known[i].n);
+        double m = spectrum_momentum(&s);
+        int rounds = (int)(30 / (1 - sqrt(m)));
+        assert_int_equal(graph_build(&g, known[i].spec, known[i].n, SEED), 0);
+        double best = left(&g, m, rounds), plain = left(&g, 0, rounds);
+        if (!(best <= known[i].most * plain))
+            fail_msg("%s, n = %u: %g is left, %g without", known[i].spec, known[i].n, best, plain);
+        assert_true(best <= left(&g, m + 0.1 * (1 - m), rounds));
+        assert_true(best <= left(&g, m - 0.1 * (1 - m), rounds));
+        graph_close(&g);
+    }
+    struct spectrum apart = {.lambda_2 = 1}, one = {.gap = 1};
+    near(spectrum_momentum(&apart), 0, "momentum", "none", 2);
+    near(spectrum_momentum(&one), 0, "momentum", "complete", 1);
+}
+
+/* ---- dense ---- */
+
 /* Cyclic Jacobi on the dense matrix. Sorts the eigenvalues, descending. */
 static void jacobi(double a[DENSE][DENSE], uint32_t n, double values[DENSE])
 {
@@ -244,6 +308,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_circulants),      cmocka_unit_test(test_known_gaps),
+        cmocka_unit_test(test_momentum),
         cmocka_unit_test(test_against_dense),   cmocka_unit_test(test_one_peer),
         cmocka_unit_test(test_disconnected),    cmocka_unit_test(test_large),
         cmocka_unit_test(test_spread_of_rings), cmocka_unit_test(test_spread_of_others),
