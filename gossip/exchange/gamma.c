@@ -4,10 +4,11 @@
 #include <math.h>
 
 static const double target_rho = 0.6;
-static const double most_down = 0.9, most_up = 1.05; /* Change of gamma in one exchange. */
-static const double first_share = 1.5;               /* The first gamma, over delta. */
-static const double low = 0.5, high = 1.5;           /* Bounds of gamma / delta after it. */
-static const double smoothing = 0.1;                 /* Weight of the newest delta. */
+static const double most_down = 0.9, most_up = 1.05;   /* Change of gamma in one exchange. */
+static const double first_share = 1.5;                 /* The first gamma, over delta. */
+static const double low = 0.5, high = 1.5;             /* Bounds of gamma / delta after it. */
+static const double bears_all = 0.2, bears_none = 0.5; /* rho, for the share of a momentum. */
+static const double smoothing = 0.1;                   /* Weight of the newest delta. */
 static const double growth = 2.25;   /* D^2 has grown if it is so many times the last look's. */
 static const double runaway = 1;     /* D^2 over |a|^2 + |b|^2 from which an edge runs away. */
 static const double recovery = 1.01; /* By which the upper bound rises in one exchange. */
@@ -96,6 +97,15 @@ double gamma_next(struct gamma *g, const struct gamma_exchange *x)
     g->d2 = 0;
     g->most = g->most * recovery < 1 ? g->most * recovery : 1;
     return g->value;
+}
+
+double gamma_bears(const struct gamma *g, const struct gamma_exchange *x)
+{
+    double rho = sqrt((x->e2_own + x->e2_other) / 2.0 / g->d2);
+    double share = (bears_none - rho) / (bears_none - bears_all);
+    if (!(g->d2 > 0) || !(share > 0))
+        return 0;
+    return share < 1 ? share : 1;
 }
 
 bool gamma_measured(struct gamma *g, double d2)

@@ -70,6 +70,11 @@ void gamma_init(struct gamma *g, double fixed_value);
 /* The step size for this exchange. */
 double gamma_next(struct gamma *g, const struct gamma_exchange *x);
 
+/* Before gamma_next(): which share of a momentum does this exchange bear? All while rho is small,
+ * and nothing where replicas lag by as much as the models differ: what they lag behind would be
+ * carried on, round after round (on a ring of 32 such models part without end). */
+double gamma_bears(const struct gamma *g, const struct gamma_exchange *x);
+
 /* The mixing pass's |b - a|^2 of this exchange. True where it has grown for so
  * long that gamma_judge() has to be called. */
 bool gamma_measured(struct gamma *g, double d2);

@@ -55,19 +55,18 @@ static uint32_t family(uint32_t codec)
     return codec < DELTA_RUNG ? codec : DELTA_RUNG;
 }
 
-/* gamma w of an edge, by the figures in the heads of the two deltas. The pair of
- * codecs gets one number, whichever end is asked. */
-static double coefficient(struct mixing_task *t)
+/* Of an edge, by the figures in the heads of the two deltas. The pair of codecs gets one
+ * number, whichever end is asked. */
+static struct gamma_exchange exchange_of(const struct mixing_task *t)
 {
     const struct wire_delta *own = &t->ours.head, *other = &t->theirs.head;
     uint32_t i = family(own->codec), j = family(other->codec);
     uint32_t lo = i < j ? i : j, hi = i < j ? j : i;
-    struct gamma_exchange x = {.x2_own = (double)own->x2,
-                               .e2_own = (double)own->e2,
-                               .x2_other = (double)other->x2,
-                               .e2_other = (double)other->e2,
-                               .codecs = lo * DELTA_CODECS + hi};
-    return t->w * gamma_next(&t->edge->gamma, &x);
+    return (struct gamma_exchange){.x2_own = (double)own->x2,
+                                   .e2_own = (double)own->e2,
+                                   .x2_other = (double)other->x2,
+                                   .e2_other = (double)other->e2,
+                                   .codecs = lo * DELTA_CODECS + hi};
 }
 
 /* Have most of the others stayed near while this one is far off? */
@@ -121,11 +120,14 @@ static struct correction make_term(const struct mixing *m, struct mixing_task *t
     struct trust_view v = {.x2 = (double)t->ours.head.x2,
                            .way2 = m->way2,
                            .others2 = trust->warned ? others2(m, t) : 0};
+    struct gamma_exchange x = exchange_of(t);
+    double share = t->momentum > 0 ? gamma_bears(&t->edge->gamma, &x) : 0;
+    double gamma = gamma_next(&t->edge->gamma, &x);
     return (struct correction){.a = t->replica->v,
                                .b = t->edge->b,
-                               .coefficient = (float)coefficient(t),
+                               .coefficient = (float)(t->w * gamma),
                                .velocity = t->edge->velocity,
-                               .momentum = t->momentum,
+                               .momentum = t->momentum * (float)share,
                                .w = t->w,
                                .limit2 = trust_limit2(trust, &v),
                                .task = t};

@@ -45,8 +45,8 @@ enum wire_limit {
     WIRE_HEAD_MAX = 1024,   /* Bytes of a bulk message before its payload, without the sketch. */
     WIRE_SKETCH_MAX = 4096, /* Bytes of the encoded sketch in a DELTA. */
     WIRE_EDGES_MAX = 64,    /* Edges listed in a STATUS. */
-    WIRE_MOMENTUM_ONE = 1 << 16,  /* A momentum of 1, which none has. */
-    WIRE_CODE_MAX = 15      /* A phase, edge state or codec, whose enums are kept elsewhere, is
+    WIRE_MOMENTUM_ONE = 1 << 16, /* A momentum of 1, which none has. */
+    WIRE_CODE_MAX = 15           /* A phase, edge state or codec, whose enums are kept elsewhere, is
                              * at most this. */
 };
 

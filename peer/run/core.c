@@ -19,9 +19,9 @@ enum {
     NOMINAL_FLOATS = NOMINAL_SIDE * NOMINAL_SIDE
 };
 
-/* A codec under this many bytes a parameter drops so much that gossip without
- * gradients stalls; the last phase then takes a finer one. */
-static const double fine_bytes_per_float = 0.4;
+/* A codec under this many bytes a parameter drops so much that gossip without gradients
+ * stalls, or bears no momentum; the last phase then takes a finer one. */
+static const double fine_bytes_per_float = 0.6;
 static const char fine_codec[] = "qsgd:4";
 
 /* ---- Text values: each checked by the folder that knows it. ---- */

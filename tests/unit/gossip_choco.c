@@ -407,7 +407,8 @@ static void test_mix_terms(void **state)
                     fail_msg("size %zu, %zu: %g, expected %g", d, k, (double)x[k], (double)want[k]);
             for (size_t t = 1; t < n; t += 2)
                 for (size_t k = 0; k < d; k++)
-                    assert_true(fabsf(velocity[t][k] - moved[t][k]) <= 1e-6f * (1 + fabsf(moved[t][k])));
+                    assert_true(fabsf(velocity[t][k] - moved[t][k])
+                                <= 1e-6f * (1 + fabsf(moved[t][k])));
             for (size_t t = 0; t < n; t++) {
                 double d2 = 0;
                 for (size_t k = 0; k < d; k++) {

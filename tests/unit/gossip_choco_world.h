@@ -53,7 +53,7 @@ struct peer
     struct mixing c;
     struct edge e[MOST]; /* e[own] is unused. */
     bool works;
-    uint32_t codec; /* Which codec it encodes with. */
+    uint32_t codec;    /* Which codec it encodes with. */
     uint32_t momentum; /* What it announces. */
     uint64_t round, n_encoded;
 };
@@ -220,10 +220,8 @@ static inline void job_start(struct world *w, uint32_t i)
         n += t->commit || t->encode || e->reset;
     }
     p->c.n_tasks = n;
-    struct mixing_announcement says = {.run_round = ++p->round,
-                                       .degree = w->n - 1,
-                                       .settled = i,
-                                       .momentum = p->momentum};
+    struct mixing_announcement says = {
+        .run_round = ++p->round, .degree = w->n - 1, .settled = i, .momentum = p->momentum};
     assert_int_equal(mixing_plan(&p->c, &says), 0);
     mixing_mix(&p->c);
     float mixed[DIM], stepped[DIM];

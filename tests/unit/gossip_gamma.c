@@ -95,6 +95,27 @@ static void test_then(void **state)
 
 enum { SMALL = 0, FITS = 36, LARGE = 10000 }; /* 100 rho^2: times 1.05, 1, 0.9. */
 
+/* All of a momentum up to rho = 0.2, nothing from 0.5 on, or where nothing was measured. */
+static void test_bears(void **state)
+{
+    static const struct
+    {
+        double e2_own, e2_other, d2, want;
+    } row[] = {
+        {0, 0, 1, 1},         {0.04, 0.04, 1, 1}, {0.05, 0.03, 1, 1}, {0.1225, 0.1225, 1, 0.5},
+        {0.49, 0.49, 4, 0.5}, {0.25, 0.25, 1, 0}, {1, 1, 1, 0},       {0.04, 0.04, 0, 0},
+        {0, 0, 0, 0},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+        struct gamma g = begun(0.1, row[i].d2);
+        struct gamma_exchange x = {1, row[i].e2_own, 1, row[i].e2_other, 0};
+        struct gamma_exchange other = {1, row[i].e2_other, 1, row[i].e2_own, 0};
+        assert_true(fabs(gamma_bears(&g, &x) - row[i].want) <= 1e-12);
+        assert_true(gamma_bears(&g, &x) == gamma_bears(&g, &other));
+    }
+}
+
 static void test_bounds(void **state)
 {
     static const struct
@@ -410,6 +431,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_first),
         cmocka_unit_test(test_then),
+        cmocka_unit_test(test_bears),
         cmocka_unit_test(test_bounds),
         cmocka_unit_test(test_smoothing),
         cmocka_unit_test(test_cap),

@@ -139,7 +139,7 @@ static void test_momentum(void **state)
         const char *spec;
         uint32_t n;
         double most; /* Of what is left without. */
-    } known[] = {{"ring", 8, 1e-6},      {"ring", 64, 1e-6},        {"torus", 64, 1e-9},
+    } known[] = {{"ring", 8, 1e-6},       {"ring", 64, 1e-6},        {"torus", 64, 1e-9},
                  {"regular:4", 40, 1e-9}, {"exponential", 64, 1e-3}, {NULL, 0, 0}};
     (void)state;
     for (size_t i = 0; known[i].spec != NULL; i++) {
@@ -307,11 +307,15 @@ static void test_spread_of_others(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_circulants),      cmocka_unit_test(test_known_gaps),
+        cmocka_unit_test(test_circulants),
+        cmocka_unit_test(test_known_gaps),
         cmocka_unit_test(test_momentum),
-        cmocka_unit_test(test_against_dense),   cmocka_unit_test(test_one_peer),
-        cmocka_unit_test(test_disconnected),    cmocka_unit_test(test_large),
-        cmocka_unit_test(test_spread_of_rings), cmocka_unit_test(test_spread_of_others),
+        cmocka_unit_test(test_against_dense),
+        cmocka_unit_test(test_one_peer),
+        cmocka_unit_test(test_disconnected),
+        cmocka_unit_test(test_large),
+        cmocka_unit_test(test_spread_of_rings),
+        cmocka_unit_test(test_spread_of_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
