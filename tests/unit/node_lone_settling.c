@@ -41,6 +41,28 @@ static void test_figure_of_training(void **state)
     }
 }
 
+/* Time alone is no stall: while exchanges are committed and no window has ended, the phase goes on
+ * for some thousand rounds. */
+static void test_stall_waits_for_windows(void **state)
+{
+    (void)state;
+    struct lone *w = new_world(ROUNDS);
+    lone_open(w);
+    run_to_phase(w, NODE_TRAINING);
+    while (lone_progress(w).round < ROUNDS - 10)
+        lone_run(w, LONE_STEP_US);
+    w->actor[0].blind = true;
+    run_to_phase(w, NODE_SETTLING);
+    struct record trained = w->actor[0].record;
+    trained.state = RECORD_TRAINED; /* While it trains there is something to wait for. */
+    trained.incarnation++;
+    lone_tell(w, 0, trained);
+    lone_run(w, 45 * SECOND);
+    assert_int_equal(lone_progress(w).phase, NODE_SETTLING);
+    assert_true(lone_progress(w).settle_rounds < 5000);
+    lone_close(w);
+}
+
 /* Where updates were averaged, replicas are sums of them and of no model when the last phase
  * begins, so that mixing may part models: the window that begins with the phase is no bound, the
  * next one is. A window is told by a sketch's tag. */
@@ -139,6 +161,7 @@ int main(void)
         cmocka_unit_test(test_pace_of_training),
         cmocka_unit_test(test_codec_waits_for_the_other_end),
         cmocka_unit_test(test_last_exchange_of_a_neighbour),
+        cmocka_unit_test(test_stall_waits_for_windows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
