@@ -93,6 +93,8 @@ void sessions_resolved(struct sessions *s, const struct node_event *ev)
         return;
     }
     d->warned = false;
+    if (!sessions_any(s)) /* Also where all calls of before are still under way, and will fail. */
+        d->next_us = s->env->now_us + env_jitter(s->env, SEED_ALONE_US);
     for (uint32_t k = 0; k < d->n; k++)
         if (d->at[k].busy)
             return; /* Still dialling the last answer. */
@@ -104,8 +106,6 @@ void sessions_resolved(struct sessions *s, const struct node_event *ev)
         d->at[k].self = self;
     }
     dial_seed(s, d);
-    if (!sessions_any(s))
-        d->next_us = s->env->now_us + env_jitter(s->env, SEED_ALONE_US);
 }
 
 /* A call is over: was it refused outright? */
