@@ -265,10 +265,9 @@ static void agree(struct edges *es, struct neighbour *b)
         return;
     es->n_resets += b->edge.n_resets - resets;
     b->edge.ending = false;
-    /* Where both come from checkpoints of one beat nobody has moved since. */
-    bool parted = b->edge.theirs.run_round != es->beat || es->workshop->run.policy != RUN_SYNC;
-    int64_t open_us = parted ? b->open_us : es->env->now_us;
-    stale_opened(&b->stale, &b->edge, open_us, es->env->now_us);
+    bool rested = b->edge.theirs.run_round == es->beat && es->workshop->run.policy == RUN_SYNC
+                  && stale_rested(&b->edge, es->beat);
+    stale_opened(&b->stale, &b->edge, rested ? es->env->now_us : b->open_us, es->env->now_us);
     b->beat = b->edge.theirs.run_round;
     b->beat_us = es->env->now_us;
     es->opened_us = es->exchange_us = es->env->now_us;

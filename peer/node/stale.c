@@ -3,6 +3,19 @@
 
 #include "peer/node/schedule.h"
 
+enum { FEW = 2 }; /* Rounds that go by while a delta is on its way. */
+
+static const struct edge_sent *last_sent(const struct edge *e)
+{
+    return e->cur.payload != NULL ? &e->cur : &e->prev;
+}
+
+bool stale_rested(const struct edge *e, uint64_t beat)
+{
+    const struct edge_sent *sent = last_sent(e);
+    return sent->payload != NULL && beat <= sent->head.run_round + FEW;
+}
+
 static void begin(struct stale *s, const struct edge *e)
 {
     s->is = true;
@@ -21,7 +34,6 @@ void stale_opened(struct stale *s, const struct edge *e, int64_t open_us, int64_
 
 void stale_delta(struct stale *s, const struct edge *e, uint64_t beat, int64_t now_us)
 {
-    enum { FEW = 2 };
     const struct edge_sent *cur = &e->cur;
     bool behind = cur->payload != NULL && beat > cur->head.run_round + FEW;
     if (behind && now_us - s->came_us > SCHEDULE_BRIEF_US) {
@@ -35,7 +47,7 @@ void stale_delta(struct stale *s, const struct edge *e, uint64_t beat, int64_t n
 static bool goes_on(const struct stale *s, const struct edge *e, double most2)
 {
     enum { LEAST = 2, MOST = 64 };
-    const struct edge_sent *sent = e->cur.payload != NULL ? &e->cur : &e->prev;
+    const struct edge_sent *sent = last_sent(e);
     uint64_t done = e->n_exchanges - s->since;
     bool near = sent->payload != NULL && (double)sent->head.e2 <= most2;
     return s->is && done < MOST && !(done >= LEAST && near);

@@ -26,6 +26,10 @@ struct stale
     uint64_t done;   /* so many. */
 };
 
+/* In lock step at this beat: have we not moved on since the edge's last delta? So it is where both come
+ * from checkpoints of one beat. Others of the same beat may have gone on around the edge. */
+bool stale_rested(const struct edge *e, uint64_t beat);
+
 /* The edge is open again, for now_us, and was last at open_us. */
 void stale_opened(struct stale *s, const struct edge *e, int64_t open_us, int64_t now_us);
 /* A delta of theirs is here at our own `beat`. */

@@ -49,6 +49,26 @@ static void test_away(void **state)
     done_with(&e, &pool);
 }
 
+/* Both ends say one beat: where our last delta is of it, too, nobody has moved since. */
+static void test_rested(void **state)
+{
+    (void)state;
+    struct packet_pool pool;
+    struct edge e = mixed_ten(&pool);
+    assert_true(stale_rested(&e, MADE));
+    assert_true(stale_rested(&e, MADE + 2));
+    assert_false(stale_rested(&e, MADE + 3));
+    e.prev = e.cur;
+    e.cur.payload = NULL;
+    assert_true(stale_rested(&e, MADE + 1));
+    assert_false(stale_rested(&e, 100));
+    e.cur = e.prev;
+    e.prev.payload = NULL;
+    struct edge none = {.n_exchanges = 10};
+    assert_false(stale_rested(&none, MADE));
+    done_with(&e, &pool);
+}
+
 /* A codec that never gets there ends it after a while, too. */
 static void test_away_and_coarse(void **state)
 {
@@ -122,6 +142,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_away),
+        cmocka_unit_test(test_rested),
         cmocka_unit_test(test_away_and_coarse),
         cmocka_unit_test(test_anew),
         cmocka_unit_test(test_late),
