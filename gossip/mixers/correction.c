@@ -55,7 +55,7 @@ static uint32_t family(uint32_t codec)
     return codec < DELTA_RUNG ? codec : DELTA_RUNG;
 }
 
-/* Of an edge, by the figures in the heads of the two deltas. The pair of codecs gets one
+/* What the rule goes by: the figures in the heads of the two deltas. The pair of codecs gets one
  * number, whichever end is asked. */
 static struct gamma_exchange exchange_of(const struct mixing_task *t)
 {

@@ -26,7 +26,7 @@ struct correction
     const float *a, *b;
     float coefficient; /* gamma w, with --tolerate shortened (clip.h); 0 where refused. */
     float *velocity;   /* NULL: the term has no momentum, and never had any. */
-    float momentum;    /* Of this exchange. */
+    float momentum;    /* That of this exchange. */
     double d2;         /* Out: |b - a|^2 is added. */
     double w;          /* The edge's weight. */
     double limit2;     /* The term is refused where d2 is over it; 0: no limit. */

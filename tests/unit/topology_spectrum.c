@@ -138,7 +138,7 @@ static void test_momentum(void **state)
     {
         const char *spec;
         uint32_t n;
-        double most; /* Of what is left without. */
+        double most; /* As a share of what is left without. */
     } known[] = {{"ring", 8, 1e-6},       {"ring", 64, 1e-6},        {"torus", 64, 1e-9},
                  {"regular:4", 40, 1e-9}, {"exponential", 64, 1e-3}, {NULL, 0, 0}};
     (void)state;
