@@ -266,7 +266,8 @@ static enum back look_at(const struct resume *r, const struct resume_member *m)
         return BACK_GONE;
     if (now->record->boot != m->boot)
         return BACK_ANEW;
-    if (sessions_to(r->sessions, m->id) != NULL)
+    const struct link *l = sessions_to(r->sessions, m->id);
+    if (l != NULL && l->hello && l->boot == m->boot)
         return BACK_RAN_ON;
     return replaced(r, now->record) ? BACK_GONE : BACK_AWAY;
 }
@@ -338,12 +339,19 @@ static bool has_beat(const struct record *r, uint64_t beat)
     return r->beat[0] == beat || r->beat[1] == beat;
 }
 
+/* Where two have one beat the run began again in between. */
+static bool is_first(const struct resume *r)
+{
+    const struct node_config *c = &r->env->config;
+    return c->n_resume == 1 || c->resume[0].beat == c->resume[1].beat;
+}
+
 /* Have all who began anew one of this beat? Beat 0 is the run's beginning, which everybody has:
  * whose only checkpoint is its first may have left others behind who had none yet. Who has
  * none beside our two has lost its disk, and does not count. */
 static bool in_common(const struct resume *r, uint64_t beat)
 {
-    bool lost_counts = r->env->config.n_resume == 1;
+    bool lost_counts = is_first(r);
     for (uint32_t i = 0; i < r->n_members; i++) {
         const struct member *m = members_find(r->env->members, r->member[i].id);
         if (look_at(r, &r->member[i]) == BACK_ANEW && !has_beat(m->record, beat)
@@ -362,7 +370,7 @@ static const struct node_resume *choose(const struct resume *r)
     for (size_t i = 0; i < c->n_resume; i++)
         if (in_common(r, c->resume[i].beat))
             return &c->resume[i];
-    return c->n_resume == 1 ? NULL : &c->resume[0];
+    return is_first(r) ? NULL : &c->resume[0];
 }
 
 /* ---- going on ---- */
