@@ -404,7 +404,9 @@ static int configure(struct peer *p)
         .name = p->name,
         .boot = random[0],
         .own_seed = random[1],
-        .incarnation = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_usec / 1000,
+        /* Who begins later than another has the higher one, however often the
+         * other was raised since. */
+        .incarnation = ((uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_usec / 1000) << 20,
         .advertise = p->advertise.at,
         .n_advertise = p->advertise.n,
         .bootstrap = p->bootstrap.at,

@@ -216,7 +216,7 @@ static void on_up(void *self, uint32_t tag, uint32_t session, const uint8_t id[W
     p->version = l->channel.version;
     say_tcp(p, l);
     say(p, STEP_KEY, true, since(l->reached_ns),
-        "both ends hold the cluster key; it is %02x%02x%02x%02x", id[0], id[1], id[2], id[3]);
+        "both ends hold the cluster key; the peer is %02x%02x%02x%02x", id[0], id[1], id[2], id[3]);
     say(p, STEP_VERSION, true, 0, "%u (it speaks %u to %u, and we %u to %u)", (unsigned)p->version,
         (unsigned)l->channel.theirs.least, (unsigned)l->channel.theirs.most,
         (unsigned)WIRE_VERSION_LEAST, (unsigned)WIRE_VERSION);

@@ -55,9 +55,10 @@ struct figures
     uint64_t n_edges;
     double degree_mean;
     struct spectrum spectrum;
-    double gamma;                /* This is the best one without compression. */
-    double rounds, gamma_rounds; /* Until the target, at gamma 1 and at the best. */
-    struct run run;              /* The messages are of this run, where there are any. */
+    double gamma;                  /* This is the best one without compression. */
+    double rounds, gamma_rounds;   /* Until the target, at gamma 1 and at the best, */
+    double momentum, heavy_rounds; /* and at 1 with the best momentum. */
+    struct run run;                /* The messages are of this run, where there are any. */
     size_t n_params;
     uint32_t n_messages; /* 0: not asked for; LADDER_RUNGS: what auto chooses from. */
     struct message message[LADDER_RUNGS];
@@ -92,6 +93,9 @@ static int describe(struct figures *f, const struct graph *g)
     f->gamma = 2.0 / (2.0 - l2 - ln);
     f->rounds = g->n > 1 ? rounds_to_target(f->spectrum.gap) : 0.0;
     f->gamma_rounds = g->n > 1 ? rounds_to_target(f->gamma * (1.0 - l2)) : 0.0;
+    /* All errors shrink by sqrt(m) a round. */
+    f->momentum = spectrum_momentum(&f->spectrum);
+    f->heavy_rounds = g->n > 1 ? rounds_to_target(1.0 - sqrt(f->momentum)) : 0.0;
     return 0;
 }
 
@@ -229,6 +233,8 @@ static void print_text(const struct figures *f)
     printf("rounds        %.0f for 1/%.0f of the consensus distance, %.0f at the best gamma "
            "(without compression)\n",
            f->rounds, target, f->gamma_rounds);
+    printf("momentum      %.4f in the last phase, where that takes some %.0f rounds\n", f->momentum,
+           f->heavy_rounds);
     if (f->n_messages == 1)
         print_message(f, &f->message[0]);
     else if (f->n_messages > 1)
@@ -271,13 +277,14 @@ static int add_messages(json_t *j, const struct figures *f)
 static int print_json(const struct figures *f)
 {
     json_t *j =
-        json_pack("{s:s, s:I, s:I, s:I, s:f, s:I, s:I, s:f, s:f, s:f, s:f, s:I, s:I}", "topology",
-                  f->spec, "peers", (json_int_t)f->n, "edges", (json_int_t)f->n_edges, "degree_min",
-                  (json_int_t)f->degree_min, "degree_mean", f->degree_mean, "degree_max",
-                  (json_int_t)f->degree_max, "diameter", (json_int_t)f->diameter, "lambda_2",
-                  f->spectrum.lambda_2, "lambda_n", f->spectrum.lambda_n, "spectral_gap",
-                  f->spectrum.gap, "best_gamma", f->gamma, "rounds_to_1e-3", (json_int_t)f->rounds,
-                  "rounds_to_1e-3_best_gamma", (json_int_t)f->gamma_rounds);
+        json_pack("{s:s, s:I, s:I, s:I, s:f, s:I, s:I, s:f, s:f, s:f, s:f, s:I, s:I, s:f, s:I}",
+                  "topology", f->spec, "peers", (json_int_t)f->n, "edges", (json_int_t)f->n_edges,
+                  "degree_min", (json_int_t)f->degree_min, "degree_mean", f->degree_mean,
+                  "degree_max", (json_int_t)f->degree_max, "diameter", (json_int_t)f->diameter,
+                  "lambda_2", f->spectrum.lambda_2, "lambda_n", f->spectrum.lambda_n,
+                  "spectral_gap", f->spectrum.gap, "best_gamma", f->gamma, "rounds_to_1e-3",
+                  (json_int_t)f->rounds, "rounds_to_1e-3_best_gamma", (json_int_t)f->gamma_rounds,
+                  "momentum", f->momentum, "rounds_to_1e-3_momentum", (json_int_t)f->heavy_rounds);
     int err = j != NULL ? 0 : -1;
     if (err == 0 && f->n_messages > 0)
         err = add_messages(j, f);
