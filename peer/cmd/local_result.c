@@ -377,8 +377,8 @@ static void print_costs(const struct cmd_local_result *r, const struct totals *t
     char a[CMD_PROGRESS_TEXT], b[CMD_PROGRESS_TEXT];
     printf("bytes sent     %s by all peers, at the sockets", cmd_progress_bytes(a, t->sent));
     if (r->past.starts > 0)
-        printf(", since this start; %s in all %u starts", cmd_progress_bytes(b, r->past.sent + t->sent),
-               (unsigned)r->past.starts + 1);
+        printf(", since this start; %s in all %u starts",
+               cmd_progress_bytes(b, r->past.sent + t->sent), (unsigned)r->past.starts + 1);
     printf("\nseconds        %.1f", r->seconds);
     if (r->past.starts > 0)
         printf(", since this start; %.1f in all %u starts", r->past.seconds + r->seconds,

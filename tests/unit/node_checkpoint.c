@@ -57,15 +57,25 @@ static void test_proposed_once_old(void **state)
     assert_true(now(&r, 11 + 6 * REACH + 6));
 }
 
+/* Training ends with one, however old the last is; none is put off behind it. */
 static void test_not_behind_the_last_round(void **state)
 {
     struct rig r;
     (void)state;
     rig_init(&r, EVERY);
-    assert_false(now(&r, 1000 - 6 * REACH - 6));
-    assert_int_equal(r.c.due, 0);
     assert_false(now(&r, 1000 - 6 * REACH - 7));
     assert_int_equal(r.c.due, 999);
+    rig_init(&r, 0);
+    assert_false(now(&r, 1000 - 6 * REACH - 7));
+    assert_int_equal(r.c.due, 0);
+    assert_false(now(&r, 1000 - 6 * REACH - 6));
+    assert_int_equal(r.c.due, 1000);
+    assert_false(now(&r, 999));
+    assert_true(now(&r, 1000));
+    rig_init(&r, EVERY);
+    r.env.config.checkpoint_us = 0;
+    assert_false(now(&r, 999));
+    assert_int_equal(r.c.due, 0);
 }
 
 /* The earlier of two words counts, in whatever order they come; what is over, and what comes
