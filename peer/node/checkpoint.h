@@ -27,11 +27,12 @@
 struct checkpoint
 {
     struct env *env;
-    uint64_t due;    /* At this beat; 0: none is. */
-    bool writing;    /* The last one is not on disk yet. */
-    uint64_t taken;  /* Its beat. */
-    int64_t last_us; /* When that was. */
-    bool asked;      /* This peer is about to end: one is due as soon as all can have it. */
+    uint64_t due;       /* At this beat; 0: none is. */
+    bool writing;       /* The last one is not on disk yet. */
+    uint64_t taken;     /* Its beat. */
+    int64_t last_us;    /* When that was. */
+    uint32_t n_members; /* The most that there were since. */
+    bool asked;         /* This peer is about to end: one is due as soon as all can have it. */
 };
 
 /* Where this peer stands after a job with local steps. */

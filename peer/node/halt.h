@@ -9,7 +9,8 @@
  * Where all are told at once, as `hearsay local` does on Ctrl-C, all agree, and nobody's leaving
  * changes what another does up to beat d. Where one ends alone the others do not listen, unless
  * their last one is old enough. It takes HALT_US at most: a run whose rounds are slow goes on from
- * the checkpoint before.
+ * the checkpoint before. So does one of which members have left meanwhile that had not come so far,
+ * as where all are told while some of them wait to go on from a checkpoint.
  */
 #ifndef PEER_NODE_HALT_H
 #define PEER_NODE_HALT_H

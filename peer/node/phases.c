@@ -188,6 +188,8 @@ static void look_at_checkpoint(struct phases *ph, bool steps)
     ph->copies = steps && ph->phase == NODE_TRAINING && checkpoint_now(&ph->checkpoint, &v);
     if (ph->copies)
         checkpoint_taken(&ph->checkpoint, v.beat);
+    if (ph->copies || ph->edges->place.n > ph->checkpoint.n_members)
+        ph->checkpoint.n_members = ph->edges->place.n;
 }
 
 void phases_job_done(struct phases *ph, bool steps)

@@ -225,6 +225,53 @@ static void test_all_are_told_to_end(void **state)
     }
 }
 
+/* Some have gone on from their checkpoint, and others wait to, when all are told to end: those that
+ * have trained a little without the others keep no checkpoint of that. */
+static void told_while_coming_back(const struct plan *p, uint64_t seed)
+{
+    struct rng rng = rng_stream(rng_key(seed, RNG_TEST, p->n, 23));
+    struct rig a, b;
+    rig_plan(&a, p, ROUNDS);
+    rig_run(&a, UINT64_MAX);
+    rig_plan(&b, p, ROUNDS);
+    b.loud = getenv("LOUD") != NULL;
+    run_until(&b, 3 * SECOND + (int64_t)(rng_unit(&rng) * 3 * SECOND));
+    int64_t now = sim_now_us(b.world);
+    for (uint32_t i = 0; i < p->n; i++)
+        sim_kill(b.world, i);
+    for (uint32_t i = 0; i < p->n; i++) {
+        run_until(&b, now += (int64_t)(rng_unit(&rng) * SECOND / 4));
+        assert_int_equal(sim_restart(b.world, i), 0);
+    }
+    run_until(&b, now += (int64_t)(rng_unit(&rng) * SECOND / 2));
+    for (uint32_t i = 0; i < p->n; i++)
+        sim_ask_to_leave(b.world, i);
+    run_until(&b, now + HALT_US + SECOND);
+    for (uint32_t i = 0; i < p->n; i++) {
+        int code;
+        assert_true(sim_ended(b.world, i, &code));
+        sim_kill(b.world, i);
+        assert_int_equal(sim_restart(b.world, i), 0);
+    }
+    rig_run(&b, UINT64_MAX);
+    compare(&a, &b, seed);
+    rig_close(&a);
+    rig_close(&b);
+}
+
+static void test_told_to_end_while_coming_back(void **state)
+{
+    const char *given = getenv("SEED");
+    (void)state;
+    for (size_t i = 0; i < sizeof plans / sizeof *plans; i++)
+        for (uint64_t seed = 1; seed <= 14; seed++) {
+            print_message("%s, %s, SEED=%llu\n", plans[i].topology, plans[i].compress,
+                          (unsigned long long)seed);
+            if (given == NULL || seed == strtoull(given, NULL, 10))
+                told_while_coming_back(&plans[i], seed);
+        }
+}
+
 /* Who can do no round any more, since a neighbour says nothing, ends all the same. */
 static void test_one_is_told_to_end(void **state)
 {
@@ -322,6 +369,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_all_are_killed),
         cmocka_unit_test(test_all_are_told_to_end),
+        cmocka_unit_test(test_told_to_end_while_coming_back),
         cmocka_unit_test(test_one_is_told_to_end),
         cmocka_unit_test(test_a_delta_that_does_not_decode),
         cmocka_unit_test(test_any_byte_may_be_another),
