@@ -1,6 +1,6 @@
-/* topology/families.c -- the regular grids: ring, torus, complete, exponential.
+/* topology/families.c -- the graphs with a formula: ring, star, torus, complete, exponential.
  *
- * All but the rectangular torus are circulant graphs: i is a neighbour of
+ * All but the star and the rectangular torus are circulant graphs: i is a neighbour of
  * i +- s (mod n) for each s of a set of steps.
  */
 #include "topology/family.h"
@@ -46,6 +46,31 @@ const struct topology topology_ring = {
     .help = "ring -- each peer has two neighbours",
     .canonical = ring_canonical,
     .build = ring_build,
+};
+
+/* ---- star: the first vertex, the hub, with every other. If the hub dies the next member is first:
+ * the graph is made anew around it. ---- */
+
+static int star_canonical(const char *arg, char *out, size_t cap, char error[TOPOLOGY_ERROR_MAX])
+{
+    (void)cap;
+    return no_argument("star", arg, out, error);
+}
+
+static int star_build(struct topology_edges *e, const char *arg, uint32_t n, uint64_t seed)
+{
+    (void)arg, (void)seed;
+    int err = 0;
+    for (uint32_t i = 1; i < n && err == 0; i++)
+        err = topology_edges_add(e, 0, i);
+    return err;
+}
+
+const struct topology topology_star = {
+    .name = "star",
+    .help = "star -- the first peer with every other",
+    .canonical = star_canonical,
+    .build = star_build,
 };
 
 /* ---- complete: everybody with everybody. ---- */

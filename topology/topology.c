@@ -16,13 +16,8 @@
 #include <string.h>
 
 const struct topology *const topology_all[] = {
-    &topology_ring,
-    &topology_torus,
-    &topology_complete,
-    &topology_exponential,
-    &topology_regular,
-    &topology_edges_family,
-    NULL,
+    &topology_ring,        &topology_star,    &topology_torus,        &topology_complete,
+    &topology_exponential, &topology_regular, &topology_edges_family, NULL,
 };
 
 /* ---- specs ---- */
@@ -72,8 +67,9 @@ int topology_canonical(const char *spec, char canonical[TOPOLOGY_SPEC_MAX],
     const char *arg;
     const struct topology *family = find_family(spec, &arg);
     if (family == NULL)
-        return topology_refuse(error, "of no known kind", spec,
-                               "ring, torus[:RxC], complete, exponential, regular:K or edges:...");
+        return topology_refuse(
+            error, "of no known kind", spec,
+            "ring, star, torus[:RxC], complete, exponential, regular:K or edges:...");
     char text[TOPOLOGY_SPEC_MAX];
     size_t n = strlen(family->name);
     int err = family->canonical(arg, text, sizeof text - n - 1, error);

@@ -31,7 +31,7 @@ struct topology_edges; /* topology/family.h: edges being collected. */
  * what stands behind the spec's colon, NULL where there is none. */
 struct topology
 {
-    const char *name; /* "ring", "torus", "complete", "exponential", "regular", "edges" */
+    const char *name; /* "ring", "star", "torus", "complete", "exponential", "regular", "edges" */
     const char *help; /* One line: "regular:K -- random K-regular graph". */
 
     /* Check arg and write it canonically to out[0..cap), "" for none. 0, or
@@ -52,7 +52,7 @@ struct graph
     uint32_t *neighbour; /* first[n] */
 };
 
-/* Check a spec ("ring", "torus", "torus:4x8", "complete", "exponential",
+/* Check a spec ("ring", "star", "torus", "torus:4x8", "complete", "exponential",
  * "regular:4", "edges:0-1,1-2") and write its canonical text. Returns 0 or
  * -EINVAL with one sentence in error. A spec is the graph's identity, never a
  * path: the command line reads a user's "edges:FILE" and hands the edges

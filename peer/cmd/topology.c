@@ -19,7 +19,7 @@ enum { PEERS_DEFAULT = 8, PEERS_MAX = 100000 };
 /* clang-format off */
 const struct option_row cmd_topology_rows[] = {
     {.name = "spec", .kind = OPTION_OPERAND, .arg = "SPEC", .required = true,
-     .help = "ring, torus, torus:RxC, complete, exponential, regular:K, edges:FILE or edges:0-1,1-2"},
+     .help = "ring, star, torus, torus:RxC, complete, exponential, regular:K, edges:FILE or edges:0-1,1-2"},
     {.name = "peers", .kind = OPTION_UINT, .arg = "N", .min = 1, .max = PEERS_MAX,
      .help = "number of peers (default: as many as the spec is made for, else 8)"},
     {.name = "seed", .kind = OPTION_UINT, .arg = "N", .fallback = "1",

@@ -227,7 +227,7 @@ const struct run_key run_core_keys[] = {
      .word = "auto", .canonical = canonical_final, RUN_FIELD(final_compress),
      .resolve = resolve_final},
     {.name = "topology", .kind = RUN_TEXT, .fallback = "ring",
-     .help = "ring, torus, complete, exponential, regular:K or edges:FILE",
+     .help = "ring, star, torus, complete, exponential, regular:K or edges:FILE",
      .canonical = canonical_topology, RUN_FIELD(topology)},
     {.name = "mixer", .kind = RUN_CHOICE, .fallback = "choco",
      .help = "what an exchange does: choco moves models together, average adds "

@@ -27,6 +27,7 @@ static void test_canonical(void **state)
     expect("torus", "torus");
     expect("torus:04x8", "torus:4x8");
     expect("complete", "complete");
+    expect("star", "star");
     expect("exponential", "exponential");
     expect("regular:004", "regular:4");
     expect("edges:2-1,0-1,1-2", "edges:0-1,1-2");
@@ -46,6 +47,7 @@ static void test_refused(void **state)
                                       "Ring",
                                       " ring",
                                       "complete:3",
+                                      "star:3",
                                       "exponential:2",
                                       "torus:",
                                       "torus:4",

@@ -67,6 +67,19 @@ static void test_circulants(void **state)
     circulant("torus", 997); /* Prime: twisted, and circulant. */
 }
 
+/* The matrix of a star is 1 - L / n, whose Laplacian L has the eigenvalues 0, 1 (n - 2 times) and
+ * n. */
+static void test_star(void **state)
+{
+    (void)state;
+    for (uint32_t n = 3; n <= 70; n++) {
+        struct spectrum s = spectrum_of("star", n);
+        near(s.lambda_2, 1.0 - 1.0 / n, "lambda_2", "star", n);
+        near(s.lambda_n, 0.0, "lambda_n", "star", n);
+        near(s.gap, 1.0 / n, "gap", "star", n);
+    }
+}
+
 /* The figures that the design goes by. */
 static void test_known_gaps(void **state)
 {
@@ -307,15 +320,11 @@ static void test_spread_of_others(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_circulants),
-        cmocka_unit_test(test_known_gaps),
-        cmocka_unit_test(test_momentum),
-        cmocka_unit_test(test_against_dense),
-        cmocka_unit_test(test_one_peer),
-        cmocka_unit_test(test_disconnected),
-        cmocka_unit_test(test_large),
-        cmocka_unit_test(test_spread_of_rings),
-        cmocka_unit_test(test_spread_of_others),
+        cmocka_unit_test(test_circulants),      cmocka_unit_test(test_star),
+        cmocka_unit_test(test_known_gaps),      cmocka_unit_test(test_momentum),
+        cmocka_unit_test(test_against_dense),   cmocka_unit_test(test_one_peer),
+        cmocka_unit_test(test_disconnected),    cmocka_unit_test(test_large),
+        cmocka_unit_test(test_spread_of_rings), cmocka_unit_test(test_spread_of_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
