@@ -204,6 +204,24 @@ static int open_sheet(struct table *t, struct cells *c)
 
 /* ---- Rows. ---- */
 
+/* Nobody said which column is the label, so the last one is taken for it, and a cell is refused:
+ * perhaps another column is the label, and who reads the sentence learns how to say so. In a column
+ * of values that is likely where the very first row has a word; later ones are slips in the data,
+ * as all are once the training set has been read or a run says what its data are. */
+static int hint_label(const struct table *t, const struct cells *c, size_t column, int err)
+{
+    size_t n = strlen(c->spot.error);
+    if (err != -EINVAL || t->r->label != NULL || t->kind->fixed)
+        return err;
+    if (column == t->label)
+        snprintf(c->spot.error + n, DATA_ERROR_MAX - n,
+                 " (is another column the label? csv:PATH,label=NAME or label=NUMBER)");
+    else if (t->n_rows == 0)
+        snprintf(c->spot.error + n, DATA_ERROR_MAX - n,
+                 " (is column %zu the label? csv:PATH,label=%zu)", column + 1, column + 1);
+    return err;
+}
+
 /* The first pass notes the label, the second (t->d is there) stores its class. */
 static int read_label(struct table *t, const struct cells *c, const struct cells_cell *cell)
 {
@@ -223,7 +241,7 @@ static int read_label(struct table *t, const struct cells *c, const struct cells
     if (err == -ENOMEM)
         return file_no_memory(c->spot.error, c->spot.path);
     snprintf(where, sizeof where, "column %zu (label)", t->label + 1);
-    return err < 0 ? lines_refuse(&c->spot, where, p, n, wanted) : 0;
+    return err < 0 ? hint_label(t, c, t->label, lines_refuse(&c->spot, where, p, n, wanted)) : 0;
 }
 
 /* The first pass checks that it is a number, the second stores it; the columns behind that of
@@ -239,7 +257,8 @@ static int read_value(struct table *t, const struct cells *c, const struct cells
         snprintf(where, sizeof where, "column %zu", column + 1);
         if (number)
             number_wanted(t->kind->divide, wanted);
-        return lines_refuse(&c->spot, where, cell->p, cell->n, wanted);
+        int err = lines_refuse(&c->spot, where, cell->p, cell->n, wanted);
+        return number || cell->n == 0 ? err : hint_label(t, c, column, err);
     }
     if (t->d != NULL)
         t->d->rows[t->n_rows * (t->n_columns - 1) + column - (column > t->label)] = x;

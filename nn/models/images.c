@@ -57,15 +57,16 @@ static int check_mlp(const struct model *m, const struct model_sizes *sizes,
     if (sizes->size[0] != inputs) {
         snprintf(error, MODEL_ERROR_MAX,
                  "model \"%.80s\" takes %u inputs, but the data has %zu "
-                 "(%ux%ux%u)",
+                 "(%ux%ux%u): expected mlp:%zu-...-%u",
                  m->spec, (unsigned)sizes->size[0], inputs, (unsigned)m->in.c, (unsigned)m->in.h,
-                 (unsigned)m->in.w);
+                 (unsigned)m->in.w, inputs, (unsigned)m->n_classes);
         return MODEL_REFUSED;
     }
     if (last != m->n_classes) {
         snprintf(error, MODEL_ERROR_MAX,
-                 "model \"%.80s\" has %u outputs, but the data has %u classes", m->spec,
-                 (unsigned)last, (unsigned)m->n_classes);
+                 "model \"%.80s\" has %u outputs, but the data has %u classes: expected "
+                 "mlp:%zu-...-%u",
+                 m->spec, (unsigned)last, (unsigned)m->n_classes, inputs, (unsigned)m->n_classes);
         return MODEL_REFUSED;
     }
     return 0;

@@ -7,13 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* All refusals end here: the spec (cut short where it is long), and why. */
-static int refuse_model(char error[MODEL_ERROR_MAX], const char *spec, const char *why)
-{
-    snprintf(error, MODEL_ERROR_MAX, "model \"%.80s\": %s", spec, why);
-    return MODEL_REFUSED;
-}
-
 /* One decimal number in 1..MODEL_WIDTH_MAX. Returns the character behind it,
  * or NULL. */
 static const char *parse_size(const char *p, uint32_t *size)
@@ -29,21 +22,20 @@ static const char *parse_size(const char *p, uint32_t *size)
 static const char *parse_nothing(const char *p, struct model_sizes *sizes)
 {
     (void)sizes;
-    return p == NULL ? NULL : "takes nothing after its name";
+    return p == NULL ? NULL : "expected nothing after the name";
 }
 
 /* mlp: at least the inputs and the classes. */
 static const char *parse_widths(const char *p, struct model_sizes *sizes)
 {
     if (p == NULL)
-        return "expected sizes, as in mlp:784-512-10";
+        return "expected sizes";
     for (;;) {
         if (sizes->n == MODEL_SIZES_MAX)
-            return "more than 32 sizes";
+            return "expected at most 32 sizes";
         p = parse_size(p, &sizes->size[sizes->n]);
         if (p == NULL)
-            return "expected sizes from 1 to 65536 with \"-\" between, as in "
-                   "mlp:784-512-10";
+            return "expected sizes from 1 to 65536 with \"-\" between";
         sizes->n++;
         if (*p == '\0')
             break;
@@ -59,7 +51,7 @@ static const char *parse_bn(const char *p, struct model_sizes *sizes)
     if (p == NULL)
         return NULL;
     sizes->n = 1;
-    return strcmp(p, "bn") == 0 ? NULL : "expected vgg11 or vgg11:bn";
+    return strcmp(p, "bn") == 0 ? NULL : "expected nothing or \":bn\" after the name";
 }
 
 /* The depths that the paper's scheme has: three stages of k blocks of two layers, and two more. */
@@ -69,7 +61,7 @@ static const char *parse_resnet(const char *p, struct model_sizes *sizes)
     p = p == NULL ? NULL : parse_size(p, &sizes->size[0]);
     if (p == NULL || *p != '\0' || sizes->size[0] > MODEL_RESNET_MAX || sizes->size[0] < 8
         || sizes->size[0] % 6 != 2)
-        return "expected 6k + 2 layers, 8 to 1202, as in resnet:20";
+        return "expected 6k + 2 layers, 8 to 1202";
     return NULL;
 }
 
@@ -77,8 +69,7 @@ static const char *parse_resnet(const char *p, struct model_sizes *sizes)
 static const char *parse_stack(const char *p, struct model_sizes *sizes)
 {
     static const char expected[] =
-        "expected LAYERSxWIDTH or WIDTH, at most 64 layers, widths up to 4096, "
-        "as in 2x256";
+        "expected LAYERSxWIDTH or WIDTH, at most 64 layers, widths up to 4096";
     sizes->n = 2;
     sizes->size[0] = 1;
     p = p == NULL ? NULL : parse_size(p, &sizes->size[1]);
@@ -103,7 +94,7 @@ static const char *parse_gpt(const char *p, struct model_sizes *sizes)
 {
     const char *why = parse_stack(p, sizes);
     return why == NULL && sizes->size[1] % MODEL_HEAD != 0
-               ? "expected a width that is a multiple of 32, as in gpt:4x128"
+               ? "expected a width that is a multiple of 32"
                : why;
 }
 
@@ -112,14 +103,41 @@ static const char *parse_gpt(const char *p, struct model_sizes *sizes)
 static const struct
 {
     const char *name;
-    char between; /* Printed between its sizes. */
+    const char *example; /* A right spec, for who wrote a wrong one. */
+    char between;        /* Printed between its sizes. */
     const char *(*parse)(const char *p, struct model_sizes *sizes);
 } kinds[MODEL_KINDS] = {
-    [MODEL_LOGREG] = {"logreg", 0, parse_nothing}, [MODEL_MLP] = {"mlp", '-', parse_widths},
-    [MODEL_LENET5] = {"lenet5", 0, parse_nothing}, [MODEL_VGG11] = {"vgg11", 0, parse_bn},
-    [MODEL_RESNET] = {"resnet", 0, parse_resnet},  [MODEL_LSTM] = {"lstm", 'x', parse_lstm},
-    [MODEL_GPT] = {"gpt", 'x', parse_gpt},
+    [MODEL_LOGREG] = {"logreg", "logreg", 0, parse_nothing},
+    [MODEL_MLP] = {"mlp", "mlp:784-512-10", '-', parse_widths},
+    [MODEL_LENET5] = {"lenet5", "lenet5", 0, parse_nothing},
+    [MODEL_VGG11] = {"vgg11", "vgg11:bn", 0, parse_bn},
+    [MODEL_RESNET] = {"resnet", "resnet:20", 0, parse_resnet},
+    [MODEL_LSTM] = {"lstm", "lstm:2x256", 'x', parse_lstm},
+    [MODEL_GPT] = {"gpt", "gpt:4x128", 'x', parse_gpt},
 };
+
+/* What follows a kind's name is wrong: a spec that is right is the shortest way to say how. The
+ * spec is cut short where it is long. */
+static int refuse_sizes(char error[MODEL_ERROR_MAX], const char *spec, const char *why, size_t kind)
+{
+    snprintf(error, MODEL_ERROR_MAX, "model \"%.80s\": %s, as in %s", spec, why,
+             kinds[kind].example);
+    return MODEL_REFUSED;
+}
+
+/* No kind has that name: one spec of each is listed. */
+static int refuse_name(char error[MODEL_ERROR_MAX], const char *spec)
+{
+    size_t at =
+        (size_t)snprintf(error, MODEL_ERROR_MAX, "model \"%.80s\": expected one such as ", spec);
+    for (size_t i = 0; i < MODEL_KINDS; i++)
+        at += (size_t)snprintf(error + at, MODEL_ERROR_MAX - at, "%s%s", kinds[i].example,
+                               i + 2 < MODEL_KINDS   ? ", "
+                               : i + 1 < MODEL_KINDS ? " or "
+                                                     : "");
+    assert(at < MODEL_ERROR_MAX);
+    return MODEL_REFUSED;
+}
 
 /* The name ends at the first colon; what follows is for the kind to judge. */
 int model_parse(const char *spec, enum model_kind *kind, struct model_sizes *sizes,
@@ -132,11 +150,9 @@ int model_parse(const char *spec, enum model_kind *kind, struct model_sizes *siz
             continue;
         *kind = (enum model_kind)i;
         const char *why = kinds[i].parse(spec[n_name] == ':' ? spec + n_name + 1 : NULL, sizes);
-        return why == NULL ? 0 : refuse_model(error, spec, why);
+        return why == NULL ? 0 : refuse_sizes(error, spec, why, i);
     }
-    return refuse_model(error, spec,
-                        "expected logreg, mlp:SIZES, lenet5, vgg11, vgg11:bn, "
-                        "resnet:LAYERS, lstm:LAYERSxWIDTH or gpt:LAYERSxWIDTH");
+    return refuse_name(error, spec);
 }
 
 /* The one spelling, by which two peers see that their models are the same. */

@@ -147,6 +147,9 @@ static void test_fixed_kind(void **state)
                 "divide=1e-30");
 }
 
+/* What is said where the last column is no label, and nobody said that it is. */
+#define LABEL_HINT " (is another column the label? csv:PATH,label=NAME or label=NUMBER)"
+
 /* What is refused, and how it says so. */
 struct refusal
 {
@@ -175,30 +178,41 @@ static void test_refused(void **state)
         {"1,2,0\n1,0x1,1\n", "line 2, column 2: found \"0x1\", expected a number", 0, 0},
         {"1,2,0\n1,1e40,1\n",
          "line 2, column 2: found \"1e40\", expected a value in a float's range", 0, 0},
-        {"a,b,c\n1,2,0\n", "line 1, column 1: found \"a\", expected a number", "no", 0},
+        {"a,b,c\n1,2,0\n",
+         "line 1, column 1: found \"a\", expected a number (is column 1 the label? "
+         "csv:PATH,label=1)",
+         "no", 0},
+        {"kind,x,y\nold,1,2.5\nnew,2,3.5\n",
+         "line 2, column 1: found \"old\", expected a number (is column 1 the label? "
+         "csv:PATH,label=1)",
+         0, 0},
+        {"x,kind,y\n,old,2.5\n", "line 2, column 1: found nothing, expected a number", 0, 0},
+        {"x,kind,y\n1,old,2.5\n", "line 2, column 2: found \"old\", expected a number", 0, "y"},
+        {"kind,x,y\n1,5,2.5\n",
+         "line 2, column 3 (label): found \"2.5\", expected a whole number or a name", 0, "3"},
         {"1,2,0\n1,2,0\n", "labels: found one class, expected at least 2", 0, 0},
         {"1,a\n1,a\n", "labels: found one class, expected at least 2", 0, 0},
         {"1,2,0.5\n",
          "line 1, column 3 (label): found \"0.5\", expected a whole number or a "
-         "name",
+         "name" LABEL_HINT,
          0, 0},
         {"1,2,0\n1,2,b\n",
          "line 2, column 3 (label): found \"b\", expected a whole number "
-         "as in the lines before",
+         "as in the lines before" LABEL_HINT,
          0, 0},
-        {"1,2,0\n1,2,0.5\n", "line 2, column 3 (label): found \"0.5\", expected a whole number", 0,
-         0},
+        {"1,2,0\n1,2,0.5\n",
+         "line 2, column 3 (label): found \"0.5\", expected a whole number" LABEL_HINT, 0, 0},
         {"1,a\n2,b\n3,7\n",
          "line 3, column 2 (label): found \"7\", expected a name as in "
-         "the lines before",
+         "the lines before" LABEL_HINT,
          0, 0},
         {"1,a\n2,\n",
          "line 2, column 2 (label): found nothing, expected a name of 1 to 128 "
-         "printable bytes",
+         "printable bytes" LABEL_HINT,
          0, 0},
         {"1,a\n2,\"b\nc\"\n",
          "line 2, column 2 (label): found \"b\\x0ac\", expected a name "
-         "of 1 to 128 printable bytes",
+         "of 1 to 128 printable bytes" LABEL_HINT,
          0, 0},
         {"1,2,0\n\n\"1,2,1\n3,4,0\n", "line 3: found a quote that is never closed", 0, 0},
         {"1,2,0\n1,\"\n\n,1\n", "line 2: found a quote that is never closed", 0, 0},
@@ -245,7 +259,7 @@ static void test_name_limits(void **state)
     snprintf(text + n, cap - n, "1,b\n");
     rows_refuse(&csv, rows_reader(&csv), text,
                 "f0: line 4097, column 2 (label): found \"b\", "
-                "expected at most 4096 different labels");
+                "expected at most 4096 different labels" LABEL_HINT);
     for (int quoted = 0; quoted < 2; quoted++) {
         memset(text, 'n', cap);
         memcpy(text, quoted ? "1,a\n1,\"\"\"" : "1,a\n1,", quoted ? 9 : 6);

@@ -18,6 +18,33 @@ static void refused(const char *spec, const char *word)
     refused_for(spec, &mnist, word);
 }
 
+/* The last word of a refusal is a spec that is right: of the kind that was named, where one was. */
+static void ends_with_example(const char *spec)
+{
+    char canonical[MODEL_SPEC_MAX], why[MODEL_ERROR_MAX];
+    const char *example = strrchr(error, ' ') + 1;
+    size_t name = strcspn(spec, ":");
+    if (model_spec(example, canonical, why) != 0)
+        fail_msg("%s: \"%s\" ends with no spec", spec, error);
+    if (strncmp(example, spec, name) != 0 || example[name] != ':')
+        if (strstr(error, "expected one such as") == NULL && strcmp(example, "logreg") != 0
+            && strcmp(example, "lenet5") != 0)
+            fail_msg("%s: \"%s\" ends with a spec of another kind", spec, error);
+}
+
+/* Who names no kind is shown one spec of each. */
+static void test_unknown_kind(void **state)
+{
+    (void)state;
+    static const char *const kinds[] = {"logreg",    "mlp:784-512-10", "lenet5",   "vgg11:bn",
+                                        "resnet:20", "lstm:2x256",     "gpt:4x128"};
+    char canonical[MODEL_SPEC_MAX];
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        refused("perceptron", kinds[i]);
+        assert_int_equal(model_spec(kinds[i], canonical, error), 0);
+    }
+}
+
 static void test_bad_specs(void **state)
 {
     (void)state;
@@ -72,6 +99,7 @@ static void test_bad_specs(void **state)
         snprintf(quoted, sizeof quoted, "\"%.80s\"", bad[i]);
         refused(bad[i], quoted);
         assert_int_equal(model_spec(bad[i], canonical, error), -EINVAL);
+        ends_with_example(bad[i]);
     }
     char long_spec[4096];
     memset(long_spec, 'x', sizeof long_spec);
@@ -87,6 +115,8 @@ static void test_misfits(void **state)
     refused("mlp:783-10", "784");
     refused("mlp:784-32-11", "11 outputs");
     refused("mlp:784-32-11", "10 classes");
+    refused("mlp:783-10", "expected mlp:784-...-10");
+    refused("mlp:784-32-11", "expected mlp:784-...-10");
     struct data_shape wide = {DATA_IMAGES, 1, 28, 30, 10};
     refused_for("lenet5", &wide, "28x30");
     refused_for("resnet:20", &wide, "28x30");
@@ -515,11 +545,12 @@ static void test_plan_shares(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bad_specs),    cmocka_unit_test(test_misfits),
-        cmocka_unit_test(test_canonical),    cmocka_unit_test(test_segments),
-        cmocka_unit_test(test_networks),     cmocka_unit_test(test_order),
-        cmocka_unit_test(test_norms),        cmocka_unit_test(test_gradients),
-        cmocka_unit_test(test_forward_only), cmocka_unit_test(test_plan_shares),
+        cmocka_unit_test(test_bad_specs),   cmocka_unit_test(test_unknown_kind),
+        cmocka_unit_test(test_misfits),     cmocka_unit_test(test_canonical),
+        cmocka_unit_test(test_segments),    cmocka_unit_test(test_networks),
+        cmocka_unit_test(test_order),       cmocka_unit_test(test_norms),
+        cmocka_unit_test(test_gradients),   cmocka_unit_test(test_forward_only),
+        cmocka_unit_test(test_plan_shares),
     };
     return cmocka_run_group_tests(tests, NULL, close_last);
 }
