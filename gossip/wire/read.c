@@ -211,7 +211,7 @@ static void get_certificate(struct cursor *c, struct record *r)
         return;
     r->invited = true;
     get_fixed(c, m->issuer, sizeof m->issuer);
-    m->expires_s = get_u64(c);
+    m->expires_ms = get_u64(c);
     get_fixed(c, m->key, sizeof m->key);
     get_fixed(c, m->issued, sizeof m->issued);
     get_fixed(c, m->presented, sizeof m->presented);

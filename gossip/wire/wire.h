@@ -92,14 +92,15 @@ static inline bool record_state_is_final(enum record_state s)
 
 /* What a join token makes of an identity that is on nobody's list. Three keys have a part:
  *
- *     issuer (listed) --signs--> key, expires_s     (`hearsay invite`: with key's secret, the token)
+ *     issuer (listed) --signs--> key, expires_ms     (`hearsay invite`: with key's secret, the token)
  *     key             --signs--> the newcomer's id  (the newcomer, who has the token)
  *
  * Whoever reads it in a record can check it, and can make nothing of it for another identity. */
 struct certificate
 {
     uint8_t issuer[WIRE_ID_BYTES];
-    uint64_t expires_s; /* Seconds since 1970: nobody is admitted by it for the first time later. */
+    uint64_t
+        expires_ms; /* Milliseconds since 1970: from then on it admits nobody for the first time. */
     uint8_t key[WIRE_ID_BYTES];              /* Ed25519 public key, of this token only. */
     uint8_t issued[WIRE_SIGNATURE_BYTES];    /* By issuer: wire_token_signed(). */
     uint8_t presented[WIRE_SIGNATURE_BYTES]; /* By key: wire_presented_signed(). */

@@ -107,7 +107,7 @@ static void put_certificate(struct out *o, const struct record *r)
     if (!r->invited)
         return;
     put_bin(o, c->issuer, sizeof c->issuer);
-    put_uint(o, c->expires_s);
+    put_uint(o, c->expires_ms);
     put_bin(o, c->key, sizeof c->key);
     put_bin(o, c->issued, sizeof c->issued);
     put_bin(o, c->presented, sizeof c->presented);
@@ -424,7 +424,7 @@ size_t wire_token_signed(uint8_t *out, size_t cap, const struct certificate *c)
     begin(&o, out, cap);
     append(&o, domain, sizeof domain);
     put_array(&o, 2);
-    put_uint(&o, c->expires_s);
+    put_uint(&o, c->expires_ms);
     put_bin(&o, c->key, sizeof c->key);
     return end(&o);
 }

@@ -9,7 +9,7 @@
 #include <sodium.h>
 
 enum {
-    VERSION = 1,
+    VERSION = 2, /* 1 told its expiry in seconds. */
     AT_ISSUER = 1,
     AT_EXPIRES = AT_ISSUER + WIRE_ID_BYTES,
     AT_SEED = AT_EXPIRES + 8,
@@ -27,14 +27,14 @@ static void key_pair(const uint8_t seed[32], uint8_t pk[32], uint8_t sk[64])
 }
 
 void token_write(char text[TOKEN_TEXT + 1], const struct channel_identity *issuer,
-                 uint64_t expires_s, const uint8_t seed[32])
+                 uint64_t expires_ms, const uint8_t seed[32])
 {
     uint8_t raw[TOKEN_BYTES] = {VERSION}, msg[SIGNED_MAX], sk[64];
-    struct certificate c = {.expires_s = expires_s};
+    struct certificate c = {.expires_ms = expires_ms};
     key_pair(seed, c.key, sk);
     memcpy(raw + AT_ISSUER, issuer->sign_pk, WIRE_ID_BYTES);
     for (int i = 0; i < 8; i++)
-        raw[AT_EXPIRES + i] = (uint8_t)(expires_s >> (56 - 8 * i));
+        raw[AT_EXPIRES + i] = (uint8_t)(expires_ms >> (56 - 8 * i));
     memcpy(raw + AT_SEED, seed, 32);
     channel_sign(issuer, msg, wire_token_signed(msg, sizeof msg, &c), raw + AT_ISSUED);
     memcpy(text, prefix, strlen(prefix));
@@ -67,10 +67,10 @@ int token_present(struct certificate *c, const char *text, const uint8_t id[WIRE
         sodium_memzero(raw, sizeof raw);
         return -EINVAL;
     }
-    struct certificate made = {.expires_s = 0};
+    struct certificate made = {.expires_ms = 0};
     memcpy(made.issuer, raw + AT_ISSUER, sizeof made.issuer);
     for (int i = 0; i < 8; i++)
-        made.expires_s = made.expires_s << 8 | raw[AT_EXPIRES + i];
+        made.expires_ms = made.expires_ms << 8 | raw[AT_EXPIRES + i];
     memcpy(made.issued, raw + AT_ISSUED, sizeof made.issued);
     key_pair(raw + AT_SEED, made.key, sk);
     sodium_memzero(raw, sizeof raw);

@@ -8,7 +8,7 @@
  * A token is one line of text, and secret until it has expired: whoever has it, and the cluster
  * key, may join. Any number of newcomers may use it.
  *
- *   "hearsay-" | base64url of:  1 | issuer (32) | expires_s (8, big-endian) | seed (32) | issued (64)
+ *   "hearsay-" | base64url of:  2 | issuer (32) | expires_ms (8, big-endian) | seed (32) | issued (64)
  */
 #ifndef PEER_ADMIT_TOKEN_H
 #define PEER_ADMIT_TOKEN_H
@@ -24,7 +24,7 @@ enum {
 
 /* A new token of `issuer`; seed is 32 fresh random bytes, the caller's to wipe. */
 void token_write(char text[TOKEN_TEXT + 1], const struct channel_identity *issuer,
-                 uint64_t expires_s, const uint8_t seed[32]);
+                 uint64_t expires_ms, const uint8_t seed[32]);
 
 /* The certificate that a token makes for the identity `id`. 0, or -EINVAL with what was found and
  * expected: not a token, or damaged, which its issuer's signature shows. An expired one is as good

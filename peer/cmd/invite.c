@@ -4,6 +4,7 @@
 #include "peer/cmd/cmd.h"
 #include "peer/cmd/files.h"
 
+#include <errno.h>
 #include <sodium.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,14 +15,17 @@ const struct option_row cmd_invite_rows[] = {
     {.name = "identity", .kind = OPTION_TEXT, .arg = "FILE", .required = true,
      .help = "the secret key of a peer that is in the members file; it stands behind the newcomer"},
     {.name = "for", .kind = OPTION_TEXT, .arg = "TIME", .fallback = "1h",
-     .help = "how long the token may be used first: 90s, 10m, 1h, 7d"},
+     .help = "how long the token may be used first, to the tenth of a second by the clock of the peer that "
+             "it is shown to: 90s, 10m, 1h, 7d"},
+    {.name = "out", .kind = OPTION_TEXT, .arg = "FILE",
+     .help = "write the token to a new file, of mode 600, in place of the standard output"},
     {.name = NULL},
 };
 /* clang-format on */
 
 static const double longest_s = 366.0 * 86400;
 
-static int take_time(const struct options *o, uint64_t *seconds)
+static int take_time(const struct options *o, uint64_t *for_ms)
 {
     static const struct
     {
@@ -42,8 +46,29 @@ static int take_time(const struct options *o, uint64_t *seconds)
                         "--for: found '%.40s', expected a time from 1s to 366d, as 90s, 10m, 1h or "
                         "7d",
                         text);
-    *seconds = (uint64_t)(s * scale);
+    *for_ms = (uint64_t)(s * scale * 1000);
     return CMD_OK;
+}
+
+static uint64_t clock_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+/* To --out, which others cannot read, else to the standard output, where a shell says who can. */
+static int put(const struct options *o, const char *text)
+{
+    char error[KEYFILE_ERROR_MAX];
+    const char *path = options_text(o, "out");
+    if (path == NULL) {
+        printf("%s\n", text);
+        return cmd_finish(o);
+    }
+    int err = keyfile_write_text(path, text, error);
+    return err < 0 ? cmd_fail(o, err == -EEXIST ? CMD_USAGE : CMD_FAILED, "--out: %s", error)
+                   : CMD_OK;
 }
 
 int cmd_invite(const struct options *o)
@@ -51,20 +76,20 @@ int cmd_invite(const struct options *o)
     struct channel_identity id;
     char error[KEYFILE_ERROR_MAX], text[TOKEN_TEXT + 1];
     uint8_t seed[32];
-    uint64_t seconds = 0;
+    uint64_t for_ms = 0;
     if (sodium_init() < 0)
         return cmd_fail(o, CMD_FAILED, "libsodium does not start");
-    int code = take_time(o, &seconds);
+    int code = take_time(o, &for_ms);
     if (code != CMD_OK)
         return code;
     int err = cmd_identity_of(options_text(o, "identity"), &id, NULL, error);
     if (err < 0)
         return cmd_fail(o, CMD_USAGE, "--identity: %s", error);
     randombytes_buf(seed, sizeof seed);
-    token_write(text, &id, (uint64_t)time(NULL) + seconds, seed);
+    token_write(text, &id, clock_ms() + for_ms, seed);
     sodium_memzero(seed, sizeof seed);
     channel_identity_close(&id);
-    printf("%s\n", text);
+    code = put(o, text);
     sodium_memzero(text, sizeof text);
-    return cmd_finish(o);
+    return code;
 }

@@ -67,7 +67,7 @@ enum admitted { ADMITTED = -1 }; /* Else an enum wire_refusal. */
 static int judge(const struct sessions *s, const struct record *r, bool known, bool met)
 {
     const struct admit *a = &s->admit;
-    int64_t unix_s = (a->unix_us + s->env->now_us) / 1000000;
+    int64_t unix_ms = (a->unix_us + s->env->now_us) / 1000;
     if (is_free(s, r->id))
         return ADMITTED;
     if (!r->invited)
@@ -78,8 +78,8 @@ static int judge(const struct sessions *s, const struct record *r, bool known, b
         return ADMITTED;
     if (!sound(s, r))
         return REFUSED_FORGED;
-    return met && unix_s > 0 && (uint64_t)unix_s > r->certificate.expires_s ? REFUSED_EXPIRED
-                                                                            : ADMITTED;
+    return met && unix_ms > 0 && (uint64_t)unix_ms >= r->certificate.expires_ms ? REFUSED_EXPIRED
+                                                                                : ADMITTED;
 }
 
 bool admit_record(struct sessions *s, const struct record *r)
@@ -307,7 +307,7 @@ void admit_list(struct sessions *s, const struct node_event *ev)
     a->id = id;
     a->n = ev->admit.n;
     a->listed = true;
-    a->unix_us = ev->admit.unix_s * 1000000 - s->env->now_us;
+    a->unix_us = ev->admit.unix_ms * 1000 - s->env->now_us;
     memset(a->told, 0, sizeof a->told);
     bool own = on_list(a, s->env->config.id), owned = on_list(&former, s->env->config.id);
     if (!own && (owned || !former.listed) && !members_self(s->env->members)->invited)

@@ -125,7 +125,7 @@ struct node_event
     {
         const uint8_t (*id)[WIRE_ID_BYTES]; /* n of them, sorted, each once. */
         size_t n;
-        int64_t unix_s; /* The wall clock now: it ends the time of certificates. */
+        int64_t unix_ms; /* The wall clock now: it ends the time of certificates. */
     } admit;
     struct
     {

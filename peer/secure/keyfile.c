@@ -115,18 +115,15 @@ static int write_all(int fd, const char *text, size_t n)
     return fsync(fd) ? -errno : 0;
 }
 
-int keyfile_write(const char *path, const uint8_t key[KEYFILE_BYTES], char error[KEYFILE_ERROR_MAX])
+int keyfile_write_text(const char *path, const char *text, char error[KEYFILE_ERROR_MAX])
 {
-    char text[HEX + 1];
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0 && errno == EEXIST)
         return refuse(error, -EEXIST, path, "the file exists, and is not overwritten");
     if (fd < 0)
         return refuse(error, -errno, path, "%s", strerror(errno));
-    sodium_bin2hex(text, sizeof text, key, KEYFILE_BYTES);
-    text[HEX] = '\n'; /* In the place of the NUL. */
-    int err = write_all(fd, text, sizeof text);
-    sodium_memzero(text, sizeof text);
+    int err = write_all(fd, text, strlen(text));
+    err = err == 0 ? write_all(fd, "\n", 1) : err;
     if (close(fd) != 0 && err == 0)
         err = -errno;
     if (err != 0) {
@@ -134,4 +131,13 @@ int keyfile_write(const char *path, const uint8_t key[KEYFILE_BYTES], char error
         return refuse(error, err, path, "%s", strerror(-err));
     }
     return 0;
+}
+
+int keyfile_write(const char *path, const uint8_t key[KEYFILE_BYTES], char error[KEYFILE_ERROR_MAX])
+{
+    char text[HEX + 1];
+    sodium_bin2hex(text, sizeof text, key, KEYFILE_BYTES);
+    int err = keyfile_write_text(path, text, error);
+    sodium_memzero(text, sizeof text);
+    return err;
 }

@@ -27,7 +27,8 @@ void sim_invite(const uint8_t issuer[WIRE_ID_BYTES], const uint8_t id[WIRE_ID_BY
                 int64_t until_us, struct certificate *c)
 {
     uint8_t msg[SIGNED_MAX];
-    *c = (struct certificate){.expires_s = (uint64_t)(SIM_UNIX_S + until_us / 1000000)};
+    *c = (struct certificate){.expires_ms =
+                                  (uint64_t)((SIM_UNIX_S * INT64_C(1000000) + until_us) / 1000)};
     memcpy(c->issuer, issuer, sizeof c->issuer);
     for (size_t k = 0; k < sizeof c->key; k++)
         c->key[k] = (uint8_t)(issuer[k] ^ 0x5a);

@@ -301,7 +301,7 @@ void sim_deliver(struct sim_world *w, struct sim_peer *p, const struct sim_event
     if (e->type == NODE_ADMIT) {
         ev.admit.id = (const uint8_t(*)[WIRE_ID_BYTES])e->bytes;
         ev.admit.n = e->n_bytes / WIRE_ID_BYTES;
-        ev.admit.unix_s = SIM_UNIX_S + w->now_us / 1000000;
+        ev.admit.unix_ms = (SIM_UNIX_S * INT64_C(1000000) + w->now_us) / 1000;
     }
     if (e->type == NODE_TIMER)
         p->wake_us = INT64_MAX;

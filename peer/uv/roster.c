@@ -74,11 +74,12 @@ static bool same(const struct uv_roster_mark *a, const struct uv_roster_mark *b)
 static void tell_node(struct uv_roster *r)
 {
     uv_timeval64_t now;
-    if (uv_gettimeofday(&now) < 0)
-        now.tv_sec = 0; /* No certificate expires then. */
+    int64_t unix_ms = 0; /* No certificate expires then. */
+    if (uv_gettimeofday(&now) == 0)
+        unix_ms = now.tv_sec * 1000 + now.tv_usec / 1000;
     uv_feed(r->driver, &(struct node_event){.type = NODE_ADMIT,
                                             .admit = {(const uint8_t(*)[WIRE_ID_BYTES])r->file.id,
-                                                      r->file.n, now.tv_sec}});
+                                                      r->file.n, unix_ms}});
 }
 
 static void note(const struct uv_roster *r, enum note_level level, const char *text)

@@ -87,7 +87,10 @@ check "  so is an empty file" ended_with "$pc" 'token: found 0 characters' c-non
 
 check "an odd time is refused" eval '! "$HEARSAY" invite --identity a/identity.key --for 1y 2>invite.err'
 "$HEARSAY" invite --identity a/identity.key --for 1s >token.late
-"$HEARSAY" invite --identity a/identity.key --for 1h >token
+"$HEARSAY" invite --identity a/identity.key --for 1h --out token
+check "a token's file is its owner's alone" eval '[ "$(stat -c %a token)" = 600 ]'
+check "  and is not overwritten" \
+    eval '! "$HEARSAY" invite --identity a/identity.key --out token 2>invite.err && grep -q "token: the file exists" invite.err'
 "$HEARSAY" invite --identity d/identity.key >token.unlisted
 peer c "$pc" c-damaged --out c --token "$(sed 's/.\{9\}$/AAAAAAAAA/' token)"
 check "a damaged token is refused at the start" ended_with "$pc" 'token that is damaged' c-damaged

@@ -349,7 +349,7 @@ static struct record record_of_evil(uint64_t incarnation)
     r.invited = world.setup & 64;
     if (r.invited) {
         memcpy(r.certificate.issuer, world.ours.sign_pk, WIRE_ID_BYTES);
-        r.certificate.expires_s = 1700000001;
+        r.certificate.expires_ms = 1700000001000;
         r.certificate.key[0] = 5;
     }
     return r; /* A signature of zeros is genuine. */

@@ -59,7 +59,7 @@ static inline struct record large_record(uint64_t key)
     r.incarnation = r.boot = r.over = r.age_ms = UINT64_MAX;
     r.invited = true;
     fill((uint8_t *)&r.certificate, sizeof r.certificate, key + 2);
-    r.certificate.expires_s = UINT64_MAX;
+    r.certificate.expires_ms = UINT64_MAX;
     r.state = RECORD_LEFT;
     return r;
 }

@@ -1,7 +1,9 @@
 /* tests/unit/node_admit.c -- who gets a session: the list, certificates, names; and being refused. */
 #include "node_sessions_rig.h"
 
-enum { ISSUER = 3, STRANGER = 20, UNIX_S = 1700000000 };
+enum { ISSUER = 3, STRANGER = 20 };
+
+static const int64_t unix_ms = 1700000000500;
 
 static bool valid; /* What certificates' signatures are. */
 
@@ -22,7 +24,7 @@ static void list(const uint8_t *who)
     for (; who[ev.admit.n] != 0; ev.admit.n++)
         id[ev.admit.n][0] = who[ev.admit.n];
     ev.admit.id = (const uint8_t(*)[WIRE_ID_BYTES])id;
-    ev.admit.unix_s = UNIX_S;
+    ev.admit.unix_ms = unix_ms;
     admit_list(&rig.s, &ev);
 }
 
@@ -35,12 +37,12 @@ static void begin_listed(const uint8_t *who)
     step_at(rig.env.now_us);
 }
 
-static struct record invited(uint8_t who, uint8_t issuer, uint64_t expires_s)
+static struct record invited(uint8_t who, uint8_t issuer, int64_t expires_ms)
 {
     struct record r = record(who, 1);
     r.invited = true;
     r.certificate.issuer[0] = issuer;
-    r.certificate.expires_s = expires_s;
+    r.certificate.expires_ms = (uint64_t)expires_ms;
     return r;
 }
 
@@ -126,8 +128,9 @@ static void test_certificates(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         begin_listed((uint8_t[]){LOW, ISSUER, OURS, 0});
         valid = cases[i].valid;
-        struct record r = invited(STRANGER, cases[i].issuer, UNIX_S + 60);
-        step_at(rig.env.now_us + (cases[i].late ? 61 : 60) * SECOND);
+        struct record r = invited(STRANGER, cases[i].issuer, unix_ms + 60000);
+        step_at(rig.env.now_us + 60 * SECOND
+                - (cases[i].late ? 0 : 1000)); /* To the millisecond. */
         const struct link *l = up(STRANGER, false);
         hello_with(l, &r);
         if (cases[i].why < 0)
@@ -162,7 +165,7 @@ static void test_revocation(void **state)
     (void)state;
     begin_listed((uint8_t[]){LOW, ISSUER, OURS, HIGH, 0});
     const struct link *low = up(LOW, false), *high = up(HIGH, false), *guest = up(STRANGER, false);
-    struct record r = invited(STRANGER, ISSUER, UNIX_S + 60);
+    struct record r = invited(STRANGER, ISSUER, unix_ms + 60000);
     hello(low, 1);
     hello(high, 1);
     hello_with(guest, &r);

@@ -43,12 +43,12 @@ static void test_certificate(void **state)
     assert_int_equal(strlen(text), TOKEN_TEXT);
     assert_int_equal(token_present(&c, text, newcomer.sign_pk, why), 0);
     assert_memory_equal(c.issuer, issuer.sign_pk, WIRE_ID_BYTES);
-    assert_true(c.expires_s == UINT64_C(0x123456789a));
+    assert_true(c.expires_ms == UINT64_C(0x123456789a));
     assert_true(is_issued(&c));
     assert_true(is_of(&c, newcomer.sign_pk));
     assert_false(is_of(&c, issuer.sign_pk)); /* It is of no use to another, */
     other = c;
-    other.expires_s++; /* nor for longer, */
+    other.expires_ms++; /* nor for longer, */
     assert_false(is_issued(&other));
     other = c;
     memcpy(other.key, newcomer.sign_pk, WIRE_ID_BYTES); /* nor with a key of one's own, */
