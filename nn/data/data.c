@@ -85,9 +85,11 @@ static int read_both(struct data *d, const struct data_spec *s, struct reader *r
     int err = read_set(&d->train, s, r, train, error);
     if (err < 0)
         return err;
-    if (test->n == 0)
-        return data_split(&d->train, &d->test, s->holdout > 0 ? s->holdout : HOLDOUT, s->path,
-                          error);
+    d->held_out = test->n > 0 ? DATA_HELD_FILES : DATA_HELD_SHARE;
+    if (test->n == 0) {
+        d->share = s->holdout > 0 ? s->holdout : HOLDOUT;
+        return data_split(&d->train, &d->test, d->share, s->path, error);
+    }
     r->kind = d->train.kind;
     r->names = d->train.names;
     return read_set(&d->test, s, r, test, error);

@@ -42,9 +42,19 @@
 #include "nn/data/sniff.h"
 #include "nn/data/spec.h"
 
+/* Where the held-out set comes from. Only the first two are apart from the training set whatever
+ * was trained on; of a share that holds for who trained on the same files with the same spec. */
+enum data_held_out {
+    DATA_HELD_DRAWN, /* Glyphs, behind those for training. */
+    DATA_HELD_FILES, /* Files by their names, or test=. */
+    DATA_HELD_SHARE  /* A share of the files' samples (nn/data/split.h). */
+};
+
 struct data
 {
     struct dataset train, test;
+    enum data_held_out held_out;
+    double share; /* What DATA_HELD_SHARE holds out, else 0. */
 };
 
 struct data_request

@@ -231,13 +231,22 @@ static double bits(const struct evaluation *e)
     return e->report.loss / log(2);
 }
 
+/* What the samples are to the training set, by enum data_held_out. */
+static const struct
+{
+    const char *json, *text;
+} held_out[] = {[DATA_HELD_DRAWN] = {"drawn", "drawn apart from those for training"},
+                [DATA_HELD_FILES] = {"files", "the files that --data has as held out"},
+                [DATA_HELD_SHARE] = {"share", "left out where training had this same --data"}};
+
 static int print_json(const struct options *o, const char *path, const struct evaluation *e)
 {
     json_t *j =
-        json_pack("{s:s, s:s, s:s, s:I, s:I, s:f, s:o}", "file", path, "model",
-                  sgd_values(&e->run)->model, "data", e->data.test.kind, "n_params",
-                  (json_int_t)e->model.n_params, "samples", (json_int_t)e->report.n_samples,
-                  "accuracy", e->report.accuracy, "loss", uv_metrics_number(e->report.loss));
+        json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:f, s:o}", "file", path, "model",
+                  sgd_values(&e->run)->model, "data", e->data.test.kind, "held_out",
+                  held_out[e->data.held_out].json, "n_params", (json_int_t)e->model.n_params,
+                  "samples", (json_int_t)e->report.n_samples, "accuracy", e->report.accuracy,
+                  "loss", uv_metrics_number(e->report.loss));
     int err = j != NULL ? 0 : -1;
     if (err == 0 && e->model.data.form == DATA_TEXT)
         err = json_object_set_new(j, "bits_per_character", uv_metrics_number(bits(e)));
@@ -257,8 +266,11 @@ static void print_text(const struct evaluation *e)
     bool is_text = e->model.data.form == DATA_TEXT;
     if (is_text)
         printf("bits      %s a character\n", cmd_progress_number(number, "%.4f", bits(e)));
-    printf("%s %" PRIu64 " of %s, held out\nmodel     %s, %zu parameters\n",
-           is_text ? "bytes    " : "samples  ", e->report.n_samples, e->data.test.kind,
+    printf("%s %" PRIu64 " of %s: ", is_text ? "bytes    " : "samples  ", e->report.n_samples,
+           e->data.test.kind);
+    if (e->data.held_out == DATA_HELD_SHARE)
+        printf("a share of %g of the files, ", e->data.share);
+    printf("%s\nmodel     %s, %zu parameters\n", held_out[e->data.held_out].text,
            sgd_values(&e->run)->model, e->model.n_params);
 }
 

@@ -15,6 +15,7 @@
 #include "peer/cmd/local_result.h"
 #include "peer/cmd/out.h"
 #include "peer/cmd/peers.h"
+#include "peer/cmd/scratch.h"
 #include "peer/cmd/training.h"
 #include "peer/sgd/sgd_keys.h"
 #include "peer/uv/cluster.h"
@@ -51,7 +52,7 @@ const struct option_row cmd_local_rows[] = {
      .help = "passes of all peers together over the data, where --rounds is not given"},
     CMD_ROW_INIT,
     {.name = "out", .kind = OPTION_TEXT, .arg = "DIR",
-     .help = "directory for models and metrics of this run only, peer-0/ and so on; default: a fresh temporary one, which is kept"},
+     .help = "directory for models and metrics of this run only, peer-0/ and so on; default: a temporary one, which goes when the run has ended in consensus, and else is kept"},
     CMD_ROW_FRESH,
     {.name = "evaluate-every", .kind = OPTION_UINT, .arg = "N", .fallback = "0", .min = 0, .max = 1e9,
      .help = "rounds between evaluations while training; 0: at the end only"},
@@ -414,13 +415,11 @@ static int look(struct local *l)
 
 static int make_out(struct local *l)
 {
-    const char *temporary = getenv("TMPDIR");
     if (l->out[0] == '\0') {
-        snprintf(l->out, sizeof l->out / 2, "%s/hearsay-XXXXXX",
-                 temporary && *temporary ? temporary : "/tmp");
-        if (mkdtemp(l->out) == NULL)
+        int err = cmd_scratch_make(l->out, sizeof l->out / 2);
+        if (err < 0)
             return cmd_fail(l->o, CMD_FAILED, "cannot make the directory %s: %s", l->out,
-                            strerror(errno));
+                            strerror(-err));
         int code = cmd_out_look(&l->dir, l->o, l->out, NULL, &l->result.run);
         if (code != CMD_OK)
             return code;
@@ -552,9 +551,10 @@ static int train(struct local *l)
         return cmd_local_result_print(&l->result, l->o, options_flag(l->o, "json"));
     l->begin_ns = uv_hrtime();
     cmd_progress_open(&l->progress, stderr);
-    fprintf(stderr, "hearsay local: %u peers, 127.0.0.1:%u to :%u, everything in %s\n",
+    fprintf(stderr, "hearsay local: %u peers, 127.0.0.1:%u to :%u, everything in %s%s\n",
             (unsigned)l->n, (unsigned)l->cluster.child[0].port,
-            (unsigned)l->cluster.child[l->n - 1].port, l->out);
+            (unsigned)l->cluster.child[l->n - 1].port, l->out,
+            l->result.unwanted ? ", which goes if all is well (--out keeps it)" : "");
     spawn_all(l);
     uv_run(&l->loop, UV_RUN_DEFAULT);
     l->result.seconds = seconds(l);
@@ -578,12 +578,16 @@ int cmd_local(const struct options *o)
     signal(SIGPIPE, SIG_IGN);
     if (cmd_local_result_open(&l.result, l.n, l.out) < 0)
         return cmd_fail(o, CMD_FAILED, "out of memory");
+    l.result.unwanted = !options_given(o, "out");
     int code = CMD_OK;
     for (size_t i = 0; i < sizeof steps / sizeof *steps && code == CMD_OK && !l.dir.finished; i++)
         code = steps[i](&l);
     if (code == CMD_OK && l.dir.finished)
         code = cmd_out_again(&l.dir);
     cmd_out_close(&l.dir);
+    int err = l.result.discarded ? cmd_scratch_remove(l.out) : 0;
+    if (err < 0)
+        cmd_fail(o, CMD_OK, "cannot remove %s: %s", l.out, strerror(-err));
     cmd_local_result_close(&l.result);
     return code;
 }

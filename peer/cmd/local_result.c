@@ -350,6 +350,10 @@ static json_t *closing_object(const struct cmd_local_result *r, const struct tot
 static void print_models(const struct cmd_local_result *r)
 {
     uint32_t n = 0, missing = 0;
+    if (r->discarded) {
+        printf("models         not kept: --out DIR keeps them\n");
+        return;
+    }
     for (uint32_t i = 0; i < r->n; i++)
         n += has_stored(r, i);
     if (n == r->n) {
@@ -433,6 +437,9 @@ int cmd_local_result_print(struct cmd_local_result *r, const struct options *o, 
     json_t *j = closing_object(r, &t, false);
     bool finished = code == CMD_OK && r->outcome.kind != OUTCOME_FAILED;
     int kept = cmd_out_end(o, r->out, j, finished, code != CMD_OK ? code : r->outcome.exit_code);
+    r->discarded = r->unwanted && code == CMD_OK && kept == CMD_OK && r->outcome.exit_code == 0;
+    if (r->discarded)
+        json_object_set_new(j, "out", json_null());
     if (json) {
         json_dumpf(j, stdout, JSON_COMPACT | JSON_REAL_PRECISION(12));
         fputc('\n', stdout);
@@ -441,6 +448,7 @@ int cmd_local_result_print(struct cmd_local_result *r, const struct options *o, 
     }
     json_decref(j);
     int flushed = cmd_finish(o);
+    r->discarded = r->discarded && flushed == CMD_OK; /* Who could not read it may look there. */
     if (code == CMD_OK)
         code = kept != CMD_OK ? kept : flushed;
     return code != CMD_OK ? code : r->outcome.exit_code;

@@ -42,6 +42,8 @@ struct cmd_local_result
 {
     uint32_t n;
     const char *out;
+    bool unwanted;  /* --out was not given: nobody has asked for the files. */
+    bool discarded; /* They have been of no more use since a good end: the caller removes them. */
     char (*name)[WIRE_NAME_MAX + 1];
     struct cmd_progress_row *row;
     int *exit_code;

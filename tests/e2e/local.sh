@@ -31,10 +31,32 @@ for i in 0 1 2 3; do
     check "peer $i: eval of its model, $evaluated, is what the run said" \
         within "$(awk -v a="$evaluated" -v b="$(figures json run.out peers.$i.accuracy)" 'BEGIN { print a - b }')" -1e-6 1e-6
 done
+"$HEARSAY" eval out/peer-0/model.safetensors --data glyphs >eval.out 2>eval.err
+check "eval says what it was given" grep -q '^samples .* of glyphs: drawn apart from those for training$' eval.out
+printf '1,2,0\n2,1,1\n1,3,0\n2,0,1\n' >rows.csv
+"$HEARSAY" train --data csv:rows.csv --model logreg --batch 1 --rounds 1 --out rows >train.out 2>train.err
+"$HEARSAY" eval rows/model.safetensors --data csv:rows.csv >eval.out 2>eval.err
+check "  a share of the files" \
+    grep -q ' 1 of csv/2x2/0: a share of 0.1 of the files, left out where training had this same --data$' eval.out
+"$HEARSAY" eval rows/model.safetensors --data csv:rows.csv,test=rows.csv >eval.out 2>eval.err
+check "  or all of one" grep -q ' 4 of csv/2x2/0: the files that --data has as held out$' eval.out
 for key in drift rounds seconds bytes_sent bytes_received; do
     value=$(figures json run.out $key)
     check "$key: $value" within "$value" 1e-9 1e12
 done
+
+# ---- A run whose files nobody asked for. ----
+
+mkdir scratch
+few=(--peers 2 --model logreg --data glyphs --rounds 20 --seed "$seed" --json)
+TMPDIR=$PWD/scratch bounded "$HEARSAY" local "${few[@]}" >few.out 2>few.err </dev/null
+check "without --out it ends with 0" [ $? = 0 ]
+check "  leaves nothing behind" [ -z "$(ls scratch)" ]
+check "  says so: out is $(figures json few.out out)" grep -q '"out": *null' few.out
+check "  and has said so at its start" grep -q 'which goes if all is well' few.err
+TMPDIR=$PWD/scratch bounded "$HEARSAY" local "${few[@]}" --lr 1000 >few.out 2>few.err </dev/null
+check "without consensus it ends with 3" [ $? = 3 ]
+check "  and its models are kept" [ -s "$(figures json few.out out)/peer-0/model.safetensors" ]
 
 # ---- Teardown. ----
 

@@ -151,6 +151,7 @@ static void test_test_option(void **state)
     snprintf(rest, sizeof rest, ",test=%s/b.csv", s.dir);
     opened(&d, "csv", rest); /* Not trained on b, nor on c. */
     assert_true(d.train.n == 4 && d.test.n == 3 && value(&d.test, 0) == 10);
+    assert_int_equal(d.held_out, DATA_HELD_FILES);
     data_close(&d);
     snprintf(rest, sizeof rest, "/a.csv,test=%s", s.dir);
     opened(&d, "csv", rest); /* A directory: what is held out in it. */
@@ -186,6 +187,7 @@ static void test_wrong_directories(void **state)
     struct data d;
     opened(&d, "csv", ",holdout=0.5"); /* Nobody asks for it. */
     assert_true(d.train.n == 2 && d.test.n == 2);
+    assert_true(d.held_out == DATA_HELD_SHARE && d.share > 0.49 && d.share < 0.51);
     data_close(&d);
     put("a.csv.gz", "no gzip");
     scratch_remove(&s, "a.csv");
@@ -210,6 +212,7 @@ static void test_split_rows(void **state)
     opened(&d, "csv", "");
     opened(&again, "csv", ",holdout=0.1");
     assert_true(d.train.n == 270 && d.test.n == 30);
+    assert_true(d.held_out == DATA_HELD_SHARE && d.share > 0.099 && d.share < 0.101);
     assert_string_equal(d.train.kind, d.test.kind);
     bool seen[300] = {false};
     size_t n_late = 0;
