@@ -1,6 +1,7 @@
 /* peer/node/phases.c -- shows the schedule what this peer knows, and does what it decided. */
 #include "peer/node/phases.h"
 
+#include "peer/node/labour.h"
 #include "peer/node/others.h"
 #include "peer/node/sight.h"
 #include "peer/node/tell.h"
@@ -18,11 +19,8 @@ enum {
     STALL_WINDOWS = 3, /* The last phase is not without progress before so many drift windows */
     STALL_ROUNDS = 64, /* and so many of its rounds have gone by without any: on a slow network
                         * these take minutes. */
-    STALL_MOST = 5000, /* But if not even windows end, after so many rounds, or STALL_ROUNDS for
+    STALL_MOST = 5000  /* But if not even windows end, after so many rounds, or STALL_ROUNDS for
                         * each member. */
-    LIMIT_JOBS = 20,   /* A neighbour's job may take so many times our mean one, */
-    LIMIT_LONGEST = 4, /* or so many times our longest: those that evaluate are long; */
-    LIMIT_FIRST = 6    /* and so many times --worker-limit, before we know how long one takes. */
 };
 
 /* The pace of lock step is an average over so many rounds, of waits that are so many times as
@@ -126,51 +124,7 @@ bool phases_take_window(struct phases *ph)
     return due;
 }
 
-/* ---- our own worker ---- */
-
-static int64_t larger(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
-/* How long our jobs with local steps take. */
-static int64_t mean_us(const struct phases *ph)
-{
-    return ph->done > 0 ? ph->worked_us / (int64_t)ph->done : 0;
-}
-
-/* How long may a job take before its worker is said to hang? */
-static int64_t limit_us(const struct phases *ph)
-{
-    int64_t least = ph->env->config.worker_limit_us;
-    if (least <= 0)
-        return INT64_MAX;
-    if (ph->done == 0)
-        return LIMIT_FIRST * least;
-    return larger(least, larger(LIMIT_JOBS * mean_us(ph), LIMIT_LONGEST * ph->longest_us));
-}
-
-int64_t phases_busy_us(const struct phases *ph)
-{
-    return ph->job_us > 0 ? ph->env->now_us - ph->job_us + 1 : 0;
-}
-
-static enum record_state standing(const struct phases *ph)
-{
-    return ph->phase < NODE_SETTLING ? RECORD_RUNNING : RECORD_TRAINED;
-}
-
-/* The last job evaluates on the whole test set: nobody waits for that one. */
-void phases_watch_job(struct phases *ph)
-{
-    if (ph->stalled || ph->phase == NODE_SERVING || phases_busy_us(ph) <= limit_us(ph))
-        return;
-    ph->stalled = true;
-    env_note(ph->env, NOTE_WARNING,
-             "round %llu: the worker has been at one job for %.0f s; the others go on without us",
-             (unsigned long long)ph->round, (double)phases_busy_us(ph) * 1e-6);
-    members_set_state(ph->env->members, RECORD_STALLED);
-}
+/* ---- jobs ---- */
 
 static struct checkpoint_view see_checkpoint(const struct phases *ph)
 {
@@ -203,14 +157,7 @@ void phases_job_done(struct phases *ph, bool steps)
         believe_worked(&ph->believe, took);
     ph->idle_since_us = ph->told_us = ph->env->now_us;
     ph->job_us = 0;
-    if (ph->stalled) {
-        ph->stalled = false;
-        env_note(ph->env, NOTE_WARNING, "round %llu: the worker is done after %.0f s",
-                 (unsigned long long)ph->round, (double)took * 1e-6);
-        members_set_state(ph->env->members, standing(ph));
-    } else if (took > ph->longest_us) {
-        ph->longest_us = took; /* One that hung is no measure. */
-    }
+    labour_done(ph, took);
     look_at_checkpoint(ph, steps);
     say_beat(ph);
 }
@@ -302,7 +249,8 @@ static int64_t stalled_us(const struct phases *ph)
     uint64_t most = STALL_ROUNDS * (1 + members_count(ph->env->members));
     bool tried = long_ago || rounds >= STALL_MOST || rounds >= most;
     /* Until then we waited for it, and could do nothing. */
-    int64_t since_us = larger(ph->better_us, ph->edges->excused_us);
+    int64_t since_us =
+        ph->better_us > ph->edges->excused_us ? ph->better_us : ph->edges->excused_us;
     return tried || mute ? ph->env->now_us - since_us : 0;
 }
 
@@ -457,7 +405,7 @@ static struct schedule_view see(struct phases *ph, bool diverged)
                               .beat = phases_beat(ph),
                               .idle_us = ph->env->now_us - ph->idle_since_us,
                               .usual_us = ph->usual_us,
-                              .limit_us = limit_us(ph),
+                              .limit_us = labour_limit_us(ph),
                               .n_live = (uint32_t)n_live,
                               .reach = ph->edges->eccentricity,
                               .held = held(ph),
@@ -471,7 +419,7 @@ static struct schedule_view see(struct phases *ph, bool diverged)
                               .edge = ph->seen,
                               .n_edges = ph->edges->n};
     if (!v.lock_step && !ph->trained) /* No faster than training was. */
-        v.pace_us = mean_us(ph);
+        v.pace_us = labour_mean_us(ph);
     v.away = ph->away = left_behind(ph);
     if (ph->phase == NODE_GATHERING)
         see_gathering(ph, &v);

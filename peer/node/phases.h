@@ -1,6 +1,6 @@
 /* peer/node/phases.h -- the phases of a run: a view for the schedule, and what it decided.
  *
- * Owned here, and written by phases.c only: the phase, the rounds and what became of them,
+ * Owned here, and written by phases.c and labour.c only: the phase, the rounds and what became of them,
  * the quorum, how far the last phase has come. The rules are in schedule.h, which also draws
  * the phases. phases_update() shows it what this peer knows, notes what follows for itself
  * and says what the node has to do.

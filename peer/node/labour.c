@@ -1,0 +1,62 @@
+/* peer/node/labour.c -- our own worker: the pace of its jobs, and what others are told of it. */
+#include "peer/node/labour.h"
+
+enum {
+    LIMIT_JOBS = 20,   /* A neighbour's job may take so many times our mean one, */
+    LIMIT_LONGEST = 4, /* or so many times our longest: those that evaluate are long; */
+    LIMIT_FIRST = 6    /* and so many times --worker-limit, before we know how long one takes. */
+};
+
+static int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+int64_t labour_mean_us(const struct phases *ph)
+{
+    return ph->done > 0 ? ph->worked_us / (int64_t)ph->done : 0;
+}
+
+int64_t labour_limit_us(const struct phases *ph)
+{
+    int64_t least = ph->env->config.worker_limit_us;
+    if (least <= 0)
+        return INT64_MAX;
+    if (ph->done == 0)
+        return LIMIT_FIRST * least;
+    return larger(least, larger(LIMIT_JOBS * labour_mean_us(ph), LIMIT_LONGEST * ph->longest_us));
+}
+
+int64_t phases_busy_us(const struct phases *ph)
+{
+    return ph->job_us > 0 ? ph->env->now_us - ph->job_us + 1 : 0;
+}
+
+static enum record_state standing(const struct phases *ph)
+{
+    return ph->phase < NODE_SETTLING ? RECORD_RUNNING : RECORD_TRAINED;
+}
+
+/* The last job evaluates on the whole test set: nobody waits for that one. */
+void phases_watch_job(struct phases *ph)
+{
+    if (ph->stalled || ph->phase == NODE_SERVING || phases_busy_us(ph) <= labour_limit_us(ph))
+        return;
+    ph->stalled = true;
+    env_note(ph->env, NOTE_WARNING,
+             "round %llu: the worker has been at one job for %.0f s; the others go on without us",
+             (unsigned long long)ph->round, (double)phases_busy_us(ph) * 1e-6);
+    members_set_state(ph->env->members, RECORD_STALLED);
+}
+
+void labour_done(struct phases *ph, int64_t took_us)
+{
+    if (ph->stalled) {
+        ph->stalled = false;
+        env_note(ph->env, NOTE_WARNING, "round %llu: the worker is done after %.0f s",
+                 (unsigned long long)ph->round, (double)took_us * 1e-6);
+        members_set_state(ph->env->members, standing(ph));
+    } else if (took_us > ph->longest_us) {
+        ph->longest_us = took_us; /* One that hung is no measure. */
+    }
+}

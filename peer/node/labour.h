@@ -1,0 +1,15 @@
+/* peer/node/labour.h -- how long our own jobs take, and when a worker is taken to hang; for
+ * phases.c, whose struct it writes: `stalled` and `longest_us`. */
+#ifndef PEER_NODE_LABOUR_H
+#define PEER_NODE_LABOUR_H
+
+#include "peer/node/phases.h"
+
+/* The mean of our jobs with local steps, in microseconds; 0 before the first. */
+int64_t labour_mean_us(const struct phases *ph);
+/* A job that takes longer has a worker that hangs; INT64_MAX: none is said to. */
+int64_t labour_limit_us(const struct phases *ph);
+/* A job is done that took so long. Others hear it where they were told that the worker hangs. */
+void labour_done(struct phases *ph, int64_t took_us);
+
+#endif
