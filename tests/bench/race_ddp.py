@@ -1,0 +1,155 @@
+#!/usr/bin/python3
+"""One process of PyTorch's side of tests/bench/race: DDP over gloo, or local SGD, or no exchange at all.
+
+  race_ddp.py DATA JOB EXCHANGE --rank I --peers N --steps S --master ADDRESS:PORT --out DIR ...
+
+EXCHANGE is one of
+
+    alone      none: what computing alone takes
+    ddp        DistributedDataParallel as it comes
+    fp16       with the hook that sends halves
+    powersgd   with PowerSGD of rank 2 (Vogels et al. 2019), error feedback and warm start
+    local      local SGD: parameters averaged after every ten steps
+
+The recipes are those of tests/bench/train_pytorch. Process I takes the I-th of N equal parts of one
+permutation of the data. DIR/steps gets a line when a step is done: the monotonic clock, so that what a
+kill leaves counts, too. Models that are to be evaluated are copies of process 0's, set aside (this
+takes no time worth counting) and evaluated when training is over: DIR/curve.json.
+"""
+import argparse
+import importlib.machinery
+import importlib.util
+import json
+import os
+import sys
+import time
+
+import numpy as np
+import torch
+import torch.distributed as dist
+from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_hook
+from torch.distributed.algorithms.model_averaging.averagers import PeriodicModelAverager
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+LOCAL_STEPS = 10
+RANK = 2
+EXACT_STEPS = 2  # Before PowerSGD begins: as few as it takes.
+
+
+def load_recipes():
+    loader = importlib.machinery.SourceFileLoader("train_pytorch", os.path.join(HERE, "train_pytorch"))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("train_pytorch", loader))
+    loader.exec_module(module)
+    return module
+
+
+sys.dont_write_bytecode = True
+recipes = load_recipes()
+models = recipes.models
+
+
+class Part:
+    """The samples of one process: every N-th of a permutation that all draw alike."""
+
+    def __init__(self, whole, rank, peers, seed):
+        self.whole = whole
+        order = np.random.default_rng(seed).permutation(len(whole))
+        self.at = order[rank::peers][:len(whole) // peers]
+
+    def __len__(self):
+        return len(self.at)
+
+    def batch(self, at, rng):
+        return self.whole.batch(self.at[at], rng)
+
+
+def distributed(module, exchange):
+    """What forward and backward go through, and what is to be done after a step."""
+    if exchange == "alone":
+        return module, lambda: None
+    if exchange == "local":
+        averager = PeriodicModelAverager(period=LOCAL_STEPS, warmup_steps=0)
+        averager.step = 1  # Its own count averages before the first step is ten steps old.
+        return module, lambda: averager.average_parameters(module.parameters())
+    ddp = torch.nn.parallel.DistributedDataParallel(module)
+    if exchange == "fp16":
+        ddp.register_comm_hook(None, default_hooks.fp16_compress_hook)
+    if exchange == "powersgd":
+        state = powerSGD_hook.PowerSGDState(None, matrix_approximation_rank=RANK, start_powerSGD_iter=EXACT_STEPS)
+        ddp.register_comm_hook(state, powerSGD_hook.powerSGD_hook)
+    return ddp, lambda: None
+
+
+def copy_of(module):
+    return {name: value.clone() for name, value in module.state_dict().items()}
+
+
+def train(job, args, train_set, shape, classes, log):
+    """The model, and copies of it by step. Only process 0 makes them."""
+    torch.manual_seed(args.seed)
+    rng = np.random.default_rng((args.seed, args.rank))
+    module = models.init(job["model"], models.model(job["model"], shape=shape, classes=classes, context=recipes.CONTEXT))
+    images = isinstance(train_set.whole, recipes.Images) and shape[0] > 1
+    if images:
+        module = module.to(memory_format=torch.channels_last)
+    net, after_step = distributed(module, args.exchange)
+    optimiser = recipes.optimiser_of(job, module)
+    order = recipes.batches(len(train_set), args.batch, rng)
+    kept = {}
+    log()
+    for step in range(args.steps):
+        for group in optimiser.param_groups:
+            group["lr"] = recipes.rate(job, step, args.steps)
+        x, y = train_set.batch(next(order), rng)
+        optimiser.zero_grad(set_to_none=True)
+        models.mean_loss(net(recipes.as_images(x, images)), y).backward()
+        if job.get("clip"):
+            torch.nn.utils.clip_grad_norm_(module.parameters(), job["clip"])
+        optimiser.step()
+        after_step()
+        log()
+        if args.rank == 0 and args.evaluate_every and (step + 1) % args.evaluate_every == 0:
+            kept[step + 1] = copy_of(module)
+    return module, images, kept
+
+
+def evaluate(module, images, kept, test):
+    """(step, loss in nats, share right) of every copy."""
+    for step, values in kept.items():
+        module.load_state_dict(values)
+        yield (step, *recipes.evaluate(module, test, images))
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data")
+    parser.add_argument("job", choices=list(recipes.JOBS))
+    parser.add_argument("exchange", choices=["alone", "ddp", "fp16", "powersgd", "local"])
+    for name in ("rank", "peers", "steps", "batch", "evaluate-every", "seed"):
+        parser.add_argument(f"--{name}", type=int, required=True)
+    parser.add_argument("--master", required=True)
+    parser.add_argument("--out", required=True)
+    return parser.parse_args()
+
+
+def main():
+    args = arguments()
+    torch.set_num_threads(1)
+    os.makedirs(args.out, exist_ok=True)
+    job = dict(recipes.JOBS[args.job])
+    job["warmup"] = min(job["warmup"], max(1, args.steps // 10))
+    whole, test, shape, classes = recipes.READERS[job["data"]](args.data)
+    if args.exchange != "alone":
+        dist.init_process_group("gloo", init_method=f"tcp://{args.master}", rank=args.rank, world_size=args.peers)
+    with open(os.path.join(args.out, "steps"), "w", buffering=1) as steps:
+        def log():
+            steps.write(f"{time.monotonic():.6f}\n")
+        module, images, kept = train(job, args, Part(whole, args.rank, args.peers, args.seed), shape, classes, log)
+    curve = list(evaluate(module, images, kept, test))
+    with open(os.path.join(args.out, "curve.json"), "w") as f:
+        json.dump(curve, f)
+    os._exit(0)  # gloo's threads may wait for processes that have gone.
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,206 @@
+"""race_report.py -- what tests/bench/race found, as race.json, race.csv, a table (race.md) and pictures."""
+import csv
+import json
+import math
+import os
+
+import plot
+from race_run import median
+
+SEEN = 0.1  # A clock that ran for less of the steps to the target is an extrapolation worth a mark.
+SIZE = (760, 460)
+COLOURS = "#1f77b4 #17becf #9467bd #2ca02c #8c564b #7f7f7f #d62728 #ff7f0e #e377c2 #bcbd22".split()
+COLUMNS = ("arm", "link", "turn", "kbit", "ms", "mean_ms", "steps", "cpu_ms", "bytes", "load")
+
+
+def keep(book, out):
+    path = os.path.join(out, "race.json")
+    with open(path + ".new", "w") as f:
+        json.dump(book, f, indent=1)
+    os.replace(path + ".new", path)
+
+
+def load(out):
+    with open(os.path.join(out, "race.json")) as f:
+        return json.load(f)
+
+
+# ---- Figures. ----
+
+def score(task, row):
+    """Of a row of a curve: per cent right, or bits a character. None where it has none."""
+    _, loss, right = row
+    if not task["text"]:
+        return 100 * right
+    return None if loss is None else loss / math.log(2)
+
+
+def target(book):
+    """What is to be reached, or None where nobody said and DDP did not run."""
+    task = book["task"]
+    if task["target"] is not None:
+        return task["target"]
+    ddp = book["curves"].get("ddp")
+    if not ddp:
+        return None
+    return score(task, ddp[-1]) + task["less"] * (1 if task["text"] else -1)
+
+
+def steps_to_target(book, name):
+    """None where the arm never gets there, or nobody looked."""
+    goal, rows, task = target(book), book["curves"].get(name), book["task"]
+    if goal is None or not rows:
+        return None
+    for row in rows:
+        found = score(task, row)
+        if found is not None and (found <= goal if task["text"] else found >= goal):
+            return row[0]
+    return None
+
+
+def clocks(book, name, link):
+    return [c for c in book["clocks"] if c["arm"] == name and c["link"] == link]
+
+
+def alone_of(book, arm):
+    """The name of the arm that computes what this one does, without exchange."""
+    for other in book["arms"]:
+        if other["alone"] and other["side"] == arm["side"]:
+            return other["name"]
+    return None
+
+
+def ratio(book, name, other, link, field="ms"):
+    """The median over turns of what one arm takes, in units of what the other takes in the same turn."""
+    others = {c["turn"]: c[field] for c in clocks(book, other, link)} if other else {}
+    ratios = [c[field] / others[c["turn"]] for c in clocks(book, name, link) if others.get(c["turn"])]
+    return median(ratios) if ratios else None
+
+
+def figures(book, arm, link):
+    mine = clocks(book, arm["name"], link)
+    if not mine:
+        return None
+    found = {field: median([c[field] for c in mine]) for field in ("ms", "cpu_ms", "bytes", "steps")}
+    found["times"] = ratio(book, arm["name"], alone_of(book, arm), link)
+    found["target_steps"] = steps_to_target(book, arm["name"])
+    rows = book["curves"].get(arm["name"])
+    found["score"] = score(book["task"], rows[-1]) if rows else None
+    if found["target_steps"]:
+        found["seconds"] = found["target_steps"] * found["ms"] / 1e3
+        found["extrapolated"] = found["steps"] < SEEN * found["target_steps"]
+    return found
+
+
+# ---- The table. ----
+
+def cell(value, form, none="-"):
+    return none if value is None else format(value, form)
+
+
+def rows_of(book, link):
+    for arm in book["arms"]:
+        f = figures(book, arm, link)
+        if f is None:
+            continue
+        seconds = "-" if arm["alone"] else "never" if book["curves"].get(arm["name"]) and not f["target_steps"] else "-"
+        if "seconds" in f:
+            seconds = f"{'~' if f['extrapolated'] else ''}{f['seconds']:.1f}"
+        yield [f"`{arm['name']}`", cell(f["ms"], ".2f"), cell(f["times"], ".2f"),
+               cell(100 / f["times"] if f["times"] else None, ".0f") + " %", cell(f["cpu_ms"], ".2f"),
+               cell(f["bytes"] / 1e3, ".2f"), cell(f["score"], ".3f" if book["task"]["text"] else ".2f"),
+               cell(f["target_steps"], "d"), seconds]
+
+
+def table(book):
+    task, goal = book["task"], target(book)
+    unit = "bits" if task["text"] else "%"
+    wanted = "the target" if goal is None else f"{goal:.3f} bits" if task["text"] else f"{goal:.2f} %"
+    text = [f"{task['title']}: {task['peers']} peers, batch {task['batch']}, {task['steps']} steps. Target: {wanted}."]
+    for link in dict.fromkeys(c["link"] for c in book["clocks"]):
+        loads = [c["load"] for c in book["clocks"] if c["link"] == link]
+        text += ["", f"**{link}/s** (load {min(loads):.0f} to {max(loads):.0f})", "",
+                 f"| arm | ms a step | x alone | computing | CPU ms a step | kB a step | ends at {unit} | steps to it | seconds |",
+                 "|---|---|---|---|---|---|---|---|---|"]
+        text += ["| " + " | ".join(row) + " |" for row in rows_of(book, link)]
+    return "\n".join(text + ["", *goals(book)]) + "\n"
+
+
+def best(book, side, link, without=()):
+    """(seconds, name) of the first arm of a side at the target."""
+    found = [(f["seconds"], arm["name"]) for arm in book["arms"] if arm["side"] == side and arm["name"] not in without
+             and (f := figures(book, arm, link)) and "seconds" in f]
+    return min(found, default=None)
+
+
+def goals(book):
+    """Sentences on what the race is run for."""
+    for link, most in (("100Mbit", 1.1), ("1Mbit", 1.5)):
+        times = [(t, arm["name"]) for arm in book["arms"] if arm["side"] == "hearsay" and not arm["alone"]
+                 and (t := ratio(book, arm["name"], alone_of(book, arm), link)) is not None]
+        if times:
+            yield (f"At {link}/s a step takes {min(times)[0]:.2f} times computing alone (`{min(times)[1]}`; wanted: at most "
+                   f"{most}).")
+    ours = best(book, "hearsay", "10Mbit")
+    for others, wanted in ((lambda name: name == "ddp", 20), (lambda name: name != "ddp", 5)):
+        left_out = [arm["name"] for arm in book["arms"] if not others(arm["name"])]
+        theirs = best(book, "PyTorch", "10Mbit", left_out)
+        if ours and theirs:
+            yield (f"At 10Mbit/s `{ours[1]}` is at the target in {ours[0]:.1f} s, {theirs[0] / ours[0]:.1f} times as fast as "
+                   f"`{theirs[1]}` (wanted: {wanted}).")
+
+
+def table_csv(book, out):
+    with open(os.path.join(out, "race.csv"), "w", newline="") as f:
+        writer = csv.DictWriter(f, COLUMNS, extrasaction="ignore")
+        writer.writeheader()
+        writer.writerows(book["clocks"])
+
+
+# ---- The picture. ----
+
+def script(book, link):
+    """gnuplot's: test error against seconds, both logarithmic; points are dots up to where the clock ran."""
+    task, data, lines = book["task"], [], []
+    for arm in book["arms"]:
+        f, rows = figures(book, arm, link), book["curves"].get(arm["name"])
+        if not f or not rows:
+            continue
+        name, colour = f"$arm{len(data)}", COLOURS[len(data) % len(COLOURS)]
+        data.append(f"{name} << END\n" + "".join(f"{step * f['ms'] / 1e3:.3f} {100 - 100 * right:.4f}\n"
+                                                for step, _, right in rows) + "END\n")
+        dashes = "" if arm["side"] == "hearsay" else " dashtype 2"
+        lines.append(f"{name} using 1:2 with lines linewidth 2{dashes} linecolor rgb '{colour}' title "
+                     f"'{arm['side']}: {arm['name']}'")
+    goal = target(book)
+    newline, comma = "\n", ", \\\n"
+    if goal is not None and not task["text"]:
+        lines.append(f"{100 - goal:.4f} with lines dashtype 3 linecolor rgb '#888888' title 'target: {goal:.2f} %'")
+    return data and f"""set terminal svg size {SIZE[0]},{SIZE[1]} font 'sans-serif,13' background '#ffffff'
+set output '{task["name"]}-{link}.svg'
+set title '{task["title"]}: {task["peers"]} peers, links of {link}/s'
+set xlabel 'seconds of training'
+set ylabel 'test error, %'
+set logscale xy
+set grid linetype 1 linecolor '#e5e5e5'
+set key outside right top Left reverse noenhanced samplen 2 font ',12'
+{newline.join(data)}
+plot {comma.join(lines)}
+"""
+
+
+def show(book, out):
+    """Prints the table, draws the pictures. An exit code."""
+    text = table(book)
+    with open(os.path.join(out, "race.md"), "w") as f:
+        f.write(text)
+    table_csv(book, out)
+    print(text, end="")
+    if plot.missing():
+        print(f"no pictures: {plot.missing()}")
+        return 0
+    for link in dict.fromkeys(c["link"] for c in book["clocks"]):
+        commands = script(book, link)
+        if commands and not plot.draw(commands, out, f"{book['task']['name']}-{link}"):
+            return 1
+    return 0

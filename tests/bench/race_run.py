@@ -1,0 +1,261 @@
+"""race_run.py -- one race of one arm: starts its processes, each on a host of its own, and tells what a step took.
+
+While it runs, every tenth of a second: the CPU time of all processes, and the bytes that their hosts have sent
+(whole packets, as the interface counts them). A process keeps a line a step (hearsay's metrics.jsonl, PyTorch's
+steps); what a step took is taken from these, between a first step that all have done and the last that any has.
+"""
+import json
+import math
+import os
+import shutil
+import subprocess
+import time
+
+import chaos_hosts as hosts
+import race_tasks as tasks
+
+TICK_S = 0.1
+PIECE = 20  # Steps. What a step took is the median over pieces of so many: local SGD talks in every tenth.
+BEGIN_S = 180  # For the first step: PyTorch takes long to be loaded eight times.
+END_S = 900  # For evaluations, and the last phase, when a run is whole.
+CLOCK_TICK_S = 1 / os.sysconf("SC_CLK_TCK")
+
+
+class Links(hosts.Network):
+    """Hosts whose links bear no bursts: what is sent at once beyond a millisecond of the rate waits."""
+
+    def shape(self, i, kbit):
+        for place, device in ((self.hosts[i], "eth0"), (self.bridge, f"p{i}")):
+            hosts.run("tc", "-n", place, "qdisc", "replace", "dev", device, "root", "tbf", "rate", f"{kbit}kbit", "burst",
+                      str(max(3200, kbit // 8)), "limit", str(max(100000, kbit * 10)))
+
+    def shape_all(self, kbit):
+        for i in range(len(self.hosts)):
+            self.shape(i, kbit)
+
+
+# ---- What processes leave. ----
+
+def lines_of(path):
+    """The whole lines of a file that may still be written."""
+    try:
+        with open(path) as f:
+            return f.read().split("\n")[:-1]
+    except FileNotFoundError:
+        return []
+
+
+def hearsay_steps(folder, arm, since):
+    """Times at which 0, H, 2 H, ... steps were done, by the monotonic clock. Nobody says when the
+    first round began: it is taken to have been as long as the median."""
+    times = {}
+    for text in lines_of(os.path.join(folder, "metrics.jsonl")):
+        line = json.loads(text)
+        if line.get("rounds_done"):
+            times.setdefault(line["rounds_done"], since + line["time_s"])  # The last phase repeats the last round.
+    times = list(times.values())
+    gaps = sorted(b - a for a, b in zip(times, times[1:]))
+    return [times[0] - gaps[len(gaps) // 2]] + times if gaps else []
+
+
+def torch_steps(folder, arm, since):
+    return [float(text) for text in lines_of(os.path.join(folder, "steps"))][::arm.local_steps]
+
+
+STEPS = {tasks.HEARSAY: hearsay_steps, tasks.TORCH: torch_steps}
+
+
+def hearsay_curve(folder, arm):
+    """(step, loss in nats, share right) of every evaluation on the way, without losses, and of the final model."""
+    for line in lines_of(os.path.join(folder, "metrics.jsonl")):
+        r = json.loads(line)
+        if r.get("accuracy") is not None and r["phase"] == "training" and r["round"] < r["rounds"]:
+            yield r["round"] * arm.local_steps, None, r["accuracy"]
+    with open(os.path.join(folder, "summary.json")) as f:
+        r = json.load(f)
+    yield r["round"] * arm.local_steps, r["test_loss"], r["accuracy"]
+
+
+def torch_curve(folder, arm):
+    with open(os.path.join(folder, "curve.json")) as f:
+        return json.load(f)
+
+
+CURVES = {tasks.HEARSAY: hearsay_curve, tasks.TORCH: torch_curve}
+
+
+# ---- Measuring. ----
+
+def interpolate(at, xs, ys):
+    """ys at `at`, linear between xs, which ascend; constant beyond."""
+    if at <= xs[0]:
+        return ys[0]
+    for k in range(1, len(xs)):
+        if at <= xs[k]:
+            return ys[k - 1] + (ys[k] - ys[k - 1]) * (at - xs[k - 1]) / max(1e-9, xs[k] - xs[k - 1])
+    return ys[-1]
+
+
+def cpu_s(pid):
+    with open(f"/proc/{pid}/stat") as f:
+        fields = f.read().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) * CLOCK_TICK_S
+
+
+def sent_bytes(pid):
+    """What the interface of the process's namespace has sent."""
+    with open(f"/proc/{pid}/net/dev") as f:
+        for line in f:
+            name, _, counts = line.partition(":")
+            if name.strip() == "eth0":
+                return int(counts.split()[8])
+    return 0
+
+
+class Race:
+    """The processes of one arm, from their start to their end."""
+
+    def __init__(self, task, arm, network, spec, folder):
+        self.task, self.arm, self.folder, self.spec = task, arm, folder, spec
+        self.n = task.peers
+        self.samples = []  # (time, CPU seconds of all, bytes sent by all)
+        self.last = [(0.0, 0)] * self.n
+        self.processes, self.since = [], []
+        shutil.rmtree(folder, ignore_errors=True)
+        os.makedirs(folder)
+        try:
+            for i in range(self.n):
+                self.start(i, network.hosts[i])
+        except BaseException:
+            self.end()
+            raise
+
+    def start(self, i, host):
+        environment = dict(hosts.ENVIRONMENT, OMP_NUM_THREADS="1", GLOO_SOCKET_IFNAME="eth0")
+        command = tasks.COMMANDS[self.arm.side](self.task, self.arm, i, self.n, self.spec, self.folder)
+        with open(os.path.join(self.folder, f"peer-{i}.err"), "w") as err:
+            self.since.append(time.monotonic())
+            self.processes.append(subprocess.Popen(["ip", "netns", "exec", host] + command, stdout=subprocess.DEVNULL,
+                                                   stderr=err, stdin=subprocess.DEVNULL, env=environment))
+
+    def out(self, i):
+        return os.path.join(self.folder, f"peer-{i}")
+
+    def sample(self):
+        now = time.monotonic()
+        for i, process in enumerate(self.processes):
+            try:
+                self.last[i] = (cpu_s(process.pid), sent_bytes(process.pid))
+            except (OSError, IndexError):
+                pass  # It has just ended: what it had counts.
+        self.samples.append((now, sum(c for c, _ in self.last), sum(b for _, b in self.last)))
+
+    def done_steps(self):
+        """So many local steps have all done, by the lines that they have written."""
+        name = "metrics.jsonl" if self.arm.side == tasks.HEARSAY else "steps"
+        lines = min(len(lines_of(os.path.join(self.out(i), name))) for i in range(self.n)) - 1
+        return lines * (self.arm.local_steps if self.arm.side == tasks.HEARSAY else 1)
+
+    def check(self):
+        for i, process in enumerate(self.processes):
+            if process.poll() not in (None, 0, 3):
+                with open(os.path.join(self.folder, f"peer-{i}.err")) as f:
+                    said = f.read().strip().split("\n")[-1]
+                raise RuntimeError(f"{self.arm.name}: process {i} ended with {process.returncode}: {said}")
+
+    def wait(self, limit_s, steps=math.inf):
+        """Until all have ended, or have done so many steps, or have trained for so long."""
+        start, begun = time.monotonic(), None
+        while any(p.poll() is None for p in self.processes):
+            self.check()
+            self.sample()
+            now = time.monotonic()
+            done = self.done_steps()
+            if begun is None and done > 0:
+                begun = now
+            if begun is None and now > start + BEGIN_S:
+                raise RuntimeError(f"{self.arm.name}: no step after {BEGIN_S} s (see {self.folder})")
+            if done >= steps or begun is not None and now > begun + limit_s:
+                return
+            time.sleep(TICK_S)
+        self.check()
+
+    def end(self):
+        for process in self.processes:
+            if process.poll() is None:
+                process.kill()
+        for process in self.processes:
+            process.wait()
+
+    def timelines(self):
+        """Of each process the times at which 0, H, 2 H, ... steps were done."""
+        return [STEPS[self.arm.side](self.out(i), self.arm, self.since[i]) for i in range(self.n)]
+
+    def figures(self, skip):
+        """What a step took, without the first `skip`; None where too few were done."""
+        h = self.arm.local_steps
+        lines = self.timelines()
+        first = -(-skip // h)
+        if min(len(t) for t in lines) < first + 3:
+            return None
+        begin, end = max(t[first] for t in lines), min(t[-1] for t in lines)
+        if end <= begin:
+            return None
+
+        def done(at):
+            return sum(interpolate(at, t, range(0, h * len(t), h)) for t in lines) / self.n
+        times, at = zip(*[(x, done(x)) for x in grid(begin, end)])
+        pieces = piece_times(times, at)
+        steps = at[-1] - at[0]
+        clock, cpu, sent = zip(*self.samples)
+        return {"ms": 1e3 * (median(pieces) if pieces else (end - begin) / steps), "steps": round(steps),
+                "mean_ms": 1e3 * (end - begin) / steps,
+                "cpu_ms": 1e3 * (interpolate(end, clock, cpu) - interpolate(begin, clock, cpu)) / steps / self.n,
+                "bytes": (interpolate(end, clock, sent) - interpolate(begin, clock, sent)) / steps / self.n}
+
+
+def grid(begin, end, n=400):
+    return [begin + (end - begin) * k / n for k in range(n + 1)]
+
+
+def piece_times(times, at):
+    """Seconds a step, of each piece of PIECE steps."""
+    pieces = []
+    edge = at[0]
+    while edge + PIECE <= at[-1] + 1e-9:
+        pieces.append((interpolate(edge + PIECE, at, times) - interpolate(edge, at, times)) / PIECE)
+        edge += PIECE
+    return pieces
+
+
+def median(values):
+    ordered = sorted(values)
+    middle = len(ordered) // 2
+    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
+
+
+# ---- The two kinds of races. ----
+
+def learn(task, arm, network, spec, folder, open_kbit):
+    """The curve of an arm: [step, loss, share right] of the worst peer, every so many steps. Nothing is timed: in lock
+    step the models are the same on every link."""
+    network.shape_all(open_kbit)
+    race = Race(task, arm, network, dict(spec, evaluate_every=task.every), folder)
+    try:
+        race.wait(END_S)
+        who = range(task.peers if arm.side == tasks.HEARSAY else 1)
+        curves = [list(CURVES[arm.side](race.out(i), arm)) for i in who]
+    finally:
+        race.end()
+    return [[rows[0][0], max((r[1] for r in rows), key=lambda x: x or 0), min(r[2] for r in rows)] for rows in zip(*curves)]
+
+
+def clock(task, arm, network, spec, folder, kbit, steps, limit_s, skip):
+    """What a step of an arm takes on links of this rate: of so many, or of those that come within a limit."""
+    network.shape_all(kbit)
+    race = Race(task, arm, network, dict(spec, evaluate_every=0), folder)
+    try:
+        race.wait(limit_s, steps)
+    finally:
+        race.end()
+    return race.figures(skip)
