@@ -107,7 +107,7 @@ def rows_of(book, link):
         if "seconds" in f:
             seconds = f"{'~' if f['extrapolated'] else ''}{f['seconds']:.1f}"
         yield [f"`{arm['name']}`", cell(f["ms"], ".2f"), cell(f["times"], ".2f"),
-               cell(100 / f["times"] if f["times"] else None, ".0f") + " %", cell(f["cpu_ms"], ".2f"),
+               f"{100 / f['times']:.0f} %" if f["times"] else "-", cell(f["cpu_ms"], ".2f"),
                cell(f["bytes"] / 1e3, ".2f"), cell(f["score"], ".3f" if book["task"]["text"] else ".2f"),
                cell(f["target_steps"], "d"), seconds]
 
@@ -116,7 +116,8 @@ def table(book):
     task, goal = book["task"], target(book)
     unit = "bits" if task["text"] else "%"
     wanted = "the target" if goal is None else f"{goal:.3f} bits" if task["text"] else f"{goal:.2f} %"
-    text = [f"{task['title']}: {task['peers']} peers, batch {task['batch']}, {task['steps']} steps. Target: {wanted}."]
+    text = [f"{task['title']}: {task['peers']} peers, batch {task['batch']}, {task['steps']} steps"
+            + (f", {book['delay_ms']:g} ms under way" if book["delay_ms"] else "") + f". Target: {wanted}."]
     for link in dict.fromkeys(c["link"] for c in book["clocks"]):
         loads = [c["load"] for c in book["clocks"] if c["link"] == link]
         text += ["", f"**{link}/s** (load {min(loads):.0f} to {max(loads):.0f})", "",

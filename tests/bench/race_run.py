@@ -4,6 +4,7 @@ While it runs, every tenth of a second: the CPU time of all processes, and the b
 (whole packets, as the interface counts them). A process keeps a line a step (hearsay's metrics.jsonl, PyTorch's
 steps); what a step took is taken from these, between a first step that all have done and the last that any has.
 """
+import atexit
 import json
 import math
 import os
@@ -16,22 +17,66 @@ import race_tasks as tasks
 
 TICK_S = 0.1
 PIECE = 20  # Steps. What a step took is the median over pieces of so many: local SGD talks in every tenth.
+LEAST_STEPS = 6  # However long they take.
 BEGIN_S = 180  # For the first step: PyTorch takes long to be loaded eight times.
 END_S = 900  # For evaluations, and the last phase, when a run is whole.
 CLOCK_TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 
 
+WIRE = os.path.join(os.path.dirname(hosts.HEARSAY), "tests/bench_wire")
+
+
+def shape(namespace, device, kbit):
+    """No bursts: what is sent at once beyond a millisecond of the rate waits; up to 80 ms of it, the rest is dropped."""
+    hosts.run("tc", "-n", namespace, "qdisc", "replace", "dev", device, "root", "tbf", "rate", f"{kbit}kbit", "burst",
+              str(max(3200, kbit // 8)), "limit", str(max(100000, kbit * 10)))
+
+
 class Links(hosts.Network):
-    """Hosts whose links bear no bursts: what is sent at once beyond a millisecond of the rate waits."""
+    """Hosts on a bridge."""
 
     def shape(self, i, kbit):
-        for place, device in ((self.hosts[i], "eth0"), (self.bridge, f"p{i}")):
-            hosts.run("tc", "-n", place, "qdisc", "replace", "dev", device, "root", "tbf", "rate", f"{kbit}kbit", "burst",
-                      str(max(3200, kbit // 8)), "limit", str(max(100000, kbit * 10)))
+        shape(self.hosts[i], "eth0", kbit)
+        shape(self.bridge, f"p{i}", kbit)
 
     def shape_all(self, kbit):
         for i in range(len(self.hosts)):
             self.shape(i, kbit)
+
+
+class LongLinks:
+    """Hosts whose packets are under way for delay_ms: between them is bench_wire.c in place of a bridge."""
+
+    def __init__(self, n, tag, delay_ms):
+        self.delay_us = round(1000 * delay_ms)
+        self.hosts = [f"hs{os.getpid()}-{tag}-{i}" for i in range(n)]
+        self.wire = None
+        atexit.register(self.close)
+        for host in self.hosts:
+            hosts.run("ip", "netns", "add", host)
+            hosts.run("ip", "-n", host, "link", "set", "lo", "up")
+
+    def shape_all(self, kbit):
+        self.cut()
+        self.wire = subprocess.Popen([WIRE, str(self.delay_us), str(kbit), *self.hosts], stdout=subprocess.PIPE, text=True)
+        if self.wire.stdout.readline() != "ready\n":
+            raise RuntimeError("bench_wire does not start")
+        for i, host in enumerate(self.hosts):
+            hosts.run("ip", "-n", host, "addr", "add", f"{hosts.address(i)}/24", "dev", "eth0")
+            hosts.run("ip", "-n", host, "link", "set", "eth0", "up")
+            shape(host, "eth0", kbit)
+
+    def cut(self):
+        if self.wire is not None:
+            self.wire.kill()
+            self.wire.wait()
+            self.wire = None
+
+    def close(self):
+        self.cut()
+        for host in self.hosts:
+            subprocess.run(("ip", "netns", "del", host), capture_output=True)
+        self.hosts = []
 
 
 # ---- What processes leave. ----
@@ -112,6 +157,24 @@ def sent_bytes(pid):
     return 0
 
 
+class Log:
+    """Counts the lines of a file that grows."""
+
+    def __init__(self, path):
+        self.path, self.at, self.lines = path, 0, 0
+
+    def count(self):
+        try:
+            with open(self.path, "rb") as f:
+                f.seek(self.at)
+                new = f.read()
+        except FileNotFoundError:
+            return 0
+        self.at += len(new)
+        self.lines += new.count(b"\n")
+        return self.lines
+
+
 class Race:
     """The processes of one arm, from their start to their end."""
 
@@ -121,6 +184,8 @@ class Race:
         self.samples = []  # (time, CPU seconds of all, bytes sent by all)
         self.last = [(0.0, 0)] * self.n
         self.processes, self.since = [], []
+        name = "metrics.jsonl" if arm.side == tasks.HEARSAY else "steps"
+        self.logs = [Log(os.path.join(self.out(i), name)) for i in range(self.n)]
         shutil.rmtree(folder, ignore_errors=True)
         os.makedirs(folder)
         try:
@@ -152,9 +217,8 @@ class Race:
 
     def done_steps(self):
         """So many local steps have all done, by the lines that they have written."""
-        name = "metrics.jsonl" if self.arm.side == tasks.HEARSAY else "steps"
-        lines = min(len(lines_of(os.path.join(self.out(i), name))) for i in range(self.n)) - 1
-        return lines * (self.arm.local_steps if self.arm.side == tasks.HEARSAY else 1)
+        least = min(log.count() for log in self.logs) - 1
+        return least * (self.arm.local_steps if self.arm.side == tasks.HEARSAY else 1)
 
     def check(self):
         for i, process in enumerate(self.processes):
@@ -175,7 +239,7 @@ class Race:
                 begun = now
             if begun is None and now > start + BEGIN_S:
                 raise RuntimeError(f"{self.arm.name}: no step after {BEGIN_S} s (see {self.folder})")
-            if done >= steps or begun is not None and now > begun + limit_s:
+            if done >= steps or begun is not None and done >= LEAST_STEPS and now > begun + limit_s:
                 return
             time.sleep(TICK_S)
         self.check()
@@ -192,11 +256,12 @@ class Race:
         return [STEPS[self.arm.side](self.out(i), self.arm, self.since[i]) for i in range(self.n)]
 
     def figures(self, skip):
-        """What a step took, without the first `skip`; None where too few were done."""
+        """What a step took, without the first `skip`, or a third where few were done; None where there is nothing left."""
         h = self.arm.local_steps
         lines = self.timelines()
-        first = -(-skip // h)
-        if min(len(t) for t in lines) < first + 3:
+        rounds = min(len(t) for t in lines) - 1
+        first = min(-(-skip // h), rounds // 3)
+        if rounds < first + 2:
             return None
         begin, end = max(t[first] for t in lines), min(t[-1] for t in lines)
         if end <= begin:
