@@ -115,6 +115,7 @@ static void fill_head(struct mixing *m, struct mixing_task *t)
     h->checkpoint = m->announced.checkpoint;
     h->degree = m->announced.degree;
     h->settled = m->announced.settled;
+    h->pace = m->announced.pace;
     h->codec = t->codec;
     h->momentum = t->codec == DELTA_FINAL ? m->announced.momentum : 0;
     if (h->round > 0 && h->round % MIXING_HASH_EVERY == 0)

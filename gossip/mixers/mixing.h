@@ -68,6 +68,7 @@ struct mixing_announcement
     uint64_t run_round;  /* That of the state after the job's local steps. */
     uint64_t checkpoint; /* When one is due; 0: none is. */
     uint32_t degree, settled;
+    uint64_t pace;     /* As struct wire_delta's. */
     uint32_t momentum; /* For exchanges of the last phase, as struct wire_delta's; 0: without. */
 };
 

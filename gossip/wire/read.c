@@ -376,6 +376,7 @@ static void read_delta(struct cursor *c, struct wire_message *message)
     m->hash = get_u64(c);
     m->checkpoint = get_u64(c);
     m->settled = get_u32(c, UINT32_MAX);
+    m->pace = get_u64(c);
     m->sketch_generation = get_u64(c);
     m->mean_dist2 = get_finite(c);
     m->mean_norm2 = get_finite(c);

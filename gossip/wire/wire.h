@@ -28,8 +28,8 @@
 
 /* Every limit of the protocol. */
 enum wire_limit {
-    WIRE_VERSION = 4,       /* The newest version of the messages that we speak, */
-    WIRE_VERSION_LEAST = 4, /* and the oldest. */
+    WIRE_VERSION = 5,       /* The newest version of the messages that we speak, */
+    WIRE_VERSION_LEAST = 5, /* and the oldest. */
     WIRE_ID_BYTES = 32,
     WIRE_SIGNATURE_BYTES = 64,
     WIRE_CODEC_MAX = 63,          /* Characters of a codec's spec in a STATUS. */
@@ -257,6 +257,8 @@ struct wire_delta
     uint64_t hash;              /* It covers (a, b) as they were before this round; 0 = not now. */
     uint64_t checkpoint;        /* All write a checkpoint at this beat; 0: none is due. */
     uint32_t settled;           /* Hops around me known to be under --final-drift. */
+    uint64_t pace;              /* By --local-steps auto: what the sender takes for the mean of all
+                                 * peers' local steps in 1,000 s; 0: nothing. */
     uint64_t sketch_generation; /* 0: no sketch in this delta. */
     float mean_dist2,
         mean_norm2; /* The sender's averages, any sign; see gossip/exchange/sketch.h. */

@@ -319,6 +319,7 @@ size_t wire_put_delta(uint8_t *out, size_t cap, const struct wire_delta *m)
     put_uint(&o, m->hash);
     put_uint(&o, m->checkpoint);
     put_uint(&o, m->settled);
+    put_uint(&o, m->pace);
     put_uint(&o, m->sketch_generation);
     put_float(&o, m->mean_dist2);
     put_float(&o, m->mean_norm2);

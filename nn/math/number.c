@@ -68,12 +68,26 @@ void number_real_text(double value, char out[NUMBER_TEXT_MAX])
     }
 }
 
+/* Where `text` is the choice "word:N" with a number for N: that number. Else 0. */
+static uint32_t numbered(const char *choice, size_t length, const char *text)
+{
+    uint32_t n;
+    size_t word = length - 1;
+    if (length < 3 || memcmp(choice + word - 1, ":N", 2) != 0 || strncmp(choice, text, word) != 0)
+        return 0;
+    const char *end = number_plain(text + word, NUMBER_CHOICE_MOST, &n);
+    return end != NULL && *end == '\0' ? n : 0;
+}
+
 int number_choice(const char *choices, const char *text)
 {
     size_t n = strlen(text);
     for (int place = 0;; place++) {
         size_t length = strcspn(choices, "|");
-        if (length == n && memcmp(choices, text, n) == 0)
+        uint32_t number = numbered(choices, length, text);
+        if (number > 0)
+            return place + (int)number - 1;
+        if (length == n && memcmp(choices, text, n) == 0 && strchr(text, ':') == NULL)
             return place;
         if (choices[length] == '\0')
             return -1;
@@ -81,10 +95,11 @@ int number_choice(const char *choices, const char *text)
     }
 }
 
-const char *number_choice_at(const char *choices, uint64_t place, size_t *length)
+const char *number_choice_at(const char *choices, uint64_t place, size_t *length, uint32_t *number)
 {
-    for (; place > 0; place--)
+    for (; place > 0 && strchr(choices, '|') != NULL; place--)
         choices += strcspn(choices, "|") + 1;
     *length = strcspn(choices, "|");
+    *number = (uint32_t)place + 1;
     return choices;
 }

@@ -14,7 +14,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { NUMBER_TEXT_MAX = 32 }; /* Bytes that number_real_text() needs, with the NUL. */
+enum {
+    NUMBER_TEXT_MAX = 32, /* Bytes that number_real_text() needs, with the NUL. */
+    NUMBER_CHOICE_MOST = 4096
+};
 
 /* Read the digits at p, a number of at most `most`. Returns the character behind
  * them; NULL where there is no digit or the number is larger. */
@@ -34,10 +37,13 @@ bool number_real(const char *text, double *value);
  * an exponent where people would not write one. */
 void number_real_text(double value, char out[NUMBER_TEXT_MAX]);
 
-/* The place of `text` among the choices "a|b|c"; -1 where it is none of them. */
+/* The place of `text` among the choices "a|b|c"; -1 where it is none of them. The last one may be
+ * "word:N", for "word:1" to "word:4096" (NUMBER_CHOICE_MOST) in decimal: then what follows its
+ * place are those of the greater numbers. */
 int number_choice(const char *choices, const char *text);
 
-/* The choice at `place`, which there must be, and its length: it has no NUL. */
-const char *number_choice_at(const char *choices, uint64_t place, size_t *length);
+/* The choice at `place`, which there must be, and its length: it has no NUL. Of the last one,
+ * *number is what its N stands for. */
+const char *number_choice_at(const char *choices, uint64_t place, size_t *length, uint32_t *number);
 
 #endif

@@ -65,6 +65,8 @@ const struct option_row cmd_sim_rows[] = {
      .help = "virtual time of one local step"},
     {.name = "step-spread", .kind = OPTION_REAL, .arg = "F", .fallback = "0", .min = 0, .max = 1e3,
      .help = "peers are up to 1 + F times slower than that, each at random"},
+    {.name = "straggler", .kind = OPTION_REAL, .arg = "F", .fallback = "0", .min = 0, .max = 1e3,
+     .help = "the last peer's steps are F times slower than those of the others; 0: they are not"},
     {.name = "cut-rate", .kind = OPTION_REAL, .arg = "P", .fallback = "0", .min = 0, .max = 0.9,
      .help = "chance that a delta is lost together with its session"},
     {.name = "attack", .kind = OPTION_TEXT, .arg = "KIND[:WHO]",
@@ -178,9 +180,9 @@ static void measured(void *self, uint32_t peer)
 /* Flags that are no keys of the run, and without which it would be another simulation. */
 static int look(struct simulation *s, const struct run *run)
 {
-    static const char *const names[] = {"peers",      "shard",       "data",
-                                        "latency-us", "jitter-us",   "bandwidth",
-                                        "step-us",    "step-spread", "cut-rate"};
+    static const char *const names[] = {"peers",     "shard",     "data",    "latency-us",
+                                        "jitter-us", "bandwidth", "step-us", "step-spread",
+                                        "straggler", "cut-rate"};
     enum { N = sizeof names / sizeof *names };
     struct owner_flag flags[N + 1] = {{NULL, NULL}};
     s->out = options_text(s->o, "out");
@@ -321,6 +323,7 @@ static int simulate(struct simulation *s)
                            .bytes_per_s = options_real(o, "bandwidth"),
                            .step_us = (int64_t)options_uint(o, "step-us"),
                            .step_spread = options_real(o, "step-spread"),
+                           .straggler = options_real(o, "straggler"),
                            .cut_rate = options_real(o, "cut-rate"),
                            .evaluate_every = options_uint(o, "evaluate-every"),
                            .evaluate_samples = options_uint(o, "evaluate-samples"),

@@ -109,7 +109,7 @@ uint64_t cmd_training_rounds(const struct cmd_training *t, const struct run *run
     double samples = (double)t->data.train.n;
     if (t->shard_spec.mode == SHARD_OWN)
         samples *= n;
-    double a_round = (double)sgd_values(run)->batch * run->local_steps * n;
+    double a_round = (double)sgd_values(run)->batch * run_steps(run) * n;
     double rounds = ceil(epochs * samples / a_round);
     if (!(rounds >= 1))
         return 1;
@@ -379,7 +379,7 @@ static int make(struct cmd_training *t, const struct run *run, char error[RUN_ER
     struct shard_config shard = {.spec = t->shard_spec,
                                  .seed = run->seed,
                                  .peer = t->peer_key,
-                                 .local_steps = run->local_steps};
+                                 .local_steps = run_steps_most(run)};
     int err = check_threads(t, run, error);
     if (err < 0)
         return err;

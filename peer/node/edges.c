@@ -370,6 +370,7 @@ void edges_delta(struct edges *es, const struct link *l, const struct wire_delta
     }
     edge_store(&b->edge, d, &sketch);
     stale_delta(&b->stale, &b->edge, es->beat, es->env->now_us);
+    pace_heard(&es->pace, 1e-3 * (double)d->pace);
     hear_due(es, d->checkpoint);
     es->exchange_us = b->beat_us = es->env->now_us;
 }
@@ -400,7 +401,7 @@ void edges_say_beat(struct edges *es, uint64_t beat, uint64_t due)
 {
     es->beat = beat;
     es->due = due;
-    for (size_t i = 0; i < es->n && es->workshop->run.policy == RUN_SYNC; i++) {
+    for (size_t i = 0; i < es->n && run_staleness(&es->workshop->run) > 0; i++) {
         const struct neighbour *b = es->at[i];
         if (b->edge.state == EDGE_OPEN && b->link != NULL && !b->edge.resend_cur)
             say_beat(es, b);

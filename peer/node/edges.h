@@ -19,6 +19,7 @@
 #define PEER_NODE_EDGES_H
 
 #include "peer/node/absence.h"
+#include "peer/node/pace.h"
 #include "peer/node/stale.h"
 #include "peer/node/workshop.h"
 
@@ -68,6 +69,7 @@ struct edges
     double spread;             /* It is graph_spread() at our vertex: see topology.h. */
     uint64_t beat;             /* Our own, as phases.h last said, */
     uint64_t due;              /* and the checkpoint's that goes along. */
+    struct pace pace;          /* What deltas say of speeds, and what our jobs measured. */
     uint64_t heard_due;        /* The next beat after ours at which neighbours say one is due. */
     int64_t opened_us;         /* When the last edge opened. */
     int64_t exchange_us;       /* When the last edge opened or delta came. */

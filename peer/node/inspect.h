@@ -26,6 +26,7 @@ struct node_edge
 
 struct node_size
 {
+    uint32_t n_steps; /* Local steps of the present job. */
     size_t n_links, n_members, n_edges, n_packets;
     uint64_t beat;     /* Rounds done, the last phase's included. */
     size_t n_vertices; /* Members of the topology. */

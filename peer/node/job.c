@@ -163,9 +163,13 @@ static void choose_rung(struct job *j)
 static void plan_training(struct job *j)
 {
     const struct phases *ph = j->phases;
+    const struct workshop *w = j->workshop;
     uint64_t every = j->env->config.evaluate_every;
     j->round = ph->round;
     j->steps = ph->steps;
+    j->n_steps = w->run.local_steps > 0
+                     ? w->run.local_steps
+                     : pace_steps(&j->edges->pace, run_steps(&w->run), run_steps_most(&w->run));
     j->evaluate = j->steps && every > 0 && ph->round > 0 && ph->round % every == 0;
     j->evaluate_samples = j->env->config.evaluate_samples;
 }
@@ -190,6 +194,13 @@ static uint32_t momentum(const struct job *j)
     bool known = j->measured == j->edges->place.built;
     double m = known && run->policy == RUN_SYNC && run->tolerate == 0 ? j->momentum : 0;
     return (uint32_t)(m * (WIRE_MOMENTUM_ONE - 1));
+}
+
+/* Speeds are of interest only where they matter. */
+static uint64_t pace(const struct job *j)
+{
+    double mean = 1e3 * j->edges->pace.mean;
+    return j->workshop->run.local_steps == 0 && mean < 1e15 ? (uint64_t)mean : 0;
 }
 
 void job_start(struct job *j)
@@ -219,6 +230,7 @@ void job_start(struct job *j)
                                        .checkpoint = ph->checkpoint.due,
                                        .degree = degree > 0 ? degree : 1,
                                        .settled = ph->settled,
+                                       .pace = pace(j),
                                        .momentum = momentum(j)};
     if (mixing_plan(mixing, &says) != 0) {
         no_memory(j);
@@ -252,6 +264,17 @@ static void mask_momentum(struct workshop *w)
         w->trainer.sent(w->trainer.self, sent);
 }
 
+/* Whoever does more steps than others shall not weigh more: pace.h. */
+static void weigh_steps(const struct job *j)
+{
+    const struct workshop *w = j->workshop;
+    float *x = w->mixing.x, weight = (float)pace_weight(j->n_steps, run_steps(&w->run));
+    if (w->run.local_steps > 0 || j->ran_away || weight == 1)
+        return;
+    for (size_t i = 0; i < w->mixing.dim; i++)
+        x[i] = w->before[i] + weight * (x[i] - w->before[i]);
+}
+
 /* Local steps, unless they lead nowhere; with --compress auto or --pull, how far they go, too. */
 static void train(struct job *j)
 {
@@ -261,8 +284,9 @@ static void train(struct job *j)
     if (w->before != NULL)
         memcpy(w->before, w->mixing.x, dim * sizeof *w->before);
     rollback_mark(&j->rollback, w->mixing.x, j->round);
-    t->steps(t->self, w->mixing.x, j->round, w->run.local_steps, &j->trained);
+    t->steps(t->self, w->mixing.x, j->round, j->n_steps, &j->trained);
     j->ran_away = rollback_look(&j->rollback, w->mixing.x, &j->trained);
+    weigh_steps(j);
     double step2 = w->before != NULL ? vec_dist2(w->mixing.x, w->before, dim) : 0;
     if (w->by_drift)
         ladder_moved(&w->ladder, step2);
@@ -345,7 +369,10 @@ static void report(struct job *j)
     const struct workshop *w = j->workshop;
     struct node_progress *p = &j->figures;
     const struct sketch *k = &w->mixing.sketch;
+    p->local_steps = j->steps ? j->n_steps : 0;
+    p->steps_done += p->local_steps;
     if (j->steps) {
+        pace_worked(&j->edges->pace, j->n_steps, phases_busy_us(j->phases));
         p->loss = j->trained.loss;
         if (!j->ran_away)
             verdict_loss(&j->verdict, j->round, p->loss, j->trained.n_samples);

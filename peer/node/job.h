@@ -24,7 +24,8 @@ struct job
 
     bool few; /* The user has been told that --tolerate has too few edges. */
     bool steps, evaluate;
-    uint64_t round; /* Local rounds done when it was planned. */
+    uint32_t n_steps; /* So many local steps. */
+    uint64_t round;   /* Local rounds done when it was planned. */
     uint64_t evaluate_samples;
     struct packet *snapshot; /* A copy of the model, taken now, */
     bool at_window;          /* or only if a drift window begins. */

@@ -257,6 +257,8 @@ struct node_progress
      * did its local steps in so many, and passed over the rest to catch up. */
     uint64_t joined_round, rounds_done, rounds_skipped;
     bool holds;                   /* Below the quorum: no local rounds now. */
+    uint32_t local_steps;         /* So many in the last round, */
+    uint64_t steps_done;          /* and in all that this process did. */
     double loss;                  /* The last local steps had this mean loss. */
     double accuracy, test_loss;   /* The last evaluation found these. */
     double drift, relative_drift; /* Estimated Xi and Xi/|mean|... */

@@ -400,6 +400,7 @@ static struct schedule_view see(struct phases *ph, bool diverged)
     const struct run *run = &ph->workshop->run;
     struct schedule_view v = {.phase = ph->phase,
                               .lock_step = lock_step(ph),
+                              .staleness = run_staleness(run),
                               .round = ph->round,
                               .rounds = run->rounds,
                               .beat = phases_beat(ph),
@@ -494,7 +495,7 @@ static enum phases_next follow(struct phases *ph, const struct schedule_view *v,
     switch (d->act) {
     case SCHEDULE_WAIT:
         ph->told_us = tell_wait(ph, d);
-        if (v->lock_step && ph->phase != NODE_GATHERING && ph->env->now_us >= ph->say_us)
+        if (v->staleness > 0 && ph->phase != NODE_GATHERING && ph->env->now_us >= ph->say_us)
             say_beat(ph);
         break;
     case SCHEDULE_GET_MODEL:

@@ -86,6 +86,7 @@ struct schedule_view
 {
     enum node_phase phase;
     bool lock_step;
+    uint32_t staleness;     /* We wait for who is so many rounds behind; 0: for nobody. */
     uint64_t round, rounds; /* Claimed, and the run's. */
     uint64_t beat;          /* With the last phase's. */
     int64_t idle_us;        /* Since the last job was done; */

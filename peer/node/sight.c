@@ -17,11 +17,11 @@ struct schedule_edge sight_edge(const struct phases *ph, const struct neighbour 
 {
     const struct edge *e = &b->edge;
     int64_t now = ph->env->now_us;
-    bool lock_step = ph->workshop->run.policy == RUN_SYNC;
+    uint32_t staleness = run_staleness(&ph->workshop->run);
     /* It cannot keep us waiting before we wait, nor in training where it is not behind. But
      * once it is not waited for, that lasts until something new comes: each of our jobs would
      * begin the wait anew. */
-    bool behind = ph->phase != NODE_TRAINING || neighbour_beat(b) < phases_beat(ph);
+    bool behind = ph->phase != NODE_TRAINING || neighbour_beat(b) + staleness <= phases_beat(ph);
     int64_t mute_since = b->excused ? b->beat_us : later(b->beat_us, ph->idle_since_us);
     return (struct schedule_edge){.open = e->state == EDGE_OPEN,
                                   .done = e->state == EDGE_DONE,
@@ -33,7 +33,7 @@ struct schedule_edge sight_edge(const struct phases *ph, const struct neighbour 
                                   .gathers = b->link != NULL && !b->link->started,
                                   .flapping = b->absence.flapping,
                                   .busy_us = busy_us(ph, b),
-                                  .mute_us = lock_step && behind ? now - mute_since : 0,
+                                  .mute_us = staleness > 0 && behind ? now - mute_since : 0,
                                   .beat = neighbour_beat(b),
                                   .settled = e->settled};
 }

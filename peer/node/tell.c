@@ -16,7 +16,7 @@ static const char *name_of(const struct phases *ph, const struct neighbour *b)
 
 void tell_excused(const struct phases *ph, const struct schedule_view *v)
 {
-    for (size_t i = 0; i < v->n_edges && v->lock_step; i++) {
+    for (size_t i = 0; i < v->n_edges && v->staleness > 0; i++) {
         const struct neighbour *b = edges_at(ph->edges, i);
         bool excused = v->edge[i].open && schedule_excused(v, &v->edge[i]);
         if (excused == b->excused || !v->edge[i].open)

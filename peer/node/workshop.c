@@ -57,7 +57,7 @@ static int open_mixing(struct workshop *w)
     int err = mixing_init(&w->mixing, &c);
     if (err != 0)
         return err;
-    bool watches = by_drift || r->pull > 0;
+    bool watches = by_drift || r->pull > 0 || r->local_steps == 0;
     w->before = watches ? malloc(w->mixing.dim * sizeof *w->before) : NULL;
     if (watches && w->before == NULL) {
         mixing_close(&w->mixing);

@@ -28,7 +28,8 @@ struct workshop
     struct packet_pool pieces; /* and of pieces of it. */
     bool by_drift;             /* --compress auto: deltas take the ladder's rung. */
     struct ladder ladder;
-    float *before; /* With by_drift or --pull: x before the local steps of a job. Else NULL. */
+    float *
+        before; /* With by_drift, --pull or --local-steps auto: x before the local steps of a job. Else NULL. */
 };
 
 /* Whose run counts. Who has none takes the other's; one that has begun wins over

@@ -202,6 +202,20 @@ int run_core_check(const struct run *r, char error[RUN_ERROR_MAX])
             mixer_all[r->mixer]->name);
         return -EINVAL;
     }
+    if (!sends_models(r) && r->local_steps == 0) {
+        snprintf(error, RUN_ERROR_MAX,
+                 "--mixer %s: needs a number of --local-steps, not auto: what it sends are sums of "
+                 "equally many steps",
+                 mixer_all[r->mixer]->name);
+        return -EINVAL;
+    }
+    if (r->policy == RUN_ASYNC && r->local_steps == 0) {
+        snprintf(
+            error, RUN_ERROR_MAX,
+            "--policy async: needs a number of --local-steps, not auto: where nobody waits for "
+            "the slow, there is nothing to even out");
+        return -EINVAL;
+    }
     return check_tolerate(r, error);
 }
 
@@ -260,8 +274,9 @@ const struct run_key run_core_keys[] = {
      .useless = tolerates_nobody, .of = "tolerate",
      .why = "only with --tolerate: alone it shortens the honest as much as liars"},
     {.name = "policy", .kind = RUN_CHOICE, .fallback = "sync",
-     .help = "wait for every neighbour's round (sync) or never (async)",
-     .choices = "sync|async", RUN_FIELD(policy)},
+     .help = "wait for every neighbour's round (sync), never (async), or where the slowest is N "
+             "rounds behind (ssp:N, stale synchronous)",
+     .choices = "sync|async|ssp:N", RUN_FIELD(policy)},
     {.name = "seed", .kind = RUN_UINT, .fallback = "1",
      .help = "of every random choice of the run",
      .min = 0, .max = UINT64_MAX, RUN_FIELD(seed)},
@@ -272,8 +287,9 @@ const struct run_key run_core_keys[] = {
      .help = "members to wait for before the first round",
      .min = 1, .max = WIRE_MEMBERS_MAX, RUN_FIELD(min_peers)},
     {.name = "local-steps", .kind = RUN_UINT, .fallback = "1",
-     .help = "local steps between exchanges",
-     .min = 1, .max = 1000000, RUN_FIELD(local_steps)},
+     .help = "local steps between exchanges; auto: each peer does what it can in the time that "
+             "the average one takes for 10, so that the slowest does not set the pace",
+     .word = "auto", .min = 1, .max = 1000000, RUN_FIELD(local_steps)},
     {.name = "final-drift", .kind = RUN_REAL, .fallback = "0.001",
      .help = "relative drift at which the last phase ends; 0: no last phase",
      .low = 0, .high = 1, RUN_FIELD(final_drift)},

@@ -80,7 +80,7 @@ static uint64_t get_integer(const void *field, size_t size)
     return v;
 }
 
-/* `gamma=auto` is gamma_auto and a gamma of 0, which no number can give. */
+/* `gamma=auto` is gamma_auto and a gamma of 0, `local-steps=auto` is 0: no number can give these. */
 static void put_field(struct run *r, const struct run_key *key, const char *canonical)
 {
     void *field = (char *)r + key->at;
@@ -92,7 +92,8 @@ static void put_field(struct run *r, const struct run_key *key, const char *cano
         memcpy(field, canonical, strlen(canonical) + 1);
         break;
     case RUN_UINT:
-        if (number_whole(canonical, &whole)) /* Else it is a word, resolved later. */
+        if (number_whole(canonical,
+                         &whole)) /* Else it is a word, resolved later; or a 0 is left. */
             put_integer(field, key->size, whole);
         break;
     case RUN_REAL:
@@ -109,9 +110,13 @@ static void put_field(struct run *r, const struct run_key *key, const char *cano
 static void choice_text(const char *choices, uint64_t place, char out[RUN_VALUE_MAX])
 {
     size_t n;
-    const char *name = number_choice_at(choices, place, &n);
+    uint32_t number;
+    const char *name = number_choice_at(choices, place, &n, &number);
+    bool numbered = n > 2 && memcmp(name + n - 2, ":N", 2) == 0;
     memcpy(out, name, n);
     out[n] = '\0';
+    if (numbered)
+        snprintf(out + n - 1, RUN_VALUE_MAX - n, "%lu", (unsigned long)number);
 }
 
 /* The canonical text of a field: the other way of put_field(). */
@@ -124,7 +129,10 @@ static void field_text(const struct run *r, const struct run_key *key, char out[
         memcpy(out, field, strlen(field) + 1);
         break;
     case RUN_UINT:
-        snprintf(out, RUN_VALUE_MAX, "%llu", (unsigned long long)get_integer(field, key->size));
+        if (field == &r->local_steps && r->local_steps == 0)
+            memcpy(out, key->word, strlen(key->word) + 1);
+        else
+            snprintf(out, RUN_VALUE_MAX, "%llu", (unsigned long long)get_integer(field, key->size));
         break;
     case RUN_REAL:
         memcpy(&real, field, sizeof real);

@@ -27,13 +27,16 @@
 /* --compress auto: precision by drift (gossip/exchange/ladder.h). */
 #define RUN_AUTO "auto"
 
-enum run_policy { RUN_SYNC, RUN_ASYNC };
+/* From RUN_SSP on: stale synchronous, with a staleness of 1, 2, ... (run_staleness()). */
+enum run_policy { RUN_SYNC, RUN_ASYNC, RUN_SSP };
 
 enum {
     RUN_VALUE_MAX = 1400, /* Bytes of a value, with the NUL: a topology may carry its edges. */
     RUN_SPEC_MAX = 256,   /* Bytes of any other canonical value. */
     RUN_KEYS_MAX = 48,    /* Keys of the core and of one trainer together. */
     RUN_OWN_MAX = 1280,   /* Bytes of a trainer's values. */
+    RUN_STEPS_AUTO = 10,  /* --local-steps auto: those of the average peer, */
+    RUN_STEPS_MORE = 4,   /* and nobody does more than so many times these. */
     RUN_ERROR_MAX = 320
 };
 
@@ -56,14 +59,36 @@ struct run
     uint64_t seed;
     uint64_t rounds; /* 0: not known yet. Epochs are resolved to rounds before a run is fixed. */
     uint32_t min_peers;
-    uint32_t local_steps;
-    double final_drift; /* Target Xi/|mean| of the last phase; 0: no last phase. */
-    double quorum;      /* Share of the members below which peers do no local rounds. */
+    uint32_t local_steps; /* Between exchanges; 0: by speed, run_steps() on the average. */
+    double final_drift;   /* Target Xi/|mean| of the last phase; 0: no last phase. */
+    double quorum;        /* Share of the members below which peers do no local rounds. */
     /* Whose keys it has besides the core's, or NULL for none; and their values, a
      * struct that the trainer knows. */
     const struct run_trainer *trainer;
     alignas(max_align_t) unsigned char own[RUN_OWN_MAX];
 };
+
+/* Local steps of a round: of each peer, or of the average one where each does what it can. */
+static inline uint32_t run_steps(const struct run *r)
+{
+    return r->local_steps > 0 ? r->local_steps : RUN_STEPS_AUTO;
+}
+
+/* The most that a peer does of them. */
+static inline uint32_t run_steps_most(const struct run *r)
+{
+    return r->local_steps > 0 ? r->local_steps : RUN_STEPS_AUTO * RUN_STEPS_MORE;
+}
+
+/* How many rounds a peer may be ahead of its slowest neighbour before it does the next: one rule
+ * for all policies. 0: as many as it likes. (SSP: Ho et al. 2013, "More Effective Distributed ML
+ * via a Stale Synchronous Parallel Parameter Server".) */
+static inline uint32_t run_staleness(const struct run *r)
+{
+    return r->policy == RUN_SYNC    ? 1
+           : r->policy == RUN_ASYNC ? 0
+                                    : (uint32_t)r->policy - RUN_SSP + 1;
+}
 
 enum run_kind { RUN_TEXT, RUN_UINT, RUN_REAL, RUN_CHOICE };
 

@@ -135,6 +135,8 @@ int sim_open(struct sim_world **out, const struct sim_config *config)
         struct sim_peer *p = &w->peers[i];
         *p = (struct sim_peer){.world = w, .index = i, .fault = 1};
         p->slowness = 1 + config->step_spread * rng_unit(&w->rng);
+        if (config->straggler > 0 && i + 1 == config->n_peers)
+            p->slowness *= config->straggler;
         p->advertise = p->address;
         snprintf(p->name, sizeof p->name, "peer-%u", i);
         snprintf(p->address, sizeof p->address, "peer-%u:1", i);
@@ -227,10 +229,9 @@ static void send_all(struct sim_world *w, struct sim_peer *p, const struct node_
 static double job_us(const struct sim_world *w, const struct sim_peer *p)
 {
     double us = (double)w->config.step_us * p->slowness * p->fault;
-    struct node_size size = {.trains = true};
-    if (w->config.sessions)
-        node_size(p->node, &size);
-    return size.trains ? us * (double)w->config.run.local_steps : us / SIM_MIXING;
+    struct node_size size;
+    node_size(p->node, &size);
+    return size.trains || !w->config.sessions ? us * (double)size.n_steps : us / SIM_MIXING;
 }
 
 static void work(struct sim_world *w, struct sim_peer *p)

@@ -31,8 +31,9 @@ struct sim_config
     int64_t latency_us; /* One way. */
     int64_t jitter_us;  /* Uniform, added to the latency. */
     double
-        bytes_per_s; /* On each link, each way; 0: no limit, else SIM_LEAST_BYTES_PER_S or more. */
-    int64_t step_us; /* One local step. */
+        bytes_per_s;  /* On each link, each way; 0: no limit, else SIM_LEAST_BYTES_PER_S or more. */
+    int64_t step_us;  /* One local step. */
+    double straggler; /* The last peer's are so many times slower; 0: they are not. */
     double step_spread;    /* Peers' speeds differ by up to this factor - 1. */
     double cut_rate;       /* Chance that a delta is lost with its session. */
     int64_t checkpoint_us; /* Age of a checkpoint when the next is due; 0: there are none. */

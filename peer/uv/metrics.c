@@ -54,7 +54,7 @@ json_t *uv_metrics_object(const struct node_progress *p, double time_s)
     return json_pack(
         "{s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:s?, s:o, s:o, s:o, "
         "s:o, "
-        "s:o, s:o, s:o, s:o,"
+        "s:o, s:o, s:o, s:o, s:o, s:o,"
         " s:o, s:o, s:o, s:o, s:o}",
         "round", uv_metrics_whole(p->round), "rounds", uv_metrics_whole(p->n_rounds), "phase",
         uv_metrics_phase(p->phase, p->holds), "time_s", uv_metrics_figure(time_s), "loss",
@@ -71,8 +71,10 @@ json_t *uv_metrics_object(const struct node_progress *p, double time_s)
         uv_metrics_figure(p->compute_s), "wait_s", uv_metrics_figure(p->wait_s), "mix_s",
         uv_metrics_figure(p->mix_s), "live", uv_metrics_whole(p->n_live), "edges",
         uv_metrics_whole(p->n_edges), "settle_rounds", uv_metrics_whole(p->settle_rounds),
-        "rounds_done", uv_metrics_whole(p->rounds_done), "rounds_skipped",
-        uv_metrics_whole(p->rounds_skipped), "joined_round", uv_metrics_whole(p->joined_round));
+        "local_steps", uv_metrics_whole(p->local_steps), "steps_done",
+        uv_metrics_whole(p->steps_done), "rounds_done", uv_metrics_whole(p->rounds_done),
+        "rounds_skipped", uv_metrics_whole(p->rounds_skipped), "joined_round",
+        uv_metrics_whole(p->joined_round));
 }
 
 char *uv_metrics_line(const struct node_progress *p, double time_s)

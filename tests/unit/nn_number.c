@@ -113,11 +113,37 @@ static void choices_have_places(void **state)
     static const char choices[] = "sync|async|a";
     static const char *const bad[] = {"", "s", "syn", "syncs", "|", "sync|async", "Sync"};
     static const char *const name[] = {"sync", "async", "a"};
+    uint32_t number;
     for (int i = 0; i < 3; i++) {
         size_t n;
         assert_int_equal(number_choice(choices, name[i]), i);
-        const char *at = number_choice_at(choices, (uint64_t)i, &n);
+        const char *at = number_choice_at(choices, (uint64_t)i, &n, &number);
         assert_true(n == strlen(name[i]) && memcmp(at, name[i], n) == 0);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        assert_int_equal(number_choice(choices, bad[i]), -1);
+}
+
+/* The last choice may be a word with a number, each number a place of its own. */
+static void choices_have_numbers(void **state)
+{
+    (void)state;
+    static const char choices[] = "sync|async|ssp:N";
+    static const char *const bad[] = {"ssp",      "ssp:",   "ssp:N",  "ssp:0", "ssp:01",
+                                      "ssp:4097", "ssp:1x", "ssp:-1", "ss:1",  "sync:1"};
+    static const struct
+    {
+        const char *text;
+        int place;
+    } good[] = {{"sync", 0}, {"async", 1}, {"ssp:1", 2}, {"ssp:2", 3}, {"ssp:4096", 4097}};
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+        size_t n;
+        uint32_t number;
+        assert_int_equal(number_choice(choices, good[i].text), good[i].place);
+        const char *at = number_choice_at(choices, (uint64_t)good[i].place, &n, &number);
+        assert_true(good[i].place >= 2
+                        ? n == 5 && memcmp(at, "ssp:N", 5) == 0 && (int)number == good[i].place - 1
+                        : n == strlen(good[i].text));
     }
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
         assert_int_equal(number_choice(choices, bad[i]), -1);
@@ -132,6 +158,7 @@ int main(void)
         cmocka_unit_test(whole_texts_only),
         cmocka_unit_test(reals_read_back),
         cmocka_unit_test(choices_have_places),
+        cmocka_unit_test(choices_have_numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

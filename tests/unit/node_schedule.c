@@ -41,6 +41,7 @@ static struct schedule_view training(const struct schedule_edge *edge)
 {
     return (struct schedule_view){.phase = NODE_TRAINING,
                                   .lock_step = true,
+                                  .staleness = 1,
                                   .round = 10,
                                   .rounds = 100,
                                   .beat = 10,
@@ -115,13 +116,39 @@ static void test_beats_are_claimed_beyond_the_lead(void **state)
     assert_int_equal(schedule_next(&v).claim, 35);
     w.beat = w.round = 35; /* And that one goes on meanwhile. */
     expect(&w, SCHEDULE_TRAIN, "far ahead");
-    v.lock_step = false;
+    v.lock_step = false, v.staleness = 0;
     assert_int_equal(schedule_next(&v).claim, 0);
-    v.lock_step = true;
+    v.lock_step = true, v.staleness = 1;
     e[0].open = false; /* What a lost neighbour said last may be of another run's end. */
     assert_int_equal(schedule_next(&v).claim, 0);
     v.reach = 1000;
     assert_int_equal(schedule_lead(&v), 64 + 16);
+}
+
+/* Stale synchronous: it goes on until a neighbour is so many rounds behind, in training only. */
+static void test_stale_synchronous_waits_at_its_bound(void **state)
+{
+    struct schedule_edge e[2] = {at(7), at(12)};
+    struct schedule_view v = training(e);
+    (void)state;
+    v.lock_step = false;
+    v.staleness = 4;
+    expect(&v, SCHEDULE_TRAIN, "three rounds behind");
+    e[0].beat = 6;
+    expect(&v, SCHEDULE_WAIT, "four rounds behind");
+    assert_ptr_equal(schedule_next(&v).for_whom, &e[0]);
+    e[0].busy_us = LIMIT + 1;
+    expect(&v, SCHEDULE_TRAIN, "it hangs");
+    e[0].busy_us = 0;
+    e[0].open = false;
+    expect(&v, SCHEDULE_TRAIN, "it is gone");
+    e[0].open = true;
+    e[1].beat = 90;                               /* And nobody claims what it has not done. */
+    v.beat = v.round = 6 + schedule_lead(&v) + 4; /* It was away for long. */
+    expect(&v, SCHEDULE_TRAIN, "far behind");
+    v.beat = v.round -= 1;
+    expect(&v, SCHEDULE_WAIT, "just not too far behind");
+    assert_int_equal(schedule_next(&v).claim, 0);
 }
 
 static void test_nobody_waits_for_who_is_excused(void **state)
@@ -161,7 +188,7 @@ static void test_who_is_alone_keeps_the_pace(void **state)
         if (k == 5) /* The last that it may be behind, and we wait for it in the end. */
             v.beat = v.round = 34, e[1] = at(10);
         if (k == 6)
-            v.lock_step = false;
+            v.lock_step = false, v.staleness = 0;
         if (k == 7)
             e[0].done = e[1].done = true;
         if (k == 8)
@@ -190,7 +217,7 @@ static void test_in_step(void **state)
         struct schedule_edge e[2] = {at(row[i].a), at(row[i].b)};
         struct schedule_view v = training(e);
         assert_int_equal(schedule_in_step(&v), row[i].in_step);
-        v.lock_step = false;
+        v.lock_step = false, v.staleness = 0;
         assert_false(schedule_in_step(&v));
     }
 }
@@ -214,7 +241,7 @@ static void test_async_waits_for_nobody(void **state)
     struct schedule_edge e[2] = {at(1), at(2)};
     struct schedule_view v = training(e);
     (void)state;
-    v.lock_step = false;
+    v.lock_step = false, v.staleness = 0;
     expect(&v, SCHEDULE_TRAIN, "asynchronous");
 }
 
@@ -442,7 +469,7 @@ static void test_slow_trainers_are_waited_for_at_a_low_rate(void **state)
     struct schedule_edge e[2] = {ready(150), ready(150)};
     struct schedule_view v = settling(e);
     (void)state;
-    v.lock_step = false;
+    v.lock_step = false, v.staleness = 0;
     v.idle_us = 1000;
     expect(&v, SCHEDULE_MIX, "all have trained");
     v.trained = false;
@@ -482,6 +509,7 @@ int main(void)
         cmocka_unit_test(test_lock_step_waits_for_the_slower),
         cmocka_unit_test(test_a_skew_is_corrected_once),
         cmocka_unit_test(test_beats_are_claimed_beyond_the_lead),
+        cmocka_unit_test(test_stale_synchronous_waits_at_its_bound),
         cmocka_unit_test(test_nobody_waits_for_who_is_excused),
         cmocka_unit_test(test_who_is_alone_keeps_the_pace),
         cmocka_unit_test(test_in_step),

@@ -1,0 +1,107 @@
+/* tests/unit/node_pace.c -- local steps by speed: agreement by heartbeats, and its bounds. */
+#include "peer/node/pace.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+enum { PEERS = 16, AVERAGE = 10, MOST = 40, BEATS = 400 };
+
+/* A round of each, as it is now. */
+static void work(struct pace *p, double step_us)
+{
+    uint32_t n = pace_steps(p, AVERAGE, MOST);
+    pace_worked(p, n, (int64_t)(n * step_us));
+}
+
+/* On a ring, where one is five times slower, all need the same time for a round in the end, and
+ * the average peer does what the average says. */
+static void the_slow_does_less(void **state)
+{
+    (void)state;
+    struct pace p[PEERS] = {{0}};
+    double step_us[PEERS], longest = 0, shortest = INFINITY, sum = 0;
+    for (int i = 0; i < PEERS; i++)
+        step_us[i] = i == 3 ? 5000 : 1000;
+    for (int k = 0; k < BEATS; k++)
+        for (int i = 0; i < PEERS; i++) {
+            work(&p[i], step_us[i]);
+            pace_heard(&p[i], p[(i + 1) % PEERS].mean);
+            pace_heard(&p[i], p[(i + PEERS - 1) % PEERS].mean);
+        }
+    for (int i = 0; i < PEERS; i++) {
+        uint32_t n = pace_steps(&p[i], AVERAGE, MOST);
+        sum += n;
+        longest = fmax(longest, n * step_us[i]);
+        shortest = fmin(shortest, n * step_us[i]);
+    }
+    assert_int_equal(pace_steps(&p[3], AVERAGE, MOST), 2);
+    assert_true(shortest > 0.75 * longest); /* Whole steps: the slow one's are long. */
+    assert_true(fabs(sum / PEERS - AVERAGE) < 1);
+    for (int k = 0; k < BEATS; k++) /* Its machine has nothing else to do any more. */
+        for (int i = 0; i < PEERS; i++) {
+            work(&p[i], 1000);
+            pace_heard(&p[i], p[(i + 1) % PEERS].mean);
+        }
+    for (int i = 0; i < PEERS; i++)
+        assert_int_equal(pace_steps(&p[i], AVERAGE, MOST), AVERAGE);
+}
+
+/* It has measured nothing, or nobody says anything. */
+static void without_word_it_does_the_average(void **state)
+{
+    (void)state;
+    struct pace p = {0};
+    assert_int_equal(pace_steps(&p, AVERAGE, MOST), AVERAGE);
+    pace_heard(&p, 1e6);
+    assert_int_equal(pace_steps(&p, AVERAGE, MOST), AVERAGE);
+    pace_worked(&p, 10, 5000);
+    assert_int_equal(pace_steps(&p, AVERAGE, MOST), AVERAGE);
+    pace_heard(&p, 0);
+    assert_int_equal(pace_steps(&p, AVERAGE, MOST), AVERAGE);
+    pace_worked(&p, 10, 0); /* A clock that does not move. */
+    assert_true(pace_steps(&p, AVERAGE, MOST) >= 1);
+}
+
+static void a_liar_moves_it_within_bounds(void **state)
+{
+    (void)state;
+    struct pace fast = {0}, slow = {0};
+    for (int k = 0; k < BEATS; k++) {
+        work(&fast, 1000);
+        work(&slow, 1000);
+        pace_heard(&fast, 3e38);
+        pace_heard(&slow, 1e-38);
+    }
+    assert_int_equal(pace_steps(&fast, AVERAGE, MOST), 1);
+    assert_int_equal(pace_steps(&slow, AVERAGE, MOST), MOST);
+    for (int k = 0; k < BEATS; k++) { /* Among honest ones again. */
+        pace_heard(&fast, 1000);
+        pace_heard(&slow, 1000);
+    }
+    assert_int_equal(pace_steps(&fast, AVERAGE, MOST), AVERAGE);
+    assert_int_equal(pace_steps(&slow, AVERAGE, MOST), AVERAGE);
+}
+
+static void ways_weigh_alike(void **state)
+{
+    (void)state;
+    assert_true(pace_weight(10, 10) == 1);
+    assert_true(pace_weight(20, 10) == 0.5);
+    assert_true(pace_weight(8, 10) == 1.25);
+    assert_true(pace_weight(2, 10) == 2); /* And no longer. */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_slow_does_less),
+        cmocka_unit_test(without_word_it_does_the_average),
+        cmocka_unit_test(a_liar_moves_it_within_bounds),
+        cmocka_unit_test(ways_weigh_alike),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
