@@ -75,6 +75,15 @@ static uint64_t next_epoch(const struct edge *e, uint64_t our_boot)
     return e->low ? rng_at(own, other) | 1 : rng_at(other, own) | 1;
 }
 
+/* Is all that either end has applied known to the other? Where one is as its checkpoint has it, and
+ * the other not, only if that one has got on with this very process: it had our delta, and a lost
+ * session has taken its own along. */
+static bool both_know(const struct edge *e)
+{
+    bool met = e->met_boot != 0 && e->met_boot == e->theirs.boot;
+    return e->said == e->theirs.restored || met;
+}
+
 /* Rule 3 at the head of edge.h. Where we are one ahead the other end lacks our
  * previous delta (`prev`); without that one nothing can be resent, and the edge resets. */
 bool edge_agree(struct edge *e, uint64_t our_boot)
@@ -82,7 +91,7 @@ bool edge_agree(struct edge *e, uint64_t our_boot)
     if (!e->asked || !e->heard)
         return false;
     uint64_t theirs = e->theirs.round;
-    bool same = e->epoch != 0 && e->epoch == e->theirs.epoch && e->said == e->theirs.restored;
+    bool same = e->epoch != 0 && e->epoch == e->theirs.epoch && both_know(e);
     bool ahead = same && theirs + 1 == e->round;
     e->asked = e->heard = false;
     e->state = EDGE_OPEN;
@@ -93,9 +102,12 @@ bool edge_agree(struct edge *e, uint64_t our_boot)
             e->got[1].full = e->got[0].full = false;
         e->resend_cur = e->cur.payload != NULL;
         e->resend_prev = ahead && e->prev.payload != NULL;
-        if (!ahead || e->resend_prev)
+        if (!ahead || e->resend_prev) {
+            e->met_boot = e->theirs.boot;
             return true;
+        }
     }
+    e->met_boot = 0;
     forget_deltas(e);
     e->n_resets += e->opened; /* The first epoch is no reset. */
     e->opened = true;

@@ -20,7 +20,9 @@
  *    so each exchange is applied exactly once, and models are not resent.
  *
  * EDGE says, too, whether the edge is `restored`, as a checkpoint has it. Of two ends of which
- * one is, the other may have applied what that one does not know any more: RESET.
+ * one is, the other may have applied what that one does not know any more: RESET. But where the
+ * same two processes have gone on with the edge before, over a session that is lost, the other has
+ * applied nothing since its own restart that this one did not send: rule 3 holds.
  *
  * An edge mixes once both ends have opened it; either closes it alone. Pure:
  * messages in, verdicts out; no vector is touched here.
@@ -93,8 +95,9 @@ struct edge
     bool asked;     /* Our EDGE is out on this link, unanswered. */
     bool heard;     /* Their EDGE is here on this link; it is `theirs`. */
     struct wire_edge theirs;
-    bool restored; /* It is as a checkpoint has it: nothing was committed since. */
-    bool opened;   /* It has had an epoch. */
+    bool restored;     /* It is as a checkpoint has it: nothing was committed since. */
+    uint64_t met_boot; /* Their process with which it last went on in its epoch; 0: none. */
+    bool opened;       /* It has had an epoch. */
 
     bool reset;                   /* a, b and gamma must begin anew. */
     bool resend_prev, resend_cur; /* To be sent when the link is there. */

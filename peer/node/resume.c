@@ -443,8 +443,7 @@ bool resume_look(struct resume *r)
 {
     if (!over(r)) {
         tell(r);
-        if (r->env->now_us >= r->since_us + GRACE_US)
-            call(r);
+        call(r);
         return false;
     }
     call_no_more(r);
