@@ -34,9 +34,9 @@ static double most_weight(const struct correction *term, size_t n, uint32_t tole
     return sum;
 }
 
-double clip_threshold2(const struct correction *term, size_t n, uint32_t tolerate)
+double clip_threshold2(const struct correction *term, size_t n, uint32_t tolerate, uint32_t behind)
 {
-    double need = 2 * most_weight(term, n, tolerate) * (1 - rounding), most2 = 0;
+    double need = behind * most_weight(term, n, tolerate) * (1 - rounding), most2 = 0;
     for (size_t i = 0; i < n; i++) {
         double above = 0;
         for (size_t j = 0; j < n; j++)
@@ -54,7 +54,7 @@ void clip_terms(struct correction *term, size_t n, size_t dim, const struct clip
         t->refused = t->limit2 > 0 && !(t->d2 <= t->limit2);
         t->d2 = t->refused ? (double)INFINITY : t->d2;
     }
-    double tau2 = fmin(clip_threshold2(term, n, rule->tolerate), rule->most2);
+    double tau2 = fmin(clip_threshold2(term, n, rule->tolerate, rule->behind), rule->most2);
     for (struct correction *t = term; t < term + n; t++) {
         t->refused |= !isfinite(t->d2); /* Nothing may be multiplied with it. */
         if (t->refused)

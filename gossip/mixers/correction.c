@@ -140,6 +140,12 @@ static double most_pull2(const struct mixing *m)
     return limited ? m->pull * m->pull * m->step2 : (double)INFINITY;
 }
 
+/* Whoever has been found out is not here, and those who may still lie are that many fewer. */
+static uint32_t still_lie(const struct mixing *m)
+{
+    return m->tolerate > m->n_barred ? m->tolerate - m->n_barred : 0;
+}
+
 void correction_mix(struct mixing *m, bool (*corrects)(const struct mixing_task *t))
 {
     size_t n = 0;
@@ -149,7 +155,9 @@ void correction_mix(struct mixing *m, bool (*corrects)(const struct mixing_task 
         if (t->commit && corrects(t))
             m->term[n++] = make_term(m, t);
     if (m->tolerate > 0)
-        clip_terms(m->term, n, m->dim, &(struct clip_rule){m->tolerate, most_pull2(m)});
+        clip_terms(m->term, n, m->dim,
+                   &(struct clip_rule){still_lie(m), m->settling ? CLIP_LAST : CLIP_TRAINING,
+                                       most_pull2(m)});
     correction_pass(m->x, m->dim, m->term, n);
     m->local2 = n > 0 ? 0 : m->local2;
     for (size_t i = 0; i < n; i++) {

@@ -86,7 +86,8 @@ struct mixing
     struct replica_pool replicas;
     double fixed_gamma;                      /* 0: auto. */
     uint32_t tolerate;                       /* So many neighbours may lie (clip.h); 0: none. */
-    double pull;                             /* Likewise, in own steps; 0: no limit. */
+    uint32_t n_barred;                       /* So many of those have no part in this job. */
+    double pull;                             /* As tolerate, in own steps; 0: no limit. */
     uint64_t draw_key;                       /* For the codecs' random streams. */
     size_t cap;                              /* Longest payload of any codec, in bytes. */
     uint64_t sketch_every, statistics_every; /* Deltas of training. */
@@ -162,6 +163,7 @@ struct mixing_moment
     bool lock_step;
     bool settling;  /* The last phase. */
     bool draining;  /* No new deltas. */
+    bool barred;    /* The other end of the edge has lied: nothing is exchanged with it now. */
     uint32_t codec; /* For deltas of training: DELTA_RUN or a rung. */
 };
 

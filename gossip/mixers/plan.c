@@ -20,6 +20,7 @@
 int mixing_begin(struct mixing *m, size_t n)
 {
     m->n_tasks = 0;
+    m->n_barred = 0;
     m->settling = false;
     if (n <= m->cap_tasks && m->term != NULL)
         return 0;
@@ -62,6 +63,7 @@ void mixing_join(struct mixing *m, struct edge *e, const struct mixing_moment *n
     t->codec = m->mixer->plan(m, t, now);
     choose_company(m, t, now);
     m->n_tasks += t->commit || t->encode || e->reset;
+    m->n_barred += now->barred;
 }
 
 size_t mixing_commits(const struct mixing *m)

@@ -24,8 +24,8 @@ double chain_bound(const struct edges *es, size_t n_members)
     for (size_t i = 0; i < es->n; i++) {
         const struct neighbour *b = edges_at(es, i);
         const struct edge *e = &b->edge;
-        if (e->state == EDGE_DONE || b->n_barred > 0) /* The distrusted have no part in it. */
-            continue;
+        if (e->state == EDGE_DONE || b->n_barred > 0 || edges_found_out(es, b))
+            continue; /* The distrusted have no part in it. */
         measure(e, &d2, &e2);
         most_d2 = fmax(most_d2, d2);
         most_e2 = fmax(most_e2, e2);

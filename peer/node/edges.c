@@ -286,14 +286,6 @@ static void ask(struct edges *es, struct neighbour *b)
     sessions_send(es->sessions, b->link, true, out, wire_put_edge(out, sizeof out, &m), NULL);
 }
 
-/* Nothing is exchanged with it now, whatever it asks for. In the last phase no training would mend
- * what it does: it has no other chance. */
-static bool is_barred(const struct edges *es, const struct neighbour *b)
-{
-    bool last = b->n_barred > 0 && es->beat >= es->workshop->run.rounds;
-    return last || es->env->now_us < b->barred_us;
-}
-
 static struct early_edge *early(struct edges *es, const struct link *l)
 {
     return &es->early[l - es->sessions->links];
@@ -312,7 +304,7 @@ void edges_edge(struct edges *es, const struct link *l, const struct wire_edge *
         sessions_violation(es->sessions, l, "EDGE from after the run's end");
         return;
     }
-    if (b == NULL || is_barred(es, b)) {
+    if (b == NULL || edges_bars(es, b)) {
         *early(es, l) = (struct early_edge){.heard = true, .link = l->number, .edge = *m};
         return;
     }
@@ -532,7 +524,7 @@ static void update(struct edges *es, struct neighbour *b)
     }
     if (b->link == NULL)
         attach(b, l);
-    if (is_barred(es, b))
+    if (edges_bars(es, b))
         return;
     if (b->must_ask)
         ask(es, b);

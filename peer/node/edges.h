@@ -124,6 +124,11 @@ void edges_job_done(struct edges *es);
 void edges_reset_mismatched(struct edges *es);
 /* Who was distrusted is left alone for a while, longer each time (edges_trust.c). */
 void edges_bar_distrusted(struct edges *es);
+/* Nothing is exchanged with it now, whatever it asks for: it was distrusted. */
+bool edges_bars(const struct edges *es, const struct neighbour *b);
+/* Nothing is mixed over it, and its other end is known to lie: it was distrusted, or has broken the
+ * protocol. */
+bool edges_found_out(const struct edges *es, const struct neighbour *b);
 /* Has the distance run away again since this was last asked? */
 bool edges_new_runaway(struct edges *es, size_t i);
 

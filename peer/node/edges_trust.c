@@ -1,6 +1,19 @@
 /* peer/node/edges_trust.c -- who was distrusted is left alone, and asked again later. */
 #include "peer/node/edges.h"
 
+/* In the last phase no training would mend what it does: it has no other chance. */
+bool edges_bars(const struct edges *es, const struct neighbour *b)
+{
+    bool last = b->n_barred > 0 && es->beat >= es->workshop->run.rounds;
+    return last || es->env->now_us < b->barred_us;
+}
+
+bool edges_found_out(const struct edges *es, const struct neighbour *b)
+{
+    bool known = edges_bars(es, b) || quarantine_knows(&es->sessions->quarantine, b->edge.id);
+    return known && b->edge.state != EDGE_OPEN;
+}
+
 /* For 5 s, and for twice as long each time, up to 23 hours. */
 static void bar(struct edges *es, struct neighbour *b)
 {

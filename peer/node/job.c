@@ -73,6 +73,7 @@ static void plan_edge(struct job *j, size_t i)
                                 .lock_step = w->run.policy == RUN_SYNC,
                                 .settling = ph->phase == NODE_SETTLING,
                                 .draining = ph->draining,
+                                .barred = edges_found_out(j->edges, edges_at(j->edges, i)),
                                 .codec = w->by_drift ? DELTA_RUNG + w->ladder.rung : DELTA_RUN};
     edges_join(j->edges, i, &now);
 }
@@ -177,8 +178,9 @@ static void plan_training(struct job *j)
 /* With fewer neighbours the rule of --tolerate lets hardly anything pass. */
 static void tell_few(struct job *j, uint32_t degree)
 {
-    uint32_t tolerate = j->workshop->run.tolerate, need = 2 * tolerate + 2;
-    bool few = tolerate > 0 && degree < need;
+    uint32_t tolerate = j->workshop->run.tolerate, n_barred = j->workshop->mixing.n_barred;
+    uint32_t need = tolerate > n_barred ? 2 * (tolerate - n_barred) + 2 : 0;
+    bool few = degree < need;
     if (few && !j->few)
         env_note(j->env, NOTE_WARNING,
                  "round %llu: %u edges are open, and --tolerate %u wants %u: what comes over "

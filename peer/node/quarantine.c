@@ -40,6 +40,11 @@ void quarantine_add(struct quarantine *q, const uint8_t id[WIRE_ID_BYTES], int64
     memcpy(q->at[i].id, id, WIRE_ID_BYTES);
 }
 
+bool quarantine_knows(const struct quarantine *q, const uint8_t id[WIRE_ID_BYTES])
+{
+    return find(q, id) < QUARANTINE_IDS;
+}
+
 bool quarantine_holds(const struct quarantine *q, const uint8_t id[WIRE_ID_BYTES], int64_t now_us)
 {
     size_t i = find(q, id);

@@ -22,7 +22,9 @@ struct quarantine
 
 /* It broke the protocol now. */
 void quarantine_add(struct quarantine *q, const uint8_t id[WIRE_ID_BYTES], int64_t now_us);
-/* Is that over? */
+/* Is it one of those that did, however long ago? */
+bool quarantine_knows(const struct quarantine *q, const uint8_t id[WIRE_ID_BYTES]);
+/* Is it not spoken with now? */
 bool quarantine_holds(const struct quarantine *q, const uint8_t id[WIRE_ID_BYTES], int64_t now_us);
 
 #endif

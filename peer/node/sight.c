@@ -13,6 +13,12 @@ static int64_t busy_us(const struct phases *ph, const struct neighbour *b)
     return l != NULL && l->told_busy_us > b->stale.came_us ? link_busy_us(l, ph->env->now_us) : 0;
 }
 
+/* Whoever was found out is given up at once: nothing that it may still do is worth a wait. */
+static int64_t lost_us(const struct phases *ph, const struct neighbour *b)
+{
+    return edges_found_out(ph->edges, b) ? INT64_MAX : ph->env->now_us - b->open_us;
+}
+
 struct schedule_edge sight_edge(const struct phases *ph, const struct neighbour *b)
 {
     const struct edge *e = &b->edge;
@@ -25,7 +31,7 @@ struct schedule_edge sight_edge(const struct phases *ph, const struct neighbour 
     int64_t mute_since = b->excused ? b->beat_us : later(b->beat_us, ph->idle_since_us);
     return (struct schedule_edge){.open = e->state == EDGE_OPEN,
                                   .done = e->state == EDGE_DONE,
-                                  .lost_us = now - b->open_us,
+                                  .lost_us = lost_us(ph, b),
                                   .ready = edge_ready(e),
                                   .made = e->cur.payload != NULL,
                                   .old = ph->near && e->cur.payload != NULL

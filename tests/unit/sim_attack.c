@@ -124,6 +124,39 @@ static void nobody_lies(void **state)
         }
 }
 
+/* ---- no more neighbours than B asks for ---- */
+
+/* Eight peers with four neighbours each. Where one is found out, the three that are left are
+ * enough; where it is not, the last phase brings the honest together all the same, and soon. */
+static void the_smallest_graph_is_enough(void **state)
+{
+    static const char *const attacks[] = {"huge:5", "nan:5", "push:5", "dissensus:5"};
+    (void)state;
+    for (size_t i = 0; i < sizeof attacks / sizeof attacks[0]; i++)
+        for (size_t k = 0; k < CODECS; k++) {
+            enum { FEW = 8 };
+            char error[ATTACK_ERROR_MAX];
+            bool liar[FEW];
+            struct rig r;
+            struct consensus c;
+            rig_init(&r, FEW, DIM, "regular:4", codecs[k], 0);
+            r.eta = 0.05f;
+            r.quiet = true;
+            r.config.run.rounds = 60;
+            r.config.run.tolerate = 1;
+            r.config.run.final_drift = 1e-3;
+            assert_int_equal(attack_read(attacks[i], FEW, &r.config.attack, liar, error), 0);
+            r.config.liar = liar;
+            rig_run(&r, UINT64_MAX);
+            sim_drift(r.world, &c);
+            uint64_t settling = rig_progress(&r, 0).settle_rounds;
+            if (!(c.trained.relative <= 1e-3) || settling > 300)
+                fail_msg("%s, %s: relative drift %g after %llu rounds", attacks[i], codecs[k],
+                         c.trained.relative, (unsigned long long)settling);
+            rig_close(&r);
+        }
+}
+
 /* ---- more liars than B ---- */
 
 /* Five honest peers in a ring, two liars on each, and edges among those so that all have four. */
@@ -274,6 +307,7 @@ int main(void)
         cmocka_unit_test(one_liar_untolerated),
         cmocka_unit_test(one_liar_tolerated),
         cmocka_unit_test(nobody_lies),
+        cmocka_unit_test(the_smallest_graph_is_enough),
         cmocka_unit_test(more_liars_than_that),
         cmocka_unit_test(an_unscaled_peer_is_left_alone),
         cmocka_unit_test(who_was_barred_is_tried_again),
