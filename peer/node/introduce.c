@@ -11,7 +11,8 @@
 
 enum {
     NEW_MAX = WIRE_MEMBERS_MAX, /* A table that was never seen is no more than this, */
-    NEW_US = 60 * 1000 * 1000   /* and no honest cluster has that many newcomers in a minute. */
+    NEW_US = 60 * 1000 * 1000,  /* and no honest cluster has that many newcomers in a minute. */
+    OTHER_US = 1000 * 1000      /* Who ends a session for another process does so at once. */
 };
 
 static void note_forged(struct sessions *s, const struct link *l, enum members_verdict verdict)
@@ -21,15 +22,35 @@ static void note_forged(struct sessions *s, const struct link *l, enum members_v
 }
 
 /* A clone that does not end gets a line a minute. */
-static void say_cloned(struct sessions *s)
+static void say_cloned(struct sessions *s, const char *which)
 {
     struct env *v = s->env;
     if (v->now_us < s->cloned_us)
         return;
     s->cloned_us = v->now_us + CLONED_US;
     env_note(v, NOTE_ERROR,
-             "another process runs with our identity, and began after us: that one should end by "
-             "itself (was our directory copied?)");
+             "another process runs with our identity%s should end by itself (was our directory "
+             "copied?)",
+             which);
+}
+
+/* A clone that calls only others has no session with us. Nor does its last word reach us, if they
+ * have given up its session for ours by then. But before, they have given up ours for its, and told
+ * us of it: a record of ours that we did not make, on a session that was well, and is then closed.
+ * The record alone says nothing: it may be that of a former life. */
+static void note_other(struct sessions *s, struct link *l, const struct record *r,
+                       enum members_verdict verdict)
+{
+    int64_t now_us = s->env->now_us;
+    if (verdict == MEMBERS_ABOUT_ME && r->boot != members_self(s->env->members)->boot
+        && now_us - l->up_us > SILENT_US)
+        l->other_us = now_us;
+}
+
+void introduce_lost(struct sessions *s, const struct link *l)
+{
+    if (l->other_us > 0 && !l->doomed && s->env->now_us - l->other_us <= OTHER_US)
+        say_cloned(s, ", and talks to those whom we talk to: whichever began last");
 }
 
 static enum members_verdict merge(struct sessions *s, const struct link *l, const struct record *r)
@@ -48,7 +69,7 @@ static enum members_verdict merge(struct sessions *s, const struct link *l, cons
                  "began last should end by itself",
                  r->name, r->id[0], r->id[1], r->id[2], r->id[3]);
     if (verdict == MEMBERS_CLONED)
-        say_cloned(s);
+        say_cloned(s, ", and began after us: that one");
     if (verdict == MEMBERS_CLONE) {
         /* Not a word of leaving: it would be the other's, too. But our answer, which tells it. */
         env_note(v, NOTE_ERROR,
@@ -114,7 +135,7 @@ void sessions_members(struct sessions *s, const struct link *link, const struct 
     struct link *l = &s->links[link - s->links];
     for (uint32_t i = 0; i < told->n_records && !l->doomed; i++)
         if (members_find(v->members, told->records[i].id) != NULL || may_introduce(s, l))
-            (void)merge(s, l, &told->records[i]);
+            note_other(s, l, &told->records[i], merge(s, l, &told->records[i]));
     for (uint32_t i = 0; i < told->n_vouches && !l->doomed; i++)
         note_forged(s, l, members_vouched(v->members, &told->vouches[i]));
     members_settle(v->members, v->now_us);

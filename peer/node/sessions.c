@@ -254,6 +254,7 @@ void sessions_down(struct sessions *s, const struct node_event *ev)
     if (l == NULL)
         return;
     l->used = false;
+    introduce_lost(s, l);
     seek_unwelcome(s, l);
     if (!l->opened || l->violated)
         dial_in_vain(s, l);

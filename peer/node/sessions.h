@@ -39,7 +39,8 @@ struct link
     size_t told;           /* The place of the next member to tell. */
     uint32_t n_new;        /* So many members were first heard of on it since new_us; */
     int64_t new_us;
-    bool told_new; /* that they were too many was said. */
+    bool told_new;    /* that they were too many was said. */
+    int64_t other_us; /* When another process of our identity was last told of on it; 0: never. */
     uint8_t id[WIRE_ID_BYTES];
     int64_t heard_us, up_us;
     uint64_t boot;         /* Their process drew it when it started. */
@@ -257,6 +258,8 @@ enum members_verdict introduce_hello(struct sessions *s, const struct link *l,
 /* The session talks from now on: we can vouch for its member. */
 void introduce_met(struct sessions *s, const struct link *l);
 void introduce_tick(struct sessions *s);
+/* It has ended: perhaps for the sake of another process of our identity. */
+void introduce_lost(struct sessions *s, const struct link *l);
 
 void dial_start(struct sessions *s);
 /* The dial with this tag is over: it reached whoever has this id, or, NULL, nobody. */

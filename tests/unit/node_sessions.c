@@ -140,6 +140,43 @@ static void test_a_clone_of_us(void **state)
     }
 }
 
+/* A clone that calls others, and not us: they tell us of it and end our session for its. So do
+ * they of our former life, but then they end no session that was well. */
+static void test_a_clone_elsewhere(void **state)
+{
+    static const struct
+    {
+        int64_t up_us, then_us; /* The session's age, and from the word to its end. */
+        uint64_t boot;
+        bool said;
+    } cases[] = {{60 * SECOND, 0, 99, true},
+                 {60 * SECOND, SECOND, 99, true},
+                 {60 * SECOND, SECOND + 1, 99, false},
+                 {SILENT_US, 0, 99, false},
+                 {60 * SECOND, 0, 0, false}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        begin();
+        const struct link *l = up(HIGH, false);
+        hello(l, 1);
+        step_at(rig.env.now_us + cases[i].up_us);
+        sessions_heard(&rig.s, l->number);
+        struct record r = record(OURS, 99);
+        r.boot = cases[i].boot > 0 ? cases[i].boot : members_self(rig.env.members)->boot;
+        r.incarnation = members_self(rig.env.members)->incarnation + 14000;
+        struct wire_members told = {.n_records = 1, .records = &r};
+        sessions_members(&rig.s, l, &told);
+        assert_int_equal(rig.fx.n_notes, 0);
+        step_at(rig.env.now_us + cases[i].then_us);
+        down(l);
+        assert_int_equal(rig.fx.n_notes, cases[i].said);
+        if (cases[i].said)
+            assert_non_null(strstr(rig.fx.notes[0].text, "another process runs with our identity"));
+        assert_false(rig.env.over);
+        end();
+    }
+}
+
 /* However a restart comes: a former life, whatever its clock said and whatever it raised its own
  * record above, is no clone, for it cannot have heard us. */
 static void test_no_clone_in_a_restart(void **state)
@@ -507,6 +544,7 @@ int main(void)
         cmocka_unit_test(test_second_session),
         cmocka_unit_test(test_two_processes_of_one_identity),
         cmocka_unit_test(test_a_clone_of_us),
+        cmocka_unit_test(test_a_clone_elsewhere),
         cmocka_unit_test(test_no_clone_in_a_restart),
         cmocka_unit_test(test_alone_with_a_clone),
         cmocka_unit_test(test_alone_with_ourselves),
