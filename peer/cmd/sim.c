@@ -15,6 +15,7 @@
 #include "peer/cmd/out.h"
 #include "peer/cmd/peers.h"
 #include "peer/cmd/reserve.h"
+#include "peer/cmd/stop.h"
 #include "peer/cmd/training.h"
 #include "peer/sgd/sgd_keys.h"
 #include "peer/sim/attack.h"
@@ -25,7 +26,6 @@
 #include <inttypes.h>
 #include <jansson.h>
 #include <math.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -77,22 +77,6 @@ const struct option_row cmd_sim_rows[] = {
     {.name = NULL},
 };
 /* clang-format on */
-
-static volatile sig_atomic_t stopped;
-
-static void on_signal(int number)
-{
-    (void)number;
-    stopped = 1;
-}
-
-/* A second one has its usual effect. */
-static void catch_signals(void)
-{
-    struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-}
 
 static int make_trainer(void *self, uint32_t peer, const struct run *run, struct trainer *t,
                         char error[RUN_ERROR_MAX])
@@ -336,12 +320,12 @@ static int simulate(struct simulation *s)
                            .note = say_note};
     if (sim_open(&s->world, &c) != 0)
         return cmd_fail(o, CMD_FAILED, "out of memory for %u peers", s->n);
-    catch_signals();
-    while (!s->failed && !stopped && sim_step(s->world))
+    cmd_stop_catch();
+    while (!s->failed && !cmd_stop_asked() && sim_step(s->world))
         ;
     if (s->failed)
         return code_of_failure(s);
-    if (stopped)
+    if (cmd_stop_asked())
         return cmd_sim_interrupted(s);
     for (uint32_t i = 0; i < s->n && s->out != NULL && code == CMD_OK; i++)
         code = write_model(s, i);

@@ -10,6 +10,7 @@
 #include "peer/cmd/train.h"
 
 #include "peer/cmd/files.h"
+#include "peer/cmd/stop.h"
 #include "peer/sgd/sgd_keys.h"
 
 #include <errno.h>
@@ -46,23 +47,6 @@ const char *const cmd_train_keys[] = {
     "model", "norm",         "init",   "data",     "augment", "seed",     "rounds",
     "batch", "optimiser",    "lr",     "momentum", "beta2",   "nesterov", "label-smoothing",
     "clip",  "weight-decay", "warmup", "schedule", NULL};
-
-static volatile sig_atomic_t stopped;
-
-static void on_signal(int number)
-{
-    (void)number;
-    stopped = 1;
-}
-
-/* A second signal has its usual effect, since the handler is gone by then. */
-static void catch_signals(void)
-{
-    struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-    signal(SIGPIPE, SIG_IGN);
-}
 
 /* ---- Before ----------------------------------------------------------- */
 
@@ -228,7 +212,7 @@ static void end_epoch(struct cmd_train *t)
 static int train(struct cmd_train *t)
 {
     t->begin_ns = uv_hrtime();
-    while (t->round < t->run.rounds && !stopped && t->diverged[0] == '\0') {
+    while (t->round < t->run.rounds && !cmd_stop_asked() && t->diverged[0] == '\0') {
         step(t);
         if (t->round >= end_of_epoch(t))
             end_epoch(t);
@@ -247,7 +231,7 @@ static int interrupted(struct cmd_train *t)
 {
     t->tested = (struct trainer_report){0};
     cmd_train_keep_stop(t);
-    int code = cmd_train_keep_model(t, &stopped);
+    int code = cmd_train_keep_model(t);
     if (code != CMD_OK)
         return code;
     cmd_train_break(t);
@@ -280,7 +264,7 @@ static int run_all(struct cmd_train *t)
     if (code == CMD_OK && t->round < t->run.rounds && t->diverged[0] == '\0')
         return interrupted(t);
     if (code == CMD_OK)
-        code = cmd_train_keep_model(t, &stopped);
+        code = cmd_train_keep_model(t);
     if (code != CMD_OK)
         return code;
     code = judge(t);
@@ -295,7 +279,8 @@ int cmd_train(const struct options *o)
 {
     static struct cmd_train t; /* It is large, and a process has one. */
     t.o = o;
-    catch_signals();
+    cmd_stop_catch();
+    signal(SIGPIPE, SIG_IGN);
     int code = run_all(&t);
     if (t.metrics != NULL)
         fclose(t.metrics);

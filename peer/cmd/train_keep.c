@@ -2,11 +2,11 @@
 #include "peer/cmd/train_keep.h"
 
 #include "peer/cmd/files.h"
+#include "peer/cmd/stop.h"
 #include "peer/cmd/train.h"
 #include "peer/store/retry.h"
 #include "peer/uv/spare.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -199,14 +199,14 @@ static int write_model(struct cmd_train *t, char why[DATA_ERROR_MAX])
     return err;
 }
 
-static void wait_for(int64_t us, const volatile sig_atomic_t *stopped)
+static void wait_for(int64_t us)
 {
     uint64_t end = uv_hrtime() + (uint64_t)us * 1000;
-    while (!*stopped && uv_hrtime() < end)
+    while (!cmd_stop_asked() && uv_hrtime() < end)
         uv_sleep(LOOK_MS);
 }
 
-int cmd_train_keep_model(struct cmd_train *t, const volatile sig_atomic_t *stopped)
+int cmd_train_keep_model(struct cmd_train *t)
 {
     char why[DATA_ERROR_MAX];
     struct retry retry = {0};
@@ -217,7 +217,7 @@ int cmd_train_keep_model(struct cmd_train *t, const volatile sig_atomic_t *stopp
         int64_t now_us = (int64_t)(uv_hrtime() / 1000);
         bool say;
         int64_t wait_us = retry_failed(&retry, now_us, patience_us, &say);
-        if (*stopped || wait_us == 0)
+        if (cmd_stop_asked() || wait_us == 0)
             return cmd_fail(t->o, CMD_FAILED, "%s; the model is lost%s", why,
                             t->keep.kept > 0 ? ", and the same command goes on from a checkpoint"
                                              : "");
@@ -225,7 +225,7 @@ int cmd_train_keep_model(struct cmd_train *t, const volatile sig_atomic_t *stopp
             cmd_fail(t->o, CMD_OK,
                      "warning: %s; the model is in memory, and tried again for %lld s", why,
                      (long long)((retry_left_us(&retry, now_us) + 999999) / 1000000));
-        wait_for(wait_us, stopped);
+        wait_for(wait_us);
     }
     if (retry.begun)
         cmd_fail(t->o, CMD_OK, "the model is in %s now", t->out);

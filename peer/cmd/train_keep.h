@@ -18,8 +18,6 @@
 #include "peer/uv/calm.h"
 #include "peer/uv/writer.h"
 
-#include <signal.h>
-
 struct cmd_train;
 
 struct cmd_train_keep
@@ -44,9 +42,9 @@ void cmd_train_keep_round(struct cmd_train *t);
 /* The run stops here: write one now, and wait until it is on disk. */
 void cmd_train_keep_stop(struct cmd_train *t);
 
-/* Write the model, as often as it takes, until *stopped or --patience is over. CMD_OK or an exit code
+/* Write the model, as often as it takes, until a signal asks to stop or --patience is over. CMD_OK or an exit code
  * with a line on stderr. */
-int cmd_train_keep_model(struct cmd_train *t, const volatile sig_atomic_t *stopped);
+int cmd_train_keep_model(struct cmd_train *t);
 
 /* `over`: the run has a result, and nobody will go on from its checkpoints. */
 void cmd_train_keep_close(struct cmd_train *t, bool over);

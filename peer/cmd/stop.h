@@ -1,0 +1,14 @@
+/* peer/cmd/stop.h -- Ctrl-C and SIGTERM, for a command that computes in its own thread and looks. */
+#ifndef PEER_CMD_STOP_H
+#define PEER_CMD_STOP_H
+
+#include <stdbool.h>
+
+/* From now on the first of these signals is only noted. The second has its usual effect, since the
+ * handler is gone by then: a computation that never looks can still be ended. */
+void cmd_stop_catch(void);
+
+/* Has one come? */
+bool cmd_stop_asked(void);
+
+#endif
