@@ -50,22 +50,46 @@ size_t dense_size(const struct codec_stage *c, size_t n)
  * ask memory for what comes next. */
 enum { FAR = 1 << 18 };
 
-/* Load the block at s->x[at..at+n) with its sums. False if a value is out of range, infinite or
- * NaN: the largest magnitude, compared as bits, shows all three. */
-static bool load_block(const struct codec *codec, const struct codec_source *s, size_t at, size_t n,
-                       struct codec_block *b, float *v)
+/* Blocks that are loaded together: `count` of n elements in all. */
+struct batch
 {
-    unsigned how = (codec->values->wants_l1 ? (unsigned)SIMD_L1 : 0u)
+    struct codec_block b[BATCH_MAX];
+    size_t count, n;
+};
+
+/* Load the blocks at s->x[at..at+n) with their sums, and add the squares to stat.
+ * False if a value is out of range, infinite or
+ * NaN: the largest magnitude, compared as bits, shows all three. */
+static bool load_blocks(const struct codec_stage *c, const struct codec_source *s, size_t at,
+                        const struct dense_scratch *scratch, struct batch *to,
+                        struct compress_stat *stat)
+{
+    struct simd_sums sums[BATCH_MAX];
+    size_t block = block_of(c, s->n);
+    size_t most = block * batch_of(block);
+    unsigned how = (c->codec->values->wants_l1 ? (unsigned)SIMD_L1 : 0u)
                    | (s->n >= FAR ? (unsigned)SIMD_AHEAD : 0u);
-    struct simd_sums sums = simd_load(v, s->x + at, codec_x_hat(s, at), n, how);
-    b->v = v;
-    b->n = n;
-    b->first = at;
-    b->key = s->key;
-    b->x2 = sums.x2;
-    b->l1 = sums.l1;
-    b->max = bytes_to_float(sums.max);
-    return sums.max < CODEC_LIMIT_BITS;
+    to->n = s->n - at < most ? s->n - at : most;
+    to->count = (to->n + block - 1) / block;
+    simd_load_blocks(sums, scratch->v,
+                     &(struct simd_source){s->x + at, codec_x_hat(s, at), to->n, block, how});
+    uint32_t max = 0;
+    for (size_t i = 0; i < to->count; i++) {
+        size_t in = i * block;
+        to->b[i] = (struct codec_block){
+            .v = scratch->v + in,
+            .n = to->n - in < block ? to->n - in : block,
+            .first = at + in,
+            .key = s->key,
+            .x2 = sums[i].x2,
+            .l1 = sums[i].l1,
+            .max = bytes_to_float(sums[i].max),
+            .work = scratch->work + in,
+        };
+        stat->x2 += sums[i].x2;
+        max = sums[i].max > max ? sums[i].max : max;
+    }
+    return max < CODEC_LIMIT_BITS;
 }
 
 /* A codec that works on several blocks at once is given the batch; one by one for all others.
@@ -109,26 +133,15 @@ static int encode_batches(const struct codec_stage *c, const struct codec_source
                           const struct dense_scratch *scratch, uint8_t *dst,
                           struct compress_stat *stat)
 {
-    size_t block = block_of(c, s->n);
-    size_t batch = batch_of(block);
-    for (size_t at = 0; at < s->n;) {
-        struct codec_block b[BATCH_MAX];
-        size_t count = 0;
-        size_t size = 0;
-        for (; count < batch && at < s->n; at += b[count++].n) {
-            size_t n = s->n - at < block ? s->n - at : block;
-            float *v = scratch->v + count * block;
-            if (!load_block(c->codec, s, at, n, &b[count], v))
-                return -ERANGE;
-            b[count].work = scratch->work + count * block;
-            stat->x2 += b[count].x2;
-            size += c->codec->values->size(c->arg, n);
-        }
-        double e2 = encode_blocks(c, b, count, dst);
+    struct batch batch;
+    for (size_t at = 0; at < s->n; at += batch.n) {
+        if (!load_blocks(c, s, at, scratch, &batch, stat))
+            return -ERANGE;
+        double e2 = encode_blocks(c, batch.b, batch.count, dst);
         if (!(e2 >= 0.0))
             return -ERANGE;
         stat->e2 += e2;
-        dst += size;
+        dst += dense_size(c, batch.n);
     }
     return 0;
 }

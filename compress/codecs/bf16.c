@@ -13,6 +13,7 @@
 
 #include "compress/codecs/error2.h"
 #include "compress/coding/bytes.h"
+#include "compress/simd/simd.h"
 
 #include "nn/math/vec.h"
 
@@ -60,7 +61,7 @@ static double bf16_encode(const int64_t *arg, const struct codec_block *b, uint8
         return -1.0; /* The last step below 2^64 may round up to it. */
     float square[CODEC_CHUNK];
     encode_halves(dst, square, b->v, b->n, error2_shift(b->max));
-    return error2_unshift(error2_sum(square, b->n), b->max);
+    return error2_unshift(simd_sum_squares(square, b->n), b->max);
 }
 
 static inline float value_at(const uint8_t *src, size_t i)

@@ -1,8 +1,9 @@
 /* compress/codecs/error2.h -- sums of squared errors, for encoders that know each
  * error as they round.
  *
- * A rounding loop stores the square of every error in a buffer, and another
- * adds them up: two loops that vectorise where one that does both does not.
+ * A rounding loop of plain C stores the square of every error in a buffer, and
+ * simd_sum_squares() adds them up: two loops that vectorise where one that does
+ * both does not.
  * Errors are first multiplied by 2^-e, with e the exponent of the block's
  * largest value, so that floats are enough: what underflows then is nothing
  * beside that value's own square. That factor comes from error2_shift().
@@ -28,10 +29,6 @@ static inline double error2_unshift(double sum, float max)
     memcpy(&pow4, &bits, sizeof pow4);
     return sum * pow4;
 }
-
-/* Sum of n <= CODEC_CHUNK squares, to 4e-6 of it: sixteen lanes of floats, then
- * the lanes in double. The order of additions is fixed. */
-double error2_sum(const float *square, size_t n);
 
 /* The sum of ((v - decoded) * shift)^2 over n <= CODEC_CHUNK values. */
 double error2_decoded(const float *v, const float *decoded, size_t n, float shift);

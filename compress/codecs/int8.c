@@ -16,6 +16,7 @@
 #include "compress/codecs/error2.h"
 #include "compress/codecs/params.h"
 #include "compress/coding/bytes.h"
+#include "compress/simd/simd.h"
 
 #include "nn/math/vec.h"
 
@@ -23,10 +24,6 @@ enum {
     INT8_BLOCK /* Index of the argument. */
 };
 enum { INT8_TOP = 127 };
-
-/* Added to a float below 2^22 in size, this leaves its integer part, rounded
- * to nearest even, in the low bits: two's complement. */
-#define ROUND_BIAS 0x1.8p23f
 
 static const struct codec_param int8_params[] = {
     PARAMS_BLOCK("block", 256),
@@ -44,16 +41,6 @@ static size_t int8_size(const int64_t *arg, size_t n)
     return 4 + n;
 }
 
-/* The block times 2^-e, e its exponent, and the scale likewise: nothing tiny
- * or huge is ever divided by. */
-struct grid
-{
-    float shift; /* 2^-e. */
-    float step;  /* scale * shift, about 1/127 to 2/127. */
-    float inv;   /* 1 / step. Not made from it where the scale is not coarse:
-                  * two divisions in a row are long for a block of 256. */
-};
-
 /* M / 127, or the next larger float where that is subnormal and M would have no code. */
 static float scale_of(float max)
 {
@@ -63,46 +50,55 @@ static float scale_of(float max)
     return scale;
 }
 
-static struct grid grid_of(float max, float scale)
+/* The block times 2^-e, e its exponent, and the scale likewise, about 1/127 to 2/127: nothing tiny
+ * or huge is ever divided by. `inv` is 1 / step, but not made from it where the scale is not
+ * coarse: two divisions in a row are long for a block of 256. */
+static struct simd_bytes grid_of(float max, float scale)
 {
     float shift = error2_shift(max);
     float step = scale * shift;
     float inv = scale < 0x1p-126f ? 1.0f / step : (float)INT8_TOP / (max * shift);
-    return (struct grid){shift, step, inv};
+    return (struct simd_bytes){.shift = shift, .inv = inv, .step = step};
 }
 
-/* Write the codes, and the squares of their errors times shift^2 (error2.h). */
-VEC_CLONES static void quantise(uint8_t *restrict code, float *restrict square,
-                                const float *restrict v, size_t n, struct grid g)
+/* Write a block whose scale is known; returns its error. */
+static double int8_put(const int64_t *arg, const struct codec_block *b, float scale,
+                       const struct simd_bytes *g, uint8_t *dst)
 {
-    for (size_t i = 0; i < n; i++) {
-        float a = v[i] * g.shift;
-        float biased = a * g.inv + ROUND_BIAS;
-        code[i] = (uint8_t)bytes_of_float(biased);
-        float d = a - (biased - ROUND_BIAS) * g.step;
-        square[i] = d * d;
-    }
-}
-
-static double int8_encode(const int64_t *arg, const struct codec_block *b, uint8_t *dst)
-{
-    float scale = scale_of(b->max);
-    if (scale * (float)INT8_TOP >= CODEC_LIMIT)
-        return -1.0; /* Just below the limit, and rounded up to it. */
     bytes_put_float(dst, scale);
     if (!(scale > 0.0f)) {
         memset(dst + 4, 0, int8_size(arg, b->n) - 4);
         return 0.0;
     }
-    struct grid g = grid_of(b->max, scale);
     double e2 = 0.0;
-    float square[CODEC_CHUNK];
     for (size_t at = 0; at < b->n; at += CODEC_CHUNK) {
         size_t count = b->n - at < CODEC_CHUNK ? b->n - at : CODEC_CHUNK;
-        quantise(dst + 4 + at, square, b->v + at, count, g);
-        e2 += error2_sum(square, count);
+        e2 += simd_byte_put(g, dst + 4 + at, b->v + at, count);
     }
     return error2_unshift(e2, b->max);
+}
+
+/* While the divisions for a block are under way, the block before is rounded: in blocks of 256
+ * they would be waited for. A scale of zero makes a grid that is not used. */
+static double int8_encode_all(const int64_t *arg, const struct codec_block *b, size_t count,
+                              uint8_t *dst)
+{
+    float next = scale_of(b[0].max);
+    struct simd_bytes next_grid = grid_of(b[0].max, next);
+    double sum = 0.0;
+    for (size_t i = 0; i < count; i++) {
+        float scale = next;
+        struct simd_bytes g = next_grid;
+        if (i + 1 < count) {
+            next = scale_of(b[i + 1].max);
+            next_grid = grid_of(b[i + 1].max, next);
+        }
+        if (scale * (float)INT8_TOP >= CODEC_LIMIT)
+            return -1.0; /* Just below the limit, and rounded up to it. */
+        sum += int8_put(arg, &b[i], scale, &g, dst);
+        dst += int8_size(arg, b[i].n);
+    }
+    return sum;
 }
 
 /* The largest |code|. It is 128 for the byte -128, which is no code. */
@@ -166,7 +162,7 @@ static void int8_add(const int64_t *arg, const uint8_t *src, size_t n, size_t at
 static const struct codec_values int8_values = {
     .block = int8_block,
     .size = int8_size,
-    .encode = int8_encode,
+    .encode_all = int8_encode_all,
     .check = int8_check,
     .decode = int8_decode,
     .add = int8_add,

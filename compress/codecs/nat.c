@@ -24,8 +24,8 @@
 #include "compress/codecs/error2.h"
 #include "compress/codecs/params.h"
 #include "compress/coding/bytes.h"
+#include "compress/simd/simd.h"
 
-#include "nn/math/rng.h"
 #include "nn/math/vec.h"
 
 enum { NAT_ROUND, NAT_SCALE };
@@ -81,82 +81,20 @@ static unsigned top_of(const int64_t *arg)
     return arg[NAT_SCALE] == SCALE_INV1W ? NAT_TOP : NAT_TOP - 1;
 }
 
-/* What is added below the exponent: 23 bits, as 32-bit little-endian numbers.
- * Number first + i of the stream has half a word of nn/rng; first is even, and
- * there is room for an even n. */
-VEC_CLONES static void draw_bits(uint8_t *restrict add, uint64_t key, size_t first, size_t n)
-{
-    for (size_t i = 0; i < (n + 1) / 2; i++)
-        bytes_put_u64(add + 8 * i, rng_at(key, first / 2 + i) >> 9 & UINT64_C(0x007fffff007fffff));
-}
-
-static void half_bits(uint8_t *add, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        bytes_put_u32(add + 4 * i, 1u << (MANTISSA - 1));
-}
-
-struct rounded
-{
-    uint8_t *exponent;
-    uint8_t *sign; /* A byte each, 0 or 1. */
-    float *square; /* The squared error, times shift^2. */
-};
-
-/* Returns the highest exponent byte. */
-VEC_CLONES static unsigned round_to_powers(const struct rounded *to, const float *restrict v,
-                                           const uint8_t *restrict add, size_t n, float factor,
-                                           float shift)
-{
-    uint8_t *restrict exponent = to->exponent;
-    uint8_t *restrict sign = to->sign;
-    float *restrict square = to->square;
-    uint32_t top = 0;
-    for (size_t i = 0; i < n; i++) {
-        uint32_t bits = bytes_of_float(v[i]);
-        uint32_t abs = bits & 0x7fffffffu;
-        uint32_t normal = 0u - (uint32_t)(abs >= 1u << MANTISSA);
-        uint32_t e = (abs + bytes_get_u32(add + 4 * i)) >> MANTISSA & normal;
-        exponent[i] = (uint8_t)e;
-        sign[i] = (uint8_t)(bits >> 31 & normal);
-        top = e > top ? e : top;
-        float power = bytes_to_float(e << MANTISSA);
-        float d = (bytes_to_float(abs) - power * factor) * shift;
-        square[i] = d * d;
-    }
-    return top;
-}
-
-/* Eight bytes of 0 or 1 to eight bits: the product's top byte has byte i at
- * bit i. */
-VEC_CLONES static void pack_signs(uint8_t *restrict dst, const uint8_t *restrict sign,
-                                  size_t n_bytes)
-{
-    for (size_t i = 0; i < n_bytes; i++)
-        dst[i] = (uint8_t)(bytes_get_u64(sign + 8 * i) * UINT64_C(0x0102040810204080) >> 56);
-}
-
 static double nat_encode(const int64_t *arg, const struct codec_block *b, uint8_t *dst)
 {
-    uint8_t add[4 * CODEC_CHUNK];
-    uint8_t sign[CODEC_CHUNK];
-    float square[CODEC_CHUNK];
-    if (arg[NAT_ROUND] == ROUND_SR)
-        draw_bits(add, b->key, b->first, b->n);
-    else
-        half_bits(add, b->n);
-    float shift = error2_shift(b->max);
-    struct rounded to = {dst, sign, square};
-    unsigned top = round_to_powers(&to, b->v, add, b->n, factor_of(arg), shift);
-    if (top > top_of(arg))
-        return -1.0;
-    size_t n_bytes = (b->n + 7) / 8;
-    memset(sign + b->n, 0, 8 * n_bytes - b->n);
-    pack_signs(dst + b->n, sign, n_bytes);
-    return error2_unshift(error2_sum(square, b->n), b->max);
+    struct simd_powers p = {
+        .random = arg[NAT_ROUND] == ROUND_SR,
+        .key = b->key,
+        .first = b->first,
+        .factor = factor_of(arg),
+        .shift = error2_shift(b->max),
+    };
+    double e2 = simd_power_put(&p, dst, b->v, b->n);
+    return p.top <= top_of(arg) ? error2_unshift(e2, b->max) : -1.0;
 }
 
-/* And back: eight bits to eight bytes of 0 or 0x80. Each byte of the product
+/* Eight bits to eight bytes of 0 or 0x80. Each byte of the product
  * keeps its own bit, which the sum carries to the top. */
 VEC_CLONES static void spread_signs(uint8_t *restrict minus, const uint8_t *restrict sign,
                                     size_t n_bytes)
@@ -209,13 +147,6 @@ VEC_CLONES static void values_of(const uint8_t *restrict exponent, const uint8_t
         v[i] = value_of(exponent[i], minus[i], factor);
 }
 
-VEC_CLONES static void add_values(const uint8_t *restrict exponent, const uint8_t *restrict minus,
-                                  size_t n, float factor, float *restrict y)
-{
-    for (size_t i = 0; i < n; i++)
-        y[i] += value_of(exponent[i], minus[i], factor);
-}
-
 static void nat_decode(const int64_t *arg, const uint8_t *src, size_t n, size_t at, size_t count,
                        float *v)
 {
@@ -227,9 +158,7 @@ static void nat_decode(const int64_t *arg, const uint8_t *src, size_t n, size_t 
 static void nat_add(const int64_t *arg, const uint8_t *src, size_t n, size_t at, size_t count,
                     float *y)
 {
-    uint8_t minus[CODEC_CHUNK];
-    spread_signs(minus, src + n + at / 8, (count + 7) / 8);
-    add_values(src + at, minus, count, factor_of(arg), y);
+    simd_power_add(y, src + at, src + n + at / 8, count, factor_of(arg));
 }
 
 static const struct codec_values nat_values = {

@@ -42,8 +42,8 @@ static inline float difference(const float *x, const float *x_hat, size_t i)
 }
 
 /* Infinity and NaN have the largest bits of all, so the maximum of the bits shows them. */
-static struct simd_sums load_ref(float *restrict v, const float *restrict x,
-                                 const float *restrict x_hat, size_t n, unsigned how)
+static struct simd_sums load_block(float *restrict v, const float *restrict x,
+                                   const float *restrict x_hat, size_t n, unsigned how)
 {
     double x2[SIMD_LANES] = {0};
     double l1[SIMD_LANES] = {0};
@@ -52,12 +52,23 @@ static struct simd_sums load_ref(float *restrict v, const float *restrict x,
         float d = difference(x, x_hat, i);
         uint32_t bits = bytes_of_float(abs_of(d));
         double a = (double)abs_of(d);
-        v[i] = d;
+        if (v != NULL)
+            v[i] = d;
         max = bits > max ? bits : max;
         l1[i & LANE] += a;
         x2[i & LANE] += a * a;
     }
     return (struct simd_sums){sum_lanes(x2), how & SIMD_L1 ? sum_lanes(l1) : 0.0, max};
+}
+
+/* Blocks by themselves: lanes begin anew with each. */
+static void load_ref(struct simd_sums *sums, float *restrict v, const struct simd_source *s)
+{
+    for (size_t at = 0; at < s->n; at += s->block) {
+        size_t n = s->n - at < s->block ? s->n - at : s->block;
+        *sums++ = load_block(v != NULL ? v + at : NULL, s->x + at,
+                             s->x_hat != NULL ? s->x_hat + at : NULL, n, s->how);
+    }
 }
 
 /* A -0 would count as negative: the difference has none (difference()). */
@@ -118,6 +129,85 @@ static void half_add_ref(float *restrict y, const uint8_t *restrict src, size_t 
 {
     for (size_t i = 0; i < n; i++)
         y[i] += simd_half_to_float(bytes_get_u16(src + 2 * i)) * first * second;
+}
+
+/* The sums of simd_sum_squares(): sixteen lanes, and then doubles. */
+static double sum_squares_ref(const float *square, size_t n)
+{
+    float lane[SIMD_LANES] = {0};
+    double l[SIMD_LANES];
+    size_t i = 0;
+    for (; i + 4 * SIMD_LANES <= n; i += 4 * SIMD_LANES) /* Chains of a quarter's length. */
+        for (size_t j = 0; j < SIMD_LANES; j++) {
+            const float *s = square + i + j;
+            lane[j] += (s[0] + s[SIMD_LANES]) + (s[2 * SIMD_LANES] + s[3 * SIMD_LANES]);
+        }
+    for (; i < n; i++)
+        lane[i & LANE] += square[i];
+    for (size_t j = 0; j < SIMD_LANES; j++)
+        l[j] = (double)lane[j];
+    return sum_lanes(l);
+}
+
+/* Added to a float below 2^22 in size, this leaves its integer part, rounded to nearest even, in
+ * the low bits: two's complement. */
+#define ROUND_BIAS 0x1.8p23f
+
+static double byte_put_ref(const struct simd_bytes *g, uint8_t *restrict code,
+                           const float *restrict v, size_t n)
+{
+    float square[SIMD_CALL_MAX];
+    for (size_t i = 0; i < n; i++) {
+        float a = v[i] * g->shift;
+        float biased = a * g->inv + ROUND_BIAS;
+        code[i] = (uint8_t)bytes_of_float(biased);
+        float d = a - (biased - ROUND_BIAS) * g->step;
+        square[i] = d * d;
+    }
+    return sum_squares_ref(square, n);
+}
+
+enum {
+    MANTISSA = 23 /* Bits. */
+};
+
+/* What is added below an exponent: half a word of the stream, or a half. */
+static uint32_t power_bits(const struct simd_powers *p, size_t i)
+{
+    if (!p->random)
+        return 1u << (MANTISSA - 1);
+    uint64_t word = rng_at(p->key, (p->first + i) / 2);
+    return (uint32_t)(i % 2 != 0 ? word >> 32 : word) >> 9;
+}
+
+/* Adding random bits below the exponent carries into it with the probability of the mantissa. */
+static double power_put_ref(struct simd_powers *p, uint8_t *restrict dst, const float *restrict v,
+                            size_t n)
+{
+    float square[SIMD_CALL_MAX];
+    memset(dst + n, 0, (n + 7) / 8);
+    p->top = 0;
+    for (size_t i = 0; i < n; i++) {
+        uint32_t abs = bytes_of_float(abs_of(v[i]));
+        bool normal = abs >= 1u << MANTISSA;
+        uint32_t e = normal ? (abs + power_bits(p, i)) >> MANTISSA : 0;
+        unsigned minus = normal && v[i] < 0.0f;
+        dst[i] = (uint8_t)e;
+        dst[n + i / 8] |= (uint8_t)(minus << (i % 8));
+        p->top = e > p->top ? e : p->top;
+        float d = (abs_of(v[i]) - bytes_to_float(e << MANTISSA) * p->factor) * p->shift;
+        square[i] = d * d;
+    }
+    return sum_squares_ref(square, n);
+}
+
+static void power_add_ref(float *restrict y, const uint8_t *restrict exponent,
+                          const uint8_t *restrict sign, size_t n, float factor)
+{
+    for (size_t i = 0; i < n; i++) {
+        float power = bytes_to_float((uint32_t)exponent[i] << MANTISSA) * factor;
+        y[i] += sign[i / 8] >> (i % 8) & 1 ? -power : power;
+    }
 }
 
 /* Two numbers a word. An odd count takes the first half of one word more. */
@@ -227,18 +317,38 @@ static void filter_ref(struct simd_scan *s, const float *restrict value,
     s->rest2 += sum_lanes(rest2);
 }
 
-const struct simd_table simd_ref = {
-    .name = "ref",
+static const struct simd_load_table ref_load = {
     .load = load_ref,
     .load_signs = load_signs_ref,
     .sign_put = sign_put_ref,
     .sign_add = sign_add_ref,
+};
+
+static const struct simd_cast_table ref_cast = {
     .half_put = half_put_ref,
     .half_add = half_add_ref,
+    .byte_put = byte_put_ref,
+    .power_put = power_put_ref,
+    .power_add = power_add_ref,
+    .sum_squares = sum_squares_ref,
+};
+
+static const struct simd_levels_table ref_levels = {
     .coin = coin_ref,
     .round = round_ref,
     .code = code_ref,
     .nibble_add = nibble_add_ref,
+};
+
+static const struct simd_scan_table ref_scan = {
     .scan = scan_ref,
     .filter = filter_ref,
+};
+
+const struct simd_table simd_ref = {
+    .name = "ref",
+    .load = &ref_load,
+    .cast = &ref_cast,
+    .levels = &ref_levels,
+    .scan = &ref_scan,
 };

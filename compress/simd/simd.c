@@ -10,7 +10,6 @@
 
 #include <assert.h>
 #include <stdatomic.h>
-#include <stdbool.h>
 
 /* The best level of this processor. It asks only for what the kernels use, by names that every
  * compiler here knows. */
@@ -51,73 +50,108 @@ const char *simd_level(void)
 struct simd_sums simd_load(float *restrict v, const float *restrict x, const float *restrict x_hat,
                            size_t n, unsigned how)
 {
-    return table()->load(v, x, x_hat, n, how);
+    struct simd_sums sums = {0};
+    struct simd_source s = {x, x_hat, n, n, how};
+    simd_load_blocks(&sums, v, &s);
+    return sums;
+}
+
+void simd_load_blocks(struct simd_sums *sums, float *restrict v, const struct simd_source *s)
+{
+    assert(s->n <= s->block * SIMD_BLOCKS_MAX);
+    table()->load->load(sums, v, s);
 }
 
 struct simd_sums simd_load_signs(uint8_t *restrict dst, const float *restrict x,
                                  const float *restrict x_hat, size_t n, unsigned how)
 {
-    return table()->load_signs(dst, x, x_hat, n, how);
+    return table()->load->load_signs(dst, x, x_hat, n, how);
 }
 
 void simd_sign_put(uint8_t *restrict dst, const float *restrict v, size_t n)
 {
-    table()->sign_put(dst, v, n);
+    table()->load->sign_put(dst, v, n);
 }
 
 void simd_sign_add(float *restrict y, const uint8_t *restrict src, size_t n, float scale)
 {
-    table()->sign_add(y, src, n, scale);
+    table()->load->sign_add(y, src, n, scale);
 }
 
 float simd_half_put(uint8_t *restrict dst, const float *restrict v, size_t n, float first,
                     float second)
 {
     assert(n <= SIMD_CALL_MAX);
-    return table()->half_put(dst, v, n, first, second);
+    return table()->cast->half_put(dst, v, n, first, second);
 }
 
 void simd_half_add(float *restrict y, const uint8_t *restrict src, size_t n, float first,
                    float second)
 {
-    table()->half_add(y, src, n, first, second);
+    table()->cast->half_add(y, src, n, first, second);
+}
+
+double simd_byte_put(const struct simd_bytes *g, uint8_t *restrict code, const float *restrict v,
+                     size_t n)
+{
+    assert(n <= SIMD_CALL_MAX);
+    return table()->cast->byte_put(g, code, v, n);
+}
+
+double simd_power_put(struct simd_powers *p, uint8_t *restrict dst, const float *restrict v,
+                      size_t n)
+{
+    assert(n <= SIMD_CALL_MAX && p->first % 2 == 0);
+    return table()->cast->power_put(p, dst, v, n);
+}
+
+void simd_power_add(float *restrict y, const uint8_t *restrict exponent,
+                    const uint8_t *restrict sign, size_t n, float factor)
+{
+    table()->cast->power_add(y, exponent, sign, n, factor);
+}
+
+double simd_sum_squares(const float *square, size_t n)
+{
+    assert(n <= SIMD_CALL_MAX);
+    return table()->cast->sum_squares(square, n);
 }
 
 /* A word of the stream is two numbers, so that an odd start would split one. */
 void simd_coin(float *u, uint64_t key, size_t first, size_t n)
 {
     assert(first % 2 == 0);
-    table()->coin(u, key, first, n);
+    table()->levels->coin(u, key, first, n);
 }
 
 struct simd_levels simd_round(const struct simd_grid *g, float *restrict q, const float *restrict v,
                               const float *restrict u, size_t n)
 {
     assert(n <= SIMD_CALL_MAX);
-    return table()->round(g, q, v, u, n);
+    return table()->levels->round(g, q, v, u, n);
 }
 
 float simd_code(const struct simd_coder *c, uint16_t *restrict code, const float *restrict q,
                 const float *restrict v, size_t n)
 {
     assert(n <= SIMD_CALL_MAX);
-    return table()->code(c, code, q, v, n);
+    return table()->levels->code(c, code, q, v, n);
 }
 
 void simd_nibble_add(float *restrict y, const uint8_t *restrict src, size_t n,
                      const float value[16])
 {
-    table()->nibble_add(y, src, n, value);
+    table()->levels->nibble_add(y, src, n, value);
 }
 
 uint32_t simd_scan(struct simd_scan *s, const float *restrict x, const float *restrict x_hat,
                    size_t n, uint32_t first)
 {
-    return table()->scan(s, x, x_hat, n, first);
+    return table()->scan->scan(s, x, x_hat, n, first);
 }
 
 void simd_filter(struct simd_scan *s, const float *restrict value, const uint32_t *restrict index,
                  size_t n)
 {
-    table()->filter(s, value, index, n);
+    table()->scan->filter(s, value, index, n);
 }

@@ -17,20 +17,33 @@
 #define SIMD_X86 0
 #endif
 
-/* Each as the function of simd.h that is named after it. */
-struct simd_table
+/* Each as the function of simd.h that is named after it. A family is a file of each level. */
+struct simd_load_table
 {
-    const char *name;
-    struct simd_sums (*load)(float *restrict v, const float *restrict x,
-                             const float *restrict x_hat, size_t n, unsigned how);
+    void (*load)(struct simd_sums *sums, float *restrict v, const struct simd_source *s);
     struct simd_sums (*load_signs)(uint8_t *restrict dst, const float *restrict x,
                                    const float *restrict x_hat, size_t n, unsigned how);
     void (*sign_put)(uint8_t *restrict dst, const float *restrict v, size_t n);
     void (*sign_add)(float *restrict y, const uint8_t *restrict src, size_t n, float scale);
+};
+
+struct simd_cast_table
+{
     float (*half_put)(uint8_t *restrict dst, const float *restrict v, size_t n, float first,
                       float second);
     void (*half_add)(float *restrict y, const uint8_t *restrict src, size_t n, float first,
                      float second);
+    double (*byte_put)(const struct simd_bytes *g, uint8_t *restrict code, const float *restrict v,
+                       size_t n);
+    double (*power_put)(struct simd_powers *p, uint8_t *restrict dst, const float *restrict v,
+                        size_t n);
+    void (*power_add)(float *restrict y, const uint8_t *restrict exponent,
+                      const uint8_t *restrict sign, size_t n, float factor);
+    double (*sum_squares)(const float *square, size_t n);
+};
+
+struct simd_levels_table
+{
     void (*coin)(float *u, uint64_t key, size_t first, size_t n);
     struct simd_levels (*round)(const struct simd_grid *g, float *restrict q,
                                 const float *restrict v, const float *restrict u, size_t n);
@@ -38,15 +51,32 @@ struct simd_table
                   const float *restrict v, size_t n);
     void (*nibble_add)(float *restrict y, const uint8_t *restrict src, size_t n,
                        const float value[16]);
+};
+
+struct simd_scan_table
+{
     uint32_t (*scan)(struct simd_scan *s, const float *restrict x, const float *restrict x_hat,
                      size_t n, uint32_t first);
     void (*filter)(struct simd_scan *s, const float *restrict value, const uint32_t *restrict index,
                    size_t n);
 };
 
+struct simd_table
+{
+    const char *name;
+    const struct simd_load_table *load;
+    const struct simd_cast_table *cast;
+    const struct simd_levels_table *levels;
+    const struct simd_scan_table *scan;
+};
+
 extern const struct simd_table simd_ref;
 #if SIMD_X86
 extern const struct simd_table simd_avx2, simd_avx512;
+extern const struct simd_load_table simd_avx2_load, simd_avx512_load;
+extern const struct simd_cast_table simd_avx2_cast, simd_avx512_cast;
+extern const struct simd_levels_table simd_avx2_levels, simd_avx512_levels;
+extern const struct simd_scan_table simd_avx2_scan, simd_avx512_scan;
 #endif
 
 /* How far SIMD_AHEAD looks, in bytes: what is loaded is worked on from the

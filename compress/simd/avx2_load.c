@@ -1,0 +1,186 @@
+/* compress/simd/avx2_load.c -- differences with their sums, and signs, eight floats a register. */
+#include "compress/simd/avx2.h"
+
+#if SIMD_X86
+
+/* ---- load ---- */
+
+/* What load_step() sums up, in registers. */
+struct loading
+{
+    __m256d x2[4], l1[4];
+    __m256i max[2];
+};
+
+/* Where differences go: as floats or as signs, or nowhere. */
+struct loaded
+{
+    float *v;
+    uint8_t *sign;
+};
+
+/* Load sixteen elements. `how` is a constant wherever this is inlined, so the tests of it cost
+ * nothing. */
+STEP void load_step(struct loading *l, const struct loaded *to, size_t i, const float *x,
+                    const float *x_hat, unsigned how)
+{
+    for (int h = 0; h < 2; h++) {
+        __m256 d = difference(x, x_hat, (size_t)h * HALF);
+        __m256 a = abs_of(d);
+        __m256d low = low_half(a);
+        __m256d high = high_half(a);
+        int g = 2 * h;
+        if (to->v != NULL)
+            _mm256_storeu_ps(to->v + i + h * HALF, d);
+        if (to->sign != NULL)
+            to->sign[i / 8 + (size_t)h] = (uint8_t)_mm256_movemask_ps(d);
+        l->max[h] = _mm256_max_epu32(l->max[h], _mm256_castps_si256(a));
+        if (how & SIMD_L1) {
+            l->l1[g] = _mm256_add_pd(l->l1[g], low);
+            l->l1[g + 1] = _mm256_add_pd(l->l1[g + 1], high);
+        }
+        l->x2[g] = _mm256_add_pd(l->x2[g], _mm256_mul_pd(low, low));
+        l->x2[g + 1] = _mm256_add_pd(l->x2[g + 1], _mm256_mul_pd(high, high));
+    }
+}
+
+/* Load the last n < 16 elements by way of a padded copy. */
+STEP void load_tail(struct loading *l, const struct loaded *to, size_t i, const float *x,
+                    const float *x_hat, size_t n, unsigned how)
+{
+    float p[3][SIMD_LANES] = {{0}};
+    uint8_t bits[SIMD_LANES / 8];
+    struct loaded last = {p[2], bits};
+    pad(p[0], x, n);
+    if (x_hat != NULL)
+        pad(p[1], x_hat, n);
+    load_step(l, &last, 0, p[0], p[1], how);
+    if (to->v != NULL)
+        memcpy(to->v + i, p[2], n * sizeof *to->v);
+    if (to->sign != NULL)
+        memcpy(to->sign + i / 8, bits, (n + 7) / 8);
+}
+
+/* Load one block; how to fold its lanes comes later. It is inlined once for each `how`. */
+STEP struct loading load_block(const struct loaded *to, size_t at, const float *x,
+                               const float *x_hat, size_t n, unsigned how)
+{
+    __m256d zero = _mm256_setzero_pd();
+    __m256i none = _mm256_setzero_si256();
+    struct loading l = {{zero, zero, zero, zero}, {zero, zero, zero, zero}, {none, none}};
+    size_t i = at;
+    for (; i + SIMD_LANES <= at + n; i += SIMD_LANES) {
+        if (how & SIMD_AHEAD) { /* A step is one cache line of each vector. */
+            simd_ask(x + i);
+            if (x_hat != NULL)
+                simd_ask(x_hat + i);
+        }
+        load_step(&l, to, i, x + i, x_hat != NULL ? x_hat + i : NULL, how);
+    }
+    if (i < at + n)
+        load_tail(&l, to, i, x + i, x_hat != NULL ? x_hat + i : NULL, at + n - i, how);
+    return l;
+}
+
+/* Fold the lanes of a block. */
+STEP struct simd_sums sums_of(const struct loading *l)
+{
+    return (struct simd_sums){sum_lanes(l->x2), sum_lanes(l->l1), top(l->max)};
+}
+
+/* Folding is a chain of instructions that each wait for the last one: the chains of all blocks
+ * run side by side when nothing else stands between them. */
+STEP void load_all(struct simd_sums *sums, float *v, const struct simd_source *s, unsigned how)
+{
+    struct loaded to = {v, NULL};
+    struct loading l[SIMD_BLOCKS_MAX];
+    size_t count = 0;
+    for (size_t at = 0; at < s->n; at += s->block) {
+        size_t n = s->n - at < s->block ? s->n - at : s->block;
+        l[count++] = load_block(&to, at, s->x, s->x_hat, n, how);
+    }
+    for (size_t b = 0; b < count; b++)
+        sums[b] = sums_of(&l[b]);
+}
+
+/* One loop for each `how`, or the two tests would be made again at each step. */
+AVX2 static void load_avx2(struct simd_sums *sums, float *restrict v, const struct simd_source *s)
+{
+    switch (s->how) {
+    case 0:
+        load_all(sums, v, s, 0);
+        break;
+    case SIMD_L1:
+        load_all(sums, v, s, SIMD_L1);
+        break;
+    case SIMD_AHEAD:
+        load_all(sums, v, s, SIMD_AHEAD);
+        break;
+    default:
+        load_all(sums, v, s, SIMD_L1 | SIMD_AHEAD);
+        break;
+    }
+}
+
+/* The same loop, which stores signs and not differences; l1 is always summed. */
+AVX2 static struct simd_sums load_signs_avx2(uint8_t *restrict dst, const float *restrict x,
+                                             const float *restrict x_hat, size_t n, unsigned how)
+{
+    struct loaded to = {NULL, dst};
+    struct loading l;
+    if (how & SIMD_AHEAD)
+        l = load_block(&to, 0, x, x_hat, n, SIMD_L1 | SIMD_AHEAD);
+    else
+        l = load_block(&to, 0, x, x_hat, n, SIMD_L1);
+    return sums_of(&l);
+}
+
+/* ---- signs ---- */
+
+/* A byte of signs is the mask of a register. */
+AVX2 static void sign_put_avx2(uint8_t *restrict dst, const float *restrict v, size_t n)
+{
+    size_t i = 0;
+    for (; i + HALF <= n; i += HALF)
+        dst[i / HALF] = (uint8_t)_mm256_movemask_ps(_mm256_loadu_ps(v + i));
+    if (i < n) {
+        float p[SIMD_LANES];
+        pad(p, v + i, n - i);
+        dst[i / HALF] = (uint8_t)_mm256_movemask_ps(_mm256_loadu_ps(p));
+    }
+}
+
+/* Add +-scale to eight elements. */
+STEP void sign_step(float *y, int bits, __m256 scale)
+{
+    __m256 v = _mm256_xor_ps(scale, signs_of(bits));
+    _mm256_storeu_ps(y, _mm256_add_ps(_mm256_loadu_ps(y), v));
+}
+
+AVX2 static void sign_add_avx2(float *restrict y, const uint8_t *restrict src, size_t n,
+                               float scale)
+{
+    __m256 scales = _mm256_set1_ps(scale);
+    size_t i = 0;
+    for (; i + HALF <= n; i += HALF)
+        sign_step(y + i, src[i / HALF], scales);
+    if (i < n) {
+        float p[SIMD_LANES];
+        pad(p, y + i, n - i);
+        sign_step(p, src[i / HALF], scales);
+        memcpy(y + i, p, (n - i) * sizeof *y);
+    }
+}
+
+const struct simd_load_table simd_avx2_load = {
+    .load = load_avx2,
+    .load_signs = load_signs_avx2,
+    .sign_put = sign_put_avx2,
+    .sign_add = sign_add_avx2,
+};
+
+#else
+
+extern int simd_avx2_load_none; /* A file may not be empty. */
+
+#endif

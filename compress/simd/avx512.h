@@ -1,0 +1,198 @@
+/* compress/simd/avx512.h -- what all kernels of this level share, sixteen floats a register.
+ *
+ * A tail is a step under a mask. Steps are inlined into both places, and the
+ * one with all lanes loses its masks. The square of a float is exact in a
+ * double, so there a fused multiply-add rounds as the two operations do.
+ */
+#ifndef COMPRESS_SIMD_AVX512_H
+#define COMPRESS_SIMD_AVX512_H
+
+#include "compress/simd/table.h"
+
+#include "nn/math/rng.h"
+
+#if SIMD_X86
+
+#include <immintrin.h>
+
+#ifndef __OPTIMIZE__
+/* Without optimisation gcc's intrinsics are macros, and what they cast counts as written here. */
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+#endif
+
+#define AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,popcnt")))
+#define STEP   AVX512 __attribute__((always_inline)) static inline
+
+enum { ALL = 0xffff };
+
+/* The constants of rng_at() in nn/math/rng.h, SplitMix64: step, then two multiplications. */
+#define RNG_STEP  UINT64_C(0x9e3779b97f4a7c15)
+#define RNG_MIX_1 UINT64_C(0xbf58476d1ce4e5b9)
+#define RNG_MIX_2 UINT64_C(0x94d049bb133111eb)
+
+/* A mask of the lanes of the last n < 16 elements. */
+static inline __mmask16 tail(size_t n)
+{
+    return (__mmask16)((1u << n) - 1);
+}
+
+/* Load under a mask; other lanes are zero. Where the mask is a constant ALL, this is a plain
+ * load. */
+STEP __m512 get(const float *p, __mmask16 m)
+{
+    return m == ALL ? _mm512_loadu_ps(p) : _mm512_maskz_loadu_ps(m, p);
+}
+
+/* Store under a mask; nothing is written in other lanes. */
+STEP void put(float *p, __mmask16 m, __m512 v)
+{
+    if (m == ALL)
+        _mm512_storeu_ps(p, v);
+    else
+        _mm512_mask_storeu_ps(p, m, v);
+}
+
+/* Up to sixteen numbers of 16 bits: halves and codes. */
+STEP __m256i get_halves(const void *p, __mmask16 m)
+{
+    return m == ALL ? _mm256_loadu_si256(p) : _mm256_maskz_loadu_epi16(m, p);
+}
+
+STEP void put_halves(void *p, __mmask16 m, __m256i v)
+{
+    if (m == ALL)
+        _mm256_storeu_si256(p, v);
+    else
+        _mm256_mask_storeu_epi16(p, m, v);
+}
+
+/* Up to sixteen bytes. */
+STEP __m128i get_bytes(const void *p, __mmask16 m)
+{
+    return m == ALL ? _mm_loadu_si128(p) : _mm_maskz_loadu_epi8(m, p);
+}
+
+STEP void put_bytes(void *p, __mmask16 m, __m128i v)
+{
+    if (m == ALL)
+        _mm_storeu_si128(p, v);
+    else
+        _mm_mask_storeu_epi8(p, m, v);
+}
+
+/* Write one bit a lane; a tail of eight lanes or less is one byte. */
+STEP void put_bits(uint8_t *dst, __mmask16 m, __mmask16 bits)
+{
+    dst[0] = (uint8_t)bits;
+    if (m > 0xff)
+        dst[1] = (uint8_t)(bits >> 8);
+}
+
+/* Where gcc 12 keeps a mask in memory it stores 16 bits and takes 32 from there:
+ * the upper ones are cleared where it cannot know that they are. */
+STEP size_t count_lanes(__mmask16 m)
+{
+    unsigned bits = m;
+    __asm__("" : "+r"(bits));
+    return (size_t)__builtin_popcount(bits & ALL);
+}
+
+/* Clears the sign bits. */
+STEP __m512 abs_of(__m512 v)
+{
+    return _mm512_castsi512_ps(
+        _mm512_and_si512(_mm512_castps_si512(v), _mm512_set1_epi32(0x7fffffff)));
+}
+
+/* The lower eight floats as doubles: squares are summed in double. */
+STEP __m512d low_half(__m512 v)
+{
+    return _mm512_cvtps_pd(_mm512_castps512_ps256(v));
+}
+
+STEP __m512d high_half(__m512 v)
+{
+    return _mm512_cvtps_pd(_mm512_extractf32x8_ps(v, 1));
+}
+
+/* Fold sixteen lanes of double, two registers, in the order of ref.c: upper half onto lower,
+ * until one is left. */
+STEP double sum_lanes(const __m512d l[2])
+{
+    __m512d l8 = _mm512_add_pd(l[0], l[1]);
+    __m256d l4 = _mm256_add_pd(_mm512_castpd512_pd256(l8), _mm512_extractf64x4_pd(l8, 1));
+    __m128d l2 = _mm_add_pd(_mm256_castpd256_pd128(l4), _mm256_extractf128_pd(l4, 1));
+    return _mm_cvtsd_f64(_mm_add_sd(l2, _mm_unpackhi_pd(l2, l2)));
+}
+
+/* Fold sixteen lanes of float in the same order. */
+STEP float sum_lanes_float(__m512 l)
+{
+    __m256 l8 = _mm256_add_ps(_mm512_castps512_ps256(l), _mm512_extractf32x8_ps(l, 1));
+    __m128 l4 = _mm_add_ps(_mm256_castps256_ps128(l8), _mm256_extractf128_ps(l8, 1));
+    __m128 l2 = _mm_add_ps(l4, _mm_movehl_ps(l4, l4));
+    return _mm_cvtss_f32(_mm_add_ss(l2, _mm_movehdup_ps(l2)));
+}
+
+/* Fold sixteen lanes of float in double, in the same order. */
+STEP double sum_lanes_wide(__m512 l)
+{
+    __m512d wide[2] = {low_half(l), high_half(l)};
+    return sum_lanes(wide);
+}
+
+/* x - x_hat of sixteen elements, with -0 made +0 by adding 0. */
+STEP __m512 difference(const float *x, const float *x_hat, size_t i, __mmask16 m)
+{
+    __m512 h = x_hat != NULL ? get(x_hat + i, m) : _mm512_setzero_ps();
+    return _mm512_add_ps(_mm512_sub_ps(get(x + i, m), h), _mm512_setzero_ps());
+}
+
+/* Two factors in registers. A second factor of 1 is left out, which is exact; compilers split
+ * the loops over it. */
+struct shifting
+{
+    __m512 first, second;
+    bool twice;
+};
+
+STEP struct shifting shift_by(float first, float second)
+{
+    return (struct shifting){_mm512_set1_ps(first), _mm512_set1_ps(second), second != 1.0f};
+}
+
+/* Multiply by both factors, in the order of ref.c. */
+STEP __m512 shifted(const struct shifting *s, __m512 f)
+{
+    f = _mm512_mul_ps(f, s->first);
+    return s->twice ? _mm512_mul_ps(f, s->second) : f;
+}
+
+/* A 64-bit number in all eight places. */
+STEP __m512i eight_of(uint64_t word)
+{
+    return _mm512_set1_epi64((long long)word);
+}
+
+/* rng_at() of eight keys at position 0, which have had their step. */
+STEP __m512i mix(__m512i z)
+{
+    z = _mm512_xor_si512(z, _mm512_srli_epi64(z, 30));
+    z = _mm512_mullo_epi64(z, eight_of(RNG_MIX_1));
+    z = _mm512_xor_si512(z, _mm512_srli_epi64(z, 27));
+    z = _mm512_mullo_epi64(z, eight_of(RNG_MIX_2));
+    return _mm512_xor_si512(z, _mm512_srli_epi64(z, 31));
+}
+
+/* Eight keys for mix() of the elements first to first + 16 of a stream: number i of a key is number
+ * 0 of the key i steps on. */
+STEP __m512i keys_from(uint64_t key, size_t first)
+{
+    __m512i steps =
+        _mm512_mullo_epi64(_mm512_setr_epi64(1, 2, 3, 4, 5, 6, 7, 8), eight_of(RNG_STEP));
+    return _mm512_add_epi64(eight_of(key + first / 2 * RNG_STEP), steps);
+}
+
+#endif
+
+#endif

@@ -1,0 +1,172 @@
+/* compress/simd/avx512_load.c -- differences with their sums, and signs, sixteen floats a register. */
+#include "compress/simd/avx512.h"
+
+#if SIMD_X86
+
+/* ---- load ---- */
+
+/* What load_step() sums up, in registers. */
+struct loading
+{
+    __m512d x2[2], l1[2];
+    __m512i max;
+};
+
+/* Where differences go: as floats or as signs, or nowhere. */
+struct loaded
+{
+    float *v;
+    uint8_t *sign;
+};
+
+/* Load sixteen elements. `how` is a constant wherever this is inlined, so the tests of it cost
+ * nothing. l1 stays 0 where it was not asked for. */
+STEP void load_step(struct loading *l, const struct loaded *to, size_t i, __m512 d, __mmask16 m,
+                    unsigned how)
+{
+    __m512 a = abs_of(d);
+    __m512d low = low_half(a);
+    __m512d high = high_half(a);
+    if (to->v != NULL)
+        put(to->v + i, m, d);
+    if (to->sign != NULL)
+        put_bits(to->sign + i / 8, m, _mm512_movepi32_mask(_mm512_castps_si512(d)));
+    l->max = _mm512_max_epu32(l->max, _mm512_castps_si512(a));
+    if (how & SIMD_L1) {
+        l->l1[0] = _mm512_add_pd(l->l1[0], low);
+        l->l1[1] = _mm512_add_pd(l->l1[1], high);
+    }
+    l->x2[0] = _mm512_fmadd_pd(low, low, l->x2[0]);
+    l->x2[1] = _mm512_fmadd_pd(high, high, l->x2[1]);
+}
+
+/* A step with all lanes, and one cache line of each vector: memory is asked for the line ahead. */
+STEP void load_whole(struct loading *l, const struct loaded *to, size_t i, const float *x,
+                     const float *x_hat, unsigned how)
+{
+    if (how & SIMD_AHEAD) {
+        simd_ask(x + i);
+        if (x_hat != NULL)
+            simd_ask(x_hat + i);
+    }
+    load_step(l, to, i, difference(x, x_hat, i, ALL), ALL, how);
+}
+
+/* Load one block; how to fold its lanes comes later. It is inlined once for each `how`. */
+STEP struct loading load_block(const struct loaded *to, size_t at, const float *x,
+                               const float *x_hat, size_t n, unsigned how)
+{
+    __m512d zero = _mm512_setzero_pd();
+    struct loading l = {{zero, zero}, {zero, zero}, _mm512_setzero_si512()};
+    size_t i = at;
+    for (; i + SIMD_LANES <= at + n; i += SIMD_LANES)
+        load_whole(&l, to, i, x, x_hat, how);
+    if (i < at + n) {
+        __mmask16 m = tail(at + n - i);
+        load_step(&l, to, i, difference(x, x_hat, i, m), m, how);
+    }
+    return l;
+}
+
+/* Fold the lanes of a block. */
+STEP struct simd_sums sums_of(const struct loading *l)
+{
+    return (struct simd_sums){sum_lanes(l->x2), sum_lanes(l->l1), _mm512_reduce_max_epu32(l->max)};
+}
+
+/* Folding is a chain of instructions that each wait for the last one: the chains of all blocks
+ * run side by side when nothing else stands between them. */
+STEP void load_all(struct simd_sums *sums, float *v, const struct simd_source *s, unsigned how)
+{
+    struct loaded to = {v, NULL};
+    struct loading l[SIMD_BLOCKS_MAX];
+    size_t count = 0;
+    for (size_t at = 0; at < s->n; at += s->block) {
+        size_t n = s->n - at < s->block ? s->n - at : s->block;
+        l[count++] = load_block(&to, at, s->x, s->x_hat, n, how);
+    }
+    for (size_t b = 0; b < count; b++)
+        sums[b] = sums_of(&l[b]);
+}
+
+/* One loop for each `how`, or the two tests would be made again at each step. */
+AVX512 static void load_avx512(struct simd_sums *sums, float *restrict v,
+                               const struct simd_source *s)
+{
+    switch (s->how) {
+    case 0:
+        load_all(sums, v, s, 0);
+        break;
+    case SIMD_L1:
+        load_all(sums, v, s, SIMD_L1);
+        break;
+    case SIMD_AHEAD:
+        load_all(sums, v, s, SIMD_AHEAD);
+        break;
+    default:
+        load_all(sums, v, s, SIMD_L1 | SIMD_AHEAD);
+        break;
+    }
+}
+
+AVX512 static struct simd_sums load_signs_avx512(uint8_t *restrict dst, const float *restrict x,
+                                                 const float *restrict x_hat, size_t n,
+                                                 unsigned how)
+{
+    struct loaded to = {NULL, dst};
+    struct loading l;
+    if (how & SIMD_AHEAD)
+        l = load_block(&to, 0, x, x_hat, n, SIMD_L1 | SIMD_AHEAD);
+    else
+        l = load_block(&to, 0, x, x_hat, n, SIMD_L1);
+    return sums_of(&l);
+}
+
+/* ---- signs ---- */
+
+AVX512 static void sign_put_avx512(uint8_t *restrict dst, const float *restrict v, size_t n)
+{
+    size_t i = 0;
+    for (; i + SIMD_LANES <= n; i += SIMD_LANES) {
+        __m512i bits = _mm512_castps_si512(get(v + i, ALL));
+        put_bits(dst + i / 8, ALL, _mm512_movepi32_mask(bits));
+    }
+    if (i < n) {
+        __m512i bits = _mm512_castps_si512(get(v + i, tail(n - i)));
+        put_bits(dst + i / 8, tail(n - i), _mm512_movepi32_mask(bits));
+    }
+}
+
+/* Add +-scale to sixteen elements: a blend of the two by the bits as a mask. */
+STEP void sign_step(float *y, unsigned bits, __m512 scale[2], __mmask16 m)
+{
+    __m512 v = _mm512_mask_blend_ps((__mmask16)bits, scale[0], scale[1]);
+    put(y, m, _mm512_add_ps(get(y, m), v));
+}
+
+AVX512 static void sign_add_avx512(float *restrict y, const uint8_t *restrict src, size_t n,
+                                   float scale)
+{
+    __m512 scales[2] = {_mm512_set1_ps(scale), _mm512_set1_ps(-scale)};
+    size_t i = 0;
+    for (; i + SIMD_LANES <= n; i += SIMD_LANES)
+        sign_step(y + i, bytes_get_u16(src + i / 8), scales, ALL);
+    if (i < n) {
+        uint16_t bits = 0;
+        memcpy(&bits, src + i / 8, (n - i + 7) / 8);
+        sign_step(y + i, bits, scales, tail(n - i));
+    }
+}
+
+const struct simd_load_table simd_avx512_load = {
+    .load = load_avx512,
+    .load_signs = load_signs_avx512,
+    .sign_put = sign_put_avx512,
+    .sign_add = sign_add_avx512,
+};
+
+#else
+
+extern int simd_avx512_load_none; /* A file may not be empty. */
+
+#endif
