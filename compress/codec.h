@@ -70,12 +70,19 @@ struct codec_source
     size_t n;
     uint64_t key;   /* Stream of the random choices. */
     uint64_t round; /* The run's round, for a ratio that warms up. */
+    bool measured;  /* What the message leaves over is asked for. */
 };
 
 /* x_hat from an element on, or NULL where it stands for zeros. */
 static inline const float *codec_x_hat(const struct codec_source *s, size_t at)
 {
     return s->x_hat != NULL ? s->x_hat + at : NULL;
+}
+
+/* One element of the difference, with -0 made +0 as simd_load() does. */
+static inline float codec_difference(const struct codec_source *s, size_t at)
+{
+    return (s->x[at] - (s->x_hat != NULL ? s->x_hat[at] : 0.0f)) + 0.0f;
 }
 
 /* ---- values ---- */
@@ -160,6 +167,9 @@ struct codec_selector
     size_t (*scratch)(const int64_t *arg, size_t n); /* May be NULL: none. */
     /* Fill pick. 0, or -ERANGE where the difference is not finite. */
     int (*select)(const int64_t *arg, const struct codec_source *s, struct codec_pick *pick);
+    /* For a selector whose select() reads no more than it takes: set pick->rest2 by reading the
+     * rest, where somebody wants to know. 0, or -ERANGE as select(). NULL: select() has set it. */
+    int (*measure)(const struct codec_source *s, struct codec_pick *pick);
     /* NULL: positions are sent (positions.h). Otherwise they follow from
      * pick->seed: the at-th to (at+count)-th of k positions below n, which
      * increase. k is keep(n), or sent where sends_k() is there and says so. */

@@ -280,7 +280,7 @@ int compress_encode(struct compress *c, const struct compress_input *in, uint8_t
     for (size_t i = 0; i < c->units.n; i++) {
         const struct unit *u = &c->units.unit[i];
         /* Units draw from streams of their own, or equal ones would round alike. */
-        struct codec_source s = {.key = rng_at(in->draw, i)};
+        struct codec_source s = {.key = rng_at(in->draw, i), .measured = stat != NULL};
         struct compress_stat part = {0};
         size_t n_bytes = 0;
         if (u->shape.n > 0) {
@@ -302,7 +302,8 @@ int compress_encode(struct compress *c, const struct compress_input *in, uint8_t
     }
     assert(at <= c->bound);
     *len = at;
-    *stat = total;
+    if (stat != NULL)
+        *stat = total;
     return 0;
 }
 

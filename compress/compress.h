@@ -75,7 +75,11 @@ struct compress_input
  * but for codecs that remember the message before (lowrank): they are a
  * function of all inputs since compress_open(). Returns 0 with *len and *stat
  * set, or -ERANGE where the difference is not finite or its square overflows:
- * then nothing is written that counts. Uses scratch inside c: one thread. */
+ * then nothing is written that counts. Uses scratch inside c: one thread.
+ *
+ * stat may be NULL: then a codec need not read what it does not send (randk in
+ * a unit of one piece), nor see that it is not finite. The message adds the
+ * same, but for a unit where all that is sent is zero it may be the byte 0. */
 int compress_encode(struct compress *c, const struct compress_input *in, uint8_t *dst, size_t *len,
                     struct compress_stat *stat);
 

@@ -87,13 +87,17 @@ int sparse_encode(const struct sparse *c, const struct codec_source *s,
                   struct sparse_scratch *scratch, uint8_t *dst, size_t *len,
                   struct compress_stat *stat)
 {
+    const struct codec_selector *f = selector_of(c);
     struct codec_pick *pick = &scratch->pick;
     struct codec_source from = *s;
     from.key = rng_at(s->key, CODEC_STREAM_SELECT);
     pick->scaled = false;
+    pick->rest2 = 0.0;
     *len = 0;
     *stat = (struct compress_stat){0};
-    int err = selector_of(c)->select(c->selector->arg, &from, pick);
+    int err = f->select(c->selector->arg, &from, pick);
+    if (err == 0 && f->measure != NULL && s->measured)
+        err = f->measure(&from, pick);
     if (err != 0)
         return err;
     if (pick->k > 0) {

@@ -20,6 +20,9 @@
 
 enum { RANDK_SCALE = KEEP_OPTIONS };
 enum { SCALE_BIASED, SCALE_UNBIASED };
+enum {
+    MEASURED = 4 * CODEC_CHUNK /* Elements measured in one call. */
+};
 
 static const char *const scale_choices[] = {"biased", "unbiased", NULL};
 
@@ -75,34 +78,45 @@ static void scale_up(struct codec_pick *pick, size_t n)
     pick->scaled = true;
 }
 
-/* What is left is the squares of all less those of the picks, chunk by chunk:
- * beside a huge pick it may come out as 0, which is 1e-16 of |v|^2 off. */
+/* Only what is sent is read here: k of n elements. */
 static int randk_select(const int64_t *arg, const struct codec_source *s, struct codec_pick *pick)
 {
-    float v[CODEC_CHUNK];
-    struct walk w = walk_from(s->key, 0, keep_count(arg, s->n, s->round), s->n);
-    uint32_t width;
-    uint32_t next = walk_next(&w, &width);
-    size_t k = 0;
+    pick->k = keep_count(arg, s->n, s->round);
     pick->seed = s->key;
-    pick->rest2 = 0.0;
-    for (size_t at = 0; at < s->n; at += CODEC_CHUNK) {
-        size_t count = s->n - at < CODEC_CHUNK ? s->n - at : CODEC_CHUNK;
-        struct simd_sums sums = simd_load(v, s->x + at, codec_x_hat(s, at), count, SIMD_AHEAD);
-        if (sums.max >= CODEC_LIMIT_BITS)
-            return -ERANGE;
-        for (; k < w.k && next < at + count; k++) {
-            float value = v[next - at];
-            pick->index[k] = next;
-            pick->value[k] = value;
-            sums.x2 -= (double)value * (double)value;
-            next = k + 1 < w.k ? walk_next(&w, &width) : 0;
-        }
-        pick->rest2 += sums.x2 > 0.0 ? sums.x2 : 0.0;
+    struct walk w = walk_from(s->key, 0, pick->k, s->n);
+    for (size_t j = 0; j < pick->k; j++) {
+        uint32_t width;
+        uint32_t at = walk_next(&w, &width);
+        pick->index[j] = at;
+        pick->value[j] = codec_difference(s, at);
     }
-    pick->k = k;
     if (arg[RANDK_SCALE] == SCALE_UNBIASED)
         scale_up(pick, s->n);
+    return 0;
+}
+
+/* What is left is the squares of all less those of the picks, chunk by chunk: beside a huge pick
+ * it may come out as 0, which is 1e-16 of |v|^2 off. */
+static int randk_measure(const struct codec_source *s, struct codec_pick *pick)
+{
+    const float *taken = pick->scaled ? pick->truth : pick->value;
+    size_t k = 0;
+    pick->rest2 = 0.0;
+    for (size_t at = 0; at < s->n; at += MEASURED) {
+        struct simd_sums sums[MEASURED / CODEC_CHUNK];
+        size_t n = s->n - at < MEASURED ? s->n - at : MEASURED;
+        simd_load_blocks(
+            sums, NULL,
+            &(struct simd_source){s->x + at, codec_x_hat(s, at), n, CODEC_CHUNK, SIMD_AHEAD});
+        for (size_t i = 0; i * CODEC_CHUNK < n; i++) {
+            if (sums[i].max >= CODEC_LIMIT_BITS)
+                return -ERANGE;
+            double rest2 = sums[i].x2;
+            for (; k < pick->k && pick->index[k] < at + (i + 1) * CODEC_CHUNK; k++)
+                rest2 -= (double)taken[k] * (double)taken[k];
+            pick->rest2 += rest2 > 0.0 ? rest2 : 0.0;
+        }
+    }
     return 0;
 }
 
@@ -126,6 +140,7 @@ static const struct codec_selector randk_selector = {
     .most = keep_most,
     .typical = keep_typical,
     .select = randk_select,
+    .measure = randk_measure,
     .places = randk_places,
     .sends_k = randk_sends_k,
 };

@@ -227,12 +227,11 @@ static void put_word(struct sketch *k, struct sketch_pair *p, struct sketch_mess
         return;
     out->bytes[0] = coding[word];
     if (sum != NULL) {
-        struct compress_stat stat;
         struct compress_input in = {.x = sum->mean, .x_hat = zero};
         out->u = (float)sum->dist2;
         out->q = (float)sum->norm2;
         if (!isfinite(out->u) || !isfinite(out->q)
-            || compress_encode(k->raw, &in, out->bytes + 1, &out->n, &stat) != 0) {
+            || compress_encode(k->raw, &in, out->bytes + 1, &out->n, NULL) != 0) {
             *out = (struct sketch_message){.tag = 0};
             return; /* Not finite: the model's own deltas will say so. */
         }
@@ -254,14 +253,12 @@ void sketch_put(struct sketch *k, struct sketch_pair *p, struct sketch_message *
         forget_averages(p);
         p->window = k->window;
     }
-    struct compress_stat stat;
     struct compress_input in = {.x = k->at.m, .x_hat = p->a};
     out->bytes[0] = p->round == 0 ? PAIR_RAW : PAIR_FINE;
     out->u = (float)k->at.u;
     out->q = (float)k->at.q;
     if (!isfinite(out->u) || !isfinite(out->q)
-        || compress_encode(pair_codec(k, out->bytes[0]), &in, out->bytes + 1, &out->n, &stat)
-               != 0) {
+        || compress_encode(pair_codec(k, out->bytes[0]), &in, out->bytes + 1, &out->n, NULL) != 0) {
         *out = (struct sketch_message){.tag = 0};
         return; /* Not finite: the model's own deltas will say so. */
     }

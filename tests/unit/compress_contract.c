@@ -84,6 +84,25 @@ static void check_lengths(struct bench_rig *r)
         check(!compress_validate(r->c, r->bytes, cut), "a truncation passes");
 }
 
+/* Who does not ask what is left over gets the same bytes; only where they add nothing may there be
+ * none. x_hat is r->out, which is left as zeros. */
+static void check_unmeasured(struct bench_rig *r, const float *v)
+{
+    size_t len;
+    uint8_t *other = malloc(compress_bound(r->c));
+    assert_non_null(other);
+    bool silent = true;
+    for (size_t i = 0; i < r->n; i++) {
+        silent &= r->out[i] == 0.0f;
+        r->out[i] = 0.0f;
+    }
+    struct compress_input in = {.draw = 5, .x = v, .x_hat = r->out};
+    check(compress_encode(r->c, &in, other, &len, NULL) == 0, "encode");
+    check((len == r->len && memcmp(r->bytes, other, len) == 0) || (silent && len == 1),
+          "without measuring, another message");
+    free(other);
+}
+
 /* The same call again, from the same past, gives the same bytes. */
 static void check_repeats(struct bench_rig *r, const struct tested *t, const float *v)
 {
@@ -91,6 +110,7 @@ static void check_repeats(struct bench_rig *r, const struct tested *t, const flo
     uint8_t *first = malloc(len);
     assert_non_null(first);
     memcpy(first, r->bytes, len);
+    check_unmeasured(r, v);
     check(rig_code(r, 5, v) == 0 && r->len == len && memcmp(first, r->bytes, len) == 0,
           "one draw gave two messages");
     bool by_tensor = t->codec->body != NULL && t->codec->body->by_tensor;

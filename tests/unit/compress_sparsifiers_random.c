@@ -122,6 +122,34 @@ static void test_randk_size(void **state)
     rig_close(&r);
 }
 
+/* What is not sent is not read: it may be NaN, unless somebody asks for the error. */
+static void test_randk_reads(void **state)
+{
+    (void)state;
+    enum { N = 5000 };
+    static const char *const specs[] = {"randk:0.01", "randk:0.1+fp16", "randk:0.1,scale=unbiased"};
+    for (size_t j = 0; j < sizeof specs / sizeof specs[0]; j++) {
+        struct bench_rig r;
+        vector_fill(v, N, VECTOR_GAUSS, 1);
+        rig_open(&r, specs[j], N);
+        uint8_t *bytes = malloc(compress_bound(r.c));
+        assert_non_null(bytes);
+        assert_int_equal(rig_code(&r, 3, v), 0);
+        for (size_t i = 0; i < N; i++) {
+            v[i] = r.out[i] == 0.0f ? NAN : v[i];
+            r.out[i] = 0.0f;
+        }
+        size_t len;
+        struct compress_input in = {.draw = 3, .x = v, .x_hat = r.out};
+        assert_int_equal(compress_encode(r.c, &in, bytes, &len, NULL), 0);
+        assert_int_equal(len, r.len);
+        assert_memory_equal(bytes, r.bytes, len);
+        assert_int_equal(compress_encode(r.c, &in, bytes, &len, &r.stat), -ERANGE);
+        free(bytes);
+        rig_close(&r);
+    }
+}
+
 /* Probabilities that sum to k, by bisection. */
 static void probabilities(size_t n, double k, double *p)
 {
@@ -289,10 +317,11 @@ static void test_wangni_delta(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_randk_unbiased), cmocka_unit_test(test_randk_strata),
-        cmocka_unit_test(test_randk_size),     cmocka_unit_test(test_wangni_unbiased),
-        cmocka_unit_test(test_wangni_omega),   cmocka_unit_test(test_wangni_contracts),
-        cmocka_unit_test(test_wangni_numbers), cmocka_unit_test(test_wangni_delta),
+        cmocka_unit_test(test_randk_unbiased),   cmocka_unit_test(test_randk_strata),
+        cmocka_unit_test(test_randk_size),       cmocka_unit_test(test_randk_reads),
+        cmocka_unit_test(test_wangni_unbiased),  cmocka_unit_test(test_wangni_omega),
+        cmocka_unit_test(test_wangni_contracts), cmocka_unit_test(test_wangni_numbers),
+        cmocka_unit_test(test_wangni_delta),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
