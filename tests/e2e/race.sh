@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# tests/e2e/race.sh -- tests/bench/race measures both sides on shaped links, says
+# so in its files, and leaves no namespace or process behind, also when it is
+# ended. Skipped where there are no namespaces or no PyTorch.
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/../lib.sh"
+
+[ "$(id -u)" = 0 ] || skip "namespaces need root"
+for tool in ip tc jq; do
+    command -v "$tool" >/dev/null || skip "there is no $tool here"
+done
+ip netns add "hs$$-try" 2>/dev/null || skip "no namespaces here"
+ip -n "hs$$-try" link add eth0 type veth peer name p0 2>/dev/null
+tc -n "hs$$-try" qdisc add dev eth0 root tbf rate 10mbit burst 3200 limit 100000 2>/dev/null
+shaped=$?
+ip netns del "hs$$-try"
+[ $shaped = 0 ] || skip "links cannot be shaped here (veth, tbf)"
+/usr/bin/python3 -c 'import torch' 2>/dev/null || python3 -c 'import torch' 2>/dev/null ||
+    skip "python3 has no torch here (Debian: python3-torch)"
+e2e_begin
+
+python3 "$root/tests/e2e/idx.py" data/mnist 640 60 "$seed"
+race()
+{
+    bounded "$root/tests/bench/race" data --peers 2 --links 10Mbit --repeat 1 --seed "$seed" "$@"
+}
+
+# figures COMMAND...: does jq find what is said of the race?
+figures()
+{
+    jq -e "$@" race/race.json >/dev/null
+}
+
+race --train-steps 40 --arms hearsay-alone,auto,ddp --out race >race.out 2>race.err
+check "a race of two peers runs" test $? = 0
+check "all arms have a clock" figures '[.clocks[].arm] == ["hearsay-alone", "auto", "ddp"]'
+check "both sides have curves of the same steps" \
+    figures '.curves | (.auto | length) == 4 and (.ddp | map(.[0])) == [10, 20, 30, 40]'
+# A step of DDP among two sends the gradient once, 247 kB, and headers; alone nothing is sent.
+check "bytes are those of the algorithm" \
+    figures '.clocks | map({(.arm): .bytes}) | add | .["hearsay-alone"] < 100 and .ddp > 240000 and .ddp < 290000'
+# 247 kB take 197 ms at 10 Mbit/s.
+check "links are as slow as they are said to be" figures '.clocks[] | select(.arm == "ddp") | .ms > 180'
+check "there is a table" grep -qF '| `ddp` |' race/race.md
+
+"$root/tests/bench/race" data --peers 2 --links 10Mbit --no-curve --steps 100000 --limit 1000 --arms auto --out ended \
+    >ended.out 2>ended.err &
+ended=$!
+pids+=("$ended")
+check "a second one races" wait_until 60 test -s ended/run/peer-1/metrics.jsonl
+peers=$(pgrep -fc "$PWD/ended/run")
+kill -INT "$ended"
+wait "$ended"
+check "ended by a signal it says so" test $? = 130
+check "there were two peers, and none is left" test "$peers:$(pgrep -fc "$PWD/ended/run")" = 2:0
+check "no namespace is left" test -z "$(ip netns list | grep "^hs$ended-")"
+e2e_end
