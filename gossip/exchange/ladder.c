@@ -70,6 +70,26 @@ static int step(struct ladder *l, double ratio, double lag)
     return l->n_low >= 2 ? -1 : 0;
 }
 
+uint32_t ladder_rung(const struct ladder *l)
+{
+    return l->rung > l->floor ? l->rung : l->floor;
+}
+
+/* Figures of moments before a change will still come: they are not looked at. */
+static void changed(struct ladder *l, uint64_t now)
+{
+    l->n_low = l->n_far = 0;
+    l->after = now;
+}
+
+void ladder_set_floor(struct ladder *l, uint32_t floor, uint64_t now)
+{
+    uint32_t was = ladder_rung(l);
+    l->floor = floor;
+    if (ladder_rung(l) != was)
+        changed(l, now);
+}
+
 void ladder_look(struct ladder *l, double target, double spread, double xi, uint64_t of_round,
                  uint64_t now)
 {
@@ -79,12 +99,11 @@ void ladder_look(struct ladder *l, double target, double spread, double xi, uint
     l->after = of_round;
     l->excess = xi / (spread * sqrt(then->motion2));
     double lag = then->lag2 > 0 ? sqrt(then->lag2) / xi : 0;
-    int to = (int)l->rung + step(l, l->excess / target, lag);
+    int up = step(l, l->excess / target, lag);
+    int sent = (int)ladder_rung(l), to = sent + up;
     to = to < 0 ? 0 : to >= LADDER_RUNGS ? LADDER_RUNGS - 1 : to;
-    if ((uint32_t)to == l->rung)
+    if (to == sent || (up < 0 && l->floor > 0 && l->floor >= l->rung))
         return;
     l->rung = (uint32_t)to;
-    /* Figures of moments before the change will still come: they are not looked at. */
-    l->n_low = l->n_far = 0;
-    l->after = now;
+    changed(l, now);
 }

@@ -40,6 +40,10 @@
  * nothing of what the change did. A delta names its rung on the wire, so each
  * sender chooses for itself, the same for all its edges. What it looks at is,
  * in lock step, a function of the run's seed.
+ *
+ * There may be a *floor*, a rung under which no bytes need be spared (uplink.h). What is
+ * sent is the denser one of it and the drift's rung. While the floor is that, the drift
+ * tells nothing of sparser rungs, so that none is taken; a denser one is, as ever.
  */
 #ifndef GOSSIP_EXCHANGE_LADDER_H
 #define GOSSIP_EXCHANGE_LADDER_H
@@ -65,7 +69,8 @@ struct ladder_mark
 
 struct ladder
 {
-    uint32_t rung;
+    uint32_t rung;  /* The drift's. */
+    uint32_t floor; /* The link's, which no checkpoint holds; 0: there is none. */
     uint32_t n_low; /* Looks in a row that counted as low, */
     uint32_t n_far; /* and those that found the excess far over the target. */
     uint64_t after; /* Figures of rounds up to this one have been looked at,
@@ -90,6 +95,12 @@ void ladder_lagged(struct ladder *l, double lag2);
 
 /* A drift window began with this round: its figure will come later. */
 void ladder_mark(struct ladder *l, uint64_t round);
+
+/* The floor from run round `now` on. */
+void ladder_set_floor(struct ladder *l, uint32_t floor, uint64_t now);
+
+/* The rung that deltas take. */
+uint32_t ladder_rung(const struct ladder *l);
 
 /* A peer at run round `now` knows the drift Xi of the moment when `of_round`
  * began (NaN: none yet). Looks, and changes the rung where that is due. */

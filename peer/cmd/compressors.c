@@ -4,8 +4,8 @@
 #include "peer/cmd/compressors.h"
 
 #include "gossip/exchange/ladder.h"
-#include "nn/math/number.h"
 #include "peer/cmd/cmd.h"
+#include "peer/cmd/rate.h"
 #include "peer/cmd/training.h"
 #include "peer/sgd/sgd_keys.h"
 
@@ -44,41 +44,12 @@ const struct option_row cmd_compressors_rows[] = {
 
 /* ---- options ---- */
 
-/* Reads "100Mbit" as bits a second: a number and its unit, and nothing else. */
-static bool read_rate(const char *text, double *rate)
-{
-    static const struct
-    {
-        const char *name;
-        double factor;
-    } units[] = {{"bit", 1}, {"kbit", 1e3}, {"Mbit", 1e6}, {"Gbit", 1e9}, {"Tbit", 1e12}};
-    char number[24];
-    size_t n = strspn(text, "0123456789.");
-    double value;
-    if (n == 0 || n >= sizeof number || text[0] == '.' || text[n - 1] == '.')
-        return false;
-    memcpy(number, text, n);
-    number[n] = '\0';
-    if (!number_real(number, &value) || !(value > 0))
-        return false;
-    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
-        if (strcmp(text + n, units[i].name) == 0) {
-            *rate = value * units[i].factor;
-            return true;
-        }
-    }
-    return false;
-}
-
 static int read_uplink(const struct options *o, struct cmd_compressors *t)
 {
     const char *text = options_text(o, "uplink");
-    if (text == NULL || read_rate(text, &t->uplink))
+    if (text == NULL || cmd_rate(text, &t->uplink))
         return CMD_OK;
-    return cmd_fail(o, CMD_USAGE,
-                    "--uplink: found '%.60s', expected a rate above 0 in bit, kbit, Mbit, Gbit or "
-                    "Tbit: 100Mbit",
-                    text);
+    return cmd_fail(o, CMD_USAGE, "--uplink: found '%.60s', expected %s", text, CMD_RATE_EXPECTED);
 }
 
 /* ---- the vector ---- */

@@ -315,6 +315,7 @@ static void make_args(struct args *a, const struct local *l, uint32_t i)
     add(a, "--forget=%s", options_text(l->o, "forget"));
     add(a, "--patience=%s", options_text(l->o, "patience"));
     add(a, "--worker-limit=%s", options_text(l->o, "worker-limit"));
+    add(a, "--uplink=off"); /* The run is a function of its seed. */
     add_bootstrap(a, l, i);
 }
 

@@ -19,6 +19,7 @@
 #include "peer/cmd/files.h"
 #include "peer/cmd/out.h"
 #include "peer/cmd/peers.h"
+#include "peer/cmd/rate.h"
 #include "peer/cmd/report.h"
 #include "peer/cmd/training.h"
 #include "peer/uv/roster.h"
@@ -71,6 +72,7 @@ const struct option_row cmd_peer_rows[] = {
      .help = "of one evaluation while training; the last takes all"},
     CMD_ROW_PATIENCE,
     CMD_ROW_WORKER_LIMIT,
+    CMD_ROW_UPLINK,
     {.name = "leash-fd", .kind = OPTION_UINT, .arg = "N", .min = 3, .max = 65535,
      .help = "exit when the pipe of this number ends: at once, or when the data have been read"},
     {.name = "json", .kind = OPTION_FLAG,
@@ -291,6 +293,8 @@ static int take_run(struct peer *p)
         snprintf(rounds, sizeof rounds, "%llu", (unsigned long long)c->run.rounds);
         err = run_flags_set(&c->flags, "rounds", rounds, error);
     }
+    if (err == 0)
+        err = cmd_uplink_fits(p->o, &c->run, error);
     return err < 0 ? cmd_fail(p->o, cmd_exit_of(err), "%s", error) : CMD_OK;
 }
 
@@ -362,11 +366,14 @@ static int take_out(struct peer *p)
     return code;
 }
 
-/* Is --out of this run, or of none? A run that is only proposed may give way to the cluster's, so
+/* Is --out of this run, or of none, and has the run a use for our options? A run that is only proposed may give way to the cluster's, so
  * that nothing is written yet; one that was there before we came gives way to none. */
 static int check_run(struct peer *p, const struct run *run, char error[RUN_ERROR_MAX])
 {
     char text[WIRE_RUN_MAX + 1], why[OUTDIR_WHY_MAX], there[OWNER_TEXT_MAX];
+    int err = cmd_uplink_fits(p->o, run, error);
+    if (err < 0)
+        return err;
     run_text(run, text);
     owner_write(p->dir.text, p->o->command->name, NULL, text);
     if (!outdir_text(p->out, there) || owner_differ(there, p->dir.text, why) == 0)
@@ -429,7 +436,8 @@ static int configure(struct peer *p)
     p->config.write_model = cmd_report_store;
     p->config.write_handed = cmd_report_store_handed;
     p->config.again_ms = cmd_report_again_ms;
-    return take_run(p);
+    int code = cmd_uplink(p->o, c);
+    return code == CMD_OK ? take_run(p) : code;
 }
 
 static int take_options(struct peer *p)

@@ -313,8 +313,8 @@ void cmd_progress_rungs_say(const struct cmd_progress_rungs *r, FILE *out)
         if (r->n_specs > 1)
             fprintf(out, " (%u of %u peers)", (unsigned)r->count[i], (unsigned)r->n_peers);
     }
-    fputs(", chosen by --compress auto\n", out);
-    if (r->n_looked == 0)
+    fprintf(out, ", chosen by --compress auto%s\n", r->by_link ? ", as its link takes it" : "");
+    if (r->n_looked == 0 && !r->by_link)
         fputs("the drift was not yet known when training ended: --drift-target had no effect\n",
               out);
 }

@@ -83,6 +83,7 @@ struct cmd_progress_rungs
     const char *spec[CMD_PROGRESS_RUNGS];
     uint32_t count[CMD_PROGRESS_RUNGS];  /* Peers. */
     uint32_t n_specs, n_peers, n_looked; /* Looked: knew the drift at least once. */
+    bool by_link;                        /* One peer's, and its link chose it. */
 };
 
 /* A peer's rung (NULL: there is none) and excess (NaN: the drift was never known).

@@ -270,6 +270,7 @@ static void say_end(struct cmd_report *r, const struct node_progress *g, const s
     end_drawing(r);
     if (g->round > 0)
         cmd_progress_rung(&rungs, g->rung, g->excess);
+    rungs.by_link = g->rung_by != NULL && strcmp(g->rung_by, "link") == 0;
     cmd_progress_rungs_say(&rungs, stderr);
     if (r->claimed)
         fprintf(stderr, "%s in %s\n", r->stored ? "model and metrics are" : "metrics are", r->out);

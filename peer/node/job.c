@@ -24,8 +24,10 @@ void job_init(struct job *j, struct env *env, struct workshop *w, struct edges *
                                         .gamma = unknown,
                                         .excess = unknown,
                                         .drift_target = unknown,
+                                        .goodput = unknown,
                                         .statistics_apart = unknown};
     verdict_init(&j->verdict);
+    goodput_init(&j->goodput);
 }
 
 void job_close(struct job *j)
@@ -34,6 +36,7 @@ void job_close(struct job *j)
     free(j->keys);
     free(j->pairs);
     rollback_close(&j->rollback);
+    goodput_init(&j->goodput);
     j->snapshot = NULL;
     j->keys = NULL;
     j->pairs = NULL;
@@ -74,7 +77,8 @@ static void plan_edge(struct job *j, size_t i)
                                 .settling = ph->phase == NODE_SETTLING,
                                 .draining = ph->draining,
                                 .barred = edges_found_out(j->edges, edges_at(j->edges, i)),
-                                .codec = w->by_drift ? DELTA_RUNG + w->ladder.rung : DELTA_RUN};
+                                .codec =
+                                    w->by_drift ? DELTA_RUNG + ladder_rung(&w->ladder) : DELTA_RUN};
     edges_join(j->edges, i, &now);
 }
 
@@ -150,14 +154,17 @@ static void set_moment(struct job *j)
                                        .round = phases_beat(j->phases)};
 }
 
-/* --compress auto: by what the last job has learnt. */
+/* --compress auto: by what the last job has learnt, and by what the links can take. */
 static void choose_rung(struct job *j)
 {
     struct workshop *w = j->workshop;
+    struct ladder *l = &w->ladder;
     const struct sketch_figures *known = mixing_figures(&w->mixing);
-    if (w->by_drift && j->phases->phase == NODE_TRAINING)
-        ladder_look(&w->ladder, w->run.drift_target, j->edges->spread, known->xi, known->round,
-                    j->phases->round);
+    uint64_t now = j->phases->round;
+    if (!w->by_drift || j->phases->phase != NODE_TRAINING)
+        return;
+    ladder_look(l, w->run.drift_target, j->edges->spread, known->xi, known->round, now);
+    ladder_set_floor(l, goodput_floor(&j->goodput, j->edges, ladder_rung(l)), now);
 }
 
 /* What it does besides mixing: local steps, an evaluation. */
@@ -376,6 +383,7 @@ static void report(struct job *j)
     if (j->steps) {
         pace_worked(&j->edges->pace, j->n_steps, phases_busy_us(j->phases));
         p->loss = j->trained.loss;
+        goodput_worked(&j->goodput, j->compute_us + j->mix_us);
         if (!j->ran_away)
             verdict_loss(&j->verdict, j->round, p->loss, j->trained.n_samples);
     }
@@ -401,7 +409,9 @@ static void report(struct job *j)
         p->drift_round = phases_beat(j->phases);
     }
     p->gamma = mean_gamma(j->edges);
-    p->rung = w->by_drift ? ladder_spec[w->ladder.rung] : NULL;
+    p->rung = w->by_drift ? ladder_spec[ladder_rung(&w->ladder)] : NULL;
+    p->rung_by = !w->by_drift ? NULL : w->ladder.floor > w->ladder.rung ? "link" : "drift";
+    p->goodput = goodput_bytes_per_s(&j->goodput);
     p->excess = w->ladder.excess;
     p->drift_target = w->by_drift ? w->run.drift_target : (double)NAN;
     p->statistics_apart =

@@ -9,6 +9,7 @@
 #ifndef PEER_NODE_JOB_H
 #define PEER_NODE_JOB_H
 
+#include "peer/node/goodput.h"
 #include "peer/node/orders.h"
 #include "peer/node/phases.h"
 #include "peer/node/rollback.h"
@@ -41,6 +42,7 @@ struct job
     struct trainer_report trained, tested;
     int64_t compute_us, mix_us;
 
+    struct goodput goodput; /* The loop's, at all times. */
     struct verdict verdict;
     struct rollback rollback;
     bool ran_away;                /* In this job training did, and x is that of rollback.round. */

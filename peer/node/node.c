@@ -409,6 +409,9 @@ static void handle(struct node *n, const struct node_event *ev)
     case NODE_WRITTEN:
         checkpoint_written(&n->phases.checkpoint, ev->written.beat);
         break;
+    case NODE_CARRIED:
+        goodput_carried(&n->job.goodput, &n->edges, ev);
+        break;
     case NODE_STOP: /* Said again it waits for nothing. */
         n->halt.at_once = n->stopping;
         stop(n);

@@ -21,6 +21,7 @@
 #define PEER_NODE_NODE_H
 
 #include "gossip/exchange/packet.h"
+#include "gossip/exchange/uplink.h"
 #include "gossip/members/members.h"
 #include "gossip/wire/wire.h"
 #include "nn/train/trainer.h"
@@ -57,6 +58,7 @@ enum node_event_type {
     NODE_ADMIT,       /* Who may be a member: admit.*; from the first one on there is a list. */
     NODE_HANDED,      /* What write_handed asked for is stored, or could not be: kept.* */
     NODE_WRITTEN,     /* The checkpoint of written.beat is on disk, or could not be put there. */
+    NODE_CARRIED,     /* So much has the link carried since this was last said: link, carried.* */
     NODE_STOP /* SIGTERM: finish the job, write the model, leave (halt.h); again: at once. */
 };
 
@@ -121,6 +123,11 @@ struct node_event
     {
         uint64_t beat;
     } written;
+    struct
+    {
+        struct uplink_bursts bursts;
+        double rtt_us; /* The least round trip of the link; 0: not known. */
+    } carried;
     struct
     {
         const uint8_t (*id)[WIRE_ID_BYTES]; /* n of them, sorted, each once. */
@@ -189,6 +196,13 @@ struct node_effects
 
 struct state; /* nn/math/state.h */
 
+/* With --compress auto, what tells how much the link can take (goodput.h). */
+enum node_uplink {
+    NODE_UPLINK_OFF,  /* Nothing: the drift alone chooses the rung. */
+    NODE_UPLINK_AUTO, /* CARRIED does. */
+    NODE_UPLINK_RATE  /* The configuration does. */
+};
+
 /* A checkpoint of this peer's former life: good to be read, and of which beat. */
 struct node_resume
 {
@@ -241,6 +255,9 @@ struct node_config
     /* A neighbour whose job runs longer than this is no longer waited for; 0: no limit. */
     int64_t worker_limit_us;
 
+    enum node_uplink uplink;
+    double uplink_rate; /* With NODE_UPLINK_RATE: bytes/s, shared by all edges. */
+
     /* A checkpoint is due once the last one is so old; 0: there are none. */
     int64_t checkpoint_us;
     struct node_resume resume[2]; /* Go on from these, the later beat first (resume.h). */
@@ -271,6 +288,8 @@ struct node_progress
      * and its measure of the drift, as last seen and as wanted. Else they are NULL and NaN. */
     const char *rung;
     double excess, drift_target;
+    const char *rung_by; /* Who chose that rung: "drift" or "link" (gossip/exchange/uplink.h). */
+    double goodput;      /* Bytes/s over the slowest edge beside what is latency, as last seen. */
     /* The running statistics' relative distance over the worst edge; NaN: there are none. */
     double statistics_apart;
     /* Totals: local steps; apply, mix and encode; waiting for others. */

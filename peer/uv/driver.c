@@ -264,6 +264,7 @@ static int prepare(struct uv_driver *d, uv_loop_t *loop, const struct uv_driver_
                                   .identity = config->identity,
                                   .psk = config->psk,
                                   .answered = &d->answered,
+                                  .watches = config->node.uplink == NODE_UPLINK_AUTO,
                                   .limits = config->link};
     uv_feed_net(d);
     return 0;

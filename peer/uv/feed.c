@@ -8,7 +8,8 @@
 #include <string.h>
 
 enum {
-    LAG_US = 250 * 1000 /* A wake-up later than this: poll the sockets first. */
+    CARRIED_US = 1000 * 1000, /* The node hears so often what its links carry. */
+    LAG_US = 250 * 1000       /* A wake-up later than this: poll the sockets first. */
 };
 
 static void carry_out(struct uv_driver *d);
@@ -151,8 +152,27 @@ static size_t limit(void *self, bool bulk)
     return bulk ? node_bulk_max(d->node) : node_control_max(d->node);
 }
 
+/* Between two jobs, so that what is sent in a round is counted together. */
+static void tell_carried(struct uv_driver *d)
+{
+    int64_t now = uv_worker_clock_us();
+    if (!d->net.watches || now - d->carried_us < CARRIED_US)
+        return;
+    d->carried_us = now;
+    for (uint32_t i = 0; i < UV_DRIVER_SLOTS; i++) {
+        struct uv_link *l = &d->slot[i];
+        struct node_event ev = {.type = NODE_CARRIED, .link = l->number};
+        if (l->state != UV_LINK_OPEN || l->number == 0)
+            continue;
+        ev.carried.bursts = uv_link_carried(l, &ev.carried.rtt_us);
+        if (ev.carried.bursts.n > 0)
+            uv_feed(d, &ev);
+    }
+}
+
 void uv_feed_worked(void *self)
 {
+    tell_carried(self);
     uv_feed(self, &(struct node_event){.type = NODE_WORKED});
 }
 

@@ -43,10 +43,11 @@ struct uv_driver
     uint64_t n_sessions; /* Links that ever came up. */
     uint32_t n_up;
     int64_t wake_us;
-    bool polled;  /* The late wake-up has had its poll. */
-    bool feeding; /* node_step() and its effects are not re-entered. */
-    bool stored;  /* What the last step asked to write, or there was nobody to write it. */
-    bool handed;  /* The same of another peer's model. */
+    int64_t carried_us; /* When the node last heard what links carry. */
+    bool polled;        /* The late wake-up has had its poll. */
+    bool feeding;       /* node_step() and its effects are not re-entered. */
+    bool stored;        /* What the last step asked to write, or there was nobody to write it. */
+    bool handed;        /* The same of another peer's model. */
     bool stopping, exiting, ended;
     bool stuck;
     int exit_code;

@@ -281,6 +281,15 @@ void uv_link_send(struct uv_link *l, bool bulk, const uint8_t *head, size_t n_he
         uv_session_send(l, bulk ? FRAME_BULK : FRAME_CONTROL, head, n_head, body);
 }
 
+struct uplink_bursts uv_link_carried(struct uv_link *l, double *rtt_us)
+{
+    struct uplink_bursts none = {.n = 0};
+    *rtt_us = 0;
+    if (l->state != UV_LINK_OPEN)
+        return none;
+    return uv_session_carried(l, rtt_us);
+}
+
 /* ---- Beginnings ------------------------------------------------------- */
 
 static void set_options(struct uv_link *l)

@@ -60,6 +60,7 @@ struct uv_link_net
     struct channel_versions versions; /* Which we speak. */
     struct replay *answered; /* First messages that links have answered; NULL where none accepts. */
     struct uv_link_limits limits;
+    bool watches; /* What links carry is of interest (carried.h). */
     void *self;
     void (*up)(void *self, struct uv_link *l);
     /* `bytes` is borrowed for the call. The link may be hung up in it. */
@@ -138,6 +139,10 @@ void uv_link_send(struct uv_link *l, bool bulk, const uint8_t *head, size_t n_he
 /* End it. Politely: what control is queued goes first, then CLOSE. Otherwise
  * at once without a word. ended() follows. */
 void uv_link_hangup(struct uv_link *l, bool politely);
+
+/* What an open link has carried since this was last asked; n = 0: nothing, or it is not known.
+ * *rtt_us: its least round trip. */
+struct uplink_bursts uv_link_carried(struct uv_link *l, double *rtt_us);
 
 /* For peer/uv/session.c: end it now; error as in the struct. */
 void uv_link_end(struct uv_link *l, int error, bool clean);

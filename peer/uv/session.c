@@ -195,10 +195,30 @@ static void on_written(uv_write_t *request, int status)
         l->net->sent(l->net->self, l);
 }
 
+/* A burst may have ended before what is about to be sent. */
+static void look(struct uv_link *l)
+{
+    struct uv_session *s = l->session;
+    bool flies = false;
+    for (uint32_t i = 0; i < UV_SESSION_CHUNKS; i++)
+        flies |= s->chunk[i].flying;
+    if (l->net->watches && !flies)
+        uv_carried_look(&s->carried, s->fd);
+}
+
+struct uplink_bursts uv_session_carried(struct uv_link *l, double *rtt_us)
+{
+    struct uv_session *s = l->session;
+    struct uplink_bursts bursts = uv_carried_take(&s->carried, s->fd);
+    *rtt_us = s->carried.rtt_us;
+    return bursts;
+}
+
 /* Hand chunks to libuv while there is something to say and one is free. */
 static void pump(struct uv_link *l)
 {
     struct uv_session *s = l->session;
+    look(l);
     for (uint32_t i = 0; i < UV_SESSION_CHUNKS && !s->closed; i++) {
         struct uv_session_chunk *c = &s->chunk[i];
         if (c->flying)
@@ -258,6 +278,8 @@ static int take_plain(struct uv_link *l, enum channel_kind kind, const uint8_t *
         frame_limit(&s->frame, FRAME_CONTROL, net->limit(net->self, false));
         frame_limit(&s->frame, FRAME_BULK, net->limit(net->self, true));
         whole = frame_push(&s->frame, kind, plain, n, &m);
+        if (whole == 1 && kind == CHANNEL_BULK_END)
+            uv_carried_acknowledge(s->fd);
         if (whole == 1)
             net->recv(net->self, l, m.bytes, m.n);
         return whole < 0 ? whole : 0;
@@ -313,6 +335,9 @@ int uv_session_open(struct uv_link *l)
     struct uv_session *s = malloc(sizeof *s);
     if (s == NULL)
         return -ENOMEM;
+    s->fd = -1;
+    (void)uv_fileno((uv_handle_t *)&l->tcp, &s->fd);
+    uv_carried_init(&s->carried, s->fd);
     frame_init(&s->frame, 0, 0);
     for (uint32_t i = 0; i < FRAME_LANES; i++)
         s->queue[i] = (struct uv_session_queue){.end = &s->queue[i].first};

@@ -18,6 +18,7 @@
 #define PEER_UV_SESSION_H
 
 #include "peer/secure/frame.h"
+#include "peer/uv/carried.h"
 #include "peer/uv/link.h"
 
 enum {
@@ -70,6 +71,8 @@ struct uv_session
     uv_shutdown_t shutdown;
     bool closing; /* CLOSE is to be sent, */
     bool closed;  /* and has been sealed. */
+    int fd;       /* The socket's. */
+    struct uv_carried carried;
     uint64_t rekey_at_ms;
     uint32_t n_in;
     uint8_t in[UV_SESSION_IN];
@@ -85,6 +88,8 @@ void uv_session_read(struct uv_link *l, size_t n);
 /* Queue one message, as uv_link_send() does. May end the link. */
 void uv_session_send(struct uv_link *l, enum frame_lane lane, const uint8_t *head, size_t n_head,
                      struct packet *body);
+/* As uv_link_carried(). */
+struct uplink_bursts uv_session_carried(struct uv_link *l, double *rtt_us);
 /* No more messages: what control is queued, then CLOSE, then a half-close. */
 void uv_session_hangup(struct uv_link *l);
 

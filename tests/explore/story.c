@@ -193,6 +193,7 @@ void story_event(struct story *s, uint32_t peer, const struct node_event *ev, ui
     case NODE_ADMIT:
     case NODE_HANDED:
     case NODE_WRITTEN:
+    case NODE_CARRIED:
     case NODE_SENT:
         return;
     }

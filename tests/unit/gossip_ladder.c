@@ -215,6 +215,38 @@ static void test_no_unit(void **state)
     assert_int_equal(l.rung, LADDER_FIRST + 2);
 }
 
+/* The floor is what is sent, and the drift goes on from there: up as ever, and never to what
+ * nobody has tried. */
+static void test_floor(void **state)
+{
+    struct ladder l;
+    (void)state;
+    ladder_init(&l);
+    assert_int_equal(ladder_rung(&l), LADDER_FIRST);
+    ladder_set_floor(&l, 5, 0);
+    assert_int_equal(ladder_rung(&l), 5);
+    for (uint64_t t = 1; t < 6; t++)
+        look(&l, 1, 0.1, 10 * t, 10 * t + 3); /* Sparser would do, and is not sent. */
+    assert_int_equal(ladder_rung(&l), 5);
+    ladder_set_floor(&l, 0, 60);
+    assert_int_equal(ladder_rung(&l), LADDER_FIRST);
+    look(&l, 1, 0.1, 55, 70); /* A figure of when it was 5. */
+    look(&l, 1, 0.1, 65, 71);
+    assert_int_equal(ladder_rung(&l), LADDER_FIRST);
+    look(&l, 1, 0.1, 66, 72);
+    assert_int_equal(ladder_rung(&l), LADDER_FIRST - 1);
+    ladder_set_floor(&l, 4, 80);
+    look(&l, 1, 1.5, 81, 82);
+    assert_int_equal(ladder_rung(&l), 5);
+    ladder_set_floor(&l, 3, 83); /* Nothing that is sent changes: figures count on. */
+    look(&l, 1, 1.5, 84, 85);
+    assert_int_equal(ladder_rung(&l), 6);
+    ladder_set_floor(&l, 6, 90);
+    look(&l, 1, 0.1, 91, 92);
+    look(&l, 1, 0.1, 92, 93);
+    assert_int_equal(l.rung, 6); /* As dense as the floor: the same. */
+}
+
 /* Every rung is a codec by its canonical name, denser than the one before, and
  * has a code on the wire. */
 static void test_rungs(void **state)
@@ -243,7 +275,8 @@ int main(void)
         cmocka_unit_test(test_table),       cmocka_unit_test(test_lag),
         cmocka_unit_test(test_far_over),    cmocka_unit_test(test_lower_end),
         cmocka_unit_test(test_old_figures), cmocka_unit_test(test_unit),
-        cmocka_unit_test(test_no_unit),     cmocka_unit_test(test_rungs),
+        cmocka_unit_test(test_no_unit),     cmocka_unit_test(test_floor),
+        cmocka_unit_test(test_rungs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -137,6 +137,7 @@ static void count(struct fake *f, const struct node_event *ev)
         f->n_sent++;
         break;
     case NODE_ADMIT:
+    case NODE_CARRIED:
     case NODE_HANDED:
     case NODE_WRITTEN:
         break;

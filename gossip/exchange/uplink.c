@@ -1,0 +1,91 @@
+/* gossip/exchange/uplink.c -- what bytes take on a link, and which rungs that makes free. */
+#include "gossip/exchange/uplink.h"
+
+#include <math.h>
+
+/* Transfers that follow computing may take this share of it. */
+static const double share_behind = 0.1;
+
+/* A higher floor has to take less than this share of the budget. */
+static const double share_up = 0.8;
+
+void uplink_burst(struct uplink_bursts *b, double bytes, double us)
+{
+    if (bytes < UPLINK_BURST)
+        return;
+    b->n += 1;
+    b->bytes += bytes;
+    b->us += us;
+}
+
+double uplink_s_per_byte(const struct uplink_bursts *b, double rtt_us)
+{
+    double us = fmax(b->us - b->n * rtt_us, 0);
+    return b->n > 0 ? 1e-6 * us / b->bytes : (double)NAN;
+}
+
+void uplink_init(struct uplink *u, const double bytes[LADDER_RUNGS])
+{
+    *u = (struct uplink){.floor = 0};
+    for (uint32_t i = 0; i < LADDER_RUNGS; i++)
+        u->bytes[i] = bytes[i];
+}
+
+double uplink_budget(double compute_s, bool beside, double rtt_s)
+{
+    return beside ? fmax(compute_s - rtt_s, 0) : share_behind * compute_s;
+}
+
+/* The most precise rung up to `most` whose transfer takes no longer than this; 0: none but the
+ * sparsest, which is always taken. */
+static uint32_t fitting(const struct uplink *u, uint32_t most, double s_per_byte, double within_s)
+{
+    while (most > 0 && u->bytes[most] * s_per_byte > within_s)
+        most--;
+    return most;
+}
+
+static void fall(struct uplink *u, uint32_t to)
+{
+    bool short_lived = u->n_kept < u->wait;
+    u->wait = short_lived ? 2 * u->wait : UPLINK_WAIT;
+    u->wait = u->wait < UPLINK_WAIT_MOST ? u->wait : UPLINK_WAIT_MOST;
+    u->n_wait = u->wait;
+    u->left = u->floor;
+    u->floor = to;
+    u->n_over = u->n_up = 0;
+}
+
+static void rise(struct uplink *u)
+{
+    u->floor = u->to;
+    u->n_kept = u->n_up = 0;
+}
+
+/* One rung above what is sent, and not that which was left a short while ago. */
+static uint32_t highest(const struct uplink *u, uint32_t rung)
+{
+    uint32_t most = (rung > u->floor ? rung : u->floor) + 1;
+    if (u->n_wait > 0 && most >= u->left)
+        most = u->left - 1;
+    return most < LADDER_RUNGS ? most : LADDER_RUNGS - 1;
+}
+
+void uplink_look(struct uplink *u, double s_per_byte, double budget_s, uint32_t rung)
+{
+    if (!isfinite(s_per_byte) || !isfinite(budget_s))
+        return;
+    uint32_t to = fitting(u, highest(u, rung), s_per_byte, share_up * budget_s);
+    bool over = u->bytes[u->floor] * s_per_byte > budget_s;
+    u->n_kept++;
+    u->n_wait -= u->n_wait > 0;
+    u->n_over = over && u->floor > 0 ? u->n_over + 1 : 0;
+    if (u->n_over >= UPLINK_DOWN) {
+        fall(u, fitting(u, u->floor - 1, s_per_byte, budget_s));
+        return;
+    }
+    u->to = u->n_up == 0 || to < u->to ? to : u->to;
+    u->n_up = to > u->floor ? u->n_up + 1 : 0;
+    if (u->n_up >= UPLINK_UP)
+        rise(u);
+}

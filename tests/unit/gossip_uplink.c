@@ -1,0 +1,281 @@
+/* tests/unit/gossip_uplink.c -- what bursts tell of a link, and which floor follows, look by look. */
+#include "gossip/exchange/uplink.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* ---- what a link has carried ---- */
+
+/* n bursts over a link of that rate, on top of an overhead. */
+static void carry(struct uplink_bursts *b, int n, double bytes, double bytes_per_s, double over_us)
+{
+    for (int i = 0; i < n; i++)
+        uplink_burst(b, bytes, over_us + 1e6 * bytes / bytes_per_s);
+}
+
+static void near_rate(const struct uplink_bursts *b, double rtt_us, double bytes_per_s)
+{
+    double s = uplink_s_per_byte(b, rtt_us);
+    if (!(fabs(s * bytes_per_s - 1) <= 1e-6))
+        fail_msg("%g s a byte, expected %g", s, 1 / bytes_per_s);
+}
+
+/* What latency takes is no part of it, however long bursts are. */
+static void test_goodput(void **state)
+{
+    (void)state;
+    for (double rate = 1e3; rate < 1e10; rate *= 100) {
+        struct uplink_bursts one = {0}, many = {0};
+        carry(&one, 1, 1000, rate, 50000);
+        near_rate(&one, 50000, rate);
+        carry(&many, 7, 60000, rate, 300);
+        carry(&many, 2, 300, rate, 300);
+        near_rate(&many, 300, rate);
+        assert_true(uplink_s_per_byte(&many, 0) * rate > 1);
+    }
+}
+
+/* Where all is latency nothing is left for the bytes. Heartbeats do not count. */
+static void test_goodput_bounds(void **state)
+{
+    (void)state;
+    struct uplink_bursts none = {0}, latency = {0}, many = {0};
+    assert_true(isnan(uplink_s_per_byte(&none, 100)));
+    uplink_burst(&none, UPLINK_BURST - 1, 40000);
+    assert_true(isnan(uplink_s_per_byte(&none, 100)));
+    uplink_burst(&latency, UPLINK_BURST, 40000);
+    assert_true(uplink_s_per_byte(&latency, 40000) == 0);
+    assert_true(uplink_s_per_byte(&latency, 50000) == 0);
+    carry(&many, 10, 60000, 1e6, 0);
+    carry(&many, 100, 25, 1e6, 44000); /* Acknowledged late. */
+    near_rate(&many, 0, 1e6);
+}
+
+/* ---- the floor ---- */
+
+/* Each rung's delta is four times as long as that of the one before: 1, 4, 16 ... 16384 bytes. */
+static void begin(struct uplink *u)
+{
+    double bytes[LADDER_RUNGS];
+    for (int i = 0; i < LADDER_RUNGS; i++)
+        bytes[i] = ldexp(1, 2 * i);
+    uplink_init(u, bytes);
+}
+
+/* At 1 s a byte: of these budgets rung k fits by 0.8, by 1, and not. */
+static double roomy(int k)
+{
+    return ldexp(1.25, 2 * k);
+}
+static double tight(int k)
+{
+    return ldexp(1.1, 2 * k);
+}
+static double over(int k)
+{
+    return ldexp(0.99, 2 * k);
+}
+
+static uint32_t look(struct uplink *u, double budget, uint32_t drift)
+{
+    uint32_t sent = drift > u->floor ? drift : u->floor;
+    uplink_look(u, 1, budget, sent);
+    return u->floor;
+}
+
+/* Up to where the drift is at once, and from there rung by rung, three looks each. */
+static void test_fast_link(void **state)
+{
+    static const uint32_t floor[] = {0, 0, 4, 4, 4, 5, 5, 5, 6, 6, 6, 7, 7, 7, 7};
+    struct uplink u;
+    (void)state;
+    begin(&u);
+    for (size_t i = 0; i < sizeof floor / sizeof *floor; i++)
+        assert_int_equal(look(&u, 1e9, 3), floor[i]);
+}
+
+static void test_slow_link(void **state)
+{
+    struct uplink u;
+    (void)state;
+    begin(&u);
+    for (int i = 0; i < 100; i++)
+        assert_int_equal(look(&u, 0.5, 3), 0);
+}
+
+/* The floor is the most precise rung that fits: by 0.8 on the way up, by all on the way down. */
+static void test_stops_where_it_fits(void **state)
+{
+    (void)state;
+    for (uint32_t drift = 0; drift < LADDER_RUNGS; drift++)
+        for (int k = 1; k < LADDER_RUNGS; k++) {
+            struct uplink u;
+            begin(&u);
+            for (int i = 0; i < 100; i++)
+                look(&u, roomy(k), drift);
+            assert_int_equal(u.floor, k);
+            for (int i = 0; i < 100; i++)
+                look(&u, tight(k), drift);
+            assert_int_equal(u.floor, k);
+            for (int i = 0; i < 100; i++)
+                look(&u, tight(k + 1), drift); /* The next one would only just fit. */
+            assert_int_equal(u.floor, k);
+            look(&u, over(k), drift);
+            assert_int_equal(u.floor, k);
+            look(&u, over(k), drift);
+            assert_int_equal(u.floor, k - 1);
+        }
+}
+
+/* One look alone changes nothing, either way. */
+static void test_in_a_row(void **state)
+{
+    struct uplink u;
+    (void)state;
+    begin(&u);
+    for (int i = 0; i < 30; i++)
+        assert_int_equal(look(&u, i % 3 == 2 ? 0.5 : 1e9, 3), 0);
+    for (int i = 0; i < 30; i++)
+        look(&u, 1e9, 3);
+    assert_int_equal(u.floor, 7);
+    for (int i = 0; i < 30; i++)
+        assert_int_equal(look(&u, i % 2 ? 0.5 : 1e9, 3), 7);
+}
+
+/* Looks in a row may be for different rungs: what all are for counts. */
+static void test_least_of_a_row(void **state)
+{
+    struct uplink u;
+    (void)state;
+    begin(&u);
+    look(&u, roomy(5), 6);
+    look(&u, roomy(2), 6);
+    assert_int_equal(look(&u, roomy(6), 6), 2);
+}
+
+/* A link that turns slow: down to what fits in one fall. */
+static void test_falls_far(void **state)
+{
+    struct uplink u;
+    (void)state;
+    begin(&u);
+    for (int i = 0; i < 30; i++)
+        look(&u, 1e9, 3);
+    look(&u, tight(2), 3);
+    assert_int_equal(look(&u, tight(2), 3), 2);
+    begin(&u);
+    for (int i = 0; i < 30; i++)
+        look(&u, 1e9, 3);
+    look(&u, 0.5, 3);
+    assert_int_equal(look(&u, 0.5, 3), 0);
+}
+
+/* A rung that looks free from below, and is not: it is tried less and less often. */
+static void test_flapping_link(void **state)
+{
+    struct uplink u;
+    uint32_t last = 0, n_tries = 0;
+    int at[16] = {0};
+    (void)state;
+    begin(&u);
+    for (int i = 0; i < 2000; i++) {
+        uint32_t was = u.floor;
+        look(&u, u.floor == 5 ? over(5) : roomy(5), 3);
+        if (u.floor > was && u.floor == 5) {
+            assert_true(n_tries < 16);
+            at[n_tries++] = i;
+        }
+    }
+    assert_true(n_tries >= 6 && n_tries <= 10);
+    for (uint32_t k = 2; k < n_tries; k++) {
+        uint32_t pause = (uint32_t)(at[k] - at[k - 1]);
+        assert_true(pause > last || last > UPLINK_WAIT_MOST);
+        assert_true(pause <= UPLINK_WAIT_MOST + UPLINK_UP + UPLINK_DOWN);
+        last = pause;
+    }
+    /* The link has got better: it is tried again, and kept. */
+    for (int i = 0; i < UPLINK_WAIT_MOST + 100; i++)
+        look(&u, roomy(5), 3);
+    assert_int_equal(u.floor, 5);
+    /* So long was it kept that a fall costs no more than the first. */
+    for (int i = 0; i < 2; i++)
+        look(&u, over(5), 3);
+    assert_int_equal(u.floor, 4);
+    for (int i = 0; i < UPLINK_WAIT + UPLINK_UP; i++)
+        look(&u, roomy(5), 3);
+    assert_int_equal(u.floor, 5);
+}
+
+/* While one rung is not to be tried, those below it are. */
+static void test_below_the_one_left(void **state)
+{
+    struct uplink u;
+    (void)state;
+    begin(&u);
+    for (int i = 0; i < 30; i++)
+        look(&u, roomy(5), 3);
+    look(&u, 0.5, 3);
+    look(&u, 0.5, 3);
+    assert_int_equal(u.floor, 0);
+    for (int i = 0; i < UPLINK_UP; i++)
+        look(&u, 1e9, 7);
+    assert_int_equal(u.floor, 4);
+}
+
+/* The drift's rung is denser than the link is good for: the floor stays where it belongs. */
+static void test_under_the_drift(void **state)
+{
+    struct uplink u;
+    (void)state;
+    begin(&u);
+    for (int i = 0; i < 20; i++)
+        look(&u, roomy(2), 7);
+    assert_int_equal(u.floor, 2);
+}
+
+static void test_no_look(void **state)
+{
+    struct uplink u, was;
+    (void)state;
+    begin(&u);
+    for (int i = 0; i < 8; i++)
+        look(&u, 1e9, 3);
+    was = u;
+    uplink_look(&u, (double)NAN, 1, 3);
+    uplink_look(&u, (double)INFINITY, 1, 3);
+    uplink_look(&u, 1, (double)NAN, 3);
+    assert_memory_equal(&u, &was, sizeof u);
+}
+
+static void test_budget(void **state)
+{
+    (void)state;
+    assert_true(fabs(uplink_budget(2, false, 1) - 0.2) < 1e-12);
+    assert_true(uplink_budget(2, true, 0.5) == 1.5);
+    assert_true(uplink_budget(2, true, 3) == 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_goodput),
+        cmocka_unit_test(test_goodput_bounds),
+        cmocka_unit_test(test_fast_link),
+        cmocka_unit_test(test_slow_link),
+        cmocka_unit_test(test_stops_where_it_fits),
+        cmocka_unit_test(test_in_a_row),
+        cmocka_unit_test(test_least_of_a_row),
+        cmocka_unit_test(test_falls_far),
+        cmocka_unit_test(test_flapping_link),
+        cmocka_unit_test(test_below_the_one_left),
+        cmocka_unit_test(test_under_the_drift),
+        cmocka_unit_test(test_no_look),
+        cmocka_unit_test(test_budget),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
