@@ -304,6 +304,12 @@ static inline void beat(struct world *w)
             deliver(w, i, j);
 }
 
+static inline void beats(struct world *w, int n)
+{
+    for (int t = 0; t < n; t++)
+        beat(w);
+}
+
 static inline void hold(struct world *w, uint32_t i, uint32_t j, bool held)
 {
     w->held[i][j] = w->held[j][i] = held;
@@ -403,6 +409,14 @@ static inline void drain(struct world *w)
         for (uint32_t j = 0; j < w->n; j++)
             if (i != j)
                 edge_to(w, i, j)->state = EDGE_OPEN;
+}
+
+/* All that is under way arrives, the mean is what it was, and the world ends. */
+static inline void world_end(struct world *w)
+{
+    drain(w);
+    check_mean(w, 1e-4);
+    world_close(w);
 }
 
 /* 1,500 events of four peers in any order: jobs, messages, cut and held links,

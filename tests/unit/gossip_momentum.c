@@ -1,17 +1,9 @@
 /* tests/unit/gossip_momentum.c -- exchanges of the last phase with momentum: whatever arrives
  * when, both ends have moved by the same, and the mean stands. */
 #include "tests/unit/gossip_choco_world.h"
+#include "tests/unit/gossip_seeds.h"
 
 #include "nn/math/state.h"
-
-static uint64_t seed_at_fault;
-
-static int print_seed(void **state)
-{
-    (void)state;
-    print_message("last seed %llu\n", (unsigned long long)seed_at_fault);
-    return 0;
-}
 
 /* All in the last phase. They do not agree on the momentum: graphs may be seen a beat apart. */
 static void settle(struct world *w, double momentum)
@@ -48,7 +40,6 @@ static uint32_t check_velocities(struct world *w)
 static void random_run(uint64_t seed, const char *spec, double momentum, bool resets)
 {
     struct world w;
-    seed_at_fault = seed;
     world_init(&w, 4, spec, 0, 1);
     w.rng = rng_stream(rng_key(seed, RNG_TEST, 3, 0));
     settle(&w, momentum);
@@ -60,14 +51,17 @@ static void random_run(uint64_t seed, const char *spec, double momentum, bool re
     world_close(&w);
 }
 
+static void check_any_order(uint64_t seed)
+{
+    random_run(seed, "qsgd:4", 0.7, false);
+    random_run(seed, "topk:0.1", 0.3, false);
+    random_run(seed, "qsgd:4", 0.5, true);
+}
+
 static void test_any_order(void **state)
 {
     (void)state;
-    for (uint64_t seed = 1; seed <= 6; seed++) {
-        random_run(seed, "qsgd:4", 0.7, false);
-        random_run(seed, "topk:0.1", 0.3, false);
-        random_run(seed, "qsgd:4", 0.5, true);
-    }
+    for_seeds(check_any_order, 6);
 }
 
 /* The lesser of the two counts, and an end that has none at all stops the other. */
@@ -77,8 +71,7 @@ static void test_lesser_counts(void **state)
     (void)state;
     world_init(&w, 2, "none", 1, 1);
     settle(&w, 0.5);
-    for (int t = 0; t < 3; t++)
-        beat(&w);
+    beats(&w, 3);
     float was[DIM];
     struct edge *e = edge_to(&w, 0, 1);
     memcpy(was, e->velocity, sizeof was);
@@ -91,17 +84,14 @@ static void test_lesser_counts(void **state)
             fail_msg("%zu: %g, expected %g", k, (double)e->velocity[k], (double)want);
     }
     w.peer[1].momentum = 0;
-    for (int t = 0; t < 3; t++)
-        beat(&w);
+    beats(&w, 3);
     for (size_t k = 0; k < DIM; k++) {
         float want = 0.5f * (e->b[k] - e->a->v[k]);
         if (!(fabsf(e->velocity[k] - want) <= 1e-6f))
             fail_msg("%zu: %g, expected %g", k, (double)e->velocity[k], (double)want);
     }
     assert_true(before > 0);
-    drain(&w);
-    check_mean(&w, 1e-4);
-    world_close(&w);
+    world_end(&w);
 }
 
 /* Deltas of training have none, whatever is announced. */
@@ -113,8 +103,7 @@ static void test_training_has_none(void **state)
     settle(&w, 0.9);
     for (uint32_t i = 0; i < 3; i++)
         w.peer[i].codec = DELTA_RUN;
-    for (int t = 0; t < 6; t++)
-        beat(&w);
+    beats(&w, 6);
     for (uint32_t i = 0; i < 3; i++)
         for (uint32_t j = 0; j < 3; j++)
             assert_true(i == j || edge_to(&w, i, j)->velocity == NULL);
@@ -128,18 +117,14 @@ static void test_reset(void **state)
     (void)state;
     world_init(&w, 3, "qsgd:4", 0, 1);
     settle(&w, 0.9);
-    for (int t = 0; t < 8; t++)
-        beat(&w);
+    beats(&w, 8);
     assert_int_equal(check_velocities(&w), 3);
     agree(&w, 0, 1, true);
     beat(&w);
     assert_true(vec_norm2(edge_to(&w, 0, 1)->velocity, DIM) == 0);
     assert_true(vec_norm2(edge_to(&w, 0, 2)->velocity, DIM) > 0);
-    for (int t = 0; t < 8; t++)
-        beat(&w);
-    drain(&w);
-    check_mean(&w, 1e-4);
-    world_close(&w);
+    beats(&w, 8);
+    world_end(&w);
 }
 
 /* ---- a restart ---- */
@@ -177,8 +162,7 @@ static void test_state(void **state)
     world_init(&w, 3, "qsgd:4", 0, 1);
     world_init(&u, 3, "qsgd:4", 0, 1);
     settle(&w, 0.9);
-    for (int t = 0; t < 8; t++)
-        beat(&w);
+    beats(&w, 8);
     drain(&w);
     for (uint32_t i = 0; i < 3; i++)
         pass_state(&w, &u, i);
