@@ -2,6 +2,7 @@
 #include "peer/node/chain.h"
 
 #include "nn/math/vec.h"
+#include "peer/node/others.h"
 
 #include <math.h>
 
@@ -65,7 +66,8 @@ double chain_look(struct chain *c, const struct edges *es, uint64_t rounds, doub
     size_t self, n = members_vertices(es->env->members, es->env->vertices, &self);
     bool waits = !(distance <= most);
     double bound = waits ? chain_bound(es, n) : (double)INFINITY;
-    bool near = bound <= most;
+    /* Open edges may join those that are left, and not who has ended. */
+    bool near = bound <= most && (c->counts || !others_ended(es->env));
     if (near && !c->near)
         c->since = rounds;
     c->near = near;

@@ -12,7 +12,9 @@
  * shows of its model counts like any other's, what it says of the drift does not.
  *
  * It asks for more than there has to be, so that it is but the way out: it counts once it has been
- * below the target, and what sketches say has not, for CHAIN_ROUNDS rounds of the last phase.
+ * below the target, and what sketches say has not, for CHAIN_ROUNDS rounds of the last phase. From
+ * when somebody has ended it begins to count nowhere: the chain may join the few that are left, and
+ * not those. Nor does it where the phase ends late, that is, where not all have it.
  */
 #ifndef PEER_NODE_CHAIN_H
 #define PEER_NODE_CHAIN_H

@@ -10,6 +10,17 @@ bool others_some(struct env *v, enum record_state state)
     return false;
 }
 
+bool others_ended(const struct env *v)
+{
+    for (size_t i = 0; i < members_count(v->members); i++) {
+        const struct member *e = members_at(v->members, i);
+        bool self = env_same_id(e->record->id, v->config.id);
+        if (!self && e->counts && record_state_is_final(e->record->state))
+            return true;
+    }
+    return false;
+}
+
 bool others_end(const struct env *v)
 {
     for (size_t i = 0; i < members_count(v->members); i++) {

@@ -486,8 +486,10 @@ static enum phases_next follow(struct phases *ph, const struct schedule_view *v,
                                const struct schedule_decision *d)
 {
     if (d->late && !ph->draining && !v->away) {
-        /* The mean is near us, and who else is? */
-        ph->unheard = !ph->chain.counts && !schedule_confirmed(v);
+        /* The mean is near us, and who else is? Some are apart, or pull: what was least before is
+         * no bound, and what edges say holds only where all have it. The last measure counts. */
+        ph->unheard = !schedule_confirmed(v);
+        ph->bound = (double)INFINITY;
         env_note(ph->env, NOTE_WARNING, "the last phase ended without reaching --final-drift");
     }
     ph->draining |= d->drain;
