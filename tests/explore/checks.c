@@ -489,7 +489,8 @@ static void exit_code(struct cluster *c, uint32_t i, int code)
     struct outcome o;
     node_facts(sim_node(c->world, i), &f);
     outcome_judge(&o, &f);
-    bool alone = code == CMD_APART && !outcome_quorum(f.n_among, f.n_members, f.quorum);
+    uint32_t begun = f.n_begun > 0 ? f.n_begun : f.n_members; /* The quorum is a share of these. */
+    bool alone = code == CMD_APART && !outcome_quorum(f.n_among, begun, f.quorum);
     if (!alone)
         cluster_wrong(c, WRONG_EXIT, "%" PRIu32 " ended with %d: %s", i, code, o.text);
 }
