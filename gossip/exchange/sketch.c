@@ -46,7 +46,7 @@ void sketch_project(const struct sketch *k, const float *x, float out[SKETCH_K])
 /* A model takes one correction from each neighbour, and every sum is rounded, by 2^-24 of
  * itself at most; so is the sketch. These errors are independent of each other, and hence the
  * root. They are in no replica and in no sketch. */
-static double rounding_of(size_t n_pairs)
+double sketch_rounding(size_t n_pairs)
 {
     return 0x1p-24 * sqrt(1 + (double)n_pairs);
 }
@@ -428,7 +428,7 @@ void sketch_beat(struct sketch *k, const float *x, const struct sketch_moment *n
         k->open = false;
         return;
     }
-    k->figures.rounding = fmax(k->figures.rounding, rounding_of(now->n_pairs));
+    k->figures.rounding = fmax(k->figures.rounding, sketch_rounding(now->n_pairs));
     if (out_of_step(k, now))
         disturb(k);
     k->beaten = true;

@@ -189,6 +189,10 @@ bool sketch_valid(const struct sketch *k, const struct sketch_message *m);
 void sketch_mix(struct sketch *k, struct sketch_pair *p, double w, const struct sketch_message *own,
                 const struct sketch_message *other);
 
+/* What float32 may hide of a relative distance where models take corrections from so many
+ * neighbours. */
+double sketch_rounding(size_t n_pairs);
+
 /* Bytes that the usual message of a pair adds to a delta. */
 size_t sketch_nominal(const struct sketch *k);
 /* The same of a survey's report or result. */

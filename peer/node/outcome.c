@@ -173,8 +173,11 @@ static void say_away(struct outcome *o, const struct outcome_facts *f)
     if (f->n_finished > 0)
         say_names(o, "; finished: ", f->finished, f->n_finished);
     if (f->n_dead > 0)
-        say_names(o, f->n_finished > 0 ? "; dead: " : "; gone since, finished or dead: ", f->dead,
-                  f->n_dead);
+        say_names(o,
+                  f->n_finished > 0
+                      ? "; dead: "
+                      : "; not heard since, whether they finished, died or refuse this peer: ",
+                  f->dead, f->n_dead);
 }
 
 /* What was missing, and how far apart those were who did end. */

@@ -100,6 +100,9 @@ static void claim(struct phases *ph, uint64_t beat)
 {
     uint64_t last = ph->workshop->run.rounds, to = beat < last ? beat : last;
     if (ph->done + ph->skipped == 0) {
+        if (to > ph->joined)
+            env_note(ph->env, NOTE_INFO, "joins at round %llu: so far the run has come meanwhile",
+                     (unsigned long long)to);
         ph->joined = to;
     } else if (to > ph->round) {
         ph->skipped += to - ph->round;

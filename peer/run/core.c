@@ -2,6 +2,7 @@
 #include "peer/run/core.h"
 
 #include "compress/compress.h"
+#include "gossip/exchange/sketch.h"
 #include "gossip/mixers/mixer.h"
 #include "peer/run/key.h"
 #include "topology/topology.h"
@@ -23,6 +24,10 @@ enum {
  * stalls, or bears no momentum; the last phase then takes a finer one. */
 static const double fine_bytes_per_float = 0.6;
 static const char fine_codec[] = "qsgd:4";
+
+/* --final-drift is no less than so many roundings: the last phase aims at 0.8 of it, and one of
+ * them is always there. Whatever the graph, so much is enough. */
+static const double final_roundings = 2, final_safe = 1e-5;
 
 /* ---- Text values: each checked by the folder that knows it. ---- */
 
@@ -137,28 +142,59 @@ static bool has_one_codec(const struct run *r)
     return strcmp(r->compress, RUN_AUTO) != 0;
 }
 
-/* How few neighbours a peer has among *n, those that the run begins with or its graph is
- * made for; where neither says, among many. 0 or -ENOMEM. */
-static int least_degree(const struct run *r, uint32_t *n, uint32_t *degree)
+/* Among n peers, those that the run begins with or its graph is made for; where neither says,
+ * among many. */
+struct degrees
+{
+    uint32_t n, least, most;
+};
+
+/* How few neighbours a peer has, and how many. 0, or a negative errno with a sentence. */
+static int find_degrees(const struct run *r, struct degrees *d, char error[RUN_ERROR_MAX])
 {
     struct graph g;
     uint32_t made_for = topology_peers(r->topology);
-    *n = made_for > 0 ? made_for : r->min_peers > 1 ? r->min_peers : NOMINAL_PEERS;
-    *degree = *n;
-    int err = graph_build(&g, r->topology, *n, r->seed);
-    if (err != 0)
+    uint32_t n = made_for > 0 ? made_for : r->min_peers > 1 ? r->min_peers : NOMINAL_PEERS;
+    *d = (struct degrees){.n = n, .least = n};
+    int err = graph_build(&g, r->topology, n, r->seed);
+    if (err != 0) {
+        snprintf(error, RUN_ERROR_MAX, "--topology: cannot set up '%.64s'", r->topology);
         return err;
-    for (uint32_t v = 0; v < *n; v++)
-        *degree = graph_degree(&g, v) < *degree ? graph_degree(&g, v) : *degree;
+    }
+    for (uint32_t v = 0; v < n; v++) {
+        uint32_t degree = graph_degree(&g, v);
+        d->least = degree < d->least ? degree : d->least;
+        d->most = degree > d->most ? degree : d->most;
+    }
     graph_close(&g);
     return 0;
+}
+
+/* What rounding may hide of a distance counts as part of it, so that no peer would know of less. */
+static int check_final_drift(const struct run *r, char error[RUN_ERROR_MAX])
+{
+    struct degrees d;
+    if (!(r->final_drift > 0) || r->final_drift >= final_safe)
+        return 0;
+    int err = find_degrees(r, &d, error);
+    if (err != 0)
+        return err;
+    double least = final_roundings * sketch_rounding(d.most);
+    if (r->final_drift >= least)
+        return 0;
+    snprintf(error, RUN_ERROR_MAX,
+             "--final-drift: found %.3g, expected %.3g or more, or 0 for no last phase: parameters "
+             "are float32, and a peer with %u neighbours cannot come nearer for sure",
+             r->final_drift, 1.005 * least, d.most);
+    return -EINVAL;
 }
 
 /* With fewer neighbours the rule has nothing left: B of them may lie, as many may stand
  * behind those in the order of their distances, and two more must be near. */
 static int check_tolerate(const struct run *r, char error[RUN_ERROR_MAX])
 {
-    uint32_t n, degree, need = 2 * r->tolerate + 2;
+    struct degrees d;
+    uint32_t need = 2 * r->tolerate + 2;
     if (r->tolerate == 0)
         return 0;
     if (r->policy != RUN_SYNC) {
@@ -168,17 +204,13 @@ static int check_tolerate(const struct run *r, char error[RUN_ERROR_MAX])
                  r->tolerate);
         return -EINVAL;
     }
-    int err = least_degree(r, &n, &degree);
-    if (err != 0) {
-        snprintf(error, RUN_ERROR_MAX, "--topology: cannot set up '%.64s'", r->topology);
+    int err = find_degrees(r, &d, error);
+    if (err != 0 || d.least >= need)
         return err;
-    }
-    if (degree >= need)
-        return 0;
     snprintf(error, RUN_ERROR_MAX,
              "--tolerate %u: every peer needs %u neighbours, and in '%.40s' of %u peers some have "
              "%u: take --topology regular:%u or complete, with %u peers or more%s",
-             r->tolerate, need, r->topology, n, degree, need, need + 1,
+             r->tolerate, need, r->topology, d.n, d.least, need, need + 1,
              r->tolerate == 1 ? ", or torus, with 9" : "");
     return -EINVAL;
 }
@@ -216,7 +248,8 @@ int run_core_check(const struct run *r, char error[RUN_ERROR_MAX])
             "the slow, there is nothing to even out");
         return -EINVAL;
     }
-    return check_tolerate(r, error);
+    int err = check_final_drift(r, error);
+    return err != 0 ? err : check_tolerate(r, error);
 }
 
 /* ---- The table. ---- */
@@ -291,7 +324,8 @@ const struct run_key run_core_keys[] = {
              "the average one takes for 10, so that the slowest does not set the pace",
      .word = "auto", .min = 1, .max = 1000000, RUN_FIELD(local_steps)},
     {.name = "final-drift", .kind = RUN_REAL, .fallback = "0.001",
-     .help = "relative drift at which the last phase ends; 0: no last phase",
+     .help = "relative drift at which the last phase ends; 0: no last phase; with few neighbours "
+             "2e-7 at least, as float32 rounds",
      .low = 0, .high = 1, RUN_FIELD(final_drift)},
     {.name = "quorum", .kind = RUN_REAL, .fallback = "0.5",
      .help = "share of the members, without those that left by their own word, that must be "

@@ -337,6 +337,31 @@ static void tolerance_wants_neighbours(void **state)
     assert_true(r.pull == 1 && r.tolerate == 1);
 }
 
+/* No peer could know that it is so near: the sentence names what one can. */
+static void drift_is_no_less_than_rounding(void **state)
+{
+    static const struct
+    {
+        const char *drift, *topology, *why; /* why NULL: it is taken. */
+    } rows[] = {{"0", "ring", NULL},
+                {"2.1e-7", "ring", NULL},
+                {"2e-7", "ring", "found 2e-07, expected 2.08e-07 or more"},
+                {"2.1e-7", "complete", "a peer with 15 neighbours"},
+                {"4.8e-7", "complete", NULL}};
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct run_flags f = plain_flags();
+        struct run r;
+        set(&f, "final-drift", rows[i].drift);
+        set(&f, "topology", rows[i].topology);
+        set(&f, "min-peers", "16");
+        int err = run_from_flags(&r, &f, error);
+        assert_int_equal(err, rows[i].why != NULL ? -EINVAL : 0);
+        if (rows[i].why != NULL && strstr(error, rows[i].why) == NULL)
+            fail_msg("\"%s\" lacks \"%s\"", error, rows[i].why);
+    }
+}
+
 /* Awkward doubles read back as themselves. */
 static void reals_are_exact(void **state)
 {
@@ -444,6 +469,7 @@ int main(void)
         cmocka_unit_test(data_alone_says_nothing_of_the_run),
         cmocka_unit_test(useless_flags_are_refused),
         cmocka_unit_test(tolerance_wants_neighbours),
+        cmocka_unit_test(drift_is_no_less_than_rounding),
         cmocka_unit_test(orphans_may_join),
         cmocka_unit_test(choices_are_the_enums),
         cmocka_unit_test(only_images_are_augmented),
