@@ -124,31 +124,30 @@ def table(book):
                  f"| arm | ms a step | x alone | computing | CPU ms a step | kB a step | ends at {unit} | steps to it | seconds |",
                  "|---|---|---|---|---|---|---|---|---|"]
         text += ["| " + " | ".join(row) + " |" for row in rows_of(book, link)]
-    return "\n".join(text + ["", *goals(book)]) + "\n"
+    return "\n".join(text + ["", *(f"- {goal}" for goal in goals(book))]) + "\n"
 
 
-def best(book, side, link, without=()):
-    """(seconds, name) of the first arm of a side at the target."""
-    found = [(f["seconds"], arm["name"]) for arm in book["arms"] if arm["side"] == side and arm["name"] not in without
-             and (f := figures(book, arm, link)) and "seconds" in f]
-    return min(found, default=None)
+def seconds_of(book, side, link):
+    """name -> seconds to the target, of the arms of a side that get there, fastest first."""
+    found = {arm["name"]: f["seconds"] for arm in book["arms"] if arm["side"] == side and (f := figures(book, arm, link))
+             and "seconds" in f}
+    return dict(sorted(found.items(), key=lambda item: item[1]))
 
 
 def goals(book):
-    """Sentences on what the race is run for."""
+    """Sentences on what the race is run for: every arm of hearsay, also those that miss it."""
+    ours = [arm for arm in book["arms"] if arm["side"] == "hearsay" and not arm["alone"]]
     for link, most in (("100Mbit", 1.1), ("1Mbit", 1.5)):
-        times = [(t, arm["name"]) for arm in book["arms"] if arm["side"] == "hearsay" and not arm["alone"]
-                 and (t := ratio(book, arm["name"], alone_of(book, arm), link)) is not None]
+        times = [f"`{arm['name']}` {t:.2f}" for arm in ours if (t := ratio(book, arm["name"], alone_of(book, arm), link))]
         if times:
-            yield (f"At {link}/s a step takes {min(times)[0]:.2f} times computing alone (`{min(times)[1]}`; wanted: at most "
-                   f"{most}).")
-    ours = best(book, "hearsay", "10Mbit")
-    for others, wanted in ((lambda name: name == "ddp", 20), (lambda name: name != "ddp", 5)):
-        left_out = [arm["name"] for arm in book["arms"] if not others(arm["name"])]
-        theirs = best(book, "PyTorch", "10Mbit", left_out)
-        if ours and theirs:
-            yield (f"At 10Mbit/s `{ours[1]}` is at the target in {ours[0]:.1f} s, {theirs[0] / ours[0]:.1f} times as fast as "
-                   f"`{theirs[1]}` (wanted: {wanted}).")
+            yield f"At {link}/s a step takes, in units of computing alone: {', '.join(times)} (wanted: at most {most})."
+    theirs = seconds_of(book, "PyTorch", "10Mbit")
+    ddp, hook = theirs.pop("ddp", None), next(iter(theirs), None)
+    for name, seconds in seconds_of(book, "hearsay", "10Mbit").items():
+        times = [f"{ddp / seconds:.1f} times as fast as `ddp` (wanted: 20)"] if ddp else []
+        times += [f"{theirs[hook] / seconds:.1f} times as fast as `{hook}` (wanted: 5)"] if hook else []
+        if times:
+            yield f"At 10Mbit/s `{name}` is at the target in {seconds:.1f} s: {', '.join(times)}."
 
 
 def table_csv(book, out):
@@ -161,7 +160,7 @@ def table_csv(book, out):
 # ---- The picture. ----
 
 def script(book, link):
-    """gnuplot's: test error against seconds, both logarithmic; points are dots up to where the clock ran."""
+    """gnuplot's: test error against seconds, both logarithmic; `~` in the key as in the table."""
     task, data, lines = book["task"], [], []
     for arm in book["arms"]:
         f, rows = figures(book, arm, link), book["curves"].get(arm["name"])
@@ -172,7 +171,7 @@ def script(book, link):
                                                 for step, _, right in rows) + "END\n")
         dashes = "" if arm["side"] == "hearsay" else " dashtype 2"
         lines.append(f"{name} using 1:2 with lines linewidth 2{dashes} linecolor rgb '{colour}' title "
-                     f"'{arm['side']}: {arm['name']}'")
+                     f"'{arm['side']}: {arm['name']}{' ~' if f.get('extrapolated') else ''}'")
     goal = target(book)
     newline, comma = "\n", ", \\\n"
     if goal is not None and not task["text"]:
@@ -183,6 +182,7 @@ set title '{task["title"]}: {task["peers"]} peers, links of {link}/s'
 set xlabel 'seconds of training'
 set ylabel 'test error, %'
 set logscale xy
+set yrange [0.5:100]
 set grid linetype 1 linecolor '#e5e5e5'
 set key outside right top Left reverse noenhanced samplen 2 font ',12'
 {newline.join(data)}

@@ -21,13 +21,11 @@ LEAST_STEPS = 6  # However long they take.
 BEGIN_S = 180  # For the first step: PyTorch takes long to be loaded eight times.
 END_S = 900  # For evaluations, and the last phase, when a run is whole.
 CLOCK_TICK_S = 1 / os.sysconf("SC_CLK_TCK")
-
-
 WIRE = os.path.join(os.path.dirname(hosts.HEARSAY), "tests/bench_wire")
 
 
 def shape(namespace, device, kbit):
-    """No bursts: what is sent at once beyond a millisecond of the rate waits; up to 80 ms of it, the rest is dropped."""
+    """No bursts: what is sent at once beyond a millisecond of the rate waits; what waits is 80 ms or 100 kB at most."""
     hosts.run("tc", "-n", namespace, "qdisc", "replace", "dev", device, "root", "tbf", "rate", f"{kbit}kbit", "burst",
               str(max(3200, kbit // 8)), "limit", str(max(100000, kbit * 10)))
 

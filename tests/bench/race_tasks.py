@@ -61,7 +61,7 @@ ARMS = {a.name: a for a in (
     Arm("auto-overlap", HEARSAY, "--overlap 1", needs="--overlap"),
     Arm("none", HEARSAY, "--compress none"),
     Arm("auto-H10", HEARSAY, local_steps=10),
-    Arm("top1-H10", HEARSAY, "--compress topk:0.01+sign", local_steps=10),
+    Arm("top3-H10", HEARSAY, "--compress topk:0.03+sign", local_steps=10),
     Arm("pytorch-alone", TORCH, "alone", alone=True),
     Arm("ddp", TORCH, "ddp"),
     Arm("ddp-fp16", TORCH, "fp16"),
