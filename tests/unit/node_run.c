@@ -278,7 +278,7 @@ static void bad_values_name_the_flag(void **state)
         {"drift-target", "auto", "found 'auto'"},
         {"final-compress", "topk:", ""},
         {"topology", "ring:x", "x"},
-        {"topology", "star", "star"},
+        {"topology", "stars", "star"},
         {"norm", "instance", "found 'instance', expected batch|group|layer"},
         {"optimiser", "rmsprop", "sgd|adam|adamw"},
         {"beta2", "1", "from 0 to 0.999999"},
