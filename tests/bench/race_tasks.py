@@ -57,10 +57,10 @@ class Arm:
 
 ARMS = {a.name: a for a in (
     Arm("hearsay-alone", HEARSAY, alone=True),
-    Arm("auto", HEARSAY),
-    Arm("auto-overlap", HEARSAY, "--overlap 1", needs="--overlap"),
+    Arm("auto", HEARSAY, "--uplink off"),  # A curve is the same on every link only where links have no say.
+    Arm("auto-overlap", HEARSAY, "--overlap 1 --uplink off", needs="--overlap"),
     Arm("none", HEARSAY, "--compress none"),
-    Arm("auto-H10", HEARSAY, local_steps=10),
+    Arm("auto-H10", HEARSAY, "--uplink off", local_steps=10),
     Arm("top3-H10", HEARSAY, "--compress topk:0.03+sign", local_steps=10),
     Arm("pytorch-alone", TORCH, "alone", alone=True),
     Arm("ddp", TORCH, "ddp"),

@@ -105,6 +105,17 @@ static void test_all_edges_are_asked(void **state)
     lone_close(w);
 }
 
+/* A figure is good for one look. */
+static void test_figures_are_used_once(void **state)
+{
+    (void)state;
+    struct lone *w = training_with(2, NODE_UPLINK_AUTO, 0);
+    carry_both(w, UPLINK_UP - 1, fast, fast);
+    carry_both(w, LOOKS, fast, 0);
+    assert_false(by_link(w));
+    lone_close(w);
+}
+
 /* Figures of a link that has gone say nothing of the one in its place. */
 static void test_figures_go_with_their_link(void **state)
 {
@@ -167,6 +178,7 @@ int main(void)
         cmocka_unit_test(test_fast_then_slow),
         cmocka_unit_test(test_slowest_edge_decides),
         cmocka_unit_test(test_all_edges_are_asked),
+        cmocka_unit_test(test_figures_are_used_once),
         cmocka_unit_test(test_figures_go_with_their_link),
         cmocka_unit_test(test_given_rate),
         cmocka_unit_test(test_off),
