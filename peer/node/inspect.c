@@ -57,7 +57,8 @@ void node_size(const struct node *n, struct node_size *s)
                             .n_edges = node_n_edges(n),
                             .n_packets = n->workshop.ready ? n->workshop.mixing.packets.live : 0,
                             .beat = phases_beat(&n->phases),
-                            .trains = n->job.working && n->job.steps,
+                            .trains = n->job.working && n->job.steps && n->job.part != JOB_AHEAD,
+                            .ahead = n->job.working && n->job.part == JOB_AHEAD,
                             .n_steps = n->job.n_steps};
     size_t self;
     uint32_t at[WIRE_MEMBERS_MAX];

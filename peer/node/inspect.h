@@ -30,7 +30,8 @@ struct node_size
     size_t n_links, n_members, n_edges, n_packets;
     uint64_t beat;     /* Rounds done, the last phase's included. */
     size_t n_vertices; /* Members of the topology. */
-    bool trains;       /* A job with local steps is running. */
+    bool trains;       /* A job with local steps is running, */
+    bool ahead;        /* or the one that makes their deltas first (--overlap). */
 };
 
 /* Is the member of this id one of the topology, as this node sees it? */

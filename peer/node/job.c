@@ -180,6 +180,8 @@ static void plan_training(struct job *j)
                      : pace_steps(&j->edges->pace, run_steps(&w->run), run_steps_most(&w->run));
     j->evaluate = j->steps && every > 0 && ph->round > 0 && ph->round % every == 0;
     j->evaluate_samples = j->env->config.evaluate_samples;
+    j->part = j->steps && j->workshop->run.overlap ? JOB_AHEAD : JOB_WHOLE;
+    j->compute_us = j->mix_us = 0;
 }
 
 /* With fewer neighbours the rule of --tolerate lets hardly anything pass. */
@@ -250,10 +252,24 @@ void job_start(struct job *j)
     j->working = j->env->fx->work = true;
 }
 
+bool job_is_half_done(const struct job *j)
+{
+    return j->part == JOB_AHEAD && !j->working;
+}
+
+void job_go_on(struct job *j)
+{
+    assert(job_is_half_done(j));
+    j->part = JOB_STEPS;
+    j->working = j->env->fx->work = true;
+}
+
 void job_last(struct job *j)
 {
     int err = mixing_begin(&j->workshop->mixing, 0);
     assert(err == 0);
+    j->part = JOB_WHOLE;
+    j->compute_us = j->mix_us = 0;
     j->round = j->phases->round;
     j->steps = false;
     j->evaluate = true;
@@ -303,6 +319,28 @@ static void train(struct job *j)
         mixing_moved(&w->mixing, step2);
 }
 
+/* What has arrived moves the model, and what is asked for of that one is taken. */
+static void mix(struct job *j)
+{
+    struct workshop *w = j->workshop;
+    mixing_mix(&w->mixing);
+    mixing_beat(&w->mixing, &j->moment);
+    if (j->snapshot != NULL && (!j->at_window || mixing_window_began(&w->mixing)))
+        mixing_copy_model(&w->mixing, j->snapshot);
+    if (w->by_drift && mixing_window_began(&w->mixing))
+        ladder_mark(&w->ladder, j->round);
+}
+
+static void encode(struct job *j)
+{
+    struct workshop *w = j->workshop;
+    mixing_encode(&w->mixing);
+    if (w->by_drift)
+        ladder_lagged(&w->ladder, mixing_lag2(&w->mixing));
+    mask_momentum(w);
+}
+
+/* Evaluations are no part of the deltas: they do not hold them up. */
 void job_work(struct job *j, int64_t (*clock_us)(void))
 {
     struct workshop *w = j->workshop;
@@ -311,25 +349,19 @@ void job_work(struct job *j, int64_t (*clock_us)(void))
     if (j->members && t->members != NULL)
         j->members_error = t->members(t->self, j->keys, j->n_keys,
                                       rng_hash(j->env->config.name, strlen(j->env->config.name)));
-    mixing_mix(&w->mixing);
-    mixing_beat(&w->mixing, &j->moment);
-    if (j->snapshot != NULL && (!j->at_window || mixing_window_began(&w->mixing)))
-        mixing_copy_model(&w->mixing, j->snapshot);
+    if (j->part != JOB_STEPS)
+        mix(j);
     int64_t mixed = clock_us();
-    if (j->evaluate)
+    if (j->evaluate && j->part != JOB_AHEAD)
         t->evaluate(t->self, w->mixing.x, j->evaluate_samples, &j->tested);
-    if (w->by_drift && mixing_window_began(&w->mixing))
-        ladder_mark(&w->ladder, j->round);
     int64_t trains = clock_us();
-    if (j->steps)
+    if (j->steps && j->part != JOB_AHEAD)
         train(j);
     int64_t trained = clock_us();
-    mixing_encode(&w->mixing);
-    if (w->by_drift)
-        ladder_lagged(&w->ladder, mixing_lag2(&w->mixing));
-    mask_momentum(w);
-    j->compute_us = trained - trains;
-    j->mix_us = clock_us() - trained + mixed - begin;
+    if (j->part != JOB_STEPS)
+        encode(j);
+    j->compute_us += trained - trains;
+    j->mix_us += clock_us() - trained + mixed - begin;
 }
 
 static double mean_gamma(const struct edges *es)
@@ -472,9 +504,11 @@ bool job_done(struct job *j)
     j->members = j->members_error != 0; /* Tried again in the next job. */
     j->members_error = 0;
     edges_job_done(j->edges);
-    report(j);
+    if (j->part != JOB_AHEAD)
+        report(j);
     serve_snapshot(j);
-    tell_rollback(j);
+    if (j->part != JOB_AHEAD)
+        tell_rollback(j);
     if (cannot_be_sent(j)) {
         env_end(j->env, CMD_APART);
         return false;

@@ -2,6 +2,16 @@
  *
  *    idle --job_start / job_last--> working --(worker: node_work)--> WORKED: job_done--> idle
  *
+ * With --overlap 1 a round of training is two jobs (delayed mixing, as algorithm 1 of CHOCO-SGD for
+ * deep learning has it: Koloskova, Lin, Stich, Jaggi 2020). The second follows at once, so that the
+ * deltas of the first are on their way during the local steps:
+ *
+ *   --overlap 0   mix  steps  encode                x' = x + gamma w (b - a);  x' + steps;  Q(x' - a)
+ *   --overlap 1   mix  encode --deltas out-> steps  x' = x + gamma w (b - a);  Q(x' - a);  x' + steps
+ *
+ * What the next round mixes is then of the model before the steps, and adds to what they did: in
+ * either order an exchange is equal and opposite, and keeps the mean.
+ *
  * Owned here, and written by job.c only: what the job does, what came of it, and the figures
  * of all jobs. While it is `working` the worker owns what job_work() writes, the trainer and
  * the model; the loop may read `working` and the figures.
@@ -14,6 +24,12 @@
 #include "peer/node/phases.h"
 #include "peer/node/rollback.h"
 
+enum job_part {
+    JOB_WHOLE, /* All that the phase asks for. */
+    JOB_AHEAD, /* What comes before the local steps, and the deltas: */
+    JOB_STEPS  /* they follow. */
+};
+
 struct job
 {
     struct env *env;
@@ -22,11 +38,12 @@ struct job
     struct phases *phases;
     struct orders *orders;
     bool working;
+    enum job_part part; /* What the present job does, or the last one did. */
 
-    bool few; /* The user has been told that --tolerate has too few edges. */
-    bool steps, evaluate;
-    uint32_t n_steps; /* So many local steps. */
-    uint64_t round;   /* Local rounds done when it was planned. */
+    bool few;             /* The user has been told that --tolerate has too few edges. */
+    bool steps, evaluate; /* In a job of its round, whichever that is. */
+    uint32_t n_steps;     /* So many local steps. */
+    uint64_t round;       /* Local rounds done when it was planned. */
     uint64_t evaluate_samples;
     struct packet *snapshot; /* A copy of the model, taken now, */
     bool at_window;          /* or only if a drift window begins. */
@@ -65,6 +82,10 @@ void job_work(struct job *j, int64_t (*clock_us)(void));
 void job_over(struct job *j);
 /* Report what came of it. False: it diverged, and the node ends. */
 bool job_done(struct job *j);
+/* The deltas of this round are made, and its local steps have not begun: job_go_on() does that,
+ * once the deltas have been sent. */
+bool job_is_half_done(const struct job *j);
+void job_go_on(struct job *j);
 
 /* Agreement on a model says nothing of what it is worth: say whether training ran away. */
 void job_judge(struct job *j);

@@ -351,6 +351,10 @@ static void worked(struct node *n)
     job_over(&n->job);
     if (!job_done(&n->job))
         return;
+    if (job_is_half_done(&n->job)) {
+        phases_ahead(&n->phases);
+        return;
+    }
     phases_job_done(&n->phases, n->job.steps);
     n->env.fx->measured = true;
     if (n->phases.copies)
@@ -465,6 +469,10 @@ static void update_phases(struct node *n)
 {
     if (n->job.working || n->env.over || !n->workshop.ready)
         return;
+    if (job_is_half_done(&n->job)) {
+        job_go_on(&n->job);
+        return;
+    }
     switch (phases_update(&n->phases, job_diverged(&n->job))) {
     case PHASES_WAIT: /* An order that came while a job ran must not wait for the next one. */
         if (n->phases.phase >= NODE_TRAINING)

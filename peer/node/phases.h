@@ -54,6 +54,7 @@ struct phases
 
     bool away; /* The run ended elsewhere while we were away: so does ours. */
     struct checkpoint checkpoint;
+    bool ahead;  /* The next beat has been said: only the local steps are left to do. */
     bool copies; /* With the job that was just done a checkpoint has to be taken. */
 
     struct quorum quorum;
@@ -111,6 +112,9 @@ void phases_late(struct phases *ph, int64_t late_us);
 void phases_join(struct phases *ph, uint64_t round);
 /* A job begins: has it to begin a drift window? Asked once. */
 bool phases_take_window(struct phases *ph);
+/* The deltas of this round are out before its local steps (--overlap): neighbours need nothing more
+ * of us for the next beat. */
+void phases_ahead(struct phases *ph);
 /* A job is done; it took local steps or not. */
 void phases_job_done(struct phases *ph, bool steps);
 

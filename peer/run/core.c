@@ -310,6 +310,13 @@ const struct run_key run_core_keys[] = {
      .help = "wait for every neighbour's round (sync), never (async), or where the slowest is N "
              "rounds behind (ssp:N, stale synchronous)",
      .choices = "sync|async|ssp:N", RUN_FIELD(policy)},
+    {.name = "overlap", .kind = RUN_UINT, .fallback = "0",
+     .help = "1: a round's exchange is under way during its local steps: it is of the model that "
+             "they start from, and a round waits only for what of it takes longer than they do",
+     .min = 0, .max = 1, RUN_FIELD(overlap),
+     .useless = sends_updates, .of = "mixer",
+     .why = "only with --mixer choco: an update is what local steps have done, and there is none "
+            "before them"},
     {.name = "seed", .kind = RUN_UINT, .fallback = "1",
      .help = "of every random choice of the run",
      .min = 0, .max = UINT64_MAX, RUN_FIELD(seed)},

@@ -56,6 +56,7 @@ struct run
     bool gamma_auto;
     double gamma;
     enum run_policy policy;
+    uint32_t overlap; /* 1: a round's delta goes out before its local steps (peer/node/job.h). */
     uint64_t seed;
     uint64_t rounds; /* 0: not known yet. Epochs are resolved to rounds before a run is fixed. */
     uint32_t min_peers;

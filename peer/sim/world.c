@@ -224,14 +224,18 @@ static void send_all(struct sim_world *w, struct sim_peer *p, const struct node_
     }
 }
 
-/* How long the job takes. The plain network knows one length; else a job without local steps
- * takes a part of one step. */
+/* How long the job takes. The plain network knows one length, that of a round's local steps, of which
+ * what comes ahead of them (--overlap) is a part; else a job without steps takes a part of one. */
 static double job_us(const struct sim_world *w, const struct sim_peer *p)
 {
     double us = (double)w->config.step_us * p->slowness * p->fault;
     struct node_size size;
     node_size(p->node, &size);
-    return size.trains || !w->config.sessions ? us * (double)size.n_steps : us / SIM_MIXING;
+    if (size.trains)
+        return us * (double)size.n_steps;
+    if (w->config.sessions)
+        return us / SIM_MIXING;
+    return size.ahead ? 0 : us * (double)size.n_steps;
 }
 
 static void work(struct sim_world *w, struct sim_peer *p)

@@ -49,6 +49,9 @@ equal no-memory --topology ring --mixer average --compress randk:0.1 --error-fee
 # Clipped by what all neighbours say: the same neighbours, and the same distances.
 equal tolerate --topology complete --peers 5 --tolerate 1 --compress qsgd:4
 equal pull --topology complete --peers 5 --tolerate 1 --pull 0.5 --compress qsgd:4
+# Deltas go out before the local steps, of which each takes a while.
+equal overlap --topology ring --overlap 1 --compress topk:0.05 --local-steps 3
+equal overlap-norms --topology ring --overlap 1 --compress qsgd:4 --model resnet:8 --rounds 10 --batch 8
 # Batch norms: running statistics beside the weights.
 equal norms --topology ring --compress topk:0.05 --model resnet:8 --rounds 10 --batch 8
 # Precision by drift: what each peer looked at was the same, too.

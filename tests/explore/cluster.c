@@ -241,6 +241,7 @@ void cluster_set_run(struct run *r, const struct plan *p)
                       .final_drift = p->final_drift,
                       .quorum = p->quorum,
                       .tolerate = p->tolerate,
+                      .overlap = p->overlap,
                       .local_steps = p->local_steps};
     set_spec(r->compress, p->compress);
     set_spec(r->final_compress, "qsgd:4");

@@ -169,6 +169,13 @@ static void draw_patience(struct plan *p, uint64_t seed)
     p->worker_limit_s = 15;
 }
 
+/* Likewise, of before deltas could go out ahead of local steps. */
+static void draw_overlap(struct plan *p, uint64_t seed)
+{
+    struct rng r = rng_stream(rng_key(seed, RNG_TEST, 0xe8, 5));
+    p->overlap = plan_chance(&r, 0.35) && !p->average;
+}
+
 void plan_draw(struct plan *p, uint64_t seed)
 {
     struct rng r = rng_stream(rng_key(seed, RNG_TEST, 0xe8, 0));
@@ -182,6 +189,7 @@ void plan_draw(struct plan *p, uint64_t seed)
     p->bytes_per_s = plan_chance(&r, 0.7) ? 0 : floor(log_uniform(&r, 1e5, 1e8));
     p->cut_rate = plan_chance(&r, 0.85) ? 0 : round(log_uniform(&r, 1e-4, 3e-2) * 1e5) / 1e5;
     draw_patience(p, seed);
+    draw_overlap(p, seed);
     uint32_t n = (uint32_t)rng_below(&r, 7);
     for (uint32_t i = 0; i < n; i++) {
         struct fault *f = &p->fault[p->n_faults];
@@ -286,6 +294,8 @@ void plan_print(const struct plan *p, FILE *f)
         "\nstep-spread %g\nbandwidth %g\ncut-rate %g\nquorum %g\npatience %g\nworker-limit %g\n",
         p->gamma, p->final_drift, p->step_us, p->latency_us, p->jitter_us, p->startup_us,
         p->step_spread, p->bytes_per_s, p->cut_rate, p->quorum, p->patience_s, p->worker_limit_s);
+    if (p->overlap > 0)
+        fprintf(f, "overlap %" PRIu32 "\n", p->overlap);
     if (p->checkpoint_s > 0)
         fprintf(f, "checkpoint %g\ndisk-us %" PRId64 "\n", p->checkpoint_s, p->disk_us);
     if (p->tolerate > 0)
@@ -383,6 +393,7 @@ static bool read_setting(struct plan *p, const char *key, const char *value)
                  {"token", NULL, NULL, &p->token_s, NULL},
                  {"forget", NULL, NULL, &p->forget_s, NULL},
                  {"tolerate", &p->tolerate, NULL, NULL, NULL},
+                 {"overlap", &p->overlap, NULL, NULL, NULL},
                  {"cut-rate", NULL, NULL, &p->cut_rate, NULL},
                  {"topology", NULL, NULL, NULL, p->topology},
                  {"compress", NULL, NULL, NULL, p->compress}};

@@ -100,13 +100,16 @@ static bool simpler(struct plan *p, int what)
     case 9:
         p->average = false;
         return true;
+    case 10:
+        p->overlap = 0;
+        return true;
     default:
         p->min_peers = p->n_peers;
         return true;
     }
 }
 
-enum { SIMPLER = 11 };
+enum { SIMPLER = 12 };
 
 /* Is the changed plan another one, and does it fail? Then it is the plan. */
 static bool try(struct plan *p, const struct plan *q, uint32_t kind, struct explored *out)

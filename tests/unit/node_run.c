@@ -120,6 +120,7 @@ static void text_is_as_documented(void **state)
                               "nesterov=true\n"
                               "norm=group\n"
                               "optimiser=adamw\n"
+                              "overlap=0\n"
                               "policy=sync\n"
                               "pull=0\n"
                               "quorum=0.75\n"

@@ -102,6 +102,7 @@ static void flags_of_another_mixer_are_refused(void **state)
                                          {"error-feedback", "false", "built in"},
                                          {"factor-masking", "true", "average"},
                                          {"factor-masking", "false", "average"}};
+    static const char *const overlap[] = {"0", "1"};
     struct run r = {.seed = 77}, untouched = r;
     for (size_t i = 0; i < sizeof own / sizeof own[0]; i++) {
         struct run_flags f = plain_flags(), alone = {.trainer = &sgd_keys};
@@ -124,6 +125,17 @@ static void flags_of_another_mixer_are_refused(void **state)
     set(&f, "policy", "async");
     assert_int_equal(run_from_flags(&r, &f, error), -EINVAL);
     assert_non_null(strstr(error, "--policy sync"));
+    for (size_t i = 0; i < sizeof overlap / sizeof overlap[0]; i++) {
+        f = plain_flags();
+        set(&f, "overlap", overlap[i]);
+        assert_int_equal(make(&f).overlap, i);
+        set(&f, "policy", "async");
+        assert_int_equal(make(&f).overlap, i);
+        set(&f, "policy", "sync");
+        set(&f, "mixer", "average");
+        assert_int_equal(run_from_flags(&r, &f, error), -EINVAL);
+        assert_non_null(strstr(error, "--overlap: only with --mixer choco: an update is what"));
+    }
 }
 
 static void rounds_may_come_later(void **state)

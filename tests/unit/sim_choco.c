@@ -45,7 +45,8 @@ static void textbook_close(struct textbook *t)
     free(t->copy);
 }
 
-static void textbook_round(struct textbook *t, struct rng *rng)
+/* Everybody says how far its model is from what is known of it. */
+static void textbook_say(struct textbook *t, struct rng *rng)
 {
     uint8_t *msg = malloc(compress_bound(t->q));
     size_t len;
@@ -59,6 +60,11 @@ static void textbook_round(struct textbook *t, struct rng *rng)
             if (i == j || rng_unit(rng) >= t->loss_rate)
                 compress_apply(t->q, msg, len, t->copy + (i * t->n + j) * t->dim);
     }
+    free(msg);
+}
+
+static void textbook_mix(struct textbook *t)
+{
     for (uint32_t i = 0; i < t->n; i++)
         for (uint32_t j = 0; j < t->n; j++) {
             double c = t->gamma * t->w[i * t->n + j];
@@ -67,10 +73,20 @@ static void textbook_round(struct textbook *t, struct rng *rng)
             for (size_t k = 0; k < t->dim && c > 0; k++)
                 t->x[i * t->dim + k] += (float)c * (other[k] - own[k]);
         }
-    free(msg);
 }
 
-static void same_as_textbook(const char *topology, const char *compress, double gamma, float eta)
+static void textbook_steps(struct textbook *t, struct rig *r, uint64_t round)
+{
+    for (uint32_t i = 0; i < t->n; i++) {
+        struct rig_peer p = {r, i};
+        struct trainer_report report;
+        rig_steps(&p, t->x + i * t->dim, round, r->config.run.local_steps, &report);
+    }
+}
+
+/* With --overlap 1 what is said is of the models that local steps start from (delayed mixing). */
+static void same_as_textbook(const char *topology, const char *compress, double gamma, float eta,
+                             uint32_t overlap)
 {
     struct rig r;
     struct textbook t;
@@ -78,15 +94,17 @@ static void same_as_textbook(const char *topology, const char *compress, double 
     rig_init(&r, 8, 300, topology, compress, gamma);
     r.eta = eta;
     r.config.run.rounds = 80;
+    r.config.run.overlap = overlap;
+    r.config.run.local_steps = 1 + 2 * overlap;
     rig_run(&r, UINT64_MAX);
     textbook_init(&t, &r);
     for (uint64_t round = 0; round < r.config.run.rounds; round++) {
-        for (uint32_t i = 0; i < t.n; i++) {
-            struct rig_peer p = {&r, i};
-            struct trainer_report report;
-            rig_steps(&p, t.x + i * t.dim, round, 1, &report);
-        }
-        textbook_round(&t, &rng);
+        if (overlap)
+            textbook_say(&t, &rng);
+        textbook_steps(&t, &r, round);
+        if (!overlap)
+            textbook_say(&t, &rng);
+        textbook_mix(&t);
     }
     double worst = 0;
     for (uint32_t i = 0; i < t.n; i++)
@@ -96,7 +114,7 @@ static void same_as_textbook(const char *topology, const char *compress, double 
                 worst = e;
         }
     if (!(worst <= 2e-5))
-        fail_msg("%s %s: differs by %g", topology, compress, worst);
+        fail_msg("%s %s, --overlap %u: differs by %g", topology, compress, overlap, worst);
     textbook_close(&t);
     rig_close(&r);
 }
@@ -104,10 +122,12 @@ static void same_as_textbook(const char *topology, const char *compress, double 
 static void test_textbook(void **state)
 {
     (void)state;
-    same_as_textbook("ring", "none", 1.0, 0.05f);
-    same_as_textbook("ring", "topk:0.05", 0.1, 0.05f);
-    same_as_textbook("torus", "qsgd:4", 0.8, 0.02f);
-    same_as_textbook("edges:0-1,0-2,0-3,0-4,0-5,0-6,0-7", "topk:0.1", 0.3, 0);
+    for (uint32_t overlap = 0; overlap < 2; overlap++) {
+        same_as_textbook("ring", "none", 1.0, 0.05f, overlap);
+        same_as_textbook("ring", "topk:0.05", 0.1, 0.05f, overlap);
+        same_as_textbook("torus", "qsgd:4", 0.8, 0.02f, overlap);
+        same_as_textbook("edges:0-1,0-2,0-3,0-4,0-5,0-6,0-7", "topk:0.1", 0.3, 0, overlap);
+    }
 }
 
 /* First round t at which the squared error is under 1e-6 of what it was. */
@@ -276,8 +296,10 @@ static void test_textbook_breaks(void **state)
     textbook_init(&t, &r);
     t.loss_rate = 0.01;
     memcpy(t.x, r.c, t.n * t.dim * sizeof *t.x);
-    for (int round = 0; round < 10000; round++)
-        textbook_round(&t, &rng);
+    for (int round = 0; round < 10000; round++) {
+        textbook_say(&t, &rng);
+        textbook_mix(&t);
+    }
     double e2 = 0, m2 = 0;
     for (size_t k = 0; k < t.dim; k++) {
         double x = 0, c = 0;

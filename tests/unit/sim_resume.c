@@ -16,19 +16,23 @@ struct plan
     uint32_t n, mixer;
     bool statistics, sessions;
     double pull; /* With --tolerate 1. */
+    uint32_t overlap;
 };
 
 static const struct plan plans[] = {
-    {"ring", "qsgd:4", 4, 0, false, true, 0},
-    {"ring", "topk:0.1", 3, 0, true, true, 0},
-    {"torus", "auto", 9, 0, false, true, 0},
-    {"complete", "topk:0.1", 4, 1, false, true, 0},
-    {"regular:4", "lowrank:1", 7, 0, false, true, 0},
-    {"ring", "none", 2, 0, true, false, 0},
-    {"ring", "randk:0.1", 8, 0, false, false, 0},
-    {"complete", "qsgd:4", 5, 0, false, false, 1},
-    {"complete", "qsgd:4", 7, 0, false, false, 0},
-    {"complete", "qsgd:4", 7, 0, false, true, 0},
+    {"ring", "qsgd:4", 4, 0, false, true, 0, 0},
+    {"ring", "topk:0.1", 3, 0, true, true, 0, 0},
+    {"torus", "auto", 9, 0, false, true, 0, 0},
+    {"complete", "topk:0.1", 4, 1, false, true, 0, 0},
+    {"regular:4", "lowrank:1", 7, 0, false, true, 0, 0},
+    {"ring", "none", 2, 0, true, false, 0, 0},
+    {"ring", "randk:0.1", 8, 0, false, false, 0, 0},
+    {"complete", "qsgd:4", 5, 0, false, false, 1, 0},
+    {"complete", "qsgd:4", 7, 0, false, false, 0, 0},
+    {"complete", "qsgd:4", 7, 0, false, true, 0, 0},
+    {"ring", "qsgd:4", 4, 0, false, true, 0, 1},
+    {"torus", "auto", 9, 0, true, true, 0, 1},
+    {"ring", "topk:0.1", 5, 0, false, false, 0, 1},
 };
 
 static void run_until(struct rig *r, int64_t t_us)
@@ -102,6 +106,7 @@ static void rig_plan(struct rig *r, const struct plan *p, uint64_t rounds)
     r->config.run.rounds = rounds;
     r->config.run.mixer = p->mixer;
     r->config.run.pull = p->pull;
+    r->config.run.overlap = p->overlap;
     r->config.run.tolerate = p->pull > 0;
     r->config.run.final_drift = 1e-3;
     r->config.run.quorum = 0.5;
@@ -166,8 +171,8 @@ static void test_all_are_killed(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof plans / sizeof *plans; i++)
         for (uint64_t seed = 1; seed <= SEEDS; seed++) {
-            print_message("%s, %s, SEED=%llu\n", plans[i].topology, plans[i].compress,
-                          (unsigned long long)seed);
+            print_message("%s, %s, --overlap %u, SEED=%llu\n", plans[i].topology, plans[i].compress,
+                          plans[i].overlap, (unsigned long long)seed);
             if (given == NULL || seed == strtoull(given, NULL, 10))
                 one_seed(&plans[i], seed);
         }
@@ -208,8 +213,8 @@ static void test_all_are_told_to_end(void **state)
     for (size_t i = 0; i < sizeof plans / sizeof *plans; i++) {
         struct rng rng = rng_stream(rng_key(seed, RNG_TEST, i, 19));
         struct rig a, b;
-        print_message("%s, %s, SEED=%llu\n", plans[i].topology, plans[i].compress,
-                      (unsigned long long)seed);
+        print_message("%s, %s, --overlap %u, SEED=%llu\n", plans[i].topology, plans[i].compress,
+                      plans[i].overlap, (unsigned long long)seed);
         rig_plan(&a, &plans[i], ROUNDS);
         rig_run(&a, UINT64_MAX);
         rig_plan(&b, &plans[i], ROUNDS);
@@ -265,8 +270,8 @@ static void test_told_to_end_while_coming_back(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof plans / sizeof *plans; i++)
         for (uint64_t seed = 1; seed <= 14; seed++) {
-            print_message("%s, %s, SEED=%llu\n", plans[i].topology, plans[i].compress,
-                          (unsigned long long)seed);
+            print_message("%s, %s, --overlap %u, SEED=%llu\n", plans[i].topology, plans[i].compress,
+                          plans[i].overlap, (unsigned long long)seed);
             if (given == NULL || seed == strtoull(given, NULL, 10))
                 told_while_coming_back(&plans[i], seed);
         }

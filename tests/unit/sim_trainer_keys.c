@@ -268,6 +268,7 @@ static void its_keys_are_flags_help_and_text(void **state)
                               "min-peers=1\n"
                               "mixer=choco\n"
                               "noise=0.025\n"
+                              "overlap=0\n"
                               "policy=sync\n"
                               "pull=0\n"
                               "quorum=0.5\n"
