@@ -153,6 +153,7 @@ static void look_at_checkpoint(struct phases *ph, bool steps)
 void phases_ahead(struct phases *ph)
 {
     ph->ahead = true;
+    ph->ahead_us = ph->env->now_us;
     edges_say_beat(ph->edges, phases_next_beat(ph), ph->checkpoint.due);
 }
 
@@ -169,7 +170,8 @@ void phases_job_done(struct phases *ph, bool steps)
     ph->job_us = 0;
     labour_done(ph, took);
     look_at_checkpoint(ph, steps);
-    if (!ph->ahead)
+    /* An edge that opened meanwhile may have been asked for before it was said. */
+    if (!ph->ahead || ph->edges->opened_us >= ph->ahead_us)
         say_beat(ph);
     ph->say_us = ph->env->now_us + SAY_US;
     ph->ahead = false;

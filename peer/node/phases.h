@@ -54,8 +54,9 @@ struct phases
 
     bool away; /* The run ended elsewhere while we were away: so does ours. */
     struct checkpoint checkpoint;
-    bool ahead;  /* The next beat has been said: only the local steps are left to do. */
-    bool copies; /* With the job that was just done a checkpoint has to be taken. */
+    bool ahead;       /* The next beat has been said: only the local steps are left to do. */
+    int64_t ahead_us; /* It was said then. */
+    bool copies;      /* With the job that was just done a checkpoint has to be taken. */
 
     struct quorum quorum;
     struct believe believe;
