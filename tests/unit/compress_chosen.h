@@ -57,7 +57,8 @@ static inline int chosen_select(struct chosen *c, const float *v, size_t n, uint
 {
     struct codec_source s = {.x = v, .n = n, .key = key, .round = round};
     c->pick.scaled = false;
-    return c->f->select(c->arg, &s, &c->pick);
+    int err = c->f->select(c->arg, &s, &c->pick);
+    return err == 0 && c->f->measure != NULL ? c->f->measure(&s, &c->pick) : err;
 }
 
 /* The values themselves, in order, each once; and the squares of the rest. */
