@@ -2,6 +2,7 @@
 #ifndef TOPOLOGY_FAMILY_H
 #define TOPOLOGY_FAMILY_H
 
+#include "topology/rota.h"
 #include "topology/topology.h"
 
 /* Undirected edges in any order, each once or more, loops allowed: what is
@@ -19,6 +20,23 @@ int topology_edges_add(struct topology_edges *e, uint32_t a, uint32_t b);
  * -ENOMEM) g holds nothing. O(n + m log degree). */
 int topology_edges_graph(const struct topology_edges *e, uint32_t n, struct graph *g);
 
+/* Edges of the rounds of a pass, in any order, none of them twice. */
+struct topology_turns
+{
+    struct rota_edge *edge;
+    size_t n, cap;
+};
+
+/* Append one edge. 0 or -ENOMEM. */
+int topology_turns_add(struct topology_turns *t, struct rota_edge e);
+
+/* Add the edges of all rounds of a family that has some. Returns as its rounds() does. */
+int topology_turns_union(struct topology_edges *e, const struct topology *family, const char *arg,
+                         uint32_t n, uint64_t seed);
+
+/* The family that a spec names, and its argument, NULL without one; NULL: there is none. */
+const struct topology *topology_family(const char *spec, const char **arg);
+
 /* Read a whole number of at most TOPOLOGY_NUMBER_MAX, no sign, no blank, at
  * *text and move *text behind it. */
 bool topology_number(const char **text, uint32_t *value);
@@ -28,7 +46,7 @@ bool topology_number(const char **text, uint32_t *value);
 int topology_refuse(char error[TOPOLOGY_ERROR_MAX], const char *family, const char *found,
                     const char *expected);
 
-extern const struct topology topology_ring, topology_star, topology_torus, topology_complete,
-    topology_exponential, topology_regular, topology_edges_family;
+extern const struct topology topology_ring, star, topology_torus, topology_complete,
+    topology_exponential, topology_regular, topology_base, topology_edges_family;
 
 #endif

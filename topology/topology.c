@@ -16,8 +16,15 @@
 #include <string.h>
 
 const struct topology *const topology_all[] = {
-    &topology_ring,        &topology_star,    &topology_torus,        &topology_complete,
-    &topology_exponential, &topology_regular, &topology_edges_family, NULL,
+    &topology_ring,
+    star,
+    &topology_torus,
+    &topology_complete,
+    &topology_exponential,
+    &topology_regular,
+    &topology_base,
+    &topology_edges_family,
+    NULL,
 };
 
 /* ---- specs ---- */
@@ -49,8 +56,7 @@ int topology_refuse(char error[TOPOLOGY_ERROR_MAX], const char *family, const ch
     return -EINVAL;
 }
 
-/* The family a spec names, and its argument; NULL where there is none. */
-static const struct topology *find_family(const char *spec, const char **arg)
+const struct topology *topology_family(const char *spec, const char **arg)
 {
     size_t n = strcspn(spec, ":");
     *arg = spec[n] == ':' ? spec + n + 1 : NULL;
@@ -65,11 +71,12 @@ int topology_canonical(const char *spec, char canonical[TOPOLOGY_SPEC_MAX],
                        char error[TOPOLOGY_ERROR_MAX])
 {
     const char *arg;
-    const struct topology *family = find_family(spec, &arg);
+    const struct topology *family = topology_family(spec, &arg);
     if (family == NULL)
         return topology_refuse(
             error, "of no known kind", spec,
-            "ring, star, torus[:RxC], complete, exponential, regular:K or edges:...");
+            "ring, star, torus[:RxC], complete, exponential, regular:K, base:K or "
+            "edges:...");
     char text[TOPOLOGY_SPEC_MAX];
     size_t n = strlen(family->name);
     int err = family->canonical(arg, text, sizeof text - n - 1, error);
@@ -88,7 +95,7 @@ uint32_t topology_peers(const char *spec)
     if (topology_canonical(spec, canonical, error) != 0)
         return 0;
     const char *arg;
-    const struct topology *family = find_family(canonical, &arg);
+    const struct topology *family = topology_family(canonical, &arg);
     return arg != NULL && family->peers != NULL ? family->peers(arg) : 0;
 }
 
@@ -184,9 +191,11 @@ int graph_build(struct graph *g, const char *spec, uint32_t n, uint64_t seed)
     if (n == 0 || topology_canonical(spec, canonical, error) != 0)
         return -EINVAL;
     const char *arg;
-    const struct topology *family = find_family(canonical, &arg);
+    const struct topology *family = topology_family(canonical, &arg);
     struct topology_edges edges = {.n = 0};
-    int err = n > 1 ? family->build(&edges, arg, n, seed) : 0;
+    int err = n == 1                   ? 0
+              : family->rounds != NULL ? topology_turns_union(&edges, family, arg, n, seed)
+                                       : family->build(&edges, arg, n, seed);
     if (err == 0)
         err = topology_edges_graph(&edges, n, g);
     free(edges.pair);

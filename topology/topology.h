@@ -8,7 +8,8 @@
  *   neighbours of v: neighbour[first[v] .. first[v + 1]), ascending
  *
  * Mixing weights are Metropolis-Hastings: w_ij = 1 / (1 + max(d_i, d_j)), the
- * self-weight takes the rest (Xiao, Boyd 2004).
+ * self-weight takes the rest (Xiao, Boyd 2004). Families whose edges change by round
+ * (rota.h) have weights of their own; as a graph they are the union of their rounds.
  */
 #ifndef TOPOLOGY_TOPOLOGY_H
 #define TOPOLOGY_TOPOLOGY_H
@@ -25,13 +26,14 @@ enum {
     TOPOLOGY_NUMBER_MAX = 1000000 /* No number in a spec may be larger. */
 };
 
-struct topology_edges; /* topology/family.h: edges being collected. */
+struct topology_edges; /* topology/family.h: edges being collected, */
+struct topology_turns; /* and those of rounds. */
 
 /* A family of graphs, one line of topology_all[], NULL-terminated. `arg` is
  * what stands behind the spec's colon, NULL where there is none. */
 struct topology
 {
-    const char *name; /* "ring", "star", "torus", "complete", "exponential", "regular", "edges" */
+    const char *name; /* "ring", "star", "torus", "complete", "exponential", "regular", "base", "edges" */
     const char *help; /* One line: "regular:K -- random K-regular graph". */
 
     /* Check arg and write it canonically to out[0..cap), "" for none. 0, or
@@ -40,6 +42,10 @@ struct topology
     /* Add the edges for n >= 2 vertices; loops and doubles are dropped by the
      * caller. arg is canonical. 0, -EINVAL or -ENOMEM. */
     int (*build)(struct topology_edges *e, const char *arg, uint32_t n, uint64_t seed);
+    /* In place of build() where edges change by round: add those of all rounds for n >= 2
+     * vertices, and set *n_rounds, 1 or more. Returns the same. */
+    int (*rounds)(struct topology_turns *t, uint32_t *n_rounds, const char *arg, uint32_t n,
+                  uint64_t seed);
     /* How many peers a canonical arg is made for, 0 for any; NULL: any. */
     uint32_t (*peers)(const char *arg);
 };
@@ -53,7 +59,7 @@ struct graph
 };
 
 /* Check a spec ("ring", "star", "torus", "torus:4x8", "complete", "exponential",
- * "regular:4", "edges:0-1,1-2") and write its canonical text. Returns 0 or
+ * "regular:4", "base:1", "edges:0-1,1-2") and write its canonical text. Returns 0 or
  * -EINVAL with one sentence in error. A spec is the graph's identity, never a
  * path: the command line reads a user's "edges:FILE" and hands the edges
  * themselves to topology_edges_text(). */

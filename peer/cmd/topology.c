@@ -1,17 +1,20 @@
 /* peer/cmd/topology.c -- `hearsay topology SPEC`: a graph in figures. */
 #include "topology/topology.h"
+
 #include "gossip/exchange/ladder.h"
 #include "gossip/mixers/mixing.h"
 #include "peer/cmd/cmd.h"
 #include "peer/cmd/peers.h"
 #include "peer/cmd/training.h"
 #include "peer/sgd/sgd_keys.h"
+#include "topology/rota.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { PEERS_DEFAULT = 8, PEERS_MAX = 100000 };
@@ -19,7 +22,8 @@ enum { PEERS_DEFAULT = 8, PEERS_MAX = 100000 };
 /* clang-format off */
 const struct option_row cmd_topology_rows[] = {
     {.name = "spec", .kind = OPTION_OPERAND, .arg = "SPEC", .required = true,
-     .help = "ring, star, torus, torus:RxC, complete, exponential, regular:K, edges:FILE or edges:0-1,1-2"},
+     .help = "ring, star, torus, torus:RxC, complete, exponential, regular:K, base:K, edges:FILE or "
+             "edges:0-1,1-2"},
     {.name = "peers", .kind = OPTION_UINT, .arg = "N", .min = 1, .max = PEERS_MAX,
      .help = "number of peers (default: as many as the spec is made for, else 8)"},
     {.name = "seed", .kind = OPTION_UINT, .arg = "N", .fallback = "1",
@@ -47,6 +51,14 @@ struct message
     uint64_t every;
 };
 
+/* What there is to know of a graph that changes by round (topology/rota.h). */
+struct pass
+{
+    uint32_t n_rounds;                /* 0: it stands still, and there is nothing else here. */
+    uint32_t turn_max;                /* Most neighbours of a peer in one round. */
+    uint32_t exchanges, exchanges_of; /* Edges of all rounds; of the peer that has most. */
+};
+
 /* What the command found out. */
 struct figures
 {
@@ -54,6 +66,7 @@ struct figures
     uint32_t n, degree_min, degree_max, diameter;
     uint64_t n_edges;
     double degree_mean;
+    struct pass pass;
     struct spectrum spectrum;
     double gamma;                  /* This is the best one without compression. */
     double rounds, gamma_rounds;   /* Until the target, at gamma 1 and at the best, */
@@ -72,6 +85,46 @@ static double rounds_to_target(double gap)
     return ceil(log(target) / -log1p(-gap) - 1e-9);
 }
 
+/* The most ends that one vertex has among the edges of one round. */
+static uint32_t most_at_once(const struct rota *r, uint32_t *degree)
+{
+    uint32_t most = 0;
+    for (uint32_t k = 0; k < r->n_rounds; k++) {
+        memset(degree, 0, r->n * sizeof *degree);
+        for (size_t i = r->first[k]; i < r->first[k + 1]; i++) {
+            uint32_t a = ++degree[r->edge[i].a], b = ++degree[r->edge[i].b];
+            most = a > most ? a : most;
+            most = b > most ? b : most;
+        }
+    }
+    return most;
+}
+
+/* 0 or a negative errno. */
+static int describe_pass(struct figures *f, uint64_t seed)
+{
+    struct rota r;
+    int err = rota_build(&r, f->spec, f->n, seed);
+    if (err != 0)
+        return err;
+    uint32_t *ends = calloc(2 * (size_t)f->n, sizeof *ends);
+    err = ends != NULL ? 0 : -ENOMEM;
+    for (size_t i = 0; err == 0 && i < r.first[r.n_rounds]; i++) {
+        ends[r.edge[i].a]++;
+        ends[r.edge[i].b]++;
+    }
+    for (uint32_t v = 0; err == 0 && v < f->n; v++)
+        f->pass.exchanges_of = ends[v] > f->pass.exchanges_of ? ends[v] : f->pass.exchanges_of;
+    if (err == 0) {
+        f->pass.n_rounds = r.n_rounds;
+        f->pass.exchanges = (uint32_t)r.first[r.n_rounds];
+        f->pass.turn_max = most_at_once(&r, ends + f->n);
+    }
+    free(ends);
+    rota_close(&r);
+    return err;
+}
+
 static int describe(struct figures *f, const struct graph *g)
 {
     f->n = g->n;
@@ -84,6 +137,8 @@ static int describe(struct figures *f, const struct graph *g)
     }
     f->degree_mean = 2.0 * (double)f->n_edges / g->n;
     f->diameter = graph_diameter(g);
+    if (f->pass.n_rounds > 0)
+        return 0; /* Its matrices are others than the graph's, and a pass of them is exact. */
     int err = graph_spectrum(g, &f->spectrum);
     if (err != 0)
         return err;
@@ -174,14 +229,29 @@ static int measure_messages(struct figures *f, char error[RUN_ERROR_MAX])
     return err != 0 ? CMD_FAILED : CMD_OK;
 }
 
+/* Ends of edges that mix in a round, which all send a message; on average over a pass. */
+static double ends_a_round(const struct figures *f)
+{
+    bool changes = f->pass.n_rounds > 0;
+    return changes ? 2.0 * f->pass.exchanges / f->pass.n_rounds : 2.0 * (double)f->n_edges;
+}
+
 static double by_a_peer(const struct figures *f, const struct message *of)
 {
-    return mean_bytes(of) * f->degree_mean;
+    return mean_bytes(of) * ends_a_round(f) / f->n;
 }
 
 static double by_all(const struct figures *f, const struct message *of)
 {
-    return mean_bytes(of) * 2.0 * (double)f->n_edges;
+    return mean_bytes(of) * ends_a_round(f);
+}
+
+/* What the peer with most neighbours keeps of them: their model as it has it and, where
+ * not all are told in the same rounds, its own as each of them has it. */
+static double replica_bytes(const struct figures *f)
+{
+    double others = f->degree_max, own = f->pass.n_rounds > 0 ? others : 1;
+    return (others + own) * sizeof(float) * (double)f->n_params;
 }
 
 static void print_message(const struct figures *f, const struct message *of)
@@ -216,16 +286,8 @@ static void print_rungs(const struct figures *f)
     }
 }
 
-static void print_text(const struct figures *f)
+static void print_spectrum(const struct figures *f)
 {
-    printf("topology      %s, %" PRIu32 " peers\n", f->spec, f->n);
-    printf("edges         %" PRIu64 "\n", f->n_edges);
-    if (f->degree_min == f->degree_max)
-        printf("degree        %" PRIu32 "\n", f->degree_min);
-    else
-        printf("degree        %" PRIu32 " to %" PRIu32 ", mean %.2f\n", f->degree_min,
-               f->degree_max, f->degree_mean);
-    printf("diameter      %" PRIu32 "\n", f->diameter);
     printf("lambda_2      %.9f\n", f->spectrum.lambda_2);
     printf("lambda_n      %.9f\n", f->spectrum.lambda_n);
     printf("spectral gap  %.6g\n", f->spectrum.gap);
@@ -235,10 +297,43 @@ static void print_text(const struct figures *f)
            f->rounds, target, f->gamma_rounds);
     printf("momentum      %.4f in the last phase, where that takes some %.0f rounds\n", f->momentum,
            f->heavy_rounds);
+}
+
+/* A pass may bring one peer more exchanges than another: some meet, others wait. */
+static void print_pass(const struct figures *f)
+{
+    const struct pass *p = &f->pass;
+    printf("rounds        %" PRIu32 " of a pass, after which all hold the mean "
+           "(without compression)\n",
+           p->n_rounds);
+    printf("in a round    %" PRIu32 " at most, mean %.2f neighbours\n", p->turn_max,
+           ends_a_round(f) / f->n);
+    printf("in a pass     %" PRIu32 " exchanges of a peer at most, mean %.2f\n", p->exchanges_of,
+           ends_a_round(f) * p->n_rounds / f->n);
+}
+
+static void print_text(const struct figures *f)
+{
+    printf("topology      %s, %" PRIu32 " peers\n", f->spec, f->n);
+    printf("edges         %" PRIu64 "\n", f->n_edges);
+    const char *what = f->pass.n_rounds > 0 ? "partners" : "degree";
+    if (f->degree_min == f->degree_max)
+        printf("%-13s %" PRIu32 "\n", what, f->degree_min);
+    else
+        printf("%-13s %" PRIu32 " to %" PRIu32 ", mean %.2f\n", what, f->degree_min, f->degree_max,
+               f->degree_mean);
+    printf("diameter      %" PRIu32 "\n", f->diameter);
+    if (f->pass.n_rounds > 0)
+        print_pass(f);
+    else
+        print_spectrum(f);
     if (f->n_messages == 1)
         print_message(f, &f->message[0]);
     else if (f->n_messages > 1)
         print_rungs(f);
+    if (f->n_messages > 0)
+        printf("replicas      %.0f bytes of memory, of the peer with most %s\n", replica_bytes(f),
+               f->pass.n_rounds > 0 ? "partners" : "neighbours");
 }
 
 static json_t *message_json(const struct figures *f, const struct message *of)
@@ -254,6 +349,7 @@ static int add_messages(json_t *j, const struct figures *f)
 {
     json_t *rungs = NULL, *more = NULL;
     if (json_object_set_new(j, "model", json_string(sgd_values(&f->run)->model))
+        || json_object_set_new(j, "replica_bytes", json_integer((json_int_t)replica_bytes(f)))
         || json_object_set_new(j, "n_params", json_integer((json_int_t)f->n_params)))
         return -1;
     if (f->n_messages == 1) {
@@ -274,17 +370,36 @@ static int add_messages(json_t *j, const struct figures *f)
                : 0;
 }
 
+static json_t *spectrum_json(const struct figures *f)
+{
+    return json_pack("{s:f, s:f, s:f, s:f, s:I, s:I, s:f, s:I}", "lambda_2", f->spectrum.lambda_2,
+                     "lambda_n", f->spectrum.lambda_n, "spectral_gap", f->spectrum.gap,
+                     "best_gamma", f->gamma, "rounds_to_1e-3", (json_int_t)f->rounds,
+                     "rounds_to_1e-3_best_gamma", (json_int_t)f->gamma_rounds, "momentum",
+                     f->momentum, "rounds_to_1e-3_momentum", (json_int_t)f->heavy_rounds);
+}
+
+static json_t *pass_json(const struct figures *f)
+{
+    const struct pass *p = &f->pass;
+    return json_pack("{s:I, s:I, s:f, s:I, s:f}", "pass_rounds", (json_int_t)p->n_rounds,
+                     "round_neighbours_max", (json_int_t)p->turn_max, "round_neighbours_mean",
+                     ends_a_round(f) / f->n, "pass_exchanges_max", (json_int_t)p->exchanges_of,
+                     "pass_exchanges_mean", ends_a_round(f) * p->n_rounds / f->n);
+}
+
 static int print_json(const struct figures *f)
 {
-    json_t *j =
-        json_pack("{s:s, s:I, s:I, s:I, s:f, s:I, s:I, s:f, s:f, s:f, s:f, s:I, s:I, s:f, s:I}",
-                  "topology", f->spec, "peers", (json_int_t)f->n, "edges", (json_int_t)f->n_edges,
-                  "degree_min", (json_int_t)f->degree_min, "degree_mean", f->degree_mean,
-                  "degree_max", (json_int_t)f->degree_max, "diameter", (json_int_t)f->diameter,
-                  "lambda_2", f->spectrum.lambda_2, "lambda_n", f->spectrum.lambda_n,
-                  "spectral_gap", f->spectrum.gap, "best_gamma", f->gamma, "rounds_to_1e-3",
-                  (json_int_t)f->rounds, "rounds_to_1e-3_best_gamma", (json_int_t)f->gamma_rounds,
-                  "momentum", f->momentum, "rounds_to_1e-3_momentum", (json_int_t)f->heavy_rounds);
+    json_t *more = f->pass.n_rounds > 0 ? pass_json(f) : spectrum_json(f);
+    json_t *j = json_pack("{s:s, s:I, s:I, s:I, s:f, s:I, s:I}", "topology", f->spec, "peers",
+                          (json_int_t)f->n, "edges", (json_int_t)f->n_edges, "degree_min",
+                          (json_int_t)f->degree_min, "degree_mean", f->degree_mean, "degree_max",
+                          (json_int_t)f->degree_max, "diameter", (json_int_t)f->diameter);
+    if (j != NULL && (more == NULL || json_object_update(j, more) != 0)) {
+        json_decref(j);
+        j = NULL;
+    }
+    json_decref(more);
     int err = j != NULL ? 0 : -1;
     if (err == 0 && f->n_messages > 0)
         err = add_messages(j, f);
@@ -322,7 +437,8 @@ static int report(const struct options *o, struct figures *f, const struct graph
         if (code)
             return cmd_fail(o, code, "%s", error);
     }
-    if (describe(f, g))
+    f->n = g->n;
+    if (describe_pass(f, options_uint(o, "seed")) || describe(f, g))
         return cmd_fail(o, CMD_FAILED, "out of memory");
     if (!options_flag(o, "json"))
         print_text(f);

@@ -5,6 +5,7 @@
 #include "gossip/exchange/sketch.h"
 #include "gossip/mixers/mixer.h"
 #include "peer/run/key.h"
+#include "topology/rota.h"
 #include "topology/topology.h"
 
 #include <assert.h>
@@ -246,6 +247,11 @@ int run_core_check(const struct run *r, char error[RUN_ERROR_MAX])
             error, RUN_ERROR_MAX,
             "--policy async: needs a number of --local-steps, not auto: where nobody waits for "
             "the slow, there is nothing to even out");
+        return -EINVAL;
+    }
+    if (rota_of(r->topology)) {
+        snprintf(error, RUN_ERROR_MAX,
+                 "--topology %.64s: changes by round, and runs do not yet", r->topology);
         return -EINVAL;
     }
     int err = check_final_drift(r, error);

@@ -16,9 +16,12 @@
 enum { SMALL = 40, SEED = 7 };
 
 static const char *const specs[] = {
-    "ring",       "torus",       "torus:4x8",         "torus:2x2",      "torus:1x5", "torus:2x7",
-    "complete",   "exponential", "regular:2",         "regular:3",      "regular:4", "regular:7",
-    "regular:20", "regular:37",  "edges:0-1,1-2,2-5", "edges:3-39,3-7", "star",      NULL,
+    "ring",       "torus",      "torus:4x8",         "torus:2x2",
+    "torus:1x5",  "torus:2x7",  "complete",          "exponential",
+    "regular:2",  "regular:3",  "regular:4",         "regular:7",
+    "regular:20", "regular:37", "edges:0-1,1-2,2-5", "edges:3-39,3-7",
+    "base:1",     "base:2",     "base:30",           "star",
+    NULL,
 };
 static const uint32_t larger[] = {64, 97, 128, 255, 256, 1009, 0};
 

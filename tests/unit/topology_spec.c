@@ -30,6 +30,7 @@ static void test_canonical(void **state)
     expect("star", "star");
     expect("exponential", "exponential");
     expect("regular:004", "regular:4");
+    expect("base:01", "base:1");
     expect("edges:2-1,0-1,1-2", "edges:0-1,1-2");
     expect("edges:10-9,2-10,2-3", "edges:2-3,2-10,9-10");
 }
@@ -66,6 +67,11 @@ static void test_refused(void **state)
                                       "regular:4.5",
                                       "regular:4x",
                                       "regular:99999999999999999999",
+                                      "base",
+                                      "base:",
+                                      "base:0",
+                                      "base:1x",
+                                      "base:1000001",
                                       "edges",
                                       "edges:",
                                       "edges:missing",

@@ -1,0 +1,236 @@
+/* topology/base.c -- base:K, passes of rounds after which everybody holds the mean, for every n.
+ *
+ * The Base-(k+1) graph of Takezawa, Sato, Bao, Niwa and Yamada, "Beyond Exponential Graph:
+ * Communication-Efficient Topologies for Decentralized Learning via Finite-time Convergence"
+ * (2023). In a round each peer has K neighbours at most; a pass has at most
+ * 2 log n / log (K+1) + 2 rounds; the product of its matrices has 1/n in every place.
+ *
+ * 1. Hyper-hypercube (their algorithm 1), where n = f_1 f_2 ... f_L with no factor over K + 1:
+ *    numbers are written in that mixed radix, and in round l those that differ in digit l only
+ *    average, with the weight 1 / f_l.
+ *
+ * 2. Simple base (algorithm 2): n = sum of a_l (K+1)^p_l, p falling and 1 <= a_l <= K, as n is
+ *    written in base K + 1. Digit l is a block of a_l parts of (K+1)^p_l peers each:
+ *
+ *      block 1 [ part | part | ... ]   block 2 [ part | ... ]   ...   block L
+ *      (i)   every block averages by its own hyper-hypercube, over and over, until the first has
+ *      (ii)  round by round, l = 1 ... L-1: everybody behind block l meets one peer of each of
+ *            its parts, none of whom meets two. The weight |part| / (peers of blocks l ... L)
+ *            leaves the mean of the whole with each part, and with those behind
+ *      (iii) a block that was met averages inside its parts, until the first has done so, too
+ *
+ * 3. Base (algorithm 3): n = p q, where no prime factor of q is K + 1 or less. p groups of q
+ *    peers do 2, then the p peers of each place average by 1. What is shorter, 2 or 3, is taken.
+ *
+ * With K = 1 and n = 2^m it is the one-peer hypercube. (The one-peer exponential graph is as
+ * quick but directed: one sends to another than one receives from. An exchange here is mutual.)
+ */
+#include "topology/family.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+enum { DIGITS_MAX = 32 }; /* A 32-bit number has no more digits, and no more factors. */
+
+/* The peers first, first + stride, ... n of them. */
+struct set
+{
+    uint32_t first, stride, n;
+};
+
+/* One of n's digits in base K + 1: a parts of `part` peers, from peer `first` on. */
+struct block
+{
+    uint32_t first, a, part;
+};
+
+/* ---- factors ---- */
+
+/* Write n as `len` factors of at most `most`, larger ones first. */
+static bool find_factors(uint32_t n, uint32_t most, uint32_t len, uint32_t *f)
+{
+    if (len <= 1) {
+        f[0] = n;
+        return n <= most;
+    }
+    for (uint32_t d = most < n ? most : n; d >= 2; d--) {
+        double greatest = 1; /* The others are no larger than d. */
+        for (uint32_t i = 0; i < len && greatest < n; i++)
+            greatest *= d;
+        if (greatest < n)
+            return false;
+        f[0] = d;
+        if (n % d == 0 && find_factors(n / d, d, len - 1, f + 1))
+            return true;
+    }
+    return false;
+}
+
+/* The fewest factors of at most `most` that make up n, of which no prime factor is larger. */
+static uint32_t factors(uint32_t n, uint32_t most, uint32_t f[DIGITS_MAX])
+{
+    uint32_t len = n > 1;
+    while (n > 1 && len < DIGITS_MAX && !find_factors(n, most, len, f))
+        len++;
+    return len;
+}
+
+/* The part of n whose prime factors are at most `most`. */
+static uint32_t smooth_part(uint32_t n, uint32_t most)
+{
+    uint32_t left = n;
+    for (uint32_t f = 2; f <= most && f <= left; f++)
+        while (left % f == 0)
+            left /= f;
+    return n / left;
+}
+
+/* n in base k + 1, the highest digit first, without zeros. Returns how many there are. */
+static uint32_t blocks_of(uint32_t n, uint32_t k, struct block block[DIGITS_MAX])
+{
+    uint32_t len = 0, first = 0;
+    uint64_t part = 1;
+    while (part * (k + 1) <= n)
+        part *= k + 1;
+    for (uint32_t left = n; left > 0; part /= k + 1) {
+        uint32_t a = (uint32_t)(left / part);
+        if (a == 0)
+            continue;
+        block[len++] = (struct block){.first = first, .a = a, .part = (uint32_t)part};
+        first += a * (uint32_t)part;
+        left -= a * (uint32_t)part;
+    }
+    return len;
+}
+
+/* ---- rounds ---- */
+
+/* How long a hyper-hypercube of n, and a simple base of n, are. */
+static uint32_t cube_rounds(uint32_t n, uint32_t k)
+{
+    uint32_t f[DIGITS_MAX];
+    return factors(n, k + 1, f);
+}
+
+static uint32_t simple_rounds(uint32_t n, uint32_t k)
+{
+    struct block b[DIGITS_MAX] = {{0}};
+    uint32_t len = blocks_of(n, k, b);
+    uint32_t all = cube_rounds(b[0].a * b[0].part, k);
+    return len == 1 ? all : all + 1 + cube_rounds(b[0].part, k);
+}
+
+/* Those whose places differ in one digit only, of radix f and worth `worth`, average. */
+static int average_digit(struct topology_turns *t, struct set s, uint32_t round, uint32_t f,
+                         uint32_t worth)
+{
+    for (uint32_t i = 0; i < s.n; i++)
+        for (uint32_t up = 1; i / worth % f + up < f; up++) {
+            struct rota_edge e = {.round = round,
+                                  .a = s.first + i * s.stride,
+                                  .b = s.first + (i + up * worth) * s.stride,
+                                  .over = 1,
+                                  .under = f};
+            if (topology_turns_add(t, e) != 0)
+                return -ENOMEM;
+        }
+    return 0;
+}
+
+/* The hyper-hypercube of the set, over and over, from round `begin` to before `end`. */
+static int add_cube(struct topology_turns *t, struct set s, uint32_t k, uint32_t begin,
+                    uint32_t end)
+{
+    uint32_t f[DIGITS_MAX], len = factors(s.n, k + 1, f), worth = 1;
+    int err = 0;
+    for (uint32_t round = begin; len > 0 && round < end && err == 0; round++) {
+        uint32_t l = (round - begin) % len;
+        worth = l == 0 ? 1 : worth * f[l - 1];
+        err = average_digit(t, s, round, f[l], worth);
+    }
+    return err;
+}
+
+/* The `behind` peers after block b each meet one peer of each of its parts. */
+static int add_meeting(struct topology_turns *t, const struct block *b, uint32_t behind,
+                       uint32_t round)
+{
+    uint32_t size = b->a * b->part;
+    for (uint32_t i = 0; i < behind; i++)
+        for (uint32_t part = 0; part < b->a; part++) {
+            struct rota_edge e = {.round = round,
+                                  .a = b->first + part * b->part + i,
+                                  .b = b->first + size + i,
+                                  .over = b->part,
+                                  .under = size + behind};
+            if (topology_turns_add(t, e) != 0)
+                return -ENOMEM;
+        }
+    return 0;
+}
+
+/* The simple base of n peers from `first` on, in rounds 0 to before simple_rounds(n, k). */
+static int add_simple(struct topology_turns *t, uint32_t first, uint32_t n, uint32_t k)
+{
+    struct block b[DIGITS_MAX] = {{0}};
+    uint32_t len = blocks_of(n, k, b), end = simple_rounds(n, k);
+    uint32_t met = cube_rounds(b[0].a * b[0].part, k); /* The round in which block 1 is met. */
+    uint32_t behind = n;
+    int err = 0;
+    for (uint32_t l = 0; l < len && err == 0; l++) {
+        uint32_t size = b[l].a * b[l].part;
+        b[l].first += first;
+        behind -= size;
+        err = add_cube(t, (struct set){b[l].first, 1, size}, k, 0, met);
+        if (err == 0 && behind > 0)
+            err = add_meeting(t, &b[l], behind, met + l);
+        for (uint32_t part = 0; part < b[l].a && behind > 0 && err == 0; part++)
+            err = add_cube(t, (struct set){b[l].first + part * b[l].part, 1, b[l].part}, k,
+                           met + l + 1, end);
+    }
+    return err;
+}
+
+/* ---- the family ---- */
+
+static int base_rounds(struct topology_turns *t, uint32_t *n_rounds, const char *arg, uint32_t n,
+                       uint64_t seed)
+{
+    (void)seed;
+    uint32_t k = 0;
+    if (!topology_number(&arg, &k))
+        return -EINVAL;
+    k = k < n - 1 ? k : n - 1;
+    uint32_t groups = smooth_part(n, k + 1), q = n / groups;
+    uint32_t simple = simple_rounds(n, k), inside = simple_rounds(q, k);
+    uint32_t base = inside + cube_rounds(groups, k);
+    *n_rounds = simple < base ? simple : base;
+    if ((uint64_t)n * k > UINT32_MAX / *n_rounds)
+        return -EINVAL; /* Ends of edges are counted in 32 bits (graph.first). */
+    if (simple < base)
+        return add_simple(t, 0, n, k);
+    int err = 0;
+    for (uint32_t g = 0; g < groups && err == 0; g++)
+        err = add_simple(t, g * q, q, k);
+    for (uint32_t i = 0; i < q && err == 0; i++)
+        err = add_cube(t, (struct set){i, q, groups}, k, inside, base);
+    return err;
+}
+
+static int base_canonical(const char *arg, char *out, size_t cap, char error[TOPOLOGY_ERROR_MAX])
+{
+    const char *p = arg != NULL ? arg : "";
+    uint32_t k;
+    if (!topology_number(&p, &k) || *p != '\0' || k < 1)
+        return topology_refuse(error, "base", arg != NULL ? arg : "",
+                               "K neighbours a round, 1 or more, as in base:1");
+    snprintf(out, cap, "%u", k);
+    return 0;
+}
+
+const struct topology topology_base = {
+    .name = "base",
+    .help = "base:K -- other neighbours each round, at most K: a pass of rounds gives the mean",
+    .canonical = base_canonical,
+    .rounds = base_rounds,
+};

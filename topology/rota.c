@@ -1,0 +1,113 @@
+/* topology/rota.c -- from a spec to the rounds of a pass, and from those to one graph.
+ *
+ * A family adds the edges of its rounds in any order; sorted, they are the same at every peer.
+ */
+#include "topology/rota.h"
+
+#include "topology/family.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+
+int topology_turns_add(struct topology_turns *t, struct rota_edge e)
+{
+    if (t->n == t->cap) {
+        size_t cap = t->cap > 0 ? 2 * t->cap : 64;
+        void *p = realloc(t->edge, cap * sizeof t->edge[0]);
+        if (p == NULL)
+            return -ENOMEM;
+        t->edge = p;
+        t->cap = cap;
+    }
+    t->edge[t->n++] = e;
+    return 0;
+}
+
+/* The order of qsort(): by round, then by the smaller end, then by the larger. */
+static int compare_turns(const void *left, const void *right)
+{
+    const struct rota_edge *x = left, *y = right;
+    if (x->round != y->round)
+        return x->round < y->round ? -1 : 1;
+    if (x->a != y->a)
+        return x->a < y->a ? -1 : 1;
+    return (x->b > y->b) - (x->b < y->b);
+}
+
+/* Takes the edges of `t`, sorts them and notes where each round begins. */
+static int make_rota(struct rota *r, struct topology_turns *t)
+{
+    r->first = calloc((size_t)r->n_rounds + 1, sizeof *r->first);
+    if (r->first == NULL)
+        return -ENOMEM;
+    r->edge = t->edge;
+    t->edge = NULL;
+    if (t->n > 0)
+        qsort(r->edge, t->n, sizeof r->edge[0], compare_turns);
+    for (size_t i = 0; i < t->n; i++) {
+        assert(r->edge[i].round < r->n_rounds && r->edge[i].a < r->edge[i].b);
+        r->first[r->edge[i].round + 1]++;
+    }
+    for (uint32_t k = 0; k < r->n_rounds; k++)
+        r->first[k + 1] += r->first[k];
+    return 0;
+}
+
+bool rota_of(const char *spec)
+{
+    char canonical[TOPOLOGY_SPEC_MAX], error[TOPOLOGY_ERROR_MAX];
+    const char *arg;
+    return topology_canonical(spec, canonical, error) == 0
+           && topology_family(canonical, &arg)->rounds != NULL;
+}
+
+int rota_build(struct rota *r, const char *spec, uint32_t n, uint64_t seed)
+{
+    char canonical[TOPOLOGY_SPEC_MAX], error[TOPOLOGY_ERROR_MAX];
+    *r = (struct rota){.n = n};
+    if (n == 0 || topology_canonical(spec, canonical, error) != 0)
+        return -EINVAL;
+    const char *arg;
+    const struct topology *family = topology_family(canonical, &arg);
+    struct topology_turns turns = {.n = 0};
+    int err =
+        n > 1 && family->rounds != NULL ? family->rounds(&turns, &r->n_rounds, arg, n, seed) : 0;
+    if (err == 0)
+        err = make_rota(r, &turns);
+    free(turns.edge);
+    if (err != 0)
+        rota_close(r);
+    return err;
+}
+
+void rota_close(struct rota *r)
+{
+    free(r->first);
+    free(r->edge);
+    *r = (struct rota){.n = 0};
+}
+
+int topology_turns_union(struct topology_edges *e, const struct topology *family, const char *arg,
+                         uint32_t n, uint64_t seed)
+{
+    struct topology_turns turns = {.n = 0};
+    uint32_t n_rounds = 0;
+    int err = family->rounds(&turns, &n_rounds, arg, n, seed);
+    for (size_t i = 0; i < turns.n && err == 0; i++)
+        err = topology_edges_add(e, turns.edge[i].a, turns.edge[i].b);
+    free(turns.edge);
+    return err;
+}
+
+struct rota_load rota_load(const struct rota *r, uint32_t v)
+{
+    struct rota_load load = {0};
+    for (uint32_t k = 0; k < r->n_rounds; k++) {
+        uint32_t before = load.ends;
+        for (size_t i = r->first[k]; i < r->first[k + 1]; i++)
+            load.ends += r->edge[i].a == v || r->edge[i].b == v;
+        load.busy += load.ends > before;
+    }
+    return load;
+}
