@@ -46,6 +46,15 @@ static inline double rota_weight(const struct rota_edge *e)
     return (double)e->over / e->under;
 }
 
+/* The weight as the two numbers that a delta announces: (1 + more) / (1 + degree), where an edge of a
+ * graph that stands still has more = 0. In one: more << ROTA_MORE | degree, never 0. Both are less
+ * than 2^ROTA_MORE where there are at most as many vertices. */
+enum { ROTA_MORE = 16 };
+static inline uint32_t rota_word(const struct rota_edge *e)
+{
+    return (e->over - 1) << ROTA_MORE | (e->under - 1);
+}
+
 /* In how many rounds of the pass has vertex v an edge, and how many ends of edges in all? */
 struct rota_load
 {

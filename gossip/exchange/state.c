@@ -188,7 +188,10 @@ static void head_fields(struct wire_delta *h, struct state *s)
     state_u64(s, &h->epoch);
     state_u64(s, &h->round);
     state_u64(s, &h->run_round);
-    state_u32(s, &h->degree);
+    uint32_t share = h->more << WIRE_MORE_BITS | h->degree; /* As on the wire. */
+    state_u32(s, &share);
+    h->degree = share & ((1u << WIRE_MORE_BITS) - 1);
+    h->more = share >> WIRE_MORE_BITS;
     state_u32(s, &h->codec);
     state_expect(s, h->codec < DELTA_CODECS, "no such codec");
     state_f32(s, &h->x2);

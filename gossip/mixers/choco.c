@@ -26,7 +26,8 @@ static uint32_t plan(struct mixing *m, const struct mixing_task *t, const struct
 {
     (void)m;
     uint64_t theirs = t->commit ? edge_theirs(t->edge)->head.run_round : t->edge->run_round;
-    if (mixing_edge_round(t) == 0 && (now->round > 0 || now->settling))
+    uint64_t first = now->pass > 1 ? now->pass : 1; /* By then every edge has had its turn. */
+    if (mixing_edge_round(t) == 0 && (now->round >= first || now->settling))
         return DELTA_CATCHUP;
     return now->settling && theirs >= now->n_rounds ? DELTA_FINAL : now->codec;
 }

@@ -32,11 +32,19 @@ static void move_replicas(struct mixing *m, const struct mixing_task *t)
     }
 }
 
+/* On a graph that stands still this is topology_weight() of the two degrees. */
+static double weight(const struct wire_delta *own, const struct wire_delta *other)
+{
+    double w = (1.0 + own->more) / (1.0 + own->degree);
+    double v = (1.0 + other->more) / (1.0 + other->degree);
+    return w < v ? w : v;
+}
+
 /* What is averaged beside the models: with the plain weight of the graph, which both
- * ends compute from the degrees that the two deltas announce. */
+ * ends compute from what the two deltas announce. */
 static void mix_company(struct mixing *m, struct mixing_task *t)
 {
-    t->w = topology_weight(t->ours.head.degree, t->theirs.head.degree);
+    t->w = weight(&t->ours.head, &t->theirs.head);
     sketch_mix(&m->sketch, &t->edge->sketch, t->w, &t->ours.sketch, &t->theirs.sketch);
     statistics_term(&m->statistics, t->w, t->ours.payload->bytes, t->theirs.bytes);
 }
@@ -113,7 +121,8 @@ static void fill_head(struct mixing *m, struct mixing_task *t)
     h->round = t->round + t->commit;
     h->run_round = m->announced.run_round;
     h->checkpoint = m->announced.checkpoint;
-    h->degree = m->announced.degree;
+    h->degree = t->degree > 0 ? t->degree : m->announced.degree;
+    h->more = t->more;
     h->settled = m->announced.settled;
     h->pace = m->announced.pace;
     h->codec = t->codec;

@@ -38,11 +38,12 @@ enum {
 struct mixing_task
 {
     struct edge *edge;
-    bool commit;     /* The exchange is ready: apply both deltas. */
-    bool encode;     /* Make our next delta. */
-    uint32_t codec;  /* That delta's: enum delta_codec, or a rung. */
-    bool sketch;     /* It carries a sketch; */
-    bool statistics; /* it carries the values of running statistics. */
+    bool commit;           /* The exchange is ready: apply both deltas. */
+    bool encode;           /* Make our next delta. */
+    uint32_t codec;        /* That delta's: enum delta_codec, or a rung. */
+    bool sketch;           /* It carries a sketch; */
+    bool statistics;       /* it carries the values of running statistics. */
+    uint32_t degree, more; /* As struct mixing_moment's. */
 
     /* Filled by mixing_plan(). */
     uint64_t epoch, round;   /* The edge's, when the job was planned. */
@@ -165,6 +166,11 @@ struct mixing_moment
     bool draining;  /* No new deltas. */
     bool barred;    /* The other end of the edge has lied: nothing is exchanged with it now. */
     uint32_t codec; /* For deltas of training: DELTA_RUN or a rung. */
+
+    /* Where the graph changes by round, for the edge that joins. */
+    uint64_t pass;         /* Rounds of a pass; 0 or 1: the graph stands still. */
+    bool idle;             /* It is not its turn: no new delta. */
+    uint32_t degree, more; /* What the delta announces; degree 0: the job's, as all edges'. */
 };
 
 /* A new job, without tasks yet, with room for n of them. 0 or -ENOMEM. */

@@ -49,6 +49,7 @@ static void choose_company(const struct mixing *m, struct mixing_task *t,
                            const struct mixing_moment *now)
 {
     uint64_t beat = now->lock_step ? now->round : mixing_edge_round(t);
+    beat /= now->pass > 1 ? now->pass : 1; /* Whole passes, in which all edges have a turn. */
     t->sketch = t->encode && (m->sketch.disturbed || now->settling || beat % m->sketch_every == 0);
     t->statistics = t->encode && (now->settling || beat % m->statistics_every == 0);
 }
@@ -59,7 +60,10 @@ void mixing_join(struct mixing *m, struct edge *e, const struct mixing_moment *n
     struct mixing_task *t = &m->task[m->n_tasks];
     *t = (struct mixing_task){.edge = e, .commit = edge_ready(e)};
     m->settling = now->settling && !now->draining; /* Without a last phase the rest is drained. */
-    t->encode = !now->draining && e->state == EDGE_OPEN && (t->commit || edge_wants_delta(e));
+    t->encode =
+        !now->draining && !now->idle && e->state == EDGE_OPEN && (t->commit || edge_wants_delta(e));
+    t->degree = now->degree;
+    t->more = now->more;
     t->codec = m->mixer->plan(m, t, now);
     choose_company(m, t, now);
     m->n_tasks += t->commit || t->encode || e->reset;

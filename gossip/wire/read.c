@@ -368,7 +368,10 @@ static void read_delta(struct cursor *c, struct wire_message *message)
     m->epoch = get_u64(c);
     m->round = get_u64(c);
     m->run_round = get_u64(c);
-    m->degree = get_u32(c, WIRE_MEMBERS_MAX);
+    uint32_t share = get_u32(c, UINT32_MAX);
+    m->degree = share & ((1u << WIRE_MORE_BITS) - 1);
+    m->more = share >> WIRE_MORE_BITS;
+    demand(c, m->degree <= WIRE_MEMBERS_MAX && (m->more == 0 || m->more < m->degree));
     m->codec = get_u32(c, WIRE_CODE_MAX);
     m->x2 = get_norm2(c);
     m->e2 = get_norm2(c);

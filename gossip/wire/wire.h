@@ -46,6 +46,7 @@ enum wire_limit {
     WIRE_SKETCH_MAX = 4096, /* Bytes of the encoded sketch in a DELTA. */
     WIRE_EDGES_MAX = 64,    /* Edges listed in a STATUS. */
     WIRE_MOMENTUM_ONE = 1 << 16, /* A momentum of 1, which none has. */
+    WIRE_MORE_BITS = 16,         /* A delta's `more` stands above so many bits of its degree. */
     WIRE_CODE_MAX = 15           /* A phase, edge state or codec, whose enums are kept elsewhere, is
                              * at most this. */
 };
@@ -248,16 +249,18 @@ struct wire_edge
 struct wire_delta
 {
     uint64_t epoch;
-    uint64_t round;             /* The delta belongs to this round of the epoch. */
-    uint64_t run_round;         /* Rounds the sender has done, the last phase's included. */
-    uint32_t degree;            /* Edges the sender mixes over in this very round. */
-    uint32_t codec;             /* enum delta_codec of gossip/exchange/edge.h. */
-    float x2, e2;               /* |x - a|^2 before, and after this delta. */
-    uint32_t momentum;          /* In 1 / WIRE_MOMENTUM_ONE; of both ends' the lesser one counts. */
-    uint64_t hash;              /* It covers (a, b) as they were before this round; 0 = not now. */
-    uint64_t checkpoint;        /* All write a checkpoint at this beat; 0: none is due. */
-    uint32_t settled;           /* Hops around me known to be under --final-drift. */
-    uint64_t pace;              /* By --local-steps auto: what the sender takes for the mean of all
+    uint64_t round;      /* The delta belongs to this round of the epoch. */
+    uint64_t run_round;  /* Rounds the sender has done, the last phase's included. */
+    uint32_t degree;     /* Edges the sender mixes over in this very round. Its weight for */
+    uint32_t more;       /* this one is (1 + more) / (1 + degree); the lesser one of both ends
+                                 * counts. 0 but where the graph changes by round. */
+    uint32_t codec;      /* enum delta_codec of gossip/exchange/edge.h. */
+    float x2, e2;        /* |x - a|^2 before, and after this delta. */
+    uint32_t momentum;   /* In 1 / WIRE_MOMENTUM_ONE; of both ends' the lesser one counts. */
+    uint64_t hash;       /* It covers (a, b) as they were before this round; 0 = not now. */
+    uint64_t checkpoint; /* All write a checkpoint at this beat; 0: none is due. */
+    uint32_t settled;    /* Hops around me known to be under --final-drift. */
+    uint64_t pace;       /* By --local-steps auto: what the sender takes for the mean of all
                                  * peers' local steps in 1,000 s; 0: nothing. */
     uint64_t sketch_generation; /* 0: no sketch in this delta. */
     float mean_dist2,

@@ -311,7 +311,7 @@ size_t wire_put_delta(uint8_t *out, size_t cap, const struct wire_delta *m)
     put_uint(&o, m->epoch);
     put_uint(&o, m->round);
     put_uint(&o, m->run_round);
-    put_uint(&o, m->degree);
+    put_uint(&o, (uint64_t)m->more << WIRE_MORE_BITS | m->degree);
     put_uint(&o, m->codec);
     put_float(&o, m->x2);
     put_float(&o, m->e2);

@@ -1,6 +1,7 @@
 /* peer/node/edges.c -- which edges there are, and what is said over each. */
 #include "peer/node/edges.h"
 
+#include "peer/node/rounds.h"
 #include "peer/node/schedule.h"
 #include "topology/topology.h"
 
@@ -245,7 +246,8 @@ void edges_rebuild(struct edges *es)
     }
     choose(es, &g, self);
     es->eccentricity = graph_eccentricity(&g, (uint32_t)self);
-    if (place_in_trees(es, &g, (uint32_t)self) != 0) {
+    if (rounds_choose(es, (uint32_t)count, (uint32_t)self) != 0
+        || place_in_trees(es, &g, (uint32_t)self) != 0) {
         env_note(es->env, NOTE_ERROR, "out of memory for the topology");
         env_end(es->env, 1);
     }

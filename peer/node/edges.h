@@ -23,6 +23,9 @@
 #include "peer/node/stale.h"
 #include "peer/node/workshop.h"
 
+/* Rounds of a pass: at most 2 log2(members) + 2 (topology/base.c). */
+enum { EDGES_ROUNDS_MAX = 24 };
+
 /* A neighbour in the topology, and our edge to it. */
 struct neighbour
 {
@@ -43,6 +46,7 @@ struct neighbour
     int64_t barred_us;       /* Until then the edge stays closed: it was distrusted, */
     uint32_t n_barred;       /* so many times (gossip/exchange/trust.h). */
     uint32_t n_runaways;     /* So many that the edge's gamma counted have been told to the user. */
+    uint32_t turn[EDGES_ROUNDS_MAX]; /* By round of a pass: 0, or its weight then (rota_word()). */
 };
 
 /* The last phase ends long before so many of its rounds: nobody honest says more. */
@@ -64,6 +68,7 @@ struct edges
     struct neighbour **at; /* In neighbour order. */
     size_t n, cap;
     uint64_t view;         /* The edges were chosen for this view of the members; 0: none yet. */
+    uint32_t n_rounds;     /* A pass has so many; 0: the graph stands still (rounds.h). */
     uint32_t eccentricity; /* Our own. */
     struct survey_place place; /* Ours in the trees along which the drift is surveyed. */
     double spread;             /* It is graph_spread() at our vertex: see topology.h. */

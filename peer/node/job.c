@@ -1,6 +1,7 @@
 /* peer/node/job.c -- the worker's job: planned on the loop's thread, done on another. */
 #include "peer/node/job.h"
 
+#include "peer/node/rounds.h"
 #include "peer/run/exit.h"
 #include "topology/topology.h"
 
@@ -79,6 +80,7 @@ static void plan_edge(struct job *j, size_t i)
                                 .barred = edges_found_out(j->edges, edges_at(j->edges, i)),
                                 .codec =
                                     w->by_drift ? DELTA_RUNG + ladder_rung(&w->ladder) : DELTA_RUN};
+    rounds_plan(j->edges, edges_at(j->edges, i), phases_next_beat(ph), &now);
     edges_join(j->edges, i, &now);
 }
 
@@ -104,7 +106,7 @@ static int measure_gap(struct job *j)
     const struct survey_place *place = &j->edges->place;
     struct graph g;
     struct spectrum s;
-    if (j->measured == place->built
+    if (j->measured == place->built || j->edges->n_rounds > 0
         || !(mixing_undisturbed(&j->workshop->mixing) || j->phases->phase == NODE_SETTLING))
         return 0;
     int err = graph_build(&g, run->topology, place->n, run->seed);

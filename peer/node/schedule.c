@@ -81,13 +81,15 @@ static uint64_t claim(const struct schedule_view *v)
 }
 
 /* Without local steps a job is of use where it mixes or makes a delta. In lock step
- * it is, too, where others are ahead: they wait for our beat. */
+ * it is, too, where others are ahead: they wait for our beat; and where an edge has not its turn,
+ * as its end waits for our beat, too, but for somebody of whom nothing is expected. */
 static bool has_work(const struct schedule_view *v)
 {
     for (size_t i = 0; i < v->n_edges; i++) {
         const struct schedule_edge *e = &v->edge[i];
         bool behind = v->lock_step && !v->held && e->beat > v->beat;
-        if (e->open && (e->ready || behind || (!e->made && !v->draining)))
+        bool next = !e->made && !v->draining && !(e->idle && schedule_excused(v, e));
+        if (e->open && (e->ready || behind || next))
             return true;
     }
     return false;

@@ -73,6 +73,7 @@ struct schedule_edge
     bool made;        /* Ours is. */
     bool old;         /* It is of before the moment at which we were known to be near: the
                        * exchange may part us from there. */
+    bool idle;        /* It is not its turn in the next round: no delta will be made. */
     bool gathers;     /* It has not begun yet. */
     bool flapping;    /* It came and went too often lately: nobody waits for it. */
     int64_t busy_us;  /* Its worker has been at its present job for so long; 0: it waits. */

@@ -1,6 +1,8 @@
 /* peer/node/sight.c -- from a neighbour's state to what the schedule goes by. */
 #include "peer/node/sight.h"
 
+#include "peer/node/rounds.h"
+
 static int64_t later(int64_t a, int64_t b)
 {
     return a > b ? a : b;
@@ -34,6 +36,7 @@ struct schedule_edge sight_edge(const struct phases *ph, const struct neighbour 
                                   .lost_us = lost_us(ph, b),
                                   .ready = edge_ready(e),
                                   .made = e->cur.payload != NULL,
+                                  .idle = !rounds_turn(ph->edges, b, phases_beat(ph) + 1),
                                   .old = ph->near && e->cur.payload != NULL
                                          && e->cur.head.run_round < ph->near_round,
                                   .gathers = b->link != NULL && !b->link->started,

@@ -11,6 +11,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -29,6 +30,9 @@ static const char fine_codec[] = "qsgd:4";
 /* --final-drift is no less than so many roundings: the last phase aims at 0.8 of it, and one of
  * them is always there. Whatever the graph, so much is enough. */
 static const double final_roundings = 2, final_safe = 1e-5;
+
+/* A graph that changes by round takes codecs that leave out this share of |x - x_hat|^2 at most. */
+static const double most_left_out = 0.1;
 
 /* ---- Text values: each checked by the folder that knows it. ---- */
 
@@ -82,27 +86,35 @@ static int canonical_topology(const char *value, char out[RUN_VALUE_MAX], char e
 /* ---- What depends on other keys. ---- */
 
 /* A mixer that adds up updates has messages that do not bring models together, so
- * the drift cannot choose its codec. */
+ * the drift cannot choose its codec; nor can it where the graph changes by round, as only fine
+ * ones are of use. */
 static const char *fallback_of_compress(const struct run_flags *f)
 {
     const char *mixer = run_flags_value(f, "mixer");
+    if (rota_of(run_flags_value(f, "topology")))
+        return fine_codec;
     for (uint32_t i = 0; mixer_all[i] != NULL; i++)
         if (strcmp(mixer, mixer_all[i]->name) == 0 && mixer_all[i]->updates)
             return fine_codec;
     return RUN_AUTO;
 }
 
+/* Codecs are judged by this tensor, as the run does not know the model's. */
+static struct segment nominal_segment(void)
+{
+    return (struct segment){.name = "x",
+                            .n = NOMINAL_FLOATS,
+                            .rows = NOMINAL_SIDE, /* Square, for codecs of matrices. */
+                            .cols = NOMINAL_SIDE,
+                            .n_dims = 2,
+                            .dims = {NOMINAL_SIDE, NOMINAL_SIDE},
+                            .trained = true};
+}
+
 /* Is the codec fine enough for the last phase? *fine is the answer. */
 static int is_fine(const char *codec, bool *fine, char error[RUN_ERROR_MAX])
 {
-    /* The share depends on the tensors; the run does not know the model's. */
-    struct segment one = {.name = "x",
-                          .n = NOMINAL_FLOATS,
-                          .rows = NOMINAL_SIDE, /* Square, for codecs of matrices. */
-                          .cols = NOMINAL_SIDE,
-                          .n_dims = 2,
-                          .dims = {NOMINAL_SIDE, NOMINAL_SIDE},
-                          .trained = true};
+    struct segment one = nominal_segment();
     struct compress *c;
     int err = compress_open(&c, codec, &one, 1);
     if (err != 0) {
@@ -216,6 +228,64 @@ static int check_tolerate(const struct run *r, char error[RUN_ERROR_MAX])
     return -EINVAL;
 }
 
+/* Does a delta leave out little enough? Where partners meet once in a pass, what it leaves out is
+ * of no use any more when they meet again. On values spread evenly over [-1, 1). 0 or a negative
+ * errno. */
+static int keeps_nearly_all(const char *codec, bool *keeps)
+{
+    struct segment one = nominal_segment();
+    struct compress *c;
+    struct compress_stat stat;
+    int err = compress_open(&c, codec, &one, 1);
+    if (err != 0)
+        return err;
+    float *x = calloc(2 * NOMINAL_FLOATS, sizeof *x);
+    uint8_t *out = malloc(compress_bound(c));
+    size_t len;
+    for (uint32_t i = 0; x != NULL && i < NOMINAL_FLOATS; i++)
+        x[i] = (float)(i * 40503u % NOMINAL_FLOATS) / (NOMINAL_FLOATS / 2) - 1;
+    struct compress_input in = {.x = x, .x_hat = x != NULL ? x + NOMINAL_FLOATS : NULL};
+    err = x == NULL || out == NULL ? -ENOMEM : compress_encode(c, &in, out, &len, &stat);
+    *keeps = err == 0 && stat.e2 <= most_left_out * stat.x2;
+    free(x);
+    free(out);
+    compress_close(c);
+    return err;
+}
+
+static int check_rota_codec(const struct run *r, const char *key, const char *codec,
+                            char error[RUN_ERROR_MAX])
+{
+    bool keeps = false;
+    int err = strcmp(codec, RUN_AUTO) != 0 ? keeps_nearly_all(codec, &keeps) : 0;
+    if (err != 0)
+        snprintf(error, RUN_ERROR_MAX, "--%s: cannot set up '%.64s'", key, codec);
+    if (err != 0 || keeps)
+        return err;
+    snprintf(error, RUN_ERROR_MAX,
+             "--%s %.64s: with --topology %.40s a peer meets each partner once in many rounds, and "
+             "what a message leaves out comes too late: expected a codec that leaves out little, "
+             "as none, fp16, int8 or qsgd:4",
+             key, codec, r->topology);
+    return -EINVAL;
+}
+
+/* Peers find the same round by counting together. */
+static int check_rota(const struct run *r, char error[RUN_ERROR_MAX])
+{
+    const char *why = r->policy != RUN_SYNC ? "needs --policy sync: all have to be in one round"
+                      : sends_updates(r)    ? "needs --mixer choco: an update would reach the "
+                                              "partners of one round only"
+                      : r->tolerate > 0     ? "has too few neighbours in a round for --tolerate"
+                                            : NULL;
+    if (why != NULL) {
+        snprintf(error, RUN_ERROR_MAX, "--topology %.64s: %s", r->topology, why);
+        return -EINVAL;
+    }
+    int err = check_rota_codec(r, "compress", r->compress, error);
+    return err != 0 ? err : check_rota_codec(r, "final-compress", r->final_compress, error);
+}
+
 /* Updates are sums of gradients, so every peer must have made its own at the same
  * model; models may be mixed whenever they come. */
 int run_core_check(const struct run *r, char error[RUN_ERROR_MAX])
@@ -249,12 +319,9 @@ int run_core_check(const struct run *r, char error[RUN_ERROR_MAX])
             "the slow, there is nothing to even out");
         return -EINVAL;
     }
-    if (rota_of(r->topology)) {
-        snprintf(error, RUN_ERROR_MAX,
-                 "--topology %.64s: changes by round, and runs do not yet", r->topology);
-        return -EINVAL;
-    }
     int err = check_final_drift(r, error);
+    if (err == 0 && rota_of(r->topology))
+        err = check_rota(r, error);
     return err != 0 ? err : check_tolerate(r, error);
 }
 
@@ -264,7 +331,7 @@ int run_core_check(const struct run *r, char error[RUN_ERROR_MAX])
 const struct run_key run_core_keys[] = {
     {.name = "compress", .kind = RUN_TEXT, .fallback = RUN_AUTO,
      .help = "what neighbours send: auto, as much as --drift-target needs (qsgd:4 with "
-             "--mixer average); none, fp16, sign, qsgd:BITS, topk:SHARE, randk:SHARE, "
+             "--mixer average or --topology base:K); none, fp16, sign, qsgd:BITS, topk:SHARE, randk:SHARE, "
              "topk:SHARE+qsgd:BITS, ...",
      .word = RUN_AUTO, .canonical = canonical_compress, RUN_FIELD(compress),
      .fallback_by = fallback_of_compress},
@@ -280,7 +347,8 @@ const struct run_key run_core_keys[] = {
      .word = "auto", .canonical = canonical_final, RUN_FIELD(final_compress),
      .resolve = resolve_final},
     {.name = "topology", .kind = RUN_TEXT, .fallback = "ring",
-     .help = "ring, star, torus, complete, exponential, regular:K or edges:FILE",
+     .help = "ring, star, torus, complete, exponential, regular:K, base:K (others in each round) or "
+             "edges:FILE",
      .canonical = canonical_topology, RUN_FIELD(topology)},
     {.name = "mixer", .kind = RUN_CHOICE, .fallback = "choco",
      .help = "what an exchange does: choco moves models together, average adds "

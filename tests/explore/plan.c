@@ -176,6 +176,18 @@ static void draw_overlap(struct plan *p, uint64_t seed)
     p->overlap = plan_chance(&r, 0.35) && !p->average;
 }
 
+/* Likewise: some graphs change by round, which is for lock step and fine codecs. */
+static void draw_rota(struct plan *p, uint64_t seed)
+{
+    static const char *const topology[] = {"base:1", "base:1", "base:2", "base:4", NULL};
+    static const char *const codec[] = {"qsgd:4", "none", NULL};
+    struct rng r = rng_stream(rng_key(seed, RNG_TEST, 0xe8, 9));
+    if (p->async || p->average || !plan_chance(&r, 0.12))
+        return;
+    snprintf(p->topology, PLAN_TEXT, "%s", plan_choose(&r, topology));
+    snprintf(p->compress, PLAN_TEXT, "%s", plan_choose(&r, codec));
+}
+
 void plan_draw(struct plan *p, uint64_t seed)
 {
     struct rng r = rng_stream(rng_key(seed, RNG_TEST, 0xe8, 0));
@@ -190,6 +202,7 @@ void plan_draw(struct plan *p, uint64_t seed)
     p->cut_rate = plan_chance(&r, 0.85) ? 0 : round(log_uniform(&r, 1e-4, 3e-2) * 1e5) / 1e5;
     draw_patience(p, seed);
     draw_overlap(p, seed);
+    draw_rota(p, seed);
     uint32_t n = (uint32_t)rng_below(&r, 7);
     for (uint32_t i = 0; i < n; i++) {
         struct fault *f = &p->fault[p->n_faults];

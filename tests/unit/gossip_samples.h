@@ -122,10 +122,23 @@ static inline struct wire_members sample_members(bool large)
 static inline struct wire_delta sample_delta(bool large)
 {
     if (large)
-        return (struct wire_delta){UINT64_MAX,       UINT64_MAX, UINT64_MAX, WIRE_MEMBERS_MAX,
-                                   WIRE_CODE_MAX,    3.4e38f,    0x1p-149f,  WIRE_MOMENTUM_ONE - 1,
-                                   UINT64_MAX,       UINT64_MAX, UINT32_MAX, UINT64_MAX,
-                                   UINT64_MAX,       -3.4e38f,   -0.0f,      {raw, WIRE_SKETCH_MAX},
+        return (struct wire_delta){UINT64_MAX,
+                                   UINT64_MAX,
+                                   UINT64_MAX,
+                                   WIRE_MEMBERS_MAX,
+                                   WIRE_MEMBERS_MAX - 1,
+                                   WIRE_CODE_MAX,
+                                   3.4e38f,
+                                   0x1p-149f,
+                                   WIRE_MOMENTUM_ONE - 1,
+                                   UINT64_MAX,
+                                   UINT64_MAX,
+                                   UINT32_MAX,
+                                   UINT64_MAX,
+                                   UINT64_MAX,
+                                   -3.4e38f,
+                                   -0.0f,
+                                   {raw, WIRE_SKETCH_MAX},
                                    {raw, sizeof raw}};
     return (struct wire_delta){.epoch = 0x123456789abcdef0,
                                .round = 1000,

@@ -40,6 +40,7 @@ static void check_delta(bool large)
     assert_int_equal(m.round, want.round);
     assert_int_equal(m.run_round, want.run_round);
     assert_int_equal(m.degree, want.degree);
+    assert_int_equal(m.more, want.more);
     assert_int_equal(m.codec, want.codec);
     assert_memory_equal(&m.x2, &want.x2, sizeof m.x2);
     assert_memory_equal(&m.e2, &want.e2, sizeof m.e2);

@@ -384,6 +384,8 @@ static void test_bad_delta(void **state)
         }
     struct wire_delta d = {.degree = WIRE_MEMBERS_MAX + 1};
     assert_refused(buffer, wire_put_delta(buffer, CAP, &d));
+    d = (struct wire_delta){.degree = 3, .more = 3}; /* A weight of 1. */
+    assert_refused(buffer, wire_put_delta(buffer, CAP, &d));
     d = (struct wire_delta){.codec = WIRE_CODE_MAX + 1};
     assert_refused(buffer, wire_put_delta(buffer, CAP, &d));
     d = (struct wire_delta){.sketch = {raw, 8}};

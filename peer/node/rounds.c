@@ -1,0 +1,97 @@
+/* peer/node/rounds.c -- our part of a pass: which edge has its turn in which round. */
+#include "peer/node/rounds.h"
+
+#include "topology/rota.h"
+
+#include <assert.h>
+#include <string.h>
+
+static struct neighbour *partner(const struct edges *es, uint32_t vertex)
+{
+    const struct member *m = members_at(es->env->members, es->env->vertices[vertex]);
+    for (size_t i = 0; i < es->n; i++)
+        if (env_same_id(es->at[i]->edge.id, m->record->id))
+            return es->at[i];
+    return NULL;
+}
+
+/* Those to whom no edge could be had have none: then the node ends. */
+static void take_turns(struct edges *es, const struct rota *r, uint32_t self)
+{
+    for (size_t i = 0; i < r->first[r->n_rounds]; i++) {
+        const struct rota_edge *e = &r->edge[i];
+        if (e->a != self && e->b != self)
+            continue;
+        struct neighbour *b = partner(es, e->a == self ? e->b : e->a);
+        if (b != NULL)
+            b->turn[e->round] = rota_word(e);
+    }
+}
+
+/* People are told once what the partners cost. */
+static void tell_memory(const struct edges *es)
+{
+    size_t n = 0, bytes = 2 * es->workshop->mixing.dim * sizeof(float);
+    for (size_t i = 0; i < es->n; i++)
+        n += es->at[i]->wanted;
+    env_note(es->env, NOTE_INFO,
+             "%s: %zu partners in the %u rounds of a pass, whose replicas take %.1f MB",
+             es->workshop->run.topology, n, es->n_rounds, (double)(n * bytes) * 1e-6);
+}
+
+int rounds_choose(struct edges *es, uint32_t n, uint32_t self)
+{
+    const struct run *run = &es->workshop->run;
+    struct rota r;
+    int err = rota_build(&r, run->topology, n, run->seed);
+    bool told = es->n_rounds > 0;
+    if (err != 0)
+        return err;
+    assert(r.n_rounds <= EDGES_ROUNDS_MAX);
+    for (size_t i = 0; i < es->n; i++)
+        memset(es->at[i]->turn, 0, sizeof es->at[i]->turn);
+    es->n_rounds = r.n_rounds;
+    take_turns(es, &r, self);
+    rota_close(&r);
+    if (es->n_rounds > 0 && !told)
+        tell_memory(es);
+    return 0;
+}
+
+/* What is first mixed was made for beat 1, and in the last phase for the beat at which training is
+ * done: with these a pass begins. */
+static uint32_t turn_of(const struct edges *es, const struct neighbour *b, uint64_t beat)
+{
+    uint64_t trained = es->workshop->run.rounds, first = beat >= trained ? trained : 1;
+    return b->turn[(beat > first ? beat - first : 0) % es->n_rounds];
+}
+
+bool rounds_turn(const struct edges *es, const struct neighbour *b, uint64_t beat)
+{
+    return es->n_rounds == 0 || turn_of(es, b, beat) > 0;
+}
+
+/* Their delta of the round behind what is ready, where it is here. */
+static const struct edge_got *begun(const struct edge *e)
+{
+    const struct edge_got *g = &e->got[(e->round + edge_ready(e)) % 2];
+    return g->full ? g : NULL;
+}
+
+void rounds_plan(const struct edges *es, const struct neighbour *b, uint64_t beat,
+                 struct mixing_moment *now)
+{
+    const struct edge_got *theirs = begun(&b->edge);
+    now->pass = es->n_rounds > 0 ? es->n_rounds : 1;
+    if (es->n_rounds == 0)
+        return;
+    uint32_t word = turn_of(es, b, beat);
+    now->degree = word & ((1u << ROTA_MORE) - 1);
+    now->more = word >> ROTA_MORE;
+    now->idle = word == 0;
+    if (word > 0 || theirs == NULL)
+        return;
+    now->degree = theirs->head.degree;
+    now->more = theirs->head.more;
+    now->idle = false;
+}
