@@ -16,15 +16,9 @@
 #include <string.h>
 
 const struct topology *const topology_all[] = {
-    &topology_ring,
-    star,
-    &topology_torus,
-    &topology_complete,
-    &topology_exponential,
-    &topology_regular,
-    &topology_base,
-    &topology_edges_family,
-    NULL,
+    &topology_ring,     &topology_star,         &topology_torus,
+    &topology_complete, &topology_exponential,  &topology_regular,
+    &topology_base,     &topology_edges_family, NULL,
 };
 
 /* ---- specs ---- */

@@ -87,9 +87,9 @@ static bool has_work(const struct schedule_view *v)
 {
     for (size_t i = 0; i < v->n_edges; i++) {
         const struct schedule_edge *e = &v->edge[i];
-        bool behind = v->lock_step && !v->held && e->beat > v->beat;
+        bool behind = v->lock_step && !v->held && e->beat > v->beat && !(v->draining && e->idle);
         bool next = !e->made && !v->draining && !(e->idle && schedule_excused(v, e));
-        if (e->open && (e->ready || behind || next))
+        if ((e->open && (e->ready || behind || next)) || (e->ends_later && !v->draining))
             return true;
     }
     return false;
@@ -140,7 +140,8 @@ uint32_t schedule_settled(const struct schedule_view *v)
         return 0;
     for (size_t i = 0; i < v->n_edges; i++) {
         const struct schedule_edge *e = &v->edge[i];
-        if ((!e->open && !briefly_lost(e)) || schedule_stuck(v, e))
+        bool counts = e->open || briefly_lost(e) || e->ends_later;
+        if (!counts || schedule_stuck(v, e))
             continue;
         if (e->old)
             return 0;
@@ -164,7 +165,8 @@ bool schedule_confirmed(const struct schedule_view *v)
 static bool lonely(const struct schedule_view *v)
 {
     for (size_t i = 0; i < v->n_edges; i++)
-        if (!v->edge[i].done && !(schedule_stuck(v, &v->edge[i]) && v->edge[i].open))
+        if ((!v->edge[i].done && !(schedule_stuck(v, &v->edge[i]) && v->edge[i].open))
+            || v->edge[i].ends_later)
             return false;
     return true;
 }

@@ -66,14 +66,16 @@ enum schedule_time {
 /* One neighbour, as this peer knows it. */
 struct schedule_edge
 {
-    bool open;        /* Both ends mix over it. */
-    bool done;        /* Their model is final. */
-    int64_t lost_us;  /* Neither of the two for so long. */
-    bool ready;       /* Both deltas of its present round are here. */
-    bool made;        /* Ours is. */
-    bool old;         /* It is of before the moment at which we were known to be near: the
+    bool open;       /* Both ends mix over it. */
+    bool done;       /* Their model is final. */
+    int64_t lost_us; /* Neither of the two for so long. */
+    bool ready;      /* Both deltas of its present round are here. */
+    bool made;       /* Ours is. */
+    bool old;        /* It is of before the moment at which we were known to be near: the
                        * exchange may part us from there. */
-    bool idle;        /* It is not its turn in the next round: no delta will be made. */
+    bool idle; /* The graph changes by round, and over this edge no delta will be made next. */
+    bool ends_later;  /* It is done, at a beat that we have not passed: what it said last counts
+                       * until then, so that not the moment at which we hear of it decides. */
     bool gathers;     /* It has not begun yet. */
     bool flapping;    /* It came and went too often lately: nobody waits for it. */
     int64_t busy_us;  /* Its worker has been at its present job for so long; 0: it waits. */

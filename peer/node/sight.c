@@ -30,19 +30,22 @@ struct schedule_edge sight_edge(const struct phases *ph, const struct neighbour 
      * once it is not waited for, that lasts until something new comes: each of our jobs would
      * begin the wait anew. */
     bool behind = ph->phase != NODE_TRAINING || neighbour_beat(b) + staleness <= phases_beat(ph);
+    bool turns = ph->edges->n_rounds > 0;
+    bool idle = turns && (ph->draining || !rounds_turn(ph->edges, b, phases_beat(ph) + 1));
     int64_t mute_since = b->excused ? b->beat_us : later(b->beat_us, ph->idle_since_us);
-    return (struct schedule_edge){.open = e->state == EDGE_OPEN,
-                                  .done = e->state == EDGE_DONE,
-                                  .lost_us = lost_us(ph, b),
-                                  .ready = edge_ready(e),
-                                  .made = e->cur.payload != NULL,
-                                  .idle = !rounds_turn(ph->edges, b, phases_beat(ph) + 1),
-                                  .old = ph->near && e->cur.payload != NULL
-                                         && e->cur.head.run_round < ph->near_round,
-                                  .gathers = b->link != NULL && !b->link->started,
-                                  .flapping = b->absence.flapping,
-                                  .busy_us = busy_us(ph, b),
-                                  .mute_us = staleness > 0 && behind ? now - mute_since : 0,
-                                  .beat = neighbour_beat(b),
-                                  .settled = e->settled};
+    return (struct schedule_edge){
+        .open = e->state == EDGE_OPEN,
+        .done = e->state == EDGE_DONE,
+        .lost_us = lost_us(ph, b),
+        .ready = edge_ready(e),
+        .made = e->cur.payload != NULL,
+        .idle = idle,
+        .ends_later = turns && e->state == EDGE_DONE && neighbour_beat(b) >= phases_beat(ph),
+        .old = ph->near && e->cur.payload != NULL && e->cur.head.run_round < ph->near_round,
+        .gathers = b->link != NULL && !b->link->started,
+        .flapping = b->absence.flapping,
+        .busy_us = busy_us(ph, b),
+        .mute_us = staleness > 0 && behind ? now - mute_since : 0,
+        .beat = neighbour_beat(b),
+        .settled = e->settled};
 }

@@ -45,8 +45,7 @@ PY
 equal topk:0.05 --topology ring --compress topk:0.05
 equal qsgd:4 --topology ring --compress qsgd:4
 # Other partners in each round, with weights of their own.
-equal base --topology base:1 --peers 4
-equal base-of-5 --topology base:2 --peers 5
+equal base --topology base:2 --peers 5
 equal average --topology complete --mixer average --compress topk:0.05 --factor-masking true --clip 4
 equal no-memory --topology ring --mixer average --compress randk:0.1 --error-feedback false
 # Clipped by what all neighbours say: the same neighbours, and the same distances.

@@ -464,6 +464,42 @@ static void test_the_last_phase_in_lock_step(void **state)
     expect(&v, SCHEDULE_WAIT, "no delta is made any more");
 }
 
+/* Where the graph changes by round: an edge whose turn it is not makes no delta. */
+static void test_whose_turn_it_is_not(void **state)
+{
+    struct schedule_edge e[2] = {at(150), at(150)};
+    struct schedule_view v = settling(e);
+    (void)state;
+    e[0].idle = true;
+    e[0].made = false;
+    expect(&v, SCHEDULE_MIX, "its end waits for our beat");
+    e[0].flapping = true;
+    expect(&v, SCHEDULE_WAIT, "of whom nothing is expected");
+    v.draining = true;
+    e[0] = at(151);
+    expect(&v, SCHEDULE_MIX, "the graph stands still: others wait");
+    e[0].idle = true;
+    expect(&v, SCHEDULE_WAIT, "our last exchange comes without that");
+}
+
+/* ... whether a neighbour's end is known at a beat, or a moment later, decides nothing. */
+static void test_who_ends_later(void **state)
+{
+    struct schedule_edge e[2] = {settled(150, 2), settled(150, 7)};
+    struct schedule_view v = settling(e);
+    (void)state;
+    v.distance = 0;
+    e[0].ready = e[1].ready = false;
+    assert_int_equal(schedule_settled(&v), 3);
+    e[0].open = false;
+    e[0].done = e[0].ends_later = true;
+    assert_int_equal(schedule_settled(&v), 3);
+    e[1] = e[0];
+    expect(&v, SCHEDULE_MIX, "up to the beat behind their last");
+    e[0].ends_later = e[1].ends_later = false;
+    expect(&v, SCHEDULE_LAST, "nobody is left");
+}
+
 static void test_slow_trainers_are_waited_for_at_a_low_rate(void **state)
 {
     struct schedule_edge e[2] = {ready(150), ready(150)};
@@ -527,6 +563,8 @@ int main(void)
         cmocka_unit_test(test_the_end_without_progress),
         cmocka_unit_test(test_nobody_is_left_to_mix_with),
         cmocka_unit_test(test_the_last_phase_in_lock_step),
+        cmocka_unit_test(test_whose_turn_it_is_not),
+        cmocka_unit_test(test_who_ends_later),
         cmocka_unit_test(test_slow_trainers_are_waited_for_at_a_low_rate),
         cmocka_unit_test(test_serving),
     };
