@@ -41,7 +41,7 @@ sees()
     gossip/members) echo gossip/wire topology ;;
     gossip/exchange) echo gossip/wire compress topology ;;
     gossip/mixers) echo gossip/wire gossip/exchange compress topology ;;
-    peer/run) echo gossip/mixers gossip/wire compress topology ;; # No nn: a trainer brings its keys.
+    peer/run) echo gossip/mixers gossip/exchange gossip/wire compress topology ;; # No nn: a trainer brings its keys.
     peer/sgd) echo peer/run nn/models nn/data nn/shards nn/train ;;
     peer/secure) ;;
     peer/admit) echo peer/secure gossip/wire ;;

@@ -46,7 +46,7 @@ bool topology_number(const char **text, uint32_t *value);
 int topology_refuse(char error[TOPOLOGY_ERROR_MAX], const char *family, const char *found,
                     const char *expected);
 
-extern const struct topology topology_ring, star, topology_torus, topology_complete,
+extern const struct topology topology_ring, topology_star, topology_torus, topology_complete,
     topology_exponential, topology_regular, topology_base, topology_edges_family;
 
 #endif

@@ -33,7 +33,8 @@ struct topology_turns; /* and those of rounds. */
  * what stands behind the spec's colon, NULL where there is none. */
 struct topology
 {
-    const char *name; /* "ring", "star", "torus", "complete", "exponential", "regular", "base", "edges" */
+    const char
+        *name; /* "ring", "star", "torus", "complete", "exponential", "regular", "base", "edges" */
     const char *help; /* One line: "regular:K -- random K-regular graph". */
 
     /* Check arg and write it canonically to out[0..cap), "" for none. 0, or
