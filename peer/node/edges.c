@@ -369,6 +369,13 @@ void edges_delta(struct edges *es, const struct link *l, const struct wire_delta
     es->exchange_us = b->beat_us = es->env->now_us;
 }
 
+void edges_coming(struct edges *es, const struct link *l)
+{
+    struct neighbour *b = over(es, l);
+    if (b != NULL)
+        b->coming_us = es->env->now_us;
+}
+
 void edges_beat(struct edges *es, const struct link *l, const struct wire_beat *m)
 {
     struct neighbour *b = over(es, l);

@@ -37,6 +37,7 @@ struct neighbour
     int64_t open_us;         /* When it was last open, or done. */
     uint64_t beat;           /* What they said of theirs by EDGE and BEAT, */
     int64_t beat_us;         /* and when anything said that it had changed. */
+    int64_t coming_us;       /* When part of a message that says so came in, last. */
     struct absence absence;  /* How often, and for how long, it was silent or gone lately. */
     struct stale stale;      /* Are its deltas and replicas of long ago? */
     bool excused;            /* The user has been told that nobody waits for it; */
@@ -92,6 +93,8 @@ void edges_close_all(struct edges *es);
 void edges_edge(struct edges *es, const struct link *l, const struct wire_edge *m);
 void edges_edge_close(struct edges *es, const struct link *l);
 void edges_delta(struct edges *es, const struct link *l, const struct wire_delta *d);
+/* A part of a long message came over this session. */
+void edges_coming(struct edges *es, const struct link *l);
 void edges_beat(struct edges *es, const struct link *l, const struct wire_beat *m);
 void edges_lost(struct edges *es, const struct link *l);  /* The session is gone. */
 void edges_heard(struct edges *es, const struct link *l); /* It lives. */

@@ -398,6 +398,11 @@ static void handle(struct node *n, const struct node_event *ev)
         edges_heard(&n->edges, l);
         receive(n, l, ev->recv.bytes, ev->recv.len);
         break;
+    case NODE_HEARD:
+        l = sessions_heard(&n->sessions, ev->link);
+        if (l != NULL && ev->heard.record)
+            edges_coming(&n->edges, l);
+        break;
     case NODE_WORKED:
         worked(n);
         break;

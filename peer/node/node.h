@@ -52,14 +52,16 @@ enum node_event_type {
     NODE_DIAL_FAILED, /* dial.tag */
     NODE_RESOLVED,    /* resolved.* */
     NODE_RECV,        /* A whole message: link, recv.* */
-    NODE_WORKED,      /* The job is done. */
-    NODE_SENT,        /* The bulk message being sent on `link` has left our queue. */
-    NODE_KEPT,        /* What write_model asked for is stored, or could not be: kept.* */
-    NODE_ADMIT,       /* Who may be a member: admit.*; from the first one on there is a list. */
-    NODE_HANDED,      /* What write_handed asked for is stored, or could not be: kept.* */
-    NODE_WRITTEN,     /* The checkpoint of written.beat is on disk, or could not be put there. */
-    NODE_CARRIED,     /* So much has the link carried since this was last said: link, carried.* */
-    NODE_STOP /* SIGTERM: finish the job, write the model, leave (halt.h); again: at once. */
+    NODE_HEARD,   /* Bytes of a message that is not whole yet: link, heard.*. A few times a second
+                       * while a long one comes in: who sends it is neither silent nor stuck. */
+    NODE_WORKED,  /* The job is done. */
+    NODE_SENT,    /* The bulk message being sent on `link` has left our queue. */
+    NODE_KEPT,    /* What write_model asked for is stored, or could not be: kept.* */
+    NODE_ADMIT,   /* Who may be a member: admit.*; from the first one on there is a list. */
+    NODE_HANDED,  /* What write_handed asked for is stored, or could not be: kept.* */
+    NODE_WRITTEN, /* The checkpoint of written.beat is on disk, or could not be put there. */
+    NODE_CARRIED, /* So much has the link carried since this was last said: link, carried.* */
+    NODE_STOP     /* SIGTERM: finish the job, write the model, leave (halt.h); again: at once. */
 };
 
 /* Why a dial came to nothing, as far as it can be told from outside. */
@@ -115,6 +117,11 @@ struct node_event
         const uint8_t *bytes;
         size_t len;
     } recv;
+    struct
+    {
+        bool
+            record; /* A whole record of it, opened and found good: 64 KiB, but for the last one. */
+    } heard;
     struct
     {
         bool stored; /* The model and all that belongs to it. */

@@ -32,7 +32,8 @@ struct schedule_edge sight_edge(const struct phases *ph, const struct neighbour 
     bool behind = ph->phase != NODE_TRAINING || neighbour_beat(b) + staleness <= phases_beat(ph);
     bool turns = ph->edges->n_rounds > 0;
     bool idle = turns && (ph->draining || !rounds_turn(ph->edges, b, phases_beat(ph) + 1));
-    int64_t mute_since = b->excused ? b->beat_us : later(b->beat_us, ph->idle_since_us);
+    int64_t came_us = later(b->beat_us, b->coming_us);
+    int64_t mute_since = b->excused ? came_us : later(came_us, ph->idle_since_us);
     return (struct schedule_edge){
         .open = e->state == EDGE_OPEN,
         .done = e->state == EDGE_DONE,

@@ -57,6 +57,14 @@ void network_break(struct sim_world *w, uint32_t number, bool clean)
     }
 }
 
+void sim_hear(struct sim_world *w, struct sim_peer *to, uint32_t link, int64_t from_us,
+              int64_t at_us)
+{
+    for (int64_t t = from_us + SIM_HEARD_US; t < at_us; t += SIM_HEARD_US)
+        sim_post(w, to,
+                 (struct sim_event){.at_us = t, .type = NODE_HEARD, .link = link, .flag = true});
+}
+
 /* A message takes its lag and the time of its bytes, and overtakes none before it. */
 static void plain_send(struct sim_world *w, struct sim_peer *p, uint32_t number, uint8_t *bytes,
                        size_t n)
@@ -70,6 +78,7 @@ static void plain_send(struct sim_world *w, struct sim_peer *p, uint32_t number,
         at = l->clear_us[k];
     l->clear_us[k] = at;
     p->sent += sim_socket_bytes(n);
+    sim_hear(w, &w->peers[l->end[1 - k]], number, w->now_us, at);
     sim_post(w, &w->peers[l->end[1 - k]],
              (struct sim_event){
                  .at_us = at, .type = NODE_RECV, .link = number, .bytes = bytes, .n_bytes = n});

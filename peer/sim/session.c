@@ -47,6 +47,7 @@ static void transmit(struct sim_world *w, int side, struct sim_event e)
         free_us += (int64_t)(1e6 * (double)e.n_bytes / w->config.bytes_per_s);
     l->wire_us[side] = free_us;
     e.at_us = free_us + sim_lag(w);
+    sim_hear(w, &w->peers[e.peer], e.link, w->now_us, e.at_us);
     bool control = e.kind == SIM_DATA && !e.flag;
     int64_t clear = l->clear_us[side];
     if (!control && l->bulk_us[side] > clear)

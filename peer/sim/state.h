@@ -21,8 +21,9 @@ enum {
     SIM_DRAIN_US = 1000 * 1000,        /* An end that hung up waits so long for the other. */
     SIM_UNACKED_US = 30 * 1000 * 1000, /* TCP_USER_TIMEOUT of peer/uv/link.c. */
     SIM_RESOLVE_US = 500,
-    SIM_UNIX_S = 1700000000, /* The wall clock when a world begins. */
-    SIM_MIXING = 4           /* A local step takes so many times as long as a job without any. */
+    SIM_UNIX_S = 1700000000,   /* The wall clock when a world begins. */
+    SIM_HEARD_US = 250 * 1000, /* Who receives a message for longer hears of it so often. */
+    SIM_MIXING = 4             /* A local step takes so many times as long as a job without any. */
 };
 
 /* A checkpoint, whole or not there. */
@@ -104,6 +105,9 @@ struct sim_world
 
 /* world.c */
 void sim_post(struct sim_world *w, struct sim_peer *p, struct sim_event e);
+/* A message is on its way to this end from one time to the other. */
+void sim_hear(struct sim_world *w, struct sim_peer *to, uint32_t link, int64_t from_us,
+              int64_t at_us);
 int sim_start_peer(struct sim_world *w, struct sim_peer *p);
 void sim_draw_id(struct sim_peer *p);
 /* The toy signature by this identity. */

@@ -287,7 +287,7 @@ void sim_deliver(struct sim_world *w, struct sim_peer *p, const struct sim_event
     ev.dial.tag = e->tag;
     ev.dial.why = e->flag ? NODE_WHY_REFUSED : NODE_WHY_TIMEOUT;
     ev.down.clean = e->flag;
-    ev.kept.stored = e->flag;
+    ev.kept.stored = ev.heard.record = e->flag;
     if (e->type == NODE_LINK_UP || e->type == NODE_LINK_DOWN || e->type == NODE_RECV)
         other = w->links[e->link].end[1 - sim_side(&w->links[e->link], p)];
     if (e->type == NODE_LINK_UP) {

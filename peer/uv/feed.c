@@ -114,6 +114,11 @@ static void on_recv(void *self, struct uv_link *l, const uint8_t *bytes, size_t 
     uv_feed(self, &(struct node_event){.type = NODE_RECV, .link = l->number, .recv = {bytes, n}});
 }
 
+static void on_heard(void *self, struct uv_link *l, bool record)
+{
+    uv_feed(self, &(struct node_event){.type = NODE_HEARD, .link = l->number, .heard = {record}});
+}
+
 static void on_sent(void *self, struct uv_link *l)
 {
     feed_link(self, NODE_SENT, l);
@@ -398,6 +403,7 @@ void uv_feed_net(struct uv_driver *d)
     d->net.self = d;
     d->net.up = on_up;
     d->net.recv = on_recv;
+    d->net.heard = on_heard;
     d->net.sent = on_sent;
     d->net.ended = on_ended;
     d->net.limit = limit;

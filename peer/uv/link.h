@@ -24,6 +24,7 @@
 #include <uv.h>
 
 enum {
+    UV_LINK_HEARD_MS = 250,       /* Between two words that part of a message came in. */
     UV_LINK_NOTSENT = 128 * 1024, /* Bytes the kernel may hold unsent. */
     UV_LINK_DIAL_MAX = 8          /* Addresses tried one after the other in one dial. */
 };
@@ -65,6 +66,9 @@ struct uv_link_net
     void (*up)(void *self, struct uv_link *l);
     /* `bytes` is borrowed for the call. The link may be hung up in it. */
     void (*recv)(void *self, struct uv_link *l, const uint8_t *bytes, size_t n);
+    /* May be NULL. Bytes came, of a message that is not whole; `record`: some whole record was among
+     * them. Every UV_LINK_HEARD_MS at most. */
+    void (*heard)(void *self, struct uv_link *l, bool record);
     void (*sent)(void *self, struct uv_link *l); /* A bulk message has left. */
     /* Its handles are closed: the slot may be used anew. See was_up, clean,
      * error. */

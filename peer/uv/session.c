@@ -282,6 +282,8 @@ static int take_plain(struct uv_link *l, enum channel_kind kind, const uint8_t *
             uv_carried_acknowledge(s->fd);
         if (whole == 1)
             net->recv(net->self, l, m.bytes, m.n);
+        else
+            s->opened = true;
         return whole < 0 ? whole : 0;
     }
     return -EPROTO;
@@ -314,6 +316,19 @@ static ptrdiff_t take_records(struct uv_link *l)
     return (ptrdiff_t)at;
 }
 
+/* Over a slow line a message takes longer than a peer may be silent. */
+static void tell_heard(struct uv_link *l)
+{
+    struct uv_session *s = l->session;
+    uint64_t now_ms = uv_now(l->net->loop);
+    if (l->net->heard == NULL || l->state != UV_LINK_OPEN || now_ms < s->heard_ms)
+        return;
+    bool opened = s->opened;
+    s->heard_ms = now_ms + UV_LINK_HEARD_MS;
+    s->opened = false;
+    l->net->heard(l->net->self, l, opened);
+}
+
 void uv_session_read(struct uv_link *l, size_t n)
 {
     struct uv_session *s = l->session;
@@ -326,6 +341,7 @@ void uv_session_read(struct uv_link *l, size_t n)
     }
     s->n_in -= (uint32_t)used;
     memmove(s->in, s->in + used, s->n_in);
+    tell_heard(l);
 }
 
 /* ---- Begin and end ---------------------------------------------------- */
@@ -339,6 +355,8 @@ int uv_session_open(struct uv_link *l)
     (void)uv_fileno((uv_handle_t *)&l->tcp, &s->fd);
     uv_carried_init(&s->carried, s->fd);
     frame_init(&s->frame, 0, 0);
+    s->heard_ms = 0;
+    s->opened = false;
     for (uint32_t i = 0; i < FRAME_LANES; i++)
         s->queue[i] = (struct uv_session_queue){.end = &s->queue[i].first};
     for (uint32_t i = 0; i < UV_SESSION_CHUNKS; i++) {

@@ -73,7 +73,8 @@ struct uv_session
     bool closed;  /* and has been sealed. */
     int fd;       /* The socket's. */
     struct uv_carried carried;
-    uint64_t rekey_at_ms;
+    uint64_t rekey_at_ms, heard_ms; /* When either is due again. */
+    bool opened;                    /* Since the last word: a record that is no whole message. */
     uint32_t n_in;
     uint8_t in[UV_SESSION_IN];
 };

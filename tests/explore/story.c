@@ -194,6 +194,7 @@ void story_event(struct story *s, uint32_t peer, const struct node_event *ev, ui
     case NODE_HANDED:
     case NODE_WRITTEN:
     case NODE_CARRIED:
+    case NODE_HEARD:
     case NODE_SENT:
         return;
     }

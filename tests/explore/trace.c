@@ -136,6 +136,9 @@ void trace_event(void *self, uint32_t peer, const struct node_event *ev, uint32_
     case NODE_HANDED:
         fprintf(c->trace, "   HANDED%s", ev->kept.stored ? "" : " not");
         break;
+    case NODE_HEARD:
+        fprintf(c->trace, "   HEARD %" PRIu32, ev->link);
+        break;
     case NODE_CARRIED:
         fprintf(c->trace, "   CARRIED");
         break;

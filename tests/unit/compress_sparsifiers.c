@@ -366,6 +366,8 @@ static void test_differences(void **state)
         assert_int_equal(chosen_select(&a, v, N, 5, 0), 0);
         b.pick.scaled = false;
         assert_int_equal(b.f->select(b.arg, &s, &b.pick), 0);
+        if (b.f->measure != NULL)
+            assert_int_equal(b.f->measure(&s, &b.pick), 0);
         assert_int_equal(a.pick.k, b.pick.k);
         assert_true(a.pick.k > 0);
         assert_memory_equal(a.pick.index, b.pick.index, 4 * a.pick.k);

@@ -138,6 +138,7 @@ static void count(struct fake *f, const struct node_event *ev)
         break;
     case NODE_ADMIT:
     case NODE_CARRIED:
+    case NODE_HEARD:
     case NODE_HANDED:
     case NODE_WRITTEN:
         break;

@@ -1,0 +1,52 @@
+/* tests/unit/sim_slow.c -- lines so slow that a message takes longer than a peer may be silent, or
+ * than its worker may be at one job: who is in the middle of a message is neither away nor stuck. */
+#include "tests/unit/sim_rig.h"
+
+enum { PEERS = 4, DIM = 5000, BYTES = 4 * DIM, ROUNDS = 12 };
+
+static void with_limit(void *self, uint32_t peer, struct node_config *c)
+{
+    (void)self, (void)peer;
+    c->worker_limit_us = 10 * INT64_C(1000000);
+}
+
+/* A delta takes so many seconds. */
+static void slow(double delta_s)
+{
+    struct rig r;
+    rig_init(&r, PEERS, DIM, "ring", "none", 0);
+    r.config.bytes_per_s = BYTES / delta_s;
+    r.config.run.rounds = ROUNDS;
+    r.config.configure = with_limit;
+    rig_open(&r);
+    rig_run(&r, UINT64_MAX);
+    rig_ended_well(&r, 1e-3);
+    for (uint32_t i = 0; i < PEERS; i++) {
+        struct node_progress p = rig_progress(&r, i);
+        assert_int_equal(p.rounds_skipped, 0);
+        assert_true(p.exchanges >= 2 * ROUNDS); /* With both neighbours, in every round. */
+    }
+    rig_close(&r);
+}
+
+static void test_longer_than_a_silence(void **state)
+{
+    (void)state;
+    slow(2);
+    slow(5);
+}
+
+static void test_longer_than_a_job(void **state)
+{
+    (void)state;
+    slow(45);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_longer_than_a_silence),
+        cmocka_unit_test(test_longer_than_a_job),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
