@@ -11,8 +11,7 @@ enum {
     SIGNED_MAX_BYTES = 256,
     TELL_US = 10 * 60 * 1000 * 1000, /* One that is refused again and again is told of so often. */
     REFUSE_AGAIN_US = 2 * 1000 * 1000, /* Who was refused is called again no sooner. */
-    SETTLED_US = 2 * 1000 * 1000,      /* A session that has lasted so long is one. */
-    QUIET_REFUSED_US = 7 * 1000 * 1000 /* Longer than from one call to the next. */
+    SETTLED_US = 2 * 1000 * 1000       /* A session that has lasted so long is one. */
 };
 
 /* An identity as a file has it; three may be in one note. */
@@ -157,6 +156,7 @@ static void refuse(struct sessions *s, const struct link *l, enum wire_refusal w
         memcpy(m.other, other, sizeof m.other);
     sessions_send(s, l, false, out, wire_put_refused(out, sizeof out, &m), NULL);
     sessions_hang_up(s, l, false);
+    watch_refused(s, l->id);
 }
 
 /* ---- names ---- */
@@ -385,6 +385,7 @@ void admit_refused(struct sessions *s, const struct link *l, const struct wire_r
         a->said_us[m->why] = now;
     }
     sessions_hang_up(s, l, false);
+    watch_refused(s, l->id);
 }
 
 /* Whoever talks to us for a while admits us. */

@@ -282,5 +282,7 @@ void watch_tick(struct sessions *s);
 /* The session is gone; and one has begun. */
 void watch_lost(struct sessions *s, const struct link *l);
 void watch_met(struct sessions *s, const struct link *l);
+/* It has refused us, or we have refused it: no session, but it lives. */
+void watch_refused(struct sessions *s, const uint8_t id[WIRE_ID_BYTES]);
 
 #endif

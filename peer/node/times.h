@@ -8,9 +8,10 @@ enum node_time {
     TICK_US = 100 * 1000,
     TWINS_US = 10 * 1000 * 1000, /* Two members of one name live for so long: no restart. */
     CLONED_US = 60 * 1000 * 1000,
-    REFUSED_END_US = 10 * 1000 * 1000, /* Nobody but those who refuse us for so long: we end. */
-    RECENT_US = 15 * 1000 * 1000,      /* Who was heard within this time may be restarting: */
-    REDIAL_RECENT_US = 500 * 1000,     /* it is called at least so often. */
+    REFUSED_END_US = 10 * 1000 * 1000,  /* Nobody but those who refuse us for so long: we end. */
+    QUIET_REFUSED_US = 7 * 1000 * 1000, /* Longer than from one call to the next of who refuses. */
+    RECENT_US = 15 * 1000 * 1000,       /* Who was heard within this time may be restarting: */
+    REDIAL_RECENT_US = 500 * 1000,      /* it is called at least so often. */
     HEARTBEAT_US = 500 * 1000,
     SILENT_US = 3 * 1000 * 1000,  /* Edge paused, peer accused. */
     PROBE_US = 1000 * 1000,       /* Before that others are asked, and have so long to answer. */

@@ -167,6 +167,21 @@ static void look_for_refutation(struct sessions *s, struct contact *c, const str
     c->spare_us = 2 * c->spare_us < REFUTED_MAX_US ? 2 * c->spare_us : REFUTED_MAX_US;
 }
 
+/* It lives, if it never talks to us: calls between two that refuse each other are QUIET_REFUSED_US
+ * apart at most. Accused for its silence it might be dead to some, who then hold that its name is
+ * another's. */
+void watch_refused(struct sessions *s, const uint8_t id[WIRE_ID_BYTES])
+{
+    struct contact *c = dial_contact(s, id);
+    if (c == NULL)
+        return;
+    c->heard_us = s->env->now_us;
+    c->asked_us = 0;
+    c->refusals = 0;
+    if (c->spared_us < s->env->now_us + QUIET_REFUSED_US)
+        c->spared_us = s->env->now_us + QUIET_REFUSED_US;
+}
+
 static void judge(struct sessions *s, struct contact *c, const struct member *m)
 {
     int64_t now = s->env->now_us, silent_us = now - c->heard_us;
@@ -234,15 +249,19 @@ static bool works(const struct member *m)
     return m->state == MEMBER_ALIVE && m->counts && !record_state_is_final(m->record->state);
 }
 
-/* The first two of one name: they stand next to each other in the order of names. */
+/* The first two of one name that live: in the order of names only others of that name, dead or
+ * gone, stand between them. */
 static const struct member *find_twins(const struct members *m, const struct member **other)
 {
-    for (size_t i = 1; i < members_count(m); i++) {
-        const struct member *a = members_at(m, i - 1), *b = members_at(m, i);
-        if (strcmp(a->record->name, b->record->name) != 0 || !works(a) || !works(b))
+    const struct member *a = NULL;
+    for (size_t i = 0; i < members_count(m); i++) {
+        const struct member *b = members_at(m, i);
+        if (!works(b))
             continue;
         *other = b;
-        return a;
+        if (a != NULL && strcmp(a->record->name, b->record->name) == 0)
+            return a;
+        a = b;
     }
     return NULL;
 }

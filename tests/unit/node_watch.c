@@ -83,12 +83,52 @@ static void test_no_war_of_words(void **state)
     end();
 }
 
+/* A session in which one of the two refuses the other: they us, or we them, for a name that
+ * another has who talks to us. */
+static void refusal(bool theirs)
+{
+    struct wire_hello h = {.version = WIRE_VERSION, .role = WIRE_PEER, .has_run = true};
+    const struct link *low = up(LOW, false);
+    h.record = record(LOW, 1);
+    snprintf(h.record.name, sizeof h.record.name, "peer-%d", HIGH);
+    if (theirs)
+        admit_refused(&rig.s, low, &(struct wire_refused){.why = REFUSED_NAME});
+    else
+        sessions_hello(&rig.s, low, &h);
+    assert_true(low->doomed);
+    down(low);
+}
+
+/* Whoever calls only to refuse, or to be refused, lives; it is accused once it calls no more. */
+static void test_who_refuses_lives(void **state)
+{
+    (void)state;
+    for (int theirs = 0; theirs < 2; theirs++) {
+        begin();
+        const struct link *friend = up(HIGH, false);
+        hello(friend, 1);
+        for (int k = 0; k < 300; k++) {
+            if (k % 50 == 1)
+                refusal(theirs);
+            tick(friend, true);
+            assert_int_equal(state_of(LOW), MEMBER_ALIVE);
+        }
+        int64_t begun = rig.env.now_us;
+        while (state_of(LOW) == MEMBER_ALIVE && rig.env.now_us < begun + 20 * SECOND)
+            tick(friend, true);
+        assert_int_equal(state_of(LOW), MEMBER_SUSPECT);
+        assert_in_range(rig.env.now_us - begun, 1, QUIET_REFUSED_US);
+        end();
+    }
+}
+
 /* The later of two of one name has to go, and it is said once; not of a restart, whose old
- * identity dies meanwhile. */
+ * identity dies meanwhile. By its id a former one of that name may stand between them. */
 static void test_twins(void **state)
 {
     (void)state;
-    for (int dies = 0; dies < 2; dies++) {
+    for (int k = 0; k < 4; k++) {
+        bool dies = k & 1, former = k & 2;
         begin();
         const struct link *friend = up(HIGH, false);
         hello(friend, 1);
@@ -96,9 +136,14 @@ static void test_twins(void **state)
         snprintf(twin.name, sizeof twin.name, "peer-%d", HIGH);
         members_merge(rig.env.members, &twin, rig.env.now_us);
         members_know(rig.env.members, twin.id, rig.env.now_us);
+        struct record gone = record(40, 1);
+        gone.state = RECORD_LEFT;
+        memcpy(gone.name, twin.name, sizeof gone.name);
+        if (former)
+            members_merge(rig.env.members, &gone, rig.env.now_us);
         uint32_t n_notes = 0;
-        for (int k = 0; k < 300; k++) {
-            if (dies == 0) /* It proves to be alive, time and again. */
+        for (int t = 0; t < 300; t++) {
+            if (!dies) /* It proves to be alive, time and again. */
                 twin.incarnation++, members_merge(rig.env.members, &twin, rig.env.now_us);
             tick(friend, true);
             for (uint32_t i = 0; i < rig.fx.n_notes; i++)
@@ -264,6 +309,7 @@ int main(void)
         cmocka_unit_test(test_who_is_silent_is_accused),
         cmocka_unit_test(test_no_war_of_words),
         cmocka_unit_test(test_vouching),
+        cmocka_unit_test(test_who_refuses_lives),
         cmocka_unit_test(test_twins),
         cmocka_unit_test(test_a_full_table_is_told_in_pieces),
         cmocka_unit_test(test_forgotten_and_back),
