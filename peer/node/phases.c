@@ -20,7 +20,7 @@ enum {
     STALL_ROUNDS = 64, /* and so many of its rounds have gone by without any: on a slow network
                         * these take minutes. */
     STALL_MOST = 5000  /* But if not even windows end, after so many rounds, or STALL_ROUNDS for
-                        * each member. */
+                        * each vertex of the graph: made-up members are none. */
 };
 
 /* The pace of lock step is an average over so many rounds, of waits that are so many times as
@@ -261,7 +261,7 @@ static int64_t stalled_us(const struct phases *ph)
     /* Once a member has ended no window has all of them any more. */
     bool last = others_some(ph->env, RECORD_FINISHED) || others_some(ph->env, RECORD_FAILED);
     bool long_ago = rounds >= STALL_ROUNDS && (windows || last);
-    uint64_t most = STALL_ROUNDS * (1 + members_count(ph->env->members));
+    uint64_t most = STALL_ROUNDS * (1 + (uint64_t)ph->edges->place.n);
     bool tried = long_ago || rounds >= STALL_MOST || rounds >= most;
     /* Until then we waited for it, and could do nothing. */
     int64_t since_us =

@@ -42,10 +42,9 @@ static void test_figure_of_training(void **state)
 }
 
 /* Time alone is no stall: while exchanges are committed and no window has ended, the phase goes on
- * for 64 rounds a member. */
-static void test_stall_waits_for_windows(void **state)
+ * for 64 rounds a member. Members that exist by one word alone are no vertices, and do not count. */
+static void stall_waits_for_windows(uint32_t n_made_up)
 {
-    (void)state;
     struct lone *w = new_world(ROUNDS);
     lone_open(w);
     run_to_phase(w, NODE_TRAINING);
@@ -57,6 +56,14 @@ static void test_stall_waits_for_windows(void **state)
     trained.state = RECORD_TRAINED; /* While it trains there is something to wait for. */
     trained.incarnation++;
     lone_tell(w, 0, trained);
+    for (uint32_t i = 0; i < n_made_up; i++) {
+        struct record r = {.n_addresses = 1, .incarnation = 1, .state = RECORD_TRAINED};
+        r.id[0] = 0xe0;
+        r.id[1] = (uint8_t)i;
+        snprintf(r.name, sizeof r.name, "ghost-%u", i);
+        snprintf(r.address[0], sizeof r.address[0], "10.9.0.%u:7100", i);
+        lone_tell(w, 0, r);
+    }
     w->step_us = SECOND / 4; /* 64 rounds a member are more than 30 s. */
     lone_run(w, 35 * SECOND);
     assert_int_equal(lone_progress(w).phase, NODE_SETTLING);
@@ -64,6 +71,13 @@ static void test_stall_waits_for_windows(void **state)
     assert_true(lone_progress(w).phase > NODE_SETTLING);
     assert_true(lone_progress(w).settle_rounds >= 2 * 64);
     lone_close(w);
+}
+
+static void test_stall_waits_for_windows(void **state)
+{
+    (void)state;
+    stall_waits_for_windows(0);
+    stall_waits_for_windows(50);
 }
 
 /* Where updates were averaged, replicas are sums of them and of no model when the last phase
