@@ -33,9 +33,9 @@ static void count_member(const struct node *n, const struct member *m, struct ou
     if (m->refused || (r->state == RECORD_LEFT && !self) || (!lives && replaced(n->env.members, r)))
         return;
     f->n_members++;
-    if (n->phases.away && finished && !self)
+    if (f->away && finished && !self)
         outcome_add_finished(f, r->name);
-    else if (n->phases.away && !self)
+    else if (f->away && !self)
         outcome_add_dead(f, r->name);
     else if (finished || (lives && r->state != RECORD_STALLED))
         f->n_among++;
@@ -54,7 +54,7 @@ void node_facts(const struct node *n, struct outcome_facts *f)
                                 .lonely = seek_lonely(&n->sessions),
                                 .diverged = p->diverged,
                                 .unlearnt = p->unlearnt,
-                                .away = n->phases.away,
+                                .away = n->phases.away || resume_deserted(&n->resume),
                                 .infinite = ph->done > 0 && !isfinite(p->loss),
                                 .distance = (double)NAN,
                                 .n_rounds = n->workshop.has_run ? run->rounds : 0,
@@ -66,7 +66,8 @@ void node_facts(const struct node *n, struct outcome_facts *f)
     if (!n->workshop.ready)
         return;
     f->quorum = run->quorum;
-    f->n_begun = ph->quorum.n_members;
+    uint32_t then = resume_begun(&n->resume); /* Whoever died since is missing all the same. */
+    f->n_begun = then > ph->quorum.n_members ? then : ph->quorum.n_members;
     f->target = run->final_drift;
     f->distance = phases_own_distance(ph);
 }

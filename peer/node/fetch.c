@@ -4,6 +4,7 @@
 #include "peer/node/believe.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -464,6 +465,20 @@ static bool none_refused(struct fetch *f, struct piece_view *v)
     return true;
 }
 
+/* Sketches keep distances and norms. A source that has none is left out. */
+static double apart(const struct piece_view *v)
+{
+    size_t n = v->n_pieces * PIECE_SKETCH;
+    double norm2 = vec_norm2(v->come, n), most2 = 0;
+    bool any = false;
+    for (size_t k = 0; k < v->n_sources; k++)
+        if (v->own[k] != NULL) {
+            most2 = fmax(most2, vec_dist2(v->come, v->own[k], n));
+            any = true;
+        }
+    return any && norm2 > 0 ? sqrt(most2 / norm2) : (double)INFINITY;
+}
+
 /* 0, 1: refused, or -1 without memory. */
 static int judge(struct fetch *f)
 {
@@ -485,6 +500,7 @@ static int judge(struct fetch *f)
         piece_sketch(f->key, f->staged, n, (uint8_t *)come);
         piece_sketch(f->key, f->workshop->mixing.x0, n, (uint8_t *)initial);
         said = !none_refused(f, &v);
+        f->apart = apart(&v);
     }
     free(come);
     free(from);

@@ -71,6 +71,8 @@ struct fetch
     struct fetch_source source[PIECE_SOURCES];
     size_t n_sources;
     uint64_t key; /* That of the sketches that were asked for; 0: none are now. */
+    double apart; /* The model that was judged is so far from the farthest source's, over its
+                   * norm, by their sketches; INFINITY: none was to be had. */
     int64_t begun_us, asked_us;
     struct
     {

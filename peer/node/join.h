@@ -1,6 +1,7 @@
 /* peer/node/join.h -- the model that this peer begins with: the run's own, or its neighbours'.
  *
- * Owned here, and written by join.c only: whether there is a model.
+ * Owned here, and written by join.c only: whether there is a model. Where all others have finished
+ * it is theirs to the last bit, and final (phases.h).
  *
  *    without --somebody has begun--> fetching (fetch.h) --all of it--> has_model
  *       |  ^                             |
@@ -19,6 +20,7 @@ struct join
     struct workshop *workshop;
     bool has_model;
     uint64_t round; /* The round that a fetched model counts as. */
+    double apart;   /* It is so far from the models of those that gave it (fetch.h). */
     struct fetch fetch;
     int64_t begun_us;
 };

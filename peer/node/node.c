@@ -256,7 +256,7 @@ static void on_model(struct node *n, const struct link *l, const struct wire_mes
     if (m->model.piece == WIRE_PIECE_WHOLE && m->model.key == 0)
         n->env.fx->write_handed |= hand_model(&n->hand, l, &m->model);
     else if (join_model(&n->join, l, &m->model))
-        phases_join(&n->phases, n->join.round);
+        phases_join(&n->phases);
 }
 
 static void on_status_req(struct node *n, const struct link *l, const struct wire_message *m)

@@ -26,7 +26,8 @@ bool others_end(const struct env *v)
     for (size_t i = 0; i < members_count(v->members); i++) {
         const struct member *e = members_at(v->members, i);
         bool self = env_same_id(e->record->id, v->config.id);
-        if (!self && e->counts && e->state == MEMBER_ALIVE && e->record->state == RECORD_TRAINED)
+        bool works = e->record->state == RECORD_RUNNING || e->record->state == RECORD_TRAINED;
+        if (!self && e->counts && e->state == MEMBER_ALIVE && works)
             return true;
     }
     return false;

@@ -10,7 +10,8 @@ bool others_some(struct env *v, enum record_state state);
 /* Has the run ended for somebody, well or not, whatever became of it since? */
 bool others_ended(const struct env *v);
 
-/* Is somebody alive in its last phase? It will say how that ended, unless it dies. */
+/* Is somebody alive who has not ended, and whose worker does not hang? It will say how that ended,
+ * unless it dies, and where it has come back it needs a model. */
 bool others_end(const struct env *v);
 
 /* Have those who could train with us finished, but for the dead? There has to be one. */

@@ -80,12 +80,27 @@ uint64_t phases_next_beat(const struct phases *ph)
     return phases_beat(ph) + (ph->steps || (ph->phase == NODE_SETTLING && !held(ph)));
 }
 
-void phases_join(struct phases *ph, uint64_t round)
+/* The others' model is final, and so ours is: it is one of theirs, or made of pieces of theirs. No
+ * figure of before speaks of it. */
+static void take_final(struct phases *ph)
 {
-    uint64_t last = ph->workshop->run.rounds;
+    size_t self;
+    bool sole = members_vertices(ph->env->members, ph->env->vertices, &self) == 2;
+    ph->final = true;
+    ph->bound = sole ? 0 : ph->join->apart;
+    ph->settling_window = UINT64_MAX;
+    env_note(ph->env, NOTE_INFO, "the others have finished: their model is taken as it is");
+}
+
+void phases_join(struct phases *ph)
+{
+    uint64_t last = ph->workshop->run.rounds, round = ph->join->round;
     ph->round = ph->joined = round < last ? round : last;
     ph->done = ph->skipped = 0;
     ph->resumed = false;
+    ph->taken = true;
+    if (round >= last && others_finished(ph->env))
+        take_final(ph);
 }
 
 static void say_beat(struct phases *ph)
@@ -373,14 +388,26 @@ static bool enough_members(const struct phases *ph, uint32_t n_live)
     return joining || n_live >= ph->workshop->run.min_peers;
 }
 
+static bool is_late(const struct phases *ph, const struct schedule_view *v,
+                    const struct link *ahead)
+{
+    return (ph->round == 0 || ph->resumed) && ahead->round > ph->round + v->reach + 2;
+}
+
+/* Once somebody has finished, what we would train is of no use to anybody. */
+static bool is_over(const struct phases *ph)
+{
+    return !ph->taken && others_ended(ph->env);
+}
+
 static void see_gathering(struct phases *ph, struct schedule_view *v)
 {
     int64_t now = ph->env->now_us;
     const struct link *ahead = join_donor(ph->join);
     v->has_model = ph->join->has_model;
     v->complete = enough_members(ph, v->n_live);
-    v->behind = v->complete && (ph->round == 0 || ph->resumed) && ahead != NULL
-                && ahead->round > ph->round + v->reach + 2;
+    v->behind = v->complete && ahead != NULL && (is_late(ph, v, ahead) || is_over(ph));
+    v->final = ph->final;
     v->complete &= ph->round > 0 || !join_others_resume(ph->join);
     if (!v->has_model || !v->complete)
         ph->gathered_us = 0;
@@ -450,6 +477,8 @@ static struct schedule_view see(struct phases *ph, bool diverged)
 static enum phases_next begin(struct phases *ph)
 {
     ph->phase = NODE_TRAINING;
+    /* Somebody has, and nobody was left to give us its model. */
+    ph->away |= is_over(ph);
     checkpoint_start(&ph->checkpoint);
     edges_begin(ph->edges);
     ph->idle_since_us = ph->told_us = ph->env->now_us;
@@ -493,7 +522,7 @@ static enum phases_next get_model(struct phases *ph, const struct schedule_view 
     if (v->has_model)
         join_again(ph->join);
     else if (join_update(ph->join))
-        phases_join(ph, ph->join->round);
+        phases_join(ph);
     return PHASES_WAIT;
 }
 

@@ -1,5 +1,13 @@
 /* peer/node/phases.h -- the phases of a run: a view for the schedule, and what it decided.
  *
+ * A process that begins, again or late, when others have finished:
+ *
+ *   all who live have    it takes their model (join.h) as its final one, in consensus where the
+ *                        models of those that gave it are under --final-drift from it
+ *   some have            it takes a model, and ends in the last phase with those who have not
+ *   none of them is      its run ended while it was away, whatever it has from its checkpoint
+ *   there to give one
+ *
  * Owned here, and written by phases.c and labour.c only: the phase, the rounds and what became of them,
  * the quorum, how far the last phase has come. The rules are in schedule.h, which also draws
  * the phases. phases_update() shows it what this peer knows, notes what follows for itself
@@ -33,6 +41,8 @@ struct phases
     uint64_t round;        /* The run's, claimed. */
     uint64_t joined, done, skipped;
     bool resumed;             /* Its model is that of a checkpoint, which may be old. */
+    bool taken;               /* It was had from others, */
+    bool final;               /* who had all finished with it. */
     uint64_t settle_rounds;   /* The last phase's. */
     bool steps;               /* The next job takes local steps. */
     bool draining;            /* No new deltas: what is half done is finished. */
@@ -109,8 +119,8 @@ void phases_watch_job(struct phases *ph);
  * work. */
 void phases_late(struct phases *ph, int64_t late_us);
 
-/* The model is of this round: we join in the middle. */
-void phases_join(struct phases *ph, uint64_t round);
+/* The model is others', of the round that join.h says: we join in the middle, or at the end. */
+void phases_join(struct phases *ph);
 /* A job begins: has it to begin a drift window? Asked once. */
 bool phases_take_window(struct phases *ph);
 /* The deltas of this round are out before its local steps (--overlap): neighbours need nothing more

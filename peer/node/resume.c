@@ -280,6 +280,16 @@ static uint32_t count(const struct resume *r, enum back what)
     return n;
 }
 
+uint32_t resume_begun(const struct resume *r)
+{
+    return r->resumed ? 1 + r->n_members - count(r, BACK_GONE) : 0;
+}
+
+bool resume_deserted(const struct resume *r)
+{
+    return resume_begun(r) > 1 && !r->sessions->seek.met;
+}
+
 /* Whom we wait for, and for how long at most. */
 static bool over(const struct resume *r)
 {

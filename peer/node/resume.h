@@ -15,7 +15,9 @@
  * the same, edges are, too: both ends say epoch and round, find them equal, send their last
  * deltas again, and what follows is what would have followed, bit for bit. Where they are
  * not, edges begin anew. If the run has gone on meanwhile by more than lock step's lead,
- * the model is had from a neighbour, like anybody's who comes late (join.h).
+ * the model is had from a neighbour, like anybody's who comes late (join.h). Who meets nobody
+ * of a run with others goes on, but claims no consensus: they may have finished without it. And the
+ * quorum is a share of all who were there when the checkpoint was taken.
  */
 #ifndef PEER_NODE_RESUME_H
 #define PEER_NODE_RESUME_H
@@ -71,6 +73,12 @@ int resume_run(struct resume *r, struct run *run);
 
 /* Begin to wait: that run has been taken. */
 void resume_start(struct resume *r);
+
+/* So many took part when our checkpoint was taken, ourselves included, but for those who have left
+ * by their word or come under another identity; 0 without one. */
+uint32_t resume_begun(const struct resume *r);
+/* Went we on from a checkpoint of a run with others, and never met anybody since? */
+bool resume_deserted(const struct resume *r);
 
 /* While it waits: is it over? Then there is a model, or the node has ended. */
 bool resume_look(struct resume *r);

@@ -216,6 +216,8 @@ static struct schedule_decision gather(const struct schedule_view *v)
     struct schedule_decision d = {.act = SCHEDULE_WAIT};
     if (!v->has_model || v->behind)
         d.act = SCHEDULE_GET_MODEL;
+    else if (v->final)
+        d.act = SCHEDULE_LAST;
     else if (v->complete && (v->quiet || v->gathered_us >= SCHEDULE_OPENING_US))
         d.act = SCHEDULE_BEGIN;
     return d;

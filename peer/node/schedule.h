@@ -1,6 +1,7 @@
 /* peer/node/schedule.h -- what a peer does next: a pure function of what it knows.
  *
- *   GATHERING   waits for a model, for --min-peers, for its edges to open
+ *   GATHERING   waits for a model, for --min-peers, for its edges to open; one that all others
+ *       |       have finished with is measured and written: SERVING
  *       |
  *       v       all there, or OPENING is over
  *   TRAINING <------> held: below the quorum it mixes, but takes no local steps
@@ -102,7 +103,8 @@ struct schedule_view
     /* Gathering. */
     bool has_model;
     bool complete;       /* --min-peers are there, or the run has begun. */
-    bool behind;         /* The run is in its middle: a model is needed. */
+    bool behind;         /* The run is in its middle, or over: a model is needed. */
+    bool final;          /* Ours is that of others who have all finished. */
     bool quiet;          /* All edges are open, and have been for a moment. */
     int64_t gathered_us; /* Since it was complete. */
 
@@ -117,7 +119,7 @@ struct schedule_view
     bool draining;
     bool diverged;   /* Training or mixing ran away: there is no use in going on. */
     bool away;       /* The run has ended without us, as far as can be known. */
-    bool others_end; /* Some member lives, has trained, and has not said how it ended. */
+    bool others_end; /* Some member lives, works, and has not said how it ended. */
 
     const struct schedule_edge *edge;
     size_t n_edges;

@@ -1,0 +1,235 @@
+/* tests/unit/sim_laggard.c -- a process that is killed while others have finished already, or are
+ * about to, and comes back: it ends with their model, or says that it does not. */
+#include "nn/math/vec.h"
+#include "peer/node/outcome.h"
+#include "peer/run/exit.h"
+#include "peer/sim/faults.h"
+#include "sim_rig.h"
+
+enum { SECOND = 1000 * 1000, ROUNDS = 200, PEERS_MAX = 8 };
+
+/* How a run is, and when its last peer is killed. */
+struct plan
+{
+    const char *topology, *compress;
+    uint32_t n;
+    int64_t step_us, checkpoint_us;
+    double drift;
+};
+
+static const struct plan plans[] = {
+    {"ring", "qsgd:4", 4, 50 * 1000, 2 * SECOND, 1e-3},
+    {"ring", "qsgd:4", 5, 50 * 1000, 0, 1e-3},
+    {"complete", "none", 3, 200 * 1000, SECOND / 4, 0.1},
+    {"ring", "none", 2, 200 * 1000, SECOND / 4, 0.1},
+    {"ring", "none", 6, 300 * 1000, SECOND / 4, 0.1},
+};
+
+static void run_until(struct rig *r, int64_t t_us)
+{
+    while (sim_now_us(r->world) < t_us && sim_step(r->world))
+        ;
+}
+
+static void run_for(struct rig *r, int64_t us)
+{
+    run_until(r, sim_now_us(r->world) + us);
+}
+
+static void patient(void *self, uint32_t peer, struct node_config *c)
+{
+    (void)self, (void)peer;
+    c->patience_us = 60 * (int64_t)SECOND;
+}
+
+static void rig_plan(struct rig *r, const struct plan *p)
+{
+    rig_init(r, p->n, 300, p->topology, p->compress, 0);
+    r->eta = 0.05f;
+    r->noise = 0.3f;
+    r->loud = getenv("LOUD") != NULL;
+    r->config.step_us = p->step_us;
+    r->config.latency_us = 2000;
+    r->config.sessions = true;
+    r->config.checkpoint_us = p->checkpoint_us;
+    r->config.disk_us = SECOND / 10;
+    r->config.configure = patient;
+    r->config.run.rounds = ROUNDS;
+    r->config.run.final_drift = p->drift;
+    r->config.run.quorum = 0.5;
+    rig_open(r);
+}
+
+/* Somebody's model is final: kill one of those whose model is not. Which one that was. */
+static uint32_t kill_laggard(struct rig *r)
+{
+    uint32_t n = r->config.n_peers, first = n, last = n;
+    while (first == n && sim_step(r->world))
+        for (uint32_t i = 0; i < n; i++)
+            first = rig_progress(r, i).phase == NODE_SERVING ? i : first;
+    for (uint32_t i = 0; i < n; i++)
+        last = rig_progress(r, i).phase < NODE_SERVING ? i : last;
+    assert_true(last < n);
+    sim_kill(r->world, last);
+    return last;
+}
+
+static int code_of(const struct rig *r, uint32_t peer, struct outcome *o, struct outcome_facts *f)
+{
+    int code = -1;
+    node_facts(sim_node(r->world, peer), f);
+    outcome_judge(o, f);
+    if (!sim_ended(r->world, peer, &code) || code != o->exit_code)
+        fail_msg("peer-%u: exit code %d, though '%s'", peer, code, o->text);
+    return code;
+}
+
+static void check(const struct rig *r, uint32_t peer, enum outcome_kind kind, uint32_t n_among)
+{
+    struct outcome_facts f;
+    struct outcome o;
+    (void)code_of(r, peer, &o, &f);
+    if (o.kind != kind || f.n_among != n_among || f.n_members != r->config.n_peers)
+        fail_msg("peer-%u: '%s', expected %s of %u", peer, o.text, outcome_word(kind), n_among);
+}
+
+/* Those who finished are still there. */
+static void test_comes_back_in_time(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < sizeof plans / sizeof *plans; k++) {
+        struct rig r;
+        struct consensus c;
+        print_message("%s of %u, %s\n", plans[k].topology, plans[k].n, plans[k].compress);
+        rig_plan(&r, &plans[k]);
+        uint32_t last = kill_laggard(&r);
+        run_for(&r, 3 * SECOND);
+        assert_int_equal(sim_restart(r.world, last), 0);
+        run_for(&r, 120 * (int64_t)SECOND);
+        check(&r, last, OUTCOME_CONSENSUS, plans[k].n);
+        struct node_progress p = rig_progress(&r, last);
+        assert_true(p.joined_round == ROUNDS && p.rounds_done == 0); /* It trains no more. */
+        sim_drift(r.world, &c);
+        assert_true(c.trained.relative <= plans[k].drift);
+        rig_close(&r);
+    }
+}
+
+/* At once: of those who are left some have finished, and others are in the last phase. */
+static void test_comes_back_at_once(void **state)
+{
+    (void)state;
+    for (int64_t ms = 20; ms < 2000; ms *= 2) {
+        struct rig r;
+        struct consensus c;
+        rig_plan(&r, &plans[4]);
+        uint32_t last = kill_laggard(&r);
+        run_for(&r, ms * 1000);
+        assert_int_equal(sim_restart(r.world, last), 0);
+        run_for(&r, 120 * (int64_t)SECOND);
+        check(&r, last, OUTCOME_CONSENSUS, plans[4].n);
+        sim_drift(r.world, &c);
+        assert_true(c.trained.relative <= plans[4].drift);
+        rig_close(&r);
+    }
+}
+
+/* Those who finished did so without consensus, and the model of one of them makes none. */
+static void test_comes_back_to_no_consensus(void **state)
+{
+    static const struct plan plan = {"ring", "qsgd:4", 4, 50 * 1000, 2 * SECOND, 1e-9};
+    struct rig r;
+    (void)state;
+    rig_plan(&r, &plan);
+    uint32_t last = kill_laggard(&r);
+    run_for(&r, 3 * SECOND);
+    assert_int_equal(sim_restart(r.world, last), 0);
+    run_for(&r, 120 * (int64_t)SECOND);
+    check(&r, last, OUTCOME_APART, 4);
+    rig_close(&r);
+}
+
+/* They have left: nobody can say what they finished with. */
+static void test_comes_back_too_late(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < sizeof plans / sizeof *plans; k++) {
+        struct rig r;
+        if (plans[k].checkpoint_us == 0)
+            continue;
+        rig_plan(&r, &plans[k]);
+        uint32_t last = kill_laggard(&r);
+        run_for(&r, 90 * (int64_t)SECOND);
+        assert_int_equal(sim_restart(r.world, last), 0);
+        run_for(&r, 200 * (int64_t)SECOND);
+        check(&r, last, OUTCOME_AWAY, 1);
+        rig_close(&r);
+    }
+}
+
+/* So do two, who find each other: the quorum is one of all that their checkpoints know. */
+static void test_two_come_back_too_late(void **state)
+{
+    struct rig r;
+    struct plan plan = plans[0];
+    (void)state;
+    plan.n = 5;
+    rig_plan(&r, &plan);
+    run_for(&r, 8 * SECOND);
+    sim_kill(r.world, 1);
+    sim_kill(r.world, 3);
+    run_for(&r, 120 * (int64_t)SECOND);
+    assert_int_equal(sim_restart(r.world, 1), 0);
+    assert_int_equal(sim_restart(r.world, 3), 0);
+    run_for(&r, 300 * (int64_t)SECOND);
+    check(&r, 0, OUTCOME_CONSENSUS, 3);
+    check(&r, 1, OUTCOME_NO_QUORUM, 2);
+    check(&r, 3, OUTCOME_NO_QUORUM, 2);
+    rig_close(&r);
+}
+
+/* They go while it asks for their model, whenever that is: success is said with their model only. */
+static void test_they_leave_meanwhile(void **state)
+{
+    uint32_t n_good = 0, n_away = 0;
+    (void)state;
+    for (int64_t ms = 0; ms < 60; ms++) {
+        float kept[PEERS_MAX][300];
+        struct outcome_facts f;
+        struct outcome o;
+        struct rig r;
+        rig_plan(&r, &plans[2]);
+        uint32_t last = kill_laggard(&r), other = last == 0;
+        run_for(&r, 3 * SECOND);
+        assert_int_equal(sim_restart(r.world, last), 0);
+        run_for(&r, ms * 1000);
+        memcpy(kept[0], rig_model(&r, other), sizeof kept[0]);
+        for (uint32_t i = 0; i < r.config.n_peers; i++)
+            if (i != last)
+                sim_kill(r.world, i);
+        run_for(&r, 200 * (int64_t)SECOND);
+        memcpy(kept[1], rig_model(&r, last), sizeof kept[1]);
+        bool good = code_of(&r, last, &o, &f) == CMD_OK;
+        n_good += good;
+        n_away += o.kind == OUTCOME_AWAY;
+        double apart = sqrt(rig_error2(&kept[0][0], 2, 300) / vec_norm2(kept[0], 300));
+        if (good && !(apart < 1e-3))
+            fail_msg("gone after %d ms: '%s', though %.2g apart", (int)ms, o.text, apart);
+        rig_close(&r);
+    }
+    print_message("%u good, %u away\n", n_good, n_away);
+    assert_true(n_good > 0 && n_away > 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_comes_back_in_time),
+        cmocka_unit_test(test_comes_back_at_once),
+        cmocka_unit_test(test_comes_back_to_no_consensus),
+        cmocka_unit_test(test_comes_back_too_late),
+        cmocka_unit_test(test_two_come_back_too_late),
+        cmocka_unit_test(test_they_leave_meanwhile),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
