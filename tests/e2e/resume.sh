@@ -170,6 +170,26 @@ check "  and goes on there" eval 'wait_until 30 grep -q "going on from the check
 kill -KILL "$started"
 wait "$started" 2>/dev/null
 forget "$started"
+# Two are killed, and one comes back: it may be that the other has finished without it.
+"$HEARSAY" keygen end.key 2>/dev/null
+read -r port < <(free_ports 1)
+pair=(peer --key end.key --model mlp:784-32-10 --data glyphs --rounds 3000 --min-peers 2 --checkpoint 0.1s
+    --quorum 0.6 --patience 2)
+start gone "$HEARSAY" "${pair[@]}" --name gone --listen "127.0.0.1:$port" --shard 1/2 --out gone
+gone=$started
+back=("$HEARSAY" "${pair[@]}" --name back --listen 127.0.0.1:0 --bootstrap "127.0.0.1:$port" --shard 2/2 --out back)
+start back "${back[@]}"
+wait_until 60 lines back/metrics.jsonl 2500
+kill -KILL "$gone" "$started"
+for pid in "$gone" "$started"; do
+    wait "$pid" 2>/dev/null
+    forget "$pid"
+done
+start back "${back[@]}"
+finish "$started" 60
+check "who comes back alone claims no consensus: $(tail -n 1 back.err | cut -c 1-100)" eval \
+    '[ "$code" = 3 ] && grep -q "no consensus: the run ended without this peer.* gone; no round" back.err'
+
 printf 'a,b,c\n1,2,0\n2,1,1\n' >other.csv
 check "other data than those of --out, and no flags" eval \
     '"$HEARSAY" peer --name f --listen 127.0.0.1:0 --key killed/cluster.key --data csv:other.csv \
