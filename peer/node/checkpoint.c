@@ -23,14 +23,27 @@ static uint64_t ahead(uint64_t reach, bool asked)
     return asked ? 4 * reach + 2 : 6 * reach + 6;
 }
 
-/* One so soon after the last is no honest peer's wish: their last is ours. Nor is one that is far
- * away, for which everybody would wait without a checkpoint: who proposes has a reach of
- * twice ours at most, and is ahead of us by lock step's lead. */
+bool checkpoint_word(struct checkpoint_word *w, uint64_t due, uint64_t beat, int64_t now_us,
+                     int64_t every_us)
+{
+    bool pending = w->due > beat;
+    if (due <= beat || (!pending && w->due != 0 && now_us - w->since_us < every_us / 2))
+        return false;
+    if (!pending)
+        w->since_us = now_us;
+    if (!pending || due < w->due)
+        w->due = due;
+    return due == w->due;
+}
+
+/* One that is far away is no honest peer's wish: everybody would wait for it without a
+ * checkpoint. Who proposes has a reach of twice ours at most, and is ahead of us by lock step's
+ * lead. */
 void checkpoint_hear(struct checkpoint *c, uint64_t due, const struct checkpoint_view *v)
 {
     int64_t every_us = c->env->config.checkpoint_us;
     uint64_t reach = v->reach, most = v->beat + 2 * reach + 16 + ahead(2 * reach, false);
-    if (every_us <= 0 || due <= v->beat || due > most || (age_us(c) < every_us / 2 && !c->asked))
+    if (every_us <= 0 || due <= v->beat || due > most)
         return;
     if (c->due <= v->beat || due < c->due)
         c->due = due;

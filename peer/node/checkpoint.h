@@ -35,6 +35,15 @@ struct checkpoint
     bool asked;         /* This peer is about to end: one is due as soon as all can have it. */
 };
 
+/* What one neighbour said of when the next is due: one word in half of --checkpoint's span. Who lies
+ * may make us take one that nobody else has; the one that all take is heard of from the others all
+ * the same. A word that is pending may be followed by an earlier one, as proposals may cross. */
+struct checkpoint_word
+{
+    uint64_t due;     /* 0: it has said none. */
+    int64_t since_us; /* When it came. */
+};
+
 /* Where this peer stands after a job with local steps. */
 struct checkpoint_view
 {
@@ -48,7 +57,12 @@ void checkpoint_init(struct checkpoint *c, struct env *env);
 /* Training begins, or goes on. */
 void checkpoint_start(struct checkpoint *c);
 
-/* A neighbour says that one is due at that beat (0: none); we are at v->beat. */
+/* A neighbour says that one is due at that beat (0: none), and we are at `beat`: does it count?
+ * Who is asked for one at once hears all words. */
+bool checkpoint_word(struct checkpoint_word *w, uint64_t due, uint64_t beat, int64_t now_us,
+                     int64_t every_us);
+
+/* Neighbours say, by words that count, that one is due at that beat (0: none); we are at v->beat. */
 void checkpoint_hear(struct checkpoint *c, uint64_t due, const struct checkpoint_view *v);
 
 /* A job with local steps is done: has the state to be copied now? */

@@ -328,10 +328,20 @@ void edges_edge_close(struct edges *es, const struct link *l)
 /* ---- DELTA ---- */
 
 /* The next one to come counts. */
-static void hear_due(struct edges *es, uint64_t due)
+static void sooner(uint64_t *next, uint64_t due, uint64_t beat)
 {
-    if (due > es->beat && (es->heard_due <= es->beat || due < es->heard_due))
-        es->heard_due = due;
+    if (due > beat && (*next <= beat || due < *next))
+        *next = due;
+}
+
+/* Who says only what we know already has used up no word of its own. */
+static void hear_due(struct edges *es, struct neighbour *b, uint64_t due)
+{
+    int64_t every_us = es->env->config.checkpoint_us;
+    bool known = due == es->due || due == es->heard_due;
+    sooner(&es->heard_any, due, es->beat);
+    if (known || checkpoint_word(&b->word, due, es->beat, es->env->now_us, every_us))
+        sooner(&es->heard_due, due, es->beat);
 }
 
 /* It has been read; verify it, and only then keep it. */
@@ -365,7 +375,7 @@ void edges_delta(struct edges *es, const struct link *l, const struct wire_delta
     edge_store(&b->edge, d, &sketch);
     stale_delta(&b->stale, &b->edge, es->beat, es->env->now_us);
     pace_heard(&es->pace, 1e-3 * (double)d->pace);
-    hear_due(es, d->checkpoint);
+    hear_due(es, b, d->checkpoint);
     es->exchange_us = b->beat_us = es->env->now_us;
 }
 
@@ -383,7 +393,8 @@ void edges_beat(struct edges *es, const struct link *l, const struct wire_beat *
         sessions_violation(es->sessions, l, "BEAT from after the run's end");
         return;
     }
-    hear_due(es, m->checkpoint);
+    if (b != NULL)
+        hear_due(es, b, m->checkpoint);
     if (b == NULL || m->run_round <= neighbour_beat(b))
         return;
     b->beat = m->run_round;
@@ -464,36 +475,11 @@ void edges_finish(struct edges *es, size_t i)
     es->at[i]->edge.state = EDGE_DONE;
 }
 
-void edges_excuse(struct edges *es, size_t i, bool excused)
-{
-    struct neighbour *b = es->at[i];
-    b->excused = excused;
-    if (!excused || b->was_excused)
-        return;
-    b->was_excused = true;
-    es->excused_us = es->env->now_us;
-}
-
 static void attach(struct neighbour *b, const struct link *l)
 {
     b->link = l;
     b->must_ask = true;
     b->edge.ending = l->finished;
-}
-
-void edges_late(struct edges *es, int64_t late_us)
-{
-    es->exchange_us += late_us;
-    for (size_t i = 0; i < es->n; i++) {
-        es->at[i]->absence.at_us += late_us;
-        es->at[i]->beat_us += late_us;
-    }
-}
-
-void edges_begin(struct edges *es)
-{
-    for (size_t i = 0; i < es->n; i++)
-        es->at[i]->absence = absence_begun(es->env->now_us);
 }
 
 void edges_tick(struct edges *es)

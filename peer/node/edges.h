@@ -19,6 +19,7 @@
 #define PEER_NODE_EDGES_H
 
 #include "peer/node/absence.h"
+#include "peer/node/checkpoint.h"
 #include "peer/node/pace.h"
 #include "peer/node/stale.h"
 #include "peer/node/workshop.h"
@@ -39,14 +40,15 @@ struct neighbour
     int64_t beat_us;         /* and when anything said that it had changed. */
     int64_t coming_us;       /* When part of a message that says so came in, last. */
     struct absence absence;  /* How often, and for how long, it was silent or gone lately. */
-    struct stale stale;      /* Are its deltas and replicas of long ago? */
-    bool excused;            /* The user has been told that nobody waits for it; */
-    bool was_excused;        /* that was so once. */
-    double gamma;            /* The edge's, as the last job left it: the worker's own
+    struct checkpoint_word word;
+    struct stale stale;  /* Are its deltas and replicas of long ago? */
+    bool excused;        /* The user has been told that nobody waits for it; */
+    bool was_excused;    /* that was so once. */
+    double gamma;        /* The edge's, as the last job left it: the worker's own
                               * may change under our eyes. */
-    int64_t barred_us;       /* Until then the edge stays closed: it was distrusted, */
-    uint32_t n_barred;       /* so many times (gossip/exchange/trust.h). */
-    uint32_t n_runaways;     /* So many that the edge's gamma counted have been told to the user. */
+    int64_t barred_us;   /* Until then the edge stays closed: it was distrusted, */
+    uint32_t n_barred;   /* so many times (gossip/exchange/trust.h). */
+    uint32_t n_runaways; /* So many that the edge's gamma counted have been told to the user. */
     uint32_t turn[EDGES_ROUNDS_MAX]; /* By round of a pass: 0, or its weight then (rota_word()). */
 };
 
@@ -76,7 +78,8 @@ struct edges
     uint64_t beat;             /* Our own, as phases.h last said, */
     uint64_t due;              /* and the checkpoint's that goes along. */
     struct pace pace;          /* What deltas say of speeds, and what our jobs measured. */
-    uint64_t heard_due;        /* The next beat after ours at which neighbours say one is due. */
+    uint64_t heard_due;        /* The next beat after ours at which neighbours say one is due, */
+    uint64_t heard_any;        /* and the same by words of theirs that come too soon. */
     int64_t opened_us;         /* When the last edge opened. */
     int64_t exchange_us;       /* When the last edge opened or delta came. */
     uint64_t n_resets;

@@ -156,7 +156,8 @@ static struct checkpoint_view see_checkpoint(const struct phases *ph)
 static void look_at_checkpoint(struct phases *ph, bool steps)
 {
     struct checkpoint_view v = see_checkpoint(ph);
-    checkpoint_hear(&ph->checkpoint, ph->edges->heard_due, &v);
+    bool asked = ph->checkpoint.asked;
+    checkpoint_hear(&ph->checkpoint, asked ? ph->edges->heard_any : ph->edges->heard_due, &v);
     ph->copies = steps && ph->phase == NODE_TRAINING && checkpoint_now(&ph->checkpoint, &v);
     if (ph->copies)
         checkpoint_taken(&ph->checkpoint, v.beat);

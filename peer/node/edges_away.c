@@ -1,0 +1,27 @@
+/* peer/node/edges_away.c -- neighbours that are away or hang: since when, and who was told. */
+#include "peer/node/edges.h"
+
+void edges_excuse(struct edges *es, size_t i, bool excused)
+{
+    struct neighbour *b = es->at[i];
+    b->excused = excused;
+    if (!excused || b->was_excused)
+        return;
+    b->was_excused = true;
+    es->excused_us = es->env->now_us;
+}
+
+void edges_late(struct edges *es, int64_t late_us)
+{
+    es->exchange_us += late_us;
+    for (size_t i = 0; i < es->n; i++) {
+        es->at[i]->absence.at_us += late_us;
+        es->at[i]->beat_us += late_us;
+    }
+}
+
+void edges_begin(struct edges *es)
+{
+    for (size_t i = 0; i < es->n; i++)
+        es->at[i]->absence = absence_begun(es->env->now_us);
+}
