@@ -163,6 +163,10 @@ static int read_run(const struct options *o, struct run *run, char error[RUN_ERR
         if (options_given(o, names[i])
             && run_flags_set(&flags, names[i], options_text(o, names[i]), error))
             return CMD_USAGE;
+    /* Its codec is the default of runs on this graph; the graph itself may be too large for one. */
+    if (rota_of(options_text(o, "spec")) && !options_given(o, "compress")
+        && run_flags_set(&flags, "topology", options_text(o, "spec"), error))
+        return CMD_USAGE;
     return run_from_flags(run, &flags, error) ? CMD_USAGE : CMD_OK;
 }
 

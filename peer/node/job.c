@@ -440,7 +440,7 @@ static void report(struct job *j)
                                                      : k->figures.own / k->figures.own_relative;
         p->relative_drift = phases_own_distance(j->phases);
         p->drift = p->relative_drift * norm;
-        p->drift_round = phases_beat(j->phases);
+        p->drift_round = doubted ? phases_beat(j->phases) : j->phases->bound_round;
     }
     p->gamma = mean_gamma(j->edges);
     p->rung = w->by_drift ? ladder_spec[ladder_rung(&w->ladder)] : NULL;

@@ -282,7 +282,7 @@ struct node_progress
     uint64_t joined_round, rounds_done, rounds_skipped;
     bool holds;                   /* Below the quorum: no local rounds now. */
     uint32_t local_steps;         /* So many in the last round, */
-    uint64_t steps_done;          /* and in all that this process did. */
+    uint64_t steps_done;          /* and in all that this peer did. */
     double loss;                  /* The last local steps had this mean loss. */
     double accuracy, test_loss;   /* The last evaluation found these. */
     double drift, relative_drift; /* Estimated Xi and Xi/|mean|... */

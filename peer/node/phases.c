@@ -339,7 +339,9 @@ static void look_at_last_phase(struct phases *ph)
         ph->bound = (double)INFINITY;
         ph->chain = (struct chain){.near = false};
     }
+    double was = ph->bound;
     ph->bound = measured(ph);
+    ph->bound_round = ph->bound < was ? workshop_measured(ph->workshop) : ph->bound_round;
     ph->left = chain_left(ph->edges);
     ph->bound = chain_look(&ph->chain, ph->edges, ph->settle_rounds, ph->bound,
                            final_margin * ph->workshop->run.final_drift);

@@ -73,6 +73,7 @@ struct phases
 
     /* A bound on our distance once known stays one, until something parts the models. */
     double bound;
+    uint64_t bound_round; /* The bound was measured at the beginning of this round. */
     uint64_t bound_view, bound_resets;
     double left;         /* We are so far from it at least, by who is final (chain.h). */
     bool unheard;        /* It ended late, and most neighbours did not say that they are near. */

@@ -87,6 +87,7 @@ static void job_fields(struct job *j, struct state *s)
     state_f64(s, &p->mix_s);
     state_f64(s, &p->wait_s);
     state_u64(s, &p->exchanges);
+    state_u64(s, &p->steps_done);
 }
 
 /* The model, and what goes with it whoever the neighbours are. */

@@ -38,7 +38,7 @@ static bool waits_for(const struct schedule_view *v, const struct schedule_edge 
 {
     bool counts = v->lock_step || (v->staleness > 0 && v->phase == NODE_TRAINING);
     return counts && !joins(v, e) && e->open && e->beat + v->staleness <= v->beat
-           && v->beat - e->beat < schedule_lead(v) + v->staleness && !schedule_excused(v, e);
+           && (!v->lock_step || v->beat - e->beat <= schedule_lead(v)) && !schedule_excused(v, e);
 }
 
 /* It may make us wait, now or in one of the next beats. */
