@@ -258,6 +258,8 @@ void edge_fields(struct edge *e, struct packet *const *payload, size_t n, struct
     sent_fields(&e->cur, payload, n, s);
     sent_fields(&e->prev, payload, n, s);
     e->restored = s->reading;
-    if (s->reading && e->cur.payload == NULL)
-        e->epoch = 0; /* It was made later, and is not known. */
+    /* Without a delta that waits it had not its turn, after one that was exchanged; or the first one was
+     * made later, and is not known. */
+    if (s->reading && e->cur.payload == NULL && e->prev.payload == NULL)
+        e->epoch = 0;
 }

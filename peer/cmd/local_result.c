@@ -435,7 +435,11 @@ int cmd_local_result_print(struct cmd_local_result *r, const struct options *o, 
     struct totals t = add_up(r);
     judge(r);
     json_t *j = closing_object(r, &t, false);
-    bool finished = code == CMD_OK && r->outcome.kind != OUTCOME_FAILED;
+    /* Where every peer was killed before it had a model, the run was interrupted. */
+    bool any = false;
+    for (uint32_t i = 0; i < r->n; i++)
+        any |= has_model(r, i);
+    bool finished = code == CMD_OK && any && r->outcome.kind != OUTCOME_FAILED;
     int kept = cmd_out_end(o, r->out, j, finished, code != CMD_OK ? code : r->outcome.exit_code);
     r->discarded = r->unwanted && code == CMD_OK && kept == CMD_OK && r->outcome.exit_code == 0;
     if (r->discarded)

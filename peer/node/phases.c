@@ -450,7 +450,8 @@ static struct schedule_view see(struct phases *ph, bool diverged)
                               .rounds = run->rounds,
                               .beat = phases_beat(ph),
                               .idle_us = ph->env->now_us - ph->idle_since_us,
-                              .usual_us = ph->usual_us,
+                              .usual_us =
+                                  ph->n_paced > 0 || !ph->resumed ? ph->usual_us : SCHEDULE_SLOW_US,
                               .limit_us = labour_limit_us(ph),
                               .n_live = (uint32_t)n_live,
                               .reach = ph->edges->eccentricity,

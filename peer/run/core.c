@@ -276,6 +276,9 @@ static int check_rota(const struct run *r, char error[RUN_ERROR_MAX])
     const char *why = r->policy != RUN_SYNC ? "needs --policy sync: all have to be in one round"
                       : sends_updates(r)    ? "needs --mixer choco: an update would reach the "
                                               "partners of one round only"
+                      : r->overlap > 0      ? "does not go with --overlap 1 yet: a cluster that is "
+                                              "ended while it comes back would not go on with the "
+                                              "same bits"
                       : r->tolerate > 0     ? "has too few neighbours in a round for --tolerate"
                                             : NULL;
     if (why != NULL) {

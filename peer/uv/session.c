@@ -280,10 +280,10 @@ static int take_plain(struct uv_link *l, enum channel_kind kind, const uint8_t *
         whole = frame_push(&s->frame, kind, plain, n, &m);
         if (whole == 1 && kind == CHANNEL_BULK_END)
             uv_carried_acknowledge(s->fd);
+        s->whole |= whole == 1;
+        s->opened |= whole == 0;
         if (whole == 1)
             net->recv(net->self, l, m.bytes, m.n);
-        else
-            s->opened = true;
         return whole < 0 ? whole : 0;
     }
     return -EPROTO;
@@ -321,7 +321,7 @@ static void tell_heard(struct uv_link *l)
 {
     struct uv_session *s = l->session;
     uint64_t now_ms = uv_now(l->net->loop);
-    if (l->net->heard == NULL || l->state != UV_LINK_OPEN || now_ms < s->heard_ms)
+    if (l->net->heard == NULL || l->state != UV_LINK_OPEN || s->whole || now_ms < s->heard_ms)
         return;
     bool opened = s->opened;
     s->heard_ms = now_ms + UV_LINK_HEARD_MS;
@@ -334,6 +334,7 @@ void uv_session_read(struct uv_link *l, size_t n)
     struct uv_session *s = l->session;
     s->n_in += (uint32_t)n;
     assert(s->n_in <= sizeof s->in);
+    s->whole = false;
     ptrdiff_t used = take_records(l);
     if (used < 0) {
         uv_link_end(l, (int)used, false);
@@ -356,7 +357,7 @@ int uv_session_open(struct uv_link *l)
     uv_carried_init(&s->carried, s->fd);
     frame_init(&s->frame, 0, 0);
     s->heard_ms = 0;
-    s->opened = false;
+    s->opened = s->whole = false;
     for (uint32_t i = 0; i < FRAME_LANES; i++)
         s->queue[i] = (struct uv_session_queue){.end = &s->queue[i].first};
     for (uint32_t i = 0; i < UV_SESSION_CHUNKS; i++) {

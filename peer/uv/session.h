@@ -74,7 +74,8 @@ struct uv_session
     int fd;       /* The socket's. */
     struct uv_carried carried;
     uint64_t rekey_at_ms, heard_ms; /* When either is due again. */
-    bool opened;                    /* Since the last word: a record that is no whole message. */
+    bool opened, whole; /* A record of a part of a message, since the last word; a message, in what
+                         * has just been read. */
     uint32_t n_in;
     uint8_t in[UV_SESSION_IN];
 };

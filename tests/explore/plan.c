@@ -182,7 +182,7 @@ static void draw_rota(struct plan *p, uint64_t seed)
     static const char *const topology[] = {"base:1", "base:1", "base:2", "base:4", NULL};
     static const char *const codec[] = {"qsgd:4", "none", NULL};
     struct rng r = rng_stream(rng_key(seed, RNG_TEST, 0xe8, 9));
-    if (p->async || p->average || !plan_chance(&r, 0.12))
+    if (p->async || p->average || p->overlap > 0 || !plan_chance(&r, 0.12))
         return;
     snprintf(p->topology, PLAN_TEXT, "%s", plan_choose(&r, topology));
     snprintf(p->compress, PLAN_TEXT, "%s", plan_choose(&r, codec));

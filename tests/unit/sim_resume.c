@@ -33,6 +33,8 @@ static const struct plan plans[] = {
     {"ring", "qsgd:4", 4, 0, false, true, 0, 1},
     {"torus", "auto", 9, 0, true, true, 0, 1},
     {"ring", "topk:0.1", 5, 0, false, false, 0, 1},
+    {"base:1", "qsgd:4", 4, 0, false, true, 0, 0},
+    {"base:2", "int8", 7, 0, true, true, 0, 0},
 };
 
 static void run_until(struct rig *r, int64_t t_us)
