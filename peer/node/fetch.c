@@ -500,7 +500,7 @@ static int judge(struct fetch *f)
         piece_sketch(f->key, f->staged, n, (uint8_t *)come);
         piece_sketch(f->key, f->workshop->mixing.x0, n, (uint8_t *)initial);
         said = !none_refused(f, &v);
-        f->apart = apart(&v);
+        f->apart = said == 0 ? apart(&v) : (double)INFINITY; /* Else sketches are forgotten. */
     }
     free(come);
     free(from);

@@ -88,7 +88,7 @@ static bool due(const struct goodput *g, const struct edges *es, double *s_per_b
 
 uint32_t goodput_floor(struct goodput *g, const struct edges *es, uint32_t rung)
 {
-    double s_per_byte, rtt_s;
+    double s_per_byte = 0, rtt_s = 0;
     if (!g->begun)
         begin(g, &es->workshop->mixing);
     if (!due(g, es, &s_per_byte, &rtt_s))
