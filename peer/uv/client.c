@@ -101,10 +101,12 @@ int uv_client_open(struct uv_client **out, const uint8_t *psk,
     return 0;
 }
 
+/* A turn of the loop runs due timers first and then polls: without the stop it would poll for ever. */
 static void on_late(uv_timer_t *timer)
 {
     struct uv_client *c = timer->data;
     c->late = true;
+    uv_stop(timer->loop);
 }
 
 void uv_client_close(struct uv_client *c)
