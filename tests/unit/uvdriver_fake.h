@@ -207,7 +207,7 @@ size_t node_bulk_max(const struct node *n)
 
 static const uint8_t fake_psk[CHANNEL_KEY] = {1, 2, 3};
 static uv_loop_t fake_loop;
-static int fake_ticks; /* Of the watchdog, in this wait. */
+static int fake_ticks; /* The watchdog's, in this wait. */
 
 static bool fake_wrote_model(void *self, const struct node *n)
 {
