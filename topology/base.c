@@ -219,13 +219,9 @@ static int base_rounds(struct topology_turns *t, uint32_t *n_rounds, const char 
 
 static int base_canonical(const char *arg, char *out, size_t cap, char error[TOPOLOGY_ERROR_MAX])
 {
-    const char *p = arg != NULL ? arg : "";
-    uint32_t k;
-    if (!topology_number(&p, &k) || *p != '\0' || k < 1)
-        return topology_refuse(error, "base", arg != NULL ? arg : "",
-                               "K neighbours a round, 1 or more, as in base:1");
-    snprintf(out, cap, "%u", k);
-    return 0;
+    static const struct topology_one one = {"base", 1,
+                                            "K neighbours a round, 1 or more, as in base:1"};
+    return topology_one_number(&one, arg, out, cap, error);
 }
 
 const struct topology topology_base = {

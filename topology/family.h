@@ -41,6 +41,17 @@ const struct topology *topology_family(const char *spec, const char **arg);
  * *text and move *text behind it. */
 bool topology_number(const char **text, uint32_t *value);
 
+/* For families whose argument is one whole number, `least` or more: canonical() of topology.h.
+ * `wanted` completes the sentence of topology_refuse(). */
+struct topology_one
+{
+    const char *family;
+    uint32_t least;
+    const char *wanted;
+};
+int topology_one_number(const struct topology_one *one, const char *arg, char *out, size_t cap,
+                        char error[TOPOLOGY_ERROR_MAX]);
+
 /* Write a sentence; returns -EINVAL. What was found may be anything: it is
  * cut short and made printable. */
 int topology_refuse(char error[TOPOLOGY_ERROR_MAX], const char *family, const char *found,

@@ -224,13 +224,9 @@ static int regular_build(struct topology_edges *e, const char *arg, uint32_t n, 
 
 static int regular_canonical(const char *arg, char *out, size_t cap, char error[TOPOLOGY_ERROR_MAX])
 {
-    const char *p = arg != NULL ? arg : "";
-    uint32_t k;
-    if (!topology_number(&p, &k) || *p != '\0' || k < 2)
-        return topology_refuse(error, "regular", arg != NULL ? arg : "",
-                               "K neighbours, 2 or more, as in regular:4");
-    snprintf(out, cap, "%u", k);
-    return 0;
+    static const struct topology_one one = {"regular", 2,
+                                            "K neighbours, 2 or more, as in regular:4"};
+    return topology_one_number(&one, arg, out, cap, error);
 }
 
 const struct topology topology_regular = {

@@ -35,6 +35,17 @@ bool topology_number(const char **text, uint32_t *value)
     return true;
 }
 
+int topology_one_number(const struct topology_one *one, const char *arg, char *out, size_t cap,
+                        char error[TOPOLOGY_ERROR_MAX])
+{
+    const char *p = arg != NULL ? arg : "";
+    uint32_t k;
+    if (!topology_number(&p, &k) || *p != '\0' || k < one->least)
+        return topology_refuse(error, one->family, arg != NULL ? arg : "", one->wanted);
+    snprintf(out, cap, "%u", k);
+    return 0;
+}
+
 /* What was found comes from a user or a peer: at most 44 bytes of it are shown, and what is no
  * printable ASCII as a question mark, so that no message can move the terminal's cursor. */
 int topology_refuse(char error[TOPOLOGY_ERROR_MAX], const char *family, const char *found,

@@ -8,13 +8,7 @@
 /* In plain C again: AVX2 has no 64-bit products, and the vectoriser makes them of 32-bit ones. */
 AVX2 static void coin_avx2(float *u, uint64_t key, size_t first, size_t n)
 {
-    for (size_t i = 0; i < n / 2; i++)
-        simd_two_coins(u + 2 * i, rng_at(key, first / 2 + i));
-    if (n % 2 != 0) {
-        float last[2];
-        simd_two_coins(last, rng_at(key, (first + n) / 2));
-        u[n - 1] = last[0];
-    }
+    simd_coins(u, key, first, n);
 }
 
 /* The grid, and the sums of round_step() in sixteen lanes. */

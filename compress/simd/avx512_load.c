@@ -74,52 +74,19 @@ STEP struct simd_sums sums_of(const struct loading *l)
     return (struct simd_sums){sum_lanes(l->x2), sum_lanes(l->l1), _mm512_reduce_max_epu32(l->max)};
 }
 
-/* Folding is a chain of instructions that each wait for the last one: the chains of all blocks
- * run side by side when nothing else stands between them. */
-STEP void load_all(struct simd_sums *sums, float *v, const struct simd_source *s, unsigned how)
-{
-    struct loaded to = {v, NULL};
-    struct loading l[SIMD_BLOCKS_MAX];
-    size_t count = 0;
-    for (size_t at = 0; at < s->n; at += s->block) {
-        size_t n = s->n - at < s->block ? s->n - at : s->block;
-        l[count++] = load_block(&to, at, s->x, s->x_hat, n, how);
-    }
-    for (size_t b = 0; b < count; b++)
-        sums[b] = sums_of(&l[b]);
-}
+#include "compress/simd/loads.h"
 
-/* One loop for each `how`, or the two tests would be made again at each step. */
 AVX512 static void load_avx512(struct simd_sums *sums, float *restrict v,
                                const struct simd_source *s)
 {
-    switch (s->how) {
-    case 0:
-        load_all(sums, v, s, 0);
-        break;
-    case SIMD_L1:
-        load_all(sums, v, s, SIMD_L1);
-        break;
-    case SIMD_AHEAD:
-        load_all(sums, v, s, SIMD_AHEAD);
-        break;
-    default:
-        load_all(sums, v, s, SIMD_L1 | SIMD_AHEAD);
-        break;
-    }
+    loads(sums, v, s);
 }
 
 AVX512 static struct simd_sums load_signs_avx512(uint8_t *restrict dst, const float *restrict x,
                                                  const float *restrict x_hat, size_t n,
                                                  unsigned how)
 {
-    struct loaded to = {NULL, dst};
-    struct loading l;
-    if (how & SIMD_AHEAD)
-        l = load_block(&to, 0, x, x_hat, n, SIMD_L1 | SIMD_AHEAD);
-    else
-        l = load_block(&to, 0, x, x_hat, n, SIMD_L1);
-    return sums_of(&l);
+    return loads_signs(dst, x, x_hat, n, how);
 }
 
 /* ---- signs ---- */

@@ -6,7 +6,6 @@
  */
 #include "compress/simd/table.h"
 
-#include "nn/math/rng.h"
 
 enum {
     LANE = SIMD_LANES - 1 /* i & LANE is the lane of element i. */
@@ -213,13 +212,7 @@ static void power_add_ref(float *restrict y, const uint8_t *restrict exponent,
 /* Two numbers a word. An odd count takes the first half of one word more. */
 static void coin_ref(float *u, uint64_t key, size_t first, size_t n)
 {
-    for (size_t i = 0; i < n / 2; i++)
-        simd_two_coins(u + 2 * i, rng_at(key, first / 2 + i));
-    if (n % 2 != 0) {
-        float last[2];
-        simd_two_coins(last, rng_at(key, (first + n) / 2));
-        u[n - 1] = last[0];
-    }
+    simd_coins(u, key, first, n);
 }
 
 /* Round to nearest even: adding 1.5 * 2^23 leaves a float no room for a fraction, and taking it

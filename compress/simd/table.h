@@ -10,6 +10,7 @@
 #include "compress/simd/simd.h"
 
 #include "compress/coding/bytes.h"
+#include "nn/math/rng.h"
 
 #if defined(__x86_64__)
 #define SIMD_X86 1
@@ -94,6 +95,20 @@ static inline void simd_two_coins(float u[2], uint64_t word)
 {
     u[0] = (float)(int32_t)((uint32_t)word >> 8) * 0x1p-24f;
     u[1] = (float)(int32_t)(word >> 40) * 0x1p-24f;
+}
+
+/* The first n numbers of the stream from number `first` on. An odd count takes the first half of one
+ * word more. */
+__attribute__((always_inline)) static inline void simd_coins(float *u, uint64_t key, size_t first,
+                                                             size_t n)
+{
+    for (size_t i = 0; i < n / 2; i++)
+        simd_two_coins(u + 2 * i, rng_at(key, first / 2 + i));
+    if (n % 2 != 0) {
+        float last[2];
+        simd_two_coins(last, rng_at(key, (first + n) / 2));
+        u[n - 1] = last[0];
+    }
 }
 
 /* yes ? a : b as a mask, since the vectoriser does not see through a branch here. */

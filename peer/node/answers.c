@@ -16,7 +16,6 @@ void node_progress(const struct node *n, struct node_progress *p)
     p->round = n->resume.waits ? n->env.config.resume[0].beat : n->phases.round;
     p->n_rounds = n->workshop.has_run ? n->workshop.run.rounds : 0;
     p->settle_rounds = n->phases.settle_rounds;
-    p->holds = n->phases.quorum.state == QUORUM_HELD;
     p->drift_age = phases_beat(&n->phases) - p->drift_round;
     p->joined_round = n->phases.joined;
     p->rounds_done = n->phases.done;

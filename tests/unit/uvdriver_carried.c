@@ -30,18 +30,7 @@ static void connect_both(enum node_uplink uplink)
     fake_init(&b, 'b');
     b.script = note_carried;
     b.config.node.uplink = uplink;
-    fake_open(&a);
-    fake_open(&b);
-    fake_dial(&b, a.address, 1);
-    FAKE_RUN_UNTIL(a.n_up == 1 && b.n_up == 1);
-}
-
-static void close_both(void)
-{
-    fake_exit(&a);
-    fake_exit(&b);
-    fake_close(&a);
-    fake_close(&b);
+    fake_meet(&a, &b, 1);
 }
 
 /* One sends the other a bulk message of n bytes, which it has then. */
@@ -93,7 +82,7 @@ static void test_bytes_and_bursts(void **state)
     assert_true(heard.us >= 0 && heard.us < 1e6 * FAKE_GENEROUS_MS);
     assert_true(least_rtt_us > 0);
 #endif
-    close_both();
+    fake_part(&a, &b);
 }
 
 /* Two that talk in turns: each message is acknowledged before the answer to it, which the system
@@ -115,7 +104,7 @@ static void test_acknowledged_at_once(void **state)
 #endif
         pass_on(&a, &b, 1000);
     }
-    close_both();
+    fake_part(&a, &b);
 }
 
 /* Not with every round, where rounds are short. */
@@ -128,7 +117,7 @@ static void test_once_a_second(void **state)
     for (int i = 0; i < 20; i++)
         work();
     assert_int_equal(n_heard, 0);
-    close_both();
+    fake_part(&a, &b);
 }
 
 /* Where nobody wants to know no system call is made for it. */
@@ -141,7 +130,7 @@ static void test_off(void **state)
         pass(100000);
         work();
         assert_int_equal(n_heard, 0);
-        close_both();
+        fake_part(&a, &b);
     }
 }
 

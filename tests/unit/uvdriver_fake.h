@@ -310,6 +310,24 @@ static inline void fake_close(struct fake *f)
     packet_pool_close(&f->pool); /* Asserts that every packet came back. */
 }
 
+/* b dials a: both have the session. */
+static inline void fake_meet(struct fake *a, struct fake *b, uint32_t tag)
+{
+    fake_open(a);
+    fake_open(b);
+    fake_dial(b, a->address, tag);
+    FAKE_RUN_UNTIL(a->n_up == 1 && b->n_up == 1);
+}
+
+/* Both end, and are closed. */
+static inline void fake_part(struct fake *a, struct fake *b)
+{
+    fake_exit(a);
+    fake_exit(b);
+    fake_close(a);
+    fake_close(b);
+}
+
 /* As many descriptors as we may have; false where they are fewer than n. Without them
  * connections wait for ever, and so would the tests: skip them (77). */
 static inline bool fake_descriptors(rlim_t n)

@@ -17,19 +17,14 @@ static void open_both(void)
 static void close_both(void)
 {
     if (a.driver) {
-        fake_exit(&a);
-        fake_exit(&b);
-        fake_close(&a);
-        fake_close(&b);
+        fake_part(&a, &b);
     }
 }
 
 /* b dials a. */
 static void connect_both(void)
 {
-    open_both();
-    fake_dial(&b, a.address, 77);
-    FAKE_RUN_UNTIL(a.n_up == 1 && b.n_up == 1);
+    fake_meet(&a, &b, 77);
 }
 
 static void init_both(void)

@@ -18,23 +18,6 @@ static void init_both(void)
     fake_init(&b, 'b');
 }
 
-/* b dials a. */
-static void connect_both(void)
-{
-    fake_open(&a);
-    fake_open(&b);
-    fake_dial(&b, a.address, 1);
-    FAKE_RUN_UNTIL(a.n_up == 1 && b.n_up == 1);
-}
-
-static void close_both(void)
-{
-    fake_exit(&a);
-    fake_exit(&b);
-    fake_close(&a);
-    fake_close(&b);
-}
-
 /* One more send of b's next step; the bytes begin with `first`. */
 static void ask_control(uint8_t first, size_t n)
 {
@@ -69,7 +52,7 @@ enum { MESSAGE = 100 };
  * they are REKEYs, since nothing else is that short and nobody hangs up. */
 static uint64_t rekeys_in(uint32_t n)
 {
-    connect_both();
+    fake_meet(&a, &b, 1);
     for (uint32_t i = 0; i < n; i++) {
         ask_control(2, MESSAGE);
         fake_poke(&b);
@@ -80,7 +63,7 @@ static uint64_t rekeys_in(uint32_t n)
     uint64_t messages = n * (uint64_t)(MESSAGE + CHANNEL_OVERHEAD);
     assert_true(bytes >= messages);
     assert_int_equal((bytes - messages) % CHANNEL_OVERHEAD, 0);
-    close_both();
+    fake_part(&a, &b);
     return (bytes - messages) / CHANNEL_OVERHEAD;
 }
 
@@ -127,7 +110,7 @@ static void test_bulk_waits_for_all_control(void **state)
     (void)state;
     init_both();
     a.script = note_order;
-    connect_both();
+    fake_meet(&a, &b, 1);
     struct packet *p = packet_of(10);
     ask_control(2, 60000);
     ask_control(2, 60000);
@@ -140,7 +123,7 @@ static void test_bulk_waits_for_all_control(void **state)
     for (uint32_t i = 0; i < 4; i++)
         assert_int_equal(order[i], 2);
     assert_int_equal(order[4], 1);
-    close_both();
+    fake_part(&a, &b);
 }
 
 /* As many bulk messages as may wait go through, and one too many ends the link. */
@@ -149,7 +132,7 @@ static void test_bulk_queue_is_bounded(void **state)
     (void)state;
     for (uint32_t n = 0; n < 2; n++) {
         init_both();
-        connect_both();
+        fake_meet(&a, &b, 1);
         struct packet *p = packet_of(4 * UV_SESSION_CHUNK); /* The first stays in the queue. */
         for (uint32_t i = 0; i < UV_SESSION_BULK_MAX + n; i++)
             ask_bulk(p);
@@ -157,7 +140,7 @@ static void test_bulk_queue_is_bounded(void **state)
         packet_release(p);
         FAKE_RUN_UNTIL(n == 0 ? a.n_recv == UV_SESSION_BULK_MAX : a.n_down == 1 && b.n_down == 1);
         assert_int_equal(b.n_clean, 0);
-        close_both();
+        fake_part(&a, &b);
     }
 }
 
@@ -167,7 +150,7 @@ static void test_hangup_drops_bulk(void **state)
 {
     (void)state;
     init_both();
-    connect_both();
+    fake_meet(&a, &b, 1);
     struct packet *p = packet_of(10);
     ask_control(2, 60000);
     ask_control(2, 60000);
@@ -179,7 +162,7 @@ static void test_hangup_drops_bulk(void **state)
     FAKE_RUN_UNTIL(a.n_down == 1 && b.n_down == 1);
     assert_int_equal(a.n_recv, 2);
     assert_int_equal(a.n_clean, 1);
-    close_both();
+    fake_part(&a, &b);
 }
 
 /* Control has a limit of its own, far below that of bulk. */
@@ -188,7 +171,7 @@ static void test_over_long_control(void **state)
     (void)state;
     init_both();
     a.control_max = 1000;
-    connect_both();
+    fake_meet(&a, &b, 1);
     ask_control(2, 1000);
     fake_poke(&b);
     FAKE_RUN_UNTIL(a.n_recv == 1);
@@ -197,7 +180,7 @@ static void test_over_long_control(void **state)
     FAKE_RUN_UNTIL(a.n_down == 1 && b.n_down == 1);
     assert_int_equal(a.n_recv, 1);
     assert_int_equal(a.n_clean, 0);
-    close_both();
+    fake_part(&a, &b);
 }
 
 /* ---- deadlines and turns ---- */
@@ -207,7 +190,7 @@ static void test_open_links_have_no_deadline(void **state)
 {
     (void)state;
     init_both();
-    connect_both();
+    fake_meet(&a, &b, 1);
     uint32_t n_open = 0;
     for (uint32_t i = 0; i < UV_DRIVER_SLOTS; i++) {
         const struct uv_link *l = &a.driver->slot[i];
@@ -217,7 +200,7 @@ static void test_open_links_have_no_deadline(void **state)
         assert_false(uv_is_active((const uv_handle_t *)&l->timer));
     }
     assert_int_equal(n_open, 1);
-    close_both();
+    fake_part(&a, &b);
 }
 
 static void note_turns(struct fake *f, const struct node_event *ev, struct node_effects *fx)
@@ -236,7 +219,7 @@ static void test_late_wake_reads_first(void **state)
 {
     (void)state;
     init_both();
-    connect_both();
+    fake_meet(&a, &b, 1);
     memset(order, 0, sizeof order);
     ask_control(2, MESSAGE);
     fake_poke(&b); /* The bytes are in a's socket. */
@@ -250,7 +233,7 @@ static void test_late_wake_reads_first(void **state)
     FAKE_RUN_UNTIL(order[0] != 0);
     assert_int_equal(order[0], 'r');
     FAKE_RUN_UNTIL(a.n_timer > 2); /* Put off, not forgotten. */
-    close_both();
+    fake_part(&a, &b);
 }
 
 /* ---- room ---- */
@@ -269,7 +252,7 @@ static void test_no_more_links_than_the_node_takes(void **state)
     FAKE_RUN_UNTIL(a.driver->n_up == NODE_LINKS_MAX);
     assert_int_equal(a.n_up + a.n_down, 0);
     a.driver->n_up = 0;
-    close_both();
+    fake_part(&a, &b);
 }
 
 static int knock(void)
@@ -307,7 +290,7 @@ static void test_slots_kept_for_dialling(void **state)
     for (int i = 2; i < 6; i++)
         close(fd[i]);
     FAKE_RUN_UNTIL(uv_driver_counts(a.driver)->strangers == 6);
-    close_both();
+    fake_part(&a, &b);
 }
 
 /* ---- several addresses ---- */

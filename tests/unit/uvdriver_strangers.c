@@ -134,19 +134,8 @@ static void open_with_session(uint32_t handshake_ms)
 {
     fake_init(&a, 'a');
     fake_init(&b, 'b');
-    fake_open(&a);
-    fake_open(&b);
-    fake_dial(&b, a.address, 1);
-    FAKE_RUN_UNTIL(a.n_up == 1 && b.n_up == 1);
+    fake_meet(&a, &b, 1);
     a.driver->net.limits.handshake_ms = handshake_ms;
-}
-
-static void close_all(void)
-{
-    fake_exit(&a);
-    fake_exit(&b);
-    fake_close(&a);
-    fake_close(&b);
 }
 
 static void test_junk_changes_a_counter(void **state)
@@ -177,7 +166,7 @@ static void test_junk_changes_a_counter(void **state)
     assert_int_equal(a.bytes_sent, CHANNEL_MSG2);
     assert_int_equal(a.n_up, 1);
     assert_int_equal(a.n_down + a.n_clean, 0);
-    close_all();
+    fake_part(&a, &b);
 }
 
 static size_t bytes_back(int fd)
@@ -214,7 +203,7 @@ static void test_recorded_message_is_answered_once(void **state)
     channel_close(&c);
     fake_dial(&b, a.address, 2); /* The door is open to everybody else. */
     FAKE_RUN_UNTIL(a.n_up == 2);
-    close_all();
+    fake_part(&a, &b);
 }
 
 /* More silent ones than half-open slots: newer ones push out older ones, and
@@ -236,7 +225,7 @@ static void test_flood_does_not_shut_the_door(void **state)
     for (uint32_t i = 0; i < 300; i++)
         close(fd[i]);
     FAKE_RUN_UNTIL(uv_driver_counts(a.driver)->strangers == 300);
-    close_all();
+    fake_part(&a, &b);
 }
 
 static void test_one_address_has_its_share(void **state)
@@ -320,7 +309,7 @@ static void test_no_file_descriptors(void **state)
     FAKE_RUN_UNTIL(a.n_up == 2);
     while (n > 0)
         close(fd[--n]);
-    close_all();
+    fake_part(&a, &b);
 }
 
 /* The copy of the socket is what a rest comes back from: without one the door does not open. */

@@ -19,14 +19,6 @@ static void open_both(void)
     fake_init(&b, 'b');
 }
 
-static void close_both(void)
-{
-    fake_exit(&a);
-    fake_exit(&b);
-    fake_close(&a);
-    fake_close(&b);
-}
-
 /* A plain socket that listens, and its address. */
 static int listen_raw(char address[32])
 {
@@ -55,7 +47,7 @@ static void test_nobody_listens(void **state)
     fake_dial(&b, FAKE_NO_NAME, 2);
     FAKE_RUN_UNTIL(b.n_dial_failed == 2);
     assert_int_equal(b.why, NODE_WHY_UNRESOLVED);
-    close_both();
+    fake_part(&a, &b);
 }
 
 /* Both ends say so, and the dialler's sentence is not that of a wrong address. */
@@ -74,7 +66,7 @@ static void test_another_key(void **state)
     assert_int_equal(a.n_notes, 1); /* Three in a moment are one line. */
     assert_non_null(strstr(a.note, "127.0.0.1"));
     assert_non_null(strstr(a.note, "not sealed with our cluster key"));
-    close_both();
+    fake_part(&a, &b);
 }
 
 static void speak(struct fake *f, uint16_t least, uint16_t most)
@@ -109,7 +101,7 @@ static void test_versions(void **state)
     assert_non_null(strstr(a.note, range));
     assert_int_equal(a.n_up + b.n_up, 2);
     assert_int_equal(a.n_down + b.n_down, 0);
-    close_both();
+    fake_part(&a, &b);
 }
 
 /* What takes the connection and is no hearsay: silence, an answer of its own, half of one. */
@@ -144,7 +136,7 @@ static void test_others_answer(void **state)
         close(fd);
     }
     close(server);
-    close_both();
+    fake_part(&a, &b);
 }
 
 /* A socket with a first message under our key on its way. */
@@ -193,7 +185,7 @@ static void test_handshakes_that_do_not_end(void **state)
     FAKE_RUN_UNTIL(n_strangers() == 2);
     assert_int_equal(a.n_notes, 1);
     assert_non_null(strstr(a.note, "may be of an older release"));
-    close_both();
+    fake_part(&a, &b);
 }
 
 static void test_a_slow_handshake(void **state)
@@ -209,7 +201,7 @@ static void test_a_slow_handshake(void **state)
         assert_non_null(strstr(a.note, "did not end the handshake in time"));
     assert_null(strstr(a.note, "older"));
     close(fd);
-    close_both();
+    fake_part(&a, &b);
 }
 
 int main(void)

@@ -1,0 +1,56 @@
+/* compress/simd/loads.h -- the loops of load() and load_signs(), the same for each level.
+ *
+ * For avx2_load.c and avx512_load.c, which define before it what differs: STEP, struct loaded,
+ * struct loading, load_block() and sums_of().
+ */
+#ifndef COMPRESS_SIMD_LOADS_H
+#define COMPRESS_SIMD_LOADS_H
+
+/* Folding is a chain of instructions that each wait for the last one: the chains of all blocks
+ * run side by side when nothing else stands between them. */
+STEP void load_all(struct simd_sums *sums, float *v, const struct simd_source *s, unsigned how)
+{
+    struct loaded to = {v, NULL};
+    struct loading l[SIMD_BLOCKS_MAX];
+    size_t count = 0;
+    for (size_t at = 0; at < s->n; at += s->block) {
+        size_t n = s->n - at < s->block ? s->n - at : s->block;
+        l[count++] = load_block(&to, at, s->x, s->x_hat, n, how);
+    }
+    for (size_t b = 0; b < count; b++)
+        sums[b] = sums_of(&l[b]);
+}
+
+/* One loop for each `how`, or the two tests would be made again at each step. */
+STEP void loads(struct simd_sums *sums, float *v, const struct simd_source *s)
+{
+    switch (s->how) {
+    case 0:
+        load_all(sums, v, s, 0);
+        break;
+    case SIMD_L1:
+        load_all(sums, v, s, SIMD_L1);
+        break;
+    case SIMD_AHEAD:
+        load_all(sums, v, s, SIMD_AHEAD);
+        break;
+    default:
+        load_all(sums, v, s, SIMD_L1 | SIMD_AHEAD);
+        break;
+    }
+}
+
+/* The same loop, which stores signs and not differences; l1 is always summed. */
+STEP struct simd_sums loads_signs(uint8_t *dst, const float *x, const float *x_hat, size_t n,
+                                  unsigned how)
+{
+    struct loaded to = {NULL, dst};
+    struct loading l;
+    if (how & SIMD_AHEAD)
+        l = load_block(&to, 0, x, x_hat, n, SIMD_L1 | SIMD_AHEAD);
+    else
+        l = load_block(&to, 0, x, x_hat, n, SIMD_L1);
+    return sums_of(&l);
+}
+
+#endif
