@@ -6,7 +6,6 @@
  */
 #include "compress/simd/table.h"
 
-
 enum {
     LANE = SIMD_LANES - 1 /* i & LANE is the lane of element i. */
 };
