@@ -244,7 +244,8 @@ static void warn_of_strays(const struct command *c)
 static int run_command(const struct command *c, int argc, char **argv)
 {
     static struct options options;
-    static const struct options_world world = {.env = getenv, .expand = cmd_expand};
+    static const struct options_world world = {
+        .env = getenv, .expand = cmd_expand, .commands = commands};
     char error[OPTIONS_ERROR_MAX];
     switch (options_parse(&options, c, argc, argv, &world, error)) {
     case OPTIONS_OK:

@@ -254,6 +254,11 @@ static void unknown_flag(const struct options *o, const char *element,
         snprintf(error, OPTIONS_ERROR_MAX, "--%s: %s", name, o->command->no_key);
         return;
     }
+    char owners[OPTIONS_OWNERS_MAX];
+    if (options_owners(o->world->commands, name, owners)) {
+        snprintf(error, OPTIONS_ERROR_MAX, "--%s is a flag of hearsay %s only", name, owners);
+        return;
+    }
     const char *best = NULL;
     for (uint32_t i = 0; i < o->n && name[0]; i++) {
         const char *known = o->values[i].row->name;

@@ -109,6 +109,8 @@ struct options_world
      * OPTIONS_EXPANDED_MAX keys of a command line may be replaced. */
     int (*expand)(const char *key, const char *value, char out[RUN_VALUE_MAX],
                   char error[OPTIONS_ERROR_MAX]);
+    /* All commands, the last without a name: a flag that only others have is said to be theirs. */
+    const struct command *commands;
 };
 
 enum options_result { OPTIONS_OK = 0, OPTIONS_WANT_HELP = 1 };
@@ -144,6 +146,10 @@ void options_env_name(const char *name, char *out, size_t cap);
  * to one without a name)? Then *meant is the name that it may have been meant to be, which
  * belongs to a row or a run key, or NULL where none is near. */
 bool options_stray(const struct command *commands, const char *variable, const char **meant);
+
+/* The commands with a flag of this name, "peer, sim"; false: none has it (commands may be NULL). */
+enum { OPTIONS_OWNERS_MAX = 120 };
+bool options_owners(const struct command *commands, const char *name, char out[OPTIONS_OWNERS_MAX]);
 
 /* Edit distance with swaps of neighbours (optimal string alignment), texts
  * of up to 63 bytes; longer ones count as far apart. */

@@ -102,3 +102,22 @@ bool options_stray(const struct command *commands, const char *variable, const c
     *meant = s.meant;
     return !s.found;
 }
+
+static bool has_flag(const struct command *c, const char *name)
+{
+    for (const struct option_row *row = c->rows; row->name != NULL; row++)
+        if (row->kind != OPTION_OPERAND && strcmp(row->name, name) == 0)
+            return true;
+    return false;
+}
+
+bool options_owners(const struct command *commands, const char *name, char out[OPTIONS_OWNERS_MAX])
+{
+    size_t n = 0;
+    out[0] = '\0';
+    for (const struct command *c = commands; c != NULL && c->name != NULL; c++)
+        if (has_flag(c, name) && n < OPTIONS_OWNERS_MAX)
+            n += (size_t)snprintf(out + n, OPTIONS_OWNERS_MAX - n, "%s%s", n > 0 ? ", " : "",
+                                  c->name);
+    return n > 0;
+}

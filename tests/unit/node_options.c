@@ -89,7 +89,16 @@ static int expand(const char *key, const char *value, char out[RUN_VALUE_MAX],
     return 1;
 }
 
-static const struct options_world world = {.env = env, .expand = expand};
+static const struct option_row other_rows[] = {
+    {.name = "uplink", .kind = OPTION_TEXT, .help = "the others' own"},
+    {.name = "pear", .kind = OPTION_FLAG, .help = "nearer to --peers than to anything"},
+    {.name = "where", .kind = OPTION_OPERAND, .help = "no flag"},
+    {.name = NULL},
+};
+static const struct command commands[] = {{.name = "alpha", .rows = other_rows},
+                                          {.name = "beta", .rows = other_rows + 1},
+                                          {.name = NULL}};
+static const struct options_world world = {.env = env, .expand = expand, .commands = commands};
 
 /* Parse the words of `line`, cut at blanks. */
 static int parse(const struct command *c, const char *line)
@@ -206,6 +215,9 @@ static void test_errors(void **state)
     refuse(&tool, "f --hel", "unknown flag --hel");
     refuse(&tool, "f --file x", "unknown flag --file"); /* An operand is no flag. */
     refuse(&tool, "f -x", "unknown flag -x");
+    refuse(&tool, "f --uplink 3", "--uplink is a flag of hearsay alpha only");
+    refuse(&tool, "f --pear", "--pear is a flag of hearsay alpha, beta only");
+    refuse(&tool, "f --where 3", "unknown flag --where");
     refuse(&tool, "f --out", "--out needs a value (DIR)");
     refuse(&tool, "f -n", "--peers needs a value (N)");
     refuse(&tool, "f --out --json", "--out needs a value (DIR), found the flag --json");
