@@ -26,6 +26,7 @@
 #include "peer/uv/spare.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -158,7 +159,9 @@ static int take_listen(struct peer *p)
     uint64_t fd;
     if (strncmp(text, "fd:", 3) == 0 && number_whole(text + 3, &fd) && fd <= 65535) {
         p->config.listen_fd = (int)fd;
-        return CMD_OK;
+        if (fcntl((int)fd, F_GETFD) >= 0)
+            return CMD_OK;
+        return cmd_fail(p->o, CMD_USAGE, "--listen: there is no open file descriptor %d", (int)fd);
     }
     if (uv_resolve_numeric(text, &p->config.listen) < 0)
         return cmd_fail(p->o, CMD_USAGE,

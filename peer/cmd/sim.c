@@ -268,17 +268,20 @@ static int code_of_failure(const struct simulation *s)
     return CMD_FAILED;
 }
 
-/* Who lies, and how. */
-static int read_attack(struct simulation *s, const struct run *run)
+/* Who lies, and how. Before the data are read. */
+static int read_attack(struct simulation *s)
 {
     char error[ATTACK_ERROR_MAX];
     const char *spec = options_text(s->o, "attack");
-    if (spec == NULL)
-        return CMD_OK;
-    if (mixer_all[run->mixer]->updates)
-        return cmd_fail(s->o, CMD_USAGE, "--attack: only with --mixer choco");
-    if (attack_read(spec, s->n, &s->attack, s->liar, error) != 0)
+    if (spec != NULL && attack_read(spec, s->n, &s->attack, s->liar, error) != 0)
         return cmd_fail(s->o, CMD_USAGE, "--attack: %s", error);
+    return CMD_OK;
+}
+
+static int check_attack(const struct simulation *s, const struct run *run)
+{
+    if (s->attack != NULL && mixer_all[run->mixer]->updates)
+        return cmd_fail(s->o, CMD_USAGE, "--attack: only with --mixer choco");
     return CMD_OK;
 }
 
@@ -288,9 +291,11 @@ static int simulate(struct simulation *s)
     struct run run;
     int code = check_links(o);
     if (code == CMD_OK)
+        code = read_attack(s);
+    if (code == CMD_OK)
         code = open_peers(s, &run);
     if (code == CMD_OK)
-        code = read_attack(s, &run);
+        code = check_attack(s, &run);
     if (code == CMD_OK)
         code = look(s, &run);
     if (code == CMD_OK && !s->dir.finished)
