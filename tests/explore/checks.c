@@ -258,7 +258,7 @@ static double exact_drift(const struct cluster *c, uint32_t peer, uint64_t round
             d2 += ((double)x[i][k] - mean) * ((double)x[i][k] - mean) / n;
         m2 += mean * mean;
     }
-    return n > 0 ? sqrt(d2 / m2) : (double)NAN;
+    return n == 0 ? (double)NAN : d2 > 0 ? sqrt(d2 / m2) : 0;
 }
 
 /* Three standard errors of a sketch of 256, and what floats and four bits leave. Where a peer
@@ -445,7 +445,7 @@ static bool counts(const struct outcome_facts *f, uint32_t j)
     return true;
 }
 
-/* The exact relative drift of these peers' models. */
+/* The exact relative drift of these peers' models; 0 where all are the same, also where that is 0. */
 static double drift_among(const struct cluster *c, uint32_t set)
 {
     double d2 = 0, m2 = 0;
@@ -462,7 +462,7 @@ static double drift_among(const struct cluster *c, uint32_t set)
             }
         m2 += mean * mean;
     }
-    return n > 0 ? sqrt(d2 / m2) : (double)NAN;
+    return n == 0 ? (double)NAN : d2 > 0 ? sqrt(d2 / m2) : 0;
 }
 
 /* Who said 0 is in consensus with all that said so and that it does not name as dead. */
