@@ -278,6 +278,18 @@ void admission_look(struct cluster *c, uint32_t peer)
              || (refused && (late || w->rival));
 }
 
+/* Whoever was started when the token's time was over, and remembers nobody, admits none that has one. */
+uint32_t admission_forgotten(const struct cluster *c, uint32_t peer)
+{
+    int64_t over_us = (int64_t)(c->plan.token_s * 1e6);
+    bool late = c->peer[peer].since_us > over_us, has = c->plan.tokens >> peer & 1;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < c->plan.n_peers; i++)
+        if (i != peer && cluster_alive(c, i))
+            n += (c->plan.tokens >> i & 1 && late) || (has && c->peer[i].since_us > over_us);
+    return n;
+}
+
 static bool is_outside(const struct cluster *c, uint32_t peer)
 {
     for (uint32_t i = 0; i < c->plan.n_peers; i++) /* An identity that is shared is no other's. */

@@ -347,12 +347,13 @@ static bool whole_at(struct cluster *c, uint32_t i, uint32_t alive, uint32_t tra
     uint32_t stalled = 0;
     for (uint32_t j = 0; j < c->plan.n_peers; j++)
         stalled += cluster_alive(c, j) && c->peer[j].hurt;
+    uint32_t forgotten = admission_forgotten(c, i);
     uint32_t liars = 0; /* Are known, or not. */
     for (uint32_t j = 0; j < c->plan.n_peers; j++)
         liars += !cluster_honest(c, j) && cluster_alive(c, j);
     if (c->n_ghosts > 0) /* Those that one member alone vouches for share an allowance. */
         liars += 1 + alive / 16;
-    bool knows = s.n_vertices <= alive + liars && s.n_vertices + stalled >= alive;
+    bool knows = s.n_vertices <= alive + liars && s.n_vertices + stalled + forgotten >= alive;
     knows |= p.phase == NODE_GATHERING;
     if (!knows && tell)
         cluster_wrong(c, WRONG_VIEW, "%" PRIu32 " counts %zu of %" PRIu32 " alive", i, s.n_vertices,

@@ -176,6 +176,8 @@ void admission_rival(struct cluster *c, uint32_t peer);
 void admission_check(struct cluster *c);
 void admission_look(struct cluster *c, uint32_t peer);
 void admission_settled(struct cluster *c);
+/* So many that live may be refused by this peer, or refuse it, for a token whose time is over. */
+uint32_t admission_forgotten(const struct cluster *c, uint32_t peer);
 /* course.c: a process of this peer ends, if it has not, and another begins. */
 void cluster_start_again(struct cluster *c, uint32_t peer, bool as_new);
 
