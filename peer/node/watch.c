@@ -203,6 +203,8 @@ void watch_late(struct sessions *s, int64_t late_us)
         s->contacts[i].heard_us += late_us;
         s->contacts[i].asked_us = 0;
     }
+    s->twins.since_us += late_us; /* What we have not seen meanwhile says nothing of who lives. */
+    s->twins.seen_us += late_us;
     if (late_us > SILENT_US)
         s->stood_us = s->env->now_us;
 }
