@@ -80,6 +80,8 @@ const char *outcome_word(enum outcome_kind kind)
         return "diverged";
     case OUTCOME_AWAY:
         return "away";
+    case OUTCOME_ALONE:
+        return "alone";
     case OUTCOME_NO_QUORUM:
         return "no-quorum";
     case OUTCOME_UNASKED:
@@ -106,6 +108,8 @@ static enum outcome_kind kind_of(const struct outcome_facts *f)
         return OUTCOME_DIVERGED;
     if (f->away)
         return OUTCOME_AWAY;
+    if (f->lonely)
+        return OUTCOME_ALONE;
     if (!outcome_quorum(f->n_among, base_of(f), f->quorum))
         return OUTCOME_NO_QUORUM;
     if (!(f->target > 0))
@@ -126,6 +130,7 @@ static int code_of(enum outcome_kind kind, int failed)
         return CMD_OK;
     case OUTCOME_DIVERGED:
     case OUTCOME_AWAY:
+    case OUTCOME_ALONE:
     case OUTCOME_NO_QUORUM:
     case OUTCOME_UNKNOWN:
     case OUTCOME_APART:
@@ -236,6 +241,10 @@ static void say_all(struct outcome *o, const struct outcome_facts *f)
     case OUTCOME_AWAY:
         say_away(o, f);
         break;
+    case OUTCOME_ALONE:
+        say(o, "no consensus: alone from beginning to end, no peer of the bootstrap list was "
+               "ever met");
+        break;
     case OUTCOME_NO_QUORUM:
         say(o, "no quorum: ");
         say_who(o, f);
@@ -270,6 +279,6 @@ void outcome_judge(struct outcome *o, const struct outcome_facts *f)
     *o = (struct outcome){.kind = kind_of(f)};
     o->exit_code = code_of(o->kind, f->failed);
     say_all(o, f);
-    if (f->lonely && o->kind != OUTCOME_FAILED)
+    if (f->lonely && (o->kind == OUTCOME_STOPPED || o->kind == OUTCOME_DIVERGED))
         say(o, "; alone from beginning to end: no peer of the bootstrap list was ever met");
 }

@@ -10,6 +10,8 @@
  *   it was stopped (SIGTERM)                        stopped     0
  *   training ran away, or a loss is not finite      diverged    3
  *   the run ended elsewhere while it was away       away        3
+ *   there is a bootstrap list, and nobody of it,
+ *   nor anybody else, was ever met                  alone       3
  *   fewer than the quorum ended together            no-quorum   3
  *   no last phase was asked for (--final-drift 0)   unasked     0
  *   the distance is not known                       unknown     3
@@ -34,6 +36,7 @@ enum outcome_kind {
     OUTCOME_STOPPED,
     OUTCOME_DIVERGED,
     OUTCOME_AWAY,
+    OUTCOME_ALONE,
     OUTCOME_NO_QUORUM,
     OUTCOME_UNASKED,
     OUTCOME_UNKNOWN,

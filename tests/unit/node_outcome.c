@@ -48,6 +48,10 @@ static void test_order(void **state)
     judged(&f, OUTCOME_UNASKED, 0);
     f.n_among = 3;
     judged(&f, OUTCOME_NO_QUORUM, 3);
+    f.lonely = true;
+    judged(&f, OUTCOME_ALONE, 3);
+    f.away = true;
+    judged(&f, OUTCOME_AWAY, 3);
     f.diverged = "the loss ran away";
     judged(&f, OUTCOME_DIVERGED, 3);
     f.stopped = true;
@@ -324,8 +328,8 @@ static void test_who_joined(void **state)
 
 static void test_words(void **state)
 {
-    static const char *const word[] = {"failed",  "stopped", "diverged", "away",     "no-quorum",
-                                       "unasked", "unknown", "apart",    "consensus"};
+    static const char *const word[] = {"failed",    "stopped", "diverged", "away",  "alone",
+                                       "no-quorum", "unasked", "unknown",  "apart", "consensus"};
     (void)state;
     for (int i = 0; i <= OUTCOME_CONSENSUS; i++)
         assert_string_equal(outcome_word((enum outcome_kind)i), word[i]);

@@ -156,6 +156,7 @@ static void test_alone_to_the_end(void **state)
         outcome_judge(&o, &f);
         assert_int_equal(f.lonely, named == 1);
         assert_int_equal(strstr(o.text, "alone from beginning to end") != NULL, named == 1);
+        assert_int_equal(o.kind == OUTCOME_ALONE, named == 1);
         lone_close(w);
     }
     struct outcome_facts f;
