@@ -240,16 +240,20 @@ uint32_t check_counted(const struct cluster *c, uint32_t peer)
     return set;
 }
 
-/* Among those whom this peer counted as members then. */
-static double exact_drift(const struct cluster *c, uint32_t peer, uint64_t round, bool later)
+/* Among those of the set. NaN where the model of one was forgotten with its process. */
+static double exact_drift(const struct cluster *c, uint32_t set, uint64_t round, bool later)
 {
     double d2 = 0, m2 = 0;
     const float *x[PLAN_PEERS_MAX];
     uint32_t n = 0;
-    for (uint32_t i = 0; i < c->plan.n_peers; i++)
-        if ((c->peer[peer].counted[round] & UINT32_C(1) << i)
-            && (x[n] = model_at(&c->peer[i], round, later)) != NULL)
-            n++;
+    for (uint32_t i = 0; i < c->plan.n_peers; i++) {
+        if (!(set & UINT32_C(1) << i))
+            continue;
+        x[n] = model_at(&c->peer[i], round, later);
+        if (x[n] == NULL && c->peer[i].since_us > 0)
+            return (double)NAN;
+        n += x[n] != NULL;
+    }
     for (size_t k = 0; k < c->plan.dim; k++) {
         double mean = 0;
         for (uint32_t i = 0; i < n; i++)
@@ -259,6 +263,14 @@ static double exact_drift(const struct cluster *c, uint32_t peer, uint64_t round
         m2 += mean * mean;
     }
     return n == 0 ? (double)NAN : d2 > 0 ? sqrt(d2 / m2) : 0;
+}
+
+/* Whom it counted as members when the round's models were kept: with --overlap that is before its local
+ * steps, and behind those of the last round. */
+static uint32_t counted_at(const struct watched *w, uint64_t round)
+{
+    bool before = w->cluster->plan.overlap > 0 && round > 0 && w->has[round - 1];
+    return before ? w->counted[round - 1] & w->counted[round] : w->counted[round];
 }
 
 /* Four and a half standard errors of a sketch of 256, beyond which chance alone is once in 100,000
@@ -271,8 +283,9 @@ static void check_drift(struct cluster *c, uint32_t peer, const struct node_prog
         || p->drift_round == w->drift_round || p->drift_round >= c->plan.rounds)
         return;
     w->drift_round = p->drift_round;
-    double was = exact_drift(c, peer, p->drift_round, false);
-    double is = exact_drift(c, peer, p->drift_round, true);
+    uint32_t set = counted_at(w, p->drift_round);
+    double was = exact_drift(c, set, p->drift_round, false);
+    double is = exact_drift(c, set, p->drift_round, true);
     double low = was < is ? was : is, high = was < is ? is : was, told = p->relative_drift;
     if (!(low > 1e-5) || !isfinite(high))
         return;
