@@ -366,6 +366,7 @@ static int take_out(struct peer *p)
     if (code == CMD_OK)
         code = cmd_checkpoint_open(&p->checkpoint, p->o, p->out);
     cmd_checkpoint_tell(&p->checkpoint, &p->config);
+    p->config.node.was_there = p->dir.begun && p->config.node.n_resume == 0;
     return code;
 }
 

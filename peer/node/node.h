@@ -269,6 +269,9 @@ struct node_config
     int64_t checkpoint_us;
     struct node_resume resume[2]; /* Go on from these, the later beat first (resume.h). */
     size_t n_resume;
+    /* This peer was in the run before, and nothing of that is left to go on from: where too few members
+     * are there to begin, the others may have gone on and finished. It waits for patience_us. */
+    bool was_there;
 };
 
 /* Figures for people and scripts. NaN where not known (yet). */

@@ -1,6 +1,7 @@
 /* peer/node/phases.c -- shows the schedule what this peer knows, and does what it decided. */
 #include "peer/node/phases.h"
 
+#include "peer/node/deserted.h"
 #include "peer/node/labour.h"
 #include "peer/node/others.h"
 #include "peer/node/sight.h"
@@ -412,25 +413,13 @@ static void see_gathering(struct phases *ph, struct schedule_view *v)
     v->behind = v->complete && ahead != NULL && (is_late(ph, v, ahead) || is_over(ph));
     v->final = ph->final;
     v->complete &= ph->round > 0 || !join_others_resume(ph->join);
+    deserted_gathers(ph, v->complete);
     if (!v->has_model || !v->complete)
         ph->gathered_us = 0;
     else if (ph->gathered_us == 0)
         ph->gathered_us = now;
     v->gathered_us = ph->gathered_us > 0 ? now - ph->gathered_us : 0;
     v->quiet = edges_open(ph->edges) == ph->edges->n && now - ph->edges->opened_us > QUIET_US;
-}
-
-/* Has the run ended without us? In training that is so where the others say that they have
- * finished. Where all were gone when we came back, nobody is left to say anything; who was only
- * cut off trains on as long as it has a quorum. */
-static bool left_behind(const struct phases *ph)
-{
-    enum sessions_away away = sessions_deserted(ph->sessions);
-    bool training = ph->phase == NODE_TRAINING && ph->round < ph->workshop->run.rounds;
-    if (ph->phase != NODE_TRAINING && ph->phase != NODE_SETTLING)
-        return ph->away;
-    return ph->away || (training && (edges_open(ph->edges) == 0 && others_finished(ph->env)))
-           || away == SESSIONS_STOOD || (away == SESSIONS_CUT && held(ph));
 }
 
 bool phases_writes(const struct phases *ph)
@@ -467,7 +456,7 @@ static struct schedule_view see(struct phases *ph, bool diverged)
                               .n_edges = ph->edges->n};
     if (!v.lock_step && !ph->trained) /* No faster than training was. */
         v.pace_us = labour_mean_us(ph);
-    v.away = ph->away = left_behind(ph);
+    v.away = ph->away = deserted_left_behind(ph);
     if (ph->phase == NODE_GATHERING)
         see_gathering(ph, &v);
     /* Only a consensus is one of somebody: whoever claims none need not count the others. */
@@ -542,6 +531,7 @@ static enum phases_next follow(struct phases *ph, const struct schedule_view *v,
     }
     ph->draining |= d->drain;
     ph->wake_us = d->wait_us > 0 ? ph->env->now_us + d->wait_us : INT64_MAX;
+    deserted_waits(ph);
     switch (d->act) {
     case SCHEDULE_WAIT:
         ph->told_us = tell_wait(ph, d);

@@ -8,8 +8,8 @@
  *   none of them is      its run ended while it was away, whatever it has from its checkpoint
  *   there to give one
  *
- * Owned here, and written by phases.c and labour.c only: the phase, the rounds and what became of them,
- * the quorum, how far the last phase has come. The rules are in schedule.h, which also draws
+ * Owned here, and written by phases.c, labour.c and deserted.c only: the phase, the rounds and what
+ * became of them, the quorum, how far the last phase has come. The rules are in schedule.h, which also draws
  * the phases. phases_update() shows it what this peer knows, notes what follows for itself
  * and says what the node has to do.
  *
@@ -51,6 +51,7 @@ struct phases
     bool window_due;          /* The next job begins one: the first of a last phase in
                                * lock step. */
     int64_t gathered_us;      /* Since when there are members enough; 0: there are not. */
+    int64_t missed_us;        /* And since when there are not; 0: there are. */
     int64_t idle_since_us;    /* When the last job ended. */
     int64_t job_us;           /* When the present job began. */
     int64_t longest_us;       /* The longest job of ours, */

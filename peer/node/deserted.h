@@ -1,0 +1,24 @@
+/* peer/node/deserted.h -- has the run ended without this peer?
+ *
+ *   gathering     it was in the run before, has no checkpoint of it, and --patience is over while too
+ *                 few members are there to begin: it ends, and keeps no model
+ *   training      the others say that they have finished, or all were gone when it came back
+ *   last phase    all others have finished and gone, and its drift is not known, or over the target
+ *
+ * Then its own end is `away` (outcome.h). A part of phases.h, whose fields it reads and writes.
+ */
+#ifndef PEER_NODE_DESERTED_H
+#define PEER_NODE_DESERTED_H
+
+#include "peer/node/phases.h"
+
+/* In gathering: are members enough there to begin? */
+void deserted_gathers(struct phases *ph, bool complete);
+
+/* Have they been missing for too long? Ends the node then. */
+void deserted_waits(struct phases *ph);
+
+/* In training, and in the last phase. */
+bool deserted_left_behind(const struct phases *ph);
+
+#endif
