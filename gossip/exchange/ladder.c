@@ -18,9 +18,10 @@ static const double coarse = 0.5, fine = 0.2;
 static const double far_over = 4;
 enum { FAR_LOOKS = 3 };
 
-void ladder_init(struct ladder *l)
+void ladder_init(struct ladder *l, uint64_t pace)
 {
-    *l = (struct ladder){.rung = LADDER_FIRST, .excess = (double)NAN};
+    *l = (struct ladder){.rung = pace > LADDER_BLIND ? LADDER_SAFE : LADDER_FIRST,
+                         .excess = (double)NAN};
 }
 
 /* A moving average that begins with its first value, and not at 0. */

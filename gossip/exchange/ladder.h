@@ -54,6 +54,8 @@
 enum {
     LADDER_RUNGS = 8,
     LADDER_FIRST = 3,  /* Where a peer begins: the first rounds part models most. */
+    LADDER_SAFE = 5,   /* Where it begins if figures are more than LADDER_BLIND rounds apart, as */
+    LADDER_BLIND = 32, /* with models that are hardly longer than a sketch: their bytes are few. */
     LADDER_MIDDLE = 2, /* The rung whose bytes plan how often sketches go along. */
     LADDER_MARKS = 4
 };
@@ -82,7 +84,8 @@ struct ladder
     uint32_t n_marks;
 };
 
-void ladder_init(struct ladder *l);
+/* Figures of the drift are to come every `pace` rounds. */
+void ladder_init(struct ladder *l, uint64_t pace);
 
 struct state;                                         /* nn/math/state.h */
 void ladder_state(struct ladder *l, struct state *s); /* A section of its own. */

@@ -379,6 +379,7 @@ static int check(struct local *l)
     int code = cmd_peers_flags(l->o, l->n, &l->flags);
     if (code != CMD_OK)
         return code;
+    cmd_peers_crowd(l->o, l->n);
     struct run *run = &l->result.run;
     struct run_flags filled = l->flags;
     char shard[32] = "auto";

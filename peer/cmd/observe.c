@@ -276,7 +276,8 @@ int cmd_observe(struct cmd_observe *w, const struct options *o)
                         "of one that is",
                         w->refused_by);
     if (n_answers == 0)
-        return cmd_fail(o, CMD_FAILED, "no peer answers at %s with this key",
+        return cmd_fail(o, CMD_FAILED,
+                        "no peer answers at %s with this key (hearsay probe HOST:PORT says why)",
                         options_text(o, "bootstrap"));
     qsort(w->member, w->n, sizeof *w->member, by_name);
     return CMD_OK;

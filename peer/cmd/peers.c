@@ -6,6 +6,9 @@
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
+
+enum { CROWD = 24 }; /* Peers for each processor that still hear each other in time. */
 
 /* Counts the edges that a canonical spec names: 0 for any family but edges. */
 static uint32_t named_edges(const char *spec)
@@ -66,4 +69,16 @@ int cmd_peers_flags(const struct options *o, uint32_t n, struct run_flags *flags
     int err = run_flags_set(flags, "min-peers", text, error);
     assert(err == 0); /* The row has the key's range. */
     return CMD_OK;
+}
+
+void cmd_peers_crowd(const struct options *o, uint32_t n)
+{
+    long n_processors = sysconf(_SC_NPROCESSORS_ONLN);
+    if (n_processors < 1 || n <= CROWD * (uint64_t)n_processors)
+        return;
+    cmd_fail(o, CMD_OK,
+             "warning: %u processes share %ld processor%s: sessions between them may time out; "
+             "hearsay sim "
+             "--peers %u trains the same models, bit for bit, in one process",
+             (unsigned)n, n_processors, n_processors == 1 ? "" : "s", (unsigned)n);
 }

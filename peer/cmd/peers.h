@@ -34,4 +34,7 @@ struct graph;
  * they name, so that *g has more of them. */
 void cmd_peers_joined(const struct options *o, const char *spec, const struct graph *g);
 
+/* Warn where so many processes are more than this machine's processors can serve in time. */
+void cmd_peers_crowd(const struct options *o, uint32_t n);
+
 #endif

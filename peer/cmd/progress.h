@@ -90,7 +90,7 @@ struct cmd_progress_rungs
  * The text is borrowed. */
 void cmd_progress_rung(struct cmd_progress_rungs *r, const char *rung, double excess);
 /* "codec of the last rounds: qsgd:4 (6 of 8 peers), fp16 (2)", and where no peer
- * ever knew the drift, that the target had no effect. Nothing without rungs. */
+ * ever knew the drift, that this is the one it began with. Nothing without rungs. */
 void cmd_progress_rungs_say(const struct cmd_progress_rungs *r, FILE *out);
 
 #endif

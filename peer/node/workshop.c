@@ -52,11 +52,11 @@ static int open_mixing(struct workshop *w)
         c.spec[DELTA_RUN] = r->compress;
     for (uint32_t i = 0; i < LADDER_RUNGS && by_drift; i++)
         c.spec[DELTA_RUNG + i] = ladder_spec[i];
-    ladder_init(&w->ladder);
     w->by_drift = by_drift;
     int err = mixing_init(&w->mixing, &c);
     if (err != 0)
         return err;
+    ladder_init(&w->ladder, w->mixing.survey_pace);
     bool watches = by_drift || r->pull > 0 || r->local_steps == 0;
     w->before = watches ? malloc(w->mixing.dim * sizeof *w->before) : NULL;
     if (watches && w->before == NULL) {

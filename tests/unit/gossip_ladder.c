@@ -57,7 +57,7 @@ static void test_table(void **state)
         for (int target = 0; target < 2; target++) {
             double of = target ? 0.25 : 4;
             struct ladder l;
-            ladder_init(&l);
+            ladder_init(&l, 1);
             assert_int_equal(l.rung, LADDER_FIRST);
             for (uint64_t t = 0; t < LOOKS; t++) {
                 look(&l, of, of * row[i].ratio[t], 10 * t + 7, 10 * t + 9);
@@ -82,7 +82,7 @@ static void test_lag(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
         struct ladder l;
-        ladder_init(&l);
+        ladder_init(&l, 1);
         for (uint64_t t = 1; t <= 2; t++) {
             double xi = 2 * row[i].excess, lag = row[i].lag * xi;
             l.motion2 = 1;
@@ -108,7 +108,7 @@ static void test_far_over(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
         struct ladder l;
-        ladder_init(&l);
+        ladder_init(&l, 1);
         for (uint64_t t = 1; t <= 9; t++) {
             double xi = 2 * row[i].excess[t % 2];
             l.motion2 = 1;
@@ -126,7 +126,7 @@ static void test_lower_end(void **state)
 {
     struct ladder l;
     (void)state;
-    ladder_init(&l);
+    ladder_init(&l, 1);
     for (uint64_t t = 1; t <= 20; t++)
         look(&l, 1, 0.1, 10 * t, 10 * t + 3);
     assert_int_equal(l.rung, 0);
@@ -141,7 +141,7 @@ static void test_old_figures(void **state)
 {
     struct ladder l;
     (void)state;
-    ladder_init(&l);
+    ladder_init(&l, 1);
     look(&l, 1, 5, 0, 0); /* Round 0: there has been no window yet. */
     assert_int_equal(l.rung, 3);
     for (uint64_t now = 8; now < 20; now++)
@@ -178,7 +178,7 @@ static void test_unit(void **state)
 {
     struct ladder l;
     (void)state;
-    ladder_init(&l);
+    ladder_init(&l, 1);
     assert_true(isnan(l.excess));
     ladder_moved(&l, 4); /* The first counts whole, the others a tenth. */
     ladder_mark(&l, 10);
@@ -200,7 +200,7 @@ static void test_no_unit(void **state)
 {
     struct ladder l;
     (void)state;
-    ladder_init(&l);
+    ladder_init(&l, 1);
     ladder_mark(&l, 5);
     ladder_look(&l, 1, 1, 99, 5, 30);
     ladder_moved(&l, 1);
@@ -221,7 +221,7 @@ static void test_floor(void **state)
 {
     struct ladder l;
     (void)state;
-    ladder_init(&l);
+    ladder_init(&l, 1);
     assert_int_equal(ladder_rung(&l), LADDER_FIRST);
     ladder_set_floor(&l, 5, 0);
     assert_int_equal(ladder_rung(&l), 5);
@@ -269,13 +269,29 @@ static void test_rungs(void **state)
     assert_true(LADDER_FIRST < LADDER_RUNGS && LADDER_MIDDLE < LADDER_RUNGS);
 }
 
+/* Where figures come seldom nothing may be lost before the first. */
+static void begins_dense_where_it_is_blind(void **state)
+{
+    struct ladder l;
+    (void)state;
+    ladder_init(&l, LADDER_BLIND);
+    assert_string_equal(ladder_spec[ladder_rung(&l)], "topk:0.1+qsgd:4");
+    ladder_init(&l, LADDER_BLIND + 1);
+    assert_string_equal(ladder_spec[ladder_rung(&l)], "qsgd:4");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_table),       cmocka_unit_test(test_lag),
-        cmocka_unit_test(test_far_over),    cmocka_unit_test(test_lower_end),
-        cmocka_unit_test(test_old_figures), cmocka_unit_test(test_unit),
-        cmocka_unit_test(test_no_unit),     cmocka_unit_test(test_floor),
+        cmocka_unit_test(begins_dense_where_it_is_blind),
+        cmocka_unit_test(test_table),
+        cmocka_unit_test(test_lag),
+        cmocka_unit_test(test_far_over),
+        cmocka_unit_test(test_lower_end),
+        cmocka_unit_test(test_old_figures),
+        cmocka_unit_test(test_unit),
+        cmocka_unit_test(test_no_unit),
+        cmocka_unit_test(test_floor),
         cmocka_unit_test(test_rungs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
