@@ -194,14 +194,18 @@ int safetensors_header_length(const uint8_t b[SAFETENSORS_LENGTH + 1], uint64_t 
                           "no safetensors file: found the byte 0x%02x behind its "
                           "first %d, expected the '{' of a header",
                           b[SAFETENSORS_LENGTH], SAFETENSORS_LENGTH);
-    uint64_t bound = n_file - SAFETENSORS_LENGTH;
-    uint64_t most = bound < rules->header_max ? bound : rules->header_max;
+    uint64_t behind = n_file - SAFETENSORS_LENGTH;
     *n = 0;
     for (size_t i = 0; i < SAFETENSORS_LENGTH; i++)
         *n |= (uint64_t)b[i] << (8 * i);
-    if (*n < SAFETENSORS_HEADER_MIN || *n > most)
-        return file_error(error, path, "header length: found %llu, expected %d to %llu",
-                          (unsigned long long)*n, SAFETENSORS_HEADER_MIN, (unsigned long long)most);
+    if (*n < SAFETENSORS_HEADER_MIN || *n > rules->header_max)
+        return file_error(error, path, "header length: found %llu, expected %d to %zu",
+                          (unsigned long long)*n, SAFETENSORS_HEADER_MIN, rules->header_max);
+    if (*n > behind)
+        return file_error(error, path,
+                          "too short: found %llu bytes behind its first %d, expected a header "
+                          "of %llu",
+                          (unsigned long long)behind, SAFETENSORS_LENGTH, (unsigned long long)*n);
     return 0;
 }
 

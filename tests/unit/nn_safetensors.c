@@ -165,8 +165,10 @@ static void test_headers(void **state)
         uint64_t length;
         const char *said;
     } wrong[] = {
-        {W("\"F32\"", "[2]", "[0,8]"), 8, 1 << 21, "header length: found 2097152"},
-        {W("\"F32\"", "[2]", "[0,8]"), 8, UINT64_MAX, "header length: found 1844674407"},
+        {W("\"F32\"", "[2]", "[0,8]"), 8, 1 << 21,
+         "header length: found 2097152, expected 2 to 1048576"},
+        {W("\"F32\"", "[2]", "[0,8]"), 8, UINT64_MAX,
+         "header length: found 18446744073709551615, expected 2 to 1048576"},
         {W("\"F32\"", "[2]", "[0,8]"), 8, 5, "header: found no JSON"},
         {W("\"F16\"", "[2]", "[0,8]"), 8, 0, "dtype of w: found F16, expected F32"},
         {W("5", "[2]", "[0,8]"), 8, 0, "dtype of w: found none"},
@@ -184,7 +186,11 @@ static void test_headers(void **state)
         {W("\"F32\"", "[2]", "[4,12]"), 12, 0, "found begin 4, expected 0"},
         {W("\"F32\"", "[2]", "[0,8]"), 9, 0, "data: found 9 bytes, expected 8"},
         {W("\"F32\"", "[2]", "[0,8]"), 7, 0, "data: found 7 bytes, expected 8"},
-        {"{}", 0, 1, "header length: found 1, expected 2 to 2"},
+        {"{}", 0, UINT64_MAX, "header length: found 18446744073709551615, expected 2 to 1048576"},
+        {"{}", 0, 1, "header length: found 1, expected 2 to 1048576"},
+        {"{}", 0, 3, "too short: found 2 bytes behind its first 8, expected a header of 3"},
+        {"{", 0, 1 << 20,
+         "too short: found 1 bytes behind its first 8, expected a header of 1048576"},
         {"[]", 0, 0,
          "no safetensors file: found the byte 0x5b behind its first 8, expected the '{'"},
         {" {}", 0, 0, "no safetensors file: found the byte 0x20"},
