@@ -9,6 +9,7 @@
 #include "nn/data/quote.h"
 
 #include <string.h>
+#include <strings.h>
 
 /* A tab is a space, unless it is what stands between cells. */
 static bool is_space(const struct cells *c, uint8_t byte)
@@ -149,6 +150,17 @@ bool cells_number(const struct cells_cell *cell)
 {
     double v;
     return number_is(cell->p, cell->n, &v);
+}
+
+bool cells_name(const struct cells_cell *cell)
+{
+    static const char *const missing[] = {"", "?", "nan", "inf", "infinity", "na", "n/a", "null"};
+    size_t sign = cell->n > 0 && (cell->p[0] == '+' || cell->p[0] == '-');
+    for (size_t i = 0; i < sizeof missing / sizeof *missing; i++)
+        if (cell->n - sign == strlen(missing[i])
+            && strncasecmp((const char *)cell->p + sign, missing[i], cell->n - sign) == 0)
+            return false;
+    return !cells_number(cell);
 }
 
 /* c is a copy, so the caller stays where he is. */

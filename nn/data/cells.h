@@ -59,4 +59,8 @@ size_t cells_text(const struct cells_cell *cell, uint8_t *text, size_t cap);
 bool cells_is(const struct cells_cell *cell, const uint8_t *text, size_t n);
 bool cells_number(const struct cells_cell *cell);
 
+/* Could it be a column's name? It is no number, nor what is written where one is missing: nothing,
+ * ?, nan, inf, NA and the like, in any case and with any sign. */
+bool cells_name(const struct cells_cell *cell);
+
 #endif

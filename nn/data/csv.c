@@ -1,6 +1,6 @@
 /* nn/data/csv.c -- a table as text: a record a line, cells between separators, RFC 4180's quotes.
  *
- *   height,width,species        header: yes, no, or told by its looks
+ *   height,width,species        header: yes, no, or told by its looks: names and no number
  *   5.1,3.5,"Iris setosa"       one column is the label, all others numbers
  *
  * First each file's sheet is opened: separator, columns, header. Then the rows
@@ -14,6 +14,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,35 +31,30 @@ struct table
     struct dataset *d;       /* NULL in the first pass. */
     size_t n_columns, label; /* The label's column, from 0. */
     struct cells header;     /* The first file's header; p is NULL where it has none. */
+    bool doubtful;           /* A first row was taken for data, and some cell is no number. */
     size_t n_rows;
 };
 
 /* ---- Opening a sheet. ---- */
 
-/* Does a sheet begin with a header? A word where a row has a number says so:
- * in any column but the label's, and there where the second record has a
- * number. */
-static int looks_header(const struct table *t, struct cells c, bool *header)
+/* Does a sheet begin with a header? A name in a column of values says so, if no cell is a number:
+ * a row with a number in it is a row, and is refused like any other where a cell is missing, so
+ * that no sample is dropped without a word. A name in the label's column says nothing, as
+ * labels may be names. */
+static int looks_header(struct table *t, struct cells c, bool *header)
 {
     struct cells_cell cell = {.more = true};
-    bool word = false;
-    *header = false;
+    bool number = false, name = false, odd = false;
     for (size_t i = 0; cell.more; i++) {
         int err = cells_next(&c, &cell);
         if (err < 0)
             return err;
-        *header = *header || (i != t->label && !cells_number(&cell));
-        word = word || (i == t->label && !cells_number(&cell));
+        number = number || cells_number(&cell);
+        odd = odd || !cells_number(&cell);
+        name = name || (i != t->label && cells_name(&cell));
     }
-    if (*header || !word || !cells_record(&c))
-        return 0;
-    cell.more = true;
-    for (size_t i = 0; i <= t->label && cell.more; i++) {
-        int err = cells_next(&c, &cell);
-        if (err < 0)
-            return err;
-    }
-    *header = cells_number(&cell);
+    *header = name && !number;
+    t->doubtful = t->doubtful || (odd && !*header);
     return 0;
 }
 
@@ -204,21 +200,35 @@ static int open_sheet(struct table *t, struct cells *c)
 
 /* ---- Rows. ---- */
 
-/* Nobody said which column is the label, so the last one is taken for it, and a cell is refused:
- * perhaps another column is the label, and who reads the sentence learns how to say so. In a column
- * of values that is likely where the very first row has a word; later ones are slips in the data,
- * as all are once the training set has been read or a run says what its data are. */
-static int hint_label(const struct table *t, const struct cells *c, size_t column, int err)
+/* More words for the sentence of a refusal. */
+__attribute__((format(printf, 2, 3))) static void hint(const struct cells *c, const char *format,
+                                                       ...)
 {
     size_t n = strlen(c->spot.error);
-    if (err != -EINVAL || t->r->label != NULL || t->kind->fixed)
+    va_list args;
+    va_start(args, format);
+    vsnprintf(c->spot.error + n, DATA_ERROR_MAX - n, format, args);
+    va_end(args);
+}
+
+/* A cell is refused because of what was taken for granted, and who reads the sentence learns how
+ * to say otherwise; not where a run says what its data are, or the training set has been read.
+ *
+ *   nobody said which column is the label, so that the last one is
+ *       a cell there           perhaps another column is the label
+ *       the first row's word   perhaps that is the label's column; later ones are slips in the data
+ *   a first row was taken for data, with a cell that is no number
+ *       a cell of it, or the second row's label where that is a number: perhaps it is a header */
+static int explain(const struct table *t, const struct cells *c, size_t column, bool word, int err)
+{
+    if (err != -EINVAL || t->kind->fixed)
         return err;
-    if (column == t->label)
-        snprintf(c->spot.error + n, DATA_ERROR_MAX - n,
-                 " (is another column the label? csv:PATH,label=NAME or label=NUMBER)");
-    else if (t->n_rows == 0)
-        snprintf(c->spot.error + n, DATA_ERROR_MAX - n,
-                 " (is column %zu the label? csv:PATH,label=%zu)", column + 1, column + 1);
+    if (t->r->label == NULL && column == t->label)
+        hint(c, " (is another column the label? csv:PATH,label=NAME or label=NUMBER)");
+    else if (t->r->label == NULL && t->n_rows == 0 && word)
+        hint(c, " (is column %zu the label? csv:PATH,label=%zu)", column + 1, column + 1);
+    if (t->doubtful && (t->n_rows == 0 || (t->n_rows == 1 && column == t->label && !word)))
+        hint(c, " (is the first row a header? csv:PATH,header=yes)");
     return err;
 }
 
@@ -241,7 +251,10 @@ static int read_label(struct table *t, const struct cells *c, const struct cells
     if (err == -ENOMEM)
         return file_no_memory(c->spot.error, c->spot.path);
     snprintf(where, sizeof where, "column %zu (label)", t->label + 1);
-    return err < 0 ? hint_label(t, c, t->label, lines_refuse(&c->spot, where, p, n, wanted)) : 0;
+    if (err == 0)
+        return 0;
+    err = lines_refuse(&c->spot, where, p, n, wanted);
+    return explain(t, c, t->label, !cells_number(cell), err);
 }
 
 /* The first pass checks that it is a number, the second stores it; the columns behind that of
@@ -258,7 +271,7 @@ static int read_value(struct table *t, const struct cells *c, const struct cells
         if (number)
             number_wanted(t->kind->divide, wanted);
         int err = lines_refuse(&c->spot, where, cell->p, cell->n, wanted);
-        return number || cell->n == 0 ? err : hint_label(t, c, column, err);
+        return number ? err : explain(t, c, column, cells_name(cell), err);
     }
     if (t->d != NULL)
         t->d->rows[t->n_rows * (t->n_columns - 1) + column - (column > t->label)] = x;

@@ -65,7 +65,8 @@ static void test_shapes(void **state)
         {"1,2,0\n3,4,1\n", "no", "1", "csv/2x3/1", 1, 0, 2, 2},
         {"1,2,0\n3,4,1\n", "auto", "3", "csv/2x2/0", 1, 0, 1, 1},
         {"9,8,7\n1,2,0\n3,4,1\n", "yes", NULL, "csv/2x2/0", 1, 0, 1, 1},
-        {"9,8,y\n1,2,0\n3,4,1\n", "auto", NULL, "csv/2x2/0", 1, 0, 1, 1},
+        {"2019,2020,label\n1,2,0\n3,4,1\n", "yes", NULL, "csv/2x2/0", 1, 0, 1, 1},
+        {"a,?,nan\n1,2,0\n3,4,1\n", "auto", NULL, "csv/2x2/0", 1, 0, 1, 1},
         {",b,\n1,2,0\n3,4,1\n", "auto", NULL, "csv/2x2/0", 1, 0, 1, 1},
         {"y,b,c\n0,2,16\n1,4,8\n", "auto", "y", "csv/2x2/0/16", 16, 0, 1, 2.0f / 16},
         {"y,b,c\n0,2,16\n1,4,8\n", "yes", "c", "csv/2x16/1", 1, 15, 7, 0},
@@ -149,6 +150,8 @@ static void test_fixed_kind(void **state)
 
 /* What is said where the last column is no label, and nobody said that it is. */
 #define LABEL_HINT " (is another column the label? csv:PATH,label=NAME or label=NUMBER)"
+/* What is said where the first row was taken for data, and has a cell that is no number. */
+#define HEADER_HINT " (is the first row a header? csv:PATH,header=yes)"
 
 /* What is refused, and how it says so. */
 struct refusal
@@ -178,6 +181,31 @@ static void test_refused(void **state)
         {"1,2,0\n1,0x1,1\n", "line 2, column 2: found \"0x1\", expected a number", 0, 0},
         {"1,2,0\n1,1e40,1\n",
          "line 2, column 2: found \"1e40\", expected a value in a float's range", 0, 0},
+        {"1,?,0\n1,2,1\n2,3,0\n", "line 1, column 2: found \"?\", expected a number" HEADER_HINT, 0,
+         0},
+        {"1,,0\n1,2,1\n", "line 1, column 2: found nothing, expected a number" HEADER_HINT, 0, 0},
+        {"\n1, nan ,0\n1,2,1\n", "line 2, column 2: found \"nan\", expected a number" HEADER_HINT,
+         0, 0},
+        {"1,\"-Inf\",0\n1,2,1\n", "line 1, column 2: found \"-Inf\", expected a number" HEADER_HINT,
+         0, 0},
+        {"NA,N/A,yes\n1,2,no\n", "line 1, column 1: found \"NA\", expected a number" HEADER_HINT, 0,
+         0},
+        {"nan,?,\n1,2,1\n", "line 1, column 1: found \"nan\", expected a number" HEADER_HINT, 0, 0},
+        {"1,2,?\n1,2,1\n",
+         "line 2, column 3 (label): found \"1\", expected a name as in the lines "
+         "before" LABEL_HINT HEADER_HINT,
+         0, 0},
+        {"1,x,0\n1,2,1\n",
+         "line 1, column 2: found \"x\", expected a number (is column 2 the label? "
+         "csv:PATH,label=2)" HEADER_HINT,
+         0, 0},
+        {"2019,2020,label\n1,2,0\n3,4,1\n",
+         "line 2, column 3 (label): found \"0\", expected a name as in the lines "
+         "before" LABEL_HINT HEADER_HINT,
+         0, 0},
+        {",2019,label\n0,1,a\n", "line 1, column 1: found nothing, expected a number" HEADER_HINT,
+         0, 0},
+        {"1,?,0\n1,2,1\n", "line 1, column 2: found \"?\", expected a number", "no", 0},
         {"a,b,c\n1,2,0\n",
          "line 1, column 1: found \"a\", expected a number (is column 1 the label? "
          "csv:PATH,label=1)",
