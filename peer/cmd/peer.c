@@ -440,6 +440,7 @@ static int configure(struct peer *p)
     p->config.write_model = cmd_report_store;
     p->config.write_handed = cmd_report_store_handed;
     p->config.again_ms = cmd_report_again_ms;
+    p->config.late_ms = cmd_report_late_ms;
     int code = cmd_uplink(p->o, c);
     return code == CMD_OK ? take_run(p) : code;
 }
@@ -582,7 +583,7 @@ int cmd_peer(const struct options *o)
         code = prepare(&p);
     if (code == CMD_OK)
         code = p.dir.finished ? cmd_out_again(&p.dir) : open_and_run(&p);
-    uv_metrics_close(&p.report.metrics);
+    cmd_lines_close(&p.report.lines);
     cmd_checkpoint_close(&p.checkpoint, p.report.over);
     cmd_out_close(&p.dir);
     cmd_training_close(&p.training);

@@ -2,7 +2,7 @@
  *
  * Files are what counts: where one cannot be written the peer trains on, since
  * others depend on it, and ends with an error. A model that cannot be stored at the
- * end stays in memory and is tried again (peer/store/retry.h), for --patience. */
+ * end stays in memory and is tried again (peer/store/retry.h), for --patience; so do lines. */
 #include "peer/cmd/report.h"
 
 #include "nn/files/safetensors.h"
@@ -78,29 +78,36 @@ static void say(struct cmd_report *r, const struct node_progress *g)
 /* With the first that is written --out belongs to the run: until then that was a proposal. */
 static void claim(struct cmd_report *r)
 {
-    FILE *file;
     if (r->claimed)
         return;
-    r->claimed = cmd_out_claim(r->dir) == CMD_OK;
-    int err = outdir_append(r->out, &file);
-    if (err == 0)
-        uv_metrics_open(&r->metrics, file, r->json ? stdout : NULL);
-    else
-        cmd_fail(r->o, CMD_FAILED, "cannot write %s/metrics.jsonl: %s", r->out, uv_strerror(err));
-    if (err < 0 || !r->claimed)
-        r->unwritten = err < 0 ? cmd_report_files[0] : "run.txt";
     r->claimed = true;
+    r->unnamed = cmd_out_claim(r->dir) != CMD_OK;
+    cmd_lines_open(&r->lines, r->out, JOURNAL_BYTES, false);
+    r->lines.copy = r->json ? stdout : NULL;
+}
+
+static void tell_lines(struct cmd_report *r, bool news)
+{
+    if (news)
+        cmd_report_note(r, r->lines.level, r->lines.news);
+}
+
+/* The first line behind that of the start is of the round after the one that it began with. */
+static void start_lines(struct cmd_report *r, const struct node_progress *g)
+{
+    uv_timeval64_t now;
+    uint64_t first = g->round + g->settle_rounds;
+    int64_t at = uv_gettimeofday(&now) == 0 ? now.tv_sec : -1;
+    cmd_lines_start(&r->lines, uv_metrics_start(at, first - (first > 0)));
 }
 
 void cmd_report_measured(void *self, const struct node_progress *g)
 {
     struct cmd_report *r = self;
     claim(r);
-    int err = r->metrics.file != NULL ? uv_metrics_write(&r->metrics, g, seconds(r)) : 0;
-    if (err < 0) {
-        r->unwritten = cmd_report_files[0];
-        cmd_fail(r->o, CMD_FAILED, "cannot write %s/metrics.jsonl: %s", r->out, uv_strerror(err));
-    }
+    if (!r->lines.started)
+        start_lines(r, g);
+    tell_lines(r, cmd_lines_round(&r->lines, g, seconds(r)));
     uint64_t now = uv_hrtime(), every = r->terminal ? DRAW_MS : LINE_MS;
     if (r->json || now - r->said_ns < every * 1000000)
         return;
@@ -177,6 +184,23 @@ uint32_t cmd_report_again_ms(void *self)
     return (uint32_t)(wait_us / 1000) + (wait_us > 0);
 }
 
+/* The run is over for this peer, and the others know. Lines that its disk does not take are all that
+ * it is here for, as long as it would be for a model. */
+uint32_t cmd_report_late_ms(void *self)
+{
+    struct cmd_report *r = self;
+    int64_t now_us = (int64_t)(uv_hrtime() / 1000);
+    bool say;
+    tell_lines(r, cmd_lines_write(&r->lines));
+    if (!cmd_lines_wait(&r->lines))
+        return 0;
+    int64_t wait_us = retry_failed(&r->retry, now_us, r->patience_us, &say);
+    if (say && wait_us > 0)
+        note(r, NOTE_WARNING, "lines of metrics.jsonl are in memory, and tried again for %lld s",
+             (long long)((retry_left_us(&r->retry, now_us) + 999999) / 1000000));
+    return (uint32_t)(wait_us / 1000) + (wait_us > 0);
+}
+
 /* ---- The end ---------------------------------------------------------- */
 
 /* The last line of metrics with what is known only at the end. */
@@ -214,31 +238,48 @@ static json_t *summary(const struct cmd_report *r, const struct node *n,
 
 static const char *name_missing(struct cmd_report *r)
 {
-    bool both = r->unstored && r->unwritten != NULL;
-    snprintf(r->failure, sizeof r->failure, "%s%s%s could not be written%s",
-             r->unstored ? model_file : "", both ? " and " : "",
-             r->unwritten != NULL ? r->unwritten : "",
+    uint64_t n = cmd_lines_missing(&r->lines);
+    const char *model = r->unstored ? model_file : "", *and = "";
+    char beside[64] = "";
+    if (r->unnamed)
+        snprintf(beside, sizeof beside, "run.txt");
+    else if (n > 0)
+        snprintf(beside, sizeof beside, "%" PRIu64 " line%s of metrics.jsonl", n, n > 1 ? "s" : "");
+    if (r->unstored && beside[0] != '\0')
+        and = " and ";
+    snprintf(r->failure, sizeof r->failure, "%s%s%s could not be written%s", model, and, beside,
              r->stored && !r->unstored ? "; the model is stored" : "");
     return r->failure;
 }
 
-/* The node's own word, unless the process failed it. */
-static void judge(struct cmd_report *r, struct uv_driver *d, struct outcome_facts *f,
+static void judge_failed(struct cmd_report *r, struct outcome_facts *f, struct outcome *o)
+{
+    if (f->failed != CMD_OK && f->failed != CMD_FAILED)
+        return;
+    f->failed = CMD_FAILED;
+    f->failure = name_missing(r);
+    outcome_judge(o, f);
+}
+
+/* The node's own word, unless the process failed it. True: it failed in more than some lines of
+ * metrics. */
+static bool judge(struct cmd_report *r, struct uv_driver *d, struct outcome_facts *f,
                   struct outcome *o)
 {
     int code = uv_driver_exit_code(d);
     node_facts(uv_driver_node(d), f);
     if (f->failed == CMD_OK && code != CMD_APART)
         f->failed = code;
-    if ((r->unwritten != NULL || r->unstored) && (f->failed == CMD_OK || f->failed == CMD_FAILED)) {
-        f->failed = CMD_FAILED;
-        f->failure = name_missing(r);
-    }
     outcome_judge(o, f);
+    bool failed = o->exit_code == CMD_FAILED || r->unnamed || r->unstored;
+    if (r->unnamed || r->unstored || cmd_lines_missing(&r->lines) > 0)
+        judge_failed(r, f, o);
+    return failed;
 }
 
 /* Did the run end for this peer, with its model where it belongs? Then it has nothing more to do
- * there, whatever became of the others, or of a line of metrics. */
+ * there, whatever became of the others, or of a line of metrics: started again it would
+ * replace a result by another one. */
 static bool has_finished(const struct cmd_report *r, const struct outcome_facts *f)
 {
     return r->stored && !r->unstored && !f->stopped;
@@ -285,7 +326,8 @@ int cmd_report_finish(struct cmd_report *r, struct uv_driver *d)
     node_progress(uv_driver_node(d), &g);
     /* The node knows of the bytes up to its last event, the driver of all. */
     uv_driver_totals(d, &g.bytes_sent, &g.bytes_received);
-    judge(r, d, &f, &o);
+    tell_lines(r, cmd_lines_write(&r->lines));
+    bool finished = !judge(r, d, &f, &o) && has_finished(r, &f);
     int exit_code = o.exit_code;
     double seconds;
     uint64_t n_kept = uv_driver_checkpoints(d, &seconds);
@@ -297,10 +339,10 @@ int cmd_report_finish(struct cmd_report *r, struct uv_driver *d)
     json_object_set_new(j, "strangers", json_integer((json_int_t)uv_driver_counts(d)->strangers));
     cmd_reserve_release(&r->reserve);
     const char *dir = r->claimed ? r->out : NULL;
-    bool finished = has_finished(r, &f) && exit_code != CMD_FAILED;
-    if (cmd_out_end(r->o, dir, j, finished, exit_code) != CMD_OK)
+    bool written = cmd_out_end(r->o, dir, j, finished, exit_code) == CMD_OK;
+    if (!written)
         exit_code = CMD_FAILED;
-    r->over = finished && dir != NULL && exit_code != CMD_FAILED;
+    r->over = finished && written && dir != NULL;
     if (r->json) {
         json_dumpf(j, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
         fputc('\n', stdout);

@@ -17,11 +17,11 @@
 
 #include "nn/data/data.h"
 #include "peer/cmd/cmd.h"
+#include "peer/cmd/lines.h"
 #include "peer/cmd/out.h"
 #include "peer/cmd/reserve.h"
 #include "peer/store/retry.h"
 #include "peer/uv/driver.h"
-#include "peer/uv/metrics.h"
 
 struct cmd_report
 {
@@ -30,15 +30,14 @@ struct cmd_report
     bool json, terminal;
     bool notes_as_json; /* {"note": "...", "level": "warning"} on stdout, for `local`. */
     uint64_t begin_ns;
-    struct uv_metrics metrics;
+    struct cmd_lines lines;     /* metrics.jsonl. */
     struct cmd_reserve reserve; /* The model's room on the disk. */
     struct cmd_out *dir;        /* What --out names, with the run's text once that is known. */
     bool claimed;               /* --out is this run's: what is written belongs there. */
     uint64_t said_ns;
-    bool drawn; /* A line on the terminal waits for its end. */
-    const char
-        *unwritten;   /* The file beside the model that could not be written; NULL: all could. */
-    char failure[96]; /* What is said of that, and of a model that is not stored. */
+    bool drawn;       /* A line on the terminal waits for its end. */
+    bool unnamed;     /* run.txt could not be written. */
+    char failure[96]; /* What is said of that, of lines, and of a model that is not stored. */
     bool over;        /* The run is: --out will say so when it is started again. */
     bool stored;      /* The model is there. */
     bool unstored;    /* The last try to store it failed: it is in memory only. */
@@ -56,6 +55,7 @@ void cmd_report_measured(void *self, const struct node_progress *g);
 bool cmd_report_store(void *self, const struct node *n);
 bool cmd_report_store_handed(void *self, const struct node *n);
 uint32_t cmd_report_again_ms(void *self);
+uint32_t cmd_report_late_ms(void *self);
 
 /* After the loop: summary and last words. Returns the process's exit code. */
 int cmd_report_finish(struct cmd_report *r, struct uv_driver *d);

@@ -124,16 +124,13 @@ static void say_progress(struct simulation *s, const struct node_progress *p)
             cmd_progress_drift_at(estimated, p->relative_drift, p->drift_round));
 }
 
-/* The line of a start, at no hour: a simulation is a function of its flags. */
-static bool begin(FILE *f, bool *begun)
+static void tell_lines(const struct simulation *s, const struct cmd_lines *l, bool news)
 {
-    char *line = uv_metrics_start(-1, 0);
-    *begun = line != NULL && fprintf(f, "%s\n", line) > 0;
-    free(line);
-    return *begun;
+    if (news)
+        cmd_fail(s->o, CMD_OK, "%s%s", l->level == NOTE_WARNING ? "warning: " : "", l->news);
 }
 
-/* Files are opened for each line: a thousand open ones may be too many. */
+/* The line of a start is of no hour: a simulation is a function of its flags. */
 static void measured(void *self, uint32_t peer)
 {
     struct simulation *s = self;
@@ -143,20 +140,10 @@ static void measured(void *self, uint32_t peer)
         say_progress(s, &p);
     if (s->out == NULL)
         return;
-    FILE *f;
-    int err = outdir_append(s->files[peer].dir, &f);
-    char *line = uv_metrics_line(&p, (double)sim_now_us(s->world) * 1e-6);
-    errno = -err;
-    bool ok = err == 0 && line != NULL;
-    ok = ok && (s->files[peer].begun || begin(f, &s->files[peer].begun));
-    ok = ok && fprintf(f, "%s\n", line) >= 0;
-    free(line);
-    if (err == 0)
-        ok &= fclose(f) == 0;
-    if (!ok && !s->failed)
-        cmd_fail(s->o, CMD_FAILED, "cannot write %s/metrics.jsonl: %s", s->files[peer].dir,
-                 strerror(errno));
-    s->failed |= !ok;
+    struct cmd_lines *l = &s->files[peer].lines;
+    if (!l->started)
+        cmd_lines_start(l, uv_metrics_start(-1, 0));
+    tell_lines(s, l, cmd_lines_round(l, &p, (double)sim_now_us(s->world) * 1e-6));
 }
 
 /* ---- files ---- */
@@ -188,6 +175,8 @@ static int open_peer_files(struct simulation *s, uint32_t i)
         err = outdir_make(f->dir);
     if (err < 0)
         return cmd_fail(s->o, CMD_USAGE, "--out %s: %s", s->out, strerror(-err));
+    /* Files are opened for each line: a thousand open ones may be too many. */
+    cmd_lines_open(&f->lines, f->dir, JOURNAL_BYTES / (1 + s->n / 64), true);
     err = cmd_reserve_check(f->dir, names, path, sizeof path);
     return err < 0 ? cmd_fail(s->o, CMD_USAGE, "cannot write %s: %s", path, strerror(-err))
                    : CMD_OK;
@@ -216,6 +205,18 @@ static int write_model(struct simulation *s, uint32_t i)
     err = cmd_write_model(path, sim_node(s->world, i), name, why);
     s->files[i].has_model = err > 0;
     return err < 0 ? cmd_fail(s->o, CMD_FAILED, "%s", why) : CMD_OK;
+}
+
+/* The end of all metrics. How many lines are in no file? */
+static uint64_t write_lines(struct simulation *s)
+{
+    uint64_t n = 0;
+    for (uint32_t i = 0; s->out != NULL && i < s->n; i++) {
+        struct cmd_lines *l = &s->files[i].lines;
+        tell_lines(s, l, cmd_lines_write(l));
+        n += cmd_lines_missing(l);
+    }
+    return n;
 }
 
 /* ---- the run ---- */
@@ -328,6 +329,7 @@ static int simulate(struct simulation *s)
     cmd_stop_catch();
     while (!s->failed && !cmd_stop_asked() && sim_step(s->world))
         ;
+    s->n_lines_lost = write_lines(s);
     if (s->failed)
         return code_of_failure(s);
     if (cmd_stop_asked())
@@ -352,6 +354,8 @@ int cmd_sim(const struct options *o)
          i-- > 0;) /* The first is closed last, as it owns what the others share. */
         cmd_training_close(&s.peers[i]);
     cmd_out_close(&s.dir);
+    for (uint32_t i = 0; s.files != NULL && i < s.n; i++)
+        cmd_lines_close(&s.files[i].lines);
     free(s.files);
     free(s.liar);
     free(s.peers);

@@ -4,6 +4,7 @@
 
 #include "peer/cmd/cmd.h"
 #include "peer/cmd/files.h"
+#include "peer/cmd/lines.h"
 #include "peer/cmd/out.h"
 #include "peer/cmd/training.h"
 #include "peer/sim/attack.h"
@@ -16,8 +17,8 @@
 struct sim_peer_files
 {
     char dir[CMD_PATH_MAX];
-    bool begun;     /* The line of this start is in its metrics. */
-    bool has_model; /* It is written. */
+    struct cmd_lines lines; /* metrics.jsonl. */
+    bool has_model;         /* It is written. */
 };
 
 struct simulation
@@ -33,7 +34,8 @@ struct simulation
     bool *liar;                  /* Each of the n: does it? */
     struct cmd_progress_reading reading;
     struct timespec begin;
-    uint64_t said; /* The last line of progress was of this round. */
+    uint64_t said;         /* The last line of progress was of this round. */
+    uint64_t n_lines_lost; /* So many are in no metrics. */
     bool failed;
 };
 

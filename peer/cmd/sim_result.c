@@ -208,6 +208,11 @@ int cmd_sim_result(struct simulation *s)
         return cmd_fail(s->o, CMD_FAILED, "out of memory for the result");
     bool finished = r.outcome.kind != OUTCOME_FAILED;
     int code = r.outcome.exit_code;
+    if (code == CMD_OK && s->n_lines_lost > 0)
+        code = cmd_fail(s->o, CMD_FAILED,
+                        "%llu lines of metrics.jsonl could not be written; the "
+                        "models are stored",
+                        (unsigned long long)s->n_lines_lost);
     if (cmd_out_end(s->o, s->out, j, finished, code) != CMD_OK)
         code = CMD_FAILED;
     if (options_flag(s->o, "json"))

@@ -116,10 +116,8 @@ static int open_files(struct cmd_train *t)
     if (code != CMD_OK)
         return code;
     t->from_round = t->round;
-    err = outdir_append(t->out, &t->metrics);
-    return err < 0 ? cmd_fail(t->o, cmd_exit_of(err), "cannot write %s/metrics.jsonl: %s", t->out,
-                              strerror(-err))
-                   : CMD_OK;
+    cmd_lines_open(&t->lines, t->out, JOURNAL_BYTES, false);
+    return CMD_OK;
 }
 
 static int open_out(struct cmd_train *t)
@@ -268,8 +266,8 @@ static int run_all(struct cmd_train *t)
     if (code != CMD_OK)
         return code;
     code = judge(t);
-    if (code == CMD_OK && t->file_failed)
-        code = CMD_FAILED;
+    if (code == CMD_OK)
+        code = cmd_train_keep_lines(t);
     int told = cmd_train_result(t, code);
     t->over = told == CMD_OK;
     return code == CMD_OK ? told : code;
@@ -282,8 +280,7 @@ int cmd_train(const struct options *o)
     cmd_stop_catch();
     signal(SIGPIPE, SIG_IGN);
     int code = run_all(&t);
-    if (t.metrics != NULL)
-        fclose(t.metrics);
+    cmd_lines_close(&t.lines);
     cmd_train_keep_close(&t, t.over);
     cmd_out_close(&t.dir);
     free(t.x);

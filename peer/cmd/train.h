@@ -22,6 +22,7 @@
 #define PEER_CMD_TRAIN_H
 
 #include "peer/cmd/cmd.h"
+#include "peer/cmd/lines.h"
 #include "peer/cmd/out.h"
 #include "peer/cmd/progress.h"
 #include "peer/cmd/reserve.h"
@@ -62,16 +63,18 @@ struct cmd_train
     struct cmd_out dir;          /* What --out names, if it was given. */
     struct cmd_train_keep keep;  /* Its checkpoints. */
     uint64_t from_round;         /* Where this start began. */
-    FILE *metrics;
-    bool begun; /* The line of this start is in the metrics. */
-    bool over;  /* The run has a result, which is on disk. */
-    bool is_text, drawn, file_failed;
+    struct cmd_lines lines;      /* metrics.jsonl, where there are files. */
+    bool over;                   /* The run has a result, which is on disk. */
+    bool is_text, drawn;
 };
 
 /* On a terminal: redraw the line of the epoch under way, if it is time; and
  * before other words, leave it standing. */
 void cmd_train_draw(struct cmd_train *t);
 void cmd_train_break(struct cmd_train *t);
+
+/* What there is to say of metrics.jsonl: t->lines.news. */
+void cmd_train_tell(struct cmd_train *t, bool news);
 
 /* An epoch's line, for people and in metrics.jsonl. */
 void cmd_train_say(struct cmd_train *t);

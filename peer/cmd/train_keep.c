@@ -232,6 +232,31 @@ int cmd_train_keep_model(struct cmd_train *t)
     return CMD_OK;
 }
 
+/* A run of which some lines are lost has its result all the same. */
+int cmd_train_keep_lines(struct cmd_train *t)
+{
+    struct retry retry = {0};
+    int64_t patience_us = (int64_t)(options_real(t->o, "patience") * 1e6), wait_us = 1;
+    bool say;
+    cmd_train_tell(t, cmd_lines_write(&t->lines));
+    while (cmd_lines_wait(&t->lines) && !cmd_stop_asked() && wait_us > 0) {
+        int64_t now_us = (int64_t)(uv_hrtime() / 1000);
+        wait_us = retry_failed(&retry, now_us, patience_us, &say);
+        if (say && wait_us > 0)
+            cmd_fail(t->o, CMD_OK,
+                     "warning: lines of metrics.jsonl are in memory, and tried again for %lld s",
+                     (long long)((retry_left_us(&retry, now_us) + 999999) / 1000000));
+        wait_for(wait_us);
+        cmd_train_tell(t, cmd_lines_write(&t->lines));
+    }
+    uint64_t n = cmd_lines_missing(&t->lines);
+    return n == 0 ? CMD_OK
+                  : cmd_fail(t->o, CMD_FAILED,
+                             "%llu line%s of metrics.jsonl could not be written; "
+                             "the model is stored",
+                             (unsigned long long)n, n > 1 ? "s" : "");
+}
+
 void cmd_train_keep_close(struct cmd_train *t, bool over)
 {
     close_writer(t);

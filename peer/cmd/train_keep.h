@@ -46,6 +46,10 @@ void cmd_train_keep_stop(struct cmd_train *t);
  * with a line on stderr. */
 int cmd_train_keep_model(struct cmd_train *t);
 
+/* Write the lines of metrics that wait, with the same patience. CMD_OK, or CMD_FAILED with a sentence
+ * where some are in no file. */
+__attribute__((warn_unused_result)) int cmd_train_keep_lines(struct cmd_train *t);
+
 /* `over`: the run has a result, and nobody will go on from its checkpoints. */
 void cmd_train_keep_close(struct cmd_train *t, bool over);
 

@@ -137,25 +137,25 @@ static json_t *line_object(const struct cmd_train *t, const struct cmd_train_sum
     return j;
 }
 
-/* The line of this start comes before its first. */
-static bool begin(struct cmd_train *t)
+void cmd_train_tell(struct cmd_train *t, bool news)
 {
-    uv_timeval64_t now;
-    char *line = uv_metrics_start(uv_gettimeofday(&now) == 0 ? now.tv_sec : -1, t->from_round);
-    t->begun = line != NULL && fprintf(t->metrics, "%s\n", line) > 0;
-    free(line);
-    return t->begun;
+    if (!news)
+        return;
+    cmd_train_break(t);
+    cmd_fail(t->o, CMD_OK, "%s%s", t->lines.level == NOTE_WARNING ? "warning: " : "",
+             t->lines.news);
 }
 
+/* The line of this start comes before its first. */
 static void write_line(struct cmd_train *t)
 {
+    uv_timeval64_t now;
     json_t *j = line_object(t, &t->since);
-    bool ok = j && (t->begun || begin(t)) && json_dumpf(j, t->metrics, JSON_REAL_PRECISION(9)) == 0
-              && fputc('\n', t->metrics) != EOF && fflush(t->metrics) == 0;
+    if (!t->lines.started)
+        cmd_lines_start(&t->lines, uv_metrics_start(uv_gettimeofday(&now) == 0 ? now.tv_sec : -1,
+                                                    t->from_round));
+    cmd_train_tell(t, cmd_lines_put(&t->lines, j ? json_dumps(j, JSON_REAL_PRECISION(9)) : NULL));
     json_decref(j);
-    if (!ok && !t->file_failed)
-        cmd_fail(t->o, CMD_FAILED, "cannot write %s/metrics.jsonl: %s", t->out, strerror(errno));
-    t->file_failed |= !ok;
 }
 
 void cmd_train_say(struct cmd_train *t)
@@ -171,7 +171,7 @@ void cmd_train_say(struct cmd_train *t)
         fprintf(stderr, ", %s", cmd_progress_percent(number, t->tested.accuracy));
     }
     fprintf(stderr, "  %s ms/step\n", cmd_progress_number(number, "%.3f", ms_per_step(&t->since)));
-    if (t->metrics)
+    if (t->out != NULL)
         write_line(t);
 }
 

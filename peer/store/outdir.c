@@ -414,24 +414,24 @@ static int end_of_lines(int fd, off_t *end)
     return 0;
 }
 
-int outdir_append(const char *path, FILE **file)
+int outdir_append(const char *path, int *fd)
 {
     char name[OUTDIR_PATH_MAX];
     off_t end;
-    *file = NULL;
+    *fd = -1;
     int err = join(name, path, metrics_file);
     if (err < 0)
         return err;
-    int fd = open(name, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
-    if (fd < 0)
+    int opened = open(name, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+    if (opened < 0)
         return -errno;
-    err = end_of_lines(fd, &end);
-    if (err == 0 && ftruncate(fd, end) < 0)
+    err = end_of_lines(opened, &end);
+    if (err == 0 && ftruncate(opened, end) < 0)
         err = -errno;
-    if (err == 0 && (*file = fdopen(fd, "a")) == NULL)
-        err = -errno;
-    if (err < 0)
-        close(fd);
+    if (err == 0)
+        *fd = opened;
+    else
+        close(opened);
     return err;
 }
 

@@ -76,8 +76,8 @@ __attribute__((warn_unused_result)) int outdir_claim(const struct outdir *d, con
                                                      char why[OUTDIR_WHY_MAX]);
 
 /* Open metrics.jsonl of DIR to write behind its last whole line: a torn one, which a kill or a
- * full disk left, is cut off. 0 or a negative errno. */
-__attribute__((warn_unused_result)) int outdir_append(const char *path, FILE **file);
+ * full disk left, is cut off. 0, or a negative errno, and -1 as the descriptor. */
+__attribute__((warn_unused_result)) int outdir_append(const char *path, int *fd);
 
 /* Write summary.json. Where it says "finished" the run is over for this directory. 0 or a
  * negative errno. */

@@ -80,8 +80,15 @@ static bool close_writer(struct uv_driver *d)
 static void on_end(uv_timer_t *timer)
 {
     struct uv_driver *d = timer->data;
+    const struct uv_driver_config *c = d->config;
     if (d->ended)
         return;
+    uint32_t ms = c->late_ms != NULL && !d->stopping ? c->late_ms(c->self) : 0;
+    d->late = ms > 0;
+    if (d->late) {
+        uv_timer_start(&d->end, on_end, ms, 0);
+        return;
+    }
     d->ended = true;
     uv_accept_close(&d->accept);
     for (uint32_t i = 0; i < UV_DRIVER_SLOTS; i++)
@@ -96,7 +103,7 @@ static void on_end(uv_timer_t *timer)
 
 void uv_driver_link_ended(struct uv_driver *d)
 {
-    if (d->exiting && !d->ended && d->n_up == 0)
+    if (d->exiting && !d->ended && !d->late && d->n_up == 0)
         uv_timer_start(&d->end, on_end, 0, 0);
 }
 
@@ -128,10 +135,14 @@ static void on_overdue(uv_timer_t *timer)
 
 void uv_driver_stop(struct uv_driver *d)
 {
-    if (d->stopping || d->exiting)
+    if (d->stopping || (d->exiting && !d->late))
         return;
     d->stopping = true;
     uv_update_time(d->loop);
+    if (d->late) {
+        uv_timer_start(&d->end, on_end, 0, 0);
+        return;
+    }
     uv_timer_start(&d->stop, on_overdue, d->config->stop_ms, 0);
     uv_feed(d, &(struct node_event){.type = NODE_STOP});
 }

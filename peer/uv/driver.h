@@ -60,6 +60,9 @@ struct uv_driver_config
     /* It is not: in how many milliseconds is it to be tried again, while the node waits? 0, or
      * no such function: no more. A stop waits for nothing. */
     uint32_t (*again_ms)(void *self);
+    /* The node is at its end, and its links are: for how many milliseconds is the loop to go on
+     * before this is asked again, as there is something to write? 0: for none. A stop ends it. */
+    uint32_t (*late_ms)(void *self);
 };
 
 /* Defaults for everything but identity, psk, listen and node. */

@@ -48,6 +48,7 @@ struct uv_driver
     bool feeding;       /* node_step() and its effects are not re-entered. */
     bool stored;        /* What the last step asked to write, or there was nobody to write it. */
     bool handed;        /* The same of another peer's model. */
+    bool late;          /* All has ended but for what is still to be written. */
     bool stopping, exiting, ended;
     bool stuck;
     int exit_code;

@@ -2,11 +2,9 @@
  * never NaN. */
 #include "peer/uv/metrics.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <time.h>
-#include <uv.h>
 
 enum { DIGITS = 9 /* Enough to tell any two floats apart. */ };
 
@@ -101,55 +99,11 @@ char *uv_metrics_start(int64_t at, uint64_t from_round)
     return line;
 }
 
-void uv_metrics_open(struct uv_metrics *m, FILE *file, FILE *copy)
+bool uv_metrics_due(struct uv_metrics_pace *p, const struct node_progress *g, double time_s)
 {
-    *m = (struct uv_metrics){.copy = copy, .file = file};
-}
-
-/* One line in one write, so that a reader never sees half of it for long. */
-static int write_line(FILE *file, const char *text)
-{
-    errno = 0; /* A failure need not say why, and an older one must not answer for it. */
-    if (fprintf(file, "%s\n", text) < 0 || fflush(file) != 0)
-        return errno ? -errno : -EIO;
-    return 0;
-}
-
-/* The first line behind it is of the round after the one that this start began with. */
-static int begin(struct uv_metrics *m, const struct node_progress *p)
-{
-    uv_timeval64_t now;
-    uint64_t first = p->round + p->settle_rounds;
-    char *text =
-        uv_metrics_start(uv_gettimeofday(&now) == 0 ? now.tv_sec : -1, first - (first > 0));
-    int err = text != NULL ? write_line(m->file, text) : -ENOMEM;
-    free(text);
-    m->begun = err == 0;
-    return err;
-}
-
-int uv_metrics_write(struct uv_metrics *m, const struct node_progress *p, double time_s)
-{
-    char *text = uv_metrics_line(p, time_s);
-    int err = text == NULL ? -ENOMEM : m->begun ? 0 : begin(m, p);
-    if (text != NULL) {
-        if (err == 0)
-            err = write_line(m->file, text);
-        if (m->copy != NULL) {
-            int other = write_line(m->copy, text);
-            err = err < 0 ? err : other;
-        }
-    }
-    free(text);
-    if (err == 0 || m->failed)
-        return 0;
-    m->failed = true;
-    return err;
-}
-
-void uv_metrics_close(struct uv_metrics *m)
-{
-    if (m->file != NULL)
-        fclose(m->file);
-    m->file = NULL;
+    bool long_ago = g->settle_rounds > UV_METRICS_ROUNDS && g->phase == NODE_SETTLING;
+    if (long_ago && time_s < p->next_s)
+        return false;
+    p->next_s = time_s + UV_METRICS_GAP_S;
+    return true;
 }

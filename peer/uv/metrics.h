@@ -12,7 +12,8 @@
  * again writes behind what is there. It goes on behind from_round (rounds of the last phase count
  * on): lines above it of later rounds were done once more, and are left standing. Seconds and bytes are totals since that start, bytes as
  * counted at the sockets. What is not known is null; accuracy is given for the rounds
- * that evaluated it.
+ * that evaluated it. A last phase that cannot end would fill a disk: behind its first thousand
+ * rounds it gets ten lines a second, and its last one.
  */
 #ifndef PEER_UV_METRICS_H
 #define PEER_UV_METRICS_H
@@ -20,15 +21,19 @@
 #include "peer/node/node.h"
 
 #include <jansson.h>
-#include <stdio.h>
 
-struct uv_metrics
+#define UV_METRICS_ROUNDS 1000
+#define UV_METRICS_GAP_S  0.1
+
+/* Which rounds get a line: all, but of a last phase that goes on and on a few each second. */
+struct uv_metrics_pace
 {
-    FILE *file;
-    FILE *copy;  /* A second place for each round's line (stdout), or NULL. */
-    bool begun;  /* This start's own line is there. */
-    bool failed; /* A write failed once; said once, then silent. */
+    double next_s; /* Then the next line is due. */
 };
+
+/* Is a line due? Before its UV_METRICS_ROUNDS the last phase has one a round, behind them one each
+ * UV_METRICS_GAP_S. One that is not due is to be kept: it may be the last of its phase. */
+bool uv_metrics_due(struct uv_metrics_pace *p, const struct node_progress *g, double time_s);
 
 /* "gathering", "training", "settling", "serving", "left"; "holding" of one that would train
  * but for the quorum. */
@@ -55,11 +60,5 @@ char *uv_metrics_line(const struct node_progress *p, double time_s);
 /* The line of a start, likewise; `at` is whole seconds since 1970, below 0 for a start at no
  * hour (a simulation). */
 char *uv_metrics_start(int64_t at, uint64_t from_round);
-
-/* Lines go to `file`, which is taken over. */
-void uv_metrics_open(struct uv_metrics *m, FILE *file, FILE *copy);
-/* The first comes behind the line of this start. Returns 0, or a negative errno the first time a write fails. */
-int uv_metrics_write(struct uv_metrics *m, const struct node_progress *p, double time_s);
-void uv_metrics_close(struct uv_metrics *m);
 
 #endif

@@ -227,17 +227,69 @@ check "  and says so" grep -q 'the model is in full now$' full.err
 check "  it is a model" eval '"$HEARSAY" eval full/model.safetensors --data glyphs >eval.out 2>eval.err'
 ends "  and that run has finished" 0 'finished before' peer --listen 127.0.0.1:0 --key cluster.key "${full[@]}" --name full --out full
 
-# Its metrics alone cannot be written: the model is there, and the others have nothing to fear.
+# Its metrics alone cannot be written, for a while: they are late, and that is all.
 start part "$HEARSAY" peer --listen 127.0.0.1:0 --key cluster.key "${full[@]}" --name part --out part
 pid=$started
 check "a peer trains" wait_until 60 round_at_least part/metrics.jsonl 1
-limit "$pid" "$(stat -c %s part/metrics.jsonl)" # Its words are fewer.
-check "its metrics cannot be written: it says so" wait_until 120 grep -q 'cannot write part/metrics.jsonl: file too large$' part.err
+limit "$pid" $(($(stat -c %s part/metrics.jsonl) + 100)) # Its words are fewer. The next line is torn.
+check "its metrics cannot be written: it says so" wait_until 120 grep -q 'part: warning: cannot write part/metrics.jsonl: file too large; its lines are kept in memory$' part.err
+check "  no line is torn" figures lines part/metrics.jsonl
+sleep 1
 limit "$pid" -1
 finish "$pid" 120
-check "  it ends with 1, and names the file: $(tail -n 1 part.err)" eval \
-    '[ "$code" = 1 ] && grep -q "part: failed: metrics.jsonl could not be written; the model is stored$" part.err'
-check "  the model is not said to be lost" eval '[ -s part/model.safetensors ] && ! grep -qE "could not be stored|offered" part.err'
+check "  once they can be, it says how many were late, and ends with 0: $(grep 'late' part.err)" eval \
+    '[ "$code" = 0 ] && [ "$(grep -c "part: part/metrics.jsonl is written again: [0-9]* lines were late$" part.err)" = 1 ]'
+# shellcheck disable=SC2016
+check "  all rounds have a line" eval \
+    '[ "$(jq -s "[.[] | select(.start | not) | select(.settle_rounds == 0) | .round] | unique | length" part/metrics.jsonl)" -ge 15 ]'
+check "  that is all it says of it" [ "$(grep -c 'metrics.jsonl' part.err)" = 2 ]
+
+# They cannot while there are rounds: it waits for that at its end, when the model is stored. Lines
+# need more room than the model of this run.
+small=(--listen 127.0.0.1:0 --key cluster.key --model logreg --data glyphs --rounds 500 --local-steps 100 --checkpoint off --seed "$seed")
+start lasting "$HEARSAY" peer "${small[@]}" --name lasting --out lasting
+pid=$started
+check "a peer trains" wait_until 60 round_at_least lasting/metrics.jsonl 60
+limit "$pid" "$(stat -c %s lasting/metrics.jsonl)"
+check "its model is written, its lines wait" wait_until 120 grep -q 'lasting: warning: lines of metrics.jsonl are in memory, and tried again for [56][0-9]* s$' lasting.err
+check "  the model is there, the end is not" eval 'alive "$pid" && [ -s lasting/model.safetensors ] && [ ! -e lasting/summary.json ]'
+limit "$pid" -1
+finish "$pid" 60
+check "  then all is written: exit code $code" eval '[ "$code" = 0 ] && grep -q "lines were late$" lasting.err'
+
+# They cannot at all: what is lost is said, and the result is one.
+start lossy "$HEARSAY" peer "${small[@]}" --name lossy --out lossy --patience 1
+pid=$started
+check "a peer trains" wait_until 60 round_at_least lossy/metrics.jsonl 60
+limit "$pid" "$(stat -c %s lossy/metrics.jsonl)"
+finish "$pid" 60
+check "its last lines are lost, it ends with 1, and says so: $(tail -n 1 lossy.err)" eval \
+    '[ "$code" = 1 ] && grep -q "lossy: failed: [0-9]* lines of metrics.jsonl could not be written; the model is stored$" lossy.err'
+check "  the run has finished: $(figures json lossy/summary.json finished) $(figures json lossy/summary.json exit_code)" \
+    [ "$(figures json lossy/summary.json finished) $(figures json lossy/summary.json exit_code)" = "True 1" ]
+contents lossy >before
+ends "  started again it says so, with the same exit code" 1 'finished before' peer "${small[@]}" --name lossy --out lossy --patience 1
+unchanged "  and touches nothing" lossy
+
+# A stop waits for nothing.
+start hasty "$HEARSAY" peer "${small[@]}" --name hasty --out hasty
+pid=$started
+check "a peer trains" wait_until 60 round_at_least hasty/metrics.jsonl 60
+limit "$pid" "$(stat -c %s hasty/metrics.jsonl)"
+check "its lines wait" wait_until 120 grep -q 'lines of metrics.jsonl are in memory' hasty.err
+kill -TERM "$pid"
+finish "$pid" 20
+check "  until it is stopped: exit code $code" eval '[ "$code" = 1 ] && grep -q "lines of metrics.jsonl could not be written; the model is stored$" hasty.err'
+
+# The same of a simulation.
+lossy=(sim --peers 2 --model logreg --data glyphs --rounds 300 --seed "$seed" --out lossy-sim)
+bounded bash -c 'ulimit -Sf 70; exec "$@"' - "$HEARSAY" "${lossy[@]}" >lossy-sim.out 2>lossy-sim.err </dev/null
+code=$?
+check "sim: lines are lost, models are not: exit code $code" eval \
+    '[ "$code" = 1 ] && grep -q "lines of metrics.jsonl could not be written; the models are stored$" lossy-sim.err'
+contents lossy-sim >before
+ends "  started again" 1 'finished before' "${lossy[@]}"
+unchanged "  it touches nothing" lossy-sim
 
 start local "$HEARSAY" local --peers 3 "${full[@]}" --patience 1 --out local
 check "local" wait_until 60 round_at_least local/peer-1/metrics.jsonl 1

@@ -150,11 +150,6 @@ static void test_spare(void **state)
 static void test_metrics_line(void **state)
 {
     (void)state;
-    char path[] = "metrics-XXXXXX", line[1024];
-    int fd = mkstemp(path);
-    assert_true(fd >= 0);
-    close(fd);
-    struct uv_metrics m;
     struct node_progress p = {.phase = NODE_SETTLING,
                               .round = 7,
                               .n_rounds = 9,
@@ -164,23 +159,12 @@ static void test_metrics_line(void **state)
                               .relative_drift = INFINITY,
                               .bytes_sent = UINT64_C(1) << 40,
                               .n_live = 3};
-    uv_metrics_open(&m, fopen(path, "w"), NULL);
-    assert_non_null(m.file);
-    assert_int_equal(uv_metrics_write(&m, &p, 1.5), 0);
-    p.evaluated = true;
-    assert_int_equal(uv_metrics_write(&m, &p, 2.5), 0);
-    uv_metrics_close(&m);
-    FILE *f = fopen(path, "r");
-    assert_non_null(fgets(line, sizeof line, f));
-    json_t *start = json_loads(line, 0, NULL);
-    assert_true(json_is_true(json_object_get(start, "start")));
-    assert_int_equal(json_string_length(json_object_get(start, "at")), 20);
-    assert_int_equal(json_integer_value(json_object_get(start, "from_round")), 6);
-    json_decref(start);
     for (int i = 0; i < 2; i++) {
-        assert_non_null(fgets(line, sizeof line, f));
+        p.evaluated = i == 1;
+        char *line = uv_metrics_line(&p, 1.5);
         json_t *j = json_loads(line, 0, NULL);
         assert_non_null(j);
+        assert_null(strchr(line, '\n'));
         assert_int_equal(json_integer_value(json_object_get(j, "round")), 7);
         assert_string_equal(json_string_value(json_object_get(j, "phase")), "settling");
         assert_true(json_is_null(json_object_get(j, "drift")));
@@ -189,10 +173,29 @@ static void test_metrics_line(void **state)
         assert_int_equal(json_integer_value(json_object_get(j, "live")), 3);
         assert_true(json_is_null(json_object_get(j, "accuracy")) == (i == 0));
         json_decref(j);
+        free(line);
     }
-    assert_null(fgets(line, sizeof line, f));
-    fclose(f);
-    unlink(path);
+}
+
+/* All rounds have lines, but those of a last phase that does not end: ten a second. */
+static void test_metrics_due(void **state)
+{
+    (void)state;
+    struct node_progress p = {.phase = NODE_TRAINING};
+    struct uv_metrics_pace pace = {0};
+    for (int i = 0; i < 3000; i++)
+        assert_true(uv_metrics_due(&pace, &p, i * 1e-3));
+    p.phase = NODE_SETTLING;
+    int n = 0;
+    for (int i = 0; i < 11000; i++) {
+        p.settle_rounds = (uint64_t)i + 1;
+        n += uv_metrics_due(&pace, &p, 3 + i * 1e-3);
+        assert_true(i >= 1000 || n == i + 1);
+    }
+    assert_true(n >= 1095 && n <= 1101);
+    p.phase = NODE_SERVING;
+    for (int i = 0; i < 3; i++)
+        assert_true(uv_metrics_due(&pace, &p, 14));
 }
 
 static void test_metrics_start(void **state)
@@ -485,6 +488,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_numeric_seed, fake_setup, fake_teardown),
         cmocka_unit_test(test_spare),
         cmocka_unit_test(test_metrics_line),
+        cmocka_unit_test(test_metrics_due),
         cmocka_unit_test(test_metrics_start),
         cmocka_unit_test(test_phases),
         cmocka_unit_test(test_whole),
