@@ -398,6 +398,8 @@ static int make_trainer(void *self, const struct run *run, struct trainer *t,
     if (err < 0)
         return err;
     err = cmd_reserve_hold(&p->report.reserve, p->out, t->n_params, 1);
+    if (err == 0)
+        err = cmd_reserve_hold(&p->report.last, p->out, 0, 1);
     if (err < 0)
         snprintf(error, RUN_ERROR_MAX, "no room for the model in %.200s: %s", p->out,
                  strerror(-err));

@@ -337,6 +337,7 @@ int cmd_report_finish(struct cmd_report *r, struct uv_driver *d)
     json_object_set_new(j, "checkpoints", json_integer((json_int_t)n_kept));
     json_object_set_new(j, "checkpoint_s", uv_metrics_figure(seconds));
     json_object_set_new(j, "strangers", json_integer((json_int_t)uv_driver_counts(d)->strangers));
+    cmd_reserve_release(&r->last);
     cmd_reserve_release(&r->reserve);
     const char *dir = r->claimed ? r->out : NULL;
     bool written = cmd_out_end(r->o, dir, j, finished, exit_code) == CMD_OK;

@@ -31,7 +31,8 @@ struct cmd_report
     bool notes_as_json; /* {"note": "...", "level": "warning"} on stdout, for `local`. */
     uint64_t begin_ns;
     struct cmd_lines lines;     /* metrics.jsonl. */
-    struct cmd_reserve reserve; /* The model's room on the disk. */
+    struct cmd_reserve reserve; /* The model's room on the disk, */
+    struct cmd_reserve last;    /* and that of the summary, which late lines must not take. */
     struct cmd_out *dir;        /* What --out names, with the run's text once that is known. */
     bool claimed;               /* --out is this run's: what is written belongs there. */
     uint64_t said_ns;

@@ -107,6 +107,8 @@ static int open_files(struct cmd_train *t)
     if (err < 0)
         return cmd_fail(t->o, cmd_exit_of(err), "cannot write %s: %s", path, strerror(-err));
     err = cmd_reserve_hold(&t->reserve, t->out, t->trainer.n_params, 1);
+    if (err == 0)
+        err = cmd_reserve_hold(&t->last, t->out, 0, 1);
     if (err < 0)
         return cmd_fail(t->o, CMD_FAILED, "no room for the model in %s: %s", t->out,
                         strerror(-err));
@@ -268,6 +270,7 @@ static int run_all(struct cmd_train *t)
     code = judge(t);
     if (code == CMD_OK)
         code = cmd_train_keep_lines(t);
+    cmd_reserve_release(&t->last);
     int told = cmd_train_result(t, code);
     t->over = told == CMD_OK;
     return code == CMD_OK ? told : code;

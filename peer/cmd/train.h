@@ -45,6 +45,7 @@ struct cmd_train
     struct cmd_training training;
     struct cmd_progress_reading reading;
     struct cmd_reserve reserve; /* The model's room on the disk. */
+    struct cmd_reserve last;    /* The summary's room, which late lines must not take. */
     struct run run;
     struct schedule schedule;
     struct trainer trainer;
