@@ -19,6 +19,7 @@ static void close_choco(struct mixing *m)
 /* In an asynchronous run others may still train: the last phase's codec waits until
  * both ends are in that phase.
  *
+ *   a pass of whole models                         FINAL, from its first delta on
  *   an edge's first delta in the middle of a run   the whole way from x0: CATCHUP
  *   both ends are in the last phase                FINAL
  *   else                                           the run's codec, or a rung */
@@ -27,6 +28,8 @@ static uint32_t plan(struct mixing *m, const struct mixing_task *t, const struct
     (void)m;
     uint64_t theirs = t->commit ? edge_theirs(t->edge)->head.run_round : t->edge->run_round;
     uint64_t first = now->pass > 1 ? now->pass : 1; /* By then every edge has had its turn. */
+    if (now->whole)
+        return DELTA_FINAL;
     if (mixing_edge_round(t) == 0 && (now->round >= first || now->settling))
         return DELTA_CATCHUP;
     return now->settling && theirs >= now->n_rounds ? DELTA_FINAL : now->codec;

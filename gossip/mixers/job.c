@@ -127,6 +127,7 @@ static void fill_head(struct mixing *m, struct mixing_task *t)
     h->pace = m->announced.pace;
     h->codec = t->codec;
     h->momentum = t->codec == DELTA_FINAL ? m->announced.momentum : 0;
+    h->clean = t->codec == DELTA_FINAL ? m->announced.clean : 0;
     if (h->round > 0 && h->round % MIXING_HASH_EVERY == 0)
         h->hash = replicas_hash(m, t);
     if (t->sketch)

@@ -71,6 +71,7 @@ struct mixing_announcement
     uint32_t degree, settled;
     uint64_t pace;     /* As struct wire_delta's. */
     uint32_t momentum; /* For exchanges of the last phase, as struct wire_delta's; 0: without. */
+    uint64_t clean;    /* As struct wire_delta's; for such exchanges, too. */
 };
 
 struct mixing
@@ -168,8 +169,9 @@ struct mixing_moment
     uint32_t codec; /* For deltas of training: DELTA_RUN or a rung. */
 
     /* Where the graph changes by round, for the edge that joins. */
-    uint64_t pass;         /* Rounds of a pass; 0 or 1: the graph stands still. */
-    bool idle;             /* It is not its turn: no new delta. */
+    uint64_t pass; /* Rounds of a pass; 0 or 1: the graph stands still. */
+    bool idle;     /* It is not its turn: no new delta. */
+    bool whole;    /* In the last phase: the other end is in it, too, and models go whole. */
     uint32_t degree, more; /* What the delta announces; degree 0: the job's, as all edges'. */
 };
 

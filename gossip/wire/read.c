@@ -328,6 +328,7 @@ static void read_beat(struct cursor *c, struct wire_message *message)
 {
     message->beat.run_round = get_u64(c);
     message->beat.checkpoint = get_u64(c);
+    message->beat.settled = get_u32(c, UINT32_MAX);
 }
 
 static void read_probe(struct cursor *c, struct wire_message *message)
@@ -380,6 +381,7 @@ static void read_delta(struct cursor *c, struct wire_message *message)
     m->checkpoint = get_u64(c);
     m->settled = get_u32(c, UINT32_MAX);
     m->pace = get_u64(c);
+    m->clean = get_u64(c);
     m->sketch_generation = get_u64(c);
     m->mean_dist2 = get_finite(c);
     m->mean_norm2 = get_finite(c);

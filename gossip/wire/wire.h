@@ -28,8 +28,8 @@
 
 /* Every limit of the protocol. */
 enum wire_limit {
-    WIRE_VERSION = 5,       /* The newest version of the messages that we speak, */
-    WIRE_VERSION_LEAST = 5, /* and the oldest. */
+    WIRE_VERSION = 6,       /* The newest version of the messages that we speak, */
+    WIRE_VERSION_LEAST = 6, /* and the oldest. */
     WIRE_ID_BYTES = 32,
     WIRE_SIGNATURE_BYTES = 64,
     WIRE_CODEC_MAX = 63,          /* Characters of a codec's spec in a STATUS. */
@@ -190,7 +190,8 @@ struct wire_ping
 struct wire_beat
 {
     uint64_t run_round;  /* As that of a delta, */
-    uint64_t checkpoint; /* and so is this. */
+    uint64_t checkpoint; /* and so are these. */
+    uint32_t settled;
 };
 
 struct wire_probe
@@ -262,6 +263,8 @@ struct wire_delta
     uint32_t settled;    /* Hops around me known to be under --final-drift. */
     uint64_t pace;       /* By --local-steps auto: what the sender takes for the mean of all
                                  * peers' local steps in 1,000 s; 0: nothing. */
+    uint64_t clean;      /* The pass that the sender is in, and all that it has mixed with in it
+                                 * (peer/node/pass.h); 0: it is in none, or something was amiss. */
     uint64_t sketch_generation; /* 0: no sketch in this delta. */
     float mean_dist2,
         mean_norm2; /* The sender's averages, any sign; see gossip/exchange/sketch.h. */
@@ -370,7 +373,7 @@ bool wire_address_ok(const char *address);
 /* Encoders write to out[0..cap) and return the length, or 0 where cap is too
  * small (a bug of ours, except that callers may ask with any cap). The two
  * bulk encoders write all but the payload's bytes, which the caller sends
- * right behind: head + payload is one message. A DELTA's head is 49 bytes in
+ * right behind: head + payload is one message. A DELTA's head is 50 bytes in
  * the usual case (small rounds, no hash, no sketch); WIRE_HEAD_MAX +
  * WIRE_SKETCH_MAX hold any. They do not repeat the reader's checks. */
 size_t wire_put_hello(uint8_t *out, size_t cap, const struct wire_hello *m);

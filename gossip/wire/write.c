@@ -226,6 +226,7 @@ size_t wire_put_beat(uint8_t *out, size_t cap, const struct wire_beat *m)
     put_type(&o, WIRE_BEAT);
     put_uint(&o, m->run_round);
     put_uint(&o, m->checkpoint);
+    put_uint(&o, m->settled);
     return end(&o);
 }
 
@@ -320,6 +321,7 @@ size_t wire_put_delta(uint8_t *out, size_t cap, const struct wire_delta *m)
     put_uint(&o, m->checkpoint);
     put_uint(&o, m->settled);
     put_uint(&o, m->pace);
+    put_uint(&o, m->clean);
     put_uint(&o, m->sketch_generation);
     put_float(&o, m->mean_dist2);
     put_float(&o, m->mean_norm2);

@@ -25,6 +25,8 @@ double chain_bound(const struct edges *es, size_t n_members)
     for (size_t i = 0; i < es->n; i++) {
         const struct neighbour *b = edges_at(es, i);
         const struct edge *e = &b->edge;
+        if (b->aside)
+            continue; /* What it measured is of training. */
         if (e->state == EDGE_DONE || b->n_barred > 0 || edges_found_out(es, b))
             continue; /* The distrusted have no part in it. */
         measure(e, &d2, &e2);
@@ -45,7 +47,7 @@ double chain_left(const struct edges *es)
     for (size_t i = 0; i < es->n; i++) {
         const struct neighbour *b = edges_at(es, i);
         const struct member *other = members_find(es->env->members, b->edge.id);
-        bool counts = other != NULL && other->record->state == RECORD_FINISHED;
+        bool counts = other != NULL && other->record->state == RECORD_FINISHED && !b->aside;
         if (b->edge.state != EDGE_DONE || b->edge.b == NULL || b->n_barred > 0 || !counts)
             continue;
         double d2 = vec_dist2(m->x, b->edge.b, m->dim);

@@ -170,6 +170,8 @@ static void drop_unwanted(struct edges *es)
     for (size_t i = es->n; i-- > 0;) {
         struct neighbour *b = es->at[i];
         uint8_t out[16];
+        if (b->aside)
+            continue;
         if (b->wanted)
             continue;
         if (edge_ready(&b->edge) && members_find(es->env->members, b->edge.id) != NULL) {
@@ -239,12 +241,13 @@ void edges_rebuild(struct edges *es)
     struct graph g;
     size_t self = 0, count = members_vertices(es->env->members, es->env->vertices, &self);
     es->view = members_view(es->env->members);
-    if (graph_build(&g, run->topology, (uint32_t)count, run->seed) != 0) {
+    if (graph_build(&g, edges_topology(es), (uint32_t)count, run->seed) != 0) {
         env_note(es->env, NOTE_ERROR, "out of memory for the topology");
         env_end(es->env, 1);
         return;
     }
     choose(es, &g, self);
+    edges_set_aside(es, count);
     es->eccentricity = graph_eccentricity(&g, (uint32_t)self);
     if (rounds_choose(es, (uint32_t)count, (uint32_t)self) != 0
         || place_in_trees(es, &g, (uint32_t)self) != 0) {
@@ -266,6 +269,8 @@ static void agree(struct edges *es, struct neighbour *b)
     if (!edge_agree(&b->edge, es->env->config.boot))
         return;
     es->n_resets += b->edge.n_resets - resets;
+    if (b->edge.reset)
+        memset(b->said, 0, sizeof b->said);
     b->edge.ending = false;
     bool rested = b->edge.theirs.run_round == es->beat && es->workshop->run.policy == RUN_SYNC
                   && stale_rested(&b->edge, es->beat);
@@ -393,8 +398,10 @@ void edges_beat(struct edges *es, const struct link *l, const struct wire_beat *
         sessions_violation(es->sessions, l, "BEAT from after the run's end");
         return;
     }
-    if (b != NULL)
+    if (b != NULL) {
         hear_due(es, b, m->checkpoint);
+        edges_hear_word(b, m);
+    }
     if (b == NULL || m->run_round <= neighbour_beat(b))
         return;
     b->beat = m->run_round;
@@ -405,14 +412,15 @@ void edges_beat(struct edges *es, const struct link *l, const struct wire_beat *
 static void say_beat(struct edges *es, const struct neighbour *b)
 {
     uint8_t out[32];
-    struct wire_beat m = {.run_round = es->beat, .checkpoint = es->due};
+    struct wire_beat m = {.run_round = es->beat, .checkpoint = es->due, .settled = es->settled};
     sessions_send(es->sessions, b->link, true, out, wire_put_beat(out, sizeof out, &m), NULL);
 }
 
-void edges_say_beat(struct edges *es, uint64_t beat, uint64_t due)
+void edges_say_beat(struct edges *es, uint64_t beat, uint64_t due, uint32_t settled)
 {
     es->beat = beat;
     es->due = due;
+    es->settled = settled;
     for (size_t i = 0; i < es->n && run_staleness(&es->workshop->run) > 0; i++) {
         const struct neighbour *b = es->at[i];
         if (b->edge.state == EDGE_OPEN && b->link != NULL && !b->edge.resend_cur)
@@ -509,7 +517,7 @@ static void resend(struct edges *es, struct neighbour *b)
 
 static void update(struct edges *es, struct neighbour *b)
 {
-    if (!b->wanted)
+    if (!b->wanted && !b->aside)
         return;
     const struct link *l = b->link != NULL ? b->link : sessions_to(es->sessions, b->edge.id);
     if (l == NULL || l->doomed || !l->same_run) {

@@ -21,25 +21,35 @@
 #include "peer/node/absence.h"
 #include "peer/node/checkpoint.h"
 #include "peer/node/pace.h"
+#include "peer/node/pass.h"
 #include "peer/node/stale.h"
 #include "peer/node/workshop.h"
 
 /* Rounds of a pass: at most 2 log2(members) + 2 (topology/base.c). */
 enum { EDGES_ROUNDS_MAX = 24 };
 
+/* What a BEAT of theirs said beside their beat. */
+struct neighbour_word
+{
+    uint64_t beat;
+    uint32_t settled; /* As that of a delta. */
+};
+
 /* A neighbour in the topology, and our edge to it. */
 struct neighbour
 {
     struct edge edge;
-    const struct link *link; /* NULL: none now. */
-    bool wanted;             /* By the present topology. */
-    bool must_ask;           /* EDGE has to be sent on this link. */
-    int64_t lost_us;         /* Since when there is no link. */
-    int64_t open_us;         /* When it was last open, or done. */
-    uint64_t beat;           /* What they said of theirs by EDGE and BEAT, */
-    int64_t beat_us;         /* and when anything said that it had changed. */
-    int64_t coming_us;       /* When part of a message that says so came in, last. */
-    struct absence absence;  /* How often, and for how long, it was silent or gone lately. */
+    const struct link *link;       /* NULL: none now. */
+    bool wanted;                   /* By the present topology. */
+    bool aside;                    /* In the last phase, by that of training only (edges_last.c). */
+    bool must_ask;                 /* EDGE has to be sent on this link. */
+    int64_t lost_us;               /* Since when there is no link. */
+    int64_t open_us;               /* When it was last open, or done. */
+    uint64_t beat;                 /* What they said of theirs by EDGE and BEAT, */
+    int64_t beat_us;               /* and when anything said that it had changed. */
+    struct neighbour_word said[2]; /* The latest for an even beat, and for an odd one. */
+    int64_t coming_us;             /* When part of a message that says so came in, last. */
+    struct absence absence;        /* How often, and for how long, it was silent or gone lately. */
     struct checkpoint_word word;
     struct stale stale;  /* Are its deltas and replicas of long ago? */
     bool excused;        /* The user has been told that nobody waits for it; */
@@ -76,7 +86,10 @@ struct edges
     struct survey_place place; /* Ours in the trees along which the drift is surveyed. */
     double spread;             /* It is graph_spread() at our vertex: see topology.h. */
     uint64_t beat;             /* Our own, as phases.h last said, */
-    uint64_t due;              /* and the checkpoint's that goes along. */
+    uint64_t due;              /* and the checkpoint's that goes along, */
+    uint32_t settled;          /* and how many hops around us are near. */
+    bool last;                 /* The last phase has begun. */
+    struct pass pass;          /* pass.c's. */
     struct pace pace;          /* What deltas say of speeds, and what our jobs measured. */
     uint64_t heard_due;        /* The next beat after ours at which neighbours say one is due, */
     uint64_t heard_any;        /* and the same by words of theirs that come too soon. */
@@ -121,9 +134,11 @@ void edges_update(struct edges *es);
 /* ---- what others ask for ---- */
 
 void edges_finish(struct edges *es, size_t i); /* Nothing more is mixed over it. */
-/* Our beat is this now, and at that one a checkpoint is due (0: none is). In lock step neighbours
- * are told, but those to whom a delta is about to. */
-void edges_say_beat(struct edges *es, uint64_t beat, uint64_t due);
+/* Our beat is this now, at that one a checkpoint is due (0: none is), and so many hops around us
+ * are known to be near. In lock step neighbours are told, but those to whom a delta is about to. */
+void edges_say_beat(struct edges *es, uint64_t beat, uint64_t due, uint32_t settled);
+/* The last phase begins, between jobs: its edges are chosen, where they are others. */
+void edges_settle(struct edges *es);
 /* The user has been told that nobody waits for it, or that it is waited for again. */
 void edges_excuse(struct edges *es, size_t i, bool excused);
 /* The edge's task in a job that is being planned. */
@@ -150,11 +165,22 @@ void edges_write(struct edges *es, struct state *s);
  * if they are between the same members, else all begin anew. We are at `beat`. */
 void edges_read(struct edges *es, uint64_t beat, struct state *s);
 
+/* ---- inside (edges_last.c) ---- */
+
+/* Edges to vertices that the graph of the last phase does not want are set aside. */
+void edges_set_aside(struct edges *es, size_t n_vertices);
+void edges_hear_word(struct neighbour *b, const struct wire_beat *m);
+
 /* ---- questions ---- */
 
+/* The spec of the graph that edges are chosen by now. */
+const char *edges_topology(const struct edges *es);
 const struct neighbour *edges_at(const struct edges *es, size_t i);
 /* Their latest beat: by deltas that are here, and by what came in order behind those. */
 uint64_t neighbour_beat(const struct neighbour *b);
+/* What they said of how far all are near, by delta or by word, for our beat at the latest: what
+ * comes early in one run and late in another counts in neither. */
+uint32_t neighbour_settled(const struct neighbour *b, uint64_t beat);
 const struct neighbour *edges_of(const struct edges *es, const struct link *l);
 /* Does some open edge mix by what it held long ago (stale.h)? Then mixing may part models that
  * were near. most2: a squared distance that hardly matters. */

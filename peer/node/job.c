@@ -109,7 +109,7 @@ static int measure_gap(struct job *j)
     if (j->measured == place->built || j->edges->n_rounds > 0
         || !(mixing_undisturbed(&j->workshop->mixing) || j->phases->phase == NODE_SETTLING))
         return 0;
-    int err = graph_build(&g, run->topology, place->n, run->seed);
+    int err = graph_build(&g, edges_topology(j->edges), place->n, run->seed);
     if (err != 0)
         return err;
     err = graph_spectrum(&g, &s);
@@ -226,8 +226,10 @@ void job_start(struct job *j)
         no_memory(j);
         return;
     }
+    pass_plan(j->edges, phases_beat(ph));
     for (size_t i = 0; i < j->edges->n; i++) {
-        degree += edges_at(j->edges, i)->edge.state == EDGE_OPEN;
+        const struct neighbour *b = edges_at(j->edges, i);
+        degree += b->edge.state == EDGE_OPEN && !b->aside;
         plan_edge(j, i);
     }
     tell_few(j, degree);
@@ -244,7 +246,8 @@ void job_start(struct job *j)
                                        .degree = degree > 0 ? degree : 1,
                                        .settled = ph->settled,
                                        .pace = pace(j),
-                                       .momentum = momentum(j)};
+                                       .momentum = momentum(j),
+                                       .clean = j->edges->pass.clean};
     if (mixing_plan(mixing, &says) != 0) {
         no_memory(j);
         return;
@@ -432,15 +435,19 @@ static void report(struct job *j)
     p->drift_round = k->figures.round;
     p->own_distance = k->figures.own;
     /* The last window's figure may be of long ago, and a bound is known. */
-    bool doubted = j->phases->chain.counts; /* Then the bound is what there is. */
+    bool passed = j->edges->pass.over;
+    bool doubted = j->phases->chain.counts || passed; /* Then the bound is what there is. */
     if (j->phases->phase == NODE_SERVING && surveyed_last(j) && !doubted) {
         p->relative_drift = workshop_rounded(w, k->figures.relative);
     } else if (j->phases->phase == NODE_SERVING) {
-        double norm = mixing_undisturbed(&w->mixing) ? sqrt(k->at.q)
-                                                     : k->figures.own / k->figures.own_relative;
+        double norm = passed                           ? sqrt(vec_norm2(w->mixing.x, w->mixing.dim))
+                      : mixing_undisturbed(&w->mixing) ? sqrt(k->at.q)
+                                                       : k->figures.own / k->figures.own_relative;
         p->relative_drift = phases_own_distance(j->phases);
         p->drift = p->relative_drift * norm;
-        p->drift_round = doubted ? phases_beat(j->phases) : j->phases->bound_round;
+        p->drift_round = passed    ? j->edges->pass.over_beat
+                         : doubted ? phases_beat(j->phases)
+                                   : j->phases->bound_round;
     }
     p->gamma = mean_gamma(j->edges);
     p->rung = w->by_drift ? ladder_spec[ladder_rung(&w->ladder)] : NULL;

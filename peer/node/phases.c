@@ -107,7 +107,7 @@ void phases_join(struct phases *ph)
 static void say_beat(struct phases *ph)
 {
     ph->say_us = ph->env->now_us + SAY_US;
-    edges_say_beat(ph->edges, phases_beat(ph), ph->checkpoint.due);
+    edges_say_beat(ph->edges, phases_beat(ph), ph->checkpoint.due, ph->settled);
 }
 
 /* The others are so far ahead that they do not wait for us. Who has not done a round yet
@@ -171,7 +171,7 @@ void phases_ahead(struct phases *ph)
 {
     ph->ahead = true;
     ph->ahead_us = ph->env->now_us;
-    edges_say_beat(ph->edges, phases_next_beat(ph), ph->checkpoint.due);
+    edges_say_beat(ph->edges, phases_next_beat(ph), ph->checkpoint.due, ph->settled);
 }
 
 void phases_job_done(struct phases *ph, bool steps)
@@ -186,6 +186,7 @@ void phases_job_done(struct phases *ph, bool steps)
     ph->idle_since_us = ph->told_us = ph->env->now_us;
     ph->job_us = 0;
     labour_done(ph, took);
+    pass_done(ph->edges);
     look_at_checkpoint(ph, steps);
     /* An edge that opened meanwhile may have been asked for before it was said. */
     if (!ph->ahead || ph->edges->opened_us >= ph->ahead_us)
@@ -219,7 +220,8 @@ static double measured(const struct phases *ph)
 
 double phases_own_distance(const struct phases *ph)
 {
-    return ph->unheard ? (double)INFINITY : fmax(measured(ph), ph->left);
+    double passed = pass_bound(ph->edges); /* Whatever replicas are left of those who are final. */
+    return ph->unheard ? (double)INFINITY : fmin(passed, fmax(measured(ph), ph->left));
 }
 
 /* Have all members that live done their training? In lock step beats say so. */
@@ -303,6 +305,7 @@ static void begin_settling(struct phases *ph)
 static void enter_settling(struct phases *ph)
 {
     ph->phase = NODE_SETTLING;
+    edges_settle(ph->edges);
     ph->trained = all_trained(ph);
     begin_settling(ph);
     members_set_state(ph->env->members, RECORD_TRAINED);
@@ -544,7 +547,7 @@ static enum phases_next follow(struct phases *ph, const struct schedule_view *v,
         return begin(ph);
     case SCHEDULE_SETTLE:
         enter_settling(ph);
-        return phases_update(ph, v->diverged);
+        return ph->env->over ? PHASES_WAIT : phases_update(ph, v->diverged);
     case SCHEDULE_TRAIN:
         learn_pace(ph, v);
         return start_job(ph, true);

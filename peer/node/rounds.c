@@ -1,6 +1,7 @@
 /* peer/node/rounds.c -- our part of a pass: which edge has its turn in which round. */
 #include "peer/node/rounds.h"
 
+#include "peer/node/others.h"
 #include "topology/rota.h"
 
 #include <assert.h>
@@ -36,14 +37,14 @@ static void tell_memory(const struct edges *es)
         n += es->at[i]->wanted;
     env_note(es->env, NOTE_INFO,
              "%s: %zu partners in the %u rounds of a pass, whose replicas take %.1f MB",
-             es->workshop->run.topology, n, es->n_rounds, (double)(n * bytes) * 1e-6);
+             edges_topology(es), n, es->n_rounds, (double)(n * bytes) * 1e-6);
 }
 
 int rounds_choose(struct edges *es, uint32_t n, uint32_t self)
 {
     const struct run *run = &es->workshop->run;
     struct rota r;
-    int err = rota_build(&r, run->topology, n, run->seed);
+    int err = rota_build(&r, edges_topology(es), n, run->seed);
     bool told = es->n_rounds > 0;
     if (err != 0)
         return err;
@@ -58,17 +59,30 @@ int rounds_choose(struct edges *es, uint32_t n, uint32_t self)
     return 0;
 }
 
+/* What was made for the end of training is in the codec of training, and begins none. */
+uint64_t rounds_place(const struct edges *es, uint64_t beat)
+{
+    enum { WORDS_MORE = 2 };
+    uint64_t trained = es->workshop->run.rounds, cycle = 2 * (uint64_t)es->n_rounds + WORDS_MORE;
+    return beat > trained ? (beat - trained - 1) % cycle : UINT64_MAX;
+}
+
 /* What is first mixed was made for beat 1, and in the last phase for the beat at which training is
  * done: with these a pass begins. */
 static uint32_t turn_of(const struct edges *es, const struct neighbour *b, uint64_t beat)
 {
+    uint64_t place = rounds_place(es, beat);
+    if (pass_counts(es) && place != UINT64_MAX) {
+        bool done = es->pass.over && others_ended(es->env); /* Nobody needs another one. */
+        return place < es->n_rounds && !done ? b->turn[place] : 0;
+    }
     uint64_t trained = es->workshop->run.rounds, first = beat >= trained ? trained : 1;
     return b->turn[(beat > first ? beat - first : 0) % es->n_rounds];
 }
 
 bool rounds_turn(const struct edges *es, const struct neighbour *b, uint64_t beat)
 {
-    return es->n_rounds == 0 || turn_of(es, b, beat) > 0;
+    return !b->aside && (es->n_rounds == 0 || turn_of(es, b, beat) > 0);
 }
 
 /* Their delta of the round behind what is ready, where it is here. */
@@ -83,6 +97,8 @@ void rounds_plan(const struct edges *es, const struct neighbour *b, uint64_t bea
 {
     const struct edge_got *theirs = begun(&b->edge);
     now->pass = es->n_rounds > 0 ? es->n_rounds : 1;
+    now->idle = b->aside && theirs == NULL;
+    now->whole = pass_counts(es);
     if (es->n_rounds == 0)
         return;
     uint32_t word = turn_of(es, b, beat);

@@ -41,6 +41,11 @@ static bool waits_for(const struct schedule_view *v, const struct schedule_edge 
            && (!v->lock_step || v->beat - e->beat <= schedule_lead(v)) && !schedule_excused(v, e);
 }
 
+static bool awaits(const struct schedule_view *v, const struct schedule_edge *e)
+{
+    return v->lock_step && e->awaited && !schedule_excused(v, e);
+}
+
 /* It may make us wait, now or in one of the next beats. */
 static bool binds(const struct schedule_view *v, const struct schedule_edge *e)
 {
@@ -103,7 +108,7 @@ static struct schedule_decision job(const struct schedule_view *v, enum schedule
     if (d.claim != 0)
         return d;
     for (size_t i = 0; i < v->n_edges && d.for_whom == NULL; i++)
-        if (!v->held && waits_for(v, &v->edge[i]))
+        if (!v->held && (waits_for(v, &v->edge[i]) || awaits(v, &v->edge[i])))
             d.for_whom = &v->edge[i];
     if (v->idle_us < pace_us)
         d.wait_us = pace_us - v->idle_us;
@@ -129,6 +134,15 @@ static bool incomplete(const struct schedule_view *v, int64_t patience_us)
         if (!e->open && !e->done && !briefly_lost(e) && e->lost_us <= patience_us)
             return true;
     }
+    return false;
+}
+
+/* Until it is known whether somebody is dead, passes without it are not worth their bytes. */
+static bool passes_in_vain(const struct schedule_view *v)
+{
+    for (size_t i = 0; i < v->n_edges; i++)
+        if (v->edge[i].missing && !v->edge[i].done && v->edge[i].lost_us <= SCHEDULE_LOST_US)
+            return true;
     return false;
 }
 
@@ -200,7 +214,8 @@ static struct schedule_decision settle(const struct schedule_view *v)
     int64_t pace_us = v->pace_us;
     if (v->held && pace_us < SCHEDULE_HOLD_US)
         pace_us = SCHEDULE_HOLD_US;
-    bool waits = !v->trained || (v->distance <= v->target && incomplete(v, SCHEDULE_LOST_US));
+    bool waits = !v->trained || passes_in_vain(v)
+                 || (v->distance <= v->target && incomplete(v, SCHEDULE_LOST_US));
     if (waits && pace_us < SCHEDULE_SLOW_US)
         pace_us = SCHEDULE_SLOW_US;
     struct schedule_decision d = job(v, SCHEDULE_MIX, pace_us);

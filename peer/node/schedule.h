@@ -74,7 +74,10 @@ struct schedule_edge
     bool made;       /* Ours is. */
     bool old;        /* It is of before the moment at which we were known to be near: the
                        * exchange may part us from there. */
-    bool idle; /* The graph changes by round, and over this edge no delta will be made next. */
+    bool idle;    /* The graph changes by round, and over this edge no delta will be made next. */
+    bool awaited; /* In lock step: a pass of the last phase cannot be clean without what is to
+                       * come over it (pass.h). */
+    bool missing; /* No pass can be clean before it is open again. */
     bool ends_later;  /* It is done, at a beat that we have not passed: what it said last counts
                        * until then, so that not the moment at which we hear of it decides. */
     bool gathers;     /* It has not begun yet. */

@@ -1,6 +1,7 @@
 /* peer/node/sight.c -- from a neighbour's state to what the schedule goes by. */
 #include "peer/node/sight.h"
 
+#include "peer/node/labour.h"
 #include "peer/node/rounds.h"
 
 static int64_t later(int64_t a, int64_t b)
@@ -21,6 +22,18 @@ static int64_t lost_us(const struct phases *ph, const struct neighbour *b)
     return edges_found_out(ph->edges, b) ? INT64_MAX : ph->env->now_us - b->open_us;
 }
 
+/* A pass is worth a wait for sessions that break, and for who is not there yet but on its way. */
+static bool awaited(const struct phases *ph, const struct neighbour *b)
+{
+    const struct member *m = members_find(ph->env->members, b->edge.id);
+    int64_t most_us = SCHEDULE_LOST_US, limit_us = labour_limit_us(ph);
+    bool trains = m != NULL && m->record->state == RECORD_RUNNING && b->link != NULL;
+    if (trains && limit_us > most_us)
+        most_us = limit_us;
+    return ph->phase == NODE_SETTLING && !ph->draining && pass_needs(ph->edges, b, phases_beat(ph))
+           && ph->env->now_us - ph->idle_since_us <= most_us;
+}
+
 struct schedule_edge sight_edge(const struct phases *ph, const struct neighbour *b)
 {
     const struct edge *e = &b->edge;
@@ -31,12 +44,17 @@ struct schedule_edge sight_edge(const struct phases *ph, const struct neighbour 
      * begin the wait anew. */
     bool behind = ph->phase != NODE_TRAINING || neighbour_beat(b) + staleness <= phases_beat(ph);
     bool turns = ph->edges->n_rounds > 0;
-    bool idle = turns && (ph->draining || !rounds_turn(ph->edges, b, phases_beat(ph) + 1));
+    bool idle =
+        b->aside || (turns && (ph->draining || !rounds_turn(ph->edges, b, phases_beat(ph) + 1)));
+    bool left = b->aside && e->state != EDGE_OPEN && e->cur.payload == NULL;
+    bool words = b->aside || pass_counts(ph->edges); /* Then deltas are not all that is said. */
     int64_t came_us = later(b->beat_us, b->coming_us);
     int64_t mute_since = b->excused ? came_us : later(came_us, ph->idle_since_us);
     return (struct schedule_edge){
         .open = e->state == EDGE_OPEN,
-        .done = e->state == EDGE_DONE,
+        .done = e->state == EDGE_DONE || left,
+        .awaited = awaited(ph, b),
+        .missing = pass_counts(ph->edges) && b->wanted && e->state != EDGE_OPEN,
         .lost_us = lost_us(ph, b),
         .ready = edge_ready(e),
         .made = e->cur.payload != NULL,
@@ -48,5 +66,5 @@ struct schedule_edge sight_edge(const struct phases *ph, const struct neighbour 
         .busy_us = busy_us(ph, b),
         .mute_us = staleness > 0 && behind ? now - mute_since : 0,
         .beat = neighbour_beat(b),
-        .settled = e->settled};
+        .settled = words ? neighbour_settled(b, phases_beat(ph)) : e->settled};
 }

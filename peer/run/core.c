@@ -73,14 +73,27 @@ static int canonical_final(const char *value, char out[RUN_VALUE_MAX], char erro
     return canonical_codec("final-compress", value, out, error);
 }
 
-static int canonical_topology(const char *value, char out[RUN_VALUE_MAX], char error[RUN_ERROR_MAX])
+/* One check for both keys that hold a graph. */
+static int canonical_graph(const char *name, const char *value, char out[RUN_VALUE_MAX],
+                           char error[RUN_ERROR_MAX])
 {
     char canonical[TOPOLOGY_SPEC_MAX], sentence[TOPOLOGY_ERROR_MAX];
     static_assert(sizeof canonical <= RUN_VALUE_MAX, "fits");
     if (topology_canonical(value, canonical, sentence) != 0)
-        return run_refuse_as(error, "topology", sentence);
+        return run_refuse_as(error, name, sentence);
     memcpy(out, canonical, strlen(canonical) + 1);
     return 0;
+}
+
+static int canonical_topology(const char *value, char out[RUN_VALUE_MAX], char error[RUN_ERROR_MAX])
+{
+    return canonical_graph("topology", value, out, error);
+}
+
+static int canonical_final_graph(const char *value, char out[RUN_VALUE_MAX],
+                                 char error[RUN_ERROR_MAX])
+{
+    return canonical_graph("final-topology", value, out, error);
 }
 
 /* ---- What depends on other keys. ---- */
@@ -126,10 +139,13 @@ static int is_fine(const char *codec, bool *fine, char error[RUN_ERROR_MAX])
     return 0;
 }
 
-/* final-compress=auto: the run's own codec if it is fine enough. */
+/* final-compress=auto: the run's own codec if it is fine enough; where the last phase has passes of
+ * rounds none, as a single pass of whole models ends it (peer/node/pass.h). */
 static int resolve_final(const struct run *r, char value[RUN_VALUE_MAX], char error[RUN_ERROR_MAX])
 {
     bool fine = false;
+    if (rota_of(run_final_topology(r)))
+        return canonical_final("none", value, error);
     int err = strcmp(r->compress, RUN_AUTO) != 0 ? is_fine(r->compress, &fine, error) : 0;
     return err != 0 ? err : canonical_final(fine ? r->compress : fine_codec, value, error);
 }
@@ -253,8 +269,8 @@ static int keeps_nearly_all(const char *codec, bool *keeps)
     return err;
 }
 
-static int check_rota_codec(const struct run *r, const char *key, const char *codec,
-                            char error[RUN_ERROR_MAX])
+static int check_rota_codec(const char *key, const char *codec, const char *graph_key,
+                            const char *graph, char error[RUN_ERROR_MAX])
 {
     bool keeps = false;
     int err = strcmp(codec, RUN_AUTO) != 0 ? keeps_nearly_all(codec, &keeps) : 0;
@@ -263,10 +279,10 @@ static int check_rota_codec(const struct run *r, const char *key, const char *co
     if (err != 0 || keeps)
         return err;
     snprintf(error, RUN_ERROR_MAX,
-             "--%s %.64s: with --topology %.40s a peer meets each partner once in many rounds, and "
+             "--%s %.64s: with --%s %.40s a peer meets each partner once in many rounds, and "
              "what a message leaves out comes too late: expected a codec that leaves out little, "
              "as none, fp16, int8 or qsgd:4",
-             key, codec, r->topology);
+             key, codec, graph_key, graph);
     return -EINVAL;
 }
 
@@ -285,8 +301,34 @@ static int check_rota(const struct run *r, char error[RUN_ERROR_MAX])
         snprintf(error, RUN_ERROR_MAX, "--topology %.64s: %s", r->topology, why);
         return -EINVAL;
     }
-    int err = check_rota_codec(r, "compress", r->compress, error);
-    return err != 0 ? err : check_rota_codec(r, "final-compress", r->final_compress, error);
+    int err = check_rota_codec("compress", r->compress, "topology", r->topology, error);
+    return err != 0 || run_changes_graph(r) ? err
+                                            : check_rota_codec("final-compress", r->final_compress,
+                                                               "topology", r->topology, error);
+}
+
+/* Edges change at one beat, which all count together, and what stays behind on the old ones has to
+ * be committed: by exchanges that are equal and opposite. */
+static int check_final_graph(const struct run *r, char error[RUN_ERROR_MAX])
+{
+    bool passes = rota_of(r->final_topology);
+    const char *why = r->policy != RUN_SYNC ? "needs --policy sync: all change edges at one beat"
+                      : sends_updates(r)    ? "needs --mixer choco: an update that is under way on "
+                                              "an edge of training would be added at one end only"
+                      : r->tolerate > 0     ? "does not go with --tolerate: whom a peer has found "
+                                              "out would be its neighbour no more, and others that "
+                                              "lie would be"
+                      : !(r->final_drift > 0) ? "needs a last phase, that is a --final-drift over 0"
+                      : passes && !r->gamma_auto && r->gamma != 1
+                          ? "needs --gamma auto or 1: a pass gives the mean by whole exchanges"
+                          : NULL;
+    if (why != NULL) {
+        snprintf(error, RUN_ERROR_MAX, "--final-topology %.64s: %s", r->final_topology, why);
+        return -EINVAL;
+    }
+    return !passes ? 0
+                   : check_rota_codec("final-compress", r->final_compress, "final-topology",
+                                      r->final_topology, error);
 }
 
 /* Updates are sums of gradients, so every peer must have made its own at the same
@@ -325,6 +367,8 @@ int run_core_check(const struct run *r, char error[RUN_ERROR_MAX])
     int err = check_final_drift(r, error);
     if (err == 0 && rota_of(r->topology))
         err = check_rota(r, error);
+    if (err == 0 && run_changes_graph(r))
+        err = check_final_graph(r, error);
     return err != 0 ? err : check_tolerate(r, error);
 }
 
@@ -346,13 +390,17 @@ const struct run_key run_core_keys[] = {
      .why = "only with --compress auto: nothing else chooses by the drift"},
     {.name = "final-compress", .kind = RUN_TEXT, .fallback = "auto",
      .help = "compressor of the last phase; auto: the run's own, or qsgd:4 "
-             "where that is too coarse to agree with",
+             "where that is too coarse to agree with; none with --final-topology base:K",
      .word = "auto", .canonical = canonical_final, RUN_FIELD(final_compress),
      .resolve = resolve_final},
     {.name = "topology", .kind = RUN_TEXT, .fallback = "ring",
      .help = "ring, star, torus, complete, exponential, regular:K, base:K (others in each round) or "
              "edges:FILE",
      .canonical = canonical_topology, RUN_FIELD(topology)},
+    {.name = "final-topology", .kind = RUN_TEXT, .fallback = RUN_SAME,
+     .help = "graph of the last phase: same, as in training, or any other; base:K ends it after one "
+             "pass of whole models, the sooner the larger K is",
+     .word = RUN_SAME, .canonical = canonical_final_graph, RUN_FIELD(final_topology)},
     {.name = "mixer", .kind = RUN_CHOICE, .fallback = "choco",
      .help = "what an exchange does: choco moves models together, average adds "
              "everybody's compressed updates (made for --topology complete)",

@@ -23,9 +23,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 /* --compress auto: precision by drift (gossip/exchange/ladder.h). */
 #define RUN_AUTO "auto"
+/* --final-topology: the last phase has the graph of training. */
+#define RUN_SAME "same"
 
 /* From RUN_SSP on: stale synchronous, with a staleness of 1, 2, ... (run_staleness()). */
 enum run_policy { RUN_SYNC, RUN_ASYNC, RUN_SSP };
@@ -49,6 +52,7 @@ struct run
     double drift_target;               /* What the ladder keeps to (gossip/exchange/ladder.h). */
     char final_compress[RUN_SPEC_MAX]; /* A spec: "auto" is resolved. */
     char topology[RUN_VALUE_MAX];
+    char final_topology[RUN_VALUE_MAX];  /* The last phase's, or RUN_SAME. */
     uint32_t mixer;                      /* Place in mixer_all[] (gossip/mixers/mixer.h). */
     bool error_feedback, factor_masking; /* Mixers that send updates ask; else true, false. */
     uint32_t tolerate; /* So many lying neighbours of a peer are held back; 0: none. */
@@ -89,6 +93,19 @@ static inline uint32_t run_staleness(const struct run *r)
     return r->policy == RUN_SYNC    ? 1
            : r->policy == RUN_ASYNC ? 0
                                     : (uint32_t)r->policy - RUN_SSP + 1;
+}
+
+/* The graph of the last phase. */
+static inline const char *run_final_topology(const struct run *r)
+{
+    bool same = r->final_topology[0] == '\0' || strcmp(r->final_topology, RUN_SAME) == 0;
+    return same ? r->topology : r->final_topology;
+}
+
+/* Has the last phase another graph than training? */
+static inline bool run_changes_graph(const struct run *r)
+{
+    return strcmp(run_final_topology(r), r->topology) != 0;
 }
 
 enum run_kind { RUN_TEXT, RUN_UINT, RUN_REAL, RUN_CHOICE };

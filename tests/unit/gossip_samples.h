@@ -136,6 +136,7 @@ static inline struct wire_delta sample_delta(bool large)
                                    UINT32_MAX,
                                    UINT64_MAX,
                                    UINT64_MAX,
+                                   UINT64_MAX,
                                    -3.4e38f,
                                    -0.0f,
                                    {raw, WIRE_SKETCH_MAX},
@@ -148,6 +149,7 @@ static inline struct wire_delta sample_delta(bool large)
                                .e2 = 0.25f,
                                .momentum = 49152,
                                .settled = 3,
+                               .clean = 0x9abcdef012345679,
                                .pace = 100,
                                .payload = {raw, 37}};
 }
@@ -201,7 +203,7 @@ static inline size_t sample(enum wire_type type, bool large)
     case WIRE_PING:
         return wire_put_ping(buffer, CAP, &(struct wire_ping){v, (uint32_t)v, large});
     case WIRE_BEAT:
-        return wire_put_beat(buffer, CAP, &(struct wire_beat){v, v});
+        return wire_put_beat(buffer, CAP, &(struct wire_beat){v, v, (uint32_t)v});
     case WIRE_PROBE: {
         struct wire_probe m;
         fill(m.id, sizeof m.id, v);

@@ -108,6 +108,7 @@ static void text_is_as_documented(void **state)
                               "factor-masking=true\n"
                               "final-compress=none\n"
                               "final-drift=0.0005\n"
+                              "final-topology=same\n"
                               "gamma=0.0375\n"
                               "init=0123456789abcdef\n"
                               "label-smoothing=0.1\n"

@@ -349,6 +349,55 @@ static void tolerance_wants_neighbours(void **state)
     assert_true(r.pull == 1 && r.tolerate == 1);
 }
 
+/* What the last phase cannot change to another graph with, by name and reason. */
+static void last_phase_has_a_graph(void **state)
+{
+    static const struct
+    {
+        const char *last, *key, *value, *why; /* why NULL: it is taken. */
+    } rows[] = {{"base:1", "seed", "1", NULL},
+                {"complete", "compress", "topk:0.01", NULL},
+                {"base:1", "compress", "topk:0.01", NULL},
+                {"base:1", "overlap", "1", NULL},
+                {"base:1", "gamma", "1", NULL},
+                {"complete", "gamma", "0.5", NULL},
+                {"base:1", "gamma", "0.5", "needs --gamma auto or 1"},
+                {"base:1", "policy", "async", "needs --policy sync"},
+                {"complete", "policy", "ssp:2", "needs --policy sync"},
+                {"base:1", "mixer", "average", "needs --mixer choco"},
+                {"base:1", "final-drift", "0", "needs a last phase"},
+                {"base:1", "final-compress", "topk:0.1",
+                 "--final-compress topk:0.1: with --final-topology base:1"},
+                {"base:1", "final-compress", "qsgd:4", NULL},
+                {"base:0", "seed", "1", "--final-topology"}};
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct run_flags f = plain_flags();
+        struct run r;
+        set(&f, rows[i].key, rows[i].value);
+        int err = run_flags_set(&f, "final-topology", rows[i].last, error);
+        err = err == 0 ? run_from_flags(&r, &f, error) : err;
+        assert_int_equal(err, rows[i].why != NULL ? -EINVAL : 0);
+        if (rows[i].why != NULL && strstr(error, rows[i].why) == NULL)
+            fail_msg("\"%s\" lacks \"%s\"", error, rows[i].why);
+    }
+    struct run_flags f = plain_flags();
+    set(&f, "tolerate", "1");
+    set(&f, "topology", "complete");
+    set(&f, "final-topology", "base:1");
+    struct run r;
+    assert_int_equal(run_from_flags(&r, &f, error), -EINVAL);
+    assert_non_null(strstr(error, "does not go with --tolerate"));
+    f = plain_flags();
+    r = make(&f);
+    assert_string_equal(run_final_topology(&r), r.topology);
+    assert_string_equal(r.final_topology, "same");
+    set(&f, "final-topology", "base:2");
+    r = make(&f);
+    assert_string_equal(run_final_topology(&r), "base:2");
+    assert_string_equal(r.final_compress, "none"); /* Whole models: one pass is enough. */
+}
+
 /* No peer could know that it is so near: the sentence names what one can. */
 static void drift_is_no_less_than_rounding(void **state)
 {
@@ -482,6 +531,7 @@ int main(void)
         cmocka_unit_test(useless_flags_are_refused),
         cmocka_unit_test(tolerance_wants_neighbours),
         cmocka_unit_test(drift_is_no_less_than_rounding),
+        cmocka_unit_test(last_phase_has_a_graph),
         cmocka_unit_test(orphans_may_join),
         cmocka_unit_test(choices_are_the_enums),
         cmocka_unit_test(only_images_are_augmented),

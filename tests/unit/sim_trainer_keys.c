@@ -263,6 +263,7 @@ static void its_keys_are_flags_help_and_text(void **state)
                               "factor-masking=false\n"
                               "final-compress=fp16\n"
                               "final-drift=0.001\n"
+                              "final-topology=same\n"
                               "gamma=auto\n"
                               "local-steps=1\n"
                               "min-peers=1\n"

@@ -1,0 +1,62 @@
+/* peer/node/edges_last.c -- the edges of the last phase, where it has another graph (--final-topology).
+ *
+ * Who has done its training asks for the edges of the new graph. Those of training that are in it
+ * go on. The others stay, *aside*: what is half done on them is finished, also where a session
+ * has to be had again for that, and nothing new is begun. (Whoever closed them could not know
+ * whether the other end has done its half.) Their ends tell each other their beats, which keeps
+ * them in step with those who still train. */
+#include "peer/node/edges.h"
+
+const char *edges_topology(const struct edges *es)
+{
+    const struct run *run = &es->workshop->run;
+    return es->last ? run_final_topology(run) : run->topology;
+}
+
+static bool is_vertex(const struct edges *es, const struct neighbour *b, size_t count)
+{
+    const struct members *all = es->env->members;
+    for (size_t i = 0; i < count; i++)
+        if (env_same_id(members_at(all, es->env->vertices[i])->record->id, b->edge.id))
+            return true;
+    return false;
+}
+
+void edges_set_aside(struct edges *es, size_t n_vertices)
+{
+    bool changes = es->last && run_changes_graph(&es->workshop->run);
+    for (size_t i = 0; i < es->n; i++) {
+        struct neighbour *b = es->at[i];
+        b->aside = changes && !b->wanted && is_vertex(es, b, n_vertices);
+    }
+}
+
+void edges_settle(struct edges *es)
+{
+    const struct run *run = &es->workshop->run;
+    if (es->last || !(run->final_drift > 0))
+        return;
+    es->last = true;
+    if (!run_changes_graph(run))
+        return;
+    edges_rebuild(es);
+    if (!es->env->over)
+        edges_update(es);
+}
+
+/* ---- words ---- */
+
+void edges_hear_word(struct neighbour *b, const struct wire_beat *m)
+{
+    struct neighbour_word *w = &b->said[m->run_round % 2];
+    if (m->run_round >= w->beat)
+        *w = (struct neighbour_word){.beat = m->run_round, .settled = m->settled};
+}
+
+uint32_t neighbour_settled(const struct neighbour *b, uint64_t beat)
+{
+    const struct edge *e = &b->edge;
+    const struct neighbour_word *now = &b->said[beat % 2], *before = &b->said[(beat + 1) % 2];
+    const struct neighbour_word *w = now->beat == beat ? now : before;
+    return w->beat <= beat && w->beat > e->run_round ? w->settled : e->settled;
+}

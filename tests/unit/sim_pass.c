@@ -1,0 +1,282 @@
+/* tests/unit/sim_pass.c -- the last phase on a graph of its own: with base:K one clean pass ends it,
+ * for all alike; a pass that is not clean ends nothing. */
+#include "sim_rig.h"
+
+#include "peer/node/state.h"
+#include "topology/rota.h"
+
+enum { SECOND = 1000 * 1000 };
+
+/* SEED= replays one. */
+static uint64_t seed_of(uint64_t nth)
+{
+    const char *given = getenv("SEED");
+    return given != NULL ? strtoull(given, NULL, 10) : nth;
+}
+
+/* Models jump apart in round 0; three rounds later the last phase begins. */
+static void open_rig(struct rig *r, uint32_t n, const char *topology, const char *last)
+{
+    rig_init(r, n, 200, topology, "none", 0);
+    r->loud = getenv("LOUD") != NULL;
+    struct run *run = &r->config.run;
+    run->rounds = 4;
+    run->final_drift = 1e-3;
+    snprintf(run->final_compress, sizeof run->final_compress, "none");
+    snprintf(run->final_topology, sizeof run->final_topology, "%s", last);
+}
+
+static uint32_t rounds_of_pass(const char *spec, uint32_t n)
+{
+    struct rota rota;
+    assert_int_equal(rota_build(&rota, spec, n, 1), 0);
+    uint32_t rounds = rota.n_rounds;
+    rota_close(&rota);
+    return rounds;
+}
+
+/* The farthest model of those that live from their mean, over its length. */
+static double farthest(const struct rig *r)
+{
+    uint32_t n = 0;
+    double *mean = calloc(r->dim, sizeof *mean), mean2 = 0, worst = 0;
+    for (uint32_t i = 0; i < r->config.n_peers; i++)
+        n += sim_node(r->world, i) != NULL;
+    for (uint32_t i = 0; i < r->config.n_peers; i++)
+        for (size_t k = 0; k < r->dim && sim_node(r->world, i) != NULL; k++)
+            mean[k] += (double)rig_model(r, i)[k] / n;
+    for (size_t k = 0; k < r->dim; k++)
+        mean2 += mean[k] * mean[k];
+    for (uint32_t i = 0; i < r->config.n_peers; i++) {
+        double d2 = 0;
+        for (size_t k = 0; k < r->dim && sim_node(r->world, i) != NULL; k++)
+            d2 += ((double)rig_model(r, i)[k] - mean[k]) * ((double)rig_model(r, i)[k] - mean[k]);
+        worst = fmax(worst, sqrt(d2 / mean2));
+    }
+    free(mean);
+    return worst;
+}
+
+/* Nobody says less than is true of its distance. (What sketches say may be off by some roundings.) */
+static void bounds_hold(const struct rig *r)
+{
+    const double roundings = 5e-7;
+    double worst = farthest(r);
+    for (uint32_t i = 0; i < r->config.n_peers; i++) {
+        if (sim_node(r->world, i) == NULL)
+            continue;
+        const struct node *node = sim_node(r->world, i);
+        double said = phases_own_distance(&node->phases);
+        double most = node->edges.pass.over ? said : said + roundings;
+        if (!(worst <= most) || !(said <= r->config.run.final_drift))
+            fail_msg("peer-%u says at most %g, and some model is %g from the mean", i, said, worst);
+    }
+}
+
+/* ---- without faults ---- */
+
+/* A round of what was under way, the pass, the words: at most as many hops as it has rounds. */
+static void ends_after_a_pass(struct rig *r, const char *last)
+{
+    uint32_t n = r->config.n_peers, pass = rounds_of_pass(last, n), most = 0;
+    rig_run(r, UINT64_MAX);
+    rig_ended_well(r, 1e-6);
+    bounds_hold(r);
+    for (uint32_t i = 0; i < n; i++) {
+        struct node_progress p = rig_progress(r, i);
+        most = p.settle_rounds > most ? (uint32_t)p.settle_rounds : most;
+        if (p.settle_rounds < 1 + pass || p.settle_rounds > 1 + 2 * pass)
+            fail_msg("%s of %u: peer-%u took %d rounds, a pass has %u", last, n, i,
+                     (int)p.settle_rounds, pass);
+    }
+    if (!(rig_mean_error(r) < 1e-6))
+        fail_msg("%s of %u: the mean moved by %g", last, n, rig_mean_error(r));
+    print_message("%s, then %s of %u: %u rounds, of which %u are a pass\n", r->config.run.topology,
+                  last, n, most, pass);
+    rig_close(r);
+}
+
+static void one_pass(uint32_t n, const char *topology, const char *last)
+{
+    struct rig r;
+    open_rig(&r, n, topology, last);
+    ends_after_a_pass(&r, last);
+}
+
+static void test_one_pass(void **state)
+{
+    (void)state;
+    one_pass(64, "ring", "base:1");
+    one_pass(64, "ring", "base:4");
+    one_pass(100, "torus", "base:1");
+    one_pass(100, "torus", "base:4");
+    one_pass(2, "ring", "base:1");
+    one_pass(3, "ring", "base:4");
+    one_pass(7, "ring", "base:1");
+    one_pass(11, "ring", "base:1");
+    one_pass(11, "star", "base:2");
+}
+
+/* With another pass, or the same, while training. */
+static void test_passes_all_along(void **state)
+{
+    (void)state;
+    one_pass(7, "base:1", "base:2");
+    one_pass(11, "base:1", "base:1");
+}
+
+/* What was sent while training left much out, and comes before its local steps. */
+static void test_training_of_any_kind(void **state)
+{
+    static const char *const codec[] = {"topk:0.05", "sign", RUN_AUTO};
+    (void)state;
+    for (size_t i = 0; i < 3; i++)
+        for (uint32_t overlap = 0; overlap < 2; overlap++) {
+            struct rig r;
+            rig_init(&r, 12, 300, "ring", codec[i], 0);
+            struct run *run = &r.config.run;
+            run->rounds = 20;
+            run->final_drift = 1e-3;
+            run->overlap = overlap;
+            snprintf(run->final_compress, sizeof run->final_compress, "none");
+            snprintf(run->final_topology, sizeof run->final_topology, "base:1");
+            rig_with_statistics(&r, 5, 5, 1);
+            ends_after_a_pass(&r, "base:1");
+        }
+}
+
+/* Some come to the last phase long after others: those wait for their edges. */
+static void test_late_and_slow(void **state)
+{
+    (void)state;
+    for (uint64_t nth = 1; nth <= 6; nth++) {
+        struct rig r;
+        open_rig(&r, 16, "ring", "base:1");
+        r.config.seed = seed_of(nth);
+        r.config.step_us = 200 * 1000;
+        r.config.step_spread = 4;
+        r.config.jitter_us = 30 * 1000;
+        r.config.latency_us = 20 * 1000;
+        r.config.sessions = true;
+        print_message("late, SEED=%llu\n", (unsigned long long)r.config.seed);
+        ends_after_a_pass(&r, "base:1");
+    }
+}
+
+/* A graph without rounds may be that of the last phase, too. */
+static void test_another_graph(void **state)
+{
+    static const char *const last[] = {"complete", "exponential", "ring"};
+    (void)state;
+    for (size_t i = 0; i < 3; i++) {
+        struct rig r;
+        open_rig(&r, 16, i == 2 ? "torus" : "ring", last[i]);
+        rig_run(&r, UINT64_MAX);
+        rig_ended_well(&r, 1e-3);
+        assert_true(rig_mean_error(&r) < 1e-6);
+        print_message("%s of 16: %d rounds\n", last[i], (int)rig_progress(&r, 0).settle_rounds);
+        rig_close(&r);
+    }
+}
+
+/* ---- with faults ---- */
+
+static void run_to_settled(struct rig *r, uint32_t peer, uint64_t rounds)
+{
+    while (rig_progress(r, peer).settle_rounds < rounds && sim_step(r->world))
+        ;
+}
+
+/* In the middle of a pass; those who live make one of their own. */
+static void test_a_death(void **state)
+{
+    (void)state;
+    for (uint64_t nth = 1; nth <= 24; nth++) {
+        struct rig r;
+        uint64_t seed = seed_of(nth);
+        struct rng rng = rng_stream(rng_key(seed, RNG_TEST, 64, 29));
+        open_rig(&r, 16, "ring", nth % 2 ? "base:1" : "base:3");
+        r.config.seed = seed;
+        r.config.step_us = 50 * 1000;
+        r.config.sessions = nth % 3 > 0;
+        rig_open(&r);
+        uint32_t pass = rounds_of_pass(r.config.run.final_topology, 16);
+        run_to_settled(&r, 3, 1 + rng_u64(&rng) % (pass + 1));
+        sim_kill(r.world, (uint32_t)(rng_u64(&rng) % 16));
+        rig_run(&r, UINT64_MAX);
+        print_message("a death, SEED=%llu: %d rounds\n", (unsigned long long)seed,
+                      (int)rig_progress(&r, sim_node(r.world, 5) != NULL ? 5 : 6).settle_rounds);
+        rig_ended_well(&r, 1e-6);
+        bounds_hold(&r);
+        rig_close(&r);
+    }
+}
+
+/* Three deltas of ten are lost with their sessions. */
+static void test_cuts(void **state)
+{
+    (void)state;
+    for (uint64_t nth = 1; nth <= 12; nth++) {
+        struct rig r;
+        open_rig(&r, 12, "ring", "base:1");
+        r.config.seed = seed_of(nth);
+        r.config.cut_rate = 0.3;
+        r.config.jitter_us = 2000;
+        print_message("cuts, SEED=%llu\n", (unsigned long long)r.config.seed);
+        rig_run(&r, UINT64_MAX);
+        rig_ended_well(&r, 1e-3);
+        bounds_hold(&r);
+        if (!(rig_mean_error(&r) < 1e-6))
+            fail_msg("the mean moved by %g", rig_mean_error(&r));
+        print_message("  %d rounds, drift %g\n", (int)rig_progress(&r, 0).settle_rounds,
+                      farthest(&r));
+        rig_close(&r);
+    }
+}
+
+/* Two who should meet cannot for longer than anybody waits: that pass tells nobody that it was
+ * clean. (They may take each other for dead: then the mean may move.) */
+static void test_a_path_is_cut(void **state)
+{
+    (void)state;
+    for (uint64_t nth = 1; nth <= 8; nth++) {
+        struct rig r;
+        uint64_t seed = seed_of(nth);
+        struct rng rng = rng_stream(rng_key(seed, RNG_TEST, 8, 31));
+        open_rig(&r, 8, "ring", "base:1");
+        r.config.seed = seed;
+        r.config.sessions = true;
+        r.config.step_us = 50 * 1000;
+        rig_open(&r);
+        run_to_settled(&r, 0, 1 + rng_u64(&rng) % 4);
+        uint32_t a = (uint32_t)(rng_u64(&rng) % 8), b = a ^ 1u << rng_u64(&rng) % 3;
+        int64_t until_us = sim_now_us(r.world) + 25 * (int64_t)SECOND;
+        sim_cut(r.world, a, b, true);
+        sim_cut(r.world, b, a, true);
+        while (sim_now_us(r.world) < until_us && sim_step(r.world))
+            ;
+        sim_cut(r.world, a, b, false);
+        sim_cut(r.world, b, a, false);
+        rig_run(&r, UINT64_MAX);
+        print_message("a path is cut, SEED=%llu: %d rounds, drift %g\n", (unsigned long long)seed,
+                      (int)rig_progress(&r, 0).settle_rounds, farthest(&r));
+        rig_ended_well(&r, 1e-3);
+        bounds_hold(&r);
+        rig_close(&r);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_one_pass),
+        cmocka_unit_test(test_passes_all_along),
+        cmocka_unit_test(test_training_of_any_kind),
+        cmocka_unit_test(test_late_and_slow),
+        cmocka_unit_test(test_another_graph),
+        cmocka_unit_test(test_a_death),
+        cmocka_unit_test(test_cuts),
+        cmocka_unit_test(test_a_path_is_cut),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
