@@ -48,7 +48,8 @@ bool edges_stale(struct edges *es, double most2)
     bool any = false;
     for (size_t i = 0; i < es->n; i++) {
         struct neighbour *b = es->at[i];
-        if (b->edge.state == EDGE_OPEN)
+        bool rests = b->aside && b->edge.cur.payload == NULL; /* For good. */
+        if (b->edge.state == EDGE_OPEN && !rests)
             any |= stale_look(&b->stale, &b->edge, most2);
     }
     return any;

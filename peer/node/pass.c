@@ -35,11 +35,16 @@ static bool edge_is_clean(const struct edges *es, const struct neighbour *b, uin
            && same_end(&edge_theirs(e)->head, clean, beat);
 }
 
+/* What is refused at one end (gossip/exchange/trust.h) counts at the other. */
+static uint64_t amiss(const struct edges *es)
+{
+    return es->n_resets + es->n_distrusted;
+}
+
 static bool job_is_clean(const struct edges *es, uint64_t beat)
 {
     const struct pass *p = &es->pass;
-    bool clean =
-        p->clean != 0 && p->beat == beat && p->view == es->view && p->n_resets == es->n_resets;
+    bool clean = p->clean != 0 && p->beat == beat && p->view == es->view && p->n_amiss == amiss(es);
     for (size_t i = 0; i < es->n && clean; i++)
         clean = edge_is_clean(es, edges_at(es, i), beat);
     return clean;
@@ -47,12 +52,20 @@ static bool job_is_clean(const struct edges *es, uint64_t beat)
 
 /* ---- a pass begins, or is over ---- */
 
-/* An exchange that this job does not finish is done by the other end, perhaps, or will be. */
-static bool half_done(const struct edges *es)
+/* Is an exchange in one end's model when the pass begins, and not in the other's? One that this job
+ * does not finish may have been done by the other end. One that it does finish is the other end's
+ * half before its own pass began, unless that was made in the job that began it, or later:
+ *
+ *   theirs was made for     at their beginning it was        and so it is
+ *   a beat before `first`   made: done then, or not clean    in both models, or they say so
+ *   `first`, or later       not there                        in ours alone
+ */
+static bool half_done(const struct edges *es, uint64_t first)
 {
     for (size_t i = 0; i < es->n; i++) {
         const struct edge *e = &edges_at(es, i)->edge;
-        if (e->cur.payload != NULL && !edge_ready(e) && e->state != EDGE_DONE)
+        bool whole = edge_ready(e) && edge_theirs(e)->head.run_round < first;
+        if (e->cur.payload != NULL && !whole && e->state != EDGE_DONE)
             return true;
     }
     return false;
@@ -70,9 +83,9 @@ static void begin(struct edges *es, uint64_t first)
 {
     struct pass *p = &es->pass;
     const struct mixing *m = &es->workshop->mixing;
-    p->clean = half_done(es) ? 0 : rng_at(es->view, first) | 1;
+    p->clean = half_done(es, first) ? 0 : rng_at(es->view, first) | 1;
     p->view = es->view;
-    p->n_resets = es->n_resets;
+    p->n_amiss = amiss(es);
     p->norm2 = vec_norm2(m->x, m->dim);
     p->over = false;
 }
@@ -82,8 +95,23 @@ static void begin(struct edges *es, uint64_t first)
 static bool stays(const struct edges *es)
 {
     const struct pass *p = &es->pass;
-    bool same = p->view == es->view && p->n_resets == es->n_resets;
+    bool same = p->view == es->view && p->n_amiss == amiss(es);
     return p->over && !commits(es) && (same || others_ended(es->env));
+}
+
+/* We have begun another pass, as not all words came in time, and now somebody has finished: so all
+ * had come out of the last one clean, and what was mixed since were equal models. */
+static bool is_again(const struct edges *es, uint64_t beat)
+{
+    const struct pass *p = &es->pass;
+    bool lately = p->over_beat > 0 && beat <= p->over_beat + 2 * rounds_cycle(es);
+    return lately && p->over_view == es->view && others_ended(es->env);
+}
+
+void pass_look(struct edges *es, uint64_t beat)
+{
+    struct pass *p = &es->pass;
+    p->over |= pass_counts(es) && is_again(es, beat);
 }
 
 void pass_plan(struct edges *es, uint64_t beat)
@@ -93,12 +121,13 @@ void pass_plan(struct edges *es, uint64_t beat)
         *p = (struct pass){.clean = 0};
         return;
     }
-    p->over = stays(es);
+    p->over = stays(es) || is_again(es, beat);
     if (p->clean != 0 && !job_is_clean(es, beat))
         p->clean = 0;
     if (p->clean != 0 && rounds_place(es, beat) + 1 == es->n_rounds) {
         p->over = true;
         p->over_beat = beat + 1;
+        p->over_view = es->view;
         p->bound = 0;
         p->clean = 0;
     }
@@ -118,6 +147,11 @@ void pass_done(struct edges *es)
     uint32_t n = 0;
     if (!p->over || p->bound > 0)
         return;
+    if (p->n_amiss != amiss(es)) { /* In this very job. */
+        p->over = false;
+        p->over_beat = 0;
+        return;
+    }
     for (size_t i = 0; i < es->n; i++)
         for (uint32_t k = 0; k < es->n_rounds; k++)
             n += edges_at(es, i)->turn[k] > 0;

@@ -15,7 +15,7 @@
  *   the pass began with no exchange half done: else one end has in its model what the other lacks
  *   in each of its rounds just those exchanges were committed whose turn it was,
  *   both of whose deltas were made for this beat, in whole floats, and said the same number
- *   no beat was skipped or done twice, no edge began anew, nobody came or died
+ *   no beat was skipped or done twice, no edge began anew or was distrusted, nobody came or died
  *
  * What somebody says takes the way that its model takes: both go by the same exchanges. So who is
  * clean at the end knows it of every exchange that its model is made of, and its model is the mean.
@@ -49,10 +49,11 @@ struct pass
     uint64_t clean;     /* What our deltas say: the pass, as long as nothing was amiss; else 0. */
     uint64_t beat;      /* That of the next job, if none is skipped. */
     uint64_t view;      /* It began with these members, */
-    uint64_t n_resets;  /* and so many edges had begun anew. */
+    uint64_t n_amiss;   /* and so many edges had begun anew, or been distrusted. */
     double norm2;       /* |x|^2 when it began. */
     bool over;          /* A clean one is: our model is the mean, */
     uint64_t over_beat; /* from this beat on, */
+    uint64_t over_view; /* of these members, */
     double bound;       /* but for this, relative to its length; 0: the job is not done yet. */
 };
 
@@ -62,6 +63,8 @@ bool pass_counts(const struct edges *es);
 /* A job of this beat is about to be planned, with the edges as they are. */
 void pass_plan(struct edges *es, uint64_t beat);
 
+/* Between jobs, at this beat: what others have said since may show that a pass was clean for all. */
+void pass_look(struct edges *es, uint64_t beat);
 /* The job is done. */
 void pass_done(struct edges *es);
 

@@ -338,6 +338,7 @@ static void look_at_last_phase(struct phases *ph)
         begin_settling(ph);
     ph->trained = trained;
     workshop_settle(ph->workshop, known_apart(ph));
+    pass_look(ph->edges, phases_beat(ph));
     if (parted(ph)) { /* Only windows that begin from now on count. */
         ph->settling_window = workshop_begun(ph->workshop, false);
         ph->bound = (double)INFINITY;

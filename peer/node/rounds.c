@@ -59,12 +59,17 @@ int rounds_choose(struct edges *es, uint32_t n, uint32_t self)
     return 0;
 }
 
+uint64_t rounds_cycle(const struct edges *es)
+{
+    enum { WORDS_MORE = 2 };
+    return 2 * (uint64_t)es->n_rounds + WORDS_MORE;
+}
+
 /* What was made for the end of training is in the codec of training, and begins none. */
 uint64_t rounds_place(const struct edges *es, uint64_t beat)
 {
-    enum { WORDS_MORE = 2 };
-    uint64_t trained = es->workshop->run.rounds, cycle = 2 * (uint64_t)es->n_rounds + WORDS_MORE;
-    return beat > trained ? (beat - trained - 1) % cycle : UINT64_MAX;
+    uint64_t trained = es->workshop->run.rounds;
+    return beat > trained ? (beat - trained - 1) % rounds_cycle(es) : UINT64_MAX;
 }
 
 /* What is first mixed was made for beat 1, and in the last phase for the beat at which training is

@@ -27,6 +27,9 @@ int rounds_choose(struct edges *es, uint32_t n, uint32_t self);
  * where only words are said; UINT64_MAX before a first pass of whole models begins. */
 uint64_t rounds_place(const struct edges *es, uint64_t beat);
 
+/* Beats from the beginning of a pass of whole models to that of the next. */
+uint64_t rounds_cycle(const struct edges *es);
+
 /* Is the edge to mix in the round of this beat? True, too, where the graph stands still. */
 bool rounds_turn(const struct edges *es, const struct neighbour *b, uint64_t beat);
 

@@ -5,6 +5,7 @@
 
 #include "compress/compress.h"
 #include "nn/math/rng.h"
+#include "topology/rota.h"
 #include "topology/topology.h"
 
 #include <assert.h>
@@ -245,7 +246,13 @@ void cluster_set_run(struct run *r, const struct plan *p)
                       .local_steps = p->local_steps};
     set_spec(r->compress, p->compress);
     set_spec(r->final_compress, "qsgd:4");
-    if (topology_canonical(p->topology, r->topology, error) != 0) {
+    /* Not with --tolerate; and with base:K models go whole. */
+    bool last = strcmp(p->final_topology, RUN_SAME) != 0 && p->tolerate == 0;
+    snprintf(r->final_topology, sizeof r->final_topology, RUN_SAME);
+    if (last && rota_of(p->final_topology))
+        set_spec(r->final_compress, "none");
+    if (topology_canonical(p->topology, r->topology, error) != 0
+        || (last && topology_canonical(p->final_topology, r->final_topology, error) != 0)) {
         fprintf(stderr, "explore: %s\n", error);
         exit(2);
     }

@@ -188,6 +188,15 @@ static void draw_rota(struct plan *p, uint64_t seed)
     snprintf(p->compress, PLAN_TEXT, "%s", plan_choose(&r, codec));
 }
 
+/* Likewise: the last phase may have a graph of its own, in lock step. */
+static void draw_last(struct plan *p, uint64_t seed)
+{
+    static const char *const topology[] = {"base:1", "base:1", "base:4", "complete", "ring", NULL};
+    struct rng r = rng_stream(rng_key(seed, RNG_TEST, 0xe8, 13));
+    bool has = !p->async && !p->average && plan_chance(&r, 0.15);
+    snprintf(p->final_topology, PLAN_TEXT, "%s", has ? plan_choose(&r, topology) : RUN_SAME);
+}
+
 void plan_draw(struct plan *p, uint64_t seed)
 {
     struct rng r = rng_stream(rng_key(seed, RNG_TEST, 0xe8, 0));
@@ -203,6 +212,7 @@ void plan_draw(struct plan *p, uint64_t seed)
     draw_patience(p, seed);
     draw_overlap(p, seed);
     draw_rota(p, seed);
+    draw_last(p, seed);
     uint32_t n = (uint32_t)rng_below(&r, 7);
     for (uint32_t i = 0; i < n; i++) {
         struct fault *f = &p->fault[p->n_faults];
@@ -307,6 +317,8 @@ void plan_print(const struct plan *p, FILE *f)
         "\nstep-spread %g\nbandwidth %g\ncut-rate %g\nquorum %g\npatience %g\nworker-limit %g\n",
         p->gamma, p->final_drift, p->step_us, p->latency_us, p->jitter_us, p->startup_us,
         p->step_spread, p->bytes_per_s, p->cut_rate, p->quorum, p->patience_s, p->worker_limit_s);
+    if (strcmp(p->final_topology, RUN_SAME) != 0)
+        fprintf(f, "final-topology %s\n", p->final_topology);
     if (p->overlap > 0)
         fprintf(f, "overlap %" PRIu32 "\n", p->overlap);
     if (p->checkpoint_s > 0)
@@ -409,6 +421,7 @@ static bool read_setting(struct plan *p, const char *key, const char *value)
                  {"overlap", &p->overlap, NULL, NULL, NULL},
                  {"cut-rate", NULL, NULL, &p->cut_rate, NULL},
                  {"topology", NULL, NULL, NULL, p->topology},
+                 {"final-topology", NULL, NULL, NULL, p->final_topology},
                  {"compress", NULL, NULL, NULL, p->compress}};
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         if (strcmp(table[i].key, key) != 0)
@@ -456,6 +469,7 @@ bool plan_read(struct plan *p, FILE *f)
                        .local_steps = 1,
                        .rounds = 200,
                        .topology = "ring",
+                       .final_topology = RUN_SAME,
                        .compress = "qsgd:4",
                        .final_drift = 1e-3,
                        .quorum = 0.5,

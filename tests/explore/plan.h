@@ -58,7 +58,7 @@ struct plan
     uint64_t seed; /* The network's and the trainer's. */
     uint32_t n_peers, min_peers, local_steps, dim;
     uint64_t rounds;
-    char topology[PLAN_TEXT], compress[PLAN_TEXT];
+    char topology[PLAN_TEXT], final_topology[PLAN_TEXT], compress[PLAN_TEXT];
     uint32_t overlap;                     /* As the program's option. */
     bool async, average, by_name, guests; /* by_name: through bootstrap names. guests: only */
     double gamma, final_drift;            /* peer 0 brings the run. gamma 0: auto. */
