@@ -321,6 +321,36 @@ static void test_a_path_is_cut(void **state)
     }
 }
 
+/* All are killed while they train, and go on from their checkpoints: with the same bits. */
+static void test_a_restart(void **state)
+{
+    struct rig r[2];
+    (void)state;
+    for (int k = 0; k < 2; k++) {
+        open_rig(&r[k], 6, "ring", "base:1");
+        r[k].eta = 0.05f;
+        r[k].config.step_us = 50 * 1000;
+        r[k].config.sessions = true;
+        r[k].config.checkpoint_us = SECOND;
+        r[k].config.disk_us = SECOND / 10;
+        r[k].config.run.rounds = 100;
+        rig_open(&r[k]);
+        while (k == 1 && rig_progress(&r[k], 0).round < 60 && sim_step(r[k].world))
+            ;
+        for (uint32_t i = 0; i < 6 && k == 1; i++)
+            sim_kill(r[k].world, i);
+        for (uint32_t i = 0; i < 6 && k == 1; i++)
+            assert_int_equal(sim_restart(r[k].world, i), 0);
+        rig_run(&r[k], UINT64_MAX);
+        rig_ended_well(&r[k], 1e-6);
+        bounds_hold(&r[k]);
+    }
+    for (uint32_t i = 0; i < 6; i++)
+        assert_memory_equal(rig_model(&r[0], i), rig_model(&r[1], i), r[0].dim * sizeof(float));
+    rig_close(&r[0]);
+    rig_close(&r[1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -332,6 +362,7 @@ int main(void)
         cmocka_unit_test(test_a_death),
         cmocka_unit_test(test_cuts),
         cmocka_unit_test(test_a_path_is_cut),
+        cmocka_unit_test(test_a_restart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
