@@ -20,6 +20,14 @@
  * Either is *distrust*: the node begins the edge anew, later (peer/node/edges.h). From then
  * on an exchange is refused as soon as it is as long as a suspect's.
  *
+ * Our way from x0 is the measure of all that, so that who has hardly gone any is no judge. Way
+ * grows about as fast as rounds do, and squared at first: of two honest models one of which has
+ * trained for 5/4 as many rounds as the other none is 2 ways of the shorter off. If theirs has for
+ * more (we were stopped, have skipped rounds, or are slow and do not go in lock step), the exchange
+ * is refused all the same, and the edge begun anew later, but that is no distrust of theirs
+ * (trust_forgive()), and they have another chance at the end (peer/node/edges_trust.c). Whoever
+ * claims, without lock step, a round that it is not at has that, too, and nothing more.
+ *
  * Nothing here is agreed upon with the other end: each decides for itself what it lets in.
  */
 #ifndef GOSSIP_EXCHANGE_TRUST_H
@@ -67,5 +75,7 @@ bool trust_saw(struct trust *t, double d2, double pull, bool apart);
 
 /* It was refused, or is suspect. */
 void trust_warn(struct trust *t);
+/* That was no fault of theirs. */
+void trust_forgive(struct trust *t);
 
 #endif

@@ -27,7 +27,7 @@ double chain_bound(const struct edges *es, size_t n_members)
         const struct edge *e = &b->edge;
         if (b->aside)
             continue; /* What it measured is of training. */
-        if (e->state == EDGE_DONE || b->n_barred > 0 || edges_found_out(es, b))
+        if (e->state == EDGE_DONE || b->distrusted || edges_found_out(es, b))
             continue; /* The distrusted have no part in it. */
         measure(e, &d2, &e2);
         most_d2 = fmax(most_d2, d2);
@@ -48,7 +48,7 @@ double chain_left(const struct edges *es)
         const struct neighbour *b = edges_at(es, i);
         const struct member *other = members_find(es->env->members, b->edge.id);
         bool counts = other != NULL && other->record->state == RECORD_FINISHED && !b->aside;
-        if (b->edge.state != EDGE_DONE || b->edge.b == NULL || b->n_barred > 0 || !counts)
+        if (b->edge.state != EDGE_DONE || b->edge.b == NULL || b->distrusted || !counts)
             continue;
         double d2 = vec_dist2(m->x, b->edge.b, m->dim);
         for (uint32_t k = 0; k <= last; k++)

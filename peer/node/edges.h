@@ -58,6 +58,8 @@ struct neighbour
                               * may change under our eyes. */
     int64_t barred_us;   /* Until then the edge stays closed: it was distrusted, */
     uint32_t n_barred;   /* so many times (gossip/exchange/trust.h). */
+    bool distrusted;     /* It was, and the edge has not gone well since: */
+    bool for_good;       /* nor has it another chance in the last phase. */
     uint32_t n_runaways; /* So many that the edge's gamma counted have been told to the user. */
     uint32_t turn[EDGES_ROUNDS_MAX]; /* By round of a pass: 0, or its weight then (rota_word()). */
 };
@@ -148,8 +150,9 @@ struct sketch_pair *edges_sketch(struct edges *es, size_t i); /* For that job. *
 void edges_job_done(struct edges *es);
 /* Replicas that were compared and differ begin anew. */
 void edges_reset_mismatched(struct edges *es);
-/* Who was distrusted is left alone for a while, longer each time (edges_trust.c). */
-void edges_bar_distrusted(struct edges *es);
+/* After a job: who was distrusted is left alone for a while, longer each time, and whose edge has
+ * gone well since then is as good as any (edges_trust.c). We have skipped so many rounds. */
+void edges_judge(struct edges *es, uint64_t skipped);
 /* Nothing is exchanged with it now, whatever it asks for: it was distrusted. */
 bool edges_bars(const struct edges *es, const struct neighbour *b);
 /* Nothing is mixed over it, and its other end is known to lie: it was distrusted, or has broken the

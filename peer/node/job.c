@@ -523,7 +523,7 @@ bool job_done(struct job *j)
         return false;
     }
     edges_reset_mismatched(j->edges);
-    edges_bar_distrusted(j->edges);
+    edges_judge(j->edges, j->phases->skipped);
     tell_runaways(j);
     return true;
 }

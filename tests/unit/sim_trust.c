@@ -1,0 +1,107 @@
+/* tests/unit/sim_trust.c -- honest peers that were behind others: whom they trust, and how all end.
+ *
+ * Peer i minimises |x - c_i|^2 / 2 (sim_rig.h) by steps so small that a model that has trained for
+ * two rounds and one that has for a hundred are more than TRUST_TIMES the first one's way apart.
+ */
+#include "sim_rig.h"
+
+enum { DIM = 256, LATE = 1, TIMES = 4 };
+
+struct scene
+{
+    uint32_t n;
+    const char *topology;
+    enum run_policy policy;
+    uint32_t tolerate;
+    uint64_t rounds;        /* Each takes 1 ms. */
+    int64_t from_us[TIMES]; /* From one of these on peer LATE stands still */
+    int64_t for_us;         /* so long. */
+};
+
+static void run_until(struct rig *r, int64_t now_us)
+{
+    while (sim_now_us(r->world) < now_us && sim_step(r->world))
+        ;
+}
+
+static void stand_still(struct rig *r, int64_t from_us, int64_t for_us)
+{
+    rig_open(r);
+    run_until(r, from_us);
+    sim_stop(r->world, LATE, true);
+    run_until(r, from_us + for_us);
+    sim_stop(r->world, LATE, false);
+    rig_run(r, UINT64_MAX);
+}
+
+static void all_end_well_and_nobody_is_accused(const struct rig *r)
+{
+    rig_ended_well(r, 1e-3);
+    for (uint32_t i = 0; i < r->config.n_peers; i++)
+        assert_int_equal(rig_progress(r, i).distrusted, 0);
+}
+
+static void open_scene(struct rig *r, const struct scene *s)
+{
+    rig_init(r, s->n, DIM, s->topology, "none", 0);
+    r->eta = 0.001f;
+    r->config.run.rounds = s->rounds;
+    r->config.run.policy = s->policy;
+    r->config.run.tolerate = s->tolerate;
+    r->config.run.final_drift = 1e-3;
+    r->config.run.quorum = 0.5;
+}
+
+/* Training is over before who is barred is tried again; or goes on for long after that; or the late
+ * one skips thousands of rounds, which the others have done together. */
+static const struct scene scenes[] = {
+    {3, "ring", RUN_ASYNC, 0, 3000, {2000, 8000, 32000, 512000}, 800000},
+    {4, "ring", RUN_ASYNC, 0, 20000, {2000, 8000, 32000, 512000}, 2000000},
+    {6, "complete", RUN_SYNC, 1, 15000, {2000, 8000, 32000, 128000}, 8000000}};
+
+static void who_was_behind_is_no_judge(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < sizeof scenes / sizeof scenes[0]; k++)
+        for (size_t i = 0; i < TIMES; i++) {
+            struct rig r;
+            open_scene(&r, &scenes[k]);
+            stand_still(&r, scenes[k].from_us[i], scenes[k].for_us);
+            all_end_well_and_nobody_is_accused(&r);
+            rig_close(&r);
+        }
+}
+
+/* One that everybody has accused, with reason, and that has done as the others do since then is no
+ * stranger in the last phase. */
+static void who_has_done_well_since_is_as_any(void **state)
+{
+    struct rig r;
+    uint64_t n = 0;
+    (void)state;
+    rig_init(&r, 6, DIM, "complete", "none", 0);
+    r.eta = 0.05f;
+    r.config.run.rounds = 10000;
+    r.config.run.final_drift = 1e-3;
+    for (size_t k = 0; k < DIM; k++)
+        r.c[LATE * DIM + k] *= 1e4f;
+    rig_open(&r);
+    run_until(&r, 1000000);
+    for (uint32_t i = 0; i < 6; i++)
+        n += rig_progress(&r, i).distrusted;
+    assert_int_equal(n, 5);
+    for (size_t k = 0; k < DIM; k++)
+        r.c[LATE * DIM + k] *= 1e-4f;
+    rig_run(&r, UINT64_MAX);
+    rig_ended_well(&r, 1e-3);
+    rig_close(&r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(who_was_behind_is_no_judge),
+        cmocka_unit_test(who_has_done_well_since_is_as_any),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
