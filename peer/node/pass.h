@@ -28,10 +28,10 @@
  * Not clean is nothing lost: the exchanges of such a pass keep the mean and bring models together
  * like any, and what is known of the drift by sketches may end the phase as elsewhere.
  *
- * A member that lies may say `clean` where it was not, or send a model that is not its own, as in
- * any run without --tolerate, with which this does not go: the others then hold the mean of what
- * was sent, all the same one, and take it for that of the models. It cannot part them from each
- * other: what it says of itself stands for no exchange between two others.
+ * All of this trusts every member, as training without --tolerate does, with which it does not go. Who
+ * sends a model that is not its own, or does not pass on what it was given, leaves others with other
+ * means, each of which is clean by all that was said: they end apart and take it for consensus. No
+ * estimate of the drift is asked that would show it.
  *
  * Owned here: struct pass, a part of the edges, and written by pass.c only.
  */

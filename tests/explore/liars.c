@@ -3,6 +3,7 @@
 
 #include "nn/math/rng.h"
 #include "peer/run/core.h"
+#include "topology/rota.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -171,7 +172,12 @@ bool liars_part(const struct cluster *c, uint32_t peer)
 }
 
 /* The figures that a claim rests on are made with the liars. */
+/* One pass of base:K asks no estimate, and a liar parts it unseen (peer/node/pass.h). */
 double liars_claim(const struct cluster *c)
 {
+    struct run run;
+    cluster_set_run(&run, &c->plan);
+    if (c->plan.liars != 0 && rota_of(run_final_topology(&run)))
+        return (double)INFINITY;
     return c->plan.final_drift * (c->plan.liars != 0 ? 2 : 1);
 }
