@@ -25,8 +25,8 @@
  * trained for 5/4 as many rounds as the other none is 2 ways of the shorter off. If theirs has for
  * more (we were stopped, have skipped rounds, or are slow and do not go in lock step), the exchange
  * is refused all the same, and the edge begun anew later, but that is no distrust of theirs
- * (trust_forgive()), and they have another chance at the end (peer/node/edges_trust.c). Whoever
- * claims, without lock step, a round that it is not at has that, too, and nothing more.
+ * (trust_forgive()), and they have another chance at the end (peer/node/edges_trust.c). Without lock
+ * step all our neighbours have to be so far on, as one of them may claim a round that it is not at.
  *
  * Nothing here is agreed upon with the other end: each decides for itself what it lets in.
  */

@@ -8,9 +8,10 @@
 #include <string.h>
 
 enum {
-    BLOCK = 2048,    /* Floats: x, a and b of a block stay in the first two levels of cache. */
-    WAY_ALWAYS = 64, /* At first, when it grows fast, the way from x0 is measured each time, */
-    WAY_EVERY = 8    /* and then so seldom, as it takes a pass of its own. */
+    BLOCK = 2048, /* Floats: x, a and b of a block stay in the first two levels of cache. */
+    /* So seldom is the way from x0 measured, which takes a pass of its own. Nor may it be that of now: a
+     * liar would lengthen it with each exchange, and with it what the next one may be. */
+    WAY_EVERY = 8
 };
 
 /* `len` floats from o on. */
@@ -150,7 +151,7 @@ static uint32_t still_lie(const struct mixing *m)
 void correction_mix(struct mixing *m, bool (*corrects)(const struct mixing_task *t))
 {
     size_t n = 0;
-    if (m->n_mixed++ < WAY_ALWAYS || m->n_mixed % WAY_EVERY == 0)
+    if (m->n_mixed++ % WAY_EVERY == 0)
         m->way2 = vec_dist2(m->x, m->x0, m->dim);
     for (struct mixing_task *t = m->task; t < m->task + m->n_tasks; t++)
         if (t->commit && corrects(t))

@@ -36,12 +36,12 @@ struct cmd_report
     struct cmd_out *dir;        /* What --out names, with the run's text once that is known. */
     bool claimed;               /* --out is this run's: what is written belongs there. */
     uint64_t said_ns;
-    bool drawn;       /* A line on the terminal waits for its end. */
-    bool unnamed;     /* run.txt could not be written. */
-    char failure[96]; /* What is said of that, of lines, and of a model that is not stored. */
-    bool over;        /* The run is: --out will say so when it is started again. */
-    bool stored;      /* The model is there. */
-    bool unstored;    /* The last try to store it failed: it is in memory only. */
+    bool drawn;        /* A line on the terminal waits for its end. */
+    bool unnamed;      /* run.txt could not be written. */
+    char failure[192]; /* What is said of that, of lines, and of a model that is not stored. */
+    bool over;         /* The run is: --out will say so when it is started again. */
+    bool stored;       /* The model is there. */
+    bool unstored;     /* The last try to store it failed: it is in memory only. */
     char why[DATA_ERROR_MAX]; /* Why that is so. */
     struct retry retry;
     int64_t patience_us; /* For so long. */

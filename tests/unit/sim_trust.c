@@ -72,23 +72,6 @@ static void who_was_behind_is_no_judge(void **state)
         }
 }
 
-/* Where models grow by an eighth a round, and deltas take up to 30 rounds, the way of some rounds
- * ago is too short to judge by. */
-static void the_way_is_that_of_now(void **state)
-{
-    (void)state;
-    for (uint64_t seed = 1; seed <= 40; seed++) {
-        struct rig r;
-        open_scene(&r, &(struct scene){3, "ring", RUN_ASYNC, 0, 20, {0}, 0});
-        r.config.seed = seed;
-        r.config.jitter_us = 30000;
-        r.eta = -0.12f;
-        stand_still(&r, 5000, 4000);
-        all_end_well_and_nobody_is_accused(&r);
-        rig_close(&r);
-    }
-}
-
 /* One that everybody has accused, with reason, and that has done as the others do since then is no
  * stranger in the last phase. */
 static void who_has_done_well_since_is_as_any(void **state)
@@ -118,7 +101,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(who_was_behind_is_no_judge),
-        cmocka_unit_test(the_way_is_that_of_now),
         cmocka_unit_test(who_has_done_well_since_is_as_any),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
