@@ -286,6 +286,13 @@ static int check_rota_codec(const char *key, const char *codec, const char *grap
     return -EINVAL;
 }
 
+static int refuse_graph(const char *key, const char *graph, const char *why,
+                        char error[RUN_ERROR_MAX])
+{
+    snprintf(error, RUN_ERROR_MAX, "--%s %.64s: %s", key, graph, why);
+    return -EINVAL;
+}
+
 /* Peers find the same round by counting together. */
 static int check_rota(const struct run *r, char error[RUN_ERROR_MAX])
 {
@@ -297,10 +304,8 @@ static int check_rota(const struct run *r, char error[RUN_ERROR_MAX])
                                               "same bits"
                       : r->tolerate > 0     ? "has too few neighbours in a round for --tolerate"
                                             : NULL;
-    if (why != NULL) {
-        snprintf(error, RUN_ERROR_MAX, "--topology %.64s: %s", r->topology, why);
-        return -EINVAL;
-    }
+    if (why != NULL)
+        return refuse_graph("topology", r->topology, why, error);
     int err = check_rota_codec("compress", r->compress, "topology", r->topology, error);
     return err != 0 || run_changes_graph(r) ? err
                                             : check_rota_codec("final-compress", r->final_compress,
@@ -322,10 +327,8 @@ static int check_final_graph(const struct run *r, char error[RUN_ERROR_MAX])
                       : passes && !r->gamma_auto && r->gamma != 1
                           ? "needs --gamma auto or 1: a pass gives the mean by whole exchanges"
                           : NULL;
-    if (why != NULL) {
-        snprintf(error, RUN_ERROR_MAX, "--final-topology %.64s: %s", r->final_topology, why);
-        return -EINVAL;
-    }
+    if (why != NULL)
+        return refuse_graph("final-topology", r->final_topology, why, error);
     return !passes ? 0
                    : check_rota_codec("final-compress", r->final_compress, "final-topology",
                                       r->final_topology, error);
