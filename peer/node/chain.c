@@ -20,6 +20,7 @@ double chain_bound(const struct edges *es, size_t n_members)
 {
     const struct mixing *m = &es->workshop->mixing;
     double most_d2 = 0, most_e2 = 0, d2, e2;
+    size_t n = 0;
     if (m->mixer->updates || n_members < 2 || es->n == 0)
         return (double)INFINITY;
     for (size_t i = 0; i < es->n; i++) {
@@ -30,11 +31,12 @@ double chain_bound(const struct edges *es, size_t n_members)
         if (e->state == EDGE_DONE || b->distrusted || edges_found_out(es, b))
             continue; /* The distrusted have no part in it. */
         measure(e, &d2, &e2);
+        n++;
         most_d2 = fmax(most_d2, d2);
         most_e2 = fmax(most_e2, e2);
     }
     double link = 3 * sqrt(most_d2) + 2 * sqrt(most_e2), norm2 = vec_norm2(m->x, m->dim);
-    return norm2 > 0 ? (double)(n_members - 1) * link / sqrt(norm2) : (double)INFINITY;
+    return n > 0 && norm2 > 0 ? (double)(n_members - 1) * link / sqrt(norm2) : (double)INFINITY;
 }
 
 double chain_left(const struct edges *es)
@@ -62,24 +64,41 @@ double chain_left(const struct edges *es)
     return far2[last] > 0 && norm2 > 0 ? sqrt(far2[last] / norm2) / 2 : 0;
 }
 
-double chain_look(struct chain *c, const struct edges *es, uint64_t rounds, double distance,
-                  double most)
+void chain_begin(struct chain *c)
+{
+    *c = (struct chain){.bound = (double)INFINITY};
+}
+
+/* Has a neighbour ended that was not near? Of who failed nothing is expected. */
+static bool ended_apart(const struct edges *es)
+{
+    for (size_t i = 0; i < es->n; i++) {
+        const struct neighbour *b = edges_at(es, i);
+        const struct member *other = members_find(es->env->members, b->edge.id);
+        bool failed = other != NULL && other->record->state == RECORD_FAILED;
+        if (b->edge.state == EDGE_DONE && !failed && !b->aside && !b->distrusted
+            && neighbour_settled(b, es->beat) == 0)
+            return true;
+    }
+    return false;
+}
+
+void chain_look(struct chain *c, const struct edges *es, uint64_t rounds, double distance, double most)
 {
     size_t self, n = members_vertices(es->env->members, es->env->vertices, &self);
-    bool waits = !(distance <= most);
+    bool waits = !(distance <= most) && !ended_apart(es);
     double bound = waits ? chain_bound(es, n) : (double)INFINITY;
     /* Open edges may join those that are left, and not who has ended. */
     bool near = bound <= most && (c->counts || !others_ended(es->env));
     if (near && !c->near)
         c->since = rounds;
     c->near = near;
-    if (!near || rounds - c->since < CHAIN_ROUNDS)
-        return distance;
-    if (!c->counts)
+    c->bound = near && rounds - c->since >= CHAIN_ROUNDS ? bound : (double)INFINITY;
+    if (isfinite(c->bound) && !c->counts) {
         env_note(es->env, NOTE_WARNING,
                  "sketches are missing, or say what cannot be: the drift is known by the edges "
                  "alone, and is below %.2e",
                  bound);
-    c->counts = true;
-    return bound;
+        c->counts = true;
+    }
 }

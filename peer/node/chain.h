@@ -27,7 +27,8 @@ struct chain
 {
     bool near;      /* It is below the target, */
     uint64_t since; /* since so many rounds of the last phase; */
-    bool counts;    /* for long enough. */
+    bool counts;    /* It once was for long enough. */
+    double bound;   /* What it is while it counts, else INFINITY. */
 };
 
 /* A bound on the distance between any two models, over |x|; INFINITY where an edge to somebody who is
@@ -40,9 +41,12 @@ double chain_bound(const struct edges *es, size_t n_members);
  * for whom no consensus counts, as its run failed; 0 where there are none. O(dim) for each. */
 double chain_left(const struct edges *es);
 
-/* After a job of the last phase, of which there were `rounds`: our relative distance to the mean, of
- * which sketches know that it is below `distance`; most: the target. */
-double chain_look(struct chain *c, const struct edges *es, uint64_t rounds, double distance,
-                  double most);
+/* Nothing is known by the edges. */
+void chain_begin(struct chain *c);
+
+/* After a job of the last phase, of which there were `rounds`: sets the bound on our relative distance
+ * to the mean, of which sketches know that it is below `distance`; most: the target. It is none from
+ * when a neighbour has ended that was not near by its last word, as then nobody says that all are. */
+void chain_look(struct chain *c, const struct edges *es, uint64_t rounds, double distance, double most);
 
 #endif

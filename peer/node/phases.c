@@ -42,6 +42,7 @@ void phases_init(struct phases *ph, struct env *env, const struct sessions *s, s
                           .join = j,
                           .phase = NODE_GATHERING,
                           .bound = (double)INFINITY,
+                          .chain.bound = (double)INFINITY,
                           .wake_us = INT64_MAX};
     checkpoint_init(&ph->checkpoint, env);
 }
@@ -215,7 +216,8 @@ void phases_late(struct phases *ph, int64_t late_us)
  * and left. */
 static double measured(const struct phases *ph)
 {
-    return fmin(ph->bound, workshop_distance(ph->workshop, ph->settling_window));
+    double known = fmin(ph->bound, ph->chain.bound);
+    return fmin(known, workshop_distance(ph->workshop, ph->settling_window));
 }
 
 double phases_own_distance(const struct phases *ph)
@@ -252,23 +254,32 @@ static void better(struct phases *ph)
 {
     ph->better_us = ph->env->now_us;
     ph->best_window = workshop_window(ph->workshop);
-    ph->best = phases_own_distance(ph);
-    ph->best_local2 = ph->workshop->mixing.local2;
+    ph->best = fmin(ph->best, phases_own_distance(ph));
+    ph->best_local2 = fmin(ph->best_local2, ph->workshop->mixing.local2);
     ph->best_settled = ph->settled;
     ph->best_view = ph->edges->view;
     ph->best_rounds = ph->settle_rounds;
 }
 
+/* Other models are measured from now on: what was best says nothing of them. */
+static void begin_anew(struct phases *ph)
+{
+    ph->best = ph->best_local2 = (double)INFINITY;
+    better(ph);
+}
+
 /* Progress is a lesser distance to the mean or to the neighbours, word from farther away
  * that others are settled, another graph, or that somebody still trains: in lock step we may
  * wait for that one through others, who say nothing new meanwhile. Many small steps
- * add up to one: what was best is that of the last progress. */
+ * add up to one: what was best is that of the last progress. What only goes up and down where
+ * it has come to rest is none, or a liar's noise would be waited for without end. */
 static void look_for_progress(struct phases *ph)
 {
     double distance = phases_own_distance(ph), local2 = ph->workshop->mixing.local2;
     bool closer = distance < better_factor * ph->best || local2 < better_factor * ph->best_local2;
-    if (closer || ph->settled > ph->best_settled || ph->edges->view != ph->best_view
-        || others_some(ph->env, RECORD_RUNNING))
+    if (ph->edges->view != ph->best_view || others_some(ph->env, RECORD_RUNNING))
+        begin_anew(ph);
+    else if (closer || ph->settled > ph->best_settled)
         better(ph);
 }
 
@@ -295,11 +306,12 @@ static void begin_settling(struct phases *ph)
     ph->window_due = lock_step(ph);
     ph->settling_window = workshop_begun(ph->workshop, ph->window_due);
     ph->bound = (double)INFINITY;
+    chain_begin(&ph->chain);
     ph->left = 0;
     ph->unheard = false;
     ph->bound_view = ph->edges->view;
     ph->bound_resets = ph->edges->n_resets;
-    better(ph);
+    begin_anew(ph);
 }
 
 static void enter_settling(struct phases *ph)
@@ -327,7 +339,8 @@ static bool parted(struct phases *ph)
 static void look_for_nearness(struct phases *ph)
 {
     bool was = ph->near;
-    ph->near = ph->bound <= final_margin * ph->workshop->run.final_drift;
+    double bound = fmin(ph->bound, ph->chain.bound);
+    ph->near = bound <= final_margin * ph->workshop->run.final_drift;
     ph->near_round = ph->near && !was ? workshop_measured(ph->workshop) : ph->near_round;
 }
 
@@ -342,14 +355,13 @@ static void look_at_last_phase(struct phases *ph)
     if (parted(ph)) { /* Only windows that begin from now on count. */
         ph->settling_window = workshop_begun(ph->workshop, false);
         ph->bound = (double)INFINITY;
-        ph->chain = (struct chain){.near = false};
+        chain_begin(&ph->chain);
     }
-    double was = ph->bound;
-    ph->bound = measured(ph);
+    double was = ph->bound, most = final_margin * ph->workshop->run.final_drift;
+    ph->bound = fmin(was, workshop_distance(ph->workshop, ph->settling_window));
     ph->bound_round = ph->bound < was ? workshop_measured(ph->workshop) : ph->bound_round;
     ph->left = chain_left(ph->edges);
-    ph->bound = chain_look(&ph->chain, ph->edges, ph->settle_rounds, ph->bound,
-                           final_margin * ph->workshop->run.final_drift);
+    chain_look(&ph->chain, ph->edges, ph->settle_rounds, ph->bound, most);
     look_for_nearness(ph);
     look_for_progress(ph);
 }
@@ -530,7 +542,7 @@ static enum phases_next follow(struct phases *ph, const struct schedule_view *v,
         /* The mean is near us, and who else is? Some are apart, or pull: what was least before is
          * no bound, and what edges say holds only where all have it. The last measure counts. */
         ph->unheard = !schedule_confirmed(v);
-        ph->bound = (double)INFINITY;
+        ph->bound = ph->chain.bound = (double)INFINITY;
         env_note(ph->env, NOTE_WARNING, "the last phase ended without reaching --final-drift");
     }
     ph->draining |= d->drain;

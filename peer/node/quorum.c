@@ -76,6 +76,12 @@ static uint32_t count_live(const struct quorum *q, const struct members *m)
 /* A member that the table has given up has left: only those are (members.h). */
 static void count(struct quorum *q, const struct members *m)
 {
+    uint64_t changes = members_changes(m), view = members_view(m);
+    if (q->counted.changes == changes && q->counted.view == view && q->counted.state == q->state)
+        return;
+    q->counted.changes = changes;
+    q->counted.view = view;
+    q->counted.state = q->state;
     q->n_members = 0;
     for (uint32_t i = 0; i < q->n; i++) {
         const struct member *e = members_find(m, q->id[i]);

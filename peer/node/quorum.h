@@ -30,6 +30,11 @@ struct quorum
     uint32_t n;
     uint32_t n_members; /* So many of these have not left; */
     uint32_t n_live;    /* and so many members are there now, ourselves included. */
+    struct              /* When these two were counted: for as long as this is how things are. */
+    {
+        uint64_t changes, view;
+        enum quorum_state state;
+    } counted;
     enum quorum_state state;
     int64_t since_us; /* In this state; held, with what it was held before a short moment of */
     int64_t held_us;  /* enough members: so long, when that moment began. */
@@ -39,7 +44,8 @@ struct quorum
 int quorum_begin(struct quorum *q, const struct members *m, int64_t now_us);
 void quorum_close(struct quorum *q);
 
-/* How is it now? True where the state has changed. Before quorum_begin() all is well. */
+/* How is it now? True where the state has changed. Before quorum_begin() all is well. O(1), but
+ * O(members) after a change of theirs. */
 bool quorum_look(struct quorum *q, const struct members *m, double share, int64_t patience_us,
                  int64_t now_us);
 

@@ -189,8 +189,12 @@ static void begin_double(struct cluster *c, const struct fault *f, uint32_t peer
     c->peer[peer].named_as = of;
     c->peer[peer].absent = false;
     c->peer[peer].since_us = sim_now_us(c->world);
-    c->peer[of].rival |=
-        !cluster_alive(c, of) || sim_now_us(c->world) - c->peer[of].since_us < ALIKE_US;
+    /* Where others under its name or identity live, the age of its record is no longer its own. */
+    bool others = false;
+    for (uint32_t i = 0; i < c->plan.n_peers; i++)
+        others |= i != peer && i != of && c->peer[i].named_as == of && cluster_alive(c, i);
+    c->peer[of].rival |= others || !cluster_alive(c, of)
+                         || sim_now_us(c->world) - c->peer[of].since_us < ALIKE_US;
     int err = f->kind == FAULT_CLONE ? sim_restart_as_clone(c->world, peer, of)
                                      : sim_restart(c->world, peer);
     if (err != 0)

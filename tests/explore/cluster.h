@@ -151,6 +151,8 @@ void check_pace(struct cluster *c);
 /* Are all edges between those alive open, does nobody gather, do all know who is there? With
  * `tell` what is not so is a finding. */
 bool check_whole(struct cluster *c, bool tell);
+/* A peer that has found nobody, and all that it was told of are gone: no rule can help it. */
+bool check_stranded(const struct cluster *c, uint32_t i);
 void check_end(struct cluster *c);
 
 /* liars.c: who lies, in the world's configuration; after a job of an honest peer; a line for

@@ -297,10 +297,11 @@ static bool someone_ended(const struct cluster *c)
 }
 
 /* Some have ended, and those that are left came back too late to be in it: they wait for more
- * peers, as they should. So do guests for somebody who brings a run, where all who knew it died. */
+ * peers, as they should, or know nobody who is left. So do guests for somebody who brings a run,
+ * where all who knew it died. */
 static bool too_late(const struct cluster *c)
 {
-    uint32_t ended = 0, left = 0;
+    uint32_t ended = 0, left = 0, stranded = 0;
     for (uint32_t i = 0; i < c->plan.n_peers; i++) {
         if (!cluster_honest(c, i))
             continue;
@@ -308,11 +309,13 @@ static bool too_late(const struct cluster *c)
             ended += !c->peer[i].absent;
         else if (cluster_progress(c, i).phase != NODE_GATHERING)
             return false;
-        else
+        else {
             left++;
+            stranded += check_stranded(c, i);
+        }
     }
     bool guests = c->plan.guests && !cluster_alive(c, 0);
-    return guests || (ended > 0 && left < c->plan.min_peers);
+    return guests || (ended > 0 && (left < c->plan.min_peers || left == stranded));
 }
 
 /* No run needs longer: its own time at the pace of the slowest, what faults took, and the

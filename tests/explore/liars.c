@@ -157,11 +157,13 @@ void liars_check_note(struct cluster *c, uint32_t peer, const char *text)
 
 /* Models are pulled at to the very end: then they may be apart, and whoever sees it says so; and
  * with --tolerate honest ones alone may stay apart, as what is clipped may be all. Else who lies
- * about all but its model keeps nobody from ending well, where nothing else goes wrong. */
+ * about all but its model keeps nobody from ending well, where nothing else goes wrong, in lock step:
+ * else what the edges alone say begins to count for one after another, and not once one has ended. */
 bool liars_excuse(const struct cluster *c)
 {
     const struct attack *a = c->config.attack;
-    return c->plan.tolerate > 0 || (a != NULL && (a->lie == ATTACK_MODEL || c->plan.n_faults > 0));
+    bool else_wrong = c->plan.n_faults > 0 || c->plan.async;
+    return c->plan.tolerate > 0 || (a != NULL && (a->lie == ATTACK_MODEL || else_wrong));
 }
 
 /* Honest peers whose models a liar has pulled at, or that were apart for long, may distrust each
