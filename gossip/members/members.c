@@ -201,10 +201,9 @@ static void reuse_slot(struct members *m, struct slot *s, const struct record *k
     const struct record *old = s->member.record;
     assert(!s->vertex);
     members_bury(m, s);
+    free(s->member.accusation);
     table_replace(&m->table, s, kept);
     records_release(m->records, old);
-    free(s->member.accusation);
-    s->member = (struct member){.record = kept, .dirty = s->member.dirty};
     s->former = 0;
     vouches_drop(m, table_place(&m->table, s), table_place(&m->table, s));
 }

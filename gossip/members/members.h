@@ -31,10 +31,11 @@
 enum member_state { MEMBER_ALIVE, MEMBER_SUSPECT, MEMBER_DEAD, MEMBER_LEFT };
 
 enum {
-    MEMBERS_ACCUSERS = 2 /* Kept a member; more change nothing. */
+    MEMBERS_ACCUSERS = 2, /* Kept a member; more change nothing. */
+    MEMBERS_RINGS = 4
 };
 
-/* One member of a table. Small (46 bytes in all, gossip/members/table.h), so that a
+/* One member of a table. Small (78 bytes in all, gossip/members/table.h), so that a
  * simulator can hold a thousand tables of a thousand. */
 struct member
 {
@@ -42,6 +43,7 @@ struct member
     struct accusation *accusation; /* n_accusers of them, some perhaps of an
                                     * incarnation still to come; NULL: none. */
     int64_t dead_at_us;            /* SUSPECT: when it is taken for dead; DEAD, LEFT: since when. */
+    uint64_t place[MEMBERS_RINGS]; /* Its places on the rings (rings.h): by its id alone. */
     enum member_state state;
     uint8_t n_accusers; /* At most MEMBERS_ACCUSERS. */
     bool connected : 1; /* A live session: set by members_session(). */

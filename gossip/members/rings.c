@@ -1,18 +1,8 @@
 /* gossip/members/rings.c -- finds who stands ahead of us on a ring. */
 #include "gossip/members/rings.h"
 
-#include "nn/math/rng.h"
-
 #include <assert.h>
 #include <string.h>
-
-static uint64_t place_on(uint32_t ring, const uint8_t id[WIRE_ID_BYTES])
-{
-    uint8_t text[WIRE_ID_BYTES + 1];
-    memcpy(text, id, WIRE_ID_BYTES);
-    text[WIRE_ID_BYTES] = (uint8_t)ring;
-    return rng_hash(text, sizeof text);
-}
 
 static bool is_self(const struct members *m, const struct member *e)
 {
@@ -42,7 +32,7 @@ static void keep_least(uint64_t *least, uint32_t n, uint64_t distance)
 uint32_t rings_ahead(const struct members *m, uint32_t ring, uint32_t n_alive,
                      uint8_t id[RINGS_AHEAD_MAX][WIRE_ID_BYTES])
 {
-    uint64_t own = place_on(ring, members_self(m)->id), least[RINGS_ALIVE_MAX];
+    uint64_t own = members_find(m, members_self(m)->id)->place[ring], least[RINGS_ALIVE_MAX];
     size_t count = members_count(m);
     uint32_t n = 0;
     assert(n_alive > 0 && n_alive <= RINGS_ALIVE_MAX);
@@ -50,11 +40,11 @@ uint32_t rings_ahead(const struct members *m, uint32_t ring, uint32_t n_alive,
     for (size_t i = 0; i < count; i++) {
         const struct member *e = members_at(m, i);
         if (e->state == MEMBER_ALIVE && e->counts && wants_watching(m, e))
-            keep_least(least, n_alive, place_on(ring, e->record->id) - own); /* Around it. */
+            keep_least(least, n_alive, e->place[ring] - own); /* Around it. */
     }
     for (size_t i = 0; i < count && n < RINGS_AHEAD_MAX; i++) {
         const struct member *e = members_at(m, i);
-        if (wants_watching(m, e) && place_on(ring, e->record->id) - own <= least[n_alive - 1])
+        if (wants_watching(m, e) && e->place[ring] - own <= least[n_alive - 1])
             memcpy(id[n++], e->record->id, WIRE_ID_BYTES);
     }
     return n;

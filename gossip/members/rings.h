@@ -20,7 +20,7 @@
 #include "gossip/members/members.h"
 
 enum {
-    RINGS = 4,
+    RINGS = MEMBERS_RINGS,
     RINGS_ALIVE_MAX = 16, /* Looked for on one ring at a time. */
     RINGS_AHEAD_MAX = 32, /* The same with suspects in between. */
 };

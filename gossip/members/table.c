@@ -5,6 +5,8 @@
  */
 #include "gossip/members/table.h"
 
+#include "nn/math/rng.h"
+
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -105,12 +107,24 @@ static void order_remove(struct table *t, uint16_t at)
     memmove(&t->order[i], &t->order[i + 1], (t->n - i - 1) * sizeof *t->order);
 }
 
+/* Its places on the rings: drawn by its id, and the same everywhere. */
+static void stand(struct member *e)
+{
+    uint8_t text[WIRE_ID_BYTES + 1];
+    memcpy(text, e->record->id, WIRE_ID_BYTES);
+    for (uint8_t ring = 0; ring < MEMBERS_RINGS; ring++) {
+        text[WIRE_ID_BYTES] = ring;
+        e->place[ring] = rng_hash(text, sizeof text);
+    }
+}
+
 struct slot *table_add(struct table *t, const struct record *r)
 {
     assert(t->n < t->cap);
     uint16_t at = (uint16_t)t->n;
     *bucket_of(t, r->id) = at;
     t->slot[at] = (struct slot){.member.record = r, .next_news = SLOT_NONE};
+    stand(&t->slot[at].member);
     order_add(t, at, t->n);
     t->n++;
     return &t->slot[at];
@@ -120,10 +134,14 @@ void table_replace(struct table *t, struct slot *s, const struct record *r)
 {
     bool same = memcmp(s->member.record->id, r->id, WIRE_ID_BYTES) == 0;
     order_remove(t, table_place(t, s));
+    if (!same)
+        s->member = (struct member){.dirty = s->member.dirty};
     s->member.record = r;
     order_add(t, table_place(t, s), t->n - 1);
-    if (!same) /* Open addressing: a gap would hide others. Rare. */
-        fill_buckets(t);
+    if (same)
+        return;
+    stand(&s->member);
+    fill_buckets(t); /* Open addressing: a gap would hide others. Rare. */
 }
 
 void table_remove(struct table *t, struct slot *s)

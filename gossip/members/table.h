@@ -4,7 +4,7 @@
  *   order[]:  places in slot[], sorted by record_compare()
  *   bucket[]: hash of the id -> place in slot[]
  *
- * 46 bytes a member and no more than twice that allocated. Adding one costs
+ * 78 bytes a member and no more than twice that allocated. Adding one costs
  * O(log n) comparisons and a memmove of two bytes a member.
  */
 #ifndef GOSSIP_MEMBERS_TABLE_H
@@ -42,8 +42,8 @@ bool table_reserve(struct table *t);
 /* A zeroed slot for the member of this record, in the room reserved. */
 struct slot *table_add(struct table *t, const struct record *r);
 
-/* The slot gets another record, of the same member or of another. The old one
- * must still be alive; reference counts are the caller's. */
+/* The slot gets another record, of the same member or of another, of which nothing else is known
+ * then. The old one must still be alive; reference counts and accusations are the caller's. */
 void table_replace(struct table *t, struct slot *s, const struct record *r);
 
 /* The member's record `old` gives way to r. A member that restarts has another process from then

@@ -83,11 +83,11 @@ static bool ended_apart(const struct edges *es)
     return false;
 }
 
-void chain_look(struct chain *c, const struct edges *es, uint64_t rounds, double distance, double most)
+void chain_look(struct chain *c, const struct edges *es, uint64_t rounds, double distance,
+                double most)
 {
-    size_t self, n = members_vertices(es->env->members, es->env->vertices, &self);
     bool waits = !(distance <= most) && !ended_apart(es);
-    double bound = waits ? chain_bound(es, n) : (double)INFINITY;
+    double bound = waits ? chain_bound(es, others_vertices(es->env)) : (double)INFINITY;
     /* Open edges may join those that are left, and not who has ended. */
     bool near = bound <= most && (c->counts || !others_ended(es->env));
     if (near && !c->near)

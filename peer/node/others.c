@@ -1,48 +1,61 @@
 /* peer/node/others.c -- questions to the table of members. */
 #include "peer/node/others.h"
 
+static void count_member(struct env_census *c, const struct member *m)
+{
+    enum record_state state = m->record->state;
+    bool final = record_state_is_final(state);
+    bool works = state == RECORD_RUNNING || state == RECORD_TRAINED;
+    bool gone = m->state == MEMBER_DEAD || m->state == MEMBER_LEFT;
+    if (!m->counts)
+        return;
+    c->n_final += final;
+    c->n_working += m->state == MEMBER_ALIVE && works;
+    c->n_there += !final && !gone;
+}
+
+/* How things are: counted anew once the table has changed. */
+static const struct env_census *census(struct env *v)
+{
+    struct env_census *c = &v->census;
+    uint64_t changes = members_changes(v->members);
+    size_t self;
+    if (c->taken && c->changes == changes)
+        return c;
+    *c = (struct env_census){.taken = true, .changes = changes};
+    c->n_vertices = (uint32_t)members_vertices(v->members, v->vertices, &self);
+    for (uint32_t i = 0; i < c->n_vertices; i++)
+        if (i != self)
+            c->says[members_at(v->members, v->vertices[i])->record->state] = true;
+    for (size_t i = 0; i < members_count(v->members); i++) {
+        const struct member *m = members_at(v->members, i);
+        if (!env_same_id(m->record->id, v->config.id))
+            count_member(c, m);
+    }
+    return c;
+}
+
+uint32_t others_vertices(struct env *v)
+{
+    return census(v)->n_vertices;
+}
+
 bool others_some(struct env *v, enum record_state state)
 {
-    size_t self, count = members_vertices(v->members, v->vertices, &self);
-    for (size_t i = 0; i < count; i++)
-        if (i != self && members_at(v->members, v->vertices[i])->record->state == state)
-            return true;
-    return false;
+    return census(v)->says[state];
 }
 
-bool others_ended(const struct env *v)
+bool others_ended(struct env *v)
 {
-    for (size_t i = 0; i < members_count(v->members); i++) {
-        const struct member *e = members_at(v->members, i);
-        bool self = env_same_id(e->record->id, v->config.id);
-        if (!self && e->counts && record_state_is_final(e->record->state))
-            return true;
-    }
-    return false;
+    return census(v)->n_final > 0;
 }
 
-bool others_end(const struct env *v)
+bool others_end(struct env *v)
 {
-    for (size_t i = 0; i < members_count(v->members); i++) {
-        const struct member *e = members_at(v->members, i);
-        bool self = env_same_id(e->record->id, v->config.id);
-        bool works = e->record->state == RECORD_RUNNING || e->record->state == RECORD_TRAINED;
-        if (!self && e->counts && e->state == MEMBER_ALIVE && works)
-            return true;
-    }
-    return false;
+    return census(v)->n_working > 0;
 }
 
-bool others_finished(const struct env *v)
+bool others_finished(struct env *v)
 {
-    uint32_t n_final = 0;
-    for (size_t i = 0; i < members_count(v->members); i++) {
-        const struct member *e = members_at(v->members, i);
-        bool self = env_same_id(e->record->id, v->config.id);
-        bool final = record_state_is_final(e->record->state);
-        if (!self && e->counts && !final && e->state != MEMBER_DEAD && e->state != MEMBER_LEFT)
-            return false;
-        n_final += !self && e->counts && final;
-    }
-    return n_final > 0;
+    return census(v)->n_final > 0 && census(v)->n_there == 0;
 }

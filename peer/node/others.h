@@ -4,17 +4,22 @@
 
 #include "peer/node/env.h"
 
-/* Does some other member that counts say this of itself? Uses the scratch of env.h. */
+/* All of them are O(1), and O(members) after a change in the table. */
+
+/* Vertices of the graph, ourselves included. */
+uint32_t others_vertices(struct env *v);
+
+/* Does some other member that is a vertex say this of itself? */
 bool others_some(struct env *v, enum record_state state);
 
 /* Has the run ended for somebody, well or not, whatever became of it since? */
-bool others_ended(const struct env *v);
+bool others_ended(struct env *v);
 
 /* Is somebody alive who has not ended, and whose worker does not hang? It will say how that ended,
  * unless it dies, and where it has come back it needs a model. */
-bool others_end(const struct env *v);
+bool others_end(struct env *v);
 
 /* Have those who could train with us finished, but for the dead? There has to be one. */
-bool others_finished(const struct env *v);
+bool others_finished(struct env *v);
 
 #endif

@@ -86,8 +86,7 @@ uint64_t phases_next_beat(const struct phases *ph)
  * figure of before speaks of it. */
 static void take_final(struct phases *ph)
 {
-    size_t self;
-    bool sole = members_vertices(ph->env->members, ph->env->vertices, &self) == 2;
+    bool sole = others_vertices(ph->env) == 2;
     ph->final = true;
     ph->bound = sole ? 0 : ph->join->apart;
     ph->settling_window = UINT64_MAX;
@@ -446,7 +445,6 @@ bool phases_writes(const struct phases *ph)
 
 static struct schedule_view see(struct phases *ph, bool diverged)
 {
-    size_t self, n_live = members_vertices(ph->env->members, ph->env->vertices, &self);
     const struct run *run = &ph->workshop->run;
     struct schedule_view v = {.phase = ph->phase,
                               .lock_step = lock_step(ph),
@@ -458,7 +456,7 @@ static struct schedule_view see(struct phases *ph, bool diverged)
                               .usual_us =
                                   ph->n_paced > 0 || !ph->resumed ? ph->usual_us : SCHEDULE_SLOW_US,
                               .limit_us = labour_limit_us(ph),
-                              .n_live = (uint32_t)n_live,
+                              .n_live = others_vertices(ph->env),
                               .reach = ph->edges->eccentricity,
                               .held = held(ph),
                               .writes = phases_writes(ph),

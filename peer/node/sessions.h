@@ -171,8 +171,10 @@ struct sessions
         int64_t seen_us; /* When both were last seen to live. */
         int64_t since_us;
         bool told;
-    } twins;                /* Two that live, and have one name. */
-    uint64_t watch_changes; /* members_changes() as it was chosen whom to watch. */
+        bool ours;                    /* It is our name: */
+        uint8_t other[WIRE_ID_BYTES]; /* this one has it, too. */
+    } twins;                          /* Two that live, and have one name. */
+    uint64_t watch_changes;           /* members_changes() as it was chosen whom to watch. */
 };
 
 /* A session with a peer that has said who it is. */

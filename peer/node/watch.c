@@ -72,6 +72,8 @@ static void choose(struct sessions *s)
         for (uint32_t i = 0; i < n; i++)
             watch(s, id[i], n_suspects);
     }
+    if (s->twins.ours)
+        watch(s, s->twins.other, n_suspects);
     dial_sift(s);
     s->watch_changes = members_changes(members);
 }
@@ -268,6 +270,19 @@ static const struct member *find_twins(const struct members *m, const struct mem
     return NULL;
 }
 
+/* Who has our name is watched by us: whoever else should may have forgotten it long ago, and we would
+ * end for one that is dead. */
+static void watch_twin(struct sessions *s, const struct member *a, const struct member *b)
+{
+    const uint8_t *own = s->env->config.id;
+    bool first = a != NULL && env_same_id(a->record->id, own);
+    s->twins.ours = first || (a != NULL && env_same_id(b->record->id, own));
+    if (!s->twins.ours)
+        return;
+    memcpy(s->twins.other, first ? b->record->id : a->record->id, WIRE_ID_BYTES);
+    watch(s, s->twins.other, 0);
+}
+
 /* By its name a member finds its part of the data and its draws. A restart with a new identity
  * has its old one's name until that is taken for dead. */
 static void look_for_twins(struct sessions *s)
@@ -284,6 +299,7 @@ static void look_for_twins(struct sessions *s)
         s->twins.pair = pair;
         s->twins.since_us = s->env->now_us;
         s->twins.told = false;
+        watch_twin(s, a, b);
     }
     if (a == NULL || s->twins.told || s->env->now_us - s->twins.since_us < TWINS_US)
         return;
