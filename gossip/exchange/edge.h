@@ -122,7 +122,8 @@ struct edge
     bool ending; /* They are finished: DONE after what is ready. */
     uint64_t n_exchanges, n_resets;
     uint64_t n_mismatches; /* Replicas compared and found different; the node clears it. */
-    uint64_t n_distrusted; /* Exchanges refused, or suspect (trust.h); the node clears it. */
+    uint64_t n_distrusted; /* Exchanges refused, or suspect (trust.h); the node clears it, */
+    bool suspect;          /* and this: one of them was suspect. */
 };
 
 /* A closed edge without an epoch. cap: longest payload, in bytes. 0 or -ENOMEM. */

@@ -49,8 +49,3 @@ void trust_warn(struct trust *t)
     t->warned = true;
     t->pull = t->from2 = 0;
 }
-
-void trust_forgive(struct trust *t)
-{
-    t->warned = false;
-}

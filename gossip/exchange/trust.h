@@ -17,16 +17,15 @@
  * is no nearer. (Where training itself runs away all edges grow, and none is. An edge that
  * joins two halves of a healed graph is long, too, and shrinks.)
  *
- * Either is *distrust*: the node begins the edge anew, later (peer/node/edges.h). From then
- * on an exchange is refused as soon as it is as long as a suspect's.
+ * Either is *distrust*: the node begins the edge anew, later (peer/node/edges.h). From when it was
+ * suspect an exchange is refused as soon as it is as long as a suspect's.
  *
  * Our way from x0 is the measure of all that, so that who has hardly gone any is no judge. Way
  * grows about as fast as rounds do, and squared at first: of two honest models one of which has
  * trained for 5/4 as many rounds as the other none is 2 ways of the shorter off. If theirs has for
  * more (we were stopped, have skipped rounds, or are slow and do not go in lock step), the exchange
- * is refused all the same, and the edge begun anew later, but that is no distrust of theirs
- * (trust_forgive()), and they have another chance at the end (peer/node/edges_trust.c). Without lock
- * step all our neighbours have to be so far on, as one of them may claim a round that it is not at.
+ * is refused all the same. So who was refused in training has another chance in the last phase, where all
+ * have come all the way (peer/node/edges_trust.c): refused, it has moved nobody.
  *
  * Nothing here is agreed upon with the other end: each decides for itself what it lets in.
  */
@@ -49,7 +48,7 @@ struct trust
     double last2; /* That of the last exchange. */
     double pull;  /* Gamma w of the exchanges since it was last near, */
     double from2; /* and D^2 of the first of them. */
-    bool warned;  /* It was distrusted once. */
+    bool warned;  /* It was suspect once. */
 };
 
 /* The edge begins anew. What it was distrusted for is not forgotten. */
@@ -73,9 +72,7 @@ bool trust_apart(double d2, double other2, double way2);
  * the edge is suspect. */
 bool trust_saw(struct trust *t, double d2, double pull, bool apart);
 
-/* It was refused, or is suspect. */
+/* It is suspect. */
 void trust_warn(struct trust *t);
-/* That was no fault of theirs. */
-void trust_forgive(struct trust *t);
 
 #endif

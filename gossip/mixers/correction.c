@@ -93,9 +93,10 @@ static void measure(const struct mixing *m, const struct correction *t)
 static void look_at(const struct mixing *m, size_t n, const struct correction *t)
 {
     struct trust *trust = &t->task->edge->trust;
-    t->task->distrusted =
-        t->refused || trust_saw(trust, t->d2, (double)t->coefficient, is_apart(m, n, t));
-    if (t->task->distrusted)
+    t->task->suspect =
+        !t->refused && trust_saw(trust, t->d2, (double)t->coefficient, is_apart(m, n, t));
+    t->task->distrusted = t->refused || t->task->suspect;
+    if (t->task->suspect)
         trust_warn(trust);
 }
 

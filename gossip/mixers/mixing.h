@@ -60,7 +60,8 @@ struct mixing_task
 
     float momentum;  /* Committing: of this exchange. */
     double w;        /* Set by mixing_mix(): the edge's weight in this exchange. */
-    bool distrusted; /* Set by the mixer: what the other end said is not to be believed. */
+    bool distrusted; /* Set by the mixer: what the other end said is not to be believed, */
+    bool suspect;    /* as it is what a liar would say for long (trust.h). */
 };
 
 /* What our deltas of a job announce. */

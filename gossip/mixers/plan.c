@@ -238,6 +238,7 @@ static void finish_task(struct mixing *m, struct mixing_task *t)
     if (t->commit && current) {
         e->n_mismatches += mismatch(t);
         e->n_distrusted += t->distrusted;
+        e->suspect |= t->suspect;
         edge_advance(e);
     }
     packet_release(t->ours.payload);

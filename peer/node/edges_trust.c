@@ -1,10 +1,11 @@
 /* peer/node/edges_trust.c -- who was distrusted is left alone, and asked again later.
  *
- *   what is known of the other end            barred for  in the last phase
- *   as far on as we are, or it is the end     5 s ...     for good: no training would mend it
- *   ahead of us, and so is everybody:
- *   we are who cannot tell                    5 s ...     tried once more
- *   WELL exchanges since                      no more     as any other
+ *   what was seen of it                        barred for  in the last phase
+ *   refused: its model was too far from ours   0.5 s ...   tried once more: we may not have been
+ *                                                          far enough on to judge it
+ *   refused in the last phase, or suspect:
+ *   it pulls, and comes no nearer              5 s ...     for good: no training would mend it
+ *   WELL exchanges since                       no more     as any other
  */
 #include "peer/node/edges.h"
 
@@ -46,35 +47,36 @@ static bool are_ahead(const struct edges *es, uint64_t skipped)
     return !last_phase(es) && 4 * others > 5 * (own - skipped);
 }
 
-static void tell(const struct edges *es, const struct neighbour *b, bool ahead, int64_t s)
+static void tell(const struct edges *es, const struct neighbour *b, bool ahead, int64_t ms)
 {
     const struct member *m = members_find(es->env->members, b->edge.id);
-    env_note(es->env, NOTE_WARNING, "%s %s: nothing is exchanged with it for %lld s",
+    env_note(es->env, NOTE_WARNING, "%s %s: nothing is exchanged with it for %g s",
              m != NULL ? m->record->name : "a neighbour",
              ahead ? "is so much farther on that its model may be none of this run"
                    : "sends what no model of this run can be",
-             (long long)s);
+             (double)ms * 1e-3);
 }
 
-/* For 5 s, and for twice as long each time, up to 23 hours. */
+/* For so long, and for twice as long each time, up to 23 hours. */
 static void bar(struct edges *es, struct neighbour *b, bool ahead)
 {
-    enum { FIRST_S = 5, DOUBLINGS = 14 };
-    int64_t s = (int64_t)FIRST_S << (b->n_barred < DOUBLINGS ? b->n_barred : DOUBLINGS);
+    enum { REFUSED_MS = 500, SUSPECT_MS = 5000, MOST_MS = 82800 * 1000 };
+    int64_t first_ms = b->edge.suspect ? SUSPECT_MS : REFUSED_MS;
+    int64_t ms = b->n_barred < 18 ? first_ms << b->n_barred : MOST_MS;
+    ms = ms < MOST_MS ? ms : MOST_MS;
     uint8_t out[16];
     b->n_barred++;
     b->distrusted = true;
-    b->for_good |= !ahead;
+    b->for_good |= b->edge.suspect || last_phase(es);
     es->n_distrusted += !ahead;
-    if (ahead)
-        trust_forgive(&b->edge.trust);
-    b->barred_us = es->env->now_us + s * 1000000;
+    b->barred_us = es->env->now_us + ms * 1000;
     b->edge.epoch = b->edge.n_distrusted = 0;
+    b->edge.suspect = false;
     edge_pause(&b->edge, true);
     b->must_ask = true;
     if (b->link != NULL) /* They need not wait for us meanwhile. */
         sessions_send(es->sessions, b->link, true, out, wire_put_edge_close(out, sizeof out), NULL);
-    tell(es, b, ahead, s);
+    tell(es, b, ahead, ms);
 }
 
 void edges_judge(struct edges *es, uint64_t skipped)

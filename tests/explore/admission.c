@@ -193,8 +193,8 @@ static void begin_double(struct cluster *c, const struct fault *f, uint32_t peer
     bool others = false;
     for (uint32_t i = 0; i < c->plan.n_peers; i++)
         others |= i != peer && i != of && c->peer[i].named_as == of && cluster_alive(c, i);
-    c->peer[of].rival |= others || !cluster_alive(c, of)
-                         || sim_now_us(c->world) - c->peer[of].since_us < ALIKE_US;
+    c->peer[of].rival |=
+        others || !cluster_alive(c, of) || sim_now_us(c->world) - c->peer[of].since_us < ALIKE_US;
     int err = f->kind == FAULT_CLONE ? sim_restart_as_clone(c->world, peer, of)
                                      : sim_restart(c->world, peer);
     if (err != 0)

@@ -218,10 +218,6 @@ static void limit_is_by_what_was_seen(void **state)
     assert_true(limit2(&t, 4, 1, 0) == 9 * times2);
     assert_true(limit2(&t, 4, 1, 1) == apart2);
     assert_true(limit2(&t, 4, 1, 1e-9) == 0.25);
-    trust_forgive(&t); /* It is as if it had not been warned. */
-    assert_true(limit2(&t, 4, 1, 1e-9) == 9 * times2);
-    trust_begin(&t);
-    assert_true(limit2(&t, 4, 1, 1e-9) == 4 * times2);
     assert_true(trust_apart(apart2 * 1.01, 1, 1) && !trust_apart(apart2, 1, 1));
     assert_false(trust_apart(apart2 * 1.01, 1, 5 * apart2));
 }
