@@ -47,6 +47,7 @@ void chain_begin(struct chain *c);
 /* After a job of the last phase, of which there were `rounds`: sets the bound on our relative distance
  * to the mean, of which sketches know that it is below `distance`; most: the target. It is none from
  * when a neighbour has ended that was not near by its last word, as then nobody says that all are. */
-void chain_look(struct chain *c, const struct edges *es, uint64_t rounds, double distance, double most);
+void chain_look(struct chain *c, const struct edges *es, uint64_t rounds, double distance,
+                double most);
 
 #endif

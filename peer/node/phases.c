@@ -341,6 +341,7 @@ static void look_for_nearness(struct phases *ph)
     double bound = fmin(ph->bound, ph->chain.bound);
     ph->near = bound <= final_margin * ph->workshop->run.final_drift;
     ph->near_round = ph->near && !was ? workshop_measured(ph->workshop) : ph->near_round;
+    ph->unheard |= ph->near && workshop_vanished(ph->workshop);
 }
 
 static void look_at_last_phase(struct phases *ph)
@@ -539,10 +540,13 @@ static enum phases_next follow(struct phases *ph, const struct schedule_view *v,
     if (d->late && !ph->draining && !v->away) {
         /* The mean is near us, and who else is? Some are apart, or pull: what was least before is
          * no bound, and what edges say holds only where all have it. The last measure counts. */
-        ph->unheard = !schedule_confirmed(v);
+        ph->unheard = !schedule_confirmed(v, false);
         ph->bound = ph->chain.bound = (double)INFINITY;
         env_note(ph->env, NOTE_WARNING, "the last phase ended without reaching --final-drift");
     }
+    /* They ended apart, and know more than we do by what was least before. */
+    if (d->left && !ph->draining && !schedule_confirmed(v, true))
+        ph->unheard = true;
     ph->draining |= d->drain;
     ph->wake_us = d->wait_us > 0 ? ph->env->now_us + d->wait_us : INT64_MAX;
     deserted_waits(ph);

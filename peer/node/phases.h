@@ -77,7 +77,8 @@ struct phases
     uint64_t bound_round; /* The bound was measured at the beginning of this round. */
     uint64_t bound_view, bound_resets;
     double left;         /* We are so far from it at least, by who is final (chain.h). */
-    bool unheard;        /* It ended late, and most neighbours did not say that they are near. */
+    bool unheard;        /* It ended late, or last, and most neighbours did not say that they are
+                          * near; or our model has vanished: nothing is known of it. */
     struct chain chain;  /* What the edges say of it, where sketches do not. */
     bool near;           /* It is under the target: */
     uint64_t near_round; /* the models of this round were the first of which that is known. */

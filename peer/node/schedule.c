@@ -164,13 +164,14 @@ uint32_t schedule_settled(const struct schedule_view *v)
     return least + 1;
 }
 
-bool schedule_confirmed(const struct schedule_view *v)
+bool schedule_confirmed(const struct schedule_view *v, bool left)
 {
     size_t near = 0, n = 0;
     for (size_t i = 0; i < v->n_edges; i++) {
         const struct schedule_edge *e = &v->edge[i];
-        n += e->open;
-        near += e->open && e->settled > 0;
+        bool asked = left ? e->done : e->open;
+        n += asked;
+        near += asked && e->settled > 0;
     }
     return 2 * near >= n;
 }
@@ -207,10 +208,12 @@ static bool drained(const struct schedule_view *v)
 static struct schedule_decision settle(const struct schedule_view *v)
 {
     bool late = v->diverged || v->away || (v->stalled_us > SCHEDULE_STALL_US && !v->held);
-    bool over = v->target <= 0 || ((lonely(v) || all_settled(v)) && !v->held);
+    bool left = v->target > 0 && lonely(v) && !v->held;
+    bool over = v->target <= 0 || left || (all_settled(v) && !v->held);
     bool drain = v->draining || late || over;
     if (drain && (drained(v) || late))
-        return (struct schedule_decision){.act = SCHEDULE_LAST, .drain = true, .late = late};
+        return (struct schedule_decision){
+            .act = SCHEDULE_LAST, .drain = true, .late = late, .left = left};
     int64_t pace_us = v->pace_us;
     if (v->held && pace_us < SCHEDULE_HOLD_US)
         pace_us = SCHEDULE_HOLD_US;
@@ -221,6 +224,7 @@ static struct schedule_decision settle(const struct schedule_view *v)
     struct schedule_decision d = job(v, SCHEDULE_MIX, pace_us);
     d.drain = drain;
     d.late = late;
+    d.left = left;
     return d;
 }
 

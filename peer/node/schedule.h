@@ -144,7 +144,8 @@ struct schedule_decision
     enum schedule_act act;
     uint64_t claim;  /* Claim this beat first; 0: none. */
     bool drain;      /* The last phase is over. */
-    bool late;       /* It ends without having come under the target. */
+    bool late;       /* It ends without having come under the target, */
+    bool left;       /* or because nobody is left to mix with. */
     int64_t wait_us; /* WAIT: for so long at least, or until something happens; 0: unknown. */
     const struct schedule_edge *for_whom; /* WAIT in lock step: the first that we wait for. */
 };
@@ -155,8 +156,9 @@ struct schedule_decision schedule_next(const struct schedule_view *v);
  * more than the least of our neighbours said. Once it passes our eccentricity, all are. */
 uint32_t schedule_settled(const struct schedule_view *v);
 
-/* Do at least half of those that we mix with say that they are near? */
-bool schedule_confirmed(const struct schedule_view *v);
+/* Do at least half of those that we mix with say that they are near? Or, where nobody is left of
+ * them, did they as they ended? */
+bool schedule_confirmed(const struct schedule_view *v, bool left);
 
 /* A neighbour of whom nothing is to be expected: its worker hangs, or it says nothing new. */
 bool schedule_stuck(const struct schedule_view *v, const struct schedule_edge *e);

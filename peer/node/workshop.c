@@ -2,6 +2,7 @@
 #include "peer/node/workshop.h"
 
 #include "gossip/exchange/piece.h"
+#include "nn/math/vec.h"
 #include "peer/run/exit.h"
 
 #include <errno.h>
@@ -180,5 +181,13 @@ bool workshop_lags(const struct workshop *w, const struct edge *e, double most)
 
 void workshop_settle(struct workshop *w, bool apart)
 {
+    if (w->settling2 == 0)
+        w->settling2 = vec_norm2(w->mixing.x, w->mixing.dim);
     mixing_settle(&w->mixing, apart);
+}
+
+bool workshop_vanished(const struct workshop *w)
+{
+    const double least = 1e-3;
+    return vec_norm2(w->mixing.x, w->mixing.dim) <= least * least * w->settling2;
 }

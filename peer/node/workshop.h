@@ -28,6 +28,7 @@ struct workshop
     struct packet_pool pieces; /* and of pieces of it. */
     bool by_drift;             /* --compress auto: deltas take the ladder's rung. */
     struct ladder ladder;
+    double settling2; /* |x|^2 as the last phase began; 0: it has not. */
     float *
         before; /* With by_drift, --pull or --local-steps auto: x before the local steps of a job. Else NULL. */
 };
@@ -79,5 +80,9 @@ bool workshop_lags(const struct workshop *w, const struct edge *e, double most);
 
 /* In the last phase: are models known to be apart? For mixers that ask. */
 void workshop_settle(struct workshop *w, bool apart);
+
+/* Has the last phase shrunk our model to nothing? Mixing keeps the mean of all models, but where one
+ * answers each with noise, or with its negative: and what is relative to nothing is no drift. O(dim). */
+bool workshop_vanished(const struct workshop *w);
 
 #endif

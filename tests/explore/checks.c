@@ -365,9 +365,9 @@ static bool whole_at(struct cluster *c, uint32_t i, uint32_t alive, uint32_t tra
     for (uint32_t j = 0; j < c->plan.n_peers; j++)
         stalled += cluster_alive(c, j) && c->peer[j].hurt;
     uint32_t forgotten = admission_forgotten(c, i);
-    uint32_t liars = 0; /* Are known, or not. */
+    uint32_t liars = 0; /* Are known, or not, also when they have ended. */
     for (uint32_t j = 0; j < c->plan.n_peers; j++)
-        liars += !cluster_honest(c, j) && cluster_alive(c, j);
+        liars += !cluster_honest(c, j) && !c->peer[j].absent;
     if (c->n_ghosts > 0) /* Those that one member alone vouches for share an allowance. */
         liars += 1 + alive / 16;
     bool knows = s.n_vertices <= alive + liars && s.n_vertices + stalled + forgotten >= alive;
@@ -507,6 +507,12 @@ static bool drawn_apart(const struct cluster *c, const struct outcome *o)
     return o->kind == OUTCOME_UNKNOWN && c->insiders != 0;
 }
 
+/* Its token was over, or nobody whom it was told of was left that could admit it. */
+static bool shut_out(const struct cluster *c, const struct outcome *o)
+{
+    return o->kind == OUTCOME_ALONE && c->plan.listed;
+}
+
 static void exit_code(struct cluster *c, uint32_t i, int code)
 {
     struct outcome_facts f;
@@ -515,7 +521,7 @@ static void exit_code(struct cluster *c, uint32_t i, int code)
     outcome_judge(&o, &f);
     uint32_t begun = f.n_begun > 0 ? f.n_begun : f.n_members; /* The quorum is a share of these. */
     bool alone = code == CMD_APART && !outcome_quorum(f.n_among, begun, f.quorum);
-    if (!alone && !(code == CMD_APART && drawn_apart(c, &o)))
+    if (!alone && !(code == CMD_APART && (drawn_apart(c, &o) || shut_out(c, &o))))
         cluster_wrong(c, WRONG_EXIT, "%" PRIu32 " ended with %d: %s", i, code, o.text);
 }
 
