@@ -69,10 +69,11 @@ void chain_begin(struct chain *c)
     *c = (struct chain){.bound = (double)INFINITY};
 }
 
-/* Has a neighbour ended that was not near? Of who failed nothing is expected. */
+/* Has a neighbour ended that was not near? Of who failed nothing is expected. Without lock step its last
+ * word may not have come. */
 static bool ended_apart(const struct edges *es)
 {
-    for (size_t i = 0; i < es->n; i++) {
+    for (size_t i = 0; i < es->n && es->workshop->run.policy == RUN_SYNC; i++) {
         const struct neighbour *b = edges_at(es, i);
         const struct member *other = members_find(es->env->members, b->edge.id);
         bool failed = other != NULL && other->record->state == RECORD_FAILED;
