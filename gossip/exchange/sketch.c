@@ -106,10 +106,10 @@ static double ratio(double distance2, double q)
 }
 
 /* Xi^2 is the mean of n squared distances, of which ours is one. Where it is less than the nth part
- * of ours somebody has said less than is true: then there is no figure. */
-static bool is_too_small(double xi2, double own2, uint32_t n)
+ * of ours somebody has said less than is true: then there is no figure. Nor is there one of a model alone. */
+static bool is_none(double xi2, double own2, uint32_t n)
 {
-    return n > 0 && own2 > 2 * n * xi2;
+    return n == 1 || (n > 0 && own2 > 2 * n * xi2);
 }
 
 /* K beats are done, and two figures are ripe: u has averaged what the window before
@@ -119,7 +119,7 @@ static void end_window(struct sketch *k, uint32_t n)
     struct sketch_figures *f = &k->figures;
     if (k->v >= 0) {
         double xi2 = k->at.u > 0 ? k->at.u : 0;
-        xi2 = is_too_small(xi2, k->v, n) ? (double)NAN : xi2;
+        xi2 = is_none(xi2, k->v, n) ? (double)NAN : xi2;
         f->xi = sqrt(xi2);
         f->relative = ratio(xi2, k->q_done);
         f->round = k->round_done;
@@ -374,7 +374,7 @@ static void take_survey(struct sketch *k)
         return;
     double n = (double)s->sum.n, xi2 = s->sum.dist2 / n, q = s->sum.norm2 / n;
     double own = sqrt(vec_dist2(s->s, s->sum.mean, SKETCH_K));
-    xi2 = is_too_small(xi2, own * own, s->sum.n) ? (double)NAN : xi2;
+    xi2 = is_none(xi2, own * own, s->sum.n) ? (double)NAN : xi2;
     k->surveyed = s->index;
     if (s->sharp) {
         f->xi = sqrt(xi2);

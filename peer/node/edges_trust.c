@@ -27,24 +27,14 @@ bool edges_found_out(const struct edges *es, const struct neighbour *b)
     return known && b->edge.state != EDGE_OPEN;
 }
 
-/* Without lock step, the least round that any neighbour is at, by its word: one of them alone may lie. */
-static uint64_t least_round(const struct edges *es)
-{
-    uint64_t least = UINT64_MAX;
-    for (size_t i = 0; i < es->n; i++)
-        if (es->at[i]->link != NULL && es->at[i]->edge.run_round < least)
-            least = es->at[i]->edge.run_round;
-    return least < UINT64_MAX ? least : 0;
-}
-
-/* What trust.h goes by is our own way from x0, which says little of those that have come much farther:
- * after we were stopped, have skipped rounds or, without lock step, were the slowest of all that we
- * hear. In lock step nobody's word is needed for that. */
-static bool are_ahead(const struct edges *es, uint64_t skipped)
+/* What trust.h goes by is our own way from x0, which says little of one that has come much farther:
+ * after we were stopped, have skipped rounds or, without lock step, were slower. By its own word, then:
+ * that only chooses what is said, and whether it is counted. */
+static bool is_ahead(const struct edges *es, const struct neighbour *b, uint64_t skipped)
 {
     uint64_t own = es->workshop->mixing.announced.run_round;
-    uint64_t others = es->workshop->run.policy == RUN_SYNC ? own : least_round(es);
-    return !last_phase(es) && 4 * others > 5 * (own - skipped);
+    uint64_t other = es->workshop->run.policy == RUN_SYNC ? own : b->edge.run_round;
+    return !last_phase(es) && 4 * other > 5 * (own - skipped);
 }
 
 static void tell(const struct edges *es, const struct neighbour *b, bool ahead, int64_t ms)
@@ -84,7 +74,7 @@ void edges_judge(struct edges *es, uint64_t skipped)
     for (size_t i = 0; i < es->n; i++) {
         struct neighbour *b = es->at[i];
         if (b->edge.n_distrusted > 0)
-            bar(es, b, are_ahead(es, skipped));
+            bar(es, b, is_ahead(es, b, skipped));
         else if (b->edge.epoch != 0 && b->edge.round >= WELL)
             b->distrusted = b->for_good = false;
     }

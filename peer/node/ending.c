@@ -22,7 +22,22 @@ static bool replaced(const struct members *all, const struct record *r)
     return false;
 }
 
-static void count_member(const struct node *n, const struct member *m, struct outcome_facts *f)
+/* Of the members of the beginning that have not left, the one with the least id. */
+static const uint8_t *first_of(const struct node *n)
+{
+    const struct quorum *q = &n->phases.quorum;
+    const uint8_t *first = NULL;
+    for (uint32_t i = 0; i < q->n; i++) {
+        const struct member *m = members_find(n->env.members, q->id[i]);
+        bool counts = m != NULL && m->record->state != RECORD_LEFT;
+        if (counts && (first == NULL || memcmp(q->id[i], first, WIRE_ID_BYTES) < 0))
+            first = q->id[i];
+    }
+    return first;
+}
+
+static void count_member(const struct node *n, const struct member *m, const uint8_t *first,
+                         struct outcome_facts *f)
 {
     const struct record *r = m->record;
     if (!m->counts)
@@ -30,16 +45,21 @@ static void count_member(const struct node *n, const struct member *m, struct ou
     bool self = env_same_id(r->id, n->env.config.id);
     bool finished = self ? !n->unkept : r->state == RECORD_FINISHED;
     bool lives = finished || (m->state == MEMBER_ALIVE && r->state != RECORD_FAILED);
+    f->n_left += r->state == RECORD_LEFT && !self && !replaced(n->env.members, r);
     if (m->refused || (r->state == RECORD_LEFT && !self) || (!lives && replaced(n->env.members, r)))
         return;
     f->n_members++;
+    f->n_failed += r->state == RECORD_FAILED && !self;
+    if (r->state == RECORD_FAILED && first != NULL && env_same_id(r->id, first))
+        f->without_first = false;
     if (f->away && finished && !self)
         outcome_add_finished(f, r->name);
     else if (f->away && !self)
         outcome_add_dead(f, r->name);
-    else if (finished || (lives && r->state != RECORD_STALLED))
+    else if (finished || (lives && r->state != RECORD_STALLED)) {
         f->n_among++;
-    else if (!lives)
+        f->without_first &= first == NULL || !env_same_id(r->id, first);
+    } else if (!lives)
         outcome_add_dead(f, r->name);
 }
 
@@ -61,8 +81,10 @@ void node_facts(const struct node *n, struct outcome_facts *f)
                                 .rounds_claimed = ph->round,
                                 .rounds_skipped = ph->skipped,
                                 .joined_round = ph->joined};
+    const uint8_t *first = first_of(n);
+    f->without_first = first != NULL;
     for (size_t i = 0; i < members_count(n->env.members); i++)
-        count_member(n, members_at(n->env.members, i), f);
+        count_member(n, members_at(n->env.members, i), first, f);
     if (!n->workshop.ready)
         return;
     f->quorum = run->quorum;

@@ -45,6 +45,7 @@ static bool is_said(const char *clause)
 
 void outcome_add_peer(struct outcome_facts *all, const struct outcome_peer *p)
 {
+    all->n_left += p->left;
     if (p->left)
         return;
     all->n_members++;
@@ -96,6 +97,19 @@ const char *outcome_word(enum outcome_kind kind)
     return "failed";
 }
 
+/* All others have left or died: one model alone agrees with nobody. */
+static bool is_left_over(const struct outcome_facts *f)
+{
+    return f->n_among + f->n_failed == 1 && f->n_members + f->n_left > 1;
+}
+
+/* The other half may have ended, too, with another model: of two halves the one with the first
+ * of the members counts. */
+static bool is_other_half(const struct outcome_facts *f)
+{
+    return f->without_first && 2 * f->n_among == base_of(f);
+}
+
 /* ---- The table --------------------------------------------------------- */
 
 static enum outcome_kind kind_of(const struct outcome_facts *f)
@@ -110,8 +124,10 @@ static enum outcome_kind kind_of(const struct outcome_facts *f)
         return OUTCOME_AWAY;
     if (f->lonely)
         return OUTCOME_ALONE;
-    if (!outcome_quorum(f->n_among, base_of(f), f->quorum))
+    if (!outcome_quorum(f->n_among, base_of(f), f->quorum) || is_other_half(f))
         return OUTCOME_NO_QUORUM;
+    if (is_left_over(f))
+        return OUTCOME_ALONE;
     if (!(f->target > 0))
         return OUTCOME_UNASKED;
     if (!isfinite(f->distance))
@@ -189,9 +205,20 @@ static void say_away(struct outcome *o, const struct outcome_facts *f)
 static void say_quorum(struct outcome *o, const struct outcome_facts *f)
 {
     double needed = ceil(f->quorum * (double)base_of(f) - rounding);
-    say(o, ", %.0f of %u needed for quorum %g", needed, (unsigned)base_of(f), f->quorum);
+    if (is_other_half(f))
+        say(o, ", which is half of them, and not the half of the first of them");
+    else
+        say(o, ", %.0f of %u needed for quorum %g", needed, (unsigned)base_of(f), f->quorum);
     if (isfinite(f->distance))
         say(o, "; relative drift %.2e (%s)", f->distance, f->exact ? "exact" : "estimated");
+}
+
+static void say_left_over(struct outcome *o, const struct outcome_facts *f)
+{
+    say(o, "at the end, with one model: ");
+    say_who(o, f);
+    if (f->n_left > 0)
+        say(o, ", and %u left before", (unsigned)f->n_left);
 }
 
 static void say_joined(struct outcome *o, const struct outcome_facts *f)
@@ -242,8 +269,11 @@ static void say_all(struct outcome *o, const struct outcome_facts *f)
         say_away(o, f);
         break;
     case OUTCOME_ALONE:
-        say(o, "no consensus: alone from beginning to end, no peer of the bootstrap list was "
-               "ever met");
+        say(o, "no consensus: alone ");
+        if (f->lonely)
+            say(o, "from beginning to end, no peer of the bootstrap list was ever met");
+        else
+            say_left_over(o, f);
         break;
     case OUTCOME_NO_QUORUM:
         say(o, "no quorum: ");

@@ -59,7 +59,11 @@ struct outcome_facts
 
     uint32_t n_members; /* Members of the run that have not left by their own word. */
     uint32_t n_among;   /* Those of them that ended with us, ourselves included. */
+    uint32_t n_left;    /* Members that have left. */
+    uint32_t n_failed;  /* Members that ended with us, and whose model could not be stored: they
+                         * are counted with the dead, too. */
     uint32_t n_begun;   /* So many of the members were there at the beginning; 0: all. */
+    bool without_first; /* Whose id is the least of those did not end with us. */
     double quorum;      /* So many as this share of those must have ended with us. */
     uint32_t n_dead;    /* Members that did not end with us. */
     char dead[OUTCOME_DEAD_MAX][WIRE_NAME_MAX + 1];

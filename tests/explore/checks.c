@@ -519,8 +519,9 @@ static void exit_code(struct cluster *c, uint32_t i, int code)
     struct outcome o;
     node_facts(sim_node(c->world, i), &f);
     outcome_judge(&o, &f);
-    uint32_t begun = f.n_begun > 0 ? f.n_begun : f.n_members; /* The quorum is a share of these. */
-    bool alone = code == CMD_APART && !outcome_quorum(f.n_among, begun, f.quorum);
+    /* Too few, the half that does not count, or nobody else. */
+    bool alone = code == CMD_APART
+                 && (o.kind == OUTCOME_NO_QUORUM || (o.kind == OUTCOME_ALONE && f.n_among == 1));
     if (!alone && !(code == CMD_APART && (drawn_apart(c, &o) || shut_out(c, &o))))
         cluster_wrong(c, WRONG_EXIT, "%" PRIu32 " ended with %d: %s", i, code, o.text);
 }

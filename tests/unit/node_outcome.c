@@ -138,8 +138,35 @@ static void test_quorum(void **state)
         f.n_members = row[i].members;
         f.quorum = row[i].share;
         assert_int_equal(outcome_quorum(f.n_among, f.n_members, f.quorum), row[i].holds);
-        judged(&f, row[i].holds ? OUTCOME_CONSENSUS : OUTCOME_NO_QUORUM, row[i].holds ? 0 : 3);
+        bool alone = row[i].live == 1 && row[i].members > 1;
+        enum outcome_kind kind = alone ? OUTCOME_ALONE : OUTCOME_CONSENSUS;
+        judged(&f, row[i].holds ? kind : OUTCOME_NO_QUORUM, row[i].holds && !alone ? 0 : 3);
     }
+}
+
+/* Both halves of an even cut have the quorum of a half: one of them may say consensus. And one model
+ * that is left over agrees with nobody, whether the others have died or left. */
+static void test_one_half_and_one_alone(void **state)
+{
+    struct outcome_facts f = good;
+    (void)state;
+    f.n_among = 4;
+    judged(&f, OUTCOME_CONSENSUS, 0);
+    f.without_first = true;
+    struct outcome o = judged(&f, OUTCOME_NO_QUORUM, 3);
+    assert_non_null(strstr(o.text, "half of them, and not the half of the first of them"));
+    f.n_among = 5;
+    judged(&f, OUTCOME_CONSENSUS, 0);
+    f = good;
+    f.n_members = f.n_among = 1;
+    judged(&f, OUTCOME_CONSENSUS, 0);
+    f.n_left = 3;
+    o = judged(&f, OUTCOME_ALONE, 3);
+    assert_string_equal(o.text,
+                        "no consensus: alone at the end, with one model: 1 of 1 peer, and 3 "
+                        "left before; no round skipped");
+    f.n_failed = 1; /* Its model was ours. */
+    judged(&f, OUTCOME_CONSENSUS, 0);
 }
 
 /* Newcomers that died do not count against those who were there from the beginning. */
@@ -343,6 +370,7 @@ int main(void)
         cmocka_unit_test(test_exact),
         cmocka_unit_test(test_infinite_loss),
         cmocka_unit_test(test_quorum),
+        cmocka_unit_test(test_one_half_and_one_alone),
         cmocka_unit_test(test_quorum_of_the_beginning),
         cmocka_unit_test(test_words_of_the_dead),
         cmocka_unit_test(test_many_dead),
