@@ -15,7 +15,8 @@
  * that a peer that is cut off, or whose cluster has died, holds some three seconds later. One
  * suspect alone does not, until it is dead.
  *
- * Two halves of an even cut both have the quorum of a half, and both go on.
+ * Two halves of an even cut both have the quorum of a half, and both go on; one of them may say
+ * consensus at the end (outcome.c).
  */
 #ifndef PEER_NODE_QUORUM_H
 #define PEER_NODE_QUORUM_H

@@ -535,6 +535,19 @@ static bool disk_full(const struct cluster *c, uint32_t i)
     return false;
 }
 
+/* Where all began together as they ended, half of them is the quorum at least, and nobody left: is
+ * there one consensus at most? */
+static bool one_at_most(const struct cluster *c)
+{
+    bool one = c->plan.quorum >= 0.5 && c->plan.min_peers == c->plan.n_peers && !c->plan.listed
+               && c->plan.liars == 0 && c->plan.forget_s <= 0;
+    for (uint32_t k = 0; k < c->plan.n_faults; k++) {
+        enum fault_kind kind = c->plan.fault[k].kind;
+        one &= kind != FAULT_LEAVE && kind != FAULT_REPLACE && kind != FAULT_LATE;
+    }
+    return one;
+}
+
 /* Exit codes are 0 where all was well for long before the end, and true anyhow. */
 static void check_consensus(struct cluster *c)
 {
@@ -551,6 +564,9 @@ static void check_consensus(struct cluster *c)
             exit_code(c, i, code);
     }
     c->out->drift = drift_among(c, good);
+    if (one_at_most(c) && c->out->drift > liars_claim(c))
+        cluster_wrong(c, WRONG_CONSENSUS, "all %d that said 0 are %.3g apart",
+                      __builtin_popcount(good), c->out->drift);
     for (uint32_t i = 0; i < c->plan.n_peers; i++)
         if (good & UINT32_C(1) << i)
             check_claim(c, i, good);
