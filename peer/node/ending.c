@@ -22,7 +22,7 @@ static bool replaced(const struct members *all, const struct record *r)
     return false;
 }
 
-/* Of the members of the beginning that have not left, the one with the least id. */
+/* Who has the least id among the members of the beginning that have not left. */
 static const uint8_t *first_of(const struct node *n)
 {
     const struct quorum *q = &n->phases.quorum;
@@ -71,14 +71,15 @@ void node_facts(const struct node *n, struct outcome_facts *f)
     int code = n->unkept ? CMD_FAILED : n->env.over ? n->env.exit_code : CMD_OK;
     *f = (struct outcome_facts){.failed = code == CMD_APART ? CMD_OK : code,
                                 .stopped = n->stopping,
-                                .lonely = seek_lonely(&n->sessions),
+                                .lonely = seek_lonely(&n->sessions) && !n->resume.resumed,
                                 .diverged = p->diverged,
                                 .unlearnt = p->unlearnt,
                                 .away = n->phases.away || resume_deserted(&n->resume),
                                 .infinite = ph->done > 0 && !isfinite(p->loss),
                                 .distance = (double)NAN,
                                 .n_rounds = n->workshop.has_run ? run->rounds : 0,
-                                .rounds_claimed = ph->round,
+                                .rounds_claimed =
+                                    n->resume.waits ? n->env.config.resume[0].beat : ph->round,
                                 .rounds_skipped = ph->skipped,
                                 .joined_round = ph->joined};
     const uint8_t *first = first_of(n);

@@ -270,10 +270,10 @@ static void say_all(struct outcome *o, const struct outcome_facts *f)
         break;
     case OUTCOME_ALONE:
         say(o, "no consensus: alone ");
-        if (f->lonely)
-            say(o, "from beginning to end, no peer of the bootstrap list was ever met");
-        else
+        if (!f->lonely)
             say_left_over(o, f);
+        else
+            say(o, "from beginning to end, no peer of the bootstrap list was ever met");
         break;
     case OUTCOME_NO_QUORUM:
         say(o, "no quorum: ");

@@ -291,17 +291,18 @@ bool resume_deserted(const struct resume *r)
     return resume_begun(r) > 1 && !r->sessions->seek.met;
 }
 
-/* Whom we wait for, and for how long at most. */
+/* For how long we wait for them at most. */
+static int64_t limit_us(const struct resume *r)
+{
+    double all = 1.0 + r->n_members - count(r, BACK_GONE);
+    bool enough = all - count(r, BACK_AWAY) >= r->workshop->run.quorum * all;
+    return enough ? RESUME_US : r->env->config.patience_us;
+}
+
 static bool over(const struct resume *r)
 {
-    int64_t waited = r->env->now_us - r->since_us;
-    uint32_t away = count(r, BACK_AWAY), gone = count(r, BACK_GONE);
-    double all = 1.0 + r->n_members - gone;
-    if (away == 0 || count(r, BACK_RAN_ON) > 0)
-        return true;
-    if (all - away >= r->workshop->run.quorum * all)
-        return waited >= RESUME_US;
-    return waited >= r->env->config.patience_us;
+    bool all = count(r, BACK_AWAY) == 0 || count(r, BACK_RAN_ON) > 0;
+    return all || r->env->now_us - r->since_us >= limit_us(r);
 }
 
 /* Whether it lives on is known for sure in a session only, and who has no edge yet is called by
@@ -336,11 +337,13 @@ static void tell(struct resume *r)
     for (uint32_t i = 0; i < r->n_members && who == NULL; i++)
         if (look_at(r, &r->member[i]) == BACK_AWAY)
             who = members_find(r->env->members, r->member[i].id);
+    int64_t left_us = limit_us(r) - (r->env->now_us - r->since_us);
     env_note(r->env, NOTE_INFO,
-             "at round %llu, waiting for the members of then: %u of %u are not back%s%s",
+             "at round %llu, waiting for the members of then: %u of %u are not back%s%s; goes on "
+             "without them in %.0f s",
              (unsigned long long)r->env->config.resume[0].beat, count(r, BACK_AWAY),
              r->n_members + 1, who != NULL ? ", such as " : "",
-             who != NULL ? who->record->name : "");
+             who != NULL ? who->record->name : "", left_us > 0 ? (double)left_us * 1e-6 : 0.0);
 }
 
 /* ---- which checkpoint ---- */
