@@ -140,6 +140,16 @@ wait_until()
     done
 }
 
+# echoed SIGNAL PID...: send it five times within milliseconds, but not so fast that they are merged.
+echoed()
+{
+    local signal=$1
+    shift
+    for _ in 1 2 3 4 5; do
+        env kill "-$signal" -- "$@" 2>/dev/null
+    done
+}
+
 # finish PID SECONDS: wait for its end, with patience. Its exit code is in $code;
 # what overstays is killed, with code 124.
 finish()

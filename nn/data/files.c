@@ -69,6 +69,53 @@ static bool ends_in(const char *name, const char *ending)
     return n > n_ending && memcmp(name + n - n_ending, ending, n_ending) == 0;
 }
 
+/* What tells files of one sort: the ending with its dot, or all of a name that has none. */
+static const char *tail(const char *name, size_t *n)
+{
+    size_t at = stem(name);
+    while (at > 0 && name[at - 1] != '.')
+        at--;
+    at -= at > 0;
+    *n = stem(name) - at;
+    return name + at;
+}
+
+/* Do both tails say the same, digits and case aside? "part-00.csv" and "x.CSV" do, and so do
+ * "part-00" and "part-01". */
+static bool named_alike(const char *a, const char *b)
+{
+    size_t n, m, i = 0, j = 0;
+    const char *p = tail(a, &n), *q = tail(b, &m);
+    for (;; i++, j++) {
+        while (i < n && p[i] >= '0' && p[i] <= '9')
+            i++;
+        while (j < m && q[j] >= '0' && q[j] <= '9')
+            j++;
+        if (i == n || j == m || lower(p[i]) != lower(q[j]))
+            return i == n && j == m;
+    }
+}
+
+/* These lie beside data of any format, under any ending. */
+static bool is_about(const char *name)
+{
+    static const char *const words[] = {"readme", "license", "licence", "copying"};
+    bool about = false;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        about |= stem(name) >= strlen(words[i]) && is_word(name, strlen(words[i]), words[i]);
+    return about;
+}
+
+bool files_named(const char *name, const struct data_format *format)
+{
+    size_t n;
+    const char *ending = tail(name, &n);
+    bool named = false;
+    for (size_t i = 0; i < DATA_ENDINGS && format->ending[i] != NULL; i++)
+        named |= n < stem(name) && is_word(ending, n, format->ending[i]);
+    return named;
+}
+
 /* By name without .gz, so that samples come in the same order from either; the
  * plain one first. */
 static int by_stem(const void *a, const void *b)
@@ -175,51 +222,96 @@ static bool keep_held_out(const char *name, void *arg)
     return files_held_out(name) == *(bool *)arg;
 }
 
+/* What is known of a file of a directory. */
+enum look {
+    LOOK_OTHER, /* It does not begin like the format, */
+    LOOK_EMPTY, /* having nothing in it. */
+    LOOK_SO,    /* It begins like the format, */
+    LOOK_NAMED  /* or is only named so. */
+};
+
 /* Does a file begin like the format? No more than FILES_HEAD bytes of it are read. */
-static int looks_like_format(const char *path, const struct data_format *f, bool *yes,
-                             char error[DATA_ERROR_MAX])
+static int look_at(const char *path, const struct data_format *f, enum look *look,
+                   char error[DATA_ERROR_MAX])
 {
-    size_t n;
+    size_t n = 0;
     bool whole = false;
     uint8_t *head = malloc(FILES_HEAD);
     int err = head != NULL ? file_head(path, head, FILES_HEAD, &n, &whole, error)
                            : no_memory(path, error);
-    *yes = err == 0 && f->looks(head, n, whole);
+    if (err == 0)
+        *look = f->looks(head, n, whole) ? LOOK_SO : n == 0 ? LOOK_EMPTY : LOOK_OTHER;
     free(head);
     return err;
 }
 
-/* A file named held out that is not of the format. */
-static int refuse_held_out(const char *path, const struct data_format *format,
-                           char error[DATA_ERROR_MAX])
+/* Does the name of file i say that it is of the format, by its ending or by that of a file that
+ * looks like the format? */
+static bool says_format(const struct files *f, const enum look *look, size_t i,
+                        const struct data_format *format)
 {
-    return file_error(error, path,
-                      "found no %s at its beginning, expected it as its name says held out "
-                      "(else name the held-out set with test=)",
-                      format->family->name);
+    const char *name = file_base_name(f->path[i]);
+    bool says = files_named(name, format);
+    for (size_t j = 0; j < f->n && !says && !is_about(name); j++)
+        says = look[j] == LOOK_SO && named_alike(name, file_base_name(f->path[j]));
+    return says;
 }
 
-/* Keep what looks like the format. A file of text that is alone is kept: its
- * reader says best what is wrong. */
+/* File i does not look like the format. It is passed over if its name says nothing else. If it
+ * does, it is kept, as its reader says best what is wrong; but text's reader takes any bytes. */
+static int judge_name(const struct files *f, enum look *look, size_t i,
+                      const struct data_format *format, bool split_wanted,
+                      char error[DATA_ERROR_MAX])
+{
+    const char *path = f->path[i], *kind = format->family->name;
+    bool says = says_format(f, look, i, format);
+    if (says && format->family->shape.form != DATA_TEXT)
+        look[i] = LOOK_NAMED;
+    else if (!split_wanted && files_held_out(file_base_name(path)))
+        return file_error(error, path,
+                          "found no %s at its beginning, expected it as its name says held out "
+                          "(else name the held-out set with test=)",
+                          kind);
+    else if (says && look[i] != LOOK_EMPTY)
+        return file_error(error, path,
+                          "found no %s at its beginning, expected it as it is named like a file "
+                          "of %s beside it",
+                          kind, kind);
+    return 0;
+}
+
+static int look_at_all(const struct files *f, enum look *look, const struct data_format *format,
+                       bool split_wanted, char error[DATA_ERROR_MAX])
+{
+    int err = 0;
+    for (size_t i = 0; i < f->n && err == 0; i++)
+        err = look_at(f->path[i], format, &look[i], error);
+    for (size_t i = 0; i < f->n && err == 0; i++)
+        if (look[i] != LOOK_SO)
+            err = judge_name(f, look, i, format, split_wanted, error);
+    return err;
+}
+
+/* Keep what looks like the format, or is named so. A file that is alone is kept: its reader says
+ * best what is wrong. */
 static int keep_looks(struct files *f, const struct data_format *format, bool split_wanted,
                       char error[DATA_ERROR_MAX])
 {
-    size_t n = 0;
-    int err = 0;
-    if (f->n == 1 && format->files == DATA_FILES_BY_LOOKS)
+    if (f->n == 0 || (f->n == 1 && format->files == DATA_FILES_BY_LOOKS))
         return 0;
+    enum look *look = calloc(f->n, sizeof *look);
+    if (look == NULL)
+        return no_memory(f->path[0], error);
+    int err = look_at_all(f, look, format, split_wanted, error);
+    size_t n = 0;
     for (size_t i = 0; i < f->n; i++) {
-        bool yes = false;
-        if (err == 0)
-            err = looks_like_format(f->path[i], format, &yes, error);
-        if (err == 0 && !yes && !split_wanted && files_held_out(file_base_name(f->path[i])))
-            err = refuse_held_out(f->path[i], format, error);
-        if (yes && err == 0)
+        if (err == 0 && look[i] >= LOOK_SO)
             f->path[n++] = f->path[i];
         else
             free(f->path[i]);
     }
     f->n = n;
+    free(look);
     return err;
 }
 

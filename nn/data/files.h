@@ -15,9 +15,12 @@
  * t10k; or by beginning with "test".
  *
  * In a directory, IDX files are known by their names, CIFAR's by .bin, and the
- * rest by their first bytes. What does not look like the format (a README) is
- * passed over, unless its name says held out: that is refused, since nobody wants
- * to be tested on other data than he thinks. Where both a.csv and a.csv.gz are
+ * rest by their first bytes, or by names: an ending of the format's (.csv), or that of a file
+ * that looks like the format ("part-00" and "part-01" are named alike). A file so named is read,
+ * or refused by its line, so that no samples are left out without a word; README, LICENSE and
+ * COPYING need an ending of the format's. All else that does not look like the format is passed
+ * over, unless its name says held out: that is refused, since nobody wants to be tested on other
+ * data than he thinks. Where both a.csv and a.csv.gz are
  * there, a.csv is taken.
  */
 #ifndef NN_DATA_FILES_H
@@ -38,6 +41,9 @@ struct files
 
 /* Does a file's name say that it is held out? */
 bool files_held_out(const char *name);
+
+/* Does its ending say that a file is of the format? */
+bool files_named(const char *name, const struct data_format *format);
 
 /* Find the files of a spec that has a format and a path. test->n = 0: nobody is
  * held out, a split is wanted. 0, or -EINVAL, -ENOMEM or an errno with a

@@ -25,13 +25,16 @@ enum data_key {
     DATA_KEYS
 };
 
+enum { DATA_ENDINGS = 5 };
+
 struct data_format
 {
     const struct kind_family *family;
     const char *expected; /* How to write it in a spec. */
     const char *contents; /* What its files hold, for a sentence. */
     enum data_files files;
-    uint32_t keys; /* Bits of enum data_key: which it takes. */
+    const char *ending[DATA_ENDINGS]; /* Names that end so say the format; NULL behind the last. */
+    uint32_t keys;                    /* Bits of enum data_key: which it takes. */
     int (*read)(struct dataset *d, const struct reader *r, char error[DATA_ERROR_MAX]);
     bool (*looks)(const uint8_t *bytes, size_t n, bool whole);
 };

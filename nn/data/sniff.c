@@ -20,6 +20,7 @@ struct sniff
 {
     const char *path;
     const char *kind; /* NULL: not yet known. */
+    const char *said; /* What the first name with a format's ending says; or NULL. */
     uint8_t *head;    /* FILES_HEAD bytes of a file: */
     size_t n;
     bool whole;
@@ -119,6 +120,15 @@ static const char *looks_like(const struct sniff *s)
     return NULL;
 }
 
+/* What a name's ending says. */
+static const char *named(const char *path)
+{
+    for (size_t i = 0; i < KIND_NAMES; i++)
+        if (files_named(file_base_name(path), &data_formats[i]))
+            return kind_families[i].name;
+    return NULL;
+}
+
 /* Rows outdo text: a README lies beside them, and rows seldom lie beside texts. */
 static bool outdoes(const char *kind, const char *other)
 {
@@ -141,7 +151,9 @@ static int sniff_names(struct sniff *s, char *const *paths, size_t n, char error
     return 0;
 }
 
-/* Otherwise all files are looked at, and the strictest format that one of them has wins. */
+/* Otherwise all files are looked at, and the strictest format that one of them has wins. Where
+ * that is text, a name is believed more: a table with a "?" in it would pass for text, and be
+ * trained on as such. */
 static int sniff_contents(struct sniff *s, char *const *paths, size_t n, char error[DATA_ERROR_MAX])
 {
     for (size_t i = 0; i < n; i++) {
@@ -150,7 +162,9 @@ static int sniff_contents(struct sniff *s, char *const *paths, size_t n, char er
             return err;
         const char *kind = looks_like(s);
         s->kind = outdoes(kind, s->kind) ? kind : s->kind;
+        s->said = s->said != NULL ? s->said : named(paths[i]);
     }
+    s->kind = outdoes(s->said, s->kind) ? s->said : s->kind;
     return 0;
 }
 

@@ -20,6 +20,7 @@
 #include "peer/sgd/sgd_keys.h"
 #include "peer/uv/cluster.h"
 #include "peer/uv/spare.h"
+#include "peer/uv/twice.h"
 
 #include <assert.h>
 #include <signal.h>
@@ -81,6 +82,7 @@ struct local
     uv_loop_t loop;
     struct uv_cluster cluster;
     uv_signal_t on_int, on_term, on_hup;
+    struct uv_twice asked;
     uv_timer_t wait;
     uint64_t over_ns, wait_ms; /* The run ended for the first of them then; 0: for none yet. */
     struct cmd_local_result result;
@@ -231,7 +233,8 @@ static void on_ended(void *self, uint32_t i)
 static void on_signal(uv_signal_t *handle, int number)
 {
     struct local *l = handle->data;
-    (void)number;
+    if (uv_twice(&l->asked, number, (int64_t)(uv_hrtime() / 1000)))
+        return;
     cmd_progress_break(&l->progress);
     cmd_fail(l->o, CMD_OK, "%s",
              l->interrupted ? "all peers are ended at once"

@@ -4,8 +4,8 @@
 
 #include <stdbool.h>
 
-/* From now on the first of these signals is only noted. The second has its usual effect, since the
- * handler is gone by then: a computation that never looks can still be ended. */
+/* From now on the first of these signals is only noted. The second has its usual effect, if
+ * it is no echo of the first (peer/uv/twice.h): a computation that never looks can still be ended. */
 void cmd_stop_catch(void);
 
 /* Has one come? */

@@ -14,6 +14,7 @@ enum {
 };
 
 static const double newest_weight = 0.1; /* The newest loss counts so much in an average. */
+static const double steady_samples = 64; /* A loss of fewer counts less in that of the losses. */
 static const double worse_nats = 1;      /* A loss is worse so far above where it began; */
 static const double most_share = 0.7;    /* training ran away if so many of the newest are. */
 static const double clear_factor = 3;    /* So many times where it began is a clear case. */
@@ -41,6 +42,16 @@ static double begun(const struct verdict *v)
     return first < v->loss_mean ? first : v->loss_mean;
 }
 
+/* What the newest loss counts in loss_last: less where it is of few samples, as one bad batch of
+ * four would be the average; and a third of all losses, in a short run. */
+static double last_weight(const struct verdict *v)
+{
+    double n = (double)v->n_losses, share = (double)v->n_samples / steady_samples;
+    double least = newest_weight * LEAST / n;
+    double weight = newest_weight * (share < 1 ? share : 1);
+    return n <= 3 ? 1 : weight < least ? least : weight;
+}
+
 void verdict_loss(struct verdict *v, uint64_t round, double loss, uint64_t n_samples)
 {
     uint64_t n = ++v->n_losses;
@@ -56,8 +67,7 @@ void verdict_loss(struct verdict *v, uint64_t round, double loss, uint64_t n_sam
     bool above = loss > limit + worse_nats;
     v->above += newest_weight * ((above ? 1.0 : 0.0) - v->above);
     v->n_clear = above && loss > clear_factor * limit ? v->n_clear + 1 : 0;
-    double weight = n > LEAST ? newest_weight : n > 3 ? newest_weight * LEAST / (double)n : 1;
-    v->loss_last += weight * (loss - v->loss_last);
+    v->loss_last += last_weight(v) * (loss - v->loss_last);
 }
 
 /* Were the newest losses, a third of all in a short run, all clearly worse? */

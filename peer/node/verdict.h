@@ -34,7 +34,7 @@ struct verdict
 {
     double loss_first; /* The first loss; NaN: not there from the start. */
     double loss_mean;  /* Mean of the first ten losses; NaN as loss_first. */
-    double loss_last;  /* Moving average. */
+    double loss_last;  /* Moving average, over more rounds where a loss is of few samples. */
     double above;      /* The same of: 1 where a loss was a nat above, else 0. */
     uint64_t n_losses;
     uint64_t n_samples;   /* That the first loss is the mean of. */

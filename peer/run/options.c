@@ -31,6 +31,21 @@ static const struct option_row *find_row(const struct option_row *rows, const ch
     return NULL;
 }
 
+const char *options_key_arg(const struct run_key *key)
+{
+    switch (key->kind) {
+    case RUN_UINT:
+        return "N";
+    case RUN_REAL:
+        return "X";
+    case RUN_TEXT:
+        return "SPEC";
+    case RUN_CHOICE:
+        return key->choices;
+    }
+    return NULL;
+}
+
 bool options_takes_key(const struct command *command, const char *name)
 {
     if (!command->takes_run_flags || find_row(command->rows, name) != NULL)
@@ -56,8 +71,11 @@ static void collect_rows(struct options *o, const struct command *command)
         assert(o->n < OPTIONS_MAX);
         /* Here it is any text: what suits the key is run_flags_set()'s to say. */
         struct option_row *row = &o->run_rows[o->n_run_rows++];
-        *row = (struct option_row){
-            .name = key->name, .kind = OPTION_TEXT, .fallback = key->fallback, .help = key->help};
+        *row = (struct option_row){.name = key->name,
+                                   .kind = OPTION_TEXT,
+                                   .arg = options_key_arg(key),
+                                   .fallback = key->fallback,
+                                   .help = key->help};
         o->values[o->n++].row = row;
     }
     for (uint32_t i = 0; i < o->n; i++) {

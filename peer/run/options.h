@@ -126,6 +126,9 @@ int options_parse(struct options *o, const struct command *command, int argc, ch
  * Returns its length; asserts that it fits. */
 size_t options_help(const struct command *command, char out[OPTIONS_HELP_MAX]);
 
+/* How help and errors call a run key's value: "N", "X", "SPEC", or its choices. */
+const char *options_key_arg(const struct run_key *key);
+
 /* Is this the name of a run key that the command takes? */
 bool options_takes_key(const struct command *command, const char *name);
 

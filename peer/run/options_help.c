@@ -109,24 +109,13 @@ static void put_operands(struct page *p, const struct option_row *rows)
 
 static void put_run_key(struct page *p, const struct run_key *key)
 {
-    struct option_row row = {
-        .name = key->name, .kind = OPTION_TEXT, .fallback = key->fallback, .help = key->help};
+    struct option_row row = {.name = key->name,
+                             .kind = OPTION_TEXT,
+                             .arg = options_key_arg(key),
+                             .fallback = key->fallback,
+                             .help = key->help};
     if (!run_key_has_default(key))
         row.fallback = NULL;
-    switch (key->kind) {
-    case RUN_UINT:
-        row.arg = "N";
-        break;
-    case RUN_REAL:
-        row.arg = "X";
-        break;
-    case RUN_TEXT:
-        row.arg = "SPEC";
-        break;
-    case RUN_CHOICE:
-        row.arg = key->choices;
-        break;
-    }
     put_option(p, &row);
 }
 

@@ -49,6 +49,8 @@ static void close_handles(struct uv_driver *d)
         handle[i]->data = d;
         uv_close(handle[i], on_closed);
     }
+    if (d->asked.number != 0) /* libuv lets signals through again: an echo would end us unsaid. */
+        signal(d->asked.number, SIG_IGN);
 }
 
 /* A lookup that has begun cannot be cancelled, and may take long. */
@@ -150,6 +152,8 @@ void uv_driver_stop(struct uv_driver *d)
 static void on_signal(uv_signal_t *handle, int number)
 {
     struct uv_driver *d = handle->data;
+    if (uv_twice(&d->asked, number, (int64_t)(uv_hrtime() / 1000)))
+        return;
     if (number == SIGINT && d->stopping)
         _exit(130);
     uv_driver_stop(d);

@@ -37,8 +37,8 @@ struct uv_driver_config
     union uv_address listen;
     int listen_fd;    /* Inherited listening socket, or -1. Taken over. */
     int leash_fd;     /* The process exits when this pipe ends, at the loop's next turn; or -1. */
-    bool signals;     /* SIGTERM and SIGINT stop; a second SIGINT exits with 130. With a leash
-                       * SIGINT is nothing. */
+    bool signals;     /* SIGTERM and SIGINT stop; a second SIGINT exits with 130, if it is no
+                       * echo (twice.h). With a leash SIGINT is nothing. */
     uint32_t stop_ms; /* From the stop to the end, whatever the node says. */
     struct uv_link_limits link;
     struct uv_accept_limits accept;

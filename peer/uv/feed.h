@@ -15,6 +15,7 @@
 #include "peer/uv/door.h"
 #include "peer/uv/driver.h"
 #include "peer/uv/roster.h"
+#include "peer/uv/twice.h"
 #include "peer/uv/writer.h"
 
 struct uv_driver
@@ -36,6 +37,7 @@ struct uv_driver
     uv_timer_t wake, stop, end, keep;
     struct uv_roster roster; /* Started where there is a members file. */
     uv_signal_t on_term, on_int;
+    struct uv_twice asked;
     uv_pipe_t leash;
     char leash_byte[16];
     char port[UV_DRIVER_PORT];

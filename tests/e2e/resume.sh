@@ -107,10 +107,11 @@ check "--forget '5d'" eval \
 setsid "$HEARSAY" "${run[@]}" --checkpoint 1h --out asked --json >>asked.out 2>>asked.err </dev/null &
 pid=$!
 wait_until 60 lines asked/peer-0/metrics.jsonl 500
-kill -INT -- "-$pid" # As a terminal does: its whole group.
+echoed INT "$pid" "-$pid" # As timeout(1) does: the child, and at once its whole group: one request.
 wait "$pid" 2>/dev/null
 check "Ctrl-C ends with 130" [ $? = 130 ]
 check "  it is said that peers stop" grep -q 'finish their step and stop; once more ends them at once' asked.err
+check "  which is not taken for two requests" eval '! grep -q "ended at once" asked.err'
 check "  and how to go on: $(tail -n 1 asked.err | cut -c 1-120)" grep -qE \
     '^hearsay local: interrupted at round [0-9]+ of [0-9]+: the same command goes on from round [0-9]+$' asked.err
 at=$(jq .resumes_at asked.out)
@@ -152,7 +153,8 @@ pids+=("${children[@]}")
 kill -STOP "${children[1]}"
 kill -INT "$pid"
 wait_until 20 grep -q 'once more' twice.err
-kill -INT "$pid"
+insist() { kill -STOP "${children[1]}"; kill -INT "$pid" 2>/dev/null; grep -q 'ended at once' twice.err; }
+wait_until 20 insist
 wait "$pid" 2>/dev/null
 check "Ctrl-C twice ends them at once" eval 'grep -q "all peers are ended at once" twice.err && none_alive "${children[@]}"'
 bounded "$HEARSAY" peer --name f --listen 127.0.0.1:0 --key killed/cluster.key --model logreg \
@@ -160,7 +162,7 @@ bounded "$HEARSAY" peer --name f --listen 127.0.0.1:0 --key killed/cluster.key -
 alone=(peer --name s --listen 127.0.0.1:0 --key killed/cluster.key --model logreg --data glyphs --rounds 1000000 --out single)
 start single "$HEARSAY" "${alone[@]}"
 wait_until 60 lines single/metrics.jsonl 50
-kill -TERM "$started"
+echoed INT "$started" # One request, though it comes as several.
 finish "$started" 30
 check "a peer alone says from where it goes on: $(tail -n 1 single.err)" eval \
     'at=$(jq .resumes_at single/summary.json) && [ "$at" = "$(jq .round single/summary.json)" ] && jq -e .interrupted single/summary.json >single.jq &&

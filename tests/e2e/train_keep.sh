@@ -68,7 +68,7 @@ check "  its start lines say from where: $(jq -c 'select(.start).from_round' kil
 
 start stopped "$HEARSAY" "${run[@]}" --out stopped --checkpoint 1h --json
 wait_until 60 test -s stopped/metrics.jsonl
-kill -TERM "$started"
+echoed TERM "$started" # One request, as timeout(1) makes it.
 finish "$started" 60
 at=$(jq .round stopped.out)
 check "SIGTERM at round $at: exit code 130" [ "$code" = 130 ]

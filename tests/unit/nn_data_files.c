@@ -181,8 +181,8 @@ static void test_wrong_directories(void **state)
     put_table("test.csv", 0, 4);
     refused("csv", "", "found 1 files of held-out data by their names and 0 others", s.dir);
     put_table("a.csv", 0, 4);
-    put("test.csv", "words\n");
-    refused("csv", "", "test.csv: found no csv at its beginning, expected it as its name says",
+    put("test", "words\n");
+    refused("csv", "", "test: found no csv at its beginning, expected it as its name says",
             "test=");
     struct data d;
     opened(&d, "csv", ",holdout=0.5"); /* Nobody asks for it. */

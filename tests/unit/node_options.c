@@ -233,6 +233,10 @@ static void test_errors(void **state)
     refuse(&tool, "--json", "FILE is missing");
     refuse(&tool, "", "FILE is missing");
     refuse(&runner, "", "--key FILE is missing");
+    refuse(&runner, "--data", "--data needs a value (SPEC)"); /* As its help calls it. */
+    refuse(&runner, "--lr", "--lr needs a value (X)");
+    refuse(&runner, "--policy --seed 3",
+           "--policy needs a value (sync|async|ssp:N), found the flag --seed");
     refuse(&runner, "stray --key k", "unexpected argument 'stray'");
 }
 

@@ -84,6 +84,20 @@ static void test_nothing_learnt(void **state)
     assert_string_equal(why, "the training loss ended at 2.4, and guessing has 2.303");
 }
 
+/* One bad batch of four samples says nothing of a model that is good; many do. */
+static void test_small_batches(void **state)
+{
+    struct verdict v;
+    (void)state;
+    verdict_init(&v);
+    for (uint64_t i = 0; i < 5000; i++)
+        verdict_loss(&v, i, i < 100 ? 2.3 : i % 40 == 39 ? 30 : 0.05, 4);
+    assert_false(verdict_learnt_nothing(&v, 2.3026, why)); /* The last was one of 30. */
+    for (uint64_t i = 5000; i < 6500; i++)
+        verdict_loss(&v, i, 2.305, 4);
+    assert_true(verdict_learnt_nothing(&v, 2.3026, why));
+}
+
 /* Losses of single samples: a nat of the means is nothing beside their noise. */
 static void test_noise(void **state)
 {
@@ -244,15 +258,11 @@ static void test_nothing_known(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_loss),
-        cmocka_unit_test(test_nothing_learnt),
-        cmocka_unit_test(test_noise),
-        cmocka_unit_test(test_first_rounds),
-        cmocka_unit_test(test_first_by_chance),
-        cmocka_unit_test(test_short),
-        cmocka_unit_test(test_joined_late),
-        cmocka_unit_test(test_distance),
-        cmocka_unit_test(test_nothing_known),
+        cmocka_unit_test(test_loss),          cmocka_unit_test(test_nothing_learnt),
+        cmocka_unit_test(test_small_batches), cmocka_unit_test(test_noise),
+        cmocka_unit_test(test_first_rounds),  cmocka_unit_test(test_first_by_chance),
+        cmocka_unit_test(test_short),         cmocka_unit_test(test_joined_late),
+        cmocka_unit_test(test_distance),      cmocka_unit_test(test_nothing_known),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,131 @@
+/* tests/unit/nn_data_named.c -- files whose names say a format that their beginnings do not: they
+ * are read, or refused by line and column, and never left out in silence. */
+#include "nn/data/data.h"
+
+#include "nn_scratch.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+
+#include <cmocka.h>
+
+static struct scratch s;
+
+static const char *const table = "1,2,0\n3,4,1\n5,6,0\n1,?,1\n?,NA,0\nnan,1,1\n";
+static const char *const whole = "1,2,0\n3,4,1\n5,6,0\n";
+
+static void put(const char *name, const char *text)
+{
+    scratch_put(&s, name, text, strlen(text));
+}
+
+/* Open "KIND:DIR[rest]"; without a kind where it is "". It has n samples, or where n is 0, is
+ * refused with this sentence. */
+static void look(const char *kind, const char *rest, size_t n, const char *sentence)
+{
+    char spec[900], error[DATA_ERROR_MAX] = "";
+    struct data d;
+    snprintf(spec, sizeof spec, "%s%s%s%s", kind, *kind ? ":" : "", s.dir, rest);
+    int err = data_open(&d, &(struct data_request){.spec = spec}, error);
+    if ((err == 0) != (n > 0) || !strstr(error, sentence))
+        print_error("%s: err %d, \"%s\", expected \"%s\"\n", spec, err, error, sentence);
+    assert_int_equal(d.train.n + d.test.n, n);
+    assert_true((err == 0) == (n > 0));
+    assert_non_null(strstr(error, sentence));
+    data_close(&d);
+}
+
+static void test_table(void **state)
+{
+    (void)state;
+    static const char *const named[] = {"b.csv", "b.CSV", "b.data",    "b.tra",
+                                        "b.tes", "c.tsv", "b.test.csv"};
+    for (size_t i = 0; i < sizeof named / sizeof *named; i++) {
+        char wanted[120], rest[40];
+        scratch_count(&s, 1);
+        put("a-00", whole); /* It has no ending that they could share. */
+        put("README", "Nothing but\nwords\n");
+        put("d.names", "1. height\n2. width\n");
+        look("csv", "", 3, "");
+        put(named[i], table);
+        snprintf(wanted, sizeof wanted, "%s: line 4, column 2: found \"?\", expected a number",
+                 named[i]);
+        look("csv", "", 0, wanted);
+        snprintf(rest, sizeof rest, "/%s", named[i]);
+        look("", rest, 0, wanted); /* Its first bytes would pass for text. */
+    }
+}
+
+static void test_alike(void **state)
+{
+    (void)state;
+    scratch_count(&s, 1);
+    put("a-00", whole);
+    put("a-01", table); /* Alike but for digits. */
+    put("b-01", "other\n");
+    look("csv", "", 0, "a-01: line 4, column 2: found \"?\", expected a number");
+    scratch_count(&s, 1);
+    put("a.txt", "1 1:2\n-1 2:1\n");
+    put("b.TXT", "1 1:2\n-1 2:?\n"); /* The format has this ending here. */
+    put("Readme.txt", "Nothing but\nwords\n");
+    look("libsvm", "", 0, "b.TXT: line 2");
+    put("b.TXT", "1 1:2\n-1 1:1\n");
+    look("libsvm", "", 4, "");
+    put("c.svm", "1 1:2\n-1 x\n");
+    look("libsvm", "", 0, "c.svm: line 2");
+}
+
+/* Text has no lines to be wrong, so that its beginning decides; an empty file lacks nothing. */
+static void test_text(void **state)
+{
+    (void)state;
+    char words[402] = "";
+    memset(words, 'a', sizeof words - 1);
+    scratch_count(&s, 1);
+    put("a.txt", words);
+    put("b.txt", "");
+    scratch_put(&s, "picture.png", "\0\1\2", 3);
+    look("text", ",context=4", 100, "");
+    scratch_put(&s, "b.txt", "\0\1\2", 3);
+    look("text", ",context=4", 0, "b.txt: found no text at its beginning, expected it as it is");
+}
+
+/* What is in a file tells more than its name, and rows more than text. */
+static void test_told(void **state)
+{
+    (void)state;
+    scratch_count(&s, 1);
+    put("README.md", "Nothing but\nwords\n");
+    put("two.csv", table);
+    look("", "", 0, "two.csv: line 4");
+    put("rows", "1 1:2\n-1 4:1\n");
+    look("", "", 2, "");
+    put("three.csv", "1 1:2\n-1 4:1\n");
+    look("", "/three.csv", 2, "");
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    scratch_open(&s);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    scratch_close(&s);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_table),
+        cmocka_unit_test(test_alike),
+        cmocka_unit_test(test_text),
+        cmocka_unit_test(test_told),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
