@@ -84,9 +84,22 @@ static bool ended_apart(const struct edges *es)
     return false;
 }
 
+/* Have all neighbours ended, and was none of them distrusted? Then what was known last is true still. */
+static bool all_ended(const struct edges *es)
+{
+    for (size_t i = 0; i < es->n; i++) {
+        const struct neighbour *b = edges_at(es, i);
+        if (!b->aside && (b->edge.state != EDGE_DONE || b->distrusted || edges_found_out(es, b)))
+            return false;
+    }
+    return es->n > 0 && !ended_apart(es);
+}
+
 void chain_look(struct chain *c, const struct edges *es, uint64_t rounds, double distance,
                 double most)
 {
+    if (all_ended(es))
+        return;
     bool waits = !(distance <= most) && !ended_apart(es);
     double bound = waits ? chain_bound(es, others_vertices(es->env)) : (double)INFINITY;
     /* Open edges may join those that are left, and not who has ended. */

@@ -20,7 +20,7 @@ enum {
     STALL_WINDOWS = 3, /* The last phase is not without progress before so many drift windows */
     STALL_ROUNDS = 64, /* and so many of its rounds have gone by without any: on a slow network
                         * these take minutes. */
-    OLD_ROUNDS = 128,  /* What was measured before so many rounds may be true no more. */
+    OLD_ROUNDS = 128,  /* What sketches said so long ago may be true no more. */
     STALL_MOST = 5000  /* But if not even windows end, after so many rounds, or STALL_ROUNDS for
                         * each vertex of the graph: made-up members are none. */
 };
@@ -546,8 +546,8 @@ static enum phases_next follow(struct phases *ph, const struct schedule_view *v,
         env_note(ph->env, NOTE_WARNING, "the last phase ended without reaching --final-drift");
     }
     /* They ended apart, and know more than we do by what was least long ago. */
-    if (d->left && !ph->draining && phases_beat(ph) > ph->bound_round + OLD_ROUNDS)
-        ph->unheard |= !schedule_confirmed(v, true);
+    bool old = !isfinite(ph->chain.bound) && phases_beat(ph) > ph->bound_round + OLD_ROUNDS;
+    ph->unheard |= d->left && !ph->draining && old && !schedule_confirmed(v, true);
     ph->draining |= d->drain;
     ph->wake_us = d->wait_us > 0 ? ph->env->now_us + d->wait_us : INT64_MAX;
     deserted_waits(ph);
