@@ -91,6 +91,9 @@ void node_facts(const struct node *n, struct outcome_facts *f)
     f->quorum = run->quorum;
     uint32_t then = resume_begun(&n->resume); /* Whoever died since is missing all the same. */
     f->n_begun = then > ph->quorum.n_members ? then : ph->quorum.n_members;
+    /* Who came later knows the beginning from hearsay only: all that are known count for it. */
+    if (ph->joined > 0 && f->n_begun < f->n_members)
+        f->n_begun = f->n_members;
     f->target = run->final_drift;
     f->distance = phases_own_distance(ph);
 }
