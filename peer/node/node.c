@@ -444,15 +444,6 @@ static void look_for_standstill(struct node *n)
     phases_late(&n->phases, late_us);
 }
 
-/* In a large cluster what is new waits for the next tick: told one by one, what a thousand have to
- * say of themselves is a thousand messages over every session. */
-static void tell_news(struct node *n)
-{
-    enum { MANY = 64 };
-    if (members_count(n->env.members) <= MANY || n->env.now_us + TICK_US == n->next_tick_us)
-        sessions_news(&n->sessions);
-}
-
 static void tick(struct node *n)
 {
     int64_t now = n->env.now_us;
@@ -540,7 +531,7 @@ void node_step(struct node *n, const struct node_event *ev, struct node_effects 
     if (!n->env.over) {
         final_update(n);
         tick(n);
-        tell_news(n);
+        sessions_news(&n->sessions);
         if (!n->resume.waits || resume_look(&n->resume)) {
             update_edges(n);
             update_phases(n);
