@@ -36,7 +36,9 @@ struct needs
 struct compress
 {
     struct spec spec;
-    struct units units; /* Point into spec. */
+    struct units units;         /* Point into spec. */
+    struct compress_stat *stat; /* By unit, in the message that is being encoded, */
+    size_t n_left;              /* of which so many units, its first ones, are still to come. */
     size_t bound, nominal;
     struct sparse_scratch scratch; /* A body's is scratch.pick.scratch. */
     float *gathered;
@@ -167,15 +169,24 @@ static int allocate_scratch(struct compress *c, const struct needs *need)
     s->pick.scratch = allocate_lines(need->bytes);
     c->gathered = allocate_lines(need->gather * sizeof(float));
     c->memory = calloc(need->memory + 1, sizeof(float));
+    c->stat = calloc(c->units.n + 1, sizeof *c->stat);
     bool full = s->dense.v != NULL && s->dense.work != NULL && s->pick.index != NULL
                 && s->pick.value != NULL && s->pick.truth != NULL && s->pick.scratch != NULL
-                && c->gathered != NULL && c->memory != NULL;
+                && c->gathered != NULL && c->memory != NULL && c->stat != NULL;
     return full ? 0 : -ENOMEM;
 }
 
+/* What is one vector becomes one for each segment. */
+static void cut_by_layer(struct spec *s)
+{
+    for (size_t i = 0; i < s->n_rules; i++)
+        if (s->rule[i].scope == SPEC_MODEL)
+            s->rule[i].scope = SPEC_LAYER;
+}
+
 /* Positions are 32 bits wide on the wire, which limits the model. */
-int compress_open(struct compress **out, const char *spec, const struct segment *segments,
-                  size_t n_segments)
+static int open_spec(struct compress **out, const char *spec, bool by_layer,
+                     const struct segment *segments, size_t n_segments)
 {
     char error[COMPRESS_ERROR_MAX];
     *out = NULL;
@@ -183,6 +194,8 @@ int compress_open(struct compress **out, const char *spec, const struct segment 
     if (c == NULL)
         return -ENOMEM;
     int err = spec_parse(&c->spec, spec, error);
+    if (err == 0 && by_layer)
+        cut_by_layer(&c->spec);
     if (err == 0)
         err = units_init(&c->units, &c->spec, segments, n_segments);
     if (err == 0)
@@ -199,6 +212,18 @@ int compress_open(struct compress **out, const char *spec, const struct segment 
     return 0;
 }
 
+int compress_open(struct compress **out, const char *spec, const struct segment *segments,
+                  size_t n_segments)
+{
+    return open_spec(out, spec, false, segments, n_segments);
+}
+
+int compress_open_layers(struct compress **out, const char *spec, const struct segment *segments,
+                         size_t n_segments)
+{
+    return open_spec(out, spec, true, segments, n_segments);
+}
+
 void compress_close(struct compress *c)
 {
     if (c == NULL)
@@ -211,6 +236,7 @@ void compress_close(struct compress *c)
     free(c->scratch.pick.scratch);
     free(c->gathered);
     free(c->memory);
+    free(c->stat);
     units_close(&c->units);
     free(c);
 }
@@ -271,40 +297,89 @@ static int encode_body(struct compress *c, const struct unit *u, const struct co
     return err;
 }
 
-/* A message is written unit by unit. On -ERANGE the bytes so far count for nothing. */
+/* Unit i behind its first byte. *len is 0 where nothing is sent for it. */
+static int encode_unit(struct compress *c, size_t i, const struct compress_input *in, bool measured,
+                       uint8_t *dst, size_t *len)
+{
+    const struct unit *u = &c->units.unit[i];
+    /* Units draw from streams of their own, or equal ones would round alike. */
+    struct codec_source s = {.key = rng_at(in->draw, i), .measured = measured};
+    struct compress_stat *stat = &c->stat[i];
+    *stat = (struct compress_stat){0};
+    *len = 0;
+    if (u->shape.n > 0) {
+        int err = source_of(c, u, in, &s);
+        if (err == 0)
+            err = encode_body(c, u, &s, dst + 1, len, stat);
+        if (err != 0)
+            return err;
+    }
+    /* A unit at rest is one byte and no error, whatever its codec wrote. */
+    if (!(stat->x2 > 0.0)) {
+        *len = 0;
+        stat->e2 = 0.0;
+    }
+    dst[0] = *len > 0 ? UNIT_BODY : UNIT_NOTHING;
+    return 0;
+}
+
+/* Those from `begin` to the last one that is left. On -ERANGE the bytes so far count for nothing. */
+static int encode_from(struct compress *c, size_t begin, const struct compress_input *in,
+                       bool measured, uint8_t *dst, size_t *len)
+{
+    size_t at = 0;
+    for (size_t i = begin; i < c->n_left; i++) {
+        size_t n_bytes;
+        int err = encode_unit(c, i, in, measured, dst + at, &n_bytes);
+        if (err != 0)
+            return err;
+        at += 1 + n_bytes;
+    }
+    c->n_left = begin;
+    assert(at <= c->bound);
+    *len = at;
+    return 0;
+}
+
+void compress_begin(struct compress *c)
+{
+    c->n_left = c->units.n;
+}
+
+/* Units of other rules may lie anywhere, so that one which is not ready keeps back those before it. */
+int compress_part(struct compress *c, const struct compress_input *in, size_t from, uint8_t *dst,
+                  size_t *len)
+{
+    size_t begin = c->n_left;
+    while (begin > 0) {
+        const struct unit *u = &c->units.unit[begin - 1];
+        if (u->n_pieces > 0 && u->piece->offset < from)
+            break;
+        begin--;
+    }
+    return encode_from(c, begin, in, true, dst, len);
+}
+
+/* Summed in the order of the units, whichever came first. */
+int compress_rest(struct compress *c, const struct compress_input *in, uint8_t *dst, size_t *len,
+                  struct compress_stat *stat)
+{
+    int err = encode_from(c, 0, in, stat != NULL, dst, len);
+    if (err != 0 || stat == NULL)
+        return err;
+    *stat = (struct compress_stat){0};
+    for (size_t i = 0; i < c->units.n; i++) {
+        stat->x2 += c->stat[i].x2;
+        stat->e2 += c->stat[i].e2;
+    }
+    return 0;
+}
+
 int compress_encode(struct compress *c, const struct compress_input *in, uint8_t *dst, size_t *len,
                     struct compress_stat *stat)
 {
-    struct compress_stat total = {0};
-    size_t at = 0;
-    for (size_t i = 0; i < c->units.n; i++) {
-        const struct unit *u = &c->units.unit[i];
-        /* Units draw from streams of their own, or equal ones would round alike. */
-        struct codec_source s = {.key = rng_at(in->draw, i), .measured = stat != NULL};
-        struct compress_stat part = {0};
-        size_t n_bytes = 0;
-        if (u->shape.n > 0) {
-            int err = source_of(c, u, in, &s);
-            if (err == 0)
-                err = encode_body(c, u, &s, dst + at + 1, &n_bytes, &part);
-            if (err != 0)
-                return err;
-        }
-        /* A unit at rest is one byte and no error, whatever its codec wrote. */
-        if (!(part.x2 > 0.0)) {
-            n_bytes = 0;
-            part.e2 = 0.0;
-        }
-        dst[at] = n_bytes > 0 ? UNIT_BODY : UNIT_NOTHING;
-        total.x2 += part.x2;
-        total.e2 += part.e2;
-        at += 1 + n_bytes;
-    }
-    assert(at <= c->bound);
-    *len = at;
-    if (stat != NULL)
-        *stat = total;
-    return 0;
+    compress_begin(c);
+    return compress_rest(c, in, dst, len, stat);
 }
 
 /* ---- decoding ---- */

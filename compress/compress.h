@@ -55,6 +55,9 @@ bool compress_idle_rule(const char *spec, const struct segment *segments, size_t
  * all scratch there will be. Returns 0, -EINVAL or -ENOMEM. */
 int compress_open(struct compress **c, const char *spec, const struct segment *segments,
                   size_t n_segments);
+/* The same, but what the spec compresses as one vector is compressed segment by segment. */
+int compress_open_layers(struct compress **c, const char *spec, const struct segment *segments,
+                         size_t n_segments);
 void compress_close(struct compress *c);
 
 /* Length of the longest message there can be, in bytes. */
@@ -82,6 +85,20 @@ struct compress_input
  * same, but for a unit where all that is sent is zero it may be the byte 0. */
 int compress_encode(struct compress *c, const struct compress_input *in, uint8_t *dst, size_t *len,
                     struct compress_stat *stat);
+
+/* The same message in parts, its end first: for a caller whose x is known from its end on.
+ *
+ *   message   [ compress_rest() | second compress_part() | first compress_part() ]
+ *
+ * Between compress_begin() and compress_rest() no other message is encoded, all calls have one
+ * input, and x[from..] is as it will be at the end. A part is of all units that lie at `from` or
+ * behind it, up to the ones of the part before; its length may be 0. Bytes and stat are those of
+ * compress_encode(). Returns 0 or -ERANGE, as that: then begin anew. */
+void compress_begin(struct compress *c);
+int compress_part(struct compress *c, const struct compress_input *in, size_t from, uint8_t *dst,
+                  size_t *len);
+int compress_rest(struct compress *c, const struct compress_input *in, uint8_t *dst, size_t *len,
+                  struct compress_stat *stat);
 
 /* Is this a message that compress_apply() may be given? True means: exact
  * length, indices in range and increasing, scales finite and in range, every

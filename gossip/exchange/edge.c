@@ -30,6 +30,7 @@ static void forget_deltas(struct edge *e)
     packet_release(e->prev.payload);
     e->cur.payload = e->prev.payload = NULL;
     e->got[0].full = e->got[1].full = false;
+    e->got[0].n_parts = e->got[1].n_parts = 0;
     e->run_round = 0;
     e->settled = 0;
 }
@@ -122,33 +123,67 @@ bool edge_agree(struct edge *e, uint64_t our_boot)
 /* A silent link may go on where it was; a lost one needs both EDGEs again. */
 void edge_pause(struct edge *e, bool link_lost)
 {
-    if (link_lost)
+    if (link_lost) {
         e->asked = e->heard = false;
+        e->got[0].n_parts = e->got[1].n_parts = 0; /* Over the next one the delta comes whole. */
+    }
     if (e->state == EDGE_OPEN || (e->state == EDGE_ASKING && link_lost))
         e->state = EDGE_PAUSED;
 }
 
-enum edge_verdict edge_check(const struct edge *e, const struct wire_delta *d)
+/* Where does what is of this round of theirs belong? */
+static enum edge_verdict place_of(const struct edge *e, uint64_t epoch, uint64_t round)
 {
-    if (d->epoch != e->epoch || e->epoch == 0)
+    if (epoch != e->epoch || e->epoch == 0)
         return EDGE_STALE;
-    if (d->round < e->round)
+    if (round < e->round)
         return EDGE_REPEAT;
     /* Their round is at most one ahead of ours, as they need our delta to commit. */
-    if (d->round > e->round + 1 || d->codec >= DELTA_CODECS || d->degree == 0
-        || d->payload.n > e->cap)
+    if (round > e->round + 1)
         return EDGE_VIOLATION;
     /* So nobody can be one ahead while ours of this round is not even made. */
-    if (d->round == e->round + 1 && e->cur.payload == NULL)
+    if (round == e->round + 1 && e->cur.payload == NULL)
         return EDGE_VIOLATION;
-    return e->got[d->round % 2].full ? EDGE_REPEAT : EDGE_ACCEPT;
+    return e->got[round % 2].full ? EDGE_REPEAT : EDGE_ACCEPT;
+}
+
+enum edge_verdict edge_check(const struct edge *e, const struct wire_delta *d)
+{
+    enum edge_verdict v = place_of(e, d->epoch, d->round);
+    bool proper = d->codec < DELTA_CODECS && d->degree > 0 && d->payload.n <= e->cap;
+    return v != EDGE_STALE && d->round >= e->round && !proper ? EDGE_VIOLATION : v;
+}
+
+enum edge_verdict edge_part(struct edge *e, const struct wire_part *m)
+{
+    enum edge_verdict v = place_of(e, m->epoch, m->round);
+    struct edge_got *g = &e->got[m->round % 2];
+    if (v != EDGE_ACCEPT)
+        return v;
+    if (m->after == 0)
+        g->n_parts = 0;
+    if (m->after != g->n_parts || m->payload.n > e->cap - g->n_parts)
+        return EDGE_VIOLATION;
+    g->n_parts += m->payload.n;
+    memcpy(g->bytes + e->cap - g->n_parts, m->payload.p, m->payload.n);
+    return EDGE_ACCEPT;
+}
+
+void edge_gather(struct edge *e, struct wire_delta *d)
+{
+    struct edge_got *g = &e->got[d->round % 2];
+    if (d->payload.n == 0 && g->n_parts > 0) {
+        memmove(g->bytes, g->bytes + e->cap - g->n_parts, g->n_parts);
+        d->payload = (struct bytes){g->bytes, g->n_parts};
+    }
+    g->n_parts = 0;
 }
 
 void edge_store(struct edge *e, const struct wire_delta *d, const struct sketch_message *sketch)
 {
     struct edge_got *g = &e->got[d->round % 2];
     assert(!g->full && d->payload.n <= e->cap);
-    memcpy(g->bytes, d->payload.p, d->payload.n);
+    memmove(g->bytes, d->payload.p, d->payload.n); /* It may be there (edge_gather). */
     g->n_bytes = d->payload.n;
     g->head = *d;
     /* Ranges of *d point into the message, which ends with this call: the payload's

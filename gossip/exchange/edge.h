@@ -62,6 +62,8 @@ struct edge_sent
     struct packet *payload; /* NULL: none. */
     struct wire_delta head; /* Its ranges are set when it is put on the wire. */
     struct sketch_message sketch;
+    size_t n_parts; /* The last bytes of the payload, made before the rest and as good as this:
+                     * they may have gone out in PARTs. 0: none. */
 };
 
 /* One of theirs: validated, copied, not yet applied. */
@@ -72,6 +74,8 @@ struct edge_got
     struct sketch_message sketch;
     uint8_t *bytes; /* Room for edge_init()'s cap; the payload is n_bytes. */
     size_t n_bytes;
+    size_t
+        n_parts; /* Not full yet: so many of the room's last bytes are what came of the payload. */
 };
 
 struct state;   /* nn/math/state.h */
@@ -156,6 +160,11 @@ enum edge_verdict {
 };
 /* Where does this delta belong? Its contents are checked by the caller. */
 enum edge_verdict edge_check(const struct edge *e, const struct wire_delta *d);
+/* The same for a part of one; what is accepted is kept. Its end comes first; after: 0 begins anew. */
+enum edge_verdict edge_part(struct edge *e, const struct wire_part *m);
+/* A delta that edge_check() accepted: where it has no payload it gets the one that came in parts, which
+ * is valid until the edge's next delta or part. */
+void edge_gather(struct edge *e, struct wire_delta *d);
 /* Copies what edge_check() accepted. */
 void edge_store(struct edge *e, const struct wire_delta *d, const struct sketch_message *sketch);
 

@@ -54,6 +54,7 @@ static void encode(struct mixing *m)
 }
 
 const struct mixer mixer_choco = {.name = "choco",
+                                  .parts = true,
                                   .open = open_choco,
                                   .close = close_choco,
                                   .plan = plan,

@@ -2,6 +2,8 @@
  * and encodes, heads are filled in. */
 #include "gossip/mixers/mixing.h"
 
+#include "gossip/mixers/parts.h"
+
 #include "nn/math/rng.h"
 #include "topology/topology.h"
 
@@ -82,16 +84,27 @@ void mixing_moved(struct mixing *m, double step2)
 
 /* The stream is drawn from the place of the task, so that two deltas of one job do not
  * make the same random choices. */
+struct compress_input parts_input(const struct mixing *m, const struct mixing_task *t,
+                                  const float *x, const float *x_hat)
+{
+    uint64_t round = m->announced.run_round;
+    return (struct compress_input){.draw =
+                                       rng_at(rng_at(m->draw_key, round), (uint64_t)(t - m->task)),
+                                   .round = round,
+                                   .x = x,
+                                   .x_hat = x_hat};
+}
+
 void mixing_put(struct mixing *m, struct mixing_task *t, const float *x, const float *x_hat)
 {
     size_t i = (size_t)(t - m->task), len;
-    uint64_t round = m->announced.run_round;
     const float *statistics = m->x + m->dim;
     struct compress_stat stat;
-    struct compress_input in = {
-        .draw = rng_at(rng_at(m->draw_key, round), i), .round = round, .x = x, .x_hat = x_hat};
+    struct compress_input in = parts_input(m, t, x, x_hat);
     size_t head = statistics_put(&m->statistics, t->statistics, statistics, t->made->bytes);
-    int err = compress_encode(m->codec[t->codec], &in, t->made->bytes + head, &len, &stat);
+    int err = parts_begun(m, t)
+                  ? compress_rest(m->codec[t->codec], &in, t->made->bytes + head, &len, &stat)
+                  : compress_encode(m->codec[t->codec], &in, t->made->bytes + head, &len, &stat);
     if (err != 0 || !isfinite((float)stat.x2) || !statistics_proper(&m->statistics, statistics)) {
         m->diverged = true; /* The owner ends the run: mixing_finish() hands out nothing. */
         return;

@@ -42,6 +42,9 @@ struct mixer
     bool updates;
     /* Edges in step share no delta: each is told something of its own. */
     bool own_deltas;
+    /* encode() puts x - a of every task in order, and nothing else, so that it may begin before the
+     * last local step is over (mixing_part()). */
+    bool parts;
 
     /* Allocate what the guest keeps, as m->state. 0 or -ENOMEM. close() frees it, after
      * an open() that failed, too. */

@@ -23,12 +23,16 @@ uint64_t mixing_every(size_t n_bytes, size_t message)
 static int open_codecs(struct mixing *m, const struct mixing_config *config)
 {
     size_t n_trained = 0;
+    m->by_layer = config->by_layer;
+    m->part_least = config->part_least;
     while (n_trained < config->n_segments && config->segments[n_trained].trained)
         n_trained++;
     for (int i = 0; i < DELTA_CODECS; i++) {
         if (config->spec[i] == NULL)
             continue;
-        int err = compress_open(&m->codec[i], config->spec[i], config->segments, n_trained);
+        bool layers = m->by_layer && i != DELTA_FINAL && i != DELTA_CATCHUP;
+        int err = (layers ? compress_open_layers : compress_open)(&m->codec[i], config->spec[i],
+                                                                  config->segments, n_trained);
         if (err != 0)
             return err;
         size_t bound = compress_bound(m->codec[i]);

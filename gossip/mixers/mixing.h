@@ -106,6 +106,17 @@ struct mixing
     double step2;     /* With pull: |local steps|^2, a moving average; 0: none yet. */
     bool settling;    /* What commits is of the last phase, or of its eve. */
     bool diverged;    /* What was to be encoded is not finite: nothing goes out. */
+
+    /* A delta that is encoded in parts while local steps go on, its end first. */
+    bool by_layer;
+    size_t part_least;
+    struct
+    {
+        struct mixing_task
+            *of;  /* The job's first delta that is encoded; NULL: none can be in parts. */
+        size_t n; /* So many last bytes of the room in its packet are there. */
+        bool begun, dropped;
+    } parts;
 };
 
 struct mixing_config
@@ -121,6 +132,10 @@ struct mixing_config
     /* For mixers whose deltas are updates: is what a message leaves out remembered,
      * and is everybody everybody's neighbour at all times? */
     bool error_feedback, complete;
+    /* Deltas of training are compressed layer by layer, and may be made in parts, of so many bytes at
+     * least; 0: of what is worth a message. */
+    bool by_layer;
+    size_t part_least;
 };
 
 /* ---- opening ---- */
@@ -202,6 +217,21 @@ void mixing_beat(struct mixing *m, struct sketch_moment *now);
 /* After local steps, with pull: they went so far, squared. */
 void mixing_moved(struct mixing *m, double step2);
 void mixing_encode(struct mixing *m);
+
+/* During the last of the local steps: x[from..] of the trained parameters is as the steps will leave
+ * it. Encodes what can be; returns how many bytes of the delta there are by now, 0 where it is not made
+ * in parts. They stand still until mixing_finish(). */
+size_t mixing_part(struct mixing *m, size_t from);
+/* x was changed after all: what was encoded is of no use. */
+void mixing_drop_parts(struct mixing *m);
+
+/* While the job runs, on the loop's thread: bytes [from, to) of the delta's end, counted backwards, of
+ * which mixing_part() has told. */
+struct bytes mixing_parts(const struct mixing *m, size_t from, size_t to);
+/* Is this task's delta the one? */
+bool mixing_has_parts(const struct mixing *m, const struct mixing_task *t);
+size_t mixing_part_least(
+    const struct mixing *m); /* A part of fewer bytes is not worth a message. */
 
 /* ---- questions ---- */
 

@@ -11,6 +11,8 @@
  */
 #include "gossip/mixers/mixing.h"
 
+#include "gossip/mixers/parts.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -214,6 +216,7 @@ int mixing_plan(struct mixing *m, const struct mixing_announcement *says)
             err = plan_commit(m, i);
     for (size_t i = 0; i < m->n_tasks && err == 0; i++)
         err = plan_edge(m, i);
+    parts_plan(m);
     if (err != 0)
         drop_packets(m);
     return err;
@@ -254,6 +257,7 @@ static void finish_task(struct mixing *m, struct mixing_task *t)
 
 void mixing_finish(struct mixing *m)
 {
+    parts_finish(m);
     for (size_t i = 0; i < m->n_tasks; i++)
         finish_task(m, &m->task[i]);
     m->n_tasks = 0;

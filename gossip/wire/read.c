@@ -390,6 +390,16 @@ static void read_delta(struct cursor *c, struct wire_message *message)
     demand(c, m->sketch_generation != 0 || m->sketch.n == 0);
 }
 
+static void read_part(struct cursor *c, struct wire_message *message)
+{
+    struct wire_part *m = &message->part;
+    m->epoch = get_u64(c);
+    m->round = get_u64(c);
+    m->after = get_u64(c);
+    m->payload = get_bin(c, UINT32_MAX);
+    demand(c, m->payload.n > 0);
+}
+
 static void read_model_req(struct cursor *c, struct wire_message *message)
 {
     struct wire_model_req *m = &message->model_req;
@@ -462,21 +472,14 @@ static void read_nothing(struct cursor *c, struct wire_message *message)
 }
 
 static void (*const reader_of[WIRE_TYPE_END])(struct cursor *c, struct wire_message *message) = {
-    [WIRE_HELLO] = read_hello,
-    [WIRE_MEMBERS] = read_members,
-    [WIRE_PING] = read_ping,
-    [WIRE_EDGE] = read_edge,
-    [WIRE_EDGE_CLOSE] = read_nothing,
-    [WIRE_DELTA] = read_delta,
-    [WIRE_MODEL_REQ] = read_model_req,
-    [WIRE_MODEL] = read_model,
-    [WIRE_STATUS_REQ] = read_nothing,
-    [WIRE_STATUS] = read_status,
-    [WIRE_BEAT] = read_beat,
-    [WIRE_PROBE] = read_probe,
-    [WIRE_HEARD] = read_heard,
-    [WIRE_REFUSED] = read_refused,
-    [WIRE_HAND] = read_hand};
+    [WIRE_HELLO] = read_hello,         [WIRE_MEMBERS] = read_members,
+    [WIRE_PING] = read_ping,           [WIRE_EDGE] = read_edge,
+    [WIRE_EDGE_CLOSE] = read_nothing,  [WIRE_DELTA] = read_delta,
+    [WIRE_MODEL_REQ] = read_model_req, [WIRE_MODEL] = read_model,
+    [WIRE_STATUS_REQ] = read_nothing,  [WIRE_STATUS] = read_status,
+    [WIRE_BEAT] = read_beat,           [WIRE_PROBE] = read_probe,
+    [WIRE_HEARD] = read_heard,         [WIRE_REFUSED] = read_refused,
+    [WIRE_HAND] = read_hand,           [WIRE_PART] = read_part};
 
 bool wire_read(const uint8_t *p, size_t n, struct wire_batch *batch, struct wire_message *m)
 {

@@ -68,6 +68,7 @@ enum wire_type {
     WIRE_HEARD,   /* Yes, so long ago. Who has not says nothing. */
     WIRE_REFUSED, /* You get no session, and why: the last message of one. */
     WIRE_HAND,    /* At the end: my disk does not take my model; does yours? */
+    WIRE_PART,    /* Bytes of a DELTA that is still being made, its end first. Bulk. */
     WIRE_TYPE_END
 };
 
@@ -269,7 +270,16 @@ struct wire_delta
     float mean_dist2,
         mean_norm2; /* The sender's averages, any sign; see gossip/exchange/sketch.h. */
     struct bytes sketch;
-    struct bytes payload;
+    struct bytes payload; /* None: all of it came in PARTs over this session. */
+};
+
+/* A part of the payload of a DELTA that is not said yet (--overlap layer): the bytes that stand in front of the
+ * `after` bytes, its last ones, that came before. */
+struct wire_part
+{
+    uint64_t epoch, round; /* The DELTA's. */
+    uint64_t after;
+    struct bytes payload; /* One byte or more. */
 };
 
 #define WIRE_ROUND_WINDOW UINT64_MAX
@@ -341,6 +351,7 @@ struct wire_message
         struct wire_hand hand;
         struct wire_edge edge;
         struct wire_delta delta;
+        struct wire_part part;
         struct wire_model_req model_req;
         struct wire_model model;
         struct wire_status status;
@@ -387,6 +398,7 @@ size_t wire_put_hand(uint8_t *out, size_t cap, const struct wire_hand *m);
 size_t wire_put_edge(uint8_t *out, size_t cap, const struct wire_edge *m);
 size_t wire_put_edge_close(uint8_t *out, size_t cap);
 size_t wire_put_delta(uint8_t *out, size_t cap, const struct wire_delta *m);
+size_t wire_put_part(uint8_t *out, size_t cap, const struct wire_part *m);
 size_t wire_put_model_req(uint8_t *out, size_t cap, const struct wire_model_req *m);
 size_t wire_put_model(uint8_t *out, size_t cap, const struct wire_model *m);
 size_t wire_put_status_req(uint8_t *out, size_t cap);

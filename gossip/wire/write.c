@@ -330,6 +330,18 @@ size_t wire_put_delta(uint8_t *out, size_t cap, const struct wire_delta *m)
     return end(&o);
 }
 
+size_t wire_put_part(uint8_t *out, size_t cap, const struct wire_part *m)
+{
+    struct out o;
+    begin(&o, out, cap);
+    put_type(&o, WIRE_PART);
+    put_uint(&o, m->epoch);
+    put_uint(&o, m->round);
+    put_uint(&o, m->after);
+    put_bulk(&o, m->payload);
+    return end(&o);
+}
+
 size_t wire_put_model_req(uint8_t *out, size_t cap, const struct wire_model_req *m)
 {
     struct out o;

@@ -78,5 +78,7 @@ void model_backward(const struct model *m, const struct model_pass *p, float *d_
         pass.d_in = gradient_of(p, l->from, i, &pass.add_in);
         pass.d_with = gradient_of(p, l->with, i, &pass.add_with);
         layer_op(l->kind)->backward(l, &pass);
+        if (p->done != NULL && layer_op(l->kind)->params != NULL)
+            p->done(p->done_self, l->at[0]);
     }
 }

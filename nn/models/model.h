@@ -116,6 +116,10 @@ struct model_pass
     const struct model_plan *plan;
     float *arena;            /* plan->n_floats, aligned to 64 bytes. */
     struct sparse_rows rows; /* The input of a model that is `sparse`. */
+    /* Backward, after each layer that has parameters: grad[from..] of the trained ones is whole,
+     * and backward reads x[from..] no more. `from` falls. May be NULL. */
+    void (*done)(void *self, size_t from);
+    void *done_self;
 };
 
 /* Where sample i goes, [h][w][c] floats (dataset_sample() of nn/data/dataset.h writes

@@ -34,7 +34,9 @@ struct batch
     const struct augment *augment;
     uint64_t position; /* The first one's, in the peer's endless sequence of samples. */
     float smoothing;
-    size_t n_mean; /* Rows that the gradient is a mean of. */
+    size_t n_mean;                         /* Rows that the gradient is a mean of. */
+    void (*done)(void *self, size_t from); /* As of a model_pass. */
+    void *done_self;
 };
 
 static size_t sample_of(const struct batch *b, uint32_t i)
@@ -81,7 +83,13 @@ static void load_batch(const struct sgd_config *c, struct sgd_part *p, struct mo
 static struct loss run_pass(const struct sgd_config *c, struct sgd_part *p,
                             const struct model_plan *plan, const float *x, const struct batch *b)
 {
-    struct model_pass pass = {.n = b->n, .x = x, .grad = p->grad, .plan = plan, .arena = p->arena};
+    struct model_pass pass = {.n = b->n,
+                              .x = x,
+                              .grad = p->grad,
+                              .plan = plan,
+                              .arena = p->arena,
+                              .done = b->done,
+                              .done_self = b->done_self};
     load_batch(c, p, &pass, b);
     float *logits = model_forward(c->model, &pass);
     struct loss_batch l = {.n = (size_t)b->n * c->model->n_rows,
@@ -123,6 +131,8 @@ struct step
     struct sgd_trainer *t;
     uint64_t position; /* The batch's first sample's. */
     struct optimiser_step update;
+    bool by_layer; /* Trained segments move as soon as their layer is done, */
+    size_t n_left; /* but for so many, the first ones. */
 };
 
 /* Running statistics come as differences to a part's mean: what adds up to the
@@ -133,11 +143,41 @@ static void weigh_statistics(const struct model *m, float *grad, float share)
         grad[i] *= share;
 }
 
+/* What lies at `from` or behind it moves, and is told. */
+static void step_layer(void *self, size_t from)
+{
+    struct step *step = self;
+    struct sgd_trainer *t = step->t;
+    size_t end = step->n_left;
+    struct optimiser_step update = step->update;
+    while (step->n_left > 0 && update.segments[step->n_left - 1].offset >= from)
+        step->n_left--;
+    update.segments += step->n_left;
+    update.n_segments = end - step->n_left;
+    optimiser_step(&t->config.optimiser, &update);
+    t->done(t->done_arg, from);
+}
+
+/* What no layer has moved: the first segments, if any, and running statistics. */
+static void step_others(const struct step *step)
+{
+    const struct optimiser *o = &step->t->config.optimiser;
+    struct optimiser_step update = step->update;
+    size_t n = update.n_segments;
+    update.n_segments = step->n_left;
+    optimiser_step(o, &update);
+    while (n > 0 && !step->update.segments[n - 1].trained)
+        n--;
+    update.segments = step->update.segments + n;
+    update.n_segments = step->update.n_segments - n;
+    optimiser_step(o, &update);
+}
+
 /* Part k of a step: pass its samples through the model, with a gradient of its own. The part's
  * mean is over the whole batch's rows, so that the parts' gradients just add up. */
 static void step_gradient(void *self, uint32_t k)
 {
-    const struct step *step = self;
+    struct step *step = self;
     const struct sgd_config *c = &step->t->config;
     struct sgd_scratch *s = c->scratch;
     struct sgd_part *p = &s->part[k];
@@ -153,7 +193,9 @@ static void step_gradient(void *self, uint32_t k)
                       .augment = &c->augment,
                       .position = step->position + from,
                       .smoothing = (float)c->label_smoothing,
-                      .n_mean = (size_t)c->batch * c->model->n_rows};
+                      .n_mean = (size_t)c->batch * c->model->n_rows,
+                      .done = step->by_layer ? step_layer : NULL,
+                      .done_self = step};
     p->loss = run_pass(c, p, &s->train, step->update.x, &b);
     if (b.n < c->batch)
         weigh_statistics(c->model, p->grad, (float)b.n / (float)c->batch);
@@ -201,13 +243,27 @@ static void run_step(struct step *step)
     struct sgd_scratch *s = c->scratch;
     step->update.t = ++step->t->t;
     team_run(s->team, step_gradient, step);
-    if (c->optimiser.clip > 0) { /* It must know the whole gradient. */
+    if (step->by_layer) {
+        step_others(step);
+    } else if (c->optimiser.clip > 0) { /* It must know the whole gradient. */
         team_run(s->team, step_add, step);
         optimiser_clip(&c->optimiser, c->model->segments, c->model->n_segments, s->part[0].grad);
         team_run(s->team, step_update, step);
     } else {
         team_run(s->team, step_add_update, step);
     }
+}
+
+/* A gradient must be whole before it is clipped, and before the parts of several threads add up. */
+static void begin_layers(struct step *step)
+{
+    const struct sgd_config *c = &step->t->config;
+    step->by_layer = step->t->done != NULL && c->optimiser.clip == 0 && c->scratch->threads == 1;
+    step->n_left = 0;
+    step->update.segments = c->model->segments;
+    step->update.n_segments = c->model->n_segments;
+    while (step->n_left < c->model->n_segments && c->model->segments[step->n_left].trained)
+        step->n_left++;
 }
 
 static void trainer_steps(void *self, float *x, uint64_t round, uint32_t n_steps,
@@ -226,10 +282,20 @@ static void trainer_steps(void *self, float *x, uint64_t round, uint32_t n_steps
     for (uint32_t i = 0; i < n_steps; i++) {
         shard_batch(c->shard, round, i, c->batch, s->index);
         step.position = (round * c->shard->local_steps + i) * c->batch;
+        if (i + 1 == n_steps)
+            begin_layers(&step);
         run_step(&step);
         report_add(report, s, (uint64_t)c->batch * c->model->n_rows);
     }
+    t->done = NULL;
     report_finish(report);
+}
+
+static void trainer_watch(void *self, void (*done)(void *arg, size_t from), void *arg)
+{
+    struct sgd_trainer *t = self;
+    t->done = done;
+    t->done_arg = arg;
 }
 
 static void trainer_init(void *self, float *x)
@@ -383,6 +449,7 @@ struct trainer sgd_trainer_face(struct sgd_trainer *t)
                             .guess = log((double)m->n_classes),
                             .init = trainer_init,
                             .steps = trainer_steps,
+                            .watch = trainer_watch,
                             .sent = trainer_sent,
                             .evaluate = trainer_evaluate,
                             .members = trainer_members,

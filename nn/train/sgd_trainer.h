@@ -54,6 +54,8 @@ struct sgd_trainer
     float *second;   /* ... Adam's second moment (else NULL) ... */
     uint64_t t;      /* ... and its number of steps. */
     struct sgd_scratch *own;
+    void (*done)(void *arg, size_t from); /* In the next steps(); or NULL. */
+    void *done_arg;
 };
 
 /* 0, or -EINVAL with a sentence (the data are not of the model's shape), or

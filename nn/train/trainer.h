@@ -42,6 +42,11 @@ struct trainer
     void (*steps)(void *self, float *x, uint64_t round, uint32_t n_steps,
                   struct trainer_report *report);
 
+    /* In the last step of the next steps() call done(arg, from), each time that x[from..] of the
+     * trained parameters is as steps() will leave it, with falling `from`: their layers are done,
+     * and those before go on. Perhaps it is never called. May be NULL: then it never is. */
+    void (*watch)(void *self, void (*done)(void *arg, size_t from), void *arg);
+
     /* Trained coordinates with sent[k] != 0 have gone out, and with them all that the
      * momentum held of them: forget it (DGC's factor masking, Lin et al. 2018).
      * May be NULL: then there is no momentum. */

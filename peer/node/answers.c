@@ -25,6 +25,7 @@ void node_progress(const struct node *n, struct node_progress *p)
     p->strangers = n->n_strangers;
     p->resets = n->edges.n_resets;
     p->distrusted = n->edges.n_distrusted;
+    p->bytes_ahead = n->edges.bytes_ahead;
     p->violations = n->sessions.n_violations;
 }
 

@@ -1,6 +1,7 @@
 /* peer/node/edges.c -- which edges there are, and what is said over each. */
 #include "peer/node/edges.h"
 
+#include "peer/node/parts.h"
 #include "peer/node/rounds.h"
 #include "peer/node/schedule.h"
 #include "topology/topology.h"
@@ -374,15 +375,25 @@ void edges_delta(struct edges *es, const struct link *l, const struct wire_delta
         sessions_violation(es->sessions, l, "DELTA from after the run's end");
         return;
     }
-    if (!workshop_valid(es->workshop, d, &sketch)) {
+    struct wire_delta whole = *d;
+    edge_gather(&b->edge, &whole);
+    if (!workshop_valid(es->workshop, &whole, &sketch)) {
         sessions_violation(es->sessions, l, "DELTA does not decode");
         return;
     }
-    edge_store(&b->edge, d, &sketch);
+    edge_store(&b->edge, &whole, &sketch);
     stale_delta(&b->stale, &b->edge, es->beat, es->env->now_us);
     pace_heard(&es->pace, 1e-3 * (double)d->pace);
     hear_due(es, b, d->checkpoint);
     es->exchange_us = b->beat_us = es->env->now_us;
+}
+
+/* What comes of it counts with its DELTA. */
+void edges_part(struct edges *es, const struct link *l, const struct wire_part *m)
+{
+    struct neighbour *b = over(es, l);
+    if (b != NULL && edge_part(&b->edge, m) == EDGE_VIOLATION)
+        sessions_violation(es->sessions, l, "PART out of its place");
 }
 
 void edges_coming(struct edges *es, const struct link *l)
@@ -429,7 +440,7 @@ void edges_say_beat(struct edges *es, uint64_t beat, uint64_t due, uint32_t sett
     }
 }
 
-static void send_delta(struct edges *es, const struct neighbour *b, const struct edge_sent *sent)
+static void send_delta(struct edges *es, struct neighbour *b, const struct edge_sent *sent)
 {
     uint8_t head[WIRE_HEAD_MAX + SKETCH_BYTES_MAX];
     struct wire_delta d = sent->head;
@@ -438,10 +449,12 @@ static void send_delta(struct edges *es, const struct neighbour *b, const struct
     d.mean_dist2 = sent->sketch.u;
     d.mean_norm2 = sent->sketch.q;
     d.sketch = (struct bytes){sent->sketch.bytes, sent->sketch.n};
-    d.payload.p = packet_bytes(sent->payload, &d.payload.n);
+    struct packet *body = parts_complete(es, b, sent) ? NULL : sent->payload;
+    if (body != NULL)
+        d.payload.p = packet_bytes(body, &d.payload.n);
     len = wire_put_delta(head, sizeof head, &d);
     assert(len > 0);
-    sessions_send(es->sessions, b->link, true, head, len, sent->payload);
+    sessions_send(es->sessions, b->link, true, head, len, body);
 }
 
 /* ---- links come and go ---- */
@@ -581,12 +594,4 @@ void edges_reset_mismatched(struct edges *es)
         b->edge.epoch = 0;
         b->must_ask = true;
     }
-}
-
-bool edges_new_runaway(struct edges *es, size_t i)
-{
-    struct neighbour *b = es->at[i];
-    bool is_new = b->edge.gamma.n_runaways > b->n_runaways;
-    b->n_runaways = b->edge.gamma.n_runaways;
-    return is_new;
 }

@@ -26,13 +26,21 @@
 #include "peer/node/workshop.h"
 
 /* Rounds of a pass: at most 2 log2(members) + 2 (topology/base.c). */
-enum { EDGES_ROUNDS_MAX = 24 };
+enum { EDGES_ROUNDS_MAX = 24, EDGES_PARTS_MAX = 64 };
 
 /* What a BEAT of theirs said beside their beat. */
 struct neighbour_word
 {
     uint64_t beat;
     uint32_t settled; /* As that of a delta. */
+};
+
+/* What of our delta in the making has gone ahead of it (parts.h). */
+struct neighbour_part
+{
+    uint32_t link; /* Over the link of this number. */
+    uint64_t epoch, round;
+    size_t n; /* So many bytes, its last ones. 0: none. */
 };
 
 /* A neighbour in the topology, and our edge to it. */
@@ -61,6 +69,7 @@ struct neighbour
     bool distrusted;     /* It was, and the edge has not gone well since: */
     bool for_good;       /* nor has it another chance in the last phase. */
     uint32_t n_runaways; /* So many that the edge's gamma counted have been told to the user. */
+    struct neighbour_part part;
     uint32_t turn[EDGES_ROUNDS_MAX]; /* By round of a pass: 0, or its weight then (rota_word()). */
 };
 
@@ -101,6 +110,9 @@ struct edges
     uint64_t n_distrusted; /* Times that an edge was barred. */
     int64_t excused_us;    /* When a neighbour was waited for no more, for the first time. */
     struct early_edge early[NODE_LINKS_MAX]; /* By the link's place. */
+    struct packet *part[EDGES_PARTS_MAX];    /* parts.c's: n_parts that this step sends, */
+    size_t n_parts, parts_told;              /* and how much of the job's delta has been told of. */
+    uint64_t bytes_ahead;                    /* That went out so, over all edges. */
 };
 
 void edges_init(struct edges *es, struct env *env, struct sessions *s, struct workshop *w);
@@ -111,6 +123,7 @@ void edges_close_all(struct edges *es);
 void edges_edge(struct edges *es, const struct link *l, const struct wire_edge *m);
 void edges_edge_close(struct edges *es, const struct link *l);
 void edges_delta(struct edges *es, const struct link *l, const struct wire_delta *d);
+void edges_part(struct edges *es, const struct link *l, const struct wire_part *m);
 /* A part of a long message came over this session. */
 void edges_coming(struct edges *es, const struct link *l);
 void edges_beat(struct edges *es, const struct link *l, const struct wire_beat *m);

@@ -79,3 +79,11 @@ void edges_judge(struct edges *es, uint64_t skipped)
             b->distrusted = b->for_good = false;
     }
 }
+
+bool edges_new_runaway(struct edges *es, size_t i)
+{
+    struct neighbour *b = es->at[i];
+    bool is_new = b->edge.gamma.n_runaways > b->n_runaways;
+    b->n_runaways = b->edge.gamma.n_runaways;
+    return is_new;
+}

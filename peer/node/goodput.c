@@ -95,7 +95,8 @@ uint32_t goodput_floor(struct goodput *g, const struct edges *es, uint32_t rung)
         return g->uplink.floor;
     double compute_s = 1e-6 * (double)g->worked_us / (double)g->n_worked;
     uplink_look(&g->uplink, s_per_byte,
-                uplink_budget(compute_s, es->workshop->run.overlap > 0, rtt_s), rung);
+                uplink_budget(compute_s, es->workshop->run.overlap == RUN_OVERLAP_ROUND, rtt_s),
+                rung);
     g->s_per_byte = s_per_byte;
     g->looked_us = es->env->now_us;
     g->worked_us = g->n_worked = 0;

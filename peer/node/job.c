@@ -1,6 +1,7 @@
 /* peer/node/job.c -- the worker's job: planned on the loop's thread, done on another. */
 #include "peer/node/job.h"
 
+#include "peer/node/parts.h"
 #include "peer/node/rounds.h"
 #include "peer/run/exit.h"
 #include "topology/topology.h"
@@ -10,6 +11,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* A neighbour's queue holds so many parts of a delta, and the rest of it. */
+enum { PARTS_MAX = 3 };
 
 void job_init(struct job *j, struct env *env, struct workshop *w, struct edges *es,
               struct phases *ph, struct orders *o)
@@ -182,7 +186,10 @@ static void plan_training(struct job *j)
                      : pace_steps(&j->edges->pace, run_steps(&w->run), run_steps_most(&w->run));
     j->evaluate = j->steps && every > 0 && ph->round > 0 && ph->round % every == 0;
     j->evaluate_samples = j->env->config.evaluate_samples;
-    j->part = j->steps && j->workshop->run.overlap ? JOB_AHEAD : JOB_WHOLE;
+    j->part = j->steps && w->run.overlap == RUN_OVERLAP_ROUND ? JOB_AHEAD : JOB_WHOLE;
+    j->told = j->n_parts = 0;
+    atomic_store(&j->parts, 0);
+    j->edges->parts_told = 0;
     j->compute_us = j->mix_us = 0;
 }
 
@@ -305,6 +312,26 @@ static void weigh_steps(const struct job *j)
         x[i] = w->before[i] + weight * (x[i] - w->before[i]);
 }
 
+/* Worker: layers from this parameter on are done. Who hears of it too late sends it with the rest. */
+static void layers_done(void *self, size_t from)
+{
+    struct job *j = self;
+    const struct mixing *m = &j->workshop->mixing;
+    size_t n = mixing_part(&j->workshop->mixing, from);
+    if (n < j->told + mixing_part_least(m) || j->n_parts == PARTS_MAX)
+        return;
+    j->told = n;
+    j->n_parts++;
+    atomic_store(&j->parts, n);
+    j->env->config.part(j->env->config.part_self);
+}
+
+void job_part(struct job *j)
+{
+    if (j->working)
+        parts_send(j->edges, atomic_load(&j->parts));
+}
+
 /* Local steps, unless they lead nowhere; with --compress auto or --pull, how far they go, too. */
 static void train(struct job *j)
 {
@@ -314,8 +341,12 @@ static void train(struct job *j)
     if (w->before != NULL)
         memcpy(w->before, w->mixing.x, dim * sizeof *w->before);
     rollback_mark(&j->rollback, w->mixing.x, j->round);
+    if (w->mixing.parts.of != NULL && t->watch != NULL && j->env->config.part != NULL)
+        t->watch(t->self, layers_done, j);
     t->steps(t->self, w->mixing.x, j->round, j->n_steps, &j->trained);
     j->ran_away = rollback_look(&j->rollback, w->mixing.x, &j->trained);
+    if (j->ran_away)
+        mixing_drop_parts(&w->mixing);
     weigh_steps(j);
     double step2 = w->before != NULL ? vec_dist2(w->mixing.x, w->before, dim) : 0;
     if (w->by_drift)

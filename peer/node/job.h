@@ -9,6 +9,9 @@
  *   --overlap 0   mix  steps  encode                x' = x + gamma w (b - a);  x' + steps;  Q(x' - a)
  *   --overlap 1   mix  encode --deltas out-> steps  x' = x + gamma w (b - a);  Q(x' - a);  x' + steps
  *
+ * With --overlap layer it is one job, and the same numbers as without, but its deltas go out in parts
+ * while the last local step is on its way back through the layers (parts.h).
+ *
  * What the next round mixes is then of the model before the steps, and adds to what they did: in
  * either order an exchange is equal and opposite, and keeps the mean.
  *
@@ -23,6 +26,8 @@
 #include "peer/node/orders.h"
 #include "peer/node/phases.h"
 #include "peer/node/rollback.h"
+
+#include <stdatomic.h>
 
 enum job_part {
     JOB_WHOLE, /* All that the phase asks for. */
@@ -62,6 +67,9 @@ struct job
     struct goodput goodput; /* The loop's, at all times. */
     struct verdict verdict;
     struct rollback rollback;
+    size_t told;                  /* By the worker: so many bytes of the delta are there, */
+    uint32_t n_parts;             /* in so many parts; */
+    atomic_size_t parts;          /* and so many have been told to the loop. */
     bool ran_away;                /* In this job training did, and x is that of rollback.round. */
     struct node_progress figures; /* Those that jobs make. */
 };
@@ -78,6 +86,8 @@ void job_start(struct job *j); /* Plan a job of the present phase. */
 void job_last(struct job *j);  /* Nothing more is mixed: measure and test. */
 /* On the worker's thread. */
 void job_work(struct job *j, int64_t (*clock_us)(void));
+/* It is at its last local step, and says that there is more of a delta (--overlap layer). */
+void job_part(struct job *j);
 /* The worker is done, whatever comes of it. */
 void job_over(struct job *j);
 /* Report what came of it. False: it diverged, and the node ends. */

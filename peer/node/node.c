@@ -3,6 +3,7 @@
 
 #include "peer/node/ending.h"
 #include "peer/node/final.h"
+#include "peer/node/parts.h"
 #include "peer/node/state.h"
 
 #include <assert.h>
@@ -204,6 +205,11 @@ static void on_delta(struct node *n, const struct link *l, const struct wire_mes
     edges_delta(&n->edges, l, &m->delta);
 }
 
+static void on_part(struct node *n, const struct link *l, const struct wire_message *m)
+{
+    edges_part(&n->edges, l, &m->part);
+}
+
 static void on_beat(struct node *n, const struct link *l, const struct wire_message *m)
 {
     edges_beat(&n->edges, l, &m->beat);
@@ -287,7 +293,8 @@ static const struct
                                [WIRE_PROBE] = {on_probe, false, "bad PROBE"},
                                [WIRE_HEARD] = {on_heard, false, "bad HEARD"},
                                [WIRE_REFUSED] = {on_refused, false, "bad REFUSED"},
-                               [WIRE_HAND] = {final_hand, false, "bad HAND"}};
+                               [WIRE_HAND] = {final_hand, false, "bad HAND"},
+                               [WIRE_PART] = {on_part, false, "bad PART"}};
 
 /* Bytes become a message here and nowhere else in the node. */
 static void receive(struct node *n, const struct link *l, const uint8_t *p, size_t len)
@@ -403,6 +410,9 @@ static void handle(struct node *n, const struct node_event *ev)
         if (l != NULL && ev->heard.record)
             edges_coming(&n->edges, l);
         break;
+    case NODE_PART:
+        job_part(&n->job);
+        break;
     case NODE_WORKED:
         worked(n);
         break;
@@ -514,6 +524,7 @@ void node_step(struct node *n, const struct node_event *ev, struct node_effects 
 {
     env_begin_step(&n->env, ev->now_us, fx);
     orders_release(&n->orders);
+    parts_release(&n->edges);
     n->clock_ms = ev->io.clock_ms;
     hand_release(&n->hand);
     if (ev->type == NODE_WORKED || ev->type == NODE_TIMER) {

@@ -4,7 +4,7 @@
  * a driver (peer/uv over sockets, peer/sim over a heap of events) feeds it
  * events and carries out the effects it asks for.
  *
- *   START, TIMER, LINK_UP, LINK_DOWN, RECV, RESOLVED, WORKED, KEPT, ADMIT, STOP
+ *   START, TIMER, LINK_UP, LINK_DOWN, RECV, RESOLVED, PART, WORKED, KEPT, ADMIT, STOP
  *        |                                                            ^
  *        v                                                            |
  *   node_step() --effects--> sends, dials, hang-ups, resolves, notes, job
@@ -54,6 +54,7 @@ enum node_event_type {
     NODE_RECV,        /* A whole message: link, recv.* */
     NODE_HEARD,   /* Bytes of a message that is not whole yet: link, heard.*. A few times a second
                        * while a long one comes in: who sends it is neither silent nor stuck. */
+    NODE_PART,    /* The job goes on, and config.part was called: what is there can be sent. */
     NODE_WORKED,  /* The job is done. */
     NODE_SENT,    /* The bulk message being sent on `link` has left our queue. */
     NODE_KEPT,    /* What write_model asked for is stored, or could not be: kept.* */
@@ -253,6 +254,13 @@ struct node_config
                         char error[RUN_ERROR_MAX]);
     void *make_trainer_self;
 
+    /* Called on the worker's thread within node_work(): post NODE_PART. NULL: deltas go out whole,
+     * after the job. */
+    void (*part)(void *self);
+    void *part_self;
+    size_t
+        part_least; /* Bytes of a part; 0: what is worth a message. For tests, whose models are small. */
+
     uint64_t evaluate_every;   /* Rounds between evaluations in training; 0: only at the end. */
     uint64_t evaluate_samples; /* An evaluation in training takes so many; the last takes all. */
 
@@ -305,6 +313,8 @@ struct node_progress
     /* Totals: local steps; apply, mix and encode; waiting for others. */
     double compute_s, mix_s, wait_s;
     uint64_t bytes_sent, bytes_received; /* At the socket, as the driver last told. */
+    uint64_t bytes_ahead; /* Bytes of deltas, sent before their round's local steps were
+                                          * over (--overlap layer). */
     uint32_t n_live, n_edges;
     uint64_t resets, violations, exchanges; /* Totals over all edges. */
     uint64_t distrusted;         /* Times that an edge was closed for what came over it. */

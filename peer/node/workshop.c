@@ -44,6 +44,8 @@ static int open_mixing(struct workshop *w)
                               .pull = r->pull,
                               .mixer = own != NULL ? own : mixer_all[r->mixer],
                               .error_feedback = r->error_feedback,
+                              .by_layer = r->overlap == RUN_OVERLAP_LAYER,
+                              .part_least = w->env->config.part_least,
                               .complete = strcmp(r->topology, "complete") == 0,
                               .run_seed = r->seed,
                               .draw_key =

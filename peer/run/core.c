@@ -299,11 +299,12 @@ static int check_rota(const struct run *r, char error[RUN_ERROR_MAX])
     const char *why = r->policy != RUN_SYNC ? "needs --policy sync: all have to be in one round"
                       : sends_updates(r)    ? "needs --mixer choco: an update would reach the "
                                               "partners of one round only"
-                      : r->overlap > 0      ? "does not go with --overlap 1 yet: a cluster that is "
-                                              "ended while it comes back would not go on with the "
-                                              "same bits"
-                      : r->tolerate > 0     ? "has too few neighbours in a round for --tolerate"
-                                            : NULL;
+                      : r->overlap == RUN_OVERLAP_ROUND
+                          ? "does not go with --overlap 1 yet: a cluster that is "
+                            "ended while it comes back would not go on with the "
+                            "same bits"
+                      : r->tolerate > 0 ? "has too few neighbours in a round for --tolerate"
+                                        : NULL;
     if (why != NULL)
         return refuse_graph("topology", r->topology, why, error);
     int err = check_rota_codec("compress", r->compress, "topology", r->topology, error);
@@ -358,6 +359,13 @@ int run_core_check(const struct run *r, char error[RUN_ERROR_MAX])
                  "--mixer %s: needs a number of --local-steps, not auto: what it sends are sums of "
                  "equally many steps",
                  mixer_all[r->mixer]->name);
+        return -EINVAL;
+    }
+    if (r->overlap == RUN_OVERLAP_LAYER && r->local_steps == 0) {
+        snprintf(
+            error, RUN_ERROR_MAX,
+            "--overlap layer: needs a number of --local-steps, not auto: what steps have done is "
+            "weighed when all are done");
         return -EINVAL;
     }
     if (r->policy == RUN_ASYNC && r->local_steps == 0) {
@@ -438,13 +446,15 @@ const struct run_key run_core_keys[] = {
      .help = "wait for every neighbour's round (sync), never (async), or where the slowest is N "
              "rounds behind (ssp:N, stale synchronous)",
      .choices = "sync|async|ssp:N", RUN_FIELD(policy)},
-    {.name = "overlap", .kind = RUN_UINT, .fallback = "0",
+    {.name = "overlap", .kind = RUN_CHOICE, .fallback = "0",
      .help = "1: a round's exchange is under way during its local steps: it is of the model that "
-             "they start from, and a round waits only for what of it takes longer than they do",
-     .min = 0, .max = 1, RUN_FIELD(overlap),
+             "they start from, and a round waits only for what of it takes longer than they do; "
+             "layer: a delta goes out layer by layer as the last local step is done with them, each "
+             "compressed by itself",
+     .choices = "0|1|layer", RUN_FIELD(overlap),
      .useless = sends_updates, .of = "mixer",
      .why = "only with --mixer choco: an update is what local steps have done, and there is none "
-            "before them"},
+            "before they are over"},
     {.name = "seed", .kind = RUN_UINT, .fallback = "1",
      .help = "of every random choice of the run",
      .min = 0, .max = UINT64_MAX, RUN_FIELD(seed)},

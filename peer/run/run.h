@@ -45,6 +45,13 @@ enum {
 
 struct run_trainer;
 
+/* When a round's delta goes out (peer/node/job.h). */
+enum run_overlap {
+    RUN_OVERLAP_NONE,  /* After the local steps, */
+    RUN_OVERLAP_ROUND, /* before them, */
+    RUN_OVERLAP_LAYER  /* or as the last one is done with the layers, one by one. */
+};
+
 /* The parsed form. Specs keep their canonical text. */
 struct run
 {
@@ -60,7 +67,7 @@ struct run
     bool gamma_auto;
     double gamma;
     enum run_policy policy;
-    uint32_t overlap; /* 1: a round's delta goes out before its local steps (peer/node/job.h). */
+    enum run_overlap overlap;
     uint64_t seed;
     uint64_t rounds; /* 0: not known yet. Epochs are resolved to rounds before a run is fixed. */
     uint32_t min_peers;

@@ -115,6 +115,13 @@ static int check(const struct run *r, char error[RUN_ERROR_MAX])
 {
     const struct sgd_values *v = sgd_values(r);
     struct data_shape shape;
+    if (r->overlap == RUN_OVERLAP_LAYER && v->clip > 0) {
+        snprintf(
+            error, RUN_ERROR_MAX,
+            "--overlap layer: not with --clip %g: a gradient is cut when the whole of it is there",
+            v->clip);
+        return -EINVAL;
+    }
     if (strcmp(v->augment, "none") == 0 || !data_kind_fixed(v->data)
         || data_shape(v->data, &shape) != 0 || shape.form == DATA_IMAGES)
         return 0;

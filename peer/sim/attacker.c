@@ -219,6 +219,7 @@ static size_t put_false_round(const struct attacker *a, struct wire_message *m, 
     case WIRE_HEARD:
     case WIRE_REFUSED:
     case WIRE_HAND:
+    case WIRE_PART:
     case WIRE_TYPE_END:
         break;
     }
@@ -257,6 +258,7 @@ struct attacker *attacker_new(struct sim_world *w, uint32_t peer)
     *a = (struct attacker){.mixer = mixer_choco, .world = w, .peer = peer};
     a->mixer.name = "liar";
     a->mixer.own_deltas = true;
+    a->mixer.parts = false;
     a->mixer.open = open_liar;
     a->mixer.close = close_liar;
     a->mixer.apply = apply;

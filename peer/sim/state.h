@@ -61,6 +61,7 @@ struct sim_peer
     bool stopped; /* Its loop stands still: what comes waits in `late`. */
     bool hung;    /* Its worker does: WORKED waits there. */
     bool full;    /* Its disk is: nothing can be stored. */
+    bool parts;   /* The job has told of parts of a delta. */
     struct sim_queue late;
     struct sim_kept kept;
 };

@@ -61,6 +61,13 @@ static uint64_t incarnation(const struct sim_world *w, const struct sim_peer *p)
     return w->config.sessions ? (uint64_t)(w->now_us / 1000) + 1 : p->boot + 1u;
 }
 
+/* Called within node_work(). */
+static void tell_part(void *self)
+{
+    struct sim_peer *p = self;
+    p->parts = true;
+}
+
 int sim_start_peer(struct sim_world *w, struct sim_peer *p)
 {
     p->crypto = (struct members_crypto){p, toy_verify, toy_sign};
@@ -79,6 +86,8 @@ int sim_start_peer(struct sim_world *w, struct sim_peer *p)
                             .run = w->config.run,
                             .make_trainer = make_trainer,
                             .make_trainer_self = p,
+                            .part = tell_part,
+                            .part_self = p,
                             .evaluate_every = w->config.evaluate_every,
                             .evaluate_samples = w->config.evaluate_samples,
                             .checkpoint_us = w->config.checkpoint_us};
@@ -238,10 +247,23 @@ static double job_us(const struct sim_world *w, const struct sim_peer *p)
     return size.ahead ? 0 : us * (double)size.n_steps;
 }
 
+/* Layers are done, the last ones first, during the second half of the last local step: parts of a delta
+ * (--overlap layer) are taken to be there when that begins. */
+static void post_parts(struct sim_world *w, struct sim_peer *p, double job_us)
+{
+    struct node_size size;
+    node_size(p->node, &size);
+    double us = job_us * (1 - 0.5 / (double)(size.n_steps > 0 ? size.n_steps : 1));
+    if (p->parts)
+        sim_post(w, p, (struct sim_event){.at_us = w->now_us + (int64_t)us, .type = NODE_PART});
+    p->parts = false;
+}
+
 static void work(struct sim_world *w, struct sim_peer *p)
 {
     double us = job_us(w, p);
     node_work(p->node, no_clock);
+    post_parts(w, p, us);
     if (w->config.worked != NULL)
         w->config.worked(w->config.self, p->index);
     sim_post(w, p, (struct sim_event){.at_us = w->now_us + (int64_t)us, .type = NODE_WORKED});

@@ -234,10 +234,12 @@ static int open_parts(struct uv_driver *d, enum uv_driver_part *failed)
     snprintf(d->port, sizeof d->port, "%u", (unsigned)d->accept.port);
     struct node_config node = c->node;
     node.listen_port = d->port;
+    node.part = uv_worker_part;
+    node.part_self = &d->worker;
     int err = node_open(&d->node, &node);
     if (err < 0)
         return err;
-    err = uv_worker_open(&d->worker, d->loop, d->node, uv_feed_worked, d);
+    err = uv_worker_open(&d->worker, d->loop, d->node, uv_feed_worked, uv_feed_part, d);
     if (err < 0)
         goto no_worker;
     if (c->slots != NULL)

@@ -181,6 +181,11 @@ void uv_feed_worked(void *self)
     uv_feed(self, &(struct node_event){.type = NODE_WORKED});
 }
 
+void uv_feed_part(void *self)
+{
+    uv_feed(self, &(struct node_event){.type = NODE_PART});
+}
+
 /* Those known by now: the node may dial again in these very steps. */
 static void tell_failed(struct uv_driver *d)
 {

@@ -53,7 +53,7 @@ json_t *uv_metrics_object(const struct node_progress *p, double time_s)
         "{s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:s?, s:o, s:o, s:o, "
         "s:o, "
         "s:o, s:o, s:o, s:o, s:o, s:o,"
-        " s:o, s:o, s:o, s:o, s:o, s:s?, s:o}",
+        " s:o, s:o, s:o, s:o, s:o, s:s?, s:o, s:o}",
         "round", uv_metrics_whole(p->round), "rounds", uv_metrics_whole(p->n_rounds), "phase",
         uv_metrics_phase(p->phase, p->holds), "time_s", uv_metrics_figure(time_s), "loss",
         uv_metrics_figure(p->loss), "accuracy", uv_metrics_figure(p->evaluated ? p->accuracy : NAN),
@@ -73,7 +73,7 @@ json_t *uv_metrics_object(const struct node_progress *p, double time_s)
         uv_metrics_whole(p->steps_done), "rounds_done", uv_metrics_whole(p->rounds_done),
         "rounds_skipped", uv_metrics_whole(p->rounds_skipped), "joined_round",
         uv_metrics_whole(p->joined_round), "rung_by", p->rung_by, "goodput",
-        uv_metrics_figure(p->goodput));
+        uv_metrics_figure(p->goodput), "bytes_ahead", uv_metrics_whole(p->bytes_ahead));
 }
 
 char *uv_metrics_line(const struct node_progress *p, double time_s)

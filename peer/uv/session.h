@@ -28,7 +28,7 @@ enum {
     UV_SESSION_CHUNK =
         UV_SESSION_EMPTY + UV_SESSION_RECORD, /* Bytes: a whole record fits even behind a REKEY. */
     UV_SESSION_IN = 2 * UV_SESSION_RECORD,
-    UV_SESSION_BULK_MAX = 16,    /* Messages. */
+    UV_SESSION_BULK_MAX = 24,    /* Messages. */
     UV_SESSION_SPARES = 8,       /* Items that have left a queue, kept for the next messages. */
     UV_SESSION_HEAD_LEAST = 1024 /* Bytes of the smallest item: all but gossip and sketches fit. */
 };

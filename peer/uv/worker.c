@@ -33,19 +33,30 @@ static void on_async(uv_async_t *async)
 {
     struct uv_worker *w = async->data;
     uv_mutex_lock(&w->mutex);
-    bool finished = w->finished;
-    w->finished = false;
+    bool finished = w->finished, part = w->part;
+    w->finished = w->part = false;
     uv_mutex_unlock(&w->mutex);
+    if (part && !finished) /* Else what is there goes out with the rest. */
+        w->part_ready(w->self);
     if (!finished)
         return;
     w->busy = false;
     w->done(w->self);
 }
 
-int uv_worker_open(struct uv_worker *w, uv_loop_t *loop, struct node *node,
-                   void (*done)(void *self), void *self)
+void uv_worker_part(void *worker)
 {
-    *w = (struct uv_worker){.node = node, .done = done, .self = self};
+    struct uv_worker *w = worker;
+    uv_mutex_lock(&w->mutex);
+    w->part = true;
+    uv_mutex_unlock(&w->mutex);
+    uv_async_send(&w->async);
+}
+
+int uv_worker_open(struct uv_worker *w, uv_loop_t *loop, struct node *node,
+                   void (*done)(void *self), void (*part_ready)(void *self), void *self)
+{
+    *w = (struct uv_worker){.node = node, .done = done, .part_ready = part_ready, .self = self};
     int err = uv_mutex_init(&w->mutex);
     if (err < 0)
         return err;

@@ -1,6 +1,6 @@
 /* peer/uv/worker.h -- the one thread that computes, so that the loop never waits.
  *
- *   loop thread    uv_worker_post() .................... done()
+ *   loop thread    uv_worker_post() ... part_ready() ... done()
  *   worker thread            \--- node_work(node) ---/ uv_async
  *
  * At most one job at a time. Between post and done the worker owns the model
@@ -23,14 +23,18 @@ struct uv_worker
     bool busy;   /* Loop thread: a job was posted and done() not yet called. */
     bool posted; /* Under the mutex, like the next two. */
     bool finished;
+    bool part; /* uv_worker_part() was called, and part_ready() not since. */
     bool quit;
-    void (*done)(void *self); /* On the loop thread. */
+    void (*done)(void *self);       /* On the loop thread, */
+    void (*part_ready)(void *self); /* and so is this: once or more a job, or never. */
     void *self;
 };
 
 /* 0 or a negative errno. The node is borrowed until uv_worker_close(). */
 int uv_worker_open(struct uv_worker *w, uv_loop_t *loop, struct node *node,
-                   void (*done)(void *self), void *self);
+                   void (*done)(void *self), void (*part_ready)(void *self), void *self);
+/* For the node's config.part: on the worker's thread, within node_work(). */
+void uv_worker_part(void *worker);
 void uv_worker_post(struct uv_worker *w);
 /* Waits for a running job, then begins to close the async handle: run the loop
  * once more before the memory goes. done() is not called any more. */

@@ -56,6 +56,15 @@ equal pull --topology complete --peers 5 --tolerate 1 --pull 0.5 --compress qsgd
 # Deltas go out before the local steps, of which each takes a while.
 equal overlap --topology ring --overlap 1 --compress topk:0.05 --local-steps 3
 equal overlap-norms --topology ring --overlap 1 --compress qsgd:4 --model resnet:8 --rounds 10 --batch 8
+# Deltas go out layer by layer: over TCP when the worker gets to it, in the simulator at its own time.
+equal layers --topology ring --overlap layer --compress qsgd:8
+check "layers: bytes went ahead, in the simulator most of them" python3 - <<'PY'
+import json
+for way, least in (("local", 0), ("sim", 0.5)):
+    last = json.loads(open(f"{way}-layers/peer-0/metrics.jsonl").read().splitlines()[-1])
+    assert last["bytes_ahead"] > least * 2 * 50 * 61706, (way, last["bytes_ahead"])
+PY
+equal layers-norms --topology ring --overlap layer --compress topk:0.3+qsgd:4 --model resnet:8 --rounds 10 --batch 8
 # Batch norms: running statistics beside the weights.
 equal norms --topology ring --compress topk:0.05 --model resnet:8 --rounds 10 --batch 8
 # Precision by drift: what each peer looked at was the same, too.

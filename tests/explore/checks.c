@@ -268,11 +268,11 @@ static double exact_drift(const struct cluster *c, uint32_t set, uint64_t round,
     return n == 0 ? (double)NAN : d2 > 0 ? sqrt(d2 / m2) : 0;
 }
 
-/* Whom it counted as members when the round's models were kept: with --overlap that is before its local
+/* Whom it counted as members when the round's models were kept: with --overlap 1 that is before its local
  * steps, and behind those of the last round. */
 static uint32_t counted_at(const struct watched *w, uint64_t round)
 {
-    bool before = w->cluster->plan.overlap > 0 && round > 0 && w->has[round - 1];
+    bool before = w->cluster->plan.overlap == RUN_OVERLAP_ROUND && round > 0 && w->has[round - 1];
     return before ? w->counted[round - 1] & w->counted[round] : w->counted[round];
 }
 

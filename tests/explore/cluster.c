@@ -72,15 +72,29 @@ static void steps(void *self, float *x, uint64_t round, uint32_t n, struct train
     p->done++;
     for (size_t k = 0; k < c->plan.dim; k++)
         c->moved[k] -= (double)x[k];
-    for (uint32_t s = 0; s < n; s++)
-        for (size_t k = 0; k < c->plan.dim; k++) {
-            float z =
-                rng_unit_at(rng_key(c->plan.seed, RNG_TEST, p->index, round), s * c->plan.dim + k);
-            x[k] -= eta * (x[k] - p->target[k] + noise * (2 * z - 1));
-        }
+    uint64_t key = rng_key(c->plan.seed, RNG_TEST, p->index, round);
+    for (size_t i = 2;
+         i-- > 0;) { /* Nothing is of more than one segment: the last one comes first. */
+        const struct segment *g = &c->segment[i];
+        for (uint32_t s = 0; s < n; s++)
+            for (size_t k = g->offset; k < g->offset + g->n; k++) {
+                float z = rng_unit_at(key, s * c->plan.dim + k);
+                x[k] -= eta * (x[k] - p->target[k] + noise * (2 * z - 1));
+            }
+        if (p->done_layer != NULL)
+            p->done_layer(p->done_arg, g->offset);
+    }
+    p->done_layer = NULL;
     for (size_t k = 0; k < c->plan.dim; k++)
         c->moved[k] += (double)x[k];
     *report = (struct trainer_report){.loss = 1, .n_samples = 32};
+}
+
+static void watch_layers(void *self, void (*done)(void *arg, size_t from), void *arg)
+{
+    struct watched *p = self;
+    p->done_layer = done;
+    p->done_arg = arg;
 }
 
 static void evaluate(void *self, const float *x, uint64_t most, struct trainer_report *report)
@@ -112,6 +126,7 @@ static int make_trainer(void *self, uint32_t peer, const struct run *run, struct
                           .self = &c->peer[peer],
                           .init = init_model,
                           .steps = steps,
+                          .watch = watch_layers,
                           .evaluate = evaluate,
                           .members = members};
     return 0;
@@ -193,6 +208,7 @@ static void configure(void *self, uint32_t peer, struct node_config *n)
 {
     struct cluster *c = self;
     n->patience_us = (int64_t)(c->plan.patience_s * 1e6);
+    n->part_least = 1;
     n->worker_limit_us = (int64_t)(c->plan.worker_limit_s * 1e6);
     admission_configure(c, peer, n);
     n->n_known = n_known(c);

@@ -73,6 +73,8 @@ struct watched
     uint32_t named_as;         /* It has this peer's name, mostly its own. */
     char name[WIRE_NAME_MAX + 1];
     bool resumes; /* It goes on from a checkpoint: its counts are what that says. */
+    void (*done_layer)(void *arg, size_t from); /* As struct trainer's watch; NULL: nobody does. */
+    void *done_arg;
     uint64_t joined_round, done, drift_round, said_round;
     uint64_t n_lives;
     uint64_t seen;       /* Its beat, */

@@ -173,7 +173,10 @@ static void draw_patience(struct plan *p, uint64_t seed)
 static void draw_overlap(struct plan *p, uint64_t seed)
 {
     struct rng r = rng_stream(rng_key(seed, RNG_TEST, 0xe8, 5));
-    p->overlap = plan_chance(&r, 0.35) && !p->average;
+    bool any = plan_chance(&r, 0.35) && !p->average;
+    p->overlap = !any                   ? RUN_OVERLAP_NONE
+                 : plan_chance(&r, 0.4) ? RUN_OVERLAP_LAYER
+                                        : RUN_OVERLAP_ROUND;
 }
 
 /* Likewise: some graphs change by round, which is for lock step and fine codecs. */
@@ -182,7 +185,7 @@ static void draw_rota(struct plan *p, uint64_t seed)
     static const char *const topology[] = {"base:1", "base:1", "base:2", "base:4", NULL};
     static const char *const codec[] = {"qsgd:4", "none", NULL};
     struct rng r = rng_stream(rng_key(seed, RNG_TEST, 0xe8, 9));
-    if (p->async || p->average || p->overlap > 0 || !plan_chance(&r, 0.12))
+    if (p->async || p->average || p->overlap == RUN_OVERLAP_ROUND || !plan_chance(&r, 0.12))
         return;
     snprintf(p->topology, PLAN_TEXT, "%s", plan_choose(&r, topology));
     snprintf(p->compress, PLAN_TEXT, "%s", plan_choose(&r, codec));

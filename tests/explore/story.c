@@ -135,6 +135,7 @@ static bool message_text(struct story *s, uint32_t peer, uint32_t other,
     case WIRE_HAND:
         snprintf(out, MESSAGE_TEXT, "HAND %d", (int)m->hand.word);
         return true;
+    case WIRE_PART:
     case WIRE_BEAT:
     case WIRE_PROBE:
     case WIRE_HEARD:
@@ -188,6 +189,7 @@ void story_event(struct story *s, uint32_t peer, const struct node_event *ev, ui
         snprintf(text, sizeof text, "is asked to leave");
         break;
     case NODE_TIMER:
+    case NODE_PART:
     case NODE_WORKED:
     case NODE_KEPT:
     case NODE_ADMIT:

@@ -59,6 +59,10 @@ static void say_message(FILE *f, const struct wire_message *m)
         fprintf(f, "MODEL round=%" PRIu64 " piece=%" PRIx32 "%s", m->model.round, m->model.piece,
                 m->model.key != 0 ? " sketches" : "");
         break;
+    case WIRE_PART:
+        fprintf(f, "PART epoch=%04x round=%" PRIu64 " after=%" PRIu64 " bytes=%zu",
+                mark(m->part.epoch), m->part.round, m->part.after, m->part.payload.n);
+        break;
     case WIRE_HAND:
         fprintf(f, "HAND word=%d", (int)m->hand.word);
         break;
@@ -122,6 +126,9 @@ void trace_event(void *self, uint32_t peer, const struct node_event *ev, uint32_
         fprintf(c->trace, "%-2" PRIu32 " ", other);
         if (wire_read(ev->recv.bytes, ev->recv.len, &batch, &m))
             say_message(c->trace, &m);
+        break;
+    case NODE_PART:
+        fprintf(c->trace, "   PART");
         break;
     case NODE_WORKED:
         fprintf(c->trace, "   ");

@@ -473,6 +473,81 @@ static void test_commit_after_ask(void **state)
     packet_pool_close(&pool);
 }
 
+static enum edge_verdict hear_part(struct edge *e, uint64_t epoch, uint64_t round, uint64_t after,
+                                   const uint8_t *bytes, size_t n)
+{
+    return edge_part(e, &(struct wire_part){epoch, round, after, {bytes, n}});
+}
+
+/* A delta in parts, its end first; what is out of place is refused, and what is left over counts for
+ * nothing. */
+static void test_parts(void **state)
+{
+    struct edge e;
+    struct packet_pool pool;
+    uint8_t bytes[PAYLOAD + 1];
+    struct wire_delta d = {.epoch = 77, .degree = 1};
+    const struct wire_delta empty = d;
+    (void)state;
+    for (size_t i = 0; i < sizeof bytes; i++)
+        bytes[i] = (uint8_t)i;
+    open_edge(&e, &pool);
+    const struct edge_got *g = &e.got[0];
+    assert_int_equal(hear_part(&e, 76, 0, 0, bytes, 1), EDGE_STALE);
+    assert_int_equal(hear_part(&e, 77, 1, 0, bytes, 1), EDGE_VIOLATION); /* Ours is not made yet. */
+    assert_int_equal(hear_part(&e, 77, 2, 0, bytes, 1), EDGE_VIOLATION);
+    assert_int_equal(hear_part(&e, 77, UINT64_MAX, 0, bytes, 1), EDGE_VIOLATION);
+    assert_int_equal(hear_part(&e, 77, 0, 1, bytes, 1), EDGE_VIOLATION); /* Nothing came before. */
+    assert_int_equal(hear_part(&e, 77, 0, 0, bytes, PAYLOAD + 1), EDGE_VIOLATION);
+
+    assert_int_equal(hear_part(&e, 77, 0, 0, bytes + 3, PAYLOAD - 3), EDGE_ACCEPT);
+    assert_int_equal(hear_part(&e, 77, 0, PAYLOAD - 3, bytes, 4), EDGE_VIOLATION); /* Too long. */
+    assert_int_equal(hear_part(&e, 77, 0, 1, bytes, 1), EDGE_VIOLATION);
+    assert_int_equal(hear_part(&e, 77, 0, UINT64_MAX, bytes, 1), EDGE_VIOLATION);
+    assert_int_equal(hear_part(&e, 77, 0, PAYLOAD - 3, bytes, 3), EDGE_ACCEPT);
+    assert_int_equal(edge_check(&e, &d), EDGE_ACCEPT);
+    edge_gather(&e, &d);
+    assert_int_equal(d.payload.n, PAYLOAD);
+    assert_memory_equal(d.payload.p, bytes, PAYLOAD);
+    edge_store(&e, &d, &no_sketch);
+    assert_int_equal(g->n_bytes, PAYLOAD);
+    assert_memory_equal(g->bytes, bytes, PAYLOAD);
+    assert_int_equal(hear_part(&e, 77, 0, 0, bytes, 1), EDGE_REPEAT);
+
+    /* The next round's come before this one is done. */
+    e.cur.payload = packet_get(&pool);
+    assert_int_equal(hear_part(&e, 77, 1, 0, bytes + 1, 1), EDGE_ACCEPT);
+    (void)edge_take(&e);
+    edge_advance(&e);
+    assert_int_equal(hear_part(&e, 77, 0, 0, bytes, 1), EDGE_REPEAT);
+    assert_int_equal(hear_part(&e, 77, 1, 1, bytes, 1), EDGE_ACCEPT);
+    d = empty, d.round = 1;
+    edge_gather(&e, &d);
+    assert_int_equal(d.payload.n, 2);
+    assert_memory_equal(d.payload.p, bytes, 2);
+
+    /* They begin anew; a delta with a payload is whole, whatever came before. */
+    assert_int_equal(hear_part(&e, 77, 1, 0, bytes + 4, 2), EDGE_ACCEPT);
+    assert_int_equal(hear_part(&e, 77, 1, 0, bytes + 2, 1), EDGE_ACCEPT);
+    assert_int_equal(e.got[1].n_parts, 1);
+    d.payload = (struct bytes){bytes, 5};
+    edge_gather(&e, &d);
+    assert_ptr_equal(d.payload.p, bytes);
+    assert_int_equal(e.got[1].n_parts, 0);
+    d = empty, d.round = 1; /* And one without, which has none at all, is left as it is. */
+    edge_gather(&e, &d);
+    assert_int_equal(d.payload.n, 0);
+
+    /* Those of a session that is lost are not joined by others. */
+    assert_int_equal(hear_part(&e, 77, 1, 0, bytes, 2), EDGE_ACCEPT);
+    edge_pause(&e, false);
+    assert_int_equal(e.got[1].n_parts, 2);
+    edge_pause(&e, true);
+    assert_int_equal(e.got[1].n_parts, 0);
+    edge_close(&e);
+    packet_pool_close(&pool);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -481,6 +556,7 @@ int main(void)
         cmocka_unit_test(test_rounds_apart), cmocka_unit_test(test_cut_everywhere),
         cmocka_unit_test(test_random),       cmocka_unit_test(test_restored_and_cut),
         cmocka_unit_test(test_restored),     cmocka_unit_test(test_commit_after_ask),
+        cmocka_unit_test(test_parts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

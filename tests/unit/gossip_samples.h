@@ -237,6 +237,10 @@ static inline size_t sample(enum wire_type type, bool large)
             v, large ? WIRE_PIECE_WHOLE : 9, large ? v : 0, {raw, large ? sizeof raw : 40}};
         return recode_with_payload(buffer, CAP, wire_put_model(buffer, CAP, &m), m.payload);
     }
+    case WIRE_PART: {
+        struct wire_part m = {v, v - 1, v - 2, {raw, large ? sizeof raw : 40}};
+        return recode_with_payload(buffer, CAP, wire_put_part(buffer, CAP, &m), m.payload);
+    }
     case WIRE_HAND:
         return wire_put_hand(buffer, CAP, &(struct wire_hand){large ? WIRE_HAND_STORED : 0});
     case WIRE_STATUS_REQ:

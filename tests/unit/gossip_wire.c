@@ -77,6 +77,10 @@ static void check_rest(bool large)
     assert_int_equal(ping.round, v);
     assert_int_equal(ping.busy_ms, (uint32_t)v);
     assert_int_equal(ping.finished, large);
+    size_t n_part = sample(WIRE_PART, large);
+    struct wire_part part = read_sound(buffer, n_part)->part;
+    assert_true(part.epoch == v && part.round == v - 1 && part.after == v - 2);
+    assert_ptr_equal(part.payload.p, buffer + n_part - part.payload.n); /* In place, at the end. */
     struct wire_edge edge = read_sound(buffer, sample(WIRE_EDGE, large))->edge;
     assert_int_equal(edge.epoch, v);
     assert_int_equal(edge.round, v - 1);
@@ -153,7 +157,7 @@ static void test_sizes(void **state)
 {
     (void)state;
     for (uint32_t t = 1; t < WIRE_TYPE_END; t++) {
-        bool bulk = t == WIRE_DELTA || t == WIRE_MODEL;
+        bool bulk = t == WIRE_DELTA || t == WIRE_MODEL || t == WIRE_PART;
         size_t max = bulk ? WIRE_HEAD_MAX + WIRE_SKETCH_MAX + sizeof raw : WIRE_CONTROL_MAX;
         assert_true(sample((enum wire_type)t, false) <= max);
         assert_true(sample((enum wire_type)t, true) <= max);

@@ -259,6 +259,7 @@ static inline void overhear(struct world *w, const uint8_t *p, size_t n)
     case WIRE_HEARD:
     case WIRE_REFUSED:
     case WIRE_HAND:
+    case WIRE_PART:
         break;
     case WIRE_STATUS_REQ:
     case WIRE_NONE:

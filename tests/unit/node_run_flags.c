@@ -102,7 +102,7 @@ static void flags_of_another_mixer_are_refused(void **state)
                                          {"error-feedback", "false", "built in"},
                                          {"factor-masking", "true", "average"},
                                          {"factor-masking", "false", "average"}};
-    static const char *const overlap[] = {"0", "1"};
+    static const char *const overlap[] = {"0", "1", "layer"};
     struct run r = {.seed = 77}, untouched = r;
     for (size_t i = 0; i < sizeof own / sizeof own[0]; i++) {
         struct run_flags f = plain_flags(), alone = {.trainer = &sgd_keys};
@@ -135,6 +135,28 @@ static void flags_of_another_mixer_are_refused(void **state)
         set(&f, "mixer", "average");
         assert_int_equal(run_from_flags(&r, &f, error), -EINVAL);
         assert_non_null(strstr(error, "--overlap: only with --mixer choco: an update is what"));
+    }
+}
+
+/* Whose outcome is not known before all is computed has nothing to send early. */
+static void layers_must_stand_when_they_are_done(void **state)
+{
+    static const struct
+    {
+        const char *key, *value, *why;
+    } rows[] = {{"local-steps", "auto", "--overlap layer: needs a number of --local-steps"},
+                {"clip", "2.5", "--overlap layer: not with --clip 2.5"},
+                {"topology", "base:1", NULL},
+                {"tolerate", "0", NULL}};
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct run_flags f = plain_flags();
+        struct run r;
+        set(&f, "overlap", "layer");
+        set(&f, rows[i].key, rows[i].value);
+        int err = run_from_flags(&r, &f, error);
+        if (rows[i].why == NULL ? err != 0 : err != -EINVAL || strstr(error, rows[i].why) == NULL)
+            fail_msg("--%s %s: %s", rows[i].key, rows[i].value, error);
     }
 }
 
@@ -526,6 +548,7 @@ int main(void)
         cmocka_unit_test(auto_is_of_choco),
         cmocka_unit_test(auto_is_the_default_of_choco),
         cmocka_unit_test(flags_of_another_mixer_are_refused),
+        cmocka_unit_test(layers_must_stand_when_they_are_done),
         cmocka_unit_test(rounds_may_come_later),
         cmocka_unit_test(data_alone_says_nothing_of_the_run),
         cmocka_unit_test(useless_flags_are_refused),

@@ -140,6 +140,7 @@ static void count(struct fake *f, const struct node_event *ev)
     case NODE_ADMIT:
     case NODE_CARRIED:
     case NODE_HEARD:
+    case NODE_PART:
     case NODE_HANDED:
     case NODE_WRITTEN:
         break;
