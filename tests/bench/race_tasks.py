@@ -59,6 +59,7 @@ ARMS = {a.name: a for a in (
     Arm("hearsay-alone", HEARSAY, alone=True),
     Arm("auto", HEARSAY, "--uplink off"),  # A curve is the same on every link only where links have no say.
     Arm("auto-overlap", HEARSAY, "--overlap 1 --uplink off", needs="--overlap"),
+    Arm("auto-layer", HEARSAY, "--overlap layer --uplink off", needs="layer"),
     Arm("none", HEARSAY, "--compress none"),
     Arm("auto-H10", HEARSAY, "--uplink off", local_steps=10),
     Arm("top3-H10", HEARSAY, "--compress topk:0.03+sign", local_steps=10),
