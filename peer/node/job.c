@@ -188,7 +188,6 @@ static void plan_training(struct job *j)
     j->evaluate_samples = j->env->config.evaluate_samples;
     j->part = j->steps && w->run.overlap == RUN_OVERLAP_ROUND ? JOB_AHEAD : JOB_WHOLE;
     j->told = j->n_parts = 0;
-    atomic_store(&j->parts, 0);
     j->edges->parts_told = 0;
     j->compute_us = j->mix_us = 0;
 }
@@ -322,14 +321,13 @@ static void layers_done(void *self, size_t from)
         return;
     j->told = n;
     j->n_parts++;
-    atomic_store(&j->parts, n);
-    j->env->config.part(j->env->config.part_self);
+    j->env->config.part(j->env->config.part_self, n);
 }
 
-void job_part(struct job *j)
+void job_part(struct job *j, size_t n)
 {
     if (j->working)
-        parts_send(j->edges, atomic_load(&j->parts));
+        parts_send(j->edges, n);
 }
 
 /* Local steps, unless they lead nowhere; with --compress auto or --pull, how far they go, too. */

@@ -27,8 +27,6 @@
 #include "peer/node/phases.h"
 #include "peer/node/rollback.h"
 
-#include <stdatomic.h>
-
 enum job_part {
     JOB_WHOLE, /* All that the phase asks for. */
     JOB_AHEAD, /* What comes before the local steps, and the deltas: */
@@ -68,8 +66,7 @@ struct job
     struct verdict verdict;
     struct rollback rollback;
     size_t told;                  /* By the worker: so many bytes of the delta are there, */
-    uint32_t n_parts;             /* in so many parts; */
-    atomic_size_t parts;          /* and so many have been told to the loop. */
+    uint32_t n_parts;             /* in so many parts. */
     bool ran_away;                /* In this job training did, and x is that of rollback.round. */
     struct node_progress figures; /* Those that jobs make. */
 };
@@ -86,8 +83,8 @@ void job_start(struct job *j); /* Plan a job of the present phase. */
 void job_last(struct job *j);  /* Nothing more is mixed: measure and test. */
 /* On the worker's thread. */
 void job_work(struct job *j, int64_t (*clock_us)(void));
-/* It is at its last local step, and says that there is more of a delta (--overlap layer). */
-void job_part(struct job *j);
+/* It is at its last local step, and says that there are n bytes of a delta (--overlap layer). */
+void job_part(struct job *j, size_t n);
 /* The worker is done, whatever comes of it. */
 void job_over(struct job *j);
 /* Report what came of it. False: it diverged, and the node ends. */

@@ -411,7 +411,7 @@ static void handle(struct node *n, const struct node_event *ev)
             edges_coming(&n->edges, l);
         break;
     case NODE_PART:
-        job_part(&n->job);
+        job_part(&n->job, ev->part.n);
         break;
     case NODE_WORKED:
         worked(n);

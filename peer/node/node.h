@@ -52,9 +52,9 @@ enum node_event_type {
     NODE_DIAL_FAILED, /* dial.tag */
     NODE_RESOLVED,    /* resolved.* */
     NODE_RECV,        /* A whole message: link, recv.* */
-    NODE_HEARD,   /* Bytes of a message that is not whole yet: link, heard.*. A few times a second
+    NODE_HEARD, /* Bytes of a message that is not whole yet: link, heard.*. A few times a second
                        * while a long one comes in: who sends it is neither silent nor stuck. */
-    NODE_PART,    /* The job goes on, and config.part was called: what is there can be sent. */
+    NODE_PART, /* The job goes on, and config.part was called: part.n bytes of a delta can be sent. */
     NODE_WORKED,  /* The job is done. */
     NODE_SENT,    /* The bulk message being sent on `link` has left our queue. */
     NODE_KEPT,    /* What write_model asked for is stored, or could not be: kept.* */
@@ -123,6 +123,10 @@ struct node_event
         bool
             record; /* A whole record of it, opened and found good: 64 KiB, but for the last one. */
     } heard;
+    struct
+    {
+        size_t n;
+    } part;
     struct
     {
         bool stored; /* The model and all that belongs to it. */
@@ -254,9 +258,9 @@ struct node_config
                         char error[RUN_ERROR_MAX]);
     void *make_trainer_self;
 
-    /* Called on the worker's thread within node_work(): post NODE_PART. NULL: deltas go out whole,
-     * after the job. */
-    void (*part)(void *self);
+    /* Called on the worker's thread within node_work(), with n growing: post NODE_PART with it. NULL:
+     * deltas go out whole, after the job. */
+    void (*part)(void *self, size_t n);
     void *part_self;
     size_t
         part_least; /* Bytes of a part; 0: what is worth a message. For tests, whose models are small. */

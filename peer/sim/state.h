@@ -23,7 +23,8 @@ enum {
     SIM_RESOLVE_US = 500,
     SIM_UNIX_S = 1700000000,   /* The wall clock when a world begins. */
     SIM_HEARD_US = 250 * 1000, /* Who receives a message for longer hears of it so often. */
-    SIM_MIXING = 4             /* A local step takes so many times as long as a job without any. */
+    SIM_MIXING = 4,            /* A local step takes so many times as long as a job without any. */
+    SIM_PARTS = 3              /* So many parts of a delta a job tells of, at most. */
 };
 
 /* A checkpoint, whole or not there. */
@@ -57,11 +58,12 @@ struct sim_peer
     const char *seed_name[NODE_SEEDS_MAX]; /* Names that it has asked to resolve. */
     bool ended;
     int exit_code;
-    bool off;     /* Its host is: nothing is sent, not even a reset. */
-    bool stopped; /* Its loop stands still: what comes waits in `late`. */
-    bool hung;    /* Its worker does: WORKED waits there. */
-    bool full;    /* Its disk is: nothing can be stored. */
-    bool parts;   /* The job has told of parts of a delta. */
+    bool off;               /* Its host is: nothing is sent, not even a reset. */
+    bool stopped;           /* Its loop stands still: what comes waits in `late`. */
+    bool hung;              /* Its worker does: WORKED waits there. */
+    bool full;              /* Its disk is: nothing can be stored. */
+    size_t part[SIM_PARTS]; /* The job has told of n_parts parts of a delta, by so many bytes. */
+    size_t n_parts;
     struct sim_queue late;
     struct sim_kept kept;
 };

@@ -62,10 +62,11 @@ static uint64_t incarnation(const struct sim_world *w, const struct sim_peer *p)
 }
 
 /* Called within node_work(). */
-static void tell_part(void *self)
+static void tell_part(void *self, size_t n)
 {
     struct sim_peer *p = self;
-    p->parts = true;
+    if (p->n_parts < SIM_PARTS)
+        p->part[p->n_parts++] = n;
 }
 
 int sim_start_peer(struct sim_world *w, struct sim_peer *p)
@@ -247,16 +248,20 @@ static double job_us(const struct sim_world *w, const struct sim_peer *p)
     return size.ahead ? 0 : us * (double)size.n_steps;
 }
 
-/* Layers are done, the last ones first, during the second half of the last local step: parts of a delta
- * (--overlap layer) are taken to be there when that begins. */
+/* Layers are done, the last ones first, during the second half of the last local step, over which parts
+ * of a delta (--overlap layer) are spread. */
 static void post_parts(struct sim_world *w, struct sim_peer *p, double job_us)
 {
     struct node_size size;
     node_size(p->node, &size);
-    double us = job_us * (1 - 0.5 / (double)(size.n_steps > 0 ? size.n_steps : 1));
-    if (p->parts)
-        sim_post(w, p, (struct sim_event){.at_us = w->now_us + (int64_t)us, .type = NODE_PART});
-    p->parts = false;
+    double half_us = 0.5 * job_us / (double)(size.n_steps > 0 ? size.n_steps : 1);
+    for (size_t k = 0; k < p->n_parts; k++) {
+        double us = job_us - half_us * (1 - (double)k / SIM_PARTS);
+        sim_post(w, p,
+                 (struct sim_event){
+                     .at_us = w->now_us + (int64_t)us, .type = NODE_PART, .n_bytes = p->part[k]});
+    }
+    p->n_parts = 0;
 }
 
 static void work(struct sim_world *w, struct sim_peer *p)
@@ -310,6 +315,7 @@ void sim_deliver(struct sim_world *w, struct sim_peer *p, const struct sim_event
     ev.dial.why = e->flag ? NODE_WHY_REFUSED : NODE_WHY_TIMEOUT;
     ev.down.clean = e->flag;
     ev.kept.stored = ev.heard.record = e->flag;
+    ev.part.n = e->n_bytes;
     if (e->type == NODE_LINK_UP || e->type == NODE_LINK_DOWN || e->type == NODE_RECV)
         other = w->links[e->link].end[1 - sim_side(&w->links[e->link], p)];
     if (e->type == NODE_LINK_UP) {

@@ -181,9 +181,9 @@ void uv_feed_worked(void *self)
     uv_feed(self, &(struct node_event){.type = NODE_WORKED});
 }
 
-void uv_feed_part(void *self)
+void uv_feed_part(void *self, size_t n)
 {
-    uv_feed(self, &(struct node_event){.type = NODE_PART});
+    uv_feed(self, &(struct node_event){.type = NODE_PART, .part = {.n = n}});
 }
 
 /* Those known by now: the node may dial again in these very steps. */

@@ -33,28 +33,30 @@ static void on_async(uv_async_t *async)
 {
     struct uv_worker *w = async->data;
     uv_mutex_lock(&w->mutex);
-    bool finished = w->finished, part = w->part;
-    w->finished = w->part = false;
+    bool finished = w->finished;
+    size_t part = w->part;
+    w->finished = false;
+    w->part = 0;
     uv_mutex_unlock(&w->mutex);
-    if (part && !finished) /* Else what is there goes out with the rest. */
-        w->part_ready(w->self);
+    if (part > 0 && !finished) /* Else what is there goes out with the rest. */
+        w->part_ready(w->self, part);
     if (!finished)
         return;
     w->busy = false;
     w->done(w->self);
 }
 
-void uv_worker_part(void *worker)
+void uv_worker_part(void *worker, size_t n)
 {
     struct uv_worker *w = worker;
     uv_mutex_lock(&w->mutex);
-    w->part = true;
+    w->part = n;
     uv_mutex_unlock(&w->mutex);
     uv_async_send(&w->async);
 }
 
 int uv_worker_open(struct uv_worker *w, uv_loop_t *loop, struct node *node,
-                   void (*done)(void *self), void (*part_ready)(void *self), void *self)
+                   void (*done)(void *self), void (*part_ready)(void *self, size_t n), void *self)
 {
     *w = (struct uv_worker){.node = node, .done = done, .part_ready = part_ready, .self = self};
     int err = uv_mutex_init(&w->mutex);

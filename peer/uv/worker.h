@@ -23,18 +23,18 @@ struct uv_worker
     bool busy;   /* Loop thread: a job was posted and done() not yet called. */
     bool posted; /* Under the mutex, like the next two. */
     bool finished;
-    bool part; /* uv_worker_part() was called, and part_ready() not since. */
+    size_t part; /* What uv_worker_part() was told since part_ready() was called; 0: nothing. */
     bool quit;
-    void (*done)(void *self);       /* On the loop thread, */
-    void (*part_ready)(void *self); /* and so is this: once or more a job, or never. */
+    void (*done)(void *self);                 /* On the loop thread, */
+    void (*part_ready)(void *self, size_t n); /* and so is this: once or more a job, or never. */
     void *self;
 };
 
 /* 0 or a negative errno. The node is borrowed until uv_worker_close(). */
 int uv_worker_open(struct uv_worker *w, uv_loop_t *loop, struct node *node,
-                   void (*done)(void *self), void (*part_ready)(void *self), void *self);
+                   void (*done)(void *self), void (*part_ready)(void *self, size_t n), void *self);
 /* For the node's config.part: on the worker's thread, within node_work(). */
-void uv_worker_part(void *worker);
+void uv_worker_part(void *worker, size_t n);
 void uv_worker_post(struct uv_worker *w);
 /* Waits for a running job, then begins to close the async handle: run the loop
  * once more before the memory goes. done() is not called any more. */
