@@ -274,11 +274,46 @@ static void the_mean_stands(void **state)
     }
 }
 
+/* Sessions end and are there again while the last step of a job goes on: what it tells of then goes out
+ * over none of the new ones, as their other ends have not heard the beginning. */
+static void another_session_begins_anew(void **state)
+{
+    enum { RESETS = 80, STEP_US = 4000 * 1000 };
+    struct rig r;
+    (void)state;
+    open_layers(&r, "ring", "qsgd:4", RUN_OVERLAP_LAYER);
+    r.config.seed = seed_given();
+    r.config.sessions = true;
+    r.config.step_us = STEP_US;
+    r.config.latency_us = 1000;
+    r.config.run.rounds = RESETS;
+    struct rng rng = rng_stream(rng_key(r.config.seed, RNG_TEST, RESETS, 1));
+    rig_open(&r);
+    for (int k = 1; k < RESETS; k++) {
+        int64_t us = (int64_t)(STEP_US * ((double)k + rng_unit(&rng)));
+        uint32_t a = (uint32_t)rng_below(&rng, PEERS);
+        if (!sim_run_to(r.world, us))
+            break;
+        sim_reset(r.world, a, (a + 1) % PEERS, 0, 0);
+    }
+    rig_run(&r, UINT64_MAX);
+    rig_ended_well(&r, 1e-3);
+    print_message("SEED=%llu: %llu parts\n", (unsigned long long)r.config.seed,
+                  (unsigned long long)n_parts);
+    assert_true(n_parts > 500);
+    for (uint32_t i = 0; i < PEERS; i++) {
+        assert_int_equal(rig_progress(&r, i).violations, 0);
+        assert_int_equal(rig_progress(&r, i).resets, 0);
+        assert_int_equal(rig_progress(&r, i).rounds_skipped, 0);
+    }
+    rig_close(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(parts_change_no_bit), cmocka_unit_test(a_runaway_is_sent_whole),
+        cmocka_unit_test(parts_change_no_bit),  cmocka_unit_test(a_runaway_is_sent_whole),
         cmocka_unit_test(others_have_no_parts), cmocka_unit_test(half_a_step_is_hidden),
-        cmocka_unit_test(the_mean_stands)};
+        cmocka_unit_test(the_mean_stands),      cmocka_unit_test(another_session_begins_anew)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
