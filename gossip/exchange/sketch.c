@@ -360,6 +360,7 @@ static bool is_over(const struct sketch *k, const struct sketch_moment *now)
 static bool out_of_step(const struct sketch *k, const struct sketch_moment *now)
 {
     bool lost = now->n_pairs == 0 || (now->round > 0 && now->n_commits < now->n_pairs);
+    lost |= now->round > 0 && now->missing;
     bool jumped = k->beaten ? now->round != k->last + 1 : now->round > 0;
     bool others = k->open && k->view != now->view;
     return !now->place.lock_step || (lost && !now->draining) || jumped || others;

@@ -14,7 +14,8 @@ bool cmd_rate(const char *text, double *bits_per_s);
 #define CMD_ROW_UPLINK                                                                             \
     {                                                                                              \
         .name = "uplink", .kind = OPTION_TEXT, .arg = "auto|RATE|off",                             \
-        .help = "with --compress auto: never sparser than what the link takes beside computing; "  \
+        .help = "with --compress auto: never sparser than what the link takes beside computing, "  \
+                "and never sparser for it than the drift asks for either; "                        \
                 "auto measures the link, 100Mbit names its rate, off goes by the drift alone; "    \
                 "default: auto"                                                                    \
     }

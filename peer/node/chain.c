@@ -52,7 +52,8 @@ double chain_left(const struct edges *es)
         bool counts = other != NULL && other->record->state == RECORD_FINISHED && !b->aside;
         if (b->edge.state != EDGE_DONE || b->edge.b == NULL || b->distrusted || !counts)
             continue;
-        double d2 = vec_dist2(m->x, b->edge.b, m->dim);
+        /* An edge that was never open tells nothing of a model. */
+        double d2 = b->edge.opened ? vec_dist2(m->x, b->edge.b, m->dim) : (double)INFINITY;
         for (uint32_t k = 0; k <= last; k++)
             if (d2 > far2[k]) {
                 double t = far2[k];

@@ -38,7 +38,8 @@ double chain_bound(const struct edges *es, size_t n_members);
 /* Those that are final and were neighbours may have ended apart, and what sketches say then leaves
  * them out. Of two models at a distance D one is D / 2 or more from the mean: this is D / 2 of the
  * farthest of them, over |x|, but for as many as may lie (--tolerate), for whom we distrusted, and
- * for whom no consensus counts, as its run failed; 0 where there are none. O(dim) for each. */
+ * for whom no consensus counts, as its run failed; 0 where there are none, INFINITY where there is one
+ * to whom no edge was ever open. O(dim) for each. */
 double chain_left(const struct edges *es);
 
 /* Nothing is known by the edges. */

@@ -95,7 +95,8 @@ void node_facts(const struct node *n, struct outcome_facts *f)
     if (ph->joined > 0 && f->n_begun < f->n_members)
         f->n_begun = f->n_members;
     f->target = run->final_drift;
-    f->distance = phases_own_distance(ph);
+    bool one = f->n_among + f->n_failed == 1 && f->n_members + f->n_left > 1;
+    f->distance = one ? (double)NAN : phases_own_distance(ph); /* One model is at no distance. */
 }
 
 int ending_code(const struct node *n)

@@ -144,10 +144,13 @@ static void set_moment(struct job *j)
         j->pairs = grown;
         j->cap_pairs = es->n;
     }
+    bool missing = false;
     for (size_t i = 0; i < es->n; i++) {
-        const struct edge *e = &edges_at(es, i)->edge;
+        const struct neighbour *b = edges_at(es, i);
+        const struct edge *e = &b->edge;
         if (e->state != EDGE_DONE && e->opened)
             j->pairs[count++] = edges_sketch(es, i); /* Paused ones, too. */
+        missing |= e->state != EDGE_DONE && !e->opened && b->wanted && !b->aside;
     }
     j->moment = (struct sketch_moment){.view = es->view,
                                        .place = es->place,
@@ -157,6 +160,7 @@ static void set_moment(struct job *j)
                                        .n_pairs = count,
                                        .gap = j->measured == es->place.built ? j->gap : 0,
                                        .alone = es->n == 0,
+                                       .missing = missing,
                                        .round = phases_beat(j->phases)};
 }
 
@@ -311,11 +315,14 @@ static void weigh_steps(const struct job *j)
         x[i] = w->before[i] + weight * (x[i] - w->before[i]);
 }
 
-/* Worker: layers from this parameter on are done. Who hears of it too late sends it with the rest. */
+/* Worker: layers from this parameter on are done; with the first one the steps are. Who hears of it too
+ * late sends it with the rest. */
 static void layers_done(void *self, size_t from)
 {
     struct job *j = self;
     const struct mixing *m = &j->workshop->mixing;
+    if (from == 0)
+        return;
     size_t n = mixing_part(&j->workshop->mixing, from);
     if (n < j->told + mixing_part_least(m) || j->n_parts == PARTS_MAX)
         return;

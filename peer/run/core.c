@@ -444,13 +444,13 @@ const struct run_key run_core_keys[] = {
      .why = "only with --tolerate: alone it shortens the honest as much as liars"},
     {.name = "policy", .kind = RUN_CHOICE, .fallback = "sync",
      .help = "wait for every neighbour's round (sync), never (async), or where the slowest is N "
-             "rounds behind (ssp:N, stale synchronous)",
+             "rounds behind (ssp:N, stale synchronous; N from 1 to 4096)",
      .choices = "sync|async|ssp:N", RUN_FIELD(policy)},
     {.name = "overlap", .kind = RUN_CHOICE, .fallback = "0",
      .help = "1: a round's exchange is under way during its local steps: it is of the model that "
              "they start from, and a round waits only for what of it takes longer than they do; "
              "layer: a delta goes out layer by layer as the last local step is done with them, each "
-             "compressed by itself",
+             "compressed by itself, whatever scope the codec has for a whole model",
      .choices = "0|1|layer", RUN_FIELD(overlap),
      .useless = sends_updates, .of = "mixer",
      .why = "only with --mixer choco: an update is what local steps have done, and there is none "

@@ -4,6 +4,7 @@ import json
 import math
 import os
 
+import chaos_hosts as hosts
 import plot
 from race_run import median
 
@@ -21,8 +22,12 @@ def keep(book, out):
 
 
 def load(out):
-    with open(os.path.join(out, "race.json")) as f:
-        return json.load(f)
+    path = os.path.join(out, "race.json")
+    try:
+        with open(path) as f:
+            return json.load(f)
+    except OSError as err:
+        hosts.fail(f"there is no race to report: {path}: {err.strerror}")
 
 
 # ---- Figures. ----
