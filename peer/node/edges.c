@@ -420,26 +420,6 @@ void edges_beat(struct edges *es, const struct link *l, const struct wire_beat *
     b->beat_us = es->env->now_us;
 }
 
-/* In the lane of deltas, so that it overtakes none. */
-static void say_beat(struct edges *es, const struct neighbour *b)
-{
-    uint8_t out[32];
-    struct wire_beat m = {.run_round = es->beat, .checkpoint = es->due, .settled = es->settled};
-    sessions_send(es->sessions, b->link, true, out, wire_put_beat(out, sizeof out, &m), NULL);
-}
-
-void edges_say_beat(struct edges *es, uint64_t beat, uint64_t due, uint32_t settled)
-{
-    es->beat = beat;
-    es->due = due;
-    es->settled = settled;
-    for (size_t i = 0; i < es->n && run_staleness(&es->workshop->run) > 0; i++) {
-        const struct neighbour *b = es->at[i];
-        if (b->edge.state == EDGE_OPEN && b->link != NULL && !b->edge.resend_cur)
-            say_beat(es, b);
-    }
-}
-
 static void send_delta(struct edges *es, struct neighbour *b, const struct edge_sent *sent)
 {
     uint8_t head[WIRE_HEAD_MAX + SKETCH_BYTES_MAX];
@@ -482,7 +462,7 @@ void edges_heard(struct edges *es, const struct link *l)
     b->edge.resend_prev = b->edge.prev.payload != NULL;
     b->edge.resend_cur = b->edge.cur.payload != NULL;
     stale_opened(&b->stale, &b->edge, b->open_us, es->env->now_us);
-    say_beat(es, b); /* It has heard nothing of us meanwhile. */
+    edges_say_word(es, b); /* It has heard nothing of us meanwhile. */
 }
 
 void edges_ending(struct edges *es, const struct link *l)

@@ -35,6 +35,14 @@ struct neighbour_word
     uint32_t settled; /* As that of a delta. */
 };
 
+/* What it was last told of our beat, so many times on this link. */
+struct neighbour_told
+{
+    uint32_t link;
+    uint64_t beat, due;
+    uint32_t settled, n;
+};
+
 /* What of our delta in the making has gone ahead of it (parts.h). */
 struct neighbour_part
 {
@@ -70,6 +78,7 @@ struct neighbour
     bool for_good;       /* nor has it another chance in the last phase. */
     uint32_t n_runaways; /* So many that the edge's gamma counted have been told to the user. */
     struct neighbour_part part;
+    struct neighbour_told told;
     uint32_t turn[EDGES_ROUNDS_MAX]; /* By round of a pass: 0, or its weight then (rota_word()). */
 };
 
@@ -152,6 +161,8 @@ void edges_finish(struct edges *es, size_t i); /* Nothing more is mixed over it.
 /* Our beat is this now, at that one a checkpoint is due (0: none is), and so many hops around us
  * are known to be near. In lock step neighbours are told, but those to whom a delta is about to. */
 void edges_say_beat(struct edges *es, uint64_t beat, uint64_t due, uint32_t settled);
+/* The same to one of them, whose edge is open. */
+void edges_say_word(struct edges *es, struct neighbour *b);
 /* The last phase begins, between jobs: its edges are chosen, where they are others. */
 void edges_settle(struct edges *es);
 /* The user has been told that nobody waits for it, or that it is waited for again. */
