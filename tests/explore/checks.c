@@ -500,7 +500,7 @@ static void check_claim(struct cluster *c, uint32_t i, uint32_t good)
     struct outcome_facts f;
     uint32_t set = 0;
     node_facts(sim_node(c->world, i), &f);
-    bool all = f.n_among == f.n_members && !c->plan.async;
+    bool all = f.n_among == f.n_members && !c->plan.async && c->plan.liars == 0;
     for (uint32_t j = 0; j < c->plan.n_peers; j++)
         if (((good & UINT32_C(1) << j) || (all && took_part(c, j)))
             && (j == i || (counts(&f, j) && (check_counted(c, i) & UINT32_C(1) << j))))
