@@ -1,0 +1,56 @@
+/* tests/unit/sim_long_delta.c -- a delta takes a minute on its link: what is said meanwhile waits behind it,
+ * in a queue that holds some messages and no more (peer/uv/session.h), and it is waited for. */
+#include "sim_rig.h"
+
+enum { PEERS = 3, DIM = 60000, ROUNDS = 6, MOST_WORDS = 16 };
+
+static uint32_t n_words[PEERS][PEERS], most_words; /* Of one to another, since its last delta. */
+static uint64_t n_deltas;
+
+static void count(void *self, uint32_t peer, const struct node_event *ev, uint32_t other)
+{
+    struct wire_batch batch;
+    struct wire_message m;
+    (void)self;
+    if (ev->type != NODE_RECV || !wire_read(ev->recv.bytes, ev->recv.len, &batch, &m))
+        return;
+    if (m.type == WIRE_DELTA) {
+        n_deltas++;
+        n_words[other][peer] = 0;
+    } else if (m.type == WIRE_BEAT && ++n_words[other][peer] > most_words) {
+        most_words = n_words[other][peer];
+    }
+}
+
+static void the_queue_stays_short(void **state)
+{
+    struct rig r;
+    (void)state;
+    rig_init(&r, PEERS, DIM, "ring", "none", 0);
+    r.eta = 0.05f;
+    r.config.sessions = true;
+    r.config.watch = count;
+    r.config.step_us = 100 * 1000;
+    r.config.latency_us = 1000;
+    r.config.bytes_per_s = 2.0 * DIM * sizeof(float) / 60; /* Both edges share the link. */
+    r.config.run.rounds = ROUNDS;
+    r.config.run.quorum = 0.5;
+    rig_run(&r, UINT64_MAX);
+    print_message("%.0f s, %llu deltas, at most %u words behind one\n",
+                  (double)sim_now_us(r.world) * 1e-6, (unsigned long long)n_deltas, most_words);
+    assert_true((double)sim_now_us(r.world) * 1e-6 > 30.0 * ROUNDS); /* They were long. */
+    assert_true(n_deltas >= 2 * PEERS * (ROUNDS - 1));
+    assert_true(most_words <= MOST_WORDS);
+    for (uint32_t i = 0; i < PEERS; i++) {
+        assert_int_equal(rig_progress(&r, i).rounds_skipped, 0);
+        assert_int_equal(rig_progress(&r, i).resets, 0);
+        assert_int_equal(rig_progress(&r, i).n_live, PEERS);
+    }
+    rig_close(&r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(the_queue_stays_short)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
