@@ -4,7 +4,7 @@
 
 enum { PEERS = 3, DIM = 60000, ROUNDS = 6, MOST_WORDS = 16 };
 
-static uint32_t n_words[PEERS][PEERS], most_words; /* Of one to another, since its last delta. */
+static uint32_t n_words[PEERS][PEERS], most_words; /* From one to another, since its last delta. */
 static uint64_t n_deltas;
 
 static void count(void *self, uint32_t peer, const struct node_event *ev, uint32_t other)
