@@ -122,6 +122,7 @@ static void drop(struct edges *es, size_t i)
 
 void edges_close_all(struct edges *es)
 {
+    parts_release(es);
     while (es->n > 0)
         drop(es, es->n - 1);
     free(es->at);
