@@ -266,6 +266,13 @@ static void begin_layers(struct step *step)
         step->n_left++;
 }
 
+/* A batch is done. */
+static void sign(const struct sgd_trainer *t)
+{
+    if (t->sign != NULL)
+        t->sign(t->sign_arg);
+}
+
 static void trainer_steps(void *self, float *x, uint64_t round, uint32_t n_steps,
                           struct trainer_report *report)
 {
@@ -286,6 +293,7 @@ static void trainer_steps(void *self, float *x, uint64_t round, uint32_t n_steps
             begin_layers(&step);
         run_step(&step);
         report_add(report, s, (uint64_t)c->batch * c->model->n_rows);
+        sign(t);
     }
     t->done = NULL;
     report_finish(report);
@@ -296,6 +304,13 @@ static void trainer_watch(void *self, void (*done)(void *arg, size_t from), void
     struct sgd_trainer *t = self;
     t->done = done;
     t->done_arg = arg;
+}
+
+static void trainer_signs(void *self, void (*each)(void *arg), void *arg)
+{
+    struct sgd_trainer *t = self;
+    t->sign = each;
+    t->sign_arg = arg;
 }
 
 static void trainer_init(void *self, float *x)
@@ -336,27 +351,31 @@ static void trainer_state(void *self, struct state *s)
 
 struct evaluation
 {
-    const struct sgd_config *config;
+    const struct sgd_trainer *t;
     const float *x;
     size_t n;
 };
 
-/* Part k of the held-out samples, as they are: neither augmented nor smoothed. */
+/* Part k of the held-out samples, as they are: neither augmented nor smoothed. The first part, which is
+ * no shorter than any other, gives the signs. */
 static void evaluate_part(void *self, uint32_t k)
 {
     static const struct augment as_it_is = {.crop = false};
     const struct evaluation *e = self;
-    struct sgd_scratch *s = e->config->scratch;
+    const struct sgd_config *c = &e->t->config;
+    struct sgd_scratch *s = c->scratch;
     struct sgd_part *p = &s->part[k];
     size_t begin = sgd_scratch_cut(e->n, s->threads, k);
     size_t end = sgd_scratch_cut(e->n, s->threads, k + 1);
     p->loss = (struct loss){0};
     for (size_t at = begin; at < end; at += s->eval.n) {
         uint32_t n = end - at < s->eval.n ? (uint32_t)(end - at) : s->eval.n;
-        struct batch b = {.set = e->config->test, .n = n, .first = at, .augment = &as_it_is};
-        struct loss loss = run_pass(e->config, p, &s->eval, e->x, &b);
+        struct batch b = {.set = c->test, .n = n, .first = at, .augment = &as_it_is};
+        struct loss loss = run_pass(c, p, &s->eval, e->x, &b);
         p->loss.sum += loss.sum;
         p->loss.n_right += loss.n_right;
+        if (k == 0)
+            sign(e->t);
     }
 }
 
@@ -368,7 +387,7 @@ static void trainer_evaluate(void *self, const float *x, uint64_t max_samples,
     size_t n = t->config.test->n;
     if (max_samples != 0 && max_samples < n)
         n = (size_t)max_samples;
-    struct evaluation e = {&t->config, x, n};
+    struct evaluation e = {t, x, n};
     team_run(s->team, evaluate_part, &e);
     *report = (struct trainer_report){0};
     report_add(report, s, (uint64_t)n * t->config.model->n_rows);
@@ -450,6 +469,7 @@ struct trainer sgd_trainer_face(struct sgd_trainer *t)
                             .init = trainer_init,
                             .steps = trainer_steps,
                             .watch = trainer_watch,
+                            .signs = trainer_signs,
                             .sent = trainer_sent,
                             .evaluate = trainer_evaluate,
                             .members = trainer_members,

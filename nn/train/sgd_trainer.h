@@ -56,6 +56,8 @@ struct sgd_trainer
     struct sgd_scratch *own;
     void (*done)(void *arg, size_t from); /* In the next steps(); or NULL. */
     void *done_arg;
+    void (*sign)(void *arg); /* After a batch; or NULL. */
+    void *sign_arg;
 };
 
 /* 0, or -EINVAL with a sentence (the data are not of the model's shape), or

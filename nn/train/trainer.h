@@ -47,6 +47,11 @@ struct trainer
      * and those before go on. Perhaps it is never called. May be NULL: then it never is. */
     void (*watch)(void *self, void (*done)(void *arg, size_t from), void *arg);
 
+    /* From now on call sign(arg), from whichever thread computes, after each batch of steps() and
+     * evaluate(): whoever watches over them sees that they get on. May be NULL: then they are as
+     * long as they are. */
+    void (*signs)(void *self, void (*sign)(void *arg), void *arg);
+
     /* Trained coordinates with sent[k] != 0 have gone out, and with them all that the
      * momentum held of them: forget it (DGC's factor masking, Lin et al. 2018).
      * May be NULL: then there is no momentum. */

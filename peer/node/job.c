@@ -13,7 +13,7 @@
 #include <string.h>
 
 /* A neighbour's queue holds so many parts of a delta, and the rest of it. */
-enum { PARTS_MAX = 3 };
+enum { PARTS_MAX = 3, SIGN_US = 1000 * 1000 };
 
 void job_init(struct job *j, struct env *env, struct workshop *w, struct edges *es,
               struct phases *ph, struct orders *o)
@@ -185,6 +185,7 @@ static void plan_training(struct job *j)
     uint64_t every = j->env->config.evaluate_every;
     j->round = ph->round;
     j->steps = ph->steps;
+    j->first = ph->done == 0;
     j->n_steps = w->run.local_steps > 0
                      ? w->run.local_steps
                      : pace_steps(&j->edges->pace, run_steps(&w->run), run_steps_most(&w->run));
@@ -331,6 +332,17 @@ static void layers_done(void *self, size_t from)
     j->env->config.part(j->env->config.part_self, n);
 }
 
+/* Worker: a batch is done. Evaluations, and a first job, take as long as they take. */
+static void batch_done(void *self)
+{
+    struct job *j = self;
+    int64_t now = j->clock_us();
+    if (!j->signs || now - j->signed_us < SIGN_US)
+        return;
+    j->signed_us = now;
+    j->env->config.sign(j->env->config.sign_self);
+}
+
 void job_part(struct job *j, size_t n)
 {
     if (j->working)
@@ -387,15 +399,21 @@ void job_work(struct job *j, int64_t (*clock_us)(void))
     struct workshop *w = j->workshop;
     struct trainer *t = &w->trainer;
     int64_t begin = clock_us();
+    j->clock_us = clock_us;
+    j->signed_us = begin;
+    if (t->signs != NULL && j->env->config.sign != NULL)
+        t->signs(t->self, batch_done, j);
     if (j->members && t->members != NULL)
         j->members_error = t->members(t->self, j->keys, j->n_keys,
                                       rng_hash(j->env->config.name, strlen(j->env->config.name)));
     if (j->part != JOB_STEPS)
         mix(j);
     int64_t mixed = clock_us();
+    j->signs = true;
     if (j->evaluate && j->part != JOB_AHEAD)
         t->evaluate(t->self, w->mixing.x, j->evaluate_samples, &j->tested);
     int64_t trains = clock_us();
+    j->signs = j->first;
     if (j->steps && j->part != JOB_AHEAD)
         train(j);
     int64_t trained = clock_us();

@@ -44,6 +44,7 @@ struct job
     enum job_part part; /* What the present job does, or the last one did. */
 
     bool few;             /* The user has been told that --tolerate has too few edges. */
+    bool first;           /* No job with local steps has been done before. */
     bool steps, evaluate; /* In a job of its round, whichever that is. */
     uint32_t n_steps;     /* So many local steps. */
     uint64_t round;       /* Local rounds done when it was planned. */
@@ -65,6 +66,9 @@ struct job
     struct goodput goodput; /* The loop's, at all times. */
     struct verdict verdict;
     struct rollback rollback;
+    int64_t (*clock_us)(void);    /* The worker's, */
+    int64_t signed_us;            /* by which it last gave a sign. */
+    bool signs;                   /* The present job may be long for a good reason. */
     size_t told;                  /* By the worker: so many bytes of the delta are there, */
     uint32_t n_parts;             /* in so many parts. */
     bool ran_away;                /* In this job training did, and x is that of rollback.round. */

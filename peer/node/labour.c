@@ -32,6 +32,16 @@ int64_t phases_busy_us(const struct phases *ph)
     return ph->job_us > 0 ? ph->env->now_us - ph->job_us + 1 : 0;
 }
 
+int64_t phases_stuck_us(const struct phases *ph)
+{
+    return ph->job_us > 0 ? ph->env->now_us - larger(ph->job_us, ph->signed_us) + 1 : 0;
+}
+
+void phases_sign(struct phases *ph)
+{
+    ph->signed_us = ph->env->now_us;
+}
+
 static enum record_state standing(const struct phases *ph)
 {
     return ph->phase < NODE_SETTLING ? RECORD_RUNNING : RECORD_TRAINED;
@@ -40,12 +50,12 @@ static enum record_state standing(const struct phases *ph)
 /* The last job evaluates on the whole test set: nobody waits for that one. */
 void phases_watch_job(struct phases *ph)
 {
-    if (ph->stalled || ph->phase == NODE_SERVING || phases_busy_us(ph) <= labour_limit_us(ph))
+    if (ph->stalled || ph->phase == NODE_SERVING || phases_stuck_us(ph) <= labour_limit_us(ph))
         return;
     ph->stalled = true;
     env_note(ph->env, NOTE_WARNING,
              "round %llu: the worker has been at one job for %.0f s; the others go on without us",
-             (unsigned long long)ph->round, (double)phases_busy_us(ph) * 1e-6);
+             (unsigned long long)ph->round, (double)phases_stuck_us(ph) * 1e-6);
     members_set_state(ph->env->members, RECORD_STALLED);
 }
 

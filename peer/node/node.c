@@ -45,7 +45,7 @@ static void standing(void *self, struct standing *s)
                            .run = {(const uint8_t *)w->run_text, w->n_run_text},
                            .round = n->phases.round,
                            .beat = phases_beat(&n->phases),
-                           .busy_us = phases_busy_us(&n->phases)};
+                           .busy_us = phases_stuck_us(&n->phases)};
 }
 
 static enum sessions_run their_run(void *self, const struct wire_hello *h, bool dialled)
@@ -412,6 +412,9 @@ static void handle(struct node *n, const struct node_event *ev)
         break;
     case NODE_PART:
         job_part(&n->job, ev->part.n);
+        break;
+    case NODE_SIGNED:
+        phases_sign(&n->phases);
         break;
     case NODE_WORKED:
         worked(n);

@@ -55,6 +55,7 @@ enum node_event_type {
     NODE_HEARD, /* Bytes of a message that is not whole yet: link, heard.*. A few times a second
                        * while a long one comes in: who sends it is neither silent nor stuck. */
     NODE_PART, /* The job goes on, and config.part was called: part.n bytes of a delta can be sent. */
+    NODE_SIGNED,  /* The job goes on, and config.sign was called: it gets on. */
     NODE_WORKED,  /* The job is done. */
     NODE_SENT,    /* The bulk message being sent on `link` has left our queue. */
     NODE_KEPT,    /* What write_model asked for is stored, or could not be: kept.* */
@@ -264,6 +265,11 @@ struct node_config
     void *part_self;
     size_t
         part_least; /* Bytes of a part; 0: what is worth a message. For tests, whose models are small. */
+
+    /* Called on a thread of the worker's within node_work(), about once a second at most, by jobs that are
+     * long for a reason: post NODE_SIGNED. NULL: such a job is as one that hangs. */
+    void (*sign)(void *self);
+    void *sign_self;
 
     uint64_t evaluate_every;   /* Rounds between evaluations in training; 0: only at the end. */
     uint64_t evaluate_samples; /* An evaluation in training takes so many; the last takes all. */

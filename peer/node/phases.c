@@ -198,8 +198,8 @@ void phases_job_done(struct phases *ph, bool steps)
 
 void phases_late(struct phases *ph, int64_t late_us)
 {
-    int64_t *const since[] = {&ph->idle_since_us, &ph->told_us, &ph->job_us, &ph->better_us,
-                              &ph->gathered_us};
+    int64_t *const since[] = {&ph->idle_since_us, &ph->told_us,   &ph->job_us,
+                              &ph->signed_us,     &ph->better_us, &ph->gathered_us};
     for (size_t i = 0; i < sizeof since / sizeof *since; i++)
         *since[i] += *since[i] > 0 ? late_us : 0;
     if (late_us > SILENT_US && ph->phase != NODE_GATHERING) /* Data may be read that long. */

@@ -53,7 +53,8 @@ struct phases
     int64_t gathered_us;      /* Since when there are members enough; 0: there are not. */
     int64_t missed_us;        /* And since when there are not; 0: there are. */
     int64_t idle_since_us;    /* When the last job ended. */
-    int64_t job_us;           /* When the present job began. */
+    int64_t job_us;           /* When the present job began, */
+    int64_t signed_us;        /* and when it, or one before it, was last seen to get on. */
     int64_t longest_us;       /* The longest job of ours, */
     int64_t worked_us;        /* and all that took local steps, together. */
     int64_t usual_us;         /* So long we wait for neighbours before a round of lock step,
@@ -117,6 +118,8 @@ enum phases_next phases_update(struct phases *ph, bool diverged);
 
 /* While a job runs: does its worker hang? The others are told. */
 void phases_watch_job(struct phases *ph);
+/* Our job, which is long, gets on. */
+void phases_sign(struct phases *ph);
 
 /* The whole process stood still for so long more than it should: none of that was waiting, or
  * work. */
@@ -144,5 +147,7 @@ uint64_t phases_next_beat(const struct phases *ph);
 bool phases_writes(const struct phases *ph);
 /* The worker has been at its job for so long; 0: it waits. */
 int64_t phases_busy_us(const struct phases *ph);
+/* How long nothing has been seen of it: what is judged, here and by neighbours. */
+int64_t phases_stuck_us(const struct phases *ph);
 
 #endif

@@ -235,11 +235,15 @@ static int open_parts(struct uv_driver *d, enum uv_driver_part *failed)
     struct node_config node = c->node;
     node.listen_port = d->port;
     node.part = uv_worker_part;
-    node.part_self = &d->worker;
+    node.sign = uv_worker_sign;
+    node.part_self = node.sign_self = &d->worker;
     int err = node_open(&d->node, &node);
     if (err < 0)
         return err;
-    err = uv_worker_open(&d->worker, d->loop, d->node, uv_feed_worked, uv_feed_part, d);
+    err = uv_worker_open(
+        &d->worker, d->loop, d->node,
+        &(struct uv_worker_calls){
+            .done = uv_feed_worked, .part_ready = uv_feed_part, .sign = uv_feed_signed, .self = d});
     if (err < 0)
         goto no_worker;
     if (c->slots != NULL)

@@ -186,6 +186,11 @@ void uv_feed_part(void *self, size_t n)
     uv_feed(self, &(struct node_event){.type = NODE_PART, .part = {.n = n}});
 }
 
+void uv_feed_signed(void *self)
+{
+    uv_feed(self, &(struct node_event){.type = NODE_SIGNED});
+}
+
 /* Those known by now: the node may dial again in these very steps. */
 static void tell_failed(struct uv_driver *d)
 {

@@ -68,7 +68,8 @@ void uv_feed(struct uv_driver *d, struct node_event *ev);
 /* Fill in the links' callbacks. */
 void uv_feed_net(struct uv_driver *d);
 void uv_feed_part(void *driver, size_t n); /* The worker's callbacks: */
-void uv_feed_worked(void *driver);         /* there is more, it is done; */
+void uv_feed_worked(void *driver);         /* there is more, it is done, */
+void uv_feed_signed(void *driver);         /* it gets on; */
 void uv_feed_written(void *driver, const struct uv_writer_result *r); /* and the writer's. */
 
 /* In driver.c: the links say CLOSE, then everything closes. */

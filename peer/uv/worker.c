@@ -33,17 +33,19 @@ static void on_async(uv_async_t *async)
 {
     struct uv_worker *w = async->data;
     uv_mutex_lock(&w->mutex);
-    bool finished = w->finished;
+    bool finished = w->finished, gets_on = w->gets_on;
     size_t part = w->part;
-    w->finished = false;
+    w->finished = w->gets_on = false;
     w->part = 0;
     uv_mutex_unlock(&w->mutex);
+    if (gets_on && !finished)
+        w->calls.sign(w->calls.self);
     if (part > 0 && !finished) /* Else what is there goes out with the rest. */
-        w->part_ready(w->self, part);
+        w->calls.part_ready(w->calls.self, part);
     if (!finished)
         return;
     w->busy = false;
-    w->done(w->self);
+    w->calls.done(w->calls.self);
 }
 
 void uv_worker_part(void *worker, size_t n)
@@ -55,10 +57,19 @@ void uv_worker_part(void *worker, size_t n)
     uv_async_send(&w->async);
 }
 
-int uv_worker_open(struct uv_worker *w, uv_loop_t *loop, struct node *node,
-                   void (*done)(void *self), void (*part_ready)(void *self, size_t n), void *self)
+void uv_worker_sign(void *worker)
 {
-    *w = (struct uv_worker){.node = node, .done = done, .part_ready = part_ready, .self = self};
+    struct uv_worker *w = worker;
+    uv_mutex_lock(&w->mutex);
+    w->gets_on = true;
+    uv_mutex_unlock(&w->mutex);
+    uv_async_send(&w->async);
+}
+
+int uv_worker_open(struct uv_worker *w, uv_loop_t *loop, struct node *node,
+                   const struct uv_worker_calls *calls)
+{
+    *w = (struct uv_worker){.node = node, .calls = *calls};
     int err = uv_mutex_init(&w->mutex);
     if (err < 0)
         return err;

@@ -1,7 +1,7 @@
 /* peer/uv/worker.h -- the one thread that computes, so that the loop never waits.
  *
- *   loop thread    uv_worker_post() ... part_ready() ... done()
- *   worker thread            \--- node_work(node) ---/ uv_async
+ *   loop thread    uv_worker_post() ... part_ready(), sign() ... done()
+ *   worker thread            \------- node_work(node) -------/ uv_async
  *
  * At most one job at a time. Between post and done the worker owns the model
  * and the trainer.
@@ -21,20 +21,26 @@ struct uv_worker
     uv_async_t async;
     struct node *node;
     bool busy;   /* Loop thread: a job was posted and done() not yet called. */
-    bool posted; /* Under the mutex, like the next two. */
+    bool posted; /* Under the mutex, like the next four. */
     bool finished;
-    size_t part; /* What uv_worker_part() was told since part_ready() was called; 0: nothing. */
+    bool gets_on; /* uv_worker_sign() was called since sign() was. */
+    size_t part;  /* What uv_worker_part() was told since part_ready() was called; 0: nothing. */
     bool quit;
-    void (*done)(void *self);                 /* On the loop thread, */
-    void (*part_ready)(void *self, size_t n); /* and so is this: once or more a job, or never. */
-    void *self;
+    struct uv_worker_calls
+    {
+        void (*done)(void *self);                 /* On the loop thread, as are these two, which */
+        void (*part_ready)(void *self, size_t n); /* come once or more a job, or never. */
+        void (*sign)(void *self);
+        void *self;
+    } calls;
 };
 
 /* 0 or a negative errno. The node is borrowed until uv_worker_close(). */
 int uv_worker_open(struct uv_worker *w, uv_loop_t *loop, struct node *node,
-                   void (*done)(void *self), void (*part_ready)(void *self, size_t n), void *self);
-/* For the node's config.part: on the worker's thread, within node_work(). */
+                   const struct uv_worker_calls *calls);
+/* For the node's config.part and config.sign: within node_work(), on any thread. */
 void uv_worker_part(void *worker, size_t n);
+void uv_worker_sign(void *worker);
 void uv_worker_post(struct uv_worker *w);
 /* Waits for a running job, then begins to close the async handle: run the loop
  * once more before the memory goes. done() is not called any more. */

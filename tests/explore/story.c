@@ -190,6 +190,7 @@ void story_event(struct story *s, uint32_t peer, const struct node_event *ev, ui
         break;
     case NODE_TIMER:
     case NODE_PART:
+    case NODE_SIGNED:
     case NODE_WORKED:
     case NODE_KEPT:
     case NODE_ADMIT:

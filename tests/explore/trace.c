@@ -130,6 +130,9 @@ void trace_event(void *self, uint32_t peer, const struct node_event *ev, uint32_
     case NODE_PART:
         fprintf(c->trace, "   PART");
         break;
+    case NODE_SIGNED:
+        fprintf(c->trace, "   SIGNED");
+        break;
     case NODE_WORKED:
         fprintf(c->trace, "   ");
         say_state(c, peer);

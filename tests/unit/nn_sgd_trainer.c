@@ -232,6 +232,37 @@ static void test_evaluate(void **state)
     bed_close(&wide);
 }
 
+static void count(void *arg)
+{
+    uint32_t *n = arg;
+    ++*n;
+}
+
+/* Whoever watches is told of each batch, by one thread of however many. */
+static void test_signs(void **state)
+{
+    (void)state;
+    for (uint32_t threads = 1; threads <= 2; threads++) {
+        struct bed b;
+        bed_open(&b, "mlp:784-32-10", 1);
+        b.config.batch = 10;
+        b.config.threads = threads;
+        bed_start(&b);
+        struct trainer face = sgd_trainer_face(&b.trainer);
+        uint32_t n = 0, each = threads == 1 ? 10 : 5;
+        struct trainer_report r;
+        face.signs(face.self, count, &n);
+        for (uint64_t round = 0; round < 7; round++)
+            face.steps(face.self, b.x, round, 1, &r);
+        assert_int_equal(n, 7);
+        n = 0;
+        face.evaluate(face.self, b.x, N_TEST, &r);
+        assert_in_range(n, (N_TEST / threads + each - 1) / each / 2,
+                        (N_TEST / threads + each - 1) / each);
+        bed_close(&b);
+    }
+}
+
 /* A model with NaN in it reports NaN, and nothing right. */
 static void test_diverged(void **state)
 {
@@ -322,8 +353,9 @@ int main(void)
         cmocka_unit_test(test_round_decides),  cmocka_unit_test(test_one_step),
         cmocka_unit_test(test_clip),           cmocka_unit_test(test_sent),
         cmocka_unit_test(test_shared_scratch), cmocka_unit_test(test_evaluate),
-        cmocka_unit_test(test_diverged),       cmocka_unit_test(test_misfit),
-        cmocka_unit_test(test_init),           cmocka_unit_test(test_adam),
+        cmocka_unit_test(test_signs),          cmocka_unit_test(test_diverged),
+        cmocka_unit_test(test_misfit),         cmocka_unit_test(test_init),
+        cmocka_unit_test(test_adam),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -106,6 +106,10 @@ struct lone
     size_t n_keys;
     uint32_t share_fails; /* So many calls fail. */
     uint64_t n_masked;    /* Calls that mask momentum. */
+    uint32_t n_batches;   /* It says so often that it gets on, in steps and in an evaluation; */
+    void (*sign)(void *arg);
+    void *sign_arg;
+    uint32_t n_signs; /* and so often the node passed it on. */
 };
 
 static const struct segment lone_segment = {.name = "x",
@@ -125,12 +129,33 @@ static inline void lone_init_model(void *self, float *x)
         x[k] = 1;
 }
 
+static inline void lone_signs(void *self, void (*sign)(void *arg), void *arg)
+{
+    struct lone *w = self;
+    w->sign = sign;
+    w->sign_arg = arg;
+}
+
+static inline void lone_batches(const struct lone *w)
+{
+    for (uint32_t i = 0; i < w->n_batches && w->sign != NULL; i++)
+        w->sign(w->sign_arg);
+}
+
+/* For the node's config.sign. */
+static inline void lone_signed(void *self)
+{
+    struct lone *w = self;
+    w->n_signs++;
+}
+
 static inline void lone_steps(void *self, float *x, uint64_t round, uint32_t n,
                               struct trainer_report *report)
 {
     struct lone *w = self;
     (void)n;
     w->n_steps++;
+    lone_batches(w);
     for (size_t k = 0; k < LONE_DIM; k++)
         x[k] -= w->pull * (x[k] - rng_unit_at(7 + round, k));
     *report = (struct trainer_report){.n_samples = 1, .loss = (double)w->loss};
@@ -142,6 +167,7 @@ static inline void lone_evaluate(void *self, const float *x, uint64_t most,
     struct lone *w = self;
     (void)x;
     w->n_evaluations++;
+    lone_batches(w);
     w->evaluated_most = most;
     *report = (struct trainer_report){.n_samples = 1};
 }
@@ -179,6 +205,7 @@ static inline int lone_trainer(void *self, const struct run *run, struct trainer
                           .self = self,
                           .init = lone_init_model,
                           .steps = lone_steps,
+                          .signs = lone_signs,
                           .sent = lone_sent,
                           .evaluate = lone_evaluate,
                           .members = lone_members};

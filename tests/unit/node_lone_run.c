@@ -220,6 +220,62 @@ static void test_last_evaluation_takes_all(void **state)
     lone_close(w);
 }
 
+/* ---- jobs that are long for a reason ---- */
+
+/* An evaluation says about once a second that it gets on, and so do the steps of the first job; not
+ * those of the others, which are held to what jobs before them took. */
+static void test_long_jobs_sign(void **state)
+{
+    (void)state;
+    struct lone *w = lone_new(1, LOW_ID, ROUNDS);
+    w->config.evaluate_every = 10;
+    w->config.sign = lone_signed;
+    w->config.sign_self = w;
+    w->n_batches = 20;
+    lone_tick_us = SECOND / 4;
+    lone_open(w);
+    while (w->n_steps < 1)
+        lone_run(w, LONE_STEP_US / 4);
+    assert_in_range(w->n_signs, 4, 6); /* Five seconds. */
+    w->n_signs = 0;
+    while (w->n_evaluations < 1) {
+        assert_int_equal(w->n_signs, 0);
+        lone_run(w, LONE_STEP_US / 4);
+    }
+    assert_in_range(w->n_signs, 4, 6);
+    lone_tick_us = 0;
+    lone_close(w);
+}
+
+/* A job that gets on does not hang, however long it takes; one that was seen to, and then is not, does. */
+static void test_signs_count(void **state)
+{
+    (void)state;
+    for (int until = 0; until < 2; until++) {
+        struct lone *w = lone_new(1, LOW_ID, ROUNDS);
+        struct lone_actor *a = &w->actor[0];
+        w->config.worker_limit_us = 3 * SECOND;
+        lone_open(w);
+        lone_run(w, 15 * SECOND);
+        w->step_us = 40 * SECOND;
+        while (w->work_us < w->now_us + 35 * SECOND)
+            lone_run(w, LONE_STEP_US);
+        w->step_us = LONE_STEP_US;
+        while (w->work_us > w->now_us + SECOND) {
+            struct node_event ev = {.type = NODE_SIGNED};
+            if (until == 0 || w->work_us > w->now_us + 20 * SECOND)
+                lone_step(w, &ev);
+            lone_run(w, SECOND);
+            assert_true(a->told_stalled || a->busy_ms <= 4500);
+        }
+        assert_int_equal(a->told_stalled, until == 1);
+        assert_int_equal(lone_said(w, "has been at one job"), until == 1);
+        lone_run(w, 3 * SECOND);
+        assert_int_equal(a->told.state, RECORD_RUNNING);
+        lone_close(w);
+    }
+}
+
 /* ---- limits ---- */
 
 /* No message may be longer than a model, or a delta, and its head. */
@@ -276,6 +332,8 @@ int main(void)
         cmocka_unit_test(test_loss_not_finite),
         cmocka_unit_test(test_model_not_finite),
         cmocka_unit_test(test_last_evaluation_takes_all),
+        cmocka_unit_test(test_long_jobs_sign),
+        cmocka_unit_test(test_signs_count),
         cmocka_unit_test(test_bulk_limit),
         cmocka_unit_test(test_window_of_the_last_phase),
     };

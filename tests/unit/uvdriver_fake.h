@@ -141,6 +141,7 @@ static void count(struct fake *f, const struct node_event *ev)
     case NODE_CARRIED:
     case NODE_HEARD:
     case NODE_PART:
+    case NODE_SIGNED:
     case NODE_HANDED:
     case NODE_WRITTEN:
         break;
