@@ -22,6 +22,8 @@ void ladder_init(struct ladder *l, uint64_t pace)
 {
     *l = (struct ladder){.rung = pace > LADDER_BLIND ? LADDER_SAFE : LADDER_FIRST,
                          .excess = (double)NAN};
+    for (uint32_t i = 0; i < LADDER_RUNGS; i++)
+        l->price[i] = 1;
 }
 
 /* A moving average that begins with its first value, and not at 0. */
@@ -58,22 +60,41 @@ static const struct ladder_mark *mark_at(const struct ladder *l, uint64_t round)
     return NULL;
 }
 
-/* How many rungs up, or -1: the table at the head of ladder.h. */
-static int step(struct ladder *l, double ratio, double lag)
-{
-    bool low = ratio < 0.5 || (ratio <= 1 && lag < fine);
-    l->n_low = low ? l->n_low + 1 : 0;
-    l->n_far = ratio > far_over ? l->n_far + 1 : 0;
-    if (ratio > 1 && lag > coarse)
-        return ratio > 2 ? 2 : 1;
-    if (l->n_far >= FAR_LOOKS)
-        return 1;
-    return l->n_low >= 2 ? -1 : 0;
-}
-
 uint32_t ladder_rung(const struct ladder *l)
 {
     return l->rung > l->floor ? l->rung : l->floor;
+}
+
+const char *ladder_by(const struct ladder *l)
+{
+    return l->floor > l->rung ? "link" : l->held ? "price" : "drift";
+}
+
+void ladder_set_prices(struct ladder *l, const double price[LADDER_RUNGS])
+{
+    for (uint32_t i = 0; i < LADDER_RUNGS; i++)
+        l->price[i] = price[i];
+}
+
+static double price(const struct ladder *l, uint32_t rung)
+{
+    return l->price[rung < LADDER_RUNGS ? rung : LADDER_RUNGS - 1];
+}
+
+/* How many rungs up, or -1: the table at the head of ladder.h, at the prices of the rungs. */
+static int step(struct ladder *l, double ratio, double lag)
+{
+    uint32_t sent = ladder_rung(l);
+    double here = ratio / price(l, sent), next = ratio / price(l, sent + 1);
+    bool low = here < 0.5 || (here <= 1 && lag < fine);
+    l->n_low = low ? l->n_low + 1 : 0;
+    l->n_far = next > far_over ? l->n_far + 1 : 0;
+    l->held = ratio > 1 && next <= 1 && lag > coarse;
+    if (next > 1 && lag > coarse)
+        return ratio > 2 * price(l, sent + 2) ? 2 : 1;
+    if (l->n_far >= FAR_LOOKS)
+        return 1;
+    return l->n_low >= 2 ? -1 : 0;
 }
 
 /* Figures of moments before a change will still come: they are not looked at. */

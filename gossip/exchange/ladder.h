@@ -44,6 +44,11 @@
  * There may be a *floor*, a rung under which no bytes need be spared (uplink.h). What is
  * sent is the denser one of it and the drift's rung. While the floor is that, the drift
  * tells nothing of sparser rungs, so that none is taken; a denser one is, as ever.
+ *
+ * And a rung may have a *price*, over 1 where its deltas take longer than is free: what is that dear is
+ * worth it where the drift is that many times over the target. So a denser rung is taken if the excess
+ * is over the target times *its* price, and the one that is sent is left for a sparser one if the excess
+ * is low beside the target times its own.
  */
 #ifndef GOSSIP_EXCHANGE_LADDER_H
 #define GOSSIP_EXCHANGE_LADDER_H
@@ -71,8 +76,10 @@ struct ladder_mark
 
 struct ladder
 {
-    uint32_t rung;  /* The drift's. */
-    uint32_t floor; /* The link's, which no checkpoint holds; 0: there is none. */
+    uint32_t rung;              /* The drift's. */
+    uint32_t floor;             /* The link's, which no checkpoint holds; 0: there is none. */
+    double price[LADDER_RUNGS]; /* At least 1; no checkpoint holds them. */
+    bool held;      /* At the last look the drift asked for a denser rung, which was too dear. */
     uint32_t n_low; /* Looks in a row that counted as low, */
     uint32_t n_far; /* and those that found the excess far over the target. */
     uint64_t after; /* Figures of rounds up to this one have been looked at,
@@ -90,6 +97,10 @@ void ladder_init(struct ladder *l, uint64_t pace);
 struct state;                                         /* nn/math/state.h */
 void ladder_state(struct ladder *l, struct state *s); /* A section of its own. */
 
+/* Who chose it: "link" (the floor), "price" (the drift asks for a denser one, which is too dear), or
+ * "drift". */
+const char *ladder_by(const struct ladder *l);
+
 /* |Delta|^2 of the last round of local steps. */
 void ladder_moved(struct ladder *l, double motion2);
 
@@ -101,6 +112,9 @@ void ladder_mark(struct ladder *l, uint64_t round);
 
 /* The floor from run round `now` on. */
 void ladder_set_floor(struct ladder *l, uint32_t floor, uint64_t now);
+
+/* Prices of the rungs, from now on; at the beginning all are 1. */
+void ladder_set_prices(struct ladder *l, const double price[LADDER_RUNGS]);
 
 /* The rung that deltas take. */
 uint32_t ladder_rung(const struct ladder *l);

@@ -6,6 +6,9 @@
 /* Transfers that follow computing may take this share of it. */
 static const double share_behind = 0.1;
 
+/* A price is averaged over looks: the newest has this weight. */
+static const double newest_weight = 0.2;
+
 /* A higher floor has to take less than this share of the budget. */
 static const double share_up = 0.8;
 
@@ -33,7 +36,8 @@ void uplink_init(struct uplink *u, const double bytes[LADDER_RUNGS])
 
 double uplink_budget(double compute_s, bool beside, double rtt_s)
 {
-    return beside ? fmax(compute_s - rtt_s, 0) : share_behind * compute_s;
+    double behind_s = share_behind * compute_s;
+    return beside ? fmax(compute_s - rtt_s, behind_s) : behind_s;
 }
 
 /* The most precise rung up to `most` whose transfer takes no longer than this; 0: none but the
@@ -71,10 +75,24 @@ static uint32_t highest(const struct uplink *u, uint32_t rung)
     return most < LADDER_RUNGS ? most : LADDER_RUNGS - 1;
 }
 
+static void learn_price(struct uplink *u, double newest)
+{
+    bool known = u->budgets_per_byte > 0;
+    u->budgets_per_byte += (known ? newest_weight : 1) * (newest - u->budgets_per_byte);
+}
+
+void uplink_prices(const struct uplink *u, double price[LADDER_RUNGS])
+{
+    for (uint32_t i = 0; i < LADDER_RUNGS; i++)
+        price[i] = fmin(fmax(1, u->bytes[i] * u->budgets_per_byte), UPLINK_PRICE_MOST);
+}
+
 void uplink_look(struct uplink *u, double s_per_byte, double budget_s, uint32_t rung)
 {
     if (!isfinite(s_per_byte) || !isfinite(budget_s))
         return;
+    if (budget_s > 0)
+        learn_price(u, s_per_byte / budget_s);
     uint32_t to = fitting(u, highest(u, rung), s_per_byte, share_up * budget_s);
     bool over = u->bytes[u->floor] * s_per_byte > budget_s;
     u->n_kept++;

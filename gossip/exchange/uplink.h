@@ -25,6 +25,11 @@
  * may take its time to acknowledge them. All edges of a peer send at once, so that sharing the
  * uplink is in the measurement.
  *
+ * **Prices.** Above the floor rungs cost time, for which the drift has to be worth it (ladder.h). A rung's
+ * price is its time by the budget: 1 for what is free, 10 where a transfer that follows computing takes as
+ * long as that; 8 at most. On a link that is slow beside the computing models drift farther apart than they would
+ * elsewhere, and rounds stay short.
+ *
  * **Hysteresis.** A rung is predicted from another one, and the better the nearer that is: the
  * floor never rises to more than one rung above what is sent. Up takes UPLINK_UP looks in a row
  * at which the higher rung would take under 0.8 of the budget, down UPLINK_DOWN looks at which the
@@ -33,7 +38,7 @@
  * for less than its last wait, so that a link that flaps is soon left alone.
  *
  * **Who lies.** A neighbour that acknowledges late makes its edge look slow: then the drift alone
- * chooses, as it does without this. Nobody can raise the floor alone, since the slowest edge
+ * chooses, at higher prices. Nobody can raise the floor alone, since the slowest edge
  * decides.
  *
  * A floor depends on timing, so that a peer's model is no function of the run's seed any more.
@@ -50,6 +55,8 @@ enum {
     UPLINK_DOWN = 2,
     UPLINK_WAIT = 8, /* Looks, the first time; */
     UPLINK_WAIT_MOST = 512,
+    UPLINK_PRICE_MOST =
+        8, /* However slow the link is: a drift farther over the target is not taken for it. */
     UPLINK_BURST = 256 /* Bytes: shorter ones do not count. */
 };
 
@@ -79,6 +86,8 @@ struct uplink
     uint32_t left;              /* The floor was this when it last fell, */
     uint32_t n_wait, wait;      /* and is not to be that for n_wait more looks, of so many. */
     uint32_t n_kept;            /* Looks since it last rose. */
+    double
+        budgets_per_byte; /* A byte takes so much of the budget, averaged over looks; 0: not known. */
 };
 
 void uplink_init(struct uplink *u, const double bytes[LADDER_RUNGS]);
@@ -86,6 +95,9 @@ void uplink_init(struct uplink *u, const double bytes[LADDER_RUNGS]);
 /* Seconds that transfers of a round may take, in which the peer computes for compute_s. beside:
  * they run beside its computing (--overlap). */
 double uplink_budget(double compute_s, bool beside, double rtt_s);
+
+/* What each rung's deltas cost, from 1 to UPLINK_PRICE_MOST, as of the looks so far; 1 before the first. */
+void uplink_prices(const struct uplink *u, double price[LADDER_RUNGS]);
 
 /* A look: what a byte takes on the slowest edge, the budget, and the rung of deltas now.
  * Figures that are not finite are no look. */

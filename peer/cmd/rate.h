@@ -15,7 +15,7 @@ bool cmd_rate(const char *text, double *bits_per_s);
     {                                                                                              \
         .name = "uplink", .kind = OPTION_TEXT, .arg = "auto|RATE|off",                             \
         .help = "with --compress auto: never sparser than what the link takes beside computing, "  \
-                "and never sparser for it than the drift asks for either; "                        \
+                "and no denser than the drift is worth the time that takes; "                      \
                 "auto measures the link, 100Mbit names its rate, off goes by the drift alone; "    \
                 "default: auto"                                                                    \
     }

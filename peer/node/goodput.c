@@ -86,23 +86,25 @@ static bool due(const struct goodput *g, const struct edges *es, double *s_per_b
     return false;
 }
 
-uint32_t goodput_floor(struct goodput *g, const struct edges *es, uint32_t rung)
+void goodput_look(struct goodput *g, const struct edges *es, struct ladder *l, uint64_t now)
 {
-    double s_per_byte = 0, rtt_s = 0;
+    double s_per_byte = 0, rtt_s = 0, price[LADDER_RUNGS];
     if (!g->begun)
         begin(g, &es->workshop->mixing);
     if (!due(g, es, &s_per_byte, &rtt_s))
-        return g->uplink.floor;
+        return;
     double compute_s = 1e-6 * (double)g->worked_us / (double)g->n_worked;
     uplink_look(&g->uplink, s_per_byte,
                 uplink_budget(compute_s, es->workshop->run.overlap == RUN_OVERLAP_ROUND, rtt_s),
-                rung);
+                ladder_rung(l));
+    uplink_prices(&g->uplink, price);
+    ladder_set_prices(l, price);
+    ladder_set_floor(l, g->uplink.floor, now);
     g->s_per_byte = s_per_byte;
     g->looked_us = es->env->now_us;
     g->worked_us = g->n_worked = 0;
     for (size_t i = 0; i < NODE_LINKS_MAX; i++)
         g->at[i].fresh = false;
-    return g->uplink.floor;
 }
 
 double goodput_bytes_per_s(const struct goodput *g)

@@ -1,7 +1,7 @@
 /* peer/node/goodput.h -- what the links of this peer's edges carry, and how precise that lets it be.
  *
  *   CARRIED (the driver, about once a second) --> bursts of each link --+
- *   job_done: so long was computed                                      +--> goodput_floor()
+ *   job_done: so long was computed                                      +--> goodput_look()
  *   --uplink RATE: so many bytes a second, shared by the open edges ----+
  *
  * Owned here: the figures since the last look, and the floor under the rung of --compress auto
@@ -42,8 +42,9 @@ void goodput_carried(struct goodput *g, const struct edges *es, const struct nod
 /* A job with local steps computed for so long. */
 void goodput_worked(struct goodput *g, int64_t us);
 
-/* A job is being planned, and deltas have this rung: look, where that is due. Returns the floor. */
-uint32_t goodput_floor(struct goodput *g, const struct edges *es, uint32_t rung);
+/* A job is being planned in run round `now`: look, where that is due, and tell the ladder of the
+ * floor and the prices. */
+void goodput_look(struct goodput *g, const struct edges *es, struct ladder *l, uint64_t now);
 
 /* Bytes a second that the slowest edge can take beside what is latency, as of the last look; NaN:
  * not known, or more than can be told. */

@@ -174,7 +174,7 @@ static void choose_rung(struct job *j)
     if (!w->by_drift || j->phases->phase != NODE_TRAINING)
         return;
     ladder_look(l, w->run.drift_target, j->edges->spread, known->xi, known->round, now);
-    ladder_set_floor(l, goodput_floor(&j->goodput, j->edges, ladder_rung(l)), now);
+    goodput_look(&j->goodput, j->edges, l, now);
 }
 
 /* What it does besides mixing: local steps, an evaluation. */
@@ -505,7 +505,7 @@ static void report(struct job *j)
     }
     p->gamma = mean_gamma(j->edges);
     p->rung = w->by_drift ? ladder_spec[ladder_rung(&w->ladder)] : NULL;
-    p->rung_by = !w->by_drift ? NULL : w->ladder.floor > w->ladder.rung ? "link" : "drift";
+    p->rung_by = w->by_drift ? ladder_by(&w->ladder) : NULL;
     p->goodput = goodput_bytes_per_s(&j->goodput);
     p->excess = w->ladder.excess;
     p->drift_target = w->by_drift ? w->run.drift_target : (double)NAN;

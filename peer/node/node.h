@@ -316,8 +316,9 @@ struct node_progress
      * and its measure of the drift, as last seen and as wanted. Else they are NULL and NaN. */
     const char *rung;
     double excess, drift_target;
-    const char *rung_by; /* Who chose that rung: "drift" or "link" (gossip/exchange/uplink.h). */
-    double goodput;      /* Bytes/s over the slowest edge beside what is latency, as last seen. */
+    const char
+        *rung_by; /* Who chose that rung: "drift", "link" or "price" (gossip/exchange/ladder.h). */
+    double goodput; /* Bytes/s over the slowest edge beside what is latency, as last seen. */
     /* The running statistics' relative distance over the worst edge; NaN: there are none. */
     double statistics_apart;
     /* Totals: local steps; apply, mix and encode; waiting for others. */

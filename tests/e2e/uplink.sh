@@ -84,5 +84,11 @@ for i in 0 1; do
     kill -TERM "${pids[0]}"
     finish "${pids[0]}" 30
 done
+check "a denser codec than that has to be worth its time" python3 - "$from" <<'END'
+import json, sys
+lines = [json.loads(l) for l in open("peer-0/metrics.jsonl") if l.endswith("}\n")]
+after = [l for l in lines if l.get("round", 0) > int(sys.argv[1])]
+sys.exit(not after or any(l["rung"] in ("qsgd:8", "fp16") for l in after[-5:]))
+END
 check "the rungs are told" grep -q '^codec of the last rounds: .* chosen by --compress auto' log-0.err
 e2e_end

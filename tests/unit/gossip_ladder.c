@@ -121,6 +121,47 @@ static void test_far_over(void **state)
     }
 }
 
+/* A rung with a price is worth it where the drift is so many times over the target, and low where it is
+ * under half of that; nothing else changes. */
+static void test_prices(void **state)
+{
+    static const struct
+    {
+        double price[3]; /* Those of rungs 3, 4 and 5. */
+        double ratio, lag;
+        uint32_t rung; /* After three looks that have this ratio. */
+        const char *by;
+    } row[] = {
+        {{1, 1, 1}, 1.1, 1, 6, "drift"},    {{1, 2, 4}, 1.9, 1, 3, "price"},
+        {{1, 2, 4}, 2.1, 1, 4, "price"},    {{1, 2, 4}, 4.1, 1, 6, "price"},
+        {{2, 4, 8}, 1.1, 1, 3, "price"},    {{2, 4, 8}, 0.9, 1, 2, "drift"},
+        {{2, 4, 8}, 1.9, 0.1, 2, "drift"},  {{1, 2, 4}, 4.1, 0.14, 3, "drift"},
+        {{1, 1, 4}, 4.1, 0.14, 4, "drift"}, {{1, 2, 4}, 8.2, 0.14, 4, "drift"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+        double price[LADDER_RUNGS] = {1, 1, 1, row[i].price[0], row[i].price[1], row[i].price[2],
+                                      8, 8};
+        struct ladder l;
+        ladder_init(&l, 1);
+        if (i == 0)
+            price[6] = price[7] = 1;
+        if (i == 3) /* Two at once, but no more. */
+            price[6] = 1;
+        ladder_set_prices(&l, price);
+        for (uint64_t t = 1; t <= 3; t++) {
+            double xi = 2 * row[i].ratio;
+            l.motion2 = 1;
+            l.lag2 = row[i].lag * row[i].lag * xi * xi;
+            ladder_mark(&l, 10 * t);
+            ladder_look(&l, 1, 2, xi, 10 * t, 10 * t + 3);
+        }
+        if (l.rung != row[i].rung || strcmp(ladder_by(&l), row[i].by) != 0)
+            fail_msg("row %zu: rung %u by %s, expected %u by %s", i, l.rung, ladder_by(&l),
+                     row[i].rung, row[i].by);
+    }
+}
+
 /* From the lower end it goes up as from anywhere. */
 static void test_lower_end(void **state)
 {
@@ -287,6 +328,7 @@ int main(void)
         cmocka_unit_test(test_table),
         cmocka_unit_test(test_lag),
         cmocka_unit_test(test_far_over),
+        cmocka_unit_test(test_prices),
         cmocka_unit_test(test_lower_end),
         cmocka_unit_test(test_old_figures),
         cmocka_unit_test(test_unit),

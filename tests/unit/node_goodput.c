@@ -3,6 +3,7 @@
 #include "tests/unit/node_lone_world.h"
 
 #include "gossip/exchange/ladder.h"
+#include "peer/node/state.h" /* For the prices that the ladder has. */
 
 enum {
     LOW_ID = 0x10,
@@ -74,6 +75,21 @@ static void test_fast_then_slow(void **state)
     assert_true(fabs(lone_progress(w).goodput / fast - 1) < 1e-6);
     carry_both(w, 4, slow, slow);
     assert_false(by_link(w));
+    lone_close(w);
+}
+
+/* On a slow link rungs have prices, the denser the higher; on a fast one all are free, as they are
+ * while nothing is known. */
+static void test_slow_is_dear(void **state)
+{
+    (void)state;
+    struct lone *w = training_with(2, NODE_UPLINK_AUTO, 0);
+    const double *price = w->node->workshop.ladder.price;
+    assert_true(price[0] == 1 && price[LADDER_RUNGS - 1] == 1);
+    carry_both(w, LOOKS, fast, fast);
+    assert_true(price[0] == 1 && price[LADDER_RUNGS - 1] == 1);
+    carry_both(w, 4, slow, slow);
+    assert_true(price[LADDER_RUNGS - 1] == UPLINK_PRICE_MOST);
     lone_close(w);
 }
 
@@ -177,6 +193,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_fast_then_slow),
         cmocka_unit_test(test_slowest_edge_decides),
+        cmocka_unit_test(test_slow_is_dear),
         cmocka_unit_test(test_all_edges_are_asked),
         cmocka_unit_test(test_figures_are_used_once),
         cmocka_unit_test(test_figures_go_with_their_link),
