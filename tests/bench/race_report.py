@@ -51,9 +51,18 @@ def target(book):
     return score(task, ddp[-1]) + task["less"] * (1 if task["text"] else -1)
 
 
-def steps_to_target(book, name):
+def curve_name(arm, link=""):
+    return f"{arm}@{link}" if link else arm
+
+
+def curve_of(book, name, link):
+    """The arm's on this link where it has one of its own, else the one for all links; None where nobody looked."""
+    return book["curves"].get(curve_name(name, link)) or book["curves"].get(name)
+
+
+def steps_to_target(book, name, link):
     """None where the arm never gets there, or nobody looked."""
-    goal, rows, task = target(book), book["curves"].get(name), book["task"]
+    goal, rows, task = target(book), curve_of(book, name, link), book["task"]
     if goal is None or not rows:
         return None
     for row in rows:
@@ -88,8 +97,8 @@ def figures(book, arm, link):
         return None
     found = {field: median([c[field] for c in mine]) for field in ("ms", "cpu_ms", "bytes", "steps")}
     found["times"] = ratio(book, arm["name"], alone_of(book, arm), link)
-    found["target_steps"] = steps_to_target(book, arm["name"])
-    rows = book["curves"].get(arm["name"])
+    found["target_steps"] = steps_to_target(book, arm["name"], link)
+    rows = curve_of(book, arm["name"], link)
     found["score"] = score(book["task"], rows[-1]) if rows else None
     if found["target_steps"]:
         found["seconds"] = found["target_steps"] * found["ms"] / 1e3
@@ -108,7 +117,7 @@ def rows_of(book, link):
         f = figures(book, arm, link)
         if f is None:
             continue
-        seconds = "-" if arm["alone"] else "never" if book["curves"].get(arm["name"]) and not f["target_steps"] else "-"
+        seconds = "-" if arm["alone"] else "never" if curve_of(book, arm["name"], link) and not f["target_steps"] else "-"
         if "seconds" in f:
             seconds = f"{'~' if f['extrapolated'] else ''}{f['seconds']:.1f}"
         yield [f"`{arm['name']}`", cell(f["ms"], ".2f"), cell(f["times"], ".2f"),
@@ -168,7 +177,7 @@ def script(book, link):
     """gnuplot's: test error against seconds, both logarithmic; `~` in the key as in the table."""
     task, data, lines = book["task"], [], []
     for arm in book["arms"]:
-        f, rows = figures(book, arm, link), book["curves"].get(arm["name"])
+        f, rows = figures(book, arm, link), curve_of(book, arm["name"], link)
         if not f or not rows:
             continue
         name, colour = f"$arm{len(data)}", COLOURS[len(data) % len(COLOURS)]

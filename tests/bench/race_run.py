@@ -299,10 +299,9 @@ def median(values):
 
 # ---- The two kinds of races. ----
 
-def learn(task, arm, network, spec, folder, open_kbit):
-    """The curve of an arm: [step, loss, share right] of the worst peer, every so many steps. Nothing is timed: in lock
-    step the models are the same on every link."""
-    network.shape_all(open_kbit)
+def learn(task, arm, network, spec, folder, kbit):
+    """The curve of an arm: [step, loss, share right] of the worst peer, every so many steps. Nothing is timed."""
+    network.shape_all(kbit)
     race = Race(task, arm, network, dict(spec, evaluate_every=task.every), folder)
     try:
         race.wait(END_S)

@@ -53,11 +53,14 @@ class Arm:
     local_steps: int = 1
     alone: bool = False
     needs: str = ""  # An option that hearsay peer has to know.
+    by_link: bool = False  # What it sends, and so its curve, depends on the link.
 
 
 ARMS = {a.name: a for a in (
     Arm("hearsay-alone", HEARSAY, alone=True),
-    Arm("auto", HEARSAY, "--uplink off"),  # A curve is the same on every link only where links have no say.
+    Arm("default", HEARSAY, by_link=True),  # Links have a say in its codec.
+    Arm("default-H10", HEARSAY, local_steps=10, by_link=True),
+    Arm("auto", HEARSAY, "--uplink off"),  # The drift alone: one curve for all links.
     Arm("auto-overlap", HEARSAY, "--overlap 1 --uplink off", needs="--overlap"),
     Arm("auto-layer", HEARSAY, "--overlap layer --uplink off", needs="layer"),
     Arm("none", HEARSAY, "--compress none"),

@@ -31,11 +31,11 @@ figures()
     jq -e "$@" race/race.json >/dev/null
 }
 
-race --train-steps 40 --arms hearsay-alone,auto,ddp --out race >race.out 2>race.err
+race --train-steps 40 --arms hearsay-alone,auto,default,ddp --out race >race.out 2>race.err
 check "a race of two peers runs" test $? = 0
-check "all arms have a clock" figures '[.clocks[].arm] == ["hearsay-alone", "auto", "ddp"]'
-check "both sides have curves of the same steps" \
-    figures '.curves | (.auto | length) == 4 and (.ddp | map(.[0])) == [10, 20, 30, 40]'
+check "all arms have a clock" figures '[.clocks[].arm] == ["hearsay-alone", "auto", "default", "ddp"]'
+check "both sides have curves of the same steps, and the link has a say in one" \
+    figures '.curves | (.auto | length) == 4 and (.ddp | map(.[0])) == [10, 20, 30, 40] and (.["default@10Mbit"] | length) == 4'
 # A step of DDP among two sends the gradient once, 247 kB, and headers; alone nothing is sent.
 check "bytes are those of the algorithm" \
     figures '.clocks | map({(.arm): .bytes}) | add | .["hearsay-alone"] < 100 and .ddp > 240000 and .ddp < 290000'
