@@ -13,8 +13,9 @@
 #include "peer/run/options.h"
 
 extern const struct option_row cmd_local_rows[], cmd_peer_rows[], cmd_sim_rows[], cmd_train_rows[],
-    cmd_status_rows[], cmd_drift_rows[], cmd_topology_rows[], cmd_compressors_rows[],
-    cmd_keygen_rows[], cmd_identity_rows[], cmd_invite_rows[], cmd_eval_rows[], cmd_probe_rows[];
+    cmd_status_rows[], cmd_top_rows[], cmd_drift_rows[], cmd_topology_rows[],
+    cmd_compressors_rows[], cmd_keygen_rows[], cmd_identity_rows[], cmd_invite_rows[],
+    cmd_eval_rows[], cmd_probe_rows[];
 
 /* The run keys of `hearsay train`. */
 extern const char *const cmd_train_keys[];
@@ -24,6 +25,7 @@ int cmd_peer(const struct options *o);
 int cmd_sim(const struct options *o);
 int cmd_train(const struct options *o);
 int cmd_status(const struct options *o);
+int cmd_top(const struct options *o);
 int cmd_drift(const struct options *o);
 int cmd_probe(const struct options *o);
 int cmd_topology(const struct options *o);

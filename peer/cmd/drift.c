@@ -98,7 +98,7 @@ static bool get_models(struct drift *d, int tries)
 {
     uint32_t ms = (uint32_t)options_uint(d->o, "timeout") * 1000;
     if (tries >= WINDOW_TRIES)
-        cmd_observe_again(&d->w);
+        cmd_observe_again(&d->w, CMD_OBSERVE_MS);
     bool in_time = cmd_observe_models(&d->w, common_round(d, tries), ms);
     d->round_min = UINT64_MAX;
     d->round_max = 0;
@@ -209,7 +209,7 @@ static void wait_for_estimates(struct drift *d)
     uint32_t tries = (uint32_t)options_uint(d->o, "timeout") * 1000 / POLL_MS;
     for (uint32_t k = 0; k < tries && early; k++) {
         struct timespec pause = {.tv_nsec = POLL_MS * 1000000L};
-        cmd_observe_again(&d->w);
+        cmd_observe_again(&d->w, CMD_OBSERVE_MS);
         early = false;
         for (uint32_t i = 0; i < d->w.n; i++) {
             const struct cmd_observed *m = &d->w.member[i];

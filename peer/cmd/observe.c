@@ -12,7 +12,6 @@
 #include <string.h>
 
 enum {
-    ANSWER_MS = 5000,      /* All peers together have so long to answer. */
     SEED_TAG = UINT16_MAX, /* Dials bear it where the peer at the address is not known yet. */
     LIST_MAX = 4096
 };
@@ -145,6 +144,7 @@ static void on_message(void *self, uint32_t session, const struct wire_message *
     } else if (message->type == WIRE_STATUS) {
         m->status = message->status;
         m->answered = true;
+        m->told_ns = uv_hrtime();
     } else if (message->type == WIRE_MODEL) {
         take_model(w, m, &message->model);
     }
@@ -199,7 +199,14 @@ bool cmd_observe_models(struct cmd_observe *w, uint64_t round, uint32_t ms)
     return uv_client_wait(w->client, ms, none_sending);
 }
 
-void cmd_observe_again(struct cmd_observe *w)
+void cmd_observe_redial(struct cmd_observe *w)
+{
+    for (uint32_t i = 0; i < w->n; i++)
+        if (w->member[i].failed && !w->member[i].up && w->member[i].record.state != RECORD_LEFT)
+            dial(w, &w->member[i]);
+}
+
+void cmd_observe_again(struct cmd_observe *w, uint32_t ms)
 {
     uint8_t ask[16];
     size_t n = wire_put_status_req(ask, sizeof ask);
@@ -209,7 +216,7 @@ void cmd_observe_again(struct cmd_observe *w)
         w->member[i].answered = false;
         uv_client_send(w->client, w->member[i].session, ask, n);
     }
-    (void)uv_client_wait(w->client, ANSWER_MS, all_answered);
+    (void)uv_client_wait(w->client, ms, all_answered);
 }
 
 /* ---- Begin and end ---------------------------------------------------- */
@@ -266,7 +273,7 @@ int cmd_observe(struct cmd_observe *w, const struct options *o)
     int code = ask_bootstrap(w);
     if (code != CMD_OK)
         return code;
-    (void)uv_client_wait(w->client, ANSWER_MS, all_answered);
+    (void)uv_client_wait(w->client, CMD_OBSERVE_MS, all_answered);
     uint32_t n_answers = 0;
     for (uint32_t i = 0; i < w->n; i++)
         n_answers += w->member[i].answered;

@@ -11,14 +11,17 @@
 #include "peer/run/run.h"
 #include "peer/uv/client.h"
 
+enum { CMD_OBSERVE_MS = 5000 }; /* All peers together have so long to answer. */
+
 struct cmd_observed
 {
     struct record record; /* Zero but for the id until a member told of it. */
     bool known, dialled, failed, up, answered;
     uint32_t session;
-    struct wire_status status;
-    bool asked;   /* For its model; it may be gone since. */
-    float *model; /* Owned; NULL until it came. */
+    struct wire_status status; /* The newest, */
+    uint64_t told_ns;          /* which came then, by uv_hrtime(); 0: none ever. */
+    bool asked;                /* For its model; it may be gone since. */
+    float *model;              /* Owned; NULL until it came. */
     size_t n_floats;
     uint64_t model_round;
 };
@@ -47,8 +50,10 @@ int cmd_observe(struct cmd_observe *w, const struct options *o);
 bool cmd_observe_models(struct cmd_observe *w, uint64_t round, uint32_t ms);
 /* So many of those that were ever asked have sent no model since the newest question. */
 uint32_t cmd_observe_missing(const struct cmd_observe *w);
-/* Ask for the status of all once more. */
-void cmd_observe_again(struct cmd_observe *w);
+/* Ask for the status of all once more, and wait for `ms` at most. Who does not answer keeps what it said last. */
+void cmd_observe_again(struct cmd_observe *w, uint32_t ms);
+/* Dial again whom there is no session with, but for those who left. */
+void cmd_observe_redial(struct cmd_observe *w);
 void cmd_observe_close(struct cmd_observe *w);
 
 #endif

@@ -1,0 +1,206 @@
+/* peer/cmd/top.c -- `hearsay top`: the cluster in a terminal, refreshed.
+ *
+ * An observer that stays: sessions are kept, lost ones are dialled again, and every --interval all are
+ * asked for their status. A terminal shows one page, on a screen of its own; anything else gets page after
+ * page, with no escapes. top_view.h has what is on it.
+ */
+#include "peer/cmd/observe.h"
+#include "peer/cmd/stop.h"
+#include "peer/cmd/top_view.h"
+#include "peer/sgd/sgd_keys.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+#include <uv.h>
+
+enum { RUN_WORDS = 256, LOOK_MS = 100 }; /* A signal is seen so soon. */
+
+/* clang-format off */
+const struct option_row cmd_top_rows[] = {
+    CMD_ROW_BOOTSTRAP,
+    CMD_ROW_KEY,
+    CMD_ROW_OBSERVER,
+    {.name = "interval", .kind = OPTION_REAL, .arg = "SECONDS", .fallback = "2", .min = 0.2, .max = 3600,
+     .help = "between two pages"},
+    {.name = "count", .kind = OPTION_UINT, .arg = "N", .fallback = "0", .max = 1e9,
+     .help = "end after so many pages; 0: when all have left, or with Ctrl-C"},
+    {.name = NULL},
+};
+/* clang-format on */
+
+/* What a member had said the time before, to tell rates. */
+struct before
+{
+    uint64_t told_ns, round, bytes;
+    double rounds_s, bytes_s;
+};
+
+struct top
+{
+    const struct options *o;
+    struct cmd_observe w;
+    struct cmd_top_member member[WIRE_MEMBERS_MAX];
+    struct before before[WIRE_MEMBERS_MAX]; /* As w.member. */
+    uint32_t order[WIRE_MEMBERS_MAX];
+    char run[RUN_WORDS];
+    bool terminal;
+};
+
+/* A change between two answers; a peer that began anew has none. */
+static double rate(uint64_t now, uint64_t then, double seconds)
+{
+    return now >= then && seconds > 0 ? (double)(now - then) / seconds : (double)NAN;
+}
+
+static void learn_rates(struct before *b, const struct cmd_observed *m)
+{
+    if (m->told_ns == b->told_ns)
+        return;
+    double seconds = 1e-9 * (double)(m->told_ns - b->told_ns);
+    bool first = b->told_ns == 0;
+    b->rounds_s = first ? (double)NAN : rate(m->status.round, b->round, seconds);
+    b->bytes_s = first ? (double)NAN : rate(m->status.bytes_sent, b->bytes, seconds);
+    b->told_ns = m->told_ns;
+    b->round = m->status.round;
+    b->bytes = m->status.bytes_sent;
+}
+
+static void describe_run(struct top *t)
+{
+    if (!t->w.has_run || t->run[0] != '\0')
+        return;
+    const struct run *r = &t->w.run;
+    const struct sgd_values *v = sgd_values(r);
+    snprintf(t->run, sizeof t->run, "run: %.60s on %.20s, %.40s, %.60s, %s, seed %llu", v->model,
+             v->data, r->topology, r->compress, r->policy == RUN_SYNC ? "sync" : "not in lock step",
+             (unsigned long long)r->seed);
+}
+
+static struct top *sorting;
+
+static int by_name(const void *a, const void *b)
+{
+    const struct cmd_observed *x = &sorting->w.member[*(const uint32_t *)a];
+    const struct cmd_observed *y = &sorting->w.member[*(const uint32_t *)b];
+    return record_compare(&x->record, &y->record);
+}
+
+/* Members come while it runs, and dials go by their places: the order is one of its own. */
+static void collect(struct top *t, struct cmd_top_facts *f)
+{
+    uint64_t now = uv_hrtime();
+    for (uint32_t i = 0; i < t->w.n; i++) {
+        t->order[i] = i;
+        learn_rates(&t->before[i], &t->w.member[i]);
+    }
+    sorting = t;
+    qsort(t->order, t->w.n, sizeof *t->order, by_name);
+    for (uint32_t k = 0; k < t->w.n; k++) {
+        uint32_t i = t->order[k];
+        const struct cmd_observed *m = &t->w.member[i];
+        bool answered = m->up && m->answered;
+        t->member[k] =
+            (struct cmd_top_member){.name = m->known ? m->record.name : "?",
+                                    .id = m->record.id,
+                                    .left = m->known && m->record.state == RECORD_LEFT,
+                                    .reached = m->up,
+                                    .answered = answered,
+                                    .ever = m->told_ns > 0,
+                                    .status = m->status,
+                                    .said_s = 1e-9 * (double)(now - m->told_ns),
+                                    .rounds_s = answered ? t->before[i].rounds_s : (double)NAN,
+                                    .bytes_s = answered ? t->before[i].bytes_s : (double)NAN};
+    }
+    describe_run(t);
+    *f = (struct cmd_top_facts){.member = t->member,
+                                .n = t->w.n,
+                                .min_peers = t->w.has_run ? t->w.run.min_peers : 0,
+                                .run = t->run};
+}
+
+/* The screen may have changed its size since. */
+static void draw(struct top *t)
+{
+    struct cmd_top_facts f;
+    struct winsize size = {.ws_row = 0};
+    collect(t, &f);
+    if (!t->terminal) {
+        cmd_top_view(stdout, &f, 0, 0, "\n");
+        putchar('\n');
+    } else {
+        if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0)
+            size = (struct winsize){.ws_row = 0};
+        fputs("\033[H", stdout);
+        cmd_top_view(stdout, &f, size.ws_col, size.ws_row, "\033[K\r\n");
+        fputs("\033[J", stdout);
+    }
+    fflush(stdout);
+}
+
+static bool all_left(const struct top *t)
+{
+    for (uint32_t i = 0; i < t->w.n; i++)
+        if (t->w.member[i].up || t->w.member[i].record.state != RECORD_LEFT)
+            return false;
+    return true;
+}
+
+static bool stop(void *self)
+{
+    (void)self;
+    return cmd_stop_asked();
+}
+
+/* False: a signal has come. */
+static bool pause_for(struct top *t, double seconds)
+{
+    for (double ms = 1000 * seconds; ms > 0; ms -= LOOK_MS)
+        if (uv_client_wait(t->w.client, ms < LOOK_MS ? (uint32_t)ms : LOOK_MS, stop))
+            return false;
+    return true;
+}
+
+static int watch(struct top *t)
+{
+    double interval = options_real(t->o, "interval");
+    uint64_t n_pages = options_uint(t->o, "count");
+    uint32_t patience_ms =
+        1000 * interval < CMD_OBSERVE_MS ? (uint32_t)(1000 * interval) : CMD_OBSERVE_MS;
+    for (uint64_t k = 1;; k++) {
+        draw(t);
+        if (k == n_pages || all_left(t))
+            return CMD_OK;
+        if (!pause_for(t, interval))
+            return CMD_INTERRUPTED;
+        cmd_observe_redial(&t->w);
+        cmd_observe_again(&t->w, patience_ms);
+    }
+}
+
+int cmd_top(const struct options *o)
+{
+    struct top *t = calloc(1, sizeof *t);
+    if (t == NULL)
+        return cmd_fail(o, CMD_FAILED, "out of memory");
+    t->o = o;
+    t->terminal = isatty(STDOUT_FILENO) == 1;
+    int code = cmd_observe(&t->w, o);
+    if (code == CMD_OK) {
+        cmd_stop_catch();
+        fputs(t->terminal ? "\033[?1049h\033[?25l\033[?7l" : "", stdout);
+        code = watch(t);
+        fputs(t->terminal ? "\033[?7h\033[?25h\033[?1049l" : "", stdout);
+        if (t->terminal) { /* The last page stays. */
+            t->terminal = false;
+            draw(t);
+        }
+    }
+    cmd_observe_close(&t->w);
+    free(t);
+    int flushed = cmd_finish(o);
+    return code != CMD_OK ? code : flushed;
+}

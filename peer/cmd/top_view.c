@@ -1,0 +1,242 @@
+/* peer/cmd/top_view.c -- the head, and a line a member. */
+#include "peer/cmd/top_view.h"
+
+#include "gossip/exchange/edge.h"
+#include "peer/cmd/progress.h"
+#include "peer/node/node.h"
+#include "peer/uv/metrics.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <string.h>
+
+enum {
+    LINE = 512, /* Characters of a line, at most. */
+    OTHER = 3,  /* States that no peer says of itself, */
+    PHASES = 8  /* and room for those that it does. */
+};
+
+/* Where lines go, and how many there were. */
+struct page
+{
+    FILE *out;
+    uint32_t width, n;
+    const char *end;
+};
+
+static void put(struct page *p, const char *line)
+{
+    int most = p->width > 0 ? (int)p->width : LINE;
+    fprintf(p->out, "%.*s%s", most, line, p->end);
+    p->n++;
+}
+
+/* What to call the state of a member: its phase, if it tells. */
+static const char *state_of(const struct cmd_top_member *m)
+{
+    if (m->answered)
+        return uv_metrics_phase((enum node_phase)m->status.phase, m->status.holds);
+    return m->left ? "left" : m->reached ? "silent" : "unreachable";
+}
+
+/* ---- the head ---- */
+
+struct tally
+{
+    struct
+    {
+        const char *name;
+        uint32_t n;
+    } state[PHASES + OTHER];
+    uint32_t n_states, n_answered, n_gathering;
+    uint64_t first, last, rounds; /* Those who answered: their slowest, their fastest. */
+    double loss[2], accuracy, rounds_s, bytes_s;
+    double drift; /* The newest figure, and the round that it is of. */
+    uint64_t drift_round;
+};
+
+static void count_state(struct tally *t, const char *name)
+{
+    uint32_t i = 0;
+    while (i < t->n_states && strcmp(t->state[i].name, name) != 0)
+        i++;
+    if (i == sizeof t->state / sizeof *t->state)
+        return;
+    t->state[i].name = name;
+    t->state[i].n++;
+    t->n_states += i == t->n_states;
+}
+
+static void count_figures(struct tally *t, const struct cmd_top_member *m)
+{
+    const struct wire_status *s = &m->status;
+    t->n_answered++;
+    t->n_gathering += s->phase == NODE_GATHERING;
+    t->rounds = s->n_rounds > t->rounds ? s->n_rounds : t->rounds;
+    t->first = s->round < t->first ? s->round : t->first;
+    t->last = s->round > t->last ? s->round : t->last;
+    t->loss[0] = fmin(t->loss[0], s->loss); /* fmin() and fmax() pass over what is not known. */
+    t->loss[1] = fmax(t->loss[1], s->loss);
+    t->accuracy = fmin(t->accuracy, s->accuracy);
+    if (s->phase == NODE_TRAINING)
+        t->rounds_s = fmin(t->rounds_s, m->rounds_s);
+    if (isfinite(m->bytes_s))
+        t->bytes_s = isfinite(t->bytes_s) ? t->bytes_s + m->bytes_s : m->bytes_s;
+    if (isfinite(s->relative_drift) && (!isfinite(t->drift) || s->drift_round >= t->drift_round)) {
+        /* Each has a figure of its own for one round: the largest. */
+        bool same = isfinite(t->drift) && s->drift_round == t->drift_round;
+        t->drift = same ? fmax(t->drift, s->relative_drift) : s->relative_drift;
+        t->drift_round = s->drift_round;
+    }
+}
+
+static struct tally count(const struct cmd_top_facts *f)
+{
+    struct tally t = {.first = UINT64_MAX,
+                      .loss = {(double)NAN, (double)NAN},
+                      .accuracy = (double)NAN,
+                      .rounds_s = (double)NAN,
+                      .bytes_s = (double)NAN,
+                      .drift = (double)NAN};
+    for (uint32_t i = 0; i < f->n; i++) {
+        count_state(&t, state_of(&f->member[i]));
+        if (f->member[i].answered)
+            count_figures(&t, &f->member[i]);
+    }
+    return t;
+}
+
+/* "40 s", "3 min", "5 h": nobody wants it closer. */
+static const char *duration(char out[CMD_PROGRESS_TEXT], double s)
+{
+    if (s < 100)
+        snprintf(out, CMD_PROGRESS_TEXT, "%.0f s", s);
+    else if (s < 100 * 60)
+        snprintf(out, CMD_PROGRESS_TEXT, "%.0f min", s / 60);
+    else
+        snprintf(out, CMD_PROGRESS_TEXT, "%.0f h", s / 3600);
+    return out;
+}
+
+/* Appends to a line that has room for LINE characters. */
+__attribute__((format(printf, 2, 3))) static void add(char *line, const char *format, ...)
+{
+    size_t at = strlen(line);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(line + at, LINE - at, format, args);
+    va_end(args);
+}
+
+static void put_members(struct page *p, const struct cmd_top_facts *f, const struct tally *t)
+{
+    char line[LINE] = "", left[CMD_PROGRESS_TEXT];
+    add(line, "%u member%s:", (unsigned)f->n, f->n == 1 ? "" : "s");
+    for (uint32_t i = 0; i < t->n_states; i++)
+        add(line, "%s %u %s", i ? "," : "", (unsigned)t->state[i].n, t->state[i].name);
+    if (t->n_gathering > 0 && f->min_peers > t->n_answered)
+        add(line, "    gathering: %u of %u (--min-peers), waiting for %u more",
+            (unsigned)t->n_answered, (unsigned)f->min_peers,
+            (unsigned)(f->min_peers - t->n_answered));
+    if (t->n_answered > 0 && t->rounds > 0) {
+        add(line, "    round %llu", (unsigned long long)t->first);
+        if (t->last > t->first)
+            add(line, " to %llu", (unsigned long long)t->last);
+        add(line, " of %llu", (unsigned long long)t->rounds);
+    }
+    if (isfinite(t->rounds_s))
+        add(line, "    %.3g rounds/s", t->rounds_s);
+    if (t->rounds_s > 0 && t->first < t->rounds)
+        add(line, ", about %s left", duration(left, (double)(t->rounds - t->first) / t->rounds_s));
+    put(p, line);
+}
+
+static void put_figures(struct page *p, const struct tally *t)
+{
+    char line[LINE] = "", a[CMD_PROGRESS_TEXT], b[CMD_PROGRESS_TEXT];
+    add(line, "loss %s", cmd_progress_number(a, "%.4f", t->loss[0]));
+    if (t->loss[1] > t->loss[0])
+        add(line, " to %s", cmd_progress_number(a, "%.4f", t->loss[1]));
+    if (isfinite(t->accuracy))
+        add(line, "    accuracy %s at least", cmd_progress_percent(a, t->accuracy));
+    add(line, "    relative drift %s", cmd_progress_drift_at(b, t->drift, t->drift_round));
+    if (isfinite(t->bytes_s))
+        add(line, "    all send %s/s", cmd_progress_bytes(a, (uint64_t)t->bytes_s));
+    put(p, line);
+}
+
+/* ---- a line a member ---- */
+
+static const char *name_of(const struct cmd_top_facts *f, const uint8_t id[WIRE_ID_BYTES])
+{
+    for (uint32_t i = 0; i < f->n; i++)
+        if (memcmp(f->member[i].id, id, WIRE_ID_BYTES) == 0)
+            return f->member[i].name;
+    return "?";
+}
+
+/* Those whose edge is not open are in brackets. */
+static void add_neighbours(char *line, const struct cmd_top_facts *f, const struct wire_status *s)
+{
+    for (uint32_t i = 0; i < s->n_edges && strlen(line) + WIRE_NAME_MAX + 4 < LINE; i++) {
+        bool open = s->edges[i].state == EDGE_OPEN;
+        add(line, open ? "%s%s" : "%s(%s)", i > 0 ? "," : "", name_of(f, s->edges[i].id));
+    }
+}
+
+static void put_titles(struct page *p)
+{
+    char line[LINE];
+    snprintf(line, sizeof line, "%-16s %-11s %11s %8s %7s %8s %9s %-16s %9s %7s %-16s %s", "name",
+             "state", "round", "rounds/s", "age", "loss", "accuracy", "relative drift", "sent/s",
+             "skipped", "codec", "neighbours");
+    put(p, line);
+}
+
+/* The age is that of what the peer did last: before it said so, and since. */
+static void put_member(struct page *p, const struct cmd_top_facts *f,
+                       const struct cmd_top_member *m)
+{
+    char line[LINE], round[CMD_PROGRESS_TEXT], rate[CMD_PROGRESS_TEXT], age[CMD_PROGRESS_TEXT],
+        loss[CMD_PROGRESS_TEXT], right[CMD_PROGRESS_TEXT], drift[CMD_PROGRESS_TEXT],
+        sent[CMD_PROGRESS_TEXT] = "-";
+    const struct wire_status *s = &m->status;
+    snprintf(line, sizeof line, "%-16s %-11s", m->name, state_of(m));
+    if (m->ever) {
+        if (isfinite(m->bytes_s))
+            (void)cmd_progress_bytes(sent, (uint64_t)m->bytes_s);
+        add(line, " %11s %8s %7s %8s %9s %-16s %9s %7llu %-16s ",
+            cmd_progress_rounds(round, s->round, s->n_rounds),
+            cmd_progress_number(rate, "%.3g", m->rounds_s),
+            cmd_progress_number(age, "%.1f s", s->age_s + m->said_s),
+            cmd_progress_number(loss, "%.4f", s->loss), cmd_progress_percent(right, s->accuracy),
+            cmd_progress_drift_at(drift, s->relative_drift, s->drift_round), sent,
+            (unsigned long long)s->rounds_skipped, s->codec[0] != '\0' ? s->codec : "-");
+        add_neighbours(line, f, s);
+    }
+    put(p, line);
+}
+
+uint32_t cmd_top_view(FILE *out, const struct cmd_top_facts *f, uint32_t width, uint32_t height,
+                      const char *end)
+{
+    struct page p = {.out = out, .width = width, .end = end};
+    struct tally t = count(f);
+    put_members(&p, f, &t);
+    put_figures(&p, &t);
+    if (f->run[0] != '\0')
+        put(&p, f->run);
+    put(&p, "");
+    put_titles(&p);
+    uint32_t room = height == 0 ? f->n : height > p.n + 1 ? height - p.n : 1;
+    uint32_t shown = f->n <= room ? f->n : room - 1;
+    for (uint32_t i = 0; i < shown; i++)
+        put_member(&p, f, &f->member[i]);
+    if (shown < f->n) {
+        char line[LINE];
+        snprintf(line, sizeof line, "and %u more, for which this terminal has no lines",
+                 (unsigned)(f->n - shown));
+        put(&p, line);
+    }
+    return p.n;
+}

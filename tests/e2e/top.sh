@@ -1,0 +1,80 @@
+#!/usr/bin/env bash
+# tests/e2e/top.sh -- hearsay top: who gathers, trains, is silent, is gone and is back, page after page; figures
+# are those of the peers; a terminal gets a screen of its own, and nothing else an escape.
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/../lib.sh"
+e2e_begin
+
+read -r pa pb pc < <(free_ports 3)
+bootstrap="127.0.0.1:$pa,127.0.0.1:$pb,127.0.0.1:$pc"
+check "keygen" eval '"$HEARSAY" keygen cluster.key 2>keygen.err'
+declare -A pid
+peer()
+{
+    start "log-$1" "$HEARSAY" peer --name "$1" --listen "127.0.0.1:$2" --key cluster.key --bootstrap "$bootstrap" \
+        --data glyphs --shard auto --model logreg --rounds 100000000 --min-peers 3 --seed "$seed" --out "$1"
+    pid[$1]=$started
+}
+# page COUNT: so many pages of half a second each, the last of them in `page`.
+page()
+{
+    bounded "$HEARSAY" top --bootstrap "$bootstrap" --key cluster.key --interval 0.5 --count "$1" >pages 2>pages.err \
+        && awk -v RS= '{ head = body; body = $0 } END { print head; print body }' pages >page
+}
+# says TEXT: the next pages do, before long.
+# shellcheck disable=SC2317 # By wait_until.
+says()
+{
+    page 2 && grep -qE "$1" page
+}
+
+peer a "$pa"
+peer b "$pb"
+check "two of three gather, and one is waited for" \
+    wait_until 30 says 'gathering: 2 of 3 \(--min-peers\), waiting for 1 more'
+peer c "$pc"
+check "three train" wait_until 60 says '^3 members: 3 training    round [0-9]+'
+check "two pages are two" [ "$(grep -c '^name ' pages)" = 2 ]
+check "  without escapes" eval '! grep -q "$(printf "\033")" pages'
+low=$(last_round a/metrics.jsonl)
+check "a page comes" page 3
+high=$(last_round a/metrics.jsonl)
+round=$(awk '/^a / { sub("/.*", "", $3); print $3 }' page)
+check "the round is the peer's: $low <= $round <= $high" within "$round" "$low" "$((high + 1))"
+check "  with a rate, an age and neighbours" grep -qE '^a +training +[0-9]+/100000000 +[0-9.e+]+ +[0-9.]+ s .* [bc],[bc]$' page
+
+# It goes on while peers come and go.
+"$HEARSAY" top --bootstrap "$bootstrap" --key cluster.key --interval 0.5 >long 2>long.err &
+long=$!
+pids+=("$long")
+check "one that stays sees them" wait_until 30 grep -q '3 training' long
+kill -STOP "${pid[c]}"
+check "one that is stopped is silent" wait_until 30 grep -qE '^c +silent' long
+kill -CONT "${pid[c]}"
+lines=$(wc -l <long)
+check "  and trains again" wait_until 30 eval "tail -n +$lines long | grep -qE '^c +training'"
+kill -KILL "${pid[b]}"
+wait "${pid[b]}" 2>/dev/null
+lines=$(wc -l <long)
+check "one that is killed cannot be reached" wait_until 30 eval "tail -n +$lines long | grep -qE '^b +unreachable'"
+peer b "$pb"
+lines=$(wc -l <long)
+check "  and is there again after a restart" wait_until 60 eval "tail -n +$lines long | grep -qE '^b +training'"
+kill -INT "$long"
+wait "$long"
+check "Ctrl-C ends it with 130" [ $? = 130 ]
+
+if command -v script >/dev/null; then
+    script -qec "'$HEARSAY' top --bootstrap '$bootstrap' --key cluster.key --interval 0.5 --count 2" screen >/dev/null 2>&1
+    check "a terminal gets a screen of its own, and its own back" \
+        eval 'grep -q "$(printf "\033")\[?1049h" screen && grep -q "$(printf "\033")\[?1049l" screen'
+    check "  and cut lines are whole again" eval '[ "$(grep -c "^name " screen)" -ge 1 ] && grep -q "$(printf "\033")\[?7h" screen'
+fi
+check "nobody there: 1" eval '"$HEARSAY" top --bootstrap 127.0.0.1:1 --key cluster.key --count 1 2>none.err; [ $? = 1 ]'
+check "an interval of nothing: 2" \
+    eval '"$HEARSAY" top --bootstrap "$bootstrap" --key cluster.key --interval 0 2>bad.err; [ $? = 2 ]'
+for name in a b c; do
+    kill -TERM "${pid[$name]}"
+    finish "${pid[$name]}" 30
+done
+e2e_end
