@@ -86,6 +86,9 @@ void node_facts(const struct node *n, struct outcome_facts *f)
     f->without_first = first != NULL;
     for (size_t i = 0; i < members_count(n->env.members); i++)
         count_member(n, members_at(n->env.members, i), first, f);
+    /* Who came back when our model was final mixed with us no more. */
+    if (ph->n_ended > 0 && f->n_among > ph->n_ended)
+        f->n_among = ph->n_ended;
     if (!n->workshop.ready)
         return;
     f->quorum = run->quorum;

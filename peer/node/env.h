@@ -22,7 +22,8 @@ struct env_census
     uint32_t n_vertices;         /* With us. */
     bool says[RECORD_LEFT + 1];  /* Some other vertex does. */
     uint32_t n_final, n_working; /* Others that count: they have ended; they live and work; */
-    uint32_t n_there;            /* they are neither final nor gone. */
+    uint32_t n_there;            /* they are neither final nor gone; */
+    uint32_t n_hung;             /* they are not gone, and their workers hang. */
 };
 
 struct env

@@ -1,6 +1,12 @@
 /* peer/node/labour.c -- our own worker: the pace of its jobs, and what others are told of it. */
 #include "peer/node/labour.h"
 
+#include "peer/node/others.h"
+
+/* The pace of lock step is an average over so many rounds, of waits that are so many times as
+ * long at most, and so little more. */
+enum { PACE_ROUNDS = 16, PACE_MOST = 4, PACE_FINE_US = 1000 };
+
 enum {
     LIMIT_JOBS = 20,   /* A neighbour's job may take so many times our mean one, */
     LIMIT_LONGEST = 4, /* or so many times our longest: those that evaluate are long; */
@@ -69,4 +75,30 @@ void labour_done(struct phases *ph, int64_t took_us)
     } else if (took_us > ph->longest_us) {
         ph->longest_us = took_us; /* One that hung is no measure. */
     }
+}
+
+/* An average over the last rounds. A wait for somebody who was away is no measure: it counts as
+ * a few usual ones at most. */
+void labour_learn_pace(struct phases *ph, const struct schedule_view *v)
+{
+    int64_t most_us = PACE_MOST * ph->usual_us + PACE_FINE_US;
+    if (!schedule_in_step(v))
+        return;
+    ph->n_paced += ph->n_paced < PACE_ROUNDS;
+    bool measure = ph->n_paced < PACE_ROUNDS || v->idle_us < most_us;
+    ph->usual_us += ((measure ? v->idle_us : most_us) - ph->usual_us) / ph->n_paced;
+}
+
+/* Most are done within seconds, and then there is a consensus to be had with them. */
+bool labour_awaits(struct phases *ph)
+{
+    if (ph->phase != NODE_SETTLING || !others_hang(ph->env))
+        return false;
+    if (ph->hung_us == 0) {
+        ph->hung_us = ph->env->now_us;
+        env_note(ph->env, NOTE_INFO,
+                 "the last phase waits for members whose workers hang, for %d s at most",
+                 SCHEDULE_STALL_US / 1000000);
+    }
+    return ph->env->now_us - ph->hung_us < SCHEDULE_STALL_US;
 }

@@ -9,6 +9,10 @@
 int64_t labour_mean_us(const struct phases *ph);
 /* A job that takes longer has a worker that hangs; INT64_MAX: none is said to. */
 int64_t labour_limit_us(const struct phases *ph);
+/* What a round of lock step waits for its neighbours: ph->usual_us. */
+void labour_learn_pace(struct phases *ph, const struct schedule_view *v);
+/* Does the last phase wait for members who live, and whose workers hang? Not for ever. */
+bool labour_awaits(struct phases *ph);
 /* A job is done that took so long. Others hear it where they were told that the worker hangs. */
 void labour_done(struct phases *ph, int64_t took_us);
 

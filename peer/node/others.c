@@ -12,6 +12,7 @@ static void count_member(struct env_census *c, const struct member *m)
     c->n_final += final;
     c->n_working += m->state == MEMBER_ALIVE && works;
     c->n_there += !final && !gone;
+    c->n_hung += state == RECORD_STALLED && !gone;
 }
 
 /* How things are: counted anew once the table has changed. */
@@ -53,6 +54,11 @@ bool others_ended(struct env *v)
 bool others_end(struct env *v)
 {
     return census(v)->n_working > 0;
+}
+
+bool others_hang(struct env *v)
+{
+    return census(v)->n_hung > 0;
 }
 
 bool others_finished(struct env *v)

@@ -19,6 +19,9 @@ bool others_ended(struct env *v);
  * unless it dies, and where it has come back it needs a model. */
 bool others_end(struct env *v);
 
+/* Does somebody live whose worker hangs? */
+bool others_hang(struct env *v);
+
 /* Have those who could train with us finished, but for the dead? There has to be one. */
 bool others_finished(struct env *v);
 

@@ -25,10 +25,6 @@ enum {
                         * each vertex of the graph: made-up members are none. */
 };
 
-/* The pace of lock step is an average over so many rounds, of waits that are so many times as
- * long at most, and so little more. */
-enum { PACE_ROUNDS = 16, PACE_MOST = 4, PACE_FINE_US = 1000 };
-
 /* In lock step a peer that waits says its beat so often: a wait that rested on a single
  * message could last for ever. */
 enum { SAY_US = 500 * 1000, SKIP_US = 10 * 1000 * 1000 };
@@ -460,7 +456,7 @@ static struct schedule_view see(struct phases *ph, bool diverged)
                               .limit_us = labour_limit_us(ph),
                               .n_live = others_vertices(ph->env),
                               .reach = ph->edges->eccentricity,
-                              .held = held(ph),
+                              .held = held(ph) || labour_awaits(ph),
                               .writes = phases_writes(ph),
                               .trained = ph->trained,
                               .distance = phases_own_distance(ph),
@@ -501,21 +497,10 @@ static enum phases_next begin(struct phases *ph)
 static enum phases_next last(struct phases *ph)
 {
     ph->phase = NODE_SERVING;
+    ph->n_ended = others_vertices(ph->env);
     ph->steps = false;
     ph->job_us = ph->env->now_us;
     return PHASES_LAST_JOB;
-}
-
-/* An average over the last rounds. A wait for somebody who was away is no measure: it counts as
- * a few usual ones at most. */
-static void learn_pace(struct phases *ph, const struct schedule_view *v)
-{
-    int64_t most_us = PACE_MOST * ph->usual_us + PACE_FINE_US;
-    if (!schedule_in_step(v))
-        return;
-    ph->n_paced += ph->n_paced < PACE_ROUNDS;
-    bool measure = ph->n_paced < PACE_ROUNDS || v->idle_us < most_us;
-    ph->usual_us += ((measure ? v->idle_us : most_us) - ph->usual_us) / ph->n_paced;
 }
 
 static enum phases_next start_job(struct phases *ph, bool steps)
@@ -565,7 +550,7 @@ static enum phases_next follow(struct phases *ph, const struct schedule_view *v,
         enter_settling(ph);
         return ph->env->over ? PHASES_WAIT : phases_update(ph, v->diverged);
     case SCHEDULE_TRAIN:
-        learn_pace(ph, v);
+        labour_learn_pace(ph, v);
         return start_job(ph, true);
     case SCHEDULE_MIX:
         return start_job(ph, false);

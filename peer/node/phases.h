@@ -62,7 +62,9 @@ struct phases
     int64_t n_paced;          /* which are so many. */
     int64_t say_us;           /* When our beat is said again to those who may wait for it. */
     int64_t wake_us;          /* Something is due then; INT64_MAX: nothing. */
-    bool stalled;             /* Our worker has been at its job for too long. */
+    int64_t hung_us;  /* When the last phase first waited for workers that hang; 0: it has not. */
+    uint32_t n_ended; /* So many members were vertices when our model was final. */
+    bool stalled;     /* Our worker has been at its job for too long. */
 
     bool away; /* The run ended elsewhere while we were away: so does ours. */
     struct checkpoint checkpoint;

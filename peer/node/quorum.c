@@ -9,13 +9,19 @@
 /* Enough members for less than this is a moment. */
 static const int64_t moment_us = 30 * 1000 * 1000;
 
-/* Is it a member that takes part, by what we know? One whose model is final does, dead or
+/* Is it a member that is there, by what we know? One whose model is final is, dead or
  * not: it has done all that was to be done. */
 static bool lives(const struct member *m)
 {
     return m->counts
            && (m->state == MEMBER_ALIVE || m->state == MEMBER_SUSPECT
                || record_state_is_final(m->record->state));
+}
+
+/* Does it take part? One whose worker hangs does not, until that is done. */
+static bool works(const struct member *m)
+{
+    return lives(m) && m->record->state != RECORD_STALLED;
 }
 
 int quorum_begin(struct quorum *q, const struct members *m, int64_t now_us)
@@ -66,9 +72,9 @@ static uint32_t count_live(const struct quorum *q, const struct members *m)
     for (size_t i = 0; i < members_count(m); i++) {
         const struct member *e = members_at(m, i);
         bool suspect =
-            e->counts && e->state == MEMBER_SUSPECT && !record_state_is_final(e->record->state);
+            works(e) && e->state == MEMBER_SUSPECT && !record_state_is_final(e->record->state);
         n_suspects += suspect;
-        n_live += lives(e) && !suspect;
+        n_live += works(e) && !suspect;
     }
     return n_live + (q->state == QUORUM_THERE && n_suspects == 1);
 }

@@ -4,7 +4,8 @@
  * left by their own signed word. Of these a share (the run's --quorum) must be alive, or
  * the peer holds its local steps: one of eight that trains alone on its eighth of the data
  * would lead the others astray when they come back. Newcomers count as alive, so that a
- * machine that is replaced makes up for the one that died.
+ * machine that is replaced makes up for the one that died. Whose worker hangs, by its own word, counts as gone
+ * until it does not.
  *
  *     there are enough <------------------------------+
  *         |                                           | enough again

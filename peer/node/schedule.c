@@ -7,8 +7,9 @@
 enum { LEAD_HOPS = 64, LEAD_MORE = 16 };
 
 /* Somebody of whom nothing new comes may itself wait for another whose worker hangs;
- * that one is named after one limit, so after this many it is the neighbour's fault. */
-enum { MUTE_LIMITS = 3 };
+ * that one is named after one limit, so after this many it is the neighbour's fault. Or it may be at a
+ * long evaluation, and say that this gets on: that is believed for longer, but not for ever. */
+enum { MUTE_LIMITS = 3, MUTE_WORKS = 30 };
 
 uint64_t schedule_lead(const struct schedule_view *v)
 {
@@ -18,7 +19,8 @@ uint64_t schedule_lead(const struct schedule_view *v)
 
 bool schedule_stuck(const struct schedule_view *v, const struct schedule_edge *e)
 {
-    return e->busy_us > v->limit_us || e->mute_us / MUTE_LIMITS > v->limit_us;
+    int64_t limits = e->busy_us > 0 ? MUTE_WORKS : MUTE_LIMITS;
+    return e->busy_us > v->limit_us || e->mute_us / limits > v->limit_us;
 }
 
 bool schedule_excused(const struct schedule_view *v, const struct schedule_edge *e)

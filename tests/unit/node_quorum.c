@@ -181,7 +181,30 @@ static void test_beginning(void **state)
     assert_int_equal(quorum_begin(&q, m, 0), 0);
     expect(&q, QUORUM_THERE, 3, 3);
     assert_false(look(&q, m, 0));
-    expect(&q, QUORUM_THERE, 3, 3);
+    expect(&q, QUORUM_THERE, 2, 3);
+    quorum_close(&q);
+    members_close(m);
+}
+
+/* Whose worker hangs is not there until it is done, whatever else is known of it. */
+static void test_hung(void **state)
+{
+    (void)state;
+    struct quorum q = {.id = NULL};
+    struct members *m = open_knowing(2);
+    assert_int_equal(quorum_begin(&q, m, 0), 0);
+    assert_int_equal(merge(m, record_in(1, 2, RECORD_STALLED)), MEMBERS_NEWS);
+    assert_false(look(&q, m, 1));
+    expect(&q, QUORUM_THERE, 2, 3);
+    assert_int_equal(merge(m, record_in(2, 2, RECORD_STALLED)), MEMBERS_NEWS);
+    assert_true(look(&q, m, 2));
+    expect(&q, QUORUM_HELD, 1, 3);
+    members_accuse(m, id_of(2), 3); /* It is silent, too: still nobody who is missed for a slip. */
+    assert_false(look(&q, m, 3));
+    expect(&q, QUORUM_HELD, 1, 3);
+    assert_int_equal(merge(m, record_in(1, 3, RECORD_RUNNING)), MEMBERS_NEWS);
+    assert_true(look(&q, m, 4));
+    expect(&q, QUORUM_THERE, 2, 3);
     quorum_close(&q);
     members_close(m);
 }
@@ -204,13 +227,10 @@ static void test_needed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_held_and_resigned),
-        cmocka_unit_test(test_moments),
-        cmocka_unit_test(test_suspects),
-        cmocka_unit_test(test_who_counts),
-        cmocka_unit_test(test_replaced),
-        cmocka_unit_test(test_beginning),
-        cmocka_unit_test(test_needed),
+        cmocka_unit_test(test_held_and_resigned), cmocka_unit_test(test_moments),
+        cmocka_unit_test(test_suspects),          cmocka_unit_test(test_who_counts),
+        cmocka_unit_test(test_replaced),          cmocka_unit_test(test_hung),
+        cmocka_unit_test(test_beginning),         cmocka_unit_test(test_needed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

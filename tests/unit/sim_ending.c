@@ -21,7 +21,7 @@ static void impatient(void *self, uint32_t peer, struct node_config *c)
 }
 
 /* Thirty seconds of training over sessions as TCP has them. */
-static void rig_training(struct rig *r, uint32_t n, const char *topology)
+static void rig_with_quorum(struct rig *r, uint32_t n, const char *topology, double quorum)
 {
     rig_init(r, n, 300, topology, "qsgd:4", 0);
     r->eta = 0.05f;
@@ -31,8 +31,13 @@ static void rig_training(struct rig *r, uint32_t n, const char *topology)
     r->config.configure = impatient;
     r->config.run.rounds = ROUNDS;
     r->config.run.final_drift = 1e-3;
-    r->config.run.quorum = 0.5;
+    r->config.run.quorum = quorum;
     rig_open(r);
+}
+
+static void rig_training(struct rig *r, uint32_t n, const char *topology)
+{
+    rig_with_quorum(r, n, topology, 0.5);
 }
 
 /* How it was for this peer; its exit code is that of its own judgement. */
@@ -220,9 +225,52 @@ static void test_away_and_told(void **state)
     rig_training(&r, 4, "ring");
     run_until(&r, 5 * SECOND);
     sim_hang(r.world, 2, true);
-    run_until(&r, 60 * (int64_t)SECOND);
+    run_until(&r, 120 * (int64_t)SECOND);
     sim_hang(r.world, 2, false);
     check_away(&r, SECOND, 3, 0);
+    rig_close(&r);
+}
+
+/* The last phase waits for workers that hang as it begins: they are soon done, and then all agree. */
+static void test_hung_at_the_end(void **state)
+{
+    struct rig r;
+    (void)state;
+    rig_training(&r, 4, "ring");
+    while (rig_progress(&r, 0).round < ROUNDS - 5)
+        run_until(&r, sim_now_us(r.world) + SECOND / 10);
+    sim_hang(r.world, 1, true);
+    sim_hang(r.world, 2, true);
+    run_until(&r, sim_now_us(r.world) + 25 * (int64_t)SECOND);
+    assert_int_equal(rig_progress(&r, 0).phase, NODE_SETTLING);
+    sim_hang(r.world, 1, false);
+    sim_hang(r.world, 2, false);
+    rig_end(&r);
+    rig_ended_well(&r, 1e-3);
+    for (uint32_t i = 0; i < 4; i++)
+        check(&r, i, OUTCOME_CONSENSUS, 4, 4, "");
+    rig_close(&r);
+}
+
+/* Two of three hang until the third has ended by itself. Then they are back, and well: it is of one mind
+ * with nobody all the same. */
+static void test_back_too_late(void **state)
+{
+    struct rig r;
+    struct outcome_facts f;
+    (void)state;
+    rig_with_quorum(&r, 3, "complete", 0);
+    run_until(&r, 5 * SECOND);
+    sim_hang(r.world, 1, true);
+    sim_hang(r.world, 2, true);
+    while (rig_progress(&r, 0).phase != NODE_SERVING)
+        run_until(&r, sim_now_us(r.world) + SECOND / 10);
+    sim_hang(r.world, 1, false);
+    sim_hang(r.world, 2, false);
+    rig_end(&r);
+    struct outcome o = ended(&r, 0, &f);
+    if (o.exit_code == CMD_OK || f.n_among != 1 || isfinite(f.distance))
+        fail_msg("'%s'", o.text);
     rig_close(&r);
 }
 
@@ -309,7 +357,8 @@ int main(void)
         cmocka_unit_test(test_all_there),     cmocka_unit_test(test_deaths),
         cmocka_unit_test(test_no_quorum),     cmocka_unit_test(test_leaving),
         cmocka_unit_test(test_coming_back),   cmocka_unit_test(test_stuck),
-        cmocka_unit_test(test_away_and_told), cmocka_unit_test(test_away_and_deserted),
+        cmocka_unit_test(test_away_and_told), cmocka_unit_test(test_hung_at_the_end),
+        cmocka_unit_test(test_back_too_late), cmocka_unit_test(test_away_and_deserted),
         cmocka_unit_test(test_full_disk),     cmocka_unit_test(test_unasked),
         cmocka_unit_test(test_diverged),
     };
