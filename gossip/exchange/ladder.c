@@ -18,9 +18,13 @@ static const double coarse = 0.5, fine = 0.2;
 static const double far_over = 4;
 enum { FAR_LOOKS = 3 };
 
+/* While the drift is not known: over this price a rung is not sent. */
+static const double dear = 2;
+
 void ladder_init(struct ladder *l, uint64_t pace)
 {
     *l = (struct ladder){.rung = pace > LADDER_BLIND ? LADDER_SAFE : LADDER_FIRST,
+                         .wait = LADDER_TRY,
                          .excess = (double)NAN};
     for (uint32_t i = 0; i < LADDER_RUNGS; i++)
         l->price[i] = 1;
@@ -70,12 +74,6 @@ const char *ladder_by(const struct ladder *l)
     return l->floor > l->rung ? "link" : l->held ? "price" : "drift";
 }
 
-void ladder_set_prices(struct ladder *l, const double price[LADDER_RUNGS])
-{
-    for (uint32_t i = 0; i < LADDER_RUNGS; i++)
-        l->price[i] = price[i];
-}
-
 static double price(const struct ladder *l, uint32_t rung)
 {
     return l->price[rung < LADDER_RUNGS ? rung : LADDER_RUNGS - 1];
@@ -87,11 +85,19 @@ static int step(struct ladder *l, double ratio, double lag)
     uint32_t sent = ladder_rung(l);
     double here = ratio / price(l, sent), next = ratio / price(l, sent + 1);
     bool low = here < 0.5 || (here <= 1 && lag < fine);
-    l->n_low = low ? l->n_low + 1 : 0;
+    l->n_low = low && l->n_trial == 0 ? l->n_low + 1 : 0;
     l->n_far = next > far_over ? l->n_far + 1 : 0;
-    l->held = ratio > 1 && next <= 1 && lag > coarse;
-    if (next > 1 && lag > coarse)
+    l->held = ratio > 1 && next <= 1 && lag > coarse && sent + 1 < LADDER_RUNGS;
+    l->n_held = l->held && l->n_trial == 0 ? l->n_held + 1 : 0;
+    if (next > 1 && lag > coarse) {
+        l->wait = LADDER_TRY;
         return ratio > 2 * price(l, sent + 2) ? 2 : 1;
+    }
+    if (l->n_held >= l->wait) {
+        l->wait = l->wait < LADDER_TRY_MOST ? 2 * l->wait : LADDER_TRY_MOST;
+        l->n_trial = LADDER_TRIAL;
+        return 1;
+    }
     if (l->n_far >= FAR_LOOKS)
         return 1;
     return l->n_low >= 2 ? -1 : 0;
@@ -100,8 +106,20 @@ static int step(struct ladder *l, double ratio, double lag)
 /* Figures of moments before a change will still come: they are not looked at. */
 static void changed(struct ladder *l, uint64_t now)
 {
-    l->n_low = l->n_far = 0;
+    l->n_low = l->n_far = l->n_held = 0;
     l->after = now;
+}
+
+void ladder_set_prices(struct ladder *l, const double price[LADDER_RUNGS], uint64_t now)
+{
+    uint32_t was = l->rung;
+    for (uint32_t i = 0; i < LADDER_RUNGS; i++)
+        l->price[i] = price[i];
+    l->n_trial -= l->n_trial > 0;
+    while (!isfinite(l->excess) && l->rung > LADDER_MIDDLE && l->price[l->rung] > dear)
+        l->rung--;
+    if (l->rung != was)
+        changed(l, now);
 }
 
 void ladder_set_floor(struct ladder *l, uint32_t floor, uint64_t now)

@@ -48,7 +48,12 @@
  * And a rung may have a *price*, over 1 where its deltas take longer than is free: what is that dear is
  * worth it where the drift is that many times over the target. So a denser rung is taken if the excess
  * is over the target times *its* price, and the one that is sent is left for a sparser one if the excess
- * is low beside the target times its own.
+ * is low beside the target times its own. Prices are guesses from the deltas that are sent: a rung that was
+ * too dear at LADDER_TRY looks in a row is tried, after which its price is known; if it is left again the next trial
+ * takes twice as many looks.
+ *
+ * Before the first look nothing is known of the drift, and models are near each other: until then no rung is sent
+ * whose deltas are dear, down to LADDER_MIDDLE.
  */
 #ifndef GOSSIP_EXCHANGE_LADDER_H
 #define GOSSIP_EXCHANGE_LADDER_H
@@ -62,6 +67,10 @@ enum {
     LADDER_SAFE = 5,   /* Where it begins if figures are more than LADDER_BLIND rounds apart, as */
     LADDER_BLIND = 32, /* with models that are hardly longer than a sketch: their bytes are few. */
     LADDER_MIDDLE = 2, /* The rung whose bytes plan how often sketches go along. */
+    LADDER_TRY = 8,
+    LADDER_TRY_MOST = 512,
+    LADDER_TRIAL =
+        3, /* Prices come so often before one is that of a rung on trial: a few seconds. */
     LADDER_MARKS = 4
 };
 
@@ -79,6 +88,8 @@ struct ladder
     uint32_t rung;              /* The drift's. */
     uint32_t floor;             /* The link's, which no checkpoint holds; 0: there is none. */
     double price[LADDER_RUNGS]; /* At least 1; no checkpoint holds them. */
+    uint32_t n_trial; /* Prices that are still to come before the rung on trial can be judged. */
+    uint32_t n_held, wait; /* So many looks in a row it was, and a trial comes after so many. */
     bool held;      /* At the last look the drift asked for a denser rung, which was too dear. */
     uint32_t n_low; /* Looks in a row that counted as low, */
     uint32_t n_far; /* and those that found the excess far over the target. */
@@ -113,8 +124,8 @@ void ladder_mark(struct ladder *l, uint64_t round);
 /* The floor from run round `now` on. */
 void ladder_set_floor(struct ladder *l, uint32_t floor, uint64_t now);
 
-/* Prices of the rungs, from now on; at the beginning all are 1. */
-void ladder_set_prices(struct ladder *l, const double price[LADDER_RUNGS]);
+/* Prices of the rungs, from run round `now` on; at the beginning all are 1. */
+void ladder_set_prices(struct ladder *l, const double price[LADDER_RUNGS], uint64_t now);
 
 /* The rung that deltas take. */
 uint32_t ladder_rung(const struct ladder *l);

@@ -75,10 +75,15 @@ static uint32_t highest(const struct uplink *u, uint32_t rung)
     return most < LADDER_RUNGS ? most : LADDER_RUNGS - 1;
 }
 
-static void learn_price(struct uplink *u, double newest)
+/* The first look after a change of the rung has bursts of before it: it is passed over. */
+static void learn_price(struct uplink *u, double newest, uint32_t rung)
 {
-    bool known = u->budgets_per_byte > 0;
-    u->budgets_per_byte += (known ? newest_weight : 1) * (newest - u->budgets_per_byte);
+    bool changed = u->budgets_per_byte > 0 && rung != u->of_rung;
+    u->n_priced = changed ? 0 : u->n_priced + 1;
+    u->of_rung = rung;
+    if (!changed)
+        u->budgets_per_byte +=
+            (u->n_priced > 1 ? newest_weight : 1) * (newest - u->budgets_per_byte);
 }
 
 void uplink_prices(const struct uplink *u, double price[LADDER_RUNGS])
@@ -92,7 +97,7 @@ void uplink_look(struct uplink *u, double s_per_byte, double budget_s, uint32_t 
     if (!isfinite(s_per_byte) || !isfinite(budget_s))
         return;
     if (budget_s > 0)
-        learn_price(u, s_per_byte / budget_s);
+        learn_price(u, s_per_byte / budget_s, rung);
     uint32_t to = fitting(u, highest(u, rung), s_per_byte, share_up * budget_s);
     bool over = u->bytes[u->floor] * s_per_byte > budget_s;
     u->n_kept++;

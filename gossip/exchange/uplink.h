@@ -28,7 +28,9 @@
  * **Prices.** Above the floor rungs cost time, for which the drift has to be worth it (ladder.h). A rung's
  * price is its time by the budget: 1 for what is free, 10 where a transfer that follows computing takes as
  * long as that; 8 at most. On a link that is slow beside the computing models drift farther apart than they would
- * elsewhere, and rounds stay short.
+ * elsewhere, and rounds stay short. What short deltas take is latency and other processes as much as the
+ * link, so that prices may be too high: now and then a rung that is too dear is tried (ladder.h), and its own deltas
+ * tell.
  *
  * **Hysteresis.** A rung is predicted from another one, and the better the nearer that is: the
  * floor never rises to more than one rung above what is sent. Up takes UPLINK_UP looks in a row
@@ -86,8 +88,9 @@ struct uplink
     uint32_t left;              /* The floor was this when it last fell, */
     uint32_t n_wait, wait;      /* and is not to be that for n_wait more looks, of so many. */
     uint32_t n_kept;            /* Looks since it last rose. */
-    double
-        budgets_per_byte; /* A byte takes so much of the budget, averaged over looks; 0: not known. */
+    /* A byte takes so much of the budget, averaged over n_priced looks at deltas of of_rung; 0: not known. */
+    double budgets_per_byte;
+    uint32_t of_rung, n_priced;
 };
 
 void uplink_init(struct uplink *u, const double bytes[LADDER_RUNGS]);

@@ -98,7 +98,7 @@ void goodput_look(struct goodput *g, const struct edges *es, struct ladder *l, u
                 uplink_budget(compute_s, es->workshop->run.overlap == RUN_OVERLAP_ROUND, rtt_s),
                 ladder_rung(l));
     uplink_prices(&g->uplink, price);
-    ladder_set_prices(l, price);
+    ladder_set_prices(l, price, now);
     ladder_set_floor(l, g->uplink.floor, now);
     g->s_per_byte = s_per_byte;
     g->looked_us = es->env->now_us;

@@ -148,7 +148,7 @@ static void test_prices(void **state)
             price[6] = price[7] = 1;
         if (i == 3) /* Two at once, but no more. */
             price[6] = 1;
-        ladder_set_prices(&l, price);
+        ladder_set_prices(&l, price, 0);
         for (uint64_t t = 1; t <= 3; t++) {
             double xi = 2 * row[i].ratio;
             l.motion2 = 1;
@@ -160,6 +160,61 @@ static void test_prices(void **state)
             fail_msg("row %zu: rung %u by %s, expected %u by %s", i, l.rung, ladder_by(&l),
                      row[i].rung, row[i].by);
     }
+}
+
+/* A rung that is too dear is tried after 8 looks, and its price awaited; where that is as high, it is left
+ * again, and tried after twice as many. */
+static void test_trials(void **state)
+{
+    const double dear[LADDER_RUNGS] = {1, 1, 1, 1, 8, 8, 8, 8};
+    struct ladder l;
+    uint64_t t = 1;
+    (void)state;
+    ladder_init(&l, 1);
+    look(&l, 1, 0.7, 10, 13);
+    ladder_set_prices(&l, dear, 0);
+    for (uint32_t wait = LADDER_TRY; wait <= 4 * LADDER_TRY; wait *= 2) {
+        for (uint32_t k = 0; k < wait; k++, t++) {
+            assert_int_equal(l.rung, 3);
+            look(&l, 1, 2, 10 * t + 10, 10 * t + 13);
+        }
+        assert_int_equal(l.rung, 4);
+        for (uint32_t k = 0; k < 20; k++, t++)
+            look(&l, 1, 1.5, 10 * t + 10, 10 * t + 13);
+        assert_int_equal(l.rung, 4); /* No price of its deltas has come. */
+        for (uint32_t k = 0; k < LADDER_TRIAL; k++)
+            ladder_set_prices(&l, dear, 0);
+        for (uint32_t k = 0; k < 2; k++, t++)
+            look(&l, 1, 1.5, 10 * t + 10, 10 * t + 13);
+    }
+    assert_int_equal(l.rung, 3);
+    for (uint32_t k = 0; k < 8 * LADDER_TRY; k++, t++) /* This time it turns out to be cheap. */
+        look(&l, 1, 2, 10 * t + 10, 10 * t + 13);
+    const double cheap[LADDER_RUNGS] = {1, 1, 1, 1, 1, 1, 8, 8};
+    for (uint32_t k = 0; k < LADDER_TRIAL; k++)
+        ladder_set_prices(&l, cheap, 0);
+    assert_int_equal(l.rung, 4);
+    look(&l, 1, 2, 10 * t + 10, 10 * t + 13);
+    assert_int_equal(l.rung, 5);
+    assert_int_equal(l.wait, LADDER_TRY);
+}
+
+/* Until the drift is known no dear rung is sent, down to the middle one. */
+static void test_dear_from_the_start(void **state)
+{
+    struct ladder l;
+    (void)state;
+    const double price[][LADDER_RUNGS] = {
+        {1, 1, 1, 2, 8, 8, 8, 8}, {1, 1, 1, 2.1, 8, 8, 8, 8}, {8, 8, 8, 8, 8, 8, 8, 8}};
+    for (size_t k = 0; k < 3; k++) {
+        ladder_init(&l, k == 2 ? LADDER_BLIND + 1 : 1);
+        ladder_set_prices(&l, price[k], 5);
+        assert_int_equal(l.rung, k == 0 ? LADDER_FIRST : LADDER_MIDDLE);
+    }
+    ladder_init(&l, 1);
+    look(&l, 1, 0.7, 10, 13);
+    ladder_set_prices(&l, price[2], 20);
+    assert_int_equal(l.rung, LADDER_FIRST); /* From then on the drift has its say. */
 }
 
 /* From the lower end it goes up as from anywhere. */
@@ -329,6 +384,8 @@ int main(void)
         cmocka_unit_test(test_lag),
         cmocka_unit_test(test_far_over),
         cmocka_unit_test(test_prices),
+        cmocka_unit_test(test_trials),
+        cmocka_unit_test(test_dear_from_the_start),
         cmocka_unit_test(test_lower_end),
         cmocka_unit_test(test_old_figures),
         cmocka_unit_test(test_unit),

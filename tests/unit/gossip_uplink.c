@@ -154,6 +154,15 @@ static void test_prices(void **state)
         look(&u, 1e9, 3);
     uplink_prices(&u, price);
     assert_true(price[3] == 1 && price[4] == 1);
+    begin(&u);
+    look(&u, 1e9, 3);
+    look(&u, 8,
+         2); /* Another rung: bursts of before are among these. Those after them count alone. */
+    uplink_prices(&u, price);
+    assert_true(price[3] == 1 && price[4] == 1);
+    look(&u, 32, 2);
+    uplink_prices(&u, price);
+    assert_true(fabs(price[3] - 2) < 1e-9);
 }
 
 /* One look alone changes nothing, either way. */
