@@ -387,6 +387,7 @@ static bool reads_back(const char *text, double v)
 static void print_number(double v, char text[32])
 {
     char full[32], plain[32];
+    v = fabs(v) > 0 ? v : 0; /* Not -0. */
     for (int digits = 1; digits <= 9; digits++) {
         snprintf(full, sizeof full, "%.*g", digits, v);
         if (reads_back(full, v))

@@ -40,9 +40,8 @@ struct dataset
     float *rows;   /* DATA_ROWS: n x stride. */
     size_t stride; /* Floats of a row as it is kept: as many as it has inputs, but where categories
                     * are kept as one number each (nn/data/columns.h). */
-    struct columns
-        *columns; /* Rows with categories have these: dataset_sample() writes them out as inputs;
-                              * else NULL; owned. */
+    /* Rows with categories have them: dataset_sample() writes inputs out by them. Else NULL; owned. */
+    struct columns *columns;
 
     size_t *start;    /* DATA_SPARSE: n + 1; row i is start[i] to start[i + 1]. */
     uint32_t *column; /* Ascending in a row. */

@@ -200,13 +200,18 @@ static int warn_of_reach(const struct dataset *train, size_t label, char note[SC
         return -ENOMEM;
     double ratio = apart(r, n, &low, &high);
     free(r);
-    if (ratio > SCALE_WILD)
+    const char *does = train->shape.form == DATA_SPARSE ? "max" : "standard";
+    if (ratio > SCALE_WILD && label == SIZE_MAX)
+        add_note(note,
+                 "warning: a column reaches %.0f times as far as another, and nothing is scaled "
+                 "(scale=%s does)",
+                 ratio, does);
+    else if (ratio > SCALE_WILD)
         add_note(
             note,
             "warning: column %zu reaches %.0f times as far as column %zu, and nothing is scaled "
             "(scale=%s does)",
-            high + 1 + (high >= label), ratio, low + 1 + (low >= label),
-            train->shape.form == DATA_SPARSE ? "max" : "standard");
+            high + 1 + (high >= label), ratio, low + 1 + (low >= label), does);
     return 0;
 }
 
@@ -329,7 +334,9 @@ int scale_sets(struct scale *s, struct dataset *train, struct dataset *test, con
         err = fit_sparse(s, train, path, error);
     if (err == 0 && !sparse && s->columns.n > 0)
         note_columns(&s->columns, note);
-    size_t label = sparse ? SIZE_MAX : s->columns.n > 0 ? s->columns.label : SIZE_MAX;
+    size_t label = sparse             ? dataset_dim(train)
+                   : s->columns.n > 0 ? s->columns.label
+                                      : SIZE_MAX; /* Nobody has noted it. */
     if (err == 0 && s->wanted == COLUMNS_SCALE_NONE)
         err = warn_of_reach(train, label, note);
     if (err == 0 && s->columns.n > 0 && !is_plain(s)) {
