@@ -35,6 +35,7 @@ struct table
     size_t n_columns, label; /* The label's column, from 0. */
     struct cells header;     /* The first file's header; p is NULL where it has none. */
     bool doubtful;           /* A first row was taken for data, and some cell is no number. */
+    bool words;              /* The first row of a file without a header is all words. */
     size_t n_rows;
 };
 
@@ -68,11 +69,28 @@ static int stands_below(const struct table *t, struct cells c, bool *below)
     return 0;
 }
 
+/* Is a word of the record at c one that its column is known to have, from the training set or a run? */
+static int has_known_word(const struct table *t, struct cells c, bool *known)
+{
+    struct cells_cell cell = {.more = true};
+    const struct columns *columns = t->columns;
+    *known = false;
+    for (size_t i = 0; cell.more; i++) {
+        int err = cells_next(&c, &cell);
+        if (err < 0)
+            return err;
+        size_t place = i - (i > t->label);
+        if (columns->settled && i != t->label && place < columns->n && !columns->at[place].hashed)
+            *known |= columns_code(columns, place, cell.p, cell.n) > 0;
+    }
+    return 0;
+}
+
 /* Does a sheet begin with a header? A name in a column of values says so, if no cell is a number:
  * a row with a number in it is a row, and is refused like any other where a cell is missing, so
  * that no sample is dropped without a word. A name in the label's column says nothing, as
  * labels may be names. In a table of words a row looks like that, too: it is told by a word of it that
- * comes again. */
+ * comes again, or that is known; and then those of later files are rows, too. */
 static int looks_header(struct table *t, struct cells c, bool *header)
 {
     const struct cells begin = c;
@@ -88,11 +106,14 @@ static int looks_header(struct table *t, struct cells c, bool *header)
     }
     *header = name && !number;
     if (*header && t->columns != NULL) {
-        bool below;
-        int err = stands_below(t, begin, &below);
+        bool below = false, known;
+        int err = has_known_word(t, begin, &known);
+        if (err == 0 && !known && !t->words)
+            err = stands_below(t, begin, &below);
         if (err < 0)
             return err;
-        *header = !below;
+        t->words = t->words || known || below;
+        *header = !t->words;
     }
     t->doubtful = t->doubtful || (odd && !*header);
     return 0;

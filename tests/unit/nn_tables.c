@@ -168,6 +168,11 @@ static void test_words(void **state)
                            "the label is column 1; categories in column 2, an input for each: "
                            "3 inputs in all; 1 gaps in column 2"));
     data_close(&d);
+    put("a", "p,x,s\ne,y,t\np,x,t\n"); /* Words in the first row, which come again: no header. */
+    put("test", "e,x,s\n");
+    opened(&d, "a", ",label=1", NULL);
+    assert_true(d.train.n == 3 && d.test.n == 1 && d.train.shape.channels == 4);
+    data_close(&d);
     put("a", "colour,size,y\nred,x,0\nblue,x,1\n"); /* Words that do not come again: a header. */
     put("test", "red,x,0\n");
     opened(&d, "a", "", NULL);
