@@ -1,7 +1,7 @@
 /* nn/data/csv.c -- a table as text: a record a line, cells between separators, RFC 4180's quotes.
  *
  *   height,width,species        header: yes, no, or told by its looks: names and no number
- *   5.1,3.5,"Iris setosa"       one column is the label, all others numbers
+ *   5.1,3.5,"Iris setosa"       one column is the label, all others numbers or categories
  *
  * First each file's sheet is opened: separator, columns, header. Then the rows
  * of all are read twice: once to check and to count, once to fill arrays of the right size.
@@ -14,13 +14,15 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-    LOOK_RECORDS = 32 /* csv_looks() looks at so many. */
+    LOOK_RECORDS = 32,  /* csv_looks() looks at so many. */
+    HEADER_RECORDS = 64 /* A header's words stand in none of so many records behind it. */
 };
 
 struct table
@@ -28,21 +30,70 @@ struct table
     const struct reader *r;
     const struct kind_rows *kind;
     struct labels *labels;
+    struct columns *columns; /* NULL: numbers only. */
     struct dataset *d;       /* NULL in the first pass. */
     size_t n_columns, label; /* The label's column, from 0. */
     struct cells header;     /* The first file's header; p is NULL where it has none. */
     bool doubtful;           /* A first row was taken for data, and some cell is no number. */
+    bool words;              /* The first row of a file without a header is all words. */
     size_t n_rows;
 };
 
 /* ---- Opening a sheet. ---- */
 
+/* Stands a word of the record at c further down in its own column, too? Names of columns do not. */
+static int stands_below(const struct table *t, struct cells c, bool *below)
+{
+    struct cells first = c, row = c;
+    struct cells_cell a, b = {.more = true};
+    *below = false;
+    for (int err = 0; b.more; err = 0) /* Past the record itself. */
+        if ((err = cells_next(&row, &b)) < 0)
+            return err;
+    for (int k = 0; k < HEADER_RECORDS && !*below && cells_record(&row); k++) {
+        first = c;
+        a.more = b.more = true;
+        for (size_t i = 0; a.more && b.more; i++) {
+            int err = cells_next(&first, &a);
+            err = err < 0 ? err : cells_next(&row, &b);
+            if (err < 0)
+                return err;
+            *below |= i != t->label && cells_name(&a) && a.n == b.n && memcmp(a.p, b.p, a.n) == 0;
+        }
+        while (b.more) {
+            int err = cells_next(&row, &b);
+            if (err < 0)
+                return err;
+        }
+    }
+    return 0;
+}
+
+/* Is a word of the record at c one that its column is known to have, from the training set or a run? */
+static int has_known_word(const struct table *t, struct cells c, bool *known)
+{
+    struct cells_cell cell = {.more = true};
+    const struct columns *columns = t->columns;
+    *known = false;
+    for (size_t i = 0; cell.more; i++) {
+        int err = cells_next(&c, &cell);
+        if (err < 0)
+            return err;
+        size_t place = i - (i > t->label);
+        if (columns->settled && i != t->label && place < columns->n && !columns->at[place].hashed)
+            *known |= columns_code(columns, place, cell.p, cell.n) > 0;
+    }
+    return 0;
+}
+
 /* Does a sheet begin with a header? A name in a column of values says so, if no cell is a number:
  * a row with a number in it is a row, and is refused like any other where a cell is missing, so
  * that no sample is dropped without a word. A name in the label's column says nothing, as
- * labels may be names. */
+ * labels may be names. In a table of words a row looks like that, too: it is told by a word of it that
+ * comes again, or that is known; and then those of later files are rows, too. */
 static int looks_header(struct table *t, struct cells c, bool *header)
 {
+    const struct cells begin = c;
     struct cells_cell cell = {.more = true};
     bool number = false, name = false, odd = false;
     for (size_t i = 0; cell.more; i++) {
@@ -54,6 +105,16 @@ static int looks_header(struct table *t, struct cells c, bool *header)
         name = name || (i != t->label && cells_name(&cell));
     }
     *header = name && !number;
+    if (*header && t->columns != NULL) {
+        bool below = false, known;
+        int err = has_known_word(t, begin, &known);
+        if (err == 0 && !known && !t->words)
+            err = stands_below(t, begin, &below);
+        if (err < 0)
+            return err;
+        t->words = t->words || known || below;
+        *header = !t->words;
+    }
     t->doubtful = t->doubtful || (odd && !*header);
     return 0;
 }
@@ -102,14 +163,16 @@ static int choose_label(struct table *t, const struct cells *c, bool *named)
     return 0;
 }
 
-/* The number of columns, which the first file fixes for all. */
+/* The number of columns, which the first file fixes for all. What a hash stands for is told behind the
+ * last row. */
 static int check_columns(const struct table *t, const struct cells *c)
 {
-    size_t n = t->n_columns, fixed = (size_t)t->kind->features + 1;
-    if (t->kind->fixed && n != fixed)
+    bool settled = t->columns != NULL && t->columns->settled;
+    size_t n = t->n_columns, fixed = settled ? t->columns->n + 1 : (size_t)t->kind->features + 1;
+    if (t->kind->fixed && n != fixed && (settled || t->columns == NULL))
         return file_error(c->spot.error, c->spot.path,
                           "line %llu: found %zu cells, expected %zu (%s and a label)",
-                          (unsigned long long)c->spot.line, n, fixed, t->r->kind);
+                          (unsigned long long)c->spot.line, n, fixed, kind_brief(t->r->kind).text);
     if (n < 2)
         return file_error(c->spot.error, c->spot.path,
                           "line %llu: found 1 cell, expected at least 2: values and a "
@@ -171,6 +234,22 @@ static int refuse_empty(const struct cells *c, const char *what)
     return file_error(c->spot.error, c->spot.path, "found no rows%s, expected at least 1", what);
 }
 
+/* A table too wide for columns of every sort has numbers, as it is. */
+static int open_columns(struct table *t, const struct cells *c)
+{
+    if (t->columns != NULL && t->columns->settled)
+        t->columns->label = t->label;
+    if (t->columns == NULL || t->columns->settled)
+        return 0;
+    if (t->n_columns - 1 > COLUMNS_MAX_N)
+        t->columns = NULL;
+    else if (columns_open(t->columns, t->n_columns - 1) < 0)
+        return file_no_memory(c->spot.error, c->spot.path);
+    else
+        t->columns->label = t->label;
+    return 0;
+}
+
 /* Find out how a file is written; c is left at its first row. */
 static int open_sheet(struct table *t, struct cells *c)
 {
@@ -186,6 +265,7 @@ static int open_sheet(struct table *t, struct cells *c)
         t->n_columns = n;
         err = check_columns(t, c);
         err = err < 0 ? err : choose_label(t, c, &named);
+        err = err < 0 ? err : open_columns(t, c);
     } else if (n != t->n_columns)
         err = refuse_cells(c, n, t->n_columns);
     if (err == 0 && strcmp(t->r->header, "auto") == 0 && !named)
@@ -257,24 +337,58 @@ static int read_label(struct table *t, const struct cells *c, const struct cells
     return explain(t, c, t->label, !cells_number(cell), err);
 }
 
-/* The first pass checks that it is a number, the second stores it; the columns behind that of
- * the label move up by one. */
+/* "column 3", and what the header calls it. */
+static void say_column(const struct table *t, size_t column, char where[QUOTE_SHOWN + 64])
+{
+    struct cells header = t->header;
+    struct cells_cell cell = {.more = header.p != NULL};
+    int err = 0;
+    for (size_t i = 0; err == 0 && cell.more && i <= column; i++)
+        err = cells_next(&header, &cell);
+    bool named = t->columns != NULL && err == 0 && header.p != NULL && cell.n > 0;
+    snprintf(where, QUOTE_SHOWN + 64, "column %zu%s%s%s", column + 1, named ? " (" : "",
+             named ? quote_bytes(cell.p, cell.n).text : "", named ? ")" : "");
+}
+
+/* A cell of a column of values, number or not, against what the column holds. */
+static int note_value(struct table *t, const struct cells *c, const struct cells_cell *cell,
+                      size_t column, bool number)
+{
+    const char *expected = number ? NULL : "a number";
+    int err = number ? 0 : -EINVAL;
+    if (t->columns != NULL)
+        err = columns_note(t->columns, column - (column > t->label), cell->p, cell->n, &expected);
+    if (err == -ENOMEM)
+        return file_no_memory(c->spot.error, c->spot.path);
+    if (err == 0)
+        return 0;
+    char where[QUOTE_SHOWN + 64];
+    say_column(t, column, where);
+    err = lines_refuse(&c->spot, where, cell->p, cell->n, expected);
+    return explain(t, c, column, cells_name(cell), err);
+}
+
+/* The first pass checks what it is, the second stores it; the columns behind that of the label move
+ * up by one. */
 static int read_value(struct table *t, const struct cells *c, const struct cells_cell *cell,
                       size_t column)
 {
     double v;
     float x = 0;
+    size_t place = column - (column > t->label);
     bool number = number_is(cell->p, cell->n, &v);
-    if (!number || !number_to_float(v, t->kind->divide, &x)) {
-        char where[40], wanted[NUMBER_WANTED_MAX] = "a number";
-        snprintf(where, sizeof where, "column %zu", column + 1);
-        if (number)
-            number_wanted(t->kind->divide, wanted);
-        int err = lines_refuse(&c->spot, where, cell->p, cell->n, wanted);
-        return number ? err : explain(t, c, column, cells_name(cell), err);
+    int err = t->d == NULL ? note_value(t, c, cell, column, number) : 0;
+    if (err < 0)
+        return err;
+    if (number && !number_to_float(v, t->kind->divide, &x)) {
+        char where[QUOTE_SHOWN + 64], wanted[NUMBER_WANTED_MAX];
+        say_column(t, column, where);
+        number_wanted(t->kind->divide, wanted);
+        return lines_refuse(&c->spot, where, cell->p, cell->n, wanted);
     }
     if (t->d != NULL)
-        t->d->rows[t->n_rows * (t->n_columns - 1) + column - (column > t->label)] = x;
+        t->d->rows[t->n_rows * (t->n_columns - 1) + place] =
+            number ? x : columns_code(t->columns, place, cell->p, cell->n);
     return 0;
 }
 
@@ -336,7 +450,7 @@ static int fill_rows(struct table *t, struct dataset *d, const char *kind,
 {
     const struct lines_spot *spot = &sheets[0].spot;
     size_t n = t->n_rows;
-    if (dataset_init(d, kind, n, 0) < 0)
+    if (dataset_init(d, kind, n, t->n_columns - 1) < 0)
         return file_no_memory(spot->error, spot->path);
     t->d = d;
     int err = read_rows(t, sheets, n_rows);
@@ -352,6 +466,21 @@ static int fill_rows(struct table *t, struct dataset *d, const char *kind,
     return 0;
 }
 
+/* The first pass is over: how many inputs do the columns come to? */
+static int settle_features(struct table *t, struct kind_rows *kind, const struct cells *c,
+                           char text[DATA_KIND_MAX])
+{
+    size_t n = t->columns != NULL ? columns_inputs(t->columns) : t->n_columns - 1;
+    if (kind->fixed && n != kind->features)
+        return file_error(c->spot.error, c->spot.path,
+                          "found columns of %zu inputs, expected %" PRIu32 " (%s)", n,
+                          kind->features, kind_brief(t->r->kind).text);
+    kind->features = (uint32_t)n;
+    if (t->columns != NULL)
+        t->columns->settled = true;
+    return lines_print_kind(kind, "csv", &c->spot, text);
+}
+
 /* All sheets are opened before a row is read, so that a wrong header in the last file is said
  * before a minute is spent on the first. */
 int csv_parse(struct dataset *d, const struct reader *r, const struct lines_file *files,
@@ -365,7 +494,8 @@ int csv_parse(struct dataset *d, const struct reader *r, const struct lines_file
     char text[DATA_KIND_MAX];
     size_t *n_rows = calloc(r->n_paths, sizeof *n_rows);
     struct cells *sheets = calloc(r->n_paths, sizeof *sheets);
-    struct table t = {.r = r, .kind = &kind, .labels = labels_open(&kind, r->names, true)};
+    struct table t = {
+        .r = r, .kind = &kind, .columns = r->columns, .labels = labels_open(&kind, r->names, true)};
     if (n_rows == NULL || sheets == NULL || t.labels == NULL)
         err = file_no_memory(error, files->path);
     for (size_t i = 0; i < r->n_paths && err == 0; i++) {
@@ -376,10 +506,8 @@ int csv_parse(struct dataset *d, const struct reader *r, const struct lines_file
         err = read_rows(&t, sheets, n_rows);
     if (err == 0)
         err = lines_settle(t.labels, &kind, t.n_rows, &sheets[r->n_paths - 1].spot);
-    if (err == 0) {
-        kind.features = (uint32_t)(t.n_columns - 1);
-        err = lines_print_kind(&kind, "csv", &sheets[0].spot, text);
-    }
+    if (err == 0)
+        err = settle_features(&t, &kind, &sheets[0], text);
     if (err == 0)
         err = fill_rows(&t, d, text, sheets, n_rows);
     labels_close(t.labels);

@@ -58,8 +58,8 @@ static int check_kind(const struct data_spec *s, const char *spec, const char *w
     if (wanted == NULL)
         return 0;
     if (!data_kind_agrees(kind, wanted)) {
-        snprintf(error, DATA_ERROR_MAX, "found data of kind %s (%.120s), expected %.60s", kind,
-                 spec, wanted);
+        snprintf(error, DATA_ERROR_MAX, "found data of kind %.60s (%.120s), expected %.60s",
+                 kind_brief(kind).text, spec, kind_brief(wanted).text);
         return -EINVAL;
     }
     if (!data_kind_fixed(kind))
@@ -103,14 +103,21 @@ static int open_files(struct data *d, const struct data_spec *s, const char *kin
     int err = files_find(&train, &test, s, error);
     if (err < 0)
         return err;
+    struct scale scale;
+    err = scale_open(&scale, kind, s->scale, s->divide, error);
     struct reader r = {.kind = kind,
+                       .columns = scale.strict ? NULL : &scale.columns,
                        .label = s->label,
                        .header = s->header,
                        .divide = s->divide,
                        .features = s->features,
                        .context = s->context,
                        .progress = {request->progress, request->self}};
-    err = read_both(d, s, &r, &train, &test, error);
+    if (err == 0)
+        err = read_both(d, s, &r, &train, &test, error);
+    if (err == 0)
+        err = scale_sets(&scale, &d->train, &d->test, s->path, d->note, error);
+    scale_close(&scale);
     files_close(&train);
     files_close(&test);
     return err;

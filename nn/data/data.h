@@ -23,6 +23,7 @@
  *   label      csv          column of the label, by name or number from 1; last
  *   header     csv          yes, no, auto
  *   divide     csv, libsvm  every value is divided by this (1)
+ *   scale      csv, libsvm  none, max, of csv standard (nn/data/scale.h)
  *   features   libsvm       how many there are, where files do not show all
  *   context    text         bytes of one sample (128)
  *
@@ -39,6 +40,7 @@
 
 #include "nn/data/dataset.h"
 #include "nn/data/kind.h"
+#include "nn/data/scale.h"
 #include "nn/data/sniff.h"
 #include "nn/data/spec.h"
 
@@ -54,7 +56,8 @@ struct data
 {
     struct dataset train, test;
     enum data_held_out held_out;
-    double share; /* What DATA_HELD_SHARE holds out, else 0. */
+    double share;              /* What DATA_HELD_SHARE holds out, else 0. */
+    char note[SCALE_NOTE_MAX]; /* What people should know of how it was read; or "". */
 };
 
 struct data_request

@@ -49,7 +49,8 @@ static bool take_room(struct dataset *d, size_t n, size_t entries)
     case DATA_IMAGES:
         return (d->pixels = room(n, dim)) != NULL;
     case DATA_ROWS:
-        return (d->rows = room(n, dim * sizeof *d->rows)) != NULL;
+        d->stride = entries > 0 ? entries : dim;
+        return (d->rows = room(n, d->stride * sizeof *d->rows)) != NULL;
     case DATA_TEXT: /* And the byte behind the last. */
         return n < SIZE_MAX / 2 / dim && (d->text = room(n * dim + 1, 1)) != NULL;
     case DATA_SPARSE:
@@ -83,6 +84,9 @@ void dataset_close(struct dataset *d)
     labels_close(d->names);
     free(d->pixels);
     free(d->rows);
+    if (d->columns != NULL)
+        columns_close(d->columns);
+    free(d->columns);
     free(d->start);
     free(d->column);
     free(d->entry);
@@ -134,6 +138,8 @@ void dataset_sample(const struct dataset *d, size_t i, float *out)
     size_t dim = dataset_dim(d);
     if (d->shape.form == DATA_IMAGES)
         image_sample(d, d->pixels + i * dim, out);
+    else if (d->shape.form == DATA_ROWS && d->columns != NULL)
+        columns_expand(d->columns, d->rows + i * d->stride, out);
     else if (d->shape.form == DATA_ROWS)
         memcpy(out, d->rows + i * dim, dim * sizeof *out);
     else

@@ -37,7 +37,11 @@ struct dataset
     float mean[DATA_CHANNELS_MAX], std[DATA_CHANNELS_MAX]; /* Over pixel / 255. */
     float value[DATA_CHANNELS_MAX][256];                   /* Pixel byte -> normalised. */
 
-    float *rows; /* DATA_ROWS: n x channels. */
+    float *rows;   /* DATA_ROWS: n x stride. */
+    size_t stride; /* Floats of a row as it is kept: as many as it has inputs, but where categories
+                    * are kept as one number each (nn/data/columns.h). */
+    /* Rows with categories have them: dataset_sample() writes inputs out by them. Else NULL; owned. */
+    struct columns *columns;
 
     size_t *start;    /* DATA_SPARSE: n + 1; row i is start[i] to start[i + 1]. */
     uint32_t *column; /* Ascending in a row. */
@@ -60,8 +64,8 @@ void dataset_sample(const struct dataset *d, size_t i, float *out);
 void dataset_labels(const struct dataset *d, size_t i, uint16_t *labels);
 
 /* Give *d the shapes and normalisation of a fixed `kind` and room for n >= 1
- * samples, sparse ones with `entries` in all. For readers of files and for
- * tests. 0 or -ENOMEM. */
+ * samples: sparse ones with `entries` in all, dense rows with `entries` floats each (0: one for each
+ * feature). For readers of files and for tests. 0 or -ENOMEM. */
 __attribute__((warn_unused_result)) int dataset_init(struct dataset *d, const char *kind, size_t n,
                                                      size_t entries);
 void dataset_close(struct dataset *d);

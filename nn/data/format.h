@@ -22,6 +22,7 @@ enum data_key {
     DATA_KEY_DIVIDE,
     DATA_KEY_FEATURES,
     DATA_KEY_CONTEXT,
+    DATA_KEY_SCALE,
     DATA_KEYS
 };
 

@@ -104,6 +104,25 @@ static struct divide_text divide_text(double divide)
     return t;
 }
 
+/* "standard:TEXT" or "standard-HASH". */
+static bool parse_columns(const char *p, struct kind_rows *k)
+{
+    for (enum columns_scale s = COLUMNS_SCALE_NONE; s < COLUMNS_SCALES; s++) {
+        const char *rest = literal(p, columns_scale_name[s]);
+        if (rest == NULL)
+            continue;
+        k->scale = s;
+        if (*rest == '-') {
+            rest = parse_hash(rest + 1, &k->columns_hash);
+            return rest != NULL && *rest == '\0';
+        }
+        k->columns = rest + 1;
+        return *rest == ':' && strlen(k->columns) < COLUMNS_TEXT_MAX
+               && columns_check(k->columns, s, k->features);
+    }
+    return false;
+}
+
 /* Only the text that would be printed is taken: kinds are compared as texts, and two spellings
  * of one divisor would part peers that agree. */
 static bool parse_divide(const char *p, double *divide)
@@ -133,7 +152,9 @@ bool kind_rows_parse(const char *kind, const char *format, struct kind_rows *k)
     p = number_count(literal(p, "x"), DATA_CLASSES_MAX, &k->n_classes);
     p = literal(p, "/");
     p = p != NULL ? parse_scheme(p, k) : NULL;
-    return p != NULL && parse_divide(p, &k->divide) && k->n_classes >= 2
+    bool scaled = p != NULL && *p == '/' && p[1] >= 'a' && p[1] <= 'z';
+    return p != NULL && (scaled ? parse_columns(p + 1, k) : parse_divide(p, &k->divide))
+           && (scaled || strlen(kind) < KIND_BASE_MAX) && k->n_classes >= 2
            && (k->scheme != LABELS_PM || k->n_classes == 2);
 }
 
@@ -145,10 +166,29 @@ bool kind_rows_print(const struct kind_rows *k, const char *format, char kind[DA
     else
         snprintf(labels, sizeof labels, "%s", scheme_text[k->scheme]);
     bool divided = fabs(k->divide - 1) > 0;
-    int n = snprintf(kind, DATA_KIND_MAX, "%s/%" PRIu32 "x%" PRIu32 "/%s%s%s", format, k->features,
+    int n = snprintf(kind, KIND_BASE_MAX, "%s/%" PRIu32 "x%" PRIu32 "/%s%s%s", format, k->features,
                      k->n_classes, labels, divided ? "/" : "",
                      divided ? divide_text(k->divide).text : "");
+    if (n >= KIND_BASE_MAX)
+        return false;
+    if (k->scale != COLUMNS_SCALE_AUTO) {
+        char *at = kind + n;
+        size_t room = DATA_KIND_MAX - (size_t)n;
+        const char *scale = columns_scale_name[k->scale];
+        if (k->columns != NULL)
+            n += snprintf(at, room, "/%s:%s", scale, k->columns);
+        else
+            n += snprintf(at, room, "/%s-%016" PRIx64, scale, k->columns_hash);
+    }
     return n > 0 && n < DATA_KIND_MAX;
+}
+
+struct kind_brief kind_brief(const char *kind)
+{
+    struct kind_brief b;
+    const char *colon = strchr(kind, ':');
+    snprintf(b.text, sizeof b.text, "%.*s", (int)(colon != NULL ? colon - kind : 100), kind);
+    return b;
 }
 
 /* ---- All kinds. ---- */

@@ -3,6 +3,8 @@
  *   glyphs  mnist  cifar10  cifar100     the name alone fixes everything
  *   idx/1x28x28/10                       images: channels x height x width / classes
  *   libsvm/123x2/pm   csv/64x10/0/16     rows: features x classes / labels [/ divisor]
+ *   csv/3x2/0/standard:2~.5,=aB3x-9      [/ scale : text of the columns (nn/data/columns.h)]
+ *   csv/784x10/0/standard-HASH           [/ scale - hash of the columns], where the text is too long
  *   text/128                             bytes of context
  *   idx  libsvm  csv                     open kinds: the files fix the rest once read
  *
@@ -13,12 +15,14 @@
 #ifndef NN_DATA_KIND_H
 #define NN_DATA_KIND_H
 
+#include "nn/data/columns.h"
 #include "nn/data/shape.h"
 
 #include <stdbool.h>
 
 enum {
-    DATA_KIND_MAX = 64 /* Bytes of a kind, with the NUL. */
+    KIND_BASE_MAX = 64, /* Bytes of a kind without what it says of columns, with the NUL, */
+    DATA_KIND_MAX = KIND_BASE_MAX + 16 + COLUMNS_TEXT_MAX /* and of all. */
 };
 
 /* A kind's first word. */
@@ -70,10 +74,22 @@ struct kind_rows
     enum labels_scheme scheme;
     uint64_t hash; /* Hash of the sorted label names; LABELS_NAMES only. */
     double divide; /* Every value is divided by this. */
+    /* How columns become inputs; COLUMNS_SCALE_AUTO: numbers as they are, and nothing else. Then a
+     * text, borrowed from the kind that was parsed, or where it is NULL a hash. */
+    enum columns_scale scale;
+    const char *columns;
+    uint64_t columns_hash;
 };
 
 /* Take apart a kind of this family ("libsvm", "csv"). False where it is none. */
 bool kind_rows_parse(const char *kind, const char *family, struct kind_rows *k);
+
+/* A kind for people: without the text of its columns. */
+struct kind_brief
+{
+    char text[128];
+};
+struct kind_brief kind_brief(const char *kind);
 
 /* Write it down. False where it has no room. */
 bool kind_rows_print(const struct kind_rows *k, const char *family, char kind[DATA_KIND_MAX]);

@@ -28,6 +28,9 @@ struct reader
      * there is no such list: files of a fixed kind must then have all of its names,
      * since only their hash is known. */
     const struct labels *names;
+    /* csv: how columns are told apart. Zeros: to be found out, here. Settled: those of the training
+     * set or of a kind. NULL: all are numbers, and there are no gaps. */
+    struct columns *columns;
     struct file_progress progress;
 };
 

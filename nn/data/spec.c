@@ -33,6 +33,7 @@ static const struct
     [DATA_KEY_DIVIDE] = {"divide", "a number above 0, at most 1e30"},
     [DATA_KEY_FEATURES] = {"features", "a whole number from 1 to 16777216"},
     [DATA_KEY_CONTEXT] = {"context", "a whole number from 1 to 4096"},
+    [DATA_KEY_SCALE] = {"scale", "standard (of csv), max or none"},
 };
 static_assert(DATA_FEATURES_MAX == 16777216 && DATA_CONTEXT_MAX == 4096, "as said above");
 
@@ -127,6 +128,12 @@ static bool store_value(struct data_spec *s, enum data_key key, const char *valu
     case DATA_KEY_CONTEXT:
         end = number_count(value, DATA_CONTEXT_MAX, &s->context);
         break;
+    case DATA_KEY_SCALE:
+        while (++s->scale < COLUMNS_SCALES && strcmp(value, columns_scale_name[s->scale]) != 0)
+            ;
+        return s->scale < COLUMNS_SCALES
+               && (s->scale != COLUMNS_SCALE_STANDARD || s->format == NULL
+                   || s->format->family->shape.form == DATA_ROWS);
     case DATA_KEYS:
         break;
     }
@@ -169,6 +176,11 @@ static int parse_options(struct data_spec *s, char *rest, char error[DATA_ERROR_
     if (s->test != NULL && s->holdout > 0) {
         snprintf(error, DATA_ERROR_MAX,
                  "options test and holdout: found both, expected one of them");
+        return -EINVAL;
+    }
+    if (s->scale > COLUMNS_SCALE_NONE && s->given >> DATA_KEY_DIVIDE & 1) {
+        snprintf(error, DATA_ERROR_MAX,
+                 "options divide and scale: found both, expected one of them");
         return -EINVAL;
     }
     return 0;

@@ -29,6 +29,7 @@ struct data_spec
     const char *header;               /* "auto" where not given. */
     double holdout, divide;           /* 0 and 1 where not given. */
     uint32_t features, context;       /* 0 and 128 where not given. */
+    enum columns_scale scale;         /* COLUMNS_SCALE_AUTO where not given. */
     char text[DATA_SPEC_MAX];
 };
 

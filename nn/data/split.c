@@ -40,10 +40,10 @@ static size_t entries_of(const struct dataset *d, size_t i)
     return d->start[i + 1] - d->start[i];
 }
 
-/* Sparse entries of the samples held out. */
+/* Sparse entries of the samples held out; of dense rows, the floats of one. */
 static size_t count_entries(const struct dataset *d, struct choice c)
 {
-    size_t n = 0;
+    size_t n = d->shape.form == DATA_ROWS ? d->stride : 0;
     for (size_t i = 0; d->shape.form == DATA_SPARSE && i < d->n; i++)
         n += choose(&c) ? entries_of(d, i) : 0;
     return n;
@@ -68,7 +68,8 @@ static void move_sample(struct dataset *to, size_t j, const struct dataset *from
     if (from->pixels != NULL)
         memmove(to->pixels + j * dim, from->pixels + i * dim, dim);
     if (from->rows != NULL)
-        memmove(to->rows + j * dim, from->rows + i * dim, dim * sizeof *to->rows);
+        memmove(to->rows + j * from->stride, from->rows + i * from->stride,
+                from->stride * sizeof *to->rows);
     if (from->start != NULL)
         move_row(to, j, from, i);
 }
@@ -87,7 +88,7 @@ static void shrink(struct dataset *d)
     d->labels = shrunk(d->labels, n * sizeof *d->labels);
     d->file = shrunk(d->file, n * sizeof *d->file);
     d->pixels = shrunk(d->pixels, n * dim);
-    d->rows = shrunk(d->rows, n * dim * sizeof *d->rows);
+    d->rows = shrunk(d->rows, n * d->stride * sizeof *d->rows);
     d->text = shrunk(d->text, n * dim + 1);
     if (d->start != NULL) {
         size_t entries = d->start[n];

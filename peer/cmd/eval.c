@@ -156,12 +156,12 @@ static int open_data(const struct options *o, struct evaluation *e)
     const char *given = e->data_spec[0] ? e->data_spec : NULL;
     if (given == NULL && strcmp(sgd_values(&e->run)->data, "glyphs") != 0)
         return cmd_fail(o, CMD_USAGE, "--data is missing: the model's run is on %s",
-                        sgd_values(&e->run)->data);
+                        kind_brief(sgd_values(&e->run)->data).text);
     if (given && data_kind(given, kind, error))
         return cmd_fail(o, CMD_USAGE, "--data: %s", error);
     if (given && !data_kind_agrees(kind, sgd_values(&e->run)->data))
         return cmd_fail(o, CMD_USAGE, "--data is %.100s, but the model's run has %s", given,
-                        sgd_values(&e->run)->data);
+                        kind_brief(sgd_values(&e->run)->data).text);
     struct data_request request = {
         .spec = given ? given : sgd_values(&e->run)->data,
         .kind = data_kind_fixed(sgd_values(&e->run)->data) ? sgd_values(&e->run)->data : NULL,
@@ -172,6 +172,8 @@ static int open_data(const struct options *o, struct evaluation *e)
     cmd_progress_read_end(&reading);
     if (err != 0)
         return cmd_fail(o, exit_of(err), "--data: %s", error);
+    if (e->data.note[0] != '\0')
+        fprintf(stderr, "--data: %s\n", e->data.note);
     e->has_data = true;
     return CMD_OK;
 }
@@ -267,7 +269,7 @@ static void print_text(const struct evaluation *e)
     if (is_text)
         printf("bits      %s a character\n", cmd_progress_number(number, "%.4f", bits(e)));
     printf("%s %" PRIu64 " of %s: ", is_text ? "bytes    " : "samples  ", e->report.n_samples,
-           e->data.test.kind);
+           kind_brief(e->data.test.kind).text);
     if (e->data.held_out == DATA_HELD_SHARE)
         printf("a share of %g of the files, ", e->data.share);
     printf("%s\nmodel     %s, %zu parameters\n", held_out[e->data.held_out].text,

@@ -55,7 +55,7 @@ static int expand_data(const char *value, char out[RUN_VALUE_MAX], char error[OP
     if (n < RUN_VALUE_MAX)
         return 1;
     snprintf(error, OPTIONS_ERROR_MAX, "the path has %zu characters, expected fewer than %d",
-             strlen(value), RUN_VALUE_MAX - DATA_KIND_MAX);
+             strlen(value), RUN_VALUE_MAX - (int)strlen(kind) - 1);
     return -EINVAL;
 }
 

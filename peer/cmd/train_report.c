@@ -222,7 +222,7 @@ static void print_text(const struct cmd_train *t)
     if (t->is_text)
         printf("bits      %s a character\n", cmd_progress_number(number, "%.4f", r->loss / bit));
     printf("%s %" PRIu64 " of %s, held out\n", t->is_text ? "bytes    " : "samples  ", r->n_samples,
-           sgd_values(&t->run)->data);
+           kind_brief(sgd_values(&t->run)->data).text);
     printf("trained   %" PRIu64
            " rounds, %.*f epochs, %.1f s: %.3f ms a step, %.0f samples a second\n",
            t->round, digits(epochs(t, t->round)), epochs(t, t->round), t->all.seconds,

@@ -33,7 +33,8 @@ static int check_kind(const struct cmd_training *t, const char *kind, char error
 {
     char why[DATA_ERROR_MAX], given[DATA_KIND_MAX];
     if (t->data_spec == NULL && strcmp(kind, "glyphs") != 0) {
-        snprintf(error, RUN_ERROR_MAX, "--data is missing: the run's data set is '%s'", kind);
+        snprintf(error, RUN_ERROR_MAX, "--data is missing: the run's data set is '%s'",
+                 kind_brief(kind).text);
         return -EINVAL;
     }
     int err = t->data_spec != NULL ? data_kind(t->data_spec, given, why) : 0;
@@ -43,8 +44,8 @@ static int check_kind(const struct cmd_training *t, const char *kind, char error
     }
     if (t->data_spec == NULL || data_kind_agrees(given, kind))
         return 0;
-    snprintf(error, RUN_ERROR_MAX, "--data: found '%s', but the run's data set is '%s'", given,
-             kind);
+    snprintf(error, RUN_ERROR_MAX, "--data: found '%s', but the run's data set is '%s'",
+             kind_brief(given).text, kind_brief(kind).text);
     return -EINVAL;
 }
 
@@ -95,6 +96,12 @@ int cmd_training_data(struct cmd_training *t, const char *kind, uint64_t seed,
         snprintf(error, RUN_ERROR_MAX, "--data: %.300s", why);
         return err;
     }
+    if (t->reading != NULL && t->data.note[0] != '\0')
+        fprintf(t->reading->out, "--data: %s\n", t->data.note);
+    if (t->reading != NULL && t->shard_spec.mode == SHARD_OWN && strchr(kind, ':') != NULL)
+        fprintf(t->reading->out,
+                "--shard own: means, scales and categories of the columns are the run's, which has "
+                "them of the files of the peer that fixed it\n");
     t->has_data = true;
     t->seed = seed;
     return 0;

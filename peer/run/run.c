@@ -346,8 +346,8 @@ static int fill_run(struct run *r, const struct run_flags *f, char error[RUN_ERR
     size_t n = write_text(&made, canonical) + (made.rounds == 0 ? 2 * ROUNDS_DIGITS : 0);
     if (n > WIRE_RUN_MAX) {
         snprintf(error, RUN_ERROR_MAX,
-                 "the run's text would have %zu bytes, at most %d are allowed: shorten --topology "
-                 "or --model",
+                 "the run's text would have %zu bytes, at most %d are allowed: shorten --topology, "
+                 "--model or (scale=none) --data",
                  n, (int)WIRE_RUN_MAX);
         return -EINVAL;
     }

@@ -37,7 +37,7 @@ enum {
     RUN_VALUE_MAX = 1400, /* Bytes of a value, with the NUL: a topology may carry its edges. */
     RUN_SPEC_MAX = 256,   /* Bytes of any other canonical value. */
     RUN_KEYS_MAX = 48,    /* Keys of the core and of one trainer together. */
-    RUN_OWN_MAX = 1280,   /* Bytes of a trainer's values. */
+    RUN_OWN_MAX = 2304,   /* Bytes of a trainer's values. */
     RUN_STEPS_AUTO = 10,  /* --local-steps auto: those of the average peer, */
     RUN_STEPS_MORE = 4,   /* and nobody does more than so many times these. */
     RUN_ERROR_MAX = 320

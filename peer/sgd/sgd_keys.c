@@ -43,7 +43,7 @@ static int canonical_model(const char *value, char out[RUN_VALUE_MAX], char erro
 static int canonical_data(const char *value, char out[RUN_VALUE_MAX], char error[RUN_ERROR_MAX])
 {
     char kind[DATA_KIND_MAX], sentence[DATA_ERROR_MAX];
-    static_assert(sizeof kind <= RUN_SPEC_MAX, "fits");
+    static_assert((int)DATA_KIND_MAX <= (int)RUN_VALUE_MAX, "fits");
     if (data_kind(value, kind, sentence) != 0)
         return run_refuse_as(error, "data", sentence);
     memcpy(out, kind, strlen(kind) + 1);

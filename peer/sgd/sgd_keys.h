@@ -7,6 +7,7 @@
 #define PEER_SGD_SGD_KEYS_H
 
 #include "nn/data/augment.h"
+#include "nn/data/kind.h"
 #include "nn/models/model.h"
 #include "nn/train/optimiser.h"
 #include "peer/run/run.h"
@@ -25,7 +26,7 @@ struct sgd_values
     char init[SGD_INIT_MAX];
     /* The kind only ("mnist"), never a path: kind fixes shape and
      * normalisation. Before a run is fixed it may be an open kind ("csv"). */
-    char data[RUN_SPEC_MAX];
+    char data[DATA_KIND_MAX];
     char augment[AUGMENT_SPEC_MAX];
     char skew[RUN_SPEC_MAX]; /* How samples fall to shards (nn/shards/split.h). */
     uint32_t batch;

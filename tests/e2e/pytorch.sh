@@ -72,7 +72,7 @@ training_agrees()
 }
 
 models_agree logreg rows:rows libsvm:rows/set,test=rows/set.t logreg
-models_agree table table:table csv:table/train.csv,test=table/test.csv logreg
+models_agree table table:table csv:table/train.csv,scale=none,test=table/test.csv logreg
 models_agree mlp rows:rows libsvm:rows/set,test=rows/set.t mlp:40-16-2
 models_agree lenet5 idx:idx mnist:idx lenet5
 models_agree vgg11 cifar:cifar cifar10:cifar vgg11:bn

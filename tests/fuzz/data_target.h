@@ -61,7 +61,7 @@ static inline size_t bytes_of(const struct dataset *d)
     size_t dim = (size_t)d->shape.channels * d->shape.height * d->shape.width;
     size_t n = (d->labels ? d->n * sizeof *d->labels : 0) + (d->file ? d->n * sizeof *d->file : 0);
     n += d->pixels ? d->n * dim : 0;
-    n += d->rows ? d->n * dim * sizeof *d->rows : 0;
+    n += d->rows ? d->n * d->stride * sizeof *d->rows : 0;
     n += d->text ? d->n * dim + 1 : 0;
     n += d->start ? (d->n + 1) * sizeof *d->start : 0;
     n += d->start ? d->start[d->n] * (sizeof *d->column + sizeof *d->entry) : 0;
@@ -81,7 +81,7 @@ static inline void check_and_close(struct dataset *d, size_t n_bytes)
         demand(d->file[i] < d->n_files);
     if (d->shape.form == DATA_SPARSE)
         check_sparse(d);
-    for (size_t i = 0; d->rows && i < d->n * dim; i++)
+    for (size_t i = 0; d->rows && i < d->n * d->stride; i++)
         demand(isfinite(d->rows[i]));
     size_t sum = 0;
     for (size_t i = 0; d->pixels && i < d->n * dim; i++)

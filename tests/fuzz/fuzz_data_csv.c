@@ -3,6 +3,7 @@
 #include "tests/fuzz/data_target.h"
 
 #include "nn/data/lines.h"
+#include "nn/data/scale.h"
 
 /* How to read: the first byte modulo as many as there are. */
 static const struct reader readers[] = {
@@ -32,17 +33,82 @@ static void check_again(const struct dataset *first, struct reader r,
     }
 }
 
+/* A set with columns of every sort is scaled, and then is of its kind, which takes the files again. */
+static void check_scaled(struct scale *s, struct dataset *train, struct reader r,
+                         const struct lines_file *files, size_t n)
+{
+    struct dataset test;
+    struct scale again;
+    char error[DATA_ERROR_MAX], note[SCALE_NOTE_MAX];
+    r.kind = train->kind;
+    r.names = train->names;
+    /* A header that is told by its looks may be a row to who knows what words there are. */
+    bool told = strcmp(r.header, "auto") != 0;
+    int err = csv_parse(&test, &r, files, error);
+    demand(err == 0 || !told);
+    if (err < 0) {
+        check_refused(&test, error);
+        dataset_close(train);
+        return;
+    }
+    demand(scale_sets(s, train, &test, "first", note, error) == 0);
+    demand(strcmp(train->kind, test.kind) == 0 && data_kind_fixed(train->kind));
+    demand(test.n == train->n || !told);
+    demand(test.n != train->n
+           || memcmp(train->rows, test.rows, test.n * test.stride * sizeof *test.rows) == 0);
+    size_t dim = dataset_dim(train);
+    float *out = malloc(dim * sizeof *out);
+    for (size_t i = 0; out && i < train->n; i++) {
+        dataset_sample(train, i, out);
+        for (size_t k = 0; k < dim; k++)
+            demand(isfinite(out[k]));
+    }
+    free(out);
+    dataset_close(&test);
+    demand(scale_open(&again, train->kind, COLUMNS_SCALE_AUTO, 1, error) == 0);
+    r.columns = again.strict ? NULL : &again.columns;
+    r.kind = train->kind;
+    if (csv_parse(&test, &r, files, error) == 0)
+        dataset_close(&test);
+    else
+        demand(!told);
+    scale_close(&again);
+    check_and_close(train, n);
+}
+
+/* The same files, where columns may be of every sort. */
+static void run_columns(struct reader r, enum columns_scale wanted, const struct lines_file *files,
+                        size_t n)
+{
+    struct dataset d;
+    struct scale s;
+    char error[DATA_ERROR_MAX];
+    r.divide = 1;
+    demand(scale_open(&s, "csv", wanted, 1, error) == 0);
+    r.kind = "csv";
+    r.columns = &s.columns;
+    if (csv_parse(&d, &r, files, error) < 0)
+        check_refused(&d, error);
+    else
+        check_scaled(&s, &d, r, files, n);
+    scale_close(&s);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
 {
     if (n == 0)
         return 0;
-    struct reader r = readers[(p[0] & 127) % (sizeof readers / sizeof *readers)];
+    struct reader r = readers[(p[0] & 63) % (sizeof readers / sizeof *readers)];
     size_t first = p[0] & 128 ? (n - 1) / 2 : n - 1;
     const struct lines_file files[] = {{"first", p + 1, first},
                                        {"second", p + 1 + first, n - 1 - first}};
     r.n_paths = p[0] & 128 ? 2 : 1;
     struct dataset d;
     char error[DATA_ERROR_MAX];
+    if (p[0] & 64) {
+        run_columns(r, COLUMNS_SCALE_NONE + (p[0] & 63) % 3, files, n);
+        return 0;
+    }
     memset(&d, 0xa5, sizeof d);
     if (csv_parse(&d, &r, files, error) < 0)
         check_refused(&d, error);

@@ -30,12 +30,14 @@ static void put(const char *name, const char *text)
     scratch_put(&s, name, text, strlen(text));
 }
 
-/* Open "KIND:DIR[rest]", or "DIR[rest]" where kind is "". */
+/* Open "KIND:DIR[rest]", or "DIR[rest]" where kind is "". Tables are left as they are: their numbers
+ * are known again. */
 static int open_rest(struct data *d, const char *kind, const char *rest, const char *wanted)
 {
     static char spec[4000];
     error[0] = '\0';
-    snprintf(spec, sizeof spec, "%s%s%s%s", kind, *kind ? ":" : "", s.dir, rest);
+    snprintf(spec, sizeof spec, "%s%s%s%s%s", kind, *kind ? ":" : "", s.dir, rest,
+             strcmp(kind, "csv") == 0 ? ",scale=none" : "");
     return data_open(d, &(struct data_request){.spec = spec, .kind = wanted}, error);
 }
 

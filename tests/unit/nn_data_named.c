@@ -12,7 +12,7 @@
 
 static struct scratch s;
 
-static const char *const table = "1,2,0\n3,4,1\n5,6,0\n1,?,1\n?,NA,0\nnan,1,1\n";
+static const char *const table = "1,2,0\n3,4,1\n5,6,0\n1,x,1\nx,NA,0\nnan,1,1\n";
 static const char *const whole = "1,2,0\n3,4,1\n5,6,0\n";
 
 static void put(const char *name, const char *text)
@@ -49,7 +49,7 @@ static void test_table(void **state)
         put("d.names", "1. height\n2. width\n");
         look("csv", "", 3, "");
         put(named[i], table);
-        snprintf(wanted, sizeof wanted, "%s: line 4, column 2: found \"?\", expected a number",
+        snprintf(wanted, sizeof wanted, "%s: line 4, column 2: found \"x\", expected a number",
                  named[i]);
         look("csv", "", 0, wanted);
         snprintf(rest, sizeof rest, "/%s", named[i]);
@@ -64,7 +64,7 @@ static void test_alike(void **state)
     put("a-00", whole);
     put("a-01", table); /* Alike but for digits. */
     put("b-01", "other\n");
-    look("csv", "", 0, "a-01: line 4, column 2: found \"?\", expected a number");
+    look("csv", "", 0, "a-01: line 4, column 2: found \"x\", expected a number");
     scratch_count(&s, 1);
     put("a.txt", "1 1:2\n-1 2:1\n");
     put("b.TXT", "1 1:2\n-1 2:?\n"); /* The format has this ending here. */

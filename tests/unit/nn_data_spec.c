@@ -95,7 +95,7 @@ static void test_options(void **state)
     (void)state;
     static const char *const wrong[][2] = {
         {"csv:f,label=1,foo=2", "found option \"foo\", expected test or holdout or label or "
-                                "header or divide with csv"},
+                                "header or divide or scale with csv"},
         {"mnist:d,label=2", "found option \"label\", expected test or holdout with mnist"},
         {"glyphs,holdout=0.5", "found option \"holdout\", expected none with glyphs"},
         {"csv:f,divide=2,divide=3", "option divide: found twice, expected once"},
@@ -112,6 +112,13 @@ static void test_options(void **state)
         {"csv:f,divide=-1", "option divide: found \"-1\""},
         {"csv:f,divide=1e999", "option divide: found \"1e999\""},
         {"csv:f,divide=2,5", "option divide: found \"2,5\""},
+        {"csv:f,scale=auto",
+         "option scale: found \"auto\", expected standard (of csv), max or none"},
+        {"csv:f,scale=", "option scale: found nothing"},
+        {"libsvm:f,scale=standard", "option scale: found \"standard\""},
+        {"mnist:d,scale=max", "found option \"scale\", expected test or holdout with mnist"},
+        {"csv:f,scale=max,divide=2", "options divide and scale: found both, expected one of them"},
+        {"csv:f,scale=max,scale=max", "option scale: found twice, expected once"},
         {"libsvm:f,features=0", "option features: found \"0\", expected a whole number from 1"},
         {"libsvm:f,features=16777217", "option features: found \"16777217\""},
         {"libsvm:f,features=99999999999999999999", "option features"},

@@ -153,13 +153,46 @@ static void test_kinds(void **state)
         const char *text, *format;
         struct kind_rows kind;
     } good[] = {
-        {"libsvm", "libsvm", {false, 0, 0, LABELS_OPEN, 0, 1}},
-        {"libsvm/123x2/pm", "libsvm", {true, 123, 2, LABELS_PM, 0, 1}},
-        {"csv/64x10/0/16", "csv", {true, 64, 10, LABELS_ZERO, 0, 16}},
-        {"csv/1x4096/1/0.1", "csv", {true, 1, 4096, LABELS_ONE, 0, 0.1}},
+        {"libsvm",
+         "libsvm",
+         {.fixed = false,
+          .features = 0,
+          .n_classes = 0,
+          .scheme = LABELS_OPEN,
+          .hash = 0,
+          .divide = 1}},
+        {"libsvm/123x2/pm",
+         "libsvm",
+         {.fixed = true,
+          .features = 123,
+          .n_classes = 2,
+          .scheme = LABELS_PM,
+          .hash = 0,
+          .divide = 1}},
+        {"csv/64x10/0/16",
+         "csv",
+         {.fixed = true,
+          .features = 64,
+          .n_classes = 10,
+          .scheme = LABELS_ZERO,
+          .hash = 0,
+          .divide = 16}},
+        {"csv/1x4096/1/0.1",
+         "csv",
+         {.fixed = true,
+          .features = 1,
+          .n_classes = 4096,
+          .scheme = LABELS_ONE,
+          .hash = 0,
+          .divide = 0.1}},
         {"csv/16777216x3/names-0123456789abcdef/1e-05",
          "csv",
-         {true, 16777216, 3, LABELS_NAMES, 0x0123456789abcdef, 1e-5}},
+         {.fixed = true,
+          .features = 16777216,
+          .n_classes = 3,
+          .scheme = LABELS_NAMES,
+          .hash = 0x0123456789abcdef,
+          .divide = 1e-5}},
     };
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         struct kind_rows k;
@@ -204,7 +237,12 @@ static void test_kinds(void **state)
         if (kind_rows_parse(bad[i], "csv", &k))
             fail_msg("%s", bad[i]);
     }
-    struct kind_rows k = {true, 1 << 24, 4096, LABELS_NAMES, 1, 1.2345678901234567e-300};
+    struct kind_rows k = {.fixed = true,
+                          .features = 1 << 24,
+                          .n_classes = 4096,
+                          .scheme = LABELS_NAMES,
+                          .hash = 1,
+                          .divide = 1.2345678901234567e-300};
     char text[DATA_KIND_MAX];
     assert_false(kind_rows_print(&k, "csv", text)); /* One byte too long. */
 }

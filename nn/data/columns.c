@@ -1,0 +1,553 @@
+/* nn/data/columns.c -- columns noted, fitted, applied, and written down. */
+#include "nn/data/columns.h"
+
+#include "nn/data/number.h"
+#include "nn/math/rng.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+enum {
+    CATEGORY_BITS = 18, /* Three letters of base64. */
+    LETTERS = 3
+};
+
+/* A deviation this small beside the mean is what rounding to floats leaves of numbers that are all the
+ * same. */
+#define SAME 1e-7
+
+const char *const columns_scale_name[COLUMNS_SCALES] = {
+    [COLUMNS_SCALE_AUTO] = "auto",
+    [COLUMNS_SCALE_NONE] = "none",
+    [COLUMNS_SCALE_STANDARD] = "standard",
+    [COLUMNS_SCALE_MAX] = "max",
+};
+
+static const char base64[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
+/* ---- Memory. ---- */
+
+int columns_open(struct columns *c, size_t n)
+{
+    assert(n <= COLUMNS_MAX_N);
+    *c = (struct columns){.n = (uint32_t)n, .at = calloc(n > 0 ? n : 1, sizeof *c->at)};
+    for (size_t i = 0; c->at != NULL && i < n; i++)
+        c->at[i].scale = 1;
+    if (c->at == NULL)
+        c->n = 0;
+    return c->at != NULL ? 0 : -ENOMEM;
+}
+
+void columns_close(struct columns *c)
+{
+    for (size_t i = 0; i < c->n; i++)
+        free(c->at[i].category);
+    free(c->at);
+    *c = (struct columns){0};
+}
+
+int columns_copy(struct columns *to, const struct columns *from)
+{
+    int err = columns_open(to, from->n);
+    for (size_t i = 0; err == 0 && i < from->n; i++) {
+        const struct column *f = &from->at[i];
+        to->at[i] = *f;
+        to->at[i].category = NULL;
+        if (f->category == NULL)
+            continue;
+        size_t n_bytes = f->n_categories * sizeof *f->category;
+        to->at[i].category = malloc(n_bytes > 0 ? n_bytes : 1);
+        if (to->at[i].category == NULL)
+            err = -ENOMEM;
+        else
+            memcpy(to->at[i].category, f->category, n_bytes);
+    }
+    to->scale = from->scale;
+    to->label = from->label;
+    to->settled = from->settled;
+    if (err < 0)
+        columns_close(to);
+    return err;
+}
+
+/* ---- Cells. ---- */
+
+static bool is_gap(const uint8_t *p, size_t n)
+{
+    static const char *const words[] = {"", "?", "nan", "na", "n/a", "null"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (n == strlen(words[i]) && strncasecmp((const char *)p, words[i], n) == 0)
+            return true;
+    return false;
+}
+
+/* How many bytes from p on are digits (or letters)? */
+static size_t run_of(const uint8_t *p, const uint8_t *end, bool letters)
+{
+    const uint8_t *at = p;
+    while (at < end
+           && (letters ? (*at | 32) >= 'a' && (*at | 32) <= 'z' : *at >= '0' && *at <= '9'))
+        at++;
+    return (size_t)(at - p);
+}
+
+/* 12:30, 12:30:59 and what may follow. */
+static bool is_time(const uint8_t *p, const uint8_t *end)
+{
+    size_t n = run_of(p, end, false);
+    return n >= 1 && n <= 2 && end - p >= (ptrdiff_t)n + 3 && p[n] == ':'
+           && run_of(p + n + 1, end, false) == 2;
+}
+
+static bool is_month(const uint8_t *p, size_t n)
+{
+    static const char months[] = "jan feb mar apr may jun jul aug sep oct nov dec ";
+    bool is = false;
+    for (const char *m = months; n >= 3 && *m != '\0'; m += 4)
+        is |= strncasecmp((const char *)p, m, 3) == 0;
+    return is;
+}
+
+/* 2019-03-04, 4.3.2019, 03/04/19, 4-Mar-2019; alone, or with a space, a T or a comma and more behind
+ * it. A version or an address has other numbers of dots. */
+static bool is_day(const uint8_t *p, const uint8_t *end)
+{
+    size_t n = run_of(p, end, false);
+    if (n < 1 || n > 4 || p + n == end || strchr("-/. ", p[n]) == NULL || p[n] == '\0')
+        return false;
+    uint8_t between = p[n];
+    p += n + 1;
+    size_t m = run_of(p, end, false), letters = run_of(p, end, true);
+    if (m > 2 || (m == 0 && !is_month(p, letters)) || (m > 0 && between == ' '))
+        return false;
+    p += m > 0 ? m : letters;
+    if (p == end || *p != between)
+        return false;
+    p++;
+    size_t k = run_of(p, end, false);
+    p += k;
+    return (k == 2 || k == 4 || (k == 1 && n == 4)) && (n <= 2 || (n == 4 && m > 0))
+           && (p == end || *p == ' ' || *p == 'T' || *p == ',');
+}
+
+enum columns_cell columns_look(const uint8_t *p, size_t n)
+{
+    double v;
+    if (number_is(p, n, &v))
+        return COLUMNS_NUMBER;
+    if (is_gap(p, n))
+        return COLUMNS_GAP;
+    return is_day(p, p + n) || is_time(p, p + n) ? COLUMNS_DATE : COLUMNS_WORD;
+}
+
+/* An infinity is no category: it is a number that no float is. */
+static bool is_infinite(const uint8_t *p, size_t n)
+{
+    size_t sign = n > 0 && (*p == '+' || *p == '-');
+    return (n - sign == 3 && strncasecmp((const char *)p + sign, "inf", 3) == 0)
+           || (n - sign == 8 && strncasecmp((const char *)p + sign, "infinity", 8) == 0);
+}
+
+static uint32_t category_of(const uint8_t *p, size_t n)
+{
+    return (uint32_t)(rng_hash(p, n) >> (64 - CATEGORY_BITS));
+}
+
+/* The first category that is not below h. */
+static uint32_t find_category(const struct column *c, uint32_t h)
+{
+    uint32_t at = 0;
+    while (at < c->n_categories && c->category[at] < h)
+        at++;
+    return at;
+}
+
+static bool is_known(const struct column *c, uint32_t h)
+{
+    uint32_t at = find_category(c, h);
+    return c->hashed || (at < c->n_categories && c->category[at] == h);
+}
+
+/* One more category, at its place; one too many makes all of them go by their hash. */
+static int note_category(struct column *c, uint32_t h)
+{
+    if (is_known(c, h))
+        return 0;
+    uint32_t at = find_category(c, h);
+    if (c->n_categories == COLUMNS_CATEGORIES_MAX) {
+        free(c->category);
+        c->category = NULL;
+        c->n_categories = 0;
+        c->hashed = true;
+        return 0;
+    }
+    uint32_t *grown = realloc(c->category, (c->n_categories + 1) * sizeof *grown);
+    if (grown == NULL)
+        return -ENOMEM;
+    c->category = grown;
+    memmove(grown + at + 1, grown + at, (c->n_categories - at) * sizeof *grown);
+    grown[at] = h;
+    c->n_categories++;
+    return 0;
+}
+
+int columns_note(struct columns *c, size_t i, const uint8_t *p, size_t n, const char **expected)
+{
+    struct column *column = &c->at[i];
+    enum columns_cell cell = columns_look(p, n);
+    if (cell == COLUMNS_GAP) {
+        column->n_gaps++;
+        return 0;
+    }
+    bool number = cell == COLUMNS_NUMBER;
+    if (column->form == COLUMN_OPEN && !c->settled && cell != COLUMNS_DATE && !is_infinite(p, n))
+        column->form = number ? COLUMN_NUMBERS : COLUMN_CATEGORIES;
+    *expected = cell == COLUMNS_DATE ? "a number or a category: a date or time is no input as it is"
+                : column->form == COLUMN_CATEGORIES ? "a category: the column begins with one"
+                                                    : "a number";
+    if (cell == COLUMNS_DATE)
+        return -EINVAL;
+    if (column->form != COLUMN_CATEGORIES)
+        return number ? 0 : -EINVAL;
+    if (!number && c->settled)
+        column->n_unknown += !is_known(column, category_of(p, n));
+    return number ? -EINVAL : c->settled ? 0 : note_category(column, category_of(p, n));
+}
+
+float columns_code(const struct columns *c, size_t i, const uint8_t *p, size_t n)
+{
+    const struct column *column = &c->at[i];
+    bool gap = is_gap(p, n);
+    if (column->form != COLUMN_CATEGORIES)
+        return NAN;
+    uint32_t h = gap ? 0 : category_of(p, n);
+    if (column->hashed)
+        return gap ? 0 : (float)(1 + h % COLUMNS_BUCKETS);
+    uint32_t at = find_category(column, h);
+    return gap || !is_known(column, h) ? 0 : (float)(1 + at);
+}
+
+/* ---- Inputs. ---- */
+
+static size_t inputs_of(const struct column *c)
+{
+    return c->form != COLUMN_CATEGORIES ? 1 : c->hashed ? COLUMNS_BUCKETS : c->n_categories;
+}
+
+size_t columns_inputs(const struct columns *c)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < c->n; i++)
+        n += inputs_of(&c->at[i]);
+    return n;
+}
+
+bool columns_have_categories(const struct columns *c)
+{
+    bool have = false;
+    for (size_t i = 0; i < c->n; i++)
+        have |= c->at[i].form == COLUMN_CATEGORIES;
+    return have;
+}
+
+size_t columns_gaps(const struct columns *c)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < c->n; i++)
+        n += c->at[i].n_gaps;
+    return n;
+}
+
+void columns_round(double *mean, double *deviation)
+{
+    char text[64];
+    snprintf(text, sizeof text, "%.1e", *deviation);
+    *deviation = strtod(text, NULL);
+    int last = atoi(strchr(text, 'e') + 1) - 1; /* The place of the deviation's last digit. */
+    snprintf(text, sizeof text, "%.0e", *mean);
+    int digits = atoi(strchr(text, 'e') + 1) - last;
+    if (fabs(*mean) * 2 < pow(10, last))
+        *mean = 0;
+    else {
+        snprintf(text, sizeof text, "%.*e", digits < 0 ? 0 : digits > 8 ? 8 : digits, *mean);
+        *mean = strtod(text, NULL);
+    }
+}
+
+/* Sums of one column, in double. */
+struct sums
+{
+    size_t n;
+    double sum, squares, most;
+};
+
+/* Numbers that are all the same become 0, and where another file has others they do not drown the rest:
+ * a column of zeros here may be one of ones at another peer. */
+static void settle_scale(struct column *c, enum columns_scale scale, const struct sums *s)
+{
+    double mean = s->n > 0 ? s->sum / (double)s->n : 0;
+    double deviation = s->n > 0 ? sqrt(s->squares / (double)s->n) : 0;
+    bool same = !(deviation > SAME * fabs(mean)) || deviation < (double)FLT_MIN;
+    c->mean = (double)(float)mean;
+    c->scale = 1;
+    double most = s->most, none = 0;
+    if (!same)
+        columns_round(&c->mean, &deviation);
+    if (scale == COLUMNS_SCALE_STANDARD && !same)
+        c->scale = deviation;
+    if (scale == COLUMNS_SCALE_MAX ? most >= (double)FLT_MIN
+                                   : scale == COLUMNS_SCALE_STANDARD && same && most > 1) {
+        columns_round(&none, &most);
+        c->scale = most;
+    }
+}
+
+int columns_fit(struct columns *c, const float *rows, size_t n)
+{
+    struct sums *s = calloc(c->n > 0 ? c->n : 1, sizeof *s);
+    if (s == NULL)
+        return -ENOMEM;
+    const float *v = rows;
+    for (size_t k = 0; k < n; k++, v += c->n)
+        for (size_t i = 0; i < c->n; i++)
+            if (!isnan(v[i])) {
+                s[i].n++;
+                s[i].sum += (double)v[i];
+                s[i].most = fmax(s[i].most, fabs((double)v[i]));
+            }
+    v = rows;
+    for (size_t k = 0; k < n; k++, v += c->n)
+        for (size_t i = 0; i < c->n; i++)
+            if (!isnan(v[i])) {
+                double apart = (double)v[i] - s[i].sum / (double)s[i].n;
+                s[i].squares += apart * apart;
+            }
+    for (size_t i = 0; i < c->n; i++)
+        if (c->at[i].form != COLUMN_CATEGORIES)
+            settle_scale(&c->at[i], c->scale, &s[i]);
+    free(s);
+    return 0;
+}
+
+/* The mean is taken off as a float, so that what equals it becomes 0. */
+static float scaled(const struct column *c, enum columns_scale scale, float v)
+{
+    float mean = (float)c->mean;
+    float x = isnan(v) ? mean : v;
+    if (scale == COLUMNS_SCALE_NONE)
+        return x;
+    x = scale == COLUMNS_SCALE_STANDARD ? x - mean : x;
+    return (float)fmin(fmax((double)x / c->scale, -COLUMNS_FAR), COLUMNS_FAR);
+}
+
+void columns_apply(const struct columns *c, float *rows, size_t n)
+{
+    for (size_t k = 0; k < n; k++, rows += c->n)
+        for (size_t i = 0; i < c->n; i++)
+            if (c->at[i].form != COLUMN_CATEGORIES)
+                rows[i] = scaled(&c->at[i], c->scale, rows[i]);
+}
+
+void columns_expand(const struct columns *c, const float *row, float *out)
+{
+    for (size_t i = 0; i < c->n; i++) {
+        size_t n = inputs_of(&c->at[i]);
+        if (c->at[i].form != COLUMN_CATEGORIES)
+            *out = row[i];
+        else {
+            memset(out, 0, n * sizeof *out);
+            if (row[i] > 0)
+                out[(size_t)row[i] - 1] = 1;
+        }
+        out += n;
+    }
+}
+
+/* ---- Words. ---- */
+
+struct word
+{
+    char text[COLUMNS_WORD_MAX];
+};
+
+/* Is the text the same number, as a float? */
+static bool reads_back(const char *text, double v)
+{
+    float x = (float)strtod(text, NULL);
+    return x >= (float)v && x <= (float)v;
+}
+
+/* As short as reads back the same: .5, 1e5 and 2960, neither 0.5 nor 1e+05 nor 2.96e3. */
+static void print_number(double v, char text[32])
+{
+    char full[32], plain[32];
+    v = fabs(v) > 0 ? v : 0; /* Not -0. */
+    for (int digits = 1; digits <= 9; digits++) {
+        snprintf(full, sizeof full, "%.*g", digits, v);
+        if (reads_back(full, v))
+            break;
+    }
+    snprintf(plain, sizeof plain, "%.0f", fabs(v) < 1e9 ? v : 0);
+    if (strlen(plain) < strlen(full) && reads_back(plain, v))
+        strcpy(full, plain);
+    size_t n = 0;
+    for (const char *p = full; *p != '\0'; p++) {
+        bool leading = *p == '0' && p[1] == '.' && (p == full || p[-1] == '-');
+        bool power = p > full && (p[-1] == 'e' || (p > full + 1 && p[-2] == 'e')) && *p == '0';
+        if (!leading && *p != '+' && !power)
+            text[n++] = *p;
+    }
+    text[n] = '\0';
+}
+
+static struct word print_word(const struct column *c)
+{
+    struct word w = {""};
+    size_t n = 0;
+    char number[32];
+    if (c->form == COLUMN_CATEGORIES && c->hashed) {
+        w.text[0] = '#';
+    } else if (c->form == COLUMN_CATEGORIES) {
+        w.text[n++] = '=';
+        for (uint32_t i = 0; i < c->n_categories; i++)
+            for (int k = LETTERS - 1; k >= 0; k--)
+                w.text[n++] = base64[c->category[i] >> (6 * k) & 63];
+    } else {
+        bool scaled = fabs(c->scale - 1) > 0;
+        if (!scaled || fabs(c->mean) > 0)
+            print_number(c->mean, w.text);
+        print_number(c->scale, number);
+        if (scaled)
+            snprintf(w.text + strlen(w.text), sizeof number + 1, "~%s", number);
+    }
+    return w;
+}
+
+/* The categories of a word, ascending; into category[], where there is one. */
+static bool parse_categories(const char *p, size_t n, struct column *c, uint32_t *category)
+{
+    if (n == 0 || n % LETTERS != 0 || n / LETTERS > COLUMNS_CATEGORIES_MAX)
+        return false;
+    uint32_t before = 0;
+    for (c->n_categories = 0; c->n_categories < n / LETTERS; c->n_categories++) {
+        uint32_t h = 0;
+        for (size_t k = 0; k < LETTERS; k++, p++) {
+            const char *at = memchr(base64, *p, 64);
+            if (at == NULL)
+                return false;
+            h = h << 6 | (uint32_t)(at - base64);
+        }
+        if (c->n_categories > 0 && h <= before)
+            return false;
+        before = category[c->n_categories] = h;
+    }
+    return true;
+}
+
+/* A number in a float's range, or 0. */
+static bool parse_number(const char *p, size_t n, double *v)
+{
+    return number_is((const uint8_t *)p, n, v) && fabs(*v) <= (double)FLT_MAX;
+}
+
+/* One word; c->category is the caller's. A spelling is right where it is what would be printed. */
+static bool parse_word(const char *p, size_t n, struct column *c,
+                       uint32_t category[COLUMNS_CATEGORIES_MAX])
+{
+    *c = (struct column){.form = COLUMN_NUMBERS, .scale = 1};
+    const char *tilde = memchr(p, '~', n);
+    if (n >= COLUMNS_WORD_MAX || n == 0)
+        return false;
+    if (*p == '=' || *p == '#') {
+        c->form = COLUMN_CATEGORIES;
+        c->hashed = *p == '#';
+        if (!(c->hashed ? n == 1 : parse_categories(p + 1, n - 1, c, category)))
+            return false;
+        c->category = category;
+    } else if ((tilde != p && !parse_number(p, tilde != NULL ? (size_t)(tilde - p) : n, &c->mean))
+               || (tilde != NULL
+                   && (!parse_number(tilde + 1, n - 1 - (size_t)(tilde - p), &c->scale)
+                       || c->scale < (double)FLT_MIN)))
+        return false;
+    struct word again = print_word(c);
+    return strlen(again.text) == n && memcmp(again.text, p, n) == 0;
+}
+
+size_t columns_print(const struct columns *c, char *text, size_t cap)
+{
+    size_t n = 0;
+    text[0] = '\0';
+    for (size_t i = 0; i < c->n; i++) {
+        struct word w = print_word(&c->at[i]);
+        size_t at = n < cap ? n : cap - 1;
+        n += (size_t)snprintf(text + at, cap - at, "%s%s", i > 0 ? "," : "", w.text);
+    }
+    return n;
+}
+
+/* The hash of each word with that of those before it: a table may have more text than there is room. */
+uint64_t columns_hash(const struct columns *c)
+{
+    struct
+    {
+        uint64_t before;
+        struct word word;
+    } link;
+    memset(&link, 0, sizeof link);
+    for (size_t i = 0; i < c->n; i++) {
+        link.word = print_word(&c->at[i]);
+        link.before = rng_hash(&link, sizeof link.before + strlen(link.word.text));
+    }
+    return link.before;
+}
+
+bool columns_check(const char *text, enum columns_scale scale, size_t n_inputs)
+{
+    size_t inputs = 0, n_columns = 0;
+    for (;; n_columns++) {
+        struct column c;
+        uint32_t category[COLUMNS_CATEGORIES_MAX];
+        size_t n = strcspn(text, ",");
+        if (!parse_word(text, n, &c, category)
+            || (scale == COLUMNS_SCALE_NONE && fabs(c.scale - 1) > 0))
+            return false;
+        inputs += inputs_of(&c);
+        text += n;
+        if (*text == '\0')
+            return n_columns < COLUMNS_MAX_N && inputs == n_inputs;
+        text++;
+    }
+}
+
+int columns_parse(struct columns *c, const char *text, enum columns_scale scale)
+{
+    size_t n_columns = 1;
+    for (const char *p = text; *p != '\0'; p++)
+        n_columns += *p == ',';
+    int err = columns_open(c, n_columns);
+    for (size_t i = 0; err == 0 && i < n_columns; i++) {
+        uint32_t category[COLUMNS_CATEGORIES_MAX], *copy = NULL;
+        struct column *column = &c->at[i];
+        size_t n = strcspn(text, ",");
+        bool ok = parse_word(text, n, column, category);
+        assert(ok);
+        text += n + 1;
+        size_t n_bytes = column->n_categories * sizeof *copy;
+        if (column->category != NULL && (copy = malloc(n_bytes > 0 ? n_bytes : 1)) == NULL)
+            err = -ENOMEM;
+        else if (copy != NULL)
+            memcpy(copy, category, n_bytes);
+        column->category = copy;
+    }
+    c->scale = scale;
+    c->settled = true;
+    if (err < 0)
+        columns_close(c);
+    return err;
+}

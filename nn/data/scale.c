@@ -1,0 +1,355 @@
+/* nn/data/scale.c -- fits columns to a training set, and applies them to both sets. */
+#include "nn/data/scale.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <float.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { NAMED = 12 /* Columns that a sentence names. */ };
+
+/* Which kind of rows is it? NULL: of images or text, which have no columns. */
+static const char *parse_rows(const char *kind, struct kind_rows *k)
+{
+    return kind_rows_parse(kind, "csv", k)      ? "csv"
+           : kind_rows_parse(kind, "libsvm", k) ? "libsvm"
+                                                : NULL;
+}
+
+/* ---- Before. ---- */
+
+/* What nobody has said: tables are standardised, unless their values are divided by hand. */
+static enum columns_scale by_default(const char *format, enum columns_scale wanted, double divide)
+{
+    if (wanted != COLUMNS_SCALE_AUTO || strcmp(format, "csv") != 0)
+        return wanted;
+    return fabs(divide - 1) > 0 ? COLUMNS_SCALE_NONE : COLUMNS_SCALE_STANDARD;
+}
+
+int scale_open(struct scale *s, const char *kind, enum columns_scale wanted, double divide,
+               char error[DATA_ERROR_MAX])
+{
+    struct kind_rows k;
+    *s = (struct scale){.wanted = wanted};
+    const char *format = parse_rows(kind, &k);
+    if (format == NULL)
+        return 0;
+    enum columns_scale of_kind = k.scale != COLUMNS_SCALE_AUTO ? k.scale : COLUMNS_SCALE_NONE;
+    if (k.fixed && wanted != COLUMNS_SCALE_AUTO && wanted != of_kind) {
+        snprintf(error, DATA_ERROR_MAX, "found scale=%s, expected scale=%s (%s)",
+                 columns_scale_name[wanted], columns_scale_name[of_kind], kind_brief(kind).text);
+        return -EINVAL;
+    }
+    s->wanted = k.fixed ? of_kind : by_default(format, wanted, divide);
+    s->strict = k.fixed ? k.scale == COLUMNS_SCALE_AUTO : fabs(divide - 1) > 0;
+    s->hash = k.columns_hash;
+    s->given = k.columns != NULL;
+    int err = s->given ? columns_parse(&s->columns, k.columns, k.scale) : 0;
+    if (err < 0)
+        snprintf(error, DATA_ERROR_MAX, "no memory for the columns of %s", kind_brief(kind).text);
+    return err;
+}
+
+void scale_close(struct scale *s)
+{
+    columns_close(&s->columns);
+}
+
+/* ---- Notes. ---- */
+
+/* One sentence more; what has no room is left out as a whole. */
+__attribute__((format(printf, 2, 3))) static void add_note(char note[SCALE_NOTE_MAX],
+                                                           const char *format, ...)
+{
+    char sentence[SCALE_NOTE_MAX];
+    size_t n = strlen(note);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(sentence, sizeof sentence, format, args);
+    va_end(args);
+    if (n + strlen(sentence) + 3 <= SCALE_NOTE_MAX)
+        snprintf(note + n, SCALE_NOTE_MAX - n, "%s%s", n > 0 ? "; " : "", sentence);
+}
+
+/* A column's number in the file. */
+static size_t number_of(const struct columns *c, size_t i)
+{
+    return i + 1 + (i >= c->label);
+}
+
+static bool has_gaps(const struct column *c)
+{
+    return c->n_gaps > 0;
+}
+
+static bool has_unknown(const struct column *c)
+{
+    return c->n_unknown > 0;
+}
+
+static bool has_categories(const struct column *c)
+{
+    return c->form == COLUMN_CATEGORIES && !c->hashed;
+}
+
+static bool is_hashed(const struct column *c)
+{
+    return c->form == COLUMN_CATEGORIES && c->hashed;
+}
+
+/* "column 3" or "4 columns (2, 3, 5, 9)"; returns how many there are. */
+static size_t list_columns(const struct columns *c, bool (*which)(const struct column *c),
+                           char text[160])
+{
+    size_t n = 0, first = 0, at = 0;
+    char list[120] = "";
+    for (size_t i = 0; i < c->n; i++) {
+        if (!which(&c->at[i]))
+            continue;
+        first = n == 0 ? number_of(c, i) : first;
+        if (n < NAMED)
+            at += (size_t)snprintf(list + at, sizeof list - at, "%s%zu", n > 0 ? ", " : "",
+                                   number_of(c, i));
+        n++;
+    }
+    if (n == 1)
+        snprintf(text, 160, "column %zu", first);
+    else
+        snprintf(text, 160, "%zu columns (%s%s)", n, list, n > NAMED ? ", ..." : "");
+    return n;
+}
+
+static void note_columns(const struct columns *c, char note[SCALE_NOTE_MAX])
+{
+    char list[160];
+    if (columns_have_categories(c) || columns_gaps(c) > 0)
+        add_note(note, "the label is column %zu", c->label + 1);
+    if (list_columns(c, has_categories, list) > 0)
+        add_note(note, "categories in %s, an input for each: %zu inputs in all", list,
+                 columns_inputs(c));
+    if (list_columns(c, is_hashed, list) > 0)
+        add_note(note, "more than %d categories in %s: their hash picks one of %d inputs",
+                 COLUMNS_CATEGORIES_MAX, list, COLUMNS_BUCKETS);
+    if (list_columns(c, has_gaps, list) > 0)
+        add_note(note, "%zu gaps in %s: the mean is taken, or no category", columns_gaps(c), list);
+    if (list_columns(c, has_unknown, list) > 0)
+        add_note(note,
+                 "in %s there are categories that the training set, or the run, does not have: "
+                 "they count as none",
+                 list);
+}
+
+/* ---- How far columns reach. ---- */
+
+/* The least and the largest value of a column; of sparse rows with 0, which is not written. */
+struct reach
+{
+    float low, high;
+};
+
+static struct reach *reaches(const struct dataset *d)
+{
+    bool sparse = d->shape.form == DATA_SPARSE;
+    size_t n = sparse ? dataset_dim(d) : d->stride;
+    struct reach *r = calloc(n, sizeof *r);
+    for (size_t i = 0; r != NULL && sparse && i < d->start[d->n]; i++) {
+        struct reach *of = &r[d->column[i]];
+        of->low = fminf(of->low, d->entry[i]);
+        of->high = fmaxf(of->high, d->entry[i]);
+    }
+    for (size_t i = 0; r != NULL && !sparse && i < n; i++)
+        r[i] = (struct reach){INFINITY, -INFINITY};
+    for (size_t i = 0; r != NULL && !sparse && i < d->n * n; i++) {
+        r[i % n].low = fminf(r[i % n].low, d->rows[i]);
+        r[i % n].high = fmaxf(r[i % n].high, d->rows[i]);
+    }
+    return r;
+}
+
+static double width_of(const struct reach *r)
+{
+    return r->high > r->low ? (double)r->high - (double)r->low : 0;
+}
+
+/* How many times as far as column *low does column *high reach? Columns that are all the same do not
+ * count. */
+static double apart(const struct reach *r, size_t n, size_t *low, size_t *high)
+{
+    *low = *high = SIZE_MAX;
+    for (size_t i = 0; i < n; i++) {
+        if (!(width_of(&r[i]) > 0))
+            continue;
+        *low = *low == SIZE_MAX || width_of(&r[i]) < width_of(&r[*low]) ? i : *low;
+        *high = *high == SIZE_MAX || width_of(&r[i]) > width_of(&r[*high]) ? i : *high;
+    }
+    return *low == SIZE_MAX ? 1 : width_of(&r[*high]) / width_of(&r[*low]);
+}
+
+/* Numbers that are left as they are, though they should not be: gradients of the one drown the other. */
+static int warn_of_reach(const struct dataset *train, size_t label, char note[SCALE_NOTE_MAX])
+{
+    size_t low, high, n = train->shape.form == DATA_SPARSE ? dataset_dim(train) : train->stride;
+    struct reach *r = n <= COLUMNS_MAX_N ? reaches(train) : NULL;
+    if (n > COLUMNS_MAX_N)
+        return 0;
+    if (r == NULL)
+        return -ENOMEM;
+    double ratio = apart(r, n, &low, &high);
+    free(r);
+    const char *does = train->shape.form == DATA_SPARSE ? "max" : "standard";
+    if (ratio > SCALE_WILD && label == SIZE_MAX)
+        add_note(note,
+                 "warning: a column reaches %.0f times as far as another, and nothing is scaled "
+                 "(scale=%s does)",
+                 ratio, does);
+    else if (ratio > SCALE_WILD)
+        add_note(
+            note,
+            "warning: column %zu reaches %.0f times as far as column %zu, and nothing is scaled "
+            "(scale=%s does)",
+            high + 1 + (high >= label), ratio, low + 1 + (low >= label), does);
+    return 0;
+}
+
+/* ---- Sparse rows. ---- */
+
+/* Scales of a training set's columns; s->wanted becomes none where nothing is to be done. */
+static int fit_sparse(struct scale *s, const struct dataset *train, const char *path,
+                      char error[DATA_ERROR_MAX])
+{
+    size_t n = dataset_dim(train), low, high;
+    bool asked = s->wanted == COLUMNS_SCALE_MAX;
+    if (n > COLUMNS_MAX_N || s->wanted == COLUMNS_SCALE_NONE) {
+        s->wanted = COLUMNS_SCALE_NONE;
+        return !asked
+                   ? 0
+                   : file_error(error, path, "found %zu columns, expected at most %d for scale=max",
+                                n, COLUMNS_MAX_N);
+    }
+    struct reach *r = reaches(train);
+    if (r == NULL || columns_open(&s->columns, n) < 0) {
+        free(r);
+        return -ENOMEM;
+    }
+    s->wanted =
+        asked || apart(r, n, &low, &high) > SCALE_WILD ? COLUMNS_SCALE_MAX : COLUMNS_SCALE_NONE;
+    for (size_t i = 0; i < n; i++) {
+        double most = fmax((double)r[i].high, -(double)r[i].low), none = 0;
+        s->columns.at[i].form = COLUMN_NUMBERS;
+        if (!(most >= (double)FLT_MIN))
+            continue;
+        columns_round(&none, &most);
+        s->columns.at[i].scale = most;
+    }
+    s->columns.scale = s->wanted;
+    s->columns.settled = true;
+    free(r);
+    return 0;
+}
+
+static void apply_sparse(const struct columns *c, struct dataset *d)
+{
+    for (size_t i = 0; i < d->start[d->n]; i++) {
+        double x = (double)d->entry[i] / c->at[d->column[i]].scale;
+        d->entry[i] = (float)fmin(fmax(x, -COLUMNS_FAR), COLUMNS_FAR);
+    }
+}
+
+/* ---- Both. ---- */
+
+/* The kind with the columns' text, or where that is too long with its hash. */
+static int name_kind(const struct scale *s, struct dataset *train, struct dataset *test,
+                     const char *path, char error[DATA_ERROR_MAX])
+{
+    struct kind_rows k;
+    char kind[DATA_KIND_MAX], text[COLUMNS_TEXT_MAX];
+    const char *format = parse_rows(train->kind, &k);
+    if (s->given)
+        return 0;
+    k.scale = s->columns.scale;
+    k.columns = columns_print(&s->columns, text, sizeof text) < sizeof text ? text : NULL;
+    k.columns_hash = columns_hash(&s->columns);
+    if (s->hash != 0 && s->hash != k.columns_hash)
+        return file_error(
+            error, path,
+            "found a training set of other means, scales or categories, expected the one "
+            "of the run: %zu columns are too many for a run to carry, so that all peers "
+            "need the same (or scale=none)",
+            (size_t)s->columns.n);
+    bool fits = kind_rows_print(&k, format, kind);
+    assert(fits && !(fabs(k.divide - 1) > 0));
+    dataset_kind(train, kind);
+    dataset_kind(test, kind);
+    return 0;
+}
+
+/* Sets with categories write them out themselves. */
+static int give_columns(const struct columns *c, struct dataset *d)
+{
+    if (!columns_have_categories(c))
+        return 0;
+    d->columns = calloc(1, sizeof *d->columns);
+    return d->columns != NULL ? columns_copy(d->columns, c) : -ENOMEM;
+}
+
+static int scale_rows(struct scale *s, struct dataset *train, struct dataset *test)
+{
+    struct columns *c = &s->columns;
+    int err = 0;
+    if (!s->given) {
+        c->scale = s->wanted;
+        err = columns_fit(c, train->rows, train->n);
+    }
+    if (err == 0)
+        err = give_columns(c, train);
+    if (err == 0)
+        err = give_columns(c, test);
+    if (err < 0)
+        return err;
+    columns_apply(c, train->rows, train->n);
+    columns_apply(c, test->rows, test->n);
+    return 0;
+}
+
+/* Are columns as good as none: numbers without a gap, that stay as they are? */
+static bool is_plain(const struct scale *s)
+{
+    return !s->given && s->hash == 0 && s->wanted == COLUMNS_SCALE_NONE
+           && !columns_have_categories(&s->columns) && columns_gaps(&s->columns) == 0;
+}
+
+int scale_sets(struct scale *s, struct dataset *train, struct dataset *test, const char *path,
+               char note[SCALE_NOTE_MAX], char error[DATA_ERROR_MAX])
+{
+    bool sparse = train->shape.form == DATA_SPARSE;
+    int err = 0;
+    note[0] = error[0] = '\0';
+    if (!sparse && train->shape.form != DATA_ROWS)
+        return 0;
+    if (sparse && !s->given && !s->strict)
+        err = fit_sparse(s, train, path, error);
+    if (err == 0 && !sparse && s->columns.n > 0)
+        note_columns(&s->columns, note);
+    size_t label = sparse             ? dataset_dim(train)
+                   : s->columns.n > 0 ? s->columns.label
+                                      : SIZE_MAX; /* Nobody has noted it. */
+    if (err == 0 && s->wanted == COLUMNS_SCALE_NONE)
+        err = warn_of_reach(train, label, note);
+    if (err == 0 && s->columns.n > 0 && !is_plain(s)) {
+        if (sparse) {
+            apply_sparse(&s->columns, train);
+            apply_sparse(&s->columns, test);
+        } else {
+            err = scale_rows(s, train, test);
+        }
+        if (err == 0)
+            err = name_kind(s, train, test, path, error);
+    }
+    if (err == -ENOMEM)
+        file_no_memory(error, path);
+    return err;
+}

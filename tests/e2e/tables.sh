@@ -1,0 +1,94 @@
+#!/usr/bin/env bash
+# tests/e2e/tables.sh -- tables as they come are learnt as well as scikit-learn learns them: columns of unlike
+# ranges, gaps, words; by peers that share one table, and by peers with files of their own.
+# MUSHROOMS, a directory with agaricus.txt.train and agaricus.txt.test, adds that set with its letters.
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/../lib.sh"
+e2e_begin
+
+tools="$root/tests/e2e"
+check "tables are drawn" python3 "$tools/tables.py" data ${MUSHROOMS:+"$MUSHROOMS"}
+for python in python3 /usr/bin/python3 ""; do
+    [ -n "$python" ] && "$python" -c 'import sklearn' 2>/dev/null && break
+done
+[ -n "$python" ] || echo "# no scikit-learn here: its figures are those of version 1.2.1"
+
+# percent FILE: the least accuracy in a summary, in per cent.
+percent()
+{
+    python3 -c 'import json, sys; s = json.load(open(sys.argv[1])); print(100 * s.get("accuracy_min", s.get("accuracy")))' "$1"
+}
+
+# near TEXT FILE THEIRS: at most one point below.
+near()
+{
+    local ours
+    ours=$(percent "$2")
+    check "$1: $ours %, scikit-learn $3 %" within "$ours" "$(awk -v x="$3" 'BEGIN { print x - 1 }')" 100
+}
+
+# learns SET LABEL THEIRS MODEL SPEC ARGS...: four peers that share a table. THEIRS is measured again where that can be.
+learns()
+{
+    local set=$1 label=$2 theirs=$3 model=$4 spec=$5 arm=logreg again
+    shift 5
+    [ "${model%%:*}" = mlp ] && arm="mlp 64"
+    # shellcheck disable=SC2086 # Two words.
+    if [ -n "$python" ]; then
+        again=$("$python" "$tools/tables_sklearn.py" "data/$set" "$label" $arm)
+        check "$set, $arm: scikit-learn has $again %, $theirs % is on record" \
+            within "$again" "$(awk -v x="$theirs" 'BEGIN { print x - 0.5 }')" "$(awk -v x="$theirs" 'BEGIN { print x + 0.5 }')"
+    fi
+    bounded "$HEARSAY" local --peers 4 --model "$model" --data "$spec" --seed "$seed" --json --out "$set-$model" "$@" \
+        >"$set.json" 2>"$set.err"
+    check "$set, $model: four peers end in consensus" [ $? = 0 ]
+    near "$set, $model" "$set.json" "$theirs"
+}
+learns cover -1 63.00 logreg csv:data/cover --lr 0.1
+learns cover -1 65.45 mlp:54-64-7 csv:data/cover
+learns gaps -1 86.42 logreg csv:data/gaps --lr 0.1
+learns gaps -1 85.58 mlp:7-64-3 csv:data/gaps
+if [ -n "${MUSHROOMS:-}" ]; then
+    learns mushrooms 0 100.00 logreg csv:data/mushrooms,label=1 --lr 0.1
+    learns mushrooms 0 100.00 mlp:116-64-2 csv:data/mushrooms,label=1
+    check "letters become inputs, and that is said" \
+        grep -q 'categories in 22 columns .*116 inputs in all; 2480 gaps in column 12' mushrooms.err
+fi
+check "gaps are told" grep -q 'the label is column 5; categories in column 1.*2421 gaps in 4 columns (1, 2, 3, 4)' gaps.err
+
+# Means and scales are the model file's: any file of its columns will do.
+mkdir one
+head -n 500 data/cover/test.csv | awk -F, '$1 > 3000' >one/few.csv
+check "eval of other rows" eval 'bounded "$HEARSAY" eval cover-logreg/peer-2/model.safetensors --data csv:one/few.csv,test=one/few.csv --json >few.json 2>few.err'
+check "  takes the run's scales: $(percent few.json) %" within "$(percent few.json)" 50 100
+check "  as it says" grep -q '"data": "csv/54x7/1/standard:2960~280,' few.json
+
+# As it is the table is not learnt, and that is said before.
+bounded "$HEARSAY" train --model logreg --data csv:data/cover,scale=none --rounds 200 --out raw --json >raw.json 2>raw.err
+check "without scales that is said: $(head -n 1 raw.err | cut -c 1-90)" \
+    grep -q 'warning: column [0-9]* reaches [0-9]* times as far as column [0-9]*, and nothing is scaled' raw.err
+
+# Each with its own file: the run has the columns of one of them.
+check "keygen" eval '"$HEARSAY" keygen key 2>keygen.err'
+read -ra port < <(free_ports 4)
+for i in 0 1 2 3; do
+    start "own-$i" bounded "$HEARSAY" peer --name "p$i" --listen "127.0.0.1:${port[i]}" --key key --shard own \
+        --bootstrap "127.0.0.1:${port[0]},127.0.0.1:${port[3]}" --min-peers 4 --rounds 1500 --lr 0.1 --seed "$seed" \
+        --model logreg --data "csv:data/own/$i.csv,test=data/cover/test.csv" --out "own-$i"
+    own[i]=$started
+done
+for i in 0 1 2 3; do
+    check "peer $i with a file of its own ends in consensus" finish "${own[i]}" 60
+    near "  its model" "own-$i/summary.json" 63.00
+done
+check "all are of one run" eval '[ "$(cat own-*/run.txt | grep ^data= | sort -u | wc -l)" = 1 ]'
+check "whose columns are another peer's, as three say" \
+    eval '[ "$(grep -l "which has them of the files of the peer that fixed it" own-?.err | wc -l)" -ge 3 ]'
+
+printf 'x,day,y\n1,2019-03-04,0\n2,2019-03-05,1\n' >dates.csv
+bounded "$HEARSAY" train --model logreg --data csv:dates.csv --rounds 1 >dates.out 2>dates.err
+code=$?
+check "a date is refused: $(cut -c 1-150 dates.err)" \
+    eval '[ $code = 2 ] && grep -q "dates.csv: line 2, column 2 (\"day\"): found \"2019-03-04\", expected a number or a category" dates.err'
+
+e2e_end

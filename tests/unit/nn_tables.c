@@ -1,0 +1,359 @@
+/* tests/unit/nn_tables.c -- tables as they come: from files to inputs, and the kind that says how. */
+#include "nn/data/data.h"
+
+#include "nn_scratch.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+
+#include <cmocka.h>
+
+static struct scratch s;
+static char error[DATA_ERROR_MAX];
+
+static void put(const char *name, const char *text)
+{
+    scratch_put(&s, name, text, strlen(text));
+}
+
+/* Open "KIND:DIR/NAME,test=DIR/test[rest]". */
+static int open_table(struct data *d, const char *format, const char *name, const char *rest,
+                      const char *kind)
+{
+    char spec[2000];
+    error[0] = '\0';
+    snprintf(spec, sizeof spec, "%s:%s/%s,test=%s/test%s", format, s.dir, name, s.dir, rest);
+    return data_open(d, &(struct data_request){.spec = spec, .kind = kind}, error);
+}
+
+static void opened(struct data *d, const char *name, const char *rest, const char *kind)
+{
+    int err = open_table(d, "csv", name, rest, kind);
+    if (err < 0)
+        fail_msg("%s%s: %s", name, rest, error);
+}
+
+static void refused(const char *name, const char *rest, const char *kind, const char *sentence)
+{
+    struct data d;
+    int err = open_table(&d, "csv", name, rest, kind);
+    if (err == 0 || strstr(error, sentence) == NULL)
+        fail_msg("%s%s: %d, \"%s\", expected \"%s\"", name, rest, err, error, sentence);
+    assert_null(d.train.rows);
+    assert_null(d.train.columns);
+}
+
+/* The inputs of sample i. */
+static void check_sample(const struct dataset *d, size_t i, const float *want, size_t n)
+{
+    float out[32];
+    assert_true(dataset_dim(d) == n && n <= 32);
+    dataset_sample(d, i, out);
+    for (size_t k = 0; k < n; k++)
+        if (!(fabsf(out[k] - want[k]) <= 1e-6f))
+            fail_msg("sample %zu, input %zu: found %g, expected %g", i, k, (double)out[k],
+                     (double)want[k]);
+}
+
+/* Means and deviations are those of the training rows, for both sets; gaps become the mean. */
+static void test_standard(void **state)
+{
+    (void)state;
+    struct data d;
+    scratch_count(&s, 1);
+    put("a", "x,y,class\n100,1,0\n300,1,1\n?,1,0\n");
+    put("test", "x,y,class\n400,1,1\nNA,3,0\n");
+    opened(&d, "a", "", NULL);
+    assert_string_equal(d.train.kind, "csv/2x2/0/standard:200~100,1");
+    assert_string_equal(d.test.kind, d.train.kind);
+    check_sample(&d.train, 0, (float[]){-1, 0}, 2);
+    check_sample(&d.train, 1, (float[]){1, 0}, 2);
+    check_sample(&d.train, 2, (float[]){0, 0}, 2);
+    check_sample(&d.test, 0, (float[]){2, 0}, 2);
+    check_sample(&d.test, 1, (float[]){0, 2}, 2);
+    assert_string_equal(d.note, "the label is column 3; 2 gaps in column 1: the mean is taken, or "
+                                "no category");
+    data_close(&d);
+    opened(&d, "a", ",scale=max", NULL);
+    assert_string_equal(d.train.kind, "csv/2x2/0/max:200~300,1");
+    data_close(&d);
+    opened(&d, "a", ",scale=none", NULL);
+    assert_string_equal(d.train.kind, "csv/2x2/0/none:200,1");
+    check_sample(&d.train, 2, (float[]){200, 1}, 2);
+    data_close(&d);
+    refused("a", ",divide=2", NULL, "a: line 4, column 1: found \"?\", expected a number");
+    put("a", "x,y,class\n100,1,0\n300,1,1\n200,1,0\n");
+    put("test", "400,1,1\n");
+    opened(&d, "a", ",scale=none", NULL);
+    assert_string_equal(d.train.kind, "csv/2x2/0");
+    assert_string_equal(d.note, "");
+    data_close(&d);
+    opened(&d, "a", ",divide=2", NULL);
+    assert_string_equal(d.train.kind, "csv/2x2/0/2");
+    data_close(&d);
+}
+
+/* What is held out of a set says nothing of means: it is scaled by those of the rest. */
+static void test_share(void **state)
+{
+    (void)state;
+    struct data d;
+    char text[4000] = "", spec[900];
+    size_t at = 0;
+    scratch_count(&s, 1);
+    for (int i = 0; i < 200; i++)
+        at += (size_t)snprintf(text + at, sizeof text - at, "%d,%d\n", i * i, i % 2);
+    put("a", text);
+    snprintf(spec, sizeof spec, "csv:%s/a,holdout=0.5", s.dir);
+    assert_int_equal(data_open(&d, &(struct data_request){.spec = spec}, error), 0);
+    double sum = 0;
+    for (size_t i = 0; i < d.train.n; i++)
+        sum += (double)d.train.rows[i] / (double)d.train.n;
+    assert_true(d.train.n == 100 && fabs(sum) <= 0.051);
+    data_close(&d);
+}
+
+/* A kind with a text says what any files of it become, whatever is in them. */
+static void test_of_a_run(void **state)
+{
+    (void)state;
+    static const char kind[] = "csv/4x2/0/standard:10~5,=AAAaB3,~2";
+    struct data d;
+    scratch_count(&s, 1);
+    put("a", "1000,?,3,0\n");
+    put("test", "5,red,,1\n");
+    opened(&d, "a", "", kind);
+    assert_string_equal(d.train.kind, kind);
+    check_sample(&d.train, 0, (float[]){198, 0, 0, 1.5f}, 4);
+    check_sample(&d.test, 0, (float[]){-1, 0, 0, 0}, 4);
+    assert_non_null(strstr(d.note, "in column 2 there are categories that the training set, or the "
+                                   "run, does not have: they count as none"));
+    data_close(&d);
+    refused("a", ",scale=none", kind,
+            "found scale=none, expected scale=standard (csv/4x2/0/standard)");
+    put("a", "1000,7,3,0\n");
+    refused("a", "", kind, "a: line 1, column 2: found \"7\", expected a category");
+    put("a", "1,2,0\n");
+    refused("a", "", kind, "a: line 1: found 3 cells, expected 4 (csv/4x2/0/standard and a label)");
+    put("a", "1,2,?,4,0\n");
+    refused("a", "", "csv/4x2/0", "a: line 1, column 3: found \"?\", expected a number");
+}
+
+static void test_words(void **state)
+{
+    (void)state;
+    struct data d;
+    scratch_count(&s, 1);
+    put("a",
+        "p,x,1\ne,y,2\np,y,3\ne,?,4\n"); /* Words in the first row, which come again: no header. */
+    put("test", "e,x,1\np,z,2\n");
+    opened(&d, "a", ",label=1", NULL);
+    assert_true(d.train.n == 4 && d.train.shape.channels == 3 && d.train.stride == 2);
+    assert_non_null(strstr(d.train.kind, "csv/3x2/names-"));
+    float out[3], sum = 0;
+    dataset_sample(&d.train, 0, out);
+    int x = out[0] > 0 ? 0 : 1;
+    assert_true(out[x] >= 1 && out[1 - x] <= 0);
+    dataset_sample(&d.train, 1, out);
+    assert_true(out[1 - x] >= 1 && out[x] <= 0);
+    dataset_sample(&d.train, 3, out);
+    sum = out[0] + out[1];
+    assert_true(sum <= 0);
+    dataset_sample(&d.test, 1, out);
+    sum = out[0] + out[1];
+    assert_true(sum <= 0);
+    assert_non_null(strstr(d.note,
+                           "the label is column 1; categories in column 2, an input for each: "
+                           "3 inputs in all; 1 gaps in column 2"));
+    data_close(&d);
+    put("a", "p,x,s\ne,y,t\np,x,t\n"); /* Words in the first row, which come again: no header. */
+    put("test", "e,x,s\n");
+    opened(&d, "a", ",label=1", NULL);
+    assert_true(d.train.n == 3 && d.test.n == 1 && d.train.shape.channels == 4);
+    data_close(&d);
+    put("a", "colour,size,y\nred,x,0\nblue,x,1\n"); /* Words that do not come again: a header. */
+    put("test", "red,x,0\n");
+    opened(&d, "a", "", NULL);
+    assert_true(d.train.n == 2 && d.train.shape.channels == 3);
+    data_close(&d);
+}
+
+/* Half of a set held out is of the same columns, and sets of several files are one. */
+static void test_words_split(void **state)
+{
+    (void)state;
+    struct data d;
+    char spec[900];
+    scratch_count(&s, 1);
+    put("a.csv", "x,1,0\ny,2,1\nx,3,0\nz,4,1\n");
+    put("b.csv", "w,1,0\ny,2,1\nx,3,0\nz,4,1\n");
+    snprintf(spec, sizeof spec, "csv:%s,holdout=0.5", s.dir);
+    assert_int_equal(data_open(&d, &(struct data_request){.spec = spec}, error), 0);
+    assert_true(d.train.n == 4 && d.test.n == 4 && d.test.stride == 2);
+    for (size_t i = 0; i < 4; i++) {
+        float out[5];
+        assert_int_equal(dataset_dim(&d.test), 5);
+        dataset_sample(&d.test, i, out);
+        assert_true(fabsf(out[0] + out[1] + out[2] + out[3] - 1) <= 0);
+    }
+    data_close(&d);
+}
+
+static void test_refused(void **state)
+{
+    (void)state;
+    scratch_count(&s, 1);
+    put("test", "1,2,0\n");
+    put("a", "x,when,y\n1,2019-03-04,0\n");
+    refused(
+        "a", "", NULL,
+        "a: line 2, column 2 (\"when\"): found \"2019-03-04\", expected a number or a category: a "
+        "date or time is no input as it is");
+    put("a", "1,10:30,0\n2,11:30,1\n");
+    refused("a", "", NULL, "a: line 1, column 2: found \"10:30\", expected a number or a category");
+    put("a", "u,v,y\n1,2,0\n1,?,1\nx,2,0\n");
+    refused("a", "", NULL, "a: line 4, column 1 (\"u\"): found \"x\", expected a number");
+    put("a", "1,2,0\n1,-inf,1\n");
+    refused("a", "", NULL, "a: line 2, column 2: found \"-inf\", expected a number");
+    put("a", "1,red,0\n1,5,1\n");
+    refused("a", "", NULL, "a: line 2, column 2: found \"5\", expected a category");
+    put("a", "u,v,y\n1,2,0\n3,4,1\n"); /* Not said to be a header: its words are no categories. */
+    refused("a", ",header=no", NULL, "a: line 2, column 1: found \"1\", expected a category");
+}
+
+/* Too many columns for a text: the kind has a hash, and only the same training set is of it. */
+static void test_wide(void **state)
+{
+    (void)state;
+    enum { N = 400 };
+    static char text[3][8 * N * 3];
+    struct data d;
+    scratch_count(&s, 1);
+    for (int k = 0; k < 3; k++) {
+        size_t at = 0;
+        for (int i = 0; i < 3; i++)
+            for (int j = 0; j <= N; j++)
+                at += (size_t)snprintf(text[k] + at, sizeof text[k] - at, "%d%s",
+                                       j < N ? i * j + (k == 2 && j == 300 && i == 1 ? 99 : 0)
+                                             : i % 2,
+                                       j < N ? "," : "\n");
+    }
+    put("a", text[0]);
+    put("test", text[1]);
+    opened(&d, "a", "", NULL);
+    char kind[DATA_KIND_MAX];
+    strcpy(kind, d.train.kind);
+    assert_memory_equal(kind, "csv/400x2/0/standard-", 21);
+    assert_int_equal(strlen(kind), 37);
+    float first = d.test.rows[N + 7];
+    data_close(&d);
+    opened(&d, "a", "", kind);
+    assert_string_equal(d.test.kind, kind);
+    assert_true(d.test.rows[N + 7] >= first && d.test.rows[N + 7] <= first);
+    data_close(&d);
+    put("a", text[2]);
+    refused("a", "", kind,
+            "a: found a training set of other means, scales or categories, expected the one of the "
+            "run: "
+            "400 columns are too many");
+}
+
+/* More columns than that stay as they are. */
+static void test_widest(void **state)
+{
+    (void)state;
+    size_t n = 2 * (size_t)(COLUMNS_MAX_N + 2);
+    char *text = malloc(2 * n + 1);
+    struct data d;
+    scratch_count(&s, 1);
+    for (size_t i = 0; i < 2 * n; i += 2)
+        memcpy(text + i, i < n ? "1," : "2,", 2);
+    text[n - 2] = '0';
+    text[n - 1] = text[2 * n - 1] = '\n';
+    text[2 * n - 2] = '1';
+    scratch_put(&s, "a", text, 2 * n);
+    scratch_put(&s, "test", text, 2 * n);
+    opened(&d, "a", "", NULL);
+    assert_string_equal(d.train.kind, "csv/16385x2/0");
+    data_close(&d);
+    free(text);
+}
+
+/* Rows stay sparse: only what is written is scaled, and only where columns are far apart. */
+static void test_sparse(void **state)
+{
+    (void)state;
+    struct data d;
+    scratch_count(&s, 1);
+    put("a", "1 1:4000 2:1 4:-0.5\n-1 2:1\n");
+    put("test", "1 1:1000 3:7\n");
+    assert_int_equal(open_table(&d, "libsvm", "a", ",features=4", NULL), 0);
+    assert_string_equal(d.train.kind, "libsvm/4x2/pm/max:~4000,0,0,~.5");
+    static const float train[] = {1, 1, -1, 1}, test[] = {0.25f, 7};
+    assert_memory_equal(d.train.entry, train, sizeof train);
+    assert_memory_equal(d.test.entry, test, sizeof test);
+    char kind[DATA_KIND_MAX];
+    strcpy(kind, d.train.kind);
+    data_close(&d);
+    put("a", "1 1:1000\n-1 2:1\n"); /* 1,000 times as far, and no more. */
+    assert_int_equal(open_table(&d, "libsvm", "a", ",features=4", NULL), 0);
+    assert_string_equal(d.train.kind, "libsvm/4x2/pm");
+    assert_string_equal(d.note, "");
+    data_close(&d);
+    assert_int_equal(open_table(&d, "libsvm", "a", "", kind), 0);
+    assert_true(d.train.entry[0] >= 0.25f && d.train.entry[0] <= 0.25f);
+    data_close(&d);
+    assert_int_equal(open_table(&d, "libsvm", "a", ",features=4,scale=max", NULL), 0);
+    assert_string_equal(d.train.kind, "libsvm/4x2/pm/max:~1000,0,0,0");
+    data_close(&d);
+}
+
+/* Left as they are, columns far apart are worth a word. */
+static void test_warning(void **state)
+{
+    (void)state;
+    struct data d;
+    scratch_count(&s, 1);
+    put("a", "0,5,0.5,0\n1,5,1200.5,1\n");
+    put("test", "0,5,0.5,0\n");
+    opened(&d, "a", ",scale=none", NULL);
+    assert_string_equal(d.note,
+                        "warning: column 3 reaches 1200 times as far as column 1, and nothing is "
+                        "scaled (scale=standard does)");
+    data_close(&d);
+    opened(&d, "a", ",divide=1000", NULL);
+    assert_non_null(strstr(d.note, "warning: a column reaches 1200 times"));
+    data_close(&d);
+    put("a", "0,5,0.5,0\n1,5,1000.5,1\n");
+    opened(&d, "a", ",scale=none", NULL);
+    assert_string_equal(d.note, "");
+    data_close(&d);
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    scratch_open(&s);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    scratch_close(&s);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_standard),    cmocka_unit_test(test_share),
+        cmocka_unit_test(test_of_a_run),    cmocka_unit_test(test_words),
+        cmocka_unit_test(test_words_split), cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_wide),        cmocka_unit_test(test_widest),
+        cmocka_unit_test(test_sparse),      cmocka_unit_test(test_warning),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
