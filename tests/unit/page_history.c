@@ -50,10 +50,10 @@ static void check(const struct history *h, uint64_t i)
         else
             assert_int_equal(p->round, last);
     }
-    if (newest == NULL) {
-        assert_int_equal(h->point[h->n - 1].round, i);
+    bool has_last = h->n > 0 && h->point[h->n - 1].round == i;
+    assert_true((newest == NULL) == has_last);
+    if (newest == NULL)
         return;
-    }
     check_point(newest);
     assert_int_equal(newest->round, i);
 }
