@@ -50,7 +50,8 @@ sees()
     peer/store) echo peer/run gossip/wire nn/files ;;
     peer/sim) echo peer/run peer/secure peer/keep peer/node gossip/mixers gossip/exchange gossip/wire ;; # A liar is a mixer.
     peer/uv) echo peer/run peer/secure peer/admit peer/keep peer/node gossip/exchange gossip/wire ;;
-    peer/cmd) echo peer/run peer/sgd peer/secure peer/admit peer/keep peer/store peer/node peer/sim peer/uv gossip/mixers gossip/exchange gossip/members \
+    peer/page) echo peer/run peer/node peer/uv gossip/members gossip/exchange gossip/wire ;; # The words and numbers of metrics.jsonl.
+    peer/cmd) echo peer/page peer/run peer/sgd peer/secure peer/admit peer/keep peer/store peer/node peer/sim peer/uv gossip/mixers gossip/exchange gossip/members \
         gossip/wire compress topology nn/models nn/files nn/data nn/shards nn/train nn/math ;;
     *) return 1 ;;
     esac
@@ -76,6 +77,8 @@ door()
     peer/keep/disk.c) echo "$files" ;;
     peer/store/outdir.*) echo "<(jansson|sys/file)\.h>|$files" ;;
     peer/store/journal.c) echo "$files" ;;
+    peer/page/server.h) echo '<sys/socket\.h>' ;;
+    peer/page/server.c) echo "<(microhttpd|netinet/in|sys/resource|sys/socket|time)\.h>|$files" ;;
     peer/uv/*) echo '<' ;;
     peer/cmd/*) echo '<' ;;
     esac
@@ -85,7 +88,7 @@ door()
 forbidden()
 {
     case $1 in
-    peer/uv/* | peer/cmd/*) echo '<(msgpack|zlib|cblas)' ;;
+    peer/uv/* | peer/cmd/*) echo '<(msgpack|zlib|cblas|microhttpd)' ;;
     *) echo '"tests/' ;;
     esac
 }
@@ -132,6 +135,7 @@ banned()
     nn/math/team.c) echo "$clocks|$chance|$print|$environment" ;;
     peer/secure/keyfile.c) echo "$clocks|$chance|$environment" ;;
     peer/store/outdir.c) echo "$clocks|$chance|$print|$environment" ;;
+    peer/page/server.c) echo "$chance|$print|$environment|$world" ;;
     *) echo "$clocks|$chance|$print|$environment|$world" ;;
     esac
 }

@@ -96,6 +96,22 @@ int cmd_expand(const char *key, const char *value, char out[RUN_VALUE_MAX],
         .max = 1e9,                                                                                \
         .help = "a neighbour whose job runs longer than this is no longer waited for; 0: no limit" \
     }
+#define CMD_ROW_EPOCHS                                                                             \
+    {                                                                                              \
+        .name = "epochs", .kind = OPTION_REAL, .arg = "X", .fallback = "10", .min = 1e-6,          \
+        .max = 1e6, .rival = "rounds",                                                             \
+        .help = "passes of all peers together over the data, where --rounds is not given"          \
+    }
+#define CMD_ROW_EVALUATE_EVERY                                                                     \
+    {                                                                                              \
+        .name = "evaluate-every", .kind = OPTION_UINT, .arg = "N", .fallback = "0", .min = 0,      \
+        .max = 1e9, .help = "rounds between evaluations while training; 0: at the end only"        \
+    }
+#define CMD_ROW_EVALUATE_SAMPLES                                                                   \
+    {                                                                                              \
+        .name = "evaluate-samples", .kind = OPTION_UINT, .arg = "N", .fallback = "1000", .min = 1, \
+        .max = 1e9, .help = "of one evaluation while training; the last takes all"                 \
+    }
 #define CMD_ROW_OUT                                                                                \
     {                                                                                              \
         .name = "out", .kind = OPTION_TEXT, .arg = "DIR",                                          \

@@ -13,6 +13,7 @@
 #include "peer/cmd/duration.h"
 #include "peer/cmd/files.h"
 #include "peer/cmd/local_result.h"
+#include "peer/cmd/monitor.h"
 #include "peer/cmd/out.h"
 #include "peer/cmd/peers.h"
 #include "peer/cmd/scratch.h"
@@ -27,7 +28,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 enum {
@@ -48,21 +48,18 @@ const struct option_row cmd_local_rows[] = {
     CMD_ROW_MIN_PEERS,
     {.name = "shard", .kind = OPTION_CHOICE, .arg = "split|auto", .fallback = "split",
      .help = "part i of N for peer i, or shared out among the living"},
-    {.name = "epochs", .kind = OPTION_REAL, .arg = "X", .fallback = "10", .min = 1e-6, .max = 1e6,
-     .rival = "rounds",
-     .help = "passes of all peers together over the data, where --rounds is not given"},
+    CMD_ROW_EPOCHS,
     CMD_ROW_INIT,
     {.name = "out", .kind = OPTION_TEXT, .arg = "DIR",
      .help = "directory for models and metrics of this run only, peer-0/ and so on; default: a temporary one, which goes when the run has ended in consensus, and else is kept"},
     CMD_ROW_FRESH,
-    {.name = "evaluate-every", .kind = OPTION_UINT, .arg = "N", .fallback = "0", .min = 0, .max = 1e9,
-     .help = "rounds between evaluations while training; 0: at the end only"},
-    {.name = "evaluate-samples", .kind = OPTION_UINT, .arg = "N", .fallback = "1000", .min = 1, .max = 1e9,
-     .help = "of one evaluation while training; the last takes all"},
+    CMD_ROW_EVALUATE_EVERY,
+    CMD_ROW_EVALUATE_SAMPLES,
     CMD_ROW_CHECKPOINT,
     CMD_ROW_FORGET,
     CMD_ROW_PATIENCE,
     CMD_ROW_WORKER_LIMIT,
+    CMD_ROW_METRICS,
     {.name = "json", .kind = OPTION_FLAG,
      .help = "close with one JSON object on stdout: verdict, accuracy_min, accuracy_max, drift and relative_drift (exact), "
              "rounds, settle_rounds, seconds, bytes_sent, bytes_received (at the sockets), run, and peers: the same of each"},
@@ -287,6 +284,7 @@ static void add_bootstrap(struct args *a, const struct local *l, uint32_t i)
 
 static void make_args(struct args *a, const struct local *l, uint32_t i)
 {
+    char metrics[CMD_MONITOR_ADDRESS];
     add(a, "%s", l->program);
     add(a, "peer");
     add(a, "--listen=fd:%d", UV_CLUSTER_LISTEN_FD);
@@ -318,6 +316,8 @@ static void make_args(struct args *a, const struct local *l, uint32_t i)
     add(a, "--forget=%s", options_text(l->o, "forget"));
     add(a, "--patience=%s", options_text(l->o, "patience"));
     add(a, "--worker-limit=%s", options_text(l->o, "worker-limit"));
+    if (options_given(l->o, "metrics"))
+        add(a, "--metrics=%s", cmd_monitor_child(l->o, i, metrics));
     add(a, "--uplink=off"); /* The run is a function of its seed. */
     add_bootstrap(a, l, i);
 }
@@ -380,6 +380,7 @@ static int check(struct local *l)
     char error[RUN_ERROR_MAX];
     const char *data = options_given(l->o, "data") ? options_text(l->o, "data") : NULL;
     int code = cmd_peers_flags(l->o, l->n, &l->flags);
+    code = code == CMD_OK ? cmd_monitor_check(l->o, l->n) : code;
     if (code != CMD_OK)
         return code;
     cmd_peers_crowd(l->o, l->n);
@@ -512,11 +513,7 @@ static int find_program(struct local *l)
     int err = uv_exepath(l->program, &n);
     if (err < 0)
         return cmd_fail(l->o, CMD_FAILED, "cannot find this very program: %s", uv_strerror(err));
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-        limit.rlim_cur = limit.rlim_max;
-        (void)setrlimit(RLIMIT_NOFILE, &limit);
-    }
+    cmd_peers_raise_limits();
     return CMD_OK;
 }
 

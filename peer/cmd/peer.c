@@ -17,6 +17,7 @@
 #include "peer/cmd/cmd.h"
 #include "peer/cmd/duration.h"
 #include "peer/cmd/files.h"
+#include "peer/cmd/monitor.h"
 #include "peer/cmd/out.h"
 #include "peer/cmd/peers.h"
 #include "peer/cmd/rate.h"
@@ -31,7 +32,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 enum {
@@ -49,9 +49,7 @@ const struct option_row cmd_peer_rows[] = {
      .help = "which samples are this peer's: part i of n, all of a private set, or shared out among the living"},
     CMD_ROW_INIT,
     CMD_ROW_THREADS,
-    {.name = "epochs", .kind = OPTION_REAL, .arg = "X", .fallback = "10", .min = 1e-6, .max = 1e6,
-     .rival = "rounds",
-     .help = "passes of all peers together over the data, where --rounds is not given"},
+    CMD_ROW_EPOCHS,
     {.name = "name", .kind = OPTION_TEXT, .arg = "NAME",
      .help = "of this peer, [A-Za-z0-9._-]{1,32}; default: host name and port"},
     {.name = "advertise", .kind = OPTION_TEXT, .arg = "HOST:PORT,...",
@@ -67,13 +65,12 @@ const struct option_row cmd_peer_rows[] = {
     CMD_ROW_FRESH,
     CMD_ROW_CHECKPOINT,
     CMD_ROW_FORGET,
-    {.name = "evaluate-every", .kind = OPTION_UINT, .arg = "N", .fallback = "0", .min = 0, .max = 1e9,
-     .help = "rounds between evaluations while training; 0: at the end only"},
-    {.name = "evaluate-samples", .kind = OPTION_UINT, .arg = "N", .fallback = "1000", .min = 1, .max = 1e9,
-     .help = "of one evaluation while training; the last takes all"},
+    CMD_ROW_EVALUATE_EVERY,
+    CMD_ROW_EVALUATE_SAMPLES,
     CMD_ROW_PATIENCE,
     CMD_ROW_WORKER_LIMIT,
     CMD_ROW_UPLINK,
+    CMD_ROW_METRICS,
     {.name = "leash-fd", .kind = OPTION_UINT, .arg = "N", .min = 3, .max = 65535,
      .help = "exit when the pipe of this number ends: at once, or when the data have been read"},
     {.name = "json", .kind = OPTION_FLAG,
@@ -108,6 +105,7 @@ struct peer
     struct cmd_training training;
     struct cmd_progress_reading reading;
     struct cmd_report report;
+    struct cmd_monitor monitor;
 };
 
 static bool verify(void *self, const uint8_t id[WIRE_ID_BYTES], const uint8_t *msg, size_t n,
@@ -516,6 +514,7 @@ static int run_driver(struct peer *p, struct uv_driver *d, uv_loop_t *loop)
     cmd_identity_text(p->identity.sign_pk, id);
     if (!p->report.notes_as_json)
         (void)cmd_fail(p->o, CMD_OK, "%s is %s", p->name, id);
+    cmd_monitor_start(&p->monitor, loop, d);
     uv_driver_start(d);
     uv_run(loop, UV_RUN_DEFAULT);
     int exit_code = cmd_report_finish(&p->report, d);
@@ -524,6 +523,7 @@ static int run_driver(struct peer *p, struct uv_driver *d, uv_loop_t *loop)
         fflush(NULL);
         _exit(exit_code);
     }
+    cmd_monitor_stop(&p->monitor, loop);
     uv_driver_close(d);
     return exit_code;
 }
@@ -558,16 +558,6 @@ static int open_and_run(struct peer *p)
     return code;
 }
 
-/* As many file descriptors as we may have. */
-static void raise_limits(void)
-{
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-        limit.rlim_cur = limit.rlim_max;
-        (void)setrlimit(RLIMIT_NOFILE, &limit);
-    }
-}
-
 int cmd_peer(const struct options *o)
 {
     static struct peer p; /* Large, and one a process. */
@@ -579,12 +569,15 @@ int cmd_peer(const struct options *o)
     p.report.terminal = !p.report.json && isatty(STDERR_FILENO);
     uv_driver_defaults(&p.config);
     signal(SIGPIPE, SIG_IGN);
-    raise_limits();
+    cmd_peers_raise_limits();
     int code = take_options(&p);
+    if (code == CMD_OK && !p.dir.finished)
+        code = cmd_monitor_open(&p.monitor, o, &p.report, p.identity.sign_pk);
     if (code == CMD_OK && !p.dir.finished)
         code = prepare(&p);
     if (code == CMD_OK)
         code = p.dir.finished ? cmd_out_again(&p.dir) : open_and_run(&p);
+    cmd_monitor_close(&p.monitor);
     cmd_lines_close(&p.report.lines);
     cmd_checkpoint_close(&p.checkpoint, p.report.over);
     cmd_out_close(&p.dir);

@@ -6,6 +6,7 @@
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 enum { CROWD = 24 }; /* Peers for each processor that still hear each other in time. */
@@ -69,6 +70,15 @@ int cmd_peers_flags(const struct options *o, uint32_t n, struct run_flags *flags
     int err = run_flags_set(flags, "min-peers", text, error);
     assert(err == 0); /* The row has the key's range. */
     return CMD_OK;
+}
+
+void cmd_peers_raise_limits(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+        return;
+    limit.rlim_cur = limit.rlim_max;
+    (void)setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 void cmd_peers_crowd(const struct options *o, uint32_t n)

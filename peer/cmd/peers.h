@@ -34,6 +34,9 @@ struct graph;
  * they name, so that *g has more of them. */
 void cmd_peers_joined(const struct options *o, const char *spec, const struct graph *g);
 
+/* As many file descriptors as this process may have. */
+void cmd_peers_raise_limits(void);
+
 /* Warn where so many processes are more than this machine's processors can serve in time. */
 void cmd_peers_crowd(const struct options *o, uint32_t n);
 

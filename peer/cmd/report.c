@@ -9,6 +9,7 @@
 #include "peer/cmd/checkpoint.h"
 #include "peer/cmd/closing.h"
 #include "peer/cmd/files.h"
+#include "peer/cmd/monitor.h"
 #include "peer/cmd/progress.h"
 
 #include <errno.h>
@@ -28,7 +29,7 @@ const char *const cmd_report_files[] = {"metrics.jsonl", model_file, "summary.js
 
 /* ---- While it runs ---------------------------------------------------- */
 
-static double seconds(const struct cmd_report *r)
+double cmd_report_seconds(const struct cmd_report *r)
 {
     return (double)(uv_hrtime() - r->begin_ns) * 1e-9;
 }
@@ -107,7 +108,9 @@ void cmd_report_measured(void *self, const struct node_progress *g)
     claim(r);
     if (!r->lines.started)
         start_lines(r, g);
-    tell_lines(r, cmd_lines_round(&r->lines, g, seconds(r)));
+    double time_s = cmd_report_seconds(r);
+    tell_lines(r, cmd_lines_round(&r->lines, g, time_s));
+    cmd_monitor_measured(r->monitor, g, time_s);
     uint64_t now = uv_hrtime(), every = r->terminal ? DRAW_MS : LINE_MS;
     if (r->json || now - r->said_ns < every * 1000000)
         return;
@@ -212,7 +215,7 @@ static json_t *summary(const struct cmd_report *r, const struct node *n,
     node_progress(n, &g);
     if (node_run(n))
         run_text(node_run(n), text);
-    json_t *j = uv_metrics_object(&g, seconds(r));
+    json_t *j = uv_metrics_object(&g, cmd_report_seconds(r));
     json_object_set_new(j, "summary", json_true());
     json_object_set_new(j, "name", json_string(r->name));
     json_object_set_new(j, "accuracy", uv_metrics_figure(g.accuracy));

@@ -23,6 +23,8 @@
 #include "peer/store/retry.h"
 #include "peer/uv/driver.h"
 
+struct cmd_monitor; /* peer/cmd/monitor.h */
+
 struct cmd_report
 {
     const struct options *o;
@@ -44,7 +46,8 @@ struct cmd_report
     bool unstored;     /* The last try to store it failed: it is in memory only. */
     char why[DATA_ERROR_MAX]; /* Why that is so. */
     struct retry retry;
-    int64_t patience_us; /* For so long. */
+    int64_t patience_us;         /* For so long. */
+    struct cmd_monitor *monitor; /* Rounds are told to it, too. */
 };
 
 /* The names of the files under --out; NULL ends. */
@@ -57,6 +60,9 @@ bool cmd_report_store(void *self, const struct node *n);
 bool cmd_report_store_handed(void *self, const struct node *n);
 uint32_t cmd_report_again_ms(void *self);
 uint32_t cmd_report_late_ms(void *self);
+
+/* Since the process began: `time_s` in what it writes. */
+double cmd_report_seconds(const struct cmd_report *r);
 
 /* After the loop: summary and last words. Returns the process's exit code. */
 int cmd_report_finish(struct cmd_report *r, struct uv_driver *d);

@@ -35,23 +35,6 @@ static const char *state_of(const struct cmd_observed *m)
     return m->record.state == RECORD_LEFT ? "left" : "unreachable";
 }
 
-static const char *edge_state(uint32_t state)
-{
-    switch ((enum edge_state)state) {
-    case EDGE_CLOSED:
-        return "closed";
-    case EDGE_ASKING:
-        return "asking";
-    case EDGE_OPEN:
-        return "open";
-    case EDGE_PAUSED:
-        return "paused";
-    case EDGE_DONE:
-        return "done";
-    }
-    return "unknown";
-}
-
 static const char *name_of(const struct cmd_observe *w, const uint8_t id[WIRE_ID_BYTES])
 {
     for (uint32_t i = 0; i < w->n; i++) {
@@ -68,11 +51,11 @@ static json_t *edges_array(const struct cmd_observe *w, const struct wire_status
     json_t *edges = json_array();
     for (uint32_t i = 0; i < s->n_edges; i++) {
         const struct wire_status_edge *e = &s->edges[i];
-        json_array_append_new(edges, json_pack("{s:s, s:s, s:o, s:o, s:o}", "name",
-                                               name_of(w, e->id), "state", edge_state(e->state),
-                                               "round", uv_metrics_whole(e->round), "gamma",
-                                               uv_metrics_number((double)e->gamma), "resets",
-                                               uv_metrics_whole(e->resets)));
+        json_array_append_new(
+            edges,
+            json_pack("{s:s, s:s, s:o, s:o, s:o}", "name", name_of(w, e->id), "state",
+                      uv_metrics_edge(e->state), "round", uv_metrics_whole(e->round), "gamma",
+                      uv_metrics_number((double)e->gamma), "resets", uv_metrics_whole(e->resets)));
     }
     return edges;
 }
@@ -159,7 +142,7 @@ static void print_row(const struct cmd_observe *w, const struct cmd_observed *m)
         for (uint32_t i = 0; i < s->n_edges; i++) {
             printf("%s%s", i ? "," : " ", name_of(w, s->edges[i].id));
             if (s->edges[i].state != EDGE_OPEN)
-                printf("(%s)", edge_state(s->edges[i].state));
+                printf("(%s)", uv_metrics_edge(s->edges[i].state));
         }
     }
     putchar('\n');

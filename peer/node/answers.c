@@ -3,6 +3,8 @@
 
 #include "peer/node/state.h"
 
+#include <string.h>
+
 /* Who lives and what is held is told as it is: below the quorum no job may come for long. */
 void node_progress(const struct node *n, struct node_progress *p)
 {
@@ -27,6 +29,71 @@ void node_progress(const struct node *n, struct node_progress *p)
     p->distrusted = n->edges.n_distrusted;
     p->bytes_ahead = n->edges.bytes_ahead;
     p->violations = n->sessions.n_violations;
+}
+
+void node_status(const struct node *n, struct wire_status *s)
+{
+    struct node_progress p;
+    node_progress(n, &p);
+    *s = (struct wire_status){.round = p.round,
+                              .n_rounds = p.n_rounds,
+                              .phase = p.phase,
+                              .loss = p.loss,
+                              .accuracy = p.accuracy,
+                              .drift = p.drift,
+                              .relative_drift = p.relative_drift,
+                              .drift_round = p.drift_round,
+                              .drift_age = p.drift_age,
+                              .bytes_sent = p.bytes_sent,
+                              .bytes_received = p.bytes_received,
+                              .n_strangers = p.strangers,
+                              .n_violations = p.violations,
+                              .n_live = p.n_live,
+                              .rounds_done = p.rounds_done,
+                              .rounds_skipped = p.rounds_skipped,
+                              .joined_round = p.joined_round,
+                              .age_s = (double)(n->env.now_us - n->phases.idle_since_us) * 1e-6,
+                              .holds = p.holds,
+                              .clock_ms = n->clock_ms};
+    workshop_codec(&n->workshop, p.rung, p.phase == NODE_SETTLING, s->codec);
+    for (size_t i = 0; i < n->edges.n && s->n_edges < WIRE_EDGES_MAX; i++) {
+        const struct neighbour *b = edges_at(&n->edges, i);
+        const struct edge *e = &b->edge;
+        struct wire_status_edge *out = &s->edges[s->n_edges++];
+        memcpy(out->id, e->id, WIRE_ID_BYTES);
+        out->state = e->state;
+        out->round = e->round;
+        out->gamma = (float)b->gamma;
+        out->resets = e->n_resets;
+    }
+}
+
+size_t node_members(const struct node *n)
+{
+    return members_count(n->env.members);
+}
+
+void node_member(const struct node *n, size_t i, struct node_member *m)
+{
+    const struct member *e = members_at(n->env.members, i);
+    const struct link *l = sessions_to(&n->sessions, e->record->id);
+    bool own = env_same_id(e->record->id, n->env.config.id);
+    bool says = l != NULL && l->same_run && l->said_us != 0;
+    *m = (struct node_member){.id = e->record->id,
+                              .name = e->record->name,
+                              .state = e->state,
+                              .own = own,
+                              .connected = e->connected,
+                              .has_round = says,
+                              .round = says ? l->round : 0};
+}
+
+const char *node_violation(const struct node *n, size_t i, uint64_t *count)
+{
+    if (i >= n->sessions.n_kinds)
+        return NULL;
+    *count = n->sessions.kind[i].n;
+    return n->sessions.kind[i].what;
 }
 
 const float *node_model(const struct node *n, const struct segment **segments, size_t *n_segments,

@@ -79,40 +79,9 @@ static bool session_surplus(void *self, const struct link *l)
 static void say_status(void *self, const struct link *l)
 {
     struct node *n = self;
-    struct node_progress p;
     struct env *v = &n->env;
-    node_progress(n, &p);
-    struct wire_status s = {.round = p.round,
-                            .n_rounds = p.n_rounds,
-                            .phase = p.phase,
-                            .loss = p.loss,
-                            .accuracy = p.accuracy,
-                            .drift = p.drift,
-                            .relative_drift = p.relative_drift,
-                            .drift_round = p.drift_round,
-                            .drift_age = p.drift_age,
-                            .bytes_sent = p.bytes_sent,
-                            .bytes_received = p.bytes_received,
-                            .n_strangers = p.strangers,
-                            .n_violations = p.violations,
-                            .n_live = p.n_live,
-                            .rounds_done = p.rounds_done,
-                            .rounds_skipped = p.rounds_skipped,
-                            .joined_round = p.joined_round,
-                            .age_s = (double)(v->now_us - n->phases.idle_since_us) * 1e-6,
-                            .holds = p.holds,
-                            .clock_ms = n->clock_ms};
-    workshop_codec(&n->workshop, p.rung, p.phase == NODE_SETTLING, s.codec);
-    for (size_t i = 0; i < n->edges.n && s.n_edges < WIRE_EDGES_MAX; i++) {
-        const struct neighbour *b = edges_at(&n->edges, i);
-        const struct edge *e = &b->edge;
-        struct wire_status_edge *out = &s.edges[s.n_edges++];
-        memcpy(out->id, e->id, WIRE_ID_BYTES);
-        out->state = e->state;
-        out->round = e->round;
-        out->gamma = (float)b->gamma;
-        out->resets = e->n_resets;
-    }
+    struct wire_status s;
+    node_status(n, &s);
     sessions_send(&n->sessions, l, false, v->message,
                   wire_put_status(v->message, sizeof v->message, &s), NULL);
 }

@@ -355,6 +355,28 @@ void node_work(struct node *n, int64_t (*clock_us)(void));
 uint64_t node_checkpoint(struct node *n, struct state *s);
 
 void node_progress(const struct node *n, struct node_progress *p);
+/* What we say of ourselves to whoever asks; of our edges, the first WIRE_EDGES_MAX. */
+void node_status(const struct node *n, struct wire_status *s);
+
+/* A member as this node sees it. */
+struct node_member
+{
+    const uint8_t *id; /* WIRE_ID_BYTES; this and the name are valid until the next step. */
+    const char *name;
+    enum member_state state;
+    bool own;       /* It is this peer. */
+    bool connected; /* A session with it lives. */
+    bool has_round; /* It is known how far it is: it said so on the session that we have, */
+    uint64_t round; /* namely that it has done so many rounds of the run. */
+};
+/* How many there are, ourselves included, and the i-th of them. */
+size_t node_members(const struct node *n);
+void node_member(const struct node *n, size_t i, struct node_member *m);
+
+/* The i-th kind of message that no correct peer sends, of those that came, and how many; NULL behind
+ * the last. The text lives as long as the program. */
+const char *node_violation(const struct node *n, size_t i, uint64_t *count);
+
 struct outcome_facts;
 
 /* How the run ended, or would if it ended now: for outcome_judge() of peer/node/outcome.h. */

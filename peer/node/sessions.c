@@ -56,9 +56,20 @@ void sessions_hang_up(struct sessions *s, const struct link *l, bool violation)
     own->violated = violation;
 }
 
+static void count_kind(struct sessions *s, const char *what)
+{
+    uint32_t i = 0;
+    while (i < s->n_kinds && strcmp(s->kind[i].what, what) != 0)
+        i++;
+    if (i == s->n_kinds && i < SESSIONS_KINDS)
+        s->kind[s->n_kinds++].what = i + 1 < SESSIONS_KINDS ? what : "another one";
+    s->kind[i < SESSIONS_KINDS ? i : SESSIONS_KINDS - 1].n++;
+}
+
 void sessions_violation(struct sessions *s, const struct link *l, const char *what)
 {
     s->n_violations++;
+    count_kind(s, what);
     quarantine_add(&s->quarantine, l->id, s->env->now_us);
     env_note(s->env, NOTE_WARNING, "peer %02x%02x%02x%02x broke the protocol: %s", l->id[0],
              l->id[1], l->id[2], l->id[3], what);

@@ -23,6 +23,7 @@
 enum {
     SESSIONS_PIECE = 16,     /* After the first batch members are told so many a tick: a link may be
                           * slow, and its queue is bounded. */
+    SESSIONS_KINDS = 48,     /* Violations are told apart by what they were: so many at most. */
     NODE_SEED_ADDRESSES = 64 /* A bootstrap name may stand for so many; further ones are dropped. */
 };
 
@@ -140,6 +141,12 @@ struct sessions
     struct sessions_owner owner;
     struct link links[NODE_LINKS_MAX];
     uint64_t n_violations;
+    struct
+    {
+        const char *what; /* A literal of ours. */
+        uint64_t n;
+    } kind[SESSIONS_KINDS]; /* The same by kind, n_kinds of them; more share the last. */
+    uint32_t n_kinds;
     struct quarantine quarantine;
     int64_t heartbeat_us, entropy_us; /* When the next ones are due. */
     uint32_t n_news;                  /* So many may be told before the next tick. */
@@ -218,6 +225,7 @@ void sessions_late(struct sessions *s, int64_t late_us);
 void sessions_send(struct sessions *s, const struct link *l, bool bulk, const uint8_t *head,
                    size_t n_head, struct packet *body);
 void sessions_hang_up(struct sessions *s, const struct link *l, bool violation);
+/* what: a literal; it is kept. */
 void sessions_violation(struct sessions *s, const struct link *l, const char *what);
 void sessions_news(struct sessions *s);      /* Pass on what changed among the members. */
 void sessions_leave(struct sessions *s);     /* By a signed word, so that no ghost stays. */

@@ -34,6 +34,14 @@ enum door_kind door_kind(const struct uv_link *l)
     return DOOR_QUIET;
 }
 
+const char *door_word(enum door_kind kind)
+{
+    static const char *const word[DOOR_KINDS] = {
+        [DOOR_QUIET] = "silent", [DOOR_UNSEALED] = "unsealed", [DOOR_UNENDED] = "unended",
+        [DOOR_SLOW] = "slow",    [DOOR_VERSION] = "version",   [DOOR_CROWD] = "crowd"};
+    return word[kind];
+}
+
 static void write_text(char text[DOOR_TEXT], enum door_kind kind, const struct uv_link *l,
                        unsigned long long n)
 {
@@ -83,7 +91,7 @@ static void write_text(char text[DOOR_TEXT], enum door_kind kind, const struct u
 bool door_count(struct door *d, enum door_kind kind, const struct uv_link *l, uint64_t now_ms,
                 char text[DOOR_TEXT])
 {
-    if (kind == DOOR_QUIET || !calm_count(&d->at[kind], now_ms))
+    if (!calm_count(&d->at[kind], now_ms) || kind == DOOR_QUIET)
         return false;
     write_text(text, kind, l, (unsigned long long)d->at[kind].n);
     return true;

@@ -26,6 +26,9 @@ struct door
     struct calm at[DOOR_KINDS];
 };
 
+/* A kind in a word: "unsealed", "slow", ... */
+const char *door_word(enum door_kind kind);
+
 /* What kind is this end of a link that was accepted and never came up? */
 enum door_kind door_kind(const struct uv_link *l);
 /* One more of that kind. True: `text` is to be told. */

@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 enum {
@@ -352,6 +353,30 @@ void uv_driver_totals(const struct uv_driver *d, uint64_t *sent, uint64_t *recei
 const struct uv_accept_counts *uv_driver_counts(const struct uv_driver *d)
 {
     return &d->accept.counts;
+}
+
+void uv_driver_traffic(const struct uv_driver *d, const uint8_t id[WIRE_ID_BYTES], uint64_t *sent,
+                       uint64_t *received)
+{
+    traffic_of(&d->traffic, id, sent, received);
+    for (uint32_t i = 0; i < UV_DRIVER_SLOTS; i++) {
+        const struct uv_link *l = &d->slot[i];
+        if (l->state == UV_LINK_FREE || !l->was_up
+            || memcmp(l->channel.peer_id, id, WIRE_ID_BYTES) != 0)
+            continue;
+        *sent += l->bytes_sent;
+        *received += l->bytes_received;
+    }
+}
+
+uint64_t uv_driver_refused(const struct uv_driver *d, enum door_kind kind)
+{
+    return d->door.at[kind].n;
+}
+
+uint64_t uv_driver_unkept(const struct uv_driver *d)
+{
+    return d->unkept.n;
 }
 
 uint64_t uv_driver_checkpoints(const struct uv_driver *d, double *seconds)

@@ -17,6 +17,7 @@
 #include "peer/keep/slots.h"
 #include "peer/node/node.h"
 #include "peer/uv/accept.h"
+#include "peer/uv/door.h"
 #include "peer/uv/worker.h"
 
 #include <uv.h>
@@ -88,6 +89,14 @@ struct node *uv_driver_node(struct uv_driver *d);
 /* Bytes at the sockets so far. */
 void uv_driver_totals(const struct uv_driver *d, uint64_t *sent, uint64_t *received);
 const struct uv_accept_counts *uv_driver_counts(const struct uv_driver *d);
+/* The part of these that went over sessions with the peer of this id. It begins anew with a peer
+ * without a session that many others have come after (traffic.h). */
+void uv_driver_traffic(const struct uv_driver *d, const uint8_t id[WIRE_ID_BYTES], uint64_t *sent,
+                       uint64_t *received);
+/* So many connections ended before they were sessions, and were of this kind. */
+uint64_t uv_driver_refused(const struct uv_driver *d, enum door_kind kind);
+/* Checkpoints that could not be written, since the last that could. */
+uint64_t uv_driver_unkept(const struct uv_driver *d);
 /* How many checkpoints are stored so far, and the seconds that they took from training: copying,
  * which it waits for, and what their thread computed. */
 uint64_t uv_driver_checkpoints(const struct uv_driver *d, double *seconds);

@@ -138,6 +138,8 @@ static void on_ended(void *self, struct uv_link *l)
     struct uv_driver *d = self;
     tell_stranger(d, l);
     d->n_up -= l->was_up;
+    if (l->was_up)
+        traffic_add(&d->traffic, l->channel.peer_id, l->bytes_sent, l->bytes_received);
     if (l->error == -ENOBUFS && d->config->note)
         d->config->note(d->config->self, NOTE_WARNING,
                         "gave up a session: the other end takes too little of what it is sent");

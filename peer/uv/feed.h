@@ -15,6 +15,7 @@
 #include "peer/uv/door.h"
 #include "peer/uv/driver.h"
 #include "peer/uv/roster.h"
+#include "peer/uv/traffic.h"
 #include "peer/uv/twice.h"
 #include "peer/uv/writer.h"
 
@@ -28,6 +29,7 @@ struct uv_driver
     struct replay answered;
     struct uv_accept accept;
     struct door door;
+    struct traffic traffic;
     struct calm unkept; /* Checkpoints that could not be written, since the last that was. */
     struct uv_worker worker;
     struct uv_writer writer; /* Open where there are slots. */

@@ -128,7 +128,7 @@ static void on_handshake_written(uv_write_t *request, int status)
 {
     struct uv_link *l = request->data;
     if (status == 0)
-        l->net->bytes_sent += l->write_size[request - l->write];
+        uv_link_count(l, l->write_size[request - l->write], 0);
     else if (l->state != UV_LINK_CLOSED)
         uv_link_end(l, status, false);
 }
@@ -220,7 +220,7 @@ bool uv_link_look(struct uv_link *l)
         return false;
     ssize_t n = recv(fd, l->in, CHANNEL_MSG1, MSG_DONTWAIT);
     l->n_in = n > 0 ? (uint32_t)n : 0;
-    l->net->bytes_received += l->n_in;
+    uv_link_count(l, 0, l->n_in);
     l->heard = n > 0;
     return n == CHANNEL_MSG1;
 }
@@ -252,7 +252,7 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
     (void)buf;
     struct uv_link *l = stream->data;
     if (n > 0)
-        l->net->bytes_received += (uint64_t)n;
+        uv_link_count(l, 0, (uint64_t)n);
     switch (l->state) {
     case UV_LINK_HANDSHAKE:
         if (n > 0)
@@ -348,6 +348,7 @@ static int open_handles(struct uv_link *l, struct uv_link_net *net, bool dialled
     l->theirs = (struct channel_versions){0};
     l->session = NULL;
     l->n_in = l->n_out = l->n_writes = l->n_handles = 0;
+    l->bytes_sent = l->bytes_received = 0;
     memset(&l->remote, 0, sizeof l->remote);
     memset(&l->channel, 0, sizeof l->channel);
     int err = open_tcp(l);

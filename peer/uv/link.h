@@ -93,9 +93,10 @@ struct uv_link
     uint64_t host;       /* Likewise: where it comes from (crowd_key()). */
     int error;           /* Why it ended: 0, or a negative errno. -EPROTO: bad bytes. */
     enum node_why why;   /* The same in words, of a link that never came up. */
-    struct channel_versions theirs; /* With NODE_WHY_VERSION: what they speak. */
-    uint32_t number;                /* The owner's. */
-    uint32_t tag;                   /* The owner's, of a dial. */
+    struct channel_versions theirs;      /* With NODE_WHY_VERSION: what they speak. */
+    uint32_t number;                     /* The owner's. */
+    uint32_t tag;                        /* The owner's, of a dial. */
+    uint64_t bytes_sent, bytes_received; /* At its socket, the handshake included. */
     union uv_address remote;
 
     struct uv_link_net *net;
@@ -147,6 +148,15 @@ void uv_link_hangup(struct uv_link *l, bool politely);
 /* What an open link has carried since this was last asked; n = 0: nothing, or it is not known.
  * *rtt_us: its least round trip. */
 struct uplink_bursts uv_link_carried(struct uv_link *l, double *rtt_us);
+
+/* So many bytes have gone through its socket. */
+static inline void uv_link_count(struct uv_link *l, uint64_t sent, uint64_t received)
+{
+    l->bytes_sent += sent;
+    l->bytes_received += received;
+    l->net->bytes_sent += sent;
+    l->net->bytes_received += received;
+}
 
 /* For peer/uv/session.c: end it now; error as in the struct. */
 void uv_link_end(struct uv_link *l, int error, bool clean);

@@ -2,6 +2,8 @@
  * never NaN. */
 #include "peer/uv/metrics.h"
 
+#include "gossip/exchange/edge.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <time.h>
@@ -23,6 +25,23 @@ const char *uv_metrics_phase(enum node_phase phase, bool holds)
         return "left";
     }
     return "unknown"; /* A number from a peer may be none of ours. */
+}
+
+const char *uv_metrics_edge(uint32_t state)
+{
+    switch ((enum edge_state)state) {
+    case EDGE_CLOSED:
+        return "closed";
+    case EDGE_ASKING:
+        return "asking";
+    case EDGE_OPEN:
+        return "open";
+    case EDGE_PAUSED:
+        return "paused";
+    case EDGE_DONE:
+        return "done";
+    }
+    return "unknown";
 }
 
 json_t *uv_metrics_number(double x)

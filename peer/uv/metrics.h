@@ -39,6 +39,9 @@ bool uv_metrics_due(struct uv_metrics_pace *p, const struct node_progress *g, do
  * but for the quorum. */
 const char *uv_metrics_phase(enum node_phase phase, bool holds);
 
+/* "closed", "asking", "open", "paused", "done": an enum edge_state, perhaps a peer's word. */
+const char *uv_metrics_edge(uint32_t state);
+
 /* null where it is not finite. */
 json_t *uv_metrics_number(double x);
 /* JSON's integers are signed here: what is larger, a peer's lie, stays at their end. */

@@ -182,7 +182,7 @@ static void on_written(uv_write_t *request, int status)
     struct uv_link *l = c->link;
     c->flying = false;
     if (status == 0)
-        l->net->bytes_sent += c->n;
+        uv_link_count(l, c->n, 0);
     if (l->state == UV_LINK_CLOSED)
         return;
     if (status < 0) {

@@ -1,0 +1,43 @@
+/* peer/page/routes.h -- what is at which path: from a request and a snapshot to an answer.
+ *
+ *   /metrics       Prometheus' text format (prometheus.h)
+ *   /status.json   the same and more as JSON (status.h)
+ *   /healthz       200 while the loop lives, else 503 (health.h)
+ *   /readyz        200 while the peer takes part, else 503, with a sentence
+ *   others         404; methods other than GET and HEAD: 405
+ *
+ * The next page is a row in routes.c: a function that writes it, and its type. One that never changes,
+ * such as a static page for "/", is one too, which only appends its text.
+ */
+#ifndef PEER_PAGE_ROUTES_H
+#define PEER_PAGE_ROUTES_H
+
+#include "peer/page/status.h"
+
+/* What answers are made of besides the snapshot. Begin with zeros. */
+struct routes
+{
+    struct status_history history;
+};
+
+struct routes_answer
+{
+    unsigned status;   /* As HTTP has it: 200, 404, ... */
+    const char *type;  /* Content-Type. */
+    const char *allow; /* The methods that are allowed, with 405; else NULL. */
+    struct text body;  /* text_close() it. */
+    int place;         /* The same for all requests of one path that may have the same answer for
+                        * as long as the snapshot is the same; -1: make it anew each time. */
+};
+
+enum { ROUTES_KEPT = 2 /* Places are below this. */ };
+
+/* The place of what GET `path` gives, or -1. */
+int routes_place(const char *method, const char *path);
+
+/* Fills *a, whose body is empty. */
+void routes_answer(struct routes *r, const char *method, const char *path, const struct snapshot *s,
+                   int64_t now_us, struct routes_answer *a);
+void routes_close(struct routes *r);
+
+#endif

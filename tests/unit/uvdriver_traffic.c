@@ -1,0 +1,81 @@
+/* tests/unit/uvdriver_traffic.c -- bytes by peer: against sums, and with more peers than there is room. */
+#include "peer/uv/traffic.h"
+
+#include "nn/math/rng.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static void id_of(uint8_t id[WIRE_ID_BYTES], uint32_t peer)
+{
+    memset(id, 0, WIRE_ID_BYTES);
+    memcpy(id + WIRE_ID_BYTES - sizeof peer, &peer, sizeof peer);
+}
+
+static void expect(const struct traffic *t, uint32_t peer, uint64_t sent, uint64_t received)
+{
+    uint8_t id[WIRE_ID_BYTES];
+    uint64_t s, r;
+    id_of(id, peer);
+    traffic_of(t, id, &s, &r);
+    assert_int_equal(s, sent);
+    assert_int_equal(r, received);
+}
+
+static void add(struct traffic *t, uint32_t peer, uint64_t sent, uint64_t received)
+{
+    uint8_t id[WIRE_ID_BYTES];
+    id_of(id, peer);
+    traffic_add(t, id, sent, received);
+}
+
+/* As many peers as there is room for: nothing is ever forgotten, in whatever order they come. */
+static void test_sums(void **state)
+{
+    (void)state;
+    static struct traffic t;
+    static uint64_t sent[TRAFFIC_PEERS], received[TRAFFIC_PEERS];
+    uint64_t seed = getenv("SEED") ? strtoull(getenv("SEED"), NULL, 10) : 7;
+    struct rng r = rng_stream(seed);
+    printf("SEED=%llu\n", (unsigned long long)seed);
+    for (int i = 0; i < 20000; i++) {
+        uint32_t peer = (uint32_t)rng_below(&r, TRAFFIC_PEERS);
+        uint64_t s = rng_below(&r, 1000000), b = rng_below(&r, 1000000);
+        add(&t, peer, s, b);
+        sent[peer] += s;
+        received[peer] += b;
+    }
+    for (uint32_t i = 0; i < TRAFFIC_PEERS; i++)
+        expect(&t, i, sent[i], received[i]);
+    expect(&t, TRAFFIC_PEERS, 0, 0);
+}
+
+/* Observers, each of an identity of its own, push out what was counted longest ago, and no other. */
+static void test_full(void **state)
+{
+    (void)state;
+    static struct traffic t;
+    for (uint32_t i = 0; i < TRAFFIC_PEERS; i++)
+        add(&t, i, i + 1, 2 * i + 1);
+    add(&t, 0, 10, 20); /* It was heard of again, */
+    add(&t, 100000, 5, 6);
+    expect(&t, 0, 11, 21);
+    expect(&t, 1, 0, 0); /* so that this one is the oldest. */
+    expect(&t, 2, 3, 5);
+    expect(&t, 100000, 5, 6);
+    add(&t, 1, 7, 8); /* It begins anew. */
+    expect(&t, 1, 7, 8);
+    expect(&t, 2, 0, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_sums), cmocka_unit_test(test_full)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
