@@ -1,9 +1,9 @@
-/* peer/cmd/report.c -- what `hearsay peer` writes and says while it runs and at the end.
+/* peer/cmd/peer_report.c -- what `hearsay peer` writes and says while it runs and at the end.
  *
  * Files are what counts: where one cannot be written the peer trains on, since
  * others depend on it, and ends with an error. A model that cannot be stored at the
  * end stays in memory and is tried again (peer/store/retry.h), for --patience; so do lines. */
-#include "peer/cmd/report.h"
+#include "peer/cmd/peer_report.h"
 
 #include "nn/files/safetensors.h"
 #include "peer/cmd/checkpoint.h"
@@ -24,26 +24,26 @@ enum {
 
 static const char model_file[] = "model.safetensors";
 
-const char *const cmd_report_files[] = {"metrics.jsonl", model_file, "summary.json", NULL};
+const char *const cmd_peer_report_files[] = {"metrics.jsonl", model_file, "summary.json", NULL};
 
 /* ---- While it runs ---------------------------------------------------- */
 
-static double seconds(const struct cmd_report *r)
+static double seconds(const struct cmd_peer_report *r)
 {
     return (double)(uv_hrtime() - r->begin_ns) * 1e-9;
 }
 
 /* The line that is redrawn must end before any other begins. */
-static void end_drawing(struct cmd_report *r)
+static void end_drawing(struct cmd_peer_report *r)
 {
     if (r->drawn)
         fputc('\n', stderr);
     r->drawn = false;
 }
 
-void cmd_report_note(void *self, enum note_level level, const char *text)
+void cmd_peer_report_note(void *self, enum note_level level, const char *text)
 {
-    struct cmd_report *r = self;
+    struct cmd_peer_report *r = self;
     static const char *const word[] = {
         [NOTE_INFO] = "info", [NOTE_WARNING] = "warning", [NOTE_ERROR] = "error"};
     if (r->notes_as_json) {
@@ -59,7 +59,7 @@ void cmd_report_note(void *self, enum note_level level, const char *text)
             text);
 }
 
-static void say(struct cmd_report *r, const struct node_progress *g)
+static void say(struct cmd_peer_report *r, const struct node_progress *g)
 {
     char a[CMD_PROGRESS_TEXT], b[CMD_PROGRESS_TEXT], c[CMD_PROGRESS_TEXT], d[CMD_PROGRESS_TEXT];
     fprintf(stderr,
@@ -76,7 +76,7 @@ static void say(struct cmd_report *r, const struct node_progress *g)
 }
 
 /* With the first that is written --out belongs to the run: until then that was a proposal. */
-static void claim(struct cmd_report *r)
+static void claim(struct cmd_peer_report *r)
 {
     if (r->claimed)
         return;
@@ -86,14 +86,14 @@ static void claim(struct cmd_report *r)
     r->lines.copy = r->json ? stdout : NULL;
 }
 
-static void tell_lines(struct cmd_report *r, bool news)
+static void tell_lines(struct cmd_peer_report *r, bool news)
 {
     if (news)
-        cmd_report_note(r, r->lines.level, r->lines.news);
+        cmd_peer_report_note(r, r->lines.level, r->lines.news);
 }
 
 /* The first line behind that of the start is of the round after the one that it began with. */
-static void start_lines(struct cmd_report *r, const struct node_progress *g)
+static void start_lines(struct cmd_peer_report *r, const struct node_progress *g)
 {
     uv_timeval64_t now;
     uint64_t first = g->round + g->settle_rounds;
@@ -101,9 +101,9 @@ static void start_lines(struct cmd_report *r, const struct node_progress *g)
     cmd_lines_start(&r->lines, uv_metrics_start(at, first - (first > 0)));
 }
 
-void cmd_report_measured(void *self, const struct node_progress *g)
+void cmd_peer_report_measured(void *self, const struct node_progress *g)
 {
-    struct cmd_report *r = self;
+    struct cmd_peer_report *r = self;
     claim(r);
     if (!r->lines.started)
         start_lines(r, g);
@@ -117,21 +117,22 @@ void cmd_report_measured(void *self, const struct node_progress *g)
 
 /* ---- The model ---- */
 
-__attribute__((format(printf, 3, 4))) static void note(struct cmd_report *r, enum note_level level,
-                                                       const char *format, ...)
+__attribute__((format(printf, 3, 4))) static void note(struct cmd_peer_report *r,
+                                                       enum note_level level, const char *format,
+                                                       ...)
 {
     char text[DATA_ERROR_MAX + 96];
     va_list args;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    cmd_report_note(r, level, text);
+    cmd_peer_report_note(r, level, text);
 }
 
 /* With another file missing this process ends as failed, but nothing of what it learnt is lost. */
-bool cmd_report_store(void *self, const struct node *n)
+bool cmd_peer_report_store(void *self, const struct node *n)
 {
-    struct cmd_report *r = self;
+    struct cmd_peer_report *r = self;
     char path[CMD_PATH_MAX];
     bool again = r->unstored;
     claim(r);
@@ -151,9 +152,9 @@ bool cmd_report_store(void *self, const struct node *n)
 }
 
 /* Behind what is ours: it takes no room that our own model may still need. */
-bool cmd_report_store_handed(void *self, const struct node *n)
+bool cmd_peer_report_store_handed(void *self, const struct node *n)
 {
-    struct cmd_report *r = self;
+    struct cmd_peer_report *r = self;
     char path[CMD_PATH_MAX], why[DATA_ERROR_MAX];
     if (r->unstored)
         return false;
@@ -167,9 +168,9 @@ bool cmd_report_store_handed(void *self, const struct node *n)
 }
 
 /* A model that is not stored is in memory still, and the node waits. */
-uint32_t cmd_report_again_ms(void *self)
+uint32_t cmd_peer_report_again_ms(void *self)
 {
-    struct cmd_report *r = self;
+    struct cmd_peer_report *r = self;
     int64_t now_us = (int64_t)(uv_hrtime() / 1000);
     bool say;
     if (!r->unstored)
@@ -186,9 +187,9 @@ uint32_t cmd_report_again_ms(void *self)
 
 /* The run is over for this peer, and the others know. Lines that its disk does not take are all that
  * it is here for, as long as it would be for a model. */
-uint32_t cmd_report_late_ms(void *self)
+uint32_t cmd_peer_report_late_ms(void *self)
 {
-    struct cmd_report *r = self;
+    struct cmd_peer_report *r = self;
     int64_t now_us = (int64_t)(uv_hrtime() / 1000);
     bool say;
     tell_lines(r, cmd_lines_write(&r->lines));
@@ -204,7 +205,7 @@ uint32_t cmd_report_late_ms(void *self)
 /* ---- The end ---------------------------------------------------------- */
 
 /* The last line of metrics with what is known only at the end. */
-static json_t *summary(const struct cmd_report *r, const struct node *n,
+static json_t *summary(const struct cmd_peer_report *r, const struct node *n,
                        const struct outcome_facts *f, const struct outcome *o)
 {
     struct node_progress g;
@@ -236,7 +237,7 @@ static json_t *summary(const struct cmd_report *r, const struct node *n,
     return j;
 }
 
-static const char *name_missing(struct cmd_report *r)
+static const char *name_missing(struct cmd_peer_report *r)
 {
     uint64_t n = cmd_lines_missing(&r->lines);
     const char *model = r->unstored ? model_file : "", *and = "";
@@ -252,7 +253,7 @@ static const char *name_missing(struct cmd_report *r)
     return r->failure;
 }
 
-static void judge_failed(struct cmd_report *r, struct outcome_facts *f, struct outcome *o)
+static void judge_failed(struct cmd_peer_report *r, struct outcome_facts *f, struct outcome *o)
 {
     if (f->failed != CMD_OK && f->failed != CMD_FAILED)
         return;
@@ -263,7 +264,7 @@ static void judge_failed(struct cmd_report *r, struct outcome_facts *f, struct o
 
 /* The node's own word, unless the process failed it. True: it failed in more than some lines of
  * metrics. */
-static bool judge(struct cmd_report *r, struct uv_driver *d, struct outcome_facts *f,
+static bool judge(struct cmd_peer_report *r, struct uv_driver *d, struct outcome_facts *f,
                   struct outcome *o)
 {
     int code = uv_driver_exit_code(d);
@@ -280,13 +281,13 @@ static bool judge(struct cmd_report *r, struct uv_driver *d, struct outcome_fact
 /* Did the run end for this peer, with its model where it belongs? Then it has nothing more to do
  * there, whatever became of the others, or of a line of metrics: started again it would
  * replace a result by another one. */
-static bool has_finished(const struct cmd_report *r, const struct outcome_facts *f)
+static bool has_finished(const struct cmd_peer_report *r, const struct outcome_facts *f)
 {
     return r->stored && !r->unstored && !f->stopped;
 }
 
 /* From where a peer that was stopped goes on. Of two rounds the one counts that all peers have. */
-static void say_resumption(const struct cmd_report *r, const struct node *n)
+static void say_resumption(const struct cmd_peer_report *r, const struct node *n)
 {
     uint64_t round[SLOTS];
     const struct run *run = node_run(n);
@@ -304,7 +305,8 @@ static void say_resumption(const struct cmd_report *r, const struct node *n)
 }
 
 /* The last words for people; after bad usage the error was all there is to say. */
-static void say_end(struct cmd_report *r, const struct node_progress *g, const struct outcome *o)
+static void say_end(struct cmd_peer_report *r, const struct node_progress *g,
+                    const struct outcome *o)
 {
     struct cmd_progress_rungs rungs = {0};
     say(r, g);
@@ -318,7 +320,7 @@ static void say_end(struct cmd_report *r, const struct node_progress *g, const s
     fprintf(stderr, "hearsay peer: %s: %s\n", r->name, o->text);
 }
 
-int cmd_report_finish(struct cmd_report *r, struct uv_driver *d)
+int cmd_peer_report_finish(struct cmd_peer_report *r, struct uv_driver *d)
 {
     struct node_progress g;
     struct outcome_facts f;
