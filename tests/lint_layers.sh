@@ -48,9 +48,11 @@ sees()
     peer/keep) echo nn/math nn/files peer/secure ;;
     peer/node) echo peer/run gossip/mixers gossip/exchange gossip/members gossip/wire compress topology ;;
     peer/store) echo peer/run gossip/wire nn/files ;;
+    peer/tensorboard) ;;
+    peer/report) echo peer/run peer/store peer/tensorboard nn/files topology gossip/wire ;;
     peer/sim) echo peer/run peer/secure peer/keep peer/node gossip/mixers gossip/exchange gossip/wire ;; # A liar is a mixer.
     peer/uv) echo peer/run peer/secure peer/admit peer/keep peer/node gossip/exchange gossip/wire ;;
-    peer/cmd) echo peer/run peer/sgd peer/secure peer/admit peer/keep peer/store peer/node peer/sim peer/uv gossip/mixers gossip/exchange gossip/members \
+    peer/cmd) echo peer/run peer/sgd peer/secure peer/admit peer/keep peer/store peer/report peer/tensorboard peer/node peer/sim peer/uv gossip/mixers gossip/exchange gossip/members \
         gossip/wire compress topology nn/models nn/files nn/data nn/shards nn/train nn/math ;;
     *) return 1 ;;
     esac
@@ -76,6 +78,9 @@ door()
     peer/keep/disk.c) echo "$files" ;;
     peer/store/outdir.*) echo "<(jansson|sys/file)\.h>|$files" ;;
     peer/store/journal.c) echo "$files" ;;
+    peer/report/json.h | peer/report/summary.c | peer/report/lines.c) echo '<jansson\.h>' ;;
+    peer/report/run.c) echo "$files" ;;
+    peer/report/svg.c) echo '<strings\.h>' ;;
     peer/uv/*) echo '<' ;;
     peer/cmd/*) echo '<' ;;
     esac
