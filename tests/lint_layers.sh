@@ -48,10 +48,12 @@ sees()
     peer/keep) echo nn/math nn/files peer/secure ;;
     peer/node) echo peer/run gossip/mixers gossip/exchange gossip/members gossip/wire compress topology ;;
     peer/store) echo peer/run gossip/wire nn/files ;;
+    peer/tensorboard) ;;
+    peer/report) echo peer/run peer/store peer/tensorboard nn/files topology gossip/wire ;;
     peer/sim) echo peer/run peer/secure peer/keep peer/node gossip/mixers gossip/exchange gossip/wire ;; # A liar is a mixer.
     peer/uv) echo peer/run peer/secure peer/admit peer/keep peer/node gossip/exchange gossip/wire ;;
     peer/page) echo peer/run peer/node peer/uv gossip/members gossip/exchange gossip/wire ;; # The words and numbers of metrics.jsonl.
-    peer/cmd) echo peer/page peer/run peer/sgd peer/secure peer/admit peer/keep peer/store peer/node peer/sim peer/uv gossip/mixers gossip/exchange gossip/members \
+    peer/cmd) echo peer/page peer/run peer/sgd peer/secure peer/admit peer/keep peer/store peer/report peer/tensorboard peer/node peer/sim peer/uv gossip/mixers gossip/exchange gossip/members \
         gossip/wire compress topology nn/models nn/files nn/data nn/shards nn/train nn/math ;;
     *) return 1 ;;
     esac
@@ -79,6 +81,9 @@ door()
     peer/store/journal.c) echo "$files" ;;
     peer/page/server.h) echo '<sys/socket\.h>' ;;
     peer/page/server.c) echo "<(microhttpd|netinet/in|sys/resource|sys/socket|time)\.h>|$files" ;;
+    peer/report/json.h | peer/report/summary.c | peer/report/lines.c) echo '<jansson\.h>' ;;
+    peer/report/run.c) echo "$files" ;;
+    peer/report/svg.c) echo '<strings\.h>' ;;
     peer/uv/*) echo '<' ;;
     peer/cmd/*) echo '<' ;;
     esac

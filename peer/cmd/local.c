@@ -4,7 +4,7 @@
  *   children: JSON lines on stdout --> progress, and the summary of each
  *   at the end: every child's model.safetensors --> the exact consensus distance
  *
- * Under --out: cluster.key, peer-0/, peer-1/, ... each as peer/cmd/report.h
+ * Under --out: cluster.key, peer-0/, peer-1/, ... each as peer/cmd/peer_report.h
  * says. No child outlives this process, however it ends (peer/uv/cluster.h).
  * The closing JSON object is peer/cmd/local_result.h's.
  */

@@ -136,6 +136,17 @@ static const struct command commands[] = {
      .rows = cmd_eval_rows,
      .stray = "data",
      .run = cmd_eval},
+    {.name = "report",
+     .usage = "DIR... [--out FILE] [--csv FILE] [--tensorboard LOGDIR]",
+     .summary = "one HTML page of what runs have left: curves, figures, verdicts",
+     .notes =
+         "examples:\n"
+         "  hearsay report out\n"
+         "  hearsay report ring torus --out compared.html\n"
+         "  hearsay report out --csv rounds.csv --tensorboard logs\n"
+         "Curves and bars need gnuplot, graphs graphviz: without them the page has the tables.\n",
+     .rows = cmd_report_rows,
+     .run = cmd_report},
     {.name = NULL},
 };
 

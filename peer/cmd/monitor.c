@@ -76,7 +76,7 @@ const char *cmd_monitor_child(const struct options *o, uint32_t i, char out[CMD_
     return out;
 }
 
-int cmd_monitor_open(struct cmd_monitor *m, const struct options *o, struct cmd_report *report,
+int cmd_monitor_open(struct cmd_monitor *m, const struct options *o, struct cmd_peer_report *report,
                      const uint8_t id[WIRE_ID_BYTES])
 {
     const char *given = options_text(o, "metrics");
@@ -97,7 +97,7 @@ int cmd_monitor_open(struct cmd_monitor *m, const struct options *o, struct cmd_
     bool six = strchr(host, ':') != NULL;
     snprintf(text, sizeof text, "figures are at http://%s%s%s:%u/metrics", six ? "[" : "", host,
              six ? "]" : "", (unsigned)server_port(m->server));
-    cmd_report_note(report, NOTE_INFO, text);
+    cmd_peer_report_note(report, NOTE_INFO, text);
     return CMD_OK;
 }
 
@@ -172,7 +172,8 @@ static void fill_refusals(struct snapshot *s, const struct node *n, const struct
                                     .n = uv_driver_refused(d, (enum door_kind)kind)};
 }
 
-static void fill_files(struct snapshot *s, const struct cmd_report *r, const struct uv_driver *d)
+static void fill_files(struct snapshot *s, const struct cmd_peer_report *r,
+                       const struct uv_driver *d)
 {
     struct statvfs disk;
     s->checkpoints = uv_driver_checkpoints(d, &s->checkpoint_s);
@@ -203,7 +204,7 @@ static void fill(struct cmd_monitor *m, struct snapshot *s)
     fill_refusals(s, n, d);
     fill_files(s, m->report, d);
     history_copy(&s->history, &m->history);
-    s->time_s = cmd_report_seconds(m->report);
+    s->time_s = cmd_peer_report_seconds(m->report);
     s->taken_us = uv_worker_clock_us();
 }
 

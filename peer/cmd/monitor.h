@@ -11,7 +11,7 @@
 #define PEER_CMD_MONITOR_H
 
 #include "peer/cmd/cmd.h"
-#include "peer/cmd/report.h"
+#include "peer/cmd/peer_report.h"
 #include "peer/page/server.h"
 
 enum { CMD_MONITOR_ADDRESS = 300 /* Bytes of "HOST:PORT". */ };
@@ -27,7 +27,7 @@ struct cmd_monitor
 {
     struct server *server; /* NULL: --metrics is not given. */
     char address[CMD_MONITOR_ADDRESS];
-    struct cmd_report *report; /* Borrowed, as is our identity. */
+    struct cmd_peer_report *report; /* Borrowed, as is our identity. */
     const uint8_t *id;
     struct uv_driver *driver;
     uv_timer_t timer;
@@ -37,7 +37,7 @@ struct cmd_monitor
 };
 
 /* Takes what the report is of. CMD_OK, or an exit code after a line that says what is wrong with --metrics. */
-int cmd_monitor_open(struct cmd_monitor *m, const struct options *o, struct cmd_report *report,
+int cmd_monitor_open(struct cmd_monitor *m, const struct options *o, struct cmd_peer_report *report,
                      const uint8_t id[WIRE_ID_BYTES]);
 void cmd_monitor_start(struct cmd_monitor *m, uv_loop_t *loop, struct uv_driver *d);
 void cmd_monitor_measured(struct cmd_monitor *m, const struct node_progress *p, double time_s);

@@ -1,12 +1,12 @@
 /* peer/cmd/peer.c -- `hearsay peer`: one peer of a cluster, from flags to files.
  *
- * Under --out: identity.key, and what peer/cmd/report.h lists.
+ * Under --out: identity.key, and what peer/cmd/peer_report.h lists.
  *
  *   at the start    --out of a run that our flags contradict is refused; one that has finished
  *                   says so; else it is locked
  *   before a socket the data are read, and the cluster is asked for its run (peer/cmd/ask_run.h)
  *   the run known   refused if --out is of another one
- *   its first line  claimed (peer/cmd/report.c): only then is anything written
+ *   its first line  claimed (peer/cmd/peer_report.c): only then is anything written
  */
 #include "gossip/wire/wire.h"
 #include "nn/data/spec.h"
@@ -19,9 +19,9 @@
 #include "peer/cmd/files.h"
 #include "peer/cmd/monitor.h"
 #include "peer/cmd/out.h"
+#include "peer/cmd/peer_report.h"
 #include "peer/cmd/peers.h"
 #include "peer/cmd/rate.h"
-#include "peer/cmd/report.h"
 #include "peer/cmd/training.h"
 #include "peer/uv/roster.h"
 #include "peer/uv/spare.h"
@@ -104,7 +104,7 @@ struct peer
     struct uv_driver_config config;
     struct cmd_training training;
     struct cmd_progress_reading reading;
-    struct cmd_report report;
+    struct cmd_peer_report report;
     struct cmd_monitor monitor;
 };
 
@@ -357,7 +357,7 @@ static int take_out(struct peer *p)
     code = cmd_out_open(&p->dir);
     if (code != CMD_OK || p->dir.finished)
         return code;
-    int err = cmd_reserve_check(p->out, cmd_report_files, path, sizeof path);
+    int err = cmd_reserve_check(p->out, cmd_peer_report_files, path, sizeof path);
     if (err < 0)
         return cmd_fail(p->o, cmd_exit_of(err), "cannot write %s: %s", path, uv_strerror(err));
     code = cmd_duration(p->o, "forget", &p->config.node.forget_us);
@@ -435,12 +435,12 @@ static int configure(struct peer *p)
     p->config.signals = true;
     p->config.leash_fd = options_given(p->o, "leash-fd") ? (int)options_uint(p->o, "leash-fd") : -1;
     p->config.self = &p->report;
-    p->config.note = cmd_report_note;
-    p->config.measured = cmd_report_measured;
-    p->config.write_model = cmd_report_store;
-    p->config.write_handed = cmd_report_store_handed;
-    p->config.again_ms = cmd_report_again_ms;
-    p->config.late_ms = cmd_report_late_ms;
+    p->config.note = cmd_peer_report_note;
+    p->config.measured = cmd_peer_report_measured;
+    p->config.write_model = cmd_peer_report_store;
+    p->config.write_handed = cmd_peer_report_store_handed;
+    p->config.again_ms = cmd_peer_report_again_ms;
+    p->config.late_ms = cmd_peer_report_late_ms;
     int code = cmd_uplink(p->o, c);
     return code == CMD_OK ? take_run(p) : code;
 }
@@ -517,7 +517,7 @@ static int run_driver(struct peer *p, struct uv_driver *d, uv_loop_t *loop)
     cmd_monitor_start(&p->monitor, loop, d);
     uv_driver_start(d);
     uv_run(loop, UV_RUN_DEFAULT);
-    int exit_code = cmd_report_finish(&p->report, d);
+    int exit_code = cmd_peer_report_finish(&p->report, d);
     if (uv_driver_stuck(d)) {
         /* A job or a name lookup hangs: no thread of ours may be waited for. */
         fflush(NULL);
@@ -563,7 +563,7 @@ int cmd_peer(const struct options *o)
     static struct peer p; /* Large, and one a process. */
     p.o = o;
     p.report =
-        (struct cmd_report){.o = o, .json = options_flag(o, "json"), .begin_ns = uv_hrtime()};
+        (struct cmd_peer_report){.o = o, .json = options_flag(o, "json"), .begin_ns = uv_hrtime()};
     p.report.patience_us = (int64_t)(options_real(o, "patience") * 1e6);
     p.report.notes_as_json = p.report.json && options_given(o, "leash-fd");
     p.report.terminal = !p.report.json && isatty(STDERR_FILENO);

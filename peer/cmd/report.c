@@ -1,362 +1,270 @@
-/* peer/cmd/report.c -- what `hearsay peer` writes and says while it runs and at the end.
+/* peer/cmd/report.c -- `hearsay report DIR...`: what runs have left, as a page, a table, or event
+ * files.
  *
- * Files are what counts: where one cannot be written the peer trains on, since
- * others depend on it, and ends with an error. A model that cannot be stored at the
- * end stays in memory and is tried again (peer/store/retry.h), for --patience; so do lines. */
-#include "peer/cmd/report.h"
-
-#include "nn/files/safetensors.h"
-#include "peer/cmd/checkpoint.h"
-#include "peer/cmd/closing.h"
-#include "peer/cmd/files.h"
-#include "peer/cmd/monitor.h"
-#include "peer/cmd/progress.h"
+ * Everything is read and checked before anything is written. A file that is there already is
+ * written over only if its first bytes say that this command made it, or with --force. */
+#include "nn/files/replace.h"
+#include "peer/cmd/cmd.h"
+#include "peer/cmd/report_draw.h"
+#include "peer/report/csv.h"
+#include "peer/report/events.h"
+#include "peer/sgd/sgd_keys.h"
+#include "peer/store/outdir.h"
 
 #include <errno.h>
-#include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
-enum {
-    LINE_MS = 3000, /* A log gets a line this often, */
-    DRAW_MS = 100   /* and a terminal a new look. */
+/* clang-format off */
+const struct option_row cmd_report_rows[] = {
+    {.name = "dir", .kind = OPTION_OPERAND, .arg = "DIR", .required = true, .many = true,
+     .help = "what --out of a run was, or one peer's directory in it; several stand side by side"},
+    {.name = "out", .kind = OPTION_TEXT, .arg = "FILE",
+     .help = "the page; default: report.html in the first DIR, and none with --csv or "
+             "--tensorboard"},
+    {.name = "csv", .kind = OPTION_TEXT, .arg = "FILE",
+     .help = "write a table of all metrics, a line for each peer and round"},
+    {.name = "tensorboard", .kind = OPTION_TEXT, .arg = "LOGDIR",
+     .help = "write event files for TensorBoard, in a directory for each peer"},
+    {.name = "force", .kind = OPTION_FLAG,
+     .help = "write over files that hearsay report did not make"},
+    {.name = NULL},
+};
+/* clang-format on */
+
+enum { HEAD_MAX = 4096 /* Bytes of a file's beginning that tell whose it is. */ };
+
+static const char page_file[] = "report.html";
+
+/* The runs, as they were read. */
+struct reports
+{
+    const struct options *o;
+    struct report_run *run;
+    size_t n;
 };
 
-static const char model_file[] = "model.safetensors";
+/* ---- What is there already. ---- */
 
-const char *const cmd_report_files[] = {"metrics.jsonl", model_file, "summary.json", NULL};
-
-/* ---- While it runs ---------------------------------------------------- */
-
-double cmd_report_seconds(const struct cmd_report *r)
+/* May we write there? Only over what begins with `mark`, unless --force. A link is not followed,
+ * but its place taken. */
+static int may_write(const struct options *o, const char *path, const void *mark, size_t n)
 {
-    return (double)(uv_hrtime() - r->begin_ns) * 1e-9;
+    uint8_t head[HEAD_MAX];
+    char error[FILE_ERROR_MAX];
+    struct stat st;
+    size_t got;
+    bool whole;
+    if (lstat(path, &st) < 0)
+        return errno == ENOENT ? CMD_OK : cmd_fail(o, CMD_USAGE, "%s: %s", path, strerror(errno));
+    if (S_ISDIR(st.st_mode))
+        return cmd_fail(o, CMD_USAGE, "%s is a directory, expected a file to write", path);
+    if (options_flag(o, "force"))
+        return CMD_OK;
+    bool ours = S_ISREG(st.st_mode)
+                && (st.st_size == 0
+                    || (file_head(path, head, n < HEAD_MAX ? n : HEAD_MAX, &got, &whole, error) == 0
+                        && got >= n && memcmp(head, mark, n) == 0));
+    return ours ? CMD_OK
+                : cmd_fail(o, CMD_USAGE,
+                           "%s is there, and not of hearsay report; --force writes over it", path);
 }
 
-/* The line that is redrawn must end before any other begins. */
-static void end_drawing(struct cmd_report *r)
+static int cannot_write(const struct options *o, const char *path, int err)
 {
-    if (r->drawn)
-        fputc('\n', stderr);
-    r->drawn = false;
+    return cmd_fail(o, CMD_FAILED, "cannot write %s: %s", path, strerror(-err));
 }
 
-void cmd_report_note(void *self, enum note_level level, const char *text)
+static int write_text(const struct options *o, const char *path, const struct report_text *text,
+                      size_t n_mark)
 {
-    struct cmd_report *r = self;
-    static const char *const word[] = {
-        [NOTE_INFO] = "info", [NOTE_WARNING] = "warning", [NOTE_ERROR] = "error"};
-    if (r->notes_as_json) {
-        json_t *j = json_pack("{s:s, s:s}", "note", text, "level", word[level]);
-        json_dumpf(j, stdout, JSON_COMPACT);
-        json_decref(j);
-        putchar('\n');
-        fflush(stdout);
-        return;
+    if (text->broken)
+        return cannot_write(o, path, -ENOMEM);
+    int code = may_write(o, path, text->bytes, n_mark);
+    if (code != CMD_OK)
+        return code;
+    int err = replace_file(path, text->bytes, text->n);
+    return err < 0 ? cannot_write(o, path, err) : CMD_OK;
+}
+
+/* ---- The page. ---- */
+
+static int write_page(const struct reports *r)
+{
+    char path[REPORT_PATH_MAX];
+    struct cmd_report_draw draw;
+    struct report_drawer drawer;
+    struct report_text page = {0};
+    const char *out = options_text(r->o, "out");
+    int n = out != NULL ? snprintf(path, sizeof path, "%s", out)
+                        : snprintf(path, sizeof path, "%s/%s", r->run[0].path, page_file);
+    if (n >= (int)sizeof path)
+        return cmd_fail(r->o, CMD_USAGE, "--out: %.200s...: too long", path);
+    int code = may_write(r->o, path, report_page_mark, strlen(report_page_mark));
+    if (code != CMD_OK)
+        return code;
+    cmd_report_draw_init(&draw, &drawer);
+    if (!drawer.there[REPORT_GNUPLOT])
+        fputs("hearsay report: gnuplot is not installed (Debian: gnuplot-nox): the page has no "
+              "curves and bars\n",
+              stderr);
+    if (!drawer.there[REPORT_NEATO])
+        fputs("hearsay report: graphviz is not installed (Debian: graphviz): the page has no "
+              "graphs\n",
+              stderr);
+    int err = report_page_write(&page, r->run, r->n, &sgd_keys, &drawer);
+    code = err < 0 ? cannot_write(r->o, path, err)
+                   : write_text(r->o, path, &page, strlen(report_page_mark));
+    report_text_close(&page);
+    if (code == CMD_OK)
+        puts(path);
+    return code;
+}
+
+/* ---- The table. ---- */
+
+/* One peer at a time, so that no more than its rows are in memory twice. */
+static int put_rows(const struct reports *r, struct replace *file, struct report_text *text)
+{
+    int err = replace_put(file, text->bytes, text->n);
+    for (size_t i = 0; i < r->n; i++)
+        for (size_t p = 0; p < r->run[i].n_peers && err == 0; p++) {
+            report_text_close(text);
+            report_csv_peer(text, &r->run[i], p);
+            err = text->broken  ? -ENOMEM
+                  : text->n > 0 ? replace_put(file, text->bytes, text->n)
+                                : 0;
+        }
+    return err;
+}
+
+static int write_csv(const struct reports *r)
+{
+    const char *path = options_text(r->o, "csv");
+    struct report_text text = {0};
+    struct replace file;
+    report_csv_head(&text);
+    int code =
+        text.broken ? cannot_write(r->o, path, -ENOMEM) : may_write(r->o, path, text.bytes, text.n);
+    if (code == CMD_OK) {
+        int err = replace_begin(&file, path);
+        if (err == 0)
+            err = replace_end(&file, put_rows(r, &file, &text));
+        code = err < 0 ? cannot_write(r->o, path, err) : CMD_OK;
     }
-    end_drawing(r);
-    fprintf(stderr, "hearsay peer: %s%s: %s\n", r->name, level == NOTE_WARNING ? ": warning" : "",
-            text);
+    report_text_close(&text);
+    if (code == CMD_OK)
+        puts(path);
+    return code;
 }
 
-static void say(struct cmd_report *r, const struct node_progress *g)
+/* ---- Event files. ---- */
+
+/* Where a peer's go: LOGDIR/PEER, of several runs LOGDIR/RUN/PEER, and LOGDIR/RUN of a run that has
+ * no directories of peers. */
+static int event_path(char path[OUTDIR_PATH_MAX], const struct reports *r, size_t i, size_t p)
 {
-    char a[CMD_PROGRESS_TEXT], b[CMD_PROGRESS_TEXT], c[CMD_PROGRESS_TEXT], d[CMD_PROGRESS_TEXT];
-    fprintf(stderr,
-            "%s%-10s round %s  loss %s  accuracy %s  relative drift %s  sent %.2f MB  %u live, "
-            "%u edges",
-            r->terminal ? "\r\033[K" : "", uv_metrics_phase(g->phase, g->holds),
-            cmd_progress_rounds(d, g->round, g->n_rounds), cmd_progress_number(a, "%.4f", g->loss),
-            cmd_progress_percent(b, g->accuracy),
-            cmd_progress_drift_at(c, g->relative_drift, g->drift_round),
-            (double)g->bytes_sent * 1e-6, (unsigned)g->n_live, (unsigned)g->n_edges);
-    r->drawn = r->terminal;
-    if (!r->terminal)
-        fputc('\n', stderr);
+    const struct report_run *run = &r->run[i];
+    bool by_run = r->n > 1 || !run->several;
+    int n = snprintf(path, OUTDIR_PATH_MAX, "%s%s%s%s%s", options_text(r->o, "tensorboard"),
+                     by_run ? "/" : "", by_run ? run->label : "", run->several ? "/" : "",
+                     run->several ? run->peer[p].name : "");
+    return n < OUTDIR_PATH_MAX ? 0 : -ENAMETOOLONG;
 }
 
-/* With the first that is written --out belongs to the run: until then that was a proposal. */
-static void claim(struct cmd_report *r)
+static int write_events(const struct reports *r, size_t i, size_t p)
 {
-    if (r->claimed)
-        return;
-    r->claimed = true;
-    r->unnamed = cmd_out_claim(r->dir) != CMD_OK;
-    cmd_lines_open(&r->lines, r->out, JOURNAL_BYTES, false);
-    r->lines.copy = r->json ? stdout : NULL;
-}
-
-static void tell_lines(struct cmd_report *r, bool news)
-{
-    if (news)
-        cmd_report_note(r, r->lines.level, r->lines.news);
-}
-
-/* The first line behind that of the start is of the round after the one that it began with. */
-static void start_lines(struct cmd_report *r, const struct node_progress *g)
-{
-    uv_timeval64_t now;
-    uint64_t first = g->round + g->settle_rounds;
-    int64_t at = uv_gettimeofday(&now) == 0 ? now.tv_sec : -1;
-    cmd_lines_start(&r->lines, uv_metrics_start(at, first - (first > 0)));
-}
-
-void cmd_report_measured(void *self, const struct node_progress *g)
-{
-    struct cmd_report *r = self;
-    claim(r);
-    if (!r->lines.started)
-        start_lines(r, g);
-    double time_s = cmd_report_seconds(r);
-    tell_lines(r, cmd_lines_round(&r->lines, g, time_s));
-    cmd_monitor_measured(r->monitor, g, time_s);
-    uint64_t now = uv_hrtime(), every = r->terminal ? DRAW_MS : LINE_MS;
-    if (r->json || now - r->said_ns < every * 1000000)
-        return;
-    r->said_ns = now;
-    say(r, g);
-}
-
-/* ---- The model ---- */
-
-__attribute__((format(printf, 3, 4))) static void note(struct cmd_report *r, enum note_level level,
-                                                       const char *format, ...)
-{
-    char text[DATA_ERROR_MAX + 96];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    cmd_report_note(r, level, text);
-}
-
-/* With another file missing this process ends as failed, but nothing of what it learnt is lost. */
-bool cmd_report_store(void *self, const struct node *n)
-{
-    struct cmd_report *r = self;
-    char path[CMD_PATH_MAX];
-    bool again = r->unstored;
-    claim(r);
-    int err = cmd_path(path, r->out, model_file);
-    if (err < 0) {
-        snprintf(r->why, sizeof r->why, "--out %.200s: %s", r->out, strerror(-err));
-    } else {
-        cmd_reserve_release(&r->reserve);
-        err = cmd_write_model(path, n, r->name, r->why);
-        cmd_reserve_again(&r->reserve, r->out); /* It may be written more than once. */
-    }
-    r->stored |= err > 0;
-    r->unstored = err < 0;
-    if (again && !r->unstored)
-        note(r, NOTE_WARNING, "the model is in %s now", r->out);
-    return !r->unstored;
-}
-
-/* Behind what is ours: it takes no room that our own model may still need. */
-bool cmd_report_store_handed(void *self, const struct node *n)
-{
-    struct cmd_report *r = self;
-    char path[CMD_PATH_MAX], why[DATA_ERROR_MAX];
-    if (r->unstored)
-        return false;
-    claim(r);
-    int err = cmd_write_handed(path, r->out, n, why);
+    char dir[OUTDIR_PATH_MAX], path[OUTDIR_PATH_MAX + REPORT_EVENTS_NAME], name[REPORT_EVENTS_NAME];
+    struct report_text text = {0};
+    size_t n_mark;
+    int err = event_path(dir, r, i, p);
+    if (err == 0)
+        err = outdir_make(dir);
     if (err < 0)
-        note(r, NOTE_WARNING, "another peer's model cannot be stored: %s", why);
-    else
-        note(r, NOTE_WARNING, "%s is the model of a peer whose disk did not take it", path);
-    return err == 0;
+        return cannot_write(r->o, dir, err);
+    report_events_name(name, &r->run[i].peer[p]);
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    report_events_peer(&text, &r->run[i].peer[p], &n_mark);
+    int code = write_text(r->o, path, &text, n_mark);
+    report_text_close(&text);
+    return code;
 }
 
-/* A model that is not stored is in memory still, and the node waits. */
-uint32_t cmd_report_again_ms(void *self)
+static int write_all_events(const struct reports *r)
 {
-    struct cmd_report *r = self;
-    int64_t now_us = (int64_t)(uv_hrtime() / 1000);
-    bool say;
-    if (!r->unstored)
-        return 0;
-    int64_t wait_us = retry_failed(&r->retry, now_us, r->patience_us, &say);
-    long long left_s = (retry_left_us(&r->retry, now_us) + 999999) / 1000000;
-    if (wait_us == 0)
-        note(r, NOTE_WARNING, "%s; the model is offered to others", r->why);
-    else if (say)
-        note(r, NOTE_WARNING, "%s; the model is in memory, and tried again for %lld s", r->why,
-             left_s);
-    return (uint32_t)(wait_us / 1000) + (wait_us > 0);
+    int code = CMD_OK;
+    for (size_t i = 0; i < r->n; i++)
+        for (size_t p = 0; p < r->run[i].n_peers && code == CMD_OK; p++)
+            if (r->run[i].peer[p].lines.n > 0)
+                code = write_events(r, i, p);
+    if (code == CMD_OK)
+        puts(options_text(r->o, "tensorboard"));
+    return code;
 }
 
-/* The run is over for this peer, and the others know. Lines that its disk does not take are all that
- * it is here for, as long as it would be for a model. */
-uint32_t cmd_report_late_ms(void *self)
-{
-    struct cmd_report *r = self;
-    int64_t now_us = (int64_t)(uv_hrtime() / 1000);
-    bool say;
-    tell_lines(r, cmd_lines_write(&r->lines));
-    if (!cmd_lines_wait(&r->lines))
-        return 0;
-    int64_t wait_us = retry_failed(&r->retry, now_us, r->patience_us, &say);
-    if (say && wait_us > 0)
-        note(r, NOTE_WARNING, "lines of metrics.jsonl are in memory, and tried again for %lld s",
-             (long long)((retry_left_us(&r->retry, now_us) + 999999) / 1000000));
-    return (uint32_t)(wait_us / 1000) + (wait_us > 0);
-}
+/* ---- The command. ---- */
 
-/* ---- The end ---------------------------------------------------------- */
-
-/* The last line of metrics with what is known only at the end. */
-static json_t *summary(const struct cmd_report *r, const struct node *n,
-                       const struct outcome_facts *f, const struct outcome *o)
+/* Runs of one name get numbers, so that each has a name of its own. */
+static void tell_apart(struct report_run *run, size_t n)
 {
-    struct node_progress g;
-    char text[WIRE_RUN_MAX + 1] = "";
-    node_progress(n, &g);
-    if (node_run(n))
-        run_text(node_run(n), text);
-    json_t *j = uv_metrics_object(&g, cmd_report_seconds(r));
-    json_object_set_new(j, "summary", json_true());
-    json_object_set_new(j, "name", json_string(r->name));
-    json_object_set_new(j, "accuracy", uv_metrics_figure(g.accuracy));
-    json_object_set_new(j, "test_loss", uv_metrics_figure(g.test_loss));
-    json_object_set_new(j, "resets", json_integer((json_int_t)g.resets));
-    json_object_set_new(j, "violations", json_integer((json_int_t)g.violations));
-    json_object_set_new(j, "distrusted", json_integer((json_int_t)g.distrusted));
-    json_object_set_new(j, "exchanges", json_integer((json_int_t)g.exchanges));
-    json_object_set_new(j, "verdict", cmd_closing_json(o, f));
-    json_object_set_new(j, "diverged", g.diverged[0] ? json_string(g.diverged) : json_null());
-    json_object_set_new(j, "unlearnt", g.unlearnt[0] ? json_string(g.unlearnt) : json_null());
-    json_object_set_new(j, "model", r->stored ? json_string(model_file) : json_null());
-    const char *with = node_handed_to(n);
-    json_object_set_new(j, "handed_to", with != NULL ? json_string(with) : json_null());
-    uint64_t round[SLOTS];
-    cmd_checkpoint_rounds(r->out, round);
-    json_object_set_new(j, "interrupted", json_boolean(f->stopped));
-    json_object_set_new(j, "resumes_at",
-                        f->stopped && round[0] > 0 ? uv_metrics_whole(round[0]) : json_null());
-    json_object_set_new(j, "run", json_string(text));
-    return j;
-}
-
-static const char *name_missing(struct cmd_report *r)
-{
-    uint64_t n = cmd_lines_missing(&r->lines);
-    const char *model = r->unstored ? model_file : "", *and = "";
-    char beside[64] = "";
-    if (r->unnamed)
-        snprintf(beside, sizeof beside, "run.txt");
-    else if (n > 0)
-        snprintf(beside, sizeof beside, "%" PRIu64 " line%s of metrics.jsonl", n, n > 1 ? "s" : "");
-    if (r->unstored && beside[0] != '\0')
-        and = " and ";
-    snprintf(r->failure, sizeof r->failure, "%s%s%s could not be written%s", model, and, beside,
-             r->stored && !r->unstored ? "; the model is stored" : "");
-    return r->failure;
-}
-
-static void judge_failed(struct cmd_report *r, struct outcome_facts *f, struct outcome *o)
-{
-    if (f->failed != CMD_OK && f->failed != CMD_FAILED)
-        return;
-    f->failed = CMD_FAILED;
-    f->failure = name_missing(r);
-    outcome_judge(o, f);
-}
-
-/* The node's own word, unless the process failed it. True: it failed in more than some lines of
- * metrics. */
-static bool judge(struct cmd_report *r, struct uv_driver *d, struct outcome_facts *f,
-                  struct outcome *o)
-{
-    int code = uv_driver_exit_code(d);
-    node_facts(uv_driver_node(d), f);
-    if (f->failed == CMD_OK && code != CMD_APART)
-        f->failed = code;
-    outcome_judge(o, f);
-    bool failed = o->exit_code == CMD_FAILED || r->unnamed || r->unstored;
-    if (r->unnamed || r->unstored || cmd_lines_missing(&r->lines) > 0)
-        judge_failed(r, f, o);
-    return failed;
-}
-
-/* Did the run end for this peer, with its model where it belongs? Then it has nothing more to do
- * there, whatever became of the others, or of a line of metrics: started again it would
- * replace a result by another one. */
-static bool has_finished(const struct cmd_report *r, const struct outcome_facts *f)
-{
-    return r->stored && !r->unstored && !f->stopped;
-}
-
-/* From where a peer that was stopped goes on. Of two rounds the one counts that all peers have. */
-static void say_resumption(const struct cmd_report *r, const struct node *n)
-{
-    uint64_t round[SLOTS];
-    const struct run *run = node_run(n);
-    cmd_checkpoint_rounds(r->out, round);
-    fprintf(stderr, "hearsay peer: %s: the same command ", r->name);
-    if (round[0] == 0)
-        fprintf(stderr, "begins again, or joins the others, as there is no checkpoint\n");
-    else if (run != NULL && run->policy == RUN_SYNC && round[1] != 0)
-        fprintf(stderr,
-                "goes on from round %" PRIu64 ", or from %" PRIu64
-                " where others have no checkpoint of that\n",
-                round[0], round[1]);
-    else
-        fprintf(stderr, "goes on from round %" PRIu64 "\n", round[0]);
-}
-
-/* The last words for people; after bad usage the error was all there is to say. */
-static void say_end(struct cmd_report *r, const struct node_progress *g, const struct outcome *o)
-{
-    struct cmd_progress_rungs rungs = {0};
-    say(r, g);
-    end_drawing(r);
-    if (g->round > 0)
-        cmd_progress_rung(&rungs, g->rung, g->excess);
-    rungs.by_link = g->rung_by != NULL && strcmp(g->rung_by, "link") == 0;
-    cmd_progress_rungs_say(&rungs, stderr);
-    if (r->claimed)
-        fprintf(stderr, "%s in %s\n", r->stored ? "model and metrics are" : "metrics are", r->out);
-    fprintf(stderr, "hearsay peer: %s: %s\n", r->name, o->text);
-}
-
-int cmd_report_finish(struct cmd_report *r, struct uv_driver *d)
-{
-    struct node_progress g;
-    struct outcome_facts f;
-    struct outcome o;
-    node_progress(uv_driver_node(d), &g);
-    /* The node knows of the bytes up to its last event, the driver of all. */
-    uv_driver_totals(d, &g.bytes_sent, &g.bytes_received);
-    tell_lines(r, cmd_lines_write(&r->lines));
-    bool finished = !judge(r, d, &f, &o) && has_finished(r, &f);
-    int exit_code = o.exit_code;
-    double seconds;
-    uint64_t n_kept = uv_driver_checkpoints(d, &seconds);
-    json_t *j = summary(r, uv_driver_node(d), &f, &o);
-    json_object_set_new(j, "bytes_sent", json_integer((json_int_t)g.bytes_sent));
-    json_object_set_new(j, "bytes_received", json_integer((json_int_t)g.bytes_received));
-    json_object_set_new(j, "checkpoints", json_integer((json_int_t)n_kept));
-    json_object_set_new(j, "checkpoint_s", uv_metrics_figure(seconds));
-    json_object_set_new(j, "strangers", json_integer((json_int_t)uv_driver_counts(d)->strangers));
-    cmd_reserve_release(&r->last);
-    cmd_reserve_release(&r->reserve);
-    const char *dir = r->claimed ? r->out : NULL;
-    bool written = cmd_out_end(r->o, dir, j, finished, exit_code) == CMD_OK;
-    if (!written)
-        exit_code = CMD_FAILED;
-    r->over = finished && written && dir != NULL;
-    if (r->json) {
-        json_dumpf(j, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
-        fputc('\n', stdout);
-    } else if (exit_code != CMD_USAGE) {
-        say_end(r, &g, &o);
-        if (f.stopped && r->claimed)
-            say_resumption(r, uv_driver_node(d));
+    for (size_t i = 1; i < n; i++) {
+        char label[REPORT_NAME_MAX];
+        snprintf(label, sizeof label, "%s", run[i].label);
+        bool taken = true;
+        for (size_t number = 2; taken; number++) {
+            taken = false;
+            for (size_t k = 0; k < i; k++)
+                taken |= strcmp(run[k].label, run[i].label) == 0;
+            if (taken)
+                snprintf(run[i].label, sizeof run[i].label, "%.200s-%zu", label, number);
+        }
     }
-    json_decref(j);
-    if (cmd_finish(r->o) != CMD_OK && exit_code == 0)
-        exit_code = CMD_FAILED;
-    return exit_code;
+}
+
+static int read_all(struct reports *r, const char *const *dirs)
+{
+    char error[FILE_ERROR_MAX];
+    size_t left = REPORT_LINES_MAX;
+    uint32_t n = (uint32_t)r->n;
+    r->n = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        int err = report_run_read(&r->run[i], dirs[i], &left, error);
+        if (err < 0)
+            return cmd_fail(r->o, err == -ENOMEM ? CMD_FAILED : CMD_USAGE, "%s", error);
+        r->n++;
+    }
+    tell_apart(r->run, r->n);
+    return CMD_OK;
+}
+
+static int write_all(const struct reports *r)
+{
+    bool csv = options_given(r->o, "csv"), events = options_given(r->o, "tensorboard");
+    int code = CMD_OK;
+    if (options_given(r->o, "out") || (!csv && !events))
+        code = write_page(r);
+    if (code == CMD_OK && csv)
+        code = write_csv(r);
+    if (code == CMD_OK && events)
+        code = write_all_events(r);
+    return code;
+}
+
+int cmd_report(const struct options *o)
+{
+    const char *const *dirs;
+    struct reports r = {.o = o, .n = options_operands(o, &dirs)};
+    r.run = calloc(r.n, sizeof *r.run);
+    if (r.run == NULL)
+        return cmd_fail(o, CMD_FAILED, "out of memory");
+    int code = read_all(&r, dirs);
+    if (code == CMD_OK)
+        code = write_all(&r);
+    for (size_t i = 0; i < r.n; i++)
+        report_run_close(&r.run[i]);
+    free(r.run);
+    int flushed = cmd_finish(o);
+    return code != CMD_OK ? code : flushed;
 }

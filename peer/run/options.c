@@ -307,11 +307,29 @@ static void refused(const struct options *o, int answer, int which, const char *
         unknown_flag(o, element, error);
 }
 
-/* Operands go to the OPERAND rows in their order, one each. */
+/* One more of a row that takes many. Its value is the first. */
+static int take_one_of_many(struct options *o, struct option_value *v, const char *text,
+                            char error[OPTIONS_ERROR_MAX])
+{
+    if (o->n_operands == OPTIONS_OPERANDS_MAX) {
+        snprintf(error, OPTIONS_ERROR_MAX, "more than %d of %s", OPTIONS_OPERANDS_MAX, v->row->arg);
+        return -EINVAL;
+    }
+    int err = take_value(o, v, text, OPTION_COMMAND_LINE, error);
+    if (err == 0)
+        o->operand[o->n_operands++] = text;
+    v->text = o->operand[0];
+    return err;
+}
+
+/* Operands go to the OPERAND rows in their order, one each; what is left to the row that takes
+ * many. */
 static int take_operand(struct options *o, const char *text, char error[OPTIONS_ERROR_MAX])
 {
     for (uint32_t i = 0; i < o->n; i++) {
         struct option_value *v = &o->values[i];
+        if (v->row->kind == OPTION_OPERAND && v->row->many)
+            return take_one_of_many(o, v, text, error);
         if (v->row->kind == OPTION_OPERAND && v->source != OPTION_COMMAND_LINE)
             return take_value(o, v, text, OPTION_COMMAND_LINE, error);
     }
@@ -534,6 +552,12 @@ bool options_flag(const struct options *o, const char *name)
     if (v->text != NULL && !read_flag(v->text, &on))
         assert(false && "a fallback that is no flag");
     return on;
+}
+
+uint32_t options_operands(const struct options *o, const char *const **operands)
+{
+    *operands = o->operand;
+    return o->n_operands;
 }
 
 bool options_given(const struct options *o, const char *name)

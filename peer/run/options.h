@@ -26,10 +26,11 @@
 #include <stdint.h>
 
 enum {
-    OPTIONS_MAX = 64,         /* Rows of one command, the run's included. */
-    OPTIONS_EXPANDED_MAX = 2, /* Values that `expand` may replace. */
-    OPTIONS_ERROR_MAX = 512,  /* Bytes of an error's text. */
-    OPTIONS_HELP_MAX = 32768  /* Bytes of a help text. */
+    OPTIONS_MAX = 64,          /* Rows of one command, the run's included. */
+    OPTIONS_EXPANDED_MAX = 2,  /* Values that `expand` may replace. */
+    OPTIONS_OPERANDS_MAX = 32, /* Operands of a row that takes many. */
+    OPTIONS_ERROR_MAX = 512,   /* Bytes of an error's text. */
+    OPTIONS_HELP_MAX = 32768   /* Bytes of a help text. */
 };
 
 enum option_kind {
@@ -52,6 +53,7 @@ struct option_row
     double min, max;      /* UINT and REAL; max <= min: from min up to any value. */
     bool required;        /* Must be given (or set in the environment). */
     const char *rival;    /* The option of which this takes the place: not both; or NULL. */
+    bool many;            /* An OPERAND: it takes all that are left (options_operands()). */
 };
 
 struct options;
@@ -90,6 +92,8 @@ struct options
     const struct options_world *world;
     uint32_t n;
     struct option_value values[OPTIONS_MAX];
+    const char *operand[OPTIONS_OPERANDS_MAX]; /* What the row that takes many has. */
+    uint32_t n_operands;
     struct option_row run_rows[OPTIONS_MAX]; /* Made from the run keys. */
     uint32_t n_run_rows;
     struct run_flags run; /* The run flags that were given. */
@@ -139,6 +143,8 @@ const char *options_text(const struct options *o, const char *name);
 uint64_t options_uint(const struct options *o, const char *name);
 double options_real(const struct options *o, const char *name);
 bool options_flag(const struct options *o, const char *name);
+/* All operands of the row that takes many, in their order; borrowed. Returns how many. */
+uint32_t options_operands(const struct options *o, const char *const **operands);
 /* By the command line or the environment, not by the fallback. */
 bool options_given(const struct options *o, const char *name);
 

@@ -49,6 +49,17 @@ static const struct command runner = {.name = "runner",
                                       .takes_run_flags = true,
                                       .trainer = &sgd_keys};
 
+/* clang-format off */
+static const struct option_row many_rows[] = {
+    {.name = "first", .kind = OPTION_OPERAND, .arg = "FIRST", .help = "one"},
+    {.name = "rest", .kind = OPTION_OPERAND, .arg = "REST", .help = "others", .required = true, .many = true},
+    {.name = "out", .kind = OPTION_TEXT, .arg = "FILE", .help = "where to"},
+    {.name = NULL},
+};
+/* clang-format on */
+static const struct command gatherer = {
+    .name = "gatherer", .summary = "takes many", .usage = "FIRST REST...", .rows = many_rows};
+
 static const struct option_row no_rows[] = {{.name = NULL}};
 static const char *const alone_keys[] = {"model", "topology", "data", NULL};
 static const struct command alone = {.name = "alone",
@@ -60,7 +71,7 @@ static const struct command alone = {.name = "alone",
                                      .keys = alone_keys,
                                      .no_key = "of others"};
 
-enum { ARGS_MAX = 16 };
+enum { ARGS_MAX = 48 };
 static struct options o;
 static char error[OPTIONS_ERROR_MAX];
 
@@ -480,16 +491,47 @@ static void test_distance(void **state)
     assert_string_equal(name, "HEARSAY_MIN_PEERS");
 }
 
+/* A row takes all that the rows before it leave, flags between them, up to a number. */
+static void test_many(void **state)
+{
+    (void)state;
+    const char *const *rest;
+    char line[512] = "a";
+    accept_(&gatherer, "a b --out x c -- --d");
+    assert_string_equal(options_text(&o, "first"), "a");
+    assert_string_equal(options_text(&o, "rest"), "b");
+    assert_int_equal(options_operands(&o, &rest), 3);
+    assert_string_equal(rest[0], "b");
+    assert_string_equal(rest[1], "c");
+    assert_string_equal(rest[2], "--d");
+    refuse(&gatherer, "a", "REST is missing");
+    accept_(&tool, "f");
+    assert_int_equal(options_operands(&o, &rest), 0);
+    for (int i = 0; i < OPTIONS_OPERANDS_MAX; i++)
+        strcat(line, " b");
+    accept_(&gatherer, line);
+    assert_int_equal(options_operands(&o, &rest), OPTIONS_OPERANDS_MAX);
+    refuse(&gatherer, strcat(line, " b"), "more than 32 of REST");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_defaults),       cmocka_unit_test(test_given),
-        cmocka_unit_test(test_numbers),        cmocka_unit_test(test_errors),
-        cmocka_unit_test(test_long_arguments), cmocka_unit_test(test_environment),
-        cmocka_unit_test(test_run_flags),      cmocka_unit_test(test_own_row_takes_a_keys_place),
-        cmocka_unit_test(test_expand),         cmocka_unit_test(test_some_keys),
-        cmocka_unit_test(test_help),           cmocka_unit_test(test_distance),
-        cmocka_unit_test(test_rivals),         cmocka_unit_test(test_strays),
+        cmocka_unit_test(test_many),
+        cmocka_unit_test(test_defaults),
+        cmocka_unit_test(test_given),
+        cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_long_arguments),
+        cmocka_unit_test(test_environment),
+        cmocka_unit_test(test_run_flags),
+        cmocka_unit_test(test_own_row_takes_a_keys_place),
+        cmocka_unit_test(test_expand),
+        cmocka_unit_test(test_some_keys),
+        cmocka_unit_test(test_help),
+        cmocka_unit_test(test_distance),
+        cmocka_unit_test(test_rivals),
+        cmocka_unit_test(test_strays),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

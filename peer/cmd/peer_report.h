@@ -1,4 +1,4 @@
-/* peer/cmd/report.h -- what `hearsay peer` writes and says while it runs and at the end.
+/* peer/cmd/peer_report.h -- what `hearsay peer` writes and says while it runs and at the end.
  *
  * Under --out: metrics.jsonl (peer/uv/metrics.h), model.safetensors (metadata:
  * run, round, name, version) and summary.json: the last metrics line with the
@@ -12,8 +12,8 @@
  * is the last of them. Lines for people go to stderr, one line redrawn on a
  * terminal.
  */
-#ifndef PEER_CMD_REPORT_H
-#define PEER_CMD_REPORT_H
+#ifndef PEER_CMD_PEER_REPORT_H
+#define PEER_CMD_PEER_REPORT_H
 
 #include "nn/data/data.h"
 #include "peer/cmd/cmd.h"
@@ -25,7 +25,7 @@
 
 struct cmd_monitor; /* peer/cmd/monitor.h */
 
-struct cmd_report
+struct cmd_peer_report
 {
     const struct options *o;
     const char *name, *out;
@@ -51,20 +51,20 @@ struct cmd_report
 };
 
 /* The names of the files under --out; NULL ends. */
-extern const char *const cmd_report_files[];
+extern const char *const cmd_peer_report_files[];
 
 /* The driver's callbacks; `self` is the report. */
-void cmd_report_note(void *self, enum note_level level, const char *text);
-void cmd_report_measured(void *self, const struct node_progress *g);
-bool cmd_report_store(void *self, const struct node *n);
-bool cmd_report_store_handed(void *self, const struct node *n);
-uint32_t cmd_report_again_ms(void *self);
-uint32_t cmd_report_late_ms(void *self);
+void cmd_peer_report_note(void *self, enum note_level level, const char *text);
+void cmd_peer_report_measured(void *self, const struct node_progress *g);
+bool cmd_peer_report_store(void *self, const struct node *n);
+bool cmd_peer_report_store_handed(void *self, const struct node *n);
+uint32_t cmd_peer_report_again_ms(void *self);
+uint32_t cmd_peer_report_late_ms(void *self);
 
 /* Since the process began: `time_s` in what it writes. */
-double cmd_report_seconds(const struct cmd_report *r);
+double cmd_peer_report_seconds(const struct cmd_peer_report *r);
 
 /* After the loop: summary and last words. Returns the process's exit code. */
-int cmd_report_finish(struct cmd_report *r, struct uv_driver *d);
+int cmd_peer_report_finish(struct cmd_peer_report *r, struct uv_driver *d);
 
 #endif
