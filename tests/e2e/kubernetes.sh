@@ -123,10 +123,10 @@ for i in 0 1 2 3 4 5; do
     stop_pod $i || not_ok "pod $i ends with $code"
 done
 check "all leave at SIGTERM" [ ${#address[@]} = 0 ]
-mkdir done && "$HEARSAY" peer --listen 127.0.0.1:0 --key memory-0/cluster.key --name peer-0 --data glyphs --model logreg \
-    --rounds 5 --out done >done.out 2>done.err
+mkdir ended && "$HEARSAY" peer --listen 127.0.0.1:0 --key memory-0/cluster.key --name peer-0 --data glyphs --model logreg \
+    --rounds 5 --out ended >ended.out 2>ended.err
 check "a run of one ends" [ $? = 0 ]
-start again env -i PATH="$work/bin:$PATH" HEARSAY_OUT="$work/done" HEARSAY_KEY="$work/none/key" SECRET_KEY=none sh start.sh
+start again env -i PATH="$work/bin:$PATH" HEARSAY_OUT="$work/ended" HEARSAY_KEY="$work/none/key" SECRET_KEY=none sh start.sh
 check "a pod of a finished run says so" wait_until 20 grep -q '^this run has finished: "text"' again.out
 check "  and stays" alive "$started"
 kill -TERM "$started"
