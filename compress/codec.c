@@ -26,6 +26,11 @@ const struct codec *const codec_all[] = {
     &codec_dorefa, &codec_tern,   &codec_lc3,   &codec_lowrank, &codec_atomo,  NULL,
 };
 
+const char *codec_level(void)
+{
+    return simd_level();
+}
+
 /* Asks memory for what comes later: most that load are on their way through a whole model. */
 uint32_t codec_load(float *restrict v, const float *x, const float *x_hat, size_t n)
 {

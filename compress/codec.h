@@ -245,6 +245,9 @@ struct codec
 /* Every codec, ended by NULL: codec.c. */
 extern const struct codec *const codec_all[];
 
+/* The instructions that codecs use on this CPU: "ref" (what the compiler makes), "avx2", "avx512". */
+const char *codec_level(void);
+
 /* A codec with its arguments. */
 struct codec_stage
 {

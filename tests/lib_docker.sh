@@ -31,9 +31,9 @@ docker_apt_sources()
         | sed 's/^\([^ ]*\) \(.*\)$/deb \1 \2 main/'
 }
 
-# Make the base image by debootstrap, for machines that cannot pull one. The
-# tree is kept as a tar outside of the repository, so that this happens once.
-docker_make_base()
+# Make a bare Debian by debootstrap, for machines that cannot pull an image, and print where it
+# is. The tree is kept as a tar outside of the repository, so that this happens once.
+docker_base_tar()
 {
     local cache=${XDG_CACHE_HOME:-/var/cache}/hearsay-base tar tree mirror
     [ "$(id -u)" = 0 ] && command -v debootstrap >/dev/null || return 1
@@ -57,7 +57,13 @@ docker_make_base()
         tar -C "$tree" -c . >"$tar.part" && mv "$tar.part" "$tar"
         rm -rf "$tree"
     fi
-    docker import "$tar" "$docker_base" >/dev/null
+    echo "$tar"
+}
+
+docker_make_base()
+{
+    local tar
+    tar=$(docker_base_tar) && docker import "$tar" "$docker_base" >/dev/null
 }
 
 # Print the name of a Debian base image that is here now: one there already,

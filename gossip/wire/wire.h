@@ -404,6 +404,9 @@ size_t wire_put_model(uint8_t *out, size_t cap, const struct wire_model *m);
 size_t wire_put_status_req(uint8_t *out, size_t cap);
 size_t wire_put_status(uint8_t *out, size_t cap, const struct wire_status *m);
 
+/* The version of the msgpack-c that is loaded, "4.0.0". */
+const char *wire_msgpack_version(void);
+
 /* The bytes a signature covers, with a domain prefix so that one kind can
  * never be taken for the other. Returns the length; cap >= 2048 is enough. */
 size_t wire_record_signed(uint8_t *out, size_t cap, const struct record *r);

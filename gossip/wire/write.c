@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include <msgpack/pack.h>
+#include <msgpack/version.h>
 
 /* The caller's buffer, being filled. */
 struct out
@@ -464,4 +465,9 @@ size_t wire_vouch_signed(uint8_t *out, size_t cap, const struct vouch *v)
     put_array(&o, FIELDS_VOUCH - 1);
     put_vouch_fields(&o, v);
     return end(&o);
+}
+
+const char *wire_msgpack_version(void)
+{
+    return msgpack_version();
 }

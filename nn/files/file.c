@@ -77,6 +77,11 @@ int file_no_memory(char error[FILE_ERROR_MAX], const char *path)
     return -ENOMEM;
 }
 
+const char *file_zlib_version(void)
+{
+    return zlibVersion();
+}
+
 const char *file_base_name(const char *path)
 {
     const char *slash = strrchr(path, '/');

@@ -88,6 +88,9 @@ __attribute__((warn_unused_result)) int file_list(const char *dir, size_t most, 
                                                   size_t *n, char error[FILE_ERROR_MAX]);
 void file_list_free(char **names, size_t n);
 
+/* The version of the zlib that is loaded, "1.2.13". */
+const char *file_zlib_version(void);
+
 /* What is behind the last slash of a path. */
 const char *file_base_name(const char *path);
 

@@ -91,3 +91,13 @@ int blas_svd(const struct blas_svd *d)
     assert(info >= 0 || info == -4); /* -4: a NaN in a. */
     return info == 0 ? 0 : -EDOM;
 }
+
+const char *blas_library(void)
+{
+    return openblas_get_config();
+}
+
+const char *blas_kernels(void)
+{
+    return openblas_get_corename();
+}

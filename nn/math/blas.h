@@ -61,4 +61,9 @@ size_t blas_svd_work(size_t m, size_t n);
  * or the iteration does not converge. */
 int blas_svd(const struct blas_svd *d);
 
+/* What OpenBLAS says of itself, "OpenBLAS 0.3.21 NO_LAPACKE DYNAMIC_ARCH ...", and the kind of CPU
+ * whose kernels it has chosen here, "SkylakeX". */
+const char *blas_library(void);
+const char *blas_kernels(void);
+
 #endif

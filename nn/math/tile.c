@@ -44,12 +44,22 @@ const struct tile_kernels *const tile_all[] = {
     &tile_kernels_4, NULL};
 
 /* All kernels are asked in turn, the widest first; the last one runs everywhere. */
-void tile_product(const struct tile_product *t)
+static const struct tile_kernels *choose(void)
 {
     const struct tile_kernels *const *kernels = tile_all;
     while (!(*kernels)->runs_here())
         kernels++;
-    (*kernels)->product(t);
+    return *kernels;
+}
+
+void tile_product(const struct tile_product *t)
+{
+    choose()->product(t);
+}
+
+size_t tile_lanes(void)
+{
+    return choose()->lanes;
 }
 
 /* What every kernel is held to. */

@@ -56,10 +56,14 @@ void tile_product_ref(const struct tile_product *t);
 /* One build of the kernels; tile_product() takes the first that runs here. */
 struct tile_kernels
 {
+    size_t lanes; /* Floats of a vector: 16 (AVX-512), 8 (AVX2), 4. */
     bool (*runs_here)(void);
     void (*product)(const struct tile_product *t);
 };
 
 extern const struct tile_kernels *const tile_all[]; /* NULL at the end. */
+
+/* The vectors that tile_product() works with here. */
+size_t tile_lanes(void);
 
 #endif

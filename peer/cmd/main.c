@@ -1,5 +1,6 @@
 /* peer/cmd/main.c -- the program: finds the subcommand, parses, runs it. */
 #include "peer/cmd/cmd.h"
+#include "peer/cmd/version.h"
 #include "peer/sgd/sgd_keys.h"
 
 #include <errno.h>
@@ -147,6 +148,13 @@ static const struct command commands[] = {
          "Curves and bars need gnuplot, graphs graphviz: without them the page has the tables.\n",
      .rows = cmd_report_rows,
      .run = cmd_report},
+    {.name = "completion",
+     .usage = "bash",
+     .summary = "print a script with which bash completes commands, flags and values",
+     .notes = "example:\n"
+              "  source <(hearsay completion bash)\n",
+     .rows = cmd_completion_rows,
+     .run = cmd_completion},
     {.name = NULL},
 };
 
@@ -211,12 +219,24 @@ static int program_help(FILE *out)
           out);
     for (size_t i = 0; commands[i].name; i++)
         fprintf(out, "  %-11s %s\n", commands[i].name, commands[i].summary);
-    fputs("\nhearsay COMMAND --help  lists a command's options; each can come from the\n"
-          "environment as HEARSAY_ and its name (HEARSAY_MIN_PEERS=4).\n"
-          "hearsay --version       prints the version.\n"
-          "Exit codes: 0 ok, 1 failed, 2 bad usage or input, 3 no consensus, 130 interrupted.\n",
-          out);
+    fputs(
+        "\nhearsay COMMAND --help  lists a command's options; each can come from the\n"
+        "environment as HEARSAY_ and its name (HEARSAY_MIN_PEERS=4).\n"
+        "hearsay --version       prints the version and what it was built with (--json: as JSON).\n"
+        "Exit codes: 0 ok, 1 failed, 2 bad usage or input, 3 no consensus, 130 interrupted.\n",
+        out);
     return fflush(out) == 0 ? CMD_OK : CMD_FAILED;
+}
+
+/* Nothing else may stand behind it, so that a mistyped command is not taken for a question. */
+static int version(int argc, char **argv)
+{
+    bool as_json = argc == 3 && strcmp(argv[2], "--json") == 0;
+    if (argc == 2 || as_json)
+        return version_print(as_json);
+    fprintf(stderr, "hearsay --version: found '%.80s', expected --json or nothing\n",
+            argv[strcmp(argv[2], "--json") == 0 ? 3 : 2]);
+    return CMD_USAGE;
 }
 
 static int command_help(const struct command *c)
@@ -287,7 +307,7 @@ int main(int argc, char **argv)
         || strcmp(argv[1], "help") == 0)
         return help(argc, argv);
     if (strcmp(argv[1], "--version") == 0)
-        return print_text("hearsay " HEARSAY_VERSION "\n");
+        return version(argc, argv);
     if (argv[1][0] == '-') {
         fprintf(stderr, "hearsay: unknown flag %s (see hearsay --help)\n", argv[1]);
         return CMD_USAGE;

@@ -130,6 +130,18 @@ int options_parse(struct options *o, const struct command *command, int argc, ch
  * Returns its length; asserts that it fits. */
 size_t options_help(const struct command *command, char out[OPTIONS_HELP_MAX]);
 
+/* A command's flags, and what may stand behind each: for completion. */
+struct options_words_sink
+{
+    /* `name` is NULL for an operand. `words`, borrowed for the call, is NULL for a flag without
+     * a value; else words with blanks between them: values, beginnings of values, which end
+     * with a colon, and FILE or DIR for paths; "" where nothing is known of the value. */
+    void (*row)(void *self, const char *name, const char *words);
+    void *self;
+};
+enum { OPTIONS_WORDS_MAX = 256 };
+void options_words(const struct command *command, const struct options_words_sink *sink);
+
 /* How help and errors call a run key's value: "N", "X", "SPEC", or its choices. */
 const char *options_key_arg(const struct run_key *key);
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # tests/e2e/compose.sh -- deploy/compose.yml on a real engine: four peers train
-# glyphs; then once more, and one container is killed on the way.
+# glyphs, and `up` again changes nothing; once more, and one container is killed on the way; fewer than
+# --min-peers; and a restart policy.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 # shellcheck source=tests/lib_docker.sh
@@ -94,6 +95,22 @@ begin four
 check "four: all end" wait_until 180 over
 results four "${ids[@]}"
 
+# sums: of every file that the containers have left.
+sums()
+{
+    local id
+    for id in "${ids[@]}"; do
+        fetch "$id"
+        find "$host" -type f -exec md5sum {} +
+    done | sort -k 2
+}
+before=$(sums)
+check "again: up" eval 'dc up -d --no-build >again-up.out 2>&1'
+check "again: all end" wait_until 60 over
+check "again: each says that it has finished" [ "$(dc logs peer 2>/dev/null | grep -c 'this run has finished before')" = 4 ]
+check "again: with the exit code of then" [ "$(docker inspect -f '{{.State.ExitCode}}' "${ids[@]}" | sort -u)" = 0 ]
+check "again: what they left is as it was: $(wc -l <<<"$before") files" [ "$(sums)" = "${before:-nothing}" ]
+
 begin killed
 victim=${ids[2]}
 survivors=("${ids[0]}" "${ids[1]}" "${ids[3]}")
@@ -108,5 +125,39 @@ check "killed: $(cut -c 1-12 <<<"$victim") is dead at round $(last_round "$host/
     [ "$(docker inspect -f '{{.State.Running}}' "$victim")" = false ]
 check "killed: the others end" wait_until 180 over
 results killed "${survivors[@]}"
+
+# Fewer than --min-peers say so, and for whom they wait.
+down
+PEERS=8 dc up -d --no-build --scale peer=2 >fewer-up.out 2>&1
+# shellcheck disable=SC2317
+waiting()
+{
+    [ "$(dc logs peer 2>/dev/null | grep -c 'waiting for members: 2 of 8 (--min-peers) are here')" -ge 2 ]
+}
+check "fewer: two of eight say that they wait" wait_until 60 waiting
+
+# restart: always. What is killed inside comes back by itself, from its volume.
+printf 'services:\n  peer:\n    restart: always\n' >always.yml
+compose="$compose -f $root/deploy/compose.yml -f $work/always.yml"
+export HEARSAY_MODEL=logreg HEARSAY_EPOCHS='' HEARSAY_ROUNDS=1000000
+begin always
+check "always: the run is under way" wait_until 90 under_way
+victim=${ids[2]} process=$(docker inspect -f '{{.State.Pid}}' "${ids[2]}")
+kill -KILL "$process"
+# shellcheck disable=SC2317
+back()
+{
+    [ "$(docker inspect -f '{{.RestartCount}} {{.State.Running}}' "$victim")" = "1 true" ]
+}
+check "always: the engine starts it again" wait_until 60 back
+fetch "$victim"
+at=$(last_round "$host/metrics.jsonl")
+# shellcheck disable=SC2317
+further()
+{
+    fetch "$victim" && round_at_least "$host/metrics.jsonl" $((at + 20))
+}
+check "always: it goes on behind round $at" wait_until 90 further
+check "always: and is the member that it was" [ "$(docker logs "$victim" 2>&1 | grep -oE '[^ ]+ is [0-9a-f]{64}$' | uniq | wc -l)" = 1 ]
 
 e2e_end

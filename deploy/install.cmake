@@ -1,0 +1,55 @@
+# deploy/install.cmake -- what `cmake --install` puts beside the program, and the .deb that `cpack` makes.
+#
+#   cmake --install build/release --prefix /usr/local
+#   cmake -S . -B build/release -DCMAKE_INSTALL_PREFIX=/usr && cpack --config build/release/CPackConfig.cmake -B build
+#
+# Included by the top-level CMakeLists.txt where deploy/ is there.
+
+# What is installed is the program, and so nobody has to build the tests for it.
+set(CMAKE_SKIP_INSTALL_ALL_DEPENDENCY ON)
+
+# The completion is printed by the program itself, and the texts that Debian wants compressed are,
+# all of it while installing: a build needs neither of it.
+if(CMAKE_CROSSCOMPILING)
+  message(STATUS "cross-compiling: no completion is installed")
+else()
+  install(CODE "execute_process(COMMAND \"$<TARGET_FILE:hearsay>\" completion bash
+    OUTPUT_FILE \"${PROJECT_BINARY_DIR}/hearsay.bash\" COMMAND_ERROR_IS_FATAL ANY)")
+  install(FILES ${PROJECT_BINARY_DIR}/hearsay.bash RENAME hearsay
+    DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+endif()
+
+# compressed(FILE NAME WHERE): FILE.gz as WHERE/NAME.gz, without the time, so that builds are alike.
+function(compressed FILE NAME WHERE)
+  install(CODE "execute_process(COMMAND gzip -9nc \"${PROJECT_SOURCE_DIR}/deploy/${FILE}\"
+    OUTPUT_FILE \"${PROJECT_BINARY_DIR}/${NAME}.gz\" COMMAND_ERROR_IS_FATAL ANY)")
+  install(FILES ${PROJECT_BINARY_DIR}/${NAME}.gz DESTINATION ${WHERE})
+endfunction()
+compressed(hearsay.1 hearsay.1 ${CMAKE_INSTALL_MANDIR}/man1)
+compressed(debian/changelog changelog ${CMAKE_INSTALL_DOCDIR})
+
+install(FILES README.md deploy/debian/copyright DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(FILES deploy/compose.yml DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples)
+install(DIRECTORY deploy/slurm deploy/kubernetes deploy/systemd DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples
+  PATTERN hearsay@.service EXCLUDE)
+install(FILES deploy/systemd/hearsay@.service DESTINATION lib/systemd/system)
+
+# ---- The Debian package. ----
+
+set(CPACK_GENERATOR DEB)
+set(CPACK_PACKAGE_NAME hearsay)
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "train one model on many machines without a server")
+set(CPACK_PACKAGE_DESCRIPTION "Peers run local SGD on their own part of the data and exchange compressed
+differences of their models with a few neighbours over encrypted TCP links
+(CHOCO-SGD), until all of them hold the same model. One program trains with
+several peers on one machine, as one peer of a cluster, or over a simulated
+network, and measures accuracy, the distance between the models and bytes sent.")
+set(CPACK_PACKAGE_CONTACT "hearsay developers <hearsay@localhost>")
+set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+set(CPACK_STRIP_FILES ON)
+set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_SECTION science)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)   # What the program is linked with; needs dpkg-dev.
+set(CPACK_DEBIAN_PACKAGE_SUGGESTS "bash-completion")
+include(CPack)

@@ -1,0 +1,156 @@
+/* peer/cmd/completion.c -- `hearsay completion bash`: a script with which bash completes this program.
+ *
+ * The script is a table and the code that reads it. The table is printed from the rows of all
+ * commands, a line a flag, so that a new flag needs no line here:
+ *
+ *   local --policy sync async ssp:     values, or beginnings of values
+ *   local --out DIR                    paths: FILE, DIR, and :FILE behind a colon
+ *   local --peers -                    any value: nothing is known of it
+ *   local --fresh                      no value
+ *   eval FILE                          an operand
+ */
+#include "compress/codec.h"
+#include "peer/cmd/cmd.h"
+#include "topology/topology.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* clang-format off */
+const struct option_row cmd_completion_rows[] = {
+    {.name = "shell", .kind = OPTION_OPERAND, .arg = "bash", .required = true,
+     .help = "the shell that is to complete: bash"},
+    {.name = NULL},
+};
+/* clang-format on */
+
+/* Bash cuts words at = and :, too, and puts the candidates in place of the last piece only. So
+ * the words are taken from the line itself, and what stands in front of that piece is cut off. */
+static const char *const script[] = {
+    "_hearsay_values() # WORD KIND...: what may stand for the word, one a line\n"
+    "{\n"
+    "    local word=$1 kind\n"
+    "    shift\n"
+    "    for kind; do\n"
+    "        case $kind in\n"
+    "        -) ;;\n"
+    "        FILE) compgen -f -- \"$word\" ;;\n"
+    "        DIR) compgen -d -- \"$word\" ;;\n"
+    "        :FILE) [[ $word != *:* ]] || compgen -f -P \"${word%%:*}:\" -- \"${word#*:}\" ;;\n"
+    "        *) [[ $kind != \"$word\"* ]] || printf '%s\\n' \"$kind\" ;;\n"
+    "        esac\n"
+    "    done\n"
+    "}\n",
+    "\n"
+    "_hearsay_of() # COMMAND NAME: the kinds in its row; fails where there is none, or no value\n"
+    "{\n"
+    "    local command name kinds\n"
+    "    while read -r command name kinds; do\n"
+    "        [[ $command != \"$1\" || $name != \"$2\" ]] || { echo \"$kinds\"; [[ -n $kinds ]]; "
+    "return; }\n"
+    "    done <<<\"$_hearsay_rows\"\n"
+    "    return 1\n"
+    "}\n",
+    "\n"
+    "_hearsay_names() # COMMAND: its flags, and the kinds of its operands\n"
+    "{\n"
+    "    local command name kinds\n"
+    "    while read -r command name kinds; do\n"
+    "        [[ $command != \"$1\" ]] || echo \"$name\"\n"
+    "    done <<<\"$_hearsay_rows\"\n"
+    "}\n",
+    "\n"
+    "_hearsay()\n"
+    "{\n"
+    "    local line=${COMP_LINE:0:COMP_POINT} piece=${COMP_WORDS[COMP_CWORD]} words word kinds "
+    "front=\n"
+    "    read -ra words <<<\"$line\"\n"
+    "    [[ $line != *[[:space:]] ]] || words+=('')\n"
+    "    word=${words[-1]}\n"
+    "    [[ $piece != [=:] ]] || piece=\n"
+    "    front=${word%\"$piece\"}\n"
+    "    if ((${#words[@]} <= 2)); then\n"
+    "        kinds=\"$(cut -d ' ' -f 1 <<<\"$_hearsay_rows\" | sort -u) help --help --version\"\n"
+    "    elif [[ ${words[1]} == help ]]; then\n"
+    "        kinds=$(cut -d ' ' -f 1 <<<\"$_hearsay_rows\" | sort -u)\n"
+    "    elif [[ $word == --*=* ]] && kinds=$(_hearsay_of \"${words[1]}\" \"${word%%=*}\"); then\n"
+    "        front=${front#\"${word%%=*}=\"} word=${word#*=}\n"
+    "    elif ! kinds=$(_hearsay_of \"${words[1]}\" \"${words[-2]}\"); then\n"
+    "        kinds=$(_hearsay_names \"${words[1]}\")\n"
+    "    fi\n"
+    "    mapfile -t COMPREPLY < <(_hearsay_values \"$word\" $kinds)\n"
+    "    COMPREPLY=(\"${COMPREPLY[@]#\"$front\"}\")\n"
+    "    [[ ! -e ${COMPREPLY[0]-} ]] || compopt -o filenames\n"
+    "    [[ ${#COMPREPLY[@]} != 1 || ${COMPREPLY[0]} != *: ]] || compopt -o nospace\n"
+    "}\n"
+    "complete -F _hearsay hearsay\n",
+};
+
+/* A command whose rows are being printed. */
+struct rows
+{
+    const char *command;
+};
+
+/* With a colon where the topology's help has one behind the name: "regular:K -- ...". */
+static void print_topologies(void)
+{
+    for (const struct topology *const *t = topology_all; *t != NULL; t++)
+        printf(" %s%s", (*t)->name, (*t)->help[strlen((*t)->name)] == ':' ? ":" : "");
+    printf(" :FILE"); /* "edges:FILE" */
+}
+
+static void print_codecs(void)
+{
+    for (const struct codec *const *c = codec_all; *c != NULL; c++)
+        printf(" %s", (*c)->name);
+}
+
+static void print_data(void)
+{
+    printf(" glyphs FILE :FILE");
+}
+
+/* Specs, of which the rows say that they are specs and no more. */
+static const struct
+{
+    const char *flag;
+    void (*print)(void);
+} specs[] = {
+    {"topology", print_topologies}, {"final-topology", print_topologies},
+    {"compress", print_codecs},     {"final-compress", print_codecs},
+    {"data", print_data},
+};
+
+static void print_row(void *self, const char *name, const char *words)
+{
+    const struct rows *r = self;
+    bool any = words == NULL || words[0] != '\0';
+    printf("%s%s%s", r->command, name != NULL ? " --" : "", name != NULL ? name : "");
+    if (words != NULL && words[0] != '\0')
+        printf(" %s", words);
+    for (size_t i = 0; name != NULL && i < sizeof specs / sizeof *specs; i++)
+        if (strcmp(name, specs[i].flag) == 0) {
+            specs[i].print();
+            any = true;
+        }
+    puts(any ? "" : " -");
+}
+
+int cmd_completion(const struct options *o)
+{
+    const char *shell = options_text(o, "shell");
+    if (strcmp(shell, "bash") != 0)
+        return cmd_fail(o, CMD_USAGE, "found '%.80s', expected bash", shell);
+    puts("# bash completion of hearsay, as `hearsay completion bash` prints it.\n_hearsay_rows='");
+    for (const struct command *c = o->world->commands; c->name != NULL; c++) {
+        struct rows rows = {.command = c->name};
+        const struct options_words_sink sink = {.row = print_row, .self = &rows};
+        options_words(c, &sink);
+        printf("%s --help\n", c->name);
+    }
+    puts("'\n");
+    for (size_t i = 0; i < sizeof script / sizeof *script; i++)
+        fputs(script[i], stdout);
+    return cmd_finish(o);
+}

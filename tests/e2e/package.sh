@@ -1,0 +1,85 @@
+#!/usr/bin/env bash
+# tests/e2e/package.sh -- the Debian package: made from a build, installed in a bare Debian, where the
+# program trains and the unit is sound; and gone again.
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/../lib.sh"
+# shellcheck source=tests/lib_docker.sh
+. "$root/tests/lib_docker.sh"
+e2e_begin
+
+[ "$(id -u)" = 0 ] || skip "only root can install a package"
+for need in cpack dpkg-shlibdeps unshare; do
+    command -v "$need" >/dev/null || skip "there is no $need here"
+done
+config=$(dirname "$HEARSAY")/CPackConfig.cmake
+[ -e "$config" ] || skip "$HEARSAY is not in a build directory"
+! "$HEARSAY" --version | grep -qE '^sanitizers +[^n ]' || skip "a build with sanitizers is not for others"
+tar=$(docker_base_tar) || skip "there is no bare Debian here, and debootstrap makes none"
+
+check "cpack makes a package" eval 'bounded cpack --config "$config" -B "$work/deb" >cpack.out 2>cpack.err'
+deb=$(ls deb/hearsay_*.deb)
+files=$(dpkg-deb -c "$deb" | awk '{ print $NF }')
+for file in ./usr/bin/hearsay ./usr/share/man/man1/hearsay.1.gz ./usr/share/bash-completion/completions/hearsay \
+    ./usr/lib/systemd/system/hearsay@.service ./usr/share/doc/hearsay/copyright ./usr/share/doc/hearsay/README.md \
+    ./usr/share/doc/hearsay/examples/systemd/peer.env ./usr/share/doc/hearsay/examples/slurm/hearsay.sbatch \
+    ./usr/share/doc/hearsay/examples/kubernetes/statefulset.yaml; do
+    check "  with $file" grep -qxF "$file" <<<"$files"
+done
+check "  all of it root's" [ "$(dpkg-deb -c "$deb" | awk '{ print $2 }' | sort -u)" = root/root ]
+if command -v lintian >/dev/null; then
+    # The maintainer has no address.
+    lintian --allow-root --suppress-tags bogus-mail-host,bogus-mail-host-in-debian-changelog "$deb" >lintian.out 2>&1
+    check "  lintian finds nothing: $(grep -m 1 ^[EW]: lintian.out)" [ -z "$(grep ^[EW]: lintian.out)" ]
+fi
+
+# A bare Debian, with processes and mounts of its own. What it fetches is kept beside its tar.
+mkdir tree && tar -C tree -xf "$tar" && cp /etc/resolv.conf tree/etc/resolv.conf && cp "$deb" tree/hearsay.deb
+inside()
+{
+    # shellcheck disable=SC2016 # For the inner shell.
+    bounded unshare --mount --pid --fork --kill-child sh -c '
+        mount -t proc proc tree/proc && mount --bind /dev tree/dev || exit 125
+        exec chroot tree env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive \
+            OPENBLAS_NUM_THREADS=1 "$@"' inside "$@" </dev/null
+}
+kept=$(dirname "$tar")/archives
+mkdir -p "$kept" tree/var/cache/apt/archives
+cp "$kept"/*.deb tree/var/cache/apt/archives 2>/dev/null
+inside true || skip "no mounts here"
+check "there is no hearsay in a bare Debian" eval '! inside which hearsay >/dev/null'
+if ! inside apt-get -qq update >update.out 2>&1; then
+    skip "no package archive answers: $(tail -n 1 update.out)"
+fi
+check "apt installs it, and what it needs" eval \
+    'inside apt-get -qq -y --no-install-recommends -o APT::Keep-Downloaded-Packages=true install /hearsay.deb >install.out 2>&1'
+cp -n tree/var/cache/apt/archives/*.deb "$kept"
+check "it is the version that was built" [ "$(inside hearsay --version | head -n 1)" = "$("$HEARSAY" --version | head -n 1)" ]
+check "no library is missing, and none is of the build's" eval \
+    '! inside ldd /usr/bin/hearsay | grep -qE "not found|/build/"'
+check "hearsay local trains there" eval \
+    'inside hearsay local --peers 4 --topology ring --model logreg --data glyphs --rounds 20 --out /run/out --seed 1 >local.out 2>local.err'
+check "  with consensus: $(tail -n 1 local.out)" grep -q '^consensus of 4 of 4 peers' local.out
+check "  and four models" [ "$(find tree/run/out -name model.safetensors | wc -l)" = 4 ]
+check "bash completes it there" [ "$(inside bash -c '. /usr/share/bash-completion/completions/hearsay
+    COMP_LINE="hearsay loc" COMP_POINT=11 COMP_WORDS=(hearsay loc) COMP_CWORD=1; _hearsay 2>/dev/null; echo "${COMPREPLY[*]}"')" = local ]
+
+# ---- The unit. ----
+
+unit=hearsay@a.service
+if command -v systemd-analyze >/dev/null; then
+    cp -rn /usr/lib/systemd/system/. tree/usr/lib/systemd/system/ # A bare Debian has no systemd.
+    check "systemd finds no fault with the unit" eval \
+        'systemd-analyze --root="$work/tree" --man=no verify "$unit" >verify.out 2>&1 && [ ! -s verify.out ]'
+    sed 's/^/# /' verify.out
+    systemd-analyze --root="$work/tree" --offline=true --no-pager security "$unit" >security.out 2>&1
+    exposure=$(sed -nE 's/.*exposure level for .*: ([0-9.]+) .*/\1/p' security.out)
+    check "  and little that it is exposed to: ${exposure:-unknown} of 10" within "${exposure:-none}" 0 2
+fi
+# What the unit's variables say is what the program reads.
+for variable in $(sed -nE 's/^#?(HEARSAY_[A-Z_]+)=.*/\1/p' tree/usr/share/doc/hearsay/examples/systemd/peer.env) HEARSAY_KEY HEARSAY_OUT; do
+    check "  $variable is an option of hearsay peer" grep -qE "[(; ]$variable\)" <("$HEARSAY" peer --help)
+done
+
+check "apt removes it" eval 'inside apt-get -qq -y purge hearsay >purge.out 2>&1'
+check "  and nothing of it stays" [ -z "$(find tree/usr tree/etc tree/var/lib/dpkg/info -name '*hearsay*')" ]
+e2e_end
