@@ -1,5 +1,7 @@
 /* peer/cmd/main.c -- the program: finds the subcommand, parses, runs it. */
 #include "peer/cmd/cmd.h"
+
+#include "nn/math/near.h"
 #include "peer/sgd/sgd_keys.h"
 
 #include <errno.h>
@@ -130,6 +132,15 @@ static const struct command commands[] = {
      .rows = cmd_eval_rows,
      .stray = "data",
      .run = cmd_eval},
+    {.name = "inspect",
+     .usage = "FILE|SPEC [options]",
+     .summary = "show what a model file holds, or a model spec comes to",
+     .notes = "examples:\n"
+              "  hearsay inspect out/peer-0/model.safetensors\n"
+              "  hearsay inspect resnet:20 --data cifar10:DIR\n",
+     .rows = cmd_inspect_rows,
+     .stray = "data",
+     .run = cmd_inspect},
     {.name = NULL},
 };
 
@@ -163,17 +174,12 @@ static const struct command *find_command(const char *name)
 
 static int unknown_command(const char *name)
 {
-    const struct command *best = NULL;
+    struct near near = {.found = name};
+    char question[64];
     for (size_t i = 0; commands[i].name; i++)
-        if (options_near(name, commands[i].name)
-            && (best == NULL
-                || options_distance(name, commands[i].name) < options_distance(name, best->name)))
-            best = &commands[i];
-    if (best)
-        fprintf(stderr, "hearsay: unknown command %s, did you mean %s? (see hearsay --help)\n",
-                name, best->name);
-    else
-        fprintf(stderr, "hearsay: unknown command %s (see hearsay --help)\n", name);
+        near_try(&near, commands[i].name);
+    fprintf(stderr, "hearsay: unknown command %s%s (see hearsay --help)\n", name,
+            near_question(&near, question, sizeof question));
     return CMD_USAGE;
 }
 

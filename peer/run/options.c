@@ -7,6 +7,7 @@
  */
 #include "peer/run/options.h"
 
+#include "nn/math/near.h"
 #include "nn/math/number.h"
 
 #include <assert.h>
@@ -277,13 +278,11 @@ static void unknown_flag(const struct options *o, const char *element,
         snprintf(error, OPTIONS_ERROR_MAX, "--%s is a flag of hearsay %s only", name, owners);
         return;
     }
-    const char *best = NULL;
-    for (uint32_t i = 0; i < o->n && name[0]; i++) {
-        const char *known = o->values[i].row->name;
-        if (o->values[i].row->kind != OPTION_OPERAND && options_near(name, known)
-            && (best == NULL || options_distance(name, known) < options_distance(name, best)))
-            best = known;
-    }
+    struct near near = {.found = name};
+    for (uint32_t i = 0; i < o->n && name[0]; i++)
+        if (o->values[i].row->kind != OPTION_OPERAND)
+            near_try(&near, o->values[i].row->name);
+    const char *best = near_meant(&near);
     snprintf(error, OPTIONS_ERROR_MAX, "unknown flag %.*s%s%s%s", n < 120 ? (int)n : 120, element,
              best != NULL ? ", did you mean --" : "", best != NULL ? best : "",
              best != NULL ? "?" : "");

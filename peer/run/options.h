@@ -154,10 +154,4 @@ bool options_stray(const struct command *commands, const char *variable, const c
 enum { OPTIONS_OWNERS_MAX = 120 };
 bool options_owners(const struct command *commands, const char *name, char out[OPTIONS_OWNERS_MAX]);
 
-/* Edit distance with swaps of neighbours (optimal string alignment), texts
- * of up to 63 bytes; longer ones count as far apart. */
-size_t options_distance(const char *a, const char *b);
-/* Is b near enough to a to be what was meant? */
-bool options_near(const char *a, const char *b);
-
 #endif

@@ -1,0 +1,111 @@
+#!/usr/bin/env bash
+# tests/e2e/models.sh -- saved models: what is in one, what it says, what it answers.
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/../lib.sh"
+e2e_begin
+
+# run NAME ARGS...: ends with 0; output in NAME.out, NAME.err.
+run()
+{
+    local name=$1
+    shift
+    bounded "$HEARSAY" "$@" >"$name.out" 2>"$name.err" </dev/null
+    check "$name: hearsay $1 ends with 0" [ $? = 0 ]
+}
+
+# refused TEXT PATTERN ARGS...: exit code 2, one line that fits the pattern, nothing on stdout.
+refused()
+{
+    local text=$1 pattern=$2 code
+    shift 2
+    bounded "$HEARSAY" "$@" >refused.out 2>refused.err </dev/null
+    code=$?
+    check "$text" [ "$code" = 2 -a ! -s refused.out -a "$(wc -l <refused.err)" = 1 ]
+    check "$text: says so" grep -qE -- "$pattern" refused.err
+}
+
+# json NAME EXPRESSION: a Python expression of j, the object in NAME.out, is true.
+json()
+{
+    python3 -c 'import json, sys; j = json.load(open(sys.argv[1] + ".out")); sys.exit(not eval(sys.argv[2]))' "$1" "$2"
+}
+
+# ---- hearsay inspect ----
+
+run trained train --model lenet5 --rounds 3 --seed "$seed" --out trained
+model=trained/model.safetensors
+run file inspect "$model" --json
+check "inspect: a file's tensors, as Python finds them" python3 - "$model" file.out <<'PY'
+import json, math, struct, sys
+raw = open(sys.argv[1], "rb").read()
+n = struct.unpack("<Q", raw[:8])[0]
+header = json.loads(raw[8:8 + n])
+meta = header.pop("__metadata__")
+j = json.load(open(sys.argv[2]))
+assert j["bytes"] == len(raw) and j["finite"] is True and j["unlike"] is None
+assert [j[k] for k in ("run", "round", "name", "version")] == [meta[k] for k in ("run", "round", "name", "version")]
+assert [t["name"] for t in j["tensors"]] == sorted(header, key=lambda k: header[k]["data_offsets"])
+for t in j["tensors"]:
+    h = header[t["name"]]
+    a, b = h["data_offsets"]
+    v = struct.unpack("<%df" % ((b - a) // 4), raw[8 + n + a:8 + n + b])
+    assert t["shape"] == h["shape"] and t["dtype"] == h["dtype"] and t["bytes"] == b - a and t["trained"] is True
+    assert math.isclose(t["sum"], math.fsum(v), rel_tol=1e-9, abs_tol=1e-9), t
+    assert math.isclose(t["norm"], math.sqrt(math.fsum(x * x for x in v)), rel_tol=1e-9), t
+assert j["n_params"] == j["n_trained"] == 61706
+PY
+run people inspect "$model"
+check "inspect: for people, too" eval 'grep -qE "^fc3.weight +10x84 +F32 +3360 +yes" people.out && grep -q "^round *3 of 3" people.out'
+run spec inspect resnet:20 --data cifar10 --json
+check "inspect: a spec: parameters, work, and what is not trained" json spec 'j["n_params"] == 271098 and j["n_trained"] == 269722 \
+    and j["multiply_adds"] == 40551040 and j["file"] is None \
+    and [t["trained"] for t in j["tensors"] if "running" in t["name"]] == [False] * 38'
+run sparse inspect logreg --data libsvm/123x2/pm --json
+check "inspect: work that hangs on the sample is null" json sparse 'j["multiply_adds"] is None and j["n_params"] == 248'
+for spec in logreg mlp:10-5-2 lenet5 vgg11 resnet:8 lstm:32 gpt:1x32; do
+    run "spec" inspect "$spec"
+done
+
+# A file with a NaN is shown, and its sums are unknown; one of another run's shapes is told.
+python3 - "$model" <<'PY'
+import json, struct, sys
+raw = bytearray(open(sys.argv[1], "rb").read())
+n = struct.unpack("<Q", raw[:8])[0]
+header = json.loads(raw[8:8 + n])
+at = 8 + n + header["fc1.bias"]["data_offsets"][0]
+struct.pack_into("<f", raw, at, float("nan"))
+open("nan.safetensors", "wb").write(raw)
+def put(path, header, data):
+    text = json.dumps(header).encode()
+    open(path, "wb").write(struct.pack("<Q", len(text)) + text + data)
+one = lambda name, meta: dict({name: dict(dtype="F32", shape=[1], data_offsets=[0, 4])}, __metadata__=meta)
+put("other.safetensors", one("fc9.weight", header["__metadata__"]), bytes(4))
+put("foreign.safetensors", one("w\x1b[31m", {"run": "no run\x1b", "name": "\x1b[2J"}), bytes(4))
+open("cut.safetensors", "wb").write(raw[:len(raw) - 5])
+open("long.safetensors", "wb").write(struct.pack("<Q", 2**63) + b"{" + bytes(100))
+PY
+run nan inspect nan.safetensors --json
+check "inspect: what is not finite is null" json nan 'j["finite"] is False \
+    and [t["name"] for t in j["tensors"] if t["sum"] is None and t["norm"] is None and not t["finite"]] == ["fc1.bias"]'
+run other inspect other.safetensors --json
+check "inspect: a tensor that its run has not is named" json other 'j["unlike"] == "fc9.weight" and j["n_trained"] is None'
+run foreign inspect foreign.safetensors
+check "inspect: control characters of a file reach no terminal" eval '! grep -q "$(printf "\033")" foreign.out'
+refused "inspect: a file that was cut" 'cut.safetensors: data: found [0-9]+ bytes, expected [0-9]+' inspect cut.safetensors
+refused "inspect: a header without end" 'long.safetensors: header length: found' inspect long.safetensors
+refused "inspect: neither file nor spec" 'no file of that name, and no model "resnet:21"' inspect resnet:21
+refused "inspect: a file that is not there" 'nothing.safetensors: .*No such file' inspect nothing.safetensors
+refused "inspect: a directory" 'found a directory' inspect ./trained
+refused "inspect: data that do not fit the spec" 'takes images' inspect resnet:20 --data text/128
+refused "inspect: --norm of a model without" '^hearsay inspect: --norm: only with a model that has norms' inspect lenet5 --norm group
+
+# ---- A file that is not the model's ----
+
+refused "eval: another model's file" 'tensor conv1.weight: the model has none of that name.* fc1.weight, fc1.bias' \
+    eval "$model" --model logreg
+refused "train: --init of another shape" 'shape of conv1.weight: found 6x1x5x5, expected 16x1x3x3' \
+    train --model resnet:20 --rounds 1 --init "$model"
+refused "train: --init with a tensor that is no other's" 'tensor fc9.weight: .*, did you mean fc[123].weight\?' \
+    train --model lenet5 --rounds 1 --init other.safetensors
+
+e2e_end

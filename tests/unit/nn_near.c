@@ -1,0 +1,88 @@
+/* tests/unit/nn_near.c -- the name that was meant: distances, the nearest of some, and what is said. */
+#include "nn/math/near.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+static void distances_count_mistakes(void **state)
+{
+    (void)state;
+    assert_int_equal(near_distance("", ""), 0);
+    assert_int_equal(near_distance("abc", ""), 3);
+    assert_int_equal(near_distance("local", "lcoal"), 1);
+    assert_int_equal(near_distance("kitten", "sitting"), 3);
+    assert_int_equal(near_distance("peers", "peer"), 1);
+    assert_true(near_enough("topolgy", "topology"));
+    assert_true(near_enough("loacl", "local"));
+    assert_true(near_enough("pear", "peer"));
+    assert_false(near_enough("foo", "sim"));
+    assert_false(near_enough("x", "eval"));
+}
+
+static void the_nearest_is_found_in_any_order(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"star", "ring", "torus", "complete"};
+    for (size_t first = 0; first < 4; first++) {
+        struct near near = {.found = "rign"};
+        assert_null(near_meant(&near));
+        for (size_t i = 0; i < 4; i++)
+            near_try(&near, names[(first + i) % 4]);
+        assert_string_equal(near_meant(&near), "ring");
+    }
+}
+
+/* A long name bears more mistakes: a short one that is no further off is not meant. */
+static void what_is_near_enough_comes_first(void **state)
+{
+    (void)state;
+    struct near near = {.found = "abdefghi"};
+    near_try(&near, "ab");
+    assert_null(near_meant(&near));
+    near_try(&near, "abcdefghijkl");
+    assert_string_equal(near_meant(&near), "abcdefghijkl");
+    near_try(&near, "ab");
+    assert_string_equal(near_meant(&near), "abcdefghijkl");
+}
+
+static void nothing_near_is_said_to_be_nothing(void **state)
+{
+    (void)state;
+    char text[32];
+    struct near near = {.found = "zzzz"};
+    near_try(&near, "ring");
+    assert_string_equal(near.best, "ring");
+    assert_null(near_meant(&near));
+    assert_string_equal(near_question(&near, text, sizeof text), "");
+    near = (struct near){.found = "Ring"};
+    near_try(&near, "ring");
+    assert_string_equal(near_question(&near, text, sizeof text), ", did you mean ring?");
+}
+
+static void choices_are_tried_one_by_one(void **state)
+{
+    (void)state;
+    char room[NEAR_CHOICES_MAX];
+    struct near near = {.found = "asinc"};
+    near_try_choices(&near, "sync|async|ssp:N", room);
+    assert_string_equal(near_meant(&near), "async");
+    near = (struct near){.found = "spp:2"};
+    near_try_choices(&near, "sync|async|ssp:N", room);
+    assert_string_equal(near_meant(&near), "ssp:N");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(distances_count_mistakes),
+        cmocka_unit_test(the_nearest_is_found_in_any_order),
+        cmocka_unit_test(what_is_near_enough_comes_first),
+        cmocka_unit_test(nothing_near_is_said_to_be_nothing),
+        cmocka_unit_test(choices_are_tried_one_by_one),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
