@@ -26,7 +26,7 @@ struct near
 {
     const char *found; /* Set by the caller, before the first name is tried. */
     const char *best;  /* The nearest so far, however far; NULL before the first. */
-    size_t distance;   /* Of that one. */
+    size_t distance;   /* How far that one is. */
 };
 
 /* Try a name; of two at one distance the first stays. */

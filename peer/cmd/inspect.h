@@ -37,9 +37,8 @@ struct cmd_inspect
     char run_why[RUN_ERROR_MAX]; /* Why there is no run; "" where there is one, or none is said. */
     struct model model;          /* The run's or the spec's, where has_model. */
     bool has_model;
-    const char
-        *unlike; /* A file's tensor that its run's model has not, or the other way round; NULL:
-                         * none. */
+    /* A tensor that the file has and its run's model has not, or the other way round; NULL: none. */
+    const char *unlike;
     char kind[DATA_KIND_MAX]; /* Data of the model. */
 };
 
