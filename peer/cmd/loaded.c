@@ -29,6 +29,15 @@ static int read_run(const struct options *o, const char *path, struct run *run)
     return code;
 }
 
+/* Commands for models without norms have no --norm. */
+static bool given(const struct options *o, const char *name)
+{
+    const struct option_row *row = o->command->rows;
+    while (row->name != NULL && strcmp(row->name, name) != 0)
+        row++;
+    return row->name != NULL && options_given(o, name);
+}
+
 /* The run of --model, --norm and --data, the rest being defaults. */
 static int make_run(const struct options *o, const struct cmd_loaded *l, const char *kind,
                     struct run *run)
@@ -37,8 +46,7 @@ static int make_run(const struct options *o, const struct cmd_loaded *l, const c
     char error[RUN_ERROR_MAX];
     static struct run_flags flags = {.trainer = &sgd_keys};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (options_given(o, names[i])
-            && run_flags_set(&flags, names[i], options_text(o, names[i]), error))
+        if (given(o, names[i]) && run_flags_set(&flags, names[i], options_text(o, names[i]), error))
             return cmd_fail(o, CMD_USAGE, "%s", error);
     const char *data = l->data_spec[0] ? l->data_spec : kind;
     if (data != NULL && run_flags_set(&flags, "data", data, error))
@@ -70,7 +78,7 @@ int cmd_loaded_run(struct cmd_loaded *l, const struct options *o, const char *ki
         return cmd_fail(o, CMD_USAGE,
                         "%s is a directory, expected a file, such as %s/model.safetensors", path,
                         path);
-    if (options_given(o, "norm") && !options_given(o, "model"))
+    if (given(o, "norm") && !options_given(o, "model"))
         return cmd_fail(o, CMD_USAGE, "--norm: only with --model: the file's run says it");
     int code = read_data_spec(o, l);
     if (code != CMD_OK)

@@ -7,9 +7,9 @@
  * how that is normalised. Only where the data lie has to be told. A file without, as PyTorch
  * writes it, is read with --model.
  *
- * A command has the rows CMD_ROW_MODEL_FILE, CMD_ROW_MODEL_SPEC, CMD_ROW_MODEL_NORM and one called
- * "data", and calls what it needs in the order below. Each returns an exit code, with a line on
- * stderr where it is not CMD_OK.
+ * A command has the rows CMD_ROW_MODEL_FILE, CMD_ROW_MODEL_SPEC and one called "data", of models
+ * with norms CMD_ROW_MODEL_NORM, too, and calls what it needs in the order below. Each returns an
+ * exit code, with a line on stderr where it is not CMD_OK.
  */
 #ifndef PEER_CMD_LOADED_H
 #define PEER_CMD_LOADED_H

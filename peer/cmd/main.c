@@ -141,6 +141,14 @@ static const struct command commands[] = {
      .rows = cmd_inspect_rows,
      .stray = "data",
      .run = cmd_inspect},
+    {.name = "generate",
+     .usage = "MODEL [--prompt TEXT] [options]",
+     .summary = "continue a text with an lstm or gpt that was trained on one",
+     .notes = "example:\n"
+              "  hearsay generate gpt/model.safetensors --prompt \"ROMEO:\" --temperature 0.8\n",
+     .rows = cmd_generate_rows,
+     .stray = "prompt",
+     .run = cmd_generate},
     {.name = NULL},
 };
 

@@ -108,4 +108,42 @@ refused "train: --init of another shape" 'shape of conv1.weight: found 6x1x5x5, 
 refused "train: --init with a tensor that is no other's" 'tensor fc9.weight: .*, did you mean fc[123].weight\?' \
     train --model lenet5 --rounds 1 --init other.safetensors
 
+# ---- hearsay generate ----
+
+python3 -c 'print("abcdefghij" * 3000, end="")' >period.txt
+for spec in lstm:32 gpt:1x32; do
+    name=${spec%:*}
+    run "$name" train --model "$spec" --data "text:period.txt,context=32" --optimiser adam --lr 0.01 --batch 8 --rounds 80 --seed "$seed" --out "$name"
+    run continued generate "$name/model.safetensors" --prompt "$(printf 'abcdefghij%.0s' 1 2 3 4 5)abc" --length 57 --temperature 0
+    check "generate: $name goes on with a period" [ "$(cat continued.out)" = "$(printf 'abcdefghij%.0s' 1 2 3 4 5 6 7 8 9 10 11)" ]
+done
+run drawn generate gpt/model.safetensors --length 100 --temperature 5 --seed 7 --raw
+run again generate gpt/model.safetensors --length 100 --temperature 5 --seed 7 --raw
+run else generate gpt/model.safetensors --length 100 --temperature 5 --seed 8 --raw
+check "generate: a seed gives its text again, another one another" eval 'cmp -s drawn.out again.out && ! cmp -s drawn.out else.out'
+check "generate: --raw gives so many bytes" [ "$(wc -c <drawn.out)" = 100 ]
+run shown generate gpt/model.safetensors --length 100 --temperature 5 --seed 7
+check "generate: else a terminal gets printable UTF-8 alone" python3 -c '
+t = open("shown.out", "rb").read().decode()
+assert "\ufffd" in t and all(c.isprintable() or c in "\n\t\ufffd" for c in t)'
+run first generate gpt/model.safetensors --length 30 --temperature 9 --top-k 1
+run likeliest generate gpt/model.safetensors --length 30 --temperature 0
+check "generate: among one there is no choice" cmp -s first.out likeliest.out
+python3 - gpt/model.safetensors <<'PY'
+import json, struct, sys
+raw = open(sys.argv[1], "rb").read()
+n = struct.unpack("<Q", raw[:8])[0]
+header = json.loads(raw[8:8 + n])
+del header["__metadata__"]
+text = json.dumps(header).encode()
+open("bare.safetensors", "wb").write(struct.pack("<Q", len(text)) + text + raw[8 + n:])
+PY
+run bare generate bare.safetensors --model gpt:1x32 --data text/32 --length 30 --temperature 0
+check "generate: a file without a run says the same" cmp -s bare.out likeliest.out
+refused "generate: without a run" 'no "run" among its metadata' generate bare.safetensors
+refused "generate: a context that the file has not" 'shape of transformer.wpe.weight: found 32x32, expected 128x32' \
+    generate bare.safetensors --model gpt:1x32
+refused "generate: a model of images" 'trained/model.safetensors: lenet5 for glyphs is no model of text' generate "$model"
+refused "generate: data that its run says" '--data: only with --model' generate gpt/model.safetensors --data text/16
+
 e2e_end
