@@ -141,6 +141,15 @@ static const struct command commands[] = {
      .rows = cmd_inspect_rows,
      .stray = "data",
      .run = cmd_inspect},
+    {.name = "predict",
+     .usage = "MODEL --data SPEC [--out FILE]",
+     .summary = "write the labels that a saved model gives to samples",
+     .notes = "examples:\n"
+              "  hearsay predict out/peer-0/model.safetensors --data mnist:DIR --out labels.csv\n"
+              "  hearsay predict model.safetensors --data csv:old.csv,test=new.csv\n",
+     .rows = cmd_predict_rows,
+     .stray = "data",
+     .run = cmd_predict},
     {.name = "generate",
      .usage = "MODEL [--prompt TEXT] [options]",
      .summary = "continue a text with an lstm or gpt that was trained on one",

@@ -108,6 +108,75 @@ refused "train: --init of another shape" 'shape of conv1.weight: found 6x1x5x5, 
 refused "train: --init with a tensor that is no other's" 'tensor fc9.weight: .*, did you mean fc[123].weight\?' \
     train --model lenet5 --rounds 1 --init other.safetensors
 
+# ---- hearsay predict ----
+
+python3 - <<'PY'
+import random
+r = random.Random(1)
+names = ["plain", "with, comma", 'a "quote"']
+with open("old.csv", "w") as old, open("new.csv", "w") as new:
+    for f, n in (old, 300), (new, 90):
+        f.write("x,y,kind\n")
+        for i in range(n):
+            c = r.randrange(3)
+            f.write("%.4f,%.4f,%s\n" % (c + r.gauss(0, 0.4), -c + r.gauss(0, 0.4), '"%s"' % names[c].replace('"', '""')))
+PY
+table=csv:old.csv,test=new.csv
+run table train --model logreg --data "$table" --epochs 20 --seed "$seed" --out table
+run table-eval eval table/model.safetensors --data "$table" --json
+run table-labels predict table/model.safetensors --data "$table" --out labels.csv
+check "predict: --out takes all, stdout nothing" [ -s labels.csv -a ! -s table-labels.out ]
+check "predict: names of classes, and the accuracy of hearsay eval" python3 - table-eval.out <<'PY'
+import csv, json, sys
+rows = list(csv.DictReader(open("labels.csv")))
+data = list(csv.DictReader(open("new.csv")))
+assert [int(r["index"]) for r in rows] == list(range(90))
+assert {r["label"] for r in rows} == {"plain", "with, comma", 'a "quote"'}
+assert all(1 / 3 <= float(r["probability"]) <= 1 for r in rows)
+right = sum(r["label"] == d["kind"] for r, d in zip(rows, data))
+j = json.load(open(sys.argv[1]))
+assert j["samples"] == 90 and abs(right / 90 - j["accuracy"]) < 1e-9 and right > 45, (right, j)
+PY
+run images predict "$model"
+run images-eval eval "$model" --json
+check "predict: of images, too" python3 - images.out images.err images-eval.out <<'PY'
+import csv, json, re, sys
+rows = list(csv.DictReader(open(sys.argv[1])))
+j = json.load(open(sys.argv[3]))
+right = int(re.search(r"(\d+) labels as in the data", open(sys.argv[2]).read()).group(1))
+assert len(rows) == j["samples"] and abs(right / len(rows) - j["accuracy"]) < 1e-9
+assert all(0 <= int(r["label"]) <= 9 and 0.1 <= float(r["probability"]) <= 1 for r in rows)
+PY
+for labels in pm:+1,-1 one:1,2; do
+    python3 - "${labels#*:}" <<'PY' >rows.libsvm
+import sys
+names = sys.argv[1].split(",")
+for i in range(60):
+    print(names[i % 2], "%d:1" % (1 + i % 2))
+PY
+    run rows train --model logreg --data libsvm:rows.libsvm --epochs 30 --lr 0.5 --seed "$seed" --out "rows-${labels%:*}"
+    run rows-labels predict "rows-${labels%:*}/model.safetensors" --data libsvm:rows.libsvm
+    check "predict: labels are spelt as in the files ($labels)" [ "$(cut -d, -f2 rows-labels.out | sed 1d | sort -u | paste -sd,)" = "${labels#*:}" ]
+done
+refused "predict: data are missing" '--data is missing: the model.s run is on csv/' predict table/model.safetensors
+refused "predict: data of another kind" "--data is glyphs, but the model's run has csv/" predict table/model.safetensors --data glyphs
+bounded "$HEARSAY" predict "$model" >/dev/full 2>full.err
+check "predict: a full disk is told" [ $? = 1 ]
+
+# ---- PyTorch takes a model as the page says ----
+
+torch=
+for one in python3 /usr/bin/python3; do
+    [ -n "$torch" ] || ! "$one" -c 'import torch' 2>/dev/null || torch=$one
+done
+if [ -n "$torch" ]; then
+    cp -r trained lenet5
+    sed -n '/^```python$/,/^```$/p' "$root/nn/README.md" | sed '1d;$d' >snippet.py
+    check "PyTorch: the page's lines load a model" env PYTHONPATH="$root/tests" PYTHONDONTWRITEBYTECODE=1 "$torch" snippet.py
+else
+    echo "# skipped: no PyTorch here"
+fi
+
 # ---- hearsay generate ----
 
 python3 -c 'print("abcdefghij" * 3000, end="")' >period.txt
@@ -143,6 +212,7 @@ check "generate: a file without a run says the same" cmp -s bare.out likeliest.o
 refused "generate: without a run" 'no "run" among its metadata' generate bare.safetensors
 refused "generate: a context that the file has not" 'shape of transformer.wpe.weight: found 32x32, expected 128x32' \
     generate bare.safetensors --model gpt:1x32
+refused "predict: of text" 'gpt/model.safetensors is of text: see hearsay generate' predict gpt/model.safetensors --data text:period.txt,context=32
 refused "generate: a model of images" 'trained/model.safetensors: lenet5 for glyphs is no model of text' generate "$model"
 refused "generate: data that its run says" '--data: only with --model' generate gpt/model.safetensors --data text/16
 
