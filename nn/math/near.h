@@ -15,7 +15,7 @@
 #include <stddef.h>
 
 /* Edit distance with swaps of neighbours (optimal string alignment), texts
- * of up to 63 bytes; longer ones count as far apart. */
+ * of up to 63 bytes, capitals as small letters; longer ones count as far apart. */
 size_t near_distance(const char *a, const char *b);
 
 /* Is b near enough to a to be what was meant? */
@@ -44,5 +44,16 @@ const char *near_meant(const struct near *n);
 /* The end of a sentence that refuses a name: ", did you mean ring?" in out[0..cap), or "" where
  * nothing is near. Returns out. */
 const char *near_question(const struct near *n, char *out, size_t cap);
+
+/* The same for a spec, "NAME" or "NAME:VALUE": ", did you mean topk:0.1?" of "tpok:0.1" and of
+ * "topk0.1". */
+struct near_specs
+{
+    const char *(*name)(size_t i);   /* The i-th name; NULL behind the last. */
+    bool (*valid)(const char *spec); /* Is that a good one? NULL: not asked. Else the name alone is
+                                       * proposed where the whole is none. */
+};
+enum { NEAR_QUESTION_MAX = 96 };
+const char *near_spec(const struct near_specs *s, const char *found, char out[NEAR_QUESTION_MAX]);
 
 #endif

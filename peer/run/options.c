@@ -154,6 +154,8 @@ static bool suits(const struct option_row *row, const char *text, char *expected
     uint64_t u;
     double d;
     bool on;
+    char room[NEAR_CHOICES_MAX], question[NEAR_QUESTION_MAX];
+    struct near near = {.found = text};
     switch (row->kind) {
     case OPTION_UINT:
         expected_number(row, expected, cap);
@@ -162,7 +164,8 @@ static bool suits(const struct option_row *row, const char *text, char *expected
         expected_number(row, expected, cap);
         return number_real(text, &d) && in_range(row, d);
     case OPTION_CHOICE:
-        snprintf(expected, cap, "%s", row->arg);
+        near_try_choices(&near, row->arg, room);
+        snprintf(expected, cap, "%s%s", row->arg, near_question(&near, question, sizeof question));
         return number_choice(row->arg, text) >= 0;
     case OPTION_FLAG:
         snprintf(expected, cap, "1 or 0");

@@ -224,7 +224,7 @@ static void test_errors(void **state)
     refuse(&tool, "f --out=", "--out: found '', expected DIR");
     refuse(&tool, "f --json=1", "--json takes no value, found '--json=1'");
     refuse(&tool, "f --colour blue", "--colour: found 'blue', expected auto|on|off");
-    refuse(&tool, "f --colour o", "--colour: found 'o', expected auto|on|off");
+    refuse(&tool, "f --colour o", "--colour: found 'o', expected auto|on|off, did you mean on?");
     refuse(&tool, "f --colour auto|on", "--colour: found 'auto|on', expected auto|on|off");
     refuse(&tool, "f g h", "unexpected argument 'h'");
     refuse(&tool, "f g -- h", "unexpected argument 'h'"); /* It suits no --peers. */
