@@ -1,6 +1,7 @@
 /* peer/cmd/main.c -- the program: finds the subcommand, parses, runs it. */
 #include "peer/cmd/cmd.h"
 
+#include "nn/files/file.h"
 #include "nn/math/near.h"
 #include "peer/sgd/sgd_keys.h"
 
@@ -264,15 +265,47 @@ static void warn_of_strays(const struct command *c)
     }
 }
 
+/* struct options_world's read. */
+static int read_settings(const char *path, char out[OPTIONS_FILE_MAX],
+                         char error[OPTIONS_ERROR_MAX])
+{
+    char why[FILE_ERROR_MAX];
+    uint8_t *bytes;
+    size_t n;
+    int err = file_read(path, OPTIONS_FILE_MAX - 1, NULL, &bytes, &n, why);
+    if (err == 0 && n > 0 && memchr(bytes, '\0', n) != NULL)
+        err = file_error(why, path, "found a NUL byte, expected a text of settings");
+    snprintf(error, OPTIONS_ERROR_MAX, "%s", err < 0 ? why : "");
+    if (err < 0)
+        return err;
+    if (n > 0)
+        memcpy(out, bytes, n);
+    out[n] = '\0';
+    free(bytes);
+    return 0;
+}
+
+/* --print-config. */
+static int print_settings(const struct options *o)
+{
+    static char text[OPTIONS_FILE_MAX];
+    if (options_config_text(o, text, sizeof text) < sizeof text)
+        return print_text(text);
+    return cmd_fail(o, CMD_USAGE, "--print-config: the settings have over %d bytes",
+                    OPTIONS_FILE_MAX - 1);
+}
+
 static int run_command(const struct command *c, int argc, char **argv)
 {
     static struct options options;
     static const struct options_world world = {
-        .env = getenv, .expand = cmd_expand, .commands = commands};
+        .env = getenv, .expand = cmd_expand, .read = read_settings, .commands = commands};
     char error[OPTIONS_ERROR_MAX];
     switch (options_parse(&options, c, argc, argv, &world, error)) {
     case OPTIONS_OK:
         warn_of_strays(c);
+        if (c->takes_run_flags && options_flag(&options, "print-config"))
+            return print_settings(&options);
         return c->run(&options);
     case OPTIONS_WANT_HELP:
         return command_help(c);

@@ -5,10 +5,10 @@
  * flags has a row for each run key, of the core and of its trainer (peer/run/run.h),
  * as well, and their values are handed to run_flags_set().
  *
- *   command line  >  environment (HEARSAY_MIN_PEERS=4)  >  the row's fallback
+ *   command line  >  environment (HEARSAY_MIN_PEERS=4)  >  --config FILE  >  the row's fallback
  *
  * Of two rivals (--rounds and --epochs) one may be given; one on the command line
- * hides the other in the environment.
+ * hides the other in the environment and in the file.
  *
  * Syntax is getopt_long's: `--name value`, `--name=value`, `-n value`, `--`.
  * Names are never abbreviated, so that adding an option breaks no script. An
@@ -26,10 +26,11 @@
 #include <stdint.h>
 
 enum {
-    OPTIONS_MAX = 64,         /* Rows of one command, the run's included. */
+    OPTIONS_MAX = 80,         /* Rows of one command, the run's included. */
     OPTIONS_EXPANDED_MAX = 2, /* Values that `expand` may replace. */
     OPTIONS_ERROR_MAX = 512,  /* Bytes of an error's text. */
-    OPTIONS_HELP_MAX = 32768  /* Bytes of a help text. */
+    OPTIONS_HELP_MAX = 32768, /* Bytes of a help text. */
+    OPTIONS_FILE_MAX = 32768  /* Bytes of a --config, with the NUL. */
 };
 
 enum option_kind {
@@ -75,12 +76,18 @@ struct command
     int (*run)(const struct options *o); /* Returns the exit code. */
 };
 
-enum option_source { OPTION_UNSET, OPTION_DEFAULT, OPTION_ENVIRONMENT, OPTION_COMMAND_LINE };
+enum option_source {
+    OPTION_UNSET,
+    OPTION_DEFAULT,
+    OPTION_FILE,
+    OPTION_ENVIRONMENT,
+    OPTION_COMMAND_LINE
+};
 
 struct option_value
 {
     const struct option_row *row;
-    const char *text; /* Borrowed from the row, environment or argv. */
+    const char *text; /* Borrowed from the row, the file, environment or argv. */
     enum option_source source;
 };
 
@@ -98,6 +105,7 @@ struct options
         const char *name; /* The run key; NULL: this place is free. */
         char text[RUN_VALUE_MAX];
     } expanded[OPTIONS_EXPANDED_MAX]; /* What `expand` made of values. */
+    char file[OPTIONS_FILE_MAX];      /* The text of --config, taken apart. */
 };
 
 /* What parsing needs of the world, each NULL for none. */
@@ -109,6 +117,8 @@ struct options_world
      * OPTIONS_EXPANDED_MAX keys of a command line may be replaced. */
     int (*expand)(const char *key, const char *value, char out[RUN_VALUE_MAX],
                   char error[OPTIONS_ERROR_MAX]);
+    /* Read all of a file as a text that ends with NUL: 0, or a negative errno with a sentence. */
+    int (*read)(const char *path, char out[OPTIONS_FILE_MAX], char error[OPTIONS_ERROR_MAX]);
     /* All commands, the last without a name: a flag that only others have is said to be theirs. */
     const struct command *commands;
 };
@@ -126,6 +136,16 @@ int options_parse(struct options *o, const struct command *command, int argc, ch
  * Returns its length; asserts that it fits. */
 size_t options_help(const struct command *command, char out[OPTIONS_HELP_MAX]);
 
+/* --config and --print-config, which every command has that takes run flags. */
+extern const struct option_row options_shared_rows[];
+
+/* What was given as a --config, with defaults as comments: the same command reads the same settings
+ * from it. Returns its length; where that is not under cap, *out is cut. */
+size_t options_config_text(const struct options *o, char *out, size_t cap);
+
+/* Does what stands for its default stand for a value? (Not "0" rounds.) */
+bool options_has_default(const struct options *o, const struct option_value *v);
+
 /* How help and errors call a run key's value: "N", "X", "SPEC", or its choices. */
 const char *options_key_arg(const struct run_key *key);
 
@@ -139,7 +159,7 @@ const char *options_text(const struct options *o, const char *name);
 uint64_t options_uint(const struct options *o, const char *name);
 double options_real(const struct options *o, const char *name);
 bool options_flag(const struct options *o, const char *name);
-/* By the command line or the environment, not by the fallback. */
+/* By the command line, the environment or the file, not by the fallback. */
 bool options_given(const struct options *o, const char *name);
 
 /* "min-peers" -> "HEARSAY_MIN_PEERS". Asserts that it fits. */

@@ -54,6 +54,8 @@ bool options_stray(const struct command *commands, const char *variable, const c
         for (const struct option_row *row = c->rows; row->name != NULL; row++)
             if (row->kind != OPTION_OPERAND)
                 try_name(&s, row->name);
+        for (const struct option_row *row = options_shared_rows; row->name != NULL; row++)
+            try_name(&s, row->name);
         for (size_t k = 0; c->takes_run_flags && (key = run_key_at(c->trainer, k)) != NULL; k++)
             try_name(&s, key->name);
     }

@@ -111,4 +111,75 @@ check "a run's text is found" grep -q '^topology=ring$' <<<"$plain"
 check "the ${#defaults[@]} defaults of --help are the defaults" [ ${#defaults[@]} -gt 20 -a "$(run_of "${defaults[@]}")" = "$plain" ]
 check "another value is another run" [ "$(run_of --gamma 0.5)" != "$plain" ]
 
+# ---- A file of settings. ----
+
+# prints NAME ARGS...: what --print-config says of them is in NAME.
+prints()
+{
+    local to=$1
+    shift
+    bounded "$HEARSAY" "$@" --print-config >"$to" 2>print.err </dev/null
+    check "$1 --print-config ends with 0, and does nothing else" [ $? = 0 -a -s "$to" -a ! -e of ]
+}
+
+printf '0 1\n1 0\n' >edges.txt
+python3 "$root/tests/e2e/idx.py" 'digits "of # mine' 60 20
+given=(--model mlp:784-16-10 --batch 4 --lr 0.05 --compress "topk:0.1+qsgd:4" --topology edges:edges.txt
+    --data 'mnist:digits "of # mine' --nesterov false --warmup auto --step-us 100)
+wanted=$(run_of "${given[@]}")
+rm -rf of
+prints printed sim --peers 2 --rounds 2 "${given[@]}"
+bounded "$HEARSAY" sim --config printed --out of >of.out 2>of.err </dev/null
+check "what --print-config prints makes the same run" [ $? = 0 -a -n "$wanted" -a "$(cat of/run.txt)" = "$wanted" ]
+rm -rf of
+prints again sim --config printed
+check "and prints itself again" cmp -s printed again
+check "it is TOML" python3 -c '
+import sys
+try:
+    import tomllib
+except ImportError:
+    sys.exit(0)
+j = tomllib.load(open("printed", "rb"))
+assert j["lr"] == 0.05 and j["data"] == "mnist:digits \"of # mine" and j["rounds"] == 2, j
+'
+for command in train local peer; do
+    key=()
+    [ "$command" != peer ] || key=(--key cluster.key)
+    prints "$command.toml" "$command" --model logreg --rounds 3 --json "${key[@]}"
+    prints again "$command" --config "$command.toml"
+    check "$command: its settings come back" eval 'cmp -s "$command.toml" again && grep -qx "json = true" again'
+done
+sed -i 's/^# batch = .*/batch = 7/' printed
+HEARSAY_LR=0.25 prints won sim --config printed --model logreg
+check "the command line wins over the environment, and that over the file" eval \
+    'grep -qx "model = \"logreg\"" won && grep -qx "lr = 0.25" won && grep -qx "batch = 4" won'
+prints epochs sim --config printed --epochs 2
+check "a rival on the command line hides the file's" eval 'grep -qx "epochs = 2" epochs && ! grep -q "^rounds" epochs'
+
+# wrong TEXT LINES PATTERN: a file of these lines is refused.
+wrong()
+{
+    printf '%b' "$2" >wrong.toml
+    refused "a file with $1" "^hearsay sim: $3" sim --config wrong.toml
+}
+wrong "a name that nobody knows" 'lr = 1\n\ntopolgy = ring\n' 'wrong.toml line 3: unknown flag --topolgy, did you mean --topology\?'
+wrong "a flag of another command" 'listen = "fd:3"\n' 'wrong.toml line 1: --listen is a flag of hearsay peer only'
+wrong "a bad value" '# x\npeers = many\n' "wrong.toml line 2: --peers: found 'many', expected a whole number"
+wrong "a mistyped choice" 'policy = "snyc"\n' "wrong.toml line 1: --policy: .*, did you mean sync\\?"
+wrong "a name twice" 'lr = 1\nlr = 1\n' 'wrong.toml line 2: --lr is set twice: line 1 has it, too'
+wrong "a section" '[run]\nlr = 1\n' 'wrong.toml line 1: found a section'
+wrong "a word alone" 'lr\n' 'wrong.toml line 1: expected name = value'
+wrong "no value" 'lr = # none\n' 'wrong.toml line 1: expected a value'
+wrong "half a quote" 'model = "logreg\n' 'wrong.toml line 1: found no quote at the end'
+wrong "text behind a quote" 'model = "logreg" x\n' 'wrong.toml line 1: expected nothing behind'
+wrong "itself" 'config = wrong.toml\n' 'wrong.toml line 1: --config: not in a file of settings'
+wrong "rivals" 'rounds = 1\nepochs = 1\n' '--rounds and --epochs contradict each other'
+wrong "control characters" 'lr\x1b[2J = 1\n' 'wrong.toml line 1: found a control character'
+wrong "a NUL" 'lr = 1\0\n' '--config: wrong.toml: found a NUL byte'
+refused "no file" '--config: gone.toml: cannot open: No such file' sim --config gone.toml
+refused "a directory" '--config: /: found a directory' sim --config /
+head -c 40000 /dev/zero | tr '\0' '#' >long.toml
+refused "a file that is too long" '--config: long.toml: found over 32767 bytes' sim --config long.toml
+
 e2e_end

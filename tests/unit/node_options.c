@@ -89,6 +89,16 @@ static int expand(const char *key, const char *value, char out[RUN_VALUE_MAX],
     return 1;
 }
 
+/* The tests' one file: its text, or NULL where there is none. */
+static const char *file;
+static int read_file(const char *path, char out[OPTIONS_FILE_MAX], char why[OPTIONS_ERROR_MAX])
+{
+    (void)path;
+    snprintf(why, OPTIONS_ERROR_MAX, "there is none");
+    snprintf(out, OPTIONS_FILE_MAX, "%s", file != NULL ? file : "");
+    return file != NULL ? 0 : -ENOENT;
+}
+
 static const struct option_row other_rows[] = {
     {.name = "uplink", .kind = OPTION_TEXT, .help = "the others' own"},
     {.name = "pear", .kind = OPTION_FLAG, .help = "nearer to --peers than to anything"},
@@ -98,7 +108,8 @@ static const struct option_row other_rows[] = {
 static const struct command commands[] = {{.name = "alpha", .rows = other_rows},
                                           {.name = "beta", .rows = other_rows + 1},
                                           {.name = NULL}};
-static const struct options_world world = {.env = env, .expand = expand, .commands = commands};
+static const struct options_world world = {
+    .env = env, .expand = expand, .read = read_file, .commands = commands};
 
 /* Parse the words of `line`, cut at blanks. */
 static int parse(const struct command *c, const char *line)
@@ -290,6 +301,59 @@ static void test_environment(void **state)
     environment = NULL;
 }
 
+/* Command line, environment, file, default: each hides what is behind it. */
+static void test_file(void **state)
+{
+    (void)state;
+    file = "key = from-file\nlr = 0.1\nbatch = 7\nseed = 5\ndata = /d\n";
+    static const char *const set[] = {"HEARSAY_BATCH", "8", "HEARSAY_SEED", "6", NULL};
+    environment = set;
+    accept_(&runner, "--config f --seed 9");
+    assert_string_equal(options_text(&o, "key"), "from-file"); /* It must be given, and is. */
+    assert_true(options_given(&o, "lr"));
+    assert_string_equal(run_flags_value(&o.run, "lr"), "0.1");
+    assert_string_equal(run_flags_value(&o.run, "batch"), "8");
+    assert_string_equal(run_flags_value(&o.run, "seed"), "9");
+    assert_string_equal(run_flags_value(&o.run, "mixer"), "");
+    assert_string_equal(options_text(&o, "data"), "/d"); /* This command's own is not expanded. */
+    environment = NULL;
+    refuse(&runner, "", "--key FILE is missing"); /* No file is read that was not asked for. */
+    file = "key = k\nlr = 1\nlrr = 1\n";
+    refuse(&runner, "--config f", "f line 3: unknown flag --lrr, did you mean --lr?");
+    file = "key = k\nlr = -1\n";
+    refuse(&runner, "--config f", "f line 2: --lr: found '-1', expected a number from 0 to 1000");
+    accept_(&runner, "--config f --lr 1"); /* The command line wins, also over nonsense. */
+    file = "print-config = true\n";
+    refuse(&runner, "--config f", "f line 1: --print-config: not in a file of settings");
+    file = NULL;
+    refuse(&runner, "--config f", "--config: there is none");
+    refuse(&tool, "f --config f", "unknown flag --config");
+}
+
+/* What is printed is what was given, in quotes but for numbers and truths; all else is a comment. */
+static void test_config_text(void **state)
+{
+    (void)state;
+    char text[OPTIONS_FILE_MAX], again[OPTIONS_FILE_MAX], small[10];
+    accept_(&runner, "--key a\\\"b --lr 0.5 --data 007 --model mlp:784-10");
+    size_t n = options_config_text(&o, text, sizeof text);
+    assert_int_equal(n, strlen(text));
+    assert_non_null(strstr(text, "\nkey = \"a\\\\\\\"b\"\n"));
+    assert_non_null(strstr(text, "\nlr = 0.5\n"));
+    assert_non_null(strstr(text, "\nmodel = \"mlp:784-10\"\n"));
+    assert_non_null(strstr(text, "\ndata = \"007\"\n"));
+    assert_non_null(strstr(text, "\n# mixer = \"choco\"\n"));
+    assert_null(strstr(text, "rounds"));
+    assert_null(strstr(text, "config"));
+    file = text;
+    accept_(&runner, "--config f");
+    options_config_text(&o, again, sizeof again);
+    assert_string_equal(again, text);
+    assert_int_equal(options_config_text(&o, small, sizeof small), n);
+    assert_int_equal(strlen(small), sizeof small - 1);
+    file = NULL;
+}
+
 /* One of two rivals is taken, and the command line's hides the environment's, whichever row
  * names the other. */
 static void test_rivals(void **state)
@@ -473,6 +537,7 @@ static void test_env_name(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_file),           cmocka_unit_test(test_config_text),
         cmocka_unit_test(test_defaults),       cmocka_unit_test(test_given),
         cmocka_unit_test(test_numbers),        cmocka_unit_test(test_errors),
         cmocka_unit_test(test_long_arguments), cmocka_unit_test(test_environment),
