@@ -9,6 +9,8 @@
  */
 #include "compress/spec.h"
 
+#include "nn/math/near.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <stdarg.h>
@@ -138,17 +140,31 @@ static const struct codec *codec_named(struct part name)
     return NULL;
 }
 
+static const char *name_at(size_t i)
+{
+    return codec_all[i] != NULL ? codec_all[i]->name : NULL;
+}
+
+static bool is_valid(const char *spec)
+{
+    char error[COMPRESS_ERROR_MAX];
+    struct spec s;
+    return spec_parse(&s, spec, error) == 0;
+}
+
 /* The sentence lists all names, as far as they fit: a misspelling is corrected without the
  * manual. */
-static int unknown_codec(struct part name, char error[COMPRESS_ERROR_MAX])
+static int unknown_codec(struct part name, struct part text, char error[COMPRESS_ERROR_MAX])
 {
-    char names[COMPRESS_ERROR_MAX] = "";
+    static const struct near_specs specs = {name_at, is_valid};
+    char names[COMPRESS_ERROR_MAX] = "", question[NEAR_QUESTION_MAX], found[SHOWN_MAX + 1];
     size_t len = 0;
     for (size_t i = 0; codec_all[i] != NULL && len < sizeof names; i++)
         len += (size_t)snprintf(names + len, sizeof names - len, "%s%s", i > 0 ? ", " : "",
                                 codec_all[i]->name);
-    return refuse_spec(error, "%.*s: unknown compressor, expected one of %s", shown(name), name.at,
-                       names);
+    snprintf(found, sizeof found, "%.*s", shown(text), text.at);
+    return refuse_spec(error, "%.*s: unknown compressor, expected one of %s%s", shown(name),
+                       name.at, names, near_spec(&specs, found, question));
 }
 
 /* The i-th parameter, or NULL behind the last. Positional ones come first in every table. */
@@ -166,7 +182,7 @@ static int parse_stage(struct codec_stage *stage, struct part text, char error[C
     struct part name = cut(&rest, ":");
     stage->codec = codec_named(name);
     if (stage->codec == NULL)
-        return unknown_codec(name, error);
+        return unknown_codec(name, text, error);
     for (size_t i = 0; i < CODEC_ARGS_MAX; i++)
         stage->arg[i] = CODEC_UNSET;
     for (size_t i = 0; skip(&rest, ':'); i++) {

@@ -6,6 +6,7 @@
  */
 #include "topology/topology.h"
 
+#include "nn/math/near.h"
 #include "nn/math/number.h"
 #include "topology/family.h"
 
@@ -71,6 +72,28 @@ const struct topology *topology_family(const char *spec, const char **arg)
     return NULL;
 }
 
+static const char *name_at(size_t i)
+{
+    return topology_all[i] != NULL ? topology_all[i]->name : NULL;
+}
+
+static bool is_valid(const char *spec)
+{
+    char canonical[TOPOLOGY_SPEC_MAX], error[TOPOLOGY_ERROR_MAX];
+    return topology_canonical(spec, canonical, error) == 0;
+}
+
+/* No family has that name. */
+static int refuse_kind(const char *spec, char error[TOPOLOGY_ERROR_MAX])
+{
+    static const struct near_specs specs = {name_at, is_valid};
+    char question[NEAR_QUESTION_MAX], expected[160];
+    snprintf(expected, sizeof expected,
+             "ring, star, torus[:RxC], complete, exponential, regular:K, base:K or edges:...%s",
+             near_spec(&specs, spec, question));
+    return topology_refuse(error, "of no known kind", spec, expected);
+}
+
 /* The family writes its argument; the name and the colon before it are the same for all. */
 int topology_canonical(const char *spec, char canonical[TOPOLOGY_SPEC_MAX],
                        char error[TOPOLOGY_ERROR_MAX])
@@ -78,10 +101,7 @@ int topology_canonical(const char *spec, char canonical[TOPOLOGY_SPEC_MAX],
     const char *arg;
     const struct topology *family = topology_family(spec, &arg);
     if (family == NULL)
-        return topology_refuse(
-            error, "of no known kind", spec,
-            "ring, star, torus[:RxC], complete, exponential, regular:K, base:K or "
-            "edges:...");
+        return refuse_kind(spec, error);
     char text[TOPOLOGY_SPEC_MAX];
     size_t n = strlen(family->name);
     int err = family->canonical(arg, text, sizeof text - n - 1, error);

@@ -22,7 +22,7 @@ enum {
     /* Bytes of a canonical spec, with the NUL: about 250 edges of "edges:". It
      * is part of the run's text, which WIRE_RUN_MAX limits. */
     TOPOLOGY_SPEC_MAX = 1400,
-    TOPOLOGY_ERROR_MAX = 200,
+    TOPOLOGY_ERROR_MAX = 280,
     TOPOLOGY_NUMBER_MAX = 1000000 /* No number in a spec may be larger. */
 };
 

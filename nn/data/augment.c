@@ -6,6 +6,7 @@
  */
 #include "nn/data/augment.h"
 
+#include "nn/math/near.h"
 #include "nn/math/rng.h"
 
 #include <assert.h>
@@ -28,8 +29,11 @@ int augment_parse(struct augment *a, const char *spec, char error[DATA_ERROR_MAX
         return 0;
     }
     *a = (struct augment){.crop = false};
-    snprintf(error, DATA_ERROR_MAX, "found \"%.60s\", expected none, crop, flip or crop+flip",
-             spec);
+    char room[NEAR_CHOICES_MAX], question[NEAR_QUESTION_MAX];
+    struct near near = {.found = spec};
+    near_try_choices(&near, "none|crop|flip|crop+flip", room);
+    snprintf(error, DATA_ERROR_MAX, "found \"%.60s\", expected none, crop, flip or crop+flip%s",
+             spec, near_question(&near, question, sizeof question));
     return -EINVAL;
 }
 

@@ -159,3 +159,11 @@ void dataset_labels(const struct dataset *d, size_t i, uint16_t *labels)
     for (size_t t = 0; t < dim; t++)
         labels[t] = next[t];
 }
+
+const char *dataset_class(const struct dataset *d, uint16_t class, char out[8])
+{
+    struct kind_rows k = {.scheme = LABELS_ZERO}; /* Kinds of images count from 0. */
+    if (!kind_rows_parse(d->kind, "csv", &k) && !kind_rows_parse(d->kind, "libsvm", &k))
+        k = (struct kind_rows){.scheme = LABELS_ZERO};
+    return labels_text(&k, d->names, class, out);
+}

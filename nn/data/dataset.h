@@ -63,6 +63,10 @@ void dataset_sample(const struct dataset *d, size_t i, float *out);
 /* Labels of sample i: one, or for a text `context` of them: each byte's successor. */
 void dataset_labels(const struct dataset *d, size_t i, uint16_t *labels);
 
+/* What class `class` is called: the label or name that files of rows have for it, else its number.
+ * The text is in `out` or the set's. */
+const char *dataset_class(const struct dataset *d, uint16_t class, char out[8]);
+
 /* Give *d the shapes and normalisation of a fixed `kind` and room for n >= 1
  * samples: sparse ones with `entries` in all, dense rows with `entries` floats each (0: one for each
  * feature). For readers of files and for tests. 0 or -ENOMEM. */

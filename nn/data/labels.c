@@ -314,3 +314,16 @@ void labels_close(struct labels *l)
         free(l->name[i]);
     free(l);
 }
+
+const char *labels_text(const struct kind_rows *k, const struct labels *names, uint16_t class,
+                        char out[8])
+{
+    if (k->scheme == LABELS_NAMES) {
+        assert(names != NULL && class < names->n_names);
+        return names->name[class];
+    }
+    if (k->scheme == LABELS_PM)
+        return class > 0 ? "+1" : "-1";
+    snprintf(out, 8, "%u", (unsigned)class + (k->scheme == LABELS_ONE));
+    return out;
+}

@@ -52,4 +52,10 @@ __attribute__((warn_unused_result)) int labels_settle(struct labels *l, struct k
 /* The class of a label that has been noted, once settled. */
 uint16_t labels_class(const struct labels *l, const uint8_t *bytes, size_t n);
 
+/* The label that a class of a settled or fixed kind stands for, as files spell it: "+1", "7" or a
+ * name; `names` is the kind's list of names, NULL where it has none. The text is in `out` or
+ * borrowed from the list. */
+const char *labels_text(const struct kind_rows *k, const struct labels *names, uint16_t class,
+                        char out[8]);
+
 #endif

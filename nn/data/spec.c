@@ -14,6 +14,7 @@
 #include "nn/data/format.h"
 #include "nn/data/number.h"
 #include "nn/data/quote.h"
+#include "nn/math/near.h"
 
 #include <assert.h>
 #include <ctype.h>
@@ -214,9 +215,16 @@ bool data_is_path(const char *spec)
            && kind_family_of(spec, &s) == NULL && data_format_named(spec, strlen(spec)) == NULL;
 }
 
+static const char *name_at(size_t i)
+{
+    return i < KIND_NAMES ? kind_families[i].name : NULL;
+}
+
 /* It is neither a spec nor a kind: what should it be? */
 static int refuse_spec(const char *spec, char error[DATA_ERROR_MAX])
 {
+    static const struct near_specs specs = {.name = name_at};
+    char question[NEAR_QUESTION_MAX];
     struct quote found = quote_string(spec);
     size_t n = strcspn(spec, ":/,");
     const struct data_format *f = data_format_named(spec, n);
@@ -233,8 +241,8 @@ static int refuse_spec(const char *spec, char error[DATA_ERROR_MAX])
     else
         snprintf(error, DATA_ERROR_MAX,
                  "found %s, expected glyphs or KIND:PATH with a KIND of mnist, idx, cifar10, "
-                 "cifar100, libsvm, csv, text",
-                 found.text);
+                 "cifar100, libsvm, csv, text%s",
+                 found.text, near_spec(&specs, spec, question));
     return -EINVAL;
 }
 

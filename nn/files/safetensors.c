@@ -9,12 +9,15 @@
 
 #include "nn/files/file.h"
 #include "nn/files/safetensors_header.h"
+#include "nn/math/near.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { WALK_FLOATS = 1 << 14 };
 
 static const struct safetensors_rules model_file = {.tensors_max = SAFETENSORS_TENSORS_MAX,
                                                     .header_max = SAFETENSORS_HEADER_MAX};
@@ -110,6 +113,47 @@ static const struct segment *find_segment(const struct segment *s, size_t n, con
     return NULL;
 }
 
+/* Refuse a tensor that the model has not: say the name that it may have been meant to be, and
+ * what the model has, as far as there is room. A name of a model that was wrapped
+ * ("module.fc.bias") is known by its end. */
+static int refuse_name(const char *name, const struct segment *s, size_t n, const char *path,
+                       char error[FILE_ERROR_MAX])
+{
+    enum { LIST_MAX = 80 };
+    char question[SEGMENT_NAME_MAX + 24], list[LIST_MAX + SEGMENT_NAME_MAX + 2] = "";
+    struct near near = {.found = name};
+    size_t at = 0, listed = 0;
+    for (; listed < n && at < LIST_MAX; listed++)
+        at += (size_t)snprintf(list + at, sizeof list - at, "%s%s", at > 0 ? ", " : "",
+                               s[listed].name);
+    for (size_t i = 0; i < n; i++)
+        near_try(&near, s[i].name);
+    for (const char *dot = strchr(name, '.'); dot != NULL; dot = strchr(dot + 1, '.'))
+        if (find_segment(s, n, dot + 1) != NULL)
+            near = (struct near){.found = dot + 1, .best = find_segment(s, n, dot + 1)->name};
+    near_question(&near, question, sizeof question);
+    if (listed < n)
+        return file_error(error, path,
+                          "tensor %.48s: the model has none of that name%s%s %s and %zu more", name,
+                          question, question[0] ? " It has" : ", but", list, n - listed);
+    return file_error(error, path, "tensor %.48s: the model has none of that name%s%s %s", name,
+                      question, question[0] ? " It has" : ", but", list);
+}
+
+/* A segment that is no tensor of the file, where there is one. */
+static const struct segment *missing(const struct safetensors_header *h, const struct segment *s,
+                                     size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        size_t k = 0;
+        while (k < h->n && strcmp(h->tensors[k].name, s[i].name) != 0)
+            k++;
+        if (k == h->n)
+            return &s[i];
+    }
+    return NULL;
+}
+
 /* Do the file's tensors and the model's segments agree? Names are unique on
  * both sides, so equal counts and each tensor found is enough. */
 static int check_segments(const struct safetensors_header *h, const struct segment *s, size_t n,
@@ -121,16 +165,19 @@ static int check_segments(const struct safetensors_header *h, const struct segme
             continue;
         const struct segment *to = find_segment(s, n, t->name);
         if (to == NULL)
-            return file_error(error, path, "tensor %.48s: the model has none of that name",
-                              t->name);
+            return refuse_name(t->name, s, n, path, error);
         int err = check_shape(t, to, path, error);
         if (err < 0)
             return err;
     }
     size_t found = h->n - h->n_counters;
-    if (found != n)
-        return file_error(error, path, "header: found %zu tensors, expected %zu", found, n);
-    return 0;
+    if (found == n)
+        return 0;
+    const struct segment *lacks = missing(h, s, n);
+    assert(lacks != NULL);
+    return file_error(error, path,
+                      "header: found %zu tensors, expected %zu: %s of the model is not there",
+                      found, n, lacks->name);
 }
 
 /* Little-endian bytes to floats, in place. */
@@ -202,6 +249,49 @@ int safetensors_read(const char *path, const struct segment *s, size_t n, float 
     if (err == 0)
         memcpy(x, y, (size_t)float_bytes(&h));
     free(y);
+    safetensors_header_close(&h);
+    file_close(f);
+    return err;
+}
+
+/* Read the floats of one tensor piece by piece; a tensor of none is one piece of none. */
+static int walk_tensor(struct file *f, const struct safetensors_tensor *t, float *piece,
+                       const struct safetensors_walker *w, const char *path,
+                       char error[FILE_ERROR_MAX])
+{
+    size_t left = (size_t)((t->end - t->begin) / sizeof(float));
+    do {
+        size_t n = left < WALK_FLOATS ? left : WALK_FLOATS, got;
+        int err = file_get(f, piece, n * sizeof(float), &got, error);
+        if (err < 0)
+            return err;
+        if (got < n * sizeof(float))
+            return file_error(error, path, "data of %.48s: the file ends early", t->name);
+        from_wire(piece, n);
+        w->take(w->self, t, piece, n);
+        left -= n;
+    } while (left > 0);
+    return 0;
+}
+
+int safetensors_walk(const char *path, const struct safetensors_walker *w,
+                     char error[FILE_ERROR_MAX])
+{
+    struct safetensors_header h;
+    struct file *f;
+    int err = open_checked(&h, &f, path, error);
+    if (err < 0)
+        return err;
+    float *piece = malloc(WALK_FLOATS * sizeof *piece);
+    if (piece == NULL)
+        err = file_no_memory(error, path);
+    for (size_t i = 0; i < h.n && err == 0; i++) {
+        uint8_t counter[SAFETENSORS_COUNTER];
+        err = h.tensors[i].dtype == SAFETENSORS_COUNT
+                  ? read_bytes(f, &h.tensors[i], counter, path, error)
+                  : walk_tensor(f, &h.tensors[i], piece, w, path, error);
+    }
+    free(piece);
     safetensors_header_close(&h);
     file_close(f);
     return err;

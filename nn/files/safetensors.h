@@ -56,6 +56,18 @@ __attribute__((warn_unused_result)) int safetensors_info(const char *path,
                                                          struct safetensors_info *info,
                                                          char error[FILE_ERROR_MAX]);
 
+/* Read a file tensor by tensor, in the order of its data: take() gets each tensor's floats in
+ * pieces of bounded size, at least one a tensor, whatever they are (NaN, too). Tensor and floats
+ * are borrowed for the call. 0, -EINVAL or a negative errno: then some may have been given. */
+struct safetensors_walker
+{
+    void (*take)(void *self, const struct safetensors_tensor *t, const float *x, size_t n);
+    void *self;
+};
+__attribute__((warn_unused_result)) int safetensors_walk(const char *path,
+                                                         const struct safetensors_walker *w,
+                                                         char error[FILE_ERROR_MAX]);
+
 /* The value of a key; NULL where there is none. */
 const char *safetensors_value(const struct safetensors_info *info, const char *key);
 void safetensors_info_close(struct safetensors_info *info);

@@ -26,7 +26,8 @@ enum rng_purpose {
     RNG_PEER,     /* A node's own choices: jitter, whom to ask. */
     RNG_NETWORK,  /* The simulated network. */
     RNG_TEST,     /* Tests. */
-    RNG_AUGMENT   /* What is done to a training image. */
+    RNG_AUGMENT,  /* What is done to a training image. */
+    RNG_GENERATE  /* Text that a model goes on with. */
 };
 
 struct rng

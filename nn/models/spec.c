@@ -1,6 +1,7 @@
 /* nn/models/spec.c -- "resnet:20" and its like, parsed and printed in one spelling. */
 #include "nn/models/spec.h"
 
+#include "nn/math/near.h"
 #include "nn/math/number.h"
 
 #include <assert.h>
@@ -125,9 +126,22 @@ static int refuse_sizes(char error[MODEL_ERROR_MAX], const char *spec, const cha
     return MODEL_REFUSED;
 }
 
+static const char *name_at(size_t i)
+{
+    return i < MODEL_KINDS ? kinds[i].name : NULL;
+}
+
+static bool is_valid(const char *spec)
+{
+    char canonical[MODEL_SPEC_MAX], error[MODEL_ERROR_MAX];
+    return model_spec(spec, canonical, error) == 0;
+}
+
 /* No kind has that name: one spec of each is listed. */
 static int refuse_name(char error[MODEL_ERROR_MAX], const char *spec)
 {
+    static const struct near_specs specs = {name_at, is_valid};
+    char question[NEAR_QUESTION_MAX];
     size_t at =
         (size_t)snprintf(error, MODEL_ERROR_MAX, "model \"%.80s\": expected one such as ", spec);
     for (size_t i = 0; i < MODEL_KINDS; i++)
@@ -135,6 +149,8 @@ static int refuse_name(char error[MODEL_ERROR_MAX], const char *spec)
                                i + 2 < MODEL_KINDS   ? ", "
                                : i + 1 < MODEL_KINDS ? " or "
                                                      : "");
+    at +=
+        (size_t)snprintf(error + at, MODEL_ERROR_MAX - at, "%s", near_spec(&specs, spec, question));
     assert(at < MODEL_ERROR_MAX);
     return MODEL_REFUSED;
 }

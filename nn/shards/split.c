@@ -2,6 +2,7 @@
 #include "nn/shards/split.h"
 
 #include "nn/data/number.h"
+#include "nn/math/near.h"
 #include "nn/math/number.h"
 
 #include <assert.h>
@@ -25,9 +26,24 @@ static bool parse_alpha(const char *number, double *alpha)
     return *alpha >= SHARD_ALPHA_MIN && *alpha <= SHARD_ALPHA_MAX;
 }
 
+static const char *name_at(size_t i)
+{
+    static const char *const names[] = {"iid", "dirichlet", "label", "file"};
+    return i < sizeof names / sizeof *names ? names[i] : NULL;
+}
+
+static bool is_valid(const char *text)
+{
+    char error[DATA_ERROR_MAX];
+    struct shard_split s;
+    return shard_split_parse(&s, text, error) == 0;
+}
+
 /* Each of the four is tried in turn; the sentence names all of them. */
 int shard_split_parse(struct shard_split *s, const char *text, char error[DATA_ERROR_MAX])
 {
+    static const struct near_specs specs = {name_at, is_valid};
+    char question[NEAR_QUESTION_MAX];
     *s = (struct shard_split){.fall = SHARD_IID};
     if (strcmp(text, "iid") == 0)
         return 0;
@@ -44,8 +60,9 @@ int shard_split_parse(struct shard_split *s, const char *text, char error[DATA_E
         return 0;
     snprintf(error, DATA_ERROR_MAX,
              "found \"%.60s\", expected iid, dirichlet:ALPHA with ALPHA from %g "
-             "to %g, label:K with K from 1 to %d, or file",
-             text, SHARD_ALPHA_MIN, SHARD_ALPHA_MAX, SHARD_PER_PART_MAX);
+             "to %g, label:K with K from 1 to %d, or file%s",
+             text, SHARD_ALPHA_MIN, SHARD_ALPHA_MAX, SHARD_PER_PART_MAX,
+             near_spec(&specs, text, question));
     return -EINVAL;
 }
 

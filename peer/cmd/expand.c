@@ -34,7 +34,7 @@ static int expand_topology(const char *value, char out[RUN_VALUE_MAX],
     int err = topology_edges_text((const char *)bytes, len, canonical, why);
     free(bytes);
     if (err != 0) {
-        snprintf(error, OPTIONS_ERROR_MAX, "%.200s: %s", path, why);
+        snprintf(error, OPTIONS_ERROR_MAX, "%.200s: %.280s", path, why);
         return -EINVAL;
     }
     memcpy(out, canonical, strlen(canonical) + 1);

@@ -1,5 +1,8 @@
 /* peer/cmd/main.c -- the program: finds the subcommand, parses, runs it. */
 #include "peer/cmd/cmd.h"
+
+#include "nn/files/file.h"
+#include "nn/math/near.h"
 #include "peer/cmd/version.h"
 #include "peer/sgd/sgd_keys.h"
 
@@ -137,6 +140,32 @@ static const struct command commands[] = {
      .rows = cmd_eval_rows,
      .stray = "data",
      .run = cmd_eval},
+    {.name = "inspect",
+     .usage = "FILE|SPEC [options]",
+     .summary = "show what a model file holds, or a model spec comes to",
+     .notes = "examples:\n"
+              "  hearsay inspect out/peer-0/model.safetensors\n"
+              "  hearsay inspect resnet:20 --data cifar10:DIR\n",
+     .rows = cmd_inspect_rows,
+     .stray = "data",
+     .run = cmd_inspect},
+    {.name = "predict",
+     .usage = "MODEL --data SPEC [--out FILE]",
+     .summary = "write the labels that a saved model gives to samples",
+     .notes = "examples:\n"
+              "  hearsay predict out/peer-0/model.safetensors --data mnist:DIR --out labels.csv\n"
+              "  hearsay predict model.safetensors --data csv:old.csv,test=new.csv\n",
+     .rows = cmd_predict_rows,
+     .stray = "data",
+     .run = cmd_predict},
+    {.name = "generate",
+     .usage = "MODEL [--prompt TEXT] [options]",
+     .summary = "continue a text with an lstm or gpt that was trained on one",
+     .notes = "example:\n"
+              "  hearsay generate gpt/model.safetensors --prompt \"ROMEO:\" --temperature 0.8\n",
+     .rows = cmd_generate_rows,
+     .stray = "prompt",
+     .run = cmd_generate},
     {.name = "report",
      .usage = "DIR... [--out FILE] [--csv FILE] [--tensorboard LOGDIR]",
      .summary = "one HTML page of what runs have left: curves, figures, verdicts",
@@ -188,17 +217,12 @@ static const struct command *find_command(const char *name)
 
 static int unknown_command(const char *name)
 {
-    const struct command *best = NULL;
+    struct near near = {.found = name};
+    char question[64];
     for (size_t i = 0; commands[i].name; i++)
-        if (options_near(name, commands[i].name)
-            && (best == NULL
-                || options_distance(name, commands[i].name) < options_distance(name, best->name)))
-            best = &commands[i];
-    if (best)
-        fprintf(stderr, "hearsay: unknown command %s, did you mean %s? (see hearsay --help)\n",
-                name, best->name);
-    else
-        fprintf(stderr, "hearsay: unknown command %s (see hearsay --help)\n", name);
+        near_try(&near, commands[i].name);
+    fprintf(stderr, "hearsay: unknown command %s%s (see hearsay --help)\n", name,
+            near_question(&near, question, sizeof question));
     return CMD_USAGE;
 }
 
@@ -278,15 +302,47 @@ static void warn_of_strays(const struct command *c)
     }
 }
 
+/* struct options_world's read. */
+static int read_settings(const char *path, char out[OPTIONS_FILE_MAX],
+                         char error[OPTIONS_ERROR_MAX])
+{
+    char why[FILE_ERROR_MAX];
+    uint8_t *bytes;
+    size_t n;
+    int err = file_read(path, OPTIONS_FILE_MAX - 1, NULL, &bytes, &n, why);
+    if (err == 0 && n > 0 && memchr(bytes, '\0', n) != NULL)
+        err = file_error(why, path, "found a NUL byte, expected a text of settings");
+    snprintf(error, OPTIONS_ERROR_MAX, "%s", err < 0 ? why : "");
+    if (err < 0)
+        return err;
+    if (n > 0)
+        memcpy(out, bytes, n);
+    out[n] = '\0';
+    free(bytes);
+    return 0;
+}
+
+/* --print-config. */
+static int print_settings(const struct options *o)
+{
+    static char text[OPTIONS_FILE_MAX];
+    if (options_config_text(o, text, sizeof text) < sizeof text)
+        return print_text(text);
+    return cmd_fail(o, CMD_USAGE, "--print-config: the settings have over %d bytes",
+                    OPTIONS_FILE_MAX - 1);
+}
+
 static int run_command(const struct command *c, int argc, char **argv)
 {
     static struct options options;
     static const struct options_world world = {
-        .env = getenv, .expand = cmd_expand, .commands = commands};
+        .env = getenv, .expand = cmd_expand, .read = read_settings, .commands = commands};
     char error[OPTIONS_ERROR_MAX];
     switch (options_parse(&options, c, argc, argv, &world, error)) {
     case OPTIONS_OK:
         warn_of_strays(c);
+        if (c->takes_run_flags && options_flag(&options, "print-config"))
+            return print_settings(&options);
         return c->run(&options);
     case OPTIONS_WANT_HELP:
         return command_help(c);

@@ -4,6 +4,7 @@
 #include "compress/compress.h"
 #include "gossip/exchange/sketch.h"
 #include "gossip/mixers/mixer.h"
+#include "nn/math/near.h"
 #include "peer/run/key.h"
 #include "topology/rota.h"
 #include "topology/topology.h"
@@ -58,6 +59,9 @@ static int canonical_compress(const char *value, char out[RUN_VALUE_MAX], char e
             error, "compress", value,
             "auto alone: it chooses the codec by the drift, and has no options but --drift-target");
     int err = canonical_codec("compress", value, out, error);
+    if (err != 0 && near_distance(value, RUN_AUTO) <= 1)
+        return run_refuse(error, "compress", value,
+                          "auto or a compressor, did you mean " RUN_AUTO "?");
     /* The codecs' own sentence lists codecs, and this key has a word more. */
     static const char list[] = "expected one of ";
     char rest[RUN_ERROR_MAX], *at = err != 0 ? strstr(error, list) : NULL;

@@ -6,6 +6,7 @@
  */
 #include "peer/run/key.h"
 
+#include "nn/math/near.h"
 #include "nn/math/number.h"
 
 #include <assert.h>
@@ -13,7 +14,10 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { WORD_MAX = 24 }; /* Bytes of "'auto' or ". */
+enum {
+    WORD_MAX = 24, /* Bytes of "'auto' or ". */
+    EXPECTED_MAX = 96 + NEAR_QUESTION_MAX
+};
 
 /* ---- Sentences, fit to print: what they quote may be a stranger's bytes. ---- */
 
@@ -60,15 +64,37 @@ static const char *or_word(const struct run_key *key, char out[WORD_MAX])
     return out;
 }
 
+/* ", did you mean auto?", where the value may be the key's word mistyped. */
+static const char *no_word(const struct run_key *key, const char *value,
+                           char out[NEAR_QUESTION_MAX])
+{
+    struct near near = {.found = value};
+    if (key->word != NULL)
+        near_try(&near, key->word);
+    return near_question(&near, out, NEAR_QUESTION_MAX);
+}
+
+static int refuse_choice(const struct run_key *key, const char *value, char error[RUN_ERROR_MAX])
+{
+    char expected[NEAR_CHOICES_MAX + NEAR_QUESTION_MAX], question[NEAR_QUESTION_MAX];
+    char room[NEAR_CHOICES_MAX];
+    struct near near = {.found = value};
+    near_try_choices(&near, key->choices, room);
+    snprintf(expected, sizeof expected, "%s%s", key->choices,
+             near_question(&near, question, sizeof question));
+    return run_refuse(error, key->name, value, expected);
+}
+
 /* Leading zeros go. */
 static int canonical_uint(const struct run_key *key, const char *value, char out[RUN_VALUE_MAX],
                           char error[RUN_ERROR_MAX])
 {
-    char expected[96], word[WORD_MAX];
+    char expected[EXPECTED_MAX], word[WORD_MAX], question[NEAR_QUESTION_MAX];
     uint64_t v;
     if (!number_whole(value, &v) || v < key->min || v > key->max) {
-        snprintf(expected, sizeof expected, "%sa whole number from %llu to %llu",
-                 or_word(key, word), (unsigned long long)key->min, (unsigned long long)key->max);
+        snprintf(expected, sizeof expected, "%sa whole number from %llu to %llu%s",
+                 or_word(key, word), (unsigned long long)key->min, (unsigned long long)key->max,
+                 no_word(key, value, question));
         return run_refuse(error, key->name, value, expected);
     }
     snprintf(out, RUN_VALUE_MAX, "%llu", (unsigned long long)v);
@@ -80,11 +106,11 @@ static int canonical_uint(const struct run_key *key, const char *value, char out
 static int canonical_real(const struct run_key *key, const char *value, char out[RUN_VALUE_MAX],
                           char error[RUN_ERROR_MAX])
 {
-    char expected[96], word[WORD_MAX];
+    char expected[EXPECTED_MAX], word[WORD_MAX], question[NEAR_QUESTION_MAX];
     double v;
     if (!number_real(value, &v) || !(v >= key->low && v <= key->high)) {
-        snprintf(expected, sizeof expected, "%sa number from %g to %g", or_word(key, word),
-                 key->low, key->high);
+        snprintf(expected, sizeof expected, "%sa number from %g to %g%s", or_word(key, word),
+                 key->low, key->high, no_word(key, value, question));
         return run_refuse(error, key->name, value, expected);
     }
     number_real_text(v + 0.0, out); /* So that -0 has no spelling of its own. */
@@ -107,7 +133,7 @@ int run_canonical_value(const struct run_key *key, const char *value, char out[R
         return canonical_real(key, value, out, error);
     case RUN_CHOICE:
         if (number_choice(key->choices, value) < 0)
-            return run_refuse(error, key->name, value, key->choices);
+            return refuse_choice(key, value, error);
         memcpy(out, value, strlen(value) + 1);
         return 0;
     }

@@ -7,7 +7,9 @@
  */
 #include "peer/run/options.h"
 
+#include "nn/math/near.h"
 #include "nn/math/number.h"
+#include "peer/run/options_config.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -56,14 +58,21 @@ bool options_takes_key(const struct command *command, const char *name)
     return key == NULL || *key != NULL; /* NULL keys: it takes them all. */
 }
 
+static void add_rows(struct options *o, const struct option_row *rows)
+{
+    for (const struct option_row *row = rows; row->name != NULL; row++) {
+        assert(o->n < OPTIONS_MAX);
+        o->values[o->n++].row = row;
+    }
+}
+
 /* Fill o->values with every row, the command's own first. */
 static void collect_rows(struct options *o, const struct command *command)
 {
     *o = (struct options){.command = command, .run.trainer = command->trainer};
-    for (const struct option_row *row = command->rows; row->name != NULL; row++) {
-        assert(o->n < OPTIONS_MAX);
-        o->values[o->n++].row = row;
-    }
+    add_rows(o, command->rows);
+    if (command->takes_run_flags)
+        add_rows(o, options_shared_rows);
     const struct run_key *key;
     for (size_t k = 0; (key = run_key_at(command->trainer, k)) != NULL; k++) {
         if (!options_takes_key(command, key->name))
@@ -102,13 +111,13 @@ static bool is_rival(const struct option_row *row, const struct option_row *of)
     return row->rival != NULL && strcmp(row->rival, of->name) == 0;
 }
 
-/* Has its rival, whichever of the two rows names the other, been given on the command line? */
-static bool rival_wins(const struct options *o, const struct option_value *v)
+/* Has its rival, whichever of the two rows names the other, been given where that weighs more? */
+static bool rival_wins(const struct options *o, const struct option_value *v,
+                       enum option_source source)
 {
     for (uint32_t i = 0; i < o->n; i++) {
         const struct option_value *w = &o->values[i];
-        if (w->source == OPTION_COMMAND_LINE
-            && (is_rival(v->row, w->row) || is_rival(w->row, v->row)))
+        if (w->source > source && (is_rival(v->row, w->row) || is_rival(w->row, v->row)))
             return true;
     }
     return false;
@@ -135,17 +144,6 @@ static void expected_number(const struct option_row *row, char *out, size_t cap)
         snprintf(out, cap, "%s", kind);
 }
 
-static bool read_flag(const char *text, bool *on)
-{
-    if (number_choice("1|yes|true|on", text) >= 0)
-        *on = true;
-    else if (number_choice("0|no|false|off", text) >= 0)
-        *on = false;
-    else
-        return false;
-    return true;
-}
-
 /* Does the text suit the row? `expected` says what would: it ends the sentence that
  * refuses it. */
 static bool suits(const struct option_row *row, const char *text, char *expected, size_t cap)
@@ -153,6 +151,8 @@ static bool suits(const struct option_row *row, const char *text, char *expected
     uint64_t u;
     double d;
     bool on;
+    char room[NEAR_CHOICES_MAX], question[NEAR_QUESTION_MAX];
+    struct near near = {.found = text};
     switch (row->kind) {
     case OPTION_UINT:
         expected_number(row, expected, cap);
@@ -161,11 +161,12 @@ static bool suits(const struct option_row *row, const char *text, char *expected
         expected_number(row, expected, cap);
         return number_real(text, &d) && in_range(row, d);
     case OPTION_CHOICE:
-        snprintf(expected, cap, "%s", row->arg);
+        near_try_choices(&near, row->arg, room);
+        snprintf(expected, cap, "%s%s", row->arg, near_question(&near, question, sizeof question));
         return number_choice(row->arg, text) >= 0;
     case OPTION_FLAG:
         snprintf(expected, cap, "1 or 0");
-        return read_flag(text, &on);
+        return options_read_flag(text, &on);
     case OPTION_TEXT:
     case OPTION_OPERAND:
         snprintf(expected, cap, "%s", row->arg != NULL ? row->arg : "a value");
@@ -259,6 +260,16 @@ static bool is_run_key(const struct command *command, const char *name)
     return false;
 }
 
+/* The flag that a name may have been meant to be, or NULL. */
+static const char *nearest_flag(const struct options *o, const char *name)
+{
+    struct near near = {.found = name};
+    for (uint32_t i = 0; i < o->n && name[0]; i++)
+        if (o->values[i].row->kind != OPTION_OPERAND)
+            near_try(&near, o->values[i].row->name);
+    return near_meant(&near);
+}
+
 /* Say that there is no such flag: a run key that this command does not take has a
  * sentence of its own; else the name that may have been meant is proposed. */
 static void unknown_flag(const struct options *o, const char *element,
@@ -277,13 +288,7 @@ static void unknown_flag(const struct options *o, const char *element,
         snprintf(error, OPTIONS_ERROR_MAX, "--%s is a flag of hearsay %s only", name, owners);
         return;
     }
-    const char *best = NULL;
-    for (uint32_t i = 0; i < o->n && name[0]; i++) {
-        const char *known = o->values[i].row->name;
-        if (o->values[i].row->kind != OPTION_OPERAND && options_near(name, known)
-            && (best == NULL || options_distance(name, known) < options_distance(name, best)))
-            best = known;
-    }
+    const char *best = nearest_flag(o, name);
     snprintf(error, OPTIONS_ERROR_MAX, "unknown flag %.*s%s%s%s", n < 120 ? (int)n : 120, element,
              best != NULL ? ", did you mean --" : "", best != NULL ? best : "",
              best != NULL ? "?" : "");
@@ -449,7 +454,8 @@ static int read_environment(struct options *o, char error[OPTIONS_ERROR_MAX])
 {
     for (uint32_t i = 0; i < o->n; i++) {
         struct option_value *v = &o->values[i];
-        if (v->row->kind == OPTION_OPERAND || v->source == OPTION_COMMAND_LINE || rival_wins(o, v))
+        if (v->row->kind == OPTION_OPERAND || v->source == OPTION_COMMAND_LINE
+            || rival_wins(o, v, OPTION_ENVIRONMENT))
             continue;
         char name[ENV_NAME_MAX];
         options_env_name(v->row->name, name, sizeof name);
@@ -461,7 +467,59 @@ static int read_environment(struct options *o, char error[OPTIONS_ERROR_MAX])
     return 0;
 }
 
-/* What must be given has been given, on the command line or in the environment. */
+/* ---- The file. ---- */
+
+/* Take one setting, unless the command line or the environment has it. `seen` says which were set. */
+static int take_setting(struct options *o, const struct options_setting *s, unsigned *seen,
+                        char error[OPTIONS_ERROR_MAX])
+{
+    char element[ENV_NAME_MAX];
+    struct option_value *v = find_value(o, s->name);
+    bool shared = v != NULL && find_row(options_shared_rows, s->name) != NULL;
+    if (v == NULL || v->row->kind == OPTION_OPERAND || shared) {
+        snprintf(element, sizeof element, "--%.60s", s->name);
+        if (shared)
+            snprintf(error, OPTIONS_ERROR_MAX, "%s: not in a file of settings", element);
+        else
+            unknown_flag(o, element, error);
+        return -EINVAL;
+    }
+    if (seen[v - o->values] > 0) {
+        snprintf(error, OPTIONS_ERROR_MAX, "--%s is set twice: line %u has it, too", s->name,
+                 seen[v - o->values]);
+        return -EINVAL;
+    }
+    seen[v - o->values] = s->line;
+    if (v->source > OPTION_FILE || rival_wins(o, v, OPTION_FILE))
+        return 0;
+    return take_value(o, v, s->value, OPTION_FILE, error);
+}
+
+/* Take from the file of --config what is still open. */
+static int read_file(struct options *o, char error[OPTIONS_ERROR_MAX])
+{
+    char why[OPTIONS_ERROR_MAX], *at = o->file;
+    unsigned line = 0, seen[OPTIONS_MAX] = {0};
+    struct options_setting s;
+    const char *path = o->command->takes_run_flags ? options_text(o, "config") : NULL;
+    if (path == NULL || o->world->read == NULL)
+        return 0;
+    if (o->world->read(path, o->file, why) != 0) {
+        snprintf(error, OPTIONS_ERROR_MAX, "--config: %.480s", why);
+        return -EINVAL;
+    }
+    int more;
+    while ((more = options_setting_next(&at, &line, &s, why)) > 0)
+        if (take_setting(o, &s, seen, why) != 0) {
+            more = -EINVAL;
+            break;
+        }
+    if (more < 0)
+        snprintf(error, OPTIONS_ERROR_MAX, "%.120s line %u: %.360s", path, line, why);
+    return more;
+}
+
+/* What must be given has been given, on the command line, in the environment or in the file. */
 static int check_required(const struct options *o, char error[OPTIONS_ERROR_MAX])
 {
     for (uint32_t i = 0; i < o->n; i++) {
@@ -484,9 +542,9 @@ static int check_rivals(struct options *o, char error[OPTIONS_ERROR_MAX])
     for (uint32_t i = 0; i < o->n; i++) {
         const struct option_value *v = &o->values[i], *w = NULL;
         char one[ENV_NAME_MAX], other[ENV_NAME_MAX];
-        if (v->row->rival != NULL && v->source >= OPTION_ENVIRONMENT)
+        if (v->row->rival != NULL && v->source >= OPTION_FILE)
             w = find_value(o, v->row->rival);
-        if (w == NULL || w->source < OPTION_ENVIRONMENT)
+        if (w == NULL || w->source < OPTION_FILE)
             continue;
         snprintf(error, OPTIONS_ERROR_MAX, "%s and %s contradict each other",
                  place(w->row, w->source, one), place(v->row, v->source, other));
@@ -505,62 +563,8 @@ int options_parse(struct options *o, const struct command *command, int argc, ch
         return err;
     if (world->env != NULL && read_environment(o, error) != 0)
         return -EINVAL;
-    err = check_rivals(o, error);
+    err = read_file(o, error);
+    if (err == 0)
+        err = check_rivals(o, error);
     return err < 0 ? err : check_required(o, error);
-}
-
-/* ---- Values. ---- */
-
-static const struct option_value *value_of(const struct options *o, const char *name)
-{
-    /* Nothing is written: the cast spares a second copy of the search. */
-    const struct option_value *v = find_value((struct options *)(uintptr_t)o, name);
-    assert(v != NULL && "the command has no row of that name");
-    return v;
-}
-
-const char *options_text(const struct options *o, const char *name)
-{
-    return value_of(o, name)->text;
-}
-
-uint64_t options_uint(const struct options *o, const char *name)
-{
-    const struct option_value *v = value_of(o, name);
-    uint64_t u = 0;
-    assert(v->row->kind == OPTION_UINT);
-    if (v->text != NULL && !number_whole(v->text, &u))
-        assert(false && "a fallback that is no number");
-    return u;
-}
-
-double options_real(const struct options *o, const char *name)
-{
-    const struct option_value *v = value_of(o, name);
-    double d = 0.0;
-    assert(v->row->kind == OPTION_REAL);
-    if (v->text != NULL && !number_real(v->text, &d))
-        assert(false && "a fallback that is no number");
-    return d;
-}
-
-bool options_flag(const struct options *o, const char *name)
-{
-    const struct option_value *v = value_of(o, name);
-    bool on = false;
-    assert(v->row->kind == OPTION_FLAG);
-    if (v->text != NULL && !read_flag(v->text, &on))
-        assert(false && "a fallback that is no flag");
-    return on;
-}
-
-uint32_t options_operands(const struct options *o, const char *const **operands)
-{
-    *operands = o->operand;
-    return o->n_operands;
-}
-
-bool options_given(const struct options *o, const char *name)
-{
-    return value_of(o, name)->source >= OPTION_ENVIRONMENT;
 }

@@ -5,10 +5,10 @@
  * flags has a row for each run key, of the core and of its trainer (peer/run/run.h),
  * as well, and their values are handed to run_flags_set().
  *
- *   command line  >  environment (HEARSAY_MIN_PEERS=4)  >  the row's fallback
+ *   command line  >  environment (HEARSAY_MIN_PEERS=4)  >  --config FILE  >  the row's fallback
  *
  * Of two rivals (--rounds and --epochs) one may be given; one on the command line
- * hides the other in the environment.
+ * hides the other in the environment and in the file.
  *
  * Syntax is getopt_long's: `--name value`, `--name=value`, `-n value`, `--`.
  * Names are never abbreviated, so that adding an option breaks no script. An
@@ -26,11 +26,12 @@
 #include <stdint.h>
 
 enum {
-    OPTIONS_MAX = 64,          /* Rows of one command, the run's included. */
+    OPTIONS_MAX = 80,          /* Rows of one command, the run's included. */
     OPTIONS_EXPANDED_MAX = 2,  /* Values that `expand` may replace. */
     OPTIONS_OPERANDS_MAX = 32, /* Operands of a row that takes many. */
     OPTIONS_ERROR_MAX = 512,   /* Bytes of an error's text. */
-    OPTIONS_HELP_MAX = 32768   /* Bytes of a help text. */
+    OPTIONS_HELP_MAX = 32768,  /* Bytes of a help text. */
+    OPTIONS_FILE_MAX = 32768   /* Bytes of a --config, with the NUL. */
 };
 
 enum option_kind {
@@ -77,12 +78,18 @@ struct command
     int (*run)(const struct options *o); /* Returns the exit code. */
 };
 
-enum option_source { OPTION_UNSET, OPTION_DEFAULT, OPTION_ENVIRONMENT, OPTION_COMMAND_LINE };
+enum option_source {
+    OPTION_UNSET,
+    OPTION_DEFAULT,
+    OPTION_FILE,
+    OPTION_ENVIRONMENT,
+    OPTION_COMMAND_LINE
+};
 
 struct option_value
 {
     const struct option_row *row;
-    const char *text; /* Borrowed from the row, environment or argv. */
+    const char *text; /* Borrowed from the row, the file, environment or argv. */
     enum option_source source;
 };
 
@@ -102,6 +109,7 @@ struct options
         const char *name; /* The run key; NULL: this place is free. */
         char text[RUN_VALUE_MAX];
     } expanded[OPTIONS_EXPANDED_MAX]; /* What `expand` made of values. */
+    char file[OPTIONS_FILE_MAX];      /* The text of --config, taken apart. */
 };
 
 /* What parsing needs of the world, each NULL for none. */
@@ -113,6 +121,8 @@ struct options_world
      * OPTIONS_EXPANDED_MAX keys of a command line may be replaced. */
     int (*expand)(const char *key, const char *value, char out[RUN_VALUE_MAX],
                   char error[OPTIONS_ERROR_MAX]);
+    /* Read all of a file as a text that ends with NUL: 0, or a negative errno with a sentence. */
+    int (*read)(const char *path, char out[OPTIONS_FILE_MAX], char error[OPTIONS_ERROR_MAX]);
     /* All commands, the last without a name: a flag that only others have is said to be theirs. */
     const struct command *commands;
 };
@@ -141,6 +151,15 @@ struct options_words_sink
 };
 enum { OPTIONS_WORDS_MAX = 256 };
 void options_words(const struct command *command, const struct options_words_sink *sink);
+/* --config and --print-config, which every command has that takes run flags. */
+extern const struct option_row options_shared_rows[];
+
+/* What was given as a --config, with defaults as comments: the same command reads the same settings
+ * from it. Returns its length; where that is not under cap, *out is cut. */
+size_t options_config_text(const struct options *o, char *out, size_t cap);
+
+/* Does what stands for its default stand for a value? (Not "0" rounds.) */
+bool options_has_default(const struct options *o, const struct option_value *v);
 
 /* How help and errors call a run key's value: "N", "X", "SPEC", or its choices. */
 const char *options_key_arg(const struct run_key *key);
@@ -157,7 +176,7 @@ double options_real(const struct options *o, const char *name);
 bool options_flag(const struct options *o, const char *name);
 /* All operands of the row that takes many, in their order; borrowed. Returns how many. */
 uint32_t options_operands(const struct options *o, const char *const **operands);
-/* By the command line or the environment, not by the fallback. */
+/* By the command line, the environment or the file, not by the fallback. */
 bool options_given(const struct options *o, const char *name);
 
 /* "min-peers" -> "HEARSAY_MIN_PEERS". Asserts that it fits. */
@@ -171,11 +190,5 @@ bool options_stray(const struct command *commands, const char *variable, const c
 /* The commands with a flag of this name, "peer, sim"; false: none has it (commands may be NULL). */
 enum { OPTIONS_OWNERS_MAX = 120 };
 bool options_owners(const struct command *commands, const char *name, char out[OPTIONS_OWNERS_MAX]);
-
-/* Edit distance with swaps of neighbours (optimal string alignment), texts
- * of up to 63 bytes; longer ones count as far apart. */
-size_t options_distance(const char *a, const char *b);
-/* Is b near enough to a to be what was meant? */
-bool options_near(const char *a, const char *b);
 
 #endif

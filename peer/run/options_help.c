@@ -141,6 +141,9 @@ size_t options_help(const struct command *command, char out[OPTIONS_HELP_MAX])
     for (const struct option_row *row = command->rows; row->name != NULL; row++)
         if (has_kind(row, false))
             put_option(&p, row);
+    for (const struct option_row *row = options_shared_rows; row->name != NULL; row++)
+        if (command->takes_run_flags)
+            put_option(&p, row);
     put_row(&p, "-h, --help", "print this and exit");
     if (command->takes_run_flags)
         put_run_keys(&p, command);

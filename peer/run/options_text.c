@@ -1,9 +1,10 @@
 /* peer/run/options_text.c -- names: how near two are, and how the environment spells one.
  *
- * Who mistypes a flag gets the nearest one proposed. Distance counts swapped
- * neighbours as one mistake, since that is how fingers err ("loacl").
+ * Who mistypes a variable gets the nearest option's proposed.
  */
 #include "peer/run/options.h"
+
+#include "nn/math/near.h"
 
 #include <assert.h>
 #include <ctype.h>
@@ -11,51 +12,9 @@
 #include <string.h>
 
 enum {
-    DISTANCE_MAX = 63, /* Bytes of a text that is compared. */
-    ENV_PREFIX = 8,    /* Letters of "HEARSAY_". */
-    ENV_NAME_MAX = 64  /* Bytes of "HEARSAY_...", with the NUL. */
+    ENV_PREFIX = 8,   /* Letters of "HEARSAY_". */
+    ENV_NAME_MAX = 64 /* Bytes of "HEARSAY_...", with the NUL. */
 };
-
-static size_t min3(size_t a, size_t b, size_t c)
-{
-    size_t m = a < b ? a : b;
-    return m < c ? m : c;
-}
-
-size_t options_distance(const char *a, const char *b)
-{
-    size_t na = strlen(a), nb = strlen(b);
-    if (na > DISTANCE_MAX || nb > DISTANCE_MAX)
-        return na + nb;
-    /* now[j] is the distance of the first i bytes of a to the first j of b; a swap
-     * looks two rows back, so three rows of the table are kept. */
-    size_t rows[3][DISTANCE_MAX + 1];
-    size_t *before = rows[0], *last = rows[1], *now = rows[2];
-    for (size_t j = 0; j <= nb; j++)
-        last[j] = j;
-    for (size_t i = 1; i <= na; i++) {
-        now[0] = i;
-        for (size_t j = 1; j <= nb; j++) {
-            now[j] = min3(last[j] + 1, now[j - 1] + 1, last[j - 1] + (a[i - 1] != b[j - 1]));
-            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]
-                && before[j - 2] + 1 < now[j])
-                now[j] = before[j - 2] + 1;
-        }
-        size_t *spare = before; /* The oldest row is written next. */
-        before = last;
-        last = now;
-        now = spare;
-    }
-    return last[nb];
-}
-
-/* Short names bear one mistake, longer ones one more for each four letters; what has
- * nothing of b left is not near. */
-bool options_near(const char *a, const char *b)
-{
-    size_t n = strlen(b), d = options_distance(a, b);
-    return d <= (n + 2) / 4 + 1 && d < n;
-}
 
 void options_env_name(const char *name, char *out, size_t cap)
 {
@@ -77,12 +36,11 @@ static void try_name(struct stray *s, const char *name)
     char known[ENV_NAME_MAX], best[ENV_NAME_MAX];
     options_env_name(name, known, sizeof known);
     s->found |= strcmp(s->variable, known) == 0;
-    if (!options_near(s->variable + ENV_PREFIX, known + ENV_PREFIX))
+    if (!near_enough(s->variable + ENV_PREFIX, known + ENV_PREFIX))
         return;
     if (s->meant != NULL)
         options_env_name(s->meant, best, sizeof best);
-    if (s->meant == NULL
-        || options_distance(s->variable, known) < options_distance(s->variable, best))
+    if (s->meant == NULL || near_distance(s->variable, known) < near_distance(s->variable, best))
         s->meant = name;
 }
 
@@ -96,6 +54,8 @@ bool options_stray(const struct command *commands, const char *variable, const c
         for (const struct option_row *row = c->rows; row->name != NULL; row++)
             if (row->kind != OPTION_OPERAND)
                 try_name(&s, row->name);
+        for (const struct option_row *row = options_shared_rows; row->name != NULL; row++)
+            try_name(&s, row->name);
         for (size_t k = 0; c->takes_run_flags && (key = run_key_at(c->trainer, k)) != NULL; k++)
             try_name(&s, key->name);
     }

@@ -72,7 +72,7 @@ sys.exit(not (o["compress"] == "auto" and "message_bytes" not in o and len(bytes
 END
 refuses "compressors: --compress auto" 'auto is no codec of its own' compressors --compress auto
 check "compressors: auto is named as the default" eval '"$HEARSAY" compressors | grep -q -e "^--compress auto, the default"'
-refuses "--compress AUTO" 'AUTO: unknown compressor, expected auto or one of none' local --compress AUTO
+refuses "--compress AUTO" 'found .AUTO., expected auto or a compressor, did you mean auto' local --compress AUTO
 refuses "--final-compress AUTO" 'AUTO: unknown compressor, expected one of none' local --final-compress AUTO
 refuses "--model of no kind" 'gpt' local --model gpt
 refuses "--data of no kind" 'imagenet' local --data imagenet

@@ -170,11 +170,13 @@ static void test_errors(void **state)
 static void test_unknown(void **state)
 {
     (void)state;
-    static const char *const specs[][2] = {{"gzip", "gzip"},
-                                           {"none ", "none "},
-                                           {"topk:0.1+", ""},
-                                           {"sign;a=zip", "zip"},
-                                           {"TOPK", "TOPK"}};
+    static const char *const specs[][3] = {{"gzip", "gzip", ""},
+                                           {"none ", "none ", ", did you mean none?"},
+                                           {"topk:0.1+", "", ""},
+                                           {"sign;a=zip", "zip", ""},
+                                           {"topk0.1", "topk0.1", ", did you mean topk:0.1?"},
+                                           {"topk:0.1+qsdg:4", "qsdg", ", did you mean qsgd:4?"},
+                                           {"TOPK", "TOPK", ", did you mean topk?"}};
     for (size_t i = 0; i < sizeof specs / sizeof specs[0]; i++) {
         char sentence[COMPRESS_ERROR_MAX];
         int n = snprintf(sentence, sizeof sentence, "%s: unknown compressor, expected one of ",
@@ -183,6 +185,7 @@ static void test_unknown(void **state)
         for (size_t j = 0; codec_all[j] != NULL && len < sizeof sentence; j++)
             len += (size_t)snprintf(sentence + len, sizeof sentence - len, "%s%s",
                                     j > 0 ? ", " : "", codec_all[j]->name);
+        len += (size_t)snprintf(sentence + len, sizeof sentence - len, "%s", specs[i][2]);
         assert_true(len < sizeof sentence); /* All names fit. */
         check_refused(specs[i][0], sentence);
     }

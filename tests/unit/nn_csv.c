@@ -389,14 +389,41 @@ static void test_broken(void **state)
     assert_true(taken > MUTATIONS / 50 && taken < MUTATIONS);
 }
 
+/* A class is called what files call it. */
+static void classes_have_the_files_names(void **state)
+{
+    (void)state;
+    static const struct
+    {
+        const char *kind, *first, *second;
+    } cases[] = {{"csv/2x3/0", "0", "1"},
+                 {"csv/2x3/1", "1", "2"},
+                 {"csv/2x2/pm", "-1", "+1"},
+                 {"libsvm/2x2/1", "1", "2"},
+                 {"mnist", "0", "1"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char first[8], second[8];
+        struct dataset d = {.names = NULL};
+        snprintf(d.kind, sizeof d.kind, "%s", cases[i].kind);
+        assert_string_equal(dataset_class(&d, 0, first), cases[i].first);
+        assert_string_equal(dataset_class(&d, 1, second), cases[i].second);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rows),    cmocka_unit_test(test_shapes),
-        cmocka_unit_test(test_names),   cmocka_unit_test(test_fixed_kind),
-        cmocka_unit_test(test_refused), cmocka_unit_test(test_name_limits),
-        cmocka_unit_test(test_files),   cmocka_unit_test(test_looks),
-        cmocka_unit_test(test_gz),      cmocka_unit_test(test_broken),
+        cmocka_unit_test(classes_have_the_files_names),
+        cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_shapes),
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_fixed_kind),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_name_limits),
+        cmocka_unit_test(test_files),
+        cmocka_unit_test(test_looks),
+        cmocka_unit_test(test_gz),
+        cmocka_unit_test(test_broken),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

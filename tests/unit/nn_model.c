@@ -22,6 +22,9 @@ static void refused(const char *spec, const char *word)
 static void ends_with_example(const char *spec)
 {
     char canonical[MODEL_SPEC_MAX], why[MODEL_ERROR_MAX];
+    char *question = strstr(error, ", did you mean ");
+    if (question != NULL)
+        *question = '\0'; /* That names a kind, or a spec with the values that were found. */
     const char *example = strrchr(error, ' ') + 1;
     size_t name = strcspn(spec, ":");
     if (model_spec(example, canonical, why) != 0)

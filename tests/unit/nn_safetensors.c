@@ -412,9 +412,96 @@ static int teardown(void **state)
     return 0;
 }
 
+/* Who has another model in mind is told what there is, and the name that is nearest. */
+static void test_names(void **state)
+{
+    (void)state;
+    static const struct
+    {
+        const char *found, *said;
+    } cases[] = {
+        {"con1.weight", "did you mean conv1.weight? It has conv1.weight, conv1.bias, scale"},
+        {"module.conv1.bias", "did you mean conv1.bias?"},
+        {"a.b.scale", "did you mean scale?"},
+        {"lstm", "the model has none of that name, but conv1.weight, conv1.bias, scale"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char header[200];
+        snprintf(header, sizeof header,
+                 "{\"%s\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}",
+                 cases[i].found);
+        put_file("names", header, 0, 4);
+        refused("names", segments, N_SEGMENTS, cases[i].said);
+    }
+    put_file("lacks", "{\"scale\":{\"dtype\":\"F32\",\"shape\":[],\"data_offsets\":[0,4]}}", 0, 4);
+    refused("lacks", segments, N_SEGMENTS,
+            "found 1 tensors, expected 3: conv1.weight of the model is not there");
+}
+
+/* What a walk has seen, tensor by tensor. */
+struct seen
+{
+    const struct safetensors_tensor *last;
+    size_t n_tensors, n_pieces, n_floats;
+    double sum;
+    char names[64];
+};
+
+static void see(void *self, const struct safetensors_tensor *t, const float *v, size_t n)
+{
+    struct seen *to = self;
+    if (t != to->last) {
+        to->n_tensors++;
+        strncat(to->names, t->name, sizeof to->names - strlen(to->names) - 1);
+    }
+    to->last = t;
+    to->n_pieces++;
+    to->n_floats += n;
+    for (size_t i = 0; i < n; i++)
+        to->sum += (double)v[i];
+}
+
+/* Tensors come whole and in order, also one of several pieces, one of no floats and one that is
+ * not finite; a counter is passed over. */
+static void test_walk(void **state)
+{
+    (void)state;
+    enum { LARGE = 40000 };
+    char error[FILE_ERROR_MAX] = "";
+    static float large[LARGE + 1];
+    const struct segment two[2] = {
+        {.name = "large", .n = LARGE, .rows = 1, .cols = LARGE, .n_dims = 1, .dims = {LARGE}},
+        {.name = "nan", .offset = LARGE, .n = 1, .rows = 1, .cols = 1, .n_dims = 0}};
+    for (size_t i = 0; i < LARGE; i++)
+        large[i] = (float)(i % 7);
+    large[LARGE] = INFINITY;
+    assert_int_equal(safetensors_write(scratch_path(&s, "walk"), large, two, 2, NULL, error), 0);
+    struct seen seen = {.names = ""};
+    struct safetensors_walker walker = {.take = see, .self = &seen};
+    assert_int_equal(safetensors_walk(scratch_path(&s, "walk"), &walker, error), 0);
+    assert_int_equal(seen.n_tensors, 2);
+    assert_int_equal(seen.n_floats, LARGE + 1);
+    assert_true(seen.n_pieces > 2 && isinf(seen.sum));
+    assert_string_equal(seen.names, "largenan");
+    put_file("empty",
+             "{\"e\":{\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[0,0]},"
+             "\"bn.num_batches_tracked\":{\"dtype\":\"I64\",\"shape\":[],\"data_offsets\":[0,8]},"
+             "\"w\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[8,12]}}",
+             0, 12);
+    seen = (struct seen){.names = ""};
+    assert_int_equal(safetensors_walk(scratch_path(&s, "empty"), &walker, error), 0);
+    assert_string_equal(seen.names, "ew");
+    assert_int_equal(seen.n_pieces, 2);
+    put_file("short", "{\"w\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", 0, 7);
+    assert_true(safetensors_walk(scratch_path(&s, "short"), &walker, error) < 0);
+    assert_non_null(strstr(error, "short"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_walk),
         cmocka_unit_test(test_round_trip),
         cmocka_unit_test(test_layout),
         cmocka_unit_test(test_python),

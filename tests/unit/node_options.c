@@ -100,6 +100,16 @@ static int expand(const char *key, const char *value, char out[RUN_VALUE_MAX],
     return 1;
 }
 
+/* The tests' one file: its text, or NULL where there is none. */
+static const char *file;
+static int read_file(const char *path, char out[OPTIONS_FILE_MAX], char why[OPTIONS_ERROR_MAX])
+{
+    (void)path;
+    snprintf(why, OPTIONS_ERROR_MAX, "there is none");
+    snprintf(out, OPTIONS_FILE_MAX, "%s", file != NULL ? file : "");
+    return file != NULL ? 0 : -ENOENT;
+}
+
 static const struct option_row other_rows[] = {
     {.name = "uplink", .kind = OPTION_TEXT, .help = "the others' own"},
     {.name = "pear", .kind = OPTION_FLAG, .help = "nearer to --peers than to anything"},
@@ -109,7 +119,8 @@ static const struct option_row other_rows[] = {
 static const struct command commands[] = {{.name = "alpha", .rows = other_rows},
                                           {.name = "beta", .rows = other_rows + 1},
                                           {.name = NULL}};
-static const struct options_world world = {.env = env, .expand = expand, .commands = commands};
+static const struct options_world world = {
+    .env = env, .expand = expand, .read = read_file, .commands = commands};
 
 /* Parse the words of `line`, cut at blanks. */
 static int parse(const struct command *c, const char *line)
@@ -235,7 +246,7 @@ static void test_errors(void **state)
     refuse(&tool, "f --out=", "--out: found '', expected DIR");
     refuse(&tool, "f --json=1", "--json takes no value, found '--json=1'");
     refuse(&tool, "f --colour blue", "--colour: found 'blue', expected auto|on|off");
-    refuse(&tool, "f --colour o", "--colour: found 'o', expected auto|on|off");
+    refuse(&tool, "f --colour o", "--colour: found 'o', expected auto|on|off, did you mean on?");
     refuse(&tool, "f --colour auto|on", "--colour: found 'auto|on', expected auto|on|off");
     refuse(&tool, "f g h", "unexpected argument 'h'");
     refuse(&tool, "f g -- h", "unexpected argument 'h'"); /* It suits no --peers. */
@@ -299,6 +310,59 @@ static void test_environment(void **state)
     assert_string_equal(options_text(&o, "key"), "k");
     assert_string_equal(options_text(&o, "min-peers"), "4");
     environment = NULL;
+}
+
+/* Command line, environment, file, default: each hides what is behind it. */
+static void test_file(void **state)
+{
+    (void)state;
+    file = "key = from-file\nlr = 0.1\nbatch = 7\nseed = 5\ndata = /d\n";
+    static const char *const set[] = {"HEARSAY_BATCH", "8", "HEARSAY_SEED", "6", NULL};
+    environment = set;
+    accept_(&runner, "--config f --seed 9");
+    assert_string_equal(options_text(&o, "key"), "from-file"); /* It must be given, and is. */
+    assert_true(options_given(&o, "lr"));
+    assert_string_equal(run_flags_value(&o.run, "lr"), "0.1");
+    assert_string_equal(run_flags_value(&o.run, "batch"), "8");
+    assert_string_equal(run_flags_value(&o.run, "seed"), "9");
+    assert_string_equal(run_flags_value(&o.run, "mixer"), "");
+    assert_string_equal(options_text(&o, "data"), "/d"); /* This command's own is not expanded. */
+    environment = NULL;
+    refuse(&runner, "", "--key FILE is missing"); /* No file is read that was not asked for. */
+    file = "key = k\nlr = 1\nlrr = 1\n";
+    refuse(&runner, "--config f", "f line 3: unknown flag --lrr, did you mean --lr?");
+    file = "key = k\nlr = -1\n";
+    refuse(&runner, "--config f", "f line 2: --lr: found '-1', expected a number from 0 to 1000");
+    accept_(&runner, "--config f --lr 1"); /* The command line wins, also over nonsense. */
+    file = "print-config = true\n";
+    refuse(&runner, "--config f", "f line 1: --print-config: not in a file of settings");
+    file = NULL;
+    refuse(&runner, "--config f", "--config: there is none");
+    refuse(&tool, "f --config f", "unknown flag --config");
+}
+
+/* What is printed is what was given, in quotes but for numbers and truths; all else is a comment. */
+static void test_config_text(void **state)
+{
+    (void)state;
+    char text[OPTIONS_FILE_MAX], again[OPTIONS_FILE_MAX], small[10];
+    accept_(&runner, "--key a\\\"b --lr 0.5 --data 007 --model mlp:784-10");
+    size_t n = options_config_text(&o, text, sizeof text);
+    assert_int_equal(n, strlen(text));
+    assert_non_null(strstr(text, "\nkey = \"a\\\\\\\"b\"\n"));
+    assert_non_null(strstr(text, "\nlr = 0.5\n"));
+    assert_non_null(strstr(text, "\nmodel = \"mlp:784-10\"\n"));
+    assert_non_null(strstr(text, "\ndata = \"007\"\n"));
+    assert_non_null(strstr(text, "\n# mixer = \"choco\"\n"));
+    assert_null(strstr(text, "rounds"));
+    assert_null(strstr(text, "config"));
+    file = text;
+    accept_(&runner, "--config f");
+    options_config_text(&o, again, sizeof again);
+    assert_string_equal(again, text);
+    assert_int_equal(options_config_text(&o, small, sizeof small), n);
+    assert_int_equal(strlen(small), sizeof small - 1);
+    file = NULL;
 }
 
 /* One of two rivals is taken, and the command line's hides the environment's, whichever row
@@ -473,19 +537,9 @@ static void test_help(void **state)
         assert_true(strcspn(line, "\n") <= 100);
 }
 
-static void test_distance(void **state)
+static void test_env_name(void **state)
 {
     (void)state;
-    assert_int_equal(options_distance("", ""), 0);
-    assert_int_equal(options_distance("abc", ""), 3);
-    assert_int_equal(options_distance("local", "lcoal"), 1);
-    assert_int_equal(options_distance("kitten", "sitting"), 3);
-    assert_int_equal(options_distance("peers", "peer"), 1);
-    assert_true(options_near("topolgy", "topology"));
-    assert_true(options_near("loacl", "local"));
-    assert_true(options_near("pear", "peer"));
-    assert_false(options_near("foo", "sim"));
-    assert_false(options_near("x", "eval"));
     char name[32];
     options_env_name("min-peers", name, sizeof name);
     assert_string_equal(name, "HEARSAY_MIN_PEERS");
@@ -518,6 +572,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_many),
+        cmocka_unit_test(test_file),
+        cmocka_unit_test(test_config_text),
         cmocka_unit_test(test_defaults),
         cmocka_unit_test(test_given),
         cmocka_unit_test(test_numbers),
@@ -529,7 +585,7 @@ int main(void)
         cmocka_unit_test(test_expand),
         cmocka_unit_test(test_some_keys),
         cmocka_unit_test(test_help),
-        cmocka_unit_test(test_distance),
+        cmocka_unit_test(test_env_name),
         cmocka_unit_test(test_rivals),
         cmocka_unit_test(test_strays),
     };

@@ -300,7 +300,7 @@ static void its_values_are_checked(void **state)
     assert_int_equal(parse(&f, WORDS("--curvature", "2")), -EINVAL);
     assert_string_equal(error, "--curvature: found '2', expected a number from 0.001 to 1");
     assert_int_equal(parse(&f, WORDS("--start", "near")), -EINVAL);
-    assert_string_equal(error, "--start: found 'near', expected zero|far");
+    assert_string_equal(error, "--start: found 'near', expected zero|far, did you mean far?");
     assert_int_equal(parse(&f, WORDS("--lr", "0.1")), -EINVAL);
     assert_string_equal(error, "unknown flag --lr");
     assert_int_equal(parse(&f, WORDS("--reach", "5")), 0);

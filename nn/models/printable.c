@@ -1,0 +1,75 @@
+/* nn/models/printable.c -- UTF-8 taken apart by its first two bytes, which say all there is to check. */
+#include "nn/models/printable.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+static size_t replace(char out[PRINTABLE_MAX])
+{
+    memcpy(out, "\xef\xbf\xbd", 3); /* U+FFFD. */
+    return 3;
+}
+
+/* Bytes of a character that begins with this one; 0: none does. C2 begins the controls, too, which
+ * the second byte tells. */
+static size_t length(uint8_t first)
+{
+    return first >= 0xc2 && first <= 0xdf   ? 2
+           : first >= 0xe0 && first <= 0xef ? 3
+           : first >= 0xf0 && first <= 0xf4 ? 4
+                                            : 0;
+}
+
+/* The second byte's bounds: who has other first bytes has 80 to BF. */
+static bool continues(const struct printable *p, uint8_t byte)
+{
+    static const struct
+    {
+        uint8_t first, low, high;
+    } narrow[] = {{0xc2, 0xa0, 0xbf},  /* No controls, */
+                  {0xe0, 0xa0, 0xbf},  /* nothing overlong, */
+                  {0xed, 0x80, 0x9f},  /* no surrogates, */
+                  {0xf0, 0x90, 0xbf},  /* nothing overlong, */
+                  {0xf4, 0x80, 0x8f}}; /* and nothing over U+10FFFF. */
+    for (size_t i = 0; i < sizeof narrow / sizeof *narrow && p->n == 1; i++)
+        if (p->held[0] == narrow[i].first)
+            return byte >= narrow[i].low && byte <= narrow[i].high;
+    return byte >= 0x80 && byte <= 0xbf;
+}
+
+static size_t begin(struct printable *p, uint8_t byte, char out[PRINTABLE_MAX])
+{
+    if ((byte >= 0x20 && byte <= 0x7e) || byte == '\n' || byte == '\t') {
+        out[0] = (char)byte;
+        return 1;
+    }
+    p->need = length(byte);
+    if (p->need == 0)
+        return replace(out);
+    p->held[p->n++] = byte;
+    return 0;
+}
+
+size_t printable_put(struct printable *p, uint8_t byte, char out[PRINTABLE_MAX])
+{
+    size_t n = 0;
+    if (p->n > 0 && continues(p, byte)) {
+        p->held[p->n++] = byte;
+        if (p->n < p->need)
+            return 0;
+        n = p->n;
+        memcpy(out, p->held, n);
+        p->n = 0;
+        return n;
+    }
+    n = printable_end(p, out);
+    return n + begin(p, byte, out + n);
+}
+
+size_t printable_end(struct printable *p, char out[PRINTABLE_MAX])
+{
+    if (p->n == 0)
+        return 0;
+    p->n = 0;
+    return replace(out);
+}

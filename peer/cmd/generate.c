@@ -1,0 +1,109 @@
+/* peer/cmd/generate.c -- `hearsay generate MODEL`: a model of text goes on with a prompt. */
+#include "nn/models/generate.h"
+
+#include "nn/models/printable.h"
+#include "peer/cmd/loaded.h"
+#include "peer/sgd/sgd_keys.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+/* clang-format off */
+const struct option_row cmd_generate_rows[] = {
+    CMD_ROW_MODEL_FILE,
+    {.name = "prompt", .kind = OPTION_TEXT, .arg = "TEXT",
+     .help = "the text to go on with, printed first; default: a new line, not printed"},
+    {.name = "length", .kind = OPTION_UINT, .arg = "N", .fallback = "256", .min = 1, .max = 1e12,
+     .help = "bytes to generate"},
+    {.name = "temperature", .kind = OPTION_REAL, .arg = "X", .fallback = "1", .min = 0, .max = 1000,
+     .help = "logits are divided by it: under 1 the likely becomes likelier; 0: always the likeliest"},
+    {.name = "top-k", .kind = OPTION_UINT, .arg = "K", .fallback = "0", .min = 0, .max = GENERATE_CLASSES,
+     .help = "draw among the K likeliest bytes; 0: among all"},
+    {.name = "seed", .kind = OPTION_UINT, .arg = "N", .fallback = "1",
+     .help = "of the draws: the same seed gives the same text"},
+    {.name = "raw", .kind = OPTION_FLAG,
+     .help = "print the bytes as they are; without, what is no printable UTF-8 is shown as U+FFFD"},
+    CMD_ROW_MODEL_SPEC,
+    {.name = "data", .kind = OPTION_TEXT, .arg = "SPEC",
+     .help = "with --model: the text's kind, for a context other than text/128"},
+    {.name = NULL},
+};
+/* clang-format on */
+
+/* Is the run's model one of text? */
+static int check_text(const struct options *o, const struct cmd_loaded *l)
+{
+    struct data_shape shape;
+    const struct sgd_values *v = sgd_values(&l->run);
+    if (data_shape(v->data, &shape) == 0 && shape.form == DATA_TEXT)
+        return CMD_OK;
+    return cmd_fail(o, CMD_USAGE,
+                    "%s: %s for %s is no model of text, expected an lstm or gpt that was trained "
+                    "on one",
+                    options_text(o, "file"), v->model, v->data);
+}
+
+static int prepare(const struct options *o, struct cmd_loaded *l)
+{
+    if (options_given(o, "data") && !options_given(o, "model"))
+        return cmd_fail(o, CMD_USAGE, "--data: only with --model: the file's run says it");
+    int code = cmd_loaded_run(l, o, "text/128");
+    code = code ? code : check_text(o, l);
+    return code ? code : cmd_loaded_model(l, o);
+}
+
+/* A byte that stdout does not take is found by cmd_finish(). */
+static void put(struct printable *p, bool raw, uint8_t byte)
+{
+    char text[PRINTABLE_MAX];
+    if (raw)
+        putchar(byte);
+    else
+        fwrite(text, 1, printable_put(p, byte, text), stdout);
+}
+
+static int generate(const struct options *o, struct generate *g)
+{
+    struct printable p = {.n = 0};
+    char text[PRINTABLE_MAX];
+    bool raw = options_flag(o, "raw");
+    const char *prompt = options_text(o, "prompt");
+    generate_feed(g, (const uint8_t *)"\n", 1);
+    if (prompt != NULL)
+        generate_feed(g, (const uint8_t *)prompt, strlen(prompt));
+    for (size_t i = 0; prompt != NULL && prompt[i] != '\0'; i++)
+        put(&p, raw, (uint8_t)prompt[i]);
+    uint64_t length = options_uint(o, "length");
+    for (uint64_t i = 0; i < length && !ferror(stdout); i++) {
+        int byte = generate_next(g);
+        if (byte < 0)
+            return cmd_fail(o, CMD_FAILED, "%s: the model's answers are not finite",
+                            options_text(o, "file"));
+        put(&p, raw, (uint8_t)byte);
+        fflush(stdout); /* It is read as it comes. */
+    }
+    fwrite(text, 1, printable_end(&p, text), stdout);
+    if (!raw)
+        putchar('\n');
+    return cmd_finish(o);
+}
+
+int cmd_generate(const struct options *o)
+{
+    static struct cmd_loaded l;
+    static struct generate g;
+    int code = prepare(o, &l);
+    if (code == CMD_OK) {
+        struct generate_config config = {.m = &l.model,
+                                         .x = l.x,
+                                         .temperature = options_real(o, "temperature"),
+                                         .top_k = (uint32_t)options_uint(o, "top-k"),
+                                         .seed = options_uint(o, "seed")};
+        code = generate_init(&g, &config) < 0 ? cmd_fail(o, CMD_FAILED, "out of memory")
+                                              : generate(o, &g);
+    }
+    generate_close(&g);
+    cmd_loaded_close(&l);
+    return code;
+}

@@ -1,0 +1,260 @@
+/* peer/cmd/inspect.c -- `hearsay inspect FILE|SPEC`: what a model file holds, or a spec comes to. */
+#include "peer/cmd/inspect.h"
+
+#include "nn/files/file.h"
+#include "peer/cmd/progress.h"
+#include "peer/run/key.h"
+#include "peer/secure/hash.h"
+#include "peer/sgd/sgd_keys.h"
+#include "peer/uv/metrics.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SHAPE_TEXT = 21 * SAFETENSORS_DIMS_MAX, RUN_ID_BYTES = 8 };
+
+/* clang-format off */
+const struct option_row cmd_inspect_rows[] = {
+    {.name = "what", .kind = OPTION_OPERAND, .arg = "FILE|SPEC", .required = true,
+     .help = "a safetensors file, or a model spec such as resnet:20; a name with a / in it is a file's"},
+    {.name = "data", .kind = OPTION_TEXT, .arg = "SPEC",
+     .help = "of a SPEC: the data that give it its shape (default: glyphs, or cifar10, text or a table "
+             "where the model does not take images of that size)"},
+    {.name = "norm", .kind = OPTION_CHOICE, .arg = "batch|group|layer", .fallback = "batch",
+     .help = "of a SPEC: its norms"},
+    CMD_ROW_JSON,
+    {.name = NULL},
+};
+/* clang-format on */
+
+struct cmd_inspect_tensor *cmd_inspect_add(struct cmd_inspect *in)
+{
+    if (in->n_tensors == in->cap) {
+        size_t cap = in->cap > 0 ? 2 * in->cap : 64;
+        struct cmd_inspect_tensor *more = realloc(in->tensors, cap * sizeof *more);
+        if (more == NULL)
+            return NULL;
+        in->tensors = more;
+        in->cap = cap;
+    }
+    struct cmd_inspect_tensor *t = &in->tensors[in->n_tensors++];
+    *t = (struct cmd_inspect_tensor){.n = 0};
+    return t;
+}
+
+/* ---- Figures. ---- */
+
+/* Multiply-adds of one sample's way forward; NaN where a layer's depend on the sample. */
+static double multiply_adds(const struct model *m)
+{
+    double sum = 0;
+    for (size_t i = 0; i < m->n_layers; i++) {
+        const struct layer_op *op = layer_op(m->layers[i].kind);
+        if (m->layers[i].kind == LAYER_SPARSE)
+            return NAN;
+        sum += op->products != NULL ? op->products(&m->layers[i]) : 0;
+    }
+    return sum;
+}
+
+static void run_id(const struct run *run, char out[2 * RUN_ID_BYTES + 1])
+{
+    char text[WIRE_RUN_MAX + 1];
+    uint8_t hash[HASH_BYTES];
+    size_t n = run_text(run, text);
+    hash_128(text, n, hash);
+    for (int i = 0; i < RUN_ID_BYTES; i++)
+        snprintf(out + 2 * i, 3, "%02x", hash[i]);
+}
+
+/* What a file says of itself, NULL where it does not. */
+static const char *said(const struct cmd_inspect *in, const char *key)
+{
+    return in->path != NULL ? safetensors_value(&in->info, key) : NULL;
+}
+
+/* ---- For people. ---- */
+
+static void shape_text(const struct cmd_inspect_tensor *t, char out[SHAPE_TEXT])
+{
+    size_t at = (size_t)snprintf(out, SHAPE_TEXT, "%s", t->n_dims == 0 ? "scalar" : "");
+    for (uint32_t i = 0; i < t->n_dims; i++)
+        at +=
+            (size_t)snprintf(out + at, SHAPE_TEXT - at, "%s%" PRIu64, i > 0 ? "x" : "", t->dims[i]);
+}
+
+/* Widths of the columns that vary. */
+static void widths(const struct cmd_inspect *in, int *name, int *shape)
+{
+    char text[SHAPE_TEXT], q[RUN_QUOTE_MAX + 4];
+    for (size_t i = 0; i < in->n_tensors; i++) {
+        shape_text(&in->tensors[i], text);
+        int n = (int)strlen(run_quote(q, in->tensors[i].name)), s = (int)strlen(text);
+        *name = n > *name ? n : *name;
+        *shape = s > *shape ? s : *shape;
+    }
+}
+
+static void print_tensors(const struct cmd_inspect *in)
+{
+    int name = 6, shape = 5;
+    char text[SHAPE_TEXT], q[RUN_QUOTE_MAX + 4];
+    widths(in, &name, &shape);
+    printf("\n%-*s  %-*s  dtype  %11s  trained%s\n", name, "tensor", shape, "shape", "bytes",
+           in->path != NULL ? "           sum          norm  finite" : "");
+    for (size_t i = 0; i < in->n_tensors; i++) {
+        const struct cmd_inspect_tensor *t = &in->tensors[i];
+        shape_text(t, text);
+        printf("%-*s  %-*s  F32    %11" PRIu64 "  %-7s", name, run_quote(q, t->name), shape, text,
+               t->n * sizeof(float),
+               t->segment == NULL    ? "-"
+               : t->segment->trained ? "yes"
+                                     : "no");
+        if (in->path != NULL && t->n_bad > 0)
+            printf("  %12s  %12s  no: %" PRIu64 " values", "-", "-", t->n_bad);
+        else if (in->path != NULL)
+            printf("  %12.6g  %12.6g  yes", t->sum, sqrt(t->norm2));
+        putchar('\n');
+    }
+}
+
+static void print_file(const struct cmd_inspect *in)
+{
+    char size[CMD_PROGRESS_TEXT], q[RUN_QUOTE_MAX + 4], id[2 * RUN_ID_BYTES + 1];
+    const char *round = said(in, "round"), *name = said(in, "name"), *version = said(in, "version");
+    printf("file       %s, %s\n", in->path, cmd_progress_bytes(size, in->file_bytes));
+    if (name != NULL)
+        printf("written    by %s", run_quote(q, name));
+    if (name != NULL && version != NULL)
+        printf(", hearsay %s", run_quote(q, version));
+    if (name != NULL)
+        putchar('\n');
+    if (in->has_run) {
+        run_id(&in->run, id);
+        printf("run        %s: model=%s data=%s seed=%" PRIu64 "\n", id,
+               sgd_values(&in->run)->model, in->kind, in->run.seed);
+    } else
+        printf("run        %s\n", in->run_why[0] ? in->run_why : "none among the metadata");
+    if (round != NULL && in->has_run)
+        printf("round      %s of %" PRIu64 "\n", run_quote(q, round), in->run.rounds);
+    else if (round != NULL)
+        printf("round      %s\n", run_quote(q, round));
+    printf("finite     %s\n", in->n_bad == 0 ? "yes" : "no");
+    if (in->unlike != NULL)
+        printf("unlike     its run's model: %s\n", run_quote(q, in->unlike));
+}
+
+static void print_text(const struct cmd_inspect *in)
+{
+    if (in->path != NULL)
+        print_file(in);
+    else
+        printf("model      %s for %s\n", in->model.spec, in->kind);
+    printf("parameters %" PRIu64 " in %zu tensors", in->n_floats, in->n_tensors);
+    if (in->has_model && in->unlike == NULL)
+        printf(", %zu of them trained", segments_trained(in->model.segments, in->model.n_segments));
+    putchar('\n');
+    double work = in->has_model ? multiply_adds(&in->model) : NAN;
+    if (isfinite(work))
+        printf("work       %.6g multiply-adds a sample forward, in products\n", work);
+    if (in->path == NULL)
+        printf("layers     %zu\n", in->model.n_layers);
+    print_tensors(in);
+}
+
+/* ---- For programs. ---- */
+
+static json_t *text_or_null(const char *text)
+{
+    return text != NULL ? json_string(text) : json_null();
+}
+
+static json_t *tensor_json(const struct cmd_inspect *in, const struct cmd_inspect_tensor *t)
+{
+    bool sums = in->path != NULL && t->n_bad == 0;
+    json_t *shape = json_array();
+    for (uint32_t i = 0; i < t->n_dims; i++)
+        json_array_append_new(shape, json_integer((json_int_t)t->dims[i]));
+    return json_pack("{s:s, s:o, s:s, s:I, s:o, s:o, s:o, s:o}", "name", t->name, "shape", shape,
+                     "dtype", "F32", "bytes", (json_int_t)(t->n * sizeof(float)), "trained",
+                     t->segment != NULL ? json_boolean(t->segment->trained) : json_null(), "finite",
+                     in->path != NULL ? json_boolean(t->n_bad == 0) : json_null(), "sum",
+                     uv_metrics_number(sums ? t->sum : NAN), "norm",
+                     uv_metrics_number(sums ? sqrt(t->norm2) : NAN));
+}
+
+static json_t *all_json(const struct cmd_inspect *in)
+{
+    bool fits = in->has_model && in->unlike == NULL;
+    char id[2 * RUN_ID_BYTES + 1];
+    if (in->has_run)
+        run_id(&in->run, id);
+    json_t *tensors = json_array();
+    for (size_t i = 0; i < in->n_tensors; i++)
+        json_array_append_new(tensors, tensor_json(in, &in->tensors[i]));
+    return json_pack(
+        "{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:o, s:o, s:o}", "file",
+        text_or_null(in->path), "bytes",
+        in->path != NULL ? json_integer((json_int_t)in->file_bytes) : json_null(), "model",
+        text_or_null(in->has_model ? in->model.spec
+                     : in->has_run ? sgd_values(&in->run)->model
+                                   : NULL),
+        "data", text_or_null(in->kind[0] ? in->kind : NULL), "run", text_or_null(said(in, "run")),
+        "run_id", text_or_null(in->has_run ? id : NULL), "round", text_or_null(said(in, "round")),
+        "name", text_or_null(said(in, "name")), "version", text_or_null(said(in, "version")),
+        "finite", in->path != NULL ? json_boolean(in->n_bad == 0) : json_null(), "n_params",
+        (json_int_t)in->n_floats, "n_trained",
+        fits ? json_integer((json_int_t)segments_trained(in->model.segments, in->model.n_segments))
+             : json_null(),
+        "multiply_adds", uv_metrics_number(in->has_model ? multiply_adds(&in->model) : NAN),
+        "unlike", text_or_null(in->unlike), "tensors", tensors);
+}
+
+static int print_json(const struct options *o, const struct cmd_inspect *in)
+{
+    json_t *j = all_json(in);
+    int err = j != NULL ? json_dumpf(j, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(12)) : -1;
+    json_decref(j);
+    putchar('\n');
+    return err != 0 ? cmd_fail(o, CMD_FAILED, "cannot write JSON (a path that is not UTF-8?)")
+                    : CMD_OK;
+}
+
+/* ---- The command. ---- */
+
+static bool ends_in(const char *text, const char *end)
+{
+    size_t n = strlen(text), k = strlen(end);
+    return n >= k && strcmp(text + n - k, end) == 0;
+}
+
+/* A name that is a spec is one wherever the command is given; a slash makes it a file's. */
+static int look(struct cmd_inspect *in, const struct options *o)
+{
+    const char *what = options_text(o, "what");
+    char canonical[MODEL_SPEC_MAX], why[MODEL_ERROR_MAX];
+    if (strchr(what, '/') == NULL && model_spec(what, canonical, why) == 0)
+        return cmd_inspect_spec(in, o, canonical);
+    if (strchr(what, '/') != NULL || ends_in(what, ".safetensors") || file_exists(what))
+        return cmd_inspect_file(in, o, what);
+    return cmd_fail(o, CMD_USAGE, "no file of that name, and no %s", why);
+}
+
+int cmd_inspect(const struct options *o)
+{
+    static struct cmd_inspect in;
+    int code = look(&in, o);
+    if (code == CMD_OK && options_flag(o, "json"))
+        code = print_json(o, &in);
+    else if (code == CMD_OK)
+        print_text(&in);
+    if (in.has_model)
+        model_close(&in.model);
+    safetensors_info_close(&in.info);
+    free(in.tensors);
+    return code != CMD_OK ? code : cmd_finish(o);
+}

@@ -1,0 +1,158 @@
+/* peer/cmd/loaded.c -- a model file, what its run says, and the data it goes with. */
+#include "peer/cmd/loaded.h"
+
+#include "nn/files/safetensors.h"
+#include "peer/cmd/progress.h"
+#include "peer/sgd/sgd_keys.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The run from the file's metadata. */
+static int read_run(const struct options *o, const char *path, struct run *run)
+{
+    char why[DATA_ERROR_MAX], error[RUN_ERROR_MAX];
+    struct safetensors_info info;
+    int err = safetensors_info(path, &info, why);
+    if (err != 0)
+        return cmd_fail(o, cmd_exit_of(err), "%s", why);
+    const char *text = safetensors_value(&info, "run");
+    int code = CMD_OK;
+    if (text == NULL)
+        code = cmd_fail(o, CMD_USAGE,
+                        "%s: no \"run\" among its metadata: say with --model what it holds", path);
+    else if (run_from_text(run, &sgd_keys, text, strlen(text), error))
+        code = cmd_fail(o, CMD_USAGE, "%s: %s", path, error);
+    safetensors_info_close(&info);
+    return code;
+}
+
+/* Commands for models without norms have no --norm. */
+static bool given(const struct options *o, const char *name)
+{
+    const struct option_row *row = o->command->rows;
+    while (row->name != NULL && strcmp(row->name, name) != 0)
+        row++;
+    return row->name != NULL && options_given(o, name);
+}
+
+/* The run of --model, --norm and --data, the rest being defaults. */
+static int make_run(const struct options *o, const struct cmd_loaded *l, const char *kind,
+                    struct run *run)
+{
+    static const char *const names[] = {"model", "norm"};
+    char error[RUN_ERROR_MAX];
+    static struct run_flags flags = {.trainer = &sgd_keys};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (given(o, names[i]) && run_flags_set(&flags, names[i], options_text(o, names[i]), error))
+            return cmd_fail(o, CMD_USAGE, "%s", error);
+    const char *data = l->data_spec[0] ? l->data_spec : kind;
+    if (data != NULL && run_flags_set(&flags, "data", data, error))
+        return cmd_fail(o, CMD_USAGE, "%s", error);
+    return run_from_flags(run, &flags, error) ? cmd_fail(o, CMD_USAGE, "%s", error) : CMD_OK;
+}
+
+/* --data, a path alone with its kind. */
+static int read_data_spec(const struct options *o, struct cmd_loaded *l)
+{
+    char error[OPTIONS_ERROR_MAX];
+    const char *given = options_text(o, "data");
+    if (given == NULL)
+        return CMD_OK;
+    int replaced = cmd_expand("data", given, l->data_spec, error);
+    if (replaced < 0)
+        return cmd_fail(o, CMD_USAGE, "--data: %s", error);
+    if (replaced == 0
+        && snprintf(l->data_spec, sizeof l->data_spec, "%s", given) >= (int)sizeof l->data_spec)
+        return cmd_fail(o, CMD_USAGE, "--data: found %zu characters, expected fewer than %d",
+                        strlen(given), RUN_VALUE_MAX);
+    return CMD_OK;
+}
+
+int cmd_loaded_run(struct cmd_loaded *l, const struct options *o, const char *kind)
+{
+    const char *path = options_text(o, "file");
+    if (file_is_directory(path))
+        return cmd_fail(o, CMD_USAGE,
+                        "%s is a directory, expected a file, such as %s/model.safetensors", path,
+                        path);
+    if (given(o, "norm") && !options_given(o, "model"))
+        return cmd_fail(o, CMD_USAGE, "--norm: only with --model: the file's run says it");
+    int code = read_data_spec(o, l);
+    if (code != CMD_OK)
+        return code;
+    return options_given(o, "model") ? make_run(o, l, kind, &l->run) : read_run(o, path, &l->run);
+}
+
+int cmd_loaded_data(struct cmd_loaded *l, const struct options *o)
+{
+    char kind[DATA_KIND_MAX], error[DATA_ERROR_MAX];
+    struct cmd_progress_reading reading = {.out = stderr};
+    const char *given = l->data_spec[0] ? l->data_spec : NULL;
+    if (given == NULL && strcmp(sgd_values(&l->run)->data, "glyphs") != 0)
+        return cmd_fail(o, CMD_USAGE, "--data is missing: the model's run is on %s",
+                        kind_brief(sgd_values(&l->run)->data).text);
+    if (given && data_kind(given, kind, error))
+        return cmd_fail(o, CMD_USAGE, "--data: %s", error);
+    if (given && !data_kind_agrees(kind, sgd_values(&l->run)->data))
+        return cmd_fail(o, CMD_USAGE, "--data is %.100s, but the model's run has %s", given,
+                        kind_brief(sgd_values(&l->run)->data).text);
+    struct data_request request = {
+        .spec = given ? given : sgd_values(&l->run)->data,
+        .kind = data_kind_fixed(sgd_values(&l->run)->data) ? sgd_values(&l->run)->data : NULL,
+        .seed = l->run.seed,
+        .progress = cmd_progress_read,
+        .self = &reading};
+    int err = data_open(&l->data, &request, error);
+    cmd_progress_read_end(&reading);
+    if (err != 0)
+        return cmd_fail(o, cmd_exit_of(err), "--data: %s", error);
+    if (l->data.note[0] != '\0')
+        fprintf(stderr, "--data: %s\n", l->data.note);
+    l->has_data = true;
+    return CMD_OK;
+}
+
+/* What the model has to know of its data. */
+static int find_shape(const struct options *o, const struct cmd_loaded *l, struct data_shape *shape)
+{
+    const char *kind = sgd_values(&l->run)->data;
+    if (l->has_data)
+        *shape = l->data.test.shape;
+    else if (data_shape(kind, shape) != 0)
+        return cmd_fail(o, CMD_USAGE,
+                        "--data: '%.60s' leaves the shape open, expected a fixed kind, such as "
+                        "text/128 or csv/64x10/0",
+                        kind);
+    return CMD_OK;
+}
+
+int cmd_loaded_model(struct cmd_loaded *l, const struct options *o)
+{
+    char error[MODEL_ERROR_MAX], why[DATA_ERROR_MAX];
+    const char *path = options_text(o, "file");
+    struct data_shape shape;
+    int code = find_shape(o, l, &shape);
+    if (code != CMD_OK)
+        return code;
+    int err =
+        model_init(&l->model, sgd_values(&l->run)->model, sgd_values(&l->run)->norm, &shape, error);
+    if (err != 0)
+        return cmd_fail(o, cmd_exit_of(err), "%s: %s", path,
+                        err == -ENOMEM ? "out of memory" : error);
+    l->x = calloc(l->model.n_params, sizeof *l->x);
+    if (l->x == NULL)
+        return cmd_fail(o, CMD_FAILED, "out of memory");
+    err = safetensors_read(path, l->model.segments, l->model.n_segments, l->x, why);
+    return err != 0 ? cmd_fail(o, cmd_exit_of(err), "%s", why) : CMD_OK;
+}
+
+void cmd_loaded_close(struct cmd_loaded *l)
+{
+    if (l->has_data)
+        data_close(&l->data);
+    model_close(&l->model);
+    free(l->x);
+}

@@ -1,0 +1,157 @@
+/* peer/cmd/predict.c -- `hearsay predict MODEL --data SPEC`: a label for each sample, as CSV.
+ *
+ *   index,label,probability
+ *   0,Iris setosa,0.998211
+ *
+ * Samples are those that `hearsay eval` evaluates on, in their order.
+ */
+#include "nn/files/replace.h"
+#include "peer/cmd/answers.h"
+#include "peer/cmd/loaded.h"
+#include "peer/cmd/progress.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* clang-format off */
+const struct option_row cmd_predict_rows[] = {
+    CMD_ROW_MODEL_FILE,
+    {.name = "data", .kind = OPTION_TEXT, .arg = "SPEC",
+     .help = "whose held-out samples get labels, such as csv:FILE,test=FILE; must be of the run's kind "
+             "(default: glyphs for a run on glyphs)"},
+    {.name = "out", .kind = OPTION_TEXT, .arg = "FILE", .help = "where to write the labels; default: stdout"},
+    CMD_ROW_MODEL_SPEC,
+    CMD_ROW_MODEL_NORM,
+    {.name = NULL},
+};
+/* clang-format on */
+
+struct prediction
+{
+    struct cmd_loaded loaded;
+    FILE *to;   /* stdout, or ... */
+    char *text; /* ... memory, on its way to --out. */
+    size_t n_text;
+    uint64_t right; /* Samples whose label is the data's. */
+};
+
+/* A name with what CSV takes for its own stands in quotes (RFC 4180). */
+static void put_cell(FILE *to, const char *text)
+{
+    if (strpbrk(text, ",\"\r\n") == NULL) {
+        fputs(text, to);
+        return;
+    }
+    putc('"', to);
+    for (; *text != '\0'; text++)
+        fprintf(to, *text == '"' ? "\"\"" : "%c", *text);
+    putc('"', to);
+}
+
+/* The likeliest class, the first of equals, and the softmax there. -EDOM: not finite. */
+static int decide(const float *logits, uint32_t n, double *probability)
+{
+    uint32_t best = 0;
+    double sum = 0;
+    for (uint32_t c = 0; c < n; c++) {
+        if (!isfinite(logits[c]))
+            return -EDOM;
+        best = logits[c] > logits[best] ? c : best;
+    }
+    for (uint32_t c = 0; c < n; c++)
+        sum += exp((double)logits[c] - (double)logits[best]);
+    *probability = 1 / sum;
+    return (int)best;
+}
+
+static int take(void *self, size_t at, uint32_t n, const float *logits)
+{
+    struct prediction *p = self;
+    const struct dataset *set = &p->loaded.data.test;
+    uint32_t n_classes = p->loaded.model.n_classes;
+    for (uint32_t i = 0; i < n; i++) {
+        char number[8];
+        double probability;
+        int class = decide(logits + (size_t)i * n_classes, n_classes, &probability);
+        if (class < 0)
+            return class;
+        fprintf(p->to, "%zu,", at + i);
+        put_cell(p->to, dataset_class(set, (uint16_t) class, number));
+        fprintf(p->to, ",%.6g\n", probability);
+        p->right += set->labels[at + i] == class;
+    }
+    return ferror(p->to) ? -EIO : 0;
+}
+
+static int predict(struct prediction *p, const struct options *o)
+{
+    struct cmd_answers answers = {.m = &p->loaded.model,
+                                  .x = p->loaded.x,
+                                  .set = &p->loaded.data.test,
+                                  .take = take,
+                                  .self = p};
+    fputs("index,label,probability\n", p->to);
+    int err = cmd_answers(&answers);
+    if (err == -EDOM)
+        return cmd_fail(o, CMD_FAILED, "%s: the model's answers are not finite",
+                        options_text(o, "file"));
+    if (err == -EIO)
+        return cmd_fail(o, CMD_FAILED, "cannot write to stdout");
+    return err < 0 ? cmd_fail(o, CMD_FAILED, "%s", strerror(-err)) : CMD_OK;
+}
+
+/* To memory first, so that a file is whole or as it was. */
+static int open_out(struct prediction *p, const struct options *o)
+{
+    p->to = options_given(o, "out") ? open_memstream(&p->text, &p->n_text) : stdout;
+    return p->to != NULL ? CMD_OK : cmd_fail(o, CMD_FAILED, "out of memory");
+}
+
+static int keep(struct prediction *p, const struct options *o)
+{
+    const char *path = options_text(o, "out");
+    if (path == NULL)
+        return CMD_OK;
+    int err = fclose(p->to) != 0 ? -ENOMEM : replace_file(path, p->text, p->n_text);
+    p->to = NULL;
+    return err < 0 ? cmd_fail(o, CMD_FAILED, "--out %s: %s", path, strerror(-err)) : CMD_OK;
+}
+
+static void say(const struct prediction *p)
+{
+    char percent[CMD_PROGRESS_TEXT];
+    size_t n = p->loaded.data.test.n;
+    fprintf(stderr, "%zu samples of %s, %" PRIu64 " labels as in the data: accuracy %s\n", n,
+            p->loaded.data.test.kind, p->right,
+            cmd_progress_percent(percent, (double)p->right / (double)n));
+}
+
+static int prepare(struct prediction *p, const struct options *o)
+{
+    int code = cmd_loaded_run(&p->loaded, o, NULL);
+    code = code ? code : cmd_loaded_data(&p->loaded, o);
+    if (code == CMD_OK && p->loaded.data.test.shape.form == DATA_TEXT)
+        code =
+            cmd_fail(o, CMD_USAGE, "%s is of text: see hearsay generate", options_text(o, "file"));
+    code = code ? code : cmd_loaded_model(&p->loaded, o);
+    return code ? code : open_out(p, o);
+}
+
+int cmd_predict(const struct options *o)
+{
+    static struct prediction p;
+    int code = prepare(&p, o);
+    code = code ? code : predict(&p, o);
+    code = code ? code : keep(&p, o);
+    if (code == CMD_OK)
+        say(&p);
+    if (p.to != NULL && p.to != stdout)
+        fclose(p.to);
+    free(p.text);
+    cmd_loaded_close(&p.loaded);
+    return code != CMD_OK ? code : cmd_finish(o);
+}

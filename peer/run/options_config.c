@@ -1,0 +1,193 @@
+/* peer/run/options_config.c -- settings in a file: lines taken apart, and options written as lines. */
+#include "peer/run/options_config.h"
+
+#include "nn/math/number.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+const struct option_row options_shared_rows[] = {
+    {.name = "config",
+     .kind = OPTION_TEXT,
+     .arg = "FILE",
+     .help = "settings as lines of name = value, the names being these flags'; the command line "
+             "wins over the environment, and that over the file"},
+    {.name = "print-config",
+     .kind = OPTION_FLAG,
+     .help = "print what was given as such a file, with the defaults as comments, and exit"},
+    {.name = NULL}};
+
+/* ---- Reading. ---- */
+
+static const char blanks[] = " \t\r";
+
+static char *skip_blanks(char *p)
+{
+    return p + strspn(p, blanks);
+}
+
+/* End the text before the blanks at its end. */
+static void trim(char *begin)
+{
+    size_t n = strlen(begin);
+    while (n > 0 && strchr(blanks, begin[n - 1]) != NULL)
+        begin[--n] = '\0';
+}
+
+static int refuse(char error[OPTIONS_ERROR_MAX], const char *sentence)
+{
+    snprintf(error, OPTIONS_ERROR_MAX, "%s", sentence);
+    return -EINVAL;
+}
+
+/* Take the quotes off, in place. */
+static int unquote(char *value, char error[OPTIONS_ERROR_MAX])
+{
+    char *to = value, *p = value + 1;
+    while (*p != '"') {
+        if (*p == '\\' && (p[1] == '"' || p[1] == '\\'))
+            p++;
+        else if (*p == '\\')
+            return refuse(error, "found a backslash, expected \\\" or \\\\ in quotes");
+        if (*p == '\0')
+            return refuse(error, "found no quote at the end of a value that begins with one");
+        *to++ = *p++;
+    }
+    p = skip_blanks(p + 1);
+    *to = '\0';
+    return *p == '\0' || *p == '#' ? 0 : refuse(error, "expected nothing behind a value in quotes");
+}
+
+/* A hash in a bare value is a part of it, unless a blank comes before. */
+static void cut_comment(char *value)
+{
+    for (char *p = value; *p != '\0'; p++)
+        if (*p == '#' && (p == value || strchr(blanks, p[-1]) != NULL)) {
+            *p = '\0';
+            break;
+        }
+    trim(value);
+}
+
+/* "name = value", with no newline. */
+static int read_line(char *line, struct options_setting *s, char error[OPTIONS_ERROR_MAX])
+{
+    char *equals = strchr(line, '=');
+    for (const char *c = line; *c != '\0'; c++)
+        if (iscntrl((unsigned char)*c) && strchr(blanks, *c) == NULL)
+            return refuse(error, "found a control character");
+    if (*line == '[')
+        return refuse(error, "found a section, expected name = value: settings have none");
+    if (equals == NULL)
+        return refuse(error, "expected name = value");
+    *equals = '\0';
+    trim(line);
+    s->name = line;
+    s->value = skip_blanks(equals + 1);
+    if (line[0] == '\0')
+        return refuse(error, "expected a name before the =");
+    if (s->value[0] == '"')
+        return unquote(s->value, error);
+    cut_comment(s->value);
+    return s->value[0] != '\0' ? 0 : refuse(error, "expected a value behind the =");
+}
+
+int options_setting_next(char **at, unsigned *line, struct options_setting *s,
+                         char error[OPTIONS_ERROR_MAX])
+{
+    while (**at != '\0') {
+        char *begin = skip_blanks(*at), *end = strchr(*at, '\n');
+        *at = end != NULL ? end + 1 : *at + strlen(*at);
+        if (end != NULL)
+            *end = '\0';
+        ++*line;
+        if (begin[0] == '\0' || begin[0] == '#' || begin == end)
+            continue;
+        s->line = *line;
+        int err = read_line(begin, s, error);
+        return err < 0 ? err : 1;
+    }
+    return 0;
+}
+
+/* ---- Writing. ---- */
+
+/* A text being written; what has no room is left out, and counted. */
+struct page
+{
+    char *out;
+    size_t n, cap;
+};
+
+static void put(struct page *p, char c)
+{
+    if (p->n + 1 < p->cap)
+        p->out[p->n] = c;
+    p->n++;
+}
+
+static void put_text(struct page *p, const char *text)
+{
+    for (; *text != '\0'; text++)
+        put(p, *text);
+}
+
+/* TOML has numbers and truths without quotes, and nothing else. A number that is not in its shortest
+ * spelling ("007") may be a name. */
+static void put_value(struct page *p, const struct option_value *v)
+{
+    char shortest[NUMBER_TEXT_MAX] = "";
+    double number;
+    if (number_real(v->text, &number))
+        number_real_text(number, shortest);
+    bool bare = strcmp(v->text, shortest) == 0;
+    bool on = false;
+    if (v->row->kind == OPTION_FLAG) {
+        put_text(p, options_read_flag(v->text, &on) && on ? "true" : "false");
+        return;
+    }
+    if (!bare)
+        put(p, '"');
+    for (const char *c = v->text; *c != '\0'; c++) {
+        if (*c == '"' || *c == '\\')
+            put(p, '\\');
+        put(p, *c);
+    }
+    if (!bare)
+        put(p, '"');
+}
+
+static bool is_shared(const struct option_row *row)
+{
+    const struct option_row *s = options_shared_rows;
+    while (s->name != NULL && s != row)
+        s++;
+    return s->name != NULL;
+}
+
+/* Defaults are comments: a default that stood there as a setting would be one that was given, which
+ * a rival or another key may rule out. */
+size_t options_config_text(const struct options *o, char *out, size_t cap)
+{
+    struct page p = {.out = out, .cap = cap};
+    put_text(&p, "# hearsay ");
+    put_text(&p, o->command->name);
+    put(&p, '\n');
+    for (uint32_t i = 0; i < o->n; i++) {
+        const struct option_value *v = &o->values[i];
+        bool none = v->text == NULL || v->text[0] == '\0'
+                    || (v->source == OPTION_DEFAULT && !options_has_default(o, v));
+        if (none || v->row->kind == OPTION_OPERAND || is_shared(v->row))
+            continue;
+        put_text(&p, v->source == OPTION_DEFAULT ? "# " : "");
+        put_text(&p, v->row->name);
+        put_text(&p, " = ");
+        put_value(&p, v);
+        put(&p, '\n');
+    }
+    if (cap > 0)
+        out[p.n < cap ? p.n : cap - 1] = '\0';
+    return p.n;
+}
