@@ -57,13 +57,16 @@ int cmd_peers_flags(const struct options *o, uint32_t n, struct run_flags *flags
     char error[RUN_ERROR_MAX], text[24];
     const char *topology = options_text(o, "topology");
     unsigned least = options_given(o, "min-peers") ? (unsigned)options_uint(o, "min-peers") : n;
-    unsigned made_for = topology_peers(topology);
     if (least > n)
         return cmd_fail(o, CMD_USAGE, "--min-peers: found %u, expected at most the %u of --peers",
                         least, (unsigned)n);
-    if (made_for != 0 && made_for != n)
-        return cmd_fail(o, CMD_USAGE, "--topology: %.100s is for %u peers, but --peers is %u",
-                        topology, made_for, (unsigned)n);
+    for (int k = 0; k < 2; k++) {
+        const char *flag = k ? "final-topology" : "topology", *graph = options_text(o, flag);
+        unsigned made_for = topology_peers(graph); /* 0, too, of "same", which is no graph. */
+        if (made_for != 0 && made_for != n)
+            return cmd_fail(o, CMD_USAGE, "--%s: %.100s is for %u peers, but --peers is %u", flag,
+                            graph, made_for, (unsigned)n);
+    }
     tell_joined(o, topology, n);
     *flags = o->run;
     snprintf(text, sizeof text, "%u", least);

@@ -4,6 +4,7 @@
  * asked for their status. A terminal shows one page, on a screen of its own; anything else gets page after
  * page, with no escapes. top_view.h has what is on it.
  */
+#include "nn/data/kind.h"
 #include "peer/cmd/observe.h"
 #include "peer/cmd/stop.h"
 #include "peer/cmd/top_view.h"
@@ -76,8 +77,8 @@ static void describe_run(struct top *t)
     const struct run *r = &t->w.run;
     const struct sgd_values *v = sgd_values(r);
     snprintf(t->run, sizeof t->run, "run: %.60s on %.20s, %.40s, %.60s, %s, seed %llu", v->model,
-             v->data, r->topology, r->compress, r->policy == RUN_SYNC ? "sync" : "not in lock step",
-             (unsigned long long)r->seed);
+             kind_brief(v->data).text, r->topology, r->compress,
+             r->policy == RUN_SYNC ? "sync" : "not in lock step", (unsigned long long)r->seed);
 }
 
 static struct top *sorting;
