@@ -71,8 +71,14 @@ __attribute__((format(printf, 2, 3))) static void add_note(char note[SCALE_NOTE_
     va_start(args, format);
     vsnprintf(sentence, sizeof sentence, format, args);
     va_end(args);
-    if (n + strlen(sentence) + 3 <= SCALE_NOTE_MAX)
-        snprintf(note + n, SCALE_NOTE_MAX - n, "%s%s", n > 0 ? "; " : "", sentence);
+    size_t more = strlen(sentence);
+    if (n + more + 3 > SCALE_NOTE_MAX)
+        return;
+    if (n > 0) {
+        memcpy(note + n, "; ", 2);
+        n += 2;
+    }
+    memcpy(note + n, sentence, more + 1);
 }
 
 /* A column's number in the file. */
