@@ -23,9 +23,8 @@ static const double dear = 2;
 
 void ladder_init(struct ladder *l, uint64_t pace)
 {
-    *l = (struct ladder){.rung = pace > LADDER_BLIND ? LADDER_SAFE : LADDER_FIRST,
-                         .wait = LADDER_TRY,
-                         .excess = (double)NAN};
+    uint32_t first = pace > LADDER_BLIND ? LADDER_SAFE : LADDER_FIRST;
+    *l = (struct ladder){.rung = first, .first = first, .wait = LADDER_TRY, .excess = (double)NAN};
     for (uint32_t i = 0; i < LADDER_RUNGS; i++)
         l->price[i] = 1;
 }
@@ -116,6 +115,8 @@ void ladder_set_prices(struct ladder *l, const double price[LADDER_RUNGS], uint6
     for (uint32_t i = 0; i < LADDER_RUNGS; i++)
         l->price[i] = price[i];
     l->n_trial -= l->n_trial > 0;
+    if (!isfinite(l->excess))
+        l->rung = l->first;
     while (!isfinite(l->excess) && l->rung > LADDER_MIDDLE && l->price[l->rung] > dear)
         l->rung--;
     if (l->rung != was)

@@ -52,8 +52,8 @@
  * too dear at LADDER_TRY looks in a row is tried, after which its price is known; if it is left again the next trial
  * takes twice as many looks.
  *
- * Before the first look nothing is known of the drift, and models are near each other: until then no rung is sent
- * whose deltas are dear, down to LADDER_MIDDLE.
+ * Before the first look nothing is known of the drift, and models are near each other: until then it is the rung
+ * of the beginning, or the densest under it whose deltas are not dear, down to LADDER_MIDDLE.
  */
 #ifndef GOSSIP_EXCHANGE_LADDER_H
 #define GOSSIP_EXCHANGE_LADDER_H
@@ -67,10 +67,9 @@ enum {
     LADDER_SAFE = 5,   /* Where it begins if figures are more than LADDER_BLIND rounds apart, as */
     LADDER_BLIND = 32, /* with models that are hardly longer than a sketch: their bytes are few. */
     LADDER_MIDDLE = 2, /* The rung whose bytes plan how often sketches go along. */
-    LADDER_TRY = 8,
-    LADDER_TRY_MOST = 512,
-    LADDER_TRIAL =
-        3, /* Prices come so often before one is that of a rung on trial: a few seconds. */
+    LADDER_TRY = 8,    /* Looks before a rung that is too dear is tried, the first time, */
+    LADDER_TRY_MOST = 512, /* and at most. */
+    LADDER_TRIAL = 3,      /* The price that comes as the third is that of the rung on trial. */
     LADDER_MARKS = 4
 };
 
@@ -86,6 +85,7 @@ struct ladder_mark
 struct ladder
 {
     uint32_t rung;              /* The drift's. */
+    uint32_t first;             /* Where it began. */
     uint32_t floor;             /* The link's, which no checkpoint holds; 0: there is none. */
     double price[LADDER_RUNGS]; /* At least 1; no checkpoint holds them. */
     uint32_t n_trial; /* Prices that are still to come before the rung on trial can be judged. */

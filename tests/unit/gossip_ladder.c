@@ -210,6 +210,8 @@ static void test_dear_from_the_start(void **state)
         ladder_init(&l, k == 2 ? LADDER_BLIND + 1 : 1);
         ladder_set_prices(&l, price[k], 5);
         assert_int_equal(l.rung, k == 0 ? LADDER_FIRST : LADDER_MIDDLE);
+        ladder_set_prices(&l, price[0], 6); /* It was slow for a moment only. */
+        assert_int_equal(l.rung, LADDER_FIRST);
     }
     ladder_init(&l, 1);
     look(&l, 1, 0.7, 10, 13);
