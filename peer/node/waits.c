@@ -36,7 +36,7 @@ static enum node_waits_for gathering(const struct node *n, struct node_wait *w)
     return n->join.has_model ? NODE_WAITS_EDGES : NODE_WAITS_MODEL;
 }
 
-/* In training and in the last phase. */
+/* In training and in the last phase. A decision to work has ended the wait for whomever. */
 static enum node_waits_for mixing(const struct node *n, struct node_wait *w)
 {
     const struct phases *ph = &n->phases;
@@ -46,8 +46,6 @@ static enum node_waits_for mixing(const struct node *n, struct node_wait *w)
         w->since_s = seconds_since(n, ph->quorum.since_us);
         return NODE_WAITS_QUORUM;
     }
-    if (n->job.working)
-        return NODE_WAITS_NOTHING;
     if (phases_writes(ph))
         return NODE_WAITS_DISK;
     if (!ph->waits.some)

@@ -108,6 +108,25 @@ static void test_quorum(void **state)
     lone_close(w);
 }
 
+/* Once its own model is final, and not while it still tests it. */
+static void test_others(void **state)
+{
+    (void)state;
+    struct lone *w = lone_new(1, LOW_ID, 20);
+    w->actor[0].goes_on = true;
+    lone_open(w);
+    while (lone_progress(w).phase != NODE_SERVING)
+        lone_run(w, MS);
+    assert_true(w->work_us != 0);
+    assert_int_equal(wait_of(w).what, NODE_WAITS_NOTHING);
+    while (w->work_us != 0)
+        lone_run(w, MS);
+    lone_run(w, SECOND);
+    assert_int_equal(wait_of(w).what, NODE_WAITS_OTHERS);
+    assert_true(wait_of(w).since_s > 0.9 && wait_of(w).since_s < 1.1);
+    lone_close(w);
+}
+
 /* The graph's vertices, in its order, and its spec. */
 static void test_graph(void **state)
 {
@@ -125,8 +144,9 @@ static void test_graph(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_members),
-                                       cmocka_unit_test(test_neighbour), cmocka_unit_test(test_job),
-                                       cmocka_unit_test(test_quorum), cmocka_unit_test(test_graph)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_members), cmocka_unit_test(test_neighbour),
+        cmocka_unit_test(test_job),     cmocka_unit_test(test_quorum),
+        cmocka_unit_test(test_others),  cmocka_unit_test(test_graph)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
