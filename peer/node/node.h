@@ -388,8 +388,8 @@ struct node_neighbour
 {
     bool has_beat; /* It has said */
     uint64_t beat; /* that it has done so many rounds, those of the last phase included. */
-    double busy_s; /* Its worker has been at its job for so long, by its last heartbeat; 0: it has
-                    * none; NaN: there is no session with it. */
+    double busy_s; /* Its worker has been at its job for so long; 0: it has none; NaN: it has said
+                    * nothing of that since its last delta. */
 };
 void node_neighbour(const struct node *n, size_t i, struct node_neighbour *b);
 

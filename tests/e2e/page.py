@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """The live page in a real browser (tests/e2e/page.sh).
 
+  page.py CHROMIUM URL                                                  a peer that waits for three others
   page.py CHROMIUM URL METRICS.JSONL PID NAME OTHER_PID OTHER_NAME
 
-URL is that of a peer of a running ring of four, which has that PID and NAME and writes METRICS.JSONL;
+In the second form URL is that of a peer of a running ring of four, which has that PID and NAME and writes METRICS.JSONL;
 the other one is killed on the way, and then the peer itself. Prints "ok - ..." or "not ok - ..." for each
 check; exit code 1 where one fails. SHOTS=DIR keeps pictures.
 """
@@ -371,7 +372,23 @@ def check_hostile(page, server):
     check("no dialog was opened", not any("dialog" in c for c in page.complaints), page.complaints)
 
 
+def check_gathering(chromium, url):
+    with Browser(chromium) as browser:
+        page = browser.page()
+        page.open(url)
+        waits = """/^p0 waits for members: 1 of 4 are here, since /.test(document.getElementById("waits").textContent)"""
+        check("for whom a peer waits that is alone", page.until(waits, PATIENCE))
+        seen = page.js(TEXT)
+        check("  it is gathering, and has no figures yet", seen["phase"] == "gathering" and seen["live"] == "1"
+              and all(seen[k] == "-" for k in ("loss", "drift", "accuracy", "eta")), seen)
+        check("  and draws itself", page.js("""document.querySelectorAll("#graph .node.self").length""") == 1)
+        check("  the browser complains of nothing", page.complaints == [], page.complaints)
+
+
 def main():
+    if len(sys.argv) == 3:
+        check_gathering(*sys.argv[1:])
+        sys.exit(1 if failed else 0)
     chromium, url, lines, pid, name, other_pid, other_name = sys.argv[1:]
     with urllib.request.urlopen(url, timeout=30) as answer:
         html, policy = answer.read(), answer.headers["Content-Security-Policy"]
