@@ -52,7 +52,7 @@ sees()
     peer/report) echo peer/run peer/store peer/tensorboard nn/files topology gossip/wire ;;
     peer/sim) echo peer/run peer/secure peer/keep peer/node gossip/mixers gossip/exchange gossip/wire ;; # A liar is a mixer.
     peer/uv) echo peer/run peer/secure peer/admit peer/keep peer/node gossip/exchange gossip/wire ;;
-    peer/page) echo peer/run peer/node peer/uv gossip/members gossip/exchange gossip/wire ;; # The words and numbers of metrics.jsonl.
+    peer/page) echo peer/run peer/node peer/uv gossip/members gossip/exchange gossip/wire topology ;; # The words and numbers of metrics.jsonl.
     peer/cmd) echo peer/page peer/run peer/sgd peer/secure peer/admit peer/keep peer/store peer/report peer/tensorboard peer/node peer/sim peer/uv gossip/mixers gossip/exchange gossip/members \
         gossip/wire compress topology nn/models nn/files nn/data nn/shards nn/train nn/math ;;
     *) return 1 ;;

@@ -1,6 +1,7 @@
 /* peer/cmd/monitor.c -- fills in what peer/page serves: from the node, its driver and its report. */
 #include "peer/cmd/monitor.h"
 
+#include "peer/page/snapshot_graph.h"
 #include "peer/secure/hash.h"
 
 #include <assert.h>
@@ -60,8 +61,11 @@ int cmd_monitor_check(const struct options *o, uint32_t n)
             "--metrics: found '%.80s', expected PORT or HOST:PORT with a port from 1 to "
             "%u, so that each of %u peers has one",
             given, (unsigned)(UINT16_MAX - n + 1), (unsigned)n);
-    return cmd_fail(o, CMD_OK, "figures are at http://%s/metrics, and so on to port %u",
-                    cmd_monitor_child(o, 0, first), (unsigned)(port + n - 1));
+    (void)cmd_monitor_child(o, 0, first);
+    return cmd_fail(
+        o, CMD_OK,
+        "a live page is at http://%s/, figures are at http://%s/metrics, and so on to port %u",
+        first, first, (unsigned)(port + n - 1));
 }
 
 const char *cmd_monitor_child(const struct options *o, uint32_t i, char out[CMD_MONITOR_ADDRESS])
@@ -80,7 +84,8 @@ int cmd_monitor_open(struct cmd_monitor *m, const struct options *o, struct cmd_
                      const uint8_t id[WIRE_ID_BYTES])
 {
     const char *given = options_text(o, "metrics");
-    char error[OPTIONS_ERROR_MAX], text[CMD_MONITOR_ADDRESS + 64], host[UV_RESOLVE_TEXT];
+    char error[OPTIONS_ERROR_MAX], host[UV_RESOLVE_TEXT], at[UV_RESOLVE_TEXT + 16];
+    char text[2 * sizeof at + 64];
     char why[SERVER_ERROR_MAX];
     struct sockaddr_storage a;
     socklen_t n;
@@ -95,8 +100,10 @@ int cmd_monitor_open(struct cmd_monitor *m, const struct options *o, struct cmd_
         return cmd_fail(o, cmd_exit_of(err), "--metrics: cannot listen on %.80s: %s", given, why);
     uv_resolve_host((const struct sockaddr *)&a, host);
     bool six = strchr(host, ':') != NULL;
-    snprintf(text, sizeof text, "figures are at http://%s%s%s:%u/metrics", six ? "[" : "", host,
-             six ? "]" : "", (unsigned)server_port(m->server));
+    snprintf(at, sizeof at, "%s%s%s:%u", six ? "[" : "", host, six ? "]" : "",
+             (unsigned)server_port(m->server));
+    snprintf(text, sizeof text, "a live page is at http://%s/, figures are at http://%s/metrics",
+             at, at);
     cmd_peer_report_note(report, NOTE_INFO, text);
     return CMD_OK;
 }
@@ -126,6 +133,7 @@ static void fill_members(struct snapshot *s, const struct node *n)
         struct snapshot_member *out = &s->member[s->n_members++];
         node_member(n, i, &m);
         *out = (struct snapshot_member){.state = m.state,
+                                        .vertex = SNAPSHOT_NO_VERTEX,
                                         .own = m.own,
                                         .connected = m.connected,
                                         .has_round = m.has_round,
@@ -136,6 +144,18 @@ static void fill_members(struct snapshot *s, const struct node *n)
     }
 }
 
+/* The graph that this node has its own edges by. */
+static void fill_graph(struct cmd_monitor *m, struct snapshot *s, const struct node *n)
+{
+    uint32_t at[WIRE_MEMBERS_MAX];
+    const struct run *run = node_run(n);
+    size_t count = node_vertices(n, at);
+    for (size_t v = 0; v < count && run != NULL; v++)
+        s->member[at[v]].vertex = (uint16_t)v;
+    snapshot_graph_make(&m->graph, node_topology(n), (uint32_t)count, run != NULL ? run->seed : 0);
+    s->graph = m->graph;
+}
+
 static const char *name_of(const struct snapshot *s, const char *id)
 {
     for (uint32_t i = 0; i < s->n_members; i++)
@@ -144,9 +164,9 @@ static const char *name_of(const struct snapshot *s, const char *id)
     return "";
 }
 
-static void fill_edges(struct snapshot *s, const struct wire_status *status,
-                       const struct uv_driver *d)
+static void fill_edges(struct snapshot *s, const struct wire_status *status, struct uv_driver *d)
 {
+    const struct node *n = uv_driver_node(d);
     s->n_edges = status->n_edges;
     for (uint32_t i = 0; i < status->n_edges; i++) {
         const struct wire_status_edge *e = &status->edges[i];
@@ -155,6 +175,7 @@ static void fill_edges(struct snapshot *s, const struct wire_status *status,
             .state = e->state, .round = e->round, .resets = e->resets, .gamma = (double)e->gamma};
         snapshot_hex(out->id, e->id, WIRE_ID_BYTES);
         snprintf(out->name, sizeof out->name, "%s", name_of(s, out->id));
+        node_neighbour(n, i, &out->neighbour);
         uv_driver_traffic(d, e->id, &out->bytes_sent, &out->bytes_received);
     }
 }
@@ -201,6 +222,8 @@ static void fill(struct cmd_monitor *m, struct snapshot *s)
     fill_run(s, node_run(n));
     fill_members(s, n);
     fill_edges(s, &status, d);
+    fill_graph(m, s, n);
+    node_wait(n, &s->wait);
     fill_refusals(s, n, d);
     fill_files(s, m->report, d);
     history_copy(&s->history, &m->history);

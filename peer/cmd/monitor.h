@@ -19,8 +19,8 @@ enum { CMD_MONITOR_ADDRESS = 300 /* Bytes of "HOST:PORT". */ };
 #define CMD_ROW_METRICS                                                                            \
     {                                                                                              \
         .name = "metrics", .kind = OPTION_TEXT, .arg = "HOST:PORT",                                \
-        .help = "serve figures over HTTP there, for Prometheus and people: /metrics, "             \
-                "/status.json, /healthz, /readyz; PORT alone is that of 127.0.0.1"                 \
+        .help = "serve figures over HTTP there: a live page for browsers at /, /metrics for "      \
+                "Prometheus, /status.json, /healthz, /readyz; PORT alone is that of 127.0.0.1"     \
     }
 
 struct cmd_monitor
@@ -33,6 +33,7 @@ struct cmd_monitor
     uv_timer_t timer;
     bool ticks;
     struct history history;
+    struct snapshot_graph graph; /* The last one that was made. */
     uint64_t accuracy_round;
 };
 

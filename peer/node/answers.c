@@ -68,6 +68,17 @@ void node_status(const struct node *n, struct wire_status *s)
     }
 }
 
+size_t node_vertices(const struct node *n, uint32_t at[WIRE_MEMBERS_MAX])
+{
+    size_t self;
+    return members_vertices(n->env.members, at, &self);
+}
+
+const char *node_topology(const struct node *n)
+{
+    return n->workshop.has_run ? edges_topology(&n->edges) : NULL;
+}
+
 size_t node_members(const struct node *n)
 {
     return members_count(n->env.members);

@@ -358,6 +358,47 @@ void node_progress(const struct node *n, struct node_progress *p);
 /* What we say of ourselves to whoever asks; of our edges, the first WIRE_EDGES_MAX. */
 void node_status(const struct node *n, struct wire_status *s);
 
+/* What a node waits for; the table of what comes before what is in waits.h. */
+enum node_waits_for {
+    NODE_WAITS_NOTHING,   /* It computes, or keeps a pace. */
+    NODE_WAITS_RUN,       /* Somebody has to tell it the run. */
+    NODE_WAITS_RESUME,    /* Others have to say from which checkpoints they go on. */
+    NODE_WAITS_MEMBERS,   /* --min-peers: have of need are here. */
+    NODE_WAITS_MODEL,     /* A model comes from others. */
+    NODE_WAITS_EDGES,     /* Its edges have to open. */
+    NODE_WAITS_QUORUM,    /* have of need members are heard. */
+    NODE_WAITS_DISK,      /* A checkpoint is being written. */
+    NODE_WAITS_NEIGHBOUR, /* id has not done the round that lock step asks for. */
+    NODE_WAITS_OTHERS,    /* Its own model is final; others have not finished. */
+    NODE_WAITS            /* How many there are. */
+};
+struct node_wait
+{
+    enum node_waits_for what;
+    uint8_t id[WIRE_ID_BYTES]; /* NODE_WAITS_NEIGHBOUR: who, */
+    uint64_t beat;       /* and the round that it has done; those of the last phase count on. */
+    uint32_t have, need; /* NODE_WAITS_MEMBERS, NODE_WAITS_QUORUM. */
+    double since_s;      /* For so long: since the last job ended, or the quorum was lost. */
+    double busy_s;       /* Its worker has been at its job for so long; 0: there is none. */
+};
+void node_wait(const struct node *n, struct node_wait *w);
+
+/* How far the neighbour of the i-th edge of node_status() is. */
+struct node_neighbour
+{
+    bool has_beat; /* It has said */
+    uint64_t beat; /* that it has done so many rounds, those of the last phase included. */
+    double busy_s; /* Its worker has been at its job for so long; 0: it has none; NaN: it has said
+                    * nothing of that since its last delta. */
+};
+void node_neighbour(const struct node *n, size_t i, struct node_neighbour *b);
+
+/* The vertices of the graph in its order, as places for node_member(); how many. */
+size_t node_vertices(const struct node *n, uint32_t at[WIRE_MEMBERS_MAX]);
+/* The graph's spec in this phase; with the run's seed it says who is whose neighbour. NULL: no run
+ * yet. */
+const char *node_topology(const struct node *n);
+
 /* A member as this node sees it. */
 struct node_member
 {

@@ -526,6 +526,13 @@ static enum phases_next get_model(struct phases *ph, const struct schedule_view 
     return PHASES_WAIT;
 }
 
+/* The neighbour that is waited for, or NULL. */
+static const uint8_t *named(const struct phases *ph, const struct schedule_decision *d)
+{
+    const struct schedule_edge *e = d->for_whom;
+    return e != NULL ? edges_at(ph->edges, (size_t)(e - ph->seen))->edge.id : NULL;
+}
+
 static enum phases_next follow(struct phases *ph, const struct schedule_view *v,
                                const struct schedule_decision *d)
 {
@@ -541,6 +548,7 @@ static enum phases_next follow(struct phases *ph, const struct schedule_view *v,
     ph->unheard |= d->left && !ph->draining && old && !schedule_confirmed(v, true);
     ph->draining |= d->drain;
     ph->wake_us = d->wait_us > 0 ? ph->env->now_us + d->wait_us : INT64_MAX;
+    waits_decided(&ph->waits, d, named(ph, d));
     deserted_waits(ph);
     switch (d->act) {
     case SCHEDULE_WAIT:

@@ -28,6 +28,7 @@
 #include "peer/node/join.h"
 #include "peer/node/quorum.h"
 #include "peer/node/schedule.h"
+#include "peer/node/waits.h"
 
 struct phases
 {
@@ -98,6 +99,7 @@ struct phases
     int64_t skip_us;            /* Skipped rounds are not spoken of again before this. */
     struct schedule_edge *seen; /* The view's edges; cap_seen of them. */
     size_t cap_seen;
+    struct waits waits; /* Whom the last decision waits for. */
 };
 
 /* What is to be done. */

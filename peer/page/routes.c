@@ -2,6 +2,7 @@
 #include "peer/page/routes.h"
 
 #include "peer/page/health.h"
+#include "peer/page/live.h"
 #include "peer/page/prometheus.h"
 
 #include <string.h>
@@ -9,6 +10,14 @@
 static const char plain[] = "text/plain; charset=utf-8";
 
 /* ---- What is there ----------------------------------------------------- */
+
+static unsigned write_page(struct routes *r, struct text *t, const struct snapshot *s,
+                           int64_t now_us)
+{
+    (void)r, (void)s, (void)now_us;
+    text_add_bytes(t, live_html, live_html_bytes);
+    return 200;
+}
 
 static unsigned write_metrics(struct routes *r, struct text *t, const struct snapshot *s,
                               int64_t now_us)
@@ -50,11 +59,13 @@ static const struct route
     const char *path, *type;
     unsigned (*write)(struct routes *r, struct text *t, const struct snapshot *s, int64_t now_us);
     int place; /* As in the answer: what takes long to write is kept. */
+    const char *policy;
 } route[] = {
-    {"/metrics", PROMETHEUS_TYPE, write_metrics, 0},
-    {"/status.json", "application/json", write_status, 1},
-    {"/healthz", plain, write_live, -1},
-    {"/readyz", plain, write_ready, -1},
+    {"/", "text/html; charset=utf-8", write_page, -1, live_policy},
+    {"/metrics", PROMETHEUS_TYPE, write_metrics, 0, NULL},
+    {"/status.json", "application/json", write_status, 1, NULL},
+    {"/healthz", plain, write_live, -1, NULL},
+    {"/readyz", plain, write_ready, -1, NULL},
 };
 
 /* ---- Which it is ------------------------------------------------------- */
@@ -94,10 +105,11 @@ void routes_answer(struct routes *r, const char *method, const char *path, const
         refuse(a, 405, "only GET and HEAD are served here");
         a->allow = "GET, HEAD";
     } else if (found == NULL) {
-        refuse(a, 404, "there are /metrics, /status.json, /healthz and /readyz here");
+        refuse(a, 404, "there are /, /metrics, /status.json, /healthz and /readyz here");
     } else {
         a->type = found->type;
         a->place = found->place;
+        a->policy = found->policy;
         a->status = found->write(r, &a->body, s, now_us);
     }
     if (!a->body.failed)

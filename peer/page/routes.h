@@ -1,13 +1,13 @@
 /* peer/page/routes.h -- what is at which path: from a request and a snapshot to an answer.
  *
+ *   /              the live page (live.h)
  *   /metrics       Prometheus' text format (prometheus.h)
  *   /status.json   the same and more as JSON (status.h)
  *   /healthz       200 while the loop lives, else 503 (health.h)
  *   /readyz        200 while the peer takes part, else 503, with a sentence
  *   others         404; methods other than GET and HEAD: 405
  *
- * The next page is a row in routes.c: a function that writes it, and its type. One that never changes,
- * such as a static page for "/", is one too, which only appends its text.
+ * The next page is a row in routes.c: a function that writes it, and its type.
  */
 #ifndef PEER_PAGE_ROUTES_H
 #define PEER_PAGE_ROUTES_H
@@ -22,11 +22,12 @@ struct routes
 
 struct routes_answer
 {
-    unsigned status;   /* As HTTP has it: 200, 404, ... */
-    const char *type;  /* Content-Type. */
-    const char *allow; /* The methods that are allowed, with 405; else NULL. */
-    struct text body;  /* text_close() it. */
-    int place;         /* The same for all requests of one path that may have the same answer for
+    unsigned status;    /* As HTTP has it: 200, 404, ... */
+    const char *type;   /* Content-Type. */
+    const char *allow;  /* The methods that are allowed, with 405; else NULL. */
+    const char *policy; /* Content-Security-Policy of what a browser shows, or NULL. */
+    struct text body;   /* text_close() it. */
+    int place;          /* The same for all requests of one path that may have the same answer for
                         * as long as the snapshot is the same; -1: make it anew each time. */
 };
 

@@ -126,6 +126,8 @@ static struct MHD_Response *response_of(struct routes_answer *a)
     (void)MHD_add_response_header(r, MHD_HTTP_HEADER_CONTENT_TYPE, a->type);
     (void)MHD_add_response_header(r, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
     (void)MHD_add_response_header(r, "X-Content-Type-Options", "nosniff");
+    if (a->policy != NULL)
+        (void)MHD_add_response_header(r, "Content-Security-Policy", a->policy);
     if (a->allow != NULL)
         (void)MHD_add_response_header(r, MHD_HTTP_HEADER_ALLOW, a->allow);
     return r;

@@ -13,7 +13,9 @@ enum {
     SNAPSHOT_KINDS = 48,  /* Kinds of violations, and of refused connections. */
     SNAPSHOT_STATES = 4,  /* enum member_state. */
     SNAPSHOT_RUN_ID = 16, /* Characters of a run's number: half of the BLAKE2b-128 of its text. */
-    SNAPSHOT_ID = 2 * WIRE_ID_BYTES
+    SNAPSHOT_ID = 2 * WIRE_ID_BYTES,
+    SNAPSHOT_GRAPH_EDGES = 8192, /* The graph of 128 members that all talk to all has 8,128. */
+    SNAPSHOT_NO_VERTEX = UINT16_MAX
 };
 
 struct snapshot_member
@@ -23,6 +25,7 @@ struct snapshot_member
     bool own, connected;
     bool has_round; /* It has done so many rounds of the run. */
     uint64_t round;
+    uint16_t vertex; /* Its place in the graph, or SNAPSHOT_NO_VERTEX. */
 };
 
 struct snapshot_edge
@@ -32,6 +35,17 @@ struct snapshot_edge
     uint64_t round, resets;
     double gamma;
     uint64_t bytes_sent, bytes_received; /* At the sockets of our sessions with it. */
+    struct node_neighbour neighbour;
+};
+
+/* Who is whose neighbour, ours and all others'. */
+struct snapshot_graph
+{
+    char topology[RUN_VALUE_MAX]; /* "": not known. */
+    uint64_t seed;
+    uint32_t n_vertices, n_edges; /* Edges: each once. */
+    bool whole;                   /* edge[] has all of them, or none. */
+    uint16_t edge[SNAPSHOT_GRAPH_EDGES][2];
 };
 
 struct snapshot_count
@@ -73,11 +87,15 @@ struct snapshot
     bool unstored;          /* The model could not be stored, and is in memory. */
     double disk_free_bytes; /* Where --out is, for us; NaN: not known. */
 
+    struct node_wait wait;
+    struct snapshot_graph graph;
     struct history history;
 };
 
 /* "alive", "suspect", "dead", "left". */
 const char *snapshot_member_state(enum member_state state);
+/* "members", "neighbour" and so on; NULL for nothing. */
+const char *snapshot_wait(enum node_waits_for what);
 
 /* Text as it is kept: the hexadecimal digits of n bytes. out: 2 n + 1 characters. */
 void snapshot_hex(char *out, const uint8_t *bytes, size_t n);

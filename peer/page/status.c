@@ -33,11 +33,14 @@ static json_t *members_of(const struct snapshot *s)
         json_t *round = own            ? uv_metrics_whole(s->figures.round)
                         : m->has_round ? uv_metrics_whole(m->round)
                                        : json_null();
+        json_t *vertex =
+            m->vertex != SNAPSHOT_NO_VERTEX ? uv_metrics_whole(m->vertex) : json_null();
         json_array_append_new(
-            all, json_pack("{s:s, s:s, s:s, s:b, s:b, s:o, s:o}", "name", m->name, "id", m->id,
-                           "state", snapshot_member_state(m->state), "self", m->own, "connected",
-                           m->connected, "round", round, "loss",
-                           m->own ? uv_metrics_figure(s->figures.loss) : json_null()));
+            all,
+            json_pack("{s:s, s:s, s:s, s:b, s:b, s:o, s:o, s:o}", "name", m->name, "id", m->id,
+                      "state", snapshot_member_state(m->state), "self", m->own, "connected",
+                      m->connected, "round", round, "loss",
+                      m->own ? uv_metrics_figure(s->figures.loss) : json_null(), "vertex", vertex));
     }
     return all;
 }
@@ -47,15 +50,46 @@ static json_t *edges_of(const struct snapshot *s)
     json_t *all = json_array();
     for (uint32_t i = 0; i < s->n_edges; i++) {
         const struct snapshot_edge *e = &s->edge[i];
+        const struct node_neighbour *b = &e->neighbour;
         json_array_append_new(
             all,
-            json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o}", "name", e->name, "id", e->id,
-                      "state", uv_metrics_edge(e->state), "round", uv_metrics_whole(e->round),
-                      "gamma", uv_metrics_figure(e->gamma), "resets", uv_metrics_whole(e->resets),
-                      "bytes_sent", uv_metrics_whole(e->bytes_sent), "bytes_received",
-                      uv_metrics_whole(e->bytes_received)));
+            json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "name", e->name, "id",
+                      e->id, "state", uv_metrics_edge(e->state), "round",
+                      uv_metrics_whole(e->round), "gamma", uv_metrics_figure(e->gamma), "resets",
+                      uv_metrics_whole(e->resets), "bytes_sent", uv_metrics_whole(e->bytes_sent),
+                      "bytes_received", uv_metrics_whole(e->bytes_received), "neighbour_round",
+                      b->has_beat ? uv_metrics_whole(b->beat) : json_null(), "neighbour_busy_s",
+                      uv_metrics_figure(b->busy_s)));
     }
     return all;
+}
+
+static const char *name_of(const struct snapshot *s, const char *id)
+{
+    for (uint32_t i = 0; i < s->n_members; i++)
+        if (strcmp(s->member[i].id, id) == 0)
+            return s->member[i].name;
+    return NULL;
+}
+
+/* null: for nothing. */
+static json_t *waiting_of(const struct snapshot *s)
+{
+    const struct node_wait *w = &s->wait;
+    const char *what = snapshot_wait(w->what);
+    bool counts = w->what == NODE_WAITS_MEMBERS || w->what == NODE_WAITS_QUORUM;
+    bool named = w->what == NODE_WAITS_NEIGHBOUR;
+    char id[SNAPSHOT_ID + 1];
+    if (what == NULL)
+        return json_null();
+    snapshot_hex(id, w->id, WIRE_ID_BYTES);
+    return json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "for", what, "since_s",
+                     uv_metrics_figure(w->since_s), "name",
+                     named ? text_or_null(name_of(s, id)) : json_null(), "id",
+                     named ? json_string(id) : json_null(), "round",
+                     named ? uv_metrics_whole(w->beat) : json_null(), "have",
+                     counts ? uv_metrics_whole(w->have) : json_null(), "need",
+                     counts ? uv_metrics_whole(w->need) : json_null());
 }
 
 static json_t *counts_of(const struct snapshot_count *count, uint32_t n)
@@ -64,6 +98,25 @@ static json_t *counts_of(const struct snapshot_count *count, uint32_t n)
     for (uint32_t i = 0; i < n; i++)
         set(all, count[i].what, uv_metrics_whole(count[i].n));
     return all;
+}
+
+/* ---- The graph ---------------------------------------------------------- */
+
+/* Edges are pairs of vertices, and a member says which one it is. A canonical spec has no character
+ * that JSON escapes. */
+static void add_graph(struct text *t, const struct snapshot_graph *g)
+{
+    if (g->topology[0] == '\0') {
+        text_add(t, ",\"graph\":null");
+        return;
+    }
+    text_add(t, ",\"graph\":{\"topology\":\"%s\",\"vertices\":%" PRIu32, g->topology,
+             g->n_vertices);
+    text_add(t, ",\"n_edges\":%" PRIu32 ",\"edges\":%s", g->n_edges, g->whole ? "[" : "null}");
+    for (uint32_t i = 0; g->whole && i < g->n_edges; i++)
+        text_add(t, "%s[%d,%d]", i > 0 ? "," : "", g->edge[i][0], g->edge[i][1]);
+    if (g->whole)
+        text_add(t, "]}");
 }
 
 /* ---- The history -------------------------------------------------------- */
@@ -129,6 +182,8 @@ static void set_figures(json_t *j, const struct snapshot *s, double late_s)
     set(j, "open_edges", uv_metrics_whole(p->n_edges));
     set(j, "codec", text_or_null(s->codec));
     set(j, "holds", json_boolean(p->holds));
+    set(j, "waiting", waiting_of(s));
+    set(j, "busy_s", uv_metrics_figure(s->wait.busy_s));
     set(j, "age_s", uv_metrics_figure(s->age_s + late_s));
     set(j, "exchanges", uv_metrics_whole(p->exchanges));
     set(j, "resets", uv_metrics_whole(p->resets));
@@ -187,6 +242,7 @@ void status_write(struct text *t, struct status_history *h, const struct snapsho
     t->failed |= object == NULL;
     if (object != NULL) /* Without its brace. */
         text_add(t, "%.*s", (int)strlen(object) - 1, object);
+    add_graph(t, &s->graph);
     add_history(t, h, &s->history);
     text_add(t, "}\n");
     free(object);

@@ -90,6 +90,17 @@ static inline void rig_snapshot(struct snapshot *s)
                                         .bytes_sent = 1234,
                                         .bytes_received = 4321};
     memset(s->edge[0].id, '2', SNAPSHOT_ID);
+    s->edge[0].neighbour = (struct node_neighbour){.has_beat = true, .beat = 411, .busy_s = 0.75};
+    s->member[0].vertex = 1;
+    s->member[1].vertex = SNAPSHOT_NO_VERTEX;
+    s->wait = (struct node_wait){.what = NODE_WAITS_NEIGHBOUR, .beat = 411, .since_s = 3.5};
+    memset(s->wait.id, 0x22, WIRE_ID_BYTES); /* The edge's, which is "22...". */
+    strcpy(s->graph.topology, "ring");
+    s->graph.n_vertices = 3;
+    s->graph.n_edges = 2;
+    s->graph.whole = true;
+    s->graph.edge[0][1] = s->graph.edge[1][0] = 1;
+    s->graph.edge[1][1] = 2;
     s->n_violations = 1;
     s->violation[0] = (struct snapshot_count){"DELTA does not decode", 9};
     s->n_refused = 1;

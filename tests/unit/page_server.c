@@ -140,6 +140,13 @@ static void test_answers(void **state)
     assert_int_equal(get("GET", "/status.json"), 200);
     assert_non_null(strstr(answer, "Content-Type: application/json"));
     assert_true(body()[0] == '{');
+    assert_null(strstr(answer, "Content-Security-Policy: "));
+    assert_int_equal(get("GET", "/"), 200);
+    assert_non_null(strstr(answer, "Content-Type: text/html; charset=utf-8\r\n"));
+    assert_non_null(strstr(answer, "Content-Security-Policy: default-src 'none'; "));
+    assert_non_null(strstr(answer, "X-Content-Type-Options: nosniff\r\n"));
+    assert_memory_equal(body(), "<!DOCTYPE html>", 15);
+    assert_non_null(strstr(body(), "</html>\n"));
     publish(413); /* What was kept of the older one is given up. */
     assert_int_equal(get("GET", "/metrics"), 200);
     assert_non_null(strstr(body(), "\nhearsay_round 413\n"));
@@ -150,12 +157,15 @@ static void test_methods(void **state)
     (void)state;
     static const char *const refused[] = {"POST", "PUT", "DELETE", "OPTIONS", "TRACE", "BREW"};
     static const char *const unknown[] = {
-        "/",         "/metrics/", "/metric", "/../metrics", "/../../../../etc/passwd",
-        "//metrics", "/%2e%2e/x"};
+        "/live.html", "/metrics/", "/metric", "/../metrics", "/../../../../etc/passwd",
+        "//metrics",  "/%2e%2e/x"};
     publish(1);
     assert_int_equal(get("HEAD", "/metrics"), 200);
     assert_string_equal(body(), "");
     assert_non_null(strstr(answer, "Content-Length: "));
+    assert_int_equal(get("HEAD", "/"), 200);
+    assert_string_equal(body(), "");
+    assert_int_equal(get("POST", "/"), 405);
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
         assert_int_equal(get(refused[i], "/metrics"), 405);
         assert_non_null(strstr(answer, "Allow: GET, HEAD"));

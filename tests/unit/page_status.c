@@ -71,6 +71,79 @@ static void test_object(void **state)
     json_decref(j);
 }
 
+static json_t *waiting(enum node_waits_for what)
+{
+    shot.wait.what = what;
+    json_t *j = written(RIG_TAKEN_US), *w = json_incref(json_object_get(j, "waiting"));
+    json_decref(j);
+    return w;
+}
+
+static void test_waiting(void **state)
+{
+    (void)state;
+    rig_snapshot(&shot);
+    shot.wait.have = 3;
+    shot.wait.need = 5;
+    json_t *w = waiting(NODE_WAITS_NEIGHBOUR);
+    assert_string_equal(json_string_value(json_object_get(w, "for")), "neighbour");
+    assert_string_equal(json_string_value(json_object_get(w, "name")), "b");
+    assert_string_equal(json_string_value(json_object_get(w, "id")), shot.edge[0].id);
+    assert_int_equal(json_integer_value(json_object_get(w, "round")), 411);
+    assert_true(json_number_value(json_object_get(w, "since_s")) == 3.5);
+    assert_true(json_is_null(json_object_get(w, "have")));
+    json_decref(w);
+    for (int what = NODE_WAITS_RUN; what < NODE_WAITS; what++) {
+        w = waiting((enum node_waits_for)what);
+        bool counts = what == NODE_WAITS_MEMBERS || what == NODE_WAITS_QUORUM;
+        assert_true(json_is_string(json_object_get(w, "for")));
+        assert_int_equal(json_is_string(json_object_get(w, "id")), what == NODE_WAITS_NEIGHBOUR);
+        assert_int_equal(json_is_integer(json_object_get(w, "need")), counts);
+        if (counts)
+            assert_int_equal(json_integer_value(json_object_get(w, "need")), 5);
+        json_decref(w);
+    }
+    w = waiting(NODE_WAITS_NOTHING);
+    assert_true(json_is_null(w));
+    json_decref(w);
+}
+
+/* Edges of everybody, by vertices; null where they are not known, or too many. */
+static void test_graph(void **state)
+{
+    (void)state;
+    rig_snapshot(&shot);
+    json_t *j = written(RIG_TAKEN_US), *g = json_object_get(j, "graph"), *m;
+    assert_string_equal(json_string_value(json_object_get(g, "topology")), "ring");
+    assert_int_equal(json_integer_value(json_object_get(g, "vertices")), 3);
+    assert_int_equal(json_integer_value(json_object_get(g, "n_edges")), 2);
+    char *edges = json_dumps(json_object_get(g, "edges"), JSON_COMPACT);
+    assert_string_equal(edges, "[[0,1],[1,2]]");
+    free(edges);
+    m = json_object_get(j, "members");
+    assert_int_equal(json_integer_value(json_object_get(json_array_get(m, 0), "vertex")), 1);
+    assert_true(json_is_null(json_object_get(json_array_get(m, 1), "vertex")));
+    json_t *edge = json_array_get(json_object_get(j, "edges"), 0);
+    assert_int_equal(json_integer_value(json_object_get(edge, "neighbour_round")), 411);
+    assert_true(json_number_value(json_object_get(edge, "neighbour_busy_s")) == 0.75);
+    json_decref(j);
+    shot.graph.whole = false;
+    shot.graph.n_edges = 99999;
+    shot.edge[0].neighbour = (struct node_neighbour){.busy_s = NAN};
+    j = written(RIG_TAKEN_US);
+    g = json_object_get(j, "graph");
+    assert_true(json_is_null(json_object_get(g, "edges")));
+    assert_int_equal(json_integer_value(json_object_get(g, "n_edges")), 99999);
+    edge = json_array_get(json_object_get(j, "edges"), 0);
+    assert_true(json_is_null(json_object_get(edge, "neighbour_round")));
+    assert_true(json_is_null(json_object_get(edge, "neighbour_busy_s")));
+    json_decref(j);
+    shot.graph.topology[0] = '\0';
+    j = written(RIG_TAKEN_US);
+    assert_true(json_is_null(json_object_get(j, "graph")));
+    json_decref(j);
+}
+
 /* Before the loop has begun, and without a run: null, and not 0. */
 static void test_unknown(void **state)
 {
@@ -181,7 +254,8 @@ static void test_health(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_object), cmocka_unit_test(test_unknown),
+        cmocka_unit_test(test_object),  cmocka_unit_test(test_waiting),
+        cmocka_unit_test(test_graph),   cmocka_unit_test(test_unknown),
         cmocka_unit_test(test_history), cmocka_unit_test(test_health)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

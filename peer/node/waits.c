@@ -1,0 +1,90 @@
+/* peer/node/waits.c -- what this peer waits for, from the state of its machines. */
+#include "peer/node/waits.h"
+
+#include "peer/node/state.h"
+
+#include <math.h>
+#include <string.h>
+
+void waits_decided(struct waits *w, const struct schedule_decision *d, const uint8_t *id)
+{
+    w->some = d->act == SCHEDULE_WAIT && d->for_whom != NULL;
+    if (!w->some)
+        return;
+    memcpy(w->id, id, sizeof w->id);
+    w->beat = d->for_whom->beat;
+}
+
+static double seconds_since(const struct node *n, int64_t then_us)
+{
+    return (double)(n->env.now_us - then_us) * 1e-6;
+}
+
+static enum node_waits_for gathering(const struct node *n, struct node_wait *w)
+{
+    uint32_t at[WIRE_MEMBERS_MAX];
+    size_t self;
+    bool begun = n->phases.round > 0 || sessions_run_begun(&n->sessions);
+    if (!n->workshop.has_run)
+        return NODE_WAITS_RUN;
+    if (n->resume.waits)
+        return NODE_WAITS_RESUME;
+    w->have = (uint32_t)members_vertices(n->env.members, at, &self);
+    w->need = n->workshop.run.min_peers;
+    if (!begun && w->have < w->need)
+        return NODE_WAITS_MEMBERS;
+    return n->join.has_model ? NODE_WAITS_EDGES : NODE_WAITS_MODEL;
+}
+
+/* In training and in the last phase. A decision to work has ended the wait for whomever. */
+static enum node_waits_for mixing(const struct node *n, struct node_wait *w)
+{
+    const struct phases *ph = &n->phases;
+    if (ph->quorum.state == QUORUM_HELD) {
+        w->have = ph->quorum.n_live;
+        w->need = quorum_needed(&ph->quorum, n->workshop.run.quorum);
+        w->since_s = seconds_since(n, ph->quorum.since_us);
+        return NODE_WAITS_QUORUM;
+    }
+    if (phases_writes(ph))
+        return NODE_WAITS_DISK;
+    if (!ph->waits.some)
+        return NODE_WAITS_NOTHING;
+    memcpy(w->id, ph->waits.id, sizeof w->id);
+    w->beat = ph->waits.beat;
+    return NODE_WAITS_NEIGHBOUR;
+}
+
+void node_wait(const struct node *n, struct node_wait *w)
+{
+    *w = (struct node_wait){.since_s = seconds_since(n, n->phases.idle_since_us),
+                            .busy_s = (double)phases_busy_us(&n->phases) * 1e-6};
+    if (n->env.over)
+        return;
+    switch (n->phases.phase) {
+    case NODE_GATHERING:
+        w->what = gathering(n, w);
+        return;
+    case NODE_TRAINING:
+    case NODE_SETTLING:
+        w->what = mixing(n, w);
+        return;
+    case NODE_SERVING:
+        w->what = n->job.working ? NODE_WAITS_NOTHING : NODE_WAITS_OTHERS;
+        return;
+    case NODE_LEFT:
+        return;
+    }
+}
+
+void node_neighbour(const struct node *n, size_t i, struct node_neighbour *out)
+{
+    const struct neighbour *b = edges_at(&n->edges, i);
+    uint64_t beat = neighbour_beat(b);
+    /* What was said before their last delta came is over. */
+    bool busy_known = b->link != NULL && b->link->told_busy_us > b->stale.came_us;
+    *out = (struct node_neighbour){
+        .has_beat = beat > 0 || b->edge.state == EDGE_OPEN,
+        .beat = beat,
+        .busy_s = busy_known ? (double)link_busy_us(b->link, n->env.now_us) * 1e-6 : NAN};
+}
