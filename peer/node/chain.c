@@ -114,7 +114,7 @@ void chain_look(struct chain *c, const struct edges *es, uint64_t rounds, double
 {
     if (all_ended(es))
         return;
-    bool waits = !(distance <= most) && !ended_apart(es);
+    bool waits = (chain_at_once(es) || !(distance <= most)) && !ended_apart(es);
     double bound = waits ? chain_bound(es, others_vertices(es->env)) : (double)INFINITY;
     /* Open edges may join those that are left, and not who has ended. */
     bool near = bound <= most && (c->counts || !others_ended(es->env));

@@ -358,12 +358,16 @@ static void look_at_last_phase(struct phases *ph)
     }
     double was = ph->bound, most = final_margin * ph->workshop->run.final_drift;
     ph->bound = fmin(was, workshop_distance(ph->workshop, ph->settling_window));
-    ph->bound_round = ph->bound < was ? workshop_measured(ph->workshop) : ph->bound_round;
+    if (ph->bound < was) {
+        ph->bound_round = workshop_measured(ph->workshop);
+        ph->by_edges = false;
+    }
     ph->left = chain_left(ph->edges);
     chain_look(&ph->chain, ph->edges, ph->settle_rounds, ph->bound, most);
     if (ph->chain.bound < ph->bound && chain_at_once(ph->edges)) {
         ph->bound = ph->chain.bound;
         ph->bound_round = phases_beat(ph);
+        ph->by_edges = true;
     }
     look_for_nearness(ph);
     look_for_progress(ph);
