@@ -78,7 +78,7 @@ door()
     peer/run/options.c) echo '<getopt\.h>' ;;
     peer/keep/disk.c) echo "$files" ;;
     peer/store/outdir.*) echo "<(jansson|sys/file)\.h>|$files" ;;
-    peer/store/journal.c) echo "$files" ;;
+    peer/store/journal.c | peer/tensorboard/logdir.c) echo "$files" ;;
     peer/page/server.h) echo '<sys/socket\.h>' ;;
     peer/page/server.c) echo "<(microhttpd|netinet/in|sys/resource|sys/socket|time)\.h>|$files" ;;
     peer/report/json.h | peer/report/summary.c | peer/report/lines.c) echo '<jansson\.h>' ;;

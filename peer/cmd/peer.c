@@ -71,6 +71,7 @@ const struct option_row cmd_peer_rows[] = {
     CMD_ROW_WORKER_LIMIT,
     CMD_ROW_UPLINK,
     CMD_ROW_METRICS,
+    CMD_ROW_TENSORBOARD,
     {.name = "leash-fd", .kind = OPTION_UINT, .arg = "N", .min = 3, .max = 65535,
      .help = "exit when the pipe of this number ends: at once, or when the data have been read"},
     {.name = "json", .kind = OPTION_FLAG,
@@ -574,11 +575,14 @@ int cmd_peer(const struct options *o)
     if (code == CMD_OK && !p.dir.finished)
         code = cmd_monitor_open(&p.monitor, o, &p.report, p.identity.sign_pk);
     if (code == CMD_OK && !p.dir.finished)
+        code = cmd_events_open(&p.report.events, o, p.name, p.out);
+    if (code == CMD_OK && !p.dir.finished)
         code = prepare(&p);
     if (code == CMD_OK)
         code = p.dir.finished ? cmd_out_again(&p.dir) : open_and_run(&p);
     cmd_monitor_close(&p.monitor);
     cmd_lines_close(&p.report.lines);
+    cmd_events_close(&p.report.events);
     cmd_checkpoint_close(&p.checkpoint, p.report.over);
     cmd_out_close(&p.dir);
     cmd_training_close(&p.training);

@@ -99,7 +99,8 @@ static void start_lines(struct cmd_peer_report *r, const struct node_progress *g
     uv_timeval64_t now;
     uint64_t first = g->round + g->settle_rounds;
     int64_t at = uv_gettimeofday(&now) == 0 ? now.tv_sec : -1;
-    cmd_lines_start(&r->lines, uv_metrics_start(at, first - (first > 0)));
+    r->from = first - (first > 0);
+    cmd_lines_start(&r->lines, uv_metrics_start(at, r->from));
 }
 
 void cmd_peer_report_measured(void *self, const struct node_progress *g)
@@ -110,6 +111,8 @@ void cmd_peer_report_measured(void *self, const struct node_progress *g)
         start_lines(r, g);
     double time_s = cmd_peer_report_seconds(r);
     tell_lines(r, cmd_lines_round(&r->lines, g, time_s));
+    if (cmd_events_round(&r->events, g, owner_run(r->dir->text), r->from))
+        cmd_peer_report_note(r, r->events.level, r->events.news);
     cmd_monitor_measured(r->monitor, g, time_s);
     uint64_t now = uv_hrtime(), every = r->terminal ? DRAW_MS : LINE_MS;
     if (r->json || now - r->said_ns < every * 1000000)

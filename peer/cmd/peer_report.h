@@ -17,6 +17,7 @@
 
 #include "nn/data/data.h"
 #include "peer/cmd/cmd.h"
+#include "peer/cmd/events.h"
 #include "peer/cmd/lines.h"
 #include "peer/cmd/out.h"
 #include "peer/cmd/reserve.h"
@@ -33,6 +34,8 @@ struct cmd_peer_report
     bool notes_as_json; /* {"note": "...", "level": "warning"} on stdout, for `local`. */
     uint64_t begin_ns;
     struct cmd_lines lines;     /* metrics.jsonl. */
+    struct cmd_events events;   /* --tensorboard. */
+    uint64_t from;              /* The round behind which this start began. */
     struct cmd_reserve reserve; /* The model's room on the disk, */
     struct cmd_reserve last;    /* and that of the summary, which late lines must not take. */
     struct cmd_out *dir;        /* What --out names, with the run's text once that is known. */

@@ -38,6 +38,7 @@ const struct option_row cmd_train_rows[] = {
     CMD_ROW_CHECKPOINT,
     {.name = "patience", .kind = OPTION_REAL, .arg = "SECONDS", .fallback = "600", .min = 0, .max = 1e9,
      .help = "a model that the disk does not take stays in memory, and is tried again for so long"},
+    CMD_ROW_TENSORBOARD,
     {.name = "json", .kind = OPTION_FLAG, .help = "close with one JSON object on stdout"},
     {.name = NULL},
 };
@@ -124,10 +125,11 @@ static int open_files(struct cmd_train *t)
 
 static int open_out(struct cmd_train *t)
 {
-    if (t->out == NULL)
-        return CMD_OK;
-    int code = cmd_out_open(&t->dir);
-    return code == CMD_OK && !t->dir.finished ? open_files(t) : code;
+    int code = t->out != NULL ? cmd_out_open(&t->dir) : CMD_OK;
+    if (t->out != NULL && code == CMD_OK && !t->dir.finished)
+        code = open_files(t);
+    return code == CMD_OK && !t->dir.finished ? cmd_events_open(&t->events, t->o, "train", NULL)
+                                              : code;
 }
 
 /* ---- Training --------------------------------------------------------- */
@@ -174,12 +176,14 @@ static void step(struct cmd_train *t)
     double spent = (double)(uv_hrtime() - begin) * 1e-9;
     add(&t->since, &r, spent);
     add(&t->all, &r, spent);
+    add(&t->shown, &r, spent);
     if (ran_away)
         go_back(t);
     else
         verdict_loss(&t->verdict, t->round, r.loss, r.n_samples);
     t->round++;
     cmd_train_draw(t);
+    cmd_train_events(t, false);
 }
 
 /* Takes all of the held-out set at the end; on the way no more than keeps the time
@@ -205,6 +209,7 @@ static void end_epoch(struct cmd_train *t)
         t->next_test = t->epoch + every;
     }
     cmd_train_say(t);
+    cmd_train_events(t, true);
     if (!last)
         t->since = (struct cmd_train_sums){0};
 }
@@ -284,6 +289,7 @@ int cmd_train(const struct options *o)
     signal(SIGPIPE, SIG_IGN);
     int code = run_all(&t);
     cmd_lines_close(&t.lines);
+    cmd_events_close(&t.events);
     cmd_train_keep_close(&t, t.over);
     cmd_out_close(&t.dir);
     free(t.x);

@@ -22,6 +22,7 @@
 #define PEER_CMD_TRAIN_H
 
 #include "peer/cmd/cmd.h"
+#include "peer/cmd/events.h"
 #include "peer/cmd/lines.h"
 #include "peer/cmd/out.h"
 #include "peer/cmd/progress.h"
@@ -65,7 +66,10 @@ struct cmd_train
     struct cmd_train_keep keep;  /* Its checkpoints. */
     uint64_t from_round;         /* Where this start began. */
     struct cmd_lines lines;      /* metrics.jsonl, where there are files. */
-    bool over;                   /* The run has a result, which is on disk. */
+    struct cmd_events events;    /* --tensorboard, */
+    struct cmd_train_sums shown; /* and what is not there yet. */
+    uint64_t shown_ns;
+    bool over; /* The run has a result, which is on disk. */
     bool is_text, drawn;
 };
 
@@ -79,6 +83,10 @@ void cmd_train_tell(struct cmd_train *t, bool news);
 
 /* An epoch's line, for people and in metrics.jsonl. */
 void cmd_train_say(struct cmd_train *t);
+
+/* The figures since the last ones go to --tensorboard, if it is time: once a second, and where the
+ * epoch ends, with those of the held-out set. */
+void cmd_train_events(struct cmd_train *t, bool epoch_ends);
 
 /* The closing words on stdout, and summary.json, of a run that ends with this exit code. Returns
  * CMD_OK, or CMD_FAILED where they could not be written. */

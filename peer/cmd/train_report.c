@@ -12,7 +12,7 @@
 #include <unistd.h>
 #include <uv.h>
 
-enum { DRAW_MS = 100 };
+enum { DRAW_MS = 100, EVENTS_MS = 1000 };
 
 static const double bit = 0.69314718055994530942; /* ln 2: a bit in nats. */
 
@@ -173,6 +173,34 @@ void cmd_train_say(struct cmd_train *t)
     fprintf(stderr, "  %s ms/step\n", cmd_progress_number(number, "%.3f", ms_per_step(&t->since)));
     if (t->out != NULL)
         write_line(t);
+}
+
+/* ---- TensorBoard ------------------------------------------------------ */
+
+void cmd_train_events(struct cmd_train *t, bool epoch_ends)
+{
+    double figure[EVENT_FIGURES];
+    char text[WIRE_RUN_MAX + 1];
+    uint64_t now = uv_hrtime();
+    if (t->events.dir == NULL || (!epoch_ends && now - t->shown_ns < EVENTS_MS * UINT64_C(1000000)))
+        return;
+    for (size_t i = 0; i < EVENT_FIGURES; i++)
+        figure[i] = (double)NAN;
+    figure[EVENT_LOSS] = mean_loss(&t->shown);
+    if (t->shown.rows > 0)
+        figure[EVENT_COMPUTE_S] = t->all.seconds;
+    if (epoch_ends) {
+        figure[EVENT_ACCURACY] = held_out(t, t->tested.accuracy);
+        figure[EVENT_TEST_LOSS] = held_out(t, t->tested.loss);
+    }
+    t->shown = (struct cmd_train_sums){0};
+    t->shown_ns = now;
+    run_text(&t->run, text);
+    if (cmd_events_put(&t->events, figure, t->round, text, t->from_round)) {
+        cmd_train_break(t);
+        cmd_fail(t->o, CMD_OK, "%s%s",
+                 t->events.level == NOTE_INFO ? "" : "warning: ", t->events.news);
+    }
 }
 
 /* ---- The result ------------------------------------------------------- */
