@@ -286,6 +286,10 @@ static void add_bootstrap(struct args *a, const struct local *l, uint32_t i)
 
 static void make_args(struct args *a, const struct local *l, uint32_t i)
 {
+    /* As they were given, or by their defaults. */
+    static const char *const passed[] = {"init",        "evaluate-every", "evaluate-samples",
+                                         "checkpoint",  "forget",         "patience",
+                                         "worker-limit"};
     char metrics[CMD_MONITOR_ADDRESS];
     add(a, "%s", l->program);
     add(a, "peer");
@@ -303,20 +307,16 @@ static void make_args(struct args *a, const struct local *l, uint32_t i)
         add(a, "--shard=auto");
     if (options_given(l->o, "data"))
         add(a, "--data=%s", options_text(l->o, "data"));
-    if (options_given(l->o, "init"))
-        add(a, "--init=%s", options_text(l->o, "init"));
     const struct run_key *key;
     for (size_t k = 0; (key = run_key_at(l->flags.trainer, k)) != NULL; k++)
         if (l->flags.value[k][0] && !key->own_place)
             add(a, "--%s=%s", key->name, l->flags.value[k]);
     if (!options_given(l->o, "rounds"))
         add(a, "--epochs=%s", options_text(l->o, "epochs"));
-    add(a, "--evaluate-every=%s", options_text(l->o, "evaluate-every"));
-    add(a, "--evaluate-samples=%s", options_text(l->o, "evaluate-samples"));
-    add(a, "--checkpoint=%s", options_text(l->o, "checkpoint"));
-    add(a, "--forget=%s", options_text(l->o, "forget"));
-    add(a, "--patience=%s", options_text(l->o, "patience"));
-    add(a, "--worker-limit=%s", options_text(l->o, "worker-limit"));
+    for (size_t k = 0; k < sizeof passed / sizeof *passed; k++) {
+        if (options_text(l->o, passed[k]) != NULL)
+            add(a, "--%s=%s", passed[k], options_text(l->o, passed[k]));
+    }
     if (options_given(l->o, "metrics"))
         add(a, "--metrics=%s", cmd_monitor_child(l->o, i, metrics));
     if (options_given(l->o, "tensorboard"))

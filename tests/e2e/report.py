@@ -344,7 +344,7 @@ def as_float(x):
     return struct.unpack("<f", struct.pack("<f", x))[0]
 
 
-TAGS = {"loss": "loss", "accuracy": "accuracy", "bytes/sent": "bytes_sent", "bytes/received": "bytes_received",
+TAGS = {"loss": "loss", "accuracy": "accuracy", "test_loss": "test_loss", "bytes/sent": "bytes_sent", "bytes/received": "bytes_received",
         "seconds/computing": "compute_s", "seconds/waiting": "wait_s", "seconds/mixing": "mix_s",
         "rounds_skipped": "rounds_skipped", "gamma": "gamma", "codec/drift_excess": "drift_excess"}
 DRIFTS = {"drift": "drift", "relative_drift": "relative_drift"}
