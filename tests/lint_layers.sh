@@ -49,11 +49,12 @@ sees()
     peer/node) echo peer/run gossip/mixers gossip/exchange gossip/members gossip/wire compress topology ;;
     peer/store) echo peer/run gossip/wire nn/files ;;
     peer/tensorboard) ;;
+    peer/gauge) ;;
     peer/report) echo peer/run peer/store peer/tensorboard nn/files topology gossip/wire ;;
     peer/sim) echo peer/run peer/secure peer/keep peer/node gossip/mixers gossip/exchange gossip/wire ;; # A liar is a mixer.
     peer/uv) echo peer/run peer/secure peer/admit peer/keep peer/node gossip/exchange gossip/wire ;;
     peer/page) echo peer/run peer/node peer/uv gossip/members gossip/exchange gossip/wire topology ;; # The words and numbers of metrics.jsonl.
-    peer/cmd) echo peer/page peer/run peer/sgd peer/secure peer/admit peer/keep peer/store peer/report peer/tensorboard peer/node peer/sim peer/uv gossip/mixers gossip/exchange gossip/members \
+    peer/cmd) echo peer/page peer/run peer/sgd peer/secure peer/admit peer/keep peer/store peer/report peer/tensorboard peer/gauge peer/node peer/sim peer/uv gossip/mixers gossip/exchange gossip/members \
         gossip/wire compress topology nn/models nn/files nn/data nn/shards nn/train nn/math ;;
     *) return 1 ;;
     esac
@@ -78,7 +79,7 @@ door()
     peer/run/options.c) echo '<getopt\.h>' ;;
     peer/keep/disk.c) echo "$files" ;;
     peer/store/outdir.*) echo "<(jansson|sys/file)\.h>|$files" ;;
-    peer/store/journal.c) echo "$files" ;;
+    peer/store/journal.c | peer/tensorboard/logdir.c) echo "$files" ;;
     peer/page/server.h) echo '<sys/socket\.h>' ;;
     peer/page/server.c) echo "<(microhttpd|netinet/in|sys/resource|sys/socket|time)\.h>|$files" ;;
     peer/report/json.h | peer/report/summary.c | peer/report/lines.c) echo '<jansson\.h>' ;;

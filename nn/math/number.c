@@ -56,6 +56,18 @@ bool number_real(const char *text, double *value)
     return true;
 }
 
+const char *number_said(double value, char out[NUMBER_TEXT_MAX])
+{
+    if (isfinite(value))
+        snprintf(out, NUMBER_TEXT_MAX, "%.4g", value);
+    else
+        snprintf(out, NUMBER_TEXT_MAX, "%s",
+                 isnan(value) ? "not a number"
+                 : value > 0  ? "infinite"
+                              : "minus infinite");
+    return out;
+}
+
 void number_real_text(double value, char out[NUMBER_TEXT_MAX])
 {
     /* 17 digits tell any two doubles apart, so the loop finds one. Numbers from 1

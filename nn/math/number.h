@@ -37,6 +37,10 @@ bool number_real(const char *text, double *value);
  * an exponent where people would not write one. */
 void number_real_text(double value, char out[NUMBER_TEXT_MAX]);
 
+/* Write four digits of it, for a sentence; "not a number", "infinite" or "minus infinite" where it is
+ * that: people are not told of nan. Returns out. */
+const char *number_said(double value, char out[NUMBER_TEXT_MAX]);
+
 /* The place of `text` among the choices "a|b|c"; -1 where it is none of them. The last one may be
  * "word:N", for "word:1" to "word:4096" (NUMBER_CHOICE_MOST) in decimal: then what follows its
  * place are those of the greater numbers. */

@@ -466,6 +466,7 @@ struct trainer sgd_trainer_face(struct sgd_trainer *t)
                             .n_segments = m->n_segments,
                             .self = t,
                             .guess = log((double)m->n_classes),
+                            .batch = t->config.batch,
                             .init = trainer_init,
                             .steps = trainer_steps,
                             .watch = trainer_watch,

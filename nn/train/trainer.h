@@ -28,8 +28,9 @@ struct trainer
     const struct segment *segments;
     size_t n_segments;
     void *self;
-    double guess; /* The loss, in nats, of who gives every answer the same chance: ln of their
+    double guess;   /* The loss, in nats, of who gives every answer the same chance: ln of their
                    * number. 0: there is no such thing. */
+    uint32_t batch; /* Samples of one local step; 0: not known. */
 
     /* Write the run's initial model, a function of the run alone: every peer
      * writes the same bits. */

@@ -4,6 +4,7 @@
  */
 #include "nn/data/data.h"
 #include "nn/files/safetensors.h"
+#include "nn/math/number.h"
 #include "nn/train/sgd_trainer.h"
 #include "peer/cmd/cmd.h"
 #include "peer/cmd/eval_logits.h"
@@ -136,7 +137,8 @@ static void print_text(const struct evaluation *e)
 {
     char percent[CMD_PROGRESS_TEXT], number[CMD_PROGRESS_TEXT];
     printf("accuracy  %s\nloss      %s\n", cmd_progress_percent(percent, e->report.accuracy),
-           cmd_progress_number(number, "%.6f", e->report.loss));
+           isfinite(e->report.loss) ? cmd_progress_number(number, "%.6f", e->report.loss)
+                                    : number_said(e->report.loss, number));
     bool is_text = e->loaded.model.data.form == DATA_TEXT;
     if (is_text)
         printf("bits      %s a character\n", cmd_progress_number(number, "%.4f", bits(e)));

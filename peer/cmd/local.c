@@ -11,6 +11,7 @@
 #include "peer/cmd/checkpoint.h"
 #include "peer/cmd/cmd.h"
 #include "peer/cmd/duration.h"
+#include "peer/cmd/events.h"
 #include "peer/cmd/files.h"
 #include "peer/cmd/local_result.h"
 #include "peer/cmd/monitor.h"
@@ -60,6 +61,7 @@ const struct option_row cmd_local_rows[] = {
     CMD_ROW_PATIENCE,
     CMD_ROW_WORKER_LIMIT,
     CMD_ROW_METRICS,
+    CMD_ROW_TENSORBOARD,
     {.name = "json", .kind = OPTION_FLAG,
      .help = "close with one JSON object on stdout: verdict, accuracy_min, accuracy_max, drift and relative_drift (exact), "
              "rounds, settle_rounds, seconds, bytes_sent, bytes_received (at the sockets), run, and peers: the same of each"},
@@ -284,6 +286,10 @@ static void add_bootstrap(struct args *a, const struct local *l, uint32_t i)
 
 static void make_args(struct args *a, const struct local *l, uint32_t i)
 {
+    /* As they were given, or by their defaults. */
+    static const char *const passed[] = {"init",        "evaluate-every", "evaluate-samples",
+                                         "checkpoint",  "forget",         "patience",
+                                         "worker-limit"};
     char metrics[CMD_MONITOR_ADDRESS];
     add(a, "%s", l->program);
     add(a, "peer");
@@ -301,23 +307,20 @@ static void make_args(struct args *a, const struct local *l, uint32_t i)
         add(a, "--shard=auto");
     if (options_given(l->o, "data"))
         add(a, "--data=%s", options_text(l->o, "data"));
-    if (options_given(l->o, "init"))
-        add(a, "--init=%s", options_text(l->o, "init"));
     const struct run_key *key;
-    for (size_t k = 0; (key = run_key_at(l->flags.trainer, k)) != NULL; k++) {
+    for (size_t k = 0; (key = run_key_at(l->flags.trainer, k)) != NULL; k++)
         if (l->flags.value[k][0] && !key->own_place)
             add(a, "--%s=%s", key->name, l->flags.value[k]);
-    }
     if (!options_given(l->o, "rounds"))
         add(a, "--epochs=%s", options_text(l->o, "epochs"));
-    add(a, "--evaluate-every=%s", options_text(l->o, "evaluate-every"));
-    add(a, "--evaluate-samples=%s", options_text(l->o, "evaluate-samples"));
-    add(a, "--checkpoint=%s", options_text(l->o, "checkpoint"));
-    add(a, "--forget=%s", options_text(l->o, "forget"));
-    add(a, "--patience=%s", options_text(l->o, "patience"));
-    add(a, "--worker-limit=%s", options_text(l->o, "worker-limit"));
+    for (size_t k = 0; k < sizeof passed / sizeof *passed; k++) {
+        if (options_text(l->o, passed[k]) != NULL)
+            add(a, "--%s=%s", passed[k], options_text(l->o, passed[k]));
+    }
     if (options_given(l->o, "metrics"))
         add(a, "--metrics=%s", cmd_monitor_child(l->o, i, metrics));
+    if (options_given(l->o, "tensorboard"))
+        add(a, "--tensorboard=%s", options_text(l->o, "tensorboard"));
     add(a, "--uplink=off"); /* The run is a function of its seed. */
     add_bootstrap(a, l, i);
 }
@@ -381,6 +384,7 @@ static int check(struct local *l)
     const char *data = options_given(l->o, "data") ? options_text(l->o, "data") : NULL;
     int code = cmd_peers_flags(l->o, l->n, &l->flags);
     code = code == CMD_OK ? cmd_monitor_check(l->o, l->n) : code;
+    code = code == CMD_OK ? cmd_events_check(l->o) : code;
     if (code != CMD_OK)
         return code;
     cmd_peers_crowd(l->o, l->n);

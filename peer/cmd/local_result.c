@@ -7,6 +7,7 @@
 
 #include "nn/files/safetensors.h"
 #include "peer/cmd/closing.h"
+#include "peer/cmd/events.h"
 #include "peer/cmd/files.h"
 #include "peer/cmd/out.h"
 #include "peer/uv/metrics.h"
@@ -95,8 +96,10 @@ static void take_figures(struct cmd_progress_row *row, const json_t *object)
     row->rounds = whole(object, "rounds");
     row->settle_rounds = whole(object, "settle_rounds");
     row->loss = number(object, "loss");
-    if (isfinite(number(object, "accuracy")))
+    if (isfinite(number(object, "accuracy"))) {
         row->accuracy = number(object, "accuracy");
+        row->accuracy_round = whole(object, "accuracy_round");
+    }
     row->relative_drift = number(object, "relative_drift");
     row->drift_round = whole(object, "drift_round");
     row->bytes_sent = whole(object, "bytes_sent");
@@ -116,6 +119,7 @@ const char *cmd_local_result_line(struct cmd_local_result *r, uint32_t i, const 
         said = warning;
     } else if (json_object_get(object, "phase")) {
         take_figures(&r->row[i], object);
+        r->row[i].wanted_drift = r->run.final_drift;
         if (json_is_true(json_object_get(object, "summary"))) {
             json_decref(r->summary[i]);
             r->summary[i] = json_incref(object);
@@ -252,6 +256,7 @@ struct totals
     double accuracy_min, accuracy_max;
     struct cmd_closing_estimate estimated;
     uint64_t rounds, settle_rounds, sent, received;
+    uint64_t accuracy_round, accuracy_samples; /* The worst accuracy is of these. */
     uint32_t n;
 };
 
@@ -270,8 +275,12 @@ static struct totals add_up(const struct cmd_local_result *r)
         t.n++;
         cmd_closing_add(&t.estimated, number(r->summary[i], "relative_drift"),
                         whole(r->summary[i], "drift_round"));
-        t.accuracy_min = fmin(t.accuracy_min, number(r->summary[i], "accuracy"));
         t.accuracy_max = fmax(t.accuracy_max, number(r->summary[i], "accuracy"));
+        if (number(r->summary[i], "accuracy") < t.accuracy_min) {
+            t.accuracy_min = number(r->summary[i], "accuracy");
+            t.accuracy_round = whole(r->summary[i], "accuracy_round");
+            t.accuracy_samples = whole(r->summary[i], "accuracy_samples");
+        }
     }
     return t;
 }
@@ -280,12 +289,12 @@ static struct totals add_up(const struct cmd_local_result *r)
 static json_t *peer_object(const struct cmd_local_result *r, uint32_t i)
 {
     static const char *const keys[] = {
-        "accuracy",       "test_loss",      "loss",           "round",        "settle_rounds",
-        "bytes_sent",     "bytes_received", "compute_s",      "wait_s",       "mix_s",
-        "relative_drift", "own_distance",   "diverged",       "unlearnt",     "resets",
-        "violations",     "exchanges",      "rung",           "drift_excess", "drift_target",
-        "rounds_done",    "interrupted",    "rounds_skipped", "joined_round", "verdict",
-        "model",          "handed_to"};
+        "accuracy",     "test_loss",     "accuracy_round", "accuracy_samples", "loss",
+        "round",        "settle_rounds", "bytes_sent",     "bytes_received",   "compute_s",
+        "wait_s",       "mix_s",         "relative_drift", "own_distance",     "diverged",
+        "unlearnt",     "resets",        "violations",     "exchanges",        "rung",
+        "drift_excess", "drift_target",  "rounds_done",    "interrupted",      "rounds_skipped",
+        "joined_round", "verdict",       "model",          "handed_to"};
     json_t *j = json_object();
     json_object_set_new(j, "name", json_string(r->name[i]));
     json_object_set_new(j, "exit_code", json_integer(r->exit_code[i]));
@@ -408,15 +417,21 @@ static void print_table(const struct cmd_local_result *r, const struct totals *t
                    text_of(verdict_of(r, i), "text"));
         putchar('\n');
     }
-    printf("\naccuracy       %s to %s\n", cmd_progress_percent(a, t->accuracy_min),
+    printf("\naccuracy       %s to %s", cmd_progress_percent(a, t->accuracy_min),
            cmd_progress_percent(b, t->accuracy_max));
+    if (r->facts.stopped && t->accuracy_samples > 0)
+        printf(", of round %llu, on %llu samples", (unsigned long long)t->accuracy_round,
+               (unsigned long long)t->accuracy_samples);
+    putchar('\n');
     if (r->consensus.n > 0)
-        printf("drift          %.4e, relative %.4e (exact, of %zu models)\n", trained->xi,
-               trained->relative, r->consensus.n);
+        printf("drift          %s, relative %s (exact, of %zu models)\n",
+               cmd_progress_drift(a, "%.4e", trained->xi),
+               cmd_progress_drift(b, "%.4e", trained->relative), r->consensus.n);
     if (statistics->dim > 0)
-        printf("statistics     %.4e, relative %.4e (running means and variances, apart from the "
+        printf("statistics     %s, relative %s (running means and variances, apart from the "
                "drift)\n",
-               statistics->xi, statistics->relative);
+               cmd_progress_drift(a, "%.4e", statistics->xi),
+               cmd_progress_drift(b, "%.4e", statistics->relative));
     struct cmd_progress_rungs rungs = {0};
     for (uint32_t i = 0; i < r->n; i++)
         cmd_progress_rung(&rungs, json_string_value(json_object_get(r->summary[i], "rung")),
@@ -429,11 +444,35 @@ static void print_table(const struct cmd_local_result *r, const struct totals *t
     printf("%s\n", r->outcome.text);
 }
 
+/* What only all of them together know: in DIR/all of --tensorboard. */
+static void put_events(const struct cmd_local_result *r, const struct options *o,
+                       const struct totals *t)
+{
+    struct cmd_events e;
+    char text[WIRE_RUN_MAX + 1];
+    const double figure[EVENT_ENDS] = {
+        [EVENT_ACCURACY_MIN] = t->accuracy_min,
+        [EVENT_ACCURACY_MAX] = t->accuracy_max,
+        [EVENT_EXACT_DRIFT] = r->consensus.trained.xi,
+        [EVENT_EXACT_RELATIVE_DRIFT] = r->consensus.trained.relative,
+        [EVENT_SENT_BY_ALL] = (double)(r->past.sent + t->sent),
+        [EVENT_RECEIVED_BY_ALL] = (double)(r->past.received + t->received),
+        [EVENT_SECONDS] = r->past.seconds + r->seconds,
+    };
+    run_text(&r->run, text);
+    if (cmd_events_open(&e, o, "all", NULL) != CMD_OK) /* It has said why. */
+        return;
+    if (cmd_events_end(&e, figure, t->rounds + t->settle_rounds, text) && e.level != NOTE_INFO)
+        cmd_fail(o, CMD_OK, "%s", e.news);
+    cmd_events_close(&e);
+}
+
 int cmd_local_result_print(struct cmd_local_result *r, const struct options *o, bool json)
 {
     int code = compare(r, o);
     struct totals t = add_up(r);
     judge(r);
+    put_events(r, o, &t);
     json_t *j = closing_object(r, &t, false);
     /* Where every peer was killed before it had a model, the run was interrupted. */
     bool any = false;
@@ -459,8 +498,7 @@ int cmd_local_result_print(struct cmd_local_result *r, const struct options *o, 
 }
 
 /* Nothing is compared: peers stopped at rounds of their own, and have their models of these. */
-static void print_interrupted(struct cmd_local_result *r, const struct options *o,
-                              const struct totals *t, uint64_t resumes)
+static void judge_interrupted(struct cmd_local_result *r, const struct totals *t)
 {
     struct outcome_facts *f = &r->facts;
     *f = (struct outcome_facts){.stopped = true,
@@ -470,6 +508,11 @@ static void print_interrupted(struct cmd_local_result *r, const struct options *
                                 .rounds_claimed = t->rounds};
     outcome_judge(&r->outcome, f);
     r->outcome.exit_code = CMD_INTERRUPTED;
+}
+
+static void print_interrupted(struct cmd_local_result *r, const struct options *o,
+                              const struct totals *t, uint64_t resumes)
+{
     json_t *j = closing_object(r, t, true);
     json_object_set_new(j, "resumes_at", resumes > 0 ? uv_metrics_whole(resumes) : json_null());
     (void)cmd_out_end(o, NULL, j, false, CMD_INTERRUPTED);
@@ -485,8 +528,11 @@ int cmd_local_result_interrupted(struct cmd_local_result *r, const struct option
     struct cmd_local_stop s = {
         .out = r->out, .given = given, .n_peers = r->n, .run = &r->run, .round = t.rounds};
     int code = cmd_local_interrupted(o, &s, &resumes);
+    judge_interrupted(r, &t);
     if (options_flag(o, "json"))
         print_interrupted(r, o, &t, resumes);
+    else
+        print_table(r, &t);
     int flushed = cmd_finish(o);
     return flushed != CMD_OK ? flushed : code;
 }

@@ -1,7 +1,7 @@
 /* peer/cmd/local_result.h -- what came of a local cluster: a table, or one JSON object.
  *
  *   {"peers": [{"name": "peer-0", "exit_code": 0, "accuracy": 0.988,
- *               "test_loss": 0.04, "loss": 0.02, "round": 400,
+ *               "test_loss": 0.04, "accuracy_round": 412, "accuracy_samples": 10000, "loss": 0.02, "round": 400,
  *               "settle_rounds": 12, "bytes_sent": 1, "bytes_received": 1,
  *               "compute_s": 9.1, "wait_s": 1.2, "mix_s": 0.4,
  *               "resets": 0, "violations": 0, "exchanges": 800,
@@ -75,8 +75,8 @@ const char *cmd_local_result_line(struct cmd_local_result *r, uint32_t i, const 
  * something failed here. */
 int cmd_local_result_print(struct cmd_local_result *r, const struct options *o, bool json);
 
-/* The run was interrupted: say from where the same command goes on (`given`: --out was), and with
- * --json print the same object, with "interrupted": true, null for what only an end would tell, and
+/* The run was interrupted: say from where the same command goes on (`given`: --out was), and print the
+ * same table of what is known by now, or with --json the same object, with "interrupted": true, null for what only an end would tell, and
  * "resumes_at": that round, or null. No file. Returns CMD_INTERRUPTED. */
 int cmd_local_result_interrupted(struct cmd_local_result *r, const struct options *o, bool given);
 

@@ -71,6 +71,7 @@ const struct option_row cmd_peer_rows[] = {
     CMD_ROW_WORKER_LIMIT,
     CMD_ROW_UPLINK,
     CMD_ROW_METRICS,
+    CMD_ROW_TENSORBOARD,
     {.name = "leash-fd", .kind = OPTION_UINT, .arg = "N", .min = 3, .max = 65535,
      .help = "exit when the pipe of this number ends: at once, or when the data have been read"},
     {.name = "json", .kind = OPTION_FLAG,
@@ -395,6 +396,7 @@ static int make_trainer(void *self, const struct run *run, struct trainer *t,
     int err = cmd_training_make(&p->training, run, t, error);
     if (err < 0)
         return err;
+    p->report.wanted_drift = run->final_drift;
     err = cmd_reserve_hold(&p->report.reserve, p->out, t->n_params, 1);
     if (err == 0)
         err = cmd_reserve_hold(&p->report.last, p->out, 0, 1);
@@ -425,8 +427,6 @@ static int configure(struct peer *p)
         .crypto = &p->crypto,
         .make_trainer = make_trainer,
         .make_trainer_self = p,
-        .evaluate_every = options_uint(p->o, "evaluate-every"),
-        .evaluate_samples = options_uint(p->o, "evaluate-samples"),
     };
     cmd_peers_limits(p->o, c);
     p->crypto = (struct members_crypto){.self = &p->identity, .verify = verify, .sign = sign};
@@ -566,7 +566,7 @@ int cmd_peer(const struct options *o)
         (struct cmd_peer_report){.o = o, .json = options_flag(o, "json"), .begin_ns = uv_hrtime()};
     p.report.patience_us = (int64_t)(options_real(o, "patience") * 1e6);
     p.report.notes_as_json = p.report.json && options_given(o, "leash-fd");
-    p.report.terminal = !p.report.json && isatty(STDERR_FILENO);
+    cmd_progress_open(&p.report.progress, stderr);
     uv_driver_defaults(&p.config);
     signal(SIGPIPE, SIG_IGN);
     cmd_peers_raise_limits();
@@ -574,11 +574,14 @@ int cmd_peer(const struct options *o)
     if (code == CMD_OK && !p.dir.finished)
         code = cmd_monitor_open(&p.monitor, o, &p.report, p.identity.sign_pk);
     if (code == CMD_OK && !p.dir.finished)
+        code = cmd_events_open(&p.report.events, o, p.name, p.out);
+    if (code == CMD_OK && !p.dir.finished)
         code = prepare(&p);
     if (code == CMD_OK)
         code = p.dir.finished ? cmd_out_again(&p.dir) : open_and_run(&p);
     cmd_monitor_close(&p.monitor);
     cmd_lines_close(&p.report.lines);
+    cmd_events_close(&p.report.events);
     cmd_checkpoint_close(&p.checkpoint, p.report.over);
     cmd_out_close(&p.dir);
     cmd_training_close(&p.training);

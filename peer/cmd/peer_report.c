@@ -10,18 +10,12 @@
 #include "peer/cmd/closing.h"
 #include "peer/cmd/files.h"
 #include "peer/cmd/monitor.h"
-#include "peer/cmd/progress.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-
-enum {
-    LINE_MS = 3000, /* A log gets a line this often, */
-    DRAW_MS = 100   /* and a terminal a new look. */
-};
 
 static const char model_file[] = "model.safetensors";
 
@@ -32,14 +26,6 @@ const char *const cmd_peer_report_files[] = {"metrics.jsonl", model_file, "summa
 double cmd_peer_report_seconds(const struct cmd_peer_report *r)
 {
     return (double)(uv_hrtime() - r->begin_ns) * 1e-9;
-}
-
-/* The line that is redrawn must end before any other begins. */
-static void end_drawing(struct cmd_peer_report *r)
-{
-    if (r->drawn)
-        fputc('\n', stderr);
-    r->drawn = false;
 }
 
 void cmd_peer_report_note(void *self, enum note_level level, const char *text)
@@ -55,25 +41,29 @@ void cmd_peer_report_note(void *self, enum note_level level, const char *text)
         fflush(stdout);
         return;
     }
-    end_drawing(r);
+    cmd_progress_break(&r->progress);
     fprintf(stderr, "hearsay peer: %s%s: %s\n", r->name, level == NOTE_WARNING ? ": warning" : "",
             text);
 }
 
-static void say(struct cmd_peer_report *r, const struct node_progress *g)
+static void show(struct cmd_peer_report *r, const struct node_progress *g, bool force)
 {
-    char a[CMD_PROGRESS_TEXT], b[CMD_PROGRESS_TEXT], c[CMD_PROGRESS_TEXT], d[CMD_PROGRESS_TEXT];
-    fprintf(stderr,
-            "%s%-10s round %s  loss %s  accuracy %s  relative drift %s  sent %.2f MB  %u live, "
-            "%u edges",
-            r->terminal ? "\r\033[K" : "", uv_metrics_phase(g->phase, g->holds),
-            cmd_progress_rounds(d, g->round, g->n_rounds), cmd_progress_number(a, "%.4f", g->loss),
-            cmd_progress_percent(b, g->accuracy),
-            cmd_progress_drift_at(c, g->relative_drift, g->drift_round),
-            (double)g->bytes_sent * 1e-6, (unsigned)g->n_live, (unsigned)g->n_edges);
-    r->drawn = r->terminal;
-    if (!r->terminal)
-        fputc('\n', stderr);
+    struct cmd_progress_row row = {.name = r->name,
+                                   .round = g->round,
+                                   .rounds = g->n_rounds,
+                                   .settle_rounds = g->settle_rounds,
+                                   .loss = g->loss,
+                                   .accuracy = g->accuracy,
+                                   .accuracy_round = g->accuracy_round,
+                                   .relative_drift = g->relative_drift,
+                                   .drift_round = g->drift_round,
+                                   .wanted_drift = r->wanted_drift,
+                                   .bytes_sent = g->bytes_sent,
+                                   .bytes_received = g->bytes_received};
+    snprintf(row.phase, sizeof row.phase, "%s", uv_metrics_phase(g->phase, g->holds));
+    snprintf(row.tail, sizeof row.tail, "%u live, %u edges", (unsigned)g->n_live,
+             (unsigned)g->n_edges);
+    cmd_progress_show(&r->progress, &row, 1, cmd_peer_report_seconds(r), force);
 }
 
 /* With the first that is written --out belongs to the run: until then that was a proposal. */
@@ -99,7 +89,8 @@ static void start_lines(struct cmd_peer_report *r, const struct node_progress *g
     uv_timeval64_t now;
     uint64_t first = g->round + g->settle_rounds;
     int64_t at = uv_gettimeofday(&now) == 0 ? now.tv_sec : -1;
-    cmd_lines_start(&r->lines, uv_metrics_start(at, first - (first > 0)));
+    r->from = first - (first > 0);
+    cmd_lines_start(&r->lines, uv_metrics_start(at, r->from));
 }
 
 void cmd_peer_report_measured(void *self, const struct node_progress *g)
@@ -110,12 +101,11 @@ void cmd_peer_report_measured(void *self, const struct node_progress *g)
         start_lines(r, g);
     double time_s = cmd_peer_report_seconds(r);
     tell_lines(r, cmd_lines_round(&r->lines, g, time_s));
+    if (cmd_events_round(&r->events, g, owner_run(r->dir->text), r->from))
+        cmd_peer_report_note(r, r->events.level, r->events.news);
     cmd_monitor_measured(r->monitor, g, time_s);
-    uint64_t now = uv_hrtime(), every = r->terminal ? DRAW_MS : LINE_MS;
-    if (r->json || now - r->said_ns < every * 1000000)
-        return;
-    r->said_ns = now;
-    say(r, g);
+    if (!r->json)
+        show(r, g, false);
 }
 
 /* ---- The model ---- */
@@ -219,8 +209,7 @@ static json_t *summary(const struct cmd_peer_report *r, const struct node *n,
     json_t *j = uv_metrics_object(&g, cmd_peer_report_seconds(r));
     json_object_set_new(j, "summary", json_true());
     json_object_set_new(j, "name", json_string(r->name));
-    json_object_set_new(j, "accuracy", uv_metrics_figure(g.accuracy));
-    json_object_set_new(j, "test_loss", uv_metrics_figure(g.test_loss));
+    uv_metrics_evaluation(j, &g);
     json_object_set_new(j, "resets", json_integer((json_int_t)g.resets));
     json_object_set_new(j, "violations", json_integer((json_int_t)g.violations));
     json_object_set_new(j, "distrusted", json_integer((json_int_t)g.distrusted));
@@ -312,8 +301,8 @@ static void say_end(struct cmd_peer_report *r, const struct node_progress *g,
                     const struct outcome *o)
 {
     struct cmd_progress_rungs rungs = {0};
-    say(r, g);
-    end_drawing(r);
+    show(r, g, true);
+    cmd_progress_break(&r->progress);
     if (g->round > 0)
         cmd_progress_rung(&rungs, g->rung, g->excess);
     rungs.by_link = g->rung_by != NULL && strcmp(g->rung_by, "link") == 0;

@@ -5,20 +5,21 @@
  * final accuracy and
  *
  *   "summary": true, "name", "test_loss", "resets", "violations",
- *   "exchanges", "checkpoints", "checkpoint_s", "strangers", "exit_code", "verdict" (peer/cmd/closing.h),
+ *   "exchanges", "accuracy_round", "accuracy_samples", "checkpoints", "checkpoint_s", "strangers", "exit_code", "verdict" (peer/cmd/closing.h),
  *   "interrupted", "resumes_at", "model": its file's name or null, "handed_to": who has it where this disk did not take it, or null, "finished", "run": its canonical text
  *
  * With --json the lines of metrics.jsonl go to stdout as well, and the summary
- * is the last of them. Lines for people go to stderr, one line redrawn on a
- * terminal.
+ * is the last of them. Lines for people go to stderr (peer/cmd/progress.h).
  */
 #ifndef PEER_CMD_PEER_REPORT_H
 #define PEER_CMD_PEER_REPORT_H
 
 #include "nn/data/data.h"
 #include "peer/cmd/cmd.h"
+#include "peer/cmd/events.h"
 #include "peer/cmd/lines.h"
 #include "peer/cmd/out.h"
+#include "peer/cmd/progress.h"
 #include "peer/cmd/reserve.h"
 #include "peer/store/retry.h"
 #include "peer/uv/driver.h"
@@ -29,21 +30,23 @@ struct cmd_peer_report
 {
     const struct options *o;
     const char *name, *out;
-    bool json, terminal;
+    bool json;
     bool notes_as_json; /* {"note": "...", "level": "warning"} on stdout, for `local`. */
     uint64_t begin_ns;
     struct cmd_lines lines;     /* metrics.jsonl. */
+    struct cmd_events events;   /* --tensorboard. */
+    uint64_t from;              /* The round behind which this start began. */
     struct cmd_reserve reserve; /* The model's room on the disk, */
     struct cmd_reserve last;    /* and that of the summary, which late lines must not take. */
     struct cmd_out *dir;        /* What --out names, with the run's text once that is known. */
     bool claimed;               /* --out is this run's: what is written belongs there. */
-    uint64_t said_ns;
-    bool drawn;        /* A line on the terminal waits for its end. */
-    bool unnamed;      /* run.txt could not be written. */
-    char failure[192]; /* What is said of that, of lines, and of a model that is not stored. */
-    bool over;         /* The run is: --out will say so when it is started again. */
-    bool stored;       /* The model is there. */
-    bool unstored;     /* The last try to store it failed: it is in memory only. */
+    struct cmd_progress progress;
+    double wanted_drift; /* The run's --final-drift; 0: not known. */
+    bool unnamed;        /* run.txt could not be written. */
+    char failure[192];   /* What is said of that, of lines, and of a model that is not stored. */
+    bool over;           /* The run is: --out will say so when it is started again. */
+    bool stored;         /* The model is there. */
+    bool unstored;       /* The last try to store it failed: it is in memory only. */
     char why[DATA_ERROR_MAX]; /* Why that is so. */
     struct retry retry;
     int64_t patience_us;         /* For so long. */

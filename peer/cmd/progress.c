@@ -1,96 +1,60 @@
-/* peer/cmd/progress.c -- progress for people, and how figures look in words.
+/* peer/cmd/progress.c -- progress for people: a line that is redrawn with a table under it, or plain
+ * lines.
  *
- * A terminal gets a table that is redrawn in place: the cursor goes up by as many
- * lines as were drawn the last time. Anything else gets a line now and then. */
+ * A terminal has its cursor go up by as many lines as were drawn the last time. Anything else, and a
+ * terminal that calls itself dumb, gets lines without a control character, when peer/gauge says so. */
 #include "peer/cmd/progress.h"
 
 #include "nn/math/rng.h"
+#include "peer/gauge/line.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 #include <uv.h>
 
-#define LARGE_NUMBER 1e6 /* From here on digits after the point say nothing. */
-
 enum {
     DRAW_MS = 100,
-    SAY_MS = 5000,
-    BAR = 30,              /* Characters between the brackets. */
+    COLUMNS = 80, /* A terminal that does not say how many it has is taken to have these. */
+    ROWS = 20,
+    SPARE_ROWS = 3,        /* They are the bar's, the cursor's, and one more. */
     LARGE_FILE = 32 << 20, /* Reading so many bytes takes a while. */
     PATH_SHOWN = 60,       /* A terminal shows so much of a path, from its end. */
-    DEAD_SHOWN = 100       /* Characters of a line that may name the dead. */
+    DEAD_SHOWN = 100,      /* Characters of a line that may name the dead. */
+    FIGURE = 96            /* Bytes of a figure in the making. */
 };
 
-const char *cmd_progress_percent(char out[CMD_PROGRESS_TEXT], double x)
+static const double read_draw_s = 0.3, read_say_s = 1; /* Reading is shown from then on. */
+
+static const char settling[] = "settling", training[] = "training";
+
+bool cmd_progress_terminal(FILE *out)
 {
-    return cmd_progress_number(out, "%.2f %%", 100 * x);
+    const char *term = getenv("TERM");
+    return isatty(fileno(out)) && term != NULL && term[0] != '\0' && strcmp(term, "dumb") != 0;
 }
 
-const char *cmd_progress_bytes(char out[CMD_PROGRESS_TEXT], uint64_t n)
+static struct winsize screen(FILE *out)
 {
-    static const char *const unit[] = {"B", "kB", "MB", "GB", "TB", "PB"};
-    double x = (double)n;
-    uint32_t i = 0;
-    for (; x >= 1000 && i < 5; i++)
-        x /= 1000;
-    snprintf(out, CMD_PROGRESS_TEXT, "%.*f %s", i == 0 ? 0 : 2, x, unit[i]);
-    return out;
+    struct winsize size = {0};
+    (void)ioctl(fileno(out), TIOCGWINSZ, &size);
+    if (size.ws_col == 0)
+        size.ws_col = COLUMNS;
+    if (size.ws_row <= SPARE_ROWS)
+        size.ws_row = ROWS + SPARE_ROWS;
+    return size;
 }
 
-const char *cmd_progress_number(char out[CMD_PROGRESS_TEXT], const char *format, double x)
-{
-    if (!isfinite(x))
-        return strcpy(out, "-");
-    snprintf(out, CMD_PROGRESS_TEXT, fabs(x) < LARGE_NUMBER ? format : "%.4g", x);
-    return out;
-}
+/* ---- What one line says of all peers --------------------------------------- */
 
-const char *cmd_progress_drift(char out[CMD_PROGRESS_TEXT], const char *format, double x)
-{
-    return isfinite(x) ? cmd_progress_number(out, format, x) : strcpy(out, "unknown");
-}
-
-const char *cmd_progress_rounds(char out[CMD_PROGRESS_TEXT], uint64_t round, uint64_t rounds)
-{
-    if (rounds == 0)
-        return strcpy(out, "-");
-    snprintf(out, CMD_PROGRESS_TEXT, "%llu/%llu", (unsigned long long)round,
-             (unsigned long long)rounds);
-    return out;
-}
-
-/* All begin with one model: that they were together then is no news. */
-static bool says_nothing(double x, uint64_t round)
-{
-    return !isfinite(x) || (x == 0 && round == 0);
-}
-
-const char *cmd_progress_drift_at(char out[CMD_PROGRESS_TEXT], double x, uint64_t round)
-{
-    if (says_nothing(x, round))
-        return strcpy(out, "unknown");
-    snprintf(out, CMD_PROGRESS_TEXT, "%.2e @%llu", x, (unsigned long long)round);
-    return out;
-}
-
-const char *cmd_progress_drift_aged(char out[CMD_PROGRESS_TEXT], double x, uint64_t round,
-                                    uint64_t age)
-{
-    if (says_nothing(x, round))
-        return strcpy(out, "unknown");
-    snprintf(out, CMD_PROGRESS_TEXT, "%.2e @%llu, %llu ago", x, (unsigned long long)round,
-             (unsigned long long)age);
-    return out;
-}
-
-/* What one line says of all peers that live; of the dead only their bytes and names. */
+/* It is of those that live; of the dead only their bytes and names count. */
 struct whole
 {
-    uint64_t round, rounds, settle_rounds, bytes_sent, drift_round;
-    double loss_min, loss_max, accuracy_min, drift;
-    const char *phase; /* That of the slowest peer. */
+    uint64_t round, rounds, settle_rounds, bytes_sent, drift_round, accuracy_round;
+    double loss_min, loss_max, accuracy_min, accuracy_max, drift;
+    const struct cmd_progress_row *slowest; /* NULL: all are dead. */
     uint32_t n, n_dead;
     char dead[DEAD_SHOWN];
 };
@@ -105,145 +69,280 @@ static void add_dead(struct whole *w, const char *name)
         snprintf(w->dead + at, sizeof w->dead - at, "..");
 }
 
-/* "  3 of 4 peers (dead: peer-2)", so that nobody takes the figures for those of all. */
-static void say_dead(struct cmd_progress *p, const struct whole *w)
+static void add_living(struct whole *w, const struct cmd_progress_row *row)
 {
-    if (w->n_dead > 0)
-        fprintf(p->out, "  %u of %u peers (dead: %s)", (unsigned)(w->n - w->n_dead), (unsigned)w->n,
-                w->dead);
+    if (w->slowest == NULL || row->round < w->round) {
+        w->round = row->round;
+        w->slowest = row;
+    }
+    w->rounds = row->rounds > w->rounds ? row->rounds : w->rounds;
+    w->settle_rounds =
+        row->settle_rounds > w->settle_rounds ? row->settle_rounds : w->settle_rounds;
+    w->loss_min = fmin(w->loss_min, row->loss);
+    w->loss_max = fmax(w->loss_max, row->loss);
+    w->accuracy_max = fmax(w->accuracy_max, row->accuracy);
+    if (row->accuracy < w->accuracy_min) {
+        w->accuracy_min = row->accuracy;
+        w->accuracy_round = row->accuracy_round;
+    }
+    if (row->relative_drift > w->drift) {
+        w->drift = row->relative_drift;
+        w->drift_round = row->drift_round;
+    }
 }
 
 static struct whole sum_up(const struct cmd_progress_row *row, uint32_t n)
 {
-    struct whole w = {.round = UINT64_MAX,
-                      .loss_min = INFINITY,
+    struct whole w = {.loss_min = INFINITY,
                       .loss_max = -INFINITY,
                       .accuracy_min = INFINITY,
+                      .accuracy_max = -INFINITY,
                       .drift = -INFINITY,
-                      .phase = "dead",
                       .n = n};
     for (uint32_t i = 0; i < n; i++) {
         w.bytes_sent += row[i].bytes_sent;
-        if (row[i].dead) {
+        if (row[i].dead)
             add_dead(&w, row[i].name);
-            continue;
-        }
-        if (row[i].round < w.round || w.round == UINT64_MAX) {
-            w.round = row[i].round;
-            w.phase = row[i].phase;
-        }
-        w.rounds = row[i].rounds > w.rounds ? row[i].rounds : w.rounds;
-        w.settle_rounds =
-            row[i].settle_rounds > w.settle_rounds ? row[i].settle_rounds : w.settle_rounds;
-        w.loss_min = fmin(w.loss_min, row[i].loss);
-        w.loss_max = fmax(w.loss_max, row[i].loss);
-        w.accuracy_min = fmin(w.accuracy_min, row[i].accuracy);
-        if (row[i].relative_drift > w.drift) {
-            w.drift = row[i].relative_drift;
-            w.drift_round = row[i].drift_round;
-        }
+        else
+            add_living(&w, &row[i]);
     }
-    if (w.n_dead == n)
-        w.round = 0;
     return w;
 }
 
-static void say(struct cmd_progress *p, const struct whole *w, double seconds)
+static bool in_phase(const struct whole *w, const char *phase)
 {
-    char a[CMD_PROGRESS_TEXT], b[CMD_PROGRESS_TEXT], c[CMD_PROGRESS_TEXT], d[CMD_PROGRESS_TEXT],
-        e[CMD_PROGRESS_TEXT], r[CMD_PROGRESS_TEXT];
-    fprintf(p->out, "%6.1f s  %-9s %s  loss %s .. %s  accuracy %s  relative drift %s  sent %s",
-            seconds, w->phase, cmd_progress_rounds(r, w->round, w->rounds),
-            cmd_progress_number(a, "%.4f", w->loss_min),
-            cmd_progress_number(b, "%.4f", w->loss_max), cmd_progress_percent(c, w->accuracy_min),
-            cmd_progress_drift_at(d, w->drift, w->drift_round),
-            cmd_progress_bytes(e, w->bytes_sent));
-    say_dead(p, w);
-    fputc('\n', p->out);
-    fflush(p->out);
+    return w->slowest != NULL && strcmp(w->slowest->phase, phase) == 0;
 }
 
-static void draw_bar(struct cmd_progress *p, const struct whole *w, double seconds)
+static double share_of(const struct whole *w)
 {
-    double done = w->rounds > 0 ? (double)w->round / (double)w->rounds : 0;
-    char bar[BAR + 1];
-    for (int i = 0; i < BAR; i++)
-        bar[i] = i < (int)(done * BAR) ? '=' : i == (int)(done * BAR) ? '>' : ' ';
-    bar[BAR] = '\0';
-    fprintf(p->out, "\033[K[%s] %3.0f %%  %llu/%llu rounds  %.1f s", bar, 100 * done,
-            (unsigned long long)w->round, (unsigned long long)w->rounds, seconds);
-    say_dead(p, w);
-    fputc('\n', p->out);
+    return w->rounds > 0 ? (double)w->round / (double)w->rounds : 0;
 }
 
-static void draw_row(struct cmd_progress *p, const struct cmd_progress_row *r)
+/* ---- Its figures, the most important first ---------------------------------- */
+
+static void add_head(struct gauge_line *l, const struct whole *w)
 {
-    char a[CMD_PROGRESS_TEXT], b[CMD_PROGRESS_TEXT], c[CMD_PROGRESS_TEXT], d[CMD_PROGRESS_TEXT],
-        e[CMD_PROGRESS_TEXT];
-    fprintf(p->out,
-            "\033[K%-10s %-9s %6llu/%-6llu loss %-8s accuracy %-8s relative drift %-14s sent %-9s "
-            "got %s\n",
-            r->name, r->dead ? "dead" : r->phase, (unsigned long long)r->round,
-            (unsigned long long)r->rounds, cmd_progress_number(a, "%.4f", r->loss),
-            cmd_progress_percent(b, r->accuracy),
-            cmd_progress_drift_at(c, r->relative_drift, r->drift_round),
-            cmd_progress_bytes(d, r->bytes_sent), cmd_progress_bytes(e, r->bytes_received));
+    char full[FIGURE];
+    const char *phase = w->slowest != NULL ? w->slowest->phase : "dead";
+    if (w->slowest != NULL && w->slowest->head[0] != '\0') {
+        gauge_add(l, w->slowest->head, "");
+    } else if (in_phase(w, settling)) {
+        snprintf(full, sizeof full, "%s: %llu rounds", phase, (unsigned long long)w->settle_rounds);
+        gauge_add(l, full, full);
+    } else {
+        gauge_add(l, phase, in_phase(w, training) ? "" : phase);
+    }
 }
 
-/* How many rows fit on the screen with the bar and a spare line: the cursor cannot go
- * up to a line that has scrolled away. */
-static uint32_t rows_that_fit(const struct cmd_progress *p, uint32_t n)
+static void add_count(struct gauge_line *l, const struct whole *w)
 {
-    struct winsize size;
-    uint32_t fit = 20;
-    if (ioctl(fileno(p->out), TIOCGWINSZ, &size) == 0 && size.ws_row > 3)
-        fit = size.ws_row - 3u;
-    return n < fit ? n : fit;
+    char full[FIGURE], rounds[CMD_PROGRESS_TEXT], percent[FIGURE];
+    if (in_phase(w, settling))
+        return;
+    snprintf(percent, sizeof percent, "%.0f %%", floor(100 * share_of(w)));
+    snprintf(full, sizeof full, "round %s", cmd_progress_rounds(rounds, w->round, w->rounds));
+    if (w->rounds > 0)
+        gauge_add(l, percent, percent);
+    gauge_add(l, full, rounds);
 }
 
-static void draw(struct cmd_progress *p, const struct cmd_progress_row *row, uint32_t n,
-                 double seconds)
+static void add_rate(struct gauge_line *l, double rate)
 {
-    struct whole w = sum_up(row, n);
-    uint32_t n_rows = rows_that_fit(p, n);
+    char full[FIGURE], brief[FIGURE];
+    if (!isfinite(rate))
+        return;
+    int digits = rate >= 99.5 ? 0 : rate >= 9.95 ? 1 : 2;
+    if (rate < 0.1)
+        snprintf(full, sizeof full, "%.3g s a round", 1 / rate);
+    else
+        snprintf(full, sizeof full, "%.*f rounds/s", digits, rate);
+    snprintf(brief, sizeof brief, "%.*f/s", digits, rate);
+    gauge_add(l, full, brief);
+}
+
+static void add_time(struct gauge_line *l, double seconds, double left_s)
+{
+    char full[FIGURE], brief[FIGURE], a[GAUGE_TIME], b[GAUGE_TIME];
+    bool known = isfinite(left_s) && left_s > 0;
+    gauge_time(a, seconds);
+    gauge_time(b, left_s);
+    snprintf(full, sizeof full, "%s%s%s%s", a, known ? ", " : "", known ? b : "",
+             known ? " left" : "");
+    snprintf(brief, sizeof brief, "%s%s", known ? b : a, known ? " left" : "");
+    gauge_add(l, full, brief);
+}
+
+static void add_loss(struct gauge_line *l, const struct whole *w)
+{
+    char full[FIGURE], brief[FIGURE], a[CMD_PROGRESS_TEXT], b[CMD_PROGRESS_TEXT];
+    cmd_progress_number(a, "%.4f", w->loss_min);
+    cmd_progress_number(b, "%.4f", w->loss_max);
+    bool range = w->n > 1;
+    snprintf(full, sizeof full, "loss %s%s%s", a, range ? " .. " : "", range ? b : "");
+    snprintf(brief, sizeof brief, "loss %s", cmd_progress_number(a, "%.3g", w->loss_max));
+    gauge_add(l, full, brief);
+}
+
+static void add_accuracy(struct gauge_line *l, const struct whole *w)
+{
+    char full[FIGURE], brief[FIGURE], a[CMD_PROGRESS_TEXT], b[CMD_PROGRESS_TEXT];
+    if (!isfinite(w->accuracy_min))
+        return;
+    cmd_progress_percent(a, w->accuracy_min);
+    cmd_progress_percent(b, w->accuracy_max);
+    bool range = strcmp(a, b) != 0;
+    snprintf(full, sizeof full, "accuracy %s%s%s @%llu", a, range ? " .. " : "", range ? b : "",
+             (unsigned long long)w->accuracy_round);
+    snprintf(brief, sizeof brief, "acc %s", a);
+    gauge_add(l, full, brief);
+}
+
+static void add_drift(struct gauge_line *l, const struct whole *w)
+{
+    char full[FIGURE], brief[FIGURE], a[CMD_PROGRESS_TEXT], b[CMD_PROGRESS_TEXT], wanted[40] = "";
+    const struct cmd_progress_row *s = w->slowest;
+    if (s == NULL || s->no_drift)
+        return;
+    cmd_progress_drift_at(a, w->drift, w->drift_round);
+    if (in_phase(w, settling) && s->wanted_drift > 0)
+        snprintf(wanted, sizeof wanted, ", wanted %.2g", s->wanted_drift);
+    if (s->has_exact)
+        snprintf(full, sizeof full, "relative drift %s exact, %s estimated%s",
+                 cmd_progress_drift(b, "%.2e", s->exact_drift), a, wanted);
+    else
+        snprintf(full, sizeof full, "relative drift %s%s", a, wanted);
+    snprintf(brief, sizeof brief, "drift %s%s",
+             cmd_progress_drift(b, "%.1e", s->has_exact ? s->exact_drift : w->drift), wanted);
+    gauge_add(l, full, brief);
+}
+
+/* "3 of 4 peers (dead: peer-2)", so that nobody takes the figures for those of all. */
+static void add_dead_peers(struct gauge_line *l, const struct whole *w)
+{
+    char full[DEAD_SHOWN + FIGURE + 16], brief[FIGURE];
+    if (w->n_dead == 0)
+        return;
+    snprintf(brief, sizeof brief, "%u of %u peers", (unsigned)(w->n - w->n_dead), (unsigned)w->n);
+    snprintf(full, sizeof full, "%s (dead: %s)", brief, w->dead);
+    gauge_add(l, full, brief);
+}
+
+static void add_rest(struct gauge_line *l, const struct whole *w)
+{
+    char full[FIGURE], a[CMD_PROGRESS_TEXT];
+    if (w->bytes_sent > 0) {
+        snprintf(full, sizeof full, "sent %s", cmd_progress_bytes(a, w->bytes_sent));
+        gauge_add(l, full, full);
+    }
+    if (w->slowest != NULL && w->slowest->tail[0] != '\0')
+        gauge_add(l, w->slowest->tail, w->slowest->tail);
+}
+
+static void figures_of(struct gauge_line *l, const struct gauge *g, const struct whole *w,
+                       double seconds)
+{
+    bool trains = w->rounds > 0 && w->round < w->rounds && !in_phase(w, settling);
+    *l = (struct gauge_line){.n = 0};
+    add_head(l, w);
+    add_count(l, w);
+    if (trains)
+        add_rate(l, gauge_rate(g));
+    add_time(l, seconds, trains ? gauge_left_s(g, w->rounds) : 0);
+    add_dead_peers(l, w);
+    if (!in_phase(w, settling))
+        add_loss(l, w);
+    if (!in_phase(w, settling))
+        add_accuracy(l, w);
+    add_drift(l, w);
+    add_rest(l, w);
+}
+
+/* ---- On a terminal, and elsewhere -------------------------------------------- */
+
+static void draw_row(struct cmd_progress *p, const struct cmd_progress_row *r, uint32_t columns)
+{
+    char line[GAUGE_LINE], a[CMD_PROGRESS_TEXT], b[CMD_PROGRESS_TEXT], c[CMD_PROGRESS_TEXT],
+        d[CMD_PROGRESS_TEXT], e[CMD_PROGRESS_TEXT];
+    snprintf(line, sizeof line,
+             "%-10s %-9s %6llu/%-6llu loss %-8s accuracy %-8s relative drift %-14s sent %-9s "
+             "got %s",
+             r->name, r->dead ? "dead" : r->phase, (unsigned long long)r->round,
+             (unsigned long long)r->rounds, cmd_progress_number(a, "%.4f", r->loss),
+             cmd_progress_percent(b, r->accuracy),
+             cmd_progress_drift_at(c, r->relative_drift, r->drift_round),
+             cmd_progress_bytes(d, r->bytes_sent), cmd_progress_bytes(e, r->bytes_received));
+    fprintf(p->out, "\033[K%.*s\n", (int)columns - 1, line);
+}
+
+/* As many of the rows are drawn as fit on the screen: the cursor cannot go up to a line that has scrolled
+ * away. No line is as long as the screen is wide: a wrapped one would spoil the count. */
+static void draw(struct cmd_progress *p, const struct gauge_line *l, double share,
+                 const struct cmd_progress_row *row, uint32_t n)
+{
+    char line[GAUGE_LINE];
+    struct winsize size = screen(p->out);
+    uint32_t fit = (uint32_t)size.ws_row - SPARE_ROWS, n_rows = n == 1 ? 0 : n < fit ? n : fit;
+    gauge_draw(l, share, size.ws_col, line);
     if (p->n_lines > 0)
-        fprintf(p->out, "\033[%uA\r", (unsigned)p->n_lines);
-    fputs("\033[?7l", p->out); /* Long lines are cut: a wrapped one would spoil the count. */
-    draw_bar(p, &w, seconds);
-    for (uint32_t i = 0; i < n_rows; i++)
-        draw_row(p, &row[i]);
-    fputs("\033[?7h", p->out);
-    p->n_lines = n_rows + 1;
+        fprintf(p->out, "\033[%uA", (unsigned)p->n_lines);
+    fprintf(p->out, "\r\033[K%s", line);
+    for (uint32_t i = 0; i < n_rows; i++) {
+        if (i == 0)
+            fputc('\n', p->out);
+        draw_row(p, &row[i], size.ws_col);
+    }
+    p->n_lines = n_rows > 0 ? n_rows + 1 : 0;
+    p->drawn = true;
     fflush(p->out);
 }
 
 void cmd_progress_open(struct cmd_progress *p, FILE *out)
 {
-    *p = (struct cmd_progress){.out = out, .terminal = isatty(fileno(out))};
-    p->said_ns = uv_hrtime();
+    *p = (struct cmd_progress){.out = out, .terminal = cmd_progress_terminal(out)};
+}
+
+/* Looks are as seldom as a terminal's, whoever calls how often. */
+bool cmd_progress_due(struct cmd_progress *p, const struct cmd_progress_row *row, uint32_t n,
+                      double seconds)
+{
+    uint64_t now = uv_hrtime();
+    if (n == 0 || now - p->looked_ns < DRAW_MS * UINT64_C(1000000))
+        return false;
+    p->looked_ns = now;
+    struct whole w = sum_up(row, n);
+    gauge_look(&p->gauge, w.round, seconds);
+    return gauge_due(&p->gauge, w.round, w.rounds, w.settle_rounds, seconds) || p->terminal;
 }
 
 void cmd_progress_show(struct cmd_progress *p, const struct cmd_progress_row *row, uint32_t n,
                        double seconds, bool force)
 {
-    uint64_t now = uv_hrtime();
-    uint64_t every = (p->terminal ? DRAW_MS : SAY_MS) * UINT64_C(1000000);
-    uint64_t *last = p->terminal ? &p->drawn_ns : &p->said_ns;
-    if (n == 0 || (!force && now - *last < every))
+    struct gauge_line l;
+    char line[GAUGE_LINE];
+    if (n == 0 || (!force && !cmd_progress_due(p, row, n, seconds)))
         return;
-    *last = now;
+    struct whole w = sum_up(row, n);
+    gauge_look(&p->gauge, w.round, seconds);
+    figures_of(&l, &p->gauge, &w, seconds);
     if (p->terminal) {
-        draw(p, row, n, seconds);
-    } else {
-        struct whole w = sum_up(row, n);
-        say(p, &w, seconds);
+        draw(p, &l, share_of(&w), row, n);
+        return;
     }
+    gauge_plain(&l, line);
+    fprintf(p->out, "%s\n", line);
+    fflush(p->out);
 }
 
 void cmd_progress_break(struct cmd_progress *p)
 {
+    if (p->drawn && p->n_lines == 0)
+        fputc('\n', p->out);
     p->n_lines = 0;
+    p->drawn = false;
 }
+
+/* ---- While data are read ------------------------------------------------------ */
 
 void cmd_progress_read_end(struct cmd_progress_reading *r)
 {
@@ -252,71 +351,69 @@ void cmd_progress_read_end(struct cmd_progress_reading *r)
     r->drawn = false;
 }
 
-/* A file is named once, however often it reports. */
-static void say_reading(struct cmd_progress_reading *r, const char *path, uint64_t total)
+/* Another file: all that is known is of the one before. */
+static void begin_file(struct cmd_progress_reading *r, const char *path, uint64_t total,
+                       uint64_t now)
 {
     char size[CMD_PROGRESS_TEXT];
     uint64_t hash = rng_hash(path, strlen(path));
-    if (total < LARGE_FILE || (hash == r->said_path && total == r->said_size))
+    if (r->begin_ns != 0 && hash == r->path && total == r->size)
         return;
-    r->said_path = hash;
-    r->said_size = total;
-    fprintf(r->out, "reading %s (%s)\n", path, cmd_progress_bytes(size, total));
+    r->path = hash;
+    r->size = total;
+    r->begin_ns = now;
+    r->gauge = (struct gauge){.wait_s = read_say_s};
+    if (total >= LARGE_FILE && !cmd_progress_terminal(r->out))
+        fprintf(r->out, "reading %s (%s)\n", path, cmd_progress_bytes(size, total));
+}
+
+static void reading_line(struct gauge_line *l, const struct cmd_progress_reading *r,
+                         const char *path, uint64_t done)
+{
+    char full[GAUGE_FIGURE], a[CMD_PROGRESS_TEXT], b[CMD_PROGRESS_TEXT];
+    double rate = gauge_rate(&r->gauge);
+    size_t n = strlen(path);
+    *l = (struct gauge_line){.n = 0};
+    snprintf(full, sizeof full, "reading %s%s", n > PATH_SHOWN ? "..." : "",
+             n > PATH_SHOWN ? path + n - PATH_SHOWN : path);
+    gauge_add(l, full, "reading");
+    snprintf(full, sizeof full, "%.0f %%",
+             r->size > 0 ? floor(100 * (double)done / (double)r->size) : 100.0);
+    gauge_add(l, full, full);
+    snprintf(full, sizeof full, "%s of %s", cmd_progress_bytes(a, done),
+             cmd_progress_bytes(b, r->size));
+    gauge_add(l, full, full);
+    if (isfinite(rate)) {
+        snprintf(full, sizeof full, "%s/s", cmd_progress_bytes(a, (uint64_t)rate));
+        gauge_add(l, full, full);
+    }
+    add_time(l, r->gauge.last.at_s, gauge_left_s(&r->gauge, r->size));
 }
 
 void cmd_progress_read(void *self, const char *path, uint64_t done, uint64_t total)
 {
     struct cmd_progress_reading *r = self;
-    char size[CMD_PROGRESS_TEXT];
+    struct gauge_line l;
+    char line[GAUGE_LINE];
     uint64_t now = uv_hrtime();
-    size_t n = strlen(path);
-    if (!isatty(fileno(r->out))) {
-        say_reading(r, path, total);
+    bool terminal = cmd_progress_terminal(r->out);
+    begin_file(r, path, total, now);
+    double seconds = (double)(now - r->begin_ns) * 1e-9;
+    gauge_look(&r->gauge, done, seconds);
+    bool due = terminal ? seconds >= read_draw_s
+                              && (!r->drawn || now - r->drawn_ns >= DRAW_MS * UINT64_C(1000000))
+                        : gauge_due(&r->gauge, 0, 0, 0, seconds);
+    if (!due)
         return;
-    }
-    if (r->drawn && now - r->drawn_ns < DRAW_MS * UINT64_C(1000000))
-        return;
+    reading_line(&l, r, path, done);
     r->drawn_ns = now;
-    r->drawn = true;
-    fprintf(r->out, "\r\033[Kreading %s%s  %s  %.0f %%", n > PATH_SHOWN ? "..." : "",
-            n > PATH_SHOWN ? path + n - PATH_SHOWN : path, cmd_progress_bytes(size, total),
-            total > 0 ? 100 * (double)done / (double)total : 100.0);
-    fflush(r->out);
-}
-
-/* ---- The codec that --compress auto chose --------------------------------- */
-
-/* A handful of rungs: a list is searched from its beginning. */
-void cmd_progress_rung(struct cmd_progress_rungs *r, const char *rung, double excess)
-{
-    uint32_t i = 0;
-    if (rung == NULL)
-        return;
-    while (i < r->n_specs && strcmp(r->spec[i], rung) != 0)
-        i++;
-    if (i == CMD_PROGRESS_RUNGS)
-        return; /* A ladder has no more rungs. */
-    r->spec[i] = rung;
-    r->n_specs += i == r->n_specs;
-    r->count[i]++;
-    r->n_peers++;
-    r->n_looked += isfinite(excess) ? 1 : 0;
-}
-
-void cmd_progress_rungs_say(const struct cmd_progress_rungs *r, FILE *out)
-{
-    if (r->n_peers == 0)
-        return;
-    fputs("codec of the last rounds: ", out);
-    for (uint32_t i = 0; i < r->n_specs; i++) {
-        fprintf(out, "%s%s", i > 0 ? ", " : "", r->spec[i]);
-        if (r->n_specs > 1)
-            fprintf(out, " (%u of %u peers)", (unsigned)r->count[i], (unsigned)r->n_peers);
+    if (terminal) {
+        gauge_draw(&l, total > 0 ? (double)done / (double)total : 1, screen(r->out).ws_col, line);
+        r->drawn = true;
+        fprintf(r->out, "\r\033[K%s", line);
+    } else {
+        gauge_plain(&l, line);
+        fprintf(r->out, "%s\n", line);
     }
-    fprintf(out, ", chosen by --compress auto%s\n", r->by_link ? ", as its link takes it" : "");
-    if (r->n_looked == 0 && !r->by_link)
-        fputs("the drift was not known before training ended (figures take a window of rounds, and "
-              "come "
-              "seldom for small models and without lock step): no drift chose the codec\n",
-              out);
+    fflush(r->out);
 }

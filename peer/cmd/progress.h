@@ -1,18 +1,23 @@
-/* peer/cmd/progress.h -- progress for people: a live table, or plain lines.
+/* peer/cmd/progress.h -- progress for people, in one manner for all commands.
  *
- *   [==========>             ]  42 %  168/400 rounds  11.2 s      on a terminal:
- *   peer-0  training  168/400  loss 0.4123  ...                   redrawn in place
+ *   [=====>       ]  42 %  round 168/400  15.1 rounds/s  11 s, 15 s left  loss 0.41  ...   on a terminal,
+ *   peer-0  training  168/400  loss 0.4123  ...                                    redrawn in place; with
+ *   peer-1  ...                                                                    a table of many peers
  *
- *   training 168/400  loss 0.41 .. 0.47  drift 1.2e-02  ...       elsewhere:
- *                                                                 every few seconds
+ *   training  42 %  round 168/400  15.1 rounds/s  11 s, 15 s left  loss 0.41 .. 0.47  ...       elsewhere:
+ *                                                                    tens of lines (peer/gauge/gauge.h)
  *
- * and while data are read:
+ * and while data are read, where that takes a while:
  *
- *   reading DIR/train.gz  9.91 MB  42 %       on a terminal, redrawn; elsewhere
- *   reading DIR/train.gz (412.50 MB)          once for each large file
+ *   [=====>       ]  reading DIR/train.gz  42 %  4.16 MB of 9.91 MB  12.1 MB/s  0.3 s, 0.5 s left
+ *
+ * Elsewhere is a file, a pipe, and a terminal whose TERM is dumb, empty or missing: it gets no control
+ * character. There are no colours, so that NO_COLOR changes nothing.
  */
 #ifndef PEER_CMD_PROGRESS_H
 #define PEER_CMD_PROGRESS_H
+
+#include "peer/gauge/gauge.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -24,24 +29,39 @@ struct cmd_progress_row
     char phase[16]; /* "starting" before the first report. */
     uint64_t round, rounds, settle_rounds;
     double loss, accuracy, relative_drift; /* NaN: not known. */
-    uint64_t drift_round;
+    uint64_t drift_round, accuracy_round;  /* They are of these. */
+    double exact_drift;                    /* With has_exact: of the models themselves. */
+    double wanted_drift;                   /* At which the last phase ends; 0: not known. */
+    bool has_exact, no_drift;              /* No drift: it is of no interest to one alone. */
     uint64_t bytes_sent, bytes_received;
     bool dead; /* Its figures are its last ones, and no part of what is said of all. */
+    char head[48],
+        tail[96]; /* The line begins with this and not with the phase, and ends with that;
+                              * of many peers it is the slowest's. Or "". */
 };
 
 struct cmd_progress
 {
     FILE *out;
     bool terminal;
-    uint64_t drawn_ns, said_ns;
-    uint32_t n_lines; /* The table takes up so many lines of the screen now. */
+    bool drawn; /* Something on the terminal will be drawn anew. */
+    uint64_t looked_ns;
+    uint32_t
+        n_lines; /* The table takes up so many lines of the screen now; 0: there is one line. */
+    struct gauge gauge;
 };
 
+/* Can lines be redrawn there? */
+bool cmd_progress_terminal(FILE *out);
+
 void cmd_progress_open(struct cmd_progress *p, FILE *out);
-/* Draw or say, if it is time; `force` makes it so. */
+/* Is it time to? For who has figures that cost something: then they are shown by force. */
+bool cmd_progress_due(struct cmd_progress *p, const struct cmd_progress_row *row, uint32_t n,
+                      double seconds);
+/* Draw or say, if it is time; `force` makes it so. `seconds` since some beginning never fall. */
 void cmd_progress_show(struct cmd_progress *p, const struct cmd_progress_row *row, uint32_t n,
                        double seconds, bool force);
-/* Before other text goes to the same place: leaves the table standing. */
+/* Before other text goes to the same place: leaves what was drawn standing. */
 void cmd_progress_break(struct cmd_progress *p);
 
 /* The same while data are read. Start with zeros but for `out`. */
@@ -49,9 +69,9 @@ struct cmd_progress_reading
 {
     FILE *out;
     bool drawn; /* A line on the terminal is to be wiped. */
-    uint64_t drawn_ns;
-    uint64_t said_size; /* The file that was named last has this size, */
-    uint64_t said_path; /* and this is its path's hash: it is not named again at once. */
+    uint64_t drawn_ns, begin_ns;
+    uint64_t size, path; /* The size of the file that is read, and its path's hash. */
+    struct gauge gauge;
 };
 
 /* struct data_request's progress; `self` is the struct. */

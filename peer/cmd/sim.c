@@ -31,9 +31,8 @@
 #include <string.h>
 #include <time.h>
 
-/* Training prints about SIM_LINES lines of progress. Nobody knows how long the last phase will be:
- * it prints a line whenever it has become longer by one part in SIM_LONGER. */
-enum { SIM_LINES = 20, SIM_LONGER = 5 };
+/* On a terminal the exact drift may take so large a share of the time. */
+static const double drift_share = 0.05;
 
 /* clang-format off */
 const struct option_row cmd_sim_rows[] = {
@@ -94,36 +93,64 @@ static void say_note(void *self, uint32_t peer, const struct node_note *note)
     struct simulation *s = self;
     if (note->level == NOTE_INFO)
         return;
-    fprintf(stderr, "hearsay sim: peer-%u: %s\n", peer, note->text);
+    if (sim_notes_add(&s->notes, note->text) || note->level == NOTE_ERROR) {
+        cmd_progress_break(&s->progress);
+        fprintf(stderr, "hearsay sim: peer-%u: %s\n", peer, note->text);
+    }
     struct node_progress p;
     node_progress(sim_node(s->world, peer), &p);
     s->failed |= note->level == NOTE_ERROR && p.diverged[0] == '\0';
 }
 
-static void say_progress(struct simulation *s, const struct node_progress *p)
+double cmd_sim_seconds(const struct simulation *s)
 {
-    uint64_t every =
-        p->settle_rounds > 0 ? p->settle_rounds / SIM_LONGER + 1 : p->n_rounds / SIM_LINES + 1;
-    uint64_t now = p->round + p->settle_rounds;
-    struct consensus c;
-    char loss[CMD_PROGRESS_TEXT], exact[CMD_PROGRESS_TEXT], estimated[CMD_PROGRESS_TEXT];
-    if (now < s->said + every && p->phase != NODE_SERVING)
-        return;
-    s->said = now;
-    sim_drift(s->world, &c);
-    fprintf(stderr,
-            "%8.2f s  round %" PRIu64 "/%" PRIu64 " + %" PRIu64
-            "  loss %s  relative drift %s exact, %s estimated\n",
-            (double)sim_now_us(s->world) * 1e-6, p->round, p->n_rounds, p->settle_rounds,
-            cmd_progress_number(loss, "%.4f", p->loss),
-            cmd_progress_drift(exact, "%.3g", c.trained.relative),
-            cmd_progress_drift_at(estimated, p->relative_drift, p->drift_round));
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)(now.tv_sec - s->begin.tv_sec) + (double)(now.tv_nsec - s->begin.tv_nsec) * 1e-9;
 }
 
-static void tell_lines(const struct simulation *s, const struct cmd_lines *l, bool news)
+/* That of many models takes a while. */
+static void look_at_drift(struct simulation *s, double now_s)
 {
-    if (news)
-        cmd_fail(s->o, CMD_OK, "%s%s", l->level == NOTE_WARNING ? "warning: " : "", l->news);
+    if (s->progress.terminal && s->drift_s > drift_share * (now_s - s->exact_s))
+        return;
+    sim_drift(s->world, &s->exact);
+    s->exact_s = cmd_sim_seconds(s);
+    s->drift_s = s->exact_s - now_s;
+}
+
+/* Peer 0 speaks for all, but for the drift. */
+static void say_progress(struct simulation *s, const struct node_progress *p)
+{
+    double now_s = cmd_sim_seconds(s);
+    bool ends = p->phase == NODE_SERVING && !s->ended;
+    struct cmd_progress_row row = {.name = "peer-0",
+                                   .round = p->round,
+                                   .rounds = p->n_rounds,
+                                   .settle_rounds = p->settle_rounds,
+                                   .loss = p->loss,
+                                   .accuracy = p->accuracy,
+                                   .accuracy_round = p->accuracy_round,
+                                   .relative_drift = p->relative_drift,
+                                   .drift_round = p->drift_round,
+                                   .wanted_drift = node_run(sim_node(s->world, 0))->final_drift,
+                                   .has_exact = true};
+    snprintf(row.phase, sizeof row.phase, "%s", uv_metrics_phase(p->phase, p->holds));
+    snprintf(row.tail, sizeof row.tail, "simulated %.2f s", (double)sim_now_us(s->world) * 1e-6);
+    if (!cmd_progress_due(&s->progress, &row, 1, now_s) && !ends)
+        return;
+    s->ended |= ends;
+    look_at_drift(s, now_s);
+    row.exact_drift = s->exact.trained.relative;
+    cmd_progress_show(&s->progress, &row, 1, now_s, true);
+}
+
+static void tell_lines(struct simulation *s, const struct cmd_lines *l, bool news)
+{
+    if (!news)
+        return;
+    cmd_progress_break(&s->progress);
+    cmd_fail(s->o, CMD_OK, "%s%s", l->level == NOTE_WARNING ? "warning: " : "", l->news);
 }
 
 /* The line of a start is of no hour: a simulation is a function of its flags. */
@@ -311,8 +338,6 @@ static int simulate(struct simulation *s)
                            .step_spread = options_real(o, "step-spread"),
                            .straggler = options_real(o, "straggler"),
                            .cut_rate = options_real(o, "cut-rate"),
-                           .evaluate_every = options_uint(o, "evaluate-every"),
-                           .evaluate_samples = options_uint(o, "evaluate-samples"),
                            .attack = s->attack,
                            .liar = s->liar,
                            .make_trainer = make_trainer,
@@ -325,6 +350,8 @@ static int simulate(struct simulation *s)
     cmd_stop_catch();
     while (!s->failed && !cmd_stop_asked() && sim_step(s->world))
         ;
+    cmd_progress_break(&s->progress);
+    sim_notes_end(&s->notes, stderr);
     s->n_lines_lost = write_lines(s);
     if (s->failed)
         return code_of_failure(s);
@@ -341,6 +368,7 @@ int cmd_sim(const struct options *o)
     s.o = o;
     s.n = (uint32_t)options_uint(o, "peers");
     clock_gettime(CLOCK_MONOTONIC, &s.begin);
+    cmd_progress_open(&s.progress, stderr);
     s.peers = calloc(s.n, sizeof *s.peers);
     s.liar = calloc(s.n, sizeof *s.liar);
     int code =

@@ -6,6 +6,8 @@
 #include "peer/cmd/files.h"
 #include "peer/cmd/lines.h"
 #include "peer/cmd/out.h"
+#include "peer/cmd/progress.h"
+#include "peer/cmd/sim_notes.h"
 #include "peer/cmd/training.h"
 #include "peer/sim/attack.h"
 #include "peer/sim/world.h"
@@ -34,10 +36,17 @@ struct simulation
     bool *liar;                  /* Each of the n: does it? */
     struct cmd_progress_reading reading;
     struct timespec begin;
-    uint64_t said;         /* The last line of progress was of this round. */
+    struct cmd_progress progress;
+    struct consensus exact;  /* As progress last showed it, */
+    double exact_s, drift_s; /* at this time, and so long it took to find out. */
+    bool ended;              /* Peer 0's end has been shown. */
+    struct sim_notes notes;
     uint64_t n_lines_lost; /* So many are in no metrics. */
     bool failed;
 };
+
+/* Seconds since the process began. */
+double cmd_sim_seconds(const struct simulation *s);
 
 /* What came of it is said, and kept under --out. Returns the exit code. */
 int cmd_sim_result(struct simulation *s);

@@ -8,13 +8,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-static double seconds_since(const struct timespec *t)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)(now.tv_sec - t->tv_sec) + (double)(now.tv_nsec - t->tv_nsec) * 1e-9;
-}
-
 struct result
 {
     double accuracy_min, accuracy_max, seconds;
@@ -104,7 +97,7 @@ static void judge(const struct simulation *s, struct result *r)
 static void collect(struct simulation *s, struct result *r, json_t *peers)
 {
     *r = (struct result){
-        .accuracy_min = INFINITY, .accuracy_max = -INFINITY, .seconds = seconds_since(&s->begin)};
+        .accuracy_min = INFINITY, .accuracy_max = -INFINITY, .seconds = cmd_sim_seconds(s)};
     for (uint32_t i = 0; i < s->n; i++) {
         struct node_progress p;
         int code;
@@ -132,8 +125,7 @@ static void collect(struct simulation *s, struct result *r, json_t *peers)
                             p.diverged[0] ? json_string(p.diverged) : json_null());
         json_object_set_new(line, "unlearnt",
                             p.unlearnt[0] ? json_string(p.unlearnt) : json_null());
-        json_object_set_new(line, "accuracy", uv_metrics_figure(p.accuracy));
-        json_object_set_new(line, "test_loss", uv_metrics_figure(p.test_loss));
+        uv_metrics_evaluation(line, &p);
         json_object_set_new(line, "model",
                             s->files != NULL && s->files[i].has_model ? json_string(CMD_SIM_MODEL)
                                                                       : json_null());
@@ -186,9 +178,10 @@ static void print_text(const struct simulation *s, const struct result *r)
            cmd_progress_drift(relative, "%.3g", r->exact.trained.relative),
            cmd_progress_drift_at(estimated, cmd_closing_mean(&r->estimated), r->estimated.round));
     if (r->exact.statistics.dim > 0)
-        printf("statistics      %.4g, relative %.3g (running means and variances, apart from the "
+        printf("statistics      %s, relative %s (running means and variances, apart from the "
                "drift)\n",
-               r->exact.statistics.xi, r->exact.statistics.relative);
+               cmd_progress_drift(xi, "%.4g", r->exact.statistics.xi),
+               cmd_progress_drift(relative, "%.3g", r->exact.statistics.relative));
     cmd_progress_rungs_say(&r->rungs, stdout);
     uint64_t n_rounds = r->rounds + r->settle_rounds;
     printf("bytes sent      %s by all peers, %s a peer and round, those of the last phase among "
@@ -230,6 +223,7 @@ int cmd_sim_interrupted(struct simulation *s)
     struct node_progress p;
     json_t *peers = json_array();
     collect(s, &r, peers);
+    sim_drift(s->world, &r.exact); /* Nobody has ended: that of all, as they stand. */
     node_progress(sim_node(s->world, 0), &p);
     r.facts = (struct outcome_facts){.stopped = true,
                                      .distance = (double)NAN,
@@ -244,8 +238,10 @@ int cmd_sim_interrupted(struct simulation *s)
     if (j != NULL && options_flag(s->o, "json")) {
         (void)cmd_out_end(s->o, NULL, j, false, CMD_INTERRUPTED);
         print_json(j);
-        (void)cmd_finish(s->o);
+    } else if (j != NULL) {
+        print_text(s, &r);
     }
     json_decref(j);
+    (void)cmd_finish(s->o);
     return CMD_INTERRUPTED;
 }

@@ -27,9 +27,10 @@ const struct option_row cmd_train_rows[] = {
     {.name = "epochs", .kind = OPTION_REAL, .arg = "X", .fallback = "10", .min = 1e-6, .max = 1e6,
      .rival = "rounds",
      .help = "passes over the data, where --rounds is not given"},
-    {.name = "evaluate-every", .kind = OPTION_UINT, .arg = "EPOCHS", .fallback = "1", .min = 0, .max = 1e9,
+    {.name = "evaluate-every", .kind = OPTION_UINT, .arg = "EPOCHS", .min = 0, .max = 1e9,
      .help = "between evaluations on the held-out set; 0: at the end only. Those on the way take at most "
-             "half as many samples as were trained on since the last, or 1000; the last takes all"},
+             "half as many samples as were trained on since the last, or 1000; the last takes all. "
+             "Default: every tenth of the run on up to 1000, more seldom in a very short one"},
     CMD_ROW_INIT,
     CMD_ROW_THREADS,
     {.name = "out", .kind = OPTION_TEXT, .arg = "DIR",
@@ -38,6 +39,7 @@ const struct option_row cmd_train_rows[] = {
     CMD_ROW_CHECKPOINT,
     {.name = "patience", .kind = OPTION_REAL, .arg = "SECONDS", .fallback = "600", .min = 0, .max = 1e9,
      .help = "a model that the disk does not take stays in memory, and is tried again for so long"},
+    CMD_ROW_TENSORBOARD,
     {.name = "json", .kind = OPTION_FLAG, .help = "close with one JSON object on stdout"},
     {.name = NULL},
 };
@@ -92,6 +94,8 @@ static int make_trainer(struct cmd_train *t)
     if (rollback_open(&t->rollback, &t->trainer) != 0)
         return cmd_fail(t->o, CMD_FAILED, "out of memory");
     verdict_init(&t->verdict);
+    t->planned = !options_given(t->o, "evaluate-every");
+    t->plan = evaluation_plan(t->run.rounds, sgd_values(&t->run)->batch);
     t->next_test = options_uint(t->o, "evaluate-every");
     t->schedule = t->training.sgd.config.schedule;
     t->samples = t->training.data.train.n;
@@ -124,10 +128,11 @@ static int open_files(struct cmd_train *t)
 
 static int open_out(struct cmd_train *t)
 {
-    if (t->out == NULL)
-        return CMD_OK;
-    int code = cmd_out_open(&t->dir);
-    return code == CMD_OK && !t->dir.finished ? open_files(t) : code;
+    int code = t->out != NULL ? cmd_out_open(&t->dir) : CMD_OK;
+    if (t->out != NULL && code == CMD_OK && !t->dir.finished)
+        code = open_files(t);
+    return code == CMD_OK && !t->dir.finished ? cmd_events_open(&t->events, t->o, "train", NULL)
+                                              : code;
 }
 
 /* ---- Training --------------------------------------------------------- */
@@ -152,16 +157,12 @@ static void add(struct cmd_train_sums *s, const struct trainer_report *r, double
 /* Once it goes on from there; the second time that is the end. */
 static void go_back(struct cmd_train *t)
 {
-    const struct rollback *b = &t->rollback;
+    char text[ROLLBACK_TEXT];
     cmd_train_break(t);
-    fprintf(
-        stderr,
-        "round %llu: training ran away (the loss is %.4g, and began at %.4g): back to the model "
-        "of round %llu, %s\n",
-        (unsigned long long)t->round, b->loss, b->first, (unsigned long long)b->round,
-        b->n == 1 ? "this once" : "for the second time: that is the end");
-    if (b->n > 1)
-        rollback_why(b, t->diverged);
+    rollback_say(&t->rollback, text);
+    fprintf(stderr, "%s\n", text);
+    if (t->rollback.n > 1)
+        rollback_why(&t->rollback, t->diverged);
 }
 
 static void step(struct cmd_train *t)
@@ -174,53 +175,85 @@ static void step(struct cmd_train *t)
     double spent = (double)(uv_hrtime() - begin) * 1e-9;
     add(&t->since, &r, spent);
     add(&t->all, &r, spent);
+    add(&t->due, &r, spent);
     if (ran_away)
         go_back(t);
     else
         verdict_loss(&t->verdict, t->round, r.loss, r.n_samples);
     t->round++;
-    cmd_train_draw(t);
 }
 
 /* Takes all of the held-out set at the end; on the way no more than keeps the time
  * in proportion to that of training. */
-static void evaluate(struct cmd_train *t, uint64_t trained)
+static void evaluate(struct cmd_train *t)
 {
+    uint64_t trained = (t->round - t->tested_at) * sgd_values(&t->run)->batch;
     uint64_t most = (trained + 1) / 2 > TEST_LEAST ? (trained + 1) / 2 : TEST_LEAST;
+    if (t->planned)
+        most = t->plan.samples;
     if (t->round == t->run.rounds)
         most = 0;
     t->trainer.evaluate(t->trainer.self, t->x, most, &t->tested);
+    t->tested_at = t->round;
+    t->fresh = true;
+}
+
+/* A run of few epochs is evaluated wherever a part of it ends, one of many where an epoch does, too. */
+static bool by_epochs(const struct cmd_train *t)
+{
+    return t->run.rounds * sgd_values(&t->run)->batch >= t->plan.parts * t->samples;
+}
+
+static bool is_due(const struct cmd_train *t)
+{
+    uint64_t every = options_uint(t->o, "evaluate-every");
+    if (t->round == t->run.rounds)
+        return true;
+    if (!t->planned)
+        return every > 0 && t->epoch >= t->next_test;
+    return evaluation_passed(&t->plan, t->run.rounds, t->tested_at, t->round);
 }
 
 static void end_epoch(struct cmd_train *t)
 {
-    uint64_t every = options_uint(t->o, "evaluate-every");
-    bool last = t->round == t->run.rounds;
     /* A batch may be larger than an epoch. */
     t->epoch = t->round * sgd_values(&t->run)->batch / t->samples;
-    t->tested = (struct trainer_report){0};
-    if (last || (every > 0 && t->epoch >= t->next_test)) {
-        evaluate(t, (t->round - t->tested_at) * sgd_values(&t->run)->batch);
-        t->tested_at = t->round;
-        t->next_test = t->epoch + every;
+    if (is_due(t)) {
+        evaluate(t);
+        t->next_test = t->epoch + options_uint(t->o, "evaluate-every");
     }
+    cmd_train_events(t, true);
     cmd_train_say(t);
-    if (!last)
-        t->since = (struct cmd_train_sums){0};
+}
+
+static void end_step(struct cmd_train *t)
+{
+    if (t->round >= end_of_epoch(t)) {
+        end_epoch(t);
+    } else if (t->planned && !by_epochs(t) && is_due(t)) {
+        evaluate(t);
+        cmd_train_events(t, true);
+        cmd_train_say(t);
+    } else {
+        cmd_train_events(t, false);
+        cmd_train_show(t, false);
+    }
 }
 
 static int train(struct cmd_train *t)
 {
     t->begin_ns = uv_hrtime();
+    cmd_progress_open(&t->progress, stderr);
     while (t->round < t->run.rounds && !cmd_stop_asked() && t->diverged[0] == '\0') {
         step(t);
-        if (t->round >= end_of_epoch(t))
-            end_epoch(t);
+        end_step(t);
         if (t->diverged[0] == '\0')
             cmd_train_keep_round(t);
     }
-    if (t->diverged[0] != '\0') /* What is left is tested, too. */
+    if (t->diverged[0] != '\0') { /* What is left is tested, too. */
         t->trainer.evaluate(t->trainer.self, t->x, 0, &t->tested);
+        t->tested_at = t->rollback.round;
+    }
     return CMD_OK;
 }
 
@@ -229,7 +262,6 @@ static int train(struct cmd_train *t)
 /* What was learnt so far is kept, but an interrupted run has no result. */
 static int interrupted(struct cmd_train *t)
 {
-    t->tested = (struct trainer_report){0};
     cmd_train_keep_stop(t);
     int code = cmd_train_keep_model(t);
     if (code != CMD_OK)
@@ -284,6 +316,7 @@ int cmd_train(const struct options *o)
     signal(SIGPIPE, SIG_IGN);
     int code = run_all(&t);
     cmd_lines_close(&t.lines);
+    cmd_events_close(&t.events);
     cmd_train_keep_close(&t, t.over);
     cmd_out_close(&t.dir);
     free(t.x);

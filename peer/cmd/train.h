@@ -1,14 +1,14 @@
 /* peer/cmd/train.h -- `hearsay train`: what is counted while it runs, and how it is said.
  *
  * Under --out: model.safetensors, as peers write it (metadata: run, round,
- * name, version), and metrics.jsonl with a line an epoch:
+ * name, version), and metrics.jsonl with a line an epoch, and one for each evaluation between two:
  *
  *   {"round": 1875, "epoch": 1.0, "lr": 0.0195, "loss": 0.31,
  *    "accuracy": 0.91, "test_loss": 0.11, "test_accuracy": 0.967,
- *    "test_samples": 10000, "seconds": 6.1, "samples_per_s": 9950.2}
+ *    "test_round": 1875, "test_samples": 10000, "seconds": 6.1, "samples_per_s": 9950.2}
  *
  * Loss and accuracy are the means of the batches since the last line, test_*
- * of the held-out set, null where it was not asked. Of a text there are
+ * of the held-out set, null (test_samples 0) where it was not asked. Of a text there are
  * bits_per_character and test_bits_per_character, too: loss / ln 2.
  *
  * Before them comes the line of the start (peer/uv/metrics.h).
@@ -22,12 +22,14 @@
 #define PEER_CMD_TRAIN_H
 
 #include "peer/cmd/cmd.h"
+#include "peer/cmd/events.h"
 #include "peer/cmd/lines.h"
 #include "peer/cmd/out.h"
 #include "peer/cmd/progress.h"
 #include "peer/cmd/reserve.h"
 #include "peer/cmd/train_keep.h"
 #include "peer/cmd/training.h"
+#include "peer/node/evaluation.h"
 #include "peer/node/rollback.h"
 
 #include <stdio.h>
@@ -51,11 +53,16 @@ struct cmd_train
     struct trainer trainer;
     float *x;
     uint64_t round, epoch;            /* Done. */
+    struct evaluation plan;           /* When to evaluate, where --evaluate-every is not given. */
+    bool planned;                     /* It is not. */
     uint64_t tested_at, next_test;    /* The round of the last evaluation; the epoch of the next. */
     uint64_t samples;                 /* An epoch has so many. */
     struct cmd_train_sums since, all; /* Since the last line; since the start. */
-    struct trainer_report tested;     /* n_samples 0: not now. */
-    uint64_t begin_ns, drawn_ns;
+    struct cmd_train_sums shown;      /* Those of the last line. */
+    struct trainer_report tested;     /* By the last evaluation; n_samples 0: there was none. */
+    bool fresh;                       /* It is of this very round, and in no line yet. */
+    uint64_t begin_ns;
+    struct cmd_progress progress;
     struct verdict verdict;      /* Fed with the loss of every step. */
     struct rollback rollback;    /* What it goes back to, once. */
     char diverged[VERDICT_TEXT]; /* How training ran away; "": it did not. */
@@ -65,28 +72,34 @@ struct cmd_train
     struct cmd_train_keep keep;  /* Its checkpoints. */
     uint64_t from_round;         /* Where this start began. */
     struct cmd_lines lines;      /* metrics.jsonl, where there are files. */
+    struct cmd_events events;    /* --tensorboard, */
+    struct cmd_train_sums due;   /* and what is not there yet, */
+    uint64_t due_ns;             /* since when. */
     bool over;                   /* The run has a result, which is on disk. */
-    bool is_text, drawn;
+    bool is_text;
 };
 
-/* On a terminal: redraw the line of the epoch under way, if it is time; and
- * before other words, leave it standing. */
-void cmd_train_draw(struct cmd_train *t);
+/* A step is done: show how far it is, if it is time. Before other words, leave that standing. */
+void cmd_train_show(struct cmd_train *t, bool force);
 void cmd_train_break(struct cmd_train *t);
 
 /* What there is to say of metrics.jsonl: t->lines.news. */
 void cmd_train_tell(struct cmd_train *t, bool news);
 
-/* An epoch's line, for people and in metrics.jsonl. */
+/* A line in metrics.jsonl, and where it is time one for people. */
 void cmd_train_say(struct cmd_train *t);
+
+/* The figures since the last ones go to --tensorboard, if it is time: once a second, and before a line
+ * (force), with those of the held-out set where they are fresh. */
+void cmd_train_events(struct cmd_train *t, bool force);
 
 /* The closing words on stdout, and summary.json, of a run that ends with this exit code. Returns
  * CMD_OK, or CMD_FAILED where they could not be written. */
 int cmd_train_result(struct cmd_train *t, int exit_code);
 
-/* The same of a run that was interrupted: from where the same command goes on; with --json the closing
- * object, with "interrupted": true and null for what only an end would tell. No summary.json: there is
- * no result. CMD_OK or CMD_FAILED. */
+/* The same of a run that was interrupted: from where the same command goes on, and the result so far, in
+ * which test_* are of the last evaluation; with --json the closing object, with "interrupted": true. No
+ * summary.json: there is no result. CMD_OK or CMD_FAILED. */
 int cmd_train_interrupted(struct cmd_train *t);
 
 #endif

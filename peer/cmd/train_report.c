@@ -1,5 +1,7 @@
 /* peer/cmd/train_report.c -- the lines and the result of `hearsay train`. */
 #include "peer/cmd/train.h"
+
+#include "nn/math/number.h"
 #include "peer/sgd/sgd_keys.h"
 #include "peer/uv/metrics.h"
 
@@ -9,10 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <unistd.h>
 #include <uv.h>
 
-enum { DRAW_MS = 100 };
+enum { EVENTS_MS = 1000 };
 
 static const double bit = 0.69314718055994530942; /* ln 2: a bit in nats. */
 
@@ -56,9 +57,9 @@ static double seconds(const struct cmd_train *t)
 }
 
 /* Without an evaluation there is no figure of the held-out set. */
-static double held_out(const struct cmd_train *t, double figure)
+static json_t *held_out(bool has, double figure)
 {
-    return t->tested.n_samples > 0 ? figure : (double)NAN;
+    return uv_metrics_number(has ? figure : (double)NAN);
 }
 
 /* The most memory that the process has held, in bytes; Linux counts it in KiB. */
@@ -70,69 +71,73 @@ static uint64_t peak_rss(void)
 
 /* ---- Lines ------------------------------------------------------------ */
 
-static void put_loss(const char *name, double loss, bool is_text)
-{
-    char number[CMD_PROGRESS_TEXT];
-    fprintf(stderr, "  %s %s", name, cmd_progress_number(number, "%.4f", loss));
-    if (is_text)
-        fprintf(stderr, " (%s bits)", cmd_progress_number(number, "%.3f", loss / bit));
-}
-
 /* An epoch that ended is written as "3", one under way as "2.35". */
 static int digits(double epoch)
 {
     return fabs(epoch - round(epoch)) < 0.005 || epoch >= 100 ? 0 : 2;
 }
 
-/* Such a line reads "epoch 3/10  round 564/1880  loss 0.1234  accuracy 96.12 %". */
-static void put_line(const struct cmd_train *t, double epoch)
+/* What only `train` has to say: how good the held-out loss is, and how fast a step. */
+static void put_tail(const struct cmd_train *t, double loss, char *out, size_t size)
 {
-    char percent[CMD_PROGRESS_TEXT];
-    double last = wanted_epochs(t);
-    epoch = fmin(epoch, last);
-    fprintf(stderr, "epoch %.*f/%.*f  round %" PRIu64 "/%" PRIu64, digits(epoch), epoch,
-            digits(last), last, t->round, t->run.rounds);
-    put_loss("loss", mean_loss(&t->since), t->is_text);
-    fprintf(stderr, "  accuracy %s", cmd_progress_percent(percent, mean_accuracy(&t->since)));
+    char bits[CMD_PROGRESS_TEXT] = "-", tested[CMD_PROGRESS_TEXT], step[CMD_PROGRESS_TEXT];
+    bool has = t->tested.n_samples > 0;
+    if (t->is_text)
+        cmd_progress_number(bits, "%.3f", loss / bit);
+    snprintf(out, size, "%s%s%s%s%s ms/step", has ? "held-out loss " : "",
+             has ? cmd_progress_number(tested, "%.4f", t->tested.loss) : "", has ? "  " : "",
+             t->is_text ? strcat(bits, " bits  ") : "",
+             cmd_progress_number(step, "%.3f", ms_per_step(&t->all)));
 }
 
-void cmd_train_draw(struct cmd_train *t)
+static void row_of(const struct cmd_train *t, struct cmd_progress_row *row)
 {
-    char number[CMD_PROGRESS_TEXT];
-    uint64_t now = uv_hrtime();
-    if (now - t->drawn_ns < DRAW_MS * UINT64_C(1000000) || !isatty(STDERR_FILENO))
-        return;
-    t->drawn_ns = now;
-    t->drawn = true;
-    fputs("\r\033[K", stderr);
-    put_line(t, epochs(t, t->round));
-    fprintf(stderr, "  %s ms/step", cmd_progress_number(number, "%.3f", ms_per_step(&t->since)));
-    fflush(stderr);
+    double last = wanted_epochs(t), epoch = fmin(epochs(t, t->round), last);
+    const struct cmd_train_sums *s = t->since.steps > 0 ? &t->since : &t->shown;
+    *row = (struct cmd_progress_row){.name = "train",
+                                     .phase = "training",
+                                     .round = t->round,
+                                     .rounds = t->run.rounds,
+                                     .loss = mean_loss(s),
+                                     .accuracy =
+                                         t->tested.n_samples > 0 ? t->tested.accuracy : (double)NAN,
+                                     .accuracy_round = t->tested_at,
+                                     .relative_drift = NAN,
+                                     .no_drift = true};
+    snprintf(row->head, sizeof row->head, "epoch %.*f/%.*f", digits(epoch), epoch, digits(last),
+             last);
+    put_tail(t, row->loss, row->tail, sizeof row->tail);
+}
+
+void cmd_train_show(struct cmd_train *t, bool force)
+{
+    struct cmd_progress_row row;
+    row_of(t, &row);
+    cmd_progress_show(&t->progress, &row, 1, seconds(t), force);
 }
 
 void cmd_train_break(struct cmd_train *t)
 {
-    if (t->drawn)
-        fputc('\n', stderr);
-    t->drawn = false;
+    cmd_progress_break(&t->progress);
 }
 
 /* The object of a line: means over `s`, and null for what was not evaluated. */
-static json_t *line_object(const struct cmd_train *t, const struct cmd_train_sums *s)
+static json_t *line_object(const struct cmd_train *t, const struct cmd_train_sums *s, bool tested)
 {
-    double loss = mean_loss(s), test_loss = held_out(t, t->tested.loss);
-    json_t *j =
-        json_pack("{s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:o}", "round",
-                  (json_int_t)t->round, "epoch", uv_metrics_number(epochs(t, t->round)), "lr",
-                  uv_metrics_number(schedule_lr(&t->schedule, t->round > 0 ? t->round - 1 : 0)),
-                  "loss", uv_metrics_number(loss), "accuracy", uv_metrics_number(mean_accuracy(s)),
-                  "test_loss", uv_metrics_number(test_loss), "test_accuracy",
-                  uv_metrics_number(held_out(t, t->tested.accuracy)), "test_samples",
-                  (json_int_t)t->tested.n_samples, "seconds", uv_metrics_number(seconds(t)),
-                  "samples_per_s", uv_metrics_number(samples_per_s(t, s)));
+    double loss = mean_loss(s), test_loss = t->tested.loss;
+    bool has = tested && t->tested.n_samples > 0;
+    json_t *j = json_pack(
+        "{s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:o}", "round", (json_int_t)t->round,
+        "epoch", uv_metrics_number(epochs(t, t->round)), "lr",
+        uv_metrics_number(schedule_lr(&t->schedule, t->round > 0 ? t->round - 1 : 0)), "loss",
+        uv_metrics_number(loss), "accuracy", uv_metrics_number(mean_accuracy(s)), "test_loss",
+        held_out(has, test_loss), "test_accuracy", held_out(has, t->tested.accuracy), "test_round",
+        has ? uv_metrics_whole(t->tested_at) : json_null(), "test_samples",
+        (json_int_t)(has ? t->tested.n_samples : 0), "seconds", uv_metrics_number(seconds(t)),
+        "samples_per_s", uv_metrics_number(samples_per_s(t, s)));
     if (t->is_text) {
         json_object_set_new(j, "bits_per_character", uv_metrics_number(loss / bit));
-        json_object_set_new(j, "test_bits_per_character", uv_metrics_number(test_loss / bit));
+        json_object_set_new(j, "test_bits_per_character", held_out(has, test_loss / bit));
     }
     return j;
 }
@@ -150,7 +155,7 @@ void cmd_train_tell(struct cmd_train *t, bool news)
 static void write_line(struct cmd_train *t)
 {
     uv_timeval64_t now;
-    json_t *j = line_object(t, &t->since);
+    json_t *j = line_object(t, &t->since, t->fresh);
     if (!t->lines.started)
         cmd_lines_start(&t->lines, uv_metrics_start(uv_gettimeofday(&now) == 0 ? now.tv_sec : -1,
                                                     t->from_round));
@@ -158,21 +163,46 @@ static void write_line(struct cmd_train *t)
     json_decref(j);
 }
 
+/* The next line has means of its own, and what the last one had is shown until there are some. */
 void cmd_train_say(struct cmd_train *t)
 {
-    char number[CMD_PROGRESS_TEXT];
-    double epoch = t->round < t->run.rounds ? (double)t->epoch : epochs(t, t->round);
-    if (t->drawn)
-        fputs("\r\033[K", stderr);
-    t->drawn = false;
-    put_line(t, epoch);
-    if (t->tested.n_samples > 0) {
-        put_loss("held out", t->tested.loss, t->is_text);
-        fprintf(stderr, ", %s", cmd_progress_percent(number, t->tested.accuracy));
-    }
-    fprintf(stderr, "  %s ms/step\n", cmd_progress_number(number, "%.3f", ms_per_step(&t->since)));
+    bool last = t->round == t->run.rounds;
+    cmd_train_show(t, last);
+    if (last)
+        cmd_train_break(t);
     if (t->out != NULL)
         write_line(t);
+    t->fresh = false;
+    t->shown = t->since;
+    t->since = (struct cmd_train_sums){0};
+}
+
+/* ---- TensorBoard ------------------------------------------------------ */
+
+void cmd_train_events(struct cmd_train *t, bool force)
+{
+    double figure[EVENT_FIGURES];
+    char text[WIRE_RUN_MAX + 1];
+    uint64_t now = uv_hrtime();
+    if (t->events.dir == NULL || (!force && now - t->due_ns < EVENTS_MS * UINT64_C(1000000)))
+        return;
+    for (size_t i = 0; i < EVENT_FIGURES; i++)
+        figure[i] = (double)NAN;
+    figure[EVENT_LOSS] = mean_loss(&t->due);
+    if (t->due.rows > 0)
+        figure[EVENT_COMPUTE_S] = t->all.seconds;
+    if (t->fresh && t->tested.n_samples > 0) {
+        figure[EVENT_ACCURACY] = t->tested.accuracy;
+        figure[EVENT_TEST_LOSS] = t->tested.loss;
+    }
+    t->due = (struct cmd_train_sums){0};
+    t->due_ns = now;
+    run_text(&t->run, text);
+    if (cmd_events_put(&t->events, figure, t->round, text, t->from_round)) {
+        cmd_train_break(t);
+        cmd_fail(t->o, CMD_OK, "%s%s",
+                 t->events.level == NOTE_INFO ? "" : "warning: ", t->events.news);
+    }
 }
 
 /* ---- The result ------------------------------------------------------- */
@@ -182,7 +212,7 @@ static json_t *closing_object(const struct cmd_train *t, bool interrupted)
 {
     char text[WIRE_RUN_MAX + 1];
     run_text(&t->run, text);
-    json_t *j = line_object(t, &t->since);
+    json_t *j = line_object(t, t->since.steps > 0 ? &t->since : &t->shown, true);
     json_t *more = json_pack(
         "{s:s, s:s, s:I, s:I, s:I, s:o, s:o, s:o, s:I, s:o, s:o, s:o, s:s, s:b, s:o}", "model",
         sgd_values(&t->run)->model, "data", sgd_values(&t->run)->data, "n_params",
@@ -213,20 +243,36 @@ static int print_json(const struct cmd_train *t, json_t *j)
               : cmd_fail(t->o, CMD_FAILED, "cannot write JSON (a path that is not UTF-8?)");
 }
 
-static void print_text(const struct cmd_train *t)
+/* An interrupted run has the figures of its last evaluation, on a part of the held-out set. */
+static void print_tested(const struct cmd_train *t)
 {
     char percent[CMD_PROGRESS_TEXT], number[CMD_PROGRESS_TEXT];
     const struct trainer_report *r = &t->tested;
+    const char *set = kind_brief(sgd_values(&t->run)->data).text;
+    if (r->n_samples == 0) {
+        printf("accuracy  not evaluated yet\n");
+        return;
+    }
     printf("accuracy  %s\nloss      %s\n", cmd_progress_percent(percent, r->accuracy),
-           cmd_progress_number(number, "%.6f", r->loss));
+           isfinite(r->loss) ? cmd_progress_number(number, "%.6f", r->loss)
+                             : number_said(r->loss, number));
     if (t->is_text)
         printf("bits      %s a character\n", cmd_progress_number(number, "%.4f", r->loss / bit));
-    printf("%s %" PRIu64 " of %s, held out\n", t->is_text ? "bytes    " : "samples  ", r->n_samples,
-           kind_brief(sgd_values(&t->run)->data).text);
-    printf("trained   %" PRIu64
-           " rounds, %.*f epochs, %.1f s: %.3f ms a step, %.0f samples a second\n",
+    printf("%s %" PRIu64 " of %s, held out", t->is_text ? "bytes    " : "samples  ", r->n_samples,
+           set);
+    if (t->tested_at != t->round)
+        printf(", by the model of round %" PRIu64, t->tested_at);
+    putchar('\n');
+}
+
+static void print_text(const struct cmd_train *t)
+{
+    char number[CMD_PROGRESS_TEXT], rate[CMD_PROGRESS_TEXT];
+    print_tested(t);
+    printf("trained   %" PRIu64 " rounds, %.*f epochs, %.1f s: %s ms a step, %s samples a second\n",
            t->round, digits(epochs(t, t->round)), epochs(t, t->round), t->all.seconds,
-           ms_per_step(&t->all), samples_per_s(t, &t->all));
+           cmd_progress_number(number, "%.3f", ms_per_step(&t->all)),
+           cmd_progress_number(rate, "%.0f", samples_per_s(t, &t->all)));
     printf("memory    %s at its peak\n", cmd_progress_bytes(number, peak_rss()));
     printf("model     %s, %zu parameters%s%s%s\n", sgd_values(&t->run)->model, t->trainer.n_params,
            t->out ? ", in " : "", t->out ? t->out : "", t->out ? "/model.safetensors" : "");
@@ -255,8 +301,10 @@ int cmd_train_interrupted(struct cmd_train *t)
     cmd_fail(t->o, CMD_OK, "interrupted at round %" PRIu64 " of %" PRIu64 "%s%s%s%s", t->round,
              t->run.rounds, t->out ? ", the model so far is in " : "", t->out ? t->out : "",
              t->out ? "; the same command " : "", t->out ? how : "");
-    if (!options_flag(t->o, "json"))
-        return CMD_OK;
+    if (!options_flag(t->o, "json")) {
+        print_text(t);
+        return cmd_finish(t->o);
+    }
     json_t *j = closing_object(t, true);
     if (j == NULL)
         return cmd_fail(t->o, CMD_FAILED, "out of memory for the result");

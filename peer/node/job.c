@@ -177,24 +177,37 @@ static void choose_rung(struct job *j)
     goodput_look(&j->goodput, j->edges, l, now);
 }
 
+/* Who has asked for nothing gets what the run's length has room for. */
+static void plan_evaluation(struct job *j)
+{
+    const struct node_config *c = &j->env->config;
+    const struct workshop *w = j->workshop;
+    struct evaluation e = {.every = c->evaluate_every, .samples = c->evaluate_samples};
+    if (c->evaluate_every == NODE_EVALUATE_AUTO)
+        e = evaluation_plan(w->run.rounds, (uint64_t)w->trainer.batch * run_steps(&w->run));
+    if (c->evaluate_samples > 0)
+        e.samples = c->evaluate_samples;
+    j->evaluate = j->steps && evaluation_due(&e, w->run.rounds, j->round);
+    j->evaluate_samples = e.samples;
+    j->evaluate_beat = phases_beat(j->phases);
+}
+
 /* What it does besides mixing: local steps, an evaluation. */
 static void plan_training(struct job *j)
 {
     const struct phases *ph = j->phases;
     const struct workshop *w = j->workshop;
-    uint64_t every = j->env->config.evaluate_every;
     j->round = ph->round;
     j->steps = ph->steps;
     j->first = ph->done == 0;
     j->n_steps = w->run.local_steps > 0
                      ? w->run.local_steps
                      : pace_steps(&j->edges->pace, run_steps(&w->run), run_steps_most(&w->run));
-    j->evaluate = j->steps && every > 0 && ph->round > 0 && ph->round % every == 0;
-    j->evaluate_samples = j->env->config.evaluate_samples;
+    plan_evaluation(j);
     j->part = j->steps && w->run.overlap == RUN_OVERLAP_ROUND ? JOB_AHEAD : JOB_WHOLE;
     j->told = j->n_parts = 0;
     j->edges->parts_told = 0;
-    j->compute_us = j->mix_us = 0;
+    j->compute_us = j->mix_us = j->evaluate_us = 0;
 }
 
 /* With fewer neighbours the rule of --tolerate lets hardly anything pass. */
@@ -285,11 +298,12 @@ void job_last(struct job *j)
     int err = mixing_begin(&j->workshop->mixing, 0);
     assert(err == 0);
     j->part = JOB_WHOLE;
-    j->compute_us = j->mix_us = 0;
+    j->compute_us = j->mix_us = j->evaluate_us = 0;
     j->round = j->phases->round;
     j->steps = false;
     j->evaluate = true;
     j->evaluate_samples = 0;
+    j->evaluate_beat = phases_beat(j->phases);
     set_moment(j);
     plan_snapshot(j);
     j->working = j->env->fx->work = true;
@@ -419,22 +433,9 @@ void job_work(struct job *j, int64_t (*clock_us)(void))
     int64_t trained = clock_us();
     if (j->part != JOB_STEPS)
         encode(j);
+    j->evaluate_us += trains - mixed;
     j->compute_us += trained - trains;
     j->mix_us += clock_us() - trained + mixed - begin;
-}
-
-static double mean_gamma(const struct edges *es)
-{
-    double sum = 0;
-    size_t count = 0;
-    for (size_t i = 0; i < es->n; i++) {
-        const struct gamma *g = &edges_at(es, i)->edge.gamma;
-        if (!g->begun && !g->fixed)
-            continue;
-        sum += g->value;
-        count++;
-    }
-    return count > 0 ? sum / (double)count : (double)NAN;
 }
 
 /* Distances that grew without end are said, edge by edge. */
@@ -455,64 +456,6 @@ static void tell_runaways(struct job *j)
                  (unsigned long long)j->round, m != NULL ? m->record->name : "a neighbour",
                  g->fixed ? "is fixed at" : "lowered to", g->fixed ? g->value : g->most);
     }
-}
-
-/* Is the figure that of a survey of the last phase? */
-static bool surveyed_last(const struct job *j)
-{
-    const struct mixing *m = &j->workshop->mixing;
-    return !mixing_undisturbed(m) && mixing_figures(m)->round >= j->workshop->run.rounds;
-}
-
-static void report(struct job *j)
-{
-    const struct workshop *w = j->workshop;
-    struct node_progress *p = &j->figures;
-    const struct sketch *k = &w->mixing.sketch;
-    p->local_steps = j->steps ? j->n_steps : 0;
-    p->steps_done += p->local_steps;
-    if (j->steps) {
-        pace_worked(&j->edges->pace, j->n_steps, phases_busy_us(j->phases));
-        p->loss = j->trained.loss;
-        goodput_worked(&j->goodput, j->compute_us + j->mix_us);
-        if (!j->ran_away)
-            verdict_loss(&j->verdict, j->round, p->loss, j->trained.n_samples);
-    }
-    verdict_drift(&j->verdict, k->figures.xi, k->figures.relative, k->figures.round, w->run.rounds);
-    if (j->evaluate) {
-        p->accuracy = j->tested.accuracy;
-        p->test_loss = j->tested.loss;
-    }
-    p->evaluated = j->evaluate;
-    p->drift = k->figures.xi;
-    p->relative_drift = k->figures.relative;
-    p->drift_round = k->figures.round;
-    p->own_distance = k->figures.own;
-    /* The last window's figure may be of long ago, and a bound is known. */
-    bool passed = j->edges->pass.over;
-    bool doubted = j->phases->chain.counts || passed; /* Then the bound is what there is. */
-    if (j->phases->phase == NODE_SERVING && surveyed_last(j) && !doubted) {
-        p->relative_drift = workshop_rounded(w, k->figures.relative);
-    } else if (j->phases->phase == NODE_SERVING) {
-        double norm = passed                           ? sqrt(vec_norm2(w->mixing.x, w->mixing.dim))
-                      : mixing_undisturbed(&w->mixing) ? sqrt(k->at.q)
-                                                       : k->figures.own / k->figures.own_relative;
-        p->relative_drift = phases_own_distance(j->phases);
-        p->drift = p->relative_drift * norm;
-        p->drift_round = passed    ? j->edges->pass.over_beat
-                         : doubted ? phases_beat(j->phases)
-                                   : j->phases->bound_round;
-    }
-    p->gamma = mean_gamma(j->edges);
-    p->rung = w->by_drift ? ladder_spec[ladder_rung(&w->ladder)] : NULL;
-    p->rung_by = w->by_drift ? ladder_by(&w->ladder) : NULL;
-    p->goodput = goodput_bytes_per_s(&j->goodput);
-    p->excess = w->ladder.excess;
-    p->drift_target = w->by_drift ? w->run.drift_target : (double)NAN;
-    p->statistics_apart =
-        w->mixing.statistics.n > 0 ? statistics_apart(&w->mixing.statistics) : (double)NAN;
-    p->compute_s += (double)j->compute_us * 1e-6;
-    p->mix_s += (double)j->mix_us * 1e-6;
 }
 
 /* What it made goes to the edges or back to its pool, also where the node has ended. */
@@ -536,13 +479,11 @@ static void serve_snapshot(struct job *j)
 static void tell_rollback(struct job *j)
 {
     const struct rollback *r = &j->rollback;
+    char text[ROLLBACK_TEXT];
     if (!j->steps || !j->ran_away)
         return;
-    env_note(j->env, NOTE_WARNING,
-             "round %llu: training ran away (the loss is %.4g, and began at %.4g): back to the "
-             "model of round %llu, %s",
-             (unsigned long long)j->round, r->loss, r->first, (unsigned long long)r->round,
-             r->n == 1 ? "this once" : "for the second time: that is the end");
+    rollback_say(r, text);
+    env_note(j->env, NOTE_WARNING, "%s", text);
     if (r->n > 1)
         rollback_why(r, j->figures.diverged);
 }
@@ -568,7 +509,7 @@ bool job_done(struct job *j)
     j->members_error = 0;
     edges_job_done(j->edges);
     if (j->part != JOB_AHEAD)
-        report(j);
+        job_report(j);
     serve_snapshot(j);
     if (j->part != JOB_AHEAD)
         tell_rollback(j);

@@ -15,13 +15,14 @@
  * What the next round mixes is then of the model before the steps, and adds to what they did: in
  * either order an exchange is equal and opposite, and keeps the mean.
  *
- * Owned here, and written by job.c only: what the job does, what came of it, and the figures
+ * Owned here, and written by job.c and job_figures.c only: what the job does, what came of it, and the figures
  * of all jobs. While it is `working` the worker owns what job_work() writes, the trainer and
  * the model; the loop may read `working` and the figures.
  */
 #ifndef PEER_NODE_JOB_H
 #define PEER_NODE_JOB_H
 
+#include "peer/node/evaluation.h"
 #include "peer/node/goodput.h"
 #include "peer/node/orders.h"
 #include "peer/node/phases.h"
@@ -49,6 +50,7 @@ struct job
     uint32_t n_steps;     /* So many local steps. */
     uint64_t round;       /* Local rounds done when it was planned. */
     uint64_t evaluate_samples;
+    uint64_t evaluate_beat;  /* The model that is evaluated is that after so many rounds. */
     struct packet *snapshot; /* A copy of the model, taken now, */
     bool at_window;          /* or only if a drift window begins. */
     bool members;            /* keys[] are new to the trainer. */
@@ -59,7 +61,7 @@ struct job
     struct sketch_pair **pairs;
     size_t cap_pairs;
     struct trainer_report trained, tested;
-    int64_t compute_us, mix_us;
+    int64_t compute_us, mix_us, evaluate_us;
 
     struct goodput goodput; /* The loop's, at all times. */
     struct verdict verdict;
@@ -91,6 +93,8 @@ void job_part(struct job *j, size_t n);
 void job_over(struct job *j);
 /* Report what came of it. False: it diverged, and the node ends. */
 bool job_done(struct job *j);
+/* For job_done(), in job_figures.c: what came of it, into j->figures. */
+void job_report(struct job *j);
 /* The deltas of this round are made, and its local steps have not begun: job_go_on() does that,
  * once the deltas have been sent. */
 bool job_is_half_done(const struct job *j);

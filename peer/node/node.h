@@ -216,6 +216,8 @@ enum node_uplink {
     NODE_UPLINK_RATE  /* The configuration does. */
 };
 
+#define NODE_EVALUATE_AUTO UINT64_MAX
+
 /* A checkpoint of this peer's former life: good to be read, and of which beat. */
 struct node_resume
 {
@@ -271,8 +273,12 @@ struct node_config
     void (*sign)(void *self);
     void *sign_self;
 
-    uint64_t evaluate_every;   /* Rounds between evaluations in training; 0: only at the end. */
-    uint64_t evaluate_samples; /* An evaluation in training takes so many; the last takes all. */
+    /* Rounds between evaluations in training; 0: only at the end; NODE_EVALUATE_AUTO: what the run's
+     * length has room for (evaluation.h). */
+    uint64_t evaluate_every;
+    /* An evaluation in training takes so many; the last takes all. 0: all, or with NODE_EVALUATE_AUTO
+     * its own number. */
+    uint64_t evaluate_samples;
 
     /* Below the run's quorum this peer holds its local rounds so long, and then goes on
      * with a word of warning; 0: it goes on at once. */
@@ -301,11 +307,13 @@ struct node_progress
     /* round = joined_round + rounds_done + rounds_skipped: this process began at the first,
      * did its local steps in so many, and passed over the rest to catch up. */
     uint64_t joined_round, rounds_done, rounds_skipped;
-    bool holds;                   /* Below the quorum: no local rounds now. */
-    uint32_t local_steps;         /* So many in the last round, */
-    uint64_t steps_done;          /* and in all that this peer did. */
-    double loss;                  /* The last local steps had this mean loss. */
-    double accuracy, test_loss;   /* The last evaluation found these. */
+    bool holds;                 /* Below the quorum: no local rounds now. */
+    uint32_t local_steps;       /* So many in the last round, */
+    uint64_t steps_done;        /* and in all that this peer did. */
+    double loss;                /* The last local steps had this mean loss. */
+    double accuracy, test_loss; /* The last evaluation found these, */
+    uint64_t accuracy_samples;  /* on so many samples (of a text: bytes), */
+    uint64_t accuracy_round; /* of the model after so many rounds, the last phase's counted on. */
     double drift, relative_drift; /* Estimated Xi and Xi/|mean|... */
     uint64_t drift_round;         /* ... of the state before this round's local steps, where
                                    * rounds of the last phase count on; */

@@ -1,6 +1,7 @@
 /* peer/node/rollback.c -- the last good state, and when a training goes back to it. */
 #include "peer/node/rollback.h"
 
+#include "nn/math/number.h"
 #include "nn/math/vec.h"
 
 #include <assert.h>
@@ -57,6 +58,7 @@ static bool is_good(const struct rollback *r, const float *x)
 void rollback_mark(struct rollback *r, const float *x, uint64_t round)
 {
     const struct trainer *t = r->trainer;
+    r->now = round;
     if (r->has && (round < r->round + COPY || !is_good(r, x)))
         return;
     memcpy(r->good, x, t->n_params * sizeof *x);
@@ -139,9 +141,36 @@ void rollback_state(struct rollback *r, struct state *s)
     state_u32(s, &r->n);
 }
 
+/* NaN: no loss was ever a number. */
+static const char *begun(const struct rollback *r, const char *words, char out[48])
+{
+    char first[NUMBER_TEXT_MAX];
+    out[0] = '\0';
+    if (!isnan(r->first))
+        snprintf(out, 48, "%s %s", words, number_said(r->first, first));
+    return out;
+}
+
+void rollback_say(const struct rollback *r, char out[ROLLBACK_TEXT])
+{
+    char loss[NUMBER_TEXT_MAX], first[48];
+    snprintf(
+        out, ROLLBACK_TEXT,
+        "round %llu: training ran away (the loss is %s%s): back to the model of round %llu, %s",
+        (unsigned long long)r->now, number_said(r->loss, loss), begun(r, ", and began at", first),
+        (unsigned long long)r->round,
+        r->n == 1 ? "this once" : "for the second time: that is the end");
+}
+
 void rollback_why(const struct rollback *r, char why[VERDICT_TEXT])
 {
-    snprintf(why, VERDICT_TEXT,
-             "the training loss ended at %.4g, having begun at %.4g; the model is of round %llu",
-             r->loss, r->first, (unsigned long long)r->round);
+    char loss[NUMBER_TEXT_MAX], first[48];
+    number_said(r->loss, loss);
+    begun(r, ", having begun at", first);
+    if (isfinite(r->loss))
+        snprintf(why, VERDICT_TEXT, "the training loss ended at %s%s; the model is of round %llu",
+                 loss, first, (unsigned long long)r->round);
+    else
+        snprintf(why, VERDICT_TEXT, "the loss is %s since round %llu%s; the model is of round %llu",
+                 loss, (unsigned long long)r->now, first, (unsigned long long)r->round);
 }

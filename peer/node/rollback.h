@@ -41,6 +41,7 @@ struct rollback
     double norm2;      /* |good|^2 */
     double most2;      /* The largest |x - good|^2 that was no runaway. */
     uint32_t n;        /* Times that it went back. */
+    uint64_t now;      /* The round that is under way, or was last. */
 };
 
 /* The trainer has to outlive it. 0 or -ENOMEM. Close what was opened, or is all zero. */
@@ -58,7 +59,11 @@ bool rollback_look(struct rollback *r, float *x, const struct trainer_report *re
  * them; after a restart that is the one with which training goes on. */
 void rollback_state(struct rollback *r, struct state *s);
 
-/* How, as a clause. */
+/* It has just gone back: what people are told of that. */
+enum { ROLLBACK_TEXT = 256 };
+void rollback_say(const struct rollback *r, char out[ROLLBACK_TEXT]);
+
+/* How it ended, as a clause. */
 void rollback_why(const struct rollback *r, char why[VERDICT_TEXT]);
 
 #endif

@@ -1,11 +1,16 @@
 /* peer/node/tell.c -- the words for what this peer waits for, and for what it no longer waits. */
 #include "peer/node/tell.h"
 
+#include <stdio.h>
+
 /* Whoever waits says so after this time, and again. */
 enum {
+    LATELY_US = 2 * 1000 * 1000, /* What came in so lately is still coming; who was not heard for so
+                                  * long misses heartbeats. */
     TELL_US = 5 * 1000 * 1000,
     TELL_FIRST_US = 1000 * 1000, /* Members that are missing: they may be starting. */
-    TELL_AGAIN_US = 30 * 1000 * 1000
+    TELL_AGAIN_US = 30 * 1000 * 1000,
+    TELL_WHY = 64 /* Bytes of why somebody is waited for. */
 };
 
 static const char *name_of(const struct phases *ph, const struct neighbour *b)
@@ -59,8 +64,28 @@ int64_t tell_quorum(const struct phases *ph)
     return ph->env->now_us + TELL_AGAIN_US - TELL_US;
 }
 
+/* What keeps a neighbour, as far as we see. Its delta comes in over a slow link, or it has no link, or
+ * is silent on it; its worker computes; or it lives, and has nothing for us. */
+static void say_why(const struct phases *ph, const struct neighbour *b,
+                    const struct schedule_edge *seen, char out[TELL_WHY])
+{
+    int64_t now = ph->env->now_us;
+    if (b->link == NULL)
+        snprintf(out, TELL_WHY, "it is not connected");
+    else if (b->coming_us > 0 && now - b->coming_us < LATELY_US)
+        snprintf(out, TELL_WHY, "what it sends is coming in, its link is slow");
+    else if (now - b->link->heard_us >= LATELY_US)
+        snprintf(out, TELL_WHY, "it does not answer, for %.0f s",
+                 (double)(now - b->link->heard_us) * 1e-6);
+    else if (seen->busy_us > 0)
+        snprintf(out, TELL_WHY, "it computes, for %.0f s", (double)seen->busy_us * 1e-6);
+    else
+        snprintf(out, TELL_WHY, "it answers, and has sent nothing of the next round");
+}
+
 int64_t tell_wait(const struct phases *ph, const struct schedule_decision *d)
 {
+    char why[TELL_WHY];
     int64_t now = ph->env->now_us;
     bool gathers = ph->phase == NODE_GATHERING && ph->gathered_us == 0;
     bool refused = admit_is_refused(&ph->sessions->admit);
@@ -83,9 +108,10 @@ int64_t tell_wait(const struct phases *ph, const struct schedule_decision *d)
                  (unsigned long long)ph->checkpoint.taken);
     } else if (d->for_whom != NULL) {
         const struct neighbour *b = edges_at(ph->edges, (size_t)(d->for_whom - ph->seen));
-        env_note(ph->env, NOTE_INFO, "waiting for %s, which is at round %llu of our %llu",
+        say_why(ph, b, d->for_whom, why);
+        env_note(ph->env, NOTE_INFO, "waiting for %s, which is at round %llu of our %llu: %s",
                  name_of(ph, b), (unsigned long long)d->for_whom->beat,
-                 (unsigned long long)phases_beat(ph));
+                 (unsigned long long)phases_beat(ph), why);
     }
     return now + TELL_AGAIN_US - TELL_US;
 }

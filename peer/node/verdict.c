@@ -1,6 +1,7 @@
 /* peer/node/verdict.c -- the judgement, from a few figures. */
 #include "peer/node/verdict.h"
 
+#include "nn/math/number.h"
 #include "nn/math/state.h"
 
 #include <math.h>
@@ -105,14 +106,15 @@ bool verdict_ran_away(const struct verdict *v, char why[VERDICT_TEXT])
 {
     bool loss = (v->n_losses >= LEAST && v->above > most_share) || clearly_worse(v);
     bool drift = v->drift > far_apart;
+    char far[NUMBER_TEXT_MAX];
     if (loss)
         snprintf(why, VERDICT_TEXT, "the training loss ended at %.4g, having begun at %.4g",
                  v->loss_last, v->loss_first < v->loss_mean ? v->loss_first : v->loss_mean);
     else if (drift)
         snprintf(why, VERDICT_TEXT,
                  "at round %llu the models were farther apart than their mean is long "
-                 "(relative drift %.3g)",
-                 (unsigned long long)v->drift_round, v->drift);
+                 "(relative drift %s)",
+                 (unsigned long long)v->drift_round, number_said(v->drift, far));
     return loss || drift;
 }
 

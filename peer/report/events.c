@@ -1,30 +1,31 @@
 /* peer/report/events.c -- rows of metrics as TensorBoard's scalars. */
 #include "peer/report/events.h"
 
-#include "peer/tensorboard/event.h"
+#include "peer/tensorboard/figures.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 
-/* What a row tells of its own round. */
+/* Which column is which figure. A codec is a word here, and has no number. */
 static const struct
 {
-    const char *tag;
+    enum event_figure figure;
     enum report_column column;
-} tags[] = {
-    {"loss", REPORT_LOSS},
-    {"accuracy", REPORT_ACCURACY},
-    {"test_loss", REPORT_TEST_LOSS},
-    {"bytes/sent", REPORT_BYTES_SENT},
-    {"bytes/received", REPORT_BYTES_RECEIVED},
-    {"seconds/computing", REPORT_COMPUTE_S},
-    {"seconds/waiting", REPORT_WAIT_S},
-    {"seconds/mixing", REPORT_MIX_S},
-    {"rounds_skipped", REPORT_ROUNDS_SKIPPED},
-    {"gamma", REPORT_GAMMA},
+} columns[] = {
+    {EVENT_LOSS, REPORT_LOSS},
+    {EVENT_ACCURACY, REPORT_ACCURACY},
+    {EVENT_TEST_LOSS, REPORT_TEST_LOSS},
+    {EVENT_BYTES_SENT, REPORT_BYTES_SENT},
+    {EVENT_BYTES_RECEIVED, REPORT_BYTES_RECEIVED},
+    {EVENT_COMPUTE_S, REPORT_COMPUTE_S},
+    {EVENT_WAIT_S, REPORT_WAIT_S},
+    {EVENT_MIX_S, REPORT_MIX_S},
+    {EVENT_ROUNDS_SKIPPED, REPORT_ROUNDS_SKIPPED},
+    {EVENT_GAMMA, REPORT_GAMMA},
+    {EVENT_DRIFT_EXCESS, REPORT_DRIFT_EXCESS},
 };
-enum { N_TAGS = sizeof tags / sizeof *tags };
+enum { N_COLUMNS = sizeof columns / sizeof *columns };
 
 static double value_of(const struct report_lines *l, const struct report_row *row,
                        enum report_column column)
@@ -47,10 +48,12 @@ static void put_round(struct report_text *out, const struct report_lines *l,
                       const struct report_row *row)
 {
     uint8_t record[EVENT_RECORD_MAX];
-    struct event_scalar s[N_TAGS];
-    for (size_t i = 0; i < N_TAGS; i++)
-        s[i] = (struct event_scalar){tags[i].tag, value_of(l, row, tags[i].column)};
-    size_t n = event_scalars(record, wall_of(l, row), (int64_t)report_lines_step(row), s, N_TAGS);
+    double figure[EVENT_FIGURES];
+    for (size_t i = 0; i < EVENT_FIGURES; i++)
+        figure[i] = (double)NAN;
+    for (size_t i = 0; i < N_COLUMNS; i++)
+        figure[columns[i].figure] = value_of(l, row, columns[i].column);
+    size_t n = event_round(record, wall_of(l, row), (int64_t)report_lines_step(row), figure);
     report_text_bytes(out, record, n);
 }
 
@@ -58,9 +61,8 @@ static void put_drift(struct report_text *out, const struct report_lines *l,
                       const struct report_row *row)
 {
     uint8_t record[EVENT_RECORD_MAX];
-    const struct event_scalar s[] = {{"drift", row->at[REPORT_DRIFT]},
-                                     {"relative_drift", row->at[REPORT_RELATIVE_DRIFT]}};
-    size_t n = event_scalars(record, wall_of(l, row), (int64_t)row->at[REPORT_DRIFT_ROUND], s, 2);
+    size_t n = event_drift(record, wall_of(l, row), (int64_t)row->at[REPORT_DRIFT_ROUND],
+                           row->at[REPORT_DRIFT], row->at[REPORT_RELATIVE_DRIFT]);
     report_text_bytes(out, record, n);
 }
 

@@ -101,6 +101,16 @@ size_t event_begin(uint8_t out[EVENT_RECORD_MAX], double wall_s)
     return end(out, &event);
 }
 
+size_t event_again(uint8_t out[EVENT_RECORD_MAX], double wall_s, int64_t step)
+{
+    static const uint8_t start[] = {1 << 3 | VARINT, 1};
+    struct bytes event = begin(out, wall_s);
+    put_field(&event, 2, VARINT);
+    put_varint(&event, (uint64_t)step);
+    put_bytes(&event, 7, start, sizeof start);
+    return end(out, &event);
+}
+
 size_t event_scalars(uint8_t out[EVENT_RECORD_MAX], double wall_s, int64_t step,
                      const struct event_scalar *s, size_t n)
 {

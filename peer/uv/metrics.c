@@ -66,17 +66,32 @@ json_t *uv_metrics_figure(double x)
     return uv_metrics_number(uv_metrics_rounded(x));
 }
 
+static void put_evaluation(json_t *object, const struct node_progress *p, bool has)
+{
+    has &= p->accuracy_samples > 0;
+    json_object_set_new(object, "accuracy", uv_metrics_figure(has ? p->accuracy : (double)NAN));
+    json_object_set_new(object, "test_loss", uv_metrics_figure(has ? p->test_loss : (double)NAN));
+    json_object_set_new(object, "accuracy_round",
+                        has ? uv_metrics_whole(p->accuracy_round) : json_null());
+    json_object_set_new(object, "accuracy_samples",
+                        has ? uv_metrics_whole(p->accuracy_samples) : json_null());
+}
+
+void uv_metrics_evaluation(json_t *object, const struct node_progress *p)
+{
+    put_evaluation(object, p, true);
+}
+
 json_t *uv_metrics_object(const struct node_progress *p, double time_s)
 {
-    return json_pack(
-        "{s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:s?, s:o, s:o, s:o, "
+    json_t *object = json_pack(
+        "{s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:s?, s:o, s:o, s:o, "
         "s:o, "
         "s:o, s:o, s:o, s:o, s:o, s:o,"
         " s:o, s:o, s:o, s:o, s:o, s:s?, s:o, s:o}",
         "round", uv_metrics_whole(p->round), "rounds", uv_metrics_whole(p->n_rounds), "phase",
         uv_metrics_phase(p->phase, p->holds), "time_s", uv_metrics_figure(time_s), "loss",
-        uv_metrics_figure(p->loss), "accuracy", uv_metrics_figure(p->evaluated ? p->accuracy : NAN),
-        "drift", uv_metrics_figure(p->drift), "relative_drift",
+        uv_metrics_figure(p->loss), "drift", uv_metrics_figure(p->drift), "relative_drift",
         uv_metrics_figure(p->relative_drift), "drift_round",
         isfinite(p->drift) ? uv_metrics_whole(p->drift_round) : json_null(), "drift_age",
         isfinite(p->drift) ? uv_metrics_whole(p->drift_age) : json_null(), "own_distance",
@@ -93,6 +108,8 @@ json_t *uv_metrics_object(const struct node_progress *p, double time_s)
         "rounds_skipped", uv_metrics_whole(p->rounds_skipped), "joined_round",
         uv_metrics_whole(p->joined_round), "rung_by", p->rung_by, "goodput",
         uv_metrics_figure(p->goodput), "bytes_ahead", uv_metrics_whole(p->bytes_ahead));
+    put_evaluation(object, p, p->evaluated);
+    return object;
 }
 
 char *uv_metrics_line(const struct node_progress *p, double time_s)

@@ -2,7 +2,8 @@
  *
  *   {"start": true, "at": "2026-11-22T13:33:02Z", "version": "0.9", "from_round": 11}
  *   {"round": 12, "rounds": 400, "phase": "training", "time_s": 3.41,
- *    "loss": 0.31, "accuracy": null, "drift": 0.52, "relative_drift": 0.011,
+ *    "loss": 0.31, "accuracy": null, "test_loss": null, "accuracy_round": null,
+ *    "accuracy_samples": null, "drift": 0.52, "relative_drift": 0.011,
  *    "drift_round": 4, "drift_age": 8, "own_distance": 0.5, "gamma": 0.04, "bytes_sent": 81234,
  *    "bytes_received": 80012, "compute_s": 2.9, "wait_s": 0.2, "mix_s": 0.1,
  *    "live": 8, "edges": 2, "settle_rounds": 0, "rounds_done": 12,
@@ -11,8 +12,8 @@
  * Each start of a run has a line of its own before its first round, since a run that is started
  * again writes behind what is there. It goes on behind from_round (rounds of the last phase count
  * on): lines above it of later rounds were done once more, and are left standing. Seconds and bytes are totals since that start, bytes as
- * counted at the sockets. What is not known is null; accuracy is given for the rounds
- * that evaluated it. A last phase that cannot end would fill a disk: behind its first thousand
+ * counted at the sockets. What is not known is null; accuracy and test_loss are given for the rounds
+ * that evaluated them, of the model after accuracy_round rounds (those of the last phase count on) and on so many samples. A last phase that cannot end would fill a disk: behind its first thousand
  * rounds it gets ten lines a second, and its last one.
  */
 #ifndef PEER_UV_METRICS_H
@@ -56,6 +57,10 @@ json_t *uv_metrics_figure(double x);
 
 /* The object of one line, its figures rounded; NULL without memory. */
 json_t *uv_metrics_object(const struct node_progress *p, double time_s);
+
+/* Put the last evaluation there, whichever round it was of: accuracy, test_loss, accuracy_round and
+ * accuracy_samples; null where there was none. */
+void uv_metrics_evaluation(json_t *object, const struct node_progress *p);
 
 /* The line as text, without its end; to be freed. NULL without memory. */
 char *uv_metrics_line(const struct node_progress *p, double time_s);

@@ -3,6 +3,9 @@
   kubernetes.py check DIR     what refers to something refers to something that is there; every
                               complaint is a line, and exit code 1
   kubernetes.py start DIR     prints the script that a container starts with
+  kubernetes.py live DIR      prints the script of its liveness probe
+  kubernetes.py ready DIR     prints port and path of its readiness probe
+  kubernetes.py schema FILE   holds what kubectl makes of DIR to the schemas of kubernetes_validate
   kubernetes.py env DIR       prints the variables that it starts with, NAME=VALUE a line, without
                               those that only a cluster can fill in
 """
@@ -56,9 +59,15 @@ def check(folder):
     ports = {p["name"]: p["containerPort"] for p in container["ports"]}
     for port in service["spec"]["ports"]:
         expect(ports.get(port["targetPort"]) == port["port"], f"the service's {port} is none of the container's")
-    expect(container["readinessProbe"]["tcpSocket"]["port"] in ports, "the probe's port is none of the container's")
-
     env = variables(objects)
+    serves = int(env["HEARSAY_METRICS"].rpartition(":")[2])
+    ready = container["readinessProbe"]["httpGet"]
+    expect((ports.get(ready["port"]), ready["path"]) == (serves, "/readyz"), f"the readiness probe asks {ready}")
+    shell, script = container["livenessProbe"]["exec"]["command"]
+    expect(shell == "/bin/bash", f"the liveness probe is run by {shell}")
+    notes = sets["template"]["metadata"]["annotations"]
+    expect(notes == {"prometheus.io/scrape": "true", "prometheus.io/port": str(serves), "prometheus.io/path": "/metrics"},
+           f"the annotations for Prometheus are {notes}")
     host, port = env["HEARSAY_BOOTSTRAP"].split(":")
     expect(host == sets["serviceName"], f"HEARSAY_BOOTSTRAP: {host} is no service")
     expect(int(port) == ports["gossip"], f"HEARSAY_BOOTSTRAP: {port} is not the container's port")
@@ -76,6 +85,9 @@ def check(folder):
             expect(volume["secret"]["secretName"] in secrets, f"there is no secret {volume}")
         if "configMap" in volume:
             expect(("ConfigMap", volume["configMap"]["name"]) in objects, f"there is no {volume}")
+    for path in (script, container["command"][1]):
+        expect(path.startswith(mounts["start"] + "/") and path.rpartition("/")[2] in objects["ConfigMap", "start"]["data"],
+               f"there is no script {path}")
     expect(mounts["out"] == env["HEARSAY_OUT"], "HEARSAY_OUT is no volume that stays")
     for name, path in (("HEARSAY_KEY", "key"), ("SECRET_KEY", "secret")):
         expect(env[name].startswith(mounts[path] + "/"), f"{name}={env[name]} is not in the volume {path}")
@@ -103,12 +115,32 @@ def variables(objects):
     return env
 
 
+def schema(path):
+    import kubernetes_validate
+
+    objects = [one for one in yaml.safe_load_all(path.read_text()) if one]
+    expect(len(objects) == 7, f"{len(objects)} objects, expected 7")
+    for one in objects:
+        try:
+            kubernetes_validate.validate(one, kubernetes_validate.latest_version(), strict=True)
+        except kubernetes_validate.ValidationError as e:
+            expect(False, f"{one['kind']} {one['metadata']['name']}: {'.'.join(map(str, e.path))}: {e.message}")
+
+
 def main():
     what, folder = sys.argv[1], pathlib.Path(sys.argv[2])
     if what == "check":
         check(folder)
     elif what == "start":
         print(load(folder)[1]["ConfigMap", "start"]["data"]["start.sh"], end="")
+    elif what == "live":
+        print(load(folder)[1]["ConfigMap", "start"]["data"]["live.sh"], end="")
+    elif what == "ready":
+        container = load(folder)[1]["StatefulSet", "peer"]["spec"]["template"]["spec"]["containers"][0]
+        get = container["readinessProbe"]["httpGet"]
+        print({p["name"]: p["containerPort"] for p in container["ports"]}[get["port"]], get["path"])
+    elif what == "schema":
+        schema(folder)
     elif what == "env":
         for name, value in variables(load(folder)[1]).items():
             print(f"{name}={value}")

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # tests/e2e/kubernetes.sh -- deploy/kubernetes without a cluster: its objects fit together, and its start
 # script does what a cluster asks of it. A pod is a host in a namespace of the network with a volume; one
-# name resolves to all of them, and what it resolves to changes: a pod is deleted and comes back with
-# its volume at another address, two more are added, and a finished one stays. Needs root.
+# name resolves to all of them, by a name server and search path as a cluster has them, and what it
+# resolves to changes: a pod is deleted and comes back with its volume at another address, two more are
+# added, and a finished one stays. Its probes are asked as a kubelet asks them. Needs root.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 e2e_begin
@@ -12,6 +13,16 @@ objects()
     python3 "$root/tests/e2e/kubernetes.py" "$1" "$root/deploy/kubernetes"
 }
 check "the objects fit together" objects check
+if command -v kubectl >/dev/null; then
+    cp -r "$root/deploy/kubernetes" made && echo key >made/cluster.key
+    check "kubectl makes one text of them" eval 'HOME=$work kubectl kustomize made >made.yaml 2>kubectl.err'
+    check "  of seven objects" [ "$(grep -c '^kind:' made.yaml)" = 7 ]
+    python3 -c 'import kubernetes_validate' 2>/dev/null \
+        && check "  all as the schemas have it" python3 "$root/tests/e2e/kubernetes.py" schema made.yaml
+    command -v kubeconform >/dev/null && check "  by kubeconform, too" kubeconform -strict made.yaml
+else
+    echo "# no kubectl here: what it makes of the folder is not seen"
+fi
 for need in ip unshare; do
     command -v "$need" >/dev/null || skip "there is no $need here"
 done
@@ -32,16 +43,28 @@ switch=hs$$-switch
 hosts+=("$switch")
 { ip netns add "$switch" && ip -n "$switch" link add br0 type bridge && ip -n "$switch" link set br0 up; } 2>hosts.err \
     || skip "no hosts: $(head -n 1 hosts.err)"
-echo "127.0.0.1 localhost" >names
+ip -n "$switch" link set lo up && ip -n "$switch" addr add 10.79.0.1/24 dev br0
+echo "127.0.0.1 localhost" >hosts
+printf 'nameserver 10.79.0.1\nsearch hearsay.svc.cluster.local svc.cluster.local cluster.local\noptions ndots:5\n' >resolv.conf
+: >names
+start dns ip netns exec "$switch" python3 "$root/tests/e2e/dns.py" 10.79.0.1 names
+check "a name server" wait_until 20 grep -q '^ready' dns.out
 declare -A address
-# resolve: what stands in ${address[@]}, in the file that the pods have mounted.
+# resolve: what stands in ${address[@]} is what the name server says from now on.
 resolve()
 {
-    local i text="127.0.0.1 localhost"
+    local i text=
     for i in "${!address[@]}"; do
-        text+=$'\n'"${address[$i]} peers"
+        text+="peers.hearsay.svc.cluster.local ${address[$i]}"$'\n'
     done
-    echo "$text" >names
+    echo "$text" >names.new && mv names.new names
+}
+# inside I COMMAND...: on the host of pod I, with a cluster's resolv.conf.
+inside()
+{
+    local i=$1
+    shift
+    ip netns exec "hs$$-$i" unshare --mount sh -c 'mount --bind hosts /etc/hosts && mount --bind resolv.conf /etc/resolv.conf && exec "$@"' pod "$@"
 }
 
 # add_host I: the host of pod I, cabled.
@@ -55,6 +78,8 @@ add_host()
 
 mapfile -t env < <(objects env)
 objects start >start.sh
+objects live >live.sh
+read -r metrics_port ready_path < <(objects ready)
 mkdir bin && ln -s "$HEARSAY" bin/hearsay
 "$HEARSAY" keygen cluster.key 2>keygen.err
 chmod 440 cluster.key # As a volume of a secret has it, for the pod's group.
@@ -66,8 +91,8 @@ start_pod()
     ip -n "$h" addr flush dev eth0 && ip -n "$h" addr add "$2/24" dev eth0 || return 1
     mkdir -p "out-$i" "memory-$i"
     # The run is shorter than that of the example, and easy: the hosts share two cores.
-    start "pod-$i" ip netns exec "$h" unshare --mount sh -c 'mount --bind names /etc/hosts && exec "$@"' pod env -i \
-        PATH="$work/bin:$PATH" "${env[@]}" HEARSAY_NAME="peer-$i" HEARSAY_OUT="$work/out-$i" \
+    start "pod-$i" ip netns exec "$h" unshare --mount sh -c \
+        'mount --bind hosts /etc/hosts && mount --bind resolv.conf /etc/resolv.conf && exec "$@"' pod env -i PATH="$work/bin:$PATH" "${env[@]}" HEARSAY_NAME="peer-$i" HEARSAY_OUT="$work/out-$i" \
         HEARSAY_KEY="$work/memory-$i/cluster.key" SECRET_KEY="$work/cluster.key" HEARSAY_MODEL=logreg HEARSAY_EPOCHS= \
         HEARSAY_ROUNDS=1000000 HEARSAY_SEED="$seed" sh start.sh
     pod[i]=$started
@@ -85,8 +110,19 @@ stop_pod()
 # shellcheck disable=SC2317 # By wait_until.
 status()
 {
-    ip netns exec "hs$$-0" unshare --mount sh -c 'mount --bind names /etc/hosts && exec "$@"' status \
-        "$HEARSAY" status --bootstrap peers:7100 --key memory-0/cluster.key --json >status.json 2>status.err
+    inside 0 "$HEARSAY" status --bootstrap peers:7100 --key memory-0/cluster.key --json >status.json 2>status.err
+}
+# lives I, ready I: what the probes of pod I say, the first inside of it, the second from another host.
+# shellcheck disable=SC2317
+lives()
+{
+    inside "$1" env -i PATH="$PATH" "${env[@]}" HEARSAY_OUT="$work/out-$1" timeout 5 bash live.sh >live.out 2>&1
+}
+# shellcheck disable=SC2317
+ready()
+{
+    ip netns exec "$switch" python3 "$root/tests/e2e/metrics.py" get "http://${address[$1]}:$metrics_port$ready_path" 2>/dev/null \
+        | head -n 1 | grep -qx 200
 }
 # alive N: N peers say that they train together.
 # shellcheck disable=SC2317
@@ -98,11 +134,25 @@ alive_peers()
 pod=()
 for i in 0 1 2 3; do
     add_host $i 2>>hosts.err || skip "no hosts: $(tail -n 1 hosts.err)"
+done
+start_pod 0 10.79.0.10
+check "a pod that waits for others lives" wait_until 60 lives 0
+check "  and is not ready" eval '! ready 0'
+for i in 1 2 3; do
     start_pod $i 10.79.0.1$i
 done
 check "four pods find each other by the service's name" wait_until 60 alive_peers 4
 check "  and train" wait_until 60 round_at_least out-2/metrics.jsonl 5
 check "  with a copy of the key that only they read" [ "$(stat -c %a memory-0/cluster.key)" = 600 ]
+for i in 0 1 2 3; do
+    check "  pod $i is ready" wait_until 60 ready $i
+    check "    and lives" lives $i
+done
+check "  by the name server's answers" grep -q '^peers.hearsay.svc.cluster.local A 4$' dns.out
+kill -STOP "${pod[3]}"
+check "a pod whose process stands still does not live" eval '! lives 3'
+kill -CONT "${pod[3]}"
+check "  until it goes on" wait_until 30 lives 3
 
 check "a pod that is deleted leaves at SIGTERM, with 0" stop_pod 2
 at=$(last_round out-2/metrics.jsonl)
@@ -129,6 +179,8 @@ check "a run of one ends" [ $? = 0 ]
 start again env -i PATH="$work/bin:$PATH" HEARSAY_OUT="$work/ended" HEARSAY_KEY="$work/none/key" SECRET_KEY=none sh start.sh
 check "a pod of a finished run says so" wait_until 20 grep -q '^this run has finished: "text"' again.out
 check "  and stays" alive "$started"
+check "    and lives for the probe" inside 0 env -i PATH="$PATH" "${env[@]}" HEARSAY_OUT="$work/ended" bash live.sh
+check "    as one that is gone does not" eval '! lives 0'
 kill -TERM "$started"
 check "  until it is deleted, at once" finish "$started" 5
 e2e_end

@@ -5,6 +5,10 @@
   report.py csv FILE DIR...         RFC 4180; a row for each line of metrics, with its numbers
   report.py events LOGDIR DIR...    frames and checksums; scalars are the numbers of the lines
   report.py tensorboard LOGDIR DIR  the same as TensorBoard itself reads it
+  report.py live LOGDIR DIR         files of --tensorboard, each behind the one before: theirs are the numbers
+                                    of the lines of metrics that stand
+  report.py live-tensorboard LOGDIR DIR   the same as TensorBoard itself reads it
+  report.py scalars LOGDIR TAG      prints the values of a tag, one a line
 """
 import csv
 import glob
@@ -340,9 +344,9 @@ def as_float(x):
     return struct.unpack("<f", struct.pack("<f", x))[0]
 
 
-TAGS = {"loss": "loss", "accuracy": "accuracy", "bytes/sent": "bytes_sent", "bytes/received": "bytes_received",
+TAGS = {"loss": "loss", "accuracy": "accuracy", "test_loss": "test_loss", "bytes/sent": "bytes_sent", "bytes/received": "bytes_received",
         "seconds/computing": "compute_s", "seconds/waiting": "wait_s", "seconds/mixing": "mix_s",
-        "rounds_skipped": "rounds_skipped", "gamma": "gamma"}
+        "rounds_skipped": "rounds_skipped", "gamma": "gamma", "codec/drift_excess": "drift_excess"}
 DRIFTS = {"drift": "drift", "relative_drift": "relative_drift"}
 
 
@@ -381,12 +385,72 @@ def check_events(logs, dirs):
                 fail(f"{path}: the first time is {walls[0]}")
 
 
-def check_tensorboard(logs, directory):
+def as_tensorboard(logs):
     from tensorboard.backend.event_processing import event_accumulator
 
     reader = event_accumulator.EventAccumulator(glob.escape(logs), size_guidance={"scalars": 0})
     reader.Reload()
-    found = {tag: [(e.step, e.value) for e in reader.Scalars(tag)] for tag in reader.Tags()["scalars"]}
+    return {tag: [(e.step, e.value) for e in reader.Scalars(tag)] for tag in reader.Tags()["scalars"]}
+
+
+# ---- Event files of a run that goes on. ----
+
+
+def standing(directory):
+    """The rows of a metrics.jsonl but for those that were done once more; bytes are over all starts."""
+    rows, sent, received, before = [], 0, 0, {}
+    for row in map(json.loads, open(os.path.join(directory, "metrics.jsonl"), encoding="utf-8")):
+        if row.get("start"):
+            sent, received = before.get("bytes_sent", 0), before.get("bytes_received", 0)
+            rows = [r for r in rows if r["round"] + r["settle_rounds"] <= row["from_round"]]
+            continue
+        row["bytes_sent"] += sent
+        row["bytes_received"] += received
+        rows.append(row)
+        before = row
+    return rows
+
+
+def together(logs):
+    """What the files of a directory come to: one that begins with a step has those behind it done once more."""
+    found = {}
+    for path in sorted(glob.glob(os.path.join(glob.escape(logs), "*.tfevents.*"))):
+        for i, data in enumerate(records(path)):
+            event = dict(fields(data))
+            if 7 in event:
+                if i != 1 or dict(fields(event[7])) != {1: 1}:
+                    fail(f"{path}: record {i} is {event}")
+                found = {tag: [p for p in points if p[0] < event[2]] for tag, points in found.items()}
+        for _, step, tag, value in scalars_of(path):
+            found.setdefault(tag, []).append((step, value))
+    return found
+
+
+def same_numbers(a, b):
+    return len(a) == len(b) and all(x[0] == y[0] and math.isclose(x[1], y[1], rel_tol=3e-7) for x, y in zip(a, b))
+
+
+def check_live(found, directory):
+    rows = standing(directory)
+    for tag, key in TAGS.items():
+        wanted = [(r["round"] + r["settle_rounds"], r[key]) for r in rows if r[key] is not None]
+        if not same_numbers(found.get(tag, []), wanted):
+            fail(f"{directory}: {tag} is {found.get(tag, [])[-3:]}, expected {wanted[-3:]}")
+    drifts = {r["drift_round"]: r for r in rows if r["drift_round"] is not None}
+    for tag in DRIFTS:
+        for step, value in found.get(tag, []):
+            if step in drifts and not math.isclose(value, drifts[step][tag], rel_tol=3e-7):
+                fail(f"{directory}: {tag} of {step} is {value}, expected {drifts[step][tag]}")
+        steps = [step for step, _ in found.get(tag, [])]
+        if not steps or steps != sorted(set(steps)) or len(set(drifts) - set(steps)) > 2:
+            fail(f"{directory}: {tag} is of {steps[:5]}..., expected {sorted(drifts)[:5]}...")
+    extra = found.keys() - TAGS.keys() - DRIFTS.keys() - {"codec/rung", "test_loss"}
+    if extra or not all(1 <= value <= 8 for _, value in found.get("codec/rung", [])):
+        fail(f"{directory}: {extra}, or a rung that is none")
+
+
+def check_tensorboard(logs, directory):
+    found = as_tensorboard(logs)
     if found != expected_scalars(directory):
         fail("TensorBoard reads something else")
 
@@ -401,6 +465,12 @@ def main():
         check_events(path, dirs)
     elif tool == "tensorboard":
         check_tensorboard(path, dirs[0])
+    elif tool == "live":
+        check_live(together(path), dirs[0])
+    elif tool == "live-tensorboard":
+        check_live(as_tensorboard(path), dirs[0])
+    elif tool == "scalars":
+        print(*[value for _, value in together(path).get(dirs[0], [])], sep="\n")
     else:
         sys.exit(__doc__)
 

@@ -39,7 +39,7 @@ check "huge: a loss beyond all measure ends it, with the last good model" eval \
     '[ $code = 3 ] && grep -q "^round 1: training ran away .* that is the end$" huge.err && grep -qE "^loss +2[.][0-9]+$" huge.out'
 bounded "$HEARSAY" train --model logreg --batch 5000 --epochs 1.1 >parts.out 2>parts.err </dev/null
 check "parts: the last epoch is the one that was asked for" eval \
-    'grep -o "^epoch.*round" parts.err | tail -n 1 | grep -q "^epoch 1.10/1.10  round"'
+    'grep -o "^epoch.*round" parts.err | tail -n 1 | grep -q "^epoch 1.10/1.10  100 %  round"'
 check "plain: files" [ -s plain/model.safetensors -a -s plain/metrics.jsonl ]
 
 python3 "$root/tests/e2e/idx.py" digits 600 200

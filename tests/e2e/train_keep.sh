@@ -73,7 +73,7 @@ finish "$started" 60
 at=$(jq .round stopped.out)
 check "SIGTERM at round $at: exit code 130" [ "$code" = 130 ]
 check "  $(tail -n 1 stopped.err)" grep -q "^hearsay train: interrupted at round $at of 20000, .*; the same command goes on from round $at$" stopped.err
-check "  --json says so" jq -e '.interrupted and .resumes_at == .round and .test_loss == null and .exit_code == 130 and (.finished | not)' stopped.out
+check "  --json says so" jq -e '.interrupted and .resumes_at == .round and (.test_loss == null) == (.test_round == null) and .exit_code == 130 and (.finished | not)' stopped.out
 check "  and goes on there" eval 'bounded "$HEARSAY" "${run[@]}" --out stopped --json >again.out 2>again.err;
     grep -q "checkpoint of round $at of 20000" again.err && jq -e "(.interrupted | not) and .resumes_at == null" again.out >again.jq'
 same "  and ends" stopped

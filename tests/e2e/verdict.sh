@@ -77,7 +77,7 @@ waits()
 check "a guest waits for a run" wait_until 60 waits
 kill -TERM "$started"
 finish "$started" 60
-check "  and ends without: $(grep ' round ' guest.err)" grep -q '^left  *round -  loss' guest.err
+check "  and ends without: $(grep ' round ' guest.err)" grep -qE '^left  round -  [0-9.]+ s  loss -' guest.err
 check "  and says so: $(tail -n 1 guest.err)" \
     eval "tail -n 1 guest.err | grep -q '^hearsay peer: guest: stopped while it waited for a run; alone from beginning to end: '"
 
@@ -183,7 +183,7 @@ killed()
 killed quorum 4 2
 ends "one of four killed: consensus of the others" quorum.out 0 "consensus 0 3/4 peer-2 exact"
 check "  its progress is that of the others, and names it: $(grep 'relative drift' quorum.err | tail -n 1)" \
-    eval "grep 'relative drift' quorum.err | tail -n 1 | grep -q ' ${ROUNDS:-1500}/.* 3 of 4 peers (dead: peer-2)$'"
+    eval "grep 'relative drift' quorum.err | tail -n 1 | grep -q ' ${ROUNDS:-1500}/.* 3 of 4 peers (dead: peer-2)  loss '"
 killed minority 3 1 2
 ends "two of three killed: one is no quorum" minority.out 3 "no-quorum 3 1/3 peer-1,peer-2 exact"
 

@@ -159,16 +159,27 @@ static void test_no_first_loss(void **state)
 {
     struct rollback r = begin();
     float x[N] = {1, 1, 1, 1};
-    char why[VERDICT_TEXT];
+    char why[VERDICT_TEXT], said[ROLLBACK_TEXT];
     (void)state;
     assert_true(train(&r, 7, x, 1, (double)NAN));
     assert_int_equal(r.round, 7);
+    rollback_say(&r, said);
+    assert_string_equal(said, "round 7: training ran away (the loss is not a number): back to the "
+                              "model of round 7, this once");
     assert_true(isnan(r.first));
     assert_false(train(&r, 8, x, 1, 0.5));
     assert_true(train(&r, 9, x, 1, 1e3));
     rollback_why(&r, why);
     assert_string_equal(
         why, "the training loss ended at 1000, having begun at 0.5; the model is of round 7");
+    rollback_say(&r, said);
+    assert_string_equal(said,
+                        "round 9: training ran away (the loss is 1000, and began at 0.5): back to "
+                        "the model of round 7, for the second time: that is the end");
+    assert_true(train(&r, 10, x, 1, (double)INFINITY));
+    rollback_why(&r, why);
+    assert_string_equal(
+        why, "the loss is infinite since round 10, having begun at 0.5; the model is of round 7");
     rollback_close(&r);
 }
 

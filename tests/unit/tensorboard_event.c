@@ -71,6 +71,20 @@ static void test_begin(void **state)
     assert_memory_equal(event, expected, length);
 }
 
+/* A SessionLog that says START, of a step. */
+static void test_again(void **state)
+{
+    (void)state;
+    uint8_t record[EVENT_RECORD_MAX];
+    size_t length, n = event_again(record, 0.0, 300);
+    const uint8_t *event = unframed(record, n, &length);
+    static const uint8_t expected[] = "\x09\0\0\0\0\0\0\0\0"
+                                      "\x10\xac\x02"
+                                      "\x3a\x02\x08\x01";
+    assert_int_equal(length, sizeof expected - 1);
+    assert_memory_equal(event, expected, length);
+}
+
 static void test_scalars(void **state)
 {
     (void)state;
@@ -114,9 +128,8 @@ static void test_largest(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_vectors),
-        cmocka_unit_test(test_begin),
-        cmocka_unit_test(test_scalars),
+        cmocka_unit_test(test_vectors), cmocka_unit_test(test_begin),
+        cmocka_unit_test(test_again),   cmocka_unit_test(test_scalars),
         cmocka_unit_test(test_largest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -155,6 +155,9 @@ static void test_metrics_line(void **state)
                               .n_rounds = 9,
                               .loss = 0.5,
                               .accuracy = 0.25,
+                              .test_loss = 0.75,
+                              .accuracy_round = 6,
+                              .accuracy_samples = 123,
                               .drift = NAN,
                               .relative_drift = INFINITY,
                               .bytes_sent = UINT64_C(1) << 40,
@@ -171,7 +174,15 @@ static void test_metrics_line(void **state)
         assert_true(json_is_null(json_object_get(j, "relative_drift")));
         assert_int_equal(json_integer_value(json_object_get(j, "bytes_sent")), INT64_C(1) << 40);
         assert_int_equal(json_integer_value(json_object_get(j, "live")), 3);
-        assert_true(json_is_null(json_object_get(j, "accuracy")) == (i == 0));
+        static const char *const found[] = {"accuracy", "test_loss", "accuracy_round",
+                                            "accuracy_samples"};
+        for (size_t k = 0; k < sizeof found / sizeof *found; k++)
+            assert_true(json_is_null(json_object_get(j, found[k])) == (i == 0));
+        uv_metrics_evaluation(j, &p); /* The last one, whichever round it was of. */
+        assert_true(json_real_value(json_object_get(j, "accuracy")) == 0.25);
+        assert_true(json_real_value(json_object_get(j, "test_loss")) == 0.75);
+        assert_int_equal(json_integer_value(json_object_get(j, "accuracy_round")), 6);
+        assert_int_equal(json_integer_value(json_object_get(j, "accuracy_samples")), 123);
         json_decref(j);
         free(line);
     }

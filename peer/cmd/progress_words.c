@@ -1,0 +1,106 @@
+/* peer/cmd/progress_words.c -- how figures look in words. */
+#include "peer/cmd/progress.h"
+
+#include <math.h>
+#include <string.h>
+
+#define LARGE_NUMBER 1e6 /* From here on digits after the point say nothing. */
+
+const char *cmd_progress_percent(char out[CMD_PROGRESS_TEXT], double x)
+{
+    return cmd_progress_number(out, "%.2f %%", 100 * x);
+}
+
+const char *cmd_progress_bytes(char out[CMD_PROGRESS_TEXT], uint64_t n)
+{
+    static const char *const unit[] = {"B", "kB", "MB", "GB", "TB", "PB"};
+    double x = (double)n;
+    uint32_t i = 0;
+    for (; x >= 1000 && i < 5; i++)
+        x /= 1000;
+    snprintf(out, CMD_PROGRESS_TEXT, "%.*f %s", i == 0 ? 0 : 2, x, unit[i]);
+    return out;
+}
+
+const char *cmd_progress_number(char out[CMD_PROGRESS_TEXT], const char *format, double x)
+{
+    if (!isfinite(x))
+        return strcpy(out, "-");
+    snprintf(out, CMD_PROGRESS_TEXT, fabs(x) < LARGE_NUMBER ? format : "%.4g", x);
+    return out;
+}
+
+const char *cmd_progress_drift(char out[CMD_PROGRESS_TEXT], const char *format, double x)
+{
+    return isfinite(x) ? cmd_progress_number(out, format, x) : strcpy(out, "unknown");
+}
+
+const char *cmd_progress_rounds(char out[CMD_PROGRESS_TEXT], uint64_t round, uint64_t rounds)
+{
+    if (rounds == 0)
+        return strcpy(out, "-");
+    snprintf(out, CMD_PROGRESS_TEXT, "%llu/%llu", (unsigned long long)round,
+             (unsigned long long)rounds);
+    return out;
+}
+
+/* All begin with one model: that they were together then is no news. */
+static bool says_nothing(double x, uint64_t round)
+{
+    return !isfinite(x) || (x == 0 && round == 0);
+}
+
+const char *cmd_progress_drift_at(char out[CMD_PROGRESS_TEXT], double x, uint64_t round)
+{
+    if (says_nothing(x, round))
+        return strcpy(out, "unknown");
+    snprintf(out, CMD_PROGRESS_TEXT, "%.2e @%llu", x, (unsigned long long)round);
+    return out;
+}
+
+const char *cmd_progress_drift_aged(char out[CMD_PROGRESS_TEXT], double x, uint64_t round,
+                                    uint64_t age)
+{
+    if (says_nothing(x, round))
+        return strcpy(out, "unknown");
+    snprintf(out, CMD_PROGRESS_TEXT, "%.2e @%llu, %llu ago", x, (unsigned long long)round,
+             (unsigned long long)age);
+    return out;
+}
+
+/* ---- The codec that --compress auto chose --------------------------------- */
+
+/* A handful of rungs: a list is searched from its beginning. */
+void cmd_progress_rung(struct cmd_progress_rungs *r, const char *rung, double excess)
+{
+    uint32_t i = 0;
+    if (rung == NULL)
+        return;
+    while (i < r->n_specs && strcmp(r->spec[i], rung) != 0)
+        i++;
+    if (i == CMD_PROGRESS_RUNGS)
+        return; /* A ladder has no more rungs. */
+    r->spec[i] = rung;
+    r->n_specs += i == r->n_specs;
+    r->count[i]++;
+    r->n_peers++;
+    r->n_looked += isfinite(excess) ? 1 : 0;
+}
+
+void cmd_progress_rungs_say(const struct cmd_progress_rungs *r, FILE *out)
+{
+    if (r->n_peers == 0)
+        return;
+    fputs("codec of the last rounds: ", out);
+    for (uint32_t i = 0; i < r->n_specs; i++) {
+        fprintf(out, "%s%s", i > 0 ? ", " : "", r->spec[i]);
+        if (r->n_specs > 1)
+            fprintf(out, " (%u of %u peers)", (unsigned)r->count[i], (unsigned)r->n_peers);
+    }
+    fprintf(out, ", chosen by --compress auto%s\n", r->by_link ? ", as its link takes it" : "");
+    if (r->n_looked == 0 && !r->by_link)
+        fputs("the drift was not known before training ended (figures take a window of rounds, and "
+              "come "
+              "seldom for small models and without lock step): no drift chose the codec\n",
+              out);
+}

@@ -1,0 +1,76 @@
+/* peer/gauge/gauge.c -- rates by marks, and silences that double. */
+#include "peer/gauge/gauge.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+void gauge_look(struct gauge *g, uint64_t done, double now_s)
+{
+    struct gauge_mark now = {done, now_s};
+    if (!g->begun || done < g->last.done)
+        g->a[0] = g->a[1] = now;
+    else if (done > g->a[1].done && now_s - g->a[1].at_s >= GAUGE_WINDOW_S) {
+        g->a[0] = g->a[1];
+        g->a[1] = now;
+    }
+    g->begun = true;
+    g->last = now;
+}
+
+double gauge_rate(const struct gauge *g)
+{
+    double passed_s = g->last.at_s - g->a[0].at_s;
+    if (!g->begun || g->last.done == g->a[0].done || !(passed_s >= GAUGE_LEAST_S))
+        return (double)NAN;
+    return (double)(g->last.done - g->a[0].done) / passed_s;
+}
+
+double gauge_left_s(const struct gauge *g, uint64_t total)
+{
+    if (g->begun && g->last.done >= total)
+        return 0;
+    return (double)(total - g->last.done) / gauge_rate(g);
+}
+
+/* The first line comes with the first tenth, or after the first silence. */
+bool gauge_due(struct gauge *g, uint64_t done, uint64_t total, uint64_t more, double now_s)
+{
+    uint64_t part = total > 0 ? (uint64_t)(GAUGE_TENTHS * (double)done / (double)total) : 0;
+    if (g->wait_s == 0)
+        g->wait_s = GAUGE_WAIT_S;
+    if (!g->said) {
+        g->said = true;
+        g->said_s = now_s;
+    }
+    double silent_s = now_s - g->said_s;
+    bool silent = silent_s >= g->wait_s;
+    bool due = silent || (silent_s >= GAUGE_GAP_S && (part > g->part || more > 2 * g->more));
+    if (!due)
+        return false;
+    if (silent)
+        g->wait_s *= 2;
+    g->said_s = now_s;
+    g->part = part;
+    g->more = more;
+    return true;
+}
+
+const char *gauge_time(char out[GAUGE_TIME], double seconds)
+{
+    double most = 1e9; /* Thirty years: nobody waits for that. */
+    if (!(seconds >= 0) || seconds > most)
+        return strcpy(out, "-");
+    if (seconds < 59.5) {
+        snprintf(out, GAUGE_TIME, "%.*f s", seconds < 9.95 ? 1 : 0, seconds);
+        return out;
+    }
+    unsigned s = (unsigned)(seconds + 0.5), day = 24 * 3600;
+    if (s < 3600)
+        snprintf(out, GAUGE_TIME, "%u:%02u", s / 60, s % 60);
+    else if (s < day)
+        snprintf(out, GAUGE_TIME, "%u:%02u:%02u", s / 3600, s / 60 % 60, s % 60);
+    else
+        snprintf(out, GAUGE_TIME, "%u d %02u:%02u", s / day, s / 3600 % 24, s / 60 % 60);
+    return out;
+}

@@ -1,0 +1,85 @@
+/* peer/node/job_figures.c -- what came of a job, as figures: the second half of job.c. */
+#include "peer/node/job.h"
+
+#include <math.h>
+
+static double mean_gamma(const struct edges *es)
+{
+    double sum = 0;
+    size_t count = 0;
+    for (size_t i = 0; i < es->n; i++) {
+        const struct gamma *g = &edges_at(es, i)->edge.gamma;
+        if (!g->begun && !g->fixed)
+            continue;
+        sum += g->value;
+        count++;
+    }
+    return count > 0 ? sum / (double)count : (double)NAN;
+}
+
+/* Is the figure that of a survey of the last phase? */
+static bool surveyed_last(const struct job *j)
+{
+    const struct mixing *m = &j->workshop->mixing;
+    return !mixing_undisturbed(m) && mixing_figures(m)->round >= j->workshop->run.rounds;
+}
+
+/* What an evaluation took is no part of a peer's speed. */
+static int64_t worked_us(const struct job *j)
+{
+    int64_t us = phases_busy_us(j->phases) - j->evaluate_us;
+    return us > 0 ? us : 0;
+}
+
+void job_report(struct job *j)
+{
+    const struct workshop *w = j->workshop;
+    struct node_progress *p = &j->figures;
+    const struct sketch *k = &w->mixing.sketch;
+    p->local_steps = j->steps ? j->n_steps : 0;
+    p->steps_done += p->local_steps;
+    if (j->steps) {
+        pace_worked(&j->edges->pace, j->n_steps, worked_us(j));
+        p->loss = j->trained.loss;
+        goodput_worked(&j->goodput, j->compute_us + j->mix_us);
+        if (!j->ran_away)
+            verdict_loss(&j->verdict, j->round, p->loss, j->trained.n_samples);
+    }
+    verdict_drift(&j->verdict, k->figures.xi, k->figures.relative, k->figures.round, w->run.rounds);
+    if (j->evaluate) {
+        p->accuracy = j->tested.accuracy;
+        p->test_loss = j->tested.loss;
+        p->accuracy_samples = j->tested.n_samples;
+        p->accuracy_round = j->evaluate_beat;
+    }
+    p->evaluated = j->evaluate;
+    p->drift = k->figures.xi;
+    p->relative_drift = k->figures.relative;
+    p->drift_round = k->figures.round;
+    p->own_distance = k->figures.own;
+    /* The last window's figure may be of long ago, and a bound is known. */
+    bool passed = j->edges->pass.over;
+    bool doubted = j->phases->chain.counts || passed; /* Then the bound is what there is. */
+    if (j->phases->phase == NODE_SERVING && surveyed_last(j) && !doubted) {
+        p->relative_drift = workshop_rounded(w, k->figures.relative);
+    } else if (j->phases->phase == NODE_SERVING) {
+        double norm = passed                           ? sqrt(vec_norm2(w->mixing.x, w->mixing.dim))
+                      : mixing_undisturbed(&w->mixing) ? sqrt(k->at.q)
+                                                       : k->figures.own / k->figures.own_relative;
+        p->relative_drift = phases_own_distance(j->phases);
+        p->drift = p->relative_drift * norm;
+        p->drift_round = passed    ? j->edges->pass.over_beat
+                         : doubted ? phases_beat(j->phases)
+                                   : j->phases->bound_round;
+    }
+    p->gamma = mean_gamma(j->edges);
+    p->rung = w->by_drift ? ladder_spec[ladder_rung(&w->ladder)] : NULL;
+    p->rung_by = w->by_drift ? ladder_by(&w->ladder) : NULL;
+    p->goodput = goodput_bytes_per_s(&j->goodput);
+    p->excess = w->ladder.excess;
+    p->drift_target = w->by_drift ? w->run.drift_target : (double)NAN;
+    p->statistics_apart =
+        w->mixing.statistics.n > 0 ? statistics_apart(&w->mixing.statistics) : (double)NAN;
+    p->compute_s += (double)j->compute_us * 1e-6;
+    p->mix_s += (double)j->mix_us * 1e-6;
+}
