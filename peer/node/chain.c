@@ -16,6 +16,19 @@ static void measure(const struct edge *e, double *d2, double *e2)
     *e2 = has ? (double)e->prev.head.e2 : (double)INFINITY;
 }
 
+bool chain_at_once(const struct edges *es)
+{
+    const struct run *run = &es->workshop->run;
+    return run->policy == RUN_SYNC && run->tolerate == 0 && edges_gap(es) > 0;
+}
+
+/* Models are at most so many times as far apart as along an edge: see the top of chain.h. */
+static double reach(const struct edges *es, size_t n_members)
+{
+    double along = (double)(n_members - 1);
+    return chain_at_once(es) ? fmin(along, sqrt(1 / (2 * edges_gap(es)))) : along;
+}
+
 double chain_bound(const struct edges *es, size_t n_members)
 {
     const struct mixing *m = &es->workshop->mixing;
@@ -36,7 +49,7 @@ double chain_bound(const struct edges *es, size_t n_members)
         most_e2 = fmax(most_e2, e2);
     }
     double link = 3 * sqrt(most_d2) + 2 * sqrt(most_e2), norm2 = vec_norm2(m->x, m->dim);
-    return n > 0 && norm2 > 0 ? (double)(n_members - 1) * link / sqrt(norm2) : (double)INFINITY;
+    return n > 0 && norm2 > 0 ? reach(es, n_members) * link / sqrt(norm2) : (double)INFINITY;
 }
 
 double chain_left(const struct edges *es)
@@ -101,15 +114,16 @@ void chain_look(struct chain *c, const struct edges *es, uint64_t rounds, double
 {
     if (all_ended(es))
         return;
-    bool waits = !(distance <= most) && !ended_apart(es);
+    bool waits = (chain_at_once(es) || !(distance <= most)) && !ended_apart(es);
     double bound = waits ? chain_bound(es, others_vertices(es->env)) : (double)INFINITY;
     /* Open edges may join those that are left, and not who has ended. */
     bool near = bound <= most && (c->counts || !others_ended(es->env));
     if (near && !c->near)
         c->since = rounds;
     c->near = near;
-    c->bound = near && rounds - c->since >= CHAIN_ROUNDS ? bound : (double)INFINITY;
-    if (isfinite(c->bound) && !c->counts) {
+    bool late = near && rounds - c->since >= CHAIN_ROUNDS;
+    c->bound = near && (late || chain_at_once(es)) ? bound : (double)INFINITY;
+    if (late && !c->counts) {
         env_note(es->env, NOTE_WARNING,
                  "sketches are missing, or say what cannot be: the drift is known by the edges "
                  "alone, and is below %.2e",

@@ -1,20 +1,24 @@
-/* peer/node/chain.h -- how far apart models can be, by the edges alone: for where sketches are
- * withheld, or say what cannot be.
+/* peer/node/chain.h -- how far apart models can be, by the edges alone: the last phase need not wait
+ * for sketches to go up and down a tree.
  *
  * Over an edge both ends hold the same replicas a and b. With D = |b - a|, E what a delta leaves of
  * |x - a|, and a last move by less than the largest D of a peer,
  *
- *   |x_i - x_j|  <=  E_i + D + E_j + D_i + D_j  <=  (3 D_i + 2 E_i) / 2 + (3 D_j + 2 E_j) / 2
+ *   |x_i - x_j|  <=  E_i + D + E_j + D_i + D_j  <=  (L_i + L_j) / 2,   L_i = 3 D_i + 2 E_i
  *
- * where D_i and E_i are the largest of all edges of peer i. So where 3 D + 2 E is below t at all, no two of n
- * peers that a chain of open edges joins are more than (n - 1) t apart. That all have it is said in
- * the same way as that all are near by sketches (schedule_settled()). What a liar
- * shows of its model counts like any other's, what it says of the drift does not.
+ * where D_i and E_i are the largest of all edges of peer i. Where all L_i are below L, that is said
+ * in the same way as that all are near by sketches (schedule_settled()), and then
  *
- * It asks for more than there has to be, so that it is but the way out: it counts once it has been
- * below the target, and what sketches say has not, for CHAIN_ROUNDS rounds of the last phase. From
- * when somebody has ended it begins to count nowhere: the chain may join the few that are left, and
- * not those. Nor does it where the phase ends late, that is, where not all have it.
+ *   |x_i - x_j|  <=  (n - 1) L          of any two of n peers that a chain of open edges joins
+ *   Xi           <=  L / sqrt(2 gap)    for the spectral gap of W: by the eigenvalues of I - W,
+ *                                       2 gap n Xi^2 <= sum_ij w_ij |x_i - x_j|^2 <= n L^2
+ *
+ * The lesser of both is the bound, the second in lock step without --tolerate, on a graph that stands
+ * still: there it counts at once. Elsewhere it is but the way out: what a liar shows of its model
+ * counts like any other's, what it says of the drift does not, so that the first counts once it
+ * has been below the target, and what sketches say has not, for CHAIN_ROUNDS rounds of the last phase.
+ * From when somebody has ended it begins to count nowhere: the chain may join the few that are left,
+ * and not those. Nor does it where the phase ends late, that is, where not all have it.
  */
 #ifndef PEER_NODE_CHAIN_H
 #define PEER_NODE_CHAIN_H
@@ -27,11 +31,15 @@ struct chain
 {
     bool near;      /* It is below the target, */
     uint64_t since; /* since so many rounds of the last phase; */
-    bool counts;    /* It once was for long enough. */
+    bool counts;    /* It once was for long enough, where that is asked. */
     double bound;   /* What it is while it counts, else INFINITY. */
 };
 
-/* A bound on the distance between any two models, over |x|; INFINITY where an edge to somebody who is
+/* Do all mix by one matrix W, whose spectral gap is known, and may nobody lie? Then a bound counts at
+ * once and, like one by sketches, as long as nothing parts the models. */
+bool chain_at_once(const struct edges *es);
+
+/* A bound on the consensus distance, over |x|; INFINITY where an edge to somebody who is
  * neither final nor distrusted is not open, or has brought no exchange. O(dim). */
 double chain_bound(const struct edges *es, size_t n_members);
 

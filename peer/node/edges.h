@@ -104,6 +104,8 @@ struct edges
     uint32_t n_rounds;     /* A pass has so many; 0: the graph stands still (rounds.h). */
     uint32_t eccentricity; /* Our own. */
     struct survey_place place; /* Ours in the trees along which the drift is surveyed. */
+    uint64_t measured;         /* The graph, as place.built counts them, */
+    double gap, momentum;      /* whose spectral gap this is, and best momentum. */
     double spread;             /* It is graph_spread() at our vertex: see topology.h. */
     uint64_t beat;             /* Our own, as phases.h last said, */
     uint64_t due;              /* and the checkpoint's that goes along, */
@@ -208,6 +210,8 @@ uint64_t neighbour_beat(const struct neighbour *b);
 /* What they said of how far all are near, by delta or by word, for our beat at the latest: what
  * comes early in one run and late in another counts in neither. */
 uint32_t neighbour_settled(const struct neighbour *b, uint64_t beat);
+/* The spectral gap of the graph as it is, or 0 where that was not measured. */
+double edges_gap(const struct edges *es);
 const struct neighbour *edges_of(const struct edges *es, const struct link *l);
 /* Does some open edge mix by what it held long ago (stale.h)? Then mixing may part models that
  * were near. most2: a squared distance that hardly matters. */

@@ -110,7 +110,7 @@ static int measure_gap(struct job *j)
     const struct survey_place *place = &j->edges->place;
     struct graph g;
     struct spectrum s;
-    if (j->measured == place->built || j->edges->n_rounds > 0
+    if (j->edges->measured == place->built || j->edges->n_rounds > 0
         || !(mixing_undisturbed(&j->workshop->mixing) || j->phases->phase == NODE_SETTLING))
         return 0;
     int err = graph_build(&g, edges_topology(j->edges), place->n, run->seed);
@@ -120,9 +120,9 @@ static int measure_gap(struct job *j)
     graph_close(&g);
     if (err != 0)
         return err;
-    j->gap = s.gap;
-    j->momentum = spectrum_momentum(&s);
-    j->measured = place->built;
+    j->edges->gap = s.gap;
+    j->edges->momentum = spectrum_momentum(&s);
+    j->edges->measured = place->built;
     return 0;
 }
 
@@ -158,7 +158,7 @@ static void set_moment(struct job *j)
                                        .anew = phases_take_window(j->phases),
                                        .pair = j->pairs,
                                        .n_pairs = count,
-                                       .gap = j->measured == es->place.built ? j->gap : 0,
+                                       .gap = edges_gap(es),
                                        .alone = es->n == 0,
                                        .missing = missing,
                                        .round = phases_beat(j->phases)};
@@ -228,8 +228,8 @@ static void tell_few(struct job *j, uint32_t degree)
 static uint32_t momentum(const struct job *j)
 {
     const struct run *run = &j->workshop->run;
-    bool known = j->measured == j->edges->place.built;
-    double m = known && run->policy == RUN_SYNC && run->tolerate == 0 ? j->momentum : 0;
+    bool known = edges_gap(j->edges) > 0;
+    double m = known && run->policy == RUN_SYNC && run->tolerate == 0 ? j->edges->momentum : 0;
     return (uint32_t)(m * (WIRE_MOMENTUM_ONE - 1));
 }
 

@@ -58,8 +58,6 @@ struct job
     uint64_t *keys;
     size_t n_keys, cap_keys;
     struct sketch_moment moment; /* The worker's copy of what it needs to know of the edges. */
-    uint64_t measured;           /* The graph, as place.built counts them, */
-    double gap, momentum;        /* whose spectral gap this is, and best momentum. */
     struct sketch_pair **pairs;
     size_t cap_pairs;
     struct trainer_report trained, tested;

@@ -201,6 +201,12 @@ static void say_away(struct outcome *o, const struct outcome_facts *f)
                   f->dead, f->n_dead);
 }
 
+/* What kind of a figure the distance is. */
+static const char *how(const struct outcome_facts *f)
+{
+    return f->exact ? "exact" : f->at_most ? "at most" : "estimated";
+}
+
 /* What was missing, and how far apart those were who did end. */
 static void say_quorum(struct outcome *o, const struct outcome_facts *f)
 {
@@ -210,7 +216,7 @@ static void say_quorum(struct outcome *o, const struct outcome_facts *f)
     else
         say(o, ", %.0f of %u needed for quorum %g", needed, (unsigned)base_of(f), f->quorum);
     if (isfinite(f->distance))
-        say(o, "; relative drift %.2e (%s)", f->distance, f->exact ? "exact" : "estimated");
+        say(o, "; relative drift %.2e (%s)", f->distance, how(f));
 }
 
 static void say_left_over(struct outcome *o, const struct outcome_facts *f)
@@ -245,7 +251,6 @@ static void say_rounds(struct outcome *o, const struct outcome_facts *f)
 
 static void say_all(struct outcome *o, const struct outcome_facts *f)
 {
-    const char *how = f->exact ? "exact" : "estimated";
     switch (o->kind) {
     case OUTCOME_FAILED:
         if (f->failure != NULL)
@@ -289,14 +294,14 @@ static void say_all(struct outcome *o, const struct outcome_facts *f)
         say_who(o, f);
         break;
     case OUTCOME_APART:
-        say(o, "no consensus: relative drift %.2e (%s) is over the target %g: ", f->distance, how,
-            f->target);
+        say(o, "no consensus: relative drift %.2e (%s) is over the target %g: ", f->distance,
+            how(f), f->target);
         say_who(o, f);
         break;
     case OUTCOME_CONSENSUS:
         say(o, "consensus of ");
         say_who(o, f);
-        say(o, " at relative drift %.2e (%s, target %g)", f->distance, how, f->target);
+        say(o, " at relative drift %.2e (%s, target %g)", f->distance, how(f), f->target);
         break;
     }
     say_rounds(o, f);

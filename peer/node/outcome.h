@@ -74,7 +74,8 @@ struct outcome_facts
     uint32_t n_finished;
     char finished[OUTCOME_DEAD_MAX][WIRE_NAME_MAX + 1];
 
-    double distance; /* |x - mean| / |mean| at the end; NaN or infinite: not known. */
+    double distance; /* |x - mean| / |mean| at the end; NaN or infinite: not known; */
+    bool at_most;    /* a bound, which may be far above it. */
     bool exact;      /* It is of the models themselves; else it is an estimate. */
     double target;   /* --final-drift; 0 or less: no last phase was asked for. */
 

@@ -337,7 +337,9 @@ static void look_for_nearness(struct phases *ph)
     bool was = ph->near;
     double bound = fmin(ph->bound, ph->chain.bound);
     ph->near = bound <= final_margin * ph->workshop->run.final_drift;
-    ph->near_round = ph->near && !was ? workshop_measured(ph->workshop) : ph->near_round;
+    bool known = ph->bound <= bound;
+    uint64_t then = known ? ph->bound_round : workshop_measured(ph->workshop);
+    ph->near_round = ph->near && !was ? then : ph->near_round;
     ph->unheard |= ph->near && workshop_vanished(ph->workshop);
 }
 
@@ -356,9 +358,17 @@ static void look_at_last_phase(struct phases *ph)
     }
     double was = ph->bound, most = final_margin * ph->workshop->run.final_drift;
     ph->bound = fmin(was, workshop_distance(ph->workshop, ph->settling_window));
-    ph->bound_round = ph->bound < was ? workshop_measured(ph->workshop) : ph->bound_round;
+    if (ph->bound < was) {
+        ph->bound_round = workshop_measured(ph->workshop);
+        ph->by_edges = false;
+    }
     ph->left = chain_left(ph->edges);
     chain_look(&ph->chain, ph->edges, ph->settle_rounds, ph->bound, most);
+    if (ph->chain.bound < ph->bound && chain_at_once(ph->edges)) {
+        ph->bound = ph->chain.bound;
+        ph->bound_round = phases_beat(ph);
+        ph->by_edges = true;
+    }
     look_for_nearness(ph);
     look_for_progress(ph);
 }

@@ -78,7 +78,8 @@ struct phases
 
     /* A bound on our distance once known stays one, until something parts the models. */
     double bound;
-    uint64_t bound_round; /* The bound was measured at the beginning of this round. */
+    uint64_t bound_round; /* The bound was measured at the beginning of this round, */
+    bool by_edges;        /* and not by sketches (chain.h): it may be far above the distance. */
     uint64_t bound_view, bound_resets;
     double left;         /* We are so far from it at least, by who is final (chain.h). */
     bool unheard;        /* It ended late, or last, and most neighbours did not say that they are

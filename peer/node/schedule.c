@@ -195,6 +195,15 @@ static bool all_settled(const struct schedule_view *v)
     return schedule_settled(v) > (whole ? v->reach : v->n_live);
 }
 
+/* Is something to come of this beat that may yet say otherwise? */
+static bool awaits_word(const struct schedule_view *v)
+{
+    for (size_t i = 0; i < v->n_edges; i++)
+        if (waits_for(v, &v->edge[i]))
+            return true;
+    return false;
+}
+
 /* The model may be final when no exchange of ours is half done; one with somebody who
  * is stuck never will be. */
 static bool drained(const struct schedule_view *v)
@@ -211,7 +220,7 @@ static struct schedule_decision settle(const struct schedule_view *v)
 {
     bool late = v->diverged || v->away || (v->stalled_us > SCHEDULE_STALL_US && !v->held);
     bool left = v->target > 0 && lonely(v) && !v->held;
-    bool over = v->target <= 0 || left || (all_settled(v) && !v->held);
+    bool over = v->target <= 0 || left || (all_settled(v) && !awaits_word(v) && !v->held);
     bool drain = v->draining || late || over;
     if (drain && (drained(v) || late))
         return (struct schedule_decision){

@@ -34,6 +34,19 @@ static bool awaited(const struct phases *ph, const struct neighbour *b)
            && ph->env->now_us - ph->idle_since_us <= most_us;
 }
 
+/* How far around it all are near. In lock step nobody goes on before the deltas of a beat are here:
+ * that of the exchange to come counts, and news takes one round a hop. Else the moment at which it
+ * comes would decide, and what counts is what was said with the last exchange. */
+static uint32_t settled(const struct phases *ph, const struct neighbour *b)
+{
+    const struct edge *e = &b->edge;
+    bool words = b->aside || pass_counts(ph->edges); /* Then deltas are not all that is said. */
+    bool here = ph->workshop->run.policy == RUN_SYNC && edge_ready(e);
+    return words  ? neighbour_settled(b, phases_beat(ph))
+           : here ? edge_theirs(e)->head.settled
+                  : e->settled;
+}
+
 struct schedule_edge sight_edge(const struct phases *ph, const struct neighbour *b)
 {
     const struct edge *e = &b->edge;
@@ -47,7 +60,6 @@ struct schedule_edge sight_edge(const struct phases *ph, const struct neighbour 
     bool idle =
         b->aside || (turns && (ph->draining || !rounds_turn(ph->edges, b, phases_beat(ph) + 1)));
     bool left = b->aside && e->state != EDGE_OPEN && e->cur.payload == NULL;
-    bool words = b->aside || pass_counts(ph->edges); /* Then deltas are not all that is said. */
     int64_t came_us = later(b->beat_us, b->coming_us);
     int64_t mute_since = b->excused ? came_us : later(came_us, ph->idle_since_us);
     return (struct schedule_edge){
@@ -66,5 +78,5 @@ struct schedule_edge sight_edge(const struct phases *ph, const struct neighbour 
         .busy_us = busy_us(ph, b),
         .mute_us = staleness > 0 && behind ? now - mute_since : 0,
         .beat = neighbour_beat(b),
-        .settled = words ? neighbour_settled(b, phases_beat(ph)) : e->settled};
+        .settled = settled(ph, b)};
 }
