@@ -69,7 +69,7 @@ struct columns
     enum columns_scale scale;
     bool settled; /* Forms and categories are known: note adds none. */
     uint32_t n;   /* The label's column is not among them, */
-    size_t label; /* but so many stand before it. */
+    size_t label; /* but so many stand before it; SIZE_MAX: there is none. */
     struct column *at;
 };
 

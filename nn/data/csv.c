@@ -21,9 +21,10 @@
 #include <string.h>
 
 enum {
-    LOOK_RECORDS = 32,  /* csv_looks() looks at so many. */
     HEADER_RECORDS = 64 /* A header's words stand in none of so many records behind it. */
 };
+
+static const size_t NO_LABEL = SIZE_MAX; /* Behind all columns. */
 
 struct table
 {
@@ -32,7 +33,7 @@ struct table
     struct labels *labels;
     struct columns *columns; /* NULL: numbers only. */
     struct dataset *d;       /* NULL in the first pass. */
-    size_t n_columns, label; /* The label's column, from 0. */
+    size_t n_columns, label; /* The label's column, from 0; NO_LABEL: rows have none. */
     struct cells header;     /* The first file's header; p is NULL where it has none. */
     bool doubtful;           /* A first row was taken for data, and some cell is no number. */
     bool words;              /* The first row of a file without a header is all words. */
@@ -141,11 +142,31 @@ static int find_column(struct table *t, struct cells c)
         (unsigned long long)c.spot.line, found, quote_bytes(name, strlen(t->r->label)).text);
 }
 
+/* Cells of a row but its label. */
+static size_t n_values(const struct table *t)
+{
+    return t->n_columns - (t->label != NO_LABEL);
+}
+
+/* How many cells of values a row of the kind has; 0: that is not known before all have been read. */
+static size_t fixed_values(const struct table *t)
+{
+    bool settled = t->columns != NULL && t->columns->settled;
+    if (!t->kind->fixed || (!settled && t->columns != NULL))
+        return 0;
+    return settled ? t->columns->n : t->kind->features;
+}
+
 /* Which column is the label? *named: a header's name says so. */
 static int choose_label(struct table *t, const struct cells *c, bool *named)
 {
     const char *label = t->r->label;
     t->label = t->n_columns - 1;
+    if (t->r->rows == READER_BARE
+        || (t->r->rows == READER_MAYBE && t->n_columns == fixed_values(t))) {
+        t->label = NO_LABEL;
+        return 0;
+    }
     *named = label != NULL && label[strspn(label, "0123456789")] != '\0';
     if (label == NULL)
         return 0;
@@ -167,13 +188,16 @@ static int choose_label(struct table *t, const struct cells *c, bool *named)
  * last row. */
 static int check_columns(const struct table *t, const struct cells *c)
 {
-    bool settled = t->columns != NULL && t->columns->settled;
-    size_t n = t->n_columns, fixed = settled ? t->columns->n + 1 : (size_t)t->kind->features + 1;
-    if (t->kind->fixed && n != fixed && (settled || t->columns == NULL))
-        return file_error(c->spot.error, c->spot.path,
-                          "line %llu: found %zu cells, expected %zu (%s and a label)",
-                          (unsigned long long)c->spot.line, n, fixed, kind_brief(t->r->kind).text);
-    if (n < 2)
+    size_t n = t->n_columns, values = fixed_values(t);
+    bool bare = t->r->rows == READER_BARE, maybe = t->r->rows == READER_MAYBE;
+    if (values > 0 && n != values + !bare && !(maybe && n == values))
+        return file_error(
+            c->spot.error, c->spot.path, "line %llu: found %zu cells, expected %zu (%s%s)",
+            (unsigned long long)c->spot.line, n, values + !bare, kind_brief(t->r->kind).text,
+            bare    ? ", and no label"
+            : maybe ? " and a label, or one less without"
+                    : " and a label");
+    if (n < 2 && !bare && !maybe)
         return file_error(c->spot.error, c->spot.path,
                           "line %llu: found 1 cell, expected at least 2: values and a "
                           "label, with commas, semicolons or tabs between",
@@ -241,9 +265,9 @@ static int open_columns(struct table *t, const struct cells *c)
         t->columns->label = t->label;
     if (t->columns == NULL || t->columns->settled)
         return 0;
-    if (t->n_columns - 1 > COLUMNS_MAX_N)
+    if (n_values(t) > COLUMNS_MAX_N)
         t->columns = NULL;
-    else if (columns_open(t->columns, t->n_columns - 1) < 0)
+    else if (columns_open(t->columns, n_values(t)) < 0)
         return file_no_memory(c->spot.error, c->spot.path);
     else
         t->columns->label = t->label;
@@ -387,7 +411,7 @@ static int read_value(struct table *t, const struct cells *c, const struct cells
         return lines_refuse(&c->spot, where, cell->p, cell->n, wanted);
     }
     if (t->d != NULL)
-        t->d->rows[t->n_rows * (t->n_columns - 1) + place] =
+        t->d->rows[t->n_rows * n_values(t) + place] =
             number ? x : columns_code(t->columns, place, cell->p, cell->n);
     return 0;
 }
@@ -450,7 +474,7 @@ static int fill_rows(struct table *t, struct dataset *d, const char *kind,
 {
     const struct lines_spot *spot = &sheets[0].spot;
     size_t n = t->n_rows;
-    if (dataset_init(d, kind, n, t->n_columns - 1) < 0)
+    if (dataset_init(d, kind, n, n_values(t)) < 0)
         return file_no_memory(spot->error, spot->path);
     t->d = d;
     int err = read_rows(t, sheets, n_rows);
@@ -459,7 +483,11 @@ static int fill_rows(struct table *t, struct dataset *d, const char *kind,
         dataset_close(d);
         return file_no_memory(spot->error, spot->path);
     }
-    if (t->kind->scheme == LABELS_NAMES) {
+    if (t->label == NO_LABEL) {
+        free(d->labels);
+        d->labels = NULL;
+    }
+    if (t->kind->scheme == LABELS_NAMES && (t->label != NO_LABEL || t->r->names != NULL)) {
         d->names = t->labels;
         t->labels = NULL;
     }
@@ -470,7 +498,7 @@ static int fill_rows(struct table *t, struct dataset *d, const char *kind,
 static int settle_features(struct table *t, struct kind_rows *kind, const struct cells *c,
                            char text[DATA_KIND_MAX])
 {
-    size_t n = t->columns != NULL ? columns_inputs(t->columns) : t->n_columns - 1;
+    size_t n = t->columns != NULL ? columns_inputs(t->columns) : n_values(t);
     if (kind->fixed && n != kind->features)
         return file_error(c->spot.error, c->spot.path,
                           "found columns of %zu inputs, expected %" PRIu32 " (%s)", n,
@@ -505,7 +533,8 @@ int csv_parse(struct dataset *d, const struct reader *r, const struct lines_file
     if (err == 0)
         err = read_rows(&t, sheets, n_rows);
     if (err == 0)
-        err = lines_settle(t.labels, &kind, t.n_rows, &sheets[r->n_paths - 1].spot);
+        err = lines_settle(t.label != NO_LABEL ? t.labels : NULL, &kind, t.n_rows,
+                           &sheets[r->n_paths - 1].spot);
     if (err == 0)
         err = settle_features(&t, &kind, &sheets[0], text);
     if (err == 0)
@@ -527,59 +556,4 @@ int csv_read(struct dataset *d, const struct reader *r, char error[DATA_ERROR_MA
     err = csv_parse(d, r, files, error);
     lines_free(files, r->n_paths);
     return err;
-}
-
-/* ---- Does it look like one? ---- */
-
-/* The bytes are a file's beginning, cut off somewhere: leave out its last line, which may be
- * cut, or where there is but one line, its last cell. */
-static void cut_partial(struct cells *c)
-{
-    const uint8_t *end = c->end;
-    while (end > c->p && end[-1] != '\n')
-        end--;
-    if (end == c->p)
-        for (end = c->end; end > c->p && end[-1] != c->separator; end--)
-            ;
-    c->end = end > c->p ? end - 1 : end;
-}
-
-/* All cells are numbers (or missing) but those of one column, *odd. False where
- * two are not. The header may be all words. */
-static bool looks_row(struct cells *c, bool first, size_t *n, size_t *odd)
-{
-    struct cells_cell cell = {.more = true};
-    size_t i = 0;
-    for (; cell.more; i++) {
-        if (cells_next(c, &cell) < 0)
-            return false;
-        if (first || cell.n == 0 || cells_number(&cell) || i == *odd)
-            continue;
-        if (*odd != SIZE_MAX)
-            return false;
-        *odd = i;
-    }
-    bool same = first || i == *n;
-    *n = i;
-    return same && i >= 2;
-}
-
-/* A table is what has as many cells in each record and numbers in all columns but one; the
- * header is not held against it. */
-bool csv_looks(const uint8_t *bytes, size_t n, bool whole)
-{
-    char error[DATA_ERROR_MAX];
-    const struct lines_file f = {.path = "", .bytes = bytes, .n = n};
-    struct cells c = cells_open(&f, error);
-    if (!cells_record(&c))
-        return false;
-    c.separator = cells_separator(&c);
-    if (!whole)
-        cut_partial(&c);
-    struct cells begin = c;
-    size_t n_cells = 0, odd = SIZE_MAX, n_records = 0;
-    for (; n_records < LOOK_RECORDS && cells_record(&c); n_records++)
-        if (!looks_row(&c, n_records == 0, &n_cells, &odd))
-            return false;
-    return n_records > 1 || (n_records == 1 && looks_row(&begin, false, &n_cells, &odd));
 }

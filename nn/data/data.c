@@ -76,15 +76,32 @@ static int read_set(struct dataset *d, const struct data_spec *s, struct reader 
     return s->format->read(d, r, error);
 }
 
+/* Rows without labels? */
+static bool is_bare(const struct dataset *d)
+{
+    return d->labels == NULL && (d->shape.form == DATA_ROWS || d->shape.form == DATA_SPARSE);
+}
+
+/* What the spec says of labels of rows that are to be labelled. */
+static void ask_bare(struct reader *r)
+{
+    bool none = r->label != NULL && strcmp(r->label, "none") == 0;
+    r->rows = none ? READER_BARE : READER_MAYBE;
+    r->label = none ? NULL : r->label;
+}
+
 /* The held-out files must be of the kind that the training files are; where
  * there are none, a share is held out. */
 static int read_both(struct data *d, const struct data_spec *s, struct reader *r,
                      const struct files *train, const struct files *test,
                      char error[DATA_ERROR_MAX])
 {
+    enum reader_rows rows = r->rows;
+    r->rows = test->n > 0 ? READER_LABELLED : rows;
     int err = read_set(&d->train, s, r, train, error);
-    if (err < 0)
+    if (err < 0 || is_bare(&d->train))
         return err;
+    r->rows = rows;
     d->held_out = test->n > 0 ? DATA_HELD_FILES : DATA_HELD_SHARE;
     if (test->n == 0) {
         d->share = s->holdout > 0 ? s->holdout : HOLDOUT;
@@ -93,6 +110,15 @@ static int read_both(struct data *d, const struct data_spec *s, struct reader *r
     r->kind = d->train.kind;
     r->names = d->train.names;
     return read_set(&d->test, s, r, test, error);
+}
+
+/* Rows without labels have been read, and scaled, as a training set, which is what they are not. */
+static void take_bare(struct data *d)
+{
+    dataset_close(&d->test);
+    d->test = d->train;
+    d->train = (struct dataset){0};
+    d->held_out = DATA_HELD_FILES;
 }
 
 /* Everything that readers may want of the spec goes to them; each takes what its format knows. */
@@ -112,11 +138,20 @@ static int open_files(struct data *d, const struct data_spec *s, const char *kin
                        .divide = s->divide,
                        .features = s->features,
                        .context = s->context,
+                       .names = request->names,
                        .progress = {request->progress, request->self}};
+    if (request->bare)
+        ask_bare(&r);
     if (err == 0)
         err = read_both(d, s, &r, &train, &test, error);
+    if (err == 0 && is_bare(&d->train) && scale.hash != 0)
+        err = file_error(error, s->path,
+                         "found no labels, expected the training files and these behind test=: a "
+                         "run with so many columns knows no means and scales of them");
     if (err == 0)
         err = scale_sets(&scale, &d->train, &d->test, s->path, d->note, error);
+    if (err == 0 && is_bare(&d->train))
+        take_bare(d);
     scale_close(&scale);
     files_close(&train);
     files_close(&test);

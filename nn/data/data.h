@@ -20,7 +20,8 @@
  *   key        of           meaning
  *   test       all          PATH of the held-out set
  *   holdout    all          share of the samples held out instead
- *   label      csv          column of the label, by name or number from 1; last
+ *   label      csv          column of the label, by name or number from 1; last; of rows to be labelled
+ *                           "none", too
  *   header     csv          yes, no, auto
  *   divide     csv, libsvm  every value is divided by this (1)
  *   scale      csv, libsvm  none, max, of csv standard (nn/data/scale.h)
@@ -65,6 +66,12 @@ struct data_request
     const char *spec;
     const char *kind; /* The run's: data must be of it. NULL: their own. */
     uint64_t seed;    /* The run's: changes "glyphs" only. */
+    /* The names of `kind`'s classes, where they are known: files may then lack some. Borrowed, or NULL. */
+    const struct labels *names;
+    /* The samples are to be labelled, and rows may have no label yet (the held-out files; where there are
+     * none, all): then the test set's `labels` are NULL, and in the second case the training set is empty.
+     * `kind` is fixed; label=none says that there are none. */
+    bool bare;
     /* Called while reading, at most some times a second's worth of bytes; may
      * be NULL. `total` is the size of the file on disk. */
     void (*progress)(void *self, const char *path, uint64_t done, uint64_t total);

@@ -165,5 +165,7 @@ const char *dataset_class(const struct dataset *d, uint16_t class, char out[8])
     struct kind_rows k = {.scheme = LABELS_ZERO}; /* Kinds of images count from 0. */
     if (!kind_rows_parse(d->kind, "csv", &k) && !kind_rows_parse(d->kind, "libsvm", &k))
         k = (struct kind_rows){.scheme = LABELS_ZERO};
+    if (k.scheme == LABELS_NAMES && d->names == NULL)
+        k.scheme = LABELS_ZERO;
     return labels_text(&k, d->names, class, out);
 }

@@ -25,9 +25,10 @@ struct dataset
 {
     char kind[DATA_KIND_MAX]; /* Canonical. */
     struct data_shape shape;
-    size_t n;         /* Samples; at least one once open. */
-    uint16_t *labels; /* n, each < n_classes; NULL for a text. */
-    uint32_t *file;   /* n: which file each is from; NULL: all from one. */
+    size_t n; /* Samples; at least one once open. */
+    uint16_t
+        *labels; /* n, each < n_classes; NULL for a text, and of rows without (nn/data/reader.h). */
+    uint32_t *file; /* n: which file each is from; NULL: all from one. */
     uint32_t n_files;
     struct labels *names; /* The names of the classes where the kind has names
                            * (nn/data/labels.h), else NULL; owned. */
@@ -63,7 +64,8 @@ void dataset_sample(const struct dataset *d, size_t i, float *out);
 /* Labels of sample i: one, or for a text `context` of them: each byte's successor. */
 void dataset_labels(const struct dataset *d, size_t i, uint16_t *labels);
 
-/* What class `class` is called: the label or name that files of rows have for it, else its number.
+/* What class `class` is called: the label or name that files of rows have for it, else its number (where
+ * names are not known: its place among them, sorted, from 0).
  * The text is in `out` or the set's. */
 const char *dataset_class(const struct dataset *d, uint16_t class, char out[8]);
 

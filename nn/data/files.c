@@ -372,12 +372,12 @@ static int check_labels(const struct files *f, char error[DATA_ERROR_MAX])
 static int refuse_missing(const char *path, const struct data_format *format,
                           char error[DATA_ERROR_MAX])
 {
-    char key[32], keys[96];
+    char key[32], keys[96], question[DATA_QUESTION_MAX];
     data_spec_keys(format, keys);
     if (data_spec_stray(path, key))
-        file_error(error, path, "found no such file, and no option \"%s\", expected %s%s%s", key,
-                   keys, format != NULL ? " with " : "",
-                   format != NULL ? format->family->name : "");
+        file_error(error, path, "found no such file, and no option \"%s\", expected %s%s%s%s", key,
+                   keys, format != NULL ? " with " : "", format != NULL ? format->family->name : "",
+                   data_spec_question(format, key, question));
     else
         file_error(error, path, "found no such directory or file, expected one with %s data",
                    format != NULL ? format->family->name : "training");

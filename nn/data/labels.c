@@ -98,23 +98,31 @@ static int note_name(struct labels *l, const uint8_t *bytes, size_t n,
     return -EINVAL;
 }
 
-/* The hash that stands for the names in a kind: of all of them, sorted, with newlines between.
- * Sorted, so that the order of rows in a file does not change the kind. */
-static int hash_names(const struct labels *l, uint64_t *hash)
+char *labels_join(const struct labels *l)
 {
     size_t n = 0, at = 0;
     for (uint32_t i = 0; i < l->n_names; i++)
         n += strlen(l->name[i]) + 1;
     char *joined = malloc(n + 1);
-    if (joined == NULL)
-        return -ENOMEM;
-    for (uint32_t i = 0; i < l->n_names; i++) {
+    for (uint32_t i = 0; i < l->n_names && joined != NULL; i++) {
         size_t len = strlen(l->name[i]);
         memcpy(joined + at, l->name[i], len);
         joined[at + len] = '\n';
         at += len + 1;
     }
-    *hash = rng_hash(joined, n > 0 ? n - 1 : 0);
+    if (joined != NULL)
+        joined[at > 0 ? at - 1 : 0] = '\0'; /* No newline behind the last. */
+    return joined;
+}
+
+/* The hash that stands for the names in a kind: of all of them, sorted, with newlines between.
+ * Sorted, so that the order of rows in a file does not change the kind. */
+static int hash_names(const struct labels *l, uint64_t *hash)
+{
+    char *joined = labels_join(l);
+    if (joined == NULL)
+        return -ENOMEM;
+    *hash = rng_hash(joined, strlen(joined));
     free(joined);
     return 0;
 }
@@ -305,6 +313,31 @@ struct labels *labels_open(const struct kind_rows *k, const struct labels *names
             return NULL;
         }
     return l;
+}
+
+/* Whoever wrote the text may be a stranger, and the hash is no secret: names are checked as those of a
+ * file are, too. */
+struct labels *labels_split(const struct kind_rows *k, const char *text)
+{
+    struct labels *l = k->fixed && k->scheme == LABELS_NAMES ? labels_open(k, NULL, true) : NULL;
+    bool good = l != NULL;
+    uint64_t hash = 0;
+    for (const char *p = text; good && *p != '\0';) {
+        size_t n = strcspn(p, "\n");
+        const uint8_t *name = (const uint8_t *)p;
+        bool found = false;
+        uint32_t at = find_name(l, name, n, &found);
+        good = is_name(name, n) && !found && at == l->n_names && at < k->n_classes
+               && add_name(l, at, name, n) == 0;
+        p += n + (p[n] == '\n');
+    }
+    good = good && l->n_names == k->n_classes && hash_names(l, &hash) == 0 && hash == k->hash;
+    if (good) {
+        l->complete = true;
+        return l;
+    }
+    labels_close(l);
+    return NULL;
 }
 
 /* NULL is fine, as free() has it. */

@@ -52,6 +52,13 @@ __attribute__((warn_unused_result)) int labels_settle(struct labels *l, struct k
 /* The class of a label that has been noted, once settled. */
 uint16_t labels_class(const struct labels *l, const uint8_t *bytes, size_t n);
 
+/* All names, sorted, with newlines between: what their hash is of. The caller frees it; NULL: no memory. */
+char *labels_join(const struct labels *l);
+
+/* The list of a fixed kind's names from such a text. NULL where it is not the kind's (by its hash), and
+ * without memory. */
+struct labels *labels_split(const struct kind_rows *k, const char *text);
+
 /* The label that a class of a settled or fixed kind stands for, as files spell it: "+1", "7" or a
  * name; `names` is the kind's list of names, NULL where it has none. The text is in `out` or
  * borrowed from the list. */

@@ -26,8 +26,10 @@ struct pass
     const char *kind_text;
     uint32_t most;         /* The largest index there may be. */
     struct labels *labels; /* NULL: libsvm_looks(), any label and index will do. */
+    enum reader_rows rows; /* READER_MAYBE: until the first row has been seen. */
     struct dataset *d;     /* NULL in the first pass. */
     struct lines_spot spot;
+    uint64_t blank; /* The last empty line of this file; 0: none. */
     size_t n_rows, n_entries, longest;
     uint32_t largest; /* The largest index so far. */
 };
@@ -145,13 +147,35 @@ static int read_label(struct pass *s, struct piece token)
     return err < 0 ? refuse_token(s, "label", token, wanted) : 0;
 }
 
+/* A row without a label begins with an entry. One without entries, too, is an empty line, and no row of
+ * those behind it would be told by its number: so none may be. */
+static int check_bare(struct pass *s, struct piece token)
+{
+    if (s->rows == READER_MAYBE)
+        s->rows = memchr(token.p, ':', (size_t)(token.end - token.p)) != NULL ? READER_BARE
+                                                                              : READER_LABELLED;
+    if (s->rows != READER_BARE || s->blank == 0)
+        return 0;
+    return file_error(s->spot.error, s->spot.path,
+                      "line %llu: found nothing, expected index:value: a row without label and "
+                      "entries cannot be told from none",
+                      (unsigned long long)s->blank);
+}
+
 /* One line without its newline: a row, or nothing. */
 static int read_line(struct pass *s, struct piece line)
 {
+    const struct piece whole = line;
     struct piece token = next_token(&line);
-    if (token.p == token.end)
+    if (token.p == token.end) {
+        s->blank = token.p == whole.end || *token.p != '#' ? s->spot.line : s->blank;
         return 0;
-    int err = read_label(s, token);
+    }
+    int err = check_bare(s, token);
+    if (err == 0 && s->rows == READER_BARE)
+        line = whole;
+    else if (err == 0)
+        err = read_label(s, token);
     size_t start = s->n_entries;
     uint32_t before = 0;
     for (;;) {
@@ -188,6 +212,7 @@ static int read_file(struct pass *s, const struct lines_file *f, size_t *n_rows)
     size_t before = s->n_rows;
     struct piece rest = {f->bytes, f->bytes + f->n}, line;
     s->spot.path = f->path;
+    s->blank = 0;
     for (s->spot.line = 1; next_line(&rest, &line); s->spot.line++) {
         int err = read_line(s, line);
         if (err < 0)
@@ -216,7 +241,7 @@ static int read_files(struct pass *s, const struct lines_file *files, size_t n, 
 static int kind_from_rows(const struct pass *s, const struct reader *r, struct kind_rows *kind,
                           char text[DATA_KIND_MAX])
 {
-    int err = lines_settle(s->labels, kind, s->n_rows, &s->spot);
+    int err = lines_settle(s->rows == READER_BARE ? NULL : s->labels, kind, s->n_rows, &s->spot);
     if (err < 0)
         return err;
     if (!kind->fixed)
@@ -240,6 +265,10 @@ static int fill_entries(struct pass *s, struct dataset *d, const char *kind,
     err = read_files(s, files, r->n_paths, n_rows);
     assert(err == 0 && s->n_rows == n && s->n_entries == n_entries);
     d->longest = s->longest;
+    if (s->rows == READER_BARE) {
+        free(d->labels);
+        d->labels = NULL;
+    }
     if (lines_mark_files(d, n_rows, r->n_paths) == 0)
         return 0;
     dataset_close(d);
@@ -260,6 +289,7 @@ int libsvm_parse(struct dataset *d, const struct reader *r, const struct lines_f
     struct pass s = {.kind = &kind,
                      .kind_text = r->kind,
                      .most = given ? given : DATA_FEATURES_MAX,
+                     .rows = r->rows,
                      .spot = {.path = files->path, .error = error}};
     size_t *n_rows = calloc(r->n_paths, sizeof *n_rows);
     s.labels = labels_open(&kind, NULL, false);

@@ -96,7 +96,7 @@ int lines_settle(struct labels *l, struct kind_rows *kind, size_t n_rows,
                  const struct lines_spot *spot)
 {
     char why[LABELS_WHY_MAX];
-    int err = labels_settle(l, kind, why);
+    int err = l != NULL ? labels_settle(l, kind, why) : 0;
     if (err == -ENOMEM)
         return file_no_memory(spot->error, spot->path);
     if (err < 0)

@@ -49,7 +49,7 @@ __attribute__((warn_unused_result)) int lines_kind(const struct reader *r, const
                                                    char error[DATA_ERROR_MAX]);
 
 /* The first pass is over, n_rows have been read: labels_settle(), with the
- * file's name before what it says. Too many rows are refused, too. */
+ * file's name before what it says; NULL: rows have none. Too many rows are refused, too. */
 __attribute__((warn_unused_result)) int lines_settle(struct labels *l, struct kind_rows *kind,
                                                      size_t n_rows, const struct lines_spot *spot);
 

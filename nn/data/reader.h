@@ -13,6 +13,13 @@
 
 enum { READER_FILES_MAX = 4096 };
 
+/* Do rows have labels? Without them a set's `labels` are NULL. */
+enum reader_rows {
+    READER_LABELLED,
+    READER_MAYBE, /* Told by the cells of the first file (csv), or the first row (libsvm). */
+    READER_BARE
+};
+
 struct reader
 {
     const char *const *paths; /* n_paths >= 1 files. */
@@ -31,6 +38,7 @@ struct reader
     /* csv: how columns are told apart. Zeros: to be found out, here. Settled: those of the training
      * set or of a kind. NULL: all are numbers, and there are no gaps. */
     struct columns *columns;
+    enum reader_rows rows; /* csv, libsvm: of a fixed kind only, but for READER_LABELLED. */
     struct file_progress progress;
 };
 

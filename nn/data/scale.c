@@ -132,7 +132,7 @@ static size_t list_columns(const struct columns *c, bool (*which)(const struct c
 static void note_columns(const struct columns *c, char note[SCALE_NOTE_MAX])
 {
     char list[160];
-    if (columns_have_categories(c) || columns_gaps(c) > 0)
+    if (c->label != SIZE_MAX && (columns_have_categories(c) || columns_gaps(c) > 0))
         add_note(note, "the label is column %zu", c->label + 1);
     if (list_columns(c, has_categories, list) > 0)
         add_note(note, "categories in %s, an input for each: %zu inputs in all", list,
@@ -259,7 +259,7 @@ static int fit_sparse(struct scale *s, const struct dataset *train, const char *
 
 static void apply_sparse(const struct columns *c, struct dataset *d)
 {
-    for (size_t i = 0; i < d->start[d->n]; i++) {
+    for (size_t i = 0; d->n > 0 && i < d->start[d->n]; i++) {
         double x = (double)d->entry[i] / c->at[d->column[i]].scale;
         d->entry[i] = (float)fmin(fmax(x, -COLUMNS_FAR), COLUMNS_FAR);
     }

@@ -33,7 +33,8 @@ __attribute__((warn_unused_result)) int scale_open(struct scale *s, const char *
                                                    char error[DATA_ERROR_MAX]);
 void scale_close(struct scale *s);
 
-/* Both sets have been read: scale them by what the training set says, and name that in their kinds.
+/* Both sets have been read: scale them by what the training set says, and name that in their kinds. The
+ * second may be empty, zeros.
  * `path` is for sentences. What people should know of it goes to `note`, a sentence or several. 0;
  * -EINVAL with a sentence; or -ENOMEM. */
 __attribute__((warn_unused_result)) int scale_sets(struct scale *s, struct dataset *train,

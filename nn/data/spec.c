@@ -99,6 +99,16 @@ void data_spec_keys(const struct data_format *f, char list[96])
             at += (size_t)snprintf(list + at, 96 - at, "%s%s", at ? " or " : "", keys[k].name);
 }
 
+const char *data_spec_question(const struct data_format *f, const char *key,
+                               char out[DATA_QUESTION_MAX])
+{
+    struct near near = {.found = key};
+    for (enum data_key k = 0; k < DATA_KEYS; k++)
+        if (f == NULL || f->keys >> k & 1)
+            near_try(&near, keys[k].name);
+    return near_question(&near, out, DATA_QUESTION_MAX);
+}
+
 /* Bounds are not included: a share of 0 or 1 would leave one of the two sets empty. */
 static bool number_between(const char *p, double low, double high, double *v)
 {
@@ -144,13 +154,15 @@ static bool store_value(struct data_spec *s, enum data_key key, const char *valu
 /* One "key=value", n the length of its key. */
 static int parse_option(struct data_spec *s, const char *p, size_t n, char error[DATA_ERROR_MAX])
 {
-    char list[96];
+    char list[96], name[32], question[DATA_QUESTION_MAX];
     enum data_key key = find_key(p, n);
+    snprintf(name, sizeof name, "%.*s", (int)(n < 31 ? n : 31), p);
     data_spec_keys(s->format, list);
     if (key == DATA_KEYS || (s->format != NULL && !(s->format->keys >> key & 1)))
-        snprintf(error, DATA_ERROR_MAX, "found option %s, expected %s%s%s",
+        snprintf(error, DATA_ERROR_MAX, "found option %s, expected %s%s%s%s",
                  quote_bytes((const uint8_t *)p, n).text, list, s->format != NULL ? " with " : "",
-                 s->format != NULL ? s->format->family->name : "");
+                 s->format != NULL ? s->format->family->name : "",
+                 data_spec_question(s->format, name, question));
     else if (s->given >> key & 1)
         snprintf(error, DATA_ERROR_MAX, "option %s: found twice, expected once", keys[key].name);
     else if (!store_value(s, key, p + n + 1))

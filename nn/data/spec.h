@@ -45,6 +45,11 @@ bool data_spec_stray(const char *path, char key[32]);
 /* The keys a format takes (NULL: all there are), as a list for a sentence. */
 void data_spec_keys(const struct data_format *f, char list[96]);
 
+/* The end of a sentence that refuses a key: ", did you mean test?", or "". Returns out. */
+enum { DATA_QUESTION_MAX = 40 };
+const char *data_spec_question(const struct data_format *f, const char *key,
+                               char out[DATA_QUESTION_MAX]);
+
 /* The kind that a spec of the command line, or a canonical kind, stands for;
  * opens no file: "libsvm:DIR" gives the open kind "libsvm", "text:F,context=64"
  * gives "text/64", "csv/64x10/0" itself. A PATH alone is refused here. 0, or

@@ -10,8 +10,25 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The names of classes, which must be those that the run has a hash of. */
+static void read_classes(const struct options *o, const char *path,
+                         const struct safetensors_info *info, struct cmd_loaded *l)
+{
+    struct kind_rows kind;
+    const char *text = safetensors_value(info, "classes");
+    if (text == NULL)
+        return;
+    if (kind_rows_parse(sgd_values(&l->run)->data, "csv", &kind))
+        l->classes = labels_split(&kind, text);
+    if (l->classes == NULL)
+        cmd_fail(o, CMD_OK,
+                 "warning: %s: the names of its classes are not those of its run, and "
+                 "left aside",
+                 path);
+}
+
 /* The run from the file's metadata. */
-static int read_run(const struct options *o, const char *path, struct run *run)
+static int read_run(const struct options *o, const char *path, struct cmd_loaded *l)
 {
     char why[DATA_ERROR_MAX], error[RUN_ERROR_MAX];
     struct safetensors_info info;
@@ -23,8 +40,10 @@ static int read_run(const struct options *o, const char *path, struct run *run)
     if (text == NULL)
         code = cmd_fail(o, CMD_USAGE,
                         "%s: no \"run\" among its metadata: say with --model what it holds", path);
-    else if (run_from_text(run, &sgd_keys, text, strlen(text), error))
+    else if (run_from_text(&l->run, &sgd_keys, text, strlen(text), error))
         code = cmd_fail(o, CMD_USAGE, "%s: %s", path, error);
+    else
+        read_classes(o, path, &info, l);
     safetensors_info_close(&info);
     return code;
 }
@@ -83,7 +102,7 @@ int cmd_loaded_run(struct cmd_loaded *l, const struct options *o, const char *ki
     int code = read_data_spec(o, l);
     if (code != CMD_OK)
         return code;
-    return options_given(o, "model") ? make_run(o, l, kind, &l->run) : read_run(o, path, &l->run);
+    return options_given(o, "model") ? make_run(o, l, kind, &l->run) : read_run(o, path, l);
 }
 
 int cmd_loaded_data(struct cmd_loaded *l, const struct options *o)
@@ -103,6 +122,8 @@ int cmd_loaded_data(struct cmd_loaded *l, const struct options *o)
         .spec = given ? given : sgd_values(&l->run)->data,
         .kind = data_kind_fixed(sgd_values(&l->run)->data) ? sgd_values(&l->run)->data : NULL,
         .seed = l->run.seed,
+        .names = l->classes,
+        .bare = l->bare && data_kind_fixed(sgd_values(&l->run)->data),
         .progress = cmd_progress_read,
         .self = &reading};
     int err = data_open(&l->data, &request, error);
@@ -153,6 +174,7 @@ void cmd_loaded_close(struct cmd_loaded *l)
 {
     if (l->has_data)
         data_close(&l->data);
+    labels_close(l->classes);
     model_close(&l->model);
     free(l->x);
 }

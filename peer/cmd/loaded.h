@@ -15,6 +15,7 @@
 #define PEER_CMD_LOADED_H
 
 #include "nn/data/data.h"
+#include "nn/data/labels.h"
 #include "nn/models/model.h"
 #include "peer/cmd/cmd.h"
 
@@ -41,6 +42,8 @@ struct cmd_loaded
 {
     struct run run;
     char data_spec[RUN_VALUE_MAX]; /* --data says this, with its kind; "": it was not given. */
+    bool bare; /* Set by the caller: rows may be without labels (struct data_request). */
+    struct labels *classes; /* Their names, where the file has them; else NULL. */
     struct data data;
     bool has_data;
     struct model model;

@@ -13,13 +13,13 @@
 #include "peer/cmd/duration.h"
 #include "peer/cmd/events.h"
 #include "peer/cmd/files.h"
+#include "peer/cmd/local_check.h"
 #include "peer/cmd/local_result.h"
 #include "peer/cmd/monitor.h"
 #include "peer/cmd/out.h"
 #include "peer/cmd/peers.h"
 #include "peer/cmd/scratch.h"
-#include "peer/cmd/training.h"
-#include "peer/sgd/sgd_keys.h"
+#include "peer/cmd/sweep.h"
 #include "peer/uv/cluster.h"
 #include "peer/uv/spare.h"
 #include "peer/uv/twice.h"
@@ -62,6 +62,7 @@ const struct option_row cmd_local_rows[] = {
     CMD_ROW_WORKER_LIMIT,
     CMD_ROW_METRICS,
     CMD_ROW_TENSORBOARD,
+    GRID_ROWS,
     {.name = "json", .kind = OPTION_FLAG,
      .help = "close with one JSON object on stdout: verdict, accuracy_min, accuracy_max, drift and relative_drift (exact), "
              "rounds, settle_rounds, seconds, bytes_sent, bytes_received (at the sockets), run, and peers: the same of each"},
@@ -77,7 +78,6 @@ struct local
     struct cmd_out dir;     /* What --out names. */
     bool again[PEERS_MAX];  /* Those that had finished, though the run had not. */
     struct run_flags flags; /* With min-peers. */
-    struct cmd_training training;
     uv_loop_t loop;
     struct uv_cluster cluster;
     uv_signal_t on_int, on_term, on_hup;
@@ -86,7 +86,6 @@ struct local
     uint64_t over_ns, wait_ms; /* The run ended for the first of them then; 0: for none yet. */
     struct cmd_local_result result;
     struct cmd_progress progress;
-    struct cmd_progress_reading reading;
     uint64_t begin_ns;
     uint32_t n_ended;
     bool interrupted, bad_input, begun;
@@ -377,50 +376,20 @@ static void spawn_all(struct local *l)
 
 /* ---- Before ----------------------------------------------------------- */
 
-/* What can be found wrong here is said once, not by every child. */
 static int check(struct local *l)
 {
-    char error[RUN_ERROR_MAX];
-    const char *data = options_given(l->o, "data") ? options_text(l->o, "data") : NULL;
-    int code = cmd_peers_flags(l->o, l->n, &l->flags);
-    code = code == CMD_OK ? cmd_monitor_check(l->o, l->n) : code;
-    code = code == CMD_OK ? cmd_events_check(l->o) : code;
-    if (code != CMD_OK)
-        return code;
-    cmd_peers_crowd(l->o, l->n);
-    struct run *run = &l->result.run;
-    struct run_flags filled = l->flags;
-    char shard[32] = "auto";
-    if (strcmp(options_text(l->o, "shard"), "split") == 0)
-        snprintf(shard, sizeof shard, "1/%u", (unsigned)l->n);
-    int err = cmd_training_init(&l->training, data, shard, "peer-0", error);
-    l->reading.out = stderr;
-    l->training.reading = &l->reading;
-    l->training.init_path = options_text(l->o, "init");
-    if (err == 0)
-        err = cmd_training_fix(&l->training, &filled, options_real(l->o, "epochs"), run, error);
-    if (err == 0 && data)
-        err = cmd_training_data(&l->training, sgd_values(run)->data, run->seed, error);
-    if (err == 0)
-        err = cmd_training_model(&l->result.model, run, error);
-    cmd_training_close(&l->training);
-    return err < 0 ? cmd_fail(l->o, cmd_exit_of(err), "%s", error) : CMD_OK;
+    return cmd_local_check(l->o, &l->flags, &l->result.run, &l->result.model);
 }
 
-/* Flags that are no keys of the run, and without which its files would be others. */
 static int look(struct local *l)
 {
     const char *given = options_text(l->o, "out");
-    const struct owner_flag flags[] = {{"peers", options_text(l->o, "peers")},
-                                       {"shard", options_text(l->o, "shard")},
-                                       {"data", options_text(l->o, "data")},
-                                       {NULL, NULL}};
     if (given == NULL)
         return CMD_OK;
     if (strlen(given) + WIRE_NAME_MAX + 32 >= sizeof l->out)
         return cmd_fail(l->o, CMD_USAGE, "--out: the path is too long");
     strcpy(l->out, given);
-    return cmd_out_look(&l->dir, l->o, l->out, flags, &l->result.run);
+    return cmd_local_look(l->o, &l->dir, l->out, &l->result.run);
 }
 
 static int make_out(struct local *l)
@@ -579,6 +548,8 @@ int cmd_local(const struct options *o)
     static struct local l; /* Large, and one a process. */
     static int (*const steps[])(struct local *) = {check,         look,     find_program, make_out,
                                                    look_at_peers, make_key, open_cluster, train};
+    if (grid_asked(o))
+        return cmd_sweep(o, &cmd_local_sweep);
     l.o = o;
     l.n = (uint32_t)options_uint(o, "peers");
     signal(SIGPIPE, SIG_IGN);

@@ -351,6 +351,7 @@ static json_t *closing_object(const struct cmd_local_result *r, const struct tot
     json_object_set_new(j, "out", json_string(r->out));
     json_object_set_new(j, "run", run_object(&r->run));
     json_object_set_new(j, "interrupted", json_boolean(interrupted));
+    json_object_set_new(j, "resumes_at", json_null());
     json_object_set_new(j, "peers", peers);
     return j;
 }

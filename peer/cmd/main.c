@@ -32,8 +32,9 @@ static const struct command commands[] = {
     {.name = "local",
      .usage = "[--peers N] [options]",
      .summary = "train with several peers on this machine",
-     .notes = "example:\n"
-              "  hearsay local --peers 8 --topology ring --compress topk:0.01 --data mnist:DIR\n",
+     .notes = "examples:\n"
+              "  hearsay local --peers 8 --topology ring --compress topk:0.01 --data mnist:DIR\n"
+              "  hearsay local --peers 4 --sweep lr=0.01,0.03,0.1 --seeds 3 --out sweep\n",
      .rows = cmd_local_rows,
      .takes_run_flags = true,
      .trainer = &sgd_keys,
@@ -154,7 +155,7 @@ static const struct command commands[] = {
      .summary = "write the labels that a saved model gives to samples",
      .notes = "examples:\n"
               "  hearsay predict out/peer-0/model.safetensors --data mnist:DIR --out labels.csv\n"
-              "  hearsay predict model.safetensors --data csv:old.csv,test=new.csv\n",
+              "  hearsay predict model.safetensors --data csv:new.csv --probabilities\n",
      .rows = cmd_predict_rows,
      .stray = "data",
      .run = cmd_predict},

@@ -202,6 +202,7 @@ static int take_name(struct peer *p)
     p->report.name = p->name;
     p->report.out = p->out;
     p->report.dir = &p->dir;
+    p->report.training = &p->training;
     return CMD_OK;
 }
 

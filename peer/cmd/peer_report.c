@@ -10,6 +10,7 @@
 #include "peer/cmd/closing.h"
 #include "peer/cmd/files.h"
 #include "peer/cmd/monitor.h"
+#include "peer/cmd/training.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -134,7 +135,7 @@ bool cmd_peer_report_store(void *self, const struct node *n)
         snprintf(r->why, sizeof r->why, "--out %.200s: %s", r->out, strerror(-err));
     } else {
         cmd_reserve_release(&r->reserve);
-        err = cmd_write_model(path, n, r->name, r->why);
+        err = cmd_write_model(path, n, r->name, cmd_training_classes(r->training), r->why);
         cmd_reserve_again(&r->reserve, r->out); /* It may be written more than once. */
     }
     r->stored |= err > 0;
@@ -152,7 +153,7 @@ bool cmd_peer_report_store_handed(void *self, const struct node *n)
     if (r->unstored)
         return false;
     claim(r);
-    int err = cmd_write_handed(path, r->out, n, why);
+    int err = cmd_write_handed(path, r->out, n, cmd_training_classes(r->training), why);
     if (err < 0)
         note(r, NOTE_WARNING, "another peer's model cannot be stored: %s", why);
     else

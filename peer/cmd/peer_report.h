@@ -49,8 +49,9 @@ struct cmd_peer_report
     bool unstored;       /* The last try to store it failed: it is in memory only. */
     char why[DATA_ERROR_MAX]; /* Why that is so. */
     struct retry retry;
-    int64_t patience_us;         /* For so long. */
-    struct cmd_monitor *monitor; /* Rounds are told to it, too. */
+    int64_t patience_us;                 /* For so long. */
+    struct cmd_monitor *monitor;         /* Rounds are told to it, too. */
+    const struct cmd_training *training; /* Knows what classes are called. */
 };
 
 /* The names of the files under --out; NULL ends. */

@@ -1,9 +1,10 @@
 /* peer/cmd/predict.c -- `hearsay predict MODEL --data SPEC`: a label for each sample, as CSV.
  *
- *   index,label,probability
+ *   index,label,probability           with --probabilities also, for each class: p_Iris setosa,...
  *   0,Iris setosa,0.998211
  *
- * Samples are those that `hearsay eval` evaluates on, in their order.
+ * Samples are those that `hearsay eval` evaluates on, in their order; of a table of rows that have no
+ * label yet, all of them.
  */
 #include "nn/files/replace.h"
 #include "peer/cmd/answers.h"
@@ -21,8 +22,9 @@
 const struct option_row cmd_predict_rows[] = {
     CMD_ROW_MODEL_FILE,
     {.name = "data", .kind = OPTION_TEXT, .arg = "SPEC",
-     .help = "whose held-out samples get labels, such as csv:FILE,test=FILE; must be of the run's kind "
-             "(default: glyphs for a run on glyphs)"},
+     .help = "whose held-out samples get labels, such as csv:FILE,test=FILE; of a csv or libsvm file whose rows "
+             "have no label, all rows. Must be of the run's kind (default: glyphs for a run on glyphs)"},
+    {.name = "probabilities", .kind = OPTION_FLAG, .help = "write those of all classes, too, a column for each"},
     {.name = "out", .kind = OPTION_TEXT, .arg = "FILE", .help = "where to write the labels; default: stdout"},
     CMD_ROW_MODEL_SPEC,
     CMD_ROW_MODEL_NORM,
@@ -37,6 +39,7 @@ struct prediction
     char *text; /* ... memory, on its way to --out. */
     size_t n_text;
     uint64_t right; /* Samples whose label is the data's. */
+    bool all;       /* --probabilities. */
 };
 
 /* A name with what CSV takes for its own stands in quotes (RFC 4180). */
@@ -76,15 +79,32 @@ static int take(void *self, size_t at, uint32_t n, const float *logits)
     for (uint32_t i = 0; i < n; i++) {
         char number[8];
         double probability;
-        int class = decide(logits + (size_t)i * n_classes, n_classes, &probability);
+        const float *of = logits + (size_t)i * n_classes;
+        int class = decide(of, n_classes, &probability);
         if (class < 0)
             return class;
         fprintf(p->to, "%zu,", at + i);
         put_cell(p->to, dataset_class(set, (uint16_t) class, number));
-        fprintf(p->to, ",%.6g\n", probability);
-        p->right += set->labels[at + i] == class;
+        fprintf(p->to, ",%.6g", probability);
+        for (uint32_t c = 0; c < n_classes && p->all; c++)
+            fprintf(p->to, ",%.6g", probability * exp((double)of[c] - (double)of[class]));
+        putc('\n', p->to);
+        p->right += set->labels != NULL && set->labels[at + i] == class;
     }
     return ferror(p->to) ? -EIO : 0;
+}
+
+static void put_header(struct prediction *p)
+{
+    fputs("index,label,probability", p->to);
+    for (uint32_t c = 0; c < p->loaded.model.n_classes && p->all; c++) {
+        char number[8], name[LABELS_NAME_MAX + 8];
+        snprintf(name, sizeof name, "p_%s",
+                 dataset_class(&p->loaded.data.test, (uint16_t)c, number));
+        putc(',', p->to);
+        put_cell(p->to, name);
+    }
+    putc('\n', p->to);
 }
 
 static int predict(struct prediction *p, const struct options *o)
@@ -94,7 +114,7 @@ static int predict(struct prediction *p, const struct options *o)
                                   .set = &p->loaded.data.test,
                                   .take = take,
                                   .self = p};
-    fputs("index,label,probability\n", p->to);
+    put_header(p);
     int err = cmd_answers(&answers);
     if (err == -EDOM)
         return cmd_fail(o, CMD_FAILED, "%s: the model's answers are not finite",
@@ -125,13 +145,27 @@ static void say(const struct prediction *p)
 {
     char percent[CMD_PROGRESS_TEXT];
     size_t n = p->loaded.data.test.n;
+    struct kind_rows kind;
+    if (p->loaded.data.test.names == NULL && kind_rows_parse(p->loaded.data.test.kind, "csv", &kind)
+        && kind.scheme == LABELS_NAMES)
+        fputs("the model file does not say what its classes are called: they are numbers, by the "
+              "order "
+              "of their names\n",
+              stderr);
+    if (p->loaded.data.test.labels == NULL) {
+        fprintf(stderr, "%zu samples of %s, without labels\n", n,
+                kind_brief(p->loaded.data.test.kind).text);
+        return;
+    }
     fprintf(stderr, "%zu samples of %s, %" PRIu64 " labels as in the data: accuracy %s\n", n,
-            p->loaded.data.test.kind, p->right,
+            kind_brief(p->loaded.data.test.kind).text, p->right,
             cmd_progress_percent(percent, (double)p->right / (double)n));
 }
 
 static int prepare(struct prediction *p, const struct options *o)
 {
+    p->loaded.bare = true;
+    p->all = options_flag(o, "probabilities");
     int code = cmd_loaded_run(&p->loaded, o, NULL);
     code = code ? code : cmd_loaded_data(&p->loaded, o);
     if (code == CMD_OK && p->loaded.data.test.shape.form == DATA_TEXT)

@@ -206,9 +206,41 @@ static int write_all_events(const struct reports *r)
 
 /* ---- The command. ---- */
 
-/* Runs of one name get numbers, so that each has a name of its own. */
+static bool is_alone(const struct report_run *run, size_t n, size_t i)
+{
+    size_t k = 0;
+    while (k < n && (k == i || strcmp(run[k].label, run[i].label) != 0))
+        k++;
+    return k == n;
+}
+
+/* "lr=0.01-seed-1" of OUT/lr=0.01/seed-1. */
+static void name_by_parent(const struct report_run *run, char label[REPORT_NAME_MAX])
+{
+    char *real = realpath(run->path, NULL), *slash = real != NULL ? strrchr(real, '/') : NULL;
+    if (slash != NULL && slash != real) {
+        *slash = '\0';
+        snprintf(label, REPORT_NAME_MAX, "%.120s-%.120s", file_base_name(real), slash + 1);
+    } else {
+        snprintf(label, REPORT_NAME_MAX, "%s", run->label);
+    }
+    free(real);
+}
+
+/* Runs of one name, as those of a sweep have, get their parent's in front; and where that is the same, too,
+ * numbers, so that each has a name of its own. */
 static void tell_apart(struct report_run *run, size_t n)
 {
+    bool shared[OPTIONS_OPERANDS_MAX];
+    for (size_t i = 0; i < n; i++)
+        shared[i] = !is_alone(run, n, i);
+    for (size_t i = 0; i < n; i++) {
+        char label[REPORT_NAME_MAX];
+        if (shared[i]) {
+            name_by_parent(&run[i], label);
+            memcpy(run[i].label, label, sizeof label);
+        }
+    }
     for (size_t i = 1; i < n; i++) {
         char label[REPORT_NAME_MAX];
         snprintf(label, sizeof label, "%s", run[i].label);

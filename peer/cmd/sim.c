@@ -225,7 +225,8 @@ static int write_model(struct simulation *s, uint32_t i)
     int err = cmd_path(path, s->files[i].dir, CMD_SIM_MODEL);
     if (err < 0)
         return cmd_fail(s->o, CMD_FAILED, "--out %s: %s", s->out, strerror(-err));
-    err = cmd_write_model(path, sim_node(s->world, i), name, why);
+    err =
+        cmd_write_model(path, sim_node(s->world, i), name, cmd_training_classes(&s->peers[i]), why);
     s->files[i].has_model = err > 0;
     return err < 0 ? cmd_fail(s->o, CMD_FAILED, "%s", why) : CMD_OK;
 }

@@ -154,6 +154,7 @@ static json_t *closing_object(const struct simulation *s, const struct result *r
         return NULL;
     cmd_closing_put(&r->estimated, j);
     json_object_set_new(j, "interrupted", json_boolean(interrupted));
+    json_object_set_new(j, "resumes_at", json_null()); /* It begins again. */
     return j;
 }
 

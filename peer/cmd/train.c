@@ -9,10 +9,14 @@
  */
 #include "peer/cmd/train.h"
 
+#include "nn/math/number.h"
+#include "peer/cmd/duration.h"
 #include "peer/cmd/files.h"
 #include "peer/cmd/stop.h"
+#include "peer/cmd/sweep.h"
 #include "peer/sgd/sgd_keys.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <math.h>
 #include <signal.h>
@@ -40,10 +44,13 @@ const struct option_row cmd_train_rows[] = {
     {.name = "patience", .kind = OPTION_REAL, .arg = "SECONDS", .fallback = "600", .min = 0, .max = 1e9,
      .help = "a model that the disk does not take stays in memory, and is tried again for so long"},
     CMD_ROW_TENSORBOARD,
+    GRID_ROWS,
     {.name = "json", .kind = OPTION_FLAG, .help = "close with one JSON object on stdout"},
     {.name = NULL},
 };
 /* clang-format on */
+
+static struct cmd_train only; /* It is large, and a process has one. */
 
 const char *const cmd_train_keys[] = {
     "model", "norm",         "init",   "data",     "augment", "seed",     "rounds",
@@ -308,19 +315,45 @@ static int run_all(struct cmd_train *t)
     return code == CMD_OK ? told : code;
 }
 
+/* ---- Of a sweep ------------------------------------------------------- */
+
+static int check_swept(const struct options *o)
+{
+    int64_t us;
+    only.o = o;
+    int code = cmd_duration(o, "checkpoint", &us);
+    code = code == CMD_OK ? fix_run(&only) : code;
+    return code == CMD_OK ? make_trainer(&only) : code;
+}
+
+static int look_swept(const struct options *o, bool *finished)
+{
+    only.o = o;
+    only.dir = (struct cmd_out){0};
+    if (!number_whole(options_text(o, "seed"), &only.run.seed))
+        assert(false && "a seed that is no number");
+    int code = look(&only);
+    *finished = only.dir.finished;
+    return code;
+}
+
+static const struct cmd_sweep_face swept = {
+    .check = check_swept, .look = look_swept, .accuracy = "test_accuracy", .seconds = "seconds"};
+
 int cmd_train(const struct options *o)
 {
-    static struct cmd_train t; /* It is large, and a process has one. */
-    t.o = o;
+    if (grid_asked(o))
+        return cmd_sweep(o, &swept);
+    only.o = o;
     cmd_stop_catch();
     signal(SIGPIPE, SIG_IGN);
-    int code = run_all(&t);
-    cmd_lines_close(&t.lines);
-    cmd_events_close(&t.events);
-    cmd_train_keep_close(&t, t.over);
-    cmd_out_close(&t.dir);
-    free(t.x);
-    rollback_close(&t.rollback);
-    cmd_training_close(&t.training);
+    int code = run_all(&only);
+    cmd_lines_close(&only.lines);
+    cmd_events_close(&only.events);
+    cmd_train_keep_close(&only, only.over);
+    cmd_out_close(&only.dir);
+    free(only.x);
+    rollback_close(&only.rollback);
+    cmd_training_close(&only.training);
     return code;
 }

@@ -186,7 +186,8 @@ static int write_model(struct cmd_train *t, char why[DATA_ERROR_MAX])
                           .n_segments = t->trainer.n_segments,
                           .run = &t->run,
                           .round = t->diverged[0] != '\0' ? t->rollback.round : t->round,
-                          .name = "peer-0"};
+                          .name = "peer-0",
+                          .classes = cmd_training_classes(&t->training)};
     int err = cmd_path(path, t->out, "model.safetensors");
     if (err < 0) {
         snprintf(why, DATA_ERROR_MAX, "--out %.200s: %s", t->out, strerror(-err));

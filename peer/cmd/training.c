@@ -148,6 +148,12 @@ static int out_of_memory(const char *what, char error[RUN_ERROR_MAX])
     return -ENOMEM;
 }
 
+const struct labels *cmd_training_classes(const struct cmd_training *t)
+{
+    const struct cmd_training *of = t->of != NULL ? t->of : t;
+    return of->has_data ? of->data.train.names : NULL;
+}
+
 const char *cmd_training_why(int err, const char *why)
 {
     return err == -ENOMEM   ? "out of memory for the trainer"

@@ -82,6 +82,9 @@ __attribute__((warn_unused_result)) int cmd_training_fix(struct cmd_training *t,
 __attribute__((warn_unused_result)) int cmd_training_model(struct model *m, const struct run *run,
                                                            char error[RUN_ERROR_MAX]);
 
+/* The names of its classes, once its data are read, where they have such; else NULL. */
+const struct labels *cmd_training_classes(const struct cmd_training *t);
+
 /* Why sgd_trainer_init() failed: it has a sentence of its own for bad input alone. */
 const char *cmd_training_why(int err, const char *why);
 

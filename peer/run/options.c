@@ -224,6 +224,20 @@ static int take_run_flag(struct options *o, const char *name, const char **text,
     return -EINVAL;
 }
 
+/* One more of a row that takes many. The row's own is the first. */
+static int keep_one_of_many(struct options *o, struct option_value *v,
+                            char error[OPTIONS_ERROR_MAX])
+{
+    if (o->n_operands == OPTIONS_OPERANDS_MAX) {
+        snprintf(error, OPTIONS_ERROR_MAX, "more than %d of %s", OPTIONS_OPERANDS_MAX,
+                 v->row->kind == OPTION_OPERAND ? v->row->arg : v->row->name);
+        return -EINVAL;
+    }
+    o->operand[o->n_operands++] = v->text;
+    v->text = o->operand[0];
+    return 0;
+}
+
 /* A value was given: check it, and keep it with where it came from. */
 static int take_value(struct options *o, struct option_value *v, const char *text,
                       enum option_source source, char error[OPTIONS_ERROR_MAX])
@@ -246,7 +260,7 @@ static int take_value(struct options *o, struct option_value *v, const char *tex
     }
     v->text = text;
     v->source = source;
-    return 0;
+    return v->row->many ? keep_one_of_many(o, v, error) : 0;
 }
 
 /* ---- The command line. ---- */
@@ -312,30 +326,13 @@ static void refused(const struct options *o, int answer, int which, const char *
         unknown_flag(o, element, error);
 }
 
-/* One more of a row that takes many. Its value is the first. */
-static int take_one_of_many(struct options *o, struct option_value *v, const char *text,
-                            char error[OPTIONS_ERROR_MAX])
-{
-    if (o->n_operands == OPTIONS_OPERANDS_MAX) {
-        snprintf(error, OPTIONS_ERROR_MAX, "more than %d of %s", OPTIONS_OPERANDS_MAX, v->row->arg);
-        return -EINVAL;
-    }
-    int err = take_value(o, v, text, OPTION_COMMAND_LINE, error);
-    if (err == 0)
-        o->operand[o->n_operands++] = text;
-    v->text = o->operand[0];
-    return err;
-}
-
 /* Operands go to the OPERAND rows in their order, one each; what is left to the row that takes
  * many. */
 static int take_operand(struct options *o, const char *text, char error[OPTIONS_ERROR_MAX])
 {
     for (uint32_t i = 0; i < o->n; i++) {
         struct option_value *v = &o->values[i];
-        if (v->row->kind == OPTION_OPERAND && v->row->many)
-            return take_one_of_many(o, v, text, error);
-        if (v->row->kind == OPTION_OPERAND && v->source != OPTION_COMMAND_LINE)
+        if (v->row->kind == OPTION_OPERAND && (v->row->many || v->source != OPTION_COMMAND_LINE))
             return take_value(o, v, text, OPTION_COMMAND_LINE, error);
     }
     const char *stray = o->command->stray;

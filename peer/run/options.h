@@ -12,8 +12,8 @@
  *
  * Syntax is getopt_long's: `--name value`, `--name=value`, `-n value`, `--`.
  * Names are never abbreviated, so that adding an option breaks no script. An
- * option given twice takes its last value; an empty environment variable is
- * one that is not set. Pure but for getopt's own globals: the environment and
+ * option given twice takes its last value, but for one that takes many; an empty
+ * environment variable is one that is not set. Pure but for getopt's own globals: the environment and
  * files come through functions, texts go to the caller's buffers.
  */
 #ifndef PEER_RUN_OPTIONS_H
@@ -26,12 +26,12 @@
 #include <stdint.h>
 
 enum {
-    OPTIONS_MAX = 80,          /* Rows of one command, the run's included. */
-    OPTIONS_EXPANDED_MAX = 2,  /* Values that `expand` may replace. */
-    OPTIONS_OPERANDS_MAX = 32, /* Operands of a row that takes many. */
-    OPTIONS_ERROR_MAX = 512,   /* Bytes of an error's text. */
-    OPTIONS_HELP_MAX = 32768,  /* Bytes of a help text. */
-    OPTIONS_FILE_MAX = 32768   /* Bytes of a --config, with the NUL. */
+    OPTIONS_MAX = 80,           /* Rows of one command, the run's included. */
+    OPTIONS_EXPANDED_MAX = 2,   /* Values that `expand` may replace. */
+    OPTIONS_OPERANDS_MAX = 256, /* Values of a row that takes many. */
+    OPTIONS_ERROR_MAX = 512,    /* Bytes of an error's text. */
+    OPTIONS_HELP_MAX = 32768,   /* Bytes of a help text. */
+    OPTIONS_FILE_MAX = 32768    /* Bytes of a --config, with the NUL. */
 };
 
 enum option_kind {
@@ -54,7 +54,8 @@ struct option_row
     double min, max;      /* UINT and REAL; max <= min: from min up to any value. */
     bool required;        /* Must be given (or set in the environment). */
     const char *rival;    /* The option of which this takes the place: not both; or NULL. */
-    bool many;            /* An OPERAND: it takes all that are left (options_operands()). */
+    bool many; /* An OPERAND: it takes all that are left; a TEXT: each that is given. Only one
+                           * row of a command (options_operands()). */
 };
 
 struct options;
@@ -174,7 +175,7 @@ const char *options_text(const struct options *o, const char *name);
 uint64_t options_uint(const struct options *o, const char *name);
 double options_real(const struct options *o, const char *name);
 bool options_flag(const struct options *o, const char *name);
-/* All operands of the row that takes many, in their order; borrowed. Returns how many. */
+/* All values of the row that takes many, in their order; borrowed. Returns how many. */
 uint32_t options_operands(const struct options *o, const char *const **operands);
 /* By the command line, the environment or the file, not by the fallback. */
 bool options_given(const struct options *o, const char *name);

@@ -134,6 +134,15 @@ static void put_text(struct page *p, const char *text)
         put(p, *text);
 }
 
+static void put_escaped(struct page *p, const char *text)
+{
+    for (; *text != '\0'; text++) {
+        if (*text == '"' || *text == '\\')
+            put(p, '\\');
+        put(p, *text);
+    }
+}
+
 /* TOML has numbers and truths without quotes, and nothing else. A number that is not in its shortest
  * spelling ("007") may be a name. */
 static void put_value(struct page *p, const struct option_value *v)
@@ -150,13 +159,20 @@ static void put_value(struct page *p, const struct option_value *v)
     }
     if (!bare)
         put(p, '"');
-    for (const char *c = v->text; *c != '\0'; c++) {
-        if (*c == '"' || *c == '\\')
-            put(p, '\\');
-        put(p, *c);
-    }
+    put_escaped(p, v->text);
     if (!bare)
         put(p, '"');
+}
+
+/* All values of a row that takes many, with blanks between: as one, they are taken apart again. */
+static void put_many(struct page *p, const struct options *o)
+{
+    put(p, '"');
+    for (uint32_t i = 0; i < o->n_operands; i++) {
+        put_text(p, i > 0 ? " " : "");
+        put_escaped(p, o->operand[i]);
+    }
+    put(p, '"');
 }
 
 static bool is_shared(const struct option_row *row)
@@ -184,7 +200,10 @@ size_t options_config_text(const struct options *o, char *out, size_t cap)
         put_text(&p, v->source == OPTION_DEFAULT ? "# " : "");
         put_text(&p, v->row->name);
         put_text(&p, " = ");
-        put_value(&p, v);
+        if (v->row->many)
+            put_many(&p, o);
+        else
+            put_value(&p, v);
         put(&p, '\n');
     }
     if (cap > 0)

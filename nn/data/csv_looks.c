@@ -1,0 +1,57 @@
+/* nn/data/csv_looks.c -- does a file begin like a table? */
+#include "nn/data/cells.h"
+
+enum { LOOK_RECORDS = 32 /* It looks at so many. */ };
+
+/* The bytes are a file's beginning, cut off somewhere: leave out its last line, which may be
+ * cut, or where there is but one line, its last cell. */
+static void cut_partial(struct cells *c)
+{
+    const uint8_t *end = c->end;
+    while (end > c->p && end[-1] != '\n')
+        end--;
+    if (end == c->p)
+        for (end = c->end; end > c->p && end[-1] != c->separator; end--)
+            ;
+    c->end = end > c->p ? end - 1 : end;
+}
+
+/* All cells are numbers (or missing) but those of one column, *odd. False where
+ * two are not. The header may be all words. */
+static bool looks_row(struct cells *c, bool first, size_t *n, size_t *odd)
+{
+    struct cells_cell cell = {.more = true};
+    size_t i = 0;
+    for (; cell.more; i++) {
+        if (cells_next(c, &cell) < 0)
+            return false;
+        if (first || cell.n == 0 || cells_number(&cell) || i == *odd)
+            continue;
+        if (*odd != SIZE_MAX)
+            return false;
+        *odd = i;
+    }
+    bool same = first || i == *n;
+    *n = i;
+    return same && i >= 2;
+}
+
+/* A table is what has as many cells in each record and numbers in all columns but one; the
+ * header is not held against it. */
+bool csv_looks(const uint8_t *bytes, size_t n, bool whole)
+{
+    char error[DATA_ERROR_MAX];
+    const struct lines_file f = {.path = "", .bytes = bytes, .n = n};
+    struct cells c = cells_open(&f, error);
+    if (!cells_record(&c))
+        return false;
+    c.separator = cells_separator(&c);
+    if (!whole)
+        cut_partial(&c);
+    struct cells begin = c;
+    size_t n_cells = 0, odd = SIZE_MAX, n_records = 0;
+    for (; n_records < LOOK_RECORDS && cells_record(&c); n_records++)
+        if (!looks_row(&c, n_records == 0, &n_cells, &odd))
+            return false;
+    return n_records > 1 || (n_records == 1 && looks_row(&begin, false, &n_cells, &odd));
+}

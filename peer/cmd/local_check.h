@@ -1,0 +1,22 @@
+/* peer/cmd/local_check.h -- what can be found wrong with a run of `hearsay local` before it begins.
+ *
+ * It is said once, and not by every child; and of a sweep before its first run. */
+#ifndef PEER_CMD_LOCAL_CHECK_H
+#define PEER_CMD_LOCAL_CHECK_H
+
+#include "nn/models/model.h"
+#include "peer/cmd/out.h"
+#include "peer/cmd/sweep.h"
+
+/* Flags, data and model against each other. CMD_OK, and *flags are those of the peers (with --min-peers),
+ * *run is fixed, and *model is to be closed; else an exit code, with a line on stderr. */
+int cmd_local_check(const struct options *o, struct run_flags *flags, struct run *run,
+                    struct model *model);
+
+/* Whose is the directory `out`, which is borrowed? As cmd_out_look(). */
+int cmd_local_look(const struct options *o, struct cmd_out *dir, const char *out,
+                   const struct run *run);
+
+extern const struct cmd_sweep_face cmd_local_sweep;
+
+#endif

@@ -1,0 +1,101 @@
+"""tests/e2e/fields.py -- every field of --json that peer/README.md names of a command is in what the command prints.
+
+    fields.py README COMMAND FILE...     FILE has one JSON object, or one a line
+
+Prints the fields that are in none of the files, and exits with 1 where there is one; with 2 where the page
+names none at all of the command.
+"""
+import json
+import re
+import sys
+
+
+def section(text, title):
+    """The text below a heading of two hashes."""
+    return re.search(r"^## %s$(.*?)^## " % re.escape(title), text, re.M | re.S).group(1)
+
+
+def outside(text):
+    """Without what stands in parentheses, but for lists of fields: it is values and words for people."""
+    depth, kept, out = 0, [], []
+    for i, c in enumerate(text):
+        if c == "(":
+            kept.append(not out[-1:] or text[i + 1:].startswith(("a list of", "the canonical text) of")))
+        if all(kept):
+            out.append(c)
+        if c == ")" and kept:
+            kept.pop()
+    return "".join(out)
+
+
+def names(text):
+    return set(re.findall(r"`([a-z][a-z0-9_]*(?:_[a-z0-9-]+)?)`", outside(text)))
+
+
+def rows(text):
+    """First and second cells of all tables."""
+    return re.findall(r"^\| (.*?) \| (.*) \|$", text, re.M)
+
+
+def table_fields(text, command):
+    """The first column of a table of fields; a row that begins with `local` only is of that command."""
+    found = set()
+    for first, about in rows(text):
+        only = re.match(r"`(local|sim)` only", about)
+        if not only or only.group(1) == command:
+            found |= names(first)
+    return found
+
+
+def wanted(page, command):
+    part = section(page, "JSON")
+    if command in ("local", "sim"):
+        fields = table_fields(part.split("close with one object:")[1].split("With `--sweep`")[0], command)
+        peers = part.split("A peer of `local` has")[1].split("```")[0]
+        of_local, of_sim = peers.split("A peer of `sim` has")
+        fields |= names(of_local) if command == "local" else names(of_sim) - {"metrics"}
+        return fields
+    if command == "sweep":
+        return names(part.split("With `--sweep` or `--seeds` it is")[1].split("A peer of `local` has")[0])
+    if command == "peer":
+        files = page.split("### What is in them")[1].split("### Reports")[0]
+        return table_fields(files.split("**`summary.json`**")[0], command) | table_fields(files.split("**`summary.json`**")[1], command)
+    for first, about in rows(part):
+        if first == "`%s`" % command:
+            return names(about)
+    return set()
+
+
+def keys(value, found):
+    if isinstance(value, dict):
+        found |= set(value)
+        for v in value.values():
+            keys(v, found)
+    if isinstance(value, list):
+        for v in value:
+            keys(v, found)
+
+
+def main():
+    page, command, files = open(sys.argv[1]).read(), sys.argv[2], sys.argv[3:]
+    # Names of commands, of files, and of values that stand outside of parentheses.
+    fields = wanted(page, command) - {"local", "sim", "train", "auto", "summary", "reduce"}
+    found = set()
+    for name in files:
+        text = open(name).read()
+        try:
+            keys(json.loads(text), found)
+        except ValueError:
+            for line in text.splitlines():
+                keys(json.loads(line), found)
+    missing = sorted(fields - found)
+    if len(fields) < 5:
+        print("the page names only %s of %s" % (sorted(fields), command))
+        return 2
+    for field in missing:
+        print("%s --json has no %s" % (command, field))
+    print("# %s: %d fields" % (command, len(fields)))
+    return 1 if missing else 0
+
+
+sys.exit(main())
