@@ -103,6 +103,12 @@ struct cast
     float *x[PEERS], *said[PEERS];
 };
 
+/* How far a peer's model is from the mean in one coordinate: more to one side, as if all had moved. */
+static double far(struct rng *r, size_t k)
+{
+    return 0.5 + (k < 300 ? 3 : 1) * rng_normal(r);
+}
+
 static void cast_open(struct cast *c, uint64_t seed, double apart)
 {
     struct rng r = rng_stream(rng_key(seed, RNG_TEST, 5, 0));
@@ -117,9 +123,8 @@ static void cast_open(struct cast *c, uint64_t seed, double apart)
         c->x[i] = malloc((c->dim + 9) * sizeof(float));
         c->said[i] = malloc(c->l.n_floats * sizeof(float));
         assert_true(c->x[i] != NULL && c->said[i] != NULL);
-        for (size_t k = 0; k < c->dim; k++) /* Each peer and layer of another size. */
-            c->x[i][k] =
-                mean[k] + (float)(apart * (double)(i + 1) * (k < 300 ? 3 : 1) * rng_normal(&r));
+        for (size_t k = 0; k < c->dim; k++) /* Each of another size. */
+            c->x[i][k] = mean[k] + (float)(apart * (double)(i + 1) * far(&r, k));
         layers_sketch(&c->l, 77 + seed, c->x[i], c->said[i]);
     }
     free(mean);
