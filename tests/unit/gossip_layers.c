@@ -71,7 +71,7 @@ static void test_many_layers(void **state)
         size_t n = 0, at = 0;
         for (size_t i = 0; i < count; i++) {
             char name[SEGMENT_NAME_MAX];
-            snprintf(name, sizeof name, "a.rather.long.name.of.a.layer.number%zu.weight", i);
+            snprintf(name, sizeof name, "a.rather.long.name%zu.weight", i);
             add(s, &n, name, i == 3 ? 100000 : 1 + i % 7, true);
         }
         add(s, &n, "var", 11, false);
