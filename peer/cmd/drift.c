@@ -12,7 +12,7 @@
  *            "round", "drift", "relative_drift": means of the estimates of the
  *            newest round that there is one of; with --exact of those that are
  *            of the very state that was compared,
- *            "sketches": {"drift", "relative_drift", "error", "round", "age", "peers", "last_phase"}
+ *            "sketches": {"drift", "relative_drift", "error", "round", "round_min", "age", "peers", "last_phase"}
  *            or null, "farthest": {"names", "distance"} or null, "layers": with --layers [{"name",
  *            "parameters", "drift", "relative_drift", "share", "error", "farthest"}], else null,
  *            "exact": {"drift", "relative_drift", "statistics_drift",

@@ -23,7 +23,8 @@ struct drift_look
     bool files;      /* in files. */
     size_t n;        /* So many; 0: nothing was compared, and why[] has a sentence. */
     size_t n_silent; /* Peers that there is a session with but no answer of. */
-    uint64_t round;  /* All are of this one. */
+    uint64_t round;  /* All are of this one; */
+    uint64_t first;  /* without lock step, of one moment: from this one on. */
     bool last_phase; /* Not all trained: that round may be several moments. */
     char why[DRIFT_WHY_MAX];
     const char *name[WIRE_MEMBERS_MAX]; /* Whose they are. Borrowed. */

@@ -86,7 +86,7 @@ int drift_look_at_models(struct drift *d, bool layers)
         l->name[i] = d->with[i]->record.name;
         l->last_phase |= d->with[i]->status.phase > NODE_TRAINING;
     }
-    l->round = d->round_max;
+    l->round = l->first = d->round_max;
     return err == 0 ? CMD_OK : cmd_fail(d->o, CMD_FAILED, "out of memory to compare the models");
 }
 
@@ -112,17 +112,21 @@ struct come
     const char *silent, *old; /* One that is silent, one that is too old to be asked; or NULL. */
     uint64_t first, last, asked;
     bool rest; /* Nobody trained when they were asked: whatever they had. */
+    bool
+        moment; /* Without lock step a round is another moment at each peer: whatever they have now. */
 };
 
 /* All are of the round that was asked for, so that they are of one state. */
 static bool fits(const struct come *c)
 {
-    return c->n > 0 && c->first == c->last && (c->rest || c->last == c->asked);
+    bool one = c->first == c->last && (c->rest || c->last == c->asked);
+    return c->n > 0 && (one || c->moment);
 }
 
 static void count(const struct drift *d, struct come *c)
 {
-    *c = (struct come){.first = UINT64_MAX, .asked = c->asked, .rest = c->rest};
+    *c =
+        (struct come){.first = UINT64_MAX, .asked = c->asked, .rest = c->rest, .moment = c->moment};
     for (uint32_t i = 0; i < d->w.n; i++) {
         const struct cmd_observed *m = &d->w.member[i];
         if (m->model != NULL) {
@@ -162,7 +166,8 @@ static void ask(struct drift *d, uint32_t ms, struct come *c)
     for (int k = 0; k < TRIES; k++) {
         uint64_t next = drift_newest_round(d) + ((uint64_t)LEAD << k);
         c->rest = drift_at_rest(d) && !fixed;
-        c->asked = fixed ? options_uint(d->o, "round") : c->rest ? 0 : next;
+        c->moment = d->w.run.policy != RUN_SYNC && !fixed;
+        c->asked = fixed ? options_uint(d->o, "round") : c->rest || c->moment ? 0 : next;
         struct wire_model_req q = {c->asked, WIRE_PIECE_LAYERS, draw_key()};
         bool in_time = cmd_observe_models(&d->w, &q, left_ms(begun, ms));
         count(d, c);
@@ -217,6 +222,7 @@ static int compare(struct drift *d, const struct layers *layers, const struct co
     l->n_parts = layers->n;
     l->n_silent = c->n_silent;
     l->round = c->last;
+    l->first = c->first;
     return CMD_OK;
 }
 

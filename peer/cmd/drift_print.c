@@ -35,6 +35,11 @@ static const char *moment_of(char out[CMD_PROGRESS_TEXT], const struct drift_loo
 {
     if (l->files)
         return strcpy(out, "");
+    if (l->first < l->round)
+        snprintf(out, CMD_PROGRESS_TEXT, "of rounds %u to %u", (uint32_t)l->first,
+                 (uint32_t)l->round);
+    if (l->first < l->round)
+        return out;
     return l->last_phase && !l->exact ? strcpy(out, "of the last phase")
                                       : of_round(out, true, l->round);
 }
@@ -167,11 +172,11 @@ static json_t *sketches_object(const struct drift *d)
     if (l->n == 0 || l->exact)
         return json_null();
     const struct layers_figure *f = drift_look_all(l);
-    return json_pack("{s:o, s:o, s:o, s:I, s:I, s:I, s:b}", "drift", uv_metrics_number(f->xi),
+    return json_pack("{s:o, s:o, s:o, s:I, s:I, s:I, s:I, s:b}", "drift", uv_metrics_number(f->xi),
                      "relative_drift", uv_metrics_number(f->relative), "error",
-                     uv_metrics_number(f->error), "round", (json_int_t)l->round, "age",
-                     (json_int_t)age_of(d), "peers", (json_int_t)l->n, "last_phase",
-                     (int)l->last_phase);
+                     uv_metrics_number(f->error), "round", (json_int_t)l->round, "round_min",
+                     (json_int_t)l->first, "age", (json_int_t)age_of(d), "peers", (json_int_t)l->n,
+                     "last_phase", (int)l->last_phase);
 }
 
 static json_t *peers_array(const struct drift *d)
