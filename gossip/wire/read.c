@@ -400,13 +400,19 @@ static void read_part(struct cursor *c, struct wire_message *message)
     demand(c, m->payload.n > 0);
 }
 
+/* Floats have no key, sketches of layers have one, and all together may be either. */
+static bool key_fits(uint32_t piece, uint64_t key)
+{
+    return piece == WIRE_PIECE_WHOLE || (key != 0) == (piece == WIRE_PIECE_LAYERS);
+}
+
 static void read_model_req(struct cursor *c, struct wire_message *message)
 {
     struct wire_model_req *m = &message->model_req;
     m->round = get_u64(c);
     m->piece = get_u32(c, UINT32_MAX);
     m->key = get_u64(c);
-    demand(c, m->key == 0 || m->piece == WIRE_PIECE_WHOLE);
+    demand(c, key_fits(m->piece, m->key));
 }
 
 static void read_model(struct cursor *c, struct wire_message *message)
@@ -417,7 +423,7 @@ static void read_model(struct cursor *c, struct wire_message *message)
     m->key = get_u64(c);
     m->payload = get_bin(c, UINT32_MAX);
     demand(c, m->payload.n % sizeof(float) == 0);
-    demand(c, m->key == 0 || m->piece == WIRE_PIECE_WHOLE);
+    demand(c, key_fits(m->piece, m->key));
 }
 
 /* Whoever shows it must not be made to show anything else. */

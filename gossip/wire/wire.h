@@ -28,8 +28,9 @@
 
 /* Every limit of the protocol. */
 enum wire_limit {
-    WIRE_VERSION = 6,       /* The newest version of the messages that we speak, */
-    WIRE_VERSION_LEAST = 6, /* and the oldest. */
+    WIRE_VERSION = 7,        /* The newest version of the messages that we speak, */
+    WIRE_VERSION_LEAST = 6,  /* and the oldest. */
+    WIRE_VERSION_LAYERS = 7, /* From this one on a MODEL_REQ may ask for WIRE_PIECE_LAYERS. */
     WIRE_ID_BYTES = 32,
     WIRE_SIGNATURE_BYTES = 64,
     WIRE_CODEC_MAX = 63,          /* Characters of a codec's spec in a STATUS. */
@@ -284,15 +285,17 @@ struct wire_part
 
 #define WIRE_ROUND_WINDOW UINT64_MAX
 #define WIRE_PIECE_WHOLE  UINT32_MAX
+#define WIRE_PIECE_LAYERS (UINT32_MAX - 1)
 
 struct wire_model_req
 {
     uint64_t round; /* First state at or after this round; 0 = now;
                      * WIRE_ROUND_WINDOW = that which the next drift window
                      * (gossip/exchange/sketch.h) measures. */
-    uint32_t piece; /* As gossip/exchange/piece.h cuts it; WIRE_PIECE_WHOLE: all in one message. */
-    uint64_t key;   /* Not 0: no floats but the sketches of all pieces, drawn with this key; then
-                     * `piece` is WIRE_PIECE_WHOLE. */
+    uint32_t piece; /* As gossip/exchange/piece.h cuts it; WIRE_PIECE_WHOLE: all in one message;
+                     * WIRE_PIECE_LAYERS: sketches of its layers (gossip/exchange/layers.h). */
+    uint64_t key;   /* Not 0: no floats but the sketches of all pieces, or layers, drawn with this
+                     * key; then `piece` is WIRE_PIECE_WHOLE, or WIRE_PIECE_LAYERS. */
 };
 
 struct wire_model

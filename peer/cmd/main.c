@@ -77,10 +77,18 @@ static const struct command commands[] = {
      .stray = "bootstrap",
      .run = cmd_top},
     {.name = "drift",
-     .usage = "--bootstrap HOST:PORT,... --key FILE [--exact] [--json]",
+     .usage = "--bootstrap HOST:PORT,... --key FILE [--exact] [--layers] [--watch] [--json], or "
+              "MODEL MODEL...",
      .summary = "show how far the peers' models are apart",
+     .notes =
+         "examples:\n"
+         "  hearsay drift --bootstrap a.example:7100 --key cluster.key --watch\n"
+         "  hearsay drift --bootstrap a.example:7100 --key cluster.key --exact --layers\n"
+         "  hearsay drift --layers out/peer-*/model.safetensors\n"
+         "Exit code 0: what was asked for is there; 1: --exact or --layers could not compare\n"
+         "models of one round (one sentence says why), or the peers of --watch were lost; 130:\n"
+         "Ctrl-C ended --watch.\n",
      .rows = cmd_drift_rows,
-     .stray = "bootstrap",
      .run = cmd_drift},
     {.name = "probe",
      .usage = "HOST:PORT [--key FILE] [--json]",

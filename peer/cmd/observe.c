@@ -3,6 +3,8 @@
 
 #include "gossip/members/members.h"
 #include "peer/cmd/files.h"
+#include "peer/cmd/stop.h"
+#include "peer/node/node.h"
 #include "peer/sgd/sgd_keys.h"
 
 #include <assert.h>
@@ -13,7 +15,8 @@
 
 enum {
     SEED_TAG = UINT16_MAX, /* Dials bear it where the peer at the address is not known yet. */
-    LIST_MAX = 4096
+    LIST_MAX = 4096,
+    LOOK_MS = 100 /* A signal is seen so soon. */
 };
 
 static struct cmd_observed *find(struct cmd_observe *w, const uint8_t id[WIRE_ID_BYTES])
@@ -52,7 +55,7 @@ static void on_up(void *self, uint32_t tag, uint32_t session, const uint8_t id[W
         return;
     }
     m->up = m->dialled = true;
-    m->failed = false;
+    m->failed = m->closed = false;
     m->session = session;
     uv_client_send(w->client, session, ask, wire_put_status_req(ask, sizeof ask));
 }
@@ -64,6 +67,7 @@ static void on_ended(void *self, uint32_t tag, uint32_t session)
     if (m) {
         m->up = false;
         m->failed = true;
+        m->closed = uv_client_link(w->client, session)->clean;
     } else if (session == UINT32_MAX && tag == SEED_TAG) {
         w->n_pending--;
     } else if (session == UINT32_MAX && tag < w->n && !w->member[tag].up) {
@@ -116,7 +120,8 @@ static void take_run(struct cmd_observe *w, const struct wire_hello *hello)
 static void take_model(struct cmd_observe *w, struct cmd_observed *m,
                        const struct wire_model *model)
 {
-    if (!w->wants_models || m->model || model->payload.n == 0)
+    bool answer = model->piece == w->question.piece && model->key == w->question.key;
+    if (!w->wants_models || !answer || !m->due || m->model || model->payload.n == 0)
         return;
     m->model = malloc(model->payload.n);
     if (m->model == NULL)
@@ -134,6 +139,7 @@ static void on_message(void *self, uint32_t session, const struct wire_message *
     if (m == NULL)
         return;
     if (message->type == WIRE_HELLO && message->hello.role == WIRE_PEER) {
+        m->version = message->hello.version;
         take_record(w, &message->hello.record);
         take_run(w, &message->hello);
     } else if (message->type == WIRE_MEMBERS) {
@@ -169,7 +175,7 @@ static bool none_sending(void *self)
 {
     const struct cmd_observe *w = self;
     for (uint32_t i = 0; i < w->n; i++) {
-        if (w->member[i].up && w->member[i].model == NULL)
+        if (w->member[i].up && w->member[i].due && w->member[i].model == NULL)
             return false;
     }
     return true;
@@ -183,20 +189,31 @@ uint32_t cmd_observe_missing(const struct cmd_observe *w)
     return n;
 }
 
-bool cmd_observe_models(struct cmd_observe *w, uint64_t round, uint32_t ms)
+/* Who has no run yet has no layers, and an older peer takes the question for a breach of protocol. */
+static bool can_answer(const struct cmd_observed *m, const struct wire_model_req *q)
+{
+    bool layers = m->version >= WIRE_VERSION_LAYERS && m->status.phase >= NODE_TRAINING;
+    return m->up && (q->piece != WIRE_PIECE_LAYERS || layers);
+}
+
+bool cmd_observe_models(struct cmd_observe *w, const struct wire_model_req *q, uint32_t ms)
 {
     uint8_t ask[32];
-    const struct wire_model_req whole = {.round = round, .piece = WIRE_PIECE_WHOLE};
-    size_t n = wire_put_model_req(ask, sizeof ask, &whole);
+    size_t n = wire_put_model_req(ask, sizeof ask, q);
     w->wants_models = true;
+    w->question = *q;
     for (uint32_t i = 0; i < w->n; i++) {
         free(w->member[i].model); /* It may be there from an earlier question. */
         w->member[i].model = NULL;
-        w->member[i].asked |= w->member[i].up;
-        if (w->member[i].up)
+        w->member[i].due = can_answer(&w->member[i], q);
+        w->member[i].asked |= w->member[i].due;
+        if (w->member[i].due)
             uv_client_send(w->client, w->member[i].session, ask, n);
     }
-    return uv_client_wait(w->client, ms, none_sending);
+    for (uint32_t left = ms; left > LOOK_MS && !cmd_stop_asked(); left -= LOOK_MS)
+        if (uv_client_wait(w->client, LOOK_MS, none_sending))
+            return true;
+    return uv_client_wait(w->client, ms < LOOK_MS ? ms : LOOK_MS, none_sending);
 }
 
 void cmd_observe_redial(struct cmd_observe *w)

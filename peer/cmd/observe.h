@@ -1,7 +1,7 @@
 /* peer/cmd/observe.h -- who is in a cluster and what each says, for `status` and `drift`.
  *
  *   bootstrap names --> sessions --MEMBERS--> more members --> sessions
- *   every session: STATUS_REQ --> STATUS; on demand MODEL_REQ --> MODEL
+ *   every session: STATUS_REQ --> STATUS; on demand MODEL_REQ --> MODEL, whole or sketches of its layers
  */
 #ifndef PEER_CMD_OBSERVE_H
 #define PEER_CMD_OBSERVE_H
@@ -17,11 +17,14 @@ struct cmd_observed
 {
     struct record record; /* Zero but for the id until a member told of it. */
     bool known, dialled, failed, up, answered;
+    bool closed; /* Its last session ended with a CLOSE, and not for lack of a word. */
     uint32_t session;
     struct wire_status status; /* The newest, */
     uint64_t told_ns;          /* which came then, by uv_hrtime(); 0: none ever. */
+    uint32_t version;          /* Its session speaks this one; 0: not known. */
     bool asked;                /* For its model; it may be gone since. */
-    float *model;              /* Owned; NULL until it came. */
+    bool due;                  /* The newest question went to it, too. */
+    float *model;              /* Or sketches of it. Owned; NULL until they came. */
     size_t n_floats;
     uint64_t model_round;
 };
@@ -35,8 +38,9 @@ struct cmd_observe
     char refused_by[WIRE_NAME_MAX + 1]; /* A peer that does not admit this identity; or "". */
     struct cmd_observed *member;        /* Sorted by name once cmd_observe() is done. */
     uint32_t n;
-    uint32_t n_pending; /* Lookups and dials of bootstrap names under way. */
-    bool wants_models;
+    uint32_t n_pending;             /* Lookups and dials of bootstrap names under way. */
+    struct wire_model_req question; /* The newest, */
+    bool wants_models;              /* if there was any. */
     bool has_run;
     struct run run; /* The first that a peer told of. */
 };
@@ -45,9 +49,11 @@ struct cmd_observe
  * exit code: CMD_USAGE for bad options, CMD_FAILED where nobody answered; both
  * with a line on stderr. */
 int cmd_observe(struct cmd_observe *w, const struct options *o);
-/* Ask every member that answered for its model at or after `round` and wait
- * until all have sent it or are gone. False: some did neither within `ms`. */
-bool cmd_observe_models(struct cmd_observe *w, uint64_t round, uint32_t ms);
+/* Ask every member that there is a session with for its model at or after q's round, or
+ * for sketches of its layers (then only those who train, or have, and speak of layers), and wait
+ * until all have sent it or are gone. False: some did neither within `ms`, or the command
+ * was stopped (peer/cmd/stop.h). */
+bool cmd_observe_models(struct cmd_observe *w, const struct wire_model_req *q, uint32_t ms);
 /* So many of those that were ever asked have sent no model since the newest question. */
 uint32_t cmd_observe_missing(const struct cmd_observe *w);
 /* Ask for the status of all once more, and wait for `ms` at most. Who does not answer keeps what it said last. */

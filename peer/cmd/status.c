@@ -5,13 +5,16 @@
  *     "drift", "relative_drift", "drift_round", "drift_age", "bytes_sent", "bytes_received", "live",
  *     "strangers", "violations", "rounds_done", "rounds_skipped",
  *     "joined_round", "age_s", "holds", "codec",
- *     "edges": [{"name", "state", "round", "gamma", "resets"}]}]}
+ *     "edges": [{"name", "state", "round", "gamma", "resets"}]}],
+ *     "gathering": {"here", "min_peers"} or null}
  *
  * Figures are each peer's own word; null, or left out, where it gave none.
  */
 #include "gossip/exchange/edge.h"
 #include "peer/cmd/observe.h"
 #include "peer/cmd/progress.h"
+#include "peer/cmd/seen.h"
+#include "peer/node/node.h"
 #include "peer/uv/metrics.h"
 
 #include <math.h>
@@ -88,6 +91,21 @@ static void add_figures(json_t *j, const struct cmd_observe *w, const struct wir
     json_object_set_new(j, "edges", edges_array(w, s));
 }
 
+/* How many of those that the run wants before its first round are here; null where none waits. */
+static json_t *gathering_object(const struct cmd_observe *w)
+{
+    uint32_t n = 0;
+    bool gathers = false;
+    for (uint32_t i = 0; i < w->n; i++) {
+        n += w->member[i].answered;
+        gathers |= w->member[i].answered && w->member[i].status.phase == NODE_GATHERING;
+    }
+    if (!gathers || !w->has_run || n >= w->run.min_peers)
+        return json_null();
+    return json_pack("{s:I, s:I}", "here", (json_int_t)n, "min_peers",
+                     (json_int_t)w->run.min_peers);
+}
+
 static void print_json(const struct cmd_observe *w)
 {
     json_t *members = json_array();
@@ -106,7 +124,7 @@ static void print_json(const struct cmd_observe *w)
             add_figures(j, w, &m->status);
         json_array_append_new(members, j);
     }
-    json_t *all = json_pack("{s:o}", "members", members);
+    json_t *all = json_pack("{s:o, s:o}", "members", members, "gathering", gathering_object(w));
     json_dumpf(all, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
     putchar('\n');
     json_decref(all);
@@ -148,6 +166,21 @@ static void print_row(const struct cmd_observe *w, const struct cmd_observed *m)
     putchar('\n');
 }
 
+/* The cluster in two or three lines, as `top` has them. */
+static void print_head(const struct cmd_observe *w)
+{
+    static struct cmd_top_member member[WIRE_MEMBERS_MAX];
+    char run[CMD_SEEN_RUN];
+    uint64_t now = uv_hrtime();
+    for (uint32_t i = 0; i < w->n; i++)
+        cmd_seen_member(&member[i], &w->member[i], now);
+    cmd_seen_run(run, w);
+    struct cmd_top_facts f = {
+        .member = member, .n = w->n, .min_peers = w->has_run ? w->run.min_peers : 0, .run = run};
+    cmd_top_head(stdout, &f, 0, "\n");
+    putchar('\n');
+}
+
 int cmd_status(const struct options *o)
 {
     static struct cmd_observe w;
@@ -155,6 +188,7 @@ int cmd_status(const struct options *o)
     if (code == CMD_OK && options_flag(o, "json")) {
         print_json(&w);
     } else if (code == CMD_OK) {
+        print_head(&w);
         printf("%-16s %-11s %-21s %-9s %13s %-8s %7s %-8s %-8s %-24s %-16s %-9s %-9s %s\n", "name",
                "state", "address", "phase", "round", "age", "skipped", "loss", "accuracy",
                "relative drift", "codec", "sent", "received", "neighbours");

@@ -4,11 +4,9 @@
  * asked for their status. A terminal shows one page, on a screen of its own; anything else gets page after
  * page, with no escapes. top_view.h has what is on it.
  */
-#include "nn/data/kind.h"
 #include "peer/cmd/observe.h"
+#include "peer/cmd/seen.h"
 #include "peer/cmd/stop.h"
-#include "peer/cmd/top_view.h"
-#include "peer/sgd/sgd_keys.h"
 
 #include <errno.h>
 #include <math.h>
@@ -18,7 +16,7 @@
 #include <unistd.h>
 #include <uv.h>
 
-enum { RUN_WORDS = 256, LOOK_MS = 100 }; /* A signal is seen so soon. */
+enum { LOOK_MS = 100 }; /* A signal is seen so soon. */
 
 /* clang-format off */
 const struct option_row cmd_top_rows[] = {
@@ -47,7 +45,7 @@ struct top
     struct cmd_top_member member[WIRE_MEMBERS_MAX];
     struct before before[WIRE_MEMBERS_MAX]; /* As w.member. */
     uint32_t order[WIRE_MEMBERS_MAX];
-    char run[RUN_WORDS];
+    char run[CMD_SEEN_RUN];
     bool terminal;
 };
 
@@ -68,17 +66,6 @@ static void learn_rates(struct before *b, const struct cmd_observed *m)
     b->told_ns = m->told_ns;
     b->round = m->status.round;
     b->bytes = m->status.bytes_sent;
-}
-
-static void describe_run(struct top *t)
-{
-    if (!t->w.has_run || t->run[0] != '\0')
-        return;
-    const struct run *r = &t->w.run;
-    const struct sgd_values *v = sgd_values(r);
-    snprintf(t->run, sizeof t->run, "run: %.60s on %.20s, %.40s, %.60s, %s, seed %llu", v->model,
-             kind_brief(v->data).text, r->topology, r->compress,
-             r->policy == RUN_SYNC ? "sync" : "not in lock step", (unsigned long long)r->seed);
 }
 
 static struct top *sorting;
@@ -102,21 +89,13 @@ static void collect(struct top *t, struct cmd_top_facts *f)
     qsort(t->order, t->w.n, sizeof *t->order, by_name);
     for (uint32_t k = 0; k < t->w.n; k++) {
         uint32_t i = t->order[k];
-        const struct cmd_observed *m = &t->w.member[i];
-        bool answered = m->up && m->answered;
-        t->member[k] =
-            (struct cmd_top_member){.name = m->known ? m->record.name : "?",
-                                    .id = m->record.id,
-                                    .left = m->known && m->record.state == RECORD_LEFT,
-                                    .reached = m->up,
-                                    .answered = answered,
-                                    .ever = m->told_ns > 0,
-                                    .status = m->status,
-                                    .said_s = 1e-9 * (double)(now - m->told_ns),
-                                    .rounds_s = answered ? t->before[i].rounds_s : (double)NAN,
-                                    .bytes_s = answered ? t->before[i].bytes_s : (double)NAN};
+        cmd_seen_member(&t->member[k], &t->w.member[i], now);
+        if (t->member[k].answered) {
+            t->member[k].rounds_s = t->before[i].rounds_s;
+            t->member[k].bytes_s = t->before[i].bytes_s;
+        }
     }
-    describe_run(t);
+    cmd_seen_run(t->run, &t->w);
     *f = (struct cmd_top_facts){.member = t->member,
                                 .n = t->w.n,
                                 .min_peers = t->w.has_run ? t->w.run.min_peers : 0,

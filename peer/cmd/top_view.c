@@ -12,6 +12,7 @@
 
 enum {
     LINE = 512, /* Characters of a line, at most. */
+    NAMED = 4,  /* Missing members by name, at most. */
     OTHER = 3,  /* States that no peer says of itself, */
     PHASES = 8  /* and room for those that it does. */
 };
@@ -128,6 +129,19 @@ __attribute__((format(printf, 2, 3))) static void add(char *line, const char *fo
     va_end(args);
 }
 
+/* Who is known and does not answer is named; others have never been heard of. */
+static void add_missing(char *line, const struct cmd_top_facts *f, const struct tally *t)
+{
+    uint32_t missing = f->min_peers - t->n_answered, n = 0;
+    add(line, "    gathering: %u of %u (--min-peers), waiting for %u more", (unsigned)t->n_answered,
+        (unsigned)f->min_peers, (unsigned)missing);
+    for (uint32_t i = 0; i < f->n && n < missing && n < NAMED; i++) {
+        const struct cmd_top_member *m = &f->member[i];
+        if (!m->answered && !m->left)
+            add(line, "%s %s (%s)", n++ > 0 ? "," : ":", m->name, state_of(m));
+    }
+}
+
 static void put_members(struct page *p, const struct cmd_top_facts *f, const struct tally *t)
 {
     char line[LINE] = "", left[CMD_PROGRESS_TEXT];
@@ -135,9 +149,7 @@ static void put_members(struct page *p, const struct cmd_top_facts *f, const str
     for (uint32_t i = 0; i < t->n_states; i++)
         add(line, "%s %u %s", i ? "," : "", (unsigned)t->state[i].n, t->state[i].name);
     if (t->n_gathering > 0 && f->min_peers > t->n_answered)
-        add(line, "    gathering: %u of %u (--min-peers), waiting for %u more",
-            (unsigned)t->n_answered, (unsigned)f->min_peers,
-            (unsigned)(f->min_peers - t->n_answered));
+        add_missing(line, f, t);
     if (t->n_answered > 0 && t->rounds > 0) {
         add(line, "    round %llu", (unsigned long long)t->first);
         if (t->last > t->first)
@@ -217,15 +229,28 @@ static void put_member(struct page *p, const struct cmd_top_facts *f,
     put(p, line);
 }
 
+static void put_head(struct page *p, const struct cmd_top_facts *f, const struct tally *t)
+{
+    put_members(p, f, t);
+    put_figures(p, t);
+    if (f->run[0] != '\0')
+        put(p, f->run);
+}
+
+uint32_t cmd_top_head(FILE *out, const struct cmd_top_facts *f, uint32_t width, const char *end)
+{
+    struct page p = {.out = out, .width = width, .end = end};
+    struct tally t = count(f);
+    put_head(&p, f, &t);
+    return p.n;
+}
+
 uint32_t cmd_top_view(FILE *out, const struct cmd_top_facts *f, uint32_t width, uint32_t height,
                       const char *end)
 {
     struct page p = {.out = out, .width = width, .end = end};
     struct tally t = count(f);
-    put_members(&p, f, &t);
-    put_figures(&p, &t);
-    if (f->run[0] != '\0')
-        put(&p, f->run);
+    put_head(&p, f, &t);
     put(&p, "");
     put_titles(&p);
     uint32_t room = height == 0 ? f->n : height > p.n + 1 ? height - p.n : 1;

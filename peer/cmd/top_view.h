@@ -37,6 +37,10 @@ struct cmd_top_facts
     const char *run;    /* In some words; "": not known. */
 };
 
+/* Writes the head alone, each line cut to `width` characters (0: whole) and with `end` behind it. Returns the
+ * number of lines. */
+uint32_t cmd_top_head(FILE *out, const struct cmd_top_facts *f, uint32_t width, const char *end);
+
 /* Writes the head, and lines of as many members as fit in `height` lines (0: all), each cut to `width`
  * characters (0: whole), with `end` behind each line. Who does not fit is counted in the last one. Returns the
  * number of lines. */

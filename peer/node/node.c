@@ -200,6 +200,13 @@ static void on_heard(struct node *n, const struct link *l, const struct wire_mes
     sessions_vouched(&n->sessions, &m->heard);
 }
 
+/* Will a job come that mixes before it takes local steps? Then the model of a round is what that mixing
+ * leaves, and between jobs there is none. */
+static bool will_mix(const struct node *n)
+{
+    return n->phases.phase == NODE_TRAINING && n->phases.quorum.state != QUORUM_HELD;
+}
+
 /* Between jobs the model is ours to copy; else the job takes the copy. It must not wait for
  * the next one: in lock step that may wait for the very peer that asks. (Before training
  * our run may still give way to the cluster's, and its packets with it.) */
@@ -211,16 +218,18 @@ static void serve_now(struct node *n, const struct link *l)
     if (n->job.working || !n->join.has_model || n->phases.phase < NODE_TRAINING)
         return;
     orders_copy_pieces(&n->orders, n->phases.round);
-    if (now)
+    if (now && !(l->observer && will_mix(n)))
         orders_serve_now(&n->orders, l, n->phases.round);
 }
 
 static void on_model_req(struct node *n, const struct link *l, const struct wire_message *m)
 {
-    bool whole = m->model_req.piece == WIRE_PIECE_WHOLE && m->model_req.key == 0;
-    if (whole)
-        orders_take(&n->orders, l, m->model_req.round);
-    else if (!orders_take_piece(&n->orders, l, &m->model_req))
+    const struct wire_model_req *q = &m->model_req;
+    bool whole = q->piece == WIRE_PIECE_WHOLE && q->key == 0;
+    bool layers = q->piece == WIRE_PIECE_LAYERS;
+    if (whole || (layers && l->observer))
+        orders_take(&n->orders, l, q);
+    else if (layers || !orders_take_piece(&n->orders, l, q))
         sessions_violation(&n->sessions, l, "MODEL_REQ for no piece of ours");
     serve_now(n, l);
 }
@@ -463,7 +472,7 @@ static void update_phases(struct node *n)
     switch (phases_update(&n->phases, job_diverged(&n->job))) {
     case PHASES_WAIT: /* An order that came while a job ran must not wait for the next one. */
         if (n->phases.phase >= NODE_TRAINING)
-            orders_serve_idle(&n->orders, n->phases.round);
+            orders_serve_idle(&n->orders, n->phases.round, !will_mix(n));
         break;
     case PHASES_BEGUN:
         sessions_hello_all(&n->sessions);

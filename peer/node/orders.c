@@ -45,12 +45,13 @@ static void begin_orders(struct orders *o, size_t i)
     o->at[i].link = l->number;
 }
 
-void orders_take(struct orders *o, const struct link *l, uint64_t round)
+void orders_take(struct orders *o, const struct link *l, const struct wire_model_req *m)
 {
     size_t i = (size_t)(l - o->sessions->links);
     begin_orders(o, i);
     o->at[i].wanted = true;
-    o->at[i].round = round;
+    o->at[i].round = m->round;
+    o->at[i].key = m->key;
 }
 
 bool orders_take_piece(struct orders *o, const struct link *l, const struct wire_model_req *m)
@@ -93,7 +94,13 @@ static bool wants_pieces(const struct orders *o, size_t i)
     return o->at[i].n_pieces > 0 && l->used && l->number == o->at[i].link;
 }
 
-bool orders_due(const struct orders *o, uint64_t round, bool *at_window)
+/* `mixed`: the model of this round has done the round's mixing. What observers compare is that. */
+static bool counts(const struct orders *o, size_t i, bool mixed)
+{
+    return stands(o, i) && (mixed || !o->sessions->links[i].observer);
+}
+
+static bool any_due(const struct orders *o, uint64_t round, bool mixed, bool *at_window)
 {
     bool any = false;
     *at_window = true; /* Unless one wants it anyhow. */
@@ -103,7 +110,7 @@ bool orders_due(const struct orders *o, uint64_t round, bool *at_window)
             any = true;
             *at_window = false;
         }
-        if (!stands(o, i) || !(now || o->at[i].round == WIRE_ROUND_WINDOW))
+        if (!counts(o, i, mixed) || !(now || o->at[i].round == WIRE_ROUND_WINDOW))
             continue;
         any = true;
         *at_window &= !now;
@@ -111,10 +118,38 @@ bool orders_due(const struct orders *o, uint64_t round, bool *at_window)
     return any;
 }
 
+bool orders_due(const struct orders *o, uint64_t round, bool *at_window)
+{
+    return any_due(o, round, true, at_window);
+}
+
+/* The sketches of a model's layers; NULL: there is no room or no memory for them now. */
+static struct packet *sketch_layers(struct orders *o, uint64_t key, const struct packet *model)
+{
+    const struct layers *l = &o->workshop->layers;
+    bool room = o->n_held_pieces < ORDERS_HELD;
+    struct packet *out = room ? packet_get(&o->workshop->pieces) : NULL;
+    if (out == NULL)
+        return NULL;
+    /* A packet's bytes stand at a multiple of a float's size. */
+    layers_sketch(l, key, (const float *)(const void *)model->bytes, (float *)(void *)out->bytes);
+    out->len = l->n_floats * sizeof(float);
+    o->held_piece[o->n_held_pieces++] = out;
+    return out;
+}
+
+/* Where it cannot be sent the order stands. */
 static void send_model(struct orders *o, size_t i, struct packet *model, uint64_t round)
 {
     uint8_t head[WIRE_HEAD_MAX];
-    struct wire_model m = {.round = round, .piece = WIRE_PIECE_WHOLE};
+    uint64_t key = o->at[i].key;
+    struct wire_model m = {.round = round, .piece = WIRE_PIECE_WHOLE, .key = key};
+    if (key != 0) {
+        m.piece = WIRE_PIECE_LAYERS;
+        model = sketch_layers(o, key, model);
+    }
+    if (model == NULL)
+        return;
     m.payload.p = packet_bytes(model, &m.payload.n);
     o->at[i].wanted = false;
     o->at[i].on_way = o->sessions->links[i].observer;
@@ -189,11 +224,11 @@ void orders_copy_pieces(struct orders *o, uint64_t round)
 }
 
 /* The round of the copy is that before the job's local steps. */
-void orders_serve(struct orders *o, struct packet *model, uint64_t round)
+static void serve(struct orders *o, struct packet *model, uint64_t round, bool mixed)
 {
     bool window = mixing_window_began(&o->workshop->mixing);
     for (size_t i = 0; i < NODE_LINKS_MAX; i++)
-        if (stands(o, i)
+        if (counts(o, i, mixed)
             && (o->at[i].round <= round || (o->at[i].round == WIRE_ROUND_WINDOW && window)))
             send_model(o, i, model, round);
     if (waits_for_copy(o)) {
@@ -204,17 +239,22 @@ void orders_serve(struct orders *o, struct packet *model, uint64_t round)
     o->held = model;
 }
 
-void orders_serve_idle(struct orders *o, uint64_t round)
+void orders_serve(struct orders *o, struct packet *model, uint64_t round)
+{
+    serve(o, model, round, true);
+}
+
+void orders_serve_idle(struct orders *o, uint64_t round, bool mixed)
 {
     bool at_window;
     orders_copy_pieces(o, round);
-    if (o->held != NULL || !orders_due(o, round, &at_window) || at_window)
+    if (o->held != NULL || !any_due(o, round, mixed, &at_window) || at_window)
         return; /* One copy a step: the next goes out with the next. */
     struct packet *now = packet_get(&o->workshop->models);
     if (now == NULL)
         return;
     mixing_copy_model(&o->workshop->mixing, now);
-    orders_serve(o, now, round);
+    serve(o, now, round, mixed);
 }
 
 void orders_serve_now(struct orders *o, const struct link *l, uint64_t round)

@@ -6,7 +6,8 @@
  *    none --MODEL_REQ--> wanted --a copy of that round, or of a drift window--> none
  *
  * An observer has one model on its way at a time: who asks and does not read would else make
- * us hold as many as a session's queue takes.
+ * us hold as many as a session's queue takes. What is said here of a model holds for the sketches
+ * of its layers, too: they are made of the copy that a model would be.
  *
  * Pieces (gossip/exchange/piece.h) are for a member that joins. It may have asked for
  * ORDERS_PIECES, those that are sketches among them; what it asks for beyond that takes the place
@@ -40,7 +41,8 @@ struct orders
         bool wanted;
         bool on_way;    /* To an observer, which is sent nothing else in bulk. */
         uint32_t link;  /* Its number: another session in its place has ordered nothing. */
-        uint64_t round; /* They want our model at or after this round. */
+        uint64_t round; /* They want our model at or after this round: */
+        uint64_t key;   /* not 0: sketches of its layers, by this key. */
         uint32_t n_pieces;
         struct orders_piece piece[ORDERS_PIECES]; /* The oldest first. */
     } at[NODE_LINKS_MAX];
@@ -60,7 +62,8 @@ void orders_release(struct orders *o);
 /* The run is given up, and with it what was asked for of its model. */
 void orders_forget(struct orders *o);
 
-void orders_take(struct orders *o, const struct link *l, uint64_t round);
+/* For our model, or sketches of its layers (gossip/exchange/layers.h). */
+void orders_take(struct orders *o, const struct link *l, const struct wire_model_req *m);
 
 /* The same for a piece. False: there is no such piece, or this link may not ask for any. */
 bool orders_take_piece(struct orders *o, const struct link *l, const struct wire_model_req *m);
@@ -80,8 +83,10 @@ bool orders_due(const struct orders *o, uint64_t round, bool *at_window);
 /* Send this copy of the model to all who want one of its round or before. Takes it. */
 void orders_serve(struct orders *o, struct packet *model, uint64_t round);
 
-/* The same while no job runs: make a copy and send it to all who want the present round's. */
-void orders_serve_idle(struct orders *o, uint64_t round);
+/* The same while no job runs: make a copy and send it to all who want the present round's. Where that
+ * has not `mixed` yet, observers wait for the job that does: models that are compared are of one state
+ * of the round. */
+void orders_serve_idle(struct orders *o, uint64_t round, bool mixed);
 
 /* Send the model as it is to one who has ordered it, unless one is on its way there. No job
  * may be running. */

@@ -69,7 +69,10 @@ static int open_mixing(struct workshop *w)
     w->trainer.init(w->trainer.self, w->mixing.x0);
     mixing_start(&w->mixing);
     packet_pool_init(&w->models, mixing_model_bytes(&w->mixing));
-    packet_pool_init(&w->pieces, piece_bytes_max(w->mixing.n_floats));
+    layers_cut(&w->layers, w->trainer.segments, w->trainer.n_segments);
+    size_t piece = piece_bytes_max(w->mixing.n_floats),
+           sketches = w->layers.n_floats * sizeof(float);
+    packet_pool_init(&w->pieces, piece > sketches ? piece : sketches);
     return 0;
 }
 

@@ -12,6 +12,7 @@
 #ifndef PEER_NODE_WORKSHOP_H
 #define PEER_NODE_WORKSHOP_H
 
+#include "gossip/exchange/layers.h"
 #include "gossip/mixers/mixing.h"
 #include "peer/node/sessions.h"
 
@@ -25,7 +26,8 @@ struct workshop
     struct trainer trainer;
     struct mixing mixing;
     struct packet_pool models; /* For copies of the model, */
-    struct packet_pool pieces; /* and of pieces of it. */
+    struct packet_pool pieces; /* and of pieces of it, or sketches. */
+    struct layers layers;      /* The model's, as an observer may ask for them. */
     bool by_drift;             /* --compress auto: deltas take the ladder's rung. */
     struct ladder ladder;
     double settling2; /* |x|^2 as the last phase began; 0: it has not. */

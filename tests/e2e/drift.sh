@@ -31,6 +31,67 @@ check "drift in words: rounds and ages" \
 bounded "$HEARSAY" status "${observe[@]}" >status.out 2>status.err
 check "status has them, too" [ "$(grep -cE '[0-9] @[0-9]+, [0-9]+ ago +[^ ]+ +[0-9.]+ [kMG]?B' status.out)" = 3 ]
 
+# What people look at: a line a look, without escapes, the farthest pair by name, layers.
+check "  and our own look, with the two that are farthest" \
+    grep -qE '^farthest +of round [0-9]+ +peer-[0-2] and peer-[0-2]: [0-9]' plain.out
+bounded "$HEARSAY" drift "${observe[@]}" --watch --interval 0.2 --count 3 >watch.out 2>watch.err
+code=$?
+check "--watch: three lines, exit code $code" [ "$code $(grep -cE \
+    '^ +[0-9.]+ s  of round [0-9]+, [0-9]+ ago  drift [0-9.e-]+ .* error [0-9.]+ %\)  farthest peer-[0-2] and peer-[0-2]: ' \
+    watch.out)" = "0 3" ]
+check "  no escapes" eval '! grep -q "$(printf "\033")" watch.out'
+bounded "$HEARSAY" drift "${observe[@]}" --watch --interval 0.2 --count 2 --exact --layers --json >watch.json 2>watch.err
+check "--watch --exact --layers --json: objects that name round and tensors" python3 -c '
+import json
+looks = [json.loads(line) for line in open("watch.json")]
+assert len(looks) == 2, looks
+for j in looks:
+    assert j["exact"]["round_min"] == j["exact"]["round_max"] and j["exact"]["models"] == 3, j
+    assert sorted(l["name"] for l in j["layers"]) == ["fc1.bias", "fc1.weight"], j["layers"]
+    assert j["layers"][0]["drift"] >= j["layers"][1]["drift"] and j["farthest"]["names"], j
+assert looks[0]["exact"]["round_max"] < looks[1]["exact"]["round_max"]
+assert looks[0]["time_s"] < looks[1]["time_s"]'
+
+# Sketches and models of one round that is still to come: the layer within four of its stated errors, and all.
+at=$(($(last_round peer-0/metrics.jsonl) + 2000))
+start sketched "$HEARSAY" drift "${observe[@]}" --layers --round "$at" --json
+sketched=$started
+start models "$HEARSAY" drift "${observe[@]}" --layers --exact --round "$at" --json
+models=$started
+finish "$sketched" 60
+check "layers of round $at by sketches: exit code $code" [ "$code" = 0 ]
+finish "$models" 60
+check "  by models: exit code $code" [ "$code" = 0 ]
+check "  $(python3 -c '
+import json
+s, m = json.load(open("sketched.out")), json.load(open("models.out"))
+print("fc1 %.4e by sketches, %.4e exact" % (s["layers"][0]["drift"], m["exact"]["drift"]))')" python3 -c '
+import json, math
+s, m = json.load(open("sketched.out")), json.load(open("models.out"))
+assert s["sketches"]["round"] == m["exact"]["round_max"] == m["exact"]["round_min"], (s, m)
+layer, exact = s["layers"][0], math.hypot(*(l["drift"] for l in m["layers"]))
+assert layer["name"] == "fc1" and 0.02 < layer["error"] < 0.0443, layer
+assert abs(exact - m["exact"]["drift"]) < 1e-9 * exact, (exact, m["exact"])
+for got in layer["drift"], s["sketches"]["drift"]:
+    assert abs(got / exact - 1) <= 4 * layer["error"], (got, exact)'
+bounded "$HEARSAY" drift "${observe[@]}" --layers --round 3 >past.out 2>past.err
+code=$?
+check "layers of a round that is past: exit code $code, $(cat past.err)" [ "$code" = 1 ]
+check "  and says so" grep -qE '^hearsay drift: round 3 is past: sketches of round [0-9]+ came|of rounds' past.err
+start stopped "$HEARSAY" drift "${observe[@]}" --watch --interval 0.2
+watching=$started
+check "a look comes" wait_until 60 grep -q 'farthest' stopped.out
+kill -INT "$watching"
+finish "$watching" 30
+check "Ctrl-C ends a watch with what it has: exit code $code" [ "$code" = 130 ]
+check "  $(cat stopped.err)" grep -qE 'stopped; the last figure: round [0-9]+, drift [0-9.e-]+, relative [0-9.e-]+ \(by sketches\)$' stopped.err
+for wrong in "--count 3" "--round 5" "--watch --round 5 --exact" "--watch peer-0/model.safetensors"; do
+    # shellcheck disable=SC2086 # Words.
+    "$HEARSAY" drift "${observe[@]}" $wrong >wrong.out 2>wrong.err
+    code=$?
+    check "drift $wrong: exit code $code, $(cat wrong.err)" [ "$code $(wc -l <wrong.err)" = "2 1" ]
+done
+
 # They wait until one of them is killed under their eyes, and the others have the quorum no more.
 start gone "$HEARSAY" drift "${observe[@]}" --exact --round 1000000000 --timeout 20 --json
 waiting=$started
@@ -98,5 +159,30 @@ newest = max(p["drift_round"] for p in known)
 of_it = [p["relative_drift"] for p in known if p["drift_round"] == newest]
 print("#", sorted(p["drift_round"] for p in known))
 sys.exit(not (newest > min(p["drift_round"] for p in known) and run["estimated_round"] == newest and abs(run["estimated_relative_drift"] / (sum(of_it) / len(of_it)) - 1) < 1e-9))'
+
+
+# A watch ends with its run, and the files of that are compared as the run has compared them.
+start run "$HEARSAY" local --peers 3 --model mlp:784-32-10 --data glyphs --rounds 3000 --seed "$seed" --out run --json
+running=$started
+check "three peers train to the end" wait_until 60 round_at_least run/peer-0/metrics.jsonl 50
+first=$(sed -n 's/.*3 peers, \(127.0.0.1:[0-9]*\) .*/\1/p' run.err)
+bounded "$HEARSAY" drift --bootstrap "$first" --key run/cluster.key --watch --interval 0.2 >over.out 2>over.err
+code=$?
+check "a watch ends with the run: exit code $code, $(tail -n 1 over.err)" [ "$code" = 0 ]
+check "  and says the last figure" grep -qE 'the run is over; the last figure: round [0-9]+, drift ' over.err
+finish "$running" 60
+"$HEARSAY" drift --layers run/peer-*/model.safetensors --json >files.json 2>files.err
+check "drift of files: $(figures json files.json relative_drift)" python3 -c '
+import json, math
+f, run = json.load(open("files.json")), json.load(open("run.out"))
+assert f["models"] == 3 and abs(f["drift"] / run["drift"] - 1) < 1e-6, (f, run["drift"])
+assert abs(math.hypot(*(l["drift"] for l in f["layers"])) / f["drift"] - 1) < 1e-6, f
+assert sorted(l["name"] for l in f["layers"]) == ["fc1.bias", "fc1.weight", "fc2.bias", "fc2.weight"], f
+assert sum(l["share"] for l in f["layers"]) > 0.999, f
+assert all(n.endswith("model.safetensors") for n in f["farthest"]["names"]), f'
+head -c 100 run/peer-0/model.safetensors >cut.safetensors
+"$HEARSAY" drift run/peer-0/model.safetensors cut.safetensors >bad.out 2>bad.err
+code=$?
+check "drift of half a file: exit code $code, $(cat bad.err)" [ "$code $(wc -l <bad.err)" = "2 1" ]
 
 e2e_end

@@ -402,6 +402,16 @@ static void test_bad_delta(void **state)
     assert_refused(buffer, wire_put_hand(buffer, CAP, &hand));
     struct wire_model_req ask = {1, 0, 1};
     assert_refused(buffer, wire_put_model_req(buffer, CAP, &ask));
+    ask = (struct wire_model_req){1, WIRE_PIECE_LAYERS, 1};
+    assert_true(check_sound(buffer, wire_put_model_req(buffer, CAP, &ask)));
+    ask.key = 0; /* Sketches without a key. */
+    assert_refused(buffer, wire_put_model_req(buffer, CAP, &ask));
+    m = (struct wire_model){1, WIRE_PIECE_LAYERS, 0, {raw, 4}};
+    assert_refused(buffer,
+                   recode_with_payload(buffer, CAP, wire_put_model(buffer, CAP, &m), m.payload));
+    m.key = 1;
+    assert_true(check_sound(
+        buffer, recode_with_payload(buffer, CAP, wire_put_model(buffer, CAP, &m), m.payload)));
 }
 
 static void test_bad_status(void **state)

@@ -60,7 +60,9 @@ struct lone_actor
     struct wire_status status;
     uint64_t model_round;
     float model[LONE_DIM];
-    uint8_t last[8192]; /* The payload of the newest delta. */
+    uint32_t model_piece; /* As the last MODEL says, */
+    uint64_t model_key;   /* and so is this. */
+    uint8_t last[8192];   /* The payload of the newest delta. */
     size_t n_last;
 };
 

@@ -44,18 +44,25 @@ static void test_orders(void **state)
     lone_close(w);
 }
 
+/* The second actor comes back as an observer. */
+static int becomes_observer(struct lone *w)
+{
+    uint8_t out[64];
+    struct wire_hello h = {.version = WIRE_VERSION, .role = WIRE_OBSERVER};
+    lone_disconnect(w, w->actor[1].link, false);
+    int link = lone_connect(w, 1, false, 0);
+    w->actor[1].follows = false;
+    lone_says(w, 1, out, wire_put_hello(out, sizeof out, &h));
+    return link;
+}
+
 /* An observer that orders again and again has one model on its way; the next follows when the
  * driver says that that one has left, also where nothing else happens. */
 static void test_one_model_on_its_way(void **state)
 {
     (void)state;
-    uint8_t out[64];
-    struct wire_hello h = {.version = WIRE_VERSION, .role = WIRE_OBSERVER};
     struct lone *w = training_with(2);
-    lone_disconnect(w, w->actor[1].link, false);
-    int link = lone_connect(w, 1, false, 0);
-    w->actor[1].follows = false;
-    lone_says(w, 1, out, wire_put_hello(out, sizeof out, &h));
+    int link = becomes_observer(w);
     for (uint32_t n = 1; n < 4; n++) {
         for (int k = 0; k < 20; k++) {
             orders(w, 1, 0);
@@ -68,6 +75,81 @@ static void test_one_model_on_its_way(void **state)
         orders(w, 1, 0);
     }
     lone_close(w);
+}
+
+static void orders_layers(struct lone *w, uint32_t who, uint64_t round, uint64_t key)
+{
+    uint8_t out[64];
+    struct wire_model_req m = {.round = round, .piece = WIRE_PIECE_LAYERS, .key = key};
+    lone_says(w, who, out, wire_put_model_req(out, sizeof out, &m));
+}
+
+/* An observer gets sketches of the layers, of the round that it names; these are so small that they go as
+ * they are. Who is a member has no use for them. */
+static void test_layers(void **state)
+{
+    (void)state;
+    struct lone *w = training_with(2);
+    struct lone_actor *a = &w->actor[1];
+    (void)becomes_observer(w);
+    uint64_t round = lone_progress(w).round + 40;
+    orders_layers(w, 1, round, 5);
+    lone_run(w, 20 * LONE_STEP_US);
+    assert_int_equal(a->n_model, 0);
+    orders(w, 0, round);
+    lone_run(w, 60 * LONE_STEP_US);
+    assert_int_equal(a->n_model, 1);
+    assert_int_equal(a->model_round, round);
+    assert_int_equal(a->model_piece, WIRE_PIECE_LAYERS);
+    assert_int_equal(a->model_key, 5);
+    assert_int_equal(w->actor[0].n_model, 1);
+    assert_int_equal(w->actor[0].model_piece, WIRE_PIECE_WHOLE);
+    assert_memory_equal(a->model, w->actor[0].model, sizeof a->model);
+    assert_int_equal(lone_progress(w).violations, 0);
+    orders_layers(w, 0, 0, 5);
+    lone_run(w, 3 * LONE_STEP_US);
+    assert_int_equal(w->actor[0].n_model, 1);
+    assert_int_equal(lone_progress(w).violations, 1);
+    lone_close(w);
+}
+
+/* In lock step it may wait for a neighbour with the local steps of a round done and its mixing before it: that
+ * is no state of a round that others have, and an observer compares. It gets the next one that has mixed, whether
+ * it asked while a job ran (early) or after it; a member gets what there is. */
+static void observer_waits(bool early)
+{
+    struct lone *w = training_with(2);
+    struct lone_actor *a = &w->actor[1];
+    (void)becomes_observer(w);
+    w->step_us = SECOND;
+    lone_run(w, 3 * SECOND);
+    while (w->work_us <= w->now_us + SECOND / 2)
+        lone_run(w, LONE_STEP_US);
+    w->actor[0].follows = false;
+    if (early)
+        orders_layers(w, 1, lone_progress(w).round + 1, 5);
+    while (w->work_us != 0)
+        lone_run(w, LONE_STEP_US);
+    lone_run(w, 2 * LONE_STEP_US);
+    uint64_t round = lone_progress(w).round;
+    if (!early)
+        orders_layers(w, 1, round, 5);
+    orders(w, 0, 0);
+    lone_run(w, SECOND / 2);
+    assert_true(w->work_us == 0 && lone_progress(w).round == round); /* It waits. */
+    assert_int_equal(w->actor[0].n_model, 1);
+    assert_int_equal(a->n_model, 0);
+    lone_run(w, 20 * SECOND); /* It waits no longer for who is silent. */
+    assert_int_equal(a->n_model, 1);
+    assert_int_equal(a->model_round, round);
+    lone_close(w);
+}
+
+static void test_observer_waits(void **state)
+{
+    (void)state;
+    observer_waits(false);
+    observer_waits(true);
 }
 
 /* Who orders a later model gets that, though another gets one now. */
@@ -365,6 +447,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_orders),
         cmocka_unit_test(test_orders_of_two),
+        cmocka_unit_test(test_layers),
+        cmocka_unit_test(test_observer_waits),
         cmocka_unit_test(test_one_model_on_its_way),
         cmocka_unit_test(test_order_between_jobs),
         cmocka_unit_test(test_model_of_its_round),

@@ -249,6 +249,8 @@ static inline void lone_hears(struct lone *w, uint32_t who, const uint8_t *p, si
     case WIRE_MODEL:
         a->n_model++;
         a->model_round = m.model.round;
+        a->model_piece = m.model.piece;
+        a->model_key = m.model.key;
         assert_int_equal(m.model.payload.n, sizeof a->model);
         memcpy(a->model, m.model.payload.p, sizeof a->model);
         break;

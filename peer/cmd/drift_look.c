@@ -1,0 +1,243 @@
+/* peer/cmd/drift_look.c -- sketches of the peers' layers, of one round, or whole models, compared: how far
+ * each part is apart, and which two peers are farthest. */
+#include "peer/cmd/drift.h"
+#include "peer/cmd/training.h"
+#include "peer/node/node.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <uv.h>
+
+enum { TRIES = 10, LEAD = 2 };
+
+void drift_look_close(struct drift_look *l)
+{
+    free(l->part);
+    free(l->figure);
+    *l = (struct drift_look){.n = 0};
+}
+
+const struct layers_figure *drift_look_all(const struct drift_look *l)
+{
+    return &l->figure[l->n_parts];
+}
+
+static int nothing(struct drift_look *l, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* There is no figure, and why: no error of the command. */
+static int nothing(struct drift_look *l, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    drift_look_close(l);
+    vsnprintf(l->why, sizeof l->why, format, args);
+    va_end(args);
+    return CMD_OK;
+}
+
+/* Room for n_parts. */
+static int make_room(struct drift_look *l, size_t n_parts)
+{
+    l->part = calloc(n_parts, sizeof *l->part);
+    l->figure = calloc(n_parts + 1, sizeof *l->figure);
+    return l->part == NULL || l->figure == NULL ? -ENOMEM : 0;
+}
+
+/* ---- whole models ---- */
+
+int drift_look_measure(struct drift_look *l, const struct segment *s, size_t n_segments,
+                       const float *const *x, size_t n, bool layers)
+{
+    size_t n_trained = segments_trained(s, n_segments);
+    int err = make_room(l, layers ? n_segments : 1);
+    if (err != 0)
+        return err;
+    if (layers)
+        l->n_parts = layers_of_segments(l->part, s, n_segments);
+    else
+        l->part[l->n_parts++] = (struct layers_part){.n = n_trained, .width = n_trained};
+    err = layers_measure(l->part, l->n_parts, x, n, l->figure);
+    l->n = err == 0 ? n : 0;
+    l->exact = true;
+    return err;
+}
+
+int drift_look_at_models(struct drift *d, bool layers)
+{
+    struct drift_look *l = &d->look;
+    const float *x[WIRE_MEMBERS_MAX];
+    char error[RUN_ERROR_MAX];
+    struct model m;
+    drift_look_close(l);
+    if (d->exact.n < 2)
+        return nothing(l, d->apart ? "the models are not of one round"
+                                   : "a single model has no drift");
+    if (cmd_training_model(&m, &d->w.run, error) < 0)
+        return cmd_fail(d->o, CMD_FAILED, "the peers' run: %s", error);
+    for (size_t i = 0; i < d->exact.n; i++)
+        x[i] = d->with[i]->model;
+    int err = drift_look_measure(l, m.segments, m.n_segments, x, d->exact.n, layers);
+    model_close(&m);
+    for (size_t i = 0; i < d->exact.n && err == 0; i++) {
+        l->name[i] = d->with[i]->record.name;
+        l->last_phase |= d->with[i]->status.phase > NODE_TRAINING;
+    }
+    l->round = l->first = d->round_max;
+    return err == 0 ? CMD_OK : cmd_fail(d->o, CMD_FAILED, "out of memory to compare the models");
+}
+
+/* ---- sketches ---- */
+
+/* How the run's model is cut. */
+static int cut(const struct drift *d, struct layers *layers)
+{
+    char error[RUN_ERROR_MAX];
+    struct model m;
+    if (cmd_training_model(&m, &d->w.run, error) < 0)
+        return cmd_fail(d->o, CMD_FAILED, "the peers' run: %s", error);
+    layers_cut(layers, m.segments, m.n_segments);
+    model_close(&m);
+    return CMD_OK;
+}
+
+/* Who has come, and of which rounds. */
+struct come
+{
+    const struct cmd_observed *from[WIRE_MEMBERS_MAX];
+    size_t n, n_silent;
+    const char *silent, *old; /* One that is silent, one that is too old to be asked; or NULL. */
+    uint64_t first, last, asked;
+    bool rest; /* Nobody trained when they were asked: whatever they had. */
+    bool
+        moment; /* Without lock step a round is another moment at each peer: whatever they have now. */
+};
+
+/* All are of the round that was asked for, so that they are of one state. */
+static bool fits(const struct come *c)
+{
+    bool one = c->first == c->last && (c->rest || c->last == c->asked);
+    return c->n > 0 && (one || c->moment);
+}
+
+static void count(const struct drift *d, struct come *c)
+{
+    *c =
+        (struct come){.first = UINT64_MAX, .asked = c->asked, .rest = c->rest, .moment = c->moment};
+    for (uint32_t i = 0; i < d->w.n; i++) {
+        const struct cmd_observed *m = &d->w.member[i];
+        if (m->model != NULL) {
+            c->from[c->n++] = m;
+            c->first = m->model_round < c->first ? m->model_round : c->first;
+            c->last = m->model_round > c->last ? m->model_round : c->last;
+        } else if (m->up) {
+            bool old = m->version > 0 && m->version < WIRE_VERSION_LAYERS;
+            c->silent = m->due ? m->record.name : c->silent;
+            c->old = old ? m->record.name : c->old;
+            c->n_silent++;
+        }
+    }
+}
+
+/* A key for this question: an answer to an older one is told by its key. */
+static uint64_t draw_key(void)
+{
+    uint64_t key = 0;
+    if (uv_random(NULL, NULL, &key, sizeof key, 0, NULL) != 0)
+        key = uv_hrtime();
+    return key | 1;
+}
+
+static uint32_t left_ms(uint64_t begun_ns, uint32_t ms)
+{
+    uint64_t gone = (uv_hrtime() - begun_ns) / 1000000;
+    return gone < ms ? ms - (uint32_t)gone : 0;
+}
+
+/* Rounds go on while a question is on its way: it names one that nobody has reached, farther ahead
+ * with each try. Where nobody trains, all send what they have. */
+static void ask(struct drift *d, uint32_t ms, struct come *c)
+{
+    uint64_t begun = uv_hrtime();
+    bool fixed = options_given(d->o, "round");
+    for (int k = 0; k < TRIES; k++) {
+        uint64_t next = drift_newest_round(d) + ((uint64_t)LEAD << k);
+        c->rest = drift_at_rest(d) && !fixed;
+        c->moment = d->w.run.policy != RUN_SYNC && !fixed;
+        c->asked = fixed ? options_uint(d->o, "round") : c->rest || c->moment ? 0 : next;
+        struct wire_model_req q = {c->asked, WIRE_PIECE_LAYERS, draw_key()};
+        bool in_time = cmd_observe_models(&d->w, &q, left_ms(begun, ms));
+        count(d, c);
+        if (!in_time || c->n == 0 || fits(c) || fixed)
+            return;
+        cmd_observe_again(&d->w, CMD_OBSERVE_MS);
+    }
+}
+
+static int no_sketches(const struct drift *d, struct drift_look *l, const struct come *c)
+{
+    unsigned long long first = c->first, last = c->last, asked = c->asked;
+    if (c->n == 1)
+        return nothing(l, "a single model has no drift");
+    if (c->n > 0 && first > asked && !c->rest)
+        return nothing(l, "round %llu is past: sketches of round %llu came", asked, first);
+    if (c->n > 0 && first == last)
+        return nothing(l, "round %llu does not come: training ended with round %llu", asked, last);
+    if (c->n > 0)
+        return nothing(l, "sketches of rounds %llu to %llu came: not compared", first, last);
+    if (c->silent != NULL)
+        return nothing(l, "%s sent no sketches in time", c->silent);
+    if (c->old != NULL)
+        return nothing(l, "%s is too old to send sketches of its layers", c->old);
+    if (c->n_silent == 0)
+        return nothing(l, "no peer answers");
+    return nothing(l, "gathering: %zu of %u members are here", c->n_silent,
+                   (unsigned)d->w.run.min_peers);
+}
+
+/* Compares those that have come: all of one round, and as long as the run's model wants. */
+static int compare(struct drift *d, const struct layers *layers, const struct come *c)
+{
+    struct drift_look *l = &d->look;
+    const float *x[WIRE_MEMBERS_MAX];
+    for (size_t i = 0; i < c->n; i++) {
+        const struct cmd_observed *m = c->from[i];
+        if (m->n_floats != layers->n_floats)
+            return cmd_fail(d->o, CMD_FAILED,
+                            "%s sent sketches of %zu floats, expected %zu by the model of its run",
+                            m->record.name, m->n_floats, layers->n_floats);
+        x[i] = m->model;
+        l->name[i] = m->record.name;
+        l->last_phase |= m->status.phase > NODE_TRAINING;
+    }
+    if (make_room(l, layers->n) != 0)
+        return cmd_fail(d->o, CMD_FAILED, "out of memory for %zu sketches", c->n);
+    memcpy(l->part, layers->part, layers->n * sizeof *l->part);
+    if (layers_measure(l->part, layers->n, x, c->n, l->figure) != 0)
+        return cmd_fail(d->o, CMD_FAILED, "out of memory for %zu sketches", c->n);
+    l->n = c->n;
+    l->n_parts = layers->n;
+    l->n_silent = c->n_silent;
+    l->round = c->last;
+    l->first = c->first;
+    return CMD_OK;
+}
+
+int drift_look_at_sketches(struct drift *d, uint32_t ms)
+{
+    static struct layers layers;
+    static struct come c;
+    drift_look_close(&d->look);
+    if (!d->w.has_run)
+        return nothing(&d->look, "no peer has told of a run yet");
+    int code = cut(d, &layers);
+    if (code != CMD_OK)
+        return code;
+    ask(d, ms, &c);
+    if (c.n < 2 || !fits(&c))
+        return no_sketches(d, &d->look, &c);
+    return compare(d, &layers, &c);
+}

@@ -1,0 +1,237 @@
+/* peer/cmd/drift_models.c -- drift --exact: all models of one round, and what the peers themselves
+ * make of that moment. */
+#include "peer/cmd/drift.h"
+#include "peer/cmd/training.h"
+#include "peer/node/node.h"
+#include "peer/sgd/sgd_keys.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <time.h>
+
+enum { WINDOW_TRIES = 3, LEAD = 8, WATCH_LEAD = 2 };
+enum { TRIES = 10, POLL_MS = 5 }; /* A window of a small model may be over in 50 ms. */
+
+static const float *model_of(void *self, size_t i)
+{
+    return ((struct drift *)self)->with[i]->model;
+}
+
+/* Will it estimate again? Below the quorum it holds, and does not. */
+static bool trains(const struct cmd_observed *m)
+{
+    return m->status.phase == NODE_TRAINING && !m->status.holds;
+}
+
+bool drift_at_rest(const struct drift *d)
+{
+    for (uint32_t i = 0; i < d->w.n; i++)
+        if (d->w.member[i].answered && trains(&d->w.member[i]))
+            return false;
+    return true;
+}
+
+uint64_t drift_newest_round(const struct drift *d)
+{
+    uint64_t most = 0;
+    for (uint32_t i = 0; i < d->w.n; i++)
+        most = d->w.member[i].status.round > most ? d->w.member[i].status.round : most;
+    return most;
+}
+
+/* ---- the models ---- */
+
+/* In lock step all peers begin a drift window at the same round; a peer that
+ * trains no more sends what it has. Where that failed some times: a round that nobody
+ * has reached, farther ahead each time. Who watches does not wait for windows, which may be
+ * hundreds of rounds apart. */
+static uint64_t common_round(const struct drift *d, int tries)
+{
+    if (options_given(d->o, "round"))
+        return options_uint(d->o, "round");
+    if (d->watching)
+        return drift_at_rest(d) ? 0 : drift_newest_round(d) + ((uint64_t)WATCH_LEAD << tries);
+    if (tries < WINDOW_TRIES)
+        return WIRE_ROUND_WINDOW;
+    return drift_newest_round(d) + ((uint64_t)LEAD << (tries - WINDOW_TRIES));
+}
+
+/* Gets the models and notes the rounds that they are of. False where the time was up. */
+static bool get_models(struct drift *d, int tries)
+{
+    uint32_t ms = (uint32_t)options_uint(d->o, "timeout") * 1000;
+    if (tries > 0 && (d->watching || tries >= WINDOW_TRIES))
+        cmd_observe_again(&d->w, CMD_OBSERVE_MS);
+    struct wire_model_req q = {.round = common_round(d, tries), .piece = WIRE_PIECE_WHOLE};
+    bool in_time = cmd_observe_models(&d->w, &q, ms);
+    d->round_min = UINT64_MAX;
+    d->round_max = 0;
+    for (uint32_t i = 0; i < d->w.n; i++) {
+        const struct cmd_observed *m = &d->w.member[i];
+        if (m->model == NULL)
+            continue;
+        d->round_min = m->model_round < d->round_min ? m->model_round : d->round_min;
+        d->round_max = m->model_round > d->round_max ? m->model_round : d->round_max;
+    }
+    return in_time;
+}
+
+/* A model on its way is floats alone: the run, of which peers tell in the
+ * handshake, says how many of them are trained. */
+static int count_trained(const struct drift *d, size_t dim, size_t *n_trained)
+{
+    char error[RUN_ERROR_MAX];
+    struct model m;
+    if (!d->w.has_run)
+        return cmd_fail(d->o, CMD_FAILED, "no peer told of the run that its model is of");
+    if (cmd_training_model(&m, &d->w.run, error) < 0)
+        return cmd_fail(d->o, CMD_FAILED, "the peers' run: %s", error);
+    size_t expected = m.n_params;
+    *n_trained = segments_trained(m.segments, m.n_segments);
+    model_close(&m);
+    if (dim != expected)
+        return cmd_fail(d->o, CMD_FAILED,
+                        "the peers sent models of %zu parameters, but %s of their run has %zu", dim,
+                        sgd_values(&d->w.run)->model, expected);
+    return CMD_OK;
+}
+
+int drift_models(struct drift *d)
+{
+    size_t n = 0, dim = 0, n_trained;
+    bool in_time = get_models(d, 0);
+    d->exact = consensus_none;
+    /* A window may have begun while the question was on its way to some. */
+    for (int k = 1; k < TRIES && in_time && d->round_min != d->round_max; k++)
+        in_time = get_models(d, k);
+    if (cmd_observe_missing(&d->w) > 0)
+        fprintf(stderr, "hearsay drift: warning: not every peer sent its model in time\n");
+    for (uint32_t i = 0; i < d->w.n; i++) {
+        const struct cmd_observed *m = &d->w.member[i];
+        if (m->model == NULL)
+            continue;
+        if (n > 0 && m->n_floats != dim)
+            return cmd_fail(d->o, CMD_FAILED,
+                            "%s sent a model of %zu parameters, the others of %zu", m->record.name,
+                            m->n_floats, dim);
+        dim = m->n_floats;
+        d->with[n++] = m;
+    }
+    if (n == 0)
+        return cmd_fail(d->o, CMD_FAILED, "no peer sent its model");
+    d->apart = d->round_min != d->round_max;
+    if (d->apart)
+        return CMD_OK;
+    int code = count_trained(d, dim, &n_trained);
+    if (code != CMD_OK)
+        return code;
+    if (consensus_measure(&d->exact, n, n_trained, dim, model_of, d) < 0)
+        return cmd_fail(d->o, CMD_FAILED, "out of memory for the models");
+    if (n == 1) { /* One model alone is no distance from anything. */
+        fprintf(stderr, "hearsay drift: warning: a single model has no drift\n");
+        d->exact.trained.xi = d->exact.trained.relative = (double)NAN;
+        d->exact.statistics.xi = d->exact.statistics.relative = (double)NAN;
+    }
+    return CMD_OK;
+}
+
+/* ---- the estimates ---- */
+
+/* Is the peer's estimate of the model that it sent? The last phase goes on at
+ * one round, so that this round names no state: an estimate "of" it is of an
+ * earlier moment of the phase than the model is. */
+static bool same_state(const struct cmd_observed *m)
+{
+    bool told = m->model_round < m->status.n_rounds;
+    return m->model && told && m->status.drift_round == m->model_round;
+}
+
+/* Have all who train gone on to an estimate of a later state before they were asked? */
+static bool missed(const struct drift *d)
+{
+    bool any = false, training = false;
+    for (uint32_t i = 0; i < d->w.n; i++) {
+        const struct cmd_observed *m = &d->w.member[i];
+        any |= m->answered && same_state(m);
+        training |= m->answered && trains(m);
+    }
+    return training && !any;
+}
+
+/* Asks until each peer has said what it makes of the round that was compared
+ * (or of the next one that it measures), or trains no more. The first such answer
+ * counts: a later one is of a later round. */
+static void wait_for_estimates(struct drift *d)
+{
+    static struct wire_status first[WIRE_MEMBERS_MAX];
+    bool has[WIRE_MEMBERS_MAX] = {false}, early = true;
+    uint32_t tries = (uint32_t)options_uint(d->o, "timeout") * 1000 / POLL_MS;
+    for (uint32_t k = 0; k < tries && early; k++) {
+        struct timespec pause = {.tv_nsec = POLL_MS * 1000000L};
+        cmd_observe_again(&d->w, CMD_OBSERVE_MS);
+        early = false;
+        for (uint32_t i = 0; i < d->w.n; i++) {
+            const struct cmd_observed *m = &d->w.member[i];
+            bool late = m->status.drift_round >= d->round_max || !trains(m);
+            if (m->answered && late && !has[i]) {
+                has[i] = true;
+                first[i] = m->status;
+            }
+            early |= m->answered && !has[i];
+        }
+        if (early)
+            nanosleep(&pause, NULL);
+    }
+    for (uint32_t i = 0; i < d->w.n; i++)
+        if (has[i])
+            d->w.member[i].status = first[i];
+}
+
+int drift_models_and_estimates(struct drift *d)
+{
+    int code = CMD_OK;
+    for (int k = 0; k < TRIES && code == CMD_OK && (k == 0 || (!d->apart && missed(d))); k++) {
+        code = drift_models(d);
+        if (code == CMD_OK && !d->apart)
+            wait_for_estimates(d);
+        if (options_given(d->o, "round"))
+            break;
+    }
+    return code;
+}
+
+static bool has_estimate(const struct cmd_observed *m)
+{
+    return m->answered && isfinite(m->status.drift) && isfinite(m->status.relative_drift);
+}
+
+/* The newest round that any estimate is of. */
+static uint64_t newest_estimate(const struct drift *d)
+{
+    uint64_t round = 0;
+    for (uint32_t i = 0; i < d->w.n; i++) {
+        const struct cmd_observed *m = &d->w.member[i];
+        if (has_estimate(m) && m->status.drift_round > round)
+            round = m->status.drift_round;
+    }
+    return round;
+}
+
+void drift_average(struct drift *d)
+{
+    bool compared = d->exact.n > 0 && !d->watching;
+    d->xi = d->relative = 0;
+    d->n_estimates = 0;
+    d->estimated_round = compared ? d->round_max : newest_estimate(d);
+    for (uint32_t i = 0; i < d->w.n; i++) {
+        const struct cmd_observed *m = &d->w.member[i];
+        if (!has_estimate(m)
+            || !(compared ? same_state(m) : m->status.drift_round == d->estimated_round))
+            continue;
+        d->xi += m->status.drift;
+        d->relative += m->status.relative_drift;
+        d->n_estimates++;
+    }
+    d->xi /= d->n_estimates; /* This is NaN where nobody knows. */
+    d->relative /= d->n_estimates;
+}

@@ -1,0 +1,132 @@
+/* peer/cmd/drift_watch.c -- `hearsay drift --watch`: a line a look, until the run ends or Ctrl-C.
+ *
+ *   ask for status --> sketches, or models, of one round --> a line --> pause --> dial who was lost --> ...
+ *
+ * It ends with what it has: the last figure is said once more, on stderr, whatever ended it. A run
+ * has ended where all members have left: by their record, by the CLOSE of a session that cannot be had
+ * again, or as their models were final when they were last heard. Where nobody is to be reached for
+ * GONE_LOOKS looks for another reason, nobody can tell how it ended.
+ */
+#include "peer/cmd/drift.h"
+#include "peer/cmd/progress.h"
+#include "peer/cmd/stop.h"
+#include "peer/node/node.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <uv.h>
+
+enum { LOOK_MS = 100, GONE_LOOKS = 5, GONE_S = 1 };
+
+/* The last figure that there was. */
+struct last
+{
+    bool any, exact;
+    uint64_t round;
+    double xi, relative;
+};
+
+static bool stop(void *self)
+{
+    (void)self;
+    return cmd_stop_asked();
+}
+
+/* False: a signal has come. */
+static bool pause_for(struct drift *d, double seconds)
+{
+    for (double ms = 1000 * seconds; ms > 0; ms -= LOOK_MS)
+        if (uv_client_wait(d->w.client, ms < LOOK_MS ? (uint32_t)ms : LOOK_MS, stop))
+            return false;
+    return !cmd_stop_asked();
+}
+
+static bool anybody_up(const struct cmd_observe *w)
+{
+    for (uint32_t i = 0; i < w->n; i++)
+        if (w->member[i].up)
+            return true;
+    return false;
+}
+
+static bool is_over(const struct cmd_observe *w)
+{
+    for (uint32_t i = 0; i < w->n; i++) {
+        const struct cmd_observed *m = &w->member[i];
+        bool final = m->told_ns > 0 && m->status.phase >= NODE_SERVING;
+        bool left = m->record.state == RECORD_LEFT || final || m->closed;
+        if (m->up || !left)
+            return false;
+    }
+    return true;
+}
+
+static int look(struct drift *d, struct last *last)
+{
+    uint32_t ms = (uint32_t)options_uint(d->o, "timeout") * 1000;
+    bool exact = options_flag(d->o, "exact"), layers = options_flag(d->o, "layers");
+    int code = exact ? drift_models(d) : drift_look_at_sketches(d, ms);
+    if (code == CMD_OK && exact)
+        code = drift_look_at_models(d, layers);
+    if (code != CMD_OK || d->look.n == 0)
+        return code;
+    const struct layers_figure *f = drift_look_all(&d->look);
+    if (!isnan(f->xi))
+        *last = (struct last){true, exact, d->look.round, f->xi, f->relative};
+    return CMD_OK;
+}
+
+static void say(const struct drift *d, double time_s)
+{
+    if (options_flag(d->o, "json"))
+        drift_print_json(d, time_s);
+    else
+        drift_print_line(d, time_s, options_flag(d->o, "layers"));
+    fflush(stdout);
+}
+
+static int end(const struct last *last, const char *how, int code)
+{
+    char a[CMD_PROGRESS_TEXT], b[CMD_PROGRESS_TEXT];
+    if (last->any)
+        fprintf(
+            stderr, "hearsay drift: %s; the last figure: round %llu, drift %s, relative %s (%s)\n",
+            how, (unsigned long long)last->round, cmd_progress_drift(a, "%.4e", last->xi),
+            cmd_progress_drift(b, "%.4e", last->relative), last->exact ? "exact" : "by sketches");
+    else
+        fprintf(stderr, "hearsay drift: %s; there was no figure\n", how);
+    return code;
+}
+
+int drift_watch(struct drift *d)
+{
+    double interval = options_real(d->o, "interval");
+    uint64_t n_looks = options_uint(d->o, "count"), begun = uv_hrtime();
+    struct last last = {.any = false};
+    uint32_t n_gone = 0;
+    d->watching = true;
+    cmd_stop_catch();
+    for (uint64_t k = 1;; k++) {
+        bool up = anybody_up(&d->w);
+        n_gone = up ? 0 : n_gone + 1;
+        if (n_gone > 1 && is_over(&d->w)) /* They have been dialled in vain. */
+            return end(&last, "the run is over", CMD_OK);
+        if (n_gone == GONE_LOOKS)
+            return end(&last, "no peer answers any more", CMD_FAILED);
+        int code = up ? look(d, &last) : CMD_OK;
+        if (code != CMD_OK)
+            return code;
+        if (cmd_stop_asked())
+            return end(&last, "stopped", CMD_INTERRUPTED);
+        if (up) {
+            drift_average(d);
+            say(d, 1e-9 * (double)(uv_hrtime() - begun));
+        }
+        if (k == n_looks)
+            return CMD_OK;
+        if (!pause_for(d, up || interval < GONE_S ? interval : GONE_S))
+            return end(&last, "stopped", CMD_INTERRUPTED);
+        cmd_observe_redial(&d->w);
+        cmd_observe_again(&d->w, CMD_OBSERVE_MS);
+    }
+}

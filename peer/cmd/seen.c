@@ -1,0 +1,34 @@
+/* peer/cmd/seen.c -- a member, and a run, as a page shows them. */
+#include "peer/cmd/seen.h"
+
+#include "nn/data/kind.h"
+#include "peer/sgd/sgd_keys.h"
+
+#include <math.h>
+#include <stdio.h>
+
+void cmd_seen_member(struct cmd_top_member *out, const struct cmd_observed *m, uint64_t now_ns)
+{
+    *out = (struct cmd_top_member){.name = m->known ? m->record.name : "?",
+                                   .id = m->record.id,
+                                   .left = m->known && m->record.state == RECORD_LEFT,
+                                   .reached = m->up,
+                                   .answered = m->up && m->answered,
+                                   .ever = m->told_ns > 0,
+                                   .status = m->status,
+                                   .said_s = 1e-9 * (double)(now_ns - m->told_ns),
+                                   .rounds_s = (double)NAN,
+                                   .bytes_s = (double)NAN};
+}
+
+void cmd_seen_run(char out[CMD_SEEN_RUN], const struct cmd_observe *w)
+{
+    out[0] = '\0';
+    if (!w->has_run)
+        return;
+    const struct run *r = &w->run;
+    const struct sgd_values *v = sgd_values(r);
+    snprintf(out, CMD_SEEN_RUN, "run: %.60s on %.20s, %.40s, %.60s, %s, seed %llu", v->model,
+             kind_brief(v->data).text, r->topology, r->compress,
+             r->policy == RUN_SYNC ? "sync" : "not in lock step", (unsigned long long)r->seed);
+}
