@@ -120,7 +120,7 @@ check "the same again has finished: $(head -c 100 again.err)" [ $code = 0 ]
 
 awk -F, -v OFS=, '{ $3 = NR > 1 ? "much" : $3; print }' towns/1.csv >unlike.csv
 read -ra port < <(free_ports 2)
-start first bounded "$HEARSAY" peer --name a --listen "127.0.0.1:${port[0]}" --key key --shard own --min-peers 2 --rounds 100 \
+start first "$HEARSAY" peer --name a --listen "127.0.0.1:${port[0]}" --key key --shard own --min-peers 2 --rounds 100 \
     --model logreg --seed "$seed" --data csv:towns/0.csv --out first
 first=$started
 bounded "$HEARSAY" peer --name b --listen "127.0.0.1:${port[1]}" --key key --shard own --bootstrap "127.0.0.1:${port[0]}" \

@@ -201,6 +201,25 @@ static void test_first_word(void **state)
     lone_close(w);
 }
 
+/* Who begins again may have other files: it has to say so anew. */
+static void test_begins_again(void **state)
+{
+    (void)state;
+    struct lone *w = begin("peer-0", 2);
+    tell(w, 2, 0, 'a', false);
+    struct record again = w->actor[0].record;
+    again.boot = 77;
+    again.incarnation++;
+    lone_tell(w, 2, again);
+    run_for(w, SECOND);
+    assert_false(has_run(w));
+    w->actor[0].record = signed_record(again);
+    tell(w, 2, 0, 'c', false);
+    run_for(w, SECOND);
+    assert_string_equal(toy.parts, "peer-0=o peer-1=c ");
+    lone_close(w);
+}
+
 /* Behind another that founds, in the order of members: that one fixes the run. */
 static void test_not_the_first(void **state)
 {
@@ -327,17 +346,12 @@ static void test_with_a_run(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pools),
-        cmocka_unit_test(test_alone),
-        cmocka_unit_test(test_passed_on),
-        cmocka_unit_test(test_hostile),
-        cmocka_unit_test(test_first_word),
-        cmocka_unit_test(test_not_the_first),
-        cmocka_unit_test(test_next_one),
-        cmocka_unit_test(test_waits_are_said),
-        cmocka_unit_test(test_left_out),
-        cmocka_unit_test(test_unlike),
-        cmocka_unit_test(test_no_run_comes_of_it),
+        cmocka_unit_test(test_pools),          cmocka_unit_test(test_alone),
+        cmocka_unit_test(test_passed_on),      cmocka_unit_test(test_hostile),
+        cmocka_unit_test(test_begins_again),   cmocka_unit_test(test_first_word),
+        cmocka_unit_test(test_not_the_first),  cmocka_unit_test(test_next_one),
+        cmocka_unit_test(test_waits_are_said), cmocka_unit_test(test_left_out),
+        cmocka_unit_test(test_unlike),         cmocka_unit_test(test_no_run_comes_of_it),
         cmocka_unit_test(test_with_a_run),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
