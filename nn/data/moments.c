@@ -334,6 +334,8 @@ static void pool_classes(struct pool *p, struct moments *out)
     out->n_classes = (uint32_t)high + (out->scheme == LABELS_ZERO);
     if (out->n_classes > DATA_CLASSES_MAX)
         out->n_classes = DATA_CLASSES_MAX;
+    if (out->n_classes < 2) /* The label 0 may be the word of too few. */
+        out->n_classes = 2;
 }
 
 static size_t pool_width(struct pool *p)

@@ -281,6 +281,7 @@ static void test_classes(void **state)
                  {LABELS_ONE, LABELS_ONE, LABELS_ONE, 3, 7, 7},
                  {LABELS_ZERO, LABELS_ONE, LABELS_ZERO, 3, 7, 8},
                  {LABELS_ONE, LABELS_ZERO, LABELS_ZERO, 6, 7, 7},
+                 {LABELS_ZERO, LABELS_ONE, LABELS_ZERO, 2, 2, 3},
                  {LABELS_PM, LABELS_PM, LABELS_PM, 2, 2, 2}};
     static const float rows[2 * COLUMNS] = {0};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -293,6 +294,9 @@ static void test_classes(void **state)
         assert_int_equal(moments_pool(&all, of, 2, 0), 0);
         assert_int_equal(all.scheme, cases[i].is);
         assert_int_equal(all.n_classes, cases[i].n);
+        moments_close(&all);
+        assert_int_equal(moments_pool(&all, of, 2, 1), 0);
+        assert_true(all.n_classes >= 2);
         moments_close(&a);
         moments_close(&b);
         moments_close(&all);
