@@ -470,6 +470,17 @@ static void read_hand(struct cursor *c, struct wire_message *message)
     message->hand.word = (enum wire_hand_word)get_u32(c, WIRE_HAND_END - 1);
 }
 
+/* The payload's own bytes are the trainer's to check (peer/node/pooling.h). */
+static void read_moments(struct cursor *c, struct wire_message *message)
+{
+    struct wire_moments *m = &message->moments;
+    get_record(c, &m->record);
+    m->founds = get_bool(c);
+    m->payload = get_bin(c, WIRE_MOMENTS_MAX);
+    demand(c, m->payload.n > 0);
+    get_fixed(c, m->signature, sizeof m->signature);
+}
+
 /* EDGE_CLOSE and STATUS_REQ have said all by their type. */
 static void read_nothing(struct cursor *c, struct wire_message *message)
 {
@@ -485,7 +496,8 @@ static void (*const reader_of[WIRE_TYPE_END])(struct cursor *c, struct wire_mess
     [WIRE_STATUS_REQ] = read_nothing,  [WIRE_STATUS] = read_status,
     [WIRE_BEAT] = read_beat,           [WIRE_PROBE] = read_probe,
     [WIRE_HEARD] = read_heard,         [WIRE_REFUSED] = read_refused,
-    [WIRE_HAND] = read_hand,           [WIRE_PART] = read_part};
+    [WIRE_HAND] = read_hand,           [WIRE_PART] = read_part,
+    [WIRE_MOMENTS] = read_moments};
 
 bool wire_read(const uint8_t *p, size_t n, struct wire_batch *batch, struct wire_message *m)
 {

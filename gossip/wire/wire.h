@@ -28,9 +28,8 @@
 
 /* Every limit of the protocol. */
 enum wire_limit {
-    WIRE_VERSION = 7,        /* The newest version of the messages that we speak, */
-    WIRE_VERSION_LEAST = 6,  /* and the oldest. */
-    WIRE_VERSION_LAYERS = 7, /* From this one on a MODEL_REQ may ask for WIRE_PIECE_LAYERS. */
+    WIRE_VERSION = 7,       /* The newest version of the messages that we speak, */
+    WIRE_VERSION_LEAST = 7, /* and the oldest. */
     WIRE_ID_BYTES = 32,
     WIRE_SIGNATURE_BYTES = 64,
     WIRE_CODEC_MAX = 63,          /* Characters of a codec's spec in a STATUS. */
@@ -46,9 +45,10 @@ enum wire_limit {
     WIRE_HEAD_MAX = 1024,   /* Bytes of a bulk message before its payload, without the sketch. */
     WIRE_SKETCH_MAX = 4096, /* Bytes of the encoded sketch in a DELTA. */
     WIRE_EDGES_MAX = 64,    /* Edges listed in a STATUS. */
-    WIRE_MOMENTUM_ONE = 1 << 16, /* A momentum of 1, which none has. */
-    WIRE_MORE_BITS = 16,         /* A delta's `more` stands above so many bits of its degree. */
-    WIRE_CODE_MAX = 15           /* A phase, edge state or codec, whose enums are kept elsewhere, is
+    WIRE_MOMENTUM_ONE = 1 << 16,  /* A momentum of 1, which none has. */
+    WIRE_MORE_BITS = 16,          /* A delta's `more` stands above so many bits of its degree. */
+    WIRE_MOMENTS_MAX = 24 * 1024, /* Bytes of what a member says of its data. */
+    WIRE_CODE_MAX = 15 /* A phase, edge state or codec, whose enums are kept elsewhere, is
                              * at most this. */
 };
 
@@ -70,6 +70,7 @@ enum wire_type {
     WIRE_REFUSED, /* You get no session, and why: the last message of one. */
     WIRE_HAND,    /* At the end: my disk does not take my model; does yours? */
     WIRE_PART,    /* Bytes of a DELTA that is still being made, its end first. Bulk. */
+    WIRE_MOMENTS, /* Before there is a run: what the columns of a member's files come to. */
     WIRE_TYPE_END
 };
 
@@ -336,6 +337,16 @@ struct wire_status
     struct wire_status_edge edges[WIRE_EDGES_MAX];
 };
 
+/* Said by the member of the record, and passed on by whoever has no run yet (peer/node/pooling.h). The
+ * signature is its, over id, boot, `founds` and the payload. */
+struct wire_moments
+{
+    struct record record;
+    bool founds;          /* It would fix a run of all members' moments. */
+    struct bytes payload; /* At most WIRE_MOMENTS_MAX; the trainer's to read. */
+    uint8_t signature[WIRE_SIGNATURE_BYTES];
+};
+
 /* Any message, as it came. What is of variable length is borrowed: `struct
  * bytes` point into the message's bytes, the lists of a MEMBERS into `batch`. */
 struct wire_message
@@ -358,6 +369,7 @@ struct wire_message
         struct wire_model_req model_req;
         struct wire_model model;
         struct wire_status status;
+        struct wire_moments moments;
     };
 };
 
@@ -404,6 +416,7 @@ size_t wire_put_delta(uint8_t *out, size_t cap, const struct wire_delta *m);
 size_t wire_put_part(uint8_t *out, size_t cap, const struct wire_part *m);
 size_t wire_put_model_req(uint8_t *out, size_t cap, const struct wire_model_req *m);
 size_t wire_put_model(uint8_t *out, size_t cap, const struct wire_model *m);
+size_t wire_put_moments(uint8_t *out, size_t cap, const struct wire_moments *m);
 size_t wire_put_status_req(uint8_t *out, size_t cap);
 size_t wire_put_status(uint8_t *out, size_t cap, const struct wire_status *m);
 
@@ -411,12 +424,14 @@ size_t wire_put_status(uint8_t *out, size_t cap, const struct wire_status *m);
 const char *wire_msgpack_version(void);
 
 /* The bytes a signature covers, with a domain prefix so that one kind can
- * never be taken for the other. Returns the length; cap >= 2048 is enough. */
+ * never be taken for the other. Returns the length; cap >= 2048 is enough, of moments
+ * WIRE_MOMENTS_MAX + 128. */
 size_t wire_record_signed(uint8_t *out, size_t cap, const struct record *r);
 size_t wire_accusation_signed(uint8_t *out, size_t cap, const struct accusation *a);
 /* What the issuer of a certificate signs, and what its key does for the newcomer `id`. */
 size_t wire_token_signed(uint8_t *out, size_t cap, const struct certificate *c);
 size_t wire_presented_signed(uint8_t *out, size_t cap, const uint8_t id[WIRE_ID_BYTES]);
 size_t wire_vouch_signed(uint8_t *out, size_t cap, const struct vouch *v);
+size_t wire_moments_signed(uint8_t *out, size_t cap, const struct wire_moments *m);
 
 #endif

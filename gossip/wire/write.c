@@ -284,6 +284,19 @@ size_t wire_put_hand(uint8_t *out, size_t cap, const struct wire_hand *m)
     return end(&o);
 }
 
+size_t wire_put_moments(uint8_t *out, size_t cap, const struct wire_moments *m)
+{
+    assert(m->payload.n <= WIRE_MOMENTS_MAX);
+    struct out o;
+    begin(&o, out, cap);
+    put_type(&o, WIRE_MOMENTS);
+    put_record(&o, &m->record);
+    put_bool(&o, m->founds);
+    put_bin(&o, m->payload.p, m->payload.n);
+    put_bin(&o, m->signature, sizeof m->signature);
+    return end(&o);
+}
+
 /* A message without fields. */
 static size_t put_bare(uint8_t *out, size_t cap, enum wire_type type)
 {
@@ -464,6 +477,21 @@ size_t wire_vouch_signed(uint8_t *out, size_t cap, const struct vouch *v)
     append(&o, domain, sizeof domain);
     put_array(&o, FIELDS_VOUCH - 1);
     put_vouch_fields(&o, v);
+    return end(&o);
+}
+
+/* Its process, and not the member alone: what a former life said of its files counts no more. */
+size_t wire_moments_signed(uint8_t *out, size_t cap, const struct wire_moments *m)
+{
+    static const char domain[] = "hearsay moments 1";
+    struct out o;
+    begin(&o, out, cap);
+    append(&o, domain, sizeof domain);
+    put_array(&o, 4);
+    put_bin(&o, m->record.id, sizeof m->record.id);
+    put_uint(&o, m->record.boot);
+    put_bool(&o, m->founds);
+    put_bin(&o, m->payload.p, m->payload.n);
     return end(&o);
 }
 

@@ -280,23 +280,15 @@ void columns_round(double *mean, double *deviation)
     }
 }
 
-/* Sums of one column, in double. */
-struct sums
-{
-    size_t n;
-    double sum, squares, most;
-};
-
 /* Numbers that are all the same become 0, and where another file has others they do not drown the rest:
  * a column of zeros here may be one of ones at another peer. */
-static void settle_scale(struct column *c, enum columns_scale scale, const struct sums *s)
+static void settle_scale(struct column *c, enum columns_scale scale, const struct column_moments *s)
 {
-    double mean = s->n > 0 ? s->sum / (double)s->n : 0;
-    double deviation = s->n > 0 ? sqrt(s->squares / (double)s->n) : 0;
-    bool same = !(deviation > SAME * fabs(mean)) || deviation < (double)FLT_MIN;
-    c->mean = (double)(float)mean;
+    double deviation = s->n > 0 ? sqrt(s->m2 / s->n) : 0;
+    bool same = !(deviation > SAME * fabs(s->mean)) || deviation < (double)FLT_MIN;
+    c->mean = (double)(float)s->mean;
     c->scale = 1;
-    double most = s->most, none = 0;
+    double most = fmax(fabs((double)s->low), fabs((double)s->high)), none = 0;
     if (!same)
         columns_round(&c->mean, &deviation);
     if (scale == COLUMNS_SCALE_STANDARD && !same)
@@ -308,31 +300,36 @@ static void settle_scale(struct column *c, enum columns_scale scale, const struc
     }
 }
 
-int columns_fit(struct columns *c, const float *rows, size_t n)
+/* Twice over the rows: distances are from the mean itself, so that nothing cancels. */
+void columns_moments(const struct columns *c, const float *rows, size_t n,
+                     struct column_moments *of)
 {
-    struct sums *s = calloc(c->n > 0 ? c->n : 1, sizeof *s);
-    if (s == NULL)
-        return -ENOMEM;
+    memset(of, 0, c->n * sizeof *of);
     const float *v = rows;
     for (size_t k = 0; k < n; k++, v += c->n)
         for (size_t i = 0; i < c->n; i++)
-            if (!isnan(v[i])) {
-                s[i].n++;
-                s[i].sum += (double)v[i];
-                s[i].most = fmax(s[i].most, fabs((double)v[i]));
+            if (!isnan(v[i]) && c->at[i].form != COLUMN_CATEGORIES) {
+                of[i].low = of[i].n > 0 ? fminf(of[i].low, v[i]) : v[i];
+                of[i].high = of[i].n > 0 ? fmaxf(of[i].high, v[i]) : v[i];
+                of[i].mean += (double)v[i]; /* Their sum, until it is divided. */
+                of[i].n++;
             }
+    for (size_t i = 0; i < c->n; i++)
+        of[i].mean = of[i].n > 0 ? of[i].mean / of[i].n : 0;
     v = rows;
     for (size_t k = 0; k < n; k++, v += c->n)
         for (size_t i = 0; i < c->n; i++)
-            if (!isnan(v[i])) {
-                double apart = (double)v[i] - s[i].sum / (double)s[i].n;
-                s[i].squares += apart * apart;
+            if (!isnan(v[i]) && c->at[i].form != COLUMN_CATEGORIES) {
+                double apart = (double)v[i] - of[i].mean;
+                of[i].m2 += apart * apart;
             }
+}
+
+void columns_settle(struct columns *c, const struct column_moments *of)
+{
     for (size_t i = 0; i < c->n; i++)
         if (c->at[i].form != COLUMN_CATEGORIES)
-            settle_scale(&c->at[i], c->scale, &s[i]);
-    free(s);
-    return 0;
+            settle_scale(&c->at[i], c->scale, &of[i]);
 }
 
 /* The mean is taken off as a float, so that what equals it becomes 0. */

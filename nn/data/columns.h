@@ -8,7 +8,8 @@
  * everywhere; one that the training files do not have is n zeros, as a gap is. A column of more than
  * COLUMNS_CATEGORIES_MAX categories has COLUMNS_BUCKETS inputs, and its hash picks one.
  *
- *   files --note--> forms, categories --fit--> means, scales --print--> text, a part of the kind
+ *   files --note--> forms, categories --moments--> --settle--> means, scales --print--> text, a
+ *                                                     part of the kind
  *   text --parse--> the same, without the files that it is of
  *
  * In the text each column has a word, with commas between:
@@ -63,6 +64,14 @@ struct column
     size_t n_unknown;      /* and cells of a category that is none of these. */
 };
 
+/* What a column's numbers come to; all zeros where there are none. */
+struct column_moments
+{
+    double n, mean; /* So many numbers, gaps not among them, and their mean. */
+    double m2;      /* The sum of their squared distances from it. */
+    float low, high;
+};
+
 /* Zeros are none. */
 struct columns
 {
@@ -96,8 +105,13 @@ size_t columns_inputs(const struct columns *c);
 bool columns_have_categories(const struct columns *c);
 size_t columns_gaps(const struct columns *c);
 
-/* Means and scales of n rows as they are kept, c->n floats each; gaps do not count. 0 or -ENOMEM. */
-__attribute__((warn_unused_result)) int columns_fit(struct columns *c, const float *rows, size_t n);
+/* The moments of n rows as they are kept, c->n floats each, to of[c->n]; gaps do not count, and a
+ * column of categories has none. O(n c->n). */
+void columns_moments(const struct columns *c, const float *rows, size_t n,
+                     struct column_moments *of);
+
+/* Means and scales by the moments of[c->n], as c->scale has it. */
+void columns_settle(struct columns *c, const struct column_moments *of);
 
 /* Numbers of n rows to inputs in place, and gaps filled. */
 void columns_apply(const struct columns *c, float *rows, size_t n);

@@ -152,6 +152,8 @@ static int open_files(struct data *d, const struct data_spec *s, const char *kin
         err = scale_sets(&scale, &d->train, &d->test, s->path, d->note, error);
     if (err == 0 && is_bare(&d->train))
         take_bare(d);
+    d->moments = scale.moments;
+    scale.moments = (struct moments){0};
     scale_close(&scale);
     files_close(&train);
     files_close(&test);
@@ -178,4 +180,5 @@ void data_close(struct data *d)
 {
     dataset_close(&d->train);
     dataset_close(&d->test);
+    moments_close(&d->moments);
 }

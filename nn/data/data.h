@@ -59,6 +59,9 @@ struct data
     enum data_held_out held_out;
     double share;              /* What DATA_HELD_SHARE holds out, else 0. */
     char note[SCALE_NOTE_MAX]; /* What people should know of how it was read; or "". */
+    struct moments
+        moments; /* Those of a table whose columns no kind has fixed, and a run can carry; else
+                                * none. To be pooled with those of other peers. */
 };
 
 struct data_request

@@ -56,6 +56,7 @@ int scale_open(struct scale *s, const char *kind, enum columns_scale wanted, dou
 
 void scale_close(struct scale *s)
 {
+    moments_close(&s->moments);
     columns_close(&s->columns);
 }
 
@@ -152,67 +153,44 @@ static void note_columns(const struct columns *c, char note[SCALE_NOTE_MAX])
 /* ---- How far columns reach. ---- */
 
 /* The least and the largest value of a column; of sparse rows with 0, which is not written. */
-struct reach
-{
-    float low, high;
-};
-
-static struct reach *reaches(const struct dataset *d)
+static void reach(const struct dataset *d, struct column_moments *of)
 {
     bool sparse = d->shape.form == DATA_SPARSE;
     size_t n = sparse ? dataset_dim(d) : d->stride;
-    struct reach *r = calloc(n, sizeof *r);
-    for (size_t i = 0; r != NULL && sparse && i < d->start[d->n]; i++) {
-        struct reach *of = &r[d->column[i]];
-        of->low = fminf(of->low, d->entry[i]);
-        of->high = fmaxf(of->high, d->entry[i]);
+    for (size_t i = 0; sparse && i < d->start[d->n]; i++) {
+        struct column_moments *m = &of[d->column[i]];
+        m->low = fminf(m->low, d->entry[i]);
+        m->high = fmaxf(m->high, d->entry[i]);
     }
-    for (size_t i = 0; r != NULL && !sparse && i < n; i++)
-        r[i] = (struct reach){INFINITY, -INFINITY};
-    for (size_t i = 0; r != NULL && !sparse && i < d->n * n; i++) {
-        r[i % n].low = fminf(r[i % n].low, d->rows[i]);
-        r[i % n].high = fmaxf(r[i % n].high, d->rows[i]);
+    for (size_t i = 0; sparse && i < n; i++)
+        of[i].n = (double)d->n;
+    for (size_t i = 0; !sparse && i < n; i++)
+        of[i] = (struct column_moments){.low = INFINITY, .high = -INFINITY};
+    for (size_t i = 0; !sparse && i < d->n * n; i++) {
+        of[i % n].low = fminf(of[i % n].low, d->rows[i]);
+        of[i % n].high = fmaxf(of[i % n].high, d->rows[i]);
     }
-    return r;
-}
-
-static double width_of(const struct reach *r)
-{
-    return r->high > r->low ? (double)r->high - (double)r->low : 0;
-}
-
-/* How many times as far as column *low does column *high reach? Columns that are all the same do not
- * count. */
-static double apart(const struct reach *r, size_t n, size_t *low, size_t *high)
-{
-    *low = *high = SIZE_MAX;
-    for (size_t i = 0; i < n; i++) {
-        if (!(width_of(&r[i]) > 0))
-            continue;
-        *low = *low == SIZE_MAX || width_of(&r[i]) < width_of(&r[*low]) ? i : *low;
-        *high = *high == SIZE_MAX || width_of(&r[i]) > width_of(&r[*high]) ? i : *high;
-    }
-    return *low == SIZE_MAX ? 1 : width_of(&r[*high]) / width_of(&r[*low]);
 }
 
 /* Numbers that are left as they are, though they should not be: gradients of the one drown the other. */
 static int warn_of_reach(const struct dataset *train, size_t label, char note[SCALE_NOTE_MAX])
 {
     size_t low, high, n = train->shape.form == DATA_SPARSE ? dataset_dim(train) : train->stride;
-    struct reach *r = n <= COLUMNS_MAX_N ? reaches(train) : NULL;
+    struct column_moments *of = n <= COLUMNS_MAX_N ? calloc(n, sizeof *of) : NULL;
     if (n > COLUMNS_MAX_N)
         return 0;
-    if (r == NULL)
+    if (of == NULL)
         return -ENOMEM;
-    double ratio = apart(r, n, &low, &high);
-    free(r);
+    reach(train, of);
+    double ratio = moments_apart(of, n, &low, &high);
+    free(of);
     const char *does = train->shape.form == DATA_SPARSE ? "max" : "standard";
-    if (ratio > SCALE_WILD && label == SIZE_MAX)
+    if (ratio > MOMENTS_WILD && label == SIZE_MAX)
         add_note(note,
                  "warning: a column reaches %.0f times as far as another, and nothing is scaled "
                  "(scale=%s does)",
                  ratio, does);
-    else if (ratio > SCALE_WILD)
+    else if (ratio > MOMENTS_WILD)
         add_note(
             note,
             "warning: column %zu reaches %.0f times as far as column %zu, and nothing is scaled "
@@ -221,13 +199,40 @@ static int warn_of_reach(const struct dataset *train, size_t label, char note[SC
     return 0;
 }
 
-/* ---- Sparse rows. ---- */
+/* ---- What columns come to. ---- */
+
+/* Moments of the training set, and means and scales by them. A set that is too wide for a run is pooled
+ * with no other, so that its moments are not kept. */
+static int fit(struct scale *s, const struct dataset *train)
+{
+    struct kind_rows k;
+    struct moments *m = &s->moments;
+    char text[COLUMNS_TEXT_MAX];
+    (void)parse_rows(train->kind, &k);
+    if (moments_open(m, &k, &s->columns) < 0)
+        return -ENOMEM;
+    m->sparse = train->shape.form == DATA_SPARSE;
+    m->wanted = s->wanted;
+    m->rows = train->n;
+    if (m->sparse)
+        reach(train, m->of);
+    else
+        columns_moments(&m->columns, train->rows, train->n, m->of);
+    moments_settle(m);
+    columns_close(&s->columns);
+    int err = columns_copy(&s->columns, &m->columns);
+    s->wanted = s->columns.scale;
+    if (m->columns.n > MOMENTS_COLUMNS_MAX
+        || columns_print(&m->columns, text, sizeof text) >= sizeof text)
+        moments_close(m);
+    return err;
+}
 
 /* Scales of a training set's columns; s->wanted becomes none where nothing is to be done. */
 static int fit_sparse(struct scale *s, const struct dataset *train, const char *path,
                       char error[DATA_ERROR_MAX])
 {
-    size_t n = dataset_dim(train), low, high;
+    size_t n = dataset_dim(train);
     bool asked = s->wanted == COLUMNS_SCALE_MAX;
     if (n > COLUMNS_MAX_N || s->wanted == COLUMNS_SCALE_NONE) {
         s->wanted = COLUMNS_SCALE_NONE;
@@ -236,25 +241,11 @@ static int fit_sparse(struct scale *s, const struct dataset *train, const char *
                    : file_error(error, path, "found %zu columns, expected at most %d for scale=max",
                                 n, COLUMNS_MAX_N);
     }
-    struct reach *r = reaches(train);
-    if (r == NULL || columns_open(&s->columns, n) < 0) {
-        free(r);
+    if (columns_open(&s->columns, n) < 0)
         return -ENOMEM;
-    }
-    s->wanted =
-        asked || apart(r, n, &low, &high) > SCALE_WILD ? COLUMNS_SCALE_MAX : COLUMNS_SCALE_NONE;
-    for (size_t i = 0; i < n; i++) {
-        double most = fmax((double)r[i].high, -(double)r[i].low), none = 0;
+    for (size_t i = 0; i < n; i++)
         s->columns.at[i].form = COLUMN_NUMBERS;
-        if (!(most >= (double)FLT_MIN))
-            continue;
-        columns_round(&none, &most);
-        s->columns.at[i].scale = most;
-    }
-    s->columns.scale = s->wanted;
-    s->columns.settled = true;
-    free(r);
-    return 0;
+    return fit(s, train);
 }
 
 static void apply_sparse(const struct columns *c, struct dataset *d)
@@ -306,10 +297,8 @@ static int scale_rows(struct scale *s, struct dataset *train, struct dataset *te
 {
     struct columns *c = &s->columns;
     int err = 0;
-    if (!s->given) {
-        c->scale = s->wanted;
-        err = columns_fit(c, train->rows, train->n);
-    }
+    if (!s->given)
+        err = fit(s, train);
     if (err == 0)
         err = give_columns(c, train);
     if (err == 0)

@@ -2,7 +2,7 @@
  *
  *   csv      what columns are (nn/data/columns.h), means and scales of the training set
  *   libsvm   scales only, so that rows stay sparse; by itself where one column reaches more than
- *            SCALE_WILD times as far as another
+ *            MOMENTS_WILD times as far as another
  *
  * A kind with a text brings them along, and the set is taken as that says, whatever is in it. One with
  * a hash is that of a set too wide for a text: who is to be of it has the same training set.
@@ -12,9 +12,9 @@
 
 #include "nn/data/dataset.h"
 #include "nn/data/kind.h"
+#include "nn/data/moments.h"
 
 enum { SCALE_NOTE_MAX = 640 };
-#define SCALE_WILD 1000.0
 
 /* What is to be done with the columns of a set. */
 struct scale
@@ -24,6 +24,8 @@ struct scale
     bool strict;            /* Numbers as they are, and nothing else: of csv only. */
     uint64_t hash;          /* That of a kind without a text; else 0. */
     struct columns columns; /* A table's: for the reader to find out, or as a kind says. */
+    struct moments
+        moments; /* Those of the training set, where it is we who have fitted them; else none. */
 };
 
 /* `kind` is what the set is to be of, open or fixed; `wanted` and `divide` are the spec's. 0; -EINVAL with

@@ -109,7 +109,7 @@ struct come
 {
     const struct cmd_observed *from[WIRE_MEMBERS_MAX];
     size_t n, n_silent;
-    const char *silent, *old; /* One that is silent, one that is too old to be asked; or NULL. */
+    const char *silent; /* One that is silent, or NULL. */
     uint64_t first, last, asked;
     bool rest; /* Nobody trained when they were asked: whatever they had. */
     bool
@@ -134,9 +134,7 @@ static void count(const struct drift *d, struct come *c)
             c->first = m->model_round < c->first ? m->model_round : c->first;
             c->last = m->model_round > c->last ? m->model_round : c->last;
         } else if (m->up) {
-            bool old = m->version > 0 && m->version < WIRE_VERSION_LAYERS;
             c->silent = m->due ? m->record.name : c->silent;
-            c->old = old ? m->record.name : c->old;
             c->n_silent++;
         }
     }
@@ -190,8 +188,6 @@ static int no_sketches(const struct drift *d, struct drift_look *l, const struct
         return nothing(l, "sketches of rounds %llu to %llu came: not compared", first, last);
     if (c->silent != NULL)
         return nothing(l, "%s sent no sketches in time", c->silent);
-    if (c->old != NULL)
-        return nothing(l, "%s is too old to send sketches of its layers", c->old);
     if (c->n_silent == 0)
         return nothing(l, "no peer answers");
     return nothing(l, "gathering: %zu of %u members are here", c->n_silent,

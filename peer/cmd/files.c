@@ -76,6 +76,23 @@ int cmd_identity_of(const char *path, struct channel_identity *id, bool *made,
     return err;
 }
 
+static bool verify(void *self, const uint8_t id[WIRE_ID_BYTES], const uint8_t *msg, size_t n,
+                   const uint8_t signature[WIRE_SIGNATURE_BYTES])
+{
+    (void)self;
+    return channel_verify(id, msg, n, signature);
+}
+
+static void sign(void *self, const uint8_t *msg, size_t n, uint8_t signature[WIRE_SIGNATURE_BYTES])
+{
+    channel_sign(self, msg, n, signature);
+}
+
+struct members_crypto cmd_identity_crypto(struct channel_identity *id)
+{
+    return (struct members_crypto){.self = id, .verify = verify, .sign = sign};
+}
+
 void cmd_identity_text(const uint8_t id[WIRE_ID_BYTES], char text[2 * WIRE_ID_BYTES + 1])
 {
     for (size_t i = 0; i < WIRE_ID_BYTES; i++)

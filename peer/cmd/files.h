@@ -26,6 +26,9 @@ __attribute__((warn_unused_result)) int cmd_identity_of(const char *path,
                                                         struct channel_identity *id, bool *made,
                                                         char error[KEYFILE_ERROR_MAX]);
 
+/* Signing by it; it must outlive what is made. */
+struct members_crypto cmd_identity_crypto(struct channel_identity *id);
+
 /* Its public half, as a members file has it. */
 void cmd_identity_text(const uint8_t id[WIRE_ID_BYTES], char text[2 * WIRE_ID_BYTES + 1]);
 

@@ -139,7 +139,6 @@ static void on_message(void *self, uint32_t session, const struct wire_message *
     if (m == NULL)
         return;
     if (message->type == WIRE_HELLO && message->hello.role == WIRE_PEER) {
-        m->version = message->hello.version;
         take_record(w, &message->hello.record);
         take_run(w, &message->hello);
     } else if (message->type == WIRE_MEMBERS) {
@@ -189,10 +188,10 @@ uint32_t cmd_observe_missing(const struct cmd_observe *w)
     return n;
 }
 
-/* Who has no run yet has no layers, and an older peer takes the question for a breach of protocol. */
+/* Who has no run yet has no layers. */
 static bool can_answer(const struct cmd_observed *m, const struct wire_model_req *q)
 {
-    bool layers = m->version >= WIRE_VERSION_LAYERS && m->status.phase >= NODE_TRAINING;
+    bool layers = m->status.phase >= NODE_TRAINING;
     return m->up && (q->piece != WIRE_PIECE_LAYERS || layers);
 }
 

@@ -21,7 +21,6 @@ struct cmd_observed
     uint32_t session;
     struct wire_status status; /* The newest, */
     uint64_t told_ns;          /* which came then, by uv_hrtime(); 0: none ever. */
-    uint32_t version;          /* Its session speaks this one; 0: not known. */
     bool asked;                /* For its model; it may be gone since. */
     bool due;                  /* The newest question went to it, too. */
     float *model;              /* Or sketches of it. Owned; NULL until they came. */

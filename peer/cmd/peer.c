@@ -17,6 +17,7 @@
 #include "peer/cmd/cmd.h"
 #include "peer/cmd/duration.h"
 #include "peer/cmd/files.h"
+#include "peer/cmd/moments.h"
 #include "peer/cmd/monitor.h"
 #include "peer/cmd/out.h"
 #include "peer/cmd/peer_report.h"
@@ -104,22 +105,12 @@ struct peer
     struct members_crypto crypto;
     struct uv_driver_config config;
     struct cmd_training training;
+    struct cmd_moments moments;
+    bool again; /* The run is that of --out, as it was fixed before. */
     struct cmd_progress_reading reading;
     struct cmd_peer_report report;
     struct cmd_monitor monitor;
 };
-
-static bool verify(void *self, const uint8_t id[WIRE_ID_BYTES], const uint8_t *msg, size_t n,
-                   const uint8_t signature[WIRE_SIGNATURE_BYTES])
-{
-    (void)self;
-    return channel_verify(id, msg, n, signature);
-}
-
-static void sign(void *self, const uint8_t *msg, size_t n, uint8_t signature[WIRE_SIGNATURE_BYTES])
-{
-    channel_sign(self, msg, n, signature);
-}
 
 /* ---- From flags to a configuration ------------------------------------ */
 
@@ -321,7 +312,9 @@ static int look_at_run(struct peer *p, const struct run *there)
     char error[RUN_ERROR_MAX];
     struct node_config *c = &p->config.node;
     struct run asked = c->run;
-    if (p->bootstrap.n > 0 && run_with_flags(&asked, there, &c->flags, error) < 0)
+    /* What it was fixed by may have been said by others. */
+    bool others = p->bootstrap.n > 0 || (c->found && cmd_moments_wanted(&p->training, &c->run));
+    if (others && run_with_flags(&asked, there, &c->flags, error) < 0)
         return cmd_fail(p->o, CMD_USAGE, "--out %s has another run: %s; --fresh moves it aside",
                         p->out, error);
     if (!run_is_fixed(&asked)) /* Flags that only other data would settle. */
@@ -330,6 +323,7 @@ static int look_at_run(struct peer *p, const struct run *there)
     int code = cmd_out_look(&p->dir, p->o, p->out, NULL, &asked);
     if (code == CMD_OK && c->found)
         c->run = asked;
+    p->again = true;
     return code;
 }
 
@@ -430,7 +424,7 @@ static int configure(struct peer *p)
         .make_trainer_self = p,
     };
     cmd_peers_limits(p->o, c);
-    p->crypto = (struct members_crypto){.self = &p->identity, .verify = verify, .sign = sign};
+    p->crypto = cmd_identity_crypto(&p->identity);
     p->config.identity = &p->identity;
     p->config.psk = p->psk;
     p->config.signals = true;
@@ -507,6 +501,17 @@ static int prepare(struct peer *p)
     return read_data(p);
 }
 
+/* With files of its own the peer fixes the run by what all members' come to. */
+static int prepare_moments(struct peer *p)
+{
+    struct node_config *c = &p->config.node;
+    bool founds = c->found && !p->again && cmd_moments_wanted(&p->training, &c->run);
+    int code = prepare(p);
+    if (code == CMD_OK)
+        cmd_moments_open(&p->moments, &p->training, c, founds);
+    return code;
+}
+
 /* ---- Main ------------------------------------------------------------- */
 
 static int run_driver(struct peer *p, struct uv_driver *d, uv_loop_t *loop)
@@ -577,7 +582,7 @@ int cmd_peer(const struct options *o)
     if (code == CMD_OK && !p.dir.finished)
         code = cmd_events_open(&p.report.events, o, p.name, p.out);
     if (code == CMD_OK && !p.dir.finished)
-        code = prepare(&p);
+        code = prepare_moments(&p);
     if (code == CMD_OK)
         code = p.dir.finished ? cmd_out_again(&p.dir) : open_and_run(&p);
     cmd_monitor_close(&p.monitor);
@@ -585,6 +590,7 @@ int cmd_peer(const struct options *o)
     cmd_events_close(&p.report.events);
     cmd_checkpoint_close(&p.checkpoint, p.report.over);
     cmd_out_close(&p.dir);
+    cmd_moments_close(&p.moments);
     cmd_training_close(&p.training);
     members_file_close(&p.listed);
     channel_identity_close(&p.identity);

@@ -100,8 +100,7 @@ int cmd_training_data(struct cmd_training *t, const char *kind, uint64_t seed,
         fprintf(t->reading->out, "--data: %s\n", t->data.note);
     if (t->reading != NULL && t->shard_spec.mode == SHARD_OWN && strchr(kind, ':') != NULL)
         fprintf(t->reading->out,
-                "--shard own: means, scales and categories of the columns are the run's, which has "
-                "them of the files of the peer that fixed it\n");
+                "--shard own: means, scales and categories of the columns are the run's\n");
     t->has_data = true;
     t->seed = seed;
     return 0;

@@ -213,6 +213,8 @@ uint32_t neighbour_settled(const struct neighbour *b, uint64_t beat);
 /* The spectral gap of the graph as it is, or 0 where that was not measured. */
 double edges_gap(const struct edges *es);
 const struct neighbour *edges_of(const struct edges *es, const struct link *l);
+/* Is some replica a round older than others, and by more than `most` off (workshop_lags())? */
+bool edges_lag(const struct edges *es, double most);
 /* Does some open edge mix by what it held long ago (stale.h)? Then mixing may part models that
  * were near. most2: a squared distance that hardly matters. */
 bool edges_stale(struct edges *es, double most2);

@@ -44,7 +44,7 @@ void edges_settle(struct edges *es)
         edges_update(es);
 }
 
-/* ---- words ---- */
+/* ---- words, and how old replicas are ---- */
 
 void edges_hear_word(struct neighbour *b, const struct wire_beat *m)
 {
@@ -59,4 +59,12 @@ uint32_t neighbour_settled(const struct neighbour *b, uint64_t beat)
     const struct neighbour_word *now = &b->said[beat % 2], *before = &b->said[(beat + 1) % 2];
     const struct neighbour_word *w = now->beat == beat ? now : before;
     return w->beat <= beat && w->beat > e->run_round ? w->settled : e->settled;
+}
+
+bool edges_lag(const struct edges *es, double most)
+{
+    for (size_t i = 0; i < es->n; i++)
+        if (workshop_lags(es->workshop, &es->at[i]->edge, most))
+            return true;
+    return false;
 }

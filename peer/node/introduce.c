@@ -129,13 +129,19 @@ static bool may_introduce(struct sessions *s, struct link *l)
     return false;
 }
 
+void introduce_record(struct sessions *s, const struct link *link, const struct record *r)
+{
+    struct link *l = &s->links[link - s->links];
+    if (members_find(s->env->members, r->id) != NULL || may_introduce(s, l))
+        note_other(s, l, r, merge(s, l, r));
+}
+
 void sessions_members(struct sessions *s, const struct link *link, const struct wire_members *told)
 {
     struct env *v = s->env;
     struct link *l = &s->links[link - s->links];
     for (uint32_t i = 0; i < told->n_records && !l->doomed; i++)
-        if (members_find(v->members, told->records[i].id) != NULL || may_introduce(s, l))
-            note_other(s, l, &told->records[i], merge(s, l, &told->records[i]));
+        introduce_record(s, l, &told->records[i]);
     for (uint32_t i = 0; i < told->n_vouches && !l->doomed; i++)
         note_forged(s, l, members_vouched(v->members, &told->vouches[i]));
     members_settle(v->members, v->now_us);

@@ -41,6 +41,7 @@ static void standing(void *self, struct standing *s)
     bool began = n->phases.phase != NODE_GATHERING;
     *s = (struct standing){.has_run = w->has_run,
                            .has_started = n->join.has_model && began,
+                           .gathers = n->pooling.gathers,
                            .finished = n->kept,
                            .run = {(const uint8_t *)w->run_text, w->n_run_text},
                            .round = n->phases.round,
@@ -98,6 +99,7 @@ static int open_machines(struct node *n, const struct node_config *config)
                                          .surplus = session_surplus,
                                          .status = say_status};
     n->workshop.env = &n->env;
+    pooling_init(&n->pooling, &n->env, &n->sessions);
     edges_init(&n->edges, &n->env, &n->sessions, &n->workshop);
     roll_init(&n->roll, &n->env, &n->sessions, &n->edges);
     join_init(&n->join, &n->env, &n->sessions, &n->workshop);
@@ -136,6 +138,7 @@ void node_close(struct node *n)
     resume_close(&n->resume);
     phases_close(&n->phases);
     roll_close(&n->roll);
+    pooling_close(&n->pooling);
     sessions_close(&n->sessions);
     env_close(&n->env);
     free(n);
@@ -249,6 +252,13 @@ static void on_status_req(struct node *n, const struct link *l, const struct wir
     sessions_status_req(&n->sessions, l);
 }
 
+/* With a run there is nothing to be agreed on any more: who has none is told it. */
+static void on_moments(struct node *n, const struct link *l, const struct wire_message *m)
+{
+    if (!n->workshop.has_run)
+        pooling_take(&n->pooling, l, &m->moments);
+}
+
 /* What may be said to us, type by type. What has no handler is never sent to a
  * peer; an observer may only ask. */
 static const struct
@@ -272,7 +282,8 @@ static const struct
                                [WIRE_HEARD] = {on_heard, false, "bad HEARD"},
                                [WIRE_REFUSED] = {on_refused, false, "bad REFUSED"},
                                [WIRE_HAND] = {final_hand, false, "bad HAND"},
-                               [WIRE_PART] = {on_part, false, "bad PART"}};
+                               [WIRE_PART] = {on_part, false, "bad PART"},
+                               [WIRE_MOMENTS] = {on_moments, false, "bad MOMENTS"}};
 
 /* Bytes become a message here and nowhere else in the node. */
 static void receive(struct node *n, const struct link *l, const uint8_t *p, size_t len)
@@ -310,6 +321,10 @@ static void start(struct node *n)
     join_start(&n->join);
     if (n->env.config.n_resume > 0)
         go_on(n);
+    else if (pooling_start(&n->pooling))
+        env_note(&n->env, NOTE_INFO,
+                 "the run is fixed once the column moments of %u members (--min-peers) are here",
+                 n->env.config.run.min_peers);
     else if (n->env.config.found)
         take_run(n, &n->env.config.run);
     else
@@ -328,6 +343,18 @@ static void stop(struct node *n)
     resume_copy_last(&n->resume);
     n->env.fx->write_model = n->join.has_model;
     env_end(&n->env, 0);
+}
+
+/* Until there is a run, members say what their data come to; perhaps it is we who fix it by that. */
+static void look_for_run(struct node *n)
+{
+    struct run run;
+    if (!n->workshop.has_run && pooling_look(&n->pooling, &run)) {
+        take_run(n, &run);
+        sessions_run_fixed(&n->sessions);
+    }
+    if (n->workshop.has_run)
+        pooling_close(&n->pooling);
 }
 
 /* A job of the serving phase is the last one: after it the model is final. */
@@ -524,6 +551,7 @@ void node_step(struct node *n, const struct node_event *ev, struct node_effects 
         final_update(n);
         tick(n);
         sessions_news(&n->sessions);
+        look_for_run(n);
         if (!n->resume.waits || resume_look(&n->resume)) {
             update_edges(n);
             update_phases(n);

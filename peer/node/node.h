@@ -41,6 +41,7 @@ enum {
     NODE_NOTES_MAX = 16,
     NODE_NOTE_MAX = 240, /* Bytes of one note. */
     NODE_SEEDS_MAX = 16, /* Bootstrap names. */
+    NODE_POOL_WHY = 200, /* Bytes of a sentence that says why data do not go together. */
     NODE_LINKS_MAX = 256
 };
 
@@ -226,6 +227,30 @@ struct node_resume
     uint32_t slot; /* The driver's number for where it lies. */
 };
 
+/* What one member says of its data. */
+struct node_part
+{
+    const char *name;
+    struct bytes moments;
+};
+
+/* What members say of their data before there is a run, so that one can be fixed for all of them (pooling.h):
+ * bytes that the trainer alone reads. Each function gets `self`. */
+struct node_pool
+{
+    void *self;
+    struct bytes
+        own; /* At most WIRE_MOMENTS_MAX, borrowed until the node is closed; none: nothing is said. */
+    bool founds; /* With `found`: the run is not fixed at once, but by what all have said. */
+    /* Bytes of anybody: what is wrong with them, a literal, or NULL. */
+    const char *(*check)(void *self, struct bytes theirs);
+    /* Do checked ones not go with ours? Then a sentence says in what, with ours as found. */
+    bool (*differ)(void *self, struct bytes theirs, char why[NODE_POOL_WHY]);
+    /* The run by n >= 1 parts that go with ours. 0, or a negative errno with a sentence. */
+    int (*pool)(void *self, const struct node_part *part, size_t n, struct run *run,
+                char error[RUN_ERROR_MAX]);
+};
+
 struct node_config
 {
     const char *name;          /* This member's name has the form [A-Za-z0-9._-]{1,32}. */
@@ -250,6 +275,8 @@ struct node_config
      * bootstrap. */
     bool found;
     struct run run; /* With `found`: the run it would fix. */
+    const struct node_pool
+        *pool; /* NULL: nobody is told anything of our data. Outlives the node. */
 
     /* In place of the run's mixer: the simulator's attackers. NULL: the run's. */
     const struct mixer *mixer;

@@ -235,16 +235,6 @@ static bool known_apart(const struct phases *ph)
            && !(phases_own_distance(ph) <= final_margin * ph->workshop->run.final_drift);
 }
 
-/* Some replicas are a round older than others: the margin. */
-static bool replicas_lag(const struct phases *ph)
-{
-    double most = final_margin * ph->workshop->run.final_drift;
-    for (size_t i = 0; i < ph->edges->n; i++)
-        if (workshop_lags(ph->workshop, &edges_at(ph->edges, i)->edge, most))
-            return true;
-    return false;
-}
-
 /* There is progress: from here on more is looked for. */
 static void better(struct phases *ph)
 {
@@ -328,7 +318,7 @@ static bool parted(struct phases *ph)
     bool others = es->view != ph->bound_view || es->n_resets != ph->bound_resets;
     ph->bound_view = es->view;
     ph->bound_resets = es->n_resets;
-    return others || stale || replicas_lag(ph);
+    return others || stale || edges_lag(es, most);
 }
 
 /* The first moment, of those that were measured, at which we were under the target. */

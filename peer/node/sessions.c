@@ -335,15 +335,21 @@ static bool is_duplicate(struct sessions *s, const struct link *l, const struct 
     return false;
 }
 
+/* To all to whom we said another run, or none. */
+void sessions_run_fixed(struct sessions *s)
+{
+    for (size_t i = 0; i < NODE_LINKS_MAX && !s->env->over; i++)
+        if (s->links[i].used && !s->links[i].observer)
+            say_hello(s, &s->links[i]);
+}
+
 /* Their run is ours now: what was known of other links was of the run that we gave up. */
 static void run_taken(struct sessions *s, struct link *l)
 {
     for (size_t i = 0; i < NODE_LINKS_MAX; i++)
         s->links[i].same_run = false;
     l->same_run = true;
-    for (size_t i = 0; i < NODE_LINKS_MAX && !s->env->over; i++)
-        if (s->links[i].used && !s->links[i].observer)
-            say_hello(s, &s->links[i]); /* All to whom we said another, or none. */
+    sessions_run_fixed(s);
 }
 
 static void refuse_run(struct sessions *s, const struct link *l, const struct record *r)
@@ -538,7 +544,7 @@ void sessions_tick(struct sessions *s)
     dial_tick_dead(s);
     introduce_tick(s);
     watch_tick(s);
-    seek_tick(s, standing(s).has_run);
+    seek_tick(s, standing(s).has_run || standing(s).gathers);
     admit_tick(s);
     if (v->now_us >= s->heartbeat_us) {
         heartbeat(s);

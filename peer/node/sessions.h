@@ -99,6 +99,7 @@ struct seed
 struct standing
 {
     bool has_run, has_started;
+    bool gathers;     /* There is no run yet, and one is about to be fixed (pooling.h). */
     bool finished;    /* Our model is final. */
     struct bytes run; /* The run's text. */
     uint64_t round;   /* Local rounds done. */
@@ -230,6 +231,7 @@ void sessions_violation(struct sessions *s, const struct link *l, const char *wh
 void sessions_news(struct sessions *s);      /* Pass on what changed among the members. */
 void sessions_leave(struct sessions *s);     /* By a signed word, so that no ghost stays. */
 void sessions_hello_all(struct sessions *s); /* What we say of ourselves has changed. */
+void sessions_run_fixed(struct sessions *s); /* There is a run, where there was none: it is ours. */
 /* Our model is final, if it is: behind our last delta. */
 void sessions_say_finished(struct sessions *s, const struct link *l);
 void sessions_say_finished_all(struct sessions *s);
@@ -267,6 +269,8 @@ enum members_verdict introduce_hello(struct sessions *s, const struct link *l,
                                      const struct record *r);
 /* The session talks from now on: we can vouch for its member. */
 void introduce_met(struct sessions *s, const struct link *l);
+/* What somebody says of a member is merged, within limits. The link, or the node, may end over it. */
+void introduce_record(struct sessions *s, const struct link *l, const struct record *r);
 void introduce_tick(struct sessions *s);
 /* It has ended: perhaps for the sake of another process of our identity. */
 void introduce_lost(struct sessions *s, const struct link *l);

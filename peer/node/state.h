@@ -2,6 +2,7 @@
  *
  *   env       time, chance, members, the outbox            <- everybody
  *   sessions  links and dialling                           <- edges, join, orders
+ *   pooling   what members say of their data, before a run  (above sessions)
  *   workshop  the run, its trainer, model and mixer        <- edges, join, orders, job
  *   edges     the neighbours and the protocol of each edge <- phases, job
  *   join      the model to begin with                      <- phases
@@ -21,6 +22,7 @@
 
 #include "peer/node/halt.h"
 #include "peer/node/hand.h"
+#include "peer/node/pooling.h"
 #include "peer/node/resume.h"
 #include "peer/node/roll.h"
 
@@ -28,6 +30,7 @@ struct node
 {
     struct env env;
     struct sessions sessions;
+    struct pooling pooling;
     struct workshop workshop;
     struct edges edges;
     struct join join;

@@ -220,6 +220,7 @@ static size_t put_false_round(const struct attacker *a, struct wire_message *m, 
     case WIRE_REFUSED:
     case WIRE_HAND:
     case WIRE_PART:
+    case WIRE_MOMENTS:
     case WIRE_TYPE_END:
         break;
     }

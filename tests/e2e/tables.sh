@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # tests/e2e/tables.sh -- tables as they come are learnt as well as scikit-learn learns them: columns of unlike
-# ranges, gaps, words; by peers that share one table, and by peers with files of their own.
+# ranges, gaps, words. (Peers with files of their own: moments.sh.)
 # MUSHROOMS, a directory with agaricus.txt.train and agaricus.txt.test, adds that set with its letters.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
@@ -67,25 +67,6 @@ check "  as it says" grep -q '"data": "csv/54x7/1/standard:2960~280,' few.json
 bounded "$HEARSAY" train --model logreg --data csv:data/cover,scale=none --rounds 200 --out raw --json >raw.json 2>raw.err
 check "without scales that is said: $(head -n 1 raw.err | cut -c 1-90)" \
     grep -q 'warning: column [0-9]* reaches [0-9]* times as far as column [0-9]*, and nothing is scaled' raw.err
-
-# Each with its own file: the run has the columns of one of them, the first. The files are of unequal size, and
-# peers count alike, so that this model is not quite that of all rows.
-check "keygen" eval '"$HEARSAY" keygen key 2>keygen.err'
-read -ra port < <(free_ports 4)
-for i in 0 1 2 3; do
-    start "own-$i" bounded "$HEARSAY" peer --name "p$i" --listen "127.0.0.1:${port[i]}" --key key --shard own \
-        --bootstrap "127.0.0.1:${port[0]},127.0.0.1:${port[3]}" --min-peers 4 --rounds 3000 --batch 128 --lr 0.1 --seed "$seed" \
-        --model logreg --data "csv:data/own/$i.csv,test=data/cover/test.csv" --out "own-$i"
-    own[i]=$started
-    [ "$i" != 0 ] || check "the first fixes the run" wait_until 30 grep -q 'p0 is ' own-0.err
-done
-for i in 0 1 2 3; do
-    check "peer $i with a file of its own ends in consensus" finish "${own[i]}" 60
-    near "  its model" "own-$i/summary.json" 63.00
-done
-check "all are of one run" eval '[ "$(cat own-*/run.txt | grep ^data= | sort -u | wc -l)" = 1 ]'
-check "whose columns are another peer's, as three say" \
-    eval '[ "$(grep -l "which has them of the files of the peer that fixed it" own-?.err | wc -l)" -ge 3 ]'
 
 printf 'x,day,y\n1,2019-03-04,0\n2,2019-03-05,1\n' >dates.csv
 bounded "$HEARSAY" train --model logreg --data csv:dates.csv --rounds 1 >dates.out 2>dates.err

@@ -136,6 +136,7 @@ static bool message_text(struct story *s, uint32_t peer, uint32_t other,
         snprintf(out, MESSAGE_TEXT, "HAND %d", (int)m->hand.word);
         return true;
     case WIRE_PART:
+    case WIRE_MOMENTS:
     case WIRE_BEAT:
     case WIRE_PROBE:
     case WIRE_HEARD:

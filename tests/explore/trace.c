@@ -66,6 +66,9 @@ static void say_message(FILE *f, const struct wire_message *m)
     case WIRE_HAND:
         fprintf(f, "HAND word=%d", (int)m->hand.word);
         break;
+    case WIRE_MOMENTS:
+        fprintf(f, "MOMENTS bytes=%zu", m->moments.payload.n);
+        break;
     case WIRE_STATUS_REQ:
     case WIRE_STATUS:
     case WIRE_NONE:

@@ -243,6 +243,13 @@ static inline size_t sample(enum wire_type type, bool large)
     }
     case WIRE_HAND:
         return wire_put_hand(buffer, CAP, &(struct wire_hand){large ? WIRE_HAND_STORED : 0});
+    case WIRE_MOMENTS: {
+        struct wire_moments m = {.record = sample_hello(large).record,
+                                 .founds = large,
+                                 .payload = {raw, large ? WIRE_MOMENTS_MAX : 40}};
+        fill(m.signature, sizeof m.signature, v);
+        return wire_put_moments(buffer, CAP, &m);
+    }
     case WIRE_STATUS_REQ:
         return wire_put_status_req(buffer, CAP);
     case WIRE_STATUS:

@@ -239,6 +239,34 @@ static void test_signed_bytes(void **state)
     }
 }
 
+/* A signature of moments covers whose, of which process, that it would fix a run, and every byte of them. */
+static void test_signed_moments(void **state)
+{
+    (void)state;
+    static uint8_t a[WIRE_MOMENTS_MAX + 128], b[sizeof a];
+    uint8_t payload[50] = {7};
+    struct wire_moments m = {.record = small_record(1), .payload = {payload, sizeof payload}};
+    size_t n = wire_moments_signed(a, sizeof a, &m);
+    struct wire_moments same = m;
+    same.record.incarnation++;
+    same.signature[0] ^= 1;
+    assert_int_equal(wire_moments_signed(b, sizeof b, &same), n);
+    assert_memory_equal(a, b, n);
+    for (int field = 0; field < 4; field++) {
+        struct wire_moments x = m;
+        uint8_t spoilt[50] = {7};
+        x.record.id[0] ^= field == 0;
+        x.record.boot ^= field == 1;
+        x.founds ^= field == 2;
+        spoilt[49] ^= field == 3;
+        x.payload.p = spoilt;
+        assert_int_equal(wire_moments_signed(b, sizeof b, &x), n);
+        assert_memory_not_equal(a, b, n);
+    }
+    m.payload = (struct bytes){raw, WIRE_MOMENTS_MAX};
+    assert_true(wire_moments_signed(a, sizeof a, &m) > WIRE_MOMENTS_MAX);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -248,6 +276,7 @@ int main(void)
         cmocka_unit_test(test_sizes),
         cmocka_unit_test(test_caps),
         cmocka_unit_test(test_signed_bytes),
+        cmocka_unit_test(test_signed_moments),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -47,6 +47,8 @@ struct lone_actor
     bool told_trained;  /* its training done, */
     bool told_stalled;  /* its worker stuck: ever. */
     uint32_t n_beat, busy_ms;
+    uint32_t n_moments; /* So many MOMENTS, the last one of this member. */
+    struct record moments_of;
     uint32_t n_refused;          /* How often the node refused it, */
     struct wire_refused refused; /* last so. */
     uint32_t n_heard;            /* How often the node vouched for somebody. */

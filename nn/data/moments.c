@@ -1,0 +1,380 @@
+/* nn/data/moments.c -- moments of columns pooled, and named in a kind. */
+#include "nn/data/moments.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int moments_open(struct moments *m, const struct kind_rows *k, const struct columns *columns)
+{
+    *m = (struct moments){.scheme = k->scheme, .n_classes = k->n_classes, .names = k->hash};
+    if (columns_copy(&m->columns, columns) < 0)
+        return -ENOMEM;
+    m->of = calloc(columns->n > 0 ? columns->n : 1, sizeof *m->of);
+    if (m->of == NULL)
+        moments_close(m);
+    return m->of != NULL ? 0 : -ENOMEM;
+}
+
+void moments_close(struct moments *m)
+{
+    columns_close(&m->columns);
+    free(m->of);
+    *m = (struct moments){0};
+}
+
+/* ---- Means and scales. ---- */
+
+static double width_of(const struct column_moments *r)
+{
+    return r->high > r->low ? (double)r->high - (double)r->low : 0;
+}
+
+double moments_apart(const struct column_moments *of, size_t n, size_t *low, size_t *high)
+{
+    *low = *high = SIZE_MAX;
+    for (size_t i = 0; i < n; i++) {
+        if (!(width_of(&of[i]) > 0))
+            continue;
+        *low = *low == SIZE_MAX || width_of(&of[i]) < width_of(&of[*low]) ? i : *low;
+        *high = *high == SIZE_MAX || width_of(&of[i]) > width_of(&of[*high]) ? i : *high;
+    }
+    return *low == SIZE_MAX ? 1 : width_of(&of[*high]) / width_of(&of[*low]);
+}
+
+void moments_settle(struct moments *m)
+{
+    size_t low, high;
+    m->columns.scale = m->wanted;
+    if (m->wanted == COLUMNS_SCALE_AUTO)
+        m->columns.scale = moments_apart(m->of, m->columns.n, &low, &high) > MOMENTS_WILD
+                               ? COLUMNS_SCALE_MAX
+                               : COLUMNS_SCALE_NONE;
+    m->columns.settled = true;
+    columns_settle(&m->columns, m->of);
+}
+
+int moments_kind(const struct moments *m, char kind[DATA_KIND_MAX], char why[MOMENTS_WHY_MAX])
+{
+    const struct columns *c = &m->columns;
+    char text[COLUMNS_TEXT_MAX];
+    struct kind_rows k = {.fixed = true,
+                          .features = (uint32_t)columns_inputs(c),
+                          .n_classes = m->n_classes,
+                          .scheme = m->scheme,
+                          .hash = m->names,
+                          .divide = 1};
+    bool plain =
+        c->scale == COLUMNS_SCALE_NONE && !columns_have_categories(c) && columns_gaps(c) == 0;
+    size_t n = columns_print(c, text, sizeof text);
+    if (!plain && n >= sizeof text) {
+        snprintf(
+            why, MOMENTS_WHY_MAX,
+            "the columns of all files together take %zu characters, and a run has room for %d: "
+            "fewer words or columns, or scale=none",
+            n, COLUMNS_TEXT_MAX - 1);
+        return -EINVAL;
+    }
+    k.scale = plain ? COLUMNS_SCALE_AUTO : c->scale;
+    k.columns = plain ? NULL : text;
+    bool fits = kind_rows_print(&k, m->sparse ? "libsvm" : "csv", kind);
+    assert(fits);
+    return 0;
+}
+
+/* ---- Do they go together? ---- */
+
+static const char *const form_name[] = {
+    [COLUMN_OPEN] = "gaps", [COLUMN_NUMBERS] = "numbers", [COLUMN_CATEGORIES] = "categories"};
+
+/* Labels 0, 1, ... and 1, 2, ... are of one set, of which a part has no 0. */
+static bool is_counted(enum labels_scheme s)
+{
+    return s == LABELS_ZERO || s == LABELS_ONE;
+}
+
+static const char *const scheme_name[] = {[LABELS_OPEN] = "none",
+                                          [LABELS_PM] = "-1 and +1",
+                                          [LABELS_ZERO] = "0, 1, ...",
+                                          [LABELS_ONE] = "1, 2, ...",
+                                          [LABELS_NAMES] = "names"};
+
+static bool labels_differ(const struct moments *a, const struct moments *b,
+                          char why[MOMENTS_WHY_MAX])
+{
+    if (is_counted(a->scheme) && is_counted(b->scheme))
+        return false;
+    if (a->scheme != b->scheme) {
+        snprintf(why, MOMENTS_WHY_MAX, "labels: found %s, expected %s", scheme_name[a->scheme],
+                 scheme_name[b->scheme]);
+        return true;
+    }
+    if (a->scheme == LABELS_NAMES && (a->names != b->names || a->n_classes != b->n_classes)) {
+        snprintf(why, MOMENTS_WHY_MAX,
+                 "labels: found %" PRIu32 " names, expected the very %" PRIu32
+                 " that they are there: every file has all of them (a run keeps only their hash)",
+                 a->n_classes, b->n_classes);
+        return true;
+    }
+    return false;
+}
+
+bool moments_differ(const struct moments *ours, const struct moments *theirs,
+                    char why[MOMENTS_WHY_MAX])
+{
+    const struct columns *a = &ours->columns, *b = &theirs->columns;
+    if (ours->sparse != theirs->sparse) {
+        snprintf(why, MOMENTS_WHY_MAX, "found %s, expected %s", ours->sparse ? "libsvm" : "csv",
+                 theirs->sparse ? "libsvm" : "csv");
+        return true;
+    }
+    if (!ours->sparse && (a->n != b->n || a->label != b->label)) {
+        snprintf(why, MOMENTS_WHY_MAX,
+                 "found %" PRIu32 " columns and the label in column %zu, expected %" PRIu32
+                 " and column %zu",
+                 a->n + 1, a->label + 1, b->n + 1, b->label + 1);
+        return true;
+    }
+    if (ours->wanted != theirs->wanted) {
+        snprintf(why, MOMENTS_WHY_MAX, "found scale=%s, expected scale=%s",
+                 columns_scale_name[ours->wanted], columns_scale_name[theirs->wanted]);
+        return true;
+    }
+    for (size_t i = 0; i < a->n && i < b->n; i++) {
+        enum column_form f = a->at[i].form, g = b->at[i].form;
+        if (f == g || f == COLUMN_OPEN || g == COLUMN_OPEN)
+            continue;
+        snprintf(why, MOMENTS_WHY_MAX, "column %zu: found %s, expected %s",
+                 i + 1 + (!ours->sparse && i >= a->label), form_name[f], form_name[g]);
+        return true;
+    }
+    return labels_differ(ours, theirs, why);
+}
+
+/* ---- The pool. ---- */
+
+/* The sets that are pooled, and how much is made of each. */
+struct pool
+{
+    const struct moments *const *of;
+    size_t n;
+    uint32_t liars; /* Fewer than n. */
+    double *value;  /* Scratch: n of them. */
+};
+
+static int compare(const void *a, const void *b)
+{
+    const double *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+/* The k-th of the first n values in scratch, from the least, k from 0. */
+static double nth(struct pool *p, size_t n, size_t k)
+{
+    qsort(p->value, n, sizeof *p->value, compare);
+    return p->value[k];
+}
+
+static double median(struct pool *p, size_t n)
+{
+    double upper = nth(p, n, n / 2);
+    return n % 2 == 1 ? upper : (p->value[n / 2 - 1] + upper) / 2;
+}
+
+/* The largest that more than `liars` members say, or more. */
+static double largest(struct pool *p)
+{
+    return nth(p, p->n, p->n - 1 - p->liars);
+}
+
+/* The lower one of two medians: of two members neither can make itself the measure. */
+static double most_rows(struct pool *p)
+{
+    for (size_t i = 0; i < p->n; i++)
+        p->value[i] = (double)p->of[i]->rows;
+    return MOMENTS_WEIGHT * nth(p, p->n, (p->n - 1) / 2);
+}
+
+static bool has_numbers(const struct moments *m, size_t i)
+{
+    return i < m->columns.n && m->of[i].n > 0;
+}
+
+/* *b joins *a with a weight in (0, 1]. */
+static void join(struct column_moments *a, const struct column_moments *b, double weight)
+{
+    double nb = weight * b->n, n = a->n + nb, d = b->mean - a->mean;
+    a->low = a->n > 0 ? fminf(a->low, b->low) : b->low;
+    a->high = a->n > 0 ? fmaxf(a->high, b->high) : b->high;
+    a->mean += d * (nb / n);
+    a->m2 += weight * b->m2 + d * d * (a->n * nb / n);
+    a->n = n;
+}
+
+static void pool_all(struct pool *p, size_t i, double most, struct column_moments *out)
+{
+    for (size_t k = 0; k < p->n; k++) {
+        double rows = (double)p->of[k]->rows;
+        if (has_numbers(p->of[k], i))
+            join(out, &p->of[k]->of[i], rows > most ? most / rows : 1);
+    }
+}
+
+/* What one column is to one member: the figures of which medians are taken. */
+static double figure(const struct column_moments *m, int which)
+{
+    return which == 0   ? m->mean
+           : which == 1 ? sqrt(m->m2 / m->n)
+           : which == 2 ? (double)m->low
+                        : (double)m->high;
+}
+
+static void pool_medians(struct pool *p, size_t i, struct column_moments *out)
+{
+    double f[4] = {0};
+    size_t n = 0;
+    for (int which = 0; which < 4; which++) {
+        n = 0;
+        for (size_t k = 0; k < p->n; k++)
+            if (has_numbers(p->of[k], i))
+                p->value[n++] = figure(&p->of[k]->of[i], which);
+        f[which] = n > 0 ? median(p, n) : 0;
+    }
+    *out =
+        (struct column_moments){(double)n, f[0], f[1] * f[1] * (double)n, (float)f[2], (float)f[3]};
+}
+
+/* From all sets' categories of a column those that more than `liars` of them have; 0 or -ENOMEM. */
+static int pool_categories(const struct pool *p, size_t i, uint32_t liars, struct column *out)
+{
+    size_t n_hashed = 0, most = 0;
+    for (size_t k = 0; k < p->n; k++) {
+        const struct column *c = &p->of[k]->columns.at[i];
+        n_hashed += c->hashed;
+        most += c->n_categories;
+    }
+    uint32_t *all = malloc((most > 0 ? most : 1) * sizeof *all);
+    size_t at[2] = {0};
+    if (all == NULL)
+        return -ENOMEM;
+    /* The least that is above the last one, and who has it: columns have few, and lists ascend. */
+    for (uint64_t next = 0;; next++) {
+        uint64_t least = UINT64_MAX;
+        size_t n_have = 0;
+        for (size_t k = 0; k < p->n; k++) {
+            const struct column *c = &p->of[k]->columns.at[i];
+            for (uint32_t j = 0; j < c->n_categories; j++) {
+                if (c->category[j] < next || c->category[j] > least)
+                    continue;
+                n_have = c->category[j] < least ? 1 : n_have + 1;
+                least = c->category[j];
+            }
+        }
+        if (least == UINT64_MAX)
+            break;
+        if (n_have > liars)
+            all[at[0]++] = (uint32_t)least;
+        at[1]++;
+        next = least;
+    }
+    out->hashed =
+        n_hashed > liars || at[0] > COLUMNS_CATEGORIES_MAX || (at[1] == 0 && n_hashed > 0);
+    out->n_categories = out->hashed ? 0 : (uint32_t)at[0];
+    out->category = all;
+    if (!out->hashed)
+        return 0;
+    free(all);
+    out->category = NULL;
+    return 0;
+}
+
+static int pool_column(struct pool *p, size_t i, double most, struct column *c,
+                       struct column_moments *of)
+{
+    for (size_t k = 0; k < p->n; k++) {
+        const struct columns *theirs = &p->of[k]->columns;
+        if (i >= theirs->n)
+            continue;
+        c->n_gaps += theirs->at[i].n_gaps;
+        c->form = c->form == COLUMN_OPEN ? theirs->at[i].form : c->form;
+    }
+    if (c->form == COLUMN_CATEGORIES) {
+        int err = pool_categories(p, i, p->liars, c);
+        /* Nothing that enough members have: what any has. */
+        if (err == 0 && !c->hashed && c->n_categories == 0) {
+            free(c->category);
+            err = pool_categories(p, i, 0, c);
+        }
+        return err;
+    }
+    if (p->liars == 0)
+        pool_all(p, i, most, of);
+    else
+        pool_medians(p, i, of);
+    return 0;
+}
+
+/* The largest label that enough members have, counted from 0; and whether that is a label. */
+static void pool_classes(struct pool *p, struct moments *out)
+{
+    size_t n_zero = 0;
+    if (!is_counted(out->scheme))
+        return;
+    for (size_t k = 0; k < p->n; k++) {
+        const struct moments *m = p->of[k];
+        n_zero += m->scheme == LABELS_ZERO;
+        p->value[k] = (double)m->n_classes - (m->scheme == LABELS_ZERO);
+    }
+    double high = largest(p);
+    out->scheme = n_zero > p->liars ? LABELS_ZERO : LABELS_ONE;
+    out->n_classes = (uint32_t)high + (out->scheme == LABELS_ZERO);
+    if (out->n_classes > DATA_CLASSES_MAX)
+        out->n_classes = DATA_CLASSES_MAX;
+    if (out->n_classes < 2) /* The label 0 may be the word of too few. */
+        out->n_classes = 2;
+}
+
+static size_t pool_width(struct pool *p)
+{
+    for (size_t k = 0; k < p->n; k++)
+        p->value[k] = (double)p->of[k]->columns.n;
+    return (size_t)largest(p);
+}
+
+int moments_pool(struct moments *out, const struct moments *const *of, size_t n, uint32_t liars)
+{
+    struct pool p = {.of = of,
+                     .n = n,
+                     .liars = liars < n ? liars : (uint32_t)n - 1,
+                     .value = malloc(n * sizeof *p.value)};
+    struct columns columns;
+    assert(n > 0);
+    *out = (struct moments){0};
+    if (p.value == NULL)
+        return -ENOMEM;
+    int err = columns_open(&columns, pool_width(&p));
+    if (err == 0) {
+        const struct kind_rows k = {
+            .scheme = of[0]->scheme, .n_classes = of[0]->n_classes, .hash = of[0]->names};
+        columns.label = of[0]->columns.label;
+        err = moments_open(out, &k, &columns);
+        columns_close(&columns);
+    }
+    out->sparse = of[0]->sparse;
+    out->wanted = of[0]->wanted;
+    for (size_t i = 0; i < n; i++)
+        out->rows += of[i]->rows;
+    double most = most_rows(&p);
+    for (size_t i = 0; i < out->columns.n && err == 0; i++)
+        err = pool_column(&p, i, most, &out->columns.at[i], &out->of[i]);
+    if (err == 0)
+        pool_classes(&p, out);
+    else
+        moments_close(out);
+    free(p.value);
+    return err;
+}

@@ -1,0 +1,259 @@
+/* nn/data/moments_bytes.c -- moments to bytes and back.
+ *
+ *   head      1 version, 1 sparse, 1 wanted, 1 scheme, 4 classes, 8 names, 8 rows, 4 label, 4 columns
+ *   column    1 form, 8 gaps, and then
+ *     numbers      8 n, 8 mean, 8 m2, 4 low, 4 high
+ *     categories   1 how many, 4 for each
+ *
+ * All little-endian, doubles and floats as their bits. There is one way to write the same moments.
+ */
+#include "nn/data/moments.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    VERSION = 1,
+    CATEGORY_END = 1 << 18, /* Above every category (columns.c). */
+    HASHED = COLUMN_CATEGORIES + 1
+};
+
+/* Rounding of sums may lift a bound by so much of it. */
+#define SLACK 1e-9
+
+/* ---- Out. ---- */
+
+struct out
+{
+    uint8_t *p;
+    size_t n, cap;
+};
+
+/* What has no room is counted only. */
+static void put(struct out *o, uint64_t v, size_t n_bytes)
+{
+    for (size_t i = 0; i < n_bytes; i++, o->n++)
+        if (o->n < o->cap)
+            o->p[o->n] = (uint8_t)(v >> 8 * i);
+}
+
+static void put_double(struct out *o, double v)
+{
+    uint64_t bits;
+    memcpy(&bits, &v, sizeof bits);
+    put(o, bits, sizeof bits);
+}
+
+static void put_float(struct out *o, float v)
+{
+    uint32_t bits;
+    memcpy(&bits, &v, sizeof bits);
+    put(o, bits, sizeof bits);
+}
+
+static void put_column(struct out *o, const struct column *c, const struct column_moments *m)
+{
+    put(o, c->hashed ? HASHED : (uint64_t)c->form, 1);
+    put(o, c->n_gaps, 8);
+    if (c->form == COLUMN_NUMBERS) {
+        put(o, (uint64_t)m->n, 8);
+        put_double(o, m->mean);
+        put_double(o, m->m2);
+        put_float(o, m->low);
+        put_float(o, m->high);
+    } else if (c->form == COLUMN_CATEGORIES && !c->hashed) {
+        put(o, c->n_categories, 1);
+        for (uint32_t i = 0; i < c->n_categories; i++)
+            put(o, c->category[i], 4);
+    }
+}
+
+size_t moments_print(const struct moments *m, uint8_t *out, size_t cap)
+{
+    struct out o = {.p = out, .cap = cap};
+    put(&o, VERSION, 1);
+    put(&o, m->sparse, 1);
+    put(&o, (uint64_t)m->wanted, 1);
+    put(&o, (uint64_t)m->scheme, 1);
+    put(&o, m->n_classes, 4);
+    put(&o, m->names, 8);
+    put(&o, m->rows, 8);
+    put(&o, m->columns.label, 4);
+    put(&o, m->columns.n, 4);
+    for (size_t i = 0; i < m->columns.n; i++)
+        put_column(&o, &m->columns.at[i], &m->of[i]);
+    return o.n <= cap ? o.n : 0;
+}
+
+/* ---- In. ---- */
+
+/* Once something is wrong nothing more is: it yields zeros from there on. */
+struct in
+{
+    const uint8_t *p, *end;
+    const char *wrong;
+};
+
+static void demand(struct in *in, bool ok, const char *wrong)
+{
+    if (!ok && in->wrong == NULL)
+        in->wrong = wrong;
+}
+
+static uint64_t get(struct in *in, size_t n_bytes)
+{
+    uint64_t v = 0;
+    demand(in, (size_t)(in->end - in->p) >= n_bytes, "moments that are cut off");
+    if (in->wrong != NULL)
+        return 0;
+    for (size_t i = 0; i < n_bytes; i++)
+        v |= (uint64_t)in->p[i] << 8 * i;
+    in->p += n_bytes;
+    return v;
+}
+
+static double get_double(struct in *in)
+{
+    uint64_t bits = get(in, sizeof bits);
+    double v;
+    memcpy(&v, &bits, sizeof v);
+    demand(in, isfinite(v), "moments with a mean or a sum of squares that is no number");
+    return in->wrong == NULL ? v : 0;
+}
+
+static float get_float(struct in *in)
+{
+    uint32_t bits = (uint32_t)get(in, sizeof bits);
+    float v;
+    memcpy(&v, &bits, sizeof v);
+    demand(in, isfinite(v), "moments with a least or largest value that is no number");
+    return in->wrong == NULL ? v : 0;
+}
+
+/* What no numbers can have: a mean outside of their range, or squares beyond it (Popoviciu 1935: the
+ * variance is at most a quarter of the squared range). */
+static void check_numbers(struct in *in, const struct column_moments *m, uint64_t rows)
+{
+    double low = (double)m->low, high = (double)m->high, range = high - low;
+    double near = SLACK * fmax(fabs(low), fabs(high));
+    demand(in, m->n <= (double)rows, "moments of more numbers than rows");
+    demand(in, low <= high && (m->n > 0 || (!(low < 0) && !(high > 0))),
+           "moments of a range that is none");
+    demand(in, m->mean >= low - near && m->mean <= high + near,
+           "moments with a mean out of the range");
+    demand(in, m->m2 >= 0, "moments with a negative sum of squares");
+    demand(in, m->m2 <= m->n * (range / 2 + near) * (range / 2 + near),
+           "moments with squares beyond the range");
+}
+
+static int get_categories(struct in *in, struct column *c)
+{
+    uint32_t n = (uint32_t)get(in, 1);
+    demand(in, n > 0 && n <= COLUMNS_CATEGORIES_MAX, "moments with too many categories, or none");
+    if (in->wrong != NULL)
+        return 0;
+    c->category = malloc(n * sizeof *c->category);
+    if (c->category == NULL)
+        return -ENOMEM;
+    for (; c->n_categories < n && in->wrong == NULL; c->n_categories++) {
+        uint32_t h = (uint32_t)get(in, 4), *at = &c->category[c->n_categories];
+        demand(in, h < CATEGORY_END && (c->n_categories == 0 || h > at[-1]),
+               "moments with categories out of order");
+        *at = h;
+    }
+    return 0;
+}
+
+static int get_column(struct in *in, struct moments *m, size_t i)
+{
+    struct column *c = &m->columns.at[i];
+    struct column_moments *of = &m->of[i];
+    uint32_t form = (uint32_t)get(in, 1);
+    uint64_t gaps = get(in, 8);
+    demand(in, form <= HASHED && (!m->sparse || form == COLUMN_NUMBERS),
+           "moments of a column of no known form");
+    demand(in, gaps <= MOMENTS_ROWS_MAX, "moments of too many gaps");
+    if (in->wrong != NULL)
+        return 0;
+    c->hashed = form == HASHED;
+    c->form = c->hashed ? COLUMN_CATEGORIES : (enum column_form)form;
+    c->n_gaps = (size_t)gaps;
+    if (form == COLUMN_CATEGORIES)
+        return get_categories(in, c);
+    if (form != COLUMN_NUMBERS)
+        return 0;
+    of->n = (double)get(in, 8);
+    of->mean = get_double(in);
+    of->m2 = get_double(in);
+    of->low = get_float(in);
+    of->high = get_float(in);
+    check_numbers(in, of, m->rows);
+    return 0;
+}
+
+/* What stands in a kind, too: the labels. */
+static struct kind_rows get_head(struct in *in, struct moments *m, uint32_t *n_columns,
+                                 uint32_t *label)
+{
+    struct kind_rows k = {.divide = 1};
+    demand(in, get(in, 1) == VERSION, "moments of another version");
+    uint64_t sparse = get(in, 1), wanted = get(in, 1), scheme = get(in, 1);
+    demand(in,
+           sparse <= 1 && wanted < COLUMNS_SCALES && (sparse == 1 || wanted != COLUMNS_SCALE_AUTO)
+               && (sparse == 0 || wanted == COLUMNS_SCALE_AUTO || wanted == COLUMNS_SCALE_MAX),
+           "moments of no known scale");
+    demand(in, scheme >= LABELS_PM && scheme <= LABELS_NAMES, "moments of no known labels");
+    k.n_classes = (uint32_t)get(in, 4);
+    demand(in,
+           k.n_classes >= 2 && k.n_classes <= DATA_CLASSES_MAX
+               && (scheme != LABELS_PM || k.n_classes == 2),
+           "moments of no known number of classes");
+    k.hash = get(in, 8);
+    demand(in, scheme == LABELS_NAMES || k.hash == 0, "moments of names that are numbers");
+    m->rows = get(in, 8);
+    demand(in, m->rows >= 1 && m->rows <= MOMENTS_ROWS_MAX,
+           "moments of no possible number of rows");
+    *label = (uint32_t)get(in, 4);
+    *n_columns = (uint32_t)get(in, 4);
+    demand(in, *n_columns >= 1 && *n_columns <= MOMENTS_COLUMNS_MAX && *label <= *n_columns,
+           "moments of too many columns, or none");
+    k.scheme = in->wrong == NULL ? (enum labels_scheme)scheme : LABELS_OPEN;
+    m->sparse = sparse == 1;
+    m->wanted = in->wrong == NULL ? (enum columns_scale)wanted : COLUMNS_SCALE_NONE;
+    return k;
+}
+
+int moments_parse(struct moments *m, const uint8_t *p, size_t n, const char **wrong)
+{
+    struct in in = {.p = p, .end = p + n};
+    struct moments head = {0};
+    uint32_t n_columns, label;
+    struct kind_rows k = get_head(&in, &head, &n_columns, &label);
+    *m = (struct moments){0};
+    *wrong = in.wrong;
+    if (in.wrong != NULL)
+        return -EINVAL;
+    struct columns columns;
+    int err = columns_open(&columns, n_columns);
+    if (err == 0) {
+        columns.label = label;
+        err = moments_open(m, &k, &columns);
+        columns_close(&columns);
+    }
+    if (err < 0)
+        return err;
+    m->sparse = head.sparse;
+    m->wanted = head.wanted;
+    m->rows = head.rows;
+    for (size_t i = 0; i < n_columns && err == 0 && in.wrong == NULL; i++)
+        err = get_column(&in, m, i);
+    demand(&in, in.p == in.end, "moments with more behind them");
+    if (err == 0 && in.wrong != NULL)
+        err = -EINVAL;
+    *wrong = in.wrong;
+    if (err < 0)
+        moments_close(m);
+    return err;
+}

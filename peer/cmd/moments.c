@@ -1,0 +1,119 @@
+/* peer/cmd/moments.c -- between what the node carries and what nn/data makes of it. */
+#include "peer/cmd/moments.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static_assert((int)MOMENTS_BYTES_MAX <= (int)WIRE_MOMENTS_MAX, "moments fit into a message");
+
+bool cmd_moments_wanted(const struct cmd_training *t, const struct run *run)
+{
+    return t->has_data && t->data.moments.rows > 0 && t->shard_spec.mode == SHARD_OWN
+           && run->min_peers > 1;
+}
+
+/* Without memory nothing is held against them: what can be done with them is seen later. */
+static const char *check(void *self, struct bytes theirs)
+{
+    struct moments m;
+    const char *wrong = NULL;
+    (void)self;
+    if (moments_parse(&m, theirs.p, theirs.n, &wrong) == 0)
+        moments_close(&m);
+    return wrong;
+}
+
+static bool differ(void *self, struct bytes theirs, char why[NODE_POOL_WHY])
+{
+    const struct cmd_moments *c = self;
+    struct moments m;
+    char in_what[MOMENTS_WHY_MAX];
+    const char *wrong;
+    if (moments_parse(&m, theirs.p, theirs.n, &wrong) < 0)
+        return false;
+    bool differs = moments_differ(&c->ours, &m, in_what);
+    if (differs)
+        snprintf(why, NODE_POOL_WHY, "--data %.60s: %.130s", c->data_spec, in_what);
+    moments_close(&m);
+    return differs;
+}
+
+static int refuse(int err, const char *why, char error[RUN_ERROR_MAX])
+{
+    snprintf(error, RUN_ERROR_MAX, "--data: %.280s",
+             err == -ENOMEM ? "out of memory for the column moments" : why);
+    return err;
+}
+
+/* Our run, on data of that kind. */
+static int set_kind(const struct run *ours, const char *kind, struct run *run,
+                    char error[RUN_ERROR_MAX])
+{
+    struct run_flags *flags = calloc(1, sizeof *flags);
+    if (flags == NULL)
+        return refuse(-ENOMEM, NULL, error);
+    flags->trainer = &sgd_keys;
+    int err = run_flags_set(flags, "data", kind, error);
+    if (err == 0)
+        err = run_with_flags(run, ours, flags, error);
+    free(flags);
+    return err;
+}
+
+static int pool(void *self, const struct node_part *part, size_t n, struct run *run,
+                char error[RUN_ERROR_MAX])
+{
+    const struct cmd_moments *c = self;
+    struct moments *m = calloc(n, sizeof *m), all = {0};
+    const struct moments **of = calloc(n, sizeof(const struct moments *));
+    char kind[DATA_KIND_MAX], why[MOMENTS_WHY_MAX];
+    const char *wrong = NULL;
+    size_t n_parsed = 0;
+    int err = m != NULL && of != NULL ? 0 : -ENOMEM;
+    for (; n_parsed < n && err == 0; n_parsed++) {
+        err =
+            moments_parse(&m[n_parsed], part[n_parsed].moments.p, part[n_parsed].moments.n, &wrong);
+        of[n_parsed] = &m[n_parsed];
+    }
+    if (err == 0)
+        err = moments_pool(&all, of, n, c->node->run.tolerate);
+    if (err == 0) {
+        moments_settle(&all);
+        err = moments_kind(&all, kind, why);
+        wrong = why;
+    }
+    if (err < 0)
+        (void)refuse(err, wrong, error);
+    else
+        err = set_kind(&c->node->run, kind, run, error);
+    moments_close(&all);
+    for (size_t i = 0; i < n_parsed; i++)
+        moments_close(&m[i]);
+    free(m);
+    free(of);
+    return err;
+}
+
+void cmd_moments_open(struct cmd_moments *c, struct cmd_training *t, struct node_config *node,
+                      bool founds)
+{
+    c->data_spec = t->data_spec;
+    c->node = node;
+    c->ours = t->data.moments;
+    t->data.moments = (struct moments){0};
+    size_t n = c->ours.rows > 0 ? moments_print(&c->ours, c->bytes, sizeof c->bytes) : 0;
+    c->pool = (struct node_pool){.self = c,
+                                 .own = {c->bytes, n},
+                                 .founds = founds && n > 0,
+                                 .check = check,
+                                 .differ = differ,
+                                 .pool = pool};
+    node->pool = &c->pool;
+}
+
+void cmd_moments_close(struct cmd_moments *c)
+{
+    moments_close(&c->ours);
+}

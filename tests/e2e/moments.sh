@@ -1,0 +1,136 @@
+#!/usr/bin/env bash
+# tests/e2e/moments.sh -- peers with files of their own agree on means, scales and words of their columns before
+# round 0: those of all files together, to the last digit; and learn as if each had all of them.
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/../lib.sh"
+e2e_begin
+
+tools="$root/tests/e2e"
+check "tables are drawn" python3 "$tools/tables.py" data
+check "keygen" eval '"$HEARSAY" keygen key 2>keygen.err'
+theirs=63.00 # scikit-learn 1.2.1, logistic regression.
+for python in python3 /usr/bin/python3 ""; do
+    [ -n "$python" ] && "$python" -c 'import sklearn' 2>/dev/null && break
+done
+[ -z "$python" ] || theirs=$("$python" "$tools/tables_sklearn.py" data/cover -1 logreg)
+
+# data_of DIR: the data's line of the run there.
+data_of()
+{
+    grep '^data=' "$1/run.txt"
+}
+
+percent()
+{
+    python3 -c 'import json, sys; print(100 * json.load(open(sys.argv[1]))["accuracy"])' "$1"
+}
+
+below()
+{
+    awk -v x="$1" 'BEGIN { print x - 1 }'
+}
+
+# peers SET SHARD SPEC N ARGS...: N of them, the last one first; %i in SHARD and SPEC is a peer's number from 0, %n from 1.
+peers()
+{
+    local set=$1 shard=$2 spec=$3 n=$4 i one
+    shift 4
+    read -ra port < <(free_ports "$n")
+    for ((i = n - 1; i >= 0; i--)); do
+        one=${spec//%i/$i}
+        start "$set-$i" bounded "$HEARSAY" peer --name "p$i" --listen "127.0.0.1:${port[i]}" --key key \
+            --shard "${shard//%n/$((i + 1))}" --bootstrap "127.0.0.1:${port[0]},127.0.0.1:${port[n - 1]}" \
+            --seed "$seed" --data "$one" --out "$set-$i" "$@"
+        pid[i]=$started
+    done
+}
+
+# ---- Numbers: each file has another range of the first column. ----
+
+flags=(--min-peers 4 --rounds 3000 --batch 128 --lr 0.1 --model logreg)
+peers own own csv:data/own/%i.csv,test=data/cover/test.csv 4 "${flags[@]}"
+for i in 0 1 2 3; do
+    check "peer $i with a file of its own ends in consensus" finish "${pid[i]}" 60
+done
+check "the first of them fixes the run, by what all say" \
+    grep -q 'p0: the run is fixed by the column moments of 4 members: p0, p1, p2, p3' own-0.err
+check "  and no other" [ "$(cat own-?.err | grep -c 'is fixed by the column moments')" = 1 ]
+check "  which they say at the start" [ "$(cat own-?.err | grep -c 'the run is fixed once the column moments of 4 members')" = 4 ]
+bounded "$HEARSAY" train --model logreg --data csv:data/cover --rounds 1 --out whole >whole.out 2>whole.err
+for i in 0 1 2 3; do
+    check "peer $i has the means and scales of the whole set" [ "$(data_of "own-$i")" = "$(data_of whole)" ]
+    bounded "$HEARSAY" train --model logreg --data "csv:data/own/$i.csv" --rounds 1 --out "alone-$i" >alone.out 2>alone.err
+    check "  which are not those of its file" [ "$(data_of "alone-$i")" != "$(data_of whole)" ]
+done
+
+# An account of its own: a mean to half of its last digit, which is the second one of the deviation.
+check "as these are by another count" python3 - "$(data_of own-0)" <<'END'
+import glob, math, sys
+rows = [[float(v) for v in line.split(",")[:-1]] for f in glob.glob("data/own/*.csv") for line in open(f)]
+words = sys.argv[1].split(":", 1)[1].split(",")
+assert len(words) == len(rows[0]) == 54
+for i, word in enumerate(words):
+    column = [r[i] for r in rows]
+    mean = math.fsum(column) / len(column)
+    scale = math.sqrt(math.fsum((v - mean) ** 2 for v in column) / len(column))
+    ours, _, by = word.partition("~")
+    step = 10.0 ** (math.floor(math.log10(scale)) - 1)
+    assert abs(float(ours or 0) - mean) <= 0.500001 * step, (i, word, mean, scale)
+    assert abs(float(by or 1) - scale) <= 0.500001 * step, (i, word, mean, scale)
+END
+
+peers part %n/4 csv:data/cover 4 "${flags[@]}"
+for i in 0 1 2 3; do
+    check "peer $i with a part of one file ends in consensus" finish "${pid[i]}" 60
+done
+one=$(percent part-0/summary.json)
+for i in 0 1 2 3; do
+    ours=$(percent "own-$i/summary.json")
+    check "peer $i: $ours %, within a point of the $one % of one file" within "$ours" "$(below "$one")" 100
+    check "  and of scikit-learn's $theirs %" within "$ours" "$(below "$theirs")" 100
+done
+
+# ---- Words and gaps: each file has other words. And one who comes late. ----
+
+mkdir towns
+awk -F, 'NR == 1 { for (i = 0; i < 3; i++) print >"towns/" i ".csv"; next }
+    { k = $1 == "Ulm" || $1 == "Bonn" ? 0 : $1 == "Kiel" ? 1 : $1 == "Jena" ? 2 : NR % 3; print >"towns/" k ".csv" }' data/gaps/train.csv
+cp towns/1.csv towns/3.csv
+peers towns own csv:towns/%i.csv,test=data/gaps/test.csv 3 --min-peers 3 --rounds 4000 --model logreg --lr 0.1
+check "the run is fixed" wait_until 60 grep -q 'is fixed by the column moments of 3 members' towns-0.err
+start late bounded "$HEARSAY" peer --name late --listen 127.0.0.1:0 --key key --shard own --bootstrap "127.0.0.1:${port[0]}" \
+    --data csv:towns/3.csv,test=data/gaps/test.csv --out late
+late=$started
+for i in 0 1 2; do
+    check "peer $i with words of its own ends in consensus" finish "${pid[i]}" 60
+done
+check "so does who came late" finish "$late" 60
+bounded "$HEARSAY" train --model logreg --data csv:data/gaps --rounds 1 --out gaps >gaps.out 2>gaps.err
+for one in towns-0 towns-1 towns-2 late; do
+    check "$one has the words of the whole set: $(data_of "$one" | cut -c 1-40)" [ "$(data_of "$one")" = "$(data_of gaps)" ]
+done
+
+# Whose run was fixed by others' files, too, knows it again.
+bounded "$HEARSAY" peer --name p0 --listen 127.0.0.1:0 --key key --shard own --seed "$seed" --min-peers 3 --rounds 4000 \
+    --model logreg --lr 0.1 --data csv:towns/0.csv,test=data/gaps/test.csv --out towns-0 >again.out 2>again.err
+code=$?
+check "the same again has finished: $(head -c 100 again.err)" [ $code = 0 ]
+
+# ---- What does not go together. ----
+
+awk -F, -v OFS=, '{ $3 = NR > 1 ? "much" : $3; print }' towns/1.csv >unlike.csv
+read -ra port < <(free_ports 2)
+start first "$HEARSAY" peer --name a --listen "127.0.0.1:${port[0]}" --key key --shard own --min-peers 2 --rounds 100 \
+    --model logreg --seed "$seed" --data csv:towns/0.csv --out first
+first=$started
+bounded "$HEARSAY" peer --name b --listen "127.0.0.1:${port[1]}" --key key --shard own --bootstrap "127.0.0.1:${port[0]}" \
+    --data csv:unlike.csv --out unlike >unlike.out 2>unlike.err
+code=$?
+check "columns of another sort are refused: $(grep -o 'data csv.*' unlike.err | head -n 1 | cut -c 1-100)" \
+    eval '[ $code = 2 ] && grep -q "data csv:unlike.csv: column 3: found categories, expected numbers (as a has it, which fixes the run)" unlike.err'
+check "  and left out" wait_until 60 grep -q 'the data of b do not go with ours: --data csv:towns/0.csv: column 3: found numbers, expected categories' first.err
+check "  which is waited on, and said" wait_until 60 grep -q 'waiting for members: the column moments of 1 of 2 (--min-peers) are here' first.err
+kill -TERM "$first"
+check "who waits ends when told to" finish "$first" 60
+
+e2e_end

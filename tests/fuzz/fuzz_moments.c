@@ -1,0 +1,60 @@
+/* tests/fuzz/fuzz_moments.c -- what a member says of its columns: any bytes are moments that can be pooled
+ * and named in a kind that is one, or a reason.
+ */
+#include "nn/data/moments.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
+
+static void check_kind(struct moments *m)
+{
+    char kind[DATA_KIND_MAX], why[MOMENTS_WHY_MAX];
+    for (size_t i = 0; i < m->columns.n; i++)
+        assert(isfinite(m->of[i].mean) && isfinite(m->of[i].m2) && m->of[i].m2 >= 0);
+    moments_settle(m);
+    if (moments_kind(m, kind, why) == 0)
+        assert(data_kind_fixed(kind));
+}
+
+/* In a block of their very size, so that a sanitizer sees any read beyond them. The second half of the input
+ * is another member's. */
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+{
+    static uint8_t again[MOMENTS_BYTES_MAX];
+    struct moments m[2], all;
+    const struct moments *of[2] = {&m[0], &m[1]};
+    const char *wrong = NULL;
+    size_t n_good = 0, half = n / 2;
+    for (size_t i = 0; i < 2; i++) {
+        size_t len = i == 0 ? half : n - half;
+        uint8_t *exact = malloc(len > 0 ? len : 1);
+        assert(exact != NULL);
+        if (len > 0)
+            memcpy(exact, data + (i == 0 ? 0 : half), len);
+        int err = moments_parse(&m[n_good], exact, len, &wrong);
+        assert((err == 0) == (wrong == NULL));
+        if (err == 0) {
+            assert(moments_print(&m[n_good], again, sizeof again) == len);
+            assert(memcmp(again, exact, len) == 0);
+            n_good++;
+        }
+        free(exact);
+    }
+    char why[MOMENTS_WHY_MAX];
+    if (n_good == 2 && !moments_differ(of[1], of[0], why))
+        for (uint32_t liars = 0; liars < 2; liars++) {
+            assert(moments_pool(&all, of, 2, liars) == 0);
+            check_kind(&all);
+            moments_close(&all);
+        }
+    for (size_t i = 0; i < n_good; i++) {
+        check_kind(&m[i]);
+        moments_close(&m[i]);
+    }
+    return 0;
+}
