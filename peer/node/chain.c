@@ -52,6 +52,23 @@ double chain_bound(const struct edges *es, size_t n_members)
     return n > 0 && norm2 > 0 ? reach(es, n_members) * link / sqrt(norm2) : (double)INFINITY;
 }
 
+double chain_apart(const struct edges *es)
+{
+    const struct mixing *m = &es->workshop->mixing;
+    double most = 0, d2, e2, norm2 = vec_norm2(m->x, m->dim);
+    if (!chain_at_once(es))
+        return 0;
+    for (size_t i = 0; i < es->n; i++) {
+        const struct neighbour *b = edges_at(es, i);
+        measure(&b->edge, &d2, &e2);
+        /* What was long ago says nothing of now. */
+        if (b->aside || !isfinite(d2) || b->edge.run_round + 2 < es->beat)
+            continue;
+        most = fmax(most, fmax(sqrt(d2) / 2 - sqrt(e2), sqrt(e2)));
+    }
+    return norm2 > 0 ? most / sqrt(norm2) : 0;
+}
+
 double chain_left(const struct edges *es)
 {
     const struct mixing *m = &es->workshop->mixing;
@@ -80,7 +97,8 @@ double chain_left(const struct edges *es)
 
 void chain_begin(struct chain *c)
 {
-    *c = (struct chain){.bound = (double)INFINITY};
+    *c = (struct chain){
+        .bound = (double)INFINITY, .now = (double)INFINITY, .before = (double)INFINITY};
 }
 
 /* Has a neighbour ended that was not near? Of who failed nothing is expected. Without lock step its last
@@ -115,7 +133,12 @@ void chain_look(struct chain *c, const struct edges *es, uint64_t rounds, double
     if (all_ended(es))
         return;
     bool waits = (chain_at_once(es) || !(distance <= most)) && !ended_apart(es);
-    double bound = waits ? chain_bound(es, others_vertices(es->env)) : (double)INFINITY;
+    double now = waits ? chain_bound(es, others_vertices(es->env)) : (double)INFINITY;
+    if (rounds != c->round)
+        c->before = c->now;
+    c->round = rounds;
+    c->now = now;
+    double bound = fmax(c->now, c->before);
     /* Open edges may join those that are left, and not who has ended. */
     bool near = bound <= most && (c->counts || !others_ended(es->env));
     if (near && !c->near)

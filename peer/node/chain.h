@@ -33,6 +33,8 @@ struct chain
     uint64_t since; /* since so many rounds of the last phase; */
     bool counts;    /* It once was for long enough, where that is asked. */
     double bound;   /* What it is while it counts, else INFINITY. */
+    uint64_t round; /* It is the greater one of this round and of the round before: with momentum */
+    double now, before; /* models may pass each other. */
 };
 
 /* Do all mix by one matrix W, whose spectral gap is known, and may nobody lie? Then a bound counts at
@@ -42,6 +44,12 @@ bool chain_at_once(const struct edges *es);
 /* A bound on the consensus distance, over |x|; INFINITY where an edge to somebody who is
  * neither final nor distrusted is not open, or has brought no exchange. O(dim). */
 double chain_bound(const struct edges *es, size_t n_members);
+
+/* The other way round: of two models at a distance D one is D / 2 or more from the mean, and D is seen
+ * but for what deltas leave of it, E. So far from the mean somebody is at least, over |x|, in lock step
+ * without --tolerate; 0 where nothing is known. Sketches of a moment before a sparse codec
+ * began to mix may say less: it parts models that were one. O(dim). */
+double chain_apart(const struct edges *es);
 
 /* Those that are final and were neighbours may have ended apart, and what sketches say then leaves
  * them out. Of two models at a distance D one is D / 2 or more from the mean: this is D / 2 of the

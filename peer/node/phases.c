@@ -352,7 +352,7 @@ static void look_at_last_phase(struct phases *ph)
         ph->bound_round = workshop_measured(ph->workshop);
         ph->by_edges = false;
     }
-    ph->left = chain_left(ph->edges);
+    ph->left = fmax(chain_left(ph->edges), chain_apart(ph->edges));
     chain_look(&ph->chain, ph->edges, ph->settle_rounds, ph->bound, most);
     if (ph->chain.bound < ph->bound && chain_at_once(ph->edges)) {
         ph->bound = ph->chain.bound;

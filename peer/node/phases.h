@@ -81,7 +81,7 @@ struct phases
     uint64_t bound_round; /* The bound was measured at the beginning of this round, */
     bool by_edges;        /* and not by sketches (chain.h): it may be far above the distance. */
     uint64_t bound_view, bound_resets;
-    double left;         /* We are so far from it at least, by who is final (chain.h). */
+    double left;         /* We are so far from it at least, by who is final, or by the edges. */
     bool unheard;        /* It ended late, or last, and most neighbours did not say that they are
                           * near; or our model has vanished: nothing is known of it. */
     struct chain chain;  /* What the edges say of it, where sketches do not. */

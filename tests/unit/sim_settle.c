@@ -85,11 +85,75 @@ static void test_bound(void **state)
     bounded("exponential", 16, "fp16");
 }
 
+/* What neighbours see of each other ends the phase in lock step as soon as it can: sketches would go
+ * up and down a tree before, in twice as many rounds as it is deep, for each of two windows. What is said
+ * of the drift is a bound on it, but where one peer has most of it: a bound on the rms, or its own. */
+static void soon(const char *topology, uint32_t n, const char *compress, double target,
+                 uint64_t most_rounds)
+{
+    struct rig r;
+    struct consensus c;
+    rig_init(&r, n, 2000, topology, compress, 0);
+    r.eta = 0.1f;
+    r.noise = 1.0f;
+    r.config.run.rounds = 40;
+    r.config.run.final_drift = target;
+    rig_run(&r, UINT64_MAX);
+    rig_ended_well(&r, target);
+    sim_drift(r.world, &c);
+    uint64_t rounds = rig_progress(&r, 0).settle_rounds;
+    print_message("%s of %u, %s to %g: %d rounds, exact %.3g, at most %.3g\n", topology, n,
+                  compress, target, (int)rounds, c.trained.relative,
+                  rig_progress(&r, 0).relative_drift);
+    assert_true(rounds <= most_rounds);
+    for (uint32_t i = 0; i < n; i++)
+        assert_true(rig_progress(&r, i).relative_drift >= 0.5 * c.trained.relative);
+    rig_close(&r);
+}
+
+static void test_soon(void **state)
+{
+    (void)state;
+    soon("ring", 8, "qsgd:4", 1e-3, 23);
+    soon("ring", 8, "qsgd:4", 0.1, 19);
+    soon("torus", 64, "qsgd:4", 0.03, 33);
+    soon("ring", 24, "fp16", 1e-2, 66);
+    soon("torus", 25, "qsgd:4", 1e-3, 24);
+    soon("exponential", 32, "qsgd:8", 1e-3, 18);
+    soon("star", 9, "qsgd:4", 1e-3, 32);
+}
+
+/* Models are one when the last phase begins, and its codec, which is sparse, parts them before they
+ * are one again. Sketches of its beginning say nothing of that: the edges do. */
+static void test_parted_by_the_codec(void **state)
+{
+    (void)state;
+    for (uint32_t n = 3; n < 8; n++) {
+        struct rig r;
+        struct consensus c;
+        rig_init(&r, n, 2000, "complete", "none", 0);
+        r.eta = 0.1f;
+        r.noise = 1.0f;
+        r.config.run.rounds = 40;
+        r.config.run.final_drift = 1e-5;
+        snprintf(r.config.run.final_compress, sizeof r.config.run.final_compress, "topk:0.1");
+        rig_run(&r, UINT64_MAX);
+        rig_ended_well(&r, 1e-5);
+        sim_drift(r.world, &c);
+        print_message("complete of %u: %d rounds, exact %.3g\n", n,
+                      (int)rig_progress(&r, 0).settle_rounds, c.trained.relative);
+        assert_true(c.trained.relative <= 1e-5);
+        rig_close(&r);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_slow_end),
         cmocka_unit_test(test_bound),
+        cmocka_unit_test(test_soon),
+        cmocka_unit_test(test_parted_by_the_codec),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
