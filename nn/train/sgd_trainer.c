@@ -349,12 +349,23 @@ static void trainer_state(void *self, struct state *s)
 
 /* --- evaluation --- */
 
+enum { SPREAD = 8 /* Neighbours in the file that a part of the set is made of. */ };
+
 struct evaluation
 {
     const struct sgd_trainer *t;
     const float *x;
     size_t n;
 };
+
+/* Where the sample lies in the file that is the at-th of e->n: those of a part of the set come from all
+ * of it, SPREAD by SPREAD, as files may be in the order of their labels. */
+static size_t place(const struct evaluation *e, size_t at)
+{
+    size_t all = e->t->config.test->n, block = at / SPREAD;
+    size_t blocks = (e->n + SPREAD - 1) / SPREAD, room = all - e->n;
+    return e->n == all ? at : at + (size_t)((double)room * (double)block / (double)blocks);
+}
 
 /* Part k of the held-out samples, as they are: neither augmented nor smoothed. The first part, which is
  * no shorter than any other, gives the signs. */
@@ -368,9 +379,13 @@ static void evaluate_part(void *self, uint32_t k)
     size_t begin = sgd_scratch_cut(e->n, s->threads, k);
     size_t end = sgd_scratch_cut(e->n, s->threads, k + 1);
     p->loss = (struct loss){0};
-    for (size_t at = begin; at < end; at += s->eval.n) {
-        uint32_t n = end - at < s->eval.n ? (uint32_t)(end - at) : s->eval.n;
-        struct batch b = {.set = c->test, .n = n, .first = at, .augment = &as_it_is};
+    size_t most = s->eval.n, n;
+    for (size_t at = begin; at < end; at += n) {
+        if (e->n < c->test->n) /* To the end of a block. */
+            most = s->eval.n < SPREAD - at % SPREAD ? s->eval.n : SPREAD - at % SPREAD;
+        n = end - at < most ? end - at : most;
+        struct batch b = {
+            .set = c->test, .n = (uint32_t)n, .first = place(e, at), .augment = &as_it_is};
         struct loss loss = run_pass(c, p, &s->eval, e->x, &b);
         p->loss.sum += loss.sum;
         p->loss.n_right += loss.n_right;

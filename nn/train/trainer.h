@@ -58,7 +58,7 @@ struct trainer
      * May be NULL: then there is no momentum. */
     void (*sent)(void *self, const float *sent);
 
-    /* Loss and accuracy on the held-out set; at most max_samples of it
+    /* Loss and accuracy on the held-out set; at most max_samples of it, from all over it
      * (0: all). x is not changed. */
     void (*evaluate)(void *self, const float *x, uint64_t max_samples,
                      struct trainer_report *report);

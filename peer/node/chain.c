@@ -55,8 +55,9 @@ double chain_bound(const struct edges *es, size_t n_members)
 double chain_apart(const struct edges *es)
 {
     const struct mixing *m = &es->workshop->mixing;
+    const struct run *run = &es->workshop->run;
     double most = 0, d2, e2, norm2 = vec_norm2(m->x, m->dim);
-    if (!chain_at_once(es))
+    if (run->policy != RUN_SYNC || run->tolerate > 0)
         return 0;
     for (size_t i = 0; i < es->n; i++) {
         const struct neighbour *b = edges_at(es, i);
