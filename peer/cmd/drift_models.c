@@ -108,6 +108,10 @@ int drift_models(struct drift *d)
         fprintf(stderr, "hearsay drift: warning: not every peer sent its model in time\n");
     for (uint32_t i = 0; i < d->w.n; i++) {
         const struct cmd_observed *m = &d->w.member[i];
+        if (m->known && !m->up && m->model == NULL && !record_state_is_final(m->record.state))
+            fprintf(stderr,
+                    "hearsay drift: warning: %s does not answer: its model is not compared\n",
+                    m->record.name);
         if (m->model == NULL)
             continue;
         if (n > 0 && m->n_floats != dim)

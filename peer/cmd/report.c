@@ -25,7 +25,7 @@ const struct option_row cmd_report_rows[] = {
      .help = "the page; default: report.html in the first DIR, and none with --csv or "
              "--tensorboard"},
     {.name = "csv", .kind = OPTION_TEXT, .arg = "FILE",
-     .help = "write a table of all metrics, a line for each peer and round"},
+     .help = "write a table of all metrics, a line for each peer and round; - is stdout"},
     {.name = "tensorboard", .kind = OPTION_TEXT, .arg = "LOGDIR",
      .help = "write event files for TensorBoard, in a directory for each peer"},
     {.name = "force", .kind = OPTION_FLAG,
@@ -125,17 +125,23 @@ static int write_page(const struct reports *r)
 
 /* ---- The table. ---- */
 
+/* To stdout where there is no file. */
+static int put(struct replace *file, const struct report_text *text)
+{
+    if (file != NULL)
+        return replace_put(file, text->bytes, text->n);
+    return fwrite(text->bytes, 1, text->n, stdout) == text->n ? 0 : -errno;
+}
+
 /* One peer at a time, so that no more than its rows are in memory twice. */
 static int put_rows(const struct reports *r, struct replace *file, struct report_text *text)
 {
-    int err = replace_put(file, text->bytes, text->n);
+    int err = put(file, text);
     for (size_t i = 0; i < r->n; i++)
         for (size_t p = 0; p < r->run[i].n_peers && err == 0; p++) {
             report_text_close(text);
             report_csv_peer(text, &r->run[i], p);
-            err = text->broken  ? -ENOMEM
-                  : text->n > 0 ? replace_put(file, text->bytes, text->n)
-                                : 0;
+            err = text->broken ? -ENOMEM : text->n > 0 ? put(file, text) : 0;
         }
     return err;
 }
@@ -146,6 +152,13 @@ static int write_csv(const struct reports *r)
     struct report_text text = {0};
     struct replace file;
     report_csv_head(&text);
+    if (strcmp(path, "-") == 0) {
+        int err = text.broken ? -ENOMEM : put_rows(r, NULL, &text);
+        report_text_close(&text);
+        if (err == 0 && fflush(stdout) != 0)
+            err = -errno;
+        return err < 0 ? cannot_write(r->o, "stdout", err) : CMD_OK;
+    }
     int code =
         text.broken ? cannot_write(r->o, path, -ENOMEM) : may_write(r->o, path, text.bytes, text.n);
     if (code == CMD_OK) {

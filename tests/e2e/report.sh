@@ -76,6 +76,9 @@ check "CSV and event files" "$HEARSAY" report ring "$strange" --csv rows.csv --t
 check "  come without a page" [ ! -e ring/report.html ]
 check "  the rows are those of the files" reader csv rows.csv ring "$strange"
 check "  and so are the scalars" reader events logs ring "$strange"
+"$HEARSAY" report ring "$strange" --csv - >stdout.csv
+check "  a table on stdout is the same" cmp rows.csv stdout.csv
+check "  and no file" test ! -e ./-
 check "  both are written again" "$HEARSAY" report ring "$strange" --csv rows.csv --tensorboard logs >csv.out
 if python3 -c 'import tensorboard' 2>/dev/null; then
     check "  TensorBoard reads them" reader tensorboard logs/ring/peer-0 ring/peer-0
