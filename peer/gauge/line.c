@@ -69,5 +69,5 @@ void gauge_draw(const struct gauge_line *l, double share, uint32_t columns, char
     }
     size_t inside = room - taken < GAUGE_BAR_MOST ? room - taken : GAUGE_BAR_MOST;
     fill_bar(bar, (uint32_t)inside, share);
-    snprintf(out, GAUGE_LINE, "[%s]  %s", bar, figures);
+    snprintf(out, GAUGE_LINE, "[%s]  %.*s", bar, GAUGE_LINE - GAUGE_BAR_MOST - 5, figures);
 }
