@@ -161,9 +161,9 @@ for i in 0 1; do
 done
 check "two peers train" wait_until 30 round_at_least p0/metrics.jsonl 200
 json status.1 status --bootstrap "127.0.0.1:${port[0]}" --key key
-fields status status.1
 json drift.1 drift --exact --bootstrap "127.0.0.1:${port[0]}" --key key
-fields drift drift.1
+json drift.2 drift --watch --layers --count 1 --bootstrap "127.0.0.1:${port[0]}" --key key
+fields drift drift.1 drift.2
 json probe.1 probe "127.0.0.1:${port[0]}" --key key
 fields probe probe.1
 kill -TERM "${peer[@]}"
@@ -172,5 +172,14 @@ for i in 0 1; do
 done
 tail -n 1 peer-0.out | cat - <(sed -n 3,4p peer-0.out) >peer.1
 fields peer peer.1
+
+# One that waits for a second.
+start lone "$HEARSAY" peer --name lone --listen "127.0.0.1:${port[0]}" --bootstrap "127.0.0.1:${port[0]}" \
+    --key key --model logreg --data mnist:digits --min-peers 2 --rounds 10 --out lone
+gathers() { "$HEARSAY" status --bootstrap "127.0.0.1:${port[0]}" --key key --json >status.2 2>status.err && grep -q '"here"' status.2; }
+check "one waits for a second" wait_until 30 gathers
+kill -TERM "$started"
+finish "$started" 30
+fields status status.1 status.2
 
 e2e_end

@@ -481,7 +481,7 @@ static void check_files(const char *format, const char *head, const char *const 
     struct data d[4], whole;
     struct moments all;
     const struct moments *of[4];
-    char text[2000], kind[DATA_KIND_MAX], why[MOMENTS_WHY_MAX], name[16];
+    char text[2000], kind[DATA_KIND_MAX], why[MOMENTS_WHY_MAX], name[32];
     size_t at = (size_t)snprintf(text, sizeof text, "%s", head);
     for (size_t i = 0; i < n; i++) {
         char one[1000];
