@@ -200,7 +200,7 @@ static void add_accuracy(struct gauge_line *l, const struct whole *w)
 
 static void add_drift(struct gauge_line *l, const struct whole *w)
 {
-    char full[FIGURE], brief[FIGURE], a[CMD_PROGRESS_TEXT], b[CMD_PROGRESS_TEXT], wanted[40] = "";
+    char full[FIGURE], brief[FIGURE], a[CMD_PROGRESS_TEXT], b[CMD_PROGRESS_TEXT], wanted[24] = "";
     const struct cmd_progress_row *s = w->slowest;
     if (s == NULL || s->no_drift)
         return;

@@ -79,7 +79,7 @@ check "a peer" [ $? = 0 ]
 check "  says where its file is" grep -qF "TensorBoard's file is logs/alone/one/events.out.tfevents." one.err
 bounded "$HEARSAY" train --model logreg --data glyphs --epochs 2 --seed "$seed" --tensorboard logs/alone --json >train.out 2>train.err
 check "train" [ $? = 0 ]
-check "  has its loss and both evaluations" [ "$(reader scalars logs/alone/train accuracy | wc -l)" = 2 ]
+check "  has its loss and its evaluations" [ "$(reader scalars logs/alone/train accuracy | wc -l)" -ge 2 ]
 check "  the last of which is the result's" within "$(reader scalars logs/alone/train accuracy | tail -n 1)" \
     "$(figures json train.out test_accuracy | awk '{ print $1 - 1e-6 }')" "$(figures json train.out test_accuracy | awk '{ print $1 + 1e-6 }')"
 
