@@ -22,8 +22,7 @@
  * 3. Base (algorithm 3): n = p q, where no prime factor of q is K + 1 or less. p groups of q
  *    peers do 2, then the p peers of each place average by 1. What is shorter, 2 or 3, is taken.
  *
- * With K = 1 and n = 2^m it is the one-peer hypercube. (The one-peer exponential graph is as
- * quick but directed: one sends to another than one receives from. An exchange here is mutual.)
+ * With K = 1 and n = 2^m it is the one-peer hypercube (pairs.c).
  */
 #include "topology/family.h"
 
@@ -219,9 +218,14 @@ static int base_rounds(struct topology_turns *t, uint32_t *n_rounds, const char 
 
 static int base_canonical(const char *arg, char *out, size_t cap, char error[TOPOLOGY_ERROR_MAX])
 {
-    static const struct topology_one one = {"base", 1,
+    static const struct topology_one one = {"base", 1, TOPOLOGY_NUMBER_MAX,
                                             "K neighbours a round, 1 or more, as in base:1"};
     return topology_one_number(&one, arg, out, cap, error);
+}
+
+static bool base_exact(uint32_t n)
+{
+    return n >= 2;
 }
 
 const struct topology topology_base = {
@@ -229,4 +233,5 @@ const struct topology topology_base = {
     .help = "base:K -- other neighbours each round, at most K: a pass of rounds gives the mean",
     .canonical = base_canonical,
     .rounds = base_rounds,
+    .exact = base_exact,
 };

@@ -9,9 +9,8 @@
 #include <math.h>
 #include <stdio.h>
 
-/* The canonical form of a family that takes no argument, "ring" and not "ring:3". */
-static int no_argument(const char *family, const char *arg, char *out,
-                       char error[TOPOLOGY_ERROR_MAX])
+int topology_no_argument(const char *family, const char *arg, char *out,
+                         char error[TOPOLOGY_ERROR_MAX])
 {
     out[0] = '\0';
     return arg != NULL ? topology_refuse(error, family, arg, "nothing behind the name") : 0;
@@ -32,7 +31,7 @@ static int add_step(struct topology_edges *e, uint32_t n, uint32_t step)
 static int ring_canonical(const char *arg, char *out, size_t cap, char error[TOPOLOGY_ERROR_MAX])
 {
     (void)cap;
-    return no_argument("ring", arg, out, error);
+    return topology_no_argument("ring", arg, out, error);
 }
 
 static int ring_build(struct topology_edges *e, const char *arg, uint32_t n, uint64_t seed)
@@ -54,7 +53,7 @@ const struct topology topology_ring = {
 static int star_canonical(const char *arg, char *out, size_t cap, char error[TOPOLOGY_ERROR_MAX])
 {
     (void)cap;
-    return no_argument("star", arg, out, error);
+    return topology_no_argument("star", arg, out, error);
 }
 
 static int star_build(struct topology_edges *e, const char *arg, uint32_t n, uint64_t seed)
@@ -79,7 +78,7 @@ static int complete_canonical(const char *arg, char *out, size_t cap,
                               char error[TOPOLOGY_ERROR_MAX])
 {
     (void)cap;
-    return no_argument("complete", arg, out, error);
+    return topology_no_argument("complete", arg, out, error);
 }
 
 /* Ends of edges are counted in 32 bits (graph.first), which limits n to 65,536. */
@@ -110,7 +109,7 @@ static int exponential_canonical(const char *arg, char *out, size_t cap,
                                  char error[TOPOLOGY_ERROR_MAX])
 {
     (void)cap;
-    return no_argument("exponential", arg, out, error);
+    return topology_no_argument("exponential", arg, out, error);
 }
 
 static int exponential_build(struct topology_edges *e, const char *arg, uint32_t n, uint64_t seed)
@@ -140,25 +139,52 @@ const struct topology topology_exponential = {
  * death of one peer does not turn a good graph into a ring. ---- */
 
 /* Read "RxC", and nothing behind it. */
-static int torus_sides(const char *arg, uint32_t *rows, uint32_t *cols)
+static int read_sides(const char *arg, struct topology_sides *s)
 {
     const char *p = arg;
-    if (!topology_number(&p, rows) || *p++ != 'x' || !topology_number(&p, cols) || *p != '\0'
-        || *rows == 0 || *cols == 0)
+    if (!topology_number(&p, &s->rows) || *p++ != 'x' || !topology_number(&p, &s->cols)
+        || *p != '\0' || s->rows == 0 || s->cols == 0)
         return -EINVAL;
     return 0;
 }
 
-static int torus_canonical(const char *arg, char *out, size_t cap, char error[TOPOLOGY_ERROR_MAX])
+int topology_sides_canonical(const char *family, const char *arg, char *out, size_t cap,
+                             char error[TOPOLOGY_ERROR_MAX])
 {
-    uint32_t rows, cols;
+    struct topology_sides s;
+    char wanted[64];
     out[0] = '\0';
     if (arg == NULL)
         return 0;
-    if (torus_sides(arg, &rows, &cols) != 0)
-        return topology_refuse(error, "torus", arg, "RxC, two sides of 1 or more, as in torus:4x8");
-    snprintf(out, cap, "%ux%u", rows, cols);
+    snprintf(wanted, sizeof wanted, "RxC, two sides of 1 or more, as in %.16s:4x8", family);
+    if (read_sides(arg, &s) != 0)
+        return topology_refuse(error, family, arg, wanted);
+    snprintf(out, cap, "%ux%u", s.rows, s.cols);
     return 0;
+}
+
+/* "torus:4x8" is made for 32 peers; 0 (any number) if the product is no 32-bit number. */
+uint32_t topology_sides_peers(const char *arg)
+{
+    struct topology_sides s;
+    if (read_sides(arg, &s) != 0 || (uint64_t)s.rows * s.cols > UINT32_MAX)
+        return 0;
+    return s.rows * s.cols;
+}
+
+bool topology_sides_for(const char *arg, uint32_t n, struct topology_sides *s)
+{
+    if (arg != NULL && read_sides(arg, s) == 0 && (uint64_t)s->rows * s->cols == n)
+        return true;
+    for (s->rows = (uint32_t)lround(sqrt((double)n)); n % s->rows != 0 || s->rows > n / s->rows;)
+        s->rows--;
+    s->cols = n / s->rows;
+    return s->cols <= 2 * s->rows;
+}
+
+static int torus_canonical(const char *arg, char *out, size_t cap, char error[TOPOLOGY_ERROR_MAX])
+{
+    return topology_sides_canonical("torus", arg, out, cap, error);
 }
 
 /* Join each vertex with the one to its right and the one below, around the edges: that is every
@@ -176,26 +202,11 @@ static int add_grid(struct topology_edges *e, uint32_t rows, uint32_t cols)
 static int torus_build(struct topology_edges *e, const char *arg, uint32_t n, uint64_t seed)
 {
     (void)seed;
-    uint32_t rows, cols;
-    if (arg != NULL && torus_sides(arg, &rows, &cols) == 0 && (uint64_t)rows * cols == n)
-        return add_grid(e, rows, cols);
-    uint32_t root = (uint32_t)lround(sqrt((double)n));
-    for (rows = root; n % rows != 0 || rows > n / rows; rows--)
-        ;
-    cols = n / rows;
-    if (cols <= 2 * rows)
-        return add_grid(e, rows, cols);
+    struct topology_sides s;
+    if (topology_sides_for(arg, n, &s))
+        return add_grid(e, s.rows, s.cols);
     int err = add_step(e, n, 1);
-    return err != 0 ? err : add_step(e, n, root);
-}
-
-/* "torus:4x8" is made for 32 peers; 0 (any number) if the product is no 32-bit number. */
-static uint32_t torus_peers(const char *arg)
-{
-    uint32_t rows, cols;
-    if (torus_sides(arg, &rows, &cols) != 0 || (uint64_t)rows * cols > UINT32_MAX)
-        return 0;
-    return rows * cols;
+    return err != 0 ? err : add_step(e, n, (uint32_t)lround(sqrt((double)n)));
 }
 
 const struct topology topology_torus = {
@@ -203,5 +214,5 @@ const struct topology topology_torus = {
     .help = "torus[:RxC] -- a grid closed both ways, four neighbours",
     .canonical = torus_canonical,
     .build = torus_build,
-    .peers = torus_peers,
+    .peers = topology_sides_peers,
 };

@@ -41,12 +41,28 @@ const struct topology *topology_family(const char *spec, const char **arg);
  * *text and move *text behind it. */
 bool topology_number(const char **text, uint32_t *value);
 
-/* For families whose argument is one whole number, `least` or more: canonical() of topology.h.
+/* canonical() of topology.h for families that take no argument, "ring" and not "ring:3". */
+int topology_no_argument(const char *family, const char *arg, char *out,
+                         char error[TOPOLOGY_ERROR_MAX]);
+
+/* For families that stand in rows and columns: canonical() of an argument "RxC" or none, the peers it
+ * is made for, and the sides for n peers: as asked where R * C is n, else those that are nearest to each
+ * other, if the long side is at most twice the short one (16: 4x4, 32: 4x8). False: there are none. */
+struct topology_sides
+{
+    uint32_t rows, cols;
+};
+int topology_sides_canonical(const char *family, const char *arg, char *out, size_t cap,
+                             char error[TOPOLOGY_ERROR_MAX]);
+uint32_t topology_sides_peers(const char *arg);
+bool topology_sides_for(const char *arg, uint32_t n, struct topology_sides *s);
+
+/* For families whose argument is one whole number, from `least` to `most`: canonical() of topology.h.
  * `wanted` completes the sentence of topology_refuse(). */
 struct topology_one
 {
     const char *family;
-    uint32_t least;
+    uint32_t least, most;
     const char *wanted;
 };
 int topology_one_number(const struct topology_one *one, const char *arg, char *out, size_t cap,
@@ -57,7 +73,9 @@ int topology_one_number(const struct topology_one *one, const char *arg, char *o
 int topology_refuse(char error[TOPOLOGY_ERROR_MAX], const char *family, const char *found,
                     const char *expected);
 
-extern const struct topology topology_ring, topology_star, topology_torus, topology_complete,
-    topology_exponential, topology_regular, topology_base, topology_edges_family;
+extern const struct topology topology_ring, topology_path, topology_star, topology_tree,
+    topology_trees, topology_grid, topology_torus, topology_hypercube, topology_exponential,
+    topology_bipartite, topology_complete, topology_regular, topology_er, topology_small_world,
+    topology_base, topology_one_peer, topology_matching, topology_edges_family;
 
 #endif

@@ -224,7 +224,7 @@ static int regular_build(struct topology_edges *e, const char *arg, uint32_t n, 
 
 static int regular_canonical(const char *arg, char *out, size_t cap, char error[TOPOLOGY_ERROR_MAX])
 {
-    static const struct topology_one one = {"regular", 2,
+    static const struct topology_one one = {"regular", 2, TOPOLOGY_NUMBER_MAX,
                                             "K neighbours, 2 or more, as in regular:4"};
     return topology_one_number(&one, arg, out, cap, error);
 }

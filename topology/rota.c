@@ -62,6 +62,16 @@ bool rota_of(const char *spec)
            && topology_family(canonical, &arg)->rounds != NULL;
 }
 
+bool rota_exact(const char *spec, uint32_t n)
+{
+    char canonical[TOPOLOGY_SPEC_MAX], error[TOPOLOGY_ERROR_MAX];
+    const char *arg;
+    if (topology_canonical(spec, canonical, error) != 0)
+        return false;
+    const struct topology *family = topology_family(canonical, &arg);
+    return family->rounds != NULL && (n < 2 || (family->exact != NULL && family->exact(n)));
+}
+
 int rota_build(struct rota *r, const char *spec, uint32_t n, uint64_t seed)
 {
     char canonical[TOPOLOGY_SPEC_MAX], error[TOPOLOGY_ERROR_MAX];
@@ -73,6 +83,7 @@ int rota_build(struct rota *r, const char *spec, uint32_t n, uint64_t seed)
     struct topology_turns turns = {.n = 0};
     int err =
         n > 1 && family->rounds != NULL ? family->rounds(&turns, &r->n_rounds, arg, n, seed) : 0;
+    r->exact = r->n_rounds > 0 && family->exact != NULL && family->exact(n);
     if (err == 0)
         err = make_rota(r, &turns);
     free(turns.edge);

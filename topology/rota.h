@@ -29,12 +29,19 @@ struct rota_edge
 struct rota
 {
     uint32_t n, n_rounds;   /* Vertices; rounds of a pass, 0 where there is none. */
+    bool exact;             /* The product of a pass is 1/n in every place: it is the mean. */
     size_t *first;          /* n_rounds + 1; the edges of round r are */
     struct rota_edge *edge; /* edge[first[r]] to edge[first[r + 1] - 1], ordered by a and b. */
 };
 
+/* No pass has more rounds, of 1,024 vertices. */
+enum { ROTA_ROUNDS_MAX = 24 };
+
 /* Is the spec that of a family of rounds? False for a bad spec. */
 bool rota_of(const char *spec);
+
+/* And is a pass of it, for n peers, exactly the mean? Of one peer: yes, if it is of such a family. */
+bool rota_exact(const char *spec, uint32_t n);
 
 /* The pass of a spec for n peers; of one whose graph stands still, and of one peer, it has no
  * rounds. Returns as graph_build() does. O(m log m) for m edges in all rounds. */
@@ -54,6 +61,11 @@ static inline uint32_t rota_word(const struct rota_edge *e)
 {
     return (e->over - 1) << ROTA_MORE | (e->under - 1);
 }
+
+/* How much of the consensus distance a pass leaves, at most and without compression: the greatest
+ * |P x| / |x| of its product P, of all x whose mean is 0; 0 where it is exact. *share is in [0, 1).
+ * By Lanczos' iteration; 0 or -ENOMEM. */
+int rota_share(const struct rota *r, double *share);
 
 /* In how many rounds of the pass has vertex v an edge, and how many ends of edges in all? */
 struct rota_load

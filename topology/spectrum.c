@@ -17,6 +17,7 @@
  */
 #include "nn/math/rng.h"
 #include "nn/math/vec.h"
+#include "topology/rota.h"
 #include "topology/topology.h"
 
 #include <errno.h>
@@ -34,9 +35,17 @@ static const double spread_enough = 1e-4; /* A term of less than this part of th
 static const double settled = 1e-13;      /* Change of an extreme that is none. */
 static const double breakdown = 1e-13;    /* beta of an exhausted space. */
 
+/* A symmetric matrix with n rows that keeps the mean: y = M x, where y is another vector than x. */
+struct matrix
+{
+    uint32_t n;
+    const void *of;
+    void (*multiply)(const void *of, const double *x, double *y);
+};
+
 struct lanczos
 {
-    const struct graph *g;
+    const struct matrix *m;
     double *q, *q_before, *next;
     double *alpha,
         *beta; /* T: alpha[0..k) on the diagonal, beta[i] beside alpha[i - 1] and alpha[i]. */
@@ -45,8 +54,9 @@ struct lanczos
 };
 
 /* y = W x, with W the Metropolis-Hastings matrix of the graph. */
-static void multiply_by_w(const struct graph *g, const double *x, double *y)
+static void multiply_by_w(const void *graph, const double *x, double *y)
 {
+    const struct graph *g = graph;
     for (uint32_t v = 0; v < g->n; v++) {
         uint32_t d = graph_degree(g, v);
         double sum = x[v];
@@ -56,6 +66,40 @@ static void multiply_by_w(const struct graph *g, const double *x, double *y)
         }
         y[v] = sum;
     }
+}
+
+/* A pass, with scratch of n each. */
+struct turns
+{
+    const struct rota *r;
+    double *x, *next;
+};
+
+/* t->x = W t->x, with the matrix of one round. */
+static void multiply_by_round(struct turns *t, uint32_t round)
+{
+    memcpy(t->next, t->x, t->r->n * sizeof *t->x);
+    for (size_t i = t->r->first[round]; i < t->r->first[round + 1]; i++) {
+        const struct rota_edge *e = &t->r->edge[i];
+        double by = rota_weight(e) * (t->x[e->b] - t->x[e->a]);
+        t->next[e->a] += by;
+        t->next[e->b] -= by;
+    }
+    double *spare = t->x;
+    t->x = t->next;
+    t->next = spare;
+}
+
+/* y = P' P x for the product P of a pass: its rounds there and back, as each is symmetric. */
+static void multiply_by_pass(const void *turns, const double *x, double *y)
+{
+    struct turns t = *(const struct turns *)turns;
+    memcpy(t.x, x, t.r->n * sizeof *x);
+    for (uint32_t k = 0; k < t.r->n_rounds; k++)
+        multiply_by_round(&t, k);
+    for (uint32_t k = t.r->n_rounds; k > 0; k--)
+        multiply_by_round(&t, k - 1);
+    memcpy(y, t.x, t.r->n * sizeof *x);
 }
 
 static double dot(const double *a, const double *b, uint32_t n)
@@ -85,7 +129,7 @@ static void scale(double *x, double s, uint32_t n)
 
 static void lanczos_start(struct lanczos *l)
 {
-    uint32_t n = l->g->n;
+    uint32_t n = l->m->n;
     struct rng r = rng_stream(rng_key(n, RNG_TOPOLOGY, 0, 0));
     for (uint32_t i = 0; i < n; i++) {
         l->q[i] = rng_normal(&r);
@@ -98,9 +142,9 @@ static void lanczos_start(struct lanczos *l)
 /* One step of Lanczos' iteration: one column more of T. */
 static void lanczos_step(struct lanczos *l)
 {
-    uint32_t n = l->g->n;
+    uint32_t n = l->m->n;
     double beta = l->k > 0 ? l->beta[l->k] : 0.0;
-    multiply_by_w(l->g, l->q, l->next);
+    l->m->multiply(l->m->of, l->q, l->next);
     double alpha = dot(l->q, l->next, n);
     for (uint32_t i = 0; i < n; i++)
         l->next[i] -= alpha * l->q[i] + beta * l->q_before[i];
@@ -164,17 +208,19 @@ static void lanczos_run(struct lanczos *l, struct spectrum *s)
     }
 }
 
-int graph_spectrum(const struct graph *g, struct spectrum *s)
+/* The second largest eigenvalue and the smallest of a matrix whose eigenvector 1 has the eigenvalue 1.
+ * 0 or -ENOMEM. */
+static int extremes(const struct matrix *m, struct spectrum *s)
 {
     *s = (struct spectrum){.lambda_2 = 0.0, .lambda_n = 0.0, .gap = 1.0};
-    if (g->n < 2)
+    if (m->n < 2)
         return 0;
-    size_t n = g->n, cap = 4 * n + STEPS_EXTRA;
+    size_t n = m->n, cap = 4 * n + STEPS_EXTRA;
     double *scratch = malloc((3 * n + 2 * cap + 1) * sizeof *scratch);
     if (scratch == NULL)
         return -ENOMEM;
     struct lanczos l = {
-        .g = g,
+        .m = m,
         .q = scratch,
         .q_before = scratch + n,
         .next = scratch + 2 * n,
@@ -184,10 +230,36 @@ int graph_spectrum(const struct graph *g, struct spectrum *s)
     };
     lanczos_run(&l, s);
     free(scratch);
+    return 0;
+}
+
+int graph_spectrum(const struct graph *g, struct spectrum *s)
+{
+    struct matrix w = {.n = g->n, .of = g, .multiply = multiply_by_w};
+    int err = extremes(&w, s);
+    if (err != 0 || g->n < 2)
+        return err;
     if (!graph_connected(g))
         s->lambda_2 = 1.0; /* What Lanczos found but for its last bits. */
     s->gap = 1.0 - fmax(fabs(s->lambda_2), fabs(s->lambda_n));
     return 0;
+}
+
+int rota_share(const struct rota *r, double *share)
+{
+    struct spectrum s;
+    *share = 0.0;
+    if (r->exact || r->n < 2)
+        return 0;
+    double *scratch = malloc(2 * (size_t)r->n * sizeof *scratch);
+    if (scratch == NULL)
+        return -ENOMEM;
+    struct turns t = {.r = r, .x = scratch, .next = scratch + r->n};
+    struct matrix m = {.n = r->n, .of = &t, .multiply = multiply_by_pass};
+    int err = extremes(&m, &s);
+    free(scratch);
+    *share = sqrt(fmax(s.lambda_2, 0.0));
+    return err;
 }
 
 /* Each eigenvector moves by itself, by the roots of z^2 - (lambda + m) z + m. While they are

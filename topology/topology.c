@@ -17,9 +17,25 @@
 #include <string.h>
 
 const struct topology *const topology_all[] = {
-    &topology_ring,     &topology_star,         &topology_torus,
-    &topology_complete, &topology_exponential,  &topology_regular,
-    &topology_base,     &topology_edges_family, NULL,
+    &topology_ring,
+    &topology_path,
+    &topology_star,
+    &topology_tree,
+    &topology_trees,
+    &topology_grid,
+    &topology_torus,
+    &topology_hypercube,
+    &topology_exponential,
+    &topology_bipartite,
+    &topology_complete,
+    &topology_regular,
+    &topology_er,
+    &topology_small_world,
+    &topology_base,
+    &topology_one_peer,
+    &topology_matching,
+    &topology_edges_family,
+    NULL,
 };
 
 /* ---- specs ---- */
@@ -41,7 +57,7 @@ int topology_one_number(const struct topology_one *one, const char *arg, char *o
 {
     const char *p = arg != NULL ? arg : "";
     uint32_t k;
-    if (!topology_number(&p, &k) || *p != '\0' || k < one->least)
+    if (!topology_number(&p, &k) || *p != '\0' || k < one->least || k > one->most)
         return topology_refuse(error, one->family, arg != NULL ? arg : "", one->wanted);
     snprintf(out, cap, "%u", k);
     return 0;
@@ -83,14 +99,20 @@ static bool is_valid(const char *spec)
     return topology_canonical(spec, canonical, error) == 0;
 }
 
-/* No family has that name. */
+/* No family has that name: those that there are, as their help texts write them. */
 static int refuse_kind(const char *spec, char error[TOPOLOGY_ERROR_MAX])
 {
     static const struct near_specs specs = {name_at, is_valid};
-    char question[NEAR_QUESTION_MAX], expected[160];
-    snprintf(expected, sizeof expected,
-             "ring, star, torus[:RxC], complete, exponential, regular:K, base:K or edges:...%s",
-             near_spec(&specs, spec, question));
+    char question[NEAR_QUESTION_MAX], expected[TOPOLOGY_ERROR_MAX - 100];
+    size_t n = 0;
+    for (size_t i = 0; topology_all[i] != NULL && n < sizeof expected; i++) {
+        const char *before = i == 0 ? "" : topology_all[i + 1] != NULL ? ", " : " or ";
+        int form = (int)strcspn(topology_all[i]->help, " ");
+        n += (size_t)snprintf(expected + n, sizeof expected - n, "%s%.*s", before, form,
+                              topology_all[i]->help);
+    }
+    if (n < sizeof expected)
+        snprintf(expected + n, sizeof expected - n, "%s", near_spec(&specs, spec, question));
     return topology_refuse(error, "of no known kind", spec, expected);
 }
 

@@ -22,7 +22,7 @@ enum {
     /* Bytes of a canonical spec, with the NUL: about 250 edges of "edges:". It
      * is part of the run's text, which WIRE_RUN_MAX limits. */
     TOPOLOGY_SPEC_MAX = 1400,
-    TOPOLOGY_ERROR_MAX = 280,
+    TOPOLOGY_ERROR_MAX = 440,
     TOPOLOGY_NUMBER_MAX = 1000000 /* No number in a spec may be larger. */
 };
 
@@ -33,9 +33,9 @@ struct topology_turns; /* and those of rounds. */
  * what stands behind the spec's colon, NULL where there is none. */
 struct topology
 {
+    const char *name; /* "ring", "torus", "regular", ...; what stands in front of the colon. */
     const char
-        *name; /* "ring", "star", "torus", "complete", "exponential", "regular", "base", "edges" */
-    const char *help; /* One line: "regular:K -- random K-regular graph". */
+        *help; /* One line, "regular:K -- a random graph": how it is written, and what it is. */
 
     /* Check arg and write it canonically to out[0..cap), "" for none. 0, or
      * -EINVAL with a sentence in error. */
@@ -47,6 +47,9 @@ struct topology
      * vertices, and set *n_rounds, 1 or more. Returns the same. */
     int (*rounds)(struct topology_turns *t, uint32_t *n_rounds, const char *arg, uint32_t n,
                   uint64_t seed);
+    /* With rounds(): is the product of a pass for n >= 2 peers 1/n in every place, whatever the seed?
+     * NULL: never. */
+    bool (*exact)(uint32_t n);
     /* How many peers a canonical arg is made for, 0 for any; NULL: any. */
     uint32_t (*peers)(const char *arg);
 };
@@ -59,8 +62,8 @@ struct graph
     uint32_t *neighbour; /* first[n] */
 };
 
-/* Check a spec ("ring", "star", "torus", "torus:4x8", "complete", "exponential",
- * "regular:4", "base:1", "edges:0-1,1-2") and write its canonical text. Returns 0 or
+/* Check a spec ("ring", "torus:4x8", "regular:4", "base:1", "edges:0-1,1-2", ...) and write its
+ * canonical text. Returns 0 or
  * -EINVAL with one sentence in error. A spec is the graph's identity, never a
  * path: the command line reads a user's "edges:FILE" and hands the edges
  * themselves to topology_edges_text(). */

@@ -22,8 +22,9 @@ enum { PEERS_DEFAULT = 8, PEERS_MAX = 100000 };
 /* clang-format off */
 const struct option_row cmd_topology_rows[] = {
     {.name = "spec", .kind = OPTION_OPERAND, .arg = "SPEC", .required = true,
-     .help = "ring, star, torus, torus:RxC, complete, exponential, regular:K, base:K, edges:FILE or "
-             "edges:0-1,1-2"},
+     .help = "ring, path, star, tree:K, trees, grid, grid:RxC, torus, torus:RxC, hypercube, exponential, "
+             "bipartite, bipartite:A,B, complete, regular:K, er:P, small-world:K,P, base:K, "
+             "one-peer-exponential, matching:K, edges:FILE or edges:0-1,1-2"},
     {.name = "peers", .kind = OPTION_UINT, .arg = "N", .min = 1, .max = PEERS_MAX,
      .help = "number of peers (default: as many as the spec is made for, else 8)"},
     {.name = "seed", .kind = OPTION_UINT, .arg = "N", .fallback = "1",
@@ -57,6 +58,8 @@ struct pass
     uint32_t n_rounds;                /* 0: it stands still, and there is nothing else here. */
     uint32_t turn_max;                /* Most neighbours of a peer in one round. */
     uint32_t exchanges, exchanges_of; /* Edges of all rounds; of the peer that has most. */
+    bool exact;                       /* After it all hold the mean; else */
+    double share;                     /* so much of the distance is left at most. */
 };
 
 /* What the command found out. */
@@ -117,8 +120,10 @@ static int describe_pass(struct figures *f, uint64_t seed)
         f->pass.exchanges_of = ends[v] > f->pass.exchanges_of ? ends[v] : f->pass.exchanges_of;
     if (err == 0) {
         f->pass.n_rounds = r.n_rounds;
+        f->pass.exact = r.exact;
         f->pass.exchanges = (uint32_t)r.first[r.n_rounds];
         f->pass.turn_max = most_at_once(&r, ends + f->n);
+        err = rota_share(&r, &f->pass.share);
     }
     free(ends);
     rota_close(&r);
@@ -138,7 +143,7 @@ static int describe(struct figures *f, const struct graph *g)
     f->degree_mean = 2.0 * (double)f->n_edges / g->n;
     f->diameter = graph_diameter(g);
     if (f->pass.n_rounds > 0)
-        return 0; /* Its matrices are others than the graph's, and a pass of them is exact. */
+        return 0; /* Its matrices are others than the graph's. */
     int err = graph_spectrum(g, &f->spectrum);
     if (err != 0)
         return err;
@@ -303,13 +308,32 @@ static void print_spectrum(const struct figures *f)
            f->heavy_rounds);
 }
 
+/* The gap that a graph has which stands still and leaves as much after as many rounds. */
+static double pass_gap(const struct pass *p)
+{
+    return p->exact ? 1.0 : 1.0 - pow(p->share, 1.0 / p->n_rounds);
+}
+
+/* In whole passes. */
+static double pass_rounds_to_target(const struct pass *p)
+{
+    return p->exact ? p->n_rounds : p->n_rounds * rounds_to_target(1.0 - p->share);
+}
+
 /* A pass may bring one peer more exchanges than another: some meet, others wait. */
 static void print_pass(const struct figures *f)
 {
     const struct pass *p = &f->pass;
-    printf("rounds        %" PRIu32 " of a pass, after which all hold the mean "
-           "(without compression)\n",
-           p->n_rounds);
+    if (p->exact)
+        printf("rounds        %" PRIu32 " of a pass, after which all hold the mean "
+               "(without compression)\n",
+               p->n_rounds);
+    else
+        printf("rounds        %" PRIu32
+               " of a pass, which leaves %.4f of the consensus distance at "
+               "most, and %.0f for 1/%.0f of it (without compression)\n"
+               "spectral gap  %.6g a round\n",
+               p->n_rounds, p->share, pass_rounds_to_target(p), target, pass_gap(p));
     printf("in a round    %" PRIu32 " at most, mean %.2f neighbours\n", p->turn_max,
            ends_a_round(f) / f->n);
     printf("in a pass     %" PRIu32 " exchanges of a peer at most, mean %.2f\n", p->exchanges_of,
@@ -386,7 +410,9 @@ static json_t *spectrum_json(const struct figures *f)
 static json_t *pass_json(const struct figures *f)
 {
     const struct pass *p = &f->pass;
-    return json_pack("{s:I, s:I, s:f, s:I, s:f}", "pass_rounds", (json_int_t)p->n_rounds,
+    return json_pack("{s:b, s:f, s:f, s:I, s:I, s:I, s:f, s:I, s:f}", "pass_is_exact", p->exact,
+                     "pass_leaves", p->share, "spectral_gap", pass_gap(p), "rounds_to_1e-3",
+                     (json_int_t)pass_rounds_to_target(p), "pass_rounds", (json_int_t)p->n_rounds,
                      "round_neighbours_max", (json_int_t)p->turn_max, "round_neighbours_mean",
                      ends_a_round(f) / f->n, "pass_exchanges_max", (json_int_t)p->exchanges_of,
                      "pass_exchanges_mean", ends_a_round(f) * p->n_rounds / f->n);

@@ -31,6 +31,23 @@ static void test_canonical(void **state)
     expect("exponential", "exponential");
     expect("regular:004", "regular:4");
     expect("base:01", "base:1");
+    expect("path", "path");
+    expect("grid", "grid");
+    expect("grid:04x8", "grid:4x8");
+    expect("tree", "tree:2"); /* A default that may change is written out. */
+    expect("tree:03", "tree:3");
+    expect("trees", "trees");
+    expect("hypercube", "hypercube");
+    expect("bipartite", "bipartite");
+    expect("bipartite:03,5", "bipartite:3,5");
+    expect("er:1e-2", "er:0.01");
+    expect("er:1.0", "er:1");
+    expect("small-world", "small-world:4,0.1");
+    expect("small-world:06,.50", "small-world:6,0.5");
+    expect("small-world:6,-0", "small-world:6,0");
+    expect("one-peer-exponential", "one-peer-exponential");
+    expect("matching", "matching:8");
+    expect("matching:02", "matching:2");
     expect("edges:2-1,0-1,1-2", "edges:0-1,1-2");
     expect("edges:10-9,2-10,2-3", "edges:2-3,2-10,9-10");
 }
@@ -72,6 +89,40 @@ static void test_refused(void **state)
                                       "base:0",
                                       "base:1x",
                                       "base:1000001",
+                                      "path:3",
+                                      "grid:4",
+                                      "grid:0x4",
+                                      "tree:",
+                                      "tree:1",
+                                      "tree:2x",
+                                      "trees:2",
+                                      "hypercube:3",
+                                      "bipartite:",
+                                      "bipartite:3",
+                                      "bipartite:0,3",
+                                      "bipartite:3,0",
+                                      "bipartite:3,4,5",
+                                      "bipartite:3x4",
+                                      "er",
+                                      "er:",
+                                      "er:0",
+                                      "er:-0.5",
+                                      "er:1.5",
+                                      "er:nan",
+                                      "er:0.5x",
+                                      "small-world:",
+                                      "small-world:4",
+                                      "small-world:4,",
+                                      "small-world:3,0.1",
+                                      "small-world:0,0.1",
+                                      "small-world:4,1.1",
+                                      "small-world:4,-0.1",
+                                      "small-world:4,nan",
+                                      "one-peer-exponential:2",
+                                      "matching:",
+                                      "matching:1",
+                                      "matching:25",
+                                      "matching:4x",
                                       "edges",
                                       "edges:",
                                       "edges:missing",
@@ -97,6 +148,9 @@ static void test_refused(void **state)
     struct graph g;
     assert_int_equal(graph_build(&g, "ring", 0, 1), -EINVAL);
     assert_int_equal(graph_build(&g, "complete", 100000, 1), -EINVAL);
+    assert_int_equal(graph_build(&g, "bipartite", 200000, 1), -EINVAL);
+    assert_int_equal(graph_build(&g, "er:0.9", 100000, 1), -EINVAL);
+    assert_int_equal(graph_build(&g, "small-world:90000,0.1", 100000, 1), -EINVAL);
 }
 
 /* What was found is shown, cut short and printable. */
@@ -107,6 +161,14 @@ static void test_error_text(void **state)
     assert_int_equal(topology_canonical("regular:0", canonical, error), -EINVAL);
     assert_string_equal(
         error, "topology regular: found '0', expected K neighbours, 2 or more, as in regular:4");
+    /* Whatever is no kind is told of all there are, and what may have been meant. */
+    assert_int_equal(topology_canonical("smal-world:4,0.1", canonical, error), -EINVAL);
+    for (size_t i = 0; topology_all[i] != NULL; i++)
+        assert_non_null(strstr(error, topology_all[i]->name));
+    assert_string_equal(strstr(error, " or edges"),
+                        " or edges:FILE, did you mean small-world:4,0.1?");
+    assert_int_equal(topology_canonical("mathcing", canonical, error), -EINVAL);
+    assert_non_null(strstr(error, ", did you mean matching?"));
     memset(spec, '\n', sizeof spec);
     spec[sizeof spec - 1] = '\0';
     assert_int_equal(topology_canonical(spec, canonical, error), -EINVAL);
@@ -206,6 +268,8 @@ static void test_peers_of_a_spec(void **state)
 {
     (void)state;
     assert_int_equal(topology_peers("torus:4x8"), 32);
+    assert_int_equal(topology_peers("grid:4x8"), 32);
+    assert_int_equal(topology_peers("bipartite:3,5"), 8);
     assert_int_equal(topology_peers("edges:0-1,1-7,2-3"), 8);
     static const char *const any[] = {"ring", "torus", "regular:4", "nonsense", "edges:", NULL};
     for (size_t i = 0; any[i]; i++)

@@ -1,0 +1,216 @@
+/* topology/random.c -- random graphs with one probability: Erdos-Renyi and small worlds.
+ *
+ * Neither is connected for certain. Its components are put in the order of their lowest peers, and
+ * each but the first gets one edge, between a random peer of it and a random one of those before:
+ * of a graph that is connected already nothing changes.
+ *
+ * Probabilities are compared with 53 random bits, which no rounding touches, so that all machines
+ * draw the same graph.
+ */
+#include "nn/math/number.h"
+#include "nn/math/rng.h"
+#include "topology/family.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* ---- to one component ---- */
+
+/* The lowest vertex of v's component; union-find with the path halved. */
+static uint32_t lowest(uint32_t *parent, uint32_t v)
+{
+    for (; parent[v] != v; v = parent[v])
+        parent[v] = parent[parent[v]];
+    return v;
+}
+
+/* parent[v] becomes the lowest vertex of v's component. */
+static void find_components(const struct topology_edges *e, uint32_t n, uint32_t *parent)
+{
+    for (uint32_t v = 0; v < n; v++)
+        parent[v] = v;
+    for (size_t i = 0; i < e->n; i++) {
+        uint32_t a = lowest(parent, e->pair[i][0]), b = lowest(parent, e->pair[i][1]);
+        parent[a > b ? a : b] = a > b ? b : a;
+    }
+    for (uint32_t v = 0; v < n; v++)
+        parent[v] = lowest(parent, v);
+}
+
+/* Vertices, component by component: a counting sort. `at` is scratch of n. */
+static void sort_components(uint32_t n, const uint32_t *component, uint32_t *at, uint32_t *order)
+{
+    uint32_t before = 0;
+    for (uint32_t v = 0; v < n; v++)
+        at[v] = 0;
+    for (uint32_t v = 0; v < n; v++)
+        at[component[v]]++;
+    for (uint32_t v = 0; v < n; v++) {
+        uint32_t size = at[v];
+        at[v] = before;
+        before += size;
+    }
+    for (uint32_t v = 0; v < n; v++)
+        order[at[component[v]]++] = v;
+}
+
+/* Add as many edges as there are components, less one. 0 or -ENOMEM. O(n + m), nearly. */
+static int join_components(struct topology_edges *e, uint32_t n, struct rng *rng)
+{
+    uint32_t *component = malloc(3 * (size_t)n * sizeof *component), *order = component + 2 * n;
+    if (component == NULL)
+        return -ENOMEM;
+    find_components(e, n, component);
+    sort_components(n, component, component + n, order);
+    int err = 0;
+    for (uint32_t begin = 0, end; begin < n && err == 0; begin = end) {
+        for (end = begin + 1; end < n && component[order[end]] == component[order[begin]]; end++)
+            ;
+        if (begin > 0) {
+            uint32_t one = order[begin + rng_below(rng, end - begin)];
+            err = topology_edges_add(e, order[rng_below(rng, begin)], one);
+        }
+    }
+    free(component);
+    return err;
+}
+
+/* ---- er:P: every pair with probability P, each by itself (Gilbert's G(n, p), which goes by the
+ * names of Erdos and Renyi). O(n^2). ---- */
+
+static int er_canonical(const char *arg, char *out, size_t cap, char error[TOPOLOGY_ERROR_MAX])
+{
+    double p;
+    char text[NUMBER_TEXT_MAX];
+    if (arg == NULL || !number_real(arg, &p) || !(p > 0 && p <= 1))
+        return topology_refuse(error, "er", arg != NULL ? arg : "",
+                               "a probability over 0, 1 at most, as in er:0.3");
+    number_real_text(p, text);
+    snprintf(out, cap, "%s", text);
+    return 0;
+}
+
+static int er_build(struct topology_edges *e, const char *arg, uint32_t n, uint64_t seed)
+{
+    double p;
+    if (!number_real(arg, &p) || (double)n * (n - 1) * p > UINT32_MAX / 2)
+        return -EINVAL; /* Ends of edges are counted in 32 bits (graph.first). */
+    struct rng rng = rng_stream(rng_key(seed, RNG_TOPOLOGY, n, rng_hash("er", 2)));
+    int err = 0;
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t j = i + 1; j < n && err == 0; j++)
+            if (rng_unit(&rng) < p)
+                err = topology_edges_add(e, i, j);
+    return err != 0 ? err : join_components(e, n, &rng);
+}
+
+const struct topology topology_er = {
+    .name = "er",
+    .help = "er:P -- Erdos-Renyi: every pair with probability P, from the seed",
+    .canonical = er_canonical,
+    .build = er_build,
+};
+
+/* ---- small-world:K,P: a ring in which everybody has the K nearest, K / 2 on either side; then the
+ * far end of each edge is moved with probability P to a random peer (Watts, Strogatz 1998).
+ *
+ * K + 1 peers and fewer: the complete graph. ---- */
+
+enum {
+    FAR_TRIES = 64, /* An end that finds no new place in so many draws stays. */
+    K_DEFAULT = 4
+};
+static const double p_default = 0.1;
+
+/* Edges by the peer that has drawn them: far[i * half + k] is the other end of i's k-th. */
+struct world
+{
+    uint32_t n, half;
+    uint32_t *far;
+};
+
+static bool has_drawn(const struct world *w, uint32_t i, uint32_t other)
+{
+    for (uint32_t k = 0; k < w->half; k++)
+        if (w->far[(size_t)i * w->half + k] == other)
+            return true;
+    return false;
+}
+
+static void move_end(const struct world *w, uint32_t i, uint32_t k, struct rng *rng)
+{
+    for (uint32_t t = 0; t < FAR_TRIES; t++) {
+        uint32_t other = (uint32_t)rng_below(rng, w->n);
+        if (other == i || has_drawn(w, i, other) || has_drawn(w, other, i))
+            continue;
+        w->far[(size_t)i * w->half + k] = other;
+        return;
+    }
+}
+
+/* Round by round of the ring, the nearest first, as in the paper. */
+static int draw_world(const struct world *w, double p, struct topology_edges *e, struct rng *rng)
+{
+    for (uint32_t k = 0; k < w->half; k++)
+        for (uint32_t i = 0; i < w->n; i++)
+            w->far[(size_t)i * w->half + k] = (uint32_t)(((uint64_t)i + k + 1) % w->n);
+    for (uint32_t k = 0; k < w->half; k++)
+        for (uint32_t i = 0; i < w->n; i++)
+            if (rng_unit(rng) < p)
+                move_end(w, i, k, rng);
+    int err = 0;
+    for (uint32_t i = 0; i < w->n; i++)
+        for (uint32_t k = 0; k < w->half && err == 0; k++)
+            err = topology_edges_add(e, i, w->far[(size_t)i * w->half + k]);
+    return err;
+}
+
+static int world_numbers(const char *arg, uint32_t *k, double *p)
+{
+    if (!topology_number(&arg, k) || *arg++ != ',' || !number_real(arg, p) || *k < 2 || *k % 2 != 0
+        || !(*p >= 0 && *p <= 1))
+        return -EINVAL;
+    return 0;
+}
+
+static int world_canonical(const char *arg, char *out, size_t cap, char error[TOPOLOGY_ERROR_MAX])
+{
+    uint32_t k = K_DEFAULT;
+    double p = p_default;
+    char text[NUMBER_TEXT_MAX];
+    if (arg != NULL && world_numbers(arg, &k, &p) != 0)
+        return topology_refuse(error, "small-world", arg,
+                               "K,P: an even number of neighbours and the share of edges that are "
+                               "moved, 0 to 1, as in small-world:4,0.1");
+    number_real_text(p == 0 ? 0 : p, text); /* Not "-0". */
+    snprintf(out, cap, "%u,%s", k, text);
+    return 0;
+}
+
+static int world_build(struct topology_edges *e, const char *arg, uint32_t n, uint64_t seed)
+{
+    uint32_t k;
+    double p;
+    if (world_numbers(arg, &k, &p) != 0)
+        return -EINVAL;
+    if (n <= k + 1)
+        return topology_complete.build(e, NULL, n, seed);
+    if ((uint64_t)n * k > UINT32_MAX)
+        return -EINVAL; /* Ends of edges are counted in 32 bits (graph.first). */
+    struct rng rng = rng_stream(rng_key(seed, RNG_TOPOLOGY, n, rng_hash("small-world", 11)));
+    struct world w = {.n = n, .half = k / 2};
+    w.far = malloc((size_t)n * w.half * sizeof *w.far);
+    if (w.far == NULL)
+        return -ENOMEM;
+    int err = draw_world(&w, p, e, &rng);
+    free(w.far);
+    return err != 0 ? err : join_components(e, n, &rng);
+}
+
+const struct topology topology_small_world = {
+    .name = "small-world",
+    .help = "small-world[:K,P] -- a ring with the K (4) nearest, a share P (0.1) of ends moved",
+    .canonical = world_canonical,
+    .build = world_build,
+};

@@ -1,0 +1,88 @@
+/* topology/trees.c -- a tree, and two binary trees at once.
+ *
+ *   tree:2 of 7        0              trees of 8       0             7
+ *                    1   2            (edges of        4             3
+ *                   3 4 5 6            both)         2   6         5   1
+ *                                                   1 3 5 7       6 4 2 0
+ */
+#include "topology/family.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+/* ---- tree:K: peer i below peer (i - 1) / K, row by row. ---- */
+
+static int tree_canonical(const char *arg, char *out, size_t cap, char error[TOPOLOGY_ERROR_MAX])
+{
+    static const struct topology_one one = {"tree", 2, TOPOLOGY_NUMBER_MAX,
+                                            "K children, 2 or more, as in tree:2"};
+    return topology_one_number(&one, arg != NULL ? arg : "2", out, cap, error);
+}
+
+static int tree_build(struct topology_edges *e, const char *arg, uint32_t n, uint64_t seed)
+{
+    (void)seed;
+    uint32_t k = 0;
+    if (!topology_number(&arg, &k))
+        return -EINVAL;
+    int err = 0;
+    for (uint32_t i = 1; i < n && err == 0; i++)
+        err = topology_edges_add(e, (i - 1) / k, i);
+    return err;
+}
+
+const struct topology topology_tree = {
+    .name = "tree",
+    .help = "tree[:K] -- each peer has one above it and up to K (2) below",
+    .canonical = tree_canonical,
+    .build = tree_build,
+};
+
+/* ---- trees: the double binary tree (Sanders, Speck, Traeff 2009, "Two-tree algorithms for full
+ * bandwidth broadcast, reduction and scan"), on which NCCL reduces, and RelaySum (Vogels et al.
+ * 2021) relays. Here it is one graph, of the edges of both.
+ *
+ * The first tree is numbered in order: with b the lowest bit of i, peer i is above i - b/2 and
+ * i + b/2, so that odd numbers are leaves; 0 is above all. The second is the first with i as
+ * n - 1 - i, or where n is odd as i - 1: its leaves are the others, but for 0. ---- */
+
+/* Who is above peer i > 0 in the first tree of n. Where a tree is cut off by n, who would be above
+ * is missing, and its own next one is there instead. */
+static uint32_t above(uint32_t i, uint32_t n)
+{
+    uint32_t bit = i & (~i + 1), left = i - bit;
+    uint64_t up = (uint64_t)left | 2 * (uint64_t)bit;
+    return up < n ? (uint32_t)up : left;
+}
+
+/* The peer that is i in the second tree. */
+static uint32_t second(uint32_t i, uint32_t n)
+{
+    return n % 2 == 0 ? n - 1 - i : (i + 1) % n;
+}
+
+static int trees_canonical(const char *arg, char *out, size_t cap, char error[TOPOLOGY_ERROR_MAX])
+{
+    (void)cap;
+    return topology_no_argument("trees", arg, out, error);
+}
+
+static int trees_build(struct topology_edges *e, const char *arg, uint32_t n, uint64_t seed)
+{
+    (void)arg, (void)seed;
+    int err = 0;
+    for (uint32_t i = 1; i < n && err == 0; i++) {
+        uint32_t up = above(i, n);
+        err = topology_edges_add(e, up, i);
+        if (err == 0)
+            err = topology_edges_add(e, second(up, n), second(i, n));
+    }
+    return err;
+}
+
+const struct topology topology_trees = {
+    .name = "trees",
+    .help = "trees -- two binary trees at once: who is inside one is a leaf of the other",
+    .canonical = trees_canonical,
+    .build = trees_build,
+};
