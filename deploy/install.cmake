@@ -30,7 +30,7 @@ compressed(debian/changelog changelog ${CMAKE_INSTALL_DOCDIR})
 
 install(FILES README.md deploy/debian/copyright DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(FILES deploy/compose.yml DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples)
-install(DIRECTORY deploy/slurm deploy/kubernetes deploy/systemd DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples
+install(DIRECTORY deploy/slurm deploy/kubernetes deploy/systemd deploy/monitoring DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples
   PATTERN hearsay@.service EXCLUDE)
 install(FILES deploy/systemd/hearsay@.service DESTINATION lib/systemd/system)
 

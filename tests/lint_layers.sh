@@ -40,13 +40,14 @@ sees()
     gossip/wire) echo compress topology ;;
     gossip/members) echo gossip/wire topology ;;
     gossip/exchange) echo gossip/wire compress topology ;;
+    gossip/collective) ;;
     gossip/mixers) echo gossip/wire gossip/exchange compress topology ;;
-    peer/run) echo gossip/mixers gossip/exchange gossip/wire compress topology ;; # No nn: a trainer brings its keys.
+    peer/run) echo gossip/collective gossip/mixers gossip/exchange gossip/wire compress topology ;; # No nn: a trainer brings its keys.
     peer/sgd) echo peer/run nn/models nn/data nn/shards nn/train ;;
     peer/secure) ;;
     peer/admit) echo peer/secure gossip/wire ;;
     peer/keep) echo nn/math nn/files peer/secure ;;
-    peer/node) echo peer/run gossip/mixers gossip/exchange gossip/members gossip/wire compress topology ;;
+    peer/node) echo peer/run gossip/collective gossip/mixers gossip/exchange gossip/members gossip/wire compress topology ;;
     peer/store) echo peer/run gossip/wire nn/files ;;
     peer/tensorboard) ;;
     peer/gauge) ;;
@@ -67,7 +68,8 @@ door()
     case $1 in
     peer/node/*) echo '"nn/train/trainer\.h"' ;;
     nn/math/blas.c) echo '<cblas\.h>' ;;
-    nn/math/team.c) echo '<pthread\.h>' ;;
+    nn/math/team.c | nn/math/crew.c) echo '<pthread\.h>' ;;
+    peer/sim/state.h) echo '"nn/math/crew\.h"' ;;
     nn/math/simd.h | compress/simd/*) echo '<immintrin\.h>' ;;
     nn/files/file.c) echo "<zlib\.h>|$files" ;;
     nn/files/safetensors*.c) echo "<jansson\.h>|$files" ;;
@@ -138,7 +140,7 @@ banned()
     peer/sim/*) echo "$clocks|$chance|$environment|$world" ;;
     nn/files/file.*) echo "$clocks|$chance|$environment|$print" ;;
     nn/files/safetensors* | nn/files/replace.c) echo "$clocks|$chance|$environment" ;;
-    nn/math/team.c) echo "$clocks|$chance|$print|$environment" ;;
+    nn/math/team.c | nn/math/crew.c) echo "$clocks|$chance|$print|$environment" ;;
     peer/secure/keyfile.c) echo "$clocks|$chance|$environment" ;;
     peer/store/outdir.c) echo "$clocks|$chance|$print|$environment" ;;
     peer/page/server.c) echo "$chance|$print|$environment|$world" ;;

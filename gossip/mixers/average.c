@@ -200,7 +200,7 @@ static bool are_corrections(const struct mixing_task *t)
 static void mix(struct mixing *m)
 {
     struct average *v = average_of(m);
-    correction_mix(m, are_corrections);
+    correction_mix(m, are_corrections, NULL);
     if (v->withheld != NULL)
         begin_memories(m);
     commit_own(m);

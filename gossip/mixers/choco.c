@@ -43,7 +43,7 @@ static bool corrects(const struct mixing_task *t)
 
 static void mix(struct mixing *m)
 {
-    correction_mix(m, corrects);
+    correction_mix(m, corrects, NULL);
 }
 
 static void encode(struct mixing *m)

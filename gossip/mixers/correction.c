@@ -85,7 +85,7 @@ static bool is_apart(const struct mixing *m, size_t n, const struct correction *
 static void measure(const struct mixing *m, const struct correction *t)
 {
     struct gamma *g = &t->task->edge->gamma;
-    if (gamma_measured(g, t->d2))
+    if (gamma_measured(g, t->d2) && t->ruled)
         (void)gamma_judge(g, vec_norm2(t->a, m->dim) + vec_norm2(t->b, m->dim));
 }
 
@@ -117,7 +117,17 @@ static double others2(const struct mixing *m, const struct mixing_task *own)
     return most;
 }
 
-static struct correction make_term(const struct mixing *m, struct mixing_task *t)
+/* The rule begins anew once it is asked: then codecs are others. */
+static double own_step(struct gamma *g, const struct gamma_exchange *x, double step)
+{
+    g->value = step;
+    g->begun = true;
+    g->codecs = x->codecs;
+    return step;
+}
+
+/* By the mixer's own step, which is over 0, or by the rule. */
+static struct correction make_term(const struct mixing *m, struct mixing_task *t, double step)
 {
     const struct trust *trust = &t->edge->trust;
     struct trust_view v = {.x2 = (double)t->ours.head.x2,
@@ -125,7 +135,7 @@ static struct correction make_term(const struct mixing *m, struct mixing_task *t
                            .others2 = trust->warned ? others2(m, t) : 0};
     struct gamma_exchange x = exchange_of(t);
     double share = t->momentum > 0 ? gamma_bears(&t->edge->gamma, &x) : 0;
-    double gamma = gamma_next(&t->edge->gamma, &x);
+    double gamma = step > 0 ? own_step(&t->edge->gamma, &x, step) : gamma_next(&t->edge->gamma, &x);
     return (struct correction){.a = t->replica->v,
                                .b = t->edge->b,
                                .coefficient = (float)(t->w * gamma),
@@ -133,6 +143,7 @@ static struct correction make_term(const struct mixing *m, struct mixing_task *t
                                .momentum = t->momentum * (float)share,
                                .w = t->w,
                                .limit2 = trust_limit2(trust, &v),
+                               .ruled = !(step > 0),
                                .task = t};
 }
 
@@ -149,14 +160,15 @@ static uint32_t still_lie(const struct mixing *m)
     return m->tolerate > m->n_barred ? m->tolerate - m->n_barred : 0;
 }
 
-void correction_mix(struct mixing *m, bool (*corrects)(const struct mixing_task *t))
+void correction_mix(struct mixing *m, bool (*corrects)(const struct mixing_task *t),
+                    double (*step)(const struct mixing *m, const struct mixing_task *t))
 {
     size_t n = 0;
     if (m->n_mixed++ % WAY_EVERY == 0)
         m->way2 = vec_dist2(m->x, m->x0, m->dim);
     for (struct mixing_task *t = m->task; t < m->task + m->n_tasks; t++)
         if (t->commit && corrects(t))
-            m->term[n++] = make_term(m, t);
+            m->term[n++] = make_term(m, t, step != NULL ? step(m, t) : 0);
     if (m->tolerate > 0)
         clip_terms(m->term, n, m->dim,
                    &(struct clip_rule){still_lie(m), m->settling ? CLIP_LAST : CLIP_TRAINING,

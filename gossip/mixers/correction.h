@@ -31,6 +31,7 @@ struct correction
     double w;          /* The edge's weight. */
     double limit2;     /* The term is refused where d2 is over it; 0: no limit. */
     bool refused;      /* Out: x is, but for rounding, as without the term. */
+    bool ruled;        /* Its step is gamma's, and not one of the mixer's own. */
     struct mixing_task *task;
 };
 
@@ -41,8 +42,10 @@ struct correction
 void correction_pass(float *x, size_t dim, struct correction *term, size_t n);
 
 /* Worker, in a mixer's mix: correct x by every task that commits and for which
- * corrects() says so. Each edge's gamma takes its step; m->local2 becomes the sum
+ * corrects() says so, by the step size that step() gives it; where that is 0, and where there
+ * is no step(), each edge's gamma takes its step. m->local2 becomes the sum
  * of |b - a|^2, and stays what it was where there was no such task. */
-void correction_mix(struct mixing *m, bool (*corrects)(const struct mixing_task *t));
+void correction_mix(struct mixing *m, bool (*corrects)(const struct mixing_task *t),
+                    double (*step)(const struct mixing *m, const struct mixing_task *t));
 
 #endif

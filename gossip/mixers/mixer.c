@@ -1,7 +1,10 @@
 /* gossip/mixers/mixer.c -- the list of mixers: the only place that names them all. */
 #include "gossip/mixers/mixer.h"
 
+#include "gossip/mixers/allreduce.h"
 #include "gossip/mixers/average.h"
 #include "gossip/mixers/choco.h"
+#include "gossip/mixers/dpsgd.h"
 
-const struct mixer *const mixer_all[] = {&mixer_choco, &mixer_average, NULL};
+const struct mixer *const mixer_all[] = {&mixer_choco, &mixer_average, &mixer_dpsgd,
+                                         &mixer_allreduce, NULL};

@@ -14,6 +14,8 @@
  *   choco     a correction of the replica,      gamma w (b - a)
  *             Q(x - a)
  *   average   an update C(u) of the model       w (C_theirs - C_own)
+ *   dpsgd     the model                         step w (m_theirs - m_own)
+ *   allreduce empty: it tells of a round        to the mean of all (peer/node/collect.h)
  *
  * Both ends of an edge must know what a delta is, also where one of them is in the
  * last phase already: the delta's codec says so (enum delta_codec). In the last
@@ -40,6 +42,10 @@ struct mixer
     /* Its deltas of training are updates of the model and bring no models together:
      * the run then needs lock step, and a codec that is not chosen by the drift. */
     bool updates;
+    /* They are whole models, in a codec that leaves out digits and nothing else (exact.h). */
+    bool whole;
+    /* What brings models together in training is a collective of all (mixing.mean), and no edge. */
+    bool collects;
     /* Edges in step share no delta: each is told something of its own. */
     bool own_deltas;
     /* encode() puts x - a of every task in order, and nothing else, so that it may begin before the

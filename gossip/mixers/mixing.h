@@ -79,9 +79,11 @@ struct mixing
 {
     size_t dim, n_floats;
     const struct mixer *mixer;
-    void *state;                          /* The mixer's own. */
-    float *x;                             /* The model. */
-    float *x0;                            /* The run's initial model: where replicas begin. */
+    void *state;       /* The mixer's own. */
+    float *x;          /* The model. */
+    float *x0;         /* The run's initial model: where replicas begin. */
+    const float *mean; /* What a collective has come to, n_floats of the owner's: the next mix of a
+                        * mixer that `collects` moves x there and forgets it. NULL: none. */
     struct compress *codec[DELTA_CODECS]; /* NULL: not of this run. */
     struct statistics statistics;
     struct sketch sketch;
@@ -132,6 +134,7 @@ struct mixing_config
     /* For mixers whose deltas are updates: is what a message leaves out remembered,
      * and is everybody everybody's neighbour at all times? */
     bool error_feedback, complete;
+    double step; /* For those whose deltas are whole models: that of training, over 0. */
     /* Deltas of training are compressed layer by layer, and may be made in parts, of so many bytes at
      * least; 0: of what is worth a message. */
     bool by_layer;

@@ -71,6 +71,7 @@ enum wire_type {
     WIRE_HAND,    /* At the end: my disk does not take my model; does yours? */
     WIRE_PART,    /* Bytes of a DELTA that is still being made, its end first. Bulk. */
     WIRE_MOMENTS, /* Before there is a run: what the columns of a member's files come to. */
+    WIRE_COLLECT, /* A step of a collective, or a word about one. Bulk. */
     WIRE_TYPE_END
 };
 
@@ -284,6 +285,27 @@ struct wire_part
     struct bytes payload; /* One byte or more. */
 };
 
+/* See peer/node/collect.h. */
+enum wire_collect_word {
+    WIRE_COLLECT_STEP,   /* The payload is what the schedule sends you in `step`. */
+    WIRE_COLLECT_AGAIN,  /* I do not have what comes of `round` yet, and am at this attempt. */
+    WIRE_COLLECT_HAVE,   /* I have what came of `round`, by this attempt of this view. */
+    WIRE_COLLECT_WANT,   /* Send me what came of `round`, or of a later one. */
+    WIRE_COLLECT_RESULT, /* The payload is the model that came of `round`. */
+    WIRE_COLLECT_END
+};
+
+struct wire_collect
+{
+    enum wire_collect_word word;
+    uint64_t round;   /* The run's; */
+    uint32_t attempt; /* its collective has been begun anew so many times. */
+    uint64_t view;    /* The members that take part: members_view(). */
+    uint32_t step;    /* 0 but in a STEP. */
+    struct bytes
+        payload; /* Little-endian float32; none but in a STEP, where there may be, and a RESULT. */
+};
+
 #define WIRE_ROUND_WINDOW UINT64_MAX
 #define WIRE_PIECE_WHOLE  UINT32_MAX
 #define WIRE_PIECE_LAYERS (UINT32_MAX - 1)
@@ -370,6 +392,7 @@ struct wire_message
         struct wire_model model;
         struct wire_status status;
         struct wire_moments moments;
+        struct wire_collect collect;
     };
 };
 
@@ -417,6 +440,7 @@ size_t wire_put_part(uint8_t *out, size_t cap, const struct wire_part *m);
 size_t wire_put_model_req(uint8_t *out, size_t cap, const struct wire_model_req *m);
 size_t wire_put_model(uint8_t *out, size_t cap, const struct wire_model *m);
 size_t wire_put_moments(uint8_t *out, size_t cap, const struct wire_moments *m);
+size_t wire_put_collect(uint8_t *out, size_t cap, const struct wire_collect *m);
 size_t wire_put_status_req(uint8_t *out, size_t cap);
 size_t wire_put_status(uint8_t *out, size_t cap, const struct wire_status *m);
 

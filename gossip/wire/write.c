@@ -356,6 +356,20 @@ size_t wire_put_part(uint8_t *out, size_t cap, const struct wire_part *m)
     return end(&o);
 }
 
+size_t wire_put_collect(uint8_t *out, size_t cap, const struct wire_collect *m)
+{
+    struct out o;
+    begin(&o, out, cap);
+    put_type(&o, WIRE_COLLECT);
+    put_uint(&o, m->word);
+    put_uint(&o, m->round);
+    put_uint(&o, m->attempt);
+    put_uint(&o, m->view);
+    put_uint(&o, m->step);
+    put_bulk(&o, m->payload);
+    return end(&o);
+}
+
 size_t wire_put_model_req(uint8_t *out, size_t cap, const struct wire_model_req *m)
 {
     struct out o;

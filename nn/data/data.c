@@ -112,6 +112,18 @@ static int read_both(struct data *d, const struct data_spec *s, struct reader *r
     return read_set(&d->test, s, r, test, error);
 }
 
+/* A choice (of a learning rate, say) is to be made by samples that are neither trained on nor tested
+ * on later: some of the training samples take the place of the held-out ones. */
+static int validate(struct data *d, double share, const char *path, char error[DATA_ERROR_MAX])
+{
+    if (!(share > 0))
+        return 0;
+    dataset_close(&d->test);
+    d->held_out = DATA_HELD_SHARE;
+    d->share = share;
+    return data_split(&d->train, &d->test, share, path, error);
+}
+
 /* Rows without labels have been read, and scaled, as a training set, which is what they are not. */
 static void take_bare(struct data *d)
 {
@@ -149,6 +161,8 @@ static int open_files(struct data *d, const struct data_spec *s, const char *kin
                          "found no labels, expected the training files and these behind test=: a "
                          "run with so many columns knows no means and scales of them");
     if (err == 0)
+        err = is_bare(&d->train) ? 0 : validate(d, s->validate, s->path, error);
+    if (err == 0)
         err = scale_sets(&scale, &d->train, &d->test, s->path, d->note, error);
     if (err == 0 && is_bare(&d->train))
         take_bare(d);
@@ -171,6 +185,8 @@ int data_open(struct data *d, const struct data_request *request, char error[DAT
     if (err == 0)
         err = s.path != NULL ? open_files(d, &s, kind, request, error)
                              : open_glyphs(d, request->seed, error);
+    if (err == 0 && s.path == NULL)
+        err = validate(d, s.validate, "glyphs", error);
     if (err < 0)
         data_close(d);
     return err;

@@ -20,6 +20,8 @@
  *   key        of           meaning
  *   test       all          PATH of the held-out set
  *   holdout    all          share of the samples held out instead
+ *   validate   all          share of the training samples that takes the held-out ones' place, so that
+ *                           something can be chosen by it: who tests on those later has not seen them
  *   label      csv          column of the label, by name or number from 1; last; of rows to be labelled
  *                           "none", too
  *   header     csv          yes, no, auto

@@ -5,11 +5,13 @@
 
 #define BIT(key) (UINT32_C(1) << DATA_KEY_##key)
 
-enum { SPLIT_KEYS = BIT(TEST) | BIT(HOLDOUT) };
+enum { SPLIT_KEYS = BIT(TEST) | BIT(HOLDOUT) | BIT(VALIDATE) };
 
 /* mnist is an idx of fixed size and usual figures: it has a row of its own and the same reader. */
 const struct data_format data_formats[KIND_NAMES] = {
-    [KIND_GLYPHS] = {.family = &kind_families[KIND_GLYPHS], .expected = "glyphs"},
+    [KIND_GLYPHS] = {.family = &kind_families[KIND_GLYPHS],
+                     .expected = "glyphs",
+                     .keys = BIT(VALIDATE)},
     [KIND_MNIST] = {.family = &kind_families[KIND_MNIST],
                     .expected = "mnist:DIR",
                     .contents = "train-images-idx3-ubyte and its labels",

@@ -17,6 +17,7 @@ enum data_files {
 enum data_key {
     DATA_KEY_TEST,
     DATA_KEY_HOLDOUT,
+    DATA_KEY_VALIDATE,
     DATA_KEY_LABEL,
     DATA_KEY_HEADER,
     DATA_KEY_DIVIDE,

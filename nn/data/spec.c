@@ -29,6 +29,7 @@ static const struct
 } keys[DATA_KEYS] = {
     [DATA_KEY_TEST] = {"test", "a PATH"},
     [DATA_KEY_HOLDOUT] = {"holdout", "a share above 0 and below 1"},
+    [DATA_KEY_VALIDATE] = {"validate", "a share above 0 and below 1"},
     [DATA_KEY_LABEL] = {"label", "a column's name or number"},
     [DATA_KEY_HEADER] = {"header", "yes, no or auto"},
     [DATA_KEY_DIVIDE] = {"divide", "a number above 0, at most 1e30"},
@@ -131,6 +132,8 @@ static bool store_value(struct data_spec *s, enum data_key key, const char *valu
         return strcmp(value, "yes") == 0 || strcmp(value, "no") == 0 || strcmp(value, "auto") == 0;
     case DATA_KEY_HOLDOUT:
         return number_between(value, 0, 1, &s->holdout);
+    case DATA_KEY_VALIDATE:
+        return number_between(value, 0, 1, &s->validate);
     case DATA_KEY_DIVIDE:
         return number_between(value, 0, 1.0000001e30, &s->divide);
     case DATA_KEY_FEATURES:

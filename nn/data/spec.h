@@ -27,7 +27,7 @@ struct data_spec
     uint32_t given;                   /* Bits of enum data_key (nn/data/format.h). */
     const char *test, *label;         /* NULL where not given. */
     const char *header;               /* "auto" where not given. */
-    double holdout, divide;           /* 0 and 1 where not given. */
+    double holdout, validate, divide; /* 0, 0 and 1 where not given. */
     uint32_t features, context;       /* 0 and 128 where not given. */
     enum columns_scale scale;         /* COLUMNS_SCALE_AUTO where not given. */
     char text[DATA_SPEC_MAX];

@@ -4,7 +4,7 @@
  *                                its own thread, 0 on the caller's; back when
  *                                all are done
  *
- * The one door to threads of nn/. Between runs the threads sleep.
+ * With crew.h the door to threads. Between runs the threads sleep.
  */
 #ifndef NN_MATH_TEAM_H
 #define NN_MATH_TEAM_H

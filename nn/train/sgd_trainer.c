@@ -364,7 +364,7 @@ static size_t place(const struct evaluation *e, size_t at)
 {
     size_t all = e->t->config.test->n, block = at / SPREAD;
     size_t blocks = (e->n + SPREAD - 1) / SPREAD, room = all - e->n;
-    return e->n == all ? at : at + (size_t)((double)room * (double)block / (double)blocks);
+    return e->n == all ? at : at + room * block / blocks;
 }
 
 /* Part k of the held-out samples, as they are: neither augmented nor smoothed. The first part, which is

@@ -2,7 +2,8 @@
  *
  *   "verdict": {"kind": "consensus", "text": "consensus of 6 of 8 peers ...", "exit_code": 0,
  *               "n_among": 6, "n_members": 8, "dead": ["peer-3", "peer-5"],
- *               "relative_drift": 4.1e-07, "exact": true, "rounds_skipped": 12, "finite": true}
+ *               "relative_drift": 4.1e-07, "exact": true, "at_most": false,
+ *               "rounds_skipped": 12, "finite": true}
  *
  * The kinds are those of peer/node/outcome.h.
  */

@@ -108,10 +108,6 @@ int drift_models(struct drift *d)
         fprintf(stderr, "hearsay drift: warning: not every peer sent its model in time\n");
     for (uint32_t i = 0; i < d->w.n; i++) {
         const struct cmd_observed *m = &d->w.member[i];
-        if (m->known && !m->up && m->model == NULL && !record_state_is_final(m->record.state))
-            fprintf(stderr,
-                    "hearsay drift: warning: %s does not answer: its model is not compared\n",
-                    m->record.name);
         if (m->model == NULL)
             continue;
         if (n > 0 && m->n_floats != dim)
@@ -191,6 +187,18 @@ static void wait_for_estimates(struct drift *d)
             d->w.member[i].status = first[i];
 }
 
+/* Whom no session could be had with was never asked: the figures leave it out. */
+static void name_absent(const struct drift *d)
+{
+    for (uint32_t i = 0; i < d->w.n; i++) {
+        const struct cmd_observed *m = &d->w.member[i];
+        if (m->known && !m->up && m->model == NULL && !record_state_is_final(m->record.state))
+            fprintf(stderr,
+                    "hearsay drift: warning: %s does not answer: its model is not compared\n",
+                    m->record.name);
+    }
+}
+
 int drift_models_and_estimates(struct drift *d)
 {
     int code = CMD_OK;
@@ -201,6 +209,8 @@ int drift_models_and_estimates(struct drift *d)
         if (options_given(d->o, "round"))
             break;
     }
+    if (code == CMD_OK)
+        name_absent(d);
     return code;
 }
 

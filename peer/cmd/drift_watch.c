@@ -16,7 +16,7 @@
 #include <stdio.h>
 #include <uv.h>
 
-enum { LOOK_MS = 100, GONE_LOOKS = 5, GONE_S = 1 };
+enum { GONE_LOOKS = 5, GONE_S = 1 };
 
 /* The last figure that there was. */
 struct last
@@ -25,21 +25,6 @@ struct last
     uint64_t round;
     double xi, relative;
 };
-
-static bool stop(void *self)
-{
-    (void)self;
-    return cmd_stop_asked();
-}
-
-/* False: a signal has come. */
-static bool pause_for(struct drift *d, double seconds)
-{
-    for (double ms = 1000 * seconds; ms > 0; ms -= LOOK_MS)
-        if (uv_client_wait(d->w.client, ms < LOOK_MS ? (uint32_t)ms : LOOK_MS, stop))
-            return false;
-    return !cmd_stop_asked();
-}
 
 static bool anybody_up(const struct cmd_observe *w)
 {
@@ -124,7 +109,7 @@ int drift_watch(struct drift *d)
         }
         if (k == n_looks)
             return CMD_OK;
-        if (!pause_for(d, up || interval < GONE_S ? interval : GONE_S))
+        if (!cmd_observe_pause(&d->w, up || interval < GONE_S ? interval : GONE_S))
             return end(&last, "stopped", CMD_INTERRUPTED);
         cmd_observe_redial(&d->w);
         cmd_observe_again(&d->w, CMD_OBSERVE_MS);

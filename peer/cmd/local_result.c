@@ -99,6 +99,7 @@ static void take_figures(struct cmd_progress_row *row, const json_t *object)
     if (isfinite(number(object, "accuracy"))) {
         row->accuracy = number(object, "accuracy");
         row->accuracy_round = whole(object, "accuracy_round");
+        row->accuracy_samples = whole(object, "accuracy_samples");
     }
     row->relative_drift = number(object, "relative_drift");
     row->drift_round = whole(object, "drift_round");

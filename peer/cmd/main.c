@@ -186,6 +186,17 @@ static const struct command commands[] = {
          "Curves and bars need gnuplot, graphs graphviz: without them the page has the tables.\n",
      .rows = cmd_report_rows,
      .run = cmd_report},
+    {.name = "compare",
+     .usage = "FILE [--set KEY=VALUE...] [--out DIR] [--jobs N]",
+     .summary = "run a grid of arms and seeds from one file, and set them side by side",
+     .notes = "examples:\n"
+              "  hearsay compare arms.toml --out compared\n"
+              "  hearsay compare tests/bench/surveys/local_steps.toml --set data=mnist:DIR\n"
+              "Started again it does what is left. Exit code 0: all runs are done; 1: one failed;\n"
+              "3: one ended without consensus; 130: Ctrl-C, with the results so far.\n",
+     .rows = cmd_compare_rows,
+     .stray = "out",
+     .run = cmd_compare},
     {.name = "completion",
      .usage = "bash",
      .summary = "print a script with which bash completes commands, flags and values",

@@ -258,12 +258,13 @@ void cmd_monitor_measured(struct cmd_monitor *m, const struct node_progress *p, 
     if (m->server == NULL)
         return;
     if (p->evaluated)
-        m->accuracy_round = p->round + p->settle_rounds;
+        m->accuracy_round = p->accuracy_round;
     history_add(&m->history, &(struct history_point){.round = p->round,
                                                      .settle_rounds = p->settle_rounds,
                                                      .time_s = time_s,
                                                      .loss = p->loss,
                                                      .accuracy = p->evaluated ? p->accuracy : NAN,
+                                                     .accuracy_round = p->accuracy_round,
                                                      .relative_drift = p->relative_drift,
                                                      .drift_round = p->drift_round,
                                                      .bytes_sent = p->bytes_sent});

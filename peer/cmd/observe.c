@@ -215,6 +215,21 @@ bool cmd_observe_models(struct cmd_observe *w, const struct wire_model_req *q, u
     return uv_client_wait(w->client, ms < LOOK_MS ? ms : LOOK_MS, none_sending);
 }
 
+static bool stop(void *self)
+{
+    (void)self;
+    return cmd_stop_asked();
+}
+
+bool cmd_observe_pause(struct cmd_observe *w, double seconds)
+{
+    const double look_ms = 100; /* A signal is seen so soon. */
+    for (double ms = 1000 * seconds; ms > 0; ms -= look_ms)
+        if (uv_client_wait(w->client, (uint32_t)(ms < look_ms ? ms : look_ms), stop))
+            return false;
+    return !cmd_stop_asked();
+}
+
 void cmd_observe_redial(struct cmd_observe *w)
 {
     for (uint32_t i = 0; i < w->n; i++)

@@ -57,6 +57,8 @@ bool cmd_observe_models(struct cmd_observe *w, const struct wire_model_req *q, u
 uint32_t cmd_observe_missing(const struct cmd_observe *w);
 /* Ask for the status of all once more, and wait for `ms` at most. Who does not answer keeps what it said last. */
 void cmd_observe_again(struct cmd_observe *w, uint32_t ms);
+/* Let so many seconds go by, with what comes meanwhile. False: a signal has come. */
+bool cmd_observe_pause(struct cmd_observe *w, double seconds);
 /* Dial again whom there is no session with, but for those who left. */
 void cmd_observe_redial(struct cmd_observe *w);
 void cmd_observe_close(struct cmd_observe *w);

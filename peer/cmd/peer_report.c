@@ -56,6 +56,7 @@ static void show(struct cmd_peer_report *r, const struct node_progress *g, bool 
                                    .loss = g->loss,
                                    .accuracy = g->accuracy,
                                    .accuracy_round = g->accuracy_round,
+                                   .accuracy_samples = g->accuracy_samples,
                                    .relative_drift = g->relative_drift,
                                    .drift_round = g->drift_round,
                                    .wanted_drift = r->wanted_drift,
@@ -262,6 +263,8 @@ static bool judge(struct cmd_peer_report *r, struct uv_driver *d, struct outcome
 {
     int code = uv_driver_exit_code(d);
     node_facts(uv_driver_node(d), f);
+    if (r->unnamed) /* The disk may have had room again since. */
+        r->unnamed = cmd_out_claim(r->dir) != CMD_OK;
     if (f->failed == CMD_OK && code != CMD_APART)
         f->failed = code;
     outcome_judge(o, f);
@@ -334,7 +337,8 @@ int cmd_peer_report_finish(struct cmd_peer_report *r, struct uv_driver *d)
     json_object_set_new(j, "strangers", json_integer((json_int_t)uv_driver_counts(d)->strangers));
     cmd_reserve_release(&r->last);
     cmd_reserve_release(&r->reserve);
-    const char *dir = r->claimed ? r->out : NULL;
+    /* A summary without run.txt would be of nobody knows which run. */
+    const char *dir = r->claimed && !r->unnamed ? r->out : NULL;
     bool written = cmd_out_end(r->o, dir, j, finished, exit_code) == CMD_OK;
     if (!written)
         exit_code = CMD_FAILED;

@@ -52,7 +52,8 @@ static struct winsize screen(FILE *out)
 /* It is of those that live; of the dead only their bytes and names count. */
 struct whole
 {
-    uint64_t round, rounds, settle_rounds, bytes_sent, drift_round, accuracy_round;
+    uint64_t round, rounds, settle_rounds, bytes_sent, drift_round, accuracy_round,
+        accuracy_samples;
     double loss_min, loss_max, accuracy_min, accuracy_max, drift;
     const struct cmd_progress_row *slowest; /* NULL: all are dead. */
     uint32_t n, n_dead;
@@ -84,6 +85,7 @@ static void add_living(struct whole *w, const struct cmd_progress_row *row)
     if (row->accuracy < w->accuracy_min) {
         w->accuracy_min = row->accuracy;
         w->accuracy_round = row->accuracy_round;
+        w->accuracy_samples = row->accuracy_samples;
     }
     if (row->relative_drift > w->drift) {
         w->drift = row->relative_drift;
@@ -143,13 +145,13 @@ static void add_count(struct gauge_line *l, const struct whole *w)
     snprintf(percent, sizeof percent, "%.0f %%", floor(100 * share_of(w)));
     snprintf(full, sizeof full, "round %s", cmd_progress_rounds(rounds, w->round, w->rounds));
     if (w->rounds > 0)
-        gauge_add(l, percent, percent);
+        gauge_add(l, percent, ""); /* The bar says it, too. */
     gauge_add(l, full, rounds);
 }
 
 static void add_rate(struct gauge_line *l, double rate)
 {
-    char full[FIGURE], brief[FIGURE];
+    char full[FIGURE];
     if (!isfinite(rate))
         return;
     int digits = rate >= 99.5 ? 0 : rate >= 9.95 ? 1 : 2;
@@ -157,8 +159,7 @@ static void add_rate(struct gauge_line *l, double rate)
         snprintf(full, sizeof full, "%.3g s a round", 1 / rate);
     else
         snprintf(full, sizeof full, "%.*f rounds/s", digits, rate);
-    snprintf(brief, sizeof brief, "%.*f/s", digits, rate);
-    gauge_add(l, full, brief);
+    gauge_add(l, full, ""); /* What is left goes by it. */
 }
 
 static void add_time(struct gauge_line *l, double seconds, double left_s)
@@ -186,14 +187,17 @@ static void add_loss(struct gauge_line *l, const struct whole *w)
 
 static void add_accuracy(struct gauge_line *l, const struct whole *w)
 {
-    char full[FIGURE], brief[FIGURE], a[CMD_PROGRESS_TEXT], b[CMD_PROGRESS_TEXT];
+    char full[GAUGE_FIGURE], brief[FIGURE], a[CMD_PROGRESS_TEXT], b[CMD_PROGRESS_TEXT];
+    char on[32] = "";
     if (!isfinite(w->accuracy_min))
         return;
+    if (w->accuracy_samples > 0)
+        snprintf(on, sizeof on, " on %llu", (unsigned long long)w->accuracy_samples);
     cmd_progress_percent(a, w->accuracy_min);
     cmd_progress_percent(b, w->accuracy_max);
     bool range = strcmp(a, b) != 0;
-    snprintf(full, sizeof full, "accuracy %s%s%s @%llu", a, range ? " .. " : "", range ? b : "",
-             (unsigned long long)w->accuracy_round);
+    snprintf(full, sizeof full, "accuracy %s%s%s%s @%llu", a, range ? " .. " : "", range ? b : "",
+             on, (unsigned long long)w->accuracy_round);
     snprintf(brief, sizeof brief, "acc %s", a);
     gauge_add(l, full, brief);
 }

@@ -30,6 +30,7 @@ struct cmd_progress_row
     uint64_t round, rounds, settle_rounds;
     double loss, accuracy, relative_drift; /* NaN: not known. */
     uint64_t drift_round, accuracy_round;  /* They are of these. */
+    uint64_t accuracy_samples;             /* The accuracy is on so many; 0: not known. */
     double exact_drift;                    /* With has_exact: of the models themselves. */
     double wanted_drift;                   /* At which the last phase ends; 0: not known. */
     bool has_exact, no_drift;              /* No drift: it is of no interest to one alone. */

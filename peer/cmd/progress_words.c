@@ -99,8 +99,8 @@ void cmd_progress_rungs_say(const struct cmd_progress_rungs *r, FILE *out)
     }
     fprintf(out, ", chosen by --compress auto%s\n", r->by_link ? ", as its link takes it" : "");
     if (r->n_looked == 0 && !r->by_link)
-        fputs("the drift was not known before training ended (figures take a window of rounds, and "
-              "come "
-              "seldom for small models and without lock step): no drift chose the codec\n",
+        fputs("the drift was not known while it trained (figures take a window of rounds, and come "
+              "seldom for small models and without lock step): the codec is the one that auto "
+              "begins with\n",
               out);
 }

@@ -11,6 +11,7 @@
  */
 #include "peer/cmd/sim.h"
 
+#include "nn/math/number.h"
 #include "peer/cmd/files.h"
 #include "peer/cmd/out.h"
 #include "peer/cmd/peers.h"
@@ -22,6 +23,7 @@
 #include "peer/sim/world.h"
 #include "peer/uv/metrics.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
@@ -30,6 +32,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 /* On a terminal the exact drift may take so large a share of the time. */
 static const double drift_share = 0.05;
@@ -68,6 +71,9 @@ const struct option_row cmd_sim_rows[] = {
      .help = "members that lie: huge, scaled, negated, random, push, nan, ipm, alie, dissensus, "
              "rounds, mute-sketch, false-sketch, settled or unsettled, by peer 3, by 0,7 or by "
              "5-14; default: the last. Figures are of the others"},
+    {.name = "threads", .kind = OPTION_UINT, .arg = "N", .fallback = "0", .min = 0, .max = CREW_MAX,
+     .help = "that peers work on: nothing but the seconds depends on it; 0: as many as there are "
+             "processors, and one with --shard auto or --attack"},
     CMD_ROW_JSON,
     {.name = NULL},
 };
@@ -78,6 +84,13 @@ static int make_trainer(void *self, uint32_t peer, const struct run *run, struct
 {
     struct simulation *s = self;
     return cmd_training_make(&s->peers[peer], run, t, error);
+}
+
+/* On that thread. */
+static void works(void *self, uint32_t peer, uint32_t thread)
+{
+    struct simulation *s = self;
+    cmd_training_on(&s->peers[peer], thread);
 }
 
 static void configure(void *self, uint32_t peer, struct node_config *c)
@@ -98,7 +111,7 @@ static void say_note(void *self, uint32_t peer, const struct node_note *note)
         fprintf(stderr, "hearsay sim: peer-%u: %s\n", peer, note->text);
     }
     struct node_progress p;
-    node_progress(sim_node(s->world, peer), &p);
+    sim_progress(s->world, peer, &p);
     s->failed |= note->level == NOTE_ERROR && p.diverged[0] == '\0';
 }
 
@@ -131,6 +144,7 @@ static void say_progress(struct simulation *s, const struct node_progress *p)
                                    .loss = p->loss,
                                    .accuracy = p->accuracy,
                                    .accuracy_round = p->accuracy_round,
+                                   .accuracy_samples = p->accuracy_samples,
                                    .relative_drift = p->relative_drift,
                                    .drift_round = p->drift_round,
                                    .wanted_drift = node_run(sim_node(s->world, 0))->final_drift,
@@ -158,7 +172,7 @@ static void measured(void *self, uint32_t peer)
 {
     struct simulation *s = self;
     struct node_progress p;
-    node_progress(sim_node(s->world, peer), &p);
+    sim_progress(s->world, peer, &p);
     if (peer == 0)
         say_progress(s, &p);
     if (s->out == NULL)
@@ -262,7 +276,7 @@ static int open_peers(struct simulation *s, struct run *run)
         if (err < 0)
             return cmd_fail(s->o, cmd_exit_of(err), "%s", error);
         if (i > 0)
-            cmd_training_share(&s->peers[i], &s->peers[0]);
+            cmd_training_share(&s->peers[i], &s->peers[0], s->threads);
     }
     s->reading.out = stderr;
     s->peers[0].reading = &s->reading;
@@ -303,24 +317,50 @@ static int read_attack(struct simulation *s)
     return CMD_OK;
 }
 
+/* Peers that share a table of owners, or look at the models of others, work one after the other. */
+static int choose_threads(struct simulation *s)
+{
+    uint64_t asked = options_uint(s->o, "threads");
+    const char *alone = s->attack != NULL ? "--attack" : NULL;
+    if (strcmp(options_text(s->o, "shard"), "split") != 0)
+        alone = "--shard auto";
+    if (alone != NULL && asked > 1)
+        return cmd_fail(
+            s->o, CMD_USAGE,
+            "--threads: found %llu, expected 1 with %s, as peers then look at what others own",
+            (unsigned long long)asked, alone);
+    long processors = alone != NULL ? 1 : sysconf(_SC_NPROCESSORS_ONLN);
+    if (asked == 0)
+        asked = processors < 1 ? 1 : processors > CREW_MAX ? CREW_MAX : (uint64_t)processors;
+    s->threads = (uint32_t)asked;
+    return CMD_OK;
+}
+
 static int check_attack(const struct simulation *s, const struct run *run)
 {
-    if (s->attack != NULL && mixer_all[run->mixer]->updates)
+    if (s->attack != NULL && (mixer_all[run->mixer]->updates || mixer_all[run->mixer]->whole))
         return cmd_fail(s->o, CMD_USAGE, "--attack: only with --mixer choco");
     return CMD_OK;
+}
+
+/* All that can be wrong with the options is found here. */
+static int prepare(struct simulation *s, struct run *run)
+{
+    int code = check_links(s->o);
+    if (code == CMD_OK)
+        code = read_attack(s);
+    if (code == CMD_OK)
+        code = choose_threads(s);
+    if (code == CMD_OK)
+        code = open_peers(s, run);
+    return code == CMD_OK ? check_attack(s, run) : code;
 }
 
 static int simulate(struct simulation *s)
 {
     const struct options *o = s->o;
     struct run run;
-    int code = check_links(o);
-    if (code == CMD_OK)
-        code = read_attack(s);
-    if (code == CMD_OK)
-        code = open_peers(s, &run);
-    if (code == CMD_OK)
-        code = check_attack(s, &run);
+    int code = prepare(s, &run);
     if (code == CMD_OK)
         code = look(s, &run);
     if (code == CMD_OK && !s->dir.finished)
@@ -344,6 +384,8 @@ static int simulate(struct simulation *s)
                            .make_trainer = make_trainer,
                            .self = s,
                            .configure = configure,
+                           .threads = s->threads,
+                           .works = works,
                            .measured = measured,
                            .note = say_note};
     if (sim_open(&s->world, &c) != 0)
@@ -362,6 +404,36 @@ static int simulate(struct simulation *s)
         code = write_model(s, i);
     return code == CMD_OK ? cmd_sim_result(s) : code;
 }
+
+/* ---- Of a comparison. ---- */
+
+static struct simulation compared; /* Large; */
+static struct run compared_run;    /* both those of check_compared(). */
+
+static int check_compared(const struct options *o)
+{
+    struct simulation *s = &compared;
+    s->o = o;
+    s->n = (uint32_t)options_uint(o, "peers");
+    s->peers = calloc(s->n, sizeof *s->peers);
+    s->liar = calloc(s->n, sizeof *s->liar);
+    if (s->peers == NULL || s->liar == NULL)
+        return cmd_fail(o, CMD_FAILED, "out of memory");
+    return prepare(s, &compared_run); /* The process ends soon. */
+}
+
+static int look_compared(const struct options *o, bool *finished)
+{
+    compared.o = o;
+    compared.dir = (struct cmd_out){0};
+    if (!number_whole(options_text(o, "seed"), &compared_run.seed))
+        assert(false && "a seed that is no number");
+    int code = look(&compared, &compared_run);
+    *finished = compared.dir.finished;
+    return code;
+}
+
+const struct cmd_sweep_face cmd_sim_compared = {.check = check_compared, .look = look_compared};
 
 int cmd_sim(const struct options *o)
 {

@@ -2,6 +2,7 @@
 #ifndef PEER_CMD_SIM_H
 #define PEER_CMD_SIM_H
 
+#include "peer/cmd/batch.h"
 #include "peer/cmd/cmd.h"
 #include "peer/cmd/files.h"
 #include "peer/cmd/lines.h"
@@ -27,7 +28,7 @@ struct simulation
 {
     const struct options *o;
     const char *out;
-    uint32_t n;
+    uint32_t n, threads;
     struct cmd_training *peers; /* The first reads the data, the others share them. */
     struct cmd_out dir;         /* What --out names, if it was given. */
     struct sim_peer_files *files;
@@ -44,6 +45,9 @@ struct simulation
     uint64_t n_lines_lost; /* So many are in no metrics. */
     bool failed;
 };
+
+/* For hearsay compare. */
+extern const struct cmd_sweep_face cmd_sim_compared;
 
 /* Seconds since the process began. */
 double cmd_sim_seconds(const struct simulation *s);

@@ -13,20 +13,8 @@
 #ifndef PEER_CMD_SWEEP_H
 #define PEER_CMD_SWEEP_H
 
-#include "peer/cmd/cmd.h"
+#include "peer/cmd/batch.h"
 #include "peer/run/grid.h"
-
-/* What a command tells of itself. Both functions are called in a child process that does nothing else,
- * first check(), then look() with options that differ from those by --seed and --out only. */
-struct cmd_sweep_face
-{
-    /* Says on stderr what is wrong with these options: an exit code. */
-    int (*check)(const struct options *o);
-    /* Is --out another run's (CMD_USAGE, said on stderr), or has this one finished there? */
-    int (*look)(const struct options *o, bool *finished);
-    /* Figures in its summary.json; NULL: it has none. */
-    const char *accuracy, *drift, *bytes, *seconds;
-};
 
 /* Returns the exit code: of all runs, or CMD_INTERRUPTED where some were not done. */
 int cmd_sweep(const struct options *o, const struct cmd_sweep_face *face);

@@ -16,8 +16,6 @@
 #include <unistd.h>
 #include <uv.h>
 
-enum { LOOK_MS = 100 }; /* A signal is seen so soon. */
-
 /* clang-format off */
 const struct option_row cmd_top_rows[] = {
     CMD_ROW_BOOTSTRAP,
@@ -129,21 +127,6 @@ static bool all_left(const struct top *t)
     return true;
 }
 
-static bool stop(void *self)
-{
-    (void)self;
-    return cmd_stop_asked();
-}
-
-/* False: a signal has come. */
-static bool pause_for(struct top *t, double seconds)
-{
-    for (double ms = 1000 * seconds; ms > 0; ms -= LOOK_MS)
-        if (uv_client_wait(t->w.client, ms < LOOK_MS ? (uint32_t)ms : LOOK_MS, stop))
-            return false;
-    return true;
-}
-
 static int watch(struct top *t)
 {
     double interval = options_real(t->o, "interval");
@@ -154,7 +137,7 @@ static int watch(struct top *t)
         draw(t);
         if (k == n_pages || all_left(t))
             return CMD_OK;
-        if (!pause_for(t, interval))
+        if (!cmd_observe_pause(&t->w, interval))
             return CMD_INTERRUPTED;
         cmd_observe_redial(&t->w);
         cmd_observe_again(&t->w, patience_ms);

@@ -102,6 +102,7 @@ static void row_of(const struct cmd_train *t, struct cmd_progress_row *row)
                                      .accuracy =
                                          t->tested.n_samples > 0 ? t->tested.accuracy : (double)NAN,
                                      .accuracy_round = t->tested_at,
+                                     .accuracy_samples = t->tested.n_samples,
                                      .relative_drift = NAN,
                                      .no_drift = true};
     snprintf(row->head, sizeof row->head, "epoch %.*f/%.*f", digits(epoch), epoch, digits(last),

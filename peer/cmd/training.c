@@ -300,10 +300,20 @@ static void close_trainer(struct cmd_training *t)
     t->has_trainer = false;
 }
 
-void cmd_training_share(struct cmd_training *t, struct cmd_training *of)
+void cmd_training_share(struct cmd_training *t, struct cmd_training *of, uint32_t threads)
 {
+    assert(threads >= 1 && threads <= CREW_MAX);
     t->of = of;
-    of->shared = true;
+    of->shared = threads;
+}
+
+void cmd_training_on(struct cmd_training *t, uint32_t thread)
+{
+    const struct cmd_training *of = t->of != NULL ? t->of : t;
+    if (of->shared == 0)
+        return;
+    assert(thread < of->shared);
+    t->sgd.config.scratch = of->scratch[thread];
 }
 
 static struct sgd_config sgd_config(struct cmd_training *t, const struct run *run)
@@ -315,7 +325,7 @@ static struct sgd_config sgd_config(struct cmd_training *t, const struct run *ru
         .train = &of->data.train,
         .test = &of->data.test,
         .shard = &t->shard,
-        .scratch = of->scratch,
+        .scratch = of->scratch[0],
         .init = of->init,
         .seed = run->seed,
         .batch = v->batch,
@@ -331,7 +341,7 @@ static struct sgd_config sgd_config(struct cmd_training *t, const struct run *ru
     };
 }
 
-/* The model; and, where others share ours, one scratch and one table of owners
+/* The model; and, where others share ours, a scratch for each thread and one table of owners
  * for all. */
 static int make_common(struct cmd_training *t, const struct run *run,
                        const struct shard_split *split, char error[RUN_ERROR_MAX])
@@ -341,11 +351,12 @@ static int make_common(struct cmd_training *t, const struct run *run,
     int err = cmd_training_model(&t->model, run, error);
     if (err == 0)
         err = take_init(t, run, error);
-    if (err < 0 || !t->shared)
+    if (err < 0 || t->shared == 0)
         return err;
     assert(t->threads <= 1);
-    if (sgd_scratch_open(&t->scratch, &t->model, sgd_values(run)->batch, 1, longest) < 0)
-        return out_of_memory("the model's activations", error);
+    for (uint32_t i = 0; i < t->shared; i++)
+        if (sgd_scratch_open(&t->scratch[i], &t->model, sgd_values(run)->batch, 1, longest) < 0)
+            return out_of_memory("the model's activations", error);
     if (shard_owners_open(&t->owners, &t->data.train, split, run->seed) < 0)
         return out_of_memory("the shards", error);
     return 0;
@@ -353,13 +364,13 @@ static int make_common(struct cmd_training *t, const struct run *run,
 
 static void close_common(struct cmd_training *t)
 {
-    if (t->scratch != NULL)
-        sgd_scratch_close(t->scratch);
+    for (uint32_t i = 0; i < t->shared; i++)
+        sgd_scratch_close(t->scratch[i]);
     if (t->owners != NULL)
         shard_owners_close(t->owners);
     free(t->init);
     model_close(&t->model);
-    t->scratch = NULL;
+    memset(t->scratch, 0, sizeof t->scratch);
     t->owners = NULL;
     t->init = NULL;
 }

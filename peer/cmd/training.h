@@ -9,6 +9,7 @@
 #define PEER_CMD_TRAINING_H
 
 #include "nn/data/data.h"
+#include "nn/math/crew.h"
 #include "nn/train/sgd_trainer.h"
 #include "peer/cmd/progress.h"
 #include "peer/run/run.h"
@@ -26,14 +27,14 @@ struct cmd_training
     bool joins; /* The run, and its model, may be a cluster's that is there already. */
 
     struct cmd_training *of; /* Whose data, model, scratch and owners are used, or NULL. */
-    bool shared;             /* Others use ours. */
+    uint32_t shared;         /* Others use ours, on so many threads; 0: none does. */
     struct data data;
     bool has_data, has_trainer;
     uint64_t seed;               /* The data were opened with it; drawn ones depend on it. */
     struct model model;          /* Zeros where there is none. */
     float *init;                 /* The initial model of a file, or NULL. */
     struct shard_owners *owners; /* For those who share. */
-    struct sgd_scratch *scratch; /* Likewise. */
+    struct sgd_scratch *scratch[CREW_MAX]; /* Likewise, one for each thread. */
     struct shard shard;
     struct sgd_trainer sgd;
 };
@@ -45,8 +46,11 @@ __attribute__((warn_unused_result)) int cmd_training_init(struct cmd_training *t
                                                           char error[RUN_ERROR_MAX]);
 
 /* Many peers in one process: t uses `of`'s data, model, scratch and table of
- * owners. `of` is made first and closed last; all run in one thread. */
-void cmd_training_share(struct cmd_training *t, struct cmd_training *of);
+ * owners. `of` is made first and closed last; all work on `threads` threads, from 1 to CREW_MAX: with
+ * --shard auto, for which there is one table, on one. */
+void cmd_training_share(struct cmd_training *t, struct cmd_training *of, uint32_t threads);
+/* From now on it works on this one of them, from 0. */
+void cmd_training_on(struct cmd_training *t, uint32_t thread);
 
 /* Can the files of --data be read at all? For who does not open them before it has joined a run:
  * 0 or a negative errno with a sentence. */

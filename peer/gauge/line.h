@@ -1,7 +1,7 @@
 /* peer/gauge/line.h -- one line of figures, for a log or behind a bar in so many columns.
  *
  *   training  42 %  round 1680/4000  152 rounds/s  11 s, 15 s left  loss 0.4123 ...       gauge_plain
- *   [=========>          ]  42 %  1680/4000  152/s  15 s left  loss 0.41                  gauge_draw
+ *   [=========>          ]  1680/4000  15 s left  loss 0.412  drift 1.2e-02  gauge_draw
  *
  * A figure has a full text and a brief one, and those that matter most come first: where the columns
  * do not suffice all are brief, and then the last ones are left out. The bar takes what is left.

@@ -25,7 +25,7 @@
 #include "peer/node/stale.h"
 #include "peer/node/workshop.h"
 
-/* Rounds of a pass: at most 2 log2(members) + 2 (topology/base.c). */
+/* Rounds of a pass: of base:K at most 2 log2(members) + 2; ROTA_ROUNDS_MAX. */
 enum { EDGES_ROUNDS_MAX = 24, EDGES_PARTS_MAX = 64 };
 
 /* What a BEAT of theirs said beside their beat. */
@@ -102,6 +102,7 @@ struct edges
     size_t n, cap;
     uint64_t view;         /* The edges were chosen for this view of the members; 0: none yet. */
     uint32_t n_rounds;     /* A pass has so many; 0: the graph stands still (rounds.h). */
+    bool exact;            /* And the product of a pass is the mean (topology/rota.h). */
     uint32_t eccentricity; /* Our own. */
     struct survey_place place; /* Ours in the trees along which the drift is surveyed. */
     uint64_t measured;         /* The graph, as place.built counts them, */

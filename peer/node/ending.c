@@ -99,8 +99,9 @@ void node_facts(const struct node *n, struct outcome_facts *f)
         f->n_begun = f->n_members;
     f->target = run->final_drift;
     bool one = f->n_among + f->n_failed == 1 && f->n_members + f->n_left > 1;
-    f->at_most = ph->by_edges && isfinite(ph->bound) && !one;
     f->distance = one ? (double)NAN : phases_own_distance(ph); /* One model is at no distance. */
+    /* What the edges say may also be that it is no less: then it is an estimate like any. */
+    f->at_most = (ph->by_edges && f->distance == ph->bound) || f->distance == ph->chain.bound;
 }
 
 int ending_code(const struct node *n)

@@ -13,7 +13,8 @@ bool pass_counts(const struct edges *es)
 {
     const struct run *run = &es->workshop->run;
     bool whole = strcmp(run->final_compress, "none") == 0;
-    return es->last && es->n_rounds > 0 && whole && (run->gamma_auto || run->gamma == 1);
+    return es->last && es->n_rounds > 0 && es->exact && whole
+           && (run->gamma_auto || run->gamma == 1);
 }
 
 /* ---- was it clean? ---- */

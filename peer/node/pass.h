@@ -1,7 +1,8 @@
 /* peer/node/pass.h -- one clean pass ends the last phase: who goes through all rounds of base:K
  * with whole models has the mean.
  *
- * The product of a pass of base:K is 1/n in every place (topology/base.c), so that after it no
+ * The product of a pass of base:K is 1/n in every place (topology/base.c; so is that of
+ * one-peer-exponential for 2^m members), so that after it no
  * estimate is needed. That holds where every exchange was done in its own round, by all, among the
  * same members. After a pass come beats in which nothing is mixed and each says how it went:
  *
@@ -57,7 +58,8 @@ struct pass
     double bound;       /* but for this, relative to its length; 0: the job is not done yet. */
 };
 
-/* Does the last phase go by passes of whole models, and has it begun? */
+/* Does the last phase go by passes of whole models that are the mean, and has it begun? Where a pass
+ * is not (matching:K, one-peer-exponential but for 2^m members) estimates decide, as elsewhere. */
 bool pass_counts(const struct edges *es);
 
 /* A job of this beat is about to be planned, with the edges as they are. */

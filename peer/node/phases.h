@@ -24,6 +24,7 @@
 #include "peer/node/believe.h"
 #include "peer/node/chain.h"
 #include "peer/node/checkpoint.h"
+#include "peer/node/collect.h"
 #include "peer/node/edges.h"
 #include "peer/node/join.h"
 #include "peer/node/quorum.h"
@@ -37,6 +38,7 @@ struct phases
     struct workshop *workshop;
     struct edges *edges;
     struct join *join;
+    const struct collect *collect; /* Set by node.c. */
 
     enum node_phase phase; /* But NODE_LEFT: see env.over. */
     uint64_t round;        /* The run's, claimed. */

@@ -48,10 +48,12 @@ int rounds_choose(struct edges *es, uint32_t n, uint32_t self)
     bool told = es->n_rounds > 0;
     if (err != 0)
         return err;
+    static_assert((int)EDGES_ROUNDS_MAX >= (int)ROTA_ROUNDS_MAX, "a pass fits");
     assert(r.n_rounds <= EDGES_ROUNDS_MAX);
     for (size_t i = 0; i < es->n; i++)
         memset(es->at[i]->turn, 0, sizeof es->at[i]->turn);
     es->n_rounds = r.n_rounds;
+    es->exact = r.exact;
     take_turns(es, &r, self);
     rota_close(&r);
     if (es->n_rounds > 0 && !told)

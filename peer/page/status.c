@@ -136,6 +136,10 @@ static void add_point(struct text *t, const char *before, const struct history_p
     add_real(t, "time_s", p->time_s);
     add_real(t, "loss", p->loss);
     add_real(t, "accuracy", p->accuracy);
+    if (isfinite(p->accuracy))
+        text_add(t, ",\"accuracy_round\":%" PRIu64, p->accuracy_round);
+    else
+        text_add(t, ",\"accuracy_round\":null");
     add_real(t, "relative_drift", p->relative_drift);
     if (isfinite(p->relative_drift))
         text_add(t, ",\"drift_round\":%" PRIu64, p->drift_round);

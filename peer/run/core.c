@@ -2,6 +2,7 @@
 #include "peer/run/core.h"
 
 #include "compress/compress.h"
+#include "gossip/collective/collective.h"
 #include "gossip/exchange/sketch.h"
 #include "gossip/mixers/mixer.h"
 #include "nn/math/near.h"
@@ -102,17 +103,31 @@ static int canonical_final_graph(const char *value, char out[RUN_VALUE_MAX],
 
 /* ---- What depends on other keys. ---- */
 
-/* A mixer that adds up updates has messages that do not bring models together, so
+static const struct mixer *mixer_named(const char *name)
+{
+    size_t i = 0;
+    while (mixer_all[i] != NULL && strcmp(name, mixer_all[i]->name) != 0)
+        i++;
+    return mixer_all[i];
+}
+
+/* A collective is of all members, who hear each other for it. */
+static const char *fallback_of_topology(const struct run_flags *f)
+{
+    const struct mixer *mixer = mixer_named(run_flags_value(f, "mixer"));
+    return mixer != NULL && mixer->collects ? "complete" : "ring";
+}
+
+/* A mixer whose messages are whole models has them whole. One that adds up updates has messages that do not bring models together, so
  * the drift cannot choose its codec; nor can it where the graph changes by round, as only fine
  * ones are of use. */
 static const char *fallback_of_compress(const struct run_flags *f)
 {
-    const char *mixer = run_flags_value(f, "mixer");
-    if (rota_of(run_flags_value(f, "topology")))
+    const struct mixer *mixer = mixer_named(run_flags_value(f, "mixer"));
+    if (mixer != NULL && (mixer->whole || mixer->collects))
+        return "none";
+    if (rota_of(run_flags_value(f, "topology")) || (mixer != NULL && mixer->updates))
         return fine_codec;
-    for (uint32_t i = 0; mixer_all[i] != NULL; i++)
-        if (strcmp(mixer, mixer_all[i]->name) == 0 && mixer_all[i]->updates)
-            return fine_codec;
     return RUN_AUTO;
 }
 
@@ -144,11 +159,12 @@ static int is_fine(const char *codec, bool *fine, char error[RUN_ERROR_MAX])
 }
 
 /* final-compress=auto: the run's own codec if it is fine enough; where the last phase has passes of
- * rounds none, as a single pass of whole models ends it (peer/node/pass.h). */
+ * rounds that are the mean none, as a single one of whole models ends it (peer/node/pass.h). How many
+ * peers there will be is not known, but with how many the run begins. */
 static int resolve_final(const struct run *r, char value[RUN_VALUE_MAX], char error[RUN_ERROR_MAX])
 {
     bool fine = false;
-    if (rota_of(run_final_topology(r)))
+    if (rota_exact(run_final_topology(r), r->min_peers))
         return canonical_final("none", value, error);
     int err = strcmp(r->compress, RUN_AUTO) != 0 ? is_fine(r->compress, &fine, error) : 0;
     return err != 0 ? err : canonical_final(fine ? r->compress : fine_codec, value, error);
@@ -163,6 +179,26 @@ static bool sends_models(const struct run *r)
 static bool sends_updates(const struct run *r)
 {
     return !sends_models(r);
+}
+
+static bool sends_whole(const struct run *r)
+{
+    return mixer_all[r->mixer]->whole;
+}
+
+static bool collects(const struct run *r)
+{
+    return mixer_all[r->mixer]->collects;
+}
+
+static bool collects_nothing(const struct run *r)
+{
+    return !collects(r);
+}
+
+static bool has_no_memory(const struct run *r)
+{
+    return sends_models(r) || collects(r);
 }
 
 static bool tolerates_nobody(const struct run *r)
@@ -339,6 +375,48 @@ static int check_final_graph(const struct run *r, char error[RUN_ERROR_MAX])
                                       r->final_topology, error);
 }
 
+static int refuse_whole(const struct run *r, const char *key, const char *value, const char *why,
+                        char error[RUN_ERROR_MAX])
+{
+    snprintf(error, RUN_ERROR_MAX, "--%s %.64s: not with --mixer %s: %s", key, value,
+             mixer_all[r->mixer]->name, why);
+    return -EINVAL;
+}
+
+/* What a lossy codec leaves out of a model nobody sends later, and what it leaves in is no model. */
+static int check_whole(const struct run *r, char error[RUN_ERROR_MAX])
+{
+    if (strcmp(r->compress, "none") != 0 && strcmp(r->compress, "fp16") != 0)
+        return refuse_whole(r, "compress", r->compress,
+                            "it averages whole models, and what a codec leaves out of one never "
+                            "comes: expected none or fp16 (choco sends differences, in any codec)",
+                            error);
+    if (r->overlap == RUN_OVERLAP_LAYER)
+        return refuse_whole(r, "overlap", "layer",
+                            "only differences go out in parts; --overlap 1 hides whole models "
+                            "behind the local steps",
+                            error);
+    return 0;
+}
+
+/* Whole models of everybody are summed: what a part of them leaves out has no place in that. */
+static int check_collective(const struct run *r, char error[RUN_ERROR_MAX])
+{
+    const char *why = strcmp(r->compress, "none") != 0
+                          ? "needs --compress none: partial sums are float32"
+                      : strcmp(r->topology, "complete") != 0
+                          ? "needs --topology complete: a collective is of all members, and each "
+                            "has to hear of every other that it lives"
+                      : run_changes_graph(r) ? "does not go with --final-topology: all models are "
+                                               "equal as the last phase begins"
+                      : r->min_peers > COLLECTIVE_RANKS_MAX ? "is made for 256 peers at most"
+                                                            : NULL;
+    if (why == NULL)
+        return 0;
+    snprintf(error, RUN_ERROR_MAX, "--mixer %s: %s", mixer_all[r->mixer]->name, why);
+    return -EINVAL;
+}
+
 /* Updates are sums of gradients, so every peer must have made its own at the same
  * model; models may be mixed whenever they come. */
 int run_core_check(const struct run *r, char error[RUN_ERROR_MAX])
@@ -365,6 +443,9 @@ int run_core_check(const struct run *r, char error[RUN_ERROR_MAX])
                  mixer_all[r->mixer]->name);
         return -EINVAL;
     }
+    int err = sends_whole(r) ? check_whole(r, error) : 0;
+    if (err != 0)
+        return err;
     if (r->overlap == RUN_OVERLAP_LAYER && r->local_steps == 0) {
         snprintf(
             error, RUN_ERROR_MAX,
@@ -379,7 +460,9 @@ int run_core_check(const struct run *r, char error[RUN_ERROR_MAX])
             "the slow, there is nothing to even out");
         return -EINVAL;
     }
-    int err = check_final_drift(r, error);
+    err = collects(r) ? check_collective(r, error) : 0;
+    if (err == 0)
+        err = check_final_drift(r, error);
     if (err == 0 && rota_of(r->topology))
         err = check_rota(r, error);
     if (err == 0 && run_changes_graph(r))
@@ -409,30 +492,40 @@ const struct run_key run_core_keys[] = {
      .word = "auto", .canonical = canonical_final, RUN_FIELD(final_compress),
      .resolve = resolve_final},
     {.name = "topology", .kind = RUN_TEXT, .fallback = "ring",
-     .help = "ring, star, torus, complete, exponential, regular:K, base:K (others in each round) or "
-             "edges:FILE",
-     .canonical = canonical_topology, RUN_FIELD(topology)},
+     .help = "ring, path, star, tree:K, trees, grid, torus, hypercube, exponential, bipartite, complete, "
+             "regular:K, er:P, small-world:K,P, or with others in each round base:K, "
+             "one-peer-exponential, matching:K, or edges:FILE",
+     .canonical = canonical_topology, RUN_FIELD(topology),
+     .fallback_by = fallback_of_topology},
     {.name = "final-topology", .kind = RUN_TEXT, .fallback = RUN_SAME,
      .help = "graph of the last phase: same, as in training, or any other; base:K ends it after one "
              "pass of whole models, the sooner the larger K is",
      .word = RUN_SAME, .canonical = canonical_final_graph, RUN_FIELD(final_topology)},
     {.name = "mixer", .kind = RUN_CHOICE, .fallback = "choco",
-     .help = "what an exchange does: choco moves models together, average adds "
-             "everybody's compressed updates (made for --topology complete)",
-     .choices = "choco|average", RUN_FIELD(mixer)},
+     .help = "what an exchange does: choco moves models together by compressed differences; average adds "
+             "everybody's compressed updates (made for --topology complete); dpsgd averages whole "
+             "models with all neighbours; allreduce sets all to the mean of all by a --collective (not "
+             "compressed; to compare with)",
+     .choices = "choco|average|dpsgd|allreduce", RUN_FIELD(mixer)},
+    {.name = "collective", .kind = RUN_CHOICE, .fallback = "ring",
+     .help = "of --mixer allreduce: who sends what to whom so that all have the mean of all models",
+     .choices = "ring|butterfly|tree|round-robin|master-worker|all-to-all", RUN_FIELD(collective),
+     .useless = collects_nothing, .of = "mixer",
+     .why = "only with --mixer allreduce: the others exchange with their neighbours"},
     {.name = "error-feedback", .kind = RUN_CHOICE, .fallback = "true",
      .help = "of --mixer average: what a message leaves out goes into the next",
      .choices = "false|true", RUN_FIELD(error_feedback),
-     .useless = sends_models, .of = "mixer",
-     .why = "only with --mixer average: CHOCO has error feedback built in"},
+     .useless = has_no_memory, .of = "mixer",
+     .why = "only with --mixer average: CHOCO has error feedback built in, and whole models need none"},
     {.name = "factor-masking", .kind = RUN_CHOICE, .fallback = "false",
      .help = "of --mixer average: momentum begins anew where a message went out "
              "(DGC)",
      .choices = "false|true", RUN_FIELD(factor_masking),
-     .useless = sends_models, .of = "mixer",
-     .why = "only with --mixer average: CHOCO sends models, not momentum"},
+     .useless = has_no_memory, .of = "mixer",
+     .why = "only with --mixer average: the others send models, not momentum"},
     {.name = "gamma", .kind = RUN_REAL, .fallback = "auto",
-     .help = "consensus step size; auto: found while running, edge by edge",
+     .help = "consensus step size; auto: found while running, edge by edge; of --mixer dpsgd the best "
+             "one for the graph",
      .word = "auto", .low = 1e-9, .high = 2, RUN_FIELD(gamma)},
     {.name = "tolerate", .kind = RUN_UINT, .fallback = "0",
      .help = "so many neighbours of each peer may send anything: what is farther off than most "

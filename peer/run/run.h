@@ -61,6 +61,7 @@ struct run
     char topology[RUN_VALUE_MAX];
     char final_topology[RUN_VALUE_MAX];  /* The last phase's, or RUN_SAME. */
     uint32_t mixer;                      /* Place in mixer_all[] (gossip/mixers/mixer.h). */
+    uint32_t collective;                 /* With allreduce: place in collective_all[]. */
     bool error_feedback, factor_masking; /* Mixers that send updates ask; else true, false. */
     uint32_t tolerate; /* So many lying neighbours of a peer are held back; 0: none. */
     double pull; /* With tolerate: neighbours pull by less than so many own steps; 0: no limit. */

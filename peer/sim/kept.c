@@ -4,6 +4,7 @@
 void kept_write(struct sim_world *w, struct sim_peer *p)
 {
     struct sim_slot *to = &p->kept.writing;
+    sim_await(w, p);
     to->beat = node_checkpoint(p->node, &to->state);
     sim_post(w, p,
              (struct sim_event){.at_us = w->now_us + w->config.disk_us, .type = NODE_WRITTEN});

@@ -10,6 +10,7 @@
 #ifndef PEER_SIM_STATE_H
 #define PEER_SIM_STATE_H
 
+#include "nn/math/crew.h"
 #include "nn/math/rng.h"
 #include "nn/math/state.h"
 #include "peer/sim/attack.h"
@@ -64,6 +65,7 @@ struct sim_peer
     bool full;              /* Its disk is: nothing can be stored. */
     size_t part[SIM_PARTS]; /* The job has told of n_parts parts of a delta, by so many bytes. */
     size_t n_parts;
+    struct crew_job job; /* The node's, on a thread of the crew; sim_await() first. */
     struct sim_queue late;
     struct sim_kept kept;
 };
@@ -97,6 +99,7 @@ struct sim_world
     struct record *known;
     struct sim_link *links;
     uint32_t n_links, cap_links;
+    struct crew *crew;
     struct sim_heap heap;
     struct sim_queue held; /* Sent into a cut, in order. */
     uint16_t *cut;         /* n x n, from and to: so many cuts lie over each other. */
@@ -117,6 +120,8 @@ void sim_draw_id(struct sim_peer *p);
 void sim_sign(const uint8_t id[WIRE_ID_BYTES], const uint8_t *msg, size_t n,
               uint8_t out[WIRE_SIGNATURE_BYTES]);
 void sim_close_node(struct sim_world *w, struct sim_peer *p);
+/* Its job has run: what that wrote can be read. */
+void sim_await(const struct sim_world *w, struct sim_peer *p);
 /* A peer leaves: all its sessions end with it. */
 void sim_end_peer(struct sim_world *w, struct sim_peer *p, bool clean);
 /* Give the node an event, and carry out what it asks for. */

@@ -126,6 +126,26 @@ void sim_draw_id(struct sim_peer *p)
         p->id[k] = (uint8_t)rng_u64(&id);
 }
 
+static int64_t no_clock(void)
+{
+    return 0;
+}
+
+/* On the thread of this member of the crew. */
+static void run_job(void *self, uint32_t thread)
+{
+    struct sim_peer *p = self;
+    const struct sim_config *c = &p->world->config;
+    if (c->works != NULL)
+        c->works(c->self, p->index, thread);
+    node_work(p->node, no_clock);
+}
+
+void sim_await(const struct sim_world *w, struct sim_peer *p)
+{
+    crew_await(w->crew, &p->job);
+}
+
 int sim_open(struct sim_world **out, const struct sim_config *config)
 {
     bool crawls = config->bytes_per_s != 0 && !(config->bytes_per_s >= SIM_LEAST_BYTES_PER_S);
@@ -141,9 +161,15 @@ int sim_open(struct sim_world **out, const struct sim_config *config)
     w->fx = calloc(1, sizeof *w->fx);
     w->cut = calloc((size_t)config->n_peers * config->n_peers, sizeof *w->cut);
     int err = w->peers && w->known && w->fx && w->cut ? 0 : -ENOMEM;
+    bool looked_at = config->attack != NULL || config->worked != NULL;
+    if (looked_at || config->threads == 0)
+        w->config.threads = 1;
+    if (err == 0)
+        err = crew_open(&w->crew, w->config.threads);
     for (uint32_t i = 0; i < config->n_peers && err == 0; i++) {
         struct sim_peer *p = &w->peers[i];
-        *p = (struct sim_peer){.world = w, .index = i, .fault = 1};
+        *p = (struct sim_peer){
+            .world = w, .index = i, .fault = 1, .job = {.run = run_job, .self = p}};
         p->slowness = 1 + config->step_spread * rng_unit(&w->rng);
         if (config->straggler > 0 && i + 1 == config->n_peers)
             p->slowness *= config->straggler;
@@ -172,6 +198,7 @@ void sim_close_node(struct sim_world *w, struct sim_peer *p)
     struct node_event worked = {.now_us = w->now_us, .type = NODE_WORKED};
     if (p->node == NULL)
         return;
+    sim_await(w, p);
     for (int i = 0; i < 2; i++) /* At once. */
         node_step(p->node, &stop, w->fx);
     node_step(p->node, &worked, w->fx);
@@ -194,6 +221,7 @@ void sim_close(struct sim_world *w)
         sim_close_node(w, &w->peers[i]);
     for (uint32_t i = 0; w->peers != NULL && i < w->config.n_peers; i++)
         close_peer(&w->peers[i]);
+    crew_close(w->crew);
     sim_queue_close(&w->held);
     sim_heap_close(&w->heap);
     free(w->cut);
@@ -205,11 +233,6 @@ void sim_close(struct sim_world *w)
 }
 
 /* ---- one step ---- */
-
-static int64_t no_clock(void)
-{
-    return 0;
-}
 
 static void send_all(struct sim_world *w, struct sim_peer *p, const struct node_effects *fx)
 {
@@ -249,26 +272,40 @@ static double job_us(const struct sim_world *w, const struct sim_peer *p)
 }
 
 /* Layers are done, the last ones first, during the second half of the last local step, over which parts
- * of a delta (--overlap layer) are spread. */
+ * of a delta (--overlap layer) are spread. How many there are is not known before the job has run: those
+ * that it does not tell of come to nothing (take_part()). */
 static void post_parts(struct sim_world *w, struct sim_peer *p, double job_us)
 {
     struct node_size size;
     node_size(p->node, &size);
+    p->n_parts = 0;
+    if (!size.trains || node_run(p->node)->overlap != RUN_OVERLAP_LAYER)
+        return;
     double half_us = 0.5 * job_us / (double)(size.n_steps > 0 ? size.n_steps : 1);
-    for (size_t k = 0; k < p->n_parts; k++) {
+    for (uint32_t k = 0; k < SIM_PARTS; k++) {
         double us = job_us - half_us * (1 - (double)k / SIM_PARTS);
         sim_post(w, p,
-                 (struct sim_event){
-                     .at_us = w->now_us + (int64_t)us, .type = NODE_PART, .n_bytes = p->part[k]});
+                 (struct sim_event){.at_us = w->now_us + (int64_t)us, .type = NODE_PART, .tag = k});
     }
-    p->n_parts = 0;
+}
+
+/* Fill in how much of the delta this part ends. False: there is no such part. */
+static bool take_part(struct sim_world *w, struct sim_peer *p, struct sim_event *e)
+{
+    if (e->type != NODE_PART)
+        return true;
+    sim_await(w, p);
+    if (e->tag >= p->n_parts)
+        return false;
+    e->n_bytes = p->part[e->tag];
+    return true;
 }
 
 static void work(struct sim_world *w, struct sim_peer *p)
 {
     double us = job_us(w, p);
-    node_work(p->node, no_clock);
     post_parts(w, p, us);
+    crew_give(w->crew, &p->job);
     if (w->config.worked != NULL)
         w->config.worked(w->config.self, p->index);
     sim_post(w, p, (struct sim_event){.at_us = w->now_us + (int64_t)us, .type = NODE_WORKED});
@@ -338,6 +375,8 @@ void sim_deliver(struct sim_world *w, struct sim_peer *p, const struct sim_event
     }
     if (e->type == NODE_TIMER)
         p->wake_us = INT64_MAX;
+    if (e->type == NODE_WORKED)
+        sim_await(w, p);
     if (w->config.watch != NULL)
         w->config.watch(w->config.self, p->index, &ev, other);
     node_step(p->node, &ev, w->fx);
@@ -391,7 +430,8 @@ bool sim_step(struct sim_world *w)
     if (e.kind != SIM_FOR_NODE) {
         trace(w, &e);
         session_take(w, p, &e);
-    } else if (sim_lives(p) && e.boot == p->boot && !is_lost(w, &e) && !is_stale(w, p, &e)) {
+    } else if (sim_lives(p) && e.boot == p->boot && !is_lost(w, &e) && !is_stale(w, p, &e)
+               && take_part(w, p, &e)) {
         trace(w, &e);
         sim_deliver(w, p, &e);
     }
@@ -424,8 +464,15 @@ uint64_t sim_trace(const struct sim_world *w)
     return w->trace;
 }
 
+void sim_progress(const struct sim_world *w, uint32_t peer, struct node_progress *p)
+{
+    assert(w->peers[peer].node != NULL);
+    node_progress(w->peers[peer].node, p);
+}
+
 const struct node *sim_node(const struct sim_world *w, uint32_t peer)
 {
+    sim_await(w, &w->peers[peer]);
     return w->peers[peer].node;
 }
 
@@ -466,6 +513,7 @@ void sim_drift(const struct sim_world *w, struct consensus *c)
         const struct segment *segments;
         size_t n_segments;
         const float *x = NULL;
+        sim_await(w, &w->peers[i]);
         if (w->peers[i].node != NULL && w->peers[i].attacker == NULL)
             x = node_model(w->peers[i].node, &segments, &n_segments, &all.dim);
         if (x == NULL)

@@ -3,8 +3,10 @@
  * A heap of pending events, ties broken by a counter; the very node of the real
  * driver, and the very bytes of its messages: encoded by one node, decoded by
  * another. Left out are sockets, the channel's cryptography (a toy signature
- * stands in for Ed25519, since the simulated are not hostile) and threads: a
- * job runs at once and is reported done after the time it is simulated to take.
+ * stands in for Ed25519, since the simulated are not hostile) and a peer's own
+ * thread: a job is begun at once, on one of `threads`, and reported done after the
+ * time it is simulated to take. Whoever looks at what a job works on waits for it, so
+ * that a world is the same with any number of threads.
  *
  *   node_step() -> sends  --latency, bandwidth--> RECV
  *               -> work   --steps x step_us-----> WORKED
@@ -40,6 +42,9 @@ struct sim_config
     int64_t disk_us;       /* One is on disk so long after it was taken. */
     bool sessions;         /* The network has sessions (peer/sim/faults.h). */
     uint64_t evaluate_every, evaluate_samples;
+    /* Jobs of different peers run on so many threads, that of the caller among them; 0: one. With
+     * `attack` or `worked`, which look at vectors as they are after each job, it is one. */
+    uint32_t threads;
     /* Members that lie (peer/sim/attack.h): what they do, and which of the n_peers do. NULL:
      * nobody does. `liar` must outlive the world. */
     const struct attack *attack;
@@ -59,6 +64,8 @@ struct sim_config
     /* A job of this peer has run, and is not reported yet: x and the replicas are as it left
      * them. May be NULL. */
     void (*worked)(void *self, uint32_t peer);
+    /* A job of this peer begins, on this thread: 0 is the caller's. Called there. May be NULL. */
+    void (*works)(void *self, uint32_t peer, uint32_t thread);
     /* A node is about to be given this event. `other` is the peer at the other end of the
      * event's link, or this one. May be NULL. */
     void (*watch)(void *self, uint32_t peer, const struct node_event *ev, uint32_t other);
@@ -87,7 +94,9 @@ uint64_t sim_events(const struct sim_world *w);
 /* A hash of every event delivered so far: equal seeds must give equal ones. */
 uint64_t sim_trace(const struct sim_world *w);
 
-/* The node of a peer; NULL once it has been killed. */
+/* The figures of a peer, without waiting for its job. Asserts that it has a node. */
+void sim_progress(const struct sim_world *w, uint32_t peer, struct node_progress *p);
+/* The node of a peer, whose job, if there is one, has been waited for; NULL once it has been killed. */
 const struct node *sim_node(const struct sim_world *w, uint32_t peer);
 /* Its present identity. */
 const uint8_t *sim_id(const struct sim_world *w, uint32_t peer);

@@ -136,6 +136,15 @@ waiting()
 }
 check "fewer: two of eight say that they wait" wait_until 60 waiting
 
+# Data of one's own, as a directory of the host's.
+mkdir own
+chmod 711 .
+awk 'BEGIN { srand(7); for (i = 0; i < 400; i++) { x = rand(); y = rand(); printf "%.4f,%.4f,%s\n", x, y, x > y ? "above" : "below" } }' >own/table.csv
+chmod -R a+rX own
+PEERS=4 DATA=$work/own HEARSAY_DATA=csv:/data/table.csv HEARSAY_MODEL=logreg HEARSAY_ROUNDS=40 HEARSAY_EPOCHS='' begin own
+check "own: the peers train on it and end" wait_until 90 over
+check "own: in consensus of four, and it is learnt" [ "$(dc logs peer 2>/dev/null | grep -c 'consensus of 4 of 4 peers')" -ge 4 ]
+
 # restart: always. What is killed inside comes back by itself, from its volume.
 printf 'services:\n  peer:\n    restart: always\n' >always.yml
 compose="$compose -f $root/deploy/compose.yml -f $work/always.yml"

@@ -56,7 +56,9 @@ def wanted(page, command):
         fields |= names(of_local) if command == "local" else names(of_sim) - {"metrics"}
         return fields
     if command == "sweep":
-        return names(part.split("With `--sweep` or `--seeds` it is")[1].split("A peer of `local` has")[0])
+        return names(part.split("With `--sweep` or `--seeds` it is")[1].split("`compare` has")[0])
+    if command == "compare":
+        return names(part.split("\n`compare` has")[1].split("A peer of `local` has")[0])
     if command == "peer":
         files = page.split("### What is in them")[1].split("### Reports")[0]
         return table_fields(files.split("**`summary.json`**")[0], command) | table_fields(files.split("**`summary.json`**")[1], command)

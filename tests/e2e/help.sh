@@ -38,6 +38,11 @@ for command in train local peer sim; do
 done
 check "--help and --print-config have the same defaults$bad" [ -z "$bad" ]
 
+# Whatever a run is, Compose hands on: each of its settings as a variable.
+"$HEARSAY" peer --help | sed -n '/^the run/,/^$/p' | tr '\n' ' ' | grep -oE 'HEARSAY_[A-Z0-9_]+' | sort -u >run.variables
+bad=$(while read -r name; do grep -q "^ *$name:" "$root/deploy/compose.yml" || printf ' %s' "$name"; done <run.variables)
+check "all $(wc -l <run.variables) settings of a run are in deploy/compose.yml$bad" [ "$(wc -l <run.variables)" -gt 30 -a -z "$bad" ]
+
 # ---- Lists of values. ----
 
 # listed COMMAND OPTION: the help of an option, or of an operand, in one line.
@@ -64,16 +69,17 @@ taken()
 # words TEXT: the specs in a help text, with numbers for the letters that stand for them.
 words()
 {
-    tr ' ,;()' '\n' <<<"$1" | sed -E 's/\.+$//; s/:(RxC)$/:2x4/; s/:BITS$/:4/; s/:SHARE/:0.1/; s/\+qsgd:BITS$/+qsgd:4/; s/:ALPHA$/:0.3/; s/:[KN]$/:3/'
+    sed -E 's/:A,B/:A+B/; s/:K,P/:K+P/' <<<"$1" | tr ' ,;()' '\n' | sed -E 's/\.+$//; s/:A\+B$/:3,5/; s/:K\+P$/:4,0.1/; s/:P$/:0.3/; s/:(RxC)$/:2x4/; s/:BITS$/:4/; s/:SHARE/:0.1/; s/\+qsgd:BITS$/+qsgd:4/; s/:ALPHA$/:0.3/; s/:[KN]$/:3/'
 }
 
 printf '0 1\n1 2\n' >edges.txt
 mapfile -t models < <(words "$(listed sim --model)" | grep -xE '[a-z]+[0-9]*(:[0-9x-]+|:bn)?|logreg' | grep -E '^(logreg|mlp|lenet5|vgg11|resnet|lstm|gpt)' | sort -u)
 taken sim model "${models[@]}"
 check "  that is ${#models[@]} models" [ "${#models[@]}" = 9 ]
-mapfile -t graphs < <(words "$(listed sim --topology)" | sed 's/^edges:FILE$/edges:edges.txt/' | grep -xE '(ring|star|torus|complete|exponential|regular|base|edges)(:.*)?' | sort -u)
+families='(ring|path|star|trees?|grid|torus|hypercube|exponential|bipartite|complete|regular|er|small-world|base|one-peer-exponential|matching|edges)(:.*)?'
+mapfile -t graphs < <(words "$(listed sim --topology)" | sed 's/^edges:FILE$/edges:edges.txt/' | grep -xE "$families" | sort -u)
 taken sim topology "${graphs[@]}"
-check "  that is ${#graphs[@]} graphs" [ "${#graphs[@]}" = 8 ]
+check "  that is ${#graphs[@]} graphs" [ "${#graphs[@]}" = 18 ]
 mapfile -t codecs < <(words "$(listed sim --compress)" | grep -xE '(auto|none|fp16|sign|(qsgd|topk|randk):[0-9.]+(\+qsgd:4)?)' | sort -u)
 taken sim compress "${codecs[@]}"
 check "  that is ${#codecs[@]} codecs" [ "${#codecs[@]}" -ge 7 ]
@@ -87,11 +93,11 @@ taken peer policy sync async ssp:3
 
 bad=
 n=0
-for graph in $(words "$(listed topology SPEC)" | sed 's/^edges:FILE$/edges:edges.txt/' | grep -xE '(ring|star|torus|complete|exponential|regular|base|edges)(:.*)?' | sort -u); do
+for graph in $(words "$(listed topology SPEC)" | sed 's/^edges:FILE$/edges:edges.txt/' | grep -xE "$families" | sort -u); do
     n=$((n + 1))
     bounded "$HEARSAY" topology "$graph" >graph.out 2>graph.err || bad="$bad $graph"
 done
-check "topology describes each of the $n graphs that its help names$bad" [ -z "$bad" -a "$n" -ge 9 ]
+check "topology describes each of the $n graphs that its help names$bad" [ -z "$bad" -a "$n" -ge 22 ]
 
 bad=
 n=0
@@ -151,6 +157,9 @@ json sim.1 sim --peers 2 --model logreg --data mnist:digits --batch 4 --rounds 6
 fields sim sim.1
 json sweep.1 local --peers 2 --model logreg --data mnist:digits --batch 4 --rounds 6 --seeds 1 --out sweep
 fields sweep sweep.1
+printf 'data = mnist:digits\nmodel = logreg\npeers = 2\nbatch = 4\nrounds = 60\nevaluate-every = 10\nseeds = 2\nbudget = bytes:10000\n[a]\ncompress = none\n[b]\ncompress = topk:0.1\n' >compared
+json compare.1 compare compared --out compare
+fields compare compare.1
 
 check "keygen" eval '"$HEARSAY" keygen key 2>keygen.err'
 read -ra port < <(free_ports 2)

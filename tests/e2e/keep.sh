@@ -257,6 +257,22 @@ limit "$pid" -1
 finish "$pid" 60
 check "  then all is written: exit code $code" eval '[ "$code" = 0 ] && grep -q "lines were late$" lasting.err'
 
+# The name of the run cannot be written at first. Where it can at the end, all is well; where it cannot, nothing
+# is there that calls itself a finished run.
+named=(--listen 127.0.0.1:0 --key cluster.key --model logreg --data glyphs --rounds 300 --local-steps 100 --checkpoint off --seed "$seed")
+for way in later never; do
+    mkdir -p "$way/run.txt"
+    start "$way" "$HEARSAY" peer "${named[@]}" --name "$way" --out "$way"
+    pid=$started
+    check "$way named: a peer trains" wait_until 60 round_at_least "$way/metrics.jsonl" 20
+    [ $way = never ] || rmdir later/run.txt
+    finish "$pid" 120
+    [ $way = never ] || named_code=$code
+done
+check "named at the end: exit code 0, a run that has finished" eval '[ "${named_code-}" = 0 ]'
+ends "  and says so when started again" 0 'finished before' peer "${named[@]}" --name later --out later
+check "never named: exit code 1, and no summary" eval '[ "$code" = 1 ] && [ ! -e never/summary.json ] && [ -s never/model.safetensors ]'
+
 # They cannot at all: what is lost is said, and the result is one.
 start lossy "$HEARSAY" peer "${small[@]}" --name lossy --out lossy --patience 1
 pid=$started

@@ -55,6 +55,8 @@ refuses()
 refuses "error feedback with CHOCO" 'error-feedback.*built in' --error-feedback true
 refuses "factor masking with CHOCO" 'factor-masking.*average' --factor-masking true
 refuses "averaging without lock step" 'policy sync' --mixer average --policy async
+refuses "a lossy codec of whole models" 'expected none or fp16' --mixer dpsgd --compress qsgd:4
+refuses "whole models in parts" 'overlap 1' --mixer dpsgd --overlap layer
 refuses "a mixer of no kind" 'choco\|average' --mixer mean
 
 e2e_end

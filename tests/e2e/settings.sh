@@ -45,7 +45,7 @@ refused "a flag" 'unknown flag --topolgy, did you mean --topology\?' sim --topol
 HEARSAY_POLICY=snyc bounded "$HEARSAY" sim >env.out 2>env.err </dev/null
 code=$?
 check "a value from the environment is named so" eval '[ "$code" = 2 ] && grep -q "^hearsay sim: HEARSAY_POLICY: .*, did you mean sync?" env.err'
-refused "nothing is near: nothing is proposed" "found 'grid', expected .* edges:\\.\\.\\. \\(see" sim --topology grid
+refused "nothing is near: nothing is proposed" "found 'quux', expected .* edges:FILE \\(see" sim --topology quux
 
 # ---- Contradictions. ----
 
@@ -64,6 +64,7 @@ python3 - "$HEARSAY" >help.txt <<'PY'
 import re, subprocess, sys
 # What a key goes with, where it is of some runs only; - is a model that takes too long here.
 WITH = {"norm": "-", "error-feedback": "--mixer average", "factor-masking": "--mixer average",
+        "collective": "--mixer allreduce",
         "beta2": "--optimiser adam", "pull": "--tolerate 1 --topology complete --peers 5"}
 for command in "train", "local", "sim", "peer":
     text = subprocess.run([sys.argv[1], command, "--help"], capture_output=True, text=True, check=True).stdout

@@ -13,6 +13,8 @@ text = open(sys.argv[1], encoding="utf-8").read()
 lines = text.splitlines()
 first = max(i for i, line in enumerate(lines) if line.startswith("{"))
 v = json.loads("\n".join(lines[first:]))["verdict"]
+if v["kind"] == "consensus":
+    assert v["at_most"] == ("(at most, " in v["text"]), v
 print(v["kind"], v["exit_code"], f'{v["n_among"]}/{v["n_members"]}', ",".join(v["dead"]), "exact" if v["exact"] else "estimated")
 PY
 }

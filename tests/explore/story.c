@@ -135,6 +135,10 @@ static bool message_text(struct story *s, uint32_t peer, uint32_t other,
     case WIRE_HAND:
         snprintf(out, MESSAGE_TEXT, "HAND %d", (int)m->hand.word);
         return true;
+    case WIRE_COLLECT:
+        snprintf(out, MESSAGE_TEXT, "COLLECT round %" PRIu64 " attempt %" PRIu32 " step %" PRIu32,
+                 m->collect.round, m->collect.attempt, m->collect.step);
+        return true;
     case WIRE_PART:
     case WIRE_MOMENTS:
     case WIRE_BEAT:

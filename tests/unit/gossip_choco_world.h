@@ -64,6 +64,7 @@ struct world_how
     uint32_t n;
     const char *spec;
     double gamma; /* 0: the rule. */
+    double step;  /* That of exact averaging. */
     float spread; /* x_i starts at noise of this size around x0. */
     const struct mixer *mixer;
     bool error_feedback;
@@ -134,6 +135,7 @@ static inline void world_open(struct world *w, const struct world_how *how)
                                    .n_segments = how->statistics ? SEGMENTS : TRAINED,
                                    .spec = {canonical, "fp16", "fp16"},
                                    .fixed_gamma = how->gamma,
+                                   .step = how->step,
                                    .run_seed = 1,
                                    .mixer = how->mixer,
                                    .error_feedback = how->error_feedback,

@@ -22,7 +22,8 @@ static void test_table(void **state)
     assert_string_equal(mixer_all[0]->name, "choco"); /* The default of a NULL. */
     assert_ptr_equal(mixer_all[1], &mixer_average);
     assert_false(mixer_all[0]->updates);
-    assert_null(mixer_all[2]);
+    assert_string_equal(mixer_all[2]->name, "dpsgd");
+    assert_true(mixer_all[2]->whole && !mixer_all[2]->updates);
     for (size_t i = 0; mixer_all[i] != NULL; i++) {
         const struct mixer *m = mixer_all[i];
         assert_true(m->name && m->open && m->close && m->plan);

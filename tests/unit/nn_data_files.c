@@ -241,6 +241,27 @@ static void test_split_rows(void **state)
     data_close(&d);
 }
 
+/* What is chosen by takes the place of what is tested on, and is of the training samples alone. */
+static void test_validate(void **state)
+{
+    (void)state;
+    struct data d;
+    scratch_count(&s, 1);
+    put_table("a.csv", 0, 200);
+    put_table("a.test.csv", 200, 100);
+    opened(&d, "csv", ",validate=0.25");
+    assert_true(d.train.n == 150 && d.test.n == 50);
+    bool seen[200] = {false};
+    const struct dataset *both[] = {&d.train, &d.test};
+    for (int k = 0; k < 2; k++)
+        for (size_t i = 0; i < both[k]->n; i++) {
+            int v = value(both[k], i);
+            assert_true(v >= 0 && v < 200 && !seen[v]); /* Nothing of the test file. */
+            seen[v] = true;
+        }
+    data_close(&d);
+}
+
 static void test_split_names(void **state)
 {
     (void)state;
@@ -538,19 +559,13 @@ static int teardown(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_names),
-        cmocka_unit_test(test_directory),
-        cmocka_unit_test(test_test_option),
-        cmocka_unit_test(test_wrong_directories),
-        cmocka_unit_test(test_split_rows),
-        cmocka_unit_test(test_split_names),
-        cmocka_unit_test(test_split_sparse),
-        cmocka_unit_test(test_split_text),
-        cmocka_unit_test(test_split_text_short),
-        cmocka_unit_test(test_split_images),
-        cmocka_unit_test(test_run_kind),
-        cmocka_unit_test(test_sniff_rows),
-        cmocka_unit_test(test_sniff_images),
+        cmocka_unit_test(test_names),        cmocka_unit_test(test_directory),
+        cmocka_unit_test(test_test_option),  cmocka_unit_test(test_wrong_directories),
+        cmocka_unit_test(test_split_rows),   cmocka_unit_test(test_validate),
+        cmocka_unit_test(test_split_names),  cmocka_unit_test(test_split_sparse),
+        cmocka_unit_test(test_split_text),   cmocka_unit_test(test_split_text_short),
+        cmocka_unit_test(test_split_images), cmocka_unit_test(test_run_kind),
+        cmocka_unit_test(test_sniff_rows),   cmocka_unit_test(test_sniff_images),
         cmocka_unit_test(test_sniff_sorted),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

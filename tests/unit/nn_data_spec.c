@@ -94,10 +94,12 @@ static void test_options(void **state)
 {
     (void)state;
     static const char *const wrong[][2] = {
-        {"csv:f,label=1,foo=2", "found option \"foo\", expected test or holdout or label or "
-                                "header or divide or scale with csv"},
-        {"mnist:d,label=2", "found option \"label\", expected test or holdout with mnist"},
-        {"glyphs,holdout=0.5", "found option \"holdout\", expected none with glyphs"},
+        {"csv:f,label=1,foo=2",
+         "found option \"foo\", expected test or holdout or validate or label or "
+         "header or divide or scale with csv"},
+        {"mnist:d,label=2",
+         "found option \"label\", expected test or holdout or validate with mnist"},
+        {"glyphs,holdout=0.5", "found option \"holdout\", expected validate with glyphs"},
         {"csv:f,divide=2,divide=3", "option divide: found twice, expected once"},
         {"csv:f,test=a,holdout=0.1", "options test and holdout: found both"},
         {"csv:f,test=", "option test: found nothing, expected a PATH"},
@@ -116,7 +118,8 @@ static void test_options(void **state)
          "option scale: found \"auto\", expected standard (of csv), max or none"},
         {"csv:f,scale=", "option scale: found nothing"},
         {"libsvm:f,scale=standard", "option scale: found \"standard\""},
-        {"mnist:d,scale=max", "found option \"scale\", expected test or holdout with mnist"},
+        {"mnist:d,scale=max",
+         "found option \"scale\", expected test or holdout or validate with mnist"},
         {"csv:f,scale=max,divide=2", "options divide and scale: found both, expected one of them"},
         {"csv:f,scale=max,scale=max", "option scale: found twice, expected once"},
         {"libsvm:f,features=0", "option features: found \"0\", expected a whole number from 1"},

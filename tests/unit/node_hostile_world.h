@@ -261,6 +261,7 @@ static inline void overhear(struct world *w, const uint8_t *p, size_t n)
     case WIRE_HAND:
     case WIRE_PART:
     case WIRE_MOMENTS:
+    case WIRE_COLLECT:
         break;
     case WIRE_STATUS_REQ:
     case WIRE_NONE:

@@ -259,6 +259,7 @@ static inline void lone_hears(struct lone *w, uint32_t who, const uint8_t *p, si
         memcpy(a->model, m.model.payload.p, sizeof a->model);
         break;
     case WIRE_PART:
+    case WIRE_COLLECT:
     case WIRE_STATUS_REQ:
     case WIRE_NONE:
     case WIRE_TYPE_END:

@@ -87,10 +87,38 @@ static void auto_is_the_default_of_choco(void **state)
         set(&f, "rounds", "10");
         set(&f, "mixer", mixer_all[i]->name);
         struct run r = make(&f);
-        assert_string_equal(r.compress, mixer_all[i]->updates ? codec("qsgd:4") : RUN_AUTO);
-        set(&f, "compress", "sign");
-        assert_string_equal(make(&f).compress, codec("sign"));
+        const char *coarse = mixer_all[i]->whole ? "fp16" : "sign";
+        bool none = mixer_all[i]->whole || mixer_all[i]->collects;
+        assert_string_equal(r.compress, none                    ? "none"
+                                        : mixer_all[i]->updates ? codec("qsgd:4")
+                                                                : RUN_AUTO);
+        if (mixer_all[i]->collects)
+            continue;
+        set(&f, "compress", coarse);
+        assert_string_equal(make(&f).compress, codec(coarse));
     }
+}
+
+/* A whole model bears no loss, and goes out in one piece. */
+static void whole_models_are_whole(void **state)
+{
+    (void)state;
+    static const char *const bad[][3] = {{"compress", "qsgd:4", "expected none or fp16"},
+                                         {"compress", "auto", "expected none or fp16"},
+                                         {"compress", "topk:0.1", "expected none or fp16"},
+                                         {"overlap", "layer", "--overlap 1"}};
+    struct run r = {.seed = 77}, untouched = r;
+    for (size_t k = 0; mixer_all[k] != NULL; k++)
+        for (size_t i = 0; i < sizeof bad / sizeof bad[0] && mixer_all[k]->whole; i++) {
+            struct run_flags f = {.trainer = &sgd_keys};
+            set(&f, "rounds", "10");
+            set(&f, "mixer", mixer_all[k]->name);
+            set(&f, bad[i][0], bad[i][1]);
+            assert_int_equal(run_from_flags(&r, &f, error), -EINVAL);
+            assert_non_null(strstr(error, bad[i][2]));
+            assert_non_null(strstr(error, mixer_all[k]->name));
+            assert_memory_equal(&r, &untouched, sizeof r);
+        }
 }
 
 /* What says something of one mixer only is refused with another, also where it
@@ -547,6 +575,7 @@ int main(void)
         cmocka_unit_test(mixers_are_the_tables),
         cmocka_unit_test(auto_is_of_choco),
         cmocka_unit_test(auto_is_the_default_of_choco),
+        cmocka_unit_test(whole_models_are_whole),
         cmocka_unit_test(flags_of_another_mixer_are_refused),
         cmocka_unit_test(layers_must_stand_when_they_are_done),
         cmocka_unit_test(rounds_may_come_later),

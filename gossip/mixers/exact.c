@@ -1,0 +1,93 @@
+/* gossip/mixers/exact.c -- whole models, averaged with neighbours. */
+#include "gossip/mixers/exact.h"
+
+#include "gossip/mixers/correction.h"
+#include "gossip/mixers/mixing.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct exact
+{
+    float *zero; /* dim zeros: a model goes out as its difference from them. */
+    double step; /* That of exchanges of training. */
+};
+
+static const struct exact *exact_of(const struct mixing *m)
+{
+    return m->state;
+}
+
+int exact_open(struct mixing *m, const struct mixing_config *config)
+{
+    struct exact *v = m->state = calloc(1, sizeof *v);
+    if (v == NULL)
+        return -ENOMEM;
+    assert(config->step > 0);
+    v->step = config->step;
+    v->zero = calloc(m->dim, sizeof *v->zero);
+    return v->zero != NULL ? 0 : -ENOMEM;
+}
+
+void exact_close(struct mixing *m)
+{
+    struct exact *v = m->state;
+    if (v == NULL)
+        return;
+    free(v->zero);
+    free(v);
+}
+
+/* A model needs nothing of before, so that only corrections have to catch up:
+ *
+ *   a pass of whole models                          FINAL, from its first delta on
+ *   one end still trains                            RUN
+ *   both are in the last phase, the edge is new     the whole way from x0: CATCHUP
+ *                               else                FINAL */
+uint32_t exact_plan(struct mixing *m, const struct mixing_task *t, const struct mixing_moment *now)
+{
+    (void)m;
+    uint64_t theirs = t->commit ? edge_theirs(t->edge)->head.run_round : t->edge->run_round;
+    if (now->whole)
+        return DELTA_FINAL;
+    if (!now->settling || theirs < now->n_rounds)
+        return DELTA_RUN;
+    return mixing_edge_round(t) == 0 ? DELTA_CATCHUP : DELTA_FINAL;
+}
+
+/* A model takes the replica's place, a correction is added to it. */
+void exact_apply(const struct mixing *m, uint32_t codec, const uint8_t *message, size_t n,
+                 float *replica)
+{
+    if (codec == DELTA_RUN)
+        memset(replica, 0, m->dim * sizeof *replica);
+    mixing_add(m, codec, message, n, replica);
+}
+
+static bool corrects(const struct mixing_task *t)
+{
+    (void)t;
+    return true;
+}
+
+/* The rule asks how much of a difference a codec leaves over, which only corrections tell. */
+static double step_of(const struct mixing *m, const struct mixing_task *t)
+{
+    bool models = t->ours.head.codec == DELTA_RUN && t->theirs.head.codec == DELTA_RUN;
+    return models ? exact_of(m)->step : 0;
+}
+
+void exact_mix(struct mixing *m)
+{
+    correction_mix(m, corrects, step_of);
+}
+
+void exact_encode(struct mixing *m)
+{
+    const struct exact *v = exact_of(m);
+    for (struct mixing_task *t = m->task; t < m->task + m->n_tasks; t++)
+        if (t->encodes)
+            mixing_put(m, t, m->x, t->codec == DELTA_RUN ? v->zero : t->replica->v);
+}

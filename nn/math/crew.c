@@ -1,0 +1,148 @@
+/* nn/math/crew.c -- threads that wait for jobs. A queue under one lock: a job is a peer's round, and
+ * takes long beside that. */
+#include "nn/math/crew.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+struct member
+{
+    struct crew *crew;
+    uint32_t index;
+    pthread_t thread;
+};
+
+struct crew
+{
+    pthread_mutex_t lock;
+    pthread_cond_t given, done;
+    struct crew_job *first, *last; /* Under the lock, like `quit` and each job's state. */
+    bool quit;
+    uint32_t n_members, n_started; /* Threads: members but for the caller. */
+    struct member members[CREW_MAX];
+};
+
+/* Take this job, or with NULL the first, out of the queue; NULL: it is not there. */
+static struct crew_job *take(struct crew *c, const struct crew_job *which)
+{
+    struct crew_job *before = NULL, *job = c->first;
+    while (job != NULL && which != NULL && job != which) {
+        before = job;
+        job = job->next;
+    }
+    if (job == NULL)
+        return NULL;
+    if (before != NULL)
+        before->next = job->next;
+    else
+        c->first = job->next;
+    if (c->last == job)
+        c->last = before;
+    job->state = CREW_RUNNING;
+    return job;
+}
+
+/* Under the lock, which is let go meanwhile. */
+static void run(struct crew *c, struct crew_job *job, uint32_t member)
+{
+    pthread_mutex_unlock(&c->lock);
+    job->run(job->self, member);
+    pthread_mutex_lock(&c->lock);
+    job->state = CREW_DONE;
+    pthread_cond_signal(&c->done); /* The caller alone waits for it. */
+}
+
+static void *member_main(void *arg)
+{
+    struct member *m = arg;
+    struct crew *c = m->crew;
+    pthread_mutex_lock(&c->lock);
+    while (!c->quit) {
+        struct crew_job *job = take(c, NULL);
+        if (job != NULL)
+            run(c, job, m->index);
+        else
+            pthread_cond_wait(&c->given, &c->lock);
+    }
+    pthread_mutex_unlock(&c->lock);
+    return NULL;
+}
+
+int crew_open(struct crew **out, uint32_t n_members)
+{
+    assert(n_members >= 1 && n_members <= CREW_MAX);
+    *out = NULL;
+    struct crew *c = calloc(1, sizeof *c);
+    if (c == NULL)
+        return -ENOMEM;
+    c->n_members = n_members;
+    int err = pthread_mutex_init(&c->lock, NULL) | pthread_cond_init(&c->given, NULL)
+              | pthread_cond_init(&c->done, NULL);
+    assert(err == 0);
+    for (uint32_t i = 1; i < n_members; i++) {
+        struct member *m = &c->members[i];
+        *m = (struct member){.crew = c, .index = i};
+        if (pthread_create(&m->thread, NULL, member_main, m) != 0) {
+            crew_close(c);
+            return -EAGAIN;
+        }
+        c->n_started++;
+    }
+    *out = c;
+    return 0;
+}
+
+void crew_close(struct crew *c)
+{
+    if (c == NULL)
+        return;
+    assert(c->first == NULL);
+    pthread_mutex_lock(&c->lock);
+    c->quit = true;
+    pthread_cond_broadcast(&c->given);
+    pthread_mutex_unlock(&c->lock);
+    for (uint32_t i = 1; i <= c->n_started; i++)
+        pthread_join(c->members[i].thread, NULL);
+    pthread_cond_destroy(&c->given);
+    pthread_cond_destroy(&c->done);
+    pthread_mutex_destroy(&c->lock);
+    free(c);
+}
+
+void crew_give(struct crew *c, struct crew_job *job)
+{
+    assert(job->state == CREW_IDLE || job->state == CREW_DONE);
+    if (c->n_members == 1) {
+        job->run(job->self, 0);
+        return;
+    }
+    pthread_mutex_lock(&c->lock);
+    job->state = CREW_QUEUED;
+    job->next = NULL;
+    if (c->last != NULL)
+        c->last->next = job;
+    else
+        c->first = job;
+    c->last = job;
+    pthread_cond_signal(&c->given);
+    pthread_mutex_unlock(&c->lock);
+}
+
+void crew_await(struct crew *c, struct crew_job *job)
+{
+    if (c->n_members == 1)
+        return;
+    pthread_mutex_lock(&c->lock);
+    while (job->state == CREW_QUEUED || job->state == CREW_RUNNING) {
+        struct crew_job *next = take(c, job->state == CREW_QUEUED ? job : NULL);
+        if (next != NULL)
+            run(c, next, 0);
+        else
+            pthread_cond_wait(&c->done, &c->lock);
+    }
+    job->state = CREW_IDLE;
+    pthread_mutex_unlock(&c->lock);
+}

@@ -1,0 +1,560 @@
+/* peer/node/collect.c -- runs a collective's schedule over sessions, and again where it broke. */
+#include "peer/node/collect.h"
+
+#include "nn/math/vec.h"
+#include "peer/node/schedule.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    ASK_US = 1000 * 1000,                  /* Without progress for so long others are asked. */
+    AHEAD_MODELS = 4,                      /* A sender may be so many models ahead of us, */
+    AHEAD_STEPS = 4 * COLLECTIVE_RANKS_MAX /* and so many steps. */
+};
+
+void collect_init(struct collect *c, struct env *env, struct sessions *s, struct workshop *w)
+{
+    *c = (struct collect){.env = env, .sessions = s, .workshop = w};
+}
+
+static size_t model_bytes(const struct collect *c)
+{
+    return c->workshop->mixing.n_floats * sizeof(float);
+}
+
+static bool of_run(const struct collect *c)
+{
+    return c->workshop->ready && c->workshop->mixing.mixer->collects;
+}
+
+static const struct collective *schedule(const struct collect *c)
+{
+    return collective_all[c->workshop->run.collective];
+}
+
+static void no_memory(struct collect *c)
+{
+    env_note(c->env, NOTE_ERROR, "out of memory for a collective");
+    env_end(c->env, 1);
+}
+
+static bool open_vectors(struct collect *c)
+{
+    if (c->open)
+        return true;
+    c->stage = malloc(model_bytes(c));
+    c->result = malloc(model_bytes(c));
+    packet_pool_init(&c->packets, model_bytes(c));
+    c->open = c->stage != NULL && c->result != NULL;
+    if (c->open)
+        return true;
+    free(c->stage);
+    free(c->result);
+    no_memory(c);
+    return false;
+}
+
+void collect_release(struct collect *c)
+{
+    while (c->n_out > 0)
+        packet_release(c->out[--c->n_out]);
+}
+
+static void drop_step(struct collect_step **at)
+{
+    struct collect_step *s = *at;
+    *at = s->next;
+    free(s);
+}
+
+void collect_close(struct collect *c)
+{
+    collect_release(c);
+    while (c->steps != NULL)
+        drop_step(&c->steps);
+    if (c->open) {
+        packet_pool_close(&c->packets);
+        free(c->stage);
+        free(c->result);
+        c->workshop->mixing.mean = NULL;
+    }
+    collect_init(c, c->env, c->sessions, c->workshop);
+}
+
+/* ---- what is said ---- */
+
+/* floats: a packet of ours, or NULL. */
+static void say(struct collect *c, const struct link *l, struct wire_collect m,
+                struct packet *floats)
+{
+    uint8_t head[WIRE_HEAD_MAX];
+    if (floats != NULL)
+        m.payload.p = packet_bytes(floats, &m.payload.n);
+    size_t n = wire_put_collect(head, sizeof head, &m);
+    assert(n > 0);
+    bool any = floats != NULL && m.payload.n > 0;
+    sessions_send(c->sessions, l, true, head, n, any ? floats : NULL);
+}
+
+/* A copy that lives until the next step of the node; NULL: there is no memory, or no room. */
+static struct packet *copy(struct collect *c, const float *v, size_t n)
+{
+    struct packet *p = c->n_out < COLLECTIVE_OPS_MAX ? packet_get(&c->packets) : NULL;
+    if (p == NULL)
+        return NULL;
+    p->len = n * sizeof *v;
+    if (n > 0)
+        memcpy(p->bytes, v, p->len);
+    c->out[c->n_out++] = p;
+    return p;
+}
+
+static const struct link *talks_with(const struct collect *c, const uint8_t *id)
+{
+    const struct link *l = sessions_to(c->sessions, id);
+    return l != NULL && !l->doomed && l->same_run ? l : NULL;
+}
+
+static void tell_attempt(struct collect *c)
+{
+    size_t self, n = members_vertices(c->env->members, c->env->vertices, &self);
+    struct wire_collect m = {
+        .word = WIRE_COLLECT_AGAIN, .round = c->round, .attempt = c->attempt, .view = c->view};
+    for (size_t i = 0; i < n; i++) {
+        const uint8_t *id = members_at(c->env->members, c->env->vertices[i])->record->id;
+        const struct link *l = i != self ? talks_with(c, id) : NULL;
+        if (l != NULL)
+            say(c, l, m, NULL);
+    }
+    c->progress_us = c->env->now_us;
+}
+
+/* ---- attempts ---- */
+
+/* Steps of rounds and attempts before ours are of no use any more. */
+static void drop_old(struct collect *c)
+{
+    for (struct collect_step **at = &c->steps; *at != NULL;) {
+        const struct collect_step *s = *at;
+        bool old = s->round < c->round
+                   || (s->round == c->round && (s->attempt < c->attempt || s->view != c->view));
+        if (old)
+            drop_step(at);
+        else
+            at = &(*at)->next;
+    }
+}
+
+static void take_attempt(struct collect *c, uint32_t attempt)
+{
+    c->attempt = attempt;
+    c->view = members_view(c->env->members);
+    c->started = false;
+    c->missing_us = 0;
+    c->progress_us = c->env->now_us;
+    drop_old(c);
+}
+
+static void again(struct collect *c)
+{
+    c->n_again++;
+    take_attempt(c, c->attempt + 1);
+    env_note(c->env, NOTE_INFO,
+             "round %llu: the collective begins anew: the members or a session changed",
+             (unsigned long long)c->round);
+    tell_attempt(c);
+}
+
+static void begin(struct collect *c, uint64_t round)
+{
+    c->round = round;
+    c->wanted_us = 0;
+    take_attempt(c, c->later_round == round ? c->later_attempt : 0);
+}
+
+/* The next job moves x to what the last collective has come to. */
+static void finish(struct collect *c, uint64_t round)
+{
+    c->result_round = round;
+    c->result_view = c->view;
+    c->result_attempt = c->attempt;
+    c->started = false;
+    c->workshop->mixing.mean = c->result;
+    drop_old(c);
+}
+
+static void keep_own(struct collect *c, const char *why)
+{
+    c->n_alone++;
+    env_note(c->env, NOTE_WARNING, "round %llu: no mean of all models: %s; ours stays as it is",
+             (unsigned long long)c->round, why);
+    memcpy(c->result, c->workshop->mixing.x, model_bytes(c));
+    finish(c, c->round);
+}
+
+/* The ranks of the members there are. False: some session is missing. */
+static bool find_ranks(struct collect *c)
+{
+    size_t self, n = members_vertices(c->env->members, c->env->vertices, &self);
+    bool all = true;
+    c->n = (uint32_t)n;
+    c->rank = (uint32_t)self;
+    for (size_t i = 0; i < n && n <= COLLECTIVE_RANKS_MAX; i++) {
+        const uint8_t *id = members_at(c->env->members, c->env->vertices[i])->record->id;
+        const struct link *l = i != self ? talks_with(c, id) : NULL;
+        memcpy(c->at[i].id, id, WIRE_ID_BYTES);
+        c->at[i].link = l != NULL ? l->number : 0;
+        all &= i == self || l != NULL;
+    }
+    return all;
+}
+
+static void start(struct collect *c)
+{
+    int64_t now = c->env->now_us;
+    bool all = find_ranks(c);
+    if (c->n > COLLECTIVE_RANKS_MAX) {
+        keep_own(c, "more than 256 members");
+    } else if (all) {
+        memcpy(c->stage, c->workshop->mixing.x, model_bytes(c));
+        c->started = true;
+        c->sent = false;
+        c->step = 0;
+        c->progress_us = now;
+    } else if (c->missing_us == 0) {
+        c->missing_us = now;
+    } else if (now - c->missing_us > SCHEDULE_LOST_US) {
+        keep_own(c, "there is no session with a member that lives");
+    }
+}
+
+/* ---- steps ---- */
+
+static bool is_present(const struct collect *c, const struct collect_step *s, uint32_t from)
+{
+    return s->round == c->round && s->attempt == c->attempt && s->view == c->view
+           && s->step == c->step && env_same_id(s->id, c->at[from].id);
+}
+
+/* What rank `from` sent in the present step: where it hangs in the list, or NULL. */
+static struct collect_step **find_step(struct collect *c, uint32_t from)
+{
+    for (struct collect_step **at = &c->steps; *at != NULL; at = &(*at)->next)
+        if (is_present(c, *at, from))
+            return at;
+    return NULL;
+}
+
+static void span(const struct collect *c, uint32_t part, size_t *from, size_t *to)
+{
+    collective_span(c->workshop->mixing.n_floats, schedule(c)->parts(c->n), part, from, to);
+}
+
+static void send_step(struct collect *c, const struct collective_op *op, size_t n)
+{
+    struct packet *p = NULL;
+    uint32_t part = UINT32_MAX;
+    struct wire_collect m = {.word = WIRE_COLLECT_STEP,
+                             .round = c->round,
+                             .attempt = c->attempt,
+                             .view = c->view,
+                             .step = c->step};
+    for (size_t i = 0; i < n; i++) {
+        size_t from, to;
+        if (op[i].act != COLLECTIVE_SEND)
+            continue;
+        span(c, op[i].part, &from, &to);
+        if (op[i].part != part)
+            p = copy(c, c->stage + from, to - from);
+        part = op[i].part;
+        if (p == NULL) {
+            no_memory(c);
+            return;
+        }
+        say(c, talks_with(c, c->at[op[i].peer].id), m, p);
+    }
+    c->sent = true;
+}
+
+/* All that this step needs has come, in the sizes that it must have. */
+static bool has_come(struct collect *c, const struct collective_op *op, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        size_t from, to;
+        if (op[i].act == COLLECTIVE_SEND || op[i].peer == c->rank)
+            continue;
+        struct collect_step **at = find_step(c, op[i].peer);
+        if (at == NULL)
+            return false;
+        span(c, op[i].part, &from, &to);
+        if ((*at)->n == to - from)
+            continue;
+        const struct link *l = talks_with(c, c->at[op[i].peer].id);
+        drop_step(at);
+        if (l != NULL) /* The session ends, and with it this attempt. */
+            sessions_violation(c->sessions, l, "COLLECT of another size than its step");
+        return false;
+    }
+    return true;
+}
+
+static void apply_step(struct collect *c, const struct collective_op *op, size_t n)
+{
+    const float *own = c->workshop->mixing.x;
+    for (size_t i = 0; i < n; i++) {
+        size_t from, to;
+        if (op[i].act == COLLECTIVE_SEND)
+            continue;
+        span(c, op[i].part, &from, &to);
+        struct collect_step **at = op[i].peer != c->rank ? find_step(c, op[i].peer) : NULL;
+        const float *v = at != NULL ? (*at)->v : own + from;
+        if (op[i].act == COLLECTIVE_SET)
+            memcpy(c->stage + from, v, (to - from) * sizeof *v);
+        else
+            vec_axpy(c->stage + from, 1, v, to - from);
+        if (at != NULL)
+            drop_step(at);
+    }
+}
+
+/* The sum is whole: its n-th part is the mean. Members that send what is finite may yet add up to
+ * what is no model. */
+static void divide(struct collect *c)
+{
+    const struct mixing *m = &c->workshop->mixing;
+    float *sum = c->stage;
+    for (size_t k = 0; k < m->n_floats; k++)
+        sum[k] /= (float)c->n;
+    if (!vec_finite(sum, m->n_floats) || !statistics_proper(&m->statistics, sum + m->dim)) {
+        keep_own(c, "what the members sent adds up to no model");
+        return;
+    }
+    c->stage = c->result;
+    c->result = sum;
+    finish(c, c->round);
+}
+
+static void advance(struct collect *c)
+{
+    struct collective_op op[COLLECTIVE_OPS_MAX];
+    uint32_t n_steps = c->n > 1 ? schedule(c)->steps(c->n) : 0;
+    for (; c->step < n_steps && !c->env->over; c->step++, c->sent = false) {
+        size_t n = schedule(c)->ops(c->n, c->rank, c->step, op);
+        if (!c->sent)
+            send_step(c, op, n);
+        if (c->env->over || !has_come(c, op, n))
+            return;
+        apply_step(c, op, n);
+        c->progress_us = c->env->now_us;
+    }
+    if (!c->env->over)
+        divide(c);
+}
+
+/* Does every rank still talk over the session with which the attempt began? */
+static bool is_whole(const struct collect *c)
+{
+    for (uint32_t i = 0; i < c->n; i++) {
+        const struct link *l = i != c->rank ? talks_with(c, c->at[i].id) : NULL;
+        if (i != c->rank && (l == NULL || l->number != c->at[i].link))
+            return false;
+    }
+    return true;
+}
+
+void collect_look(struct collect *c, uint64_t round)
+{
+    if (!collect_waits(c, round) || !open_vectors(c))
+        return;
+    if (round != c->round)
+        begin(c, round);
+    else if (c->view != members_view(c->env->members) || (c->started && !is_whole(c)))
+        again(c);
+    if (!c->started)
+        start(c);
+    if (c->started)
+        advance(c);
+    if (collect_waits(c, round) && c->env->now_us - c->progress_us > ASK_US)
+        tell_attempt(c);
+}
+
+/* ---- what others say ---- */
+
+static bool is_sound(const struct collect *c, const struct wire_collect *m)
+{
+    bool whole = m->word != WIRE_COLLECT_RESULT || m->payload.n == model_bytes(c);
+    return whole && m->payload.n <= model_bytes(c) && m->round > 0
+           && m->round <= c->workshop->run.rounds;
+}
+
+/* The list is bounded, sender by sender: false where this step is too much. */
+static bool has_room(const struct collect *c, const uint8_t *id, size_t n)
+{
+    size_t n_steps = 0;
+    for (const struct collect_step *s = c->steps; s != NULL; s = s->next)
+        if (env_same_id(s->id, id)) {
+            n += s->n;
+            n_steps++;
+        }
+    return n_steps < AHEAD_STEPS && n <= AHEAD_MODELS * c->workshop->mixing.n_floats;
+}
+
+/* Finite, or NULL: then it is not kept. */
+static struct collect_step *read_step(struct collect *c, const struct link *l,
+                                      const struct wire_collect *m)
+{
+    size_t n = m->payload.n / sizeof(float);
+    struct collect_step *s = malloc(sizeof *s + m->payload.n);
+    if (s == NULL) {
+        no_memory(c);
+        return NULL;
+    }
+    *s = (struct collect_step){
+        .round = m->round, .view = m->view, .attempt = m->attempt, .step = m->step, .n = n};
+    memcpy(s->id, l->id, WIRE_ID_BYTES);
+    if (n > 0)
+        memcpy(s->v, m->payload.p, m->payload.n);
+    if (vec_finite(s->v, n))
+        return s;
+    free(s);
+    sessions_violation(c->sessions, l, "COLLECT with a number that is not finite");
+    return NULL;
+}
+
+static void keep_step(struct collect *c, const struct link *l, const struct wire_collect *m)
+{
+    struct collect_step **end = &c->steps;
+    if (!has_room(c, l->id, m->payload.n / sizeof(float))) {
+        sessions_violation(c->sessions, l, "COLLECT too far ahead");
+        return;
+    }
+    struct collect_step *s = read_step(c, l, m);
+    while (*end != NULL)
+        end = &(*end)->next;
+    *end = s;
+}
+
+/* What has to be known of a round that is still to come. */
+static void hear_later(struct collect *c, const struct link *l, const struct wire_collect *m)
+{
+    if (m->round > c->later_round)
+        c->later_attempt = 0;
+    if (m->round >= c->later_round) {
+        c->later_round = m->round;
+        c->later_attempt = m->attempt > c->later_attempt ? m->attempt : c->later_attempt;
+    }
+    if (m->word == WIRE_COLLECT_STEP)
+        keep_step(c, l, m);
+}
+
+static void hear_present(struct collect *c, const struct link *l, const struct wire_collect *m)
+{
+    if (m->attempt > c->attempt)
+        take_attempt(c, m->attempt);
+    if (m->word == WIRE_COLLECT_STEP && m->attempt == c->attempt && m->view == c->view)
+        keep_step(c, l, m);
+}
+
+static struct wire_collect of_result(const struct collect *c, enum wire_collect_word word)
+{
+    return (struct wire_collect){.word = word,
+                                 .round = c->result_round,
+                                 .attempt = c->result_attempt,
+                                 .view = c->result_view};
+}
+
+/* It is at an attempt: the same one, another, or one of a round that is done. */
+static void hear_attempt(struct collect *c, const struct link *l, const struct wire_collect *m)
+{
+    if (m->round > c->round)
+        hear_later(c, l, m);
+    else if (m->round == c->round && c->result_round < c->round)
+        hear_present(c, l, m);
+    else if (m->word == WIRE_COLLECT_AGAIN && c->result_round >= m->round)
+        say(c, l, of_result(c, WIRE_COLLECT_HAVE), NULL);
+}
+
+/* What came of our very attempt is under way to us. */
+static void hear_have(struct collect *c, const struct link *l, const struct wire_collect *m)
+{
+    bool ours = m->round == c->round && m->attempt == c->attempt && m->view == c->view;
+    bool soon = c->wanted_us > 0 && c->env->now_us - c->wanted_us < ASK_US;
+    if (m->round < c->round || ours || soon)
+        return;
+    c->wanted_us = c->env->now_us;
+    c->wanted_of = l->number;
+    say(c, l, (struct wire_collect){.word = WIRE_COLLECT_WANT, .round = c->round}, NULL);
+}
+
+static void hear_want(struct collect *c, const struct link *l, const struct wire_collect *m)
+{
+    if (c->result_round < m->round || c->result_round == 0)
+        return;
+    struct packet *p = copy(c, c->result, c->workshop->mixing.n_floats);
+    if (p != NULL)
+        say(c, l, of_result(c, WIRE_COLLECT_RESULT), p);
+}
+
+static void hear_result(struct collect *c, const struct link *l, const struct wire_collect *m)
+{
+    const struct mixing *x = &c->workshop->mixing;
+    if (m->round < c->round)
+        return;
+    memcpy(c->stage, m->payload.p, m->payload.n);
+    c->started = false; /* The stage was the attempt's. */
+    if (!vec_finite(c->stage, x->n_floats)
+        || !statistics_proper(&x->statistics, c->stage + x->dim)) {
+        sessions_violation(c->sessions, l, "COLLECT with a result that is no model");
+        return;
+    }
+    float *result = c->stage;
+    c->stage = c->result;
+    c->result = result;
+    c->round = m->round;
+    c->attempt = m->attempt;
+    c->view = m->view;
+    finish(c, m->round);
+}
+
+void collect_hear(struct collect *c, const struct link *l, const struct wire_collect *m,
+                  bool between)
+{
+    if (!of_run(c) || !is_sound(c, m)) {
+        sessions_violation(c->sessions, l, "COLLECT that nobody can mean");
+        return;
+    }
+    bool waits = between && c->open && collect_waits(c, c->round);
+    switch (m->word) {
+    case WIRE_COLLECT_STEP:
+    case WIRE_COLLECT_AGAIN:
+        hear_attempt(c, l, m);
+        break;
+    case WIRE_COLLECT_HAVE:
+        if (waits)
+            hear_have(c, l, m);
+        break;
+    case WIRE_COLLECT_WANT:
+        hear_want(c, l, m);
+        break;
+    case WIRE_COLLECT_RESULT:
+        if (waits && c->wanted_us > 0 && c->wanted_of == l->number)
+            hear_result(c, l, m);
+        break;
+    case WIRE_COLLECT_END:
+        break;
+    }
+}
+
+/* ---- questions ---- */
+
+bool collect_waits(const struct collect *c, uint64_t round)
+{
+    return of_run(c) && round > c->result_round;
+}
+
+uint64_t collect_round(const struct collect *c)
+{
+    return c->result_round;
+}

@@ -1,0 +1,99 @@
+/* peer/node/collect.h -- the collective of a round: all members' models after their local steps become
+ * their mean. A machine of its own, for mixers that `collects` (gossip/mixers/allreduce.h).
+ *
+ *    a round's job done --> begun --all sessions are there--> step 0, 1, ... --> the mean --> next job
+ *                             ^                                  |
+ *                             +---- attempt + 1: the members changed, or a session was lost
+ *
+ * Ranks are places among the vertices. Messages name (round, attempt, view of the members, step), and
+ * count only where all of it is ours. Whoever begins anew raises the attempt, and tells all (AGAIN);
+ * whoever hears of a higher one takes it. So a peer begins each (attempt, view) once, and what it sent
+ * for it can be nothing else. Every attempt begins from the models after the local steps: until the last
+ * step nothing of it is in x (`stage` is a copy), so a death in the middle leaves nothing half done.
+ *
+ * It may find some with the mean of a round, and others without: who has it answers an AGAIN (HAVE), and
+ * is asked for it (WANT, RESULT). By this, too, whoever comes back far behind gets where the others
+ * are: it takes the result of a later round, and skips the rounds between.
+ *
+ * A member that lives, but to whom no session can be had for SCHEDULE_LOST_US, cannot be waited for: then
+ * our own model stands for the mean, which is said. The last phase brings such models together.
+ *
+ * Members are believed: whatever is finite counts, as in any all-reduce. (--tolerate is refused.)
+ */
+#ifndef PEER_NODE_COLLECT_H
+#define PEER_NODE_COLLECT_H
+
+#include "gossip/collective/collective.h"
+#include "peer/node/workshop.h"
+
+/* A step that has come, and waits for its turn. */
+struct collect_step
+{
+    struct collect_step *next; /* In the order in which they came. */
+    uint8_t id[WIRE_ID_BYTES]; /* The sender. */
+    uint64_t round, view;
+    uint32_t attempt, step;
+    size_t n;
+    float v[];
+};
+
+struct collect_rank
+{
+    uint8_t id[WIRE_ID_BYTES];
+    uint32_t link; /* The number of the session by which this attempt talks with it. */
+};
+
+/* Written by collect.c only. */
+struct collect
+{
+    struct env *env;
+    struct sessions *sessions;
+    struct workshop *workshop;
+    bool open; /* The vectors are there. */
+
+    uint64_t round; /* The latest that was begun; 0: none. */
+    uint32_t attempt;
+    uint64_t view; /* As the attempt began. */
+    bool started;  /* All ranks have sessions; `step` is the next. */
+    bool sent;     /* That step's messages are out. */
+    uint32_t n, rank, step;
+    struct collect_rank at[COLLECTIVE_RANKS_MAX];
+    uint64_t later_round; /* The latest round after ours that was heard of, */
+    uint32_t later_attempt;
+    int64_t progress_us; /* When the last step was done, or others were asked. */
+    int64_t missing_us;  /* Since when a session is missing; 0: none is. */
+    int64_t wanted_us;   /* When a result was last asked for in this round; 0: it was not; */
+    uint32_t wanted_of;  /* of the link of this number. */
+
+    struct collect_step *steps;
+    float *stage, *result; /* n_floats each. */
+    uint64_t result_round; /* What `result` came of; 0: nothing yet. */
+    uint64_t result_view;
+    uint32_t result_attempt;
+    uint64_t n_again, n_alone; /* Attempts after a round's first; rounds whose mean we have not. */
+
+    struct packet_pool packets;
+    struct packet *out[COLLECTIVE_OPS_MAX]; /* The driver's until the next step. */
+    size_t n_out;
+};
+
+void collect_init(struct collect *c, struct env *env, struct sessions *s, struct workshop *w);
+/* The run is given up, or the node closed. */
+void collect_close(struct collect *c);
+/* A step of the node begins: what the last one sent is ours again. */
+void collect_release(struct collect *c);
+
+/* Between jobs, `round` of the run done: begin its collective, or go on with it. */
+void collect_look(struct collect *c, uint64_t round);
+/* between: no job runs, and one may come. */
+void collect_hear(struct collect *c, const struct link *l, const struct wire_collect *m,
+                  bool between);
+
+/* ---- questions ---- */
+
+/* Is what comes of this round's collective not here yet? */
+bool collect_waits(const struct collect *c, uint64_t round);
+/* The round of the last one that was; 0: none. */
+uint64_t collect_round(const struct collect *c);
+
+#endif

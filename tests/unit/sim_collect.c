@@ -1,0 +1,158 @@
+/* tests/unit/sim_collect.c -- --mixer allreduce through the node: means, bytes, deaths, lost sessions. */
+#include "gossip/collective/collective.h"
+#include "gossip/mixers/mixer.h"
+#include "sim_rig.h"
+
+enum { DIM = 211, ROUNDS = 30, MOST = 1000 * 1000 /* Events: none of these runs needs so many. */ };
+
+static uint32_t allreduce(void)
+{
+    for (uint32_t i = 0; mixer_all[i] != NULL; i++)
+        if (strcmp(mixer_all[i]->name, "allreduce") == 0)
+            return i;
+    fail_msg("no allreduce");
+    return 0;
+}
+
+static void rig_collective(struct rig *r, uint32_t n, size_t dim, uint32_t collective)
+{
+    rig_init(r, n, dim, "complete", "none", 0);
+    memcpy(r->config.run.final_compress, r->config.run.compress, sizeof r->config.run.compress);
+    r->config.run.mixer = allreduce();
+    r->config.run.collective = collective;
+    r->config.run.rounds = ROUNDS;
+    r->config.run.final_drift = 1e-3;
+    r->config.jitter_us = 2000;
+    r->eta = 0.1f;
+}
+
+/* All that live have the same bits. */
+static void all_equal(const struct rig *r)
+{
+    const float *first = NULL;
+    for (uint32_t i = 0; i < r->config.n_peers; i++) {
+        if (sim_node(r->world, i) == NULL)
+            continue;
+        const float *x = rig_model(r, i);
+        first = first != NULL ? first : x;
+        if (memcmp(x, first, rig_floats(r) * sizeof *x) != 0)
+            fail_msg("peer-%u has other bits than the first", i);
+    }
+}
+
+/* x <- mean of x - eta (x - c_i), which is gradient descent on the mean of the losses. */
+static void is_gradient_descent(const struct rig *r)
+{
+    uint32_t n = r->config.n_peers;
+    for (size_t k = 0; k < r->dim; k++) {
+        double c = 0, x = 0;
+        for (uint32_t i = 0; i < n; i++)
+            c += (double)r->c[i * r->dim + k] / n;
+        for (uint64_t t = 0; t < ROUNDS; t++)
+            x -= (double)r->eta * (x - c);
+        if (!(fabs((double)rig_model(r, 0)[k] - x) <= 1e-5))
+            fail_msg("float %zu is %g, expected %g", k, (double)rig_model(r, 0)[k], x);
+    }
+}
+
+static void test_models_are_the_mean(void **state)
+{
+    static const uint32_t peers[] = {1, 2, 3, 5, 8};
+    (void)state;
+    for (uint32_t c = 0; collective_all[c] != NULL; c++)
+        for (size_t i = 0; i < sizeof peers / sizeof *peers; i++) {
+            struct rig r;
+            rig_collective(&r, peers[i], DIM, c);
+            rig_run(&r, MOST);
+            rig_ended_well(&r, 0);
+            all_equal(&r);
+            is_gradient_descent(&r);
+            rig_close(&r);
+        }
+}
+
+/* Statistics of norms are averaged with the rest: no variance is below the least of a step. */
+static void test_statistics(void **state)
+{
+    struct rig r;
+    (void)state;
+    rig_collective(&r, 4, DIM, 0);
+    rig_with_statistics(&r, 5, 5, 10);
+    rig_run(&r, MOST);
+    rig_ended_well(&r, 0);
+    all_equal(&r);
+    for (size_t k = DIM + 5; k < DIM + 10; k++)
+        assert_true(rig_model(&r, 0)[k] > 0);
+    rig_close(&r);
+}
+
+/* What a peer sends is what its schedule says, but for framing and lock step. */
+static void test_bytes_are_the_formula(void **state)
+{
+    enum { N = 8, LARGE = 200 * 1000 };
+    (void)state;
+    for (uint32_t c = 0; collective_all[c] != NULL; c++) {
+        struct rig r;
+        rig_collective(&r, N, LARGE, c);
+        rig_run(&r, MOST);
+        rig_ended_well(&r, 0);
+        for (uint32_t i = 0; i < N; i++) {
+            double sent = (double)rig_progress(&r, i).bytes_sent;
+            double want = 4.0 * ROUNDS * (double)collective_floats(collective_all[c], N, i, LARGE);
+            if (!(sent >= want && sent <= 1.01 * want + 200e3))
+                fail_msg("%s: peer-%u sent %g bytes, expected %g", collective_all[c]->name, i, sent,
+                         want);
+        }
+        rig_close(&r);
+    }
+}
+
+/* Wherever a peer dies, those who live have one model, and lose no round. */
+static void test_deaths(void **state)
+{
+    enum { N = 5 };
+    (void)state;
+    for (uint32_t c = 0; collective_all[c] != NULL; c++)
+        for (uint32_t dead = 0; dead < N; dead += 2) {
+            struct rig r;
+            rig_collective(&r, N, DIM, c);
+            r.config.seed = 1 + dead;
+            r.config.run.quorum = 0.5;
+            rig_open(&r);
+            while (rig_progress(&r, dead).round < 3 + dead)
+                assert_true(sim_step(r.world));
+            uint64_t more = sim_events(r.world) + 7 * (c + 1) + 3 * dead;
+            rig_run(&r, more); /* Somewhere in a collective. */
+            sim_kill(r.world, dead);
+            rig_run(&r, MOST);
+            rig_ended_well(&r, 0);
+            all_equal(&r);
+            rig_close(&r);
+        }
+}
+
+/* Sessions break all the time: what is lost with them is sent again. */
+static void test_lost_sessions(void **state)
+{
+    (void)state;
+    for (uint32_t c = 0; collective_all[c] != NULL; c++) {
+        struct rig r;
+        rig_collective(&r, 4, DIM, c);
+        r.config.cut_rate = 0.02;
+        rig_run(&r, MOST);
+        rig_ended_well(&r, 0);
+        all_equal(&r);
+        is_gradient_descent(&r);
+        rig_close(&r);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_models_are_the_mean),   cmocka_unit_test(test_statistics),
+        cmocka_unit_test(test_bytes_are_the_formula), cmocka_unit_test(test_deaths),
+        cmocka_unit_test(test_lost_sessions),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,213 @@
+/* tests/unit/sim_exact.c -- D-PSGD through the node: its matrix, its order, its step size, and faults. */
+#include "gossip/mixers/dpsgd.h"
+#include "gossip/mixers/mixer.h"
+#include "sim_rig.h"
+
+enum { PEERS = 8, DIM = 100, ROUNDS = 60 };
+
+static uint32_t mixer_at(const char *name)
+{
+    uint32_t i = 0;
+    while (mixer_all[i] != NULL && strcmp(mixer_all[i]->name, name) != 0)
+        i++;
+    assert_non_null(mixer_all[i]);
+    return i;
+}
+
+static void rig_exact(struct rig *r, const char *topology, const char *compress, double gamma)
+{
+    rig_init(r, PEERS, DIM, topology, compress, gamma);
+    r->config.run.mixer = mixer_at("dpsgd");
+    r->config.run.rounds = ROUNDS;
+    r->config.run.final_drift = 1e-3;
+    r->eta = 0.05f;
+}
+
+/* ---- against the textbook ---- */
+
+struct naive
+{
+    double w[PEERS * PEERS]; /* Metropolis and Hastings; zero diagonal. */
+    double x[PEERS * DIM], mixed[PEERS * DIM];
+};
+
+static void naive_begin(struct naive *v, const char *topology)
+{
+    struct graph g;
+    memset(v, 0, sizeof *v);
+    assert_int_equal(graph_build(&g, topology, PEERS, 1), 0);
+    for (uint32_t i = 0; i < PEERS; i++)
+        for (uint32_t k = g.first[i]; k < g.first[i + 1]; k++)
+            v->w[i * PEERS + g.neighbour[k]] =
+                topology_weight(graph_degree(&g, i), graph_degree(&g, g.neighbour[k]));
+    graph_close(&g);
+}
+
+/* mixed = x + step (W - I) x */
+static void naive_mix(struct naive *v, double step)
+{
+    for (size_t i = 0; i < PEERS; i++)
+        for (size_t k = 0; k < DIM; k++) {
+            double sum = 0;
+            for (size_t j = 0; j < PEERS; j++)
+                sum += v->w[i * PEERS + j] * (v->x[j * DIM + k] - v->x[i * DIM + k]);
+            v->mixed[i * DIM + k] = v->x[i * DIM + k] + step * sum;
+        }
+}
+
+/* x = mixed - eta (at - c), where the gradient is taken. */
+static void naive_step(struct naive *v, const struct rig *r, const double *at)
+{
+    for (size_t k = 0; k < PEERS * DIM; k++)
+        v->x[k] = v->mixed[k] - (double)r->eta * (at[k] - (double)r->c[k]);
+}
+
+static double naive_error2(const double *x)
+{
+    static float y[PEERS * DIM];
+    for (size_t k = 0; k < PEERS * DIM; k++)
+        y[k] = (float)x[k];
+    return rig_error2(y, PEERS, DIM);
+}
+
+/* The spread of the models at which steps begin is the textbook's in every round: with --overlap 0 the
+ * average is of what steps have made, with 1 of what they began at (Lian et al. 2017, algorithm 1). */
+static void as_naive(const char *topology, const char *compress, double gamma, double step,
+                     enum run_overlap overlap, double tolerance)
+{
+    static struct naive v;
+    struct rig r;
+    rig_exact(&r, topology, compress, gamma);
+    r.config.run.overlap = overlap;
+    rig_recording(&r);
+    rig_run(&r, UINT64_MAX);
+    rig_ended_well(&r, 1e-3);
+    assert_int_equal(r.n_errors, ROUNDS);
+    naive_begin(&v, topology);
+    for (uint64_t t = 0; t < ROUNDS; t++) {
+        /* With overlap a round's steps are in x before the exchange of the round is mixed. */
+        const double *at = overlap == RUN_OVERLAP_ROUND ? v.x : v.mixed;
+        double want = naive_error2(at);
+        if (!(fabs(r.error2[t] - want) <= tolerance * (want + 1e-6)))
+            fail_msg("%s, %s, step %g, overlap %d, round %d: squared error %g, expected %g",
+                     topology, compress, step, (int)overlap, (int)t, r.error2[t], want);
+        if (overlap == RUN_OVERLAP_ROUND) {
+            naive_mix(&v, step);
+            naive_step(&v, &r, v.x);
+        } else {
+            naive_step(&v, &r, v.mixed);
+            naive_mix(&v, step);
+        }
+    }
+    assert_true(r.error2[ROUNDS - 1] > 1e-3); /* Peers pull apart all the time. */
+    rig_close(&r);
+}
+
+static void test_textbook(void **state)
+{
+    (void)state;
+    as_naive("ring", "none", 1, 1, RUN_OVERLAP_NONE, 1e-4);
+    as_naive("ring", "none", 0, 1.3079, RUN_OVERLAP_NONE, 1e-3);
+    as_naive("star", "none", 1, 1, RUN_OVERLAP_NONE, 1e-4);
+    as_naive("torus", "none", 0.5, 0.5, RUN_OVERLAP_NONE, 1e-4);
+    as_naive("ring", "fp16", 1, 1, RUN_OVERLAP_NONE, 1e-2);
+    as_naive("ring", "none", 1, 1, RUN_OVERLAP_ROUND, 1e-4);
+    as_naive("ring", "none", 0, 1.3079, RUN_OVERLAP_ROUND, 1e-3);
+}
+
+/* ---- the step size ---- */
+
+/* notes: 2 / (2 - lambda_2 - lambda_n); of a star less, as with a subset of edges more would be too
+ * much for some graphs. */
+static void test_step(void **state)
+{
+    static const struct
+    {
+        const char *topology;
+        uint32_t n;
+        double step;
+    } row[] = {{"ring", 1, 1},        {"ring", 2, 1},       {"ring", 4, 1},
+               {"ring", 8, 1.3079},   {"ring", 16, 1.4450}, {"ring", 64, 1.4964},
+               {"complete", 8, 1},    {"torus:4x4", 16, 1}, {"torus:4x8", 32, 1.1654},
+               {"star", 8, 8.0 / 7.0}};
+    (void)state;
+    for (size_t k = 0; k < sizeof row / sizeof row[0]; k++) {
+        double step;
+        assert_int_equal(dpsgd_step(row[k].topology, row[k].n, 1, &step), 0);
+        if (!(fabs(step - row[k].step) <= 1e-3))
+            fail_msg("%s of %u: %.5f, expected %.5f", row[k].topology, row[k].n, step, row[k].step);
+    }
+}
+
+/* Where nobody waits it is 1. */
+static void test_step_async(void **state)
+{
+    (void)state;
+    for (int k = 0; k < 2; k++) {
+        struct rig r;
+        rig_exact(&r, "ring", "none", 0);
+        r.config.run.policy = k == 0 ? RUN_SYNC : RUN_ASYNC;
+        r.config.run.final_drift = 0;
+        rig_run(&r, UINT64_MAX);
+        double want = k == 0 ? 1.3079 : 1, found = rig_progress(&r, 0).gamma;
+        if (!(fabs(found - want) <= 1e-3))
+            fail_msg("policy %d: gamma %g, expected %g", k, found, want);
+        rig_close(&r);
+    }
+}
+
+/* ---- faults ---- */
+
+/* Everybody jumps to a vector of its own and never moves again, while three sessions of ten are cut: an
+ * exchange that only one end had done would move the mean for ever. */
+static void test_cuts_keep_the_mean(void **state)
+{
+    static const char *const topology[] = {"ring", "torus", "complete"};
+    (void)state;
+    for (uint64_t k = 0; k < 3; k++) {
+        struct rig r;
+        rig_exact(&r, topology[k], k == 1 ? "fp16" : "none", 0);
+        r.eta = 0;
+        r.config.seed = k + 1;
+        r.config.cut_rate = 0.3;
+        rig_run(&r, UINT64_MAX);
+        rig_ended_well(&r, 1e-3);
+        double error = rig_mean_error(&r);
+        if (!(error <= 1e-5))
+            fail_msg("%s: the mean is off by %g", topology[k], error);
+        rig_close(&r);
+    }
+}
+
+/* One dies in training and comes back: the others go on, and all agree in the end. */
+static void test_death_and_return(void **state)
+{
+    (void)state;
+    struct rig r;
+    rig_exact(&r, "ring", "none", 0);
+    r.config.step_us = 50 * 1000;
+    r.config.run.rounds = 600;
+    rig_open(&r);
+    while (sim_now_us(r.world) < 8 * 1000 * 1000 && sim_step(r.world))
+        ;
+    sim_kill(r.world, 2);
+    while (sim_now_us(r.world) < 20 * 1000 * 1000 && sim_step(r.world))
+        ;
+    assert_int_equal(sim_restart(r.world, 2), 0);
+    rig_run(&r, UINT64_MAX);
+    rig_ended_well(&r, 1e-3);
+    double error = rig_mean_error(&r);
+    if (!(error <= 0.05))
+        fail_msg("the mean is off by %g", error);
+    rig_close(&r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_textbook),         cmocka_unit_test(test_step),
+        cmocka_unit_test(test_step_async),       cmocka_unit_test(test_cuts_keep_the_mean),
+        cmocka_unit_test(test_death_and_return),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
