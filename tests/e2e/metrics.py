@@ -47,7 +47,8 @@ def check_lines(url, path):
     lines = rounds(path)
     history = s["history"]
     assert 1 <= len(history) <= 1000, len(history)
-    names = ["round", "settle_rounds", "time_s", "loss", "accuracy", "relative_drift", "drift_round", "bytes_sent"]
+    names = ["round", "settle_rounds", "time_s", "loss", "accuracy", "accuracy_round", "relative_drift", "drift_round",
+             "bytes_sent"]
     seen = 0
     for point in history:
         assert sorted(point) == sorted(names), point
@@ -75,7 +76,7 @@ def check_lines(url, path):
 
 
 def lines_tested(lines):
-    return {at: line["accuracy"] for at, line in lines.items() if line["accuracy"] is not None}
+    return {line["accuracy_round"]: line["accuracy"] for line in lines.values() if line["accuracy"] is not None}
 
 
 def samples(text):
