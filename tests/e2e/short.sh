@@ -50,7 +50,7 @@ if ! grep -qE "__[at]san_init" "$HEARSAY"; then # A sanitizer needs terabytes of
     check "peer: little memory, and nobody at a numeric address: $status" [ "$status" -le 124 ]
     for command in train "sim --peers 2" "local --peers 2" "peer --listen 127.0.0.1:0 --key cluster.key"; do
         # shellcheck disable=SC2086 # Words.
-        short "${command%% *}: a model that does not fit" 1 'out of memory for the trainer' "-v 400000" \
+        short "${command%% *}: a model that does not fit" 1 "out of memory for the (trainer|model's activations)" "-v 400000" \
             $command --model mlp:784-8192-8192-10 --rounds 1
     done
 fi
