@@ -346,7 +346,11 @@ static void look_at_last_phase(struct phases *ph)
         ph->bound = (double)INFINITY;
         chain_begin(&ph->chain);
     }
-    double was = ph->bound, most = final_margin * ph->workshop->run.final_drift;
+    double most = final_margin * ph->workshop->run.final_drift;
+    bool asked = chain_at_once(ph->edges) && !others_ended(ph->env);
+    bool false_bound =
+        asked && workshop_refutes(ph->workshop, ph->settling_window, ph->bound, ph->bound_round);
+    double was = false_bound ? (double)INFINITY : ph->bound;
     ph->bound = fmin(was, workshop_distance(ph->workshop, ph->settling_window));
     if (ph->bound < was) {
         ph->bound_round = workshop_measured(ph->workshop);

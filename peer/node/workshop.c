@@ -190,6 +190,13 @@ double workshop_distance(const struct workshop *w, uint64_t settling)
     return workshop_rounded(w, 2 * sqrt(shrunk) * f->own_relative);
 }
 
+bool workshop_refutes(const struct workshop *w, uint64_t settling, double bound, uint64_t round)
+{
+    const double factor = 2; /* Figures err by a tenth or two. */
+    return workshop_known(w, settling) && workshop_measured(w) > round
+           && mixing_figures(&w->mixing)->own_relative > factor * bound;
+}
+
 uint64_t workshop_measured(const struct workshop *w)
 {
     return mixing_figures(&w->mixing)->own_round;

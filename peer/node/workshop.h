@@ -77,6 +77,10 @@ double workshop_distance(const struct workshop *w, uint64_t settling);
 /* The round, with those of the last phase, whose models that distance is of. */
 uint64_t workshop_measured(const struct workshop *w);
 
+/* Was `bound`, of the models of that round, none? Mixing contracts, but a codec that leaves out much
+ * may part models that were one before it does: then a window that began later says so. */
+bool workshop_refutes(const struct workshop *w, uint64_t settling, double bound, uint64_t round);
+
 /* Some replica is of no model yet: mixing parts models, whatever they measured before. */
 bool workshop_lags(const struct workshop *w, const struct edge *e, double most);
 
