@@ -224,6 +224,13 @@ static int listen_at(const struct sockaddr *address, socklen_t n)
     return err;
 }
 
+/* Paths are what was sent: with %00 as a NUL, other paths than ours would end like ours. */
+static size_t as_sent(void *self, struct MHD_Connection *c, char *text)
+{
+    (void)self, (void)c;
+    return strlen(text);
+}
+
 static struct MHD_Daemon *start(struct server *s, int fd)
 {
     return MHD_start_daemon(
@@ -231,7 +238,7 @@ static struct MHD_Daemon *start(struct server *s, int fd)
         MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT, (unsigned)HARD_MAX,
         MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)SERVER_STALL_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
         (size_t)SERVER_MEMORY, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_NOTIFY_CONNECTION,
-        on_connection, s, MHD_OPTION_END);
+        on_connection, s, MHD_OPTION_UNESCAPE_CALLBACK, as_sent, NULL, MHD_OPTION_END);
 }
 
 int server_open(struct server **out, const struct sockaddr *address, socklen_t n,

@@ -97,6 +97,9 @@ static int read_line(char *line, struct options_setting *s, char error[OPTIONS_E
 int options_setting_next(char **at, unsigned *line, struct options_setting *s,
                          char error[OPTIONS_ERROR_MAX])
 {
+    static const char mark[] = "\xef\xbb\xbf"; /* Editors put it before UTF-8. */
+    if (*line == 0 && strncmp(*at, mark, strlen(mark)) == 0)
+        *at += strlen(mark);
     while (**at != '\0') {
         char *begin = skip_blanks(*at), *end = strchr(*at, '\n');
         *at = end != NULL ? end + 1 : *at + strlen(*at);

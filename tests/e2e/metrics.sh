@@ -84,6 +84,7 @@ for i in 0 1 2 3; do
 done
 check "  one run" [ "$(for i in 0 1 2 3; do metrics field "${at[$i]}/status.json" run_id; done | sort -u | wc -l)" = 1 ]
 check "other paths are 404" says "${at[0]}/nothing" 404 'metrics'
+check "  so is one that ends early" says "${at[0]}/metrics%00" 404 'metrics'
 check "other methods are 405" says "${at[0]}/metrics" 405 'GET' POST
 check "HEAD has no body" [ "$(metrics get "${at[0]}/metrics" HEAD)" = 200 ]
 check "port 7200 stands for the loopback alone" [ "$(grep -c 'http://0.0.0.0' p0.err)" = 0 ]

@@ -18,7 +18,7 @@ static void lines_are_names_and_values(void **state)
 {
     (void)state;
     char text[] =
-        "# a comment\n\n  lr = 0.05  # half\r\n\ttopology=ring\nname = \"a # \\\"b\\\" \\\\c\"# d\n"
+        "\xef\xbb\xbf# a comment\n\n  lr = 0.05  # half\r\n\ttopology=ring\nname = \"a # \\\"b\\\" \\\\c\"# d\n"
         "path = /a#b/c d #e\nempty = \"\"\nlast = 1=2";
     static const struct
     {
