@@ -386,17 +386,18 @@ static void print_models(const struct cmd_local_result *r)
     }
 }
 
-/* Processes count from their start; what the former ones of the run took comes on top. */
+/* Processes count from their start; what the former ones of the run took comes on top, up to their last
+ * line of metrics. */
 static void print_costs(const struct cmd_local_result *r, const struct totals *t)
 {
     char a[CMD_PROGRESS_TEXT], b[CMD_PROGRESS_TEXT];
     printf("bytes sent     %s by all peers, at the sockets", cmd_progress_bytes(a, t->sent));
     if (r->past.starts > 0)
-        printf(", since this start; %s in all %u starts",
+        printf(", since this start; at least %s in all %u starts",
                cmd_progress_bytes(b, r->past.sent + t->sent), (unsigned)r->past.starts + 1);
     printf("\nseconds        %.1f", r->seconds);
     if (r->past.starts > 0)
-        printf(", since this start; %.1f in all %u starts", r->past.seconds + r->seconds,
+        printf(", since this start; at least %.1f in all %u starts", r->past.seconds + r->seconds,
                (unsigned)r->past.starts + 1);
     putchar('\n');
 }
@@ -419,8 +420,11 @@ static void print_table(const struct cmd_local_result *r, const struct totals *t
                    text_of(verdict_of(r, i), "text"));
         putchar('\n');
     }
-    printf("\naccuracy       %s to %s", cmd_progress_percent(a, t->accuracy_min),
-           cmd_progress_percent(b, t->accuracy_max));
+    if (isfinite(t->accuracy_max))
+        printf("\naccuracy       %s to %s", cmd_progress_percent(a, t->accuracy_min),
+               cmd_progress_percent(b, t->accuracy_max));
+    else
+        printf("\naccuracy       not evaluated yet");
     if (r->facts.stopped && t->accuracy_samples > 0)
         printf(", of round %llu, on %llu samples", (unsigned long long)t->accuracy_round,
                (unsigned long long)t->accuracy_samples);

@@ -160,6 +160,11 @@ static void say(const struct prediction *p)
     fprintf(stderr, "%zu samples of %s, %" PRIu64 " labels as in the data: accuracy %s\n", n,
             kind_brief(p->loaded.data.test.kind).text, p->right,
             cmd_progress_percent(percent, (double)p->right / (double)n));
+    if (p->loaded.data.held_out == DATA_HELD_SHARE)
+        fprintf(stderr,
+                "these are the rows held out, %g of all; all rows are those of "
+                "csv:FILE,test=FILE or libsvm:FILE,test=FILE\n",
+                p->loaded.data.share);
 }
 
 static int prepare(struct prediction *p, const struct options *o)

@@ -17,9 +17,9 @@ static char error[OPTIONS_ERROR_MAX];
 static void lines_are_names_and_values(void **state)
 {
     (void)state;
-    char text[] =
-        "\xef\xbb\xbf# a comment\n\n  lr = 0.05  # half\r\n\ttopology=ring\nname = \"a # \\\"b\\\" \\\\c\"# d\n"
-        "path = /a#b/c d #e\nempty = \"\"\nlast = 1=2";
+    char text[] = "\xef\xbb\xbf# a comment\n\n  lr = 0.05  # half\r\n\ttopology=ring\nname = \"a # "
+                  "\\\"b\\\" \\\\c\"# d\n"
+                  "path = /a#b/c d #e\nempty = \"\"\nlast = 1=2";
     static const struct
     {
         const char *name, *value;
