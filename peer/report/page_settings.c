@@ -165,7 +165,8 @@ void report_page_settings(struct report_text *out, const struct report_run *runs
                           const struct run_trainer *trainer)
 {
     report_text_print(out, "<h2>%s</h2>\n",
-                      n > 1 ? "Settings that differ" : "Settings that are no defaults");
+                      n > 1 ? "Settings that differ"
+                            : "Settings that are no defaults, and what auto stood for");
     put_head(out, runs, n);
     size_t rows = put_rows(out, runs, n, trainer);
     report_text_put(out, "</table></div>\n");
