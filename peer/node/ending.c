@@ -93,7 +93,8 @@ void node_facts(const struct node *n, struct outcome_facts *f)
         return;
     f->quorum = run->quorum;
     uint32_t then = resume_begun(&n->resume); /* Whoever died since is missing all the same. */
-    f->n_begun = then > ph->quorum.n_members ? then : ph->quorum.n_members;
+    uint32_t begun = quorum_members(&ph->quorum, n->env.members);
+    f->n_begun = then > begun ? then : begun;
     /* Who came later knows the beginning from hearsay only: all that are known count for it. */
     if (ph->joined > 0 && f->n_begun < f->n_members)
         f->n_begun = f->n_members;

@@ -581,8 +581,9 @@ enum phases_next phases_update(struct phases *ph, bool diverged)
     end_edges(ph);
     if (ph->phase == NODE_SETTLING)
         look_at_last_phase(ph);
-    if (quorum_look(&ph->quorum, ph->env->members, ph->workshop->run.quorum,
-                    ph->env->config.patience_us, ph->env->now_us))
+    if (ph->phase != NODE_SERVING /* Then nothing waits for it any more. */
+        && quorum_look(&ph->quorum, ph->env->members, ph->workshop->run.quorum,
+                       ph->env->config.patience_us, ph->env->now_us))
         ph->told_us = tell_quorum(ph);
     for (;;) {
         if (!see_edges(ph))

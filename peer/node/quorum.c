@@ -80,6 +80,16 @@ static uint32_t count_live(const struct quorum *q, const struct members *m)
 }
 
 /* A member that the table has given up has left: only those are (members.h). */
+uint32_t quorum_members(const struct quorum *q, const struct members *m)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < q->n; i++) {
+        const struct member *e = members_find(m, q->id[i]);
+        n += e != NULL && e->record->state != RECORD_LEFT && !replaced(m, e);
+    }
+    return n;
+}
+
 static void count(struct quorum *q, const struct members *m)
 {
     uint64_t changes = members_changes(m), view = members_view(m);
@@ -88,11 +98,7 @@ static void count(struct quorum *q, const struct members *m)
     q->counted.changes = changes;
     q->counted.view = view;
     q->counted.state = q->state;
-    q->n_members = 0;
-    for (uint32_t i = 0; i < q->n; i++) {
-        const struct member *e = members_find(m, q->id[i]);
-        q->n_members += e != NULL && e->record->state != RECORD_LEFT && !replaced(m, e);
-    }
+    q->n_members = quorum_members(q, m);
     q->n_live = count_live(q, m);
 }
 

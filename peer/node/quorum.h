@@ -51,6 +51,9 @@ void quorum_close(struct quorum *q);
 bool quorum_look(struct quorum *q, const struct members *m, double share, int64_t patience_us,
                  int64_t now_us);
 
+/* So many of the members of the beginning have not left. O(members), by chance of memory. */
+uint32_t quorum_members(const struct quorum *q, const struct members *m);
+
 /* So many must be alive: the share of n_members, rounded up, at least one. */
 uint32_t quorum_needed(const struct quorum *q, double share);
 
