@@ -334,6 +334,7 @@ static struct sgd_config sgd_config(struct cmd_training *t, const struct run *ru
                       .momentum = v->momentum,
                       .beta2 = v->beta2,
                       .nesterov = v->nesterov,
+                      .held = v->quasi_global,
                       .weight_decay = v->weight_decay,
                       .clip = v->clip / sqrt((double)run->min_peers)},
         .schedule = {.kind = v->schedule, .lr = v->lr, .warmup = v->warmup, .rounds = run->rounds},

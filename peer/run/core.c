@@ -186,6 +186,13 @@ static bool sends_whole(const struct run *r)
     return mixer_all[r->mixer]->whole;
 }
 
+/* CHOCO's own rule and pairs of peers stay at 1; whole models on a fixed graph have the best for it. */
+bool run_oversteps(const struct run *r)
+{
+    bool still = r->policy == RUN_SYNC && !rota_of(r->topology);
+    return r->gamma_auto ? sends_whole(r) && still : r->gamma > 1;
+}
+
 static bool collects(const struct run *r)
 {
     return mixer_all[r->mixer]->collects;

@@ -103,6 +103,10 @@ static inline uint32_t run_staleness(const struct run *r)
                                     : (uint32_t)r->policy - RUN_SSP + 1;
 }
 
+/* May an exchange of training go beyond the mean of the neighbours: is its step size over 1, or the best
+ * one for a graph that stands still? */
+bool run_oversteps(const struct run *r);
+
 /* The graph of the last phase. */
 static inline const char *run_final_topology(const struct run *r)
 {

@@ -2,8 +2,7 @@
 #include "tests/unit/node_run_flags.h"
 
 /* A run with every key away from its default, but for three: this mixer knows
- * one policy only and needs a codec by name, and this optimiser one form of
- * momentum. */
+ * one policy only, and this optimiser one form and one kind of momentum. */
 static struct run_flags rich_flags(void)
 {
     static const char *const flags[][2] = {
@@ -22,7 +21,8 @@ static struct run_flags rich_flags(void)
         set(&f, flags[i][0], flags[i][1]);
     const struct run_key *k;
     for (size_t i = 0; (k = run_key_at(&sgd_keys, i)) != NULL; i++)
-        if (strcmp(k->name, "policy") != 0 && strcmp(k->name, "nesterov") != 0)
+        if (strcmp(k->name, "policy") != 0 && strcmp(k->name, "nesterov") != 0
+            && strcmp(k->name, "momentum-kind") != 0)
             assert_string_not_equal(f.value[i], k->fallback); /* All are there. */
     return f;
 }
@@ -121,6 +121,7 @@ static void text_is_as_documented(void **state)
                               "mixer=average\n"
                               "model=resnet:20\n"
                               "momentum=0.95\n"
+                              "momentum-kind=local\n"
                               "nesterov=true\n"
                               "norm=group\n"
                               "optimiser=adamw\n"

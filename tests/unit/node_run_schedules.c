@@ -1,0 +1,48 @@
+/* tests/unit/node_run_schedules.c -- the run's keys of momentum and local steps: what goes with what. */
+#include "tests/unit/node_run_flags.h"
+
+/* Quasi-global momentum: what it cannot be had with, by name and reason. */
+static void momentum_is_of_a_kind(void **state)
+{
+    static const struct
+    {
+        const char *flags[4][2];
+        const char *why; /* NULL: it is taken. */
+    } rows[] = {{{{"seed", "1"}}, NULL},
+                {{{"mixer", "dpsgd"}, {"gamma", "1"}}, NULL},
+                {{{"mixer", "dpsgd"}, {"topology", "base:1"}}, NULL},
+                {{{"mixer", "dpsgd"}, {"policy", "async"}}, NULL},
+                {{{"mixer", "allreduce"}, {"topology", "complete"}, {"compress", "none"}}, NULL},
+                {{{"mixer", "average"}, {"compress", "topk:0.1"}}, NULL},
+                {{{"overlap", "1"}, {"local-steps", "7"}}, NULL},
+                {{{"momentum", "0"}}, "--momentum-kind qg: needs a --momentum over 0"},
+                {{{"local-steps", "auto"}}, "needs a number of --local-steps, not auto"},
+                {{{"mixer", "average"}, {"compress", "topk:0.1"}, {"factor-masking", "true"}},
+                 "not with --factor-masking true"},
+                {{{"mixer", "dpsgd"}}, "needs a --gamma of at most 1"},
+                {{{"gamma", "1.01"}}, "needs a --gamma of at most 1"},
+                {{{"optimiser", "adam"}}, "--momentum-kind: only with --optimiser sgd"}};
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct run_flags f = {.trainer = &sgd_keys};
+        struct run r;
+        set(&f, "rounds", "500");
+        set(&f, "min-peers", "8");
+        for (size_t k = 0; k < 4 && rows[i].flags[k][0] != NULL; k++)
+            set(&f, rows[i].flags[k][0], rows[i].flags[k][1]);
+        assert_int_equal(run_from_flags(&r, &f, error), 0);
+        assert_false(sgd_values(&r)->quasi_global);
+        set(&f, "momentum-kind", "qg");
+        int err = run_from_flags(&r, &f, error);
+        if (err != (rows[i].why != NULL ? -EINVAL : 0)
+            || (err != 0 && strstr(error, rows[i].why) == NULL))
+            fail_msg("row %zu: %d, \"%s\"", i, err, err != 0 ? error : "");
+        assert_true(err != 0 || sgd_values(&r)->quasi_global);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(momentum_is_of_a_kind)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
