@@ -102,4 +102,17 @@ refuses "qg with factor masking" 'momentum-kind qg: not with --factor-masking' -
 refuses "qg and an exchange that overshoots" 'momentum-kind qg: needs a --gamma of at most 1' \
     --momentum-kind qg --mixer dpsgd --peers 8
 
+# ---- pairs that take their mean ----
+
+equal gossip --mixer gossip --peers 5
+equal gossip-random --mixer gossip --topology matching:3 --compress fp16 --local-steps 2 --momentum-kind qg
+bounded "$HEARSAY" sim --peers 8 --mixer gossip --model logreg --rounds 60 --final-drift 0 --seed "$seed" --json >pairs.out 2>pairs.err
+bounded "$HEARSAY" sim --peers 8 --mixer dpsgd --model logreg --rounds 60 --final-drift 0 --seed "$seed" --json >ring.out 2>ring.err
+half=$(python3 -c 'import json; print(json.load(open("pairs.out"))["bytes_sent"] / json.load(open("ring.out"))["bytes_sent"])')
+check "gossip: half the bytes of a ring, $half" within "$half" 0.45 0.56
+refuses "gossip on a ring" 'topology ring: not with --mixer gossip: .*expected rotation:R' --mixer gossip --topology ring
+refuses "gossip with more than one partner a round" 'topology base:2: not with --mixer gossip' --mixer gossip --topology base:2
+refuses "gossip that goes part of the way" 'gamma 0.5: not with --mixer gossip' --mixer gossip --gamma 0.5
+refuses "gossip of what is no model" 'expected none or fp16' --mixer gossip --compress qsgd:4
+
 e2e_end

@@ -41,8 +41,45 @@ static void momentum_is_of_a_kind(void **state)
     }
 }
 
+/* Pairs that take their mean: a graph of pairs, and no other step. */
+static void pairs_want_pairs(void **state)
+{
+    static const struct
+    {
+        const char *flags[3][2];
+        const char *why; /* NULL: it is taken. */
+    } rows[] = {{{{"seed", "1"}}, NULL},
+                {{{"topology", "matching:3"}}, NULL},
+                {{{"topology", "rotation:2"}, {"compress", "fp16"}}, NULL},
+                {{{"topology", "one-peer-exponential"}, {"gamma", "1"}}, NULL},
+                {{{"momentum-kind", "qg"}}, NULL},
+                {{{"topology", "ring"}}, "--topology ring: not with --mixer gossip: it wants one"},
+                {{{"topology", "base:1"}}, "--topology base:1: not with --mixer gossip"},
+                {{{"gamma", "0.5"}}, "--gamma 0.5: not with --mixer gossip"},
+                {{{"compress", "qsgd:4"}}, "not with --mixer gossip"},
+                {{{"policy", "async"}}, "needs --policy sync"},
+                {{{"overlap", "1"}}, "does not go with --overlap 1"}};
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct run_flags f = {.trainer = &sgd_keys};
+        struct run r;
+        set(&f, "rounds", "500");
+        set(&f, "min-peers", "8");
+        set(&f, "mixer", "gossip");
+        for (size_t k = 0; k < 3 && rows[i].flags[k][0] != NULL; k++)
+            set(&f, rows[i].flags[k][0], rows[i].flags[k][1]);
+        int err = run_from_flags(&r, &f, error);
+        if (err != (rows[i].why != NULL ? -EINVAL : 0)
+            || (err != 0 && strstr(error, rows[i].why) == NULL))
+            fail_msg("row %zu: %d, \"%s\"", i, err, err != 0 ? error : "");
+        if (i == 0)
+            assert_string_equal(r.topology, "rotation:4");
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(momentum_is_of_a_kind)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(momentum_is_of_a_kind),
+                                       cmocka_unit_test(pairs_want_pairs)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
