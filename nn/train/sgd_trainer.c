@@ -291,7 +291,7 @@ static void trainer_steps(void *self, float *x, uint64_t round, uint32_t n_steps
                            t->momentum);
     for (uint32_t i = 0; i < n_steps; i++) {
         shard_batch(c->shard, round, i, c->batch, s->index);
-        step.position = (round * c->shard->local_steps + i) * c->batch;
+        step.position = shard_step(c->shard, round, i) * c->batch;
         if (i + 1 == n_steps)
             begin_layers(&step);
         run_step(&step);

@@ -184,6 +184,12 @@ static bool tolerates_nobody(const struct run *r)
     return r->tolerate == 0;
 }
 
+/* With one step a round there is nothing to put off. */
+static bool has_one_step(const struct run *r)
+{
+    return r->local_steps <= 1; /* 0: auto. */
+}
+
 static bool has_one_codec(const struct run *r)
 {
     return strcmp(r->compress, RUN_AUTO) != 0;
@@ -431,6 +437,13 @@ int run_core_check(const struct run *r, char error[RUN_ERROR_MAX])
             "the slow, there is nothing to even out");
         return -EINVAL;
     }
+    if (r->rounds > 0 && r->post_local >= r->rounds) {
+        snprintf(error, RUN_ERROR_MAX,
+                 "--post-local %llu: the run has %llu rounds: expected fewer, else no round has "
+                 "--local-steps %u",
+                 (unsigned long long)r->post_local, (unsigned long long)r->rounds, r->local_steps);
+        return -EINVAL;
+    }
     err = collects(r) ? check_collective(r, error) : 0;
     if (err == 0)
         err = check_final_drift(r, error);
@@ -537,6 +550,12 @@ const struct run_key run_core_keys[] = {
      .help = "local steps between exchanges; auto: each peer does what it can in the time that "
              "the average one takes for 10, so that the slowest does not set the pace",
      .word = "auto", .min = 1, .max = 1000000, RUN_FIELD(local_steps)},
+    {.name = "post-local", .kind = RUN_UINT, .fallback = "0",
+     .help = "post-local SGD: before round N there is one local step between exchanges, and --local-steps "
+             "from then on",
+     .min = 0, .max = ROUNDS_MAX, RUN_FIELD(post_local),
+     .useless = has_one_step, .of = "local-steps",
+     .why = "only with --local-steps over 1: with auto, or one, there is nothing to put off"},
     {.name = "final-drift", .kind = RUN_REAL, .fallback = "0.001",
      .help = "relative drift at which the last phase ends; 0: no last phase; with few neighbours "
              "2e-7 at least, as float32 rounds",

@@ -102,6 +102,30 @@ refuses "qg with factor masking" 'momentum-kind qg: not with --factor-masking' -
 refuses "qg and an exchange that overshoots" 'momentum-kind qg: needs a --gamma of at most 1' \
     --momentum-kind qg --mixer dpsgd --peers 8
 
+# ---- local SGD, and one step a round before it ----
+
+equal post-local --mixer allreduce --local-steps 5 --post-local 20
+equal post-local-ring --topology ring --local-steps 4 --post-local 7 --overlap 1 --compress qsgd:4
+check "post-local: one step a round, and from round 20 on five" python3 - <<'PY'
+import json
+for way in "local", "sim":
+    for i in range(4):
+        lines = [json.loads(line) for line in open(f"{way}-post-local/peer-{i}/metrics.jsonl")][1:]
+        of = {line["round"]: (line["local_steps"], line["steps_done"]) for line in lines if line["settle_rounds"] == 0}
+        assert all(of[r] == ((1, r) if r <= 20 else (5, 20 + 5 * (r - 20))) for r in range(1, 60)), of
+PY
+goes_on post-local --local-steps 3 --post-local 800 --compress qsgd:4
+for post in 0 40; do
+    bounded "$HEARSAY" sim --peers 4 --model logreg --local-steps 5 --post-local $post --epochs 1 --seed "$seed" --json \
+        >epochs-$post.out 2>epochs-$post.err </dev/null
+done
+# 20,000 samples are 156.25 steps of four batches of 32.
+check "an epoch is 32 rounds of 5 steps, or 40 of one and 24 of 5" [ \
+    "$(figures json epochs-0.out rounds) $(figures json epochs-40.out rounds)" = "32 64" ]
+refuses "post-local where each round has one step" 'post-local: only with --local-steps over 1' --post-local 5
+refuses "post-local and steps by speed" 'post-local: only with --local-steps over 1' --post-local 5 --local-steps auto
+refuses "post-local for the whole run" 'post-local 100: the run has 100 rounds' --post-local 100 --local-steps 4
+
 # ---- pairs that take their mean ----
 
 equal gossip --mixer gossip --peers 5

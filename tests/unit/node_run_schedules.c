@@ -77,9 +77,44 @@ static void pairs_want_pairs(void **state)
     }
 }
 
+/* Rounds of one step come first: what goes with that, and how many steps there are. */
+static void post_local_has_steps(void **state)
+{
+    static const struct
+    {
+        const char *post, *steps, *rounds, *why; /* why NULL: it is taken. */
+    } rows[] = {{"10", "4", "100", NULL},
+                {"0", "4", "100", NULL},
+                {"99", "2", "100", NULL},
+                {"100", "4", "100", "--post-local 100: the run has 100 rounds: expected fewer"},
+                {"1000", "4", "100", "--post-local 1000: the run has 100 rounds"},
+                {"10", "1", "100", "--post-local: only with --local-steps over 1"},
+                {"0", "1", "100", "--post-local: only with --local-steps over 1"},
+                {"10", "auto", "100", "--post-local: only with --local-steps over 1"}};
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct run_flags f = {.trainer = &sgd_keys};
+        struct run r;
+        set(&f, "rounds", rows[i].rounds);
+        set(&f, "local-steps", rows[i].steps);
+        set(&f, "post-local", rows[i].post);
+        int err = run_from_flags(&r, &f, error);
+        if (err != (rows[i].why != NULL ? -EINVAL : 0)
+            || (err != 0 && strstr(error, rows[i].why) == NULL))
+            fail_msg("row %zu: %d, \"%s\"", i, err, err != 0 ? error : "");
+        uint64_t n = 0, post = strtoull(rows[i].post, NULL, 10);
+        for (uint64_t round = 0; err == 0 && round <= r.rounds; round++) {
+            assert_int_equal(run_steps_before(&r, round), n);
+            assert_int_equal(run_steps_at(&r, round), round < post ? 1 : r.local_steps);
+            n += run_steps_at(&r, round);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(momentum_is_of_a_kind),
-                                       cmocka_unit_test(pairs_want_pairs)};
+                                       cmocka_unit_test(pairs_want_pairs),
+                                       cmocka_unit_test(post_local_has_steps)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
