@@ -76,6 +76,6 @@ int topology_refuse(char error[TOPOLOGY_ERROR_MAX], const char *family, const ch
 extern const struct topology topology_ring, topology_path, topology_star, topology_tree,
     topology_trees, topology_grid, topology_torus, topology_hypercube, topology_exponential,
     topology_bipartite, topology_complete, topology_regular, topology_er, topology_small_world,
-    topology_base, topology_one_peer, topology_matching, topology_edges_family;
+    topology_base, topology_one_peer, topology_rotation, topology_matching, topology_edges_family;
 
 #endif

@@ -1,4 +1,4 @@
-/* topology/pairs.c -- by round one partner each: one-peer-exponential and random matchings.
+/* topology/pairs.c -- by round one partner each: one-peer-exponential, its rotation, and random matchings.
  *
  * An exchange is mutual: both ends move half the way, so that the rounds of a pass are matchings,
  * of weight 1/2.
@@ -34,17 +34,44 @@ static int exponential_canonical(const char *arg, char *out, size_t cap,
     return topology_no_argument("one-peer-exponential", arg, out, error);
 }
 
-static int exponential_rounds(struct topology_turns *t, uint32_t *n_rounds, const char *arg,
-                              uint32_t n, uint64_t seed)
+/* From round *n_rounds on, log2(n) rounds of peers at the places of `order`. */
+static int add_exponential(struct topology_turns *t, uint32_t *n_rounds, const uint32_t *order,
+                           uint32_t n)
 {
-    (void)arg, (void)seed;
     int err = 0;
-    *n_rounds = 0;
     for (uint64_t bit = 1; bit < n; bit *= 2, ++*n_rounds)
         for (uint64_t i = 0; i + bit < n && err == 0; i++)
             if ((i & bit) == 0)
-                err = add_pair(t, *n_rounds, (uint32_t)i, (uint32_t)(i + bit));
+                err = add_pair(t, *n_rounds, order[i], order[i + bit]);
     return err;
+}
+
+/* `orders` times log2(n) rounds: the first as peers are numbered, the others each in a random order. */
+static int add_orders(struct topology_turns *t, uint32_t *n_rounds, uint32_t orders, uint32_t n,
+                      uint64_t seed)
+{
+    uint32_t *order = malloc(n * sizeof *order);
+    if (order == NULL)
+        return -ENOMEM;
+    struct rng rng = rng_stream(rng_key(seed, RNG_TOPOLOGY, n, rng_hash("rotation", 8)));
+    for (uint32_t i = 0; i < n; i++)
+        order[i] = i;
+    *n_rounds = 0;
+    int err = add_exponential(t, n_rounds, order, n);
+    uint32_t most = ROTA_ROUNDS_MAX / *n_rounds;
+    for (uint32_t k = 1; k < orders && k < most && err == 0; k++) {
+        rng_shuffle(&rng, order, n);
+        err = add_exponential(t, n_rounds, order, n);
+    }
+    free(order);
+    return err;
+}
+
+static int exponential_rounds(struct topology_turns *t, uint32_t *n_rounds, const char *arg,
+                              uint32_t n, uint64_t seed)
+{
+    (void)arg;
+    return add_orders(t, n_rounds, 1, n, seed);
 }
 
 static bool exponential_exact(uint32_t n)
@@ -59,6 +86,43 @@ const struct topology topology_one_peer = {
     .canonical = exponential_canonical,
     .rounds = exponential_rounds,
     .exact = exponential_exact,
+    .pairs = true,
+};
+
+/* ---- rotation:R: the same log2(n) rounds in R orders of the peers, one after the other; as many as a
+ * pass has room for (of 1,024 peers 2).
+ *
+ * GossipGraD (Daily et al. 2018) has its peers renumbered at random after each log2(n) steps, so that all
+ * hear each other directly in the course of a run. As partners are kept, with a replica each, there cannot
+ * be new orders for ever: R are drawn once, from the seed. The first is that of the peers' numbers, whose
+ * graph is connected for any n. ---- */
+
+enum { R_LEAST = 2 };
+
+static int rotation_canonical(const char *arg, char *out, size_t cap,
+                              char error[TOPOLOGY_ERROR_MAX])
+{
+    static const struct topology_one one = {
+        "rotation", R_LEAST, ROTA_ROUNDS_MAX,
+        "R orders of the peers, 2 to 24, each of log2(n) rounds, as in rotation:4"};
+    return topology_one_number(&one, arg != NULL ? arg : "4", out, cap, error);
+}
+
+static int rotation_rounds(struct topology_turns *t, uint32_t *n_rounds, const char *arg,
+                           uint32_t n, uint64_t seed)
+{
+    uint32_t orders;
+    return topology_number(&arg, &orders) ? add_orders(t, n_rounds, orders, n, seed) : -EINVAL;
+}
+
+const struct topology topology_rotation = {
+    .name = "rotation",
+    .help =
+        "rotation[:R] -- one-peer-exponential in R (4) orders of the peers, one after the other",
+    .canonical = rotation_canonical,
+    .rounds = rotation_rounds,
+    .exact = exponential_exact,
+    .pairs = true,
 };
 
 /* ---- matching:K: a pass of K rounds, each of them a random matching of all peers; of an odd number
@@ -128,4 +192,5 @@ const struct topology topology_matching = {
     .canonical = matching_canonical,
     .rounds = matching_rounds,
     .exact = matching_exact,
+    .pairs = true,
 };

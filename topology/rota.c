@@ -72,6 +72,14 @@ bool rota_exact(const char *spec, uint32_t n)
     return family->rounds != NULL && (n < 2 || (family->exact != NULL && family->exact(n)));
 }
 
+bool rota_pairs(const char *spec)
+{
+    char canonical[TOPOLOGY_SPEC_MAX], error[TOPOLOGY_ERROR_MAX];
+    const char *arg;
+    return topology_canonical(spec, canonical, error) == 0
+           && topology_family(canonical, &arg)->pairs;
+}
+
 int rota_build(struct rota *r, const char *spec, uint32_t n, uint64_t seed)
 {
     char canonical[TOPOLOGY_SPEC_MAX], error[TOPOLOGY_ERROR_MAX];

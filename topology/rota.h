@@ -43,6 +43,10 @@ bool rota_of(const char *spec);
 /* And is a pass of it, for n peers, exactly the mean? Of one peer: yes, if it is of such a family. */
 bool rota_exact(const char *spec, uint32_t n);
 
+/* Has a peer at most one partner a round, and do both take the mean of the two, however many peers there are?
+ * False for a bad spec. */
+bool rota_pairs(const char *spec);
+
 /* The pass of a spec for n peers; of one whose graph stands still, and of one peer, it has no
  * rounds. Returns as graph_build() does. O(m log m) for m edges in all rounds. */
 int rota_build(struct rota *r, const char *spec, uint32_t n, uint64_t seed);

@@ -17,25 +17,11 @@
 #include <string.h>
 
 const struct topology *const topology_all[] = {
-    &topology_ring,
-    &topology_path,
-    &topology_star,
-    &topology_tree,
-    &topology_trees,
-    &topology_grid,
-    &topology_torus,
-    &topology_hypercube,
-    &topology_exponential,
-    &topology_bipartite,
-    &topology_complete,
-    &topology_regular,
-    &topology_er,
-    &topology_small_world,
-    &topology_base,
-    &topology_one_peer,
-    &topology_matching,
-    &topology_edges_family,
-    NULL,
+    &topology_ring,        &topology_path,        &topology_star,         &topology_tree,
+    &topology_trees,       &topology_grid,        &topology_torus,        &topology_hypercube,
+    &topology_exponential, &topology_bipartite,   &topology_complete,     &topology_regular,
+    &topology_er,          &topology_small_world, &topology_base,         &topology_one_peer,
+    &topology_rotation,    &topology_matching,    &topology_edges_family, NULL,
 };
 
 /* ---- specs ---- */

@@ -50,6 +50,8 @@ struct topology
     /* With rounds(): is the product of a pass for n >= 2 peers 1/n in every place, whatever the seed?
      * NULL: never. */
     bool (*exact)(uint32_t n);
+    /* With rounds(): has no vertex more than one edge in a round, whose weight is 1/2, for any n? */
+    bool pairs;
     /* How many peers a canonical arg is made for, 0 for any; NULL: any. */
     uint32_t (*peers)(const char *arg);
 };

@@ -5,6 +5,7 @@
 #include "gossip/mixers/average.h"
 #include "gossip/mixers/choco.h"
 #include "gossip/mixers/dpsgd.h"
+#include "gossip/mixers/gossip.h"
 
-const struct mixer *const mixer_all[] = {&mixer_choco, &mixer_average, &mixer_dpsgd,
-                                         &mixer_allreduce, NULL};
+const struct mixer *const mixer_all[] = {&mixer_choco,     &mixer_average, &mixer_dpsgd,
+                                         &mixer_allreduce, &mixer_gossip,  NULL};

@@ -15,6 +15,7 @@
  *             Q(x - a)
  *   average   an update C(u) of the model       w (C_theirs - C_own)
  *   dpsgd     the model                         step w (m_theirs - m_own)
+ *   gossip    the model, for one partner        (m_theirs - m_own) / 2
  *   allreduce empty: it tells of a round        to the mean of all (peer/node/collect.h)
  *
  * Both ends of an edge must know what a delta is, also where one of them is in the
@@ -44,6 +45,8 @@ struct mixer
     bool updates;
     /* They are whole models, in a codec that leaves out digits and nothing else (exact.h). */
     bool whole;
+    /* They go to one partner a round, who takes the mean of two: the graph has to be one of such pairs. */
+    bool pairs;
     /* What brings models together in training is a collective of all (mixing.mean), and no edge. */
     bool collects;
     /* Edges in step share no delta: each is told something of its own. */

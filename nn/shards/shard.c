@@ -1,6 +1,6 @@
 /* nn/shards/shard.c -- a peer's samples, and the order in which it draws them.
  *
- *   position p of the peer's endless sequence = (round * local_steps + step) * batch + i
+ *   position p of the peer's endless sequence = shard_step(round, step) * batch + i
  *   epoch p / count, a permutation drawn from (seed, peer, epoch); place p % count in it
  *
  * A batch is found from its number alone, so a peer that was away for some rounds
@@ -144,6 +144,7 @@ int shard_open(struct shard *s, const struct shard_config *config, const struct 
                         .seed = config->seed,
                         .peer = config->peer,
                         .local_steps = config->local_steps,
+                        .post_local = config->post_local,
                         .n_set = set->n,
                         .epoch = UINT64_MAX};
     int err = check_split(config, set, error);
@@ -181,12 +182,20 @@ static void order_epoch(struct shard *s, uint64_t epoch)
     s->epoch = epoch;
 }
 
+/* Far rounds wrap around: any position is as good as another. */
+uint64_t shard_step(const struct shard *s, uint64_t round, uint32_t step)
+{
+    uint64_t before =
+        round < s->post_local ? round : s->post_local + (round - s->post_local) * s->local_steps;
+    return before + step;
+}
+
 /* A batch that ends beyond an epoch goes on in the next one: no sample is left out, however the
  * batch divides the shard. */
 void shard_batch(struct shard *s, uint64_t round, uint32_t step, uint32_t batch, uint32_t *indices)
 {
     assert(s->count >= 1 && batch >= 1 && step < s->local_steps);
-    uint64_t p = (round * s->local_steps + step) * batch;
+    uint64_t p = shard_step(s, round, step) * batch;
     uint64_t epoch = p / s->count;
     size_t at = (size_t)(p % s->count);
     for (uint32_t i = 0; i < batch; epoch++, at = 0) {

@@ -45,7 +45,8 @@ struct shard
 {
     struct shard_spec spec;
     uint64_t seed, peer;  /* Run seed and peer key: the order's stream. */
-    uint32_t local_steps; /* Batches a round. */
+    uint32_t local_steps; /* Batches a round, from round */
+    uint64_t post_local;  /* this one on; one in each before. */
     struct shard_owners *owners;
     bool owners_mine; /* Made by shard_open(), closed by shard_close(). */
     size_t n_set;     /* Samples of the whole set. */
@@ -61,6 +62,7 @@ struct shard_config
     struct shard_split split;
     uint64_t seed, peer;
     uint32_t local_steps;        /* At least 1. */
+    uint64_t post_local;         /* Rounds of one batch come first. */
     struct shard_owners *owners; /* Shared, of the same set, split and seed; or NULL. */
 };
 
@@ -81,8 +83,11 @@ void shard_close(struct shard *s);
 __attribute__((warn_unused_result)) int shard_members(struct shard *s, const uint64_t *keys,
                                                       size_t n, uint64_t own);
 
+/* The number of step `step` of round `round` among all steps of a run, from 0. */
+uint64_t shard_step(const struct shard *s, uint64_t round, uint32_t step);
+
 /* The `batch` sample numbers of step `step` of round `round`: positions
- * (round * local_steps + step) * batch and on of the sequence of epochs. Needs
+ * shard_step() * batch and on of the sequence of epochs. Needs
  * batch >= 1. Cheap but for the first batch of an epoch, O(count). */
 void shard_batch(struct shard *s, uint64_t round, uint32_t step, uint32_t batch, uint32_t *indices);
 

@@ -26,6 +26,7 @@ struct rates
 {
     float lr, decay;
     float momentum;     /* Adam's beta1. */
+    float pull;         /* The factor of an m that is held; gain is then the gradient's. */
     float gain;         /* The rest of this is Adam's: 1 - beta1, */
     float beta2, gain2; /* beta2 and 1 - beta2, */
     float spread;       /* 1 / sqrt(1 - beta2^t). */
@@ -72,6 +73,16 @@ VEC_CLONES static void step_nesterov(const struct place *p, const struct rates *
         m[i] = momentum * m[i] + g;
         x[i] -= lr * (g + momentum * m[i]);
     }
+}
+
+/* Momentum that steps only read: with Nesterov m counts twice, and the gradient, too. */
+VEC_CLONES static void step_held(const struct place *p, const struct rates *r, size_t n)
+{
+    float *restrict x = p->x;
+    const float *restrict grad = p->grad, *restrict m = p->m;
+    float lr = r->lr, decay = r->decay, gain = r->gain, pull = r->pull;
+    for (size_t i = 0; i < n; i++)
+        x[i] -= lr * (gain * (grad[i] + decay * x[i]) + pull * m[i]);
 }
 
 /* Both of Adam: of decay and shrink one is 0. sqrt(v / (1 - beta2^t)) is
@@ -121,8 +132,11 @@ static struct rates rates_of(const struct optimiser *o, const struct optimiser_s
 {
     double decay = decays ? o->weight_decay : 0;
     struct rates r = {.lr = (float)s->lr, .decay = (float)decay, .momentum = (float)o->momentum};
-    if (o->kind == OPTIMISER_SGD)
+    if (o->kind == OPTIMISER_SGD) {
+        r.gain = (float)(o->nesterov ? 1 + o->momentum : 1);
+        r.pull = (float)(o->nesterov ? o->momentum * o->momentum : o->momentum);
         return r;
+    }
     r.lr = (float)(s->lr / (1 - pow(o->momentum, (double)s->t)));
     r.gain = (float)(1 - o->momentum);
     r.beta2 = (float)o->beta2;
@@ -143,6 +157,8 @@ static void step_segment(const struct optimiser *o, const struct place *p, const
     case OPTIMISER_SGD:
         if (o->momentum == 0) /* m would be the gradient: nobody needs it. */
             step_bare(p, r, n);
+        else if (o->held)
+            step_held(p, r, n);
         else if (o->nesterov)
             step_nesterov(p, r, n);
         else

@@ -5,6 +5,7 @@
  *   sgd     g = gradient + decay * x
  *           m = momentum * m + g            (PyTorch's form, dampening 0)
  *           x = x - lr * (nesterov ? g + momentum * m : m)
+ *           held: the same x, but m stays what it was before the step
  *   adam    g = gradient + decay * x        (Kingma, Ba 2015, algorithm 1)
  *           m = beta1 * m + (1 - beta1) * g;  v = beta2 * v + (1 - beta2) * g^2
  *           x = x - lr * (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + eps)
@@ -56,6 +57,7 @@ struct optimiser
     double momentum; /* In [0, 1); Adam's beta1. */
     double beta2;    /* In [0, 1); Adam's only. */
     bool nesterov;   /* SGD's only. */
+    bool held;       /* SGD's only: steps leave m alone (quasi_global.h). */
     double weight_decay;
     double clip; /* Longest gradient of one step; 0: any. */
 };

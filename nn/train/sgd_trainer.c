@@ -286,9 +286,12 @@ static void trainer_steps(void *self, float *x, uint64_t round, uint32_t n_steps
                                    .v = t->second,
                                    .lr = schedule_lr(&c->schedule, round)}};
     *report = (struct trainer_report){0};
+    if (c->optimiser.held)
+        quasi_global_begin(&t->global, x, round, step.update.lr * n_steps, c->optimiser.momentum,
+                           t->momentum);
     for (uint32_t i = 0; i < n_steps; i++) {
         shard_batch(c->shard, round, i, c->batch, s->index);
-        step.position = (round * c->shard->local_steps + i) * c->batch;
+        step.position = shard_step(c->shard, round, i) * c->batch;
         if (i + 1 == n_steps)
             begin_layers(&step);
         run_step(&step);
@@ -342,6 +345,8 @@ static void trainer_state(void *self, struct state *s)
     size_t n = t->config.model->n_params;
     state_section(s, "optimizer");
     state_u64(s, &t->t);
+    if (t->config.optimiser.held)
+        quasi_global_state(&t->global, s);
     state_floats(s, t->momentum, n, "optimizer.momentum");
     if (t->second != NULL)
         state_floats(s, t->second, n, "optimizer.second");
@@ -458,17 +463,19 @@ int sgd_trainer_init(struct sgd_trainer *t, const struct sgd_config *config,
     bool adam = config->optimiser.kind != OPTIMISER_SGD;
     t->momentum = calloc(m->n_params, sizeof *t->momentum);
     t->second = adam ? calloc(m->n_params, sizeof *t->second) : NULL;
-    if (t->momentum == NULL || (adam && t->second == NULL)) {
+    err = t->momentum == NULL || (adam && t->second == NULL) ? -ENOMEM : 0;
+    if (err == 0 && config->optimiser.held)
+        err = quasi_global_init(&t->global, segments_trained(m->segments, m->n_segments));
+    if (err != 0)
         sgd_trainer_close(t);
-        return -ENOMEM;
-    }
-    return 0;
+    return err;
 }
 
 void sgd_trainer_close(struct sgd_trainer *t)
 {
     free(t->momentum);
     free(t->second);
+    quasi_global_close(&t->global);
     sgd_scratch_close(t->own);
     memset(t, 0, sizeof *t);
 }

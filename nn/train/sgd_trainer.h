@@ -16,6 +16,9 @@
  * added in order. A batch norm sees its thread's part; running statistics move
  * by all parts, each by its share. So the outcome is a function of the seed and
  * the number of threads.
+ *
+ * With optimiser.held the momentum is quasi-global (quasi_global.h): it moves as a round begins, and
+ * not in steps.
  */
 #ifndef NN_TRAIN_SGD_TRAINER_H
 #define NN_TRAIN_SGD_TRAINER_H
@@ -25,6 +28,7 @@
 #include "nn/models/model.h"
 #include "nn/shards/shard.h"
 #include "nn/train/optimiser.h"
+#include "nn/train/quasi_global.h"
 #include "nn/train/sgd_scratch.h"
 #include "nn/train/trainer.h"
 
@@ -50,9 +54,10 @@ struct sgd_config
 struct sgd_trainer
 {
     struct sgd_config config;
-    float *momentum; /* n_params; part of a checkpoint, as are ... */
-    float *second;   /* ... Adam's second moment (else NULL) ... */
-    uint64_t t;      /* ... and its number of steps. */
+    float *momentum;            /* n_params; part of a checkpoint, as are ... */
+    float *second;              /* ... Adam's second moment (else NULL) ... */
+    uint64_t t;                 /* ... and its number of steps. */
+    struct quasi_global global; /* Makes a momentum that is held; else all zero. */
     struct sgd_scratch *own;
     void (*done)(void *arg, size_t from); /* In the next steps(); or NULL. */
     void *done_arg;

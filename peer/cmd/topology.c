@@ -24,7 +24,7 @@ const struct option_row cmd_topology_rows[] = {
     {.name = "spec", .kind = OPTION_OPERAND, .arg = "SPEC", .required = true,
      .help = "ring, path, star, tree:K, trees, grid, grid:RxC, torus, torus:RxC, hypercube, exponential, "
              "bipartite, bipartite:A,B, complete, regular:K, er:P, small-world:K,P, base:K, "
-             "one-peer-exponential, matching:K, edges:FILE or edges:0-1,1-2"},
+             "one-peer-exponential, rotation:R, matching:K, edges:FILE or edges:0-1,1-2"},
     {.name = "peers", .kind = OPTION_UINT, .arg = "N", .min = 1, .max = PEERS_MAX,
      .help = "number of peers (default: as many as the spec is made for, else 8)"},
     {.name = "seed", .kind = OPTION_UINT, .arg = "N", .fallback = "1",

@@ -115,8 +115,10 @@ uint64_t cmd_training_rounds(const struct cmd_training *t, const struct run *run
     double samples = (double)t->data.train.n;
     if (t->shard_spec.mode == SHARD_OWN)
         samples *= n;
-    double a_round = (double)sgd_values(run)->batch * run_steps(run) * n;
-    double rounds = ceil(epochs * samples / a_round);
+    double a_step = (double)sgd_values(run)->batch * n, a_round = a_step * run_steps(run);
+    double first =
+        fmin((double)run->post_local, epochs * samples / a_step); /* Rounds of one step. */
+    double rounds = ceil(first + (epochs * samples - first * a_step) / a_round);
     if (!(rounds >= 1))
         return 1;
     return rounds < ROUNDS_MAX ? (uint64_t)rounds : ROUNDS_MAX;
@@ -334,6 +336,7 @@ static struct sgd_config sgd_config(struct cmd_training *t, const struct run *ru
                       .momentum = v->momentum,
                       .beta2 = v->beta2,
                       .nesterov = v->nesterov,
+                      .held = v->quasi_global,
                       .weight_decay = v->weight_decay,
                       .clip = v->clip / sqrt((double)run->min_peers)},
         .schedule = {.kind = v->schedule, .lr = v->lr, .warmup = v->warmup, .rounds = run->rounds},
@@ -402,7 +405,8 @@ static int make(struct cmd_training *t, const struct run *run, char error[RUN_ER
     struct shard_config shard = {.spec = t->shard_spec,
                                  .seed = run->seed,
                                  .peer = t->peer_key,
-                                 .local_steps = run_steps_most(run)};
+                                 .local_steps = run_steps_most(run),
+                                 .post_local = run->post_local};
     int err = check_threads(t, run, error);
     if (err < 0)
         return err;

@@ -63,7 +63,7 @@ __attribute__((warn_unused_result)) int cmd_training_data(struct cmd_training *t
 
 /* Rounds of `epochs` passes over the common set by n peers together:
  * ceil(epochs * N / (batch * local_steps * n)), where a private set of size N
- * counts n times. Needs the data. */
+ * counts n times; and with post_local as many more as it takes. Needs the data. */
 uint64_t cmd_training_rounds(const struct cmd_training *t, const struct run *run, double epochs);
 
 /* Refuses a spec that has a rule for no tensor of the model, with a sentence that

@@ -184,7 +184,9 @@ static void plan_evaluation(struct job *j)
     const struct workshop *w = j->workshop;
     struct evaluation e = {.every = c->evaluate_every, .samples = c->evaluate_samples};
     if (c->evaluate_every == NODE_EVALUATE_AUTO)
-        e = evaluation_plan(w->run.rounds, (uint64_t)w->trainer.batch * run_steps(&w->run));
+        e = evaluation_plan(w->run.rounds, w->trainer.batch
+                                               * run_steps_before(&w->run, w->run.rounds)
+                                               / w->run.rounds);
     if (c->evaluate_samples > 0)
         e.samples = c->evaluate_samples;
     j->evaluate = j->steps && evaluation_due(&e, w->run.rounds, j->round);
@@ -201,7 +203,7 @@ static void plan_training(struct job *j)
     j->steps = ph->steps;
     j->first = ph->done == 0;
     j->n_steps = w->run.local_steps > 0
-                     ? w->run.local_steps
+                     ? run_steps_at(&w->run, ph->round)
                      : pace_steps(&j->edges->pace, run_steps(&w->run), run_steps_most(&w->run));
     plan_evaluation(j);
     j->part = j->steps && w->run.overlap == RUN_OVERLAP_ROUND ? JOB_AHEAD : JOB_WHOLE;

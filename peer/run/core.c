@@ -6,6 +6,7 @@
 #include "gossip/exchange/sketch.h"
 #include "gossip/mixers/mixer.h"
 #include "nn/math/near.h"
+#include "peer/run/fine.h"
 #include "peer/run/key.h"
 #include "topology/rota.h"
 #include "topology/topology.h"
@@ -19,22 +20,15 @@
 enum {
     ROUNDS_MAX = 1000000000,                   /* Ten digits: run.c counts on it. */
     TOLERATE_MAX = (WIRE_MEMBERS_MAX - 3) / 2, /* 2 B + 2 neighbours, and oneself. */
-    NOMINAL_PEERS = 64, /* Degrees are of so many where their number is not fixed. */
-    NOMINAL_SIDE = 256, /* A codec's size is taken on a square tensor of this side. */
-    NOMINAL_FLOATS = NOMINAL_SIDE * NOMINAL_SIDE
+    NOMINAL_PEERS = 64 /* Degrees are of so many where their number is not fixed. */
 };
 
-/* A codec under this many bytes a parameter drops so much that gossip without gradients
- * stalls, or bears no momentum; the last phase then takes a finer one. */
-static const double fine_bytes_per_float = 0.6;
+/* The last phase takes this one where the run's own is too coarse (peer/run/fine.h). */
 static const char fine_codec[] = "qsgd:4";
 
 /* --final-drift is no less than so many roundings: the last phase aims at 0.8 of it, and one of
  * them is always there. Whatever the graph, so much is enough. */
 static const double final_roundings = 2, final_safe = 1e-5;
-
-/* A graph that changes by round takes codecs that leave out this share of |x - x_hat|^2 at most. */
-static const double most_left_out = 0.1;
 
 /* ---- Text values: each checked by the folder that knows it. ---- */
 
@@ -111,11 +105,13 @@ static const struct mixer *mixer_named(const char *name)
     return mixer_all[i];
 }
 
-/* A collective is of all members, who hear each other for it. */
+/* A collective is of all members, who hear each other for it; pairs want a graph of pairs. */
 static const char *fallback_of_topology(const struct run_flags *f)
 {
     const struct mixer *mixer = mixer_named(run_flags_value(f, "mixer"));
-    return mixer != NULL && mixer->collects ? "complete" : "ring";
+    return mixer != NULL && mixer->collects ? "complete"
+           : mixer != NULL && mixer->pairs  ? "rotation"
+                                            : "ring";
 }
 
 /* A mixer whose messages are whole models has them whole. One that adds up updates has messages that do not bring models together, so
@@ -131,33 +127,6 @@ static const char *fallback_of_compress(const struct run_flags *f)
     return RUN_AUTO;
 }
 
-/* Codecs are judged by this tensor, as the run does not know the model's. */
-static struct segment nominal_segment(void)
-{
-    return (struct segment){.name = "x",
-                            .n = NOMINAL_FLOATS,
-                            .rows = NOMINAL_SIDE, /* Square, for codecs of matrices. */
-                            .cols = NOMINAL_SIDE,
-                            .n_dims = 2,
-                            .dims = {NOMINAL_SIDE, NOMINAL_SIDE},
-                            .trained = true};
-}
-
-/* Is the codec fine enough for the last phase? *fine is the answer. */
-static int is_fine(const char *codec, bool *fine, char error[RUN_ERROR_MAX])
-{
-    struct segment one = nominal_segment();
-    struct compress *c;
-    int err = compress_open(&c, codec, &one, 1);
-    if (err != 0) {
-        snprintf(error, RUN_ERROR_MAX, "--compress: cannot set up '%.64s'", codec);
-        return err;
-    }
-    *fine = (double)compress_nominal(c) / NOMINAL_FLOATS >= fine_bytes_per_float;
-    compress_close(c);
-    return 0;
-}
-
 /* final-compress=auto: the run's own codec if it is fine enough; where the last phase has passes of
  * rounds that are the mean none, as a single one of whole models ends it (peer/node/pass.h). How many
  * peers there will be is not known, but with how many the run begins. */
@@ -166,7 +135,9 @@ static int resolve_final(const struct run *r, char value[RUN_VALUE_MAX], char er
     bool fine = false;
     if (rota_exact(run_final_topology(r), r->min_peers))
         return canonical_final("none", value, error);
-    int err = strcmp(r->compress, RUN_AUTO) != 0 ? is_fine(r->compress, &fine, error) : 0;
+    int err = strcmp(r->compress, RUN_AUTO) != 0 ? fine_for_last(r->compress, &fine) : 0;
+    if (err != 0)
+        snprintf(error, RUN_ERROR_MAX, "--compress: cannot set up '%.64s'", r->compress);
     return err != 0 ? err : canonical_final(fine ? r->compress : fine_codec, value, error);
 }
 
@@ -184,6 +155,13 @@ static bool sends_updates(const struct run *r)
 static bool sends_whole(const struct run *r)
 {
     return mixer_all[r->mixer]->whole;
+}
+
+/* CHOCO's own rule and pairs of peers stay at 1; whole models on a fixed graph have the best for it. */
+bool run_oversteps(const struct run *r)
+{
+    bool still = r->policy == RUN_SYNC && !rota_of(r->topology);
+    return r->gamma_auto ? sends_whole(r) && still : r->gamma > 1;
 }
 
 static bool collects(const struct run *r)
@@ -204,6 +182,12 @@ static bool has_no_memory(const struct run *r)
 static bool tolerates_nobody(const struct run *r)
 {
     return r->tolerate == 0;
+}
+
+/* With one step a round there is nothing to put off. */
+static bool has_one_step(const struct run *r)
+{
+    return r->local_steps <= 1; /* 0: auto. */
 }
 
 static bool has_one_codec(const struct run *r)
@@ -284,36 +268,11 @@ static int check_tolerate(const struct run *r, char error[RUN_ERROR_MAX])
     return -EINVAL;
 }
 
-/* Does a delta leave out little enough? Where partners meet once in a pass, what it leaves out is
- * of no use any more when they meet again. On values spread evenly over [-1, 1). 0 or a negative
- * errno. */
-static int keeps_nearly_all(const char *codec, bool *keeps)
-{
-    struct segment one = nominal_segment();
-    struct compress *c;
-    struct compress_stat stat;
-    int err = compress_open(&c, codec, &one, 1);
-    if (err != 0)
-        return err;
-    float *x = calloc(2 * NOMINAL_FLOATS, sizeof *x);
-    uint8_t *out = malloc(compress_bound(c));
-    size_t len;
-    for (uint32_t i = 0; x != NULL && i < NOMINAL_FLOATS; i++)
-        x[i] = (float)(i * 40503u % NOMINAL_FLOATS) / (NOMINAL_FLOATS / 2) - 1;
-    struct compress_input in = {.x = x, .x_hat = x != NULL ? x + NOMINAL_FLOATS : NULL};
-    err = x == NULL || out == NULL ? -ENOMEM : compress_encode(c, &in, out, &len, &stat);
-    *keeps = err == 0 && stat.e2 <= most_left_out * stat.x2;
-    free(x);
-    free(out);
-    compress_close(c);
-    return err;
-}
-
 static int check_rota_codec(const char *key, const char *codec, const char *graph_key,
                             const char *graph, char error[RUN_ERROR_MAX])
 {
     bool keeps = false;
-    int err = strcmp(codec, RUN_AUTO) != 0 ? keeps_nearly_all(codec, &keeps) : 0;
+    int err = strcmp(codec, RUN_AUTO) != 0 ? fine_for_rota(codec, &keeps) : 0;
     if (err != 0)
         snprintf(error, RUN_ERROR_MAX, "--%s: cannot set up '%.64s'", key, codec);
     if (err != 0 || keeps)
@@ -399,6 +358,22 @@ static int check_whole(const struct run *r, char error[RUN_ERROR_MAX])
     return 0;
 }
 
+/* Two that meet take their mean: one partner a round, and the step that ends in the middle. */
+static int check_pairs(const struct run *r, char error[RUN_ERROR_MAX])
+{
+    char gamma[32];
+    if (!rota_pairs(r->topology))
+        return refuse_whole(r, "topology", r->topology,
+                            "it wants one partner a round, who takes half: expected rotation:R, "
+                            "matching:K or one-peer-exponential (dpsgd averages with several)",
+                            error);
+    if (r->gamma_auto || r->gamma == 1)
+        return 0;
+    snprintf(gamma, sizeof gamma, "%g", r->gamma);
+    return refuse_whole(r, "gamma", gamma, "two that meet take their mean, which is a step of 1",
+                        error);
+}
+
 /* Whole models of everybody are summed: what a part of them leaves out has no place in that. */
 static int check_collective(const struct run *r, char error[RUN_ERROR_MAX])
 {
@@ -444,6 +419,8 @@ int run_core_check(const struct run *r, char error[RUN_ERROR_MAX])
         return -EINVAL;
     }
     int err = sends_whole(r) ? check_whole(r, error) : 0;
+    if (err == 0 && mixer_all[r->mixer]->pairs)
+        err = check_pairs(r, error);
     if (err != 0)
         return err;
     if (r->overlap == RUN_OVERLAP_LAYER && r->local_steps == 0) {
@@ -458,6 +435,13 @@ int run_core_check(const struct run *r, char error[RUN_ERROR_MAX])
             error, RUN_ERROR_MAX,
             "--policy async: needs a number of --local-steps, not auto: where nobody waits for "
             "the slow, there is nothing to even out");
+        return -EINVAL;
+    }
+    if (r->rounds > 0 && r->post_local >= r->rounds) {
+        snprintf(error, RUN_ERROR_MAX,
+                 "--post-local %llu: the run has %llu rounds: expected fewer, else no round has "
+                 "--local-steps %u",
+                 (unsigned long long)r->post_local, (unsigned long long)r->rounds, r->local_steps);
         return -EINVAL;
     }
     err = collects(r) ? check_collective(r, error) : 0;
@@ -494,7 +478,7 @@ const struct run_key run_core_keys[] = {
     {.name = "topology", .kind = RUN_TEXT, .fallback = "ring",
      .help = "ring, path, star, tree:K, trees, grid, torus, hypercube, exponential, bipartite, complete, "
              "regular:K, er:P, small-world:K,P, or with others in each round base:K, "
-             "one-peer-exponential, matching:K, or edges:FILE",
+             "one-peer-exponential, rotation:R, matching:K, or edges:FILE",
      .canonical = canonical_topology, RUN_FIELD(topology),
      .fallback_by = fallback_of_topology},
     {.name = "final-topology", .kind = RUN_TEXT, .fallback = RUN_SAME,
@@ -504,9 +488,10 @@ const struct run_key run_core_keys[] = {
     {.name = "mixer", .kind = RUN_CHOICE, .fallback = "choco",
      .help = "what an exchange does: choco moves models together by compressed differences; average adds "
              "everybody's compressed updates (made for --topology complete); dpsgd averages whole "
-             "models with all neighbours; allreduce sets all to the mean of all by a --collective (not "
+             "models with all neighbours; gossip with one partner a round (--topology rotation:R, matching:K, "
+             "one-peer-exponential); allreduce sets all to the mean of all by a --collective (not "
              "compressed; to compare with)",
-     .choices = "choco|average|dpsgd|allreduce", RUN_FIELD(mixer)},
+     .choices = "choco|average|dpsgd|allreduce|gossip", RUN_FIELD(mixer)},
     {.name = "collective", .kind = RUN_CHOICE, .fallback = "ring",
      .help = "of --mixer allreduce: who sends what to whom so that all have the mean of all models",
      .choices = "ring|butterfly|tree|round-robin|master-worker|all-to-all", RUN_FIELD(collective),
@@ -565,6 +550,12 @@ const struct run_key run_core_keys[] = {
      .help = "local steps between exchanges; auto: each peer does what it can in the time that "
              "the average one takes for 10, so that the slowest does not set the pace",
      .word = "auto", .min = 1, .max = 1000000, RUN_FIELD(local_steps)},
+    {.name = "post-local", .kind = RUN_UINT, .fallback = "0",
+     .help = "post-local SGD: before round N there is one local step between exchanges, and --local-steps "
+             "from then on",
+     .min = 0, .max = ROUNDS_MAX, RUN_FIELD(post_local),
+     .useless = has_one_step, .of = "local-steps",
+     .why = "only with --local-steps over 1: with auto, or one, there is nothing to put off"},
     {.name = "final-drift", .kind = RUN_REAL, .fallback = "0.001",
      .help = "relative drift at which the last phase ends; 0: no last phase; with few neighbours "
              "2e-7 at least, as float32 rounds",

@@ -73,6 +73,7 @@ struct run
     uint64_t rounds; /* 0: not known yet. Epochs are resolved to rounds before a run is fixed. */
     uint32_t min_peers;
     uint32_t local_steps; /* Between exchanges; 0: by speed, run_steps() on the average. */
+    uint64_t post_local;  /* Rounds of one local step, before those of local_steps. */
     double final_drift;   /* Target Xi/|mean| of the last phase; 0: no last phase. */
     double quorum;        /* Share of the members below which peers do no local rounds. */
     /* Whose keys it has besides the core's, or NULL for none; and their values, a
@@ -93,6 +94,17 @@ static inline uint32_t run_steps_most(const struct run *r)
     return r->local_steps > 0 ? r->local_steps : RUN_STEPS_AUTO * RUN_STEPS_MORE;
 }
 
+/* Local steps of this round, and of all rounds before it; of the average peer where each does what it can. */
+static inline uint32_t run_steps_at(const struct run *r, uint64_t round)
+{
+    return round < r->post_local ? 1 : run_steps(r);
+}
+
+static inline uint64_t run_steps_before(const struct run *r, uint64_t round)
+{
+    return round < r->post_local ? round : r->post_local + (round - r->post_local) * run_steps(r);
+}
+
 /* How many rounds a peer may be ahead of its slowest neighbour before it does the next: one rule
  * for all policies. 0: as many as it likes. (SSP: Ho et al. 2013, "More Effective Distributed ML
  * via a Stale Synchronous Parallel Parameter Server".) */
@@ -102,6 +114,10 @@ static inline uint32_t run_staleness(const struct run *r)
            : r->policy == RUN_ASYNC ? 0
                                     : (uint32_t)r->policy - RUN_SSP + 1;
 }
+
+/* May an exchange of training go beyond the mean of the neighbours: is its step size over 1, or the best
+ * one for a graph that stands still? */
+bool run_oversteps(const struct run *r);
 
 /* The graph of the last phase. */
 static inline const char *run_final_topology(const struct run *r)

@@ -110,6 +110,26 @@ static bool lacks_norms(const struct run *r)
     return !model_has_norm(sgd_values(r)->model);
 }
 
+/* Quasi-global momentum is made of rounds of equally many steps, whole, and of what mixing does to a
+ * model: the pull it remembers dies out only while no exchange overshoots (nn/train/quasi_global.h). */
+static int check_global(const struct run *r, char error[RUN_ERROR_MAX])
+{
+    const struct sgd_values *v = sgd_values(r);
+    const char *why =
+        v->momentum == 0 ? "needs a --momentum over 0"
+        : r->local_steps == 0
+            ? "needs a number of --local-steps, not auto: a round's way is weighed by them"
+        : r->factor_masking ? "not with --factor-masking true: what is sent is no part of it"
+        : run_oversteps(r)  ? "needs a --gamma of at most 1 (as --gamma 1): it remembers each "
+                              "exchange, and one that "
+                              "goes beyond the neighbours' mean would grow"
+                            : NULL;
+    if (!v->quasi_global || why == NULL)
+        return 0;
+    snprintf(error, RUN_ERROR_MAX, "--momentum-kind qg: %s", why);
+    return -EINVAL;
+}
+
 /* Only images are augmented. An open kind of data is told once it is fixed. */
 static int check(const struct run *r, char error[RUN_ERROR_MAX])
 {
@@ -122,6 +142,9 @@ static int check(const struct run *r, char error[RUN_ERROR_MAX])
             v->clip);
         return -EINVAL;
     }
+    int err = check_global(r, error);
+    if (err != 0)
+        return err;
     if (strcmp(v->augment, "none") == 0 || !data_kind_fixed(v->data)
         || data_shape(v->data, &shape) != 0 || shape.form == DATA_IMAGES)
         return 0;
@@ -173,6 +196,12 @@ static const struct run_key keys[] = {
     {.name = "momentum", .kind = RUN_REAL, .fallback = "0.9",
      .help = "of SGD; of Adam: beta1",
      .low = 0, .high = 0.9999, FIELD(momentum)},
+    {.name = "momentum-kind", .kind = RUN_CHOICE, .fallback = "local",
+     .help = "of SGD's momentum: local, of a peer's own steps; qg, quasi-global, of what its model did "
+             "over a whole round, neighbours' pull included (for shards that differ)",
+     .choices = "local|qg", FIELD(quasi_global),
+     .useless = is_adam, .of = "optimiser",
+     .why = "only with --optimiser sgd: Adam's moments are of its own gradients"},
     {.name = "beta2", .kind = RUN_REAL, .fallback = "0.999",
      .help = "of Adam's second moment",
      .low = 0, .high = 0.999999, FIELD(beta2),

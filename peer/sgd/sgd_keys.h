@@ -34,6 +34,7 @@ struct sgd_values
     double lr, momentum, weight_decay; /* Adam's momentum is its beta1. */
     double beta2;                      /* Adam asks; else the default. */
     bool nesterov;                     /* SGD asks; else true. */
+    bool quasi_global;                 /* SGD asks; else false: its momentum's kind. */
     double label_smoothing;
     double clip;     /* Longest sum of min-peers gradients; 0: no limit. */
     uint64_t warmup; /* Rounds. */

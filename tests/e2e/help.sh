@@ -69,17 +69,17 @@ taken()
 # words TEXT: the specs in a help text, with numbers for the letters that stand for them.
 words()
 {
-    sed -E 's/:A,B/:A+B/; s/:K,P/:K+P/' <<<"$1" | tr ' ,;()' '\n' | sed -E 's/\.+$//; s/:A\+B$/:3,5/; s/:K\+P$/:4,0.1/; s/:P$/:0.3/; s/:(RxC)$/:2x4/; s/:BITS$/:4/; s/:SHARE/:0.1/; s/\+qsgd:BITS$/+qsgd:4/; s/:ALPHA$/:0.3/; s/:[KN]$/:3/'
+    sed -E 's/:A,B/:A+B/; s/:K,P/:K+P/' <<<"$1" | tr ' ,;()' '\n' | sed -E 's/\.+$//; s/:A\+B$/:3,5/; s/:K\+P$/:4,0.1/; s/:P$/:0.3/; s/:(RxC)$/:2x4/; s/:BITS$/:4/; s/:SHARE/:0.1/; s/\+qsgd:BITS$/+qsgd:4/; s/:ALPHA$/:0.3/; s/:[KNR]$/:3/'
 }
 
 printf '0 1\n1 2\n' >edges.txt
 mapfile -t models < <(words "$(listed sim --model)" | grep -xE '[a-z]+[0-9]*(:[0-9x-]+|:bn)?|logreg' | grep -E '^(logreg|mlp|lenet5|vgg11|resnet|lstm|gpt)' | sort -u)
 taken sim model "${models[@]}"
 check "  that is ${#models[@]} models" [ "${#models[@]}" = 9 ]
-families='(ring|path|star|trees?|grid|torus|hypercube|exponential|bipartite|complete|regular|er|small-world|base|one-peer-exponential|matching|edges)(:.*)?'
+families='(ring|path|star|trees?|grid|torus|hypercube|exponential|bipartite|complete|regular|er|small-world|base|one-peer-exponential|rotation|matching|edges)(:.*)?'
 mapfile -t graphs < <(words "$(listed sim --topology)" | sed 's/^edges:FILE$/edges:edges.txt/' | grep -xE "$families" | sort -u)
 taken sim topology "${graphs[@]}"
-check "  that is ${#graphs[@]} graphs" [ "${#graphs[@]}" = 18 ]
+check "  that is ${#graphs[@]} graphs" [ "${#graphs[@]}" = 19 ]
 mapfile -t codecs < <(words "$(listed sim --compress)" | grep -xE '(auto|none|fp16|sign|(qsgd|topk|randk):[0-9.]+(\+qsgd:4)?)' | sort -u)
 taken sim compress "${codecs[@]}"
 check "  that is ${#codecs[@]} codecs" [ "${#codecs[@]}" -ge 7 ]
@@ -97,7 +97,7 @@ for graph in $(words "$(listed topology SPEC)" | sed 's/^edges:FILE$/edges:edges
     n=$((n + 1))
     bounded "$HEARSAY" topology "$graph" >graph.out 2>graph.err || bad="$bad $graph"
 done
-check "topology describes each of the $n graphs that its help names$bad" [ -z "$bad" -a "$n" -ge 22 ]
+check "topology describes each of the $n graphs that its help names$bad" [ -z "$bad" -a "$n" -ge 23 ]
 
 bad=
 n=0

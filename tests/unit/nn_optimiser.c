@@ -80,8 +80,9 @@ static void step_ref(const struct optimiser *o, const struct segment *seg, struc
     }
     double g = gradient + (o->kind == OPTIMISER_ADAMW ? 0 : decay * e->x);
     if (o->kind == OPTIMISER_SGD) {
-        e->m = o->momentum * e->m + g;
-        e->x -= lr * (o->nesterov ? g + o->momentum * e->m : e->m);
+        double m = o->momentum * e->m + g;
+        e->x -= lr * (o->nesterov ? g + o->momentum * m : m);
+        e->m = o->held ? e->m : m;
         return;
     }
     if (o->kind == OPTIMISER_ADAMW)
@@ -106,6 +107,10 @@ static void check_steps(const struct optimiser *o, size_t n_weight)
     noise(1, 0, wide, x, n);
     for (size_t i = 0; i < n; i++)
         e[i] = (struct element){.x = wide[i]};
+    if (o->held)
+        noise(3, 0, wide, m, n);
+    for (size_t i = 0; i < n && o->held; i++)
+        e[i].m = wide[i];
     for (uint64_t t = 1; t <= STEPS; t++) {
         double lr = 0.1 / (double)t;
         noise(2, t, wide, grad, n);
@@ -144,6 +149,8 @@ static void test_steps(void **state)
         {.momentum = 0.9, .nesterov = true},
         {.weight_decay = 0.1},
         {.momentum = 0.5, .nesterov = true, .weight_decay = 0.3},
+        {.momentum = 0.9, .held = true},
+        {.momentum = 0.7, .nesterov = true, .weight_decay = 0.3, .held = true},
         {.kind = OPTIMISER_ADAM, .momentum = 0.9, .beta2 = 0.999},
         {.kind = OPTIMISER_ADAM, .momentum = 0.8, .beta2 = 0.9, .weight_decay = 0.2},
         {.kind = OPTIMISER_ADAMW, .momentum = 0.9, .beta2 = 0.95, .weight_decay = 0.3},

@@ -454,6 +454,30 @@ static void test_pure(void **state)
     shard_close(&other);
 }
 
+/* Rounds of one batch come first: step by step it is the same sequence, with none left out. */
+static void test_post_local(void **state)
+{
+    (void)state;
+    struct shard plain, post;
+    struct shard_config c = config_of(SHARD_OWN, 0, 1);
+    c.local_steps = 1;
+    open_shard(&plain, &c);
+    c.local_steps = 3;
+    c.post_local = 40;
+    open_shard(&post, &c);
+    uint64_t n = 0;
+    for (uint64_t round = 0; round < 200; round++)
+        for (uint32_t step = 0; step < (round < 40 ? 1 : 3); step++, n++) {
+            uint32_t x[16], y[16];
+            assert_int_equal(shard_step(&post, round, step), n);
+            shard_batch(&plain, n, 0, 16, x);
+            shard_batch(&post, round, step, 16, y);
+            assert_memory_equal(x, y, sizeof x);
+        }
+    shard_close(&plain);
+    shard_close(&post);
+}
+
 static int setup(void **state)
 {
     (void)state;
@@ -476,7 +500,7 @@ int main(void)
         cmocka_unit_test(test_gamma),         cmocka_unit_test(test_auto),
         cmocka_unit_test(test_auto_lives_on), cmocka_unit_test(test_auto_fair),
         cmocka_unit_test(test_auto_crowd),    cmocka_unit_test(test_batches),
-        cmocka_unit_test(test_pure),
+        cmocka_unit_test(test_pure),          cmocka_unit_test(test_post_local),
     };
     return cmocka_run_group_tests(tests, setup, NULL);
 }

@@ -2,8 +2,7 @@
 #include "tests/unit/node_run_flags.h"
 
 /* A run with every key away from its default, but for three: this mixer knows
- * one policy only and needs a codec by name, and this optimiser one form of
- * momentum. */
+ * one policy only, and this optimiser one form and one kind of momentum. */
 static struct run_flags rich_flags(void)
 {
     static const char *const flags[][2] = {
@@ -20,9 +19,11 @@ static struct run_flags rich_flags(void)
     struct run_flags f = {.trainer = &sgd_keys};
     for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++)
         set(&f, flags[i][0], flags[i][1]);
+    set(&f, "post-local", "1000");
     const struct run_key *k;
     for (size_t i = 0; (k = run_key_at(&sgd_keys, i)) != NULL; i++)
-        if (strcmp(k->name, "policy") != 0 && strcmp(k->name, "nesterov") != 0)
+        if (strcmp(k->name, "policy") != 0 && strcmp(k->name, "nesterov") != 0
+            && strcmp(k->name, "momentum-kind") != 0)
             assert_string_not_equal(f.value[i], k->fallback); /* All are there. */
     return f;
 }
@@ -81,6 +82,8 @@ static void defaults_may_be_given(void **state)
         }
         if (strcmp(k->name, "beta2") == 0)
             set(&plain, "optimiser", "adam");
+        if (strcmp(k->name, "post-local") == 0)
+            set(&plain, "local-steps", "2");
         both = plain;
         set(&both, k->name, k->fallback);
         struct run r = make(&plain), s = make(&both);
@@ -121,11 +124,13 @@ static void text_is_as_documented(void **state)
                               "mixer=average\n"
                               "model=resnet:20\n"
                               "momentum=0.95\n"
+                              "momentum-kind=local\n"
                               "nesterov=true\n"
                               "norm=group\n"
                               "optimiser=adamw\n"
                               "overlap=0\n"
                               "policy=sync\n"
+                              "post-local=1000\n"
                               "pull=0\n"
                               "quorum=0.75\n"
                               "rounds=4690\n"
@@ -164,6 +169,7 @@ static void check_round_trip(const struct run_flags *f)
     assert_true(back.drift_target == r.drift_target);
     assert_true(sgd_values(&back)->nesterov == sgd_values(&r)->nesterov
                 && sgd_values(&back)->clip == sgd_values(&r)->clip && back.mixer == r.mixer);
+    assert_true(back.local_steps == r.local_steps && back.post_local == r.post_local);
     assert_true(back.error_feedback == r.error_feedback && back.factor_masking == r.factor_masking);
     assert_int_equal(run_check_flags(&back, f, error), 0);
 }
@@ -269,7 +275,7 @@ static void bad_values_name_the_flag(void **state)
         {"policy", "|", "expected"},
         {"schedule", "linear", "cosine|step|constant"},
         {"nesterov", "yes", "false|true"},
-        {"mixer", "mean", "found 'mean', expected choco|average|dpsgd|allreduce"},
+        {"mixer", "mean", "found 'mean', expected choco|average|dpsgd|allreduce|gossip"},
         {"clip", "-1", "found '-1'"},
         {"error-feedback", "off", "false|true"},
         {"factor-masking", "1", "false|true"},

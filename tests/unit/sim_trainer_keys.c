@@ -272,6 +272,7 @@ static void its_keys_are_flags_help_and_text(void **state)
                               "noise=0.025\n"
                               "overlap=0\n"
                               "policy=sync\n"
+                              "post-local=0\n"
                               "pull=0\n"
                               "quorum=0.5\n"
                               "reach=100\n"

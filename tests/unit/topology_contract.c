@@ -55,6 +55,8 @@ static const char *const specs[] = {
     "small-world:2,1",
     "small-world:6,0.5",
     "one-peer-exponential",
+    "rotation",
+    "rotation:24",
     "matching",
     "matching:2",
     "matching:24",

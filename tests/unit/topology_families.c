@@ -77,7 +77,7 @@ static void test_connected(void **state)
                                         "hypercube",  "bipartite",
                                         "er:0.002",   "small-world:2,0.9",
                                         "matching:2", "one-peer-exponential",
-                                        NULL};
+                                        "rotation:3", NULL};
     (void)state;
     for (size_t i = 0; specs[i] != NULL; i++)
         for (uint32_t n = 1; n <= MOST; n++) {
@@ -229,7 +229,7 @@ static bool same(const struct graph *a, const struct graph *b)
 
 static void test_seeds_differ(void **state)
 {
-    static const char *const specs[] = {"er:0.3", "small-world", "matching", NULL};
+    static const char *const specs[] = {"er:0.3", "small-world", "matching", "rotation", NULL};
     (void)state;
     for (size_t i = 0; specs[i] != NULL; i++) {
         struct graph a = build(specs[i], 20, 1), b = build(specs[i], 20, 2);

@@ -1,5 +1,5 @@
 /* tests/unit/topology_pairs.c -- one partner a round: matchings, how much of a distance their passes
- * leave, and who says of a pass that it is exact. */
+ * leave, who says of a pass that it is exact, and who of a graph that it is of pairs. */
 #include "topology/rota.h"
 #include "topology/topology.h"
 
@@ -99,7 +99,8 @@ static double greatest(double p[DENSE][DENSE], uint32_t n)
 static void test_passes(void **state)
 {
     static const char *const specs[] = {
-        "one-peer-exponential", "matching:2", "matching", "matching:24", "base:1", "base:3", NULL};
+        "one-peer-exponential", "rotation:3", "matching:2", "matching",
+        "matching:24",          "base:1",     "base:3",     NULL};
     static double p[DENSE][DENSE];
     (void)state;
     for (size_t i = 0; specs[i] != NULL; i++)
@@ -147,6 +148,87 @@ static void test_one_peer(void **state)
 }
 
 /* As many pairs as can be; an odd one waits. The first two rounds alone connect all, for any n. */
+/* Each log2(n) rounds are one-peer-exponential of some order of the peers; the first is that of their
+ * numbers. As many orders as are asked for, or as a pass has room for. */
+static void expect_rotation(const char *spec, uint32_t n, uint32_t orders, uint32_t bits)
+{
+    struct rota r = build(spec, n, SEED), again = build(spec, n, SEED);
+    struct rota other = build(spec, n, SEED + 1), plain = build("one-peer-exponential", n, SEED);
+    size_t each = plain.first[bits];
+    assert_int_equal(r.n_rounds, orders * bits);
+    expect_matchings(&r, spec);
+    assert_memory_equal(r.edge, plain.edge, each * sizeof *r.edge);
+    for (uint32_t k = 0; k <= r.n_rounds; k++) /* As many pairs in each order's rounds. */
+        assert_int_equal(r.first[k], k / bits * each + plain.first[k % bits]);
+    assert_memory_equal(r.edge, again.edge, r.first[r.n_rounds] * sizeof *r.edge);
+    if (n > 8)
+        assert_memory_not_equal(r.edge, other.edge, r.first[r.n_rounds] * sizeof *r.edge);
+    rota_close(&r);
+    rota_close(&again);
+    rota_close(&other);
+    rota_close(&plain);
+}
+
+static void test_rotation(void **state)
+{
+    (void)state;
+    expect_rotation("rotation:2", 2, 2, 1);
+    expect_rotation("rotation:24", 2, 24, 1);
+    expect_rotation("rotation:3", 8, 3, 3);
+    expect_rotation("rotation:3", 11, 3, 4);
+    expect_rotation("rotation:24", 16, 6, 4);
+    expect_rotation("rotation:24", 100, 3, 7);
+    expect_rotation("rotation:24", 1024, 2, 10);
+}
+
+/* After each log2(n) rounds of 2^m peers, whichever order they are of, all have the mean. */
+static void test_each_order_is_exact(void **state)
+{
+    static double p[DENSE][DENSE];
+    (void)state;
+    for (uint32_t bits = 1; bits <= 5; bits++) {
+        struct rota r = build("rotation:4", 1u << bits, SEED);
+        assert_int_equal(r.n_rounds, 4 * bits);
+        for (uint32_t k = 0; k < 4; k++) {
+            struct rota part = {
+                .n = r.n, .n_rounds = bits, .first = r.first + (size_t)k * bits, .edge = r.edge};
+            assert_true(product(&part, p) < 1e-12);
+        }
+        rota_close(&r);
+    }
+}
+
+/* The pairs of every order but the first are any, equally often: 3,000 draws, five standard deviations. */
+static void test_orders_are_uniform(void **state)
+{
+    enum { N = 8, DRAWS = 3000 };
+    static uint32_t count[N][N];
+    (void)state;
+    for (uint64_t seed = 0; seed < DRAWS; seed++) {
+        struct rota r = build("rotation:2", N, seed);
+        for (size_t i = r.first[3]; i < r.first[4]; i++)
+            count[r.edge[i].a][r.edge[i].b]++;
+        rota_close(&r);
+    }
+    double mean = DRAWS / 7.0, most = 5 * sqrt(mean * 6 / 7);
+    for (uint32_t a = 0; a < N; a++)
+        for (uint32_t b = a + 1; b < N; b++)
+            assert_true(fabs(count[a][b] - mean) <= most);
+}
+
+/* Families whose rounds are such pairs say so, and no other; not for a lucky number of peers only. */
+static void test_pairs_are_said(void **state)
+{
+    static const char *const pairs[] = {"one-peer-exponential", "rotation", "matching:2", NULL};
+    static const char *const others[] = {"base:1",    "ring",     "complete",
+                                         "edges:0-1", "nonesuch", NULL};
+    (void)state;
+    for (size_t i = 0; pairs[i] != NULL; i++)
+        assert_true(rota_pairs(pairs[i]));
+    for (size_t i = 0; others[i] != NULL; i++)
+        assert_false(rota_pairs(others[i]));
+}
+
 static void test_matching(void **state)
 {
     (void)state;
@@ -200,6 +282,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_passes),
         cmocka_unit_test(test_one_peer),
+        cmocka_unit_test(test_rotation),
+        cmocka_unit_test(test_each_order_is_exact),
+        cmocka_unit_test(test_orders_are_uniform),
+        cmocka_unit_test(test_pairs_are_said),
         cmocka_unit_test(test_matching),
         cmocka_unit_test(test_matching_is_uniform),
     };

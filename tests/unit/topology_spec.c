@@ -46,6 +46,7 @@ static void test_canonical(void **state)
     expect("small-world:06,.50", "small-world:6,0.5");
     expect("small-world:6,-0", "small-world:6,0");
     expect("one-peer-exponential", "one-peer-exponential");
+    expect("rotation", "rotation:4");
     expect("matching", "matching:8");
     expect("matching:02", "matching:2");
     expect("edges:2-1,0-1,1-2", "edges:0-1,1-2");
@@ -119,6 +120,9 @@ static void test_refused(void **state)
                                       "small-world:4,-0.1",
                                       "small-world:4,nan",
                                       "one-peer-exponential:2",
+                                      "rotation:1",
+                                      "rotation:25",
+                                      "rotation:4,",
                                       "matching:",
                                       "matching:1",
                                       "matching:25",

@@ -1,0 +1,64 @@
+/* peer/run/fine.c -- codecs are tried on a tensor that stands for any. */
+#include "peer/run/fine.h"
+
+#include "compress/compress.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+enum {
+    NOMINAL_SIDE = 256, /* A codec's size is taken on a square tensor of this side. */
+    NOMINAL_FLOATS = NOMINAL_SIDE * NOMINAL_SIDE
+};
+
+static const double fine_bytes_per_float = 0.6;
+
+/* A graph that changes by round takes codecs that leave out this share of |x - x_hat|^2 at most. */
+static const double most_left_out = 0.1;
+
+/* Codecs are judged by this tensor, as the run does not know the model's. */
+static struct segment nominal_segment(void)
+{
+    return (struct segment){.name = "x",
+                            .n = NOMINAL_FLOATS,
+                            .rows = NOMINAL_SIDE, /* Square, for codecs of matrices. */
+                            .cols = NOMINAL_SIDE,
+                            .n_dims = 2,
+                            .dims = {NOMINAL_SIDE, NOMINAL_SIDE},
+                            .trained = true};
+}
+
+int fine_for_last(const char *codec, bool *fine)
+{
+    struct segment one = nominal_segment();
+    struct compress *c;
+    int err = compress_open(&c, codec, &one, 1);
+    if (err != 0)
+        return err;
+    *fine = (double)compress_nominal(c) / NOMINAL_FLOATS >= fine_bytes_per_float;
+    compress_close(c);
+    return 0;
+}
+
+int fine_for_rota(const char *codec, bool *keeps)
+{
+    struct segment one = nominal_segment();
+    struct compress *c;
+    struct compress_stat stat;
+    int err = compress_open(&c, codec, &one, 1);
+    if (err != 0)
+        return err;
+    float *x = calloc(2 * NOMINAL_FLOATS, sizeof *x);
+    uint8_t *out = malloc(compress_bound(c));
+    size_t len;
+    for (uint32_t i = 0; x != NULL && i < NOMINAL_FLOATS; i++)
+        x[i] = (float)(i * 40503u % NOMINAL_FLOATS) / (NOMINAL_FLOATS / 2) - 1;
+    struct compress_input in = {.x = x, .x_hat = x != NULL ? x + NOMINAL_FLOATS : NULL};
+    err = x == NULL || out == NULL ? -ENOMEM : compress_encode(c, &in, out, &len, &stat);
+    if (err == 0)
+        *keeps = stat.e2 <= most_left_out * stat.x2;
+    free(x);
+    free(out);
+    compress_close(c);
+    return err;
+}

@@ -1,0 +1,142 @@
+#!/usr/bin/env bash
+# tests/e2e/schedules.sh -- what differs from "momentum of one's own, and the same steps each round":
+# the models of a cluster over TCP and of the simulator are equal, a killed run goes on to the bits that
+# it would have had, and what does not go together is refused by name.
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/../lib.sh"
+e2e_begin
+
+# tensors DIR: one hash of all peers' tensors. (The headers say more than the model.)
+tensors()
+{
+    python3 -c '
+import glob, hashlib, struct, sys
+h = hashlib.sha256()
+for path in sorted(glob.glob(sys.argv[1] + "/peer-*/model.safetensors")):
+    b = open(path, "rb").read()
+    h.update(b[8 + struct.unpack("<Q", b[:8])[0]:])
+print(h.hexdigest())' "$1"
+}
+
+# equal NAME ARGS...: the same run, over TCP and simulated.
+equal()
+{
+    local name=$1 run
+    shift
+    run=(--peers 4 --model mlp:784-32-10 --data glyphs --rounds 60 --seed "$seed" "$@")
+    for way in local sim; do
+        bounded "$HEARSAY" $way "${run[@]}" --json --out "$way-$name" >"$way-$name.out" 2>"$way-$name.err" </dev/null
+        check "$name: hearsay $way ends with 0" [ $? = 0 ]
+    done
+    check "$name: TCP and simulated, the same models" [ "$(tensors "local-$name")" = "$(tensors "sim-$name")" ]
+}
+
+# refuses TEXT REGEX ARGS...: exit code 2 and a line that matches.
+refuses()
+{
+    local text=$1 regex=$2
+    shift 2
+    bounded "$HEARSAY" sim --rounds 100 "$@" >refused.out 2>refused.err </dev/null
+    check "$text" test $? = 2
+    check "  $(cut -c 1-120 refused.err)" grep -qE -- "$regex" refused.err
+}
+
+# lines FILE N: has it so many?
+lines()
+{
+    [ -f "$1" ] && [ "$(wc -l <"$1")" -ge "$2" ]
+}
+
+# goes_on NAME ARGS...: all processes are killed on the way, and the same command goes on.
+goes_on()
+{
+    local name=$1 run pid
+    shift
+    run=(local --peers 3 --model mlp:784-32-10 --rounds 2500 --seed "$seed" --checkpoint 0.1s "$@")
+    check "$name: never interrupted" eval \
+        'bounded "$HEARSAY" "${run[@]}" --out "whole-$name" >"whole-$name.out" 2>"whole-$name.err"'
+    setsid "$HEARSAY" "${run[@]}" --out "killed-$name" >"killed-$name.out" 2>"killed-$name.err" </dev/null &
+    pid=$!
+    wait_until 60 lines "killed-$name/peer-0/metrics.jsonl" 700
+    kill -9 -- "-$pid" # The peers are in its group, and on its leash.
+    wait "$pid" 2>/dev/null
+    check "$name: killed, the same command goes on" eval \
+        'bounded "$HEARSAY" "${run[@]}" --out "killed-$name" >"killed-$name.out" 2>"killed-$name.err"'
+    check "  from a checkpoint" eval \
+        '[ "$(sed -n "/\"start\"/{n;p}" "killed-$name/peer-0/metrics.jsonl" | tail -n 1 | figures_round)" -gt 100 ]'
+    check "  to the same models, bit for bit" [ "$(tensors "whole-$name")" = "$(tensors "killed-$name")" ]
+}
+
+figures_round()
+{
+    python3 -c 'import json, sys; print(json.load(sys.stdin)["round"])'
+}
+
+# ---- quasi-global momentum ----
+
+equal qg --topology ring --momentum-kind qg --skew label:2 --local-steps 3
+equal qg-dpsgd --topology ring --mixer dpsgd --gamma 1 --momentum-kind qg --nesterov false --overlap 1
+equal local-dpsgd --topology ring --mixer dpsgd --gamma 1 --nesterov false --overlap 1
+check "qg: it is another training than with momentum of one's own" \
+    [ "$(tensors sim-qg-dpsgd)" != "$(tensors sim-local-dpsgd)" ]
+check "qg: under label skew models are nearer to each other" python3 - "$HEARSAY" "$seed" <<'PY'
+import json, subprocess, sys
+def apart(kind):
+    subprocess.run([sys.argv[1], "sim", "--peers", "8", "--topology", "ring", "--mixer", "dpsgd", "--gamma", "1",
+        "--model", "logreg", "--data", "glyphs", "--skew", "label:1", "--rounds", "200", "--schedule", "constant",
+        "--momentum-kind", kind, "--seed", sys.argv[2], "--out", "skew-" + kind], check=True, capture_output=True)
+    drift = [json.loads(line).get("relative_drift") for line in open(f"skew-{kind}/peer-0/metrics.jsonl")]
+    drift = [d for d in drift[100:200] if d]
+    return sum(drift) / len(drift)
+local, qg = apart("local"), apart("qg")
+print(f"# relative drift in training: {local:.3g} with momentum of one's own, {qg:.3g} with qg")
+assert qg < 0.7 * local
+PY
+goes_on qg --momentum-kind qg --compress qsgd:4
+refuses "qg without momentum" 'momentum-kind qg: needs a --momentum over 0' --momentum-kind qg --momentum 0
+refuses "qg of Adam" 'momentum-kind: only with --optimiser sgd' --momentum-kind qg --optimiser adam
+refuses "qg where each does what it can" 'momentum-kind qg: needs a number of --local-steps' \
+    --momentum-kind qg --local-steps auto
+refuses "qg with factor masking" 'momentum-kind qg: not with --factor-masking' --momentum-kind qg \
+    --mixer average --compress topk:0.1 --factor-masking true
+refuses "qg and an exchange that overshoots" 'momentum-kind qg: needs a --gamma of at most 1' \
+    --momentum-kind qg --mixer dpsgd --peers 8
+
+# ---- local SGD, and one step a round before it ----
+
+equal post-local --mixer allreduce --local-steps 5 --post-local 20
+equal post-local-ring --topology ring --local-steps 4 --post-local 7 --overlap 1 --compress qsgd:4
+check "post-local: one step a round, and from round 20 on five" python3 - <<'PY'
+import json
+for way in "local", "sim":
+    for i in range(4):
+        lines = [json.loads(line) for line in open(f"{way}-post-local/peer-{i}/metrics.jsonl")][1:]
+        of = {line["round"]: (line["local_steps"], line["steps_done"]) for line in lines if line["settle_rounds"] == 0}
+        assert all(of[r] == ((1, r) if r <= 20 else (5, 20 + 5 * (r - 20))) for r in range(1, 60)), of
+PY
+goes_on post-local --local-steps 3 --post-local 800 --compress qsgd:4
+for post in 0 40; do
+    bounded "$HEARSAY" sim --peers 4 --model logreg --local-steps 5 --post-local $post --epochs 1 --seed "$seed" --json \
+        >epochs-$post.out 2>epochs-$post.err </dev/null
+done
+# 20,000 samples are 156.25 steps of four batches of 32.
+check "an epoch is 32 rounds of 5 steps, or 40 of one and 24 of 5" [ \
+    "$(figures json epochs-0.out rounds) $(figures json epochs-40.out rounds)" = "32 64" ]
+refuses "post-local where each round has one step" 'post-local: only with --local-steps over 1' --post-local 5
+refuses "post-local and steps by speed" 'post-local: only with --local-steps over 1' --post-local 5 --local-steps auto
+refuses "post-local for the whole run" 'post-local 100: the run has 100 rounds' --post-local 100 --local-steps 4
+
+# ---- pairs that take their mean ----
+
+equal gossip --mixer gossip --peers 5
+equal gossip-random --mixer gossip --topology matching:3 --compress fp16 --local-steps 2 --momentum-kind qg
+bounded "$HEARSAY" sim --peers 8 --mixer gossip --model logreg --rounds 60 --final-drift 0 --seed "$seed" --json >pairs.out 2>pairs.err
+bounded "$HEARSAY" sim --peers 8 --mixer dpsgd --model logreg --rounds 60 --final-drift 0 --seed "$seed" --json >ring.out 2>ring.err
+half=$(python3 -c 'import json; print(json.load(open("pairs.out"))["bytes_sent"] / json.load(open("ring.out"))["bytes_sent"])')
+check "gossip: half the bytes of a ring, $half" within "$half" 0.45 0.56
+refuses "gossip on a ring" 'topology ring: not with --mixer gossip: .*expected rotation:R' --mixer gossip --topology ring
+refuses "gossip with more than one partner a round" 'topology base:2: not with --mixer gossip' --mixer gossip --topology base:2
+refuses "gossip that goes part of the way" 'gamma 0.5: not with --mixer gossip' --mixer gossip --gamma 0.5
+refuses "gossip of what is no model" 'expected none or fp16' --mixer gossip --compress qsgd:4
+
+e2e_end

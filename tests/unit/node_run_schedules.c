@@ -1,0 +1,120 @@
+/* tests/unit/node_run_schedules.c -- the run's keys of momentum and local steps: what goes with what. */
+#include "tests/unit/node_run_flags.h"
+
+/* Quasi-global momentum: what it cannot be had with, by name and reason. */
+static void momentum_is_of_a_kind(void **state)
+{
+    static const struct
+    {
+        const char *flags[4][2];
+        const char *why; /* NULL: it is taken. */
+    } rows[] = {{{{"seed", "1"}}, NULL},
+                {{{"mixer", "dpsgd"}, {"gamma", "1"}}, NULL},
+                {{{"mixer", "dpsgd"}, {"topology", "base:1"}}, NULL},
+                {{{"mixer", "dpsgd"}, {"policy", "async"}}, NULL},
+                {{{"mixer", "allreduce"}, {"topology", "complete"}, {"compress", "none"}}, NULL},
+                {{{"mixer", "average"}, {"compress", "topk:0.1"}}, NULL},
+                {{{"overlap", "1"}, {"local-steps", "7"}}, NULL},
+                {{{"momentum", "0"}}, "--momentum-kind qg: needs a --momentum over 0"},
+                {{{"local-steps", "auto"}}, "needs a number of --local-steps, not auto"},
+                {{{"mixer", "average"}, {"compress", "topk:0.1"}, {"factor-masking", "true"}},
+                 "not with --factor-masking true"},
+                {{{"mixer", "dpsgd"}}, "needs a --gamma of at most 1"},
+                {{{"gamma", "1.01"}}, "needs a --gamma of at most 1"},
+                {{{"optimiser", "adam"}}, "--momentum-kind: only with --optimiser sgd"}};
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct run_flags f = {.trainer = &sgd_keys};
+        struct run r;
+        set(&f, "rounds", "500");
+        set(&f, "min-peers", "8");
+        for (size_t k = 0; k < 4 && rows[i].flags[k][0] != NULL; k++)
+            set(&f, rows[i].flags[k][0], rows[i].flags[k][1]);
+        assert_int_equal(run_from_flags(&r, &f, error), 0);
+        assert_false(sgd_values(&r)->quasi_global);
+        set(&f, "momentum-kind", "qg");
+        int err = run_from_flags(&r, &f, error);
+        if (err != (rows[i].why != NULL ? -EINVAL : 0)
+            || (err != 0 && strstr(error, rows[i].why) == NULL))
+            fail_msg("row %zu: %d, \"%s\"", i, err, err != 0 ? error : "");
+        assert_true(err != 0 || sgd_values(&r)->quasi_global);
+    }
+}
+
+/* Pairs that take their mean: a graph of pairs, and no other step. */
+static void pairs_want_pairs(void **state)
+{
+    static const struct
+    {
+        const char *flags[3][2];
+        const char *why; /* NULL: it is taken. */
+    } rows[] = {{{{"seed", "1"}}, NULL},
+                {{{"topology", "matching:3"}}, NULL},
+                {{{"topology", "rotation:2"}, {"compress", "fp16"}}, NULL},
+                {{{"topology", "one-peer-exponential"}, {"gamma", "1"}}, NULL},
+                {{{"momentum-kind", "qg"}}, NULL},
+                {{{"topology", "ring"}}, "--topology ring: not with --mixer gossip: it wants one"},
+                {{{"topology", "base:1"}}, "--topology base:1: not with --mixer gossip"},
+                {{{"gamma", "0.5"}}, "--gamma 0.5: not with --mixer gossip"},
+                {{{"compress", "qsgd:4"}}, "not with --mixer gossip"},
+                {{{"policy", "async"}}, "needs --policy sync"},
+                {{{"overlap", "1"}}, "does not go with --overlap 1"}};
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct run_flags f = {.trainer = &sgd_keys};
+        struct run r;
+        set(&f, "rounds", "500");
+        set(&f, "min-peers", "8");
+        set(&f, "mixer", "gossip");
+        for (size_t k = 0; k < 3 && rows[i].flags[k][0] != NULL; k++)
+            set(&f, rows[i].flags[k][0], rows[i].flags[k][1]);
+        int err = run_from_flags(&r, &f, error);
+        if (err != (rows[i].why != NULL ? -EINVAL : 0)
+            || (err != 0 && strstr(error, rows[i].why) == NULL))
+            fail_msg("row %zu: %d, \"%s\"", i, err, err != 0 ? error : "");
+        if (i == 0)
+            assert_string_equal(r.topology, "rotation:4");
+    }
+}
+
+/* Rounds of one step come first: what goes with that, and how many steps there are. */
+static void post_local_has_steps(void **state)
+{
+    static const struct
+    {
+        const char *post, *steps, *rounds, *why; /* why NULL: it is taken. */
+    } rows[] = {{"10", "4", "100", NULL},
+                {"0", "4", "100", NULL},
+                {"99", "2", "100", NULL},
+                {"100", "4", "100", "--post-local 100: the run has 100 rounds: expected fewer"},
+                {"1000", "4", "100", "--post-local 1000: the run has 100 rounds"},
+                {"10", "1", "100", "--post-local: only with --local-steps over 1"},
+                {"0", "1", "100", "--post-local: only with --local-steps over 1"},
+                {"10", "auto", "100", "--post-local: only with --local-steps over 1"}};
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct run_flags f = {.trainer = &sgd_keys};
+        struct run r;
+        set(&f, "rounds", rows[i].rounds);
+        set(&f, "local-steps", rows[i].steps);
+        set(&f, "post-local", rows[i].post);
+        int err = run_from_flags(&r, &f, error);
+        if (err != (rows[i].why != NULL ? -EINVAL : 0)
+            || (err != 0 && strstr(error, rows[i].why) == NULL))
+            fail_msg("row %zu: %d, \"%s\"", i, err, err != 0 ? error : "");
+        uint64_t n = 0, post = strtoull(rows[i].post, NULL, 10);
+        for (uint64_t round = 0; err == 0 && round <= r.rounds; round++) {
+            assert_int_equal(run_steps_before(&r, round), n);
+            assert_int_equal(run_steps_at(&r, round), round < post ? 1 : r.local_steps);
+            n += run_steps_at(&r, round);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(momentum_is_of_a_kind),
+                                       cmocka_unit_test(pairs_want_pairs),
+                                       cmocka_unit_test(post_local_has_steps)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

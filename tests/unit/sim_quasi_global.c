@@ -1,0 +1,176 @@
+/* tests/unit/sim_quasi_global.c -- quasi-global momentum through the node: the textbook's distances in
+ * every round, whatever mixes; and peers that are cut off, die and come back. */
+#include "gossip/mixers/mixer.h"
+#include "nn/train/quasi_global.h"
+#include "sim_rig.h"
+
+enum { PEERS = 8, DIM = 100, ROUNDS = 60 };
+
+static const double mu = 0.9;
+
+/* ---- a bowl with that momentum ---- */
+
+static struct quasi_global global[PEERS];
+static float momentum[PEERS][DIM];
+
+static void steps(void *self, float *x, uint64_t round, uint32_t n_steps,
+                  struct trainer_report *report)
+{
+    const struct rig_peer *p = self;
+    const struct rig *r = p->rig;
+    float *m = momentum[p->index];
+    const float *c = r->c + p->index * r->dim;
+    rig_record(p->rig, p->index, x, round);
+    quasi_global_begin(&global[p->index], x, round, (double)r->eta * n_steps, mu, m);
+    for (uint32_t s = 0; s < n_steps; s++)
+        for (size_t k = 0; k < DIM; k++)
+            x[k] -= r->eta * (x[k] - c[k] + (float)mu * m[k]);
+    *report = (struct trainer_report){.n_samples = 1};
+}
+
+static int make_trainer(void *self, uint32_t peer, const struct run *run, struct trainer *t,
+                        char error[RUN_ERROR_MAX])
+{
+    int err = rig_trainer(self, peer, run, t, error);
+    quasi_global_close(&global[peer]);
+    memset(momentum[peer], 0, sizeof momentum[peer]);
+    t->steps = steps;
+    return err != 0 ? err : quasi_global_init(&global[peer], DIM);
+}
+
+static uint32_t mixer_at(const char *name)
+{
+    uint32_t i = 0;
+    while (mixer_all[i] != NULL && strcmp(mixer_all[i]->name, name) != 0)
+        i++;
+    assert_non_null(mixer_all[i]);
+    return i;
+}
+
+static void rig_global(struct rig *r, const char *mixer, const char *topology, uint32_t n_steps)
+{
+    rig_init(r, PEERS, DIM, topology, "none", 1);
+    r->config.run.mixer = mixer_at(mixer);
+    r->config.run.rounds = ROUNDS;
+    r->config.run.local_steps = n_steps;
+    r->config.run.final_drift = 1e-3;
+    r->config.make_trainer = make_trainer;
+    r->eta = 0.02f;
+}
+
+static void close_global(struct rig *r)
+{
+    rig_close(r);
+    for (uint32_t i = 0; i < PEERS; i++)
+        quasi_global_close(&global[i]);
+}
+
+/* ---- against the textbook ---- */
+
+struct naive
+{
+    double w[PEERS][PEERS], x[PEERS][DIM], m[PEERS][DIM];
+};
+
+static void naive_begin(struct naive *v, const char *topology)
+{
+    struct graph g;
+    memset(v, 0, sizeof *v);
+    assert_int_equal(graph_build(&g, topology, PEERS, 1), 0);
+    for (uint32_t i = 0; i < PEERS; i++)
+        for (uint32_t k = g.first[i]; k < g.first[i + 1]; k++)
+            v->w[i][g.neighbour[k]] =
+                topology_weight(graph_degree(&g, i), graph_degree(&g, g.neighbour[k]));
+    graph_close(&g);
+}
+
+/* Lin et al. 2021: steps, exchange, and then the buffer learns what has come of both. */
+static void naive_round(struct naive *v, const struct rig *r, uint32_t n_steps)
+{
+    static double begin[PEERS][DIM], made[PEERS][DIM];
+    double eta = (double)r->eta;
+    memcpy(begin, v->x, sizeof begin);
+    for (uint32_t i = 0; i < PEERS; i++)
+        for (uint32_t s = 0; s < n_steps; s++)
+            for (size_t k = 0; k < DIM; k++)
+                v->x[i][k] -= eta * (v->x[i][k] - (double)r->c[i * DIM + k] + mu * v->m[i][k]);
+    memcpy(made, v->x, sizeof made);
+    for (uint32_t i = 0; i < PEERS; i++)
+        for (size_t k = 0; k < DIM; k++) {
+            for (uint32_t j = 0; j < PEERS; j++)
+                v->x[i][k] += v->w[i][j] * (made[j][k] - made[i][k]);
+            v->m[i][k] = mu * v->m[i][k] + (1 - mu) * (begin[i][k] - v->x[i][k]) / (eta * n_steps);
+        }
+}
+
+static double naive_error2(const struct naive *v)
+{
+    static float y[PEERS * DIM];
+    for (size_t k = 0; k < PEERS * DIM; k++)
+        y[k] = (float)v->x[k / DIM][k % DIM];
+    return rig_error2(y, PEERS, DIM);
+}
+
+static void as_naive(const char *mixer, const char *topology, uint32_t n_steps)
+{
+    static struct naive v;
+    struct rig r;
+    rig_global(&r, mixer, topology, n_steps);
+    rig_recording(&r);
+    rig_run(&r, UINT64_MAX);
+    rig_ended_well(&r, 1e-3);
+    assert_int_equal(r.n_errors, ROUNDS);
+    naive_begin(&v, topology);
+    for (uint64_t t = 0; t < ROUNDS; t++) {
+        double want = naive_error2(&v);
+        if (!(fabs(r.error2[t] - want) <= 1e-3 * (want + 1e-6)))
+            fail_msg("%s, %s, %u steps, round %d: squared error %g, expected %g", mixer, topology,
+                     n_steps, (int)t, r.error2[t], want);
+        naive_round(&v, &r, n_steps);
+    }
+    assert_true(r.error2[ROUNDS - 1] > 1e-4); /* Peers pull apart all the time. */
+    close_global(&r);
+}
+
+static void test_textbook(void **state)
+{
+    (void)state;
+    as_naive("dpsgd", "ring", 1);
+    as_naive("dpsgd", "ring", 5);
+    as_naive("dpsgd", "torus", 3);
+    as_naive("choco", "ring", 4);
+}
+
+/* ---- faults ---- */
+
+/* Exchanges fail, and one dies and comes back without what it remembered: all agree in the end, where
+ * the mean of the bowls is lowest. */
+static void test_death_and_return(void **state)
+{
+    (void)state;
+    struct rig r;
+    rig_global(&r, "dpsgd", "ring", 1);
+    r.config.step_us = 50 * 1000;
+    r.config.run.rounds = 900;
+    r.config.cut_rate = 0.02;
+    rig_open(&r);
+    while (sim_now_us(r.world) < 8 * 1000 * 1000 && sim_step(r.world))
+        ;
+    sim_kill(r.world, 2);
+    while (sim_now_us(r.world) < 20 * 1000 * 1000 && sim_step(r.world))
+        ;
+    assert_int_equal(sim_restart(r.world, 2), 0);
+    rig_run(&r, UINT64_MAX);
+    rig_ended_well(&r, 1e-3);
+    double error = rig_mean_error(&r);
+    if (!(error <= 0.05))
+        fail_msg("the mean is off by %g", error);
+    close_global(&r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_textbook),
+                                       cmocka_unit_test(test_death_and_return)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
