@@ -2,10 +2,8 @@
 #include "peer/node/workshop.h"
 
 #include "gossip/exchange/piece.h"
-#include "gossip/mixers/dpsgd.h"
 #include "nn/math/vec.h"
 #include "peer/run/exit.h"
-#include "topology/rota.h"
 
 #include <errno.h>
 #include <math.h>
@@ -29,18 +27,6 @@ enum sessions_run workshop_judge(const struct workshop *w, const struct wire_hel
         return SESSIONS_RUN_CONTRADICTS;
     }
     return SESSIONS_RUN_TAKEN;
-}
-
-/* That of exchanges of whole models: a function of the run alone, as both ends take it without a word.
- * Where nobody waits an over-relaxed step would be one too far, and a graph that changes by round has
- * its weights for a step of 1. 0 or -ENOMEM. */
-static int exact_step(const struct run *r, double *step)
-{
-    bool still = r->policy == RUN_SYNC && !rota_of(r->topology);
-    *step = r->gamma_auto ? 1 : r->gamma;
-    if (!r->gamma_auto || mixer_all[r->mixer] != &mixer_dpsgd || !still)
-        return 0;
-    return dpsgd_step(r->topology, r->min_peers, r->seed, step);
 }
 
 /* One codec a phase, and with --compress auto one a rung: whichever a delta comes in, it
@@ -70,9 +56,8 @@ static int open_mixing(struct workshop *w)
     for (uint32_t i = 0; i < LADDER_RUNGS && by_drift; i++)
         c.spec[DELTA_RUNG + i] = ladder_spec[i];
     w->by_drift = by_drift;
-    int err = exact_step(r, &c.step);
-    if (err == 0)
-        err = mixing_init(&w->mixing, &c);
+    c.step = r->gamma_auto ? 1 : r->gamma;
+    int err = mixing_init(&w->mixing, &c);
     if (err != 0)
         return err;
     ladder_init(&w->ladder, w->mixing.survey_pace);

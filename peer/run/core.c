@@ -157,11 +157,9 @@ static bool sends_whole(const struct run *r)
     return mixer_all[r->mixer]->whole;
 }
 
-/* CHOCO's own rule and pairs of peers stay at 1; whole models on a fixed graph have the best for it. */
 bool run_oversteps(const struct run *r)
 {
-    bool still = r->policy == RUN_SYNC && !rota_of(r->topology);
-    return r->gamma_auto ? sends_whole(r) && still : r->gamma > 1;
+    return !r->gamma_auto && r->gamma > 1;
 }
 
 static bool collects(const struct run *r)
@@ -509,8 +507,7 @@ const struct run_key run_core_keys[] = {
      .useless = has_no_memory, .of = "mixer",
      .why = "only with --mixer average: the others send models, not momentum"},
     {.name = "gamma", .kind = RUN_REAL, .fallback = "auto",
-     .help = "consensus step size; auto: found while running, edge by edge; of --mixer dpsgd the best "
-             "one for the graph",
+     .help = "consensus step size; auto: found while running, edge by edge; of whole models 1",
      .word = "auto", .low = 1e-9, .high = 2, RUN_FIELD(gamma)},
     {.name = "tolerate", .kind = RUN_UINT, .fallback = "0",
      .help = "so many neighbours of each peer may send anything: what is farther off than most "

@@ -115,8 +115,7 @@ static inline uint32_t run_staleness(const struct run *r)
                                     : (uint32_t)r->policy - RUN_SSP + 1;
 }
 
-/* May an exchange of training go beyond the mean of the neighbours: is its step size over 1, or the best
- * one for a graph that stands still? */
+/* May an exchange of training go beyond the mean of the neighbours? */
 bool run_oversteps(const struct run *r);
 
 /* The graph of the last phase. */

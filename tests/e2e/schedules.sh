@@ -100,7 +100,7 @@ refuses "qg where each does what it can" 'momentum-kind qg: needs a number of --
 refuses "qg with factor masking" 'momentum-kind qg: not with --factor-masking' --momentum-kind qg \
     --mixer average --compress topk:0.1 --factor-masking true
 refuses "qg and an exchange that overshoots" 'momentum-kind qg: needs a --gamma of at most 1' \
-    --momentum-kind qg --mixer dpsgd --peers 8
+    --momentum-kind qg --mixer dpsgd --gamma 1.3 --peers 8
 
 # ---- local SGD, and one step a round before it ----
 

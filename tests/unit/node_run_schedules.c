@@ -9,7 +9,7 @@ static void momentum_is_of_a_kind(void **state)
         const char *flags[4][2];
         const char *why; /* NULL: it is taken. */
     } rows[] = {{{{"seed", "1"}}, NULL},
-                {{{"mixer", "dpsgd"}, {"gamma", "1"}}, NULL},
+                {{{"mixer", "dpsgd"}}, NULL},
                 {{{"mixer", "dpsgd"}, {"topology", "base:1"}}, NULL},
                 {{{"mixer", "dpsgd"}, {"policy", "async"}}, NULL},
                 {{{"mixer", "allreduce"}, {"topology", "complete"}, {"compress", "none"}}, NULL},
@@ -19,7 +19,7 @@ static void momentum_is_of_a_kind(void **state)
                 {{{"local-steps", "auto"}}, "needs a number of --local-steps, not auto"},
                 {{{"mixer", "average"}, {"compress", "topk:0.1"}, {"factor-masking", "true"}},
                  "not with --factor-masking true"},
-                {{{"mixer", "dpsgd"}}, "needs a --gamma of at most 1"},
+                {{{"mixer", "dpsgd"}, {"gamma", "1.3"}}, "needs a --gamma of at most 1"},
                 {{{"gamma", "1.01"}}, "needs a --gamma of at most 1"},
                 {{{"optimiser", "adam"}}, "--momentum-kind: only with --optimiser sgd"}};
     (void)state;
