@@ -240,6 +240,9 @@ static int check_group(struct cmd_batch *b, uint32_t from)
         char name[SAID_MAX], line[SAID_MAX];
         b->name(b->self, from, name, sizeof name);
         last_line(said, b, line);
+        char *fresh = strstr(line, "; --fresh"); /* That is a flag of one run. */
+        if (fresh != NULL)
+            snprintf(fresh, sizeof line - (size_t)(fresh - line), "; give another --out");
         cmd_fail(b->o, code, "%s%s%s", name, name[0] != '\0' ? ": " : "", line);
     }
     fclose(said);

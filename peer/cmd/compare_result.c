@@ -101,6 +101,10 @@ static void print_best(const struct report_comparison *r, enum report_measure m)
     for (size_t i = 0; i < r->n_arms; i++)
         if (i != best && report_spread_differ(s, &r->arm[i].at[m]) == REPORT_DIFFER_TIE)
             printf("%s %s", n++ > 0 ? "," : "; not told apart from it:", r->arm[i].name);
+    size_t unknown = report_comparison_unknown(r, m);
+    if (unknown > 0)
+        printf("; unknown of %zu of %zu arms, which got there before they were evaluated, or never",
+               unknown, r->n_arms);
     printf("%s\n", isfinite(s->deviation) ? "" : " (one seed: the noise is not known)");
 }
 
@@ -250,6 +254,7 @@ static json_t *best_object(const struct report_comparison *r, enum report_measur
     json_t *j =
         json_pack("{s:s, s:o, s:o}", "by", report_measure_name[m], "arm",
                   best < r->n_arms ? json_string(r->arm[best].name) : json_null(), "ties", ties);
+    json_object_set_new(j, "n_unknown", json_integer((json_int_t)report_comparison_unknown(r, m)));
     if (m >= REPORT_M_BUDGET) {
         const struct report_budget *b = &r->budget[m - REPORT_M_BUDGET];
         json_object_set_new(j, b->axis == REPORT_BY_BYTES ? "bytes" : "budget_seconds",

@@ -161,6 +161,14 @@ size_t report_comparison_best(const struct report_comparison *c, enum report_mea
     return best;
 }
 
+size_t report_comparison_unknown(const struct report_comparison *c, enum report_measure measure)
+{
+    size_t n = 0;
+    for (size_t a = 0; a < c->n_arms; a++)
+        n += isfinite(c->arm[a].at[measure].mean) ? 0 : 1;
+    return report_comparison_best(c, measure) < c->n_arms ? n : 0;
+}
+
 void report_comparison_words(const struct report_comparison *c, enum report_measure measure,
                              char out[REPORT_MEASURE_TEXT])
 {

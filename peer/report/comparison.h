@@ -93,6 +93,10 @@ __attribute__((warn_unused_result)) int report_comparison_sum(struct report_comp
 /* The arm of the best mean of a measure of accuracy, of those whose trials all count; n_arms: none. */
 size_t report_comparison_best(const struct report_comparison *c, enum report_measure measure);
 
+/* So many arms have nothing of a measure of which the best one has all: of a budget, those that were
+ * first evaluated beyond it, or did not get there. */
+size_t report_comparison_unknown(const struct report_comparison *c, enum report_measure measure);
+
 /* What a measure is called, with its budget where it has one. */
 enum { REPORT_MEASURE_TEXT = 96 };
 void report_comparison_words(const struct report_comparison *c, enum report_measure measure,

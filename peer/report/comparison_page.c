@@ -236,6 +236,12 @@ static void put_best(struct report_text *out, const struct report_comparison *c,
             report_text_put(out, n++ > 0 ? ", " : "; not told apart from it: ");
             put_name(out, c, a);
         }
+    size_t unknown = report_comparison_unknown(c, measure);
+    if (unknown > 0)
+        report_text_print(out,
+                          "; unknown of %zu of %zu arms, which got there before they were "
+                          "evaluated, or never",
+                          unknown, c->n_arms);
     report_text_put(out, known ? "</li>\n"
                                : " <span class=\"soft\">(one seed: the noise is not "
                                  "known)</span></li>\n");
@@ -276,8 +282,12 @@ int report_comparison_page(struct report_text *out, const struct report_comparis
     report_text_print(out,
                       " Means and deviations of a sample are of the seeds that ended with "
                       "consensus. Seconds are %s. Two arms are told apart where Welch's t test "
-                      "does at 5 %%.</p>\n",
-                      c->simulated ? "simulated" : "by the clock");
+                      "does at 5 %%, of few seeds seldom. Rounds are with those of the last phase; "
+                      "accuracy at a budget is that of evaluations in training.</p>\n",
+                      c->simulated
+                          ? "simulated, where each link and direction has a bandwidth of its "
+                            "own: many neighbours cost no more of them than one"
+                          : "by the clock");
     put_table(out, c);
     put_curves(out, c, drawer);
     report_text_put(out, "<footer>Made by hearsay " HEARSAY_VERSION

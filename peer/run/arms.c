@@ -255,6 +255,18 @@ static int take_budgets(const struct reading *r)
     return 0;
 }
 
+/* Between two evaluations accuracy is on a line: without some there is none. */
+static int check_points(const struct reading *r)
+{
+    for (uint32_t i = 0; r->a->n_budgets > 0 && i < r->a->n_arms; i++)
+        if (arms_value(r->a, i, "rounds") == NULL && arms_value(r->a, i, "evaluate-every") == NULL)
+            return refuse(r, top(r->a, "budget")->line,
+                          "budget: found neither rounds nor evaluate-every in the arm '%.60s', "
+                          "expected one: accuracy is known where a run is evaluated",
+                          r->a->arm[i].name);
+    return 0;
+}
+
 /* ---- Keys. ---- */
 
 static const struct option_row *find_row(const struct command *c, const char *key)
@@ -457,6 +469,7 @@ static int read_all(const struct reading *r, const char *text, const char *const
     uint32_t n = r->a->n_sections;
     for (uint32_t s = n > 1 ? 1 : 0; s < n && err == 0; s++)
         err = add_arms(r, s);
+    err = err == 0 ? check_points(r) : err;
     return err == 0 ? check_rates(r) : err;
 }
 

@@ -121,6 +121,16 @@ kill -INT "$pid"
 finish "$pid" 30
 check "Ctrl-C: exit code 130, and the result so far" eval '[ "$code" = 130 ] && [ "$(figures json long.out interrupted) $(figures json long.out n_left)" = "True 3" ]'
 
+# ---- Who was not evaluated before a budget is in no figure of it, and that is said. ----
+
+compare early arms.toml --set lr=0.05 --set evaluate-every=500 --out early
+check "an arm that got to the budget unevaluated is counted: $(grep 'unknown of' early.out)" grep -qE \
+    '^best accuracy at .* MB: choco,compress=[^ ]*, .*; unknown of [12] of 3 arms' early.out
+check "  in the page, too" grep -qE 'unknown of [12] of 3 arms' early/compare.html
+compare other arms.toml --set lr=0.05 --set evaluate-every=500 --set rounds=500 --out early
+check "another file in the same place is refused, with what helps" eval \
+    '[ "$code" = 2 ] && grep -q "rounds=600 there, 500 here.*; give another --out" other.err'
+
 # ---- The surveys' files. ----
 
 for file in "$root"/tests/bench/surveys/*.toml; do

@@ -141,7 +141,7 @@ static void names_of_directories_stay_in_theirs(void **state)
 static void budgets_are_read(void **state)
 {
     (void)state;
-    assert_int_equal(opened("budget = bytes, seconds:2.5\n", NULL), 0);
+    assert_int_equal(opened("rounds = 9\nbudget = bytes, seconds:2.5\n", NULL), 0);
     assert_int_equal(a.n_budgets, 2);
     assert_true(a.budget[0].bytes && !(a.budget[0].most > 0));
     assert_true(!a.budget[1].bytes && a.budget[1].most > 2.4 && a.budget[1].most < 2.6);
@@ -167,6 +167,8 @@ static void what_is_wrong_is_named_with_its_line(void **state)
     refused("command = train\n", NULL, "f line 1: command: found 'train', expected sim or local");
     refused("seeds = 0\n", NULL, "f line 1: seeds: found '0', expected a whole number from 1");
     refused("budget = time\n", NULL, "f line 1: budget: found 'time', expected bytes, seconds");
+    refused("budget = bytes\nepochs = 2\n", NULL,
+            "f line 1: budget: found neither rounds nor evaluate-every in the arm");
     refused("budget = bytes:-1\n", NULL, "f line 1: budget: found 'bytes:-1'");
     refused("lr = 1, 2\n[a]\nlr = 1\n[b]\n", NULL, "expected as many for each");
     refused("", "batch", "--set: expected name = value");
