@@ -558,3 +558,26 @@ uint64_t collect_round(const struct collect *c)
 {
     return c->result_round;
 }
+
+static bool sent_its_part(const struct collect *c, uint32_t from)
+{
+    for (const struct collect_step *s = c->steps; s != NULL; s = s->next)
+        if (is_present(c, s, from))
+            return true;
+    return false;
+}
+
+const uint8_t *collect_awaited(const struct collect *c, uint64_t round)
+{
+    struct collective_op op[COLLECTIVE_OPS_MAX];
+    if (!collect_waits(c, round) || c->round != round || c->n < 2 || c->n > COLLECTIVE_RANKS_MAX)
+        return NULL;
+    for (uint32_t i = 0; i < c->n && !c->started; i++)
+        if (i != c->rank && talks_with(c, c->at[i].id) == NULL)
+            return c->at[i].id;
+    size_t n = c->started ? schedule(c)->ops(c->n, c->rank, c->step, op) : 0;
+    for (size_t i = 0; i < n; i++)
+        if (op[i].act != COLLECTIVE_SEND && op[i].peer != c->rank && !sent_its_part(c, op[i].peer))
+            return c->at[op[i].peer].id;
+    return NULL;
+}

@@ -93,6 +93,8 @@ void collect_hear(struct collect *c, const struct link *l, const struct wire_col
 
 /* Is what comes of this round's collective not here yet? */
 bool collect_waits(const struct collect *c, uint64_t round);
+/* Who keeps this round's: without a session, or its part of the present step has not come; NULL: nobody. */
+const uint8_t *collect_awaited(const struct collect *c, uint64_t round);
 /* The round of the last one that was; 0: none. */
 uint64_t collect_round(const struct collect *c);
 

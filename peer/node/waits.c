@@ -48,6 +48,12 @@ static enum node_waits_for mixing(const struct node *n, struct node_wait *w)
     }
     if (phases_writes(ph))
         return NODE_WAITS_DISK;
+    const uint8_t *kept_by = collect_awaited(ph->collect, ph->round);
+    if (kept_by != NULL) {
+        memcpy(w->id, kept_by, sizeof w->id);
+        w->beat = ph->round;
+        return NODE_WAITS_NEIGHBOUR;
+    }
     if (!ph->waits.some)
         return NODE_WAITS_NOTHING;
     memcpy(w->id, ph->waits.id, sizeof w->id);

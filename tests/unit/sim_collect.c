@@ -147,12 +147,48 @@ static void test_lost_sessions(void **state)
     }
 }
 
+/* Once it is known to be dead the others go on; until then they say whom they wait for, each step of
+ * every schedule. */
+static void test_who_is_waited_for(void **state)
+{
+    enum { N = 4, STOPPED = 2 };
+    (void)state;
+    for (uint32_t c = 0; collective_all[c] != NULL; c++) {
+        struct rig r;
+        struct node_wait w;
+        rig_collective(&r, N, DIM, c);
+        rig_open(&r);
+        while (rig_progress(&r, STOPPED).round < 5)
+            assert_true(sim_step(r.world));
+        const uint8_t *id = sim_id(r.world, STOPPED);
+        sim_stop(r.world, STOPPED, true);
+        int64_t until_us = sim_now_us(r.world) + 700 * 1000;
+        while (sim_now_us(r.world) < until_us)
+            assert_true(sim_step(r.world));
+        uint32_t n_named = 0, n_waiting = 0;
+        for (uint32_t i = 0; i < N; i++) {
+            if (i == STOPPED)
+                continue;
+            node_wait(sim_node(r.world, i), &w);
+            n_waiting += w.what == NODE_WAITS_NEIGHBOUR;
+            n_named += w.what == NODE_WAITS_NEIGHBOUR && memcmp(w.id, id, WIRE_ID_BYTES) == 0;
+        }
+        if (n_waiting < N - 1 || n_named == 0)
+            fail_msg("%s: %u of %d say that they wait, %u for whom it is", collective_all[c]->name,
+                     n_waiting, N - 1, n_named);
+        sim_stop(r.world, STOPPED, false);
+        rig_run(&r, MOST);
+        rig_ended_well(&r, 0);
+        rig_close(&r);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_models_are_the_mean),   cmocka_unit_test(test_statistics),
         cmocka_unit_test(test_bytes_are_the_formula), cmocka_unit_test(test_deaths),
-        cmocka_unit_test(test_lost_sessions),
+        cmocka_unit_test(test_lost_sessions),         cmocka_unit_test(test_who_is_waited_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
