@@ -187,12 +187,20 @@ static void put_name(struct report_text *out, const struct report_comparison *c,
     report_text_put(out, "</span>");
 }
 
+/* The k-th column: what people ask for first is in sight on a narrow screen. */
+static int measure_at(const struct report_comparison *c, int k)
+{
+    int n = (int)c->n_budgets;
+    return k == 0 ? REPORT_M_ACCURACY : k <= n ? REPORT_M_BUDGET + k - 1 : k - n;
+}
+
 static void put_table(struct report_text *out, const struct report_comparison *c)
 {
     int n = REPORT_M_BUDGET + (int)c->n_budgets;
     char words[REPORT_MEASURE_TEXT];
     report_text_put(out, "<div class=\"wide\"><table><tr><th>arm</th><th>seeds</th><th>lr</th>");
-    for (int m = 0; m < n; m++) {
+    for (int k = 0; k < n; k++) {
+        int m = measure_at(c, k);
         if (m >= REPORT_M_BUDGET)
             report_comparison_words(c, (enum report_measure)m, words);
         report_text_print(out, "<th>%s</th>", m < REPORT_M_BUDGET ? columns[m].head : words);
@@ -206,8 +214,8 @@ static void put_table(struct report_text *out, const struct report_comparison *c
                           (unsigned)c->n_seeds);
         report_text_html(out, arm->lr);
         report_text_put(out, arm->edge ? " <span class=\"bad\">(edge)</span></td>" : "</td>");
-        for (int m = 0; m < n; m++)
-            put_cell(out, m, &arm->at[m]);
+        for (int k = 0; k < n; k++)
+            put_cell(out, measure_at(c, k), &arm->at[measure_at(c, k)]);
         report_text_put(out, "</tr>\n");
     }
     report_text_put(out, "</table></div>\n");
