@@ -7,6 +7,7 @@
 #include "peer/sgd/sgd_keys.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -372,8 +373,18 @@ static int run_command(const struct command *c, int argc, char **argv)
     }
 }
 
+/* A file that is opened must not become the output of who has closed it: what is written there then
+ * fails, as it would have. */
+static void keep_streams_apart(void)
+{
+    for (int fd = 0; fd <= 2; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY) < 0)
+            return;
+}
+
 int main(int argc, char **argv)
 {
+    keep_streams_apart();
     signal(SIGXFSZ, SIG_IGN); /* A limit on files is an error of writing, which is told. */
     if (argc < 2) {
         program_help(stderr);

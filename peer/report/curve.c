@@ -29,8 +29,9 @@ static bool make_stop(const struct report_run *run, size_t *at, double round,
         if (row == NULL)
             continue;
         stop->accuracy = fmin(stop->accuracy, row->at[REPORT_ACCURACY]);
-        stop->sent += report_lines_sent(l, row);
-        stop->seconds = fmax(stop->seconds, report_lines_time_s(l, row));
+        const struct report_start *begun = report_lines_begun(l, row);
+        stop->sent += report_lines_sent(l, row) - begun->bytes_sent;
+        stop->seconds = fmax(stop->seconds, report_lines_time_s(l, row) - begun->time_s);
     }
     return all;
 }

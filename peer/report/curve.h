@@ -14,7 +14,7 @@
 struct report_stop
 {
     double round; /* Those of the last phase count on. */
-    double sent;  /* Bytes by all peers, over all starts. */
+    double sent;  /* Bytes by all peers, since the run last began at round 0. */
     double seconds;
     double accuracy;
 };

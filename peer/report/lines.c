@@ -113,6 +113,15 @@ double report_lines_received(const struct report_lines *l, const struct report_r
     return l->start[row->start].bytes_received + row->at[REPORT_BYTES_RECEIVED];
 }
 
+const struct report_start *report_lines_begun(const struct report_lines *l,
+                                              const struct report_row *row)
+{
+    uint32_t i = row->start;
+    while (i > 0 && !l->start[i].anew)
+        i--;
+    return &l->start[i];
+}
+
 const char *report_lines_word(const struct report_lines *l, const struct report_row *row,
                               enum report_word word)
 {
@@ -147,7 +156,7 @@ static int no_memory(const struct reading *r)
     return file_no_memory(r->error, r->path);
 }
 
-static int add_start(struct reading *r, int64_t at_s)
+static int add_start(struct reading *r, int64_t at_s, bool anew)
 {
     struct report_lines *l = r->lines;
     if (l->n_starts >= REPORT_STARTS_MAX)
@@ -157,6 +166,7 @@ static int add_start(struct reading *r, int64_t at_s)
         return no_memory(r);
     l->start = start;
     l->start[l->n_starts] = r->next;
+    l->start[l->n_starts].anew = anew;
     l->start[l->n_starts++].at_s = at_s;
     return 0;
 }
@@ -195,7 +205,7 @@ static int take_start(struct reading *r, const json_t *object)
     if (at[0] != '\0' && at_s < 0)
         return refuse(r, "at: expected a time, as 2026-11-22T13:33:02Z, or null");
     drop_behind(r->lines, isfinite(from) ? from : 0.0);
-    return add_start(r, at_s);
+    return add_start(r, at_s, !(from > 0));
 }
 
 /* Which of the file's words is this? -1: there are too many. */
@@ -257,7 +267,7 @@ static int take_row(struct reading *r, const json_t *object)
         return refuse(r, "round: found none, expected a whole number");
     int err = take_words(r, object, &row);
     if (err == 0 && r->lines->n_starts == 0)
-        err = add_start(r, -1);
+        err = add_start(r, -1, true);
     if (err < 0)
         return err;
     row.start = (uint32_t)(r->lines->n_starts - 1);

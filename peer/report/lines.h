@@ -82,6 +82,7 @@ struct report_start
 {
     int64_t at_s;                              /* Seconds since 1970; -1: not known. */
     double time_s, bytes_sent, bytes_received; /* That all starts before it took. */
+    bool anew;                                 /* It went on from nothing: from round 0. */
 };
 
 struct report_lines
@@ -109,6 +110,10 @@ double report_lines_step(const struct report_row *row);
 double report_lines_time_s(const struct report_lines *lines, const struct report_row *row);
 double report_lines_sent(const struct report_lines *lines, const struct report_row *row);
 double report_lines_received(const struct report_lines *lines, const struct report_row *row);
+
+/* The start at which the run that the row is of began: none of what came before is in its model. */
+const struct report_start *report_lines_begun(const struct report_lines *lines,
+                                              const struct report_row *row);
 
 /* A row's word, "" for none. */
 const char *report_lines_word(const struct report_lines *lines, const struct report_row *row,

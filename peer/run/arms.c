@@ -394,7 +394,7 @@ static bool make_arm(const struct arms *a, struct arm *arm, uint32_t section,
                    && append(arm->name, of[i]->key) && append(arm->name, "=")
                    && append(arm->name, value);
     }
-    if (arm->name[0] == '\0')
+    if (fits && arm->name[0] == '\0')
         fits = append(arm->name, "run");
     return fits && write_dir(arm->dir, arm->name);
 }

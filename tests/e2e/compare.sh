@@ -131,6 +131,23 @@ compare other arms.toml --set lr=0.05 --set evaluate-every=500 --set rounds=500 
 check "another file in the same place is refused, with what helps" eval \
     '[ "$code" = 2 ] && grep -q "rounds=600 there, 500 here.*; give another --out" other.err'
 
+# ---- What an attempt took that was begun anew from round 0 is in no curve. ----
+
+python3 - early/choco,compress=qsgd:4/lr-0.05/seed-1/peer-*/metrics.jsonl <<'PY'
+import json, sys
+for path in sys.argv[1:]:
+    lines = open(path, encoding="utf-8").read().splitlines(keepends=True)
+    begin = json.loads(lines[0])
+    assert begin["start"] and begin["from_round"] == 0, begin
+    open(path, "w", encoding="utf-8").write("".join(lines[: len(lines) // 2]) + "".join(lines))
+PY
+cp early/compare.csv before.csv
+compare again arms.toml --set lr=0.05 --set evaluate-every=500 --out early
+check "a run that was begun twice has the figures of one" cmp before.csv early/compare.csv
+"$HEARSAY" compare arms.toml --set lr=0.05 --out closed >&- 2>closed.err </dev/null
+code=$?
+check "a closed stdout is no file of ours: exit code $code" eval '[ "$code" = 1 ] && ! grep -q accuracy closed/.lock'
+
 # ---- The surveys' files. ----
 
 for file in "$root"/tests/bench/surveys/*.toml; do

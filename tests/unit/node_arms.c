@@ -166,6 +166,11 @@ static void what_is_wrong_is_named_with_its_line(void **state)
     refused("batch\n", NULL, "f line 1: expected name = value");
     refused("command = train\n", NULL, "f line 1: command: found 'train', expected sim or local");
     refused("seeds = 0\n", NULL, "f line 1: seeds: found '0', expected a whole number from 1");
+    char text[400] = "rounds = 2\n[";
+    for (int k = 0; k < 300; k++)
+        strcat(text, "x");
+    strcat(text, "]\nlr = 1\n[b]\nlr = 1\n");
+    refused(text, NULL, "an arm whose name is too long");
     refused("budget = time\n", NULL, "f line 1: budget: found 'time', expected bytes, seconds");
     refused("budget = bytes\nepochs = 2\n", NULL,
             "f line 1: budget: found neither rounds nor evaluate-every in the arm");
