@@ -386,6 +386,24 @@ static int begin(struct compare *c)
     return code == CMD_OK ? check_arms(c) : code;
 }
 
+/* A page of somebody else's is not written over. */
+static int check_page(const struct compare *c)
+{
+    char path[4096], head[128] = "";
+    size_t n_mark = strlen(report_comparison_mark), n = 0;
+    snprintf(path, sizeof path, "%s/compare.html", c->out);
+    FILE *f = fopen(path, "rb");
+    if (f == NULL)
+        return CMD_OK;
+    n = fread(head, 1, n_mark, f);
+    fclose(f);
+    if (n == n_mark && memcmp(head, report_comparison_mark, n_mark) == 0)
+        return CMD_OK;
+    return cmd_fail(c->o, CMD_USAGE,
+                    "--out: %s is there, and hearsay compare has not made it; give another --out",
+                    path);
+}
+
 int cmd_compare(const struct options *o)
 {
     static struct compare c; /* Large, and one a process. */
@@ -397,7 +415,8 @@ int cmd_compare(const struct options *o)
     int code = read_file(&c);
     if (code != CMD_OK)
         return code;
-    code = begin(&c);
+    code = check_page(&c);
+    code = code == CMD_OK ? begin(&c) : code;
     if (code == CMD_OK) {
         int err = outdir_open(&held, c.out, why);
         code = err < 0 ? cmd_fail(o, cmd_exit_of(err), "--out: %s", why) : run_all(&c);

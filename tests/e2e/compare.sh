@@ -148,6 +148,10 @@ check "a run that was begun twice has the figures of one" cmp before.csv early/c
 code=$?
 check "a closed stdout is no file of ours: exit code $code" eval '[ "$code" = 1 ] && ! grep -q accuracy closed/.lock'
 
+mkdir theirs && echo mine >theirs/compare.html
+compare theirs arms.toml --set lr=0.05 --out theirs
+check "a page of somebody else's stays" eval '[ "$code" = 2 ] && [ "$(cat theirs/compare.html)" = mine ]'
+
 # ---- The surveys' files. ----
 
 for file in "$root"/tests/bench/surveys/*.toml; do
