@@ -386,22 +386,19 @@ static int begin(struct compare *c)
     return code == CMD_OK ? check_arms(c) : code;
 }
 
-/* A page of somebody else's is not written over. */
-static int check_page(const struct compare *c)
+/* What somebody else has put there stays. */
+static int check_files(const struct compare *c)
 {
-    char path[4096], head[128] = "";
-    size_t n_mark = strlen(report_comparison_mark), n = 0;
-    snprintf(path, sizeof path, "%s/compare.html", c->out);
-    FILE *f = fopen(path, "rb");
-    if (f == NULL)
-        return CMD_OK;
-    n = fread(head, 1, n_mark, f);
-    fclose(f);
-    if (n == n_mark && memcmp(head, report_comparison_mark, n_mark) == 0)
-        return CMD_OK;
-    return cmd_fail(c->o, CMD_USAGE,
-                    "--out: %s is there, and hearsay compare has not made it; give another --out",
-                    path);
+    static const char not_ours[] = "not of hearsay compare; give another --out";
+    char path[CMD_PATH_MAX];
+    if (cmd_path(path, c->out, "compare.html") < 0)
+        return cmd_fail(c->o, CMD_USAGE, "--out: the path is too long");
+    int code = cmd_may_write(c->o, path, report_comparison_mark, strlen(report_comparison_mark),
+                             false, not_ours);
+    if (code == CMD_OK && cmd_path(path, c->out, "compare.csv") == 0)
+        code = cmd_may_write(c->o, path, report_comparison_csv_mark,
+                             strlen(report_comparison_csv_mark), false, not_ours);
+    return code;
 }
 
 int cmd_compare(const struct options *o)
@@ -415,7 +412,7 @@ int cmd_compare(const struct options *o)
     int code = read_file(&c);
     if (code != CMD_OK)
         return code;
-    code = check_page(&c);
+    code = check_files(&c);
     code = code == CMD_OK ? begin(&c) : code;
     if (code == CMD_OK) {
         int err = outdir_open(&held, c.out, why);

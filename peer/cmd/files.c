@@ -2,7 +2,9 @@
  * no two processes are that peer. */
 #include "peer/cmd/files.h"
 
+#include "nn/files/file.h"
 #include "nn/files/safetensors.h"
+#include "peer/cmd/cmd.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,10 +18,33 @@
 #include <unistd.h>
 #include <uv.h>
 
+enum { HEAD_MAX = 4096 /* Bytes of a file's beginning that tell whose it is. */ };
+
 int cmd_path(char out[CMD_PATH_MAX], const char *dir, const char *name)
 {
     int n = snprintf(out, CMD_PATH_MAX, "%s/%s", dir, name);
     return n < CMD_PATH_MAX ? 0 : -ENAMETOOLONG;
+}
+
+int cmd_may_write(const struct options *o, const char *path, const void *mark, size_t n, bool force,
+                  const char *not_ours)
+{
+    uint8_t head[HEAD_MAX];
+    char error[FILE_ERROR_MAX];
+    struct stat st;
+    size_t got;
+    bool whole;
+    if (lstat(path, &st) < 0)
+        return errno == ENOENT ? CMD_OK : cmd_fail(o, CMD_USAGE, "%s: %s", path, strerror(errno));
+    if (S_ISDIR(st.st_mode))
+        return cmd_fail(o, CMD_USAGE, "%s is a directory, expected a file to write", path);
+    if (force)
+        return CMD_OK;
+    bool ours = S_ISREG(st.st_mode)
+                && (st.st_size == 0
+                    || (file_head(path, head, n < HEAD_MAX ? n : HEAD_MAX, &got, &whole, error) == 0
+                        && got >= n && memcmp(head, mark, n) == 0));
+    return ours ? CMD_OK : cmd_fail(o, CMD_USAGE, "%s is there, and %s", path, not_ours);
 }
 
 /* The descriptor is left open on purpose: the lock goes with the process. */

@@ -8,11 +8,20 @@
 #include "peer/secure/channel.h"
 #include "peer/secure/keyfile.h"
 
+struct options;
+
 enum { CMD_PATH_MAX = 1024, CMD_CLASSES_MAX = 1 << 16 };
 
 /* DIR/NAME; asserts nothing: a path that is too long is -ENAMETOOLONG. */
 __attribute__((warn_unused_result)) int cmd_path(char out[CMD_PATH_MAX], const char *dir,
                                                  const char *name);
+
+/* May a command write there? Only over what begins with the n bytes of `mark`, unless `force`. A link is
+ * not followed, but its place taken. CMD_OK, or an exit code, and then it has been said; `not_ours`: what
+ * the file is else, and what to do. */
+__attribute__((warn_unused_result)) int cmd_may_write(const struct options *o, const char *path,
+                                                      const void *mark, size_t n, bool force,
+                                                      const char *not_ours);
 
 /* The identity's seed in `path`: read it, or make it. The file stays locked as
  * long as the process lives, so that no two processes are one peer: -EBUSY.

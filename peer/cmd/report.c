@@ -5,6 +5,7 @@
  * written over only if its first bytes say that this command made it, or with --force. */
 #include "nn/files/replace.h"
 #include "peer/cmd/cmd.h"
+#include "peer/cmd/files.h"
 #include "peer/cmd/report_draw.h"
 #include "peer/report/csv.h"
 #include "peer/report/events.h"
@@ -34,8 +35,6 @@ const struct option_row cmd_report_rows[] = {
 };
 /* clang-format on */
 
-enum { HEAD_MAX = 4096 /* Bytes of a file's beginning that tell whose it is. */ };
-
 static const char page_file[] = "report.html";
 
 /* The runs, as they were read. */
@@ -48,28 +47,10 @@ struct reports
 
 /* ---- What is there already. ---- */
 
-/* May we write there? Only over what begins with `mark`, unless --force. A link is not followed,
- * but its place taken. */
 static int may_write(const struct options *o, const char *path, const void *mark, size_t n)
 {
-    uint8_t head[HEAD_MAX];
-    char error[FILE_ERROR_MAX];
-    struct stat st;
-    size_t got;
-    bool whole;
-    if (lstat(path, &st) < 0)
-        return errno == ENOENT ? CMD_OK : cmd_fail(o, CMD_USAGE, "%s: %s", path, strerror(errno));
-    if (S_ISDIR(st.st_mode))
-        return cmd_fail(o, CMD_USAGE, "%s is a directory, expected a file to write", path);
-    if (options_flag(o, "force"))
-        return CMD_OK;
-    bool ours = S_ISREG(st.st_mode)
-                && (st.st_size == 0
-                    || (file_head(path, head, n < HEAD_MAX ? n : HEAD_MAX, &got, &whole, error) == 0
-                        && got >= n && memcmp(head, mark, n) == 0));
-    return ours ? CMD_OK
-                : cmd_fail(o, CMD_USAGE,
-                           "%s is there, and not of hearsay report; --force writes over it", path);
+    return cmd_may_write(o, path, mark, n, options_flag(o, "force"),
+                         "not of hearsay report; --force writes over it");
 }
 
 static int cannot_write(const struct options *o, const char *path, int err)

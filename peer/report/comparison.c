@@ -187,9 +187,11 @@ void report_comparison_words(const struct report_comparison *c, enum report_meas
 
 /* ---- CSV. ---- */
 
+const char report_comparison_csv_mark[] = "arm,lr,seed,state,exit_code";
+
 void report_comparison_csv(struct report_text *out, const struct report_comparison *c)
 {
-    report_text_put(out, "arm,lr,seed,state,exit_code");
+    report_text_put(out, report_comparison_csv_mark);
     for (int m = 0; m < REPORT_M_BUDGET + (int)c->n_budgets; m++)
         report_text_print(out, ",%s", report_measure_name[m]);
     report_text_put(out, ",verdict\r\n");

@@ -102,8 +102,8 @@ enum { REPORT_MEASURE_TEXT = 96 };
 void report_comparison_words(const struct report_comparison *c, enum report_measure measure,
                              char out[REPORT_MEASURE_TEXT]);
 
-/* With this a page begins. */
-extern const char report_comparison_mark[];
+/* With this a page begins, and with this a table. */
+extern const char report_comparison_mark[], report_comparison_csv_mark[];
 __attribute__((warn_unused_result)) int report_comparison_page(struct report_text *out,
                                                                const struct report_comparison *c,
                                                                const struct report_drawer *drawer);

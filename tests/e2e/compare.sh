@@ -151,6 +151,9 @@ check "a closed stdout is no file of ours: exit code $code" eval '[ "$code" = 1 
 mkdir theirs && echo mine >theirs/compare.html
 compare theirs arms.toml --set lr=0.05 --out theirs
 check "a page of somebody else's stays" eval '[ "$code" = 2 ] && [ "$(cat theirs/compare.html)" = mine ]'
+rm theirs/compare.html && mkfifo theirs/compare.csv
+compare theirs arms.toml --set lr=0.05 --out theirs
+check "  and a table that is none: $(cat theirs.err)" eval '[ "$code" = 2 ] && [ -p theirs/compare.csv ]'
 
 # ---- The surveys' files. ----
 
