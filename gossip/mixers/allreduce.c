@@ -1,4 +1,5 @@
-/* gossip/mixers/allreduce.c -- models become the mean that a collective has come to. */
+/* gossip/mixers/allreduce.c -- models become the mean that a collective has come to, or are pulled to a
+ * centre that follows it. */
 #include "gossip/mixers/allreduce.h"
 
 #include "gossip/mixers/correction.h"
@@ -13,6 +14,13 @@
 struct allreduce
 {
     bool corrects; /* In the last phase: deltas are corrections from now on. */
+
+    /* ---- sma ---- */
+    bool ends; /* The last phase has begun: models take the centre's place. */
+    float pull, momentum;
+    float *z, *before; /* The centre, dim floats, and the one before it. NULL: of allreduce. */
+    uint64_t round,
+        view; /* The mean that moved it last was of these; 0: it is the run's initial model. */
 };
 
 static struct allreduce *allreduce_of(const struct mixing *m)
@@ -36,6 +44,29 @@ static int open_allreduce(struct mixing *m, const struct mixing_config *config)
 static void close_allreduce(struct mixing *m)
 {
     free(m->state);
+}
+
+static void close_sma(struct mixing *m)
+{
+    struct allreduce *v = allreduce_of(m);
+    if (v != NULL) {
+        free(v->z);
+        free(v->before);
+    }
+    free(v);
+}
+
+static int open_sma(struct mixing *m, const struct mixing_config *config)
+{
+    struct allreduce *v = calloc(1, sizeof *v);
+    m->state = v;
+    if (v == NULL)
+        return -ENOMEM;
+    v->pull = (float)config->corrects;
+    v->momentum = (float)config->momentum;
+    v->z = calloc(m->dim > 0 ? m->dim : 1, sizeof *v->z);
+    v->before = calloc(m->dim > 0 ? m->dim : 1, sizeof *v->before);
+    return v->z != NULL && v->before != NULL ? 0 : -ENOMEM;
 }
 
 /* Once one end of an edge corrects, the other does, too. */
@@ -72,6 +103,46 @@ static void mix(struct mixing *m)
     correction_mix(m, are_corrections, NULL);
 }
 
+/* Does this mean follow the one that moved the centre last, of the same members? Else somebody has no
+ * centre, or another one, and all begin with the mean. */
+static bool follows(const struct mixing *m, const struct allreduce *v)
+{
+    return m->mean_round == v->round + 1 && (v->round == 0 || m->mean_view == v->view);
+}
+
+static void move_centre(struct mixing *m, struct allreduce *v)
+{
+    bool on = follows(m, v);
+    if (on && v->round == 0) {
+        memcpy(v->z, m->x0, m->dim * sizeof *v->z);
+        memcpy(v->before, m->x0, m->dim * sizeof *v->before);
+    }
+    for (size_t k = 0; k < m->dim; k++) {
+        float mean = m->mean[k], z = on ? mean + v->momentum * (v->z[k] - v->before[k]) : mean;
+        v->before[k] = on ? v->z[k] : mean;
+        v->z[k] = z;
+    }
+    v->round = m->mean_round;
+    v->view = m->mean_view;
+}
+
+/* c = alpha (x - z) is of the centre before it moves, as in the paper. */
+static void mix_sma(struct mixing *m)
+{
+    struct allreduce *v = allreduce_of(m);
+    if (m->mean != NULL) {
+        const float *from = follows(m, v) ? v->round == 0 ? m->x0 : v->z : m->mean;
+        for (size_t k = 0; k < m->dim; k++)
+            m->x[k] -= v->pull * (m->x[k] - from[k]);
+        move_centre(m, v);
+        if (v->ends)
+            memcpy(m->x, v->z, m->dim * sizeof *m->x);
+        memcpy(m->x + m->dim, m->mean + m->dim, (m->n_floats - m->dim) * sizeof *m->x);
+    }
+    m->mean = NULL;
+    correction_mix(m, are_corrections, NULL);
+}
+
 /* Statistics are in the mean, and need no way of their own. */
 static void encode(struct mixing *m)
 {
@@ -89,6 +160,12 @@ static void encode(struct mixing *m)
 static void settle(struct mixing *m, bool apart)
 {
     allreduce_of(m)->corrects |= apart;
+}
+
+static void settle_sma(struct mixing *m, bool apart)
+{
+    allreduce_of(m)->ends = true;
+    settle(m, apart);
 }
 
 /* Replicas are of no model before corrections have made them one. */
@@ -120,3 +197,30 @@ const struct mixer mixer_allreduce = {.name = "allreduce",
                                       .settle = settle,
                                       .lags = lags,
                                       .state = keep};
+
+static void keep_sma(struct mixing *m, struct state *s)
+{
+    struct allreduce *v = allreduce_of(m);
+    state_section(s, "sma");
+    state_bool(s, &v->corrects);
+    state_bool(s, &v->ends);
+    state_u64(s, &v->round);
+    state_u64(s, &v->view);
+    state_floats(s, v->z, m->dim, "sma.centre");
+    state_floats(s, v->before, m->dim, "sma.before");
+}
+
+const struct mixer mixer_sma = {.name = "sma",
+                                .updates = true,
+                                .collects = true,
+                                .centre = true,
+                                .open = open_sma,
+                                .close = close_sma,
+                                .plan = plan,
+                                .valid = valid,
+                                .apply = apply,
+                                .mix = mix_sma,
+                                .encode = encode,
+                                .settle = settle_sma,
+                                .lags = lags,
+                                .state = keep_sma};

@@ -13,12 +13,22 @@
  * keep lock step, and what the drift's sketches ride on. The last phase has nothing to do but to find
  * out that models are equal; where faults have left one apart, and only there, it corrects
  * (correction.h) as that of `average` does.
+ *
+ * `sma` is synchronous model averaging (CROSSBOW; Koliousis et al. 2019, section 3): a centre z that all
+ * peers keep, bit for bit alike, moves with momentum mu, and pulls each model to itself:
+ *
+ *   c_j = alpha (x_j - z)    x_j <- x_j - c_j    z <- z + sum of c_j + mu (z - z before)
+ *
+ * with alpha = 1/n (n: --min-peers), so that z moves to the mean of all models, and on by mu of what it
+ * moved last. Here x_j is the model after the round's local steps (the paper takes the gradient at the same
+ * point as c_j). Where the members change, or a peer has missed a round, z begins anew at the mean, for all
+ * alike. Models differ while they train; the last phase puts z in their place.
  */
 #ifndef GOSSIP_MIXERS_ALLREDUCE_H
 #define GOSSIP_MIXERS_ALLREDUCE_H
 
 #include "gossip/mixers/mixer.h"
 
-extern const struct mixer mixer_allreduce;
+extern const struct mixer mixer_allreduce, mixer_sma;
 
 #endif

@@ -7,5 +7,5 @@
 #include "gossip/mixers/dpsgd.h"
 #include "gossip/mixers/gossip.h"
 
-const struct mixer *const mixer_all[] = {&mixer_choco,     &mixer_average, &mixer_dpsgd,
-                                         &mixer_allreduce, &mixer_gossip,  NULL};
+const struct mixer *const mixer_all[] = {
+    &mixer_choco, &mixer_average, &mixer_dpsgd, &mixer_allreduce, &mixer_gossip, &mixer_sma, NULL};

@@ -152,6 +152,7 @@ static void take_attempt(struct collect *c, uint32_t attempt)
     c->attempt = attempt;
     c->view = members_view(c->env->members);
     c->started = false;
+    c->stuck = false;
     c->missing_us = 0;
     c->progress_us = c->env->now_us;
     drop_old(c);
@@ -182,6 +183,8 @@ static void finish(struct collect *c, uint64_t round)
     c->result_attempt = c->attempt;
     c->started = false;
     c->workshop->mixing.mean = c->result;
+    c->workshop->mixing.mean_round = round;
+    c->workshop->mixing.mean_view = c->view;
     drop_old(c);
 }
 
@@ -347,6 +350,7 @@ static void advance(struct collect *c)
         if (c->env->over || !has_come(c, op, n))
             return;
         apply_step(c, op, n);
+        c->stuck = false;
         c->progress_us = c->env->now_us;
     }
     if (!c->env->over)
@@ -376,8 +380,10 @@ void collect_look(struct collect *c, uint64_t round)
         start(c);
     if (c->started)
         advance(c);
-    if (collect_waits(c, round) && c->env->now_us - c->progress_us > ASK_US)
+    if (collect_waits(c, round) && c->env->now_us - c->progress_us > ASK_US) {
+        c->stuck = true;
         tell_attempt(c);
+    }
 }
 
 /* ---- what others say ---- */
@@ -476,10 +482,11 @@ static void hear_attempt(struct collect *c, const struct link *l, const struct w
         say(c, l, of_result(c, WIRE_COLLECT_HAVE), NULL);
 }
 
-/* What came of our very attempt is under way to us. */
+/* What came of our very attempt is under way to us, unless nothing comes: then it is of a process that
+ * we were before a restart. */
 static void hear_have(struct collect *c, const struct link *l, const struct wire_collect *m)
 {
-    bool ours = m->round == c->round && m->attempt == c->attempt && m->view == c->view;
+    bool ours = m->round == c->round && m->attempt == c->attempt && m->view == c->view && !c->stuck;
     bool soon = c->wanted_us > 0 && c->env->now_us - c->wanted_us < ASK_US;
     if (m->round < c->round || ours || soon)
         return;

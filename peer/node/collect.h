@@ -55,6 +55,7 @@ struct collect
     uint32_t attempt;
     uint64_t view; /* As the attempt began. */
     bool started;  /* All ranks have sessions; `step` is the next. */
+    bool stuck;    /* Nothing has come of this attempt for a while: others have been asked. */
     bool sent;     /* That step's messages are out. */
     uint32_t n, rank, step;
     struct collect_rank at[COLLECTIVE_RANKS_MAX];

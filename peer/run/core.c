@@ -167,6 +167,11 @@ static bool collects(const struct run *r)
     return mixer_all[r->mixer]->collects;
 }
 
+static bool has_no_centre(const struct run *r)
+{
+    return !mixer_all[r->mixer]->centre;
+}
+
 static bool collects_nothing(const struct run *r)
 {
     return !collects(r);
@@ -488,13 +493,18 @@ const struct run_key run_core_keys[] = {
              "everybody's compressed updates (made for --topology complete); dpsgd averages whole "
              "models with all neighbours; gossip with one partner a round (--topology rotation:R, matching:K, "
              "one-peer-exponential); allreduce sets all to the mean of all by a --collective (not "
-             "compressed; to compare with)",
-     .choices = "choco|average|dpsgd|allreduce|gossip", RUN_FIELD(mixer)},
+             "compressed; to compare with); sma pulls all towards a centre that follows their mean, by the same means",
+     .choices = "choco|average|dpsgd|allreduce|gossip|sma", RUN_FIELD(mixer)},
     {.name = "collective", .kind = RUN_CHOICE, .fallback = "ring",
-     .help = "of --mixer allreduce: who sends what to whom so that all have the mean of all models",
+     .help = "of --mixer allreduce and sma: who sends what to whom so that all have the mean of all models",
      .choices = "ring|butterfly|tree|round-robin|master-worker|all-to-all", RUN_FIELD(collective),
      .useless = collects_nothing, .of = "mixer",
-     .why = "only with --mixer allreduce: the others exchange with their neighbours"},
+     .why = "only with --mixer allreduce or sma: the others exchange with their neighbours"},
+    {.name = "centre-momentum", .kind = RUN_REAL, .fallback = "0.9",
+     .help = "of --mixer sma: momentum of the centre that models are pulled to",
+     .low = 0, .high = 0.999, RUN_FIELD(centre_momentum),
+     .useless = has_no_centre, .of = "mixer",
+     .why = "only with --mixer sma: the others have no centre"},
     {.name = "error-feedback", .kind = RUN_CHOICE, .fallback = "true",
      .help = "of --mixer average: what a message leaves out goes into the next",
      .choices = "false|true", RUN_FIELD(error_feedback),

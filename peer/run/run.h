@@ -71,6 +71,7 @@ struct run
     enum run_overlap overlap;
     uint64_t seed;
     uint64_t rounds; /* 0: not known yet. Epochs are resolved to rounds before a run is fixed. */
+    double centre_momentum; /* With sma. */
     uint32_t min_peers;
     uint32_t local_steps; /* Between exchanges; 0: by speed, run_steps() on the average. */
     uint64_t post_local;  /* Rounds of one local step, before those of local_steps. */

@@ -70,8 +70,8 @@ static void defaults_may_be_given(void **state)
         struct run_flags plain = plain_flags(), both;
         if (strcmp(k->name, "error-feedback") == 0 || strcmp(k->name, "factor-masking") == 0)
             set(&plain, "mixer", "average"); /* They are its own. */
-        if (strcmp(k->name, "collective") == 0)
-            set(&plain, "mixer", "allreduce");
+        if (strcmp(k->name, "collective") == 0 || strcmp(k->name, "centre-momentum") == 0)
+            set(&plain, "mixer", "sma");
         if (strcmp(k->name, "norm") == 0)
             set(&plain, "model", "resnet:20");
         if (strcmp(k->name, "drift-target") == 0)
@@ -105,6 +105,7 @@ static void text_is_as_documented(void **state)
     assert_string_equal(text, "augment=crop+flip\n"
                               "batch=64\n"
                               "beta2=0.99\n"
+                              "centre-momentum=0.9\n"
                               "clip=2.5\n"
                               "collective=ring\n"
                               "compress=fp16\n"
@@ -275,7 +276,7 @@ static void bad_values_name_the_flag(void **state)
         {"policy", "|", "expected"},
         {"schedule", "linear", "cosine|step|constant"},
         {"nesterov", "yes", "false|true"},
-        {"mixer", "mean", "found 'mean', expected choco|average|dpsgd|allreduce|gossip"},
+        {"mixer", "mean", "found 'mean', expected choco|average|dpsgd|allreduce|gossip|sma"},
         {"clip", "-1", "found '-1'"},
         {"error-feedback", "off", "false|true"},
         {"factor-masking", "1", "false|true"},

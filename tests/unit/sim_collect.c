@@ -131,6 +131,30 @@ static void test_deaths(void **state)
         }
 }
 
+/* A peer that is back before anybody missed it is in its first attempt again, as it was when it died, and
+ * gets what came of that. */
+static void test_restarts(void **state)
+{
+    (void)state;
+    for (uint32_t c = 0; collective_all[c] != NULL; c++)
+        for (uint64_t at = 2; at < 20; at += 3) {
+            struct rig r;
+            rig_collective(&r, 5, DIM, c);
+            r.config.seed = 1 + at;
+            rig_open(&r);
+            while (rig_progress(&r, 2).round < at)
+                assert_true(sim_step(r.world));
+            rig_run(&r, sim_events(r.world) + 5 * at);
+            sim_kill(r.world, 2);
+            rig_run(&r, sim_events(r.world) + 40 * at);
+            assert_int_equal(sim_restart(r.world, 2), 0);
+            rig_run(&r, MOST);
+            rig_ended_well(&r, 0);
+            all_equal(&r);
+            rig_close(&r);
+        }
+}
+
 /* Sessions break all the time: what is lost with them is sent again. */
 static void test_lost_sessions(void **state)
 {
@@ -188,7 +212,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_models_are_the_mean),   cmocka_unit_test(test_statistics),
         cmocka_unit_test(test_bytes_are_the_formula), cmocka_unit_test(test_deaths),
-        cmocka_unit_test(test_lost_sessions),         cmocka_unit_test(test_who_is_waited_for),
+        cmocka_unit_test(test_lost_sessions),         cmocka_unit_test(test_restarts),
+        cmocka_unit_test(test_who_is_waited_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
