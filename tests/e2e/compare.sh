@@ -155,12 +155,14 @@ rm theirs/compare.html && mkfifo theirs/compare.csv
 compare theirs arms.toml --set lr=0.05 --out theirs
 check "  and a table that is none: $(cat theirs.err)" eval '[ "$code" = 2 ] && [ -p theirs/compare.csv ]'
 
-# ---- The surveys' files. ----
+# ---- The surveys' files, and those of the answer. ----
 
-for file in "$root"/tests/bench/surveys/*.toml; do
-    name=$(basename "$file" .toml)
-    compare "$name" "$file" --set data=mnist:digits --set model=logreg --set batch=4 --set rounds=4 --set seeds=1 --set lr=0.02 --out "$name"
-    check "tests/bench/surveys/$name.toml runs" eval '[ "$code" = 0 ] || [ "$code" = 3 ]'
+for file in "$root"/tests/bench/surveys/*.toml "$root"/tests/bench/answer/*.toml; do
+    name=$(basename "$(dirname "$file")")-$(basename "$file" .toml)
+    few=()
+    [ "$name" = answer-many ] && few=(--set peers=8)
+    compare "$name" "$file" --set data=mnist:digits --set model=logreg --set batch=4 --set rounds=4 --set seeds=1 --set lr=0.02 "${few[@]}" --out "$name"
+    check "tests/bench/$name runs" eval '[ "$code" = 0 ] || [ "$code" = 3 ]'
 done
 
 e2e_end
