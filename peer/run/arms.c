@@ -97,6 +97,15 @@ static char *trimmed(char *p)
     return p;
 }
 
+/* As words, or as numbers: 0.1 and 0.10 are one. */
+static bool are_same(const char *a, const char *b)
+{
+    char *end_a, *end_b;
+    double x = strtod(a, &end_a), y = strtod(b, &end_b);
+    bool numbers = *end_a == '\0' && *end_b == '\0' && a[0] != '\0';
+    return strcmp(a, b) == 0 || (numbers && x >= y && x <= y);
+}
+
 /* Cut a list at its commas, in place. */
 static int take_values(const struct reading *r, struct arms_setting *s, char *value, bool whole)
 {
@@ -108,7 +117,7 @@ static int take_values(const struct reading *r, struct arms_setting *s, char *va
         if (at[0] == '\0')
             return refuse(r, s->line, "%s: found no value between two commas or at an end", s->key);
         for (uint32_t i = 0; i < s->n; i++)
-            if (strcmp(s->value[i], at) == 0)
+            if (are_same(s->value[i], at))
                 return refuse(r, s->line, "%s: found '%.80s' twice, expected it once", s->key, at);
         if (s->n == ARMS_VALUES_MAX)
             return refuse(r, s->line, "%s: found more than %d values, expected at most so many",
@@ -363,12 +372,14 @@ static bool append(char out[ARMS_NAME_MAX], const char *text)
     return true;
 }
 
-/* A name as that of a directory: a slash is %2F there, and a dot in front %2E. */
+/* A name as that of a directory: a slash is %2F there, and a dot %2E in front, and in the names of files
+ * that lie beside. */
 static bool write_dir(char out[ARMS_NAME_MAX], const char *name)
 {
     size_t n = 0;
+    bool file = strncmp(name, "compare.", 8) == 0;
     for (const char *p = name; *p != '\0'; p++) {
-        bool odd = *p == '/' || *p == '%' || (*p == '.' && p == name);
+        bool odd = *p == '/' || *p == '%' || (*p == '.' && (p == name || file));
         if (n + 4 > ARMS_NAME_MAX)
             return false;
         n += (size_t)snprintf(out + n, ARMS_NAME_MAX - n, odd ? "%%%02X" : "%c",

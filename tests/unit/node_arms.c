@@ -129,10 +129,11 @@ static void names_of_directories_stay_in_theirs(void **state)
 {
     (void)state;
     char dir[ARMS_NAME_MAX];
-    assert_int_equal(opened("lr = a/b\n[../x]\n[.]\n[50%]\n", NULL), 0);
+    assert_int_equal(opened("lr = a/b\n[../x]\n[.]\n[50%]\n[compare.csv]\n", NULL), 0);
     assert_string_equal(a.arm[0].dir, "%2E.%2Fx");
     assert_string_equal(a.arm[1].dir, "%2E");
     assert_string_equal(a.arm[2].dir, "50%25");
+    assert_string_equal(a.arm[3].dir, "compare%2Ecsv");
     arms_rate_dir(&a, 0, 0, dir);
     assert_string_equal(dir, "lr-a%2Fb");
     arms_close(&a);
@@ -158,6 +159,7 @@ static void what_is_wrong_is_named_with_its_line(void **state)
     refused("out = d\n", NULL, "f line 1: out: each run has a directory of its own");
     refused("batch = 1,,2\n", NULL, "f line 1: batch: found no value between two commas");
     refused("batch = 1, 1\n", NULL, "f line 1: batch: found '1' twice");
+    refused("lr = 0.1, 0.10\n", NULL, "f line 1: lr: found '0.10' twice");
     refused("batch = 1\nbatch = 2\n", NULL, "f line 2: batch is set twice");
     refused("[a]\n[a]\n", NULL, "f line 2: found the section [a] twice");
     refused("[a\n", NULL, "f line 1: expected a ]");
