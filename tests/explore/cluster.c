@@ -248,6 +248,7 @@ void cluster_set_run(struct run *r, const struct plan *p)
     char error[TOPOLOGY_ERROR_MAX];
     *r = (struct run){.gamma = p->gamma,
                       .gamma_auto = p->gamma == 0,
+                      .centre_momentum = 0.9,
                       .mixer = p->average,
                       .error_feedback = true,
                       .policy = p->async ? RUN_ASYNC : RUN_SYNC,

@@ -216,6 +216,7 @@ static inline void rig_init(struct rig *r, uint32_t n, size_t dim, const char *t
     struct run *run = &r->config.run;
     *run = (struct run){.gamma = gamma,
                         .gamma_auto = gamma == 0,
+                        .centre_momentum = 0.9,
                         .error_feedback = true,
                         .seed = 1,
                         .rounds = 100,
