@@ -256,7 +256,8 @@ static void its_keys_are_flags_help_and_text(void **state)
     static char help[OPTIONS_HELP_MAX];
     assert_true(quadratic(&r)->curvature == 0.25 && quadratic(&r)->noise == 0.025);
     size_t n = run_text(&r, text);
-    assert_string_equal(text, "collective=ring\n"
+    assert_string_equal(text, "centre-momentum=0.9\n"
+                              "collective=ring\n"
                               "compress=fp16\n"
                               "curvature=0.25\n"
                               "drift-target=1\n"
