@@ -177,17 +177,49 @@ forget()
 
 # ---- Figures. ----
 
-# n different TCP ports of the loopback that are free now.
+# A block of 64 ports of the loopback for this script alone, by a lock that the kernel gives back at its
+# end. They lie below the ports that connections take for themselves, which may hold one for minutes.
+take_ports()
+{
+    local dir=${TMPDIR:-/tmp}/hearsay-ports-$UID block tries
+    mkdir -p "$dir" || exit 1
+    for tries in {1..1000}; do
+        block=$((12000 + 64 * (RANDOM % 312)))
+        exec {ports_lock}>>"$dir/$block"
+        flock -n "$ports_lock" && ports=$dir/$block && return
+        exec {ports_lock}>&-
+    done
+    echo "tests/lib.sh: no block of ports is free after $tries tries" >&2
+    exit 1
+}
+
+# n different TCP ports of the loopback that are free now, other ones at each call: the block's file
+# has where the next call begins.
 free_ports()
 {
-    python3 - "$1" <<'PY'
-import socket, sys
-held = [socket.socket() for _ in range(int(sys.argv[1]))]
-for s in held:
-    s.bind(("127.0.0.1", 0))
-print(*[s.getsockname()[1] for s in held])
+    python3 - "$1" "$ports" <<'PY'
+import os, socket, sys
+n, path = int(sys.argv[1]), sys.argv[2]
+begin, at = int(os.path.basename(path)), int(open(path).read() or 0)
+free = []
+for _ in range(64):
+    port, at = begin + at, (at + 1) % 64
+    with socket.socket() as s:
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            s.bind(("127.0.0.1", port))
+            free.append(port)
+        except OSError:
+            continue
+    if len(free) == n:
+        break
+else:
+    sys.exit("tests/lib.sh: %d of 64 ports are free, and %d are wanted" % (len(free), n))
+open(path, "w").write(str(at))
+print(*free)
 PY
 }
+take_ports
 
 # figures TOOL ARGS...: tests/e2e/figures.py, the reader of what runs write.
 figures()
