@@ -8,10 +8,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-int64_t sim_lag(struct sim_world *w)
+void sim_path(struct sim_world *w, uint32_t from, uint32_t to, struct sim_path *path)
 {
-    int64_t j = w->config.jitter_us;
-    return w->config.latency_us + (j > 0 ? (int64_t)rng_below(&w->rng, (uint64_t)j) : 0);
+    *path = (struct sim_path){.latency_us = w->config.latency_us,
+                              .jitter_us = w->config.jitter_us,
+                              .bytes_per_s = w->config.bytes_per_s};
+    if (w->config.path != NULL)
+        w->config.path(w->config.self, from, to, path);
+}
+
+int64_t sim_lag(struct sim_world *w, const struct sim_path *path)
+{
+    int64_t j = path->jitter_us;
+    return path->latency_us + (j > 0 ? (int64_t)rng_below(&w->rng, (uint64_t)j) : 0);
 }
 
 uint64_t sim_socket_bytes(size_t n)
@@ -71,9 +80,11 @@ static void plain_send(struct sim_world *w, struct sim_peer *p, uint32_t number,
 {
     struct sim_link *l = &w->links[number];
     int k = sim_side(l, p);
-    int64_t at = w->now_us + sim_lag(w);
-    if (w->config.bytes_per_s > 0)
-        at += (int64_t)(1e6 * (double)n / w->config.bytes_per_s);
+    struct sim_path path;
+    sim_path(w, p->index, l->end[1 - k], &path);
+    int64_t at = w->now_us + sim_lag(w, &path);
+    if (path.bytes_per_s > 0)
+        at += (int64_t)(1e6 * (double)n / path.bytes_per_s);
     if (at < l->clear_us[k])
         at = l->clear_us[k];
     l->clear_us[k] = at;
@@ -115,7 +126,9 @@ void network_send(struct sim_world *w, struct sim_peer *p, const struct node_sen
 void network_dial(struct sim_world *w, struct sim_peer *p, const struct node_dial *d)
 {
     struct sim_peer *to = sim_peer_at(w, d->address);
-    int64_t at = w->now_us + 2 * sim_lag(w);
+    struct sim_path path;
+    sim_path(w, p->index, to != NULL ? to->index : p->index, &path);
+    int64_t at = w->now_us + 2 * sim_lag(w, &path);
     if (to == NULL || to == p || !sim_lives(to)) {
         sim_post(
             w, p,

@@ -2,6 +2,7 @@
  * end, each by what reaches it. */
 #include "peer/sim/state.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 static bool path_cut(const struct sim_world *w, uint32_t from, uint32_t to)
@@ -30,6 +31,34 @@ static void hold(struct sim_world *w, int side, struct sim_event e)
                                                .link = e.link});
 }
 
+/* A line of so many bytes/s is free again at *free_us; n more bytes are through it when? */
+static int64_t through(int64_t now_us, int64_t free_us, double bytes_per_s, size_t n)
+{
+    int64_t from = free_us > now_us ? free_us : now_us;
+    return bytes_per_s > 0 ? from + (int64_t)(1e6 * (double)n / bytes_per_s) : from;
+}
+
+/* What TCP makes of loss: a long transfer is no faster than segment / round trip * sqrt(3/2 / loss)
+ * (Mathis, Semke, Mahdavi, Ott, 1997, eq. 3), */
+static double lossy_rate(const struct sim_path *path)
+{
+    double trip_s = 1e-6 * (double)(2 * path->latency_us + path->jitter_us);
+    if (path->loss <= 0 || trip_s <= 0)
+        return path->bytes_per_s;
+    double rate = SIM_SEGMENT / trip_s * sqrt(1.5 / path->loss);
+    rate = rate > SIM_LEAST_BYTES_PER_S ? rate : SIM_LEAST_BYTES_PER_S;
+    return path->bytes_per_s > 0 && path->bytes_per_s < rate ? path->bytes_per_s : rate;
+}
+
+/* and the last segment of a message is missed only by a timer, each time twice as late. */
+static int64_t resend_us(struct sim_world *w, const struct sim_path *path)
+{
+    int64_t us = 0, timer = SIM_RESEND_US + 2 * path->latency_us + path->jitter_us;
+    for (; path->loss > 0 && us < SIM_UNACKED_US && rng_unit(&w->rng) < path->loss; timer *= 2)
+        us += timer;
+    return us;
+}
+
 /* The line carries one thing after the other; then comes the lag. Control messages may overtake
  * bulk, and nothing else anything. */
 static void transmit(struct sim_world *w, int side, struct sim_event e)
@@ -42,11 +71,20 @@ static void transmit(struct sim_world *w, int side, struct sim_event e)
         hold(w, side, e);
         return;
     }
-    int64_t free_us = l->wire_us[side] > w->now_us ? l->wire_us[side] : w->now_us;
-    if (w->config.bytes_per_s > 0)
-        free_us += (int64_t)(1e6 * (double)e.n_bytes / w->config.bytes_per_s);
+    struct sim_peer *from = &w->peers[l->end[side]], *to = &w->peers[e.peer];
+    struct sim_path path;
+    sim_path(w, from->index, to->index, &path);
+    int64_t free_us = through(w->now_us, l->wire_us[side], lossy_rate(&path), e.n_bytes);
+    if (path.uplink > 0) {
+        from->up_us = through(w->now_us, from->up_us, path.uplink, e.n_bytes);
+        free_us = free_us > from->up_us ? free_us : from->up_us;
+    }
+    if (path.downlink > 0) {
+        to->down_us = through(w->now_us, to->down_us, path.downlink, e.n_bytes);
+        free_us = free_us > to->down_us ? free_us : to->down_us;
+    }
     l->wire_us[side] = free_us;
-    e.at_us = free_us + sim_lag(w);
+    e.at_us = free_us + sim_lag(w, &path) + resend_us(w, &path);
     sim_hear(w, &w->peers[e.peer], e.link, w->now_us, e.at_us);
     bool control = e.kind == SIM_DATA && !e.flag;
     int64_t clear = l->clear_us[side];
@@ -183,8 +221,10 @@ void session_dial(struct sim_world *w, struct sim_peer *p, const struct node_dia
 {
     struct sim_peer *to = sim_peer_at(w, d->address);
     if (to == NULL || to == p) {
+        struct sim_path path;
+        sim_path(w, p->index, p->index, &path);
         sim_post(w, p,
-                 (struct sim_event){.at_us = w->now_us + 2 * sim_lag(w),
+                 (struct sim_event){.at_us = w->now_us + 2 * sim_lag(w, &path),
                                     .type = NODE_DIAL_FAILED,
                                     .tag = d->tag,
                                     .flag = true});

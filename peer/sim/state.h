@@ -21,6 +21,8 @@ enum {
     SIM_GIVE_UP_US = 3 * 1000 * 1000,  /* A dial, and a handshake, as in peer/uv/link.c. */
     SIM_DRAIN_US = 1000 * 1000,        /* An end that hung up waits so long for the other. */
     SIM_UNACKED_US = 30 * 1000 * 1000, /* TCP_USER_TIMEOUT of peer/uv/link.c. */
+    SIM_SEGMENT = 1448,                /* Bytes of one of TCP's over Ethernet. */
+    SIM_RESEND_US = 200 * 1000, /* Linux' least retransmission timeout, beside a round trip. */
     SIM_RESOLVE_US = 500,
     SIM_UNIX_S = 1700000000,   /* The wall clock when a world begins. */
     SIM_HEARD_US = 250 * 1000, /* Who receives a message for longer hears of it so often. */
@@ -56,6 +58,7 @@ struct sim_peer
     double slowness; /* Its local steps take so many times as long as step_us, */
     double fault;    /* and through a fault so many times as long as that. */
     uint64_t sent, received;
+    int64_t up_us, down_us;                /* When its host's uplink is free, and its downlink. */
     const char *seed_name[NODE_SEEDS_MAX]; /* Names that it has asked to resolve. */
     bool ended;
     int exit_code;
@@ -141,7 +144,8 @@ void kept_close(struct sim_peer *p);
 void kept_resume(struct sim_peer *p, struct node_config *c);
 
 /* network.c */
-int64_t sim_lag(struct sim_world *w);
+void sim_path(struct sim_world *w, uint32_t from, uint32_t to, struct sim_path *path);
+int64_t sim_lag(struct sim_world *w, const struct sim_path *path);
 uint64_t sim_socket_bytes(size_t n); /* With what the channel adds: headers and tags. */
 struct sim_peer *sim_peer_at(struct sim_world *w, const char *address);
 void sim_count_handshake(struct sim_peer *dialler, struct sim_peer *dialled);

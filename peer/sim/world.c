@@ -449,6 +449,16 @@ bool sim_run_to(struct sim_world *w, int64_t t_us)
     return w->heap.n > 0;
 }
 
+int64_t sim_next_us(const struct sim_world *w)
+{
+    return w->heap.n > 0 ? w->heap.at[0].at_us : INT64_MAX;
+}
+
+bool sim_over(const struct sim_world *w)
+{
+    return w->n_ended == w->config.n_peers;
+}
+
 int64_t sim_now_us(const struct sim_world *w)
 {
     return w->now_us;

@@ -25,6 +25,17 @@ enum { SIM_LEAST_BYTES_PER_S = 1 };
 
 struct attack;
 
+/* The way from one peer to another. */
+struct sim_path
+{
+    int64_t latency_us; /* One way. */
+    int64_t jitter_us;  /* Uniform, added to the latency. */
+    double bytes_per_s; /* 0: no limit, else SIM_LEAST_BYTES_PER_S or more. */
+    double loss;        /* Chance that a segment is lost, and sent again: peer/sim/session.c. */
+    /* The sending and the receiving host, each shared by all its sessions; 0: no limit. */
+    double uplink, downlink;
+};
+
 struct sim_config
 {
     uint32_t n_peers;
@@ -41,6 +52,8 @@ struct sim_config
     int64_t checkpoint_us; /* Age of a checkpoint when the next is due; 0: there are none. */
     int64_t disk_us;       /* One is on disk so long after it was taken. */
     bool sessions;         /* The network has sessions (peer/sim/faults.h). */
+    /* Change what is so for this way only; *p is as it is for all. Wants sessions. May be NULL. */
+    void (*path)(void *self, uint32_t from, uint32_t to, struct sim_path *p);
     uint64_t evaluate_every, evaluate_samples;
     /* Jobs of different peers run on so many threads, that of the caller among them; 0: one. With
      * `attack` or `worked`, which look at vectors as they are after each job, it is one. */
@@ -89,6 +102,10 @@ bool sim_step(struct sim_world *w);
  * nothing more to come. */
 bool sim_run_to(struct sim_world *w, int64_t t_us);
 
+/* When the earliest pending event is due; INT64_MAX: there is none. */
+int64_t sim_next_us(const struct sim_world *w);
+/* Nobody lives any more. With sessions, what is on its way then is still pending. */
+bool sim_over(const struct sim_world *w);
 int64_t sim_now_us(const struct sim_world *w);
 uint64_t sim_events(const struct sim_world *w);
 /* A hash of every event delivered so far: equal seeds must give equal ones. */
