@@ -12,6 +12,7 @@
 #include "peer/cmd/sim.h"
 
 #include "nn/math/number.h"
+#include "nn/math/rng.h"
 #include "peer/cmd/files.h"
 #include "peer/cmd/out.h"
 #include "peer/cmd/peers.h"
@@ -71,6 +72,8 @@ const struct option_row cmd_sim_rows[] = {
      .help = "members that lie: huge, scaled, negated, random, push, nan, ipm, alie, dissensus, "
              "rounds, mute-sketch, false-sketch, settled or unsettled, by peer 3, by 0,7 or by "
              "5-14; default: the last. Figures are of the others"},
+    {.name = "scenario", .kind = OPTION_TEXT, .arg = "FILE",
+     .help = "what is so of single links and peers, and what goes wrong when: peer/sim/README.md"},
     {.name = "threads", .kind = OPTION_UINT, .arg = "N", .fallback = "0", .min = 0, .max = CREW_MAX,
      .help = "that peers work on: nothing but the seconds depends on it; 0: as many as there are "
              "processors, and one with --shard auto or --attack"},
@@ -98,6 +101,12 @@ static void configure(void *self, uint32_t peer, struct node_config *c)
     const struct simulation *s = self;
     (void)peer;
     cmd_peers_limits(s->o, c);
+}
+
+static void path(void *self, uint32_t from, uint32_t to, struct sim_path *p)
+{
+    const struct simulation *s = self;
+    scenario_path(s->scenario, from, to, p);
 }
 
 /* What a peer merely tells would drown the rest: there may be a thousand of them. */
@@ -192,12 +201,14 @@ static int look(struct simulation *s, const struct run *run)
                                         "jitter-us", "bandwidth", "step-us", "step-spread",
                                         "straggler", "cut-rate"};
     enum { N = sizeof names / sizeof *names };
-    struct owner_flag flags[N + 1] = {{NULL, NULL}};
+    struct owner_flag flags[N + 2] = {{NULL, NULL}};
     s->out = options_text(s->o, "out");
     if (s->out == NULL)
         return CMD_OK;
     for (size_t i = 0; i < N; i++)
         flags[i] = (struct owner_flag){names[i], options_text(s->o, names[i])};
+    if (s->scenario != NULL)
+        flags[N] = (struct owner_flag){"scenario", s->scenario_is};
     return cmd_out_look(&s->dir, s->o, s->out, flags, run);
 }
 
@@ -317,6 +328,22 @@ static int read_attack(struct simulation *s)
     return CMD_OK;
 }
 
+/* Likewise. */
+static int read_scenario(struct simulation *s)
+{
+    static char text[SCENARIO_FILE_MAX];
+    char error[SCENARIO_ERROR_MAX], why[KEYFILE_ERROR_MAX];
+    const char *path = options_text(s->o, "scenario");
+    if (path == NULL)
+        return CMD_OK;
+    if (cmd_read_text(path, text, sizeof text, why) < 0)
+        return cmd_fail(s->o, CMD_USAGE, "--scenario: %s", why);
+    snprintf(s->scenario_is, sizeof s->scenario_is, "%.64s %016" PRIx64, path,
+             rng_hash(text, strlen(text)));
+    int err = scenario_read(&s->scenario, text, s->n, error);
+    return err < 0 ? cmd_fail(s->o, cmd_exit_of(err), "--scenario %s: %s", path, error) : CMD_OK;
+}
+
 /* Peers that share a table of owners, or look at the models of others, work one after the other. */
 static int choose_threads(struct simulation *s)
 {
@@ -350,6 +377,8 @@ static int prepare(struct simulation *s, struct run *run)
     if (code == CMD_OK)
         code = read_attack(s);
     if (code == CMD_OK)
+        code = read_scenario(s);
+    if (code == CMD_OK)
         code = choose_threads(s);
     if (code == CMD_OK)
         code = open_peers(s, run);
@@ -379,6 +408,8 @@ static int simulate(struct simulation *s)
                            .step_spread = options_real(o, "step-spread"),
                            .straggler = options_real(o, "straggler"),
                            .cut_rate = options_real(o, "cut-rate"),
+                           .sessions = s->scenario != NULL,
+                           .path = s->scenario != NULL ? path : NULL,
                            .attack = s->attack,
                            .liar = s->liar,
                            .make_trainer = make_trainer,
@@ -391,8 +422,11 @@ static int simulate(struct simulation *s)
     if (sim_open(&s->world, &c) != 0)
         return cmd_fail(o, CMD_FAILED, "out of memory for %u peers", s->n);
     cmd_stop_catch();
-    while (!s->failed && !cmd_stop_asked() && sim_step(s->world))
-        ;
+    int more = 1;
+    while (!s->failed && !cmd_stop_asked() && more > 0)
+        more = s->scenario != NULL ? scenario_step(s->scenario, s->world) : sim_step(s->world);
+    if (more < 0)
+        return cmd_fail(o, CMD_FAILED, "a peer could not be restarted: %s", strerror(-more));
     cmd_progress_break(&s->progress);
     sim_notes_end(&s->notes, stderr);
     s->n_lines_lost = write_lines(s);
@@ -401,7 +435,8 @@ static int simulate(struct simulation *s)
     if (cmd_stop_asked())
         return cmd_sim_interrupted(s);
     for (uint32_t i = 0; i < s->n && s->out != NULL && code == CMD_OK; i++)
-        code = write_model(s, i);
+        if (sim_node(s->world, i) != NULL)
+            code = write_model(s, i);
     return code == CMD_OK ? cmd_sim_result(s) : code;
 }
 
@@ -447,6 +482,7 @@ int cmd_sim(const struct options *o)
     int code =
         s.peers != NULL && s.liar != NULL ? simulate(&s) : cmd_fail(o, CMD_FAILED, "out of memory");
     sim_close(s.world);
+    scenario_close(s.scenario);
     for (uint32_t i = s.peers != NULL ? s.n : 0;
          i-- > 0;) /* The first is closed last, as it owns what the others share. */
         cmd_training_close(&s.peers[i]);

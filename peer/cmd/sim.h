@@ -8,6 +8,7 @@
 #include "peer/cmd/lines.h"
 #include "peer/cmd/out.h"
 #include "peer/cmd/progress.h"
+#include "peer/cmd/scenario.h"
 #include "peer/cmd/sim_notes.h"
 #include "peer/cmd/training.h"
 #include "peer/sim/attack.h"
@@ -33,6 +34,8 @@ struct simulation
     struct cmd_out dir;         /* What --out names, if it was given. */
     struct sim_peer_files *files;
     struct sim_world *world;
+    struct scenario *scenario;   /* NULL: there is none. */
+    char scenario_is[96];        /* Its file's name and a hash of its text. */
     const struct attack *attack; /* NULL: nobody lies. */
     bool *liar;                  /* Each of the n: does it? */
     struct cmd_progress_reading reading;

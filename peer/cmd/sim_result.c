@@ -34,10 +34,16 @@ static const float *ended_model(void *self, size_t i)
     return node_model(sim_node(e->s->world, e->which[i]), &segments, &n_segments, &n_params);
 }
 
+/* By the scenario, and not restarted. */
+static bool is_killed(const struct simulation *s, uint32_t i)
+{
+    return sim_node(s->world, i) == NULL;
+}
+
 /* Did the run end for this peer, whatever it says of it? *code: with which exit code. */
 static bool has_ended(const struct simulation *s, uint32_t i, int *code)
 {
-    if (!sim_ended(s->world, i, code))
+    if (!sim_ended(s->world, i, code) || is_killed(s, i))
         *code = CMD_FAILED;
     return *code == CMD_OK || *code == CMD_APART;
 }
@@ -69,6 +75,10 @@ static void judge(const struct simulation *s, struct result *r)
         if (s->liar[i])
             continue;
         snprintf(name, sizeof name, "peer-%u", i);
+        if (is_killed(s, i)) {
+            outcome_add_peer(&r->facts, &(struct outcome_peer){.name = name, .died = true});
+            continue;
+        }
         node_facts(sim_node(s->world, i), &own);
         struct outcome_peer p = {.name = name,
                                  .died = !has_ended(s, i, &code),
@@ -87,6 +97,10 @@ static void judge(const struct simulation *s, struct result *r)
         r->facts.quorum = own.quorum;
         r->facts.target = own.target;
     }
+    if (r->facts.n_among == 0 && r->facts.failed == CMD_OK) {
+        r->facts.failed = CMD_FAILED;
+        r->facts.failure = "nobody ended the run";
+    }
     r->facts.exact = true;
     r->facts.distance = r->exact.trained.relative;
     outcome_judge(&r->outcome, &r->facts);
@@ -100,7 +114,14 @@ static void collect(struct simulation *s, struct result *r, json_t *peers)
         .accuracy_min = INFINITY, .accuracy_max = -INFINITY, .seconds = cmd_sim_seconds(s)};
     for (uint32_t i = 0; i < s->n; i++) {
         struct node_progress p;
+        char name[32];
         int code;
+        snprintf(name, sizeof name, "peer-%u", i);
+        if (is_killed(s, i)) {
+            json_array_append_new(
+                peers, json_pack("{s:s, s:n, s:b}", "name", name, "exit_code", "killed", true));
+            continue;
+        }
         (void)has_ended(s, i, &code);
         node_progress(sim_node(s->world, i), &p);
         sim_totals(s->world, i, &p.bytes_sent, &p.bytes_received);
@@ -116,8 +137,6 @@ static void collect(struct simulation *s, struct result *r, json_t *peers)
         r->received += p.bytes_received;
         cmd_progress_rung(&r->rungs, p.rung, p.excess);
         json_t *line = uv_metrics_object(&p, (double)sim_now_us(s->world) * 1e-6);
-        char name[32];
-        snprintf(name, sizeof name, "peer-%u", i);
         json_object_set_new(line, "name", json_string(name));
         json_object_set_new(line, "exit_code", json_integer(code));
         json_object_set_new(line, "attacks", json_boolean(s->liar[i]));
@@ -221,11 +240,12 @@ int cmd_sim_result(struct simulation *s)
 int cmd_sim_interrupted(struct simulation *s)
 {
     struct result r;
-    struct node_progress p;
+    struct node_progress p = {0};
     json_t *peers = json_array();
     collect(s, &r, peers);
     sim_drift(s->world, &r.exact); /* Nobody has ended: that of all, as they stand. */
-    node_progress(sim_node(s->world, 0), &p);
+    if (!is_killed(s, 0))
+        node_progress(sim_node(s->world, 0), &p);
     r.facts = (struct outcome_facts){.stopped = true,
                                      .distance = (double)NAN,
                                      .n_members = s->n,

@@ -1,0 +1,455 @@
+/* peer/cmd/scenario.c -- reading a scenario, and letting it happen. */
+#include "peer/cmd/scenario.h"
+
+#include "nn/math/number.h"
+#include "peer/run/options_config.h"
+#include "peer/sim/faults.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const double s_max = 1e9;
+
+/* What a line says about a link or a peer, or -1. */
+struct values
+{
+    double latency_us, jitter_us, bandwidth, loss, uplink, downlink, slow;
+};
+
+/* One line of `link` or `peer`. */
+struct rule
+{
+    bool is_link;
+    bool *a, *b; /* n each; b: of a link. */
+    struct values v;
+};
+
+struct moment
+{
+    int64_t at_us;
+    uint32_t line;
+    const struct action *action;
+    bool *a, *b;
+    double times;
+};
+
+struct scenario
+{
+    uint32_t n, n_rules, n_moments, next; /* next: of the moments. */
+    struct rule *rule;
+    struct moment *moment; /* By time, then by line. */
+    uint8_t *cut;          /* n x n, from and to. */
+    bool begun;
+};
+
+/* ---- what happens ---- */
+
+static int on_kill(struct scenario *s, struct sim_world *w, uint32_t i, double times)
+{
+    int code;
+    (void)s, (void)times;
+    if (!sim_ended(w, i, &code)) /* Else it has left, and its model is there. */
+        sim_kill(w, i);
+    return 0;
+}
+
+static int on_restart(struct scenario *s, struct sim_world *w, uint32_t i, double times)
+{
+    (void)s, (void)times;
+    return sim_node(w, i) == NULL ? sim_restart(w, i) : 0;
+}
+
+static int on_leave(struct scenario *s, struct sim_world *w, uint32_t i, double times)
+{
+    (void)s, (void)times;
+    sim_ask_to_leave(w, i);
+    return 0;
+}
+
+static int on_stop(struct scenario *s, struct sim_world *w, uint32_t i, double times)
+{
+    (void)s, (void)times;
+    sim_stop(w, i, true);
+    return 0;
+}
+
+static int on_go(struct scenario *s, struct sim_world *w, uint32_t i, double times)
+{
+    (void)s, (void)times;
+    sim_stop(w, i, false);
+    return 0;
+}
+
+static int on_slow(struct scenario *s, struct sim_world *w, uint32_t i, double times)
+{
+    (void)s;
+    sim_slow(w, i, times);
+    return 0;
+}
+
+static void cut(struct scenario *s, struct sim_world *w, uint32_t from, uint32_t to, bool on)
+{
+    uint8_t *is = &s->cut[(size_t)from * s->n + to];
+    if (*is != on)
+        sim_cut(w, from, to, on);
+    *is = on;
+}
+
+static void on_path(struct scenario *s, struct sim_world *w, uint32_t a, uint32_t b, bool on)
+{
+    cut(s, w, a, b, on);
+    cut(s, w, b, a, on);
+}
+
+/* What may be done to peers, or to the paths between these and those. By what it does to a peer's life,
+ * one is started only where it was killed, and none is stopped for ever. */
+static const struct action
+{
+    const char *name;
+    int (*on)(struct scenario *s, struct sim_world *w, uint32_t peer, double times);
+    bool cuts, heals, times, kills, starts, stops, goes;
+} actions[] = {{.name = "kill", .on = on_kill, .kills = true, .goes = true},
+               {.name = "restart", .on = on_restart, .starts = true},
+               {.name = "leave", .on = on_leave},
+               {.name = "stop", .on = on_stop, .stops = true},
+               {.name = "go", .on = on_go, .goes = true},
+               {.name = "slow", .on = on_slow, .times = true},
+               {.name = "cut", .cuts = true},
+               {.name = "heal", .heals = true},
+               {.name = NULL}};
+
+static int happen(struct scenario *s, struct sim_world *w, const struct moment *m)
+{
+    int err = 0;
+    for (uint32_t i = 0; i < s->n && err == 0; i++) {
+        if (m->a[i] && m->action->on != NULL)
+            err = m->action->on(s, w, i, m->times);
+        for (uint32_t k = 0; m->a[i] && m->b != NULL && k < s->n; k++)
+            if (m->b[k] && k != i)
+                on_path(s, w, i, k, m->action->cuts);
+    }
+    return err;
+}
+
+/* Peers are as slow from the beginning as their lines say. */
+static void begin(struct scenario *s, struct sim_world *w)
+{
+    for (uint32_t r = 0; r < s->n_rules; r++)
+        for (uint32_t i = 0; i < s->n && s->rule[r].v.slow >= 0; i++)
+            if (s->rule[r].a[i])
+                sim_slow(w, i, s->rule[r].v.slow);
+    s->begun = true;
+}
+
+static bool will_start(const struct scenario *s)
+{
+    for (uint32_t k = s->next; k < s->n_moments; k++)
+        if (s->moment[k].action->starts)
+            return true;
+    return false;
+}
+
+int scenario_step(struct scenario *s, struct sim_world *w)
+{
+    if (!s->begun)
+        begin(s, w);
+    if (sim_over(w) && !will_start(s))
+        return 0;
+    const struct moment *m = s->next < s->n_moments ? &s->moment[s->next] : NULL;
+    bool is_first = m != NULL && m->at_us == 0; /* Before anybody has begun. */
+    if (m == NULL || (!is_first && sim_next_us(w) <= m->at_us))
+        return sim_step(w);
+    s->next++;
+    if (!is_first)
+        (void)sim_run_to(w, m->at_us); /* Nothing is due: the time is moved on. */
+    int err = happen(s, w, m);
+    return err < 0 ? err : 1;
+}
+
+void scenario_path(const struct scenario *s, uint32_t from, uint32_t to, struct sim_path *path)
+{
+    for (uint32_t r = 0; r < s->n_rules; r++) {
+        const struct rule *rule = &s->rule[r];
+        const struct values *v = &rule->v;
+        if (!rule->is_link) {
+            path->uplink = rule->a[from] && v->uplink >= 0 ? v->uplink : path->uplink;
+            path->downlink = rule->a[to] && v->downlink >= 0 ? v->downlink : path->downlink;
+            continue;
+        }
+        if (!(rule->a[from] && rule->b[to]) && !(rule->a[to] && rule->b[from]))
+            continue;
+        path->latency_us = v->latency_us >= 0 ? (int64_t)v->latency_us : path->latency_us;
+        path->jitter_us = v->jitter_us >= 0 ? (int64_t)v->jitter_us : path->jitter_us;
+        path->bytes_per_s = v->bandwidth >= 0 ? v->bandwidth : path->bytes_per_s;
+        path->loss = v->loss >= 0 ? v->loss : path->loss;
+    }
+}
+
+/* ---- reading ---- */
+
+struct reading
+{
+    struct scenario *s;
+    unsigned line;
+    char *error;
+};
+
+__attribute__((format(printf, 2, 3))) static int refuse(const struct reading *r, const char *format,
+                                                        ...)
+{
+    va_list args;
+    int n = snprintf(r->error, SCENARIO_ERROR_MAX, "line %u: ", r->line);
+    va_start(args, format);
+    vsnprintf(r->error + n, SCENARIO_ERROR_MAX - (size_t)n, format, args);
+    va_end(args);
+    return -EINVAL;
+}
+
+static int no_memory(const struct reading *r)
+{
+    snprintf(r->error, SCENARIO_ERROR_MAX, "out of memory");
+    return -ENOMEM;
+}
+
+/* A number under n; moves *p behind it. -1: there is none. */
+static int64_t read_peer(const char **p, uint32_t n)
+{
+    char *end;
+    if (**p < '0' || **p > '9')
+        return -1;
+    unsigned long v = strtoul(*p, &end, 10);
+    *p = end;
+    return v < n ? (int64_t)v : -1;
+}
+
+/* "3", "0,7", "5-14", "*"; *who is a new array of n. */
+static int read_who(const struct reading *r, const char *word, bool **who)
+{
+    uint32_t n = r->s->n;
+    const char *p = word != NULL ? word : "";
+    *who = calloc(n, sizeof **who);
+    if (*who == NULL)
+        return no_memory(r);
+    if (strcmp(p, "*") == 0) {
+        memset(*who, true, n * sizeof **who);
+        return 0;
+    }
+    for (bool more = true; more; p += more) {
+        int64_t from = read_peer(&p, n), to = from;
+        if (from >= 0 && *p == '-') {
+            p++;
+            to = read_peer(&p, n);
+        }
+        more = *p == ',';
+        if (from < 0 || to < from || (!more && *p != '\0'))
+            return refuse(r, "found '%.32s', expected peers from 0 to %u: 3 or 0,7 or 5-14 or *",
+                          word != NULL ? word : "", n - 1);
+        memset(*who + from, true, (size_t)(to - from + 1) * sizeof **who);
+    }
+    return 0;
+}
+
+static int read_number(const struct reading *r, const char *name, const char *text, double min,
+                       double max, double *v)
+{
+    if (text == NULL || !number_real(text, v) || !(*v >= min && *v <= max))
+        return refuse(r, "%s: found '%.32s', expected a number from %g to %g", name,
+                      text != NULL ? text : "", min, max);
+    return 0;
+}
+
+static const struct word
+{
+    const char *name;
+    size_t at;
+    bool is_link;
+    double min, max;
+} words[] = {{"latency-us", offsetof(struct values, latency_us), true, 0, 1e9},
+             {"jitter-us", offsetof(struct values, jitter_us), true, 0, 1e9},
+             {"bandwidth", offsetof(struct values, bandwidth), true, 0, 1e15},
+             {"loss", offsetof(struct values, loss), true, 0, 0.5},
+             {"uplink", offsetof(struct values, uplink), false, 0, 1e15},
+             {"downlink", offsetof(struct values, downlink), false, 0, 1e15},
+             {"slow", offsetof(struct values, slow), false, 1e-3, 1e6}};
+
+/* "name=value" */
+static int read_word(const struct reading *r, struct rule *rule, char *text)
+{
+    char *equals = strchr(text, '='), known[128] = "";
+    double v;
+    if (equals != NULL)
+        *equals = '\0';
+    for (size_t k = 0; k < sizeof words / sizeof *words; k++) {
+        const struct word *w = &words[k];
+        size_t at = strlen(known);
+        if (w->is_link != rule->is_link)
+            continue;
+        snprintf(known + at, sizeof known - at, "%s%s", at > 0 ? ", " : "", w->name);
+        if (strcmp(text, w->name) != 0)
+            continue;
+        int err = read_number(r, w->name, equals != NULL ? equals + 1 : NULL, w->min, w->max, &v);
+        bool is_rate = w->max == 1e15;
+        if (err == 0 && is_rate && v > 0 && v < SIM_LEAST_BYTES_PER_S)
+            return refuse(r, "%s: found %g, expected 0 (no limit) or at least %d", w->name, v,
+                          SIM_LEAST_BYTES_PER_S);
+        memcpy((char *)&rule->v + w->at, &v, sizeof v);
+        return err;
+    }
+    return refuse(r, "found '%.32s', expected one of %s, each as name=value", text, known);
+}
+
+static char *next_word(char **at)
+{
+    return strtok_r(NULL, " \t\r", at);
+}
+
+static int read_rule(const struct reading *r, bool is_link, char *text)
+{
+    struct rule *rule = &r->s->rule[r->s->n_rules++];
+    char *at, *word = strtok_r(text, " \t\r", &at);
+    *rule = (struct rule){.is_link = is_link, .v = {-1, -1, -1, -1, -1, -1, -1}};
+    int err = read_who(r, word, &rule->a), n = 0;
+    if (err == 0 && is_link)
+        err = read_who(r, next_word(&at), &rule->b);
+    for (; err == 0 && (word = next_word(&at)) != NULL; n++)
+        err = read_word(r, rule, word);
+    return err == 0 && n == 0 ? refuse(r, "expected what is so of them, as name=value") : err;
+}
+
+static int unknown_action(const struct reading *r, const char *word)
+{
+    char known[128] = "";
+    for (const struct action *a = actions; a->name != NULL; a++) {
+        size_t at = strlen(known);
+        snprintf(known + at, sizeof known - at, "%s%s", at > 0 ? ", " : "", a->name);
+    }
+    return refuse(r, "found '%.32s', expected one of %s", word != NULL ? word : "", known);
+}
+
+/* "30 kill 2" */
+static int read_moment(const struct reading *r, char *text)
+{
+    struct moment *m = &r->s->moment[r->s->n_moments++];
+    double at_s;
+    char *at, *word = strtok_r(text, " \t\r", &at);
+    *m = (struct moment){.line = r->line};
+    int err = read_number(r, "seconds", word, 0, s_max, &at_s);
+    if (err < 0)
+        return err;
+    m->at_us = (int64_t)(at_s * 1e6);
+    word = next_word(&at);
+    for (const struct action *a = actions; a->name != NULL; a++)
+        if (word != NULL && strcmp(a->name, word) == 0)
+            m->action = a;
+    if (m->action == NULL)
+        return unknown_action(r, word);
+    err = read_who(r, next_word(&at), &m->a);
+    if (err == 0 && (m->action->cuts || m->action->heals))
+        err = read_who(r, next_word(&at), &m->b);
+    if (err == 0 && m->action->times)
+        err = read_number(r, "times", next_word(&at), 1e-3, 1e6, &m->times);
+    word = next_word(&at);
+    return err == 0 && word != NULL ? refuse(r, "found '%.32s', expected nothing behind it", word)
+                                    : err;
+}
+
+static int add_line(const struct reading *r, const struct options_setting *found)
+{
+    if (r->s->n_rules + r->s->n_moments == SCENARIO_LINES_MAX)
+        return refuse(r, "found more than %d lines, expected at most so many", SCENARIO_LINES_MAX);
+    if (strcmp(found->name, "link") == 0)
+        return read_rule(r, true, found->value);
+    if (strcmp(found->name, "peer") == 0)
+        return read_rule(r, false, found->value);
+    if (strcmp(found->name, "at") == 0)
+        return read_moment(r, found->value);
+    return refuse(r, "found '%.32s', expected link, peer or at", found->name);
+}
+
+static int by_time(const void *a, const void *b)
+{
+    const struct moment *x = a, *y = b;
+    if (x->at_us != y->at_us)
+        return x->at_us < y->at_us ? -1 : 1;
+    return x->line < y->line ? -1 : x->line > y->line;
+}
+
+/* Is each peer's life one that ends? */
+static int check_life(struct reading *r, uint32_t peer)
+{
+    const struct moment *stopped = NULL;
+    bool killed = false;
+    for (uint32_t k = 0; k < r->s->n_moments; k++) {
+        const struct moment *m = &r->s->moment[k];
+        if (!m->a[peer])
+            continue;
+        r->line = m->line;
+        if (m->action->starts && !killed)
+            return refuse(r, "restart: peer %u has not been killed before", peer);
+        if (m->action->kills && killed)
+            return refuse(r, "kill: peer %u has been killed before, and was not restarted", peer);
+        killed = m->action->kills || (killed && !m->action->starts);
+        stopped = m->action->goes ? NULL : m->action->stops ? m : stopped;
+    }
+    if (stopped != NULL) {
+        r->line = stopped->line;
+        return refuse(r, "stop: peer %u never goes on, and the simulation would not end", peer);
+    }
+    return 0;
+}
+
+static int read_all(struct reading *r, char *text)
+{
+    struct options_setting found;
+    char why[OPTIONS_ERROR_MAX];
+    int more, err = 0;
+    while (err == 0 && (more = options_setting_next(&text, &r->line, &found, why)) != 0)
+        err = more < 0 ? refuse(r, "%s", why) : add_line(r, &found);
+    if (err < 0)
+        return err;
+    qsort(r->s->moment, r->s->n_moments, sizeof *r->s->moment, by_time);
+    for (uint32_t i = 0; i < r->s->n && err == 0; i++)
+        err = check_life(r, i);
+    return err;
+}
+
+int scenario_read(struct scenario **s, char *text, uint32_t n_peers, char error[SCENARIO_ERROR_MAX])
+{
+    struct reading r = {.s = calloc(1, sizeof *r.s), .error = error};
+    *s = NULL;
+    if (r.s == NULL)
+        return no_memory(&r);
+    r.s->n = n_peers;
+    r.s->rule = calloc(SCENARIO_LINES_MAX, sizeof *r.s->rule);
+    r.s->moment = calloc(SCENARIO_LINES_MAX, sizeof *r.s->moment);
+    r.s->cut = calloc((size_t)n_peers * n_peers, 1);
+    int err = r.s->rule == NULL || r.s->moment == NULL || r.s->cut == NULL ? no_memory(&r)
+                                                                           : read_all(&r, text);
+    if (err < 0)
+        scenario_close(r.s);
+    else
+        *s = r.s;
+    return err;
+}
+
+void scenario_close(struct scenario *s)
+{
+    if (s == NULL)
+        return;
+    for (uint32_t k = 0; s->rule != NULL && k < s->n_rules; k++) {
+        free(s->rule[k].a);
+        free(s->rule[k].b);
+    }
+    for (uint32_t k = 0; s->moment != NULL && k < s->n_moments; k++) {
+        free(s->moment[k].a);
+        free(s->moment[k].b);
+    }
+    free(s->rule);
+    free(s->moment);
+    free(s->cut);
+    free(s);
+}
