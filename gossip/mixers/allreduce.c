@@ -4,6 +4,7 @@
 
 #include "gossip/mixers/correction.h"
 #include "gossip/mixers/mixing.h"
+#include "nn/math/rng.h"
 #include "nn/math/state.h"
 
 #include <errno.h>
@@ -21,6 +22,12 @@ struct allreduce
     float *z, *before; /* The centre, dim floats, and the one before it. NULL: of allreduce. */
     uint64_t round,
         view; /* The mean that moved it last was of these; 0: it is the run's initial model. */
+
+    /* ---- ps ---- */
+    float *base;        /* What the server said last, n_floats, after `round`. NULL: not of ps. */
+    float *withheld;    /* What of our updates it was not told, dim floats; NULL without memory. */
+    float *rest, *none; /* The same, once it has the push of round `pushed`; dim zeros. */
+    uint64_t pushed;
 };
 
 static struct allreduce *allreduce_of(const struct mixing *m)
@@ -54,6 +61,36 @@ static void close_sma(struct mixing *m)
         free(v->before);
     }
     free(v);
+}
+
+static void close_ps(struct mixing *m)
+{
+    struct allreduce *v = allreduce_of(m);
+    if (v != NULL) {
+        free(v->base);
+        free(v->withheld);
+        free(v->rest);
+        free(v->none);
+    }
+    free(v);
+}
+
+/* A codec that leaves nothing out leaves nothing to remember. */
+static int open_ps(struct mixing *m, const struct mixing_config *config)
+{
+    struct allreduce *v = calloc(1, sizeof *v);
+    size_t dim = m->dim > 0 ? m->dim : 1;
+    const char *spec = config->spec[DELTA_RUN];
+    bool remembers = config->error_feedback && spec != NULL && strcmp(spec, "none") != 0;
+    m->state = v;
+    if (v == NULL)
+        return -ENOMEM;
+    v->base = calloc(m->n_floats > 0 ? m->n_floats : 1, sizeof *v->base);
+    v->withheld = remembers ? calloc(dim, sizeof *v->withheld) : NULL;
+    v->rest = remembers ? calloc(dim, sizeof *v->rest) : NULL;
+    v->none = remembers ? calloc(dim, sizeof *v->none) : NULL;
+    bool memory = v->withheld != NULL && v->rest != NULL && v->none != NULL;
+    return v->base != NULL && (memory || !remembers) ? 0 : -ENOMEM;
 }
 
 static int open_sma(struct mixing *m, const struct mixing_config *config)
@@ -143,6 +180,66 @@ static void mix_sma(struct mixing *m)
     correction_mix(m, are_corrections, NULL);
 }
 
+/* What the server has added of our update is not told again. One of a later round than ours was made
+ * without it. */
+static void mix_ps(struct mixing *m)
+{
+    struct allreduce *v = allreduce_of(m);
+    if (m->mean != NULL) {
+        memcpy(m->x, m->mean, m->n_floats * sizeof *m->x);
+        memcpy(v->base, m->mean, m->n_floats * sizeof *v->base);
+        v->round = m->mean_round;
+        if (v->withheld != NULL && v->pushed == m->mean_round && v->pushed > 0) {
+            float *old = v->withheld;
+            v->withheld = v->rest;
+            v->rest = old;
+        }
+        m->fetched = false;
+    }
+    m->mean = NULL;
+    correction_mix(m, are_corrections, NULL);
+}
+
+const float *ps_base(const struct mixing *m, uint64_t *round)
+{
+    const struct allreduce *v = allreduce_of(m);
+    *round = v->round;
+    return v->round > 0 ? v->base : m->x0;
+}
+
+size_t ps_push_bound(const struct mixing *m)
+{
+    return statistics_bound(&m->statistics) + compress_bound(m->codec[DELTA_RUN]);
+}
+
+/* p = e + x - base goes out as C(p), and p - C(p) stays. */
+size_t ps_push(struct mixing *m, uint64_t round, uint8_t *out)
+{
+    struct allreduce *v = allreduce_of(m);
+    uint64_t based;
+    const float *base = ps_base(m, &based);
+    struct compress *codec = m->codec[DELTA_RUN];
+    struct compress_stat stat;
+    struct compress_input in = {.draw = rng_key(m->draw_key, RNG_DRAW, round, 0),
+                                .round = round,
+                                .x = v->rest != NULL ? v->rest : m->x,
+                                .x_hat = v->rest != NULL ? v->none : base};
+    size_t len, head = statistics_put(&m->statistics, true, m->x + m->dim, out);
+    for (size_t k = 0; k < m->dim && v->rest != NULL; k++)
+        v->rest[k] = v->withheld[k] + (m->x[k] - base[k]);
+    if (compress_encode(codec, &in, out + head, &len, &stat) != 0 || !isfinite((float)stat.x2)
+        || !statistics_proper(&m->statistics, m->x + m->dim))
+        return 0;
+    for (size_t k = 0; k < m->dim && v->rest != NULL; k++)
+        v->rest[k] = -v->rest[k];
+    if (v->rest != NULL)
+        compress_apply(codec, out + head, len, v->rest);
+    for (size_t k = 0; k < m->dim && v->rest != NULL; k++)
+        v->rest[k] = -v->rest[k];
+    v->pushed = round;
+    return head + len;
+}
+
 /* Statistics are in the mean, and need no way of their own. */
 static void encode(struct mixing *m)
 {
@@ -224,3 +321,30 @@ const struct mixer mixer_sma = {.name = "sma",
                                 .settle = settle_sma,
                                 .lags = lags,
                                 .state = keep_sma};
+
+/* Not `rest`: what was pushed is pushed again, the same bytes, after a restart. */
+static void keep_ps(struct mixing *m, struct state *s)
+{
+    struct allreduce *v = allreduce_of(m);
+    state_section(s, "ps");
+    state_bool(s, &v->corrects);
+    state_u64(s, &v->round);
+    state_floats(s, v->base, m->n_floats, "ps.base");
+    if (v->withheld != NULL)
+        state_floats(s, v->withheld, m->dim, "ps.withheld");
+}
+
+const struct mixer mixer_ps = {.name = "ps",
+                               .updates = true,
+                               .collects = true,
+                               .serves = true,
+                               .open = open_ps,
+                               .close = close_ps,
+                               .plan = plan,
+                               .valid = valid,
+                               .apply = apply,
+                               .mix = mix_ps,
+                               .encode = encode,
+                               .settle = settle,
+                               .lags = lags,
+                               .state = keep_ps};

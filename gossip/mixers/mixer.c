@@ -8,4 +8,5 @@
 #include "gossip/mixers/gossip.h"
 
 const struct mixer *const mixer_all[] = {
-    &mixer_choco, &mixer_average, &mixer_dpsgd, &mixer_allreduce, &mixer_gossip, &mixer_sma, NULL};
+    &mixer_choco,  &mixer_average, &mixer_dpsgd, &mixer_allreduce,
+    &mixer_gossip, &mixer_sma,     &mixer_ps,    NULL};

@@ -154,6 +154,7 @@ int mixing_take_model(struct mixing *m, const uint8_t *bytes)
 {
     /* Copied before it is judged: the bytes of a message may not be aligned. */
     memcpy(m->x, bytes, mixing_model_bytes(m));
+    m->fetched = true;
     sketch_passed_over(&m->sketch);
     if (vec_finite(m->x, m->n_floats) && statistics_proper(&m->statistics, m->x + m->dim))
         return 0;

@@ -86,6 +86,7 @@ struct mixing
                         * mixer that `collects` moves x there and forgets it. NULL: none. */
     uint64_t mean_round,
         mean_view; /* The mean's: after which round, and of whom (members_view()). */
+    bool fetched;  /* x has come from a neighbour, and no mean has moved it since. */
     struct compress *codec[DELTA_CODECS]; /* NULL: not of this run. */
     struct statistics statistics;
     struct sketch sketch;

@@ -119,6 +119,12 @@ size_t statistics_check(const struct statistics *s, const uint8_t *p, size_t len
     return statistics_length(s, p);
 }
 
+void statistics_get(const struct statistics *s, const uint8_t *p, float *x)
+{
+    for (size_t k = 0; k < s->n; k++)
+        x[k] = get(p, k);
+}
+
 void statistics_term(struct statistics *s, double w, const uint8_t *own, const uint8_t *other)
 {
     /* Both ends see which deltas have values, so that both or neither average. */

@@ -65,6 +65,9 @@ size_t statistics_check(const struct statistics *s, const uint8_t *p, size_t len
 /* The same of a payload that has been checked. */
 size_t statistics_length(const struct statistics *s, const uint8_t *p);
 
+/* The values of a payload that has been checked and has them. */
+void statistics_get(const struct statistics *s, const uint8_t *p, float *x);
+
 /* One exchange of a job with weight w: both payloads, checked. Does nothing
  * where one carries none. */
 void statistics_term(struct statistics *s, double w, const uint8_t *own, const uint8_t *other);

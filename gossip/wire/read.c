@@ -410,8 +410,9 @@ static void read_collect(struct cursor *c, struct wire_message *message)
     m->step = get_u32(c, UINT32_MAX);
     m->payload = get_bin(c, UINT32_MAX);
     bool steps = m->word == WIRE_COLLECT_STEP, result = m->word == WIRE_COLLECT_RESULT;
-    demand(c, m->payload.n % sizeof(float) == 0 && (steps || m->step == 0));
-    demand(c, steps || result == (m->payload.n > 0));
+    bool coded = m->word == WIRE_COLLECT_PUSH || m->word == WIRE_COLLECT_PULL;
+    demand(c, (coded || m->payload.n % sizeof(float) == 0) && (steps || m->step == 0));
+    demand(c, steps || (result || coded) == (m->payload.n > 0));
 }
 
 /* Floats have no key, sketches of layers have one, and all together may be either. */

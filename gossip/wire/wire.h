@@ -292,6 +292,12 @@ enum wire_collect_word {
     WIRE_COLLECT_HAVE,   /* I have what came of `round`, by this attempt of this view. */
     WIRE_COLLECT_WANT,   /* Send me what came of `round`, or of a later one. */
     WIRE_COLLECT_RESULT, /* The payload is the model that came of `round`. */
+    /* See peer/node/serve.h. To the server of --mixer ps, and its answers: */
+    WIRE_COLLECT_HERE, /* I have done `round`, and what you, or the server before you, said of `view`. */
+    WIRE_COLLECT_ASK,  /* The same, and I have no update of it: tell me the model. */
+    WIRE_COLLECT_PUSH, /* The payload is my update of `round`. */
+    WIRE_COLLECT_PULL, /* The payload is what moves the model that you were told last, after `round`. */
+    WIRE_COLLECT_ROLL, /* I am the server: where are you? */
     WIRE_COLLECT_END
 };
 
@@ -300,10 +306,11 @@ struct wire_collect
     enum wire_collect_word word;
     uint64_t round;   /* The run's; */
     uint32_t attempt; /* its collective has been begun anew so many times. */
-    uint64_t view;    /* The members that take part: members_view(). */
-    uint32_t step;    /* 0 but in a STEP. */
+    uint64_t view; /* The members that take part: members_view(). In a HERE and an ASK a round. */
+    uint32_t step; /* 0 but in a STEP. */
     struct bytes
-        payload; /* Little-endian float32; none but in a STEP, where there may be, and a RESULT. */
+        payload; /* A STEP may have one, of little-endian float32, a RESULT has one, and a PUSH
+                           * and a PULL have what a delta has (gossip/mixers/mixing.h). */
 };
 
 #define WIRE_ROUND_WINDOW UINT64_MAX

@@ -549,7 +549,13 @@ void collect_hear(struct collect *c, const struct link *l, const struct wire_col
         if (waits && c->wanted_us > 0 && c->wanted_of == l->number)
             hear_result(c, l, m);
         break;
+    case WIRE_COLLECT_HERE:
+    case WIRE_COLLECT_ASK:
+    case WIRE_COLLECT_PUSH:
+    case WIRE_COLLECT_PULL:
+    case WIRE_COLLECT_ROLL:
     case WIRE_COLLECT_END:
+        sessions_violation(c->sessions, l, "COLLECT for a parameter server");
         break;
     }
 }

@@ -17,7 +17,7 @@
 static void close_run(struct node *n)
 {
     edges_close_all(&n->edges);
-    collect_close(&n->collect);
+    mean_close(&n->mean);
     job_close(&n->job);
     orders_forget(&n->orders);
     hand_close(&n->hand);
@@ -107,8 +107,8 @@ static int open_machines(struct node *n, const struct node_config *config)
     orders_init(&n->orders, &n->sessions, &n->workshop);
     hand_init(&n->hand, &n->env, &n->sessions, &n->workshop);
     phases_init(&n->phases, &n->env, &n->sessions, &n->workshop, &n->edges, &n->join);
-    collect_init(&n->collect, &n->env, &n->sessions, &n->workshop);
-    n->phases.collect = &n->collect;
+    mean_init(&n->mean, &n->env, &n->sessions, &n->workshop);
+    n->phases.mean = &n->mean;
     job_init(&n->job, &n->env, &n->workshop, &n->edges, &n->phases, &n->orders);
     resume_init(&n->resume, &n->env, &n->sessions, &n->workshop, &n->edges, &n->join, &n->phases,
                 &n->job);
@@ -262,16 +262,15 @@ static void on_moments(struct node *n, const struct link *l, const struct wire_m
         pooling_take(&n->pooling, l, &m->moments);
 }
 
-/* While a job runs, or before training and after it, nothing comes to an end. */
-static bool collecting(const struct node *n)
+static bool mixes(const struct node *n)
 {
-    bool mixes = n->phases.phase == NODE_TRAINING || n->phases.phase == NODE_SETTLING;
-    return mixes && !n->job.working;
+    return n->phases.phase == NODE_TRAINING || n->phases.phase == NODE_SETTLING;
 }
 
+/* While a job runs, or before training and after it, nothing comes to an end. */
 static void on_collect(struct node *n, const struct link *l, const struct wire_message *m)
 {
-    collect_hear(&n->collect, l, &m->collect, collecting(n));
+    mean_hear(&n->mean, l, &m->collect, n->phases.round, mixes(n) && !n->job.working);
 }
 
 /* What may be said to us, type by type. What has no handler is never sent to a
@@ -549,7 +548,7 @@ void node_step(struct node *n, const struct node_event *ev, struct node_effects 
     env_begin_step(&n->env, ev->now_us, fx);
     orders_release(&n->orders);
     parts_release(&n->edges);
-    collect_release(&n->collect);
+    mean_release(&n->mean);
     n->clock_ms = ev->io.clock_ms;
     hand_release(&n->hand);
     if (ev->type == NODE_WORKED || ev->type == NODE_TIMER) {
@@ -571,8 +570,8 @@ void node_step(struct node *n, const struct node_event *ev, struct node_effects 
         look_for_run(n);
         if (!n->resume.waits || resume_look(&n->resume)) {
             update_edges(n);
-            if (collecting(n) && !n->env.over)
-                collect_look(&n->collect, n->phases.round);
+            if (mixes(n) && !n->env.over)
+                mean_look(&n->mean, n->phases.round, !n->job.working);
             update_phases(n);
         }
     }

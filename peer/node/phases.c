@@ -468,8 +468,8 @@ static struct schedule_view see(struct phases *ph, bool diverged)
                               .stalled_us = stalled_us(ph),
                               .draining = ph->draining,
                               .diverged = diverged,
-                              .collected = collect_round(ph->collect),
-                              .collects = collect_waits(ph->collect, ph->round),
+                              .collected = mean_round(ph->mean),
+                              .collects = mean_waits(ph->mean, ph->round),
                               .edge = ph->seen,
                               .n_edges = ph->edges->n};
     if (!v.lock_step && !ph->trained) /* No faster than training was. */

@@ -8,7 +8,7 @@
  *   join      the model to begin with                      <- phases
  *   orders    models that others want                      <- job
  *   hand      a final model handed to another's disk    (above the workshop)
- *   collect   the collective of a round                    <- phases
+ *   mean      a round's collective, or parameter server     <- phases
  *   phases    phase, rounds, when the next job may begin   <- job
  *   job       what the worker does
  *   roll      what is told of who is silent, dead, back     (above sessions and edges)
@@ -36,7 +36,7 @@ struct node
     struct edges edges;
     struct join join;
     struct orders orders;
-    struct collect collect;
+    struct mean mean;
     struct phases phases;
     struct job job;
     struct roll roll;

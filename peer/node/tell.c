@@ -88,7 +88,7 @@ int64_t tell_wait(const struct phases *ph, const struct schedule_decision *d)
     char why[TELL_WHY];
     int64_t now = ph->env->now_us;
     bool gathers = ph->phase == NODE_GATHERING && ph->gathered_us == 0;
-    const uint8_t *kept_by = collect_awaited(ph->collect, ph->round);
+    const uint8_t *kept_by = mean_awaited(ph->mean, ph->round);
     bool refused = admit_is_refused(&ph->sessions->admit);
     if (refused || now < ph->told_us + (gathers ? TELL_FIRST_US : TELL_US))
         return ph->told_us;

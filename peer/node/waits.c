@@ -48,7 +48,7 @@ static enum node_waits_for mixing(const struct node *n, struct node_wait *w)
     }
     if (phases_writes(ph))
         return NODE_WAITS_DISK;
-    const uint8_t *kept_by = collect_awaited(ph->collect, ph->round);
+    const uint8_t *kept_by = mean_awaited(ph->mean, ph->round);
     if (kept_by != NULL) {
         memcpy(w->id, kept_by, sizeof w->id);
         w->beat = ph->round;

@@ -167,6 +167,11 @@ static bool collects(const struct run *r)
     return mixer_all[r->mixer]->collects;
 }
 
+static bool serves(const struct run *r)
+{
+    return mixer_all[r->mixer]->serves;
+}
+
 static bool has_no_centre(const struct run *r)
 {
     return !mixer_all[r->mixer]->centre;
@@ -174,10 +179,15 @@ static bool has_no_centre(const struct run *r)
 
 static bool collects_nothing(const struct run *r)
 {
-    return !collects(r);
+    return !collects(r) || serves(r);
 }
 
 static bool has_no_memory(const struct run *r)
+{
+    return sends_models(r) || (collects(r) && !serves(r));
+}
+
+static bool masks_nothing(const struct run *r)
 {
     return sends_models(r) || collects(r);
 }
@@ -380,7 +390,7 @@ static int check_pairs(const struct run *r, char error[RUN_ERROR_MAX])
 /* Whole models of everybody are summed: what a part of them leaves out has no place in that. */
 static int check_collective(const struct run *r, char error[RUN_ERROR_MAX])
 {
-    const char *why = strcmp(r->compress, "none") != 0
+    const char *why = strcmp(r->compress, "none") != 0 && !serves(r)
                           ? "needs --compress none: partial sums are float32"
                       : strcmp(r->topology, "complete") != 0
                           ? "needs --topology complete: a collective is of all members, and each "
@@ -399,7 +409,7 @@ static int check_collective(const struct run *r, char error[RUN_ERROR_MAX])
  * model; models may be mixed whenever they come. */
 int run_core_check(const struct run *r, char error[RUN_ERROR_MAX])
 {
-    if (!sends_models(r) && r->policy != RUN_SYNC) {
+    if (!sends_models(r) && !serves(r) && r->policy != RUN_SYNC) {
         snprintf(error, RUN_ERROR_MAX,
                  "--mixer %s: needs --policy sync: an update is made at the model that the one "
                  "before has led to",
@@ -493,8 +503,9 @@ const struct run_key run_core_keys[] = {
              "everybody's compressed updates (made for --topology complete); dpsgd averages whole "
              "models with all neighbours; gossip with one partner a round (--topology rotation:R, matching:K, "
              "one-peer-exponential); allreduce sets all to the mean of all by a --collective (not "
-             "compressed; to compare with); sma pulls all towards a centre that follows their mean, by the same means",
-     .choices = "choco|average|dpsgd|allreduce|gossip|sma", RUN_FIELD(mixer)},
+             "compressed; to compare with); sma pulls all towards a centre that follows their mean, by the same means; "
+             "ps pushes compressed updates to a parameter server, the first of all peers, and pulls from it",
+     .choices = "choco|average|dpsgd|allreduce|gossip|sma|ps", RUN_FIELD(mixer)},
     {.name = "collective", .kind = RUN_CHOICE, .fallback = "ring",
      .help = "of --mixer allreduce and sma: who sends what to whom so that all have the mean of all models",
      .choices = "ring|butterfly|tree|round-robin|master-worker|all-to-all", RUN_FIELD(collective),
@@ -506,15 +517,15 @@ const struct run_key run_core_keys[] = {
      .useless = has_no_centre, .of = "mixer",
      .why = "only with --mixer sma: the others have no centre"},
     {.name = "error-feedback", .kind = RUN_CHOICE, .fallback = "true",
-     .help = "of --mixer average: what a message leaves out goes into the next",
+     .help = "of --mixer average and ps: what a message leaves out goes into the next",
      .choices = "false|true", RUN_FIELD(error_feedback),
      .useless = has_no_memory, .of = "mixer",
-     .why = "only with --mixer average: CHOCO has error feedback built in, and whole models need none"},
+     .why = "only with --mixer average or ps: CHOCO has error feedback built in, and whole models need none"},
     {.name = "factor-masking", .kind = RUN_CHOICE, .fallback = "false",
      .help = "of --mixer average: momentum begins anew where a message went out "
              "(DGC)",
      .choices = "false|true", RUN_FIELD(factor_masking),
-     .useless = has_no_memory, .of = "mixer",
+     .useless = masks_nothing, .of = "mixer",
      .why = "only with --mixer average: the others send models, not momentum"},
     {.name = "gamma", .kind = RUN_REAL, .fallback = "auto",
      .help = "consensus step size; auto: found while running, edge by edge; of whole models 1",

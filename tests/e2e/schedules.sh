@@ -105,6 +105,8 @@ refuses "qg and an exchange that overshoots" 'momentum-kind qg: needs a --gamma 
 # ---- local SGD, and one step a round before it ----
 
 equal sma --mixer sma --local-steps 2 --centre-momentum 0.8
+equal ps --mixer ps
+equal ps-coded --mixer ps --compress topk:0.05+qsgd:4
 equal post-local --mixer allreduce --local-steps 5 --post-local 20
 equal post-local-ring --topology ring --local-steps 4 --post-local 7 --overlap 1 --compress qsgd:4
 check "post-local: one step a round, and from round 20 on five" python3 - <<'PY'

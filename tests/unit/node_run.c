@@ -276,7 +276,7 @@ static void bad_values_name_the_flag(void **state)
         {"policy", "|", "expected"},
         {"schedule", "linear", "cosine|step|constant"},
         {"nesterov", "yes", "false|true"},
-        {"mixer", "mean", "found 'mean', expected choco|average|dpsgd|allreduce|gossip|sma"},
+        {"mixer", "mean", "found 'mean', expected choco|average|dpsgd|allreduce|gossip|sma|ps"},
         {"clip", "-1", "found '-1'"},
         {"error-feedback", "off", "false|true"},
         {"factor-masking", "1", "false|true"},

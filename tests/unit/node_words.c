@@ -76,7 +76,7 @@ static void test_keys(void **state)
         .name = "runner", .rows = own, .takes_run_flags = true, .trainer = &sgd_keys};
     struct told t = {.n = 0};
     options_words(&runner, &(struct options_words_sink){.row = take, .self = &t});
-    assert_non_null(strstr(t.text, "\nmixer: choco average dpsgd allreduce gossip sma\n"));
+    assert_non_null(strstr(t.text, "\nmixer: choco average dpsgd allreduce gossip sma ps\n"));
     assert_non_null(strstr(t.text, "\npolicy: sync async ssp:\n"));
     assert_non_null(strstr(t.text, "\ngamma: auto\n"));
     assert_non_null(strstr(t.text, "\nseed: \n"));

@@ -1,0 +1,593 @@
+/* peer/node/serve.c -- pushes and pulls over sessions, and who is the server. */
+#include "peer/node/serve.h"
+
+#include "gossip/mixers/allreduce.h"
+#include "nn/math/rng.h"
+#include "peer/node/schedule.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    ASK_US = 1000 * 1000, /* What has not come is not asked for again before. */
+    ROLL_US = 250 * 1000  /* Workers speak by themselves; so long is waited for that. */
+};
+
+void serve_init(struct serve *s, struct env *env, struct sessions *sessions, struct workshop *w)
+{
+    *s = (struct serve){.env = env,
+                        .sessions = sessions,
+                        .workshop = w,
+                        .told = SERVE_NO_LINK,
+                        .rolled_us = -ASK_US};
+}
+
+static struct mixing *mixing_of(const struct serve *s)
+{
+    return &s->workshop->mixing;
+}
+
+static size_t model_bytes(const struct serve *s)
+{
+    return mixing_of(s)->n_floats * sizeof(float);
+}
+
+static bool of_run(const struct serve *s)
+{
+    return s->workshop->ready && mixing_of(s)->mixer->serves;
+}
+
+static void no_memory(struct serve *s)
+{
+    env_note(s->env, NOTE_ERROR, "out of memory for the parameter server");
+    env_end(s->env, 1);
+}
+
+static bool is_coded(const struct serve *s)
+{
+    return strcmp(s->workshop->run.compress, "none") != 0;
+}
+
+/* ---- open and close ---- */
+
+/* Before the first job of a process that has no mean to come to, so that nobody writes the base. */
+static bool open_vectors(struct serve *s)
+{
+    size_t bound = ps_push_bound(mixing_of(s)), whole = model_bytes(s);
+    if (s->open)
+        return true;
+    s->result = malloc(whole);
+    s->push = malloc(bound);
+    if (s->result == NULL || s->push == NULL) {
+        free(s->result);
+        free(s->push);
+        no_memory(s);
+        return false;
+    }
+    packet_pool_init(&s->packets, bound > whole ? bound : whole);
+    memcpy(s->result, ps_base(mixing_of(s), &s->result_round), whole);
+    s->open = true;
+    return true;
+}
+
+void serve_release(struct serve *s)
+{
+    while (s->n_out > 0)
+        packet_release(s->out[--s->n_out]);
+}
+
+static void stop_serving(struct serve *s)
+{
+    if (s->serving)
+        centre_close(&s->centre);
+    free(s->coded);
+    s->coded = NULL;
+    s->serving = s->ready = false;
+}
+
+void serve_close(struct serve *s)
+{
+    serve_release(s);
+    stop_serving(s);
+    if (s->open) {
+        packet_pool_close(&s->packets);
+        free(s->result);
+        free(s->push);
+        mixing_of(s)->mean = NULL;
+    }
+    serve_init(s, s->env, s->sessions, s->workshop);
+}
+
+/* ---- what is said ---- */
+
+static void say(struct serve *s, const struct link *l, struct wire_collect m,
+                struct packet *payload)
+{
+    uint8_t head[WIRE_HEAD_MAX];
+    if (payload != NULL)
+        m.payload.p = packet_bytes(payload, &m.payload.n);
+    size_t n = wire_put_collect(head, sizeof head, &m);
+    assert(n > 0);
+    sessions_send(s->sessions, l, true, head, n, payload);
+}
+
+/* Empty, until the next step of the node; NULL: there is no memory, or no room. */
+static struct packet *take_packet(struct serve *s)
+{
+    struct packet *p = s->n_out < SERVE_OUT_MAX ? packet_get(&s->packets) : NULL;
+    if (p != NULL)
+        s->out[s->n_out++] = p;
+    return p;
+}
+
+static struct packet *packet_of(struct serve *s, const void *bytes, size_t n)
+{
+    struct packet *p = take_packet(s);
+    if (p == NULL)
+        return NULL;
+    memcpy(p->bytes, bytes, n);
+    p->len = n;
+    return p;
+}
+
+static const struct link *talks_with(const struct serve *s, const uint8_t *id)
+{
+    const struct link *l = sessions_to(s->sessions, id);
+    return l != NULL && !l->doomed && l->same_run ? l : NULL;
+}
+
+static void say_model(struct serve *s, const struct link *l)
+{
+    struct wire_collect m = {.word = WIRE_COLLECT_RESULT, .round = s->result_round};
+    struct packet *p = packet_of(s, s->result, model_bytes(s));
+    if (p != NULL)
+        say(s, l, m, p);
+}
+
+/* ---- a worker ---- */
+
+/* The next job moves x to what the server said. */
+static void finish(struct serve *s, uint64_t round)
+{
+    struct mixing *m = mixing_of(s);
+    s->result_round = round;
+    s->said = false;
+    s->missing_us = 0;
+    m->mean = s->result;
+    m->mean_round = round;
+    m->mean_view = members_view(s->env->members);
+}
+
+static void keep_own(struct serve *s, uint64_t round)
+{
+    s->n_alone++;
+    env_note(
+        s->env, NOTE_WARNING,
+        "round %llu: there is no session with the parameter server, which lives; our model stays "
+        "as it is",
+        (unsigned long long)round);
+    memcpy(s->result, mixing_of(s)->x, model_bytes(s));
+    finish(s, round);
+    s->told = SERVE_NO_LINK;
+}
+
+/* The update of this round, once; without one we ask. */
+static void make_push(struct serve *s, uint64_t round)
+{
+    struct mixing *m = mixing_of(s);
+    uint64_t based;
+    if (s->pushed == round)
+        return;
+    (void)ps_base(m, &based);
+    s->n_push = !m->fetched && based + 1 == round ? ps_push(m, round, s->push) : 0;
+    s->pushed = round;
+}
+
+static void tell_server(struct serve *s, const struct link *l, uint64_t round, bool between)
+{
+    struct wire_collect m = {.round = round};
+    if (s->told != l->number) {
+        m.word = WIRE_COLLECT_HERE;
+        m.view = s->result_round;
+        say(s, l, m, NULL);
+        s->told = l->number;
+        s->said = false;
+    }
+    if (!between || s->said || !serve_waits(s, round))
+        return;
+    make_push(s, round);
+    struct packet *p = s->n_push > 0 ? packet_of(s, s->push, s->n_push) : NULL;
+    if (p == NULL && s->n_push > 0)
+        return;
+    m.word = p != NULL ? WIRE_COLLECT_PUSH : WIRE_COLLECT_ASK;
+    m.view = p != NULL ? 0 : s->result_round;
+    say(s, l, m, p);
+    s->said = true;
+}
+
+static void work(struct serve *s, uint64_t round, bool between)
+{
+    const struct link *l = talks_with(s, s->server);
+    int64_t now = s->env->now_us;
+    if (l != NULL) {
+        s->missing_us = 0;
+        tell_server(s, l, round, between);
+    } else if (!between || !serve_waits(s, round)) {
+        s->missing_us = 0;
+    } else if (s->missing_us == 0) {
+        s->missing_us = now;
+    } else if (now - s->missing_us > SCHEDULE_LOST_US) {
+        keep_own(s, round);
+    }
+}
+
+/* ---- the server ---- */
+
+static int open_answers(const struct serve *s, struct compress **codec)
+{
+    const struct trainer *t = &s->workshop->trainer;
+    size_t n = 0;
+    *codec = NULL;
+    while (n < t->n_segments && t->segments[n].trained)
+        n++;
+    return is_coded(s) ? compress_open(codec, s->workshop->run.compress, t->segments, n) : 0;
+}
+
+/* Our worker's model is what it was told; or one that has come from a neighbour. */
+static bool begin_serving(struct serve *s)
+{
+    const struct run *run = &s->workshop->run;
+    struct mixing *m = mixing_of(s);
+    struct centre_config g = {.mixing = m,
+                              .rounds = run->rounds,
+                              .draw_key = rng_key(run->seed, RNG_DRAW, UINT64_MAX, 0),
+                              .sync = run->policy == RUN_SYNC,
+                              .bounded = run->policy != RUN_ASYNC,
+                              .staleness = run_staleness(run),
+                              .z = m->fetched ? m->x : s->result,
+                              .round = s->result_round};
+    if (open_answers(s, &g.codec) != 0 || centre_open(&s->centre, &g) != 0) {
+        no_memory(s);
+        return false;
+    }
+    s->coded = malloc(centre_bound(&s->centre) + 1);
+    s->serving = true;
+    s->begun_us = s->env->now_us;
+    s->said = false;
+    s->taken = s->result_round;
+    s->wanted_us = 0;
+    if (s->coded == NULL)
+        no_memory(s);
+    return s->coded != NULL;
+}
+
+/* Since when there is no session with this member: now, where that is new. */
+static int64_t missing_since(struct serve *s, const uint8_t *id)
+{
+    for (uint32_t i = 0; i < s->n_missing; i++)
+        if (env_same_id(s->missing[i].id, id))
+            return s->missing[i].since_us;
+    if (s->n_missing == CENTRE_COUNTED_MAX)
+        return s->env->now_us;
+    memcpy(s->missing[s->n_missing].id, id, WIRE_ID_BYTES);
+    s->missing[s->n_missing++].since_us = s->env->now_us;
+    return s->env->now_us;
+}
+
+static void found_again(struct serve *s, const uint8_t *id)
+{
+    for (uint32_t i = 0; i < s->n_missing; i++)
+        if (env_same_id(s->missing[i].id, id))
+            s->missing[i] = s->missing[--s->n_missing];
+}
+
+static const struct record *at_vertex(const struct serve *s, size_t i)
+{
+    return members_at(s->env->members, s->env->vertices[i])->record;
+}
+
+/* Once a session. It may have spoken before we served. */
+static void ask_worker(struct serve *s, struct centre_worker *w)
+{
+    const struct link *l = w != NULL && !w->spoke ? talks_with(s, w->id) : NULL;
+    if (l == NULL || s->env->now_us - s->begun_us < ROLL_US || w->asked == (uint64_t)l->number + 1)
+        return;
+    w->asked = (uint64_t)l->number + 1;
+    say(s, l, (struct wire_collect){.word = WIRE_COLLECT_ROLL}, NULL);
+}
+
+/* Who is waited for: members that live and train, but for those that cannot be spoken with for long. */
+static void count_workers(struct serve *s)
+{
+    size_t self, n = members_vertices(s->env->members, s->env->vertices, &self);
+    centre_clear(&s->centre);
+    for (size_t i = 0; i < n; i++) {
+        const struct record *r = at_vertex(s, i);
+        bool talks = i == self || talks_with(s, r->id) != NULL;
+        if (i != self && record_state_is_final(r->state))
+            continue;
+        if (talks)
+            found_again(s, r->id);
+        if (talks || s->env->now_us - missing_since(s, r->id) <= SCHEDULE_LOST_US)
+            ask_worker(s, centre_count(&s->centre, r->id));
+    }
+}
+
+/* All have said where they are, and nobody has been told later than what z is of. */
+static bool is_ready(struct serve *s)
+{
+    struct centre *c = &s->centre;
+    const struct centre_worker *ahead = NULL;
+    for (uint32_t i = 0; i < c->n_counted; i++) {
+        const struct centre_worker *w = c->counted[i];
+        if (!w->spoke)
+            return false;
+        if (w->have > s->taken && (ahead == NULL || w->have > ahead->have))
+            ahead = w;
+    }
+    const struct link *l = ahead != NULL ? talks_with(s, ahead->id) : NULL;
+    bool soon = s->wanted_us > 0 && s->env->now_us - s->wanted_us < ASK_US;
+    if (l != NULL && !soon) {
+        s->wanted_us = s->env->now_us;
+        s->wanted_of = l->number;
+        say(s, l, (struct wire_collect){.word = WIRE_COLLECT_WANT, .round = ahead->have}, NULL);
+    }
+    return ahead == NULL;
+}
+
+static struct centre_worker *own_worker(struct serve *s)
+{
+    return centre_find(&s->centre, members_self(s->env->members)->id);
+}
+
+/* As work(), without a wire. */
+static void work_here(struct serve *s, uint64_t round, bool between)
+{
+    struct centre_worker *own = own_worker(s);
+    if (own == NULL)
+        return;
+    if (!own->spoke)
+        centre_here(&s->centre, own, round, s->result_round);
+    if (!between || s->said || !s->ready || !serve_waits(s, round))
+        return;
+    make_push(s, round);
+    s->said = true;
+    if (s->n_push == 0)
+        centre_ask(own, round);
+    else if (centre_push(&s->centre, own, round, s->push, s->n_push) == CENTRE_NO_MEMORY)
+        no_memory(s);
+}
+
+/* What a worker is told, our own one included. */
+static void tell_workers(struct serve *s, const struct centre_answer *a)
+{
+    const struct mixing *m = mixing_of(s);
+    struct packet *p = take_packet(s);
+    struct wire_collect word = {.word = a->whole ? WIRE_COLLECT_RESULT : WIRE_COLLECT_PULL,
+                                .round = a->round};
+    if (p == NULL) {
+        no_memory(s);
+        return;
+    }
+    p->len = a->whole ? model_bytes(s) : a->n_coded;
+    if (a->whole) {
+        memcpy(p->bytes, a->model, m->dim * sizeof *a->model);
+        memcpy(p->bytes + m->dim * sizeof *a->model, a->statistics,
+               m->statistics.n * sizeof *a->statistics);
+    } else {
+        memcpy(p->bytes, s->coded, p->len);
+    }
+    for (uint32_t i = 0; i < a->n; i++) {
+        const struct link *l = talks_with(s, a->to[i]->id);
+        if (a->to[i] == own_worker(s)) {
+            if (a->whole)
+                memcpy(s->result, p->bytes, p->len);
+            else
+                centre_apply(m, p->bytes, p->len, s->result);
+            finish(s, a->round);
+        } else if (l != NULL) {
+            say(s, l, word, p);
+        }
+    }
+}
+
+static void answer(struct serve *s)
+{
+    struct centre_answer a;
+    if (!centre_add(&s->centre))
+        env_note(
+            s->env, NOTE_WARNING,
+            "what workers pushed adds up to no model: it is left out of the parameter server's");
+    while (!s->env->over && s->n_out < SERVE_OUT_MAX && centre_answer(&s->centre, &a, s->coded))
+        tell_workers(s, &a);
+}
+
+static void serve(struct serve *s, uint64_t round, bool between)
+{
+    if (!s->serving && ((mixing_of(s)->fetched && !between) || !begin_serving(s)))
+        return;
+    count_workers(s);
+    work_here(s, round, between);
+    s->ready = s->ready || is_ready(s);
+    if (!s->ready)
+        return;
+    work_here(s, round, between);
+    answer(s);
+}
+
+/* ---- who is it? ---- */
+
+/* The first vertex whose model is not final; else ourselves. */
+static const uint8_t *find_server(const struct serve *s)
+{
+    size_t self, n = members_vertices(s->env->members, s->env->vertices, &self);
+    for (size_t i = 0; i < n; i++)
+        if (i == self || !record_state_is_final(at_vertex(s, i)->state))
+            return at_vertex(s, i)->id;
+    return members_self(s->env->members)->id;
+}
+
+void serve_look(struct serve *s, uint64_t round, bool between)
+{
+    if (!of_run(s) || !open_vectors(s))
+        return;
+    if (s->rolled && s->env->now_us - s->rolled_us >= ASK_US) {
+        s->rolled = false;
+        s->rolled_us = s->env->now_us;
+        s->told = SERVE_NO_LINK;
+    }
+    const uint8_t *server = find_server(s);
+    bool ours = env_same_id(server, members_self(s->env->members)->id);
+    if (!env_same_id(server, s->server)) {
+        memcpy(s->server, server, WIRE_ID_BYTES);
+        s->told = SERVE_NO_LINK;
+        s->said = false;
+    }
+    if (!ours)
+        stop_serving(s);
+    (ours ? serve : work)(s, round, between);
+}
+
+/* ---- what others say ---- */
+
+static void hear_worker(struct serve *s, const struct link *l, const struct wire_collect *m)
+{
+    struct centre_worker *w = centre_find(&s->centre, l->id);
+    enum centre_verdict v = CENTRE_TAKEN;
+    if (w == NULL)
+        w = centre_count(&s->centre, l->id);
+    if (w == NULL || (!w->spoke && m->word != WIRE_COLLECT_HERE))
+        return; /* It says so again once it hears the ROLL. */
+    if (m->word == WIRE_COLLECT_HERE)
+        centre_here(&s->centre, w, m->round, m->view);
+    else if (m->word == WIRE_COLLECT_ASK)
+        centre_ask(w, m->round);
+    else
+        v = centre_push(&s->centre, w, m->round, m->payload.p, m->payload.n);
+    if (v == CENTRE_NO_MEMORY)
+        no_memory(s);
+    else if (v == CENTRE_BAD)
+        sessions_violation(s->sessions, l, "COLLECT with a push that nobody can mean");
+}
+
+/* Moves `result`; false: the bytes are of no model. */
+static bool take_answer(struct serve *s, const struct wire_collect *m)
+{
+    const struct mixing *x = mixing_of(s);
+    if (m->word == WIRE_COLLECT_PULL) {
+        if (!centre_valid(x, m->payload.p, m->payload.n))
+            return false;
+        centre_apply(x, m->payload.p, m->payload.n, s->result);
+    } else {
+        memcpy(s->result, m->payload.p, m->payload.n);
+    }
+    return vec_finite(s->result, x->n_floats)
+           && statistics_proper(&x->statistics, s->result + x->dim);
+}
+
+/* Nothing of what was told before is of use after an answer that is none. */
+static void hear_answer(struct serve *s, const struct link *l, const struct wire_collect *m,
+                        uint64_t round)
+{
+    if (!s->said || s->told != l->number || m->round < round)
+        return;
+    if (take_answer(s, m)) {
+        finish(s, m->round);
+        return;
+    }
+    s->told = SERVE_NO_LINK;
+    sessions_violation(s->sessions, l, "COLLECT with an answer that is no model");
+}
+
+/* One was told after us: all begin with its model. In sync it is ahead of our worker, too. */
+static void take_over(struct serve *s, const struct link *l, const struct wire_collect *m)
+{
+    bool sync = s->workshop->run.policy == RUN_SYNC;
+    if (s->wanted_us == 0 || s->wanted_of != l->number || m->round <= s->taken)
+        return;
+    s->wanted_us = 0;
+    if (!take_answer(s, m)) {
+        memcpy(s->result, mixing_of(s)->x, model_bytes(s));
+        sessions_violation(s->sessions, l, "COLLECT with a result that is no model");
+        return;
+    }
+    s->taken = m->round;
+    centre_set(&s->centre, s->result, m->round);
+    if (sync && m->round > s->result_round) {
+        finish(s, m->round);
+        centre_here(&s->centre, own_worker(s), m->round, m->round);
+    }
+}
+
+static bool is_sound(const struct serve *s, const struct wire_collect *m)
+{
+    uint64_t rounds = s->workshop->run.rounds;
+    if (m->word == WIRE_COLLECT_RESULT && m->payload.n != model_bytes(s))
+        return false;
+    return m->round <= rounds && m->view <= rounds
+           && (m->round > 0 || m->word == WIRE_COLLECT_HERE || m->word == WIRE_COLLECT_ROLL);
+}
+
+void serve_hear(struct serve *s, const struct link *l, const struct wire_collect *m, uint64_t round,
+                bool between)
+{
+    if (!of_run(s) || !is_sound(s, m)) {
+        sessions_violation(s->sessions, l, "COLLECT that nobody can mean");
+        return;
+    }
+    if (!s->open)
+        return;
+    switch (m->word) {
+    case WIRE_COLLECT_HERE:
+    case WIRE_COLLECT_ASK:
+    case WIRE_COLLECT_PUSH:
+        if (s->serving)
+            hear_worker(s, l, m);
+        break;
+    case WIRE_COLLECT_PULL:
+        if (between && !s->serving)
+            hear_answer(s, l, m, round);
+        break;
+    case WIRE_COLLECT_RESULT:
+        if (between && s->serving && !s->ready)
+            take_over(s, l, m);
+        else if (between && !s->serving)
+            hear_answer(s, l, m, round);
+        break;
+    case WIRE_COLLECT_WANT:
+        say_model(s, l);
+        break;
+    case WIRE_COLLECT_ROLL:
+        s->rolled = true;
+        break;
+    case WIRE_COLLECT_STEP:
+    case WIRE_COLLECT_AGAIN:
+    case WIRE_COLLECT_HAVE:
+    case WIRE_COLLECT_END:
+        sessions_violation(s->sessions, l, "COLLECT for a collective");
+        break;
+    }
+}
+
+/* ---- questions ---- */
+
+bool serve_waits(const struct serve *s, uint64_t round)
+{
+    return of_run(s) && round > s->result_round;
+}
+
+uint64_t serve_round(const struct serve *s)
+{
+    return s->result_round;
+}
+
+const uint8_t *serve_awaited(const struct serve *s, uint64_t round)
+{
+    if (!s->open || !serve_waits(s, round))
+        return NULL;
+    if (!s->serving)
+        return s->server;
+    const struct centre_worker *w = centre_awaited(&s->centre);
+    return w != NULL && !env_same_id(w->id, members_self(s->env->members)->id) ? w->id : NULL;
+}
