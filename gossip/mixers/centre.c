@@ -75,10 +75,10 @@ int centre_open(struct centre *c, const struct centre_config *config)
     size_t n = config->mixing->n_floats;
     *c = (struct centre){.config = *config};
     c->z = calloc(n, sizeof *c->z);
-    c->stage = calloc(n, sizeof *c->stage);
+    c->values = calloc(config->mixing->statistics.n + 1, sizeof *c->values);
     c->sum = calloc(n, sizeof *c->sum);
     c->worker = calloc(CENTRE_WORKERS_MAX, sizeof *c->worker);
-    if (c->z == NULL || c->stage == NULL || c->sum == NULL || c->worker == NULL) {
+    if (c->z == NULL || c->values == NULL || c->sum == NULL || c->worker == NULL) {
         centre_close(c);
         return -ENOMEM;
     }
@@ -99,7 +99,7 @@ void centre_close(struct centre *c)
         compress_close(c->config.codec);
     free(c->worker);
     free(c->z);
-    free(c->stage);
+    free(c->values);
     free(c->sum);
     *c = (struct centre){.n_counted = 0};
 }
@@ -233,30 +233,24 @@ static void add_push(struct centre *c, struct centre_worker *w)
     const struct mixing *m = c->config.mixing;
     size_t head = statistics_length(&m->statistics, w->push);
     compress_apply(m->codec[DELTA_RUN], w->push + head, w->n_push - head, c->sum);
-    statistics_get(&m->statistics, w->push, c->stage);
-    vec_axpy(c->sum + m->dim, 1, c->stage, m->statistics.n);
+    statistics_get(&m->statistics, w->push, c->values);
+    vec_axpy(c->sum + m->dim, 1, c->values, m->statistics.n);
     drop_push(w);
     drop_initial(c);
     c->n_pushes++;
 }
 
-/* z moves by the m-th part of the sum, and statistics by that of what they differ from the n that
- * were pushed. */
-static bool move(struct centre *c, uint32_t n, uint32_t m)
+/* z moves by the m-th part of the sum, and statistics by that of what they differ from the n that were
+ * pushed. What is decoded is under 2^64 (compress/codec.h), so that what is finite stays so. */
+static void move(struct centre *c, uint32_t n, uint32_t m)
 {
     const struct mixing *x = c->config.mixing;
-    for (size_t k = 0; k < x->dim; k++)
-        c->stage[k] = c->z[k] + c->sum[k] / (float)m;
-    for (size_t k = x->dim; k < x->n_floats; k++)
-        c->stage[k] =
-            n == m ? c->sum[k] / (float)n : c->z[k] + (c->sum[k] - (float)n * c->z[k]) / (float)m;
-    memset(c->sum, 0, x->n_floats * sizeof *c->sum);
-    if (!vec_finite(c->stage, x->n_floats) || !statistics_proper(&x->statistics, c->stage + x->dim))
-        return false;
     float *z = c->z;
-    c->z = c->stage;
-    c->stage = z;
-    return true;
+    for (size_t k = 0; k < x->dim; k++)
+        z[k] += c->sum[k] / (float)m;
+    for (size_t k = x->dim; k < x->n_floats; k++)
+        z[k] = n == m ? c->sum[k] / (float)n : z[k] + (c->sum[k] - (float)n * z[k]) / (float)m;
+    memset(c->sum, 0, x->n_floats * sizeof *c->sum);
 }
 
 static bool all_are_at(const struct centre *c, uint64_t clock)
@@ -268,9 +262,8 @@ static bool all_are_at(const struct centre *c, uint64_t clock)
 }
 
 /* A round for which nobody has a push, as all have come from elsewhere, is over as well. */
-static bool add_rounds(struct centre *c)
+static void add_rounds(struct centre *c)
 {
-    bool good = true;
     while (c->round < c->config.rounds && all_are_at(c, c->round + 1)) {
         uint32_t n = 0;
         c->round++;
@@ -279,22 +272,20 @@ static bool add_rounds(struct centre *c)
                 add_push(c, c->counted[i]);
                 n++;
             }
-        good &= n == 0 || move(c, n, n);
+        if (n > 0)
+            move(c, n, n);
     }
-    return good;
 }
 
-bool centre_add(struct centre *c)
+void centre_add(struct centre *c)
 {
-    bool good = true;
     if (c->config.sync)
-        return add_rounds(c);
-    for (uint32_t i = 0; i < c->n_counted; i++)
+        add_rounds(c);
+    for (uint32_t i = 0; i < c->n_counted && !c->config.sync; i++)
         if (c->counted[i]->push != NULL) {
             add_push(c, c->counted[i]);
-            good &= move(c, 1, c->n_counted);
+            move(c, 1, c->n_counted);
         }
-    return good;
 }
 
 /* ---- answers ---- */

@@ -67,9 +67,10 @@ struct centre_config
 struct centre
 {
     struct centre_config config;
-    float *z, *stage, *sum; /* n_floats each. */
-    uint64_t round;         /* In sync: this one and all before it are in z. */
-    uint64_t n_pushes;      /* Added up. */
+    float *z, *sum;    /* n_floats each. */
+    float *values;     /* Scratch for the statistics of a push. */
+    uint64_t round;    /* In sync: this one and all before it are in z. */
+    uint64_t n_pushes; /* Added up. */
     struct centre_copy
         *initial; /* Before the first push: what all have who were told nothing, or NULL. */
     struct centre_worker *worker;
@@ -111,8 +112,8 @@ enum centre_verdict centre_push(struct centre *c, struct centre_worker *w, uint6
 
 /* ---- what comes of it ---- */
 
-/* Adds up what may be added. False: what was pushed adds up to no model, and is dropped. */
-bool centre_add(struct centre *c);
+/* Adds up what may be added. O(dim) a push. */
+void centre_add(struct centre *c);
 
 struct centre_answer
 {

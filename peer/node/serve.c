@@ -395,10 +395,7 @@ static void tell_workers(struct serve *s, const struct centre_answer *a)
 static void answer(struct serve *s)
 {
     struct centre_answer a;
-    if (!centre_add(&s->centre))
-        env_note(
-            s->env, NOTE_WARNING,
-            "what workers pushed adds up to no model: it is left out of the parameter server's");
+    centre_add(&s->centre);
     while (!s->env->over && s->n_out < SERVE_OUT_MAX && centre_answer(&s->centre, &a, s->coded))
         tell_workers(s, &a);
 }

@@ -2,6 +2,7 @@
  * and of servers, lost sessions. */
 #include "gossip/mixers/mixer.h"
 #include "peer/node/state.h"
+#include "peer/sim/state.h"
 #include "sim_rig.h"
 
 enum {
@@ -261,7 +262,6 @@ static void test_deaths_and_restarts(void **state)
         uint64_t back = s / 18 % 3, at = 2 + 7 * (s / 54);
         struct rig r;
         rig_serve(&r, N, DIM, codec, policy);
-        rig_serve(&r, N, DIM, codec, policy);
         r.config.seed = 1 + s;
         r.config.run.quorum = 0.5;
         rig_open(&r);
@@ -334,6 +334,85 @@ static void test_a_link_that_is_cut(void **state)
     rig_close(&r);
 }
 
+/* ---- a member that says anything ---- */
+
+enum { LIAR = 2 };
+
+static uint64_t some_round(struct rng *rng)
+{
+    static const uint64_t far[] = {0, 1, ROUNDS, ROUNDS + 1, UINT64_MAX};
+    uint64_t pick = rng_u64(rng) % 12;
+    return pick < 5 ? far[pick] : rng_u64(rng) % ROUNDS;
+}
+
+/* A word of a server or of a worker, with a payload that fits, nearly fits, or is rubbish. */
+static size_t some_word(struct rng *rng, uint8_t *out, size_t cap)
+{
+    static uint8_t payload[4 * DIM + 8];
+    struct wire_collect m = {.word = (enum wire_collect_word)(rng_u64(rng) % WIRE_COLLECT_END),
+                             .round = some_round(rng),
+                             .attempt = (uint32_t)rng_u64(rng) % 3,
+                             .view = some_round(rng)};
+    static const size_t sizes[] = {1, 4 * DIM, 4 * DIM + 1, 16, 4 * DIM + 4};
+    bool coded = m.word == WIRE_COLLECT_PUSH || m.word == WIRE_COLLECT_PULL;
+    for (size_t k = 0; k < sizeof payload; k++)
+        payload[k] = (uint8_t)(rng_u64(rng) % 3 == 0 ? rng_u64(rng) : 1);
+    m.payload.p = payload;
+    if (coded || m.word == WIRE_COLLECT_RESULT)
+        m.payload.n = sizes[rng_u64(rng) % (sizeof sizes / sizeof *sizes)];
+    size_t head = wire_put_collect(out, cap, &m);
+    memcpy(out + head, payload, m.payload.n);
+    return head + m.payload.n;
+}
+
+static void lie_once(struct rig *r, struct rng *rng)
+{
+    struct sim_world *w = r->world;
+    uint32_t n = w->n_links, at = n > 0 ? (uint32_t)(rng_u64(rng) % n) : 0;
+    for (uint32_t k = 0; k < n; k++) {
+        const struct sim_link *l = &w->links[(at + k) % n];
+        int side = l->end[0] == LIAR ? 1 : 0;
+        struct sim_peer *to = &w->peers[l->end[side]];
+        if (!l->up || l->end[1 - side] != LIAR || !sim_lives(to))
+            continue;
+        uint8_t *bytes = malloc(WIRE_HEAD_MAX + 4 * DIM + 8);
+        assert_non_null(bytes);
+        size_t len = some_word(rng, bytes, WIRE_HEAD_MAX);
+        sim_post(w, to,
+                 (struct sim_event){.at_us = sim_now_us(w),
+                                    .type = NODE_RECV,
+                                    .link = (at + k) % n,
+                                    .bytes = bytes,
+                                    .n_bytes = len});
+        return;
+    }
+}
+
+/* Whatever it says, as a worker or to workers: nothing crashes or waits for ever, and models are finite. */
+static void test_a_liar(void **state)
+{
+    (void)state;
+    for (uint64_t s = 0; s < 36; s++) {
+        struct rig r;
+        struct rng rng = rng_stream(rng_key(77, RNG_TEST, s, 0));
+        rig_serve(&r, 4, DIM, codecs[s % 3], policies[s / 3 % 3]);
+        r.config.seed = 1 + s;
+        r.config.run.rounds = 10 * ROUNDS;
+        r.quiet = true;
+        rig_open(&r);
+        for (uint64_t k = 1; k < MOST && sim_step(r.world); k++)
+            if (k % 50 == 0 && k < 4000)
+                lie_once(&r, &rng);
+        for (uint32_t i = 0; i < 4; i++) {
+            int code;
+            if (!sim_ended(r.world, i, &code))
+                fail_msg("seed %d: peer-%u has not ended", (int)s, i);
+            assert_true(vec_finite(rig_model(&r, i), rig_floats(&r)));
+        }
+        rig_close(&r);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -345,6 +424,7 @@ int main(void)
         cmocka_unit_test(test_deaths_and_restarts),
         cmocka_unit_test(test_who_is_waited_for),
         cmocka_unit_test(test_a_link_that_is_cut),
+        cmocka_unit_test(test_a_liar),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
