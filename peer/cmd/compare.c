@@ -332,6 +332,9 @@ static int read_file(struct compare *c)
         return cmd_fail(c->o, CMD_USAGE, "%s", why);
     if (arms_open(&c->arms, c->path, text, sets, n, c->o->world->commands, why) < 0)
         return cmd_fail(c->o, CMD_USAGE, "%s", why);
+    if (c->arms.n_settings == 0)
+        return cmd_fail(c->o, CMD_USAGE, "%s: found nothing, expected settings of what to compare",
+                        c->path);
     if (strcmp(c->arms.command->name, "local") == 0 && options_uint(c->o, "jobs") > 1)
         return cmd_fail(c->o, CMD_USAGE,
                         "--jobs: found %" PRIu64 " with command = local, expected 1: runs beside "

@@ -106,6 +106,13 @@ refused "a value that a flag refuses" "^hearsay compare: choco, lr 0.001: --topo
 printf 'model = logreg\n[a]\nseeds = 2\n' >bad.toml
 refused "a key in the wrong place" '^hearsay compare: bad.toml line 3: seeds: found in an arm' bad.toml
 refused "no file" 'cannot open' nothing.toml
+printf '# nothing\n' >empty.toml
+refused "an empty file" 'empty.toml: found nothing, expected settings' empty.toml
+printf 'command = sim\nscenario = gone.toml\n' >bad.toml
+refused "a scenario that is not there" '--scenario: gone.toml: No such file' bad.toml
+printf 'at = "1 kill 1"\nat = "2 restart 1"\n' >kill.toml
+compare scenario arms.toml --set scenario=kill.toml --set seeds=1 --set lr=0.05 --set rounds=400 --out scenario
+check "with a scenario, as any flag" eval '[ "$code" = 0 ] && grep -q "joined" scenario/*/lr-0.05/seed-1/summary.json'
 refused "jobs beside each other over TCP" '--jobs: found 2 with command = local' arms.toml --set command=local --jobs 2
 
 # ---- Over TCP; and Ctrl-C. ----
