@@ -128,6 +128,7 @@ static void drop(struct members *m, struct slot *s)
     for (uint16_t at = m->first_news; at != SLOT_NONE; at = m->table.slot[at].next_news)
         if (at != gone)
             queue[n++] = at == last ? gone : at;
+    members_untally(m, s);
     free(s->member.accusation);
     table_remove(&m->table, s);
     records_release(m->records, old);

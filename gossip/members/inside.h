@@ -44,6 +44,7 @@ struct members
     struct record self; /* The record of slot SELF: not in `records`, for it changes. */
     struct table table;
     uint16_t first_news, last_news; /* Queue of slots with news, the oldest first. */
+    struct members_tally tally;     /* Of what the slots are `tallied` as. */
     uint64_t view;                  /* Sum of the vertices' hashes: their order does not matter. */
     int64_t due_us;                 /* No suspect's time is up before this. */
     uint64_t n_changes;             /* Judgements so far. */
@@ -73,6 +74,9 @@ static inline bool is_self(const struct members *m, const struct slot *s)
 /* Something about the member has changed: find its state, the deadline of a suspect, and
  * whether it is a vertex. */
 void members_judge(struct members *m, struct slot *s, int64_t now_us);
+
+/* The slot is about to be another member's, or nobody's: it is counted as nothing. */
+void members_untally(struct members *m, struct slot *s);
 
 /* ---- news.c ---- */
 

@@ -36,6 +36,51 @@ static void set_vertex(struct members *m, struct slot *s, bool vertex)
     s->vertex = vertex;
 }
 
+/* What one member is counted as: a set, and above it what its record says. */
+enum { FINAL = 1, WORKING = 2, THERE = 4, HUNG = 8, VERTEX = 16, SAYS_SHIFT = 5 };
+
+static uint8_t tally_of(const struct members *m, const struct slot *s)
+{
+    const struct member *e = &s->member;
+    enum record_state says = e->record->state;
+    bool final = record_state_is_final(says),
+         works = says == RECORD_RUNNING || says == RECORD_TRAINED;
+    bool gone = e->state == MEMBER_DEAD || e->state == MEMBER_LEFT;
+    unsigned is = s->vertex ? VERTEX : 0;
+    if (!is_self(m, s) && e->counts)
+        is |= (final ? FINAL : 0u) | (e->state == MEMBER_ALIVE && works ? WORKING : 0u)
+              | (!final && !gone ? THERE : 0u) | (says == RECORD_STALLED && !gone ? HUNG : 0u);
+    return (uint8_t)(is | (unsigned)says << SAYS_SHIFT);
+}
+
+/* From what the slot was counted as to what it is now. */
+static void tally(struct members *m, struct slot *s, uint8_t now)
+{
+    struct members_tally *t = &m->tally;
+    uint8_t was = s->member.tallied;
+    struct
+    {
+        uint8_t flag;
+        uint32_t *n;
+    } counts[] = {{FINAL, &t->n_final},
+                  {WORKING, &t->n_working},
+                  {THERE, &t->n_there},
+                  {HUNG, &t->n_hung},
+                  {VERTEX, &t->n_vertices}};
+    if (was == now)
+        return;
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+        *counts[i].n += (uint32_t)((now & counts[i].flag) != 0) - ((was & counts[i].flag) != 0);
+    t->says[was >> SAYS_SHIFT] -= (was & VERTEX) && !is_self(m, s);
+    t->says[now >> SAYS_SHIFT] += (now & VERTEX) && !is_self(m, s);
+    s->member.tallied = now;
+}
+
+void members_untally(struct members *m, struct slot *s)
+{
+    tally(m, s, 0);
+}
+
 /* Accusations of a later incarnation wait until its record has come. */
 uint32_t member_accusers(const struct member *e)
 {
@@ -86,6 +131,7 @@ void members_judge(struct members *m, struct slot *s, int64_t now_us)
     }
     bool final = record_state_is_final(e->record->state) && !e->refused;
     set_vertex(m, s, is_self(m, s) || (e->counts && (final || works)));
+    tally(m, s, tally_of(m, s));
 }
 
 /* Forget accusations of former incarnations; those that waited for this one stand now. */
@@ -201,6 +247,7 @@ static void reuse_slot(struct members *m, struct slot *s, const struct record *k
     const struct record *old = s->member.record;
     assert(!s->vertex);
     members_bury(m, s);
+    members_untally(m, s);
     free(s->member.accusation);
     table_replace(&m->table, s, kept);
     records_release(m->records, old);
@@ -246,7 +293,8 @@ enum members_verdict members_merge(struct members *m, const struct record *r, in
     if (is_self(m, s))
         return merge_self(m, r, now_us);
     const struct record *known = s->member.record;
-    if (record_equal(r, known) || !record_supersedes(r, known))
+    if (r->incarnation < known->incarnation || record_equal(r, known)
+        || !record_supersedes(r, known))
         return MEMBERS_OLD;
     if (!record_signed_well(m, r))
         return MEMBERS_FORGED;
@@ -513,6 +561,11 @@ size_t members_vertices(const struct members *m, uint32_t *at, size_t *self_at)
 uint64_t members_view(const struct members *m)
 {
     return m->view != 0 ? m->view : 1;
+}
+
+const struct members_tally *members_tally(const struct members *m)
+{
+    return &m->tally;
 }
 
 uint64_t members_changes(const struct members *m)

@@ -46,6 +46,7 @@ struct member
     uint64_t place[MEMBERS_RINGS]; /* Its places on the rings (rings.h): by its id alone. */
     enum member_state state;
     uint8_t n_accusers; /* At most MEMBERS_ACCUSERS. */
+    uint8_t tallied;    /* What it is counted as, for members_tally(): members.c. */
     bool connected : 1; /* A live session: set by members_session(). */
     bool refused : 1;   /* In another run, or not admitted: set by members_refuse(). */
     bool dirty : 1;     /* Changed since members_dirty() last gave it out. */
@@ -65,6 +66,16 @@ struct members_crypto
     bool (*verify)(void *self, const uint8_t id[WIRE_ID_BYTES], const uint8_t *msg, size_t n,
                    const uint8_t signature[WIRE_SIGNATURE_BYTES]);
     void (*sign)(void *self, const uint8_t *msg, size_t n, uint8_t signature[WIRE_SIGNATURE_BYTES]);
+};
+
+/* How many of the others say and do what. Those that do not count (vouches.h) are left out. */
+struct members_tally
+{
+    uint32_t n_vertices;            /* With us. */
+    uint32_t says[RECORD_LEFT + 1]; /* Other vertices whose record says this. */
+    uint32_t n_final, n_working;    /* They have ended; they live and work; */
+    uint32_t n_there;               /* they are neither final nor gone; */
+    uint32_t n_hung;                /* they are not gone, and their workers hang. */
 };
 
 struct members_config
@@ -167,6 +178,9 @@ size_t members_vertices(const struct members *m, uint32_t *at, size_t *self_at);
 /* A number that changes whenever the vertices or their order change (a hash of
  * their ids and names), equal in tables with equal vertices; never 0. O(1). */
 uint64_t members_view(const struct members *m);
+
+/* As of now, and kept up to date. O(1). */
+const struct members_tally *members_tally(const struct members *m);
 
 /* A number that changes whenever the state of a member may have, or its accusers. O(1). */
 uint64_t members_changes(const struct members *m);

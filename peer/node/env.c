@@ -29,8 +29,10 @@ static int open_members(struct env *v)
         self.beat[i] = c->resume[i].beat;
     for (uint32_t i = 0; i < c->n_advertise && i < WIRE_ADDRESSES_MAX; i++)
         snprintf(self.address[self.n_addresses++], WIRE_ADDRESS_MAX + 1, "%s", c->advertise[i]);
-    struct members_config timing = {
-        .suspect_us = SUSPECT_US, .confirmed_us = CONFIRMED_US, .forget_us = c->forget_us};
+    struct members_config timing = {.suspect_us = SUSPECT_US,
+                                    .confirmed_us = CONFIRMED_US,
+                                    .records = c->records,
+                                    .forget_us = c->forget_us};
     int err = members_open(&v->members, &self, &timing, c->crypto);
     for (uint32_t i = 0; i < c->n_known && err == 0; i++) {
         (void)members_merge(v->members, &c->known[i], 0);

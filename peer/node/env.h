@@ -14,18 +14,6 @@
 #include "peer/node/node.h"
 #include "peer/node/times.h"
 
-/* What the other members say of themselves, as of `changes` in their table. */
-struct env_census
-{
-    bool taken;
-    uint64_t changes;
-    uint32_t n_vertices;         /* With us. */
-    bool says[RECORD_LEFT + 1];  /* Some other vertex does. */
-    uint32_t n_final, n_working; /* Others that count: they have ended; they live and work; */
-    uint32_t n_there;            /* they are neither final nor gone; */
-    uint32_t n_hung;             /* they are not gone, and their workers hang. */
-};
-
 struct env
 {
     struct node_config config; /* As it was given. */
@@ -42,7 +30,6 @@ struct env
 
     /* Scratch. */
     uint32_t vertices[WIRE_MEMBERS_MAX]; /* For members_vertices(). */
-    struct env_census census;            /* others.c writes it. */
     uint8_t message[WIRE_CONTROL_MAX];   /* For one control message. */
     struct wire_batch batch;             /* What a MEMBERS message being read or written says. */
 };

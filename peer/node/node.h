@@ -268,7 +268,9 @@ struct node_config
         *certificate;           /* By which we are admitted; NULL: by a list, if at all. */
     const struct record *known; /* Members known from the start (simulator). */
     uint32_t n_known;
-    int64_t forget_us; /* Members that are dead or gone for so long are dropped; 0: never. */
+    struct records *records; /* Shared with other nodes of this thread, and outlives them; NULL:
+                              * the node's own (simulator). */
+    int64_t forget_us;       /* Members that are dead or gone for so long are dropped; 0: never. */
 
     struct run_flags flags; /* What was given explicitly, and whose keys its runs have. */
     /* It may fix the run itself if nobody has one: a peer with run flags or without

@@ -4,25 +4,25 @@
 
 #include "peer/node/env.h"
 
-/* All of them are O(1), and O(members) after a change in the table. */
+/* All of them are O(1). */
 
 /* Vertices of the graph, ourselves included. */
-uint32_t others_vertices(struct env *v);
+uint32_t others_vertices(const struct env *v);
 
 /* Does some other member that is a vertex say this of itself? */
-bool others_some(struct env *v, enum record_state state);
+bool others_some(const struct env *v, enum record_state state);
 
 /* Has the run ended for somebody, well or not, whatever became of it since? */
-bool others_ended(struct env *v);
+bool others_ended(const struct env *v);
 
 /* Is somebody alive who has not ended, and whose worker does not hang? It will say how that ended,
  * unless it dies, and where it has come back it needs a model. */
-bool others_end(struct env *v);
+bool others_end(const struct env *v);
 
 /* Does somebody live whose worker hangs? */
-bool others_hang(struct env *v);
+bool others_hang(const struct env *v);
 
 /* Have those who could train with us finished, but for the dead? There has to be one. */
-bool others_finished(struct env *v);
+bool others_finished(const struct env *v);
 
 #endif

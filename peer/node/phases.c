@@ -373,11 +373,11 @@ static void end_edges(struct phases *ph)
     int64_t since = ph->env->now_us - ph->edges->exchange_us;
     for (size_t i = 0; i < ph->edges->n; i++) {
         const struct neighbour *b = edges_at(ph->edges, i);
-        const struct member *m = members_find(ph->env->members, b->edge.id);
         /* Their word comes behind their last delta. Where it got lost with a
          * session, their record says the same, without that order. */
         bool quiet = b->link == NULL || since > QUIET_END_US;
-        bool final = m != NULL && record_state_is_final(m->record->state) && quiet;
+        const struct member *m = quiet ? members_find(ph->env->members, b->edge.id) : NULL;
+        bool final = m != NULL && record_state_is_final(m->record->state);
         bool half_done = edge_ready(&b->edge) && ph->phase != NODE_SERVING;
         if ((b->edge.ending || final) && !half_done)
             edges_finish(ph->edges, i);

@@ -82,6 +82,7 @@ int sim_start_peer(struct sim_world *w, struct sim_peer *p)
                             .crypto = &p->crypto,
                             .known = w->known,
                             .n_known = w->config.n_peers,
+                            .records = w->records,
                             .flags = {.trainer = w->config.run.trainer},
                             .found = true,
                             .run = w->config.run,
@@ -160,7 +161,8 @@ int sim_open(struct sim_world **out, const struct sim_config *config)
     w->known = calloc(config->n_peers, sizeof *w->known);
     w->fx = calloc(1, sizeof *w->fx);
     w->cut = calloc((size_t)config->n_peers * config->n_peers, sizeof *w->cut);
-    int err = w->peers && w->known && w->fx && w->cut ? 0 : -ENOMEM;
+    w->records = records_open();
+    int err = w->peers && w->known && w->fx && w->cut && w->records ? 0 : -ENOMEM;
     bool looked_at = config->attack != NULL || config->worked != NULL;
     if (looked_at || config->threads == 0)
         w->config.threads = 1;
@@ -221,6 +223,7 @@ void sim_close(struct sim_world *w)
         sim_close_node(w, &w->peers[i]);
     for (uint32_t i = 0; w->peers != NULL && i < w->config.n_peers; i++)
         close_peer(&w->peers[i]);
+    records_close(w->records);
     crew_close(w->crew);
     sim_queue_close(&w->held);
     sim_heap_close(&w->heap);
