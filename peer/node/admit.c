@@ -164,7 +164,7 @@ static void refuse(struct sessions *s, const struct link *l, enum wire_refusal w
 /* Who has this name, and talks to us now: whoever died is silent, and whoever fell silent is mute. */
 static const struct link *holder(const struct sessions *s, const struct record *r)
 {
-    for (size_t i = 0; i < NODE_LINKS_MAX; i++) {
+    for (size_t i = 0; i < s->n_links; i++) {
         const struct link *l = &s->links[i];
         const struct member *m = members_find(s->env->members, l->id);
         if (link_talks(l) && !l->doomed && !l->mute && m != NULL && !env_same_id(l->id, r->id)
@@ -281,7 +281,7 @@ static void hold_members(struct sessions *s, const struct admit *former)
 
 static void hold_sessions(struct sessions *s)
 {
-    for (size_t i = 0; i < NODE_LINKS_MAX; i++) {
+    for (size_t i = 0; i < s->n_links; i++) {
         const struct link *l = &s->links[i];
         if (!l->used || l->doomed || !l->hello)
             continue;
@@ -391,7 +391,7 @@ void admit_refused(struct sessions *s, const struct link *l, const struct wire_r
 /* Whoever talks to us for a while admits us. */
 static bool has_session(const struct sessions *s)
 {
-    for (size_t i = 0; i < NODE_LINKS_MAX; i++) {
+    for (size_t i = 0; i < s->n_links; i++) {
         const struct link *l = &s->links[i];
         if (link_talks(l) && !l->doomed && s->env->now_us - l->up_us > SETTLED_US)
             return true;

@@ -39,7 +39,7 @@ static uint64_t now_at(const struct link *l, int64_t now_us)
 static size_t claims(const struct sessions *s, uint64_t claim[NODE_LINKS_MAX])
 {
     size_t n = 0;
-    for (size_t i = 0; i < NODE_LINKS_MAX; i++)
+    for (size_t i = 0; i < s->n_links; i++)
         if (counts(&s->links[i]))
             claim[n++] = now_at(&s->links[i], s->env->now_us);
     return n;
@@ -57,7 +57,7 @@ const struct link *believe_furthest(const struct sessions *s, uint32_t but)
     size_t n;
     uint64_t most = believe_sessions(s, &n);
     const struct link *best = NULL;
-    for (size_t i = 0; i < NODE_LINKS_MAX; i++) {
+    for (size_t i = 0; i < s->n_links; i++) {
         const struct link *l = &s->links[i];
         if (counts(l) && l->number != but && l->round <= most + LEAD
             && (best == NULL || l->round > best->round))

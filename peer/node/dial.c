@@ -162,7 +162,7 @@ void sessions_dial_failed(struct sessions *s, uint32_t tag)
 /* A session is there, perhaps before its HELLO. */
 static bool in_touch(const struct sessions *s, const uint8_t *id)
 {
-    for (size_t i = 0; i < NODE_LINKS_MAX; i++)
+    for (size_t i = 0; i < s->n_links; i++)
         if (s->links[i].used && !s->links[i].doomed && env_same_id(s->links[i].id, id))
             return true;
     return false;

@@ -3,7 +3,7 @@
 
 const struct link *sessions_link(const struct sessions *s, uint32_t number)
 {
-    for (size_t i = 0; i < NODE_LINKS_MAX; i++)
+    for (size_t i = 0; i < s->n_links; i++)
         if (s->links[i].used && s->links[i].number == number)
             return &s->links[i];
     return NULL;
@@ -11,7 +11,7 @@ const struct link *sessions_link(const struct sessions *s, uint32_t number)
 
 const struct link *sessions_to(const struct sessions *s, const uint8_t id[WIRE_ID_BYTES])
 {
-    for (size_t i = 0; i < NODE_LINKS_MAX; i++) {
+    for (size_t i = 0; i < s->n_links; i++) {
         const struct link *l = &s->links[i];
         if (link_talks(l) && !l->doomed && env_same_id(l->id, id))
             return l;
@@ -21,7 +21,7 @@ const struct link *sessions_to(const struct sessions *s, const uint8_t id[WIRE_I
 
 bool sessions_any(const struct sessions *s)
 {
-    for (size_t i = 0; i < NODE_LINKS_MAX; i++)
+    for (size_t i = 0; i < s->n_links; i++)
         if (link_talks(&s->links[i]))
             return true;
     return false;
@@ -29,7 +29,7 @@ bool sessions_any(const struct sessions *s)
 
 bool sessions_run_begun(const struct sessions *s)
 {
-    for (size_t i = 0; i < NODE_LINKS_MAX; i++)
+    for (size_t i = 0; i < s->n_links; i++)
         if (s->links[i].used && s->links[i].same_run && s->links[i].started)
             return true;
     return false;

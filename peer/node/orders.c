@@ -30,7 +30,7 @@ void orders_forget(struct orders *o)
 {
     orders_release(o);
     drop_copy(o);
-    for (size_t i = 0; i < NODE_LINKS_MAX; i++)
+    for (size_t i = 0; i < o->sessions->n_links; i++)
         o->at[i].n_pieces = 0;
 }
 
@@ -78,7 +78,7 @@ static bool stands(const struct orders *o, size_t i)
 
 const struct link *orders_sent(struct orders *o, uint32_t number)
 {
-    for (size_t i = 0; i < NODE_LINKS_MAX; i++) {
+    for (size_t i = 0; i < o->sessions->n_links; i++) {
         if (o->at[i].link != number)
             continue;
         o->at[i].on_way = false;
@@ -104,7 +104,7 @@ static bool any_due(const struct orders *o, uint64_t round, bool mixed, bool *at
 {
     bool any = false;
     *at_window = true; /* Unless one wants it anyhow. */
-    for (size_t i = 0; i < NODE_LINKS_MAX; i++) {
+    for (size_t i = 0; i < o->sessions->n_links; i++) {
         bool now = o->at[i].round <= round;
         if (wants_pieces(o, i) && o->copy == NULL) {
             any = true;
@@ -192,7 +192,7 @@ static bool send_piece(struct orders *o, size_t i)
 
 void orders_serve_pieces(struct orders *o)
 {
-    for (size_t i = 0; i < NODE_LINKS_MAX && o->copy != NULL; i++)
+    for (size_t i = 0; i < o->sessions->n_links && o->copy != NULL; i++)
         while (wants_pieces(o, i))
             if (!send_piece(o, i))
                 return;
@@ -201,7 +201,7 @@ void orders_serve_pieces(struct orders *o)
 static bool waits_for_copy(const struct orders *o)
 {
     bool any = false;
-    for (size_t i = 0; i < NODE_LINKS_MAX && !any; i++)
+    for (size_t i = 0; i < o->sessions->n_links && !any; i++)
         any = wants_pieces(o, i);
     return any && o->copy == NULL;
 }
@@ -227,7 +227,7 @@ void orders_copy_pieces(struct orders *o, uint64_t round)
 static void serve(struct orders *o, struct packet *model, uint64_t round, bool mixed)
 {
     bool window = mixing_window_began(&o->workshop->mixing);
-    for (size_t i = 0; i < NODE_LINKS_MAX; i++)
+    for (size_t i = 0; i < o->sessions->n_links; i++)
         if (counts(o, i, mixed)
             && (o->at[i].round <= round || (o->at[i].round == WIRE_ROUND_WINDOW && window)))
             send_model(o, i, model, round);

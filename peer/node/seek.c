@@ -195,7 +195,7 @@ static void tell_no_run(struct sessions *s, bool has_run)
     struct seek *k = &s->seek;
     uint32_t n = 0;
     int64_t now = s->env->now_us;
-    for (size_t i = 0; i < NODE_LINKS_MAX; i++)
+    for (size_t i = 0; i < s->n_links; i++)
         n += link_talks(&s->links[i]);
     if (has_run || n == 0 || k->run_gap_us == 0) {
         k->run_us = now + FIRST_US;

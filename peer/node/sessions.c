@@ -99,7 +99,7 @@ static void say_hello(struct sessions *s, const struct link *l)
 
 void sessions_hello_all(struct sessions *s)
 {
-    for (size_t i = 0; i < NODE_LINKS_MAX; i++)
+    for (size_t i = 0; i < s->n_links; i++)
         if (link_talks(&s->links[i]))
             say_hello(s, &s->links[i]);
 }
@@ -117,7 +117,7 @@ void sessions_say_finished(struct sessions *s, const struct link *l)
 
 void sessions_say_finished_all(struct sessions *s)
 {
-    for (size_t i = 0; i < NODE_LINKS_MAX; i++)
+    for (size_t i = 0; i < s->n_links; i++)
         if (link_talks(&s->links[i]))
             sessions_say_finished(s, &s->links[i]);
 }
@@ -145,7 +145,7 @@ static void tell_all(struct sessions *s, struct link *l)
 /* All that we know goes out in pieces, and so does what changes. */
 static void tell_pieces(struct sessions *s)
 {
-    for (size_t i = 0; i < NODE_LINKS_MAX; i++) {
+    for (size_t i = 0; i < s->n_links; i++) {
         struct link *l = &s->links[i];
         if (l->used && l->hello && !l->doomed && l->telling)
             tell_more(s, l, SESSIONS_PIECE);
@@ -166,7 +166,7 @@ static void send_members(struct sessions *s, const struct wire_members *m)
 {
     struct env *v = s->env;
     size_t len = wire_put_members(v->message, sizeof v->message, m);
-    for (size_t i = 0; i < NODE_LINKS_MAX; i++)
+    for (size_t i = 0; i < s->n_links; i++)
         if (link_talks(&s->links[i]))
             sessions_send(s, &s->links[i], false, v->message, len, NULL);
 }
@@ -191,7 +191,7 @@ void sessions_leave(struct sessions *s)
     members_set_state(v->members, RECORD_LEFT);
     m.records[0] = *members_self(v->members);
     size_t len = wire_put_members(v->message, sizeof v->message, &m);
-    for (size_t i = 0; i < NODE_LINKS_MAX; i++)
+    for (size_t i = 0; i < s->n_links; i++)
         if (s->links[i].used && !s->links[i].observer && !s->links[i].doomed)
             sessions_send(s, &s->links[i], false, v->message, len, NULL);
 }
@@ -222,7 +222,7 @@ static void learn_address(struct env *v, const char *host)
  * who it is shows only now.) Without our HELLO the other end forgets the new one. */
 static bool superfluous(const struct sessions *s, const uint8_t id[WIRE_ID_BYTES])
 {
-    for (size_t i = 0; i < NODE_LINKS_MAX; i++) {
+    for (size_t i = 0; i < s->n_links; i++) {
         const struct link *old = &s->links[i];
         if (old->used && !old->doomed && old->dialled && env_same_id(old->id, id)
             && s->env->now_us - old->heard_us < SILENT_US)
@@ -254,6 +254,8 @@ void sessions_up(struct sessions *s, const struct node_event *ev)
                        .heard_us = v->now_us,
                        .up_us = v->now_us};
     memcpy(l->id, ev->up.id, WIRE_ID_BYTES);
+    if (s->n_links <= (size_t)(l - s->links))
+        s->n_links = (size_t)(l - s->links) + 1;
     if (!self)
         learn_address(v, ev->up.local_host);
     say_hello(s, l);
@@ -338,7 +340,7 @@ static bool is_duplicate(struct sessions *s, const struct link *l, const struct 
 /* To all to whom we said another run, or none. */
 void sessions_run_fixed(struct sessions *s)
 {
-    for (size_t i = 0; i < NODE_LINKS_MAX && !s->env->over; i++)
+    for (size_t i = 0; i < s->n_links && !s->env->over; i++)
         if (s->links[i].used && !s->links[i].observer)
             say_hello(s, &s->links[i]);
 }
@@ -346,7 +348,7 @@ void sessions_run_fixed(struct sessions *s)
 /* Their run is ours now: what was known of other links was of the run that we gave up. */
 static void run_taken(struct sessions *s, struct link *l)
 {
-    for (size_t i = 0; i < NODE_LINKS_MAX; i++)
+    for (size_t i = 0; i < s->n_links; i++)
         s->links[i].same_run = false;
     l->same_run = true;
     sessions_run_fixed(s);
@@ -364,7 +366,7 @@ static void refuse_run(struct sessions *s, const struct link *l, const struct re
  * and not we theirs because we happened to dial. */
 static bool in_company(const struct sessions *s)
 {
-    for (size_t i = 0; i < NODE_LINKS_MAX; i++)
+    for (size_t i = 0; i < s->n_links; i++)
         if (link_talks(&s->links[i]) && !s->links[i].doomed && s->links[i].same_run)
             return true;
     return false;
@@ -506,7 +508,7 @@ static void heartbeat(struct sessions *s)
     struct wire_ping ping = {.round = now.has_started ? now.beat : 0, /* Else nobody asks us. */
                              .busy_ms = busy_ms < UINT32_MAX ? (uint32_t)busy_ms : UINT32_MAX};
     size_t len = wire_put_ping(out, sizeof out, &ping);
-    for (size_t i = 0; i < NODE_LINKS_MAX; i++)
+    for (size_t i = 0; i < s->n_links; i++)
         if (link_talks(&s->links[i]))
             sessions_send(s, &s->links[i], false, out, len, NULL);
 }
@@ -520,10 +522,10 @@ static bool may_be_told_all(const struct link *l)
 static struct link *any_link(struct sessions *s)
 {
     uint64_t n = 0;
-    for (size_t i = 0; i < NODE_LINKS_MAX; i++)
+    for (size_t i = 0; i < s->n_links; i++)
         n += may_be_told_all(&s->links[i]);
     uint64_t k = rng_below(&s->env->rng, n > 0 ? n : 1);
-    for (size_t i = 0; i < NODE_LINKS_MAX; i++)
+    for (size_t i = 0; i < s->n_links; i++)
         if (may_be_told_all(&s->links[i]) && k-- == 0)
             return &s->links[i];
     return NULL;
@@ -531,7 +533,7 @@ static struct link *any_link(struct sessions *s)
 
 void sessions_late(struct sessions *s, int64_t late_us)
 {
-    for (size_t i = 0; i < NODE_LINKS_MAX; i++)
+    for (size_t i = 0; i < s->n_links; i++)
         s->links[i].heard_us += late_us;
     watch_late(s, late_us);
 }

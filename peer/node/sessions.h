@@ -141,6 +141,7 @@ struct sessions
     struct env *env;
     struct sessions_owner owner;
     struct link links[NODE_LINKS_MAX];
+    size_t n_links; /* None of those from here on has ever been used: each takes the first place. */
     uint64_t n_violations;
     struct
     {

@@ -312,7 +312,7 @@ static void look_for_twins(struct sessions *s)
 /* Links that say nothing, and links that nobody needs. */
 static void prune(struct sessions *s)
 {
-    for (size_t i = 0; i < NODE_LINKS_MAX; i++) {
+    for (size_t i = 0; i < s->n_links; i++) {
         const struct link *l = &s->links[i];
         if (!l->used || l->doomed)
             continue;
@@ -329,7 +329,7 @@ static void prune(struct sessions *s)
 /* A session that is silent does not say that its member lives. */
 static void look_for_mute(struct sessions *s)
 {
-    for (size_t i = 0; i < NODE_LINKS_MAX; i++) {
+    for (size_t i = 0; i < s->n_links; i++) {
         struct link *l = &s->links[i];
         if (!link_talks(l) || l->mute || s->env->now_us - l->heard_us <= SILENT_US)
             continue;
