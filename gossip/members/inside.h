@@ -44,7 +44,7 @@ struct members
     struct record self; /* The record of slot SELF: not in `records`, for it changes. */
     struct table table;
     uint16_t first_news, last_news; /* Queue of slots with news, the oldest first. */
-    struct members_tally tally;     /* Of what the slots are `tallied` as. */
+    struct members_tally tally;     /* Sums of what the slots are `tallied` as. */
     uint64_t view;                  /* Sum of the vertices' hashes: their order does not matter. */
     int64_t due_us;                 /* No suspect's time is up before this. */
     uint64_t n_changes;             /* Judgements so far. */

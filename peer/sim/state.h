@@ -100,7 +100,7 @@ struct sim_world
     struct rng rng;
     struct sim_peer *peers;
     struct record *known;
-    struct records *records; /* Of all nodes' tables: each is kept once. */
+    struct records *records; /* Shared by all nodes' tables. */
     struct sim_link *links;
     uint32_t n_links, cap_links;
     struct crew *crew;

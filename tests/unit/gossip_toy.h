@@ -183,6 +183,36 @@ static inline void drain(struct members *m)
 }
 
 /* All that must hold whatever has happened. */
+/* What is counted as it changes is what a count of all members finds. */
+static inline void check_tally(const struct members *m, const uint32_t *at, size_t n,
+                               size_t self_at)
+{
+    struct members_tally t = {.n_vertices = (uint32_t)n};
+    const struct members_tally *kept = members_tally(m);
+    for (size_t i = 0; i < n; i++)
+        t.says[members_at(m, at[i])->record->state] += i != self_at;
+    for (size_t i = 0; i < members_count(m); i++) {
+        const struct member *e = members_at(m, i);
+        enum record_state says = e->record->state;
+        bool final = says == RECORD_FINISHED || says == RECORD_FAILED;
+        bool gone = e->state == MEMBER_DEAD || e->state == MEMBER_LEFT;
+        if (!e->counts || i == at[self_at])
+            continue;
+        t.n_final += final;
+        t.n_there += !final && !gone;
+        t.n_hung += says == RECORD_STALLED && !gone;
+        t.n_working +=
+            e->state == MEMBER_ALIVE && (says == RECORD_RUNNING || says == RECORD_TRAINED);
+    }
+    assert_int_equal(t.n_vertices, kept->n_vertices);
+    for (uint32_t says = 0; says <= RECORD_LEFT; says++)
+        assert_int_equal(t.says[says], kept->says[says]);
+    assert_int_equal(t.n_final, kept->n_final);
+    assert_int_equal(t.n_working, kept->n_working);
+    assert_int_equal(t.n_there, kept->n_there);
+    assert_int_equal(t.n_hung, kept->n_hung);
+}
+
 static inline void check_invariants(const struct members *m)
 {
     for (size_t i = 0; i < members_count(m); i++) {
@@ -200,6 +230,7 @@ static inline void check_invariants(const struct members *m)
     assert_true(self_at < n);
     for (size_t i = 1; i < n; i++)
         assert_true(at[i - 1] < at[i]);
+    check_tally(m, at, n, self_at);
 }
 
 #endif
