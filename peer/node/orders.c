@@ -16,12 +16,22 @@ static void drop_copy(struct orders *o)
     o->copy = NULL;
 }
 
+/* Where sessions have gone, so have their orders. */
+static void look_for_any(struct orders *o)
+{
+    bool any = false;
+    for (size_t i = 0; i < o->sessions->n_links && o->any && !any; i++)
+        any = o->at[i].wanted || o->at[i].n_pieces > 0;
+    o->any = any;
+}
+
 void orders_release(struct orders *o)
 {
     packet_release(o->held);
     o->held = NULL;
     while (o->n_held_pieces > 0)
         packet_release(o->held_piece[--o->n_held_pieces]);
+    look_for_any(o);
     if (o->copy != NULL && o->sessions->env->now_us - o->copy_us > COPY_US)
         drop_copy(o);
 }
@@ -49,7 +59,7 @@ void orders_take(struct orders *o, const struct link *l, const struct wire_model
 {
     size_t i = (size_t)(l - o->sessions->links);
     begin_orders(o, i);
-    o->at[i].wanted = true;
+    o->at[i].wanted = o->any = true;
     o->at[i].round = m->round;
     o->at[i].key = m->key;
 }
@@ -65,6 +75,7 @@ bool orders_take_piece(struct orders *o, const struct link *l, const struct wire
     if (o->at[i].n_pieces == ORDERS_PIECES)
         memmove(o->at[i].piece, o->at[i].piece + 1, --o->at[i].n_pieces * sizeof o->at[i].piece[0]);
     o->at[i].piece[o->at[i].n_pieces++] = (struct orders_piece){m->piece, m->key};
+    o->any = true;
     return true;
 }
 
@@ -104,7 +115,7 @@ static bool any_due(const struct orders *o, uint64_t round, bool mixed, bool *at
 {
     bool any = false;
     *at_window = true; /* Unless one wants it anyhow. */
-    for (size_t i = 0; i < o->sessions->n_links; i++) {
+    for (size_t i = 0; i < o->sessions->n_links && o->any; i++) {
         bool now = o->at[i].round <= round;
         if (wants_pieces(o, i) && o->copy == NULL) {
             any = true;
@@ -192,7 +203,7 @@ static bool send_piece(struct orders *o, size_t i)
 
 void orders_serve_pieces(struct orders *o)
 {
-    for (size_t i = 0; i < o->sessions->n_links && o->copy != NULL; i++)
+    for (size_t i = 0; i < o->sessions->n_links && o->copy != NULL && o->any; i++)
         while (wants_pieces(o, i))
             if (!send_piece(o, i))
                 return;
@@ -201,7 +212,7 @@ void orders_serve_pieces(struct orders *o)
 static bool waits_for_copy(const struct orders *o)
 {
     bool any = false;
-    for (size_t i = 0; i < o->sessions->n_links && !any; i++)
+    for (size_t i = 0; i < o->sessions->n_links && o->any && !any; i++)
         any = wants_pieces(o, i);
     return any && o->copy == NULL;
 }

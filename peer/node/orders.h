@@ -46,6 +46,7 @@ struct orders
         uint32_t n_pieces;
         struct orders_piece piece[ORDERS_PIECES]; /* The oldest first. */
     } at[NODE_LINKS_MAX];
+    bool any;            /* Some may stand; false: none does, and nobody looks for them. */
     struct packet *held; /* In this step's sends; released in the next. So are these: */
     struct packet *held_piece[ORDERS_HELD];
     uint32_t n_held_pieces;
