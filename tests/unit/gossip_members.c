@@ -392,6 +392,22 @@ static void test_finished(void **state)
     members_close(m);
 }
 
+/* Who had ended is refused, and forgotten in time: it is no longer counted among those who have. */
+static void test_tally_forgets(void **state)
+{
+    (void)state;
+    struct members *m = open_knowing(2);
+    merge(m, record_in(1, 2, RECORD_FINISHED));
+    assert_int_equal(members_tally(m)->n_final, 1);
+    members_refuse(m, id_of(1), true, 0);
+    assert_int_equal(members_tally(m)->n_final, 1);
+    members_tick(m, TOY_FORGET_US);
+    assert_null(members_find(m, id_of(1)));
+    assert_int_equal(members_tally(m)->n_final, 0);
+    check_invariants(m);
+    members_close(m);
+}
+
 static void test_own_record(void **state)
 {
     (void)state;
@@ -496,6 +512,7 @@ int main(void)
         cmocka_unit_test(test_session_overrides),
         cmocka_unit_test(test_we_accuse),
         cmocka_unit_test(test_finished),
+        cmocka_unit_test(test_tally_forgets),
         cmocka_unit_test(test_own_record),
         cmocka_unit_test(test_dirty_batches),
         cmocka_unit_test(test_full),
