@@ -19,6 +19,7 @@ static void said(const uint64_t *round, size_t n)
     env.now_us = 100 * SECOND;
     memset(&all, 0, sizeof all);
     all.env = &env;
+    all.n_links = NODE_LINKS_MAX;
     for (size_t i = 0; i < n; i++)
         all.links[2 * i] = (struct link){.used = true,
                                          .hello = true,

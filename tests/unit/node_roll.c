@@ -81,6 +81,7 @@ static void test_since_when(void **state)
     (void)state;
     rig_open(&r, 1);
     struct link *l = &r.sessions.links[0];
+    r.sessions.n_links = 1;
     *l = (struct link){.used = true, .hello = true, .heard_us = SECOND};
     memcpy(l->id, id_of(1), WIRE_ID_BYTES);
     members_accuse(r.env.members, id_of(1), 5 * SECOND);
@@ -97,6 +98,7 @@ static void test_many(void **state)
     static struct rig r;
     (void)state;
     rig_open(&r, 20);
+    r.sessions.n_links = 1;
     r.sessions.links[0].used = r.sessions.links[0].hello = true; /* By whose word it is. */
     for (uint32_t i = 1; i <= 6; i++)
         members_accuse(r.env.members, id_of(i), 2 * SECOND);
