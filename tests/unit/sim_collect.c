@@ -26,20 +26,6 @@ static void rig_collective(struct rig *r, uint32_t n, size_t dim, uint32_t colle
     r->eta = 0.1f;
 }
 
-/* All that live have the same bits. */
-static void all_equal(const struct rig *r)
-{
-    const float *first = NULL;
-    for (uint32_t i = 0; i < r->config.n_peers; i++) {
-        if (sim_node(r->world, i) == NULL)
-            continue;
-        const float *x = rig_model(r, i);
-        first = first != NULL ? first : x;
-        if (memcmp(x, first, rig_floats(r) * sizeof *x) != 0)
-            fail_msg("peer-%u has other bits than the first", i);
-    }
-}
-
 /* x <- mean of x - eta (x - c_i), which is gradient descent on the mean of the losses. */
 static void is_gradient_descent(const struct rig *r)
 {
@@ -65,7 +51,7 @@ static void test_models_are_the_mean(void **state)
             rig_collective(&r, peers[i], DIM, c);
             rig_run(&r, MOST);
             rig_ended_well(&r, 0);
-            all_equal(&r);
+            rig_all_equal(&r);
             is_gradient_descent(&r);
             rig_close(&r);
         }
@@ -80,7 +66,7 @@ static void test_statistics(void **state)
     rig_with_statistics(&r, 5, 5, 10);
     rig_run(&r, MOST);
     rig_ended_well(&r, 0);
-    all_equal(&r);
+    rig_all_equal(&r);
     for (size_t k = DIM + 5; k < DIM + 10; k++)
         assert_true(rig_model(&r, 0)[k] > 0);
     rig_close(&r);
@@ -126,7 +112,7 @@ static void test_deaths(void **state)
             sim_kill(r.world, dead);
             rig_run(&r, MOST);
             rig_ended_well(&r, 0);
-            all_equal(&r);
+            rig_all_equal(&r);
             rig_close(&r);
         }
 }
@@ -150,7 +136,7 @@ static void test_restarts(void **state)
             assert_int_equal(sim_restart(r.world, 2), 0);
             rig_run(&r, MOST);
             rig_ended_well(&r, 0);
-            all_equal(&r);
+            rig_all_equal(&r);
             rig_close(&r);
         }
 }
@@ -165,7 +151,7 @@ static void test_lost_sessions(void **state)
         r.config.cut_rate = 0.02;
         rig_run(&r, MOST);
         rig_ended_well(&r, 0);
-        all_equal(&r);
+        rig_all_equal(&r);
         is_gradient_descent(&r);
         rig_close(&r);
     }

@@ -323,6 +323,20 @@ static inline void rig_ended_well(const struct rig *r, double drift)
         fail_msg("relative drift %g, expected at most %g", c.trained.relative, drift);
 }
 
+/* All that live have the same bits. */
+static inline void rig_all_equal(const struct rig *r)
+{
+    const float *first = NULL;
+    for (uint32_t i = 0; i < r->config.n_peers; i++) {
+        if (sim_node(r->world, i) == NULL)
+            continue;
+        const float *x = rig_model(r, i);
+        first = first != NULL ? first : x;
+        if (memcmp(x, first, rig_floats(r) * sizeof *x) != 0)
+            fail_msg("peer-%u has other bits than the first", i);
+    }
+}
+
 /* |mean of the models - mean of the c_i| / |mean of the c_i| */
 static inline double rig_mean_error(const struct rig *r)
 {

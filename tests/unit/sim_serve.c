@@ -37,20 +37,6 @@ static void rig_serve(struct rig *r, uint32_t n, size_t dim, const char *codec,
     r->eta = 0.1f;
 }
 
-/* All that live have the same bits. */
-static void all_equal(const struct rig *r)
-{
-    const float *first = NULL;
-    for (uint32_t i = 0; i < r->config.n_peers; i++) {
-        if (sim_node(r->world, i) == NULL)
-            continue;
-        const float *x = rig_model(r, i);
-        first = first != NULL ? first : x;
-        if (memcmp(x, first, rig_floats(r) * sizeof *x) != 0)
-            fail_msg("peer-%u has other bits than the first", i);
-    }
-}
-
 /* ---- the naive server ---- */
 
 struct naive
@@ -151,7 +137,7 @@ static void test_the_naive_server(void **state)
                 r.config.run.error_feedback = memory;
                 rig_run(&r, MOST);
                 rig_ended_well(&r, 0);
-                all_equal(&r);
+                rig_all_equal(&r);
                 is_naive(&r);
                 rig_close(&r);
             }
@@ -188,7 +174,7 @@ static void test_statistics(void **state)
             rig_with_statistics(&r, 5, 5, 10);
             rig_run(&r, MOST);
             rig_ended_well(&r, 0);
-            all_equal(&r);
+            rig_all_equal(&r);
             for (size_t k = DIM + 5; k < DIM + 10; k++)
                 assert_true(rig_model(&r, 0)[k] >= r.lowest);
             rig_close(&r);

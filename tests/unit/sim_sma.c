@@ -30,19 +30,6 @@ static void rig_sma(struct rig *r, uint32_t n, double momentum)
     r->eta = 0.1f;
 }
 
-static void all_equal(const struct rig *r)
-{
-    const float *first = NULL;
-    for (uint32_t i = 0; i < r->config.n_peers; i++) {
-        if (sim_node(r->world, i) == NULL)
-            continue;
-        const float *x = rig_model(r, i);
-        first = first != NULL ? first : x;
-        if (memcmp(x, first, rig_floats(r) * sizeof *x) != 0)
-            fail_msg("peer-%u has other bits than the first", i);
-    }
-}
-
 /* CROSSBOW's three lines on quadratics, number by number; the centre is what is left. */
 static double naive(const struct rig *r, size_t k, double momentum)
 {
@@ -72,7 +59,7 @@ static void test_the_papers_update(void **state)
             rig_sma(&r, n, momentum[m]);
             rig_run(&r, MOST);
             rig_ended_well(&r, 0);
-            all_equal(&r);
+            rig_all_equal(&r);
             for (size_t k = 0; k < DIM; k++) {
                 double x = naive(&r, k, momentum[m]);
                 if (!(fabs((double)rig_model(&r, 0)[k] - x) <= 1e-5))
@@ -106,7 +93,7 @@ static void test_deaths_and_restarts(void **state)
             rig_run(&r, MOST);
             rig_ended_well(&r, back > 0 ? r.config.run.final_drift : 0);
             if (back == 0)
-                all_equal(&r);
+                rig_all_equal(&r);
             rig_close(&r);
         }
 }
@@ -120,7 +107,7 @@ static void test_lost_sessions(void **state)
     r.config.cut_rate = 0.02;
     rig_run(&r, MOST);
     rig_ended_well(&r, 0);
-    all_equal(&r);
+    rig_all_equal(&r);
     for (size_t k = 0; k < DIM; k++)
         assert_true(fabs((double)rig_model(&r, 0)[k] - naive(&r, k, 0.9)) <= 1e-5);
     rig_close(&r);
