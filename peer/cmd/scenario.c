@@ -4,6 +4,7 @@
 #include "nn/math/number.h"
 #include "peer/run/options_config.h"
 #include "peer/sim/faults.h"
+#include "peer/sim/who.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -215,41 +216,18 @@ static int no_memory(const struct reading *r)
     return -ENOMEM;
 }
 
-/* A number under n; moves *p behind it. -1: there is none. */
-static int64_t read_peer(const char **p, uint32_t n)
-{
-    char *end;
-    if (**p < '0' || **p > '9')
-        return -1;
-    unsigned long v = strtoul(*p, &end, 10);
-    *p = end;
-    return v < n ? (int64_t)v : -1;
-}
-
-/* "3", "0,7", "5-14", "*"; *who is a new array of n. */
+/* As who.h has it, or "*"; *who is a new array of n. */
 static int read_who(const struct reading *r, const char *word, bool **who)
 {
     uint32_t n = r->s->n;
-    const char *p = word != NULL ? word : "";
+    char why[WHO_ERROR_MAX];
     *who = calloc(n, sizeof **who);
     if (*who == NULL)
         return no_memory(r);
-    if (strcmp(p, "*") == 0) {
+    if (word != NULL && strcmp(word, "*") == 0)
         memset(*who, true, n * sizeof **who);
-        return 0;
-    }
-    for (bool more = true; more; p += more) {
-        int64_t from = read_peer(&p, n), to = from;
-        if (from >= 0 && *p == '-') {
-            p++;
-            to = read_peer(&p, n);
-        }
-        more = *p == ',';
-        if (from < 0 || to < from || (!more && *p != '\0'))
-            return refuse(r, "found '%.32s', expected peers from 0 to %u: 3 or 0,7 or 5-14 or *",
-                          word != NULL ? word : "", n - 1);
-        memset(*who + from, true, (size_t)(to - from + 1) * sizeof **who);
-    }
+    else if (who_read(word != NULL ? word : "", n, *who, why) != 0)
+        return refuse(r, "%s or *", why);
     return 0;
 }
 

@@ -3,9 +3,9 @@
 
 #include "nn/math/rng.h"
 #include "nn/math/vec.h"
+#include "peer/sim/who.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -141,46 +141,6 @@ static int unknown_kind(const char *spec, char error[ATTACK_ERROR_MAX])
     return -EINVAL;
 }
 
-/* A number under n; moves *p behind it. -1: there is none. */
-static int64_t read_peer(const char **p, uint32_t n)
-{
-    char *end;
-    if (**p < '0' || **p > '9')
-        return -1;
-    unsigned long v = strtoul(*p, &end, 10);
-    *p = end;
-    return v < n ? (int64_t)v : -1;
-}
-
-/* "3", "0,7", "5-14" */
-static int read_who(const char *p, uint32_t n, bool *liar, char error[ATTACK_ERROR_MAX])
-{
-    const char *whole = p;
-    for (bool more = true; more;) {
-        int64_t from = read_peer(&p, n), to = from;
-        if (from >= 0 && *p == '-') {
-            p++;
-            to = read_peer(&p, n);
-        }
-        more = *p == ',';
-        if (from < 0 || to < from || (!more && *p != '\0')) {
-            snprintf(error, ATTACK_ERROR_MAX,
-                     "found '%.32s', expected peers from 0 to %u: 3 or 0,7 or 5-14", whole, n - 1);
-            return -EINVAL;
-        }
-        for (int64_t i = from; i <= to; i++) {
-            if (liar[i]) {
-                snprintf(error, ATTACK_ERROR_MAX,
-                         "found '%.32s', which names peer %" PRId64 " twice", whole, i);
-                return -EINVAL;
-            }
-            liar[i] = true;
-        }
-        p += more;
-    }
-    return 0;
-}
-
 int attack_read(const char *spec, uint32_t n, const struct attack **attack, bool *liar,
                 char error[ATTACK_ERROR_MAX])
 {
@@ -193,7 +153,7 @@ int attack_read(const char *spec, uint32_t n, const struct attack **attack, bool
         return unknown_kind(spec, error);
     memset(liar, 0, n * sizeof *liar);
     liar[n - 1] = spec[len] == '\0';
-    int err = spec[len] == ':' ? read_who(spec + len + 1, n, liar, error) : 0;
+    int err = spec[len] == ':' ? who_read(spec + len + 1, n, liar, error) : 0;
     for (uint32_t i = 0; i < n; i++)
         honest += !liar[i];
     if (err == 0 && honest == 0) {
