@@ -190,17 +190,22 @@ uint64_t shard_step(const struct shard *s, uint64_t round, uint32_t step)
     return before + step;
 }
 
-/* A batch that ends beyond an epoch goes on in the next one: no sample is left out, however the
- * batch divides the shard. */
+/* What ends beyond an epoch goes on in the next one: no sample is left out, however batches divide the
+ * shard. */
+void shard_samples(struct shard *s, uint64_t at, uint32_t n, uint32_t *indices)
+{
+    assert(s->count >= 1 && n >= 1);
+    uint64_t epoch = at / s->count;
+    size_t k = (size_t)(at % s->count);
+    for (uint32_t i = 0; i < n; epoch++, k = 0) {
+        order_epoch(s, epoch);
+        for (; k < s->count && i < n; k++, i++)
+            indices[i] = s->order[k];
+    }
+}
+
 void shard_batch(struct shard *s, uint64_t round, uint32_t step, uint32_t batch, uint32_t *indices)
 {
-    assert(s->count >= 1 && batch >= 1 && step < s->local_steps);
-    uint64_t p = shard_step(s, round, step) * batch;
-    uint64_t epoch = p / s->count;
-    size_t at = (size_t)(p % s->count);
-    for (uint32_t i = 0; i < batch; epoch++, at = 0) {
-        order_epoch(s, epoch);
-        for (; at < s->count && i < batch; at++, i++)
-            indices[i] = s->order[at];
-    }
+    assert(step < s->local_steps);
+    shard_samples(s, shard_step(s, round, step) * batch, batch, indices);
 }

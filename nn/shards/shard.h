@@ -91,4 +91,7 @@ uint64_t shard_step(const struct shard *s, uint64_t round, uint32_t step);
  * batch >= 1. Cheap but for the first batch of an epoch, O(count). */
 void shard_batch(struct shard *s, uint64_t round, uint32_t step, uint32_t batch, uint32_t *indices);
 
+/* The n >= 1 sample numbers at positions `at` and on of the same sequence. */
+void shard_samples(struct shard *s, uint64_t at, uint32_t n, uint32_t *indices);
+
 #endif

@@ -12,8 +12,8 @@
 #include "nn/train/sgd_trainer.h"
 
 #include "nn/layers/loss.h"
-#include "nn/math/rng.h"
 #include "nn/math/state.h"
+#include "nn/train/sgd_pass.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -22,87 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- passes --- */
-
-/* Some samples of a set and what is done with them. */
-struct batch
-{
-    const struct dataset *set;
-    uint32_t n;
-    const uint32_t *index; /* Their numbers; NULL: `first` and on. */
-    size_t first;
-    const struct augment *augment;
-    uint64_t position; /* The first one's, in the peer's endless sequence of samples. */
-    float smoothing;
-    size_t n_mean;                         /* Rows that the gradient is a mean of. */
-    void (*done)(void *self, size_t from); /* As of a model_pass. */
-    void *done_self;
-};
-
-static size_t sample_of(const struct batch *b, uint32_t i)
-{
-    return b->index != NULL ? b->index[i] : b->first + i;
-}
-
-/* Rows that lie side by side in the set are used where they lie; others are gathered. */
-static struct sparse_rows load_rows(struct sgd_part *p, const struct batch *b)
-{
-    const struct dataset *set = b->set;
-    if (b->index == NULL)
-        return (struct sparse_rows){set->start + b->first, set->column, set->entry};
-    p->start[0] = 0;
-    for (uint32_t i = 0; i < b->n; i++) {
-        size_t from = set->start[b->index[i]], at = p->start[i];
-        size_t n = set->start[b->index[i] + (size_t)1] - from;
-        memcpy(p->column + at, set->column + from, n * sizeof *p->column);
-        memcpy(p->value + at, set->entry + from, n * sizeof *p->value);
-        p->start[i + 1] = at + n;
-    }
-    return (struct sparse_rows){p->start, p->column, p->value};
-}
-
-/* Write the batch's samples, augmented, to the pass's input, and its labels to p->label. */
-static void load_batch(const struct sgd_config *c, struct sgd_part *p, struct model_pass *pass,
-                       const struct batch *b)
-{
-    if (c->model->sparse)
-        pass->rows = load_rows(p, b);
-    for (uint32_t i = 0; i < b->n; i++) {
-        size_t sample = sample_of(b, i);
-        dataset_labels(b->set, sample, p->label + (size_t)i * c->model->n_rows);
-        if (c->model->sparse)
-            continue;
-        uint64_t key =
-            rng_key(c->seed, RNG_AUGMENT, c->shard != NULL ? c->shard->peer : 0, b->position + i);
-        augment_sample(b->augment, b->set, sample, key, model_input(c->model, pass, i));
-    }
-}
-
-/* One pass over a batch: its loss and, where the plan is for training, the
- * gradient. */
-static struct loss run_pass(const struct sgd_config *c, struct sgd_part *p,
-                            const struct model_plan *plan, const float *x, const struct batch *b)
-{
-    struct model_pass pass = {.n = b->n,
-                              .x = x,
-                              .grad = p->grad,
-                              .plan = plan,
-                              .arena = p->arena,
-                              .done = b->done,
-                              .done_self = b->done_self};
-    load_batch(c, p, &pass, b);
-    float *logits = model_forward(c->model, &pass);
-    struct loss_batch l = {.n = (size_t)b->n * c->model->n_rows,
-                           .n_classes = c->model->n_classes,
-                           .logits = logits,
-                           .labels = p->label,
-                           .smoothing = b->smoothing,
-                           .n_mean = b->n_mean};
-    struct loss loss = loss_softmax(&l, plan->training ? logits : NULL);
-    if (plan->training)
-        model_backward(c->model, &pass, logits);
-    return loss;
-}
+/* --- reports --- */
 
 /* The parts' losses, in order. */
 static void report_add(struct trainer_report *r, const struct sgd_scratch *s, uint64_t n_rows)
@@ -187,16 +107,19 @@ static void step_gradient(void *self, uint32_t k)
     p->idle = from == to;
     if (p->idle)
         return;
-    struct batch b = {.set = c->train,
-                      .n = (uint32_t)(to - from),
-                      .index = s->index + from,
-                      .augment = &c->augment,
-                      .position = step->position + from,
-                      .smoothing = (float)c->label_smoothing,
-                      .n_mean = (size_t)c->batch * c->model->n_rows,
-                      .done = step->by_layer ? step_layer : NULL,
-                      .done_self = step};
-    p->loss = run_pass(c, p, &s->train, step->update.x, &b);
+    struct sgd_batch b = {.model = c->model,
+                          .set = c->train,
+                          .n = (uint32_t)(to - from),
+                          .index = s->index + from,
+                          .augment = &c->augment,
+                          .seed = c->seed,
+                          .peer = c->shard->peer,
+                          .position = step->position + from,
+                          .smoothing = (float)c->label_smoothing,
+                          .n_mean = (size_t)c->batch * c->model->n_rows,
+                          .done = step->by_layer ? step_layer : NULL,
+                          .done_self = step};
+    p->loss = sgd_pass_run(p, &s->train, step->update.x, &b);
     if (b.n < c->batch)
         weigh_statistics(c->model, p->grad, (float)b.n / (float)c->batch);
 }
@@ -389,9 +312,12 @@ static void evaluate_part(void *self, uint32_t k)
         if (e->n < c->test->n) /* To the end of a block. */
             most = s->eval.n < SPREAD - at % SPREAD ? s->eval.n : SPREAD - at % SPREAD;
         n = end - at < most ? end - at : most;
-        struct batch b = {
-            .set = c->test, .n = (uint32_t)n, .first = place(e, at), .augment = &as_it_is};
-        struct loss loss = run_pass(c, p, &s->eval, e->x, &b);
+        struct sgd_batch b = {.model = c->model,
+                              .set = c->test,
+                              .n = (uint32_t)n,
+                              .first = place(e, at),
+                              .augment = &as_it_is};
+        struct loss loss = sgd_pass_run(p, &s->eval, e->x, &b);
         p->loss.sum += loss.sum;
         p->loss.n_right += loss.n_right;
         if (k == 0)
