@@ -7,7 +7,12 @@
  *              range k of x, momentum: updated                  (step_update)
  *
  * Parts of a batch first, ranges of the vector then: between the two all threads
- * wait for each other, and nothing else is locked.
+ * wait for each other, and nothing else is locked. Of several learners:
+ *
+ *   range k of the vector: velocity of the centre               (centre_pull)
+ *   thread k   a learner's batch -> gradient k -> its model     (learner_step)
+ *              ... and the next ones, until all have stepped
+ *   range k of x, the centre: moved                             (centre_move)
  */
 #include "nn/train/sgd_trainer.h"
 
@@ -49,7 +54,8 @@ static void report_finish(struct trainer_report *r)
 struct step
 {
     struct sgd_trainer *t;
-    uint64_t position; /* The batch's first sample's. */
+    uint64_t position; /* The batch's first sample's, */
+    uint32_t learner;  /* and the learner's whose batch it is. */
     struct optimiser_step update;
     bool by_layer; /* Trained segments move as soon as their layer is done, */
     size_t n_left; /* but for so many, the first ones. */
@@ -93,8 +99,24 @@ static void step_others(const struct step *step)
     optimiser_step(o, &update);
 }
 
-/* Part k of a step: pass its samples through the model, with a gradient of its own. The part's
- * mean is over the whole batch's rows, so that the parts' gradients just add up. */
+/* n of the samples that were drawn, the first of them being number `from`. The mean is over a whole
+ * batch's rows, so that the gradients of its parts just add up. */
+static struct sgd_batch training_batch(const struct step *step, size_t from, uint32_t n)
+{
+    const struct sgd_config *c = &step->t->config;
+    return (struct sgd_batch){.model = c->model,
+                              .set = c->train,
+                              .n = n,
+                              .index = c->scratch->index + from,
+                              .augment = &c->augment,
+                              .seed = c->seed,
+                              .peer = c->shard->peer,
+                              .position = step->position + from,
+                              .smoothing = (float)c->label_smoothing,
+                              .n_mean = (size_t)c->batch * c->model->n_rows};
+}
+
+/* Part k of a step: pass its samples through the model, with a gradient of its own. */
 static void step_gradient(void *self, uint32_t k)
 {
     struct step *step = self;
@@ -107,18 +129,9 @@ static void step_gradient(void *self, uint32_t k)
     p->idle = from == to;
     if (p->idle)
         return;
-    struct sgd_batch b = {.model = c->model,
-                          .set = c->train,
-                          .n = (uint32_t)(to - from),
-                          .index = s->index + from,
-                          .augment = &c->augment,
-                          .seed = c->seed,
-                          .peer = c->shard->peer,
-                          .position = step->position + from,
-                          .smoothing = (float)c->label_smoothing,
-                          .n_mean = (size_t)c->batch * c->model->n_rows,
-                          .done = step->by_layer ? step_layer : NULL,
-                          .done_self = step};
+    struct sgd_batch b = training_batch(step, from, (uint32_t)(to - from));
+    b.done = step->by_layer ? step_layer : NULL;
+    b.done_self = step;
     p->loss = sgd_pass_run(p, &s->train, step->update.x, &b);
     if (b.n < c->batch)
         weigh_statistics(c->model, p->grad, (float)b.n / (float)c->batch);
@@ -196,6 +209,68 @@ static void sign(const struct sgd_trainer *t)
         t->sign(t->sign_arg);
 }
 
+/* --- several learners --- */
+
+static void centre_pull(void *self, uint32_t k)
+{
+    const struct step *step = self;
+    const struct sgd_part *p = &step->t->config.scratch->part[k];
+    learners_pull(&step->t->learners, p->from, p->to);
+}
+
+static void centre_move(void *self, uint32_t k)
+{
+    const struct step *step = self;
+    const struct sgd_part *p = &step->t->config.scratch->part[k];
+    learners_move(&step->t->learners, step->update.x, p->from, p->to);
+}
+
+/* The k-th of those who compute at once: a whole batch, a gradient, momentum and a model of its own. */
+static void learner_step(void *self, uint32_t k)
+{
+    const struct step *step = self;
+    struct sgd_trainer *t = step->t;
+    const struct sgd_config *c = &t->config;
+    const struct model *m = c->model;
+    struct sgd_part *p = &c->scratch->part[k];
+    uint32_t j = step->learner + k;
+    p->loss = (struct loss){0};
+    if (j >= c->learners)
+        return;
+    struct sgd_batch b = training_batch(step, (size_t)k * c->batch, c->batch);
+    struct optimiser_step update = step->update;
+    update.x = learners_begin(&t->learners, j, k, step->update.x);
+    update.grad = p->grad;
+    update.m += j * m->n_params;
+    update.v = update.v != NULL ? update.v + j * m->n_params : NULL;
+    update.segments = m->segments;
+    update.n_segments = m->n_segments;
+    p->loss = sgd_pass_run(p, &c->scratch->train, update.x, &b);
+    if (c->optimiser.clip > 0)
+        optimiser_clip(&c->optimiser, m->segments, m->n_segments, p->grad);
+    optimiser_step(&c->optimiser, &update);
+    learners_end(&t->learners, j, k, step->update.x);
+}
+
+/* One step of each learner, as many at once as there are threads. Their losses are added in order. */
+static void run_learners(struct step *step, struct trainer_report *report)
+{
+    struct sgd_trainer *t = step->t;
+    const struct sgd_config *c = &t->config;
+    struct sgd_scratch *s = c->scratch;
+    step->update.t = ++t->t;
+    team_run(s->team, centre_pull, step);
+    for (step->learner = 0; step->learner < c->learners; step->learner += s->threads) {
+        uint32_t left = c->learners - step->learner, n = left < s->threads ? left : s->threads;
+        shard_samples(c->shard, step->position, n * c->batch, s->index);
+        team_run(s->team, learner_step, step);
+        report_add(report, s, (uint64_t)n * c->batch * c->model->n_rows);
+        step->position += (uint64_t)n * c->batch;
+        sign(t);
+    }
+    team_run(s->team, centre_move, step);
+}
+
 static void trainer_steps(void *self, float *x, uint64_t round, uint32_t n_steps,
                           struct trainer_report *report)
 {
@@ -213,8 +288,12 @@ static void trainer_steps(void *self, float *x, uint64_t round, uint32_t n_steps
         quasi_global_begin(&t->global, x, round, step.update.lr * n_steps, c->optimiser.momentum,
                            t->momentum);
     for (uint32_t i = 0; i < n_steps; i++) {
+        step.position = shard_step(c->shard, round, i) * c->batch * c->learners;
+        if (c->learners > 1) {
+            run_learners(&step, report);
+            continue;
+        }
         shard_batch(c->shard, round, i, c->batch, s->index);
-        step.position = shard_step(c->shard, round, i) * c->batch;
         if (i + 1 == n_steps)
             begin_layers(&step);
         run_step(&step);
@@ -252,14 +331,29 @@ static void trainer_init(void *self, float *x)
 static void trainer_sent(void *self, const float *sent)
 {
     struct sgd_trainer *t = self;
-    optimiser_forget(t->momentum, sent,
-                     segments_trained(t->config.model->segments, t->config.model->n_segments));
+    const struct model *m = t->config.model;
+    size_t n = segments_trained(m->segments, m->n_segments);
+    for (uint32_t j = 0; j < t->config.learners; j++)
+        optimiser_forget(t->momentum + j * m->n_params, sent, n);
+    if (t->config.learners > 1)
+        learners_forget(&t->learners, sent);
 }
 
 static int trainer_members(void *self, const uint64_t *keys, size_t n, uint64_t own)
 {
     struct sgd_trainer *t = self;
     return shard_members(t->config.shard, keys, n, own);
+}
+
+static void learner_states(struct sgd_trainer *t, struct state *s)
+{
+    size_t n = t->config.model->n_params;
+    for (uint32_t j = 0; j < t->config.learners; j++) {
+        state_floats(s, t->momentum + j * n, n, "learners.%u.momentum", (unsigned)j);
+        if (t->second != NULL)
+            state_floats(s, t->second + j * n, n, "learners.%u.second", (unsigned)j);
+    }
+    learners_state(&t->learners, s);
 }
 
 static void trainer_state(void *self, struct state *s)
@@ -270,6 +364,10 @@ static void trainer_state(void *self, struct state *s)
     state_u64(s, &t->t);
     if (t->config.optimiser.held)
         quasi_global_state(&t->global, s);
+    if (t->config.learners > 1) {
+        learner_states(t, s);
+        return;
+    }
     state_floats(s, t->momentum, n, "optimizer.momentum");
     if (t->second != NULL)
         state_floats(s, t->second, n, "optimizer.second");
@@ -359,15 +457,38 @@ static int check_shape(const struct model *m, const struct dataset *d, char erro
     return -EINVAL;
 }
 
-/* More threads than samples in a batch would have nothing to do. */
+/* More threads than samples in a batch, or than learners, would have nothing to do. */
 static int open_scratch(struct sgd_trainer *t)
 {
     struct sgd_config *c = &t->config;
-    uint32_t threads = c->threads == 0 ? 1 : c->threads;
-    int err = sgd_scratch_open(&t->own, c->model, c->batch, threads < c->batch ? threads : c->batch,
-                               c->train->longest);
+    uint32_t most = c->learners > 1 ? c->learners : c->batch;
+    uint32_t threads = c->threads == 0 ? 1 : c->threads < most ? c->threads : most;
+    int err =
+        sgd_scratch_open(&t->own, c->model, sgd_trainer_samples(c->batch, c->learners, threads),
+                         threads, c->train->longest);
     c->scratch = t->own;
     return err;
+}
+
+/* Momentum of each learner, and what there is only of several. */
+static int open_memory(struct sgd_trainer *t)
+{
+    const struct sgd_config *c = &t->config;
+    size_t n = c->model->n_params, all = n * c->learners;
+    size_t n_trained = segments_trained(c->model->segments, c->model->n_segments);
+    bool adam = c->optimiser.kind != OPTIMISER_SGD;
+    struct learners_config several = {.n = c->learners,
+                                      .at_once = c->scratch->threads,
+                                      .n_params = n,
+                                      .n_trained = n_trained,
+                                      .momentum = c->learner_momentum};
+    t->momentum = calloc(all, sizeof *t->momentum);
+    t->second = adam ? calloc(all, sizeof *t->second) : NULL;
+    if (t->momentum == NULL || (adam && t->second == NULL))
+        return -ENOMEM;
+    if (c->optimiser.held)
+        return quasi_global_init(&t->global, n_trained);
+    return c->learners > 1 ? learners_init(&t->learners, &several) : 0;
 }
 
 int sgd_trainer_init(struct sgd_trainer *t, const struct sgd_config *config,
@@ -379,19 +500,17 @@ int sgd_trainer_init(struct sgd_trainer *t, const struct sgd_config *config,
     const struct model *m = config->model;
     if (check_shape(m, config->train, error) != 0 || check_shape(m, config->test, error) != 0)
         return -EINVAL;
-    assert(config->batch > 0);
+    t->config.learners = config->learners > 0 ? config->learners : 1;
+    assert(config->batch > 0 && t->config.learners <= LEARNERS_MAX);
+    assert(t->config.learners == 1 || !config->optimiser.held);
     int err = config->scratch != NULL ? 0 : open_scratch(t);
     if (err)
         return err;
     const struct sgd_scratch *s = t->config.scratch;
-    assert(s->n_params == m->n_params && s->batch >= config->batch
+    assert(s->n_params == m->n_params
+           && s->batch >= sgd_trainer_samples(config->batch, t->config.learners, s->threads)
            && (!m->sparse || s->longest >= config->train->longest));
-    bool adam = config->optimiser.kind != OPTIMISER_SGD;
-    t->momentum = calloc(m->n_params, sizeof *t->momentum);
-    t->second = adam ? calloc(m->n_params, sizeof *t->second) : NULL;
-    err = t->momentum == NULL || (adam && t->second == NULL) ? -ENOMEM : 0;
-    if (err == 0 && config->optimiser.held)
-        err = quasi_global_init(&t->global, segments_trained(m->segments, m->n_segments));
+    err = open_memory(t);
     if (err != 0)
         sgd_trainer_close(t);
     return err;
@@ -402,6 +521,7 @@ void sgd_trainer_close(struct sgd_trainer *t)
     free(t->momentum);
     free(t->second);
     quasi_global_close(&t->global);
+    learners_close(&t->learners);
     sgd_scratch_close(t->own);
     memset(t, 0, sizeof *t);
 }
@@ -414,7 +534,7 @@ struct trainer sgd_trainer_face(struct sgd_trainer *t)
                             .n_segments = m->n_segments,
                             .self = t,
                             .guess = log((double)m->n_classes),
-                            .batch = t->config.batch,
+                            .batch = t->config.batch * t->config.learners,
                             .init = trainer_init,
                             .steps = trainer_steps,
                             .watch = trainer_watch,

@@ -17,6 +17,11 @@
  * by all parts, each by its share. So the outcome is a function of the seed and
  * the number of threads.
  *
+ * With several learners (learners.h) each step is one of each of them, with a whole batch and momentum of
+ * its own, and x is their centre. Threads share out the learners, not a batch: the outcome is then a
+ * function of the seed alone. Learner j of K has batches number j, K + j, ... of the shard's sequence, so
+ * that together they see each sample once an epoch.
+ *
  * With optimiser.held the momentum is quasi-global (quasi_global.h): it moves as a round begins, and
  * not in steps.
  */
@@ -27,6 +32,7 @@
 #include "nn/data/dataset.h"
 #include "nn/models/model.h"
 #include "nn/shards/shard.h"
+#include "nn/train/learners.h"
 #include "nn/train/optimiser.h"
 #include "nn/train/quasi_global.h"
 #include "nn/train/sgd_scratch.h"
@@ -44,20 +50,24 @@ struct sgd_config
     uint64_t seed;                      /* The run's. */
     uint32_t batch;
     uint32_t threads; /* For a scratch of its own; 0 is 1, and more
-                                         * than `batch` is `batch`. */
+                                         * than `batch` is `batch`. Of several
+                                         * learners, likewise. */
     struct optimiser optimiser;
     struct schedule schedule;
     struct augment augment;
     double label_smoothing; /* In training only: an evaluation has none. */
+    uint32_t learners; /* 0 is 1. With more no optimiser is held, and watch() is never heard of. */
+    double learner_momentum; /* With several: of their centre. */
 };
 
 struct sgd_trainer
 {
     struct sgd_config config;
-    float *momentum;            /* n_params; part of a checkpoint, as are ... */
+    float *momentum;            /* n_params a learner; part of a checkpoint, as are ... */
     float *second;              /* ... Adam's second moment (else NULL) ... */
     uint64_t t;                 /* ... and its number of steps. */
     struct quasi_global global; /* Makes a momentum that is held; else all zero. */
+    struct learners learners;   /* Where there are several; else all zero. */
     struct sgd_scratch *own;
     void (*done)(void *arg, size_t from); /* In the next steps(); or NULL. */
     void *done_arg;
@@ -71,6 +81,12 @@ __attribute__((warn_unused_result)) int sgd_trainer_init(struct sgd_trainer *t,
                                                          const struct sgd_config *config,
                                                          char error[MODEL_ERROR_MAX]);
 void sgd_trainer_close(struct sgd_trainer *t);
+
+/* Samples that a scratch lent to a trainer has to be opened for, where it runs on `threads` threads. */
+static inline uint32_t sgd_trainer_samples(uint32_t batch, uint32_t learners, uint32_t threads)
+{
+    return learners > 1 ? batch * threads : batch;
+}
 
 /* Its face to a node; borrows t. */
 struct trainer sgd_trainer_face(struct sgd_trainer *t);

@@ -52,10 +52,17 @@ const struct option_row cmd_train_rows[] = {
 
 static struct cmd_train only; /* It is large, and a process has one. */
 
-const char *const cmd_train_keys[] = {
-    "model", "norm",         "init",   "data",     "augment", "seed",     "rounds",
-    "batch", "optimiser",    "lr",     "momentum", "beta2",   "nesterov", "label-smoothing",
-    "clip",  "weight-decay", "warmup", "schedule", NULL};
+const char *const cmd_train_keys[] = {"model",     "norm",
+                                      "init",      "data",
+                                      "augment",   "seed",
+                                      "rounds",    "batch",
+                                      "learners",  "learner-momentum",
+                                      "optimiser", "lr",
+                                      "momentum",  "beta2",
+                                      "nesterov",  "label-smoothing",
+                                      "clip",      "weight-decay",
+                                      "warmup",    "schedule",
+                                      NULL};
 
 /* ---- Before ----------------------------------------------------------- */
 
@@ -102,7 +109,7 @@ static int make_trainer(struct cmd_train *t)
         return cmd_fail(t->o, CMD_FAILED, "out of memory");
     verdict_init(&t->verdict);
     t->planned = !options_given(t->o, "evaluate-every");
-    t->plan = evaluation_plan(t->run.rounds, sgd_values(&t->run)->batch);
+    t->plan = evaluation_plan(t->run.rounds, sgd_samples(&t->run));
     t->next_test = options_uint(t->o, "evaluate-every");
     t->schedule = t->training.sgd.config.schedule;
     t->samples = t->training.data.train.n;
@@ -148,7 +155,7 @@ static int open_out(struct cmd_train *t)
 static uint64_t end_of_epoch(const struct cmd_train *t)
 {
     uint64_t rounds =
-        ((t->epoch + 1) * t->samples + sgd_values(&t->run)->batch - 1) / sgd_values(&t->run)->batch;
+        ((t->epoch + 1) * t->samples + sgd_samples(&t->run) - 1) / sgd_samples(&t->run);
     return rounds < t->run.rounds ? rounds : t->run.rounds;
 }
 
@@ -194,7 +201,7 @@ static void step(struct cmd_train *t)
  * in proportion to that of training. */
 static void evaluate(struct cmd_train *t)
 {
-    uint64_t trained = (t->round - t->tested_at) * sgd_values(&t->run)->batch;
+    uint64_t trained = (t->round - t->tested_at) * sgd_samples(&t->run);
     uint64_t most = (trained + 1) / 2 > TEST_LEAST ? (trained + 1) / 2 : TEST_LEAST;
     if (t->planned)
         most = t->plan.samples;
@@ -208,7 +215,7 @@ static void evaluate(struct cmd_train *t)
 /* A run of few epochs is evaluated wherever a part of it ends, one of many where an epoch does, too. */
 static bool by_epochs(const struct cmd_train *t)
 {
-    return t->run.rounds * sgd_values(&t->run)->batch >= t->plan.parts * t->samples;
+    return t->run.rounds * sgd_samples(&t->run) >= t->plan.parts * t->samples;
 }
 
 static bool is_due(const struct cmd_train *t)
@@ -224,7 +231,7 @@ static bool is_due(const struct cmd_train *t)
 static void end_epoch(struct cmd_train *t)
 {
     /* A batch may be larger than an epoch. */
-    t->epoch = t->round * sgd_values(&t->run)->batch / t->samples;
+    t->epoch = t->round * sgd_samples(&t->run) / t->samples;
     if (is_due(t)) {
         evaluate(t);
         t->next_test = t->epoch + options_uint(t->o, "evaluate-every");

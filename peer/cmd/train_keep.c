@@ -37,7 +37,7 @@ static void fields(struct cmd_train *t, struct state *s)
     state_u64(s, &t->next_test);
     state_expect(s, t->round <= t->run.rounds && t->tested_at <= t->round,
                  "a round after the last");
-    state_expect(s, t->epoch <= t->round * sgd_values(&t->run)->batch / t->samples,
+    state_expect(s, t->epoch <= t->round * sgd_samples(&t->run) / t->samples,
                  "an epoch after the round");
     sums_fields(&t->since, s);
     sums_fields(&t->all, s);

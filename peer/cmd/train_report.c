@@ -32,7 +32,7 @@ static double mean_accuracy(const struct cmd_train_sums *s)
 /* How many passes over the data so many rounds are. */
 static double epochs(const struct cmd_train *t, uint64_t rounds)
 {
-    return (double)(rounds * sgd_values(&t->run)->batch) / (double)t->samples;
+    return (double)(rounds * sgd_samples(&t->run)) / (double)t->samples;
 }
 
 /* What was asked for, of which whole rounds make a little more. */
@@ -48,7 +48,7 @@ static double ms_per_step(const struct cmd_train_sums *s)
 
 static double samples_per_s(const struct cmd_train *t, const struct cmd_train_sums *s)
 {
-    return (double)s->steps * sgd_values(&t->run)->batch / s->seconds;
+    return (double)s->steps * sgd_samples(&t->run) / s->seconds;
 }
 
 static double seconds(const struct cmd_train *t)

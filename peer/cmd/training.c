@@ -115,7 +115,7 @@ uint64_t cmd_training_rounds(const struct cmd_training *t, const struct run *run
     double samples = (double)t->data.train.n;
     if (t->shard_spec.mode == SHARD_OWN)
         samples *= n;
-    double a_step = (double)sgd_values(run)->batch * n, a_round = a_step * run_steps(run);
+    double a_step = (double)sgd_samples(run) * n, a_round = a_step * run_steps(run);
     double first =
         fmin((double)run->post_local, epochs * samples / a_step); /* Rounds of one step. */
     double rounds = ceil(first + (epochs * samples - first * a_step) / a_round);
@@ -338,9 +338,11 @@ static struct sgd_config sgd_config(struct cmd_training *t, const struct run *ru
                       .nesterov = v->nesterov,
                       .held = v->quasi_global,
                       .weight_decay = v->weight_decay,
-                      .clip = v->clip / sqrt((double)run->min_peers)},
+                      .clip = v->clip / sqrt((double)run->min_peers * v->learners)},
         .schedule = {.kind = v->schedule, .lr = v->lr, .warmup = v->warmup, .rounds = run->rounds},
         .label_smoothing = v->label_smoothing,
+        .learners = v->learners,
+        .learner_momentum = v->learner_momentum,
     };
 }
 
@@ -381,11 +383,13 @@ static void close_common(struct cmd_training *t)
 static int check_threads(const struct cmd_training *t, const struct run *run,
                          char error[RUN_ERROR_MAX])
 {
-    if (t->threads <= sgd_values(run)->batch)
+    const struct sgd_values *v = sgd_values(run);
+    uint32_t most = v->learners > 1 ? v->learners : v->batch;
+    if (t->threads <= most)
         return 0;
     snprintf(error, RUN_ERROR_MAX,
-             "--threads: found %" PRIu32 ", expected at most the samples of a batch, %" PRIu32,
-             t->threads, sgd_values(run)->batch);
+             "--threads: found %" PRIu32 ", expected at most the %s, %" PRIu32, t->threads,
+             v->learners > 1 ? "--learners" : "samples of a batch", most);
     return -EINVAL;
 }
 

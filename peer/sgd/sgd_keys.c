@@ -7,6 +7,7 @@
 
 #include "nn/data/data.h"
 #include "nn/shards/shard.h"
+#include "nn/train/learners.h"
 #include "peer/run/key.h"
 
 #include <assert.h>
@@ -104,6 +105,11 @@ static bool is_adam(const struct run *r)
     return sgd_values(r)->optimiser != OPTIMISER_SGD;
 }
 
+static bool has_one_learner(const struct run *r)
+{
+    return sgd_values(r)->learners == 1;
+}
+
 /* --norm says which norm a model has, not whether. */
 static bool lacks_norms(const struct run *r)
 {
@@ -130,6 +136,21 @@ static int check_global(const struct run *r, char error[RUN_ERROR_MAX])
     return -EINVAL;
 }
 
+/* Both rules make a momentum of where the centre went; and a layer of it is done when the last learner is. */
+static int check_learners(const struct run *r, char error[RUN_ERROR_MAX])
+{
+    const struct sgd_values *v = sgd_values(r);
+    const char *why =
+        v->quasi_global ? "not with --momentum-kind qg: a learner's momentum is of its own steps"
+        : r->overlap == RUN_OVERLAP_LAYER ? "not with --overlap layer: no layer of their centre is "
+                                            "done before the last of them is"
+                                          : NULL;
+    if (v->learners == 1 || why == NULL)
+        return 0;
+    snprintf(error, RUN_ERROR_MAX, "--learners %u: %s", (unsigned)v->learners, why);
+    return -EINVAL;
+}
+
 /* Only images are augmented. An open kind of data is told once it is fixed. */
 static int check(const struct run *r, char error[RUN_ERROR_MAX])
 {
@@ -143,6 +164,8 @@ static int check(const struct run *r, char error[RUN_ERROR_MAX])
         return -EINVAL;
     }
     int err = check_global(r, error);
+    if (err == 0)
+        err = check_learners(r, error);
     if (err != 0)
         return err;
     if (strcmp(v->augment, "none") == 0 || !data_kind_fixed(v->data)
@@ -185,8 +208,17 @@ static const struct run_key keys[] = {
              "(K runs of labels a peer) or file (what is in one stays together)",
      .canonical = canonical_skew, FIELD(skew)},
     {.name = "batch", .kind = RUN_UINT, .fallback = "32",
-     .help = "samples of one local step",
+     .help = "samples of one local step of a learner",
      .min = 1, .max = 65536, FIELD(batch)},
+    {.name = "learners", .kind = RUN_UINT, .fallback = "1",
+     .help = "so many in each process, as CROSSBOW has them: each trains a model of its own on batches of "
+             "its own, pulled to the centre that others see; a local step is one of each",
+     .min = 1, .max = LEARNERS_MAX, FIELD(learners)},
+    {.name = "learner-momentum", .kind = RUN_REAL, .fallback = "0.9",
+     .help = "of several --learners: momentum of their centre",
+     .low = 0, .high = 0.999, FIELD(learner_momentum),
+     .useless = has_one_learner, .of = "learners",
+     .why = "only with --learners over 1: one has no centre"},
     {.name = "optimiser", .kind = RUN_CHOICE, .fallback = "sgd",
      .help = "of local steps: SGD with momentum, Adam, or Adam with decoupled weight decay",
      .choices = "sgd|adam|adamw", FIELD(optimiser)},
@@ -216,7 +248,7 @@ static const struct run_key keys[] = {
      .help = "share of a training label that goes to all classes alike",
      .low = 0, .high = 0.9, FIELD(label_smoothing)},
     {.name = "clip", .kind = RUN_REAL, .fallback = "0",
-     .help = "a gradient longer than X / sqrt(min-peers) is cut to that; 0: none",
+     .help = "a gradient longer than X / sqrt(min-peers x learners) is cut to that; 0: none",
      .low = 0, .high = 1e9, FIELD(clip)},
     {.name = "weight-decay", .kind = RUN_REAL, .fallback = "0",
      .help = "of weights, not of biases and norms",

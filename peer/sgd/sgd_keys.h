@@ -29,19 +29,27 @@ struct sgd_values
     char data[DATA_KIND_MAX];
     char augment[AUGMENT_SPEC_MAX];
     char skew[RUN_SPEC_MAX]; /* How samples fall to shards (nn/shards/split.h). */
-    uint32_t batch;
+    uint32_t batch;          /* One learner's. */
+    uint32_t learners;       /* In each process: nn/train/learners.h. */
+    double learner_momentum; /* Several ask: of their centre; else the default. */
     enum optimiser_kind optimiser;
     double lr, momentum, weight_decay; /* Adam's momentum is its beta1. */
     double beta2;                      /* Adam asks; else the default. */
     bool nesterov;                     /* SGD asks; else true. */
     bool quasi_global;                 /* SGD asks; else false: its momentum's kind. */
     double label_smoothing;
-    double clip;     /* Longest sum of min-peers gradients; 0: no limit. */
+    double clip;     /* Longest sum of all peers' and learners' gradients; 0: no limit. */
     uint64_t warmup; /* Rounds. */
     enum schedule_kind schedule;
 };
 
 /* A run's, borrowed from it. Asserts that it is a run of this trainer. */
 const struct sgd_values *sgd_values(const struct run *r);
+
+/* Samples of one local step of a process: a batch of each learner. */
+static inline uint32_t sgd_samples(const struct run *r)
+{
+    return sgd_values(r)->batch * sgd_values(r)->learners;
+}
 
 #endif

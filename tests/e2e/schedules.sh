@@ -102,6 +102,31 @@ refuses "qg with factor masking" 'momentum-kind qg: not with --factor-masking' -
 refuses "qg and an exchange that overshoots" 'momentum-kind qg: needs a --gamma of at most 1' \
     --momentum-kind qg --mixer dpsgd --gamma 1.3 --peers 8
 
+# ---- several learners in a process ----
+
+goes_on learners --learners 3 --compress qsgd:4
+refuses "learners and qg" 'learners 2: not with --momentum-kind qg' --learners 2 --momentum-kind qg
+refuses "learners and their layers" 'learners 2: not with --overlap layer' --learners 2 --overlap layer
+refuses "momentum of no centre" 'learner-momentum: only with --learners over 1' --learner-momentum 0.5
+refuses "more learners than there may be" 'learners' --learners 65
+for learners in 1 4; do
+    bounded "$HEARSAY" sim --peers 4 --model logreg --learners $learners --epochs 1 --seed "$seed" --json \
+        >learners-$learners.out 2>learners-$learners.err </dev/null
+done
+# 20,000 samples are 156.25 steps of four batches of 32.
+check "an epoch is 157 rounds of one learner each, or 40 of four" [ \
+    "$(figures json learners-1.out rounds) $(figures json learners-4.out rounds)" = "157 40" ]
+for threads in 1 3; do
+    bounded "$HEARSAY" train --model mlp:784-32-10 --rounds 100 --learners 3 --threads $threads --seed "$seed" \
+        --out train-$threads/peer-0 --json >train-$threads.out 2>train-$threads.err </dev/null
+    check "train: three learners, $threads threads" [ $? = 0 ]
+done
+check "  whose models are the same bits" [ "$(tensors train-1)" = "$(tensors train-3)" ]
+check "  of as many samples as they saw" [ "$(figures json train-1.out epochs)" = 0.48 ]
+bounded "$HEARSAY" train --model logreg --rounds 9 --learners 3 --threads 4 >threads.out 2>threads.err </dev/null
+check "train: more threads than learners are refused" [ "$?: $(cat threads.err)" = \
+    "2: hearsay train: --threads: found 4, expected at most the --learners, 3" ]
+
 # ---- local SGD, and one step a round before it ----
 
 equal sma --mixer sma --local-steps 2 --centre-momentum 0.8

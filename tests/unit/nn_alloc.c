@@ -3,11 +3,12 @@
 #include "alloc_count.h"
 #include "nn_training.h"
 
-static void check(const char *spec, const char *kind, uint32_t threads)
+static void check(const char *spec, const char *kind, uint32_t threads, uint32_t learners)
 {
     static struct bed b;
     bed_open_on(&b, spec, kind, 3);
     b.config.threads = threads;
+    b.config.learners = learners;
     b.config.optimiser.kind = OPTIMISER_ADAM;
     b.config.optimiser.beta2 = 0.999;
     b.config.optimiser.clip = 1;
@@ -20,8 +21,8 @@ static void check(const char *spec, const char *kind, uint32_t threads)
     (void)steps(&b, 20, 2); /* These rounds are in another epoch. */
     (void)evaluate(&b, 0);
     if (alloc_calls != before)
-        fail_msg("%s, %u threads: %zu allocations in a step", spec, (unsigned)threads,
-                 alloc_calls - before);
+        fail_msg("%s, %u threads, %u learners: %zu allocations in a step", spec, (unsigned)threads,
+                 (unsigned)learners, alloc_calls - before);
     bed_close(&b);
 }
 
@@ -33,12 +34,14 @@ static void test_steps_allocate_nothing(void **state)
         skip();
     }
     for (uint32_t threads = 1; threads <= 2; threads++) {
-        check("logreg", "libsvm/60x10/0", threads);
-        check("mlp:60-32-10", "csv/60x10/0", threads);
-        check("lenet5", "mnist", threads);
-        check("resnet:8", "cifar10", threads);
-        check("lstm:2x16", "text/12", threads);
-        check("gpt:2x32", "text/12", threads);
+        check("logreg", "libsvm/60x10/0", threads, 1);
+        check("mlp:60-32-10", "csv/60x10/0", threads, 1);
+        check("lenet5", "mnist", threads, 1);
+        check("resnet:8", "cifar10", threads, 1);
+        check("lstm:2x16", "text/12", threads, 1);
+        check("gpt:2x32", "text/12", threads, 1);
+        check("lenet5", "mnist", threads, 3);
+        check("resnet:8", "cifar10", threads, 3);
     }
     size_t before = alloc_calls;
     free(calloc(1, 100));

@@ -20,6 +20,8 @@ static struct run_flags rich_flags(void)
     for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++)
         set(&f, flags[i][0], flags[i][1]);
     set(&f, "post-local", "1000");
+    set(&f, "learners", "3");
+    set(&f, "learner-momentum", "0.5");
     const struct run_key *k;
     for (size_t i = 0; (k = run_key_at(&sgd_keys, i)) != NULL; i++)
         if (strcmp(k->name, "policy") != 0 && strcmp(k->name, "nesterov") != 0
@@ -45,7 +47,8 @@ static void defaults_make_a_good_first_run(void **state)
     assert_string_equal(mixer_all[r.mixer]->name, "choco");
     assert_true(r.error_feedback && !r.factor_masking && sgd_values(&r)->clip == 0);
     assert_true(r.seed == 1 && r.rounds == 500 && r.min_peers == 1);
-    assert_true(sgd_values(&r)->batch == 32 && r.local_steps == 1 && sgd_values(&r)->warmup == 50);
+    assert_true(sgd_values(&r)->batch == 32 && sgd_samples(&r) == 32 && r.local_steps == 1
+                && sgd_values(&r)->warmup == 50);
     assert_true(sgd_values(&r)->optimiser == OPTIMISER_SGD
                 && sgd_values(&r)->norm == MODEL_BATCH_NORM);
     assert_true(sgd_values(&r)->beta2 == 0.999 && sgd_values(&r)->label_smoothing == 0);
@@ -57,6 +60,13 @@ static void defaults_make_a_good_first_run(void **state)
 
 static void defaults_may_be_given(void **state)
 {
+    /* clang-format off */
+    static const char *const needs[][3] = { /* A key is of some runs only. */
+        {"error-feedback", "mixer", "average"}, {"factor-masking", "mixer", "average"},
+        {"collective", "mixer", "sma"}, {"centre-momentum", "mixer", "sma"}, {"norm", "model", "resnet:20"},
+        {"drift-target", "compress", "auto"}, {"pull", "tolerate", "1"}, {"pull", "topology", "complete"},
+        {"beta2", "optimiser", "adam"}, {"learner-momentum", "learners", "2"}, {"post-local", "local-steps", "2"}};
+    /* clang-format on */
     (void)state;
     const struct run_key *k;
     for (size_t i = 0; (k = run_key_at(&sgd_keys, i)) != NULL; i++) {
@@ -68,22 +78,9 @@ static void defaults_may_be_given(void **state)
         if (k->kind != RUN_TEXT)
             assert_string_equal(f.value[i], k->fallback);
         struct run_flags plain = plain_flags(), both;
-        if (strcmp(k->name, "error-feedback") == 0 || strcmp(k->name, "factor-masking") == 0)
-            set(&plain, "mixer", "average"); /* They are its own. */
-        if (strcmp(k->name, "collective") == 0 || strcmp(k->name, "centre-momentum") == 0)
-            set(&plain, "mixer", "sma");
-        if (strcmp(k->name, "norm") == 0)
-            set(&plain, "model", "resnet:20");
-        if (strcmp(k->name, "drift-target") == 0)
-            set(&plain, "compress", "auto");
-        if (strcmp(k->name, "pull") == 0) {
-            set(&plain, "tolerate", "1");
-            set(&plain, "topology", "complete");
-        }
-        if (strcmp(k->name, "beta2") == 0)
-            set(&plain, "optimiser", "adam");
-        if (strcmp(k->name, "post-local") == 0)
-            set(&plain, "local-steps", "2");
+        for (size_t n = 0; n < sizeof needs / sizeof needs[0]; n++)
+            if (strcmp(k->name, needs[n][0]) == 0)
+                set(&plain, needs[n][1], needs[n][2]);
         both = plain;
         set(&both, k->name, k->fallback);
         struct run r = make(&plain), s = make(&both);
@@ -119,6 +116,8 @@ static void text_is_as_documented(void **state)
                               "gamma=0.0375\n"
                               "init=0123456789abcdef\n"
                               "label-smoothing=0.1\n"
+                              "learner-momentum=0.5\n"
+                              "learners=3\n"
                               "local-steps=2\n"
                               "lr=0.1\n"
                               "min-peers=8\n"
@@ -170,6 +169,8 @@ static void check_round_trip(const struct run_flags *f)
     assert_true(back.drift_target == r.drift_target);
     assert_true(sgd_values(&back)->nesterov == sgd_values(&r)->nesterov
                 && sgd_values(&back)->clip == sgd_values(&r)->clip && back.mixer == r.mixer);
+    assert_true(sgd_values(&back)->learners == sgd_values(&r)->learners
+                && sgd_values(&back)->learner_momentum == sgd_values(&r)->learner_momentum);
     assert_true(back.local_steps == r.local_steps && back.post_local == r.post_local);
     assert_true(back.error_feedback == r.error_feedback && back.factor_masking == r.factor_masking);
     assert_int_equal(run_check_flags(&back, f, error), 0);

@@ -77,6 +77,47 @@ static void pairs_want_pairs(void **state)
     }
 }
 
+/* Several learners in a process: with any mixer, and with what cannot be, by name and reason. */
+static void learners_are_several(void **state)
+{
+    static const struct
+    {
+        const char *flags[4][2];
+        const char *why; /* NULL: it is taken. */
+    } rows[] = {
+        {{{"learners", "4"}}, NULL},
+        {{{"learners", "64"}, {"mixer", "sma"}, {"learner-momentum", "0"}}, NULL},
+        {{{"learners", "2"},
+          {"mixer", "average"},
+          {"compress", "topk:0.1"},
+          {"factor-masking", "true"}},
+         NULL},
+        {{{"learners", "2"}, {"local-steps", "auto"}, {"overlap", "0"}}, NULL},
+        {{{"learners", "2"}, {"overlap", "1"}, {"optimiser", "adam"}}, NULL},
+        {{{"learners", "1"}, {"momentum-kind", "qg"}}, NULL},
+        {{{"learners", "1"}, {"overlap", "layer"}}, NULL},
+        {{{"learners", "2"}, {"momentum-kind", "qg"}}, "--learners 2: not with --momentum-kind qg"},
+        {{{"learners", "3"}, {"overlap", "layer"}}, "--learners 3: not with --overlap layer"},
+        {{{"learner-momentum", "0.5"}}, "--learner-momentum: only with --learners over 1"},
+        {{{"learners", "1"}, {"learner-momentum", "0.9"}},
+         "--learner-momentum: only with --learners over 1"}};
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct run_flags f = {.trainer = &sgd_keys};
+        struct run r;
+        set(&f, "rounds", "500");
+        set(&f, "min-peers", "8");
+        for (size_t k = 0; k < 4 && rows[i].flags[k][0] != NULL; k++)
+            set(&f, rows[i].flags[k][0], rows[i].flags[k][1]);
+        int err = run_from_flags(&r, &f, error);
+        if (err != (rows[i].why != NULL ? -EINVAL : 0)
+            || (err != 0 && strstr(error, rows[i].why) == NULL))
+            fail_msg("row %zu: %d, \"%s\"", i, err, err != 0 ? error : "");
+        if (err == 0)
+            assert_int_equal(sgd_samples(&r), 32 * strtoul(rows[i].flags[0][1], NULL, 10));
+    }
+}
+
 /* Rounds of one step come first: what goes with that, and how many steps there are. */
 static void post_local_has_steps(void **state)
 {
@@ -113,8 +154,8 @@ static void post_local_has_steps(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(momentum_is_of_a_kind),
-                                       cmocka_unit_test(pairs_want_pairs),
-                                       cmocka_unit_test(post_local_has_steps)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(momentum_is_of_a_kind), cmocka_unit_test(pairs_want_pairs),
+        cmocka_unit_test(learners_are_several), cmocka_unit_test(post_local_has_steps)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
