@@ -140,11 +140,12 @@ static int check_global(const struct run *r, char error[RUN_ERROR_MAX])
 static int check_learners(const struct run *r, char error[RUN_ERROR_MAX])
 {
     const struct sgd_values *v = sgd_values(r);
-    const char *why =
-        v->quasi_global ? "not with --momentum-kind qg: a learner's momentum is of its own steps"
-        : r->overlap == RUN_OVERLAP_LAYER ? "not with --overlap layer: no layer of their centre is "
-                                            "done before the last of them is"
-                                          : NULL;
+    const char *why = NULL;
+    if (v->quasi_global)
+        why = "not with --momentum-kind qg: a learner's momentum is of its own steps";
+    else if (r->overlap == RUN_OVERLAP_LAYER)
+        why =
+            "not with --overlap layer: no layer of their centre is done before the last of them is";
     if (v->learners == 1 || why == NULL)
         return 0;
     snprintf(error, RUN_ERROR_MAX, "--learners %u: %s", (unsigned)v->learners, why);

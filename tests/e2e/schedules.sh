@@ -123,6 +123,20 @@ for threads in 1 3; do
 done
 check "  whose models are the same bits" [ "$(tensors train-1)" = "$(tensors train-3)" ]
 check "  of as many samples as they saw" [ "$(figures json train-1.out epochs)" = 0.48 ]
+for rounds in 1 2; do
+    bounded "$HEARSAY" train --model logreg --rounds $rounds --learners 4 --batch 512 --momentum 0 --clip 0.002 --lr 1 \
+        --warmup 0 --schedule constant --seed "$seed" --out clip-$rounds --json >clip.out 2>clip.err </dev/null
+done
+# In the second step the centre goes to the mean of four that went 0.002 / 2 each, in about one direction.
+check "train: a gradient is cut by the root of the number of learners" python3 - <<'PY'
+import array, struct
+def model(rounds):
+    b = open(f"clip-{rounds}/model.safetensors", "rb").read()
+    return array.array("f", b[8 + struct.unpack("<Q", b[:8])[0]:])
+way = sum((a - b) ** 2 for a, b in zip(model(1), model(2))) ** 0.5
+print(f"# a way of {way:.3g}")
+assert 0.0007 < way < 0.001001
+PY
 bounded "$HEARSAY" train --model logreg --rounds 9 --learners 3 --threads 4 >threads.out 2>threads.err </dev/null
 check "train: more threads than learners are refused" [ "$?: $(cat threads.err)" = \
     "2: hearsay train: --threads: found 4, expected at most the --learners, 3" ]
