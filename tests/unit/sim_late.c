@@ -1,0 +1,89 @@
+/* tests/unit/sim_late.c -- who comes late trains at the learning rate of the run's round, not of its
+ * own first steps. */
+#include "nn/train/optimiser.h"
+#include "sim_rig.h"
+
+enum { PEERS = 5, LATE = 4, DIM = 50, ROUNDS = 1000, SECOND = 1000 * 1000 };
+
+static const struct schedule schedule = {
+    .kind = SCHEDULE_COSINE, .lr = 0.2, .warmup = 100, .rounds = ROUNDS};
+static uint64_t first[PEERS], last[PEERS], count[PEERS]; /* Rounds whose steps a peer has done. */
+static double rate[PEERS];                               /* Its last steps had it. */
+
+/* A gradient step of |x - c|^2 / 2, and which round it was asked for. */
+static void steps(void *self, float *x, uint64_t round, uint32_t n_steps,
+                  struct trainer_report *report)
+{
+    const struct rig_peer *p = self;
+    const float *c = p->rig->c + p->index * DIM;
+    double lr = schedule_lr(&schedule, round);
+    for (uint32_t s = 0; s < n_steps; s++)
+        for (size_t k = 0; k < DIM; k++)
+            x[k] -= (float)lr * (x[k] - c[k]);
+    if (count[p->index]++ == 0)
+        first[p->index] = round;
+    else
+        assert_true(round > last[p->index]);
+    last[p->index] = round;
+    rate[p->index] = lr;
+    *report = (struct trainer_report){.n_samples = 1};
+}
+
+static int make_trainer(void *self, uint32_t peer, const struct run *run, struct trainer *t,
+                        char error[RUN_ERROR_MAX])
+{
+    int err = rig_trainer(self, peer, run, t, error);
+    t->steps = steps;
+    return err;
+}
+
+static void run_until(struct rig *r, int64_t t_us)
+{
+    while (sim_now_us(r->world) < t_us && sim_step(r->world))
+        ;
+}
+
+/* Others train for fifteen seconds, a round each 50 ms and more; then a fifth comes that was never there. */
+static void late(const char *topology, enum run_policy policy)
+{
+    struct rig r;
+    memset(count, 0, sizeof count);
+    rig_init(&r, PEERS, DIM, topology, "qsgd:4", 0);
+    r.config.make_trainer = make_trainer;
+    r.config.step_us = 50 * 1000;
+    r.config.run.min_peers = PEERS - 1;
+    r.config.run.rounds = ROUNDS;
+    r.config.run.policy = policy;
+    r.config.run.final_drift = 1e-3;
+    rig_open(&r);
+    sim_kill(r.world, LATE);
+    run_until(&r, 15 * SECOND);
+    assert_int_equal(count[LATE], 0);
+    uint64_t others = last[0];
+    assert_true(others > 150); /* Warm-up is over for them. */
+    assert_int_equal(sim_restart(r.world, LATE), 0);
+    run_until(&r, 25 * SECOND);
+    assert_true(count[LATE] > 0);
+    assert_true(first[LATE] >= others);
+    uint64_t behind = last[0] > last[LATE] ? last[0] - last[LATE] : last[LATE] - last[0];
+    if (!(behind <= 20 && fabs(rate[0] - rate[LATE]) <= 0.01))
+        fail_msg("%s: round %d at rate %g beside round %d at rate %g", topology, (int)last[LATE],
+                 rate[LATE], (int)last[0], rate[0]);
+    rig_run(&r, UINT64_MAX);
+    rig_ended_well(&r, 1e-3);
+    rig_close(&r);
+}
+
+static void test_late(void **state)
+{
+    (void)state;
+    late("ring", RUN_SYNC);
+    late("complete", RUN_SYNC);
+    late("ring", RUN_ASYNC);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_late)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
