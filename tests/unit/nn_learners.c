@@ -392,6 +392,9 @@ static void check_restart(enum optimiser_kind kind)
     state_write(&s);
     whole.face.state(whole.face.self, &s);
     assert_int_equal(state_end(&s), 0);
+    size_t n = whole.face.n_params;
+    for (uint32_t j = 0; j < 3 && kind == OPTIMISER_ADAM; j++) /* Each has moments of its own. */
+        assert_true(vec_norm2(whole.trainer.second + j * n, n) > 0);
     struct state r;
     state_read(&r, s.bytes, s.n, s.section, s.n_sections);
     again.face.state(again.face.self, &r);
