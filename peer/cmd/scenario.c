@@ -18,7 +18,7 @@ static const double s_max = 1e9;
 /* What a line says about a link or a peer, or -1. */
 struct values
 {
-    double latency_us, jitter_us, bandwidth, loss, uplink, downlink, slow;
+    double latency_us, jitter_us, bandwidth, loss, headers, uplink, downlink, slow;
 };
 
 /* One line of `link` or `peer`. */
@@ -187,6 +187,7 @@ void scenario_path(const struct scenario *s, uint32_t from, uint32_t to, struct 
         path->jitter_us = v->jitter_us >= 0 ? (int64_t)v->jitter_us : path->jitter_us;
         path->bytes_per_s = v->bandwidth >= 0 ? v->bandwidth : path->bytes_per_s;
         path->loss = v->loss >= 0 ? v->loss : path->loss;
+        path->headers = v->headers >= 0 ? (uint32_t)v->headers : path->headers;
     }
 }
 
@@ -250,6 +251,7 @@ static const struct word
              {"jitter-us", offsetof(struct values, jitter_us), true, 0, 1e9},
              {"bandwidth", offsetof(struct values, bandwidth), true, 0, 1e15},
              {"loss", offsetof(struct values, loss), true, 0, 0.5},
+             {"headers", offsetof(struct values, headers), true, 0, 1000},
              {"uplink", offsetof(struct values, uplink), false, 0, 1e15},
              {"downlink", offsetof(struct values, downlink), false, 0, 1e15},
              {"slow", offsetof(struct values, slow), false, 1e-3, 1e6}};
@@ -289,7 +291,7 @@ static int read_rule(const struct reading *r, bool is_link, char *text)
 {
     struct rule *rule = &r->s->rule[r->s->n_rules++];
     char *at, *word = strtok_r(text, " \t\r", &at);
-    *rule = (struct rule){.is_link = is_link, .v = {-1, -1, -1, -1, -1, -1, -1}};
+    *rule = (struct rule){.is_link = is_link, .v = {-1, -1, -1, -1, -1, -1, -1, -1}};
     int err = read_who(r, word, &rule->a), n = 0;
     if (err == 0 && is_link)
         err = read_who(r, next_word(&at), &rule->b);

@@ -29,6 +29,15 @@ uint64_t sim_socket_bytes(size_t n)
     return n + records * (CHANNEL_HEADER + 1 + 16);
 }
 
+size_t sim_line_bytes(const struct sim_path *path, size_t n)
+{
+    if (path->headers == 0)
+        return n;
+    size_t sealed = (size_t)sim_socket_bytes(n);
+    size_t segments = sealed > SIM_SEGMENT ? (sealed + SIM_SEGMENT - 1) / SIM_SEGMENT : 1;
+    return sealed + segments * path->headers;
+}
+
 struct sim_peer *sim_peer_at(struct sim_world *w, const char *address)
 {
     unsigned index;

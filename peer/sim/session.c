@@ -74,13 +74,14 @@ static void transmit(struct sim_world *w, int side, struct sim_event e)
     struct sim_peer *from = &w->peers[l->end[side]], *to = &w->peers[e.peer];
     struct sim_path path;
     sim_path(w, from->index, to->index, &path);
-    int64_t free_us = through(w->now_us, l->wire_us[side], lossy_rate(&path), e.n_bytes);
+    size_t n = sim_line_bytes(&path, e.n_bytes);
+    int64_t free_us = through(w->now_us, l->wire_us[side], lossy_rate(&path), n);
     if (path.uplink > 0) {
-        from->up_us = through(w->now_us, from->up_us, path.uplink, e.n_bytes);
+        from->up_us = through(w->now_us, from->up_us, path.uplink, n);
         free_us = free_us > from->up_us ? free_us : from->up_us;
     }
     if (path.downlink > 0) {
-        to->down_us = through(w->now_us, to->down_us, path.downlink, e.n_bytes);
+        to->down_us = through(w->now_us, to->down_us, path.downlink, n);
         free_us = free_us > to->down_us ? free_us : to->down_us;
     }
     l->wire_us[side] = free_us;

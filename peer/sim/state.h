@@ -148,6 +148,9 @@ void kept_resume(struct sim_peer *p, struct node_config *c);
 void sim_path(struct sim_world *w, uint32_t from, uint32_t to, struct sim_path *path);
 int64_t sim_lag(struct sim_world *w, const struct sim_path *path);
 uint64_t sim_socket_bytes(size_t n); /* With what the channel adds: headers and tags. */
+/* What a line carries for a message of n bytes: with headers, the records that the channel makes of it,
+ * in segments. What is no message, such as a connect, has no bytes and is one segment. */
+size_t sim_line_bytes(const struct sim_path *path, size_t n);
 struct sim_peer *sim_peer_at(struct sim_world *w, const char *address);
 void sim_count_handshake(struct sim_peer *dialler, struct sim_peer *dialled);
 uint32_t sim_new_link(struct sim_world *w, struct sim_link link);

@@ -34,6 +34,9 @@ struct sim_path
     double loss;        /* Chance that a segment is lost, and sent again: peer/sim/session.c. */
     /* The sending and the receiving host, each shared by all its sessions; 0: no limit. */
     double uplink, downlink;
+    /* What TCP, IP and the line add to each segment, in bytes. 0: of a message the lines carry nothing
+     * but itself, not even what the channel adds. */
+    uint32_t headers;
 };
 
 struct sim_config

@@ -59,6 +59,9 @@ sim uplink 'peer = "* uplink=2e5"'
 check "two neighbours share an uplink" takes uplink 1.6 2.4 twice
 sim downlink 'peer = "3 downlink=2e5"'
 check "  and a downlink" takes downlink 1.3 2.4 twice
+sim headers 'peer = "* uplink=2e5"' 'link = "* * headers=66"'
+check "TCP's headers are on it, too" takes headers 1.03 1.2 uplink
+check "  and train the same models" [ "$(of open .drift)" = "$(of headers .drift)" ]
 sim loss 'link = "* * loss=0.02"'
 check "loss makes it wait" takes loss 3 1000 nothing
 check "  and loses nothing" [ "$(of open .drift)" = "$(of loss .drift)" ]
@@ -110,6 +113,8 @@ refused 'link = "0 1"' 'expected what is so of them'
 refused 'link = "0 1 loss=0.9"' "loss: found '0.9', expected a number from 0 to 0.5"
 refused 'link = "0 1 loss=nan"' "loss: found 'nan'"
 refused 'link = "0 1 loss"' "loss: found ''"
+refused 'link = "0 1 headers=1001"' "headers: found '1001', expected a number from 0 to 1000"
+refused 'peer = "0 headers=66"' "found 'headers', expected one of uplink, downlink, slow"
 refused 'link = "0 1 bandwidth=0.1"' 'bandwidth: found 0.1, expected 0 (no limit) or at least 1'
 refused 'peer = "3-1 slow=2"' "found '3-1'"
 refused 'peer = "0 loss=0.1"' "found 'loss', expected one of uplink, downlink, slow"

@@ -1,4 +1,5 @@
 /* tests/unit/sim_sessions.c -- the network with sessions: what each end of one is told, and when. */
+#include "peer/sim/state.h"
 #include "sim_rig.h"
 
 enum { SECOND = 1000 * 1000, LAG = 1000, SEEN = 4096 };
@@ -27,7 +28,7 @@ static void watch(void *self, uint32_t peer, const struct node_event *ev, uint32
                                         ev->type == NODE_LINK_UP && ev->up.dialled};
 }
 
-static void story_open(struct story *s, uint32_t n)
+static void story_init(struct story *s, uint32_t n)
 {
     rig_init(&s->r, n, 50, "ring", "qsgd:4", 0);
     s->n = 0;
@@ -38,6 +39,11 @@ static void story_open(struct story *s, uint32_t n)
     s->r.config.watch = watch;
     s->r.config.run.rounds = 1000;
     s->r.config.run.final_drift = 1e-3;
+}
+
+static void story_open(struct story *s, uint32_t n)
+{
+    story_init(s, n);
     rig_open(&s->r);
 }
 
@@ -68,6 +74,45 @@ static void test_handshake(void **state)
     assert_non_null(b);
     assert_true(a->dialled != b->dialled);
     assert_int_equal(a->dialled ? b->at_us - a->at_us : a->at_us - b->at_us, LAG);
+    rig_close(&s.r);
+}
+
+/* A line of 1 byte/us. */
+static void narrow(void *self, uint32_t from, uint32_t to, struct sim_path *path)
+{
+    (void)self, (void)from, (void)to;
+    path->bytes_per_s = 1e6;
+    path->headers = 700;
+}
+
+/* With headers a line carries what the channel makes of a message, and them for each segment; */
+static void test_line_bytes(void **state)
+{
+    const struct sim_path bare = {.bytes_per_s = 1e6}, path = {.headers = 66};
+    size_t record = (size_t)sim_socket_bytes(1) - 1, whole = SIM_SEGMENT - record;
+    (void)state;
+    assert_int_equal(sim_line_bytes(&bare, 0), 0);
+    assert_int_equal(sim_line_bytes(&bare, 100000), 100000);
+    assert_int_equal(sim_line_bytes(&path, 0), 66);
+    assert_int_equal(sim_line_bytes(&path, 1), 1 + record + 66);
+    assert_int_equal(sim_line_bytes(&path, whole), SIM_SEGMENT + 66);
+    assert_int_equal(sim_line_bytes(&path, whole + 1), SIM_SEGMENT + 1 + 2 * 66);
+    assert_int_equal(sim_line_bytes(&path, 100000), sim_socket_bytes(100000) + 70 * 66);
+}
+
+/* and a segment without a message is long enough to take its time. */
+static void test_headers(void **state)
+{
+    static struct story s;
+    (void)state;
+    story_init(&s, 2);
+    s.r.config.path = narrow;
+    rig_open(&s.r);
+    run_to(&s, SECOND);
+    const struct seen *a = first(&s, 0, 0, NODE_LINK_UP), *b = first(&s, 0, 1, NODE_LINK_UP);
+    assert_non_null(a);
+    assert_non_null(b);
+    assert_int_equal(a->dialled ? b->at_us - a->at_us : a->at_us - b->at_us, 700 + LAG);
     rig_close(&s.r);
 }
 
@@ -221,7 +266,8 @@ int main(void)
         cmocka_unit_test(test_handshake), cmocka_unit_test(test_half_open),
         cmocka_unit_test(test_dials),     cmocka_unit_test(test_held),
         cmocka_unit_test(test_reset),     cmocka_unit_test(test_stops),
-        cmocka_unit_test(test_whole_run),
+        cmocka_unit_test(test_whole_run), cmocka_unit_test(test_line_bytes),
+        cmocka_unit_test(test_headers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
