@@ -29,8 +29,8 @@
  * **Memory.** Strings and arrays are borrowed for the call, tensors until hearsay_close(). What is returned
  * is the library's, and valid until the next call with that handle.
  */
-#ifndef HEARSAY_H
-#define HEARSAY_H
+#ifndef PEER_API_HEARSAY_H
+#define PEER_API_HEARSAY_H
 
 #include <stddef.h>
 #include <stdint.h>
