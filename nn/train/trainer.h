@@ -12,7 +12,8 @@
 
 struct trainer_report
 {
-    double loss;        /* Mean over the rows seen. */
+    double loss;        /* Mean over the rows seen; NaN where n_samples is 0: it is not known, and
+                         * nothing is judged by it. */
     double accuracy;    /* Fraction right, in [0, 1]. */
     uint64_t n_samples; /* Rows seen: a sample is one, but of a text each of its
                          * bytes is. */

@@ -199,7 +199,7 @@ struct hearsay_figures
     uint64_t bytes_sent, bytes_received; /* At the sockets. */
     uint64_t bytes_copied;               /* Of tensors, to and from the library's own memory. */
     double compute_s, mix_s, wait_s; /* Your steps; applying and encoding; waiting for others. */
-    char codec[64];                  /* Of the last deltas. */
+    char codec[256];                 /* Of the last deltas. */
     char phase[16];                  /* gathering, training, settling, serving, left. */
 };
 HEARSAY_EXPORT int hearsay_figures(struct hearsay *h, struct hearsay_figures *f);
