@@ -29,7 +29,7 @@ def together(n, train, **options):
         key = hearsay.keygen(os.path.join(directory, "key"))
 
         def run(rank):
-            def connect(model, optimizer=None, **more):
+            def connect(model, optimizer=None, /, **more):
                 own = dict(key=key, bootstrap=places, min_peers=n, name=f"rank-{rank}", shard=f"{rank + 1}/{n}",
                            listen=f"fd:{os.dup(listeners[rank].fileno())}", timeout=PATIENCE, **options)
                 return hearsay.Peer(model, optimizer, **{**own, **more})
@@ -51,7 +51,7 @@ def together(n, train, **options):
     return results
 
 
-def alone(model, optimizer=None, **options):
+def alone(model, optimizer=None, /, **options):
     """A run of one peer."""
     directory = tempfile.mkdtemp()
     key = hearsay.keygen(os.path.join(directory, "key"))
