@@ -6,7 +6,7 @@
  *   thread.c    the peer's thread: loop, notes, figures, files, the end
  *   simulate.c  many handles over a simulated network: one thread for all of them
  *
- *   HANDLE_NEW --hearsay_open--> HANDLE_OPEN --the thread ends--> (turn.of is TURN_OVER) --hearsay_close-->
+ *   HANDLE_NEW --hearsay_open--> HANDLE_OPEN --its thread ends--> (TURN_OVER) --hearsay_close-->
  *
  * Who writes what: the caller's thread everything before the peer's thread is started, and of what
  * follows the callbacks and `yours`; the peer's thread `seen`, under its lock, and what is said of
@@ -112,6 +112,8 @@ int handle_code(int err);
 void handle_stop_simulated(struct hearsay *h);
 /* The node that a handle has, for figures. */
 void handle_see(struct hearsay *h, const struct node *n, uint64_t sent, uint64_t received);
+/* The final model, or NULL, goes to the caller. */
+void handle_give(struct hearsay *h, const float *x);
 /* How its run ended: a node that has exited with this code. */
 void handle_judge(struct hearsay *h, const struct node *n, int code);
 

@@ -71,8 +71,7 @@ static void end(struct simulation *s, uint32_t peer)
         see(s, peer);
         handle_judge(h, n, code);
         const float *x = node_model(n, &segments, &n_segments, &n_params);
-        if (x != NULL)
-            tensors_scatter(&h->tensors, x);
+        handle_give(h, x);
     }
     turn_over(&h->turn);
 }

@@ -136,8 +136,7 @@ static void run(void *self)
     handle_judge(h, uv_driver_node(h->driver), uv_driver_exit_code(h->driver));
     if (!h->stuck) {
         const float *x = node_model(uv_driver_node(h->driver), &segments, &n_segments, &n_params);
-        if (x != NULL)
-            tensors_scatter(&h->tensors, x);
+        handle_give(h, x);
         finish_out(h);
     }
     turn_over(&h->turn);

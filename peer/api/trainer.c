@@ -24,6 +24,12 @@ static void scatter(struct hearsay *h, const float *x)
     uv_mutex_unlock(&h->lock);
 }
 
+void handle_give(struct hearsay *h, const float *x)
+{
+    if (x != NULL)
+        scatter(h, x);
+}
+
 static void steps(void *self, float *x, uint64_t round, uint32_t n_steps,
                   struct trainer_report *report)
 {

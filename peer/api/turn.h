@@ -14,7 +14,7 @@
 #include "nn/train/trainer.h"
 #include "peer/api/hearsay.h"
 
-#include <signal.h>
+#include <stdatomic.h>
 #include <uv.h>
 
 enum turn_of {
@@ -39,7 +39,7 @@ struct turn
     bool answered;
     struct hearsay_did did;
     struct hearsay_score score;
-    volatile sig_atomic_t interrupted; /* Any thread or signal handler sets it. */
+    atomic_bool interrupted; /* Any thread or signal handler sets it. */
 
     struct
     {
