@@ -129,6 +129,7 @@ def one(rank, parts, path):
         dist.barrier()
         if rank == 0:
             print(part, flush=True)
+    dist.destroy_process_group()  # Joins gloo's threads, which may be at work still.
 
 
 if __name__ == "__main__":
