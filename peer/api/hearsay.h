@@ -72,8 +72,7 @@ enum hearsay_code {
 
 struct hearsay;
 
-/* ---- Before a run
- * ---------------------------------------------------------------------------------- */
+/* ---- Before a run ------------------------------------------------------------------------------ */
 
 /* A handle without options and tensors; NULL: there is no memory. Allocates some 200 KiB. */
 HEARSAY_EXPORT struct hearsay *hearsay_new(void);
@@ -157,8 +156,7 @@ HEARSAY_EXPORT int hearsay_open(struct hearsay *h);
  * driven to HEARSAY_OVER, or closed. */
 HEARSAY_EXPORT int hearsay_open_simulated(struct hearsay *const *h, size_t n, const char *network);
 
-/* ---- In a run
- * --------------------------------------------------------------------------------------- */
+/* ---- In a run ---------------------------------------------------------------------------------- */
 
 /* Wait until the tensors are yours. They hold the model to train from: the run's initial one, that
  * of a checkpoint, or for who joins late the neighbours'. timeout_s: seconds; 0: only look; below
@@ -209,8 +207,7 @@ HEARSAY_EXPORT uint64_t hearsay_share(struct hearsay *h, uint64_t n, uint64_t *i
 /* Rises whenever the share may have changed: members came or went. */
 HEARSAY_EXPORT uint64_t hearsay_shares(const struct hearsay *h);
 
-/* ---- Questions
- * ---------------------------------------------------------------------------------------- */
+/* ---- Questions --------------------------------------------------------------------------------- */
 
 /* Figures of this peer; a double is NaN where it is not known. */
 struct hearsay_figures
@@ -245,50 +242,66 @@ HEARSAY_EXPORT const char *hearsay_run(struct hearsay *h);
 /* The port that it listens on; 0: it is not open. */
 HEARSAY_EXPORT uint16_t hearsay_port(const struct hearsay *h);
 
-/* ---- Codecs by themselves
- * -------------------------------------------------------------------------------- */
+/* ---- Codecs by themselves ---------------------------------------------------------------------- */
 
-/* Any of the codecs for a vector of yours: x - x_hat into bytes, and the bytes added to a replica.
- * Sender and receiver open the same spec for the same sizes. A codec is one thread's at a time;
- * hearsay_codec_check() and hearsay_codec_add() may be called by several. */
+/* Any of the codecs for a vector of yours: x - x_hat becomes bytes, and the bytes are added to a
+ * replica. Sender and receiver open the same spec for the same layers; equal messages give equal
+ * replicas, bit for bit, on every machine.
+ *
+ *      sender                                      every holder of a replica, the sender, too
+ *      hearsay_codec_encode(x, x_hat) --bytes-->   hearsay_codec_add(bytes, x_hat)
+ *
+ * A codec is one thread's at a time; hearsay_codec_check() and hearsay_codec_add() may be called by
+ * several, also beside hearsay_codec_encode(). It has no threads and belongs to no handle, and a
+ * child of fork() may go on with its copy. A NULL in place of a codec is HEARSAY_USAGE, no floats
+ * and a message that is none. */
 struct hearsay_codec;
 
-enum { HEARSAY_CODEC_ERROR_MAX = 256 };
+enum { HEARSAY_CODEC_ERROR_MAX = 256 }; /* Bytes of a sentence, with the NUL. */
 
-/* How a vector is cut for codecs that work layer by layer, or on matrices (lowrank): rows x cols
- * each. */
+/* A part of the vector, rows x cols of at least 1 each, for codecs that work on matrices (lowrank)
+ * and specs that tell layers apart ("topk:0.01;bias=fp16", "scope=layer"). They lie one behind the
+ * other, row by row. The name may be NULL: then no rule finds it by that. A rule that finds no
+ * layer does nothing. */
 struct hearsay_layer
 {
     const char *name;
     uint64_t rows, cols;
 };
 
-/* `spec` as --compress has it: "topk:0.01+qsgd:4". HEARSAY_OK, or HEARSAY_USAGE or HEARSAY_SYSTEM
- * with a sentence in `error`, of HEARSAY_CODEC_ERROR_MAX bytes; then *c is NULL. */
+/* Open a codec. `spec` is what --compress takes: "topk:0.01+qsgd:4". The layers have up to 2^32 - 1
+ * floats together, and are copied. All memory there will be is allocated here. HEARSAY_OK; or
+ * HEARSAY_USAGE or HEARSAY_SYSTEM, a sentence in `error`, which has HEARSAY_CODEC_ERROR_MAX bytes
+ * or is NULL, and *c is NULL. */
 HEARSAY_EXPORT int hearsay_codec_open(struct hearsay_codec **c, const char *spec,
                                       const struct hearsay_layer *layers, size_t n_layers,
                                       char *error);
+/* Frees it. NULL is nothing. */
 HEARSAY_EXPORT void hearsay_codec_close(struct hearsay_codec *c);
-/* The spec with all defaults. */
+/* The spec with all defaults filled in, by which both ends can see that they have the same. */
 HEARSAY_EXPORT const char *hearsay_codec_spec(const struct hearsay_codec *c);
 /* Floats of the vector, and bytes of the longest message. */
 HEARSAY_EXPORT size_t hearsay_codec_floats(const struct hearsay_codec *c);
 HEARSAY_EXPORT size_t hearsay_codec_bound(const struct hearsay_codec *c);
 
-/* x - x_hat (x_hat NULL: x) into out[0..cap), cap at least hearsay_codec_bound(). Random choices
- * are a function of seed and round. *left (or NULL): the squared norm of what the message leaves
- * out, as a share of that of x - x_hat. HEARSAY_NOT_FINITE: the difference is not finite, or its
- * square overflows. */
+/* Write x - x_hat (x_hat NULL: x) as a message of *n bytes into out[0..cap), where cap is at least
+ * hearsay_codec_bound(). x_hat is not changed: add the message to it. Random choices are a function
+ * of seed and round alone; what lowrank sends depends on the messages before, too. *left, unless
+ * NULL, is the squared norm of what the message leaves out as a share of that of x - x_hat, 0 where
+ * that is 0: at most 1, but for the codecs that are no contraction ("scale=raw").
+ * HEARSAY_NOT_FINITE: the difference is not finite, or its square overflows; then nothing that is in
+ * `out` counts, *n and *left are as they were, and what lowrank remembers may be another. */
 HEARSAY_EXPORT int hearsay_codec_encode(struct hearsay_codec *c, const float *x, const float *x_hat,
                                         uint64_t seed, uint64_t round, void *out, size_t cap,
                                         size_t *n, double *left);
 /* Is this a whole and proper message? 1 or 0; the bytes may be anybody's. O(n). */
 HEARSAY_EXPORT int hearsay_codec_check(const struct hearsay_codec *c, const void *message,
                                        size_t n);
-/* x_hat += the message. HEARSAY_USAGE, and nothing changed, where hearsay_codec_check() says 0. */
+/* Add the message to x_hat. HEARSAY_USAGE, and nothing changed, where hearsay_codec_check() says 0. */
 HEARSAY_EXPORT int hearsay_codec_add(const struct hearsay_codec *c, const void *message, size_t n,
                                      float *x_hat);
-/* The i-th codec's preset and what it sends; HEARSAY_USAGE behind the last. */
+/* The i-th codec's spec with its defaults, and what it sends, valid until this thread's next call of
+ * this function; either may be NULL. HEARSAY_USAGE behind the last. */
 HEARSAY_EXPORT int hearsay_codec_at(size_t i, const char **preset, const char **about);
 
 #ifdef __cplusplus

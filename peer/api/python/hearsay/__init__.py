@@ -1,0 +1,25 @@
+"""hearsay: gossip-based decentralised training, for programs that bring their own model.
+
+    codecs()      the catalogue of compressors
+    Codec         one of them, on a numpy array or a PyTorch tensor of yours
+    ddp_hook      compresses the gradients of PyTorch's DistributedDataParallel
+
+Importing needs libhearsay.so and nothing else: numpy and PyTorch are asked for when they are used.
+"""
+from typing import Any
+
+from ._lib import CallbackError, ForkedError, HearsayError, NotFiniteError, ResourceError, UsageError, lib
+from .codec import Codec, CodecInfo, codecs
+
+__all__ = ["Codec", "CodecInfo", "codecs", "ddp_hook", "HearsayError", "UsageError", "ResourceError",
+           "NotFiniteError", "CallbackError", "ForkedError", "library"]
+__version__: str = lib.hearsay_version().decode()
+library: str = lib.path  # Which libhearsay.so this is.
+
+
+def __getattr__(name: str) -> Any:
+    """ddp_hook, with which PyTorch comes."""
+    if name == "ddp_hook":
+        from .ddp import ddp_hook
+        return ddp_hook
+    raise AttributeError(f"module 'hearsay' has no attribute {name!r}")
