@@ -28,16 +28,6 @@ struct hearsay_codec
     char spec[COMPRESS_SPEC_MAX]; /* Canonical. */
 };
 
-uint32_t hearsay_api(void)
-{
-    return HEARSAY_API;
-}
-
-const char *hearsay_version(void)
-{
-    return HEARSAY_VERSION;
-}
-
 /* ---- opening ---- */
 
 /* Write the sentence for the caller, who may not want it. Returns `code`. */

@@ -273,7 +273,12 @@ static int test(struct hearsay *h)
 /* How it ended: bad input and a failing system are errors, all else is a verdict. */
 static int over(struct hearsay *h)
 {
+    uint64_t done;
     h->yours = true;
+    uv_mutex_lock(&h->lock);
+    done = h->seen.round;
+    uv_mutex_unlock(&h->lock);
+    h->round = done > h->round ? done : h->round;
     if (h->exit_code != CMD_USAGE && h->exit_code != CMD_FAILED)
         return HEARSAY_OVER;
     return handle_fail(h, h->exit_code == CMD_USAGE ? HEARSAY_USAGE : HEARSAY_SYSTEM, "%s",

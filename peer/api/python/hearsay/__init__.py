@@ -1,5 +1,7 @@
 """hearsay: gossip-based decentralised training, for programs that bring their own model.
 
+    Peer          takes part in a run, with a model of yours: PyTorch's, or numpy's
+    local         several of them as processes on this machine; torchrun: as ranks of a job
     codecs()      the catalogue of compressors
     Codec         one of them, on a numpy array or a PyTorch tensor of yours
     ddp_hook      compresses the gradients of PyTorch's DistributedDataParallel
@@ -9,9 +11,15 @@ Importing needs libhearsay.so and nothing else: numpy and PyTorch are asked for 
 from typing import Any
 
 from ._lib import CallbackError, ForkedError, HearsayError, NotFiniteError, ResourceError, UsageError, lib
+from ._model import packed
 from .codec import Codec, CodecInfo, codecs
+from .figures import Figures
+from .keeping import RNG
+from .launch import LocalError, from_env, keygen, local, torchrun
+from .peer import Peer
 
-__all__ = ["Codec", "CodecInfo", "codecs", "ddp_hook", "HearsayError", "UsageError", "ResourceError",
+__all__ = ["Peer", "Figures", "local", "LocalError", "torchrun", "from_env", "keygen", "packed", "RNG",
+           "Codec", "CodecInfo", "codecs", "ddp_hook", "HearsayError", "UsageError", "ResourceError",
            "NotFiniteError", "CallbackError", "ForkedError", "library"]
 __version__: str = lib.hearsay_version().decode()
 library: str = lib.path  # Which libhearsay.so this is.

@@ -93,7 +93,7 @@ class Figures(ctypes.Structure):
         ("n_live", c_uint32), ("n_edges", c_uint32),
         ("bytes_sent", c_uint64), ("bytes_received", c_uint64), ("bytes_copied", c_uint64),
         ("compute_s", c_double), ("mix_s", c_double), ("wait_s", c_double),
-        ("codec", ctypes.c_char * 64), ("phase", ctypes.c_char * 16),
+        ("codec", ctypes.c_char * 256), ("phase", ctypes.c_char * 16),
     ]
 
 
