@@ -4,11 +4,13 @@
  *   opening.c   options and tensors become a driver's configuration
  *   trainer.c   the trainer that a node sees: it waits for the caller
  *   thread.c    the peer's thread: loop, notes, figures, files, the end
+ *   simulate.c  many handles over a simulated network: one thread for all of them
  *
- *   HANDLE_NEW --hearsay_open--> HANDLE_OPEN --the thread ends--> (turn.of is TURN_OVER) --hearsay_close-->
+ *   HANDLE_NEW --hearsay_open--> HANDLE_OPEN --its thread ends--> (TURN_OVER) --hearsay_close-->
  *
- * Who writes what: the caller's thread everything before the peer's thread is started, and of what follows the
- * callbacks and `yours`; the peer's thread `seen`, under its lock, and what is said of the end before TURN_OVER.
+ * Who writes what: the caller's thread everything before the peer's thread is started, and of what
+ * follows the callbacks and `yours`; the peer's thread `seen`, under its lock, and what is said of
+ * the end before TURN_OVER.
  */
 #ifndef PEER_API_HANDLE_H
 #define PEER_API_HANDLE_H
@@ -36,9 +38,9 @@ struct hearsay
     char error[HANDLE_ERROR_MAX];
 
     /* ---- what was given ---- */
-    char *word[HANDLE_WORDS_MAX]; /* "--name=value", owned. */
+    char *word[HANDLE_WORDS_MAX]; /* Each is "--name=value", owned. */
     size_t n_words;
-    struct options *o; /* Of these, once open. */
+    struct options *o; /* What they come to, once open. */
     struct tensors tensors;
     void (*note)(void *self, int level, const char *text);
     void *note_self;
@@ -71,6 +73,8 @@ struct hearsay
     struct slots slots;
     struct slots_found found;
     bool has_disk;
+    struct simulation *simulation; /* Or NULL: it has a thread of its own. */
+    uint32_t place;                /* Its number there. */
     uv_loop_t loop;
     uv_async_t leave;
     uv_timer_t look;
@@ -104,9 +108,20 @@ __attribute__((format(printf, 3, 4))) int handle_fail(struct hearsay *h, int cod
 /* The code of a negative errno on the way to a run. */
 int handle_code(int err);
 
-/* opening.c: all that hearsay_open() does before there is a thread. HEARSAY_OK, or a code with a sentence; then
- * handle_undo() undoes it. */
+/* simulate.c: hearsay_close() of one of many. */
+void handle_stop_simulated(struct hearsay *h);
+/* The node that a handle has, for figures. */
+void handle_see(struct hearsay *h, const struct node *n, uint64_t sent, uint64_t received);
+/* The final model, or NULL, goes to the caller. */
+void handle_give(struct hearsay *h, const float *x);
+/* How its run ended: a node that has exited with this code. */
+void handle_judge(struct hearsay *h, const struct node *n, int code);
+
+/* opening.c: all that hearsay_open() does before there is a thread. HEARSAY_OK, or a code with a
+ * sentence; then handle_undo() undoes it. */
 int handle_prepare(struct hearsay *h);
+/* The same for a simulated peer, which has no key, socket or file. */
+int handle_prepare_simulated(struct hearsay *h);
 void handle_undo(struct hearsay *h);
 
 /* trainer.c: struct node_config's make_trainer. */

@@ -355,7 +355,7 @@ int hearsay_round(struct hearsay *h, const struct hearsay_did *did, double timeo
 void hearsay_interrupt(struct hearsay *h)
 {
     if (h != NULL)
-        h->turn.interrupted = 1;
+        h->turn.interrupted = true;
 }
 
 int hearsay_leave(struct hearsay *h, double timeout_s)

@@ -1,7 +1,9 @@
-/* peer/api/hearsay.h -- libhearsay: your program trains its own model, and takes part in a hearsay run.
+/* peer/api/hearsay.h -- libhearsay: your program trains its own model, and takes part in a hearsay
+ * run.
  *
- * You own the loop and the model; the library owns a thread with the peer: its sessions, members, exchanges
- * and checkpoints. The tensors change hands, and each side leaves them alone while the other has them:
+ * You own the loop and the model; the library owns a thread with the peer: its sessions, members,
+ * exchanges and checkpoints. The tensors change hands, and each side leaves them alone while the
+ * other has them:
  *
  *      hearsay_new -> hearsay_set, hearsay_tensor ... -> hearsay_open
  *                                                            |
@@ -14,20 +16,22 @@
  *                                        --> HEARSAY_TIMEOUT: not yet; hearsay_wait() goes on waiting
  *      hearsay_close
  *
- * **Threads.** One handle belongs to one thread of yours at a time. hearsay_interrupt() may be called from
- * any thread, and from a signal handler. Callbacks run on your thread, inside hearsay_wait(),
- * hearsay_round() and hearsay_leave(), and must not call the library with this handle but for the questions
- * (figures, error, verdict). Several handles live side by side in one process. The library's threads have all signals
- * blocked; it installs no handler, prints nothing, and never ends the process.
+ * **Threads.** One handle belongs to one thread of yours at a time. hearsay_interrupt() may be
+ * called from any thread, and from a signal handler. Callbacks run on your thread, inside
+ * hearsay_wait(), hearsay_round() and hearsay_leave(), and must not call the library with this
+ * handle but for the questions (figures, error, verdict). Several handles live side by side in one
+ * process. The library's threads have all signals blocked; it installs no handler, prints nothing,
+ * and never ends the process.
  *
- * **fork.** A handle belongs to the process that opened it: a child's calls return HEARSAY_FORKED, but
- * for hearsay_close(), which there does nothing at all. A child may open handles of its own.
+ * **fork.** A handle belongs to the process that opened it: a child's calls return HEARSAY_FORKED,
+ * but for hearsay_close(), which there does nothing at all. A child may open handles of its own.
  *
- * **Errors.** Functions that can fail return an enum hearsay_code, below 0 where they failed; hearsay_error() has
- * a sentence that names what was found and what was expected. What failed has changed nothing.
+ * **Errors.** Functions that can fail return an enum hearsay_code, below 0 where they failed;
+ * hearsay_error() has a sentence that names what was found and what was expected. What failed has
+ * changed nothing.
  *
- * **Memory.** Strings and arrays are borrowed for the call, tensors until hearsay_close(). What is returned
- * is the library's, and valid until the next call with that handle.
+ * **Memory.** Strings and arrays are borrowed for the call, tensors until hearsay_close(). What is
+ * returned is the library's, and valid until the next call with that handle.
  */
 #ifndef PEER_API_HEARSAY_H
 #define PEER_API_HEARSAY_H
@@ -45,7 +49,8 @@ extern "C" {
 #define HEARSAY_EXPORT
 #endif
 
-/* Of this header; hearsay_api() is that of the library that was found. It rises with what is added. */
+/* The version of this header; hearsay_api() has that of the library that was found. It rises with
+ * what is added. */
 #define HEARSAY_API 1
 HEARSAY_EXPORT uint32_t hearsay_api(void);
 /* "0.1.0". */
@@ -67,24 +72,26 @@ enum hearsay_code {
 
 struct hearsay;
 
-/* ---- Before a run ---------------------------------------------------------------------------------- */
+/* ---- Before a run ------------------------------------------------------------------------------ */
 
 /* A handle without options and tensors; NULL: there is no memory. Allocates some 200 KiB. */
 HEARSAY_EXPORT struct hearsay *hearsay_new(void);
 
-/* Ends what is open and frees the handle. A run that is not over is left, as hearsay_leave() does. The
- * tensors are yours from then on. NULL is nothing. Waits for 5 s at most. */
+/* Ends what is open and frees the handle. A run that is not over is left, as hearsay_leave() does.
+ * The tensors are yours from then on. NULL is nothing. Waits for 5 s at most. */
 HEARSAY_EXPORT void hearsay_close(struct hearsay *h);
 
-/* One option, named as on the command line of `hearsay peer`: hearsay_set(h, "topology", "ring"). The names are the
- * run's keys (topology, compress, mixer, rounds, local-steps, ...) and this peer's own: listen, bootstrap, key,
- * identity, name, advertise, members, token, out, checkpoint, evaluate-every, patience, worker-limit, forget, uplink, shard, metrics.
- * "key" (a file that `hearsay keygen` wrote) has to be given. Variables of the environment, HEARSAY_MIN_PEERS=4, count
- * where an option is not set. With "model" (gpt:4x128, lenet5, ...) the tensors have to be those of that model, by name and
- * shape, and the run is one that `hearsay peer` can be in, too. */
+/* One option, named as on the command line of `hearsay peer`: hearsay_set(h, "topology", "ring").
+ * The names are the run's keys (topology, compress, mixer, rounds, local-steps, ...) and this
+ * peer's own: listen, bootstrap, key, identity, name, advertise, members, token, out, checkpoint,
+ * evaluate-every, patience, worker-limit, forget, uplink, shard, metrics. "key" (a file that
+ * `hearsay keygen` wrote) has to be given. Variables of the environment, HEARSAY_MIN_PEERS=4, count
+ * where an option is not set. With "model" (gpt:4x128, lenet5, ...) the tensors have to be those of
+ * that model, by name and shape, and the run is one that `hearsay peer` can be in, too. */
 HEARSAY_EXPORT int hearsay_set(struct hearsay *h, const char *name, const char *value);
 
-/* Several of them: "topology=ring compress=topk:0.01 bootstrap=a:7100,b:7100". A value has no blanks. */
+/* Several of them: "topology=ring compress=topk:0.01 bootstrap=a:7100,b:7100". A value has no
+ * blanks. */
 HEARSAY_EXPORT int hearsay_options(struct hearsay *h, const char *words);
 
 enum hearsay_type { HEARSAY_FLOAT32, HEARSAY_FLOAT16, HEARSAY_BFLOAT16 };
@@ -97,19 +104,22 @@ enum hearsay_role {
 
 enum { HEARSAY_DIMS_MAX = 8, HEARSAY_NAME_MAX = 95 };
 
-/* A tensor: contiguous, row by row, at `data`, its elements aligned as such. Of 1 to HEARSAY_DIMS_MAX dimensions, or none for a
- * scalar. Names have 1 to HEARSAY_NAME_MAX printable bytes without blanks, each once. All peers of a run have the same names, shapes,
- * types and roles, in whatever order they are given.
+/* A tensor: contiguous, row by row, at `data`, its elements aligned as such. Of 1 to
+ * HEARSAY_DIMS_MAX dimensions, or none for a scalar. Names have 1 to HEARSAY_NAME_MAX printable
+ * bytes without blanks, each once. All peers of a run have the same names, shapes, types and roles,
+ * in whatever order they are given.
  *
- * Float32 replicas are kept of what has fewer digits: what mixing adds is not lost to their rounding. Where all tensors are
- * float32 and lie one behind the other, trained ones first, in the order in which they are given, the
- * library works on them in place; else a round copies each twice (figures.bytes_copied counts). */
+ * Float32 replicas are kept of what has fewer digits: what mixing adds is not lost to their
+ * rounding. Where all tensors are float32 and lie one behind the other, trained ones first, in the
+ * order in which they are given, the library works on them in place; else a round copies each twice
+ * (figures.bytes_copied counts). */
 HEARSAY_EXPORT int hearsay_tensor(struct hearsay *h, const char *name, void *data,
                                   enum hearsay_type type, enum hearsay_role role, uint32_t n_dims,
                                   const uint64_t *dims);
 
-/* Told what the peer has to say: "waiting for 3 more", "b is dead". level: 0 for information, 1 a warning, 2 an error.
- * Up to 256 are kept between two calls; of more the last says how many were lost. */
+/* Told what the peer has to say: "waiting for 3 more", "b is dead". level: 0 for information, 1 a
+ * warning, 2 an error. Up to 256 are kept between two calls; of more the last says how many were
+ * lost. */
 HEARSAY_EXPORT int hearsay_on_note(struct hearsay *h,
                                    void (*note)(void *self, int level, const char *text),
                                    void *self);
@@ -121,27 +131,40 @@ struct hearsay_score
     uint64_t samples;
 };
 
-/* The tensors hold a model to be tested on data that no peer trains on, and must not be changed. Called every
- * "evaluate-every" rounds and for the final model; `samples` is how many are enough, 0: all. 0, or anything else, with
- * which the waiting call returns HEARSAY_CALLBACK; the evaluation then counts as none. */
+/* The tensors hold a model to be tested on data that no peer trains on, and must not be changed.
+ * Called every "evaluate-every" rounds and for the final model; `samples` is how many are enough,
+ * 0: all. 0, or anything else, with which the waiting call returns HEARSAY_CALLBACK; the evaluation
+ * then counts as none. */
 HEARSAY_EXPORT int hearsay_on_evaluate(struct hearsay *h,
                                        int (*evaluate)(void *self, uint64_t samples,
                                                        struct hearsay_score *score),
                                        void *self);
 
-/* Check all options, read key and checkpoints, listen, and start the peer's thread. The initial model is what the tensors
- * hold: the same bits at every peer (seed alike, or load one file); one that has others is refused with HEARSAY_USAGE by the
- * waiting call. */
+/* Check all options, read key and checkpoints, listen, and start the peer's thread. The initial
+ * model is what the tensors hold: the same bits at every peer (seed alike, or load one file); one
+ * that has others is refused with HEARSAY_USAGE by the waiting call. */
 HEARSAY_EXPORT int hearsay_open(struct hearsay *h);
 
-/* ---- In a run --------------------------------------------------------------------------------------- */
+/* The same for n handles in one process over a simulated network in virtual time: one run, which
+ * the options of the first say, of peers "peer-0", "peer-1" and so on, the i-th of which is h[i].
+ * Nothing is opened but memory: no key, sockets or files. Each handle is driven by a thread of the
+ * caller's as any other, and one of them at a time is given its tensors, so that a synchronous run
+ * is a function of its options and of what the caller does; with the same tensors and steps it has
+ * the bits that peers of these names over TCP have. `network` has, as words: latency-us=1000
+ * jitter-us=0 bandwidth=0 (bytes a second of each link; 0: no limit) step-us=5000 (virtual time of
+ * a local step) cut-rate=0 seed=1; NULL: these. Calls wait for real time. Every handle has to be
+ * driven to HEARSAY_OVER, or closed. */
+HEARSAY_EXPORT int hearsay_open_simulated(struct hearsay *const *h, size_t n, const char *network);
 
-/* Wait until the tensors are yours. They hold the model to train from: the run's initial one, that of a checkpoint, or for who joins
- * late the neighbours'. timeout_s: seconds; 0: only look; below 0: for as long as it takes. */
+/* ---- In a run ---------------------------------------------------------------------------------- */
+
+/* Wait until the tensors are yours. They hold the model to train from: the run's initial one, that
+ * of a checkpoint, or for who joins late the neighbours'. timeout_s: seconds; 0: only look; below
+ * 0: for as long as it takes. */
 HEARSAY_EXPORT int hearsay_wait(struct hearsay *h, double timeout_s);
 
-/* So many local steps make this round, and this many rounds of the run are over: learning rates follow
- * that number, and not the peer's age. 0 before the first HEARSAY_OK. */
+/* So many local steps make this round, and this many rounds of the run are over: learning rates
+ * follow that number, and not the peer's age. 0 before the first HEARSAY_OK. */
 HEARSAY_EXPORT uint32_t hearsay_steps(const struct hearsay *h);
 HEARSAY_EXPORT uint64_t hearsay_rounds_done(const struct hearsay *h);
 /* How many rounds the run has; 0: it is not known yet. */
@@ -154,9 +177,10 @@ struct hearsay_did
     uint64_t samples; /* 0: not known. */
 };
 
-/* The local steps are done: mix, and wait for the next round as hearsay_wait() does. In lock step it returns when
- * the neighbours have arrived; with "overlap=1" their last round's correction is in the tensors. `did` may be NULL. After HEARSAY_TIMEOUT and
- * HEARSAY_INTERRUPTED the steps are handed over: go on with hearsay_wait(). Before hearsay_wait() has given the tensors it is
+/* The local steps are done: mix, and wait for the next round as hearsay_wait() does. In lock step
+ * it returns when the neighbours have arrived; with "overlap=1" their last round's correction is in
+ * the tensors. `did` may be NULL. After HEARSAY_TIMEOUT and HEARSAY_INTERRUPTED the steps are
+ * handed over: go on with hearsay_wait(). Before hearsay_wait() has given the tensors it is
  * HEARSAY_USAGE. */
 HEARSAY_EXPORT int hearsay_round(struct hearsay *h, const struct hearsay_did *did,
                                  double timeout_s);
@@ -164,24 +188,26 @@ HEARSAY_EXPORT int hearsay_round(struct hearsay *h, const struct hearsay_did *di
 /* A call that waits, now or next, returns HEARSAY_INTERRUPTED. From any thread or signal handler. */
 HEARSAY_EXPORT void hearsay_interrupt(struct hearsay *h);
 
-/* Leave in order: the neighbours are told. Local steps that were not handed over are lost. Then hearsay_verdict() says that it was
- * stopped. HEARSAY_OVER, or HEARSAY_TIMEOUT, after which only hearsay_close() is left. */
+/* Leave in order: the neighbours are told. Local steps that were not handed over are lost. Then
+ * hearsay_verdict() says that it was stopped. HEARSAY_OVER, or HEARSAY_TIMEOUT, after which only
+ * hearsay_close() is left. */
 HEARSAY_EXPORT int hearsay_leave(struct hearsay *h, double timeout_s);
 
-/* Bytes of yours (an optimiser's state) that the next checkpoints hold beside the model: those of the last call. Copied.
- * To be called while the tensors are yours. n of up to 2 GiB. */
+/* Bytes of yours (an optimiser's state) that the next checkpoints hold beside the model: those of
+ * the last call. Copied. To be called while the tensors are yours. n of up to 2 GiB. */
 HEARSAY_EXPORT int hearsay_keep(struct hearsay *h, const void *bytes, size_t n);
-/* Those of the checkpoint with which this peer went on, once hearsay_wait() has given the tensors; NULL: there is none.
- * *round: after how many rounds they were given. */
+/* Those of the checkpoint with which this peer went on, once hearsay_wait() has given the tensors;
+ * NULL: there is none. *round: after how many rounds they were given. */
 HEARSAY_EXPORT const void *hearsay_kept(const struct hearsay *h, size_t *n, uint64_t *round);
 
-/* Which of the samples 0 <= id < n of a set that all peers have are this peer's now, by the option "shard": i/n, or auto, where
- * each is one live member's by rendezvous hashing; in rising order to ids[0..cap), which may be NULL. Returns how many there are. */
+/* Which of the samples 0 <= id < n of a set that all peers have are this peer's now, by the option
+ * "shard": i/n, or auto, where each is one live member's by rendezvous hashing; in rising order to
+ * ids[0..cap), which may be NULL. Returns how many there are. */
 HEARSAY_EXPORT uint64_t hearsay_share(struct hearsay *h, uint64_t n, uint64_t *ids, uint64_t cap);
 /* Rises whenever the share may have changed: members came or went. */
 HEARSAY_EXPORT uint64_t hearsay_shares(const struct hearsay *h);
 
-/* ---- Questions ---------------------------------------------------------------------------------------- */
+/* ---- Questions --------------------------------------------------------------------------------- */
 
 /* Figures of this peer; a double is NaN where it is not known. */
 struct hearsay_figures
@@ -189,7 +215,7 @@ struct hearsay_figures
     size_t
         size; /* sizeof of this struct, set by the caller: a newer library fills no more than that. */
     uint64_t round, rounds, settle_rounds; /* Done, of how many, and those of the last phase. */
-    uint64_t rounds_done, rounds_skipped;  /* Of these, by this process; passed over to catch up. */
+    uint64_t rounds_done, rounds_skipped;  /* What this process did, and passed over to catch up. */
     double drift, relative_drift;          /* Estimated consensus distance Xi, and Xi / |mean|, */
     uint64_t drift_round;                  /* of the state before this round's local steps. */
     double loss, accuracy, test_loss;
@@ -197,9 +223,9 @@ struct hearsay_figures
     double gamma;                        /* The consensus step size, mean over the edges. */
     uint32_t n_live, n_edges;            /* Members that live, and edges that are open. */
     uint64_t bytes_sent, bytes_received; /* At the sockets. */
-    uint64_t bytes_copied;               /* Of tensors, to and from the library's own memory. */
+    uint64_t bytes_copied;               /* Tensors, to and from the library's own memory. */
     double compute_s, mix_s, wait_s; /* Your steps; applying and encoding; waiting for others. */
-    char codec[256];                 /* Of the last deltas. */
+    char codec[256];                 /* The last deltas were in this one. */
     char phase[16];                  /* gathering, training, settling, serving, left. */
 };
 HEARSAY_EXPORT int hearsay_figures(struct hearsay *h, struct hearsay_figures *f);
@@ -208,14 +234,15 @@ HEARSAY_EXPORT int hearsay_figures(struct hearsay *h, struct hearsay_figures *f)
 HEARSAY_EXPORT const char *hearsay_error(const struct hearsay *h);
 /* How the run ended, as a sentence; "" before HEARSAY_OVER. */
 HEARSAY_EXPORT const char *hearsay_verdict(const struct hearsay *h);
-/* The exit code that `hearsay peer` would have: 0 consensus, or stopped; 3 none; 1, 2 failed. -1 before HEARSAY_OVER. */
+/* The exit code that `hearsay peer` would have: 0 consensus, or stopped; 3 none; 1, 2 failed. -1
+ * before HEARSAY_OVER. */
 HEARSAY_EXPORT int hearsay_exit_code(const struct hearsay *h);
 /* The run's canonical text, once it is known; else "". */
 HEARSAY_EXPORT const char *hearsay_run(struct hearsay *h);
 /* The port that it listens on; 0: it is not open. */
 HEARSAY_EXPORT uint16_t hearsay_port(const struct hearsay *h);
 
-/* ---- Codecs by themselves -------------------------------------------------------------------- */
+/* ---- Codecs by themselves ---------------------------------------------------------------------- */
 
 /* Any of the codecs for a vector of yours: x - x_hat becomes bytes, and the bytes are added to a
  * replica. Sender and receiver open the same spec for the same layers; equal messages give equal

@@ -1,5 +1,5 @@
-/* peer/api/layout_keys.h -- the run keys of a model that a program brings: what its tensors look like, and what
- * they begin with. Peers whose tensors differ are in different runs. */
+/* peer/api/layout_keys.h -- the run keys of a model that a program brings: what its tensors look
+ * like, and what they begin with. Peers whose tensors differ are in different runs. */
 #ifndef PEER_API_LAYOUT_KEYS_H
 #define PEER_API_LAYOUT_KEYS_H
 

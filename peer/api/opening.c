@@ -1,5 +1,5 @@
-/* peer/api/opening.c -- before a run: options, tensors, key, directory and checkpoints become the configuration
- * of a driver, as peer/cmd/peer.c does for a command line. */
+/* peer/api/opening.c -- before a run: options, tensors, key, directory and checkpoints become the
+ * configuration of a driver, as peer/cmd/peer.c does for a command line. */
 #include "peer/api/handle.h"
 #include "peer/run/duration.h"
 #include "peer/run/rows.h"
@@ -38,11 +38,29 @@ static const struct option_row rows[] = {
 };
 /* clang-format on */
 
+/* Where a simulated peer has no use for most of them: its table has no key. */
+static const struct option_row simulated_rows[] = {
+    {.name = "shard",
+     .kind = OPTION_TEXT,
+     .arg = "i/n|own|auto",
+     .fallback = "auto",
+     .help = "which samples are this peer's: part i of n, all, or shared out among the living"},
+    ROWS_EVALUATE_EVERY,
+    ROWS_EVALUATE_SAMPLES,
+    ROWS_PATIENCE,
+    ROWS_WORKER_LIMIT,
+    {.name = NULL},
+};
+
 /* A model of the program's own, and one that `hearsay peer` can train, too. */
 static const struct command own_command = {
     .name = "libhearsay", .rows = rows, .takes_run_flags = true, .trainer = &layout_keys};
 static const struct command model_command = {
     .name = "libhearsay", .rows = rows, .takes_run_flags = true, .trainer = &sgd_keys};
+static const struct command own_simulated = {
+    .name = "libhearsay", .rows = simulated_rows, .takes_run_flags = true, .trainer = &layout_keys};
+static const struct command model_simulated = {
+    .name = "libhearsay", .rows = simulated_rows, .takes_run_flags = true, .trainer = &sgd_keys};
 
 /* ---- Options ---------------------------------------------------------------- */
 
@@ -65,7 +83,7 @@ static bool is_given(const struct hearsay *h, const char *name)
 }
 
 /* getopt's globals are the process's: one at a time, and they are left as they were found. */
-static int parse(struct hearsay *h)
+static int parse_as(struct hearsay *h, const struct command *own, const struct command *model)
 {
     static const struct options_world world = {.env = getenv};
     char error[OPTIONS_ERROR_MAX], *argv[HANDLE_WORDS_MAX + 2] = {"libhearsay"};
@@ -78,14 +96,24 @@ static int parse(struct hearsay *h)
     uv_mutex_lock(&getopt_lock);
     int saved[3] = {optind, opterr, optopt};
     char *saved_arg = optarg;
-    int err = options_parse(h->o, h->by_model ? &model_command : &own_command, (int)h->n_words + 1,
-                            argv, &world, error);
+    int err =
+        options_parse(h->o, h->by_model ? model : own, (int)h->n_words + 1, argv, &world, error);
     optind = saved[0];
     opterr = saved[1];
     optopt = saved[2];
     optarg = saved_arg;
     uv_mutex_unlock(&getopt_lock);
     return err == OPTIONS_OK ? HEARSAY_OK : handle_fail(h, HEARSAY_USAGE, "%s", error);
+}
+
+static int parse(struct hearsay *h)
+{
+    return parse_as(h, &own_command, &model_command);
+}
+
+static int parse_simulated(struct hearsay *h)
+{
+    return parse_as(h, &own_simulated, &model_simulated);
 }
 
 static int take_settings(struct hearsay *h)
@@ -170,14 +198,13 @@ static int take_run(struct hearsay *h)
                      ? "--rounds: not given, and nobody to take the run from (--bootstrap)"
                      : "--data: expected a fixed kind, such as mnist or cifar10");
     }
-    if (err == 0)
-        err = settings_uplink_fits(h->o, &c->run, error);
     return err == 0 ? HEARSAY_OK : handle_fail(h, handle_code(err), "%s", error);
 }
 
 /* ---- --out ------------------------------------------------------------------------ */
 
-/* Another run's directory is refused; so is that of a run that has finished, which would be trained anew. */
+/* Another run's directory is refused; so is that of a run that has finished, which would be trained
+ * anew. */
 static int open_out(struct hearsay *h)
 {
     char why[OUTDIR_WHY_MAX];
@@ -256,14 +283,26 @@ static int configure(struct hearsay *h)
     return HEARSAY_OK;
 }
 
+static int all(struct hearsay *h, int (*const step[])(struct hearsay *))
+{
+    int code = HEARSAY_OK;
+    for (; *step != NULL && code == HEARSAY_OK; step++)
+        code = (*step)(h);
+    return code;
+}
+
 int handle_prepare(struct hearsay *h)
 {
-    static int (*const step[])(struct hearsay *) = {
-        parse, take_settings, lay, take_run, open_out, open_checkpoints, take_identity, configure};
-    int code = HEARSAY_OK;
-    for (size_t i = 0; i < sizeof step / sizeof *step && code == HEARSAY_OK; i++)
-        code = step[i](h);
-    return code;
+    static int (*const step[])(struct hearsay *) = {parse,         take_settings, lay,
+                                                    take_run,      open_out,      open_checkpoints,
+                                                    take_identity, configure,     NULL};
+    return all(h, step);
+}
+
+int handle_prepare_simulated(struct hearsay *h)
+{
+    static int (*const step[])(struct hearsay *) = {parse_simulated, lay, take_run, NULL};
+    return all(h, step);
 }
 
 void handle_undo(struct hearsay *h)

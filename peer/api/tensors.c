@@ -258,7 +258,8 @@ float tensors_of_bfloat(uint16_t h)
     return of_bits((uint32_t)h << 16);
 }
 
-/* Below the least normal number, 2^-14, digits are of 2^-24: adding 0.5 has the processor round there. */
+/* Below the least normal number, 2^-14, digits are of 2^-24: adding 0.5 has the processor round
+ * there. */
 uint16_t tensors_to_half(float v)
 {
     uint32_t bits = bits_of(v), sign = bits >> 16 & 0x8000u, rest = bits & 0x7fffffffu;

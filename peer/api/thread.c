@@ -23,12 +23,12 @@ void handle_note(void *self, enum note_level level, const char *text)
     turn_note(&h->turn, (int)level, text);
 }
 
-static void see(struct hearsay *h)
+void handle_see(struct hearsay *h, const struct node *n, uint64_t sent, uint64_t received)
 {
     struct node_progress p;
-    const struct node *n = uv_driver_node(h->driver);
     node_progress(n, &p);
-    uv_driver_totals(h->driver, &p.bytes_sent, &p.bytes_received);
+    p.bytes_sent = sent;
+    p.bytes_received = received;
     uv_mutex_lock(&h->lock);
     h->seen = p;
     h->has_seen = true;
@@ -37,6 +37,13 @@ static void see(struct hearsay *h)
              : node_run(n) != NULL ? node_run(n)->compress
                                    : "");
     uv_mutex_unlock(&h->lock);
+}
+
+static void see(struct hearsay *h)
+{
+    uint64_t sent, received;
+    uv_driver_totals(h->driver, &sent, &received);
+    handle_see(h, uv_driver_node(h->driver), sent, received);
 }
 
 /* With the first round the directory belongs to the run: until then that was a proposal. */
@@ -80,12 +87,11 @@ bool handle_write_model(void *self, const struct node *n)
 
 /* ---- The end -------------------------------------------------------------------- */
 
-static void judge(struct hearsay *h)
+void handle_judge(struct hearsay *h, const struct node *n, int code)
 {
     struct outcome_facts f;
     struct outcome o;
-    int code = uv_driver_exit_code(h->driver);
-    node_facts(uv_driver_node(h->driver), &f);
+    node_facts(n, &f);
     if (f.failed == CMD_OK && code != CMD_APART)
         f.failed = code;
     outcome_judge(&o, &f);
@@ -127,11 +133,10 @@ static void run(void *self)
     uv_run(&h->loop, UV_RUN_DEFAULT);
     h->stuck = uv_driver_stuck(h->driver);
     see(h);
-    judge(h);
+    handle_judge(h, uv_driver_node(h->driver), uv_driver_exit_code(h->driver));
     if (!h->stuck) {
         const float *x = node_model(uv_driver_node(h->driver), &segments, &n_segments, &n_params);
-        if (x != NULL)
-            tensors_scatter(&h->tensors, x);
+        handle_give(h, x);
         finish_out(h);
     }
     turn_over(&h->turn);
@@ -233,11 +238,16 @@ int handle_start(struct hearsay *h)
 void handle_leave(struct hearsay *h)
 {
     turn_leave(&h->turn);
-    uv_async_send(&h->leave);
+    if (h->simulation == NULL)
+        uv_async_send(&h->leave);
 }
 
 void handle_stop(struct hearsay *h)
 {
+    if (h->simulation != NULL) {
+        handle_stop_simulated(h);
+        return;
+    }
     if (turn_await(&h->turn, 0) != TURN_OVER) {
         h->stuck = true; /* It did not end in time: its thread keeps what it uses. */
         return;

@@ -1,5 +1,5 @@
-/* peer/api/trainer.c -- the trainer that a node sees where a program brings the model: its local steps are the
- * caller's, and take as long as the caller does. */
+/* peer/api/trainer.c -- the trainer that a node sees where a program brings the model: its local
+ * steps are the caller's, and take as long as the caller does. */
 #include "peer/api/handle.h"
 
 #include <assert.h>
@@ -22,6 +22,12 @@ static void scatter(struct hearsay *h, const float *x)
     uv_mutex_lock(&h->lock);
     h->copied = h->tensors.bytes_copied;
     uv_mutex_unlock(&h->lock);
+}
+
+void handle_give(struct hearsay *h, const float *x)
+{
+    if (x != NULL)
+        scatter(h, x);
 }
 
 static void steps(void *self, float *x, uint64_t round, uint32_t n_steps,
@@ -199,7 +205,7 @@ int handle_make_trainer(void *self, const struct run *run, struct trainer *t,
                         char error[RUN_ERROR_MAX])
 {
     struct hearsay *h = self;
-    int err = settings_uplink_fits(h->o, run, error);
+    int err = h->simulation == NULL ? settings_uplink_fits(h->o, run, error) : 0;
     if (err == 0 && run->overlap == RUN_OVERLAP_LAYER) {
         snprintf(error, RUN_ERROR_MAX,
                  "--overlap layer: only with our own trainer, which says when a layer is done");

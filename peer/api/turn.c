@@ -135,9 +135,7 @@ enum turn_of turn_await(struct turn *t, uint64_t at_ns)
 
 bool turn_interrupted(struct turn *t)
 {
-    bool was = t->interrupted != 0;
-    t->interrupted = 0;
-    return was;
+    return atomic_exchange(&t->interrupted, false);
 }
 
 bool turn_next_note(struct turn *t, int *level, char text[TURN_NOTE_MAX])

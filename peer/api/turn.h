@@ -1,11 +1,12 @@
-/* peer/api/turn.h -- whose turn it is: the caller's thread and the peer's worker take turns with the tensors.
+/* peer/api/turn.h -- whose turn it is: the caller's thread and the peer's worker take turns with
+ * the tensors.
  *
  *   worker   ...mixes, encodes... steps() |                       | ...   evaluate() |          | ...
  *                                         v                       ^                  v          ^
  *   caller   hearsay_wait()... ---------> TURN_CALLER: trains --- round()... ------> TURN_TESTS: callback
  *
- * A worker that waits here waits for the caller, however long that takes; turn_leave() sends it on. Notes
- * for the caller wait here, too, so that no thread of ours ever runs a callback.
+ * A worker that waits here waits for the caller, however long that takes; turn_leave() sends it on.
+ * Notes for the caller wait here, too, so that no thread of ours ever runs a callback.
  */
 #ifndef PEER_API_TURN_H
 #define PEER_API_TURN_H
@@ -13,7 +14,7 @@
 #include "nn/train/trainer.h"
 #include "peer/api/hearsay.h"
 
-#include <signal.h>
+#include <stdatomic.h>
 #include <uv.h>
 
 enum turn_of {
@@ -38,7 +39,7 @@ struct turn
     bool answered;
     struct hearsay_did did;
     struct hearsay_score score;
-    volatile sig_atomic_t interrupted; /* Any thread or signal handler sets it. */
+    atomic_bool interrupted; /* Any thread or signal handler sets it. */
 
     struct
     {
@@ -71,8 +72,8 @@ void turn_leave(struct turn *t);
 void turn_hand_over(struct turn *t, const struct hearsay_did *did);
 /* The evaluation is, or was none: NULL. Only at TURN_TESTS. */
 void turn_answer(struct turn *t, const struct hearsay_score *score);
-/* Wait until it is not TURN_PEER, there are notes, or the time is over (at_ns of uv_hrtime(); UINT64_MAX: never), or
- * somebody interrupts. */
+/* Wait until it is not TURN_PEER, there are notes, or the time is over (at_ns of uv_hrtime();
+ * UINT64_MAX: never), or somebody interrupts. */
 enum turn_of turn_await(struct turn *t, uint64_t at_ns);
 /* Was it interrupted? Then that is taken note of. */
 bool turn_interrupted(struct turn *t);

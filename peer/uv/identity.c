@@ -9,12 +9,12 @@
 #include <unistd.h>
 #include <uv.h>
 
-/* The descriptor is left open on purpose: the lock goes with the process. */
+/* The descriptor that holds the lock, or a negative errno. */
 static int lock_file(const char *path, char error[KEYFILE_ERROR_MAX])
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
-        return 0;
+        return fd;
     int err = -errno;
     if (fd >= 0)
         close(fd);
@@ -41,13 +41,20 @@ static int make_missing(const char *path, bool *made, char error[KEYFILE_ERROR_M
     return err;
 }
 
-int uv_identity_own(const char *path, uint8_t seed[KEYFILE_BYTES], char error[KEYFILE_ERROR_MAX])
+int uv_identity_own(const char *path, uint8_t seed[KEYFILE_BYTES], int *lock,
+                    char error[KEYFILE_ERROR_MAX])
 {
     bool made;
     int err = make_missing(path, &made, error);
     if (err == 0)
         err = lock_file(path, error);
-    return err < 0 ? err : keyfile_read(path, seed, error);
+    if (err < 0)
+        return err;
+    *lock = err;
+    err = keyfile_read(path, seed, error);
+    if (err < 0)
+        close(*lock);
+    return err;
 }
 
 int uv_identity_read(const char *path, struct channel_identity *id, bool *made,

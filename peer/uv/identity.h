@@ -8,11 +8,11 @@
 
 #include <stdbool.h>
 
-/* The identity's seed in `path`: read it, or make it. The file stays locked as
- * long as the process lives, so that no two processes are one peer: -EBUSY.
- * 0 or a negative errno with a sentence. */
+/* The identity's seed in `path`: read it, or make it. The file is locked as long as the descriptor
+ * *lock is open, so that no two processes are one peer: -EBUSY. 0 or a negative errno with a
+ * sentence; then nothing is open. */
 __attribute__((warn_unused_result)) int uv_identity_own(const char *path,
-                                                        uint8_t seed[KEYFILE_BYTES],
+                                                        uint8_t seed[KEYFILE_BYTES], int *lock,
                                                         char error[KEYFILE_ERROR_MAX]);
 
 /* The identity in `path`, which another process may be using: nothing is locked. Where it is missing

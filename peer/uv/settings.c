@@ -15,6 +15,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 __attribute__((format(printf, 3, 4))) static int refuse(char error[SETTINGS_ERROR_MAX], int err,
                                                         const char *format, ...)
@@ -148,9 +149,9 @@ int settings_identity(struct settings *s, struct uv_driver_config *c, const char
 {
     char why[KEYFILE_ERROR_MAX];
     uint8_t seed[KEYFILE_BYTES];
-    int err;
+    int err, lock = -1;
     if (path != NULL) {
-        err = uv_identity_own(path, seed, why);
+        err = uv_identity_own(path, seed, &lock, why);
     } else {
         err = uv_random(NULL, NULL, seed, sizeof seed, 0, NULL);
         if (err < 0)
@@ -158,6 +159,8 @@ int settings_identity(struct settings *s, struct uv_driver_config *c, const char
     }
     if (err < 0)
         return refuse(error, err, "identity: %s", why);
+    s->locks = lock >= 0;
+    s->lock = lock;
     channel_identity_from_seed(&s->identity, seed);
     explicit_bzero(seed, sizeof seed);
     memcpy(c->node.id, s->identity.sign_pk, sizeof c->node.id);
@@ -272,4 +275,7 @@ void settings_close(struct settings *s)
     members_file_close(&s->listed);
     channel_identity_close(&s->identity);
     explicit_bzero(s->psk, sizeof s->psk);
+    if (s->locks)
+        close(s->lock);
+    s->locks = false;
 }

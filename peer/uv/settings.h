@@ -33,6 +33,8 @@ struct settings
     struct settings_list bootstrap, advertise;
     uint8_t psk[CHANNEL_KEY];
     struct channel_identity identity;
+    bool locks; /* The identity's file is locked, by this descriptor. */
+    int lock;
     struct certificate certificate; /* What --token makes of us. */
     struct members_file listed;     /* What --members held. */
     struct members_crypto crypto;
@@ -52,7 +54,7 @@ int settings_token(struct settings *s, struct uv_driver_config *c, char error[SE
 /* --patience, --worker-limit, --evaluate-every, --evaluate-samples. */
 void settings_limits(const struct options *o, struct node_config *c);
 int settings_uplink(const struct options *o, struct node_config *c, char error[SETTINGS_ERROR_MAX]);
-/* The identity in the file `path`, made where it is missing and locked as long as the process lives; NULL: one of this
+/* The identity in the file `path`, made where it is missing and locked until settings_close(); NULL: one of this
  * moment. */
 int settings_identity(struct settings *s, struct uv_driver_config *c, const char *path,
                       char error[SETTINGS_ERROR_MAX]);

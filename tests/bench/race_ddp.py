@@ -9,6 +9,7 @@ EXCHANGE is one of
     ddp        DistributedDataParallel as it comes
     fp16       with the hook that sends halves
     powersgd   with PowerSGD of rank 2 (Vogels et al. 2019), error feedback and warm start
+    hook:SPEC  with hearsay.ddp_hook(SPEC), of the Python package beside peer/api
     local      local SGD: parameters averaged after every ten steps
 
 The recipes are those of tests/bench/train_pytorch. Process I takes the I-th of N equal parts of one
@@ -77,6 +78,9 @@ def distributed(module, exchange):
     if exchange == "powersgd":
         state = powerSGD_hook.PowerSGDState(None, matrix_approximation_rank=RANK, start_powerSGD_iter=EXACT_STEPS)
         ddp.register_comm_hook(state, powerSGD_hook.powerSGD_hook)
+    if exchange.startswith("hook:"):
+        import hearsay
+        ddp.register_comm_hook(None, hearsay.ddp_hook(exchange[len("hook:"):]))
     return ddp, lambda: None
 
 
@@ -120,11 +124,17 @@ def evaluate(module, images, kept, test):
         yield (step, *recipes.evaluate(module, test, images))
 
 
+def exchange_named(name):
+    if name in ("alone", "ddp", "fp16", "powersgd", "local") or name.startswith("hook:"):
+        return name
+    raise argparse.ArgumentTypeError(f"{name}: expected alone, ddp, fp16, powersgd, local or hook:SPEC")
+
+
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data")
     parser.add_argument("job", choices=list(recipes.JOBS))
-    parser.add_argument("exchange", choices=["alone", "ddp", "fp16", "powersgd", "local"])
+    parser.add_argument("exchange", metavar="EXCHANGE", type=exchange_named)
     for name in ("rank", "peers", "steps", "batch", "evaluate-every", "seed"):
         parser.add_argument(f"--{name}", type=int, required=True)
     parser.add_argument("--master", required=True)

@@ -89,13 +89,12 @@ class DdpHook:
 
     def __call__(self, state: Any, bucket):  # PyTorch compares annotations with types: it gets none.
         if bucket.index() == 0:
-            self._flights = []  # A backward pass that failed may have left some.
+            self._flights = []  # Kept until now: gloo's threads may have held the tensors a little longer.
         self._flights.append(self._begin(bucket))
         future = self._flights[-1].future
         if bucket.is_last():
-            flights, self._flights = self._flights, []
-            self._memory = [one.memory for one in flights]
-            for one in flights:
+            self._memory = [one.memory for one in self._flights]
+            for one in self._flights:
                 self._end(one)
             self.steps += 1
         return future
@@ -135,7 +134,8 @@ class DdpHook:
 
     def _gather(self, data: bytes, room: int) -> Tuple[List[torch.Tensor], Any]:
         """Everybody's `room` bytes, once the work that is returned, too, is done."""
-        mine = torch.frombuffer(bytearray(data.ljust(room, b"\0")), dtype=torch.uint8)
+        mine = torch.zeros(room, dtype=torch.uint8)
+        ctypes.memmove(mine.data_ptr(), data, len(data))
         parts = [torch.empty_like(mine) for _ in range(dist.get_world_size(self.group))]
         self.bytes_sent += room
         return parts, dist.all_gather(parts, mine, group=self.group, async_op=True)
